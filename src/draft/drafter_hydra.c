@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drafter_hydra.c - Hydra (2402.05109): Medusa's heads, of which each reads the tokens that were drafted before it.
-/* drafter_hydra.c - Hydra (2402.05109): Medusa's heads, each of which reads the tokens that were drafted before it.
  *
  *   hydra:PATH[,last=normed|raw], options: head_drafter.h
  *
@@ -12,7 +11,7 @@
  *   logits = U y + c
  *
  * If it is not grounded, head k reads h alone: biased heads of Medusa, all in one pass. With a prefix layer (Hydra++) h goes through a
- * layer of attention and its norm first, which has rows of its own in the cache; for heads that are not grounded too, as they were trained (the
+ * layer of attention and its norm first, which has rows of its own in the cache; for heads that are not grounded too, as trained (the
  * release's own decoding leaves it out there).
  *
  * Files: hydra_lm_head.pt with hydra_mlp.{k}.{j}.*, hydra_lm_head.{k}.*, prefix_embeding_layer.*; a release with dropout has its modules

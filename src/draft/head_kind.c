@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_kind.c - see head_kind.h. What a folder says of itself counts first (speculators), then tensors that no other kind has,
- * then what kinds share. Model types are no help: most heads call themselves llama. */
+/* head_kind.c - see head_kind.h. A folder's own statement counts first (speculators), then tensors that no other kind has, then those that
+ * kinds share. Model types are of no use: most heads have llama. */
 #include "draft/head_kind.h"
 
 #include <string.h>
 
-/* How tensors' names begin that only this kind has, behind "model." where that stands before them. The first row that fits holds. */
+/* Beginnings of tensors' names that only this kind has, after "model." if that precedes them. The first row that fits counts. */
 static const struct {
     const char *kind, *begin;
 } signs[] = {
@@ -41,7 +41,7 @@ static bool has_begin(hn_source *src, const char *begin) {
     return false;
 }
 
-/* Models of several parts have theirs further inside. */
+/* Models of several parts have such tensors under other prefixes. */
 static bool has_part(hn_source *src, const char *part) {
     for (size_t i = 0; i < hn_source_tensor_count(src); i++)
         if (strstr(hn_source_tensor(src, i)->name, part)) return true;
@@ -54,7 +54,7 @@ static const char *text_of(const hn_source *src, const char *key) {
     return !hn_source_str(src, key, &text, NULL, &found, NULL) && found ? text : NULL;
 }
 
-/* A model's own trunk: modules of multi-token prediction may lie beside it. */
+/* A model's own trunk: modules of multi-token prediction may be in the same folder. */
 static bool has_trunk(const hn_source *src) {
     return hn_source_find(src, "model.embed_tokens.weight") &&
            hn_source_find(src, "model.layers.0.input_layernorm.weight");
@@ -81,7 +81,7 @@ static const char *of_gguf(hn_source *src) {
     if (!strcmp(architecture, "eagle3"))
         return hn_source_find(src, "mask_hidden") ? "peagle" : hn_source_find(src, "blk.0.mask_rep") ? "dart" : "eagle3";
     if (hn_source_find(src, "blk.0.attn_norm.weight") || hn_source_find(src, "blk.0.attn_q.weight")) return "model";
-    return has_part(src, ".nextn.eh_proj.weight") ? "mtp" : NULL; /* a model's block of multi-token prediction alone */
+    return has_part(src, ".nextn.eh_proj.weight") ? "mtp" : NULL; /* only a model's block of multi-token prediction */
 }
 
 const char *hn_head_kind(hn_source *src) {

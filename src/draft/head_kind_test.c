@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_kind_test.c - the kind of a folder is found by what lies in it, and SPECs that are a path alone are told from kinds. */
+/* head_kind_test.c - the kind of a folder is found by its contents, and SPECs that are only a path are distinguished from kinds. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ static void test_folders(void **state) {
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) assert_string_equal(kind_at(data_path(folders[i][0])), folders[i][1]);
 }
 
-/* The kinds that exist, by few of their tensors as they are published, with or without "model." before them. */
+/* The known kinds, by a few of their tensors as they are published, with or without "model." before them. */
 static void test_tensors(void **state) {
     (void)state;
     static const struct {
@@ -69,9 +69,12 @@ static void test_tensors(void **state) {
         {"dart", {"fc.weight", "midlayer.hidden_norm.weight", "midlayer.mask_rep", "d2t"}, "{}"},
         {"falcon", {"lstm.weight_ih_l0", "layers.0.self_attn.q_proj.weight", "fc.weight"}, "{}"},
         {"meta-mtp", {"tok_embeddings.weight", "layers.0.attention.wq.weight", "extra_heads.0.attention.wq.weight"}, "{}"},
-        {"model", {"embed_tokens.weight", "layers.0.input_layernorm.weight", "layers.0.self_attn.q_proj.weight", "layers.0.mlp.c_fc.weight"},
+        {"model",
+         {"embed_tokens.weight", "layers.0.input_layernorm.weight", "layers.0.self_attn.q_proj.weight", "layers.0.mlp.c_fc.weight"},
          "{\"model_type\": \"starcoder2\"}"},
-        {"model", {"language_model.embed_tokens.weight", "language_model.layers.0.input_layernorm.weight"}, "{\"model_type\": \"gemma3\"}"},
+        {"model",
+         {"language_model.embed_tokens.weight", "language_model.layers.0.input_layernorm.weight"},
+         "{\"model_type\": \"gemma3\"}"},
         {"dflash2", {"fc.weight", "layers.0.hidden_norm.weight"}, "{\"speculators_model_type\": \"dflash2\"}"},
         {"dflash2", {"fc.weight", "hidden_norm.weight", "layers.0.self_attn.q_proj.weight", "candidate_selector.hidden.weight"}, "{}"},
         {"xpress", {"fc.weight", "hidden_norm.weight", "layers.0.self_attn.q_proj.weight", "refiner_head.readout.weight"}, "{}"},
@@ -105,9 +108,10 @@ static void test_files(void **state) {
     assert_string_equal(kind_at(data_path("models/stories260K/hf")), "model");
 }
 
-/* Tensors of other models, whose names hold those of heads. */
+/* Tensors of other models whose names contain those of heads. */
 static void test_models_are_models(void **state) {
-    static const char *const more[] = {"model.layers.0.mlp.c_fc.weight", "model.mtp_layers.0.input_proj.weight", "mtp_layers.0.norm.weight"};
+    static const char *const more[] = {"model.layers.0.mlp.c_fc.weight", "model.mtp_layers.0.input_proj.weight",
+                                       "mtp_layers.0.norm.weight"};
     (void)state;
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
         random_head h;
@@ -156,7 +160,7 @@ static void test_specs(void **state) {
     check_spec(spec, NULL, file, 1);
 }
 
-/* Folders in the current one: a name of a kind is the kind, any other a path. */
+/* Folders in the current directory: the name of a kind is the kind, any other name a path. */
 static void test_named_like_kinds(void **state) {
     (void)state;
     static const char *const names[] = {"eagle3", "ngram", "none", "auto", "head"};

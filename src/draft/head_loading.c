@@ -32,7 +32,7 @@ hunch_status hn_head_check_form(const hn_source *src, const hn_head_names *names
                : hn_fail(err, HUNCH_REFUSED, "%s: no head of kind %s: expected a tensor %s", hn_source_path(src), kind, ops->steps_tensor);
 }
 
-/* *ids, *n: the tokens that it is to draft, where those are fewer; else as they are. */
+/* *ids, *n: the tokens that it drafts, if these are chosen by the spec; else unchanged. */
 static hunch_status choose_tokens(const hn_spec *spec, const hn_head_options *o, const hn_arch *a, const hn_target_info *target,
                                   int32_t **ids, int *n, hunch_error *err) {
     if (!o->tokens.n) return HUNCH_OK;
@@ -44,7 +44,7 @@ static hunch_status choose_tokens(const hn_spec *spec, const hn_head_options *o,
     return s;
 }
 
-/* Whoever wants to know hears which tensors it took. */
+/* Opens the head; reports the tensors that it used. */
 static hunch_status open_model(hn_model *m, hn_source *src, hn_arch *a, const hn_head_load *load, const int32_t *ids,
                                struct hn_head_report *report, hunch_error *err) {
     if (report && load->trim) report->drafts = load->trim;
@@ -75,7 +75,7 @@ hunch_status hn_head_loading_run(hn_model *m, hn_source *src, hn_spec *spec, con
                     hn_source_path(src), spec->kind);
     if (!s) s = describe(&a, src, &names, spec, target, taps, err);
     if (!s && target->report) hn_head_report_arch(target->report, &a, taps);
-    if (!s) s = hn_spec_all_used(spec, err); /* before weights are read in vain */
+    if (!s) s = hn_spec_all_used(spec, err); /* before weights are read */
     if (!s) s = hn_head_check_taps(&a, src, taps, target, err);
     if (!s) s = hn_head_read_ids(src, &names, a.vocab, target->vocab, ids, err);
     if (!s) s = choose_tokens(spec, o, &a, target, ids, &load.trim, err);

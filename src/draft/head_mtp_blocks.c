@@ -3,19 +3,20 @@
  * level j is drafted by block j % blocks.
  *
  *   block 0       row of slot p: token p, the target's feature of p - 1
- *   block k > 0   row of slot p: token p, what block k - 1 made of slot p - 1
+ *   block k > 0   row of slot p: token p, the output of block k - 1 at slot p - 1
  *
  * Each block is a layer of the head's one group, so a committed row has keys and values of all of them: rows of the text are evaluated by
- * one block after another. Drafts are evaluated by the block whose turn it is alone: at its first turn, level k of block k, all k drafts so
- * far, later the newest one, which then sees the text and what the block made before. Of a text whose first rows were restored block k goes on k rows later, since what the block before made of the restored ones
- * is not there: what it would make is in the restored rows already (hn_cache_group.recompute: they are computed again). */
+ * one block after another. Drafts are evaluated only by the block whose turn it is: at its first turn, level k of block k, all k drafts so
+ * far, later the newest one, which then attends to the text and to the block's earlier rows. In a text whose first rows were restored,
+ * block k continues k rows later, because the outputs of the block before for the restored rows do not exist: the restored rows have
+ * these keys and values (hn_cache_group.recompute: they are computed again). */
 #include <assert.h>
 #include <limits.h>
 
 #include "base/mem.h"
 #include "draft/head_passes.h"
 
-enum { PLACES = 4 }; /* of a block's outputs in a sequence: the newest row's, that before it, and those that take their place */
+enum { PLACES = 4 }; /* of a block's outputs in a sequence: the newest row's, that of the row before, and two for their successors */
 
 /* ---- places of outputs ---------------------------------------------------------------------------------------------- */
 
@@ -31,7 +32,7 @@ int hn_mtp_outputs(const hn_head_passes *h) {
     return h->blocks > 1 ? zero_place(h) + 1 : first_place(h);
 }
 
-/* Number `which` (0, 1) of the places that hold neither the newest row's output nor that of the one before. */
+/* Number `which` (0, 1) of the places with neither the newest row's output nor that of the row before. */
 static int fresh_place(const hn_head_passes *h, int seq, int block, int which) {
     const hn_head_in_turn *t = &h->in_turn[seq];
     const int begin = first_place(h) + HN_MAX_ROWS + (seq * h->blocks + block) * PLACES;
@@ -45,7 +46,7 @@ static int rows_late(const hn_head_in_turn *t, int block) {
     return block > t->since ? block - t->since : 0;
 }
 
-/* Of row i of n that a sequence has in the pass, whose first is row `first` there. */
+/* Place of row i of the n rows that a sequence has in the pass; the first is row `first` of the pass. */
 static int place_of(const hn_head_passes *h, int seq, int block, int i, int n, int first) {
     return i >= n - 2 ? fresh_place(h, seq, block, i - (n - 2)) : first_place(h) + first + i;
 }
@@ -61,7 +62,7 @@ hunch_status hn_mtp_open(hn_head_passes *h, hunch_error *err) {
 void hn_mtp_begin(hn_head_passes *h, int seq, bool restored) {
     hn_head_in_turn *t = &h->in_turn[seq];
     t->since = restored ? 0 : INT_MAX / 2;
-    for (int k = 0; k < h->blocks; k++) t->newest[k] = t->before[k] = zero_place(h); /* before slot 0 there is nothing */
+    for (int k = 0; k < h->blocks; k++) t->newest[k] = t->before[k] = zero_place(h); /* there is no row before slot 0 */
 }
 
 void hn_mtp_again(hn_head_passes *h, int seq) {
@@ -89,7 +90,7 @@ typedef struct block_pass {
     int n_rows, n_seqs;
 } block_pass;
 
-/* The rows of a sequence, of[n] of the pass from row `first` on, as a block reads them. */
+/* Adds a sequence's rows, of->n of the pass from row `first` on, as a block reads them. */
 static void add_text(const hn_head_passes *h, block_pass *p, int block, const hn_head_rows_of *of, const hn_row *row, int first) {
     static const int16_t chain[HN_MOST_HEAD_BLOCKS] = {-1, 0, 1, 2, 3, 4, 5, 6};
     const hn_head_in_turn *t = &h->in_turn[of->seq];
@@ -130,7 +131,7 @@ bool hn_mtp_follow(hn_head_passes *h, const hn_head_rows_of *of, int n_seqs, con
 
 /* ---- rows of drafts --------------------------------------------------------------------------------------------------- */
 
-/* What a level's passes are made of. */
+/* The state of one level's passes. */
 typedef struct level {
     hn_head_passes *h;
     hn_head_node *node;
@@ -139,17 +140,17 @@ typedef struct level {
     hn_head_take take;
     void *ctx;
     block_pass pass;
-    int row_of[HN_MAX_ROWS], node_of[HN_MAX_ROWS], n_nodes; /* which row is a node's own */
+    int row_of[HN_MAX_ROWS], node_of[HN_MAX_ROWS], n_nodes; /* the row of each node */
     int before; /* rows of the block that the last sequence had before the pass */
 } level;
 
-/* The ancestor so many steps up from a kept row; -1: the text. */
+/* The ancestor of a kept row, `steps` up; -1: the text. */
 static int ancestor(const hn_head_seq *s, int row, int steps) {
     for (; steps > 0 && row >= 0; steps--) row = s->kept_parent[row];
     return row;
 }
 
-/* Adds a row of the block behind row `parent` of its own (-1: the text), and returns its number among them. */
+/* Adds a row of the block after row `parent` of its own (-1: the text), and returns its number among them. */
 static int add_row(level *l, int seq, int32_t token, int parent, int32_t feature, int farther, bool logits) {
     hn_head_in_turn *t = &l->h->in_turn[seq];
     block_pass *p = &l->pass;
@@ -158,12 +159,14 @@ static int add_row(level *l, int seq, int32_t token, int parent, int32_t feature
     p->output[at] = l->next_output(l->h);
     p->row[at] = (hn_row){.token = token, .seq = (int16_t)(p->n_seqs - 1), .farther = (int16_t)farther,
                           .logits = logits ? HN_LOGITS_ALL : HN_LOGITS_NONE,
-                          .parent = parent < 0 ? (int16_t)-1 : parent < l->before ? hn_kept_parent(parent) : (int16_t)(base + parent - l->before)};
+                          .parent = parent < 0           ? (int16_t)-1
+                                    : parent < l->before ? hn_kept_parent(parent)
+                                                         : (int16_t)(base + parent - l->before)};
     t->parent[l->block][t->n_kept[l->block]] = (int16_t)parent;
     return t->n_kept[l->block]++;
 }
 
-/* Rows of the drafts before a node that the block has not made yet, of a block that drafts for the first time. Returns the last one's number. */
+/* For a block at its first turn: adds rows of the drafts before a node that it has not computed yet. Returns the last one's number. */
 static int add_path(level *l, const hn_head_node *node) {
     const hn_head_seq *s = &l->h->seq[node->seq];
     hn_head_in_turn *t = &l->h->in_turn[node->seq];
@@ -180,7 +183,7 @@ static int add_path(level *l, const hn_head_node *node) {
     return own;
 }
 
-/* A node's own row. Behind the first turn a block sees of the drafts since its last one none: others made them. */
+/* Adds a node's own row. After its first turn a block skips the drafts since its last turn: other blocks evaluated them. */
 static void add_node(level *l, int i) {
     hn_head_node *node = &l->node[i];
     hn_head_seq *s = &l->h->seq[node->seq];
@@ -198,7 +201,7 @@ static void add_node(level *l, int i) {
     node->kept = s->n_kept++;
 }
 
-/* False: there were no pages, and there are no more levels. */
+/* False: there were no pages, so there are no more levels. */
 static bool run_level(level *l) {
     block_pass *p = &l->pass;
     const hn_pass_more more = {.kept = p->kept, .feature = p->feature, .output = p->output, .drafts = true, .block = l->block};
@@ -208,7 +211,7 @@ static bool run_level(level *l) {
     return true;
 }
 
-/* The rows behind are of this sequence. */
+/* The rows that follow are of this sequence. */
 static void turn_to(level *l, int seq) {
     hn_head_in_turn *t = &l->h->in_turn[seq];
     l->before = t->n_kept[l->block];
@@ -217,7 +220,8 @@ static void turn_to(level *l, int seq) {
 }
 
 void hn_mtp_level(hn_head_passes *h, hn_head_node *node, int n, int32_t (*next_output)(hn_head_passes *h), hn_head_take take, void *ctx) {
-    level l = {.h = h, .node = node, .block = h->level % h->blocks, .number = h->level, .next_output = next_output, .take = take, .ctx = ctx};
+    level l = {.h = h, .node = node, .block = h->level % h->blocks, .number = h->level,
+               .next_output = next_output, .take = take, .ctx = ctx};
     for (int i = 0; i < n; i++) {
         const int seq = node[i].seq, rows = h->level < h->blocks ? h->level : 1;
         const bool other = i == 0 || seq != node[i - 1].seq;

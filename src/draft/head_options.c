@@ -11,7 +11,7 @@
 #include "draft/tree_pruned.h"
 
 enum { DEFAULT_DEPTH = 5, DEFAULT_TOPK = 10, DEFAULT_TOTAL = 59, PRUNED_TOTAL = 60 };
-static const double DEFAULT_GAIN = 0.2; /* tokens that a level brings; between its price, in passes of the target, and 1 */
+static const double DEFAULT_GAIN = 0.2; /* tokens that a level adds; between its cost, in passes of the target, and 1 */
 
 static const char *const forms[] = {"chain", "dynamic", "opt", "best", "pruned", "fitted", "sequoia"}; /* in the order of hn_tree_form */
 
@@ -25,10 +25,11 @@ bool hn_head_reads_word(const char *key, const char *value) {
     return !strcmp(key, "tree") && (form_of(value) != HN_TREE_FIXED || hn_shape_is_published(value));
 }
 
-/* A key that only some trees have was given to another. */
+/* HUNCH_USAGE for a key that the tree does not have. */
 static hunch_status check_keys(const hn_head_options *o, const hn_spec *spec, hunch_error *err) {
     const hn_tree_form f = o->form;
-    const bool pruned = f == HN_TREE_PRUNED, likely = f == HN_TREE_DYNAMIC || f == HN_TREE_OPT || f == HN_TREE_BEST, fits = f == HN_TREE_FITTED || f == HN_TREE_SEQUOIA;
+    const bool pruned = f == HN_TREE_PRUNED, likely = f == HN_TREE_DYNAMIC || f == HN_TREE_OPT || f == HN_TREE_BEST,
+               fits = f == HN_TREE_FITTED || f == HN_TREE_SEQUOIA;
     if (o->topk && !likely) return hn_fail(err, HUNCH_USAGE, "drafter '%s': topk is of tree=dynamic, opt and best alone", spec->text);
     if (o->total && !likely && !fits && !pruned)
         return hn_fail(err, HUNCH_USAGE, "drafter '%s': total is of tree=dynamic, opt, best, pruned, fitted and sequoia alone", spec->text);

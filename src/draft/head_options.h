@@ -7,7 +7,7 @@
 
 enum { HN_MOST_TOPK = 16 };
 
-/* What `tree` says (head_tree.h); HN_TREE_FIXED: a name or a file. */
+/* The value of `tree` (head_tree.h); HN_TREE_FIXED: a name or a file. */
 typedef enum hn_tree_form {
     HN_TREE_CHAIN,
     HN_TREE_DYNAMIC,
@@ -20,10 +20,10 @@ typedef enum hn_tree_form {
 } hn_tree_form;
 
 typedef struct hn_head_options {
-    long depth, topk, total; /* topk, total: 0 where the tree has none */
-    bool depth_said;         /* by the spec or --depth: else a head that was trained for so many levels at once drafts those */
+    long depth, topk, total; /* topk, total: 0 if the tree has none */
+    bool depth_said;         /* by the spec or --depth: else a head that was trained for a number of levels at once drafts those */
     hn_tree_form form;
-    const char *tree;        /* NULL: not said; as the others that point, the spec's */
+    const char *tree;        /* NULL: not given; this and the other pointers point into the spec */
     const char *trie;        /* of tree pruned; NULL: none */
     const hn_tokenizer *tokenizer; /* the target's; NULL: none */
     const char *ranks;       /* of a fitted tree and Sequoia's: a file of counts */
@@ -31,10 +31,10 @@ typedef struct hn_head_options {
     bool convert;            /* matrices of floats are packed as `weights` */
     hn_dtype weights, kv;
     double min_p;            /* of a drafted token's path */
-    double min_confidence;   /* of a head that says how sure it is of a place */
-    bool picks_best;         /* under sampling, where the rule asks for no law */
-    double force;            /* NAN: not asked for */
-    hn_token_wish tokens;    /* n 0: whatever the head drafts */
+    double min_confidence;   /* of a head that estimates its confidence in a place */
+    bool picks_best;         /* under sampling, if the rule needs no law */
+    double force;            /* NAN: not given */
+    hn_token_wish tokens;    /* n 0: all that the head drafts */
 } hn_head_options;
 
 /* HUNCH_USAGE. */

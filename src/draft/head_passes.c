@@ -12,7 +12,7 @@
 
 enum { PLACES_A_SEQ = 8, NO_FEATURE = 0, MASK_FEATURE = 1 };
 
-/* A head without layers has none in the cache: it reads the newest feature, and forgets it with the next. */
+/* A head without layers has no rows in the cache: it reads the newest feature only. */
 static bool has_rows(const hn_head_passes *h) {
     return h->model.arch.layers > 0;
 }
@@ -23,7 +23,7 @@ static bool has_steps(const hn_head_passes *h) {
 
 /* ---- open and close --------------------------------------------------------------------------------------------------- */
 
-/* Which of the fed buffers is which state: they come in rising order of boundaries. */
+/* Which of the fed buffers is which state: they come in ascending order of boundaries. */
 static void read_order(hn_head_passes *h, const int *boundaries, int n) {
     h->n_states = n;
     for (int k = 0; k < n; k++) {
@@ -63,7 +63,8 @@ hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n
     h->together = h->model.arch.draft_head.together > 1 ? h->model.arch.draft_head.together : 1;
     h->blocks = hn_head_blocks(&h->model.arch.draft_head);
     h->width = width * h->together;
-    h->room = 2 + HN_FEED_ROWS + PLACES_A_SEQ * n_seqs + (h->together > 1 ? h->together * n_seqs : 0); /* rows of a call beside one of each sequence */
+    /* rows of a call beside one of each sequence */
+    h->room = 2 + HN_FEED_ROWS + PLACES_A_SEQ * n_seqs + (h->together > 1 ? h->together * n_seqs : 0);
     if (ids) {
         const size_t bytes = (size_t)h->model.arch.vocab * sizeof *ids;
         h->ids = hn_alloc(bytes);
@@ -76,7 +77,7 @@ hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n
     assert(is_block(h) || needs->n_groups == (has_rows(h) ? 1 : 0));
     for (int g = 0; g < needs->n_groups; g++) {
         needs->group[g].name = "draft head";
-        /* the text's new rows stay until they are in the index, and a block stands behind them */
+        /* the text's new rows stay until they are in the index, and a block follows them */
         needs->group[g].tentative = is_block(h) ? HN_MAX_ROWS + h->model.arch.draft_head.block : HN_MOST_KEPT + HN_MAX_ROWS;
         needs->group[g].recompute = h->blocks > 1 ? h->blocks : h->together;
     }
@@ -115,7 +116,7 @@ void hn_head_passes_close(hn_head_passes *h) {
     memset(h, 0, sizeof *h);
 }
 
-/* ---- rows that wait ------------------------------------------------------------------------------------------------- */
+/* ---- pending rows --------------------------------------------------------------------------------------------------- */
 
 static int rows_held(const hn_head_passes *h, int seq) {
     return hn_cache_committed(h->cache, seq, h->owner);
@@ -130,13 +131,13 @@ static void place_free(hn_head_passes *h, int place) {
     if (place != NO_FEATURE) h->free_place[h->n_free++] = place;
 }
 
-/* The newest row will not be asked for again. */
+/* The newest row will not be evaluated again. */
 static void forget_root(hn_head_passes *h, hn_head_seq *s) {
     place_free(h, s->root_place);
     s->root_place = NO_FEATURE;
 }
 
-/* The first n rows do not wait any more. */
+/* Removes the first n pending rows. */
 void hn_head_wait_drop(hn_head_passes *h, hn_head_seq *s, int n) {
     for (int i = 0; i < n; i++) place_free(h, s->place[i]);
     s->n_waiting -= n;
@@ -157,7 +158,7 @@ void hn_head_begin(hn_head_passes *h, const hn_begin *b) {
     if (!has_rows(h)) return;
     assert(s->n_waiting == 0 && b->rows_restored == rows_held(h, b->seq));
     if (b->rows_restored == 0 && !is_block(h)) wait_add(s, b->text.token[0], NO_FEATURE);
-    if (b->rows_restored > 0 && h->together > 1) /* the rest of its last block is fed again: the features of all of it are wanted */
+    if (b->rows_restored > 0 && h->together > 1) /* the rest of its last block is fed again, because all of its features are needed */
         hn_cache_rewind(h->cache, b->seq, h->owner, b->rows_restored - (h->together - 1));
     if (h->blocks == 1) return;
     if (b->rows_restored > 0) hn_cache_rewind(h->cache, b->seq, h->owner, b->rows_restored - (h->blocks - 1));
@@ -172,7 +173,7 @@ void hn_head_end(hn_head_passes *h, int seq) {
 }
 
 int hn_head_rows(const hn_head_passes *h, int seq) {
-    return has_rows(h) ? rows_held(h, seq) : INT_MAX; /* it lacks none */
+    return has_rows(h) ? rows_held(h, seq) : INT_MAX; /* none are missing */
 }
 
 /* ---- passes over committed tokens -------------------------------------------------------------------------------------- */
@@ -180,12 +181,12 @@ int hn_head_rows(const hn_head_passes *h, int seq) {
 typedef struct batch {
     int n_rows, n_seqs;
     int n_further;                                 /* outputs of further steps */
-    int further[HN_MAX_ROWS];                      /* the same of each row */
+    int further[HN_MAX_ROWS];                      /* of each row */
     hn_row row[HN_MAX_ROWS];
     int32_t feature[HN_MAX_ROWS], output[HN_MAX_ROWS];
     int cache_seq[HN_MAX_ROWS], rows[HN_MAX_ROWS]; /* of each sequence */
-    int node[HN_MAX_ROWS];                         /* that its last row is of, -1: none */
-    int masks[HN_MAX_ROWS];                        /* rows behind that one, which are not kept */
+    int node[HN_MAX_ROWS];                         /* of its last row, -1: none */
+    int masks[HN_MAX_ROWS];                        /* rows after that one, which are not kept */
 } batch;
 
 static int32_t next_output(hn_head_passes *h) {
@@ -201,7 +202,7 @@ static void batch_row(batch *b, bool first, int32_t token, int feature, int outp
                           .logits = logits ? HN_LOGITS_ALL : HN_LOGITS_NONE};
 }
 
-/* The last rows of a block that are in the pass see each other, and all of them draft. */
+/* The last rows of a block in the pass attend to each other, and all of them draft. */
 static void batch_block(hn_head_passes *h, batch *b) {
     for (int i = 0; i < h->together; i++) {
         const int at = b->n_rows - h->together + i;
@@ -211,22 +212,22 @@ static void batch_block(hn_head_passes *h, batch *b) {
     }
 }
 
-/* Puts rows that wait into the pass, and masks behind the last one. node: that the last one is of; -1: all but the last, whose
- * logits may still be wanted. False: some did not fit. */
+/* Adds pending rows to the pass, and masks after the last one. node: that of the last row; -1: all rows but the last, whose
+ * logits may still be needed. False: some did not fit. */
 static bool batch_add(hn_head_passes *h, batch *b, int seq, int node, int masks) {
     hn_head_seq *s = &h->seq[seq];
     const int missing = s->n_waiting - (node < 0 ? h->together : 0), room = HN_MAX_ROWS - b->n_rows - b->n_further;
     if (missing <= 0 || s->lost) return true;
-    if (h->together > 1) masks = 0; /* the rows of the block itself give the levels behind the root's */
+    if (h->together > 1) masks = 0; /* the rows of the block itself give the levels after the root's */
     const bool last = node >= 0 && missing + masks <= room;
     int n = missing < room ? missing : room;
-    /* the last one and its masks go together, and so do the rows of the last block */
+    /* the last one and its masks must be in one pass, and so must the rows of the last block */
     if (node >= 0 && !last && n > missing - h->together) n = missing - h->together;
     if (n <= 0) return false;
     if (!last) masks = 0;
     const int further = has_steps(h) ? masks : 0; /* of the root's own row */
     masks -= further;
-    if (has_rows(h) && hn_cache_reserve(h->cache, seq, h->owner, n + masks, NULL)) { /* no pages: the text goes on without */
+    if (has_rows(h) && hn_cache_reserve(h->cache, seq, h->owner, n + masks, NULL)) { /* no pages: the text continues without drafts */
         hn_head_lose(h, s);
         return true;
     }
@@ -250,18 +251,18 @@ static void batch_start(batch *b) {
     b->n_rows = b->n_seqs = b->n_further = 0;
 }
 
-/* The rows of sequence i were computed and are kept; the last one is that of a root, or has been evaluated before it is asked for. */
+/* Keeps the rows of sequence i that were computed; the last one is a root's, or one whose logits are not needed. */
 static void batch_keep(hn_head_passes *h, const batch *b, int i) {
     hn_head_seq *s = &h->seq[b->cache_seq[i]];
-    if (!has_rows(h)) return; /* it may be asked for again */
-    if (h->together > 1 && b->node[i] >= 0) { /* so may the rows of the last block: until then they are kept as those of drafts are */
+    if (!has_rows(h)) return; /* it may be evaluated again */
+    if (h->together > 1 && b->node[i] >= 0) { /* so may the rows of the last block: until then they are kept like those of drafts */
         hn_cache_commit(h->cache, b->cache_seq[i], h->owner, NULL, b->rows[i] - h->together);
         hn_head_wait_drop(h, s, b->rows[i] - h->together);
         for (s->n_kept = 0; s->n_kept < h->together; s->n_kept++) s->kept_parent[s->n_kept] = (int16_t)(s->n_kept - 1);
         return;
     }
     hn_cache_commit(h->cache, b->cache_seq[i], h->owner, NULL, b->rows[i]);
-    if (b->node[i] >= 0) { /* the last that waits is the root: its feature is kept */
+    if (b->node[i] >= 0) { /* the last pending row is the root: its feature is kept */
         s->root = s->token[s->n_waiting - 1];
         s->root_place = s->place[s->n_waiting - 1];
         s->place[s->n_waiting - 1] = NO_FEATURE;
@@ -269,9 +270,9 @@ static void batch_keep(hn_head_passes *h, const batch *b, int i) {
     hn_head_wait_drop(h, s, b->rows[i]);
 }
 
-/* Hands out what sequence i's rows say, the last of its committed ones being row `row` of the pass. */
+/* Calls take for sequence i's rows; the last of its committed ones is row `row` of the pass. */
 static void batch_take(hn_head_passes *h, const batch *b, int i, int row, hn_head_node *node, hn_head_take take, void *ctx) {
-    const int first = h->together > 1 ? row - (h->together - 1) : row; /* of those that draft */
+    const int first = h->together > 1 ? row - (h->together - 1) : row; /* of the rows that draft */
     if (b->node[i] < 0) return;
     node[b->node[i]].kept = h->together > 1 ? h->together - 1 : -1;
     node[b->node[i]].output = b->output[first];
@@ -303,7 +304,7 @@ static bool batch_run(hn_head_passes *h, batch *b, hn_head_node *node, hn_head_t
     return ran;
 }
 
-/* Evaluates what waits of sequences [first, end), but the last row of each. */
+/* Evaluates the pending rows of sequences [first, end), except the last row of each. */
 static void evaluate(hn_head_passes *h, int first, int end) {
     batch b;
     if (is_block(h)) {
@@ -326,7 +327,7 @@ static bool newest(const hn_feed_row *rows, int n, int i) {
     return true;
 }
 
-/* Of a head without layers: the newest row of each sequence takes the place of the one before. */
+/* For a head without layers: the newest row of each sequence replaces the previous one. */
 static int feed_newest(hn_head_passes *h, const hn_feed_row *rows, int n, int32_t *from, int32_t *to) {
     int m = 0;
     for (int i = 0; i < n; i++) {
@@ -347,7 +348,7 @@ static int feed_waiting(hn_head_passes *h, const hn_feed_row *rows, int n, int32
     for (int i = 0; i < n; i++) {
         hn_head_seq *s = &h->seq[rows[i].seq];
         const int next = rows_held(h, rows[i].seq) + s->n_waiting, slot = rows[i].position + !is_block(h);
-        if (s->lost || slot < next) continue; /* it came with a prefix */
+        if (s->lost || slot < next) continue; /* restored with a prefix */
         if (slot > next || h->n_free + (s->root_place != NO_FEATURE) == 0) {
             hn_head_lose(h, s);
             continue;
@@ -381,7 +382,7 @@ void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int
         hn_head_seq *s = &h->seq[node[i].seq];
         s->n_kept = 0;
         if (h->blocks > 1) hn_mtp_round(h, node[i].seq);
-        if (s->n_waiting == 0 && s->root_place != NO_FEATURE) { /* asked for again */
+        if (s->n_waiting == 0 && s->root_place != NO_FEATURE) { /* evaluated again */
             hn_cache_rewind(h->cache, node[i].seq, h->owner, rows_held(h, node[i].seq) - 1);
             wait_add(s, s->root, s->root_place);
             s->root_place = NO_FEATURE;
@@ -389,7 +390,7 @@ void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int
         }
         const int there = has_rows(h) ? rows_held(h, node[i].seq) + s->n_waiting : s->text_n;
         if (s->lost || s->n_waiting < h->together || there != text_n[i]) continue;
-        if (h->together > 1 && text_n[i] <= h->together) continue; /* slot 0 is no row of a block */
+        if (h->together > 1 && text_n[i] <= h->together) continue; /* slot 0 is not a row of a block */
         while (!batch_add(h, &b, node[i].seq, i, node[i].masks)) batch_run(h, &b, node, take, ctx);
     }
     batch_run(h, &b, node, take, ctx);
@@ -428,7 +429,7 @@ static void level_pass(hn_head_passes *h, hn_head_node *node, int first, int las
     for (int i = first; i < last; i++) take(ctx, i, 0, i - first);
 }
 
-/* The same of blocks: a node's rows are the last tokens of its path, which begin from the outputs of the block before. */
+/* The same for blocks: a node's rows are the last tokens of its path, which start from the outputs of the block before. */
 static void block_pass(hn_head_passes *h, hn_head_node *node, int first, int last, hn_head_take take, void *ctx) {
     hn_row row[HN_MAX_ROWS];
     hn_kept kept[HN_MAX_ROWS];

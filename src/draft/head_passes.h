@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_passes.h - the passes of a draft head with rows of its own in the cache: which rows it has, which wait, and the passes
- * that make them. It goes on from its own output, a level a pass (EAGLE, MTP), or has rows of a mask behind the root that draft later
+/* head_passes.h - the passes of a draft head with rows of its own in the cache: which rows it has, which are pending, and the passes
+ * that compute them. It continues from its own output, a level a pass (EAGLE, MTP), or has rows of a mask after the root that draft later
  * levels in the root's pass (P-EAGLE), or drafts blocks (head_blocks.c). What is drafted from their logits is not decided here.
  *
- * A row of the head is a token and the target's feature of the token before it (of a head of blocks: a token's own feature), and lies in the slot of its token: so a page
- * depends on nothing but the tokens of its own slots and those before them, and can be shared. Slot 0 holds a row without a
- * feature, which no other row sees.
+ * A row of the head is a token and the target's feature of the token before it (for a head of blocks: a token's own feature), and is in the
+ * slot of its token: so a page depends only on the tokens of its own slots and those before them, and can be shared. Slot 0 has a row
+ * without a feature, to which no other row attends.
  *
- *   slots:   0 .......... rows | waiting ............. | kept .........
+ *   slots:   0 .......... rows | pending ............. | kept .........
  *            committed rows    | their features are in | rows of drafts, of the head's own outputs;
- *            of true features  | the store             | forgotten when the round is over
+ *            of true features  | the store             | dropped when the round is over
  *
  * feed stores the features of committed rows; they are evaluated with the next round's first level, or when the store is full,
  * or when the text ends or another begins with them. So each committed token is evaluated once, from the target's feature, never from a
- * prediction, and a head that nobody asks costs next to nothing.
+ * prediction, and a head that is not called costs almost nothing.
  */
 #ifndef HN_HEAD_PASSES_H
 #define HN_HEAD_PASSES_H
@@ -26,22 +26,22 @@ enum { HN_MOST_MASKS = HN_MAX_ROWS - 2 };
 
 typedef struct hn_head_seq {
     int n_waiting;
-    int32_t *token, *place; /* [room of the store] of rows that wait: the token, its feature's place in the store */
-    int32_t root, root_place; /* of the newest row, when it is evaluated: it may be asked for again; NO_FEATURE (0): not so */
-    int text_n;             /* of a head without layers: tokens of the text whose newest row waits */
+    int32_t *token, *place; /* [room of the store] of pending rows: the token, its feature's place in the store */
+    int32_t root, root_place; /* of the newest row after it was evaluated: it may be evaluated again; NO_FEATURE (0): not possible */
+    int text_n;             /* of a head without layers: tokens of the text whose newest row is pending */
     bool lost;              /* a row is missing: nothing is drafted before the next begin */
     int n_kept; /* of blocks that of the text's end among them */
     int16_t kept_parent[HN_MOST_KEPT];
 } hn_head_seq;
 
-/* The same of a head whose blocks draft in turn (head_mtp_blocks.c), by block. */
+/* State of a sequence for a head whose blocks draft in turn (head_mtp_blocks.c), by block. */
 typedef struct hn_head_in_turn {
-    int since; /* rows evaluated since the first ones were restored: block k goes on with the k-th of them; large: none were */
+    int since; /* rows evaluated since the first ones were restored: block k continues with the k-th of them; large: none were restored */
     int32_t newest[HN_MOST_HEAD_BLOCKS], before[HN_MOST_HEAD_BLOCKS]; /* places of its outputs of the newest row and the one before */
-    int n_kept[HN_MOST_HEAD_BLOCKS];                     /* of its own among those of drafts */
+    int n_kept[HN_MOST_HEAD_BLOCKS];                     /* its own rows among those of drafts */
     int16_t parent[HN_MOST_HEAD_BLOCKS][HN_MOST_KEPT];   /* of each, by its number among them */
-    /* of each of all kept drafts: its number among those of the block that drafted behind it, and of the block whose turn it is, -1: it has
-       none; its token; the place of its output, of this level's block and of the one's before */
+    /* for each of all kept drafts: its number among those of the block that drafted after it, and of the block whose turn it is, -1: it has
+       none; its token; the place of its output, of this level's block and of the previous level's */
     int16_t own[HN_MOST_KEPT], made[HN_MOST_KEPT];
     int32_t token[HN_MOST_KEPT], output[2][HN_MOST_KEPT];
 } hn_head_in_turn;
@@ -52,14 +52,14 @@ typedef struct hn_head_passes {
     hn_cache *cache;
     int owner, n_seqs;
     int width;          /* outputs of a sequence that a level may have */
-    int together;       /* rows of a block that see each other; 1: none does */
+    int together;       /* rows of a block that attend to each other; 1: none do */
     int blocks;         /* that draft in turn; 1: there is one */
     hn_head_in_turn *in_turn; /* [n_seqs]; NULL: there is one block */
-    hn_feature_set set; /* what the target is asked for */
+    hn_feature_set set; /* requested from the target */
     int n_states;
-    int order[HN_MOST_HEAD_FEATURES]; /* state k of a feature is the order[k]-th of those that are fed */
+    int order[HN_MOST_HEAD_FEATURES]; /* state k of a feature is the order[k]-th of the fed buffers */
     int32_t *ids;       /* [outputs] the target's token of each, NULL: the same */
-    float *logits;      /* [vocab] of a row in the target's vocabulary, where that is another */
+    float *logits;      /* [vocab] of a row in the target's vocabulary, if that differs */
     int vocab;          /* the target's */
     int room;           /* places of the store; place 0 holds zeros, place 1 the mask's feature */
     int32_t *free_place;
@@ -67,7 +67,7 @@ typedef struct hn_head_passes {
     int n_outputs, generation; /* outputs of this level; which half of them */
     int level;          /* of this round */
     hn_head_seq *seq;
-    int32_t *lists;     /* what their lists point into */
+    int32_t *lists;     /* memory of the sequences' lists */
 } hn_head_passes;
 
 /* head.model is open. boundaries[n_states]: layers whose entering state is read, or one HN_FEATURE_POST_NORM. Fills needs'
@@ -81,12 +81,12 @@ void hn_head_passes_close(hn_head_passes *h); /* zeroed is fine; the model too *
 void hn_head_begin(hn_head_passes *h, const hn_begin *b);
 void hn_head_end(hn_head_passes *h, int seq);
 hunch_status hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err);
-/* Evaluates what waits of a sequence, but its newest row: what may be shared, and no more, since that one's logits may be wanted. */
+/* Evaluates the pending rows of a sequence, except its newest row, whose logits may be needed: those that can be shared. */
 void hn_head_catch_up(hn_head_passes *h, int seq);
 int hn_head_rows(const hn_head_passes *h, int seq); /* cache rows that hold the committed text */
 
-/* The roots of sequences (nodes in any order, each of another sequence; text_n[i] tokens committed): evaluates what waits. A
- * node whose sequence cannot be drafted for is not taken. */
+/* The roots of sequences (nodes in any order, each of another sequence; text_n[i] tokens committed): evaluates pending rows. take is not
+ * called for a node whose sequence cannot be drafted for. */
 void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx);
 /* A level of drafted tokens, those of a sequence side by side, at most `width` of each. */
 void hn_head_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx);
@@ -94,31 +94,32 @@ void hn_head_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take ta
 /* A row's logits in the target's vocabulary: -inf outside a reduced one. Until the next call or pass. */
 const float *hn_head_logits(hn_head_passes *h, int pass_row);
 
-/* Of a head of blocks (head_blocks.c), by the two above: what waits of sequences [first, end), and the roots. */
+/* The same two for a head of blocks (head_blocks.c): pending rows of sequences [first, end), and the roots. */
 void hn_head_blocks_evaluate(hn_head_passes *h, int first, int end);
-/* With a bias from the token before (DSpark): the places behind drafted tokens, from the roots' pass. Of so many sequences that one pass
- * holds them: hn_head_block_seqs. */
+/* With a bias from the previous token (DSpark): the places after drafted tokens, from the roots' pass. For as many sequences as one pass
+ * has room for: hn_head_block_seqs. */
 void hn_head_blocks_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx);
 static inline int hn_head_block_seqs(const hn_head_desc *d) { return HN_MAX_ROWS / d->block; }
 void hn_head_blocks_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx);
-/* Of several blocks that draft in turn (head_mtp_blocks.c). */
+/* For several blocks that draft in turn (head_mtp_blocks.c). */
 typedef struct hn_head_rows_of {
-    int seq, n; /* so many rows of the pass, behind those of the sequences before */
+    int seq, n; /* n rows of the pass, after those of the previous sequences */
 } hn_head_rows_of;
-int hn_mtp_outputs(const hn_head_passes *h); /* places of outputs in all */
+int hn_mtp_outputs(const hn_head_passes *h); /* total places of outputs */
 hunch_status hn_mtp_open(hn_head_passes *h, hunch_error *err);
 void hn_mtp_begin(hn_head_passes *h, int seq, bool restored); /* restored: rows came with a prefix */
-void hn_mtp_again(hn_head_passes *h, int seq); /* its newest row was taken back */
+void hn_mtp_again(hn_head_passes *h, int seq); /* its newest row was rewound */
 void hn_mtp_round(hn_head_passes *h, int seq); /* it has no rows of drafts */
-/* Where the first block's outputs of rows of the text go to; behind its pass those of the others are made. False: of one they could not be. */
+/* Places of the first block's outputs for rows of the text; follow, after its pass, computes those of the other blocks. False: a pass
+ * failed. */
 void hn_mtp_places(const hn_head_passes *h, const hn_head_rows_of *of, int n_seqs, int32_t *output);
 bool hn_mtp_follow(hn_head_passes *h, const hn_head_rows_of *of, int n_seqs, const hn_row *row);
 /* Level h->level of drafted tokens. */
 void hn_mtp_level(hn_head_passes *h, hn_head_node *node, int n, int32_t (*next_output)(hn_head_passes *h), hn_head_take take, void *ctx);
 
-/* Rows that wait: the first n of them do not any more; all are given up, the sequence too. */
+/* Pending rows: wait_drop removes the first n; lose removes all and gives the sequence up. */
 void hn_head_wait_drop(hn_head_passes *h, hn_head_seq *s, int n);
 void hn_head_lose(hn_head_passes *h, hn_head_seq *s);
 
-extern const hn_head_row_ops hn_head_passes_rows; /* the same for head_trees.h, of a hn_head_passes; at most HN_MOST_MASKS behind a root */
+extern const hn_head_row_ops hn_head_passes_rows; /* for head_trees.h, of a hn_head_passes; at most HN_MOST_MASKS after a root */
 #endif

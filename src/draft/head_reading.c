@@ -41,7 +41,7 @@ hunch_status hn_head_read_last(hn_spec *spec, const hn_target_info *target, hn_h
     return st;
 }
 
-/* Each publisher has a key of its own. */
+/* Each publisher has its own key. */
 hunch_status hn_head_read_mask_token(const hn_source *src, int tokens, int *out, hunch_error *err) {
     uint64_t id = 0;
     const char *name;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_to_gguf.c - see head_to_gguf.h. A head is described as its drafter describes it (head_drafter.h) and written from that
- * description (model/convert_head.c). A drafter knows its target; here the file alone may have to say what that is like. */
+/* head_to_gguf.c - see head_to_gguf.h. A head is described by its drafter's describe (head_drafter.h) and written from that
+ * description (model/convert_head.c). A drafter has its target; here all facts on the target may have to come from the file. */
 #include "draft/head_to_gguf.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "model/convert.h"
 #include "model/head_steps.h"
 
-enum { ANY_LAYERS = 256 }; /* of a target that nobody named: checked when the head is opened */
+enum { ANY_LAYERS = 256 }; /* of a target that was not given: checked when the head is opened */
 
 bool hn_head_is(const char *kind) {
     return kind && strcmp(kind, "model") != 0;
@@ -22,7 +22,7 @@ static hunch_status need_target(const hn_source *src, const char *what, hunch_er
                    hn_source_path(src), what);
 }
 
-/* Tokens of the target: each has a place in t2d; config.json may name the drafted ones instead. 0: it does not say. */
+/* Tokens of the target: each has an entry in t2d; config.json may give the drafted ones instead. 0: not known. */
 static hunch_status find_tokens(hn_source *src, const hn_head_names *names, int *tokens, hunch_error *err) {
     const hn_tensor *known = hn_source_find(src, "t2d"), *embedding = hn_head_look(src, names, HN_HEAD_EMBEDDING),
                     *ids = hn_head_look(src, names, HN_HEAD_IDS);
@@ -37,7 +37,7 @@ static hunch_status find_tokens(hn_source *src, const hn_head_names *names, int 
     return HUNCH_OK;
 }
 
-/* Of a state that a head reads; states: of how many layers, 0: it reads the last one. 0: it does not say. */
+/* Width of a state that a head reads; states: number of layers, 0: it reads the last state. 0: not known. */
 static hunch_status find_width(hn_source *src, const hn_head_names *names, size_t states, int *width, hunch_error *err) {
     const hn_key hidden = {NULL, "hidden_size", 1, 1 << 17, 0};
     const hn_tensor *fc = hn_head_look(src, names, HN_HEAD_FC);
@@ -51,7 +51,7 @@ static hunch_status find_width(hn_source *src, const hn_head_names *names, size_
     return HUNCH_OK;
 }
 
-/* Of a head with weights for each position, whose tensors show most of it. */
+/* For a head with weights for each position, whose tensors show most of it. */
 static hunch_status guess_by_steps(hn_arch *a, hn_source *src, const hn_head_names *names, hunch_error *err) {
     hunch_status st = find_tokens(src, names, &a->vocab, err);
     int tokens;
@@ -60,7 +60,7 @@ static hunch_status guess_by_steps(hn_arch *a, hn_source *src, const hn_head_nam
     return st;
 }
 
-/* What a head's own file says of the model that it was made for. */
+/* The target as far as a head's own file describes it. */
 static hunch_status guess_target(hn_arch *a, hn_source *src, const hn_head_names *names, const char *kind, hunch_error *err) {
     const bool reads_layers = !strcmp(kind, "eagle3") || !strcmp(kind, "peagle") || !strcmp(kind, "dart");
     const bool blocks = hn_head_form_folder_blocks((int)names->form);

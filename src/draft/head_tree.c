@@ -30,12 +30,12 @@ void hn_beam_add(hn_beam *b, int parent, const int32_t *token, const float *p, i
     assert(parent < b->first || parent == -1);
     for (int i = 0; i < n && b->n < b->cap; i++) {
         const float before = parent < 0 ? 0 : b->node[parent].score;
-        if (token[i] < 0) return; /* a row with fewer numbers */
+        if (token[i] < 0) return; /* a row with fewer tokens */
         b->node[b->n++] = (hn_beam_node){.token = token[i], .parent = parent, .p = p[i], .score = before + logf(p[i])};
     }
 }
 
-/* Puts i into a list of at most `most` nodes, best first, of equal ones the earlier; returns the list's length. */
+/* Inserts i into a list of at most `most` nodes, best first, of equal ones the earlier; returns the list's length. */
 static int list_insert(const hn_beam *b, int *list, int n, int most, int i) {
     int at = n;
     while (at > 0 && b->node[list[at - 1]].score < b->node[i].score) at--;
@@ -56,7 +56,7 @@ int hn_beam_best(const hn_beam *b, int total, int *list) {
     int n = 0;
     /* A child's score is never above its parent's, and of equal ones the parent is the earlier: it is taken first. */
     for (int i = 0; i < b->n && total > 0; i++) n = list_insert(b, list, n, total, i);
-    for (int i = 1; i < n; i++) /* in the order of being made */
+    for (int i = 1; i < n; i++) /* in the order of creation */
         for (int k = i; k > 0 && list[k - 1] > list[k]; k--) {
             const int t = list[k];
             list[k] = list[k - 1];

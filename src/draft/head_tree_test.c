@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_tree_test.c - EAGLE-2's tree against a plain search over all that it may hold: frontiers, kept nodes, their order, ties. */
+/* head_tree_test.c - EAGLE-2's tree compared with a plain search over all nodes: frontiers, kept nodes, their order, ties. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@ static int below(uint64_t *rng, int n) {
     return (int)(hn_splitmix(rng) % (uint64_t)n);
 }
 
-/* Probabilities of a row, falling; of few values, so that sums along different paths are often equal. */
+/* Probabilities of a row, descending; from few values, so that sums along different paths are often equal. */
 static int random_children(uint64_t *rng, int width, int32_t *token, float *p) {
     static const float values[] = {1, 0.5f, 0.25f, 0.125f};
     const int n = below(rng, 4) ? width : below(rng, width + 1); /* a small vocabulary has fewer */
@@ -34,7 +34,7 @@ static int random_children(uint64_t *rng, int width, int32_t *token, float *p) {
     return n;
 }
 
-/* Is a before b: by score, of equal ones the earlier. */
+/* Whether x comes before y: by score, of equal ones the earlier. */
 static bool before(const hn_beam *b, int x, int y) {
     return b->node[x].score > b->node[y].score || (b->node[x].score == b->node[y].score && x < y);
 }
@@ -59,7 +59,7 @@ static double score_of(const hn_beam *b, int i) {
     return sum;
 }
 
-/* The best `total`, in the order of being made, none without its parent. */
+/* The best `total`, in the order of creation, none without its parent. */
 static void check_best(const hn_beam *b, int total) {
     int list[MOST_NODES];
     bool there[MOST_NODES] = {false};
@@ -82,7 +82,7 @@ static void check_beam(uint64_t seed) {
     float p[MOST_WIDTH];
     hn_beam b = {0};
     assert_int_equal(hn_beam_open(&b, width, levels, NULL), HUNCH_OK);
-    for (int round = 0; round < 2; round++) { /* what the round before left does not show */
+    for (int round = 0; round < 2; round++) { /* the previous round has no effect */
         hn_beam_start(&b);
         hn_beam_add(&b, -1, token, p, random_children(&rng, width, token, p));
         for (int level = 1, first = 0; level < levels; level++) {
@@ -131,7 +131,7 @@ static void test_certain_children(void **state) {
     hn_beam_close(&b);
 }
 
-/* A row of fewer numbers than are asked for ends in -1. */
+/* A row of fewer tokens than requested ends in -1. */
 static void test_short_row(void **state) {
     (void)state;
     static const int32_t token[] = {5, -1, -1};
@@ -154,11 +154,11 @@ static double best_sum(const hn_beam *b, int total) {
     return sum;
 }
 
-/* Those of the newest level that are among the likeliest of all go on, in order, as long as the level brought enough. */
+/* Nodes of the newest level that are among the likeliest of all are expanded, in order, as long as the level added enough. */
 static void check_opt(uint64_t seed) {
     uint64_t rng = seed;
     const int width = 1 + below(&rng, MOST_WIDTH), levels = 1 + below(&rng, MOST_LEVELS), total = 1 + below(&rng, 12);
-    const double gain = below(&rng, 3) / 4.0 + 1e-6; /* sums of few values: no tie is meant */
+    const double gain = below(&rng, 3) / 4.0 + 1e-6; /* no ties with sums of few values */
     int32_t token[MOST_WIDTH];
     float p[MOST_WIDTH];
     double expected = 0, before = 0;

@@ -18,7 +18,7 @@ static void make_chain(hn_shape *s, int depth) {
     for (int i = 0; i < depth; i++) s->node[i] = (hn_shape_node){(int16_t)(i - 1), 0, (int16_t)(i + 1)};
 }
 
-/* A fixed shape in the place of the chain. */
+/* Reads a fixed shape, which replaces the chain. */
 static hunch_status read_shape(hn_shape *shape, const hn_head_options *o, hunch_error *err) {
     const bool sequoia = o->form == HN_TREE_SEQUOIA;
     if (o->form == HN_TREE_FIXED) return hn_shape_read(shape, o->tree, err);
@@ -56,8 +56,9 @@ hunch_status hn_head_trees_read(hn_head_trees *t, const hn_spec *spec, const hn_
 
 hunch_status hn_head_trees_check(const hn_head_trees *t, const hn_spec *spec, int levels, hunch_error *err) {
     const int deepest = t->depth > t->chain.depth ? t->depth : t->chain.depth;
-    return deepest <= levels ? HUNCH_OK
-                             : hn_fail(err, HUNCH_USAGE, "drafter '%s': a tree of %d levels, expected at most %d", spec->text, deepest, levels);
+    return deepest <= levels
+               ? HUNCH_OK
+               : hn_fail(err, HUNCH_USAGE, "drafter '%s': a tree of %d levels, expected at most %d", spec->text, deepest, levels);
 }
 
 void hn_head_trees_limit(hn_head_trees *t, int levels) {
@@ -65,10 +66,10 @@ void hn_head_trees_limit(hn_head_trees *t, int levels) {
     if (t->chain.depth > levels) make_chain(&t->chain, levels);
 }
 
-/* What the likeliest paths are made from, one a sequence. */
+/* Tables of the likeliest paths, one for each sequence. */
 static hunch_status likely_create(hn_head_trees *t, hunch_error *err) {
     hunch_status s = HUNCH_OK;
-    if (t->form == HN_TREE_PRUNED) return s; /* its own */
+    if (t->form == HN_TREE_PRUNED) return s; /* it has its own */
     size_t bytes = (size_t)t->depth * sizeof(hn_level_tokens);
     for (int i = 0; !s && i < t->n_seqs; i++) {
         if (t->form != HN_TREE_BEST)
@@ -96,27 +97,30 @@ static hunch_status tables_create(hn_head_trees *t, hunch_error *err) {
     return s || !t->likely ? s : likely_create(t, err);
 }
 
-/* Trees that only heads of the other sort have. */
+/* HUNCH_USAGE for a tree that only heads of the other sort have. */
 static hunch_status check_form(const hn_head_trees *t, const hn_spec *spec, hunch_error *err) {
     if (t->form == HN_TREE_PRUNED && !t->at_once)
         return hn_fail(err, HUNCH_USAGE, "drafter '%s': tree=pruned is of heads that draft all levels in one pass", spec->text);
     if (t->form == HN_TREE_BEST && !t->at_once)
-        return hn_fail(err, HUNCH_USAGE, "drafter '%s': tree=best is of heads that draft all levels at once; this one goes on from each token: "
+        return hn_fail(err, HUNCH_USAGE,
+                       "drafter '%s': tree=best is of heads that draft all levels at once; this one goes on from each token: "
                        "expected dynamic or opt", spec->text);
     if (t->form == HN_TREE_OPT && t->at_once)
-        return hn_fail(err, HUNCH_USAGE, "drafter '%s': tree=opt is of heads that draft a level at a time; this one drafts all at once: "
+        return hn_fail(err, HUNCH_USAGE,
+                       "drafter '%s': tree=opt is of heads that draft a level at a time; this one drafts all at once: "
                        "expected best or dynamic", spec->text);
     return HUNCH_OK;
 }
 
-/* What the rows of all blocks of a round have room for. */
+/* Checks that there is room for the rows of all blocks of a round. */
 static hunch_status check_blocks(const hn_head_trees *t, const hn_spec *spec, hunch_error *err) {
     const int most = HN_MAX_ROWS - 2 * t->block, blocks = 1 + (t->depth - 1) / t->block * t->width;
     if (t->likely)
         return hn_fail(err, HUNCH_USAGE, "drafter '%s': such a tree is of heads that draft one level a pass, or all: this one drafts %d, "
                        "expected a chain or a fixed shape", spec->text, t->block);
     if (t->depth > most || blocks * t->block > HN_MOST_KEPT)
-        return hn_fail(err, HUNCH_USAGE, "drafter '%s': a tree of %d levels, in blocks of %d: expected at most %d levels, and %d rows in all",
+        return hn_fail(err, HUNCH_USAGE,
+                       "drafter '%s': a tree of %d levels, in blocks of %d: expected at most %d levels, and %d rows in all",
                        spec->text, t->depth, t->block, most, HN_MOST_KEPT);
     return HUNCH_OK;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* head_trees.h - chains and trees of a draft head: which tokens of its rows become candidates. For every head, whatever its passes
- * are (head_rows.h): one that goes on from its own output, a level a pass, or one whose root gives all levels.
+ * are (head_rows.h): one that continues from its own output, a level a pass, or one whose root gives all levels.
  *
- * A chain is a tree of fixed shape like any other. Of a fixed shape level k is computed when level k is asked for; a tree of the
- * likeliest paths is computed whole with level 0, since which of its nodes stay is known at the end, and so is every tree of a head whose
+ * A chain is a tree of fixed shape like any other. Level k of a fixed shape is computed when propose is called for it; a tree of the
+ * likeliest paths is computed as a whole at level 0, because its nodes are known only at the end, and so is every tree of a head whose
  * root gives all levels: there all nodes of a level have the same logits.
  *
  * In the order of use: read (the spec), open (tables), needs, best; then rounds. */
@@ -18,17 +18,17 @@ typedef struct hn_head_trees {
     void *head;
     const hn_head_row_ops *rows;
     bool at_once;          /* the root gives all levels */
-    bool laid_out;         /* the root's pass has places of all levels, which later ones go on from. Set before open */
-    int block;             /* levels that a root and each drafted token that is gone on from give; 0, 1: one. Set before open */
+    bool laid_out;         /* the root's pass has places of all levels, which later ones continue from. Set before open */
+    int block;             /* levels that a root and each expanded token give; 0, 1: one. Set before open */
     int32_t *path;         /* [n_seqs * width][block] */
     hn_tree_form form;
     bool likely;           /* the likeliest paths: dynamic, opt, best, pruned */
     bool forced, law, is_tree;
     int depth, topk, total;
     double gain;
-    int width;             /* nodes of a level whose successors may be wanted */
+    int width;             /* most nodes of a level that are expanded */
     double accept, min_p, min_confidence;
-    bool picks_best;       /* under sampling, where the rule asks for no law: the likeliest tokens, else drawn with the request's noise */
+    bool picks_best;       /* under sampling, if the rule needs no law: the likeliest tokens, else drawn with the request's noise */
     hn_shape chain, shape;
     int n_seqs, vocab;
     hn_draft_laws laws;
@@ -37,25 +37,25 @@ typedef struct hn_head_trees {
     int *of;               /* [n_seqs * width] which proposal each is of */
     int *place;            /* the same: node of the shape or of the beam */
     float *drawn;          /* [vocab] logits without the tokens drawn so far */
-    int16_t *row;          /* of trees grown by levels: where each node of a beam stands */
-    struct hn_head_pruned *grams; /* of a pruned tree (head_trees_pruned.c); NULL: it is none */
+    int16_t *row;          /* of trees grown by levels: row of each node of a beam */
+    struct hn_head_pruned *grams; /* of a pruned tree (head_trees_pruned.c); else NULL */
 } hn_head_trees;
 
-/* Which trees are asked for: depth, width and topk are known behind it. HUNCH_USAGE names the spec. */
+/* Reads which tree is requested: depth, width and topk are known afterwards. HUNCH_USAGE names the spec. */
 hunch_status hn_head_trees_read(hn_head_trees *t, const hn_spec *spec, const hn_head_options *o, hunch_error *err);
 /* Tables for n_seqs sequences, rows of a head with that many levels in the root's pass (1: one), vocab: the target's. */
 hunch_status hn_head_trees_open(hn_head_trees *t, const hn_spec *spec, void *head, const hn_head_row_ops *rows, int levels_at_once,
                                 int n_seqs, int vocab, hunch_error *err);
-/* Before open: the head drafts no deeper. */
-/* HUNCH_USAGE: a tree or chain of more levels was asked for. */
+/* HUNCH_USAGE: a tree or chain of more levels was requested. */
 hunch_status hn_head_trees_check(const hn_head_trees *t, const hn_spec *spec, int levels, hunch_error *err);
+/* Before open: the head drafts no deeper. */
 void hn_head_trees_limit(hn_head_trees *t, int levels);
 void hn_head_trees_close(hn_head_trees *t); /* zeroed is fine */
 void hn_head_trees_needs(const hn_head_trees *t, hn_needs *needs);
-/* How many best tokens of a row are asked for, of a head that drafts `outputs` ones. */
+/* How many best tokens of a row are needed, for a head that drafts `outputs` tokens. */
 int hn_head_trees_best(hn_head_trees *t, int outputs);
 
-/* Key `force`; nothing where it was not asked for. */
+/* For key `force`; without it these do nothing. */
 hunch_status hn_head_trees_begin(hn_head_trees *t, const hn_begin *b, hunch_error *err);
 void hn_head_trees_end(hn_head_trees *t, int seq);
 

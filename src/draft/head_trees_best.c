@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* head_trees_best.c - the tree of the likeliest paths, best first, of a head whose root gives all levels (tree_best.c): the levels'
- * tokens are read once, and the tree is made of them. */
+ * tokens are read once, and the tree is made from them. */
 #include <math.h>
 
 #include "draft/head_trees_private.h"
 
-/* The tokens of the next level. force: those that are right on purpose are the first of each level. */
+/* Reads the tokens of the next level. force: tokens that are right on purpose are the first of each level. */
 static void take_level(void *ctx, int i, int mask, int row) {
     hn_head_round *c = ctx;
     hn_head_trees *t = c->t;
     const hn_propose *p = &c->p[t->of[i]];
     hn_head_seq_tree *s = &t->seq[p->seq];
     hn_level_tokens *l = &s->level[mask];
-    if (mask != s->n_levels || mask >= t->depth) return; /* behind a level without a token */
+    if (mask != s->n_levels || mask >= t->depth) return; /* after a level without a token */
     c->level = mask;
     l->n = hn_head_choose(c, p, row, NULL, t->topk, l->token, l->p);
     if (l->n == 0) return;

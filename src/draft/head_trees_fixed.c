@@ -9,7 +9,7 @@ static hn_drafted *drafted_at(hn_head_seq_tree *s, int i) {
     return i == HN_ROOT ? &s->root : &s->node[i];
 }
 
-/* How many candidates of node i the shape asks for. */
+/* How many candidates of node i the shape has. */
 static int children_of(const hn_shape *shape, int i) {
     int n = 0;
     for (int k = 0; k < shape->n; k++)
@@ -24,7 +24,7 @@ static int path_of(const hn_head_seq_tree *s, int i, int32_t token[HN_TREE_ROWS]
     return n;
 }
 
-/* Puts the tokens of ranks 0..n-1 in their places of the shape; row[rank]: where they stand in the tree, NULL: to be added. */
+/* Puts the tokens of ranks 0..n-1 in their places of the shape; row[rank]: their rows in the tree, NULL: to be added. */
 static void place_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, int at, const int32_t *token, const float *prob,
                            const int16_t *rows, int n, bool spine) {
     const int parent_row = drafted_at(s, at)->row;
@@ -56,7 +56,7 @@ static void draw_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, 
     const float *logits = t->rows->logits(t->head, from), *value;
     const double sum = t->rows->sum(t->head, from);
     (void)t->rows->best(t->head, from, &value);
-    if ((double)drafted_at(s, at)->path / sum < t->min_p) return; /* known before a draw: q stays what it is drawn from */
+    if ((double)drafted_at(s, at)->path / sum < t->min_p) return; /* known before a draw: the draw follows q */
     const hn_draft_law *law = hn_draft_law_make(&t->laws, p->seq, at + 1, p->sampler, logits, h);
     if (!law) return;
     const int before = p->tree->n_rows, m = hn_draft_law_draw(&t->laws, law, p, c->d->index, drafted_at(s, at)->row, n, row);
@@ -68,7 +68,7 @@ static void draw_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, 
     place_children(c, p, s, at, token, prob, row, m, false);
 }
 
-/* The children of node `at` of the shape, from the logits of a row. */
+/* Adds the children of node `at` of the shape, from the logits of a row. */
 static void take_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, int at, int row) {
     hn_head_trees *t = c->t;
     const int n = children_of(s->shape, at);
@@ -86,20 +86,21 @@ static void take_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, 
     place_children(c, p, s, at, token, prob, NULL, m, spine);
 }
 
-/* Has node `at` a row of the tree at this level, and does the shape go on behind it? */
+/* Whether node `at` has a row of the tree at this level, and children in the shape. */
 static bool wants_children(const hn_propose *p, hn_head_seq_tree *s, int at, int level) {
     const int depth = at == HN_ROOT ? 0 : s->shape->node[at].depth;
     return depth == level && drafted_at(s, at)->row >= 0 && children_of(s->shape, at) > 0 &&
            hn_propose_has_room(p, drafted_at(s, at)->row);
 }
 
-/* Is node `at` behind another? */
+/* Whether node `at` is a descendant of another. */
 static bool is_behind(const hn_shape *shape, int at, int other) {
     while (at != HN_ROOT && at != other) at = shape->node[at].parent;
     return at == other;
 }
 
-/* The row of a node was computed, or a mask, or a further row of its block: its children, or those of all nodes of that level behind it. */
+/* The row of a node was computed, or a mask, or a further row of its block: adds its children, or those of all its descendants of that
+ * level. */
 static void take_node(void *ctx, int i, int mask, int row) {
     hn_head_round *c = ctx;
     hn_head_trees *t = c->t;
@@ -127,13 +128,13 @@ static void round_start(hn_head_trees *t, const hn_propose *p) {
     for (int k = 0; k < s->shape->n; k++) s->node[k].row = HN_NONE;
 }
 
-/* The tokens of the block that ends with node `at`; returns the node that stands before them. */
+/* The tokens of the block that ends with node `at`; returns the node before them. */
 static int block_of(const hn_head_trees *t, hn_head_seq_tree *s, int at, int32_t *path) {
     for (int k = t->block - 1; k >= 0; k--, at = s->shape->node[at].parent) path[k] = s->node[at].token;
     return at;
 }
 
-/* The nodes of a level whose children are wanted; returns how many. */
+/* Lists the nodes of a level that are expanded; returns how many. */
 static int list_level(hn_head_round *c, int n, int *text_n) {
     hn_head_trees *t = c->t;
     int m = 0;
@@ -155,7 +156,7 @@ static int list_level(hn_head_round *c, int n, int *text_n) {
     return m;
 }
 
-/* A level of trees of fixed shape; of heads that go on by blocks all of them. */
+/* A level of trees of fixed shape; for heads that continue by blocks all levels. */
 int hn_head_propose_fixed(hn_head_round *c, int n) {
     hn_head_trees *t = c->t;
     int text_n[HN_MAX_TEXTS];

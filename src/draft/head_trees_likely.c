@@ -4,7 +4,7 @@
 
 #include "draft/head_trees_private.h"
 
-/* The next frontier. OPT-Tree's shrinks, and is empty where the newest level was not worth it. */
+/* The next frontier. OPT-Tree's shrinks, and is empty if the newest level was not worth it. */
 static void advance(const hn_head_trees *t, hn_head_seq_tree *s) {
     if (t->form == HN_TREE_OPT)
         hn_opt_advance(&s->beam, t->total, t->gain, &s->expected);
@@ -12,7 +12,7 @@ static void advance(const hn_head_trees *t, hn_head_seq_tree *s) {
         hn_beam_advance(&s->beam);
 }
 
-/* Children of a frontier node. */
+/* Adds the children of a frontier node. */
 static void beam_children(hn_head_round *c, const hn_propose *p, int at, int row) {
     hn_head_trees *t = c->t;
     hn_head_seq_tree *s = &t->seq[p->seq];
@@ -25,7 +25,7 @@ static void beam_children(hn_head_round *c, const hn_propose *p, int at, int row
     if (m > 0) s->beam.node[first].sure = isnan(c->sure) ? 0 : (float)c->sure;
 }
 
-/* A node's row, or a mask: the level of the whole frontier. A beam node's place among kept rows and outputs is that of its pass. */
+/* Takes a node's row, or a mask: the level of the whole frontier. A beam node's place among kept rows and outputs is that of its pass. */
 static void take_beam(void *ctx, int i, int mask, int row) {
     hn_head_round *c = ctx;
     hn_head_trees *t = c->t;
@@ -54,7 +54,7 @@ static int row_of(const hn_beam *b, const int16_t *row, int i) {
     return b->node[i].parent < 0 ? 0 : row[b->node[i].parent];
 }
 
-/* The best nodes, in the order of being made, in the place of those that were the best before the newest level. */
+/* Adds the best nodes, in the order of creation, instead of those that were the best before the newest level. */
 static void add_best(hn_head_round *c, hn_propose *p) {
     hn_head_seq_tree *s = &c->t->seq[p->seq];
     const hn_beam *b = &s->beam;
@@ -65,18 +65,18 @@ static void add_best(hn_head_round *c, hn_propose *p) {
     hn_tree_back(p->tree, s->rows, s->candidates);
     for (int i = 0; i < n; i++) {
         const hn_beam_node *k = &b->node[list[i]];
-        if (exp((double)k->score) < c->t->min_p) continue; /* nor are its children probable enough */
+        if (exp((double)k->score) < c->t->min_p) continue; /* its children are not probable enough either */
         const int at = hn_tree_add(p->tree, row_of(b, row, list[i]), k->token, c->d->index, k->p);
         if (at < 0) break;
         c->sure = k->sure > 0 ? (double)k->sure : NAN;
         hn_head_trust(c, p->tree);
         row[list[i]] = (int16_t)at;
-        c->added += list[i] >= s->newest; /* none of the newest level is among the best: none behind it can be */
+        c->added += list[i] >= s->newest; /* if none of the newest level is among the best, none after it can be */
     }
     p->budget = room - (p->tree->n_rows - s->rows);
 }
 
-/* The frontier nodes of all sequences whose trees may have one more level. */
+/* Lists the frontier nodes of all sequences whose trees may have one more level. */
 static int list_frontier(hn_head_round *c, int n) {
     hn_head_trees *t = c->t;
     int m = 0;
@@ -116,7 +116,7 @@ static void grow_roots(hn_head_round *c, int n) {
     if (m > 0) t->rows->roots(t->head, t->node, text_n, m, take_beam, c);
 }
 
-/* Level c->level of all beams, behind the one before. False: there is none. */
+/* Level c->level of all beams, after the previous one. False: there is none. */
 static bool grow_level(hn_head_round *c, int n) {
     hn_head_trees *t = c->t;
     for (int i = 0; i < n; i++) {
@@ -129,8 +129,8 @@ static bool grow_level(hn_head_round *c, int n) {
     return m > 0;
 }
 
-/* A tree is computed whole, since which nodes stay is known at the end; or, where levels are decided on one by one, it is at each level what
- * it would be if that were the last. */
+/* A tree is computed as a whole, because its nodes are known only at the end; or, if levels are decided on one by one, at each level the
+ * tree is made as if that were the last. */
 int hn_head_propose_likely(hn_head_round *c, int n) {
     hn_head_trees *t = c->t;
     const bool whole = !t->at_once && !(n > 0 && c->p[0].by_levels);

@@ -10,13 +10,13 @@ enum { HN_ROOT = -1, HN_NONE = -1 };
 /* A node of a fixed shape in this round. */
 typedef struct hn_drafted {
     int32_t token;
-    int16_t row;      /* of the tree; HN_NONE: it is not there */
+    int16_t row;      /* of the tree; HN_NONE: none */
     bool spine;       /* force: all tokens up to here were replaced on purpose */
     float path;       /* probability of the tokens up to here by the head's softmax */
     int kept, output; /* of its pass */
 } hn_drafted;
 
-/* The likeliest tokens of a level that all nodes of a depth share. */
+/* The likeliest tokens of a level, common to all nodes of a depth. */
 typedef struct hn_level_tokens {
     int n;
     int32_t token[HN_MOST_TOPK];
@@ -28,7 +28,7 @@ typedef struct hn_head_seq_tree {
     const hn_shape *shape; /* of this round */
     hn_beam beam;          /* of dynamic and opt */
     double expected;       /* of opt: tokens of the best tree so far */
-    int rows, candidates;  /* of dynamic and opt: what the round's tree had before */
+    int rows, candidates;  /* of dynamic and opt: those of the round's tree before */
     int newest;            /* the same: the first beam node of the newest level */
     hn_level_tokens *level;  /* [depth], of best */
     int n_levels;
@@ -41,27 +41,27 @@ typedef struct hn_head_round {
     hn_head_trees *t;
     hn_propose *p;
     int level, added;
-    double sure; /* of the row that is being taken: how likely the head takes its draft to be accepted; NAN: it does not say */
-    int base; /* the level of the nodes that are being evaluated; `level` is that of the row, of a block or with masks further down */
+    double sure; /* of the row that is being read: the head's confidence that its draft is accepted; NAN: none */
+    int base; /* the level of the nodes that are being evaluated; `level` is that of the row, with a block or masks further down */
 } hn_head_round;
 
 /* The tokens of a row that follow the request's own noise, or the best ones; p: softmax at temperature 1. Returns how many. */
 int hn_head_choose(hn_head_round *c, const hn_propose *p, int row, const hn_history *h, int n, int32_t *token, float *prob);
 /* Key `force`: hn_head_oracle_force. */
 bool hn_head_force(const hn_head_round *c, const hn_propose *p, hn_head_seq_tree *s, int32_t *token, int n);
-/* The row of the pass that is being taken: c->sure is known behind it. False: its head is too unsure of it for anything to be drafted
- * there. That is known before a token is chosen, so what would have been drawn has no say. */
+/* For the row that is being read; sets c->sure. False: the head's confidence is too low for anything to be drafted there. That is
+ * known before a token is chosen, so it does not depend on the draw. */
 bool hn_head_row_counts(hn_head_round *c, const hn_propose *p, int row);
-/* The best token's candidate, which was added last: the head's own confidence is a better estimate than its softmax. */
+/* Sets the estimate of the best token's candidate, which was added last: the head's own confidence is better than its softmax. */
 void hn_head_trust(const hn_head_round *c, hn_tree *t);
-/* The levels that are wanted behind a root's own, of a tree of so many. */
+/* The levels after a root's own that are requested, for a tree of this many levels. */
 int hn_head_masks(const hn_head_trees *t, const hn_propose *p, int levels);
 
 int hn_head_propose_fixed(hn_head_round *c, int n);
 int hn_head_propose_likely(hn_head_round *c, int n); /* dynamic, opt */
 int hn_head_propose_best(hn_head_round *c, int n);
 int hn_head_propose_pruned(hn_head_round *c, int n);
-/* Its trie is opened with the options, its tables later. Errors as hn_head_trees_read. */
+/* The trie is opened with the options, the tables later. Errors as hn_head_trees_read. */
 hunch_status hn_head_pruned_read(hn_head_trees *t, const hn_spec *spec, const hn_head_options *o, hunch_error *err);
 hunch_status hn_head_pruned_open(hn_head_trees *t, hunch_error *err);
 void hn_head_pruned_close(hn_head_trees *t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_trees_pruned.c - DART's tree of a head that gives all levels with the root (tree_pruned.h), made whole with level 0. */
+/* head_trees_pruned.c - DART's tree of a head that gives all levels with the root (tree_pruned.h), made as a whole at level 0. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -8,8 +8,8 @@
 
 typedef struct hn_head_pruned {
     hn_trie trie;
-    char *path;     /* of it; NULL: there is none */
-    bool lost;      /* its file is not what it was: nobody asks it any more */
+    char *path;     /* of the trie; NULL: there is none */
+    bool lost;      /* the file was changed: it is not used any more */
     int32_t ends;   /* the token that ends a text; -1: none */
     hn_pruned *seq; /* [n_seqs] */
     bool *right;    /* force: [n_seqs] all tokens so far were replaced on purpose */
@@ -46,7 +46,7 @@ void hn_head_pruned_close(hn_head_trees *t) {
     hn_free(g);
 }
 
-/* The root's row, or that of a level behind it. */
+/* Reads the root's row, or that of a level after it. */
 static void take_level(void *ctx, int i, int mask, int row) {
     hn_head_round *c = ctx;
     hn_head_trees *t = c->t;
@@ -66,7 +66,7 @@ static float path_of(const hn_pruned *tree, int at) {
     return p;
 }
 
-/* The best nodes, in the order of being made. */
+/* Adds the best nodes, in the order of creation. */
 static void add_best(hn_head_round *c, hn_propose *p, const hn_pruned *tree) {
     const int total = c->t->total < p->budget ? c->t->total : p->budget;
     int list[HN_TREE_ROWS], row[HN_TREE_ROWS];
@@ -75,7 +75,7 @@ static void add_best(hn_head_round *c, hn_propose *p, const hn_pruned *tree) {
         const hn_pruned_node *k = &tree->node[list[i]];
         int parent = i;
         row[i] = HN_NONE;
-        while (parent >= 0 && list[parent] != k->parent) parent--; /* the root, or one that stands before it */
+        while (parent >= 0 && list[parent] != k->parent) parent--; /* the root, or an earlier one */
         const int behind = parent < 0 ? 0 : row[parent];
         if (behind == HN_NONE || (double)path_of(tree, list[i]) < c->t->min_p) continue;
         row[i] = hn_tree_add(p->tree, behind, k->token, c->d->index, k->p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kept_text.h - a drafter's own copy of a sequence's text, for stores that learn from it when the caller's is not at
- * hand (observe and end are not shown the text). */
+/* kept_text.h - a drafter's own copy of a sequence's text, for stores that learn from it when the caller's is not
+ * available (observe and end do not receive the text). */
 #ifndef HN_KEPT_TEXT_H
 #define HN_KEPT_TEXT_H
 #include "draft/drafter.h"
@@ -10,14 +10,14 @@ typedef struct hn_kept_text {
     size_t cap;
     int n;
     int sure;   /* the first of n that the caller has shown; the others were accepted since */
-    bool whole; /* what the next round emits follows on the copy */
+    bool whole; /* tokens of the next round follow directly on the copy */
 } hn_kept_text;
 
 void hn_kept_text_fini(hn_kept_text *k); /* usable again, empty */
-/* Brings the copy up to the committed text. What it holds of `sure` must not have changed (hn_kept_text_cut tells it).
- * False: no memory; the copy stays a beginning of the text. */
+/* Extends the copy to the committed text. Its first `sure` tokens must not have changed (hn_kept_text_cut drops them).
+ * False: no memory; the copy stays a prefix of the text. */
 bool hn_kept_text_show(hn_kept_text *k, const hn_committed_text *t);
-/* Adds what a round emitted, if the text was shown before it, until it is shown again. Twice is once. */
+/* Adds the tokens of a round, if the text was shown before it, until it is shown again. Idempotent. */
 void hn_kept_text_observe(hn_kept_text *k, const hn_observe *o);
-void hn_kept_text_cut(hn_kept_text *k, int n); /* only the first n stay */
+void hn_kept_text_cut(hn_kept_text *k, int n); /* keeps only the first n */
 #endif

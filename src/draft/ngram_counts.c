@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ngram_counts.c - see ngram_counts.h. Room for one more entry and one more pair is made before anything is written, so
+/* ngram_counts.c - see ngram_counts.h. Memory for one more entry and one more pair is reserved before anything is written, so
  * that a failed allocation changes nothing. */
 #include "draft/ngram_counts.h"
 
@@ -73,7 +73,7 @@ static void pairs_hash(hn_counts *x) {
     for (size_t i = 0; i < x->n_pairs; i++) *pair_find(x, x->pair[i].entry, x->pair[i].token) = (uint32_t)i;
 }
 
-/* ---- forgetting -------------------------------------------------------------------------------------------------- */
+/* ---- dropping ---------------------------------------------------------------------------------------------------- */
 
 static uint32_t age_of(const hn_counts *x, size_t entry) {
     return x->clock - x->entry[entry].stamp;
@@ -90,8 +90,8 @@ static uint32_t median_age(const hn_counts *x) {
     return age;
 }
 
-/* Closes entries and pairs up over those that go. The hash tables, which are made anew afterwards, hold the new places
- * meanwhile: each has more slots than there are entries or pairs. */
+/* Compacts entries and pairs over those that are dropped. The hash tables, which are rebuilt afterwards, store the new
+ * indices meanwhile: each has more slots than there are entries or pairs. */
 static void oldest_drop(hn_counts *x) {
     const uint32_t age = median_age(x);
     uint32_t *entry_to = x->entry_slot, *pair_to = x->pair_slot;
@@ -132,13 +132,13 @@ static bool slots_grow(uint32_t **slot, size_t *slots) {
     return true;
 }
 
-/* Is everything there for one more entry and one more pair? At most half of the slots are taken. */
+/* Whether there is room for one more entry and one more pair. At most half of the slots are taken. */
 static bool has_room(const hn_counts *x) {
     return x->n_entries < x->cap_entries && x->n_pairs < x->cap_pairs && x->n_entries * 2 < x->entry_slots &&
            x->n_pairs * 2 < x->pair_slots;
 }
 
-/* Bytes after growing what is full; as hn_grow and slots_grow do it. */
+/* Bytes after growing what is full, with the sizes of hn_grow and slots_grow. */
 static size_t bytes_grown(const hn_counts *x) {
     size_t entries = x->cap_entries, pairs = x->cap_pairs, slots = x->entry_slots + x->pair_slots;
     if (x->n_entries == entries) entries = entries < 8 ? 12 : entries + entries / 2;
@@ -151,7 +151,7 @@ static size_t bytes_grown(const hn_counts *x) {
 static bool room_make(hn_counts *x) {
     if (has_room(x)) return true;
     if (x->limit && x->n_entries > 0 && bytes_grown(x) > x->limit) {
-        do oldest_drop(x); /* a quarter free at least: the next time is far away */
+        do oldest_drop(x); /* at least a quarter is free afterwards, so this is rare */
         while (x->n_entries > x->cap_entries / 4 * 3 || x->n_pairs > x->cap_pairs / 4 * 3);
         if (has_room(x)) return true;
     }

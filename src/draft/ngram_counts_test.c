@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ngram_counts_test.c - counts against plain recounting, the memory limit, and running out of memory. */
+/* ngram_counts_test.c - counts compared with plain recounting, the memory limit, and running out of memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ static int count_plain(const int32_t *h, int to, const int32_t *gram, int n, int
     return count;
 }
 
-/* Lists, sums and the best pair hold together. */
+/* Lists, sums and the best pair are consistent. */
 static void expect_valid(const hn_counts *x) {
     size_t pairs = 0;
     for (size_t i = 0; i < x->n_entries; i++) {
@@ -72,7 +72,7 @@ static void test_against_plain_counting(void **state) {
     }
 }
 
-/* Far more than fits: the limit holds at every step, what was counted last is there, and what is there is whole. */
+/* Far more than fits: the limit holds at every step, the last count is found, and entries are consistent. */
 static void test_limit(void **state) {
     (void)state;
     static const struct {
@@ -131,7 +131,7 @@ static void test_no_memory(void **state) {
         hn_fault_arm(HN_FAULT_ALLOC, -1, false);
         assert_false(all);
         expect_valid(&x);
-        assert_true(hn_counts_text(&x, h, 0, TEXT)); /* and usable */
+        assert_true(hn_counts_text(&x, h, 0, TEXT)); /* still usable */
         expect_valid(&x);
         hn_counts_fini(&x);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ngram_index.c - hash tables of n-gram positions, one a length. See ngram_index.h.
+/* ngram_index.c - hash tables of n-gram positions, one for each length. See ngram_index.h.
  *
- * The hash of the n-gram that ends at e is made from its last token backwards, so the hashes of all lengths at one end
- * come out of one walk. A hit is compared with the text: collisions cost time, never a wrong position.
+ * The hash of the n-gram that ends at e is computed from its last token backwards, so the hashes of all lengths at one end
+ * are computed in one walk. A hit is compared with the text: collisions cost time, never a wrong position.
  */
 #include "draft/ngram_index.h"
 
@@ -22,7 +22,7 @@ void hn_ngram_index_fini(hn_ngram_index *x) {
     hn_ngram_index_init(x, x->min, x->max, x->latest);
 }
 
-/* Keeps the memory. */
+/* Empties it, but keeps the memory. */
 static void index_empty(hn_ngram_index *x) {
     for (int n = x->min; n <= x->max; n++) {
         if (x->table[n].slot) memset(x->table[n].slot, 0xff, x->table[n].size * sizeof *x->table[n].slot);
@@ -36,7 +36,7 @@ static uint64_t hash_more(uint64_t h, int32_t token) {
     return h ^ (h >> 32);
 }
 
-/* The slot of this n-gram, or the empty one where it belongs. The table has empty slots. */
+/* The slot of this n-gram, or the empty one for it. The table has empty slots. */
 static hn_ngram_slot *slot_find(const hn_ngram_table *t, uint32_t hash, const int32_t *token, const int32_t *gram, int n) {
     for (size_t i = hash & (t->size - 1);; i = (i + 1) & (t->size - 1)) {
         hn_ngram_slot *s = &t->slot[i];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ngram_index_test.c - the index against a plain search, grown in random steps, rewound, and short of memory. */
+/* ngram_index_test.c - the index compared with a plain search, grown in random steps, rewound, and without memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,9 +49,9 @@ static void test_against_plain_search(void **state) {
         hn_ngram_index x;
         hn_ngram_index_init(&x, min, min + (int)(hn_splitmix(&seed) % 8), round % 2);
         for (int n = 0; n <= TEXT; n += 1 + (int)(hn_splitmix(&seed) % 9)) {
-            if (hn_splitmix(&seed) % 16 == 0) n /= 2; /* rewound: occurrences behind n are gone again */
+            if (hn_splitmix(&seed) % 16 == 0) n /= 2; /* rewound: occurrences after n are removed */
             hn_ngram_index_extend(&x, token, n > 0 ? n - 1 : 0);
-            hn_ngram_index_extend(&x, token, n > 0 ? n - 1 : 0); /* twice is once */
+            hn_ngram_index_extend(&x, token, n > 0 ? n - 1 : 0); /* idempotent */
             expect_plain(&x, token, n);
         }
         hn_ngram_index_fini(&x);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ngram_map.c - a hash table of keys over an array of them. See ngram_map.h; a hit is compared with the text. */
+/* ngram_map.c - a hash table over an array of keys. See ngram_map.h; a hit is compared with the text. */
 #include "draft/ngram_map.h"
 
 #include <assert.h>
@@ -26,7 +26,7 @@ static uint32_t gram_hash(const int32_t *gram, int n) {
     return (uint32_t)h;
 }
 
-/* The slot of this n-gram, or the empty one where it belongs. The table has empty slots. */
+/* The slot of this n-gram, or the empty one for it. The table has empty slots. */
 static int32_t *slot_find(const hn_ngram_map *x, uint32_t hash, const int32_t *token, const int32_t *gram) {
     for (size_t i = hash & (x->size - 1);; i = (i + 1) & (x->size - 1)) {
         int32_t k = x->slot[i];
@@ -52,7 +52,7 @@ static bool slots_grow(hn_ngram_map *x) {
     return true;
 }
 
-/* The key of the n-gram at `position`, new if it must be; NULL: no memory. */
+/* The key of the n-gram at `position`, added if it is new; NULL: no memory. */
 static hn_map_key *key_put(hn_ngram_map *x, const int32_t *token, int position) {
     if (x->n_keys * 2 >= x->size && !slots_grow(x) && x->n_keys + 1 >= x->size) return NULL; /* one slot stays empty */
     uint32_t hash = gram_hash(token + position, x->n);
@@ -64,7 +64,7 @@ static hn_map_key *key_put(hn_ngram_map *x, const int32_t *token, int position) 
     return &x->key[x->n_keys++];
 }
 
-/* Counts the continuation at `at`: an equal one, else in a free place; a fifth kind is not kept. */
+/* Counts the continuation at `at`: with an equal one, else in a free place; a fifth kind is not stored. */
 static void value_count(const hn_ngram_map *x, hn_map_key *k, const int32_t *token, int at) {
     for (int v = 0; v < (x->counted ? HN_MAP_VALUES : 1); v++) {
         hn_map_value *q = &k->value[v];
@@ -85,7 +85,7 @@ void hn_ngram_map_extend(hn_ngram_map *x, const int32_t *token, int end) {
         x->n_keys = 0;
         x->end = 0;
     }
-    /* A key that ends at e is ready when what is copied from behind it is there. */
+    /* A key that ends at e is complete when the tokens that are copied after it exist. */
     const int behind = x->counted ? x->m : 1;
     for (int e = x->end > behind ? x->end + 1 - behind : 1; e <= end - behind; e++) {
         if (e < x->n) continue;

@@ -27,7 +27,7 @@ void hn_ngram_mod_empty(hn_ngram_mod *x) {
     memset(x->next, 0, BYTES);
 }
 
-/* A linear congruence over the n tokens; its upper bits are the mixed ones. */
+/* A linear congruence over the n tokens; its upper bits are the well-mixed ones. */
 static size_t place_of(const int32_t *gram, int n) {
     uint64_t h = 0;
     for (int i = 0; i < n; i++) h = h * 6364136223846793005u + (uint32_t)gram[i] + 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ngram_mod.h - one table of next tokens under the hash of the n tokens before, shared by all texts of a drafter
+/* ngram_mod.h - one table of next tokens by the hash of the n tokens before, shared by all texts of a drafter
  * (llama.cpp's ngram-mod). The last writer wins and keys are not checked: a wrong continuation costs a rejected draft.
  *
- * 16 MiB whatever is learned: the pages of the table are touched as it fills.
+ * At most 16 MiB: the pages of the table are touched as it fills.
  */
 #ifndef HN_NGRAM_MOD_H
 #define HN_NGRAM_MOD_H
@@ -14,7 +14,7 @@ enum { HN_MOD_BITS = 22, HN_MOD_SIZE = 1 << HN_MOD_BITS };
 
 typedef struct hn_ngram_mod {
     int n;
-    /* [HN_MOD_SIZE] generation << 24 | token: of another generation is empty, so that emptying costs nothing (a
+    /* [HN_MOD_SIZE] generation << 24 | token: entries of another generation are empty, so that emptying costs nothing (a
      * vocabulary has at most 2^23 rows) */
     uint32_t *next;
     uint32_t generation; /* 1..255 */
@@ -26,6 +26,6 @@ void hn_ngram_mod_fini(hn_ngram_mod *x);
 void hn_ngram_mod_empty(hn_ngram_mod *x);
 /* Learns the tokens at from..to-1 from those before them. */
 void hn_ngram_mod_learn(hn_ngram_mod *x, const int32_t *token, int from, int to);
-/* Chains look-ups behind the text until one fails or `most` tokens are there; returns how many. */
+/* Chains lookups after the text until one fails or there are `most` tokens; returns how many. */
 int hn_ngram_mod_chain(const hn_ngram_mod *x, const int32_t *token, int n, int32_t *out, int most);
 #endif

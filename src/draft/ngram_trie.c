@@ -31,7 +31,7 @@ static hunch_status fail_trie(const char *path, const char *what, hunch_error *e
     return hn_fail(err, HUNCH_REFUSED, "%s: %s, expected a trie of n-grams that hunch train trie has written", path, what);
 }
 
-/* Bytes of the whole file; SIZE_MAX: more than there can be. */
+/* Bytes of the whole file; SIZE_MAX: impossible sizes. */
 static size_t file_size(const hn_trie_header *h) {
     if (h->vocab >= INT32_MAX || h->pairs >= UINT32_MAX || h->triples >= UINT32_MAX) return SIZE_MAX;
     return sizeof *h + (size_t)(h->vocab + 1) * sizeof(hn_trie_single) + (size_t)(h->pairs + 1) * sizeof(hn_trie_pair) +
@@ -77,7 +77,7 @@ void hn_trie_close(hn_trie *t) {
     *t = (hn_trie){0};
 }
 
-/* ---- questions ------------------------------------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------------------------------------- */
 
 /* Entries [first, end) of a part, each of which begins with its token. */
 typedef struct range {
@@ -85,7 +85,7 @@ typedef struct range {
     size_t size, first, end;
 } range;
 
-/* From where one entry says to where the next one does, of `most` in all. */
+/* From the index in one entry to that in the next one, of `most` in all. */
 static range range_of(const void *entry, size_t size, uint32_t first, uint32_t end, uint64_t most) {
     const range none = {entry, size, 0, 0};
     return first <= end && end <= most ? (range){entry, size, first, end} : none;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ngram_trie_test.c - what a trie says of random texts against counts made one by one, and files that are damaged: refused where the
- * header shows it, else probabilities all the same. */
+/* ngram_trie_test.c - a trie's answers on random texts compared with counts made one by one, and damaged files: refused if the header
+ * shows it, else the answers are still probabilities. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static uint64_t seed = 11;
 
 static int number(int below) { return (int)(hn_splitmix(&seed) % (uint64_t)below); }
 
-/* Few tokens, so that much comes again. */
+/* Few different tokens, so that n-grams repeat. */
 static void write_texts(int n_texts, int tokens) {
     texts.n = texts.tokens = 0;
     for (int i = 0; i < n_texts; i++) {
@@ -30,7 +30,7 @@ static void write_texts(int n_texts, int tokens) {
     }
 }
 
-/* The longest end of the context that the token ever followed, and how often. */
+/* The share of the token after the longest end of the context that it ever followed. */
 static float expected(const int32_t *context, int n, int32_t token) {
     for (int from = n > 2 ? n - 2 : 0; from < n; from++) {
         int32_t gram[3];
@@ -51,17 +51,19 @@ static void test_counts(void **state) {
             const int at = number(texts.n), n = number(4);
             int32_t context[3], token[ASKED];
             float p[ASKED];
-            for (int k = 0; k < n; k++) context[k] = number(5) && at + k < texts.n && texts.token[at + k] >= 0 ? texts.token[at + k] : number(TRIE_VOCAB);
+            for (int k = 0; k < n; k++)
+                context[k] = number(5) && at + k < texts.n && texts.token[at + k] >= 0 ? texts.token[at + k] : number(TRIE_VOCAB);
             for (int k = 0; k < ASKED; k++) token[k] = k < 30 ? k : TRIE_VOCAB - 1 - (k - 30);
             hn_trie_ask(&t, context, n, token, ASKED, p);
             for (int k = 0; k < ASKED; k++)
-                if (p[k] != expected(context, n, token[k])) fail_msg("token %d: %g, expected %g", token[k], (double)p[k], (double)expected(context, n, token[k]));
+                if (p[k] != expected(context, n, token[k]))
+                    fail_msg("token %d: %g, expected %g", token[k], (double)p[k], (double)expected(context, n, token[k]));
         }
         hn_trie_close(&t);
     }
 }
 
-/* Tokens that it does not have. */
+/* Tokens that the trie does not have. */
 static void test_strangers(void **state) {
     (void)state;
     const int32_t odd[] = {-1, TRIE_VOCAB, INT32_MAX, INT32_MIN, 1};
@@ -89,7 +91,7 @@ static void refused(const bytes *b, hunch_status st, const char *why) {
     assert_null(t.map.data);
 }
 
-/* A header that says something else, with a check that is right again. */
+/* A header with another value and a check that is right again. */
 static void header_says(const bytes *good, size_t at, uint64_t value, size_t width, const char *why) {
     bytes b = {0};
     hn_trie_header head;
@@ -128,7 +130,7 @@ static void test_headers(void **state) {
     bytes_free(&b);
 }
 
-/* What lies behind the header is anything at all. */
+/* Random bytes after the header. */
 static void test_damage(void **state) {
     (void)state;
     write_texts(9, 6);
@@ -154,7 +156,7 @@ static void test_damage(void **state) {
     bytes_free(&good);
 }
 
-/* The file is looked at again before it is asked: who cuts it off is found out. */
+/* The file is checked again before it is queried: truncation is noticed. */
 static void test_changes(void **state) {
     (void)state;
     hunch_error err;
@@ -187,7 +189,7 @@ static void test_faults(void **state) {
     }
 }
 
-/* One number for the same tokens of a GGUF and a folder, others for others. */
+/* One hash for the same tokens from a GGUF and from a folder, another for others. */
 static void test_tokenizers(void **state) {
     (void)state;
     static const char *const file[] = {"/models/stories260K/stories260K.f16.gguf", "/models/stories260K/hf", "/models/babyllama105/hf"};

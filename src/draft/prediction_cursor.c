@@ -6,15 +6,15 @@
 #include <string.h>
 
 enum {
-    TRUST = 2,      /* agreement that an unseen prediction starts with */
-    FIRM = 4,       /* tokens that have to agree before a place counts as sure */
-    NEAR = 4,       /* tokens behind the break where one agreeing token will do */
+    TRUST = 2,      /* agreement that a new prediction starts with */
+    FIRM = 4,       /* tokens that must agree before a place counts as established */
+    NEAR = 4,       /* tokens after the break within which one agreeing token is enough */
     TAIL_MOST = 16, /* agreement is counted up to here */
-    GUESSED = 2,    /* tokens taken for replacements one for one */
-    PLACES = 128,   /* looked at anywhere in the text */
-    DOUBT = 2       /* tokens that luck weighs against those that agreed */
+    GUESSED = 2,    /* tokens assumed to be replaced one for one */
+    PLACES = 128,   /* tried anywhere in the text */
+    DOUBT = 2       /* tokens that `luck` counts against those that agreed */
 };
-/* Averages: what they start from, and how much of the newest goes in. */
+/* Averages: their initial values, and the weight of the newest outcome. */
 static const float LUCK = .75f, LUCK_STEP = 1 / 8.f, BREAKS = .02f, BREAKS_STEP = 1 / 64.f;
 static const float REACHED = .2f; /* a token less likely to be reached is not drafted */
 
@@ -22,7 +22,7 @@ void hn_cursor_init(hn_cursor *c) {
     *c = (hn_cursor){.agreed = TRUST, .edit = -1, .luck = LUCK, .breaks = BREAKS};
 }
 
-/* The thread is followed from here. */
+/* The prediction is followed from here. */
 static void found(hn_cursor *c, int at, int agreed) {
     c->at = at;
     c->agreed = agreed;
@@ -32,7 +32,7 @@ static void found(hn_cursor *c, int at, int agreed) {
 
 /* ---- edits ------------------------------------------------------------------------------------------------------- */
 
-/* Does the prediction hold at `at` what this edit replaced? */
+/* Whether the prediction has at `at` the tokens that this edit replaced. */
 static bool edit_fits(const hn_cursor_edit *e, const hn_prediction_text *x, int at) {
     return e->len > 0 && at >= 0 && at + e->len <= x->n &&
            !memcmp(x->token + at, x->token + e->at, (size_t)e->len * sizeof *x->token);
@@ -45,8 +45,8 @@ static int edit_at(const hn_cursor *c, const hn_prediction_text *x, int at) {
     return -1;
 }
 
-/* prediction[base..end) became `n` emitted tokens. Kept is what may come again: no insertion, which has no place of its
- * own, no single token left out, no long passage. */
+/* prediction[base..end) became `n` emitted tokens. Stores edits that may repeat: not insertions, which replace no
+ * tokens, not single omitted tokens, not long passages. */
 static void edit_keep(hn_cursor *c, const hn_prediction_text *x, int end, const int32_t *token, int n) {
     const int len = end - c->base;
     if (len < 1 || len > HN_CURSOR_SPAN || n < 0 || n > HN_CURSOR_SPAN || len + n < 2) return;
@@ -58,7 +58,7 @@ static void edit_keep(hn_cursor *c, const hn_prediction_text *x, int end, const 
     memcpy(e->token, token, (size_t)n * sizeof *token);
 }
 
-/* The token is the one behind what this edit left out. */
+/* The token is the one after the tokens that this edit omitted. */
 static bool edit_skips(hn_cursor *c, const hn_prediction_text *x, const hn_cursor_edit *e, int32_t token) {
     const int at = c->base + e->len;
     if (at >= x->n || x->token[at] != token) return false;
@@ -77,7 +77,7 @@ static bool edit_follow(hn_cursor *c, const hn_prediction_text *x, const int32_t
     c->at = -1;
     c->edit = k;
     if (c->off < e->n) return true;
-    found(c, c->base + e->len, c->held + e->n); /* as if nothing had differed */
+    found(c, c->base + e->len, c->held + e->n); /* as without a difference */
     return true;
 }
 
@@ -99,7 +99,7 @@ static int tail_of(const search *s, int at) {
     return tail;
 }
 
-/* The newest token would stand at at - 1. */
+/* Tries a place: the newest token would be at at - 1. */
 static void place_try(search *s, int at) {
     if (s->x->token[at - 1] != s->end[-1]) return;
     const int from_base = at - 1 - s->c->base, from_firm = at - 1 - s->c->firm;
@@ -126,7 +126,7 @@ static void anywhere_try(search *s) {
 
 /* ---- following --------------------------------------------------------------------------------------------------- */
 
-/* The token is what was expected; what differed before it, if anything did, was replaced one for one. */
+/* The token is the expected one; tokens that differed before it, if any, were replaced one for one. */
 static void agree(hn_cursor *c, const hn_prediction_text *x, const int32_t *end) {
     if (c->off > 0) {
         edit_keep(c, x, c->at, end - 1 - c->off, c->off);
@@ -177,10 +177,10 @@ typedef struct drafting {
     const hn_cursor *c;
     hn_draft_chain *out;
     int agreed, most;
-    float reached; /* how likely it is that the next token's row is */
+    float reached; /* probability that the next token's row is reached */
 } drafting;
 
-/* The place is wrong with a probability that fades as tokens agree; and the text may differ from here on. */
+/* The probability of a wrong place decreases as tokens agree; besides, the text may differ from here on. */
 static bool draft_token(drafting *d, int32_t token) {
     const float n = (float)(d->agreed + d->out->len);
     const float estimate = (n + DOUBT * d->c->luck) / (n + DOUBT) * (1 - d->c->breaks);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prediction_text.c - see prediction_text.h. Chains of equal hashes, linked in the order of the text. */
+/* prediction_text.c - see prediction_text.h. Lists of equal hashes, linked in the order of the text. */
 #include "draft/prediction_text.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prediction_text.h - the text that a caller expects, and where in it three tokens stand behind one another. Read-only
- * once made. */
+/* prediction_text.h - the text that a caller expects, and the positions of its sequences of three tokens. Read-only after
+ * init. */
 #ifndef HN_PREDICTION_TEXT_H
 #define HN_PREDICTION_TEXT_H
 #include "base/status.h"

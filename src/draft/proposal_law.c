@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proposal_law.c - looking tokens up in a proposal law: one, a range, or a list, without a pass over the vocabulary. */
+/* proposal_law.c - lookup of tokens in a proposal law: one, a range, or a list, without a pass over the vocabulary. */
 #include "draft/proposal_law.h"
 
 #include <string.h>
@@ -22,10 +22,10 @@ double hn_proposal_probability(const hn_proposal_law *q, int32_t token) {
     return sum > 0 ? (double)hn_proposal_weight(q, token) / sum : 0;
 }
 
-/* The first index from `at` on whose id is not below the token. In steps that double, then by halves: next to nothing
- * where two lists are much alike, and few looks where the law's is far longer. */
+/* The first index from `at` on whose id is not below the token. Galloping, then binary search: almost free
+ * if two lists are similar, and few steps if the law's is far longer. */
 static int seek(const hn_proposal_law *q, int at, int32_t token) {
-    int step = 1, end = at; /* what lies before `at` is below */
+    int step = 1, end = at; /* ids before `at` are below */
     while (end < q->n && q->id[end] < token) {
         at = end + 1;
         end = q->n - at > step ? at + step : q->n;

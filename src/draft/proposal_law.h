@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proposal_law.h - the law that a drafted token was drawn from, as it goes with a candidate: weights of the ids that the
- * drafter could draw. A drafter of a reduced vocabulary, or one that keeps its likeliest tokens, lists no others; what is
- * not listed weighs nothing. Who looks it up and what follows from it: verify/residual.c.
+/* proposal_law.h - the law that a drafted token was drawn from, as a candidate carries it: weights of the ids that the
+ * drafter could draw. A drafter of a reduced vocabulary, or one that keeps its likeliest tokens, lists no others; ids that are
+ * not listed have weight 0. Used by verify/residual.c.
  */
 #ifndef HN_PROPOSAL_LAW_H
 #define HN_PROPOSAL_LAW_H
@@ -13,12 +13,12 @@ typedef struct hn_proposal_law {
     const float *weight; /* [n] >= 0, of any positive sum */
 } hn_proposal_law;
 
-int hn_proposal_find(const hn_proposal_law *q, int32_t token); /* its index in the law, -1: it is not listed */
+int hn_proposal_find(const hn_proposal_law *q, int32_t token); /* its index in the law, -1: not listed */
 float hn_proposal_weight(const hn_proposal_law *q, int32_t token);
 double hn_proposal_probability(const hn_proposal_law *q, int32_t token);
 
-/* Both walk a law from low tokens to high: *from is 0 at first, and theirs after that. They return the weights where they
- * lie, or in room. */
+/* Both walk a law from low tokens to high: *from is 0 at first, then set by them. They return a pointer to the weights themselves, or to
+ * room. */
 /* Of tokens first .. first + n - 1. */
 const float *hn_proposal_range(const hn_proposal_law *q, int *from, int32_t first, int n, float *room);
 /* Of these ascending tokens, n > 0. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proposal_law_test.c - laws that list their ids, laws of all ids and laws of the first few say the same of a token, of
- * ranges and of lists, held against plain loops over a whole vocabulary. */
+/* proposal_law_test.c - laws that list their ids, laws of all ids and laws of the first few give the same weights for a token, for
+ * ranges and for lists, compared with plain loops over a whole vocabulary. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static void check_one(const sample *s) {
     assert_int_equal(hn_proposal_find(&s->law, INT32_MAX), -1);
 }
 
-/* Ranges one after the other, some left out. */
+/* Ranges one after the other, some skipped. */
 static void check_ranges(const sample *s, uint64_t *seed) {
     float room[ROOM];
     int from = 0;

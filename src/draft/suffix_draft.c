@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* suffix_draft.c - one draft a match length, the best of them. See suffix_draft.h. */
+/* suffix_draft.c - one draft for each match length, the best of them. See suffix_draft.h. */
 #include "draft/suffix_draft.h"
 
 #include <math.h>
@@ -12,8 +12,8 @@ typedef struct open_path {
     double p, step;
 } open_path;
 
-/* Those that may still be drafted, the most probable first, of equal ones the first that came. No more are kept than the
- * draft has tokens left: what comes later is no more probable than what it continues, so the rest never has its turn. */
+/* Tokens that may still be drafted, the most probable first, of equal ones the earlier. No more are kept than the
+ * draft has tokens left: later tokens are no more probable than those that they continue, so the rest is never taken. */
 typedef struct frontier {
     int n;
     open_path path[HN_SUFFIX_DEPTH];
@@ -43,7 +43,7 @@ static uint32_t count_least(double min_p, uint32_t total) {
     return least < 1 ? 1 : (uint32_t)least;
 }
 
-/* Drafts `next` behind the token `parent`. Returns its place in the draft. */
+/* Drafts `next` after the token `parent`. Returns its index in the draft. */
 static int16_t draft_add(hn_suffix_draft *d, const open_path *path) {
     int16_t i = (int16_t)d->n++;
     d->token[i] = path->next.token;
@@ -62,7 +62,7 @@ static void draft_path(const hn_suffix_tree *t, hn_suffix_point match, uint32_t 
     while (out->n < budget && hn_suffix_follow(t, path.next.point, least, &path.next, 1)) {
         const double count = path.next.count;
         path.step = 1;
-        if (count != above) { /* else p is what it was */
+        if (count != above) { /* else p is unchanged */
             path.step = count / above;
             path.p = count / total;
             above = count;
@@ -95,8 +95,8 @@ static int match_budget(const hn_suffix_rules *rules, int m) {
     return budget < 0 ? 0 : budget > rules->depth ? rules->depth : (int)budget;
 }
 
-/* The longest of up to `most` last tokens that occur. What a string ends with occurs wherever it does, so: doubling, then
- * halving. */
+/* The longest of up to `most` last tokens that occur. The ends of a string occur wherever it does, so lengths are searched by doubling,
+ * then halving. */
 static int match_longest(const hn_suffix_tree *t, const int32_t *text_end, int most) {
     hn_suffix_point p;
     int found = 0, not_found = most + 1;

@@ -2,8 +2,8 @@
 /* suffix_draft.h - from places in a suffix tree to the draft with the best score (model-free suffix decoding,
  * arXiv 2411.04975 and Arctic Inference).
  *
- * The last m tokens of the text, for every m, lead to a place in the tree. Behind each the rules make a draft; its score
- * is the expected number of its tokens that come true: the sum of count(match and path) / count(match) over them.
+ * The last m tokens of the text, for every m, lead to a place in the tree. The rules make a draft after each; its score
+ * is the expected number of its tokens that are accepted: the sum of count(match and path) / count(match) over them.
  */
 #ifndef HN_SUFFIX_DRAFT_H
 #define HN_SUFFIX_DRAFT_H
@@ -17,7 +17,7 @@ typedef struct hn_suffix_rules {
     int depth;      /* most tokens of a draft, <= HN_SUFFIX_DEPTH */
     double factor;  /* a match of m tokens drafts floor(factor m + offset) of them */
     double offset;
-    double min_p;   /* none that is less probable, given the match */
+    double min_p;   /* least probability of a token, given the match */
 } hn_suffix_rules;
 
 typedef struct hn_suffix_draft {
@@ -26,11 +26,11 @@ typedef struct hn_suffix_draft {
     int n;
     int32_t token[HN_SUFFIX_DEPTH];
     int16_t parent[HN_SUFFIX_DEPTH];  /* an earlier one of the draft, -1: the text's end */
-    double p[HN_SUFFIX_DEPTH];        /* of the path, given the match; never rises along the draft */
+    double p[HN_SUFFIX_DEPTH];        /* of the path, given the match; never increases along the draft */
     double step[HN_SUFFIX_DEPTH];     /* of the token, given its parent */
 } hn_suffix_draft;
 
-/* Over the matches of the last 1..most tokens of a text, as far as they occur in the tree. text_end: one behind the newest
+/* Over the matches of the last 1..most tokens of a text that occur in the tree. text_end: after the newest
  * of at least `most` tokens; NULL: the text that the tree is storing, all of it counted, most <= n_active.
  * The highest score wins, of equal ones the longest match. Of equally probable tokens those come first that could be
  * drafted earlier, among siblings the tree's order decides. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* suffix_draft_test.c - golden vectors of suffix decoding, and drafts on random texts against the recounting oracle. */
+/* suffix_draft_test.c - golden vectors of suffix decoding, and drafts on random texts compared with recounting. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static void text_put(hn_suffix_tree *t, const int32_t *token, int n) {
     assert_true(hn_suffix_count(t));
 }
 
-/* As a drafter does: behind the tree's own text, or behind one that is not stored. */
+/* As a drafter does: after the tree's own text, or after one that is not stored. */
 static void best(const hn_suffix_tree *t, const hn_suffix_rules *r, const int32_t *text, int n, bool own,
                  hn_suffix_draft *out) {
     hn_suffix_best(t, r, own ? NULL : text + n, (n < t->window ? n : t->window) - 1, out);
@@ -107,7 +107,7 @@ static void test_golden_earlier_texts(void **state) {
     hn_suffix_fini(&t);
 }
 
-/* ---- the oracle ------------------------------------------------------------------------------------------------------ */
+/* ---- recounting ------------------------------------------------------------------------------------------------------- */
 
 static hn_suffix_rules rules_make(uint64_t *seed) {
     static const double factor[] = {1, 1, 2, .5, 0, .7}, offset[] = {0, 0, 1.5, -1, .1},
