@@ -127,7 +127,7 @@ static void text_remove(hn_suffix_tree *t, naive_texts *x) {
     memmove(&x->text[0], &x->text[1], (size_t)x->n * sizeof x->text[0]);
 }
 
-/* 1 to 4 texts, some of them removed again; drafts behind the last of them and behind a text that is not stored. */
+/* 1 to 4 texts, some of them removed again; drafts after the last of them and after a text that is not stored. */
 static void check_case(uint64_t *seed) {
     static naive_texts x;
     uint64_t vocab = 2 + hn_splitmix(seed) % 4;
@@ -168,7 +168,7 @@ static void test_oracle(void **state) {
     for (int i = 0; i < (light() ? 500 : 4000); i++) check_case(&seed);
 }
 
-/* 7 * .7 + .1 is a little less than 5 in floating point, and means 5. */
+/* 7 * .7 + .1 is slightly less than 5 in floating point, but counts as 5. */
 static void test_rounding(void **state) {
     (void)state;
     static const int32_t text[] = {1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 14, 15, 16, 1, 2, 3, 4, 5, 6, 7};
@@ -183,7 +183,7 @@ static void test_rounding(void **state) {
     hn_suffix_fini(&t);
 }
 
-/* The largest draft there can be: a period that goes on. */
+/* The largest possible draft: a period that continues. */
 static void test_widest(void **state) {
     (void)state;
     int32_t text[400];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* suffix_store.c - which texts are in, which leave. See suffix_store.h; counting is suffix_tree.c's. */
+/* suffix_store.c - which texts are stored and which are dropped. See suffix_store.h; counting: suffix_tree.c. */
 #include "draft/suffix_store.h"
 
 #include <string.h>
@@ -41,7 +41,7 @@ static void oldest_drop(hn_suffix_store *s) {
     s->n--;
 }
 
-/* Is the shorter of x and the text from `start` on, n tokens of it, a prefix of the longer? */
+/* Whether the shorter of x and the text from `start` on, n tokens of it, is a prefix of the longer. */
 static bool text_overlaps(const hn_suffix_store *s, const hn_suffix_text *x, const hn_suffix_tree *text, uint32_t start,
                           uint32_t n) {
     for (uint32_t i = 0; i < n && i < x->n; i++)
@@ -73,7 +73,7 @@ void hn_suffix_store_add(hn_suffix_store *s, const hn_suffix_tree *text) {
     while (s->n == s->max_texts || n > t->max_tokens - (t->end - t->head)) oldest_drop(s);
     const uint32_t at = t->end;
     if (!tokens_enter(t, text, start)) return;
-    /* Only now: what is taken out must not be where a label lies, and labels lie where a string occurred last. */
+    /* Only now: labels must not refer to removed tokens, and they refer to the last occurrence of a string. */
     for (int i = 0; i < s->n; i++)
         if (text_overlaps(s, text_at(s, i), text, start, n)) text_remove(s, text_at(s, i));
     *text_at(s, s->n++) = (hn_suffix_text){at, n, false};

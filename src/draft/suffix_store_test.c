@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* suffix_store_test.c - which earlier texts count: first in first out, one of two when one begins the other, and never
+/* suffix_store_test.c - which earlier texts count: first in first out, one of two if one is a prefix of the other, and never
  * more memory than allowed. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,15 +38,15 @@ static void test_replaced(void **state) {
     ADD(&s, 1, 2, 3);
     ADD(&s, 1, 2, 9); /* another text */
     assert_int_equal(COUNT(&s, 1, 2), 2);
-    ADD(&s, 1, 2, 3, 4); /* goes on where the first ended: counts once */
+    ADD(&s, 1, 2, 3, 4); /* continues the first one: counts once */
     assert_int_equal(COUNT(&s, 1, 2), 2);
     assert_int_equal(COUNT(&s, 2, 3), 1);
     assert_int_equal(COUNT(&s, 3, 4), 1);
     ADD(&s, 1, 2, 3, 4); /* the same again */
     ADD(&s, 1, 2);       /* its beginning */
     assert_int_equal(COUNT(&s, 1, 2), 2);
-    assert_int_equal(s.n, 2); /* what was replaced was the oldest, so it is gone wholly */
-    ADD(&s, 1, 2, 9, 9);      /* here it waits for its turn */
+    assert_int_equal(s.n, 2); /* the replaced text was the oldest, so it is removed completely */
+    ADD(&s, 1, 2, 9, 9);      /* here it stays until it is the oldest */
     ADD(&s, 5);
     ADD(&s, 1, 2, 9, 9, 9);
     assert_int_equal(COUNT(&s, 9, 9), 2);
@@ -65,13 +65,13 @@ static void test_replaced(void **state) {
     hn_suffix_store_fini(&s);
 }
 
-/* Does the one of fewer tokens begin the other? */
+/* Whether the one of fewer tokens is a prefix of the other. */
 static bool overlap(const int32_t *a, int n, const int32_t *b, int m) {
     return !memcmp(a, b, (size_t)(n < m ? n : m) * sizeof *a);
 }
 
-/* Random texts, many of them cut from or grown out of earlier ones: drafts are those of recounting the texts that must be
- * in, so a removed text leaves no trace. */
+/* Random texts, many of them cut from earlier ones or extending them: drafts equal those of recounting the texts that must be
+ * stored, so a removed text has no effect. */
 static void test_oracle(void **state) {
     (void)state;
     static naive_texts x = {.window = 8};
@@ -81,7 +81,7 @@ static void test_oracle(void **state) {
     for (int round = 0; round < (light() ? 20 : 100); round++) {
         hn_suffix_store s;
         x.n = 0;
-        assert_true(hn_suffix_store_init(&s, x.window, 1 << 20, 64)); /* all fit */
+        assert_true(hn_suffix_store_init(&s, x.window, 1 << 20, 64)); /* room for all */
         for (int step = 0; step < 20; step++) {
             int32_t text[NAIVE_TOKENS];
             int n = 0, base = x.n ? (int)(hn_splitmix(&seed) % (uint64_t)x.n) : 0;
@@ -139,7 +139,7 @@ static void test_bound(void **state) {
         tokens += n;
         assert_true(hn_suffix_bytes(&s.tree) <= bytes);
         assert_true(s.n <= 100 && s.tree.end - s.tree.head <= most);
-        assert_true(count(&s, text + n - 5 * (n > 5), n > 5 ? 5 : n) > 0); /* the newest text is in, to its end */
+        assert_true(count(&s, text + n - 5 * (n > 5), n > 5 ? 5 : n) > 0); /* the newest text is stored, to its end */
         if (k % 100 == 0) assert_true(hn_suffix_valid(&s.tree));
     }
     assert_true(hn_suffix_valid(&s.tree));
@@ -147,7 +147,7 @@ static void test_bound(void **state) {
     free(text);
 }
 
-/* A text that finds no memory is left out; the others stay, later ones enter. */
+/* A text for which there is no memory is left out; the others stay, later ones are added. */
 static void test_no_memory(void **state) {
     (void)state;
     int32_t text[3000];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* suffix_tree.c - the trie of suffix_tree.h: growing by a token, taking windows out, looking up.
+/* suffix_tree.c - the trie of suffix_tree.h: growing by a token, removing windows, lookup.
  *
  * A window always ends where a label ends. So appending a token moves each of the at most D unfinished windows by one of
- * four steps (window_step), and taking a window out walks down from the root and joins at most one pair of nodes behind
- * itself. The rule that makes the shape unique: no node but the root has a single child of its own count.
+ * four steps (window_step), and removing a window walks down from the root and joins at most one pair of nodes after
+ * itself. The rule that makes the shape unique: no node but the root has a single child with the same count.
  */
 #include "draft/suffix_tree.h"
 
@@ -39,8 +39,8 @@ static void most_update(hn_suffix_tree *t, uint32_t k) {
         if (n->side[s] != NONE && t->node[n->side[s]].most > n->most) n->most = t->node[n->side[s]].most;
 }
 
-/* Puts k, whose token and count are set, in the place of `old`, a child of v with the same token and no larger count;
- * old NONE: adds it. */
+/* Replaces `old`, a child of v with the same token and no larger count, by k, whose token and count are set;
+ * old NONE: adds k. */
 static void kid_put(hn_suffix_tree *t, uint32_t v, uint32_t old, uint32_t k) {
     hn_suffix_node *n = &t->node[k];
     uint32_t *link = &t->node[v].kids;
@@ -65,7 +65,7 @@ static void kid_raise(hn_suffix_tree *t, uint32_t k) {
     }
 }
 
-/* The nodes on the way to k in its parent's search tree, k last. */
+/* The nodes on the path to k in its parent's search tree, k last. */
 static int kid_path(const hn_suffix_tree *t, uint32_t k, uint32_t path[MAX_KID_PATH]) {
     int n = 0;
     path[0] = t->node[t->node[k].parent].kids;
@@ -73,7 +73,7 @@ static int kid_path(const hn_suffix_tree *t, uint32_t k, uint32_t path[MAX_KID_P
     return n + 1;
 }
 
-/* One window less passes k. */
+/* One window fewer passes k. */
 static void kid_lower(hn_suffix_tree *t, uint32_t k) {
     uint32_t path[MAX_KID_PATH];
     int n = kid_path(t, k, path);
@@ -81,7 +81,7 @@ static void kid_lower(hn_suffix_tree *t, uint32_t k) {
     while (n-- > 0) most_update(t, path[n]);
 }
 
-/* Takes k out; a leaf of the search tree below it takes its place. */
+/* Removes k; a leaf of the search tree below it replaces it. */
 static void kid_remove(hn_suffix_tree *t, uint32_t k) {
     uint32_t path[MAX_KID_PATH], parent = t->node[k].parent, leaf = k;
     int at = kid_path(t, k, path) - 1, n = at + 1;
@@ -90,7 +90,7 @@ static void kid_remove(hn_suffix_tree *t, uint32_t k) {
         if (l->side[0] == NONE && l->side[1] == NONE) break;
         path[n++] = leaf = l->side[0] != NONE ? l->side[0] : l->side[1];
     }
-    int32_t token = t->node[leaf].token; /* shares with k's the bits that lead to k */
+    int32_t token = t->node[leaf].token; /* has the same bits as k's on the path to k */
     n--;
     *(n == 0 ? &t->node[parent].kids : &t->node[path[n - 1]].side[token_bit(token, n - 1)]) = NONE;
     if (leaf != k) {
@@ -103,7 +103,7 @@ static void kid_remove(hn_suffix_tree *t, uint32_t k) {
 
 /* ---- nodes --------------------------------------------------------------------------------------------------------- */
 
-/* There is room: nodes were reserved for every token that is stored. */
+/* There is room: nodes were reserved for every stored token. */
 static uint32_t node_new(hn_suffix_tree *t, uint32_t at, uint32_t len, uint32_t count) {
     uint32_t k = t->free;
     if (k != NONE) {
@@ -123,7 +123,7 @@ static void node_free(hn_suffix_tree *t, uint32_t k) {
     t->n_free++;
 }
 
-/* Joins v with its only child, which has the same count: the child takes v's place. */
+/* Joins v with its only child, which has the same count: the child replaces v. */
 static void node_join(hn_suffix_tree *t, uint32_t v) {
     uint32_t parent = t->node[v].parent, k = t->node[v].kids;
     hn_suffix_node *n = &t->node[k];
@@ -146,7 +146,7 @@ static void label_shorten(hn_suffix_tree *t, uint32_t k) {
     n->token = hn_suffix_token(t, n->at);
 }
 
-/* A new node for the first token of k's label, which the window at `at` enters; k goes below it. */
+/* Makes a node for the first token of k's label, which the window at `at` enters; k becomes its child. */
 static uint32_t node_split(hn_suffix_tree *t, uint32_t k, uint32_t at) {
     uint32_t upper = node_new(t, at, 1, t->node[k].count + 1);
     kid_put(t, t->node[k].parent, k, upper);
@@ -157,10 +157,10 @@ static uint32_t node_split(hn_suffix_tree *t, uint32_t k, uint32_t at) {
 
 /* ---- growing ------------------------------------------------------------------------------------------------------- */
 
-/* The window that ended with v goes on with the token at position `at`; returns where it ends now. */
+/* Extends the window that ended at v by the token at position `at`; returns its new end. */
 static uint32_t window_step(hn_suffix_tree *t, uint32_t v, uint32_t at) {
     hn_suffix_node *n = &t->node[v];
-    if (v != ROOT && n->count == 1) { /* nobody else came here: its label grows */
+    if (v != ROOT && n->count == 1) { /* no other window passes here: its label grows */
         n->len++;
         return v;
     }
@@ -172,7 +172,7 @@ static uint32_t window_step(hn_suffix_tree *t, uint32_t v, uint32_t at) {
     }
     if (t->node[k].len > 1) {
         if (v == ROOT || kid_only(t, v) != k || n->count != t->node[k].count + 1) return node_split(t, k, at);
-        n->len++; /* only this window ended at v: the boundary between v and k moves */
+        n->len++; /* only this window ended at v: moves the boundary between v and k */
         label_shorten(t, k);
         return v;
     }
@@ -203,7 +203,7 @@ bool hn_suffix_count(hn_suffix_tree *t) {
     if (!nodes_reserve(t)) return false;
     for (; t->open != t->end; t->open++) {
         uint32_t *active = t->active;
-        for (uint32_t a = (uint32_t)t->n_active; a > 0; a--) { /* the longest first: no two end at one node */
+        for (uint32_t a = (uint32_t)t->n_active; a > 0; a--) { /* the longest first: no two end at the same node */
             uint32_t *v = &active[(t->open - a) % HN_SUFFIX_WINDOW];
             *v = window_step(t, *v, t->open);
         }
@@ -252,7 +252,7 @@ void hn_suffix_fini(hn_suffix_tree *t) {
 }
 
 static void counts_clear(hn_suffix_tree *t) {
-    t->n_nodes = t->n_free = 0; /* the root is made again with the first count */
+    t->n_nodes = t->n_free = 0; /* the root is created again by the first count */
     t->free = NONE;
     t->n_active = 0;
     t->open = t->head;
@@ -297,7 +297,7 @@ void hn_suffix_release(hn_suffix_tree *t, uint32_t head) {
     t->head = head;
 }
 
-/* ---- looking up ---------------------------------------------------------------------------------------------------- */
+/* ---- lookup -------------------------------------------------------------------------------------------------------- */
 
 bool hn_suffix_find(const hn_suffix_tree *t, const int32_t *token, int n, hn_suffix_point *out) {
     if (t->n_nodes == 0) return false;
@@ -322,7 +322,7 @@ static bool node_before(const hn_suffix_tree *t, uint32_t a, uint32_t b) {
     return (int32_t)(x->at - y->at) < 0; /* positions may have wrapped; both are stored */
 }
 
-/* Sorts the nodes of one search tree into out[0..n), the best `max` of them; returns n. */
+/* Inserts the nodes of one search tree into out[0..n) in order, the best `max` of them; returns n. */
 static int kids_collect(const hn_suffix_tree *t, uint32_t k, uint32_t least, hn_suffix_next *out, int n, int max) {
     if (k == NONE || t->node[k].most < least || (n == max && t->node[k].most < out[n - 1].count)) return n;
     const hn_suffix_node *kid = &t->node[k];
@@ -350,13 +350,13 @@ size_t hn_suffix_bytes(const hn_suffix_tree *t) {
 }
 
 uint32_t hn_suffix_capacity(size_t bytes) {
-    /* two nodes a token and two more; a ring of less than two places a token, or the smallest one */
+    /* two nodes a token and two more; a ring of fewer than two places a token, or the smallest one */
     size_t fixed = 2 * sizeof(hn_suffix_node) + 64 * sizeof(int32_t);
     size_t tokens = bytes < fixed ? 0 : (bytes - fixed) / (2 * sizeof(hn_suffix_node) + 2 * sizeof(int32_t));
     return tokens < 1u << 30 ? (uint32_t)tokens : 1u << 30;
 }
 
-/* What the checks of all nodes add up to. */
+/* State of the walk over all nodes. */
 typedef struct walk {
     const hn_suffix_tree *t;
     uint32_t nodes;
@@ -364,7 +364,7 @@ typedef struct walk {
 
 static bool node_valid(walk *w, uint32_t v, uint32_t depth);
 
-/* The search tree below k: tokens with these `level` low bits. Adds the children's counts up. */
+/* Checks the search tree below k: tokens with these `level` low bits. Adds the children's counts to *sum. */
 static bool kids_valid(walk *w, uint32_t k, uint32_t parent, int level, uint32_t bits, uint32_t depth, uint64_t *sum) {
     const hn_suffix_tree *t = w->t;
     if (k == NONE) return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* suffix_tree_test.c - counts, followers and shape against recounting, through growth, cuts and removals. */
+/* suffix_tree_test.c - counts, followers and shape compared with recounting, through growth, cuts and removals. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "fixture.h"
 #include "suffix_naive.h"
 
-/* Every string of the texts and every one-token change of it: count, what follows and in which order. */
+/* Every string of the texts and every one-token change of it: its count, its followers and their order. */
 static void check_counts(const hn_suffix_tree *t, const naive_texts *x) {
     for (int k = 0; k < x->n; k++)
         for (int i = 0; i < x->text[k].n; i++)
@@ -36,7 +36,7 @@ static void check_counts(const hn_suffix_tree *t, const naive_texts *x) {
                         assert_int_equal(next[f].token, token[f]);
                         assert_int_equal(next[f].count, count[f]);
                     }
-                    /* the best of them, and those that are frequent enough, are the first of all */
+                    /* the best of them, and those that are frequent enough, come first */
                     if (n) assert_int_equal(hn_suffix_follow(t, p, (uint32_t)count[n / 2], next, 1), 1);
                     if (n) assert_int_equal(next[0].token, token[0]);
                     int least = 0;
@@ -49,7 +49,7 @@ static uint32_t nodes_live(const hn_suffix_tree *t) {
     return t->n_nodes ? t->n_nodes - t->n_free - 1 : 0; /* without the root */
 }
 
-/* Storing the same texts at once gives a tree of as many nodes; equal counts and the unique shape make it the same. */
+/* Storing the same texts at once gives a tree with as many nodes; with equal counts and the unique shape it is the same. */
 static void check_rebuilt(const hn_suffix_tree *t, const naive_texts *x) {
     hn_suffix_tree fresh;
     hn_suffix_init(&fresh, x->window, 100000);
@@ -63,7 +63,7 @@ static void check_rebuilt(const hn_suffix_tree *t, const naive_texts *x) {
     hn_suffix_fini(&fresh);
 }
 
-/* The tails of the text that grows are where searching for them leads. */
+/* The tails of the growing text are at the places that a search for them finds. */
 static void check_tails(const hn_suffix_tree *t, const naive_texts *x) {
     const int32_t *token = x->text[x->n - 1].token;
     int n = x->text[x->n - 1].n;
@@ -94,7 +94,7 @@ static void test_counts(void **state) {
         hn_suffix_clear(&t, first);
         int texts = 1 + (int)(hn_splitmix(&seed) % 6);
         for (int k = 0; k < texts; k++) {
-            if (x.n && hn_splitmix(&seed) % 2) { /* the oldest leaves */
+            if (x.n && hn_splitmix(&seed) % 2) { /* removes the oldest */
                 uint32_t end = start[0] + (uint32_t)x.text[0].n;
                 hn_suffix_remove(&t, start[0], end, end);
                 hn_suffix_release(&t, end);
@@ -133,7 +133,7 @@ static void test_counts(void **state) {
     }
 }
 
-/* One text of which only the newest part is kept, and which is rewound now and then. */
+/* One text of which only the newest part is stored, and which is rewound now and then. */
 static void test_sliding(void **state) {
     (void)state;
     static naive_texts x = {.window = 9, .n = 1};
@@ -176,11 +176,11 @@ static void test_many_kids(void **state) {
     assert_true(hn_suffix_find(&t, (int32_t[]){7}, 1, &p));
     assert_int_equal(hn_suffix_total(&t, p), 2 * KIDS);
     assert_int_equal(hn_suffix_follow(&t, p, 2, next, 3), 3);
-    for (int i = 0; i < 3; i++) assert_int_equal(next[i].token, INT32_MAX - 64 * i); /* the first that came twice */
+    for (int i = 0; i < 3; i++) assert_int_equal(next[i].token, INT32_MAX - 64 * i); /* the first that occurred twice */
     hn_suffix_fini(&t);
 }
 
-/* No more than was allowed, in tokens and in bytes, whatever the text is like. */
+/* Never more tokens and bytes than allowed, for any text. */
 static void test_bounds(void **state) {
     (void)state;
     const size_t bytes = 200000;
@@ -201,7 +201,7 @@ static void test_bounds(void **state) {
     assert_int_equal(hn_suffix_capacity(0), 0);
 }
 
-/* An allocation that fails changes nothing; the next try goes on. */
+/* An allocation that fails changes nothing; the next attempt succeeds. */
 static void test_no_memory(void **state) {
     (void)state;
     hn_suffix_tree t;

@@ -18,8 +18,8 @@ typedef struct reader {
     hn_text_take take;
     void *user;
     hn_map map;
-    size_t at;      /* of the file: what was taken */
-    char *window;   /* [cap] the bytes from there on: n of them, from `first` on */
+    size_t at;      /* of the file: bytes that were processed */
+    char *window;   /* [cap] the next bytes: n of them, from `first` on */
     size_t first, n, cap;
     int line;       /* of rows, from 1 */
 } reader;
@@ -34,7 +34,7 @@ static const char *window_text(const reader *r) {
     return r->window + r->first;
 }
 
-/* More bytes behind those that are there. */
+/* Reads more bytes after those in the window. */
 static hunch_status window_grow(reader *r, hunch_error *err) {
     const size_t left = r->map.size - r->at - r->n, more = left < WINDOW ? left : WINDOW;
     if (r->n > 0) memmove(r->window, window_text(r), r->n);
@@ -67,7 +67,7 @@ static hunch_status take_piece(const reader *r, const char *text, size_t len, bo
     return st;
 }
 
-/* How much of a text makes a piece: to the end of a line, if there is one soon; all: nothing follows. 0: more of it must be seen. */
+/* Length of the next piece of a text: to the end of a line, if there is one soon; all: nothing follows. 0: more bytes are needed. */
 static size_t piece_of(const char *text, size_t len, bool all) {
     const size_t most = len < MOST_PIECE ? len : MOST_PIECE;
     const char *end = most > PIECE ? memchr(text + PIECE, '\n', most - PIECE) : NULL;
@@ -76,7 +76,7 @@ static size_t piece_of(const char *text, size_t len, bool all) {
     return hn_utf8_complete(text, MOST_PIECE);
 }
 
-/* A whole text of valid UTF-8. */
+/* Takes a complete text of valid UTF-8. */
 static hunch_status take_text(const reader *r, const char *text, size_t len, hunch_error *err) {
     hunch_status st = HUNCH_OK;
     for (size_t at = 0, n; !st && at < len; at += n) {
@@ -111,7 +111,7 @@ static bool is_text_key(const char *key) {
     return false;
 }
 
-/* key: what stands next before the value, through lists. */
+/* key: that of the value, also through lists. */
 static hunch_status take_value(const reader *r, const char *key, const json_t *value, int depth, hunch_error *err) {
     hunch_status st = HUNCH_OK;
     const json_t *item;
@@ -148,7 +148,7 @@ static hunch_status take_row(const reader *r, const char *text, size_t len, hunc
 
 static hunch_status read_rows(reader *r, hunch_error *err) {
     hunch_status st = HUNCH_OK;
-    size_t seen = 0; /* of the window: without an end of a line */
+    size_t seen = 0; /* bytes of the window without an end of line */
     while (!st && r->at < r->map.size) {
         const char *end = r->n > seen ? memchr(window_text(r) + seen, '\n', r->n - seen) : NULL;
         if (!end && !is_last(r)) {

@@ -15,7 +15,7 @@
 
 static const size_t MOST_LIST = (size_t)64 << 20;
 
-/* Why a text is no JSON. */
+/* The error for a text that is not JSON. */
 static hunch_status no_json(const char *path, int line, const json_error_t *where, hunch_error *err) {
     if (json_error_code(where) == json_error_out_of_memory) return hn_fail_memory(err, path, 0);
     return hn_fail(err, HUNCH_REFUSED, "%s: not readable as JSON: line %d: %s", path, line, where->text);
@@ -36,7 +36,7 @@ static hunch_status add_id(id_list *l, int64_t id, hunch_error *err) {
     if (l->seen[id])
         return hn_fail(err, HUNCH_REFUSED, "%s: entry %d is token %" PRId64 ", as one before it is", l->path, l->n + 1, id);
     l->seen[id] = true;
-    l->id[l->n++] = (int32_t)id; /* there is room: none is there twice */
+    l->id[l->n++] = (int32_t)id; /* there is room: each occurs once */
     return HUNCH_OK;
 }
 
@@ -63,7 +63,7 @@ static hunch_status read_numbers(id_list *l, const char *text, size_t size, hunc
     static const char space[] = " \t\r\n\f\v";
     hunch_status st = HUNCH_OK;
     for (size_t at = strspn(text, space); !st && at < size; at += strspn(text + at, space)) {
-        const size_t len = strcspn(text + at, space); /* ends at a NUL, too, which is no number */
+        const size_t len = strcspn(text + at, space); /* ends at a NUL, too, which is not a number */
         char *end;
         errno = 0;
         const long long id = strtoll(text + at, &end, 10);
@@ -74,7 +74,7 @@ static hunch_status read_numbers(id_list *l, const char *text, size_t size, hunc
     return st;
 }
 
-/* A list of Python's, as torch.save writes it. */
+/* A Python list, as torch.save writes it. */
 static hunch_status read_torch(id_list *l, hunch_error *err) {
     hn_map map = {0};
     hn_torch_file f;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* token_ranks.c - see token_ranks.h. What the files say: token_files.c. */
+/* token_ranks.c - see token_ranks.h. Reading the files: token_files.c. */
 #include "draft/token_ranks.h"
 
 #include <assert.h>
@@ -10,7 +10,7 @@
 
 /* ---- ranks: ids, likeliest first ----------------------------------------------------------------------------------------- */
 
-/* By the tokenizer, or where that tells nothing and need not, by number. Returns how many in *n. */
+/* By the tokenizer's order, or, if that has no information and need not have, by number. Returns how many in *n. */
 static hunch_status rank_by_tokenizer(const hn_tokenizer *t, bool must_tell, int32_t *rank, int *n, hunch_error *err) {
     bool tells = false;
     hunch_status st = hn_tokenizer_order(t, rank, &tells, err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* token_ranks_test.c - the tokens that hn_tokens_choose chooses: by lists, counts and the tokenizer, the special ones, and what it says
- * of files that are none. */
+/* token_ranks_test.c - the tokens that hn_tokens_choose chooses: by lists, counts and the tokenizer, the special ones, and its errors
+ * for invalid files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@
 enum { VOCAB = 16 }; /* of the model: two more than the tokenizer has */
 static hunch_error error;
 
-/* 0 and 13 are special, 12 stands for nothing. */
+/* 0 and 13 are special, 12 is padding. */
 static const char json[] =
     "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"<s>\": 0, \"a\": 1, \"b\": 2, \"c\": 3, \"d\": 4, \"ab\": 5, \"cd\": 6, \"bc\": 7, "
     "\"abcd\": 8, \"da\": 9, \"dd\": 10, \"\\n\": 11, \"</s>\": 13}, "
@@ -77,7 +77,7 @@ static void test_by_list(void **state) {
     const char *list = file_of("list.json", " [9, 12, 15, 7, 13, 4, 1]", 25);
     CHECK(t, by_list(3, list), 0, 9, 13);
     CHECK(t, by_list(5, list), 0, 4, 7, 9, 13);
-    CHECK(NULL, by_list(5, list), 7, 9, 12, 13, 15); /* nobody says what is special, or nothing */
+    CHECK(NULL, by_list(5, list), 7, 9, 12, 13, 15); /* special tokens and padding are not known */
     list = file_of("list.txt", "9 12\n15\t7\r\n13 4 1\n", 18);
     CHECK(t, by_list(5, list), 0, 4, 7, 9, 13);
     hn_tokenizer_close(&t);
@@ -106,10 +106,11 @@ static void test_by_texts(void **state) {
     const char *text = file_of("text.txt", "dddddd\nbc\nab", 12); /* dd dd dd, bc, ab */
     CHECK(t, by_texts(3, text), 0, 10, 13);
     CHECK(t, by_texts(4, text), 0, 10, 11, 13);
-    CHECK(t, by_texts(5, text), 0, 5, 10, 11, 13); /* of those that are there once the one whose merge is first */
-    CHECK(t, by_texts(7, text), 0, 1, 5, 7, 10, 11, 13); /* and behind them the first of all */
+    CHECK(t, by_texts(5, text), 0, 5, 10, 11, 13); /* of those that occur once the one whose merge is first */
+    CHECK(t, by_texts(7, text), 0, 1, 5, 7, 10, 11, 13); /* and after them the first of all */
     static const char rows[] = "{\"text\": \"dddd\", \"id\": \"cdcdcdcdcd\"}\n\n"
-                               "{\"messages\": [{\"role\": \"abab\", \"content\": [{\"type\": \"text\", \"text\": \"dada\"}]}, {\"content\": \"da\"}]}\n"
+                               "{\"messages\": [{\"role\": \"abab\", \"content\": [{\"type\": \"text\", \"text\": \"dada\"}]}, "
+                               "{\"content\": \"da\"}]}\n"
                                "{\"prompt\": [\"bc\", \"bc\"], \"n\": 3}";
     text = file_of("rows.jsonl", rows, sizeof rows - 1);
     CHECK(t, by_texts(3, text), 0, 9, 13);
@@ -198,19 +199,21 @@ static void test_bad_targets(void **state) {
     (void)state;
     hn_tokenizer *t = open_tokenizer();
     refused(t, by_tokenizer(1), HUNCH_USAGE, "vocab=1: this model has 2 special tokens");
-    refused(NULL, by_tokenizer(6), HUNCH_USAGE, "the model has no tokenizer, whose order would tell which tokens are likely: expected ids=FILE");
+    refused(NULL, by_tokenizer(6), HUNCH_USAGE,
+            "the model has no tokenizer, whose order would tell which tokens are likely: expected ids=FILE");
     refused(NULL, by_texts(6, "x"), HUNCH_USAGE, "no tokenizer to count tokens with: expected ids=FILE");
     hn_tokenizer_close(&t);
     static const char flat[] = "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"ab\": 0, \"a\": 1, \"b\": 2}, \"merges\": [\"a b\"]}}";
     if (open_json(flat, &t, &error)) fail_msg("%s", error.message);
     refused(t, by_tokenizer(2), HUNCH_USAGE, "does not tell which tokens are likely: expected ids=FILE or texts=FILE");
-    CHECK(t, by_texts(1, file_of("text.txt", "abab", 4)), 0); /* texts do */
+    CHECK(t, by_texts(1, file_of("text.txt", "abab", 4)), 0); /* texts have the information */
     hn_tokenizer_close(&t);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_by_tokenizer), cmocka_unit_test(test_by_list), cmocka_unit_test(test_by_torch),
-                                       cmocka_unit_test(test_by_texts),     cmocka_unit_test(test_long_text), cmocka_unit_test(test_bad_lists),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_by_tokenizer), cmocka_unit_test(test_by_list),
+                                       cmocka_unit_test(test_by_torch),     cmocka_unit_test(test_by_texts),
+                                       cmocka_unit_test(test_long_text),    cmocka_unit_test(test_bad_lists),
                                        cmocka_unit_test(test_bad_texts),    cmocka_unit_test(test_bad_targets)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree.c - building and checking draft trees. What the nouns mean stands in tree.h; who accepts a path in verify/. */
+/* tree.c - building and checking draft trees. The terms are defined in tree.h; paths are accepted in verify/. */
 #include "draft/tree.h"
 
 #include <assert.h>
@@ -57,7 +57,7 @@ int hn_tree_add(hn_tree *t, int row, int32_t token, int drafter, float estimate)
     return hn_tree_add_drawn(t, row, token, drafter, estimate, NULL, false);
 }
 
-/* Candidates of kept rows, closed up; the lists are made anew in the same order. */
+/* Compacts the candidates of kept rows; the lists are rebuilt in the same order. */
 static void keep_candidates(hn_tree *t, const int16_t *map) {
     int n = 0;
     for (int c = 0; c < t->n_candidates; c++) {
@@ -124,11 +124,11 @@ int hn_tree_depth(const hn_tree *t) {
     return depth;
 }
 
-/* The candidates of one row: each names row and child rightly, in order of adding; marks the rows they lead to. */
+/* Checks the candidates of one row: right row and child, in order of addition; marks the rows they lead to. */
 static bool list_valid(const hn_tree *t, int row, bool *led_to, int *seen) {
     int before = -1;
     for (int c = t->first[row]; c >= 0; c = t->candidate[c].next) {
-        if (c <= before || c >= t->n_candidates) return false; /* rising indices: no cycle either */
+        if (c <= before || c >= t->n_candidates) return false; /* ascending indices, so there is no cycle */
         const hn_candidate *k = &t->candidate[c];
         if (k->row != row || k->child <= row || k->child >= t->n_rows) return false;
         if (t->parent[k->child] != row || t->token[k->child] != k->token) return false;
@@ -141,7 +141,7 @@ static bool list_valid(const hn_tree *t, int row, bool *led_to, int *seen) {
 
 static bool numbers_valid(const hn_tree *t) {
     for (int c = 0; c < t->n_candidates; c++) {
-        int32_t before = -1; /* numbers rise; gaps are candidates that were not kept */
+        int32_t before = -1; /* numbers ascend; gaps are candidates that were not kept */
         for (int d = 0; d < c; d++)
             if (t->candidate[d].drafter == t->candidate[c].drafter) before = t->candidate[d].number;
         if (t->candidate[c].number <= before) return false;

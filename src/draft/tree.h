@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree.h - the draft tree of one sequence and one round: rows and candidates apart.
+/* tree.h - the draft tree of one sequence and one round: separate rows and candidates.
  *
- *   rows        distinct paths: what the pass evaluates. Row 0 is the root (the last token, not yet in the cache);
- *               parents stand before children. A chain has one child a row; plain decoding is the root alone.
+ *   rows        distinct paths, which the pass evaluates. Row 0 is the root (the last token, not yet in the cache);
+ *               parents come before children. A chain has one child a row; plain decoding is the root alone.
  *   candidates  at each row an ordered list of proposals for the next token. Equal paths share a row, never a
  *               candidate: two drafters that propose the same token make two candidates and one row.
  * Fixed size: no allocation after start.
@@ -21,11 +21,11 @@ typedef struct hn_candidate {
     int16_t drafter;   /* index in the engine */
     int16_t row;       /* the row that this token continues */
     int16_t child;     /* the row of this token; always valid: a candidate that got no row is not added */
-    int16_t next;      /* next candidate of the same row in order of adding, -1 at the end */
+    int16_t next;      /* next candidate of the same row in order of addition, -1 at the end */
     int32_t number;    /* how many candidates this drafter had drawn in this round before (contract C3) */
     float estimate;    /* probability that this candidate is accepted, given that its row is reached */
-    float p;           /* what it was added with: by its drafter's logits, where the estimate says something else */
-    /* The law it was drawn from, or NULL: one-hot, not drawn. Candidates of one row by one drafter share q. Lies with the
+    float p;           /* the probability by its drafter's logits with which it was added; the estimate may be changed later */
+    /* The law it was drawn from, or NULL: one-hot, not drawn. Candidates of one row by one drafter share q. Owned by the
      * drafter until its next propose of level 0 for this sequence. */
     const hn_proposal_law *q;
     bool without; /* drawn without replacement: earlier drawn siblings of the drafter were excluded */
@@ -44,23 +44,23 @@ typedef struct hn_tree {
 
 /* max_rows is clamped to 1..HN_TREE_ROWS. */
 void hn_tree_reset(hn_tree *t, int32_t root, int max_rows);
-/* Adds a candidate for the token after `row`; makes its row or shares the one that holds this path.
+/* Adds a candidate for the token after `row`; makes its row or shares the existing one of this path.
  * Returns the child row, or -1 if a new row or candidate would not fit (nothing changes). */
 int hn_tree_add(hn_tree *t, int row, int32_t token, int drafter, float estimate);
-/* The same for a token drawn from q. Room must be asked for before drawing: a drawn candidate may not be left out for
- * what it is (verification.md 11). */
+/* The same for a token drawn from q. Room must be checked before drawing: a drawn candidate must not be left out because of
+ * its token (verification.md 11). */
 int hn_tree_add_drawn(hn_tree *t, int row, int32_t token, int drafter, float estimate, const hn_proposal_law *q,
                       bool without);
-/* The number that the drafter's next candidate gets: what its proposal noise is keyed by (contract C3). */
+/* The number of the drafter's next candidate, by which its proposal noise is keyed (contract C3). */
 int32_t hn_tree_next_number(const hn_tree *t, int drafter);
 /* Keeps the rows with keep[row] and the candidates that lead to them; a kept row's parent must be kept (the root always
- * is). Rows and candidates close up in order; numbers stay. map[row] (may be NULL): where a row went, -1: gone. */
+ * is). Rows and candidates are compacted in order; numbers stay. map[row] (may be NULL): the new row, -1: removed. */
 void hn_tree_keep(hn_tree *t, const bool *keep, int16_t map[HN_TREE_ROWS]);
-/* As it was when it had so many rows and candidates, of which none is gone: what was added since is forgotten. */
+/* Restores an earlier state with this many rows and candidates, none of which was removed: drops what was added since. */
 void hn_tree_back(hn_tree *t, int n_rows, int n_candidates);
 /* The row that continues `row` with token, or -1. */
 int hn_tree_child(const hn_tree *t, int row, int32_t token);
-/* Is it one path? */
+/* Whether it is one path. */
 bool hn_tree_is_chain(const hn_tree *t);
 int hn_tree_depth(const hn_tree *t); /* of the deepest row */
 /* Debug walker: parents first, depths, lists and tokens consistent, sibling rows distinct. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tree_best.c - the likeliest paths through levels that do not depend on each other, best first (head_tree.h).
  *
- * What is next is the root's best, or the best sibling or the first child of something that was taken: nothing else can be as
+ * The next node is the root's best, or the best sibling or the first child of a node that was taken: nothing else can be as
  * likely. So a heap holds at most two candidates a node, and a tree of N nodes costs N log N. */
 #include <assert.h>
 #include <math.h>
@@ -19,7 +19,7 @@ typedef struct heap {
     int n;
 } heap;
 
-/* The rank at a depth on the path of a node, and so on up to the root: which of two different paths of one depth comes first. */
+/* Compares the ranks at equal depths of two different paths of one length: the difference nearest the root decides. */
 static bool path_before(const hn_best_tree *t, candidate a, candidate b) {
     int x = a.parent, y = b.parent;
     bool before = a.rank < b.rank;
@@ -39,7 +39,7 @@ static bool is_before(const heap *h, candidate a, candidate b) {
 
 static void push(heap *h, candidate c) {
     int i = h->n++;
-    if (!(c.score > -INFINITY)) { /* what cannot be is not drafted */
+    if (!(c.score > -INFINITY)) { /* impossible paths are not drafted */
         h->n--;
         return;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree_best_test.c - the best-first tree against all paths, sorted: which nodes, in which order, ties too; rates that are measured, fitted
- * shapes and Sequoia's against every shape there is. */
+/* tree_best_test.c - the best-first tree compared with all paths, sorted: which nodes, in which order, with ties; measured rates, fitted
+ * shapes and Sequoia's compared with every possible shape. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 #include "base/random.h"
 #include "draft/head_tree.h"
-#include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
+#include "format/bytes_for_tests.h" /* last: it defines a type "bytes" */
 
 enum { MOST_LEVELS = 4, MOST_RANKS = 4, MOST_PATHS = 4 + 16 + 64 + 256 };
 
@@ -34,7 +34,7 @@ typedef struct levels {
     hn_tree_level level[MOST_LEVELS];
 } all_levels;
 
-/* Of few values, so that many paths are equally likely; some impossible. */
+/* From few values, so that many paths are equally likely; some impossible. */
 static void random_levels(uint64_t *rng, all_levels *l) {
     static const float values[] = {0, -1, -2, -3, -INFINITY};
     l->n = 1 + below(rng, MOST_LEVELS);
@@ -128,7 +128,7 @@ static void random_rates(uint64_t *rng, hn_rank_rates *r) {
     r->depths = 1 + below(rng, 3);
     r->ranks = 1 + below(rng, 3);
     for (int d = 0; d < r->depths; d++)
-        for (int k = 0; k < r->ranks; k++) r->rate[d][k] = below(rng, 10) / 16.0; /* sums are exact; not falling, some 0 */
+        for (int k = 0; k < r->ranks; k++) r->rate[d][k] = below(rng, 10) / 16.0; /* sums are exact; not descending, some 0 */
 }
 
 static double path_rate(const hn_rank_rates *r, const hn_shape *s, int i) {
@@ -143,7 +143,7 @@ static double value_of(const hn_rank_rates *r, const hn_shape *s) {
     return sum;
 }
 
-/* Tries every set of nodes: each possible child of what is there, taken or left for good. */
+/* Tries every set of nodes: each possible child of the nodes so far, taken or left out. */
 static double best_of_all(const hn_rank_rates *r, int depth, int total, hn_shape *s, int from, int rank) {
     if (s->n == total || from == s->n) return value_of(r, s);
     const int at = from < 0 ? 0 : s->node[from].depth;
@@ -179,11 +179,11 @@ static void test_fitted(void **state) {
         assert_int_equal(hn_shape_fitted(&greedy, &r, depth, total, NULL), HUNCH_OK);
         assert_int_equal(hn_shape_sequoia(&programme, &r, depth, total, &tokens, NULL), HUNCH_OK);
         assert_true(fabs(tokens - best) < 1e-12 && fabs(value_of(&r, &programme) - best) < 1e-12);
-        assert_true(fabs(value_of(&r, &greedy) - best) < 1e-6); /* it adds logs */
+        assert_true(fabs(value_of(&r, &greedy) - best) < 1e-6); /* it adds logarithms */
         assert_true(greedy.n <= total && programme.n <= total && greedy.depth <= levels && programme.depth <= levels);
         check_order(&greedy);
         check_order(&programme);
-        for (int i = 0; i < programme.n; i++) assert_true(path_rate(&r, &programme, i) > 0); /* nothing for nothing */
+        for (int i = 0; i < programme.n; i++) assert_true(path_rate(&r, &programme, i) > 0); /* no useless nodes */
         for (int i = 0; i < greedy.n; i++) assert_true(path_rate(&r, &greedy, i) > 0);
     }
 }
@@ -207,7 +207,7 @@ static void test_sequoia_values(void **state) {
     }
 }
 
-/* The largest there can be. */
+/* The largest possible shapes. */
 static void test_fitted_limits(void **state) {
     (void)state;
     static hn_rank_rates r = {.depths = HN_TREE_ROWS - 1, .ranks = HN_TREE_ROWS};
@@ -234,12 +234,14 @@ static hunch_status read_text(hn_rank_rates *r, const char *text, bool pooled, h
 
 static void test_rates(void **state) {
     (void)state;
-    static const char *const same[] = {"{\"ranks\": " TWO "}", "{\"methods\": [{\"draft\": \"ngram\"}, {\"ranks\": []}, {\"ranks\": " TWO "}]}"};
+    static const char *const same[] = {"{\"ranks\": " TWO "}",
+                                       "{\"methods\": [{\"draft\": \"ngram\"}, {\"ranks\": []}, {\"ranks\": " TWO "}]}"};
     hunch_error err;
     static hn_rank_rates r;
     for (int i = 0; i < 2; i++) {
         if (read_text(&r, same[i], false, &err)) fail_msg("%s", err.message);
-        assert_true(r.depths == 2 && r.ranks == 2 && r.rate[0][0] == 0.5 && r.rate[0][1] == 0.25 && r.rate[1][0] == 0.2 && r.rate[1][1] == 0);
+        assert_true(r.depths == 2 && r.ranks == 2 &&
+                    r.rate[0][0] == 0.5 && r.rate[0][1] == 0.25 && r.rate[1][0] == 0.2 && r.rate[1][1] == 0);
         if (read_text(&r, same[i], true, &err)) fail_msg("%s", err.message);
         for (int d = 0; d < 2; d++) assert_true(r.rate[d][0] == 60.0 / 148 && r.rate[d][1] == 0.25);
     }

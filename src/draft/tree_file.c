@@ -2,7 +2,7 @@
 /* tree_file.c - trees of a fixed shape from a JSON file (head_tree.h), in either form:
  *
  *   {"paths": [[0], [1], [0, 2]]}                 ranks from the root; or the list alone
- *   {"nodes": [{"parent": -1, "rank": 0}, ...]}   a node of the list each hangs on, anywhere in it; -1: the root
+ *   {"nodes": [{"parent": -1, "rank": 0}, ...]}   index of each node's parent in the list, in any order; -1: the root
  */
 #include <jansson.h>
 
@@ -46,7 +46,7 @@ typedef struct link {
     int parent, rank;
 } link;
 
-/* The ranks from the root to node i; false: it never gets there. */
+/* The ranks from the root to node i; false: it does not reach the root. */
 static bool path_of(const link *node, int n, int i, hn_tree_path *to) {
     for (int k = i; k >= 0; k = node[k].parent)
         if (++to->n > n) return false;
@@ -64,8 +64,8 @@ static hunch_status read_nodes(hn_shape *s, const json_t *nodes, const char *fil
         const json_t *one = json_array_get(nodes, i);
         if (!read_number(json_object_get(one, "parent"), -1, (int)n - 1, &node[i].parent) ||
             !read_number(json_object_get(one, "rank"), 0, MOST_RANK, &node[i].rank))
-            return hn_fail(err, HUNCH_REFUSED, "%s: node %zu: expected \"parent\", a node of 0 to %zu or -1, and \"rank\", 0 to %d", file, i,
-                           n - 1, (int)MOST_RANK);
+            return hn_fail(err, HUNCH_REFUSED, "%s: node %zu: expected \"parent\", a node of 0 to %zu or -1, and \"rank\", 0 to %d", file,
+                           i, n - 1, (int)MOST_RANK);
     }
     for (int i = 0; i < (int)n; i++)
         if (!path_of(node, (int)n, i, &all[i]))

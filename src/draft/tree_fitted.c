@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tree_fitted.c - the fixed shape that fits measured rates: Medusa's greedy search (2401.10774), the node of the likeliest path
- * first (head_tree.h). It is tree_best.c over the rates of each depth, in falling order. */
+ * first (head_tree.h). It is tree_best.c over the rates of each depth, in descending order. */
 #include <math.h>
 #include <string.h>
 

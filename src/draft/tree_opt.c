@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tree_opt.c - OPT-Tree's growth (2406.17276; head_tree.h), over the levels of head_tree.c. A node that is not among the likeliest
- * so far cannot have successors that are among them later, for these are no likelier; so it is not asked for any. */
+ * so far cannot have successors that are among them later, because these are no likelier; so it is not expanded. */
 #include <math.h>
 
 #include "draft/head_tree.h"

@@ -28,7 +28,7 @@ void hn_pruned_start(hn_pruned *t, const int32_t *text, int n) {
     memcpy(t->context, text + n - t->n_context, (size_t)t->n_context * sizeof *text);
 }
 
-/* The last tokens of text and path. */
+/* Reads the last tokens of text and path. */
 static int context_of(const hn_pruned *t, int at, int32_t out[HN_TRIE_CONTEXT]) {
     int n = 0, left = t->n_context;
     for (; n < HN_TRIE_CONTEXT && at != ROOT; at = t->node[at].parent) out[HN_TRIE_CONTEXT - 1 - n++] = t->node[at].token;
@@ -49,7 +49,7 @@ static void add_children(hn_pruned *t, int parent, const int32_t *token, const f
     }
 }
 
-/* Is a path better than another that was made before it? */
+/* Whether a path is better than another that was made before it. */
 static bool goes_before(const hn_pruned *t, int a, int b, int32_t ends) {
     const bool a_ends = t->node[a].token == ends, b_ends = t->node[b].token == ends;
     return a_ends != b_ends ? b_ends : t->node[a].score > t->node[b].score;
@@ -92,7 +92,7 @@ int hn_pruned_best(const hn_pruned *t, int total, int *list) {
         memmove(list + at + 1, list + at, (size_t)(n - 1 - at) * sizeof *list);
         list[at] = i;
     }
-    for (int i = 1; i < n; i++) { /* in the order of being made */
+    for (int i = 1; i < n; i++) { /* in the order of creation */
         const int node = list[i];
         int at = i;
         for (; at > 0 && list[at - 1] > node; at--) list[at] = list[at - 1];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree_pruned_test.c - DART's trees against those that its own search made of the same levels and texts (tests/data/trees/dart.json,
- * tools/make_dart_trees.py), and what holds of any tree. */
+/* tree_pruned_test.c - DART's trees compared with those of its own search for the same levels and texts (tests/data/trees/dart.json,
+ * tools/make_dart_trees.py), and properties of any tree. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -92,8 +92,8 @@ static void test_reference(void **state) {
     json_decref(all);
 }
 
-/* Of random levels, equal probabilities among them: no path twice, none without its beginning, none left out that is better than one
- * that is in. */
+/* Random levels with equal probabilities among them: no path twice, none without its beginning, none left out that is better than one
+ * that is in the tree. */
 static void test_any(void **state) {
     (void)state;
     uint64_t seed = 5;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree_rates.c - measured rates of a head's candidates by depth and rank, from what `hunch compare --json` wrote (head_tree.h).
+/* tree_rates.c - measured rates of a head's candidates by depth and rank, from the output of `hunch compare --json` (head_tree.h).
  *
- * A rate is accepted / (asked + DOUBT): a candidate that was asked for twice and right both times is not taken for certain. */
+ * A rate is accepted / (asked + DOUBT): a candidate that was verified twice and right both times does not count as certain. */
 #include <jansson.h>
 #include <string.h>
 
@@ -54,7 +54,8 @@ static hunch_status read_rates(hn_rank_rates *out, const json_t *root, const cha
     for (size_t d = 0; d < n; d++) {
         if (!pooled) memset(asked, 0, sizeof asked), memset(accepted, 0, sizeof accepted);
         if (!read_depth(json_array_get(ranks, d), asked, accepted, &out->ranks))
-            return hn_fail(err, HUNCH_REFUSED, "%s: depth %zu of \"ranks\": expected lists \"asked\" and \"accepted\" of as many counts, at "
+            return hn_fail(err, HUNCH_REFUSED,
+                           "%s: depth %zu of \"ranks\": expected lists \"asked\" and \"accepted\" of as many counts, at "
                            "most %d, none accepted more often than asked", path, d + 1, (int)MOST_RANKS);
         for (int r = 0; r < out->ranks; r++) {
             right += accepted[r];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree_sequoia.c - the fixed shape of most accepted tokens by Sequoia's dynamic programme (2402.12374; head_tree.h).
+/* tree_sequoia.c - the fixed shape of most accepted tokens by Sequoia's dynamic programming (2402.12374; head_tree.h).
  *
- *   whole(l, m)    most tokens of a subtree of at most m nodes whose first stands at depth l, that one counted:
+ *   whole(l, m)    most tokens of a subtree of at most m nodes whose first is at depth l, including that one:
  *                  1 + among(l, 0, m - 1)
- *   among(l, r, n) most tokens of n nodes behind a node of depth l, whose candidates of ranks r, r + 1, ... get them:
+ *   among(l, r, n) most tokens of n nodes after a node of depth l, distributed over its candidates of ranks r, r + 1, ...:
  *                  max over j of rate(l, r) whole(l + 1, j) + among(l, r + 1, n - j)
  *
- * computed from the deepest level up. Of equal choices the one that gives fewer nodes to the better rank, so none that bring nothing. */
+ * computed from the deepest level up. Of equal choices the one with fewer nodes for the better rank, so useless nodes are left out. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -42,7 +42,7 @@ static void level_up(programme *p, int l) {
     for (int m = 1; m <= p->total + 1; m++) p->whole[l % 2][m] = 1 + among[0][m - 1];
 }
 
-/* Puts n nodes behind `parent`, which stands at depth l. */
+/* Places n nodes after `parent`, which is at depth l. */
 static void place(const programme *p, hn_shape *s, int parent, int l, int n) {
     for (int r = 0; l < p->depth && r < p->ranks && n > 0; r++) {
         const int j = p->given[l][r][n];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tree_shape.c - trees of a fixed shape: the published ones by name (head_tree.h); those of a file: tree_file.c.
  *
- * A node is written as the ranks on its path: "021" is the second-best token behind the third-best behind the best. */
+ * A node is written as the ranks on its path: "021" is the second-best token after the third-best after the best. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,7 +79,7 @@ static void measure(hn_shape *s) {
     }
 }
 
-/* Appends the children of a node of `from`, by rank, whose own place among those that are in order is `at`. */
+/* Appends the children of a node of `from`, by rank; `at` is the index of that node in the sorted order. */
 static void add_children(hn_shape *s, const hn_shape *from, int node, int at, int *origin) {
     const int first = s->n;
     for (int k = 0; k < from->n; k++) {
@@ -149,7 +149,9 @@ static hunch_status fail_name(const char *name, hunch_error *err) {
         if (i) strcat(known, ", ");
         strcat(known, published[i].name);
     }
-    return hn_fail(err, HUNCH_USAGE, "tree '%s': no such file, and no tree of that name: chain, dynamic, opt, best, pruned, fitted, sequoia, %s", name, known);
+    return hn_fail(err, HUNCH_USAGE,
+                   "tree '%s': no such file, and no tree of that name: chain, dynamic, opt, best, pruned, fitted, sequoia, %s", name,
+                   known);
 }
 
 bool hn_shape_is_published(const char *name) {

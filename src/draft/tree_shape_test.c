@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree_shape_test.c - the published trees by name are those of their releases (tests/data/trees); files of paths mean the same in
- * any order; what is no tree is refused. */
+/* tree_shape_test.c - the published trees by name are those of their releases (tests/data/trees); files of paths give the same tree in
+ * any order; files that are not trees are refused. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -12,13 +12,13 @@
 #include <string.h>
 
 #include "draft/head_tree.h"
-#include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
+#include "format/bytes_for_tests.h" /* last: it defines a type "bytes" */
 
 static int at(const json_t *list, size_t i) {
     return (int)json_integer_value(json_array_get(list, i));
 }
 
-/* Line by line: the root is node 0 of the file, and none of the shape. */
+/* Compares node by node: the root is node 0 of the file, and is not in the shape. */
 static void check_published(const json_t *t) {
     const json_t *parent = json_object_get(t, "parent"), *depth = json_object_get(t, "depth"), *rank = json_object_get(t, "rank");
     hn_shape s;
@@ -37,7 +37,7 @@ static void check_published(const json_t *t) {
         if (!expanded[at(parent, k)]) of_level[at(depth, k)]++;
         expanded[at(parent, k)] = true;
     }
-    for (int d = 2; d <= deepest; d++) most = of_level[d] > most ? of_level[d] : most; /* the root is expanded beside them */
+    for (int d = 2; d <= deepest; d++) most = of_level[d] > most ? of_level[d] : most; /* the root is expanded in any case */
     assert_int_equal(s.widest, widest);
     assert_int_equal(s.depth, deepest);
     assert_int_equal(s.most_expanded, most);
@@ -68,8 +68,8 @@ static hunch_status read_text(hn_shape *s, const char *text, hunch_error *err) {
 static void test_files(void **state) {
     static const char *const same[] = {"{\"paths\": [[0], [1], [0, 2], [0, 2, 1]]}", "[[0, 2, 1], [1], [0, 2], [0]]",
                                        "{\"name\": \"x\", \"paths\": [[0, 2], [0, 2, 1], [0], [1]], \"more\": 3}",
-                                       "{\"nodes\": [{\"parent\": 1, \"rank\": 1}, {\"parent\": 3, \"rank\": 2}, {\"parent\": -1, \"rank\": 1}, "
-                                       "{\"parent\": -1, \"rank\": 0}]}"};
+                                       "{\"nodes\": [{\"parent\": 1, \"rank\": 1}, {\"parent\": 3, \"rank\": 2}, "
+                                       "{\"parent\": -1, \"rank\": 1}, {\"parent\": -1, \"rank\": 0}]}"};
     hunch_error err;
     (void)state;
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
@@ -84,7 +84,7 @@ static void test_files(void **state) {
     }
 }
 
-/* The deepest and the largest that a file may say. */
+/* The deepest and the largest tree that a file may have. */
 static void test_limits(void **state) {
     char text[20000] = "[";
     hunch_error err;
@@ -125,7 +125,8 @@ static void test_refused(void **state) {
                  {"{\"nodes\": [0]}", "node 0: expected \"parent\""},
                  {"{\"nodes\": [{\"parent\": -1}]}", "node 0: expected \"parent\""},
                  {"{\"nodes\": [{\"parent\": -1, \"rank\": 64}]}", "and \"rank\", 0 to 63"},
-                 {"{\"nodes\": [{\"parent\": -1, \"rank\": 0}, {\"parent\": 2, \"rank\": 0}]}", "node 1: expected \"parent\", a node of 0 to 1"},
+                 {"{\"nodes\": [{\"parent\": -1, \"rank\": 0}, {\"parent\": 2, \"rank\": 0}]}",
+                  "node 1: expected \"parent\", a node of 0 to 1"},
                  {"{\"nodes\": [{\"parent\": -2, \"rank\": 0}]}", "node 0: expected \"parent\""},
                  {"{\"nodes\": [{\"parent\": 0, \"rank\": 0}]}", "node 0 hangs on itself, in a circle"},
                  {"{\"nodes\": [{\"parent\": -1, \"rank\": 0}, {\"parent\": 2, \"rank\": 0}, {\"parent\": 1, \"rank\": 0}]}",

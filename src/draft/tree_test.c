@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree_test.c - adding, sharing, limits, and that the walker sees each kind of damage. */
+/* tree_test.c - adding, sharing, limits, and that the walker finds each kind of damage. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +43,7 @@ static void test_share_row_not_candidate(void **state) {
     assert_int_equal(hn_tree_child(&t, 0, 6), b);
     assert_int_equal(hn_tree_child(&t, 0, 9), -1);
     assert_int_equal(hn_tree_child(&t, b, 5), -1);
-    /* the order of adding is kept, and each drafter counts its own */
+    /* the order of addition is kept, and each drafter counts its own */
     const int order[] = {0, 1, 2};
     int c = t.first[0];
     for (int i = 0; i < 3; i++, c = t.candidate[c].next) assert_int_equal(c, order[i]);
@@ -120,12 +120,12 @@ static void test_drawn(void **state) {
     assert_int_equal(hn_tree_next_number(&t, 0), 1);
     assert_int_equal(hn_tree_next_number(&t, 4), 2);
     assert_int_equal(hn_tree_add_drawn(&t, 1, 0, 4, 1, q, false), 2);
-    assert_int_equal(hn_tree_add_drawn(&t, 1, 1, 4, 1, q, false), -1); /* no row: nothing changes, the number neither */
+    assert_int_equal(hn_tree_add_drawn(&t, 1, 1, 4, 1, q, false), -1); /* no row: nothing changes, not even the number */
     assert_int_equal(hn_tree_next_number(&t, 4), 3);
     assert_true(hn_tree_valid(&t));
 }
 
-/* By hand: numbers stay, so that what is drawn later does not meet the same noise again. */
+/* A small example: numbers stay, so that later draws do not use the same noise again. */
 static void test_keep(void **state) {
     (void)state;
     hn_tree t;
@@ -135,7 +135,7 @@ static void test_keep(void **state) {
     hn_tree_add(&t, 1, 7, 0, 1); /* row 3 */
     hn_tree_add(&t, 2, 8, 0, 1); /* row 4 */
     hn_tree_add(&t, 0, 6, 1, 1); /* shares row 2 */
-    const bool keep[] = {false, false, true, false, true}; /* the root stays whatever is said */
+    const bool keep[] = {false, false, true, false, true}; /* the root always stays */
     int16_t map[HN_TREE_ROWS];
     hn_tree_keep(&t, keep, map);
     const int16_t went[] = {0, -1, 1, -1, 2};
@@ -157,7 +157,7 @@ static void test_keep(void **state) {
     assert_true(hn_tree_valid(&t));
 }
 
-/* What was added since is gone, whoever shared rows with it; what comes then is as if it had not been there. */
+/* All that was added since is removed, even if rows were shared with it; later additions do not depend on it. */
 static void test_back(void **state) {
     (void)state;
     uint64_t seed = 13;
@@ -165,9 +165,11 @@ static void test_back(void **state) {
         hn_tree t, u;
         hn_tree_reset(&t, 1, 64);
         const int some = (int)(hn_splitmix(&seed) % 40), more = (int)(hn_splitmix(&seed) % 40);
-        for (int k = 0; k < some; k++) hn_tree_add(&t, (int)(hn_splitmix(&seed) % (uint64_t)t.n_rows), (int32_t)(hn_splitmix(&seed) % 5), 0, 1);
+        for (int k = 0; k < some; k++)
+            hn_tree_add(&t, (int)(hn_splitmix(&seed) % (uint64_t)t.n_rows), (int32_t)(hn_splitmix(&seed) % 5), 0, 1);
         u = t;
-        for (int k = 0; k < more; k++) hn_tree_add(&t, (int)(hn_splitmix(&seed) % (uint64_t)t.n_rows), (int32_t)(hn_splitmix(&seed) % 5), 1, 1);
+        for (int k = 0; k < more; k++)
+            hn_tree_add(&t, (int)(hn_splitmix(&seed) % (uint64_t)t.n_rows), (int32_t)(hn_splitmix(&seed) % 5), 1, 1);
         hn_tree_back(&t, u.n_rows, u.n_candidates);
         assert_true(hn_tree_valid(&t));
         assert_int_equal(t.n_rows, u.n_rows);
@@ -185,8 +187,7 @@ static void path_of(const hn_tree *t, int row, int32_t path[HN_TREE_ROWS]) {
     for (; row; row = t->parent[row]) path[t->depth[row] - 1] = t->token[row];
 }
 
-/* Any closed set of rows: exactly their paths stay, in order, with all their candidates; keeping all changes nothing.
- * */
+/* Any closed set of rows: exactly their paths stay, in order, with all their candidates; keeping all changes nothing. */
 static void test_keep_random(void **state) {
     (void)state;
     uint64_t seed = 12;

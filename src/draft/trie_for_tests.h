@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trie_for_tests.h - a trie of n-grams counted in the plainest way, and its file; and a tokenizer whose tokens they are. Include after
+/* trie_for_tests.h - a trie of n-grams counted in a simple way, and its file; and a tokenizer with these tokens. Include after
  * cmocka's headers. */
 #ifndef HN_TRIE_FOR_TESTS_H
 #define HN_TRIE_FOR_TESTS_H
@@ -19,7 +19,7 @@ static inline hn_tokenizer *trie_tokenizer(void) {
     return t;
 }
 
-/* Texts of tokens, one behind another: a text's tokens, then -1. */
+/* Texts of tokens, one after another: a text's tokens, then -1. */
 typedef struct trie_texts {
     int32_t token[4096];
     int n, tokens;
@@ -31,7 +31,7 @@ static inline void trie_text(trie_texts *t, const int32_t *token, int n) {
     t->tokens += n;
 }
 
-/* How often the n tokens follow each other. */
+/* Number of occurrences of the n tokens in this order. */
 static inline uint32_t trie_count(const trie_texts *t, const int32_t *gram, int n) {
     uint32_t times = 0;
     for (int i = 0; i + n <= t->n; i++) times += !memcmp(t->token + i, gram, (size_t)n * sizeof *gram);
@@ -78,7 +78,7 @@ static inline bytes trie_bytes(const trie_texts *t, const hn_tokenizer *of) {
     return out;
 }
 
-/* Written and opened. */
+/* Writes and opens it. */
 static inline hn_trie trie_open(const trie_texts *t, const hn_tokenizer *of, const char *path) {
     bytes b = trie_bytes(t, of);
     hn_trie out;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vocabulary_fit.c - see vocabulary_fit.h.
  *
- * What is compared is what an id stands for. Its kind is not: the same tokenizer comes out of a folder and out of a GGUF
- * file with other tokens marked as control tokens, and a base model and its chat model end their texts differently. A
- * draft is never trusted, so neither can do harm. */
+ * Compared is what an id stands for, not its kind: the same tokenizer has other tokens marked as control tokens in a folder and in a GGUF
+ * file, and a base model and its chat model end their texts differently. Drafts are always verified, so neither can change the
+ * text. */
 #include "draft/vocabulary_fit.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 enum { SHOWN = 24, QUOTED_BYTES = 4 * SHOWN + 16 };
 
-/* The piece of an id for a message: quoted, on one line, cut. */
+/* The piece of an id for a message: quoted, on one line, truncated. */
 static const char *quote(const hn_tokenizer *t, int32_t id, char out[QUOTED_BYTES]) {
     size_t len = 0;
     const char *piece = hn_tokenizer_piece(t, id, &len);

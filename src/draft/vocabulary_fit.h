@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vocabulary_fit.h - do the token ids of two models mean the same? What a drafter with a vocabulary of its own asks before
- * it speaks in the target's ids (contract C6). */
+/* vocabulary_fit.h - whether the token ids of two models mean the same. Required for a drafter with a vocabulary of its own
+ * (contract C6). */
 #ifndef HN_VOCABULARY_FIT_H
 #define HN_VOCABULARY_FIT_H
 #include "text/tokenizer.h"

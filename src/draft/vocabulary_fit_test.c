@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vocabulary_fit_test.c - one tokenizer fits itself out of whatever file it comes, padding may differ, nothing else may. */
+/* vocabulary_fit_test.c - a tokenizer fits itself in any file format, padding may differ, nothing else may. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,7 +32,7 @@ static void expect_fit(const hn_tokenizer *a, const hn_tokenizer *b) {
     if (hn_vocabulary_fit(&t, &d, &err) || hn_vocabulary_fit(&d, &t, &err)) fail_msg("%s", err.message);
 }
 
-/* says: NULL, or three things that the message holds */
+/* says: NULL, or three texts that the message contains */
 static void expect_refused(const hn_tokenizer *a, const hn_tokenizer *b, const char *const says[3]) {
     const hn_vocabulary t = {"this one", 512, a}, d = {NULL, 105, b};
     hunch_error err = {0};
@@ -115,7 +115,7 @@ static void test_padding(void **state) {
     expect_fit(bare, padded);
     expect_fit(longer, padded);
     expect_fit(padded, spelled); /* padding under any name */
-    expect_fit(spelled, named);  /* the same name, whatever it is marked as */
+    expect_fit(spelled, named);  /* the same name, however it is marked */
     expect_refused(
         bare, named,
         (const char *const[]){"257 tokens", "259 tokens", "token 257 is nothing in the target, \"<|a|>\" in"});
