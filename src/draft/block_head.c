@@ -72,10 +72,10 @@ static hunch_status read_folder_taps(const hn_arch *a, const hn_source *src, int
 }
 
 static hunch_status read_taps(const hn_arch *a, const hn_source *src, hn_spec *spec, int layers, hn_head_taps *taps, hunch_error *err) {
-    bool said = false, there = false;
+    bool given = false, there = false;
     uint64_t of = (uint64_t)layers;
-    hunch_status st = hn_taps_of_spec(spec, taps, &said, err);
-    if (st || said) return st;
+    hunch_status st = hn_taps_of_spec(spec, taps, &given, err);
+    if (st || given) return st;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return hn_taps_of_gguf(src, taps, err);
     st = hn_source_u64(src, "num_target_layers", &of, &there, err);
     if (st) return st;
@@ -105,10 +105,10 @@ static hunch_status guess_root(hn_head_desc *d, const hn_source *src, uint64_t b
 static hunch_status read_block(hn_head_desc *d, const hn_source *src, hunch_error *err) {
     uint64_t block = of_speculators(src) ? 8 : 0;
     const char *name;
-    bool said = false;
+    bool given = false;
     hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_BLOCK, &block, &name, err);
-    if (!st) st = hn_head_bool_said(src, HN_HEAD_SAYS_ROOT_DRAFTS, &d->root_drafts, &said, err);
-    if (!st && !said && hn_source_get_kind(src) == HN_SOURCE_HF) st = guess_root(d, src, block, err);
+    if (!st) st = hn_head_bool_said(src, HN_HEAD_SAYS_ROOT_DRAFTS, &d->root_drafts, &given, err);
+    if (!st && !given && hn_source_get_kind(src) == HN_SOURCE_HF) st = guess_root(d, src, block, err);
     if (st) return st;
     if (!name) name = hn_head_key_name(src, HN_HEAD_SAYS_BLOCK, 0);
     if (block < (d->root_drafts ? 1 : 2) || block > HN_MAX_ROWS)
@@ -168,7 +168,7 @@ static hunch_status read_windows(hn_arch *a, const hn_source *src, bool *all, hu
 static hunch_status read_sight(hn_arch *a, const hn_source *src, hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
     const bool folder = hn_source_get_kind(src) == HN_SOURCE_HF;
-    bool ahead = false, causal = false, said = false, all = false, halves = true;
+    bool ahead = false, causal = false, given = false, all = false, halves = true;
     d->windows_of_root = of_speculators(src);
     d->scaled_embedding = folder && !of_speculators(src) && !d->own_embedding;
     hunch_status st = read_windows(a, src, &all, err);
@@ -176,12 +176,12 @@ static hunch_status read_sight(hn_arch *a, const hn_source *src, hunch_error *er
     if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_WINDOWS_OF_ROOT, &d->windows_of_root, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_SCALED_EMBEDDING, &d->scaled_embedding, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_HALVES, &halves, err);
-    if (!st) st = hn_head_bool_said(src, HN_HEAD_SAYS_CAUSAL, &causal, &said, err);
+    if (!st) st = hn_head_bool_said(src, HN_HEAD_SAYS_CAUSAL, &causal, &given, err);
     if (!halves) a->rows_in_pairs = true;
-    if (said && folder) ahead = !causal;
+    if (given && folder) ahead = !causal;
     for (int i = 0; i < a->layers; i++) {
         hn_layer_desc *l = &a->layer[i];
-        l->ahead = !l->window || (all && !said) ? !causal : ahead;
+        l->ahead = !l->window || (all && !given) ? !causal : ahead;
         l->window += l->window && d->windows_of_root && folder; /* this many before the root */
     }
     return st;

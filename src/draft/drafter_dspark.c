@@ -27,9 +27,9 @@ static hunch_status read_markov(hn_arch *a, const hn_source *src, const hn_head_
                 : hn_head_look(src, names, HN_HEAD_MARKOV_GATE) ? HN_MARKOV_GATED
                                                                 : HN_MARKOV_VANILLA;
     static const char *const names_of[] = {"none", "vanilla", "gated", "rnn"};
-    const char *said = json_string_value(hn_source_config(src, "markov_head_type"));
-    if (said && strcmp(said, names_of[d->markov]) != 0)
-        return hn_fail(err, HUNCH_REFUSED, "%s: markov_head_type is \"%.40s\", expected %s by its tensors", hn_source_path(src), said,
+    const char *named = json_string_value(hn_source_config(src, "markov_head_type"));
+    if (named && strcmp(named, names_of[d->markov]) != 0)
+        return hn_fail(err, HUNCH_REFUSED, "%s: markov_head_type is \"%.40s\", expected %s by its tensors", hn_source_path(src), named,
                        names_of[d->markov]);
     d->confidence = sure;
     d->confidence_of_token = sure && sure->dims[0] == (uint64_t)a->hidden + in->dims[0];

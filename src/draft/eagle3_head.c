@@ -27,9 +27,9 @@ const json_t *hn_eagle3_list(const hn_source *src) {
 }
 
 static hunch_status read_taps(hn_source *src, hn_spec *spec, int layers, hn_head_taps *taps, hunch_error *err) {
-    bool said = false;
-    hunch_status st = hn_taps_of_spec(spec, taps, &said, err);
-    if (st || said) return st;
+    bool given = false;
+    hunch_status st = hn_taps_of_spec(spec, taps, &given, err);
+    if (st || given) return st;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return hn_taps_of_gguf(src, taps, err);
     const json_t *list = hn_eagle3_list(src);
     if (list) return read_list(list, src, taps, err);

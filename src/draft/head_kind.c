@@ -73,8 +73,8 @@ static const char *by_tensors(hn_source *src) {
 }
 
 static const char *of_gguf(hn_source *src) {
-    const char *said = text_of(src, "hunch.head.kind"), *architecture = text_of(src, "general.architecture");
-    if (said) return said;
+    const char *named = text_of(src, "hunch.head.kind"), *architecture = text_of(src, "general.architecture");
+    if (named) return named;
     if (!architecture) return NULL;
     if (!strcmp(architecture, "dflash") && has_begin(src, "selector_")) return "dflash2";
     if (!strcmp(architecture, "dflash")) return hn_source_find(src, "markov_w1.weight") ? "dspark" : "dflash";
@@ -86,7 +86,7 @@ static const char *of_gguf(hn_source *src) {
 
 const char *hn_head_kind(hn_source *src) {
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return of_gguf(src);
-    const char *said = text_of(src, "speculators_model_type"), *kind = said ? said : by_tensors(src);
+    const char *named = text_of(src, "speculators_model_type"), *kind = named ? named : by_tensors(src);
     if (kind) return kind;
     const bool whole = has_part(src, "embed_tokens.weight") && has_part(src, "layers.0.input_layernorm.weight");
     return whole && text_of(src, "model_type") ? "model" : NULL;

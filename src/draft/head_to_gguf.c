@@ -27,27 +27,27 @@ static hunch_status find_tokens(hn_source *src, const hn_head_names *names, int 
     const hn_tensor *known = hn_source_find(src, "t2d"), *embedding = hn_head_look(src, names, HN_HEAD_EMBEDDING),
                     *ids = hn_head_look(src, names, HN_HEAD_IDS);
     const char *name;
-    uint64_t said = 0, n = 0;
-    hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_TOKENS, &said, &name, err);
+    uint64_t given = 0, n = 0;
+    hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_TOKENS, &given, &name, err);
     if (st) return st;
-    if (name && !(ids && ids->dims[0] == said)) n = said;
+    if (name && !(ids && ids->dims[0] == given)) n = given;
     else if (known) n = known->dims[0];
     else if (embedding && embedding->n_dims == 2) n = embedding->dims[1];
     *tokens = n >= 1 && n <= 1 << 23 ? (int)n : 0;
     return HUNCH_OK;
 }
 
-/* Width of a state that a head reads; states: number of layers, 0: it reads the last state. 0: not known. */
+/* Width of a state that a head reads; states: given of layers, 0: it reads the last state. 0: not known. */
 static hunch_status find_width(hn_source *src, const hn_head_names *names, size_t states, int *width, hunch_error *err) {
     const hn_key hidden = {NULL, "hidden_size", 1, 1 << 17, 0};
     const hn_tensor *fc = hn_head_look(src, names, HN_HEAD_FC);
     const char *name;
-    uint64_t said = 0;
-    hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_TARGET_WIDTH, &said, &name, err);
+    uint64_t given = 0;
+    hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_TARGET_WIDTH, &given, &name, err);
     if (st) return st;
     if (!states) return hn_key_int(src, &hidden, width, err);
-    if (!name && fc) said = fc->dims[0] / states;
-    *width = said >= 1 && said <= 1 << 17 ? (int)said : 0;
+    if (!name && fc) given = fc->dims[0] / states;
+    *width = given >= 1 && given <= 1 << 17 ? (int)given : 0;
     return HUNCH_OK;
 }
 
