@@ -111,8 +111,8 @@ hunch_status hn_spec_parse(hn_spec *out, const char *text, hunch_error *err) {
 /* The value of a key, which is marked as known; NULL: absent. */
 static const char *spec_value(hn_spec *s, const char *key) {
     bool again = false;
-    for (int i = 0; i < s->n_asked; i++) again |= !strcmp(s->asked[i], key);
-    if (!again && s->n_asked < (int)(sizeof s->asked / sizeof s->asked[0])) s->asked[s->n_asked++] = key;
+    for (int i = 0; i < s->n_known; i++) again |= !strcmp(s->known_key[i], key);
+    if (!again && s->n_known < (int)(sizeof s->known_key / sizeof s->known_key[0])) s->known_key[s->n_known++] = key;
     for (int i = 0; i < s->n; i++)
         if (!strcmp(s->key[i], key)) {
             s->used[i] = true;
@@ -199,14 +199,14 @@ hunch_status hn_spec_kv(hn_spec *s, hn_dtype dflt, hn_dtype *out, hunch_error *e
 }
 
 hunch_status hn_spec_all_used(const hn_spec *s, hunch_error *err) {
-    const char *known[sizeof s->asked / sizeof s->asked[0] + 1] = {NULL};
+    const char *known[sizeof s->known_key / sizeof s->known_key[0] + 1] = {NULL};
     char list[200], hint[100];
-    memcpy(known, s->asked, (size_t)s->n_asked * sizeof known[0]);
+    memcpy(known, s->known_key, (size_t)s->n_known * sizeof known[0]);
     for (int i = 0; i < s->n; i++) {
         if (s->used[i]) continue;
         names_join(list, sizeof list, known);
         return hn_fail(err, HUNCH_USAGE, "drafter '%s': unknown key '%s' for this drafter and form%s it knows %s", s->text,
-                       s->key[i], *hn_nearest_hint(hint, sizeof hint, s->key[i], known, (size_t)s->n_asked) ? hint : ";",
+                       s->key[i], *hn_nearest_hint(hint, sizeof hint, s->key[i], known, (size_t)s->n_known) ? hint : ";",
                        list);
     }
     return HUNCH_OK;

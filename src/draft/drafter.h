@@ -30,8 +30,8 @@ typedef struct hn_spec {
     int n;                       /* key=value pairs */
     char *key[16], *value[16];
     bool used[16];               /* a drafter's open marks the keys it knows through the getters */
-    const char *asked[24];       /* the keys that getters were called with: those that this drafter and form know */
-    int n_asked;
+    const char *known_key[24];       /* the keys that getters were called with: those that this drafter and form know */
+    int n_known;
 } hn_spec;
 hunch_status hn_spec_parse(hn_spec *out, const char *text, hunch_error *err); /* HUNCH_USAGE */
 void hn_spec_fini(hn_spec *s);
