@@ -34,7 +34,7 @@ static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, hn_
     if (!s && target->report) target->report->read = true;
     if (!s) s = hn_head_loading_run(&st->passes.model, src, spec, o, target, describe, &taps, &ids, err);
     const hn_head_desc *desc = &st->passes.model.arch.draft_head;
-    if (!s && desc->most_levels > 0 && !o->depth_said) o->depth = desc->most_levels;
+    if (!s && desc->most_levels > 0 && !o->depth_given) o->depth = desc->most_levels;
     if (!s) s = hn_head_trees_read(&st->trees, spec, o, err);
     if (!s)
         s = hn_head_passes_open(&st->passes, taps.boundary, taps.n, ids, target->vocab, n, st->trees.width, o->kv, needs, err);

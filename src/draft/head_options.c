@@ -82,7 +82,7 @@ hunch_status hn_head_options_read(hn_head_options *o, hn_spec *spec, const hn_ta
     if (!spec->path && (strcmp(spec->kind, "mtp") != 0 || !target->path))
         return hn_fail(err, HUNCH_USAGE, "drafter '%s': which head? (expected %s:PATH)", spec->text, spec->kind);
     hunch_status s = hn_spec_int(spec, "depth", 1, HN_TREE_ROWS - 1, target->depth ? target->depth : DEFAULT_DEPTH, &o->depth, err);
-    o->depth_said = target->depth || hn_spec_string(spec, "depth");
+    o->depth_given = target->depth || hn_spec_string(spec, "depth");
     if (!s) s = hn_spec_choice(spec, "weights", types, type, &type, err);
     if (!s) s = hn_spec_kv(spec, target->kv, &o->kv, err);
     if (!s) s = hn_spec_double(spec, "min_p", 0, 1, 0, &o->min_p, err);

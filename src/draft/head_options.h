@@ -21,7 +21,7 @@ typedef enum hn_tree_form {
 
 typedef struct hn_head_options {
     long depth, topk, total; /* topk, total: 0 if the tree has none */
-    bool depth_said;         /* by the spec or --depth: else a head that was trained for a number of levels at once drafts those */
+    bool depth_given;         /* by the spec or --depth: else a head that was trained for a number of levels at once drafts those */
     hn_tree_form form;
     const char *tree;        /* NULL: not given; this and the other pointers point into the spec */
     const char *trie;        /* of tree pruned; NULL: none */
