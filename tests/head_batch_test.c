@@ -67,7 +67,7 @@ static void check_passes(const hn_head_passes *h, int texts, int rows, int depth
 /* Rows of the roots' pass. */
 static int rows_to_run(const hn_head_passes *h, const hn_propose *p, int n, int depth) {
     int rows = 0;
-    for (int i = 0; i < n; i++) rows += h->seq[p[i].seq].n_waiting + (p[i].depth < depth ? p[i].depth : depth) - 1;
+    for (int i = 0; i < n; i++) rows += h->seq[p[i].seq].n_pending + (p[i].depth < depth ? p[i].depth : depth) - 1;
     return rows;
 }
 

@@ -28,8 +28,8 @@ typedef struct context_batch {
 /* Adds pending rows to the pass. False: some did not fit. */
 static bool context_add(hn_head_passes *h, context_batch *b, int seq) {
     hn_head_seq *s = &h->seq[seq];
-    const int room = HN_MAX_ROWS - b->n_rows, n = s->n_waiting < room ? s->n_waiting : room;
-    if (s->n_waiting == 0 || s->lost) return true;
+    const int room = HN_MAX_ROWS - b->n_rows, n = s->n_pending < room ? s->n_pending : room;
+    if (s->n_pending == 0 || s->lost) return true;
     if (n == 0) return false;
     if (hn_cache_reserve(h->cache, seq, h->owner, n, NULL)) { /* no pages: the text continues without drafts */
         hn_head_lose(h, s);
@@ -42,7 +42,7 @@ static bool context_add(hn_head_passes *h, context_batch *b, int seq) {
     }
     b->rows[b->n_seqs] = n;
     b->cache_seq[b->n_seqs++] = seq;
-    return n == s->n_waiting;
+    return n == s->n_pending;
 }
 
 static void context_run(hn_head_passes *h, context_batch *b) {
@@ -56,7 +56,7 @@ static void context_run(hn_head_passes *h, context_batch *b) {
             continue;
         }
         hn_cache_commit(h->cache, b->cache_seq[i], h->owner, NULL, b->rows[i]);
-        hn_head_wait_drop(h, s, b->rows[i]);
+        hn_head_pending_drop(h, s, b->rows[i]);
     }
     b->n_rows = b->n_seqs = 0;
 }

@@ -122,9 +122,9 @@ static int rows_held(const hn_head_passes *h, int seq) {
     return hn_cache_committed(h->cache, seq, h->owner);
 }
 
-static void wait_add(hn_head_seq *s, int32_t token, int place) {
-    s->token[s->n_waiting] = token;
-    s->place[s->n_waiting++] = place;
+static void pending_add(hn_head_seq *s, int32_t token, int place) {
+    s->token[s->n_pending] = token;
+    s->place[s->n_pending++] = place;
 }
 
 static void place_free(hn_head_passes *h, int place) {
@@ -138,15 +138,15 @@ static void forget_root(hn_head_passes *h, hn_head_seq *s) {
 }
 
 /* Removes the first n pending rows. */
-void hn_head_wait_drop(hn_head_passes *h, hn_head_seq *s, int n) {
+void hn_head_pending_drop(hn_head_passes *h, hn_head_seq *s, int n) {
     for (int i = 0; i < n; i++) place_free(h, s->place[i]);
-    s->n_waiting -= n;
-    memmove(s->token, s->token + n, (size_t)s->n_waiting * sizeof *s->token);
-    memmove(s->place, s->place + n, (size_t)s->n_waiting * sizeof *s->place);
+    s->n_pending -= n;
+    memmove(s->token, s->token + n, (size_t)s->n_pending * sizeof *s->token);
+    memmove(s->place, s->place + n, (size_t)s->n_pending * sizeof *s->place);
 }
 
 void hn_head_lose(hn_head_passes *h, hn_head_seq *s) {
-    hn_head_wait_drop(h, s, s->n_waiting);
+    hn_head_pending_drop(h, s, s->n_pending);
     forget_root(h, s);
     s->lost = true;
 }
@@ -156,8 +156,8 @@ void hn_head_begin(hn_head_passes *h, const hn_begin *b) {
     s->lost = false;
     s->n_kept = 0;
     if (!has_rows(h)) return;
-    assert(s->n_waiting == 0 && b->rows_restored == rows_held(h, b->seq));
-    if (b->rows_restored == 0 && !is_block(h)) wait_add(s, b->text.token[0], NO_FEATURE);
+    assert(s->n_pending == 0 && b->rows_restored == rows_held(h, b->seq));
+    if (b->rows_restored == 0 && !is_block(h)) pending_add(s, b->text.token[0], NO_FEATURE);
     if (b->rows_restored > 0 && h->together > 1) /* the rest of its last block is fed again, because all of its features are needed */
         hn_cache_rewind(h->cache, b->seq, h->owner, b->rows_restored - (h->together - 1));
     if (h->blocks == 1) return;
@@ -167,7 +167,7 @@ void hn_head_begin(hn_head_passes *h, const hn_begin *b) {
 
 void hn_head_end(hn_head_passes *h, int seq) {
     hn_head_seq *s = &h->seq[seq];
-    hn_head_wait_drop(h, s, s->n_waiting);
+    hn_head_pending_drop(h, s, s->n_pending);
     forget_root(h, s);
     s->n_kept = 0;
 }
@@ -216,7 +216,7 @@ static void batch_block(hn_head_passes *h, batch *b) {
  * logits may still be needed. False: some did not fit. */
 static bool batch_add(hn_head_passes *h, batch *b, int seq, int node, int masks) {
     hn_head_seq *s = &h->seq[seq];
-    const int missing = s->n_waiting - (node < 0 ? h->together : 0), room = HN_MAX_ROWS - b->n_rows - b->n_further;
+    const int missing = s->n_pending - (node < 0 ? h->together : 0), room = HN_MAX_ROWS - b->n_rows - b->n_further;
     if (missing <= 0 || s->lost) return true;
     if (h->together > 1) masks = 0; /* the rows of the block itself give the levels after the root's */
     const bool last = node >= 0 && missing + masks <= room;
@@ -257,17 +257,17 @@ static void batch_keep(hn_head_passes *h, const batch *b, int i) {
     if (!has_rows(h)) return; /* it may be evaluated again */
     if (h->together > 1 && b->node[i] >= 0) { /* so may the rows of the last block: until then they are kept like those of drafts */
         hn_cache_commit(h->cache, b->cache_seq[i], h->owner, NULL, b->rows[i] - h->together);
-        hn_head_wait_drop(h, s, b->rows[i] - h->together);
+        hn_head_pending_drop(h, s, b->rows[i] - h->together);
         for (s->n_kept = 0; s->n_kept < h->together; s->n_kept++) s->kept_parent[s->n_kept] = (int16_t)(s->n_kept - 1);
         return;
     }
     hn_cache_commit(h->cache, b->cache_seq[i], h->owner, NULL, b->rows[i]);
     if (b->node[i] >= 0) { /* the last pending row is the root: its feature is kept */
-        s->root = s->token[s->n_waiting - 1];
-        s->root_place = s->place[s->n_waiting - 1];
-        s->place[s->n_waiting - 1] = NO_FEATURE;
+        s->root = s->token[s->n_pending - 1];
+        s->root_place = s->place[s->n_pending - 1];
+        s->place[s->n_pending - 1] = NO_FEATURE;
     }
-    hn_head_wait_drop(h, s, b->rows[i]);
+    hn_head_pending_drop(h, s, b->rows[i]);
 }
 
 /* Calls take for sequence i's rows; the last of its committed ones is row `row` of the pass. */
@@ -333,7 +333,7 @@ static int feed_newest(hn_head_passes *h, const hn_feed_row *rows, int n, int32_
     for (int i = 0; i < n; i++) {
         hn_head_seq *s = &h->seq[rows[i].seq];
         if (!newest(rows, n, i)) continue;
-        if (s->n_waiting == 0) wait_add(s, 0, h->free_place[--h->n_free]);
+        if (s->n_pending == 0) pending_add(s, 0, h->free_place[--h->n_free]);
         s->token[0] = rows[i].next_token;
         s->text_n = rows[i].position + 2;
         from[m] = rows[i].feature_row;
@@ -342,12 +342,12 @@ static int feed_newest(hn_head_passes *h, const hn_feed_row *rows, int n, int32_
     return m;
 }
 
-static int feed_waiting(hn_head_passes *h, const hn_feed_row *rows, int n, int32_t *from, int32_t *to) {
+static int feed_pending(hn_head_passes *h, const hn_feed_row *rows, int n, int32_t *from, int32_t *to) {
     int m = 0;
     if (h->n_free < n) evaluate(h, 0, h->n_seqs); /* makes room in the store */
     for (int i = 0; i < n; i++) {
         hn_head_seq *s = &h->seq[rows[i].seq];
-        const int next = rows_held(h, rows[i].seq) + s->n_waiting, slot = rows[i].position + !is_block(h);
+        const int next = rows_held(h, rows[i].seq) + s->n_pending, slot = rows[i].position + !is_block(h);
         if (s->lost || slot < next) continue; /* restored with a prefix */
         if (slot > next || h->n_free + (s->root_place != NO_FEATURE) == 0) {
             hn_head_lose(h, s);
@@ -356,7 +356,7 @@ static int feed_waiting(hn_head_passes *h, const hn_feed_row *rows, int n, int32
         forget_root(h, s);
         from[m] = rows[i].feature_row;
         to[m] = h->free_place[--h->n_free];
-        wait_add(s, rows[i].next_token, to[m++]);
+        pending_add(s, rows[i].next_token, to[m++]);
     }
     return m;
 }
@@ -365,7 +365,7 @@ hunch_status hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, con
     int32_t from[HN_FEED_ROWS], to[HN_FEED_ROWS];
     hn_buf state[HN_MOST_HEAD_FEATURES];
     assert(n <= HN_FEED_ROWS && f->n >= 1);
-    const int m = has_rows(h) ? feed_waiting(h, rows, n, from, to) : feed_newest(h, rows, n, from, to);
+    const int m = has_rows(h) ? feed_pending(h, rows, n, from, to) : feed_newest(h, rows, n, from, to);
     for (int k = 0; k < h->n_states; k++) state[k] = f->buffer[h->order[k]];
     if (m > 0) hn_pass_store(h->runner, state, f->ld, from, to, m);
     return HUNCH_OK;
@@ -382,14 +382,14 @@ void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int
         hn_head_seq *s = &h->seq[node[i].seq];
         s->n_kept = 0;
         if (h->blocks > 1) hn_mtp_round(h, node[i].seq);
-        if (s->n_waiting == 0 && s->root_place != NO_FEATURE) { /* evaluated again */
+        if (s->n_pending == 0 && s->root_place != NO_FEATURE) { /* evaluated again */
             hn_cache_rewind(h->cache, node[i].seq, h->owner, rows_held(h, node[i].seq) - 1);
-            wait_add(s, s->root, s->root_place);
+            pending_add(s, s->root, s->root_place);
             s->root_place = NO_FEATURE;
             if (h->blocks > 1) hn_mtp_again(h, node[i].seq);
         }
-        const int there = has_rows(h) ? rows_held(h, node[i].seq) + s->n_waiting : s->text_n;
-        if (s->lost || s->n_waiting < h->together || there != text_n[i]) continue;
+        const int there = has_rows(h) ? rows_held(h, node[i].seq) + s->n_pending : s->text_n;
+        if (s->lost || s->n_pending < h->together || there != text_n[i]) continue;
         if (h->together > 1 && text_n[i] <= h->together) continue; /* slot 0 is not a row of a block */
         while (!batch_add(h, &b, node[i].seq, i, node[i].masks)) batch_run(h, &b, node, take, ctx);
     }

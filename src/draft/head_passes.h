@@ -25,7 +25,7 @@ enum { HN_MOST_KEPT = 192 }; /* rows of drafts of a sequence in one round */
 enum { HN_MOST_MASKS = HN_MAX_ROWS - 2 };
 
 typedef struct hn_head_seq {
-    int n_waiting;
+    int n_pending;
     int32_t *token, *place; /* [room of the store] of pending rows: the token, its feature's place in the store */
     int32_t root, root_place; /* of the newest row after it was evaluated: it may be evaluated again; NO_FEATURE (0): not possible */
     int text_n;             /* of a head without layers: tokens of the text whose newest row is pending */
@@ -118,7 +118,7 @@ bool hn_mtp_follow(hn_head_passes *h, const hn_head_rows_of *of, int n_seqs, con
 void hn_mtp_level(hn_head_passes *h, hn_head_node *node, int n, int32_t (*next_output)(hn_head_passes *h), hn_head_take take, void *ctx);
 
 /* Pending rows: wait_drop removes the first n; lose removes all and gives the sequence up. */
-void hn_head_wait_drop(hn_head_passes *h, hn_head_seq *s, int n);
+void hn_head_pending_drop(hn_head_passes *h, hn_head_seq *s, int n);
 void hn_head_lose(hn_head_passes *h, hn_head_seq *s);
 
 extern const hn_head_row_ops hn_head_passes_rows; /* for head_trees.h, of a hn_head_passes; at most HN_MOST_MASKS after a root */
