@@ -213,14 +213,14 @@ int hn_head_choose(hn_head_round *c, const hn_propose *p, int row, const hn_hist
     return m;
 }
 
-bool hn_head_row_counts(hn_head_round *c, const hn_propose *p, int row) {
+bool hn_head_row_confident(hn_head_round *c, const hn_propose *p, int row) {
     const hn_head_trees *t = c->t;
     c->sure = t->rows->sure ? t->rows->sure(t->head, row) : NAN;
     if (p->sure) p->sure[c->level] = (float)c->sure;
     return !(c->sure < t->min_confidence);
 }
 
-void hn_head_trust(const hn_head_round *c, hn_tree *t) {
+void hn_head_set_estimate(const hn_head_round *c, hn_tree *t) {
     if (!isnan(c->sure)) t->candidate[t->n_candidates - 1].estimate = (float)c->sure;
 }
 

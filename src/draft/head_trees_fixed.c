@@ -38,7 +38,7 @@ static void place_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s,
             p->budget -= p->tree->n_rows - before;
         }
         if (row < 0) continue;
-        if (!rows && rank == 0) hn_head_trust(c, p->tree);
+        if (!rows && rank == 0) hn_head_set_estimate(c, p->tree);
         s->node[k] = (hn_drafted){.token = token[rank],
                                .row = (int16_t)row,
                                .spine = spine && rank == 0,
@@ -109,7 +109,7 @@ static void take_node(void *ctx, int i, int mask, int row) {
     c->level = c->base + mask;
     if (t->block > 1 && (c->level >= p->depth || c->level >= s->shape->depth)) return;
     if (p->on_logits && s->shape->widest == 1) p->on_logits(p->on_logits_ctx, c->level, t->rows->logits(t->head, row));
-    const bool counts = hn_head_row_counts(c, p, row);
+    const bool counts = hn_head_row_confident(c, p, row);
     if (mask == 0) {
         hn_drafted *node = drafted_at(s, t->place[i]);
         node->kept = t->node[i].kept;

@@ -32,7 +32,7 @@ static void take_beam(void *ctx, int i, int mask, int row) {
     const hn_propose *p = &c->p[t->of[i]];
     hn_head_seq_tree *s = &t->seq[p->seq];
     const int at = t->place[i];
-    const bool counts = hn_head_row_counts(c, p, row);
+    const bool counts = hn_head_row_confident(c, p, row);
     if (mask > 0) {
         c->level = mask;
         advance(t, s);
@@ -69,7 +69,7 @@ static void add_best(hn_head_round *c, hn_propose *p) {
         const int at = hn_tree_add(p->tree, row_of(b, row, list[i]), k->token, c->d->index, k->p);
         if (at < 0) break;
         c->sure = k->sure > 0 ? (double)k->sure : NAN;
-        hn_head_trust(c, p->tree);
+        hn_head_set_estimate(c, p->tree);
         row[list[i]] = (int16_t)at;
         c->added += list[i] >= s->newest; /* if none of the newest level is among the best, none after it can be */
     }

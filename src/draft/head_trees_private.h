@@ -51,9 +51,9 @@ int hn_head_choose(hn_head_round *c, const hn_propose *p, int row, const hn_hist
 bool hn_head_force(const hn_head_round *c, const hn_propose *p, hn_head_seq_tree *s, int32_t *token, int n);
 /* For the row that is being read; sets c->sure. False: the head's confidence is too low for anything to be drafted there. That is
  * known before a token is chosen, so it does not depend on the draw. */
-bool hn_head_row_counts(hn_head_round *c, const hn_propose *p, int row);
+bool hn_head_row_confident(hn_head_round *c, const hn_propose *p, int row);
 /* Sets the estimate of the best token's candidate, which was added last: the head's own confidence is better than its softmax. */
-void hn_head_trust(const hn_head_round *c, hn_tree *t);
+void hn_head_set_estimate(const hn_head_round *c, hn_tree *t);
 /* The levels after a root's own that are requested, for a tree of this many levels. */
 int hn_head_masks(const hn_head_trees *t, const hn_propose *p, int levels);
 
