@@ -96,23 +96,23 @@ static void test_padded_draft(void **state) {
     const char *path = test_path("padded.gguf");
     write_padded(path);
     snprintf(spec, sizeof spec, "model:%s", path);
-    twin_close();
-    twin_open(path);
-    assert_int_equal(twin.arch.vocab, WIDEST);
+    reference_close();
+    reference_open(path);
+    assert_int_equal(reference.arch.vocab, WIDEST);
     check_rounds(spec, VOCAB, light() ? 6 : 30);
     int won = 0;
     static float l[CONTEXT][WIDEST];
     int32_t text[100];
     for (int i = 0; i < 100; i++) text[i] = below(VOCAB);
-    fresh(text, 100, 0, l);
+    evaluate(text, 100, 0, l);
     for (int i = 0; i < 100; i++) {
         int best = 0;
         for (int k = 1; k < WIDEST; k++) best = l[i][k] > l[i][best] ? k : best;
         won += best >= VOCAB;
     }
     assert_true(won > 0); /* else nothing was tested */
-    twin_close();
-    twin_open(MODEL);
+    reference_close();
+    reference_open(MODEL);
 }
 
 /* ---- errors -------------------------------------------------------------------------------------------------------------------- */
@@ -185,11 +185,11 @@ static void test_kinds(void **state) {
 
 static void test_first_layers(void **state) {
     (void)state;
-    twin_close();
-    twin_open(STORIES ".2of5.f16.gguf");
+    reference_close();
+    reference_open(STORIES ".2of5.f16.gguf");
     check_rounds("model:" STORIES ".2of5.f16.gguf,depth=2", VOCAB, 5);
-    twin_close();
-    twin_open(MODEL);
+    reference_close();
+    reference_open(MODEL);
 }
 
 /* Without pages a sequence gets no drafts and the others do; with pages again it continues. */

@@ -23,9 +23,9 @@ enum { SEQS = 4, CONTEXT = 256, VOCAB = 512, WIDEST = 520, DEPTH = 5, MODEL_INDE
 static hn_pool *pool;
 static hn_ops ops;
 static hn_tokenizer *tokenizer; /* the target's */
-static hn_model twin;
-static hn_cache *twin_cache;
-static hn_runner *twin_runner;
+static hn_model reference;
+static hn_cache *reference_cache;
+static hn_runner *reference_runner;
 
 HELPER void ok(hunch_status s, const hunch_error *err) {
     if (s) fail_msg("%s", err->message);
@@ -40,43 +40,43 @@ HELPER int below(int n) {
 
 /* ---- the reference --------------------------------------------------------------------------------------------------- */
 
-HELPER void twin_open(const char *path) {
+HELPER void reference_open(const char *path) {
     const hn_model_load load = {.pool = pool, .isa = hn_isa_best()};
     hn_source *src = NULL;
     hunch_error err = {0};
     ok(hn_source_open(&src, path, &err), &err);
-    ok(hn_model_open(&twin, src, &load, &err), &err);
+    ok(hn_model_open(&reference, src, &load, &err), &err);
     hn_source_close(&src);
     hn_cache_group g[HN_MODEL_GROUPS];
-    const int n = hn_kv_groups(&twin.arch, HN_BF16, g, NULL);
+    const int n = hn_kv_groups(&reference.arch, HN_BF16, g, NULL);
     g[0].page_rows = 64;
-    ok(hn_cache_open(&twin_cache, &ops, g, n, 1, CONTEXT + 64, 0, &err), &err);
-    ok(hn_runner_open(&twin_runner, &twin, twin_cache, 0, CONTEXT + 64, NULL, &err), &err);
+    ok(hn_cache_open(&reference_cache, &ops, g, n, 1, CONTEXT + 64, 0, &err), &err);
+    ok(hn_runner_open(&reference_runner, &reference, reference_cache, 0, CONTEXT + 64, NULL, &err), &err);
 }
 
-HELPER void twin_close(void) {
-    hn_runner_close(&twin_runner);
-    hn_cache_close(&twin_cache);
-    hn_model_close(&twin);
+HELPER void reference_close(void) {
+    hn_runner_close(&reference_runner);
+    hn_cache_close(&reference_cache);
+    hn_model_close(&reference);
 }
 
 /* Logits of rows first..n-1 of a text, evaluated from its first token. */
-HELPER void fresh(const int32_t *text, int n, int first, float out[][WIDEST]) {
+HELPER void evaluate(const int32_t *text, int n, int first, float out[][WIDEST]) {
     const int seq = 0;
     hunch_error err = {0};
-    hn_cache_seq_begin(twin_cache, seq);
+    hn_cache_seq_begin(reference_cache, seq);
     for (int from = 0; from < n; from += HN_MAX_ROWS) {
         hn_row row[HN_MAX_ROWS];
         const int rows = n - from < HN_MAX_ROWS ? n - from : HN_MAX_ROWS;
         for (int i = 0; i < rows; i++)
             row[i] = (hn_row){.token = text[from + i], .parent = (int16_t)(i - 1), .logits = from + i >= first};
-        ok(hn_pass_run(twin_runner, row, rows, &seq, 1, &err), &err);
+        ok(hn_pass_run(reference_runner, row, rows, &seq, 1, &err), &err);
         for (int i = 0; i < rows; i++)
             if (from + i >= first)
-                memcpy(out[from + i - first], hn_pass_logits(twin_runner, i), (size_t)twin.arch.vocab * sizeof(float));
-        hn_cache_commit(twin_cache, seq, 0, NULL, rows);
+                memcpy(out[from + i - first], hn_pass_logits(reference_runner, i), (size_t)reference.arch.vocab * sizeof(float));
+        hn_cache_commit(reference_cache, seq, 0, NULL, rows);
     }
-    hn_cache_seq_end(twin_cache, seq);
+    hn_cache_seq_end(reference_cache, seq);
 }
 
 HELPER hn_tokenizer *tokenizer_of(const char *path) {
@@ -95,13 +95,13 @@ HELPER int setup(void **state) {
     ok(hn_pool_create(&pool, 2, &err), &err);
     hn_ops_cpu(&ops, pool, hn_isa_best(), false);
     tokenizer = tokenizer_of(STORIES ".f32.gguf");
-    twin_open(MODEL);
+    reference_open(MODEL);
     return 0;
 }
 
 HELPER int teardown(void **state) {
     (void)state;
-    twin_close();
+    reference_close();
     hn_tokenizer_close(&tokenizer);
     hn_pool_free(pool);
     return 0;
@@ -260,9 +260,9 @@ HELPER double softmax_at(const float *l, int vocab, int32_t token) {
 /* Logits, tokens and estimates of the round are those of a fresh evaluation. */
 HELPER void check_round(story *s) {
     static float want[DEPTH + 1][WIDEST];
-    const int n = s->drafted, common = twin.arch.vocab < s->vocab ? twin.arch.vocab : s->vocab;
+    const int n = s->drafted, common = reference.arch.vocab < s->vocab ? reference.arch.vocab : s->vocab;
     memcpy(s->token + s->n, s->chain, (size_t)n * sizeof *s->chain);
-    fresh(s->token, s->n + n - 1, s->n - 1, want);
+    evaluate(s->token, s->n + n - 1, s->n - 1, want);
     for (int k = 0, c = 0; k < n; k++, c++) {
         while (s->tree.candidate[c].drafter != MODEL_INDEX) c++;
         assert_memory_equal(s->logits[k], want[k], (size_t)common * sizeof(float));
@@ -277,7 +277,7 @@ HELPER void check_round(story *s) {
 }
 
 /* The verifier accepted this path of the tree, with `next` after it. */
-HELPER void settle(rig *r, story *s, const int32_t *path, int n, int32_t next, bool observed) {
+HELPER void end_round(rig *r, story *s, const int32_t *path, int n, int32_t next, bool observed) {
     int16_t rows[HN_TREE_ROWS];
     for (int i = 0, row = 0; i < n; i++) {
         row = hn_tree_child(&s->tree, row, path[i]);
@@ -313,14 +313,14 @@ HELPER void cut_text(rig *r, story *s, int n) {
 }
 
 /* Continues the text after a round, in one of several ways at random. */
-HELPER void settle_somehow(rig *r, story *s) {
+HELPER void end_round_at_random(rig *r, story *s) {
     int32_t path[HN_TREE_ROWS];
     const int32_t *chain = s->chain, next = below(VOCAB);
     const int drafted = s->drafted, kept = below(drafted + 1);
     memcpy(path, chain, sizeof s->chain);
     switch (below(5)) {
-    case 0: settle(r, s, path, kept, next, true); break;
-    case 1: settle(r, s, path, drafted, next, true); break;
+    case 0: end_round(r, s, path, kept, next, true); break;
+    case 1: end_round(r, s, path, drafted, next, true); break;
     case 2: { /* another drafter's tokens after some of the model's */
         int n = kept, row = 0;
         for (int i = 0; i < kept; i++) row = hn_tree_child(&s->tree, row, chain[i]);
@@ -328,7 +328,7 @@ HELPER void settle_somehow(rig *r, story *s) {
             path[n] = below(VOCAB);
             row = hn_tree_add(&s->tree, row, path[n], OTHER, 0.5f);
         }
-        settle(r, s, path, n, next, true);
+        end_round(r, s, path, n, next, true);
         break;
     }
     case 3: { /* the chain was cut before verification, and the target's token is that of the cut draft */
@@ -336,10 +336,10 @@ HELPER void settle_somehow(rig *r, story *s) {
         for (int i = 0, row = 0; i < kept; i++) keep[row = hn_tree_child(&s->tree, row, chain[i])] = true;
         const int32_t after = kept < drafted ? chain[kept] : next;
         hn_tree_keep(&s->tree, keep, NULL);
-        settle(r, s, path, kept, after, true);
+        end_round(r, s, path, kept, after, true);
         break;
     }
-    default: settle(r, s, path, kept, kept < drafted ? (chain[kept] + 1) % VOCAB : next, true); break;
+    default: end_round(r, s, path, kept, kept < drafted ? (chain[kept] + 1) % VOCAB : next, true); break;
     }
 }
 
@@ -347,17 +347,17 @@ HELPER void settle_somehow(rig *r, story *s) {
 HELPER void idle(rig *r, story *s) {
     for (int i = below(6); i > 0; i--) {
         hn_tree_reset(&s->tree, s->token[s->n - 1], HN_TREE_ROWS);
-        settle(r, s, NULL, 0, below(VOCAB), below(2));
+        end_round(r, s, NULL, 0, below(VOCAB), below(2));
     }
 }
 
 HELPER const hunch_sampling GREEDY = {.top_p = 1, .seed = 1},
                             WARM = {.temperature = 0.9, .top_k = 40, .top_p = 0.95, .seed = 7},
-                            LOOKS_BACK = {.top_p = 1, .repetition_penalty = 1.3, .frequency_penalty = 0.5, .seed = 3},
+                            PENALTIES = {.top_p = 1, .repetition_penalty = 1.3, .frequency_penalty = 0.5, .seed = 3},
                             HOT = {.temperature = 1.5, .top_p = 1, .seed = 9};
 
 HELPER void check_rounds(const char *spec, int vocab, int rounds) {
-    const hunch_sampling *const params[SEQS] = {&GREEDY, &WARM, &LOOKS_BACK, &HOT};
+    const hunch_sampling *const params[SEQS] = {&GREEDY, &WARM, &PENALTIES, &HOT};
     static const int prompt[SEQS] = {1, 150, 63, 65};
     static story s[SEQS];
     rig r = rig_of(spec, vocab);
@@ -369,7 +369,7 @@ HELPER void check_rounds(const char *spec, int vocab, int rounds) {
             if (round == 0 || below(3)) some[n++] = &s[i];
         draft_round(&r, some, n, 1 + below(r.d.needs.max_depth));
         for (int i = 0; i < n; i++) check_round(some[i]);
-        for (int i = 0; i < n; i++) settle_somehow(&r, some[i]);
+        for (int i = 0; i < n; i++) end_round_at_random(&r, some[i]);
         for (int i = 0; i < SEQS; i++) {
             if (below(4) == 0) idle(&r, &s[i]);
             if (s[i].n > CONTEXT - 24 || below(12) == 0) cut_text(&r, &s[i], 1 + below(s[i].n));

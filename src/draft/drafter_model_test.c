@@ -21,14 +21,14 @@ static void test_rounds(void **state) {
 /* Rounds with another draft model than MODEL. */
 static void check_model(const char *path) {
     char spec[700];
-    twin_close();
-    twin_open(path);
+    reference_close();
+    reference_open(path);
     for (int depth = 1; depth <= DEPTH; depth += DEPTH - 1) {
         snprintf(spec, sizeof spec, "model:%s,depth=%d", path, depth);
         check_rounds(spec, VOCAB, light() ? 12 : 60);
     }
-    twin_close();
-    twin_open(MODEL);
+    reference_close();
+    reference_open(MODEL);
 }
 
 /* Draft models with a window of 16 rows: rows that a round rewinds still exist; rows that a text loses are computed again. */
@@ -56,7 +56,7 @@ static void test_unobserved(void **state) {
     for (int accepted = 0; accepted <= DEPTH; accepted++) {
         draft_round(&r, all, 1, DEPTH);
         check_round(&s);
-        settle(&r, &s, s.chain, accepted, accepted < DEPTH ? (s.chain[accepted] + 1) % VOCAB : 5, false);
+        end_round(&r, &s, s.chain, accepted, accepted < DEPTH ? (s.chain[accepted] + 1) % VOCAB : 5, false);
         assert_int_equal(r.d.ops->valid_rows(&r.d, 0), s.n - accepted - 1); /* rows certain until then */
         s.expected_rows = rows_of(&r, &s);
     }
@@ -132,13 +132,13 @@ static void test_limits(void **state) {
 /* ---- drawn drafts -------------------------------------------------------------------------------------------------------------- */
 
 /* Noise that checks its keys. */
-typedef struct witness {
+typedef struct key_check {
     const story *s;
     int draws;
-} witness;
+} key_check;
 
-static double watched(void *ctx, const hn_random_key *key) {
-    witness *w = ctx;
+static double check_key(void *ctx, const hn_random_key *key) {
+    key_check *w = ctx;
     assert_int_equal(key->seed, w->s->sampler.params.seed);
     assert_int_equal(key->position, w->s->n - 1);
     assert_int_equal(key->purpose, HN_PURPOSE_PROPOSAL);
@@ -182,7 +182,7 @@ static void test_drawn(void **state) {
         for (int i = 0; i < 2; i++) {
             check_round(&s[i]);
             check_laws(&s[i]);
-            settle_somehow(&r, &s[i]);
+            end_round_at_random(&r, &s[i]);
         }
     }
     for (int i = 0; i < 2; i++) story_end(&s[i], &r);
@@ -196,7 +196,7 @@ static void test_draws_follow_the_law(void **state) {
     const long rounds = light() ? 300 : 3000;
     long counts[VOCAB] = {0};
     double p[VOCAB] = {0};
-    witness w = {&s, 0};
+    key_check w = {&s, 0};
     hn_law law;
     rig r = rig_of("model:" MODEL, VOCAB);
     story_begin(&s, &r, 0, VOCAB, &HOT, 12);
@@ -204,7 +204,7 @@ static void test_draws_follow_the_law(void **state) {
     draft_round(&r, all, 1, 1);
     hn_sampler_law(&s.sampler, s.logits[0], &(hn_history){s.token, s.n, s.n_prompt, NULL, 0}, &law);
     for (int i = 0; i < law.n; i++) p[law.id[i]] = (double)law.weight[i] / law.sum;
-    s.sampler.coins = (hn_coins){.uniform = watched, .ctx = &w};
+    s.sampler.coins = (hn_coins){.uniform = check_key, .ctx = &w};
     for (long i = 0; i < rounds; i++) {
         s.sampler.params.seed = (uint64_t)i;
         s.expected_rows = s.n;
@@ -241,7 +241,7 @@ static void check_restored(const char *spec) {
     story_begin(&a, &r, 0, VOCAB, &GREEDY, 200);
     target_reads(&r, &a);
     draft_round(&r, first, 1, DEPTH);
-    settle(&r, &a, NULL, 0, 1, true);
+    end_round(&r, &a, NULL, 0, 1, true);
     const int valid[OWNER + 1] = {a.n - 2, 0, r.d.ops->valid_rows(&r.d, 0)};
     hn_cache_publish(r.cache, 0, a.token, valid);
     for (int rest = 0; rest < 2; rest++) { /* while the other still runs, and when it has ended */
@@ -257,7 +257,7 @@ static void check_restored(const char *spec) {
         assert_int_equal(r.d.ops->valid_rows(&r.d, 1), b.expected_rows);
         draft_round(&r, second, 1, DEPTH);
         check_round(&b);
-        settle_somehow(&r, &b);
+        end_round_at_random(&r, &b);
         cut_text(&r, &b, 40); /* into a shared page, which is not changed */
         draft_round(&r, second, 1, DEPTH);
         check_round(&b);
@@ -271,11 +271,11 @@ static void check_restored(const char *spec) {
 static void test_restored(void **state) {
     (void)state;
     check_restored("model:" MODEL);
-    twin_close();
-    twin_open(HUNCH_TEST_DATA "/goldens/qwen3_5-dense");
+    reference_close();
+    reference_open(HUNCH_TEST_DATA "/goldens/qwen3_5-dense");
     check_restored("model:" HUNCH_TEST_DATA "/goldens/qwen3_5-dense");
-    twin_close();
-    twin_open(MODEL);
+    reference_close();
+    reference_open(MODEL);
 }
 
 int main(void) {
