@@ -6,20 +6,20 @@
 #include <string.h>
 
 enum {
-    TRUST = 2,      /* agreement that a new prediction starts with */
-    FIRM = 4,       /* tokens that must agree before a place counts as established */
-    NEAR = 4,       /* tokens after the break within which one agreeing token is enough */
-    TAIL_MOST = 16, /* agreement is counted up to here */
-    GUESSED = 2,    /* tokens assumed to be replaced one for one */
-    PLACES = 128,   /* tried anywhere in the text */
-    DOUBT = 2       /* tokens that `luck` counts against those that agreed */
+    START_AGREED = 2, /* agreement that a new prediction starts with */
+    FIRM = 4,         /* tokens that must agree before a place counts as established */
+    NEAR = 4,         /* tokens after the break within which one agreeing token is enough */
+    TAIL_MOST = 16,   /* agreement is counted up to here */
+    GUESSED = 2,      /* tokens assumed to be replaced one for one */
+    PLACES = 128,     /* tried anywhere in the text */
+    PRIOR_TOKENS = 2  /* tokens that found_rate counts against those that agreed */
 };
 /* Averages: their initial values, and the weight of the newest outcome. */
-static const float LUCK = .75f, LUCK_STEP = 1 / 8.f, BREAKS = .02f, BREAKS_STEP = 1 / 64.f;
-static const float REACHED = .2f; /* a token less likely to be reached is not drafted */
+static const float FOUND_RATE = .75f, FOUND_STEP = 1 / 8.f, BREAK_RATE = .02f, BREAK_STEP = 1 / 64.f;
+static const float MIN_REACHED = .2f; /* a token less likely to be reached is not drafted */
 
 void hn_cursor_init(hn_cursor *c) {
-    *c = (hn_cursor){.agreed = TRUST, .edit = -1, .luck = LUCK, .breaks = BREAKS};
+    *c = (hn_cursor){.agreed = START_AGREED, .edit = -1, .found_rate = FOUND_RATE, .break_rate = BREAK_RATE};
 }
 
 /* The prediction is followed from here. */
@@ -62,7 +62,7 @@ static void edit_keep(hn_cursor *c, const hn_prediction_text *x, int end, const 
 static bool edit_skips(hn_cursor *c, const hn_prediction_text *x, const hn_cursor_edit *e, int32_t token) {
     const int at = c->base + e->len;
     if (at >= x->n || x->token[at] != token) return false;
-    found(c, at + 1, c->held + 1);
+    found(c, at + 1, c->agreed_before + 1);
     return true;
 }
 
@@ -77,7 +77,7 @@ static bool edit_follow(hn_cursor *c, const hn_prediction_text *x, const int32_t
     c->at = -1;
     c->edit = k;
     if (c->off < e->n) return true;
-    found(c, c->base + e->len, c->held + e->n); /* as without a difference */
+    found(c, c->base + e->len, c->agreed_before + e->n); /* as without a difference */
     return true;
 }
 
@@ -140,7 +140,7 @@ static void agree(hn_cursor *c, const hn_prediction_text *x, const int32_t *end)
 static void differ(hn_cursor *c, const hn_prediction_text *x, const int32_t *end, int n, int window) {
     if (c->off == 0) {
         c->base = c->at;
-        c->held = c->agreed;
+        c->agreed_before = c->agreed;
         if (c->agreed >= FIRM) c->firm = c->base;
     }
     c->off++;
@@ -162,9 +162,9 @@ static void differ(hn_cursor *c, const hn_prediction_text *x, const int32_t *end
 void hn_cursor_advance(hn_cursor *c, const hn_prediction_text *x, const int32_t *emitted, int i, int window) {
     const bool expects = c->at >= 0 && c->at < x->n, agrees = expects && x->token[c->at] == emitted[i];
     if (expects && c->agreed >= FIRM)
-        c->breaks += (!agrees - c->breaks) * BREAKS_STEP;
+        c->break_rate += (!agrees - c->break_rate) * BREAK_STEP;
     else if (expects)
-        c->luck += (agrees - c->luck) * LUCK_STEP;
+        c->found_rate += (agrees - c->found_rate) * FOUND_STEP;
     if (agrees)
         agree(c, x, emitted + i + 1);
     else
@@ -183,14 +183,14 @@ typedef struct drafting {
 /* The probability of a wrong place decreases as tokens agree; besides, the text may differ from here on. */
 static bool draft_token(drafting *d, int32_t token) {
     const float n = (float)(d->agreed + d->out->len);
-    const float estimate = (n + DOUBT * d->c->luck) / (n + DOUBT) * (1 - d->c->breaks);
+    const float estimate = (n + PRIOR_TOKENS * d->c->found_rate) / (n + PRIOR_TOKENS) * (1 - d->c->break_rate);
     d->reached *= estimate;
-    return d->out->len < d->most && d->reached >= REACHED && hn_draft_chain_push(d->out, token, estimate);
+    return d->out->len < d->most && d->reached >= MIN_REACHED && hn_draft_chain_push(d->out, token, estimate);
 }
 
 void hn_cursor_draft(const hn_cursor *c, const hn_prediction_text *x, int most, hn_draft_chain *out) {
     const hn_cursor_edit *e = c->edit >= 0 ? &c->edits[c->edit] : NULL;
-    drafting d = {c, out, e ? c->held : c->agreed, most, 1};
+    drafting d = {c, out, e ? c->agreed_before : c->agreed, most, 1};
     int at = e ? c->base + e->len : c->at;
     for (int k = c->off; e && k < e->n; k++)
         if (!draft_token(&d, e->token[k])) return;

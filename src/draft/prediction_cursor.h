@@ -30,13 +30,13 @@ typedef struct hn_cursor_edit {
 typedef struct hn_cursor {
     int at;     /* the prediction's token that is expected next; -1: lost, or inside an edit */
     int agreed; /* tokens before it that agreed in a row */
-    int base;   /* position of the last break, with `held` tokens agreeing before it */
-    int held;
+    int base;   /* position of the last break, with `agreed_before` tokens agreeing before it */
+    int agreed_before;
     int off;      /* tokens emitted since, 0: none */
     int firm;     /* position of the last break after at least four tokens agreed */
     int edit;     /* an edit that the tokens since base began to repeat, -1: none */
-    float luck;   /* moving average: how often the token after a place that was just found agreed */
-    float breaks; /* how often one after an established place did not */
+    float found_rate;   /* moving average: how often the token after a place that was just found agreed */
+    float break_rate; /* how often one after an established place did not */
     hn_cursor_edit edits[HN_CURSOR_EDITS];
     int n_edits; /* ever; the newest HN_CURSOR_EDITS are kept */
 } hn_cursor;

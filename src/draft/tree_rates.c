@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tree_rates.c - measured rates of a head's candidates by depth and rank, from the output of `hunch compare --json` (head_tree.h).
  *
- * A rate is accepted / (asked + DOUBT): a candidate that was verified twice and right both times does not count as certain. */
+ * A rate is accepted / (asked + PRIOR_COUNT): a candidate that was verified twice and right both times does not count as certain. */
 #include <jansson.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "draft/head_tree.h"
 #include "format/json_load.h"
 
-enum { MOST_DEPTHS = HN_TREE_ROWS - 1, MOST_RANKS = HN_TREE_ROWS, DOUBT = 2, MOST_BYTES = 256 << 20 };
+enum { MOST_DEPTHS = HN_TREE_ROWS - 1, MOST_RANKS = HN_TREE_ROWS, PRIOR_COUNT = 2, MOST_BYTES = 256 << 20 };
 
 /* The object's own "ranks", or those of the first of its "methods" that has some. */
 static const json_t *find_ranks(const json_t *root) {
@@ -59,7 +59,7 @@ static hunch_status read_rates(hn_rank_rates *out, const json_t *root, const cha
                            "most %d, none accepted more often than asked", path, d + 1, (int)MOST_RANKS);
         for (int r = 0; r < out->ranks; r++) {
             right += accepted[r];
-            out->rate[d][r] = asked[r] > 0 ? accepted[r] / (asked[r] + DOUBT) : 0;
+            out->rate[d][r] = asked[r] > 0 ? accepted[r] / (asked[r] + PRIOR_COUNT) : 0;
         }
     }
     for (size_t d = 0; pooled && d + 1 < n; d++) memcpy(out->rate[d], out->rate[n - 1], sizeof out->rate[d]);
