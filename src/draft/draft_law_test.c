@@ -116,13 +116,13 @@ static void test_pairs_without_replacement(void **state) {
 
 /* ---- candidates ---------------------------------------------------------------------------------------------------- */
 
-static int asked;
-static double watched(void *ctx, const hn_random_key *key) {
+static int draws;
+static double check_key(void *ctx, const hn_random_key *key) {
     (void)ctx;
     assert_int_equal(key->purpose, HN_PURPOSE_PROPOSAL);
     assert_int_equal(key->position, ROOT);
     assert_int_equal(key->drafter, DRAFTER);
-    assert_int_equal(key->number, asked++);
+    assert_int_equal(key->number, draws++);
     return hn_random_uniform(key);
 }
 
@@ -131,13 +131,13 @@ static void test_candidates(void **state) {
     rig r;
     int16_t child[HN_TREE_ROWS];
     rig_open(&r, &warm, true, 8);
-    r.sampler.coins.uniform = watched;
-    asked = 0;
+    r.sampler.coins.uniform = check_key;
+    draws = 0;
     const hn_draft_law *law = law_at(&r, 0, 0);
     assert_int_equal(hn_draft_law_draw(&r.laws, law, &r.p, DRAFTER, 0, 3, child), 3);
     const hn_draft_law *next = law_at(&r, 0, 1);
     assert_int_equal(hn_draft_law_draw(&r.laws, next, &r.p, DRAFTER, child[1], 1, child), 1);
-    assert_int_equal(asked, 4);
+    assert_int_equal(draws, 4);
     assert_true(hn_tree_valid(&r.tree));
     double last = 1;
     for (int c = 0; c < 4; c++) {

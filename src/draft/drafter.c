@@ -298,9 +298,9 @@ void hn_drafter_close(hn_drafter *d) {
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-typedef void (*file_taker)(void *user, const char *file, hunch_file_use use);
+typedef void (*file_callback)(void *user, const char *file, hunch_file_use use);
 
-static hunch_status spec_files(hn_spec *s, file_taker each, void *user, hunch_error *err) {
+static hunch_status spec_files(hn_spec *s, file_callback each, void *user, hunch_error *err) {
     const hn_drafter_ops *ops = &hn_drafter_eagle3; /* for a path alone: all heads have the same keys of files */
     hunch_status st = s->kind ? kind_find(s, &ops, err) : HUNCH_OK;
     if (st) return st;
@@ -316,7 +316,7 @@ static hunch_status spec_files(hn_spec *s, file_taker each, void *user, hunch_er
     return HUNCH_OK;
 }
 
-hunch_status hn_drafter_files(const char *spec, file_taker each, void *user, hunch_error *err) {
+hunch_status hn_drafter_files(const char *spec, file_callback each, void *user, hunch_error *err) {
     hn_spec s;
     for (int i = 0; i < N_BY_ENGINE; i++)
         if (!strcmp(BY_ENGINE[i], spec)) return HUNCH_OK;

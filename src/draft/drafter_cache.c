@@ -146,7 +146,7 @@ static uint32_t weighted_best(const hn_counts *x, const hn_counts_entry *e, cons
 }
 
 /* The token after the last tokens, which end at `end`, for keys of n tokens; false: not seen often or not clear enough. */
-static bool level_ask(const hn_counts *x, const thresholds *t, int n, const int32_t *end, const hn_counts *corpus,
+static bool level_find(const hn_counts *x, const thresholds *t, int n, const int32_t *end, const hn_counts *corpus,
                       const hn_counts_entry *c, pick *out) {
     int32_t gram[HN_COUNTS_N];
     hn_counts_gram(gram, end - n, n);
@@ -167,10 +167,10 @@ static bool next_find(const cache_state *st, const cache_seq *q, const int32_t *
         c = hn_counts_find(&st->corpus, gram);
     }
     for (int k = n; k >= 1; k--)
-        if (level_ask(&q->context, &LAX, k, end, &st->corpus, c, out)) return true;
+        if (level_find(&q->context, &LAX, k, end, &st->corpus, c, out)) return true;
     for (int k = n; k >= 1; k--)
-        if (level_ask(&st->dynamic, &STRICT, k, end, &st->corpus, c, out)) return true;
-    return c && level_ask(&st->corpus, &ALONE, STATIC_N, end, NULL, NULL, out);
+        if (level_find(&st->dynamic, &STRICT, k, end, &st->corpus, c, out)) return true;
+    return c && level_find(&st->corpus, &ALONE, STATIC_N, end, NULL, NULL, out);
 }
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */

@@ -147,7 +147,7 @@ static void tally_gram(tally *t, const stretch *s, int n_stretches, const int32_
         }
 }
 
-static bool plain_ask(const stretch *s, int n_stretches, const int32_t *end, int n, const int *samples,
+static bool plain_find(const stretch *s, int n_stretches, const int32_t *end, int n, const int *samples,
                       const int *percent, const tally *corpus, int32_t *out) {
     tally t;
     tally_gram(&t, s, n_stretches, end - n, n);
@@ -181,10 +181,10 @@ static int plain_draft(const int32_t *h, int n, const stretch *dynamic, int n_dy
         if (n + len >= 2) tally_gram(&c, corpus, 1, end - 2, 2);
         bool found = false;
         for (int k = 4; k >= 1 && !found; k--)
-            found = n + len >= k && plain_ask(&own, 1, end, k, lax[0], lax[1], &c, &out[len]);
+            found = n + len >= k && plain_find(&own, 1, end, k, lax[0], lax[1], &c, &out[len]);
         for (int k = 4; k >= 1 && !found; k--)
-            found = n + len >= k && plain_ask(dynamic, n_dynamic, end, k, strict[0], strict[1], &c, &out[len]);
-        if (!found) found = n + len >= 2 && plain_ask(corpus, 1, end, 2, alone[0], alone[1], &nothing, &out[len]);
+            found = n + len >= k && plain_find(dynamic, n_dynamic, end, k, strict[0], strict[1], &c, &out[len]);
+        if (!found) found = n + len >= 2 && plain_find(corpus, 1, end, 2, alone[0], alone[1], &nothing, &out[len]);
         if (!found) return len;
         text[n + len] = out[len];
     }

@@ -117,7 +117,7 @@ bool hn_mtp_follow(hn_head_passes *h, const hn_head_rows_of *of, int n_seqs, con
 /* Level h->level of drafted tokens. */
 void hn_mtp_level(hn_head_passes *h, hn_head_node *node, int n, int32_t (*next_output)(hn_head_passes *h), hn_head_take take, void *ctx);
 
-/* Pending rows: wait_drop removes the first n; lose removes all and gives the sequence up. */
+/* Pending rows: pending_drop removes the first n; lose removes all and gives the sequence up. */
 void hn_head_pending_drop(hn_head_passes *h, hn_head_seq *s, int n);
 void hn_head_lose(hn_head_passes *h, hn_head_seq *s);
 

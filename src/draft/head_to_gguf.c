@@ -37,7 +37,7 @@ static hunch_status find_tokens(hn_source *src, const hn_head_names *names, int 
     return HUNCH_OK;
 }
 
-/* Width of a state that a head reads; states: given of layers, 0: it reads the last state. 0: not known. */
+/* Width of a state that a head reads; states: number of layers, 0: it reads the last state. 0: not known. */
 static hunch_status find_width(hn_source *src, const hn_head_names *names, size_t states, int *width, hunch_error *err) {
     const hn_key hidden = {NULL, "hidden_size", 1, 1 << 17, 0};
     const hn_tensor *fc = hn_head_look(src, names, HN_HEAD_FC);

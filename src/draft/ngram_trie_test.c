@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "draft/trie_for_tests.h"
 
-enum { ASKED = 40 };
+enum { QUERIED = 40 };
 static hn_tokenizer *tokenizer;
 static trie_texts texts;
 static uint64_t seed = 11;
@@ -49,13 +49,13 @@ static void test_counts(void **state) {
         hn_trie t = trie_open(&texts, tokenizer, test_path("a.trie"));
         for (int i = 0; i < 300; i++) {
             const int at = number(texts.n), n = number(4);
-            int32_t context[3], token[ASKED];
-            float p[ASKED];
+            int32_t context[3], token[QUERIED];
+            float p[QUERIED];
             for (int k = 0; k < n; k++)
                 context[k] = number(5) && at + k < texts.n && texts.token[at + k] >= 0 ? texts.token[at + k] : number(TRIE_VOCAB);
-            for (int k = 0; k < ASKED; k++) token[k] = k < 30 ? k : TRIE_VOCAB - 1 - (k - 30);
-            hn_trie_ask(&t, context, n, token, ASKED, p);
-            for (int k = 0; k < ASKED; k++)
+            for (int k = 0; k < QUERIED; k++) token[k] = k < 30 ? k : TRIE_VOCAB - 1 - (k - 30);
+            hn_trie_ask(&t, context, n, token, QUERIED, p);
+            for (int k = 0; k < QUERIED; k++)
                 if (p[k] != expected(context, n, token[k]))
                     fail_msg("token %d: %g, expected %g", token[k], (double)p[k], (double)expected(context, n, token[k]));
         }
@@ -64,7 +64,7 @@ static void test_counts(void **state) {
 }
 
 /* Tokens that the trie does not have. */
-static void test_strangers(void **state) {
+static void test_unknown_tokens(void **state) {
     (void)state;
     const int32_t odd[] = {-1, TRIE_VOCAB, INT32_MAX, INT32_MIN, 1};
     float p[5];
@@ -92,7 +92,7 @@ static void refused(const bytes *b, hunch_status st, const char *why) {
 }
 
 /* A header with another value and a check that is right again. */
-static void header_says(const bytes *good, size_t at, uint64_t value, size_t width, const char *why) {
+static void header_refused(const bytes *good, size_t at, uint64_t value, size_t width, const char *why) {
     bytes b = {0};
     hn_trie_header head;
     bytes_put(&b, good->at, good->size);
@@ -110,14 +110,14 @@ static void test_headers(void **state) {
     bytes b = trie_bytes(&texts, tokenizer);
     hn_trie_header head;
     memcpy(&head, b.at, sizeof head);
-    header_says(&b, 0, 'h', 1, "begins with other bytes");
-    header_says(&b, 8, 2, 4, "a trie of version 2 and order 3, expected 1 and 3");
-    header_says(&b, 12, 4, 4, "version 1 and order 4");
-    header_says(&b, 16, 5, 8, "of another tokenizer's tokens, expected one built with this model");
-    header_says(&b, 24, head.vocab + 1, 8, "it was cut off or damaged");
-    header_says(&b, 32, head.pairs - 1, 8, "it was cut off or damaged");
-    header_says(&b, 40, UINT64_MAX, 8, "it was cut off or damaged");
-    header_says(&b, 32, (uint64_t)1 << 62, 8, "it was cut off or damaged");
+    header_refused(&b, 0, 'h', 1, "begins with other bytes");
+    header_refused(&b, 8, 2, 4, "a trie of version 2 and order 3, expected 1 and 3");
+    header_refused(&b, 12, 4, 4, "version 1 and order 4");
+    header_refused(&b, 16, 5, 8, "of another tokenizer's tokens, expected one built with this model");
+    header_refused(&b, 24, head.vocab + 1, 8, "it was cut off or damaged");
+    header_refused(&b, 32, head.pairs - 1, 8, "it was cut off or damaged");
+    header_refused(&b, 40, UINT64_MAX, 8, "it was cut off or damaged");
+    header_refused(&b, 32, (uint64_t)1 << 62, 8, "it was cut off or damaged");
     b.at[24] ^= 1;
     refused(&b, HUNCH_REFUSED, "has a damaged header");
     b.at[24] ^= 1;
@@ -145,11 +145,11 @@ static void test_damage(void **state) {
         bytes_free(&b);
         if (hn_trie_open(&t, test_path("damaged.trie"), tokenizer, &err)) fail_msg("%s", err.message);
         for (int i = 0; i < 60; i++) {
-            int32_t token[ASKED];
-            float p[ASKED];
-            for (int k = 0; k < ASKED; k++) token[k] = number(8) ? number(8) : number(TRIE_VOCAB);
-            hn_trie_ask(&t, token, 2, token, ASKED, p);
-            for (int k = 0; k < ASKED; k++) assert_true(p[k] >= 0 && p[k] <= 1);
+            int32_t token[QUERIED];
+            float p[QUERIED];
+            for (int k = 0; k < QUERIED; k++) token[k] = number(8) ? number(8) : number(TRIE_VOCAB);
+            hn_trie_ask(&t, token, 2, token, QUERIED, p);
+            for (int k = 0; k < QUERIED; k++) assert_true(p[k] >= 0 && p[k] <= 1);
         }
         hn_trie_close(&t);
     }
@@ -207,7 +207,7 @@ static void test_tokenizers(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_counts),  cmocka_unit_test(test_strangers),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_counts),  cmocka_unit_test(test_unknown_tokens),
                                        cmocka_unit_test(test_headers), cmocka_unit_test(test_damage),
                                        cmocka_unit_test(test_changes), cmocka_unit_test(test_faults),
                                        cmocka_unit_test(test_tokenizers)};

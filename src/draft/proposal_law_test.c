@@ -76,7 +76,7 @@ static void check_lists(const sample *s, uint64_t *seed) {
     }
 }
 
-static void test_all_forms_say_the_same(void **state) {
+static void test_all_forms_agree(void **state) {
     (void)state;
     static const int gaps[] = {0, 1, 2, 7, 300, 100000}, firsts[] = {0, 1, 1999, VOCAB};
     static sample s;
@@ -91,6 +91,6 @@ static void test_all_forms_say_the_same(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_forms_say_the_same)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_all_forms_agree)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

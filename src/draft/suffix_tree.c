@@ -134,7 +134,7 @@ static void node_join(hn_suffix_tree *t, uint32_t v) {
     node_free(t, v);
 }
 
-static void node_settle(hn_suffix_tree *t, uint32_t v) {
+static void node_normalize(hn_suffix_tree *t, uint32_t v) {
     uint32_t k = v == ROOT ? NONE : kid_only(t, v);
     if (k != NONE && t->node[k].count == t->node[v].count) node_join(t, v);
 }
@@ -178,7 +178,7 @@ static uint32_t window_step(hn_suffix_tree *t, uint32_t v, uint32_t at) {
     }
     kid_raise(t, k);
     t->node[k].at = at;
-    node_settle(t, v);
+    node_normalize(t, v);
     return k;
 }
 
@@ -282,7 +282,7 @@ static void window_remove(hn_suffix_tree *t, uint32_t start, uint32_t len) {
         node_free(t, v);
         v = parent;
     }
-    node_settle(t, v);
+    node_normalize(t, v);
 }
 
 void hn_suffix_remove(hn_suffix_tree *t, uint32_t from, uint32_t to, uint32_t text_end) {

@@ -16,7 +16,7 @@
 static const size_t MOST_LIST = (size_t)64 << 20;
 
 /* The error for a text that is not JSON. */
-static hunch_status no_json(const char *path, int line, const json_error_t *where, hunch_error *err) {
+static hunch_status fail_json(const char *path, int line, const json_error_t *where, hunch_error *err) {
     if (json_error_code(where) == json_error_out_of_memory) return hn_fail_memory(err, path, 0);
     return hn_fail(err, HUNCH_REFUSED, "%s: not readable as JSON: line %d: %s", path, line, where->text);
 }
@@ -40,7 +40,7 @@ static hunch_status add_id(id_list *l, int64_t id, hunch_error *err) {
     return HUNCH_OK;
 }
 
-static hunch_status no_number(const id_list *l, hunch_error *err) {
+static hunch_status fail_number(const id_list *l, hunch_error *err) {
     return hn_fail(err, HUNCH_REFUSED, "%s: entry %d is no whole number: expected token ids, likeliest first, as a list in JSON or with "
                    "white space between them", l->path, l->n + 1);
 }
@@ -50,10 +50,10 @@ static hunch_status read_json(id_list *l, const char *text, size_t size, hunch_e
     size_t held = 0;
     json_t *root = hn_json_parse(text, size, &held, &where);
     hunch_status st = HUNCH_OK;
-    if (!root) return no_json(l->path, where.line, &where, err);
+    if (!root) return fail_json(l->path, where.line, &where, err);
     for (size_t i = 0; !st && i < json_array_size(root); i++) { /* it began with '[' */
         const json_t *id = json_array_get(root, i);
-        st = json_is_integer(id) ? add_id(l, json_integer_value(id), err) : no_number(l, err);
+        st = json_is_integer(id) ? add_id(l, json_integer_value(id), err) : fail_number(l, err);
     }
     json_decref(root);
     return st;
@@ -68,7 +68,7 @@ static hunch_status read_numbers(id_list *l, const char *text, size_t size, hunc
         errno = 0;
         const long long id = strtoll(text + at, &end, 10);
         const bool whole = len > 0 && (size_t)(end - (text + at)) == len && !errno && strspn(text + at, "-0123456789") == len;
-        st = whole ? add_id(l, id, err) : no_number(l, err);
+        st = whole ? add_id(l, id, err) : fail_number(l, err);
         at += len;
     }
     return st;
@@ -89,7 +89,7 @@ static hunch_status read_torch(id_list *l, hunch_error *err) {
         uint32_t item = list->first;
         for (uint32_t i = 0; !st && i < list->n; i++, item = p->items[item].next) {
             const hn_py *id = &p->values[p->items[item].value];
-            st = id->kind == HN_PY_INT ? add_id(l, id->i, err) : no_number(l, err);
+            st = id->kind == HN_PY_INT ? add_id(l, id->i, err) : fail_number(l, err);
         }
         hn_torch_file_close(&f);
     }

@@ -158,7 +158,7 @@ static void test_keep(void **state) {
 }
 
 /* All that was added since is removed, even if rows were shared with it; later additions do not depend on it. */
-static void test_back(void **state) {
+static void test_rewind(void **state) {
     (void)state;
     uint64_t seed = 13;
     for (int i = 0; i < 1000; i++) {
@@ -227,7 +227,7 @@ static void test_keep_random(void **state) {
     }
 }
 
-static void test_walker_sees_damage(void **state) {
+static void test_walker_finds_damage(void **state) {
     (void)state;
     hn_tree good;
     hn_tree_reset(&good, 1, 64);
@@ -263,7 +263,7 @@ int main(void) {
         cmocka_unit_test(test_root_alone),          cmocka_unit_test(test_share_row_not_candidate),
         cmocka_unit_test(test_limits),              cmocka_unit_test(test_random_trees_are_valid),
         cmocka_unit_test(test_drawn),               cmocka_unit_test(test_keep),
-        cmocka_unit_test(test_keep_random), cmocka_unit_test(test_back),         cmocka_unit_test(test_walker_sees_damage),
+        cmocka_unit_test(test_keep_random), cmocka_unit_test(test_rewind),         cmocka_unit_test(test_walker_finds_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
