@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* auto_heads_test.c - `auto` opens what lies beside the model as a head, the first by name that fits; what does not fit is noted; and a
- * head of which nothing is ever right is noted, once. */
+/* auto_heads_test.c - `auto` opens a file beside the model as a head, the first by name that fits; files that do not fit are noted; and a
+ * head whose drafts are all wrong is noted, once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,7 +53,7 @@ static void test_beside(void **state) {
     (void)unlink(test_path("m.head.gguf"));
     link_to("models/stories260K/stories260K.f32.gguf", "m.head.gguf");
     check("m.gguf", "m.head.gguf", NULL);
-    check("m.head.gguf", NULL, NULL); /* a head has none */
+    check("m.head.gguf", NULL, NULL); /* a head has none beside it */
     (void)unlink(test_path("m.head.gguf"));
     must(hunch_convert_for(data_path("heads/stories-eagle"), NULL, test_path("m.head.gguf"), NULL, NULL, err));
     check("m.gguf", "m.head.gguf", NULL);
@@ -110,10 +110,10 @@ static void test_useless(void **state) {
     hunch_model_close(&m);
 }
 
-/* ---- of random weights, under auto ------------------------------------------------------------------------------------------ */
+/* ---- random heads under auto ------------------------------------------------------------------------------------------------ */
 
 typedef struct asked {
-    int rounds, of_head; /* those of the text's second half, and those of them in which a head's pass ran */
+    int rounds, of_head; /* rounds of the text's second half, and those in which a head's pass ran */
 } asked;
 
 static void count_asked(void *user, const hunch_round_report *r) {
@@ -139,8 +139,8 @@ static void write_text(hunch_model *m, const char *draft, answer *a, asked *k) {
     hunch_engine_close(&e);
 }
 
-/* A head with weights for each position, or one that drafts several tokens a pass, that knows nothing: the text and its logits are the plain
- * ones, and rounds with it are given up. */
+/* A worthless head, with weights for each position or with several tokens a pass: the text and its logits are the plain ones, and the
+ * head is given up. */
 static void test_worthless(void **state) {
     static const struct {
         const char *kind;

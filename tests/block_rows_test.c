@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* block_rows_test.c - rows of a block see those behind them where a layer looks ahead: a block has the same logits alone, among
- * other texts' rows and where its rows do not lie in order (contract C2), for every instruction level and type of cache; what is
- * seen is all of the block, and where a window is counted back from the block's first row, what lies that far behind it. */
+/* block_rows_test.c - rows of a block attend to later rows of it in layers that look ahead: a block has the same logits alone, among
+ * other texts' rows and if its rows are not adjacent (contract C2), for every instruction level and type of cache; rows attend to all of
+ * the block, and if a window is counted back from the block's first row, to as many rows before that row. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,7 +67,7 @@ static int add_block(hn_row *row, int at, int seq, const block *b) {
     return at + BLOCK;
 }
 
-/* Behind `aside` rows of its text that it does not follow, and another text's rows. out: [BLOCK][WIDEST] */
+/* After `aside` rows of its text that it does not follow, and another text's rows. out: [BLOCK][WIDEST] */
 static void run(rig *r, const block *b, bool beside, int aside, float *out) {
     static const int both[] = {1, 0}, one[] = {0};
     hn_row row[HN_MAX_ROWS];
@@ -97,7 +97,7 @@ static void check_neighbours(hn_model *m, hn_dtype type, const char *isa) {
     set_ahead(m, false);
     run(&r, &b, false, 0, plain);
     run(&r, &other, false, 0, got);
-    for (int i = 0; i + 1 < BLOCK; i++) assert_true(same(got, plain, i)); /* nobody sees the row that differs */
+    for (int i = 0; i + 1 < BLOCK; i++) assert_true(same(got, plain, i)); /* no other row attends to the row that differs */
     set_ahead(m, true);
     run(&r, &b, false, 0, want);
     run(&r, &other, false, 0, got);
@@ -124,8 +124,8 @@ static void test_neighbours(void **state) {
     }
 }
 
-/* In the last layer, behind which no row reads another: a row whose window counts from its block's first sees what a row with a
- * window that much longer does. */
+/* In the last layer, after which no row reads another: a row whose window is counted from its block's first row attends to the same rows
+ * as one with a window that is longer by its index. */
 static void test_windows_of_blocks(void **state) {
     enum { WINDOW = 20 };
     (void)state;

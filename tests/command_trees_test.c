@@ -167,7 +167,7 @@ static void test_picture(void **state) {
         *legend = 0;
         assert_int_equal(count_of(r.out, " %"), nodes[t]);
         assert_int_equal(count_of(r.out, "·") + count_of(r.out, "├─") + count_of(r.out, "└─") >= nodes[t] - 6,
-                         1); /* lines go on */
+                         1); /* long lines continue */
         assert_true(count_of(r.out, "·") > 2 && widest(r.out) <= 110 && count_of(r.out, "✓") > 0);
         result_free(&r);
     }

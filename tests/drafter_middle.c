@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* drafter_middle.c - a head of one's own: it reads one layer of the target, and its layer reads the norm of what it is given.
+/* drafter_middle.c - an example of a custom head: it reads one layer of the target, and its layer reads the norm of its input.
  *
  *   middle:PATH, options: head_drafter.h
  *
@@ -7,7 +7,7 @@
  *
  *   u = fc(E[x[i+1]] | a[i])
  *   r = u + attention(norm(u))
- *   out = r + swiglu(norm(r))              the next row's a where x[i+2] is a draft
+ *   out = r + swiglu(norm(r))              the next row's a if x[i+2] is a draft
  *   logits = the target's output matrix norm(out)
  *
  * Files: fc.weight [H, 2H], layers.0.* as Llama's, norm.weight; config.json is Llama's with "reads_layer".

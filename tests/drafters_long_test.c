@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drafters_long_test.c - every drafter and mix on a real model: 64 real prompts, 200 tokens each, greedy and sampled, 1 to
- * 16 sequences at once, with shared prefixes, and with too few pages so that sessions lose their places. The texts are
- * those of plain decoding. HUNCH_WAYS=a-b runs some of the ways alone. */
+ * 16 sequences at once, with shared prefixes, and with too few pages so that sessions are preempted. The texts equal
+ * those of plain decoding. HUNCH_WAYS=a-b runs only some of the ways. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static hunch_token *prompt[PROMPTS], *guess[PROMPTS];
 static size_t length[PROMPTS], guess_length[PROMPTS];
 static answer plain[2][PROMPTS]; /* by temperature */
 
-/* All prompts begin alike (a system message), so that later ones start behind shared pages. */
+/* All prompts begin alike (a system message), so that later ones start after shared pages. */
 static int read_prompts(void) {
     FILE *f = fopen(data_path("prompts/spec64.jsonl"), "r");
     char line[4000];

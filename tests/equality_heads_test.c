@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* equality_heads_test.c - losslessness as a test (contracts C1, C2), for drafters that read the target: whatever head drafts, in
- * whatever trees, however the work is cut and whoever else is there, tokens AND logits are bit-identical to plain decoding; and
- * under the rules that keep the law alone the text is the same however the work is cut. The heads are random: next to nothing
- * that they say is right, so those with `force` are made right at random. */
+/* equality_heads_test.c - losslessness as a test (contracts C1, C2), for drafters that read the target: with any head, any trees, any
+ * split of the work and any other texts, tokens AND logits are bit-identical to plain decoding; and under the rules that preserve only
+ * the law the text is the same for any split of the work. The heads are random: nearly all of their drafts are wrong, so those with
+ * `force` are made right at random. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,7 +105,7 @@ static void make_prompts(void) {
     for (int i = 0; i < N_PROMPTS; i++) heads_prompt(prompt[i], prompt_len[i], 0, (uint64_t)i);
 }
 
-/* The vocabulary of a target may be smaller. */
+/* A target's vocabulary may be smaller than that of the prompts. */
 static void fit(hunch_token *t, size_t n, const hunch_model *m) {
     for (size_t i = 0; i < n; i++) t[i] %= m->target.arch.vocab;
 }
@@ -189,8 +189,9 @@ static void check_target(const target *t, double temperature, hunch_kv kv) {
         hunch_model_close(&m);
         if (threads == 1) m = open_model(data_path(t->path), "best", 2, HUNCH_PRECISION_NATIVE);
     }
-    for (int d = 0; d < t->n_drafts; d++) /* the test did accept and commit paths; what auto asks is a matter of time */
-        if (strstr(t->drafts[d], "force") && !strstr(t->drafts[d], "auto") && accepted[d] < 5) fail_msg("%s: %d accepted", t->drafts[d], (int)accepted[d]);
+    for (int d = 0; d < t->n_drafts; d++) /* paths were accepted and committed; which drafters auto calls depends on time */
+        if (strstr(t->drafts[d], "force") && !strstr(t->drafts[d], "auto") && accepted[d] < 5)
+            fail_msg("%s: %d accepted", t->drafts[d], (int)accepted[d]);
     answers_free(want);
 }
 
@@ -222,7 +223,7 @@ static void test_f32(void **state) {
     }
 }
 
-/* Other levels of instructions: the head's drafts may be others, the text is not. */
+/* Other levels of instructions: the head's drafts may differ, the text does not. */
 static void test_levels(void **state) {
     (void)state;
     const char *names[HN_ISA_COUNT];
@@ -242,9 +243,9 @@ static void test_levels(void **state) {
     answers_free(want);
 }
 
-/* ---- rules that keep the law ---------------------------------------------------------------------------------------- */
+/* ---- rules that preserve the law ------------------------------------------------------------------------------------ */
 
-/* Drawn chains and trees that have room beside seven others. */
+/* Drawn chains and trees for which there is room beside seven other texts. */
 static const struct {
     const char *draft;
     hunch_verify verify;
@@ -278,7 +279,7 @@ static const struct {
     {"mlp:@mlp-tied-5,tree=#pair.json", HUNCH_VERIFY_TRAVERSAL},
 };
 
-/* At temperature 0 plain decoding's text; with sampling one text however the work is cut, not always plain decoding's. */
+/* At temperature 0 plain decoding's text; with sampling the same text for any split of the work, not always plain decoding's. */
 static void test_rules(void **state) {
     (void)state;
     int others = 0;
@@ -295,17 +296,18 @@ static void test_rules(void **state) {
         accepted = 0;
         for (int w = 0; w < (light() ? 2 : COUNT(ways)); w++)
             check_way(m, ruled[d].draft, ruled[d].verify, HUNCH_KV_DEFAULT, FLAT, &ways[w], want, &accepted);
-        if (accepted == 0 && !strstr(ruled[d].draft, "force")) fail_msg("%s, rule %d: nothing accepted", ruled[d].draft, (int)ruled[d].verify);
+        if (accepted == 0 && !strstr(ruled[d].draft, "force"))
+            fail_msg("%s, rule %d: nothing accepted", ruled[d].draft, (int)ruled[d].verify);
         for (int i = 0; i < N_PROMPTS; i++)
             others += memcmp(want[i].token, plain[1][i].token, want[i].n * sizeof *want[i].token) != 0;
         answers_free(want);
     }
-    assert_true(others > 0); /* else the rules did not come to work */
+    assert_true(others > 0); /* else the rules had no effect */
     for (int warm = 0; warm < 2; warm++) answers_free(plain[warm]);
     hunch_model_close(&m);
 }
 
-/* ---- sharing, giving way, ending -------------------------------------------------------------------------------------- */
+/* ---- sharing, preemption, ends ------------------------------------------------------------------------------------------ */
 
 enum { LONG = 512, PAGE = 16 };
 
@@ -345,15 +347,16 @@ static void check_same_as_plain(hunch_model *m, const hunch_request *r, const an
     answer_free(&want);
 }
 
-/* Requests in turn on one engine, each with the beginning of one before it; the last goes on from an answer. */
+/* Requests one after the other on one engine, each with the beginning of an earlier one; the last continues an answer. */
 static void check_prefixes(hunch_model *m, const char *draft, double temperature) {
     enum { N = 6 };
     static const size_t length[N] = {120, 120, 121, 97, 40, 112}, shared[N] = {120, 80, 121, 96, 33, 112};
     hunch_token text[400];
     hunch_engine *e = open_small(m, draft, 2, 0, true);
-    size_t recompute = 0; /* a head with rows of its own costs one of a prefix, or as many as are in a block */
+    size_t recompute = 0; /* a head with rows of its own recomputes one row of a prefix, or as many as a block has */
     for (int d = 0; d < e->n_drafters; d++)
-        if (e->drafter[d].needs.n_groups > 0 && (size_t)e->drafter[d].needs.group[0].recompute > recompute) recompute = (size_t)e->drafter[d].needs.group[0].recompute;
+        if (e->drafter[d].needs.n_groups > 0 && (size_t)e->drafter[d].needs.group[0].recompute > recompute)
+            recompute = (size_t)e->drafter[d].needs.group[0].recompute;
     for (int i = 0; i < N; i++) {
         answer got = {0}, turn = {0};
         heads_prompt(text, length[i], shared[i], (uint64_t)i);
@@ -462,7 +465,7 @@ static void test_sixty_four(void **state) {
     hunch_model_close(&m);
 }
 
-/* A text that ends inside an accepted block, by its end token or by the context, and one that goes on from it. */
+/* A text that ends inside an accepted block, by its end token or by the context, and one that continues it. */
 static void check_end(hunch_model *m, const char *draft, size_t n_prompt, bool by_token) {
     hunch_bias bias = {2, by_token ? 0 : -1000};
     hunch_token text[LONG + 50];
@@ -472,7 +475,7 @@ static void check_end(hunch_model *m, const char *draft, size_t n_prompt, bool b
     r.ignore_eos = false;
     r.sampling.bias = &bias;
     r.sampling.n_bias = 1;
-    while (by_token && (got.n < 6 || got.n > 90)) { /* until it is so likely that it comes soon, and not at once */
+    while (by_token && (got.n < 6 || got.n > 90)) { /* until it is likely enough to come soon, but not at once */
         answer_free(&got);
         bias.bias += 3;
         assert_true(bias.bias < 300);
@@ -526,7 +529,7 @@ static void test_ends(void **state) {
     hunch_model_close(&m);
 }
 
-/* Every level of instructions, and experts or all weights left in the file: the bits of weights in memory at the best level. */
+/* Every level of instructions, and experts or all weights left in the file: the same bits as with weights in memory at the best level. */
 static void check_ways_of_weights(const char *path, const char *const *drafts, int n) {
     static const way crowd = {8, 64, 16};
     const char *names[HN_ISA_COUNT];
@@ -552,11 +555,12 @@ static void check_ways_of_weights(const char *path, const char *const *drafts, i
     answers_free(want);
 }
 
-/* Rows of chains and trees that each have experts of their own, beside prefixes and texts that give way. */
+/* Rows of chains and trees that use different experts, with shared prefixes and preempted texts. */
 static void test_experts(void **state) {
     (void)state;
     static const char *const models[] = {"goldens/qwen3_moe-top2", "goldens/glm4_moe-groups"};
-    static const char *const rests[] = {"depth=4,force=0.7", "depth=5,tree=dynamic,topk=4,total=24,force=0.7", "tree=mc_sim_7b_63,force=0.6"};
+    static const char *const rests[] = {"depth=4,force=0.7", "depth=5,tree=dynamic,topk=4,total=24,force=0.7",
+                                        "tree=mc_sim_7b_63,force=0.6"};
     char folder[] = "/tmp/hunch-experts-XXXXXX", spec[3][200], file[200];
     const char *drafts[3];
     assert_non_null(mkdtemp(folder));
@@ -583,11 +587,11 @@ static void test_experts(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_experts), cmocka_unit_test(test_greedy),      cmocka_unit_test(test_match),
-                                       cmocka_unit_test(test_f32),         cmocka_unit_test(test_levels),
-                                       cmocka_unit_test(test_rules),       cmocka_unit_test(test_sharing),
-                                       cmocka_unit_test(test_giving_way),  cmocka_unit_test(test_sixty_four),
-                                       cmocka_unit_test(test_ends)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_experts),    cmocka_unit_test(test_greedy),
+                                       cmocka_unit_test(test_match),      cmocka_unit_test(test_f32),
+                                       cmocka_unit_test(test_levels),     cmocka_unit_test(test_rules),
+                                       cmocka_unit_test(test_sharing),    cmocka_unit_test(test_giving_way),
+                                       cmocka_unit_test(test_sixty_four), cmocka_unit_test(test_ends)};
     make_prompts();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* equality_test.c - losslessness as a test (contracts C1, C2): whatever drafts, however the work is cut, tokens AND logits
+/* equality_test.c - losslessness as a test (contracts C1, C2): with any drafters and any split of the work, tokens AND logits
  * are bit-identical to plain decoding. The full product on the tiny models, over random accept patterns, at the best
  * level of the machine; a sample of it at each other level. */
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 enum { N_PROMPTS = 8, CONTEXT = 128 };
 
-/* Prompts of different lengths that share nothing, from a little generator: the models' texts repeat enough. */
+/* Prompts of different lengths that share nothing, from a small generator: the models' texts repeat enough. */
 static hunch_token prompt[N_PROMPTS][48];
 static size_t prompt_len[N_PROMPTS];
 
@@ -37,8 +37,10 @@ static hunch_request request(const hunch_model *m, int i, double temperature) {
     r.n_prompt = prompt_len[i];
     r.max_tokens = light() ? 12 : 24;
     r.ignore_eos = true;
-    r.sampling =
-        (hunch_sampling){.temperature = temperature, .top_k = temperature > 0 ? 40 : 0, .top_p = temperature > 0 ? 0.95 : 1, .seed = 1000 + (uint64_t)i};
+    r.sampling = (hunch_sampling){.temperature = temperature,
+                                  .top_k = temperature > 0 ? 40 : 0,
+                                  .top_p = temperature > 0 ? 0.95 : 1,
+                                  .seed = 1000 + (uint64_t)i};
     return r;
 }
 
@@ -51,7 +53,7 @@ static void plain_answers(hunch_model *m, double temperature, hunch_kv kv, answe
     hunch_engine_close(&e);
 }
 
-/* What a caller might expect of this answer: it, with a token changed, one missing and one too many. */
+/* A prediction of this answer: the answer with a token changed, one missing and one added. */
 static size_t predict(const answer *a, hunch_token *out) {
     size_t n = 0;
     for (size_t i = 0; i < a->n && n < 60; i++) {
@@ -62,7 +64,7 @@ static size_t predict(const answer *a, hunch_token *out) {
     return n;
 }
 
-/* One way of cutting the work against the plain answers. Returns accepted draft tokens. */
+/* Compares one split of the work with the plain answers. Returns accepted draft tokens. */
 static uint64_t check_way(hunch_model *m, const answer *want, double temperature, hunch_kv kv, const char *draft,
                           int parallel, int chunk, int page_rows, const char *where) {
     answer got[N_PROMPTS] = {{0}};
@@ -96,7 +98,7 @@ static const char *const drafts[] = {
     "prediction+suffix+cache+forced,accept=0.6,depth=6,tree=random,seed=6"};
 enum { N_DRAFTS = sizeof drafts / sizeof *drafts, N_SHAPES = 5 }; /* the first shape trees in every way */
 
-/* Every way of cutting the work, at one level; adds accepted draft tokens. brief: the shapes of trees that differ most. */
+/* Every split of the work, at one level; adds accepted draft tokens. brief: only the shapes of trees that differ most. */
 static void check_ways(const char *name, const char *isa, const answer *want, double temperature, hunch_kv kv, bool brief,
                        uint64_t accepted[N_DRAFTS]) {
     const int chunks[] = {1, 3, 64};
@@ -107,7 +109,7 @@ static void check_ways(const char *name, const char *isa, const answer *want, do
         for (int c = brief ? 1 : 0; c < (brief || light() ? 2 : 3); c++)
             for (int parallel = 1; parallel <= 8; parallel += 7) {
                 check_way(m, want, temperature, kv, NULL, parallel, chunks[c], 16, where);
-                /* the others differ in what they say, not in how the pass is cut: once is enough */
+                /* the others differ in their drafts, not in how the pass is split: once is enough */
                 const int n = !brief && (c == 1) == (parallel == 1) ? N_DRAFTS : N_SHAPES;
                 for (int d = 0; d < n; d++)
                     accepted[d] += check_way(m, want, temperature, kv, drafts[d], parallel, chunks[c],
@@ -117,8 +119,8 @@ static void check_ways(const char *name, const char *isa, const answer *want, do
     }
 }
 
-/* Another level gives the same bits in every kernel (tests/check) and so for whole texts: every shape of tree once. (What the
- * other drafters say does not depend on the level.) */
+/* Another level gives the same bits in every kernel (tests/check) and so for whole texts: every shape of tree once. (The
+ * drafts of the other drafters do not depend on the level.) */
 static void check_level(const char *name, const char *isa, const answer *want, double temperature, hunch_kv kv) {
     const int chunks[] = {3, 64, 1};
     char where[200];
@@ -164,7 +166,7 @@ static void test_golden_folder(void **state) {
     check_model("goldens/llama-gqa", 512, HUNCH_KV_F32, false);
 }
 
-/* What the other dense families do to a row beside: biases, norms of heads, windows, layers without rotation, scales. */
+/* Operations of the other dense families on a row: biases, norms of heads, windows, layers without rotation, scales. */
 static void test_families(void **state) {
     (void)state;
     check_model("goldens/qwen2-bias", 512, HUNCH_KV_BF16, true);
@@ -183,7 +185,7 @@ static void test_families(void **state) {
     check_model("goldens/phi3-longrope", 256, HUNCH_KV_BF16, true);
 }
 
-/* States that rows are folded into, instead of rows. */
+/* Layers with states instead of rows. */
 static void test_delta_nets(void **state) {
     (void)state;
     check_model("goldens/qwen3_5-dense", 512, HUNCH_KV_BF16, false);
@@ -191,7 +193,7 @@ static void test_delta_nets(void **state) {
     check_model("goldens/qwen3_5_moe-fused", 512, HUNCH_KV_Q8_0, true);
 }
 
-/* Rows that share experts' weights and nothing else: few of many, most of some, in groups, beside dense layers and shared ones. */
+/* Rows that share only experts' weights: few of many, most of some, in groups, beside dense layers and shared ones. */
 static void test_experts(void **state) {
     (void)state;
     check_model("goldens/qwen3_moe-top2", 512, HUNCH_KV_BF16, false);
@@ -203,7 +205,8 @@ static void test_experts(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_delta_nets), cmocka_unit_test(test_experts), cmocka_unit_test(test_families), cmocka_unit_test(test_stories_f32), cmocka_unit_test(test_babyllama_q8),
-                                       cmocka_unit_test(test_golden_folder)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_delta_nets),   cmocka_unit_test(test_experts),
+                                       cmocka_unit_test(test_families),     cmocka_unit_test(test_stories_f32),
+                                       cmocka_unit_test(test_babyllama_q8), cmocka_unit_test(test_golden_folder)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fault_load_test.c - every allocation and every read of opening models and of the calls beside rounds fails, once and from
- * then on: a clear status and one line each time, nothing lost, and the next try works. Rounds: fault_round_test.c. */
+/* fault_load_test.c - every allocation and every read of opening models and of the calls outside rounds fails, once and from
+ * then on: a clear status and one line each time, no leaks, and the next try works. Rounds: fault_round_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "faults.h"
 #include "format/split_for_tests.h"
 
-/* Failures of the kind that a test does not break all of in the quick run: enough to meet each call with some luck. */
+/* Number of failures tried by tests that do not break all of them in the quick run. */
 #define MANY (light() ? 50 : 150)
 
 static hunch_status open_for(hunch_model **m, const char *path, bool mapped, bool text_only, hunch_error *err) {
@@ -30,7 +30,7 @@ typedef struct load {
     bool mapped;
 } load;
 
-/* Logits of a few positions, too: a vector that was not read would show. */
+/* Logits of a few positions too: a vector that was not read would change them. */
 
 static void row_digest(void *user, size_t position, const float *logits, int vocab) {
     (void)position;
@@ -124,7 +124,7 @@ static hunch_status text_calls(hunch_model *m, uint64_t *digest, hunch_error *er
     return st;
 }
 
-static hunch_model *text_model; /* opened before anything breaks */
+static hunch_model *text_model; /* opened before any failure */
 
 static hunch_status text_life(const void *what, uint64_t *digest, hunch_error *err) {
     (void)what;
@@ -156,7 +156,7 @@ static void test_template(void **state) {
     faults_break_both("template", template_life, LONG_TEMPLATE, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 0, 1);
 }
 
-/* A tokenizer and chat template alone, and what they do. */
+/* A tokenizer and chat template alone, and their calls. */
 static hunch_status text_only_life(const void *what, uint64_t *digest, hunch_error *err) {
     hunch_model *m = NULL;
     hunch_status st = open_for(&m, what, false, true, err);
@@ -192,7 +192,7 @@ static void test_inspect(void **state) {
                                         "goldens/qwen3-fp8"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *path = data_path(names[i]);
-        faults_break_both(path, inspect_life, path, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, MANY, 2); /* closing goes on without */
+        faults_break_both(path, inspect_life, path, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, MANY, 2); /* closing succeeds without memory */
         faults_break_both(path, inspect_life, path, HN_FAULT_READ, HUNCH_FAILED, MANY, 1);
     }
 }
@@ -205,7 +205,7 @@ typedef struct checked {
     bool smoke;
 } checked;
 
-/* What a smoke test measures where memory is short now and then is another thing: a head goes on without pages. */
+/* The results of a smoke test differ if allocations fail: a head continues without pages. */
 static hunch_status check_life(const void *what, uint64_t *digest, hunch_error *err) {
     const checked *c = what;
     const hunch_check_options o = {.smoke = c->smoke};
@@ -222,7 +222,8 @@ static void test_check(void **state) {
     char spec[600];
     hunch_model *m = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 1, HUNCH_PRECISION_NATIVE);
     snprintf(spec, sizeof spec, "%s", data_path("heads/stories-eagle3"));
-    const checked fits = {m, spec, false}, smoke = {m, spec, true}, misfit = {m, data_path("goldens-heads/eagle3spec-plain/head"), false};
+    const checked fits = {m, spec, false}, smoke = {m, spec, true},
+                  misfit = {m, data_path("goldens-heads/eagle3spec-plain/head"), false};
     faults_break_both("check", check_life, &fits, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, MANY, 2);
     faults_break_both("check", check_life, &fits, HN_FAULT_READ, HUNCH_FAILED, MANY, 1);
     faults_break_both("check of a misfit", check_life, &misfit, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, MANY, 2);
@@ -237,7 +238,7 @@ typedef struct conversion {
     const char *path, *type;
 } conversion;
 
-/* Whatever fails: the old file, or the new one whole, and none under another name. */
+/* After any failure there is the old file or the complete new one, and none under another name. */
 static hunch_status convert_life(const void *what, uint64_t *digest, hunch_error *err) {
     char data[256], path[64], partial[80];
     snprintf(path, sizeof path, "%s.%d", converted, (int)getpid());
@@ -303,7 +304,7 @@ static void test_files(void **state) {
     static const char *const names[] = {"models/stories260K/hf", "models/stories260K/stories260K.f32.gguf"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const char *path = data_path(names[i]);
-        faults_break_both(path, files_life, path, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, MANY, 2); /* heads are let go for speed alone */
+        faults_break_both(path, files_life, path, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, MANY, 2); /* heads are dropped only for speed */
         faults_break_both(path, files_life, path, HN_FAULT_READ, HUNCH_FAILED, MANY, 1);
     }
 }

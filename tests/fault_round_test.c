@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fault_round_test.c - every allocation of sessions and of their rounds fails, once and from then on, on one engine that goes
- * on: what fails says so and ends alone; every other session gives the text that it gives otherwise, and so does whoever
- * comes after. Loads and the calls beside rounds: fault_load_test.c. */
+/* fault_round_test.c - every allocation of sessions and of their rounds fails, once and from then on, on one engine that
+ * continues: a session that fails reports it and ends alone; every other session gives its usual text, and so do later
+ * ones. Loads and the calls outside rounds: fault_load_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,8 +18,8 @@ enum { SESSIONS = 4, TOKENS = 24, CONTEXT = 96, MOST_ROUNDS = 2000, BROKEN_ROUND
 #define STORIES "models/stories260K/stories260K.f32.gguf"
 
 static hunch_model *model;
-static char self_draft[600], tree_head[600], one_head[600], two_heads[1300], file_head[600], few_tokens[2][1300], masks[600], other_two[1300], steps_two[1300], steps_pair[1300], steps_head[N_STEPS_KINDS][600],
-            blocks[1300], block[1300], parts[1300];
+static char self_draft[600], tree_head[600], one_head[600], two_heads[1300], file_head[600], few_tokens[2][1300], masks[600],
+            other_two[1300], steps_two[1300], steps_pair[1300], steps_head[N_STEPS_KINDS][600], blocks[1300], block[1300], parts[1300];
 
 static int setup(void **state) {
     faults_setup(state);
@@ -28,7 +28,8 @@ static int setup(void **state) {
     snprintf(tree_head, sizeof tree_head, "eagle3:%s,tree=eagle_mc_sim_7b_63", head_write_form(&STORIES_EAGLE3, test_path("three")));
     snprintf(one_head, sizeof one_head, "eagle:%s,depth=2", head_write_form(&STORIES_EAGLE, test_path("one")));
     snprintf(masks, sizeof masks, "peagle:%s,tree=eagle_mc_sim_7b_63", head_write_form(&STORIES_PEAGLE, test_path("masks")));
-    snprintf(other_two, sizeof other_two, "mtp:%s,depth=2+peagle:%s,depth=3", head_write_form(&STORIES_MTP, test_path("mtp")), test_path("masks"));
+    snprintf(other_two, sizeof other_two, "mtp:%s,depth=2+peagle:%s,depth=3", head_write_form(&STORIES_MTP, test_path("mtp")),
+             test_path("masks"));
     snprintf(blocks, sizeof blocks, "dflash:%s,depth=3+dspark:%s,depth=3", head_write_form(&STORIES_DFLASH, test_path("dflash")),
              head_write_form(&STORIES_DSPARK, test_path("dspark")));
     snprintf(block, sizeof block, "dspark:%s,depth=3", test_path("dspark"));
@@ -45,7 +46,8 @@ static int setup(void **state) {
         snprintf(steps_head[i], sizeof steps_head[i], "%s:%s,tree=dynamic,topk=2,total=4", steps_kinds[i].kind,
                  steps_write(steps_kinds[i].kind, test_path(steps_kinds[i].kind)));
     snprintf(steps_two, sizeof steps_two, "medusa:%s+hydra:%s,tree=dynamic,topk=2,total=4", test_path("medusa"), test_path("hydra"));
-    snprintf(steps_pair, sizeof steps_pair, "mlp:%s,depth=2+meta-mtp:%s,vocab=9,ids=%s", test_path("mlp"), test_path("meta-mtp"), test_path("ids.json"));
+    snprintf(steps_pair, sizeof steps_pair, "mlp:%s,depth=2+meta-mtp:%s,vocab=9,ids=%s", test_path("mlp"), test_path("meta-mtp"),
+             test_path("ids.json"));
     return 0;
 }
 
@@ -57,7 +59,7 @@ static int teardown(void **state) {
 typedef struct scene {
     const char *name, *draft; /* joined by + */
     hunch_verify verify;
-    int parallel, pool_rows; /* few: sessions lose their places */
+    int parallel, pool_rows; /* few: sessions are preempted */
     hunch_sampling sampling;
     bool rich; /* stop strings, log-probabilities */
 } scene;
@@ -117,7 +119,7 @@ static void outcome_of(const hunch_session *s, outcome *out) {
     snprintf(out->text, sizeof out->text, "%.*s", (int)st.text_len, st.text);
 }
 
-/* Runs all sessions; the fault is armed already. Returns how many failures were seen. */
+/* Runs all sessions; the fault is already armed. Returns the number of failures. */
 static int scene_run(const scene *s, hunch_engine *e, int64_t n, outcome out[SESSIONS]) {
     hunch_session *session[SESSIONS] = {0};
     hunch_error err = {0};
@@ -133,7 +135,7 @@ static int scene_run(const scene *s, hunch_engine *e, int64_t n, outcome out[SES
     }
     while (hunch_engine_running(e) > 0) {
         if (hunch_engine_round(e, &err)) fail_msg("%s: allocation %lld: a round failed: %s", s->name, (long long)n, err.message);
-        if (++rounds == BROKEN_ROUNDS) hn_fault_arm(HN_FAULT_ALLOC, -1, false); /* memory is there again */
+        if (++rounds == BROKEN_ROUNDS) hn_fault_arm(HN_FAULT_ALLOC, -1, false); /* memory is available again */
         if (rounds == MOST_ROUNDS) fail_msg("%s: allocation %lld: the engine does not come to an end", s->name, (long long)n);
     }
     for (int i = 0; i < SESSIONS; i++) {
@@ -158,12 +160,12 @@ static void scene_same(const scene *s, int64_t n, const outcome want[SESSIONS], 
                      i, got[i].text, got[i].n, want[i].text, want[i].n);
 }
 
-/* One engine serves the sessions with the failure, and then again without. */
+/* One engine serves the sessions with the failure, and then again without it. */
 static void scene_break(const scene *s, bool sticky) {
     static outcome want[SESSIONS], got[SESSIONS];
     hunch_engine *e = engine_of(s);
     int64_t noticed = 0, tried = 0;
-    const bool fixed = s->verify == HUNCH_VERIFY_DEFAULT; /* else the law of the text is, not the text */
+    const bool fixed = s->verify == HUNCH_VERIFY_DEFAULT; /* else only the law of the text is fixed */
     faults_sticky = sticky;
     hn_fault_arm(HN_FAULT_ALLOC, INT64_MAX, false);
     assert_int_equal(scene_run(s, e, -1, want), 0);
@@ -254,14 +256,14 @@ static void test_rules(void **state) {
     check(&(scene){.name = "traversal", .draft = self_draft, .verify = HUNCH_VERIFY_TRAVERSAL, .parallel = 2, .sampling = warm});
 }
 
-/* ---- calls that look inside -------------------------------------------------------------------------------------------- */
+/* ---- inspecting calls -------------------------------------------------------------------------------------------------- */
 
 static void row_digest(void *user, size_t position, const float *logits, int vocab) {
     (void)position;
     digest_add(user, logits, (size_t)vocab * sizeof *logits);
 }
 
-/* On an engine of its own, opened while things break. */
+/* On an engine of its own, opened with the failures. */
 static hunch_status look_life(const void *what, uint64_t *digest, hunch_error *err) {
     static const hunch_token ids[] = {1, 403, 407, 261, 378, 403, 407, 261};
     const char *draft = what;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fault_test.c - every allocation and every read of a load, a session and its rounds fails once: a clear error each time,
- * nothing lost (the sanitizer build looks for leaks), and the next try works. */
+ * no leaks (found by the sanitizer build), and the next try works. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -79,7 +79,7 @@ static void check_faults(enum hn_fault_kind kind, const char *path, bool mapped,
         const hunch_status st = whole_life(path, mapped, &err);
         hn_fault_arm(kind, -1, false);
         tried++;
-        if (st == HUNCH_OK) { /* lookup goes on with a smaller index, a prefix is not shared: poorer, never wrong */
+        if (st == HUNCH_OK) { /* lookup continues with a smaller index, a prefix is not shared: slower, never wrong */
             survived++;
             continue;
         }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* faults.h - for tests that break the n-th allocation, read or write of something: counts them, breaks one after the other,
- * then one and all behind it, and looks at what is said. What goes on all the same must give what it gives otherwise. The
- * sanitizer build finds what is lost. Include after cmocka.
+/* faults.h - for tests that break the n-th allocation, read or write of an operation: counts them, breaks one after the other,
+ * then one and all after it, and checks the errors. An operation that succeeds in spite of it must give its usual result. The
+ * sanitizer build finds leaks. Include after cmocka.
  *
- * Memory of jansson is counted too: json_set_alloc_funcs is of the whole process, so it is the program's to call, and here the
+ * jansson's memory is counted too: json_set_alloc_funcs is global for the process, so only the program may call it, and here the
  * test is the program. */
 #ifndef HN_TEST_FAULTS_H
 #define HN_TEST_FAULTS_H
@@ -13,13 +13,13 @@
 #include "base/mem.h"
 #include "fixture.h"
 
-/* Something to break. digest: of all that it gave. */
+/* An operation to break. digest: of all its results. */
 typedef hunch_status (*fault_life)(const void *what, uint64_t *digest, hunch_error *err);
 
 FIXTURE int64_t fault_points; /* so far */
 
-/* Within its parser a failure that comes alone is not always noticed (format/json_load.h), so there only all at once are. The
- * parser is found by the linker: --wrap=json_loadb. */
+/* In jansson's parser a single failure is not always noticed (format/json_load.h), so there only lasting failures are injected. The
+ * parser is intercepted by the linker: --wrap=json_loadb. */
 FIXTURE bool faults_parsing, faults_sticky;
 
 json_t *__real_json_loadb(const char *text, size_t size, size_t flags, json_error_t *where);
@@ -58,13 +58,13 @@ FIXTURE void digest_text(uint64_t *digest, const char *text) {
 
 static const char *const fault_names[] = {"allocation", "read", "write", "short read or write"};
 
-/* How many to break of a kind: with HUNCH_TEST_ALL in the environment every one (0), which takes minutes. */
+/* How many failures of a kind are tried: with HUNCH_TEST_ALL in the environment all (0), which takes minutes. */
 FIXTURE int64_t faults_most(int64_t most) {
     if (getenv("HUNCH_TEST_ALL")) return 0;
     return light() && (most == 0 || most > 30) ? 30 : most;
 }
 
-/* The words of a failure: one line that says what was missing. */
+/* Checks the error of a failure: one line that names what was missing. */
 FIXTURE void faults_check_words(const char *name, const char *kind, int64_t n, hunch_status got, hunch_status want,
                                 const hunch_error *err) {
     const char *m = err->message;
@@ -76,8 +76,8 @@ FIXTURE void faults_check_words(const char *name, const char *kind, int64_t n, h
         fail_msg("%s: %s %lld failed: \"%s\" does not say that memory is missing", name, kind, (long long)n, m);
 }
 
-/* Breaks each of them, or where there are more than `most` (0: all; see faults_most) as many, evenly chosen.
- * needed: at least one in so many is noticed (what is only for speed may do without); 0: none need be. */
+/* Breaks each of them, or, if there are more than `most` (0: all; see faults_most), that many, evenly chosen.
+ * needed: at least one in so many must be noticed (optional parts may do without memory); 0: none need be. */
 FIXTURE void faults_break(const char *name, fault_life life, const void *what, enum hn_fault_kind kind, bool sticky,
                           hunch_status want, int64_t most, int needed) {
     hunch_error err = {0};
@@ -113,7 +113,7 @@ FIXTURE void faults_break(const char *name, fault_life life, const void *what, e
     if (life(what, &got, &err) != HUNCH_OK || got != expected) fail_msg("%s: not the same afterwards", name);
 }
 
-/* One, and one with all behind it. */
+/* A single failure, and one with all calls after it failing too. */
 FIXTURE void faults_break_both(const char *name, fault_life life, const void *what, enum hn_fault_kind kind,
                                hunch_status want, int64_t most, int needed) {
     faults_break(name, life, what, kind, false, want, most, needed);

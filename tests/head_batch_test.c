@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_batch_test.c - eight texts draft together: a level is one pass of the head (of P-EAGLE all levels are, or as many passes as
- * their rows fill), what waits since the round before comes with the first of them, and each text gets the drafts, with the same
- * probabilities, bit for bit, that it gets alone. */
+/* head_batch_test.c - eight texts draft together: a level is one pass of the head (for P-EAGLE all levels are one pass, or as many as
+ * their rows fill), rows pending since the previous round are in the first of them, and each text gets the same drafts as alone, with
+ * the same probabilities, bit for bit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,8 +19,8 @@ enum { SEQS = 8, DEPTH = 4, MOST_DEPTH = 20, CONTEXT = 128, TOKENS = 40, MOST_VE
 static const hn_drafter_ops *real;
 static void (*real_embed)(const hn_exec *, const hn_rows *, const hn_weight *, float, hn_buf, int);
 static void (*real_top)(const hn_exec *, int, hn_act, const hn_weight *, float, float, hn_buf, int, int, const hn_top *);
-static int passes; /* since the last look */
-static bool by_top; /* heads that read no token, or for each of their gates: those here have one output matrix for all positions */
+static int passes; /* since the last check */
+static bool by_top; /* for heads that embed no token, or one for each gate; those here have one output matrix for all positions */
 
 static void count_tops(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, float cap, hn_buf y, int ldy, int n_written,
                        const hn_top *top) {
@@ -34,7 +34,7 @@ static void count_passes(const hn_exec *ex, const hn_rows *rows, const hn_weight
     real_embed(ex, rows, table, scale, x, ldx);
 }
 
-/* What was drafted behind a text of so many tokens. */
+/* The drafts after a text of this many tokens. */
 typedef struct heard {
     int n;
     int32_t token[MOST_DEPTH];
@@ -44,8 +44,8 @@ static heard (*hears)[CONTEXT]; /* [sequence][tokens] */
 static int together; /* levels at which all texts drafted */
 static int full;     /* passes beyond the first of a level */
 
-/* Passes of a call: one; of blocks, which are run whole, as many as they fill; where a pass drafts k tokens one for each k of them; with
- * masks the rows of all texts, those of a text's masks behind its root in one pass. */
+/* Checks the passes of a call: one; for blocks, which are run as a whole, as many as they fill; if a pass drafts k tokens, one for each k
+ * of them; with masks the rows of all texts, those of a text's masks in the pass of its root. */
 static void check_passes(const hn_head_passes *h, int texts, int rows, int depth, int added) {
     const int block = h->model.arch.draft_head.block;
     const int k = h->model.arch.draft_head.together > 1 ? h->model.arch.draft_head.together : depth;
@@ -74,7 +74,7 @@ static int rows_to_run(const hn_head_passes *h, const hn_propose *p, int n, int 
 static int hear_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     int before[HN_MAX_ROWS];
     for (int i = 0; i < n; i++) before[i] = p[i].tree->n_candidates;
-    const hn_head_passes *head = d->state; /* which the state of every head begins with */
+    const hn_head_passes *head = d->state; /* the state of every head begins with it */
     const hn_head_desc *is = &head->model.arch.draft_head;
     const bool masks = is->mask, at_once = masks || hn_steps_at_once(&is->steps) || is->block > 0 || is->together > 1;
     const int depth = d->needs.max_depth, rows = masks && level == 0 ? rows_to_run(head, p, n, depth) : 0;
