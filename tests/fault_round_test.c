@@ -221,7 +221,8 @@ static void test_heads(void **state) {
     check(&(scene){.name = "heads", .draft = two_heads, .parallel = 2, .sampling = greedy});
     check(&(scene){.name = "masks and a module", .draft = other_two, .parallel = 2, .sampling = warm});
     check(&(scene){.name = "medusa and hydra", .draft = steps_two, .parallel = 2, .sampling = greedy});
-    check(&(scene){.name = "mlp and Meta's heads, few pages", .draft = steps_pair, .parallel = 3, .pool_rows = CONTEXT + 64, .sampling = warm});
+    check(&(scene){
+        .name = "mlp and Meta's heads, few pages", .draft = steps_pair, .parallel = 3, .pool_rows = CONTEXT + 64, .sampling = warm});
     check(&(scene){.name = "blocks", .draft = blocks, .parallel = 2, .sampling = warm});
     check(&(scene){.name = "a block, few pages", .draft = block, .verify = HUNCH_VERIFY_RATIO, .parallel = 3, .pool_rows = CONTEXT + 128,
                    .sampling = warm});

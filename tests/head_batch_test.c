@@ -96,7 +96,7 @@ static int hear_propose(hn_drafter *d, hn_propose *p, int n, int level) {
 }
 
 static void make_request(hunch_request *r, hunch_model *m, hunch_token prompt[16], int i) {
-    const int n = 2 + i; /* all prompts wait together, and fit a pass */
+    const int n = 2 + i; /* all prompts together fit a pass */
     for (int k = 0; k < n; k++) prompt[k] = 3 + (i * 61 + k * 97) % (m->target.arch.vocab - 10);
     hunch_request_defaults(r, m);
     r->prompt = prompt;
@@ -115,7 +115,7 @@ static hunch_engine *open_listening(hunch_model *m, const char *spec, int parall
     return e;
 }
 
-/* Returns how many. few: together there was room for the first of them only, or the round began elsewhere. */
+/* Returns their number. few: together there was room only for the first of them, or the round began elsewhere. */
 static int same_drafts(const heard *many, const heard *alone, bool few) {
     const int n = !few || alone->n < many->n ? alone->n : many->n;
     if (!few) assert_int_equal(many->n, alone->n);
@@ -180,7 +180,7 @@ static void test_mtp(void **state) {
     check("mtp", "goldens-heads/mtp-untied-bias/head", DEPTH);
 }
 
-/* All levels of eight texts in one pass, but where their prompts wait too. */
+/* All levels of eight texts in one pass, unless rows of their prompts are pending too. */
 static void test_peagle(void **state) {
     (void)state;
     check("peagle", "goldens-heads/peagle-spec-2layers/head", 3);
@@ -194,7 +194,7 @@ static void test_more_than_a_pass(void **state) {
     assert_true(full > 4);
 }
 
-/* Blocks are run whole: eight of eight rows are a pass, of sixteen two. */
+/* Blocks are run as a whole: eight blocks of eight rows are one pass, of sixteen rows two. */
 static void test_blocks(void **state) {
     (void)state;
     check("dflash", "goldens-heads/dflashspec-windows/head", 3);
@@ -210,7 +210,7 @@ static void test_steps(void **state) {
     check("hydra", "goldens-heads/hydra-prefix/head", 3);
     check("mlp", "goldens-heads/mlp-tied-5/head", DEPTH);
     by_top = true;
-    check("mlp", "goldens-heads/mlp-arctic-lstm/head", DEPTH); /* whose gates begin with the embedding each */
+    check("mlp", "goldens-heads/mlp-arctic-lstm/head", DEPTH); /* each of its gates begins with the embedding */
     check("medusa", "goldens-heads/medusa-blockwise/head", 3); /* all positions of eight texts in one pass */
     check_with("goldens-heads/targets/meta-b", "meta-mtp", "goldens-heads/meta-3tokens/head", 2);
     by_top = false;

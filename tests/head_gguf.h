@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* head_gguf.h - a draft head of random weights (random_head.h) as a GGUF file of which tests change any part (tiny_gguf.h): as
- * llama.cpp's converter writes EAGLE-3, as hunch convert writes the others; written down apart from what the library has. Include
- * after both. */
+ * llama.cpp's converter writes EAGLE-3, as hunch convert writes the others; the names are listed independently of the library's.
+ * Include after both. */
 #ifndef HN_TESTS_HEAD_GGUF_H
 #define HN_TESTS_HEAD_GGUF_H
 
-/* What a tensor is called there; its rows of each head in neighbouring pairs. */
+/* Names of a tensor. pairs: each attention head's rows are in adjacent pairs there. */
 static const struct {
     const char *folder, *gguf;
     bool pairs;
@@ -47,7 +47,7 @@ static const struct {
     {"lstm.bias_hh_l1", "lstm.1.state_bias", false},
 };
 
-/* Bytes as a tensor of any type, in place of what it was. */
+/* Replaces a tensor's data by bytes of any type. */
 static inline void head_gguf_data(tiny_tensor *t, uint32_t type, const void *data, size_t size) {
     assert_int_equal(size % sizeof *t->data, 0);
     free(t->data);
@@ -58,7 +58,7 @@ static inline void head_gguf_data(tiny_tensor *t, uint32_t type, const void *dat
     memcpy(t->data, data, size);
 }
 
-/* Offsets as they follow from the tensors' sizes. */
+/* Sets the offsets from the tensors' sizes. */
 static inline void head_gguf_place(tiny *t) {
     uint64_t at = 0;
     for (size_t i = 0; i < t->n_tensors; i++) {
@@ -88,7 +88,8 @@ static inline void head_gguf_tensor(tiny *t, const head_tensor *from, const head
     if (front)
         snprintf(name, sizeof name, "blk.%d.%s", layer, head_gguf_names[i].gguf);
     else
-        snprintf(name, sizeof name, "%s", f->block && !strcmp(from->name, "hidden_norm.weight") ? "enc.output_norm.weight" : head_gguf_names[i].gguf);
+        snprintf(name, sizeof name, "%s",
+                 f->block && !strcmp(from->name, "hidden_norm.weight") ? "enc.output_norm.weight" : head_gguf_names[i].gguf);
     const uint64_t rows = (uint64_t)from->rows, cols = (uint64_t)from->cols;
     const bool mask = !strcmp(name, "mask_hidden");
     tiny_add(t, name, mask ? cols : cols ? cols : rows, mask || !cols ? 0 : rows);
@@ -111,7 +112,7 @@ static inline void head_gguf_u32(tiny *t, const char *architecture, const char *
     tiny_u32(t, key, (uint32_t)value);
 }
 
-/* Of speculators' blocks, whose windows would be the root's. */
+/* Metadata of blocks in speculators' format, whose windows are counted from the root. */
 static inline void head_gguf_block(tiny *t, const head_form *f) {
     tiny_text(t, "hunch.head.kind", f->rank ? "dspark" : "dflash");
     tiny_u32(t, "dflash.block_size", (uint32_t)f->block);
@@ -148,7 +149,7 @@ static inline void head_gguf_open(tiny *t, const random_head *h, const head_form
     if (f->falcon) tiny_u32(t, "hunch-head.k_mask", (uint32_t)f->falcon);
     if (f->mask_token && !f->block) tiny_u32(t, "hunch.head.mask_token_id", (uint32_t)f->mask_token);
     if (f->dart) tiny_u32(t, "hunch.head.draft_length", (uint32_t)f->dart);
-    for (int i = 0; i < h->n; i++) /* what an LSTM makes of its state, which is zero, is not read */
+    for (int i = 0; i < h->n; i++) /* an LSTM's matrices for its state are not read: the state is zero */
         if (!strstr(h->tensor[i].name, "weight_hh")) head_gguf_tensor(t, &h->tensor[i], f);
     head_gguf_place(t);
 }

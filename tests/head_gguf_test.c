@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_gguf_test.c - draft heads in GGUF files: what hunch convert writes of a folder, and what llama.cpp's converter would, drafts
- * the same tokens with the same q and logits as the folder, bit for bit; quantised ones open. */
+/* head_gguf_test.c - draft heads in GGUF files: a file written by hunch convert, and one as llama.cpp's converter writes it, drafts the
+ * same tokens with the same q and logits as the folder, bit for bit; quantised ones open. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ static void draft(drafted out[2], hunch_model *m, const char *spec, const char *
         out[round].root = r.root;
         for (int i = 0; i < r.n; i++) {
             const hunch_draft_node *from = &r.node[i];
-            hunch_draft_node *to = &out[round].node[i]; /* field by field: what lies between them is nobody's */
+            hunch_draft_node *to = &out[round].node[i]; /* field by field: bytes between them are undefined */
             to->token = from->token, to->parent = from->parent, to->drafter = from->drafter;
             to->q = from->q, to->estimate = from->estimate, to->logp = from->logp;
         }
@@ -78,7 +78,7 @@ static void assert_same_drafts(const char *target, const char *folder, const cha
     for (int p = 0; p < 2; p++) {
         hunch_model *m = open_model(target, "best", 1, precisions[p]);
         for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-            if (i == 1 && !strncmp(folder, "falcon", 6)) continue; /* whose levels come in blocks */
+            if (i == 1 && !strncmp(folder, "falcon", 6)) continue; /* its levels come in blocks */
             if (!same(m, folder, file, ways[i])) fail_msg("%s%s drafts otherwise than %s, precision %d", file, ways[i], folder, p);
             const char *path = strchr(file, ':');
             if (path && !same(m, file, path + 1, ways[i])) fail_msg("%s without its kind drafts otherwise", file);
@@ -95,11 +95,11 @@ static const char *spec_of(const char *kind, const char *path) {
     return out;
 }
 
-/* ---- what convert writes ------------------------------------------------------------------------------------------------------ */
+/* ---- files written by convert ------------------------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name, *kind, *target;
-    const char *asks; /* what it does not say; NULL: it says all */
+    const char *needs; /* what the folder leaves open, in the error's words; NULL: nothing */
 } goldens[] = {
     {"eagle1-bias-bin", "eagle", LLAMA, NULL},
     {"eagle2-nobias-gqa", "eagle", LLAMA, NULL},
@@ -180,9 +180,9 @@ static void test_goldens(void **state) {
         snprintf(without, sizeof without, "%s", test_path("without.gguf"));
         must(hunch_convert_for(folder, goldens[i].target, with, NULL, NULL, err));
         assert_same_drafts(goldens[i].target, spec_of(goldens[i].kind, folder), spec_of(goldens[i].kind, with));
-        if (goldens[i].asks) {
+        if (goldens[i].needs) {
             assert_int_equal(hunch_convert(folder, without, &error), HUNCH_USAGE);
-            assert_non_null(strstr(error.message, goldens[i].asks));
+            assert_non_null(strstr(error.message, goldens[i].needs));
             continue;
         }
         must(hunch_convert(folder, without, err));
@@ -190,7 +190,7 @@ static void test_goldens(void **state) {
     }
 }
 
-/* What files may say and the goldens do not: each is written and read in the bits that the folder has. */
+/* Configurations that no golden head has: the GGUF file drafts the same bits as the folder. */
 static void test_configs(void **state) {
     static const char *const changes[] = {
         "{\"rope_theta\": 12345.6789}",
@@ -230,7 +230,7 @@ static void test_configs(void **state) {
         }
 }
 
-/* The file's tensors of a type. */
+/* Number of the file's tensors of a type. */
 static int tensors_of(const char *path, const char *type) {
     char *text = NULL;
     json_t *t;
@@ -245,7 +245,7 @@ static int tensors_of(const char *path, const char *type) {
     return n;
 }
 
-/* A file of blocks drafts what the floats draft that are packed in such blocks, and is never packed in others. */
+/* A quantised file drafts the same as a folder of floats that are packed in the same type, and is never packed in another type. */
 static void test_types(void **state) {
     static const char *const types[] = {"q8_0", "q4_0", "bf16", "f32"}, *const names[] = {"Q8_0", "Q4_0", "BF16", "F32"};
     static const hunch_precision precisions[] = {HUNCH_PRECISION_F32, HUNCH_PRECISION_NATIVE};
@@ -261,7 +261,7 @@ static void test_types(void **state) {
             assert_true(k == 3 ? typed > 4 && halves == 0 : typed > 1 || (k < 2 && halves > 1)); /* vectors are F32 */
             uneven += k == 0 && halves > 0;
             snprintf(one, sizeof one, "%s:%s,weights=%s", goldens[i].kind, folder, types[k]);
-            snprintf(other, sizeof other, "%s,weights=%s", file, types[k < 2 ? 1 - k : k]); /* of blocks: is not heard */
+            snprintf(other, sizeof other, "%s,weights=%s", file, types[k < 2 ? 1 - k : k]); /* ignored for a quantised file */
             for (int p = 0; p < 2; p++) {
                 hunch_model *m = open_model(goldens[i].target, "best", 1, precisions[p]);
                 if (!same(m, one, other, "")) fail_msg("%s drafts otherwise from a file of %s", goldens[i].name, types[k]);
@@ -323,11 +323,11 @@ static void test_convert_refuses(void **state) {
     head_free(&h);
 }
 
-/* ---- what others write -------------------------------------------------------------------------------------------------------- */
+/* ---- files written by others -------------------------------------------------------------------------------------------------- */
 
 static const head_form four = {true, "midlayer.", 64, 4, 2, 256, 480, 160, {2, 4, 5, 1}, 4, 0, .mtp = false};
 
-/* Both forms of one random head. more: it has biases and norms of q and k. */
+/* Writes a random head in both formats. more: it has biases and norms of q and k. */
 static void write_both_with(tiny *t, const head_form *f, bool more, char folder[600], char file[600]) {
     const int size = f->hidden / f->heads;
     random_head h;
@@ -351,7 +351,7 @@ static void write_both(tiny *t, const head_form *f, char folder[600], char file[
     write_both_with(t, f, false, folder, file);
 }
 
-static void test_written_apart(void **state) {
+static void test_formats(void **state) {
     static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_PEAGLE, &LLAMA_MTP, &four, &LLAMA_DART};
     static const char *const kinds[] = {"eagle", "eagle3", "peagle", "mtp", "eagle3", "dart"};
     (void)state;
@@ -366,7 +366,7 @@ static void test_written_apart(void **state) {
     }
 }
 
-/* Every matrix as Q8_0 is what a head of floats is packed as. */
+/* A file with every matrix in Q8_0 drafts the same as a head of floats, which is packed as Q8_0. */
 static void test_q8_0(void **state) {
     char folder[600], file[600];
     tiny t;
@@ -386,11 +386,11 @@ static void test_q8_0(void **state) {
     tiny_close(&t);
     hunch_model *m = open_model(LLAMA, "best", 1, HUNCH_PRECISION_NATIVE);
     assert_true(same(m, spec_of("eagle3", folder), file, ""));
-    assert_false(same(m, spec_of("eagle3", folder), file, ",weights=f32")); /* which a file of blocks is not */
+    assert_false(same(m, spec_of("eagle3", folder), file, ",weights=f32")); /* ignored for a quantised file */
     hunch_model_close(&m);
 }
 
-/* Blocks of 256, of any bits, beside floats of the same values: in f32 their products are the same. */
+/* Blocks of 256 values, of random bits, compared with floats of the same values: in f32 their products are the same. */
 static void test_q4_k(void **state) {
     static const char *const names[] = {"fc.weight", "blk.0.ffn_down.weight"};
     char folder[600], file[600], floats[600];
@@ -424,7 +424,7 @@ static void test_q4_k(void **state) {
     hunch_model_close(&m);
 }
 
-/* ---- what inspect says -------------------------------------------------------------------------------------------------------- */
+/* ---- inspect ------------------------------------------------------------------------------------------------------------------ */
 
 static void assert_inspected(const char *path, const char *kind) {
     char *text = NULL;
@@ -454,9 +454,9 @@ static void test_inspect(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goldens), cmocka_unit_test(test_configs), cmocka_unit_test(test_types), cmocka_unit_test(test_convert_refuses),
-        cmocka_unit_test(test_written_apart), cmocka_unit_test(test_q8_0), cmocka_unit_test(test_q4_k),
-        cmocka_unit_test(test_inspect),
+        cmocka_unit_test(test_goldens),         cmocka_unit_test(test_configs), cmocka_unit_test(test_types),
+        cmocka_unit_test(test_convert_refuses), cmocka_unit_test(test_formats), cmocka_unit_test(test_q8_0),
+        cmocka_unit_test(test_q4_k),            cmocka_unit_test(test_inspect),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

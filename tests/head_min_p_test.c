@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_min_p_test.c - a head's min_p leaves out the paths that are less probable, and nothing else: of chains, of fixed trees, of the
- * likeliest paths. That the laws stay: heads_law_test. */
+/* head_min_p_test.c - a head's min_p leaves out exactly the paths that are less probable: of chains, of fixed trees, of the likeliest
+ * paths. Laws of the text with it: heads_law_test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ static double between(const hunch_draft_result *r) {
     return below > 0 ? (middle + below) / 2 : (middle + above) / 2;
 }
 
-/* What is left is what is probable enough, in the same order. */
+/* The remaining paths are those that are probable enough, in the same order. */
 static void check(hunch_model *m, const char *spec) {
     int left_out = 0, kept = 0;
     for (int salt = 0; salt < TEXTS; salt++) {
@@ -96,7 +96,7 @@ static void test_left_out(void **state) {
     hunch_model_close(&m);
 }
 
-/* All of it, and none. */
+/* All paths, and none. */
 static void test_ends(void **state) {
     (void)state;
     hunch_model *m = open_model(data_path(HEADS_LLAMA), "best", 1, HUNCH_PRECISION_NATIVE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_rows_test.c - what a draft head has read is right, however it came to it: every committed row is fed once, evaluated
- * once, in its place, and a head whose rows came with a prefix, were computed again, or waited long drafts the same tokens with
- * the same q, bit for bit, as one that reads the whole text at once. Rows that are handed on wrongly are found by that. */
+/* head_rows_test.c - a draft head's rows are right in every situation: every committed row is fed once, evaluated once and at its
+ * position, and a head whose rows came with a prefix, were recomputed or were long pending drafts the same tokens with the same q,
+ * bit for bit, as one that reads the whole text at once. Injected mistakes in the rows are found by that. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,7 +64,7 @@ typedef struct kind {
     const hunch_sampling *params;
 } kind;
 
-/* Chains of every form of file, and trees that fit beside seven others. */
+/* Chains of every form of file, and trees that fit beside seven other texts. */
 static const kind kinds[] = {
     {&llama, "eagle:@eagle1-bias-bin,depth=4,force=0.6", HUNCH_VERIFY_DEFAULT, &greedy},
     {&llama, "eagle3:@eagle3-official-d2t,depth=5,force=0.5", HUNCH_VERIFY_DEFAULT, &warm},
@@ -94,12 +94,12 @@ static const kind kinds[] = {
     {&meta, "meta-mtp:@meta-3tokens,depth=2,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds, MASKS = 6 };
-/* Heads without a cache cost no row of a prefix: the newest feature is all that they read; those of blocks as many as one has. */
+/* Heads without a cache recompute no row of a prefix: they read only the newest feature; those of blocks as many as a block has. */
 static uint64_t recompute(const kind *k) {
     return strstr(k->form, "medusa:") || strstr(k->form, "mlp:") ? 0 : (uint64_t)heads_rows_again(k->form);
 }
 
-/* Prompts are of tokens that its model has. */
+/* Prompts contain only tokens of its model. */
 static bool begin_kind(int i) {
     if (i >= N_KINDS) return false;
     heads_tokens = (*kinds[i].model)->target.arch.vocab < 480 ? (*kinds[i].model)->target.arch.vocab : 480;
@@ -155,15 +155,15 @@ static void test_fed_once(void **state) {
 
 /* ---- evaluated once --------------------------------------------------------------------------------------------------- */
 
-/* Rows that the head's passes had, by the work of a matrix that all go through. */
+/* Number of rows in the head's passes, from the work of a matrix that is applied to every row. */
 static int rows_evaluated(hn_profile *p, const hn_model *head) {
     hn_phase_sum sums[HN_PHASES];
     hn_profile_take(p, sums);
     return (int)lround(sums[HN_PHASE_O].macs / ((double)head->layer[0].o.in * head->layer[0].o.out * head->arch.layers));
 }
 
-/* A row of every token of the text but the newest, and one of each draft that was gone on from, or of each mask: nothing else is
- * computed, and of the masks' rows nothing stays. */
+/* A row of every token of the text except the newest, and one of each draft that is not the last, or of each mask: nothing else is
+ * computed, and the masks' rows are not kept. */
 static void check_evaluated(const char *form, int max_tokens) {
     hunch_token prompt[100];
     answer got = {0};
@@ -172,7 +172,7 @@ static void check_evaluated(const char *form, int max_tokens) {
     const hunch_request r = ask(llama, prompt, 100, max_tokens, &greedy);
     hunch_engine *e = open_engine_with(llama, heads_spec(form), options(1, 64));
     heads_listener *l = heads_listen(e, 0, HEADS_RIGHT);
-    hn_head_passes *h = e->drafter[0].state; /* which the state of every head begins with */
+    hn_head_passes *h = e->drafter[0].state; /* the state of every head begins with it */
     must(hn_profile_open(&profile, &h->model.ops, err));
     hn_runner_call(h->runner, hn_profile_ops(profile));
     run_requests(e, &r, 1, false, &got);
@@ -200,9 +200,9 @@ static void test_evaluated_once(void **state) {
     check_evaluated("mtp:@mtp-untied-bias,depth=4,force=0.5", 40);
 }
 
-/* ---- rows that were not read now ---------------------------------------------------------------------------------------- */
+/* ---- rows that were read earlier ---------------------------------------------------------------------------------------- */
 
-/* Rows that a plain engine, or one with this head, takes from the index for each request in turn. */
+/* Number of rows that a plain engine, or one with this head, restores from the index for each request, one after the other. */
 static void restored_of(const kind *k, const char *draft, const hunch_request *r, int n, uint64_t *restored) {
     hunch_engine_options o = options(1, 64);
     o.pool_rows = 4 * HEADS_CONTEXT; /* nothing is evicted */
@@ -215,13 +215,13 @@ static void restored_of(const kind *k, const char *draft, const hunch_request *r
         restored[i] = a.restored;
         answer_free(&a);
     }
-    if (l) same_as_fresh(k, l, light() ? 5 : 3, "behind a prefix");
+    if (l) same_as_fresh(k, l, light() ? 5 : 3, "after a prefix");
     if (l) heads_listen_end(l);
     assert_true(hn_cache_valid(e->cache));
     hunch_engine_close(&e);
 }
 
-/* A head costs one row of a prefix: the target computes the feature again that the first new row of the head reads. */
+/* A head recomputes one row of a prefix: the target must compute the feature that the head's first new row reads. */
 static void test_prefixes(void **state) {
     (void)state;
     enum { N = 6 };
@@ -243,12 +243,12 @@ static void test_prefixes(void **state) {
     }
 }
 
-/* A second turn, whose prompt goes on from the first one's answer. */
+/* A second turn, whose prompt continues the first one's answer. */
 static void test_second_turn(void **state) {
     (void)state;
     EACH_KIND(i) {
         const kind *k = &kinds[i];
-        if (k->verify != HUNCH_VERIFY_DEFAULT) continue; /* another text than plain decoding's */
+        if (k->verify != HUNCH_VERIFY_DEFAULT) continue; /* the text is not plain decoding's */
         hunch_token prompt[200];
         hunch_request r[2];
         answer first = {0};
@@ -268,7 +268,7 @@ static void test_second_turn(void **state) {
     }
 }
 
-/* Several answers to one prompt, opened together or one after the other: it is read once. */
+/* Several answers to one prompt, opened together or one after the other: the prompt is read once. */
 static void check_together(const kind *k, bool late, int mute) {
     enum { N = 4, LENGTH = 150 };
     hunch_token prompt[LENGTH];
@@ -282,7 +282,7 @@ static void check_together(const kind *k, bool late, int mute) {
         hunch_request r = ask(*k->model, prompt, LENGTH, 12, k->params);
         r.sampling.seed = (uint64_t)i;
         must(hunch_session_open(&s[i], e, &r, err));
-        for (int x = 0; late && x < 4; x++) must(hunch_engine_round(e, err)); /* it is read, and drafted for or not yet */
+        for (int x = 0; late && x < 4; x++) must(hunch_engine_round(e, err)); /* the prompt is read, and perhaps drafts were made */
     }
     while (hunch_engine_running(e) > 0) must(hunch_engine_round(e, err));
     for (int i = 0; i < N; i++) {
@@ -290,7 +290,7 @@ static void check_together(const kind *k, bool late, int mute) {
         hunch_session_get(s[i], &st);
         assert_int_equal(st.finish, HUNCH_FINISH_LENGTH);
         if (st.n_restored != (i ? (LENGTH - 1) / PAGE * PAGE - recompute(k) : 0))
-            fail_msg("%s, %s, asked from %d tokens on: answer %d found %d rows", k->form, late ? "one after the other" : "together",
+            fail_msg("%s, %s, called from %d tokens on: answer %d found %d rows", k->form, late ? "one after the other" : "together",
                      mute, i, (int)st.n_restored);
         hunch_session_close(&s[i]);
     }
@@ -305,11 +305,11 @@ static void test_one_prompt(void **state) {
     EACH_KIND(i)
         for (int late = 0; late < 2; late++) {
             check_together(&kinds[i], late, 0);
-            check_together(&kinds[i], late, HEADS_CONTEXT); /* a head that nobody asks has rows to catch up with */
+            check_together(&kinds[i], late, HEADS_CONTEXT); /* a head that is not called has pending rows */
         }
 }
 
-/* A text that loses its place before every k-th round. */
+/* A text that is preempted before every k-th round. */
 static void check_interrupted(const kind *k, int every, bool reuse) {
     hunch_token prompt[75];
     hunch_session *s = NULL;
@@ -342,8 +342,8 @@ static void test_interrupted(void **state) {
         for (int every = 1; every < (light() ? 2 : 3); every++) check_interrupted(&kinds[i], every, every % 2);
 }
 
-/* More texts than pages, some cancelled: whoever still drafts drafts right. A head that finds no page says nothing for the rest of
- * a text, and no more than that. */
+/* More texts than pages, some cancelled: drafts that are still made are right. A head that finds no page makes no drafts for the rest of
+ * a text. */
 static void check_crowd(const kind *k, int pool_rows) {
     enum { N = 10 };
     hunch_token prompt[N][100];
@@ -374,7 +374,7 @@ static void check_crowd(const kind *k, int pool_rows) {
     int kept = 0, most = 0;
     for (int i = 0; i < l->n; i++)
         if (l->round[i].n_drafted > most) most = l->round[i].n_drafted;
-    for (int i = 0; i < l->n; i++) /* without pages it says nothing, or less than it could: not what is looked at here */
+    for (int i = 0; i < l->n; i++) /* rounds with fewer drafts for lack of pages are not compared */
         if (l->round[i].n_drafted < most)
             free(l->round[i].text);
         else
@@ -392,9 +392,9 @@ static void test_crowds(void **state) {
     check_crowd(&kinds[MASKS], 81);
 }
 
-/* Others take every page while the head is asked. */
+/* All pages are taken while the head drafts. */
 static int starving_propose(hn_drafter *d, hn_propose *p, int n, int level) {
-    hn_head_passes *h = d->state; /* which the state of every head begins with */
+    hn_head_passes *h = d->state; /* the state of every head begins with it */
     const int other = h->n_seqs - 1;
     hn_cache_seq_begin(h->cache, other);
     for (int owner = 0; owner < 2; owner++)
@@ -405,7 +405,7 @@ static int starving_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     return added;
 }
 
-/* It says less, and in the end nothing, until the text begins anew; the text is what it is. */
+/* It drafts fewer tokens, and in the end none, until the text is read again from its beginning; the text stays the same. */
 static void check_starved(const kind *k) {
     hunch_token prompt[100];
     hunch_session *s = NULL;
@@ -434,7 +434,7 @@ static void check_starved(const kind *k) {
     for (int i = 0; i < starved; i++) free(l->round[i].text);
     l->n -= starved;
     memmove(l->round, l->round + starved, (size_t)l->n * sizeof *l->round);
-    same_as_fresh(k, l, 1, "pages are there again");
+    same_as_fresh(k, l, 1, "pages are available again");
     assert_true(hn_cache_valid(e->cache));
     hunch_session_close(&s);
     answer_free(&want);
@@ -449,8 +449,8 @@ static void test_no_pages(void **state) {
     check_starved(&kinds[MASKS]);
 }
 
-/* Nobody asks the head for long (`auto` that has better): what waits is computed when the store is full, and it is right when it is
- * asked at last. */
+/* The head is not called for a long time (`auto` may prefer other drafters): pending rows are computed when their store is full, and
+ * the drafts are right when it is called at last. */
 static void check_waiting(const kind *k, int parallel, int chunk) {
     enum { LENGTH = 300 };
     hunch_token prompt[MOST][LENGTH];
@@ -466,7 +466,7 @@ static void check_waiting(const kind *k, int parallel, int chunk) {
     }
     run_requests(e, r, n, false, got);
     for (int i = 0; i < n; i++) answer_free(&got[i]);
-    same_as_fresh(k, l, light() ? 11 : 5, "asked late");
+    same_as_fresh(k, l, light() ? 11 : 5, "called late");
     heads_listen_end(l);
     hunch_engine_close(&e);
 }
@@ -479,7 +479,7 @@ static void test_asked_late(void **state) {
     }
 }
 
-/* A round is drafted, nothing of it is verified, and it is asked for again: as where the target's pass found no pages. */
+/* A round is drafted, none of it is verified, and it is drafted again: as if the target's pass found no pages. */
 static int propose_twice(hn_drafter *d, hn_propose *p, int n, int level) {
     static hn_tree tree[MOST];
     hn_propose first[MOST];
@@ -507,7 +507,7 @@ static void check_again(const kind *k, int parallel) {
     }
     run_requests(e, r, parallel, false, got);
     for (int i = 0; i < parallel; i++) answer_free(&got[i]);
-    same_as_fresh(k, l, light() ? 3 : 1, "asked again");
+    same_as_fresh(k, l, light() ? 3 : 1, "called again");
     heads_listen_end(l);
     hunch_engine_close(&e);
 }
@@ -518,7 +518,7 @@ static void test_asked_again(void **state) {
         if (!light() || i % 4 == 0 || kinds[i].model == &blocks) check_again(&kinds[i], i % 2 ? 3 : 1);
 }
 
-/* ---- what is wrong is found --------------------------------------------------------------------------------------------- */
+/* ---- mistakes are found ------------------------------------------------------------------------------------------------- */
 
 static int unlike(const kind *k, heads_mistake mistake) {
     hunch_token prompt[40];
@@ -535,7 +535,7 @@ static int unlike(const kind *k, heads_mistake mistake) {
     return n;
 }
 
-/* Rows of the text are states alone: keys and values of blocks are made of nothing else. */
+/* Rows of the text read only states: keys and values of blocks are computed from nothing else. */
 static bool reads_no_token(const char *form) {
     static const char *const none[] = {"medusa:", "meta-mtp:", "dflash:", "dspark:"};
     for (size_t k = 0; k < sizeof none / sizeof *none; k++)
@@ -550,7 +550,7 @@ static void test_mistakes_are_found(void **state) {
         const char *what;
     } wrong[] = {{HEADS_WRONG_SLOT, "rows in the wrong slots"},   {HEADS_STALE_FEATURE, "the feature of the row before"},
                  {HEADS_REJECTED_ROW, "a rejected row's feature"}, {HEADS_WRONG_NEXT, "a wrong next token"},
-                 {HEADS_TAPS_SWAPPED, "states in another order"},  {HEADS_ONE_TOO_MANY, "a rejected row that is fed"},
+                 {HEADS_TAPS_SWAPPED, "states in wrong order"},  {HEADS_ONE_TOO_MANY, "a rejected row that is fed"},
                  {HEADS_ONE_MISSING, "a row that is not fed"}};
     EACH_KIND(i) {
         if (strstr(kinds[i].form, "tree=")) continue; /* a row's neighbour in a tree may be of another path */
@@ -571,7 +571,7 @@ typedef struct tally {
     int rounds, hits;
 } tally;
 
-/* How often a round's first draft is accepted, apart for rounds behind one that accepted everything, some, nothing. */
+/* Counts how often a round's first draft is accepted, separately for rounds after one that accepted everything, some, nothing. */
 static void tally_rounds(const heads_listener *l, tally behind[3]) {
     for (int i = 1; i < l->n; i++) {
         const heads_round *r = &l->round[i], *before = &l->round[i - 1];
@@ -602,7 +602,7 @@ static void check_acceptance(const char *form, double want, const bool seen[3]) 
         const double n = behind[b].rounds, spread = 5 * sqrt(want * (1 - want) / (n > 0 ? n : 1));
         if ((n > 0) != seen[b]) fail_msg("%s: %d rounds of kind %d", form, behind[b].rounds, b);
         if (n > 0 && fabs(behind[b].hits / n - want) > spread + 1e-9)
-            fail_msg("%s: behind kind %d (0: all accepted, 1: some, 2: none) %d of %d first drafts are accepted, expected %g of them",
+            fail_msg("%s: after kind %d (0: all accepted, 1: some, 2: none) %d of %d first drafts are accepted, expected %g of them",
                      form, b, behind[b].hits, behind[b].rounds, want);
     }
 }
@@ -629,7 +629,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fed_once),     cmocka_unit_test(test_evaluated_once), cmocka_unit_test(test_prefixes),
         cmocka_unit_test(test_second_turn),  cmocka_unit_test(test_one_prompt),     cmocka_unit_test(test_interrupted),
-        cmocka_unit_test(test_crowds),       cmocka_unit_test(test_no_pages),       cmocka_unit_test(test_asked_late), cmocka_unit_test(test_asked_again),     cmocka_unit_test(test_mistakes_are_found),
+        cmocka_unit_test(test_crowds),       cmocka_unit_test(test_no_pages),       cmocka_unit_test(test_asked_late),
+        cmocka_unit_test(test_asked_again),  cmocka_unit_test(test_mistakes_are_found),
         cmocka_unit_test(test_acceptance)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_specs_test.c - what a draft head's SPEC asks for: types of its weights and of its cache, trees by name and from files, and
- * which rules can verify them. */
+/* head_specs_test.c - options of a draft head's SPEC: types of its weights and of its cache, trees by name and from files, and which
+ * rules can verify them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ static hunch_engine *open_with(hunch_model *m, const char *options) {
     return open_engine(m, spec, 1, 64, HUNCH_KV_DEFAULT, 16, 128);
 }
 
-/* Logits of a chain, or of the chain beside a tree. depth 0: as deep as it can. To be freed. */
+/* Logits of a chain, or of the chain beside a tree. depth 0: the head's maximum. To be freed. */
 static drafted *draft_deep(hunch_model *m, const char *options, int depth) {
     drafted *d = calloc(1, sizeof *d);
     hunch_engine *e = open_with(m, options);
@@ -56,7 +56,7 @@ static void drafted_free(drafted *d) {
 
 /* ---- weights ----------------------------------------------------------------------------------------------------------- */
 
-/* Of the first draft, which no earlier one changes: how far its logits are from those of weights as they are stored. */
+/* Mean error of the first draft's logits (which depend on no earlier draft), relative to weights as they are stored. */
 static double error_of(const drafted *have, const drafted *want) {
     double sum = 0;
     int n = 0;
@@ -126,7 +126,7 @@ static int path_to(const hunch_draft_result *r, int i, hunch_token path[MOST_PAT
     return n;
 }
 
-/* How many paths stand in both trees; each has the same probability there, bit for bit, whatever else was computed with it. */
+/* Number of paths that are in both trees; each has the same probability in both, bit for bit, whatever else was computed with it. */
 static int common_paths(const hunch_draft_result *a, const hunch_draft_result *b) {
     int common = 0;
     for (int i = 0; i < a->n; i++)
@@ -190,7 +190,7 @@ static int by_logp(const void *a, const void *b) {
     return (x->logp < y->logp) - (x->logp > y->logp);
 }
 
-/* All paths of up to DEPTH tokens through `topk` of each level, likeliest first. Returns how many. */
+/* All paths of up to DEPTH tokens through `topk` of each level, likeliest first. Returns their number. */
 static int all_paths(const drafted *d, int topk, likely *out) {
     hunch_token token[DEPTH][16];
     double logp[DEPTH][16];
@@ -213,7 +213,7 @@ static int all_paths(const drafted *d, int topk, likely *out) {
 
 /* ---- level by level ------------------------------------------------------------------------------------------------------- */
 
-/* A round's tree behind what another drafter has put there: all levels at once, or one by one. */
+/* A round's tree after nodes that another drafter added: all levels at once, or one by one. */
 static void draft_levels(const hunch_session *s, int levels, bool one_by_one, hn_tree *t) {
     hn_drafter *d = &s->engine->drafter[0];
     hn_tree_reset(t, s->text[s->n_text - 1], HN_TREE_ROWS);
@@ -227,15 +227,17 @@ static void draft_levels(const hunch_session *s, int levels, bool one_by_one, hn
         int newest = 0;
         for (int k = 0; k < t->n_candidates; k++)
             newest += t->candidate[k].drafter == 0 && (!one_by_one || t->depth[t->candidate[k].child] == level + 1);
-        assert_int_equal(added, level > 0 && !one_by_one && d->needs.branches ? added : newest); /* 0: none of the level is among the best */
+        assert_int_equal(added,
+                         level > 0 && !one_by_one && d->needs.branches ? added : newest); /* 0: none of the level is among the best */
         if (added == 0) break;
     }
 }
 
-/* Under auto each level is decided on: the tree is then at each level what it would be if that were the last, and rows of others stay. */
+/* Auto decides level by level: at each level the tree is as if that were the last one, and other drafters' rows stay. */
 static void test_by_levels(void **state) {
     (void)state;
-    static const char *const trees[] = {"dynamic,topk=10,total=59", "dynamic,topk=10,total=5", "opt,topk=8,total=40,gain=0.05", "opt,gain=0", "mc_sim_7b_63"};
+    static const char *const trees[] = {"dynamic,topk=10,total=59", "dynamic,topk=10,total=5", "opt,topk=8,total=40,gain=0.05",
+                                        "opt,gain=0", "mc_sim_7b_63"};
     hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
     for (int i = 0; i < 5; i++) {
         char options[80];
@@ -271,7 +273,7 @@ static void test_by_levels(void **state) {
     hunch_model_close(&m);
 }
 
-/* Of a head that drafts all levels at once tree=best has the likeliest of all paths there are, the likeliest first. */
+/* For a head that drafts all levels at once tree=best has the likeliest of all paths, the likeliest first. */
 static void test_best(void **state) {
     enum { TOPK = 6, TOTAL = 63, PATHS = 6 + 36 + 216 + 1296 + 7776 };
     (void)state;
@@ -279,7 +281,7 @@ static void test_best(void **state) {
     hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
     char spec[700];
     snprintf(spec, sizeof spec, "peagle:%s,depth=%d,tree=best,topk=%d,total=%d", data_path(MASKS), DEPTH, TOPK, TOTAL);
-    for (int round = 0; round < 4; round++) { /* behind other texts */
+    for (int round = 0; round < 4; round++) { /* after different texts */
         drafted *d = calloc(1, sizeof *d);
         hunch_engine *e = open_engine(m, spec, 1, 64, HUNCH_KV_DEFAULT, 16, 128);
         must(hunch_draft(e, text, (size_t)(N_TEXT - 2 * round), DEPTH, -1, NULL, take_logits, d, &d->r, err));
@@ -298,7 +300,7 @@ static void test_best(void **state) {
     hunch_model_close(&m);
 }
 
-/* OPT-Tree's goes no deeper than a level brings its gain; with none asked for it is EAGLE-2's where that is as wide. */
+/* OPT-Tree's ends at the depth at which a level no longer adds its gain; with gain=0 it is EAGLE-2's if that is as wide. */
 static void test_opt(void **state) {
     (void)state;
     hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
@@ -316,7 +318,8 @@ static void test_opt(void **state) {
         drafted_free(d);
     }
     assert_true(before > 2);
-    drafted *opt = draft_with(m, "depth=5,tree=opt,topk=16,total=12,gain=0"), *dynamic = draft_with(m, "depth=5,tree=dynamic,topk=16,total=12");
+    drafted *opt = draft_with(m, "depth=5,tree=opt,topk=16,total=12,gain=0"),
+            *dynamic = draft_with(m, "depth=5,tree=dynamic,topk=16,total=12");
     assert_int_equal(opt->r.n, 12);
     assert_int_equal(common_paths(&opt->r, &dynamic->r), 12);
     drafted_free(opt);
@@ -324,7 +327,7 @@ static void test_opt(void **state) {
     hunch_model_close(&m);
 }
 
-/* The fitted shape is that of the rates, and what the head says hangs on it. */
+/* The shape is fitted to the rates and filled with the head's drafts. */
 static void test_fitted(void **state) {
     (void)state;
     char options[400];
@@ -344,7 +347,7 @@ static void test_fitted(void **state) {
     hunch_model_close(&m);
 }
 
-/* Of a fixed shape each node's children are its best tokens, in the order of ranks. */
+/* In a fixed shape each node's children are its best tokens, in the order of ranks. */
 static void test_shape(void **state) {
     static const int parent[25] = {-1, -1, -1, -1, 0, 0, 0, 1, 1, 2, 2, 3, 4, 4, 4, 5, 5, 6, 6, 7, 12, 12, 12, 20, 20};
     (void)state;
@@ -355,7 +358,7 @@ static void test_shape(void **state) {
     for (int i = 0; i < 25; i++) {
         assert_int_equal(d->r.node[i].parent, parent[i]);
         if (i > 0 && parent[i] == parent[i - 1]) assert_true(d->r.node[i].q < d->r.node[i - 1].q);
-        /* beside the chain, whose first node this is */
+        /* compared with the chain, whose first node is node 0 */
         if (parent[i] == -1) assert_true(d->logits[0][d->r.node[0].token] >= d->logits[0][d->r.node[i].token]);
     }
     drafted_free(d);
@@ -377,7 +380,7 @@ static hunch_status open_verified(hunch_model *m, const char *tree, hunch_verify
     return hunch_engine_open(e, m, &o, err);
 }
 
-/* One path that is not of best tokens has several candidates at a row when they are drawn: it is no chain. */
+/* A single path of other than the best tokens has several candidates at a row when they are drawn: it is no chain. */
 static void test_rules(void **state) {
     static const char *const chain = "[[0], [0, 0], [0, 0, 0]]", *const second = "[[0], [0, 2]]";
     hunch_engine *e = NULL;
@@ -405,9 +408,9 @@ static void test_rules(void **state) {
     hunch_model_close(&m);
 }
 
-/* ---- which tokens, under sampling --------------------------------------------------------------------------------------------- */
+/* ---- choice of tokens, under sampling ----------------------------------------------------------------------------------------- */
 
-/* How many of a sampled chain's tokens are the likeliest of their level. */
+/* Number of a sampled chain's tokens that are the likeliest of their level. */
 static int count_best(hunch_model *m, const char *options, const hunch_sampling *params, hunch_token *first) {
     drafted d = {0};
     int best = 0;
@@ -426,7 +429,7 @@ static int count_best(hunch_model *m, const char *options, const hunch_sampling 
     return best;
 }
 
-/* The likeliest, behind the request's processors too; drawn where nothing is said. */
+/* The likeliest, after the request's processors too; drawn by default. */
 static void test_pick(void **state) {
     (void)state;
     enum { SEEDS = 8 };
@@ -443,13 +446,15 @@ static void test_pick(void **state) {
     assert_true(drawn < SEEDS * DEPTH / 2);
     const hunch_bias less = {first, -100};
     const hunch_sampling s = {.temperature = 1, .top_p = 1, .bias = &less, .n_bias = 1};
-    assert_true(count_best(m, "depth=5,pick=best", &s, &first) < DEPTH); /* another is, with the bias */
+    assert_true(count_best(m, "depth=5,pick=best", &s, &first) < DEPTH); /* with the bias another token is the likeliest */
     hunch_model_close(&m);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_weights), cmocka_unit_test(test_cache_types),
-                                       cmocka_unit_test(test_trees_agree), cmocka_unit_test(test_by_levels), cmocka_unit_test(test_best), cmocka_unit_test(test_opt), cmocka_unit_test(test_fitted),
-                                       cmocka_unit_test(test_shape), cmocka_unit_test(test_rules), cmocka_unit_test(test_pick)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_weights),     cmocka_unit_test(test_cache_types),
+                                       cmocka_unit_test(test_trees_agree), cmocka_unit_test(test_by_levels),
+                                       cmocka_unit_test(test_best),        cmocka_unit_test(test_opt),
+                                       cmocka_unit_test(test_fitted),      cmocka_unit_test(test_shape),
+                                       cmocka_unit_test(test_rules),       cmocka_unit_test(test_pick)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* heads_for_tests.h - for tests of draft heads: the tiny heads of tests/data/goldens-heads, and a listener in the place of an
- * engine's drafter. It holds what every head is promised (each committed row is fed once, in order, with its next token; none
- * else), keeps what each round drafted, and can hand rows on wrongly, on purpose. Include after cmocka. */
+ * engine's drafter. It checks the engine's contract with every head (each committed row is fed once, in order, with its next token;
+ * no others), records each round's drafts, and can inject mistakes into the rows. Include after cmocka. */
 #ifndef HN_TEST_HEADS_H
 #define HN_TEST_HEADS_H
 #include "base/fault.h"
@@ -36,9 +36,9 @@ FIXTURE const char *heads_spec(const char *form) {
     return out;
 }
 
-static int heads_tokens = 480; /* that prompts are made of */
+static int heads_tokens = 480; /* number of different tokens in prompts */
 
-/* A text that repeats itself now and then: `n` tokens, the first `shared` of them the same for every salt. */
+/* A text that sometimes repeats itself: `n` tokens, the first `shared` of them the same for every salt. */
 FIXTURE void heads_prompt(hunch_token *t, size_t n, size_t shared, uint64_t salt) {
     uint64_t x = 99, y = salt * 7919 + 1;
     for (size_t i = 0; i < n; i++) {
@@ -48,32 +48,32 @@ FIXTURE void heads_prompt(hunch_token *t, size_t n, size_t shared, uint64_t salt
     }
 }
 
-/* ---- what a round drafted ------------------------------------------------------------------------------------------- */
+/* ---- drafts of a round ---------------------------------------------------------------------------------------------- */
 
 typedef struct heads_round {
     hunch_token *text; /* [n] the text before it; the last is the root */
     int n, n_prompt;
     uint64_t seed;
-    int depth;         /* levels that it might have */
-    int n_drafted;     /* candidates, and how they, their q and the logits of a chain are, in one number */
-    uint64_t digest;
+    int depth;         /* levels allowed */
+    int n_drafted;     /* candidates */
+    uint64_t digest;   /* of the candidates, their q and the logits of a chain */
     int32_t first;     /* the first candidate, -1: none */
-    int accepted;      /* of its drafts; -1: nobody said */
+    int accepted;      /* of its drafts; -1: unknown */
 } heads_round;
 
 typedef enum heads_mistake {
     HEADS_RIGHT,
-    HEADS_WRONG_SLOT,     /* two neighbouring rows change places */
-    HEADS_STALE_FEATURE,  /* that of the row before */
+    HEADS_WRONG_SLOT,     /* two adjacent rows are swapped */
+    HEADS_STALE_FEATURE,  /* the feature of the row before */
     HEADS_REJECTED_ROW,   /* the newest row has the feature of a draft that was not accepted */
-    HEADS_WRONG_NEXT,     /* a row's own token in the place of the next one */
-    HEADS_TAPS_SWAPPED,   /* the first state and the last change places */
+    HEADS_WRONG_NEXT,     /* a row's own token instead of the next one */
+    HEADS_TAPS_SWAPPED,   /* the first state and the last are swapped */
     HEADS_ONE_TOO_MANY,   /* a rejected draft is fed as if it had been accepted */
     HEADS_ONE_MISSING,    /* the newest row is not fed */
-    HEADS_TWICE           /* every row is fed again: not a mistake, it must change nothing */
+    HEADS_TWICE           /* every row is fed again: allowed, it must change nothing */
 } heads_mistake;
 
-/* Rows that a prefix costs a head: one, or as many as it has in a block, or blocks. */
+/* Rows of a prefix that a head recomputes: one, or as many as it has in a block, or blocks. */
 FIXTURE int heads_rows_again(const char *spec) {
     return strstr(spec, "falcon-k3") || !strncmp(spec, "mtp,", 4) ? 3 : strstr(spec, "falcon-k2") ? 2 : 1;
 }
@@ -83,23 +83,23 @@ typedef struct heads_listener {
     const hn_drafter_ops *inner;
     hn_drafter_ops ops;
     heads_mistake mistake;
-    int mute;          /* it is not asked before a text has so many tokens */
+    int mute;          /* the drafter is not called before a text has this many tokens */
     heads_round *round;
     int n, cap, open[HN_MAX_ROWS + 1]; /* the round that a sequence is in, -1: none */
-    uint64_t logits[HN_MAX_ROWS + 1];  /* digests of its chain's */
+    uint64_t logits[HN_MAX_ROWS + 1];  /* digests of its chain's logits */
     int tree_rows[HN_MAX_ROWS + 1];    /* of its last tree */
-    int fed[HN_MAX_ROWS + 1];          /* positions so far, restored ones included */
+    int fed[HN_MAX_ROWS + 1];          /* positions so far, including restored ones */
     int32_t token[HN_MAX_ROWS + 1][HEADS_CONTEXT], next[HN_MAX_ROWS + 1][HEADS_CONTEXT];
     int n_fed; /* rows in all */
 } heads_listener;
 
 static heads_listener *heads_listening[4];
-static int heads_vocab; /* of the target in work */
+static int heads_vocab; /* of the current target */
 
 FIXTURE heads_listener *heads_of(const hn_drafter *d) {
     for (int i = 0; i < 4; i++)
         if (heads_listening[i] && heads_listening[i]->drafter == d) return heads_listening[i];
-    fail_msg("nobody listens to this drafter");
+    fail_msg("this drafter has no listener");
     return NULL;
 }
 
@@ -114,7 +114,7 @@ FIXTURE void heads_hear_logits(void *ctx, int level, const float *logits) {
     heads_mix(h, logits, (size_t)heads_vocab * sizeof *logits);
 }
 
-/* The text that a round starts from, and what was fed of it. */
+/* Records the text at a round's start and checks the rows that were fed of it. */
 FIXTURE void heads_round_open(heads_listener *l, const hn_propose *p) {
     if (l->fed[p->seq] != p->text.n - 1)
         fail_msg("a text of %d tokens is drafted for, and %d rows of it were fed", p->text.n, l->fed[p->seq]);
@@ -131,7 +131,7 @@ FIXTURE void heads_round_open(heads_listener *l, const hn_propose *p) {
     memcpy(r->text, p->text.token, (size_t)p->text.n * sizeof *r->text);
 }
 
-/* The drafter's candidates of a tree, with all that is said of them. */
+/* Records the drafter's candidates of a tree, with their estimates and q. */
 FIXTURE void heads_round_read(heads_listener *l, const hn_propose *p) {
     uint64_t h = l->logits[p->seq];
     int n = 0;
@@ -158,7 +158,7 @@ FIXTURE int heads_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     int asked = 0;
     for (int i = 0; i < n; i++) {
         if (p[i].text.n < l->mute) continue;
-        /* a text that came back whole: a head without rows in the cache waits for the next one that is computed */
+        /* the whole text was restored: a head without rows in the cache drafts after the next computed row */
         if (l->drafter->needs.n_groups == 0 && l->fed[p[i].seq] == 0) continue;
         if (level == 0) heads_round_open(l, &p[i]);
         own[asked] = p[i];
@@ -170,11 +170,11 @@ FIXTURE int heads_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     return added;
 }
 
-/* ---- rows, right and wrong -------------------------------------------------------------------------------------------- */
+/* ---- rows, with and without mistakes ---------------------------------------------------------------------------------- */
 
 FIXTURE void heads_note_rows(heads_listener *l, const hn_feed_row *rows, int n) {
     for (int i = 0; i < n; i++) {
-        if (l->drafter->needs.n_groups == 0 && l->fed[rows[i].seq] == 0) { /* without rows in the cache: those behind a prefix are all it gets */
+        if (l->drafter->needs.n_groups == 0 && l->fed[rows[i].seq] == 0) { /* without rows in the cache: only rows after a prefix */
             l->fed[rows[i].seq] = rows[i].position;
             memset(l->token[rows[i].seq], 255, (size_t)rows[i].position * sizeof(int32_t));
         }
@@ -190,7 +190,7 @@ static inline bool heads_last_of_seq(const hn_feed_row *rows, int i, int n) {
     return i + 1 == n || rows[i + 1].seq != rows[i].seq;
 }
 
-/* Is there a draft behind the row that was not accepted? Then the next row of the pass is one, in a chain. */
+/* Is there a draft after the row that was not accepted? Then in a chain the next row of the pass is that draft. */
 static inline bool heads_has_rejected(const heads_listener *l, const hn_feed_row *row) {
     return row->node >= 0 && row->node + 1 < l->tree_rows[row->seq];
 }
@@ -250,7 +250,7 @@ FIXTURE void heads_observe(hn_drafter *d, const hn_observe *o, int n) {
     heads_listener *l = heads_of(d);
     for (; n > 0; n--, o++) {
         if (l->open[o->seq] >= 0) l->round[l->open[o->seq]].accepted = o->n_accepted;
-        l->open[o->seq] = -1; /* a round without room for a draft is not proposed for, and seen all the same */
+        l->open[o->seq] = -1; /* a round without room for a draft has no propose call, but is observed */
     }
 }
 
@@ -284,9 +284,9 @@ FIXTURE void heads_listen_end(heads_listener *l) {
     free(l);
 }
 
-/* ---- the same, read afresh -------------------------------------------------------------------------------------------- */
+/* ---- comparison with a fresh engine ----------------------------------------------------------------------------------- */
 
-/* What an engine that never read anything drafts behind the round's text, all of it read in one go. */
+/* The drafts of an engine without any history after the round's text, all of it read at once. */
 FIXTURE heads_round heads_read_afresh(hunch_engine *e, heads_listener *l, const heads_round *r, const hunch_sampling *params) {
     hunch_session *s = NULL;
     hunch_request q;
@@ -299,7 +299,7 @@ FIXTURE heads_round heads_read_afresh(hunch_engine *e, heads_listener *l, const 
     q.sampling.seed = r->seed;
     const int before = l->n;
     must(hunch_session_open(&s, e, &q, err));
-    hn_session_release(s); /* it is a text that lost its place: what was said is there, no row of it is */
+    hn_session_release(s); /* as a preempted text: its tokens are there, none of its rows */
     assert_true(hn_grow((void **)&s->text, &s->cap_text, (size_t)r->n, sizeof *s->text));
     memcpy(s->text, r->text, (size_t)r->n * sizeof *s->text);
     s->n_text = (size_t)r->n;
@@ -310,8 +310,8 @@ FIXTURE heads_round heads_read_afresh(hunch_engine *e, heads_listener *l, const 
     return l->round[before];
 }
 
-/* Of a listener's rounds those that a fresh reader drafts otherwise; *first: one of them (may be NULL). every: looks at each
- * so-many-th. The engine reuses nothing and has one sequence. */
+/* Number of a listener's rounds in which a fresh engine's drafts differ; *first: the first of them (may be NULL). every: compares only
+ * every so many rounds. The engine reuses nothing and has one sequence. */
 FIXTURE int heads_unlike_fresh(const heads_listener *l, hunch_model *m, const char *spec, const hunch_sampling *params,
                                hunch_verify verify, int every, const heads_round **first) {
     hunch_engine_options o;
@@ -339,7 +339,7 @@ FIXTURE void heads_same_as_fresh(const heads_listener *l, hunch_model *m, const 
     const heads_round *r = NULL;
     const int unlike = heads_unlike_fresh(l, m, spec, params, verify, every, &r);
     if (unlike)
-        fail_msg("%s, %s: of %d rounds %d draft otherwise than from a fresh read, the first behind %d tokens (%d drafts, the first %d)",
+        fail_msg("%s, %s: in %d rounds %d differ from a fresh engine's drafts, the first after %d tokens (%d drafts, the first %d)",
                  what, spec, l->n, unlike, r->n, r->n_drafted, r->first);
 }
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hostile_blocks_test.c - the command with heads that draft several tokens a pass (DFlash, DSpark, DART, Falcon) and are damaged, lie, or ask
- * for what their kind does not have, in folders and GGUF files: the documented exit code and one line that names the file and what is wrong
- * (hostile_limits.h). Other heads: hostile_head_test.c, hostile_head_gguf_test.c. */
+/* hostile_blocks_test.c - the command with heads that draft several tokens a pass (DFlash, DSpark, DART, Falcon) and are damaged,
+ * contradict themselves, or have settings that their kind does not support, in folders and GGUF files: the documented exit code and one
+ * line that names the file and the error (hostile_limits.h). Other heads: hostile_head_test.c, hostile_head_gguf_test.c. */
 #include "hostile_head.h"
 
 #include "tiny_gguf.h"
@@ -41,7 +41,8 @@ static void test_config(void **state) {
         {DFLASH, "{" ZLAB "\"target_layer_ids\": [1, 2, -2]}", "target_layer_ids: expected layers of 0 to 256"},
         {DFLASH, "{" ZLAB "\"target_layer_ids\": [-1, 2, -1]}", "reads the state at layer 0 twice"},
         {DFLASH, "{" ZLAB "\"dflash_config\": {\"target_layer_ids\": [1, 2]}}", "fc.weight has other inputs, expected 2 states"},
-        {DFLASH, "{" ZLAB "\"dflash_config\": {\"target_layer_ids\": \"1\"}}", "dflash_config.target_layer_ids: expected a list of 1 to 16"},
+        {DFLASH, "{" ZLAB "\"dflash_config\": {\"target_layer_ids\": \"1\"}}",
+         "dflash_config.target_layer_ids: expected a list of 1 to 16"},
         {DFLASH, "{" ZLAB "\"eagle_aux_hidden_state_layer_ids\": [2, 4]}", "fc.weight has other inputs, expected 2 states"},
         {DFLASH, "{" ZLAB "\"num_target_layers\": 12}", "num_target_layers is 12, expected the 8 of this target"},
         {DFLASH, "{" ZLAB "\"num_target_layers\": 8}", "fc.weight has other inputs, expected 2 states"}, /* two layers, spread */
@@ -51,20 +52,26 @@ static void test_config(void **state) {
         {DFLASH, "{\"num_hidden_layers\": 17}", "17 layers, expected a draft head of at most 16"},
         {DFLASH, "{\"hidden_size\": 32}", "hidden size 32, and no embedding of its own"},
         {DFLASH, "{\"layer_types\": [\"full_attention\"], \"sliding_window\": 6}", "layer_types, expected a list of 2 names"},
-        {DFLASH, "{\"layer_types\": [\"full_attention\", \"linear_attention\"], \"sliding_window\": 6}", "layer_types, expected a list of 2"},
+        {DFLASH, "{\"layer_types\": [\"full_attention\", \"linear_attention\"], \"sliding_window\": 6}",
+         "layer_types, expected a list of 2"},
         {DFLASH, "{\"sliding_window\": 0}", "sliding_window is 0"},
         {DFLASH, "{\"sliding_window\": \"6\"}", "sliding_window is a string"},
         {DFLASH, "{\"sliding_window_non_causal\": 2}", "sliding_window_non_causal is 2"},
-        {DFLASH, "{\"dflash_config\": {\"use_swa\": true}}", "use_swa is on, and nothing says how many rows a window has: expected dflash_"},
+        {DFLASH, "{\"dflash_config\": {\"use_swa\": true}}",
+         "use_swa is on, and nothing says how many rows a window has: expected dflash_"},
         {DFLASH, "{\"dflash_config\": {\"use_swa\": 7}}", "dflash_config.use_swa is 7"},
         {DFLASH, "{\"dflash_config\": {\"swa_window_size\": -1}}", "dflash_config.swa_window_size is -1"},
         {DFLASH, "{\"dflash_config\": {\"swa_window_size\": \"9\"}}", "dflash_config.swa_window_size is a string"},
         {DFLASH, "{\"dflash_config\": {\"causal\": \"no\"}}", "dflash_config.causal is a string"},
         {DFLASH, "{\"is_causal\": 0}", "is_causal is 0"},
-        {DFLASH, "{\"dflash_config\": {\"attention_sink_bias\": true}}", "attention_sink_bias is on, and no tensor self_attn.attention_sink_bias"},
-        {DFLASH, "{\"add_swa_attention_sink_bias\": true}", "add_swa_attention_sink_bias is on, and no tensor self_attn.attention_sink_bias"},
-        {DFLASH, "{\"use_aux_hidden_state\": false}", "use_aux_hidden_state is off: expected a head that reads states of the target's layers"},
-        {DFLASH, "{\"dflash_config\": {\"projector_type\": \"domino\"}}", "a draft head of kind domino, for which there is no drafter here"},
+        {DFLASH, "{\"dflash_config\": {\"attention_sink_bias\": true}}",
+         "attention_sink_bias is on, and no tensor self_attn.attention_sink_bias"},
+        {DFLASH, "{\"add_swa_attention_sink_bias\": true}",
+         "add_swa_attention_sink_bias is on, and no tensor self_attn.attention_sink_bias"},
+        {DFLASH, "{\"use_aux_hidden_state\": false}",
+         "use_aux_hidden_state is off: expected a head that reads states of the target's layers"},
+        {DFLASH, "{\"dflash_config\": {\"projector_type\": \"domino\"}}",
+         "a draft head of kind domino, for which there is no drafter here"},
         {DFLASH, "{\"model_type\": \"qwen3_5\"}", "model_type is \"qwen3_5\", expected a draft head with layers of Llama or Qwen3"},
         {DFLASH, "{\"rope_is_neox_style\": \"x\"}", "rope_is_neox_style is a string"},
         {DSPARK, "{\"block_size\": 0}", "block_size is 0, expected blocks of 1 to 64 rows"},
@@ -90,7 +97,7 @@ static void test_config(void **state) {
     }
 }
 
-/* One tensor is not there (rows -1), has another shape, or is one more. */
+/* One tensor is missing (rows -1), has a different shape, or is added. */
 static void test_tensors(void **state) {
     (void)state;
     static const struct {
@@ -157,7 +164,7 @@ static void test_tensors(void **state) {
     }
 }
 
-/* K levels are asked for and the head was trained for fewer: a usage error that says how many there are. */
+/* More levels than the head was trained for: a usage error that names their number. */
 static void test_levels(void **state) {
     (void)state;
     static const struct {
@@ -184,8 +191,8 @@ static void test_levels(void **state) {
         const char *head = head_write_form(forms[cases[i].form], path_of("head"));
         spec_refused(cases[i].code, LLAMA, spec_at(kinds[cases[i].form], head, cases[i].rest), cases[i].says);
     }
-    refused(HUNCH_USAGE, "expected at most 7", "draft", "-m", LLAMA, "--draft", spec_at("dflash", head_write_form(&LLAMA_DFLASH, path_of("head")), ""),
-            "--tokens", IDS, "--depth", "8");
+    refused(HUNCH_USAGE, "expected at most 7", "draft", "-m", LLAMA, "--draft",
+            spec_at("dflash", head_write_form(&LLAMA_DFLASH, path_of("head")), ""), "--tokens", IDS, "--depth", "8");
 }
 
 static void test_gguf_keys(void **state) {
@@ -205,8 +212,10 @@ static void test_gguf_keys(void **state) {
         {DFLASH, "dflash.target_layers", U32, 3, NULL, "dflash.target_layers is 3; expected an array"},
         {DFLASH, "dflash.target_hidden_size", U32, 32, NULL, "dflash.target_hidden_size is 32, expected the 64 of this target"},
         {DFLASH, "dflash.block_count", U32, 3, NULL, "tensor blk.2.attn_q.weight is missing"},
-        {DFLASH, "dflash.attention.sliding_window", U32, 9, NULL, "sliding_window is 9, expected 1 to 16777216, and dflash.attention.sliding_window"},
-        {DFLASH, "tokenizer.ggml.mask_token_id", 0, NAN, NULL, "which token stands for those that are not known yet? expected a key tokenizer.ggml"},
+        {DFLASH, "dflash.attention.sliding_window", U32, 9, NULL,
+         "sliding_window is 9, expected 1 to 16777216, and dflash.attention.sliding_window"},
+        {DFLASH, "tokenizer.ggml.mask_token_id", 0, NAN, NULL,
+         "which token stands for those that are not known yet? expected a key tokenizer.ggml"},
         {DFLASH, "tokenizer.ggml.mask_token_id", U32, 480, NULL, "tokenizer.ggml.mask_token_id is 480, expected a token of 0 to 479"},
         {DFLASH, "hunch.head.kind", STRING, 0, "dspark", "hunch.head.kind is \"dspark\", expected dflash"},
         {DFLASH, "hunch.head.causal", U32, 1, NULL, "hunch.head.causal is 1; expected true or false"},
@@ -277,7 +286,7 @@ static void test_gguf_tensors(void **state) {
     }
 }
 
-/* The files that all of it was changed in are right. */
+/* Without the changes the files open. */
 static void test_right(void **state) {
     static const form each[] = {DFLASH, DSPARK, FALCON};
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hostile_head.h - draft heads that were changed on purpose, and the one line that refuses them. */
+/* hostile_head.h - draft heads that were damaged on purpose, and the one line that refuses them. */
 #ifndef HN_TESTS_HOSTILE_HEAD_H
 #define HN_TESTS_HOSTILE_HEAD_H
 #include "command.h"
@@ -12,7 +12,7 @@
 #define QWEN3 HEADS "/targets/qwen3-a"
 #define IDS HEADS "/eagle2-nobias-gqa/ids.json"
 
-/* The line that refuses "KIND:PATH...", where the path's head lies. */
+/* Checks that "KIND:PATH..." is refused with one line. */
 static inline void spec_refused(int code, const char *target, const char *spec, const char *says) {
     result r = command("draft", "-m", target, "--draft", spec, "--tokens", IDS);
     const char *end = strchr(r.err, '\n'), *again = strstr(r.err, "drafter '");
@@ -30,8 +30,8 @@ static inline const char *spec_at(const char *kind, const char *path, const char
 
 typedef enum form { EAGLE, EAGLE3, SPECULATORS, PEAGLE, MTP, DART, FALCON, DFLASH, DSPARK } form;
 static const char *const kinds[] = {"eagle", "eagle3", "eagle3", "peagle", "mtp", "dart", "falcon", "dflash", "dspark"};
-static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_SPECULATORS, &LLAMA_PEAGLE, &LLAMA_MTP, &LLAMA_DART, &LLAMA_FALCON,
-                                         &LLAMA_DFLASH, &LLAMA_DSPARK};
+static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_SPECULATORS, &LLAMA_PEAGLE, &LLAMA_MTP,
+                                         &LLAMA_DART,  &LLAMA_FALCON, &LLAMA_DFLASH,      &LLAMA_DSPARK};
 
 static inline void make(random_head *h, form f) { head_make(h, forms[f]); }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hostile_head_gguf_test.c - the command with draft heads in GGUF files that are damaged, lie, or were made for another model: exit
- * code 3 and one line that names the file and what is wrong in it (hostile_limits.h). And convert on the command line. */
+/* hostile_head_gguf_test.c - the command with draft heads in GGUF files that are damaged, contradict themselves, or were made for another
+ * model: exit code 3 and one line that names the file and the error in it (hostile_limits.h). And convert on the command line. */
 #include "command.h"
 
 #include "hostile_limits.h"
@@ -34,7 +34,7 @@ static void make(tiny *t, form f) {
     head_free(&h);
 }
 
-/* With its kind, and where that is found without it. Ends it. */
+/* Writes the file and checks that it is refused. Closes t. */
 static void assert_head_refused(tiny *t, form f, const char *says) {
     char spec[600];
     head_gguf_write(t, path_of("head.gguf"));
@@ -52,7 +52,8 @@ static void test_keys(void **state) {
         const char *text; /* of a string */
         const char *says;
     } cases[] = {
-        {EAGLE3, "general.architecture", STRING, 0, "llama", "general.architecture is \"llama\", expected a draft head's: eagle3, dflash or"},
+        {EAGLE3, "general.architecture", STRING, 0, "llama",
+         "general.architecture is \"llama\", expected a draft head's: eagle3, dflash or"},
         {EAGLE3, "general.architecture", STRING, 0, "bloom", "general.architecture is \"bloom\""},
         {EAGLE3, "general.architecture", U32, 3, NULL, "general.architecture is"},
         {EAGLE3, "general.architecture", 0, NAN, NULL, "general.architecture is \"\""},
@@ -181,7 +182,7 @@ static void test_shapes_and_more(void **state) {
     static const struct {
         form form;
         const char *name;
-        uint64_t cols, rows; /* of a tensor that is there, or one more */
+        uint64_t cols, rows; /* of an existing tensor, or of an added one */
         const char *says;
     } cases[] = {
         {EAGLE3, "fc.weight", 64, 64, "fc.weight has other inputs"},

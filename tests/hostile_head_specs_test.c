@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hostile_head_specs_test.c - the command with SPECs of draft heads that ask for what there is not: the documented exit code and one
- * line. Heads that are right run with every kind of target, alone and together, whatever else their files hold. */
+/* hostile_head_specs_test.c - the command with invalid SPECs of draft heads: the documented exit code and one line. Valid heads run with
+ * every kind of target, alone and together, whatever other tensors their files contain. */
 #include "hostile_head.h"
 
 /* ---- SPECs ------------------------------------------------------------------------------------------------------------- */
@@ -34,7 +34,8 @@ static void test_specs(void **state) {
         {",tree=opt,gain=nan", "gain=nan, expected a number"},
         {",tree=opt,topk=16,depth=14", "depth 14 of 16 nodes a level: expected at most 192 in all"},
         {",tree=best", "tree=best is of heads that draft all levels at once"},
-        {",tree=/nowhere", "tree '/nowhere': no such file, and no tree of that name: chain, dynamic, opt, best, pruned, fitted, sequoia, mc_sim_7b_63, "},
+        {",tree=/nowhere",
+         "tree '/nowhere': no such file, and no tree of that name: chain, dynamic, opt, best, pruned, fitted, sequoia, mc_sim_7b_63, "},
         {",tree=/tmp", "tree '/tmp': no such file"},
         {",weights=q3", "weights=q3, expected one of q8_0, q4_0, bf16, f32"},
         {",kv=q8_0", "kv=q8_0, expected one of bf16, f16, f32"},
@@ -61,7 +62,7 @@ static void test_specs(void **state) {
     spec_refused(HUNCH_USAGE, LLAMA, spec_at("mtp", path_of("mtp"), ",depth=0"), "depth=0, expected a whole number from 1 to 63");
 }
 
-/* The deepest chain that may be asked for, and one more. */
+/* The deepest chain that is allowed, and one deeper. */
 static void test_deepest(void **state) {
     (void)state;
     static const form each[] = {PEAGLE, MTP};
@@ -113,7 +114,7 @@ static void test_trees(void **state) {
     text_write("tree.json", deep);
     spec_refused(HUNCH_REFUSED, LLAMA, spec_at("eagle", path_of("head"), rest), "not readable as JSON");
     free(deep);
-    for (int n = 63; n <= 64; n++) { /* a root with as many candidates as there may be, and one more */
+    for (int n = 63; n <= 64; n++) { /* a root with as many candidates as are allowed, and one more */
         json_t *paths = json_array();
         for (int i = 0; i < n; i++) json_array_append_new(paths, json_pack("[i]", i));
         json_write("tree.json", paths);
@@ -125,7 +126,7 @@ static void test_trees(void **state) {
     }
 }
 
-/* K levels are asked of `hunch draft`, and the head drafts fewer: that is said, where K was. */
+/* `hunch draft --depth K` with a head that drafts fewer levels: a usage error. */
 static void test_depth(void **state) {
     (void)state;
     const char *head = head_write_form(&LLAMA_EAGLE, path_of("head"));
@@ -140,9 +141,9 @@ static void test_depth(void **state) {
     refused(HUNCH_USAGE, "expected at most 192 in all", "draft", "-m", LLAMA, "--draft", spec, "--tokens", IDS, "--depth", "21");
 }
 
-/* ---- heads that are right ------------------------------------------------------------------------------------------------ */
+/* ---- valid heads --------------------------------------------------------------------------------------------------------- */
 
-/* Tables that some files keep, copies of the target's, and what was for training: they change nothing. */
+/* Tables that some files contain, copies of the target's tensors, and tensors only for training change nothing. */
 static void test_tensors_beside(void **state) {
     (void)state;
     static const form each[] = {EAGLE, SPECULATORS, PEAGLE, MTP};
@@ -165,7 +166,7 @@ static void test_tensors_beside(void **state) {
     }
 }
 
-/* All below "model.", but the output and the list of its tokens. */
+/* All names begin with "model.", except the output and the list of its tokens. */
 static void test_wrapped(void **state) {
     (void)state;
     static const form each[] = {EAGLE3, SPECULATORS, PEAGLE, MTP};
@@ -193,7 +194,7 @@ static void test_wrapped(void **state) {
     }
 }
 
-/* The same text as without, whatever the target lies in and whatever else drafts. */
+/* The same text as without drafts, for any storage of the target and any other drafters. */
 static void drafts_same(const char *const *how, json_t *plain, const char *spec) {
     const char *args[20] = {"run", "-m", STORIES, "-p", "Once upon a time", "-n", "40", "--temperature", "0", "--json", "--draft", spec};
     int n = 12;
@@ -211,7 +212,8 @@ static void test_heads_and_targets(void **state) {
     snprintf(one, sizeof one, "%s", head_write_form(&STORIES_EAGLE, path_of("one")));
     snprintf(three, sizeof three, "%s", head_write_form(&STORIES_EAGLE3, path_of("three")));
     for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
-        const char *args[20] = {"run", "-m", STORIES, "-p", "Once upon a time", "-n", "40", "--temperature", "0", "--json", "--draft", "none"};
+        const char *args[20] = {"run", "-m",            STORIES, "-p",     "Once upon a time", "-n",
+                                "40",  "--temperature", "0",     "--json", "--draft",          "none"};
         for (int k = 0; how[i][k]; k++) args[12 + k] = how[i][k];
         json_t *plain = json_args(args);
         drafts_same(how[i], plain, spec_at("eagle", one, ""));
@@ -227,7 +229,7 @@ static void test_heads_and_targets(void **state) {
     }
 }
 
-/* A head that is right is worth what it costs: force=1 makes every draft of a useless head right. */
+/* force=1 makes every draft of a useless head right, force=0 every one wrong. */
 static void test_forced(void **state) {
     (void)state;
     const char *head = head_write_form(&STORIES_EAGLE3, path_of("three"));
@@ -240,7 +242,7 @@ static void test_forced(void **state) {
     }
 }
 
-/* One line on standard error, and in JSON, of what was found; once, and not at all with --quiet. */
+/* One line about each head on standard error, and in JSON; once, and none with --quiet. */
 static void test_about(void **state) {
     (void)state;
     char one[400], about[900], both[1200];
@@ -263,11 +265,12 @@ static void test_about(void **state) {
     assert_string_equal(json_string_value(json_array_get(get(j, "about"), 2)), about);
     assert_true(json_is_null(json_array_get(get(j, "about"), 1)));
     json_decref(j);
-    refused(HUNCH_USAGE, "--context", "run", "-m", STORIES, "-p", "Once upon a time there was", "-n", "3", "--draft", both, "--context", "3");
+    refused(HUNCH_USAGE, "--context", "run", "-m", STORIES, "-p", "Once upon a time there was", "-n", "3", "--draft", both, "--context",
+            "3");
     r = command("compare", "-m", STORIES, "-p", "Once", "-n", "8", "--draft", spec_at("eagle", one, ""), "--draft", both);
     assert_int_equal(r.code, 0);
     const char *first = strstr(r.err, "reads the state behind");
-    assert_true(first && strstr(first + 1, "as Q4_0") && strstr(r.err, "eagle3 ")); /* each method's */
+    assert_true(first && strstr(first + 1, "as Q4_0") && strstr(r.err, "eagle3 ")); /* one line for each method */
     result_free(&r);
     r = command("run", "-m", STORIES, "-p", "Once", "-n", "3", "--draft", both, "--quiet");
     assert_string_equal(r.err, "");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hostile_head_test.c - the command with draft heads that are damaged, lie, or were made for another model: the documented exit
- * code and one line that names the file and what is wrong in it, within a gigabyte and seconds (hostile_limits.h). */
+/* hostile_head_test.c - the command with draft heads that are damaged, contradict themselves, or were made for another model: the
+ * documented exit code and one line that names the file and the error in it, within a gigabyte and seconds (hostile_limits.h). */
 #include "hostile_head.h"
 
-/* ---- one head, one thing changed at a time ------------------------------------------------------------------------------- */
+/* ---- one head, one change at a time -------------------------------------------------------------------------------------- */
 
 /* README: "A draft head that is damaged, inconsistent or made for another model is refused with one line that says
  * why." */
@@ -62,7 +62,8 @@ static void test_config(void **state) {
         {EAGLE3, "{\"eagle_aux_hidden_state_layer_ids\": [2, 4]}", "fc.weight has other inputs, expected 2 states of the target"},
         {EAGLE3, "{\"eagle_aux_hidden_state_layer_ids\": null, \"eagle_config\": {\"eagle_aux_hidden_state_layer_ids\": [2, 4, 99]}}",
          "reads the state at layer 99"},
-        {EAGLE3, "{\"model_type\": \"qwen3_5_text\"}", "model_type is \"qwen3_5_text\", expected a draft head with layers of Llama or Qwen3"},
+        {EAGLE3, "{\"model_type\": \"qwen3_5_text\"}",
+         "model_type is \"qwen3_5_text\", expected a draft head with layers of Llama or Qwen3"},
         {EAGLE, "{\"layer_types\": [\"sliding_attention\"], \"sliding_window\": 6}", "layer 0 is of type sliding_attention"},
         {PEAGLE, "{\"layer_types\": [\"full_attention\", \"sliding_attention\"]}", "layer 1 is of type sliding_attention"},
         {PEAGLE, "{\"mask_token_id\": null}", "expected mask_token_id or ptd_token_id in config.json"},
@@ -121,7 +122,7 @@ static void test_config(void **state) {
     }
 }
 
-/* A config.json that is none; SafeAILab's and others' heads without one do not say what their layers are. */
+/* An invalid or missing config.json: without it a head's layers are unknown. */
 static void test_no_config(void **state) {
     (void)state;
     static const char *const texts[] = {"", "7", "[]", "{", "{\"a\": 1, \"a\": 2}", "{\"hidden_size\": NaN}", "{\"a\": \"\xff\"}"};
@@ -150,7 +151,7 @@ static void test_missing_tensors(void **state) {
     (void)state;
     static const struct {
         form form;
-        const char *name, *says; /* says NULL: by its name */
+        const char *name, *says; /* says NULL: the error contains the name */
     } cases[] = {
         {EAGLE, "fc.weight", "expected a tensor fc.weight of 128 inputs"},
         {EAGLE, "layers.0.self_attn.q_proj.weight", NULL},
@@ -244,7 +245,7 @@ static void test_shapes(void **state) {
     }
 }
 
-/* Tensors that a file may add. */
+/* Added tensors. */
 static void test_more_tensors(void **state) {
     (void)state;
     static const struct {
@@ -270,7 +271,8 @@ static void test_more_tensors(void **state) {
         {PEAGLE, "layers.2.mlp.up_proj.weight", 96, 64, "tensor layers.2.mlp.up_proj.weight: heads of this kind, of 2 layers"},
         {PEAGLE, "layers.1.hidden_norm.weight", 64, 0, "tensor layers.1.hidden_norm.weight: heads of this kind, of 2 layers"},
         {PEAGLE, "input_norm.weight", 64, 0, "tensor input_norm.weight has shape [64]; expected [192]"},
-        {MTP, "mtp_layers.1.input_proj.weight", 64, 128, "2 modules of multi-token prediction, expected num_hidden_layers to be as many, not 1"},
+        {MTP, "mtp_layers.1.input_proj.weight", 64, 128,
+         "2 modules of multi-token prediction, expected num_hidden_layers to be as many, not 1"},
         {MTP, "mtp_layers.0.hidden_norm.weight", 64, 0, "tensor mtp_layers.0.hidden_norm.weight: heads of this kind, of 1 layer"},
         {MTP, "mtp_layers.0.mlp.experts.gate_up_proj", 64, 64, "tensor mtp_layers.0.mlp.experts.gate_up_proj: heads of this kind"},
         {MTP, "mtp_layers.0.input_proj.bias", 63, 0, "tensor mtp_layers.0.input_proj.bias has shape [63]; expected [64]"},
@@ -296,7 +298,7 @@ static void test_weights_that_are_no_numbers(void **state) {
         char says[120];
         make(&h, EAGLE3);
         bytes *b = &head_find(&h, names[i])->data;
-        memcpy(b->at + b->size - 4, &values[i % 3], 4); /* the last of them */
+        memcpy(b->at + b->size - 4, &values[i % 3], 4); /* the last value */
         snprintf(says, sizeof says, "tensor %s: a value is not finite", names[i]);
         assert_head_refused(&h, EAGLE3, says);
         spec_refused(HUNCH_REFUSED, LLAMA, spec_at("eagle3", path_of("head"), ",weights=f32"), says);
@@ -319,7 +321,7 @@ static void test_weights_that_are_no_numbers(void **state) {
         assert_head_refused(&h, more[i].form, says);
         head_free(&h);
     }
-    /* finite, and too large for what is computed with it: nothing is drafted, the text is the model's */
+    /* finite, but so large that results overflow: nothing is drafted, the text is the model's */
     random_head h;
     const float large = 3e38f;
     make(&h, EAGLE3);
@@ -391,7 +393,7 @@ static void test_files_cut(void **state) {
     cut_refused(path_of("head"), "model.safetensors", &b);
     char path[600];
     snprintf(path, sizeof path, "%s/model.safetensors", path_of("head"));
-    b.at[6] = 0x10; /* its head's length */
+    b.at[6] = 0x10; /* length of its header */
     test_file_write(path, b.at, b.size);
     spec_refused(HUNCH_REFUSED, LLAMA, spec_at("eagle", path_of("head"), ""), "the length of its head");
     unlink(path);

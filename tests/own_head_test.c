@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own_head_test.c - the head that docs/heads.md writes in an afternoon is this one, word for word; it opens, drafts what its
- * formulas say, and changes no text. */
+/* own_head_test.c - the example of a custom head in docs/heads.md is drafter_middle.c, word for word; it opens, drafts according to
+ * its formulas, and changes no text. */
 #include "drafter_middle.c"
 
-/* The list of kinds with one more, in the place of hass: this program has drafter.c for itself, the library's is not linked. */
+/* The list of kinds with this one in the place of hass: this program includes drafter.c, the library's is not linked. */
 #include "draft/drafter.h"
 #define hn_drafter_hass hn_drafter_middle
 #include "draft/drafter.c"
 #undef hn_drafter_hass
 
-#include "text_for_tests.h" /* behind them: tests call a type "bytes" */
+#include "text_for_tests.h" /* last: tests call a type "bytes" */
 
 #include "random_head.h"
 
@@ -56,7 +56,7 @@ static void zero(random_head *h, const char *name) {
     memset(b->at, 0, b->size);
 }
 
-/* What it is given goes through it as it is: fc keeps the feature, the layer adds nothing, the norm is the target's. */
+/* A head that returns its input feature: fc selects the feature, the layer adds nothing, the norm is the target's. */
 static void make_passing(random_head *h, int layer) {
     size_t n;
     hn_source *src = NULL;
@@ -103,7 +103,7 @@ static const char *spec_of(random_head *h, const char *rest) {
     return spec;
 }
 
-/* ---- what it drafts ------------------------------------------------------------------------------------------------------- */
+/* ---- drafts --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct last_row {
     float logits[LEVELS][480];
@@ -122,8 +122,8 @@ static void keep_level(void *user, int level, const float *logits, int vocab) {
     memcpy(l->logits[level], logits, sizeof l->logits[0]);
 }
 
-/* A head that hands on the last layer's state gives, at every level, the target's logits of the row before the root's; one that
- * hands on another layer's does not. */
+/* A head that returns the last layer's state gives, at every level, the target's logits of the row before the root's; one that
+ * returns another layer's does not. */
 static void test_formulas(void **state) {
     (void)state;
     hunch_model *m = model_open();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random_head.h - draft heads of random weights for a target of any shape, as their published files lay them out, and what
- * may be changed in them before they are written. Such a head is useless, and opens. Include after cmocka's headers. */
+/* random_head.h - draft heads of random weights for a target of any shape, in the layout of published files; tests may change
+ * them before they are written. Such a head is useless, but opens. Include after cmocka's headers. */
 #ifndef HN_TESTS_RANDOM_HEAD_H
 #define HN_TESTS_RANDOM_HEAD_H
 #include <jansson.h>
@@ -19,9 +19,9 @@ typedef struct head_form {
     int mask_token;      /* of P-EAGLE: with eagle3 two layers, an embedding and a mask; 0: none */
     bool mtp;            /* instead: speculators' module of multi-token prediction */
     int block;           /* instead: speculators' DFlash, rows of a block, with outputs, taps and mask_token; 0: none */
-    int rank;            /* with block: DSpark's bias of that rank; 0: none */
-    int falcon;          /* instead of an EAGLE's fc an LSTM: rows that see each other; 0: it is another */
-    int dart;            /* with eagle3: the masks of DART; 0: it is another */
+    int rank;            /* with block: rank of DSpark's bias; 0: none */
+    int falcon;          /* an LSTM instead of EAGLE's fc: number of rows that attend to each other; 0: another kind */
+    int dart;            /* with eagle3: number of DART's masks; 0: another kind */
 } head_form;
 
 /* For tests/data/models/stories260K, and for tests/data/goldens-heads/targets/llama-a. */
@@ -63,7 +63,7 @@ static inline head_tensor *head_add(random_head *h, const char *front, const cha
     return t;
 }
 
-/* A matrix of random numbers, or a norm's around 1. */
+/* A matrix of random numbers, or a norm's vector of numbers around 1. */
 static inline void head_floats(random_head *h, const char *front, const char *name, int rows, int cols) {
     head_tensor *t = head_add(h, front, name, "F32", rows, cols);
     uint64_t seed = (uint64_t)h->n * 977;
@@ -114,7 +114,7 @@ static inline void head_make_mtp(random_head *h, const head_form *f) {
     json_object_set_new(h->config, "num_nextn_predict_layers", json_integer(1));
 }
 
-/* What P-EAGLE has more. */
+/* P-EAGLE's additional tensors. */
 static inline void head_make_masks(random_head *h, const head_form *f) {
     head_floats(h, "", "mask_hidden", 1, f->n_taps * f->hidden);
     head_floats(h, "", "embed_tokens.weight", f->vocab, f->hidden);
@@ -124,7 +124,7 @@ static inline void head_make_masks(random_head *h, const head_form *f) {
     json_object_set_new(h->config, "speculators_model_type", json_string("peagle"));
 }
 
-/* Which layers are read, and tokens that are drafted, by keys of these names. */
+/* Output, drafted tokens and layers read. list: the key of the layers. */
 static inline void head_make_outputs(random_head *h, const head_form *f, const char *list) {
     head_floats(h, "", "norm.weight", f->hidden, 0);
     head_floats(h, "", "lm_head.weight", f->outputs, f->hidden);
@@ -185,13 +185,13 @@ static inline void head_make(random_head *h, const head_form *f) {
     head_floats(h, f->layer, "input_layernorm.weight", f->hidden, 0);
     head_floats(h, f->layer, "hidden_norm.weight", f->hidden, 0);
     head_make_outputs(h, f, "eagle_aux_hidden_state_layer_ids");
-    /* which says that the list names states, not outputs, where it begins with 1 */
+    /* by this key the list names states, not outputs, if it begins with 1 */
     json_object_set_new(h->config, "speculators_model_type", json_string("eagle3"));
     if (f->mask_token) head_make_masks(h, f);
     if (!f->dart) return;
     head_floats(h, f->layer, "mask_rep", 2 * f->hidden, 0);
     json_object_set_new(h->config, "draft_length", json_integer(f->dart));
-    json_object_set_new(h->config, "speculators_model_type", json_string("dart")); /* none of theirs: for the list of states */
+    json_object_set_new(h->config, "speculators_model_type", json_string("dart")); /* no kind of speculators: for the list of states */
 }
 
 static inline void head_free(random_head *h) {
@@ -207,7 +207,7 @@ static inline head_tensor *head_find(random_head *h, const char *name) {
     return NULL;
 }
 
-/* Its values are what fits of those it had, then zeros. */
+/* Changes a shape: keeps the values that fit, then adds zeros. */
 static inline void head_shape(head_tensor *t, int rows, int cols) {
     const size_t of = !strcmp(t->type, "I64") ? 8 : 4, want = (size_t)rows * (size_t)(cols ? cols : 1) * of;
     if (t->data.size < want) bytes_zeros(&t->data, want - t->data.size);
@@ -242,7 +242,7 @@ static inline bytes head_safetensors(const random_head *h) {
     return all;
 }
 
-/* config.json and model.safetensors of a folder, which is made. */
+/* Writes config.json and model.safetensors to a folder, which is created. */
 static inline void head_write(const random_head *h, const char *to) {
     char path[600];
     bytes b = head_safetensors(h);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trimmed_head_test.c - what a draft head borrows of its target, and heads that draft the likeliest tokens alone (vocab=N): what they say
- * of those is what the whole head says, bit for bit. Which are the likeliest: token_ranks_test.c. */
+/* trimmed_head_test.c - weights that a draft head borrows from its target, and heads that draft only the likeliest tokens (vocab=N): their
+ * logits of these equal the full head's, bit for bit. Ranks of tokens: token_ranks_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,9 +15,9 @@
 
 #include "random_head.h"
 
-/* ---- what it borrows -------------------------------------------------------------------------------------------------- */
+/* ---- borrowed weights ------------------------------------------------------------------------------------------------- */
 
-/* The model of an EAGLE-3 head; ids[trim]: what it drafts. */
+/* The model of an EAGLE-3 head; chosen[trim]: the tokens that it drafts. */
 static void load_trimmed(hn_model *head, const char *from, const hunch_model *m, const int32_t *chosen, int trim) {
     const hn_model *t = &m->target;
     const hn_target_info target = {.model = t, .vocab = t->arch.vocab, .hidden = t->arch.hidden, .layers = t->arch.layers};
@@ -43,8 +43,8 @@ static void load_head(hn_model *head, const head_form *f, const hunch_model *m) 
     load_trimmed(head, head_write_form(f, test_path("head")), m, NULL, 0);
 }
 
-/* Rows that a head borrows of a mapped model lie in that one's files, be they the embedding's alone: a pass looks whether those
- * are still what they were. What has all matrices of its own does not. */
+/* Rows that a head borrows from a mapped model, even if only the embedding's, are in the model's files: a pass checks that those have
+ * not changed. A head with all matrices of its own has no such files. */
 static void test_borrowed_files(void **state) {
     (void)state;
     for (int mapped = 0; mapped < 2; mapped++) {
@@ -63,7 +63,7 @@ static void test_borrowed_files(void **state) {
     }
 }
 
-/* With an output of its own, or its target's. */
+/* A head with its own output and embedding, or its target's. */
 static const char *write_full(const head_form *f, bool own_embedding, bool own_output) {
     random_head h;
     head_form full = *f;
@@ -80,8 +80,8 @@ static uint64_t bytes_of(const hn_model *m, int outputs) {
     return m->ops.strip_bytes(m->output.dtype, m->output.in) * (uint64_t)hn_strips(outputs);
 }
 
-/* A step reads and multiplies what was chosen alone; what it takes is memory of its own; and of a file nothing is left to read where
- * the embedding is not there either. */
+/* A step reads and multiplies only the chosen rows; they are in the head's own memory; and files are no longer needed if the embedding is
+ * not in them either. */
 static void check_costs(bool mapped, bool own_embedding, bool own_output) {
     static const int32_t ids[] = {1, 5, 9, 77, 200, 201, 202, 203, 204, 205, 206, 207, 208, 209, 210, 211, 300, 511};
     enum { N = sizeof ids / sizeof *ids };
@@ -125,7 +125,7 @@ static void take_logits(void *user, int level, const float *logits, int vocab) {
     memcpy(d->logits[level], logits, (size_t)vocab * sizeof *logits);
 }
 
-/* A chain of so many. To be freed. */
+/* A chain of this many levels. To be freed. */
 static drafted *draft_with(hunch_model *m, const char *spec, int levels) {
     drafted *d = calloc(1, sizeof *d);
     hunch_engine *e = open_engine(m, spec, 1, 64, HUNCH_KV_DEFAULT, 16, 128);
@@ -140,7 +140,7 @@ static void drafted_free(drafted *d) {
     free(d);
 }
 
-/* N_LIST tokens with `some` or without them, in a file whose name is returned; in: which. */
+/* Writes N_LIST tokens, with `some` or without them, to a file and returns its name; in: the tokens in it. */
 static const char *write_list(int vocab, const hunch_token *some, int n, bool with, bool in[HEADS_VOCAB]) {
     const char *path = test_path("ids.txt");
     FILE *f = fopen(path, "w");
@@ -158,7 +158,7 @@ static const char *write_list(int vocab, const hunch_token *some, int n, bool wi
     return path;
 }
 
-/* The logits of a level: those of the whole head inside, nothing outside. */
+/* Checks a level's logits: the full head's for tokens in the list, -infinity for others. */
 static void check_level(const char *what, const drafted *few, const drafted *full, const bool *in, int level) {
     for (int id = 0; id < full->vocab; id++) {
         const float want = in[id] ? full->logits[level][id] : -INFINITY;
@@ -178,7 +178,7 @@ static void check_levels(hunch_model *m, const char *spec, const char *what, int
     for (int i = 0; i < levels; i++) {
         check_level(what, few, full, in, i);
         assert_int_equal(few->r.node[i].token, token[i]);
-        assert_true(few->r.node[i].q > full->r.node[i].q); /* of fewer */
+        assert_true(few->r.node[i].q > full->r.node[i].q); /* the same share of fewer tokens */
     }
     drafted_free(few);
     write_list(full->vocab, token, 1, false, in);
@@ -195,13 +195,13 @@ static void check_head(hunch_model *m, const char *spec, const char *what) {
     check_levels(m, spec, what, DEPTH);
 }
 
-/* With outputs of their own and their target's, in memory and mapped. README: "`--mapped` gives the same bits as weights in memory." */
+/* With their own outputs and their target's, in memory and mapped. README: "`--mapped` gives the same bits as weights in memory." */
 static void test_same_bits(void **state) {
     (void)state;
     static const char *const heads[2][12] = {
-        {"eagle:@eagle1-bias-bin", "eagle:@eagle2-nobias-gqa,weights=q4_0", "eagle3:@eagle3spec-2layers", "eagle3:@eagle3spec-v31,weights=bf16",
-         "medusa:@medusa-4heads", "mlp:@mlp-tied-5", "mlp:@mlp-arctic-lstm,weights=q4_0", "dflash:@dflashmask-zlab",
-         "dspark:@dspark-windows", "dspark:@dspark-deepspec,weights=q4_0"},
+        {"eagle:@eagle1-bias-bin", "eagle:@eagle2-nobias-gqa,weights=q4_0", "eagle3:@eagle3spec-2layers",
+         "eagle3:@eagle3spec-v31,weights=bf16", "medusa:@medusa-4heads", "mlp:@mlp-tied-5", "mlp:@mlp-arctic-lstm,weights=q4_0",
+         "dflash:@dflashmask-zlab", "dspark:@dspark-windows", "dspark:@dspark-deepspec,weights=q4_0"},
         {"hass:@hass-bias", "eagle3:@eagle3-official-fullvocab", "mtp:@mtp-spec-qwen3,weights=f32",
          "medusa:@medusa-vllm-one-output", "hydra:@hydra-ungrounded", "mlp:@mlp-tied-scaled,weights=bf16"}};
     char peagle[600], what[700];
@@ -220,7 +220,7 @@ static void test_same_bits(void **state) {
     }
 }
 
-/* Meta's heads borrow the model's output, a row of biases is trimmed with Hydra's: two levels, and three. */
+/* Meta's heads borrow the model's output, Hydra's have a row of biases that is trimmed too: two levels, and three. */
 static void test_fewer_levels(void **state) {
     (void)state;
     static const struct {
@@ -235,7 +235,7 @@ static void test_fewer_levels(void **state) {
 
 /* ---- by a tokenizer ----------------------------------------------------------------------------------------------------- */
 
-/* The special tokens are in, and what is said of the head counts what it drafts. */
+/* The special tokens are in the list, and the line about the head names the number of tokens that it drafts. */
 static void test_special_tokens(void **state) {
     (void)state;
     char spec[600];
@@ -251,23 +251,25 @@ static void test_special_tokens(void **state) {
     assert_true(hn_tokenizer_is_special(m->tokenizer, 1) && hn_tokenizer_is_end(m->tokenizer, 2));
     drafted_free(d);
     hunch_engine *e = open_engine(m, spec, 1, 64, HUNCH_KV_DEFAULT, 16, 128);
-    if (!strstr(e->drafter[0].about, "; drafts 300 of 512 tokens with the model's embedding and output; ")) fail_msg("%s", e->drafter[0].about);
+    if (!strstr(e->drafter[0].about, "; drafts 300 of 512 tokens with the model's embedding and output; "))
+        fail_msg("%s", e->drafter[0].about);
     hunch_engine_close(&e);
     hunch_model_close(&m);
 }
 
-/* As many as there are, or more, is the head as it is. */
+/* vocab=N with all tokens changes nothing. */
 static void test_all(void **state) {
     (void)state;
     hunch_model *m = open_model(data_path(HEADS_LLAMA), NULL, 1, HUNCH_PRECISION_NATIVE);
-    drafted *full = draft_with(m, heads_spec("eagle:@eagle1-bias-bin"), DEPTH), *all = draft_with(m, heads_spec("eagle:@eagle1-bias-bin,vocab=480"), DEPTH);
+    drafted *full = draft_with(m, heads_spec("eagle:@eagle1-bias-bin"), DEPTH),
+            *all = draft_with(m, heads_spec("eagle:@eagle1-bias-bin,vocab=480"), DEPTH);
     assert_memory_equal(all->logits, full->logits, sizeof full->logits);
     drafted_free(all);
     drafted_free(full);
     hunch_model_close(&m);
 }
 
-/* ---- what is no such head ------------------------------------------------------------------------------------------------- */
+/* ---- refused heads -------------------------------------------------------------------------------------------------------- */
 
 static void refused_line(int code, const char *target, const char *spec, const char *says) {
     result r = command("draft", "-m", target, "--draft", spec, "--tokens", HUNCH_TEST_DATA "/goldens-heads/hass-bias/ids.json");
@@ -301,7 +303,8 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_borrowed_files), cmocka_unit_test(test_costs),
-                                       cmocka_unit_test(test_same_bits),      cmocka_unit_test(test_fewer_levels), cmocka_unit_test(test_special_tokens),
-                                       cmocka_unit_test(test_all),            cmocka_unit_test(test_refused)};
+                                       cmocka_unit_test(test_same_bits),      cmocka_unit_test(test_fewer_levels),
+                                       cmocka_unit_test(test_special_tokens), cmocka_unit_test(test_all),
+                                       cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
