@@ -112,18 +112,18 @@ static void test_useless(void **state) {
 
 /* ---- random heads under auto ------------------------------------------------------------------------------------------------ */
 
-typedef struct asked {
+typedef struct head_rounds {
     int rounds, of_head; /* rounds of the text's second half, and those in which a head's pass ran */
-} asked;
+} head_rounds;
 
-static void count_asked(void *user, const hunch_round_report *r) {
-    asked *k = user;
+static void count_head_rounds(void *user, const hunch_round_report *r) {
+    head_rounds *k = user;
     if (r->context < 128) return;
     k->rounds++;
     k->of_head += r->draft_pass_s > 0;
 }
 
-static void write_text(hunch_model *m, const char *draft, answer *a, asked *k) {
+static void write_text(hunch_model *m, const char *draft, answer *a, head_rounds *k) {
     static const hunch_token prompt[] = {1, 403, 407, 261, 378};
     hunch_engine *e = open_engine(m, draft, 1, 64, HUNCH_KV_DEFAULT, 16, 256);
     hunch_request r;
@@ -133,7 +133,7 @@ static void write_text(hunch_model *m, const char *draft, answer *a, asked *k) {
     r.max_tokens = 240;
     r.ignore_eos = true;
     r.sampling.temperature = 0;
-    r.on_round = count_asked;
+    r.on_round = count_head_rounds;
     r.on_round_user = k;
     run_requests(e, &r, 1, true, a);
     hunch_engine_close(&e);
@@ -151,27 +151,27 @@ static void test_worthless(void **state) {
     hunch_model *m =
         open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 1, HUNCH_PRECISION_NATIVE);
     answer plain = {0};
-    asked none = {0};
+    head_rounds none = {0};
     write_text(m, NULL, &plain, &none);
     assert_true(none.rounds > 100 && none.of_head == 0);
     for (int i = 0; i < N_STEPS_KINDS; i++)
         for (int tree = 0; tree < 2; tree++) {
             answer got = {0};
-            asked k = {0};
+            head_rounds k = {0};
             snprintf(spec, sizeof spec, "auto+%s:%s%s", steps_kinds[i].kind, steps_write(steps_kinds[i].kind, test_path("useless")),
                      tree ? ",tree=mc_sim_7b_63" : "");
             write_text(m, spec, &got, &k);
             assert_same(&plain, &got, spec);
-            if (k.of_head > k.rounds / 4) fail_msg("%s: asked in %d of %d rounds", spec, k.of_head, k.rounds);
+            if (k.of_head > k.rounds / 4) fail_msg("%s: called in %d of %d rounds", spec, k.of_head, k.rounds);
             answer_free(&got);
         }
     for (size_t i = 0; i < sizeof of_passes / sizeof *of_passes; i++) {
         answer got = {0};
-        asked k = {0};
+        head_rounds k = {0};
         snprintf(spec, sizeof spec, "auto+%s:%s", of_passes[i].kind, head_write_form(of_passes[i].form, test_path(of_passes[i].kind)));
         write_text(m, spec, &got, &k);
         assert_same(&plain, &got, spec);
-        if (k.of_head > k.rounds / 4) fail_msg("%s: asked in %d of %d rounds", spec, k.of_head, k.rounds);
+        if (k.of_head > k.rounds / 4) fail_msg("%s: called in %d of %d rounds", spec, k.of_head, k.rounds);
         answer_free(&got);
     }
     answer_free(&plain);

@@ -146,11 +146,11 @@ static void check_found(const char *target, const char *path, const char *kind) 
     const char *end = strchr(r.err, '\n');
     if (strncmp(r.err, begin, strlen(begin)) != 0 || !end || end[1])
         fail_msg("no line \"%s...\" but \"%s\"", begin, r.err);
-    result said =
+    result named =
         command("draft", "-m", target, "--draft", spec, "--tokens", HEADS "eagle2-nobias-gqa/ids.json", "--depth", "3");
-    assert_string_equal(r.out, said.out);
+    assert_string_equal(r.out, named.out);
     result_free(&r);
-    result_free(&said);
+    result_free(&named);
 }
 
 static void test_paths(void **state) {

@@ -13,9 +13,9 @@ static int at(const json_t *list, size_t i) {
 }
 
 /* The rounds together give the text: a root, its path, the next round's root. Parents first, siblings distinct, ranks in order. */
-static void check_tree(const json_t *tree, const json_t *tokens, size_t *said, bool last) {
+static void check_tree(const json_t *tree, const json_t *tokens, size_t *emitted, bool last) {
     const json_t *nodes = get(tree, "nodes"), *path = get(tree, "path");
-    assert_int_equal(int_of(tree, "root"), at(tokens, *said));
+    assert_int_equal(int_of(tree, "root"), at(tokens, *emitted));
     for (size_t i = 0; i < json_array_size(nodes); i++) {
         const json_t *n = json_array_get(nodes, i);
         long long rank = 0;
@@ -32,10 +32,10 @@ static void check_tree(const json_t *tree, const json_t *tokens, size_t *said, b
     for (size_t i = 0; i < json_array_size(path); i++) {
         const json_t *n = json_array_get(nodes, (size_t)at(path, i));
         assert_int_equal(int_of(n, "parent"), i ? at(path, i - 1) : -1);
-        assert_int_equal(int_of(n, "token"), at(tokens, *said + 1 + i));
+        assert_int_equal(int_of(n, "token"), at(tokens, *emitted + 1 + i));
     }
-    *said += json_array_size(path) + 1;
-    if (last) assert_true(*said + 1 >= json_array_size(tokens));
+    *emitted += json_array_size(path) + 1;
+    if (last) assert_true(*emitted + 1 >= json_array_size(tokens));
 }
 
 static void test_run(void **state) {
@@ -45,11 +45,11 @@ static void test_run(void **state) {
     for (int d = 0; d < 4; d++) {
         json_t *j = json_of("run", ASK, "-n", "60", "--draft", drafts[d], "--trees");
         const json_t *trees = get(j, "trees"), *tree;
-        size_t i, said = 0;
+        size_t i, emitted = 0;
         long long accepted = 0, drafted = 0;
         assert_int_equal(json_array_size(trees), int_of(j, "rounds"));
         json_array_foreach (trees, i, tree) {
-            check_tree(tree, get(j, "tokens"), &said, i + 1 == json_array_size(trees));
+            check_tree(tree, get(j, "tokens"), &emitted, i + 1 == json_array_size(trees));
             accepted += (long long)json_array_size(get(tree, "path"));
             drafted += (long long)json_array_size(get(tree, "nodes"));
         }

@@ -47,7 +47,7 @@ static int read_prompts(void) {
     return n;
 }
 
-static hunch_request ask(int i, bool sampled) {
+static hunch_request request(int i, bool sampled) {
     hunch_request r;
     hunch_request_defaults(&r, model);
     r.prompt = prompt[i];
@@ -69,7 +69,7 @@ static int setup(void **state) {
     for (int t = 0; t < 2; t++) {
         hunch_engine *e = open_engine(model, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, CONTEXT);
         for (int i = 0; i < PROMPTS; i++) {
-            const hunch_request r = ask(i, t);
+            const hunch_request r = request(i, t);
             hunch_engine_forget(e);
             run_requests(e, &r, 1, false, &plain[t][i]);
         }
@@ -95,7 +95,7 @@ static void check_way(int number, const char *draft, bool sampled, int parallel,
     o.pool_rows = pool_rows;
     hunch_engine *e = open_engine_with(model, draft, o);
     hunch_request r[PROMPTS];
-    for (int i = 0; i < PROMPTS; i++) r[i] = ask(i, sampled);
+    for (int i = 0; i < PROMPTS; i++) r[i] = request(i, sampled);
     run_requests(e, r, PROMPTS, false, got);
     for (int i = 0; i < PROMPTS; i++) {
         snprintf(what, sizeof what, "way %d: draft %s, %s, %d at once, %d rows, prompt %d", number, draft,

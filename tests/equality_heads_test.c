@@ -322,7 +322,7 @@ static hunch_engine *open_small(hunch_model *m, const char *draft, int parallel,
     return open_engine_with(m, draft ? heads_spec(draft) : NULL, o);
 }
 
-static hunch_request ask(const hunch_model *m, const hunch_token *t, size_t n, int max_tokens, double temperature) {
+static hunch_request small_request(const hunch_model *m, const hunch_token *t, size_t n, int max_tokens, double temperature) {
     hunch_request r;
     hunch_request_defaults(&r, m);
     r.prompt = t;
@@ -361,13 +361,13 @@ static void check_prefixes(hunch_model *m, const char *draft, double temperature
         answer got = {0}, turn = {0};
         heads_prompt(text, length[i], shared[i], (uint64_t)i);
         fit(text, length[i], m);
-        hunch_request r = ask(m, text, length[i], 30, temperature);
+        hunch_request r = small_request(m, text, length[i], 30, temperature);
         run_requests(e, &r, 1, true, &got);
         check_same_as_plain(m, &r, &got, draft);
         memcpy(text + length[i], got.token, got.n * sizeof *text);
         heads_prompt(text + length[i] + got.n, 12, 0, 5);
         fit(text + length[i] + got.n, 12, m);
-        r = ask(m, text, length[i] + got.n + 12, 20, temperature);
+        r = small_request(m, text, length[i] + got.n + 12, 20, temperature);
         run_requests(e, &r, 1, true, &turn);
         check_same_as_plain(m, &r, &turn, draft);
         const size_t rows = (length[i] + got.n - 1) / PAGE * PAGE; /* the newest token of the answer had no row */
@@ -392,7 +392,7 @@ static uint64_t check_crowd(hunch_model *m, const char *draft, double temperatur
         const size_t n = (size_t)(i == 3 ? 1 : 20 + 7 * i);
         heads_prompt(text[i], n, 20, (uint64_t)i / 2);
         fit(text[i], n, m);
-        r[i] = ask(m, text[i], n, tokens, temperature);
+        r[i] = small_request(m, text[i], n, tokens, temperature);
         hunch_request q = r[i];
         q.on_logits = keep_logits;
         q.on_logits_user = &got[i];
@@ -430,7 +430,7 @@ static void test_sharing(void **state) {
     }
 }
 
-static void test_giving_way(void **state) {
+static void test_preemption(void **state) {
     (void)state;
     hunch_model *m = open_model(data_path(HEADS_LLAMA), "best", 2, HUNCH_PRECISION_NATIVE);
     for (int d = 1; d < COUNT(of_llama); d += light() ? 8 : 6)
@@ -451,7 +451,7 @@ static void test_sixty_four(void **state) {
         hunch_engine *e = open_small(m, of_llama[d], N, 0, true);
         for (int i = 0; i < N; i++) {
             heads_prompt(text[i], (size_t)i + 1, 0, (uint64_t)i);
-            r[i] = ask(m, text[i], (size_t)i + 1, 2 + i % 24, d ? 0.9 : 0);
+            r[i] = small_request(m, text[i], (size_t)i + 1, 2 + i % 24, d ? 0.9 : 0);
         }
         run_requests(e, r, N, true, got);
         for (int i = 0; i < N; i++) {
@@ -471,7 +471,7 @@ static void check_end(hunch_model *m, const char *draft, size_t n_prompt, bool b
     hunch_token text[LONG + 50];
     answer got = {0}, turn = {0};
     heads_prompt(text, n_prompt, 0, 21);
-    hunch_request r = ask(m, text, n_prompt, LONG, 8); /* flat enough for any token to come */
+    hunch_request r = small_request(m, text, n_prompt, LONG, 8); /* flat enough for any token to come */
     r.ignore_eos = false;
     r.sampling.bias = &bias;
     r.sampling.n_bias = 1;
@@ -489,7 +489,7 @@ static void check_end(hunch_model *m, const char *draft, size_t n_prompt, bool b
     assert_true(got.n > 4 && got.accepted > 2);
     memcpy(text + n_prompt, got.token, got.n * sizeof *text);
     const size_t n = n_prompt + got.n < LONG - 40 ? n_prompt + got.n : LONG - 40;
-    r = ask(m, text, n, 20, 0);
+    r = small_request(m, text, n, 20, 0);
     run_requests(e, &r, 1, true, &turn);
     check_same_as_plain(m, &r, &turn, draft);
     assert_true(turn.restored > 0);
@@ -590,7 +590,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_experts),    cmocka_unit_test(test_greedy),
                                        cmocka_unit_test(test_match),      cmocka_unit_test(test_f32),
                                        cmocka_unit_test(test_levels),     cmocka_unit_test(test_rules),
-                                       cmocka_unit_test(test_sharing),    cmocka_unit_test(test_giving_way),
+                                       cmocka_unit_test(test_sharing),    cmocka_unit_test(test_preemption),
                                        cmocka_unit_test(test_sixty_four), cmocka_unit_test(test_ends)};
     make_prompts();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -265,7 +265,7 @@ static void row_digest(void *user, size_t position, const float *logits, int voc
 }
 
 /* On an engine of its own, opened with the failures. */
-static hunch_status look_life(const void *what, uint64_t *digest, hunch_error *err) {
+static hunch_status inspect_life(const void *what, uint64_t *digest, hunch_error *err) {
     static const hunch_token ids[] = {1, 403, 407, 261, 378, 403, 407, 261};
     const char *draft = what;
     hunch_engine_options o;
@@ -292,35 +292,35 @@ static hunch_status look_life(const void *what, uint64_t *digest, hunch_error *e
     return st;
 }
 
-static void test_look(void **state) {
+static void test_inspect(void **state) {
     (void)state;
-    faults_break_both("look, model", look_life, self_draft, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 80, 2);
-    faults_break_both("look, head", look_life, tree_head, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 80, 2);
-    faults_break_both("look, masks", look_life, masks, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 80, 2);
+    faults_break_both("inspect, model", inspect_life, self_draft, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 80, 2);
+    faults_break_both("inspect, head", inspect_life, tree_head, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 80, 2);
+    faults_break_both("inspect, masks", inspect_life, masks, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 80, 2);
     for (int i = 0; i < N_STEPS_KINDS; i++) {
-        faults_break_both(steps_kinds[i].kind, look_life, steps_head[i], HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 40, 2);
-        faults_break_both(steps_kinds[i].kind, look_life, steps_head[i], HN_FAULT_READ, HUNCH_FAILED, 20, 2);
+        faults_break_both(steps_kinds[i].kind, inspect_life, steps_head[i], HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 40, 2);
+        faults_break_both(steps_kinds[i].kind, inspect_life, steps_head[i], HN_FAULT_READ, HUNCH_FAILED, 20, 2);
     }
     for (char *each = blocks; each; each = strchr(each, '+') ? strchr(each, '+') + 1 : NULL) { /* one at a time */
         char one[600];
         snprintf(one, sizeof one, "%.*s", (int)strcspn(each, "+"), each);
-        faults_break_both("look, block", look_life, one, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 60, 2);
-        faults_break_both("look, block: reads", look_life, one, HN_FAULT_READ, HUNCH_FAILED, 20, 2);
+        faults_break_both("inspect, block", inspect_life, one, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 60, 2);
+        faults_break_both("inspect, block: reads", inspect_life, one, HN_FAULT_READ, HUNCH_FAILED, 20, 2);
     }
-    faults_break_both("look, head: reads", look_life, tree_head, HN_FAULT_READ, HUNCH_FAILED, 0, 2);
+    faults_break_both("inspect, head: reads", inspect_life, tree_head, HN_FAULT_READ, HUNCH_FAILED, 0, 2);
     for (int i = 0; i < 2; i++) {
-        faults_break_both("look, head of few tokens", look_life, few_tokens[i], HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 40, 2);
-        faults_break_both("look, head of few tokens: reads", look_life, few_tokens[i], HN_FAULT_READ, HUNCH_FAILED, 20, 2);
+        faults_break_both("inspect, head of few tokens", inspect_life, few_tokens[i], HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 40, 2);
+        faults_break_both("inspect, head of few tokens: reads", inspect_life, few_tokens[i], HN_FAULT_READ, HUNCH_FAILED, 20, 2);
     }
-    faults_break_both("look, head of a GGUF", look_life, file_head, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 40, 2);
-    faults_break_both("look, forced", look_life, "forced,accept=1,depth=4", HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 0, 2);
-    faults_break_both("look, model: reads", look_life, self_draft, HN_FAULT_READ, HUNCH_FAILED, 60, 2);
+    faults_break_both("inspect, head of a GGUF", inspect_life, file_head, HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 40, 2);
+    faults_break_both("inspect, forced", inspect_life, "forced,accept=1,depth=4", HN_FAULT_ALLOC, HUNCH_NO_MEMORY, 0, 2);
+    faults_break_both("inspect, model: reads", inspect_life, self_draft, HN_FAULT_READ, HUNCH_FAILED, 60, 2);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain),  cmocka_unit_test(test_lookup),
                                        cmocka_unit_test(test_model),  cmocka_unit_test(test_forced),  cmocka_unit_test(test_heads),
                                        cmocka_unit_test(test_auto),   cmocka_unit_test(test_sampling),
-                                       cmocka_unit_test(test_rules),  cmocka_unit_test(test_look)};
+                                       cmocka_unit_test(test_rules),  cmocka_unit_test(test_inspect)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

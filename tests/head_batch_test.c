@@ -35,12 +35,12 @@ static void count_passes(const hn_exec *ex, const hn_rows *rows, const hn_weight
 }
 
 /* The drafts after a text of this many tokens. */
-typedef struct heard {
+typedef struct draft_record {
     int n;
     int32_t token[MOST_DEPTH];
     float p[MOST_DEPTH];
-} heard;
-static heard (*hears)[CONTEXT]; /* [sequence][tokens] */
+} draft_record;
+static draft_record (*records)[CONTEXT]; /* [sequence][tokens] */
 static int together; /* levels at which all texts drafted */
 static int full;     /* passes beyond the first of a level */
 
@@ -71,7 +71,7 @@ static int rows_to_run(const hn_head_passes *h, const hn_propose *p, int n, int 
     return rows;
 }
 
-static int hear_propose(hn_drafter *d, hn_propose *p, int n, int level) {
+static int record_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     int before[HN_MAX_ROWS];
     for (int i = 0; i < n; i++) before[i] = p[i].tree->n_candidates;
     const hn_head_passes *head = d->state; /* the state of every head begins with it */
@@ -84,8 +84,8 @@ static int hear_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     const int each = !at_once ? 1 : depth < MOST_VERIFIED ? depth : MOST_VERIFIED;
     together += n == SEQS && added == SEQS * each ? each : 0;
     for (int i = 0; i < n; i++) {
-        heard *h = &hears[p[i].seq][p[i].text.n];
-        if (level == 0) *h = (heard){0};
+        draft_record *h = &records[p[i].seq][p[i].text.n];
+        if (level == 0) *h = (draft_record){0};
         for (int k = before[i]; k < p[i].tree->n_candidates; k++, h->n++) {
             if (!at_once) assert_int_equal(h->n, level); /* a chain: one a level */
             h->token[h->n] = p[i].tree->candidate[k].token;
@@ -110,13 +110,13 @@ static hunch_engine *open_listening(hunch_model *m, const char *spec, int parall
     hunch_engine *e = open_engine(m, spec, parallel, 64, HUNCH_KV_DEFAULT, 16, CONTEXT);
     real = e->drafter[0].ops;
     *listening = *real;
-    listening->propose = hear_propose;
+    listening->propose = record_propose;
     e->drafter[0].ops = listening;
     return e;
 }
 
 /* Returns their number. few: together there was room only for the first of them, or the round began elsewhere. */
-static int same_drafts(const heard *many, const heard *alone, bool few) {
+static int same_drafts(const draft_record *many, const draft_record *alone, bool few) {
     const int n = !few || alone->n < many->n ? alone->n : many->n;
     if (!few) assert_int_equal(many->n, alone->n);
     assert_memory_equal(many->token, alone->token, (size_t)n * sizeof *alone->token);
@@ -125,7 +125,7 @@ static int same_drafts(const heard *many, const heard *alone, bool few) {
 }
 
 static void check_with(const char *target, const char *kind, const char *folder, int depth) {
-    static heard all[SEQS][CONTEXT], alone[1][CONTEXT];
+    static draft_record all[SEQS][CONTEXT], alone[1][CONTEXT];
     static hunch_token prompt[SEQS][16];
     char spec[600];
     hn_drafter_ops listening;
@@ -139,13 +139,13 @@ static void check_with(const char *target, const char *kind, const char *folder,
     snprintf(spec, sizeof spec, "%s:%s,depth=%d", kind, data_path(folder), depth);
     for (int i = 0; i < SEQS; i++) make_request(&r[i], m, prompt[i], i);
     memset(all, 0, sizeof all);
-    hears = all;
+    records = all;
     together = full = 0;
     hunch_engine *e = open_listening(m, spec, SEQS, &listening);
     run_requests(e, r, SEQS, false, a);
     hunch_engine_close(&e);
     assert_true(together >= 4 * (depth < MOST_VERIFIED ? depth : MOST_VERIFIED));
-    hears = alone;
+    records = alone;
     for (int i = 0; i < SEQS; i++) {
         int compared = 0;
         memset(alone, 0, sizeof alone);

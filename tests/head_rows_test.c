@@ -45,7 +45,8 @@ static hunch_engine_options options(int parallel, int chunk) {
     return o;
 }
 
-static hunch_request ask(const hunch_model *m, const hunch_token *prompt, size_t n, int max_tokens, const hunch_sampling *params) {
+static hunch_request small_request(const hunch_model *m, const hunch_token *prompt, size_t n, int max_tokens,
+                                   const hunch_sampling *params) {
     hunch_request r;
     hunch_request_defaults(&r, m);
     r.prompt = prompt;
@@ -130,7 +131,7 @@ static void check_fed(const kind *k, int parallel, int chunk) {
     int accepted = 0, some = 0;
     for (int i = 0; i < MOST; i++) {
         heads_prompt(prompt[i], length[i], 0, (uint64_t)i);
-        r[i] = ask(*k->model, prompt[i], length[i], 20, k->params);
+        r[i] = small_request(*k->model, prompt[i], length[i], 20, k->params);
     }
     run_requests(e, r, MOST, false, got);
     for (int i = 0; i < l->n; i++) {
@@ -169,7 +170,7 @@ static void check_evaluated(const char *form, int max_tokens) {
     answer got = {0};
     hn_profile *profile = NULL;
     heads_prompt(prompt, 100, 0, 3);
-    const hunch_request r = ask(llama, prompt, 100, max_tokens, &greedy);
+    const hunch_request r = small_request(llama, prompt, 100, max_tokens, &greedy);
     hunch_engine *e = open_engine_with(llama, heads_spec(form), options(1, 64));
     heads_listener *l = heads_listen(e, 0, HEADS_RIGHT);
     hn_head_passes *h = e->drafter[0].state; /* the state of every head begins with it */
@@ -232,7 +233,7 @@ static void test_prefixes(void **state) {
         const kind *k = &kinds[i];
         hunch_request r[N];
         uint64_t plain[N], head[N];
-        for (int x = 0; x < N; x++) r[x] = ask(*k->model, prompt[x], length[x], 24, k->params);
+        for (int x = 0; x < N; x++) r[x] = small_request(*k->model, prompt[x], length[x], 24, k->params);
         restored_of(k, NULL, r, N, plain);
         restored_of(k, heads_spec(k->form), r, N, head);
         for (int x = 0; x < N; x++)
@@ -254,13 +255,13 @@ static void test_second_turn(void **state) {
         answer first = {0};
         uint64_t plain[2], head[2];
         heads_prompt(prompt, 200, 30, (uint64_t)i);
-        r[0] = ask(*k->model, prompt, 30, 70, k->params);
+        r[0] = small_request(*k->model, prompt, 30, 70, k->params);
         hunch_engine *e = open_engine_with(*k->model, NULL, options(1, 64));
         run_requests(e, r, 1, false, &first);
         hunch_engine_close(&e);
         memcpy(prompt + 30, first.token, 70 * sizeof *prompt);
         answer_free(&first);
-        r[1] = ask(*k->model, prompt, 110, 40, k->params);
+        r[1] = small_request(*k->model, prompt, 110, 40, k->params);
         restored_of(k, NULL, r, 2, plain);
         restored_of(k, heads_spec(k->form), r, 2, head);
         assert_int_equal(plain[1], 99 / PAGE * PAGE); /* the newest token of the answer had no row */
@@ -279,7 +280,7 @@ static void check_together(const kind *k, bool late, int mute) {
     l->mute = mute;
     heads_prompt(prompt, LENGTH, 0, 7);
     for (int i = 0; i < N; i++) {
-        hunch_request r = ask(*k->model, prompt, LENGTH, 12, k->params);
+        hunch_request r = small_request(*k->model, prompt, LENGTH, 12, k->params);
         r.sampling.seed = (uint64_t)i;
         must(hunch_session_open(&s[i], e, &r, err));
         for (int x = 0; late && x < 4; x++) must(hunch_engine_round(e, err)); /* the prompt is read, and perhaps drafts were made */
@@ -316,7 +317,7 @@ static void check_interrupted(const kind *k, int every, bool reuse) {
     hunch_engine_options o = options(1, 64);
     o.no_prefix_reuse = !reuse;
     heads_prompt(prompt, 75, 0, (uint64_t)every);
-    const hunch_request r = ask(*k->model, prompt, 75, 40, k->params);
+    const hunch_request r = small_request(*k->model, prompt, 75, 40, k->params);
     hunch_engine *e = open_kind(k, o);
     heads_listener *l = heads_listen(e, 0, HEADS_RIGHT);
     must(hunch_session_open(&s, e, &r, err));
@@ -355,7 +356,7 @@ static void check_crowd(const kind *k, int pool_rows) {
     heads_listener *l = heads_listen(e, 0, HEADS_RIGHT);
     for (int i = 0; i < N; i++) {
         heads_prompt(prompt[i], (size_t)(20 + 7 * i), 20, (uint64_t)i);
-        const hunch_request r = ask(*k->model, prompt[i], (size_t)(20 + 7 * i), 400, k->params);
+        const hunch_request r = small_request(*k->model, prompt[i], (size_t)(20 + 7 * i), 400, k->params);
         must(hunch_session_open(&s[i], e, &r, err));
     }
     for (int round = 0; hunch_engine_running(e) > 0; round++) {
@@ -414,7 +415,7 @@ static void check_starved(const kind *k) {
     o.context = 400;
     o.pool_rows = 1;
     heads_prompt(prompt, 100, 0, 13);
-    const hunch_request r = ask(*k->model, prompt, 100, 290, k->params);
+    const hunch_request r = small_request(*k->model, prompt, 100, 290, k->params);
     hunch_engine *e = open_engine_with(*k->model, NULL, o);
     run_requests(e, &r, 1, false, &want);
     hunch_engine_close(&e);
@@ -451,7 +452,7 @@ static void test_no_pages(void **state) {
 
 /* The head is not called for a long time (`auto` may prefer other drafters): pending rows are computed when their store is full, and
  * the drafts are right when it is called at last. */
-static void check_waiting(const kind *k, int parallel, int chunk) {
+static void check_pending(const kind *k, int parallel, int chunk) {
     enum { LENGTH = 300 };
     hunch_token prompt[MOST][LENGTH];
     hunch_request r[MOST];
@@ -462,7 +463,7 @@ static void check_waiting(const kind *k, int parallel, int chunk) {
     l->mute = LENGTH + 100;
     for (int i = 0; i < n; i++) {
         heads_prompt(prompt[i], LENGTH, 0, (uint64_t)i);
-        r[i] = ask(*k->model, prompt[i], (size_t)(LENGTH - 9 * i), 120 + 9 * i, k->params);
+        r[i] = small_request(*k->model, prompt[i], (size_t)(LENGTH - 9 * i), 120 + 9 * i, k->params);
     }
     run_requests(e, r, n, false, got);
     for (int i = 0; i < n; i++) answer_free(&got[i]);
@@ -471,11 +472,11 @@ static void check_waiting(const kind *k, int parallel, int chunk) {
     hunch_engine_close(&e);
 }
 
-static void test_asked_late(void **state) {
+static void test_called_late(void **state) {
     (void)state;
     EACH_KIND(i) {
-        check_waiting(&kinds[i], 1, 64);
-        if (i < (light() ? 1 : 3)) check_waiting(&kinds[i], 6, i % 2 ? 5 : 64);
+        check_pending(&kinds[i], 1, 64);
+        if (i < (light() ? 1 : 3)) check_pending(&kinds[i], 6, i % 2 ? 5 : 64);
     }
 }
 
@@ -503,7 +504,7 @@ static void check_again(const kind *k, int parallel) {
     l->ops.propose = propose_twice;
     for (int i = 0; i < parallel; i++) {
         heads_prompt(prompt[i], 60, 0, (uint64_t)i);
-        r[i] = ask(*k->model, prompt[i], (size_t)(60 - 7 * i), 30, k->params);
+        r[i] = small_request(*k->model, prompt[i], (size_t)(60 - 7 * i), 30, k->params);
     }
     run_requests(e, r, parallel, false, got);
     for (int i = 0; i < parallel; i++) answer_free(&got[i]);
@@ -512,7 +513,7 @@ static void check_again(const kind *k, int parallel) {
     hunch_engine_close(&e);
 }
 
-static void test_asked_again(void **state) {
+static void test_called_again(void **state) {
     (void)state;
     for (int i = 0; begin_kind(i); i++)
         if (!light() || i % 4 == 0 || kinds[i].model == &blocks) check_again(&kinds[i], i % 2 ? 3 : 1);
@@ -520,16 +521,16 @@ static void test_asked_again(void **state) {
 
 /* ---- mistakes are found ------------------------------------------------------------------------------------------------- */
 
-static int unlike(const kind *k, heads_mistake mistake) {
+static int differing(const kind *k, heads_mistake mistake) {
     hunch_token prompt[40];
     answer got = {0};
     hunch_engine *e = open_kind(k, options(1, 64));
     heads_listener *l = heads_listen(e, 0, mistake);
     heads_prompt(prompt, 40, 0, 11);
-    const hunch_request r = ask(*k->model, prompt, 40, 20, k->params);
+    const hunch_request r = small_request(*k->model, prompt, 40, 20, k->params);
     run_requests(e, &r, 1, false, &got);
     answer_free(&got);
-    const int n = heads_unlike_fresh(l, *k->model, heads_spec(k->form), k->params, k->verify, 1, NULL);
+    const int n = heads_differing(l, *k->model, heads_spec(k->form), k->params, k->verify, 1, NULL);
     heads_listen_end(l);
     hunch_engine_close(&e);
     return n;
@@ -554,13 +555,13 @@ static void test_mistakes_are_found(void **state) {
                  {HEADS_ONE_MISSING, "a row that is not fed"}};
     EACH_KIND(i) {
         if (strstr(kinds[i].form, "tree=")) continue; /* a row's neighbour in a tree may be of another path */
-        assert_int_equal(unlike(&kinds[i], HEADS_RIGHT), 0);
-        assert_int_equal(unlike(&kinds[i], HEADS_TWICE), 0);
+        assert_int_equal(differing(&kinds[i], HEADS_RIGHT), 0);
+        assert_int_equal(differing(&kinds[i], HEADS_TWICE), 0);
         for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++) {
             const bool states = strstr(kinds[i].form, "eagle3:") || strstr(kinds[i].form, "peagle:");
             if (wrong[w].mistake == HEADS_TAPS_SWAPPED && !states) continue; /* it reads one state */
             if (wrong[w].mistake == HEADS_WRONG_NEXT && reads_no_token(kinds[i].form)) continue;
-            if (unlike(&kinds[i], wrong[w].mistake) == 0) fail_msg("%s: %s passes", kinds[i].form, wrong[w].what);
+            if (differing(&kinds[i], wrong[w].mistake) == 0) fail_msg("%s: %s passes", kinds[i].form, wrong[w].what);
         }
     }
 }
@@ -590,7 +591,7 @@ static void check_acceptance(const char *form, double want, const bool seen[3]) 
         hunch_engine *e = open_engine_with(llama, heads_spec(form), options(1, 64));
         heads_listener *l = heads_listen(e, 0, HEADS_RIGHT);
         heads_prompt(prompt, 40, 0, (uint64_t)i);
-        hunch_request r = ask(llama, prompt, 40, 160, &greedy);
+        hunch_request r = small_request(llama, prompt, 40, 160, &greedy);
         r.sampling.seed = (uint64_t)i;
         run_requests(e, &r, 1, false, &got);
         tally_rounds(l, behind);
@@ -627,10 +628,9 @@ static void test_acceptance(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fed_once),     cmocka_unit_test(test_evaluated_once), cmocka_unit_test(test_prefixes),
-        cmocka_unit_test(test_second_turn),  cmocka_unit_test(test_one_prompt),     cmocka_unit_test(test_interrupted),
-        cmocka_unit_test(test_crowds),       cmocka_unit_test(test_no_pages),       cmocka_unit_test(test_asked_late),
-        cmocka_unit_test(test_asked_again),  cmocka_unit_test(test_mistakes_are_found),
-        cmocka_unit_test(test_acceptance)};
+        cmocka_unit_test(test_fed_once),     cmocka_unit_test(test_evaluated_once),     cmocka_unit_test(test_prefixes),
+        cmocka_unit_test(test_second_turn),  cmocka_unit_test(test_one_prompt),         cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_crowds),       cmocka_unit_test(test_no_pages),           cmocka_unit_test(test_called_late),
+        cmocka_unit_test(test_called_again), cmocka_unit_test(test_mistakes_are_found), cmocka_unit_test(test_acceptance)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

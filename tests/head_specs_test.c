@@ -80,7 +80,7 @@ static void check_weights(hunch_precision precision, const char *usual) {
     /* logits here spread by 3 or so; a step of the type is 2^-8, 1/127, 1/8 of the largest weight of 32 */
     static const double most[] = {0, 0.1, 0.15, 1.5};
     hunch_model *m = open_model(data_path(TARGET), "best", 2, precision);
-    drafted *d[4], *unsaid = draft_with(m, "depth=5");
+    drafted *d[4], *by_default = draft_with(m, "depth=5");
     for (int i = 0; i < 4; i++) {
         char options[40];
         snprintf(options, sizeof options, "depth=5,weights=%s", types[i]);
@@ -90,11 +90,11 @@ static void check_weights(hunch_precision precision, const char *usual) {
         const double error = error_of(d[i], d[0]);
         if (!(error <= most[i])) fail_msg("%s: off by %g", types[i], error);
         if (i > 0 && !(error > 0)) fail_msg("%s: no other weights than f32", types[i]);
-        assert_int_equal(same_bits(d[i], unsaid), !strcmp(types[i], usual));
+        assert_int_equal(same_bits(d[i], by_default), !strcmp(types[i], usual));
     }
     assert_true(error_of(d[3], d[0]) > error_of(d[2], d[0]));
     for (int i = 0; i < 4; i++) drafted_free(d[i]);
-    drafted_free(unsaid);
+    drafted_free(by_default);
     hunch_model_close(&m);
 }
 
@@ -435,14 +435,14 @@ static void test_pick(void **state) {
     enum { SEEDS = 8 };
     hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
     hunch_token first = 0;
-    int drawn = 0, unsaid = 0;
+    int drawn = 0, by_default = 0;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         hunch_sampling s = {.temperature = 2, .top_p = 1, .seed = seed};
         assert_int_equal(count_best(m, "depth=5,pick=best", &s, &first), DEPTH);
         drawn += count_best(m, "depth=5,pick=drawn", &s, &first);
-        unsaid += count_best(m, "depth=5", &s, &first);
+        by_default += count_best(m, "depth=5", &s, &first);
     }
-    assert_int_equal(drawn, unsaid);
+    assert_int_equal(drawn, by_default);
     assert_true(drawn < SEEDS * DEPTH / 2);
     const hunch_bias less = {first, -100};
     const hunch_sampling s = {.temperature = 1, .top_p = 1, .bias = &less, .n_bias = 1};

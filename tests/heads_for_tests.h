@@ -108,7 +108,7 @@ FIXTURE void heads_mix(uint64_t *h, const void *data, size_t size) {
     for (size_t i = 0; i < size; i++) *h = (*h ^ p[i]) * 0x100000001B3u;
 }
 
-FIXTURE void heads_hear_logits(void *ctx, int level, const float *logits) {
+FIXTURE void heads_take_logits(void *ctx, int level, const float *logits) {
     uint64_t *h = ctx;
     heads_mix(h, &level, sizeof level);
     heads_mix(h, logits, (size_t)heads_vocab * sizeof *logits);
@@ -155,18 +155,18 @@ FIXTURE void heads_round_read(heads_listener *l, const hn_propose *p) {
 FIXTURE int heads_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     heads_listener *l = heads_of(d);
     hn_propose own[HN_MAX_ROWS];
-    int asked = 0;
+    int called = 0;
     for (int i = 0; i < n; i++) {
         if (p[i].text.n < l->mute) continue;
         /* the whole text was restored: a head without rows in the cache drafts after the next computed row */
         if (l->drafter->needs.n_groups == 0 && l->fed[p[i].seq] == 0) continue;
         if (level == 0) heads_round_open(l, &p[i]);
-        own[asked] = p[i];
-        own[asked].on_logits = heads_hear_logits;
-        own[asked++].on_logits_ctx = &l->logits[p[i].seq];
+        own[called] = p[i];
+        own[called].on_logits = heads_take_logits;
+        own[called++].on_logits_ctx = &l->logits[p[i].seq];
     }
-    const int added = asked ? l->inner->propose(d, own, asked, level) : 0;
-    for (int i = 0; i < asked; i++) heads_round_read(l, &own[i]);
+    const int added = called ? l->inner->propose(d, own, called, level) : 0;
+    for (int i = 0; i < called; i++) heads_round_read(l, &own[i]);
     return added;
 }
 
@@ -287,7 +287,7 @@ FIXTURE void heads_listen_end(heads_listener *l) {
 /* ---- comparison with a fresh engine ----------------------------------------------------------------------------------- */
 
 /* The drafts of an engine without any history after the round's text, all of it read at once. */
-FIXTURE heads_round heads_read_afresh(hunch_engine *e, heads_listener *l, const heads_round *r, const hunch_sampling *params) {
+FIXTURE heads_round heads_draft_afresh(hunch_engine *e, heads_listener *l, const heads_round *r, const hunch_sampling *params) {
     hunch_session *s = NULL;
     hunch_request q;
     hunch_request_defaults(&q, e->model);
@@ -312,7 +312,7 @@ FIXTURE heads_round heads_read_afresh(hunch_engine *e, heads_listener *l, const 
 
 /* Number of a listener's rounds in which a fresh engine's drafts differ; *first: the first of them (may be NULL). every: compares only
  * every so many rounds. The engine reuses nothing and has one sequence. */
-FIXTURE int heads_unlike_fresh(const heads_listener *l, hunch_model *m, const char *spec, const hunch_sampling *params,
+FIXTURE int heads_differing(const heads_listener *l, hunch_model *m, const char *spec, const hunch_sampling *params,
                                hunch_verify verify, int every, const heads_round **first) {
     hunch_engine_options o;
     hunch_engine_options_defaults(&o);
@@ -321,25 +321,25 @@ FIXTURE int heads_unlike_fresh(const heads_listener *l, hunch_model *m, const ch
     o.verify = verify;
     hunch_engine *e = open_engine_with(m, spec, o);
     heads_listener *fresh = heads_listen(e, l->drafter->index, HEADS_RIGHT);
-    int unlike = 0;
+    int differing = 0;
     for (int i = 0; i < l->n; i += every) {
         if (l->round[i].depth == 0) continue;
-        const heads_round r = heads_read_afresh(e, fresh, &l->round[i], params);
+        const heads_round r = heads_draft_afresh(e, fresh, &l->round[i], params);
         if (r.n_drafted == l->round[i].n_drafted && r.digest == l->round[i].digest) continue;
-        if (first && unlike == 0) *first = &l->round[i];
-        unlike++;
+        if (first && differing == 0) *first = &l->round[i];
+        differing++;
     }
     heads_listen_end(fresh);
     hunch_engine_close(&e);
-    return unlike;
+    return differing;
 }
 
 FIXTURE void heads_same_as_fresh(const heads_listener *l, hunch_model *m, const char *spec, const hunch_sampling *params,
                                  hunch_verify verify, int every, const char *what) {
     const heads_round *r = NULL;
-    const int unlike = heads_unlike_fresh(l, m, spec, params, verify, every, &r);
-    if (unlike)
+    const int differing = heads_differing(l, m, spec, params, verify, every, &r);
+    if (differing)
         fail_msg("%s, %s: in %d rounds %d differ from a fresh engine's drafts, the first after %d tokens (%d drafts, the first %d)",
-                 what, spec, l->n, unlike, r->n, r->n_drafted, r->first);
+                 what, spec, l->n, differing, r->n, r->n_drafted, r->first);
 }
 #endif
