@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_head.c - a draft head's folder or GGUF file, opened over a tiny model as drafters open it, and run for a few tokens
- * where it opens: the text is that of the model alone.
+/* fuzz_head.c - a draft head's folder or GGUF file, opened with a tiny model as drafters open it, and run for a few tokens
+ * if it opens: the text is that of the model alone.
  *
- * Input: a SPEC without its path (eagle3,depth=3; ,depth=3 for a path alone), config.json, a tree (JSON; empty: none), 0xFF behind
- * each; then the weights: a checkpoint of PyTorch where it begins as an archive, a GGUF file of the whole where it
- * begins as one, else safetensors. */
+ * Input: a SPEC without its path (eagle3,depth=3; ,depth=3 for a path alone), config.json, a tree (JSON; empty: none), each followed
+ * by 0xFF; then the weights: a checkpoint of PyTorch if it begins as an archive, a GGUF file of the whole head if it begins as one,
+ * else safetensors. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ static hunch_model *target(void) {
     return m;
 }
 
-/* The text behind a fixed prompt; returns its length. */
+/* The text after a fixed prompt; returns its length. */
 static size_t text_of(hunch_engine *e, hunch_token out[NEW_TOKENS]) {
     static const hunch_token prompt[] = {1, 8, 9, 10, 8, 9};
     hunch_session *s = NULL;
@@ -71,8 +71,8 @@ static void drafted_is_plain(hunch_engine *e) {
     FUZZ_MUST(memcmp(plain, drafted, sizeof plain) == 0);
 }
 
-/* "eagle3,depth=3" and a tree: "eagle3:FOLDER,depth=3,tree=FILE"; ",depth=3": "FOLDER,depth=3", whose kind is found. False: no
- * kind of a head's, or a SPEC that names files. */
+/* "eagle3,depth=3" and a tree: "eagle3:FOLDER,depth=3,tree=FILE"; ",depth=3": "FOLDER,depth=3", without its kind. False: not a
+ * head's kind, or a SPEC that names files. */
 static bool spec_make(char out[400], fuzz_bytes part, const char *path, const char *tree) {
     static const char *const kinds[] = {"", "eagle", "hass", "eagle3", "peagle", "mtp", "dart",
                                         "medusa", "hydra", "mlp", "meta-mtp", "falcon", "dflash", "dspark"};

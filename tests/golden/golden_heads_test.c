@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* golden_heads_test.c - what draft heads draft, in f32 precision, against what their reference implementations drafted: root,
- * chains with q and logits, trees, and the round after some of them were accepted; and what of the target they are fed. The
- * drafts are the same bits over threads and chunks. tests/data/README.md says where the goldens come from. */
+/* golden_heads_test.c - drafts of heads, in f32 precision, compared with those of their reference implementations: root, chains with q
+ * and logits, trees, and the round after some of them were accepted; and the target's features that they are fed. The drafts have the
+ * same bits for any threads and chunks. Sources of the goldens: tests/data/README.md. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,12 +88,12 @@ static void golden_close(golden *g) {
     json_decref(g->json);
 }
 
-/* ---- what drafters are fed -------------------------------------------------------------------------------------------- */
+/* ---- features fed to drafters ----------------------------------------------------------------------------------------- */
 
 static const hn_ops *ops;
-static const hn_drafter_ops *listened; /* whose feed is listened to */
+static const hn_drafter_ops *listened; /* its feed is recorded */
 static struct {
-    bool begun; /* the text of this draft; of one that begins with a shared prefix the rows behind it are fed */
+    bool begun; /* the text of this draft; if it begins with a shared prefix only the rows after it are fed */
     int rows, states, hidden;
     float *state; /* [MOST_TEXT][MOST_STATES][hidden] */
 } fed;
@@ -116,7 +116,7 @@ static hunch_status keep_fed(hn_drafter *d, const hn_feed_row *rows, int n, cons
     return listened->feed(d, rows, n, f, err);
 }
 
-/* Which of the buffers that are fed, in rising order of boundaries, is the reference's k-th state. */
+/* Index, in rising order of boundaries, of the buffer that is the reference's k-th state. */
 static int place_of(const json_t *boundaries, size_t k) {
     int place = 0;
     for (size_t i = 0; i < json_array_size(boundaries); i++)
@@ -124,7 +124,7 @@ static int place_of(const json_t *boundaries, size_t k) {
     return place;
 }
 
-/* All that was fed up to a round is what the reference's head consumed. */
+/* The features fed up to a round equal those that the reference's head read. */
 static void check_fed(const golden *g, int round) {
     const json_t *boundaries = json_object_get(json_object_get(g->json, "consumes"), "boundaries");
     const golden_tensor want = tensor_of(g, round, "features");
@@ -255,7 +255,7 @@ static void engine_close(hunch_engine *e) {
     free(fed.state);
 }
 
-/* The bits of a draft, to be compared with those of another way to compute it. */
+/* The bits of a draft, to be compared with those for other threads and chunks. */
 typedef struct bits {
     float *logits[2];
     double p[2][HUNCH_MAX_DEPTH];
@@ -287,7 +287,7 @@ static void check_rounds(hunch_model *m, const golden *g, int chunk, bool tree, 
             check_tree(g, round, &r);
         else
             check_chain(g, round, &r);
-        /* of a tree they are the chain's, which may be another number of levels */
+        /* a tree's are those of the chain, which may have a different number of levels */
         if (t.levels == g->depth) check_logits(g, round, &t);
         check_fed(g, round);
         same_bits(g, round, &r, &t, first);
@@ -323,7 +323,7 @@ static void test_goldens(void **state) {
         for (int f = 0; f < N_FOLDERS; f++) check_golden(folders[f], isa[i]);
 }
 
-/* Layers that see a window are not silently read as if they saw all. */
+/* Layers that attend to a window are not silently read as layers with full attention. */
 static void test_windows_are_refused(void **state) {
     static const char whole[] = "\"layer_types\": [\"full_attention\"], \"hidden_act\"",
                       window[] = "\"layer_types\": [\"sliding_attention\"], \"sliding_window\": 6, \"hidden_act\"";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* golden_train_blocks_test.c - heads of P-EAGLE, DART and DFlash in training against PyTorch, with every block that there may be:
- * gradients of a batch, and the losses of ten steps at every level; the same bits for any number of workers, with chosen blocks, too. */
+/* golden_train_blocks_test.c - training of P-EAGLE, DART and DFlash heads compared with PyTorch, with all possible blocks: gradients of a
+ * batch, and the losses of ten steps at every level; the same bits for any number of workers, also with chosen blocks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -79,7 +79,7 @@ static hn_block_shape shape_of(const struct kind *k, int *tokens) {
                             .keep = 1};
 }
 
-/* With the weights of the goldens, in room where all blocks fit, or `rows` of texts. */
+/* With the weights of the goldens. rows: of texts in the net's buffers; MOST_ROWS: all blocks fit. */
 static void open_training(training *t, const struct kind *k, double keep, int rows) {
     int kept[MOST_IDS], tokens;
     const golden_tensor all_kept = get_golden(file, "kept"), table = get_golden(file, "table");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heads_law_test.c - the laws of ratio, block and traversal verification with draft heads: chains and trees that a head draws from
- * laws of its own, over a whole and over a reduced vocabulary, and trees of its likeliest paths. Enumerated and counted through the
- * real engine as in rules_law_test.c, which says more. */
+/* heads_law_test.c - the laws of ratio, block and traversal verification with draft heads: chains and trees that a head draws from its
+ * own laws, over a full and over a reduced vocabulary, and trees of its likeliest paths. Enumerated and counted through the real engine
+ * as described in rules_law_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,10 +14,10 @@
 #include "law.h"
 #include "explored.h"
 
-/* The target's logits are far apart: a bias that lets two or three tokens come, and a temperature at which all of them do. Heads of
- * a reduced vocabulary, and those that draft even tokens alone, can say 8, 12 and 16, not 9. */
+/* The target's logits are far apart: a bias for two or three tokens, and a temperature at which all of them occur. Heads with a reduced
+ * vocabulary, and those that draft only even tokens, can draft 8, 12 and 16, not 9. */
 static const hunch_bias two[] = {{8, 200}, {12, 200}}, three[] = {{8, 200}, {12, 200}, {16, 200}}, half[] = {{8, 200}, {9, 200}},
-                         dart[] = {{10, 200}, {9, 200}}; /* of which it can say the first */
+                         dart[] = {{10, 200}, {9, 200}}; /* it can draft only the first */
 #define LAW(b, top_, tokens_, ...)                                                                                       \
     {.prompt = {1, 403, 407, 261, 378}, .n_prompt = 5, .top = top_, .tokens = tokens_,                                   \
      .params = {.temperature = 20, .top_p = 1, .bias = b, .n_bias = top_, __VA_ARGS__}}
@@ -96,7 +96,7 @@ static void test_trees_exact(void **state) {
     }
 }
 
-/* Drafts that are not drawn: the likeliest ones, made right now and then. */
+/* Drafts that are not drawn: the likeliest ones, sometimes made right. */
 static void test_points_exact(void **state) {
     (void)state;
     check_exact("eagle:@eagle2-nobias-gqa,depth=2,tree=dynamic,topk=2,total=5,force=0.8", HUNCH_VERIFY_RATIO, &exact_law, NULL);
@@ -105,8 +105,8 @@ static void test_points_exact(void **state) {
                 &count_law);
 }
 
-/* A head that is unsure of a place drafts nothing there: which places these are follows from the tokens before them, never from what
- * would have been drawn. Some paths end by it, and some do not. */
+/* A head with low confidence at a position drafts nothing there: the confidence depends on the tokens before it, never on the token that
+ * would be drawn. Some paths end by it, and some do not. */
 static void test_confidence_exact(void **state) {
     (void)state;
     static const char *const each[] = {"", ",min_confidence=0.38", ",min_confidence=1"};
@@ -139,8 +139,8 @@ static struct {
     int32_t id[HN_TREE_ROWS][16];
 } wrong;
 
-/* The candidates as the head drew them, and a wrong word about the law that they came from. */
-static void spoil(hn_candidate *c) {
+/* Keeps the candidate that the head drew, but falsifies its law. */
+static void falsify(hn_candidate *c) {
     hn_proposal_law *q = &wrong.law[c->row];
     assert_true(c->q && c->q->n <= 16 && c->q->id);
     *q = (hn_proposal_law){c->q->n, wrong.id[c->row], wrong.weight[c->row]};
@@ -151,7 +151,7 @@ static void spoil(hn_candidate *c) {
     if (wrong.mistake == DENIES) c->without = false;
 }
 
-/* A path is cut before a token because of that token: it is one of the less likely, as q has it. */
+/* A path is cut before a token because of that token: its q is low. */
 static void cut_by_value(hn_tree *t) {
     bool keep[HN_TREE_ROWS] = {true};
     for (int i = 0; i < t->n_candidates; i++) {
@@ -170,7 +170,7 @@ static int wrong_propose(hn_drafter *d, hn_propose *p, int n, int level) {
         hn_candidate *c = &p->tree->candidate[i];
         if (!own[c->row]) {
             own[c->row] = c->q;
-            spoil(c);
+            falsify(c);
         }
         c->q = &wrong.law[c->row];
         if (wrong.mistake == DENIES) c->without = false;
@@ -244,7 +244,7 @@ static void test_counted(void **state) {
     check_counted("eagle:@eagle2-nobias-gqa,depth=3,vocab=120,ids=%even.json", HUNCH_VERIFY_RATIO);
     check_counted("eagle3:@eagle3spec-plain,tree=#fork.json", HUNCH_VERIFY_TRAVERSAL);
     check_counted("eagle:@eagle2-nobias-gqa,tree=#fork.json", HUNCH_VERIFY_RATIO);
-    /* drafts that are not drawn; a fixed shape's follow the text's own noise, which the rule does not use */
+    /* drafts that are not drawn; those of a fixed shape use the text's noise, which the rule does not use */
     check_counted("eagle:@eagle2-nobias-gqa,depth=3,tree=dynamic,topk=3,total=9,force=0.8", HUNCH_VERIFY_RATIO);
     check_counted("eagle3:@eagle3-official-d2t,depth=3,force=0.7", HUNCH_VERIFY_RATIO);
     check_counted("eagle:@eagle1-bias-bin,tree=#pair.json,force=0.6", HUNCH_VERIFY_RATIO);
@@ -253,7 +253,7 @@ static void test_counted(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_chains_exact), cmocka_unit_test(test_trees_exact),
-                                       cmocka_unit_test(test_points_exact), cmocka_unit_test(test_confidence_exact), cmocka_unit_test(test_wrong_laws_are_found),
-                                       cmocka_unit_test(test_counted)};
+                                       cmocka_unit_test(test_points_exact), cmocka_unit_test(test_confidence_exact),
+                                       cmocka_unit_test(test_wrong_laws_are_found), cmocka_unit_test(test_counted)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

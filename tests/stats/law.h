@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* law.h - for statistics through the real engine: the joint law of the first tokens that a model says, enumerated. Texts are
- * cells: the digits of a cell, to the base of the support's size, choose a token each among its law's, in order of the text.
+/* law.h - for statistics through the real engine: the joint law of the first tokens of a model's text, enumerated. Each text is a
+ * cell: the digits of the cell's number, to the base of the support's size, are indices of its tokens, in order of the text.
  * Include after cmocka and fixture.h. */
 #ifndef HN_TEST_LAW_H
 #define HN_TEST_LAW_H
@@ -8,18 +8,18 @@
 
 enum { LAW_TOP = 3, LAW_TOKENS = 4, LAW_NODES = 40, LAW_CELLS = 81, LAW_PROMPT = 16 };
 
-/* The law behind one text. */
+/* The law of the token after one text. */
 typedef struct law_node {
     hunch_token token[LAW_TOP];
     double p[LAW_TOP];
 } law_node;
 
-/* node[0]: behind the prompt; the i-th token of node n leads to node n * top + i + 1. */
+/* node[0]: after the prompt; the i-th token of node n leads to node n * top + i + 1. */
 typedef struct law {
     hunch_sampling params; /* top_k = top */
     hunch_token prompt[LAW_PROMPT];
     int n_prompt, top, tokens;
-    int unseen; /* the processors do not see so many of the newest tokens: a mistake to be found; 0 */
+    int unseen; /* number of the newest tokens that the processors do not see: a mistake to be found; 0: none */
     law_node node[LAW_NODES];
     int cells;
     double p[LAW_CELLS];
@@ -35,8 +35,8 @@ FIXTURE void law_keep_row(void *user, size_t position, const float *logits, int 
     if (position == r->want) memcpy(r->logits, logits, (size_t)vocab * sizeof(float));
 }
 
-/* The law behind ids[n], of which the processors see the first `seen`. */
-FIXTURE law_node law_behind(const law *l, hunch_engine *e, int vocab, const hunch_token *ids, int n, int seen) {
+/* The law after ids[n], of which the processors see the first `seen`. */
+FIXTURE law_node law_after(const law *l, hunch_engine *e, int vocab, const hunch_token *ids, int n, int seen) {
     law_node out = {{0}, {0}};
     law_row row = {calloc((size_t)vocab, sizeof(float)), (size_t)n - 1};
     hn_sampler s;
@@ -61,7 +61,7 @@ FIXTURE void law_grow(law *l, hunch_engine *e, int vocab, hunch_token *ids, int 
         return;
     }
     const int n = l->n_prompt + depth;
-    l->node[node] = law_behind(l, e, vocab, ids, n, n - (l->unseen < depth ? l->unseen : depth));
+    l->node[node] = law_after(l, e, vocab, ids, n, n - (l->unseen < depth ? l->unseen : depth));
     for (int i = 0; i < l->top; i++) {
         ids[n] = l->node[node].token[i];
         law_grow(l, e, vocab, ids, node * l->top + i + 1, depth + 1, cell * l->top + i, p * l->node[node].p[i]);

@@ -16,7 +16,7 @@
 
 enum { TOKENS = 3, TOP = 3, CONTEXT = 64 };
 
-/* Four tokens that come again and again, so that a row's law depends on the path behind it. */
+/* Four tokens that occur often, so that a row's law depends on the path before it. */
 static const hunch_bias bias[] = {{261, 12}, {378, 12}, {407, 12}, {286, 12}, {403, -INFINITY}};
 static const char *const breakers[] = {"nothing like this is in a vocabulary"};
 static law plain_law = {.prompt = {1, 403, 407, 261, 378},
@@ -24,7 +24,7 @@ static law plain_law = {.prompt = {1, 403, 407, 261, 378},
                         .top = TOP,
                         .tokens = TOKENS,
                         .params = {.temperature = 1.3, .top_p = 1}},
-           /* What looks at earlier tokens: each row must see its own path, and no other. */
+           /* Processors that read earlier tokens: each row must see its own path, and no other. */
     history_law = {.prompt = {1, 403, 407, 261, 378},
                    .n_prompt = 5,
                    .top = TOP,
@@ -78,8 +78,8 @@ static answer answer_of(hunch_engine *e, const hunch_sampling *params, uint64_t 
     return a;
 }
 
-/* Answers by seed; every `compare`-th is compared with plain decoding's: a seed means the same text. Returns how many
- * candidates were accepted. count may be NULL. */
+/* Answers by seed; every `compare`-th is compared with plain decoding's: a seed means the same text. Returns the number of
+ * accepted candidates. count may be NULL. */
 static uint64_t sample_engine(const char *draft, const hunch_sampling *params, const law *l, int n, int compare,
                               long *count) {
     hunch_engine *e = open_engine(model, draft, 1, 64, HUNCH_KV_DEFAULT, 64, CONTEXT), *plain = open_plain();
@@ -138,7 +138,7 @@ static void test_history_tree(void **state) {
     check_law("forced,accept=0.5,depth=4,tree=random,seed=9", &history_law);
 }
 
-/* XTC's coin and every cut: no law to enumerate here, but the same text with drafts as without. */
+/* XTC's coin and every cut: their law is not enumerated here, but the text is the same with drafts as without. */
 /* README: "By default a seed gives one text, whichever drafter is used." */
 static void test_every_processor(void **state) {
     (void)state;
@@ -154,7 +154,7 @@ static void test_every_processor(void **state) {
     assert_true(sample_engine("forced,accept=0.6,depth=4,width=2,seed=10", &q, NULL, n, 1, NULL) > (uint64_t)n / 4);
 }
 
-/* ---- what is wrong is found ------------------------------------------------------------------------------------- */
+/* ---- mistakes are found ----------------------------------------------------------------------------------------- */
 
 static int pick(const law_node *b, uint64_t *rng) {
     double u = (double)(hn_splitmix(rng) >> 11) * 0x1p-53;
@@ -163,7 +163,7 @@ static int pick(const law_node *b, uint64_t *rng) {
     return i;
 }
 
-/* A verifier that keeps the draft whenever the target finds it likely enough: a popular mistake, and a biased one. */
+/* A verifier that accepts the draft whenever the target's probability is high enough: a common mistake, which is biased. */
 static int wrong_pick(const law_node *b, uint64_t *rng) {
     const int draft = (int)(hn_splitmix(rng) % TOP);
     return b->p[draft] > 0.25 ? draft : pick(b, rng);
@@ -178,7 +178,7 @@ static void draw_text(const law *l, int (*choose)(const law_node *, uint64_t *),
     }
 }
 
-/* Do texts that are drawn so follow this law? */
+/* Do texts that are drawn by `choose` from one law follow another? */
 static bool passes(const law *drawn, int (*choose)(const law_node *, uint64_t *), const law *want) {
     enum { DRAWS = 5000 };
     long count[LAW_CELLS] = {0};
@@ -196,7 +196,7 @@ static bool passes(const law *drawn, int (*choose)(const law_node *, uint64_t *)
 /* README: "The tests of these laws detect a verifier or drafter that is wrong on purpose." */
 static void test_wrong_verifier_is_rejected(void **state) {
     (void)state;
-    assert_true(passes(&plain_law, pick, &plain_law)); /* the frame itself is not what is refused */
+    assert_true(passes(&plain_law, pick, &plain_law)); /* the test itself passes without a mistake */
     assert_false(passes(&plain_law, wrong_pick, &plain_law));
 }
 

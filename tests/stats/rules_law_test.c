@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rules_law_test.c - the laws of ratio, block and traversal verification through the real engine on a real tiny model, with
- * a draft model that draws from laws of its own (verification.md T1, T2, T5 in our own words).
+ * a draft model that draws from its own laws (verification.md T1, T2, T5).
  *
- *   exact     a session's coins are replaced by ones that take every outcome in turn (verify/explorer_for_tests.h): the joint
+ *   exact     a session's coins are replaced by ones that take every outcome one after the other (verify/explorer_for_tests.h): the joint
  *             law of the first tokens, over two rounds and more, equals the product of the model's laws up to rounding
  *   counted   the same with the engine's own coins, over seeds, by chi-square
  * The rules alone, on synthetic models and with many more shapes: src/verify/exact_law_test.c. */
@@ -19,9 +19,9 @@
 #include "law.h"
 #include "explored.h"
 
-/* Two or three tokens that come again and again, so that target and drafter have the same ones to say, by different laws. */
+/* Two or three tokens that occur often, so that target and drafter have the same support, with different laws. */
 static const hunch_bias two[] = {{261, 14}, {378, 14}}, three[] = {{261, 14}, {378, 14}, {407, 14}};
-/* Two to enumerate, three to count; with processors that look at each row's own path. */
+/* Two to enumerate, three to count; with processors that read each row's own path. */
 static law exact_law = {.prompt = {1, 403, 407, 261, 378},
                         .n_prompt = 5,
                         .top = 2,
@@ -111,7 +111,7 @@ static void test_points_exact(void **state) {
 
 typedef enum mistake { NONE, MERGES, PRUNES, DENIES, WARPS } mistake;
 
-/* A drafter of the test's own in the place of an engine's: it draws trees from laws that depend on the last two tokens. */
+/* The test's own drafter in the place of an engine's: it draws trees from laws that depend on the last two tokens. */
 static struct {
     const law *l;
     int first[3], later[3]; /* candidates a row by level: in the first drafted round, in the others */
@@ -120,55 +120,55 @@ static struct {
     int drawn; /* in this round */
     float q[HN_TREE_ROWS][1024];
     hn_proposal_law law[HN_TREE_ROWS];
-} bush;
+} tree_drafter;
 
-/* Weights of the law's tokens behind a row. */
-static void bush_law(const hn_propose *p, int row, float *q) {
+/* Weights of the law's tokens after a row. */
+static void tree_drafter_law(const hn_propose *p, int row, float *q) {
     const int32_t last = p->tree->token[row],
                   before = row ? p->tree->token[p->tree->parent[row]] : p->text.token[p->text.n - 2];
     uint64_t h = (uint64_t)last * 31 + (uint64_t)before;
-    memset(q, 0, sizeof bush.q[0]);
-    for (int i = 0; i < bush.l->top; i++) q[bush.l->node[0].token[i]] = .2f + (float)(hn_splitmix(&h) >> 40) * 0x1p-24f;
+    memset(q, 0, sizeof tree_drafter.q[0]);
+    for (int i = 0; i < tree_drafter.l->top; i++) q[tree_drafter.l->node[0].token[i]] = .2f + (float)(hn_splitmix(&h) >> 40) * 0x1p-24f;
 }
 
-/* One candidate more; weight[i] of node[0]'s i-th token may still be drawn. */
-static int bush_draw(const hn_drafter *d, const hn_propose *p, int row, double *weight) {
-    const hunch_token *ids = bush.l->node[0].token;
+/* Draws one more candidate; weight[i]: of node[0]'s i-th token, 0 if it may not be drawn again. */
+static int tree_drafter_draw(const hn_drafter *d, const hn_propose *p, int row, double *weight) {
+    const hunch_token *ids = tree_drafter.l->node[0].token;
     const hn_random_key key = {.seed = p->sampler->params.seed,
                                .position = (uint64_t)p->text.n - 1,
                                .purpose = HN_PURPOSE_PROPOSAL,
                                .drafter = (uint32_t)d->index,
-                               .number = (uint32_t)bush.drawn++};
-    const int k = hn_coins_draw(&p->sampler->coins, &key, ids, weight, bush.l->top);
+                               .number = (uint32_t)tree_drafter.drawn++};
+    const int k = hn_coins_draw(&p->sampler->coins, &key, ids, weight, tree_drafter.l->top);
     if (k < 0) return 0;
-    if (bush.without) weight[k] = 0;
-    if (bush.mistake == MERGES && hn_tree_child(p->tree, row, ids[k]) >= 0) return 0;
-    if (bush.mistake == PRUNES && bush.q[row][ids[k]] < .6f) return 0;
-    bush.law[row] = (hn_proposal_law){(int)(sizeof bush.q[0] / sizeof bush.q[0][0]), NULL, bush.q[row]};
-    hn_tree_add_drawn(p->tree, row, ids[k], d->index, .5f, &bush.law[row], bush.without && bush.mistake != DENIES);
+    if (tree_drafter.without) weight[k] = 0;
+    if (tree_drafter.mistake == MERGES && hn_tree_child(p->tree, row, ids[k]) >= 0) return 0;
+    if (tree_drafter.mistake == PRUNES && tree_drafter.q[row][ids[k]] < .6f) return 0;
+    tree_drafter.law[row] = (hn_proposal_law){(int)(sizeof tree_drafter.q[0] / sizeof tree_drafter.q[0][0]), NULL, tree_drafter.q[row]};
+    hn_tree_add_drawn(p->tree, row, ids[k], d->index, .5f, &tree_drafter.law[row], tree_drafter.without && tree_drafter.mistake != DENIES);
     return 1;
 }
 
-static int bush_propose(hn_drafter *d, hn_propose *p, int n, int level) {
+static int tree_drafter_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     int added = 0;
     assert_int_equal(n, 1);
     assert_true(p->drawn);
-    if (level == 0) bush.drawn = 0;
-    const int branch = level > 2 ? 0 : (p->text.n - p->text.n_prompt == 1 ? bush.first : bush.later)[level];
+    if (level == 0) tree_drafter.drawn = 0;
+    const int branch = level > 2 ? 0 : (p->text.n - p->text.n_prompt == 1 ? tree_drafter.first : tree_drafter.later)[level];
     for (int row = 0, rows = p->tree->n_rows; row < rows; row++) {
         if (p->tree->depth[row] != level || branch == 0) continue;
         double weight[LAW_TOP];
-        bush_law(p, row, bush.q[row]);
-        for (int i = 0; i < bush.l->top; i++) {
-            weight[i] = (double)bush.q[row][bush.l->node[0].token[i]];
-            if (bush.mistake == WARPS) weight[i] *= weight[i];
+        tree_drafter_law(p, row, tree_drafter.q[row]);
+        for (int i = 0; i < tree_drafter.l->top; i++) {
+            weight[i] = (double)tree_drafter.q[row][tree_drafter.l->node[0].token[i]];
+            if (tree_drafter.mistake == WARPS) weight[i] *= weight[i];
         }
-        for (int c = 0; c < branch; c++) added += bush_draw(d, p, row, weight);
+        for (int c = 0; c < branch; c++) added += tree_drafter_draw(d, p, row, weight);
     }
     return added;
 }
 
-static outcome explore_bush(const law *l, hunch_verify rule, bool without, mistake m, const int *first,
+static outcome explore_tree(const law *l, hunch_verify rule, bool without, mistake m, const int *first,
                             const int *later) {
     const hn_coins coins = explorer_coins(&explored);
     hunch_engine *e = open_rule(spec("model:%s"), rule, 1);
@@ -176,21 +176,21 @@ static outcome explore_bush(const law *l, hunch_verify rule, bool without, mista
     const hn_drafter_ops *own = e->drafter[0].ops;
     hunch_model_info info;
     hunch_model_get_info(model, &info);
-    assert_true(info.vocab <= (int)(sizeof bush.q[0] / sizeof bush.q[0][0]));
-    ops.propose = bush_propose;
+    assert_true(info.vocab <= (int)(sizeof tree_drafter.q[0] / sizeof tree_drafter.q[0][0]));
+    ops.propose = tree_drafter_propose;
     e->drafter[0].ops = &ops;
-    bush.l = l;
-    bush.without = without;
-    bush.mistake = m;
-    memcpy(bush.first, first, sizeof bush.first);
-    memcpy(bush.later, later, sizeof bush.later);
+    tree_drafter.l = l;
+    tree_drafter.without = without;
+    tree_drafter.mistake = m;
+    memcpy(tree_drafter.first, first, sizeof tree_drafter.first);
+    memcpy(tree_drafter.later, later, sizeof tree_drafter.later);
     const outcome o = explore(e, l, &coins, NULL);
     e->drafter[0].ops = own;
     hunch_engine_close(&e);
     return o;
 }
 
-static void check_bush(const char *what, outcome o) {
+static void check_tree(const char *what, outcome o) {
     if (!(o.off < 1e-9)) fail_msg("%s: off by %g", what, o.off);
     if (!(o.accepted > .5)) fail_msg("%s: accepts %g", what, o.accepted);
 }
@@ -202,10 +202,10 @@ static void test_trees_exact(void **state) {
                      one[] = {1, 0, 0};
     for (int r = 0; r < 2; r++)
         for (int without = 0; without < 2; without++) {
-            check_bush("tail", explore_bush(&penal_law, rules[r], without, NONE, tail, pair));
+            check_tree("tail", explore_tree(&penal_law, rules[r], without, NONE, tail, pair));
             if (light()) continue;
-            check_bush("square", explore_bush(&exact_law, rules[r], without, NONE, square, one));
-            check_bush("wide", explore_bush(&three_law, rules[r], without, NONE, wide, one));
+            check_tree("square", explore_tree(&exact_law, rules[r], without, NONE, square, one));
+            check_tree("wide", explore_tree(&three_law, rules[r], without, NONE, wide, one));
         }
 }
 
@@ -224,16 +224,16 @@ static void test_wrong_drafters_are_found(void **state) {
                  {DENIES, true, {2, 0, 0}, "without replacement, verified as with"},
                  {WARPS, false, {1, 1, 0}, "q of another temperature"}};
     for (int i = 0; i < (light() ? 2 : 4); i++) {
-        const outcome right = explore_bush(&three_law, HUNCH_VERIFY_RATIO, wrong[i].without, NONE, wrong[i].first,
+        const outcome right = explore_tree(&three_law, HUNCH_VERIFY_RATIO, wrong[i].without, NONE, wrong[i].first,
                                            wrong[i].first),
-                      o = explore_bush(&three_law, HUNCH_VERIFY_RATIO, wrong[i].without, wrong[i].m, wrong[i].first,
+                      o = explore_tree(&three_law, HUNCH_VERIFY_RATIO, wrong[i].without, wrong[i].m, wrong[i].first,
                                        wrong[i].first);
         assert_true(right.off < 1e-9);
         if (!(o.off > 1e-4)) fail_msg("%s passes, off by %g", wrong[i].what, o.off);
     }
 }
 
-/* Coins that are keyed by the position of the candidate's token, whatever the round. */
+/* Coins that are keyed by the position of the candidate's token, regardless of the round. */
 static bool accept_by_position(void *ctx, const hn_random_key *key, double p) {
     hn_random_key k = *key;
     k.position += k.number + 1;
@@ -249,7 +249,7 @@ static void test_coins_by_position_are_found(void **state) {
     const outcome block = explore(e, &exact_law, &coins, NULL);
     hunch_engine_close(&e);
     e = open_rule(spec("model:%s,depth=2"), HUNCH_VERIFY_RATIO, 1);
-    const outcome ratio = explore(e, &exact_law, &coins, NULL); /* looks at no coin behind the accepted path */
+    const outcome ratio = explore(e, &exact_law, &coins, NULL); /* uses no coin after the accepted path */
     hunch_engine_close(&e);
     if (!(block.off > 1e-4)) fail_msg("block with coins keyed by position passes, off by %g", block.off);
     assert_true(ratio.off < 1e-9);
@@ -284,7 +284,7 @@ static void test_counted(void **state) {
     check_counted("forced,accept=0.6,depth=3,width=2,tree=random,seed=9", HUNCH_VERIFY_RATIO);
 }
 
-/* A drafter that is the target has its law: everything is accepted. */
+/* With the target as drafter both laws are equal: everything is accepted. */
 static void test_the_target_itself(void **state) {
     (void)state;
     static const hunch_verify rules[] = {HUNCH_VERIFY_MATCH, HUNCH_VERIFY_RATIO, HUNCH_VERIFY_BLOCK,
@@ -309,8 +309,8 @@ static void test_the_target_itself(void **state) {
     }
 }
 
-/* A draft is accepted as often as the two laws overlap: shows a q of another row, history or temperature even where nothing
- * else does. */
+/* A draft is accepted with a probability of the overlap of the two laws: detects a q of a wrong row, history or temperature even if no
+ * other test does. */
 static void test_acceptance(void **state) {
     (void)state;
     law l = three_law;
@@ -328,7 +328,7 @@ static void test_acceptance(void **state) {
         hunch_token ids[LAW_PROMPT + 1];
         memcpy(ids, l.prompt, sizeof l.prompt);
         ids[l.n_prompt] = l.node[0].token[i];
-        const law_node p = l.node[1 + i], q = law_behind(&l, e, info.vocab, ids, l.n_prompt + 1, l.n_prompt + 1);
+        const law_node p = l.node[1 + i], q = law_after(&l, e, info.vocab, ids, l.n_prompt + 1, l.n_prompt + 1);
         for (int x = 0; x < l.top; x++)
             for (int y = 0; y < l.top; y++)
                 if (p.token[x] == q.token[y]) want += l.node[0].p[i] * fmin(p.p[x], q.p[y]);
@@ -346,45 +346,45 @@ static void test_acceptance(void **state) {
 
 /* ---- a seed -------------------------------------------------------------------------------------------------------------- */
 
-enum { TEXTS = 4, SAID = 170 };
+enum { TEXTS = 4, N_TOKENS = 170 };
 
-/* Answers by seed; returns how often a session had to be computed again. */
-static uint64_t say_all(hunch_engine *e, hunch_token said[TEXTS][SAID]) {
+/* Answers by seed; returns how often sessions were preempted. */
+static uint64_t generate_all(hunch_engine *e, hunch_token emitted[TEXTS][N_TOKENS]) {
     hunch_session *s[TEXTS];
     uint64_t preempted = 0;
-    for (int i = 0; i < TEXTS; i++) s[i] = open_text(e, &count_law, 100 + (uint64_t)i, SAID);
+    for (int i = 0; i < TEXTS; i++) s[i] = open_text(e, &count_law, 100 + (uint64_t)i, N_TOKENS);
     while (hunch_engine_running(e) > 0) must(hunch_engine_round(e, err));
     for (int i = 0; i < TEXTS; i++) {
         hunch_session_state st;
         hunch_session_get(s[i], &st);
         if (st.finish != HUNCH_FINISH_LENGTH) fail_msg("%s", st.error.message);
-        assert_int_equal(st.n_tokens, SAID);
-        memcpy(said[i], st.tokens, sizeof said[i]);
+        assert_int_equal(st.n_tokens, N_TOKENS);
+        memcpy(emitted[i], st.tokens, sizeof emitted[i]);
         preempted += st.preempted;
         hunch_session_close(&s[i]);
     }
     return preempted;
 }
 
-/* Under the rules that do not follow the target's noise a seed still means one text, whatever runs beside it. */
+/* Under the rules that do not follow the target's noise a seed still means one text, with any other texts in the same passes. */
 static void test_a_seed_is_a_text(void **state) {
     (void)state;
     static const hunch_verify rules[] = {HUNCH_VERIFY_RATIO, HUNCH_VERIFY_BLOCK, HUNCH_VERIFY_TRAVERSAL};
     for (int i = light() ? 2 : 0; i < 3; i++) {
-        hunch_token alone[TEXTS][SAID], other[TEXTS][SAID];
+        hunch_token alone[TEXTS][N_TOKENS], other[TEXTS][N_TOKENS];
         hunch_engine_options o;
         hunch_engine_options_defaults(&o);
         o.context = 3 * CONTEXT;
         o.verify = rules[i];
         hunch_engine *e = open_engine_with(model, spec("model:%s,depth=3"), o);
-        say_all(e, alone);
+        generate_all(e, alone);
         hunch_engine_close(&e);
         o.parallel = 4;
         o.page_rows = 16;
         for (int tight = 0; tight < 2; tight++) {
             o.pool_rows = tight ? 3 * CONTEXT : 0; /* of four texts, of one */
             e = open_engine_with(model, spec("model:%s,depth=3"), o);
-            const uint64_t preempted = say_all(e, other);
+            const uint64_t preempted = generate_all(e, other);
             hunch_engine_close(&e);
             assert_int_equal(preempted > 0, tight);
             assert_memory_equal(alone, other, sizeof alone);
