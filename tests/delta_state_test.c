@@ -155,39 +155,53 @@ static const char *draft_model(const char *before, const char *behind) {
 
 /* ---- places that are lost ----------------------------------------------------------------------------------------------------------- */
 
-/* Nine texts where there are pages for few: the youngest is computed again, states and all. */
+static hunch_request request_of(const hunch_model *m, const hunch_token *ids, int n, int most, double temperature) {
+    hunch_request r;
+    hunch_request_defaults(&r, m);
+    r.prompt = ids;
+    r.n_prompt = (size_t)n;
+    r.max_tokens = most;
+    r.ignore_eos = true;
+    r.sampling = (hunch_sampling){.temperature = temperature, .top_p = 1, .seed = 3};
+    return r;
+}
+
+static void run_alone(hunch_model *m, const hunch_request *r, answer *want, int n, int context) {
+    hunch_engine *e = open_engine(m, NULL, 1, 64, HUNCH_KV_DEFAULT, 16, context);
+    for (int i = 0; i < n; i++) run_requests(e, &r[i], 1, true, &want[i]);
+    hunch_engine_close(&e);
+}
+
+static hunch_engine *open_few_pages(hunch_model *m, const char *draft, int parallel, int context, int states) {
+    hunch_engine_options o;
+    hunch_model_info info;
+    hunch_engine_options_defaults(&o);
+    hunch_model_get_info(m, &info);
+    o.parallel = parallel;
+    o.context = o.pool_rows = context;
+    o.page_rows = 16;
+    o.state_bytes = info.state_bytes * (uint64_t)states;
+    return open_engine_with(m, draft, o);
+}
+
+/* Nine texts where there are pages for few: the youngest are read again from the beginning, states and all. */
 static void test_preemption(void **state) {
     (void)state;
     enum { TEXTS = 9, PROMPT = 1500, ALL = 1700 };
     hunch_model *m = open_model(data_path(HYBRID), "best", 2, HUNCH_PRECISION_NATIVE);
+    const char *const drafts[] = {"forced,accept=0.6,depth=5,tree=random,seed=2", draft_model("", ",depth=3")};
     static hunch_token ids[TEXTS][PROMPT];
     hunch_request r[TEXTS];
     answer want[TEXTS] = {{0}}, got[TEXTS] = {{0}};
-    uint64_t rng = 5, preempted = 0;
+    uint64_t rng = 5;
     for (int i = 0; i < TEXTS; i++) {
         for (int k = 0; k < PROMPT; k++) ids[i][k] = (hunch_token)(hn_splitmix(&rng) % 512);
-        hunch_request_defaults(&r[i], m);
-        r[i].prompt = ids[i];
-        r[i].n_prompt = (size_t)(PROMPT - 19 * i);
-        r[i].max_tokens = 80;
-        r[i].ignore_eos = true;
-        r[i].sampling = (hunch_sampling){.top_p = 1};
+        r[i] = request_of(m, ids[i], PROMPT - 19 * i, 80, 0);
     }
-    hunch_engine *e = open_engine(m, NULL, 1, 64, HUNCH_KV_DEFAULT, 16, ALL);
-    for (int i = 0; i < TEXTS; i++) run_requests(e, &r[i], 1, true, &want[i]);
-    hunch_engine_close(&e);
-    hunch_engine_options o;
-    hunch_engine_options_defaults(&o);
-    o.parallel = TEXTS;
-    o.context = ALL;
-    o.page_rows = 16;
-    o.pool_rows = ALL;
-    hunch_model_info info;
-    hunch_model_get_info(m, &info);
-    o.state_bytes = info.state_bytes; /* pages for more states would be there for rows */
-    const char *const drafts[] = {"forced,accept=0.6,depth=5,tree=random,seed=2", draft_model("", ",depth=3")};
+    run_alone(m, r, want, TEXTS, ALL);
     for (int d = 0; d < 2; d++) {
-        e = open_engine_with(m, drafts[d], o);
+        uint64_t preempted = 0;
+        hunch_engine *e = open_few_pages(m, drafts[d], TEXTS, ALL, 1 + d); /* pages for more states would be there for rows */
         run_requests(e, r, TEXTS, true, got);
         for (int i = 0; i < TEXTS; i++) {
             assert_same(&want[i], &got[i], "a text that lost its place");
@@ -196,7 +210,91 @@ static void test_preemption(void **state) {
         }
         assert_true(preempted > 0);
         assert_true(hn_cache_valid(e->cache));
-        preempted = 0;
+        hunch_engine_close(&e);
+    }
+    for (int i = 0; i < TEXTS; i++) answer_free(&want[i]);
+    hunch_model_close(&m);
+}
+
+/* The oldest session wants pages for more rows than there are: the youngest loses its place, and gets one again. */
+static void lose_a_place(hunch_engine *e) {
+    enum { LEFT = 20 }; /* pages: of the rows' inputs alone 32 */
+    hunch_session *oldest = NULL, *youngest = NULL;
+    for (int i = 0; i < e->parallel; i++) {
+        hunch_session *s = e->session[i];
+        if (s && (!oldest || s->admission < oldest->admission)) oldest = s;
+        if (s && (!youngest || s->admission > youngest->admission)) youngest = s;
+    }
+    for (int seq = e->parallel - 1; seq <= e->parallel; seq++) { /* places that no session has */
+        hn_cache_seq_begin(e->cache, seq);
+        while (hn_cache_free_pages(e->cache) > LEFT && hn_cache_committed(e->cache, seq, 0) < e->context - 2 &&
+               !hn_cache_reserve(e->cache, seq, 0, 1, NULL))
+            hn_cache_commit(e->cache, seq, 0, NULL, 1);
+    }
+    oldest->n_rows = HN_MAX_ROWS;
+    assert_true(hn_make_room(oldest));
+    hn_cache_rewind(e->cache, oldest->id, 0, hn_cache_committed(e->cache, oldest->id, 0)); /* it has no use for them */
+    for (int seq = e->parallel - 1; seq <= e->parallel; seq++) hn_cache_seq_end(e->cache, seq);
+    assert_int_equal(youngest->id, -1);
+    hn_admit(e);
+    assert_true(youngest->id >= 0);
+}
+
+/* Texts in places of their own, of which the youngest loses its own every few rounds. */
+static void run_preempted(hunch_engine *e, const hunch_request *wanted, int n, answer *out) {
+    enum { EVERY = 12 };
+    hunch_session *s[4];
+    assert_true(n < e->parallel && n <= 4);
+    for (int i = 0; i < n; i++) {
+        hunch_request r = wanted[i];
+        r.on_logits = keep_logits;
+        r.on_logits_user = &out[i];
+        must(hunch_session_open(&s[i], e, &r, err));
+    }
+    for (int round = 1; hunch_engine_running(e) > 0; round++) {
+        if (round % EVERY == 0 && hunch_engine_running(e) > 1) lose_a_place(e);
+        must(hunch_engine_round(e, err));
+        assert_true(hn_cache_valid(e->cache));
+    }
+    for (int i = 0; i < n; i++) {
+        keep_answer(&out[i], s[i]);
+        hunch_session_close(&s[i]);
+    }
+}
+
+/* Places that are lost in the middle of an answer, whatever drafts: greedy and drawn texts go on with the same bits. */
+static void test_preempted_drafters(void **state) {
+    (void)state;
+    enum { TEXTS = 3, PROMPT = 120, ANSWER = 60, ALL = 2048 };
+    const char *const drafts[] = {"mtp,depth=3,force=0.7", "mtp,depth=3,tree=dynamic,topk=2,total=6,force=0.7", "ngram", "suffix,mode=tree",
+                                  "mtp+suffix"};
+    static const hunch_bias few[] = {{5, 200}, {6, 200}, {7, 200}}; /* answers of few tokens repeat themselves */
+    static hunch_token ids[TEXTS][PROMPT];
+    hunch_model *m = open_model(data_path(HYBRID), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_request r[TEXTS];
+    answer want[TEXTS] = {{0}};
+    uint64_t rng = 6;
+    for (int i = 0; i < TEXTS; i++) {
+        for (int k = 0; k < PROMPT; k++) ids[i][k] = k < 30 ? (hunch_token)(hn_splitmix(&rng) % 512) : ids[i][k - 30];
+        r[i] = request_of(m, ids[i], PROMPT - 17 * i, ANSWER, i % 2 ? 0.6 : 0);
+        r[i].sampling.bias = few;
+        r[i].sampling.n_bias = sizeof few / sizeof *few;
+    }
+    run_alone(m, r, want, TEXTS, ALL);
+    for (size_t d = 0; d < sizeof drafts / sizeof *drafts; d++) {
+        answer got[TEXTS] = {{0}};
+        uint64_t preempted = 0, drafted = 0, accepted = 0;
+        hunch_engine *e = open_few_pages(m, drafts[d], TEXTS + 1, ALL, 8);
+        run_preempted(e, r, TEXTS, got);
+        for (int i = 0; i < TEXTS; i++) {
+            assert_same(&want[i], &got[i], drafts[d]);
+            preempted += got[i].preempted;
+            drafted += got[i].drafted;
+            accepted += got[i].accepted;
+            answer_free(&got[i]);
+        }
+        print_message("%s: %d places lost, %d of %d drafts accepted\n", drafts[d], (int)preempted, (int)accepted, (int)drafted);
+        assert_true(preempted > 1 && accepted > 0 && accepted < drafted);
         hunch_engine_close(&e);
     }
     for (int i = 0; i < TEXTS; i++) answer_free(&want[i]);
@@ -344,11 +442,23 @@ static void test_limit(void **state) {
     o.state_bytes = info.state_bytes - 1;
     assert_int_equal(hunch_engine_open(&e, m, &o, &err), HUNCH_USAGE);
     assert_non_null(strstr(err.message, "state_bytes"));
+    const char *draft = draft_model("", ""); /* whose states count, too */
+    o.drafts = &draft;
+    o.n_drafts = 1;
+    o.state_bytes = 2 * info.state_bytes - 1;
+    assert_int_equal(hunch_engine_open(&e, m, &o, &err), HUNCH_USAGE);
+    assert_non_null(strstr(err.message, "draft models"));
+    o.state_bytes = info.state_bytes * 7;
+    o.n_drafts = 0;
+    e = open_engine_with(m, draft, o);
+    assert_int_equal(hunch_engine_states(e), 3);
+    hunch_engine_close(&e);
     hunch_model_close(&m);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_patterns), cmocka_unit_test(test_mistakes), cmocka_unit_test(test_preemption),
+                                       cmocka_unit_test(test_preempted_drafters),
                                        cmocka_unit_test(test_prefixes), cmocka_unit_test(test_limit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,6 +104,16 @@ FIXTURE void grid_run(const grid_plain *p, hunch_model *m, hunch_engine *e, int 
         }
 }
 
+/* Of models; path NULL: 0. */
+FIXTURE uint64_t grid_state_bytes(const char *path) {
+    hunch_model_info info = {0};
+    if (!path) return 0;
+    hunch_model *m = open_model(path, "best", 1, HUNCH_PRECISION_NATIVE);
+    hunch_model_get_info(m, &info);
+    hunch_model_close(&m);
+    return info.state_bytes;
+}
+
 FIXTURE void grid_cell(const char *model, const char *isa, const grid_plain *p, uint64_t *rng, grid_sums *sums) {
     static const char *const drafts[] = {"ngram", "suffix", "suffix,mode=tree", "mtp,depth=4", "mtp,depth=6,force=0.7",
                                          "mtp,depth=4,tree=dynamic,topk=3,total=10", "forced,accept=0.6,depth=7,seed=1",
@@ -115,20 +125,19 @@ FIXTURE void grid_cell(const char *model, const char *isa, const grid_plain *p, 
     const bool mapped = grid_below(rng, 4) == 0, small = grid_below(rng, 2) == 0;
     char own[600], what[900];
     const int d = grid_below(rng, N_DRAFTS + 1);
-    snprintf(own, sizeof own, "model:%s,depth=3", data_path(grid_models[grid_below(rng, GRID_MODELS)]));
-    const char *draft = d < N_DRAFTS ? drafts[d] : own;
-    hunch_model_info info;
+    const char *other = data_path(grid_models[grid_below(rng, GRID_MODELS)]), *draft = d < N_DRAFTS ? drafts[d] : own;
+    snprintf(own, sizeof own, "model:%s,depth=3", other);
+    const uint64_t states = grid_state_bytes(data_path(model)) + grid_state_bytes(d < N_DRAFTS ? NULL : other);
     hunch_engine_options o;
     hunch_model *m = open_model_as(data_path(model), isa, threads, HUNCH_PRECISION_NATIVE, mapped);
     hunch_engine_options_defaults(&o);
-    hunch_model_get_info(m, &info);
     o.parallel = together;
     o.chunk = chunk;
     o.kv = HUNCH_KV_BF16;
     o.page_rows = 16 << grid_below(rng, 3);
     o.context = GRID_ROWS;
     o.pool_rows = small ? GRID_ROWS : 0;
-    o.state_bytes = small ? info.state_bytes * (1 + (uint64_t)grid_below(rng, 3)) : 0;
+    o.state_bytes = small ? states * (1 + (uint64_t)grid_below(rng, 3)) : 0;
     snprintf(what, sizeof what, "%s at %s, %d threads%s, %s, temperature %g, %d at once, chunk %d, pages of %d%s", model, isa, threads,
              mapped ? ", mapped" : "", draft, p->temperature, together, chunk, o.page_rows, small ? ", a small pool" : "");
     hunch_engine *e = open_engine_with(m, draft, o);
@@ -137,17 +146,23 @@ FIXTURE void grid_cell(const char *model, const char *isa, const grid_plain *p, 
     hunch_model_close(&m);
 }
 
+/* So many cells of a model at a level and temperature. Each has a seed of its own, which does not depend on the others. */
+FIXTURE void grid_check_at(const char *model, const char *isa, bool hot, int cells, uint64_t seed, grid_sums *sums) {
+    grid_plain *p = grid_open(model, isa, hot ? 0.8 : 0);
+    for (int i = 0; i < cells; i++) {
+        uint64_t rng = seed * 1000 + (uint64_t)(2 * i + hot);
+        grid_cell(model, isa, p, &rng, sums);
+    }
+    grid_free(p);
+}
+
 /* So many cells at each level of the machine and temperature, of one model. */
 FIXTURE grid_sums grid_check(const char *model, int cells, bool best_only, uint64_t seed) {
     const char *isa[HN_ISA_COUNT];
     grid_sums sums = {0};
     const int n = levels(isa);
     for (int l = best_only ? n - 1 : 0; l < n; l++)
-        for (int hot = 0; hot < 2; hot++) {
-            grid_plain *p = grid_open(model, isa[l], hot ? 0.8 : 0);
-            for (int i = 0; i < cells; i++) grid_cell(model, isa[l], p, &seed, &sums);
-            grid_free(p);
-        }
+        for (int hot = 0; hot < 2; hot++) grid_check_at(model, isa[l], hot, cells, seed * 10 + (uint64_t)l, &sums);
     print_message("%s: %d drafts accepted, %d rows restored, %d places lost\n", model, (int)sums.accepted, (int)sums.restored,
                   (int)sums.preempted);
     return sums;

@@ -61,18 +61,18 @@ static hn_feature_set feature_set(const hunch_engine *e) {
 
 enum { USUAL_STATES = 16 }; /* kept for later texts, if four times their size is available */
 
-/* How many states of a model with recurrent layers the index may keep, for every group with states. */
+/* How many states of recurrent layers the index may keep: a text's states of the model and of all drafters count together. */
 static hunch_status limit_states(hn_cache_group *group, int n, uint64_t bytes, hunch_error *err) {
-    const uint64_t most = bytes ? bytes : hn_memory_available() / 4;
-    for (int g = 0; g < n; g++) {
-        if (group[g].kind != HN_CACHE_STATE) continue;
-        const uint64_t each = (uint64_t)group[g].units * group[g].unit_bytes, fit = most / each;
-        if (bytes && fit < 1)
-            return hn_fail(err, HUNCH_USAGE, "state_bytes %llu: a state of this model takes %llu", (unsigned long long)bytes,
-                           (unsigned long long)each);
-        const uint64_t limit = bytes ? INT16_MAX : USUAL_STATES;
-        group[g].kept = fit > limit ? (int)limit : fit > 1 ? (int)fit : 1;
-    }
+    uint64_t each = 0;
+    for (int g = 0; g < n; g++)
+        if (group[g].kind == HN_CACHE_STATE) each += (uint64_t)group[g].units * group[g].unit_bytes;
+    if (each == 0) return HUNCH_OK;
+    const uint64_t fit = (bytes ? bytes : hn_memory_available() / 4) / each, limit = bytes ? INT16_MAX : USUAL_STATES;
+    if (bytes && fit < 1)
+        return hn_fail(err, HUNCH_USAGE, "state_bytes %llu: a text's state takes %llu, those of its draft models included",
+                       (unsigned long long)bytes, (unsigned long long)each);
+    for (int g = 0; g < n; g++)
+        if (group[g].kind == HN_CACHE_STATE) group[g].kept = fit > limit ? (int)limit : fit > 1 ? (int)fit : 1;
     return HUNCH_OK;
 }
 
