@@ -20,8 +20,7 @@ hunch_status hn_charsmap_init(hn_charsmap *m, const char *bytes, size_t n, hunch
     size_t trie = n >= 4 ? read_u32(bytes) : 0;
     if (trie < 4 || trie % 4 || trie > n - 4)
         return hn_fail(err, HUNCH_REFUSED,
-                       "a charsmap of %zu bytes says that its trie has %zu, expected a multiple of 4 "
-                       "that fits",
+                       "a charsmap of %zu bytes gives %zu for the size of its trie, expected a multiple of 4 that fits",
                        n, trie);
     m->n_units = trie / 4;
     m->n_texts = n - 4 - trie;

@@ -152,7 +152,7 @@ static hunch_status fail_search(int code, size_t at, hunch_error *err) {
     if (code == PCRE2_ERROR_NOMEMORY) return hn_fail_memory(err, "a pattern's match", 0);
     char why[128];
     pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
-    return hn_fail(err, HUNCH_REFUSED, "a pattern of the tokenizer gave up at byte %zu of a text: %s", at, why);
+    return hn_fail(err, HUNCH_REFUSED, "a pattern of the tokenizer failed at byte %zu of a text: %s", at, why);
 }
 
 /* Reads the clock. */

@@ -248,8 +248,7 @@ static hunch_status put_word(const walker *w, const char *text, size_t len, hunc
     if (!bytes) return fail_room(len, err);
     if (!hn_letters_to_bytes(text, len, bytes, &n)) {
         return hn_fail(err, HUNCH_REFUSED,
-                       "the pre-tokenizer adds characters behind its ByteLevel step, which is not "
-                       "supported");
+                       "the pre-tokenizer adds characters after its ByteLevel step, which is not supported");
     }
     return w->word(w->user, bytes, n, err);
 }

@@ -187,7 +187,7 @@ static void test_steps(void **state) {
     char got[200];
     meta[0] = letters[0];
     assert_int_equal(join(meta, 2, "a", true, got, &e), HUNCH_REFUSED);
-    assert_non_null(strstr(e.message, "behind its ByteLevel step"));
+    assert_non_null(strstr(e.message, "after its ByteLevel step"));
     hn_pretok_step many[HN_PRETOK_MAX_STEPS + 1] = {{.kind = HN_PRETOK_SPACE}};
     hn_pretok *p;
     assert_int_equal(hn_pretok_open(&p, many, HN_PRETOK_MAX_STEPS + 1, &e), HUNCH_REFUSED);

@@ -271,7 +271,7 @@ static bool eval_arguments(trun *r, const tnode *n, tframe *f, targs *args) {
         tvalue v = eval(r, keyword ? item->a : item, f);
         if (v.kind == TV_ERROR) return false;
         if (!keyword) {
-            if (args->n_named) return trun_fail(r, "an argument without a name behind one with a name"), false;
+            if (args->n_named) return trun_fail(r, "a positional argument after a keyword argument"), false;
             args->values[args->n++] = v;
             continue;
         }

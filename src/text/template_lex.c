@@ -296,7 +296,7 @@ static bool lex_number(tlexer *x, ttoken *token) {
         token->f = strtod(digits, &end);
     else
         token->i = strtoll(digits, &end, base);
-    if (end == digits || *end) return fail(x, "a number that is none");
+    if (end == digits || *end) return fail(x, "an invalid number");
     return errno && !is_float ? fail(x, "an integer beyond 64 bits") : true;
 }
 
@@ -312,7 +312,7 @@ static bool lex_operator(tlexer *x, ttoken *token) {
         if (strchr(")]}", ops[i][0])) x->brackets--;
         return true;
     }
-    return fail(x, "a character that no expression has");
+    return fail(x, "an invalid character in an expression");
 }
 
 /* }} or %}, with its sign. */

@@ -32,7 +32,7 @@ tvalue tf_end_of(trun *r, tvalue v, const targs *a, int how) { /* first, last */
     if (how == 'l' && v.kind == TV_GENERATOR) return trun_fail(r, "a generator has no last element");
     v = tv_iterate(r, v);
     if (v.kind == TV_ERROR) return v;
-    if (v.list->n == 0) return tv_undefined("the first or last of nothing", 28);
+    if (v.list->n == 0) return tv_undefined("the first or last of an empty list", 34);
     return v.list->items[how == 'f' ? 0 : v.list->n - 1];
 }
 
@@ -172,7 +172,7 @@ tvalue tf_dictsort(trun *r, tvalue v, const targs *a, int how) {
 
 tvalue tf_extreme(trun *r, tvalue v, const targs *a, int how) { /* min, max: of equal ones the first */
     const tvalue *keep = targs_get(a, 0, "case_sensitive"), *attribute = targs_get(a, 1, "attribute");
-    tvalue best = tv_undefined("the least or greatest of nothing", 32), best_key = tv_none();
+    tvalue best = tv_undefined("the least or greatest of an empty list", 38), best_key = tv_none();
     v = tv_iterate(r, v);
     for (size_t i = 0; v.kind != TV_ERROR && i < v.list->n && trun_step(r, 1); i++) {
         tvalue key = key_of(r, v.list->items[i], attribute, keep);

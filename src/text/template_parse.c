@@ -538,7 +538,7 @@ static tnode *macro_statement(parser *p) {
 
 static tnode *jump_statement(parser *p, tnode_kind kind) {
     tnode *n = new_node(p, kind, NULL, NULL);
-    if (!p->loops) return fail(p, "break and continue stand inside a loop");
+    if (!p->loops) return fail(p, "break and continue are only allowed inside a loop");
     return n && need_end(p, TT_BLOCK_END) ? n : NULL;
 }
 

@@ -269,7 +269,7 @@ bool tv_contains(trun *r, tvalue container, tvalue item, bool *found) {
         for (size_t i = 0; i < container.list->n && !*found; i++)
             *found = tv_equal(r, container.list->items[i], item, 0);
     } else if (container.kind != TV_UNDEFINED) {
-        trun_fail(r, "nothing is 'in' a value of type %s", tv_type_name(container));
+        trun_fail(r, "'in' is not possible on a value of type %s", tv_type_name(container));
         return false;
     }
     return !r->status;

@@ -21,10 +21,10 @@ static hunch_status read_decoder_replace(decoder *d, const hn_tokenizer *t, cons
     const char *from = json_string_value(json_object_get(json_object_get(j, "pattern"), "String"));
     const char *to = hn_hf_string(j, "content");
     if (!from || !*from) return hn_hf_refuse("decoder Replace of a", "Regex", err);
-    if (d->fused) return hn_hf_refuse("behind Fuse, the decoder", "Replace", err);
+    if (d->fused) return hn_hf_refuse("after Fuse, the decoder", "Replace", err);
     if (t->spelling == HN_SPELL_MARKS && strcmp(from, HN_SPACE_MARK) == 0 && strcmp(to, " ") == 0) return HUNCH_OK;
     if (d->n == HN_NORMAL_MAX_STEPS || strlen(to) > HN_NORMAL_MAX_CONTENT)
-        return hn_hf_refuse("decoder", "Replace of so much", err);
+        return hn_hf_refuse("decoder", "Replace of this length", err);
     d->from[d->n] = from;
     d->to[d->n++] = to;
     return HUNCH_OK;

@@ -208,7 +208,7 @@ static hunch_status read_metaspace(hn_hf_pipeline *p, const json_t *j, hunch_err
     const char *scheme = hn_hf_prepend_scheme(j);
     if (strcmp(hn_hf_string(j, "replacement"), HN_SPACE_MARK) != 0)
         return hn_hf_refuse("Metaspace with the replacement", hn_hf_string(j, "replacement"), err);
-    if (p->byte_level) return hn_hf_refuse("behind ByteLevel, the pre-tokenizer", "Metaspace", err);
+    if (p->byte_level) return hn_hf_refuse("after ByteLevel, the pre-tokenizer", "Metaspace", err);
     hn_pretok_step step = {.kind = HN_PRETOK_METASPACE, .whole = json_is_false(json_object_get(j, "split"))};
     if (strcmp(scheme, "always") == 0)
         step.prefix = HN_SPACE_PREFIX_EACH;

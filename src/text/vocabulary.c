@@ -70,7 +70,7 @@ hunch_status hn_vocab_put(hn_tokenizer *t, int32_t id, hn_token_kind kind, const
         return hn_fail(err, HUNCH_REFUSED, "token %d has %zu bytes, at most %d are read", id, len, HN_MAX_TOKEN_BYTES);
     }
     if (len >= t->cap_bytes - t->n_bytes) {
-        return hn_fail(err, HUNCH_REFUSED, "token %d has %zu bytes, more than the vocabulary was measured to have left",
+        return hn_fail(err, HUNCH_REFUSED, "token %d has %zu bytes, more than the vocabulary has left",
                        id, len);
     }
     char *out = t->bytes + t->n_bytes;
