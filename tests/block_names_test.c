@@ -136,7 +136,7 @@ static void test_mask_file(void **state) {
     write_mask(path_of("masked"), row, HIDDEN, &other, "embedding");
     spec_refused(HUNCH_REFUSED, LLAMA, spec, "mask_embedding.pt: it is of token 476, expected the mask_token_id 477 of config.json");
     write_mask(path_of("masked"), row, HIDDEN, &none, "embedding");
-    spec_refused(HUNCH_REFUSED, LLAMA, spec, "mask_embedding.pt: its mask_token_id is no token");
+    spec_refused(HUNCH_REFUSED, LLAMA, spec, "mask_embedding.pt: its mask_token_id is not a token");
     write_mask(path_of("masked"), row, HIDDEN, &token, "vector");
     spec_refused(HUNCH_REFUSED, LLAMA, spec, "mask_embedding.pt: expected a tensor, or a dictionary with one under");
     write_mask(path_of("masked"), row, HIDDEN - 1, &token, "embedding");

@@ -358,7 +358,7 @@ static hunch_status fail_several(const finder *f) {
     bool colon = f->choice == NULL && strchr(f->base, '/') != NULL;
     return hn_fail(
         f->err, HUNCH_REFUSED, "%.100s: several models have this name: %s in %.*s; expected the path of one%s", f->name,
-        list, (int)n, f->paths[0], colon ? ", or what it alone is called behind a colon, as in org/name:Q4_K_M" : "");
+        list, (int)n, f->paths[0], colon ? ", or a part of its file name after a colon, as in org/name:Q4_K_M" : "");
 }
 
 /* The error if nothing has the name. If a similar path exists, it is suggested, and the searched folders are not listed. */
@@ -371,7 +371,7 @@ static hunch_status fail_absent(const char *name, const char *searched, const ch
     if (hn_near_path(name, near, sizeof near))
         return hn_fail(err, HUNCH_REFUSED, "%.200s: no such file or folder%s, did you mean %s?%s%s", name,
                        searched ? ", and no download of that name" : "", near,
-                       *downloads ? " Downloads that come near: " : "", downloads);
+                       *downloads ? " Similar downloads: " : "", downloads);
     if (!searched)
         return hn_fail(err, HUNCH_REFUSED,
                        "%.200s: no such file or folder, expected a GGUF file, a Hugging Face folder or the name of "
@@ -381,7 +381,7 @@ static hunch_status fail_absent(const char *name, const char *searched, const ch
         err, HUNCH_REFUSED,
         "%.200s: no such file or folder, and no download of that name in %s%s%s; expected a GGUF file, a Hugging "
         "Face folder or the name of a download",
-        name, *searched ? searched : "any cache", *downloads ? "; what comes near: " : "", downloads);
+        name, *searched ? searched : "any cache", *downloads ? "; similar names: " : "", downloads);
 }
 
 static hunch_status result_take(finder *f, const hn_caches *c, char **out) {

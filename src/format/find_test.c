@@ -177,7 +177,7 @@ static void test_ollama(void **state) {
     found("library/tiny", "ollama/blobs/sha256-" DIGEST);
     found("host.example/library/tiny", "ollama/blobs/sha256-" DIGEST);
     found("user/own:q8", "ollama/blobs/sha256-" DIGEST);
-    refused("user/own", "what comes near: user/own:q8");
+    refused("user/own", "similar names: user/own:q8");
     refused("tiny:7b", "tiny:1b");
     refused("gone", "which is not there");
     refused("evil", "64 hexadecimal digits");
@@ -196,7 +196,7 @@ static void test_files(void **state) {
     refused("Both", "llama/Both.gguf");
     refused("Both", "own/Both.gguf");
     refused("costs.json", "no download of that name");
-    refused("Mine-Q4_1", "what comes near: Mine-Q4_0.gguf;");
+    refused("Mine-Q4_1", "similar names: Mine-Q4_0.gguf;");
     refused("Mine-Q4_1", test_path("own"));
     refused("nothing like any of these", "no download of that name in ");
 }
@@ -209,7 +209,7 @@ static void test_one_folder_twice(void **state) {
         setenv("LLAMA_CACHE", test_path(i ? "own-link" : "own"), 1);
         found("Both", "own/Both.gguf");
         found("Mine-Q4_0", "own/Mine-Q4_0.gguf");
-        refused("Mine-Q4_1", "what comes near: Mine-Q4_0.gguf;");
+        refused("Mine-Q4_1", "similar names: Mine-Q4_0.gguf;");
     }
     setenv("LLAMA_CACHE", test_path("llama"), 1);
     refused("Both", "several models");
@@ -338,7 +338,7 @@ static void test_open(void **state) {
     assert_true(hn_source_tensor_count(s) > 40);
     hn_source_close(&s);
     assert_int_equal(hn_source_open(&s, "org/unreal", &e), HUNCH_REFUSED);
-    assert_non_null(strstr(e.message, "what comes near: org/real"));
+    assert_non_null(strstr(e.message, "similar names: org/real"));
     assert_null(s);
 }
 

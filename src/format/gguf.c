@@ -169,7 +169,7 @@ static hunch_status array_head(cursor *c, uint32_t *type, uint64_t *count) {
     size_t left = (c->size < GGUF_MAX_HEAD ? c->size : (size_t)GGUF_MAX_HEAD) - c->at; /* the size of a sparse file is no limit */
     if (*count > left / least)
         return hn_fail(c->err, HUNCH_REFUSED,
-                       "%s: %s promises %" PRIu64 " elements, more than the %zu bytes left of a head can hold", c->path,
+                       "%s: %s has %" PRIu64 " elements, more than the %zu bytes left of a head can hold", c->path,
                        c->what, *count, left);
     return HUNCH_OK;
 }
@@ -430,10 +430,10 @@ static hunch_status head_read(cursor *c, uint32_t *version, uint64_t *n_tensors,
         return status;
     size_t left = c->size - c->at;
     if (*n_metas > GGUF_MAX_COUNT || *n_metas > left / GGUF_MIN_META)
-        return hn_fail(c->err, HUNCH_REFUSED, "%s: the header promises %" PRIu64 " keys; %zu bytes follow", c->path,
+        return hn_fail(c->err, HUNCH_REFUSED, "%s: the header specifies %" PRIu64 " keys; %zu bytes follow", c->path,
                        *n_metas, left);
     if (*n_tensors > GGUF_MAX_COUNT || *n_tensors > left / GGUF_MIN_TENSOR)
-        return hn_fail(c->err, HUNCH_REFUSED, "%s: the header promises %" PRIu64 " tensors; %zu bytes follow", c->path,
+        return hn_fail(c->err, HUNCH_REFUSED, "%s: the header specifies %" PRIu64 " tensors; %zu bytes follow", c->path,
                        *n_tensors, left);
     return HUNCH_OK;
 }

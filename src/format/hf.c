@@ -115,7 +115,7 @@ static hunch_status shards_check(const hn_source *s, const char *index_path, con
         const char *name = json_string_value(file);
         ptrdiff_t i = hn_name_index_find(&s->by_name, tensor);
         if (i < 0 || s->tensors[i].file != (size_t)json_integer_value(json_object_get(shards, name)))
-            return hn_fail(err, HUNCH_REFUSED, "%s: weight_map promises tensor %.200s in %s, which does not hold it",
+            return hn_fail(err, HUNCH_REFUSED, "%s: weight_map lists tensor %.200s in %s, which does not hold it",
                            index_path, tensor, name);
     }
     return HUNCH_OK;
@@ -304,7 +304,7 @@ static hunch_status path_walk(const hn_source *s, const json_t *at, const char *
         const char *dot = strchr(part, '.');
         size_t len = dot != NULL ? (size_t)(dot - part) : strlen(part);
         if (!json_is_object(at))
-            return hn_fail(err, HUNCH_REFUSED, "%s: config.json: %.*s is no object; expected one that may hold %s",
+            return hn_fail(err, HUNCH_REFUSED, "%s: config.json: %.*s is not an object; expected one that may hold %s",
                            s->path, (int)(part - key - 1), key, part);
         char name[HF_MAX_KEY];
         snprintf(name, sizeof name, "%.*s", (int)len, part);

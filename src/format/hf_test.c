@@ -173,7 +173,7 @@ static void test_config_values(void **state) {
     assert_int_equal(hn_source_u64(s, "list", &u, &found, &err), HUNCH_REFUSED);
     assert_int_equal(hn_source_bool(s, "rope", &b, &found, &err), HUNCH_REFUSED);
     assert_int_equal(hn_source_u64(s, "layers.x", &u, &found, &err), HUNCH_REFUSED);
-    assert_non_null(strstr(err.message, "layers is no object"));
+    assert_non_null(strstr(err.message, "layers is not an object"));
     const hn_array *a = NULL;
     assert_int_equal(hn_source_array(s, "list", &a, &err), HUNCH_OK);
     assert_null(a);
@@ -252,13 +252,13 @@ static void test_wrong_index(void **state) {
     folder_weights("one.safetensors", ONE, 4);
     assert_folder_refused("two.safetensors, which is missing");
     folder_weights("two.safetensors", "{\"c\": {\"dtype\": \"U8\", \"shape\": [4], \"data_offsets\": [0, 4]}}", 4);
-    assert_folder_refused("weight_map promises tensor b in two.safetensors");
+    assert_folder_refused("weight_map lists tensor b in two.safetensors");
     folder_weights("two.safetensors", ONE, 4);
     assert_folder_refused("tensor a appears twice");
     folder_file("model.safetensors.index.json",
                 "{\"weight_map\": {\"a\": \"two.safetensors\", \"c\": \"one.safetensors\"}}");
     folder_weights("two.safetensors", "{\"c\": {\"dtype\": \"U8\", \"shape\": [4], \"data_offsets\": [0, 4]}}", 4);
-    assert_folder_refused("weight_map promises tensor a in two.safetensors");
+    assert_folder_refused("weight_map lists tensor a in two.safetensors");
 }
 
 static void assert_file_refused(const char *head, size_t n_data, const char *message) {

@@ -81,7 +81,7 @@ static size_t height(const machine *m) {
 
 static hunch_status pop(machine *m, uint32_t *value) {
     *value = 0;
-    if (height(m) == 0) return refuse(m, "a step that needs a value finds none");
+    if (height(m) == 0) return refuse(m, "an opcode needs a value, the stack is empty");
     *value = m->stack[--m->n_stack];
     return HUNCH_OK;
 }
@@ -190,7 +190,7 @@ static hunch_status op_mark(machine *m, const opcode *s HN_UNUSED) {
 /* Removes the last mark; *from: the height of the stack when it was set. */
 static hunch_status mark_pop(machine *m, size_t *from) {
     *from = 0;
-    if (m->n_marks == 0) return refuse(m, "a step that needs a mark finds none");
+    if (m->n_marks == 0) return refuse(m, "an opcode needs a mark, the stack has none");
     *from = m->marks[--m->n_marks];
     return HUNCH_OK;
 }
@@ -203,7 +203,7 @@ static hunch_status op_tuple(machine *m, const opcode *s) {
     if (s->n == 0)
         status = mark_pop(m, &from);
     else if (height(m) < s->n)
-        status = refuse(m, "a step that needs a value finds none");
+        status = refuse(m, "an opcode needs a value, the stack is empty");
     else
         from = m->n_stack - s->n;
     for (size_t i = !status ? from : m->n_stack; i < m->n_stack && !status; i++)
@@ -218,8 +218,8 @@ static hunch_status fill(machine *m, const opcode *s, size_t from) {
     const size_t n = m->n_stack - from;
     m->n_stack = from;
     if (height(m) == 0 || m->p->values[m->stack[from - 1]].kind != s->kind)
-        return refuse(m, s->kind == HN_PY_LIST ? "something is put into what is no list"
-                                               : "something is put into what is no dictionary");
+        return refuse(m, s->kind == HN_PY_LIST ? "items are added to a value that is not a list"
+                                               : "items are added to a value that is not a dictionary");
     if (n % s->n != 0) return refuse(m, "a key without a value");
     hn_py *to = &m->p->values[m->stack[from - 1]];
     hunch_status status = HUNCH_OK;
@@ -229,7 +229,7 @@ static hunch_status fill(machine *m, const opcode *s, size_t from) {
 }
 
 static hunch_status op_fill_one(machine *m, const opcode *s) {
-    if (height(m) < s->n) return refuse(m, "a step that needs a value finds none");
+    if (height(m) < s->n) return refuse(m, "an opcode needs a value, the stack is empty");
     return fill(m, s, m->n_stack - s->n);
 }
 
@@ -243,8 +243,8 @@ static hunch_status op_fill(machine *m, const opcode *s) {
 
 static hunch_status memo_put(machine *m, uint64_t i) {
     const size_t old = m->cap_memo;
-    if (height(m) == 0) return refuse(m, "a step that needs a value finds none");
-    if (i >= HN_PICKLE_VALUES) return refuse(m, "a value is kept under too large a number");
+    if (height(m) == 0) return refuse(m, "an opcode needs a value, the stack is empty");
+    if (i >= HN_PICKLE_VALUES) return refuse(m, "a memo index that is too large");
     if (!hn_grow((void **)&m->memo, &m->cap_memo, (size_t)i + 1, sizeof *m->memo)) return no_memory(m);
     memset(m->memo + old, 0, (m->cap_memo - old) * sizeof *m->memo);
     m->n_memo += m->memo[i] == 0;
@@ -262,7 +262,7 @@ static hunch_status op_get(machine *m, const opcode *s) {
     uint64_t i;
     hunch_status status = operand(m, s->bytes, &i);
     if (status) return status;
-    if (i >= m->cap_memo || m->memo[i] == 0) return refuse(m, "a value is asked for that was not kept");
+    if (i >= m->cap_memo || m->memo[i] == 0) return refuse(m, "a memo entry that was not set");
     return push_index(m, m->memo[i] - 1);
 }
 
@@ -276,7 +276,8 @@ static hunch_status global_push(machine *m, const char *module, size_t n_module,
             return push(m, (hn_py){.kind = HN_PY_GLOBAL, .global = &m->globals[i]});
     }
     return hn_fail(m->err, HUNCH_REFUSED,
-                   "%s: its pickle names %.*s.%.*s; expected tensors and what holds them alone (nothing was executed)",
+                   "%s: its pickle names %.*s.%.*s; expected only tensors and containers of them (nothing was "
+                   "executed)",
                    m->path, (int)(n_module < SHOWN_MAX ? n_module : SHOWN_MAX), module,
                    (int)(n_name < SHOWN_MAX ? n_name : SHOWN_MAX), name);
 }
@@ -295,7 +296,7 @@ static hunch_status op_stack_global(machine *m, const opcode *s HN_UNUSED) {
     if (!status) status = pop(m, &a);
     if (status) return status;
     const hn_py *module = &m->p->values[a], *name = &m->p->values[b];
-    if (module->kind != HN_PY_TEXT || name->kind != HN_PY_TEXT) return refuse(m, "a name that is no text");
+    if (module->kind != HN_PY_TEXT || name->kind != HN_PY_TEXT) return refuse(m, "a name that is not a string");
     return global_push(m, hn_pickle_text(m->p, module), module->n, hn_pickle_text(m->p, name), name->n);
 }
 
@@ -307,7 +308,7 @@ static hunch_status op_call(machine *m, const opcode *s HN_UNUSED) {
     if (status) return status;
     const hn_py args = m->p->values[a], *function = &m->p->values[f];
     if (args.kind != HN_PY_TUPLE || function->kind != HN_PY_GLOBAL)
-        return refuse(m, "a call of what is no function, or without arguments");
+        return refuse(m, "a call of a value that is not a function, or without arguments");
     const hn_pickle_global *g = function->global;
     if (g->use == HN_PICKLE_MAKES_DICT && args.n == 0) return push(m, (hn_py){.kind = HN_PY_DICT});
     if (g->use != HN_PICKLE_CALL)
@@ -322,7 +323,7 @@ static hunch_status op_state(machine *m, const opcode *s HN_UNUSED) {
     hunch_status status = pop(m, &state);
     if (status) return status;
     if (height(m) == 0 || m->p->values[m->stack[m->n_stack - 1]].kind != HN_PY_DICT)
-        return refuse(m, "a state of what is no dictionary");
+        return refuse(m, "a state for a value that is not a dictionary");
     return HUNCH_OK;
 }
 
@@ -331,7 +332,7 @@ static hunch_status op_outside(machine *m, const opcode *s HN_UNUSED) {
     hunch_status status = pop(m, &where);
     if (status) return status;
     hn_py v = m->p->values[where];
-    if (v.kind != HN_PY_TUPLE) return refuse(m, "the place of something stored elsewhere is no tuple");
+    if (v.kind != HN_PY_TUPLE) return refuse(m, "the reference to a tensor's storage is not a tuple");
     v.kind = HN_PY_OUTSIDE;
     return push(m, v);
 }
@@ -355,7 +356,7 @@ static hunch_status op_frame(machine *m, const opcode *s) {
 }
 
 static hunch_status op_stop(machine *m, const opcode *s HN_UNUSED) {
-    if (m->n_marks > 0 || m->n_stack != 1) return refuse(m, "it stops with something left over");
+    if (m->n_marks > 0 || m->n_stack != 1) return refuse(m, "it does not stop with exactly one value");
     m->p->root = m->stack[0];
     m->stopped = true;
     return HUNCH_OK;
@@ -409,7 +410,7 @@ static hunch_status machine_run(machine *m) {
         const opcode *s = &OPCODES[op];
         if (s->run == NULL)
             return hn_fail(m->err, HUNCH_REFUSED,
-                           "%s: its pickle takes step 0x%02x at byte %zu, which plain data has no use for", m->path, op,
+                           "%s: its pickle has opcode 0x%02x at byte %zu, which is not supported", m->path, op,
                            (size_t)(m->at - m->p->bytes));
         m->at++;
         status = s->run(m, s);

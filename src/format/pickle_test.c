@@ -49,8 +49,8 @@ static void test_nothing_is_executed(void **state) {
             pk_text(&b, "touch ran");
             pk_raw(&b, "tR" PK_END);
             snprintf(says, sizeof says,
-                     "names %s.%s; expected tensors and what holds them alone (nothing was executed)", functions[i][0],
-                     functions[i][1]);
+                     "names %s.%s; expected only tensors and containers of them (nothing was executed)",
+                     functions[i][0], functions[i][1]);
             assert_pickle_refused(&b, says);
         }
     }
@@ -61,19 +61,19 @@ static void test_calls(void **state) {
     (void)state;
     REFUSED("ctorch\nFloatStorage\n)R.", "its pickle calls torch.FloatStorage");
     REFUSED("ccollections\nOrderedDict\n(]tR.", "its pickle calls collections.OrderedDict with arguments");
-    REFUSED("ccollections\nOrderedDict\n]R.", "a call of what is no function");
-    REFUSED("N)R.", "a call of what is no function");
-    REFUSED(")R.", "a step that needs a value finds none");
-    REFUSED("]}b.", "a state of what is no dictionary");
-    REFUSED("}b.", "a state of what is no dictionary");
-    REFUSED("NQ.", "stored elsewhere is no tuple");
-    REFUSED("X\1\0\0\0aN\x93.", "a name that is no text");
+    REFUSED("ccollections\nOrderedDict\n]R.", "a call of a value that is not a function");
+    REFUSED("N)R.", "a call of a value that is not a function");
+    REFUSED(")R.", "an opcode needs a value, the stack is empty");
+    REFUSED("]}b.", "a state for a value that is not a dictionary");
+    REFUSED("}b.", "a state for a value that is not a dictionary");
+    REFUSED("NQ.", "to a tensor's storage is not a tuple");
+    REFUSED("X\1\0\0\0aN\x93.", "a name that is not a string");
     REFUSED("c\x1b[2J\nx\n.", "names ?[2J.x;"); /* nothing reaches a terminal */
     /* opcodes that make objects, or read from elsewhere */
     static const char steps[] = "iodPRS\x81\x82\x83\x84\x92\x97\x98IL0123glVFp\x8b\x8e\x8f\x90\x91\x96";
     for (size_t i = 0; i + 1 < sizeof steps; i++) {
         char one[4] = {(char)0x80, 2, steps[i], '.'}, says[40];
-        snprintf(says, sizeof says, "takes step 0x%02x at byte 2", (unsigned char)steps[i]);
+        snprintf(says, sizeof says, "has opcode 0x%02x at byte 2", (unsigned char)steps[i]);
         if (steps[i] != 'R') assert_steps_refused(one, sizeof one, says);
     }
 }
@@ -83,27 +83,27 @@ static void test_calls(void **state) {
 static void test_machine(void **state) {
     (void)state;
     REFUSED("", "it ends before it stops");
-    REFUSED(".", "it stops with something left over");
-    REFUSED("NN.", "it stops with something left over");
-    REFUSED("N(.", "it stops with something left over");
-    REFUSED("t.", "a step that needs a mark finds none");
-    REFUSED("u.", "a step that needs a mark finds none");
-    REFUSED("N(\x85.", "a step that needs a value finds none"); /* nothing below the mark is used */
-    REFUSED("N\x86.", "a step that needs a value finds none");
+    REFUSED(".", "it does not stop with exactly one value");
+    REFUSED("NN.", "it does not stop with exactly one value");
+    REFUSED("N(.", "it does not stop with exactly one value");
+    REFUSED("t.", "an opcode needs a mark, the stack has none");
+    REFUSED("u.", "an opcode needs a mark, the stack has none");
+    REFUSED("N(\x85.", "an opcode needs a value, the stack is empty"); /* nothing below the mark is used */
+    REFUSED("N\x86.", "an opcode needs a value, the stack is empty");
     REFUSED("}(Nu.", "a key without a value");
-    REFUSED("}N(u.", "something is put into what is no dictionary");
-    REFUSED("](NNu.", "something is put into what is no dictionary");
-    REFUSED("}(Ne.", "something is put into what is no list");
-    REFUSED("(NNu.", "something is put into what is no dictionary");
-    REFUSED("Na.", "something is put into what is no list");
-    REFUSED("Ns.", "a step that needs a value finds none");
-    REFUSED("h\0.", "a value is asked for that was not kept");
-    REFUSED("Nq\1h\0.", "a value is asked for that was not kept");
-    REFUSED("Nq\1h\2.", "a value is asked for that was not kept");
-    REFUSED("j\xff\xff\xff\xff.", "a value is asked for that was not kept");
-    REFUSED("q\0.", "a step that needs a value finds none");
-    REFUSED("Nr\xff\xff\xff\xff.", "a value is kept under too large a number");
-    REFUSED("Nr\0\0\x40\0.", "a value is kept under too large a number");
+    REFUSED("}N(u.", "items are added to a value that is not a dictionary");
+    REFUSED("](NNu.", "items are added to a value that is not a dictionary");
+    REFUSED("}(Ne.", "items are added to a value that is not a list");
+    REFUSED("(NNu.", "items are added to a value that is not a dictionary");
+    REFUSED("Na.", "items are added to a value that is not a list");
+    REFUSED("Ns.", "an opcode needs a value, the stack is empty");
+    REFUSED("h\0.", "a memo entry that was not set");
+    REFUSED("Nq\1h\0.", "a memo entry that was not set");
+    REFUSED("Nq\1h\2.", "a memo entry that was not set");
+    REFUSED("j\xff\xff\xff\xff.", "a memo entry that was not set");
+    REFUSED("q\0.", "an opcode needs a value, the stack is empty");
+    REFUSED("Nr\xff\xff\xff\xff.", "a memo index that is too large");
+    REFUSED("Nr\0\0\x40\0.", "a memo index that is too large");
     REFUSED("\x80\x06.", "a pickle of protocol 6");
     REFUSED("\x95\xff\xff\xff\xff\xff\xff\xff\xff.", "a frame longer than the pickle");
     REFUSED("\x8a\x09.........", "an integer of more than 64 bits");
@@ -119,7 +119,7 @@ static void test_machine(void **state) {
 static void test_growth(void **state) {
     (void)state;
     enum { MANY = 1000000 };
-    REFUSED("]q\0h\0a.", "no dictionary");
+    REFUSED("]q\0h\0a.", "not a dictionary");
     REFUSED("}q\0X\1\0\0\0ah\0s.", "holds no tensors");
     REFUSED("}q\0X\5\0\0\0modelh\0s.", "holds no tensors"); /* the inner dictionary is the same one */
     bytes tower = {0}, lists = {0}, doubling = {0}, marks = {0}, values = {0}, named = {0};
@@ -130,16 +130,16 @@ static void test_growth(void **state) {
         pk_raw(&marks, "(");
     }
     pk_raw(&tower, ".");
-    assert_pickle_refused(&tower, "no dictionary");
+    assert_pickle_refused(&tower, "not a dictionary");
     for (int i = 0; i < MANY; i++) pk_raw(&lists, "e");
     pk_raw(&lists, ".");
-    assert_pickle_refused(&lists, "no dictionary");
+    assert_pickle_refused(&lists, "not a dictionary");
     pk_raw(&marks, ".");
-    assert_pickle_refused(&marks, "it stops with something left over");
+    assert_pickle_refused(&marks, "it does not stop with exactly one value");
     pk_raw(&doubling, ")");
     for (int i = 0; i < 100; i++) bytes_put(&doubling, "q\0h\0\x86", 5);
     pk_raw(&doubling, ".");
-    assert_pickle_refused(&doubling, "no dictionary");
+    assert_pickle_refused(&doubling, "not a dictionary");
     pk_raw(&values, "(");
     for (int i = 0; i <= HN_PICKLE_VALUES; i++) pk_raw(&values, "N");
     assert_pickle_refused(&values, "makes more than 4194304 values");
@@ -170,15 +170,15 @@ static void test_tensors_that_lie(void **state) {
     assert_tensor_refused((pk_tensor){"FloatStorage", "0", most, 0, 1, {6}, {1}},
                           "expected 9223372036854775807 elements");
     assert_tensor_refused((pk_tensor){"FloatStorage", "0", -6, 0, 1, {6}, {1}},
-                          "a storage in a form that is not known");
-    assert_tensor_refused((pk_tensor){"FloatStorage", "", 6, 0, 1, {6}, {1}}, "a storage in a form that is not known");
+                          "a storage in an unknown form");
+    assert_tensor_refused((pk_tensor){"FloatStorage", "", 6, 0, 1, {6}, {1}}, "a storage in an unknown form");
     assert_tensor_refused((pk_tensor){"FloatStorage", "1", 6, 0, 1, {6}, {1}}, "storage 1, which is missing");
     assert_tensor_refused((pk_tensor){"FloatStorage", "../data.pkl", 6, 0, 1, {6}, {1}},
                           "storage ../data.pkl, which is missing");
     assert_tensor_refused((pk_tensor){"FloatStorage", "0", 6, 1, 1, {6}, {1}},
                           "has 6 elements from 1 on; its storage has 24 bytes");
     assert_tensor_refused((pk_tensor){"FloatStorage", "0", 6, 7, 1, {0}, {1}}, "0 elements from 7 on");
-    assert_tensor_refused((pk_tensor){"FloatStorage", "0", 6, -1, 1, {6}, {1}}, "in a form that is not known");
+    assert_tensor_refused((pk_tensor){"FloatStorage", "0", 6, -1, 1, {6}, {1}}, "in an unknown form");
     assert_tensor_refused((pk_tensor){"FloatStorage", "0", 6, most, 1, {6}, {1}}, "from 9223372036854775807 on");
     assert_tensor_refused((pk_tensor){"FloatStorage", "0", 6, 0, 2, {3, 3}, {3, 1}}, "has 9 elements");
     assert_tensor_refused((pk_tensor){"FloatStorage", "0", 6, 0, 2, {half, half}, {half, 1}},
@@ -186,8 +186,8 @@ static void test_tensors_that_lie(void **state) {
     assert_tensor_refused((pk_tensor){"FloatStorage", "0", 6, 0, 3, {0, half, half}, {0, 0, 1}},
                           "has a shape that is too large");
     assert_tensor_refused((pk_tensor){"FloatStorage", "0", 6, 0, 1, {most}, {1}}, "has 9223372036854775807 elements");
-    assert_tensor_refused((pk_tensor){"FloatStorage", "0", 6, 0, 1, {-6}, {1}}, "in a form that is not known");
-    assert_tensor_refused((pk_tensor){"FloatStorage", "0", 6, 0, 1, {6}, {-1}}, "in a form that is not known");
+    assert_tensor_refused((pk_tensor){"FloatStorage", "0", 6, 0, 1, {-6}, {1}}, "in an unknown form");
+    assert_tensor_refused((pk_tensor){"FloatStorage", "0", 6, 0, 1, {6}, {-1}}, "in an unknown form");
     assert_tensor_refused((pk_tensor){"FloatStorage", "0", 6, 0, 2, {3, 2}, {1, 3}},
                           "tensor w is a view whose rows do not follow");
     assert_tensor_refused((pk_tensor){"FloatStorage", "0", 6, 0, 2, {2, 3}, {0, 1}},
@@ -195,7 +195,7 @@ static void test_tensors_that_lie(void **state) {
     assert_tensor_refused((pk_tensor){"FloatStorage", "0", 6, 0, 1, {3}, {2}},
                           "tensor w is a view whose rows do not follow");
     assert_tensor_refused((pk_tensor){"FloatStorage", "0", 6, 0, 9, {1, 1, 1, 1, 1, 1, 1, 1, 6}, {0}},
-                          "in a form that is not known");
+                          "in an unknown form");
     assert_tensor_refused((pk_tensor){"NoStorage", "0", 6, 0, 1, {6}, {1}}, "names torch.NoStorage");
 }
 
@@ -224,8 +224,8 @@ static void test_calls_of_wrong_arguments(void **state) {
     "(U\7storagectorch\nFloatStorage\nU\1"                                                                             \
     "0U\3cpuK\6tQ"
 #define TENSOR(arguments) "}U\1wctorch._utils\n_rebuild_tensor_v2\n(" arguments "tRs."
-    static const char form[] = "tensor w is described in a form that is not known",
-                      storage[] = "names a storage in a form";
+    static const char form[] = "tensor w is described in an unknown form",
+                      storage[] = "names a storage in an unknown form";
     REFUSED(TENSOR(""), form);
     REFUSED(TENSOR(STORAGE), form);
     REFUSED(TENSOR(STORAGE "K\0K\6\x85K\1\x85\x89"), form);     /* too few */
@@ -272,8 +272,8 @@ static void test_calls_of_wrong_arguments(void **state) {
 static void test_dictionaries(void **state) {
     (void)state;
     static const char *const keys[] = {"K\1", "N", "U\0", "U\1\n", "U\1\xff", ")"};
-    REFUSED("N.", "is no dictionary; expected one of tensors");
-    REFUSED("ctorch\nFloatStorage\n.", "is no dictionary");
+    REFUSED("N.", "is not a dictionary; expected a dictionary of tensors");
+    REFUSED("ctorch\nFloatStorage\n.", "is not a dictionary");
     REFUSED("}.", "its dictionary holds no tensors");
     REFUSED("}U\5modelNs.", "its dictionary holds no tensors");
     REFUSED("}U\5model}s.", "its dictionary holds no tensors");
@@ -283,7 +283,7 @@ static void test_dictionaries(void **state) {
         bytes_put(&b, keys[i], i == 2 ? 2 : strlen(keys[i]));
         pk_put_tensor(&b, &GOOD);
         pk_raw(&b, PK_END);
-        assert_pickle_refused(&b, i == 0 || i == 1 || i == 5 ? "a key that is no text" : "the name of tensor 0");
+        assert_pickle_refused(&b, i == 0 || i == 1 || i == 5 ? "a key that is not a string" : "the name of tensor 0");
     }
     bytes twice = {0};
     pk_raw(&twice, PK_START);

@@ -164,7 +164,7 @@ hunch_status hn_safetensors_read(hn_source *s, const char *path, hunch_error *er
     hn_map *map = &file->map;
     if (map->size < 8)
         return hn_fail(err, HUNCH_REFUSED,
-                       "%s: %zu bytes are no safetensors file; expected a length of 8 bytes and a head", path,
+                       "%s: %zu bytes are not a safetensors file; expected a length of 8 bytes and a head", path,
                        map->size);
     status = hn_map_copy_head(map, path, 8, err);
     if (status)

@@ -23,7 +23,7 @@ typedef struct reader {
 } reader;
 
 static hunch_status form_unknown(const reader *r, const hn_tensor *t) {
-    return hn_fail(r->err, HUNCH_REFUSED, "%s: tensor %s is described in a form that is not known", r->f.path, t->name);
+    return hn_fail(r->err, HUNCH_REFUSED, "%s: tensor %s is described in an unknown form", r->f.path, t->name);
 }
 
 /* An integer of the pickle, 0 or more. */
@@ -113,14 +113,15 @@ static hunch_status tensors_read(const reader *r) {
     const hn_py *dict = dictionary_find(p);
     const size_t first = r->s->n_tensors;
     if (dict == NULL)
-        return hn_fail(r->err, HUNCH_REFUSED, "%s: what it holds is no dictionary; expected one of tensors", r->f.path);
+        return hn_fail(r->err, HUNCH_REFUSED, "%s: its value is not a dictionary; expected a dictionary of tensors",
+                       r->f.path);
     uint32_t at = dict->first;
     for (uint32_t i = 0; i < dict->n; i++, at = p->items[at].next) {
         const hn_py *key = &p->values[p->items[at].key], *call = tensor_call(p, &p->values[p->items[at].value]);
         hn_tensor *t = NULL;
         if (call == NULL) continue;
         if (key->kind != HN_PY_TEXT)
-            return hn_fail(r->err, HUNCH_REFUSED, "%s: a tensor has a key that is no text; expected its name",
+            return hn_fail(r->err, HUNCH_REFUSED, "%s: a tensor has a key that is not a string; expected its name",
                            r->f.path);
         hunch_status status = hn_source_add_tensor(r->s, r->f.path, hn_pickle_text(p, key), key->n, &t, r->err);
         if (!status) status = tensor_read(r, call, t);
@@ -172,7 +173,7 @@ hunch_status hn_torch_read_mask(hn_source *s, const char *path, int64_t *token, 
     if (call == NULL)
         status = hn_fail(err, HUNCH_REFUSED, "%s: expected a tensor, or a dictionary with one under \"embedding\"", path);
     else if (id != NULL && *token < 0)
-        status = hn_fail(err, HUNCH_REFUSED, "%s: its mask_token_id is no token", path);
+        status = hn_fail(err, HUNCH_REFUSED, "%s: its mask_token_id is not a token", path);
     else
         status = mask_read(&r, call);
     hn_torch_file_close(&r.f);

@@ -103,7 +103,7 @@ static hunch_status outside_read(const hn_torch_file *f, const hn_py *v, place *
     if (!hn_pickle_is_text(p, hn_pickle_at(p, v, 0), "storage") || out->type == NULL || key == NULL ||
         key->kind != HN_PY_TEXT || key->n == 0 || key->n > KEY_MAX || elements == NULL || elements->kind != HN_PY_INT ||
         elements->i < 0 || v->n > 6 || (view != NULL && view->kind != HN_PY_NONE))
-        return hn_fail(err, HUNCH_REFUSED, "%s: its pickle names a storage in a form that is not known", f->path);
+        return hn_fail(err, HUNCH_REFUSED, "%s: its pickle names a storage in an unknown form", f->path);
     out->key = hn_pickle_text(p, key);
     out->len = key->n;
     out->elements = (uint64_t)elements->i;

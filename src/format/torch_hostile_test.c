@@ -92,7 +92,7 @@ static void test_archives_that_lie(void **state) {
         {OF_END, 12, 0xFFFFFFFF, 4, "the place of its list"},
         {OF_END, 16, 0, 4, "the place of its list"},
         {OF_END, 20, 1, 2, "no end record"},
-        {OF_LISTED, 0, 0, 4, "an entry of its list is none"},
+        {OF_LISTED, 0, 0, 4, "an entry of its list is invalid"},
         {OF_LISTED, 8, 1, 2, "a/data/0 is compressed or encrypted"},
         {OF_LISTED, 10, 8, 2, "a/data/0 is compressed or encrypted"},
         {OF_LISTED, 20, 23, 4, "a/data/0 is compressed or encrypted"},
@@ -349,7 +349,7 @@ static void test_streams_that_lie(void **state) {
           "](U\x01"
           "0",
           6, 24},
-         "its pickle takes step 0x06"},
+         "its pickle has opcode 0x06"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bytes b = stream_of(&cases[i].s);

@@ -130,7 +130,7 @@ static bool extra_read(const unsigned char *extra, size_t len, uint64_t *numbers
 static hunch_status entry_read(hn_zip *z, unsigned char **p, const unsigned char *end, hunch_error *err) {
     unsigned char *at = *p;
     const size_t left = (size_t)(end - at);
-    if (left < ENTRY_BYTES || number(at, 4) != ZIP_ENTRY) return damaged(z, err, "an entry of its list is none");
+    if (left < ENTRY_BYTES || number(at, 4) != ZIP_ENTRY) return damaged(z, err, "an entry of its list is invalid");
     const size_t name = (size_t)number(at + 28, 2), extra = (size_t)number(at + 30, 2),
                  comment = (size_t)number(at + 32, 2);
     if (name + extra + comment > left - ENTRY_BYTES)

@@ -38,7 +38,7 @@ static hunch_status check_ranges(const hunch_sampling *p, hunch_error *err) {
 
 static hunch_status check_breakers(const hunch_sampling *p, hunch_error *err) {
     if (p->n_dry_breakers < 0 || (p->n_dry_breakers > 0 && !p->dry_breakers))
-        return hn_fail(err, HUNCH_USAGE, "%d dry_breakers in no array, expected strings", p->n_dry_breakers);
+        return hn_fail(err, HUNCH_USAGE, "%d dry_breakers, but the array is NULL: expected strings", p->n_dry_breakers);
     for (int i = 0; i < p->n_dry_breakers; i++)
         if (!p->dry_breakers[i] || !p->dry_breakers[i][0])
             return hn_fail(err, HUNCH_USAGE, "dry_breakers[%d] is empty, expected text that ends a repetition", i);
@@ -75,7 +75,7 @@ static hunch_status check_bias_value(const hunch_bias *b, hunch_error *err) {
 
 static hunch_status check_bias(const hunch_sampling *p, int vocab, hunch_error *err) {
     if (p->n_bias < 0 || (p->n_bias > 0 && !p->bias))
-        return hn_fail(err, HUNCH_USAGE, "%d biases in no array, expected tokens and numbers", p->n_bias);
+        return hn_fail(err, HUNCH_USAGE, "%d biases, but the array is NULL: expected tokens and numbers", p->n_bias);
     for (int i = 0; i < p->n_bias; i++) {
         const hunch_bias *b = &p->bias[i];
         if (vocab > 0 && (b->token < 0 || b->token >= vocab))
