@@ -238,7 +238,7 @@ static void test_profile(void **state) {
     json_decref(j);
     result t = command("bench", STORIES, "--profile", QUICK);
     assert_int_equal(t.code, 0);
-    assert_non_null(strstr(t.out, "8 rows behind 256"));
+    assert_non_null(strstr(t.out, "8 rows after 256"));
     assert_non_null(strstr(t.out, "gate up"));
     result_free(&t);
 }
@@ -314,7 +314,7 @@ static void test_experts(void **state) {
     assert_int_equal(i, 3);
     json_decref(j);
     result t = command("bench", HUNCH_TEST_DATA "/goldens/qwen3_moe-fine", "--rows", "1,2", "--contexts", "8", QUICK);
-    assert_non_null(strstr(t.out, "1 row behind 8: 8.0 of 32 experts a layer"));
+    assert_non_null(strstr(t.out, "1 row after 8: 8.0 of 32 experts a layer"));
     result_free(&t);
 }
 

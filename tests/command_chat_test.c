@@ -258,7 +258,7 @@ static void test_chat_files(void **state) {
     assert_int_equal(r.code, 1);
     json_t *all = objects_of(r.out);
     assert_int_equal(json_array_size(all), 2);
-    assert_non_null(strstr(r.err, "nothing was said that could be answered again"));
+    assert_non_null(strstr(r.err, "there is no message to answer again"));
     assert_non_null(strstr(r.err, "precious is there and holds no conversation"));
     assert_non_null(strstr(r.err, "/save needs the name of a file"));
     assert_non_null(strstr(r.err, "/load needs the name of a file"));

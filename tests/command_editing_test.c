@@ -245,7 +245,7 @@ static void test_history_that_cannot_be(void **state) {
         type(&t, "/reset\r" UP UP "\r"); /* within this process there is a history */
         answers(&t, 2, "The dog");
         if (way > 0)
-            terminal_await(&t, 0, "not kept for the next time: ");
+            terminal_await(&t, 0, "typed lines are not saved: ");
         type(&t, "/bye\r");
         leave(&t, 0);
         if (way != 2)
@@ -460,7 +460,7 @@ static void test_loop(void **state) {
     assert_string_equal(text_of(one, "finish"), "loop");
     assert_int_equal(json_array_size(get(one, "tokens")), 256);
     json_decref(one);
-    terminal_await(&t, 0, "it said the same 64 tokens a fourth time; /set loop_guard off lets it go on");
+    terminal_await(&t, 0, "it repeated the same 64 tokens a fourth time; /set loop_guard off turns this check off");
     type(&t, "/reset\r/set loop_guard off\r/set max_tokens 300\rOnce\r");
     one = answer_of(&t, 2);
     assert_string_equal(text_of(one, "finish"), "length");

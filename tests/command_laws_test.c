@@ -353,7 +353,7 @@ static void test_draft_output(void **state) {
     (void)state;
     result r = command("draft", "-m", STORIES, "--draft", "model:" STORIES, "-p", "Once upon a time", "--depth", "2");
     assert_int_equal(r.code, 0);
-    assert_non_null(strstr(r.out, "the model's token behind the text\n"));
+    assert_non_null(strstr(r.out, "the model's token after the text\n"));
     assert_non_null(strstr(r.out, "\n└─ "));
     assert_non_null(strstr(r.out, "\n   └─ "));
     result_free(&r);

@@ -23,7 +23,7 @@ static void test_usage_errors(void **state) {
     refused(2, "from -1 to 9223372036854775807", "run", "--seed", "9223372036854775808");
     refused(2, "from 0 to 2147483647", "bench", "--contexts", "1,99999999999");
     refused(2, "from 1 to 64", "run", "--parallel", "65");
-    refused(2, "leaves no seeds for 3 samples", "run", "-m", STORIES, "-p", "a", "--json-lines", "--seed",
+    refused(2, "is too large for 3 samples", "run", "-m", STORIES, "-p", "a", "--json-lines", "--seed",
             "9223372036854775806", "--samples", "3");
     refused(2, "--temperature hot", "run", "-m", STORIES, "-p", "a", "--temperature", "hot");
     refused(2, "--temperature -1", "run", "-m", STORIES, "-p", "a", "--temperature=-1");
@@ -631,10 +631,10 @@ static void test_draft_picture(void **state) {
     static const struct {
         const char *draft, *accept, *says;
         int marks, nodes;
-    } cases[] = {{"forced,accept=1,depth=4", NULL, "of 4 drafted its pass keeps 4", 4, 4},
-                 {"forced,accept=0,depth=3", NULL, "keeps none of 3", 0, 3},
-                 {"forced,accept=1,depth=4", "0", "how sure", 0, 4},
-                 {"forced,accept=1,depth=4", "2", "how sure", 0, 4}};
+    } cases[] = {{"forced,accept=1,depth=4", NULL, "accepted by the model: 4 of 4 drafted", 4, 4},
+                 {"forced,accept=0,depth=3", NULL, "none of 3 drafted tokens is accepted", 0, 3},
+                 {"forced,accept=1,depth=4", "0", "the drafter's confidence", 0, 4},
+                 {"forced,accept=1,depth=4", "2", "the drafter's confidence", 0, 4}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         result r = command("draft", STORIES, "The cat ran. The", "--draft", cases[i].draft,
                            cases[i].accept ? "--accept" : NULL, cases[i].accept);

@@ -177,7 +177,7 @@ static void test_picture_exactly(void **state) {
     (void)state;
     const char *file = text_write(
         "tree.json", "[[0], [1], [2], [3], [4], [0, 0], [0, 1], [0, 1, 0], [0, 1, 1], [0, 1, 2], [1, 0], [1, 1]]");
-    static const char want[] = "\" little\"   the model's token behind the text\n"
+    static const char want[] = "\" little\"   the model's token after the text\n"
                                "├─ \" g\"      64 %  ✓\n"
                                "│  ├─ \"ir\"   95 %  ✓\n"
                                "│  └─ \"o\"     2 %\n"

@@ -290,7 +290,7 @@ static bool shown_runs(const char *file, const char *shown) {
 static bool shown_drafts(const char *file, const char *shown) {
     if (!text_starts(shown, "hunch draft")) return true;
     char *out = file_read(path_of("out.txt"), NULL);
-    const bool drafted = strstr(out, "└─ ") && strstr(out, " %") && strstr(out, "\n%  how sure");
+    const bool drafted = strstr(out, "└─ ") && strstr(out, " %") && strstr(out, "\n%  the drafter's confidence");
     if (!drafted) print_error("%s: nothing is drafted by: %s\n", file, shown);
     free(out);
     return drafted;

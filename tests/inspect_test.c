@@ -238,7 +238,7 @@ static void test_by_name(void **state) {
     result_free(&r);
     r = command("run", "-m", "Name-F32", "--tokens", tokens);
     assert_int_equal(r.code, HUNCH_REFUSED);
-    assert_non_null(strstr(r.err, "what comes near: Named-F32.gguf;"));
+    assert_non_null(strstr(r.err, "similar names: Named-F32.gguf;"));
     result_free(&r);
     r = command("run", "-m", "Named-F32", "--tokens", tokens, "--draft", "model:org/none:Q4_0");
     assert_int_equal(r.code, HUNCH_REFUSED);

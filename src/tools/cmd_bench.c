@@ -70,7 +70,8 @@ static int meter_open(bench *b) {
         return tool_failed(&err);
     b->busy = bench_busy();
     if (b->busy > 0.05)
-        tool_message("others use %.0f %% of this machine's processors: figures will say less", b->busy * 100);
+        tool_message("other processes use %.0f %% of this machine's processors: the figures are less reliable",
+                     b->busy * 100);
     return 0;
 }
 

@@ -141,7 +141,7 @@ static void smoke_print(const json_t *d, bool color) {
     acceptance_print(s, color);
     line("smoke test", color);
     if (strcmp(verdict, "unknown") == 0)
-        printf("says nothing: %s\n", json_is_true(part(s, "complete")) ? "too few positions, or texts of one token"
+        printf("no result: %s\n", json_is_true(part(s, "complete")) ? "too few positions, or texts of one token"
                                                                        : "there was no time for more");
     else
         printf("%s%s than a constant guess%s%s\n", tool_style(color, strcmp(verdict, "better") == 0 ? 'g' : 'r'),

@@ -295,7 +295,7 @@ static int query_answer(char **words, int n) {
         command_answer(&q, c, words, n);
     } else if (n <= 1) {
         commands_answer(&q, false);
-        answer(&q, "--help", "", "what can be done");
+        answer(&q, "--help", "", "help");
         answer(&q, "--version", "", "version and build");
     }
     return tool_done(HUNCH_OK);

@@ -105,11 +105,11 @@ static void legend_print(const draft_state *l, bool color) {
     int kept = 0;
     for (int i = 0; l->agreed && i < r->n; i++)
         kept += l->agreed[i];
-    printf("\n%s%%  how sure the drafter is of a token, if the one it hangs on is right\n", tool_style(color, 'd'));
+    printf("\n%s%%  the drafter's confidence in a token, given its parent\n", tool_style(color, 'd'));
     if (kept > 0)
-        printf("✓  the model says so too: of %d drafted its pass keeps %d, and adds a token of its own\n", r->n, kept);
+        printf("✓  accepted by the model: %d of %d drafted tokens; its pass adds one more\n", kept, r->n);
     else if (l->agreed)
-        printf("   the model says something else: its pass keeps none of %d, and adds a token of its own\n", r->n);
+        printf("   none of %d drafted tokens is accepted by the model; its pass adds one\n", r->n);
     fputs(tool_style(color, '0'), stdout);
 }
 
@@ -117,7 +117,7 @@ static int result_print(const draft_state *l) {
     const hunch_draft_result *r = &l->result;
     const bool color = tool_colors(l->o.color, stdout);
     const tool_tree tree = {l->model, l->engine, r->root, r->node, r->n, l->agreed};
-    tool_tree_print(&tree, "the model's token behind the text", "", stdout, color);
+    tool_tree_print(&tree, "the model's token after the text", "", stdout, color);
     if (r->n > 0)
         legend_print(l, color);
     else
@@ -196,7 +196,8 @@ static int tree_set(draft_state *l) {
     if (sscanf(l->o.tree, "%9d,%9d%n", &topk, &total, &end) != 2 || l->o.tree[end] || topk < 1 || total < 1)
         return tool_usage("draft: --tree %s: expected TOPK,TOTAL, such as 10,59", l->o.tree);
     if (l->o.drafts.n != 1 || strchr(l->o.drafts.items[0], '+'))
-        return tool_usage("draft: --tree is of one draft head: expected one --draft, such as --draft eagle3:PATH");
+        return tool_usage("draft: --tree needs exactly one draft head: expected one --draft, such as --draft "
+                          "eagle3:PATH");
     const size_t size = strlen(l->o.drafts.items[0]) + 64;
     l->spec = tool_alloc(size, 1);
     snprintf(l->spec, size, "%s,tree=dynamic,topk=%d,total=%d", l->o.drafts.items[0], topk, total);

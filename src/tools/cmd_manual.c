@@ -43,13 +43,13 @@ static void topics_put(tool_page *p) {
 
 static void page_all(void) {
     tool_page p = {.roff = true};
-    head_put("hunch", "makes a language model answer faster, and say the same");
+    head_put("hunch", "faster answers of a language model, with identical text");
     tool_page_heading(&p, "Synopsis");
     tool_page_synopsis(&p, "hunch", "COMMAND [MODEL] [FLAG...]");
     tool_page_heading(&p, "Description");
     tool_page_text(&p, "A cheap drafter guesses several tokens ahead; the model checks all the guesses in one pass, "
-                       "and keeps exactly those that it would have said itself. With and without drafting the tokens "
-                       "and the logits are the same to the bit.\n\n"
+                       "and keeps exactly those that it would have generated itself. With and without drafting the "
+                       "tokens and the logits are the same to the bit.\n\n"
                        "Standard output carries the answer alone; messages, progress and summaries go to standard "
                        "error.");
     tool_page_heading(&p, "Commands");

@@ -153,8 +153,8 @@ static int flags_check(const run *r) {
                           o->samples > 1 ? "--samples takes one"
                                          : "--json-lines answers them all, hunch compare measures them");
     if (o->samples > 1 && o->seed > INT64_MAX - (o->samples - 1))
-        return tool_usage("--seed %" PRId64 " leaves no seeds for %d samples, the largest is %" PRId64, o->seed,
-                          o->samples, INT64_MAX);
+        return tool_usage("--seed %" PRId64 " is too large for %d samples with successive seeds, the largest is %" PRId64,
+                          o->seed, o->samples, INT64_MAX);
     if (o->logprobs != TOOL_UNSET && !r->json)
         return tool_usage("--logprobs needs --json or --json-lines");
     if (o->trees && !r->json)

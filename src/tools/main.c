@@ -29,7 +29,8 @@ static int unknown_command(const char *name) {
     if (name[0] == '-')
         return tool_usage("unknown flag %s: a command comes first, see hunch --help", name);
     if (is_model(name))
-        return tool_usage("%s is no command: did you mean hunch run %s \"...\", or hunch chat %s?", name, name, name);
+        return tool_usage("%s is not a command: did you mean hunch run %s \"...\", or hunch chat %s?", name, name,
+                          name);
     return tool_usage("unknown command %s, see hunch --help", name);
 }
 

@@ -32,7 +32,7 @@ static int ids_collect(const tool_prompts *p, json_t *ids) {
     for (size_t i = 0; i < p->n; i++) {
         char where[1100], *key = tool_answers_key(p->items[i].id);
         const json_t *before = json_object_get(ids, key);
-        const int code = before ? tool_usage("%sthe id %s is that of line %d, too",
+        const int code = before ? tool_usage("%sthe id %s is used in line %d already",
                                              tool_prompt_where(&p->items[i], where, sizeof where), key,
                                              p->items[json_integer_value(before)].line)
                                 : 0;
@@ -177,7 +177,7 @@ static int answers_end(tool_answers *a, int code) {
         tool_message("interrupted: %zu of %zu rows were done%s", a->done, a->left,
                      a->file.path ? ", --resume answers the rest" : "");
     if (!code && a->failed) {
-        tool_message("%zu of %zu rows failed: their objects say why", a->failed, a->left);
+        tool_message("%zu of %zu rows failed: their objects give the reason", a->failed, a->left);
         code = HUNCH_FAILED;
     }
     return code;

@@ -91,7 +91,7 @@ static int context_measure(bench *b, int first, int end, tool_progress *bar) {
         code = context_turn(b, first, end, turn, &one_row[turn]);
         const double left = (tool_now() - begun) / (turn + 1) * (b->turns - turn - 1);
         if (turn == 0 && left > 20)
-            tool_message("passes behind %d rows: about %.0f s", context, left);
+            tool_message("passes after %d rows: about %.0f s", context, left);
         tool_progress_at(bar, first + (double)(end - first) * (turn + 1) / b->turns, b->n_passes);
     }
     for (int i = first; i < end && !code; i++) {

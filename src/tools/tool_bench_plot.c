@@ -132,7 +132,7 @@ static void put_contexts(plot *p, const bench *b) {
     put(p, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"#444444\" "
            "stroke-width=\"1.6\" stroke-dasharray=\"7 5\"/>\n",
         LEFT + 14, y - 5, LEFT + 46, y - 5);
-    put(p, "<text x=\"%d\" y=\"%d\">what the machine allows; bars: fastest to slowest turn</text>\n", LEFT + 56, y);
+    put(p, "<text x=\"%d\" y=\"%d\">limit of the machine; bars: fastest to slowest turn</text>\n", LEFT + 56, y);
 }
 
 static void put_title(plot *p, const bench *b) {

@@ -45,7 +45,7 @@ static void reads_show(const bench *b, styles l) {
 
 static void plain_show(const bench *b, styles l) {
     const bench_plain *p = &b->plain;
-    printf("prefill of %d: %s%.1f tokens/s%s (%.1f to %.1f), %.0f %% of what the machine allows\n", p->prompt, l.bold,
+    printf("prefill of %d: %s%.1f tokens/s%s (%.1f to %.1f), %.0f %% of the machine's limit\n", p->prompt, l.bold,
            p->prefill.median, l.off, p->prefill.low, p->prefill.high, p->prefill_fraction * 100);
     printf("decode at %d: %s%.1f tokens/s%s (%.1f to %.1f), %.0f %%; %.0f %% of the read bandwidth", p->context, l.bold,
            p->decode.median, l.off, p->decode.low, p->decode.high, p->decode_fraction * 100, p->of_bandwidth * 100);
@@ -71,7 +71,7 @@ static void experts_show(const bench *b) {
     for (int i = 0; i < b->n_passes; i++) {
         const bench_pass *p = &b->passes[i];
         if (p->experts > 0)
-            printf("%s%d row%s behind %d: %.1f of %d experts a layer, %.1f MB, %.3f ms", i % 2 ? "; " : "\n", p->rows,
+            printf("%s%d row%s after %d: %.1f of %d experts a layer, %.1f MB, %.3f ms", i % 2 ? "; " : "\n", p->rows,
                    p->rows == 1 ? "" : "s", p->context, p->experts, b->info.experts, p->work.weight_bytes / 1e6,
                    p->s.median * 1e3);
     }
@@ -87,15 +87,14 @@ static void rollbacks_show(const bench *b) {
     if (b->n_rollbacks > 0)
         putchar('\n');
     if (b->info.state_bytes > 0)
-        printf("a text's state: %.2f MB; a row that is not in it yet: %.3f MB; at most %d states are kept for later "
-               "texts\n",
+        printf("state per text: %.2f MB; per tentative row: %.3f MB; at most %d states are saved for later texts\n",
                (double)b->info.state_bytes / 1e6, (double)b->info.input_bytes / 1e6,
                b->engine ? hunch_engine_states(b->engine) : 0);
 }
 
 static void profile_show(const bench_profile *p, styles l) {
     double sum = 0;
-    printf("\n%s%d row%s behind %d: %.1f us%s\n", l.bold, p->rows, p->rows == 1 ? "" : "s", p->context, p->pass_s * 1e6,
+    printf("\n%s%d row%s after %d: %.1f us%s\n", l.bold, p->rows, p->rows == 1 ? "" : "s", p->context, p->pass_s * 1e6,
            l.off);
     printf("%-10s %6s %10s %7s %7s %9s %7s %8s\n", "operation", "calls", "us", "share", "waits", "MB", "GB/s",
            "GMAC/s");

@@ -81,7 +81,7 @@ static int do_system(tool_chat_state *c, const char *rest) {
     if (valid)
         tool_conversation_system(&c->talk, rest);
     else
-        tool_message("the system message is not valid UTF-8: not taken");
+        tool_message("the system message is not valid UTF-8: ignored");
     return note_failure(c, valid ? 0 : HUNCH_USAGE);
 }
 

@@ -67,7 +67,7 @@ static int oldest_leave_out(tool_chat_state *c, tool_rendered *r, hunch_error *e
     tool_context_advice(c->model, wanted, advice);
     if (left_out)
         tool_message("the context of %d rows is full: the %zu oldest turns%s are left out from here on; %s", c->context,
-                     left_out, keep_of(c) ? " behind those of --keep" : "", advice);
+                     left_out, keep_of(c) ? " after those of --keep" : "", advice);
     if (!code && r->n > context)
         code = fail(err,
                     "not sent: with this message%s the conversation has %zu tokens, the context holds %d; /reset "
@@ -108,7 +108,7 @@ static void turn_line(const tool_chat_state *c, const hunch_session_state *st) {
 static void end_note(const tool_chat_state *c, const hunch_session_state *st) {
     char advice[80];
     if (st->finish == HUNCH_FINISH_LOOP)
-        tool_message("the answer ends here: it said the same %d tokens a fourth time; %s lets it go on",
+        tool_message("the answer ends here: it repeated the same %d tokens a fourth time; %s turns this check off",
                      c->request.loop_tokens, c->terminal ? "/set loop_guard off" : "--no-loop-guard");
     else if (st->finish == HUNCH_FINISH_LENGTH && st->n_prompt + st->n_tokens >= (size_t)c->context)
         tool_message("the answer ends here: the context of %d rows is full; %s", c->context,
@@ -204,13 +204,13 @@ int tool_chat_again(tool_chat_state *c) {
         tool_conversation_drop(&c->talk);
         c->request.sampling.seed = (c->request.sampling.seed + 1) & (((uint64_t)1 << 53) - 1);
         if (c->request.sampling.temperature == 0 && !tool_quiet)
-            tool_message("at temperature 0 the same is said again: /set temperature .8");
+            tool_message("at temperature 0 the answer is the same: try /set temperature .8");
     }
     int code = TOOL_GO_ON;
     if (tool_conversation_last_is(&c->talk, "user")) {
         code = turn_answer(c, &answered);
     } else {
-        tool_message("/again: nothing was said that could be answered again");
+        tool_message("/again: there is no message to answer again");
         c->failed = true;
     }
     if (!answered && before)

@@ -7,7 +7,7 @@
 #include "hunch/hunch.h"
 
 const tool_command tool_commands[] = {
-    {TOOL_RUN, "run", "answers a prompt, or each of a file, and says how fast and where each token came from",
+    {TOOL_RUN, "run", "answers a prompt, or each prompt of a file, and reports the speed and the drafter of each token",
      "MODEL [TEXT | -f FILE | --tokens FILE] [--draft SPEC]... [FLAG...]",
      "The text goes through the model's chat template, if it has one, unless --raw is given. Without TEXT, -p, -f and "
      "--tokens it is read from standard input, where that is no terminal.\n\n"
@@ -16,18 +16,18 @@ const tool_command tool_commands[] = {
      "drafter expects; \"max_tokens\", \"temperature\", \"top_p\", \"top_k\", \"min_p\", \"seed\", \"stop\" and the "
      "penalties are the flags of these names, and go before them. A FILE is taken for JSON where it is one such value, "
      "its name ends in .jsonl, its first line is an object, or it begins with one that has such a key. Sampling is the "
-     "model's own unless row or flags say otherwise, else temperature 0.\n\n"
+     "model's own, else temperature 0, unless row or flags set it.\n\n"
      "With --json-lines a FILE may have many rows, one a line: each is answered, --parallel at once, as an object with "
      "its \"id\" (the number of its line where it has none), in the order in which they are done. A row that cannot be "
      "answered is an object {\"id\", \"error\"}; the others go on, and the exit code is 1. -o takes them to a file, "
-     "where each is whole as soon as it is there; --resume goes on with one that was ended.\n\n"
-     "On a terminal every token has the colour of the drafter that proposed it, and the last lines say which is whose.",
+     "each written as soon as it is complete; --resume continues a file that was interrupted.\n\n"
+     "On a terminal every token has the colour of the drafter that proposed it; the last lines list the colours.",
      {"MODEL", "TEXT"},
      {{"Ask a question; the drafts are automatic.", "hunch run model.gguf \"Why is the sky blue?\""},
       {"Summarise a file; its own words make good drafts.", "hunch run model.gguf -f article.txt -n 200 --draft ngram"},
       {"Three answers with seeds 7, 8 and 9, as JSON.",
        "hunch run model.gguf \"Tell a story.\" --temperature 0.8 --seed 7 --samples 3 --json-lines"},
-      {"Answer all prompts of a file; said again, it goes on where it was ended.",
+      {"Answer all prompts of a file; run again, it continues where it stopped.",
        "hunch run model.gguf -f prompts.jsonl --json-lines --parallel 4 -o answers.jsonl --resume"},
       {"See what the controller weighed in every round.", "hunch run model.gguf \"Count to twenty.\" --why"}},
      tool_run},
@@ -37,16 +37,17 @@ const tool_command tool_commands[] = {
      "the next, and so does what begins with \"\"\", up to the next \"\"\"; what is pasted into a terminal is one "
      "message. Lines that begin with / are commands: /help lists them, /set NAME VALUE changes temperature, seed, "
      "drafts and more, /save FILE and /load FILE keep a conversation, /again answers once more.\n\n"
-     "Ctrl-C stops an answer, which is kept as far as it was said, and clears a line; twice at an empty line it "
-     "leaves. What was typed is behind the arrow keys, the next time too.\n\n"
+     "Ctrl-C stops an answer, whose tokens so far are kept, and clears a line; twice at an empty line it exits. The "
+     "arrow keys show the history, which is kept between sessions.\n\n"
      "When the context is full the oldest turns are left out of what the model reads, and a line says so; the system "
-     "message and the first turns (--keep) stay. An answer that says the same 64 tokens a fourth time ends there.\n\n"
+     "message and the first turns (--keep) stay. An answer that repeats the same 64 tokens a fourth time ends "
+     "there.\n\n"
      "With --json-lines each message has one object: an answer of the shape that run has, or {\"error\"}. Where input "
      "is no terminal the exit code is 1 if a message had no answer, or a command could not be done.",
      {"MODEL"},
      {{"Talk.", "hunch chat model.gguf"},
       {"Talk to somebody.", "hunch chat model.gguf --system \"You are a laconic pirate.\" --temperature 0.7"},
-      {"Begin with another law, and forget nothing of the first turn.",
+      {"Sample, and always keep the first turn.",
        "hunch chat model.gguf --temperature 0.8 --seed 7 --keep 1"},
       {"Ask from a script.", "echo \"Why is the sky blue?\" | hunch chat model.gguf --json-lines"}},
      tool_chat},
@@ -68,9 +69,9 @@ const tool_command tool_commands[] = {
       {"A drafting model beside the free ones.",
        "hunch compare model.gguf -f prompts.jsonl --draft model:small.gguf+ngram -n 64 --json"}},
      tool_compare},
-    {TOOL_BENCH, "bench", "what this machine allows, and what passes and generation make of it",
+    {TOOL_BENCH, "bench", "the machine's limits, and how close passes and generation come to them",
      "MODEL [--rows LIST] [--contexts LIST] [FLAG...] | --machine",
-     "limit is what the read bandwidth of the same seconds and the machine's arithmetic allow; reached is limit / "
+     "limit is the bound by the read bandwidth of the same turn and by the machine's arithmetic; reached is limit / "
      "time; t/t1 is the time of a pass / that of one row at that context; read is the share of the read bandwidth; mad "
      "is the median distance from the median; commit is of half the rows, the rest rolled back. Medians of 7 turns. "
      "Contexts that the model lacks are left out.\n\n"
@@ -101,28 +102,28 @@ const tool_command tool_commands[] = {
      "The text is taken as it is, without the chat template.", {"MODEL", "TEXT"},
      {{"All logits of a sentence.", "hunch logits model.gguf \"Once upon a time\" -o logits.npy"}},
      tool_logits},
-    {TOOL_DRAFT, "draft", "one round of a drafter behind a text, as a tree",
+    {TOOL_DRAFT, "draft", "one round of a drafter after a text, as a tree",
      "MODEL [TEXT | -f FILE | --tokens FILE] --draft SPEC [--depth K] [--accept N] [-o OUT.safetensors] [FLAG...]",
-     "The text is taken as it is, without the chat template; the model's token behind it is the root of the tree. Each "
-     "line has a token, how sure the drafter is of it, and a mark where the model says so too (but with --accept). "
-     "Greedy unless --temperature says otherwise. -o writes the drafter's logits: \"logits\", float32 [depth, "
-     "vocabulary], -inf where it has none.",
+     "The text is taken as it is, without the chat template; the model's token after it is the root of the tree. Each "
+     "line has a token, the drafter's confidence, and a mark if the model generates it too (not with --accept). Greedy "
+     "unless --temperature is given. -o writes the drafter's logits: \"logits\", float32 [depth, vocabulary], -inf "
+     "where it has none.",
      {"MODEL", "TEXT"},
      {{"What would it guess?", "hunch draft model.gguf \"The cat ran. The cat ran. The\" --draft ngram"}},
      tool_draft},
-    {TOOL_CHECK, "check", "does a draft head fit a model, and is it worth anything",
+    {TOOL_CHECK, "check", "checks whether a draft head fits a model and drafts better than a constant guess",
      "MODEL --draft SPEC [--no-smoke] [--json] [FLAG...]",
-     "SPEC is a head's folder or file, with its KIND: before it or without, and with keys (hunch help drafts). What "
-     "was found is said: the layers that it reads, counted as states and as outputs, widths, vocabulary, tensors used, "
-     "left over and missing.\n\n"
-     "Then the model goes on behind some built-in texts, a few seconds long, and the head drafts. Its acceptance at "
-     "the first position, over 200 of them, is held against the best constant guess. Where it is not three standard "
+     "SPEC is a head's folder or file, with its KIND: before it or without, and with keys (hunch help drafts). Reports "
+     "the layers that it reads, counted as states and as outputs, widths, vocabulary, tensors used, left over and "
+     "missing.\n\n"
+     "Then the model continues some built-in texts, a few seconds long, and the head drafts. Its acceptance at the "
+     "first position, over 200 of them, is compared with the best constant guess. Where it is not three standard "
      "errors above that, or where the head guesses clearly better when it is read otherwise (rows shifted by one, "
-     "other layers, other norms), the likely cause is named, with the key that repairs it if there is one. Exit code 3 "
-     "says that the head does not fit, or is as good as none, or is read wrongly.",
+     "other layers, other norms), the likely cause is named, with the key that repairs it if there is one. Exit code "
+     "3: the head does not fit, is no better than a constant guess, or is read wrongly.",
      {"MODEL"},
      {{"A head that was downloaded.", "hunch check model.gguf --draft head"},
-      {"Does it fit, no more.", "hunch check model.gguf --draft eagle3:head --no-smoke"}},
+      {"Only whether it fits.", "hunch check model.gguf --draft eagle3:head --no-smoke"}},
      tool_check},
     {TOOL_SCORE, "score", "how likely a text is: nats a token, and perplexity",
      "MODEL [TEXT | -f FILE | --tokens FILE] [--json] [FLAG...]",
@@ -133,24 +134,24 @@ const tool_command tool_commands[] = {
      tool_score},
     {TOOL_CONVERT, "convert", "a Hugging Face folder as GGUF, weights as stored",
      "FOLDER -o FILE.gguf [--target MODEL] [--type TYPE]",
-     "One tensor is in memory at a time. FILE.gguf is there whole at the end, or not at all; one that was there before "
-     "is replaced with --force alone. A draft head's folder or file of weights becomes a file for --draft.",
+     "One tensor is in memory at a time. FILE.gguf is written completely or not at all; an existing one is replaced "
+     "only with --force. A draft head's folder or file of weights becomes a file for --draft.",
      {"FOLDER"},
      {{"One file of a folder.", "hunch convert folder -o out.gguf"},
       {"Of a draft head, checked against its model.", "hunch convert head -o head.gguf --target model.gguf"},
-      {"Of a draft head, as it is packed when it drafts.", "hunch convert head -o head-q8_0.gguf --type q8_0"}},
+      {"Of a draft head, in the type that it drafts with.", "hunch convert head -o head-q8_0.gguf --type q8_0"}},
      tool_convert},
-    {TOOL_TRAIN, "train", "trains a draft head for a model, from its own words",
+    {TOOL_TRAIN, "train", "trains a draft head for a model on the model's own answers",
      "data MODEL -f FILE... -o DIR | KIND MODEL -f DIR -o HEAD [--seconds T] | trie MODEL FILE... -o TRIE",
      "Starts hunch-train, a program of its own beside hunch: hunch-train --help lists its flags. The first form lets "
-     "the model answer prompts and keeps its words; the second trains a draft head of a KIND that --help lists on "
-     "them, measured inside the engine. Either goes on where it was ended when it is said again. The third counts the "
+     "the model answer prompts and keeps the answers; the second trains a draft head of a KIND that --help lists on "
+     "them, measured inside the engine. Either continues where it stopped when it is run again. The third counts the "
      "n-grams of texts, for trees of heads that draft all levels at once (tree=pruned).",
      {"COMMAND"},
      {{"The model's answers to prompts, to learn from.", "hunch train data model.gguf -f prompts.jsonl -o texts"}},
      tool_train},
     {TOOL_HELP, "help", "about hunch, a command or a topic", "[COMMAND | TOPIC]",
-     "hunch COMMAND --help says the same of a command; -h lists its most used flags alone.", {"COMMAND"},
+     "hunch COMMAND --help prints the same for a command; -h only its most used flags.", {"COMMAND"},
      {{"All that run can do.", "hunch help run"}, {"Every way to draft.", "hunch help drafts"}},
      tool_help},
     {TOOL_MANUAL, "manual", "a page for man", "[COMMAND] | --list",
@@ -164,11 +165,11 @@ const tool_command tool_commands[] = {
      "drafters and their keys, downloads and files.",
      {"SHELL"},
      {{"bash: in ~/.bashrc", "source <(hunch completion bash)"},
-      {"zsh: in ~/.zshrc, behind compinit", "source <(hunch completion zsh)"},
+      {"zsh: in ~/.zshrc, after compinit", "source <(hunch completion zsh)"},
       {"fish: in ~/.config/fish/config.fish", "hunch completion fish | source"}},
      tool_completion},
     {TOOL_VERSION, "version", "version, instruction level, compiler and libraries", "[--json]",
-     "What a report of a fault should hold. hunch --version is the same.", {NULL}, {{"As JSON.",
+     "Include this output in bug reports. hunch --version is the same.", {NULL}, {{"As JSON.",
          "hunch version --json"}},
      tool_version},
     {0, NULL, NULL, NULL, NULL, {NULL}, {{NULL, NULL}}, NULL},
@@ -205,13 +206,13 @@ const tool_topic tool_topics[] = {
       {"CLICOLOR_FORCE", "colours also where output is no terminal, unless it is 0"},
       {"TERM, COLORTERM", "which colours there are; TERM=dumb: none, no progress bars, and no line editing"},
       {"COLUMNS", "width of what is shown side by side where output is no terminal"}}},
-    {"exit", "what a command's exit code says", "",
+    {"exit", "exit codes of the commands", "",
      {{"0", "done"},
-      {"1", "failed: input, output, or a fault of hunch"},
+      {"1", "failed: input, output, or a bug of hunch"},
       {"2", "wrong usage: a flag, a prompt or a request that cannot be served"},
       {"3",
-       "refused: a model that is damaged, unknown or does not fit; of check: a head that does not, or is as good as "
-       "none"},
+       "refused: a model that is damaged, unknown or does not fit; of check: a head that does not fit, or is no better "
+       "than a constant guess"},
       {"4", "out of memory"},
       {"130", "interrupted"}}},
     {NULL, NULL, NULL, {{NULL, NULL}}},

@@ -6,7 +6,7 @@
 
 const char tool_drafts_text[] =
     "A SPEC is KIND[:PATH][,key=value...]. Several joined by + propose together, and the model checks all of it in one "
-    "pass: --draft ngram+suffix,mode=tree. With any of them the text is the one that the model gives alone. Under "
+    "pass: --draft ngram+suffix,mode=tree. The text is always the one that the model generates without drafts. Under "
     "`run` and `chat` several --draft are one method; under `compare` each is a method of its own. A + in a PATH is "
     "part of it, unless the name of a kind follows.";
 
@@ -35,8 +35,8 @@ const char tool_drafts_text[] =
 #define LAST_KEY {"last", "normed|raw", "the last state that is read: behind the final norm (default) or before it"}
 #define TAPS_KEYS                                                                                                      \
     {"taps", "LOW:MID:HIGH", "layers whose entering states are read, such as 2:16:29; default the head's own"},        \
-    {"residual", "normed|plain", "over what the head says of norm_before_residual"},                                   \
-    {"output", "normed|plain", "over what it says of norm_output"},                                                    \
+    {"residual", "normed|plain", "overrides the head's norm_before_residual"},                                         \
+    {"output", "normed|plain", "overrides its norm_output"},                                                           \
     {"fc_norms", "on|off", "the norms before fc that it has; default on"}
 
 const tool_draft_kind tool_draft_kinds[] = {
@@ -44,7 +44,7 @@ const tool_draft_kind tool_draft_kinds[] = {
      "folder); each round a controller decides which of their rows are worth verifying, or none (run --why prints it). "
      "The default", {{NULL, NULL, NULL}}},
     {"none", NULL, "plain decoding", {{NULL, NULL, NULL}}},
-    {"ngram", NULL, "what followed where the last tokens of this text stood before",
+    {"ngram", NULL, "the continuation of an earlier occurrence of the last tokens in this text",
      {{"form", "recent|pld|hf|longest|simple|map-k|map-k4v|mod", "how places are found and chosen; default recent"},
       {"min", "1..32", "tokens that must agree; of form mod the shortest draft, to 63"},
       {"max", "1..32", "tokens that are looked for at most"},
@@ -69,12 +69,12 @@ const tool_draft_kind tool_draft_kinds[] = {
     {"prediction", "[:FILE]",
      "the text of FILE, or the \"prediction\" of a prompt's row; survives insertions, deletions, renames",
      {{"depth", "1..63", "tokens drafted at most, default 16"},
-      {"window", "1..1024", "tokens within which it finds its place again, default 64"}}},
+      {"window", "1..1024", "tokens within which it finds its position again, default 64"}}},
     {"model", ":MODEL", "a smaller model of the same vocabulary",
      {{"precision", "native|f32", "that of the target by default"},
       {"kv", "bf16|f16|f32", "that of the target by default"},
       {"depth", "1..63", "tokens drafted, default 5"}}},
-    {"eagle", ":HEAD", "a draft head of EAGLE-1 or EAGLE-2 for this model: reads what the model makes of each token",
+    {"eagle", ":HEAD", "a draft head of EAGLE-1 or EAGLE-2 for this model: reads the model's last hidden states",
      {LAST_KEY, HEAD_KEYS}},
     {"hass", ":HEAD", "the same for heads trained as HASS", {LAST_KEY, HEAD_KEYS}},
     {"eagle3", ":HEAD",
@@ -103,14 +103,14 @@ const tool_draft_kind tool_draft_kinds[] = {
     {"dspark", ":HEAD", "a draft head of DSpark: DFlash's, where each token also depends on the one drafted before it",
      {{"taps", "LAYER:LAYER", "layers whose entering states are read, such as 2:16:29; default the head's own"},
       {"min_confidence", "0..1",
-       "nothing is drafted from the first place on of which the head is less sure, default 0"}, HEAD_KEYS}},
+       "drafting stops at the first position with less confidence, default 0"}, HEAD_KEYS}},
     {"forced", NULL, "for tests: right with a given probability, by looking at the plain answer",
      {{"accept", "0..1", "that probability, default 1"},
       {"depth", "1..63", "tokens drafted, default 4"},
-      {"tree", "shaped|random", "its form, default shaped"},
+      {"tree", "shaped|random", "its shape, default shaped"},
       {"width", "1..16", "children of a node"},
       {"seed", "0..", "of its coins, default 0"},
-      {"cost_us", "0..1000000", "microseconds that it pretends to need, default 0"}}},
+      {"cost_us", "0..1000000", "simulated microseconds per draft, default 0"}}},
     {NULL, NULL, NULL, {{NULL, NULL, NULL}}},
 };
 

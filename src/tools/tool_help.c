@@ -92,10 +92,10 @@ void tool_help_all(int color) {
     tool_page p = tool_page_terminal(color);
     char name[40];
     snprintf(name, sizeof name, "hunch %s", hunch_version());
-    tool_page_title(&p, name, "a language model answers faster, and says the same");
+    tool_page_title(&p, name, "faster answers of a language model, with identical text");
     putchar('\n');
     tool_page_text(&p, "A cheap drafter guesses several tokens ahead; the model checks all the guesses in one pass, "
-                       "and keeps exactly those that it would have said itself.");
+                       "and keeps exactly those that it would have generated itself.");
     tool_page_heading(&p, "Usage");
     tool_page_synopsis(&p, "hunch", "COMMAND [MODEL] [FLAG...]");
     tool_page_heading(&p, "Commands");
@@ -104,7 +104,7 @@ void tool_help_all(int color) {
     tool_page_heading(&p, "Where models come from");
     tool_page_text(&p, "MODEL is a GGUF file, a Hugging Face folder, or the name of something that Hugging Face's "
                        "tools (org/name, org/name:Q4_K_M), Ollama (name:tag) or llama.cpp have downloaded.");
-    tool_page_heading(&p, "To read on");
+    tool_page_heading(&p, "More help");
     tool_page_items(&p, 22);
     tool_page_item(&p, "hunch COMMAND -h", NULL, "a command's most used flags; --help: all of them", false);
     for (const tool_topic *t = tool_topics; t->name; t++) {
@@ -133,7 +133,7 @@ void tool_help_command(const tool_command *c, bool basic, int color) {
     }
     tool_write_flags(&p, c, basic);
     if (basic)
-        printf("\nhunch %s --help says all, of %d flags.\n", c->name, flags_count(c));
+        printf("\nhunch %s --help lists all %d flags.\n", c->name, flags_count(c));
     else
         tool_write_examples(&p, c->examples, TOOL_MOST_EXAMPLES);
 }

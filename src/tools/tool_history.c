@@ -134,7 +134,7 @@ void tool_history_add(tool_history *r, const char *text, size_t len) {
     const bool written = fd >= 0 && write(fd, line, n) == (ssize_t)n;
     if (!written) {
         if (!tool_quiet)
-            tool_message("what is typed is not kept for the next time: %s: %s", r->path, strerror(errno));
+            tool_message("typed lines are not saved: %s: %s", r->path, strerror(errno));
         tool_history_close(r);
     }
     if (fd >= 0)

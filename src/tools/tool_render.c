@@ -75,7 +75,7 @@ bool tool_template_used(const tool_template *t, const hunch_model *m) {
     return !t->raw && (t->text || info.has_chat_template);
 }
 
-#define NO_TOOLS "the chat template has no place for tools, so the model would not hear of them"
+#define NO_TOOLS "the chat template ignores tools, so the model would not see them"
 
 /* ---- text to ids --------------------------------------------------------------------------------------------- */
 
@@ -236,7 +236,7 @@ static int conversation_ids(tool_prompt *p, const hunch_model *m, const tool_tem
     if (tool_template_used(t, m))
         code = template_render(&r, t, m, messages, p->tools, err);
     else if (p->tools)
-        code = fail(err, HUNCH_USAGE, "\"tools\": there is no chat template that would tell the model of them");
+        code = fail(err, HUNCH_USAGE, "\"tools\": there is no chat template to render them");
     else
         code = contents_join(&r, m, messages, err);
     json_decref(messages);

@@ -214,10 +214,10 @@ const char *tool_rule_note(hunch_verify verify, const hunch_lossy *lossy, char *
     enum { SIZE = 200 };
     text[0] = 0;
     if (lossy->rule == HUNCH_LOSSY_TYPICAL)
-        snprintf(text, SIZE, "LOSSY: drafts were accepted by typical %g,%g; the model alone may say something else",
+        snprintf(text, SIZE, "LOSSY: drafts were accepted by typical %g,%g; the model alone may generate another text",
                  lossy->a, lossy->b);
     else if (lossy->rule != HUNCH_LOSSLESS)
-        snprintf(text, SIZE, "LOSSY: drafts were accepted by %s %g; the model alone may say something else",
+        snprintf(text, SIZE, "LOSSY: drafts were accepted by %s %g; the model alone may generate another text",
                  lossy_name(lossy->rule), lossy->a);
     else if (verify >= HUNCH_VERIFY_RATIO)
         snprintf(text, SIZE, "verified by %s: a seed fixes the law of the text, not the text",

@@ -130,7 +130,7 @@ void tool_row_keys_note(const tool_prompts *p, const char *path) {
     }
     if (n > MOST)
         snprintf(list + at, sizeof list - at, " and %zu more", n - MOST);
-    tool_message("%s: nothing is known of %s %s: without effect", path, n > 1 ? "the keys" : "the key", list);
+    tool_message("%s: unknown %s %s: ignored", path, n > 1 ? "keys" : "key", list);
 }
 
 /* ---- a request ----------------------------------------------------------------------------------------------- */

@@ -51,7 +51,7 @@ int tool_messages_check(json_t *messages, const char *where) {
     size_t i;
     json_t *message;
     if (json_array_size(messages) == 0)
-        return tool_usage("%s: \"messages\" is empty: nothing is said that could be answered", where);
+        return tool_usage("%s: \"messages\" is empty: there is no message to answer", where);
     json_array_foreach(messages, i, message) {
         if (!json_is_object(message))
             return tool_usage("%s: message %zu is not an object", where, i);

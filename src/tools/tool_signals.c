@@ -90,8 +90,8 @@ static void on_each_interrupt(int number) {
 
 static void on_lost_page(int number, siginfo_t *info, void *context) {
     static const char text[] =
-        "hunch: a file that is read as memory (--mapped) was cut short or cannot be read any more: "
-        "expected it to stay as it is until the end\n";
+        "hunch: a mapped file (--mapped) was truncated or cannot be read any more: it must not change while hunch "
+        "runs\n";
     (void)context;
     if (info->si_code != BUS_ADRERR) { /* a fault of another kind: as by default */
         signal(number, SIG_DFL);
