@@ -66,7 +66,7 @@ hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err) {
     for (int i = 0; i < N_FAMILIES; i++) {
         const hn_family *f = families[i];
         const char *n = gguf ? f->gguf_name : f->hf_type;
-        if (gguf && i > 0 && !strcmp(n, families[i - 1]->gguf_name)) continue; /* one form of file for both */
+        if (gguf && i > 0 && !strcmp(n, families[i - 1]->gguf_name)) continue; /* both families share one GGUF architecture */
         if (!strcmp(n, name)) {
             snprintf(a->architecture, sizeof a->architecture, "%s", f->gguf_name);
             st = f->read(a, src, err);
@@ -89,7 +89,7 @@ void hn_arch_fini(hn_arch *a) {
     a->rope_freq = a->rope_long = a->rope_local = NULL;
 }
 
-/* The usual name, unless the family has another, or experts lie in other tensors than is usual. */
+/* The usual name, unless the family has another one or its experts are stored in other tensors. */
 static const char *template_of(const hn_arch *a, hn_role role, int layer) {
     const bool folder = a->form == HN_SOURCE_HF;
     const hn_expert_desc *e = a->layer ? &a->layer[layer].experts : NULL;
@@ -102,7 +102,7 @@ static const char *template_of(const hn_arch *a, hn_role role, int layer) {
     return hn_role_name(role, a->form);
 }
 
-/* Appends `name` as far as its first %d, and that number; returns what is behind it, or the end. */
+/* Appends `name` up to its first %d, and the number; returns the rest of `name` after it, or its end. */
 static const char *put_number(const char *name, int number, char out[128]) {
     const size_t len = strlen(out);
     const char *d = strstr(name, "%d");

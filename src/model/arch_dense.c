@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_dense.c - what the dense families share: RMSNorm, grouped-query attention with RoPE, SwiGLU, and the names of keys.
- * Their tensors: roles.c; experts: arch_moe.c. What sets one apart stands in its own file (arch_llama.c, arch_qwen.c). */
+/* arch_dense.c - the common part of the dense families: RMSNorm, grouped-query attention with RoPE, SwiGLU, and the
+ * names of keys. Tensors: roles.c; experts: arch_moe.c. Each family's differences are in its own file (arch_llama.c,
+ * arch_qwen.c). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static hunch_status refuse_flags(const hn_source *src, const hn_dense *f, hunch_
     return HUNCH_OK;
 }
 
-/* A null is as good as no key where a model may do without; of these it is a mistake. */
+/* null counts as absent for keys that are optional; for these it is an error. */
 static hunch_status refuse_nulls(const hn_source *src, hunch_error *err) {
     static const char *const keys[] = {"vocab_size",          "hidden_size",         "intermediate_size",
                                        "num_hidden_layers",   "num_attention_heads", "max_position_embeddings",
@@ -56,7 +57,7 @@ static hunch_status refuse_nulls(const hn_source *src, hunch_error *err) {
     return HUNCH_OK;
 }
 
-/* What these files may say and nobody here does. */
+/* Variants that these files can specify and hunch does not support. */
 static hunch_status refuse_variants(const hn_source *src, const hn_dense *f, hunch_error *err) {
     static const char *const experts[] = {"num_local_experts", "num_experts", "n_routed_experts"},
                              *const caps[] = {"attn_logit_softcapping", "final_logit_softcapping"};
@@ -95,8 +96,7 @@ static hunch_status refuse_variants(const hn_source *src, const hn_dense *f, hun
 
 /* ---- keys ------------------------------------------------------------------------------------------------------------- */
 
-/* The base of the rotation: beside the rest, or in rope_parameters, where transformers 5 puts it, by kind of layer for
- * Gemma. */
+/* The base of the rotation: a key of its own, or in rope_parameters (transformers 5), for Gemma by kind of layer. */
 static hunch_status read_theta(dense_keys *k, const hn_source *src, const hn_dense *f, hunch_error *err) {
     static const char *const places[] = {"rope_parameters.full_attention.rope_theta", "rope_parameters.rope_theta",
                                          "rope_theta"};
@@ -119,7 +119,7 @@ static bool scaled_rotation(const hn_source *src) {
     return false;
 }
 
-/* How many dims of a head turn: all, unless a folder names a part of them. */
+/* Number of rotated dims of a head: all, unless a folder specifies a part. */
 static hunch_status read_rotated(dense_keys *k, const hn_source *src, const hn_dense *f, hunch_error *err) {
     const double usual = f->rotated > 0 && hn_source_get_kind(src) == HN_SOURCE_HF ? f->rotated : 1;
     const hn_key part = {NULL, "partial_rotary_factor", 0.01, 1, 0}, part_new = {NULL, "rope_parameters.partial_rotary_factor", 0.01, 1, 0};
@@ -135,7 +135,7 @@ static hunch_status read_rotated(dense_keys *k, const hn_source *src, const hn_d
                            err);
 }
 
-/* Numbers that every family has under the same name. */
+/* Numbers that have the same name in every family. */
 static hunch_status read_sizes(dense_keys *k, const hn_source *src, const hn_dense *f, hunch_error *err) {
     const bool folder = hn_source_get_kind(src) == HN_SOURCE_HF;
     const struct {
@@ -160,7 +160,7 @@ static hunch_status read_sizes(dense_keys *k, const hn_source *src, const hn_den
                        &k->eps, err);
 }
 
-/* The shape of heads follows from the sizes, unless a file says otherwise. */
+/* The shape of heads follows from the sizes, unless the file specifies it. */
 static hunch_status read_heads(dense_keys *k, const hn_source *src, const hn_dense *f, hunch_error *err) {
     const bool folder = hn_source_get_kind(src) == HN_SOURCE_HF;
     hn_dense_key_buf key;
@@ -194,7 +194,7 @@ static hunch_status read_keys(dense_keys *k, const hn_source *src, const hn_dens
 
 /* ---- names ----------------------------------------------------------------------------------------------------------- */
 
-/* A folder of several parts (text and vision) has its language model's tensors under a name of their own. */
+/* In a folder of several parts (text and vision) the language model's tensors have a prefix. */
 static void find_body(hn_arch *a, hn_source *src) {
     static const char *const bodies[][2] = {
         {"model.", ""}, {"model.language_model.", ""}, {"language_model.model.", "language_model."}};
@@ -224,7 +224,7 @@ static hunch_status read_name(hn_arch *a, const hn_source *src, hunch_error *err
     return st;
 }
 
-/* The vocabulary is as wide as the embedding; a key that says otherwise is a damaged file. */
+/* The vocabulary has the rows of the embedding; a file whose key differs is damaged. */
 static hunch_status read_vocab(hn_arch *a, hn_source *src, const hn_dense *f, hunch_error *err) {
     char name[128];
     hn_arch_tensor_name(a, HN_ROLE_EMBEDDING, 0, name);
@@ -256,7 +256,7 @@ static hunch_status read_tied(hn_arch *a, hn_source *src, const hn_dense *f, hun
 
 /* ---- layers ----------------------------------------------------------------------------------------------------------- */
 
-/* Null, absent, or 0 in a GGUF: none; nor is one that is never left. */
+/* Null, absent, 0 in a GGUF, or as long as the context: no window. */
 static hunch_status read_window(const hn_arch *a, const hn_source *src, const hn_dense *f, int *window,
                                 hunch_error *err) {
     hn_dense_key_buf key;
@@ -300,8 +300,8 @@ hunch_status hn_dense_listed_windows(hn_arch *a, const hn_source *src, const hn_
     return HUNCH_OK;
 }
 
-/* What convert writes of a family whose GGUF files have no windows elsewhere: the window, and which layers have it. The
- * window alone says nothing there. */
+/* What convert writes for a family whose GGUF files have no windows in other programs: the window, and which layers
+ * have it. The window alone has no meaning there. */
 static hunch_status read_written_windows(hn_arch *a, const hn_source *src, hunch_error *err) {
     hn_dense_key_buf rows, flags;
     const hn_array *list = NULL;
@@ -329,7 +329,7 @@ hunch_status hn_dense_layer_types(hn_arch *a, const hn_source *src, int window, 
                           hn_source_path(src), a->layers, full, sliding);
 }
 
-/* What of a layer a folder's keys say, and a GGUF by what it holds. */
+/* Parts of a layer that a folder's keys specify; a GGUF shows them by its tensors. */
 static hunch_status read_parts(hn_layer_desc *l, const hn_arch *a, hn_source *src, const hn_dense *f,
                                hunch_error *err) {
     bool attention = false, mlp = false, found;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_gemma.c - Gemma 3 (text, alone or in a folder with vision): a dense block with norms behind both branches as well as
- * before them, norms of heads, GeGLU, embeddings scaled by the root of the width; most layers see a window and rotate with a
- * base of their own, every sixth sees everything; logits may be capped. Norm weights lie less 1 in a folder, whole in a GGUF. */
+/* arch_gemma.c - Gemma 3 (text, alone or in a folder with vision): a dense block with norms before and after both
+ * branches, norms of heads, GeGLU, embeddings scaled by the square root of the width; most layers have a window and a
+ * rotation base of their own, every sixth has full attention; logits may be capped. Norm weights are stored less 1 in a
+ * folder, complete in a GGUF. */
 #include <math.h>
 #include <string.h>
 
@@ -11,12 +12,12 @@
 #define CAP "gemma3.final_logit_softcapping"
 enum { USUAL_PATTERN = 6, LAYERS_OF_27B = 62, USUAL_LOCAL_BASE = 10000 };
 
-/* Layers but every period-th are local. */
+/* All layers but every period-th are local. */
 static void mark_period(hn_arch *a, int period, int window) {
     for (int i = 0; i < a->layers; i++) a->layer[i].window = (i + 1) % period ? window : 0;
 }
 
-/* Which layers are local: layer_types (a GGUF: a list), else all but every sliding_window_pattern-th, by itself the sixth. */
+/* Which layers are local: layer_types (in a GGUF a list), else all but every sliding_window_pattern-th (default: sixth). */
 static hunch_status mark_local(hn_arch *a, const hn_source *src, int window, hunch_error *err) {
     const hn_key every = {"gemma3.attention.sliding_window_pattern", "sliding_window_pattern", 1, 1024, USUAL_PATTERN};
     const hn_array *list = NULL;
@@ -42,7 +43,7 @@ static hunch_status make_local_rope(hn_arch *a, hunch_error *err) {
     return HUNCH_OK;
 }
 
-/* The base of local layers: in a dict of their own, else beside the other. They are never scaled. */
+/* The base of local layers: in their own dictionary, else a key beside the other base. They are never scaled. */
 static hunch_status read_local_base(hn_arch *a, const hn_source *src, hunch_error *err) {
     static const hn_key nested = {NULL, "rope_parameters.sliding_attention.rope_theta", 1, 1e12, 0},
                         older = {"gemma3.rope.local.freq_base", "rope_local_base_freq", 1, 1e12, 0},
@@ -60,8 +61,8 @@ static hunch_status read_local_base(hn_arch *a, const hn_source *src, hunch_erro
     return st;
 }
 
-/* What the square of the attention scale divides by where nothing is said: of a folder 256; of a GGUF the size of a head,
- * but in the largest model the width that a head would have. */
+/* The default divisor in the square of the attention scale: 256 in a folder; in a GGUF the size of a head, but hidden /
+ * heads in the largest model. */
 static double usual_width(const hn_arch *a, bool gguf) {
     const hn_layer_desc *l = &a->layer[0];
     if (!gguf) return 256;
@@ -96,7 +97,7 @@ static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err
     return HUNCH_OK;
 }
 
-/* What published models all have alike is not written: programs take it for granted, and some know no key for it. */
+/* Values that all published models share are not written: programs assume them, and some have no key for them. */
 static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
     const float scale = a->layer[0].attention_scale;
     bool usual = true;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_glm.c - GLM-4.5, 4.6 and Air: the plain block with biases on q, k and v, some with norms of heads, half of each head
- * turning; the first layers dense, then experts chosen by sigmoids and a correction (DeepSeek-V3's way), beside one that all rows
- * share. Files end in a block that predicts a further token, which is no layer of the model. */
+/* arch_glm.c - GLM-4.5, 4.6 and Air: the plain block with biases on q, k and v, some with norms of heads, half of each
+ * head rotated; the first layers are dense, the others have experts chosen by sigmoids and a correction (as in
+ * DeepSeek-V3), and one that all rows share. The last block of a file predicts a further token and is not a layer of
+ * the model. */
 #include "model/arch.h"
 
-/* use_qk_norm in a folder; a GGUF shows it. */
+/* use_qk_norm in a folder; a GGUF shows it by its tensors. */
 static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err) {
     bool on = false, found;
     hunch_status st = HUNCH_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_granite.c - Granite 3: the plain dense block with four multipliers. The attention's replaces 1 / sqrt(head size);
- * logits are divided by theirs. */
+/* arch_granite.c - Granite 3: the plain dense block with four multipliers. The attention multiplier replaces 1 /
+ * sqrt(head size); logits are divided by the logit multiplier. */
 #include "model/arch.h"
 
 static hunch_status read_multipliers(hn_arch *a, const hn_source *src, hunch_error *err) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_llama.c - Llama 2/3 and its equals (SmolLM2, the tiny story models): the plain dense block, with biases where a file
- * says so. Mistral: the same, with a sliding window where its folder names one; Mixtral: Mistral
- * with experts. The GGUF files of all are llama's. */
+/* arch_llama.c - Llama 2/3 and its equals (SmolLM2, the tiny story models): the plain dense block, with biases if the
+ * file has them. Mistral: the same, with a sliding window if its folder specifies one; Mixtral: Mistral with experts.
+ * All use the GGUF architecture llama. */
 #include "model/arch.h"
 
 static hunch_status llama_read(hn_arch *a, hn_source *src, hunch_error *err) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_mixtral.c - Mixtral: Mistral's block whose every feed-forward half is a choice of experts, the softmax of the chosen. */
+/* arch_mixtral.c - Mixtral: Mistral's block with experts in every feed-forward half, weighted by the softmax over the chosen ones. */
 #include "model/arch.h"
 
 hunch_status hn_mixtral_read(hn_arch *a, hn_source *src, hunch_error *err) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_moe.c - what the keys of files say of experts: which layers have them, how many, how rows choose. Every family's in one
- * place; what they differ in is hn_moe. */
+/* arch_moe.c - reads the keys about experts: which layers have them, how many, how rows choose. Shared by all families;
+ * their differences are in hn_moe. */
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static bool is_gguf(const hn_arch *a) {
 static hunch_status key_int(const hn_arch *a, const hn_source *src, const char *suffix, const char *hf, double min, double max,
                             double dflt, int *out, hunch_error *err) {
     hn_dense_key_buf key;
-    if (!is_gguf(a) && !hf) { /* this family's folders do not say it */
+    if (!is_gguf(a) && !hf) { /* this family's folders have no such key */
         *out = (int)dflt;
         return HUNCH_OK;
     }
@@ -31,7 +31,7 @@ static hunch_status read_width(const hn_arch *a, const hn_source *src, hn_expert
     return key_int(a, src, "expert_feed_forward_length", moe->width, 1, MOST_WIDTH, usual, &e->width, err);
 }
 
-/* Experts that all rows share: a folder counts them in widths of an expert, or names the width. */
+/* Experts that all rows share: a folder gives their number, in widths of an expert, or their width. */
 static hunch_status read_shared(const hn_arch *a, const hn_source *src, hn_expert_desc *e, hunch_error *err) {
     const hn_moe *moe = a->dense->moe;
     int count = 0;
@@ -75,11 +75,11 @@ static hunch_status read_shares(const hn_arch *a, const hn_source *src, hn_exper
         st = hn_source_bool(src, is_gguf(a) ? key.name : "norm_topk_prob", &e->normalised, &found, err);
     if (!st && (is_gguf(a) || moe->scale))
         st = hn_key_real(src, hn_dense_key_of(&key, a->dense, "expert_weights_scale", moe->scale, 0, 1e6, 1), &scale, err);
-    e->scale = scale > 0 ? (float)scale : 1; /* a GGUF says 0 for none */
+    e->scale = scale > 0 ? (float)scale : 1; /* 0 in a GGUF: none */
     return st;
 }
 
-/* Groups of neighbouring experts, and how many of them count. */
+/* Groups of neighbouring experts, and the number of groups that are used. */
 static hunch_status read_groups(const hn_arch *a, const hn_source *src, hn_expert_desc *e, hunch_error *err) {
     const hn_moe *moe = a->dense->moe;
     hunch_status st = key_int(a, src, "expert_group_count", moe->groups, 0, HN_MAX_EXPERTS, 1, &e->groups, err);
@@ -110,7 +110,7 @@ static hunch_status read_experts(const hn_arch *a, const hn_source *src, hn_expe
 
 /* ---- which layers ---------------------------------------------------------------------------------------------------- */
 
-/* A folder's mlp_only_layers names the layers without experts, decoder_sparse_step makes others so: marks those that have them. */
+/* Marks the layers with experts: all but those of a folder's mlp_only_layers and those that decoder_sparse_step skips. */
 static hunch_status mark_by_step(hn_arch *a, const hn_source *src, hunch_error *err) {
     const hn_key every = {NULL, "decoder_sparse_step", 1, 1024, 1};
     const json_t *only = hn_source_config(src, "mlp_only_layers");
@@ -130,7 +130,7 @@ static hunch_status mark_by_step(hn_arch *a, const hn_source *src, hunch_error *
     return HUNCH_OK;
 }
 
-/* The first layers are dense; of a GGUF also those that have the tensors of a dense one. */
+/* The first layers are dense; in a GGUF also those that have the tensors of a dense one. */
 static hunch_status mark_behind_first(hn_arch *a, const hn_source *src, hunch_error *err) {
     const char *folder_key = a->dense->moe->shared_count ? "first_k_dense_replace" : NULL;
     int first = 0;
@@ -143,7 +143,7 @@ static hunch_status mark_behind_first(hn_arch *a, const hn_source *src, hunch_er
     return st;
 }
 
-/* Whether the tensor of a role is there, of a layer whose experts lie so. */
+/* Whether the tensor of a role exists, if the layer's experts are stored this way. */
 static bool is_there(const hn_arch *a, const hn_source *src, hn_role role, int layer, bool stacked, bool single) {
     hn_layer_desc said = a->layer[layer];
     hn_arch look = *a;
@@ -180,7 +180,7 @@ static hunch_status put_number(const hn_arch *a, hn_gguf_writer *w, const char *
     return hn_gguf_put_u32(w, key, (uint32_t)value, err);
 }
 
-/* How rows choose, where it is not what programs take for granted. */
+/* How rows choose, unless it is the default of other programs. */
 static hunch_status put_choice(const hn_arch *a, hn_gguf_writer *w, const hn_expert_desc *e, hunch_error *err) {
     const hn_moe *moe = a->dense->moe;
     char key[96];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_phi.c - Phi-3, Phi-3.5 and Phi-4 (mini): the plain dense block whose q, k, v and gate, up lie in one matrix each, with
- * a sliding window, a part of each head that does not turn, and longrope (arch_rope.c). */
+/* arch_phi.c - Phi-3, Phi-3.5 and Phi-4 (mini): the plain dense block with q, k, v in one matrix and gate, up in
+ * another, a sliding window, a part of each head that is not rotated, and longrope (arch_rope.c). */
 #include "model/arch.h"
 
 static hunch_status phi3_read(hn_arch *a, hn_source *src, hunch_error *err) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_qwen.c - Qwen2 and 2.5: biases on q, k and v. Qwen3 dense: none, but every head of q and k is normed. Both may let
- * their upper layers slide, and both have relatives with experts: of Qwen2-MoE rows share one too, as much as a gate says. */
+/* arch_qwen.c - Qwen2 and 2.5: biases on q, k and v. Qwen3 dense: no biases, but every head of q and k is normed. In
+ * both the upper layers may have windows, and both have variants with experts; Qwen2-MoE also has a shared one,
+ * weighted by a gate. */
 #include "model/arch.h"
 
 enum { USUAL_FULL_LAYERS = 28 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_qwen_hybrid.c - Qwen3.5 and 3.6, dense and with experts, and Qwen3-Next: three layers of four are gated delta nets, the others attend with an output gate and
- * turn a quarter of each head. Norm weights lie less 1 in a folder, whole in a GGUF; there the value heads that share a key head
- * stand apart (tiled), but for Qwen3-Next. */
+/* arch_qwen_hybrid.c - Qwen3.5 and 3.6, dense and with experts, and Qwen3-Next: three of four layers are gated delta
+ * nets, the others are attention with an output gate that rotates a quarter of each head. Norm weights are stored less
+ * 1 in a folder, complete in a GGUF, where the value heads that share a key head are apart (tiled) except in
+ * Qwen3-Next. */
 #include <math.h>
 #include <string.h>
 
@@ -36,7 +37,7 @@ static hunch_status listed_layers(hn_arch *a, const hn_source *src, const char *
     return HUNCH_OK;
 }
 
-/* What a file says of its layers, else every fourth attends. */
+/* The layers with attention: as the file specifies, else every fourth. */
 static hunch_status read_mixers(hn_arch *a, const hn_source *src, hunch_error *err) {
     const json_t *types = hn_source_config(src, "layer_types");
     const hn_array *list = NULL;
@@ -90,7 +91,7 @@ static hunch_status read_sizes(hn_delta_desc *d, const hn_arch *a, const hn_sour
     return HUNCH_OK;
 }
 
-/* What these files might say, and none that is read here does. */
+/* Variants that these files could specify and hunch does not support. */
 static hunch_status refuse_gates(const hn_source *src, bool *gated, hunch_error *err) {
     const char *type = "swish";
     bool found;
@@ -116,7 +117,7 @@ static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err
         hn_layer_desc *l = &a->layer[i];
         const bool delta = l->mixer == HN_MIXER_DELTA;
         l->hybrid = true;
-        l->fused_qkv = false; /* a GGUF calls another matrix so */
+        l->fused_qkv = false; /* in a GGUF that name is another matrix */
         l->gated = !delta && gated;
         l->delta = d;
         if (delta) l->qk_norm = l->qkv_bias = l->o_bias = false;
@@ -131,7 +132,7 @@ static bool is_delta(const hn_layer_desc *l) {
     return l->mixer == HN_MIXER_DELTA;
 }
 
-/* Every how many-th layer attends, 0 where that is not what they do. */
+/* The period of the layers with attention, 0 if they are not periodic. */
 static int period_of(const hn_arch *a) {
     int period = 0;
     while (period < a->layers && a->layer[period].mixer == HN_MIXER_DELTA) period++;
@@ -141,7 +142,7 @@ static int period_of(const hn_arch *a) {
     return period;
 }
 
-/* Which parts of a head turn by which of three positions, which of a text are one. */
+/* The parts of a head that are rotated by each of three positions, which are equal in text. */
 static hunch_status put_sections(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
     const int32_t half = a->rope_dims / 2, sections[4] = {(half + 2) / 3, (half + 1) / 3, half / 3, 0};
     char key[96];
@@ -176,8 +177,8 @@ static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *er
     return st ? st : put_layers(a, w, err);
 }
 
-/* A GGUF has the value heads of one key head side by side, as a folder has, and b and a by key heads; a folder and older GGUF files q, k, v
- * and z too. */
+/* Qwen3-Next: a GGUF has the value heads of one key head side by side, as a folder, and b and a by key heads; a folder
+ * and older GGUF files also have q, k, v and z by key heads. */
 static void mark_next(hn_arch *a, const hn_source *src) {
     for (int i = 0; i < a->layers; i++) {
         hn_delta_desc *d = &a->layer[i].delta;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_rope.c - the frequencies of the rotation: how a file says them, and how they are made (linear, llama3, YaRN, longrope).
+/* arch_rope.c - the frequencies of the rotation: reading a file's scaling, and making them (linear, llama3, YaRN, longrope).
  *
- * Frequencies are fixed when a model (longrope: an engine) opens. Scalings that follow the length a text has reached are
- * refused: a row's value would depend on what comes behind it (contract C2). */
+ * Frequencies are fixed when a model (longrope: an engine) opens. Scalings that depend on the current length of the text are
+ * refused: a row's value would depend on later rows (contract C2). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static double dim_of_turns(const hn_scaling *s, int dims, double n) {
     return dims * log(s->original / (n * 2 * M_PI)) / (2 * log(s->theta));
 }
 
-/* How far frequency i is slowed: 0 not at all, 1 by the factor. */
+/* How far frequency i is scaled: 0 not at all, 1 by the whole factor. */
 static double yarn_ramp(const hn_scaling *s, int dims, int i) {
     double first = dim_of_turns(s, dims, s->fast), last = dim_of_turns(s, dims, s->slow);
     if (s->whole) {
@@ -107,7 +107,7 @@ static hunch_status folder_table(const hn_arch *a, const hn_source *src, const c
     const json_t *list = hn_source_config(src, path);
     bool good = json_is_array(list) && json_array_size(list) == (size_t)a->rope_dims / 2;
     for (int i = 0; good && i < a->rope_dims / 2; i++) {
-        const double d = json_number_value(json_array_get(list, (size_t)i)); /* 0: no number */
+        const double d = json_number_value(json_array_get(list, (size_t)i)); /* 0: not a number */
         good = d > 0 && d < MAX_FACTOR;
         freq[i] = pow(a->scaling.theta, -2.0 * i / a->rope_dims) / d;
     }
@@ -127,7 +127,7 @@ static hunch_status folder_longrope(hn_arch *a, const hn_source *src, const char
     return st ? st : folder_table(a, src, where, "long_factor", a->rope_long, err);
 }
 
-/* Where a folder says how it scales (a kind of layer's own, what transformers 5 writes, what most files have), and what. */
+/* Finds where a folder specifies its scaling (per kind of layer, as transformers 5 writes it, or as most files have it), and its kind. */
 static hunch_status folder_kind(hn_scaling *s, const hn_source *src, const char **where, hunch_error *err) {
     static const char *const places[] = {"rope_parameters.full_attention", "rope_parameters", "rope_scaling"},
                              *const spellings[] = {"rope_type", "type"};
@@ -158,7 +158,7 @@ static hunch_status folder_kind(hn_scaling *s, const hn_source *src, const char 
                    strcmp(type, "dynamic") ? "" : " (dynamic would change rows by how long their text becomes)");
 }
 
-/* The length before scaling: beside the rest (Phi-3), among the scaling's own, else the context. */
+/* The context before scaling: a key of its own (Phi-3), a key of the scaling, else the context. */
 static hunch_status folder_original(hn_arch *a, const hn_source *src, const char *where, hunch_error *err) {
     const hn_key beside = {NULL, "original_max_position_embeddings", 2, 1 << 24, 0};
     hunch_status st = hn_key_real(src, &beside, &a->scaling.original, err);
@@ -176,7 +176,7 @@ static hunch_status read_folder(hn_arch *a, const hn_source *src, hunch_error *e
     char path[96];
     snprintf(path, sizeof path, "%s.short_factor", where);
     if (s->kind == HN_SCALING_YARN && hn_source_config(src, path))
-        s->kind = HN_SCALING_LONGROPE; /* an early name of it */
+        s->kind = HN_SCALING_LONGROPE; /* its early name */
     st = folder_original(a, src, where, err);
     const bool follows = s->kind == HN_SCALING_YARN || s->kind == HN_SCALING_LONGROPE;
     if (!st)
@@ -215,7 +215,7 @@ static hunch_status gguf_real(const hn_arch *a, const hn_source *src, const char
     return hn_key_real(src, hn_dense_key_of(&key, a->dense, suffix, NULL, min, max, dflt), out, err);
 }
 
-/* Without a type a factor is linear's, under either of its names. */
+/* Without a type a factor means linear scaling, under either of its names. */
 static hunch_status gguf_kind(hn_arch *a, hn_source *src, hunch_error *err) {
     static const char *const names[] = {"none", "linear", "yarn", "longrope"};
     static const hn_scaling_kind kinds[] = {HN_SCALING_NONE, HN_SCALING_LINEAR, HN_SCALING_YARN, HN_SCALING_LONGROPE};
@@ -236,13 +236,13 @@ static hunch_status gguf_kind(hn_arch *a, hn_source *src, hunch_error *err) {
     if (!found) st = gguf_real(a, src, "rope.scale_linear", 1e-6, MAX_FACTOR, 1, &older, err);
     const bool must = found && (s->kind == HN_SCALING_LINEAR || s->kind == HN_SCALING_YARN);
     if (!st) st = gguf_real(a, src, "rope.scaling.factor", 0, MAX_FACTOR, must ? NAN : older, &s->factor, err);
-    if (s->kind == HN_SCALING_NONE || s->factor == 0) s->factor = 1; /* 0: older writers' none */
+    if (s->kind == HN_SCALING_NONE || s->factor == 0) s->factor = 1; /* 0: none, in files of older writers */
     if (s->kind == HN_SCALING_LINEAR && s->factor == 1) s->kind = HN_SCALING_NONE;
     return st;
 }
 
-/* What multiplies cos and sin is what is usual times attn_factor; a yarn_attn_factor that says otherwise is read in two ways
- * by other programs, so it is not read in one of them here. */
+/* cos and sin are multiplied by the usual amplitude times attn_factor; a yarn_attn_factor with another value is
+ * refused, since other programs interpret it in two ways. */
 static hunch_status gguf_yarn(hn_arch *a, const hn_source *src, double times, hunch_error *err) {
     hn_scaling *s = &a->scaling;
     double ext = 1, said = 0;
@@ -287,7 +287,7 @@ static hunch_status read_gguf(hn_arch *a, hn_source *src, hunch_error *err) {
     if (!st && s->kind == HN_SCALING_YARN) st = gguf_yarn(a, src, times, err);
     if (!st && (s->kind == HN_SCALING_LONGROPE || few || many)) {
         st = gguf_longrope(a, src, few, many, err);
-        s->amplitude = times; /* the whole of it */
+        s->amplitude = times; /* not a factor of the usual one */
     } else
         s->amplitude = hn_rope_usual_amplitude(s) * times;
     if (!st && each && (s->kind == HN_SCALING_YARN || s->kind == HN_SCALING_LONGROPE))
@@ -313,7 +313,7 @@ hunch_status hn_rope_read(hn_arch *a, hn_source *src, double theta, hunch_error 
         hn_rope_frequencies(s, a->rope_dims, a->rope_freq);
     a->rope_original = (int)s->original;
     a->rope_scale = (float)(s->amplitude > 0 ? s->amplitude : hn_rope_usual_amplitude(s));
-    /* YaRN's published files name the context before it, or the one that it makes. */
+    /* Published files with YaRN give the context before scaling, or the one after it. */
     if (s->kind == HN_SCALING_YARN && s->original * s->factor > a->context && s->original * s->factor <= 1 << 24)
         a->context = (int)(s->original * s->factor);
     return HUNCH_OK;

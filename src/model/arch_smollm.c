@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_smollm.c - SmolLM3: the plain dense block, some of whose layers do not rotate. (SmolLM2 is a Llama.) */
+/* arch_smollm.c - SmolLM3: the plain dense block; some layers have no rotation. (SmolLM2 is a Llama.) */
 #include "model/arch.h"
 
 enum { USUAL_INTERVAL = 4 };
 
-/* Of a GGUF: what no_rope_layers says, where it is not every fourth layer. Other programs know no key for it. */
+/* In a GGUF: no_rope_layers, if it is not every fourth layer. Other programs have no key for it. */
 static const char own_layers[] = "smollm3.hunch.no_rope_layers";
 
 static hunch_status read_own_layers(hn_arch *a, const hn_source *src, hunch_error *err) {
@@ -17,8 +17,8 @@ static hunch_status read_own_layers(hn_arch *a, const hn_source *src, hunch_erro
     return HUNCH_OK;
 }
 
-/* no_rope_layers says 0 of the layers that do not rotate; absent it is every fourth. Where windows are used, these are the
- * layers that slide. */
+/* no_rope_layers is 0 for layers without rotation; if it is absent, every fourth. If windows are used, these are the
+ * layers that have one. */
 static hunch_status read_layers(hn_arch *a, const hn_source *src, hunch_error *err) {
     const json_t *list = hn_source_config(src, "no_rope_layers"),
                  *every = hn_source_config(src, "no_rope_layer_interval");

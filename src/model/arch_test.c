@@ -118,21 +118,31 @@ static void test_wrong_experts(void **state) {
     (void)state;
     static const struct {
         const char *folder, *find, *replace, *word;
-    } cases[] = {
-        {"qwen3_moe-top2", "\"num_experts\": 8", "\"num_experts\": 6", "layers.0.mlp.gate.weight has shape [64, 8]; expected [64, 6]"},
-        {"qwen3_moe-top2", "\"num_experts\": 8", "\"num_experts\": 9", "layers.0.mlp.gate.weight has shape [64, 8]; expected [64, 9]"},
-        {"qwen3_moe-top2", "\"moe_intermediate_size\": 32", "\"moe_intermediate_size\": 48", "experts.0.gate_proj.weight has shape"},
-        {"qwen3_moe-top2", "\"mlp_only_layers\": []", "\"mlp_only_layers\": [1]", "layers.1.mlp.gate_proj.weight is missing"},
-        {"qwen3_moe-mixed", "\"num_experts\": 12", "\"num_experts\": 11", "mlp.gate.weight has shape [64, 12]; expected [64, 11]"},
-        {"qwen3_moe-mixed", "\"moe_intermediate_size\": 24", "\"moe_intermediate_size\": 12", "experts.gate_up_proj has shape [64, 48, 12]"},
-        {"qwen3_moe-mixed", "\"decoder_sparse_step\": 2", "\"decoder_sparse_step\": 1", "layers.0.mlp.gate.weight is missing"},
-        {"glm4_moe-groups", "\"first_k_dense_replace\": 2", "\"first_k_dense_replace\": 3", "layers.2.mlp.gate_proj.weight is missing"},
-        {"glm4_moe-groups", "\"first_k_dense_replace\": 2", "\"first_k_dense_replace\": 1", "layers.1.mlp.gate.weight is missing"},
-        {"glm4_moe-groups", "\"n_shared_experts\": 2", "\"n_shared_experts\": 1", "shared_experts.gate_proj.weight has shape"},
-        {"qwen2_moe-gated", "\"shared_expert_intermediate_size\": 56", "\"shared_expert_intermediate_size\": 55",
-         "shared_expert.gate_proj.weight has shape [64, 56]; expected [64, 55]"},
-        {"mixtral-window", "\"model_type\": \"mixtral\"", "\"model_type\": \"qwen3_moe\", \"num_experts\": 4, \"moe_intermediate_size\": 40",
-         "is missing"}};
+    } cases[] = {{"qwen3_moe-top2", "\"num_experts\": 8", "\"num_experts\": 6",
+                  "layers.0.mlp.gate.weight has shape [64, 8]; expected [64, 6]"},
+                 {"qwen3_moe-top2", "\"num_experts\": 8", "\"num_experts\": 9",
+                  "layers.0.mlp.gate.weight has shape [64, 8]; expected [64, 9]"},
+                 {"qwen3_moe-top2", "\"moe_intermediate_size\": 32", "\"moe_intermediate_size\": 48",
+                  "experts.0.gate_proj.weight has shape"},
+                 {"qwen3_moe-top2", "\"mlp_only_layers\": []", "\"mlp_only_layers\": [1]",
+                  "layers.1.mlp.gate_proj.weight is missing"},
+                 {"qwen3_moe-mixed", "\"num_experts\": 12", "\"num_experts\": 11",
+                  "mlp.gate.weight has shape [64, 12]; expected [64, 11]"},
+                 {"qwen3_moe-mixed", "\"moe_intermediate_size\": 24", "\"moe_intermediate_size\": 12",
+                  "experts.gate_up_proj has shape [64, 48, 12]"},
+                 {"qwen3_moe-mixed", "\"decoder_sparse_step\": 2", "\"decoder_sparse_step\": 1",
+                  "layers.0.mlp.gate.weight is missing"},
+                 {"glm4_moe-groups", "\"first_k_dense_replace\": 2", "\"first_k_dense_replace\": 3",
+                  "layers.2.mlp.gate_proj.weight is missing"},
+                 {"glm4_moe-groups", "\"first_k_dense_replace\": 2", "\"first_k_dense_replace\": 1",
+                  "layers.1.mlp.gate.weight is missing"},
+                 {"glm4_moe-groups", "\"n_shared_experts\": 2", "\"n_shared_experts\": 1",
+                  "shared_experts.gate_proj.weight has shape"},
+                 {"qwen2_moe-gated", "\"shared_expert_intermediate_size\": 56",
+                  "\"shared_expert_intermediate_size\": 55",
+                  "shared_expert.gate_proj.weight has shape [64, 56]; expected [64, 55]"},
+                 {"mixtral-window", "\"model_type\": \"mixtral\"",
+                  "\"model_type\": \"qwen3_moe\", \"num_experts\": 4, \"moe_intermediate_size\": 40", "is missing"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hn_arch a = {0};
         hunch_error err = {0};
@@ -400,9 +410,13 @@ static void test_gemma_ggufs(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_refused), cmocka_unit_test(test_wrong_experts),    cmocka_unit_test(test_spellings),
-                                       cmocka_unit_test(test_windows),    cmocka_unit_test(test_biases),
-                                       cmocka_unit_test(test_tied),       cmocka_unit_test(test_gemma_vision_folders),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_wrong_experts),
+                                       cmocka_unit_test(test_spellings),
+                                       cmocka_unit_test(test_windows),
+                                       cmocka_unit_test(test_biases),
+                                       cmocka_unit_test(test_tied),
+                                       cmocka_unit_test(test_gemma_vision_folders),
                                        cmocka_unit_test(test_gemma_ggufs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static const uint32_t file_type[HN_WEIGHT_TYPES] = {[HN_F32] = 0, [HN_F16] = 1, 
 
 /* ---- RoPE ------------------------------------------------------------------------------------------------------ */
 
-/* The description holds finished frequencies; GGUF has a tensor of what the plain ones are divided by. */
+/* The description holds finished frequencies; GGUF has a tensor of divisors of the plain ones. */
 static hunch_status divisors_make(hn_conversion *c, const double *freq, float **out) {
     const int half = c->arch.rope_dims / 2;
     *out = hn_zalloc((size_t)half, sizeof **out);
@@ -61,7 +61,7 @@ static const char *key_of(const hn_conversion *c, const char *suffix, char key[9
     return key;
 }
 
-/* general.name: what config.json calls the model, else the folder's name. */
+/* general.name: the name in config.json, else the folder's name. */
 hunch_status hn_conversion_put_name(hn_conversion *c) {
     const char *name = NULL, *path = hn_source_path(c->src);
     size_t len = 0;
@@ -116,9 +116,9 @@ static hunch_status dimensions_write(hn_conversion *c) {
     char key[96];
     hunch_status status = HUNCH_OK;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers && status == HUNCH_OK; i++)
-        if (numbers[i].value != 0) /* head sizes are written where they do not follow from the width */
+        if (numbers[i].value != 0) /* head sizes are written only if they do not follow from the width */
             status = hn_gguf_put_u32(c->w, key_of(c, numbers[i].key, key), (uint32_t)numbers[i].value, c->err);
-    /* where other programs know no window of the family, which layers have it: they ignore both (docs/targets.md) */
+    /* if other programs have no windows for the family, also which layers have one: they ignore both (docs/targets.md) */
     if (status == HUNCH_OK && window > 0 && !a->dense->window_key)
         status = hn_dense_put_layers(a, c->w, key_of(c, "attention.sliding_window_pattern", key), hn_dense_slides, c->err);
     return status;
@@ -131,7 +131,7 @@ static hunch_status rope_write(hn_conversion *c) {
     const hn_scaling *s = &a->scaling;
     const bool yarn = s->kind == HN_SCALING_YARN, longrope = s->kind == HN_SCALING_LONGROPE;
     const char *name = names[s->kind];
-    /* attn_factor multiplies what follows from a factor of YaRN; of longrope it is the whole */
+    /* attn_factor multiplies YaRN's usual amplitude; for longrope it is the whole amplitude */
     const hn_scaling plain = {.kind = s->kind, .factor = yarn ? s->factor : 1};
     const double times = (double)a->rope_scale / hn_rope_usual_amplitude(&plain);
     const struct {
@@ -171,7 +171,7 @@ static hunch_status sampling_write(hn_conversion *c) {
 
 hunch_status hn_conversion_put_sizes(hn_conversion *c) {
     char key[96], name[128];
-    const int last = c->arch.layers - 1; /* the first layers of some are dense */
+    const int last = c->arch.layers - 1; /* the first layers of some models are dense */
     hn_arch_tensor_name(&c->arch, c->arch.layer[last].ffn == HN_FFN_EXPERTS ? HN_ROLE_EXPERT_DOWN : HN_ROLE_DOWN, last, name);
     hunch_status status = hn_conversion_put_type(c, hn_source_take(c->src, name));
     if (status == HUNCH_OK)
@@ -249,7 +249,7 @@ static void rows_pair(char *to, const char *from, int heads, int head_dim, int d
                    from + ((size_t)h * (size_t)head_dim + (size_t)i) * row, row);
 }
 
-/* The heads whose rows a role's tensor has in another order in this family's GGUF; 0: its order is kept. */
+/* Number of heads whose rows have another order in this family's GGUF; 0: the order stays. */
 static int heads_to_turn(const hn_conversion *c, hn_role role, int layer) {
     uint64_t dims[2];
     if (!c->arch.dense->interleaved || !hn_role_turns(role))
@@ -271,7 +271,7 @@ static hunch_status rows_write(hn_conversion *c, const void *data, size_t bytes,
     return status;
 }
 
-/* Its bytes; to be freed with hn_free. */
+/* Reads its bytes; to be freed with hn_free. */
 static hunch_status tensor_read(hn_conversion *c, const hn_tensor *t, void **out) {
     *out = hn_alloc(t->bytes);
     hunch_status status = *out == NULL ? hn_fail_memory(c->err, t->name, t->bytes)
@@ -303,7 +303,7 @@ static hunch_status vector_write(hn_conversion *c, const hn_tensor *t, float mor
     return status;
 }
 
-/* A matrix as it is, by way of a small buffer; one whose rows are turned, or of another type then, whole. */
+/* Copies a matrix through a small buffer; one whose rows are reordered or converted is read as a whole. */
 static hunch_status matrix_write(hn_conversion *c, const hn_tensor *t, int heads, int head_dim) {
     enum { PIECE = 1 << 20 };
     const hn_dtype type = hn_conversion_type(c, t);
@@ -340,7 +340,7 @@ static hunch_status tensor_done(hn_conversion *c, const hn_tensor *t, hunch_stat
     return status;
 }
 
-/* Of a matrix or vector with so many heads to turn. */
+/* Writes a matrix or vector; the rows of `heads` heads are reordered. */
 static hunch_status tensor_write(hn_conversion *c, const hn_tensor *t, bool vector, float more, int heads, int head_dim) {
     hunch_status status = vector ? vector_write(c, t, more, heads, head_dim) : matrix_write(c, t, heads, head_dim);
     return tensor_done(c, t, status);
@@ -366,7 +366,7 @@ hunch_status hn_conversion_write_role(hn_conversion *c, hn_role role, int layer)
                                              heads_to_turn(c, role, layer), c->arch.layer[layer].head_dim);
 }
 
-/* Whether a GGUF of the model has it: there all experts' matrices of a kind are one tensor, gate and up apart. */
+/* Whether a GGUF of the model has it: there the experts' matrices of a kind are one tensor, gate and up separate. */
 static bool role_written(const hn_conversion *c, hn_role role, int layer) {
     if (!hn_role_of_experts(role))
         return hn_arch_has(&c->arch, role, layer);
@@ -400,15 +400,15 @@ hunch_status hn_conversion_visit_tables(hn_conversion *c, bool write) {
     return status;
 }
 
-/* The layer of a folder's tensor, by its name; -1: of none. */
+/* The layer of a folder's tensor, by its name; -1: none. */
 static int layer_of(const hn_conversion *c, const char *name) {
     static const char layers[] = "layers.";
     const size_t body = strlen(c->arch.body), all = body + sizeof layers - 1;
     return strncmp(name, c->arch.body, body) == 0 && strncmp(name + body, layers, sizeof layers - 1) == 0 ? atoi(name + all) : -1;
 }
 
-/* Blocks behind the layers, which predict further tokens; rotary tables that old files carry (they follow from the keys), the copy of a tied head, and what belongs to another part
- * of a model of several (vision). */
+/* Tensors that are not converted: blocks after the layers, which predict further tokens; rotary tables of old files
+ * (they follow from the keys); the copy of a tied head; other parts of a model (vision). */
 static bool tensor_may_stay(const hn_conversion *c, const char *name) {
     static const char table[] = ".rotary_emb.inv_freq";
     const size_t len = strlen(name), tail = sizeof table - 1;
@@ -416,7 +416,7 @@ static bool tensor_may_stay(const hn_conversion *c, const char *name) {
     hn_arch_tensor_name(&c->arch, HN_ROLE_OUTPUT, 0, head);
     if (c->arch.next_layers > 0 && (strstr(name, ".embed_tokens.") != NULL || strstr(name, ".shared_head.head.") != NULL) &&
         c->own.first_block > 0)
-        return true; /* copies in a block that drafts */
+        return true; /* copies in a draft block */
     if ((len > tail && strcmp(name + len - tail, table) == 0) || (c->arch.tied && strcmp(name, head) == 0))
         return true;
     if (c->arch.dense->next_layers && layer_of(c, name) >= c->arch.layers)
@@ -424,7 +424,7 @@ static bool tensor_may_stay(const hn_conversion *c, const char *name) {
     return strcmp(c->arch.body, "model.") != 0 && strncmp(name, c->arch.body, strlen(c->arch.body)) != 0;
 }
 
-/* Any other tensor that would be left behind changes what the model computes. */
+/* Any other tensor that is not written would change what the model computes. */
 static hunch_status leftovers_check(const hn_conversion *c) {
     for (size_t i = 0; i < hn_source_tensor_count(c->src); i++) {
         const hn_tensor *t = hn_source_tensor(c->src, i);
@@ -456,7 +456,7 @@ static hunch_status tensors_write(hn_conversion *c) {
 
 hunch_status hn_conversion_finish(hn_conversion *c, hunch_status status) {
     if (status == HUNCH_OK)
-        status = hn_source_check(c->src, c->err); /* all of it is of the same files */
+        status = hn_source_check(c->src, c->err); /* everything was read from the same files */
     if (status == HUNCH_OK)
         status = hn_gguf_writer_finish(&c->w, c->err);
     else

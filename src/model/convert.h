@@ -6,11 +6,11 @@
 #include "format/source.h"
 
 /* Writes a dense family's folder as GGUF v3: weights as stored, norms and biases as F32, the folder's tokenizer if it has
- * one. One tensor is in memory at a time; out_path exists whole at the end, or not at all.
- * Errors: HUNCH_USAGE (not a folder), HUNCH_REFUSED (names the key, tensor or part of the tokenizer that readers of GGUF
- * could not follow exactly), HUNCH_FAILED (cannot read or write), HUNCH_NO_MEMORY. */
+ * one. One tensor is in memory at a time; out_path is written completely or not at all. Errors: HUNCH_USAGE (not a
+ * folder), HUNCH_REFUSED (names the key, tensor or part of the tokenizer that GGUF cannot express exactly), HUNCH_FAILED
+ * (cannot read or write), HUNCH_NO_MEMORY. */
 hunch_status hn_convert(const char *folder, const char *out_path, hunch_error *err);
-/* The same, and tells how many bytes of weights were written; progress may be NULL. */
+/* The same, and reports how many bytes of weights were written; progress may be NULL. */
 hunch_status hn_convert_with(const char *folder, const char *out_path, hunch_progress progress, void *user,
                              hunch_error *err);
 
@@ -18,19 +18,19 @@ struct hn_arch;
 /* A draft head of a folder or file of weights. */
 typedef struct hn_head_written {
     const char *kind;           /* of its drafter */
-    const struct hn_arch *arch; /* described whole, as for hn_head_open */
-    const int32_t *states;      /* layers whose entering states it reads [draft_head.features], NULL: reads none of those */
+    const struct hn_arch *arch; /* complete, as for hn_head_open */
+    const int32_t *states;      /* layers whose entering states it reads [draft_head.features], NULL: none */
     const int32_t *ids;         /* [vocab], NULL: the target's */
     int tokens;                 /* of the target */
-    hn_dtype type;              /* of its matrices, one that hn_quantise makes; HN_WEIGHT_TYPES: as stored */
+    hn_dtype type;              /* type of its matrices, one that hn_quantise writes; HN_WEIGHT_TYPES: as stored */
 } hn_head_written;
-/* The type called so, one that a head's matrices may be converted to; NULL: HN_WEIGHT_TYPES. HUNCH_USAGE. */
+/* The type of this name, if a head's matrices can be converted to it; NULL: HN_WEIGHT_TYPES. HUNCH_USAGE. */
 hunch_status hn_convert_type(const char *name, hn_dtype *type, hunch_error *err);
-/* Writes it as hn_convert_with writes a model. */
+/* Writes a head as hn_convert_with writes a model. */
 hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const char *out_path, hunch_progress progress, void *user,
                              hunch_error *err);
 
-/* The part for convert.c: tokenizer.json and tokenizer_config.json as tokenizer.* keys; none where tokenizer.json is
- * absent. vocab: rows of the embedding. */
+/* For convert.c: tokenizer.json and tokenizer_config.json as tokenizer.* keys; none if tokenizer.json is absent. vocab:
+ * rows of the embedding. */
 hunch_status hn_convert_tokenizer(hn_gguf_writer *w, const hn_source *src, int vocab, hunch_error *err);
 #endif

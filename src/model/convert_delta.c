@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* convert_delta.c - what convert does to the tensors of gated delta nets. A GGUF of these families has the value heads tiled
- * (head r * key_heads + k stands for a folder's k * each + r; but of Qwen3-Next, whose gates lie by key heads, as a folder has them), decays as -e^x, and weights of a convolution in two dimensions. */
+/* convert_delta.c - the tensors of gated delta nets in a GGUF. It has the value heads tiled (head r * key_heads + k is
+ * a folder's k * each + r; in Qwen3-Next, whose gates are ordered by key heads, as in the folder), decays as -e^x, and
+ * weights of a convolution in two dimensions. */
 #include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "model/convert_private.h"
 
-/* Which of a tensor's rows, or of each row's columns, are value heads: from `first` on, `size` a head. */
+/* The rows of a tensor, or the columns of each row, that are value heads: from `first` on, `size` for each head. */
 typedef struct heads {
     int first, size;
     bool columns;
@@ -33,7 +34,7 @@ bool hn_conversion_has_heads(const hn_conversion *c, hn_role role, int layer) {
     return hn_role_of_layer(role) && l->mixer == HN_MIXER_DELTA && heads_of(&l->delta, role).size > 0;
 }
 
-/* Items [first, ...) of `bytes` each, whose heads of `size` items stand by key heads, tiled. */
+/* Tiles items [first, ...) of `bytes` each, whose heads of `size` items are ordered by key heads. */
 static void tile(const hn_delta_desc *d, const heads *h, size_t bytes, const char *from, char *to) {
     const int each = d->value_heads / d->key_heads;
     const size_t head = bytes * (size_t)h->size, first = bytes * (size_t)h->first;
@@ -44,7 +45,7 @@ static void tile(const hn_delta_desc *d, const heads *h, size_t bytes, const cha
     }
 }
 
-/* All of it, in the order and with the values that a GGUF has. */
+/* Converts all of the tensor to the order and values of a GGUF. */
 static hunch_status change(const hn_conversion *c, const hn_tensor *t, hn_role role, int layer, const void *stored, size_t row,
                            size_t rows, void *to) {
     const hn_delta_desc *d = &c->arch.layer[layer].delta;

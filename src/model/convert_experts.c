@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* convert_experts.c - experts on their way into a GGUF: one tensor of all experts' gates, one of their ups, one of their downs, in
- * the order of experts, whether the folder has a tensor of each expert or its own stacks of them. */
+/* convert_experts.c - writes experts to a GGUF: one tensor with the gates of all experts, one with their ups, one with
+ * their downs, in the order of experts, whether the folder has one tensor for each expert or stacks them. */
 #include "base/mem.h"
 #include "model/convert_private.h"
 
@@ -10,7 +10,7 @@ typedef struct sheet {
     size_t first, rows, row_bytes;
 } sheet;
 
-/* Where the folder has the matrix of one expert that has this role in a GGUF. */
+/* Finds the folder's matrix of one expert for a role of a GGUF. */
 static hunch_status sheet_find(hn_conversion *c, hn_role role, int layer, int expert, sheet *s) {
     const hn_arch *a = &c->arch;
     const hn_expert_desc *e = &a->layer[layer].experts;

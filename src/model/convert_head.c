@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* convert_head.c - a draft head, as it was described for drafting (head.h), as a GGUF file: under llama.cpp's architecture eagle3
- * where it reads states of layers, else under one of our own. Names: head_names.c, roles.c; keys: head_keys.c. */
+/* convert_head.c - writes a draft head, as described for drafting (head.h), as a GGUF file: with llama.cpp's
+ * architecture eagle3 if it reads states of layers, else with one of our own. Names: head_names.c, roles.c; keys:
+ * head_keys.c. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -38,7 +39,7 @@ static hunch_status put_frequencies(head_conversion *k, hn_head_key key, const d
     return st;
 }
 
-/* The usual keys round what they say to f32; what follows from that may be other bits. */
+/* The usual keys round their values to f32; frequencies computed from them may have other bits. */
 static hunch_status put_rotation(head_conversion *k) {
     const hn_arch *a = &k->c.arch;
     if (a->scaling.kind == HN_SCALING_NONE && (double)(float)a->scaling.theta == a->scaling.theta) return HUNCH_OK;
@@ -58,7 +59,7 @@ static hunch_status put_states(head_conversion *k) {
     return st || !((d->mask && !d->mask_pair) || (d->block && !d->mask_row)) ? st : put_number(k, HN_HEAD_SAYS_MASK_TOKEN, d->mask_token);
 }
 
-/* Of a head of blocks. Windows: the layers' own, in the keys of a dense family (convert.c). */
+/* Keys of a head of blocks. The windows of its layers are keys of a dense family (convert.c). */
 static hunch_status put_block(head_conversion *k) {
     const hn_arch *a = &k->c.arch;
     const hn_head_desc *d = &a->draft_head;
@@ -75,7 +76,7 @@ static hunch_status put_block(head_conversion *k) {
     return st ? st : put_true(k, HN_HEAD_SAYS_SCALED_EMBEDDING, d->scaled_embedding);
 }
 
-/* Of a head with weights for each position; what tensors show is not said. */
+/* Keys of a head with weights for each position; what its tensors show is not written. */
 static hunch_status put_steps(head_conversion *k) {
     const hn_steps_desc *d = &k->c.arch.draft_head.steps;
     const float scale = k->c.arch.logit_scale;
@@ -86,7 +87,7 @@ static hunch_status put_steps(head_conversion *k) {
     return st || scale == 1 ? st : hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_SAYS_LOGIT_SCALE), scale, k->c.err);
 }
 
-/* Sizes of its layers; of a head without any what is left of them. */
+/* Sizes of its layers; of a head without layers those that remain. */
 static hunch_status put_sizes(head_conversion *k) {
     hn_conversion *c = &k->c;
     const hn_steps_desc *d = &c->arch.draft_head.steps;
@@ -115,7 +116,7 @@ static hunch_status put_keys(head_conversion *k) {
 
 /* ---- tensors ---------------------------------------------------------------------------------------------------------------- */
 
-/* The tokens as a GGUF has them: whole, not as offsets. */
+/* The tokens, as a GGUF has them: ids, not offsets. */
 static hunch_status write_ids(head_conversion *k) {
     const int n = k->h->arch->vocab;
     int64_t *ids = hn_alloc((size_t)n * sizeof *ids);
@@ -178,17 +179,26 @@ hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const cha
                              hunch_error *err) {
     const int form = h->arch->draft_head.form;
     const bool steps = h->arch->draft_head.steps.n > 0;
-    head_conversion k = {.c = {.src = src, .arch = *h->arch, .progress = progress, .user = user, .err = err,
-                               .convert = h->type != HN_WEIGHT_TYPES, .as = h->type},
+    head_conversion k = {.c = {.src = src,
+                               .arch = *h->arch,
+                               .progress = progress,
+                               .user = user,
+                               .err = err,
+                               .convert = h->type != HN_WEIGHT_TYPES,
+                               .as = h->type},
                          .h = h,
                          .from = {(hn_head_form)h->arch->draft_head.form, h->arch->body, h->arch->first_layer, 0, 0},
-                         .to = {steps ? HN_HEAD_GGUF_STEPS : form == HN_HEAD_MTP ? HN_HEAD_GGUF_MTP : hn_head_form_folder_blocks((int)form) ? HN_HEAD_GGUF_BLOCKS : HN_HEAD_GGUF,
+                         .to = {steps                                   ? HN_HEAD_GGUF_STEPS
+                                : form == HN_HEAD_MTP                   ? HN_HEAD_GGUF_MTP
+                                : hn_head_form_folder_blocks((int)form) ? HN_HEAD_GGUF_BLOCKS
+                                                                        : HN_HEAD_GGUF,
                                 "", "", 0, 0}};
     k.c.arch.dense = hn_head_family(&h->arch->draft_head, h->states && !steps);
     k.c.arch.vocab = h->tokens;
     if (form == HN_HEAD_MTP && h->arch->draft_head.blocks > 1)
-        return hn_fail(err, HUNCH_REFUSED, "%s: %d modules in a row: a GGUF holds one; expected the folder to be used as it is", hn_source_path(src),
-                       h->arch->draft_head.blocks);
+        return hn_fail(err, HUNCH_REFUSED,
+                       "%s: %d modules in a row: a GGUF holds one; expected the folder to be used as it is",
+                       hn_source_path(src), h->arch->draft_head.blocks);
     hunch_status st = hn_conversion_plan_rotation(&k.c);
     if (!st) st = hn_gguf_writer_open(&k.c.w, out_path, err);
     if (!st) st = put_keys(&k);

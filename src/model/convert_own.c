@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* convert_own.c - the block of multi-token prediction that a folder's model holds (head_own.c), as the last block of its GGUF. */
+/* convert_own.c - writes a model's block of multi-token prediction (head_own.c) as the last block of its GGUF. */
 #include <stdio.h>
 
 #include "model/convert_private.h"
@@ -17,7 +17,7 @@ hunch_status hn_conversion_find_own(hn_conversion *c) {
     return HUNCH_OK;
 }
 
-/* Of block k. Where all share one each gets a copy: a GGUF has them so. */
+/* Visits the part of block k. If blocks share one, each gets a copy, as in other GGUF files. */
 static hunch_status visit_part(hn_conversion *c, hn_head_part part, int k, bool write) {
     const hn_head_names from = {(hn_head_form)c->own.draft_head.form, c->own.body, NULL, c->own.first_block + k, 0},
                         to = {HN_HEAD_OWN_GGUF, "", "", c->arch.layers + k, 0};
@@ -39,7 +39,7 @@ hunch_status hn_conversion_visit_own(hn_conversion *c, bool write) {
     if (c->arch.next_layers == 0) return HUNCH_OK;
     for (int k = 0; k < c->own.layers; k++)
         for (size_t i = 0; !st && i < sizeof parts / sizeof *parts; i++) st = visit_part(c, parts[i], k, write);
-    c->arch = c->own; /* whose one layer is written as the model's are */
+    c->arch = c->own; /* its one layer is written like the model's */
     c->block = model.layers;
     if (!st) st = hn_conversion_visit_layers(c, write ? hn_conversion_write_role : hn_conversion_declare_role);
     c->arch = model;

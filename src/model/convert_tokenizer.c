@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* convert_tokenizer.c - tokenizer.json as a GGUF file's tokenizer.* keys.
  *
- * Two kinds of BPE are known, and what neither of them expresses exactly is refused:
+ * Two kinds of BPE are supported; a tokenizer that neither expresses exactly is refused:
  * - byte-level BPE becomes "gpt2": tokens, merges in order, the name of the pre-tokenizer, and NFC under a key of ours;
  * - BPE over text with ▁ for spaces becomes "llama": tokens with scores, where a reader merges the neighbours whose
  *   union has the highest score. Scores are not in tokenizer.json; they are made from the merges: the token that the
  *   first merge makes gets 0, the next new one -1, and so on; tokens that no merge makes follow in the order of their
  *   ids. That is also how SentencePiece numbers a BPE vocabulary. It encodes like the merges if each token's merges
- *   stand together and each pair of tokens whose union is a token is a merge: both are checked. (Where two merges of
+ *   are adjacent and each pair of tokens whose union is a token is a merge: both are checked. (Where two merges of
  *   one token overlap in a run such as ▁▁▁▁, scores take the left one, as SentencePiece does; a list of merges takes
  *   its earlier one.)
  */
@@ -32,7 +32,7 @@ enum { PAD_BYTES = 16, MAX_TOKEN = 512 }; /* MAX_TOKEN bounds the work on hostil
 #define CASED(tail)                                                                                                    \
     "[^\\r\\n\\p{L}\\p{N}]?" UPPER "*" LOWER "+" tail "|[^\\r\\n\\p{L}\\p{N}]?" UPPER "+" LOWER "*" tail
 
-/* Splits of tokenizer.json, each with a ByteLevel step behind it that does not split, and the name that GGUF has. */
+/* Splits of tokenizer.json, each followed by a ByteLevel step that does not split, and their name in GGUF. */
 static const struct {
     const char *patterns[3], *pre;
     bool whole_words; /* "ignore_merges" */
@@ -128,7 +128,7 @@ static hunch_status tokens_read(vocabulary *v) {
     return HUNCH_OK;
 }
 
-/* Models often have more rows than tokens: the rest get names that no text holds. */
+/* Models often have more rows than tokens: the rest get names that do not occur in text. */
 static hunch_status tokens_fill(vocabulary *v) {
     size_t missing = 0;
     for (int i = 0; i < v->size; i++)
@@ -205,7 +205,7 @@ static hunch_status merges_read(const vocabulary *v, merge_list *m) {
 
 /* ---- "llama": scores from merges --------------------------------------------------------------------------------- */
 
-/* Id of the token that a merge makes; -1: its parts or its union are no tokens. */
+/* Id of the token that a merge makes; -1: its parts or its union are not tokens. */
 static json_int_t merge_makes(const vocabulary *v, const merge_list *m, size_t i) {
     char left[MAX_TOKEN + 1], both[2 * MAX_TOKEN + 2];
     const char *right = m->text[i] + m->left[i] + 1;
@@ -219,7 +219,7 @@ static json_int_t merge_makes(const vocabulary *v, const merge_list *m, size_t i
     return json_integer_value(id);
 }
 
-/* order[id]: 1 for the token of the first merge, rising; 0 for tokens that no merge makes. */
+/* order[id]: 1 for the token of the first merge, ascending; 0 for tokens that no merge makes. */
 static hunch_status merges_order(const vocabulary *v, const merge_list *m, int32_t *order, int32_t *count) {
     json_int_t last = -1;
     *count = 0;
@@ -305,7 +305,7 @@ static hunch_status scores_write(const vocabulary *v, const merge_list *m) {
 
 /* ---- which kind ------------------------------------------------------------------------------------------------ */
 
-/* The steps of a normalizer, pre-tokenizer, …: the members of a Sequence, or the thing itself. */
+/* Step i of a normalizer, pre-tokenizer, …: a member of a Sequence, or the only step. */
 static const json_t *step_at(const json_t *thing, const char *members, size_t i) {
     if (json_is_text(json_object_get(thing, "type"), "Sequence"))
         return json_array_get(json_object_get(thing, members), i);
@@ -329,7 +329,7 @@ static bool step_is_split(const json_t *step, const char *pattern) {
            json_is_text(json_object_get(json_object_get(step, "pattern"), "Regex"), pattern);
 }
 
-/* The name of a kind whose patterns are those of pre, in order, and then comes a ByteLevel step; NULL: none. */
+/* The name of the kind whose patterns pre has, in order, followed by a ByteLevel step; NULL: none. */
 static const char *split_name(const json_t *pre, bool whole_words) {
     for (size_t k = 0; k < sizeof byte_level_kinds / sizeof *byte_level_kinds; k++) {
         size_t i = 0;
@@ -344,7 +344,7 @@ static const char *split_name(const json_t *pre, bool whole_words) {
     return NULL;
 }
 
-/* The name that GGUF files give the pre-tokenizer; NULL: none that we know. nfc: texts are normalised so before it. */
+/* The pre-tokenizer's name in GGUF files; NULL: unknown. nfc: texts are normalised to NFC before it. */
 static const char *pre_name(const vocabulary *v, bool *nfc) {
     bool whole_words = json_is_true(json_object_get(v->model, "ignore_merges"));
     const json_t *pre = json_object_get(v->root, "pre_tokenizer");
@@ -364,7 +364,7 @@ static const char *pre_name(const vocabulary *v, bool *nfc) {
     return NULL;
 }
 
-/* Gemma's splits at spaces, of which there are none left. */
+/* Gemma's splits at spaces, which were all replaced before. */
 static bool step_is_split_at_spaces(const json_t *pre) {
     return step_is(pre, "Split") && json_is_text(json_object_get(pre, "behavior"), "MergedWithPrevious") &&
            !json_is_true(json_object_get(pre, "invert")) &&
@@ -470,7 +470,7 @@ static hunch_status ends_write(const vocabulary *v) {
     return status;
 }
 
-/* Whether BOS goes before a text: tokenizer_config.json says it, or else the template of tokenizer.json. */
+/* Whether BOS is added to a text: as in tokenizer_config.json, else in the template of tokenizer.json. */
 static bool bos_is_added(const vocabulary *v) {
     const json_t *said = json_object_get(v->config, "add_bos_token"),
                  *post = json_object_get(v->root, "post_processor"), *step;
@@ -516,7 +516,7 @@ static hunch_status template_write(const vocabulary *v) {
     return status;
 }
 
-/* What GGUF has no keys for: added tokens that take the white space beside them, or stand alone. */
+/* Properties without GGUF keys: added tokens that take adjacent white space, or match whole words only. */
 static hunch_status marks_write(const vocabulary *v) {
     static const char *const flags[] = {"lstrip", "rstrip", "single_word"};
     const json_t *added = json_object_get(v->root, "added_tokens");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* convert_type.c - the types that matrices of floats are converted to: those that a head's are packed in when it opens (weights.c), by the
- * same arithmetic, so that a file of blocks drafts what the floats that it was made of would. */
+/* convert_type.c - conversion of float matrices to the types that a head's matrices are packed in when it opens
+ * (weights.c), by the same arithmetic, so that a quantised file drafts the same tokens as the floats that it was made
+ * of. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -18,11 +19,11 @@ hunch_status hn_convert_type(const char *name, hn_dtype *type, hunch_error *err)
 
 hn_dtype hn_conversion_type(const hn_conversion *c, const hn_tensor *t) {
     size_t row;
-    if (!c->convert || t->dtype > HN_BF16) return t->dtype; /* what is quantised stays as it is */
+    if (!c->convert || t->dtype > HN_BF16) return t->dtype; /* quantised matrices are not converted */
     return hn_dtype_row_bytes(c->as, t->dims[0], &row) ? c->as : HN_BF16;
 }
 
-/* Row after row; only what is made of them is in memory whole. */
+/* Row by row; only the result is in memory as a whole. */
 static hunch_status convert_rows(hn_conversion *c, const hn_tensor *t, hn_dtype type, size_t row_bytes, char *out) {
     const size_t n = (size_t)t->dims[0], rows = (size_t)t->dims[1], stored_bytes = t->bytes / rows;
     float *floats = hn_alloc(n * sizeof *floats);

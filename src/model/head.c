@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head.c - opening a draft head: its description from its file, its tensors, what it borrows of the target. */
+/* head.c - opens a draft head: its description from its file, its tensors, and what it borrows from the target. */
 #include "model/head.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ enum { OWN_TENSORS = 20 + HN_MOST_HEAD_FEATURES, MOST_LAYERS = 16 };
 
 /* ---- the description ------------------------------------------------------------------------------------------------ */
 
-/* Biases and norms are what the file has in its first layer. */
+/* Biases and norms are those in the first layer of the file. */
 static void read_parts(hn_layer_desc *l, const hn_arch *a, const hn_source *src) {
     const bool pairs = !hn_head_form_blocks(a->draft_head.form);
     l->fused_qkv = hn_arch_look(a, src, HN_ROLE_QKV, 0);
@@ -24,10 +24,10 @@ static void read_parts(hn_layer_desc *l, const hn_arch *a, const hn_source *src)
     l->sinks = hn_arch_look(a, src, HN_ROLE_SINKS, 0);
     l->gate_up_bias = hn_arch_look(a, src, HN_ROLE_GATE_BIAS, 0);
     l->down_bias = hn_arch_look(a, src, HN_ROLE_DOWN_BIAS, 0);
-    l->first = pairs; /* slot 0 holds no pair of feature and token */
+    l->first = pairs; /* slot 0 has no pair of feature and token */
 }
 
-/* Layers that speculators may write beside Llama's and Qwen3's: gated attention, norms around 1. */
+/* Layers of speculators that differ from Llama's and Qwen3's: gated attention, norms around 1. */
 static hunch_status refuse_other_layers(const hn_source *src, hunch_error *err) {
     const char *type = json_string_value(hn_source_config(src, "model_type"));
     return !type || (strncmp(type, "qwen3_next", 10) && strncmp(type, "qwen3_5", 7))
@@ -36,7 +36,7 @@ static hunch_status refuse_other_layers(const hn_source *src, hunch_error *err) 
                          hn_source_path(src), type);
 }
 
-/* A layer that sees a window of the text only would need rows that the head's cache does not tell apart. */
+/* Layers with windows are not supported: the head's cache does not keep their rows apart. */
 static hunch_status refuse_windows(const hn_arch *a, const hn_source *src, hunch_error *err) {
     const json_t *types = hn_source_config(src, "layer_types");
     for (int i = 0; i < a->layers && json_is_array(types); i++) {
@@ -56,7 +56,7 @@ static hunch_status refuse_windows(const hn_arch *a, const hn_source *src, hunch
     return st;
 }
 
-/* What a file says of its model beside what its tensors show: a head for another one is seen by it. */
+/* Checks the keys about the target beside the tensors: they reveal a head for another model. */
 static hunch_status check_said(const hn_arch *a, const hn_source *src, const hn_arch *target, hunch_error *err) {
     uint64_t said = 0;
     const char *name;
@@ -80,7 +80,7 @@ static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn
                                       hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
     const hn_tensor *embedding = hn_head_look(src, names, HN_HEAD_EMBEDDING), *output = hn_head_look(src, names, HN_HEAD_OUTPUT);
-    if (hn_head_form_folder_blocks((int)names->form) && a->hidden == target->hidden) { /* copies of the target's, if any */
+    if (hn_head_form_folder_blocks((int)names->form) && a->hidden == target->hidden) { /* copies of the target's matrices, if any */
         embedding = NULL;
         if (output && output->n_dims == 2 && output->dims[1] == (uint64_t)target->vocab) output = NULL;
     }
@@ -124,7 +124,7 @@ hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names
     if (names->form == HN_HEAD_MTP && names->blocks > a->layers)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d modules of multi-token prediction, expected num_hidden_layers to be as many, not %d",
                        hn_source_path(src), names->blocks, a->layers);
-    if (names->form == HN_HEAD_MTP) { /* config.json may carry the target's number */
+    if (names->form == HN_HEAD_MTP) { /* config.json may have the target's number */
         a->layers = names->blocks ? names->blocks : 1;
         a->draft_head.blocks = names->blocks;
     }
@@ -193,7 +193,7 @@ static hn_head_names names_of(const hn_arch *a) {
     return (hn_head_names){(hn_head_form)a->draft_head.form, a->body, a->first_layer, a->first_block, a->draft_head.blocks};
 }
 
-/* Of those that a head has. k: which state's; of several blocks: of which. */
+/* One of the head's parts. k: the state, or the block if there are several. */
 static hunch_status plan_part(hn_plan *p, hn_head_part part, int k, hn_buf *to, hunch_error *err) {
     hn_head_names names = names_of(&p->m->arch);
     char name[128];
@@ -204,7 +204,7 @@ static hunch_status plan_part(hn_plan *p, hn_head_part part, int k, hn_buf *to, 
     if (!hn_head_name(&names, part, k, name))
         return hn_fail(err, HUNCH_REFUSED, "%s: a head of this form has no such norms as its folder asks for", hn_source_path(p->src));
     if (part == HN_HEAD_OUTPUT_NORM && names.form == HN_HEAD_OWN_GGUF && !hn_source_find(p->src, name))
-        snprintf(name, sizeof name, "output_norm.weight"); /* a block without one uses the model's */
+        snprintf(name, sizeof name, "output_norm.weight"); /* a block without a norm uses the model's */
     const int before = p->n;
     const hunch_status st = hn_plan_named_vector(p, name, (int)dims[0], to, err);
     if (!st && p->n > before && p->m->arch.norms_less_one) p->item[before].more = 1;
@@ -225,7 +225,7 @@ static hunch_status plan_part_matrix(hn_plan *p, hn_head_part part, hn_weight *w
     return plan_block_matrix(p, part, 0, w, err);
 }
 
-/* Qwen's folders have one projection and its norms for all blocks: the first one's are shared once they are loaded. */
+/* Qwen's folders have one projection and its norms for all blocks: those of the first are shared after the load. */
 static hunch_status plan_further_blocks(hn_plan *p, hunch_error *err) {
     const hn_head_desc *d = &p->m->arch.draft_head;
     hunch_status st = HUNCH_OK;
@@ -266,8 +266,8 @@ static hunch_status plan_input(hn_plan *p, hn_model *m, hunch_error *err) {
     return st ? st : plan_part(p, HN_HEAD_STREAM_NORM, 0, &h->stream_norm, err);
 }
 
-/* Of a folder's tensors those of its layers, of heads of blocks all but copies of the target's; of a GGUF all but what follows from
- * its keys or from others. */
+/* Tensors that must be used: in a folder those of its layers, for heads of blocks all but copies of the target's; in a
+ * GGUF all but those that follow from keys or other tensors. */
 static bool tensor_counts(const hn_source *src, const hn_arch *a, const char *name) {
     static const char *const layers[] = {"layers.", "midlayer.", "mtp_layers.", "blk."};
     static const char *const copies[] = {"embed_tokens.", "lm_head.", "d2t", "t2d", "verifier_norm.", "verifier_lm_head."};
@@ -278,7 +278,7 @@ static bool tensor_counts(const hn_source *src, const hn_arch *a, const char *na
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return strcmp(name, "t2d") != 0 && strncmp(name, "rope_", 5) != 0;
     if (a->draft_head.steps.n) return hn_steps_counts(a, name);
     if (strstr(name, "rotary_emb.")) return false;
-    if (hn_head_form_folder_blocks(a->draft_head.form)) { /* what stands elsewhere in other heads makes this one another */
+    if (hn_head_form_folder_blocks(a->draft_head.form)) { /* a tensor of other kinds of heads means that this head is another one */
         const size_t at = strncmp(name, "model.", 6) ? 0 : 6;
         for (size_t k = 0; k < sizeof copies / sizeof *copies; k++)
             if (!strncmp(name + at, copies[k], strlen(copies[k]))) return false;
@@ -339,7 +339,7 @@ static void borrow(hn_model *m, const hn_model *target) {
     const bool embedding = !m->arch.draft_head.own_embedding, output = !m->arch.draft_head.own_output;
     if (embedding) m->embedding = target->embedding;
     if (m->arch.draft_head.scaled_embedding) m->arch.embed_scale = target->arch.embed_scale;
-    if (embedding || output) m->files = target->files; /* where their rows may lie */
+    if (embedding || output) m->files = target->files; /* which may hold their rows */
     if (!output) return;
     m->output = target->output;
     m->arch.logit_scale = target->arch.logit_scale;
@@ -358,7 +358,7 @@ static hunch_status load_ids(hn_model *m, const int32_t *ids, hunch_error *err) 
     return HUNCH_OK;
 }
 
-/* In the place of a matrix its rows of ids[n] alone, in *mem. A whole one of its own stays in its block of memory, unread. */
+/* Replaces a matrix by its rows ids[n], in *mem. The head's own matrix stays in its block of memory, unread. */
 static hunch_status trim_matrix(hn_model *m, hn_weight *w, const int32_t *ids, int n, hn_mem **mem, hunch_error *err) {
     hn_reduced_output r;
     const hunch_status st = hn_reduce_output(&m->ops, w, ids, n, &r, err);
@@ -373,16 +373,16 @@ static hunch_status trim_matrix(hn_model *m, hn_weight *w, const int32_t *ids, i
 }
 
 static hunch_status trim(hn_model *m, const hn_source *files, const int32_t *ids, int n, hunch_error *err) {
-    hunch_status st = files ? hn_source_check(files, err) : HUNCH_OK; /* what was cut off cannot be read */
+    hunch_status st = files ? hn_source_check(files, err) : HUNCH_OK; /* a truncated file cannot be read */
     if (!st) st = trim_matrix(m, &m->output, ids, n, &m->head.table, err);
     if (!st && m->arch.draft_head.markov) st = trim_matrix(m, &m->head.markov_out, ids, n, &m->head.markov_rows, err);
     if (st) return st;
     m->arch.vocab = n;
     if (m->arch.draft_head.own_embedding) m->files = NULL;
-    return files ? hn_source_check(files, err) : HUNCH_OK; /* nor is what was written meanwhile the model */
+    return files ? hn_source_check(files, err) : HUNCH_OK; /* nor is a file that was changed meanwhile the model */
 }
 
-/* What is borrowed and loaded becomes what a pass reads. */
+/* Sets up the outputs that a pass reads, from what was borrowed and loaded. */
 static hunch_status settle_outputs(hn_model *m, const hn_head_load *load, const int32_t *ids, hunch_error *err) {
     if (m->arch.draft_head.steps.n) {
         hn_steps_share(m);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_keys.c - what the keys of a draft head are called in each form of file, beside those of a dense family's layers. GGUF files
- * have one of three architectures: llama.cpp's eagle3 and dflash, and one of our own for what it has none for. What it has no key for stands
- * under hunch.head. docs/formats.md has the same table in words. */
+/* head_keys.c - the names of a draft head's keys in each form of file, beside those of a dense family's layers. GGUF
+ * files have one of three architectures: llama.cpp's eagle3 and dflash, and one of our own for other kinds. Keys that
+ * llama.cpp does not have begin with hunch.head. docs/formats.md has the same table in words. */
 #include <string.h>
 
 #include "model/head.h"
@@ -9,17 +9,19 @@
 typedef enum key_form { FOLDER, EAGLE3, OWN, BLOCKS, KEY_FORMS } key_form;
 enum { MOST_NAMES = 4 };
 
-/* Of several names the first that a file has counts. */
+/* The first name that a file has is used. */
 static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
     [HN_HEAD_SAYS_KIND] = {{"speculators_model_type"}, {"hunch.head.kind"}, {"hunch.head.kind"}, {"hunch.head.kind"}},
     [HN_HEAD_SAYS_STATES] = {{"eagle_aux_hidden_state_layer_ids", "eagle_config.eagle_aux_hidden_state_layer_ids"},
                              {"eagle3.target_layers"},
                              {NULL},
                              {"dflash.target_layers"}},
-    [HN_HEAD_SAYS_TARGET_WIDTH] = {{"target_hidden_size"}, {"eagle3.target_hidden_size"}, {"hunch-head.target_hidden_size"},
+    [HN_HEAD_SAYS_TARGET_WIDTH] = {{"target_hidden_size"},
+                                   {"eagle3.target_hidden_size"},
+                                   {"hunch-head.target_hidden_size"},
                                    {"dflash.target_hidden_size"}},
     [HN_HEAD_SAYS_TOKENS] = {{"vocab_size"}, {"eagle3.vocab_size"}, {"hunch-head.vocab_size"}, {"dflash.vocab_size"}},
-    [HN_HEAD_SAYS_OUTPUTS] = {{"draft_vocab_size"}, {NULL}, {NULL}}, /* a GGUF's tensors show it */
+    [HN_HEAD_SAYS_OUTPUTS] = {{"draft_vocab_size"}, {NULL}, {NULL}}, /* in a GGUF the tensors show it */
     [HN_HEAD_SAYS_NORM_BEFORE_RESIDUAL] = {{"norm_before_residual"}, {"eagle3.norm_before_residual"}, {NULL}},
     [HN_HEAD_SAYS_NORM_BEFORE_FC] = {{"norm_before_fc"}, {"eagle3.norm_before_fc"}, {NULL}},
     [HN_HEAD_SAYS_FC_NORM] = {{"fc_norm"}, {"hunch.head.fc_norm"}, {NULL}},
@@ -31,11 +33,19 @@ static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
     [HN_HEAD_SAYS_TOGETHER] = {{"k_mask"}, {NULL}, {"hunch-head.k_mask"}},
     [HN_HEAD_SAYS_MASKS] = {{"draft_length"}, {"hunch.head.draft_length"}, {NULL}},
     [HN_HEAD_SAYS_MTP_LAYERS] = {{"num_nextn_predict_layers"}, {NULL}, {"hunch-head.nextn_predict_layers"}},
-    [HN_HEAD_SAYS_WINDOW] = {{NULL}, {"eagle3.attention.sliding_window"}, {"hunch-head.attention.sliding_window"},
-                             {"dflash.attention.sliding_window"}}, /* a folder's: layer_types */
+    [HN_HEAD_SAYS_WINDOW] = {{NULL},
+                             {"eagle3.attention.sliding_window"},
+                             {"hunch-head.attention.sliding_window"},
+                             {"dflash.attention.sliding_window"}}, /* in a folder: layer_types */
     [HN_HEAD_SAYS_BLOCK] = {{"block_size", "dflash_config.block_size"}, {NULL}, {NULL}, {"dflash.block_size"}},
-    [HN_HEAD_SAYS_ROOT_DRAFTS] = {{"sample_from_anchor", "dflash_config.sample_from_anchor"}, {NULL}, {NULL}, {"dflash.sample_from_anchor"}},
-    [HN_HEAD_SAYS_WINDOWS_AHEAD] = {{"sliding_window_non_causal"}, {NULL}, {NULL}, {"hunch.head.sliding_window_non_causal"}},
+    [HN_HEAD_SAYS_ROOT_DRAFTS] = {{"sample_from_anchor", "dflash_config.sample_from_anchor"},
+                                  {NULL},
+                                  {NULL},
+                                  {"dflash.sample_from_anchor"}},
+    [HN_HEAD_SAYS_WINDOWS_AHEAD] = {{"sliding_window_non_causal"},
+                                    {NULL},
+                                    {NULL},
+                                    {"hunch.head.sliding_window_non_causal"}},
     [HN_HEAD_SAYS_WINDOWS_OF_ROOT] = {{NULL}, {NULL}, {NULL}, {"hunch.head.sliding_window_of_root"}},
     [HN_HEAD_SAYS_CAUSAL] = {{"is_causal", "dflash_config.causal"}, {NULL}, {NULL}, {"hunch.head.causal"}},
     [HN_HEAD_SAYS_SCALED_EMBEDDING] = {{NULL}, {NULL}, {NULL}, {"hunch.head.scaled_embedding"}},
@@ -45,19 +55,27 @@ static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
     [HN_HEAD_SAYS_STATE_OFFSET] = {{"hidden_state_offset"}, {NULL}, {"hunch-head.state_offset"}},
     [HN_HEAD_SAYS_LOGIT_SCALE] = {{"logit_scale"}, {NULL}, {"hunch-head.logit_scale"}},
     [HN_HEAD_SAYS_ROWS_IN_PAIRS] = {{NULL}, {NULL}, {"hunch-head.rows_in_pairs"}},
-    [HN_HEAD_SAYS_FREQUENCIES] = {{NULL}, {"hunch.head.rope_frequencies"}, {"hunch.head.rope_frequencies"}, {"hunch.head.rope_frequencies"}},
-    [HN_HEAD_SAYS_LONG_FREQUENCIES] = {{NULL}, {"hunch.head.rope_frequencies_long"}, {"hunch.head.rope_frequencies_long"},
+    [HN_HEAD_SAYS_FREQUENCIES] = {{NULL},
+                                  {"hunch.head.rope_frequencies"},
+                                  {"hunch.head.rope_frequencies"},
+                                  {"hunch.head.rope_frequencies"}},
+    [HN_HEAD_SAYS_LONG_FREQUENCIES] = {{NULL},
+                                       {"hunch.head.rope_frequencies_long"},
+                                       {"hunch.head.rope_frequencies_long"},
                                        {"hunch.head.rope_frequencies_long"}},
-    [HN_HEAD_SAYS_AMPLITUDE] = {{NULL}, {"hunch.head.rope_amplitude"}, {"hunch.head.rope_amplitude"}, {"hunch.head.rope_amplitude"}},
+    [HN_HEAD_SAYS_AMPLITUDE] = {{NULL},
+                                {"hunch.head.rope_amplitude"},
+                                {"hunch.head.rope_amplitude"},
+                                {"hunch.head.rope_amplitude"}},
 };
 
-/* Of folders and of our own files, whose rows are a folder's; of llama.cpp's, whose Q and K rows stand in pairs. */
+/* Families of folders and of our own files, which have a folder's rows, and of llama.cpp's files, whose Q and K rows are in pairs. */
 static const hn_dense families[KEY_FORMS] = {
     [FOLDER] = {.prefix = "head",
-                .attention_bias = true, /* of those that the file has */
+                .attention_bias = true, /* if the file has any */
                 .mlp_bias = true,
-                .may_slide = true, /* heads of blocks; others refuse it (head.c) */
-                .whole_heads = true, /* as the classes of Qwen3 and Llama do; the key is the target's, copied */
+                .may_slide = true, /* for heads of blocks; others refuse it (head.c) */
+                .whole_heads = true, /* as in the classes of Qwen3 and Llama; the key is a copy of the target's */
                 .theta = 10000,
                 .usual = {.context = 1 << 24, .eps = 1e-6}},
     [EAGLE3] = {.prefix = "eagle3", .interleaved = true},
@@ -139,7 +157,7 @@ hunch_status hn_head_check_kind(const hn_source *src, const char *kind, hunch_er
     return st;
 }
 
-/* ---- the rotation, where the usual keys would give it in other bits -------------------------------------------------------- */
+/* ---- the rotation, if the usual keys would give other bits -------------------------------------------------------- */
 
 static hunch_status read_frequencies(const hn_arch *a, const hn_source *src, hn_head_key key, double *freq, hunch_error *err) {
     const char *name = hn_head_key_name(src, key, 0);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_layers.c - layers of draft heads with weights for each position, whose folders do not describe them as a model's are:
+/* head_layers.c - layers of draft heads with weights for each position, whose folders describe them in another way than a model's:
  *
- *   Hydra's prefix layer   one layer like those of the target's first, which is all that says how it is made
- *   Meta's heads           layers of a checkpoint in Llama's own form: params.json, and names of that form
+ *   Hydra's prefix layer   one layer like the target's first, which is its only description
+ *   Meta's heads           layers of a checkpoint in Llama's own format: params.json, and names of that format
  *
- * A GGUF describes them as every head's (head_keys.c). */
+ * A GGUF describes them like those of every head (head_keys.c). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,10 +47,14 @@ static const char *const prefix_names[HN_ROLES] = {
 static hunch_status read_prefix(hn_arch *a, const hn_source *src, const hn_arch *target, hunch_error *err) {
     const hn_layer_desc *of = target->layer;
     if (!of)
-        return hn_fail(err, HUNCH_USAGE, "%s: its prefix layer is made as the model's are: expected --target with the model that it drafts for",
-                       hn_source_path(src));
+        return hn_fail(
+            err, HUNCH_USAGE,
+            "%s: its prefix layer is made as the model's are: expected --target with the model that it drafts for",
+            hn_source_path(src));
     if (of->mixer != HN_MIXER_ATTENTION)
-        return hn_fail(err, HUNCH_REFUSED, "%s: a prefix layer, expected a model whose first layer is one of attention too", hn_source_path(src));
+        return hn_fail(err, HUNCH_REFUSED,
+                       "%s: a prefix layer, expected a model whose first layer is one of attention too",
+                       hn_source_path(src));
     const hn_layer_desc like = {.heads = of->heads, .kv_heads = of->kv_heads, .head_dim = of->head_dim,
                                 .attention_scale = 1.0f / sqrtf((float)of->head_dim), .ffn = HN_FFN_SWIGLU, .ffn_width = of->ffn_width};
     hunch_status st = rotation_create(a, target->rope_dims, err);
@@ -103,8 +107,9 @@ static hunch_status read_meta(hn_arch *a, const hn_source *src, hunch_error *err
         return hn_fail(err, HUNCH_REFUSED, "%s: extra_heads.*: expected 1 to %d blocks of attention and feed_forward",
                        hn_source_path(src), HN_MOST_HEAD_STEPS);
     if (dim * heads != a->hidden || dim % 2 || dim > HN_MAX_HEAD_DIM || heads % kv_heads)
-        return hn_fail(err, HUNCH_REFUSED, "%s: %d heads, %d of keys, of a model %d wide: expected heads of an even width", hn_source_path(src),
-                       heads, kv_heads, a->hidden);
+        return hn_fail(err, HUNCH_REFUSED,
+                       "%s: %d heads, %d of keys, of a model %d wide: expected heads of an even width",
+                       hn_source_path(src), heads, kv_heads, a->hidden);
     const hn_layer_desc like = {.heads = heads, .kv_heads = kv_heads, .head_dim = dim, .attention_scale = 1.0f / sqrtf((float)dim),
                                 .ffn = HN_FFN_SWIGLU, .ffn_width = (int)up->dims[1]};
     st = rotation_create(a, dim, err);
@@ -113,7 +118,7 @@ static hunch_status read_meta(hn_arch *a, const hn_source *src, hunch_error *err
     hn_rope_frequencies(&a->scaling, dim, a->rope_freq);
     a->rope_scale = 1;
     a->norm_eps = (float)eps;
-    a->rows_in_pairs = true; /* of Q and K, as Llama's own files have them */
+    a->rows_in_pairs = true; /* of Q and K, as in Llama's own files */
     a->layer_names = meta_names;
     return layers_create(a, n, &like, err);
 }
@@ -131,9 +136,9 @@ static hunch_status read_gguf(hn_arch *a, hn_source *src, hunch_error *err) {
     a->rows_in_pairs = pairs;
     a->draft_head.no_norm = false;
     if (st) return st;
-    return a->hidden == before.hidden
-               ? HUNCH_OK
-               : hn_fail(err, HUNCH_REFUSED, "%s: layers %d wide, expected the %d of the target", hn_source_path(src), a->hidden, before.hidden);
+    return a->hidden == before.hidden ? HUNCH_OK
+                                      : hn_fail(err, HUNCH_REFUSED, "%s: layers %d wide, expected the %d of the target",
+                                                hn_source_path(src), a->hidden, before.hidden);
 }
 
 hunch_status hn_steps_read_layers(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {

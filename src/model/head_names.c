@@ -1,30 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_names.c - what the tensors of a draft head that are no layer's are called in each form of file. */
+/* head_names.c - the names of a draft head's tensors outside its layers, in each form of file. */
 #include <stdio.h>
 #include <string.h>
 
 #include "model/head.h"
 
-/* '@': a tensor of layer 0; '!': nothing stands before it; %d is the number of a state. NULL: the form has none. Of HN_HEAD_ENCODER what
- * is called otherwise than in other folders of blocks. */
+/* '@': a tensor of layer 0; '!': without a prefix; %d is the number of a state. NULL: the form has none.
+ * HN_HEAD_ENCODER: only names that differ from other folders of blocks. */
 static const char *const table[HN_HEAD_PARTS][HN_HEAD_FORMS] = {
     /*                     folders                     speculators' MTP            GGUF                       GGUF of MTP
      *                     own: Qwen's folders, DeepSeek's, a GGUF; %d is the number of the block */
-    [HN_HEAD_FC] =           {"fc.weight",               "layers.%d.input_proj.weight",        "fc.weight",               "blk.0.nextn.eh_proj.weight",
+    [HN_HEAD_FC] =           {"fc.weight",               "layers.%d.input_proj.weight",        "fc.weight",
+                              "blk.0.nextn.eh_proj.weight",
                               [HN_HEAD_OWN] = "fc.weight", "layers.%d.eh_proj.weight", "blk.%d.nextn.eh_proj.weight",
-                              [HN_HEAD_BLOCKS] = "fc.weight", [HN_HEAD_GGUF_BLOCKS] = "fc.weight", [HN_HEAD_ENCODER] = "encoder.fc.weight"},
-    [HN_HEAD_FC_BIAS] =      {"fc.bias",                 "layers.%d.input_proj.bias",          "fc.bias",                 "blk.0.nextn.eh_proj.bias",
+                              [HN_HEAD_BLOCKS] = "fc.weight", [HN_HEAD_GGUF_BLOCKS] = "fc.weight",
+                              [HN_HEAD_ENCODER] = "encoder.fc.weight"},
+    [HN_HEAD_FC_BIAS] =      {"fc.bias",                 "layers.%d.input_proj.bias",          "fc.bias",
+                              "blk.0.nextn.eh_proj.bias",
                               [HN_HEAD_OWN] = NULL, NULL, NULL,
                               [HN_HEAD_BLOCKS] = "fc.bias", [HN_HEAD_GGUF_BLOCKS] = "fc.bias", [HN_HEAD_ENCODER] = "encoder.fc.bias"},
     [HN_HEAD_FEATURE_NORM] = {"input_norm.weight",       NULL,                       "enc.output_norm.weight",  NULL,
                               [HN_HEAD_OWN] = NULL, NULL, NULL},
     [HN_HEAD_STATE_NORM] =   {"fc_norm.%d.weight",       NULL,                       "fc_norm.%d.weight",       NULL,
                               [HN_HEAD_OWN] = NULL, NULL, NULL},
-    [HN_HEAD_TOKEN_NORM] =   {"@input_layernorm.weight", "layers.%d.token_layernorm.weight",   "blk.0.attn_norm.weight",  "blk.0.nextn.enorm.weight",
+    [HN_HEAD_TOKEN_NORM] =   {"@input_layernorm.weight", "layers.%d.token_layernorm.weight",   "blk.0.attn_norm.weight",
+                              "blk.0.nextn.enorm.weight",
                               [HN_HEAD_OWN] = "pre_fc_norm_embedding.weight", "layers.%d.enorm.weight", "blk.%d.nextn.enorm.weight"},
-    [HN_HEAD_STREAM_NORM] =  {"@hidden_norm.weight",     "layers.%d.hidden_layernorm.weight",  "blk.0.attn_norm_2.weight","blk.0.nextn.hnorm.weight",
+    [HN_HEAD_STREAM_NORM] =  {"@hidden_norm.weight",     "layers.%d.hidden_layernorm.weight",
+                              "blk.0.attn_norm_2.weight","blk.0.nextn.hnorm.weight",
                               [HN_HEAD_OWN] = "pre_fc_norm_hidden.weight", "layers.%d.hnorm.weight", "blk.%d.nextn.hnorm.weight"},
-    [HN_HEAD_OUTPUT_NORM] =  {"norm.weight",             "layers.%d.final_layernorm.weight",   "output_norm.weight",      "blk.0.nextn.shared_head_norm.weight",
+    [HN_HEAD_OUTPUT_NORM] =  {"norm.weight",             "layers.%d.final_layernorm.weight",   "output_norm.weight",
+                              "blk.0.nextn.shared_head_norm.weight",
                               [HN_HEAD_OWN] = "norm.weight", "layers.%d.shared_head.norm.weight", "blk.%d.nextn.shared_head_norm.weight",
                               [HN_HEAD_HYDRA] = "prefix_embeding_layer.norm.weight", [HN_HEAD_META] = "norm.weight",
                               [HN_HEAD_GGUF_STEPS] = "output_norm.weight",
@@ -59,7 +65,8 @@ static const char *const table[HN_HEAD_PARTS][HN_HEAD_FORMS] = {
     [HN_HEAD_IDS] =          {"d2t",                     "!d2t",                     "d2t",                     "d2t",
                               [HN_HEAD_OWN] = "!d2t", "!d2t", "!d2t",
                               [HN_HEAD_MEDUSA_VLLM] = "token_map", [HN_HEAD_GGUF_STEPS] = "d2t",
-                              [HN_HEAD_MEDUSA] = "!d2t", [HN_HEAD_HYDRA] = "!d2t", [HN_HEAD_SPECULATOR] = "!d2t", [HN_HEAD_ARCTIC_LSTM] = "!d2t",
+                              [HN_HEAD_MEDUSA] = "!d2t", [HN_HEAD_HYDRA] = "!d2t", [HN_HEAD_SPECULATOR] = "!d2t",
+                              [HN_HEAD_ARCTIC_LSTM] = "!d2t",
                               [HN_HEAD_BLOCKS] = "d2t", [HN_HEAD_GGUF_BLOCKS] = "d2t"},
 };
 
@@ -161,7 +168,7 @@ void hn_head_part_shape(const hn_arch *a, hn_head_part part, uint64_t dims[2]) {
     if (part == HN_HEAD_CONFIDENCE_BIAS) dims[0] = 1;
 }
 
-/* Is there a tensor whose name begins so? */
+/* Whether there is a tensor whose name begins with it. */
 static bool has_tensor(hn_source *src, const char *begin) {
     for (size_t i = 0; i < hn_source_tensor_count(src); i++)
         if (!strncmp(hn_source_tensor(src, i)->name, begin, strlen(begin))) return true;
@@ -174,7 +181,7 @@ static hn_head_form gguf_form(hn_source *src) {
     return has_tensor(src, "blk.0.nextn.") ? HN_HEAD_GGUF_MTP : HN_HEAD_GGUF;
 }
 
-/* Heads with weights for each position: how a tensor of each form begins, behind one of these. */
+/* Heads with weights for each position: how a tensor of each form begins, after one of these prefixes. */
 static bool find_steps(hn_source *src, hn_head_names *names) {
     static const struct {
         hn_head_form form;
@@ -197,7 +204,7 @@ static bool find_steps(hn_source *src, hn_head_names *names) {
     return false;
 }
 
-/* Heads that draft blocks, behind one of these. */
+/* Heads that draft blocks, with one of these prefixes. */
 static bool find_blocks(hn_source *src, const char *front, hn_head_names *names) {
     static const hn_head_form forms[] = {HN_HEAD_BLOCKS, HN_HEAD_ENCODER};
     char middle[32];
@@ -209,7 +216,7 @@ static bool find_blocks(hn_source *src, const char *front, hn_head_names *names)
     return false;
 }
 
-/* Of modules of multi-token prediction that follow each other; 0: one. */
+/* The number of consecutive modules of multi-token prediction; 0: one. */
 static int count_modules(hn_source *src, const char *front) {
     char begin[64];
     int n = -1;

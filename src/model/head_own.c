@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_own.c - the draft head that a model's own file holds: blocks of multi-token prediction (2412.19437) of the model's own kind,
- * one as a rule, whose layers always attend.
+/* head_own.c - the draft head in a model's own file: blocks of multi-token prediction (2412.19437) of the model's own kind, usually one,
+ * whose layers always have attention.
  *
  *   folder   mtp.fc, mtp.pre_fc_norm_*, mtp.norm, mtp.layers.0.*                Qwen3-Next, 3.5, 3.6
  *   folder   layers.N.eh_proj, enorm, hnorm, shared_head.norm, and a layer's    DeepSeek-V3, GLM-4.5: N is behind the last layer
@@ -20,7 +20,7 @@ static bool has(const hn_source *src, const char *front, const char *name, int b
     return hn_source_find(src, text);
 }
 
-/* How many blocks follow each other from number `block` on, by a tensor that each of them has. */
+/* The number of consecutive blocks from number `block` on, by a tensor that each of them has. */
 static int count_blocks(const hn_source *src, const char *front, const char *name, int block) {
     int n = 0;
     while (n <= HN_MOST_HEAD_BLOCKS && has(src, front, name, block + n)) n++;
@@ -54,8 +54,11 @@ hunch_status hn_head_find_side(const hn_source *src, const hn_arch *target, hn_h
     if (st || !said || strcmp(architecture, target->dense->prefix) != 0) return st;
     const int n = count_blocks(src, "", "blk.%d.nextn.eh_proj.weight", target->layers);
     if (n == 0)
-        return hn_fail(err, HUNCH_REFUSED, "%s: no tensor blk.%d.nextn.eh_proj.weight: expected a block of multi-token prediction behind the %d "
-                       "layers of this target", hn_source_path(src), target->layers, target->layers);
+        return hn_fail(
+            err, HUNCH_REFUSED,
+            "%s: no tensor blk.%d.nextn.eh_proj.weight: expected a block of multi-token prediction behind the %d "
+            "layers of this target",
+            hn_source_path(src), target->layers, target->layers);
     *names = (hn_head_names){HN_HEAD_OWN_GGUF, "", "", target->layers, n};
     *found = true;
     return HUNCH_OK;
@@ -100,7 +103,7 @@ static hunch_status copy_rotation(hn_arch *a, const hn_arch *target, hunch_error
     return HUNCH_OK;
 }
 
-/* As the last of the target's layers that attend to everything. */
+/* As the target's last layer with full attention. */
 static hunch_status copy_layers(hn_arch *a, const hn_source *src, const hn_arch *target, hunch_error *err) {
     int like = target->layers - 1;
     while (like >= 0 && (target->layer[like].mixer != HN_MIXER_ATTENTION || target->layer[like].window > 0)) like--;
@@ -111,12 +114,13 @@ static hunch_status copy_layers(hn_arch *a, const hn_source *src, const hn_arch 
     if (!a->layer) return hn_fail_memory(err, "layer descriptions", (size_t)a->layers * sizeof *a->layer);
     for (int k = 0; k < a->layers; k++) {
         a->layer[k] = target->layer[like];
-        a->layer[k].first = k + 1; /* the slots below hold no pair of feature and token */
+        a->layer[k].first = k + 1; /* the slots below have no pair of feature and token */
     }
     return HUNCH_OK;
 }
 
-/* Of a model with experts a block may be dense where the layer that it is like has them, or the other way round: its tensors say. */
+/* In a model with experts a block may be dense although the layer that it copies has experts, or the other way round:
+ * its tensors show it. */
 static void choose_ffn(hn_arch *a, const hn_source *src, const hn_arch *target, int block) {
     hn_layer_desc *l = &a->layer[block];
     int like = target->layers - 1;
@@ -132,7 +136,8 @@ static void choose_ffn(hn_arch *a, const hn_source *src, const hn_arch *target, 
     }
 }
 
-/* As the block's own file has them: the target may be of another form. A side file may have an output for a part of the vocabulary. */
+/* Names and layout of the block's own file, which may be of another form than the target's. A side file may have an
+ * output for a part of the vocabulary. */
 static hunch_status read_form(hn_arch *a, const hn_source *src, const hn_head_names *names, hunch_error *err) {
     a->form = hn_source_get_kind(src);
     if (a->form == HN_SOURCE_HF) return HUNCH_OK;
@@ -140,8 +145,10 @@ static hunch_status read_form(hn_arch *a, const hn_source *src, const hn_head_na
     const hn_tensor *output = hn_head_look(src, names, HN_HEAD_OUTPUT);
     if (!hn_source_find(src, "d2t") || !output) return HUNCH_OK;
     if (output->n_dims != 2 || output->dims[1] < 1 || output->dims[1] > (uint64_t)a->vocab)
-        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: an output of %llu tokens, expected 1 to the %d of the target", hn_source_path(src),
-                       output->name, (unsigned long long)(output->n_dims == 2 ? output->dims[1] : 0), a->vocab);
+        return hn_fail(err, HUNCH_REFUSED,
+                       "%s: tensor %s: an output of %llu tokens, expected 1 to the %d of the target",
+                       hn_source_path(src), output->name,
+                       (unsigned long long)(output->n_dims == 2 ? output->dims[1] : 0), a->vocab);
     a->vocab = (int)output->dims[1];
     a->draft_head.own_output = true;
     return HUNCH_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_steps.c - see head_steps.h: names, shapes, and what a file shows. Their way into memory: head_steps_load.c. */
+/* head_steps.c - see head_steps.h: names, shapes, and what a file's tensors show. Loading: head_steps_load.c. */
 #include "model/head_steps.h"
 
 #include <stdio.h>
@@ -7,8 +7,8 @@
 
 /* ---- names ----------------------------------------------------------------------------------------------------------------- */
 
-/* '#': the step; '@': the block; '^': the place behind all blocks; '~': ".0" or ".1" where modules stand in a list; NULL: the form has
- * none. Gates: forget, input, output, cell. */
+/* '#': the step; '@': the block; '^': the number after all blocks; '~': ".0" or ".1" if modules are in a list; NULL:
+ * the form has none. Gates: forget, input, output, cell. */
 static const char *const folders[HN_STEP_PARTS][HN_HEAD_FORMS] = {
     [HN_STEP_BLOCK] = {[HN_HEAD_MEDUSA] = "#.@.linear.weight", [HN_HEAD_MEDUSA_VLLM] = "blocks.#.layers.@.weight",
                        [HN_HEAD_HYDRA] = "hydra_mlp.#.@.linear.weight", [HN_HEAD_GGUF_STEPS] = "step.#.ffn.@.weight"},
@@ -103,7 +103,7 @@ void hn_step_shape(const hn_arch *a, hn_step_tensor t, uint64_t dims[2]) {
     if (t.part == HN_STEP_OUTPUT_BIAS) dims[0] = (uint64_t)a->vocab;
 }
 
-/* How many tensors of a part a step has of its own. */
+/* The number of a step's own tensors of a part. */
 static int tensors_of(const hn_arch *a, hn_step_part part, int step) {
     const hn_head_desc *h = &a->draft_head;
     const hn_steps_desc *d = &h->steps;
@@ -152,7 +152,7 @@ static bool shows(const hn_source *src, const hn_head_names *names, const hn_ste
     return hn_step_look(src, names, d, (hn_step_tensor){part, 0, 0});
 }
 
-/* Hydra's lists may have a dropout in front of each module, Arctic's are lists of one. */
+/* Hydra's lists may have a dropout before each module, Arctic's are lists of one. */
 void hn_steps_number(const hn_source *src, const hn_head_names *names, hn_steps_desc *d) {
     const hn_step_part listed = names->form == HN_HEAD_HYDRA ? HN_STEP_OUTPUT : HN_STEP_EMBEDDING;
     d->block_stride = 1;
@@ -187,7 +187,7 @@ void hn_steps_begin(hn_arch *a, const hn_source *src, const hn_head_names *names
     snprintf(a->architecture, sizeof a->architecture, "head");
     a->form = hn_source_get_kind(src);
     a->hidden = target->hidden;
-    a->context = 1 << 24; /* it says nothing */
+    a->context = 1 << 24; /* the file has no limit */
     a->vocab = target->vocab;
     a->norm_eps = 1e-6f;
     a->embed_scale = a->residual_scale = a->logit_scale = 1;
@@ -216,7 +216,7 @@ static hunch_status check_matrix(const hn_source *src, const hn_tensor *t, hunch
                : hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has %d dimensions, expected 2", hn_source_path(src), t->name, t->n_dims);
 }
 
-/* Every token may be the newest one, and must have an embedding; each output is a token of the target. */
+/* Every token may be the last of a text, so it must have an embedding; each output is a token of the target. */
 static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn_head_names *names, int tokens, hunch_error *err) {
     hn_head_desc *h = &a->draft_head;
     const hn_tensor *embedding = hn_step_look(src, names, &h->steps, (hn_step_tensor){HN_STEP_EMBEDDING, 0, 0}),

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_steps_check.c - what the files of a head with weights for each position (head_steps.h) say beside the tensors that are read, held
- * against them: numbers of config.json or a GGUF's keys, copies of what tied steps share, tensors that such a head does not have. */
+/* head_steps_check.c - compares the files of a head with weights for each position (head_steps.h) with the tensors that
+ * were read: numbers in config.json or a GGUF's keys, copies of tensors that tied steps share, tensors that such a head
+ * does not have. */
 #include <string.h>
 
 #include "model/head_steps.h"
 
-/* ---- what a file says ------------------------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------------------------- */
 
-/* Medusa's release is not among them: it says 2 heads where there are 5. */
+/* Medusa's released config is not checked: it specifies 2 heads, and there are 5. */
 typedef enum said { SAID_POSITIONS, SAID_WITH_FIRST, SAID_BLOCKS, SAID_OUTPUTS, SAID_TOKENS } said;
 
 static const struct {
@@ -29,7 +30,8 @@ static const struct {
 };
 
 static hunch_status check_number(const hn_arch *a, const hn_source *src, const char *key, said what, int tokens, hunch_error *err) {
-    static const char *const words[] = {"positions", "tokens at once", "blocks a position", "tokens of its output", "tokens of this target"};
+    static const char *const words[] = {"positions", "tokens at once", "blocks a position", "tokens of its output",
+                                        "tokens of this target"};
     const hn_steps_desc *d = &a->draft_head.steps;
     const int known[] = {d->n, d->n + 1, d->blocks, a->vocab, tokens};
     uint64_t value = 0;
@@ -37,23 +39,25 @@ static hunch_status check_number(const hn_arch *a, const hn_source *src, const c
     hunch_status st = hn_source_u64(src, key, &value, &found, err);
     if (st || !found || value == (uint64_t)known[what]) return st;
     if (what == SAID_TOKENS && (value == (uint64_t)a->draft_head.embeddings || value == (uint64_t)a->vocab)) return HUNCH_OK;
-    return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected %d, the %s", hn_source_path(src), key, (unsigned long long)value, known[what],
-                   words[what]);
+    return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected %d, the %s", hn_source_path(src), key,
+                   (unsigned long long)value, known[what], words[what]);
 }
 
-/* Of Hydra's: do its heads read tokens, is there a layer in front of them? */
+/* Hydra: whether its heads read tokens, and whether a layer precedes them. */
 static hunch_status check_hydra(const hn_arch *a, const hn_source *src, hunch_error *err) {
     const bool reads = a->draft_head.steps.kind == HN_STEP_GROUNDED;
     const char *form = a->layers ? "prefix-mlp" : "mlp";
     bool grounded = reads, found = false;
     hunch_status st = hn_source_bool(src, "grounded_heads", &grounded, &found, err);
     if (!st && grounded != reads)
-        st = hn_fail(err, HUNCH_REFUSED, "%s: grounded_heads is %s, and there is %s tensor hydra_mlp.0.*.res_connection.weight", hn_source_path(src),
-                     grounded ? "true" : "false", reads ? "a" : "no");
+        st = hn_fail(err, HUNCH_REFUSED,
+                     "%s: grounded_heads is %s, and there is %s tensor hydra_mlp.0.*.res_connection.weight",
+                     hn_source_path(src), grounded ? "true" : "false", reads ? "a" : "no");
     if (!st) st = hn_source_str(src, "hydra_head_arch", &form, NULL, &found, err);
     if (!st && !strcmp(form, "prefix-mlp") != (a->layers > 0))
-        st = hn_fail(err, HUNCH_REFUSED, "%s: hydra_head_arch is \"%.40s\", and there is %s layer prefix_embeding_layer.*", hn_source_path(src), form,
-                     a->layers ? "a" : "no");
+        st = hn_fail(err, HUNCH_REFUSED,
+                     "%s: hydra_head_arch is \"%.40s\", and there is %s layer prefix_embeding_layer.*",
+                     hn_source_path(src), form, a->layers ? "a" : "no");
     return st;
 }
 
@@ -86,8 +90,8 @@ static hunch_status compare(const hn_source *src, const hn_tensor *copy, const h
         same = !st && !memcmp(a, b, n);
     }
     return st || same ? st
-                      : hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: its weights are tied, expected a copy of %s", hn_source_path(src), copy->name,
-                                of->name);
+                      : hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: its weights are tied, expected a copy of %s",
+                                hn_source_path(src), copy->name, of->name);
 }
 
 hunch_status hn_steps_take_copies(hn_source *src, const hn_arch *a, hunch_error *err) {
@@ -109,7 +113,7 @@ hunch_status hn_steps_take_copies(hn_source *src, const hn_arch *a, hunch_error 
     return st;
 }
 
-/* ---- what else there is ------------------------------------------------------------------------------------------------------ */
+/* ---- other tensors ------------------------------------------------------------------------------------------------------ */
 
 bool hn_steps_counts(const hn_arch *a, const char *name) {
     const bool whole_model = *a->body && (a->draft_head.form == HN_HEAD_MEDUSA || a->draft_head.form == HN_HEAD_MEDUSA_VLLM);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_steps_load.c - the tensors of head_steps.h on their way into memory. */
+/* head_steps_load.c - loads the tensors of head_steps.h. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -130,7 +130,7 @@ static hunch_status trim_bias(hn_model *m, hn_buf *bias, const int32_t *ids, int
 hunch_status hn_steps_trim(hn_model *m, const int32_t *ids, int n, hunch_error *err) {
     const hn_steps_desc *d = &m->arch.draft_head.steps;
     const hn_source *files = m->head.step[0].output.stored.rows ? m->files : NULL;
-    hunch_status st = files ? hn_source_check(files, err) : HUNCH_OK; /* what was cut off cannot be read */
+    hunch_status st = files ? hn_source_check(files, err) : HUNCH_OK; /* a truncated file cannot be read */
     if (st) return st;
     m->head.picked = hn_zalloc((size_t)d->n, sizeof *m->head.picked);
     if (!m->head.picked) return hn_fail_memory(err, "chosen rows of the output", (size_t)d->n * sizeof *m->head.picked);
@@ -149,7 +149,7 @@ hunch_status hn_steps_trim(hn_model *m, const int32_t *ids, int n, hunch_error *
     }
     for (int k = 1; !st && d->one_output && k < d->n; k++) m->head.step[k].output = m->head.step[0].output;
     m->arch.vocab = n;
-    return st || !files ? st : hn_source_check(files, err); /* nor is what was written meanwhile the model */
+    return st || !files ? st : hn_source_check(files, err); /* nor is a file that was changed meanwhile the model */
 }
 
 void hn_steps_close(hn_model *m) {

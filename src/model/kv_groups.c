@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_groups.c - layers with one window and one shape of rows make a group; what attention reads of them. */
+/* kv_groups.c - layers with the same window and shape of rows form a group; the amount of data that attention reads. */
 #include "model/kv_groups.h"
 
 #include "ops/kv.h"
@@ -12,7 +12,7 @@ static bool keeps_the_same(const hn_cache_group *g, const hn_layer_desc *d) {
     return g->kind == HN_CACHE_KV && g->window == d->window && g->kv_heads == d->kv_heads && g->head_dim == d->head_dim;
 }
 
-/* Adds the kinds of rows that full layers keep, or those of layers with a window. False: there are too many. */
+/* Adds the groups of full layers, or those of layers with a window. False: there are too many. */
 static bool collect(const hn_arch *a, bool windows, hn_dtype type, hn_cache_group *group, int *n) {
     for (int i = 0; i < a->layers; i++) {
         const hn_layer_desc *d = &a->layer[i];
@@ -41,7 +41,7 @@ static int pad16(int n) {
     return (n + 15) & ~15;
 }
 
-/* The state of all gated delta nets, or what rows leave behind until they are in it. Their layers have one shape. */
+/* The group of the states of all gated delta nets, or of the rows' inputs until they are folded into it. These layers have one shape. */
 static bool collect_delta(const hn_arch *a, hn_cache_kind kind, hn_cache_group *group, int *n) {
     int first = 0, layers = 0;
     for (int i = 0; i < a->layers; i++)
@@ -59,7 +59,7 @@ static bool collect_delta(const hn_arch *a, hn_cache_kind kind, hn_cache_group *
     g->units = layers;
     g->unit_bytes = sizeof(float) * (size_t)pad16(hn_delta_inputs(&d));
     g->window = d.taps;
-    g->back = HN_MAX_ROWS; /* rows that are committed, and folded by the next pass */
+    g->back = HN_MAX_ROWS; /* rows that are committed and will be folded by the next pass */
     return true;
 }
 
@@ -110,7 +110,7 @@ hn_kv_work hn_model_kv_work(const hn_arch *a, hn_dtype type, int committed, int 
     for (int i = 0; i < a->layers; i++) {
         const hn_layer_desc *d = &a->layer[i];
         if (!attends(d)) {
-            const hn_delta net = hn_layer_delta_sizes(d); /* read and written; each of its numbers is used twice, and made anew */
+            const hn_delta net = hn_layer_delta_sizes(d); /* read and written; each number is used twice and then computed anew */
             const double state = (double)hn_delta_state(&net) * net.value_heads;
             w.bytes += 2 * state * (double)sizeof(float);
             w.macs += 3 * state * n;

@@ -3,7 +3,7 @@
 #include "model/kv_groups.h"
 #include "model/layers.h"
 
-/* Each head of q had its gate behind it. */
+/* Separates q and gates: in the product each head of q is followed by its gate. */
 static void part_gates(const hn_exec *ex, int n, const hn_layer_desc *d, const hn_pass_buffers *s) {
     const int width = d->heads * d->head_dim;
     const hn_pick part[] = {{s->fused, s->qkv, s->ldfused, s->ldqkv, 0, d->head_dim, 2 * d->head_dim, width},
@@ -11,7 +11,7 @@ static void part_gates(const hn_exec *ex, int n, const hn_layer_desc *d, const h
     ex->ops->pick(ex, n, part, 2);
 }
 
-/* What was attended, scaled or gated, in the form that o reads. */
+/* The attention's result, scaled or gated, in the form that o reads. */
 static void mix(const hn_exec *ex, const hn_model *m, int layer, int n, const hn_pass_buffers *s) {
     const hn_layer_desc *d = &m->arch.layer[layer];
     const hn_buf none = {NULL, 0};
@@ -33,7 +33,8 @@ void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const h
     const int n = rows->n;
     const size_t q_width = (size_t)(d->heads * d->head_dim), kv_width = (size_t)(d->kv_heads * d->head_dim);
     const hn_buf q = s->qkv, k = hn_at(q, q_width * sizeof(float)), v = hn_at(k, kv_width * sizeof(float));
-    const hn_linear_out qkv[] = {{&l->q, d->gated ? s->fused : q, d->gated ? s->ldfused : s->ldqkv}, {&l->k, k, s->ldqkv}, {&l->v, v, s->ldqkv}};
+    const hn_linear_out qkv[] = {
+        {&l->q, d->gated ? s->fused : q, d->gated ? s->ldfused : s->ldqkv}, {&l->k, k, s->ldqkv}, {&l->v, v, s->ldqkv}};
     const hn_linear_out out = {&l->o, d->post_norms ? s->branch : s->x, s->ldx};
     const hn_act in = {s->in.data, l->q.in, s->in.max_rows};
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer_context.c - the text as a head of blocks sees it (DFlash, 2602.06036): keys and values of every layer alone, all made of one
- * vector a position, norm(fc(feature)), by the layer's own products. Rows of a block are those of any layer (layer_attention.c). */
+/* layer_context.c - rows of the text in a head of blocks (DFlash, 2602.06036): only keys and values of every layer,
+ * computed by the layer's own products from one vector for each position, norm(fc(feature)). Rows of a block:
+ * layer_attention.c. */
 #include "model/layers.h"
 
 void hn_layer_context(const hn_exec *ex, const hn_model *m, int layer, const hn_rows *rows, const hn_kv *kv,

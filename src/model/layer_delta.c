@@ -14,7 +14,7 @@ static hn_delta net_of(const hn_model *m, int layer) {
     return d;
 }
 
-/* What a file has by key heads, put into one row after the other: q | k | v, and z; b and a. */
+/* Reorders products that are ordered by key heads: q | k | v, and z; b and a. */
 static void sort_out(const hn_exec *ex, int n, const hn_delta_desc *d, const hn_delta *net, const hn_pass_buffers *s) {
     const int each = d->value_heads / d->key_heads, values = each * d->value_dim, run = 2 * d->key_dim + 2 * values;
     const size_t keys = (size_t)hn_delta_keys(net) * sizeof(float), gates = (size_t)d->value_heads * sizeof(float);

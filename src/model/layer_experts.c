@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer_experts.c - the feed-forward half as a choice of experts: a router gives each row its own, their results are summed, and what
- * all rows share is added. Rows meet only in that an expert's weights are read once for all that chose it. */
+/* layer_experts.c - the feed-forward half with experts: a router chooses some for each row, their results are summed,
+ * and that of the shared expert is added. Rows are computed independently; an expert's weights are read once for all
+ * rows that chose it. */
 #include "model/layers.h"
 
-/* What the rows share, into the branch. */
+/* The shared expert, into the branch. */
 static hn_shared run_shared(const hn_exec *ex, const hn_layer_desc *d, const hn_layer_experts *l, hn_act in, const hn_pass_buffers *s) {
     const hn_act gated = {s->gated.data, d->experts.shared_width, s->gated.max_rows};
     const hn_linear_out out = {&l->shared_down, s->branch, s->ldx};

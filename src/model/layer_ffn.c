@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer_ffn.c - the feed-forward half, of experts (layer_experts.c) or dense: SwiGLU (in one operation, where nothing comes between) or GeGLU. */
+/* layer_ffn.c - the feed-forward half, with experts (layer_experts.c) or dense: SwiGLU (one operation, unless there are
+ * biases) or GeGLU. */
 #include "model/layers.h"
 
 bool hn_ffn_in_steps(const hn_arch *a, int layer) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer_head.c - what stands in front of a draft head's layers: embedding and feature become the stream.
+/* layer_head.c - the input of a draft head's layers: the stream is computed from embedding and feature.
  *
  *   EAGLE-1, -2 (2401.15077)   x = fc(embedding | feature)
  *   MTP (2412.19437)           x = fc(norm(embedding) | norm(feature))
  *   EAGLE-3 (2503.01840)       x = fc(feature); the first layer reads norm(embedding) | norm(x) beside it
  *   Falcon (2412.12639)        x = lstm(lstm(embedding | feature)), the state of each row zero
- *   DART (2601.19278)          the same; of a mask the first layer reads a vector of its own, whose first half is x
- *   DFlash (2602.06036)        x = embedding, of a block's rows; of the text's norm(fc(feature)), which layer_context.c reads
+ *   DART (2601.19278)          the same; for a mask the first layer reads a vector of its own, whose first half is x
+ *   DFlash (2602.06036)        x = embedding in a block's rows; norm(fc(feature)) in rows of the text, which layer_context.c reads
  */
 #include "model/layers.h"
 
-/* The states of a feature, each normed by itself, side by side. */
+/* The states of a feature, each normed separately, side by side. */
 static void norm_each(const hn_exec *ex, const hn_model *m, const hn_pass_buffers *s) {
     const hn_head_desc *d = &m->arch.draft_head;
     const hn_act one = {s->joint_in.data, d->feature_width, s->joint_in.max_rows};
@@ -36,7 +36,7 @@ static void input_product(const hn_exec *ex, const hn_model *m, int block, const
     if (d->fc_bias) ex->ops->add_bias(ex, n, s->x, s->ldx, m->arch.hidden, h->fc_bias);
 }
 
-/* A layer of an LSTM whose state is zero: of its gates (input, forget, candidate, output) the one that forgets has nothing to. */
+/* A layer of an LSTM whose state is zero: of its gates (input, forget, candidate, output) the forget gate is not needed. */
 static void lstm_layer(const hn_exec *ex, const hn_model *m, int k, hn_act in, const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
     const hn_head *h = &m->head;
@@ -75,7 +75,7 @@ static void make_pair(const hn_exec *ex, const hn_model *m, const hn_pass_buffer
         o->gather(ex, n, s->each, right, s->ldpair, (hn_buf){NULL, 0}, s->x, s->ldx, hidden);
 }
 
-/* embedding | feature, each normed where the description says so */
+/* embedding | feature, each normed if the description has its norm */
 static void make_joint(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
     const int n = s->rows->n, hidden = m->arch.hidden, width = m->arch.draft_head.features * m->arch.draft_head.feature_width;
@@ -91,7 +91,7 @@ static void make_joint(const hn_exec *ex, const hn_model *m, const hn_head_input
     o->rmsnorm(ex, n, s->states, s->ldjoint, b ? b->stream_norm : m->head.stream_norm, eps, feature, 0, right, s->ldjoint);
 }
 
-/* In the place of a mask's pair and stream the head's own vectors: mask | its first half. */
+/* Replaces a mask's pair and stream by the head's own vectors: mask | its first half. */
 static void put_masks(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
     const int hidden = m->arch.hidden;
@@ -99,14 +99,14 @@ static void put_masks(const hn_exec *ex, const hn_model *m, const hn_head_input 
     o->gather(ex, in->n_masks, in->zero, m->head.mask, 2 * hidden, in->masks, s->x, s->ldx, hidden);
 }
 
-/* Embeddings, and in their place the mask's own row where it has one. */
+/* Embeddings; masks get their own row if the head has one. */
 static void begin_block(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
     ex->ops->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, s->x, s->ldx);
     if (in->n_masks > 0)
         ex->ops->gather(ex, in->n_masks, in->zero, m->head.mask_row, 0, in->masks, s->x, s->ldx, m->arch.hidden);
 }
 
-/* norm(fc(feature)) in all forms that a layer's k and v read. */
+/* norm(fc(feature)) in all forms that the layers' k and v read. */
 static void begin_context(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
     const hn_head_desc *d = &m->arch.draft_head;
     const hn_act act = {s->in.data, m->arch.hidden, s->in.max_rows};

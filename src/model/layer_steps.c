@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer_steps.c - what a draft head computes for one of the positions that it drafts, where it has weights of its own for each. h: a
- * state of the target, H wide; t: the token before the one that is drafted; I: inner; no cache, no attention.
+/* layer_steps.c - one drafted position of a draft head with weights of its own for each. h: a state of the target, H
+ * wide; t: the token before the drafted one; I: inner; no cache, no attention.
  *
  *   Medusa (2401.10774), Hydra that is not grounded    y = h;  y += silu(W y + b), for each block
  *   Hydra (2402.05109), step k                         s = h | E[x_n] | E[d_1] ... E[d_k], E the target's
@@ -10,7 +10,8 @@
  *                                                      c = sigmoid(f) c + sigmoid(i) gelu(norm(g) + b), the first c is 0
  *                                                      s = sigmoid(o) gelu(norm(c) + b');  y = s
  *
- * with a = sqrt((1 - w^2) I / 2) / w and w = 0.5^(0.5 / steps), norms of eps 1e-6 and gelu in its exact form. y goes to the output matrix. */
+ * with a = sqrt((1 - w^2) I / 2) / w and w = 0.5^(0.5 / steps), norms of eps 1e-6 and gelu in its exact form. y goes to
+ * the output matrix. */
 #include <math.h>
 
 #include "model/layers.h"
@@ -74,7 +75,7 @@ static float token_weight(const hn_steps_desc *d) {
     return (float)(sqrt((1 - state * state) * d->inner / 2) / state);
 }
 
-/* What the projections of a step read: its state; of the first one perhaps normed and divided by sqrt 2. Returns it. */
+/* The input of a step's projections: its state; that of the first may be normed and divided by sqrt 2. */
 static hn_act read_state(const work *w, hn_buf state) {
     const hn_act in = input_of(w->s, w->step->gate[0].in);
     const hn_buf none = {NULL, 0};

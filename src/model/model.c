@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model.c - which tensors make a model of a description, and where a pass finds them. How they come into memory: weights.c. */
+/* model.c - the tensors of a model by its description, and where a pass finds them. Loading: weights.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -30,7 +30,7 @@ static hunch_status plan_qkv(hn_plan *p, int i, hunch_error *err) {
     return st;
 }
 
-/* What stands in attention's place. */
+/* The gated delta net in place of attention. */
 static hunch_status plan_delta(hn_plan *p, int i, hunch_error *err) {
     const hn_delta_desc *d = &p->m->arch.layer[i].delta;
     hn_layer *l = &p->m->layer[i];
@@ -57,7 +57,7 @@ static hunch_status plan_gate_up(hn_plan *p, int i, hunch_error *err) {
     return st ? st : hn_plan_matrix(p, fused ? HN_ROLE_GATE_UP : HN_ROLE_UP, i, up, true, &l->up, err);
 }
 
-/* A router is read at full precision: a wrong choice is no rounding. */
+/* A router keeps full precision: a wrong choice is not a rounding error. */
 static hunch_status plan_router(hn_plan *p, hn_role role, int i, hn_weight *w, hunch_error *err) {
     hunch_status st = hn_plan_matrix(p, role, i, whole, false, w, err);
     w->wide = true;
@@ -96,7 +96,7 @@ static hunch_status plan_ffn(hn_plan *p, int i, hunch_error *err) {
     return st ? st : hn_plan_matrix(p, HN_ROLE_DOWN, i, whole, false, &p->m->layer[i].down, err);
 }
 
-/* Whatever of them the description has. */
+/* All vectors of the description. */
 static hunch_status plan_vectors(hn_plan *p, int i, hunch_error *err) {
     hn_layer *l = &p->m->layer[i];
     const struct {
@@ -134,15 +134,15 @@ static bool begins(const char *name, const char *with) {
     return !strncmp(name, with, strlen(with));
 }
 
-/* Of a block behind the model's own, which another model drafts with. */
+/* Whether the tensor belongs to a draft block after the model's own. */
 static bool of_next_layers(const hn_arch *a, const char *name) {
     int block, end = 0;
     return a->next_layers > 0 && sscanf(name, "blk.%d.%n", &block, &end) == 1 && end > 0 && block >= a->layers &&
            block < a->layers + a->next_layers;
 }
 
-/* A tensor of a GGUF's layers or output that nobody took would be left out in silence: the model is another one than its keys
- * say. (Of a folder, config.json says what there is.) Tables of the rotation follow from the keys. */
+/* Refuses an unused tensor of a GGUF's layers or output: the model is another one than its keys describe. (In a folder,
+ * config.json describes it.) Tables of the rotation follow from the keys. */
 static hunch_status check_rest(const hn_plan *p, hunch_error *err) {
     for (size_t i = 0; hn_source_get_kind(p->src) == HN_SOURCE_GGUF && i < hn_source_tensor_count(p->src); i++) {
         const hn_tensor *t = hn_source_tensor(p->src, i);
@@ -165,7 +165,7 @@ static hunch_status plan_model(hn_plan *p, hn_model *m, hn_source *src, const hn
     if (!m->layer) return hn_fail_memory(err, "layers", (size_t)a->layers * sizeof *m->layer);
     st = hn_plan_matrix(p, HN_ROLE_EMBEDDING, 0, whole, false, &m->embedding, err);
     if (st) return st;
-    if (!a->tied) { /* a pass reads one row of it, no more */
+    if (!a->tied) { /* a pass reads only one row of it */
         m->weight_bytes = 0;
         m->macs_per_row = 0;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pass.c - from rows to logits: rows are described in buffers (pass_rows.c), then all workers walk the same layer code. */
+/* pass.c - from rows to logits: rows are described in buffers (pass_rows.c), then all workers run the same layer code. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static bool wants_boundary(const hn_feature_set *s, int k) {
     return k < 256 && (s->layers[k / 64] >> (k % 64) & 1);
 }
 
-/* Takes the next bytes of the one block of buffers. */
+/* Reserves the next bytes of the block of buffers. */
 static hn_buf take(size_t *total, size_t bytes) {
     const hn_buf b = {NULL, *total};
     *total += (bytes + 63) & ~(size_t)63;
@@ -31,12 +31,12 @@ static hn_act take_act(const hn_runner *r, size_t *total, int in) {
     return (hn_act){take(total, r->m->ops.act_bytes(in, r->max_rows)), in, r->max_rows};
 }
 
-/* Of rows behind the layers. */
+/* For the rows that are gathered after the layers. */
 static hn_buf take_out(const hn_runner *r, size_t *total, int cols) {
     return take(total, sizeof(float) * (size_t)r->out_rows * (size_t)cols);
 }
 
-/* The most that any layer asks for. */
+/* The largest widths of any layer. */
 typedef struct widths {
     int q, kv, ffn, qkv, mixed, fused, z, gates;
     int experts, used, expert, pairs; /* pairs of rows and experts */
@@ -89,12 +89,12 @@ static widths widest(const hn_runner *r, int max_context) {
     return w;
 }
 
-/* Steps of a pass at most: its rows, and of each sequence rows before, which may all be folded, and rows kept from passes before. */
+/* The most steps of a pass: its rows, and for each sequence rows before it, which may all be folded, and rows kept from earlier passes. */
 static size_t most_steps(const hn_runner *r) {
     return (size_t)r->max_rows + (size_t)HN_MAX_TEXTS * (2 * HN_MAX_ROWS + HN_MOST_TAPS);
 }
 
-/* Of layers of experts. */
+/* Buffers of layers with experts. */
 static void lay_out_experts(hn_runner *r, const widths *w, size_t *total) {
     const hn_ops *o = &r->m->ops;
     hn_pass_buffers *l = &r->lanes;
@@ -113,7 +113,7 @@ static void lay_out_experts(hn_runner *r, const widths *w, size_t *total) {
     l->routing.distinct = take(total, sizeof(int32_t) * (size_t)(w->experts + 1) * (size_t)r->m->arch.layers);
 }
 
-/* What a draft head has beside the buffers of its layers. */
+/* Buffers of a draft head outside its layers. */
 static void lay_out_head(hn_runner *r, size_t *total) {
     const hn_arch *a = &r->m->arch;
     const hn_head_desc *d = &a->draft_head;
@@ -148,12 +148,12 @@ static void lay_out_steps(hn_runner *r, size_t *total) {
     s->in = take_act(r, total, w.in);
 }
 
-/* Row descriptions with so many entries of paths. */
+/* Bytes of row descriptions with `paths` entries of paths. */
 static size_t image_bytes(const hn_runner *r, int paths) {
     return offsetof(hn_row_image, path_slots) + sizeof *r->image->path_slots * (size_t)paths;
 }
 
-/* Sizes every buffer; offsets only, the memory comes after. */
+/* Sets the offset of every buffer; the memory is allocated later. */
 static size_t lay_out(hn_runner *r, int max_context) {
     const hn_model *m = r->m;
     const hn_arch *a = &m->arch;
@@ -167,7 +167,7 @@ static size_t lay_out(hn_runner *r, int max_context) {
     l->ldhidden = pad16(w.ffn);
     l->ldfused = pad16(w.fused);
     l->ldz = w.z ? larger(pad16(w.z), l->ldattended) : 0;
-    if (w.z) l->ldattended = l->ldz; /* as far apart as their gates */
+    if (w.z) l->ldattended = l->ldz; /* the same stride as their gates */
     l->ldgates = pad16(w.gates);
     l->delta_bytes = (w.delta + 63) & ~(size_t)63;
     r->ld_logits = pad16(a->vocab);
@@ -262,7 +262,7 @@ static void bind(hn_runner *r) {
     }
 }
 
-/* The model's groups stand in the cache from first_group on, each with a table of its own. */
+/* The model's groups in the cache start at first_group, each with its own page table. */
 static hunch_status open_tables(hn_runner *r, int first_group, hunch_error *err) {
     hn_cache_group group[HN_MODEL_GROUPS];
     r->place = hn_zalloc((size_t)r->m->arch.layers + 1, sizeof *r->place); /* a head may have none */
@@ -292,7 +292,7 @@ static hunch_status open_tables(hn_runner *r, int first_group, hunch_error *err)
     return HUNCH_OK;
 }
 
-/* Paths of a tree of HN_MAX_ROWS rows, kept rows included; or of a chain of max_rows, or several in its place. */
+/* Entries for the paths of a tree of HN_MAX_ROWS rows, including kept rows, or of one or more chains of max_rows rows in all. */
 static int most_paths(int max_rows) {
     const int tree = HN_MAX_ROWS * HN_MAX_ROWS, chain = max_rows * (max_rows + 1) / 2;
     return larger(tree, chain);
@@ -384,7 +384,7 @@ static void export_boundary(const hn_exec *ex, const hn_runner *r, int k) {
         export_rows(ex, r, offsetof(hn_row_image, feature), r->lanes.x, r->feature_slot[k]);
 }
 
-/* The stream begins: embeddings, or what a draft head makes of them and of its features. */
+/* The beginning of the stream: embeddings, or a draft head's combination of them with its features. */
 static void prologue(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
     const hn_pass_buffers *l = &r->lanes;
@@ -435,13 +435,13 @@ static void layers(const hn_exec *ex, const hn_runner *r) {
         if (in_turn && i != r->block) continue;
         export_boundary(ex, r, i);
         mixer(ex, r, i);
-        if (r->context) continue; /* keys and values alone */
+        if (r->context) continue; /* keys and values only */
         hn_layer_ffn(ex, r->m, i, &r->lanes);
     }
     export_boundary(ex, r, r->m->arch.layers);
 }
 
-/* Outputs of a draft head that later rows begin from. */
+/* Stores outputs of a draft head that later rows read. */
 static void keep_outputs(const hn_exec *ex, const hn_runner *r) {
     const hn_buf from = hn_at(r->image_buf, offsetof(hn_row_image, kept_row)),
                  to = hn_at(r->image_buf, offsetof(hn_row_image, kept_place));
@@ -451,7 +451,7 @@ static void keep_outputs(const hn_exec *ex, const hn_runner *r) {
                         r->m->arch.hidden);
 }
 
-/* From the stream to logits: the rows that are wanted, normed, times the output matrix. */
+/* From the stream to logits: the wanted rows are normed and multiplied by the output matrix. */
 static void tail(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
     const hn_pass_buffers *l = &r->lanes;
@@ -466,8 +466,12 @@ static void tail(const hn_exec *ex, const hn_runner *r) {
         if (m->arch.draft_head.no_norm)
             o->quantise(ex, r->n_out, r->out_x, l->ldx, r->out_act, m->output_forms);
         else
-            o->rmsnorm(ex, r->n_out, twice ? r->out_norm : r->out_x, l->ldx, norm, m->arch.norm_eps, r->out_act, m->output_forms,
-                       (r->set.post_norm || m->arch.draft_head.norm_output || m->arch.draft_head.markov) && !twice ? r->out_norm : none, l->ldx);
+            o->rmsnorm(ex, r->n_out, twice ? r->out_norm : r->out_x, l->ldx, norm, m->arch.norm_eps, r->out_act,
+                       m->output_forms,
+                       (r->set.post_norm || m->arch.draft_head.norm_output || m->arch.draft_head.markov) && !twice
+                           ? r->out_norm
+                           : none,
+                       l->ldx);
     }
     if (r->set.post_norm && r->n_features > 0)
         export_rows(ex, r, offsetof(hn_row_image, normed), r->out_norm, r->n_boundaries);
@@ -496,8 +500,8 @@ hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cac
 
 static hunch_status run_rows(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
                              const hn_pass_more *more, hunch_error *err) {
-    /* of matrices in a file: before, since what was cut off cannot be read, and behind, since what was written meanwhile
-     * is not the model */
+    /* matrices in a file are checked before, since a truncated file cannot be read, and after, since a file that was
+     * changed meanwhile is not the model */
     const hn_source *files = r->m->files;
     hunch_status st = files ? hn_source_check(files, err) : HUNCH_OK;
     if (!st) st = hn_pass_describe(r, rows, n, cache_seq, n_seqs, more, err);
@@ -578,7 +582,7 @@ double hn_pass_sum(const hn_runner *r, int row) {
     double sum = 0;
     assert(r->host_sums && r->out_of_row[row] >= 0 && r->out_of_row[row] < r->n_full);
     for (int i = 0; i < parts; i++) sum += (double)r->host_sums[r->out_of_row[row] * parts + i];
-    return sum > 1 ? sum : 1; /* also where the best is infinite */
+    return sum > 1 ? sum : 1; /* also if the best is infinite */
 }
 
 const float *hn_pass_feature(const hn_runner *r, int boundary, int row) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pass_markov.c - what DSpark has behind its block: a draft's logits are those of its place in the block and a bias from the token
- * before it, which is known when the draft before it was chosen.
+/* pass_markov.c - the stage after DSpark's block: a draft's logits are those of its position in the block plus a bias
+ * from the token before it, which is known when the draft before it was chosen.
  *
  *   e = W1[token before]
  *   vanilla   logits += W2 e
- *   gated     logits += W2 (sigmoid(G (h | e) + g) * e)              h: the place's state behind the last norm
+ *   gated     logits += W2 (sigmoid(G (h | e) + g) * e)              h: the position's state after the last norm
  *   rnn       a, c, o = J (s | e | h) + b;  s = sigmoid(a) * s + (1 - sigmoid(a)) * tanh(c);  logits += W2 tanh(o)
- *   confidence = sigmoid(w (h | e) + b), how likely the draft is accepted; in some heads of h alone
+ *   confidence = sigmoid(w (h | e) + b), the probability that the draft is accepted; in some heads from h only
  *
- * Buffers are a memory of their own beside the runner's. */
+ * Its buffers are allocated separately from the runner's. */
 #include <assert.h>
 #include <math.h>
 #include <stddef.h>
@@ -79,7 +79,7 @@ hunch_status hn_markov_open(hn_runner *r, int states, hunch_error *err) {
     const hn_ops *o = &r->m->ops;
     hn_markov *k = r->markov = hn_zalloc(1, sizeof *k);
     if (!k) return hn_fail_memory(err, "a Markov head", sizeof *k);
-    k->states = states + 1; /* the first is zero, where a block begins */
+    k->states = states + 1; /* the first is zero, for the begin of a block */
     const hunch_status st = o->mem_create(o, lay_out(k, r), &k->mem, err);
     if (st) return st;
     hn_buf *all[] = {&k->image_buf, &k->e, &k->own, &k->joint, &k->mix, &k->sure, &k->state, &k->base, &k->logits, &k->joint_in.data,
@@ -100,7 +100,7 @@ static hn_buf image_at(const hn_markov *k, size_t offset) {
     return hn_at(k->image_buf, offset);
 }
 
-/* y = W (left | right), the joint rows as they stand, of the first `in` numbers. */
+/* y = W (left | right): the product with the first `in` numbers of the joint rows. */
 static void joint_product(const hn_exec *ex, const hn_markov *k, const hn_weight *w, hn_buf y, int ld) {
     const hn_act in = {k->joint_in.data, w->in, k->joint_in.max_rows};
     const hn_linear_out out = {w, y, ld};
@@ -112,7 +112,7 @@ static hn_buf column(hn_buf b, int col) {
     return hn_at(b, sizeof(float) * (size_t)col);
 }
 
-/* h | e, and of it what the confidence and the gate are made of. */
+/* h | e, and the confidence and the gate computed from it. */
 static void with_state(const hn_exec *ex, const hn_runner *r) {
     const hn_markov *k = r->markov;
     const hn_head *h = &r->m->head;
@@ -132,7 +132,7 @@ static void with_state(const hn_exec *ex, const hn_runner *r) {
     o->apply(ex, k->n, HN_SIGMOID, HN_INTO_TIMES, k->mix, k->ld_mix, h->markov_bias, k->e, k->ld_e, rank);
 }
 
-/* e becomes tanh(o), and the state goes on. */
+/* Replaces e by tanh(o), and updates the state. */
 static void recurrent(const hn_exec *ex, const hn_runner *r) {
     const hn_markov *k = r->markov;
     const hn_head *h = &r->m->head;

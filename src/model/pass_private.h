@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pass_private.h - the insides of a runner, which pass.c (buffers, the forward) and pass_rows.c (what rows say) share. */
+/* pass_private.h - the fields of a runner, shared by pass.c (buffers, the forward) and pass_rows.c (descriptions of rows). */
 #ifndef HN_PASS_PRIVATE_H
 #define HN_PASS_PRIVATE_H
 #include "model/kv_groups.h"
@@ -13,28 +13,28 @@ typedef struct hn_row_image {
     int32_t last[HN_PASS_ROWS], seen_from[HN_PASS_ROWS]; /* hn_rows.last, from */
     int32_t seq_first[HN_MAX_TEXTS + 1], committed[HN_MAX_TEXTS], direct[HN_MAX_TEXTS];
     int32_t out[HN_PASS_ROWS], feature[HN_PASS_ROWS]; /* rows to gather */
-    int32_t normed[HN_PASS_ROWS];                     /* of the feature rows, among the gathered ones */
+    int32_t normed[HN_PASS_ROWS];                     /* index of the feature rows among the gathered ones */
     int32_t each[HN_PASS_ROWS];                       /* 0, 1, 2, ... */
     /* of a draft head: places of the rows' features; rows whose output is kept, and its place */
-    int32_t zero[HN_MAX_ROWS], mask_row[HN_MAX_ROWS]; /* 0, 0, ...; rows that are masks of their own (mask_pair, mask_row) */
+    int32_t zero[HN_MAX_ROWS], mask_row[HN_MAX_ROWS]; /* 0, 0, ...; rows of masks with their own vectors (mask_pair, mask_row) */
     int32_t from[HN_MAX_ROWS], kept_row[HN_MAX_ROWS], kept_place[HN_MAX_ROWS];
     int32_t store_from[HN_MAX_ROWS], store_to[HN_MAX_ROWS];
-    int32_t path_slots[]; /* [path_room of the runner]; of a pass as much is written as it has */
+    int32_t path_slots[]; /* [path_room of the runner]; a pass writes as many as it has */
 } hn_row_image;
 
 struct hn_runner {
     const hn_model *m;
-    const hn_ops *ops; /* that a pass calls: the model's, or another table over it */
+    const hn_ops *ops; /* called by a pass: the model's, or a table that forwards to it */
     hn_cache *cache;
     int first_group, n_groups, owner; /* of the cache */
     int max_rows;                     /* of a pass: HN_MAX_ROWS, or for prompts up to HN_PASS_ROWS */
-    int out_rows;                     /* that may be gathered behind the layers */
+    int out_rows;                     /* the most rows that are gathered after the layers */
     int path_room, n_path;            /* entries of path_slots; of this pass */
-    hn_layer_place *place;            /* [layers] among these groups */
+    hn_layer_place *place;            /* [layers] group of each layer */
     hn_mem *buffers;
     hn_pass_buffers lanes;
     const hn_rope *rope; /* of layers that are not local */
-    hn_rows turned;      /* the rows, at the positions that they are rotated by */
+    hn_rows turned;      /* the rows with the positions that they are rotated by */
     hn_rows rows[HN_MODEL_GROUPS]; /* the same rows; the page tables are each group's own */
     hn_row_image *image;
     int32_t *table[HN_MODEL_GROUPS]; /* host copy of the page tables [HN_MAX_TEXTS][stride] */
@@ -45,38 +45,38 @@ struct hn_runner {
     int feature_slot[257]; /* place of boundary k among the exported ones, -1: not exported */
     int n_boundaries;
     int n_out, n_full, n_logits, n_features;                      /* of this pass; n_full have all their logits */
-    /* of a draft head: states of the target that wait to be read, and outputs of its own */
+    /* of a draft head: stores of the target's states and of its own outputs */
     hn_buf store, outputs;
     int ld_store, store_rows, output_rows;
     bool drafts; /* of this pass: features are outputs */
-    int n_kept, n_masks; /* of this pass: outputs that are kept, rows that are masks behind the norms */
-    bool context; /* of this pass: keys and values alone */
-    int block;    /* of this pass: which of a head's blocks, each a layer */
-    hn_markov *markov; /* what stands behind a block, NULL: nothing */
+    int n_kept, n_masks; /* of this pass: stored outputs, rows that are masks after the norms */
+    bool context; /* of this pass: only keys and values */
+    int block;    /* of this pass: which of a head's blocks, each one layer */
+    hn_markov *markov; /* the stage after a block, NULL: none */
     int ld_outputs;
     /* of a head with steps */
     hn_step_buffers steps;
-    int first_step;                    /* of this pass: that of the rows themselves */
-    int step_begin[HN_MOST_HEAD_STEPS + 1]; /* of this pass: where each step's rows begin among those that are wanted */
-    int further[HN_MAX_ROWS];          /* of this pass: the number of each row's first further output */
-    const hn_buf *states; /* while they are stored: where from */
+    int first_step;                    /* of this pass: the step of the rows themselves */
+    int step_begin[HN_MOST_HEAD_STEPS + 1]; /* of this pass: first of each step's rows among the wanted ones */
+    int further[HN_MAX_ROWS];          /* of this pass: number of each row's first further output */
+    const hn_buf *states; /* source, while states are stored */
     int ld_states, n_stored;
-    /* of models with gated delta nets: groups of the cache among these, -1: none; the walk, as it is made on the host */
+    /* of models with gated delta nets: their groups of the cache, -1: none; the walk, as built on the host */
     int inputs_group, states_group, taps;
     hn_delta_walk walk;
-    hn_buf next_state;   /* page tables of the states that a pass makes */
+    hn_buf next_state;   /* page tables of the states that a pass writes */
     int32_t *next_table; /* their host copy */
     hn_walk_step *step; /* [most_steps] */
     int32_t step_first[HN_MAX_TEXTS + 1], step_fresh[HN_MAX_TEXTS];
-    int fold_to[HN_MAX_TEXTS]; /* rows of the states behind this pass */
+    int fold_to[HN_MAX_TEXTS]; /* rows in the states after this pass */
     double seconds; /* of all passes */
-    int16_t out_of_row[HN_PASS_ROWS + HN_LOGIT_ROWS], feature_of_row[HN_PASS_ROWS]; /* -1: none; further outputs behind the rows */
+    int16_t out_of_row[HN_PASS_ROWS + HN_LOGIT_ROWS], feature_of_row[HN_PASS_ROWS]; /* -1: none; further outputs follow the rows */
     int ld_logits;
     const float *host_logits, *host_features, *host_value, *host_sums;
     const int32_t *host_best;
 };
 
-/* pass_steps.c. How wide its buffers are: state, result, mid, token, what matrices read; of an output that is kept. */
+/* pass_steps.c. Widths of its buffers: state, result, mid, token, input of matrices; width of a stored output. */
 typedef struct hn_step_widths {
     int state, result, mid, token, in;
 } hn_step_widths;
@@ -84,7 +84,7 @@ hn_step_widths hn_pass_step_widths(const hn_arch *a);
 int hn_pass_output_width(const hn_arch *a);
 void hn_pass_steps(const hn_exec *ex, const hn_runner *r);
 
-/* pass_markov.c: for so many states of drafts at a time. */
+/* pass_markov.c: for up to `states` states of drafts at a time. */
 hunch_status hn_markov_open(hn_runner *r, int states, hunch_error *err);
 void hn_markov_close(hn_runner *r);
 
@@ -92,10 +92,11 @@ void hn_markov_close(hn_runner *r);
 hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
                               const hn_pass_more *more, hunch_error *err);
 
-/* pass_walk.c. The walk of sequence `seq` of the pass, whose rows are [first, last), the first `sure` of them sure to be committed;
- * behind those before it. fold false: the state stays as it is, and no row is sure; true: there are no kept rows. */
+/* pass_walk.c. Appends the walk of sequence `seq` of the pass, whose rows are [first, last), the first `sure` of which
+ * will certainly be committed. fold false: the state does not change, and no row is sure; true: there are no kept
+ * rows. */
 void hn_walk_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int cache_seq, const hn_kept *kept, int sure,
                       bool fold);
 void hn_walk_write(hn_runner *r, int n_seqs);
-void hn_walk_done(hn_runner *r, const int *cache_seq, int n_seqs); /* the pass has run: states are further */
+void hn_walk_done(hn_runner *r, const int *cache_seq, int n_seqs); /* after the pass: updates the rows of the states */
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pass_rows.c - describes the rows of a pass: where each lies in the cache, what it sees, what is wanted of it. */
+/* pass_rows.c - describes the rows of a pass: their slots in the cache, the rows that they see, the outputs that they need. */
 #include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "model/pass_private.h"
 
-/* The path of a kept row, from the root on; returns how many rows. */
+/* The path of a kept row, from the root; returns its number of rows. */
 static int kept_path(const hn_kept *kept, int row, int committed, int32_t *slots) {
     int n = 0;
     for (int k = row; k >= 0; k = kept->parent[k]) {
@@ -18,14 +18,14 @@ static int kept_path(const hn_kept *kept, int row, int committed, int32_t *slots
     return n;
 }
 
-/* Do kept rows follow each other? Then rows behind the last of them lie in the order of their positions. */
+/* Whether kept rows form a chain. Then rows after the last of them are in the order of their positions. */
 static bool kept_chain(const hn_kept *kept) {
     for (int k = 0; k < kept->n; k++)
         if (kept->parent[k] != k - 1) return false;
     return true;
 }
 
-/* The rows of its block that row i sees behind it, at the end of its path; returns how many. */
+/* Appends the later rows of its block that row i sees to its path; returns their number. */
 static int see_ahead(hn_row_image *im, const hn_row *rows, int i, int last, int32_t *slots) {
     const int n = rows[i].behind;
     assert(n >= 0 && i + n < last && rows[i].before >= 0);
@@ -71,7 +71,7 @@ static int describe_sequence(hn_runner *r, const hn_row *rows, int first, int la
     return path;
 }
 
-/* Puts the rows that want so much of the output matrix among those to gather. */
+/* Adds the rows that need `what` of the output matrix to those to gather. */
 static void gather_wanting(hn_runner *r, const hn_row *rows, int n, hn_logits what) {
     for (int i = 0; i < n; i++)
         if (rows[i].logits == what) {
@@ -80,8 +80,8 @@ static void gather_wanting(hn_runner *r, const hn_row *rows, int n, hn_logits wh
         }
 }
 
-/* Rows to gather after the last layer: those with all logits first, those with their best one, then those that only want the
- * post-norm feature. */
+/* Rows to gather after the last layer: first those with all logits, then those with their best one, then those that
+ * need only the post-norm feature. */
 static void describe_outputs(hn_runner *r, const hn_row *rows, int n, const hn_pass_more *more) {
     r->n_out = r->n_features = 0;
     for (int i = 0; i < n; i++) r->out_of_row[i] = r->feature_of_row[i] = -1;
@@ -100,14 +100,14 @@ static void describe_outputs(hn_runner *r, const hn_row *rows, int n, const hn_p
         }
         r->image->normed[r->n_features - 1] = r->out_of_row[i];
     }
-    for (int i = 0; more->output && i < n; i++) { /* normed outputs that are kept, of rows whose logits nobody wants */
+    for (int i = 0; more->output && i < n; i++) { /* stored normed outputs of rows without logits */
         if (more->output[i] < 0 || !r->m->arch.draft_head.norm_output || r->out_of_row[i] >= 0) continue;
         r->out_of_row[i] = (int16_t)r->n_out;
         r->image->out[r->n_out++] = i;
     }
 }
 
-/* The same of a head with steps: outputs in the order of their steps. Further ones are numbered behind the rows. */
+/* The same for a head with steps: outputs in the order of their steps. Further ones have numbers after the rows. */
 static void describe_steps(hn_runner *r, const hn_row *rows, int n, const hn_pass_more *more) {
     const int steps = r->m->arch.draft_head.steps.n;
     int next = n;
@@ -132,7 +132,7 @@ static void describe_steps(hn_runner *r, const hn_row *rows, int n, const hn_pas
     r->n_full = r->n_logits = r->n_out;
 }
 
-/* A head's blocks: where the rows of the text find their features, or which rows of a block are masks. */
+/* A head's blocks: places of the features of the text's rows, or the masks of a block. */
 static void describe_blocks(hn_runner *r, const hn_row *rows, int n, const hn_pass_more *more) {
     hn_row_image *im = r->image;
     r->context = more->context;
@@ -144,7 +144,7 @@ static void describe_blocks(hn_runner *r, const hn_row *rows, int n, const hn_pa
     }
 }
 
-/* Where a head's rows find their features, and which outputs are kept. */
+/* The places of the features of a head's rows, and the outputs that are stored. */
 static void describe_head(hn_runner *r, const hn_row *rows, int n, const hn_pass_more *more) {
     hn_row_image *im = r->image;
     r->drafts = more->drafts;
@@ -154,7 +154,7 @@ static void describe_head(hn_runner *r, const hn_row *rows, int n, const hn_pass
     for (int i = 0; i < n; i++) {
         assert(more->feature[i] >= (r->m->arch.draft_head.mask_pair ? -1 : 0));
         assert(more->feature[i] < (more->drafts ? r->output_rows : r->store_rows));
-        im->from[i] = more->feature[i] < 0 ? 0 : more->feature[i]; /* of a mask any: it is not read */
+        im->from[i] = more->feature[i] < 0 ? 0 : more->feature[i]; /* a mask: any, it is not read */
         if (more->feature[i] < 0) im->mask_row[r->n_masks++] = i;
         if (more->output[i] < 0) continue;
         const hn_head_desc *d = &r->m->arch.draft_head;
@@ -164,7 +164,7 @@ static void describe_head(hn_runner *r, const hn_row *rows, int n, const hn_pass
     }
 }
 
-/* Sequence `seq` of the pass has the tables of cache_seq. */
+/* Copies the page tables of cache_seq for sequence `seq` of the pass. */
 static void describe_tables(hn_runner *r, int seq, int cache_seq) {
     for (int g = 0; g < r->n_groups; g++) {
         int pages;
@@ -187,7 +187,7 @@ static void write_description(hn_runner *r) {
     }
 }
 
-/* Rows that are none of the cache: their tokens are all there is. */
+/* Rows that are not in the cache: only their tokens are needed. */
 static void describe_tokens(hn_runner *r, const hn_row *rows, int first, int last, int seq) {
     for (int i = first; i < last; i++) {
         r->image->token[i] = rows[i].token;

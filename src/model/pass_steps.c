@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pass_steps.c - the pass of a draft head that has weights of its own for each position that it drafts (layer_steps.c). Rows whose outputs
- * are wanted stand in the order of their steps, so that a step's matrices are read once.
+/* pass_steps.c - the pass of a draft head that has weights of its own for each drafted position (layer_steps.c). Rows whose outputs are
+ * wanted are in the order of their steps, so that a step's matrices are read once.
  *
- * A root's pass begins from the target's state, through the head's layers where it has any: a prefix layer (Hydra) in front of all steps,
- * or a layer a step, all of the same state (Meta). Later passes of kinds that read the tokens drafted so far begin from what was kept. */
+ * A root's pass begins with the target's state, and runs the head's layers if it has any: a prefix layer (Hydra) before all steps, or a
+ * layer for each step, all from the same state (Meta). Later passes of kinds that read the tokens drafted so far begin with stored
+ * states. */
 #include "model/pass_private.h"
 
 static int most(int a, int b) {
@@ -29,7 +30,7 @@ int hn_pass_output_width(const hn_arch *a) {
     return d->kind == HN_STEP_NONE ? a->hidden : hn_step_kept(a, d->n - 1);
 }
 
-/* ---- what the steps begin from ------------------------------------------------------------------------------------------- */
+/* ---- input of the steps ------------------------------------------------------------------------------------------- */
 
 static void gather_root(const hn_exec *ex, const hn_runner *r) {
     const hn_buf own = {NULL, 0};
@@ -44,7 +45,7 @@ static void run_layer(const hn_exec *ex, const hn_runner *r, int i) {
     hn_layer_ffn(ex, r->m, i, &r->lanes);
 }
 
-/* Rows [first, first + n) of those that are wanted. */
+/* Gathers rows [first, first + n) of the wanted ones. */
 static void gather_wanted(const hn_exec *ex, const hn_runner *r, int first, int n, hn_buf to, int ld) {
     const hn_buf own = {NULL, 0}, from = hn_at(r->image_buf, offsetof(hn_row_image, out) + sizeof(int32_t) * (size_t)first);
     if (n > 0)
@@ -52,7 +53,7 @@ static void gather_wanted(const hn_exec *ex, const hn_runner *r, int first, int 
                         r->m->arch.hidden);
 }
 
-/* A layer for each step, all of the same state: what each makes of the rows that want it. */
+/* A layer for each step, all from the same state, and its result for the rows that need it. */
 static void layer_a_step(const hn_exec *ex, const hn_runner *r) {
     for (int i = 0; i < r->m->arch.layers; i++) {
         gather_root(ex, r);
@@ -87,7 +88,7 @@ static void draft_states(const hn_exec *ex, const hn_runner *r) {
                     r->steps.ldstate, hn_step_kept(&r->m->arch, r->first_step - 1));
 }
 
-/* The embedding of each row's token, behind what its state has. */
+/* Appends the embedding of each row's token to its state. */
 static void append_tokens(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
     const hn_step_buffers *s = &r->steps;
@@ -107,7 +108,7 @@ static void keep_states(const hn_exec *ex, const hn_runner *r) {
                         hn_step_kept(&r->m->arch, r->first_step));
 }
 
-/* Logits of rows [first, first + n), whose input is in. */
+/* Logits of rows [first, first + n) of the input `in`. */
 static void step_logits(const hn_exec *ex, const hn_runner *r, const hn_step *step, hn_act in, int first, int n) {
     const size_t parts = (size_t)hn_sum_parts(r->m->arch.vocab), at = (size_t)first;
     hn_top top = r->best;

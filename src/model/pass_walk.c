@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pass_walk.c - in which order a pass of a model with gated delta nets walks the rows of a sequence, and which states it keeps
- * on the way (ops/delta.h):
+/* pass_walk.c - the order in which a pass of a model with gated delta nets walks the rows of a sequence, and the states that it keeps
+ * (ops/delta.h):
  *
  *   committed rows that are not in the state yet     folded into it
- *   rows that are sure to be committed               the same, but the last of them, or of a block of the prefix index: a text may be
+ *   rows that are sure to be committed               the same, except the last of them, or of a block of the prefix index: a text may be
  *                                                    continued from one row before its end, and a state cannot go back
- *   all others                                       depth first from there; a row's state gives way to its last child's
+ *   all others                                       depth first from there; a row's state is overwritten by its last child's
  *
- * A pass of a round that keeps rows leaves the state as it is: committed rows, and the kept ones that it continues, are walked to a
+ * A pass of a round that keeps rows does not change the state: committed rows, and the kept ones that it continues, are computed into a
  * level and not folded. */
 #include <assert.h>
 #include <string.h>
 
 #include "model/pass_private.h"
 
-/* The walk of one sequence while it is made. Nodes are numbered: the kept rows, then those of the pass. */
+/* The walk of one sequence while it is built. Nodes are numbered: the kept rows, then those of the pass. */
 typedef struct route {
     const hn_row *rows;
     int first;               /* of the sequence, in the pass */
@@ -27,14 +27,14 @@ typedef struct route {
     bool leads[HN_MAX_ROWS];        /* a kept row that rows of the pass continue */
 } route;
 
-/* The node that it continues; -1: the committed text. */
+/* The parent of a node; -1: the committed text. */
 static int parent_of(const route *w, int node) {
     if (node < w->kept->n) return w->kept->parent[node];
     const int parent = w->rows[w->first + node - w->kept->n].parent;
     return parent >= 0 ? parent - w->first + w->kept->n : parent == -1 ? -1 : -2 - parent;
 }
 
-/* Where a node's inputs are: in the pass, or in the cache; of node -1 those of the committed row at a position. */
+/* The place of a node's inputs, in the pass or in the cache; for node -1 those of the committed row at `position`. */
 static int32_t inputs_of(const route *w, int node, int position) {
     if (node >= w->kept->n) return w->first + node - w->kept->n;
     if (node >= 0) return hn_walk_slot(w->committed + node);
@@ -68,7 +68,7 @@ static int take_level(route *w) {
     return level;
 }
 
-/* Committed rows that are not in the state go into it, or to a level; returns where they are then. */
+/* Walks committed rows that are not in the state, into it or into a level; returns which. */
 static int walk_committed(route *w, bool fold) {
     int at = HN_WALK_STATE;
     for (int slot = w->folded; slot < w->committed; slot++) {
@@ -79,14 +79,14 @@ static int walk_committed(route *w, bool fold) {
     return at;
 }
 
-/* The next node with this parent behind node `after`; -1: none. */
+/* The next node with this parent after node `after`; -1: none. */
 static int next_child(const route *w, int parent, int after) {
     for (int i = after + 1; i < w->nodes; i++)
         if (parent_of(w, i) == parent && (i >= w->kept->n || w->leads[i])) return i;
     return -1;
 }
 
-/* All nodes behind `parent`, whose state is at `level`: 0 is the sequence's own, which stays. */
+/* Walks all nodes below `parent`, whose state is in `level`: 0 is the sequence's own, which does not change. */
 static void visit_children(route *w, int parent, int depth, int level) {
     for (int node = next_child(w, parent, parent), next; node >= 0; node = next) {
         next = next_child(w, parent, node);
@@ -98,14 +98,15 @@ static void visit_children(route *w, int parent, int depth, int level) {
     }
 }
 
-/* How many of the rows that are sure are folded: all but the last one; and where they fill a block of the index, no more than up to its
- * last row, so that it can have a state that goes on from there, unless more rows than a pass folds (HN_MAX_ROWS) would be left. */
+/* How many of the sure rows are folded: all but the last one; if they fill a block of the index, no more than up to its
+ * last row, so that a state from which to continue can be saved for it, unless more rows than a pass folds
+ * (HN_MAX_ROWS) would remain. */
 static int rows_to_fold(const route *w, int sure, int block_rows) {
     const int end = w->committed + sure, full = end - end % block_rows;
     return full > w->committed && end - full < HN_MAX_ROWS ? full - 1 - w->committed : sure > 0 ? sure - 1 : 0;
 }
 
-/* The first of the sequence's rows are folded, nodes 0.. of a pass without kept rows; *parent: the last of them, -1: none. */
+/* Folds the first of the sequence's rows, nodes 0.. of a pass without kept rows; *parent: the last of them, -1: none. */
 static int fold_sure(route *w, int most, int *parent) {
     int n = 0;
     for (*parent = -1; n < most; *parent = n++) {
@@ -115,13 +116,14 @@ static int fold_sure(route *w, int most, int *parent) {
     return n;
 }
 
-/* Which kept rows the pass's continue. */
+/* Marks the kept rows that the pass's rows continue. */
 static void mark_kept(route *w) {
     for (int i = w->nodes - 1, p; i >= 0; i--)
         if ((p = parent_of(w, i)) >= 0 && p < w->kept->n && (i >= w->kept->n || w->leads[i])) w->leads[p] = true;
 }
 
-void hn_walk_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int cache_seq, const hn_kept *kept, int sure, bool fold) {
+void hn_walk_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int cache_seq,
+                      const hn_kept *kept, int sure, bool fold) {
     const int folded = hn_cache_folded(r->cache, cache_seq, r->owner), committed = hn_cache_committed(r->cache, cache_seq, r->owner);
     route w = {.rows = rows, .first = first, .kept = kept, .nodes = kept->n + last - first, .committed = committed, .folded = folded,
                .taps = r->taps, .step = r->step + r->step_first[seq]};

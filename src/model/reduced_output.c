@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduced_output.c - copies the rows of chosen tokens into a packed matrix of their own: packed ones lane by lane; of a mapped
- * model's, which its file stores, a copy of the chosen ones is packed. */
+/* reduced_output.c - copies the rows of chosen tokens into a packed matrix of their own: those of a packed matrix lane
+ * by lane; rows of a mapped model's file are copied and packed. */
 #include "model/reduced_output.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@ typedef struct pick_job {
     const hn_weight *whole;
     const int32_t *ids;
     hn_reduced_output *out;
-    unsigned char *rows; /* the chosen ones as they are stored; NULL: the matrix is packed */
+    unsigned char *rows; /* the chosen rows as stored; NULL: the matrix is packed */
 } pick_job;
 
 static void pick(void *arg, int rank, int ranks) {

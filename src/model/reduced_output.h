@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduced_output.h - an output matrix over chosen tokens only, for who drafts: fewer bytes read a row. What it says of them is
- * what the whole matrix says, bit for bit. */
+/* reduced_output.h - an output matrix of chosen tokens only, for drafters: fewer bytes to read per row. Its logits are
+ * those of the whole matrix, bit for bit. */
 #ifndef HN_REDUCED_OUTPUT_H
 #define HN_REDUCED_OUTPUT_H
 #include "model/model.h"
@@ -12,8 +12,8 @@ typedef struct hn_reduced_output {
     size_t bytes; /* of it */
 } hn_reduced_output;
 
-/* Of an output matrix, packed or in a file. ids: n of its rows, each another. Errors: HUNCH_NO_MEMORY; HUNCH_REFUSED: one of
- * F8_E4M3. */
+/* Copies from an output matrix, packed or in a file. ids: n different rows of it. Errors: HUNCH_NO_MEMORY;
+ * HUNCH_REFUSED: the type is F8_E4M3. */
 hunch_status hn_reduce_output(const hn_ops *o, const hn_weight *whole, const int32_t *ids, int n, hn_reduced_output *out,
                               hunch_error *err);
 void hn_reduced_output_free(const hn_ops *o, hn_reduced_output *out); /* zeroed is fine */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* roles.c - the tensors of all families, a row each: names, what it is, shape, what it is for, and when a layer has
- * it. Everything that is asked of a role is read from this table. */
+/* roles.c - the tensors of all families, a row each: names, kind, shape, phase, and the condition for a layer to have
+ * it. All properties of a role are in this table. */
 #include "model/arch.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ typedef enum width { ONE, HIDDEN, READ, VOCAB, HEAD, QUERIES, QUERY_ROWS, QUERY_
                      TAPS, CHANNELS, VALUES, CHANNELS_VALUES, VALUE_HEADS, BOTH_HEADS, VALUE,
                      EXPERTS, EXPERT, BOTH_EXPERT, SHARED } width;
 
-/* READ: what the products of a layer's attention read. */
+/* READ: the input of the products of a layer's attention. */
 static uint64_t width_of(const hn_arch *a, const hn_layer_desc *l, width w) {
     const hn_delta_desc *d = &l->delta;
     const int values = d->value_heads * d->value_dim, channels = 2 * d->key_heads * d->key_dim + values;
@@ -44,7 +44,7 @@ static uint64_t width_of(const hn_arch *a, const hn_layer_desc *l, width w) {
     return 0;
 }
 
-enum { /* what a description may say */
+enum { /* properties of a description */
     TIED = 1 << 0,
     NO_NORM = 1 << 1, /* before the output */
     NORMED = 1 << 2,  /* the layer reads the norm of the stream */
@@ -56,9 +56,9 @@ enum { /* what a description may say */
     FFN_FUSED = 1 << 8,
     FFN_BIAS = 1 << 9, /* of gate and up */
     DOWN_BIAS = 1 << 10,
-    HYBRID = 1 << 11, /* the norm before the feed-forward half has another name in a GGUF */
-    DELTA = 1 << 12,  /* a gated delta net in attention's place */
-    FUSED = 1 << 13,  /* of that q, k, v and z */
+    HYBRID = 1 << 11, /* the norm before the feed-forward half has another name in a GGUF file */
+    DELTA = 1 << 12,  /* a gated delta net instead of attention */
+    FUSED = 1 << 13,  /* its q, k, v and z are one matrix */
     FUSED_GATES = 1 << 14,
     SPARSE = 1 << 15, /* the layer has experts */
     ROUTER_BIAS = 1 << 16,
@@ -84,16 +84,16 @@ static unsigned said_of(const hn_arch *a, const hn_layer_desc *l) {
 
 /* ---- the table ----------------------------------------------------------------------------------------------------- */
 
-typedef enum kind { MATRIX, NORM, BIAS, VECTOR, CONVOLUTION, OF_EXPERTS } kind; /* VECTOR: as it is stored; the last: a matrix
-                                                                                    of each expert */
+typedef enum kind { MATRIX, NORM, BIAS, VECTOR, CONVOLUTION, OF_EXPERTS } kind; /* VECTOR: as stored; the last: a matrix for each expert */
 
 typedef struct role_row {
-    const char *name[4]; /* of a GGUF, of a folder, of one whose experts are stacked, of a GGUF with a tensor of each (NULL: as
-                            usual); %d is the layer, then the expert */
+    /* in a GGUF, in a folder, in a folder whose experts are stacked, in a GGUF with a tensor for each expert (NULL: the
+     * first or second); %d is the layer, then the expert */
+    const char *name[4];
     kind kind;
     width in, out;       /* a vector's length is `in` */
     hn_phase phase;      /* of a matrix's product */
-    unsigned with, without; /* what the description must and must not say */
+    unsigned with, without; /* properties that the description must and must not have */
 } role_row;
 
 #define BLK(part) "blk.%d." part
@@ -202,7 +202,7 @@ static const role_row table[HN_ROLES] = {
     [HN_ROLE_SHARED_DOWN] = {{BLK("ffn_down_shexp.weight"), LAYER("mlp.shared_expert.down_proj.weight")},
         MATRIX, SHARED, HIDDEN, HN_PHASE_DOWN, SPARSE | SHARES, 0}};
 
-/* ---- questions ------------------------------------------------------------------------------------------------------ */
+/* ---- properties of roles ------------------------------------------------------------------------------------------------------ */
 
 const char *hn_role_name(hn_role role, hn_source_kind form) {
     _Static_assert(HN_SOURCE_GGUF == 0 && HN_SOURCE_HF == 1, "columns of names");

@@ -69,13 +69,13 @@ hunch_status hn_sampling_read(hunch_sampling *out, const hn_source *src, hunch_e
                        hn_source_path(src));
     for (const hn_sampling_key *k = hn_sampling_keys; k->gguf || k->hf; k++) {
         double v = k->off;
-        if (folder && samples && k->at == AT(temperature)) v = 1; /* what sampling means where no temperature is given */
+        if (folder && samples && k->at == AT(temperature)) v = 1; /* the default of sampling without a temperature */
         if (!samples && k->law) continue;
         hunch_status st = read_one(k, src, config, &v, err);
         if (st) return st;
         value_set(&p, k, v);
     }
-    if (p.xtc_threshold == 0) p.xtc_probability = 0; /* acts on nothing */
+    if (p.xtc_threshold == 0) p.xtc_probability = 0; /* has no effect */
     *out = p;
     return HUNCH_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weights.c - the plan of a load: every tensor found and checked, every matrix's place in one block of huge pages, or in the
- * file. A mapped model's plan has places for vectors and factors only; its matrices are packed strip by strip whenever they are
- * needed (ops/cpu_linear.c). What carries it out: weights_load.c. */
+/* weights.c - the plan of a load: finds and checks every tensor, and determines every matrix's place in one block of
+ * huge pages, or in the file. A mapped model's plan has places for vectors and factors only; its matrices are packed
+ * strip by strip whenever they are needed (ops/cpu_linear.c). The load itself: weights_load.c. */
 #include "model/weights.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ size_t hn_plan_room(hn_plan *p, size_t bytes) {
 
 /* ---- the plan ------------------------------------------------------------------------------------------------------- */
 
-/* Has the plan gone on without a tensor? Then it is never loaded. */
+/* Whether the plan lacks a tensor. Then it is never loaded. */
 static bool lacks(const hn_plan *p) {
     return p->missing && p->missing->n > 0;
 }
@@ -44,7 +44,7 @@ static hunch_status refuse_rows(const hn_plan *p, const hn_tensor *t, hunch_erro
                    hn_source_path(p->src), t->name, (int)t->dims[0], hn_dtype_name(t->dtype));
 }
 
-/* A tensor by its name and shape; NULL: it is missing, which was noted. */
+/* Finds a tensor by its name and shape; NULL: it is missing, and was added to the list. */
 static hunch_status need_tensor(hn_plan *p, const char *name, int n_dims, uint64_t in, uint64_t out, hn_tensor **t,
                                 hunch_error *err) {
     size_t row;
@@ -56,7 +56,7 @@ static hunch_status need_tensor(hn_plan *p, const char *name, int n_dims, uint64
     return HUNCH_OK;
 }
 
-/* A tensor of so many matrices (dims[2]). */
+/* The same for a tensor of dims[2] matrices. */
 static hunch_status need_sheets(hn_plan *p, const char *name, const uint64_t dims[3], hn_tensor **t, hunch_error *err) {
     size_t row;
     if (dims[2] == 1) return need_tensor(p, name, 2, dims[0], dims[1], t, err);
@@ -75,8 +75,8 @@ static hunch_status find_tensor(hn_plan *p, hn_role role, int layer, uint64_t di
     return need_tensor(p, name, hn_role_is_vector(role) ? 1 : 2, dims[0], dims[1], t, err);
 }
 
-/* The factors of a matrix of 8-bit floats: X.weight_scale_inv, [inputs / 128, outputs / 128] (DeepSeek-V3's format), and so many of
- * these where the tensor has several matrices. */
+/* The factors of a matrix of 8-bit floats: X.weight_scale_inv, [inputs / 128, outputs / 128] (DeepSeek-V3's format),
+ * and as many of these as the tensor has matrices. */
 static hunch_status find_factors(hn_plan *p, const hn_tensor *t, int sheets, hn_tensor **factors, hunch_error *err) {
     const uint64_t dims[3] = {(t->dims[0] + HN_F8_BLOCK - 1) / HN_F8_BLOCK, (t->dims[1] + HN_F8_BLOCK - 1) / HN_F8_BLOCK, (uint64_t)sheets};
     char name[160];
@@ -98,7 +98,7 @@ static hn_turn turn_of(const hn_arch *a, hn_role role, int layer) {
 
 hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err) {
     const hn_arch *a = &p->m->arch;
-    const bool ends_branch = hn_role_ends_branch(role); /* what scales the product scales it too */
+    const bool ends_branch = hn_role_ends_branch(role); /* scaled like the product */
     uint64_t dims[2];
     hn_tensor *t;
     if (!hn_arch_has(a, role, layer)) return HUNCH_OK;
@@ -148,7 +148,7 @@ bool hn_plan_leaves(const hn_plan *p, const hn_weight *w) {
     return p->mapped || (p->mapped_experts && w->experts > 0);
 }
 
-/* The place of a matrix's strips. */
+/* Determines the place of a matrix's strips. */
 static hunch_status place_matrix(hn_plan *p, const hn_tensor *t, bool pair, hn_weight *w, size_t *off, hunch_error *err) {
     const size_t strip = w->strip_stride, strips = (size_t)hn_strips(w->out) * (size_t)(w->experts > 0 ? w->experts : 1);
     size_t bytes, total;
@@ -179,14 +179,14 @@ static size_t place_factors(hn_plan *p, const hn_tensor *factors) {
     return hn_plan_room(p, factors ? hn_plan_factors(factors) * sizeof(float) : 0);
 }
 
-/* The type that a matrix is packed in: its own, or the plan's where its rows are whole blocks of that. */
+/* The type that a matrix is packed in: its own, or the plan's if its rows are whole blocks of that. */
 static hn_dtype packed_type(const hn_plan *p, const hn_tensor *t, int in) {
     size_t row;
     if (!p->convert || t->dtype > HN_BF16) return t->dtype;
     return hn_dtype_row_bytes(p->as, (uint64_t)in, &row) ? p->as : HN_BF16;
 }
 
-/* What a matrix of rows of this tensor adds to what a pass of one row does: `used` of the experts, or 1. */
+/* Adds a matrix of rows of this tensor to the work of a pass of one row: `used` of the experts, or 1. */
 static void count_matrix(hn_plan *p, const hn_tensor *t, const hn_weight *w, int used) {
     const uint64_t experts = w->experts > 0 ? (uint64_t)w->experts : 1, out = (uint64_t)w->out;
     size_t row = 0;
@@ -200,7 +200,7 @@ static void count_matrix(hn_plan *p, const hn_tensor *t, const hn_weight *w, int
     p->m->parameters += t->dims[0] * out * experts;
     p->m->weight_bytes += bytes * (uint64_t)used;
     p->m->macs_per_row += (double)t->dims[0] * (double)out * used;
-    if (w->experts > 0) p->m->expert_bytes += bytes; /* of all layers; model.c makes it their mean */
+    if (w->experts > 0) p->m->expert_bytes += bytes; /* of all layers; model.c divides it */
 }
 
 static hunch_status check_factors(const hn_plan *p, const hn_tensor *t, const hn_tensor *factors, hn_part part, hunch_error *err) {
@@ -229,7 +229,7 @@ static hunch_status plan_matrix(hn_plan *p, hn_tensor *t, hn_part part, bool pai
     return HUNCH_OK;
 }
 
-/* The tensor of expert e, or of all; the first one decides their type. */
+/* The tensor of expert e, or of all; the first one determines the type. */
 static hunch_status plan_sheet(hn_plan *p, hn_role role, int layer, int e, int sheets, hn_part part, hn_weight *w, size_t off,
                                hunch_error *err) {
     char name[128];

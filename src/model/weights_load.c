@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* weights_load.c - carries out a plan (weights.c): memory is taken once, then all workers read and pack one matrix after another,
- * strip by strip, so that loading peaks little above the weights and a file that is cut short meanwhile is an error. */
+/* weights_load.c - loads a plan (weights.c): memory is allocated once, then all workers read and pack one matrix after
+ * another, strip by strip, so that loading needs little more memory than the weights, and a file that is truncated
+ * meanwhile is an error. */
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -15,7 +16,7 @@ static size_t align_up(size_t n) {
     return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
-/* Where the file has row i. */
+/* The file's number of row i. */
 static int row_in_file(hn_turn turn, int i) {
     return turn.size ? i - i % turn.size + hn_paired_row(i % turn.size, turn.dims) : i;
 }
@@ -27,27 +28,27 @@ typedef struct pack_job {
     const hn_weight *w;
     hn_stored from;      /* rows NULL */
     hn_turn turn;
-    int expert, sheets;  /* of a weight of experts: those of this tensor */
+    int expert, sheets;  /* in a weight of experts: the matrices of this tensor */
     size_t sheet_factors;
-    unsigned char *rows; /* [ranks][HN_STRIP] of them, as the file has them; then, where that is another type, as floats */
+    unsigned char *rows; /* [ranks][HN_STRIP] [HN_STRIP] rows as in the file, then as floats if the type differs */
     size_t rank_bytes;   /* of each rank */
-    bool finite;         /* refuse what is not */
-    atomic_int failed;   /* the rank that could not read, 1 more than its number; the first one tells why */
+    bool finite;         /* refuse other values */
+    atomic_int failed;   /* 1 + the rank that could not read; the first one sets the error */
     hunch_status status; /* its */
     hunch_error *err;
 } pack_job;
 
-/* The tensor's row that is a sheet's first. */
+/* The tensor's row that is the first of a matrix. */
 static size_t sheet_row(const pack_job *j, int sheet) {
     return (size_t)sheet * (size_t)j->tensor->dims[1] + (size_t)j->from.first;
 }
 
-/* A sheet's factors are so many floats behind those of the sheet before it; 0: there are none. */
+/* The number of factors of each matrix; 0: there are none. */
 static size_t factors_of_sheet(const hn_placement *it) {
     return it->factors ? hn_plan_factors(it->factors) / (size_t)(it->sheets > 0 ? it->sheets : 1) : 0;
 }
 
-/* Rows of strip s of a sheet into the rank's place. */
+/* Reads the rows of strip s of a matrix to the rank's buffer. */
 static hunch_status read_strip(const pack_job *j, int sheet, int s, unsigned char *to, hunch_error *err) {
     const int row = s * HN_STRIP, left = j->w->out - row, n = left < HN_STRIP ? left : HN_STRIP;
     const size_t bytes = j->from.row_bytes;
@@ -70,8 +71,8 @@ static bool all_finite(const float *f, size_t n) {
     return true;
 }
 
-/* The rows of strip s, that lie as the file has them at `rows`, in the type that the matrix is packed in: *from,
- * *row_bytes apart. There is room behind them for as many rows of floats and one more. */
+/* Converts the rows of strip s, at `rows` as in the file, to the type that the matrix is packed in: *from, *row_bytes
+ * apart. The buffer has room after them for as many rows of floats and one more. */
 static hunch_status convert_strip(const pack_job *j, int s, unsigned char *rows, const unsigned char **from, size_t *row_bytes,
                                   hunch_error *err) {
     const int left = j->w->out - s * HN_STRIP, n = left < HN_STRIP ? left : HN_STRIP, in = j->w->in;
@@ -128,8 +129,18 @@ static hunch_status pack_all(hn_plan *p, const hn_placement *it, const hn_stored
     const bool finite = p->finite && it->tensor->dtype <= HN_BF16;
     const size_t floats = converted || finite ? (HN_STRIP + 1) * (size_t)it->weight->in * sizeof(float) : 0;
     const size_t rank_bytes = align_up(HN_STRIP * from->row_bytes + floats), room = (size_t)hn_pool_threads(p->m->pool) * rank_bytes;
-    pack_job j = {.rank_bytes = rank_bytes, .finite = finite, .ops = &p->m->ops, .src = p->src, .tensor = it->tensor, .w = it->weight, .from = *from, .turn = it->turn, .expert = it->expert,
-                  .sheets = it->sheets > 0 ? it->sheets : 1, .sheet_factors = factors_of_sheet(it), .err = err};
+    pack_job j = {.rank_bytes = rank_bytes,
+                  .finite = finite,
+                  .ops = &p->m->ops,
+                  .src = p->src,
+                  .tensor = it->tensor,
+                  .w = it->weight,
+                  .from = *from,
+                  .turn = it->turn,
+                  .expert = it->expert,
+                  .sheets = it->sheets > 0 ? it->sheets : 1,
+                  .sheet_factors = factors_of_sheet(it),
+                  .err = err};
     j.rows = hn_alloc(room);
     if (!j.rows) return hn_fail_memory(err, it->tensor->name, room);
     hn_pool_run(p->m->pool, pack_matrix, &j);
@@ -137,7 +148,7 @@ static hunch_status pack_all(hn_plan *p, const hn_placement *it, const hn_stored
     return atomic_load(&j.failed) ? j.status : HUNCH_OK;
 }
 
-/* The tensor's first n values, as floats. To be freed with hn_free. */
+/* Reads the tensor's first n values as floats. To be freed with hn_free. */
 static hunch_status read_values(const hn_source *src, const hn_tensor *t, size_t n, float **out, hunch_error *err) {
     float *f = hn_alloc(n * sizeof *f);
     void *stored = hn_alloc(t->bytes);
@@ -150,7 +161,7 @@ static hunch_status read_values(const hn_source *src, const hn_tensor *t, size_t
     return st;
 }
 
-/* Of a vector: one of rows that the file has in pairs. */
+/* Reorders a vector of values for rows that the file has in pairs. */
 static hunch_status turn_values(hn_turn turn, float *f, int n, hunch_error *err) {
     float *copy = hn_alloc((size_t)n * sizeof *copy);
     if (!copy) return hn_fail_memory(err, "a vector", (size_t)n * sizeof *copy);
@@ -190,7 +201,7 @@ static hunch_status load_vector(hn_plan *p, const hn_placement *it, hunch_error 
     return HUNCH_OK;
 }
 
-/* Says where its rows are. */
+/* Leaves the matrix in the file, and stores the place of its rows. */
 static void stay(hn_plan *p, const hn_placement *it, hn_stored *from) {
     const char *rows = (const char *)it->tensor->data + (size_t)it->first * from->row_bytes;
     const size_t sheet = (size_t)it->tensor->dims[1] * from->row_bytes;
@@ -207,7 +218,7 @@ static void stay(hn_plan *p, const hn_placement *it, hn_stored *from) {
     p->each += it->weight->experts;
 }
 
-/* Packs it, or says where its rows are. */
+/* Packs the matrix, or leaves it in the file. */
 static hunch_status load_matrix(hn_plan *p, const hn_placement *it, hunch_error *err) {
     const hn_ops *o = &p->m->ops;
     const hn_buf place = {p->m->weights, it->off};
@@ -230,7 +241,7 @@ static hunch_status load_matrix(hn_plan *p, const hn_placement *it, hunch_error 
     return st;
 }
 
-/* The model's one block. Asked for before it is taken: a system that runs out later kills without a word. */
+/* Allocates the model's block. The available memory is checked before: a system that runs out later kills the process without a message. */
 static hunch_status take_memory(hn_plan *p, hunch_error *err) {
     hn_model *m = p->m;
     const size_t ranks = (size_t)hn_pool_threads(m->pool), left = hn_memory_available();
@@ -242,7 +253,7 @@ static hunch_status take_memory(hn_plan *p, hunch_error *err) {
                        : p->mapped_experts ? "; --mapped leaves all in the file"
                                            : "; --mapped-experts leaves experts in the file, --mapped all");
     if (st) return st;
-    if (p->strips > 0) { /* else what a head borrows of a mapped target is packed where that packs it */
+    if (p->strips > 0) { /* else a head's matrices borrowed from a mapped target use the target's strips */
         m->ops.strips = (hn_buf){m->weights, strips_off};
         m->ops.strip_room = p->strips;
     }
@@ -251,7 +262,7 @@ static hunch_status take_memory(hn_plan *p, hunch_error *err) {
     return HUNCH_OK;
 }
 
-/* Of experts that stay in the file: where each of them is. */
+/* Allocates the places of experts that stay in the file. */
 static hunch_status take_places(hn_plan *p, hunch_error *err) {
     const size_t room = hn_plan_expert_tensors(&p->m->arch);
     if (room == 0 || !(p->mapped || p->mapped_experts)) return HUNCH_OK;
@@ -272,5 +283,5 @@ hunch_status hn_plan_load(hn_plan *p, const hn_model_load *load, hunch_error *er
         done += it->tensor->bytes;
         if (load->progress) load->progress(load->progress_user, done, total);
     }
-    return hn_source_check(p->src, err); /* all of it is of one and the same file */
+    return hn_source_check(p->src, err); /* everything was read from the same file */
 }
