@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* act.h - how the rows of a matrix input lie in memory (hn_act).
+/* act.h - the memory layout of the rows of a matrix input (hn_act).
  *
  *   [Q8 row 0] ... [Q8 row max_rows-1] [F32 row 0] ... [F32 row max_rows-1] [BF16 row 0] ... [BF16 row max_rows-1]
  *
- * An F32 row is the row itself. A BF16 row is rounded to nearest even, what is smaller than 2^-126 to zero; where `in` is odd a
- * zero follows. A Q8 row is a run of groups of 64 inputs (hn_q8_group), as the weight strips are, so
- * that a kernel walks both with one counter; behind them, in a run of their own, what only types with a scale for every
- * 16 weights read (hn_q8_parts). Inputs beyond `in` in the last group are zero codes with zero scale. Rows are an odd
- * number of cache lines apart, so that a tile of rows does not fall into one set of the L1 cache.
+ * An F32 row is the row itself. A BF16 row is rounded to nearest even, numbers smaller than 2^-126 to zero; if `in` is
+ * odd a zero follows. A Q8 row is a run of groups of 64 inputs (hn_q8_group), as the weight strips are, so that a
+ * kernel walks both with one counter; they are followed by a run of hn_q8_parts, which only types with a scale for
+ * every 16 weights read. Inputs beyond `in` in the last group are zero codes with zero scale. Rows are an odd number of
+ * cache lines apart, so that a tile of rows does not fall into one set of the L1 cache.
  */
 #ifndef HN_ACT_H
 #define HN_ACT_H
@@ -15,8 +15,8 @@
 
 enum { HN_GROUP = 64, HN_BLOCK = 32, HN_PART = 16 }; /* inputs a group; a block, which has one scale; a part of a block */
 
-/* Two blocks. d: scale; ds: d * (float)sum of the block's codes, rounded (for types with a minimum);
- * n8, n128: -8 and -128 times the sum: what undoes the offset of unsigned weight codes (Q4_0, Q8_0). */
+/* Two blocks. d: scale; ds: d * (float)sum of the block's codes, rounded (for types with a minimum); n8, n128: -8 and
+ * -128 times the sum, to subtract the offset of unsigned weight codes (Q4_0, Q8_0). */
 typedef struct hn_q8_group {
     int8_t q[HN_GROUP];
     float d[2], ds[2];
@@ -51,7 +51,7 @@ static inline size_t hn_act_bf16_off(int in, int max_rows, int row) {
     return hn_act_f32_off(in, max_rows, max_rows) + hn_act_bf16_stride(in) * (size_t)row;
 }
 
-/* `count` numbers of a BF16 row, even, as f32, the two of each pair exchanged: the order in which pairs are multiplied. */
+/* `count` (even) numbers of a BF16 row as f32, with the two of each pair swapped: the order in which pairs are multiplied. */
 static inline void hn_act_swapped_bf16(const uint16_t *x, int count, float *y) {
     for (int i = 0; i < count; i++) y[i ^ 1] = hn_bf16_to_f32(x[i]);
 }

@@ -2,17 +2,17 @@
 /* cpu_attention.c - attention on the CPU: how queries and cached positions are cut into items of work.
  *
  * A query is (row, head). The positions it sees are cut into blocks of HN_KEY_BLOCK from position 0; each block gives a
- * partial result (maximum m, sum l, weighted values o) from a fresh state, and partial results are merged in rising
- * order. An item is (sequence, kv head, up to HN_QUERIES of its queries, and one block or all blocks): all blocks where
- * there are queries enough for every thread, else one, with the partial results in scratch and the merge after a
- * barrier. The bits are the same either way.
+ * partial result (maximum m, sum l, weighted values o) from a fresh state, and partial results are merged in ascending
+ * order. An item is (sequence, kv head, up to HN_QUERIES of its queries, and one block or all blocks): all blocks if
+ * there are enough queries for every thread, else one, with the partial results in scratch and the merge after a barrier.
+ * The bits are the same in both cases.
  *
  * Inside a block, chunks of 16 positions whose cache slots equal their positions are read in place, for all queries of
- * the item together. Chunks that hold positions of a draft tree differ from row to row: they are copied together slot
- * by slot, one chunk at a time, for the row's own queries.
+ * the item together. Chunks that hold positions of a draft tree differ between rows: they are gathered slot by slot, one
+ * chunk at a time, for the row's own queries.
  *
  * Over a BF16 cache the queries and the weights of values are rounded to bf16 and multiplied in pairs (kernels.h). Ranges
- * of positions are cut between pairs only, so that no pair is ever halved but by the range that its row sees.
+ * of positions are cut between pairs only, so that a pair is halved only by the range that its row sees.
  */
 #include <assert.h>
 #include <math.h>
@@ -22,13 +22,13 @@
 #include "ops/kernels.h"
 
 enum {
-    ITEMS_A_RANK = 3,          /* fewer items than this a rank, and they are cut smaller */
+    ITEMS_A_RANK = 3,          /* with fewer items per rank they are cut smaller */
     ITEMS_MAX = (1 << 20) - 1, /* of hn_claim */
-    STATS = 16                 /* floats in front of a partial result, of which m and l are used */
+    STATS = 16                 /* floats before a partial result; m and l are used */
 };
 static const size_t scratch_cap = (size_t)64 << 20;
 
-/* One call of the operation, and where its sequences' items begin. */
+/* One call of the operation, and the first items of its sequences. */
 typedef struct call {
     const hn_exec *ex;
     const hn_rows *rows;
@@ -36,11 +36,11 @@ typedef struct call {
     const struct hn_kernels *kernels;
     const hn_attention_how *how;
     const float *sinks;
-    const int32_t *from, *last; /* of each row: what its window is counted back from, the last position that it sees */
+    const int32_t *from, *last; /* for each row: the position that its window is counted back from, the last position that it sees */
     bool bf16; /* products of pairs */
     int group; /* query heads that share a kv head */
     int blocks;
-    const hn_act *act; /* takes the rows too, in these forms */
+    const hn_act *act; /* gets the rows too, in these forms */
     int forms;
     const float *q;
     int ldq;
@@ -49,7 +49,7 @@ typedef struct call {
     int queries; /* most queries an item, up to HN_QUERIES */
     bool split;  /* items are single blocks */
     struct rank_scratch *rank_scratch; /* this rank's */
-    float *part;       /* [row][head][blocks][STATS + v_dim], where split */
+    float *part;       /* [row][head][blocks][STATS + v_dim], if split */
     int first_item[HN_MAX_TEXTS + 1];
 } call;
 
@@ -66,7 +66,7 @@ typedef struct tile {
     _Alignas(64) uint16_t e[HN_QUERIES * HN_KEY_BLOCK];
     _Alignas(64) float o[HN_QUERIES * HN_MAX_HEAD_DIM]; /* [n][v_dim] */
     _Alignas(64) uint16_t rounded[HN_QUERIES * HN_MAX_HEAD_DIM]; /* queries of the item */
-    _Alignas(64) unsigned char chunk[HN_KEY_CHUNK * HN_MAX_HEAD_DIM * sizeof(float)]; /* positions copied together */
+    _Alignas(64) unsigned char chunk[HN_KEY_CHUNK * HN_MAX_HEAD_DIM * sizeof(float)]; /* gathered positions */
 } tile;
 
 /* Merged blocks of the queries of an item. */
@@ -76,7 +76,7 @@ typedef struct merged {
     _Alignas(64) float o[HN_QUERIES * HN_MAX_HEAD_DIM];
 } merged;
 
-/* What a rank works on. Too much for the stack: rank 0's is that of whoever calls the library. */
+/* The buffers of a rank. Too large for the stack: rank 0 runs on the stack of the library's caller. */
 typedef struct rank_scratch {
     tile t;
     merged g;
@@ -107,7 +107,7 @@ static int least(int a, int b) { return a < b ? a : b; }
 static int most(int a, int b) { return a > b ? a : b; }
 static int chunks_to(int hi) { return (hi + HN_KEY_CHUNK - 1) / HN_KEY_CHUNK; }
 
-/* Chunks [0, result) of the block lie at slot = position for every row of the sequence. */
+/* Chunks [0, result) of the block have slot = position for every row of the sequence. */
 static int shared_chunks(const call *c, const tile *t) {
     if (hn_host_i32(c->rows->direct)[t->seq]) return HN_KEY_CHUNKS;
     int below = hn_host_i32(c->rows->committed)[t->seq] - t->block * HN_KEY_BLOCK;
@@ -115,7 +115,7 @@ static int shared_chunks(const call *c, const tile *t) {
     return below >= HN_KEY_BLOCK ? HN_KEY_CHUNKS : below / HN_KEY_CHUNK;
 }
 
-/* Chunk i from row `row` on of a page, or of chunks put together. */
+/* Sets chunk i to row `row` and up of a page, or of gathered chunks. */
 static void enter_chunk(const hn_kv *kv, const unsigned char *page, int head, int row, hn_keys *keys, int i) {
     const hn_kv_row k = hn_kv_key_row(kv, head, row), v = hn_kv_value_row(kv, head, row);
     keys->k[i] = page + k.at;
@@ -139,8 +139,8 @@ static int path_slot(const call *c, const tile *t, int row, int position) {
     return hn_host_i32(c->rows->path_slots)[hn_host_i32(c->rows->path_start)[row] + beyond];
 }
 
-/* Copies the keys or the values of a row's positions in chunk i together, as in a page of 16 rows; positions that it does
- * not see keep what was there, and are not read. */
+/* Gathers the keys or the values of a row's positions in chunk i, as in a page of 16 rows; positions that it does not
+ * see are not written, and are not read. */
 static void copy_chunk(const call *c, tile *t, int first, int i, bool of_keys, hn_keys *keys) {
     hn_kv own = *c->kv;
     own.page_rows = HN_KEY_CHUNK;
@@ -185,7 +185,7 @@ static int row_end(const tile *t, int i) {
     return end;
 }
 
-/* Of all queries of the tile: with chunks [c0, c1) in place, and from `shared` on with what each row sees there. */
+/* Scores of all queries of the tile: with chunks [c0, c1) in place, and from `shared` on with each row's own positions. */
 static void tile_scores(const call *c, tile *t, const hn_keys *keys, int c0, int c1, int shared) {
     if (c0 < c1) scores(c, t, keys, c0, c1, 0, t->n);
     for (int i = 0, end; i < t->n; i = end) {
@@ -198,7 +198,7 @@ static void tile_scores(const call *c, tile *t, const hn_keys *keys, int c0, int
     }
 }
 
-/* Values of chunks in place for queries [i, end), whose ranges may differ: what they have in common together. */
+/* Values of chunks in place for queries [i, end), whose ranges may differ: the common part for all queries at once. */
 static void shared_values(const call *c, tile *t, const hn_keys *keys, int i, int end, int limit) {
     int lo = 0, hi = limit;
     for (int x = i; x < end; x++) {
@@ -207,12 +207,12 @@ static void shared_values(const call *c, tile *t, const hn_keys *keys, int i, in
     }
     lo += lo % 2;
     hi = most(hi - hi % 2, lo);
-    for (int x = i, next; x < end; x = next) { /* what comes before */
+    for (int x = i, next; x < end; x = next) { /* positions before the common part */
         next = least(row_end(t, x), end);
         values(c, t, keys, t->lo[x], least(least(lo, t->hi[x]), limit), x, next);
     }
     values(c, t, keys, lo, hi, i, end);
-    for (int x = i, next; x < end; x = next) { /* what comes after */
+    for (int x = i, next; x < end; x = next) { /* positions after it */
         next = least(row_end(t, x), end);
         values(c, t, keys, most(hi, t->lo[x]), least(t->hi[x], limit), x, next);
     }
@@ -348,7 +348,7 @@ static void merge_block(const call *c, merged *g, int i, float m, float l, const
     c->kernels->merge(to, o, dim, a, b);
 }
 
-/* What the merged values are multiplied with: 1 / l, the head's sink in it. */
+/* The factor of the merged values: 1 / l, including the head's sink. */
 static float factor(const call *c, const merged *g, int i, int head) {
     if (!c->sinks) return 1.0f / g->l[i];
     float sink = c->sinks[head], top = sink > g->m[i] ? sink : g->m[i], a = hn_exp(g->m[i] - top);
@@ -399,8 +399,7 @@ static void run_all_blocks(const call *c, tile *t, int part) {
     }
 }
 
-/* Merges the partial results of this rank's share of the queries: neighbouring heads of all rows, which are those whose
- * items it mostly ran. */
+/* Merges the partial results of this rank's share of the queries: neighbouring heads of all rows, most of whose items it ran. */
 static void merge_parts(const call *c) {
     merged *g = &c->rank_scratch->g;
     int first, last;
@@ -419,7 +418,7 @@ static void merge_parts(const call *c) {
 
 /* ---- the operation --------------------------------------------------------------------------------------------- */
 
-/* Numbers the items: for each sequence [kv head][block, where split][tile]. Returns how many, or -1: too many. */
+/* Numbers the items: for each sequence [kv head][block, if split][tile]. Returns their number, or -1: too many. */
 static int number_items(call *c) {
     int64_t items = 0;
     for (int seq = 0; seq < c->rows->n_seqs; seq++) {
@@ -477,7 +476,7 @@ void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, c
     assert(kv->head_dim <= HN_MAX_HEAD_DIM && kv->v_dim <= HN_MAX_HEAD_DIM && how->heads % kv->kv_heads == 0);
     assert(kv->head_dim % hn_kv_multiple(kv->type) == 0 && kv->v_dim % hn_kv_multiple(kv->type) == 0);
     rank_scratch *const scratches = (rank_scratch *)(void *)hn_host(scratch);
-    const bool whole = kv->v_dim % HN_GROUP == 0; /* heads are groups of their own: who finishes one can quantise it */
+    const bool whole = kv->v_dim % HN_GROUP == 0; /* heads are whole groups: the rank that finishes one can quantise it */
     call c = {.ex = ex, .rows = rows, .kv = kv, .kernels = ex->ops->kernels, .how = how,
               .sinks = how->sinks.mem ? hn_host_f32(how->sinks) : NULL, .from = hn_host_i32(rows->from),
               .last = hn_host_i32(how->ahead ? rows->last : rows->position), .bf16 = kv->type == HN_BF16 && !ex->ops->f32,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_delta.c - gated delta nets on the CPU: a value head of a sequence at a time, from the convolution to the gated norm.
  *
- * A head's state is read once, 64 columns at a time, which stay in the L1 cache while all rows walk them. Ranks claim heads;
- * inputs that several heads share are computed by each: a hundredth of the work, and no barrier. */
+ * A head's state is read once, 64 columns at a time, which stay in the L1 cache for all rows. Ranks claim heads; inputs
+ * that several heads share are computed by each: a hundredth of the work, and no barrier. */
 #include "ops/delta.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@ static int pad16(int n) {
     return (n + 15) & ~15;
 }
 
-/* Of a step: k | q | v | out, each in whole 16s. */
+/* Floats of a step: k | q | v | out, each a multiple of 16. */
 static int step_floats(const hn_delta *d) {
     return 2 * pad16(d->key_dim) + 2 * pad16(d->value_dim);
 }
@@ -46,20 +46,20 @@ typedef struct head {
     int n;
     const int32_t *pages;             /* of inputs */
     const float *state;               /* in the cache */
-    float *next;                      /* where it goes to: may be the same place */
+    float *next;                      /* where it is written: may be the same place */
     float *rows;                      /* [n][step_floats] */
     float *levels;
     float g[HN_WALK_STEPS], beta[HN_WALK_STEPS], kq[HN_WALK_STEPS];
 } head;
 
-/* The inputs that lie at a slot. */
+/* The inputs at a slot. */
 static float *inputs_at(const head *h, int slot) {
     const hn_input_pages *p = &h->j->inputs;
     unsigned char *page = (unsigned char *)hn_host(p->pool) + p->page_bytes * (size_t)h->pages[slot / p->page_rows];
     return (float *)(void *)(page + p->row_bytes * (size_t)(slot % p->page_rows) + p->off);
 }
 
-/* m of a row: of the pass, or of the cache; NULL: there is none. */
+/* m of a row, in the pass or in the cache; NULL: there is none. */
 static const float *m_of(const head *h, int32_t row) {
     if (row == HN_WALK_NONE) return NULL;
     return row < 0 ? inputs_at(h, -2 - row) : hn_host_f32(h->j->m) + (size_t)h->j->ldm * (size_t)row;
@@ -69,13 +69,13 @@ static const float *own_m(const head *h, const hn_walk_step *s) {
     return m_of(h, s->row < 0 ? hn_walk_slot(s->slot) : s->row);
 }
 
-/* Does this head store what the heads of its key head share? */
+/* Whether this head stores the inputs that the heads of its key head share. */
 static bool stores_keys(const head *h) {
     const hn_delta *d = h->j->net;
     return d->tiled ? h->number < d->key_heads : h->number % (d->value_heads / d->key_heads) == 0;
 }
 
-/* What the gates say of step i: computed of a row of the pass, and left in the cache with its m. */
+/* The gates of step i: computed for a row of the pass, and stored in the cache with its m. */
 static void read_gates(head *h, int i) {
     const hn_delta_job *j = h->j;
     const hn_delta *d = j->net;
@@ -102,7 +102,7 @@ static void read_gates(head *h, int i) {
     memcpy(at + keys + key, m + keys + key, sizeof *m * (size_t)d->key_dim);
 }
 
-/* `count` channels from `first` on of step i behind the convolution. */
+/* `count` channels from `first` on of step i after the convolution. */
 static void convolve(const head *h, int i, int first, int count, float *y) {
     const hn_delta *d = h->j->net;
     const hn_walk_step *s = &h->step[i];
@@ -161,7 +161,7 @@ static void walk_columns(const head *h, int first) {
     }
 }
 
-/* y = silu(z) * rmsnorm(out), in z's place. */
+/* y = silu(z) * rmsnorm(out), in place of z. */
 static void finish_rows(const head *h) {
     const hn_delta *d = h->j->net;
     for (int i = 0; i < h->n; i++) {

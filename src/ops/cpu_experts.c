@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_experts.c - products of experts: whose rows are together, who computes what. Which experts a row uses, and what becomes
- * of their results: cpu_route.c. A strip's arithmetic is that of a plain matrix (cpu_linear.c).
+/* cpu_experts.c - products of experts: grouping of rows, and division of the work. Choice of experts and sum of their results:
+ * cpu_route.c. A strip's arithmetic is that of a plain matrix (cpu_linear.c).
  *
- * Pairs of a row and an expert stand by expert, so that what an expert computes are neighbouring rows, and its weights are read
- * once. All that is distinct is one list of units, cut as plain matrices are.
+ * Pairs of a row and an expert are ordered by expert, so that an expert computes adjacent rows, and its weights are read once.
+ * All distinct experts form one list of units, cut like plain matrices.
  */
 #include <assert.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static hn_cpu_span span_of(const hn_routing *by, const hn_act *a, int i) {
     return (hn_cpu_span){.a = a, .from = first[0], .to = first[0], .n = first[1] - first[0], .expert = expert};
 }
 
-/* Rows of an expert, on the average: what shapes the units. */
+/* The average number of rows of an expert, which determines the size of units. */
 static int usual_rows(const hn_routing *by, int n) {
     return (n * by->used + distinct_count(by) - 1) / distinct_count(by);
 }

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_kv.c - rows of the cache: rotated and stored, copied, moved. Where their elements lie: kv.h. Which rank does what
- * never changes a value. */
+/* cpu_kv.c - rows of the cache: rotated and stored, copied, moved. Layout of their elements: kv.h. No value depends on
+ * which rank computes it. */
 #include <assert.h>
 #include <string.h>
 
 #include "ops/cpu_mem.h"
 #include "ops/kernels.h"
 
-/* `count` pieces of `size` bytes, some bytes apart on both sides. */
+/* Copies `count` pieces of `size` bytes, at steps of `to_step` and `from_step` bytes. */
 static void copy_apart(unsigned char *to, size_t to_step, const unsigned char *from, size_t from_step, size_t size,
                        int count) {
     if (to_step == size && from_step == size) {
         memcpy(to, from, size * (size_t)count);
         return;
     }
-    assert(size == 1 || size == 2 || size == 4); /* each a size that the compiler knows */
+    assert(size == 1 || size == 2 || size == 4); /* a constant for the compiler */
     if (size == 1) for (int i = 0; i < count; i++, to += to_step, from += from_step) memcpy(to, from, 1);
     if (size == 2) for (int i = 0; i < count; i++, to += to_step, from += from_step) memcpy(to, from, 2);
     if (size == 4) for (int i = 0; i < count; i++, to += to_step, from += from_step) memcpy(to, from, 4);
@@ -33,7 +33,7 @@ static unsigned char *page_of(const hn_kv *kv, const int32_t *pages, int slot, i
     return (unsigned char *)hn_host(kv->pool) + kv->page_bytes * (size_t)pages[slot / kv->page_rows];
 }
 
-/* A head's codes, and behind them their scales, rounded as the inputs of products are. */
+/* A head's codes, followed by their scales, rounded like the inputs of products. */
 static void to_codes(const struct hn_kernels *k, const float *x, int dim, unsigned char *out) {
     for (int d = 0; d < dim; d += HN_GROUP) {
         hn_q8_group g;
@@ -102,7 +102,7 @@ static void move_head(const hn_kv *kv, const int32_t *pages, int h, int from, in
     hn_kv_copy(dst, &v_to, src, &v_from);
 }
 
-/* Bytes of a row are shared by the ranks, each of which moves its own of all rows in order. */
+/* Each rank moves its share of the bytes of all rows, in order. */
 void hn_cpu_rows_move(const hn_exec *ex, const hn_plain_rows *at, hn_buf pages, int n, hn_buf from, hn_buf to) {
     unsigned char *pool = hn_host(at->pool);
     const int32_t *page = hn_host_i32(pages);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_linear.c - matrix products on the CPU: which strips a thread takes, and where their results go.
+/* cpu_linear.c - matrix products on the CPU: division of strips among threads, and places of the results.
  *
  * The work is cut into units of neighbouring strips. Every rank owns one contiguous range of units, read as one
- * ascending stream, and when done claims units from the end of another's range (base/threads.h). What happens inside a
- * strip is a kernel's matter (kernels.h).
+ * ascending stream, and when done claims units from the end of another's range (base/threads.h). A strip is computed by
+ * a kernel (kernels.h).
  */
 #include <assert.h>
 #include <math.h>
@@ -11,8 +11,8 @@
 #include "ops/cpu_linear.h"
 #include "ops/kernels.h"
 
-/* How long a unit should take, about: long against a claim (some 10 ns), short against an operation and against 50 us,
- * the most that a thread should have to wait for another. From coarse rates of one core, which only shape the split. */
+/* The approximate time of a unit: long compared with a claim (some 10 ns), short compared with an operation and with 50
+ * us, the longest that a thread should wait for another. From rough rates of one core, which affect only the split. */
 enum { UNIT_NS = 2000, CORE_BYTES_NS = 20, CORE_MACS_NS = 100, UNITS_A_RANK = 12 };
 
 /* The matrices of a call and how they are cut. */
@@ -64,7 +64,7 @@ static hn_strips_fn *choose(const hn_ops *o, const hn_act *a, int first, const h
     return o->kernels->linear_f32[w->dtype];
 }
 
-/* A stored one is packed first, into the rank's place number `place`, which stays in its L2 cache. */
+/* A stored strip is packed first, into the rank's buffer number `place`, which stays in its L2 cache. */
 static const unsigned char *strip_at(const hn_exec *ex, const hn_weight *w, int expert, int strip, int place) {
     if (!hn_is_stored(w))
         return (const unsigned char *)hn_host(w->data) + w->strip_stride * (size_t)(expert * hn_strips(w->out) + strip);
@@ -86,7 +86,7 @@ static int columns(const hn_weight *w, int strip) {
     return left < HN_STRIP ? left : HN_STRIP;
 }
 
-/* Some strips that are at hand, for all rows: as many calls as these need. y: row 0, column 0 of the first strip. */
+/* Multiplies some available strips with all rows, in as many calls as these need. y: row 0, column 0 of the first strip. */
 static void run_rows(const hn_exec *ex, const hn_cpu_span *span, const hn_linear_out *out, int s, bool add, hn_strips_fn *fn,
                      hn_strips_job *j, float *c) {
     const hn_ops *o = ex->ops;
@@ -167,7 +167,7 @@ int hn_cpu_unit_groups(const hn_exec *ex, const hn_weight *gate, int n, int grou
     return (hn_cpu_unit_strips(ex, gate, n, 2 * GROUP_STRIPS * groups) + 2 * GROUP_STRIPS - 1) / (2 * GROUP_STRIPS);
 }
 
-/* Whole groups of the next product's input are made at once, so that they can be quantised where they were made. */
+/* Computes whole groups of the next product's input, so that they can be quantised at once. */
 void hn_cpu_linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y, int forms) {
     assert(n >= 1 && n <= y.max_rows && gate->out == y.in && up->out == y.in && gate->in == up->in);
     const hn_cpu_span span = {.a = &a, .n = n};
@@ -185,8 +185,8 @@ typedef struct best {
     int32_t id;
 } best;
 
-/* What a rank has seen: of each row its best outputs in order, how many they are, and the value that a further one must
- * have to be one of them. In the scratch buffer, a rank's behind the other's. */
+/* The best outputs that a rank has computed for each row, in order, their number, and the least value of a further one.
+ * In the scratch buffer, one rank after another. */
 typedef struct seen {
     int n, k;
     int32_t *count; /* [n] */
@@ -210,7 +210,7 @@ size_t hn_cpu_top_scratch(const hn_ops *o, int max_rows, int k) {
 
 static bool before(best a, best b) { return a.value > b.value || (a.value == b.value && a.id < b.id); }
 
-/* Units come in any order, so a tie may have the lower id. */
+/* Units are computed in any order, so a tie may have the lower id. */
 static void insert(const seen *s, int row, best b) {
     best *list = s->list + (size_t)row * (size_t)s->k;
     int at = s->count[row];
@@ -240,7 +240,7 @@ static void add_to_strip(const hn_ops *o, float *c, int n, const float *bias, si
     for (int r = 0; r < n; r++) o->kernels->add(c + r * HN_STRIP, bias + ld * (size_t)r, cols);
 }
 
-/* Strips [s, end): with their bias, scaled, capped, seen, and of the first n_written rows written. */
+/* Strips [s, end): adds the bias, scales, caps, finds the best, and writes the first n_written rows. */
 static void run_top(const hn_exec *ex, const hn_act *a, const hn_linear_out *out, float scale, float cap, int n_written,
                     const seen *top, const hn_top *how, int s, int end) {
     const hn_ops *o = ex->ops;
@@ -267,7 +267,7 @@ static void run_top(const hn_exec *ex, const hn_act *a, const hn_linear_out *out
     }
 }
 
-/* Of one row: what the other ranks have seen into the first one's list, and that to where it is asked for. */
+/* Merges the lists of all ranks for one row into the first one's, and writes the result. */
 static void merge_row(const hn_exec *ex, const hn_top *top, int n, int row) {
     const seen all = seen_of(top, n, 0);
     const size_t at = (size_t)row * (size_t)top->k;
@@ -282,7 +282,7 @@ static void merge_row(const hn_exec *ex, const hn_top *top, int n, int row) {
     }
 }
 
-/* Shared as strips were: a rank finds most outputs where it left them. */
+/* Divided like strips: most outputs are in the cache of the rank that computed them. */
 static void sum_rows(const hn_exec *ex, int n, int out, hn_buf y, int ldy, const hn_top *top) {
     const int parts = hn_sum_parts(out);
     hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, parts * n);

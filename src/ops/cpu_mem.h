@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_mem.h - what a handle of the CPU backend points at. For files of this folder only. */
+/* cpu_mem.h - the memory of a handle of the CPU backend. For files of this folder only. */
 #ifndef HN_CPU_MEM_H
 #define HN_CPU_MEM_H
 #include "ops/kv.h"
@@ -13,13 +13,13 @@ static inline void *hn_host(hn_buf b) { return b.mem->base + b.off; }
 static inline float *hn_host_f32(hn_buf b) { return (float *)hn_host(b); }
 static inline const int32_t *hn_host_i32(hn_buf b) { return (const int32_t *)hn_host(b); }
 
-/* The part [*first, *last) of `count` items that belongs to a rank: contiguous, as equal as it can be. */
+/* The part [*first, *last) of `count` items of a rank: contiguous, of nearly equal size. */
 static inline void hn_share(const hn_exec *ex, int count, int *first, int *last) {
     *first = (int)((int64_t)count * ex->rank / ex->ranks);
     *last = (int)((int64_t)count * (ex->rank + 1) / ex->ranks);
 }
 
-/* Operations, one file each group; hn_ops_cpu puts them in the table. Contracts: ops.h. */
+/* Operations, one file per group; hn_ops_cpu puts them in the table. Contracts: ops.h. */
 void hn_cpu_embed(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_buf x, int ldx);
 void hn_cpu_fix_heads(const hn_exec *ex, int n, const hn_head_fix *fix, int heads, int kv_heads, int head_dim, hn_buf q,
                       hn_buf k, hn_buf v, int ldq);
@@ -55,6 +55,6 @@ void hn_cpu_rows_move(const hn_exec *ex, const hn_plain_rows *at, hn_buf pages, 
 void hn_cpu_kv_move(const hn_exec *ex, const hn_kv *kv, hn_buf pages, int n, hn_buf from, hn_buf to);
 int hn_cpu_act_forms(const hn_ops *o, hn_dtype weight);
 
-/* Puts `count` inputs into a row in the forms asked for, from where its group number `group` begins. */
+/* Writes `count` inputs to a row in these forms, from the start of its group number `group`. */
 void hn_cpu_put_inputs(const hn_ops *o, const float *x, int count, const hn_act *a, int forms, int row, int group);
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_route.c - which experts a row uses, and what it gets of them. The products between: cpu_experts.c.
+/* cpu_route.c - the choice of a row's experts, and the sum of their results. The products: cpu_experts.c.
  *
- * A row is one rank's from its scores to its choice; then the first rank, alone, puts the pairs of all rows in order.
+ * One rank computes a row from its scores to its choice; then the first rank sorts the pairs of all rows.
  */
 #include <assert.h>
 #include <math.h>
@@ -23,7 +23,7 @@ static void sigmoids(float *x, int n) {
     for (int e = 0; e < n; e++) x[e] = 1 / (1 + hn_exp(-x[e]));
 }
 
-/* The `most` best of those in [first, last), in order, ties to the lower id; returns how many. */
+/* The `most` best in [first, last), in order, ties to the lower id; returns their number. */
 static int best_of(const float *value, int first, int last, int most, int *best, int n) {
     for (int e = first; e < last; e++) {
         int at = n;
@@ -38,7 +38,7 @@ static int best_of(const float *value, int first, int last, int most, int *best,
     return n;
 }
 
-/* Chooses among groups by the sum of their two largest: which, ascending. */
+/* Chooses groups by the sum of their two largest scores; in ascending order. */
 static void best_groups(const hn_router *r, const float *value, int *chosen) {
     const int each = r->experts / r->groups;
     float sum[HN_MAX_EXPERTS];

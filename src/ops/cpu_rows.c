@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_rows.c - operations on rows: embedding, norms, biases and activations, quantisation, angles of the rotation, gather.
  *
- * All are split in fixed shares over the ranks; which rank does what never changes a value.
+ * All are split in fixed shares over the ranks; no value depends on which rank computes it.
  */
 #include <assert.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "ops/cpu_mem.h"
 #include "ops/kernels.h"
 
-/* Row `token` of a table, which has the same bits packed and stored. */
+/* Row `token` of a table; the bits are the same from a packed and a stored one. */
 static void table_row(const hn_weight *table, int token, float *dst) {
     const hn_stored *s = &table->stored;
     if (!s->rows) {
@@ -51,11 +51,11 @@ void hn_cpu_put_inputs(const hn_ops *o, const float *x, int count, const hn_act 
     if (forms & HN_ACT_F32) memcpy(act_f32(a, row) + HN_GROUP * group, x, (size_t)count * sizeof *x);
 }
 
-/* A rank's share of n rows, as whole groups: part of its first row, whole rows, part of its last one. So that one row is
- * shared too: what the whole of it is needed for is cheap, and each rank does that for itself. */
+/* A rank's share of n rows, in whole groups: part of its first row, whole rows, part of its last one. So a single row
+ * is shared too; computations on the whole row are cheap, and each rank does them. */
 typedef struct piece {
     int row, from, count; /* inputs [from, from + count) */
-    int next;             /* group, of those of all rows; 0 at first */
+    int next;             /* number of the next group in all rows; 0 at first */
 } piece;
 
 static bool next_piece(const hn_exec *ex, int n, int in, piece *p) {
@@ -79,7 +79,7 @@ void hn_cpu_rmsnorm(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float
     piece p = {0};
     while (next_piece(ex, n, a.in, &p)) {
         const float *row = hn_host_f32(x) + (size_t)ldx * (size_t)p.row;
-        float *normed = act_f32(&a, p.row) + p.from; /* the F32 row also serves as scratch where it is not wanted */
+        float *normed = act_f32(&a, p.row) + p.from; /* the F32 row is scratch if it is not wanted */
         k->normalise(row + p.from, hn_host_f32(w) + p.from, p.count, k->inverse_rms(row, a.in, eps), normed);
         hn_cpu_put_inputs(ex->ops, normed, p.count, &a, forms & ~HN_ACT_F32, p.row, p.from / HN_GROUP);
         if (y.mem) memcpy(hn_host_f32(y) + (size_t)ldy * (size_t)p.row + p.from, normed, (size_t)p.count * sizeof(float));
@@ -96,8 +96,8 @@ static int share_groups(const hn_exec *ex, int in, int *from, int *to) {
     return first;
 }
 
-/* Split by columns: a single row is split too, and a rank takes what it has mostly written itself (products and attention
- * give their ranks neighbouring columns). */
+/* Split by columns: a single row is split too, and a rank mostly gets columns that it wrote itself (products and
+ * attention give their ranks neighbouring columns). */
 void hn_cpu_quantise(const hn_exec *ex, int n, hn_buf x, int ldx, hn_act a, int forms) {
     int k, end, first = share_groups(ex, a.in, &k, &end);
     assert(n <= a.max_rows);
@@ -235,7 +235,7 @@ void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope *ro
     for (int i = first; i < last; i++) {
         float *row = hn_host_f32(cs) + (size_t)(i / half) * (size_t)rope->dims;
         float angle = (float)position[i / half] * freq[i % half]; /* rounded to f32, as the reference does */
-        /* Rounded from double, every C library gives the same float; their sinf and cosf differ in a last bit now and then. */
+        /* Rounded from double, every C library gives the same float; their sinf and cosf sometimes differ in the last bit. */
         row[i % half] = (float)cos((double)angle) * rope->scale;
         row[half + i % half] = (float)sin((double)angle) * rope->scale;
     }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* delta.h - gated delta nets (2412.06464): what the operation reads and writes, and in which order it walks rows.
+/* delta.h - gated delta nets (2412.06464): inputs and outputs of the operation, and the order in which it walks rows.
  *
- * Of a layer, with m the row's q | k | v as they leave their product (`channels` of them):
+ * In a layer, with m the row's q | k | v from their product (`channels` numbers):
  *
  *   u = silu(sum over taps of w[tap] m[row - taps + 1 + tap])    zeros before the text
- *   k, q = each head of u over the root of its squares' sum + 1e-6; q also over the root of its size
+ *   k, q = each head of u over the root of its sum of squares + 1e-6; q also over the root of its size
  *   beta = 1 / (1 + e^-b), g = e^(decay * log(1 + e^(a + dt)))
  *   S' = g S + k (x) beta (v - g S^T k),  out = S'^T q           a matrix S [key_dim][value_dim] a value head
- *   y = silu(z) * rmsnorm(out)                                   a value head by itself
+ *   y = silu(z) * rmsnorm(out)                                   each value head separately
  *
- * A row computes from its parent's S alone, always by this step, so its bits depend on its path alone (C2). The state that
- * lies in the cache is that of committed rows; a tentative row leaves its m, beta and g there (its inputs), from which a
- * later pass folds it into the state if it was committed. States of tentative rows live while a pass walks them, in 64 columns
- * at a time: rows are visited depth first, and those with several children keep theirs on a stack of the rank.
+ * A row is computed only from its parent's S, always by this step, so its bits depend only on its path (C2). The state
+ * in the cache is that of committed rows; a tentative row stores its m, beta and g there (its inputs), from which a
+ * later pass folds it into the state if it was committed. States of tentative rows exist during a pass, 64 columns at a
+ * time: rows are visited depth first, and the states of rows with several children are kept on a stack of the rank.
  */
 #ifndef HN_DELTA_H
 #define HN_DELTA_H
@@ -20,16 +20,16 @@
 
 enum {
     HN_MOST_TAPS = 8,
-    HN_STATE_COLS = 64,                       /* of a state that are walked at a time */
-    HN_WALK_LEVELS = HN_MAX_ROWS / 2 + 2,     /* states that a walk keeps: each but two waits for a row that is not visited yet */
-    HN_WALK_STEPS = HN_MAX_ROWS + HN_PASS_ROWS + HN_MOST_TAPS, /* of one sequence: rows that are folded, and rows of the pass */
+    HN_STATE_COLS = 64,                       /* columns of a state that are computed at a time */
+    HN_WALK_LEVELS = HN_MAX_ROWS / 2 + 2,     /* states that a walk keeps: all but two are those of rows with unvisited children */
+    HN_WALK_STEPS = HN_MAX_ROWS + HN_PASS_ROWS + HN_MOST_TAPS, /* of one sequence: folded rows, and rows of the pass */
     HN_WALK_STATE = 0, HN_WALK_NONE = -1      /* levels */
 };
 
 /* Sizes and weights of a layer. */
 typedef struct hn_delta {
     int key_heads, value_heads, key_dim, value_dim, taps; /* value_heads is a multiple of key_heads */
-    bool tiled;       /* value head h reads key head h % key_heads; else heads of one key head are neighbours */
+    bool tiled;       /* value head h reads key head h % key_heads; else the value heads of a key head are adjacent */
     float eps;        /* of the norm */
     hn_buf conv;      /* f32 [taps][channels], the oldest row's first */
     hn_buf decay, dt; /* f32 [value_heads]; decay is negative */
@@ -41,15 +41,15 @@ static inline int hn_delta_keys(const hn_delta *d) { return d->key_heads * d->ke
 static inline int hn_delta_channels(const hn_delta *d) { return 2 * hn_delta_keys(d) + hn_delta_values(d); }
 /* Floats of a row's inputs: m | beta | g. */
 static inline int hn_delta_inputs(const hn_delta *d) { return hn_delta_channels(d) + 2 * d->value_heads; }
-/* Floats of a head's state: columns in blocks of HN_STATE_COLS, [key_dim][columns] each, the last one in whole 16s. */
+/* Floats of a head's state: columns in blocks of HN_STATE_COLS, [key_dim][columns] each, the last one a multiple of 16. */
 static inline int hn_delta_state(const hn_delta *d) { return d->key_dim * ((d->value_dim + 15) / 16 * 16); }
 
 /* A step of the walk. */
 typedef struct hn_walk_step {
     int32_t row;  /* of the pass; -1: a committed one, whose inputs are in the cache */
-    int32_t slot; /* where its inputs lie, or go to */
+    int32_t slot; /* slot of its inputs, read or written */
     int32_t before[HN_MOST_TAPS - 1]; /* the rows before it, the nearest first: rows of the pass, hn_walk_slot(slot), or HN_WALK_NONE */
-    int32_t from, to; /* levels of the state: HN_WALK_STATE is the cache's; HN_WALK_NONE: what the row makes of it is not kept */
+    int32_t from, to; /* levels of the state: HN_WALK_STATE is the cache's; HN_WALK_NONE: the row's state is not kept */
 } hn_walk_step;
 static inline int32_t hn_walk_slot(int slot) { return -2 - slot; }
 
@@ -57,24 +57,25 @@ static inline int32_t hn_walk_slot(int slot) { return -2 - slot; }
 typedef struct hn_delta_walk {
     hn_buf step;  /* hn_walk_step [first[n_seqs]] */
     hn_buf first; /* int32 [n_seqs + 1] the first step of each sequence */
-    hn_buf fresh; /* int32 [n_seqs] 1: there is no state yet: zeros */
+    hn_buf fresh; /* int32 [n_seqs] 1: there is no state yet, it is zero */
 } hn_delta_walk;
 
-/* Where a layer's inputs of rows lie: slot s in page table[s / page_rows] of its sequence, row s % page_rows, `off` bytes in. */
+/* The place of a layer's inputs of rows: slot s is in page table[s / page_rows] of its sequence, row s % page_rows, at offset `off`. */
 typedef struct hn_input_pages {
     hn_buf pool, table; /* int32 [n_seqs][stride] */
     size_t page_bytes, row_bytes, off;
     int page_rows, stride;
 } hn_input_pages;
 
-/* Where a layer's states lie, and where those go that the pass makes of them, the same pages or others: head h is unit first + h, unit u in page table[u / page_units], its number u % page_units there. */
+/* The place of a layer's states, and of those that the pass writes, in the same pages or others: head h is unit first +
+ * h, unit u is number u % page_units in page table[u / page_units]. */
 typedef struct hn_state_pages {
     hn_buf pool, table, next; /* both int32 [n_seqs][stride] */
     size_t page_bytes, unit_bytes;
     int first, page_units, stride;
 } hn_state_pages;
 
-/* y takes z's place. m f32 [n][ldm], z f32 [n][ldz], b and a f32 [n][ldg]. */
+/* y is written in place of z. m f32 [n][ldm], z f32 [n][ldz], b and a f32 [n][ldg]. */
 typedef struct hn_delta_job {
     const hn_delta *net;
     const hn_delta_walk *walk;
@@ -90,7 +91,7 @@ typedef struct hn_delta_job {
 size_t hn_delta_scratch(const hn_delta *d);
 void hn_cpu_delta(const hn_exec *ex, const hn_delta_job *j);
 
-/* What a kernel does with columns of a state, [dim][width] floats, width 16, 32, 48 or 64:
+/* A kernel's step on columns of a state, [dim][width] floats, width 16, 32, 48 or 64:
  *   sk = sum of S[d] k[d], sq = sum of S[d] q[d], d ascending, each step an fma
  *   u = beta * fma(-g, sk, v);  o = fma(u, kq, g * sq);  S'[d] = fma(k[d], u, g * S[d]) */
 typedef struct hn_delta_step {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* delta_table_tmpl.h - how every level enters its functions of delta nets and gates into the kernel table. Included at the end
- * of a level's file, behind functions with the names of the entries; DELTA_TABLE is the name of the function that kernels.h
+/* delta_table_tmpl.h - enters a level's functions of delta nets and gates into the kernel table. Included at the end of
+ * a level's file, after functions with the names of the entries; DELTA_TABLE is the name of the function that kernels.h
  * declares. */
 void DELTA_TABLE(struct hn_kernels *k) {
     k->convolve = convolve;

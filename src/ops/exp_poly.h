@@ -18,7 +18,7 @@
 #define HN_EXP_P2 0x1.5554e8p-5f
 #define HN_EXP_P3 0x1.120c68p-7f
 #define HN_EXP_P4 0x1.6d444ep-10f
-/* 2^f - 1 = f (P0 + f (P1 + f P2)) for |f| <= 1/2, to 1e-4: of what is rounded to bf16 right away. */
+/* 2^f - 1 = f (P0 + f (P1 + f P2)) for |f| <= 1/2, to 1e-4: for results that are rounded to bf16. */
 #define HN_EXP2_LO (-125.0f)
 #define HN_EXP2_P0 0x1.62f5fap-1f
 #define HN_EXP2_P1 0x1.f00c4cp-3f

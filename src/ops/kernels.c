@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels.c - fills the tables, one a level: plain C first, then each level's own functions in rising order. */
+/* kernels.c - fills the tables, one per level: plain C first, then each level's own functions in ascending order. */
 #include "ops/kernels.h"
 
 #include <pthread.h>
 
 static struct hn_kernels tables[HN_ISA_COUNT];
 
-/* What the machine lacks is not even asked for its functions: those that fill a table are compiled for their level too. */
+/* Functions that fill the table of a level that the machine lacks are not called: they are compiled for that level too. */
 static HN_UNUSED bool takes(hn_isa isa, hn_isa part) {
     return hn_isa_includes(isa, part) && hn_isa_has(part);
 }

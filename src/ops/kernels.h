@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels.h - the inner functions of the CPU operations: one table a level.
+/* kernels.h - the inner functions of the CPU operations: one table per level.
  *
- * A table starts complete with ref/ (plain C, which defines every result); each level then overrides what it does
- * faster, in rising order. Every function gives the same bits at every level, NaN payloads aside; tests/check holds
- * them to it. How operations split work over threads is not seen here: that is cpu_*.c.
+ * A table starts complete with ref/ (plain C, which defines every result); each level then overrides the functions that
+ * it has faster, in ascending order. Every function gives the same bits at every level, NaN payloads aside; tests/check
+ * tests it. Splitting work over threads is in cpu_*.c.
  */
 #ifndef HN_KERNELS_H
 #define HN_KERNELS_H
@@ -30,9 +30,8 @@ typedef struct hn_strips_job {
 } hn_strips_job;
 typedef void hn_strips_fn(const hn_strips_job *j);
 
-/* The keys and values of one block of HN_KEY_BLOCK logical positions, in chunks of 16 that may lie anywhere, as ops/kv.h
- * draws them: k[i] with k_stride[i] positions for page_rows, v[i] with 16 rows of v_dim elements. k_scale and v_scale: of
- * Q8_0. */
+/* The keys and values of one block of HN_KEY_BLOCK logical positions, in chunks of 16 that may be anywhere, in the layout of ops/kv.h: k[i]
+ * with k_stride[i] positions for page_rows, v[i] with 16 rows of v_dim elements. k_scale and v_scale: for Q8_0. */
 typedef struct hn_keys {
     const void *k[HN_KEY_CHUNKS];
     const void *v[HN_KEY_CHUNKS];
@@ -48,7 +47,7 @@ struct hn_kernels {
     hn_strips_fn *linear_bf16;
     /* y[r][0..cols) = or += c[r][..]; cols 1..16; c [n][16] */
     void (*store)(const float *c, int n, float *y, int ldy, int cols, bool add);
-    /* lanes[r]: bit o is set where c[r][o] >= least[r], o < cols; c [n][16]. Returns them all together. */
+    /* lanes[r]: bit o is set where c[r][o] >= least[r], o < cols; c [n][16]. Returns the OR of all. */
     unsigned (*at_least)(const float *c, int n, int cols, const float *least, uint16_t *lanes);
     /* y[r][0..cols) = silu(gate[r]) * up[r] */
     void (*store_glu)(const float *gate, const float *up, int n, float *y, int ldy, int cols);
@@ -60,10 +59,10 @@ struct hn_kernels {
     void (*geglu)(float *gate, const float *up, int count);  /* gate = gelu(gate) * up, gelu in its tanh form */
     void (*softcap)(float *x, int count, float cap);         /* x = cap * tanh(x / cap); cap > 0 */
     float (*exp_sum)(const float *x, int count, float most); /* sum of exp(x - most) of the x that are `most` or below */
-    /* Inputs [0, count) of a row, from where a group begins: ceil(count / 64) groups and as many parts. */
+    /* Inputs [0, count) of a row, from the start of a group: ceil(count / 64) groups and as many parts. */
     void (*quantise)(const float *x, int count, hn_q8_group *out, hn_q8_parts *parts);
-    void (*round_bf16)(const float *x, int count, uint16_t *y); /* to nearest even, denormals to zero: a BF16 row, or an even
-                                                                   beginning of one */
+    /* to nearest even, denormals to zero: a BF16 row, or its first inputs (an even number) */
+    void (*round_bf16)(const float *x, int count, uint16_t *y);
     void (*rope)(float *x, const float *cs, int dims, bool interleaved); /* one head, in place */
     void (*to_cache)(hn_dtype t, const float *x, int count, void *dst);  /* rounds to F32, F16 or BF16 */
 
@@ -75,7 +74,7 @@ struct hn_kernels {
     float (*dot)(const float *x, const float *y, int count); /* with the lanes of inverse_rms */
     void (*delta_step)(const hn_delta_step *s);
 
-    /* -- attention, on one block: products of f32, of every type of cache -- */
+    /* -- attention, on one block: products of f32, for every type of cache -- */
     /* s[i][p] = scale * sum_d q[i][d] k[p][d], d ascending, for all positions of chunks [c0, c1), i < nq <= HN_QUERIES.
      * s: [nq][HN_KEY_BLOCK] */
     void (*scores)(hn_dtype t, const hn_keys *keys, int c0, int c1, const float *const *q, int nq, int dim, float scale,
@@ -84,14 +83,14 @@ struct hn_kernels {
     void (*softmax)(float *s, int lo, int hi, float *m, float *l);
     /* o[i][d] += e[i][p] v[p][d], p ascending in [lo, hi), i < nq. e: [nq][HN_KEY_BLOCK], o: ldo floats apart; dim: of v */
     void (*values)(hn_dtype t, const hn_keys *keys, int lo, int hi, const float *e, int nq, int dim, float *o, int ldo);
-    /* -- and products of bf16, of a BF16 cache: pairs of dims, pairs of positions; docs/kernels.md -- */
+    /* -- and products of bf16, for a BF16 cache: pairs of dims, pairs of positions; docs/kernels.md -- */
     void (*scores_bf16)(const hn_keys *keys, int c0, int c1, const uint16_t *const *q, int nq, int dim, float scale,
                         float *s);
-    /* As softmax, but e is rounded to bf16, before the sum: e[lo..hi), and zeros to the ends of chunks. s stays. */
+    /* As softmax, but e is rounded to bf16, before the sum: e[lo..hi), and zeros to the ends of chunks. s is not changed. */
     void (*softmax_bf16)(const float *s, int lo, int hi, float *m, float *l, uint16_t *e);
-    /* Nothing of v outside of [lo, hi) reaches a result; of e the halves of pairs there are zero. */
+    /* Values of v outside of [lo, hi) do not affect results; the halves of pairs of e there are zero. */
     void (*values_bf16)(const hn_keys *keys, int lo, int hi, const uint16_t *e, int nq, int dim, float *o, int ldo);
-    int value_rows; /* rows that `values` and `values_bf16` take best at once */
+    int value_rows; /* the fastest number of rows for `values` and `values_bf16` */
     /* O[d] = fma(o[d], b, O[d] * a) */
     void (*merge)(float *O, const float *o, int dim, float a, float b);
     /* y[d] = x[d] * a */
@@ -106,7 +105,7 @@ static inline void hn_rmsnorm(const struct hn_kernels *k, const float *x, const 
 /* The table of a level that this machine has. */
 const struct hn_kernels *hn_kernels_get(hn_isa isa);
 
-/* Each fills in or overrides the entries of its part. */
+/* Each sets or overrides the entries of its part. */
 void hn_kernels_ref_linear(struct hn_kernels *k);
 void hn_kernels_ref_norm(struct hn_kernels *k);
 void hn_kernels_ref_attention(struct hn_kernels *k);

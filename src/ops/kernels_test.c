@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels_test.c - a level that this machine lacks is the level below it, of which it has everything: what fills a table is
- * compiled for its level, and must not run. scripts/test-cpus.sh runs this on processors without any. And products of bf16
- * whose sums come near zero, where the levels round in different places. What kernels compute: tests/check. */
+/* kernels_test.c - the table of a level that this machine lacks is that of the level below: functions that fill a table
+ * are compiled for its level, and must not run. scripts/test-cpus.sh runs this on processors without any. And products
+ * of bf16 whose sums are nearly zero, where the levels round differently. Results of kernels: tests/check. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,8 +33,8 @@ static uint16_t bf16_at(uint64_t *seed, int exponent, int mantissas) {
 }
 
 /* A pair whose second product is 2^-126 or a little more, and whose first is less than the steps of denormal numbers or a few of
- * them: what is subtracted from 2^-126 makes it zero, unless it is so little that the difference rounds back to it. There qemu is
- * not as processors are, it flushes before it rounds: under it (QEMU_CPU, by scripts/test-cpus.sh) nothing is that little. */
+ * them: subtracted from 2^-126 it gives zero, unless it is so small that the difference rounds back to 2^-126. There qemu
+ * differs from processors, it flushes before it rounds: under it (QEMU_CPU, by scripts/test-cpus.sh) no number is that small. */
 static void test_bf16_sums_near_zero(void **state) {
     (void)state;
     enum { DIM = 32, POSITIONS = HN_KEY_CHUNK };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* linear_table_tmpl.h - how every level enters its products into the kernel table. Included at the end of a level's file,
- * behind its strips_q8_Q4_0(job) and so on for every block type, strips_f32(type, job), store and store_glu; where
- * LINEAR_ONLY_Q8 is defined, behind the first of these alone. LINEAR_TABLE is the name of the function that kernels.h
- * declares, LINEAR_BF16 the level's product of bf16 rows, if it has its own. */
+/* linear_table_tmpl.h - enters a level's products into the kernel table. Included at the end of a level's file, after
+ * its strips_q8_Q4_0(job) and so on for every block type, strips_f32(type, job), store and store_glu; if LINEAR_ONLY_Q8
+ * is defined, only the first of these are needed. LINEAR_TABLE is the name of the function that kernels.h declares,
+ * LINEAR_BF16 the level's product of bf16 rows, if it has its own. */
 #define ENTER_Q8(type) k->linear_q8[HN_##type] = strips_q8_##type;
 #if defined(LINEAR_ONLY_Q8)
 void LINEAR_TABLE(struct hn_kernels *k) {

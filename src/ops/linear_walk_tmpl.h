@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* linear_walk_tmpl.h - how strips are walked for quantised rows in tiles whose sums lie in memory: every strip for all rows, chunk
- * by chunk, so that codes stay in the L1 cache while all tiles use them. Included by levels that define before
+/* linear_walk_tmpl.h - walks strips for quantised rows in tiles whose sums are in memory: every strip for all rows,
+ * chunk by chunk, so that codes stay in the L1 cache while all tiles use them. Included by levels that define before
  *   TILE_ROWS         most rows a tile
  *   CHUNK_GROUPS      groups of a strip (whole superblocks) that all tiles of rows use before the next
- *   TILE_END(row, n)  where the tile ends whose rows end at `row` if n rows are shared out evenly
- * and behind it a tile_fn for each type and number of rows. */
+ *   TILE_END(row, n)  end of the tile whose rows end at `row` if n rows are divided evenly
+ * and after it a tile_fn for each type and number of rows. */
 #include <string.h>
 
 #include "ops/kernels.h"
 
 /* A strip from a superblock on, and the rows from there on. */
 typedef struct tile_job {
-    const unsigned char *w, *x, *parts; /* parts are read of types that have them */
+    const unsigned char *w, *x, *parts; /* parts are read for types that have them */
     size_t x_stride;
     int groups;
     float *c;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* linear_widened_tmpl.h - products with float rows of levels that widen weights to f32 first, a group of inputs at a time, into the
- * L1 cache. Included by a level's file behind its
+/* linear_widened_tmpl.h - products with float rows for levels that widen weights to f32 first, a group of inputs at a
+ * time, into the L1 cache. Included by a level's file after its
  *   FLOAT_ROWS    most rows a tile
- *   float_tiles   [log2 of strips][rows], NULL where no registers are left for so many sums; one strip always
+ *   float_tiles   [log2 of strips][rows], NULL if there are not enough registers for the sums; one strip always
  *   widen         inputs [k, k + count) of a strip as f32 [count][16]; k a multiple of 64. Scratch holds a group
- *   widen_pairs   of BF16 `count` inputs, even; swap 1: the two of a pair exchanged */
+ *   widen_pairs   `count` inputs of BF16, even; swap 1: the two of a pair swapped */
 
-/* One widened chunk of all strips for `rows` rows: as many strips at once as there is a tile for, which hides the latency
- * of the sums. */
+/* One widened chunk of all strips for `rows` rows: as many strips at once as there is a tile for, to hide the latency of the sums. */
 static void float_chunk(const float *const *w, int strips, int rows, const float *x, size_t x_stride, int count,
                         float *c, size_t c_stride) {
     for (int s = 0; s < strips;) {
@@ -36,9 +35,9 @@ static void strips_f32(hn_dtype t, const hn_strips_job *j) {
     }
 }
 
-/* BF16 rows against BF16 weights: both are widened with the two of each pair exchanged: one chain in the order of inputs is
- * then the chain of pairs. Called where small numbers count as zero, so not inlined: a compiler may move arithmetic, but no
- * call, over a change of modes. */
+/* BF16 rows against BF16 weights: both are widened with the two of each pair swapped, so that one chain in the order of
+ * inputs is the chain of pairs. Called while small numbers are flushed to zero, so not inlined: a compiler may move
+ * arithmetic, but no call, over a change of modes. */
 static __attribute__((noinline)) void chains_bf16(const hn_strips_job *j) {
     _Alignas(64) float scratch[HN_CALL_STRIPS][HN_GROUP * HN_STRIP];
     float rows[FLOAT_ROWS][HN_GROUP];

@@ -11,17 +11,17 @@
 
 enum {
     BARRIERS = 3000,
-    TIMES = 9, SLOW_TIMES = 2,  /* of which the best counts; of products in plain C */
+    TIMES = 9, SLOW_TIMES = 2,  /* repetitions, the best one is used; for products in plain C */
     IN = 1024, ROWS = 32,       /* of the products */
-    RANK_BYTES = 256 << 10,     /* of weights a rank: half of a common L2 cache, or less */
+    RANK_BYTES = 256 << 10,     /* weights of a rank: half of a common L2 cache, or less */
     DOT_ROUNDS = 100000
 };
-static const size_t read_least = (size_t)64 << 20; /* bytes a reading: some milliseconds */
+static const size_t read_least = (size_t)64 << 20; /* bytes per reading: some milliseconds */
 
-/* What a rank leaves behind. */
+/* Results of a rank. */
 typedef struct mark {
     _Alignas(64) double begin, end; /* seconds */
-    uint64_t sum;                   /* so that its reads have a use */
+    uint64_t sum;                   /* so that its reads are not optimised away */
 } mark;
 
 struct hn_machine {
@@ -55,14 +55,14 @@ void hn_machine_close(hn_machine **mp) {
     hn_free(m);
 }
 
-/* All ranks: begin together, do what is measured, end. */
+/* All ranks begin together, run the measured function, and end. */
 static void mark_begin(hn_machine *m, int rank) {
     hn_barrier(m->o->pool, rank);
     m->mark[rank].begin = hn_now();
 }
 
-/* Seconds from the first rank's begin to the last one's end, on rank 0 (whoever leaves a barrier late finds its work begun, or
- * done, by others: its own time would flatter). */
+/* Seconds from the first rank's begin to the last one's end, on rank 0 (a rank that leaves the barrier late has its
+ * work started or done by others: its own time would be too short). */
 static double mark_end(hn_machine *m, int rank) {
     m->mark[rank].end = hn_now();
     hn_barrier(m->o->pool, rank);
@@ -100,7 +100,7 @@ typedef struct reading {
     double *gb_s; /* [n] */
 } reading;
 
-/* A page that was never written is not memory yet. */
+/* A page that was never written has no memory yet. */
 static void touch(void *arg, int rank, int ranks) {
     hn_machine *m = arg;
     const size_t part = m->size / (size_t)ranks, first = part * (size_t)rank;
@@ -113,7 +113,7 @@ static void read_parts(void *arg, int rank, int ranks HN_UNUSED) {
     const size_t part = r->bytes / (size_t)r->threads / 256 * 256;
     const int sums = (int)((read_least + r->bytes - 1) / r->bytes);
     const unsigned char *mine = r->m->memory + part * (size_t)rank;
-    for (int i = sums > 1 ? -1 : 0; i < r->n; i++) { /* -1: brings into the caches what they can hold */
+    for (int i = sums > 1 ? -1 : 0; i < r->n; i++) { /* -1: fills the caches */
         mark_begin(r->m, rank);
         for (int k = 0; k < sums && rank < r->threads; k++) r->m->mark[rank].sum += read(mine, part);
         const double s = mark_end(r->m, rank);
@@ -121,7 +121,7 @@ static void read_parts(void *arg, int rank, int ranks HN_UNUSED) {
     }
 }
 
-/* Asked for before it is taken, as the weights are: a system that runs out while it is touched kills without a word. */
+/* The available memory is checked first, as for weights: a system that runs out while it is touched kills the process without a message. */
 static hunch_status memory_get(hn_machine *m, size_t bytes, bool huge, hunch_error *err) {
     if (m->memory && m->huge == huge && m->size >= bytes) return HUNCH_OK;
     hn_pages_free(m->memory, m->size);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops.h - the table of operations that layer code is written against, once for every backend.
  *
- * Ops take handles (hn_buf), never host pointers, and layer code never reads a number it computed: tokens, positions,
- * slots, parents are buffers. On a CPU every worker of the pool calls the same op with its rank; each op ends in a
- * barrier of all ranks. A device is rank 0 of 1 and enqueues.
+ * Ops take handles (hn_buf), never host pointers, and layer code never reads computed numbers: tokens, positions, slots,
+ * parents are buffers. On a CPU every worker of the pool calls the same op with its rank; each op ends in a barrier of all
+ * ranks. A device is rank 0 of 1 and enqueues.
  *
- * C2. The value of an output row depends on that row's inputs, on the level and on the precision alone, never on n or
- * on other rows:
+ * C2. The value of an output row depends only on that row's inputs, on the level and on the precision, never on n or on other rows:
  *   linear, quantised weights (native): the row is quantised per block of 32 to int8; per output, blocks ascending:
  *     acc = fmaf((float)isum * d_w, d_x, acc) with the exact int32 block sum isum of weight code and activation, offset
- *     removed exactly in integers; where weights have a minimum then acc = fmaf(m_w, d_x * (float)sum_x, acc). Types with
+ *     removed exactly in integers; if weights have a minimum then acc = fmaf(m_w, d_x * (float)sum_x, acc). Types with
  *     a scale for every 16 weights add the two parts of a block, times their integer scales, in isum. ref/linear_ref.c
  *   linear, BF16 weights (native): the row is rounded to bf16; per output, pairs of inputs ascending:
  *     acc = fmaf(w0, x0, fmaf(w1, x1, acc)), where every operand and result smaller than 2^-126 is zero.
@@ -35,66 +34,66 @@ typedef struct hn_buf {
 } hn_buf;
 static inline hn_buf hn_at(hn_buf b, size_t bytes) { return (hn_buf){b.mem, b.off + bytes}; }
 
-/* ---- sizes that shape the contracts --------------------------------------------------------------------------- */
+/* ---- sizes that the contracts depend on --------------------------------------------------------------------------- */
 
 enum {
     HN_STRIP = 16,       /* outputs a weight strip */
     HN_KEY_BLOCK = 256,  /* logical positions an attention block (C2) */
-    HN_PASS_ROWS = 512,  /* rows of a pass at most, of prompts (contract C2: no bit depends on it) */
-    HN_MAX_ROWS = 64,    /* rows of a pass that is not of a prompt alone: of a drafter, of a tree beside others */
-    HN_LOGIT_ROWS = 64,  /* rows of a pass that have logits, which take room for a vocabulary each */
-    HN_MAX_TEXTS = 64,   /* texts of a pass, so of an engine at once; each has a page table in it */
+    HN_PASS_ROWS = 512,  /* the most rows of a pass, for prompts (contract C2: no bit depends on it) */
+    HN_MAX_ROWS = 64,    /* rows of other passes: of drafters, of trees */
+    HN_LOGIT_ROWS = 64,  /* rows of a pass with logits, which need memory for a vocabulary each */
+    HN_MAX_TEXTS = 64,   /* texts of a pass, so also of an engine at once; each has a page table in the pass */
     HN_MAX_HEAD_DIM = 576, /* of attention; heads must be a multiple of kv_heads */
     HN_MAX_LINEAR = 4,   /* matrices that share an input in one call */
-    HN_MAX_TOP = 64,     /* best outputs of a row that linear_top gives */
+    HN_MAX_TOP = 64,     /* best outputs of a row in linear_top */
     HN_MAX_EXPERTS = 1024, /* of a layer */
-    HN_MAX_USED = 32,    /* of them that a row uses */
-    HN_RANK_STRIPS = 2   /* strips of stored weights that a rank has packed at a time */
+    HN_MAX_USED = 32,    /* experts that a row uses */
+    HN_RANK_STRIPS = 2   /* packed strips of stored weights that a rank has at a time */
 };
 
 /* ---- weights --------------------------------------------------------------------------------------------------- */
 
-/* What the operations of a pass are for: how a profile (profile.h) tells them apart. */
+/* The purpose of an operation in a pass: the rows of a profile (profile.h). */
 typedef enum hn_phase {
     HN_PHASE_OTHER,
     HN_PHASE_EMBED,
-    HN_PHASE_NORM, /* norms, and rows brought into the form that a product reads */
+    HN_PHASE_NORM, /* norms, and conversion of rows to the form that a product reads */
     HN_PHASE_QKV,
     HN_PHASE_ROPE, /* rotation, biases and norms of heads, storing keys and values */
     HN_PHASE_ATTENTION,
     HN_PHASE_O,
     HN_PHASE_GATE_UP,
     HN_PHASE_DOWN,
-    HN_PHASE_ROUTER, /* which experts a row uses, and the sum of what they gave */
+    HN_PHASE_ROUTER, /* choice of a row's experts, and the sum of their results */
     HN_PHASE_OUTPUT, /* logits, and the best of them */
     HN_PHASES
 } hn_phase;
 
-/* A matrix as its file stores it, in memory of the host (of a mapped file, as a rule). */
+/* A matrix as its file stores it, in host memory (usually a mapped file). */
 typedef struct hn_stored {
-    const void *rows;     /* row 0 of the matrix, at any alignment; NULL: it is not there */
+    const void *rows;     /* row 0 of the matrix, at any alignment; NULL: not stored */
     size_t row_bytes;
-    const float *factors; /* of F8_E4M3: [blocks of rows][blocks of inputs] of the tensor that holds the matrix; else NULL */
+    const float *factors; /* F8_E4M3: [blocks of rows][blocks of inputs] of the tensor that holds the matrix; else NULL */
     int first;            /* the matrix's row 0 in that tensor */
 } hn_stored;
 
-/* Those of a row (and of its whole strip: strips do not cross a block of rows), one for each HN_F8_BLOCK inputs. */
+/* The factors of a row (and of its whole strip: strips do not cross a block of rows), one for each HN_F8_BLOCK inputs. */
 static inline const float *hn_stored_factors(const hn_stored *s, int in, int row) {
     const size_t across = (size_t)(in + HN_F8_BLOCK - 1) / HN_F8_BLOCK;
     return s->factors ? s->factors + across * (size_t)((s->first + row) / HN_F8_BLOCK) : NULL;
 }
 
-/* A matrix y = W x, [out, in], repacked into strips of 16 outputs (layout: docs/kernels.md, ops/pack.h); or as it is stored:
- * then whoever needs a strip packs it, into hn_ops.strips, and computes the same bits. */
+/* A matrix y = W x, [out, in], repacked into strips of 16 outputs (layout: docs/kernels.md, ops/pack.h); or as it is
+ * stored: then strips are packed when they are needed, into hn_ops.strips, and give the same bits. */
 typedef struct hn_weight {
     hn_dtype dtype;
     int out, in;
     hn_buf data;         /* first strip */
-    size_t strip_stride; /* bytes from a strip to the next (larger than a strip where two matrices are interleaved) */
+    size_t strip_stride; /* bytes from a strip to the next (larger than a strip if two matrices are interleaved) */
     hn_stored stored;    /* rows NULL: packed, at data */
-    hn_phase phase;      /* what its products are for */
+    hn_phase phase;      /* purpose of its products */
     bool wide;           /* its products read F32 rows in native precision too */
-    int experts;         /* 0; or it is so many matrices [out, in], the strips of each behind those of the one before */
+    int experts;         /* 0; or the number of matrices [out, in], the strips of one after another */
     const hn_stored *each; /* [experts] as they are stored, instead of `stored`; NULL: packed */
 } hn_weight;
 static inline bool hn_is_stored(const hn_weight *w) { return w->stored.rows || w->each; }
@@ -102,7 +101,7 @@ static inline bool hn_is_stored(const hn_weight *w) { return w->stored.rows || w
 /* ---- activations ------------------------------------------------------------------------------------------------- */
 
 enum { HN_ACT_F32 = 1, HN_ACT_Q8 = 2, HN_ACT_BF16 = 4 }; /* forms of an activation row; a mask */
-/* Rows of a matrix input in the forms their consumers want. Layout: ops/act.h. */
+/* Rows of a matrix input in the forms that their consumers read. Layout: ops/act.h. */
 typedef struct hn_act {
     hn_buf data;
     int in, max_rows;
@@ -112,9 +111,9 @@ enum { HN_NO_PAGE = -1 };
 
 /* ---- rows of a pass --------------------------------------------------------------------------------------------- */
 
-/* All arrays are int32 buffers unless said otherwise. Rows of one sequence are contiguous.
- * The logical position of a row's k-th own-path entry is committed + k: entry 0 is the root of the sequence's rows,
- * the last one the row itself; path_slots holds the cache slot of each (slot == position for chains and prefill). */
+/* All arrays are int32 buffers unless noted otherwise. Rows of one sequence are contiguous. The logical position of a
+ * row's k-th own-path entry is committed + k: entry 0 is the root of the sequence's rows, the last one the row itself;
+ * path_slots holds the cache slot of each (slot == position for chains and prefill). */
 typedef struct hn_rows {
     int n;             /* 1..HN_PASS_ROWS */
     int n_seqs;
@@ -125,34 +124,35 @@ typedef struct hn_rows {
     hn_buf seq;        /* [n] 0..n_seqs-1, ascending */
     hn_buf path_start; /* [n] index into path_slots of the row's entry for position `committed` */
     hn_buf path_slots; /* [sum of path lengths]; row i's path covers positions committed[seq] .. last[i] */
-    hn_buf last;       /* [n] the last position that a row sees where rows see ahead, position[i] .. max_position; what lies
-                          there is stored before attention reads it, as the row itself is */
+    /* [n] the last position that a row sees if rows see ahead, position[i] .. max_position; positions up to it are
+     * stored before attention reads them */
+    hn_buf last;
     hn_buf from;       /* [n] the position that its window is counted back from, at most position[i] */
     hn_buf seq_first;  /* [n_seqs + 1] first row of each sequence */
     hn_buf committed;  /* [n_seqs] positions below it are committed: slot == position */
     hn_buf direct;     /* [n_seqs] 1: all rows of it form one chain, slot == position on every path */
-    hn_buf page_table; /* [n_seqs][page_stride] page number of slot / page_rows; HN_NO_PAGE where no row of the pass sees
-                          or writes any of its slots */
+    /* [n_seqs][page_stride] page number of slot / page_rows; HN_NO_PAGE if no row of the pass sees or writes any of its slots */
+    hn_buf page_table;
     int page_stride;
 } hn_rows;
 
 /* ---- keys and values ---------------------------------------------------------------------------------------------- */
 
-/* Where one layer's K and V lie in the pages of a cache group. Page p starts at pool + p * page_bytes. In it K of a
- * layer lies at k_off and V at v_off, kv head after kv head; how the elements of one lie: ops/kv.h. */
+/* The place of one layer's K and V in the pages of a cache group. Page p starts at pool + p * page_bytes. In it K of a
+ * layer is at k_off and V at v_off, kv head after kv head; layout of a head: ops/kv.h. */
 typedef struct hn_kv {
     hn_dtype type; /* HN_BF16 (head_dim and v_dim even), HN_F16, HN_F32, HN_Q8_0 (multiples of 32) */
     hn_buf pool;
     size_t page_bytes, k_off, v_off;
     int page_rows; /* power of two, 16..HN_KEY_BLOCK */
     int kv_heads;
-    int head_dim, v_dim; /* of a query and its keys; of a value and the result. Latent attention: V is the first v_dim dims
-                            of K, stored again */
+    /* width of a query and its keys; of a value and the result. Latent attention: V is the first v_dim dims of K, stored again */
+    int head_dim, v_dim;
 } hn_kv;
 
 /* ---- the table ------------------------------------------------------------------------------------------------------ */
 
-/* What every op call carries. ops: the table; impl: the backend's own state. */
+/* Arguments of every op call. ops: the table; impl: the backend's own state. */
 typedef struct hn_ops hn_ops;
 typedef struct hn_exec {
     const hn_ops *ops;
@@ -168,20 +168,20 @@ typedef struct hn_linear_out {
 /* The best outputs of rows: value descending, ties to the lower id, NaN never among them. */
 typedef struct hn_top {
     int k;          /* 1..HN_MAX_TOP */
-    hn_buf id;      /* int32 [n][k]; -1 where a row has fewer numbers */
+    hn_buf id;      /* int32 [n][k]; -1 if a row has fewer numbers */
     hn_buf value;   /* f32 [n][k]; NaN there */
     hn_buf bias;    /* f32 [out], added to W a; mem NULL: none */
-    int ld_bias;    /* 0: all rows have the same, else its rows are so many floats apart, f32 [n][ld_bias] */
-    hn_buf map;     /* int32 [out]: what the outputs' ids are, each another; mem NULL: their indices */
+    int ld_bias;    /* 0: the same for all rows, else distance of its rows in floats, f32 [n][ld_bias] */
+    hn_buf map;     /* int32 [out]: the outputs' ids, all different; mem NULL: their indices */
     hn_buf scratch; /* top_scratch bytes */
     hn_buf sums;    /* f32 [n_written][hn_sum_parts(out)]: the sum of e^(y - the row's best) over each HN_SUM_PART outputs;
-                       mem NULL: not asked for */
+                       mem NULL: not computed */
 } hn_top;
 enum { HN_SUM_PART = 4096 };
 static inline int hn_sum_parts(int out) { return (out + HN_SUM_PART - 1) / HN_SUM_PART; }
 
-/* What hn_ops.apply makes of a number, and what becomes of the result. The last two by way of double, where every C library rounds to
- * the same float. */
+/* The function of hn_ops.apply, and where its result goes. The last two are computed in double, so that every C library
+ * gives the same float. */
 typedef enum hn_function {
     HN_SAME,
     HN_SWISH,    /* x / (1 + e^-x): HN_SILU without a gate */
@@ -192,7 +192,7 @@ typedef enum hn_function {
 typedef enum hn_into { HN_INTO_SET, HN_INTO_ADD, HN_INTO_TIMES } hn_into;
 
 typedef struct hn_rope {
-    int dims;           /* rotated dims of a head (even), the rest passes through */
+    int dims;           /* rotated dims of a head (even), the rest is unchanged */
     bool interleaved;   /* pairs (2i, 2i+1), else (i, i + dims/2) */
     float scale;        /* cos and sin are multiplied by it */
     hn_buf freq;        /* f32 [dims/2] radians a position, computed at load in double and rounded */
@@ -200,61 +200,61 @@ typedef struct hn_rope {
 
 typedef enum hn_glu { HN_SILU, HN_GELU, HN_GATE } hn_glu; /* x / (1 + e^-x); 1606.08415 in its tanh form; 1 / (1 + e^-x) */
 
-/* How rows choose among the experts of a layer, by what the router's product gave each. The scores are the softmax of that, or
- * each its own sigmoid; chosen are the `used` largest of score + bias (DeepSeek-V3, 2412.19437, section 2.1.2), ties to the lower
- * id. With groups (neighbouring experts, equally many each) only among those of the best groups, which are judged by the sum
- * of their two largest, ties to the lower. What a row takes of an expert is its score (without the bias), over the sum of the
- * chosen ones where `normalised`, times scale. NaN counts as the least. */
+/* How rows choose among the experts of a layer, by the router's product. The scores are its softmax, or the sigmoid of
+ * each; the `used` largest of score + bias are chosen (DeepSeek-V3, 2412.19437, section 2.1.2), ties to the lower id.
+ * With groups (neighbouring experts, the same number each) only those of the best groups, which are compared by the sum
+ * of their two largest, ties to the lower. The weight of an expert is its score (without the bias), divided by the sum
+ * of the chosen ones if `normalised`, times scale. NaN is less than all numbers. */
 typedef struct hn_router {
-    int experts, used;       /* 1..HN_MAX_EXPERTS; 1..HN_MAX_USED, at most as many as there are in the groups that count */
+    int experts, used;       /* 1..HN_MAX_EXPERTS; 1..HN_MAX_USED, at most the number in the used groups */
     bool sigmoid, normalised;
-    int groups, groups_used; /* 0 or 1: all are one */
+    int groups, groups_used; /* 0 or 1: one group */
     float scale;
     hn_buf bias;             /* f32 [experts]; mem NULL: none */
 } hn_router;
 
-/* Which experts the rows of a pass use. A pair is a row and one of its experts; pairs stand by expert, of one expert by row. */
+/* The experts that the rows of a pass use. A pair is a row and one of its experts; pairs are ordered by expert, then by row. */
 typedef struct hn_routing {
     int experts, used, max_rows;
     hn_buf id;     /* int32 [n][used], ascending */
-    hn_buf share;  /* f32 [n][used] what the row takes of each */
-    hn_buf pair;   /* int32 [n][used] its number */
-    hn_buf row;    /* int32 [n * used] of each pair */
+    hn_buf share;  /* f32 [n][used] weight of each */
+    hn_buf pair;   /* int32 [n][used] number of the pair */
+    hn_buf row;    /* int32 [n * used] row of each pair */
     hn_buf first;  /* int32 [experts + 1] first pair of each expert */
-    hn_buf distinct;  /* int32 [1 + experts] how many experts have rows; which, ascending */
+    hn_buf distinct;  /* int32 [1 + experts] number of experts with rows; their ids, ascending */
 } hn_routing;
 
-/* What a row gets beside its experts' results; mem NULL: not this. */
+/* The result of the shared expert, added to those of a row's experts; mem NULL: none. */
 typedef struct hn_shared {
-    hn_buf y;    /* f32 [n][ld] of the experts that all rows share */
+    hn_buf y;    /* f32 [n][ld] */
     hn_buf gate; /* f32 [n][ldgate] column 0: y is multiplied by its sigmoid */
     int ld, ldgate;
 } hn_shared;
 
-/* What is done to the heads of q, k and v between their products and the rotation; mem NULL: not this. */
+/* Biases and norms of the heads of q, k and v between their products and the rotation; mem NULL: none. */
 typedef struct hn_head_fix {
     hn_buf q_bias, k_bias, v_bias; /* f32 [heads or kv_heads * head_dim], added */
     hn_buf q_norm, k_norm;         /* f32 [head_dim]: RMSNorm over each head, after the bias */
     float eps;
 } hn_head_fix;
 
-/* How an attention weighs what its rows see. */
+/* Parameters of an attention. */
 typedef struct hn_attention_how {
     int heads;    /* of queries */
     float scale;  /* of the scores */
-    int window;   /* 0, or positions before a row that it sees, counted back from rows.from[i], that one included */
-    hn_buf sinks; /* f32 [heads]: a score each that takes part in the softmax and has no value; mem NULL: none */
+    int window;   /* 0, or the number of positions that a row sees, counted back from rows.from[i], including it */
+    hn_buf sinks; /* f32 [heads]: a score of each head that takes part in the softmax and has no value; mem NULL: none */
     int first;    /* rows from this position on do not see those below it; less than HN_KEY_BLOCK */
-    bool ahead;   /* rows see as far as rows.last[i], else their own position is the last */
+    bool ahead;   /* rows see up to rows.last[i], else up to their own position */
 } hn_attention_how;
 
-/* Columns of one matrix of rows that become the first columns of another: runs of them, some columns apart. */
+/* Columns of one matrix of rows that are copied to the first columns of another: runs of columns at a stride. */
 typedef struct hn_pick {
     hn_buf src, dst; /* f32 [n][lds], [n][ldd] */
     int lds, ldd, first, run, stride, count;
 } hn_pick;
 
-/* Cache rows of a number of bytes: slot s in page s / page_rows of a table. */
+/* Cache rows of row_bytes bytes: slot s in page s / page_rows of a table. */
 typedef struct hn_plain_rows {
     hn_buf pool;
     size_t page_bytes, row_bytes;
@@ -268,7 +268,7 @@ struct hn_ops {
     void (*mem_free)(const hn_ops *o, hn_mem *m); /* NULL is fine */
     void (*write)(const hn_ops *o, hn_buf dst, const void *src, size_t bytes);
     void (*read)(const hn_ops *o, void *dst, hn_buf src, size_t bytes);
-    /* Host view of a buffer, or NULL where the backend has none (then use read). */
+    /* Host view of a buffer, or NULL if the backend has none (then use read). */
     const void *(*view)(const hn_ops *o, hn_buf b);
 
     /* Bytes of a packed strip; total for a matrix = strips * strip_bytes, strips = ceil(out / 16). */
@@ -278,10 +278,10 @@ struct hn_ops {
      * Any thread; used by the loader with all workers. */
     void (*pack_strip)(const hn_ops *o, hn_dtype t, int out, int in, const void *src, size_t row_bytes,
                        const float *factors, int first, hn_buf dst);
-    /* One strip of the matrix that has rows ids[0..n) of another, its rows [first, first + 16) at dst. w is packed; those
-     * rows of F8_E4M3 have the same factors. */
+    /* Writes rows [first, first + 16) of the matrix of rows ids[0..n) of w as a strip to dst. w is packed; with F8_E4M3
+     * these rows have the same factors. */
     void (*pick_strip)(const hn_ops *o, const hn_weight *w, const int32_t *ids, int n, int first, hn_buf dst);
-    int (*act_forms)(const hn_ops *o, hn_dtype weight); /* form a matrix of this type reads at this precision */
+    int (*act_forms)(const hn_ops *o, hn_dtype weight); /* forms that a matrix of this type reads at this precision */
     size_t (*act_bytes)(int in, int max_rows);
 
     /* -- operations: all ranks call, each ends in a barrier -- */
@@ -297,25 +297,27 @@ struct hn_ops {
     void (*linear)(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs, int n_outs, bool add);
     /* y = silu(gate a) * (up a), in `forms`. gate and up have equal shapes. */
     void (*linear_glu)(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y, int forms);
-    /* Of y = scale * (W a + bias), and cap * tanh(y / cap) of it where cap is not 0, the best of each row, and all of the first
-     * n_written rows: f32 [n_written][ldy]. Capped values may tie where others do not: the best are those of y as it is written. */
+    /* The best of each row of y = scale * (W a + bias), or of cap * tanh(y / cap) if cap is not 0, and all of the first
+     * n_written rows: f32 [n_written][ldy]. Capped values may tie although others do not: the best are those of y as it
+     * is written. */
     void (*linear_top)(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, float cap, hn_buf y, int ldy,
                        int n_written, const hn_top *top);
     size_t (*top_scratch)(const hn_ops *o, int max_rows, int k);
-    /* What the router chooses for each row; scores f32 [n][ld], its product, are used up. */
+    /* The router's choice for each row; scores f32 [n][ld], its product, are overwritten. */
     void (*route)(const hn_exec *ex, int n, const hn_router *router, hn_buf scores, int ld, const hn_routing *to);
-    /* linear_glu for every pair: y[pair] of a[row of the pair] and the matrices of its expert. An expert's weights are read once,
-     * however many rows use it. gathered: room for n * used rows of a. y: max_rows of n * used at least. */
+    /* linear_glu for every pair: y[pair] from a[row of the pair] and the matrices of its expert. An expert's weights
+     * are read once for all rows that use it. gathered: room for n * used rows of a. y: max_rows is at least n *
+     * used. */
     void (*experts_glu)(const hn_exec *ex, int n, const hn_routing *by, hn_act a, hn_act gathered, const hn_weight *gate,
                         const hn_weight *up, hn_act y, int forms);
     /* y[pair] = W of its expert times a[pair]; f32 [n * used][ldy] */
     void (*experts_linear)(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *w, hn_buf y, int ldy);
-    /* x[i] += the sum of share times result over the row's pairs, experts ascending, from 0 on by fmaf, then what it shares
-     * added to that (f32 [.][ld] and [n][ldx], cols wide). */
+    /* x[i] += the sum of share times result over the row's pairs, experts ascending, from 0 on by fmaf, plus the shared
+     * expert's result (f32 [.][ld] and [n][ldx], cols wide). */
     void (*combine)(const hn_exec *ex, int n, const hn_routing *by, hn_buf results, int ld, const hn_shared *shared, hn_buf x,
                     int ldx, int cols);
-    /* cs[i] = the rotation of row i at its position: dims/2 cosines, then dims/2 sines, f32 [n][dims], scale included.
-     * Once a pass (for each distinct rope of the model); every layer's rope_store reads it. */
+    /* cs[i] = the rotation of row i at its position: dims/2 cosines, then dims/2 sines, f32 [n][dims], including scale.
+     * Called once per pass (for each distinct rope of the model); every layer's rope_store reads it. */
     void (*rope_table)(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs);
     /* In place on q [n][ldq] (heads * head_dim wide), k and v (kv_heads * head_dim). */
     void (*fix_heads)(const hn_exec *ex, int n, const hn_head_fix *fix, int heads, int kv_heads, int head_dim, hn_buf q,
@@ -325,30 +327,30 @@ struct hn_ops {
     void (*rope_store)(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs, int heads, const hn_kv *kv,
                        hn_buf q, hn_buf k, hn_buf v, int ldq);
     /* Attention of q [n][ldq] (heads * head_dim) over each row's path; out f32 [n][ldo] (heads * v_dim), and in `forms` a
-     * (forms 0: not asked for). scratch: attention_scratch bytes, 64-byte aligned. */
+     * (forms 0: none). scratch: attention_scratch bytes, 64-byte aligned. */
     void (*attention)(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_how *how, hn_buf q,
                       int ldq, hn_buf out, int ldo, hn_act a, int forms, hn_buf scratch);
     size_t (*attention_scratch)(const hn_ops *o, int max_rows, int heads, int v_dim, int max_positions);
-    /* dst[to[i]] = src[from[i]], rows of `cols` floats; from, to: int32 [n] buffers, mem of `to` NULL: row i. Each row of dst
-     * is named once, and src and dst do not overlap. */
+    /* dst[to[i]] = src[from[i]], rows of `cols` floats; from, to: int32 [n] buffers, mem of `to` NULL: row i. Rows of
+     * dst are not repeated, and src and dst do not overlap. */
     void (*gather)(const hn_exec *ex, int n, hn_buf from, hn_buf src, int lds, hn_buf to, hn_buf dst, int ldd, int cols);
     /* y[i][0..cols) += rmsnorm(x[i]) * w. */
     void (*norm_add)(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_buf y, int ldy, int cols);
-    /* y[i] = act(gate[i] + gate_bias) * (up[i] + up_bias) * scale, in `forms`; gate and up f32 [n][ld], both used up;
-     * biases f32 [y.in], mem NULL: none. */
+    /* y[i] = act(gate[i] + gate_bias) * (up[i] + up_bias) * scale, in `forms`; gate and up f32 [n][ld], both
+     * overwritten; biases f32 [y.in], mem NULL: none. */
     void (*glu)(const hn_exec *ex, int n, hn_glu act, hn_buf gate, hn_buf gate_bias, hn_buf up, hn_buf up_bias, int ld,
                 float scale, hn_act y, int forms);
     /* x[i][0..cols) += bias, in place. */
     void (*add_bias)(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf bias);
-    /* y[i][0..cols) =, += or *= f(x[i] + bias); bias f32 [cols], mem NULL: none. x and y may be one. */
+    /* y[i][0..cols) =, += or *= f(x[i] + bias); bias f32 [cols], mem NULL: none. x and y may be the same. */
     void (*apply)(const hn_exec *ex, int n, hn_function f, hn_into into, hn_buf x, int ldx, hn_buf bias, hn_buf y, int ldy, int cols);
     /* x[i][0..cols) *= a, in place. */
     void (*scale)(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, float a);
-    /* Every part of row i: dst[i][c] = src[i][first + c / run * stride + c % run], c < count. */
+    /* For every part of row i: dst[i][c] = src[i][first + c / run * stride + c % run], c < count. */
     void (*pick)(const hn_exec *ex, int n, const hn_pick *parts, int n_parts);
-    /* A layer of gated delta nets, but for its products: delta.h. */
+    /* A layer of gated delta nets without its products: delta.h. */
     void (*delta)(const hn_exec *ex, const struct hn_delta_job *job);
-    /* As kv_move, of rows without a shape: row_bytes each, page_rows a page. */
+    /* As kv_move, for rows of row_bytes bytes, page_rows per page. */
     void (*rows_move)(const hn_exec *ex, const hn_plain_rows *at, hn_buf pages, int n, hn_buf from, hn_buf to);
     /* Copies cache rows inside pages: for each of the n moves, slot from[i] to slot to[i] (to[i] <= from[i], ascending,
      * so that in-order copying is safe) of sequence table `pages` (int32 [.]), for one layer's K and V. */
@@ -359,10 +361,10 @@ struct hn_ops {
     bool f32; /* precision f32 */
     hn_pool *pool;
     const struct hn_kernels *kernels;
-    hn_buf strips; /* where stored weights are packed: [ranks][HN_RANK_STRIPS] strips; mem NULL: there are none */
+    hn_buf strips; /* buffer for packing stored weights: [ranks][HN_RANK_STRIPS] strips; mem NULL: there are none */
     size_t strip_room; /* bytes of each, whole cache lines */
 };
 
-/* The CPU backend at one level. o is filled; the pool is borrowed. */
+/* Sets o to the CPU backend at one level. The pool is borrowed. */
 void hn_ops_cpu(hn_ops *o, hn_pool *pool, hn_isa isa, bool f32);
 #endif

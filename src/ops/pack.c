@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pack.c - writes and reads the strip layout of pack.h. A permutation of bits: no weight is changed or rounded.
  *
- * Codes travel as words of four, a byte each: a stored block becomes words in the order of the inputs (block_words, the
- * only place that knows how a type stores its codes), which pieces_put spreads over lines by the rule of pack.h and
- * words_get gathers again. Scales: head_put, head_get. Stored layouts: base/dtype.h.
+ * Codes are handled as words of four, a byte each: a stored block becomes words in the order of the inputs
+ * (block_words, the only function that depends on how a type stores its codes), which pieces_put writes to lines by the
+ * rule of pack.h and words_get reads back. Scales: head_put, head_get. Stored layouts: base/dtype.h.
  */
 #include "ops/pack.h"
 
@@ -12,7 +12,7 @@
 
 #include "ops/act.h"
 
-#define INLINE static inline __attribute__((always_inline)) /* folds for the constant type it is called with */
+#define INLINE static inline __attribute__((always_inline)) /* called with constant types only */
 
 INLINE int min_int(int a, int b) { return a < b ? a : b; }
 
@@ -29,7 +29,7 @@ INLINE uint32_t word_at(const unsigned char *p) {
     return w;
 }
 
-/* In each byte of a word the lowest `bits` bits. */
+/* A mask of the lowest `bits` bits in each byte of a word. */
 INLINE uint32_t low_bits(int bits) { return ((1u << bits) - 1) * 0x01010101u; }
 
 /* ---- codes of a stored block ------------------------------------------------------------------------------------- */
@@ -55,7 +55,7 @@ INLINE void fifth_bits(const unsigned char *h, uint32_t w[8]) {
 
 /* Codes of the j-th 32 weights of a stored block: w[r] holds codes 4r .. 4r + 3. */
 INLINE void block_words(hn_dtype t, const unsigned char *b, int j, uint32_t w[8]) {
-    const int half = j / 4, quarter = j % 4; /* K types keep 128 weights together */
+    const int half = j / 4, quarter = j % 4; /* K types store groups of 128 weights */
     memset(w, 0, 8 * sizeof *w);
     switch (t) {
     case HN_Q4_0: case HN_IQ4_NL: nibble_words(b + 2, w); break;
@@ -94,7 +94,7 @@ static void piece_get(const unsigned char *lane, int shift, int bits, uint32_t w
 
 /* ---- scales of a superblock ------------------------------------------------------------------------------------------ */
 
-/* The k-th 16 halves, and the k-th 16 bytes behind the first 64. */
+/* The k-th 16 halves, and the k-th 16 bytes after the first 64. */
 INLINE void half_put(unsigned char *head, int k, int lane, const unsigned char *half) {
     memcpy(head + 32 * k + 2 * lane, half, 2);
 }
@@ -206,7 +206,7 @@ static void head_get(hn_dtype t, const unsigned char *head, int b, int lane, hn_
 
 /* ---- packing ------------------------------------------------------------------------------------------------------------ */
 
-/* Superblock by superblock, so that what 16 rows write lies in the L1 cache. */
+/* Superblock by superblock, so that the writes of 16 rows stay in the L1 cache. */
 INLINE void pack_blocks(hn_dtype t, int lanes, int in, const unsigned char *src, size_t row_bytes, unsigned char *strip) {
     const hn_layout l = hn_layout_of(t);
     const int stored = l.inputs == 256 ? 256 : HN_BLOCK; /* weights a stored block */
@@ -256,7 +256,7 @@ PACK_FLOATS(F32, 4)
 PACK_FLOATS(F16, 2)
 PACK_FLOATS(F8_E4M3, 1)
 
-/* Pairs of inputs as one element; where there is half a pair the rest of it is zero. */
+/* Pairs of inputs as one element; the rest of half a pair is zero. */
 static void pack_BF16(int lanes, int in, const unsigned char *src, size_t row_bytes, unsigned char *strip) {
     pack_floats(4, lanes, in / 2, src, row_bytes, strip);
     for (int lane = 0; lane < lanes && in % 2; lane++) {
@@ -280,7 +280,7 @@ void hn_pack_strip(hn_dtype t, int out, int in, const void *src, size_t row_byte
 
 /* ---- lanes ----------------------------------------------------------------------------------------------------------------- */
 
-/* `rows` rows of 16 values of `size` bytes: the one of a lane. */
+/* Copies a lane of `rows` rows of 16 values of `size` bytes. */
 static void copy_lane(size_t rows, size_t size, const unsigned char *src, int from, unsigned char *dst, int to) {
     for (size_t i = 0; i < rows; i++)
         memcpy(dst + size * (HN_STRIP * i + (size_t)to), src + size * (HN_STRIP * i + (size_t)from), size);
@@ -307,7 +307,7 @@ void hn_strip_copy_lane(hn_dtype t, int in, const void *strip, int from, void *o
 
 /* ---- reading back ---------------------------------------------------------------------------------------------------------- */
 
-/* What a code of a type stands for. */
+/* The value of a code of a type. */
 static int8_t value_of(hn_dtype t, int code) {
     switch (t) {
     case HN_Q4_0: return (int8_t)(code - 8);
@@ -358,7 +358,7 @@ static float float_at(hn_dtype t, const unsigned char *p) {
     }
 }
 
-/* Where a float type has input k of a lane, in elements. */
+/* The index of input k of a lane in a float type, in elements. */
 static size_t float_place(hn_dtype t, int k, int lane) {
     if (t == HN_BF16) return ((size_t)(k / 2) * HN_STRIP + (size_t)lane) * 2 + (size_t)(k % 2);
     return (size_t)k * HN_STRIP + (size_t)lane;

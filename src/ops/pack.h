@@ -3,8 +3,8 @@
  *
  * A strip is 16 outputs, read by a kernel as one ascending stream of whole cache lines. One layout serves every level.
  *
- * Block types are a run of superblocks of 64, 128 or 256 inputs: scales in front, then the codes of its blocks of 32 one
- * after another. What the last superblock has beyond `in` is zero (scales and codes).
+ * Block types are a run of superblocks of 64, 128 or 256 inputs: scales, then the codes of its blocks of 32 one after another.
+ * Scales and codes of the last superblock beyond `in` are zero.
  *
  *     superblock   [head: scales of 16 outputs][block 0: low][block 0: high][block 1: low][block 1: high] ...
  *
@@ -30,10 +30,9 @@
  *                              nibble) and 2k+1 (high); 4 rows: bits 4 and 5 of s of parts 4k .. 4k+3
  *   Q6_K      256     4    2   d: f16; 32 bytes 0; s of each part: s8                                     320  d*s*(code - 32)
  *
- * Float types: per input the 16 outputs next to each other; the strip is padded to whole lines. F8_E4M3 has f32 factors in
- * front, one for each 128 inputs (the same for all 16 outputs), padded to whole lines: weight = value * factor. BF16 keeps two
- * neighbouring inputs of an output together, a line being [16 outputs][2]: instructions multiply pairs of them. Where `in` is
- * odd the last line has zeros.
+ * Float types: per input the 16 outputs next to each other; the strip is padded to whole lines. F8_E4M3 starts with f32 factors, one for
+ * each 128 inputs (the same for all 16 outputs), padded to whole lines: weight = value * factor. BF16 keeps two neighbouring inputs of an
+ * output together, a line being [16 outputs][2]: instructions multiply pairs of them. If `in` is odd the last line has zeros.
  */
 #ifndef HN_PACK_H
 #define HN_PACK_H
@@ -46,7 +45,7 @@
 static inline int hn_strips(int out) { return (out + HN_STRIP - 1) / HN_STRIP; }
 static inline bool hn_is_block_type(hn_dtype t) { return t >= HN_Q4_0 && t < HN_WEIGHT_TYPES; }
 
-/* A block type's superblock: inputs, bytes of its head, bits of the two pieces of a code. Folds where t is a constant. */
+/* A block type's superblock: inputs, bytes of its head, bits of the two pieces of a code. Folded at compile time if t is a constant. */
 typedef struct hn_layout {
     int inputs, head, low, high;
 } hn_layout;
@@ -69,24 +68,24 @@ static inline hn_layout hn_layout_of(hn_dtype t) {
 }
 static inline size_t hn_block_bytes(hn_layout l) { return 64 * (size_t)(l.low + l.high); } /* codes of a block */
 static inline size_t hn_super_bytes(hn_layout l) { return (size_t)l.head + (size_t)(l.inputs / 32) * hn_block_bytes(l); }
-/* Of F8_E4M3: bytes of factors in front of a strip. */
+/* F8_E4M3: bytes of the factors before a strip. */
 static inline size_t hn_f8_head(int in) {
     return ((size_t)((in + HN_F8_BLOCK - 1) / HN_F8_BLOCK) * sizeof(float) + 63) / 64 * 64;
 }
 
 size_t hn_strip_bytes(hn_dtype t, int in);
-/* One strip from rows [first, first + 16) of a stored matrix; rows at or beyond `out` become zeros. factors: of F8_E4M3,
- * those of the strip's rows, one for each 128 inputs; else NULL. */
+/* Packs rows [first, first + 16) of a stored matrix as a strip; rows at or beyond `out` become zeros. factors: with
+ * F8_E4M3 those of the strip's rows, one for each 128 inputs; else NULL. */
 void hn_pack_strip(hn_dtype t, int out, int in, const void *src, size_t row_bytes, const float *factors, int first, void *dst);
-/* Inputs [k, k + count) of output `lane` of a strip, dequantised exactly as hn_dequantise does the stored row (times the
- * factor, of F8_E4M3). */
+/* Inputs [k, k + count) of output `lane` of a strip, dequantised exactly as the stored row by hn_dequantise (times the
+ * factor, with F8_E4M3). */
 void hn_strip_row(hn_dtype t, int in, const void *strip, int lane, int k, int count, float *dst);
 
 /* Makes lane `to` of a strip the same as lane `from` of another; factors of F8_E4M3, which all lanes share, are copied too. */
 void hn_strip_copy_lane(hn_dtype t, int in, const void *strip, int from, void *other, int to);
 
-/* 32 weights of one output, of a block type: weight k, in part p = k / 16, is d * s[p] * v[k], where the type has a minimum
- * plus dmin * m[p]. Each product and the sum rounded, in this order. s and m are 1 where the type has none. */
+/* 32 weights of one output, of a block type: weight k, in part p = k / 16, is d * s[p] * v[k], plus dmin * m[p] if the
+ * type has a minimum. Each product and the sum is rounded, in this order. s and m are 1 if the type has none. */
 typedef struct hn_lane_block {
     int8_t v[32];
     float d, dmin;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profile.c - see profile.h. Each rank notes for itself, in cache lines of its own; sums are made when they are taken. */
+/* profile.c - see profile.h. Each rank records in cache lines of its own; they are added when the sums are taken. */
 #include "ops/profile.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ typedef struct rank_notes {
 } rank_notes;
 
 struct hn_profile {
-    hn_ops ops; /* first: wrappers find the rest from it */
+    hn_ops ops; /* first: wrappers find the profile from its address */
     const hn_ops *inner;
     int ranks;
     rank_notes *rank; /* [ranks] */
@@ -30,7 +30,7 @@ struct hn_profile {
 /* ---- one operation ------------------------------------------------------------------------------------------ */
 
 typedef struct span {
-    hn_exec ex; /* of the inner table */
+    hn_exec ex; /* with the inner table */
     note *to;
     int64_t begun, waited;
 } span;
@@ -91,7 +91,7 @@ static void linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, f
     span_end(&s);
 }
 
-/* What the distinct ones of them read. */
+/* Notes what the distinct experts read. */
 static void note_experts(const span *s, int n, const hn_routing *by, const hn_weight *w) {
     const int32_t *distinct = s->ex.ops->view(s->ex.ops, by->distinct);
     if (distinct) s->to->bytes += (double)s->ex.ops->strip_bytes(w->dtype, w->in) * hn_strips(w->out) * distinct[0];
@@ -127,7 +127,7 @@ static void combine(const hn_exec *ex, int n, const hn_routing *by, hn_buf resul
     span_end(&s);
 }
 
-/* What a pass reads of each sequence's keys and values, and what its rows see, one by one. */
+/* Notes the keys and values that a pass reads of each sequence, and those that each of its rows sees. */
 static void note_attention(const span *s, const hn_rows *rows, const hn_kv *kv, const hn_attention_how *how) {
     const hn_ops *o = s->ex.ops;
     const int32_t *first = o->view(o, rows->seq_first), *committed = o->view(o, rows->committed);
@@ -146,7 +146,7 @@ static void attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, c
     span_end(&s);
 }
 
-/* ---- all else ------------------------------------------------------------------------------------------------- */
+/* ---- other operations ------------------------------------------------------------------------------------------------- */
 
 static void embed(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_buf x, int ldx) {
     const span s = span_begin(ex, HN_PHASE_EMBED);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profile_test.c - a product is noted as what its matrix says, whatever was called before it. */
+/* profile_test.c - a product is recorded under the phase of its matrix, whatever was called before it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* read_tmpl.h - the sum of a run of memory, as wide as the level that includes this can load. READ is its name. */
+/* read_tmpl.h - the sum of a run of memory, with the widest loads of the level that includes this. READ is its name. */
 #include "ops/machine.h"
 
 uint64_t READ(const void *p, size_t bytes) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows_table_tmpl.h - how every level enters its functions of rows into the kernel table. Included at the end of a level's
- * file, behind functions with the names of the entries; ROWS_TABLE is the name of the function that kernels.h declares. */
+/* rows_table_tmpl.h - enters a level's functions of rows into the kernel table. Included at the end of a level's file,
+ * after functions with the names of the entries; ROWS_TABLE is the name of the function that kernels.h declares. */
 void ROWS_TABLE(struct hn_kernels *k) {
     k->inverse_rms = inverse_rms;
     k->normalise = normalise;

@@ -2,8 +2,8 @@
 /* attention_dotprod.c - one block of attention with NEON. Results: ref/attention_ref.c, bit for bit.
  *
  * Scores: a lane is a position; a tile is T queries x one chunk of 16 positions (four registers). Values: a lane is a
- * dim; a tile is T queries x 16 dims. Dims beyond the last multiple of 4 go one by one. Caches of F32 and F16; others are
- * ref's.
+ * dim; a tile is T queries x 16 dims. Dims beyond the last multiple of 4 are computed one by one. Caches of F32 and
+ * F16; other types use ref.
  */
 #include <math.h>
 
@@ -78,7 +78,7 @@ static void scores(hn_dtype t, const hn_keys *keys, int c0, int c1, const float 
 
 /* ---- softmax ------------------------------------------------------------------------------------------------------- */
 
-/* Positions p..p+3 that lie in [lo, hi). */
+/* Lanes of positions p..p+3 that are in [lo, hi). */
 HN_INLINE uint32x4_t lanes_at(int p, int lo, int hi) {
     static const int32_t first[4] = {0, 1, 2, 3};
     const int32x4_t at = vaddq_s32(vdupq_n_s32(p), vld1q_s32(first));
@@ -90,7 +90,7 @@ static void softmax(float *s, int lo, int hi, float *m, float *l) {
     const float32x4_t zero = vdupq_n_f32(0);
     float32x4_t top = vdupq_n_f32(-INFINITY), sum[4] = {zero, zero, zero, zero};
     for (int p = first; p < last; p += 4) {
-        const float32x4_t v = vld1q_f32(s + p); /* a NaN is not larger */
+        const float32x4_t v = vld1q_f32(s + p); /* a NaN does not compare larger */
         top = vbslq_f32(vandq_u32(lanes_at(p, lo, hi), vcgtq_f32(v, top)), v, top);
     }
     top = vdupq_n_f32(vmaxvq_f32(top));

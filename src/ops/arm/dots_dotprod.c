@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dots_dotprod.c - the most that dot products of bytes give (peak_dots_tmpl.h). */
+/* dots_dotprod.c - peak rate of dot products of bytes (peak_dots_tmpl.h). */
 #include <arm_neon.h>
 
 #define PEAK_DOTS hn_dots_int8_dotprod

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dots_i8mm.c - the most that products of 2 x 8 by 8 x 2 bytes give (peak_dots_tmpl.h). */
+/* dots_i8mm.c - peak rate of products of 2 x 8 by 8 x 2 bytes (peak_dots_tmpl.h). */
 #include <arm_neon.h>
 
 #define PEAK_DOTS hn_dots_int8_i8mm

@@ -2,9 +2,9 @@
 /* dots_neon.h - integer sums by dot products of four bytes: a line of codes times four activations of a row, by lane.
  *
  * A code line holds for each output four inputs next to each other, which is what sdot takes. Unsigned codes are below
- * 128, so that signed products do; their offset is undone by where the sums start, minus the offset times the row's sum.
- * Only 8-bit codes do not fit: where a level has products of unsigned by signed bytes they take those, else they are
- * made signed. Used by linear_tiles_neon.h at every ARM level.
+ * 128, so that signed products work; their offset is subtracted by the initial value of the sums, minus the offset
+ * times the row's sum. 8-bit codes do not fit: a level with products of unsigned by signed bytes uses these, others
+ * convert them to signed. Used by linear_tiles_neon.h at every ARM level.
  */
 #ifndef HN_DOTS_NEON_H
 #define HN_DOTS_NEON_H
@@ -19,7 +19,7 @@ enum { HN_MIXED_SIGNS = false };
 /* Whether codes are multiplied as unsigned bytes. */
 HN_INLINE bool hn_unsigned_neon(const hn_dtype t) { return t == HN_Q8_0 && HN_MIXED_SIGNS; }
 
-/* Minus the offset of what is multiplied, times the sum of a row's block; of types with parts, of part p. */
+/* Minus the offset of the multiplied codes times the sum of a row's block; in types with parts, of part p. */
 HN_INLINE int32_t hn_start_neon(const hn_dtype t, const hn_q8_group *x, const hn_q8_parts *parts, const int odd, const int p) {
     switch (t) {
     case HN_Q4_0: return x->n8[odd];
@@ -31,7 +31,7 @@ HN_INLINE int32_t hn_start_neon(const hn_dtype t, const hn_q8_group *x, const hn
     }
 }
 
-/* sum + line x[lane]. The lane is a constant; clang wants to see it as one. */
+/* sum + line x[lane]. The lane is a constant; clang requires a literal. */
 HN_INLINE int32x4_t hn_dot_neon(const hn_dtype t, int32x4_t sum, uint8x16_t line, int8x16_t x, const int lane) {
 #ifdef __ARM_FEATURE_MATMUL_INT8
     if (hn_unsigned_neon(t)) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* linear_dotprod.c - matrix products with NEON and dot products of bytes. Results: ref/linear_ref.c, bit for bit.
  *
- * Owns the products with float rows and the epilogues of every ARM level; those with quantised rows are
- * linear_tiles_neon.h, here by sdot. A lane is an output; the 16 outputs of a strip are four registers (quarters).
+ * Products with float rows and the epilogues of every ARM level; those with quantised rows are in linear_tiles_neon.h,
+ * here with sdot. A lane is an output; the 16 outputs of a strip are four registers (quarters).
  */
 #include <math.h>
 #include <string.h>
@@ -49,8 +49,7 @@ static void widen_blocks(hn_dtype t, const unsigned char *strip, int k, float *d
     by_type[t](strip + hn_super_bytes(l) * (size_t)(k / l.inputs), k % l.inputs / HN_BLOCK, dst);
 }
 
-/* F8_E4M3: a code's exponent and fraction, moved to the place that f32 has for them, are 2^-120 of its value, subnormal
- * ones too. */
+/* F8_E4M3: a code's exponent and fraction, shifted to their bits in f32, give 2^-120 of its value, also for subnormal codes. */
 static void widen_f8(const unsigned char *src, int count, float factor, float *dst) {
     const int32x4_t top = vdupq_n_s32(0x07f00000), nan = vdupq_n_s32(0x7fc00000);
     for (int i = 0; i < count; i++, src += HN_STRIP, dst += HN_STRIP) {
@@ -67,7 +66,7 @@ static void widen_f16(const unsigned char *src, int count, float *dst) {
     for (int i = 0; i < count * HN_STRIP; i += 4) vst1q_f32(dst + i, hn_halves_neon(src + 2 * i));
 }
 
-/* BF16, whole pairs of inputs; swap 1: the second input of each first. */
+/* BF16, whole pairs of inputs; swap 1: the second input of each pair first. */
 static void widen_pairs(const unsigned char *src, int count, int swap, float *dst) {
     for (int i = 0; i < (count + 1) / 2; i++, dst += 2 * HN_STRIP) {
         HN_UNROLL for (int j = 0; j < HN_STRIP; j += 4, src += 16) {
@@ -143,8 +142,8 @@ static float_fn *const float_tiles[3][FLOAT_ROWS + 1] = {
 
 #include "ops/linear_widened_tmpl.h"
 
-/* Numbers smaller than 2^-126 count as zero, operands and results. This machine looks at results before they are rounded,
- * the contract at rounded ones; which is told apart nowhere but where a result became zero, so then ref counts again. */
+/* Operands and results smaller than 2^-126 are zero. This processor tests results before rounding, the contract after;
+ * that differs only if a result became zero, so then ref computes it again. */
 static void strips_bf16(const hn_strips_job *j) {
     const uint64_t modes = hn_flush_begin_neon();
     chains_bf16(j);

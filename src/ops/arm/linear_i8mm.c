@@ -2,9 +2,9 @@
 /* linear_i8mm.c - matrix products of block types with quantised rows by matrix instructions of bytes: two outputs by two
  * rows, eight inputs of each. Results: ref/linear_ref.c, bit for bit. Everything else of the level is dotprod's.
  *
- * smmla wants eight inputs of an output next to each other; a line of a strip has four. Two lines are woven together in
- * registers, before their codes are unpacked: an instruction for a stored vector, so half or fewer for a vector of
- * codes. Two rows would gain nothing by it; they, and an odd number of rows, are products of four bytes (dots_neon.h).
+ * smmla needs eight adjacent inputs of an output; a line of a strip has four. Two lines are interleaved in registers
+ * before their codes are unpacked: one instruction per stored vector, so half or less per vector of codes. Two rows
+ * would not be faster; they, and an odd number of rows, use products of four bytes (dots_neon.h).
  */
 #include "ops/arm/dots_neon.h"
 
@@ -14,8 +14,8 @@ HN_INLINE uint8x16x2_t weave(uint8x16_t a, uint8x16_t b) {
     return (uint8x16x2_t){{vreinterpretq_u8_u32(vzip1q_u32(x, y)), vreinterpretq_u8_u32(vzip2q_u32(x, y))}};
 }
 
-/* The stored lines of code lines r and r + 1 (r even) of a piece of `bits` bits. One of single bits is woven with itself, moved
- * so that the bits of both code lines come to one place. */
+/* The stored lines of code lines r and r + 1 (r even) of a piece of `bits` bits. A line of single bits is interleaved
+ * with itself, shifted so that the bits of both code lines are in the same position. */
 HN_INLINE uint8x16x2_t stored_pair(const unsigned char *lines, const int bits, const int r) {
     const uint8x16_t first = hn_stored_neon(lines, bits, r);
     return weave(first, bits > 1 ? hn_stored_neon(lines, bits, r + 1) : first >> 1);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* linear_tiles_neon.h - products of block types with quantised rows, tile by tile: what the ARM levels share.
+/* linear_tiles_neon.h - products of block types with quantised rows, tile by tile, for all ARM levels.
  *
  * The rows of a tile are taken one by one or in pairs. A vector of sums holds a quarter of a strip: four outputs of a row;
- * or half a quarter of two rows, as smmla has it: output 0 of the first and the second row, then output 1. Integer sums
- * of a tile stay in registers for a block; float sums wait in c.
+ * or half a quarter of two rows, in smmla's order: output 0 of the first and the second row, then output 1. Integer sums of
+ * a tile stay in registers for a block; float sums are kept in c.
  *
- * A file includes this once, having defined BY_PAIRS(T), whether a tile of T rows (even) takes them in pairs, and
- * PAIRS(t, P, codes, p, x, step, sum): what hn_dots_neon is for rows, for P pairs and both vectors of each. x[i]: of a pair,
- * inputs 0..7 of the block of both rows, inputs 8..15 and so on. It gets strips_q8_Q4_0 and so on.
+ * A file includes this once and defines before BY_PAIRS(T), whether a tile of T rows (even) takes them in pairs, and
+ * PAIRS(t, P, codes, p, x, step, sum): as hn_dots_neon for rows, for P pairs and both vectors of each. x[i]: of a pair,
+ * inputs 0..7 of the block of both rows, inputs 8..15 and so on. This defines strips_q8_Q4_0 and so on.
  */
 #include "ops/arm/dots_neon.h"
 #include "ops/kernels.h"
@@ -19,10 +19,10 @@ enum {
 
 /* ---- rows and pairs ------------------------------------------------------------------------------------------------- */
 
-/* What a block reads of a row or pair beside its codes, each for all lanes. */
+/* Values of a row or pair for a block beside its codes, each in all lanes. */
 typedef struct factors {
     float32x4_t d, ds;
-    int32x4_t start[2], n4[2]; /* of each part; where integer sums start; of Q2_K */
+    int32x4_t start[2], n4[2]; /* for each part: initial value of integer sums; sums for Q2_K */
 } factors;
 
 HN_INLINE factors row_factors(const hn_dtype t, const hn_q8_group *x, const hn_q8_parts *parts, const int odd) {
@@ -43,7 +43,7 @@ HN_INLINE factors pair_factors(const factors *a, const factors *b) {
     return f;
 }
 
-/* A block of two rows, eight inputs of each by turns. */
+/* A block of two rows: alternately eight inputs of each. */
 HN_INLINE void weave_rows(const int8_t *a, const int8_t *b, int8_t *to) {
     HN_UNROLL for (int p = 0; p < 2; p++, to += 2 * HN_PART) {
         const int64x2_t x = vreinterpretq_s64_s8(vld1q_s8(a + HN_PART * p));
@@ -61,7 +61,7 @@ HN_INLINE int32x4_t spread_int(int32x4_t v, const int H, const int h) {
     return H == 1 ? v : h ? vzip2q_s32(v, v) : vzip1q_s32(v, v);
 }
 
-/* Sums of pairs of rows as they lie in c, to vectors of both rows and back. */
+/* Converts sums of pairs of rows between their order in c and vectors of both rows. */
 HN_INLINE void turn_pairs(const int T, float *c, const bool back) {
     HN_UNROLL for (int i = 0; i < T; i += 2) {
         HN_UNROLL for (int j = 0; j < HN_STRIP; j += 4) {
@@ -83,7 +83,7 @@ typedef struct block_job {
     factors by[TILE_ROWS];
 } block_job;
 
-/* sum[U][Q][H]: integer sums of Q quarters from j on; of types with parts times their scales. */
+/* sum[U][Q][H]: integer sums of Q quarters from j on; in types with parts times their scales. */
 HN_INLINE void block_sums(const hn_dtype t, const int U, const int H, const int Q, const int j, const int odd,
                           const block_job *w, int32x4_t *sum) {
     const bool scaled = hn_has_parts(t);
@@ -143,7 +143,7 @@ HN_INLINE void add_quarter(const hn_dtype t, const int U, const int H, const int
 #define TILE_END(row, n) ((row) < (n) ? ((row) + 1) / 2 * 2 : (n))
 #include "ops/linear_walk_tmpl.h"
 
-/* Quarters at once: as many as leave registers for what they are multiplied with. */
+/* Quarters at once: as many as leave registers for the rows' operands. */
 HN_INLINE int quarters(const hn_dtype t, const int T) { return T <= 2 ? 4 : hn_has_parts(t) && T > 4 ? 1 : 2; }
 
 /* Group g of the tile: its two blocks. */

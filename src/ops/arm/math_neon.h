@@ -10,7 +10,7 @@
 #include "ops/exp_poly.h"
 #include "ops/unroll.h"
 
-/* e^x = (1 + what this returns) * *power. */
+/* e^x = (1 + result) * *power. */
 HN_INLINE float32x4_t hn_exp_parts_neon(float32x4_t x, float32x4_t *power) {
     /* NaN stays NaN to the end; as an integer it is 0 */
     x = vminq_f32(vmaxq_f32(x, vdupq_n_f32(HN_EXP_LO)), vdupq_n_f32(HN_EXP_HI));
@@ -43,7 +43,7 @@ HN_INLINE float hn_sum_neon(const float32x4_t *lanes) {
     return vget_lane_f32(b, 0) + vget_lane_f32(b, 1);
 }
 
-/* The first min(4, count) floats at p; other lanes are zero, and stay as they are in memory. count > 0. */
+/* The first min(4, count) floats at p; other lanes are zero, and are not changed in memory. count > 0. */
 HN_INLINE float32x4_t hn_load_neon(const float *p, int count) {
     if (count >= 4) return vld1q_f32(p);
     float v[4] = {0};
@@ -60,9 +60,9 @@ HN_INLINE void hn_store_neon(float *p, int count, float32x4_t v) {
     }
 }
 
-/* Operands and results smaller than 2^-126 are zero until hn_flush_end_neon gets what this returns, which says whether a result
- * was made zero. Between the two, floats are computed in functions that are not inlined only: a compiler may move
- * arithmetic, but no call, over a change of modes. */
+/* Operands and results smaller than 2^-126 are zero until hn_flush_end_neon gets the result of this, and returns
+ * whether a result was made zero. Between the two, floats are computed only in functions that are not inlined: a
+ * compiler may move arithmetic, but no call, over a change of modes. */
 enum { HN_FLUSH = 1 << 24, HN_FLUSHED = 1 << 3 }; /* FZ of the modes, UFC of the state */
 HN_INLINE uint64_t hn_flush_begin_neon(void) {
     uint64_t modes, state;

@@ -65,8 +65,7 @@ static void softcap(float *x, int count, float cap) {
     }
 }
 
-/* 32 values. Where the scale is not a number or zero, all codes are zero: what is not finite times 0 is a NaN, and a NaN
- * as an integer 0. */
+/* 32 values. If the scale is NaN or zero, all codes are zero: a value that is not finite times 0 is NaN, and NaN as an integer is 0. */
 static void quantise_block(const float *x, hn_q8_group *g, hn_q8_parts *parts, int b) {
     uint32x4_t top = vdupq_n_u32(0);
     HN_UNROLL for (int i = 0; i < 8; i++) top = vmaxq_u32(top, vreinterpretq_u32_f32(vabsq_f32(vld1q_f32(x + 4 * i))));
@@ -95,7 +94,7 @@ static void quantise_block(const float *x, hn_q8_group *g, hn_q8_parts *parts, i
 
 static void quantise(const float *x, int count, hn_q8_group *out, hn_q8_parts *parts) {
     for (; count > 0; count -= HN_GROUP, x += HN_GROUP, out++, parts++) {
-        float last[HN_GROUP] = {0}; /* zeros beyond the end change nothing */
+        float last[HN_GROUP] = {0}; /* zeros beyond the end have no effect */
         const float *from = x;
         if (count < HN_GROUP) from = memcpy(last, x, (size_t)count * sizeof *x);
         quantise_block(from, out, parts, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weights_neon.h - codes and scales of strips (drawn in ops/pack.h) as vectors of 4 outputs, a quarter of a strip.
  *
- * Type, code line and quarter are constants wherever these functions are used, so that only a few instructions of each stay.
- * In all of them `super` is a superblock, b one of its blocks (odd: b % 2), p a part of that, j a quarter. Included by files
+ * Type, code line and quarter are constants in all calls of these functions, so that each compiles to a few instructions. In
+ * all of them `super` is a superblock, b one of its blocks (odd: b % 2), p a part of that, j a quarter. Included by files
  * compiled for an ARM level only.
  */
 #ifndef HN_WEIGHTS_NEON_H
@@ -10,14 +10,14 @@
 #include "ops/arm/math_neon.h"
 #include "ops/pack.h"
 
-/* ---- what sets types apart ---------------------------------------------------------------------------------------- */
+/* ---- differences between types ---------------------------------------------------------------------------------------- */
 
 /* weight = d * code + m, or - m. */
 HN_INLINE bool hn_adds_minimum(const hn_dtype t) { return t == HN_Q4_1 || t == HN_Q5_1; }
 HN_INLINE bool hn_takes_minimum(const hn_dtype t) { return t == HN_Q4_K || t == HN_Q5_K || t == HN_Q2_K; }
 /* Codes are numbers of levels. */
 HN_INLINE bool hn_has_levels(const hn_dtype t) { return t == HN_IQ4_NL || t == HN_IQ4_XS || t == HN_MXFP4; }
-/* What is taken from an unsigned code to get the value it stands for. */
+/* The offset that is subtracted from an unsigned code to get its value. */
 HN_INLINE int hn_offset_of(const hn_dtype t) {
     switch (t) {
     case HN_Q4_0: return 8;
@@ -31,12 +31,12 @@ HN_INLINE int hn_offset_of(const hn_dtype t) {
 
 /* ---- codes ----------------------------------------------------------------------------------------------------------- */
 
-/* Bytes whose bits from `from` on are moved to `to`; the other bits are anything. */
+/* Shifts the bits of each byte from `from` to `to`; the other bits are undefined. */
 HN_INLINE uint8x16_t hn_moved_neon(uint8x16_t v, const int from, const int to) {
     return from > to ? v >> (from - to) : from < to ? v << (to - from) : v;
 }
 
-/* Code line r from its stored lines: of the low bits and, where the type has more, of the high ones. */
+/* Code line r from its stored lines: the low bits and, if the type has more, the high ones. */
 HN_INLINE uint8x16_t hn_code_neon(const hn_dtype t, uint8x16_t low, uint8x16_t high, const int r) {
     const hn_layout l = hn_layout_of(t);
     const int at = l.low * (r / l.low), high_at = l.high ? l.high * (r / l.high) : 0;
@@ -47,7 +47,7 @@ HN_INLINE uint8x16_t hn_code_neon(const hn_dtype t, uint8x16_t low, uint8x16_t h
     return vbslq_u8(mask, hn_moved_neon(high, high_at, l.low), v);
 }
 
-/* Codes as what is multiplied: signed levels, else as they are, unsigned. */
+/* The multiplied values of codes: signed levels, else the unsigned codes. */
 HN_INLINE uint8x16_t hn_levels_neon(const hn_dtype t, uint8x16_t codes) {
     if (!hn_has_levels(t)) return codes;
     return vreinterpretq_u8_s8(vqtbl1q_s8(vld1q_s8(t == HN_MXFP4 ? hn_mxfp4_levels : hn_iq4_levels), codes));
@@ -94,7 +94,7 @@ HN_INLINE float32x4_t hn_power_neon(int32x4_t e) {
     return vreinterpretq_f32_s32(vbslq_s32(vcltq_s32(e, vdupq_n_s32(2)), small, usual));
 }
 
-/* The integer scale of a part, and of Q2_K its minimum. */
+/* The integer scale of a part, and its minimum for Q2_K. */
 HN_INLINE int32x4_t hn_part_scale_neon(const hn_dtype t, const unsigned char *super, int b, const int odd, const int p,
                                        const int j) {
     const unsigned char *at = super + 64 + 16 * (2 * b + p) + 4 * j;
@@ -109,7 +109,7 @@ HN_INLINE int32x4_t hn_part_minimum_neon(const unsigned char *super, int b, cons
     return hn_u8_neon(super + 64 + 16 * (2 * b + p) + 4 * j) >> 4;
 }
 
-/* D of a block (docs/kernels.md); of a type with parts, what their integer sums are multiplied by in the end. */
+/* D of a block (docs/kernels.md); in a type with parts, the final factor of their integer sums. */
 HN_INLINE float32x4_t hn_block_scale_neon(const hn_dtype t, const unsigned char *super, int b, const int odd, const int j) {
     if (t == HN_MXFP4) return hn_power_neon(hn_u8_neon(super + 16 * b + 4 * j));
     if (hn_layout_of(t).inputs == 64) return hn_halves_neon(super + 32 * odd + 8 * j);
@@ -119,7 +119,7 @@ HN_INLINE float32x4_t hn_block_scale_neon(const hn_dtype t, const unsigned char 
     return vmulq_f32(d, vcvtq_f32_s32(s));
 }
 
-/* What a block's weights have added or taken; of Q2_K the superblock's, without the part's factor. */
+/* The minimum that is added to or subtracted from a block's weights; for Q2_K that of the superblock, without the part's factor. */
 HN_INLINE float32x4_t hn_block_minimum_neon(const hn_dtype t, const unsigned char *super, int b, const int odd, const int j) {
     if (hn_adds_minimum(t)) return hn_halves_neon(super + 64 + 32 * odd + 8 * j);
     const float32x4_t dmin = hn_halves_neon(super + 32 + 8 * j);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attention_ref.c - one block of attention in plain C: scores, softmax, values, and the merge of two blocks.
  *
- * Which positions a row sees in a block is always one range, because lane = logical position: what lies outside it is
- * never touched, so that nothing of an unwritten cache slot can reach a result. Who calls this: ops/cpu_attention.c.
+ * The positions that a row sees in a block are always one range, because lane = logical position: positions outside it
+ * are never read, so that an unwritten cache slot cannot affect a result. Called by ops/cpu_attention.c.
  *
- * Products of bf16 are those of the instruction that has them: of a pair the second product first, each added by one
- * fma, denormal inputs and results zero.
+ * Products of bf16 are those of the instruction vdpbf16ps: the second product of a pair first, each added by one fma,
+ * denormal inputs and results zero.
  */
 #include <math.h>
 #include <string.h>
@@ -105,7 +105,7 @@ static void scores_bf16(const hn_keys *keys, int c0, int c1, const uint16_t *con
     }
 }
 
-/* e^x for x <= 0, close enough for bf16. */
+/* e^x for x <= 0, with the accuracy that bf16 needs. */
 static float exp_bf16(float x) {
     if (isnan(x)) return x;
     const float t = fmaxf(x * HN_EXP_LOG2E, HN_EXP2_LO), k = rintf(t), f = t - k;

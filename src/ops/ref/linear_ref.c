@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* linear_ref.c - y = W x in plain C: what every level must give, bit for bit.
+/* linear_ref.c - y = W x in plain C: defines the bits of every level.
  *
- * Owns the arithmetic of one output and the epilogues. The layout it reads: ops/pack.h and ops/act.h.
+ * The arithmetic of one output and the epilogues. Layout: ops/pack.h and ops/act.h.
  */
 #include <math.h>
 #include <string.h>
@@ -9,9 +9,9 @@
 #include "ops/kernels.h"
 #include "ops/ref/bf16_step.h"
 
-/* Outputs are independent, so a compiler may run them side by side; where the machine has a fused multiply-add, fmaf is
- * one instruction in these loops and not a call. The result is the same: fmaf is exact. Sanitizers run before a function
- * clone can be chosen, and so get the plain one; so do other C libraries than glibc, which cannot choose. */
+/* Outputs are independent, so a compiler may vectorise over them; on machines with a fused multiply-add, fmaf is one
+ * instruction in these loops and not a call. The result is the same: fmaf is exact. Sanitizers run before a function
+ * clone can be chosen, so they get the plain one, as do C libraries other than glibc, which cannot choose. */
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)
 #define CLONES __attribute__((target_clones("fma", "default")))
@@ -21,11 +21,11 @@
 
 /* ---- quantised rows against block types ------------------------------------------------------------------- */
 
-/* A block of a strip, decoded: what all rows share. d and m: what multiplies the block's sums of products, and of codes. */
+/* A decoded block of a strip, for all rows. d and m: factors of the block's sums of products and of codes. */
 typedef struct block {
     int16_t v[HN_BLOCK][HN_STRIP];
     float d[HN_STRIP], m[HN_STRIP];
-    int32_t part_s[2][HN_STRIP], part_m[2][HN_STRIP]; /* of types with a scale for each part, else 1 */
+    int32_t part_s[2][HN_STRIP], part_m[2][HN_STRIP]; /* for types with a scale for each part, else 1 */
 } block;
 
 static void decode(hn_dtype t, const unsigned char *strip, int i, block *out) {
@@ -42,7 +42,7 @@ static void decode(hn_dtype t, const unsigned char *strip, int i, block *out) {
     }
 }
 
-/* What a row has for a block: codes, scale, scale times sum of codes, -4 times the sums of the parts. */
+/* A row's data for a block: codes, scale, scale times sum of codes, -4 times the sums of the parts. */
 typedef struct row_block {
     const int8_t *q;
     float d, ds;
@@ -68,7 +68,7 @@ CLONES static void add_block(hn_dtype t, const block *w, const row_block *x, flo
     }
     for (int o = 0; o < HN_STRIP; o++) acc[o] = fmaf((float)isum[o] * w->d[o], x->d, acc[o]);
     for (int o = 0; o < HN_STRIP && hn_has_minimum(t); o++) {
-        if (hn_has_parts(t)) { /* m holds a quarter, n4 four times the sums; both are negative */
+        if (hn_has_parts(t)) { /* m has a quarter of the minimum, n4 four times the sums; both are negative */
             int32_t msum = w->part_m[0][o] * x->n4[0] + w->part_m[1][o] * x->n4[1];
             acc[o] = fmaf((float)msum * -w->m[o], x->d, acc[o]);
         } else {
@@ -77,7 +77,7 @@ CLONES static void add_block(hn_dtype t, const block *w, const row_block *x, flo
     }
 }
 
-/* Both blocks of the row's last group are added, whether `in` ends between them or not: what is beyond it is zero. */
+/* Both blocks of the row's last group are added, also if `in` ends between them: the inputs beyond it are zero. */
 static void strips_q8(hn_dtype t, const hn_strips_job *j) {
     block w;
     for (int s = 0; s < j->strips; s++) {

@@ -2,8 +2,8 @@
 /* norm.c - the row kernels in plain C: RMS norm, sums, sums of exp, GeGLU, quantisation, rotation, rounding, comparison,
  * exp, soft caps.
  *
- * The sum of squares of inverse_rms: lane i (0..15) sums x[j]^2, j = i mod 16, j ascending, each step an fma; then lanes
- * are added in halves: l[i] += l[i + 8] for i < 8, then 4, 2, 1. exp_sum has the same lanes and tree, and softmax's sum ends so.
+ * The sum of squares of inverse_rms: lane i (0..15) sums x[j]^2, j = i mod 16, j ascending, each step an fma; then lanes are added in
+ * halves: l[i] += l[i + 8] for i < 8, then 4, 2, 1. exp_sum has the same lanes and tree, and softmax's sum the same tree.
  */
 #include <math.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "ops/kernels.h"
 #include "ops/ref/bf16_step.h"
 
-/* e^x = (1 + what this returns) * *power; x is a number. */
+/* e^x = (1 + result) * *power; x is not NaN. */
 static float exp_parts(float x, float *power) {
     x = x < HN_EXP_LO ? HN_EXP_LO : x > HN_EXP_HI ? HN_EXP_HI : x;
     float k = rintf(x * HN_EXP_LOG2E);
@@ -79,8 +79,8 @@ static void softcap(float *x, int count, float cap) {
     }
 }
 
-/* One block of up to 32 values. Blocks whose largest magnitude is below 2^-100 count as zero (so 127 / amax is finite);
- * a block that holds an infinity or a NaN gets a NaN scale and zero codes, which makes the outputs NaN. */
+/* One block of up to 32 values. Blocks whose largest magnitude is below 2^-100 are zero (so 127 / amax is finite); a
+ * block with an infinity or a NaN gets a NaN scale and zero codes, which makes the outputs NaN. */
 static void quantise_block(const float *x, int count, hn_q8_group *g, hn_q8_parts *parts, int b) {
     uint32_t top = 0;
     for (int i = 0; i < count; i++) {

@@ -2,7 +2,7 @@
 /* attention_avx2.c - one block of attention with AVX2, FMA and F16C. Results: ref/attention_ref.c, bit for bit.
  *
  * Scores: a lane is a position; a tile is T queries x one chunk of 16 positions (two registers). Values: a lane is a
- * dim; a tile is T queries x 16 dims. Dims beyond the last multiple of 8 go one by one.
+ * dim; a tile is T queries x 16 dims. Dims beyond the last multiple of 8 are computed one by one.
  */
 #include <immintrin.h>
 #include <math.h>
@@ -13,7 +13,7 @@
 
 enum { SCORE_ROWS = 6, VALUE_ROWS = 4 };
 
-/* 8 elements; of pairs the first of each, or the second; scale: of Q8_0. */
+/* Loads 8 elements; of pairs the first of each, or the second; scale: for Q8_0. */
 HN_INLINE __m256 load8(const hn_dtype t, const unsigned char *p, unsigned second, __m256 scale) {
     if (t == HN_F32) return _mm256_loadu_ps((const float *)p);
     if (t == HN_F16) return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
@@ -95,10 +95,10 @@ static void scores(hn_dtype t, const hn_keys *keys, int c0, int c1, const float 
 
 /* ---- softmax ------------------------------------------------------------------------------------------------------- */
 
-/* Positions p..p+7 that lie in [lo, hi). */
+/* Lanes of positions p..p+7 that are in [lo, hi). */
 HN_INLINE __m256i lanes_at(int p, int lo, int hi) { return _mm256_andnot_si256(hn_first_avx2(lo - p), hn_first_avx2(hi - p)); }
 
-/* To `same` as they are, or rounded to `rounded`. */
+/* Writes e to `same`, or rounded to `rounded`. */
 HN_INLINE void softmax_to(const float *s, int lo, int hi, float *m, float *l, float *same, uint16_t *rounded) {
     const int first = lo / 16 * 16, last = (hi + 15) / 16 * 16;
     const __m256 least = _mm256_set1_ps(-INFINITY);
@@ -167,7 +167,7 @@ HN_INLINE void value_tile(const hn_dtype t, const int T, const int D, const hn_k
     }
 }
 
-/* One dim of one query; never of Q8_0, whose dims are whole blocks. */
+/* One dim of one query; not used for Q8_0, whose dims are whole blocks. */
 HN_INLINE void value_dim(const hn_dtype t, const hn_keys *keys, int lo, int hi, const float *e, int dim, int d,
                          float *o) {
     __m128 acc = _mm_set_ss(*o);

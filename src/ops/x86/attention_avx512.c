@@ -14,7 +14,7 @@
 
 enum { SCORE_ROWS = 6, SCORE_CHUNKS = 4, VALUE_ROWS = 6, VALUE_VECTORS = 4 };
 
-/* Of a line of pairs, widened: the first of each, or the second. */
+/* Widens the first or the second of each pair of a line. */
 HN_INLINE __m512 of_pairs(__m512i line, unsigned second) {
     const __m512i at_top = _mm512_sll_epi32(line, _mm_cvtsi32_si128(second ? 0 : 16));
     return _mm512_castsi512_ps(_mm512_and_si512(at_top, _mm512_set1_epi32((int)0xffff0000)));
@@ -24,7 +24,7 @@ HN_INLINE __m512 of_bytes(__m128i codes, __m512 scale) {
     return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(codes)), scale);
 }
 
-/* 16 elements, those outside `lanes` zero and not touched. Of pairs one half; scale: of Q8_0. */
+/* Loads 16 elements; those outside `lanes` are zero and not accessed. Of pairs one half; scale: for Q8_0. */
 HN_INLINE __m512 load_lanes(const hn_dtype t, const unsigned char *p, unsigned second, __m512 scale, __mmask16 lanes) {
     if (t == HN_F32) return _mm512_maskz_loadu_ps(lanes, p);
     if (t == HN_BF16) return of_pairs(_mm512_maskz_loadu_epi32(lanes, p), second);
@@ -41,7 +41,7 @@ HN_INLINE __m512 load_all(const hn_dtype t, const unsigned char *p, unsigned sec
 
 /* ---- scores -------------------------------------------------------------------------------------------------------- */
 
-/* One dim: of all T queries x P chunks. */
+/* One dim of all T queries x P chunks. */
 HN_INLINE void score_dim(const int T, const int P, const float *const *row, int d, const __m512 *v, __m512 *acc) {
     HN_UNROLL for (int i = 0; i < T; i++) {
         const __m512 x = _mm512_set1_ps(row[i][d]);
@@ -55,7 +55,7 @@ HN_INLINE void score_tile(const hn_dtype t, const int T, const int P, const hn_k
     const unsigned char *k[SCORE_CHUNKS];
     const float *row[SCORE_ROWS];
     size_t step[SCORE_CHUNKS];
-    int ask = part; /* each tile asks for its part of what comes */
+    int ask = part; /* each tile prefetches its part of the next keys */
     __m512 acc[SCORE_ROWS * SCORE_CHUNKS];
     HN_UNROLL for (int p = 0; p < P; p++) {
         k[p] = keys->k[c + p];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attention_bf16_avx2.c - scores and values of a BF16 cache with AVX2: two fmas for a pair, denormals off.
  *
- * Scores: a tile is T queries x one chunk of 16 positions. Values: a tile is T queries x 16 dims; the last ones of a head
- * that is no multiple of 8 wide are loaded and stored under a mask.
+ * Scores: a tile is T queries x one chunk of 16 positions. Values: a tile is T queries x 16 dims; the last ones of a
+ * head whose width is not a multiple of 8 are loaded and stored with a mask.
  */
 #include <immintrin.h>
 #include <string.h>
@@ -81,13 +81,13 @@ static void scores(const hn_keys *keys, int c0, int c1, const uint16_t *const *q
 
 /* ---- values -------------------------------------------------------------------------------------------------------- */
 
-/* 8 dims of a pair of positions at v, or fewer. */
+/* Loads 8 or fewer dims of a pair of positions at v. */
 HN_INLINE __m256i load_pairs(const unsigned char *v, int dims) {
     return dims >= 8 ? _mm256_loadu_si256((const __m256i *)v)
                      : _mm256_maskload_epi32((const int *)(const void *)v, hn_first_avx2(dims));
 }
 
-/* D: vectors of 8 dims, of which `dims` are there. */
+/* D: vectors of 8 dims, with `dims` dims in all. */
 HN_INLINE void value_tile(const int T, const int D, int dims, const hn_keys *keys, int lo, int hi, const uint16_t *e, int dim,
                           int d0, float *o, int ldo) {
     __m256 acc[2 * VALUE_ROWS];

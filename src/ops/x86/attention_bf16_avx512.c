@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention_bf16_avx512.c - attention over a BF16 cache with AVX-512 where nothing multiplies pairs: two fmas do. */
+/* attention_bf16_avx512.c - attention over a BF16 cache with AVX-512 without an instruction for pairs: two fmas are used. */
 #include <immintrin.h>
 #include <string.h>
 

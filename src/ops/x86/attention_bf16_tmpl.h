@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention_bf16_tmpl.h - scores and values of a BF16 cache in products of pairs, 16 lanes at a time. A level that includes
- * it says before what a vector of pairs is made into, and how it is multiplied:
+/* attention_bf16_tmpl.h - scores and values of a BF16 cache in products of pairs, 16 lanes at a time. A level that
+ * includes it defines before the type of a vector of pairs, and its product:
  *
- *   pairs                                 what stands for 16 pairs of bf16
- *   pairs of_line(__m512i)                16 pairs, each of a lane
+ *   pairs                                 type for 16 pairs of bf16
+ *   pairs of_line(__m512i)                16 pairs, one in each lane
  *   pairs of_one(const void *)            one pair in all lanes
  *   __m512 add_pairs(__m512, pairs, pairs)
  *   __m256i round_16(__m512)              to bf16, denormals to zero
- *   SCORE_CHUNKS, VALUE_VECTORS           4 or less: how wide a tile is, by the registers that pairs take
+ *   SCORE_CHUNKS, VALUE_VECTORS           4 or less: width of a tile, by the registers that pairs take
  *
  * Scores: a lane is a position; a tile is T queries x P chunks of 16. Values: a lane is a dim; a tile is T queries x D
- * vectors of 16. Denormals are zero everywhere here, as for the instruction that has these products.
+ * vectors of 16. Denormals are zero everywhere here, as in the instruction vdpbf16ps.
  */
 #include <immintrin.h>
 #include <math.h>
@@ -29,7 +29,7 @@ HN_INLINE void score_tile(const int T, const int P, const hn_keys *keys, int c, 
     const unsigned char *k[SCORE_CHUNKS];
     const uint16_t *row[SCORE_ROWS];
     size_t step[SCORE_CHUNKS];
-    int ask = part; /* each tile asks for its part of what comes */
+    int ask = part; /* each tile prefetches its part of the next keys */
     __m512 acc[SCORE_ROWS * SCORE_CHUNKS];
     HN_UNROLL for (int p = 0; p < P; p++) {
         k[p] = keys->k[c + p];
@@ -108,7 +108,7 @@ HN_INLINE void round_chunk(const float *s, __mmask16 lanes, __m512 top, __m512 *
 
 static void softmax(const float *s, int lo, int hi, float *m, float *l, uint16_t *e) {
     const __m512 least = _mm512_set1_ps(-INFINITY);
-    const int c0 = lo / 16, c1 = (hi - 1) / 16; /* the ends, where lanes may be hidden */
+    const int c0 = lo / 16, c1 = (hi - 1) / 16; /* the ends, where lanes may be masked */
     __m512 top = _mm512_mask_loadu_ps(least, hn_chunk_lanes(c0, lo, hi), s + 16 * c0), sum = _mm512_setzero_ps();
     top = _mm512_max_ps(top, least);
     for (int c = c0 + 1; c < c1; c++) top = _mm512_max_ps(_mm512_loadu_ps(s + 16 * c), top);
@@ -123,7 +123,7 @@ static void softmax(const float *s, int lo, int hi, float *m, float *l, uint16_t
 
 /* ---- values -------------------------------------------------------------------------------------------------------- */
 
-/* One pair of positions; of its values those bits count that are in `seen`. */
+/* One pair of positions; its values are masked with `seen`. */
 HN_INLINE void value_pair(const int T, const int D, const unsigned char *v, uint32_t seen, const uint16_t *e,
                           __mmask16 lanes, __m512 *acc) {
     pairs x[VALUE_VECTORS];

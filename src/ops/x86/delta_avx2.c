@@ -30,7 +30,7 @@ static float dot(const float *x, const float *y, int count) {
     return hn_sum_avx2(sum[0], sum[1]);
 }
 
-enum { VECTORS = 4 }; /* of columns at a time: both sums of each stay in registers */
+enum { VECTORS = 4 }; /* vectors of columns at a time: both sums of each stay in registers */
 
 /* Columns [first, first + 8 * n). */
 HN_INLINE void step_of(const hn_delta_step *s, int first, int n) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dots_amx.c - the most that products of tiles give, operands in tiles: four sums of 16 x 16 over two tiles of each side
- * (machine.h). */
+/* dots_amx.c - peak rate of products of tiles, operands in tiles: four sums of 16 x 16 from two tiles of each side (machine.h). */
 #include <immintrin.h>
 
 #include "ops/machine.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dots_avx512.c - the most that the dot products of bytes give (peak_dots_tmpl.h). */
+/* dots_avx512.c - peak rate of dot products of bytes (peak_dots_tmpl.h). */
 #include <immintrin.h>
 
 #define PEAK_DOTS hn_dots_int8_avx512

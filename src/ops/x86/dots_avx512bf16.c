@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dots_avx512bf16.c - the most that the dot products of bf16 pairs give (peak_dots_tmpl.h). */
+/* dots_avx512bf16.c - peak rate of dot products of bf16 pairs (peak_dots_tmpl.h). */
 #include <immintrin.h>
 
 #define PEAK_DOTS hn_dots_bf16_avx512bf16

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dots_avxvnni.c - the most that the dot products of bytes give in their VEX form (peak_dots_tmpl.h). */
+/* dots_avxvnni.c - peak rate of dot products of bytes in their VEX form (peak_dots_tmpl.h). */
 #include <immintrin.h>
 
 #define PEAK_DOTS hn_dots_int8_avxvnni

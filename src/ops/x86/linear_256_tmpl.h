@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* linear_256_tmpl.h - the walk of quantised rows along a strip with vectors of 256 bits: tiles of 1 to 4 rows, what is asked
- * for ahead, sums of floats. A lane is an output; the 16 outputs of a strip are two registers (halves). Float sums of a
- * tile wait in c between blocks, which leaves the registers to the integers.
+/* linear_256_tmpl.h - the walk of quantised rows along a strip with vectors of 256 bits: tiles of 1 to 4 rows,
+ * prefetches, sums of floats. A lane is an output; the 16 outputs of a strip are two registers (halves). Float sums of a
+ * tile are kept in c between blocks, which leaves the registers to the integers.
  *
- * Included by each level that has its own sums of integers in such vectors (linear_avx2.c, linear_vnni256_tmpl.h), which
- * follow as block_sums().
+ * Included by each level with its own sums of integers in such vectors (linear_avx2.c, linear_vnni256_tmpl.h), which
+ * defines block_sums() after it.
  */
 #include <immintrin.h>
 #include <string.h>
@@ -16,17 +16,17 @@
 enum {
     TILE_ROWS = 4,    /* most rows a tile */
     CHUNK_GROUPS = 8, /* groups of a strip (whole superblocks) that all tiles of rows use before the next */
-    AHEAD = 8192      /* bytes ahead of its place in a strip that a tile asks for, into the L2 cache */
+    AHEAD = 8192      /* distance in bytes of a tile's prefetches along the strip, into the L2 cache */
 };
 
-/* Where a tile of rows is: the groups of each, and their parts. */
+/* The current groups of a tile of rows, and their parts. */
 typedef struct tile_rows {
     const hn_q8_group *x[TILE_ROWS];
     const hn_q8_parts *parts[TILE_ROWS];
 } tile_rows;
 
-/* What a level gives. sum[T][H]: the exact integer sums of block b of a group for T rows and H halves; of types with parts
- * times their scales. codes: the block's, from the first half on. */
+/* Defined by each level. sum[T][H]: the exact integer sums of block b of a group for T rows and H halves; in types with
+ * parts times their scales. codes: the block's, from the first half on. */
 HN_INLINE void block_sums(const hn_dtype t, const int T, const int H, const unsigned char *codes, const tile_rows *rows,
                           const int b, const hn_scales *scales, __m256i *sum);
 
@@ -79,8 +79,9 @@ HN_INLINE void block_q8(const hn_dtype t, const int T, const int H, const int h,
 #define TILE_END(row, n) (row)
 #include "ops/linear_walk_tmpl.h"
 
-/* With one row the core's own prefetcher does as well or better, but only where lines are read in ascending order: not low
- * and high ones by turns (5 and 6 bits: 27 GB/s in place of 19), nor codes by turns with the head of a large superblock. */
+/* With one row the core's own prefetcher is as good or better, but only if lines are read in ascending order: not low
+ * and high ones alternately (5 and 6 bits: 27 GB/s instead of 19), nor codes alternately with the head of a large
+ * superblock. */
 HN_INLINE bool asks_ahead(const hn_dtype t, const int T) {
     const hn_layout l = hn_layout_of(t);
     return T > 1 || l.high || l.inputs > HN_GROUP;
@@ -108,7 +109,7 @@ HN_INLINE void tile_q8(const hn_dtype t, const int T, const tile_job *j) {
             ask_ahead(w + l.head + 2 * hn_block_bytes(l) * (size_t)in_super, 2 * hn_block_bytes(l));
         }
         HN_UNROLL for (int b = 0; b < 2; b++) {
-            if (T > 2) HN_REREAD(c); /* no registers left for float sums */
+            if (T > 2) HN_REREAD(c); /* no registers remain for float sums */
             HN_UNROLL for (int h = 0; h < 2; h += H) block_q8(t, T, H, h, w, 2 * in_super + b, b, &rows, c);
         }
         if (in_super == l.inputs / HN_GROUP - 1) w += hn_super_bytes(l);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* linear_avx2.c - matrix products with AVX2 and FMA. Results: ref/linear_ref.c, bit for bit.
  *
- * Quantised rows are walked by linear_256_tmpl.h; here are their sums of integers. vpmaddubsw multiplies unsigned by signed
- * bytes and adds neighbouring products in 16 bits: as many code lines as can never leave 16 bits are added there, then
- * widened by vpmaddwd, whose other factor is 1 or, of types with parts, the part's integer scale. Unsigned codes have their
- * offset undone by the row's sum. Levels and 8-bit weights are signed and large: their magnitude is multiplied by the
- * activation with their sign.
+ * Quantised rows are walked by linear_256_tmpl.h; here are their sums of integers. vpmaddubsw multiplies unsigned by
+ * signed bytes and adds neighbouring products in 16 bits: as many code lines as cannot overflow 16 bits are added
+ * there, then widened by vpmaddwd, whose other factor is 1 or, in types with parts, the part's integer scale. The
+ * offset of unsigned codes is subtracted by means of the row's sum. Levels and 8-bit weights are signed and large:
+ * their magnitude is multiplied by the activation with their sign.
  */
 #include <math.h>
 
@@ -17,10 +17,10 @@ enum { FLOAT_ROWS = 3 };
 
 /* ---- quantised rows: integers -------------------------------------------------------------------------------------- */
 
-/* Whether weights are multiplied as magnitude and sign; else with their offset, unsigned. */
+/* Whether weights are multiplied as magnitude and sign; else as unsigned codes with their offset. */
 HN_INLINE bool is_signed(const hn_dtype t) { return t == HN_Q8_0 || t == HN_IQ4_NL || t == HN_IQ4_XS; }
 
-/* Code lines whose products fit 16 bits together, of one scale: a line adds two, and an activation is at most 127. */
+/* Number of code lines of one scale whose products fit 16 bits together: a line adds two, and an activation is at most 127. */
 HN_INLINE int lines_at_once(const hn_dtype t) {
     const hn_layout l = hn_layout_of(t);
     const int top = t == HN_Q8_0 ? 128 : is_signed(t) ? 127 : t == HN_MXFP4 ? 24 : (1 << (l.low + l.high)) - 1;
@@ -115,7 +115,7 @@ static void widen_blocks(hn_dtype t, const unsigned char *strip, int k, float *d
     by_type[t](strip + hn_super_bytes(l) * (size_t)(k / l.inputs), k % l.inputs / HN_BLOCK, dst);
 }
 
-/* F8_E4M3, `count` inputs, by twos (src and dst have room). Its bits are those of an f16 2^8 times smaller, but for NaN.
+/* F8_E4M3, `count` inputs, by twos (src and dst have room). Its bits are those of an f16 2^8 times smaller, except NaN.
  * large: the factor times 2^8 may be infinite. */
 HN_INLINE void widen_f8(const unsigned char *src, int count, float factor, const bool large, float *dst) {
     const __m256 up = _mm256_set1_ps(256.0f), by = _mm256_set1_ps(large ? factor : 256.0f * factor);
@@ -135,7 +135,7 @@ HN_INLINE void widen_f8(const unsigned char *src, int count, float factor, const
     }
 }
 
-/* BF16, `count` inputs and a zero where that is odd, each at its place; swap 1: at its neighbour's in a pair. */
+/* BF16, `count` inputs and a zero if that is odd, each at its place; swap 1: at its neighbour's in a pair. */
 static void widen_pairs(const unsigned char *src, int count, int swap, float *dst) {
     const __m256i high = _mm256_set1_epi32((int)0xffff0000);
     for (int i = 0; i < count; i += 2, src += 64, dst += 2 * HN_STRIP) {

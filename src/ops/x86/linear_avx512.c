@@ -3,12 +3,12 @@
  *
  * A lane is an output. Quantised rows: vpdpbusd multiplies four unsigned weight codes of each output with four signed
  * activation codes of a row, broadcast from memory; a sum starts at minus offset times the row's sum of codes, so that it
- * comes out exact. One tile serves all types and 1 to 8 rows: what sets the types apart is in linear_codes_avx512.h. A tile
- * keeps its sums in registers while a strip streams by once (more than one strip at once was slower: streams in parallel
- * confuse the prefetcher), and builds a line of codes once for all its rows. More rows than a tile: the strip is walked in
- * chunks that stay in the L1 cache, sums wait in c.
+ * comes out exact. One tile serves all types and 1 to 8 rows: the differences of types are in linear_codes_avx512.h. A
+ * tile keeps its sums in registers while a strip is read once (more than one strip at once was slower: parallel streams
+ * disturb the prefetcher), and unpacks a line of codes once for all its rows. More rows than a tile: the strip is walked
+ * in chunks that stay in the L1 cache, sums are kept in c.
  *
- * Float rows: one fma chain an output. Float weights are widened in registers, block types a group at a time into the L1
+ * Float rows: one fma chain per output. Float weights are widened in registers, block types a group at a time into the L1
  * cache.
  */
 #include <immintrin.h>
@@ -21,15 +21,15 @@
 #include "ops/unroll.h"
 
 enum {
-    TILE_ROWS = 8,    /* most rows a tile: as many int and float sums fit the registers */
+    TILE_ROWS = 8,    /* most rows of a tile: as many int and float sums fit the registers */
     CHUNK_GROUPS = 4, /* groups of a strip that all tiles of rows use before the next */
-    AHEAD_ROWS = 4,   /* most rows of the tiles that always ask ahead */
-    AHEAD = 8192      /* bytes ahead of its place in a strip that a tile asks for, into the L2 cache */
+    AHEAD_ROWS = 4,   /* most rows of the tiles that always prefetch */
+    AHEAD = 8192      /* distance in bytes of a tile's prefetches along the strip, into the L2 cache */
 };
 
 /* ---- quantised rows ------------------------------------------------------------------------------------------------ */
 
-/* The rows of a tile where a strip's walk has come to. */
+/* The rows of a tile at the current place of the walk. */
 typedef struct rows_at {
     const unsigned char *x; /* hn_q8_group of row 0 */
     const unsigned char *parts; /* hn_q8_parts of row 0 */
@@ -44,16 +44,16 @@ HN_INLINE const hn_q8_parts *parts_at(const rows_at x, const int i) {
     return (const hn_q8_parts *)(x.parts + x.stride * (size_t)i);
 }
 
-/* sum + line r of codes times the row's four inputs of it. Written out for two reasons: gcc would load the row's inputs into
- * a register first, twice the instructions; and what is volatile stays in its order, with a tile's prefetches between its
- * lines where gcc would ask for all of a group at once. Each is worth up to 10 % of a tile. */
+/* sum + line r of codes times the row's four inputs of it. Inline assembly for two reasons: gcc would load the row's
+ * inputs into a register first, twice the instructions; and volatile statements keep their order, with a tile's
+ * prefetches between its lines, where gcc would issue all of a group at once. Each is worth up to 10 % of a tile. */
 HN_INLINE __m512i add_line(__m512i sum, __m512i codes, const rows_at x, const int i, const int b, const int r) {
     const int8_t (*quad)[4] = (const int8_t (*)[4])(group_at(x, i)->q + HN_BLOCK * b + 4 * r);
     __asm__ volatile("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(codes), "m"(*quad));
     return sum;
 }
 
-/* What the sum of block b, or of its part p, starts at, so that the codes' offset comes out. */
+/* The initial value of the sum of block b, or of its part p, which subtracts the codes' offset. */
 HN_INLINE __m512i start_sum(const hn_dtype t, const rows_at x, const int i, const int b, const int p) {
     const __m512i n8 = _mm512_set1_epi32(group_at(x, i)->n8[b]);
     switch (t) {
@@ -65,10 +65,10 @@ HN_INLINE __m512i start_sum(const hn_dtype t, const rows_at x, const int i, cons
     }
 }
 
-/* Whether a tile of T rows asks for what the strip will hold some time ahead. While there is little arithmetic a byte, a
- * core waits for memory anyhow and its own prefetcher does better alone; with more, arithmetic and reading have to overlap.
- * Where that begins was measured: with few rows where it takes long to take a line's codes apart. That was on AMD's Zen 4; on Intel's
- * cores with AMX (Sapphire Rapids and later) asking pays from one row on: `always`. */
+/* Whether a tile of T rows prefetches. With little arithmetic per byte, a core waits for memory anyhow and its own
+ * prefetcher alone is better; with more, arithmetic and reading have to overlap. The limit was measured: with few rows
+ * for types whose codes are slow to unpack. That was on AMD's Zen 4; on Intel's cores with AMX (Sapphire Rapids and
+ * later) prefetching pays from one row on: `always`. */
 HN_INLINE bool prefetches(const hn_dtype t, const int T, const bool always) {
     if (always) return true;
     switch (t) {
@@ -78,7 +78,7 @@ HN_INLINE bool prefetches(const hn_dtype t, const int T, const bool always) {
     }
 }
 
-/* Asks for the lines that lie AHEAD of step 0..15 of group i. */
+/* Prefetches the lines AHEAD of step 0..15 of group i. */
 HN_INLINE void prefetch(const hn_dtype t, const unsigned char *super, int i, const int step) {
     const int bytes = (int)hn_super_bytes(hn_layout_of(t)) / groups_of(t), lines = (bytes + 63) / 64;
     HN_UNROLL for (int l = lines * step / 16; l < lines * (step + 1) / 16; l++) {
@@ -98,13 +98,13 @@ HN_INLINE void add_lines(const hn_dtype t, const int T, const bool always, const
     }
 }
 
-/* Sums of 16 inputs of Q2_K and Q3_K fit 16 bits, as their scales do: vpmaddwd and vpdpwssd multiply them where the high
+/* Sums of 16 inputs of Q2_K and Q3_K fit 16 bits, as their scales do: vpmaddwd and vpdpwssd multiply them if the high
  * half of the scale is zero. Those of Q6_K need 32. */
 HN_INLINE __m512i word_or_int(const hn_dtype t, __m512i s) {
     return t == HN_Q3_K ? _mm512_and_si512(s, _mm512_set1_epi32(0xffff)) : s;
 }
 
-/* isum[T] of block b of a group: the exact sum of values and activations, of types with parts times their scales. */
+/* isum[T] of block b of a group: the exact sum of values and activations, in types with parts times their scales. */
 HN_INLINE void sum_block(const hn_dtype t, const int T, const bool always, const unsigned char *super, int i, const int b,
                          const rows_at x, __m512i *isum) {
     HN_UNROLL for (int k = 0; k < T; k++) isum[k] = start_sum(t, x, k, b, 0);
@@ -157,7 +157,7 @@ HN_INLINE void add_block(const hn_dtype t, const int T, const bool always, const
     }
 }
 
-/* Part of a strip, from a superblock on, for the rows of a tile: c[T][16] from zero where fresh, else continued. */
+/* Part of a strip, from a superblock on, for the rows of a tile: c[T][16] from zero if fresh, else continued. */
 typedef void tile_fn(const unsigned char *w, const unsigned char *x, const unsigned char *parts, size_t x_stride,
                      int groups, bool fresh, float *c);
 
@@ -177,12 +177,12 @@ HN_INLINE void run_tile(const hn_dtype t, const int T, const bool always, const 
     HN_UNROLL for (int k = 0; k < T; k++) _mm512_store_ps(c + 16 * k, acc[k]);
 }
 
-/* By rows; ahead: those that always ask ahead, of few rows. */
+/* By rows; ahead: those that always prefetch, for few rows. */
 typedef struct tile_set {
     tile_fn *by_rows[TILE_ROWS + 1], *ahead[AHEAD_ROWS + 1];
 } tile_set;
 
-/* Not inlined, so that each tile has its own registers. */
+/* Not inlined, so that registers are allocated for each tile. */
 #define TILE_OF(name, type, T, always)                                                                                \
     static __attribute__((noinline)) void name(const unsigned char *w, const unsigned char *x,                        \
                                                const unsigned char *parts, size_t x_stride, int groups, bool fresh,   \
@@ -200,7 +200,7 @@ typedef struct tile_set {
                                         tile_##type##_4_ahead}};
 HN_BLOCK_TYPES(TILES)
 
-/* Every strip for all rows: in one walk where they fit a tile, else chunk by chunk in tiles of about equal size. */
+/* Every strip for all rows: in one walk if they fit a tile, else chunk by chunk in tiles of about equal size. */
 static void strips_q8(hn_dtype t, const tile_set *of, const hn_strips_job *j) {
     const hn_layout l = hn_layout_of(t);
     tile_fn *const *by_rows = j->n <= AHEAD_ROWS && hn_isa_has(HN_ISA_AMX) ? of->ahead : of->by_rows;
@@ -229,7 +229,7 @@ HN_BLOCK_TYPES(STRIPS_Q8)
 
 enum { FLOAT_STRIPS = 4, FEW_ROWS = 4 }; /* most strips a tile; most rows of a tile of several strips */
 
-/* What a tile of S strips and T rows reads, and c[S][T][16] that it continues. */
+/* The input of a tile of S strips and T rows, and c[S][T][16] that it continues. */
 typedef struct float_tile {
     const unsigned char *w[FLOAT_STRIPS];
     float factor[FLOAT_STRIPS]; /* of F8_E4M3 */
@@ -239,7 +239,7 @@ typedef struct float_tile {
     float *c;
 } float_tile;
 
-/* Where one strip is read at a time, prefetches pay for these types too; where several are, of F8_E4M3 only. */
+/* If one strip is read at a time, prefetches pay for these types too; with several, only for F8_E4M3. */
 HN_INLINE bool float_prefetches(const int t, const int S) { return t != HN_WIDENED && (S == 1 || float_bytes(t) == 1); }
 
 /* acc[S][T] with inputs [k, k + count), count <= 4. */
@@ -311,7 +311,7 @@ static void add_floats(int t, const hn_strips_job *j, int s, int strips, float_t
     }
 }
 
-/* The strips to take at once: 1, 2 or 4. */
+/* The number of strips at once: 1, 2 or 4. */
 static int strips_at_once(int most, int left) { return left >= most ? most : left >= 2 ? 2 : 1; }
 
 #define WIDEN(type)                                                                                                   \
@@ -321,7 +321,7 @@ HN_BLOCK_TYPES(WIDEN)
 static void (*const widen_block_type[HN_WEIGHT_TYPES])(const unsigned char *super, int i, float *dst) = {
     HN_BLOCK_TYPES(WIDEN_ENTRY)};
 
-/* `count` inputs of every strip, widened, with those of all rows from k on. */
+/* Multiplies `count` widened inputs of every strip with those of all rows from k on. */
 static void add_widened(const hn_strips_job *j, int k, int count, float (*w)[HN_GROUP * HN_STRIP]) {
     const int most = j->n == 1 ? 4 : j->n < 4 ? 2 : 1; /* strips at once: enough for four sums */
     float_tile tile = {.count = count};
@@ -346,7 +346,7 @@ static void strips_of_blocks(hn_dtype t, const hn_strips_job *j) {
 }
 
 /* Widened in registers. With few rows several strips at once, which hide the latency of their sums, are faster than one
- * stream with prefetches: up to which number of rows was measured. */
+ * stream with prefetches; the limit was measured. */
 static void strips_of_floats(hn_dtype t, const hn_strips_job *j) {
     const size_t head = t == HN_F8_E4M3 ? hn_f8_head(j->in) : 0, step = HN_STRIP * float_bytes(t);
     const int few = t == HN_F32 ? FEW_ROWS : t == HN_F8_E4M3 ? 1 : 3;
@@ -376,7 +376,7 @@ static void strips_f32(hn_dtype t, const hn_strips_job *j) {
 
 /* ---- bf16 rows ----------------------------------------------------------------------------------------------------- */
 
-/* Group by group as floats, the two of each pair swapped: one chain in the order of inputs is then the chain of pairs. */
+/* Group by group as floats, with the two of each pair swapped, so that one chain in the order of inputs is the chain of pairs. */
 static void strips_bf16(const hn_strips_job *j) {
     _Alignas(64) float scratch[HN_CALL_STRIPS][HN_GROUP * HN_STRIP], rows[HN_CALL_ROWS][HN_GROUP];
     hn_strips_job part = *j;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* linear_avx512bf16.c - products of bf16 rows and bf16 weights by vdpbf16ps, which is exactly the step that ref/linear_ref.c
- * defines: the odd product of a pair first, each sum rounded, no denormals. All else of this level is AVX-512's.
+/* linear_avx512bf16.c - products of bf16 rows and bf16 weights by vdpbf16ps, which is exactly the step that
+ * ref/linear_ref.c defines: the odd product of a pair first, each sum rounded, no denormals. The rest of this level is
+ * AVX-512's.
  *
  * A lane is an output, a line of the strip a pair of inputs, multiplied by each row's pair as it is broadcast from memory.
- * The multiplier takes a cycle a line and row, and memory four or more a line: a strip streams by once for up to 12 rows.
+ * The multiplier needs a cycle per line and row, and memory four or more per line: a strip is read once for up to 12 rows.
  */
 #include <immintrin.h>
 
@@ -11,19 +12,19 @@
 #include "ops/unroll.h"
 
 enum {
-    TILE_ROWS = 12,    /* most rows a tile: with 16, as many addresses leave the registers, and it takes 8 % longer */
-    CHUNK_LINES = 128, /* of a strip, which all tiles of rows use before the next */
-    AHEAD = 8192       /* bytes ahead of its place in a strip that a tile asks for, into the L2 cache */
+    TILE_ROWS = 12,    /* most rows of a tile: with 16, the addresses do not fit the registers, and it takes 8 % longer */
+    CHUNK_LINES = 128, /* lines of a strip that all tiles of rows use before the next */
+    AHEAD = 8192       /* distance in bytes of a tile's prefetches along the strip, into the L2 cache */
 };
 
-/* sum + the pairs of a line times a row's pair. Written out because gcc would load the row's pair into a register first. */
+/* sum + the pairs of a line times a row's pair. Inline assembly because gcc would load the row's pair into a register first. */
 HN_INLINE __m512 add_pair(__m512 sum, __m512i line, const unsigned char *x) {
     const uint16_t (*pair)[2] = (const uint16_t (*)[2])x;
     __asm__ volatile("vdpbf16ps %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(line), "m"(*pair));
     return sum;
 }
 
-/* Some lines of a strip for the rows of a tile: c[T][16] from zero where fresh, else continued. */
+/* Some lines of a strip for the rows of a tile: c[T][16] from zero if fresh, else continued. */
 typedef void tile_fn(const unsigned char *w, const unsigned char *x, size_t x_stride, int lines, bool fresh, float *c);
 
 HN_INLINE void run_tile(const int T, const unsigned char *w, const unsigned char *x, size_t x_stride, int lines, bool fresh,

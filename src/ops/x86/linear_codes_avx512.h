@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* linear_codes_avx512.h - reads a strip of a block type (ops/pack.h) 16 outputs at a time: codes and scales, by type.
  *
- * What linear_avx512.c multiplies with. Every function is inlined where the type is a constant, so its questions about
- * the type cost nothing. In all of them `super` is a superblock, i one of its groups of 64 inputs, b a block of that
- * group, p a part of that block; head offsets are those of the table in pack.h.
+ * Used by linear_avx512.c. Every function is inlined with a constant type, so tests of the type cost nothing. In all of
+ * them `super` is a superblock, i one of its groups of 64 inputs, b a block of that group, p a part of that block; head
+ * offsets are those of the table in pack.h.
  */
 #ifndef HN_LINEAR_CODES_AVX512_H
 #define HN_LINEAR_CODES_AVX512_H
@@ -12,14 +12,14 @@
 #include "ops/pack.h"
 #include "ops/unroll.h"
 
-/* ---- what sets the types apart -------------------------------------------------------------------------------------- */
+/* ---- differences between types -------------------------------------------------------------------------------------- */
 
 /* weight = d * code + m, or - m. */
 HN_INLINE bool adds_minimum(const hn_dtype t) { return t == HN_Q4_1 || t == HN_Q5_1; }
 HN_INLINE bool takes_minimum(const hn_dtype t) { return t == HN_Q4_K || t == HN_Q5_K || t == HN_Q2_K; }
 /* Codes are numbers of levels. */
 HN_INLINE bool has_levels(const hn_dtype t) { return t == HN_IQ4_NL || t == HN_IQ4_XS || t == HN_MXFP4; }
-/* What is taken from an unsigned code to get the value it stands for. */
+/* The offset that is subtracted from an unsigned code to get its value. */
 HN_INLINE int offset_of(const hn_dtype t) {
     switch (t) {
     case HN_Q4_0: return 8;
@@ -34,8 +34,8 @@ HN_INLINE int groups_of(const hn_dtype t) { return hn_layout_of(t).inputs / 64; 
 
 /* ---- codes ------------------------------------------------------------------------------------------------------------ */
 
-/* The piece of `bits` bits of code line r, moved to bit `to` of its bytes; the other bits are anything.
- * gcc takes these counts as int, clang as unsigned. */
+/* The piece of `bits` bits of code line r, shifted to bit `to` of its bytes; the other bits are undefined. gcc takes
+ * these counts as int, clang as unsigned. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wsign-conversion"
 HN_INLINE __m512i piece_at(const unsigned char *lines, const int bits, const int r, const int to) {
@@ -45,14 +45,14 @@ HN_INLINE __m512i piece_at(const unsigned char *lines, const int bits, const int
 }
 #pragma GCC diagnostic pop
 
-/* The levels of a type plus 128, to be looked up in each of the four parts of a vector. */
+/* The levels of a type plus 128, as a table in each of the four parts of a vector. */
 HN_INLINE __m512i levels_of(const hn_dtype t) {
     const int8_t *levels = t == HN_MXFP4 ? hn_mxfp4_levels : hn_iq4_levels;
     const __m128i v = _mm_loadu_si128((const __m128i *)levels);
     return _mm512_broadcast_i32x4(_mm_xor_si128(v, _mm_set1_epi8(-128)));
 }
 
-/* Line r (0..7) of a block, 16 outputs x 4 inputs, unsigned: its codes, or the levels they number, plus 128. */
+/* Line r (0..7) of a block, 16 outputs x 4 inputs, unsigned: its codes, or their levels plus 128. */
 HN_INLINE __m512i load_codes(const hn_dtype t, const unsigned char *block, const int r) {
     const hn_layout l = hn_layout_of(t);
     __m512i codes = piece_at(block, l.low, r, 0);
@@ -82,13 +82,13 @@ HN_INLINE __m512 load_power(const unsigned char *p) {
     return _mm512_castsi512_ps(_mm512_mask_sllv_epi32(normal, small, _mm512_set1_epi32(0x200000), e));
 }
 
-/* The integer scale of a part, and of Q2_K its minimum. */
+/* The integer scale of a part, and its minimum for Q2_K. */
 HN_INLINE __m512i part_scale(const hn_dtype t, const unsigned char *super, int i, const int b, const int p) {
     const unsigned char *at = super + 64 + 16 * (4 * i + 2 * b + p);
     if (t == HN_Q6_K) return load_s8(at);
     if (t == HN_Q2_K) return _mm512_and_si512(load_u8(at), _mm512_set1_epi32(15));
     const __m512i low = load_u8(super + 64 + 16 * (2 * i + b)), high = load_u8(super + 192 + 16 * i);
-    const int down = 2 * (2 * b + p); /* bits 4 and 5 of the scale lie here in `high` */
+    const int down = 2 * (2 * b + p); /* position of bits 4 and 5 of the scale in `high` */
     const __m512i four = p ? _mm512_srli_epi32(low, 4) : _mm512_and_si512(low, _mm512_set1_epi32(15));
     const __m512i two = down < 4 ? _mm512_slli_epi32(high, (unsigned)(4 - down))
                                  : _mm512_srli_epi32(high, (unsigned)(down - 4));
@@ -99,7 +99,7 @@ HN_INLINE __m512i part_minimum(const unsigned char *super, int i, const int b, c
     return _mm512_srli_epi32(load_u8(super + 64 + 16 * (4 * i + 2 * b + p)), 4);
 }
 
-/* D of a block (docs/kernels.md); of a type with parts, what their integer sums are multiplied by in the end. */
+/* D of a block (docs/kernels.md); in a type with parts, the final factor of their integer sums. */
 HN_INLINE __m512 block_scale(const hn_dtype t, const unsigned char *super, int i, const int b) {
     if (t == HN_MXFP4) return load_power(super + 16 * (2 * i + b));
     if (groups_of(t) == 1) return load_half(super + 32 * b);
@@ -109,7 +109,7 @@ HN_INLINE __m512 block_scale(const hn_dtype t, const unsigned char *super, int i
     return _mm512_mul_ps(d, _mm512_cvtepi32_ps(s));
 }
 
-/* What a block's weights have added or taken; of Q2_K the same for its parts' integer sums, a quarter. */
+/* The minimum that is added to or subtracted from a block's weights; for Q2_K a quarter of it, for its parts' integer sums. */
 HN_INLINE __m512 block_minimum(const hn_dtype t, const unsigned char *super, int i, const int b) {
     if (adds_minimum(t)) return load_half(super + 64 + 32 * b);
     const __m512 dmin = load_half(super + 32);
@@ -119,9 +119,9 @@ HN_INLINE __m512 block_minimum(const hn_dtype t, const unsigned char *super, int
 
 /* ---- weights as floats ------------------------------------------------------------------------------------------------ */
 
-/* 16 weights of input c (0..3) of a line of codes or levels. d, m: what hn_dequantise multiplies with, adds or takes. */
+/* 16 weights of input c (0..3) of a line of codes or levels. d, m: factor and minimum, as in hn_dequantise. */
 HN_INLINE __m512 dequantise(const hn_dtype t, __m512i line, const int c, __m512 d, __m512 m) {
-    /* a byte in the lowest bits of 2^23 counts ones: its value, and the offset, come off in one exact subtraction */
+    /* a byte in the lowest bits of 2^23 adds its value: 2^23 and the offset are removed by one exact subtraction */
     const __m512i byte = _mm512_set1_epi32(255), ones = _mm512_castps_si512(_mm512_set1_ps(0x1p23f));
     const __m512i sum = _mm512_ternarylogic_epi32(_mm512_srli_epi32(line, (unsigned)(8 * c)), byte, ones, 0xea);
     const __m512 value = _mm512_sub_ps(_mm512_castsi512_ps(sum), _mm512_set1_ps(0x1p23f + (float)offset_of(t)));
@@ -149,12 +149,12 @@ HN_INLINE void widen_group(const hn_dtype t, const unsigned char *super, int i, 
     }
 }
 
-/* Two more types for a kernel: F8_E4M3 where it is plain (f8_is_plain), and f32 that was widened into the L1 cache. */
+/* Two more types for a kernel: F8_E4M3 if it is plain (f8_is_plain), and f32 that was widened into the L1 cache. */
 enum { HN_F8_PLAIN = HN_WEIGHT_TYPES, HN_WIDENED };
 
-/* One input of F8_E4M3 times its factor. A code's exponent and fraction, moved to the place that f32 has for them, are
- * 2^-120 of its value, subnormal ones too. Where it is plain, 2^120 and the factor are one number; the product is rounded
- * once either way. */
+/* One input of F8_E4M3 times its factor. A code's exponent and fraction, shifted to their bits in f32, give 2^-120 of
+ * its value, also for subnormal codes. If it is plain, 2^120 and the factor are one number; the product is rounded once
+ * in both cases. */
 HN_INLINE __m512 load_f8(const bool plain, const unsigned char *w, __m512 factor) {
     const __m512i top = _mm512_set1_epi32(0x07f00000);
     __m512i v = _mm512_slli_epi32(load_s8(w), 20);
@@ -165,11 +165,11 @@ HN_INLINE __m512 load_f8(const bool plain, const unsigned char *w, __m512 factor
     return _mm512_mul_ps(_mm512_mul_ps(_mm512_castsi512_ps(v), _mm512_set1_ps(0x1p120f)), factor);
 }
 
-/* Whether none of `count` inputs of one factor is a NaN, and the factor can be multiplied by 2^120. Reads whole lines. */
+/* Whether none of `count` inputs of one factor is NaN, and the factor can be multiplied by 2^120. Reads whole lines. */
 HN_INLINE bool f8_is_plain(const unsigned char *w, int count, float factor) {
     __m512i most[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
     for (int i = 0; i < count; i += 8) {
-        HN_UNROLL for (int k = 0; k < 2; k++) { /* twice a code, without its sign: 254 where it is a NaN */
+        HN_UNROLL for (int k = 0; k < 2; k++) { /* twice a code, without its sign: 254 if it is NaN */
             const __m512i v = _mm512_load_si512(w + HN_STRIP * (i + 4 * k < count ? i + 4 * k : i));
             most[k] = _mm512_max_epu8(most[k], _mm512_add_epi8(v, v));
         }
@@ -188,7 +188,7 @@ HN_INLINE __m512 load_of_pair(const unsigned char *w, const int i) {
     return _mm512_castsi512_ps(i % 2 ? _mm512_and_si512(v, _mm512_set1_epi32((int)0xffff0000)) : _mm512_slli_epi32(v, 16));
 }
 
-/* One input of a strip of a float type but BF16. */
+/* One input of a strip of a float type other than BF16. */
 HN_INLINE __m512 load_float(const int t, const unsigned char *w, __m512 factor) {
     if (float_bytes(t) == 4) return _mm512_load_ps((const float *)w);
     if (t == HN_F16) return load_half(w);

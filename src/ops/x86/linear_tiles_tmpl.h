@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* linear_tiles_tmpl.h - products of quantised rows with AMX tiles. Results: ref/linear_ref.c, bit for bit.
  *
- * A row of tile A is 32 inputs, a block, of one row of the activations, where they lie; tile B is the block's 8 lines of
- * weight codes, as strips hold them; tile C gets the exact integer sums of up to 16 rows and 16 outputs. They go through the
- * L1 cache to vectors of 16 outputs, which scale and add them in ref's order. Codes are taken apart into the L1 cache as
- * signed bytes, once for all rows; those of Q8_0 are multiplied in the strip itself, unsigned, and their offset taken from
- * the sums. Of types with parts a block is two products, the lines of the other part zero.
+ * A row of tile A is 32 inputs, a block, of one row of the activations, read in place; tile B is the block's 8 lines of weight codes,
+ * as in strips; tile C gets the exact integer sums of up to 16 rows and 16 outputs. They pass through the L1 cache to vectors of 16
+ * outputs, which scale and add them in ref's order. Codes are unpacked into the L1 cache as signed bytes, once for all rows; those of
+ * Q8_0 are multiplied in the strip itself, unsigned, and their offset is subtracted from the sums. In types with parts a block is two
+ * products, with the lines of the other part zero.
  *
- * Three things go on side by side, so that none waits for another: codes of group g + 1 are taken apart, group g is
- * multiplied with a tile of rows, the sums of the tile before are scaled. What limits it is the last: about 5 instructions
- * a row and block where VNNI has 10. Where the rows are one tile, their floats stay in registers along the strip (walk_tile); of more
- * they wait in c (walk_strip). With few rows VNNI is faster (see FROM_ROWS) and takes over; the bits are the same.
+ * Three stages overlap, so that none waits for another: codes of group g + 1 are unpacked, group g is multiplied with a tile of rows,
+ * the sums of the tile before are scaled. The last one limits the speed: about 5 instructions per row and block where VNNI has 10.
+ * With one tile of rows, their floats stay in registers along the strip (walk_tile); with more they are kept in c (walk_strip). With
+ * few rows VNNI is faster (see FROM_ROWS) and is used; the bits are the same.
  *
- * Shapes of tiles stay loaded: they depend on the number of rows alone, and a thread's next call mostly has as many. A
- * switch to another thread saves 8 KiB more for it; Linux clears tiles itself where a core is to sleep deeply.
+ * Shapes of tiles stay loaded: they depend only on the number of rows, and a thread's next call mostly has the same. A switch to
+ * another thread then saves 8 KiB more; Linux clears tiles itself before a core enters deep sleep.
  *
  * Included by a file that has a form of the operations on tiles (tiles.h) and defines LINEAR_TABLE.
  */
@@ -27,30 +27,30 @@
 
 /* Measured on a Xeon of 2023 (docs/kernels.md). */
 enum {
-    FROM_ROWS = 9, /* least rows: with fewer VNNI is faster, by a quarter to two fifths at 5 to 8 */
-    PARTS_FROM_ROWS = 17, /* of types with parts */
-    AHEAD = 1536,  /* bytes ahead of its place in a strip that a walk of several tiles asks for, into the L1 cache */
-    NEAR = 2176, FAR = 8192 /* the same of a walk of one tile, into the L1 and the L2 cache */
+    FROM_ROWS = 9, /* fewest rows: with fewer VNNI is faster, by a quarter to two fifths at 5 to 8 */
+    PARTS_FROM_ROWS = 17, /* for types with parts */
+    AHEAD = 1536,  /* distance in bytes of the prefetches of a walk of several tiles, into the L1 cache */
+    NEAR = 2176, FAR = 8192 /* the same for a walk of one tile, into the L1 and the L2 cache */
 };
 enum { PART_LINES = 4, CODE_LINES = 12, SUMS = HN_TILE_ROWS * HN_STRIP };
 
-/* What a strip's walk keeps in the L1 cache, by turns. Of types with parts the codes are 4 lines, 4 of zeros, 4 lines: the
- * first 8 are a tile for part 0, the last 8 one for part 1. */
+/* The buffers of a strip's walk in the L1 cache, used alternately. In types with parts the codes are 4 lines, 4 lines
+ * of zeros, 4 lines: the first 8 are a tile for part 0, the last 8 one for part 1. */
 typedef struct workplace {
     _Alignas(64) unsigned char codes[2][2][64 * CODE_LINES]; /* [turn][block] */
-    _Alignas(4096) int32_t sums[2][4 + 2][SUMS]; /* [turn][block, or part of the group]; two more, so that what one turn
-                                                    stores and the other reads lie in other halves of a page: reading waits
-                                                    for a store whose address has the same low 12 bits */
+    /* [turn][block, or part of the group]; two more, so that stores of one turn and reads of the other are in different
+     * halves of a page: a read waits for a store whose address has the same low 12 bits */
+    _Alignas(4096) int32_t sums[2][4 + 2][SUMS];
 } workplace;
 
-/* A walk along a strip. Each tile of rows has `rows`: the last one begins so early that it has too. */
+/* A walk along a strip. Each tile has `rows` rows: the last one overlaps the one before if needed. */
 typedef struct walk {
     const hn_strips_job *j;
     int groups, tiles, rows;
     float *c; /* [n][16] of the strip */
 } walk;
 
-/* Where it has come to: group i of a superblock, and a tile of rows. */
+/* The current place: group i of a superblock, and a tile of rows. */
 typedef struct place {
     const unsigned char *super;
     int i, group, tile;
@@ -69,7 +69,7 @@ HN_INLINE place next_tile(const hn_dtype t, const walk *k, place p) {
     return ++p.tile < k->tiles ? p : next_group(t, p);
 }
 
-/* The first row of a tile's own, and of those that it multiplies. */
+/* The first of a tile's own rows, and of those that it multiplies. */
 HN_INLINE int own_row(const walk *k, place p) { return p.tile * k->rows; }
 HN_INLINE int first_row(const walk *k, place p) {
     const int last = k->j->n - k->rows;
@@ -88,10 +88,10 @@ HN_INLINE void ask_ahead(const hn_dtype t, place p) {
     for (int l = 0; l < bytes; l += 64) _mm_prefetch((const char *)p.super + AHEAD + bytes * p.i + l, _MM_HINT_T0);
 }
 
-/* Whether codes are multiplied as they lie in the strip. */
+/* Whether codes are multiplied in the strip itself. */
 HN_INLINE bool in_place(const hn_dtype t) { return t == HN_Q8_0; }
 
-/* Of the lines that lie NEAR and FAR of a place those that are asked for at step 0..15: all at once they hold up what is read then. */
+/* Prefetches the lines NEAR and FAR of a place that belong to step 0..15: all at once would delay the reads of that time. */
 HN_INLINE void ask_in_steps(const hn_dtype t, place p, const int step) {
     const int bytes = (int)hn_super_bytes(hn_layout_of(t)) / groups_of(t), lines = (bytes + 63) / 64;
     HN_UNROLL for (int l = lines * step / 16; l < lines * (step + 1) / 16; l++) {
@@ -124,7 +124,7 @@ static hn_tile_config shapes_for(int rows) {
     return s;
 }
 
-/* A sum begins as a load of zeros: one that is soon stored again is faster so than cleared. */
+/* A sum starts by loading zeros: that is faster than clearing a tile that is soon stored again. */
 static const _Alignas(64) unsigned char zeros[HN_TILE_BYTES];
 #define PRODUCT(sum, a, b, lines)                                                                                     \
     do {                                                                                                              \
@@ -165,7 +165,7 @@ HN_INLINE void multiply(const hn_dtype t, const walk *k, place p, const unsigned
 
 /* ---- sums ------------------------------------------------------------------------------------------------------------- */
 
-/* The scales of a block, for all rows. */
+/* The scales of a block for all rows. */
 typedef struct block_scales {
     __m512 d, m, part[2];
     __m512i part_m[2];
@@ -181,8 +181,8 @@ HN_INLINE block_scales scales_of(const hn_dtype t, place p, const int b) {
     return s;
 }
 
-/* A row's integer sum of block b of a group as floats; at: its place in a tile. That of two parts stays below 2^24, where
- * floats are exact. It may be -0, which changes nothing in a chain of sums that begins at +0. */
+/* A row's integer sum of block b of a group as floats; at: its place in a tile. The sum of two parts stays below 2^24,
+ * where floats are exact. It may be -0, which has no effect in a chain of sums that begins at +0. */
 HN_INLINE __m512 block_sum(const hn_dtype t, int32_t (*sums)[SUMS], int at, const int b, const hn_q8_group *x,
                            const block_scales *s) {
     if (hn_has_parts(t)) {
@@ -227,7 +227,7 @@ HN_INLINE void scale_sums(const hn_dtype t, const walk *k, place p, int32_t (*su
 
 /* ---- strips ----------------------------------------------------------------------------------------------------------- */
 
-/* The same for all rows of the only tile. */
+/* The same for all rows of a single tile, in registers. */
 HN_INLINE void scale_in_registers(const hn_dtype t, const walk *k, place p, place now, int32_t (*sums)[SUMS],
                                   __m512 *acc) {
     const block_scales s[2] = {scales_of(t, p, 0), scales_of(t, p, 1)};
@@ -283,7 +283,7 @@ HN_INLINE void walk_strip(const hn_dtype t, const walk *k, const unsigned char *
 
 typedef void strip_fn(const walk *k, const unsigned char *strip, workplace *work);
 
-/* Tile after tile: rows that two of them have are computed twice. */
+/* Tile by tile: rows in two tiles are computed twice. */
 static void tile_by_tile(const walk *k, strip_fn *tile, int s, workplace *work) {
     const hn_strips_job *j = k->j;
     for (int p = 0; p < k->tiles; p++) {
@@ -306,7 +306,7 @@ static void strips_q8(hn_dtype t, strip_fn *strip, strip_fn *tile, const hn_stri
     workplace work;
     hn_tiles_shape(&shapes);
     if (hn_has_parts(t)) memset(work.codes, 0, sizeof work.codes);
-    const bool apart = tiles == 1 || in_place(t); /* codes that are taken apart would be once a tile */
+    const bool apart = tiles == 1 || in_place(t); /* else codes would be unpacked for each tile */
     if (!apart) memset(j->c, 0, (size_t)(j->strips * j->n) * HN_STRIP * sizeof(float));
     for (int s = 0; s < j->strips; s++, k.c += HN_STRIP * j->n) {
         if (apart)

@@ -2,17 +2,17 @@
 /* linear_vnni256_tmpl.h - products of quantised rows with vpdpbusd on vectors of 256 bits: four unsigned weight codes of
  * each output times four signed codes of a row, summed in 32 bits at once. Results: ref/linear_ref.c, bit for bit.
  *
- * All but the sums of integers is shared with AVX2 (linear_256_tmpl.h). Codes are used as they lie; a sum starts at minus
- * their offset times the row's sum of codes, so that it comes out exact.
+ * All but the sums of integers is shared with AVX2 (linear_256_tmpl.h). Codes are used unchanged; a sum starts at minus
+ * their offset times the row's sum of codes, so that it is exact.
  *
  * A file that includes this defines LINEAR_DOT, the intrinsic in its VEX or EVEX form, and LINEAR_TABLE.
  */
 #include "ops/x86/linear_256_tmpl.h"
 
-/* What makes all that codes stand for unsigned. */
+/* The offset that makes all values of codes unsigned. */
 HN_INLINE int unsigned_by(const hn_dtype t) { return t == HN_IQ4_NL || t == HN_IQ4_XS ? 128 : hn_offset_of(t); }
 
-/* What the sum of block b, or of its part p, starts at. */
+/* The initial value of the sum of block b, or of its part p. */
 HN_INLINE __m256i start_sum(const hn_dtype t, const hn_q8_group *x, const hn_q8_parts *parts, const int b, const int p) {
     const __m256i n8 = _mm256_set1_epi32(x->n8[b]);
     switch (t) {

@@ -8,9 +8,9 @@
 #include "ops/exp_poly.h"
 #include "ops/unroll.h"
 
-/* e^x = (1 + what this returns) * *power. */
+/* e^x = (1 + result) * *power. */
 HN_INLINE __m256 hn_exp_parts_avx2(__m256 x, __m256 *power) {
-    /* min and max give their second operand for NaN, which so stays NaN to the end */
+    /* min and max return their second operand for NaN, so that it stays NaN to the end */
     x = _mm256_min_ps(_mm256_set1_ps(HN_EXP_HI), _mm256_max_ps(_mm256_set1_ps(HN_EXP_LO), x));
     const __m256 k = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(HN_EXP_LOG2E)),
                                      _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -35,7 +35,7 @@ HN_INLINE __m256 hn_tanh_avx2(__m256 t) {
     return _mm256_div_ps(m, _mm256_add_ps(m, _mm256_set1_ps(2.0f)));
 }
 
-/* e^x for x <= 0, close enough for bf16: exp_bf16 of ref/attention_ref.c. */
+/* e^x for x <= 0, with the accuracy that bf16 needs: exp_bf16 of ref/attention_ref.c. */
 HN_INLINE __m256 hn_exp_bf16_avx2(__m256 x) {
     const __m256 t = _mm256_max_ps(_mm256_set1_ps(HN_EXP2_LO), _mm256_mul_ps(x, _mm256_set1_ps(HN_EXP_LOG2E)));
     const __m256 k = _mm256_round_ps(t, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), f = _mm256_sub_ps(t, k);
@@ -67,8 +67,8 @@ HN_INLINE __m256i hn_first_avx2(int count) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-/* The first min(8, count) floats at p; other lanes are zero, and stay as they are in memory. Masked stores are slow, on AMD
- * by ten times: only the end of a row takes them. */
+/* The first min(8, count) floats at p; other lanes are zero, and are not changed in memory. Masked stores are slow, ten
+ * times on AMD: only the end of a row uses them. */
 HN_INLINE __m256 hn_load_avx2(const float *p, int count) {
     return count >= 8 ? _mm256_loadu_ps(p) : _mm256_maskload_ps(p, hn_first_avx2(count));
 }

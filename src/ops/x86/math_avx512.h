@@ -7,9 +7,9 @@
 #include "ops/exp_poly.h"
 #include "ops/unroll.h"
 
-/* e^x = (1 + what this returns) * 2^*k_out. */
+/* e^x = (1 + result) * 2^*k_out. */
 HN_INLINE __m512 hn_exp_parts_avx512(__m512 x, __m512 *k_out) {
-    /* min and max give their second operand for NaN, which so stays NaN to the end */
+    /* min and max return their second operand for NaN, so that it stays NaN to the end */
     x = _mm512_min_ps(_mm512_set1_ps(HN_EXP_HI), _mm512_max_ps(_mm512_set1_ps(HN_EXP_LO), x));
     const __m512 k = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(HN_EXP_LOG2E)),
                                           _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -35,7 +35,7 @@ HN_INLINE __m512 hn_tanh_avx512(__m512 t) {
     return _mm512_div_ps(m, _mm512_add_ps(m, _mm512_set1_ps(2.0f)));
 }
 
-/* e^x for x <= 0, close enough for bf16: exp_bf16 of ref/attention_ref.c. */
+/* e^x for x <= 0, with the accuracy that bf16 needs: exp_bf16 of ref/attention_ref.c. */
 HN_INLINE __m512 hn_exp_bf16_avx512(__m512 x) {
     const __m512 t = _mm512_max_ps(_mm512_set1_ps(HN_EXP2_LO), _mm512_mul_ps(x, _mm512_set1_ps(HN_EXP_LOG2E)));
     const __m512 k = _mm512_roundscale_ps(t, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), f = _mm512_sub_ps(t, k);

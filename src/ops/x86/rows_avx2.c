@@ -101,7 +101,7 @@ static void quantise_block(const float *x, hn_q8_group *g, hn_q8_parts *parts, i
     int32_t part[2];
     sum_i32(_mm256_add_epi32(q[0], q[1]), _mm256_add_epi32(q[2], q[3]), part);
     const int32_t sum = part[0] + part[1];
-    /* packs works inside 128-bit halves: dwords come out as 0 4 1 5 2 6 3 7 */
+    /* packs works inside 128-bit halves: the order of dwords is 0 4 1 5 2 6 3 7 */
     const __m256i packed = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     _mm256_storeu_si256((__m256i *)(g->q + HN_BLOCK * b), _mm256_permutevar8x32_epi32(packed, order));
@@ -122,7 +122,7 @@ static void quantise_group(const float *x, hn_q8_group *g, hn_q8_parts *parts) {
 
 static void quantise(const float *x, int count, hn_q8_group *out, hn_q8_parts *parts) {
     for (; count >= HN_GROUP; count -= HN_GROUP, x += HN_GROUP) quantise_group(x, out++, parts++);
-    if (count > 0) { /* zeros beyond the end change nothing */
+    if (count > 0) { /* zeros beyond the end have no effect */
         float last[HN_GROUP] = {0};
         memcpy(last, x, (size_t)count * sizeof *x);
         quantise_group(last, out, parts);

@@ -12,9 +12,9 @@ enum { HN_TILES = 8, HN_TILE_ROWS = 16, HN_TILE_BYTES = 64 }; /* most rows of a 
 
 typedef struct hn_tile_config {
     _Alignas(64) uint8_t palette; /* 1: tiles as above */
-    uint8_t start_row;            /* where an interrupted load or store goes on: 0 */
+    uint8_t start_row;            /* where an interrupted load or store continues: 0 */
     uint8_t reserved[14];
-    uint16_t row_bytes[16]; /* of each tile; of those that are not there 0 */
+    uint16_t row_bytes[16]; /* of each tile; 0 if it is not used */
     uint8_t rows[16];
 } hn_tile_config;
 _Static_assert(sizeof(hn_tile_config) == 64, "the processor reads 64 bytes");

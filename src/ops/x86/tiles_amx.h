@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tiles_amx.h - operations on tiles, as instructions. Tiles are numbers written out.
+/* tiles_amx.h - operations on tiles, as instructions. Tiles are literal numbers.
  *
- * Not the compiler's intrinsics: those of gcc 12 do not say which memory they read, so that stores to it may move behind
- * them. These stay in their order among the program's stores.
+ * Not the compiler's intrinsics: those of gcc 12 do not declare the memory that they read, so that stores to it may be
+ * moved after them. These keep their order among the program's stores.
  */
 #ifndef HN_TILES_AMX_H
 #define HN_TILES_AMX_H
@@ -10,15 +10,15 @@
 
 #include "ops/x86/tiles.h"
 
-/* Gives this thread's tiles the shapes `want`, if they have others: loading shapes takes 200 cycles and clears all tiles,
- * storing them 20. What a tile holds is undefined afterwards. */
+/* Gives this thread's tiles the shapes `want`, if they have others: loading shapes takes 200 cycles and clears all
+ * tiles, storing them 20. The contents of tiles are undefined afterwards. */
 static inline void hn_tiles_shape(const hn_tile_config *want) {
     hn_tile_config now;
     __asm__ volatile("sttilecfg %0" : "=m"(now));
     if (memcmp(&now, want, sizeof now) != 0) __asm__ volatile("ldtilecfg %0" : : "m"(*want));
 }
 
-/* The tile's rows from or to p, `stride` bytes apart. */
+/* Loads or stores the tile's rows at p, `stride` bytes apart. */
 #define hn_tile_load(tile, p, stride) \
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #tile : : "r"(p), "r"((size_t)(stride)) : "memory")
 #define hn_tile_store(tile, p, stride) \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* weights_avx2.h - codes and scales of strips (drawn in ops/pack.h) as vectors of 8 outputs, half a strip.
  *
- * Type, code line and half are constants wherever these functions are used, so that only a few instructions of each stay.
+ * Type, code line and half are constants in all calls of these functions, so that each compiles to a few instructions.
  * Included by files compiled for that level only.
  */
 #ifndef HN_WEIGHTS_AVX2_H
@@ -11,14 +11,14 @@
 #include "ops/pack.h"
 #include "ops/unroll.h"
 
-/* ---- what sets types apart ---------------------------------------------------------------------------------------- */
+/* ---- differences between types ---------------------------------------------------------------------------------------- */
 
-/* The levels that codes stand for; NULL: codes are numbers. */
+/* The levels of codes; NULL: codes are numbers. */
 HN_INLINE const int8_t *hn_levels_of(const hn_dtype t) {
     return t == HN_IQ4_NL || t == HN_IQ4_XS ? hn_iq4_levels : t == HN_MXFP4 ? hn_mxfp4_levels : NULL;
 }
 
-/* The least value of a code, negated: what makes all of them unsigned. IQ4's levels are too large to gain by it. */
+/* The least value of a code, negated, which makes all of them unsigned. IQ4's levels are too large to gain by it. */
 HN_INLINE int hn_offset_of(const hn_dtype t) {
     switch (t) {
     case HN_Q4_0: return 8;
@@ -35,7 +35,7 @@ HN_INLINE int hn_offset_of(const hn_dtype t) {
 
 HN_INLINE __m256i hn_line(const void *p) { return _mm256_load_si256((const __m256i *)p); }
 
-/* Bytes shifted left by n, right by -n; what crosses from one into its neighbour is for the caller to mask. */
+/* Bytes shifted left by n, right by -n; the caller masks bits that cross into a neighbour. */
 HN_INLINE __m256i hn_shift_avx2(__m256i v, const int n) {
     return n > 0 ? _mm256_slli_epi16(v, n) : n < 0 ? _mm256_srli_epi16(v, -n) : v;
 }
@@ -54,7 +54,7 @@ HN_INLINE __m256i hn_codes_avx2(const hn_dtype t, const unsigned char *codes, co
     return l.high ? _mm256_or_si256(low, hn_piece_avx2(codes + 64 * l.low, l.high, r, l.low)) : low;
 }
 
-/* What the codes of the line stand for, plus `plus`: 0, or the type's offset. */
+/* The values of the line's codes, plus `plus`: 0, or the type's offset. */
 HN_INLINE __m256i hn_values_avx2(const hn_dtype t, const unsigned char *codes, const int r, const int plus) {
     const __m256i code = hn_codes_avx2(t, codes, r);
     if (hn_levels_of(t)) {
@@ -68,7 +68,7 @@ HN_INLINE __m256i hn_values_avx2(const hn_dtype t, const unsigned char *codes, c
 
 /* ---- scales ---------------------------------------------------------------------------------------------------------- */
 
-/* d: the scale D of a block (of types with parts: without that of the part); m: its minimum, of Q2_K that of the
+/* d: the scale D of a block (in types with parts without that of the part); m: its minimum, for Q2_K that of the
  * superblock. parts, mins: scales and minimums of the two parts of each output, 16 bits each. */
 typedef struct hn_scales {
     __m256 d, m;
@@ -98,7 +98,7 @@ HN_INLINE __m256i hn_q3_parts_avx2(const unsigned char *rows, int b, const int o
     return _mm256_cvtepi8_epi16(_mm_sub_epi8(s, _mm_set1_epi8(32)));
 }
 
-/* Of block b (odd: b % 2) of a superblock, outputs 8 * h and up. */
+/* The scales of block b (odd: b % 2) of a superblock, outputs 8 * h and up. */
 HN_INLINE hn_scales hn_scales_avx2(const hn_dtype t, const unsigned char *head, int b, const int odd, const int h) {
     const unsigned char *lane2 = head + 16 * h, *lane1 = head + 64 + 8 * h; /* f16 values; bytes behind d and dmin */
     hn_scales s = {.d = _mm256_setzero_ps(), .m = _mm256_setzero_ps()};
@@ -136,7 +136,7 @@ HN_INLINE hn_scales hn_scales_avx2(const hn_dtype t, const unsigned char *head, 
     }
 }
 
-/* Of 16-bit pairs, one for each output: the first (0) or second (1) in 32 bits; the same twice in 16. */
+/* The first (0) or second (1) of each output's pair of 16 bits, as 32 bits; or twice as 16 bits. */
 HN_INLINE __m256i hn_one_of_pair_avx2(__m256i pairs, const int which) {
     return _mm256_srai_epi32(which ? pairs : _mm256_slli_epi32(pairs, 16), 16);
 }
