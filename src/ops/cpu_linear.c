@@ -187,31 +187,31 @@ typedef struct best {
 
 /* The best outputs that a rank has computed for each row, in order, their number, and the least value of a further one.
  * In the scratch buffer, one rank after another. */
-typedef struct seen {
+typedef struct found {
     int n, k;
     int32_t *count; /* [n] */
     float *least;   /* [n] */
     best *list;     /* [n][k] */
-} seen;
+} found;
 
-static size_t seen_bytes(int n, int k) {
+static size_t found_bytes(int n, int k) {
     return ((size_t)n * (sizeof(int32_t) + sizeof(float) + (size_t)k * sizeof(best)) + 63) / 64 * 64;
 }
 
-static seen seen_of(const hn_top *top, int n, int rank) {
-    unsigned char *base = (unsigned char *)hn_host(top->scratch) + seen_bytes(n, top->k) * (size_t)rank;
+static found found_by(const hn_top *top, int n, int rank) {
+    unsigned char *base = (unsigned char *)hn_host(top->scratch) + found_bytes(n, top->k) * (size_t)rank;
     int32_t *count = (int32_t *)(void *)base;
-    return (seen){n, top->k, count, (float *)(count + n), (best *)(void *)(count + 2 * n)};
+    return (found){n, top->k, count, (float *)(count + n), (best *)(void *)(count + 2 * n)};
 }
 
 size_t hn_cpu_top_scratch(const hn_ops *o, int max_rows, int k) {
-    return seen_bytes(max_rows, k) * (size_t)hn_pool_threads(o->pool);
+    return found_bytes(max_rows, k) * (size_t)hn_pool_threads(o->pool);
 }
 
 static bool before(best a, best b) { return a.value > b.value || (a.value == b.value && a.id < b.id); }
 
 /* Units are computed in any order, so a tie may have the lower id. */
-static void insert(const seen *s, int row, best b) {
+static void insert(const found *s, int row, best b) {
     best *list = s->list + (size_t)row * (size_t)s->k;
     int at = s->count[row];
     if (at == s->k) {
@@ -225,7 +225,7 @@ static void insert(const seen *s, int row, best b) {
 }
 
 /* The outputs of a strip; c [n][16]. */
-static void see_strip(const hn_ops *o, const seen *s, const float *c, int first, int cols, const int32_t *map) {
+static void find_in_strip(const hn_ops *o, const found *s, const float *c, int first, int cols, const int32_t *map) {
     uint16_t lanes[HN_CALL_ROWS];
     if (!o->kernels->at_least(c, s->n, cols, s->least, lanes)) return;
     for (int r = 0; r < s->n; r++) {
@@ -242,7 +242,7 @@ static void add_to_strip(const hn_ops *o, float *c, int n, const float *bias, si
 
 /* Strips [s, end): adds the bias, scales, caps, finds the best, and writes the first n_written rows. */
 static void run_top(const hn_exec *ex, const hn_act *a, const hn_linear_out *out, float scale, float cap, int n_written,
-                    const seen *top, const hn_top *how, int s, int end) {
+                    const found *top, const hn_top *how, int s, int end) {
     const hn_ops *o = ex->ops;
     const int32_t *map = how->map.mem ? hn_host_i32(how->map) : NULL;
     const float *bias = how->bias.mem ? hn_host_f32(how->bias) : NULL;
@@ -261,7 +261,7 @@ static void run_top(const hn_exec *ex, const hn_act *a, const hn_linear_out *out
         for (int i = 0; i < j.strips; i++) {
             const float *strip = c + i * j.n * HN_STRIP;
             const int first = (s + i) * HN_STRIP, cols = columns(out->w, s + i);
-            see_strip(o, top, strip, first, cols, map);
+            find_in_strip(o, top, strip, first, cols, map);
             if (n_written > 0) o->kernels->store(strip, n_written, hn_host_f32(out->y) + first, out->ldy, cols, false);
         }
     }
@@ -269,10 +269,10 @@ static void run_top(const hn_exec *ex, const hn_act *a, const hn_linear_out *out
 
 /* Merges the lists of all ranks for one row into the first one's, and writes the result. */
 static void merge_row(const hn_exec *ex, const hn_top *top, int n, int row) {
-    const seen all = seen_of(top, n, 0);
+    const found all = found_by(top, n, 0);
     const size_t at = (size_t)row * (size_t)top->k;
     for (int rank = 1; rank < ex->ranks; rank++) {
-        const seen s = seen_of(top, n, rank);
+        const found s = found_by(top, n, rank);
         for (int i = 0; i < s.count[row]; i++) insert(&all, row, s.list[at + (size_t)i]);
     }
     for (int i = 0; i < top->k; i++) {
@@ -299,7 +299,7 @@ void hn_cpu_linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, f
                        int n_written, const hn_top *top) {
     assert(n >= 1 && n <= HN_CALL_ROWS && n_written <= n && top->k >= 1 && top->k <= HN_MAX_TOP);
     const hn_linear_out out = {w, y, ldy};
-    const seen mine = seen_of(top, n, ex->rank);
+    const found mine = found_by(top, n, ex->rank);
     const split s = split_strips(ex, n, &out, 1);
     for (int r = 0; r < n; r++) {
         mine.count[r] = 0;

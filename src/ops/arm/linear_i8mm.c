@@ -9,7 +9,7 @@
 #include "ops/arm/dots_neon.h"
 
 /* Four outputs of two lines: outputs 0 and 1 of both, then 2 and 3. */
-HN_INLINE uint8x16x2_t weave(uint8x16_t a, uint8x16_t b) {
+HN_INLINE uint8x16x2_t interleave(uint8x16_t a, uint8x16_t b) {
     const uint32x4_t x = vreinterpretq_u32_u8(a), y = vreinterpretq_u32_u8(b);
     return (uint8x16x2_t){{vreinterpretq_u8_u32(vzip1q_u32(x, y)), vreinterpretq_u8_u32(vzip2q_u32(x, y))}};
 }
@@ -18,7 +18,7 @@ HN_INLINE uint8x16x2_t weave(uint8x16_t a, uint8x16_t b) {
  * with itself, shifted so that the bits of both code lines are in the same position. */
 HN_INLINE uint8x16x2_t stored_pair(const unsigned char *lines, const int bits, const int r) {
     const uint8x16_t first = hn_stored_neon(lines, bits, r);
-    return weave(first, bits > 1 ? hn_stored_neon(lines, bits, r + 1) : first >> 1);
+    return interleave(first, bits > 1 ? hn_stored_neon(lines, bits, r + 1) : first >> 1);
 }
 
 /* A quarter of code lines r and r + 1 (r even): eight codes (or levels) of outputs 0 and 1, of 2 and 3. */

@@ -44,7 +44,7 @@ HN_INLINE factors pair_factors(const factors *a, const factors *b) {
 }
 
 /* A block of two rows: alternately eight inputs of each. */
-HN_INLINE void weave_rows(const int8_t *a, const int8_t *b, int8_t *to) {
+HN_INLINE void interleave_rows(const int8_t *a, const int8_t *b, int8_t *to) {
     HN_UNROLL for (int p = 0; p < 2; p++, to += 2 * HN_PART) {
         const int64x2_t x = vreinterpretq_s64_s8(vld1q_s8(a + HN_PART * p));
         const int64x2_t y = vreinterpretq_s64_s8(vld1q_s8(b + HN_PART * p));
@@ -150,7 +150,7 @@ HN_INLINE int quarters(const hn_dtype t, const int T) { return T <= 2 ? 4 : hn_h
 HN_INLINE void tile_group(const hn_dtype t, const int T, const int H, const tile_job *job, const unsigned char *super, int g) {
     const int Q = quarters(t, T);
     HN_UNROLL for (int odd = 0; odd < 2; odd++) {
-        int8_t woven[TILE_ROWS][HN_BLOCK];
+        int8_t interleaved[TILE_ROWS][HN_BLOCK];
         block_job w = {.super = super, .b = 2 * g % (hn_layout_of(t).inputs / HN_BLOCK) + odd};
         HN_UNROLL for (int i = 0; i < T; i++) {
             const size_t row = job->x_stride * (size_t)i;
@@ -165,8 +165,8 @@ HN_INLINE void tile_group(const hn_dtype t, const int T, const int H, const tile
                 w.x[i / 2] = q;
             } else {
                 w.by[i / 2] = pair_factors(&w.by[i / 2], &f);
-                weave_rows(w.x[i / 2], q, woven[i - 1]);
-                w.x[i / 2] = woven[i - 1];
+                interleave_rows(w.x[i / 2], q, interleaved[i - 1]);
+                w.x[i / 2] = interleaved[i - 1];
             }
         }
         for (int j = 0; j < 4; j += Q) {

@@ -55,7 +55,7 @@ HN_INLINE void score_tile(const hn_dtype t, const int T, const int P, const hn_k
     const unsigned char *k[SCORE_CHUNKS];
     const float *row[SCORE_ROWS];
     size_t step[SCORE_CHUNKS];
-    int ask = part; /* each tile prefetches its part of the next keys */
+    int turn = part; /* each tile prefetches its part of the next keys */
     __m512 acc[SCORE_ROWS * SCORE_CHUNKS];
     HN_UNROLL for (int p = 0; p < P; p++) {
         k[p] = keys->k[c + p];
@@ -64,9 +64,9 @@ HN_INLINE void score_tile(const hn_dtype t, const int T, const int P, const hn_k
     HN_UNROLL for (int i = 0; i < T; i++) row[i] = q[i];
     HN_UNROLL for (int i = 0; i < T * P; i++) acc[i] = _mm512_setzero_ps();
     for (int d = 0; d < dim / pair; d++) {
-        if (d == ask) {
-            hn_ask_ahead(t, P, keys, c, c1, d);
-            ask += parts;
+        if (d == turn) {
+            hn_prefetch_ahead(t, P, keys, c, c1, d);
+            turn += parts;
         }
         HN_UNROLL for (int u = 0; u < pair; u++) {
             __m512 v[SCORE_CHUNKS];

@@ -29,7 +29,7 @@ HN_INLINE void score_tile(const int T, const int P, const hn_keys *keys, int c, 
     const unsigned char *k[SCORE_CHUNKS];
     const uint16_t *row[SCORE_ROWS];
     size_t step[SCORE_CHUNKS];
-    int ask = part; /* each tile prefetches its part of the next keys */
+    int turn = part; /* each tile prefetches its part of the next keys */
     __m512 acc[SCORE_ROWS * SCORE_CHUNKS];
     HN_UNROLL for (int p = 0; p < P; p++) {
         k[p] = keys->k[c + p];
@@ -39,9 +39,9 @@ HN_INLINE void score_tile(const int T, const int P, const hn_keys *keys, int c, 
     HN_UNROLL for (int i = 0; i < T * P; i++) acc[i] = _mm512_setzero_ps();
     for (int d = 0; d < dim / 2; d++) {
         pairs v[SCORE_CHUNKS];
-        if (d == ask) {
-            hn_ask_ahead(HN_BF16, P, keys, c, c1, d);
-            ask += parts;
+        if (d == turn) {
+            hn_prefetch_ahead(HN_BF16, P, keys, c, c1, d);
+            turn += parts;
         }
         HN_UNROLL for (int p = 0; p < P; p++) {
             v[p] = of_line(_mm512_loadu_si512(k[p]));

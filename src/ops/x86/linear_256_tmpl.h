@@ -82,12 +82,12 @@ HN_INLINE void block_q8(const hn_dtype t, const int T, const int H, const int h,
 /* With one row the core's own prefetcher is as good or better, but only if lines are read in ascending order: not low
  * and high ones alternately (5 and 6 bits: 27 GB/s instead of 19), nor codes alternately with the head of a large
  * superblock. */
-HN_INLINE bool asks_ahead(const hn_dtype t, const int T) {
+HN_INLINE bool prefetches(const hn_dtype t, const int T) {
     const hn_layout l = hn_layout_of(t);
     return T > 1 || l.high || l.inputs > HN_GROUP;
 }
 
-HN_INLINE void ask_ahead(const unsigned char *p, size_t bytes) {
+HN_INLINE void prefetch_ahead(const unsigned char *p, size_t bytes) {
     for (size_t l = 0; l < bytes; l += 64) _mm_prefetch((const char *)p + AHEAD + l, _MM_HINT_T1);
 }
 
@@ -104,9 +104,9 @@ HN_INLINE void tile_q8(const hn_dtype t, const int T, const tile_job *j) {
             rows.x[i] = (const hn_q8_group *)(x + stride * (size_t)i);
             rows.parts[i] = (const hn_q8_parts *)(parts + stride * (size_t)i);
         }
-        if (asks_ahead(t, T)) {
-            if (in_super == 0) ask_ahead(w, (size_t)l.head);
-            ask_ahead(w + l.head + 2 * hn_block_bytes(l) * (size_t)in_super, 2 * hn_block_bytes(l));
+        if (prefetches(t, T)) {
+            if (in_super == 0) prefetch_ahead(w, (size_t)l.head);
+            prefetch_ahead(w + l.head + 2 * hn_block_bytes(l) * (size_t)in_super, 2 * hn_block_bytes(l));
         }
         HN_UNROLL for (int b = 0; b < 2; b++) {
             if (T > 2) HN_REREAD(c); /* no registers remain for float sums */

@@ -36,12 +36,12 @@ enum { PART_LINES = 4, CODE_LINES = 12, SUMS = HN_TILE_ROWS * HN_STRIP };
 
 /* The buffers of a strip's walk in the L1 cache, used alternately. In types with parts the codes are 4 lines, 4 lines
  * of zeros, 4 lines: the first 8 are a tile for part 0, the last 8 one for part 1. */
-typedef struct workplace {
+typedef struct walk_buffers {
     _Alignas(64) unsigned char codes[2][2][64 * CODE_LINES]; /* [turn][block] */
     /* [turn][block, or part of the group]; two more, so that stores of one turn and reads of the other are in different
      * halves of a page: a read waits for a store whose address has the same low 12 bits */
     _Alignas(4096) int32_t sums[2][4 + 2][SUMS];
-} workplace;
+} walk_buffers;
 
 /* A walk along a strip. Each tile has `rows` rows: the last one overlaps the one before if needed. */
 typedef struct walk {
@@ -83,7 +83,7 @@ HN_INLINE const unsigned char *block_at(const hn_dtype t, place p, const int b) 
     return p.super + l.head + hn_block_bytes(l) * (size_t)(2 * p.i + b);
 }
 
-HN_INLINE void ask_ahead(const hn_dtype t, place p) {
+HN_INLINE void prefetch_ahead(const hn_dtype t, place p) {
     const int bytes = (int)hn_super_bytes(hn_layout_of(t)) / groups_of(t);
     for (int l = 0; l < bytes; l += 64) _mm_prefetch((const char *)p.super + AHEAD + bytes * p.i + l, _MM_HINT_T0);
 }
@@ -92,7 +92,7 @@ HN_INLINE void ask_ahead(const hn_dtype t, place p) {
 HN_INLINE bool in_place(const hn_dtype t) { return t == HN_Q8_0; }
 
 /* Prefetches the lines NEAR and FAR of a place that belong to step 0..15: all at once would delay the reads of that time. */
-HN_INLINE void ask_in_steps(const hn_dtype t, place p, const int step) {
+HN_INLINE void prefetch_in_steps(const hn_dtype t, place p, const int step) {
     const int bytes = (int)hn_super_bytes(hn_layout_of(t)) / groups_of(t), lines = (bytes + 63) / 64;
     HN_UNROLL for (int l = lines * step / 16; l < lines * (step + 1) / 16; l++) {
         const char *at = (const char *)p.super + bytes * p.i + 64 * l;
@@ -100,7 +100,7 @@ HN_INLINE void ask_in_steps(const hn_dtype t, place p, const int step) {
     }
 }
 
-HN_INLINE void take_apart(const hn_dtype t, place p, unsigned char (*codes)[64 * CODE_LINES]) {
+HN_INLINE void unpack_codes(const hn_dtype t, place p, unsigned char (*codes)[64 * CODE_LINES]) {
     if (in_place(t)) return;
     HN_UNROLL for (int b = 0; b < 2; b++) {
         HN_UNROLL for (int r = 0; r < 8; r++) {
@@ -234,7 +234,7 @@ HN_INLINE void scale_in_registers(const hn_dtype t, const walk *k, place p, plac
     const size_t parts_off = hn_act_parts_off(k->j->in);
     const unsigned char *row = k->j->x;
     HN_UNROLL for (int r = 0; r < HN_TILE_ROWS; r++) {
-        ask_in_steps(t, now, r);
+        prefetch_in_steps(t, now, r);
         if (r >= k->rows) continue;
         const hn_q8_group *x = (const hn_q8_group *)row + p.group;
         const hn_q8_parts *parts = (const hn_q8_parts *)(row + parts_off) + p.group;
@@ -245,14 +245,14 @@ HN_INLINE void scale_in_registers(const hn_dtype t, const walk *k, place p, plac
     }
 }
 
-HN_INLINE void walk_tile(const hn_dtype t, const walk *k, const unsigned char *strip, workplace *work) {
+HN_INLINE void walk_tile(const hn_dtype t, const walk *k, const unsigned char *strip, walk_buffers *work) {
     __m512 acc[HN_TILE_ROWS];
     HN_UNROLL for (int r = 0; r < HN_TILE_ROWS; r++) acc[r] = _mm512_setzero_ps();
     place now = {.super = strip}, before = now;
-    take_apart(t, now, work->codes[0]);
+    unpack_codes(t, now, work->codes[0]);
     for (int g = 0; g <= k->groups; g++) {
         const place next = next_group(t, now);
-        if (g + 1 < k->groups) take_apart(t, next, work->codes[(g + 1) % 2]);
+        if (g + 1 < k->groups) unpack_codes(t, next, work->codes[(g + 1) % 2]);
         if (g < k->groups) multiply(t, k, now, work->codes[g % 2], work->sums[g % 2]);
         if (g > 0) scale_in_registers(t, k, before, now, work->sums[(g - 1) % 2], acc);
         before = now;
@@ -263,16 +263,16 @@ HN_INLINE void walk_tile(const hn_dtype t, const walk *k, const unsigned char *s
     }
 }
 
-HN_INLINE void walk_strip(const hn_dtype t, const walk *k, const unsigned char *strip, workplace *work) {
+HN_INLINE void walk_strip(const hn_dtype t, const walk *k, const unsigned char *strip, walk_buffers *work) {
     const int steps = k->groups * k->tiles;
     place now = {.super = strip}, before = now;
-    ask_ahead(t, now);
-    take_apart(t, now, work->codes[0]);
+    prefetch_ahead(t, now);
+    unpack_codes(t, now, work->codes[0]);
     for (int step = 0; step <= steps; step++) {
         const place next = next_group(t, now);
         if (now.tile == 0 && next.group < k->groups) {
-            ask_ahead(t, next);
-            take_apart(t, next, work->codes[next.group % 2]);
+            prefetch_ahead(t, next);
+            unpack_codes(t, next, work->codes[next.group % 2]);
         }
         if (step < steps) multiply(t, k, now, work->codes[now.group % 2], work->sums[step % 2]);
         if (step > 0) scale_sums(t, k, before, work->sums[(step - 1) % 2]);
@@ -281,10 +281,10 @@ HN_INLINE void walk_strip(const hn_dtype t, const walk *k, const unsigned char *
     }
 }
 
-typedef void strip_fn(const walk *k, const unsigned char *strip, workplace *work);
+typedef void strip_fn(const walk *k, const unsigned char *strip, walk_buffers *work);
 
 /* Tile by tile: rows in two tiles are computed twice. */
-static void tile_by_tile(const walk *k, strip_fn *tile, int s, workplace *work) {
+static void tile_by_tile(const walk *k, strip_fn *tile, int s, walk_buffers *work) {
     const hn_strips_job *j = k->j;
     for (int p = 0; p < k->tiles; p++) {
         const int first = p * k->rows < j->n - k->rows ? p * k->rows : j->n - k->rows;
@@ -303,7 +303,7 @@ static void strips_q8(hn_dtype t, strip_fn *strip, strip_fn *tile, const hn_stri
     const int tiles = (j->n + HN_TILE_ROWS - 1) / HN_TILE_ROWS;
     walk k = {.j = j, .groups = hn_act_groups(j->in), .tiles = tiles, .rows = (j->n + tiles - 1) / tiles, .c = j->c};
     const hn_tile_config shapes = shapes_for(k.rows);
-    workplace work;
+    walk_buffers work;
     hn_tiles_shape(&shapes);
     if (hn_has_parts(t)) memset(work.codes, 0, sizeof work.codes);
     const bool apart = tiles == 1 || in_place(t); /* else codes would be unpacked for each tile */
@@ -317,10 +317,10 @@ static void strips_q8(hn_dtype t, strip_fn *strip, strip_fn *tile, const hn_stri
 }
 
 #define STRIPS_Q8(type)                                                                                               \
-    static void strip_##type(const walk *k, const unsigned char *strip, workplace *work) {                            \
+    static void strip_##type(const walk *k, const unsigned char *strip, walk_buffers *work) {                            \
         walk_strip(HN_##type, k, strip, work);                                                                        \
     }                                                                                                                 \
-    static void tile_##type(const walk *k, const unsigned char *strip, workplace *work) {                             \
+    static void tile_##type(const walk *k, const unsigned char *strip, walk_buffers *work) {                             \
         walk_tile(HN_##type, k, strip, work);                                                                         \
     }                                                                                                                 \
     static void strips_q8_##type(const hn_strips_job *j) { strips_q8(HN_##type, strip_##type, tile_##type, j); }
