@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* acceptance_law_test.c - what the trainer says of a head is what the engine finds: where drafts are drawn from q and verified by the
- * ratio rule, a draft is accepted with probability sum min(p, q). The engine says texts at temperature 1 and counts; the trainer takes
- * the features of the same texts, puts them through its own network and its own product with the output matrix, and adds up. What
- * is counted less what is expected is then a sum of independent numbers of mean 0 and known variance. */
+/* acceptance_law_test.c - the trainer's prediction for a head agrees with the engine: if drafts are drawn from q and
+ * verified by the ratio rule, a draft is accepted with probability sum min(p, q). The engine generates texts at
+ * temperature 1 and counts; the trainer computes the sum from the features of the same texts, with its own network and
+ * its own product with the output matrix. The difference of count and expectation is then a sum of independent numbers
+ * of mean 0 and known variance. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +34,7 @@ static const int states[STATES] = {1, 3, 4, HN_FEATURE_POST_NORM};
 static hunch_model *model;
 static int n_texts;
 
-/* What the engine did: texts, and of each round that drafted where it stood and whether its draft was accepted. */
+/* The engine's results: texts, and for each round with a draft its position and whether the draft was accepted. */
 static struct {
     hn_train_text text[MOST_TEXTS];
     hn_train_texts all;
@@ -42,18 +43,18 @@ static struct {
     int rounds;
 } said;
 
-/* The trainer's view of it. */
+/* The trainer's data. */
 static hn_features_read features;
 static struct {
     hn_eagle3_shape shape;
     hn_team team;
     hn_eagle3_net *net;
-    hn_target_rows target; /* every row of its output */
+    hn_target_rows target; /* all rows of its output */
     hn_real *weights;
     int64_t ids[KEPT]; /* the target's token of each output */
 } head;
 
-/* ---- a head that has learned a little ----------------------------------------------------------------------------------- */
+/* ---- a briefly trained head ----------------------------------------------------------------------------------- */
 
 static void train_head(void) {
     static const double temperature[] = {0.7, 1};
@@ -204,12 +205,12 @@ static int teardown(void **state) {
 
 typedef enum mistake { NONE, TAPS_BEFORE, TAPS_SHIFTED, TOKEN_BEFORE, STATE_BEFORE, COLDER, IDS_SHIFTED } mistake;
 
-/* Where state k of row i stands in its record. */
+/* The place of state k of row i in its record. */
 static const uint16_t *state_of(const hn_feature_text *t, int i, int k) {
     return t->states + (size_t)(i * STATES + k) * features.header.width;
 }
 
-/* q behind each of n - 1 rows: of taps up to row i and the token behind it. */
+/* Logits of q after each of n - 1 rows: from taps up to row i and the token after it. */
 static void draft_logits(const hn_feature_text *t, mistake m, hn_mat logits) {
     static float taps[CONTEXT * 1024], law[CONTEXT * KEPT];
     static hn_real weight[CONTEXT];
@@ -233,7 +234,7 @@ static void draft_logits(const hn_feature_text *t, mistake m, hn_mat logits) {
     hn_eagle3_net_drafts(head.net, head.weights, &b, logits);
 }
 
-/* The target's logits over its whole vocabulary behind each of rows 1 .. n - 1. */
+/* The target's logits over its whole vocabulary after each of rows 1 .. n - 1. */
 static void target_logits(const hn_feature_text *t, mistake m, hn_mat logits) {
     static float last[CONTEXT * 256];
     const int width = (int)features.header.width;
@@ -266,7 +267,7 @@ static void expect(const hn_feature_text *t, mistake m, double *alpha) {
     }
 }
 
-/* How far what was counted lies from what is expected, in standard errors. */
+/* The difference of count and expectation, in standard errors. */
 static double off(mistake m) {
     static double alpha[MOST_TEXTS][CONTEXT];
     double sum = 0, variance = 0, counted = 0;
@@ -290,7 +291,7 @@ static void test_accepted_as_expected(void **state) {
     assert_true(off(NONE) < 3);
 }
 
-/* Each mistake that is made easily would be seen. */
+/* Each likely mistake would be detected. */
 static void test_mistakes_are_seen(void **state) {
     (void)state;
     if (light()) skip();

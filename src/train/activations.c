@@ -10,9 +10,9 @@
 enum { SOME = 128 }; /* numbers at a time */
 
 typedef struct work {
-    hn_mat z, x, y; /* y: forwards the output, backwards the gradient of z; x: what is added, or the gradient of the output */
+    hn_mat z, x, y; /* y: forwards the output, backwards the gradient of z; x: the added matrix, or the gradient of the output */
     const hn_real *bias;
-    hn_mat dy, dx; /* of what is gated */
+    hn_mat dy, dx; /* gradients of the gated values and their input */
     bool add;
 } work;
 

@@ -11,10 +11,10 @@ void hn_silu_back(hn_team *t, hn_mat dy, hn_mat z, hn_mat dz);
 
 /* y = gelu(z + bias), gelu(z) = z (1 + erf(z / sqrt 2)) / 2. */
 void hn_gelu(hn_team *t, hn_mat z, const hn_real *bias, hn_mat y);
-/* dz = dy gelu'(z + bias), which the gradient of the bias is, too: row by row. dz may be z or dy. */
+/* dz = dy gelu'(z + bias), whose rows add up to the gradient of the bias. dz may be z or dy. */
 void hn_gelu_back(hn_team *t, hn_mat dy, hn_mat z, const hn_real *bias, hn_mat dz);
-/* y = sigmoid(gate) x, or (add) is added to. y may be x. */
+/* y = or (add) += sigmoid(gate) x. y may be x. */
 void hn_gated(hn_team *t, hn_mat gate, hn_mat x, hn_mat y, bool add);
-/* dgate = dy x sigmoid'(gate), dx = dy sigmoid(gate), or is added to (add); dx may be dy where it is not. */
+/* dgate = dy x sigmoid'(gate), dx = or (add) += dy sigmoid(gate); without add dx may be dy. */
 void hn_gated_back(hn_team *t, hn_mat dy, hn_mat gate, hn_mat x, hn_mat dgate, hn_mat dx, bool add);
 #endif

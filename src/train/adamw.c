@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* adamw.c - one pass over the weights a step, in pieces. */
+/* adamw.c - one pass over the weights per step, in pieces. */
 #include "train/adamw.h"
 
 #include <assert.h>
 #include <tgmath.h>
 
-enum { PIECE = 8192, PIECES = 512 }; /* numbers a piece of work; pieces at a time */
+enum { PIECE = 8192, PIECES = 512 }; /* numbers in a piece of work; pieces at a time */
 
 static const double PI = 3.14159265358979323846;
 
 typedef struct adamw_work {
     hn_real *w, *mean, *square;
     const hn_real *g;
-    double *sums; /* of hn_norm, a piece each */
+    double *sums; /* of hn_norm, one for each piece */
     size_t first, n;
     hn_real factor, keep, beta2, new1, new2, step_size, root, eps; /* new: 1 - beta, rounded once */
 } adamw_work;
@@ -22,7 +22,7 @@ static size_t end_of(const adamw_work *a, int piece) {
     return end < a->n ? end : a->n;
 }
 
-/* Calls fn for all pieces, from where hn_claim can count them. */
+/* Calls fn for all pieces, in ranges that hn_claim can count. */
 static void all_pieces(hn_team *t, adamw_work *a, void (*fn)(void *arg, int rank, int first, int end),
                        void (*after)(adamw_work *a, int pieces)) {
     for (a->first = 0; a->first < a->n; a->first += (size_t)PIECE * PIECES) {
@@ -73,7 +73,7 @@ static void norm_add(adamw_work *a, int pieces) {
 }
 
 double hn_norm(hn_team *t, const hn_real *g, size_t n) {
-    double sums[PIECES + 1] = {0}; /* and, last, the sum of all so far */
+    double sums[PIECES + 1] = {0}; /* and, last, the running sum */
     adamw_work a = {.g = g, .n = n, .sums = sums};
     all_pieces(t, &a, norm_pieces, norm_add);
     return sqrt(sums[PIECES]);

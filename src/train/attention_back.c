@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention_back.c - blocks of queries against the keys before them, as small products; a block's own steps one by one.
+/* attention_back.c - blocks of queries with the keys before them, as small products; a block's own steps one by one.
  *
- * Of a block, with P its weights and all below the diagonal of step 0:
+ * For a block, with P its weights and all below the diagonal of step 0:
  *     forwards    S = Q Kᵀ, P = e^(S / sqrt(d) - log sum), Y = P V
  *     backwards   dP = dY Vᵀ, δ = Σ dY Y a row, dS = P (dP - δ) / sqrt(d),
  *                 dQ = dS K, dK += dSᵀ Q, dV += Pᵀ dY
- * Forwards a piece of work is a text and a head, backwards a text and a key head, whose gradients nobody else adds to.
+ * Forwards a piece of work is a text and a head, backwards a text and a key head, to whose gradients no other piece adds.
  * */
 #include "train/attention_back.h"
 
@@ -21,8 +21,8 @@ typedef struct block {
     int first, rows,
         keys; /* queries are rows [first, first + rows); keys of step 0 are rows [first + rows - keys, first + rows) */
     int head;
-    hn_mat weights; /* [rows][keys]; above the diagonal zero */
-    hn_real *own;   /* [rows][step]: those of the own steps 1.. */
+    hn_mat weights; /* [rows][keys]; zero above the diagonal */
+    hn_real *own;   /* [rows][step]: weights of the own steps 1.. */
 } block;
 
 typedef struct attend_work {
@@ -31,10 +31,10 @@ typedef struct attend_work {
     const hn_attention_gradients *d;
     hn_mat y, dy;
     hn_real *log_sums;
-    const hn_real *saved; /* log_sums, on the way back */
+    const hn_real *saved; /* log_sums, backwards */
 } attend_work;
 
-/* Weights, their gradients, and of both those of own steps. */
+/* Weights and their gradients, and both of own steps. */
 size_t hn_attention_scratch(int rows) {
     return 2 * (size_t)HN_ATTENTION_BLOCK * ((size_t)rows + HN_MOST_STEPS);
 }
@@ -122,7 +122,7 @@ static void forward_pieces(void *arg, int rank, int first, int end) {
     }
 }
 
-/* The own steps of row i: their part of the gradients. dq is added to. */
+/* The part of row i's own steps in the gradients. Adds to dq. */
 static void own_back(const attend_work *w, const block *b, int i, const hn_real *dy, hn_real delta, hn_real *dq) {
     const hn_attention *a = b->a;
     const int n = a->head_dim, at = key_head(b);

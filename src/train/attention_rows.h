@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention_rows.h - what one row of attention does, whichever keys it sees: a run of keys whose scores lie side by side, and some of
- * its own. Of attention_back.c and block_attention.c alone. */
+/* attention_rows.h - attention of one row: over a run of keys whose scores are adjacent, and some keys of its own. For
+ * attention_back.c and block_attention.c only. */
 #ifndef HN_ATTENTION_ROWS_H
 #define HN_ATTENTION_ROWS_H
 #include <tgmath.h>
@@ -19,7 +19,7 @@ static inline void hn_row_add(hn_real *y, hn_real factor, const hn_real *x, int 
     for (int i = 0; i < n; i++) y[i] += factor * x[i];
 }
 
-/* log of the sum of e^score, of n > 0 scores and n_own others. */
+/* log of the sum of e^score over n > 0 scores and n_own others. */
 static inline hn_real hn_row_log_sum(const hn_real *s, int n, const hn_real *own, int n_own) {
     hn_real most = s[0], sum = 0, e[HN_ATTENTION_EXPS];
     for (int c = 1; c < n; c++) most = s[c] > most ? s[c] : most;
@@ -33,7 +33,7 @@ static inline hn_real hn_row_log_sum(const hn_real *s, int n, const hn_real *own
     return most + log(sum);
 }
 
-/* Scores become weights; those from n to `all` are 0. */
+/* Replaces scores by weights; those from n to `all` are 0. */
 static inline void hn_row_weights(hn_real *s, int n, int all, hn_real *own, int n_own, hn_real log_of_sum) {
     hn_exps(s, s, log_of_sum, n);
     for (int c = n; c < all; c++) s[c] = 0;

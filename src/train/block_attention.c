@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* block_attention.c - blocks that follow one another, some together, against the keys of their text as small products, and each row's own
- * keys one by one. The arithmetic is attention_back.c's; a piece of work is a text and a head forwards, a text and a key head backwards. */
+/* block_attention.c - several consecutive blocks together with the keys of their text as small products, and each row's
+ * own keys one by one. The arithmetic is that of attention_back.c; a piece of work is a text and a head forwards, a
+ * text and a key head backwards. */
 #include "train/block_attention.h"
 
 #include <assert.h>
@@ -13,8 +14,8 @@
 typedef struct some {
     const hn_block_attention *a;
     const hn_text_block *block;
-    int blocks, first, rows; /* of the rows of all blocks */
-    int start, keys;         /* rows [start, start + keys) of the texts: as many as any of these blocks sees */
+    int blocks, first, rows; /* rows [first, first + rows) of those of all blocks */
+    int start, keys;         /* rows [start, start + keys) of the texts: all that any of these blocks sees */
     int head;
     hn_mat weights; /* [rows][keys] */
     hn_real *own;   /* [rows][HN_MOST_BLOCK] */
@@ -26,7 +27,7 @@ typedef struct work {
     const hn_block_gradients *d;
     hn_mat y, dy;
     hn_real *log_sums;
-    const hn_real *saved; /* log_sums, on the way back */
+    const hn_real *saved; /* log_sums, backwards */
 } work;
 
 /* One row of a block. */
@@ -52,7 +53,7 @@ static hn_mat of_keys(const some *s, hn_mat m) {
     return hn_mat_cols(hn_mat_part(m, s->start, s->keys), key_column(s), s->a->head_dim);
 }
 
-/* Of a key or a value of a block's row. */
+/* The head's part of a key or a value of a block's row. */
 static hn_real *own_of(const some *s, hn_mat m, int of) {
     return hn_mat_row(m, of) + key_column(s);
 }
@@ -138,7 +139,7 @@ static void forward_pieces(void *arg, int rank, int first, int end) {
     }
 }
 
-/* The own keys of a row: their part of the gradients. dq is added to. */
+/* The part of a row's own keys in the gradients. Adds to dq. */
 static void own_back(const work *w, const some *s, row r, const hn_real *q, const hn_real *dy, hn_real delta,
                      hn_real *dq) {
     const hn_block_attention *a = s->a;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* block_attention.h - attention of blocks that are drafted behind rows of texts, as P-EAGLE, DART and DFlash do (2602.01469, 2601.19278,
- * 2602.06036).
+/* block_attention.h - attention of blocks that are drafted after rows of texts, as in P-EAGLE, DART and DFlash (2602.01469,
+ * 2601.19278, 2602.06036).
  *
- * Texts lie packed as in attention_back.h, and so do the rows of blocks, text by text. A block's rows see the first `sees` rows of its
- * text, and of their own block either all rows (ahead) or those up to themselves; no block sees another one:
+ * Texts are packed as in attention_back.h, and so are the rows of blocks, text by text. A block's rows see the first `sees`
+ * rows of its text, and of their own block either all rows (ahead) or those up to themselves; no block sees another one:
  *
- *     block behind row 1, causal    text rows    own rows
+ *     block after row 1, causal    text rows    own rows
  *     own row 0                     x x . .      x .
  *     own row 1                     x x . .      x x
  *
- * Heads and what is kept are attention_back.h's. */
+ * Heads and kept values are those of attention_back.h. */
 #ifndef HN_BLOCK_ATTENTION_H
 #define HN_BLOCK_ATTENTION_H
 #include "train/attention_back.h"
@@ -26,7 +26,7 @@ typedef struct hn_block_attention {
     int texts;
     const int *start; /* [texts + 1]: text i is rows [start[i], start[i + 1]) of k and v */
     const int
-        *of; /* [texts + 1]: its blocks are block[of[i] .. of[i + 1] - 1], whose rows follow one another; may be none */
+        *of; /* [texts + 1]: its blocks are block[of[i] .. of[i + 1] - 1], whose rows are consecutive; may be none */
     const hn_text_block *block;
     bool ahead;
     hn_mat q, own_k, own_v; /* [rows of blocks] */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* block_net.c - heads of blocks around the stack of layers: what its rows begin as, and the loss of all drafts. Of the vocabulary's rows
- * only as many are there at a time as a batch has rows of texts. */
+/* block_net.c - heads of blocks around the stack of layers: the input of its rows, and the loss of all drafts. At a
+ * time there are only as many rows of logits as a batch has rows of texts. */
 #include "train/block_net.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@
 
 /* A draft that is learned. */
 typedef struct draft {
-    int row, law, k, before; /* of the stack's rows; of the laws; which draft in a row; the text's token before it */
+    int row, law, k, before; /* row of the stack; row of the laws; number of the draft in its row; the text's token before it */
     double weight;
 } draft;
 
@@ -23,7 +23,7 @@ struct hn_block_net {
     hn_block_plan plan;
     hn_mat table, head;
     int *token, *position;  /* of all rows */
-    hn_mat fused, embedded; /* fc of the taps, of DFLASH; embeddings, of the others */
+    hn_mat fused, embedded; /* DFLASH: fc of the taps; others: embeddings */
     hn_real *inverse_token, *inverse_state;
     hn_mat mask, dmask; /* one row: fc of PEAGLE's mask; a sum over masks */
     draft *draft;
@@ -165,7 +165,7 @@ static hn_mat masks_of(const hn_block_net *n, hn_mat m) {
     return hn_mat_part(m, text_rows(n), n->plan.rows);
 }
 
-/* Of a matrix with 2 hidden columns, those of the embedding and of the state. */
+/* The columns of the embedding and of the state in a matrix with 2 hidden columns. */
 static hn_mat left_of(const hn_block_net *n, hn_mat x) {
     return hn_mat_cols(x, 0, n->shape.hidden);
 }
@@ -179,7 +179,7 @@ static void add_draft(hn_block_net *n, int row, int at, int k) {
     n->draft[n->drafts++] = (draft){row, n->b->law_row ? n->b->law_row[at] : at, k, n->b->token[at], (double)n->b->weight[at]};
 }
 
-/* Of the blocks behind the rows of a text: positions and tokens of their rows, and what they draft. */
+/* Positions and tokens of the rows of the blocks after a text's rows, and their drafts. */
 static void place_blocks(hn_block_net *n, int text) {
     const int start = n->b->start[text], end = n->b->start[text + 1], ahead = is_dflash(n) ? -1 : 1;
     for (int i = n->plan.first[text]; i < n->plan.first[text + 1]; i++) {
@@ -206,7 +206,7 @@ static void place_rows(hn_block_net *n) {
     }
 }
 
-/* Weights times decay^k, as shares that add up to 1; those of each draft in sums [drafts], of which 0 is none. */
+/* Weights times decay^k, as shares that add up to 1; the sum for each draft in sums [drafts], 0: none. */
 static bool share_weights(hn_block_net *n, double *sums) {
     double share[HN_MOST_STEPS] = {1}, all = 0;
     for (int k = 1; k < n->shape.drafts; k++) share[k] = share[k - 1] * n->shape.decay;
@@ -222,7 +222,7 @@ static bool share_weights(hn_block_net *n, double *sums) {
     return all > 0;
 }
 
-/* ---- what rows begin as ------------------------------------------------------------------------------------------ */
+/* ---- input of the rows ------------------------------------------------------------------------------------------ */
 
 static void copy_rows(hn_mat to, const hn_real *row) {
     for (int i = 0; i < to.rows; i++) memcpy(hn_mat_row(to, i), row, (size_t)to.cols * sizeof *row);
@@ -237,7 +237,7 @@ static void begin_dflash(hn_block_net *n) {
     hn_embed(t, n->table, n->token + text_rows(n), masks_of(n, n->s.at[0].z));
 }
 
-/* Rows that have a token and taps: of DART those of texts, of PEAGLE its masks too. */
+/* Rows with a token and taps: in DART those of texts, in PEAGLE also masks. */
 static hn_mat paired(const hn_block_net *n, hn_mat m) {
     return n->shape.kind == HN_BLOCK_DART ? texts_of(n, m) : hn_stack_all(&n->s, m);
 }
@@ -302,7 +302,7 @@ static void end_pairs(hn_block_net *n) {
 
 /* ---- drafts ------------------------------------------------------------------------------------------------------ */
 
-/* The norm, of DART twice, of `count` rows of `some`. */
+/* The norm (in DART applied twice) of `count` rows of `some`. */
 static void norm_some(hn_block_net *n, int count) {
     hn_team *t = n->s.team;
     const hn_real *gain = weights_of(n, HN_BLOCK_NORM).p, eps = (hn_real)n->shape.eps;
@@ -328,7 +328,7 @@ static void back_some(hn_block_net *n, int count) {
     hn_rms_norm_back(t, d, hn_mat_part(n->some, 0, count), gain, n->inverse, d, false, dgain);
 }
 
-/* What the tokens before `count` drafts add to their logits. */
+/* Adds the Markov bias of the tokens before `count` drafts to their logits. */
 static void add_markov(hn_block_net *n, int count) {
     hn_team *t = n->s.team;
     const hn_mat e = hn_mat_part(n->markov, 0, count);
@@ -346,7 +346,7 @@ static void back_markov(hn_block_net *n, int count) {
     hn_embed_back(t, de, n->before, gradient_of(n, HN_BLOCK_MARKOV_IN));
 }
 
-/* The loss of `count` drafts; what is wanted of it is added to losses and, with gradients, to dz. */
+/* The loss of `count` drafts; adds to losses and, with gradients, to dz. */
 static double some_drafts(hn_block_net *n, const draft *d, int count, double *losses) {
     hn_team *t = n->s.team;
     const size_t bytes = (size_t)n->shape.hidden * sizeof(hn_real);

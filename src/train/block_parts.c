@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* block_parts.c - which weights heads of blocks have, of which shape, where they lie in the vector of all, and what their folders call
- * them: P-EAGLE and DFlash as speculators, DART as its release. */
+/* block_parts.c - the weights of heads of blocks: shapes, places in the vector of all, and names in their folders
+ * (P-EAGLE and DFlash as speculators, DART as its release). */
 #include <stdio.h>
 
 #include "train/block_net.h"

@@ -17,14 +17,14 @@ int hn_block_plan_most(const hn_block_plan *p) {
     return p->block ? 2 * p->most_rows + p->block : (int)ceil(shares * p->most_rows) + p->drafts;
 }
 
-/* Can a draft behind row i be held against something? Of chains the first is not a mask's. */
+/* Whether a draft after row i has a label. In chains the first draft is not that of a mask. */
 static bool is_worth(const hn_block_plan *p, int i, int end, const hn_real *weight) {
     for (int k = p->block ? 0 : 1; k < p->drafts && i + k < end; k++)
         if (weight[i + k] > 0) return true;
     return false;
 }
 
-/* Rows of all texts that are worth it, in an order at random. Returns how many. */
+/* Rows of all texts with labels, in random order. Returns their number. */
 static int candidates(hn_block_plan *p, int texts, const int *start, const hn_real *weight, uint64_t seed) {
     int n = 0;
     for (int text = 0; text < texts; text++)
@@ -40,7 +40,7 @@ static int candidates(hn_block_plan *p, int texts, const int *start, const hn_re
     return n;
 }
 
-/* Where the text that a row is of ends. */
+/* The end of a row's text. */
 static int end_of(const int *start, int texts, int row) {
     int low = 0, high = texts;
     while (high - low > 1) {
@@ -50,7 +50,7 @@ static int end_of(const int *start, int texts, int row) {
     return start[low + 1];
 }
 
-/* A chain that is at depth d was at all depths before: those of the first rows in the order at random last longest. */
+/* A chain of depth d has all depths before: the first rows in the random order have the longest ones. */
 static void choose_chains(hn_block_plan *p, int n, int texts, const int *start) {
     for (int d = 1; d < p->drafts; d++) {
         const int most = (int)(share_of(p, d) * n);

@@ -25,7 +25,7 @@ static void show(void *user, size_t done, size_t of, uint64_t tokens, double sec
     const hn_train_options *o = user;
     if (o->quiet || (seconds < shown + 1 && done < of) || seconds < 1) return;
     shown = seconds;
-    /* rows of earlier runs cost nothing: the time left follows from the tokens of this one */
+    /* rows of earlier runs took no time: the time left is computed from the tokens of this one */
     fprintf(stderr, "\r%zu of %zu rows, %.0f tokens/s ", done, of, (double)tokens / seconds);
     if (done == of) fputc('\n', stderr);
 }
@@ -47,9 +47,9 @@ static hunch_status read_temperatures(const hn_train_options *o, double *t, int 
     return HUNCH_OK;
 }
 
-/* ---- what it was made of ------------------------------------------------------------------------------------------------ */
+/* ---- the inputs of a run ------------------------------------------------------------------------------------------------ */
 
-/* {"model": number, ...}: what must be the same for a run to go on. */
+/* {"model": number, ...}: what must be the same to continue a run. */
 static json_t *describe(uint64_t model, uint64_t speaker, const hn_train_rows *rows, const hn_train_make *how) {
     json_t *t = json_array();
     char number[20];
@@ -76,7 +76,7 @@ static hunch_status write_json(const json_t *j, const char *path, hunch_error *e
     return st;
 }
 
-/* Writes it, or holds it against what an earlier run wrote. Takes over now. */
+/* Writes the description, or compares it with that of an earlier run. Owns `now`. */
 static hunch_status check_made(const char *path, json_t *now, hunch_error *err) {
     json_t *then = now && hn_is_file(path) ? json_load_file(path, 0, NULL) : NULL;
     hunch_status st = HUNCH_OK;
@@ -97,7 +97,7 @@ static hunch_status check_made(const char *path, json_t *now, hunch_error *err) 
     return st;
 }
 
-/* Who answers instead of m, in its tokens. */
+/* Opens the model that answers instead of m, in m's tokens. */
 static hunch_status open_speaker(const hunch_model *m, const hn_train_options *o, hn_train_make *how, uint64_t *identity,
                                  hunch_error *err) {
     hunch_model_options mo;

@@ -26,15 +26,15 @@ typedef struct training {
     const hn_learn_kind *kind;
     const volatile int *stop;
     char folder[3000], checkpoint[3100], last[3100]; /* HEAD.training, and in it */
-    bool gguf; /* HEAD is one file, made of a folder as `hunch convert` makes it */
+    bool gguf; /* HEAD is one file, converted from a folder as by `hunch convert` */
     int taps[HN_TRAIN_MOST_STATES], n_taps;
     hn_train_texts texts;
     hn_features_read features;
-    bool online;    /* features are taken when they are asked for, not stored */
-    uint64_t bytes; /* that they would take, or do */
+    bool online;    /* features are computed when needed, not stored */
+    uint64_t bytes; /* size of the features */
     hn_learn_options how;
     hn_learner *learner;
-    double seconds; /* that steps took */
+    double seconds; /* time of steps so far */
     uint64_t tokens;
 } training;
 
@@ -43,7 +43,7 @@ static hunch_status make_folder(const char *path, hunch_error *err) {
     return hn_fail(err, HUNCH_FAILED, "%s: cannot be made: %s", path, strerror(errno));
 }
 
-/* ---- what it learns from ------------------------------------------------------------------------------------------------ */
+/* ---- training data ------------------------------------------------------------------------------------------------ */
 
 static hunch_status read_taps(training *t, hunch_error *err) {
     const int layers = t->model->target.arch.layers;
@@ -51,7 +51,9 @@ static hunch_status read_taps(training *t, hunch_error *err) {
     if (t->kind->reads_trunk && !at) {
         t->n_taps = 1;
         t->taps[0] = layers - 1;
-        return layers > 1 ? HUNCH_OK : hn_fail(err, HUNCH_REFUSED, "a model of one layer has no trunk, which a head of kind %s reads", t->kind->name);
+        return layers > 1 ? HUNCH_OK
+                          : hn_fail(err, HUNCH_REFUSED,
+                                    "a model of one layer has no trunk, which a head of kind %s reads", t->kind->name);
     }
     if (!t->kind->reads_layers || t->kind->reads_trunk)
         return at ? hn_fail(err, HUNCH_USAGE,
@@ -88,7 +90,7 @@ static hunch_status read_folder(training *t, const char *folder, hunch_error *er
     return st;
 }
 
-/* Folders that `data` has made, or files, of which texts are made first. */
+/* Reads folders of `data`, or files, from which texts are generated first. */
 static hunch_status read_texts(training *t, hunch_error *err) {
     const hn_train_options *o = t->o;
     int made = 0;
@@ -113,7 +115,7 @@ static void show_features(void *user, uint64_t done, uint64_t of) {
     if (done == of) fputc('\n', stderr);
 }
 
-/* As --features says. Else they are stored where they are read more than once, and some are there, or the disk has room. */
+/* As --features specifies. By default they are stored if they are read more than once and the disk has room, or some are stored already. */
 static hunch_status choose_place(training *t, const hn_shard_header *h, hunch_error *err) {
     const char *wanted = t->o->features;
     const int batch = t->o->batch > 0 ? (int)t->o->batch : hn_learn_usual(t->kind, &t->model->target.arch, 0).rows;
@@ -143,7 +145,7 @@ static hunch_status take_features(training *t, hunch_error *err) {
     return st ? st : hn_features_open(&t->features, t->folder, err);
 }
 
-/* ---- how ---------------------------------------------------------------------------------------------------------------- */
+/* ---- settings ---------------------------------------------------------------------------------------------------------------- */
 
 static void set(int *to, double given) {
     if (given >= 0) *to = (int)given;
@@ -166,7 +168,7 @@ static void choose_options(training *t) {
     set(&t->how.ffn, o->width);
     set(&t->how.layers, o->layers);
     if (o->init) snprintf(t->how.init, sizeof t->how.init, "%s", o->init);
-    if (o->divergence) (void)hn_divergence_named(o->divergence, &t->how.divergence); /* it was looked at before */
+    if (o->divergence) (void)hn_divergence_named(o->divergence, &t->how.divergence); /* it was checked before */
     set(&t->how.held_out, o->held_out);
     if (o->rate >= 0) t->how.rate = o->rate;
     if (o->token_share >= 0) t->how.token_share = o->token_share;
@@ -180,7 +182,7 @@ static hunch_status open_learner(training *t, hunch_error *err) {
     return hn_learner_open(&t->learner, t->model, t->o->model, &t->features, &t->how, err);
 }
 
-/* How many steps fit into a time: some are timed, and forgotten. */
+/* The number of steps that fit into a time: some steps are timed and discarded. */
 static hunch_status time_steps(training *t, hunch_error *err) {
     double losses[HN_MOST_STEPS];
     int tokens;
@@ -228,7 +230,7 @@ static hunch_status draw(const training *t, const hn_learn_note *note, hunch_err
     return hn_picture_write(&note->past, &about, path, err);
 }
 
-/* Is it the best so far? By tokens a round, which do not depend on the moods of the machine as its speed does. */
+/* Whether it is the best so far, by tokens per round, which unlike speed do not depend on the machine's load. */
 static hunch_status check(training *t, bool end, hunch_error *err) {
     double losses[HN_MOST_STEPS];
     size_t n;
@@ -257,7 +259,7 @@ static hunch_status check(training *t, bool end, hunch_error *err) {
     if (best) note->best = a.tau;
     hn_run_history_judge(&note->past, losses, a.position, t->how.unroll, a.tau);
     if (!st) st = draw(t, note, err);
-    return st ? st : hn_learner_save(t->learner, t->checkpoint, err); /* last: it stands for all of the check */
+    return st ? st : hn_learner_save(t->learner, t->checkpoint, err); /* last: a checkpoint means that the check is complete */
 }
 
 /* ---- the loop ----------------------------------------------------------------------------------------------------------- */
@@ -274,7 +276,7 @@ static void show_step(const training *t, const double *losses) {
     fprintf(stderr, ", %.0f tokens/s, %.0f s left  \r", rate, left);
 }
 
-/* Was the last check behind this step, and is there a head? Where nothing is held out only the check at the end writes one. */
+/* Whether the last check was after this step, and there is a head. If no texts are held out only the check at the end writes one. */
 static bool is_checked(const training *t) {
     const hn_learn_note *note = hn_learner_note(t->learner);
     const hn_run_history *past = &note->past;
@@ -302,11 +304,11 @@ static hunch_status run_steps(training *t, hunch_error *err) {
                              t->how.steps);
         }
     }
-    /* a run that was at its end is not judged again: its checkpoint stays what it is */
+    /* a finished run is not checked again: its checkpoint does not change */
     return st || is_checked(t) ? st : check(t, true, err);
 }
 
-/* Flags that are of some kinds alone. */
+/* Refuses flags that do not apply to the kind. */
 static hunch_status check_kind(const training *t, hunch_error *err) {
     const hn_train_options *o = t->o;
     const hn_learn_kind *kind = t->kind;
@@ -325,7 +327,10 @@ static hunch_status check_kind(const training *t, hunch_error *err) {
     if (kind->whole_model && o->width >= 0)
         return hn_fail(err, HUNCH_USAGE, "--ffn: a draft model is as wide as what it begins as: expected no --ffn");
     if (kind->whole_model && ((o->format && !strcmp(o->format, "gguf")) || (!o->format && hn_ends_with(o->output, ".gguf"))))
-        return hn_fail(err, HUNCH_USAGE, "%s: a draft model is written as a folder: expected a name without .gguf, and hunch convert behind it", o->output);
+        return hn_fail(
+            err, HUNCH_USAGE,
+            "%s: a draft model is written as a folder: expected a name without .gguf, and hunch convert behind it",
+            o->output);
     return HUNCH_OK;
 }
 
@@ -335,17 +340,20 @@ static hunch_status learn(training *t, hunch_error *err) {
         return hn_fail(err, HUNCH_USAGE, "--format %s: expected gguf or hf", format);
     if (format && !strcmp(format, "hf") && !t->kind->others)
         return hn_fail(err, HUNCH_USAGE,
-                       "--format hf: nobody else reads a folder of such a head of %s: expected gguf, or no --format, and a folder for hunch",
+                       "--format hf: nobody else reads a folder of such a head of %s: expected gguf, or no --format, "
+                       "and a folder for hunch",
                        t->kind->name);
     if (format && !strcmp(format, "hf") && t->kind->one_layer_of_others && t->o->layers > 1)
-        return hn_fail(err, HUNCH_USAGE, "--format hf --layers %g: nobody else reads several of %s: expected one, or no --format", t->o->layers,
-                       t->kind->name);
+        return hn_fail(err, HUNCH_USAGE,
+                       "--format hf --layers %g: nobody else reads several of %s: expected one, or no --format",
+                       t->o->layers, t->kind->name);
     hunch_status st = check_kind(t, err);
     if (st) return st;
     t->gguf = format ? !strcmp(format, "gguf") : hn_ends_with(t->o->output, ".gguf");
     if (t->o->width >= 0 && t->kind->no_ffn)
-        return hn_fail(err, HUNCH_USAGE, "--ffn %g: a head of %s has no feed-forward layer of another width: expected no --ffn", t->o->width,
-                       t->kind->name);
+        return hn_fail(err, HUNCH_USAGE,
+                       "--ffn %g: a head of %s has no feed-forward layer of another width: expected no --ffn",
+                       t->o->width, t->kind->name);
     if (t->o->type && !t->gguf)
         return hn_fail(err, HUNCH_USAGE, "--type %s: a folder has bf16: expected it with a name that ends in .gguf",
                        t->o->type);

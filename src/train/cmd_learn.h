@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_learn.h - `hunch train KIND`: from texts to a head. Beside HEAD stands HEAD.training: features, the last checkpoint, and the head
+/* cmd_learn.h - `hunch train KIND`: from texts to a head. HEAD.training has features, the last checkpoint, and the head
  * of the last check; HEAD is the best one. */
 #ifndef HN_CMD_LEARN_H
 #define HN_CMD_LEARN_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_trie.c - see cmd_trie.h. Texts begin and end as the model's do: with its BOS, where it has one that it adds, and its EOS. */
+/* cmd_trie.c - see cmd_trie.h. Texts begin and end like the model's: with its BOS, if it adds one, and its EOS. */
 #include "train/cmd_trie.h"
 
 #include <stdio.h>
@@ -16,7 +16,7 @@ enum { ROOM = 1 << 23 };
 typedef struct job {
     hn_trie_build *b;
     const hn_tokenizer *t;
-    bool inside; /* of a text */
+    bool inside; /* a text */
     bool quiet;
     double start, shown;
     const volatile int *stop;
@@ -44,7 +44,7 @@ static hunch_status take(void *user, const int32_t *ids, size_t n, bool ends, hu
     return st;
 }
 
-/* A text, rows, or a trie of DART's. */
+/* Adds a text, rows, or one of DART's tries. */
 static hunch_status take_file(job *j, const char *path, hunch_error *err) {
     return hn_dart_trie_is(path) ? hn_dart_trie_add(j->b, path, hn_tokenizer_vocab(j->t), j->stop, err)
                                  : hn_text_tokens(path, j->t, take, j, err);

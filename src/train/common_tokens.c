@@ -9,11 +9,11 @@
 static const uint64_t special_first = UINT64_MAX / 2;
 
 typedef struct counted {
-    uint64_t n; /* special ones: and special_first */
+    uint64_t n; /* special ones: plus special_first */
     int32_t id;
 } counted;
 
-/* More often first, then the smaller id. */
+/* The more frequent first, then the smaller id. */
 static int more_often(const void *a, const void *b) {
     const counted *x = a, *y = b;
     if (x->n != y->n) return x->n > y->n ? -1 : 1;
@@ -25,7 +25,7 @@ static int by_id(const void *a, const void *b) {
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* Of the target's own words; returns how many those are. */
+/* Counts the tokens of the target's answers; returns their number. */
 static uint64_t count(counted *c, int vocab, const hn_features_read *f) {
     uint64_t all = 0;
     for (int i = 0; i < vocab; i++) c[i] = (counted){0, i};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dart_trie.c - see dart_trie.h. Nodes are read once, in order; lists of children say nothing that parents do not, and are passed over. */
+/* dart_trie.c - see dart_trie.h. Nodes are read once, in order; lists of children are redundant, and are skipped. */
 #include "train/dart_trie.h"
 
 #include <inttypes.h>
@@ -14,14 +14,14 @@ enum { HEAD_BYTES = 16, NODE_BYTES = 24, CHILD_BYTES = 12, PIECE = 1 << 16 };
 typedef struct reader {
     const char *path;
     hn_map map;
-    size_t at, first, end; /* where buffer[end] lies in the file; what of the buffer is still to be read */
+    size_t at, first, end; /* offset of buffer[end] in the file; unread part of the buffer */
     unsigned char buffer[PIECE];
     hunch_error *err;
 } reader;
 
-/* A node that may have children: its tokens, each and 1, and how often none of them followed. */
+/* A node that may have children: its tokens plus 1, and how often none of them followed. */
 typedef struct node {
-    int32_t token[HN_TRIE_CONTEXT]; /* 0: none; -1, of the first: a third token, which has no children */
+    int32_t token[HN_TRIE_CONTEXT]; /* 0: none; first is -1: a third token, which has no children */
     int64_t left;
 } node;
 
@@ -98,7 +98,7 @@ static int depth_of(const node *n) {
     return n->token[1] > 0 ? 2 : n->token[0] > 0 ? 1 : 0;
 }
 
-/* Node i: of a third token its count is added, of the others it waits for those of the children. */
+/* Node i: adds the count of a third token; those of others are added after their children's. */
 static hunch_status take_node(reader *r, hn_trie_build *b, node *all, uint64_t i, int vocab) {
     const unsigned char *p = r->buffer;
     hunch_status st = next(r, NODE_BYTES, &p);
@@ -132,7 +132,7 @@ static hunch_status take_node(reader *r, hn_trie_build *b, node *all, uint64_t i
     return HUNCH_OK;
 }
 
-/* What was the end of a text. */
+/* Adds the n-grams at the ends of texts. */
 static hunch_status take_ends(const reader *r, hn_trie_build *b, const node *all, uint64_t n) {
     hunch_status st = HUNCH_OK;
     for (uint64_t i = 1; !st && i < n; i++) {

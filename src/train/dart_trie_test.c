@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dart_trie_test.c - a trie of DART's, written as its release writes one of the same texts, gives byte for byte the trie that is counted
- * from the texts, alone and beside texts; what is damaged is refused by its path, and nothing is left when memory or reading fails. */
+/* dart_trie_test.c - a trie of DART's, written as by its release from the same texts, gives byte for byte the trie that
+ * is counted from the texts, alone and together with texts; damaged files are refused by path, and nothing remains if
+ * memory or reading fails. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +38,7 @@ static uint64_t child_of(uint64_t parent, int32_t token) {
     return n_nodes++;
 }
 
-/* As the release counts: from every token on, as far as the order goes, each node on the way. */
+/* As the release counts: from every token on, up to the order, each node of the path. */
 static void count_text(const int32_t *text, int n) {
     for (int i = 0; i < n; i++) {
         uint64_t at = 0;
@@ -53,7 +54,7 @@ static bytes dart_bytes(uint64_t order) {
     for (uint64_t i = 0; i < n_nodes; i++) {
         bytes list = {0};
         uint64_t n = 0;
-        for (uint64_t k = n_nodes - 1; k > i; k--) { /* in no order */
+        for (uint64_t k = n_nodes - 1; k > i; k--) { /* unordered */
             if (nodes[k].parent != i) continue;
             bytes_number(&list, (uint64_t)nodes[k].token, 4);
             bytes_number(&list, k, 8);
@@ -118,13 +119,13 @@ static void test_same_bytes(void **state) {
         assert_true(hn_dart_trie_is(from));
         if (build(from, NULL, 0, to, rooms[round % 4], &err)) fail_msg("%s", err.message);
         assert_is_plain(to);
-        trie_text(&texts, more, 5); /* and counts of a text beside it */
+        trie_text(&texts, more, 5); /* and counts of a text in addition */
         if (build(from, more, 5, to, rooms[round % 4], &err)) fail_msg("%s", err.message);
         assert_is_plain(to);
     }
 }
 
-static void test_long_file(void **state) { /* of many pieces that are read at a time */
+static void test_long_file(void **state) { /* longer than one piece of reading */
     (void)state;
     hunch_error err;
     make_texts(35, 90, 400);
@@ -149,7 +150,7 @@ static void assert_refused(const bytes *b, const char *says) {
 static void test_refused(void **state) {
     (void)state;
     make_texts(6, 20, 5);
-    enum { NODE = 24, HEAD = 16, FIRST = 4 }; /* where a node's parent stands */
+    enum { NODE = 24, HEAD = 16, FIRST = 4 }; /* offset of a node's parent */
     bytes good = dart_bytes(ORDER), b = dart_bytes(4);
     assert_refused(&b, "of order 4, expected 3");
     bytes_free(&b);

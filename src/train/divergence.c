@@ -10,7 +10,7 @@
 #include "train/loss.h"
 
 enum { FEW_ROWS = 4 };
-static const double least = 1e-30; /* of a probability whose logarithm is taken */
+static const double least = 1e-30; /* lower limit of probabilities in logarithms */
 
 typedef struct work {
     hn_divergence kind;
@@ -34,13 +34,13 @@ static double log_of(double p) {
     return log(p > least ? p : least);
 }
 
-/* What one token adds to the divergence; in *f the derivative by q. */
+/* One token's term of the divergence; *f: the derivative by q. */
 static double one(hn_divergence kind, double p, double q, double *f) {
     const double middle = (p + q) / 2;
     switch (kind) {
     case HN_KL_REVERSE: {
         const double ratio = log_of(q) - log_of(p);
-        *f = ratio; /* and 1, which changes nothing: laws add up to 1 */
+        *f = ratio; /* plus 1, which has no effect: laws add up to 1 */
         return q * ratio;
     }
     case HN_JSD: {

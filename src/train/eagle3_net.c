@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* eagle3_net.c - EAGLE-3 around the unrolled layer: what a step reads, and its loss. Of the vocabulary's rows only one
- * step is there at a time: its loss is turned into the gradient of the step's output at once. */
+/* eagle3_net.c - EAGLE-3 around the unrolled layer: the input of a step, and its loss. There are logits of only one
+ * step at a time: the gradient of the step's output is computed at once. */
 #include "train/eagle3_net.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@ struct hn_eagle3_net {
     hn_unrolled u;
     hn_eagle3_shape shape;
     double decay;
-    hn_mat table, fused; /* fused: what step 0 reads in place of an output */
+    hn_mat table, fused; /* fused: input of step 0 in place of an output */
     hn_real *inverse_input[HN_MOST_STEPS], *inverse_hidden[HN_MOST_STEPS];
     /* of one step at a time */
     hn_mat embedded, normed, dnormed, logits, dx;
@@ -90,12 +90,12 @@ static hn_mat now(const hn_eagle3_net *n, hn_mat m) {
     return hn_unrolled_now(&n->u, m);
 }
 
-/* What step k reads of the step before. */
+/* The input of step k from the step before. */
 static hn_mat in_of(const hn_eagle3_net *n, int k) {
     return now(n, k > 0 ? n->u.at[k - 1].out : n->fused);
 }
 
-/* Of what a layer reads, or of its gradient: that of the embedding, that of the state. */
+/* The embedding's and the state's part of a layer's input, or of its gradient. */
 static hn_mat left_of(const hn_eagle3_net *n, hn_mat x) {
     return hn_mat_cols(now(n, x), 0, n->shape.hidden);
 }
@@ -116,7 +116,7 @@ static void forward(hn_eagle3_net *n, int k) {
     hn_unrolled_forward(&n->u, k, n->shape.norm_before_residual ? right_of(n, x) : in);
 }
 
-/* The loss of step k, by u.weight; and, with gradients, dout of it. */
+/* The loss of step k, weighted by u.weight; and, with gradients, its dout. */
 static double output(hn_eagle3_net *n, int k) {
     hn_team *t = n->u.team;
     const hn_unrolled_step *at = &n->u.at[k];
@@ -141,8 +141,7 @@ static double output(hn_eagle3_net *n, int k) {
 
 /* ---- backwards --------------------------------------------------------------------------------------------------- */
 
-/* From the gradients of what step k's layer read, and of r, to those of both norms, and of the output of the step
- * before or of fc. */
+/* From the gradients of the input of step k's layer and of r to those of both norms, and of the output of the step before or of fc. */
 static void backward(hn_eagle3_net *n, int k) {
     hn_team *t = n->u.team;
     const hn_mat left = left_of(n, n->dx), right = right_of(n, n->dx), dr = now(n, n->u.at[k].dout);

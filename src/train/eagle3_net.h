@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* eagle3_net.h - EAGLE-3's head as a network that learns, by training-time test (2503.01840).
+/* eagle3_net.h - EAGLE-3's head as a network for training, by training-time test (2503.01840).
  *
  *     g  = step 0: fc · taps; step k: out of step k - 1, the gradient flows back through it
  *     j  = [norm_input(embedding of the row's token k places on) | norm_hidden(g)]
@@ -7,19 +7,19 @@
  *     out = r + down · swiglu(gate, up of norm_post(r))
  *     q  = softmax(head · norm(out))
  *
- * Row i of a text knows the target's states at place i (taps) and the token behind it, token[i]; its first output is a
- * law of the token behind that. At step k it reads token[i + k], stands at position i + k, and is held against law[i +
- * k]; rows whose text ends before that have no loss. The loss of a step is the mean over its rows by their weights of
- * the cross entropy with the target's law; the loss of the whole is the sum of decay^k times the loss of step k. */
+ * Row i of a text has the target's states at place i (taps) and the token after it, token[i]; its first output is a law
+ * of the token after that. At step k it reads token[i + k], has position i + k, and label law[i + k]; rows whose text
+ * ends before that have no loss. The loss of a step is the weighted mean over its rows of the cross entropy with the
+ * target's law; the whole loss is the sum of decay^k times the loss of step k. */
 #ifndef HN_EAGLE3_NET_H
 #define HN_EAGLE3_NET_H
 #include "train/attention_back.h"
 
 typedef struct hn_eagle3_shape {
     int hidden; /* of the head and of the embedding */
-    int taps;   /* numbers of all states of a row, three times the target's width as a rule */
+    int taps;   /* width of all states of a row together, usually three times the target's width */
     int heads, kv_heads, head_dim, ffn;
-    int vocab; /* the head's: tokens that it drafts */
+    int vocab; /* number of tokens that it drafts */
     double eps, theta;
     bool norm_before_residual;
 } hn_eagle3_shape;
@@ -41,11 +41,11 @@ typedef enum hn_eagle3_part {
     HN_EAGLE3_PARTS
 } hn_eagle3_part;
 
-/* All weights lie in one vector, part behind part, and so do gradients and what the optimiser keeps. */
+/* All weights are in one vector, part after part, and so are gradients and the optimiser's averages. */
 size_t hn_eagle3_count(const hn_eagle3_shape *s);
 /* A part of such a vector: a matrix [outputs][inputs], or a norm's gain [1][hidden]. */
 hn_mat hn_eagle3_part_of(const hn_eagle3_shape *s, hn_eagle3_part part, hn_real *vector);
-/* What published checkpoints call it: "midlayer.self_attn.q_proj.weight". */
+/* Its name in published checkpoints: "midlayer.self_attn.q_proj.weight". */
 const char *hn_eagle3_part_name(hn_eagle3_part part);
 
 typedef struct hn_eagle3_batch {
@@ -55,20 +55,20 @@ typedef struct hn_eagle3_batch {
     hn_mat taps;           /* [rows][taps] */
     hn_mat law;            /* [rows][vocab], the target's: hn_law_kept */
     const hn_real *weight; /* [rows], 0: no loss there */
-    const int *law_row;    /* [rows]: where in law the row's is, if it has a loss; NULL: in its own row */
+    const int *law_row;    /* [rows]: its row of law, if it has a loss; NULL: the same row */
 } hn_eagle3_batch;
 
 typedef struct hn_eagle3_net hn_eagle3_net;
 
-/* For batches of at most `rows` rows. table [tokens][hidden]: the embedding, which does not learn; it, the team, and
- * the weights outlive the network. */
+/* For batches of at most `rows` rows. table [tokens][hidden]: the embedding, which is not trained; it, the team, and
+ * the weights must outlive the network. */
 hunch_status hn_eagle3_net_open(hn_eagle3_net **out, hn_team *t, const hn_eagle3_shape *s, int steps, double decay,
                                 hn_mat table, int rows, hunch_error *err);
 void hn_eagle3_net_close(hn_eagle3_net *n); /* NULL is fine */
-/* The loss of the whole; losses [steps], those of the steps. gradient, unless NULL: the loss's is added to it. Of a
- * step without any weight the loss is 0. */
+/* The whole loss; losses [steps], those of the steps. gradient, unless NULL: adds the gradient of the loss to it. The
+ * loss of a step without any weight is 0. */
 double hn_eagle3_net_loss(hn_eagle3_net *n, hn_real *weights, const hn_eagle3_batch *b, hn_real *gradient,
                           double *losses);
-/* The logits of step 0, whose softmax is the law that the head draws its first draft from behind each row: [rows][vocab]. */
+/* The logits of step 0, whose softmax is the law of the head's first draft after each row: [rows][vocab]. */
 void hn_eagle3_net_drafts(hn_eagle3_net *n, hn_real *weights, const hn_eagle3_batch *b, hn_mat logits);
 #endif

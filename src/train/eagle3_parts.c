@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* eagle3_parts.c - which weights an EAGLE-3 head has, of which shape, and where they lie in the vector of all. */
+/* eagle3_parts.c - the weights of an EAGLE-3 head: shapes, and places in the vector of all. */
 #include "train/eagle3_net.h"
 #include "train/parts.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* eagle_net.c - EAGLE-1 around the unrolled layer: what a step reads, and its two losses. Of the vocabulary's rows only
- * one step is there at a time. */
+/* eagle_net.c - EAGLE-1 around the unrolled layer: the input of a step, and its two losses. There are logits of only one step at a time. */
 #include "train/eagle_net.h"
 
 #include <assert.h>
@@ -97,7 +96,7 @@ static const hn_real *scaled(const hn_eagle_net *n, const hn_real *weight, int r
     return n->scaled;
 }
 
-/* The loss by the law; and its part of dout. */
+/* The loss of the law, and its part of dout. */
 static double law_loss(hn_eagle_net *n, int k) {
     hn_team *t = n->u.team;
     const int count = hn_unrolled_pick(&n->u, k, n->u.at[k].out, n->b->law_row);
@@ -113,7 +112,7 @@ static double law_loss(hn_eagle_net *n, int k) {
     return loss;
 }
 
-/* The loss of step k; and its dout, whether it is wanted or not. The last k rows have none. */
+/* The loss of step k, and its dout, also if it is not needed. The last k rows have none. */
 static double output(hn_eagle_net *n, int k) {
     hn_team *t = n->u.team;
     const hn_unrolled_step *at = &n->u.at[k];

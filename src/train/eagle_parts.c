@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* eagle_parts.c - which weights an EAGLE-1 head has, of which shape, and where they lie in the vector of all. */
+/* eagle_parts.c - the weights of an EAGLE-1 head: shapes, and places in the vector of all. */
 #include "train/eagle_net.h"
 #include "train/parts.h"
 

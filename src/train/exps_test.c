@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exps_test.c - e^x of floats against the C library's in double, over all that it takes and beyond. */
+/* exps_test.c - e^x of floats against the C library's in double, over its whole range and beyond. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

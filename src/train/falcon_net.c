@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* falcon_net.c - Falcon's head around a stack of one layer: text rows are keys and values alone, what drafts are blocks. */
+/* falcon_net.c - Falcon's head around a stack of one layer: rows of texts are only keys and values, blocks draft. */
 #include "train/falcon_net.h"
 
 #include <assert.h>
@@ -16,12 +16,12 @@ struct hn_falcon_net {
     hn_stack s;
     hn_falcon_shape shape;
     hn_mat table, head;
-    int *position, *token, *of, *cut; /* of all rows of the stack twice; [texts + 1]; [texts]: the row from which a text is cut */
+    int *position, *token, *of, *cut; /* twice [rows of the stack]; [texts + 1]; [texts]: the row from which a text is cut into blocks */
     hn_text_block *block;
-    int *root, *guessed;   /* the row that a block of pass 0 begins as; [texts]: where in guess a text's are */
+    int *root, *guessed;   /* the first row of each block of pass 0; [texts]: first row of a text in guess */
     hn_mat joined, gates_1, lower, gates_2, u, guess; /* guess: out of pass 0, of block rows */
     hn_mat dgates, du, dlower;
-    /* of rows that have a loss */
+    /* for rows with a loss */
     int n, *row, *at, *draft, *law_row;
     hn_mat some, wanted, dsome, logits;
     hn_real *weight, *scaled, *l1, *ce;
@@ -66,7 +66,8 @@ static void lay_out(void *net, hn_room *r) {
     n->ce = hn_room_mat(r, texts, 1).p;
 }
 
-hunch_status hn_falcon_net_open(hn_falcon_net **out, hn_team *t, const hn_falcon_shape *s, hn_mat table, hn_mat head, int rows, hunch_error *err) {
+hunch_status hn_falcon_net_open(hn_falcon_net **out, hn_team *t, const hn_falcon_shape *s, hn_mat table, hn_mat head,
+                                int rows, hunch_error *err) {
     assert(s->together > 0 && s->together <= HN_MOST_BLOCK && s->passes > 0 && s->passes <= 2 && rows > 0 && table.cols == s->hidden &&
            head.cols == s->hidden);
     hn_falcon_net n = {.shape = *s, .table = table, .head = head};
@@ -117,13 +118,14 @@ static int text_rows(const hn_falcon_net *n) {
     return hn_stack_text_rows(&n->s);
 }
 
-/* A block sees at least one row of its text: none begins with the first. */
+/* A block sees at least one row of its text: none begins at the first. */
 static void cut_texts(hn_falcon_net *n) {
     uint64_t x = n->b->seed;
-    for (int text = 0; text < n->b->texts; text++) n->cut[text] = n->b->start[text] + 1 + (int)(hn_splitmix(&x) % (uint64_t)n->shape.together);
+    for (int text = 0; text < n->b->texts; text++)
+        n->cut[text] = n->b->start[text] + 1 + (int)(hn_splitmix(&x) % (uint64_t)n->shape.together);
 }
 
-/* Blocks of a pass, whole ones alone: in pass 1 a text may have one less. */
+/* The whole blocks of a pass: in pass 1 a text may have one less. */
 static void place_blocks(hn_falcon_net *n, int pass) {
     const int k = n->shape.together;
     int blocks = 0;
@@ -138,7 +140,7 @@ static void place_blocks(hn_falcon_net *n, int pass) {
     n->of[n->b->texts] = blocks;
 }
 
-/* Where a row of a block stands among the batch's rows. */
+/* The row of the batch for a row of a block. */
 static int place_of(const hn_falcon_net *n, int pass, int block, int j) {
     return n->root[block] + pass * n->shape.together + j;
 }
@@ -156,7 +158,9 @@ static void place_rows(hn_falcon_net *n, int pass) {
         for (int block = n->of[text]; block < n->of[text + 1]; block++)
             for (int j = 0; j < n->shape.together; j++) {
                 const int row = texts + n->block[block].first + j, at = place_of(n, pass, block, j);
-                const hn_real *f = pass ? hn_mat_row(n->guess, n->guessed[text] + (block - n->of[text]) * n->shape.together + j) : hn_mat_row(b->state, at);
+                const hn_real *f =
+                    pass ? hn_mat_row(n->guess, n->guessed[text] + (block - n->of[text]) * n->shape.together + j)
+                         : hn_mat_row(b->state, at);
                 n->token[row] = b->token[at];
                 n->position[row] = at - b->start[text];
                 memcpy(hn_mat_row(n->joined, row) + hidden, f, bytes);
@@ -164,7 +168,7 @@ static void place_rows(hn_falcon_net *n, int pass) {
     }
 }
 
-/* The rows of blocks that are held against something: what lies k places behind their own, less one, as next and law have it. */
+/* The rows of blocks with labels: those of k - 1 places after their own in next and law. */
 static void pick_rows(hn_falcon_net *n, int pass) {
     const hn_falcon_batch *b = n->b;
     const int k = n->shape.together;
@@ -225,7 +229,7 @@ static const hn_real *scaled(hn_falcon_net *n, double share) {
     return n->scaled;
 }
 
-/* The loss of a pass, what is wanted of it in losses and sums, and its gradient in dsome. */
+/* The loss of a pass, with terms in losses and sums, and its gradient in dsome. */
 static double output(hn_falcon_net *n, double *losses, double *sums) {
     hn_team *t = n->s.team;
     const hn_falcon_shape *s = &n->shape;
@@ -255,11 +259,12 @@ static void lstm_layer_back(hn_falcon_net *n, hn_mat dh, hn_mat gates, hn_mat x,
     const hn_mat d = all_of(n, n->dgates), none = {0};
     hn_lstm_output_back(t, dh, gates, d);
     hn_linear_back(t, d, x, weight(n, (hn_falcon_part)(HN_FALCON_LSTM_1 + layer)), dx, false,
-                   gradient_of(n, (hn_falcon_part)(HN_FALCON_LSTM_1 + layer)), gradient_of(n, (hn_falcon_part)(HN_FALCON_BIAS_1 + layer)).p);
+                   gradient_of(n, (hn_falcon_part)(HN_FALCON_LSTM_1 + layer)),
+                   gradient_of(n, (hn_falcon_part)(HN_FALCON_BIAS_1 + layer)).p);
     hn_linear_back(t, d, none, none, none, false, none, gradient_of(n, (hn_falcon_part)(HN_FALCON_STATE_BIAS_1 + layer)).p);
 }
 
-/* From dsome. u is what the layer reads, and of blocks the stream as well. */
+/* From dsome. u is the layer's input, and in blocks also the stream. */
 static void backward(hn_falcon_net *n) {
     hn_team *t = n->s.team;
     const hn_mat dz = blocks_of(n, n->s.dz), du = all_of(n, n->du), none = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* falcon_parts.c - which weights Falcon's head has, of which shape, where they lie in the vector of all, and what its release calls them. */
+/* falcon_parts.c - the weights of Falcon's head: shapes, places in the vector of all, and names in its release. */
 #include "train/falcon_net.h"
 #include "train/parts.h"
 

@@ -44,7 +44,7 @@ static size_t record_bytes(const hn_shard_header *h, uint32_t n) {
 
 /* ---- records ------------------------------------------------------------------------------------------------------------ */
 
-/* Records are made some at a time, so that their texts share passes. */
+/* Several records are computed at a time, so that their texts share passes. */
 enum { GROUP_TEXTS = 64, GROUP_ROWS = 2048 };
 
 typedef struct taking {
@@ -57,7 +57,7 @@ typedef struct taking {
     unsigned char *records;
 } taking;
 
-/* How many texts from `first` on are taken together, and the bytes of their records. */
+/* The number of texts from `first` on that are computed together, and the bytes of their records. */
 static size_t group_at(const hn_shard_header *h, const hn_train_texts *texts, size_t first, size_t *bytes) {
     size_t n = 0;
     int rows = 0;
@@ -70,7 +70,7 @@ static size_t group_at(const hn_shard_header *h, const hn_train_texts *texts, si
     return n;
 }
 
-/* Their records, each from a multiple of 8 bytes on. */
+/* Computes their records, each at a multiple of 8 bytes. */
 static hunch_status take_group(taking *t, const hn_train_text *text, size_t n, hunch_error *err) {
     hn_states_text wanted[GROUP_TEXTS];
     unsigned char *p = t->records;
@@ -97,7 +97,7 @@ static hunch_status shard_close(taking *t, hunch_error *err) {
     return st;
 }
 
-/* Opens shard `number`, to be gone on with behind `end` bytes; 0: it begins. */
+/* Opens shard `number`, to continue after `end` bytes; 0: a new one. */
 static hunch_status shard_open(taking *t, size_t number, long end, hunch_error *err) {
     t->number = number;
     t->path = shard_path(t->folder, number);
@@ -110,8 +110,7 @@ static hunch_status shard_open(taking *t, size_t number, long end, hunch_error *
     return HUNCH_OK;
 }
 
-/* Walks the records of a mapped shard from `at` on: the text of the record there, and where the next begins; 0: it is not whole, or not
- * what was written. */
+/* Reads the record at `at` of a mapped shard: its text, and the offset of the next record; 0: it is incomplete or damaged. */
 static size_t record_at(const hn_shard_header *h, const unsigned char *data, size_t size, size_t at,
                         hn_feature_text *out) {
     uint32_t n, own;
@@ -142,7 +141,7 @@ static hunch_status check_header(const hn_shard_header *have, const hn_shard_hea
                 : HUNCH_OK;
 }
 
-/* How many texts the shards hold; the last one is open behind them. */
+/* The number of texts in the shards; leaves the last shard open after them. */
 static hunch_status resume(taking *t, const hn_train_texts *texts, size_t *done, hunch_error *err) {
     hunch_status st = HUNCH_OK;
     *done = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* features_test.c - stored features are what the target's passes make, row by row, and of the layers that were asked for; a run that
- * was ended anywhere ends with the same bytes; shards of other models, texts and states, and damaged ones, are refused. */
+/* features_test.c - stored features are the states of the target's passes, row by row, for the requested layers; a run
+ * that was interrupted anywhere gives the same bytes; shards of other models, texts and states, and damaged ones, are
+ * refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +51,7 @@ static hunch_status make(const char *folder, const hn_train_texts *t, int n_stat
     return hn_features_make(&model->target, identity, t, states, n_states, folder, NULL, NULL, NULL, why);
 }
 
-/* Row by row, with other chunks than the stored ones were made in. */
+/* Row by row, with other chunks than those of the stored features. */
 static void check_rows(const hn_feature_text *have, const hn_train_text *want) {
     hn_cache_group group[HN_MAX_GROUPS];
     const hn_feature_set set = {{1 << 1 | 1 << 3}, true};
@@ -150,12 +151,12 @@ static void test_damaged(void **state) {
     bytes_free(&whole);
 }
 
-/* ---- which layer is which ----------------------------------------------------------------------------------------------- */
+/* ---- numbers of layers ----------------------------------------------------------------------------------------------- */
 
 enum { LAYERS = 4 };
 
-/* A layer that adds `more` to a state of equal numbers: behind the norm they are 1, attention's values are 0, and of the feed-forward
- * layer the gate is 32, which silu leaves as it is, the rest 1 and more / 32 / 8. */
+/* A layer that adds `more` to a state of equal numbers: after the norm they are 1, attention's values are 0, and in the
+ * feed-forward layer the gate is 32, which silu does not change, the rest 1 and more / 32 / 8. */
 static void add_layer(tiny *t, int layer, float more) {
     static const char *const parts[] = {"attn_norm",   "ffn_norm", "attn_q", "attn_k",  "attn_v",
                                         "attn_output", "ffn_gate", "ffn_up", "ffn_down"};
@@ -169,7 +170,7 @@ static void add_layer(tiny *t, int layer, float more) {
     }
 }
 
-/* Layer i adds i + 1: what enters layer k of a token whose embedding is 1 is 1 + k (k + 1) / 2. */
+/* Layer i adds i + 1: the state entering layer k for a token whose embedding is 1 is 1 + k (k + 1) / 2. */
 static void test_layers_by_number(void **state) {
     (void)state;
     static const int every[] = {0, 1, 2, 3, LAYERS, HN_FEATURE_POST_NORM};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gradients_block_double_test.c - heads that draft blocks against finite differences, in double: the attention of blocks, and whole heads
- * of P-EAGLE, DART and DFlash; and which blocks are chosen. */
+ * of P-EAGLE, DART and DFlash; and the choice of blocks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static double attention_value(void *of) {
     return along(o->y, o->dy);
 }
 
-/* A text without a block, one with one, and one with more than are taken together. */
+/* A text without a block, one with one, and one with more than are computed together. */
 static void check_attention(bool ahead) {
     enum { BLOCKS = 16, ROWS = 1 + 15 * 5, TEXTS = 75 };
     static const int start[] = {0, 5, 7, TEXTS}, of[] = {0, 0, 1, BLOCKS};
@@ -50,12 +50,12 @@ static void check_attention(bool ahead) {
     check_mat("q", attention_value, &o, o.a.q, d.q);
     check_mat("own k", attention_value, &o, o.a.own_k, d.own_k);
     check_mat("own v", attention_value, &o, o.a.own_v, d.own_v);
-    for (int r = 7; r < 67; r += 7) { /* those that are seen */
+    for (int r = 7; r < 67; r += 7) { /* visible rows */
         check_mat("k", attention_value, &o, hn_mat_part(o.a.k, r, 1), hn_mat_part(d.k, r, 1));
         check_mat("v", attention_value, &o, hn_mat_part(o.a.v, r, 1), hn_mat_part(d.v, r, 1));
     }
     for (int c = 0; c < 4; c++)
-        assert_true(d.k.p[c] == 0 && hn_mat_row(d.v, TEXTS - 1)[c] == 0); /* and those that are not */
+        assert_true(d.k.p[c] == 0 && hn_mat_row(d.v, TEXTS - 1)[c] == 0); /* and hidden ones */
     const hn_mat all[] = {o.a.q, o.a.own_k, o.a.own_v, o.a.k, o.a.v, o.y, o.dy, d.q, d.own_k, d.own_v, d.k, d.v};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) hn_free(all[i].p);
     hn_free(o.log_sums);
@@ -147,7 +147,7 @@ static void test_dflash(void **state) {
     check_head(HN_BLOCK_DFLASH, 1, false, 3); /* DSpark */
 }
 
-/* ---- which blocks ------------------------------------------------------------------------------------------------ */
+/* ---- choice of blocks ------------------------------------------------------------------------------------------------ */
 
 enum { PLANNED = 200 };
 typedef struct planned {
@@ -171,7 +171,7 @@ static void plan(planned *p, int drafts, int block, uint64_t seed) {
     for (int text = 0, row = 0; text < 3; text++)
         for (int i = p->first[text]; i < p->first[text + 1]; i++) {
             assert_true(p->root[i] >= start[text] && p->root[i] < start[text + 1]);
-            assert_true(p->root[i] + drafts > 40); /* the last of its drafts is worth it */
+            assert_true(p->root[i] + drafts > 40); /* its last draft has a label */
             assert_int_equal(p->of[i].sees, p->root[i] - start[text] + 1);
             assert_int_equal(p->of[i].first, row);
             row += p->of[i].rows;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gradients_double_test.c - every backward against finite differences, in double: of each operation, and of a whole
- * EAGLE-3 head over three unrolled steps. The difference is of fourth order, so that 1e-6 is far above its own error.
+/* gradients_double_test.c - every backward against finite differences, in double: for each operation, and for a whole
+ * EAGLE-3 head over three unrolled steps. The differences are of fourth order, so that 1e-6 is far above their error.
  * */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 /* ---- operations -------------------------------------------------------------------------------------------------- */
 
 enum { SLOTS = 8 };
-/* An operation's matrices: x, and what else it reads; its output y and dy. */
+/* An operation's matrices: x and other inputs; its output y and dy. */
 typedef struct operation {
     hn_mat x, w, y, dy;
     hn_real *bias, *inverse, inverse2[SLOTS];
@@ -97,7 +97,7 @@ static void test_rms_norm(void **state) {
     }
 }
 
-/* Two inputs, each normed, side by side: what an EAGLE-3 layer begins with. w is the second input. */
+/* Two inputs, each normed, side by side: the input of an EAGLE-3 layer. w is the second input. */
 static double joined_value(void *of) {
     operation *o = of;
     const int n = o->x.cols;
@@ -363,7 +363,7 @@ static double eagle_value(void *of) {
     return hn_eagle_net_loss(o->net, o->w, &o->batch, NULL, &loss);
 }
 
-/* One step: of more the gradient is not the loss's slope, for it stops at what a step reads of the one before. */
+/* One step: with more the gradient is not the loss's slope, since it stops at a step's input from the one before. */
 static void test_eagle(void **state) {
     (void)state;
     static const int start[] = {0, 5, 6, 15}, token[15] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9};
@@ -405,7 +405,7 @@ static double mtp_value(void *of) {
     return hn_mtp_net_loss(o->net, o->w, &o->batch, NULL, losses);
 }
 
-/* Through the whole chain, and both norms of heads; of several modules, each with its own. */
+/* Through the whole chain, and both norms of heads; with several modules, each with its own. */
 static void check_mtp(int steps, int modules) {
     static const int start[] = {0, 5, 6, 15}, token[15] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9};
     static const hn_real weight[15] = {0, 1, 1, 1, .5, 1, 0, 1, 1, 0, 1, 1, 1, 1, 1};

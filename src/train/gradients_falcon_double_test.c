@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gradients_falcon_double_test.c - Falcon's head and its LSTM: every backward against finite differences, in double; what a row sees. */
+/* gradients_falcon_double_test.c - Falcon's head and its LSTM: every backward against finite differences, in double; visibility of rows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,7 +73,9 @@ static void open_case(falcon_case *o, int together, int passes) {
     hn_law_kept(&team, logits, NULL, law, NULL, NULL);
     hn_free(logits.p);
     for (int i = 0; i < ROWS; i++) o->weight[i] = i % 5 == 3 ? 0 : 1 + i % 3;
-    o->batch = (hn_falcon_batch){3, start, token, wide_matrix(ROWS, HIDDEN, 1, &seed), wide_matrix(ROWS, HIDDEN, 2, &seed), law, o->weight, NULL, 9, false};
+    o->batch = (hn_falcon_batch){
+        3,    start, token, wide_matrix(ROWS, HIDDEN, 1, &seed), wide_matrix(ROWS, HIDDEN, 2, &seed), law, o->weight,
+        NULL, 9,     false};
     assert_int_equal(hn_falcon_net_open(&o->net, &team, &o->shape, o->table, o->head, ROWS, &err), HUNCH_OK);
 }
 
@@ -89,7 +91,7 @@ static double value(void *of) {
     return hn_falcon_net_loss(o->net, o->w, &o->batch, NULL, losses);
 }
 
-/* Of two passes the guesses of the first are constants in the second. */
+/* The guesses of the first pass are constants in the second. */
 static void check_whole(int together, int passes) {
     falcon_case o;
     open_case(&o, together, passes);
@@ -101,7 +103,7 @@ static void check_whole(int together, int passes) {
     assert_true(fabs(whole - value(&o)) < 1e-12 && whole > 0);
     for (int part = 0; part < HN_FALCON_PARTS; part++) {
         const hn_mat x = hn_falcon_part_of(&o.shape, (hn_falcon_part)part, o.w), d = hn_falcon_part_of(&o.shape, (hn_falcon_part)part, g);
-        for (int gate = 0; part <= HN_FALCON_STATE_BIAS_2 && gate < 4; gate++) { /* nothing is forgotten */
+        for (int gate = 0; part <= HN_FALCON_STATE_BIAS_2 && gate < 4; gate++) { /* the forget gate has no gradient */
             const size_t each = (size_t)x.rows * (size_t)x.cols / 4, at = each * (size_t)gate;
             if (gate != 1) check_gradient(hn_falcon_part_name((hn_falcon_part)part), value, &o, x.p + at, d.p + at, each);
         }
@@ -123,7 +125,7 @@ static void losses_of(falcon_case *o, double *losses) {
     hn_falcon_net_loss(o->net, o->w, &o->batch, NULL, losses);
 }
 
-/* Of the losses of one place alone: what stands from there on is seen by none of its drafts, what stands two rows before it is seen by some. */
+/* The losses of one place: none of its drafts sees rows from there on, some see the row two places before it. */
 static void test_nothing_ahead(void **state) {
     (void)state;
     falcon_case o;
@@ -144,7 +146,7 @@ static void test_nothing_ahead(void **state) {
     }
 }
 
-/* The first pass is what it is without a second one, which has losses of its own. */
+/* The first pass does not change with a second one, which has losses of its own. */
 static void test_second_pass(void **state) {
     (void)state;
     falcon_case one, two;

@@ -16,7 +16,7 @@ static hn_team team;
 FOR_TESTS int open_team(void **state) {
     (void)state;
     hunch_error err;
-    pool = pool_of(1); /* thousands of small calls: waking others would be most of their time */
+    pool = pool_of(1); /* thousands of small calls: waking other threads would take most of the time */
     return hn_team_open(&team, pool, HN_ISA_REF, HN_PRODUCTS_F32, hn_attention_scratch(100), &err) == HUNCH_OK ? 0 : -1;
 }
 
@@ -43,8 +43,7 @@ FOR_TESTS double slope(value_fn *f, void *of, hn_real *x) {
     return (f_at[0] - 8 * f_at[1] + 8 * f_at[3] - f_at[4]) / (12 * h);
 }
 
-/* gradient is f's by the n numbers at x, each to 1e-6 of itself (or of a thousandth of the middle one, where it is
- * smaller). */
+/* Checks the gradient of f by the n numbers at x, each to 1e-6 of itself (or of a thousandth of the median if it is smaller). */
 FOR_TESTS void check_gradient(const char *what, value_fn *f, void *of, hn_real *x, const hn_real *gradient, size_t n) {
     double square = 0;
     for (size_t i = 0; i < n; i++) square += gradient[i] * gradient[i];
@@ -76,7 +75,7 @@ FOR_TESTS hn_mat zeros(hn_mat like) {
     return m;
 }
 
-/* What is added to must have stood there: gradient - before, in place. */
+/* Subtracts `before` from a gradient that was added to, in place. */
 FOR_TESTS void less(hn_mat gradient, hn_mat before) {
     for (size_t i = 0; i < (size_t)gradient.rows * gradient.ld; i++) gradient.p[i] -= before.p[i];
 }

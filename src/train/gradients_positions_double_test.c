@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gradients_positions_double_test.c - heads that draft the positions 1 to K from one state, and what they are made of: every backward
- * against finite differences, in double. */
+/* gradients_positions_double_test.c - heads that draft the positions 1 to K from one state, and their parts: every
+ * backward against finite differences, in double. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,7 +62,7 @@ static void test_activations(void **state) {
 enum { ROWS = 15, HIDDEN = 6, VOCAB = 9, TOKENS = 10, POSITIONS = 3 };
 static const double decay = 0.7;
 
-/* Texts of 5, 1 and 9 rows: the second has no row with a token two places on. */
+/* Texts of 5, 1 and 9 rows: the second has no row with a token two places later. */
 typedef struct data {
     hn_positions_batch batch;
     hn_mat table, law;
@@ -85,7 +85,7 @@ static void data_free(data *d) {
     hn_free(d->batch.state.p);
 }
 
-/* The whole is the sum of the positions' losses by their decay, with a gradient or without. */
+/* The whole loss is the sum of the positions' losses times their decay, with and without gradient. */
 static void check_whole(double value, double again, const double *losses) {
     double sum = 0, share = 1;
     for (int k = 0; k < POSITIONS; k++, share *= decay) sum += share * losses[k];
@@ -150,7 +150,7 @@ static double mlp_value(void *of) {
     return hn_mlp_net_loss(o->net, o->w, &o->d.batch, NULL, losses);
 }
 
-/* Through the states of all positions; a token that is nowhere in the batch has no gradient. */
+/* Through the states of all positions; a token that is not in the batch has no gradient. */
 static void check_mlp(bool cell) {
     const hn_mlp_shape s = {HIDDEN, 5, POSITIONS, TOKENS, VOCAB, cell};
     const size_t n = hn_mlp_count(&s);
@@ -192,7 +192,7 @@ static double meta_value(void *of) {
     return hn_meta_net_loss(o->net, o->w, &o->d.batch, NULL, losses);
 }
 
-/* Through the keys and values of rows that have no loss themselves. The state is that of the last columns of what a row reads. */
+/* Through the keys and values of rows that have no loss themselves. The state is the last columns of a row's input. */
 static void test_meta(void **state) {
     (void)state;
     const hn_meta_shape s = {HIDDEN, 3, 1, 2, 5, POSITIONS, 1e-5, 100};
@@ -217,7 +217,7 @@ static void test_meta(void **state) {
     hn_free(o.w);
 }
 
-/* A text that ends before a position has no loss there, nor has a batch of such texts, and nothing of it learns. */
+/* A text that ends before a position has no loss there, and a batch of such texts has no loss and no gradient. */
 static void test_short_texts(void **state) {
     (void)state;
     static const int start[] = {0, 1, 2}, token[] = {3, 4};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gradients_student_double_test.c - a draft model that is distilled against finite differences, in double: each divergence, and whole
- * models by each of them. */
+/* gradients_student_double_test.c - distillation of a draft model against finite differences, in double: each
+ * divergence, and whole models with each of them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ static void test_divergences(void **state) {
             else
                 check_gradient(names[i], divergence_value, &o, hn_mat_row(o.x, r), hn_mat_row(dx, r), 13);
         }
-        for (int r = 0; r < 4; r++) /* of a law from itself */
+        for (int r = 0; r < 4; r++) /* a law and itself */
             for (int c = 0; c < 13; c++) hn_mat_row(o.x, r)[c] = hn_mat_row(logits, r)[c];
         assert_true(fabs(divergence_value(&o)) < 1e-12);
         const hn_mat all[] = {o.x, o.law, o.dx, dx, logits};
@@ -56,7 +56,7 @@ static void test_divergences(void **state) {
     assert_false(hn_divergence_named("backward", &d));
 }
 
-/* Of p = (1/2, 1/2) and q = (3/4, 1/4). */
+/* For p = (1/2, 1/2) and q = (3/4, 1/4). */
 static void test_values(void **state) {
     (void)state;
     const double m0 = 0.625, m1 = 0.375;

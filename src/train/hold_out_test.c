@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hold_out_test.c - what is measured was not learned from, nor was what begins like it. */
+/* hold_out_test.c - measured texts, and texts that begin like them, are not used for training. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -84,12 +84,12 @@ static void test_all_alike(void **state) {
     hn_hold_out(text, N, 3, role);
     assert_int_equal(count(HN_TEXT_HELD_OUT), 3);
     assert_int_equal(count(HN_TEXT_LEARNED), N - 3);
-    ids[5][0] = 1; /* one that does not */
+    ids[5][0] = 1; /* one that differs */
     hn_hold_out(text, N, 3, role);
     assert_int_equal(count(HN_TEXT_LEARNED), 1);
 }
 
-/* Texts without a prompt: by how they begin; a short one is like no other. */
+/* Texts without a prompt: by their first tokens; a short one has no similar one. */
 static void test_without_prompt(void **state) {
     (void)state;
     make(0);

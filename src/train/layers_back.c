@@ -64,7 +64,7 @@ static void gather(void *arg, int rank, int first, int end) {
     }
 }
 
-/* By columns: tokens that are there twice are added in the order of the rows. */
+/* By columns: repeated tokens are added in the order of the rows. */
 static void scatter(void *arg, int rank, int first, int end) {
     (void)rank;
     const embed_work *w = arg;
@@ -128,7 +128,7 @@ void hn_rotate_back(hn_team *t, hn_mat dx, int head_dim, double theta, const int
 enum { EXPS = 128 }; /* gates at a time */
 
 typedef struct swiglu_work {
-    hn_mat gate, up, y, dgate, dup; /* forwards y is written, backwards it is the gradient of y */
+    hn_mat gate, up, y, dgate, dup; /* y: forwards the output, backwards its gradient */
 } swiglu_work;
 
 /* 1 / (1 + e^-g) of EXPS gates or fewer. */

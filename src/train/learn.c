@@ -33,7 +33,7 @@ hn_learn_options hn_learn_usual(const hn_learn_kind *kind, const hn_arch *target
 
 /* ---- open --------------------------------------------------------------------------------------------------------------- */
 
-/* One block, for huge pages: a step walks through most of it, many times. */
+/* One block, for huge pages: a step reads most of it many times. */
 static void lay_out(hn_learner *l, hn_room *r) {
     const size_t rows = (size_t)l->o.rows, vocab = (size_t)l->o.vocab, hidden = (size_t)l->target.hidden, real = sizeof *l->w;
     l->w = hn_room_take(r, l->count, real);
@@ -82,7 +82,7 @@ static hunch_status check_features(const hn_learner *l, hunch_error *err) {
     return HUNCH_OK;
 }
 
-/* The features' level may have no products of bf16. */
+/* The level of the features may have no products of bf16. */
 static hunch_status team_open(hn_learner *l, hunch_error *err) {
     const hn_model *t = &l->model->target;
     const size_t scratch = hn_attention_scratch(l->o.longest);
@@ -178,12 +178,12 @@ const hn_train_text *hn_learner_held_out(const hn_learner *l, size_t *n) {
 
 /* ---- steps -------------------------------------------------------------------------------------------------------------- */
 
-/* How many steps of two stages are those of the first: as IBM's 15,000 of 21,000. */
+/* The steps of the first of two stages: as IBM's 15,000 of 21,000. */
 static int first_stage(const hn_learner *l) {
     return l->o.kind->two_stages ? (int)((long)l->o.steps * 5 / 7) : 0;
 }
 
-/* Of two stages the first goes down to a tenth, the second from there to a hundredth. */
+/* With two stages the first decreases to a tenth, the second from there to a hundredth. */
 static double rate_of(const hn_learner *l, int step) {
     const int first = first_stage(l), end = first ? first : l->o.steps;
     const long wanted = l->o.steps / 20 + 1, warm_up = wanted < end ? wanted : end - 1;
@@ -222,7 +222,7 @@ hunch_status hn_learner_judge(hn_learner *l, double *losses, hunch_error *err) {
         double one[HN_MOST_STEPS];
         hunch_status st = hn_learn_make_batch(l, l->judged + i, NULL, l->n_judged - i, &b, &next, &taken, err);
         if (st) return st;
-        next.seed = i; /* the same at every check */
+        next.seed = i; /* the same in every check */
         l->o.kind->loss(l->head, l->w, &next, NULL, one);
         for (int k = 0; k < l->o.unroll; k++) sum[k] += one[k] * b.own;
         all += b.own;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_batch.c - texts in pieces, and batches of them: what a head reads at each row, and what it is held against. */
+/* learn_batch.c - pieces of texts, and batches of them: the inputs and labels of each row. */
 #include <math.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 
 /* ---- texts in pieces ---------------------------------------------------------------------------------------------------- */
 
-/* Of n tokens n - 1 are known with the token behind them. A piece without a row that is learned from is left out. */
+/* n tokens give n - 1 rows with the token after them. A piece without a row that has a loss is left out. */
 static size_t cut(const hn_learner *l, uint32_t text, hn_learn_piece *out) {
     const hn_feature_text *t = &l->f->text[text];
     size_t n = 0;
@@ -70,7 +70,7 @@ void hn_learn_shuffle(hn_learner *l) {
 
 /* ---- batches ------------------------------------------------------------------------------------------------------------ */
 
-/* The last of the stored states of a row is that behind the norm: of a row's law it is that of the row behind it. */
+/* The last stored state of a row is the one after the norm: a row's law is computed from that of the next row. */
 static void batch_add(hn_learner *l, hn_learn_made *b, const hn_learn_piece *p) {
     const hn_feature_text *t = &l->f->text[p->text];
     const size_t width = l->f->header.width, row = l->f->header.n_states * width, last = row - width;
@@ -89,7 +89,7 @@ static void batch_add(hn_learner *l, hn_learn_made *b, const hn_learn_piece *p) 
     l->start[b->texts] = b->rows;
 }
 
-/* The token that came has a share of the law, where it is one of those that are chosen. */
+/* Gives the text's next token a share of the law, if it is one of the chosen tokens. */
 static void mix_in_tokens(hn_learner *l, const hn_learn_made *b, hn_mat law) {
     const hn_real share = (hn_real)l->o.token_share;
     for (int i = 0; share > 0 && i < b->rows; i++) {
@@ -100,7 +100,7 @@ static void mix_in_tokens(hn_learner *l, const hn_learn_made *b, hn_mat law) {
     }
 }
 
-/* The laws of the rows that have a loss. */
+/* The laws of the rows with a loss. */
 static hn_mat laws_of(hn_learner *l, const hn_learn_made *b) {
     const int vocab = l->o.vocab, hidden = l->target.hidden;
     int n = 0;
@@ -151,7 +151,7 @@ hunch_status hn_learn_make_batch(hn_learner *l, const hn_learn_piece *all, const
     return st;
 }
 
-/* A batch does not go over the end of an epoch. */
+/* A batch does not cross the end of an epoch. */
 hunch_status hn_learn_next_batch(hn_learner *l, hn_learn_made *b, hn_learn_batch *out, hunch_error *err) {
     size_t taken;
     if (l->at == l->n_all) {

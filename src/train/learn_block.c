@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_block.c - heads that draft all their tokens in one pass as kinds of heads that learn (learn_kind.h): P-EAGLE, DFlash and DSpark, saved in
- * speculators' layouts, and DART, in its release's. All draft the chosen tokens alone, through an output matrix of their own that
- * learns, too (DFlash over the whole vocabulary has the target's, as its loaders do); masks have the embedding of the vocabulary's last token. */
+/* learn_block.c - training of heads that draft all their tokens in one pass (learn_kind.h): P-EAGLE, DFlash and DSpark,
+ * saved in speculators' layouts, and DART, in its release's. All draft only the chosen tokens, with an output matrix of
+ * their own that is trained too (DFlash with the whole vocabulary has the target's, as its loaders do); masks have the
+ * embedding of the vocabulary's last token. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -94,7 +95,7 @@ static void blocks_part_name(const void *head, int part, char out[HN_LEARN_PART_
     hn_block_part_name(&((const blocks *)head)->shape, part, out);
 }
 
-/* All drafts come out of one pass. */
+/* One pass makes all drafts. */
 static size_t blocks_read(const void *head) {
     const blocks *e = head;
     return blocks_count(e) / (size_t)e->shape.drafts;
@@ -117,16 +118,16 @@ static void dart_usual(hn_learn_options *o) {
     o->decay = 0.6;
 }
 
-/* speculators' blocks of 8, whose weights fall to e^-1 in 4 places. */
+/* speculators' blocks of 8, whose weights decrease to e^-1 in 4 places. */
 static void dflash_usual(hn_learn_options *o) {
     o->unroll = 7;
     o->decay = exp(-1.0 / 4);
     o->layers = 2;
 }
 
-/* ---- beginning ----------------------------------------------------------------------------------------------------------- */
+/* ---- initial weights ----------------------------------------------------------------------------------------------------------- */
 
-/* The last tap goes on as it is, to the target's own norm and output, as in EAGLE-3. */
+/* Passes the last tap unchanged to the target's own norm and output, as in EAGLE-3. */
 static void pass_tap_on(const blocks *e, hn_real *w) {
     const hn_mat fc = blocks_part(e, HN_BLOCK_FC, w);
     for (int i = 0; i < fc.rows; i++) {
@@ -140,9 +141,9 @@ static bool ends_layer(int part) {
     return part >= HN_BLOCK_LAYERS && (of_layer == HN_BLOCK_O || of_layer == HN_BLOCK_DOWN);
 }
 
-/* What the target's output is multiplied by. Where no state goes on (DFlash) it is made so small that logits of a direction at random spread by a
- * third: as large as the target's they would be sure of something that is nothing. By 1 where the matrix does not learn, but the norm in front of it
- * alone, whose few numbers take longer to become large again. */
+/* The factor of the target's output. If no state is passed on (DFlash) it is so small that the logits of a random
+ * direction have a standard deviation of a third: with the target's size they would be confident without information. 1
+ * if the matrix is not trained, but only the norm before it, whose few numbers take longer to grow. */
 static double gain_of(const blocks *e) {
     const float *norm = e->s.rows->norm, *output = e->s.rows->output;
     const int vocab = e->shape.vocab, hidden = e->shape.hidden;
@@ -157,15 +158,15 @@ static double gain_of(const blocks *e) {
     return spread > wanted ? wanted / spread : 1;
 }
 
-/* Matrices and the mask at random, norms 1; norm and output are the target's. What DFlash drafts comes through its attention alone: there
- * the ends of layers begin no smaller than the rest. */
+/* Random matrices and mask, norms 1; norm and output are the target's. DFlash drafts only through its attention: there
+ * the last matrices of layers start as large as the others. */
 static void blocks_begin(const void *head, hn_real *w) {
     const blocks *e = head;
     const double ends = e->shape.kind == HN_BLOCK_DFLASH ? 1 : 0.2, gain = gain_of(e);
     uint64_t x = e->s.o->seed + 1;
     for (int part = 0; part < blocks_parts(e); part++) {
         const hn_mat m = blocks_part(e, part, w);
-        if (part == HN_BLOCK_MARKOV_OUT) { /* it adds nothing yet */
+        if (part == HN_BLOCK_MARKOV_OUT) { /* initially it adds nothing */
             for (size_t i = 0; i < (size_t)m.rows * (size_t)m.cols; i++) m.p[i] = 0;
             continue;
         }
@@ -255,7 +256,7 @@ static json_t *dspark_config(const void *head) {
     return c;
 }
 
-/* The release always reads the states 2, L/2 and L - 3; a list that begins with 1 would be one of outputs, but for vLLM's key. */
+/* The release always reads the states 2, L/2 and L - 3; a list that begins with 1 would be one of outputs, except with vLLM's key. */
 static json_t *dart_config(const void *head) {
     const blocks *e = head;
     json_t *c = layer_config(e, "llama");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_eagle.c - EAGLE-1, trained by HASS's steps, as a kind of head that learns (learn_kind.h): saved in SafeAILab's layout, which is
- * HASS's, too. It has no output of its own, and none of the embedding's rows: what drafts with it borrows both of the target. So it is
- * held against the law of the chosen tokens among themselves, at every place of the target's own words, chosen or not: the
- * state there is to be guessed whatever comes next. */
+/* learn_eagle.c - training of EAGLE-1 by HASS's steps (learn_kind.h): saved in SafeAILab's layout, which is also that
+ * of HASS. It has neither an output nor an embedding of its own: the drafter borrows both from the target. So its label
+ * is the law of the chosen tokens among themselves, at every place of the target's answers, whether the next token is
+ * chosen or not: the state there is guessed in any case. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static void eagle_close(void *head) {
     hn_free(e);
 }
 
-/* Published loaders know one width of a head of attention alone. */
+/* Published loaders support only one width of attention heads. */
 int hn_learn_head_dim(const hn_arch *a) {
     const int heads = a->layer[0].heads;
     return a->hidden % (2 * heads) == 0 ? a->hidden / heads : a->layer[0].head_dim;
@@ -78,7 +78,7 @@ static void eagle_part_name(const void *head, int part, char out[HN_LEARN_PART_N
     snprintf(out, HN_LEARN_PART_NAME, "%s", hn_eagle_part_name((hn_eagle_part)part));
 }
 
-/* Matrices at random, the bias 0, the norm 1; the state goes on as it is: what it guesses has the size of what it is to guess. */
+/* Random matrices, bias 0, norm 1; the state is passed on unchanged, so that its guesses have the size of the labels. */
 static void eagle_begin(const void *head, hn_real *w) {
     const eagle *e = head;
     uint64_t x = e->s.o->seed + 1;

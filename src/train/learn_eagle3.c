@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_eagle3.c - EAGLE-3 as a kind of head that learns (learn_kind.h): saved in speculators' layout, which vLLM and SGLang read. */
+/* learn_eagle3.c - training of EAGLE-3 (learn_kind.h): saved in speculators' layout, which vLLM and SGLang read. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,7 +68,8 @@ static void eagle3_part_name(const void *head, int part, char out[HN_LEARN_PART_
     snprintf(out, HN_LEARN_PART_NAME, "%s%s", layer ? "layers.0." : "", layer ? name + sizeof middle - 1 : name);
 }
 
-/* Matrices at random, norms 1; the last tap goes on as it is, to the target's own norm and output: a head that begins with something. */
+/* Random matrices, norms 1; the last tap is passed unchanged to the target's own norm and output, so that the head
+ * starts better than random. */
 static void eagle3_begin(const void *head, hn_real *w) {
     const eagle3 *e = head;
     uint64_t x = e->s.o->seed + 1;

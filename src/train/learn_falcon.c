@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_falcon.c - Falcon as a kind of head that learns (learn_kind.h): half of --unroll in a pass, and two passes. Saved in its release's layout but
- * for weight_hh, which meets a state of zero alone: its own loader wants that, too, so nobody else reads the folder. As EAGLE-1's it drafts with the
- * target's embedding and output matrix. */
+/* learn_falcon.c - training of Falcon (learn_kind.h): half of --unroll in a pass, and two passes. Saved in its
+ * release's layout without weight_hh, which is only multiplied by a zero state: its own loader requires it, so no other
+ * program reads the folder. Like EAGLE-1 it drafts with the target's embedding and output matrix. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,8 +32,9 @@ static hunch_status falcon_open(void **out, const hn_learn_setting *s, hunch_err
     const hn_arch *a = s->target;
     *out = NULL;
     if (s->o->unroll % PASSES || s->o->unroll > PASSES * MOST_TOGETHER)
-        return hn_fail(err, HUNCH_USAGE, "--unroll %d: a head of kind falcon learns two passes: expected an even number, 2 to %d", s->o->unroll,
-                       PASSES * MOST_TOGETHER);
+        return hn_fail(err, HUNCH_USAGE,
+                       "--unroll %d: a head of kind falcon learns two passes: expected an even number, 2 to %d",
+                       s->o->unroll, PASSES * MOST_TOGETHER);
     falcon *e = hn_alloc(sizeof *e);
     if (!e) return hn_fail_memory(err, "a head in training", sizeof *e);
     *e = (falcon){.s = *s};
@@ -78,8 +79,8 @@ static size_t falcon_read(const void *head) {
     return falcon_count(head) / (size_t)((const falcon *)head)->shape.together;
 }
 
-/* Matrices at random, the norm 1; gates of input and output begin open, and the LSTM hands the state on, as far as a number below 1 can: a quarter
- * of its second layer's input passes where it is small. */
+/* Random matrices, norm 1; the input and output gates start open, and the LSTM passes the state on as well as numbers
+ * below 1 can: a quarter of its second layer's input if it is small. */
 static void falcon_begin(const void *head, hn_real *w) {
     const falcon *e = head;
     const int hidden = e->shape.hidden;
@@ -115,11 +116,12 @@ static double falcon_loss(void *head, hn_real *weights, const hn_learn_batch *b,
 static json_t *falcon_config(const void *head) {
     const falcon *e = head;
     const hn_falcon_shape *s = &e->shape;
-    return json_pack("{s:[s], s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:i, s:i, s:i, s:b, s:s}", "architectures", "LlamaForCausalLM",
-                     "model_type", "llama", "hidden_act", "silu", "hidden_size", s->hidden, "intermediate_size", s->ffn, "num_attention_heads",
-                     s->heads, "num_key_value_heads", s->kv_heads, "head_dim", s->head_dim, "num_hidden_layers", 1, "rms_norm_eps", s->eps,
-                     "rope_theta", s->theta, "vocab_size", e->s.target->vocab, "max_position_embeddings", e->s.target->context, "k_mask",
-                     s->together, "tie_word_embeddings", 0, "torch_dtype", "bfloat16");
+    return json_pack("{s:[s], s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:i, s:i, s:i, s:b, s:s}",
+                     "architectures", "LlamaForCausalLM", "model_type", "llama", "hidden_act", "silu", "hidden_size",
+                     s->hidden, "intermediate_size", s->ffn, "num_attention_heads", s->heads, "num_key_value_heads",
+                     s->kv_heads, "head_dim", s->head_dim, "num_hidden_layers", 1, "rms_norm_eps", s->eps, "rope_theta",
+                     s->theta, "vocab_size", e->s.target->vocab, "max_position_embeddings", e->s.target->context,
+                     "k_mask", s->together, "tie_word_embeddings", 0, "torch_dtype", "bfloat16");
 }
 
 const hn_learn_kind hn_learn_falcon = {.name = "falcon",

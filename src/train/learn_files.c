@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_files.c - a head as it is saved, and checkpoints of its training. */
+/* learn_files.c - saves heads, and checkpoints of their training. */
 #include <stdio.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ static const char magic[8] = "HUNCHCK5";
 typedef struct checkpoint {
     char magic[8], kind[16], level[HN_TRAIN_LEVEL_BYTES];
     hn_shard_header features;
-    char made[800]; /* what it must have been made with, as text */
+    char made[800]; /* inputs and options that must be the same, as text */
     uint64_t count, at;
     int64_t adam_steps;
     int32_t step, epoch;
@@ -47,7 +47,7 @@ typedef struct checkpoint {
 static checkpoint checkpoint_of(const hn_learner *l) {
     const hn_arch *a = &l->model->target.arch;
     checkpoint c;
-    memset(&c, 0, sizeof c); /* gaps too: it is compared as bytes */
+    memset(&c, 0, sizeof c); /* padding too: it is compared as bytes */
     memcpy(c.magic, magic, sizeof c.magic);
     snprintf(c.kind, sizeof c.kind, "%s", l->o.kind->name);
     snprintf(c.level, sizeof c.level, "%s", hn_isa_name(l->model->target.ops.isa));
@@ -55,10 +55,12 @@ static checkpoint checkpoint_of(const hn_learner *l) {
     snprintf(
         c.made, sizeof c.made,
         "steps %d rows %d longest %d unroll %d decay %.17g rate %.17g clip %.17g vocab %d ffn %d norm %d seed %llu "
-        "held out %d products %d hidden %d heads %d %d token share %.17g state share %.17g layers %d divergence %d cell %d init %s",
+        "held out %d products %d hidden %d heads %d %d token share %.17g state share %.17g layers %d divergence %d "
+        "cell %d init %s",
         l->o.steps, l->o.rows, l->o.longest, l->o.unroll, l->o.decay, l->o.rate, l->o.clip, l->o.vocab, l->o.ffn,
         l->o.norm_before_residual, (unsigned long long)l->o.seed, l->o.held_out, (int)l->o.products, a->hidden,
-        a->layer[0].heads, a->layer[0].kv_heads, l->o.token_share, l->o.state_share, l->o.layers, (int)l->o.divergence, l->o.cell, l->o.init);
+        a->layer[0].heads, a->layer[0].kv_heads, l->o.token_share, l->o.state_share, l->o.layers, (int)l->o.divergence,
+        l->o.cell, l->o.init);
     c.count = l->count;
     c.at = l->at;
     c.note = l->note;

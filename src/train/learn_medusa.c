@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_medusa.c - Medusa and Hydra as kinds of heads that learn (learn_kind.h): an output matrix of its own for each position, of the
- * chosen tokens. Medusa is saved in vLLM's layout; Hydra with the names of its release, which has no reduced vocabulary: with one nobody
- * else reads it. */
+/* learn_medusa.c - training of Medusa and Hydra (learn_kind.h): an output matrix for each position, with the chosen
+ * tokens. Medusa is saved in vLLM's layout; Hydra with the names of its release, which has no reduced vocabulary: with
+ * one no other program reads it. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -84,7 +84,7 @@ static void hydra_part_name(const void *head, int part, char out[HN_LEARN_PART_N
         snprintf(out, HN_LEARN_PART_NAME, "hydra_mlp.%d.%d.%s", p.position, p.block, names[p.kind]);
 }
 
-/* As released: blocks that add nothing yet, before the target's own output. What is projected goes through as the state is. */
+/* As released: blocks that initially add nothing, before the target's own output. The projection passes the state unchanged. */
 static void blocks_begin(const void *head, hn_real *w) {
     const blocks *h = head;
     const int parts = blocks_parts(h), hidden = h->shape.hidden;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_meta.c - the further heads of Meta's multi-token prediction as a kind of head that learns (learn_kind.h): a layer for each position behind
- * the target's trunk, all but its last layer, which is the first head. They begin as that layer where it is one that their folder can hold, and
- * draft with the target's output matrix, by the law of the chosen tokens among themselves. The folder has Meta's names; their loaders want the trunk
- * in the same file, so nobody else reads it. */
+/* learn_meta.c - training of the further heads of Meta's multi-token prediction (learn_kind.h): a layer for each
+ * position after the target's trunk, which is all but its last layer; that is the first head. They start as copies of
+ * that layer if their folder can hold such a layer, draft with the target's output matrix, and learn the law of the
+ * chosen tokens among themselves. The folder has Meta's names; their loaders need the trunk in the same file, so no
+ * other program reads it. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 typedef struct meta {
     hn_learn_setting s;
     hn_meta_shape shape;
-    hn_student last; /* whose second layer is the target's last; nothing is read: it is of another kind */
+    hn_student last; /* its second layer is the target's last; empty if that is of another kind */
     hn_meta_net *net;
 } meta;
 
@@ -32,7 +33,7 @@ static void meta_close(void *head) {
     hn_free(e);
 }
 
-/* The folder knows heads that are as wide as the state together, and no norms of theirs. */
+/* The folder supports only heads that together have the width of the state, without norms. */
 static hunch_status read_last(meta *e, hunch_error *err) {
     const hn_learn_setting *s = &e->s;
     const hn_layer_desc *l = &s->target->layer[s->target->layers - 1];
@@ -48,8 +49,9 @@ static hunch_status check(const hn_learn_setting *s, hunch_error *err) {
         return hn_fail(err, HUNCH_REFUSED, "features of state %d: heads of kind meta-mtp read that which enters the last layer, %d",
                        s->taps[s->n_taps - 1], a->layers - 1);
     if (a->hidden % (2 * heads))
-        return hn_fail(err, HUNCH_REFUSED, "a model %d wide with %d heads: expected heads of an even width, which meta-mtp needs", a->hidden,
-                       heads);
+        return hn_fail(err, HUNCH_REFUSED,
+                       "a model %d wide with %d heads: expected heads of an even width, which meta-mtp needs",
+                       a->hidden, heads);
     return HUNCH_OK;
 }
 
@@ -105,12 +107,12 @@ static int meta_turned(const void *head, int part) {
     return !is_norm(e, part) && (of_layer == HN_META_Q || of_layer == HN_META_K) ? e->shape.head_dim : 0;
 }
 
-/* All drafts come out of one pass. */
+/* One pass makes all drafts. */
 static size_t meta_read(const void *head) {
     return meta_count(head) / (size_t)((const meta *)head)->shape.positions;
 }
 
-/* Of the target's last layer what has the shape of part `of_layer`; no matrix where there is none. */
+/* The part `of_layer` of the target's last layer, if it has the same shape; else no matrix. */
 static hn_mat of_last(const meta *e, int of_layer, hn_mat like) {
     const hn_student *l = &e->last;
     if (!l->begin) return (hn_mat){0};
@@ -120,7 +122,7 @@ static hn_mat of_last(const meta *e, int of_layer, hn_mat like) {
     return m.rows == like.rows && m.cols == like.cols ? m : (hn_mat){0};
 }
 
-/* The last layer's matrices, else some at random, and norms of 1; the final norm is the target's. */
+/* The last layer's matrices, else random ones, and norms of 1; the final norm is the target's. */
 static void meta_begin(const void *head, hn_real *w) {
     const meta *e = head;
     uint64_t x = e->s.o->seed + 1;
@@ -149,9 +151,10 @@ static double meta_loss(void *head, hn_real *weights, const hn_learn_batch *b, h
 static json_t *meta_config(const void *head) {
     const meta *e = head;
     const hn_meta_shape *s = &e->shape;
-    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:i}", "dim", s->hidden, "n_layers", e->s.target->layers + s->positions, "n_heads",
-                     s->heads, "n_kv_heads", s->kv_heads, "n_future_tokens", s->positions + 1, "norm_eps", s->eps, "rope_theta", s->theta,
-                     "vocab_size", e->s.target->vocab);
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:i}", "dim", s->hidden, "n_layers",
+                     e->s.target->layers + s->positions, "n_heads", s->heads, "n_kv_heads", s->kv_heads,
+                     "n_future_tokens", s->positions + 1, "norm_eps", s->eps, "rope_theta", s->theta, "vocab_size",
+                     e->s.target->vocab);
 }
 
 const hn_learn_kind hn_learn_meta_mtp = {.name = "meta-mtp",

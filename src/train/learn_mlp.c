@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_mlp.c - IBM's speculator as a kind of head that learns (learn_kind.h), tied: one embedding, norm and output matrix for all
- * positions. The output has the chosen tokens alone, which IBM's have not: nobody else reads its folder. It learns in two stages, as
- * IBM's: from all words of the texts, then from the target's own. */
+/* learn_mlp.c - training of IBM's speculator (learn_kind.h), tied: one embedding, norm and output matrix for all
+ * positions. The output has only the chosen tokens, unlike IBM's: no other program reads its folder. It is trained in
+ * two stages, like IBM's: on all tokens of the texts, then on the target's answers. */
 #include <math.h>
 #include <stdio.h>
 
@@ -41,7 +41,7 @@ static size_t mlp_count(const void *head) {
     return hn_mlp_count(&((const mlp *)head)->shape);
 }
 
-/* Of the embedding a row. */
+/* One row of the embedding is read. */
 static size_t mlp_read(const void *head) {
     const hn_mlp_shape *s = &((const mlp *)head)->shape;
     return (size_t)s->inner * (size_t)((s->cell ? 4 : 1) * s->inner + s->vocab + 3);
@@ -60,7 +60,7 @@ static void mlp_part_name(const void *head, int part, char out[HN_LEARN_PART_NAM
     snprintf(out, HN_LEARN_PART_NAME, "%s", hn_mlp_part_name(&((const mlp *)head)->shape, (hn_mlp_part)part));
 }
 
-/* As a matrix of the target's, but as large as one at random. */
+/* A matrix of the target's, scaled to the size of a random one. */
 static void like(hn_mat m, const float *of, double spread) {
     const size_t n = (size_t)m.rows * (size_t)m.cols;
     double square = 0;
@@ -69,7 +69,7 @@ static void like(hn_mat m, const float *of, double spread) {
     for (size_t i = 0; i < n; i++) m.p[i] = (hn_real)(factor * (double)of[i]);
 }
 
-/* Of the size that IBM's begin with; embedding and output are the target's, which know what tokens are alike. */
+/* With IBM's initial sizes; embedding and output are the target's, which have information on similar tokens. */
 static void mlp_begin(const void *head, hn_real *w) {
     const mlp *h = head;
     const double spread = 1 / sqrt(h->shape.inner);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_mtp.c - a module of multi-token prediction, or several in a row, as a kind of head that learns (learn_kind.h): saved in speculators' layout, with a
- * layer of Qwen3's kind, whatever the target's is. As EAGLE-1's it drafts with the target's embedding and output matrix, and is held
- * against the law of the chosen tokens among themselves, at every place of the target's own words. */
+/* learn_mtp.c - training of one or several consecutive modules of multi-token prediction (learn_kind.h): saved in
+ * speculators' layout, with a layer of Qwen3's kind for any target. Like EAGLE-1 it drafts with the target's embedding
+ * and output matrix, and its label is the law of the chosen tokens among themselves, at every place of the target's
+ * answers. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,8 +31,10 @@ static hunch_status mtp_open(void **out, const hn_learn_setting *s, hunch_error 
     const hn_arch *a = s->target;
     *out = NULL;
     if (s->o->layers > 1 && (s->o->layers != s->o->unroll || s->o->layers > HN_MOST_HEAD_BLOCKS))
-        return hn_fail(err, HUNCH_USAGE, "--layers %d --unroll %d: modules in a row draft a token each: expected as many of both, at most %d",
-                       s->o->layers, s->o->unroll, HN_MOST_HEAD_BLOCKS);
+        return hn_fail(
+            err, HUNCH_USAGE,
+            "--layers %d --unroll %d: modules in a row draft a token each: expected as many of both, at most %d",
+            s->o->layers, s->o->unroll, HN_MOST_HEAD_BLOCKS);
     mtp *e = hn_alloc(sizeof *e);
     if (!e) return hn_fail_memory(err, "a head in training", sizeof *e);
     *e = (mtp){.s = *s};
@@ -65,7 +68,7 @@ static int mtp_parts(const void *head) {
     return ((const mtp *)head)->shape.modules * HN_MTP_PARTS;
 }
 
-/* Each drafts one token of so many. */
+/* Each module drafts one of the tokens. */
 static size_t mtp_read(const void *head) {
     return mtp_count(head) / (size_t)((const mtp *)head)->shape.modules;
 }
@@ -74,8 +77,8 @@ static void mtp_part_name(const void *head HN_UNUSED, int part, char out[HN_LEAR
     hn_mtp_part_name(part, out);
 }
 
-/* Matrices at random, norms 1. The state goes on as it is: the norm behind has one gain for all, that which gives back the size that
- * the target's final norm gives it. */
+/* Random matrices, norms 1. The state is passed on unchanged: the norm after it has one gain for all, which restores
+ * the size that the target's final norm gives it. */
 static void mtp_begin(const void *head, hn_real *w) {
     const mtp *e = head;
     const int hidden = e->shape.hidden;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_private.h - a learner from inside: learn.c opens it and takes steps, learn_batch.c makes batches of texts, learn_files.c saves and
- * loads. */
+/* learn_private.h - the fields of a learner: learn.c opens it and runs steps, learn_batch.c makes batches of texts,
+ * learn_files.c saves and loads. */
 #ifndef HN_LEARN_PRIVATE_H
 #define HN_LEARN_PRIVATE_H
 #include "train/adamw.h"
@@ -8,7 +8,7 @@
 #include "train/learn_kind.h"
 #include "train/online.h"
 
-/* A part of a text that is learned from in one piece: rows [from, from + rows), each with the token behind it. */
+/* A piece of a text: rows [from, from + rows), each with the token after it. */
 typedef struct hn_learn_piece {
     uint32_t text;
     int from, rows;
@@ -21,8 +21,8 @@ struct hn_learner {
     hn_team team;
     void *head; /* of o.kind */
     hn_target_rows target;
-    hn_common_tokens tokens; /* that it drafts, or by whose law it learns */
-    hn_learn_piece *all;              /* learned from, in the order of the texts */
+    hn_common_tokens tokens; /* that it drafts, or whose law it learns */
+    hn_learn_piece *all;              /* trained on, in the order of the texts */
     uint32_t *order;         /* [n_all] of this epoch */
     size_t n_all, at;        /* at: the next in order */
     hn_learn_piece *judged;           /* held out */
@@ -30,34 +30,34 @@ struct hn_learner {
     hn_train_text *held;
     size_t n_held;
     int step, epoch;
-    bool all_words; /* batches are held against what others say in the texts, too */
+    bool all_words; /* batches have losses also at tokens of the prompts */
     hn_learn_note note;
     size_t count; /* of weights */
-    void *memory; /* [bytes] all that follows */
+    void *memory; /* [bytes] of all below */
     size_t bytes;
     hn_real *w, *g;
     hn_adamw adam;
     /* a batch */
     hn_features_wanted *wanted; /* [rows] */
     int *token, *start, *before;
-    size_t reads; /* numbers of the states that a row reads */
+    size_t reads; /* width of the states that a row reads */
     int *law_row, *label;
-    hn_real *states, *last, *counted, *logits, *law, *weight; /* counted: last, of the rows that have a loss */
+    hn_real *states, *last, *counted, *logits, *law, *weight; /* counted: `last` of the rows with a loss */
 };
 
 typedef struct hn_learn_made {
     int rows, texts;
-    double own; /* rows that are learned from */
+    double own; /* rows with a loss */
 } hn_learn_made;
 
-/* Cuts the texts to pieces, and holds some out. HUNCH_REFUSED: there is nothing to learn from. */
+/* Cuts the texts to pieces, and holds some out. HUNCH_REFUSED: there is nothing to train on. */
 hunch_status hn_learn_share_texts(hn_learner *l, hunch_error *err);
-/* The order of an epoch, from its beginning: it follows from seed and number alone. */
+/* Sets the order of an epoch, at its beginning: it depends only on seed and number. */
 void hn_learn_shuffle(hn_learner *l);
-/* A batch of the first pieces that fit, of n: those of `order`, NULL: as they stand. *taken: how many. It is there until the next one.
- * Errors of features that are taken (online.h). */
+/* A batch of the first of n pieces that fit: in the order of `order`, NULL: as listed. *taken: their number. Valid
+ * until the next one. Errors of computed features (online.h). */
 hunch_status hn_learn_make_batch(hn_learner *l, const hn_learn_piece *all, const uint32_t *order, size_t n, hn_learn_made *b,
                                  hn_learn_batch *out, size_t *taken, hunch_error *err);
-/* The next one of the epoch, or of the next epoch. */
+/* The next batch of the epoch, or the first of the next epoch. */
 hunch_status hn_learn_next_batch(hn_learner *l, hn_learn_made *b, hn_learn_batch *out, hunch_error *err);
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_student.c - a draft model as a kind that learns (learn_kind.h): layers of a model of the same vocabulary, the target itself or
- * another one, distilled by DistillSpec (2310.08461). Its folder is transformers', and has no tokenizer: it speaks in the target's tokens. */
+/* learn_student.c - training of a draft model (learn_kind.h): layers of a model with the same vocabulary, the target
+ * itself or another one, distilled by DistillSpec (2310.08461). Its folder is that of transformers, without a
+ * tokenizer: it uses the target's tokens. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ typedef struct student {
 } student;
 
 static void student_usual(hn_learn_options *o) {
-    o->unroll = 5; /* drafts that it is measured with */
+    o->unroll = 5; /* drafts in measurements */
     o->layers = 0;
     o->rate = 3e-4;
 }
@@ -58,7 +59,7 @@ static size_t student_count(const void *head) {
     return hn_student_count(&((const student *)head)->file.shape);
 }
 
-/* Behind those that learn the embedding, and the output matrix where it is another one. */
+/* The trained parts, then the embedding, and the output matrix if it is another one. */
 static int student_parts(const void *head) {
     const hn_student_shape *s = &((const student *)head)->file.shape;
     return hn_student_parts(s) + 1 + !s->tied;
@@ -80,7 +81,7 @@ static void student_part_name(const void *head, int part, char out[HN_LEARN_PART
         snprintf(out, HN_LEARN_PART_NAME, "%s", frozen ? "lm_head.weight" : "model.embed_tokens.weight");
 }
 
-/* The output matrix is read whole for a draft. */
+/* A draft reads the whole output matrix. */
 static size_t student_read(const void *head) {
     const hn_student_shape *s = &((const student *)head)->file.shape;
     return hn_student_count(s) + (size_t)s->vocab * (size_t)s->hidden;

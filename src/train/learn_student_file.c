@@ -8,7 +8,7 @@
 #include "base/dtype.h"
 #include "base/mem.h"
 
-/* ---- what it may be ------------------------------------------------------------------------------------------------ */
+/* ---- supported models ------------------------------------------------------------------------------------------------ */
 
 static const char *odd_model(const hn_arch *a) {
     if (a->scaling.kind != HN_SCALING_NONE || a->rope_long) return "a rotation that is scaled";
@@ -49,7 +49,7 @@ static hunch_status check_plain(const hn_arch *a, const char *path, int layers, 
 
 /* ---- reading ------------------------------------------------------------------------------------------------------- */
 
-/* Rows of each head stand in pairs, as a GGUF of Llama has them: to halves, which a folder has. */
+/* Reorders the rows of each head from pairs, as in a GGUF of Llama, to halves, as in a folder. */
 static void to_halves(hn_mat m, int head_dim, hn_real *room) {
     const size_t cols = (size_t)m.cols, bytes = cols * sizeof *m.p;
     for (int first = 0; first < m.rows; first += head_dim) {
@@ -85,7 +85,7 @@ static hunch_status read_part(hn_source *src, const hn_arch *a, hn_role role, in
     return st;
 }
 
-/* Layer `i` of those that are kept is the file's layer `from`. */
+/* Reads the file's layer `from` as layer `i` of the student. */
 static hunch_status read_layer(hn_student *s, hn_source *src, const hn_arch *a, int i, int from, float *room,
                                hn_real *head, hunch_error *err) {
     static const hn_role roles[HN_STUDENT_LAYER_PARTS] = {

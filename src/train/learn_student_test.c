@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_student_test.c - what a draft model begins as: the numbers of its file under transformers' names, layers spread over all of them;
- * what cannot be trained is refused with the reason; memory that is missing ends with a message. */
+/* learn_student_test.c - the initial weights of a draft model: the numbers of its file under transformers' names,
+ * layers spread over all of them; models that cannot be trained are refused with the reason; missing memory gives a
+ * message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +45,7 @@ static void same_part(hn_source *src, const hn_student *s, int part, int from) {
     }
 }
 
-/* from: the file's layer of each that is kept. */
+/* from: the file's layer of each kept one. */
 static void check_read(const char *folder, int layers, const int *from, bool head_norms) {
     hn_student s;
     hn_source *src;
@@ -100,7 +101,7 @@ static void test_without_memory(void **state) {
     hunch_error why;
     int64_t calls = 0;
     int failures = 0;
-    for (int64_t at = -1; at < calls; at++) { /* the first time they are counted */
+    for (int64_t at = -1; at < calls; at++) { /* the first run counts them */
         hn_fault_arm(HN_FAULT_ALLOC, at < 0 ? INT64_MAX : at, false);
         const hunch_status st = hn_student_read(&s, data_path("goldens/qwen3-dense"), 2, VOCAB, ids, 3, &why);
         if (at < 0) calls = (int64_t)hn_fault_count(HN_FAULT_ALLOC);

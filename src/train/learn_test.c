@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learn_test.c - a head that learns from a real model's features: the same bits whatever the threads and however often it was ended;
- * what it has by heart it drafts in the engine; what is broken or of something else is refused. */
+/* learn_test.c - training a head from a real model's features: the same bits for any number of threads and
+ * interruptions; in the engine it drafts what it has memorised; damaged files and those of other heads are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -121,7 +121,7 @@ static void same_bits(const hn_learn_kind *kind) {
         l = open_learner(model, &o);
         steps(l, ended);
         must(hn_learner_save(l, test_path("checkpoint"), err));
-        steps(l, 1); /* is lost */
+        steps(l, 1); /* lost by the interruption */
         hn_learner_close(&l);
         assert_int_equal(planned(kind), 8);
         l = open_learner(model, &o);
@@ -134,8 +134,8 @@ static void same_bits(const hn_learn_kind *kind) {
     }
 }
 
-/* Features that are taken when a batch asks for them give the head of stored ones, bit for bit, with texts that are cut to pieces,
- * too; a checkpoint of either goes on with either. */
+/* Features computed for each batch give the same head as stored ones, bit for bit, also with texts that are cut to
+ * pieces; a checkpoint of either continues with either. */
 static void test_online(void **state) {
     (void)state;
     hn_learn_options o = options(&hn_learn_eagle3);
@@ -170,7 +170,7 @@ static void test_online(void **state) {
     hn_features_close(&online);
 }
 
-/* Memory that is missing ends with a message; with enough again the same source gives what it should. */
+/* Missing memory gives a message; with enough memory the same source then gives the right result. */
 static void test_online_without_memory(void **state) {
     (void)state;
     const hn_features_wanted some[] = {{1, 20}, {0, 9}, {1, 30}};
@@ -204,8 +204,8 @@ static void test_same_bits(void **state) {
     for (int i = 0; hn_learn_kind_at(i); i++) same_bits(hn_learn_kind_at(i));
 }
 
-/* The first batch again and again: what it has by heart, the engine accepts. An untrained one is no good. least: of the first draft,
- * and of the third. */
+/* Trains on the first batch repeatedly: the engine then accepts the memorised drafts. An untrained head's drafts are
+ * not accepted. least: acceptance of the first draft, and of the third. */
 static void by_heart_as(const hn_learn_kind *kind, int layers, bool cell, int vocab, double rate, const double least[2]) {
     hn_learn_options o = options(kind);
     hn_train_acceptance before, behind;
@@ -249,8 +249,9 @@ static void first_losses(const hn_learn_kind *kind, double *losses) {
     hn_learner_close(&l);
 }
 
-/* Where a head begins with nothing that it could draft by, it takes all tokens for alike, and is not sure of wrong ones. Where it begins as parts
- * of the target, it drafts what that says: Meta's heads through its last layer, Medusa's from what that made. */
+/* A head without initial information gives similar probabilities to all tokens, and is not confident of wrong ones. A
+ * head that starts with parts of the target drafts its tokens: Meta's heads through its last layer, Medusa's from that
+ * layer's output. */
 static void test_first_loss(void **state) {
     (void)state;
     const hn_learn_options o = options(&hn_learn_dflash);
@@ -272,23 +273,23 @@ static void test_by_heart(void **state) {
     static const double eagle3[] = {0.9, 0.7}, eagle[] = {0.8, 0.55}, mtp[] = {0.8, 0.55}, masks[] = {0.8, 0.55};
     static const double medusa[] = {0.85, 0.7}, hydra[] = {0.85, 0.85}, mlp[] = {0.8, 0.7}, meta[] = {0.8, 0.7}, falcon[] = {0.7, 0.5};
     by_heart(&hn_learn_eagle3, 512, 4e-3, eagle3);
-    by_heart(&hn_learn_eagle, 300, 8e-3, eagle); /* by the law of some tokens; it drafts all of them */
-    by_heart(&hn_learn_mtp, 300, 4e-3, mtp);     /* likewise */
-    by_heart_as(&hn_learn_mtp, 3, false, 300, 4e-3, mtp); /* modules in a row */
+    by_heart(&hn_learn_eagle, 300, 8e-3, eagle); /* learns the law of some tokens; it drafts all */
+    by_heart(&hn_learn_mtp, 300, 4e-3, mtp);     /* the same */
+    by_heart_as(&hn_learn_mtp, 3, false, 300, 4e-3, mtp); /* several modules */
     by_heart(&hn_learn_peagle, 512, 4e-3, masks);
     by_heart(&hn_learn_dart, 512, 4e-3, masks);
     by_heart(&hn_learn_dflash, 512, 4e-3, masks);
-    by_heart(&hn_learn_dspark, 400, 4e-3, masks); /* of a reduced vocabulary */
-    by_heart(&hn_learn_medusa, 400, 8e-3, medusa); /* of a reduced vocabulary, and so is the next */
+    by_heart(&hn_learn_dspark, 400, 4e-3, masks); /* with a reduced vocabulary */
+    by_heart(&hn_learn_medusa, 400, 8e-3, medusa); /* with a reduced vocabulary, as is the next */
     by_heart(&hn_learn_hydra, 400, 8e-3, hydra);
     by_heart(&hn_learn_mlp, 400, 8e-3, mlp);
     by_heart_as(&hn_learn_mlp, 0, true, 400, 8e-3, mlp);
-    by_heart(&hn_learn_meta_mtp, 300, 4e-3, meta); /* by the law of some tokens */
+    by_heart(&hn_learn_meta_mtp, 300, 4e-3, meta); /* learns the law of some tokens */
     by_heart(&hn_learn_falcon, 300, 8e-3, falcon);
     by_heart(&hn_learn_student, 512, 2e-3, masks);
 }
 
-/* All of the target's layers, as they are: its law is the target's by the trainer's network, and it drafts what the target says. */
+/* All of the target's layers unchanged: its law by the trainer's network is the target's, and it drafts the target's tokens. */
 static void test_student_of_all_layers(void **state) {
     (void)state;
     hn_learn_options o = options(&hn_learn_student);
@@ -340,7 +341,7 @@ static void test_others(void **state) {
     hn_learner_close(&l);
 }
 
-/* What goes on must go on as what it was: both ways of asking say so. */
+/* A run continues only with the same kind and level: both checks report it. */
 static void refuses(hunch_model *m, const hn_learn_kind *kind, const char *says) {
     const hn_learn_options o = options(kind);
     hunch_error why;
@@ -371,8 +372,8 @@ static void test_other_kind_or_level(void **state) {
     hunch_model_close(&plain);
 }
 
-/* Of every kind: opening without memory or a disk that reads, and saving without memory or room on it, end with a message, and leave neither a file of half a
- * head nor a checkpoint of half a run. */
+/* For every kind: opening without memory or with read errors, and saving without memory or disk space, give a message,
+ * and leave neither an incomplete head nor an incomplete checkpoint. */
 static void fails_at(const hn_learn_options *o, enum hn_fault_kind what, int64_t at, int *failures, int64_t *calls) {
     hunch_error why = {.message = ""};
     hn_learner *l = NULL;
@@ -397,17 +398,17 @@ static void test_faults(void **state) {
             int failures = 0;
             int64_t calls = 0;
             fails_at(&o, all[f], -1, &failures, &calls);
-            const int64_t step = calls > 24 ? calls / 24 : 1; /* some of many rows that are written */
+            const int64_t step = calls > 24 ? calls / 24 : 1; /* some of many writes */
             for (int64_t at = 0; at < calls; at += step) fails_at(&o, all[f], at, &failures, &calls);
             if (failures < (calls > 24 ? 20 : (int)calls / 2)) fail_msg("%s: %d failures of %d calls", o.kind->name, failures, (int)calls);
         }
         hn_learner *l = open_learner(model, &o);
-        must(hn_learner_load(l, test_path("fault.checkpoint"), err)); /* what was there stayed whole */
+        must(hn_learner_load(l, test_path("fault.checkpoint"), err)); /* the earlier one is still complete */
         hn_learner_close(&l);
     }
 }
 
-/* The first of two stages learns from what others say in the texts, too; what is judged never is. */
+/* The first of two stages has losses also at tokens of the prompts; held-out losses do not. */
 static void test_two_stages(void **state) {
     (void)state;
     hn_learn_kind once = hn_learn_mlp;
@@ -426,7 +427,7 @@ static void test_two_stages(void **state) {
     assert_true(losses[0][0] != losses[1][0]);
 }
 
-/* A rate at which weights run away ends with a message, and with weights that are numbers. */
+/* A learning rate at which weights diverge gives a message, and leaves finite weights. */
 static void test_runs_away(void **state) {
     (void)state;
     hn_learn_options o = options(&hn_learn_eagle3);
@@ -445,9 +446,16 @@ static void test_runs_away(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_first_loss), cmocka_unit_test(test_online), cmocka_unit_test(test_online_without_memory),
-        cmocka_unit_test(test_by_heart), cmocka_unit_test(test_student_of_all_layers),  cmocka_unit_test(test_others), cmocka_unit_test(test_faults), cmocka_unit_test(test_other_kind_or_level),
-        cmocka_unit_test(test_runs_away), cmocka_unit_test(test_two_stages)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits),
+                                       cmocka_unit_test(test_first_loss),
+                                       cmocka_unit_test(test_online),
+                                       cmocka_unit_test(test_online_without_memory),
+                                       cmocka_unit_test(test_by_heart),
+                                       cmocka_unit_test(test_student_of_all_layers),
+                                       cmocka_unit_test(test_others),
+                                       cmocka_unit_test(test_faults),
+                                       cmocka_unit_test(test_other_kind_or_level),
+                                       cmocka_unit_test(test_runs_away),
+                                       cmocka_unit_test(test_two_stages)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loss.c - a row of logits at a time: largest, sum of exp, then loss and gradient. */
+/* loss.c - one row of logits at a time: largest, sum of exp, then loss and gradient. */
 #include "train/loss.h"
 
 #include <assert.h>
@@ -8,7 +8,7 @@
 
 #include "train/exps.h"
 
-enum { FEW_ROWS = 4 }; /* a row is a vocabulary */
+enum { FEW_ROWS = 4 }; /* a row has a vocabulary */
 
 typedef struct loss_work {
     hn_mat x, target, dx;

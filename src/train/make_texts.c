@@ -11,25 +11,25 @@
 #include "engine/engine.h"
 #include "train/texts.h"
 
-/* ---- many sessions at once, taken in order ------------------------------------------------------------------------------ */
+/* ---- many sessions at once, collected in order ------------------------------------------------------------------------------ */
 
 enum { MOST_TURNS = 8 };
 
-/* What one turn of a job came to. */
+/* The result of one turn of a job. */
 typedef struct spoken {
     hunch_token *ids; /* prompt and answer; hn_free */
-    size_t n, own;    /* the answer begins at `own` */
+    size_t n, own;    /* the answer starts at `own` */
     char *text;       /* the answer's; hn_free */
 } spoken;
 
-/* Jobs are asked for in order, many at once, and taken in the same order. */
+/* Jobs are started in order, many at once, and collected in the same order. */
 typedef struct line {
-    hunch_model *model;   /* whose tokens they are */
-    hunch_model *speaker; /* who answers */
+    hunch_model *model;   /* of the tokens */
+    hunch_model *speaker; /* the model that answers */
     hunch_engine *engine;
     const hn_train_make *how;
     void *user;
-    /* The prompt of job k's next turn, behind those that were said, as *ids (hn_free), and r's sampling. *ids NULL: there is none. */
+    /* The prompt of job k's next turn, after the earlier turns, as *ids (hn_free), and r's sampling. *ids NULL: there is none. */
     hunch_status (*ask)(void *user, size_t job, const spoken *said, int turns, hunch_token **ids, size_t *n,
                         hunch_request *r, hunch_error *err);
     hunch_status (*take)(void *user, size_t job, const spoken *said, int turns, hunch_error *err);
@@ -55,7 +55,7 @@ static void place_clear(place *p) {
     *p = (place){0};
 }
 
-/* Opens the next turn of the place's job, or finds that it is done. */
+/* Opens the next turn of the place's job, or marks the job as done. */
 static hunch_status place_ask(const line *l, place *p, hunch_error *err) {
     hunch_request r;
     hunch_request_defaults(&r, l->model);
@@ -66,7 +66,7 @@ static hunch_status place_ask(const line *l, place *p, hunch_error *err) {
     if (p->done) return HUNCH_OK;
     hunch_status st = l->ask(l->user, p->job, p->said, p->turns, &p->prompt, &p->n_prompt, &r, err);
     if (st) return st;
-    /* a prompt that leaves no room for an answer ends the conversation */
+    /* a prompt without room for an answer ends the conversation */
     p->done = !p->prompt || p->n_prompt + 16 > (size_t)hunch_engine_context(l->engine);
     if (p->done) return HUNCH_OK;
     r.prompt = p->prompt;
@@ -74,7 +74,8 @@ static hunch_status place_ask(const line *l, place *p, hunch_error *err) {
     return hunch_session_open(&p->session, l->engine, &r, err);
 }
 
-/* Of a speaker's answer what the model would have let it say; *text is the caller's. It may know neither the model's ends nor its text. */
+/* Cuts a speaker's answer where the model would end; *text is the caller's. The speaker may have neither the model's
+ * end tokens nor its tokenizer. */
 static hunch_status cut_answer(const line *l, const hunch_session_state *s, size_t *n, char **text, hunch_error *err) {
     const hn_tokenizer *t = l->model->tokenizer;
     char *made = NULL;
@@ -127,7 +128,7 @@ static hunch_status places_hear(const line *l, place *places, int n, hunch_error
 
 /* Jobs first .. n - 1. */
 static hunch_status line_run(const line *l, size_t first, size_t n, hunch_error *err) {
-    const int width = 2 * l->how->parallel; /* those that are done early wait for the first */
+    const int width = 2 * l->how->parallel; /* early results wait for the first */
     place *places = hn_zalloc((size_t)width, sizeof *places);
     size_t asked = first, taken = first;
     const double start = hn_now();
@@ -177,7 +178,7 @@ typedef struct answering {
     const char *path;
 } answering;
 
-/* Jobs are rows at a temperature: all rows at the first, then all at the next; a text is one at the first alone. */
+/* Jobs are rows at a temperature: all rows at the first, then all at the next; a text is a job at the first only. */
 static const hn_train_row *row_of(const answering *a, size_t job) {
     return &a->rows->item[job % a->rows->n];
 }
@@ -189,7 +190,7 @@ static hunch_status copy_ids(hunch_token *ids, size_t n, hunch_token **out, hunc
     return *out ? HUNCH_OK : hn_fail_memory(err, "a prompt", n * sizeof **out);
 }
 
-/* The tokens of messages: through the template, or without one of the last message alone. */
+/* The tokens of messages: through the template, or without one only those of the last message. */
 static hunch_status messages_ids(const answering *a, const hunch_message *m, size_t count, hunch_token **ids, size_t *n,
                                  hunch_error *err) {
     hunch_token *made = NULL;
@@ -200,7 +201,7 @@ static hunch_status messages_ids(const answering *a, const hunch_message *m, siz
     return st ? st : copy_ids(made, *n, ids, err);
 }
 
-/* The messages up to the next question, the target's own answers in the places of those that the row has. *ids NULL: no more questions. */
+/* The messages up to the next question, with the target's answers in place of those of the row. *ids NULL: no more questions. */
 static hunch_status next_question(const answering *a, const json_t *all, const spoken *said, int turns,
                                   hunch_token **ids, size_t *n, hunch_error *err) {
     hunch_message *m = hn_zalloc(2 * json_array_size(all) + 1, sizeof *m);
@@ -234,7 +235,7 @@ static hunch_status ask_row(void *user, size_t job, const spoken *said, int turn
     return next_question(a, row->messages, said, turns, ids, n, err);
 }
 
-/* A text in pieces that fit the context, taken as they are. */
+/* A text in unchanged pieces that fit the context. */
 static hunch_status text_append(answering *a, size_t job, const char *text, hunch_error *err) {
     hunch_token *ids;
     size_t n;
@@ -282,18 +283,18 @@ hunch_status hn_train_texts_make(hunch_model *m, const hn_train_rows *rows, cons
     return st;
 }
 
-/* ---- prompts of the model's own ----------------------------------------------------------------------------------------- */
+/* ---- prompts generated by the model ----------------------------------------------------------------------------------------- */
 
 typedef struct asking {
     hunch_model *model;
     hn_train_rows *rows;
     const hn_train_make *how;
     hunch_model_info info;
-    hunch_token *front; /* what the template has before a user's words; NULL: there is no template */
+    hunch_token *front; /* the template's tokens before a user's text; NULL: there is no template */
     size_t n_front;
 } asking;
 
-/* The template's text before a user's words: what stands before a mark that is put in their place. */
+/* Finds the template's text before a user's text: the part before a marker rendered in its place. */
 static hunch_status find_front(asking *a, hunch_error *err) {
     static const char mark[] = "@user words@";
     char *text;

@@ -23,8 +23,8 @@ struct hn_medusa_net {
     int most_rows;
     hn_ahead ahead;
     /* of one position at a time */
-    hn_mat joined;             /* [(positions + 1) hidden], where it is grounded */
-    hn_mat y[MOST_BLOCKS + 1]; /* [hidden]: the state, and behind each block */
+    hn_mat joined;             /* [(positions + 1) hidden], if it is grounded */
+    hn_mat y[MOST_BLOCKS + 1]; /* [hidden]: the state, and the output of each block */
     hn_mat z[MOST_BLOCKS];     /* [hidden]: before silu */
     hn_mat logits, dy, dz;
     hn_real *w, *g;
@@ -72,7 +72,7 @@ hn_mat hn_medusa_part_of(const hn_medusa_shape *s, int part, hn_real *vector) {
     return hn_part_in(shape_of, s, part, vector);
 }
 
-/* No matrix where there is no vector, or no such part. */
+/* No matrix if there is no vector, or no such part. */
 static hn_mat get(const hn_medusa_net *n, hn_real *vector, int position, hn_medusa_kind kind, int block) {
     const hn_medusa_shape *s = &n->shape;
     const int first = position * parts_of_position(s);
@@ -115,7 +115,7 @@ static hn_mat now(const hn_medusa_net *n, hn_mat m) {
     return hn_mat_part(m, 0, n->ahead.n);
 }
 
-/* What the first block of position k reads. */
+/* The input of the first block of position k. */
 static hn_mat input_of(const hn_medusa_net *n, int k) {
     const int hidden = n->shape.hidden;
     return n->shape.grounded ? hn_mat_cols(now(n, n->joined), 0, (k + 2) * hidden) : now(n, n->y[0]);
@@ -148,7 +148,7 @@ static void forward(hn_medusa_net *n, int k) {
 
 /* ---- backwards ----------------------------------------------------------------------------------------------------------- */
 
-/* From the gradient of the logits, which lies in their place. Nothing below the first block learns. */
+/* From the gradient of the logits, which replaces them. Nothing before the first block is trained. */
 static void backward(hn_medusa_net *n, int k) {
     hn_team *t = n->team;
     const hn_mat dy = now(n, n->dy), dz = now(n, n->dz), none = {0};

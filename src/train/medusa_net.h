@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* medusa_net.h - Medusa's and Hydra's heads as networks that learn (2401.10774, 2402.05109): blocks for each position.
+/* medusa_net.h - Medusa's and Hydra's heads as networks for training (2401.10774, 2402.05109): blocks for each position.
  *
- *     s     = h, the target's state; grounded, position k: h | E[x] | E[d1] ... E[dk], x the row's token, d those behind it
+ *     s     = h, the target's state; grounded, position k: h | E[x] | E[d1] ... E[dk], x the row's token, d those after it
  *     y     = h;  y += silu(W y + b), for each block
- *     y     = R s + r + silu(W s + b), the first block where it is grounded
+ *     y     = R s + r + silu(W s + b), the first block if it is grounded
  *     q_k   = softmax(U y + c), over the vocabulary of the head
  *
- * The loss of position k is the mean, by weights, over rows that have one (positions.h) of the cross entropy with the target's law there;
- * the loss of the whole is Σ decay^k times it. Positions do not depend on each other, so one at a time goes forwards and
- * backwards, and one matrix of logits is there. */
+ * The loss of position k is the weighted mean over rows with a label (positions.h) of the cross entropy with the target's
+ * law there; the whole loss is Σ decay^k times it. Positions are independent, so they are computed one at a time, and
+ * there is one matrix of logits. */
 #ifndef HN_MEDUSA_NET_H
 #define HN_MEDUSA_NET_H
 #include "train/positions.h"
@@ -16,7 +16,7 @@
 
 typedef struct hn_medusa_shape {
     int hidden, positions, blocks, vocab;
-    bool grounded, output_bias; /* reads tokens; has c */
+    bool grounded, output_bias; /* it reads tokens; it has c */
 } hn_medusa_shape;
 
 typedef enum hn_medusa_kind {
@@ -28,7 +28,7 @@ typedef enum hn_medusa_kind {
     HN_MEDUSA_OUTPUT_BIAS
 } hn_medusa_kind;
 
-/* What a part is; parts are in the order of positions, of one its blocks, the residual, the output. */
+/* The place of a part; parts are ordered by positions; in a position: blocks, residual, output. */
 typedef struct hn_medusa_place {
     int position, block;
     hn_medusa_kind kind;
@@ -42,12 +42,12 @@ hn_mat hn_medusa_part_of(const hn_medusa_shape *s, int part, hn_real *vector);
 
 typedef struct hn_medusa_net hn_medusa_net;
 
-/* For batches of at most `rows` rows. table: the target's embedding [tokens][hidden], read where the head is grounded; it does not learn.
- * The team and the table outlive the network. */
+/* For batches of at most `rows` rows. table: the target's embedding [tokens][hidden], read if the head is grounded; it
+ * is not trained. The team and the table must outlive the network. */
 hunch_status hn_medusa_net_open(hn_medusa_net **out, hn_team *t, const hn_medusa_shape *s, double decay, hn_mat table, int rows,
                                 hunch_error *err);
 void hn_medusa_net_close(hn_medusa_net *n); /* NULL is fine */
-/* The loss of the whole; losses [positions], those of the positions without their decay. gradient, unless NULL: the loss's is added to
- * it. */
+/* The whole loss; losses [positions], those of the positions without their decay. gradient, unless NULL: adds the
+ * gradient of the loss to it. */
 double hn_medusa_net_loss(hn_medusa_net *n, hn_real *weights, const hn_positions_batch *b, hn_real *gradient, double *losses);
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* meta_net.c - see meta_net.h. A head is a stack of one layer without blocks behind its texts. */
+/* meta_net.c - see meta_net.h. A head is a stack of one layer without blocks. */
 #include "train/meta_net.h"
 
 #include <assert.h>
@@ -92,7 +92,8 @@ static void lay_out(void *net, hn_room *r) {
     n->inverse = hn_room_mat(r, rows, 1).p;
 }
 
-hunch_status hn_meta_net_open(hn_meta_net **out, hn_team *t, const hn_meta_shape *s, double decay, hn_mat head, int rows, hunch_error *err) {
+hunch_status hn_meta_net_open(hn_meta_net **out, hn_team *t, const hn_meta_shape *s, double decay, hn_mat head,
+                              int rows, hunch_error *err) {
     assert(s->positions > 0 && s->positions <= HN_MOST_STEPS && rows > 0 && head.cols == s->hidden);
     hn_meta_net n = {.shape = *s, .decay = decay, .head = head};
     n.s = (hn_stack){.team = t,
@@ -127,7 +128,7 @@ static void begin(hn_meta_net *n) {
         for (int i = n->b->start[text]; i < n->b->start[text + 1]; i++) n->position[i] = i - n->b->start[text];
 }
 
-/* The layer of position k, of all rows: what it makes of the state reaches later rows through its keys and values. */
+/* The layer of position k for all rows: its keys and values affect later rows. */
 static void forward(hn_meta_net *n, int k) {
     const hn_mat z = hn_stack_all(&n->s, n->s.at[0].z);
     for (int i = 0; i < z.rows; i++) memcpy(hn_mat_row(z, i), hn_mat_row(n->b->state, i), (size_t)z.cols * sizeof(hn_real));
@@ -136,7 +137,7 @@ static void forward(hn_meta_net *n, int k) {
     hn_stack_forward(&n->s);
 }
 
-/* The loss of the rows that have one, by their weights; and, with gradients, dz. */
+/* The weighted loss of the rows that have one; and, with gradients, dz. */
 static double output(hn_meta_net *n) {
     hn_team *t = n->s.team;
     hn_ahead *a = &n->ahead;

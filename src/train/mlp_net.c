@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mlp_net.c - see mlp_net.h. States are computed of all rows of a batch, outputs of those that have a loss. */
+/* mlp_net.c - see mlp_net.h. States are computed for all rows of a batch, outputs for those with a loss. */
 #include "train/mlp_net.h"
 
 #include <assert.h>
@@ -14,11 +14,12 @@
 
 static const hn_real eps = (hn_real)1e-6;
 
-/* Of one position, of all rows. */
+/* One position, all rows. */
 typedef struct position {
-    hn_mat sum, normed, state; /* [inner]: before the norm, behind it, behind gelu; of a cell sum is the cell */
-    hn_mat dstate;             /* of its loss, and of later positions */
-    hn_mat gates, fresh_normed, fresh, out, dcell; /* of a cell: [4 inner]; what comes into it, behind its norm and behind gelu; before its output's gate */
+    hn_mat sum, normed, state; /* [inner]: before the norm, after it, after gelu; with a cell, sum is the cell */
+    hn_mat dstate;             /* gradient from its loss and later positions */
+    /* with a cell: [4 inner]; its new input, after its norm and after gelu; before the output gate */
+    hn_mat gates, fresh_normed, fresh, out, dcell;
     hn_real *fresh_inverse;
     hn_real *inverse;
     int *token;
@@ -32,13 +33,13 @@ struct hn_mlp_net {
     hn_real token_weight;
     int most_rows;
     hn_ahead ahead;
-    hn_mat root;       /* [hidden]: what the first position reads */
-    hn_real *half;     /* [hidden]: 1 / sqrt 2, a gain */
+    hn_mat root;       /* [hidden]: input of the first position */
+    hn_real *half;     /* [hidden]: the gain 1 / sqrt 2 */
     hn_real *root_inverse;
     position at[HN_MOST_STEPS];
-    hn_mat embedded;                /* [inner], of one position */
-    hn_mat dgates, dout;            /* of a cell: [4 inner], [inner] */
-    hn_mat some, dsome, logits;     /* of those rows that have a loss */
+    hn_mat embedded;                /* [inner], for one position */
+    hn_mat dgates, dout;            /* with a cell: [4 inner], [inner] */
+    hn_mat some, dsome, logits;     /* of the rows with a loss */
     hn_real *w, *g;
     const hn_positions_batch *b;
 };
@@ -142,7 +143,7 @@ static hn_mat now(const hn_mlp_net *n, hn_mat m) {
     return hn_mat_part(m, 0, n->b->start[n->b->texts]);
 }
 
-/* What position k reads. */
+/* The input of position k. */
 static hn_mat read_by(const hn_mlp_net *n, int k) {
     return now(n, k ? n->at[k - 1].state : n->root);
 }
@@ -151,7 +152,7 @@ static hn_mlp_part product_of(int k) {
     return k ? HN_MLP_LATER : HN_MLP_FIRST;
 }
 
-/* A row whose text ends before that reads some token: it has no loss from there on. */
+/* A row whose text ends before that reads any token: it has no loss from there on. */
 static void look_ahead(hn_mlp_net *n, int k) {
     const hn_positions_batch *b = n->b;
     for (int text = 0; text < b->texts; text++)
@@ -166,7 +167,7 @@ static void scale(hn_mat m, hn_real by) {
 
 enum { FORGET, INPUT, OUTPUT, FRESH };
 
-/* A quarter of four gates. */
+/* One of the four gates. */
 static hn_mat gate_of(const hn_mlp_net *n, hn_mat gates, int gate) {
     return hn_mat_cols(now(n, gates), gate * n->shape.inner, n->shape.inner);
 }
@@ -204,7 +205,7 @@ static void forward(hn_mlp_net *n, int k) {
     hn_gelu(t, normed, weight(n, HN_MLP_BIAS).p, now(n, at->state));
 }
 
-/* The loss of position k, times its share; and dstate, zero where there is none. */
+/* The loss of position k times its share; and dstate, zero without loss. */
 static double output(hn_mlp_net *n, int k, double share) {
     hn_team *t = n->team;
     hn_ahead *a = &n->ahead;

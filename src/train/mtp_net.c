@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mtp_net.c - multi-token prediction around the unrolled layer: what a step reads, its loss, and the way back through the chain. Of the
- * vocabulary's rows only one step is there at a time. */
+/* mtp_net.c - multi-token prediction around the unrolled layer: the input of a step, its loss, and the gradient through
+ * the chain. There are logits of only one step at a time. */
 #include "train/mtp_net.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@
 #include "train/product.h"
 #include "train/unrolled.h"
 
-/* Beside the unrolled layer, of each step. */
+/* Data of each step beside the unrolled layer. */
 typedef struct step {
     hn_mat joined, u, o; /* [2 hidden], [hidden] twice */
     hn_real *inverse_token, *inverse_hidden, *inverse_input, *inverse_output;
@@ -53,8 +53,8 @@ static void lay_out(void *net, hn_room *r) {
 
 hunch_status hn_mtp_net_open(hn_mtp_net **out, hn_team *t, const hn_mtp_shape *s, int steps, double decay, hn_mat table,
                              hn_mat head, int rows, hunch_error *err) {
-    assert(steps > 0 && steps <= HN_MOST_STEPS && (s->modules == 1 || s->modules == steps) && decay > 0 && rows > 0 && table.cols == s->hidden &&
-           head.cols == s->hidden);
+    assert(steps > 0 && steps <= HN_MOST_STEPS && (s->modules == 1 || s->modules == steps) && decay > 0 && rows > 0 &&
+           table.cols == s->hidden && head.cols == s->hidden);
     hn_mtp_net n = {.shape = *s, .decay = decay, .table = table, .head = head};
     n.u = (hn_unrolled){.team = t,
                          .hidden = s->hidden,
@@ -109,7 +109,7 @@ static hn_mat now(const hn_mtp_net *n, hn_mat m) {
     return hn_unrolled_now(&n->u, m);
 }
 
-/* What step k reads in the place of a state. */
+/* The input of step k in place of a state. */
 static hn_mat in_of(const hn_mtp_net *n, int k) {
     return now(n, k > 0 ? n->at[k - 1].o : n->b->state);
 }
@@ -134,7 +134,7 @@ static void forward(hn_mtp_net *n, int k) {
     hn_rms_norm(t, now(n, n->u.at[k].out), weights_of(n, k, HN_MTP_NORM_OUTPUT).p, eps, now(n, at->o), at->inverse_output);
 }
 
-/* The loss of step k, by u.weight; and, with gradients, that of o in dout. */
+/* The loss of step k, weighted by u.weight; and, with gradients, that of o in dout. */
 static double output(hn_mtp_net *n, int k) {
     hn_team *t = n->u.team;
     const hn_mat dout = now(n, n->u.at[k].dout);
@@ -152,7 +152,7 @@ static double output(hn_mtp_net *n, int k) {
 
 /* ---- backwards --------------------------------------------------------------------------------------------------- */
 
-/* From the gradient of both halves of what fc read to those of the norms, and of o of the step before. */
+/* From the gradient of both halves of fc's input to those of the norms, and of o of the step before. */
 static void backward_inputs(hn_mtp_net *n, int k) {
     hn_team *t = n->u.team;
     const step *at = &n->at[k];
@@ -166,7 +166,7 @@ static void backward_inputs(hn_mtp_net *n, int k) {
                      gradient_of(n, k, HN_MTP_NORM_HIDDEN).p);
 }
 
-/* dout is the gradient of o, whole by now: of its own loss, and of the step behind. */
+/* dout is the complete gradient of o: from its own loss, and from the next step. */
 static void backward(hn_mtp_net *n, int k) {
     hn_team *t = n->u.team;
     const step *at = &n->at[k];
@@ -183,7 +183,7 @@ static void backward(hn_mtp_net *n, int k) {
     backward_inputs(n, k);
 }
 
-/* The sum of the steps' shares before they are shared out. */
+/* The sum of the steps' shares before normalisation. */
 static double shares(const hn_mtp_net *n) {
     double sum = 0, share = 1;
     for (int k = 0; k < n->u.steps; k++, share *= n->decay) sum += share;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mtp_parts.c - which weights a module of multi-token prediction has, of which shape, and where they lie in the vector of all. */
+/* mtp_parts.c - the weights of a module of multi-token prediction: shapes, and places in the vector of all. */
 #include <stdio.h>
 
 #include "train/mtp_net.h"

@@ -7,15 +7,15 @@
 #include "train/train_private.h"
 
 typedef struct norm_work {
-    hn_mat x, y, dx; /* forwards y is written, backwards it is the gradient of y */
+    hn_mat x, y, dx; /* y: forwards the output, backwards its gradient */
     const hn_real *gain;
     hn_real *inverse, *dgain;
-    const hn_real *saved; /* inverse, on the way back */
+    const hn_real *saved; /* inverse, backwards */
     hn_real eps;
     bool add;
 } norm_work;
 
-/* Sums of long rows of floats keep 16 sums apart, for the digits and for the vectors. */
+/* Sums of long rows of floats use 16 separate sums, for precision and for vectors. */
 enum { LANES = 16 };
 
 static hn_real sum_lanes(hn_real lane[LANES]) {
@@ -74,6 +74,6 @@ void hn_rms_norm(hn_team *t, hn_mat x, const hn_real *gain, hn_real eps, hn_mat 
 void hn_rms_norm_back(hn_team *t, hn_mat dy, hn_mat x, const hn_real *gain, const hn_real *inverse, hn_mat dx, bool add,
                       hn_real *dgain) {
     norm_work w = {.x = x, .y = dy, .dx = dx, .gain = gain, .saved = inverse, .dgain = dgain, .add = add};
-    if (dgain) hn_team_split(t, x.cols, HN_SOME_COLS, gain_columns, &w); /* first: dx may be dy */
+    if (dgain) hn_team_split(t, x.cols, HN_SOME_COLS, gain_columns, &w); /* before dx, which may be dy */
     if (dx.p) hn_team_split(t, x.rows, HN_SOME_ROWS, norm_back_rows, &w);
 }

@@ -23,7 +23,7 @@ FOR_TESTS hn_real *numbers(size_t n, uint64_t *seed) {
     return p;
 }
 
-/* A matrix whose rows are `more` longer than what is used. */
+/* A matrix whose rows have `more` unused numbers. */
 FOR_TESTS hn_mat wide_matrix(int rows, int cols, int more, uint64_t *seed) {
     const size_t ld = (size_t)(cols + more);
     return (hn_mat){numbers((size_t)rows * ld, seed), rows, cols, ld};

@@ -11,9 +11,9 @@
 
 typedef struct hn_online {
     hn_states *states;
-    uint16_t *memory; /* of the texts that were asked for last */
+    uint16_t *memory; /* states of the texts of the last request */
     hn_states_text *take;
-    uint32_t *text; /* [n] which they are */
+    uint32_t *text; /* [n] their numbers */
     size_t memory_cap, take_cap, text_cap, n;
 } hn_online;
 
@@ -33,7 +33,7 @@ hunch_status hn_features_online(hn_features_read *f, const hn_model *target, uin
     return hn_states_open(&f->online->states, target, states, n_states, longest, err);
 }
 
-/* Pieces of one text ask for one take, of as many rows as the longest asks for. */
+/* Pieces of one text are computed once, with the rows of the longest. */
 static hunch_status gather(hn_online *o, const hn_features_read *f, const hn_features_wanted *wanted, size_t n,
                            size_t *rows, hunch_error *err) {
     if (!hn_grow((void **)&o->take, &o->take_cap, n, sizeof *o->take) ||

@@ -15,11 +15,12 @@ typedef struct hn_train_list {
 
 typedef struct hn_train_options {
     const char *command, *model; /* the words without a flag, or by one */
-    const char *word[HN_TRAIN_MOST]; /* behind the command */
+    const char *word[HN_TRAIN_MOST]; /* after the command */
     int n_words;
     hn_train_list files, leave_out, temperatures;
     const char *output, *format, *type, *taps, *features, *isa, *init, *divergence, *speaker;
-    double self, tokens, parallel, context, threads, seed, seconds, steps, vocab, width, layers, unroll, batch, rate, length, held_out, token_share, state_share;
+    double self, tokens, parallel, context, threads, seed, seconds, steps, vocab, width, layers, unroll, batch, rate,
+        length, held_out, token_share, state_share;
     bool cell, quiet, help;
 } hn_train_options;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* picture.c - see picture.h. Two panels over one axis of steps each: losses on the left, what the engine accepted on the right; a colour
- * a draft in both. Colours are classes, of which a reader in the dark gets others. */
+/* picture.c - see picture.h. Two panels with an axis of steps each: losses on the left, acceptance in the engine on the
+ * right; a colour for each draft in both. Colours are CSS classes, which differ in dark mode. */
 #include "train/picture.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ typedef struct picture {
     const hn_picture_about *a;
 } picture;
 
-/* A panel's axes: steps, and what is drawn over them. */
+/* A panel's axes: steps, and values. */
 typedef struct axes {
     double left, x_most, y_least, y_most;
 } axes;
@@ -46,7 +46,7 @@ static void put(picture *p, const char *fmt, ...) {
         p->st = hn_out_write(p->out, text, n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1, p->err);
 }
 
-/* Text between tags; what XML or UTF-8 may not allow becomes a question mark. */
+/* Text between tags; characters that XML or UTF-8 does not allow become question marks. */
 static void put_text(picture *p, const char *s) {
     for (; *s; s++) {
         const char *escaped = *s == '&' ? "&amp;" : *s == '<' ? "&lt;" : *s == '>' ? "&gt;" : NULL;
@@ -65,7 +65,7 @@ static double y_of(const axes *a, double y) {
     return BOTTOM - (y - a->y_least) / (a->y_most - a->y_least) * (BOTTOM - TOP);
 }
 
-/* ---- what is drawn ------------------------------------------------------------------------------------------------------ */
+/* ---- data ------------------------------------------------------------------------------------------------------ */
 
 /* The mean of a few neighbours: training's losses differ from batch to batch. */
 static double smoothed(const hn_run_history *h, int at, int draft) {
@@ -101,7 +101,7 @@ static void find_losses(const picture *p, double *least, double *most) {
 
 /* ---- axes --------------------------------------------------------------------------------------------------------------- */
 
-/* 1, 2 or 5 times a power of ten: about so many of them in a range. */
+/* 1, 2 or 5 times a power of ten, with about `about` ticks in the range. */
 static double tick_of(double range, int about) {
     const double rough = range / about, power = pow(10, floor(log10(rough))), times = rough / power;
     return power * (times < 1.5 ? 1 : times < 3.5 ? 2 : times < 7.5 ? 5 : 10);
@@ -165,7 +165,7 @@ static void put_trained(picture *p, const axes *a, int draft) {
     put(p, "\"/>\n");
 }
 
-/* A figure of each check, with a point at each. value: where it lies in one. */
+/* One value of each check, with a point for each. value: its offset in a check. */
 static void put_checks(picture *p, const axes *a, const char *style, int color, size_t value) {
     line_begin(p, style, color);
     for (int pass = 0; pass < 2; pass++) {
@@ -232,7 +232,7 @@ static void put_figures(picture *p, const hn_run_history_check *c) {
     for (int k = 0; k < p->a->drafts; k++) put(p, " %.3f", c->position[k]);
 }
 
-/* A round's rows are verified by one pass, behind as many steps of the head as there are drafts: what it reads bounds what it gains. */
+/* A round is one pass, after as many steps of the head as there are drafts: the bytes read limit the speed-up. */
 static void put_speed(picture *p, const hn_run_history_check *c) {
     put(p, "%.2f tokens a round, the best %.2f", c->tau, p->a->best);
     if (p->a->step_cost > 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* picture_test.c - what is kept of a training run, and the SVG of it. */
+/* picture_test.c - the history of a training run, and its SVG plot. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static double loss_at(int step, int draft) {
     return 4.0 + draft + 2.0 / (1 + step);
 }
 
-/* A run of so many steps, with a check behind every `every`-th. */
+/* Steps [from, to) of a run, with a check after every `every`-th. */
 static void run(hn_run_history *h, int from, int to, int every) {
     for (int i = from; i < to; i++) {
         const double losses[3] = {loss_at(i, 0), loss_at(i, 1), loss_at(i, 2)}, right[3] = {0.5, 0.25, 0.125};
@@ -42,7 +42,7 @@ static char *drawn(const hn_run_history *h, const hn_picture_about *a) {
     return text;
 }
 
-/* Every tag is closed in its place, quotes are even in a tag, and between tags there is no loose & or <. */
+/* Tags are closed in order, quotes in a tag are even, and there is no unescaped & or < between tags. */
 static void assert_well_formed(const char *text) {
     const char *open[20];
     int depth = 0, roots = 0;
@@ -80,7 +80,7 @@ static int count(const char *text, const char *what) {
     return n;
 }
 
-/* Whatever the number of steps, the means hold all of them. */
+/* The means contain all steps, for any number of steps. */
 static void test_steps(void **state) {
     static const int numbers[] = {0, 1, 127, 128, 129, 256, 257, 5000};
     (void)state;
@@ -107,7 +107,7 @@ static void test_checks(void **state) {
     const double losses[1] = {1}, right[1] = {0.5};
     run(&h, 0, 100, 50);
     assert_true(h.n_checks == 2 && h.check[0].step == 50 && h.check[1].step == 100);
-    hn_run_history_judge(&h, losses, right, 1, 3); /* at the end once more: takes the place of the last */
+    hn_run_history_judge(&h, losses, right, 1, 3); /* again at the end: replaces the last */
     assert_true(h.n_checks == 2 && h.check[1].tau == 3 && h.check[1].loss[1] == 0);
     run(&h, 100, 5000, 50);
     assert_true(h.n_checks == HN_RUN_CHECKS && h.check[0].step == 50 && h.check[HN_RUN_CHECKS - 1].step == 5000);
@@ -126,7 +126,7 @@ static void test_checks(void **state) {
     assert_false(hn_run_history_is_whole(&bad));
 }
 
-/* What was kept by way of a file draws the same bytes; its figures stand in it. */
+/* A history that was stored in a file gives the same bytes of the plot, which contains its numbers. */
 static void test_picture(void **state) {
     (void)state;
     hn_run_history whole = {0}, ended = {0}, again;
@@ -180,7 +180,7 @@ static void test_little(void **state) {
             }
 }
 
-/* A disk that is full leaves the picture that was there. */
+/* With a full disk the earlier plot remains. */
 static void test_full(void **state) {
     (void)state;
     hn_run_history h = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* product.c - a product in panels, strips, slices and tiles; product.h says what holds.
+/* product.c - a product in panels, strips, slices and tiles; contract: product.h.
  *
  *           n                 for panels: parts of M, N and of the sum that fit the room (MOST, or MOST_ALONE and one
  * slice)
@@ -13,7 +13,7 @@
 
 #include "train/product_kernels.h"
 
-enum { MOST = 2048, MOST_ALONE = 256, BLOCK = 8 }; /* outputs, and of MOST terms; strips a block */
+enum { MOST = 2048, MOST_ALONE = 256, BLOCK = 8 }; /* outputs, and with MOST terms; strips per block */
 
 const hn_product_kernel *hn_product_kernel_of(hn_isa isa, hn_products products) {
     static const hn_product_kernel *const all[] = {
@@ -34,7 +34,7 @@ static int strips(int outputs, int width) {
     return (outputs + width - 1) / width;
 }
 
-/* A strip of so many terms: whole slices. */
+/* Bytes of a strip with `terms` terms, rounded up to whole slices. */
 static size_t strip_bytes(const hn_product_kernel *k, int width, int terms) {
     return (size_t)width * (size_t)strips(terms, k->depth) * (size_t)k->depth * k->bytes;
 }
@@ -52,7 +52,7 @@ hn_product_room hn_product_room_alone(const hn_product_kernel *k) {
     return room_of(k, MOST_ALONE, k->depth);
 }
 
-/* A product, and the panel of it that is computed now. */
+/* A product, and its current panel. */
 typedef struct job {
     const hn_product_kernel *kernel;
     char *packed_a, *packed_b;
@@ -62,8 +62,8 @@ typedef struct job {
     bool add;
     hn_pool *pool;           /* NULL: one worker */
     int m0, m, n0, n, k0, k; /* c[m0, m0 + m)[n0, n0 + n), terms [k0, k0 + k) */
-    size_t strip_a, strip_b; /* bytes a strip */
-    int block_a, block_b;    /* strips a block */
+    size_t strip_a, strip_b; /* bytes per strip */
+    int block_a, block_b;    /* strips per block */
 } job;
 
 static int least(int a, int b) {
@@ -89,8 +89,8 @@ static void pack(const job *j, int s) {
                 least(k->depth, j->k - done), of_a ? k->group_a : k->group_b, to);
 }
 
-/* The tiles of strip a with strips [b0, b1), of the slice that begins `done` terms into the panel. Along rows of C: of
- * tiles below one another each row is another page. */
+/* The tiles of strip a with strips [b0, b1), of the slice that starts `done` terms into the panel. In the order of rows
+ * of C: tiles below one another have each row in another page. */
 static void multiply_strip(const job *j, int a, int b0, int b1, int done) {
     const hn_product_kernel *k = j->kernel;
     const char *x = j->packed_a + (size_t)a * j->strip_a + (size_t)(done * k->rows) * k->bytes;
@@ -116,7 +116,7 @@ static int blocks(const job *j) {
     return strips(strips_a(j), j->block_a) * strips(strips_b(j), j->block_b);
 }
 
-/* One panel, by this worker and its fellows. */
+/* One panel, computed by all workers. */
 static void panel(const job *j, int rank) {
     const int to_pack = strips_a(j) + strips_b(j), to_multiply = blocks(j);
     if (!j->pool) {
@@ -132,7 +132,7 @@ static void panel(const job *j, int rank) {
     hn_barrier(j->pool, rank);
 }
 
-/* Blocks of some size keep strips in the cache; but there are to be several for every worker. */
+/* Larger blocks keep strips in the cache, but there must be several for every worker. */
 static void choose_blocks(job *j, int ranks) {
     j->strip_a = strip_bytes(j->kernel, j->kernel->rows, j->k);
     j->strip_b = strip_bytes(j->kernel, j->kernel->cols, j->k);
@@ -143,7 +143,7 @@ static void choose_blocks(job *j, int ranks) {
 }
 
 static void product_run(void *arg, int rank, int ranks) {
-    job j = *(const job *)arg; /* each worker walks its own copy */
+    job j = *(const job *)arg; /* each worker has its own copy */
     for (j.m0 = 0; j.m0 < j.c.rows; j.m0 += j.most) {
         j.m = least(j.most, j.c.rows - j.m0);
         for (j.n0 = 0; j.n0 < j.c.cols; j.n0 += j.most) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* product_amx.c - a tile of 32 x 32 sums in four tile registers: 16 x 16 sums of 32 terms an instruction. */
+/* product_amx.c - a tile of 32 x 32 sums in four tile registers: 16 x 16 sums of 32 terms per instruction. */
 #include "ops/x86/tiles_amx.h"
 #include "train/x86/product_pack_bf16.h"
 #include "train/product_tile.h"
@@ -21,7 +21,7 @@ static void sum_tiles(int n, const char *x, const char *y) {
     }
 }
 
-/* Sums go on from what is there: a whole tile in C itself, one that is cut by an edge in a copy. */
+/* Continues existing sums: a whole tile in C itself, a tile at an edge in a copy. */
 static void tile(int n, const void *a, const void *b, hn_tile_out out) {
     static const hn_tile_config shapes = {
         .palette = 1, .row_bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = {16, 16, 16, 16, 16, 16, 16, 16}};

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* product_kernels.h - what a level brings to a matrix product: its tile, how operands are packed for it, and its inner
- * loop.
+/* product_kernels.h - a level's part of a matrix product: its tile, the packing of operands, and its inner loop.
  *
  * A strip holds `width` rows (of A) or columns (of B) of a slice of the sum, `group` consecutive terms of each side by
  * side:
- *     strip[k / group][i][k % group]      i < width, k < depth; what the matrix lacks is zero
- * so that f32 (group 1) reads a vector a term, pairs of bf16 (2) a vector a pair, and tiles of AMX (A in groups of 32)
- * a row. */
+ *     strip[k / group][i][k % group]      i < width, k < depth; zero outside of the matrix
+ * so that f32 (group 1) reads a vector per term, pairs of bf16 (2) a vector per pair, and tiles of AMX (A in groups of 32) a row. */
 #ifndef HN_PRODUCT_KERNELS_H
 #define HN_PRODUCT_KERNELS_H
 #include "train/team.h"
@@ -18,7 +16,7 @@ typedef struct hn_operand {
     int outputs;
 } hn_operand;
 
-/* Where a tile goes: rows x cols of C, which may be less than the tile. */
+/* The destination of a tile: rows x cols of C, which may be smaller than the tile. */
 typedef struct hn_tile_out {
     hn_real *c;
     size_t ld;
@@ -47,7 +45,7 @@ extern const hn_product_kernel hn_product_ref;
 extern const hn_product_kernel hn_product_avx2, hn_product_avx512, hn_product_avx512bf16, hn_product_amx;
 #endif
 
-/* The best that a level has, or the levels that it builds on; NULL: none (of bf16). */
+/* The best kernel of a level or of the levels below; NULL: none (for bf16). */
 const hn_product_kernel *hn_product_kernel_of(hn_isa isa, hn_products products);
 
 /* Bytes of the packed operands of one slice. */

@@ -24,7 +24,7 @@ static const size sizes[] = {{1, 1, 1},     {5, 7, 3},       {12, 32, 64},   {33
 
 static const hn_form forms[] = {HN_ABT, HN_AB, HN_ATB};
 
-/* What element (i, k) of a, (j, k) of b is, whatever the form. */
+/* Element (i, k) of a, (j, k) of b in any form. */
 static double of_a(hn_form f, hn_mat a, int i, int k) {
     return (double)(f == HN_ATB ? hn_mat_row(a, k)[i] : hn_mat_row(a, i)[k]);
 }
@@ -33,7 +33,7 @@ static double of_b(hn_form f, hn_mat b, int j, int k) {
     return (double)(f == HN_ABT ? hn_mat_row(b, j)[k] : hn_mat_row(b, k)[j]);
 }
 
-/* a, b, c with rows longer than what is used. */
+/* a, b, c with unused numbers at the ends of rows. */
 typedef struct operands {
     hn_mat a, b, c;
 } operands;
@@ -67,7 +67,7 @@ static void check(hn_form f, size s, operands o, hn_mat before, bool add, double
             if (!(fabs(is - sum) <= error * absolute))
                 fail_msg("form %d, %dx%dx%d: c[%d][%d] is %g, not %g", (int)f, s.m, s.n, s.k, i, j, is, sum);
         }
-        for (size_t j = (size_t)s.n; j < o.c.ld; j++) /* behind the row nothing is touched */
+        for (size_t j = (size_t)s.n; j < o.c.ld; j++) /* numbers after the row do not change */
             assert_true(hn_mat_row(o.c, i)[j] == hn_mat_row(before, i)[j]);
     }
 }
@@ -120,7 +120,7 @@ static void test_products_of_bf16(void **state) {
     each_level(0x1.01p-8 + 1e-6, HN_PRODUCTS_BF16, false);
 }
 
-/* Of numbers that bf16 has, products are as good as those of floats; and rounding is to nearest. */
+/* With numbers that are exact in bf16, products are as precise as those of floats; rounding is to nearest. */
 static void test_bf16_rounds_only_what_it_must(void **state) {
     (void)state;
     hn_pool *pool = pool_of(1);
@@ -181,7 +181,7 @@ static void test_bits_do_not_depend_on_workers(void **state) {
     }
 }
 
-/* Nor on what else is computed: rows and columns of a product are the product of those rows and columns. */
+/* Nor on other outputs: rows and columns of a product are the product of those rows and columns. */
 static void test_bits_do_not_depend_on_the_rest(void **state) {
     (void)state;
     hn_pool *pool = pool_of(2);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* product_tile.h - what kernels of every level do alike, compiled with the flags of each: packing, and adding a tile to
- * C. */
+/* product_tile.h - code shared by kernels of every level, compiled with the flags of each: packing, and adding a tile to C. */
 #ifndef HN_PRODUCT_TILE_H
 #define HN_PRODUCT_TILE_H
 #include <string.h>
 
 #include "train/product_kernels.h"
 
-/* tile [..][width] to where it belongs. */
+/* Writes tile [..][width] to its destination. */
 static inline void hn_tile_write(const hn_real *tile, int width, hn_tile_out out) {
     for (int i = 0; i < out.rows; i++) {
         const hn_real *from = tile + (size_t)i * (size_t)width;

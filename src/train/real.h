@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* real.h - what numbers the trainer computes with, and how it passes matrices.
+/* real.h - the number type of the trainer, and its matrices.
  *
- * The floor src/train belongs to the program that trains draft heads; neither the library nor the command is linked
- * with it. It is compiled twice: with float, which is what trains, and with double, in which the tests hold every
- * gradient against finite differences (HN_TRAIN_DOUBLE, hunch_train_double in CMakeLists.txt). Where to read on:
- * product.h, then layers_back.h, attention_back.h, loss.h, eagle3_net.h, adamw.h. */
+ * The layer src/train belongs to the program that trains draft heads; neither the library nor the command is linked
+ * with it. It is compiled twice: with float for training, and with double for tests that compare every gradient with
+ * finite differences (HN_TRAIN_DOUBLE, hunch_train_double in CMakeLists.txt). Read on in: product.h, then
+ * layers_back.h, attention_back.h, loss.h, eagle3_net.h, adamw.h. */
 #ifndef HN_REAL_H
 #define HN_REAL_H
 #include <stdbool.h>
@@ -16,8 +16,7 @@ typedef double hn_real;
 typedef float hn_real;
 #endif
 
-/* A matrix that lies somewhere, row by row: row r begins at p + r * ld. Whether it is read or written the functions
- * say. */
+/* A matrix in memory of its caller, row by row: row r starts at p + r * ld. Each function specifies whether it is read or written. */
 typedef struct hn_mat {
     hn_real *p;
     int rows, cols;

@@ -12,7 +12,7 @@ enum { MOST_FILE = 1 << 30, PIECE = 4000, RUN = 8, NEAR = 5 };
 
 /* ---- sets of numbers --------------------------------------------------------------------------------------------------- */
 
-/* Open addressing; 0 is no member. */
+/* Open addressing; 0 is not a member. */
 typedef struct hn_train_runs {
     uint64_t *slot;
     size_t n, cap;
@@ -60,7 +60,7 @@ static uint64_t mix(uint64_t h, uint64_t x) {
     return h ^ (h >> 29);
 }
 
-/* The next word's number, letters of any case alike; 0: the text has ended. */
+/* The next word's hash, ignoring case; 0: the end of the text. */
 static uint64_t next_word(const char **at) {
     const unsigned char *p = (const unsigned char *)*at;
     uint64_t h = 1;
@@ -127,7 +127,7 @@ static hunch_status row_add(hn_train_rows *r, json_t *messages, const char *text
     return HUNCH_OK;
 }
 
-/* Takes over the list. */
+/* Owns the list. */
 static hunch_status conversation_add(hn_train_rows *r, json_t *messages, hunch_error *err) {
     uint64_t number = 1;
     bool near = false;
@@ -158,7 +158,7 @@ hunch_status hn_train_rows_add_prompt(hn_train_rows *r, const char *text, hunch_
     return prompt_add(r, text, NULL, err);
 }
 
-/* Messages up to the last one of the user; NULL: there is none, or one that is no message. */
+/* Messages up to the last one of the user; NULL: there is none, or one is not a message. */
 static json_t *to_last_question(const json_t *list, const char *role_key, const char *content_key) {
     json_t *all = json_array();
     size_t i, n = 0;
@@ -226,7 +226,7 @@ static hunch_status each_row(hn_train_rows *r, char *data, const char *path, row
     return st;
 }
 
-/* Pieces that end with a paragraph. */
+/* Pieces that end at a paragraph. */
 static hunch_status each_piece(hn_train_rows *r, char *data, hunch_error *err) {
     hunch_status st = HUNCH_OK;
     for (char *at = data, *next; !st && *at; at = next) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run_history.c - see picture.h: what is kept of a run. */
+/* run_history.c - see picture.h: the history of a run. */
 #include <math.h>
 #include <string.h>
 
 #include "train/picture.h"
 
-/* Two neighbours become one. */
+/* Merges each two neighbours. */
 static void halve(hn_run_history *h) {
     for (int i = 0; i < HN_RUN_MEANS / 2; i++) {
         hn_run_history_mean sum = h->mean[2 * i];
@@ -31,7 +31,7 @@ void hn_run_history_step(hn_run_history *h, const double *losses, int n, double 
 void hn_run_history_judge(hn_run_history *h, const double *losses, const double *position, int n, double tau) {
     int at = (int)h->n_checks;
     if (at && h->check[at - 1].step >= h->steps) at--;
-    if (at == HN_RUN_CHECKS) { /* the first and the later ones stay */
+    if (at == HN_RUN_CHECKS) { /* the first and the latest are kept */
         at--;
         memmove(h->check + 1, h->check + 2, (HN_RUN_CHECKS - 2) * sizeof *h->check);
     }

@@ -23,7 +23,7 @@ static json_t *entry(const char *type, json_t *shape, size_t *at, size_t bytes) 
                      (json_int_t)*at);
 }
 
-/* Of all tensors in the order in which they are written. */
+/* The header of all tensors in the order of writing. */
 static json_t *header_of(const hn_head_to_save *h) {
     json_t *all = json_object();
     size_t at = 0;
@@ -42,7 +42,7 @@ static json_t *header_of(const hn_head_to_save *h) {
     return all;
 }
 
-/* Row i of the file: of each head its halves' rows in turn. */
+/* The row for row i of the file: alternately from the halves of each head. */
 static int row_of(const hn_saved_part *p, int i) {
     const int dim = p->turned, in = dim ? i % dim : 0;
     return dim ? i - in + in % 2 * (dim / 2) + in / 2 : i;
@@ -81,7 +81,7 @@ static hunch_status write_ids(const hn_head_to_save *h, hn_out *out, hunch_error
     return st;
 }
 
-/* Text of the JSON padded with spaces to a multiple of 8. */
+/* The JSON text padded with spaces to a multiple of 8. */
 static hunch_status write_header(const hn_head_to_save *h, hn_out *out, hunch_error *err) {
     json_t *header = header_of(h);
     char *text = json_dumps(header, JSON_COMPACT);

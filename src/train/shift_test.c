@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shift_test.c - which row learns from which: features made by hand, whose last state says one token with certainty, and whose tap
- * says what the test wants it to. A row of a head has the states up to place i and the token behind it, and is to draft the token two
- * places on. Of texts at random nothing that it may see says that: were labels, tokens or taps a place off, it would learn to
- * copy. Where a tap says it, it must learn it; and where texts repeat themselves, all unrolled steps must. */
+/* shift_test.c - alignment of rows and labels: artificial features, whose last state encodes one token with certainty,
+ * and whose tap encodes a token chosen by the test. A row of a head has the states up to place i and the token after
+ * it, and drafts the token two places later. In random texts none of its inputs encodes that: with labels, tokens or
+ * taps off by one place it would learn to copy. If a tap encodes it, it must learn it; and if texts are periodic, all
+ * unrolled steps must. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,13 +25,13 @@ enum { VOCAB = 512, WORDS = 8, TEXTS = 72, LENGTH = 40, HIDDEN = 64, STATES = 2,
 
 static hunch_model *model;
 static hn_target_rows target;
-static int32_t word[WORDS];            /* tokens that a state can say */
-static float says[WORDS][HIDDEN];      /* the states that say them */
-static int32_t ids[TEXTS][LENGTH + 4]; /* with what would follow */
+static int32_t word[WORDS];            /* tokens that a state can encode */
+static float says[WORDS][HIDDEN];      /* the states that encode them */
+static int32_t ids[TEXTS][LENGTH + 4]; /* with the tokens after the text */
 static uint16_t stored[TEXTS][LENGTH][STATES][HIDDEN];
 static hn_feature_text text[TEXTS];
 
-/* Is the token the likeliest one by far where the state is its own row of the output, made long? */
+/* Whether the token is by far the likeliest one for a state that is a multiple of its own row of the output. */
 static bool says_itself(int32_t id, float *state) {
     double best = -INFINITY, own = 0;
     for (int k = 0; k < HIDDEN; k++) state[k] = 12 * target.output[id * HIDDEN + k];
@@ -64,8 +65,8 @@ static int teardown(void **state) {
     return 0;
 }
 
-/* period 0: words at random; else each text repeats so many. The tap of place i says the word `ahead` places on; the last state the
- * next one, as a model's does. */
+/* period 0: random words; else each text repeats that many. The tap of place i encodes the word `ahead` places later;
+ * the last state the next one, as in a model. */
 static void make_features(int period, int ahead) {
     uint64_t x = 11;
     int of[LENGTH + 4];
@@ -83,11 +84,13 @@ static void make_features(int period, int ahead) {
     }
 }
 
-static const hn_learn_kind *const kinds[] = {&hn_learn_eagle3, &hn_learn_eagle, &hn_learn_falcon, &hn_learn_mtp, &hn_learn_peagle, &hn_learn_dart, &hn_learn_dflash, &hn_learn_dspark,
-                                            &hn_learn_medusa, &hn_learn_hydra, &hn_learn_mlp, &hn_learn_meta_mtp, &hn_learn_student};
+static const hn_learn_kind *const kinds[] = {&hn_learn_eagle3, &hn_learn_eagle, &hn_learn_falcon, &hn_learn_mtp,
+                                             &hn_learn_peagle, &hn_learn_dart,  &hn_learn_dflash, &hn_learn_dspark,
+                                             &hn_learn_medusa, &hn_learn_hydra, &hn_learn_mlp,    &hn_learn_meta_mtp,
+                                             &hn_learn_student};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* The losses of the unrolled steps on texts that were held out. */
+/* The losses of the unrolled steps on held-out texts. */
 static void learn(const hn_learn_kind *kind, int period, int ahead, double *losses) {
     hn_features_read f = {.header = {.magic = "HUNCHFT",
                                      .n_states = STATES,
@@ -116,7 +119,7 @@ static void learn(const hn_learn_kind *kind, int period, int ahead, double *loss
     print_message("%s: period %d, a tap of %d on: %.3f %.3f %.3f\n", kind->name, period, ahead, losses[0], losses[1], losses[2]);
 }
 
-/* What the head reads is all of the text up to the token before the one it drafts: at random that is worth nothing. */
+/* The head reads the text up to the token before the one it drafts: in random texts that has no information. */
 static void test_nothing_to_copy(void **state) {
     (void)state;
     double losses[HN_MOST_STEPS];
@@ -128,7 +131,7 @@ static void test_nothing_to_copy(void **state) {
     }
 }
 
-/* The tap of its own row says the answer of step 0, that of step 1 nothing does. */
+/* The tap of its own row encodes the label of step 0; no input has that of step 1. */
 static void test_tap_of_own_row(void **state) {
     (void)state;
     double losses[HN_MOST_STEPS];

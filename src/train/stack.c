@@ -87,12 +87,12 @@ hn_mat hn_stack_passing(const hn_stack *s, hn_mat m) {
     return s->pass ? hn_stack_all(s, m) : blocks_of(s, m);
 }
 
-/* As many columns of a matrix that is wide enough for any layer. */
+/* The first columns of a matrix that is wide enough for any layer. */
 static hn_mat wide_of(const hn_stack *s, hn_mat m, int cols) {
     return hn_mat_of(m.p, s->most_texts_rows + s->most_blocks_rows, cols);
 }
 
-/* Of numbers a row, those of the rows that pass. */
+/* The numbers of the rows that pass, `each` per row. */
 static hn_real *passing_numbers(const hn_stack *s, hn_real *of, int each) {
     return of + (size_t)first_passing(s) * (size_t)each;
 }

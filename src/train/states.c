@@ -19,7 +19,7 @@ struct hn_states {
     hn_runner *runner;
 };
 
-/* A pass: rows of texts, one behind the other; of each the part [from, from + rows). */
+/* A pass: consecutive rows of texts; for each the part [from, from + rows). */
 typedef struct part {
     const hn_states_text *text;
     int seq, from, rows;
@@ -83,7 +83,7 @@ static void keep_rows(const hn_states *s, const pass *p) {
     }
 }
 
-/* Runs it; texts that are through give their place back. */
+/* Runs a pass; finished texts release their sequence. */
 static hunch_status run(hn_states *s, const pass *p, hunch_error *err) {
     hn_row rows[HN_MAX_ROWS];
     int seq[SEQS], at = 0;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* student_net.c - a draft model around the stack of layers, in which no blocks stand behind its texts. Of the vocabulary's rows only as many
- * are there at a time as a batch has. */
+/* student_net.c - a draft model around the stack of layers, without blocks. At a time there are logits of only one batch. */
 #include "train/student_net.h"
 
 #include <assert.h>
@@ -78,16 +77,16 @@ struct hn_student_net {
     hn_student_shape shape;
     hn_divergence divergence;
     hn_mat table, head;
-    int *token, *position; /* of the stack's rows, of which each text has one more than of the batch's */
+    int *token, *position; /* of the stack's rows; each text has one more than in the batch */
     int *start, *none;     /* [texts + 1]; none: no blocks */
-    int *row, *law_row;    /* [rows] of those that have a loss: the stack's, the law's */
+    int *row, *law_row;    /* [rows] for rows with a loss: row of the stack, row of the laws */
     hn_mat some, normed, dnormed, logits;
     hn_real *inverse, *weight, *losses;
     /* of one call */
     hn_real *w, *g;
 };
 
-/* A text of one row has two of the stack's. */
+/* A text of one row has two rows in the stack. */
 static void lay_out(void *net, hn_room *r) {
     hn_student_net *n = net;
     const int stack = n->s.most_texts_rows, rows = stack / 2, hidden = n->shape.hidden;
@@ -135,7 +134,7 @@ void hn_student_net_close(hn_student_net *n) {
 
 /* ---- a batch ------------------------------------------------------------------------------------------------------- */
 
-/* Rows of the stack, and of those that have a loss their shares, which add up to 1. Returns how many these are. */
+/* Sets the rows of the stack, and shares of those with a loss, which add up to 1. Returns their number. */
 static int place_rows(hn_student_net *n, const hn_student_batch *b) {
     int count = 0;
     double all = 0;
@@ -175,7 +174,7 @@ static void begin(hn_student_net *n, const hn_student_batch *b) {
     hn_embed(s->team, n->table, n->token, hn_stack_all(s, s->at[0].z));
 }
 
-/* The loss of the rows that have one; and, with gradients, dz. */
+/* The loss of the rows with one; and, with gradients, dz. */
 static double output(hn_student_net *n, const hn_student_batch *b, int count) {
     hn_team *t = n->s.team;
     const size_t bytes = (size_t)n->shape.hidden * sizeof(hn_real);

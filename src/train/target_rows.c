@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-/* Row `row` of a matrix as floats times `scale`. stored: room for it as it lies in the file. */
+/* Reads row `row` of a matrix as floats times `scale`. stored: room for the row as stored. */
 static hunch_status read_row(const hn_source *src, const hn_tensor *t, int32_t row, void *stored, float scale,
                              float *to, hunch_error *err) {
     size_t bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* target_rows_test.c - what a trainer reads of a model's matrices is what a head's drafter borrows: the embedding as it is stored, the
- * output times the model's own scale of logits, the norm with what is added to it. */
+/* target_rows_test.c - a trainer reads the same matrices of a model that a head's drafter borrows: the embedding as
+ * stored, the output times the model's logit scale, the norm with its addend. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* team_test.c - work is split into pieces that cover it once; teams and networks that find no memory say so and leave
- * nothing. */
+/* team_test.c - work is split into pieces that cover it once; teams and networks report missing memory and free everything. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +38,7 @@ static void test_pieces_cover_the_work(void **state) {
     hn_pool_free(pool);
 }
 
-/* A team and both networks; what failed first. */
+/* Opens a team and both networks; returns the first error. */
 static hunch_status open_all(hn_pool *pool, hunch_error *err) {
     static hn_real numbers_of[16 * 8];
     const hn_eagle3_shape s3 = {8, 12, 2, 1, 4, 10, 16, 1e-5, 10000, false};

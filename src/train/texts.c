@@ -74,7 +74,7 @@ void hn_train_texts_fini(hn_train_texts *t) {
     *t = (hn_train_texts){0};
 }
 
-/* Where the last line ends that says how many jobs are done. */
+/* The end of the last line with a number of done jobs. */
 static long done_end(FILE *f, size_t *done) {
     char *line = NULL;
     size_t room = 0, k;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* texts_test.c - rows in all their forms, what is left out of them, texts of a real model that are the same however often the work was
- * ended, and files that are none. */
+/* texts_test.c - rows in all their forms, rows that are left out, texts of a real model that are the same for any
+ * number of interruptions, and invalid files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ static void test_forms(void **state) {
         err));
     must(hn_train_rows_read(&r, written("book.txt", "A paragraph.\n\nAnother.\n"), err));
     assert_int_equal(r.n, 7);
-    assert_int_equal(r.doubles, 1); /* letters of another case, other points */
+    assert_int_equal(r.doubles, 1); /* differs in case and punctuation */
     assert_string_equal(content(&r, 0, 0), "one");
     assert_string_equal(content(&r, 1, 0), "two");
     assert_string_equal(content(&r, 2, 0), "three\n\nfour");
@@ -135,7 +135,7 @@ static void rows_some(hn_train_rows *r) {
         err));
 }
 
-/* The bytes of the file do not depend on where the work was ended, nor on what stood behind the last whole job. */
+/* The bytes of the file do not depend on interruptions, nor on data after the last complete job. */
 static void test_resume(void **state) {
     (void)state;
     hunch_model *m = stories();
@@ -147,7 +147,7 @@ static void test_resume(void **state) {
     bytes whole = test_file_read(test_path("whole.jsonl"));
     hn_train_texts t = {0};
     must(hn_train_texts_read(&t, test_path("whole.jsonl"), 512, err));
-    assert_int_equal(t.n, 2 * 4 + 1); /* the text once, of the conversation one turn: the model has no template */
+    assert_int_equal(t.n, 2 * 4 + 1); /* the text once, one turn of the conversation: the model has no template */
     assert_int_equal(t.item[1].own, 1);
     assert_true(t.item[0].own > 1 && t.item[0].n > t.item[0].own);
     hn_train_texts_fini(&t);
@@ -180,7 +180,7 @@ static void test_resume(void **state) {
     hunch_model_close(&m);
 }
 
-/* A speaker that is the model itself says what the model says: its answers end where the model's do, in the same words. */
+/* With the model itself as speaker the answers and their ends are the model's. */
 static void test_speaker(void **state) {
     (void)state;
     hunch_model *m = stories(), *same = stories();
@@ -201,7 +201,7 @@ static void test_speaker(void **state) {
     hunch_model_close(&m);
 }
 
-/* One without a tokenizer, whose words are at random: what it says ends where the model would end. */
+/* A speaker without a tokenizer and with random weights: its answers end at the model's end tokens. */
 static void test_speaker_without_tokenizer(void **state) {
     (void)state;
     static const double hot[] = {3, 5, 7, 9};
@@ -282,7 +282,7 @@ static void test_full_disk(void **state) {
     (void)setrlimit(RLIMIT_FSIZE, &before);
     assert_int_equal(st, HUNCH_FAILED);
     if (!strstr(why.message, "full.jsonl: cannot be written")) fail_msg("%s", why.message);
-    must(hn_train_texts_make(m, &r, &how, test_path("full.jsonl"), err)); /* and goes on when there is room */
+    must(hn_train_texts_make(m, &r, &how, test_path("full.jsonl"), err)); /* and continues when there is space */
     must(hn_train_texts_make(m, &r, &how, test_path("again.jsonl"), err));
     bytes one = test_file_read(test_path("full.jsonl")), two = test_file_read(test_path("again.jsonl"));
     assert_int_equal(one.size, two.size);
@@ -296,9 +296,11 @@ static void test_full_disk(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms),       cmocka_unit_test(test_left_out),
-                                       cmocka_unit_test(test_bad_rows),    cmocka_unit_test(test_resume),
-                                       cmocka_unit_test(test_speaker), cmocka_unit_test(test_speaker_without_tokenizer), cmocka_unit_test(test_own_prompts), cmocka_unit_test(test_bad_texts),
-                                       cmocka_unit_test(test_full_disk)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_forms),       cmocka_unit_test(test_left_out),
+        cmocka_unit_test(test_bad_rows),    cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_speaker),     cmocka_unit_test(test_speaker_without_tokenizer),
+        cmocka_unit_test(test_own_prompts), cmocka_unit_test(test_bad_texts),
+        cmocka_unit_test(test_full_disk)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train_main.c - hunch-train, the program behind `hunch train`: it trains draft heads for a model. It may see the library's insides; the
- * library and the command know nothing of it. */
+/* train_main.c - hunch-train, the program behind `hunch train`: it trains draft heads for a model. It uses internals of
+ * the library; the library and the command do not use it. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static volatile int stop;
 static void on_signal(int number) {
     (void)number;
     stop = 1;
-    signal(SIGINT, SIG_DFL); /* the second one ends it at once */
+    signal(SIGINT, SIG_DFL); /* the second one exits at once */
 }
 
 static int fail(const hunch_error *err) {

@@ -10,19 +10,19 @@
 #include "base/scratch.h"
 #include "draft/ngram_trie.h"
 
-/* A number has three tokens of TOKEN_BITS, each and 1 (0: the text has ended); it is sorted by DIGIT bits at a time. */
+/* A number has three tokens of TOKEN_BITS, each plus 1 (0: the end of the text); it is sorted by DIGIT bits at a time. */
 enum { TOKEN_BITS = 21, DIGIT = 11, DIGITS = 1 << DIGIT, RUN_PIECE = 4096, MOST_RUNS = 1024 };
 
-/* How often a number is there. */
+/* The number of occurrences of a number. */
 typedef struct counted {
     uint64_t number;
     uint64_t times;
 } counted;
 
-/* Numbers that were put aside, rising: n of them from `at` on in the scratch file. */
+/* Sorted numbers in the scratch file: n of them from `at` on. */
 typedef struct run {
     size_t at, n;
-    counted *piece; /* while they are merged: the next ones, from `first` to `end` */
+    counted *piece; /* during the merge: the next ones, from `first` to `end` */
     size_t first, end;
 } run;
 
@@ -34,7 +34,7 @@ struct hn_trie_build {
     int n_before;
     uint64_t *number, *other; /* [room] */
     size_t n, room;
-    counted *given; /* counts from elsewhere, room / 2 of them; NULL: there were none yet */
+    counted *given; /* counts of other tries, room / 2 of them; NULL: none yet */
     size_t n_given;
     hn_scratch *runs, *pairs, *triples;
     run run[MOST_RUNS];
@@ -140,7 +140,7 @@ static hunch_status add_number(hn_trie_build *b, uint64_t number, hunch_error *e
     return b->n == b->room ? put_aside(b, err) : HUNCH_OK;
 }
 
-/* ---- counts from elsewhere ------------------------------------------------------------------------------------------------- */
+/* ---- counts of other tries ------------------------------------------------------------------------------------------------- */
 
 static int by_number(const void *a, const void *b) {
     const uint64_t x = ((const counted *)a)->number, y = ((const counted *)b)->number;
@@ -195,7 +195,7 @@ hunch_status hn_trie_build_add(void *user, const int32_t *ids, size_t n, bool en
 
 /* ---- merging --------------------------------------------------------------------------------------------------------------- */
 
-/* The next number of a run, read if need be; false: it has no more, or cannot be read. */
+/* The next number of a run, read from the file if needed; false: there is none, or it cannot be read. */
 static bool run_next(hn_trie_build *b, run *r, const counted **c, hunch_status *st, hunch_error *err) {
     if (*st) return false;
     if (r->first == r->end) {
@@ -246,7 +246,7 @@ static hunch_status heap_make(heap *h, hn_trie_build *b, hunch_error *err) {
     return st;
 }
 
-/* The smallest number of all runs, and how often it is there in all of them. False: there is none, or *st. */
+/* The smallest number of all runs, and its occurrences in all of them. False: there is none, or *st. */
 static bool heap_take(heap *h, counted *out, hunch_status *st, hunch_error *err) {
     const counted *c;
     if (h->n == 0 || *st) return false;
@@ -266,12 +266,12 @@ static uint32_t limited(uint64_t n) {
     return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
 }
 
-/* A pair is written when the next one begins: then its count is known. */
+/* A pair is written when the next one starts: then its count is known. */
 typedef struct levels {
     hn_trie_build *b;
-    int32_t first, second; /* of the pair that is open; second -1: none */
-    uint64_t times, begins; /* of that pair: how often, where its triples begin */
-    uint64_t of_first;      /* how often that token */
+    int32_t first, second; /* the current pair; second -1: none */
+    uint64_t times, begins; /* its count, and the index of its first triple */
+    uint64_t of_first;      /* count of the first token */
 } levels;
 
 static hunch_status close_pair(levels *l, hunch_error *err) {
@@ -282,7 +282,7 @@ static hunch_status close_pair(levels *l, hunch_error *err) {
     return hn_scratch_write(l->b->pairs, &p, sizeof p, err);
 }
 
-/* The tokens up to this one: where their pairs begin. */
+/* Sets the index of the first pair of the tokens up to this one. */
 static void open_single(levels *l, int32_t token) {
     if (l->first >= 0) l->b->single[l->first].count = limited(l->of_first);
     for (int32_t i = l->first + 1; i <= token; i++) l->b->single[i].first = (uint32_t)l->b->n_pairs;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trie_build_test.c - a trie built in little room is byte for byte the one that is counted in the plainest way, from ids and from files;
- * what is refused, and what is left when memory, reading or writing fails. */
+/* trie_build_test.c - a trie built in little memory is byte for byte the one of a simple implementation, from ids and
+ * from files; refusals, and failures of memory, reading and writing, which leave no files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static hunch_status add_texts(hn_trie_build *b, hunch_error *err) {
         for (end = i; texts.token[end] >= 0; end++) continue;
         while (!st && i < end) {
             const int n = 1 + number(end - i);
-            const bool alone = number(5) == 0; /* that the text has ended is said behind it */
+            const bool alone = number(5) == 0; /* the end of the text is reported separately */
             st = hn_trie_build_add(b, texts.token + i, (size_t)n, i + n == end && !alone, err);
             if (!st && i + n == end && alone) st = hn_trie_build_add(b, NULL, 0, true, err);
             i += n;
@@ -83,7 +83,7 @@ static void test_same_bytes(void **state) {
     }
 }
 
-/* A run of pieces of its own has more numbers than are read at a time. */
+/* A run has more numbers than are read at a time. */
 static void test_long_runs(void **state) {
     (void)state;
     hn_trie_build *b;
@@ -142,7 +142,7 @@ static int files_in(const char *folder) {
     return n;
 }
 
-/* One after the other fails: it is said, and nothing is left; where what was asked for is done in parts, the file is the same. */
+/* Each call fails in turn: the error is reported, and nothing remains; if calls do only part of the work, the file is the same. */
 static void test_faults(void **state) {
     (void)state;
     char folder[400], path[500];

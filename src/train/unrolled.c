@@ -51,7 +51,7 @@ void hn_unrolled_lay_out(hn_unrolled *u, hn_room *r) {
     u->some_weight = hn_room_mat(r, rows, 1).p;
 }
 
-/* ---- what a batch is at a step ----------------------------------------------------------------------------------- */
+/* ---- a batch at a step ----------------------------------------------------------------------------------- */
 
 int hn_unrolled_rows(const hn_unrolled *u) {
     return u->start[u->texts];
@@ -112,12 +112,12 @@ static hn_attention attention_of(const hn_unrolled *u, int step) {
 
 /* ---- forwards ---------------------------------------------------------------------------------------------------- */
 
-/* Rows of heads, one below the other: what is normed head by head. */
+/* A matrix with a row for each head, for norms head by head. */
 static hn_mat by_head(hn_mat m, int head_dim) {
     return hn_mat_of(m.p, m.rows * (m.cols / head_dim), head_dim);
 }
 
-/* Queries and keys, not turned yet. */
+/* Queries and keys, before rotation. */
 static void forward_heads(hn_unrolled *u, hn_unrolled_step *at, hn_mat x) {
     hn_team *t = u->team;
     const hn_mat q = hn_unrolled_now(u, at->q), k = hn_unrolled_now(u, at->k);

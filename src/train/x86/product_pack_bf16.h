@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* product_pack_bf16.h - strips of pairs of bf16, packed by AVX-512's own rounding: to nearest, ties to even; NaN stays
- * NaN, what is too small for a normal number becomes 0. Sixteen vectors of sixteen pairs at a time, which are turned
- * (rows become columns) where the matrix has side by side what the strip has not. */
+ * NaN, denormal numbers become 0. Sixteen vectors of sixteen pairs at a time, which are transposed if the adjacent
+ * numbers of the matrix are not adjacent in the strip. */
 #ifndef HN_PRODUCT_PACK_BF16_H
 #define HN_PRODUCT_PACK_BF16_H
 #include <immintrin.h>
@@ -9,22 +9,21 @@
 #include "ops/unroll.h"
 #include "train/product_kernels.h"
 
-enum { HN_PAIRS = 16 }; /* of a vector: HN_MAX_GROUP terms */
+enum { HN_PAIRS = 16 }; /* pairs of a vector: HN_MAX_GROUP terms */
 
-/* The first n of 16 lanes; none below 0. */
+/* The first n of 16 lanes; none if n is negative. */
 static inline __mmask16 hn_first_lanes(int n) {
     return (__mmask16)(n >= HN_PAIRS ? 0xFFFF : n > 0 ? (1 << n) - 1 : 0);
 }
 
-/* Terms [0, n) of one output, side by side in the matrix: 16 pairs, zeros behind the n-th. */
+/* Terms [0, n) of one output, adjacent in the matrix: 16 pairs, zeros after the n-th. */
 static inline __m512i hn_pairs_along(const float *p, int n) {
     const __m512 lo = _mm512_maskz_loadu_ps(hn_first_lanes(n), p);
     const __m512 hi = _mm512_maskz_loadu_ps(hn_first_lanes(n - HN_PAIRS), p + HN_PAIRS);
     return (__m512i)_mm512_cvtne2ps_pbh(hi, lo);
 }
 
-/* Two terms, the second `along` behind the first, of 16 outputs side by side in the matrix: a pair each. `second`:
- * there is one. */
+/* Two terms, the second `along` after the first, of 16 adjacent outputs: a pair each. `second`: there is a second one. */
 static inline __m512i hn_pairs_across(const float *p, size_t along, __mmask16 there, bool second) {
     const __m512i weave = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
                                            21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
@@ -33,7 +32,7 @@ static inline __m512i hn_pairs_across(const float *p, size_t along, __mmask16 th
     return _mm512_permutexvar_epi16(weave, (__m512i)_mm512_cvtne2ps_pbh(hi, lo));
 }
 
-/* x[i][j] and x[j][i] change places, of 16 x 16 pairs: in squares of 2, 4, 8 and 16. */
+/* Transposes 16 x 16 pairs, in squares of 2, 4, 8 and 16. */
 static inline void hn_turn_pairs(__m512i x[HN_PAIRS]) {
     __m512i y[HN_PAIRS];
     HN_UNROLL for (int i = 0; i < HN_PAIRS; i += 2) {
@@ -60,7 +59,7 @@ static inline void hn_turn_pairs(__m512i x[HN_PAIRS]) {
     }
 }
 
-/* Sixteen outputs or fewer of 32 terms: `there` outputs and n terms are in the matrix at p. */
+/* Up to sixteen outputs of 32 terms: `there` outputs and n terms are in the matrix at p. */
 static inline void hn_load_pairs(hn_operand x, const float *p, int there, int n, bool turned, __m512i v[HN_PAIRS]) {
     for (int i = 0; i < HN_PAIRS; i++) {
         if (x.across != 1)
