@@ -109,17 +109,18 @@ static void refused(const char *kind, const char *how, const char *says) {
 static void test_refusals(void **state) {
     (void)state;
     must_train("medusa", test_path("medusa"), "--steps 0 --format hf");
-    refused("hydra", "--steps 0 --format hf", "--format hf: nobody else reads a folder of such a head of hydra");
-    refused("mlp", "--steps 0 --format hf", "--format hf: nobody else reads a folder of such a head of mlp");
+    refused("hydra", "--steps 0 --format hf", "--format hf: no other program reads a folder of such a head of hydra");
+    refused("mlp", "--steps 0 --format hf", "--format hf: no other program reads a folder of such a head of mlp");
     refused("medusa", "--steps 0 --ffn 64", "--ffn 64: a head of medusa has no feed-forward layer");
     refused("hydra", "--steps 0 --taps 1:2", "--taps 1:2: a head of kind hydra reads the last state alone");
-    refused("falcon", "--steps 0 --format hf", "--format hf: nobody else reads a folder of such a head of falcon");
-    refused("meta-mtp", "--steps 0 --format hf", "--format hf: nobody else reads a folder of such a head of meta-mtp");
+    refused("falcon", "--steps 0 --format hf", "--format hf: no other program reads a folder of such a head of falcon");
+    refused("meta-mtp", "--steps 0 --format hf", "--format hf: no other program reads a folder of such a head of "
+                                                 "meta-mtp");
     refused("hydra", "--steps 0 --cell", "--cell: a head of kind hydra has none");
     refused("falcon", "--steps 0 --unroll 3", "--unroll 3: a head of kind falcon learns two passes: expected an even number");
     refused("meta-mtp", "--steps 0 --taps 4", "--taps 4: a head of kind meta-mtp reads what enters the last layer alone");
     refused("mtp", "--steps 0 --layers 2", "--layers 2 --unroll 3: modules in a row draft a token each");
-    refused("mtp", "--steps 0 --layers 3 --format hf", "--format hf --layers 3: nobody else reads several of mtp");
+    refused("mtp", "--steps 0 --layers 3 --format hf", "--format hf --layers 3: no other program reads several of mtp");
     refused("medusa", "--steps 0 --token-share 1.5", "--token-share 1.5: expected a number from 0 to 1");
 }
 

@@ -84,13 +84,13 @@ static hunch_status check_made(const char *path, json_t *now, hunch_error *err) 
     json_t *value;
     if (!now) return hn_fail_memory(err, path, 0);
     if (!then && hn_is_file(path))
-        st = hn_fail(err, HUNCH_REFUSED, "%s: no JSON: expected what an earlier run has written, or another folder",
+        st = hn_fail(err, HUNCH_REFUSED, "%s: not JSON: expected the file of an earlier run, or another folder",
                      path);
     json_object_foreach(now, key, value) if (!st && then && !json_equal(value, json_object_get(then, key))) st =
-        hn_fail(err, HUNCH_REFUSED, "%s: made with another %s: expected the same again, or another folder", path,
+        hn_fail(err, HUNCH_REFUSED, "%s: made with another %s: expected the same, or another folder", path,
                 strcmp(key, "rows") ? key : "number of rows");
     if (!st && then && json_object_get(then, "speaker") && !json_object_get(now, "speaker"))
-        st = hn_fail(err, HUNCH_REFUSED, "%s: made with a --speaker: expected the same again, or another folder", path);
+        st = hn_fail(err, HUNCH_REFUSED, "%s: made with a --speaker: expected the same, or another folder", path);
     if (!st && !then) st = write_json(now, path, err);
     json_decref(now);
     json_decref(then);
@@ -127,7 +127,7 @@ static hunch_status read_rows(hunch_model *m, const hn_train_options *o, hn_trai
     if (!st && rows->n == 0)
         st = hn_fail(err, HUNCH_USAGE, "no rows to learn from: expected -f FILE with some, or --self N");
     if (!st && !o->quiet && rows->doubles + rows->near > 0)
-        fprintf(stderr, "left out: %zu rows that were there before, %zu near what must stay unseen\n", rows->doubles,
+        fprintf(stderr, "left out: %zu repeated rows, %zu similar to --leave-out\n", rows->doubles,
                 rows->near);
     return st;
 }
@@ -147,12 +147,12 @@ hunch_status hn_train_data(hunch_model *m, const hn_train_options *o, const char
     uint64_t model = 0, speaker = 0;
     hunch_model_get_info(m, &info);
     if (!info.has_tokenizer)
-        return hn_fail(err, HUNCH_REFUSED, "%s has no tokenizer: expected a model that texts can be read with",
+        return hn_fail(err, HUNCH_REFUSED, "%s has no tokenizer: expected a model with one",
                        o->model);
     how.context = o->context > 0 ? (int)o->context : 2048;
     if (how.context > info.context) how.context = info.context;
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return hn_fail(err, HUNCH_FAILED, "%s: cannot be made: %s", folder, strerror(errno));
+        return hn_fail(err, HUNCH_FAILED, "%s: cannot be created: %s", folder, strerror(errno));
     char *texts = hn_path_join(folder, "texts.jsonl"), *made = hn_path_join(folder, "made.json");
     hunch_status st =
         texts && made ? read_temperatures(o, temperature, &how.n_temperatures, err) : hn_fail_memory(err, folder, 0);

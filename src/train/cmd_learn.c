@@ -40,7 +40,7 @@ typedef struct training {
 
 static hunch_status make_folder(const char *path, hunch_error *err) {
     if (mkdir(path, 0777) == 0 || errno == EEXIST) return HUNCH_OK;
-    return hn_fail(err, HUNCH_FAILED, "%s: cannot be made: %s", path, strerror(errno));
+    return hn_fail(err, HUNCH_FAILED, "%s: cannot be created: %s", path, strerror(errno));
 }
 
 /* ---- training data ------------------------------------------------------------------------------------------------ */
@@ -199,9 +199,8 @@ static hunch_status time_steps(training *t, hunch_error *err) {
 static void show_plan(const training *t) {
     if (t->o->quiet) return;
     fprintf(stderr,
-            "%.0f thousand tokens in %zu texts, %.0f thousand of them the model's own; a head of %.1f million weights, "
-            "%d tokens that cover %.1f %%; %d steps of %d rows, "
-            "%.1f epochs; features %s %.2f GB\n",
+            "%.0f thousand tokens in %zu texts, %.0f thousand of them in answers; a head of %.1f million weights, %d "
+            "tokens that cover %.1f %%; %d steps of %d rows, %.1f epochs; features %s %.2f GB\n",
             (double)t->features.tokens / 1e3, t->features.n, (double)t->texts.own / 1e3,
             hn_learner_parameters(t->learner) / 1e6, t->how.vocab, 100 * hn_learner_coverage(t->learner), t->how.steps,
             t->how.rows, (double)t->how.steps * t->how.rows / (double)t->features.tokens,
@@ -300,7 +299,7 @@ static hunch_status run_steps(training *t, hunch_error *err) {
         if (!st && t->stop && *t->stop) {
             st = hn_learner_save(t->learner, t->checkpoint, err);
             if (!st)
-                st = hn_fail(err, HUNCH_CANCELLED, "interrupted at step %d of %d: the same command goes on", step,
+                st = hn_fail(err, HUNCH_CANCELLED, "interrupted at step %d of %d: the same command continues", step,
                              t->how.steps);
         }
     }
@@ -318,18 +317,19 @@ static hunch_status check_kind(const training *t, hunch_error *err) {
     if (o->divergence && !hn_divergence_named(o->divergence, &d))
         return hn_fail(err, HUNCH_USAGE, "--divergence %s: expected forward, reverse, jsd or tvd", o->divergence);
     if ((o->init || o->divergence) && !kind->whole_model)
-        return hn_fail(err, HUNCH_USAGE, "%s: a head of kind %s begins by itself: expected it with model alone",
+        return hn_fail(err, HUNCH_USAGE, "%s: a head of kind %s has fixed initial weights: expected it only with model",
                        o->init ? "--init" : "--divergence", kind->name);
     if (o->cell && kind != &hn_learn_mlp)
-        return hn_fail(err, HUNCH_USAGE, "--cell: a head of kind %s has none: expected it with mlp alone", kind->name);
+        return hn_fail(err, HUNCH_USAGE, "--cell: a head of kind %s has none: expected it only with mlp", kind->name);
     if (o->init && strlen(o->init) >= sizeof t->how.init)
         return hn_fail(err, HUNCH_USAGE, "--init: a path of %zu bytes, expected at most %zu", strlen(o->init), sizeof t->how.init - 1);
     if (kind->whole_model && o->width >= 0)
-        return hn_fail(err, HUNCH_USAGE, "--ffn: a draft model is as wide as what it begins as: expected no --ffn");
+        return hn_fail(err, HUNCH_USAGE, "--ffn: a draft model has the width of the model that it starts from: "
+                                         "expected no --ffn");
     if (kind->whole_model && ((o->format && !strcmp(o->format, "gguf")) || (!o->format && hn_ends_with(o->output, ".gguf"))))
         return hn_fail(
             err, HUNCH_USAGE,
-            "%s: a draft model is written as a folder: expected a name without .gguf, and hunch convert behind it",
+            "%s: a draft model is written as a folder: expected a name without .gguf; hunch convert makes a file of it",
             o->output);
     return HUNCH_OK;
 }
@@ -340,12 +340,12 @@ static hunch_status learn(training *t, hunch_error *err) {
         return hn_fail(err, HUNCH_USAGE, "--format %s: expected gguf or hf", format);
     if (format && !strcmp(format, "hf") && !t->kind->others)
         return hn_fail(err, HUNCH_USAGE,
-                       "--format hf: nobody else reads a folder of such a head of %s: expected gguf, or no --format, "
-                       "and a folder for hunch",
+                       "--format hf: no other program reads a folder of such a head of %s: expected gguf, or no "
+                       "--format, and a folder for hunch",
                        t->kind->name);
     if (format && !strcmp(format, "hf") && t->kind->one_layer_of_others && t->o->layers > 1)
         return hn_fail(err, HUNCH_USAGE,
-                       "--format hf --layers %g: nobody else reads several of %s: expected one, or no --format",
+                       "--format hf --layers %g: no other program reads several of %s: expected one, or no --format",
                        t->o->layers, t->kind->name);
     hunch_status st = check_kind(t, err);
     if (st) return st;

@@ -52,7 +52,7 @@ static hunch_status take_file(job *j, const char *path, hunch_error *err) {
 
 hunch_status hn_train_trie(hunch_model *m, const hn_train_options *o, const volatile int *stop, hunch_error *err) {
     job j = {.t = m->tokenizer, .quiet = o->quiet, .start = hn_now(), .stop = stop};
-    if (!j.t) return hn_fail(err, HUNCH_REFUSED, "%s has no tokenizer: expected a model that texts can be read with", o->model);
+    if (!j.t) return hn_fail(err, HUNCH_REFUSED, "%s has no tokenizer: expected a model with one", o->model);
     if (o->files.n == 0) return hn_fail(err, HUNCH_USAGE, "no texts to count: expected files");
     hunch_status st = hn_trie_build_open(&j.b, o->output, hn_tokenizer_vocab(j.t), hn_trie_tokenizer(j.t), ROOM, err);
     for (int i = 0; !st && i < o->files.n; i++) st = take_file(&j, o->files.item[i], err);

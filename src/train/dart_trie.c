@@ -26,7 +26,7 @@ typedef struct node {
 } node;
 
 static hunch_status cut_short(const reader *r) {
-    return hn_fail(r->err, HUNCH_REFUSED, "%s: a trie of DART that ends before its nodes do", r->path);
+    return hn_fail(r->err, HUNCH_REFUSED, "%s: a truncated trie of DART", r->path);
 }
 
 /* The next n bytes, at most a piece. */
@@ -109,7 +109,7 @@ static hunch_status take_node(reader *r, hn_trie_build *b, node *all, uint64_t i
     st = skip(r, children * CHILD_BYTES);
     if (st || i == 0) return st; /* the root */
     if (parent >= i)
-        return hn_fail(r->err, HUNCH_REFUSED, "%s: node %" PRIu64 " hangs on node %" PRIu64 ", expected one before it",
+        return hn_fail(r->err, HUNCH_REFUSED, "%s: node %" PRIu64 " has parent %" PRIu64 ", expected one before it",
                        r->path, i, parent);
     if (token < 0 || token >= vocab || count < 0)
         return hn_fail(r->err, HUNCH_REFUSED,
@@ -139,7 +139,7 @@ static hunch_status take_ends(const reader *r, hn_trie_build *b, const node *all
         const int depth = depth_of(&all[i]);
         const int32_t ids[] = {all[i].token[0] - 1, all[i].token[1] - 1};
         if (depth > 0 && all[i].left < 0)
-            return hn_fail(r->err, HUNCH_REFUSED, "%s: node %" PRIu64 " stands there less often than its children",
+            return hn_fail(r->err, HUNCH_REFUSED, "%s: node %" PRIu64 " has a smaller count than its children",
                            r->path, i);
         if (depth > 0 && all[i].left > 0) st = hn_trie_build_count(b, ids, depth, (uint64_t)all[i].left, r->err);
     }

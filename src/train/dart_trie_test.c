@@ -156,18 +156,18 @@ static void test_refused(void **state) {
     bytes_free(&b);
     for (size_t cut = HEAD; cut < good.size; cut += 1 + good.size / 40) {
         b = (bytes){.at = good.at, .size = cut};
-        assert_refused(&b, cut < HEAD + NODE * n_nodes ? "bytes do not hold" : "ends before its nodes do");
+        assert_refused(&b, cut < HEAD + NODE * n_nodes ? "bytes do not hold" : "a truncated trie of DART");
     }
     const struct {
         uint64_t node;
         dart_node bad;
         const char *says;
-    } cases[] = {{2, {nodes[2].token, 1, 2}, "node 2 hangs on node 2, expected one before it"},
+    } cases[] = {{2, {nodes[2].token, 1, 2}, "node 2 has parent 2, expected one before it"},
                  {2, {nodes[2].token, 1, 1ull << 40}, "expected one before it"},
                  {1, {TRIE_VOCAB, nodes[1].count, 0}, "node 1 is token 512, 1"},
                  {1, {-1, nodes[1].count, 0}, "node 1 is token -1"},
                  {1, {nodes[1].token, -7, 0}, "-7 times: expected tokens of the model's, 0 to 511"},
-                 {1, {nodes[1].token, 0, 0}, "node 1 stands there less often than its children"},
+                 {1, {nodes[1].token, 0, 0}, "node 1 has a smaller count than its children"},
                  {4, {nodes[4].token, 1, 3}, "node 4 is deeper than 3 tokens"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const dart_node was = nodes[cases[i].node];

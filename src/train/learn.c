@@ -72,7 +72,7 @@ static hunch_status check_features(const hn_learner *l, hunch_error *err) {
     const uint32_t least = l->o.kind->reads_layers ? 2 : 1;
     if (h->width != (uint32_t)a->hidden || h->n_states < least || h->boundary[h->n_states - 1] != HN_FEATURE_POST_NORM)
         return hn_fail(err, HUNCH_REFUSED,
-                       "features of %u states of %u numbers: expected some of %d, and the last one behind the norm",
+                       "features of %u states of %u numbers: expected some of %d, and the last one after the norm",
                        h->n_states, h->width, a->hidden);
     for (size_t t = 0; t < l->f->n; t++)
         for (int i = 0; i < l->f->text[t].n; i++)
@@ -207,7 +207,7 @@ hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_e
     l->step++;
     if (!isfinite(loss) || !isfinite(norm))
         return hn_fail(err, HUNCH_FAILED,
-                       "step %d: the loss is %g and its gradient's norm %g: the weights stay what they were before it",
+                       "step %d: the loss is %g and its gradient's norm %g: the weights are those before it",
                        l->step, loss, norm);
     const double rate = rate_of(l, l->step - 1);
     hn_adamw_step(&l->team, &l->adam, l->w, l->g, l->count, hn_clip_factor(norm, l->o.clip), rate);

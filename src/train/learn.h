@@ -16,7 +16,7 @@ typedef struct hn_learn_kind hn_learn_kind;
 typedef struct hn_learn_options {
     const hn_learn_kind *kind;
     int steps;         /* of the optimiser */
-    int rows;          /* of a batch, at most */
+    int rows;          /* the most rows of a batch */
     int longest;       /* the most rows of a piece; longer texts are cut */
     int unroll;        /* steps of the head */
     double decay;      /* weight of an unrolled step relative to the one before */

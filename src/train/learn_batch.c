@@ -30,7 +30,7 @@ static hunch_status make_pieces(hn_learner *l, const hn_text_role *role, hunch_e
     size_t n = 0, m = 0;
     for (size_t t = 0; t < l->f->n; t++)
         if (role[t] != HN_TEXT_LEFT_OUT) *(role[t] == HN_TEXT_HELD_OUT ? &m : &n) += cut(l, (uint32_t)t, NULL);
-    if (n == 0) return hn_fail(err, HUNCH_REFUSED, "no text has words of the target's own to learn from");
+    if (n == 0) return hn_fail(err, HUNCH_REFUSED, "no text has an answer of the target to learn from");
     l->all = hn_alloc(n * sizeof *l->all);
     l->order = hn_alloc(n * sizeof *l->order);
     l->judged = hn_alloc((m ? m : 1) * sizeof *l->judged);

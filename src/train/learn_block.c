@@ -275,7 +275,7 @@ static json_t *dart_config(const void *head) {
     .loss = blocks_loss
 
 const hn_learn_kind hn_learn_peagle = {.name = "peagle",
-                                       .says = "one of P-EAGLE: EAGLE-3 that drafts all its tokens in one pass",
+                                       .about = "a head of P-EAGLE: EAGLE-3 that drafts all its tokens in one pass",
                                        .others = "vLLM's speculators",
                                        .layered = true,
                                        .usual = peagle_usual,
@@ -284,14 +284,15 @@ const hn_learn_kind hn_learn_peagle = {.name = "peagle",
                                        .config = peagle_config,
                                        SHARED};
 const hn_learn_kind hn_learn_dart = {.name = "dart",
-                                     .says = "one of DART: a layer that drafts all its tokens in one pass, for trees",
+                                     .about = "a head of DART: a layer that drafts all its tokens in one pass, for "
+                                             "trees",
                                      .others = "DART's release",
                                      .usual = dart_usual,
                                      .open = dart_open,
                                      .config = dart_config,
                                      SHARED};
 const hn_learn_kind hn_learn_dflash = {.name = "dflash",
-                                       .says = "one of DFlash: a block of tokens in one pass",
+                                       .about = "a head of DFlash: a block of tokens in one pass",
                                        .others = "vLLM's speculators",
                                        .layered = true,
                                        .usual = dflash_usual,
@@ -299,7 +300,8 @@ const hn_learn_kind hn_learn_dflash = {.name = "dflash",
                                        .config = dflash_config,
                                        SHARED};
 const hn_learn_kind hn_learn_dspark = {.name = "dspark",
-                                       .says = "one of DSpark: DFlash's, each token by the one before it as well",
+                                       .about = "a head of DSpark: DFlash's, where each token also depends on the one "
+                                               "before it",
                                        .others = "vLLM's speculators",
                                        .layered = true,
                                        .usual = dflash_usual,

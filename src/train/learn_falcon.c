@@ -125,7 +125,7 @@ static json_t *falcon_config(const void *head) {
 }
 
 const hn_learn_kind hn_learn_falcon = {.name = "falcon",
-                                       .says = "one of Falcon: an LSTM in front of a layer, several tokens a pass",
+                                       .about = "a head of Falcon: an LSTM before a layer, several tokens per pass",
                                        .usual = falcon_usual,
                                        .open = falcon_open,
                                        .close = falcon_close,

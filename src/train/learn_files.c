@@ -132,7 +132,7 @@ hunch_status hn_learner_load(hn_learner *l, const char *path, hunch_error *err) 
                     map.size != sizeof c + 3 * bytes || c.at > l->n_all || !hn_run_history_is_whole(&c.note.past)))
             st = hn_fail(
                 err, HUNCH_REFUSED,
-                "%s: a checkpoint of other texts or options: expected the same again, or another name for the head",
+                "%s: a checkpoint of other texts or options: expected the same, or another name for the head",
                 path);
     }
     if (!st) {

@@ -39,7 +39,7 @@ enum { HN_LEARN_PART_NAME = 80 };
 /* head: the kind's own data. Weights, gradients and the optimiser's averages are vectors of `count` numbers, part after part. */
 struct hn_learn_kind {
     const char *name;   /* on the command line, and of the drafter */
-    const char *says;   /* description in --help */
+    const char *about;  /* description in --help */
     const char *others; /* other programs that read its folder (--format hf); NULL: none */
     bool reads_layers;
     bool reads_trunk; /* with reads_layers: it reads only the state entering the last layer */

@@ -46,7 +46,8 @@ static hunch_status check(const hn_learn_setting *s, hunch_error *err) {
     const hn_arch *a = s->target;
     const int heads = a->layer[0].heads;
     if (s->taps[s->n_taps - 1] != a->layers - 1)
-        return hn_fail(err, HUNCH_REFUSED, "features of state %d: heads of kind meta-mtp read that which enters the last layer, %d",
+        return hn_fail(err, HUNCH_REFUSED, "features of state %d: heads of kind meta-mtp read the state entering the "
+                                           "last layer, %d",
                        s->taps[s->n_taps - 1], a->layers - 1);
     if (a->hidden % (2 * heads))
         return hn_fail(err, HUNCH_REFUSED,
@@ -158,7 +159,8 @@ static json_t *meta_config(const void *head) {
 }
 
 const hn_learn_kind hn_learn_meta_mtp = {.name = "meta-mtp",
-                                         .says = "Meta's further heads, a layer for each position behind the model's trunk",
+                                         .about = "Meta's further heads, a layer for each position after the model's "
+                                                 "trunk",
                                          .reads_layers = true,
                                          .reads_trunk = true,
                                          .usual = meta_usual,

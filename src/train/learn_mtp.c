@@ -138,7 +138,7 @@ static json_t *mtp_config(const void *head) {
 }
 
 const hn_learn_kind hn_learn_mtp = {.name = "mtp",
-                                    .says = "a module of multi-token prediction, chained",
+                                    .about = "a module of multi-token prediction, chained",
                                     .others = "vLLM's speculators",
                                     .layered = true,
                                     .one_layer_of_others = true,

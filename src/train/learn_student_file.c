@@ -70,7 +70,8 @@ static hunch_status read_part(hn_source *src, const hn_arch *a, hn_role role, in
     hunch_status st = hn_source_need(src, name, vector ? 1 : 2, (uint64_t)to.cols, (uint64_t)to.rows, &t, err);
     if (st) return st;
     if (t->dtype == HN_F8_E4M3 || !hn_dtype_row_bytes(t->dtype, t->dims[0], &bytes))
-        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s of type %s: expected one whose rows stand for themselves",
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s of type %s: expected a type whose rows can be read one by "
+                                           "one",
                        hn_source_path(src), name, hn_dtype_name(t->dtype));
     void *stored = hn_alloc(bytes);
     if (!stored) return hn_fail_memory(err, name, bytes);

@@ -220,7 +220,7 @@ static hunch_status each_row(hn_train_rows *r, char *data, const char *path, row
         if (strspn(at, " \t\r") >= n) continue;
         row = json_loadb(at, n, 0, &why);
         st = row ? take(r, row, path, line, err)
-                 : hn_fail(err, HUNCH_REFUSED, "%s: line %zu is no JSON: %s", path, line, why.text);
+                 : hn_fail(err, HUNCH_REFUSED, "%s: line %zu is not JSON: %s", path, line, why.text);
         json_decref(row);
     }
     return st;

@@ -136,7 +136,7 @@ static hunch_status write_file(const hn_head_to_save *h, const char *folder, con
 
 hunch_status hn_head_save(const hn_head_to_save *h, const char *folder, hunch_error *err) {
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return hn_fail(err, HUNCH_FAILED, "%s: cannot be made: %s", folder, strerror(errno));
+        return hn_fail(err, HUNCH_FAILED, "%s: cannot be created: %s", folder, strerror(errno));
     hunch_status st = write_file(h, folder, "model.safetensors", write_tensors, err);
     if (!st && h->commonest) st = write_file(h, folder, "tokens.json", write_commonest, err);
     return st ? st : write_file(h, folder, "config.json", write_config, err);

@@ -26,7 +26,8 @@ static hunch_status read_rows(hn_source *src, const hn_arch *a, hn_role role, co
     hunch_status st = hn_source_need(src, name, 2, (uint64_t)a->hidden, (uint64_t)a->vocab, &t, err);
     if (st) return st;
     if (t->dtype == HN_F8_E4M3 || !hn_dtype_row_bytes(t->dtype, t->dims[0], &bytes))
-        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s of type %s: expected one whose rows stand for themselves",
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s of type %s: expected a type whose rows can be read one by "
+                                           "one",
                        hn_source_path(src), name, hn_dtype_name(t->dtype));
     *out = hn_alloc((size_t)n * (size_t)a->hidden * sizeof **out);
     void *stored = hn_alloc(bytes);

@@ -90,7 +90,7 @@ static void test_bad_rows(void **state) {
         const char *text, *says;
     } cases[] = {{"{\"answer\": 1}\n", "row 1: expected an object with messages"},
                  {"{\"prompt\": \"good\"}\n{\"prompt\": 7}\n", "row 2: expected an object"},
-                 {"{\"prompt\": \n", "line 1 is no JSON"},
+                 {"{\"prompt\": \n", "line 1 is not JSON"},
                  {"[{\"prompt\": \"a\"}, 3]", "row 2: expected an object"},
                  {"[{\"prompt\": \"a\"}", "bad.jsonl: line 1"},
                  {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}]}", "row 1: expected"}};
