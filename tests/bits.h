@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bits.h - for tests of contract C2: one text put through passes that are cut in every way, each of its rows against the
- * logits that `hunch logits` writes, byte for byte. What the values are is no business of these tests.
+/* bits.h - for tests of contract C2: one text in passes that are cut in every way, each of its rows compared with the
+ * logits that `hunch logits` writes, byte for byte. The values themselves are not checked.
  *
- * A way says how many rows of the text a pass takes (a pass holds HN_MAX_ROWS: more means as many as fit), how many other
- * sequences share the passes, before and behind it, and whether the text is a chain or one path of a draft tree, of which
- * a part may be refused and comes again. Include after cmocka. */
+ * A way specifies how many rows of the text a pass takes (a pass holds HN_MAX_ROWS: more means as many as fit), how
+ * many other sequences share the passes, before and after it, and whether the text is a chain or one path of a draft
+ * tree, of which a part may be refused and is run again. Include after cmocka. */
 #ifndef HN_TEST_BITS_H
 #define HN_TEST_BITS_H
 #include "base/random.h"
@@ -24,13 +24,13 @@ static const bits_way bits_ways[] = {
     {1, false, true},  {8, false, true},  {3, true, true},   {8, true, true},    {BITS_ROWS, true, true}};
 enum { N_BITS_WAYS = sizeof bits_ways / sizeof *bits_ways };
 
-/* A text, what it should give, and the passes that it goes through. */
+/* A text, the expected logits, and its passes. */
 typedef struct bits {
     const char *where;
-    int vocab, context, n, at; /* rows of the text, and those that are committed */
+    int vocab, context, n, at; /* rows of the text, and committed rows */
     hunch_token token[BITS_ROWS];
     float *want; /* [n][vocab] */
-    int rows;    /* that hunch_evaluate gave so far */
+    int rows;    /* rows of hunch_evaluate so far */
     uint64_t rng;
     /* of one way */
     hn_cache *cache;
@@ -38,7 +38,7 @@ typedef struct bits {
     int text_seq;
     /* of one pass */
     hn_row row[HN_MAX_ROWS];
-    int n_rows, first;        /* first: of the sequence in work */
+    int n_rows, first;        /* first: of the current sequence */
     int16_t path[BITS_ROWS];  /* rows of the text in the pass, from the sequence's first on */
     int n_path, text_first;
     int others[BITS_SEQS];    /* rows of each other sequence */
@@ -48,7 +48,7 @@ FIXTURE int bits_below(bits *b, int n) {
     return (int)(hn_splitmix(&b->rng) % (uint64_t)n);
 }
 
-/* ---- what it should be ------------------------------------------------------------------------------------------- */
+/* ---- expected logits ------------------------------------------------------------------------------------------- */
 
 FIXTURE void bits_keep(void *user, size_t position, const float *logits, int vocab) {
     bits *b = user;
@@ -65,7 +65,7 @@ FIXTURE void bits_compare(void *user, size_t position, const float *logits, int 
     b->rows++;
 }
 
-/* Puts the text through an engine's own way of reading one. */
+/* Reads the text with an engine. */
 FIXTURE void bits_evaluate(bits *b, hunch_model *m, hunch_kv kv, int chunk,
                            void (*row)(void *user, size_t position, const float *logits, int vocab)) {
     hunch_engine *e = open_engine(m, NULL, 1, chunk, kv, 64, b->context);
@@ -99,7 +99,7 @@ FIXTURE void bits_add(bits *b, int seq, hunch_token token, int parent, bool logi
     b->row[b->n_rows++] = (hn_row){.token = token, .seq = (int16_t)seq, .parent = (int16_t)parent, .logits = logits};
 }
 
-/* Rows that are not asked about: a chain or a random tree, committed from its first row on or not at all. */
+/* Rows of other sequences: a chain or a random tree, committed from its first row on or not at all. */
 FIXTURE void bits_add_other(bits *b, int seq, bool tree) {
     const int n = 1 + bits_below(b, BITS_OTHER_ROWS);
     b->first = b->n_rows;
@@ -110,7 +110,7 @@ FIXTURE void bits_add_other(bits *b, int seq, bool tree) {
     b->others[seq] = n;
 }
 
-/* The next rows of the text; in a tree with up to two siblings before each and one behind. */
+/* The next rows of the text; in a tree with up to two siblings before each and one after. */
 FIXTURE void bits_add_text(bits *b, const bits_way *w, int room) {
     int parent = -1;
     b->first = b->text_first = b->n_rows;
@@ -140,14 +140,14 @@ FIXTURE void bits_check_pass(bits *b, const bits_way *w) {
 }
 
 FIXTURE void bits_commit(bits *b, const bits_way *w) {
-    const int kept = w->tree ? 1 + bits_below(b, b->n_path) : b->n_path; /* the rest was refused and comes again */
+    const int kept = w->tree ? 1 + bits_below(b, b->n_path) : b->n_path; /* the rest was refused and is run again */
     hn_cache_commit(b->cache, b->text_seq, 0, b->path, kept);
     b->at += kept;
     for (int s = 0; s < BITS_SEQS; s++) {
         if (b->others[s] == 0) continue;
         hn_cache_commit(b->cache, s, 0, NULL, bits_below(b, 4) ? 1 : 0);
         if (hn_cache_committed(b->cache, s, 0) + BITS_OTHER_ROWS <= b->context && bits_below(b, 40)) continue;
-        hn_cache_seq_end(b->cache, s); /* now and then another text takes its place */
+        hn_cache_seq_end(b->cache, s); /* sometimes another text takes its place */
         hn_cache_seq_begin(b->cache, s);
     }
 }
@@ -157,7 +157,7 @@ FIXTURE void bits_pass(bits *b, const bits_way *w) {
     b->n_rows = 0;
     for (int s = 0; s < BITS_SEQS; s++) {
         b->others[s] = 0;
-        const int reserved = BITS_OTHER_ROWS * (BITS_SEQS - 1 - s); /* for those behind */
+        const int reserved = BITS_OTHER_ROWS * (BITS_SEQS - 1 - s); /* for later ones */
         if (s == b->text_seq)
             bits_add_text(b, w, HN_MAX_ROWS - b->n_rows - (w->beside ? reserved : 0));
         else if (w->beside)
@@ -186,7 +186,7 @@ FIXTURE void bits_check_way(bits *b, const hunch_model *m, hn_dtype kv, const bi
 }
 
 /* All ways at one level: engines' chunks, then passes; with one thread, then with two. n: rows of the text. At ref, which is
- * slow, one way in six: its one loop over rows has no tiles that a way could reach and another not. */
+ * slow, one way in six: its loop over rows has no tiles that depend on the way. */
 FIXTURE void bits_check(const char *path, const char *isa, hunch_precision precision, hunch_kv kv, hn_dtype stored, int n) {
     static const int chunks[] = {1, 3, 8, BITS_ROWS};
     const int step = strcmp(isa, "ref") == 0 ? 6 : 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bits_long_test.c - contract C2 on real models and on random weights in real shapes: what bits_test.c asks of the tiny ones,
- * with every weight type, width and vocabulary that is there. bits.h does the work.
+/* bits_long_test.c - contract C2 on real models and on random weights in real shapes: bits_test.c with every available weight
+ * type, width and vocabulary. bits.h does the work.
  *
- * A file that is not there is passed over with a word; where none is, the test counts as skipped. HUNCH_BITS_MODELS: more files,
+ * A missing file is skipped with a message; without any file, the test counts as skipped. HUNCH_BITS_MODELS: more files,
  * separated by colons, such as tools/random_model.py writes. */
 #include <setjmp.h>
 #include <stdarg.h>

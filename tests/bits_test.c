@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bits_test.c - contract C2 on the tiny models: the logits of 300 tokens are the same bytes whatever the chunk, the threads,
- * the level's tiles, the other sequences of a pass and the tree around the text. Each level for itself; bits.h does the work.
+/* bits_test.c - contract C2 on the tiny models: the logits of 300 tokens are the same bytes for any chunk, threads,
+ * tiles of the level, other sequences of a pass and tree around the text. Each level separately; bits.h does the work.
  * bits_long_test.c has the real models. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include "bits.h"
 #include "command.h"
 
-/* brief: the best level alone, where it is the family that differs, not the products. */
+/* brief: only the best level, if the family differs, not the products. */
 static void check_levels(const char *name, hunch_precision precision, hunch_kv kv, hn_dtype stored, bool brief) {
     const char *isa[HN_ISA_COUNT];
     const int n = levels(isa);

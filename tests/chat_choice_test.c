@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chat_choice_test.c - which chat template a model renders with: of a GGUF's keys, of a folder's files, with tools and
- * without, and what the templates get to see of the model. */
+/* chat_choice_test.c - the chat template that a model renders with, from a GGUF's keys or a folder's files, with tools
+ * and without, and the variables that templates get from the model. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,7 +88,7 @@ static void test_folder(void **state) {
     hunch_model_close(&m);
     file("chat_template.jinja", "four\n");
     m = open_text(test_path("folder"));
-    renders(m, "{" USER ", \"tools\": [1]}", "four"); /* the file of its own is the newer way to say it */
+    renders(m, "{" USER ", \"tools\": [1]}", "four"); /* the separate file is the newer form */
     hunch_model_close(&m);
 }
 
@@ -100,7 +100,7 @@ static void is_refused(const hunch_model *m, const char *vars, const char *why) 
     assert_non_null(strstr(err.message, why));
 }
 
-/* What is no template is said to whoever needs it, and to nobody else. */
+/* An invalid template is reported only to callers that need it. */
 static void test_no_template(void **state) {
     (void)state;
     tiny t;
@@ -112,7 +112,7 @@ static void test_no_template(void **state) {
     hunch_model_options o;
     hunch_model_options_defaults(&o);
     o.text_only = true;
-    assert_int_equal(hunch_model_open(&m, test_path("tiny.gguf"), &o, NULL), HUNCH_OK); /* nobody asks why */
+    assert_int_equal(hunch_model_open(&m, test_path("tiny.gguf"), &o, NULL), HUNCH_OK); /* without an error */
     hunch_model_close(&m);
     tiny_text(&t, "tokenizer.chat_template.tool_use", "with {{ tools }}");
     m = open_tiny(&t);
@@ -128,7 +128,7 @@ static void test_no_template(void **state) {
     tiny_close(&t);
 }
 
-/* A text that begins with a byte which is not UTF-8 cannot be told to a template: it sees nothing there. */
+/* A text that begins with a byte which is not UTF-8 cannot be passed to a template: it gets an empty text. */
 static void test_token_that_is_no_text(void **state) {
     (void)state;
     tiny t;
@@ -162,7 +162,7 @@ static void conversation_is(const hunch_model *m, const hunch_message *messages,
     hunch_free(ids);
 }
 
-/* A conversation as tokens: rendered, or where there is no template its contents in a row; with one BOS, whoever wrote it. */
+/* A conversation as tokens: rendered, or without a template its contents joined; with one BOS, from the template or the tokenizer. */
 static void test_chat_tokens(void **state) {
     (void)state;
     enum { AS_IT_IS = HUNCH_TEXT_PARSE_SPECIAL, WITH_BOS = HUNCH_TEXT_PARSE_SPECIAL | HUNCH_TEXT_ADD_SPECIAL };
@@ -176,7 +176,7 @@ static void test_chat_tokens(void **state) {
     conversation_is(m, two, 2, "<s>One day", AS_IT_IS);
     conversation_is(m, &marked, 1, "<s>One day", AS_IT_IS);
     must(hunch_tokenize(m, "<s><s>One", 9, HUNCH_TEXT_RENDERED, &ids, &n, err));
-    tokens_are(m, ids, n, "<s><s>One", AS_IT_IS); /* two that the text itself has stay two */
+    tokens_are(m, ids, n, "<s><s>One", AS_IT_IS); /* two in the text itself are kept */
     hunch_free(ids);
     assert_int_equal(hunch_chat_tokens(m, &broken, 1, &ids, &n, &why), HUNCH_USAGE);
     assert_non_null(strstr(why.message, "message 0"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* delta_state_test.c - states of recurrent layers after thousands of random trees and accept patterns: every logit is that of plain
  * decoding, bit for bit. Mistakes that leave texts plausible (a stale input of the convolution, a row that is folded twice, the
- * gates of a sibling, a refused row that stays) are planted, and found. And what becomes of a text that loses its place. */
+ * gates of a sibling, a refused row that is kept) are injected, and detected. And texts that lose their place. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static float *inputs_at(const hn_delta_job *j, int slot) {
                                                                     p->row_bytes * (size_t)(slot % p->page_rows) + p->off));
 }
 
-/* Gates of the slot behind: of a chain the next row's, of a tree a sibling's as a rule. */
+/* Gates of the next slot: in a chain the next row's, in a tree usually a sibling's. */
 static void take_gates(const hn_delta_job *j, int slot) {
     const int channels = hn_delta_channels(j->net);
     memcpy(inputs_at(j, slot) + channels, inputs_at(j, slot + 1) + channels, 2 * (size_t)j->net->value_heads * sizeof(float));
@@ -56,7 +56,7 @@ static void wrong_delta(const hn_exec *ex, const hn_delta_job *j) {
     memcpy(step, kept, sizeof *step * (size_t)n);
 }
 
-/* ---- random trees and what is kept of them --------------------------------------------------------------------------------------- */
+/* ---- random trees and accepted paths --------------------------------------------------------------------------------------- */
 
 typedef struct rig {
     hn_cache *cache;
@@ -66,7 +66,7 @@ typedef struct rig {
     int n, n_path;
 } rig;
 
-/* A tree that holds the text's next rows as one of its paths, among others; nodes of a level or of a branch together. */
+/* A tree with the text's next rows as one of its paths; nodes are ordered by level or by branch. */
 static void make_tree(bits *b, rig *r, int most) {
     const int left = b->n - b->at, length = 1 + bits_below(b, left < most ? left : most), wrong = bits_below(b, MOST_TREE - length + 1);
     int parent = -1, spare = wrong;
@@ -74,14 +74,17 @@ static void make_tree(bits *b, rig *r, int most) {
     for (int i = 0; i < length; i++) {
         const int here = spare > 0 ? bits_below(b, spare + 1) : 0;
         for (int k = 0; k < here && i > 0; k++, spare--) /* the root has no siblings */
-            r->row[r->n] = (hn_row){.token = bits_below(b, b->vocab), .parent = (int16_t)bits_below(b, r->n), .logits = HN_LOGITS_NONE}, r->n++;
+            r->row[r->n] = (hn_row){.token = bits_below(b, b->vocab),
+                                    .parent = (int16_t)bits_below(b, r->n),
+                                    .logits = HN_LOGITS_NONE},
+            r->n++;
         r->path[r->n_path++] = (int16_t)r->n;
         r->row[r->n] = (hn_row){.token = b->token[b->at + i], .parent = (int16_t)parent, .logits = HN_LOGITS_ALL};
         parent = r->n++;
     }
 }
 
-/* Passes until the text is read; returns the number of passes, *wrong: of rows with other bits than they should have. */
+/* Passes until the text is read; returns their number; *wrong: rows with wrong bits. */
 static int read_text(bits *b, const hunch_model *m, const hn_ops *table, int most, int *wrong) {
     hn_cache_group group[HN_MODEL_GROUPS];
     const int n_groups = hn_kv_groups(&m->target.arch, HN_BF16, group, NULL), seq = 0;
@@ -153,7 +156,7 @@ static const char *draft_model(const char *before, const char *behind) {
     return to;
 }
 
-/* ---- places that are lost ----------------------------------------------------------------------------------------------------------- */
+/* ---- lost places ----------------------------------------------------------------------------------------------------------- */
 
 static hunch_request request_of(const hunch_model *m, const hunch_token *ids, int n, int most, double temperature) {
     hunch_request r;
@@ -333,8 +336,8 @@ static void finish(hunch_engine *e, hunch_request *r, answer *out) {
     hunch_session_close(&s);
 }
 
-/* Texts that begin alike, in turns that go on from answers, and with room for few states: what was restored goes on with the same
- * bits, and the drafters with it. */
+/* Texts with common prefixes, in turns that continue answers, and with room for few states: restored texts continue
+ * with the same bits, and so do drafters. */
 static void test_prefixes(void **state) {
     (void)state;
     enum { TURNS = 9, MOST = 700 };
@@ -355,7 +358,7 @@ static void test_prefixes(void **state) {
             if (d == 4) watch_drafter(e);
             size_t n = 150;
             for (int turn = 0; turn < TURNS; turn++) {
-                const size_t shared = turn == 0 ? 0 : turn % 3 == 2 ? n / 2 : n; /* now and then another text parts from this one */
+                const size_t shared = turn == 0 ? 0 : turn % 3 == 2 ? n / 2 : n; /* sometimes another text branches off this one */
                 answer want = {0}, got = {0};
                 if (turn > 0) n = shared + 20 + (size_t)(hn_splitmix(&rng) % 40);
                 for (size_t i = shared; i < n; i++) ids[i] = (hunch_token)(hn_splitmix(&rng) % 512);
@@ -366,14 +369,14 @@ static void test_prefixes(void **state) {
                 r.max_tokens = 30;
                 r.ignore_eos = true;
                 r.sampling = (hunch_sampling){.temperature = turn % 2 ? 0.7 : 0, .top_p = 1, .seed = (uint64_t)turn};
-                finish(fresh, &r, &want); /* whose own prefixes are found too, by plain decoding */
+                finish(fresh, &r, &want); /* its own prefixes are found too, by plain decoding */
                 hunch_engine_forget(fresh);
                 finish(e, &r, &got);
                 assert_same(&want, &got, drafts[d] ? drafts[d] : "plain");
-                assert_true(got.restored % (uint64_t)o.page_rows == 0 || d % 2); /* of drafters that bind a row less */
+                assert_true(got.restored % (uint64_t)o.page_rows == 0 || d % 2); /* drafters that need one row less */
                 restored += got.restored;
                 accepted += got.accepted;
-                for (size_t i = 0; i < got.n; i++) ids[n++] = got.token[i]; /* the next turn goes on from here */
+                for (size_t i = 0; i < got.n; i++) ids[n++] = got.token[i]; /* the next turn continues from here */
                 answer_free(&want);
                 answer_free(&got);
             }
@@ -387,7 +390,7 @@ static void test_prefixes(void **state) {
 
 /* ---- memory for states -------------------------------------------------------------------------------------------------- */
 
-/* Texts of their own, of 200 tokens each; how many rows of text `i` come from the index. */
+/* Different texts of 200 tokens each; the number of rows of text `i` that come from the index. */
 static uint64_t rows_of_text(hunch_engine *e, const hunch_model *m, int i) {
     hunch_token ids[200];
     uint64_t rng = 1000 + (uint64_t)i;
@@ -406,7 +409,7 @@ static uint64_t rows_of_text(hunch_engine *e, const hunch_model *m, int i) {
     return restored;
 }
 
-/* Under a limit the index keeps the states that were used last, and no more of them; without one all of these. */
+/* With a limit the index keeps only the most recently used states; without one all of these. */
 static void test_limit(void **state) {
     (void)state;
     enum { TEXTS = 6 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* disk_full_test.c - no room for what a subcommand writes: exit code 1, one clear line, no half file, and the old one stays. By
- * a limit of file sizes (RLIMIT_FSIZE, whose signal SIGXFSZ must not end it), on a file system that is really full where this
- * user may mount one, and with /dev/full as standard output. */
+/* disk_full_test.c - a full disk while a subcommand writes: exit code 1, one clear line, no partial file, and the old
+ * one stays. With a limit of file sizes (RLIMIT_FSIZE, whose signal SIGXFSZ must not end it), on a file system that is
+ * really full if this user may mount one, and with /dev/full as standard output. */
 #include "command.h"
 
 #include <sys/mount.h>
@@ -28,7 +28,7 @@ static void check_refused(const char *const *args, int code, const char *says) {
     assert_int_equal(access(partial, F_OK), -1);
 }
 
-/* All that writes a file that somebody named. */
+/* All commands that write a named file. */
 static void check_all(const char *says) {
     const char *const convert[] = {"convert", "-m", STORIES_HF, "-o", made, "--force", NULL};
     const char *const logits[] = {"logits", "-m", STORIES, "-p", "Once upon a time there was a little girl", "-o", made, NULL};
@@ -75,7 +75,7 @@ static void test_limit(void **state) {
     limit_files(limit_was.rlim_max);
 }
 
-/* The message of a command that was told to write there is about the file, not about standard output. */
+/* The message names the file that the command writes, not standard output. */
 static void test_bench_files(void **state) {
     (void)state;
     static const char *const flags[] = {"--json=", "--csv=", "--svg="};
@@ -88,7 +88,7 @@ static void test_bench_files(void **state) {
         limit_files(100);
         result r = command_args(args);
         limit_files(limit_was.rlim_max);
-        if (r.code == 2 && strstr(r.err, "svg")) { /* there is nothing to draw of so little */
+        if (r.code == 2 && strstr(r.err, "svg")) { /* there is too little to draw */
             result_free(&r);
             continue;
         }

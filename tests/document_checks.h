@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* document_checks.h - for documents_test.c: checks of one text. link_leads: a link has a target; columns_check: widths;
- * names_check: names of files; identifiers_check, after identifiers_read: names of functions, types, keys and tests. All but the
- * first print what is wrong and return how often. */
+ * names_check: names of files; identifiers_check, after identifiers_read: names of functions, types, keys and tests.
+ * All but the first print errors and return their number. */
 #ifndef HN_TESTS_DOCUMENT_CHECKS_H
 #define HN_TESTS_DOCUMENT_CHECKS_H
 
@@ -124,7 +124,7 @@ static bool name_is_known(const char *name) {
     return false;
 }
 
-/* In a C source everything but its comments becomes spaces (comments true), or only its comments do. */
+/* Replaces everything but the comments of a C source by spaces (comments true), or only its comments. */
 static void source_keep(char *text, bool comments) {
     char in = 0; /* '"' or '\'' in a literal, '*' in a comment */
     for (char *p = text; *p;) {
@@ -256,8 +256,8 @@ static bool identifier_is_known(const char *name, bool prefix) {
     return false;
 }
 
-/* Is the identifier of n bytes at `at` one that the sources must have: it begins as hunch's names do, or is alone between two
- * backticks, in lower case with an underscore, or is called in backticks, `f()`. */
+/* Whether the identifier of n bytes at `at` must be in the sources: it has a prefix of hunch's names, or is alone
+ * between two backticks, in lower case with an underscore, or is called in backticks, `f()`. */
 static bool is_looked_up(const char *text, const char *at, size_t n) {
     static const char *const starts[] = {"hn_", "hunch_", "tool_", "test_", "HN_", "HUNCH_"};
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)

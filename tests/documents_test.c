@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* documents_test.c - what the documents and the comments name exists: links have a target, files are in the checkout, functions
- * and keys in the sources, flags in --help, JSON has the keys that docs/formats.md names, and the commands shown run, with a
- * model of a megabyte in place of the one that is named.
+/* documents_test.c - the documents and the comments name only existing things: links have a target, files are in the checkout, functions
+ * and keys in the sources, flags in --help, JSON has the keys that docs/formats.md names, and the commands shown run, with a model of a
+ * megabyte instead of the named one.
  *
- * Documents are all *.md except those that tests/data has from others. Their prose is not checked; README's promises are
- * checked by promises_test.c.
+ * Documents are all *.md except those of others in tests/data. Their prose is not checked; README's promises are checked by
+ * promises_test.c.
  */
 #include "command.h"
 #include "document_checks.h"
@@ -133,14 +133,14 @@ static const char *const commands[] = {"run",      "chat",   "compare", "draft",
 enum { COMMANDS = sizeof commands / sizeof *commands };
 static char *help[COMMANDS];
 
-/* The flag stands there as a word of its own. */
+/* Whether the text has the flag as a separate word. */
 static bool has_flag(const char *text, const char *flag, size_t n) {
     for (const char *at = text; (at = strstr(at, "--")); at += 2)
         if (strncmp(at, flag, n) == 0 && !isalnum((unsigned char)at[n]) && at[n] != '-') return true;
     return false;
 }
 
-/* What the program behind `hunch train` says of its flags, behind the command's own help. */
+/* The help of the program that `hunch train` starts, after the command's own help. */
 static char *help_of_train(const char *own) {
     static const char line[] = HUNCH_COMMAND "-train --help";
     char *all = calloc(strlen(own) + 20000, 1);
@@ -152,7 +152,7 @@ static char *help_of_train(const char *own) {
     return all;
 }
 
-/* Other programs' flags: those that the repository's own scripts use or have. */
+/* Flags of other programs: those that the repository's own scripts use or have. */
 static bool is_of_a_script(const char *flag, size_t n) {
     static const char *const folders[] = {"scripts/", "bench/", "tools/", "cmake/", ".ci/", "tests/"};
     for (int i = 0; i < n_text_files; i++) {
@@ -170,7 +170,7 @@ static bool is_of_a_script(const char *flag, size_t n) {
 }
 
 static bool flag_is_known(const char *flag, size_t n) {
-    static const char *const top = "--help --version --lossy"; /* of hunch itself; the beginning of three flags */
+    static const char *const top = "--help --version --lossy"; /* of hunch itself; a prefix of three flags */
     for (int i = 0; i < COMMANDS; i++)
         if (has_flag(help[i], flag, n)) return true;
     return has_flag(top, flag, n) || is_of_a_script(flag, n);
@@ -236,7 +236,7 @@ static void test_flags(void **state) {
 
 /* ---- commands --------------------------------------------------------------------------------------------------- */
 
-/* What stands in the documents for a file of the user's, and what is used here. */
+/* Names of the user's files in the documents, and the files used here. */
 static const struct { const char *is, *used; } stand_in[] = {
     {"SmolLM2-135M-Instruct.Q4_1.gguf", STORIES},
     {"MODEL.gguf", STORIES},
@@ -246,8 +246,7 @@ static const struct { const char *is, *used; } stand_in[] = {
     {"scripts/demo-prompts.jsonl", HUNCH_TEST_DATA "/../../scripts/demo-prompts.jsonl"},
 };
 
-/* The command that begins at `at`, with what stands in, to the end of its last line. *end: behind it. False: a synopsis, or
- * shortened. */
+/* The command that starts at `at`, with replacements, to the end of its last line. *end: after it. False: a synopsis, or shortened. */
 static bool shown_command(const char *at, char out[4000], const char **end) {
     size_t n = 0;
     bool quoted = false, right = true;
@@ -286,7 +285,7 @@ static bool shown_runs(const char *file, const char *shown) {
     return false;
 }
 
-/* What was just run: an example of `hunch draft` shows a tree, with its legend. */
+/* The output of the last command: an example of `hunch draft` shows a tree, with its legend. */
 static bool shown_drafts(const char *file, const char *shown) {
     if (!text_starts(shown, "hunch draft")) return true;
     char *out = file_read(path_of("out.txt"), NULL);
@@ -301,7 +300,7 @@ static void test_commands(void **state) {
     (void)state;
     text_write("prompts.jsonl",
                "{\"id\": \"a\", \"prompt\": \"Once upon\", \"prediction\": \"a time there was a girl\"}\n");
-    assert_int_equal(symlink(HUNCH_TEST_DATA "/heads/stories-eagle3", path_of("HEAD")), 0); /* one that `check` passes */
+    assert_int_equal(symlink(HUNCH_TEST_DATA "/heads/stories-eagle3", path_of("HEAD")), 0); /* a head that passes `check` */
     head_write_form(&STORIES_EAGLE, path_of("EAGLE_HEAD"));
     head_write_form(&STORIES_DART, path_of("DART_HEAD"));
     text_write("corpus.txt", "Once upon a time there was a dog. The dog was big.\n");
@@ -348,7 +347,7 @@ static void test_drafts_of_help(void **state) {
 
 /* ---- C ---------------------------------------------------------------------------------------------------------- */
 
-/* A block of C is what stands in a file behind the public header. */
+/* A block of C is the part of a file after the public header. */
 static bool block_compiles(const char *file, const char *block, size_t n) {
     char line[3000];
     const char *path = file_write("shown.c", block, n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* expert_files_test.c - experts as different programs write them: a tensor of each or stacks, gates and ups apart or as one, in folders
  * and GGUF files, old ones too, 8-bit floats with factors, types that differ within a layer. The same weights give the same logits,
- * packed and left in the file; what does not fit together is refused by name. */
+ * packed and left in the file; inconsistent files are refused by name. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 #include "expert_parts.h"
 
-/* ---- what they say -------------------------------------------------------------------------------------------------- */
+/* ---- logits -------------------------------------------------------------------------------------------------- */
 
 typedef enum way { PACKED, MAPPED_EXPERTS, MAPPED, WAYS } way;
 
@@ -41,7 +41,7 @@ static void say(const char *path, const char *draft, way how, hunch_precision pr
     hunch_model_close(&m);
 }
 
-/* Bit for bit what `want` is, however weights come into memory. */
+/* Bit for bit `want`, for any way of loading weights. */
 static void same(const answer *want, const char *path, const char *what) {
     for (int how = PACKED; how < WAYS; how++) {
         answer got;
@@ -57,7 +57,7 @@ static void close_to(const answer *want, const char *path, way how, const char *
     double sum = 0, squares = 0, most = 0;
     say(path, NULL, how, HUNCH_PRECISION_F32, &got);
     assert_true(got.vocab == want->vocab && got.token[0] == want->token[0]);
-    for (int i = 0; i < want->vocab; i++) { /* of the first token: what is behind it may differ */
+    for (int i = 0; i < want->vocab; i++) { /* of the first token: later ones may differ */
         const double w = (double)want->logits[i];
         sum += w;
         squares += w * w;
@@ -135,7 +135,7 @@ static void keep_level(void *user, int level, const float *logits, int vocab) {
     keep_logits(user, (size_t)level, logits, vocab);
 }
 
-/* The logits of what a file's own block drafts. */
+/* The logits of the drafts of a file's own block. */
 static void drafts_of(const char *path, answer *out) {
     enum { LEVELS = 3 };
     static const hunch_token text[] = {5, 71, 200, 9, 33, 180, 2};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* expert_parts.h - the tensors of mixtral-top2 and its like, taken out of their files, put together in another way, and written again:
+/* expert_parts.h - the tensors of mixtral-top2 and similar models, read from their files, combined in another way, and written again:
  * folders and GGUF files as other programs would. Include after cmocka and fixture.h. */
 #ifndef HN_TESTS_EXPERT_PARTS_H
 #define HN_TESTS_EXPERT_PARTS_H
@@ -18,7 +18,7 @@ typedef struct part {
     bytes data;
 } part;
 
-/* The tensors of a model's files, which tests put together in another way. */
+/* The tensors of a model's files, which tests combine in another way. */
 typedef struct parts {
     part at[MOST];
     int n;
@@ -56,7 +56,7 @@ static inline void parts_free(parts *p) {
 
 /* ---- files ---------------------------------------------------------------------------------------------------------- */
 
-/* The metadata of a GGUF file: what stands between its head and the first tensor's name. */
+/* The metadata of a GGUF file: the bytes between its head and the first tensor's name. */
 static inline void keys_read(parts *p, const char *path) {
     enum { HEAD = 24 };
     bytes file = test_file_read(path);
@@ -159,7 +159,7 @@ static inline const char *gguf_of(const parts *p) {
     return to;
 }
 
-/* The GGUF file that a golden folder makes. */
+/* The GGUF file converted from a golden folder. */
 static inline const char *converted(const char *golden) {
     const char *to = test_path("converted.gguf");
     unlink(to);
@@ -167,13 +167,14 @@ static inline const char *converted(const char *golden) {
     return to;
 }
 
-/* ---- other ways to lie ---------------------------------------------------------------------------------------------- */
+/* ---- other layouts ---------------------------------------------------------------------------------------------- */
 
 static inline void name_layer(char out[96], const char *pattern, int layer) {
     snprintf(out, 96, pattern, layer);
 }
 
-/* Tensors named by pattern (layer, expert), every expert's, become one, and where there is a second pattern, its behind each. */
+/* Joins the tensors named by a pattern (layer, expert) of all experts; with a second pattern, each expert's second
+ * tensor follows its first. */
 static inline void stack(parts *p, const char *first, const char *second, const char *stacked) {
     for (int layer = 0; layer < LAYERS; layer++) {
         bytes all = {0};
@@ -198,7 +199,7 @@ static inline void stack(parts *p, const char *first, const char *second, const 
     }
 }
 
-/* A stack of a GGUF becomes a tensor of each expert. */
+/* Splits a stack of a GGUF into a tensor for each expert. */
 static inline void take_apart(parts *p, const char *stacked, const char *each) {
     for (int layer = 0; layer < LAYERS; layer++) {
         char name[96], one[96];
@@ -215,7 +216,7 @@ static inline void take_apart(parts *p, const char *stacked, const char *each) {
     }
 }
 
-/* Stacks of gates and ups of a layer become one: each expert's gate, then its up. */
+/* Joins the stacks of gates and ups of a layer: each expert's gate, then its up. */
 static inline void join(parts *p, int layer) {
     char gate_name[96], up_name[96], both[96];
     name_layer(gate_name, "blk.%d.ffn_gate_exps.weight", layer);

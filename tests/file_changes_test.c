@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file_changes_test.c - a model's file that changes while it is in use: another one of its name is not looked at; cut short or
- * written to while it is loaded it is an error that names it; of a mapped model the round fails that would read it, and what
- * was said until then is right. In the command the page that is gone at just that moment is one line, not a crash. */
+/* file_changes_test.c - a model's file that changes while it is in use: a new file of the same name is not used;
+ * truncating or writing it during the load is an error that names it; with a mapped model the round that would read it
+ * fails, and the text until then is right. In the command a page that is lost at that moment gives one line, not a
+ * crash. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +48,7 @@ static void answer_of(hunch_model *m, answer *out) {
     hunch_engine_close(&e);
 }
 
-/* A file takes its name: the model is the one that was opened. */
+/* A new file of the same name: the model is the one that was opened. */
 static void test_renamed_over(void **state) {
     (void)state;
     const char *path = path_of("model.gguf"), *other = path_of("other.gguf");
@@ -70,7 +71,7 @@ static void test_renamed_over(void **state) {
     }
 }
 
-/* What the change does, to a file that is open. */
+/* The change of a file that is open. */
 static void cut(const char *path) {
     struct stat st;
     assert_int_equal(stat(path, &st), 0);
@@ -104,7 +105,7 @@ typedef struct change {
     double at;
 } change;
 
-/* Of the opening thread, in the middle of the load. */
+/* Called by the opening thread in the middle of the load. */
 static void change_at(void *user, uint64_t done, uint64_t total) {
     change *c = user;
     if (!c->make || (double)done < c->at * (double)total) return;
@@ -150,7 +151,7 @@ static void test_while_loading(void **state) {
         }
 }
 
-/* The session's text up to the round that failed is what it would have been. */
+/* The session's text up to the failed round is that of an undisturbed one. */
 static void check_mapped(void (*make)(const char *path), int rounds) {
     const char *path = path_of("model.gguf");
     answer want = {0};
@@ -187,7 +188,7 @@ static void test_mapped(void **state) {
 
 /* ---- the command --------------------------------------------------------------------------------------------------------- */
 
-/* Cut short at many moments of a mapped run: an error that says so, never a signal. */
+/* Truncated at many moments of a mapped run: an error that names it, never a signal. */
 /* README: "A model file that is replaced or truncated while the command runs is an error or changes nothing; it is no
  * crash." */
 static void test_command(void **state) {
@@ -210,7 +211,7 @@ static void test_command(void **state) {
     }
 }
 
-/* The race itself: nobody asked before the page was touched. */
+/* The race itself: the page is accessed without a check before. */
 static void test_lost_page(void **state) {
     (void)state;
     char err[300];
@@ -218,12 +219,12 @@ static void test_lost_page(void **state) {
     const char *const args[] = {"bench", "-m", STORIES, "--requests", NULL};
     int ends[2];
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    input_fd = ends[0]; /* it waits for a request */
+    input_fd = ends[0]; /* the command waits for a request */
     pid_t child = command_start(args, "/dev/null", err);
     input_fd = -1;
     close(ends[0]);
     usleep(300000);
-    kill(child, SIGBUS); /* from outside: a fault of another kind, as if nobody listened */
+    kill(child, SIGBUS); /* from outside: another fault, handled as by default */
     assert_int_equal(child_wait(child), -SIGBUS);
     close(ends[1]);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fixture.h - what the tests across modules share: opening the tiny models, running a request and keeping everything
- * that it gave (tokens and the logits that decided them). Include after cmocka. */
+/* fixture.h - helpers of tests across modules: opening the tiny models, running a request and keeping its results
+ * (tokens and the logits that they were chosen from). Include after cmocka. */
 #ifndef HN_TEST_FIXTURE_H
 #define HN_TEST_FIXTURE_H
 #include <math.h>
@@ -14,7 +14,7 @@
 
 #define FIXTURE __attribute__((unused)) static
 
-/* Fails the test with the library's own words. */
+/* Fails the test with the library's message. */
 #define must(call)                                                                                                     \
     do {                                                                                                               \
         hunch_error e_ = {0};                                                                                          \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gemma_long_test.c - Gemma 3 270M, Q4_K_M: a real file with Q4_K, Q5_0, Q6_K and Q8_0 inside and windows on five layers of six.
- * Scores and greedy texts agree with what transformers computes from the same dequantised weights
- * (tools/make_gemma_golden.py), native precision costs little, and drafting changes nothing. */
+/* gemma_long_test.c - Gemma 3 270M, Q4_K_M: a real file with Q4_K, Q5_0, Q6_K and Q8_0, and windows in five of six
+ * layers. Scores and greedy texts agree with transformers on the same dequantised weights (tools/make_gemma_golden.py),
+ * native precision costs little, and drafting changes nothing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,7 +105,7 @@ static void test_native_costs_little(void **state) {
     assert_true(exp(nll[0] - nll[1]) < 1.005);
 }
 
-/* Behind a prompt that is longer than a window, alone and together. */
+/* After a prompt that is longer than a window, alone and together. */
 static void test_drafting_changes_nothing(void **state) {
     (void)state;
     static const char *const ways[] = {"ngram", "suffix", "auto", "forced,accept=0.7,depth=6",

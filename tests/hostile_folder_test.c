@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hostile_folder_test.c - the command with damaged Hugging Face folders, templates that never end and prompt files that are
- * none: the documented exit code and one line that names the file and what is wrong in it, within a gigabyte and seconds
+/* hostile_folder_test.c - the command with damaged Hugging Face folders, templates that never end and invalid prompt
+ * files: the documented exit code and one line that names the file and the error in it, within a gigabyte and seconds
  * (hostile_limits.h). The folder is a Llama of one layer, one thing changed at a time. */
 #include "command.h"
 
@@ -227,7 +227,7 @@ static void test_no_json(void **state) {
     free(deep);
 }
 
-/* A few megabytes that the parser would turn into gigabytes. */
+/* A few megabytes that would become gigabytes in the parser. */
 static void test_json_that_takes_memory(void **state) {
     (void)state;
     char *text = repeated("{\"a\": [[]", ",[]", 5000000, "]}");
@@ -247,7 +247,7 @@ static void test_json_that_takes_memory(void **state) {
     free(text);
 }
 
-/* What a file says cannot move the cursor of who looks at it. */
+/* The contents of a file cannot control the terminal. */
 static void test_inspect_is_masked(void **state) {
     (void)state;
     model_whole();
@@ -260,7 +260,7 @@ static void test_inspect_is_masked(void **state) {
     result_free(&r);
 }
 
-/* In this process: there are thousands. A document that is cut is no JSON. */
+/* In this process, since there are thousands. A truncated document is not JSON. */
 static void test_documents_cut(void **state) {
     (void)state;
     for (size_t f = 0; f < sizeof NAMES / sizeof *NAMES; f++) {
@@ -319,7 +319,7 @@ static void template_ends(const char *what, const char *text) {
     result_free(&r);
 }
 
-/* Who wants to chat is told; the model runs without. */
+/* Chat reports it; the model runs without a template. */
 static void test_template_that_is_none(void **state) {
     (void)state;
     model_whole();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hostile_gguf_test.c - the command with GGUF files that are damaged or lie: it ends with the documented exit code and one
- * line that names the file and what is wrong in it, never with a signal, within a gigabyte and seconds
+/* hostile_gguf_test.c - the command with damaged or inconsistent GGUF files: it ends with the documented exit code and
+ * one line that names the file and the error in it, never with a signal, within a gigabyte and seconds
  * (hostile_limits.h). The model is tiny_gguf.h's, one thing changed at a time. */
 #include "command.h"
 
@@ -281,7 +281,7 @@ static void test_names_and_counts(void **state) {
     }
 }
 
-/* Of a file cut anywhere, the command says so; in this process, byte by byte, and by the command at some. */
+/* A file truncated anywhere is reported; in this process byte by byte, by the command at some lengths. */
 static void test_truncated(void **state) {
     (void)state;
     tiny t;
@@ -305,7 +305,7 @@ static void test_truncated(void **state) {
 
 /* ---- weights ------------------------------------------------------------------------------------------------------ */
 
-/* No logit is a number: the answer ends with an error, greedy or drawn, with drafts or without. */
+/* All logits are NaN: the answer ends with an error, greedy or sampled, with drafts or without. */
 static void test_weights_that_are_no_numbers(void **state) {
     (void)state;
     static const char *const tensors[] = {"output_norm.weight", "blk.0.attn_v.weight", "token_embd.weight",

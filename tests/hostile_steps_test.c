@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hostile_steps_test.c - heads with weights for each position (Medusa, Hydra, speculators, Meta's heads) that lie, are damaged or made for another
- * model: refused in one line that says why, through the command, and never a crash (contract C6). */
+/* hostile_steps_test.c - heads with weights for each position (Medusa, Hydra, speculators, Meta's heads) that are
+ * inconsistent, damaged or made for another model: refused in one line with the reason, by the command, and never a
+ * crash (contract C6). */
 #include "hostile_head.h"
 
 #include "random_steps.h"
@@ -9,12 +10,12 @@
 static void assert_steps_refused(const random_head *h, const char *kind, const char *says) {
     head_write(h, path_of("head"));
     spec_refused(HUNCH_REFUSED, LLAMA, spec_at(kind, path_of("head"), ""), says);
-    const char *torch = strcmp(kind, "meta-mtp") ? "torch" : "torch-of-meta"; /* whose files have other names */
+    const char *torch = strcmp(kind, "meta-mtp") ? "torch" : "torch-of-meta"; /* its files have other names */
     steps_write_torch(h, path_of(torch));
     spec_refused(HUNCH_REFUSED, LLAMA, spec_at(kind, path_of(torch), ""), says);
 }
 
-/* And on its way into a GGUF file, of which nothing is left. */
+/* And by convert, which leaves no file. */
 static void assert_refused_everywhere(const random_head *h, const char *kind, const char *says) {
     char head[300];
     assert_steps_refused(h, kind, says);
@@ -29,7 +30,7 @@ static void make_steps(random_head *h, const char *kind) {
     assert_true(steps_make(h, kind, 64, 480));
 }
 
-/* As they are made they open. */
+/* Unchanged they open. */
 static void test_right_ones(void **state) {
     (void)state;
     for (int i = 0; i < N_STEPS_KINDS; i++) {
@@ -58,7 +59,8 @@ static void test_configs(void **state) {
     } cases[] = {
         {"medusa", "{\"logit_scale\": 0}", "logit_scale is 0"},
         {"medusa", "{\"logit_scale\": \"x\"}", "logit_scale is a string"},
-        {"hydra", "{\"hydra_head_arch\": \"cross-attn\"}", "hydra_head_arch is \"cross-attn\", expected mlp or prefix-mlp"},
+        {"hydra", "{\"hydra_head_arch\": \"cross-attn\"}",
+         "hydra_head_arch is \"cross-attn\", expected mlp or prefix-mlp"},
         {"hydra", "{\"hydra_head_arch\": 3}", "hydra_head_arch is 3"},
         {"hydra", "{\"hidden_state_offset\": 9}", "hidden_state_offset is 9, expected 0 to the 8 layers"},
         {"hydra", "{\"hidden_state_offset\": -1}", "hidden_state_offset is -1"},
@@ -80,11 +82,14 @@ static void test_configs(void **state) {
         {"meta-mtp", "{\"rope_theta\": 0}", "rope_theta is 0"},
         {"hydra", "{\"hydra_num_heads\": 3}", "hydra_num_heads is 3, expected 2, the positions"},
         {"hydra", "{\"hydra_num_layers\": 2}", "hydra_num_layers is 2, expected 1, the blocks a position"},
-        {"hydra", "{\"grounded_heads\": false}", "grounded_heads is false, and there is a tensor hydra_mlp.0.*.res_connection.weight"},
+        {"hydra", "{\"grounded_heads\": false}",
+         "grounded_heads is false, and there is a tensor hydra_mlp.0.*.res_connection.weight"},
         {"hydra", "{\"grounded_heads\": 1}", "grounded_heads is 1"},
-        {"hydra", "{\"hydra_head_arch\": \"prefix-mlp\"}", "hydra_head_arch is \"prefix-mlp\", and there is no layer prefix_embeding_layer.*"},
+        {"hydra", "{\"hydra_head_arch\": \"prefix-mlp\"}",
+         "hydra_head_arch is \"prefix-mlp\", and there is no layer prefix_embeding_layer.*"},
         {"mlp", "{\"vocab_size\": 512}", "vocab_size is 512, expected 480, the tokens of this target"},
-        {"mlp", "{\"tie_weights\": true}", "tensor speculator.emb.1.weight: its weights are tied, expected a copy of speculator.emb.0.weight"},
+        {"mlp", "{\"tie_weights\": true}",
+         "tensor speculator.emb.1.weight: its weights are tied, expected a copy of speculator.emb.0.weight"},
         {"meta-mtp", "{\"n_future_tokens\": 4}", "n_future_tokens is 4, expected 3, the tokens at once"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -98,7 +103,7 @@ static void test_configs(void **state) {
     }
 }
 
-/* rows 0: it is dropped. */
+/* rows 0: removes it. */
 static void test_tensors(void **state) {
     (void)state;
     static const struct {
@@ -152,21 +157,30 @@ static void test_more_tensors(void **state) {
         int rows, cols;
         const char *says;
     } cases[] = {
-        {"medusa", "3.0.linear.weight", 64, 64, "tensor 3.0.linear.weight: heads of this kind, of 2 positions, have none"},
+        {"medusa", "3.0.linear.weight", 64, 64,
+         "tensor 3.0.linear.weight: heads of this kind, of 2 positions, have none"},
         {"medusa", "0.2.weight", 480, 64, "tensor 0.2.weight: heads of this kind, of 2 positions"},
-        {"hydra", "hydra_mlp.2.0.linear.bias", 64, 0, "tensor hydra_mlp.2.0.linear.bias: heads of this kind, of 2 positions"},
-        {"medusa", "blocks.0.layers.0.weight", 64, 64, "tensor blocks.0.layers.0.weight: heads of this kind, of 2 positions"},
+        {"hydra", "hydra_mlp.2.0.linear.bias", 64, 0,
+         "tensor hydra_mlp.2.0.linear.bias: heads of this kind, of 2 positions"},
+        {"medusa", "blocks.0.layers.0.weight", 64, 64,
+         "tensor blocks.0.layers.0.weight: heads of this kind, of 2 positions"},
         {"medusa", "token_map", 480, 0, "tensor token_map: heads of this kind, of 2 positions"},
         {"medusa", "norm.weight", 64, 0, "tensor norm.weight: heads of this kind, of 2 positions"},
         {"hydra", "lm_head.weight", 480, 64, "tensor lm_head.weight: heads of this kind, of 2 positions"},
-        {"hydra", "prefix_embeding_layer.norm.weight", 64, 0, "tensor prefix_embeding_layer.norm.weight: heads of this kind"},
-        {"mlp", "speculator.projs.0.weight", 128, 64, "tensor speculator.projs.0.weight: heads of this kind, of 2 positions"},
+        {"hydra", "prefix_embeding_layer.norm.weight", 64, 0,
+         "tensor prefix_embeding_layer.norm.weight: heads of this kind"},
+        {"mlp", "speculator.projs.0.weight", 128, 64,
+         "tensor speculator.projs.0.weight: heads of this kind, of 2 positions"},
         {"mlp", "speculator.emb.0.bias", 32, 0, "tensor speculator.emb.0.bias: heads of this kind, of 2 positions"},
         {"mlp", "layers.0.weight", 32, 32, "tensor layers.0.weight: heads of this kind, of 2 positions"},
-        {"hydra", "prefix_embeding_layer.layers.0.self_attn.q_proj.weight", 64, 64, "hydra_head_arch is \"mlp\", and there is a layer prefix_embeding_layer.*"},
-        {"hydra", "prefix_embeding_layer.layers.1.mlp.up_proj.weight", 96, 64, "prefix_embeding_layer.layers.1.mlp.up_proj.weight: heads of this kind"},
-        {"mlp", "speculator.proj.2.weight", 32, 32, "tensor speculator.proj.2.weight: heads of this kind, of 2 positions"},
-        {"meta-mtp", "extra_heads.1.attention.wq.bias", 64, 0, "tensor extra_heads.1.attention.wq.bias: heads of this kind, of 2 positions"},
+        {"hydra", "prefix_embeding_layer.layers.0.self_attn.q_proj.weight", 64, 64,
+         "hydra_head_arch is \"mlp\", and there is a layer prefix_embeding_layer.*"},
+        {"hydra", "prefix_embeding_layer.layers.1.mlp.up_proj.weight", 96, 64,
+         "prefix_embeding_layer.layers.1.mlp.up_proj.weight: heads of this kind"},
+        {"mlp", "speculator.proj.2.weight", 32, 32,
+         "tensor speculator.proj.2.weight: heads of this kind, of 2 positions"},
+        {"meta-mtp", "extra_heads.1.attention.wq.bias", 64, 0,
+         "tensor extra_heads.1.attention.wq.bias: heads of this kind, of 2 positions"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         random_head h;
@@ -236,7 +250,7 @@ static void test_mapped(void **state) {
     }
 }
 
-/* Tied speculators may hold copies of what they share: the same drafts with and without; what is no copy is refused. */
+/* Tied speculators may have copies of shared tensors: the same drafts with and without; other contents are refused. */
 static void test_copies(void **state) {
     (void)state;
     static const char *const shared[] = {"emb", "ln", "head"};
@@ -282,7 +296,7 @@ static unsigned char *place_of(const bytes *b, const char *text) {
     return at;
 }
 
-/* As convert writes them, then a name or a number changed; of a name only the end, which is as long. */
+/* As written by convert, then with a name or a number changed; only the end of a name, with the same length. */
 static void test_gguf(void **state) {
     (void)state;
     static const struct {
@@ -291,13 +305,15 @@ static void test_gguf(void **state) {
         const char *says;
     } cases[] = {
         {"medusa", "hunch-head.steps", NULL, 3, "hunch-head.steps is 3, expected 2, the positions"},
-        {"medusa", "hunch-head.steps", "hunch-head.stepz", 0, "no head of kind medusa: expected a tensor 0.0.linear.weight"},
+        {"medusa", "hunch-head.steps", "hunch-head.stepz", 0,
+         "no head of kind medusa: expected a tensor 0.0.linear.weight"},
         {"medusa", "hunch-head.vocab_size", NULL, 512, "hunch-head.vocab_size is 512, expected 480"},
         {"medusa", "step.1.output.weight", "step.2.output.weight", 0, "step.2.output.weight: heads of this kind"},
         {"medusa", "step.1.ffn.0.weight", "step.2.ffn.0.weight", 0, "hunch-head.steps is 2, expected 1, the positions"},
         {"medusa", "step.1.ffn.0.bias", "step.1.ffn.1.bias", 0, "step.1.ffn.0.bias is missing"},
         {"medusa", "medusa", "mlp   ", 0, "hunch.head.kind is \"mlp   \", expected medusa"},
-        {"hydra", "step.0.ffn_residual.weight", "step.3.ffn_residual.weight", 0, "step.0.ffn.0.weight has shape [128, 64]; expected [64, 64]"},
+        {"hydra", "step.0.ffn_residual.weight", "step.3.ffn_residual.weight", 0,
+         "step.0.ffn.0.weight has shape [128, 64]; expected [64, 64]"},
         {"hydra", "step.1.ffn_residual.bias", "step.1.ffn_residual.bia_", 0, "step.1.ffn_residual.bias is missing"},
         {"hydra", "hunch-head.steps", NULL, 0, "hunch-head.steps is 0, expected 2, the positions"},
         {"mlp", "hunch-head.steps", NULL, 1, "step.1.proj.weight: heads of this kind, of 1 position"},
@@ -332,7 +348,7 @@ static void test_gguf(void **state) {
     }
 }
 
-/* A head that says no kind, read as one that has no layer of attention. */
+/* A head without a kind, read as one without layers of attention. */
 static void test_layers(void **state) {
     (void)state;
     result r = command("convert", HEADS "/hydra-prefix/head", "--target", LLAMA, "-o", path_of("head.gguf"), "--force");
@@ -371,14 +387,15 @@ static void test_other_kinds(void **state) {
         head_write(&h, path_of("head"));
         for (int k = 0; k < N_STEPS_KINDS; k++)
             if (k != i) spec_refused(HUNCH_REFUSED, LLAMA, spec_at(steps_kinds[k].kind, path_of("head"), ""), "not");
-        spec_refused(HUNCH_REFUSED, LLAMA, spec_at("eagle", path_of("head"), ""), "no head of kind eagle: it has weights for each position");
+        spec_refused(HUNCH_REFUSED, LLAMA, spec_at("eagle", path_of("head"), ""),
+                     "no head of kind eagle: it has weights for each position");
         spec_refused(HUNCH_REFUSED, QWEN3, spec_at(steps_kinds[i].kind, path_of("head"), ""), "");
         spec_refused(HUNCH_USAGE, LLAMA, spec_at(steps_kinds[i].kind, path_of("head"), ",taps=2"), "taps");
         head_free(&h);
     }
 }
 
-/* Bytes that are others, of folders and of what convert writes: refused or drafted from, in one line or none. */
+/* Changed bytes, in folders and in files of convert: refused with one line, or used for drafting. */
 static void test_damaged(void **state) {
     (void)state;
     const int n = getenv("HUNCH_TEST_LIGHT") ? 6 : 40;

@@ -13,7 +13,7 @@ enum { GRID_TEXTS = 8, GRID_WAVES = 2, GRID_ROWS = 320, GRID_TOKENS = 20, GRID_M
 static const char *const grid_models[GRID_MODELS] = {"goldens/qwen3_5-dense", "goldens/qwen3_next-moe", "goldens/qwen3_5_moe-fused",
                                                      "goldens/qwen3_next-odd"};
 
-/* What plain decoding says of the texts: one by one, one thread. */
+/* Plain decoding of the texts: one by one, one thread. */
 typedef struct grid_plain {
     hunch_token prompt[GRID_WAVES][GRID_TEXTS][GRID_ROWS];
     size_t n_prompt[GRID_WAVES][GRID_TEXTS];
@@ -40,7 +40,7 @@ FIXTURE hunch_request grid_request(const grid_plain *p, const hunch_model *m, in
     return r;
 }
 
-/* Texts of the first wave have one of two beginnings, and repeat a phrase; those of the second continue an answer. */
+/* Texts of the first wave have one of two prefixes, and repeat a phrase; those of the second continue an answer. */
 FIXTURE void grid_make_prompts(grid_plain *p, int wave, uint64_t *rng) {
     static const int length[GRID_TEXTS] = {1, 3, 166, 230, 7, 229, 164, 197};
     for (int t = 0; t < GRID_TEXTS; t++) {

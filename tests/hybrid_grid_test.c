@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hybrid_grid_test.c - models with gated delta nets, whatever drafts and however the work is cut (contracts C1, C2, C4):
+/* hybrid_grid_test.c - models with gated delta nets, with any drafter and any division of the work (contracts C1, C2, C4):
  * some cells of hybrid_grid.h at the best level; hybrid_grid_long_test.c has many, at every level. */
 #include <setjmp.h>
 #include <stdarg.h>

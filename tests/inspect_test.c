@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inspect_test.c - what `hunch inspect` says of files: a large one, of whose tensors no byte may be read, one that holds more
- * than runs, one that does not run; and that whoever opens a file is told what of it is not used. */
+/* inspect_test.c - `hunch inspect` of files: a large one, of whose tensors no byte may be read, one with unused
+ * tensors, one that does not run; and every caller that opens a file gets the list of unused tensors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,7 +105,7 @@ static size_t llama_write(const char *path, llama l) {
     return head;
 }
 
-/* How many of a file's pages behind `from` are in memory. */
+/* The number of a file's pages after `from` that are in memory. */
 static size_t pages_read(const char *path, size_t from) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     struct stat st;
@@ -133,10 +133,10 @@ static json_t *inspect(const char *path) {
     return d;
 }
 
-/* 10 GB, as a file that takes no room on disk. */
+/* 10 GB, as a sparse file. */
 static void test_large(void **state) {
     (void)state;
-    enum { READ_AHEAD = 1 << 20 }; /* what the system may fetch behind the header by itself */
+    enum { READ_AHEAD = 1 << 20 }; /* the system may read ahead after the header */
     const char *path = test_path("large.gguf");
     const llama l = {.width = 4096, .ffn = 14336, .vocab = 32000, .layers = 20, .type = TYPE_F16};
     size_t head = llama_write(path, l);
@@ -166,7 +166,7 @@ static void test_large(void **state) {
     unlink(path);
 }
 
-/* Tensors that nothing reads are named, by inspect and to whoever opens the file. */
+/* Unused tensors are listed, by inspect and to callers that open the file. */
 static void test_unused(void **state) {
     (void)state;
     static const char *const extra[] = {"mm.0.weight", "v.patch_embd.weight", "a.blk.7.weight", "v.post_ln.weight"};
@@ -200,7 +200,7 @@ static void test_unused(void **state) {
     }
 }
 
-/* What does not run is shown with the reason, and nothing is said of what it would use. */
+/* A model that does not run is shown with the reason, without a list of used tensors. */
 static void test_refused(void **state) {
     (void)state;
     const char *path = test_path("small.gguf");
@@ -219,7 +219,7 @@ static void test_refused(void **state) {
     result_free(&r);
 }
 
-/* Whatever takes a model takes its name: the command, a drafter. */
+/* A model can be given by its name everywhere: to the command, to a drafter. */
 /* README: "A model that another program downloaded is found by its name." */
 static void test_by_name(void **state) {
     (void)state;
@@ -251,7 +251,7 @@ static void test_by_name(void **state) {
     free(kept);
 }
 
-/* "chat_template" says what a conversation would find. */
+/* "chat_template" shows the template that a conversation would use. */
 static void test_chat_template(void **state) {
     (void)state;
     static const struct {
@@ -287,6 +287,7 @@ static void test_chat_template(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_large), cmocka_unit_test(test_unused),
-                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_by_name), cmocka_unit_test(test_chat_template)};
+                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_by_name),
+                                       cmocka_unit_test(test_chat_template)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

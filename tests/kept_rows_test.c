@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kept_rows_test.c - a tree that grows over several passes, each naming rows that earlier ones kept, has the logits of the same
- * tree in one pass, bit for bit (contract C2): for every instruction level, type of cache, size of pages; and a runner's buffers
- * are as wide as its widest layer, wherever that stands. */
+/* kept_rows_test.c - a tree that grows over several passes, each of which names rows kept by earlier ones, has the
+ * logits of the same tree in one pass, bit for bit (contract C2): for every instruction level, type of cache, size of
+ * pages; and a runner's buffers are as wide as its widest layer, at any place. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -116,7 +116,7 @@ static void run_at_once(rig *r, const grown *t, float *const *out) {
         for (int i = 0; i < t[s].n; i++) keep_logits_of(r, n++, out[s] + (size_t)i * WIDEST);
 }
 
-/* The rows of one pass: of each sequence that has any the nodes made then, behind those that earlier passes kept. */
+/* The rows of one pass: the new nodes of each sequence, after those kept by earlier passes. */
 static void run_grown_pass(rig *r, const grown *t, int n_seqs, int pass, int *made, float *const *out) {
     hn_row row[HN_MAX_ROWS];
     hn_kept kept[SEQS];
@@ -147,7 +147,7 @@ static void run_grown(rig *r, const grown *t, int n_seqs, float *const *out) {
     for (int s = 0; s < n_seqs; s++) assert_int_equal(made[s], t[s].n);
 }
 
-/* Keeps a random path of each tree, and gives the logits behind it. */
+/* Keeps a random path of each tree, and returns the logits after it. */
 static void commit_paths(rig *r, const grown *t, uint64_t seed, float *out) {
     for (int s = 0; s < SEQS; s++) {
         int16_t up[MOST_NODES], path[MOST_NODES];
@@ -219,7 +219,7 @@ static void test_one_pass_or_many(void **state) {
     }
 }
 
-/* Windows see by position, wherever the rows lie. */
+/* Windows are by position, for any place of the rows. */
 static void test_windows(void **state) {
     static const char *const families[] = {"goldens/mistral-sliding", "goldens/gemma3_text-local"};
     (void)state;

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A file may include from its own layer and from those before it. The last is no part of the library: what trains heads. */
+/* A file may include from its own layer and from those before it. The last one, which trains heads, is not part of the library. */
 static const char *const layers[] = {"base",  "format", "text",   "ops",  "cache",  "model",
                                      "sample", "draft", "verify", "plan", "engine", "train"};
 enum { LAYERS = sizeof layers / sizeof *layers, TOOLS = LAYERS, NOWHERE = -1 };
@@ -122,7 +122,7 @@ static void test_arrows_point_down(void **state) {
     assert_true(seen > n_files);
 }
 
-/* The check itself: what it must refuse and what it must let pass. */
+/* The check itself: includes that it must refuse and must allow. */
 static void test_the_rules(void **state) {
     (void)state;
     assert_null(include_wrong("src/ops/x86/a_avx2.c", "ops/ops.h", true));
@@ -241,7 +241,7 @@ static bool all_compile(bool backwards, const char *more, const char *errors) {
     return pclose(f) == 0;
 }
 
-/* Any two of them may be wanted in one file: no name means two things, and no macro changes another header. */
+/* Any two of them may be included in one file: no name is defined twice, and no macro changes another header. */
 static void test_headers_stand_together(void **state) {
     (void)state;
     if (!is_there("cc")) skip();

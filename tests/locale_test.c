@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* locale_test.c - a host program that calls setlocale changes nothing of what the library reads and writes: templates,
- * specs, metadata and messages are those of the C locale under one whose decimal point is a comma and whose months are
- * named otherwise. The locale is made on the spot by localedef; skipped where the system has none. */
+/* locale_test.c - setlocale in a host program does not affect the library's input and output: templates, specs,
+ * metadata and messages are those of the C locale under one whose decimal point is a comma and whose months are named
+ * otherwise. The locale is made on the spot by localedef; skipped where the system has none. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static const char comma[] = "LC_NUMERIC\ndecimal_point \",\"\nthousands_sep \".\
                             "d_t_fmt \"%a\"\nd_fmt \"%d\"\nt_fmt \"%T\"\nam_pm \"\";\"\"\nt_fmt_ampm \"\"\n"
                             "END LC_TIME\n";
 
-/* ASCII as localedef wants to be told of it: the system's own tables are a package that may be missing. */
+/* A character map of ASCII for localedef: the system's own tables are in a package that may be missing. */
 static void charmap_put(void) {
     char text[8192] = "<code_set_name> ANSI_X3.4-1968\n<comment_char> %\n<escape_char> /\nCHARMAP\n";
     for (int c = 0; c < 128; c++) sprintf(text + strlen(text), "<U%04X> /x%02x c%d\n", (unsigned)c, (unsigned)c, c);
@@ -35,7 +35,7 @@ static bool locale_make(void) {
     char command[300];
     tree_put("comma.src", comma);
     charmap_put();
-    /* -c: the categories that are left out are only warned of */
+    /* -c: missing categories are only warnings */
     snprintf(command, sizeof command, "cd %s && localedef -c -f ./ascii -i comma.src ./comma >/dev/null 2>&1", tree_root);
     setenv("LOCPATH", tree_root, 1);
     if (system(command) == -1 || !setlocale(LC_ALL, "comma")) return false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* long_chunks_test.c - passes of more rows than trees and batches have: what a prompt is read in changes no bit (contract C2), of any
- * kind of layer, beside other texts, behind prefixes and after a place was lost; and who gets them. */
+/* long_chunks_test.c - passes of more rows than trees and batches have: the chunk of a prompt changes no bit (contract
+ * C2), for any kind of layer, beside other texts, after prefixes and after a lost place; and which prompts get such
+ * passes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +62,7 @@ static void compare(hunch_engine *e, hunch_model *m, const answer want[TEXTS], i
     }
 }
 
-/* chunk: what is asked for; most: what comes of it. */
+/* chunk: the requested size; most: the resulting one. */
 static void check_chunk(hunch_model *m, const answer want[TEXTS], const char *name, int chunk, int most) {
     static const char *const drafts[] = {NULL, "ngram", "forced,accept=0.7,depth=6,tree=random,seed=5", "auto"};
     for (size_t d = 0; d < sizeof drafts / sizeof *drafts; d++)
@@ -76,7 +77,7 @@ static void check_chunk(hunch_model *m, const answer want[TEXTS], const char *na
         }
 }
 
-/* usual: rows of a chunk where nothing is asked for; widest: where 600 are. */
+/* usual: rows of a chunk by default; widest: if 600 are requested. */
 static void check_model(const char *path, int usual, int widest) {
     answer want[TEXTS] = {{0}};
     for (int threads = 1; threads <= 2; threads++) {
@@ -117,7 +118,7 @@ static void keep_level(void *user, int level, const float *logits, int vocab) {
     keep_logits(user, (size_t)level, logits, vocab);
 }
 
-/* What is drafted behind the first text, and its logits: of features of every row. */
+/* The drafts after the first text, and their logits: they depend on features of every row. */
 static void drafts_of(hunch_model *m, const char *draft, int chunk, answer *out) {
     hunch_draft_result r;
     hunch_engine *e = open_engine_with(m, draft, options(chunk, 1));
@@ -176,7 +177,7 @@ static void check_heads(const char *target, const char *const *drafts, int n) {
     for (int i = 0; i < TEXTS; i++) answer_free(&want[i]);
 }
 
-/* Heads are fed the features of every row of such a pass: of layers and behind the norm, with rows of their own and without. */
+/* Heads get the features of every row of such a pass: of layers and after the norm, with rows of their own and without. */
 static void test_heads(void **state) {
     (void)state;
     static const char *const of_llama[] = {"eagle:@eagle1-bias-bin,depth=4",
@@ -190,7 +191,7 @@ static void test_heads(void **state) {
     check_heads(HEADS_QWEN, of_qwen, 1);
 }
 
-/* A model of experts beside a block of its own: as many rows as give an expert 16. */
+/* A model of experts beside a block of its own: so many rows that an expert gets 16. */
 static void test_own_block(void **state) {
     (void)state;
     hunch_model *m = open_model(data_path("goldens/glm4_moe-3blocks"), "best", 2, HUNCH_PRECISION_NATIVE);
@@ -224,7 +225,7 @@ static uint64_t passes(hunch_session *s) {
     return st.passes - (st.n_tokens - 1);
 }
 
-/* A prompt alone takes as few passes as it can; beside a text that is being answered it does not keep that waiting. */
+/* A single prompt takes as few passes as possible; beside a text that is being answered it does not delay that. */
 static void test_nobody_waits_longer(void **state) {
     (void)state;
     hunch_model *m = open_model(data_path("goldens/qwen3_moe-fine"), "best", 1, HUNCH_PRECISION_NATIVE);
@@ -247,7 +248,7 @@ static void test_nobody_waits_longer(void **state) {
     hunch_model_close(&m);
 }
 
-/* Few pages: places are lost and won again, with other chunks than before. */
+/* Few pages: places are lost and regained, with other chunks than before. */
 static void test_places_are_lost(void **state) {
     (void)state;
     answer want[TEXTS] = {{0}}, got[TEXTS] = {{0}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* many_cores_test.c - a machine of more cores than a pool may have threads: what asks for all of them gets as many as there may
- * be. The system's answer is this file's. */
+/* many_cores_test.c - a machine of more cores than a pool may have threads: a request for all of them gets the maximum.
+ * This file replaces the system's answer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

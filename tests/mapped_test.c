@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mapped_test.c - models whose matrices stay in the file (hunch_model_options.mapped): tokens and logits bit for bit those of
- * the packed model, of GGUF files and folders, at every level, with one thread and two. What one matrix of each type gives:
+ * the packed model, for GGUF files and folders, at every level, with one thread and two. One matrix of each type:
  * check/check_stored_test.c. How much memory it takes: memory_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* memory_group_test.c - a mixture of experts larger than the memory that there is: a control group limits it (of either version,
- * where this process may make one), and pages of the file count too. Refused with what would help; with experts left in the file,
- * or all weights, the answer is that of an unlimited run, memory stays within the limit, and was short. */
+ * where this process may make one), and pages of the file count too. Refused with advice; with experts left in the file, or all
+ * weights, the answer is that of an unlimited run, memory stays within the limit, and the limit was reached. */
 #include "command.h"
 
 #include <errno.h>
@@ -114,7 +114,7 @@ static const char *model_write(void) {
     return path;
 }
 
-/* Pages that somebody else read are nobody's limit. */
+/* Pages read by other processes do not count for the group. */
 static void forget_pages(const char *path) {
     const int fd = open(path, O_RDONLY);
     assert_true(fd >= 0 && fsync(fd) == 0 && posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0);
@@ -126,7 +126,7 @@ static void forget_pages(const char *path) {
 typedef struct group {
     char path[MOST_FOLDER + 40], before[MOST_FOLDER]; /* its folder; that of the group that this process is in */
     bool v2;
-    char refused[MOST_FOLDER + 200]; /* why none could be made */
+    char refused[MOST_FOLDER + 200]; /* why no group could be created */
 } group;
 
 static bool number_write(const char *in, const char *name, long long value) {
@@ -190,7 +190,8 @@ static group limited;
 
 static void same_tokens(const result *r, const json_t *want, const char *how) {
     json_t *j = json_loads(r->out, 0, NULL);
-    if (r->code != 0 || !j || !json_equal(json_object_get(j, "tokens"), want)) fail_msg("%s: code %d, \"%s\" %s", how, r->code, r->err, r->out);
+    if (r->code != 0 || !j || !json_equal(json_object_get(j, "tokens"), want))
+        fail_msg("%s: code %d, \"%s\" %s", how, r->code, r->err, r->out);
     json_decref(j);
 }
 
@@ -232,7 +233,8 @@ int main(void) {
     }
     hn_cgroups_visit("/proc/self/cgroup", "/proc/self/mountinfo", "memory", group_make, &limited);
     if (!limited.path[0]) {
-        printf("skipped: no control group can be made here: %s\n", limited.refused[0] ? limited.refused : "there is none that limits memory");
+        printf("skipped: no control group can be made here: %s\n",
+               limited.refused[0] ? limited.refused : "there is none that limits memory");
         return 77;
     }
     const int failed = cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -51,11 +51,11 @@ static bool check(const char *const *job, int kind, rlim_t bytes_allowed) {
     char *out, *words;
     size_t len;
     const int code = with_limit(args, kind, bytes_allowed, &out, &len, &words);
-    const bool loader = code == 127 || strstr(words, "shared librar"); /* the program was not there yet */
+    const bool loader = code == 127 || strstr(words, "shared librar"); /* the program had not started yet */
     const char *line = strstr(words, "hunch: ");
     char what[200];
     snprintf(what, sizeof what, "%s with %s of %lld", args[0], kind == RLIMIT_AS ? "-v" : "-d", (long long)bytes_allowed);
-    if (code != 0 && code != 4 && !loader && code != -SIGKILL) /* exec itself kills what has no room for its stack */
+    if (code != 0 && code != 4 && !loader && code != -SIGKILL) /* exec itself kills a process without room for its stack */
         fail_msg("%s: code %d, said \"%s\"", what, code, words);
     if (code == 4 && (!line || (!strstr(line, "memory") && !strstr(line, "cannot be started"))))
         fail_msg("%s: said \"%s\"", what, words);
@@ -77,7 +77,9 @@ static void test_limits(void **state) {
         for (int k = 0; k < tries; k++) {
             const int kind = k % 2 ? RLIMIT_DATA : RLIMIT_AS;
             const rlim_t least = kind == RLIMIT_DATA ? 1 << 18 : 4 << 20, most = kind == RLIMIT_DATA ? 80 << 20 : 300 << 20;
-            done += check(jobs[i], kind, (least + (most - least) * (rlim_t)k / (rlim_t)tries + hn_splitmix(&seed) % (1 << 20)) & ~(rlim_t)4095);
+            done += check(jobs[i], kind,
+                          (least + (most - least) * (rlim_t)k / (rlim_t)tries + hn_splitmix(&seed) % (1 << 20)) &
+                              ~(rlim_t)4095);
         }
         if (done == tries)
             fail_msg("%s: no limit was reached", jobs[i][0]);

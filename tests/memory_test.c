@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory_test.c - what weights cost in memory: packed no more than 1.1 times what they and the cache are, loading included;
- * mapped next to nothing; and what is said where there is too little, for the cache too. The models are sparse files: all weights are zero. */
+/* memory_test.c - memory of weights: packed at most 1.1 times the size of weights and cache, including loading; mapped
+ * almost none; and the messages if there is too little, also for the cache. The models are sparse files: all weights
+ * are zero. */
 #include "command.h"
 
 #include <sys/resource.h>
@@ -15,7 +16,7 @@ static uint64_t matrix_bytes(const tiny_tensor *t) {
     return t->type == Q8_0 ? n / 32 * 34 : 2 * n;
 }
 
-/* A header that promises much, and a file that is as long. big_ffn: most of it lies in the layer, else in the embedding. */
+/* A large model by its header, and a file of that length. big_ffn: most of it is in the layer, else in the embedding. */
 static const char *sparse_write(const char *name, uint32_t type, bool big_ffn) {
     tiny t;
     tiny_open(&t);
@@ -67,7 +68,7 @@ static double bytes_of(const char *path, const char *key) {
     return n;
 }
 
-/* Loading leaves none of the file's pages behind, of a large embedding and of large layers. */
+/* Loading keeps none of the file's pages in memory, for a large embedding and large layers. */
 /* README: "Loading takes no more than 1.1 times the weights and the cache, and 64 MiB." */
 static void test_packed_peak(void **state) {
     (void)state;
@@ -107,7 +108,7 @@ static void test_mapped_needs_little(void **state) {
     unlink(path);
 }
 
-/* A cache that the limit has no room for is refused before the first row, not met in the middle of an answer. */
+/* A cache that exceeds the limit is refused before the first row, not in the middle of an answer. */
 static void test_cache_too_large(void **state) {
     (void)state;
     if (SANITIZED) skip();
@@ -116,7 +117,8 @@ static void test_cache_too_large(void **state) {
     assert_int_equal(getrlimit(RLIMIT_DATA, &old), 0);
     little = (struct rlimit){128 * MIB, old.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_DATA, &little), 0);
-    result r = command("run", "-m", path, "-p", "a", "--raw", "-n", "2", "--ignore-eos", "--draft", "none", "--context", "65536", "--mapped");
+    result r = command("run", "-m", path, "-p", "a", "--raw", "-n", "2", "--ignore-eos", "--draft", "none", "--context",
+                       "65536", "--mapped");
     assert_int_equal(setrlimit(RLIMIT_DATA, &old), 0);
     if (r.code != HUNCH_NO_MEMORY || !strstr(r.err, "a smaller --context") || !strstr(r.err, ": its pages need ") ||
         !strstr(r.err, " bytes of memory, "))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* output_rows_test.c - what rows get of the output matrix: all logits, the best one, or nothing. Greedy texts write no
- * logits and say the same; a model whose logits are no numbers fails them alike; an output matrix over chosen tokens says of
- * them what the whole one says. */
+/* output_rows_test.c - the results of the output matrix for rows: all logits, the best one, or none. Greedy texts write
+ * no logits and are the same; a model whose logits are NaN gives the same errors; an output matrix over chosen tokens
+ * has the logits of the whole one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,7 +105,7 @@ static void test_greedy_writes_no_logits(void **state) {
             assert_null(hn_pass_logits(e->runner, 0));
             assert_same(&shown, &silent[0], models[f]);
             assert_same(&shown, &silent[1], models[f]);
-            hunch_request other[] = {r, r, r}; /* who reads logits has them */
+            hunch_request other[] = {r, r, r}; /* rows with a reader have all logits */
             other[0].sampling.temperature = 0.7;
             other[1].sampling.repetition_penalty = 1.2;
             other[2].logprobs = true;
@@ -215,7 +215,7 @@ static void check_chosen(const hn_model *m) {
     const int32_t *best = m->ops.view(&m->ops, c.top.id);
     for (int r = 0; r < INPUTS; r++, logits += vocab) {
         memset(is, 0, (size_t)vocab);
-        for (int k = 0; k < TOP; k++) { /* the best of the whole row that was chosen and is not told yet */
+        for (int k = 0; k < TOP; k++) { /* the next best chosen token of the whole row */
             int32_t want = -1;
             for (int i = 0; i < CHOSEN; i++)
                 if (!is[ids[i]] && (want < 0 || logits[ids[i]] > logits[want] ||
@@ -246,7 +246,7 @@ static void test_chosen_tokens(void **state) {
     }
 }
 
-/* Factors of 8-bit floats belong to 128 rows as they stand. */
+/* Factors of 8-bit floats belong to 128 consecutive rows. */
 static void test_shared_factors(void **state) {
     (void)state;
     hunch_model *m = open_model(data_path(models[0]), "best", 1, HUNCH_PRECISION_NATIVE);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* overwrite_test.c - a command refuses to write what it reads, whichever flag names it, by any name and through links, and nothing
- * is lost; what is updated by design is written; convert replaces a file only by --force. And the library's lists behind it. */
+/* overwrite_test.c - a command refuses to write a file that it reads, for every flag, by any name and through links,
+ * and nothing is lost; files that are updated by design are written; convert replaces a file only with --force. And the
+ * library's lists of files. */
 #include "command.h"
 #include "random_head.h"
 
@@ -60,7 +61,7 @@ static result words_run(const char *line) {
     return command_args(args);
 }
 
-/* The command is refused, and victim stays what it is. */
+/* The command is refused, and victim does not change. */
 static void kept(const char *victim, const char *line, const char *says) {
     const char *path = path_of(victim);
     size_t before_len, after_len;
@@ -144,7 +145,7 @@ static void test_other_inputs(void **state) {
     text_write("prompt.txt", "Once upon a time");
 }
 
-/* The name that an output has until it is whole, and what is appended to. */
+/* The name of an incomplete output, and files that are appended to. */
 static void test_other_names(void **state) {
     (void)state;
     copy_make(STORIES, "out.npy.partial");
@@ -233,7 +234,7 @@ static void spec_lists(const char *spec, const char *expected) {
     assert_string_equal(listed, expected);
 }
 
-/* Of a draft head its weights and what lies beside them, be it a folder, one that describes nothing, or a file. */
+/* The weights of a draft head and the files beside them, for a folder, a folder without a description, or a file. */
 static void heads_list(void) {
     hunch_error err;
     char file[300];
@@ -252,7 +253,7 @@ static void heads_list(void) {
     assert_string_equal(listed, "model.safetensors ");
 }
 
-/* Neither a head's weights, nor its config.json, nor its tree, nor what says which tokens are likely are written over. */
+/* A head's weights, config.json, tree and lists of tokens are not overwritten. */
 static void test_heads(void **state) {
     (void)state;
     char spec[900], file[300];
@@ -295,7 +296,7 @@ static void test_lists(void **state) {
     spec_lists("hass:/h,tree=/t.json", "/h model /t.json read ");
     spec_lists("eagle3:/h,tree=dynamic,topk=3", "/h model ");
     spec_lists("mtp:/h,vocab=9,ids=/i", "/h model /i read ");
-    spec_lists("/h,vocab=9,texts=dynamic", "/h model dynamic read "); /* a word of trees alone */
+    spec_lists("/h,vocab=9,texts=dynamic", "/h model dynamic read "); /* a name that only trees have */
     spec_lists("eagle:/h,vocab=9,texts=/x,tree=/t.json", "/h model /t.json read /x read ");
     spec_lists("eagle3:/h,tree=mc_sim_7b_63", "/h model ");
     heads_list();

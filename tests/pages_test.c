@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pages_test.c - pools of all sizes, and requests of all kinds against them: the engine comes to an end, no round is without
- * progress for long, what is served is the text of a machine with room, and what cannot be served says so. Which session
- * gives way to which: scheduler_test.c. */
+/* pages_test.c - pools of all sizes, and requests of all kinds against them: the engine finishes, rounds make progress,
+ * answers are those of a machine with enough memory, and requests that cannot be served give an error. Priorities of
+ * sessions: scheduler_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +58,7 @@ static void work_make(work *w, uint64_t *seed, int context) {
     }
 }
 
-/* What can only grow while sessions run; it stands still in a round that did nothing. */
+/* A count that only increases while sessions run; it is unchanged by a round without work. */
 static uint64_t progress_of(hunch_session *const *s, int n) {
     uint64_t sum = 0;
     for (int i = 0; i < n; i++) {
@@ -109,7 +109,7 @@ static void check(uint64_t number) {
              o.context, o.page_rows, o.pool_rows, o.parallel, draft ? draft : "none");
     hunch_engine *e = open_engine_with(model, draft, o);
     run_to_the_end(e, &w, got, what);
-    run_to_the_end(e, &w, want, what); /* with what the first time left in the index */
+    run_to_the_end(e, &w, want, what); /* with the rows of the first run in the index */
     hunch_engine_close(&e);
     for (int i = 0; i < w.n; i++) {
         assert_same(&want[i], &got[i], what);
@@ -132,7 +132,7 @@ static void test_random_pools(void **state) {
     for (uint64_t n = 1; n <= (light() ? 15 : 80); n++) check(n);
 }
 
-/* Numbers of a pool that no machine has room for are refused with what they need. */
+/* Pools that are too large for any machine are refused with their size. */
 static void test_no_room(void **state) {
     (void)state;
     hunch_engine_options o;
@@ -144,7 +144,7 @@ static void test_no_room(void **state) {
     o.pool_rows = INT32_MAX;
     o.page_rows = 1 << 20;
     const hunch_status st = hunch_engine_open(&e, model, &o, &why);
-    if (st == HUNCH_OK) { /* the system promised it */
+    if (st == HUNCH_OK) { /* the system overcommits */
         hunch_engine_close(&e);
         return;
     }

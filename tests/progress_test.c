@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* progress_test.c - what the public calls say while they work: bytes of loading and of converting; and what was built. */
+/* progress_test.c - progress of the public calls: bytes of loading and of converting; and build information. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* promises_test.c - README and the tests say the same: each promise of README is quoted by a test that holds it.
+/* promises_test.c - README and the tests agree: each promise of README is quoted by a test that checks it.
  *
  * A promise is an item of README's list under "What it promises". The test that holds it has it in a comment above its
- * function, in a shell test anywhere:   README: "the item, word for word"   over one line or several. A promise without such
- * a comment fails here, and so does a comment whose words README no longer has. That the test deserves its comment is for
- * the reader to judge: nothing here runs one.
+ * function, in a shell test anywhere: README: "the item, word for word" over one line or several. A promise without such a
+ * comment fails here, and so does a comment whose words README no longer has. Whether the test checks the promise is left to
+ * the reader: nothing here runs one.
  */
 #include "text_for_tests.h"
 
@@ -17,7 +17,7 @@ typedef struct quotes {
     int n;
 } quotes;
 
-/* Appends a character; any run of spaces, line ends and the marks that begin a line of a comment is one space. */
+/* Appends a character; a run of spaces, line ends and comment marks at the start of lines counts as one space. */
 static void put(char out[LONG], char c) {
     size_t n = strlen(out);
     if (isspace((unsigned char)c)) {
@@ -56,7 +56,7 @@ static void promises_read(const char *readme, quotes *q) {
     for (int i = 0; i < q->n; i++) trim(q->item[i].text);
 }
 
-/* The quote that begins at `at`; NULL where it does not end. *end: behind it. */
+/* The quote that starts at `at`; NULL if it does not end. *end: after it. */
 static bool quote_read(const char *at, char out[LONG], const char **end) {
     out[0] = 0;
     for (; *at && *at != '"'; at++) {
@@ -93,7 +93,7 @@ static bool test_follows(const char *at) {
     return false;
 }
 
-/* Counts the quotes of a file in what they quote. Returns how many are wrong. */
+/* Counts the quotes of a file for each promise. Returns the number of wrong ones. */
 static int file_read_quotes(const char *path, const char *text, quotes *q) {
     static const char mark[] = "README: \"";
     bool c = text_ends(path, ".c");
@@ -152,7 +152,7 @@ static void test_each_promise_has_a_test(void **state) {
     assert_int_equal(wrong, 0);
 }
 
-/* The check itself: what it must find, and what it must refuse. */
+/* The check itself: quotes that it must find, and must refuse. */
 static void test_the_check(void **state) {
     (void)state;
     static quotes q;

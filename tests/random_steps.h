@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random_steps.h - heads of random weights (random_head.h) that have weights for each position: two positions, as their published files lay them
- * out. Include after random_head.h. */
+/* random_steps.h - heads of random weights (random_head.h) that have weights for each position: two positions, in the
+ * layout of their published files. Include after random_head.h. */
 #ifndef HN_TESTS_RANDOM_STEPS_H
 #define HN_TESTS_RANDOM_STEPS_H
 #include "format/torch_for_tests.h"
@@ -25,7 +25,7 @@ static inline void steps_medusa(random_head *h, int hidden, int vocab) {
     h->config = json_pack("{s:s,s:i,s:i}", "model_type", "medusa", "medusa_num_heads", STEPS_POSITIONS, "medusa_num_layers", 1);
 }
 
-/* vLLM's form, of `outputs` tokens: every second or third. */
+/* vLLM's form, with `outputs` tokens: every second or third. */
 static inline void steps_medusa_vllm(random_head *h, int hidden, int vocab, int outputs) {
     char name[60];
     for (int k = 0; k < STEPS_POSITIONS; k++) {
@@ -71,7 +71,8 @@ static inline void steps_mlp(random_head *h, int hidden, int vocab) {
         snprintf(name, sizeof name, "speculator.head.%d.weight", k);
         head_floats(h, "", name, vocab, INNER);
     }
-    h->config = json_pack("{s:s,s:i,s:b,s:b}", "model_type", "mlp_speculator", "n_predict", STEPS_POSITIONS, "tie_weights", 0, "scale_input", 1);
+    h->config = json_pack("{s:s,s:i,s:b,s:b}", "model_type", "mlp_speculator", "n_predict", STEPS_POSITIONS,
+                          "tie_weights", 0, "scale_input", 1);
 }
 
 static inline void steps_meta(random_head *h, int hidden, int vocab) {
@@ -96,7 +97,7 @@ static inline void steps_meta(random_head *h, int hidden, int vocab) {
     h->config = json_pack("{s:i,s:i,s:i,s:f}", "dim", hidden, "n_heads", 4, "n_future_tokens", STEPS_POSITIONS + 1, "norm_eps", 1e-5);
 }
 
-/* As torch.save writes a head, with its config.json; Meta's under the names of Meta's files. The folder is made. */
+/* Writes a head as by torch.save, with its config.json; Meta's under the names of Meta's files. Creates the folder. */
 static inline void steps_write_torch(const random_head *h, const char *to) {
     zip_builder z = {0};
     bytes pickle = {0};
@@ -135,7 +136,7 @@ static const struct {
 } steps_kinds[] = {{"medusa", steps_medusa}, {"hydra", steps_hydra}, {"mlp", steps_mlp}, {"meta-mtp", steps_meta}};
 enum { N_STEPS_KINDS = sizeof steps_kinds / sizeof *steps_kinds };
 
-/* False: no kind of these. */
+/* False: not one of these kinds. */
 static inline bool steps_make(random_head *h, const char *kind, int hidden, int vocab) {
     *h = (random_head){.n = 0};
     for (int i = 0; i < N_STEPS_KINDS; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* real_model.h - finds the real models of tests: fetched by scripts, never shipped. A test that cannot find its own says so and
- * counts as skipped (exit code 77). */
+/* real_model.h - finds the real models of tests: fetched by scripts, never shipped. A test that cannot find its model
+ * reports it and counts as skipped (exit code 77). */
 #ifndef HN_TEST_REAL_MODEL_H
 #define HN_TEST_REAL_MODEL_H
 #include <unistd.h>

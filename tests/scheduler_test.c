@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scheduler_test.c - sharing and taking turns change no bit (contracts C2, C7): a prompt that starts behind a shared
+/* scheduler_test.c - sharing and taking turns change no bit (contracts C2, C7): a prompt that starts after a shared
  * prefix, a session that waited, one that lost its pages and was computed again, at any moment, with any drafter. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-/* A text of the model's own kind: `n` tokens, the first `shared` of them the same for every salt. */
+/* A text of `n` tokens in the model's style, the first `shared` of them the same for every salt. */
 static hunch_token *make_prompt(size_t n, size_t shared, uint64_t salt) {
     hunch_token *t = malloc(n * sizeof *t);
     uint64_t x = 99, y = salt * 7919 + 1;
@@ -79,7 +79,7 @@ static void alone(const hunch_request *r, const char *draft, hunch_verify verify
 
 /* pool_rows: room enough that nothing is evicted. */
 static void check_prefixes(const char *draft, int pool_rows) {
-    enum { N = 6 }; /* 112: whole pages to its last row, which must be computed all the same */
+    enum { N = 6 }; /* 112: whole pages up to its last row, which must be computed in any case */
     static const size_t length[N] = {120, 120, 121, 97, 40, 112}, shared[N] = {120, 80, 121, 96, 33, 112};
     hunch_engine *e = open_small(draft, 1, pool_rows, true, HUNCH_VERIFY_DEFAULT);
     for (int i = 0; i < N; i++) {
@@ -173,7 +173,7 @@ static uint64_t check_crowd(const char *draft, int parallel, int pool_rows, doub
 static void test_waiting(void **state) {
     (void)state;
     hunch_engine *e = open_small("ngram", 2, 0, true, HUNCH_VERIFY_DEFAULT);
-    hunch_token *prompt = make_prompt(12, 12, 0); /* less than a page: nobody waits for another's rows */
+    hunch_token *prompt = make_prompt(12, 12, 0); /* less than a page: no session waits for another's rows */
     const hunch_request r = ask(prompt, 12, 12, 0);
     hunch_session *s[4];
     hunch_session_state st;
@@ -204,7 +204,7 @@ static void test_waiting(void **state) {
     free(prompt);
 }
 
-/* Several answers to one prompt, opened together: it is read once, and who has another prompt does not wait. */
+/* Several answers to one prompt, opened together: it is read once, and a session with another prompt does not wait. */
 static void test_one_prompt(void **state) {
     (void)state;
     enum { N = 6, LENGTH = 150 };
@@ -261,7 +261,7 @@ static void interrupted(const hunch_request *r, const char *draft, hunch_verify 
         }
         const size_t before = hn_session_emitted(s);
         must(hunch_engine_round(e, err));
-        /* computing rows again takes rounds; let each interruption be worth something */
+        /* computing rows again takes rounds; the rounds between interruptions must make progress */
         while (hunch_engine_running(e) > 0 && hn_session_emitted(s) == before) must(hunch_engine_round(e, err));
     }
     keep_answer(out, s);
@@ -275,7 +275,7 @@ typedef struct way {
     hunch_verify verify;
 } way;
 
-/* Under `ratio` the text depends on the drafts, so the drafts themselves must come back the same. */
+/* With `ratio` the text depends on the drafts, so the drafts themselves must be the same again. */
 static void check_resumed(const way *w, const hunch_token *prompt, size_t n, double temperature, int most) {
     const hunch_request r = ask(prompt, n, 40, temperature);
     const bool as_plain = w->verify == HUNCH_VERIFY_DEFAULT || temperature == 0;

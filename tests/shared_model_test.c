@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shared_model_test.c - what hunch.h promises to programs with threads: a model may be used from any of them, engines of one model
- * from one thread each, at once; models open and close beside each other. Nothing that anybody gets differs from what one
- * thread alone gets. Worth most under ThreadSanitizer. */
+/* shared_model_test.c - the guarantees of hunch.h for threads: a model may be used from any thread, engines of one
+ * model from one thread each, at the same time; models are opened and closed concurrently. All results are those of a
+ * single thread. Most useful with ThreadSanitizer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ static hunch_model *model;
 static const char *const DRAFTS[THREADS] = {"ngram", "auto", "suffix,mode=tree", draft_spec};
 static const hunch_token PROMPT[] = {1, 403, 407, 261, 378, 403, 407, 261};
 
-/* cmocka's checks jump, which only the main thread may: others say what went wrong, and it fails. */
+/* cmocka's checks use longjmp, which only the main thread may: others store an error, and the main thread fails. */
 typedef struct job {
     pthread_t thread;
     int number;
@@ -51,7 +51,7 @@ static hunch_request ask(const hunch_model *m, int number) {
     return r;
 }
 
-/* What one thread alone gets for each request. */
+/* The results of a single thread for each request. */
 static hunch_token plain[REQUESTS][NEW];
 
 static hunch_status engine_open(hunch_engine **e, hunch_model *m, const char *draft, hunch_error *err) {

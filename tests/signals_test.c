@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* signals_test.c - SIGINT, SIGTERM and SIGHUP at any time of any subcommand: it ends within a second with 128 + the signal, or
- * was done before; no partial file stays, and what stands on standard output is whole JSON or nothing. SIGPIPE: silence. A
- * model's file that is changed while it is in use: file_changes_test.c. */
+/* signals_test.c - SIGINT, SIGTERM and SIGHUP at any time of any subcommand: it ends within a second with 128 + the
+ * signal, or was done before; no partial file remains, and standard output is complete JSON or empty. SIGPIPE: silence.
+ * A model's file that is changed while it is in use: file_changes_test.c. */
 #include "command.h"
 
 #include <time.h>
@@ -12,7 +12,7 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* A machine with other work lets a process wait. */
+/* Other work on the machine may delay a process. */
 static const double MOST_SECONDS = 8;
 
 /* Lines of whole JSON, or nothing. */
@@ -36,7 +36,7 @@ static void folder_clean(const char *what) {
         fail_msg("%s: a partial file stayed", what);
 }
 
-/* What runs for long with these arguments, or what ends soon: both are met by a signal at many times. */
+/* Long and short commands: both get a signal at many times. */
 typedef struct job {
     const char *name;
     const char *args[20];
@@ -79,7 +79,7 @@ static void interrupt(const job *j, int number, useconds_t after) {
     snprintf(out, sizeof out, "%s/out", folder);
     snprintf(err, sizeof err, "%s/err", folder);
     unlink(path_of("made"));
-    test_file_write(out, "", 0); /* a signal may come before the child has opened it: not what another left, then */
+    test_file_write(out, "", 0); /* a signal may come before the child has opened it: then it must not have the contents of another run */
     test_file_write(err, "", 0);
     pid_t child = command_start(j->args, out, err);
     usleep(after);
@@ -89,7 +89,7 @@ static void interrupt(const job *j, int number, useconds_t after) {
     const double took = now() - sent;
     size_t len;
     char *text = file_read(out, &len), *words = file_read(err, NULL);
-    /* before main it is the system's signal; behind the end of the work, success */
+    /* before main it is the system's signal; after the end of the work, success */
     if (code != 128 + number && code != -number && code != 0)
         fail_msg("%s: signal %d after %u us: code %d, %s", j->name, number, after, code, words);
     if (took > MOST_SECONDS)
@@ -132,7 +132,7 @@ static void test_ignored_stays_ignored(void **state) {
     signal(SIGINT, SIG_DFL);
 }
 
-/* The reader leaves: nothing is said, and the command does not go on for long. */
+/* The reader closes the pipe: there is no message, and the command ends soon. */
 static void test_closed_pipe(void **state) {
     (void)state;
     static const char *const commands[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* small_stack_test.c - the whole life of a text on a thread whose stack is small, as that of a thread of musl's or of another
- * language's may be: what the library wants of it stands in hunch.h. */
+ * language's may be: the library's requirement is in hunch.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -79,7 +79,7 @@ static void run(job *j) {
 
 static void test_small_stack(void **state) {
     (void)state;
-    if (SANITIZED) skip(); /* which keeps room between variables */
+    if (SANITIZED) skip(); /* it adds space between variables */
     static const char *const paths[] = {"models/stories260K/stories260K.f32.gguf", "models/babyllama105/babyllama105.q8_0.gguf",
                                         "models/stories260K/hf"};
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* smollm2.h - the real model of the equality tests. It is fetched by scripts/fetch-demo-model.sh, never shipped; a test
- * that cannot find it says so and counts as skipped (exit code 77). Include after fixture.h. */
+ * that cannot find it reports it and counts as skipped (exit code 77). Include after fixture.h. */
 #ifndef HN_TEST_SMOLLM2_H
 #define HN_TEST_SMOLLM2_H
 #include "real_model.h"
@@ -46,7 +46,7 @@ typedef struct way {
     double temperature;
 } way;
 
-/* Plain answers of all prompts (one thread, alone, chunks of 64), then each way against them: tokens and logits. */
+/* Plain answers of all prompts (one thread, one text, chunks of 64), then each way against them: tokens and logits. */
 FIXTURE void smollm2_check(const char *path, const char *isa, const way *ways, int n_ways, int tokens) {
     for (int threads = 1; threads <= 2; threads++) {
         hunch_model *m = NULL;
@@ -66,8 +66,10 @@ FIXTURE void smollm2_check(const char *path, const char *isa, const way *ways, i
                     r[i].prompt = ids[i];
                     r[i].max_tokens = tokens;
                     r[i].ignore_eos = true;
-                    r[i].sampling =
-                        (hunch_sampling){.temperature = v->temperature, .top_k = v->temperature > 0 ? 50 : 0, .top_p = 1, .seed = 7 + (uint64_t)i};
+                    r[i].sampling = (hunch_sampling){.temperature = v->temperature,
+                                                     .top_k = v->temperature > 0 ? 50 : 0,
+                                                     .top_p = 1,
+                                                     .seed = 7 + (uint64_t)i};
                     r[i + N_SMOLLM2_PROMPTS] = r[i];
                 }
                 if (!have) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* soak.h - a day of short requests in minutes, for soak_test.c and soak_long_test.c: every drafter, rule and way of sampling, several
  * sessions at once, texts that begin alike, too few pages, sessions that are cancelled or closed while they run, engines that are
- * closed and opened again. What must hold: memory, file descriptors and threads come back to where they were; what drafters
- * keep stays bounded; the text of every SOAK_CHECKED-th request is that of plain decoding. */
+ * closed and opened again. Checked: memory, file descriptors and threads return to their earlier values; the data of drafters stays
+ * bounded; the text of every SOAK_CHECKED-th request is that of plain decoding. */
 #ifndef HN_SOAK_H
 #define HN_SOAK_H
 #include <setjmp.h>
@@ -54,7 +54,7 @@ static const soak_kind soak_kinds[] = {
     {"ngram", 2, 0, HUNCH_VERIFY_DEFAULT, {HUNCH_LOSSY_LENIENCE, 0.5, 0}, false},
     {"suffix", 3, 0, HUNCH_VERIFY_DEFAULT, {HUNCH_LOSSY_TYPICAL, 0.3, 0.6}, false},
     {"self", 2, 0, HUNCH_VERIFY_DEFAULT, {HUNCH_LOSSY_TOP_M, 3, 0}, false},
-    /* The last one is never closed and never told to forget. */
+    /* The last one is never closed and its drafters are never reset. */
     {"ngram,form=mod+suffix,mib=1+cache,mib=1", 4, 2 * SOAK_CONTEXT, HUNCH_VERIFY_DEFAULT, {0}, false},
 };
 enum { SOAK_KINDS = sizeof soak_kinds / sizeof *soak_kinds, SOAK_LASTING = SOAK_KINDS - 1 };
@@ -63,15 +63,15 @@ typedef struct soak {
     hunch_model *model;
     hunch_engine *plain, *engine[SOAK_KINDS];
     int block;       /* requests of an engine in a cycle */
-    uint64_t random; /* of what happens; what a request asks follows from its number alone */
+    uint64_t random; /* for events; a request depends only on its number */
     size_t requests, cancelled, dropped, checked, preempted, restored, drafted, accepted;
 } soak;
 
-/* ---- what the process holds ------------------------------------------------------------------------------------------ */
+/* ---- resources of the process ------------------------------------------------------------------------------------------ */
 
 __attribute__((weak)) size_t __sanitizer_get_current_allocated_bytes(void);
 
-/* Bytes of live allocations, the C library's and its mappings; 0 where nobody counts. glibc's cache of freed blocks would count as
+/* Bytes of live allocations, the C library's and its mappings; 0: not available. glibc's cache of freed blocks would count as
  * live: soak_main switches it off. */
 static size_t soak_live_bytes(void) {
     if (__sanitizer_get_current_allocated_bytes) return __sanitizer_get_current_allocated_bytes();
@@ -136,7 +136,7 @@ static uint64_t soak_below(uint64_t *state, uint64_t n) {
     return hn_splitmix(state) % n;
 }
 
-/* Prompts of eight kinds, which begin alike up to some place. Where pages are few some answers go on to the end of the context. */
+/* Prompts of eight kinds, with common prefixes. With few pages some answers continue to the end of the context. */
 static void soak_make(const soak *s, const soak_kind *k, size_t number, soak_ask *a) {
     uint64_t own = number * 0x9E3779B97F4A7C15u + 1, like = soak_below(&own, 8) + 77;
     const size_t n = 1 + soak_below(&own, SOAK_PROMPT), shared = soak_below(&own, n + 1);
@@ -175,7 +175,7 @@ static void soak_make(const soak *s, const soak_kind *k, size_t number, soak_ask
 
 /* ---- checking --------------------------------------------------------------------------------------------------------- */
 
-/* Under greedy and match the text is plain decoding's, as far as it came. */
+/* With greedy and match the text is that of plain decoding, up to its end. */
 static void soak_check(soak *s, const soak_kind *k, size_t number, const hunch_session *x, const hunch_request *r) {
     hunch_session_state st;
     answer want = {0};
@@ -272,7 +272,7 @@ static hunch_engine *soak_open(const soak *s, const soak_kind *k) {
     return open_engine_with(s->model, self ? draft : k->draft, o);
 }
 
-/* Every kind of engine once: one is opened if it is not there, used, and then left as it is, made to forget, or closed. */
+/* Every kind of engine once: it is opened if needed, used, and then kept, reset, or closed. */
 static void soak_cycle(soak *s) {
     for (int i = 0; i < SOAK_KINDS; i++) {
         if (!s->engine[i]) s->engine[i] = soak_open(s, &soak_kinds[i]);
@@ -294,7 +294,7 @@ static void soak_same(const soak_held *a, const soak_held *b, const char *what) 
     if (a->threads != b->threads) fail_msg("%s: %d threads, %d were", what, b->threads, a->threads);
 }
 
-/* The lasting engine's memory: what it learned is held in two stores of a MiB each and one table of n-grams. */
+/* The lasting engine's memory: its drafters have two stores of a MiB each and one table of n-grams. */
 static void soak_bounded(size_t opened, size_t now, const char *what) {
     enum { MOST = 12 << 20 };
     if (now > opened + MOST) fail_msg("%s: the engine that lasts grew from %zu bytes to %zu", what, opened, now);
@@ -304,7 +304,7 @@ static void soak_bounded(size_t opened, size_t now, const char *what) {
 static void soak_run(size_t requests, int block) {
     soak s = {.model = open_model(data_path(SOAK_MODEL), "best", 2, HUNCH_PRECISION_NATIVE), .block = block, .random = 20261121};
     s.plain = soak_open(&s, &(const soak_kind){.parallel = 1, .no_reuse = true});
-    soak_cycle(&s); /* what libraries allocate once is there */
+    soak_cycle(&s); /* one-time allocations of libraries are done */
     soak_close_all(&s, 0, SOAK_KINDS);
     const soak_held none = soak_look();
     s.engine[SOAK_LASTING] = soak_open(&s, &soak_kinds[SOAK_LASTING]);

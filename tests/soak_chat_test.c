@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* soak_chat_test.c - `hunch chat` for thousands of lines: what the process holds after them (memory, file descriptors, threads) is
- * what it held after the first hundreds. */
+/* soak_chat_test.c - `hunch chat` for thousands of lines: the resources of the process after them (memory, file
+ * descriptors, threads) are those after the first hundreds. */
 #include "command.h"
 
 #include <dirent.h>
@@ -47,12 +47,15 @@ static long lines_of(const char *path) {
     return n;
 }
 
-/* Says messages from..to-1, of changing lengths, with commands between them, and waits for the answers. */
+/* Sends messages from..to-1, of changing lengths, with commands between them, and waits for the answers. */
 static void say(int input, const char *out, int from, int to) {
     static const char *const messages[] = {"Once upon a time", "The dog", "a b c d e f g h", "Tom and Lily went to the park and"};
     for (int i = from; i < to; i++) {
         char line[200];
-        const int n = snprintf(line, sizeof line, "%s %d\n%s", messages[i % 4], i % 97, i % 5 == 4 ? "/reset\n" : i % 7 == 6 ? "/stats\n" : "");
+        const int n = snprintf(line, sizeof line, "%s %d\n%s", messages[i % 4], i % 97,
+                               i % 5 == 4   ? "/reset\n"
+                               : i % 7 == 6 ? "/stats\n"
+                                            : "");
         assert_int_equal(write(input, line, (size_t)n), n);
     }
     const time_t give_up = time(NULL) + PATIENCE_S;
@@ -85,7 +88,7 @@ static void test_chat_holds_no_more(void **state) {
     assert_int_equal(before.files, after.files);
     assert_int_equal(before.threads, after.threads);
     print_message("%d lines: %ld KiB resident, %ld after %d\n", lines, after.resident_kib, before.resident_kib, warm);
-    /* what the two stores may still take of their MiB each, and the cache of its pages */
+    /* the rest of the two stores' MiB each, and of the cache's pages */
     if (!SANITIZED && after.resident_kib > before.resident_kib + 3 * 1024)
         fail_msg("%d lines: %ld KiB resident, %ld after %d", lines, after.resident_kib, before.resident_kib, warm);
 }

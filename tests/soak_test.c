@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* soak_test.c - 2,000 of the requests of soak.h, a quarter of them where tests are to be light. */
+/* soak_test.c - 2,000 of the requests of soak.h, a quarter of them for light tests. */
 #include "soak.h"
 
 /* README: "100,000 requests leave memory, descriptors and threads where they were." */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* special_file_test.c - what a command writes into a pipe, a device or what is open already goes there, and it stays what it was:
- * root's /dev/null and /dev/stdout too. A link stays, and what it leads to is written. What was closed when the command began
- * stays closed. */
+/* special_file_test.c - output to a pipe, a device or an open file is written there, and the file itself is not
+ * replaced, also root's /dev/null and /dev/stdout. A link stays, and its target is written. Descriptors that were
+ * closed at the start stay closed. */
 #include "command.h"
 
-/* What writes a file that somebody named; -o is its last argument. */
+/* Commands that write a named file; -o is the last argument. */
 static const char *const logits[] = {"logits", "-m", STORIES, "-p", "Once", "-o", NULL};
 static const char *const convert[] = {"convert", "-m", STORIES_HF, "--force", "-o", NULL};
 static const struct {
@@ -58,7 +58,7 @@ static void link_check(const char *at, const char *to) {
         fail_msg("%s is not a link to %s any more", at, to);
 }
 
-/* The file of what writes with this number, and nothing that it was made under. */
+/* The file of the command with this number exists, and no temporary file. */
 static void whole_check(int writer, const char *path) {
     size_t len;
     char *text = file_read(path, &len), partial[400];
@@ -78,9 +78,9 @@ static void test_links(void **state) {
     for (int i = 0; i < 2; i++) {
         struct stat st;
         test_file_write(target, "old", 3);
-        assert_int_equal(chmod(target, 0620), 0); /* nobody gets to see what only its owner could */
+        assert_int_equal(chmod(target, 0620), 0); /* permissions are kept */
         unlink(dangling);
-        link_make("other/real", path_of("link")); /* read from where the link is, not from where we are */
+        link_make("other/real", path_of("link")); /* relative to the link's folder, not to the current one */
         link_make(path_of("link"), path_of("link to it"));
         link_make("other/new", path_of("dangling"));
         write_to(i, path_of("link to it"), path_of("out"));
@@ -130,7 +130,7 @@ static void test_link_of_another(void **state) {
     assert_int_equal(chmod(path_of("tmp"), 01777), 0);
     snprintf(link, sizeof link, "%s/out", path_of("tmp"));
     link_make(ours, link);
-    if (lchown(link, 12345, 12345) != 0 || access(link, F_OK) == 0) { /* as fs.protected_symlinks says */
+    if (lchown(link, 12345, 12345) != 0 || access(link, F_OK) == 0) { /* by fs.protected_symlinks */
         print_message("not shown: this user cannot make one, or this system follows it\n");
         skip();
     }
@@ -142,7 +142,7 @@ static void test_link_of_another(void **state) {
     free(text);
 }
 
-/* A link that somebody left where the partial file goes: what it leads to is not ours. */
+/* An existing link under the name of the partial file: its target must not be written. */
 static void test_planted(void **state) {
     (void)state;
     char partial[400];
@@ -159,7 +159,7 @@ static void test_planted(void **state) {
     }
 }
 
-/* Runs the command with a descriptor closed; its exit code, -SIGALRM where it never ends. */
+/* Runs the command with a descriptor closed; its exit code, -SIGALRM if it never ends. */
 static int run_without(int closed, const char *const *args) {
     const char *argv[16] = {HUNCH_COMMAND};
     for (int i = 0; args[i]; i++)
@@ -182,12 +182,12 @@ static int run_without(int closed, const char *const *args) {
     return child_wait(child);
 }
 
-/* Its number is nobody's: neither waited for nor written to by mistake. */
+/* Its number is not used: neither read nor written by mistake. */
 static void test_closed(void **state) {
     (void)state;
     static const struct {
         int closed, code;
-        const char *says; /* on standard error; NULL: that is what is closed */
+        const char *says; /* on standard error; NULL: that is closed */
         const char *args[10];
     } cases[] = {{0, 0, "", {"chat", "-m", STORIES}},
                  {0, 1, "-: Bad file descriptor", {"run", "-m", STORIES, "-f", "-", "-n", "5"}},

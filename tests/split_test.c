@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* split_test.c - a model in parts is the model: the same tokens and logits as from the whole file, and `inspect` shows
- * it whole. How parts are read and refused is gguf_split_test.c's. */
+/* split_test.c - a model in parts gives the same tokens and logits as the whole file, and `inspect` shows it as a
+ * whole. Reading and refusing parts: gguf_split_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* suffix_naive.h - suffix decoding by recounting substrings, written from its description alone: the oracle of the
- * suffix tests. Slow, no state but the texts. */
+/* suffix_naive.h - suffix decoding by recounting substrings, written only from its description: the reference of the
+ * suffix tests. Slow, without state except the texts. */
 #ifndef HN_TEST_SUFFIX_NAIVE_H
 #define HN_TEST_SUFFIX_NAIVE_H
 #include <math.h>
@@ -20,7 +20,7 @@ typedef struct naive_texts {
     } text[NAIVE_TEXTS]; /* oldest first; tokens below NAIVE_VOCAB */
 } naive_texts;
 
-/* Occurrences of s; last: where the last one starts, rising with text and position. */
+/* Occurrences of s; last: where the last one starts, ascending with text and position. */
 NAIVE int naive_count(const naive_texts *x, const int32_t *s, int len, int *last) {
     int count = 0;
     for (int k = 0; k < x->n && len <= x->window; k++)
@@ -55,7 +55,7 @@ NAIVE int naive_follow(const naive_texts *x, const int32_t *s, int len, int32_t 
     return n;
 }
 
-/* The draft behind s. Every path that could be drafted next waits in a list in which nothing is sorted. */
+/* The draft after s. All paths that could be drafted next are in an unsorted list. */
 NAIVE void naive_draft(const naive_texts *x, const hn_suffix_rules *r, const int32_t *s, int len, int budget,
                        hn_suffix_draft *out) {
     static struct {
@@ -95,7 +95,7 @@ NAIVE void naive_draft(const naive_texts *x, const hn_suffix_rules *r, const int
     }
 }
 
-/* The best draft behind the context, from m = 1 on while the match is found. */
+/* The best draft after the context, from m = 1 on while the match is found. */
 NAIVE void naive_best(const naive_texts *x, const hn_suffix_rules *r, const int32_t *text, int n,
                       hn_suffix_draft *best) {
     int context = n < x->window ? n : x->window, last;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* text_for_tests.h - for tests that read the checkout itself: its files by name, their text. Fails the running test.
- * Only the including test knows which files it wants and what it looks for in them. */
+ * The including test selects the files and checks them. */
 #ifndef HN_TESTS_TEXT_H
 #define HN_TESTS_TEXT_H
 
@@ -45,7 +45,7 @@ static inline bool text_is_checkout(const char *at) {
     return access(path, F_OK) == 0;
 }
 
-/* Build folders, what git keeps and other projects that somebody cloned here are no part of the checkout. */
+/* Build folders, git's data and other projects cloned here are not part of the checkout. */
 static inline int text_note(const char *path, const struct stat *st, int kind, struct FTW *at) {
     (void)st;
     const char *name = path + at->base;
@@ -72,7 +72,7 @@ static inline bool text_is_there(const char *path) {
     return access(full, F_OK) == 0;
 }
 
-/* The text of a file of the checkout, to be freed; NULL where it is not there. */
+/* The text of a file of the checkout, to be freed; NULL if it does not exist. */
 static inline char *text_read(const char *path) {
     char full[2000];
     snprintf(full, sizeof full, "%s/%s", text_root, path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tiny_gguf.h - a Llama of one layer, 8 wide, with 15 tokens, as a GGUF file of which tests change any part: keys,
- * tensors, what the header promises. Include after command.h or cmocka. */
+ * tensors, counts of the header. Include after command.h or cmocka. */
 #ifndef HN_TINY_GGUF_H
 #define HN_TINY_GGUF_H
 #include "format/bytes_for_tests.h"
@@ -27,7 +27,7 @@ typedef struct tiny_tensor {
 typedef struct tiny {
     uint32_t version;
     tiny_key key[TINY_MOST];
-    size_t n_keys, more_keys; /* more_: promised and not there */
+    size_t n_keys, more_keys; /* more_: counted in the header but missing */
     tiny_tensor tensor[TINY_MOST];
     size_t n_tensors, more_tensors;
 } tiny;
@@ -90,7 +90,7 @@ static inline void tiny_text(tiny *t, const char *name, const char *text) {
     tiny_set(t, name, STRING, 0, 0, text);
 }
 
-/* The head of an array; its elements are to be put behind it. */
+/* The head of an array; its elements must be appended. */
 static inline bytes *tiny_array(tiny *t, const char *name, uint32_t type, uint64_t count) {
     bytes *b = tiny_put(t, name, ARRAY);
     bytes_number(b, type, 4);
@@ -142,7 +142,7 @@ static inline tiny_tensor *tiny_tensor_of(tiny *t, const char *name) {
     return NULL;
 }
 
-/* F32, behind what is there. rows 0: a vector. */
+/* Appends an F32 tensor. rows 0: a vector. */
 static inline void tiny_add(tiny *t, const char *name, uint64_t cols, uint64_t rows) {
     assert_true(t->n_tensors < TINY_MOST);
     tiny_tensor *to = &t->tensor[t->n_tensors++];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train_kill_test.c - `hunch train` that is killed again and again, at any moment, ends with the bytes of an undisturbed run; Ctrl-C
- * keeps what there is; a model that changed, a full disk and broken texts are said. */
+/* train_kill_test.c - `hunch train` that is killed repeatedly, at any moment, ends with the bytes of an undisturbed
+ * run; Ctrl-C keeps the results so far; a changed model, a full disk and damaged texts are reported. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -121,7 +121,7 @@ static void test_killed(void **state) {
     int kills = 0, code;
     do {
         x = x * 6364136223846793005u + 1442695040888963407u;
-        /* a run that is killed soon comes no further than its last mark: so later ones have longer */
+        /* a run that is killed early does not get past its last checkpoint: so later ones run longer */
         const double longest = whole * (0.2 + 0.05 * kills);
         code =
             run(training("killed", "60"), SIGKILL, (long)(1e6 * longest * (double)(x >> 40) / (1 << 24)), 0, NULL, 0);
@@ -157,14 +157,14 @@ static void test_online(void **state) {
     assert_int_equal(run(with_features("online", "online"), 0, -1, 0, NULL, 0), 0);
     assert_true(access(test_path("online.training/features-0000.bin"), F_OK) != 0);
     assert_true(same_files("whole.training/checkpoint.bin", "online.training/checkpoint.bin"));
-    assert_int_equal(run(with_features("online", "online"), 0, -1, 0, NULL, 0), 0); /* once more: nothing is left to do */
+    assert_int_equal(run(with_features("online", "online"), 0, -1, 0, NULL, 0), 0); /* again: nothing remains to do */
     assert_true(same_files("whole.training/checkpoint.bin", "online.training/checkpoint.bin"));
     assert_true(same_files("whole/model.safetensors", "online/model.safetensors"));
     assert_int_equal(run(with_features("online", "here"), 0, -1, 0, said, sizeof said), 2);
     if (!strstr(said, "--features here: expected stored or online")) fail_msg("%s", said);
 }
 
-/* Checks that measure nothing end the run early, and the head is there all the same. */
+/* Checks without improvement end the run early, and the head is written. */
 static void test_nothing_held_out(void **state) {
     (void)state;
     const char *a[30] = {0};
@@ -185,7 +185,7 @@ static void test_interrupted(void **state) {
     assert_int_equal(access(test_path("broken-off.training/checkpoint.bin"), R_OK), 0);
 }
 
-/* Does hunch draft with what was written? */
+/* Whether hunch drafts with the written head. */
 static void drafts(const char *drafter, const char *head, const char *keys) {
     char line[2500];
     snprintf(line, sizeof line, "'%s' draft '%s' -p 'Once upon a time' --draft '%s%s%s' --json > /dev/null 2>&1",
@@ -213,7 +213,7 @@ static void test_no_steps(void **state) {
     drafts("", "untrained-1.gguf", "");
 }
 
-/* A run goes on as what it was. */
+/* A run continues only with the same inputs. */
 static void test_other_kind_or_level(void **state) {
     (void)state;
     char said[2000];
@@ -239,7 +239,7 @@ static void said_of(const char *line, char *to, size_t room) {
     assert_int_equal(pclose(f), 0);
 }
 
-/* A file of blocks, as which a head is written, drafts what the folder drafts. */
+/* A quantised file of a head drafts the same tokens as its folder. */
 static void test_types(void **state) {
     (void)state;
     static const char *const types[] = {NULL, "q4_0"}, *const options[] = {"", ",weights=q4_0"},
@@ -299,9 +299,13 @@ static void test_others(void **state) {
 
 int main(void) {
     if (access(PROGRAM, X_OK) != 0) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed), cmocka_unit_test(test_online),
-                                       cmocka_unit_test(test_interrupted), cmocka_unit_test(test_nothing_held_out), cmocka_unit_test(test_no_steps),
-                                       cmocka_unit_test(test_types), cmocka_unit_test(test_other_kind_or_level),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed),
+                                       cmocka_unit_test(test_online),
+                                       cmocka_unit_test(test_interrupted),
+                                       cmocka_unit_test(test_nothing_held_out),
+                                       cmocka_unit_test(test_no_steps),
+                                       cmocka_unit_test(test_types),
+                                       cmocka_unit_test(test_other_kind_or_level),
                                        cmocka_unit_test(test_others)};
     return cmocka_run_group_tests(tests, setup, NULL);
 }

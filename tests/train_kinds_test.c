@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train_kinds_test.c - the command for every kind of head that can be trained: what --steps 0 writes is a head that drafts, as a folder
- * and as a GGUF, the same; what a kind cannot do is refused by name. */
+/* train_kinds_test.c - the command for every kind of head that can be trained: --steps 0 writes a head that drafts, the
+ * same as a folder and as a GGUF; unsupported flags of a kind are refused by name. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -96,7 +96,9 @@ static void test_modules(void **state) {
     must_train("mtp", test_path("modules"), "--steps 0 --layers 3 --unroll 3");
     drafts("mtp", test_path("modules"), said, sizeof said);
     if (!strstr(said, "\"parents\": [-1, 0, 1]")) fail_msg("%s", said);
-    assert_int_not_equal(shell(said, sizeof said, HUNCH_COMMAND " convert %s --target %s -o %s", test_path("modules"), model, test_path("no.gguf")), 0);
+    assert_int_not_equal(shell(said, sizeof said, HUNCH_COMMAND " convert %s --target %s -o %s", test_path("modules"),
+                               model, test_path("no.gguf")),
+                         0);
     if (!strstr(said, "3 modules in a row: a GGUF holds one")) fail_msg("%s", said);
 }
 

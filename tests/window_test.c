@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* window_test.c - layers that see a window keep no more than it, and nothing can tell: every logit of chunks, of trees and
- * of what follows them equals, bit for bit, that of a cache which keeps all rows and only masks them (contract C7). */
+/* window_test.c - layers with a window keep only its rows, without effect: every logit of chunks, of trees and of the
+ * rows after them equals, bit for bit, that of a cache which keeps all rows and only masks them (contract C7). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -149,7 +149,7 @@ static void keep_row(void *user, size_t position, const float *logits, int width
     memcpy(k->logits + (size_t)width * k->rows++, logits, (size_t)width * sizeof *logits);
 }
 
-/* The logits of a text where all rows are kept. */
+/* The logits of a text with all rows kept. */
 static void masked_logits(const hunch_model *m, const hunch_token *text, int n, float *logits) {
     rig r = rig_open(m, 64, true);
     hn_row row[HN_MAX_ROWS];
@@ -197,7 +197,7 @@ static void test_chunks(void **state) {
     free(got.logits);
 }
 
-/* A context of thousands costs a model that sees windows only no more than one of hundreds. */
+/* A context of thousands needs no more memory than one of hundreds in a model with only windows. */
 static void test_memory(void **state) {
     (void)state;
     int windows_only = 0;
@@ -218,7 +218,7 @@ static void test_memory(void **state) {
     assert_int_equal(windows_only, 2);
 }
 
-/* Measuring goes back and forth in one sequence, past what its windows hold. */
+/* Measuring goes back and forth in one sequence, beyond the rows of its windows. */
 static void test_measuring(void **state) {
     (void)state;
     double seconds[2];

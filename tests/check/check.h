@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check.h - what the kernel checks share: a printed seed, random numbers of every kind, buffers with guards around
+/* check.h - helpers of the kernel checks: a printed seed, random numbers of every kind, buffers with guards around
  * them, comparison of floats by their bits, and the levels this machine has.
  *
  * Each check_*_test.c is one program. HUNCH_SEED=n in the environment repeats a run. */
@@ -83,7 +83,7 @@ static inline check_buf check_alloc(size_t size, size_t shift) {
     return b;
 }
 
-static inline void check_free(check_buf *b) { /* and looks at the guards */
+static inline void check_free(check_buf *b) { /* and checks the guards */
     for (unsigned char *g = b->raw; g < b->p; g++) assert_int_equal(*g, CHECK_BYTE);
     for (int i = 0; i < CHECK_GUARD; i++) assert_int_equal(b->p[b->size + (size_t)i], CHECK_BYTE);
     hn_free(b->raw);
@@ -95,7 +95,7 @@ static inline float *check_guarded(check_buf *b, int n) {
     return (float *)b->p;
 }
 
-/* ---- what results are held against ----------------------------------------------------------------------------------- */
+/* ---- expected results ----------------------------------------------------------------------------------- */
 
 static inline const struct hn_kernels *check_ref(void) { return hn_kernels_get(HN_ISA_REF); }
 
@@ -153,7 +153,7 @@ static inline const float *act_f32(const hn_act *a, int row) {
     return (const float *)(const void *)((const unsigned char *)hn_host(a->data) + hn_act_f32_off(a->in, a->max_rows, row));
 }
 
-/* The other forms of a row are what its F32 form gives. */
+/* The other forms of a row, from its F32 form. */
 static inline void check_act_forms(const hn_act *a, int row) {
     const size_t groups = (size_t)hn_act_groups(a->in);
     hn_q8_group *q8 = hn_zalloc(groups, sizeof *q8);
@@ -183,8 +183,7 @@ static inline void check_half(unsigned char *p, float v) {
     memcpy(p, &h, 2);
 }
 
-/* Where a stored block has its f16 scale and what is like it for minima, -1 without; and about how large the integers are
- * that multiply both. */
+/* Offsets of the f16 scale and minimum in a stored block, -1: none; and the approximate size of the integers that multiply both. */
 static const struct {
     int d, m, integers;
 } check_scales[HN_WEIGHT_TYPES] = {
@@ -194,7 +193,7 @@ static const struct {
     [HN_MXFP4] = {-1, -1, 0},
 };
 
-/* How large the scales of weights are: usual; of all sizes; the ends of what a type can have. All are finite. */
+/* Sizes of the scales of weights: usual; all sizes; the limits of the type. All are finite. */
 enum check_size { SMALL, WILD, EXTREME };
 
 static inline float check_scale(enum check_size size) {
@@ -236,7 +235,7 @@ static inline void check_weights(hn_dtype t, int in, enum check_size size, unsig
     }
 }
 
-/* What F8_E4M3 needs for one block of rows: a factor for each 128 inputs; of other types NULL. Free with hn_free. */
+/* F8_E4M3: the factors of one block of rows, one for each 128 inputs; other types: NULL. Free with hn_free. */
 static inline float *check_factors(hn_dtype t, int in) {
     if (t != HN_F8_E4M3) return NULL;
     int n = (in + HN_F8_BLOCK - 1) / HN_F8_BLOCK;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_attention_test.c - attention over random caches, chains, trees and blocks whose rows see those behind them, in every
- * type of cache, with sinks and with values narrower than keys: ref against double arithmetic; every level, number of threads, page size and neighbourhood of a
- * row against ref, bit for bit (C2). What no row may see is NaN. */
+/* check_attention_test.c - attention over random caches, chains, trees and blocks whose rows see later ones, in every
+ * type of cache, with sinks and with values narrower than keys: ref against double arithmetic; every level, number of
+ * threads, page size and set of other rows against ref, bit for bit (C2). Slots that no row may see are NaN. */
 #include "check.h"
 
 enum { SEQS = 3, SEQ_ROWS = 40, ROWS = 64, PATHS = ROWS * SEQ_ROWS };
 
-/* What is computed, whatever the cache looks like: sequences with `committed` positions and a tree of rows on each.
- * The K and V of a slot are drawn once; row i of a sequence writes slot committed + i. */
+/* The input, for any layout of the cache: sequences with `committed` positions and a tree of rows on each. The K and V
+ * of a slot are drawn once; row i of a sequence writes slot committed + i. */
 typedef struct scene {
     hn_dtype type;
     bool f32; /* the precision */
@@ -15,10 +15,10 @@ typedef struct scene {
     float scale, *sinks; /* NULL: none */
     int committed[SEQS], first[SEQS + 1], parent[ROWS]; /* parent: row, -1: the committed context */
     bool ahead, of_block;             /* rows see to the end of their block; windows count from its first row */
-    int before[ROWS], behind[ROWS];   /* rows of its block before a row and behind it, each continuing the one before */
+    int before[ROWS], behind[ROWS];   /* rows of its block before and after a row, each of which continues the one before */
     bool chain[SEQS];
     float *k[SEQS], *v[SEQS]; /* [slot][kv_head][dim or v_dim], rounded to the type */
-    float *k_scale[SEQS], *v_scale[SEQS]; /* of Q8_0: one for each 32 of them */
+    float *k_scale[SEQS], *v_scale[SEQS]; /* Q8_0: one for each 32 of them */
     float *q;                 /* [n][kv_heads * group * dim] */
 } scene;
 
@@ -173,7 +173,7 @@ typedef struct pass {
     hn_rows rows;
     hn_kv kv;
     hn_buf q, out, scratch, sinks;
-    hn_act act; /* what the products behind attention read */
+    hn_act act; /* input of the products after attention */
     int ldq, ldo;
 } pass;
 
@@ -187,7 +187,7 @@ typedef struct arrays {
 static void add_row(const scene *s, arrays *a, int row) {
     int seq = seq_of(s, row), committed = s->committed[seq], last = position_of(s, row) + s->behind[row];
     a->position[a->n] = position_of(s, row);
-    a->last[a->n] = last; /* not to be read where rows do not see ahead */
+    a->last[a->n] = last; /* not read if rows do not see ahead */
     a->from[a->n] = from_of(s, row);
     a->slot[a->n] = committed + row - s->first[seq];
     a->seq[a->n] = a->n_seqs;
@@ -302,7 +302,7 @@ static void pass_free(pass *p) {
     check_close(&p->c);
 }
 
-/* The rows in the forms asked for are what `quantise` makes of them. */
+/* The rows in these forms have the bits of `quantise`. */
 static void check_act(const pass *p, int row) {
     const float *x = hn_host_f32(p->out) + row * p->ldo;
     const unsigned char *act = hn_host(p->act.data), *q8 = act + hn_act_q8_off(p->act.in, row);
@@ -423,7 +423,7 @@ static void long_context_test(void **state HN_UNUSED) {
     }
 }
 
-/* Rows, their blocks and their windows on both sides of where a block of positions begins. */
+/* Rows, their blocks and their windows on both sides of the start of a block of positions. */
 static void edge_test(void **state HN_UNUSED) {
     for (int round = 0; round < 40; round++) {
         scene s = scene_create(HN_KEY_BLOCK);

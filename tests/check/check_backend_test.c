@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_backend_test.c - the backend's memory, the measurements of the machine, and what both do without memory. */
+/* check_backend_test.c - the backend's memory, the measurements of the machine, and both without memory. */
 #include "check.h"
 
 #include "base/fault.h"
@@ -66,7 +66,7 @@ static void forms_test(void **state HN_UNUSED) {
     check_close(&f32);
 }
 
-/* Not how fast: only that the numbers are numbers of this world. */
+/* Only that the numbers are plausible. */
 static void machine_test(void **state HN_UNUSED) {
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
         check_ops c = check_open(2, isa, false);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_delta_test.c - gated delta nets: the kernels at every level against ref, bit for bit; the operation against the recurrence
- * in double precision, over trees, batches and any number of threads; and rows that are folded later against rows that are walked
- * at once, bit for bit. */
+ * in double precision, over trees, batches and any number of threads; and rows that are folded later against rows that are
+ * computed at once, bit for bit. */
 #include "check.h"
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------------- */
@@ -273,7 +273,7 @@ static void check_definition(const bench *t, const float *out) {
         }
 }
 
-/* However rows are cut into passes, and folded in the same or the next one, they are the same bits. */
+/* The bits do not depend on the cut into passes, nor on folding in the same or the next one. */
 static void operation_test(void **state HN_UNUSED) {
     for (int round = 0; round < 40; round++) {
         check_ops c = check_open(check_int(1, 3), hn_isa_best(), true), ref = check_open(1, HN_ISA_REF, true);
@@ -285,7 +285,7 @@ static void operation_test(void **state HN_UNUSED) {
         for (int at = 0, folded = 0; at < ROWS;) {
             const int most = at + check_int(1, 7), end = most < ROWS ? most : ROWS, keep = check_int(1, end - at);
             const int sure = check_int(0, keep);
-            run_pass(&c.o, t, folded, at, end, sure, cut); /* rows behind `keep` are taken back */
+            run_pass(&c.o, t, folded, at, end, sure, cut); /* rows after `keep` are rolled back */
             folded = at + sure;
             at += keep;
         }

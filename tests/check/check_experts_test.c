@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_experts_test.c - experts: the router against sorting all scores; every pair's results against the plain operations on that
- * row and that expert's matrices alone, bit for bit, of every type, at every level, packed and stored, with any threads; and
- * plain products of more rows than a call takes. */
+/* check_experts_test.c - experts: the router against sorting all scores; every pair's results against the plain
+ * operations on only that row and that expert's matrices, bit for bit, for every type and level, packed and stored,
+ * with any number of threads; and plain products of more rows than a call takes. */
 #include "check.h"
 
 /* ---- the router -------------------------------------------------------------------------------------------------------- */
@@ -40,7 +40,7 @@ static float value_of(float score, const float *bias, int e) {
     return isnan(v) ? -INFINITY : v;
 }
 
-/* How many of the candidates come before e: larger, or as large and of a lower id. */
+/* The number of candidates before e: larger, or equal with a lower id. */
 static int rank_of(const float *value, const bool *allowed, int n, int e) {
     int before = 0;
     for (int i = 0; i < n; i++)
@@ -48,7 +48,7 @@ static int rank_of(const float *value, const bool *allowed, int n, int e) {
     return before;
 }
 
-/* Which experts may be chosen: those of groups that few groups are better than. */
+/* The experts that may be chosen: those of the best groups. */
 static void allow(const hn_router *r, const float *value, bool *allowed) {
     const int groups = r->groups > 1 ? r->groups : 1, each = r->experts / groups;
     float sum[HN_MAX_EXPERTS];
@@ -97,7 +97,7 @@ static void check_route_row(const choice *c, const float *x, int row) {
     }
 }
 
-/* Pairs stand by expert, then by row, and every list says the same of them. */
+/* Pairs are ordered by expert, then by row, and all lists agree. */
 static void check_pairs(const choice *c) {
     const int used = c->router.used, *id = hn_host_i32(c->to.id), *pair = hn_host_i32(c->to.pair);
     const int32_t *first = hn_host_i32(c->to.first), *row = hn_host_i32(c->to.row), *distinct = hn_host_i32(c->to.distinct);
@@ -126,7 +126,10 @@ static void fill_scores(float *x, int n) {
 
 static hn_router random_router(const hn_ops *o) {
     const int each = check_int(1, 20), groups = check_int(1, 8), count = check_int(1, groups);
-    hn_router r = {.experts = each * groups, .sigmoid = check_int(0, 1), .normalised = check_int(0, 1), .scale = check_int(0, 1) ? 1 : 2.5f};
+    hn_router r = {.experts = each * groups,
+                   .sigmoid = check_int(0, 1),
+                   .normalised = check_int(0, 1),
+                   .scale = check_int(0, 1) ? 1 : 2.5f};
     const bool grouped = check_int(0, 1);
     r.groups = grouped ? groups : check_int(0, 1);
     r.groups_used = grouped ? count : check_int(0, 1);
@@ -151,7 +154,7 @@ static void route_test(void **state HN_UNUSED) {
             for (int e = 0; e < c.router.experts; e++) finite = finite && isfinite(x[i * c.ld + e]);
             if (finite) check_route_row(&c, x + i * c.ld, i);
         }
-        check_pairs(&c); /* whatever the numbers are, a row has so many experts, each once */
+        check_pairs(&c); /* for any numbers, a row has `used` different experts */
         hn_free(x);
         ops.o.mem_free(&ops.o, c.scores.mem);
         if (c.router.bias.mem) ops.o.mem_free(&ops.o, c.router.bias.mem);
@@ -244,7 +247,7 @@ static void alone_rank(void *arg, int rank, int ranks) {
     l->o->linear(&ex, 1, l->one_gated, &out, 1, false);
 }
 
-/* Row i of the sum, made of results that were checked; x: what was there. */
+/* Row i of the sum, from results that were checked; x: the row before. */
 static void check_sum(const layer_call *l, const float *x, int i) {
     const int used = l->c->router.used, cols = l->w[DOWN]->out, *pair = hn_host_i32(l->c->to.pair) + i * used;
     const float *share = hn_host_f32(l->c->to.share) + i * used;
@@ -260,7 +263,7 @@ static void check_sum(const layer_call *l, const float *x, int i) {
     }
 }
 
-/* Of every pair of some rows: what the plain operations give of that row and expert. */
+/* For every pair of some rows: the plain operations on that row and expert. */
 static void check_results(layer_call *l, const part *p, const char *level) {
     const int used = l->c->router.used, cols = l->w[DOWN]->out, n = l->c->n;
     for (int i = 0; i < n; i += n < 12 ? 1 : check_int(1, 9))
@@ -335,7 +338,8 @@ static void experts_test(void **state HN_UNUSED) {
         const hn_dtype t = (hn_dtype)(round / 2);
         check_ops ops = check_open(1, HN_ISA_REF, false);
         const int experts = check_int(2, 9), n = round % 4 == 3 ? check_int(60, 140) : check_int(1, 6);
-        const int in = hn_dtype_block(t) == 1 ? check_int(8, 100) : 256, width = round % 2 ? 256 : check_int(1, 4) * 32, out = check_int(3, 90);
+        const int in = hn_dtype_block(t) == 1 ? check_int(8, 100) : 256, width = round % 2 ? 256 : check_int(1, 4) * 32,
+                  out = check_int(3, 90);
         const bool float_only = in % HN_BLOCK != 0;
         const hn_dtype up = float_only ? HN_F32 : type_of(in), down = type_of(width);
         part p[PARTS] = {part_create(&ops.o, t, experts, width, in), part_create(&ops.o, round % 3 ? t : up, experts, width, in),

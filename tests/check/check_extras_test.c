@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_extras_test.c - what only some families add: GeGLU, soft caps, biases and norms of heads, norms behind branches,
- * a scaled residual; and sums of exp. The kernels at every level against ref, bit for bit; ref against double arithmetic; the
- * operations against plain loops, with any number of threads. */
+/* check_extras_test.c - operations of only some families: GeGLU, soft caps, biases and norms of heads, norms after
+ * branches, a scaled residual; and sums of exp. The kernels at every level against ref, bit for bit; ref against double
+ * arithmetic; the operations against plain loops, with any number of threads. */
 #include "check.h"
 
 /* ---- kernels --------------------------------------------------------------------------------------------------------- */
@@ -29,7 +29,7 @@ static void one_level(const struct hn_kernels *k, const char *name) {
     for (int i = 0; i < 4; i++) check_free(&b[i]);
 }
 
-/* cap * tanh(x / cap) of numbers from tiny ones to those far beyond the cap; what is no number stays none. */
+/* cap * tanh(x / cap) of numbers from tiny ones to those far beyond the cap; NaN stays NaN. */
 static void one_cap(const struct hn_kernels *k, const char *name) {
     const int n = check_int(1, 100);
     const enum check_kind kind = check_any_kind();
@@ -51,7 +51,7 @@ static void one_cap(const struct hn_kernels *k, const char *name) {
     for (int i = 0; i < 3; i++) check_free(&b[i]);
 }
 
-/* Sums of exp of what lies below a row's largest number, or below any; not of what is no number. */
+/* Sums of exp of the numbers below a row's largest one, or below any; NaN is excluded. */
 static void one_sum(const struct hn_kernels *k, const char *name) {
     const int n = check_int(1, 300);
     check_buf b;
@@ -76,7 +76,7 @@ static void kernels_test(void **state HN_UNUSED) {
     }
 }
 
-/* Far from zero GELU is the identity or zero, and what is not a number stays so. */
+/* Far from zero GELU is the identity or zero, and NaN stays NaN. */
 static void edges_test(void **state HN_UNUSED) {
     float gate[5] = {30, -30, INFINITY, NAN, 0}, up[5] = {2, 2, 2, 2, 2};
     check_ref()->geglu(gate, up, 5);
@@ -139,7 +139,7 @@ static float *copy_of(hn_buf b) {
     return copy;
 }
 
-/* One row of heads as it was (x), by plain loops, against the row as it is; what lies behind the heads is untouched. */
+/* One row of heads before the operation (x), by plain loops, against the row after it; numbers after the heads do not change. */
 static void check_heads(float *x, hn_buf have, int row, int heads, hn_buf bias, hn_buf norm, const char *what) {
     x += row * LD;
     for (int i = 0; i < heads * DIM && bias.mem; i++) x[i] += hn_host_f32(bias)[i];

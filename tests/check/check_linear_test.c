@@ -18,7 +18,7 @@ static int random_in(hn_dtype t, int most) {
 
 /* ---- packing ----------------------------------------------------------------------------------------------------------- */
 
-/* A lane of a strip against what it was made of: a row and its factors; or zero. */
+/* A lane of a strip against its source: a row and its factors; or zero. */
 static void check_lane(hn_dtype t, int in, const unsigned char *strip, int o, const unsigned char *row, const float *factors) {
     float *want = hn_zalloc((size_t)in, sizeof *want), *got = hn_alloc((size_t)in * sizeof *got);
     if (row) hn_dequantise(t, row, (size_t)in, want);
@@ -37,7 +37,7 @@ static void check_lane(hn_dtype t, int in, const unsigned char *strip, int o, co
 }
 
 static void check_pack(hn_dtype t, int out, int in) {
-    size_t row_bytes = check_row_bytes(t, in), shift = (size_t)check_int(0, 7); /* sources may lie anywhere */
+    size_t row_bytes = check_row_bytes(t, in), shift = (size_t)check_int(0, 7); /* sources may have any alignment */
     check_buf src = check_alloc(row_bytes * (size_t)out, shift), strip = check_alloc(hn_strip_bytes(t, in), 0);
     for (int i = 0; i < out; i++) check_weights(t, in, (enum check_size)(i % 3), src.p + row_bytes * (size_t)i);
     for (int first = 0; first < out; first += HN_STRIP) {
@@ -64,7 +64,7 @@ static void pack_test(void **state HN_UNUSED) {
     check_pack(HN_F8_E4M3, 17, 2100); /* more than one line of factors */
 }
 
-/* What a strip has beyond `in` is zero: kernels walk whole superblocks. */
+/* A strip is zero beyond `in`: kernels walk whole superblocks. */
 static void padding_test(void **state HN_UNUSED) {
     for (int i = 0; i < TYPES; i++) {
         const hn_dtype t = all_types[i];
@@ -154,7 +154,7 @@ static check_buf job_run(const job *j, const struct hn_kernels *k, int form) {
     return c;
 }
 
-/* The two terms of weight k, the second 0 where it has one only. As f32 weight they may overflow, which shows in the first. */
+/* The two terms of weight k, the second 0 if it has only one. As f32 weight they may overflow, which is visible in the first. */
 static void weight_terms(const job *j, int form, int strip, int o, int k, double term[2]) {
     float w;
     hn_strip_row(j->type, j->in, j->w[strip].p, o, k, 1, &w);
@@ -186,13 +186,13 @@ static double exact(const job *j, int form, int strip, int row, int o, double *m
     return sum;
 }
 
-/* What may overflow on the way is left out. */
+/* Sums that may overflow in between are left out. */
 static void check_against_double(const job *j, int form, const float *c) {
     for (int i = 0; i < 8; i++) {
         int s = check_int(0, j->strips - 1), r = check_int(0, j->n - 1), o = check_int(0, HN_STRIP - 1);
         double magnitude, want = exact(j, form, s, r, o, &magnitude);
         double got = c[(s * j->n + r) * HN_STRIP + o];
-        if (!isfinite(magnitude)) { /* the row or a weight is not finite, which no sum loses again */
+        if (!isfinite(magnitude)) { /* the row or a weight is not finite, and then so is the sum */
             assert_true(!isfinite(got));
         } else if (magnitude < 1e37) {
             double bound = (j->in + 8) * 0x1p-23 * magnitude + 1e-37;
@@ -235,19 +235,19 @@ static void kernels_test(void **state HN_UNUSED) {
     check_job(HN_F8_E4M3, 2, 2100, 9);
 }
 
-/* A bf16 number whose products with another such lie near 2^-126, or now and then any. */
+/* A bf16 number whose products with another such are near 2^-126, or sometimes any. */
 static uint16_t edge_bf16(void) {
     const uint64_t bits = hn_splitmix(&check_state);
     return (uint16_t)(check_int(0, 30) ? (bits & 0x807f) | (uint64_t)check_int(61, 66) << 7 : bits);
 }
 
-/* Pairs of bf16 where sums and products are flushed, and where they only just are not. */
+/* Pairs of bf16 where sums and products are just flushed, and just not. */
 static void flush_test(void **state HN_UNUSED) {
     for (int round = 0; round < 60; round++) {
         const int in = check_int(1, 40);
         job j = job_create(HN_BF16, 1, in, check_int(1, 20));
         uint16_t *w = (uint16_t *)(void *)j.w[0].p;
-        for (int k = 0; k < in; k++) /* what pads an odd row stays zero */
+        for (int k = 0; k < in; k++) /* the padding of an odd row stays zero */
             for (int o = 0; o < HN_STRIP; o++) w[k / 2 * 2 * HN_STRIP + 2 * o + k % 2] = edge_bf16();
         for (int r = 0; r < j.n; r++) {
             uint16_t *x = (uint16_t *)(void *)(j.bf16.p + j.bf16_stride * (size_t)r);
@@ -310,7 +310,7 @@ static bool damage(hn_dtype t, bool infinite, unsigned char *row, int in) {
     return true;
 }
 
-/* The results of two jobs that differ in lane o of the first strip: others are the same, that lane is not finite. */
+/* The results of two jobs that differ in lane o of the first strip: other lanes are the same, that lane is not finite. */
 static void check_damage(const job *healthy, const job *damaged, int o) {
     int acts[2];
     check_form forms[CHECK_FORMS];
@@ -454,7 +454,7 @@ static void call_rank(void *arg, int rank, int ranks) {
     }
 }
 
-/* Runs rows x [n][in]; results [n][out of all matrices], what is around them checked. */
+/* Runs rows x [n][in]; results [n][out of all matrices]; checks the guards. */
 static void call_run(const hn_ops *o, hn_pool *pool, const layer *l, const float *x, int n, bool add, bool glu,
                      float *results) {
     call c = {.o = o, .l = l, .n = n, .add = add, .glu = glu};
@@ -505,7 +505,7 @@ static void check_layer(const layer *l, bool f32, bool glu) {
         call_run(&c.o, c.pool, l, x, n, add, glu, got);
         check_same_row(got, want, n * all, hn_isa_name(isa), glu);
         int row = check_int(0, n - 1), at = 0;
-        if (!add) { /* what is added to lies at other places for another n */
+        if (!add) { /* the addends are at other places for another n */
             call_run(&c.o, c.pool, l, x + row * l->in, 1, add, glu, got);
             for (int i = 0, k = 0; i < mats; k += l->w[i].out, at += n * l->w[i].out, i++) {
                 check_same_row(got + k, want + at + row * l->w[i].out, l->w[i].out, "a row alone", row);
@@ -528,7 +528,7 @@ static void linear_test(void **state HN_UNUSED) {
     check_close(&c);
 }
 
-/* Gate and up interleaved strip by strip, as the loader lays them. */
+/* Gate and up interleaved strip by strip, as by the loader. */
 static void glu_test(void **state HN_UNUSED) {
     check_ops c = check_open(1, HN_ISA_REF, false);
     for (int round = 0; round < 2 * TYPES; round++) {

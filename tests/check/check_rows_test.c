@@ -56,7 +56,7 @@ static bool same_group(const hn_q8_group *a, const hn_q8_group *b) {
     return same;
 }
 
-/* What ref wrote describes x: half a step away at most, and the sums are those of the codes. */
+/* Ref's codes represent x: at most half a step away, and the sums are those of the codes. */
 static void check_group(const hn_q8_group *g, const hn_q8_parts *parts, const float *x, int count, bool usual) {
     for (int b = 0; b < 2; b++) {
         int sum = 0, part[2] = {0};
@@ -117,7 +117,7 @@ static void one_round_bf16(const struct hn_kernels *k, const char *name) {
     check_buf bx, ba = check_alloc((size_t)padded * 2, 0), bb = check_alloc((size_t)padded * 2, 2 * (size_t)check_int(0, 31));
     float *x = check_guarded(&bx, in);
     check_fill(x, in, kind);
-    if (kind == DENORMAL) x[0] = 0x1.fffffep-127f; /* would be rounded up to a number that is none */
+    if (kind == DENORMAL) x[0] = 0x1.fffffep-127f; /* would be rounded up to a normal number */
     const uint16_t *a = (uint16_t *)(void *)ba.p, *b = (uint16_t *)(void *)bb.p;
     check_ref()->round_bf16(x, in, (uint16_t *)(void *)ba.p);
     k->round_bf16(x, in, (uint16_t *)(void *)bb.p);
@@ -174,7 +174,7 @@ static void one_to_cache(const struct hn_kernels *k, const char *name) {
     check_buf bx, a = check_alloc(bytes, 2), b = check_alloc(bytes, 2);
     float *x = check_guarded(&bx, n);
     check_fill(x, n, check_any_kind());
-    for (int i = 0; i < n; i++) x[i] = isnan(x[i]) ? 0 : x[i]; /* what a NaN becomes may differ in its payload */
+    for (int i = 0; i < n; i++) x[i] = isnan(x[i]) ? 0 : x[i]; /* the payload of a NaN may differ */
     check_ref()->to_cache(t, x, n, a.p);
     k->to_cache(t, x, n, b.p);
     if (memcmp(a.p, b.p, bytes) != 0) fail_msg("%s: %d values to %s", name, n, hn_dtype_name(t));
@@ -345,7 +345,7 @@ static float cached(const world *w, bool key, int slot, int head, int d) {
     return w->kv.type == HN_F16 ? hn_f16_to_f32(h) : hn_bf16_to_f32(h);
 }
 
-/* The slot whose content lies at `slot` after the moves; -1: a move destroyed what the test would look for. */
+/* The slot whose content is at `slot` after the moves; -1: a move overwrote it. */
 static int source_of(const world *w, int slot) {
     for (int i = w->n_moves - 1; i >= 0; i--) {
         if (ints(w->to)[i] == slot) slot = ints(w->from)[i];
@@ -353,7 +353,7 @@ static int source_of(const world *w, int slot) {
     return slot;
 }
 
-/* q, k, v as they were before the pass. */
+/* q, k, v before the pass. */
 static void check_world_cache(const world *w, const float *q, const float *k, const float *v) {
     double tolerance = w->kv.type == HN_F32 ? 2e-5 : w->kv.type == HN_F16 ? 1e-3 : 1e-2;
     for (int i = 0; i < w->rows.n; i++) {
@@ -508,7 +508,12 @@ static double apply_want(hn_function f, double x) {
 static void apply_test(void **state HN_UNUSED) {
     for (int round = 0; round < 60; round++) {
         check_ops c = check_open(check_int(1, 4), hn_isa_best(), false);
-        apply_work w = {&c.o, (hn_function)(round % 5), (hn_into)(round % 3), check_put_random(&c.o, APPLY_ROWS * APPLY_LD), {NULL, 0}, {NULL, 0}};
+        apply_work w = {&c.o,
+                        (hn_function)(round % 5),
+                        (hn_into)(round % 3),
+                        check_put_random(&c.o, APPLY_ROWS * APPLY_LD),
+                        {NULL, 0},
+                        {NULL, 0}};
         w.y = round % 4 == 0 ? w.x : check_put_random(&c.o, APPLY_ROWS * APPLY_LD);
         if (round & 1) w.bias = check_put_random(&c.o, APPLY_COLS);
         float x[APPLY_ROWS * APPLY_LD], y[APPLY_ROWS * APPLY_LD];

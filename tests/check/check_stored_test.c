@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_stored_test.c - operations on matrices that lie as their file stores them: the same bits as packed ones, of every type,
- * at every level, with any threads. */
+/* check_stored_test.c - operations on matrices as their file stores them: the same bits as packed ones, for every type
+ * and level, with any number of threads. */
 #include "check.h"
 
 enum { MOST_OUT = 150, MOST_IN = 512, MATRICES = 2, LD = MOST_IN + 6, FIRST = 7 * HN_STRIP };
@@ -12,7 +12,7 @@ typedef struct twin {
     float *factors;
 } twin;
 
-/* Rows lie at an odd address; the matrix begins at row FIRST of its tensor, so that it crosses a block of factors. */
+/* Rows have an odd address; the matrix starts at row FIRST of its tensor, so that it crosses a block of factors. */
 static twin twin_create(const hn_ops *o, hn_dtype t, int out, int in) {
     const size_t row_bytes = check_row_bytes(t, in), strip = hn_strip_bytes(t, in);
     const int across = (in + HN_F8_BLOCK - 1) / HN_F8_BLOCK, grid = across * ((FIRST + out) / HN_F8_BLOCK + 1);
@@ -38,7 +38,7 @@ static void twin_free(const hn_ops *o, twin *w) {
     hn_free(w->factors);
 }
 
-/* What one way of holding the weights gives. */
+/* Results of one way to hold the weights. */
 typedef struct call {
     const hn_ops *o;
     const hn_weight *w[MATRICES];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_top_test.c - the best outputs of a product, against sorting all of them: at every level, with any number of threads,
- * with ties, with rows of no numbers, through a map of ids, with a bias; rows that are not to be written are left alone; the sums of the
- * written rows' weights. Matrices of
- * rows picked from others. */
+ * with ties, with rows of no numbers, through a map of ids, with a bias; rows that are not to be written do not change; the
+ * sums of the written rows' weights. Matrices of rows picked from others. */
 #include "check.h"
 
 enum { MOST_OUT = 300, MANY_OUT = 2 * HN_SUM_PART + 77 };
@@ -47,7 +46,7 @@ static hn_weight weight_create(const hn_ops *o, hn_dtype t, int out, int in) {
     return w;
 }
 
-/* Ids in any order, each another. */
+/* Different ids in any order. */
 static void fill_map(int32_t *map, int n) {
     for (int i = 0; i < n; i++) map[i] = 1000 + 3 * i;
     for (int i = n - 1; i > 0; i--) {
@@ -66,7 +65,7 @@ static work work_create(hn_isa isa, hn_dtype t, bool f32) {
     const hn_ops *o = &k.c.o;
     k.n_written = check_int(0, 2) ? check_int(0, k.n) : 0;
     k.scale = check_int(0, 1) ? 1 : 0.125f;
-    k.cap = check_int(0, 1) ? 0 : 0.5f; /* small: many that differ tie at +-0.5 */
+    k.cap = check_int(0, 1) ? 0 : 0.5f; /* small: many different numbers tie at +-0.5 */
     k.w = weight_create(o, t, out, in);
     k.act = (hn_act){check_mem(o, o->act_bytes(in, k.n)), in, k.n};
     k.x = check_mem(o, (size_t)(k.n * in) * sizeof(float));
@@ -117,7 +116,7 @@ static void check_row(const work *k, int r) {
     }
 }
 
-/* Of a row that is written: part by part what plain C adds up, and what doubles do. */
+/* A written row: each part against sums in plain C, and in double. */
 static void check_sums(const work *k, int r) {
     const float *row = hn_host_f32(k->y) + r * k->ldy, best = hn_host_f32(k->top.value)[r * k->top.k];
     const int parts = hn_sum_parts(k->w.out);

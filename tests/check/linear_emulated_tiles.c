@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* linear_emulated_tiles.c - the products of linear_amx.c over tiles in plain C, for check_linear_test alone. The rest of the
- * kernel is AVX-512 as it is. */
+/* linear_emulated_tiles.c - the products of linear_amx.c over tiles in plain C, for check_linear_test only. The rest of
+ * the kernel is AVX-512 unchanged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_bench.c - times the operations on the shapes of SmolLM2-135M, for tuning kernels: all matrix products of a pass
- * on distinct weights, then the other operations of a layer, beside what the machine allows in the same seconds.
+/* ops_bench.c - times the operations on the shapes of SmolLM2-135M, for tuning kernels: all matrix products of a pass on
+ * distinct weights, then the other operations of a layer, beside the machine's limits in the same seconds.
  *
  *   ops_bench [LEVEL [THREADS [CONTEXT [ROWS...]]]]      defaults: best, all cores, 256, 1 to 64 rows
  *   ops_bench attention [LEVEL [THREADS [HEADS [KV_HEADS [DIM [CONTEXT]]]]]]
@@ -43,7 +43,7 @@ typedef struct bench {
     hn_top best;
     hn_rows rows;
     hn_rope rope;
-    hn_buf weights; /* all of them, so that they lie in huge pages */
+    hn_buf weights; /* all in one block, for huge pages */
     size_t weight_bytes;
     double parts[8]; /* seconds of the best run on rank 0, by operation */
 } bench;
@@ -54,7 +54,7 @@ static double now_s(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Of this thread alone: what else runs on the machine shows less. */
+/* Time of this thread only: less affected by other work on the machine. */
 static double thread_s(void) {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -63,7 +63,7 @@ static double thread_s(void) {
 
 static uint64_t seed = 1;
 
-/* One thread is timed by what it ran itself. */
+/* One thread is timed by its own CPU time. */
 static double clock_s(const bench *b) { return hn_pool_threads(b->o.pool) == 1 ? thread_s() : now_s(); }
 
 static hn_buf mem(bench *b, size_t bytes) {
@@ -336,7 +336,7 @@ static void time_type(bench *b, product *p, hn_dtype t, const unsigned char *sto
     double pack = pack_time(p, stored, row_bytes), again = pack_time(p, stored, row_bytes), one = 0;
     pack = again < pack ? again : pack;
     b->weight_bytes = 0;
-    p->w = weight(b, t, p->w.out, TYPES_IN); /* numbers that are not as random: no NaN, few infinities */
+    p->w = weight(b, t, p->w.out, TYPES_IN); /* less random numbers: no NaN, few infinities */
     printf("%-8s pack %5.2f GB/s |", hn_dtype_name(t), (double)row_bytes * p->w.out / pack * 1e-9);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double best = 1e9;

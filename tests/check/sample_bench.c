@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sample_bench.c - times sampling and verification over a wide vocabulary, at each level the machine has: what a token costs
- * behind the pass that gave its logits.
+/* sample_bench.c - times sampling and verification over a wide vocabulary, at each level the machine has: the cost of a token
+ * after the pass that computed its logits.
  *
  *   sample_bench [VOCAB [REPEATS]]      defaults: 151936, 25; the best time of each case, in microseconds
  *
  * Logits come in two shapes: peaked as a language model's usually are (a few hundred tokens stand out), and flat (nothing does).
- * Rows are distinct, so they come from where a pass of eight leaves them. Verification is of eight drafted rows which are all
+ * Rows are distinct, so they are in the cache level of a pass of eight. Verification is of eight drafted rows that are all
  * accepted, and of one that is refused.
  *
  * Not part of the build. From the root of the repository, with the library built in build/:
@@ -37,7 +37,7 @@ typedef struct bench {
     int sink;
 } bench;
 
-/* Of this thread alone: what else runs on the machine shows less. */
+/* Time of this thread only: less affected by other work on the machine. */
 static double thread_s(void) {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -65,7 +65,7 @@ static int32_t argmax_plain(const float *l, int n) {
     return best;
 }
 
-/* ---- what is timed: every row once ---------------------------------------------------------------------------------- */
+/* ---- timed work: every row once ---------------------------------------------------------------------------------- */
 
 static void draw_rows(bench *b) {
     static const int32_t text[PROMPT] = {1, 2, 3};
@@ -123,8 +123,8 @@ static void law_list(bench *b, int r, int32_t token) {
     b->law[r] = (hn_proposal_law){n, b->id + r * b->vocab, b->q[r]};
 }
 
-/* A chain of the likeliest tokens. law: each row's own law times a factor stands as q, so that all are accepted; refused: q has all
- * of its weight elsewhere. */
+/* A chain of the likeliest tokens. law: q is each row's own law times a factor, so that all are accepted; refused: q
+ * has all of its weight elsewhere. */
 static void chain_make(bench *b, int law, bool refused) {
     hn_tree_reset(&b->tree, 3, HN_TREE_ROWS);
     for (int r = 0; r < DRAFTED; r++) {
@@ -146,7 +146,7 @@ static void chain_make(bench *b, int law, bool refused) {
 typedef struct bench_case {
     const char *name;
     void (*work)(bench *b);
-    double per; /* the time is of so many */
+    double per; /* the time is for so many */
     hunch_sampling p;
     hn_rule rule;
     bool flat, hint;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tiles_emulated.h - operations on tiles in plain C, with the names of ops/x86/tiles_amx.h: what AMX's instructions do, and a
- * failed test where they would fault. Include after cmocka. */
+/* tiles_emulated.h - operations on tiles in plain C, with the names of ops/x86/tiles_amx.h: the results of AMX's
+ * instructions, and a failed test where they would fault. Include after cmocka. */
 #ifndef HN_TILES_EMULATED_H
 #define HN_TILES_EMULATED_H
 #include <stdbool.h>

@@ -87,7 +87,7 @@ void fuzz_folder_file(const char *name, int number, fuzz_bytes b, bool optional)
     if (b.size > 0 || !optional) FUZZ_MUST(symlink(to, path) == 0);
 }
 
-/* ---- what must hold --------------------------------------------------------------------------------------------- */
+/* ---- checks --------------------------------------------------------------------------------------------- */
 
 void fuzz_check(hunch_status status, const hunch_error *err, const char *path) {
     if (status == HUNCH_OK) return;

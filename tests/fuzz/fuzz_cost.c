@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_cost.c - a file of the cache folder with a cost curve: what is believed gives times that can be. */
+/* fuzz_cost.c - a file of the cache folder with a cost curve: accepted ones give plausible times. */
 #include <math.h>
 
 #include "fuzz.h"

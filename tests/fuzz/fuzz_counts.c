@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_counts.c - a lookup cache of n-grams: what was read is found, and its sums are right. */
+/* fuzz_counts.c - a lookup cache of n-grams: entries that were read are found, and their sums are right. */
 #include "draft/counts_file.h"
 #include "fuzz.h"
 

@@ -4,7 +4,7 @@
  *
  *     fuzz_NAME [-rounds=N] FILE-OR-FOLDER...
  *
- * An input that kills the process is left in fuzz_NAME.input of the current folder, whatever killed it: a signal, a
+ * An input that kills the process is stored in fuzz_NAME.input of the current folder, for any cause: a signal, a
  * sanitizer, or the alarm that ends an input after a minute.
  */
 #include <dirent.h>
@@ -70,7 +70,7 @@ static void path_add(const char *path) {
 
 /* ---- running one input ------------------------------------------------------------------------------------------ */
 
-static const uint8_t *input; /* what runs now */
+static const uint8_t *input; /* the current input */
 static size_t input_size;
 static char input_path[200];
 
@@ -124,7 +124,7 @@ static size_t draw(size_t n) {
     return n ? (size_t)(hn_splitmix(&state) % n) : 0;
 }
 
-/* Numbers that counts and sizes go wrong at, little endian. */
+/* Critical numbers for counts and sizes, little endian. */
 static uint64_t odd_number(void) {
     uint64_t power = (uint64_t)1 << draw(64);
     switch (draw(6)) {

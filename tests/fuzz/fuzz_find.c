@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_find.c - a model's name, and what the caches say under it: refs/main of a Hugging Face repository, a manifest of
- * Ollama's. Whatever they hold, what is found is there, and in a cache unless the name was its path. */
+/* fuzz_find.c - a model's name, and the caches' entries for it: refs/main of a Hugging Face repository, a manifest of
+ * Ollama's. For any contents, a found file exists, and is in a cache unless the name was its path. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_folder.c - the JSON files of a Hugging Face folder: config.json, the index of its two shards, generation_config.json, and
- * tokenizer.json, in this order. What opens is read as a model's description, and converted: what is written opens again. */
+ * tokenizer.json, in this order. A folder that opens is read as a model's description, and converted: the result opens again. */
 #include <unistd.h>
 
 #include "fuzz_source.h"
@@ -49,7 +49,7 @@ static void shard_make(const char *name, int number, int from, int to) {
     fuzz_folder_file(name, number, (fuzz_bytes){bytes, sizeof bytes}, false);
 }
 
-/* What runs here is converted; a tokenizer that GGUF has no words for may stop it. */
+/* A supported model is converted, unless GGUF cannot express its tokenizer. */
 static void convert(void) {
     static char path[200];
     hn_source *s = NULL;

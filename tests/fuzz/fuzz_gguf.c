@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_gguf.c - a GGUF file: what opens can be read to its last byte. */
+/* fuzz_gguf.c - a GGUF file: if it opens, it can be read to its last byte. */
 #include "fuzz_source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

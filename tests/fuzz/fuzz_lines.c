@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_lines.c - standard input of the commands that converse, on a tiny model: `hunch bench --requests` where the first letter is
- * that of a request, else `hunch chat`. Whatever is said, they go on to its end and then end well. Linked with the command's own
- * files. */
+/* fuzz_lines.c - standard input of interactive commands, on a tiny model: `hunch bench --requests` if the first letter
+ * is that of a request, else `hunch chat`. For any input they continue to its end and exit normally. Linked with the
+ * command's own files. */
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -23,14 +23,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!model) model = fuzz_tiny_model(1);
     char *chat[] = {"chat", "-m", (char *)(uintptr_t)model, "--draft", "ngram", "-n", "6", "--threads", "1"};
     char *bench[] = {"bench", "-m", (char *)(uintptr_t)model, "--requests", "--threads", "1"};
-    if (memmem(data, size, "/save", 5)) return 0; /* any file may be named there */
+    if (memmem(data, size, "/save", 5)) return 0; /* it may name any file */
     const bool measures = size > 0 && strchr("ipdq", *data); /* as requests begin */
     input_give((fuzz_bytes){data, size < MOST_BYTES ? size : MOST_BYTES});
     if (measures)
         FUZZ_MUST(tool_bench(sizeof bench / sizeof *bench, bench) == HUNCH_OK);
     else {
         const int code = tool_chat(sizeof chat / sizeof *chat, chat);
-        FUZZ_MUST(code == HUNCH_OK || code == HUNCH_FAILED); /* a message or a command that cannot be */
+        FUZZ_MUST(code == HUNCH_OK || code == HUNCH_FAILED); /* a message or a command that failed */
     }
     return 0;
 }

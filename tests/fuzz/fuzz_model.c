@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_model.c - a GGUF file from its first byte to the tokens that it generates: inspected, opened, and run for a few
- * tokens where it opens, drafting included: by n-grams, or (files of odd length) by itself as a draft model. */
+ * tokens if it opens, with drafting: by n-grams, or (files of odd length) by itself as a draft model. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_pickle.c - a checkpoint of PyTorch, as the only file of a draft head's folder: what opens can be read to its last byte.
+/* fuzz_pickle.c - a checkpoint of PyTorch, as the only file of a draft head's folder: if it opens, it can be read to its last byte.
  *
- * An input that begins with 'W' is a pickle alone: an archive is put around it, with storages "0" and "1" of 24 bytes, so that
- * what changes is the pickle and not the place of everything behind it. */
+ * An input that begins with 'W' is only a pickle: an archive is put around it, with storages "0" and "1" of 24 bytes, so that a
+ * change of the pickle does not move everything after it. */
 #include "fuzz_source.h"
 
 enum { ROOM = 1 << 20, STORAGES = 2, STORAGE_BYTES = 24 };

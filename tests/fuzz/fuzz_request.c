@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_request.c - what a caller asks of an engine and a session on a tiny model: SPECs of drafters, the engine's numbers, prompt
- * and prediction, sampling parameters, biases, stop strings. What is not refused ends, and where the rule promises it with the
- * text of plain decoding.
+/* fuzz_request.c - parameters of an engine and a session on a tiny model: SPECs of drafters, the engine's numbers, prompt and
+ * prediction, sampling parameters, biases, stop strings. A request that is not refused ends, and with a lossless rule its text is
+ * that of plain decoding.
  *
  * Input: SPECs joined by '+', prediction (a token a byte), prompt (the same), stop strings and DRY breakers (a line each), then a
- * byte a number, 0xFF between the parts; numbers that the input lacks are as the defaults have them. */
+ * byte a number, 0xFF between the parts; missing numbers have their defaults. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,7 @@ static void whole_take(fuzz_bytes *rest, int *out) {
     if (byte_take(rest, &b)) *out = b < 240 ? b : odd[b & 7];
 }
 
-/* Sizes that a caller may ask for and not be refused are bounded: memory is not what is tried here. */
+/* Allowed sizes are limited: memory is not tested here. */
 static void engine_numbers(fuzz_bytes *rest, hunch_engine_options *o) {
     int number[5] = {o->kv, o->verify, o->lossy.rule, o->pool_rows, o->no_prefix_reuse};
     whole_take(rest, &o->context);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_safetensors.c - a safetensors file alone: what opens can be read to its last byte. */
+/* fuzz_safetensors.c - a single safetensors file: if it opens, it can be read to its last byte. */
 #include "fuzz_source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

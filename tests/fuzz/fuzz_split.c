@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_split.c - a GGUF file in two parts: what opens by its first part can be read to its last byte. Input: two bytes with the
+/* fuzz_split.c - a GGUF file in two parts: if it opens by its first part, it can be read to its last byte. Input: two bytes with the
  * size of the first part, little endian, then both. */
 #include "fuzz_source.h"
 

@@ -4,7 +4,7 @@
 #define HN_FUZZ_TINY_H
 #include "fuzz.h"
 
-/* tiny_gguf.h speaks cmocka's words. */
+/* tiny_gguf.h uses cmocka's macros. */
 #define assert_true FUZZ_MUST
 #define assert_non_null(p) FUZZ_MUST((p) != NULL)
 #define fail_msg(...) FUZZ_NEVER("reached")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_tokens.c - what says which tokens a draft head drafts: a list of ids (JSON, numbers, of torch.save), a text, rows of JSON;
+/* fuzz_tokens.c - sources of the tokens that a draft head drafts: a list of ids (JSON, numbers, torch.save), a text, rows of JSON;
  * with the tokenizer of a tiny model. */
 #include "base/mem.h"
 #include "draft/token_ranks.h"
@@ -27,7 +27,7 @@ static void choose(const hn_tokenizer *t, int vocab, const hn_token_wish *wish) 
     hn_free(out);
 }
 
-/* A name that says that there are rows in it, for the file of that number. */
+/* A name with the extension of rows, for the file of that number. */
 static const char *rows_file(int number, fuzz_bytes b) {
     static char path[1200];
     fuzz_folder_file("rows.jsonl", number, b, false);

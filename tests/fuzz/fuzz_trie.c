@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_trie.c - a trie of n-grams of a corpus: the bytes as a file, and again behind a header that is right for what they hold, with
- * sizes that they begin with. Questions about tokens of and outside the vocabulary give probabilities, and a tree is made of them. */
+/* fuzz_trie.c - a trie of n-grams of a corpus: the bytes as a file, and again after a header that is right for them,
+ * with sizes from their first bytes. Look-ups of tokens in and outside of the vocabulary give probabilities, and a tree
+ * is built from them. */
 #include <string.h>
 
 #include "base/mem.h"

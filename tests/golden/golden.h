@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* golden.h - reading what reference implementations computed: golden.json and the tensors of golden.safetensors. Include after
+/* golden.h - reads the results of reference implementations: golden.json and the tensors of golden.safetensors. Include after
  * cmocka and fixture.h. */
 #ifndef HN_TESTS_GOLDEN_H
 #define HN_TESTS_GOLDEN_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* golden_mtp_test.c - the blocks of multi-token prediction in models' own files, from folders and from the GGUF files that convert
- * makes: what they draft, with which logits, round after round, against what transformers' module drafted; and the text that comes
- * of it, bit for bit that of plain decoding. */
+/* golden_mtp_test.c - the blocks of multi-token prediction in models' own files, from folders and from the GGUF files
+ * of convert: drafts and logits of each round against those of transformers' module; the text is bit for bit that of
+ * plain decoding. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +60,7 @@ static json_t *golden_of(const char *folder) {
     return g;
 }
 
-/* How many levels a golden has. */
+/* The number of levels of a golden. */
 static int depth_of(const json_t *g) {
     const size_t n = json_array_size(json_object_get(json_array_get(json_object_get(g, "prompts"), 0), "drafts"));
     assert_true(n >= 4 && n <= MOST);
@@ -86,7 +86,7 @@ static void check_logits(const taken *have, int depth, const golden_tensor *want
     }
 }
 
-/* First rounds, and second ones behind so many right drafts. */
+/* First rounds, and second ones after `rounds` right drafts. */
 static void check_first(hunch_engine *e, const char *folder, const json_t *g, hn_source *f) {
     hunch_token ids[CONTEXT];
     char name[40];
@@ -106,7 +106,7 @@ static void check_first(hunch_engine *e, const char *folder, const json_t *g, hn
         }
         snprintf(name, sizeof name, "%zu", p);
         rounds = json_object_get(json_object_get(g, "rounds"), name);
-        if (rounds) { /* the second round, behind as many drafts as were right */
+        if (rounds) { /* the second round, after the accepted drafts */
             const int right = (int)json_integer_value(json_object_get(json_array_get(rounds, 0), "accepted"));
             must(hunch_draft(e, ids, n, depth, right, NULL, NULL, NULL, &r, err));
             check_drafts(&r, json_array_get(rounds, 1), folder);
@@ -125,7 +125,7 @@ static void check_first(hunch_engine *e, const char *folder, const json_t *g, hn
 typedef struct trace {
     const json_t *rounds;
     size_t at;
-    int last; /* rows beyond which the text's end cuts drafts */
+    int last; /* rows after which the text's end cuts drafts */
 } trace;
 
 static void follow(void *user, const hunch_round_report *report) {
@@ -137,7 +137,7 @@ static void follow(void *user, const hunch_round_report *report) {
         fail_msg("round %zu: %d accepted behind %d rows", t->at - 1, report->accepted, report->context);
 }
 
-/* Whole texts: which drafts were right in each round. */
+/* Whole texts: the right drafts of each round. */
 static void check_rounds(hunch_engine *e, hunch_model *m, const json_t *g) {
     hunch_token ids[CONTEXT];
     for (size_t p = 2; p < 5; p += 2) {
@@ -228,7 +228,7 @@ static void test_texts(void **state) {
     }
 }
 
-/* What a block reads is not said to be unused; beside a language model there may be vision's tensors. */
+/* Tensors of a draft block are not reported as unused; a language model may have tensors of vision beside it. */
 static void test_notes(void **state) {
     (void)state;
     for (int f = 0; f < N_FOLDERS; f++)
@@ -291,7 +291,7 @@ static void test_shared_norm(void **state) {
     assert_memory_equal(same.logits, none.logits, sizeof same.logits);
 }
 
-/* The bytes of a file's block that drafts, in a file of its own: without the model's layers, as llama.cpp's converter writes it. */
+/* The bytes of a file's draft block as a separate file: without the model's layers, as llama.cpp's converter writes it. */
 static void write_side(const char *from, const char *to, int layers) {
     bytes file = test_file_read(from);
     for (int i = 0; i < layers; i++) {
@@ -315,8 +315,7 @@ static void draft_by(hunch_model *m, const char *spec, taken *t) {
     hunch_engine_close(&e);
 }
 
-/* A block in a file of its own drafts as in the model's, whatever form that has; one that lies behind another number of layers
- * is of another model. */
+/* A block in a separate file drafts as in the model's, in any form; a block after another number of layers belongs to another model. */
 static void test_side_files(void **state) {
     (void)state;
     static taken own, side;
@@ -350,7 +349,7 @@ static void test_side_files(void **state) {
     hunch_model_close(&m);
 }
 
-/* The same with an output of some tokens alone, and which these are. */
+/* The same with an output of some tokens only, and their ids. */
 static void write_side_of_tokens(const char *from, const char *to, const char *block, const int32_t *ids, int n) {
     hn_source *s = NULL;
     hn_gguf_writer *w = NULL;
@@ -379,7 +378,7 @@ static void write_side_of_tokens(const char *from, const char *to, const char *b
     hn_source_close(&s);
 }
 
-/* A file of a block alone may draft a part of the tokens: what it says of them are the whole block's numbers, bit for bit. */
+/* A separate file of a block may draft a part of the tokens, with the whole block's logits, bit for bit. */
 static void test_side_tokens(void **state) {
     (void)state;
     enum { SOME = 200 };
@@ -400,7 +399,7 @@ static void test_side_tokens(void **state) {
     hunch_model_close(&m);
 }
 
-/* vocab=N drafts the likeliest tokens alone: what is said of those are the whole block's numbers, bit for bit. */
+/* vocab=N drafts only the likeliest tokens, with the whole block's logits, bit for bit. */
 static void test_trimmed(void **state) {
     (void)state;
     static taken whole, few;
@@ -425,7 +424,7 @@ static void test_trimmed(void **state) {
     }
 }
 
-/* `auto` opens what lies in the model's file; a model without such a block says so to who asks. */
+/* `auto` opens the block in the model's file; requesting one of a model without it is an error. */
 static void test_opening(void **state) {
     (void)state;
     hunch_model *m = open_model(data_path(folders[0]), "best", 1, HUNCH_PRECISION_NATIVE);
@@ -448,8 +447,9 @@ static void test_opening(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_goldens), cmocka_unit_test(test_texts), cmocka_unit_test(test_opening),
-                                       cmocka_unit_test(test_notes), cmocka_unit_test(test_shared_norm), cmocka_unit_test(test_side_tokens), cmocka_unit_test(test_side_files),
-                                       cmocka_unit_test(test_trimmed)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_goldens),     cmocka_unit_test(test_texts),
+                                       cmocka_unit_test(test_opening),     cmocka_unit_test(test_notes),
+                                       cmocka_unit_test(test_shared_norm), cmocka_unit_test(test_side_tokens),
+                                       cmocka_unit_test(test_side_files),  cmocka_unit_test(test_trimmed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

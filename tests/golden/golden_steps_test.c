@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* golden_steps_test.c - of heads with weights for each position what is no chain: the tokens of Medusa's published tree, the best suffixes of IBM's
- * speculator, and blockwise parallel decoding (Stern et al. 2018, 1811.03115) in Medusa's form, whose rounds follow from the plain text. */
+/* golden_steps_test.c - heads with weights for each position beyond chains: the tokens of Medusa's published tree, the
+ * best suffixes of IBM's speculator, and blockwise parallel decoding (Stern et al. 2018, 1811.03115) in Medusa's form,
+ * whose rounds follow from the plain text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +82,7 @@ static const char *write_paths(const int *ranks) {
     return test_path("paths.json");
 }
 
-/* Of the paths of full length the one of the highest probability that is not taken; -1: there is none. */
+/* The most probable path of full length that is not taken; -1: there is none. */
 static int best_leaf(const hunch_draft_result *r, const bool *taken) {
     int best = -1;
     for (int i = 0; i < r->n; i++) {
@@ -120,8 +121,8 @@ static void test_candidates(void **state) {
 
 /* ---- blockwise parallel decoding ------------------------------------------------------------------------------------------- */
 
-/* A feed-forward block with a residual for each position, and the model's own output matrix. The blocks are zero: every position says what
- * the model says for the next one. */
+/* A feed-forward block with a residual for each position, and the model's own output matrix. The blocks are zero: every
+ * position has the model's logits of the next one. */
 static const char *write_blockwise(int hidden) {
     random_head h = {.config = json_pack("{s:s}", "model_type", "medusa")};
     char name[40];
@@ -137,8 +138,8 @@ static const char *write_blockwise(int hidden) {
     return test_path("blockwise");
 }
 
-/* Rounds and accepted drafts as they follow from the text: a round's drafts repeat its root, and the longest prefix that the model goes on with
- * is accepted. */
+/* Rounds and accepted drafts computed from the text: a round's drafts repeat its root, and the longest prefix of them
+ * that the model continues with is accepted. */
 static void foretell(const answer *a, uint64_t *rounds, uint64_t *accepted) {
     for (size_t at = 0; at + 1 < a->n; ++*rounds) {
         size_t n = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* golden_test.c - f32 precision against what the reference implementations computed: logits, greedy texts, the residual
- * stream at every layer boundary, and the log-likelihood of real stories. tests/data/README.md says where they come from. */
+/* golden_test.c - f32 precision against the results of the reference implementations: logits, greedy texts, the
+ * residual stream at every layer boundary, and the log-likelihood of real stories. Their sources:
+ * tests/data/README.md. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -87,7 +88,7 @@ static void check_taps(hunch_model *m, hn_source *f, const hunch_token *ids, int
     hn_cache_close(&cache);
 }
 
-/* The folder's weights, as they lie there or from the GGUF file that conversion makes of them. */
+/* The folder's weights, from the folder or from the GGUF file that it is converted to. */
 static hunch_model *open_golden_model(const char *folder, const char *isa, bool converted) {
     if (!converted) return open_model(data_path(folder), isa, 2, HUNCH_PRECISION_F32);
     char path[] = "/tmp/hunch-golden-XXXXXX";
@@ -208,19 +209,19 @@ static bool has_no_gguf(const char *folder) {
 static void test_transformers(void **state) {
     (void)state;
     const char *isa[HN_ISA_COUNT];
-    static const char *const folders[] = {"goldens/llama-gqa",       "goldens/llama-tied",   "goldens/qwen2-bias",
-                                          "goldens/qwen3-dense",     "goldens/smollm3-nope", "goldens/granite-mults",
-                                          "goldens/gemma3_text-local", "goldens/phi3-fused", "goldens/mistral-sliding",
-                                          "goldens/llama-bias", "goldens/granite-bias", "goldens/qwen3-yarn", "goldens/phi3-longrope",
-                                          "goldens/qwen2-window", "goldens/smollm3-window", "goldens/qwen3-fp8",
-                                          "goldens/gemma3_text-cap", "goldens/qwen3_5-dense", "goldens/qwen3_next-moe", "goldens/qwen3_next-odd", "goldens/qwen3_5_moe-fused", "goldens/qwen3_moe-top2",
-                                          "goldens/qwen3_moe-mixed", "goldens/qwen3_moe-fine", "goldens/qwen2_moe-gated",
-                                          "goldens/mixtral-top2", "goldens/mixtral-window", "goldens/glm4_moe-qknorm",
-                                          "goldens/glm4_moe-groups"};
+    static const char *const folders[] = {
+        "goldens/llama-gqa",         "goldens/llama-tied",     "goldens/qwen2-bias",        "goldens/qwen3-dense",
+        "goldens/smollm3-nope",      "goldens/granite-mults",  "goldens/gemma3_text-local", "goldens/phi3-fused",
+        "goldens/mistral-sliding",   "goldens/llama-bias",     "goldens/granite-bias",      "goldens/qwen3-yarn",
+        "goldens/phi3-longrope",     "goldens/qwen2-window",   "goldens/smollm3-window",    "goldens/qwen3-fp8",
+        "goldens/gemma3_text-cap",   "goldens/qwen3_5-dense",  "goldens/qwen3_next-moe",    "goldens/qwen3_next-odd",
+        "goldens/qwen3_5_moe-fused", "goldens/qwen3_moe-top2", "goldens/qwen3_moe-mixed",   "goldens/qwen3_moe-fine",
+        "goldens/qwen2_moe-gated",   "goldens/mixtral-top2",   "goldens/mixtral-window",    "goldens/glm4_moe-qknorm",
+        "goldens/glm4_moe-groups"};
     for (int n = levels(isa), i = 0; i < n; i++)
         for (size_t f = 0; f < sizeof folders / sizeof *folders; f++) {
             check_golden(folders[f], isa[i], false);
-            /* what a file holds is read the same way at every level: once is enough */
+            /* files are read in the same way at every level: once is enough */
             if (i == n - 1 && !has_no_gguf(folders[f])) check_golden(folders[f], isa[i], true);
         }
 }

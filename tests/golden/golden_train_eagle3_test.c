@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* golden_train_eagle3_test.c - an EAGLE-3 head in training against PyTorch: gradients of a batch, and the losses of ten
- * steps at every level; the same bits for any number of workers; batches that add up; rows without a future. */
+ * steps at every level; the same bits for any number of workers; sums of batches; rows at the ends of texts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -131,7 +131,7 @@ static void test_ten_losses(void **state) {
     }
 }
 
-/* Products of bf16 take another way, to much the same place. */
+/* Products of bf16 give slightly different weights. */
 static void test_bf16_learns_as_well(void **state) {
     (void)state;
     if (!hn_isa_has(HN_ISA_AVX512BF16)) skip();
@@ -176,8 +176,7 @@ static void test_bits_do_not_depend_on_workers(void **state) {
     }
 }
 
-/* Gradients are added to: two batches, one behind the other, are their sum. And without a gradient the losses are the
- * same. */
+/* Gradients accumulate: two batches one after the other give their sum. Without a gradient the losses are the same. */
 static void test_batches_add_up(void **state) {
     (void)state;
     training t;
@@ -197,8 +196,8 @@ static void test_batches_add_up(void **state) {
     close_team();
 }
 
-/* At step k row i reads the token k places on and is held against the law there; where its text has ended there is no
- * loss, and nothing of the next text is looked at. */
+/* At step k row i reads the token k places later, and its label is the law there; after the end of its text there is no
+ * loss, and nothing of the next text is read. */
 static void test_rows_without_a_future_have_no_loss(void **state) {
     (void)state;
     training t;
@@ -214,10 +213,10 @@ static void test_rows_without_a_future_have_no_loss(void **state) {
     hn_eagle3_net_loss(t.net, t.w, &b, t.g, losses);
     assert_true(losses[0] > 0 && losses[1] > 0 && losses[2] == 0);
     const double before = losses[1];
-    t.law[0].p[0] += 1; /* read by step 0 alone: row 1 of a text has no step behind row 0 of another */
+    t.law[0].p[0] += 1; /* read only by step 0: row 1 of a text has no step after row 0 of another */
     hn_eagle3_net_loss(t.net, t.w, &b, NULL, losses);
     assert_true(losses[1] == before);
-    t.token[0][2] = (t.token[0][2] + 1) % 64; /* what row 1 reads at step 1 */
+    t.token[0][2] = (t.token[0][2] + 1) % 64; /* read by row 1 at step 1 */
     hn_eagle3_net_loss(t.net, t.w, &b, NULL, losses);
     assert_true(losses[1] != before);
     close_training(&t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* golden_train_kinds_test.c - heads that draft some positions from one state, in training, as their kinds' tables have them, against
- * PyTorch: gradients of a batch, and the losses of ten steps; the same bits for any number of workers. */
+/* golden_train_kinds_test.c - heads that draft some positions from one state, in training, by their kinds' tables,
+ * against PyTorch: gradients of a batch, and the losses of ten steps; the same bits for any number of workers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

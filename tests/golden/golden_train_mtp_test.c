@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* golden_train_mtp_test.c - a module of multi-token prediction that learns to be chained against PyTorch: gradients of a batch, and
+/* golden_train_mtp_test.c - a module of multi-token prediction, trained in a chain, against PyTorch: gradients of a batch, and
  * the losses of ten steps; the same bits for any number of workers. */
 #include <setjmp.h>
 #include <stdarg.h>

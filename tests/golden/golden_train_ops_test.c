@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* golden_train_ops_test.c - what the trainer computes with against PyTorch: outputs and gradients of every operation,
- * losses, AdamW, clipping and learning rates. */
+/* golden_train_ops_test.c - the trainer's operations against PyTorch: outputs and gradients of every operation, losses,
+ * AdamW, clipping and learning rates. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -175,7 +175,7 @@ static void test_losses(void **state) {
     FREE(weight, target, x, y, dx);
 }
 
-/* What a row of weight 0 holds does not matter, be it no number; nor which token it names. */
+/* The values of a row of weight 0 have no effect, even NaN, nor has its token. */
 static void test_masked_rows_are_not_looked_at(void **state) {
     (void)state;
     const hn_mat weight = mat("loss", "weight"), x = mat("loss.whole", "x"), law = zeros_like(x), dx = zeros_like(x);
@@ -207,7 +207,7 @@ static void test_adamw(void **state) {
     FREE(w, mean, square);
 }
 
-/* Across more numbers than one turn of the team has: as if each stood alone; and the factor is the gradient's. */
+/* With more numbers than the team handles at once, each is updated as if alone; the factor applies to the gradient. */
 static void test_adamw_in_pieces(void **state) {
     (void)state;
     const size_t n = (size_t)8192 * 512 + 8192 + 5;
@@ -248,7 +248,7 @@ static void test_clip_and_rates(void **state) {
         const hn_real factor = (hn_real)hn_clip_factor(norm, clips[i].most);
         for (size_t j = 0; j < 37; j++) assert_true(fabs((double)(g.data[j] * factor - want.data[j])) < 1e-7);
     }
-    const double factor = hn_clip_factor(norm * 1e-6, 1e-6); /* where what torch adds to the norm is seen */
+    const double factor = hn_clip_factor(norm * 1e-6, 1e-6); /* where torch's addend to the norm is visible */
     for (size_t j = 0; j < 37; j++) assert_true(fabs((double)g.data[j] * 1e-6 * factor - (double)tiny.data[j]) < 1e-11);
     for (int step = 0; step < 26; step++) {
         assert_true(fabs(hn_learning_rate(step, 5, 25, 0.003, 0.0001) - (double)get("rate", "warm").data[step]) < 1e-9);

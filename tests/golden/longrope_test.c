@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* longrope_test.c - a model with longrope has two rotations, and the engine's context says which: the one for long texts
- * beyond the original length, for every row of every text (contract C2), however short. */
+/* longrope_test.c - a model with longrope has two rotations, and the engine's context selects one: beyond the original
+ * length that for long texts, for every row of every text (contract C2), also of short ones. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ static float *logits_of(const char *folder, int context) {
     return out;
 }
 
-/* The folder's config with what it says of long texts said of short ones too. */
+/* The folder's config with the factors of long texts also for short ones. */
 static void write_long_only(const char *folder) {
     char path[600];
     folder_link_weights(folder);
@@ -53,7 +53,7 @@ static void test_context_chooses(void **state) {
     float *always = logits_of(test_path("changed"), 200);
     assert_memory_equal(usual, shorter, size);
     assert_memory_equal(longer, always, size);
-    assert_memory_equal(longer, usual, VOCAB * sizeof *usual); /* position 0 does not turn */
+    assert_memory_equal(longer, usual, VOCAB * sizeof *usual); /* position 0 is not rotated */
     assert_true(memcmp(longer, usual, size) != 0);
     free(usual);
     free(shorter);

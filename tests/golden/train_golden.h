@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train_golden.h - reading what PyTorch computed for the trainer (tools/make_train_goldens.py), as the trainer's
- * matrices, and a team to compute the same with. Include after cmocka. */
+/* train_golden.h - reads PyTorch's results for the trainer (tools/make_train_goldens.py) as the trainer's matrices, and
+ * opens a team to compute the same. Include after cmocka. */
 #ifndef HN_TESTS_TRAIN_GOLDEN_H
 #define HN_TESTS_TRAIN_GOLDEN_H
 #include "golden/golden.h"
@@ -49,7 +49,7 @@ FIXTURE int ids(const char *what, const char *name, int *to) {
     return (int)g.n;
 }
 
-/* All of it, to `error` of what the golden's numbers are like. */
+/* Compares all numbers, to `error` relative to the size of the golden's numbers. */
 FIXTURE void check(const char *what, const char *name, const hn_real *is, double error) {
     const golden_tensor want = get(what, name);
     double square = 0;
