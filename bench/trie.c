@@ -3,9 +3,10 @@
  *
  *     cmake --build build --target trie && build/trie TEXT MODEL OUT
  *
- * MODEL's tokenizer reads TEXT, its tokens are counted and written to OUT: MB of text a second, reading and counting apart and together. Then
- * questions as a tree asks them: 25 tokens behind two, at random places of the text, of the next token and others: microseconds of one
- * question, the pages of the file in memory; and of a whole tree of 8 levels with and without the trie. */
+ * MODEL's tokenizer reads TEXT, its tokens are counted and written to OUT: MB of text per second, for reading and counting
+ * separately and together. Then look-ups as of a tree: 25 tokens after two, at random places of the text, the next token
+ * and others: microseconds of one look-up, the pages of the file in memory; and of a whole tree of 8 levels with and
+ * without the trie. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,9 +124,11 @@ int main(int argc, char **argv) {
     if (hn_text_tokens(argv[1], t, keep, &c, &err)) return failed(&err);
     const double reading = now() - start;
     if (build(&c, t, argv[3], &counting, &err) || hn_trie_open(&trie, argv[3], t, &err)) return failed(&err);
-    printf("%.1f MB, %zu tokens: read in %.1f s (%.1f MB/s), counted and written in %.1f s (%.1f MB/s), together %.1f MB/s; %.1f MB, %llu pairs, "
-           "%llu triples\n", mb, c.n, reading, mb / reading, counting, mb / counting, mb / (reading + counting), (double)trie.map.size / 1e6,
-           (unsigned long long)trie.head.pairs, (unsigned long long)trie.head.triples);
+    printf("%.1f MB, %zu tokens: read in %.1f s (%.1f MB/s), counted and written in %.1f s (%.1f MB/s), together %.1f "
+           "MB/s; %.1f MB, %llu pairs, "
+           "%llu triples\n",
+           mb, c.n, reading, mb / reading, counting, mb / counting, mb / (reading + counting),
+           (double)trie.map.size / 1e6, (unsigned long long)trie.head.pairs, (unsigned long long)trie.head.triples);
     ask(&c, &trie);
     if (hn_pruned_open(&tree, LEVELS, &err)) return failed(&err);
     const double with = tree_us(&c, &tree, &trie), without = tree_us(&c, &tree, NULL);
