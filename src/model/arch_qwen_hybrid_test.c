@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_qwen_hybrid_test.c - files of Qwen's hybrids that cannot be: sizes of states, lists of layers, blocks that draft, in folders and
- * in GGUF files. Each is refused, and the message names what was wrong. What right ones compute: tests/golden. */
+/* arch_qwen_hybrid_test.c - invalid files of Qwen's hybrids: sizes of states, lists of layers, draft blocks, in folders
+ * and in GGUF files. Each is refused, and the message names the error. Results of valid ones: tests/golden. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -14,7 +14,7 @@
 
 #define GOLDEN "qwen3_5-dense"
 
-/* Do its description and its tensors fit together? */
+/* Whether its description and its tensors agree. */
 static hunch_status mark(hn_source *s, hn_arch *a, hunch_error *err) {
     hunch_status st = hn_model_mark(s, a, NULL, err);
     hn_source_close(&s);
@@ -60,7 +60,7 @@ static void test_folders(void **state) {
     }
 }
 
-/* What is there where nothing is said, and in other spellings. */
+/* Defaults, and other spellings. */
 static void test_read(void **state) {
     (void)state;
     hn_arch a;
@@ -72,13 +72,13 @@ static void test_read(void **state) {
     assert_true(a.rope_dims == 8 && a.norms_less_one && a.layer[3].qk_norm && !a.layer[0].qk_norm);
     assert_true(a.layer[0].delta.taps == 4 && !a.layer[0].delta.tiled);
     hn_arch_fini(&a);
-    folder_write_changed(GOLDEN, "\"partial_rotary_factor\": 0.25", "\"other\": 1"); /* a quarter is usual */
+    folder_write_changed(GOLDEN, "\"partial_rotary_factor\": 0.25", "\"other\": 1"); /* a quarter is the default */
     assert_int_equal(mark(folder_open(), &a, &err), HUNCH_OK);
     assert_int_equal(a.rope_dims, 8);
     hn_arch_fini(&a);
 }
 
-/* The golden's GGUF with the number of one key changed; with `tensor` a tensor has another name. */
+/* The golden's GGUF with the number of one key changed; `tensor`: with another name of a tensor. */
 static hn_source *changed_gguf(const char *key, uint32_t number, const char *tensor) {
     char folder[600], path[1400];
     hunch_error err = {0};
@@ -131,7 +131,7 @@ static void test_ggufs(void **state) {
     }
 }
 
-/* A block that drafts is found where it is. */
+/* The draft block is found. */
 static void test_own_blocks(void **state) {
     (void)state;
     hn_head_names names;

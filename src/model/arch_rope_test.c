@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_rope_test.c - the frequencies and the amplitude that come of what a config.json says, against numbers of transformers
- * (tools/make_rope_goldens.py); the same through GGUF keys; which lengths longrope is for; what is refused. */
+/* arch_rope_test.c - the frequencies and the amplitude by a config.json, against numbers of transformers
+ * (tools/make_rope_goldens.py); the same by GGUF keys; the lengths that longrope applies to; refusals. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -232,7 +232,7 @@ static void test_refused_gguf(void **state) {
             read_gguf(cases[i].key, cases[i].n, cases[i].tables, cases[i].divisors, cases[i].half, &a, &err);
         if (st != HUNCH_REFUSED || !strstr(err.message, cases[i].word))
             fail_msg("case %zu (%s): status %d, '%s'", i, cases[i].word, st, err.message);
-        assert_null(a.rope_freq); /* nothing is left behind */
+        assert_null(a.rope_freq); /* nothing is allocated */
     }
 }
 
@@ -270,7 +270,7 @@ static void test_refused_folders(void **state) {
     }
 }
 
-/* YaRN's context is what it stretches to, where the file names the one before. */
+/* YaRN's context is the one after scaling, if the file gives the one before. */
 static void test_context(void **state) {
     (void)state;
     hn_arch a;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_test.c - what the dense families read from a folder's config.json, and what they refuse: the golden folders with a
- * few words changed. What the descriptions compute is held against goldens in tests/golden. */
+/* arch_test.c - the dense families' reading of a folder's config.json, and refusals: the golden folders with a few
+ * words changed. Results of the descriptions are compared with goldens in tests/golden. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -109,11 +109,11 @@ static void test_refused(void **state) {
         const hunch_status st = read_changed(cases[i].folder, cases[i].find, cases[i].replace, &a, &err);
         if (st != HUNCH_REFUSED || !strstr(err.message, cases[i].word))
             fail_msg("%s with %s: status %d, '%s'", cases[i].folder, cases[i].replace, st, err.message);
-        assert_null(a.layer); /* nothing is left behind */
+        assert_null(a.layer); /* nothing is allocated */
     }
 }
 
-/* Descriptions that the tensors do not bear out: refused by the tensor's name and shape. */
+/* Descriptions that disagree with the tensors: refused by the tensor's name and shape. */
 static void test_wrong_experts(void **state) {
     (void)state;
     static const struct {
@@ -163,7 +163,7 @@ static hn_arch read_as(const char *folder, const char *find, const char *replace
     return a;
 }
 
-/* Other ways of saying things. */
+/* Other spellings. */
 static void test_spellings(void **state) {
     (void)state;
     hn_arch a = read_as("gemma3_text-local", "\"rope_theta\": 1000000.0,", ""), /* its usual base */
@@ -201,12 +201,12 @@ static void test_spellings(void **state) {
     a = read_as("smollm3-nope", "\"no_rope_layers\"", "\"other\"");
     for (int i = 0; i < a.layers; i++) assert_int_equal(a.layer[i].no_rope, i == 3);
     hn_arch_fini(&a);
-    a = read_as("mistral-sliding", "\"rope_theta\": 10000.0", "\"rope_scaling\": null"); /* as Llama 2 is published */
+    a = read_as("mistral-sliding", "\"rope_theta\": 10000.0", "\"rope_scaling\": null"); /* as in Llama 2 */
     assert_true(fabs(a.rope_freq[1] - pow(10000, -2.0 / a.rope_dims)) < 1e-12 && a.rope_scale == 1);
     hn_arch_fini(&a);
 }
 
-/* Which layers slide, in each way of saying it. */
+/* The layers with windows, by each spelling. */
 static void test_windows(void **state) {
     (void)state;
     static const struct {
@@ -215,17 +215,17 @@ static void test_windows(void **state) {
     } cases[] = {
         {"qwen2-window", "\"max_window_layers\": 1", "\"max_window_layers\": 2", 4},
         {"qwen2-window", "\"max_window_layers\": 1", "\"max_window_layers\": 0", 7},
-        {"qwen2-window", "\"max_window_layers\": 1", "\"other\": 1", 0}, /* 28 of itself */
+        {"qwen2-window", "\"max_window_layers\": 1", "\"other\": 1", 0}, /* 28 by default */
         {"qwen2-window", "\"max_window_layers\": 1",
          "\"max_window_layers\": 3, \"layer_types\": [\"full_attention\", \"sliding_attention\", \"full_attention\"]",
          2},
         {"qwen2-window", "\"use_sliding_window\": true", "\"use_sliding_window\": false", 0},
         {"qwen2-window", "\"sliding_window\": 16", "\"sliding_window\": null", 0},
         {"smollm3-window", "\"use_sliding_window\": true", "\"use_sliding_window\": false", 0},
-        {"smollm3-window", "\"no_rope_layer_interval\": 2", "\"no_rope_layer_interval\": 3", 10}, /* the list counts */
+        {"smollm3-window", "\"no_rope_layer_interval\": 2", "\"no_rope_layer_interval\": 3", 10}, /* the list has priority */
         {"mistral-sliding", "\"head_dim\": 16", "\"head_dim\": 16", 15},
         {"mistral-sliding", "\"max_position_embeddings\": 4096", "\"max_position_embeddings\": 17", 15},
-        {"mistral-sliding", "\"max_position_embeddings\": 4096", "\"max_position_embeddings\": 16", 0}, /* never left */
+        {"mistral-sliding", "\"max_position_embeddings\": 4096", "\"max_position_embeddings\": 16", 0}, /* as long as the context */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hn_arch a = read_as(cases[i].folder, cases[i].find, cases[i].replace);
@@ -250,7 +250,7 @@ static void test_biases(void **state) {
     hn_arch_fini(&a);
 }
 
-/* A folder that has a head of its own and does not say whether it is the embedding: some families take it for granted. */
+/* A folder that does not specify whether the output is the embedding: some families have a default. */
 static void test_tied(void **state) {
     (void)state;
     static const char *const types[] = {"llama", "smollm3"};
@@ -290,7 +290,7 @@ static void assert_gemma(const hn_arch *a, int window, int head_dim, double widt
     }
 }
 
-/* Folders with vision say little of their text: the rest is what the library of their maker takes for granted. */
+/* Folders with vision have few keys of their text model: the rest are defaults of its maker's library. */
 static void test_gemma_vision_folders(void **state) {
     (void)state;
     static const struct {
@@ -386,7 +386,7 @@ static hn_arch read_gemma_gguf(gemma_gguf g) {
     return a;
 }
 
-/* The keys that published files have: 270M and 1B no scaling, larger ones a factor, the largest a scale of its own. */
+/* The keys that published files have: 270M and 1B without scaling, larger ones with a factor, the largest with its own scale. */
 static void test_gemma_ggufs(void **state) {
     (void)state;
     hn_arch a = read_gemma_gguf((gemma_gguf){18, 640, 4, 1, 256, 512, 0, 0, 0, NULL});

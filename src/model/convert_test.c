@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* convert_test.c - converted folders against the GGUF files made from the same models, and what must be refused. */
+/* convert_test.c - converted folders against the GGUF files made from the same models, and refusals. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -195,7 +195,7 @@ static void test_rope_scaling_and_bf16(void **state) {
     assert_int_equal(t->dtype, HN_F32);
     float divisors[8];
     memcpy(divisors, t->data, sizeof divisors);
-    assert_true(divisors[0] == 1 && divisors[7] == 8); /* short waves as they are, long ones slowed by the factor */
+    assert_true(divisors[0] == 1 && divisors[7] == 8); /* short waves unchanged, long ones scaled by the factor */
     assert_int_equal(hn_source_need(made, "output.weight", 2, 64, 512, &t, NULL), HUNCH_OK);
     u = hn_source_take(folder, "lm_head.weight");
     assert_int_equal(t->dtype, HN_BF16);
@@ -221,13 +221,13 @@ static void test_shards_and_tied_head(void **state) {
     hn_source_close(&folder);
 }
 
-/* ---- what families say beside ---------------------------------------------------------------------------------------- */
+/* ---- further keys of families ---------------------------------------------------------------------------------------- */
 
 static void assert_near(double a, double b) {
     if (!(fabs(a - b) <= 3e-7 * fabs(b))) fail_msg("%.9g, expected %.9g", a, b);
 }
 
-/* What convert wrote of the folder `changed` turns and slides as the folder does. */
+/* The converted folder `changed` has the rotation and windows of the folder. */
 static void check_changed(const char *folder, const char *find, const char *replace) {
     hn_arch a, b;
     folder_write_changed(folder, find, replace);
@@ -281,7 +281,7 @@ static void test_parts(void **state) {
     check_changed("granite-bias", "\"hidden_act\"", "\"other\"");
 }
 
-/* A bias in a GGUF that nothing adds. */
+/* An unused bias in a GGUF. */
 static void test_unknown_bias(void **state) {
     (void)state;
     static const char name[] = "blk.0.ffn_down.bias", other[] = "blk.0.ffn_dawn.bias";
@@ -301,7 +301,7 @@ static void test_unknown_bias(void **state) {
     hn_source_close(&made);
 }
 
-/* The tensors of a folder's safetensors under new names, and one of its vision part more. */
+/* The tensors of a folder's safetensors under new names, and an additional one of vision. */
 static void write_renamed(const char *folder, const char *body) {
     char path[600], name[300];
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
@@ -334,7 +334,7 @@ static void write_renamed(const char *folder, const char *body) {
     bytes_free(&out);
 }
 
-/* Gemma 3 beside vision is the same text model; what is not text is left where it is, and reported. */
+/* Gemma 3 beside vision is the same text model; other tensors are not converted, and reported. */
 static void test_vision_folder(void **state) {
     (void)state;
     static const char *const bodies[] = {"language_model.model.", "model.language_model."};
@@ -405,7 +405,7 @@ static void small_weights(const char *extra) {
         {"model.layers.0.mlp.up_proj.weight", 6, 4},
         {"model.layers.0.mlp.down_proj.weight", 4, 6},
         {"model.norm.weight", 4, 0},
-        {"model.layers.0.self_attn.rotary_emb.inv_freq", 2, 0}, /* old files carry it: it is left out */
+        {"model.layers.0.self_attn.rotary_emb.inv_freq", 2, 0}, /* in old files: left out */
         {extra, 4, 0},
     };
     char head[4000] = "{", path[600];
@@ -470,7 +470,7 @@ static void test_rows_keys_and_types(void **state) {
     hn_source_close(&folder);
 }
 
-/* Only the dims that turn change places: of a head of 4 that turns 2, none. */
+/* Only rotated dims are reordered: in a head of 4 with 2 rotated ones, none. */
 static void test_rows_that_turn_in_part(void **state) {
     (void)state;
     char config[1000];
@@ -604,7 +604,7 @@ static void test_refused_models(void **state) {
     assert_int_equal(hn_convert(MODELS "/stories260K/hf", test_path("no/folder/x.gguf"), &err), HUNCH_FAILED);
 }
 
-/* What a GGUF of a family has no place for. */
+/* Properties that a family's GGUF cannot have. */
 static void test_refused_descriptions(void **state) {
     (void)state;
     static const struct {
@@ -669,8 +669,7 @@ static void test_no_memory(void **state) {
     assert_true(failures > 60);
 }
 
-/* Random bytes of each file of a folder are changed: converting ends in success or a message, and what was written
- * opens. */
+/* Random bytes of each file of a folder are changed: converting ends with success or a message, and a written file opens. */
 static void mutate(const char *name, uint64_t *random, int rounds) {
     static const unsigned char likely[] = {0x00, 0x80, '"', '{', '}', '[', ']', ',', '-', '0', '9'};
     char folder[512], out[512], path[600];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* convert_tokenizer_test.c - tokenizers of real models, from tokenizer.json and from the GGUF keys made of it: one
- * tokenizer. Small made-up ones and what is refused: convert_test.c.
+/* convert_tokenizer_test.c - tokenizers of real models, from tokenizer.json and from the GGUF keys written for it, are
+ * the same. Small artificial ones and refusals: convert_test.c.
  */
 #include <stdarg.h>
 #include <stddef.h>

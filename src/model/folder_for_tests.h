@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folder_for_tests.h - model folders that say what a test wants: a config.json from an object, weights that hold no more than
- * an embedding, or golden folders with some of config.json changed. Include after cmocka. */
+/* folder_for_tests.h - model folders of tests: a config.json from an object, weights with only an embedding, or golden
+ * folders with changes in config.json. Include after cmocka. */
 #ifndef HN_FOLDER_FOR_TESTS_H
 #define HN_FOLDER_FOR_TESTS_H
 #include <stdio.h>
@@ -43,7 +43,7 @@ static inline void folder_write_config(const json_t *config) {
     free(text);
 }
 
-/* A small llama that may be described in full or in part by `more`, whose words come first. */
+/* A small llama; keys of `more` have priority. */
 static inline void folder_write_llama(const json_t *more, int vocab, int hidden) {
     json_t *config = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:f}", "model_type", "llama", "hidden_size", hidden,
                                "intermediate_size", 8, "num_hidden_layers", 1, "num_attention_heads", 4,

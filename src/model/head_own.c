@@ -3,7 +3,7 @@
  * whose layers always have attention.
  *
  *   folder   mtp.fc, mtp.pre_fc_norm_*, mtp.norm, mtp.layers.0.*                Qwen3-Next, 3.5, 3.6
- *   folder   layers.N.eh_proj, enorm, hnorm, shared_head.norm, and a layer's    DeepSeek-V3, GLM-4.5: N is behind the last layer
+ *   folder   layers.N.eh_proj, enorm, hnorm, shared_head.norm, and a layer's    DeepSeek-V3, GLM-4.5: N follows the last layer
  *   GGUF     blk.N.nextn.*, and a layer's                                       all of them; also in a file of its own beside the model's
  *
  * Embedding and output are the model's; copies of them in the block are not read. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kv_groups_test.c - which layers share a group, and where each lies in it. */
+/* kv_groups_test.c - the group of each layer, and its index there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,7 +69,7 @@ static void test_too_many_kinds(void **state) {
     assert_int_equal(hn_kv_groups(&b, HN_F16, g, NULL), 0);
 }
 
-/* Held against counting, position by position, who sees it. */
+/* Compared with counting the rows that see each position. */
 static void test_work(void **state) {
     (void)state;
     static const int committed[] = {0, 1, 9, 10, 11, 300}, rows[] = {1, 2, 30}, firsts[] = {0, 1, 5};

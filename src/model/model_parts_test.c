@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model_parts_test.c - fused matrices and their biases load as the parts that they are made of; a branch's last bias is scaled
- * as its product is; tensors that nothing reads are refused by name. */
+/* model_parts_test.c - fused matrices and their biases load as their parts; a branch's last bias is scaled like its
+ * product; unused tensors are refused by name. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -98,7 +98,7 @@ static void assert_vector(const hn_model *m, hn_buf b, int n, float first, float
     for (int i = 0; i < n; i++) assert_true(values[i] == first + step * (float)i);
 }
 
-/* Strip by strip: matrices of a pair stand apart. */
+/* Strip by strip: strips of a pair alternate. */
 static void assert_same_matrix(const hn_model *a, const hn_weight *x, const hn_model *b, const hn_weight *y) {
     const size_t strip = a->ops.strip_bytes(x->dtype, x->in);
     char *p = hn_alloc(strip), *q = hn_alloc(strip);
@@ -143,7 +143,7 @@ static void test_rest(void **state) {
         bool refused;
     } cases[] = {{{{"blk.0.attn_sinks.weight", 0, HEADS, 0}}, true},
                  {{{"blk.0.attn_post.bias", 0, HIDDEN, 0}}, true},
-                 {{{"blk.1.attn_norm.weight", 0, HIDDEN, 0}}, true}, /* a layer more than the keys say */
+                 {{{"blk.1.attn_norm.weight", 0, HIDDEN, 0}}, true}, /* a layer more than by the keys */
                  {{{"output.bias", 0, VOCAB, 0}}, true},
                  {{{"blk.0.attn_rot_embd.weight", 0, HEAD, 0}}, false},
                  {{{"v.patch_embd.weight", 4, 4, 0}}, false}};

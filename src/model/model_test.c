@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model_test.c - a model with one matrix of a type that has no kernels: refused by name when it is loaded and when it
- * is inspected. What a loaded model computes is tested in tests/. */
+ * is inspected. Results of loaded models are tested in tests/. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@ static hn_source *retyped_open(uint32_t ggml_type) {
     assert_int_equal(hn_file_read(TINY, 1 << 24, &file, &size, NULL), HUNCH_OK);
     char *at = memmem(file, size, MATRIX, name);
     assert_non_null(at);
-    at += name + 4 + 2 * 8; /* behind the name: count of dimensions, two of them */
+    at += name + 4 + 2 * 8; /* after the name: count of dimensions, two of them */
     assert_int_equal(*at, 8);
     memcpy(at, &ggml_type, sizeof ggml_type);
     test_file_write(test_path("retyped.gguf"), file, size);
@@ -63,7 +63,7 @@ static void test_types_without_kernels_are_refused(void **state) {
     }
 }
 
-/* The same file and the same way of writing it load with the types that do run. */
+/* The same file loads with the supported types. */
 static void test_types_with_kernels_load(void **state) {
     (void)state;
     static const uint32_t types[] = {2, 3, 6, 7, 8, 20, 39}; /* all that have blocks of 32: Q4_0 to MXFP4 */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* roles_test.c - the table of tensors is sound for every description: all have names in both kinds of files, none that two
- * tensors of one model share; a matrix is there in one form, with biases and norms of its width. */
+/* roles_test.c - the table of tensors is sound for every description: all have names in both kinds of files, different
+ * for the tensors of a model; a matrix exists in one form, with biases and norms of its width. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 enum { FLAGS = 11 };
 
-/* A layer and a model that say what the bits of `said` are set for. */
+/* A layer and a model with the properties of the bits of `said`. */
 static hn_arch described(unsigned said, hn_layer_desc *l) {
     *l = (hn_layer_desc){.heads = 6, .kv_heads = 3, .head_dim = 10, .ffn_width = 70,
                          .fused_qkv = said & 1, .qkv_bias = said & 2, .qk_norm = said & 4, .o_bias = said & 8,
@@ -81,7 +81,7 @@ static void check_matrices(const hn_arch *a, const hn_layer_desc *l) {
     assert_true(down[0] == 70 && down[1] == 50 && length(a, HN_ROLE_OUTPUT) == 900);
 }
 
-/* One norm before each half; and what is added to norms that are stored less 1 is added to norms alone. */
+/* One norm before each half; the 1 of norms that are stored less 1 is added only to norms. */
 static void check_norms(hn_arch *a, const hn_layer_desc *l) {
     static const hn_role behind[] = {HN_ROLE_POST_ATTN_NORM, HN_ROLE_POST_FFN_NORM, HN_ROLE_PRE_FFN_NORM};
     for (int i = 0; i < 3; i++) assert_int_equal(hn_arch_has(a, behind[i], 0), l->post_norms);
@@ -95,7 +95,7 @@ static void check_norms(hn_arch *a, const hn_layer_desc *l) {
         a->norms_less_one = less;
         for (int i = 0; i < HN_ROLES; i++) {
             const char *name = hn_role_name((hn_role)i, HN_SOURCE_GGUF);
-            const bool norm = strstr(name, "norm") && !strstr(name, "ssm_norm"); /* that of a delta net lies whole */
+            const bool norm = strstr(name, "norm") && !strstr(name, "ssm_norm"); /* that of a delta net is stored complete */
             if (hn_role_is_vector((hn_role)i))
                 assert_true(hn_arch_vector_more(a, (hn_role)i) == (less && norm ? 1.f : 0.f));
             else
@@ -115,7 +115,7 @@ static void test_every_description(void **state) {
     }
 }
 
-/* A delta net stands in attention's place, with the tensors of one of its forms; gates make q twice as long. */
+/* A delta net replaces attention, with the tensors of one of its forms; gates make q twice as long. */
 static void test_delta_net(void **state) {
     (void)state;
     hn_layer_desc l;
@@ -141,8 +141,8 @@ static void test_delta_net(void **state) {
     assert_true(dims[0] == 4 && dims[1] == 2 * 10 + 42);
 }
 
-/* A layer of experts has a router and the three matrices of each expert, gate and up as one where they are stacked; what all share
- * has three of its own; nothing of a dense layer is there. */
+/* A layer of experts has a router and the three matrices of each expert, gate and up as one if they are stacked; the
+ * shared expert has three of its own; there are no tensors of a dense layer. */
 static void test_experts(void **state) {
     (void)state;
     static const hn_role gate_up[] = {HN_ROLE_EXPERT_GATE, HN_ROLE_EXPERT_UP},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* train_main.c - hunch-train, the program behind `hunch train`: it trains draft heads for a model. It uses internals of
+/* train_main.c - hunch-train, the program that `hunch train` starts: it trains draft heads for a model. It uses internals of
  * the library; the library and the command do not use it. */
 #include <signal.h>
 #include <stdlib.h>

@@ -100,7 +100,7 @@ HN_INLINE __m256i hn_q3_parts_avx2(const unsigned char *rows, int b, const int o
 
 /* The scales of block b (odd: b % 2) of a superblock, outputs 8 * h and up. */
 HN_INLINE hn_scales hn_scales_avx2(const hn_dtype t, const unsigned char *head, int b, const int odd, const int h) {
-    const unsigned char *lane2 = head + 16 * h, *lane1 = head + 64 + 8 * h; /* f16 values; bytes behind d and dmin */
+    const unsigned char *lane2 = head + 16 * h, *lane1 = head + 64 + 8 * h; /* f16 values; bytes after d and dmin */
     hn_scales s = {.d = _mm256_setzero_ps(), .m = _mm256_setzero_ps()};
     switch (t) {
     case HN_Q4_1: case HN_Q5_1:
