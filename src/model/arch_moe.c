@@ -131,7 +131,7 @@ static hunch_status mark_by_step(hn_arch *a, const hn_source *src, hunch_error *
 }
 
 /* The first layers are dense; in a GGUF also those that have the tensors of a dense one. */
-static hunch_status mark_behind_first(hn_arch *a, const hn_source *src, hunch_error *err) {
+static hunch_status mark_after_first(hn_arch *a, const hn_source *src, hunch_error *err) {
     const char *folder_key = a->dense->moe->shared_count ? "first_k_dense_replace" : NULL;
     int first = 0;
     hunch_status st = key_int(a, src, "leading_dense_block_count", folder_key, 0, a->layers, !is_gguf(a) && folder_key ? 1 : 0, &first,
@@ -165,7 +165,7 @@ void hn_moe_find_tensors(hn_arch *a, const hn_source *src) {
 hunch_status hn_moe_read(hn_arch *a, hn_source *src, hunch_error *err) {
     hn_expert_desc e = {0};
     hunch_status st = read_experts(a, src, &e, err);
-    if (!st) st = a->dense->moe->sparse_step && !is_gguf(a) ? mark_by_step(a, src, err) : mark_behind_first(a, src, err);
+    if (!st) st = a->dense->moe->sparse_step && !is_gguf(a) ? mark_by_step(a, src, err) : mark_after_first(a, src, err);
     for (int i = 0; !st && i < a->layers; i++)
         if (a->layer[i].ffn == HN_FFN_EXPERTS) a->layer[i].experts = e;
     if (!st) hn_moe_find_tensors(a, src);

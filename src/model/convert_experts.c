@@ -11,7 +11,7 @@ typedef struct sheet {
 } sheet;
 
 /* Finds the folder's matrix of one expert for a role of a GGUF. */
-static hunch_status sheet_find(hn_conversion *c, hn_role role, int layer, int expert, sheet *s) {
+static hunch_status matrix_find(hn_conversion *c, hn_role role, int layer, int expert, sheet *s) {
     const hn_arch *a = &c->arch;
     const hn_expert_desc *e = &a->layer[layer].experts;
     const bool half = e->stacked && role != HN_ROLE_EXPERT_DOWN;
@@ -47,7 +47,7 @@ hunch_status hn_conversion_declare_experts(hn_conversion *c, hn_role role, int l
     uint64_t dims[3];
     for (int e = 0; e < count && status == HUNCH_OK; e++) {
         sheet s;
-        status = sheet_find(c, role, layer, e, &s);
+        status = matrix_find(c, role, layer, e, &s);
         if (status != HUNCH_OK)
             break;
         if (first == NULL)
@@ -63,7 +63,7 @@ hunch_status hn_conversion_declare_experts(hn_conversion *c, hn_role role, int l
     return hn_gguf_declare(c->w, name, first->dtype, 3, dims, c->err);
 }
 
-static hunch_status sheet_write(hn_conversion *c, const sheet *s, void *buffer, size_t room) {
+static hunch_status matrix_write(hn_conversion *c, const sheet *s, void *buffer, size_t room) {
     const size_t first = s->first * s->row_bytes, bytes = s->rows * s->row_bytes;
     hunch_status status = HUNCH_OK;
     for (size_t at = 0; at < bytes && status == HUNCH_OK; at += room) {
@@ -82,15 +82,15 @@ hunch_status hn_conversion_write_experts(hn_conversion *c, hn_role role, int lay
     enum { PIECE = 1 << 20 };
     const int count = c->arch.layer[layer].experts.count;
     sheet s;
-    hunch_status status = sheet_find(c, role, layer, 0, &s);
+    hunch_status status = matrix_find(c, role, layer, 0, &s);
     void *buffer = status == HUNCH_OK ? hn_alloc(PIECE) : NULL;
     if (status == HUNCH_OK)
         status = buffer != NULL ? hn_gguf_data_begin(c->w, s.rows * s.row_bytes * (size_t)count, c->err)
                                 : hn_fail_memory(c->err, "experts", PIECE);
     for (int e = 0; e < count && status == HUNCH_OK; e++) {
-        status = sheet_find(c, role, layer, e, &s);
+        status = matrix_find(c, role, layer, e, &s);
         if (status == HUNCH_OK)
-            status = sheet_write(c, &s, buffer, PIECE);
+            status = matrix_write(c, &s, buffer, PIECE);
     }
     hn_free(buffer);
     return status;

@@ -57,7 +57,7 @@ static hunch_status refuse_windows(const hn_arch *a, const hn_source *src, hunch
 }
 
 /* Checks the keys about the target beside the tensors: they reveal a head for another model. */
-static hunch_status check_said(const hn_arch *a, const hn_source *src, const hn_arch *target, hunch_error *err) {
+static hunch_status check_target_keys(const hn_arch *a, const hn_source *src, const hn_arch *target, hunch_error *err) {
     uint64_t said = 0;
     const char *name;
     hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_TARGET_WIDTH, &said, &name, err);
@@ -101,7 +101,7 @@ static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn
     if (a->hidden != target->hidden && (!embedding || !output))
         return hn_fail(err, HUNCH_REFUSED, "%s: hidden size %d, and no %s of its own: expected the target's %d",
                        hn_source_path(src), a->hidden, embedding ? "output" : "embedding", target->hidden);
-    return check_said(a, src, target, err);
+    return check_target_keys(a, src, target, err);
 }
 
 hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
@@ -383,7 +383,7 @@ static hunch_status trim(hn_model *m, const hn_source *files, const int32_t *ids
 }
 
 /* Sets up the outputs that a pass reads, from what was borrowed and loaded. */
-static hunch_status settle_outputs(hn_model *m, const hn_head_load *load, const int32_t *ids, hunch_error *err) {
+static hunch_status finish_outputs(hn_model *m, const hn_head_load *load, const int32_t *ids, hunch_error *err) {
     if (m->arch.draft_head.steps.n) {
         hn_steps_share(m);
         return load->trim ? hn_steps_trim(m, ids, load->trim, err) : load_ids(m, ids, err);
@@ -409,7 +409,7 @@ hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head
     if (!st) st = hn_plan_load(&p, &how, err);
     if (!st) st = hn_model_load_rotation(m, p.tables, err);
     if (!st) borrow(m, load->target);
-    if (!st) st = settle_outputs(m, load, ids, err);
+    if (!st) st = finish_outputs(m, load, ids, err);
     if (!st) {
         hn_model_choose_forms(m);
         share_blocks(m);

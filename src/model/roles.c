@@ -68,18 +68,18 @@ enum { /* properties of a description */
     SINKS = 1 << 20
 };
 
-static unsigned said_of_experts(const hn_expert_desc *e) {
+static unsigned flags_of_experts(const hn_expert_desc *e) {
     return SPARSE | (e->bias ? ROUTER_BIAS : 0u) | (e->stacked ? STACKED : 0u) | (e->shared_width > 0 ? SHARES : 0u) |
            (e->shared_gate ? SHARED_GATE : 0u);
 }
 
-static unsigned said_of(const hn_arch *a, const hn_layer_desc *l) {
+static unsigned flags_of(const hn_arch *a, const hn_layer_desc *l) {
     return (a->tied ? TIED : 0u) | (a->draft_head.no_norm ? NO_NORM : 0u) |
            (l->input == HN_INPUT_NORMED ? NORMED : 0u) | (l->fused_qkv ? QKV_FUSED : 0u) | (l->qkv_bias ? QKV_BIAS : 0u) |
            (l->qk_norm ? QK_NORM : 0u) | (l->sinks ? SINKS : 0u) | (l->o_bias ? O_BIAS : 0u) | (l->post_norms ? POST_NORMS : 0u) |
            (l->hybrid ? HYBRID : 0u) | (l->mixer == HN_MIXER_DELTA ? DELTA : 0u) | (l->delta.fused ? FUSED : 0u) |
            (l->delta.fused_gates ? FUSED_GATES : 0u) | (l->fused_gate_up ? FFN_FUSED : 0u) | (l->gate_up_bias ? FFN_BIAS : 0u) |
-           (l->down_bias ? DOWN_BIAS : 0u) | (l->ffn == HN_FFN_EXPERTS ? said_of_experts(&l->experts) : 0u);
+           (l->down_bias ? DOWN_BIAS : 0u) | (l->ffn == HN_FFN_EXPERTS ? flags_of_experts(&l->experts) : 0u);
 }
 
 /* ---- the table ----------------------------------------------------------------------------------------------------- */
@@ -248,8 +248,8 @@ bool hn_role_ends_branch(hn_role role) {
 }
 
 bool hn_arch_has(const hn_arch *a, hn_role role, int layer) {
-    const unsigned said = said_of(a, &a->layer[layer]);
-    return (said & table[role].with) == table[role].with && (said & table[role].without) == 0;
+    const unsigned properties = flags_of(a, &a->layer[layer]);
+    return (properties & table[role].with) == table[role].with && (properties & table[role].without) == 0;
 }
 
 const hn_tensor *hn_arch_look(const hn_arch *a, const hn_source *src, hn_role role, int layer) {

@@ -13,14 +13,14 @@
 
 enum { FLAGS = 11 };
 
-/* A layer and a model with the properties of the bits of `said`. */
-static hn_arch described(unsigned said, hn_layer_desc *l) {
+/* A layer and a model with the properties of the bits of `flags`. */
+static hn_arch described(unsigned flags, hn_layer_desc *l) {
     *l = (hn_layer_desc){.heads = 6, .kv_heads = 3, .head_dim = 10, .ffn_width = 70,
-                         .fused_qkv = said & 1, .qkv_bias = said & 2, .qk_norm = said & 4, .o_bias = said & 8,
-                         .post_norms = said & 16, .fused_gate_up = said & 32, .gate_up_bias = said & 64,
-                         .down_bias = said & 128, .input = said & 256 ? HN_INPUT_PAIR : HN_INPUT_NORMED};
-    return (hn_arch){.layers = 1, .layer = l, .hidden = 50, .vocab = 900, .tied = said & 512,
-                     .draft_head.no_norm = said & 1024};
+                         .fused_qkv = flags & 1, .qkv_bias = flags & 2, .qk_norm = flags & 4, .o_bias = flags & 8,
+                         .post_norms = flags & 16, .fused_gate_up = flags & 32, .gate_up_bias = flags & 64,
+                         .down_bias = flags & 128, .input = flags & 256 ? HN_INPUT_PAIR : HN_INPUT_NORMED};
+    return (hn_arch){.layers = 1, .layer = l, .hidden = 50, .vocab = 900, .tied = flags & 512,
+                     .draft_head.no_norm = flags & 1024};
 }
 
 static uint64_t length(const hn_arch *a, hn_role matrix_or_vector) {
@@ -106,9 +106,9 @@ static void check_norms(hn_arch *a, const hn_layer_desc *l) {
 
 static void test_every_description(void **state) {
     (void)state;
-    for (unsigned said = 0; said < 1u << FLAGS; said++) {
+    for (unsigned flags = 0; flags < 1u << FLAGS; flags++) {
         hn_layer_desc l;
-        hn_arch a = described(said, &l);
+        hn_arch a = described(flags, &l);
         check_names(&a);
         check_matrices(&a, &l);
         check_norms(&a, &l);
@@ -147,14 +147,14 @@ static void test_experts(void **state) {
     (void)state;
     static const hn_role gate_up[] = {HN_ROLE_EXPERT_GATE, HN_ROLE_EXPERT_UP},
                          shared[] = {HN_ROLE_SHARED_GATE, HN_ROLE_SHARED_UP, HN_ROLE_SHARED_DOWN};
-    for (int said = 0; said < 1 << 5; said++) {
+    for (int flags = 0; flags < 1 << 5; flags++) {
         hn_layer_desc l;
         hn_arch a = described(0, &l);
         uint64_t router[2], down[2];
         l.ffn = HN_FFN_EXPERTS;
-        l.experts = (hn_expert_desc){.count = 12, .used = 3, .width = 20, .bias = said & 1, .stacked = said & 2,
-                                     .shared_width = said & 4 ? 30 : 0, .shared_gate = said & 8};
-        a.form = said & 16 ? HN_SOURCE_HF : HN_SOURCE_GGUF;
+        l.experts = (hn_expert_desc){.count = 12, .used = 3, .width = 20, .bias = flags & 1, .stacked = flags & 2,
+                                     .shared_width = flags & 4 ? 30 : 0, .shared_gate = flags & 8};
+        a.form = flags & 16 ? HN_SOURCE_HF : HN_SOURCE_GGUF;
         check_names(&a);
         check_forms(&a, HN_ROLE_EXPERT_GATE_UP, gate_up, 2, true);
         assert_int_equal(hn_arch_has(&a, HN_ROLE_EXPERT_GATE_UP, 0), l.experts.stacked);

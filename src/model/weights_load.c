@@ -39,12 +39,12 @@ typedef struct pack_job {
 } pack_job;
 
 /* The tensor's row that is the first of a matrix. */
-static size_t sheet_row(const pack_job *j, int sheet) {
+static size_t matrix_row(const pack_job *j, int sheet) {
     return (size_t)sheet * (size_t)j->tensor->dims[1] + (size_t)j->from.first;
 }
 
 /* The number of factors of each matrix; 0: there are none. */
-static size_t factors_of_sheet(const hn_placement *it) {
+static size_t factors_of_matrix(const hn_placement *it) {
     return it->factors ? hn_plan_factors(it->factors) / (size_t)(it->sheets > 0 ? it->sheets : 1) : 0;
 }
 
@@ -54,7 +54,7 @@ static hunch_status read_strip(const pack_job *j, int sheet, int s, unsigned cha
     const size_t bytes = j->from.row_bytes;
     hunch_status st = HUNCH_OK;
     if (!j->turn.size)
-        return hn_source_read(j->src, j->tensor, (sheet_row(j, sheet) + (size_t)row) * bytes, (size_t)n * bytes, to, err);
+        return hn_source_read(j->src, j->tensor, (matrix_row(j, sheet) + (size_t)row) * bytes, (size_t)n * bytes, to, err);
     for (int i = 0; !st && i < n; i++)
         st = hn_source_read(j->src, j->tensor, (size_t)row_in_file(j->turn, j->from.first + row + i) * bytes, bytes,
                             to + (size_t)i * bytes, err);
@@ -139,7 +139,7 @@ static hunch_status pack_all(hn_plan *p, const hn_placement *it, const hn_stored
                   .turn = it->turn,
                   .expert = it->expert,
                   .sheets = it->sheets > 0 ? it->sheets : 1,
-                  .sheet_factors = factors_of_sheet(it),
+                  .sheet_factors = factors_of_matrix(it),
                   .err = err};
     j.rows = hn_alloc(room);
     if (!j.rows) return hn_fail_memory(err, it->tensor->name, room);
@@ -202,7 +202,7 @@ static hunch_status load_vector(hn_plan *p, const hn_placement *it, hunch_error 
 }
 
 /* Leaves the matrix in the file, and stores the place of its rows. */
-static void stay(hn_plan *p, const hn_placement *it, hn_stored *from) {
+static void leave_in_file(hn_plan *p, const hn_placement *it, hn_stored *from) {
     const char *rows = (const char *)it->tensor->data + (size_t)it->first * from->row_bytes;
     const size_t sheet = (size_t)it->tensor->dims[1] * from->row_bytes;
     from->rows = rows;
@@ -211,7 +211,7 @@ static void stay(hn_plan *p, const hn_placement *it, hn_stored *from) {
         hn_stored *to = p->each + (size_t)(it->expert + i);
         *to = *from;
         to->rows = rows + sheet * (size_t)i;
-        if (to->factors) to->factors += factors_of_sheet(it) * (size_t)i;
+        if (to->factors) to->factors += factors_of_matrix(it) * (size_t)i;
     }
     if (it->expert + it->sheets < it->weight->experts || it->sheets == 0) return;
     it->weight->each = p->each;
@@ -231,7 +231,7 @@ static hunch_status load_matrix(hn_plan *p, const hn_placement *it, hunch_error 
     if (hn_plan_leaves(p, it->weight)) {
         if (factors) o->write(o, place, factors, n_factors * sizeof *factors);
         from.factors = factors ? o->view(o, place) : NULL;
-        stay(p, it, &from);
+        leave_in_file(p, it, &from);
     } else {
         from.factors = factors;
         it->weight->data = place;

@@ -54,7 +54,7 @@ static void call_products(void *arg, int rank, int ranks) {
     }
 }
 
-static void test_products_are_what_they_say(void **state) {
+static void test_products_have_the_phase_of_their_matrix(void **state) {
     (void)state;
     rig r;
     hn_profile *p = NULL;
@@ -78,6 +78,6 @@ static void test_products_are_what_they_say(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_products_are_what_they_say)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_products_have_the_phase_of_their_matrix)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

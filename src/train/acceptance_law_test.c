@@ -41,7 +41,7 @@ static struct {
     int round_text[MOST_ROUNDS], root[MOST_ROUNDS];
     bool accepted[MOST_ROUNDS];
     int rounds;
-} said;
+} generated;
 
 /* The trainer's data. */
 static hn_features_read features;
@@ -138,7 +138,7 @@ static void read_head(void) {
 
 /* ---- the engine counts -------------------------------------------------------------------------------------------------- */
 
-static void say_texts(void) {
+static void generate_texts(void) {
     hunch_engine_options o;
     char spec[800];
     hunch_engine_options_defaults(&o);
@@ -160,20 +160,20 @@ static void say_texts(void) {
         r.sampling = (hunch_sampling){.temperature = 1, .top_p = 1, .seed = (uint64_t)i * 7919 + 1};
         must(hunch_session_open(&s, e, &r, err));
         must(hunch_engine_run(e, err));
-        said.text[i] = (hn_train_text){malloc(s->n_text * sizeof(int32_t)), (int)s->n_text, 5};
-        memcpy(said.text[i].ids, s->text, s->n_text * sizeof(int32_t));
+        generated.text[i] = (hn_train_text){malloc(s->n_text * sizeof(int32_t)), (int)s->n_text, 5};
+        memcpy(generated.text[i].ids, s->text, s->n_text * sizeof(int32_t));
         hunch_session_close(&s);
         for (int k = before; k < l->n; k++) {
             if (l->round[k].n_drafted == 0) continue;
-            assert_true(l->round[k].n_drafted == 1 && l->round[k].accepted >= 0 && said.rounds < MOST_ROUNDS);
-            said.round_text[said.rounds] = i;
-            said.root[said.rounds] = l->round[k].n - 1;
-            said.accepted[said.rounds++] = l->round[k].accepted > 0;
+            assert_true(l->round[k].n_drafted == 1 && l->round[k].accepted >= 0 && generated.rounds < MOST_ROUNDS);
+            generated.round_text[generated.rounds] = i;
+            generated.root[generated.rounds] = l->round[k].n - 1;
+            generated.accepted[generated.rounds++] = l->round[k].accepted > 0;
         }
     }
     heads_listen_end(l);
     hunch_engine_close(&e);
-    said.all = (hn_train_texts){.item = said.text, .n = (size_t)n_texts};
+    generated.all = (hn_train_texts){.item = generated.text, .n = (size_t)n_texts};
 }
 
 static int setup(void **state) {
@@ -182,16 +182,16 @@ static int setup(void **state) {
     model = open_model(data_path(STORIES), "best", 2, HUNCH_PRECISION_NATIVE);
     train_head();
     read_head();
-    say_texts();
+    generate_texts();
     (void)mkdir(test_path("said"), 0700);
-    must(hn_features_make(&model->target, 7, &said.all, states, STATES, test_path("said"), NULL, NULL, NULL, err));
+    must(hn_features_make(&model->target, 7, &generated.all, states, STATES, test_path("said"), NULL, NULL, NULL, err));
     must(hn_features_open(&features, test_path("said"), err));
     return 0;
 }
 
 static int teardown(void **state) {
     (void)state;
-    for (int i = 0; i < n_texts; i++) free(said.text[i].ids);
+    for (int i = 0; i < n_texts; i++) free(generated.text[i].ids);
     hn_features_close(&features);
     hn_eagle3_net_close(head.net);
     hn_team_close(&head.team);
@@ -272,22 +272,22 @@ static double off(mistake m) {
     static double alpha[MOST_TEXTS][CONTEXT];
     double sum = 0, variance = 0, counted = 0;
     for (int i = 0; i < n_texts; i++) expect(&features.text[i], m, alpha[i]);
-    for (int k = 0; k < said.rounds; k++) {
-        const double a = alpha[said.round_text[k]][said.root[k] - 1];
+    for (int k = 0; k < generated.rounds; k++) {
+        const double a = alpha[generated.round_text[k]][generated.root[k] - 1];
         assert_true(a > 0 && a < 1 + 1e-9);
-        counted += said.accepted[k];
+        counted += generated.accepted[k];
         sum += a;
         variance += a * (1 - a);
     }
     const double z = (counted - sum) / sqrt(variance);
-    print_message("mistake %d: %d rounds, accepted %.4f, expected %.4f: %.2f standard errors\n", (int)m, said.rounds,
-                  counted / said.rounds, sum / said.rounds, z);
+    print_message("mistake %d: %d rounds, accepted %.4f, expected %.4f: %.2f standard errors\n", (int)m, generated.rounds,
+                  counted / generated.rounds, sum / generated.rounds, z);
     return fabs(z);
 }
 
 static void test_accepted_as_expected(void **state) {
     (void)state;
-    assert_true(said.rounds > 20 * n_texts);
+    assert_true(generated.rounds > 20 * n_texts);
     assert_true(off(NONE) < 3);
 }
 

@@ -18,7 +18,7 @@ int hn_block_plan_most(const hn_block_plan *p) {
 }
 
 /* Whether a draft after row i has a label. In chains the first draft is not that of a mask. */
-static bool is_worth(const hn_block_plan *p, int i, int end, const hn_real *weight) {
+static bool has_label(const hn_block_plan *p, int i, int end, const hn_real *weight) {
     for (int k = p->block ? 0 : 1; k < p->drafts && i + k < end; k++)
         if (weight[i + k] > 0) return true;
     return false;
@@ -30,7 +30,7 @@ static int candidates(hn_block_plan *p, int texts, const int *start, const hn_re
     for (int text = 0; text < texts; text++)
         for (int i = start[text]; i < start[text + 1]; i++) {
             p->depth[i] = 0;
-            if (is_worth(p, i, start[text + 1], weight)) p->chosen[n++] = i;
+            if (has_label(p, i, start[text + 1], weight)) p->chosen[n++] = i;
         }
     for (int i = n - 1; i > 0; i--) {
         const int k = (int)(hn_splitmix(&seed) % (uint64_t)(i + 1)), kept = p->chosen[i];

@@ -206,7 +206,7 @@ static void test_same_bits(void **state) {
 
 /* Trains on the first batch repeatedly: the engine then accepts the memorised drafts. An untrained head's drafts are
  * not accepted. least: acceptance of the first draft, and of the third. */
-static void by_heart_as(const hn_learn_kind *kind, int layers, bool cell, int vocab, double rate, const double least[2]) {
+static void memorised_as(const hn_learn_kind *kind, int layers, bool cell, int vocab, double rate, const double least[2]) {
     hn_learn_options o = options(kind);
     hn_train_acceptance before, behind;
     char spec[700];
@@ -238,8 +238,8 @@ static void by_heart_as(const hn_learn_kind *kind, int layers, bool cell, int vo
     hn_learner_close(&l);
 }
 
-static void by_heart(const hn_learn_kind *kind, int vocab, double rate, const double least[2]) {
-    by_heart_as(kind, 0, false, vocab, rate, least);
+static void memorised(const hn_learn_kind *kind, int vocab, double rate, const double least[2]) {
+    memorised_as(kind, 0, false, vocab, rate, least);
 }
 
 static void first_losses(const hn_learn_kind *kind, double *losses) {
@@ -268,25 +268,25 @@ static void test_first_loss(void **state) {
     }
 }
 
-static void test_by_heart(void **state) {
+static void test_memorised(void **state) {
     (void)state;
     static const double eagle3[] = {0.9, 0.7}, eagle[] = {0.8, 0.55}, mtp[] = {0.8, 0.55}, masks[] = {0.8, 0.55};
     static const double medusa[] = {0.85, 0.7}, hydra[] = {0.85, 0.85}, mlp[] = {0.8, 0.7}, meta[] = {0.8, 0.7}, falcon[] = {0.7, 0.5};
-    by_heart(&hn_learn_eagle3, 512, 4e-3, eagle3);
-    by_heart(&hn_learn_eagle, 300, 8e-3, eagle); /* learns the law of some tokens; it drafts all */
-    by_heart(&hn_learn_mtp, 300, 4e-3, mtp);     /* the same */
-    by_heart_as(&hn_learn_mtp, 3, false, 300, 4e-3, mtp); /* several modules */
-    by_heart(&hn_learn_peagle, 512, 4e-3, masks);
-    by_heart(&hn_learn_dart, 512, 4e-3, masks);
-    by_heart(&hn_learn_dflash, 512, 4e-3, masks);
-    by_heart(&hn_learn_dspark, 400, 4e-3, masks); /* with a reduced vocabulary */
-    by_heart(&hn_learn_medusa, 400, 8e-3, medusa); /* with a reduced vocabulary, as is the next */
-    by_heart(&hn_learn_hydra, 400, 8e-3, hydra);
-    by_heart(&hn_learn_mlp, 400, 8e-3, mlp);
-    by_heart_as(&hn_learn_mlp, 0, true, 400, 8e-3, mlp);
-    by_heart(&hn_learn_meta_mtp, 300, 4e-3, meta); /* learns the law of some tokens */
-    by_heart(&hn_learn_falcon, 300, 8e-3, falcon);
-    by_heart(&hn_learn_student, 512, 2e-3, masks);
+    memorised(&hn_learn_eagle3, 512, 4e-3, eagle3);
+    memorised(&hn_learn_eagle, 300, 8e-3, eagle); /* learns the law of some tokens; it drafts all */
+    memorised(&hn_learn_mtp, 300, 4e-3, mtp);     /* the same */
+    memorised_as(&hn_learn_mtp, 3, false, 300, 4e-3, mtp); /* several modules */
+    memorised(&hn_learn_peagle, 512, 4e-3, masks);
+    memorised(&hn_learn_dart, 512, 4e-3, masks);
+    memorised(&hn_learn_dflash, 512, 4e-3, masks);
+    memorised(&hn_learn_dspark, 400, 4e-3, masks); /* with a reduced vocabulary */
+    memorised(&hn_learn_medusa, 400, 8e-3, medusa); /* with a reduced vocabulary, as is the next */
+    memorised(&hn_learn_hydra, 400, 8e-3, hydra);
+    memorised(&hn_learn_mlp, 400, 8e-3, mlp);
+    memorised_as(&hn_learn_mlp, 0, true, 400, 8e-3, mlp);
+    memorised(&hn_learn_meta_mtp, 300, 4e-3, meta); /* learns the law of some tokens */
+    memorised(&hn_learn_falcon, 300, 8e-3, falcon);
+    memorised(&hn_learn_student, 512, 2e-3, masks);
 }
 
 /* All of the target's layers unchanged: its law by the trainer's network is the target's, and it drafts the target's tokens. */
@@ -450,7 +450,7 @@ int main(void) {
                                        cmocka_unit_test(test_first_loss),
                                        cmocka_unit_test(test_online),
                                        cmocka_unit_test(test_online_without_memory),
-                                       cmocka_unit_test(test_by_heart),
+                                       cmocka_unit_test(test_memorised),
                                        cmocka_unit_test(test_student_of_all_layers),
                                        cmocka_unit_test(test_others),
                                        cmocka_unit_test(test_faults),

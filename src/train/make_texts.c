@@ -16,11 +16,11 @@
 enum { MOST_TURNS = 8 };
 
 /* The result of one turn of a job. */
-typedef struct spoken {
+typedef struct turn_result {
     hunch_token *ids; /* prompt and answer; hn_free */
     size_t n, own;    /* the answer starts at `own` */
     char *text;       /* the answer's; hn_free */
-} spoken;
+} turn_result;
 
 /* Jobs are started in order, many at once, and collected in the same order. */
 typedef struct line {
@@ -30,9 +30,9 @@ typedef struct line {
     const hn_train_make *how;
     void *user;
     /* The prompt of job k's next turn, after the earlier turns, as *ids (hn_free), and r's sampling. *ids NULL: there is none. */
-    hunch_status (*ask)(void *user, size_t job, const spoken *said, int turns, hunch_token **ids, size_t *n,
+    hunch_status (*ask)(void *user, size_t job, const turn_result *said, int turns, hunch_token **ids, size_t *n,
                         hunch_request *r, hunch_error *err);
-    hunch_status (*take)(void *user, size_t job, const spoken *said, int turns, hunch_error *err);
+    hunch_status (*take)(void *user, size_t job, const turn_result *said, int turns, hunch_error *err);
 } line;
 
 typedef struct place {
@@ -41,7 +41,7 @@ typedef struct place {
     hunch_session *session;
     hunch_token *prompt;
     size_t n_prompt;
-    spoken said[MOST_TURNS];
+    turn_result said[MOST_TURNS];
     int turns;
 } place;
 
@@ -56,7 +56,7 @@ static void place_clear(place *p) {
 }
 
 /* Opens the next turn of the place's job, or marks the job as done. */
-static hunch_status place_ask(const line *l, place *p, hunch_error *err) {
+static hunch_status place_open(const line *l, place *p, hunch_error *err) {
     hunch_request r;
     hunch_request_defaults(&r, l->model);
     r.sampling = (hunch_sampling){.top_p = 1};
@@ -93,12 +93,12 @@ static hunch_status cut_answer(const line *l, const hunch_session_state *s, size
     return *text ? HUNCH_OK : hn_fail_memory(err, "an answer", len);
 }
 
-static hunch_status place_hear(const line *l, place *p, const hunch_session_state *s, hunch_error *err) {
-    spoken *said = &p->said[p->turns];
+static hunch_status place_collect(const line *l, place *p, const hunch_session_state *s, hunch_error *err) {
+    turn_result *said = &p->said[p->turns];
     size_t n;
     char *text = NULL;
     hunch_status st = cut_answer(l, s, &n, &text, err);
-    *said = (spoken){.ids = st ? NULL : hn_alloc((p->n_prompt + n) * sizeof *said->ids),
+    *said = (turn_result){.ids = st ? NULL : hn_alloc((p->n_prompt + n) * sizeof *said->ids),
                      .n = p->n_prompt + n,
                      .own = p->n_prompt,
                      .text = text};
@@ -110,10 +110,10 @@ static hunch_status place_hear(const line *l, place *p, const hunch_session_stat
     hn_free(p->prompt);
     p->prompt = NULL;
     hunch_session_close(&p->session);
-    return place_ask(l, p, err);
+    return place_open(l, p, err);
 }
 
-static hunch_status places_hear(const line *l, place *places, int n, hunch_error *err) {
+static hunch_status places_collect(const line *l, place *places, int n, hunch_error *err) {
     hunch_status st = HUNCH_OK;
     for (int i = 0; !st && i < n; i++) {
         hunch_session_state s;
@@ -121,7 +121,7 @@ static hunch_status places_hear(const line *l, place *places, int n, hunch_error
         hunch_session_get(places[i].session, &s);
         if (s.finish == HUNCH_RUNNING) continue;
         st = s.finish == HUNCH_FINISH_FAILED ? hn_fail(err, s.error.status, "%s", s.error.message)
-                                             : place_hear(l, &places[i], &s, err);
+                                             : place_collect(l, &places[i], &s, err);
     }
     return st;
 }
@@ -138,10 +138,10 @@ static hunch_status line_run(const line *l, size_t first, size_t n, hunch_error 
         for (; !st && asked < n && asked < taken + (size_t)width; asked++) {
             place *p = &places[asked % (size_t)width];
             *p = (place){.job = asked};
-            st = place_ask(l, p, err);
+            st = place_open(l, p, err);
         }
         if (!st && hunch_engine_running(l->engine)) st = hunch_engine_round(l->engine, err);
-        if (!st) st = places_hear(l, places, width, err);
+        if (!st) st = places_collect(l, places, width, err);
         for (place *p; !st && taken < asked && (p = &places[taken % (size_t)width])->done; taken++) {
             st = l->take(l->user, p->job, p->said, p->turns, err);
             for (int i = 0; i < p->turns; i++) tokens += p->said[i].n;
@@ -202,7 +202,7 @@ static hunch_status messages_ids(const answering *a, const hunch_message *m, siz
 }
 
 /* The messages up to the next question, with the target's answers in place of those of the row. *ids NULL: no more questions. */
-static hunch_status next_question(const answering *a, const json_t *all, const spoken *said, int turns,
+static hunch_status next_question(const answering *a, const json_t *all, const turn_result *said, int turns,
                                   hunch_token **ids, size_t *n, hunch_error *err) {
     hunch_message *m = hn_zalloc(2 * json_array_size(all) + 1, sizeof *m);
     size_t count = 0, i;
@@ -224,7 +224,7 @@ static hunch_status next_question(const answering *a, const json_t *all, const s
     return st;
 }
 
-static hunch_status ask_row(void *user, size_t job, const spoken *said, int turns, hunch_token **ids, size_t *n,
+static hunch_status prompt_of_row(void *user, size_t job, const turn_result *said, int turns, hunch_token **ids, size_t *n,
                             hunch_request *r, hunch_error *err) {
     const answering *a = user;
     const hn_train_row *row = row_of(a, job);
@@ -251,7 +251,7 @@ static hunch_status text_append(answering *a, size_t job, const char *text, hunc
     return st;
 }
 
-static hunch_status take_row(void *user, size_t job, const spoken *said, int turns, hunch_error *err) {
+static hunch_status row_done(void *user, size_t job, const turn_result *said, int turns, hunch_error *err) {
     answering *a = user;
     const hn_train_row *row = row_of(a, job);
     char id[60];
@@ -266,7 +266,7 @@ static hunch_status take_row(void *user, size_t job, const spoken *said, int tur
 hunch_status hn_train_texts_make(hunch_model *m, const hn_train_rows *rows, const hn_train_make *how, const char *path,
                                  hunch_error *err) {
     answering a = {.model = m, .rows = rows, .how = how, .path = path};
-    line l = {.model = m, .how = how, .user = &a, .ask = ask_row, .take = take_row};
+    line l = {.model = m, .how = how, .user = &a, .ask = prompt_of_row, .take = row_done};
     l.speaker = how->speaker ? how->speaker : m;
     const size_t jobs = rows->n * (size_t)how->n_temperatures;
     size_t done = 0;
@@ -313,7 +313,7 @@ static hunch_status find_front(asking *a, hunch_error *err) {
     return st ? st : copy_ids(ids, a->n_front, &a->front, err);
 }
 
-static hunch_status ask_prompt(void *user, size_t job, const spoken *said HN_UNUSED, int turns, hunch_token **ids,
+static hunch_status prompt_of_model(void *user, size_t job, const turn_result *said HN_UNUSED, int turns, hunch_token **ids,
                                size_t *n, hunch_request *r, hunch_error *err) {
     const asking *a = user;
     hn_random_key key = {.seed = a->how->seed, .position = job, .purpose = HN_PURPOSE_PROPOSAL};
@@ -332,7 +332,7 @@ static hunch_status ask_prompt(void *user, size_t job, const spoken *said HN_UNU
     return HUNCH_OK;
 }
 
-static hunch_status take_prompt(void *user, size_t job HN_UNUSED, const spoken *said, int turns, hunch_error *err) {
+static hunch_status model_prompt_done(void *user, size_t job HN_UNUSED, const turn_result *said, int turns, hunch_error *err) {
     asking *a = user;
     return turns > 0 && strlen(said[0].text) >= 8 ? hn_train_rows_add_prompt(a->rows, said[0].text, err)
                                                   : HUNCH_OK;
@@ -341,7 +341,7 @@ static hunch_status take_prompt(void *user, size_t job HN_UNUSED, const spoken *
 hunch_status hn_train_rows_of_model(hunch_model *m, hn_train_rows *rows, size_t n, const hn_train_make *how,
                                     hunch_error *err) {
     asking a = {.model = m, .rows = rows, .how = how};
-    line l = {.model = m, .speaker = m, .how = how, .user = &a, .ask = ask_prompt, .take = take_prompt};
+    line l = {.model = m, .speaker = m, .how = how, .user = &a, .ask = prompt_of_model, .take = model_prompt_done};
     hunch_model_get_info(m, &a.info);
     hunch_status st = find_front(&a, err);
     if (!st) st = engine_open(&l, err);

@@ -26,13 +26,13 @@ enum { VOCAB = 512, WORDS = 8, TEXTS = 72, LENGTH = 40, HIDDEN = 64, STATES = 2,
 static hunch_model *model;
 static hn_target_rows target;
 static int32_t word[WORDS];            /* tokens that a state can encode */
-static float says[WORDS][HIDDEN];      /* the states that encode them */
+static float encoded[WORDS][HIDDEN];      /* the states that encode them */
 static int32_t ids[TEXTS][LENGTH + 4]; /* with the tokens after the text */
 static uint16_t stored[TEXTS][LENGTH][STATES][HIDDEN];
 static hn_feature_text text[TEXTS];
 
 /* Whether the token is by far the likeliest one for a state that is a multiple of its own row of the output. */
-static bool says_itself(int32_t id, float *state) {
+static bool encodes_itself(int32_t id, float *state) {
     double best = -INFINITY, own = 0;
     for (int k = 0; k < HIDDEN; k++) state[k] = 12 * target.output[id * HIDDEN + k];
     for (int t = 0; t < VOCAB; t++) {
@@ -53,7 +53,7 @@ static int setup(void **state) {
     must(hn_target_rows_read(&target, data_path(STORIES), &model->target.arch, every, VOCAB, err));
     assert_int_equal(target.hidden, HIDDEN);
     for (int32_t id = 300; id < VOCAB && n < WORDS; id++)
-        if (says_itself(id, says[n])) word[n++] = id;
+        if (encodes_itself(id, encoded[n])) word[n++] = id;
     assert_int_equal(n, WORDS);
     return 0;
 }
@@ -77,8 +77,8 @@ static void make_features(int period, int ahead) {
             ids[t][i] = word[of[i]];
         }
         for (int i = 0; i < LENGTH; i++) {
-            hn_quantise(HN_BF16, says[of[i + ahead]], HIDDEN, stored[t][i][0]);
-            hn_quantise(HN_BF16, says[of[i + 1]], HIDDEN, stored[t][i][1]);
+            hn_quantise(HN_BF16, encoded[of[i + ahead]], HIDDEN, stored[t][i][0]);
+            hn_quantise(HN_BF16, encoded[of[i + 1]], HIDDEN, stored[t][i][1]);
         }
         text[t] = (hn_feature_text){ids[t], stored[t][0][0], LENGTH, 0};
     }

@@ -216,7 +216,7 @@ static bool is_given(const hn_stack *s, int layer) {
     return layer == 0 && s->given;
 }
 
-static hn_mat z_behind(const hn_stack *s, int layer) {
+static hn_mat z_after(const hn_stack *s, int layer) {
     return layer + 1 < s->layers ? s->at[layer + 1].z : s->top;
 }
 
@@ -228,7 +228,7 @@ static void forward_layer(hn_stack *s, int layer) {
     const hn_mat z = hn_stack_passing(s, at->z), r = hn_stack_passing(s, at->r), post = hn_stack_passing(s, at->post);
     const hn_mat gate = hn_stack_passing(s, at->gate), up = hn_stack_passing(s, at->up),
                  act = hn_stack_passing(s, at->s);
-    const hn_mat behind = hn_stack_passing(s, z_behind(s, layer));
+    const hn_mat behind = hn_stack_passing(s, z_after(s, layer));
     if (!is_given(s, layer))
         hn_rms_norm(t, z, w->input.p, eps, hn_stack_passing(s, at->x), passing_numbers(s, at->inverse_input, 1));
     if (!s->pass) memcpy(at->x.p, s->beside.p, (size_t)hn_stack_text_rows(s) * (size_t)s->hidden * sizeof *at->x.p);
