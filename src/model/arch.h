@@ -304,10 +304,10 @@ void hn_arch_fini(hn_arch *a);
 /* The tensor of a role: its name, whether a model of this description has it, its shape in ggml's order (inputs,
  * outputs; a vector has outputs 1), what is added to a vector's stored values. layer: 0 if the role has none. */
 void hn_arch_tensor_name(const hn_arch *a, hn_role role, int layer, char out[128]);
-/* The name of one expert's tensor, if each has its own (hn_arch_sheets is 1). */
+/* The name of one expert's tensor, if each has its own (hn_arch_matrices is 1). */
 void hn_arch_expert_name(const hn_arch *a, hn_role role, int layer, int expert, char out[128]);
 /* Number of matrices in one tensor of a role, its third dimension: that of the experts, or 1. */
-int hn_arch_sheets(const hn_arch *a, hn_role role, int layer);
+int hn_arch_matrices(const hn_arch *a, hn_role role, int layer);
 bool hn_arch_has(const hn_arch *a, hn_role role, int layer);
 /* The file's tensor of that name, as hn_source_find; NULL: there is none. */
 const hn_tensor *hn_arch_look(const hn_arch *a, const hn_source *src, hn_role role, int layer);

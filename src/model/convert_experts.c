@@ -5,28 +5,28 @@
 #include "model/convert_private.h"
 
 /* Rows [first, first + rows) of a tensor: an expert's matrix. */
-typedef struct sheet {
+typedef struct expert_matrix {
     hn_tensor *tensor;
     size_t first, rows, row_bytes;
-} sheet;
+} expert_matrix;
 
 /* Finds the folder's matrix of one expert for a role of a GGUF. */
-static hunch_status matrix_find(hn_conversion *c, hn_role role, int layer, int expert, sheet *s) {
+static hunch_status matrix_find(hn_conversion *c, hn_role role, int layer, int expert, expert_matrix *s) {
     const hn_arch *a = &c->arch;
     const hn_expert_desc *e = &a->layer[layer].experts;
     const bool half = e->stacked && role != HN_ROLE_EXPERT_DOWN;
     const hn_role own = half ? HN_ROLE_EXPERT_GATE_UP : role;
-    const int sheets = hn_arch_sheets(a, own, layer);
+    const int matrices = hn_arch_matrices(a, own, layer);
     uint64_t dims[3];
     char name[128];
     hn_arch_expert_name(a, own, layer, expert, name);
     hn_arch_tensor_shape(a, own, layer, dims);
-    dims[2] = (uint64_t)sheets;
-    hunch_status status = hn_source_need_shape(c->src, name, sheets > 1 ? 3 : 2, dims, &s->tensor, c->err);
+    dims[2] = (uint64_t)matrices;
+    hunch_status status = hn_source_need_shape(c->src, name, matrices > 1 ? 3 : 2, dims, &s->tensor, c->err);
     if (status != HUNCH_OK)
         return status;
     s->rows = half ? (size_t)e->width : (size_t)dims[1];
-    s->first = (sheets > 1 ? (size_t)expert * (size_t)dims[1] : 0) + (role == HN_ROLE_EXPERT_UP && half ? s->rows : 0);
+    s->first = (matrices > 1 ? (size_t)expert * (size_t)dims[1] : 0) + (role == HN_ROLE_EXPERT_UP && half ? s->rows : 0);
     s->row_bytes = s->tensor->bytes / ((size_t)dims[1] * (size_t)dims[2]);
     return HUNCH_OK;
 }
@@ -46,7 +46,7 @@ hunch_status hn_conversion_declare_experts(hn_conversion *c, hn_role role, int l
     char name[128];
     uint64_t dims[3];
     for (int e = 0; e < count && status == HUNCH_OK; e++) {
-        sheet s;
+        expert_matrix s;
         status = matrix_find(c, role, layer, e, &s);
         if (status != HUNCH_OK)
             break;
@@ -63,7 +63,7 @@ hunch_status hn_conversion_declare_experts(hn_conversion *c, hn_role role, int l
     return hn_gguf_declare(c->w, name, first->dtype, 3, dims, c->err);
 }
 
-static hunch_status matrix_write(hn_conversion *c, const sheet *s, void *buffer, size_t room) {
+static hunch_status matrix_write(hn_conversion *c, const expert_matrix *s, void *buffer, size_t room) {
     const size_t first = s->first * s->row_bytes, bytes = s->rows * s->row_bytes;
     hunch_status status = HUNCH_OK;
     for (size_t at = 0; at < bytes && status == HUNCH_OK; at += room) {
@@ -81,7 +81,7 @@ static hunch_status matrix_write(hn_conversion *c, const sheet *s, void *buffer,
 hunch_status hn_conversion_write_experts(hn_conversion *c, hn_role role, int layer) {
     enum { PIECE = 1 << 20 };
     const int count = c->arch.layer[layer].experts.count;
-    sheet s;
+    expert_matrix s;
     hunch_status status = matrix_find(c, role, layer, 0, &s);
     void *buffer = status == HUNCH_OK ? hn_alloc(PIECE) : NULL;
     if (status == HUNCH_OK)

@@ -262,7 +262,7 @@ float hn_arch_vector_more(const hn_arch *a, hn_role role) {
     return a->norms_less_one && table[role].kind == NORM ? 1 : 0;
 }
 
-int hn_arch_sheets(const hn_arch *a, hn_role role, int layer) {
+int hn_arch_matrices(const hn_arch *a, hn_role role, int layer) {
     const hn_expert_desc *e = &a->layer[layer].experts;
     return hn_role_of_experts(role) && (e->stacked || (a->form == HN_SOURCE_GGUF && !e->single)) ? e->count : 1;
 }

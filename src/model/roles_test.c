@@ -166,8 +166,8 @@ static void test_experts(void **state) {
         hn_arch_tensor_shape(&a, HN_ROLE_ROUTER, 0, router);
         hn_arch_tensor_shape(&a, HN_ROLE_EXPERT_DOWN, 0, down);
         assert_true(router[0] == 50 && router[1] == 12 && down[0] == 20 && down[1] == 50 && length(&a, HN_ROLE_ROUTER_BIAS) == 12);
-        assert_int_equal(hn_arch_sheets(&a, HN_ROLE_EXPERT_DOWN, 0), a.form == HN_SOURCE_GGUF || l.experts.stacked ? 12 : 1);
-        assert_int_equal(hn_arch_sheets(&a, HN_ROLE_ROUTER, 0), 1);
+        assert_int_equal(hn_arch_matrices(&a, HN_ROLE_EXPERT_DOWN, 0), a.form == HN_SOURCE_GGUF || l.experts.stacked ? 12 : 1);
+        assert_int_equal(hn_arch_matrices(&a, HN_ROLE_ROUTER, 0), 1);
         l.ffn = HN_FFN_SWIGLU;
         for (int i = HN_ROLE_ROUTER; i <= HN_ROLE_SHARED_DOWN; i++) assert_false(hn_arch_has(&a, (hn_role)i, 0));
     }

@@ -57,7 +57,7 @@ static hunch_status need_tensor(hn_plan *p, const char *name, int n_dims, uint64
 }
 
 /* The same for a tensor of dims[2] matrices. */
-static hunch_status need_sheets(hn_plan *p, const char *name, const uint64_t dims[3], hn_tensor **t, hunch_error *err) {
+static hunch_status need_matrices(hn_plan *p, const char *name, const uint64_t dims[3], hn_tensor **t, hunch_error *err) {
     size_t row;
     if (dims[2] == 1) return need_tensor(p, name, 2, dims[0], dims[1], t, err);
     *t = NULL;
@@ -77,13 +77,14 @@ static hunch_status find_tensor(hn_plan *p, hn_role role, int layer, uint64_t di
 
 /* The factors of a matrix of 8-bit floats: X.weight_scale_inv, [inputs / 128, outputs / 128] (DeepSeek-V3's format),
  * and as many of these as the tensor has matrices. */
-static hunch_status find_factors(hn_plan *p, const hn_tensor *t, int sheets, hn_tensor **factors, hunch_error *err) {
-    const uint64_t dims[3] = {(t->dims[0] + HN_F8_BLOCK - 1) / HN_F8_BLOCK, (t->dims[1] + HN_F8_BLOCK - 1) / HN_F8_BLOCK, (uint64_t)sheets};
+static hunch_status find_factors(hn_plan *p, const hn_tensor *t, int matrices, hn_tensor **factors, hunch_error *err) {
+    const uint64_t dims[3] = {(t->dims[0] + HN_F8_BLOCK - 1) / HN_F8_BLOCK,
+                              (t->dims[1] + HN_F8_BLOCK - 1) / HN_F8_BLOCK, (uint64_t)matrices};
     char name[160];
     *factors = NULL;
     if (t->dtype != HN_F8_E4M3) return HUNCH_OK;
     snprintf(name, sizeof name, "%.120s_scale_inv", t->name);
-    return hn_source_need_shape(p->src, name, sheets > 1 ? 3 : 2, dims, factors, err);
+    return hn_source_need_shape(p->src, name, matrices > 1 ? 3 : 2, dims, factors, err);
 }
 
 static void plan_vector(hn_plan *p, hn_tensor *t, hn_part part, float times, float more, hn_buf *dst) {
@@ -230,17 +231,17 @@ static hunch_status plan_matrix(hn_plan *p, hn_tensor *t, hn_part part, bool pai
 }
 
 /* The tensor of expert e, or of all; the first one determines the type. */
-static hunch_status plan_sheet(hn_plan *p, hn_role role, int layer, int e, int sheets, hn_part part, hn_weight *w, size_t off,
+static hunch_status plan_expert(hn_plan *p, hn_role role, int layer, int e, int matrices, hn_part part, hn_weight *w, size_t off,
                                hunch_error *err) {
     char name[128];
     uint64_t dims[3];
-    hn_placement it = {.weight = w, .first = part.first, .out = part.count, .expert = e, .sheets = sheets, .off = off};
+    hn_placement it = {.weight = w, .first = part.first, .out = part.count, .expert = e, .matrices = matrices, .off = off};
     hn_arch_expert_name(&p->m->arch, role, layer, e, name);
     hn_arch_tensor_shape(&p->m->arch, role, layer, dims);
-    dims[2] = (uint64_t)sheets;
-    hunch_status st = need_sheets(p, name, dims, &it.tensor, err);
+    dims[2] = (uint64_t)matrices;
+    hunch_status st = need_matrices(p, name, dims, &it.tensor, err);
     if (st || !it.tensor) return st;
-    st = find_factors(p, it.tensor, sheets, &it.factors, err);
+    st = find_factors(p, it.tensor, matrices, &it.factors, err);
     if (!st) st = check_factors(p, it.tensor, it.factors, part, err);
     if (st) return st;
     if (hn_plan_leaves(p, w)) it.off = place_factors(p, it.factors);
@@ -251,14 +252,14 @@ static hunch_status plan_sheet(hn_plan *p, hn_role role, int layer, int e, int s
 hunch_status hn_plan_experts(hn_plan *p, hn_role role, int layer, hn_part part, bool pair, hn_weight *w, hunch_error *err) {
     const hn_arch *a = &p->m->arch;
     const hn_expert_desc *d = &a->layer[layer].experts;
-    const int sheets = hn_arch_sheets(a, role, layer), begun = p->n;
+    const int matrices = hn_arch_matrices(a, role, layer), begun = p->n;
     uint64_t dims[3];
     size_t off = 0;
     hunch_status st = HUNCH_OK;
     hn_arch_tensor_shape(a, role, layer, dims);
     if (!part.count) part.count = (int)dims[1];
     w->experts = d->count;
-    for (int e = 0; !st && e < d->count; e += sheets) st = plan_sheet(p, role, layer, e, sheets, part, w, 0, err);
+    for (int e = 0; !st && e < d->count; e += matrices) st = plan_expert(p, role, layer, e, matrices, part, w, 0, err);
     if (st || p->n == begun) return st;
     const hn_tensor *t = p->item[begun].tensor;
     for (int i = begun; i < p->n; i++)

@@ -19,7 +19,7 @@ typedef struct hn_placement {
     size_t off;
     float more, times; /* a vector's values: times * value + more */
     int first, out;    /* the part of the tensor's rows (values of a vector), with experts of each matrix */
-    int expert, sheets; /* experts: the matrices of the weight that it holds; sheets 0: a plain matrix */
+    int expert, matrices; /* experts: the matrices of the weight that it holds; matrices 0: a plain matrix */
     hn_tensor *factors; /* of F8_E4M3 */
     hn_turn turn;
     hn_change change;

@@ -28,8 +28,8 @@ typedef struct pack_job {
     const hn_weight *w;
     hn_stored from;      /* rows NULL */
     hn_turn turn;
-    int expert, sheets;  /* in a weight of experts: the matrices of this tensor */
-    size_t sheet_factors;
+    int expert, matrices;  /* in a weight of experts: the matrices of this tensor */
+    size_t matrix_factors;
     unsigned char *rows; /* [ranks][HN_STRIP] [HN_STRIP] rows as in the file, then as floats if the type differs */
     size_t rank_bytes;   /* of each rank */
     bool finite;         /* refuse other values */
@@ -39,22 +39,22 @@ typedef struct pack_job {
 } pack_job;
 
 /* The tensor's row that is the first of a matrix. */
-static size_t matrix_row(const pack_job *j, int sheet) {
-    return (size_t)sheet * (size_t)j->tensor->dims[1] + (size_t)j->from.first;
+static size_t matrix_row(const pack_job *j, int matrix) {
+    return (size_t)matrix * (size_t)j->tensor->dims[1] + (size_t)j->from.first;
 }
 
 /* The number of factors of each matrix; 0: there are none. */
 static size_t factors_of_matrix(const hn_placement *it) {
-    return it->factors ? hn_plan_factors(it->factors) / (size_t)(it->sheets > 0 ? it->sheets : 1) : 0;
+    return it->factors ? hn_plan_factors(it->factors) / (size_t)(it->matrices > 0 ? it->matrices : 1) : 0;
 }
 
 /* Reads the rows of strip s of a matrix to the rank's buffer. */
-static hunch_status read_strip(const pack_job *j, int sheet, int s, unsigned char *to, hunch_error *err) {
+static hunch_status read_strip(const pack_job *j, int matrix, int s, unsigned char *to, hunch_error *err) {
     const int row = s * HN_STRIP, left = j->w->out - row, n = left < HN_STRIP ? left : HN_STRIP;
     const size_t bytes = j->from.row_bytes;
     hunch_status st = HUNCH_OK;
     if (!j->turn.size)
-        return hn_source_read(j->src, j->tensor, (matrix_row(j, sheet) + (size_t)row) * bytes, (size_t)n * bytes, to, err);
+        return hn_source_read(j->src, j->tensor, (matrix_row(j, matrix) + (size_t)row) * bytes, (size_t)n * bytes, to, err);
     for (int i = 0; !st && i < n; i++)
         st = hn_source_read(j->src, j->tensor, (size_t)row_in_file(j->turn, j->from.first + row + i) * bytes, bytes,
                             to + (size_t)i * bytes, err);
@@ -93,9 +93,9 @@ static hunch_status convert_strip(const pack_job *j, int s, unsigned char *rows,
     return HUNCH_OK;
 }
 
-static const float *factors_of(const pack_job *j, int sheet, int s) {
+static const float *factors_of(const pack_job *j, int matrix, int s) {
     const float *first = hn_stored_factors(&j->from, j->w->in, s * HN_STRIP);
-    return first ? first + j->sheet_factors * (size_t)sheet : NULL;
+    return first ? first + j->matrix_factors * (size_t)matrix : NULL;
 }
 
 static void pack_matrix(void *arg, int rank, int ranks) {
@@ -103,23 +103,23 @@ static void pack_matrix(void *arg, int rank, int ranks) {
     pack_job *j = arg;
     unsigned char *rows = j->rows + (size_t)rank * j->rank_bytes;
     const int strips = hn_strips(j->w->out);
-    hn_claim c = hn_claim_begin(j->ops->pool, rank, strips * j->sheets);
+    hn_claim c = hn_claim_begin(j->ops->pool, rank, strips * j->matrices);
     for (int i; (i = hn_claim_next(&c)) >= 0;) {
-        const int s = i % strips, sheet = i / strips;
+        const int s = i % strips, matrix = i / strips;
         hunch_error why;
         int nobody = 0;
         if (atomic_load_explicit(&j->failed, memory_order_relaxed)) continue;
         const unsigned char *from;
         size_t row_bytes;
-        if (read_strip(j, sheet, s, rows, &why) || convert_strip(j, s, rows, &from, &row_bytes, &why)) {
+        if (read_strip(j, matrix, s, rows, &why) || convert_strip(j, s, rows, &from, &row_bytes, &why)) {
             if (!atomic_compare_exchange_strong(&j->failed, &nobody, rank + 1)) continue;
             j->status = why.status;
             if (j->err) *j->err = why;
             continue;
         }
         j->ops->pack_strip(j->ops, j->w->dtype, j->w->out - s * HN_STRIP, j->w->in, from, row_bytes,
-                           factors_of(j, sheet, s), 0,
-                           hn_at(j->w->data, (size_t)((j->expert + sheet) * strips + s) * j->w->strip_stride));
+                           factors_of(j, matrix, s), 0,
+                           hn_at(j->w->data, (size_t)((j->expert + matrix) * strips + s) * j->w->strip_stride));
     }
     hn_barrier(j->ops->pool, rank);
 }
@@ -138,8 +138,8 @@ static hunch_status pack_all(hn_plan *p, const hn_placement *it, const hn_stored
                   .from = *from,
                   .turn = it->turn,
                   .expert = it->expert,
-                  .sheets = it->sheets > 0 ? it->sheets : 1,
-                  .sheet_factors = factors_of_matrix(it),
+                  .matrices = it->matrices > 0 ? it->matrices : 1,
+                  .matrix_factors = factors_of_matrix(it),
                   .err = err};
     j.rows = hn_alloc(room);
     if (!j.rows) return hn_fail_memory(err, it->tensor->name, room);
@@ -204,16 +204,16 @@ static hunch_status load_vector(hn_plan *p, const hn_placement *it, hunch_error 
 /* Leaves the matrix in the file, and stores the place of its rows. */
 static void leave_in_file(hn_plan *p, const hn_placement *it, hn_stored *from) {
     const char *rows = (const char *)it->tensor->data + (size_t)it->first * from->row_bytes;
-    const size_t sheet = (size_t)it->tensor->dims[1] * from->row_bytes;
+    const size_t matrix = (size_t)it->tensor->dims[1] * from->row_bytes;
     from->rows = rows;
-    if (it->sheets == 0) it->weight->stored = *from;
-    for (int i = 0; i < it->sheets; i++) {
+    if (it->matrices == 0) it->weight->stored = *from;
+    for (int i = 0; i < it->matrices; i++) {
         hn_stored *to = p->each + (size_t)(it->expert + i);
         *to = *from;
-        to->rows = rows + sheet * (size_t)i;
+        to->rows = rows + matrix * (size_t)i;
         if (to->factors) to->factors += factors_of_matrix(it) * (size_t)i;
     }
-    if (it->expert + it->sheets < it->weight->experts || it->sheets == 0) return;
+    if (it->expert + it->matrices < it->weight->experts || it->matrices == 0) return;
     it->weight->each = p->each;
     p->each += it->weight->experts;
 }

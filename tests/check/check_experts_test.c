@@ -176,9 +176,9 @@ typedef struct part {
 } part;
 
 static part part_create(const hn_ops *o, hn_dtype t, int experts, int out, int in) {
-    const size_t row = check_row_bytes(t, in), sheet = row * (size_t)out + 1, strip = hn_strip_bytes(t, in);
+    const size_t row = check_row_bytes(t, in), matrix_bytes = row * (size_t)out + 1, strip = hn_strip_bytes(t, in);
     const int grid = (in + HN_F8_BLOCK - 1) / HN_F8_BLOCK * (out / HN_F8_BLOCK + 1), strips = hn_strips(out);
-    part p = {.raw = hn_alloc(sheet * (size_t)experts), .each = hn_zalloc((size_t)experts, sizeof *p.each)};
+    part p = {.raw = hn_alloc(matrix_bytes * (size_t)experts), .each = hn_zalloc((size_t)experts, sizeof *p.each)};
     const hn_weight shape = {.dtype = t, .out = out, .in = in, .strip_stride = strip, .experts = experts};
     p.stored = p.packed = shape;
     p.packed.data = check_mem(o, strip * (size_t)(strips * experts));
@@ -188,7 +188,7 @@ static part part_create(const hn_ops *o, hn_dtype t, int experts, int out, int i
         check_fill(p.factors, grid * experts, USUAL);
     }
     for (int e = 0; e < experts; e++) {
-        unsigned char *rows = p.raw + sheet * (size_t)e;
+        unsigned char *rows = p.raw + matrix_bytes * (size_t)e;
         p.each[e] = (hn_stored){rows, row, p.factors ? p.factors + grid * e : NULL, 0};
         for (int i = 0; i < out; i++) check_weights(t, in, SMALL, rows + row * (size_t)i);
         for (int s = 0; s < strips; s++)
