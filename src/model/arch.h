@@ -310,7 +310,7 @@ void hn_arch_expert_name(const hn_arch *a, hn_role role, int layer, int expert, 
 int hn_arch_matrices(const hn_arch *a, hn_role role, int layer);
 bool hn_arch_has(const hn_arch *a, hn_role role, int layer);
 /* The file's tensor of that name, as hn_source_find; NULL: there is none. */
-const hn_tensor *hn_arch_look(const hn_arch *a, const hn_source *src, hn_role role, int layer);
+const hn_tensor *hn_arch_find_tensor(const hn_arch *a, const hn_source *src, hn_role role, int layer);
 void hn_arch_tensor_shape(const hn_arch *a, hn_role role, int layer, uint64_t dims[2]);
 float hn_arch_vector_more(const hn_arch *a, hn_role role);
 /* Properties of a role in every model (roles.c). */
@@ -327,7 +327,7 @@ hn_change hn_role_change(hn_role role);
 bool hn_role_is_vector(hn_role role);                        /* norms and biases */
 bool hn_role_of_experts(hn_role role);                       /* each expert of a layer has its own */
 bool hn_role_of_layer(hn_role role);                         /* each layer has its own */
-bool hn_role_turns(hn_role role);                            /* its rows, or its values for each head, are rotated */
+bool hn_role_is_rotated(hn_role role);                            /* its rows, or its values for each head, are rotated */
 bool hn_role_ends_branch(hn_role role);                      /* a bias of a branch's output */
 hn_phase hn_role_phase(hn_role role);                        /* phase of the matrix's product */
 

@@ -137,7 +137,7 @@ static hunch_status mark_after_first(hn_arch *a, const hn_source *src, hunch_err
     hunch_status st = key_int(a, src, "leading_dense_block_count", folder_key, 0, a->layers, !is_gguf(a) && folder_key ? 1 : 0, &first,
                               err);
     for (int i = 0; !st && i < a->layers; i++) {
-        const bool dense = i < first || (is_gguf(a) && hn_arch_look(a, src, HN_ROLE_UP, i));
+        const bool dense = i < first || (is_gguf(a) && hn_arch_find_tensor(a, src, HN_ROLE_UP, i));
         a->layer[i].ffn = dense ? HN_FFN_SWIGLU : HN_FFN_EXPERTS;
     }
     return st;
@@ -150,7 +150,7 @@ static bool is_there(const hn_arch *a, const hn_source *src, hn_role role, int l
     said.experts.stacked = stacked;
     said.experts.single = single;
     look.layer = &said - layer;
-    return hn_arch_look(&look, src, role, layer);
+    return hn_arch_find_tensor(&look, src, role, layer);
 }
 
 void hn_moe_find_tensors(hn_arch *a, const hn_source *src) {

@@ -122,8 +122,8 @@ static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err
         l->delta = d;
         if (delta) l->qk_norm = l->qkv_bias = l->o_bias = false;
         if (delta || !gguf) continue;
-        l->qkv_bias = hn_arch_look(a, src, HN_ROLE_Q_BIAS, i);
-        l->o_bias = hn_arch_look(a, src, HN_ROLE_O_BIAS, i);
+        l->qkv_bias = hn_arch_find_tensor(a, src, HN_ROLE_Q_BIAS, i);
+        l->o_bias = hn_arch_find_tensor(a, src, HN_ROLE_O_BIAS, i);
     }
     return HUNCH_OK;
 }
@@ -182,7 +182,7 @@ static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *er
 static void mark_next(hn_arch *a, const hn_source *src) {
     for (int i = 0; i < a->layers; i++) {
         hn_delta_desc *d = &a->layer[i].delta;
-        d->fused = a->form == HN_SOURCE_HF || hn_arch_look(a, src, HN_ROLE_DELTA_QKVZ, i);
+        d->fused = a->form == HN_SOURCE_HF || hn_arch_find_tensor(a, src, HN_ROLE_DELTA_QKVZ, i);
         d->tiled = false;
         d->fused_gates = true;
     }

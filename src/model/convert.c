@@ -252,7 +252,7 @@ static void rows_pair(char *to, const char *from, int heads, int head_dim, int d
 /* Number of heads whose rows have another order in this family's GGUF; 0: the order stays. */
 static int heads_to_turn(const hn_conversion *c, hn_role role, int layer) {
     uint64_t dims[2];
-    if (!c->arch.dense->interleaved || !hn_role_turns(role))
+    if (!c->arch.dense->interleaved || !hn_role_is_rotated(role))
         return 0;
     hn_arch_tensor_shape(&c->arch, role, layer, dims);
     return (int)dims[hn_role_is_vector(role) ? 0 : 1] / c->arch.layer[layer].head_dim;

@@ -17,13 +17,13 @@ enum { OWN_TENSORS = 20 + HN_MOST_HEAD_FEATURES, MOST_LAYERS = 16 };
 /* Biases and norms are those in the first layer of the file. */
 static void read_parts(hn_layer_desc *l, const hn_arch *a, const hn_source *src) {
     const bool pairs = !hn_head_form_blocks(a->draft_head.form);
-    l->fused_qkv = hn_arch_look(a, src, HN_ROLE_QKV, 0);
-    l->qkv_bias = hn_arch_look(a, src, l->fused_qkv ? HN_ROLE_QKV_BIAS : HN_ROLE_Q_BIAS, 0);
-    l->o_bias = hn_arch_look(a, src, HN_ROLE_O_BIAS, 0);
-    l->qk_norm = hn_arch_look(a, src, HN_ROLE_Q_NORM, 0);
-    l->sinks = hn_arch_look(a, src, HN_ROLE_SINKS, 0);
-    l->gate_up_bias = hn_arch_look(a, src, HN_ROLE_GATE_BIAS, 0);
-    l->down_bias = hn_arch_look(a, src, HN_ROLE_DOWN_BIAS, 0);
+    l->fused_qkv = hn_arch_find_tensor(a, src, HN_ROLE_QKV, 0);
+    l->qkv_bias = hn_arch_find_tensor(a, src, l->fused_qkv ? HN_ROLE_QKV_BIAS : HN_ROLE_Q_BIAS, 0);
+    l->o_bias = hn_arch_find_tensor(a, src, HN_ROLE_O_BIAS, 0);
+    l->qk_norm = hn_arch_find_tensor(a, src, HN_ROLE_Q_NORM, 0);
+    l->sinks = hn_arch_find_tensor(a, src, HN_ROLE_SINKS, 0);
+    l->gate_up_bias = hn_arch_find_tensor(a, src, HN_ROLE_GATE_BIAS, 0);
+    l->down_bias = hn_arch_find_tensor(a, src, HN_ROLE_DOWN_BIAS, 0);
     l->first = pairs; /* slot 0 has no pair of feature and token */
 }
 

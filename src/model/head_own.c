@@ -126,8 +126,8 @@ static void choose_ffn(hn_arch *a, const hn_source *src, const hn_arch *target, 
     int like = target->layers - 1;
     while (like >= 0 && target->layer[like].ffn != HN_FFN_EXPERTS) like--;
     if (like < 0) return;
-    const hn_tensor *gate = hn_arch_look(a, src, HN_ROLE_GATE, block);
-    if (hn_arch_look(a, src, HN_ROLE_ROUTER, block)) {
+    const hn_tensor *gate = hn_arch_find_tensor(a, src, HN_ROLE_GATE, block);
+    if (hn_arch_find_tensor(a, src, HN_ROLE_ROUTER, block)) {
         l->ffn = HN_FFN_EXPERTS;
         l->experts = target->layer[like].experts;
     } else if (gate && gate->n_dims == 2 && gate->dims[1] >= 1 && gate->dims[1] <= 1 << 20) {

@@ -229,7 +229,7 @@ bool hn_role_of_layer(hn_role role) {
     return strchr(table[role].name[HN_SOURCE_GGUF], '%') != NULL;
 }
 
-bool hn_role_turns(hn_role role) {
+bool hn_role_is_rotated(hn_role role) {
     return role == HN_ROLE_Q || role == HN_ROLE_K || role == HN_ROLE_Q_BIAS || role == HN_ROLE_K_BIAS || role == HN_ROLE_Q_NORM ||
            role == HN_ROLE_K_NORM;
 }
@@ -252,7 +252,7 @@ bool hn_arch_has(const hn_arch *a, hn_role role, int layer) {
     return (properties & table[role].with) == table[role].with && (properties & table[role].without) == 0;
 }
 
-const hn_tensor *hn_arch_look(const hn_arch *a, const hn_source *src, hn_role role, int layer) {
+const hn_tensor *hn_arch_find_tensor(const hn_arch *a, const hn_source *src, hn_role role, int layer) {
     char name[128];
     hn_arch_tensor_name(a, role, layer, name);
     return hn_source_find(src, name);

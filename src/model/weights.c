@@ -93,8 +93,8 @@ static void plan_vector(hn_plan *p, hn_tensor *t, hn_part part, float times, flo
     p->m->parameters += (uint64_t)part.count;
 }
 
-static hn_turn turn_of(const hn_arch *a, hn_role role, int layer) {
-    return (hn_turn){a->rows_in_pairs && hn_role_turns(role) ? a->layer[layer].head_dim : 0, a->rope_dims};
+static hn_row_order row_order_of(const hn_arch *a, hn_role role, int layer) {
+    return (hn_row_order){a->rows_in_pairs && hn_role_is_rotated(role) ? a->layer[layer].head_dim : 0, a->rope_dims};
 }
 
 hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err) {
@@ -107,7 +107,7 @@ hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, h
     if (st || !t) return st;
     if (!part.count) part.count = (int)dims[0];
     plan_vector(p, t, part, ends_branch ? a->residual_scale : 1, hn_arch_vector_more(a, role), dst);
-    p->item[p->n - 1].turn = turn_of(a, role, layer);
+    p->item[p->n - 1].order = row_order_of(a, role, layer);
     if (a->form == HN_SOURCE_HF) p->item[p->n - 1].change = hn_role_change(role);
     return HUNCH_OK;
 }
@@ -137,15 +137,15 @@ hunch_status hn_plan_convolution(hn_plan *p, hn_role role, int layer, hn_buf *ds
 hunch_status hn_plan_named_vector(hn_plan *p, const char *name, int count, hn_buf *dst, hunch_error *err) {
     hn_tensor *t;
     const hn_tensor *there = hn_source_find(p->src, name);
-    const bool one_row = there && there->n_dims == 2 && there->dims[1] == 1, one_sheet = there && there->n_dims == 3;
+    const bool one_row = there && there->n_dims == 2 && there->dims[1] == 1, three_dims = there && there->n_dims == 3;
     const uint64_t dims[3] = {(uint64_t)count, 1, 1};
-    hunch_status st = one_sheet ? hn_source_need_shape(p->src, name, 3, dims, &t, err)
+    hunch_status st = three_dims ? hn_source_need_shape(p->src, name, 3, dims, &t, err)
                                 : need_tensor(p, name, one_row ? 2 : 1, (uint64_t)count, 1, &t, err);
     if (!st && t) plan_vector(p, t, (hn_part){0, count}, 1, 0, dst);
     return st;
 }
 
-bool hn_plan_leaves(const hn_plan *p, const hn_weight *w) {
+bool hn_plan_stays_in_file(const hn_plan *p, const hn_weight *w) {
     return p->mapped || (p->mapped_experts && w->experts > 0);
 }
 
@@ -153,7 +153,7 @@ bool hn_plan_leaves(const hn_plan *p, const hn_weight *w) {
 static hunch_status place_matrix(hn_plan *p, const hn_tensor *t, bool pair, hn_weight *w, size_t *off, hunch_error *err) {
     const size_t strip = w->strip_stride, strips = (size_t)hn_strips(w->out) * (size_t)(w->experts > 0 ? w->experts : 1);
     size_t bytes, total;
-    if (hn_plan_leaves(p, w)) {
+    if (hn_plan_stays_in_file(p, w)) {
         if (p->strips < strip) p->strips = strip;
         return HUNCH_OK;
     }
@@ -192,7 +192,7 @@ static void count_matrix(hn_plan *p, const hn_tensor *t, const hn_weight *w, int
     const uint64_t experts = w->experts > 0 ? (uint64_t)w->experts : 1, out = (uint64_t)w->out;
     size_t row = 0;
     hn_dtype_row_bytes(t->dtype, t->dims[0], &row);
-    const uint64_t bytes = hn_plan_leaves(p, w) ? row * out : p->m->ops.strip_bytes(w->dtype, w->in) * (size_t)hn_strips(w->out);
+    const uint64_t bytes = hn_plan_stays_in_file(p, w) ? row * out : p->m->ops.strip_bytes(w->dtype, w->in) * (size_t)hn_strips(w->out);
     p->stored += row * out * experts;
     if (w->experts > 0) {
         p->experts_memory += p->m->ops.strip_bytes(w->dtype, w->in) * (uint64_t)hn_strips(w->out) * experts;
@@ -224,7 +224,7 @@ static hunch_status plan_matrix(hn_plan *p, hn_tensor *t, hn_part part, bool pai
     *w = weight_of(p, t, part.count, 0);
     st = place_matrix(p, t, pair, w, &it.off, err);
     if (st) return st;
-    if (hn_plan_leaves(p, w)) it.off = place_factors(p, it.factors);
+    if (hn_plan_stays_in_file(p, w)) it.off = place_factors(p, it.factors);
     p->item[p->n++] = it;
     count_matrix(p, t, w, 1);
     return HUNCH_OK;
@@ -244,7 +244,7 @@ static hunch_status plan_expert(hn_plan *p, hn_role role, int layer, int e, int 
     st = find_factors(p, it.tensor, matrices, &it.factors, err);
     if (!st) st = check_factors(p, it.tensor, it.factors, part, err);
     if (st) return st;
-    if (hn_plan_leaves(p, w)) it.off = place_factors(p, it.factors);
+    if (hn_plan_stays_in_file(p, w)) it.off = place_factors(p, it.factors);
     p->item[p->n++] = it;
     return HUNCH_OK;
 }
@@ -269,7 +269,7 @@ hunch_status hn_plan_experts(hn_plan *p, hn_role role, int layer, hn_part part, 
     *w = weight_of(p, t, part.count, d->count);
     w->phase = hn_role_phase(role);
     st = place_matrix(p, t, pair, w, &off, err);
-    for (int i = begun; !st && !hn_plan_leaves(p, w) && i < p->n; i++) p->item[i].off = off;
+    for (int i = begun; !st && !hn_plan_stays_in_file(p, w) && i < p->n; i++) p->item[i].off = off;
     if (!st) count_matrix(p, t, w, d->used);
     return st;
 }
@@ -287,7 +287,7 @@ hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, hn_part part, b
     if (st || !t) return st;
     if (!part.count) part.count = (int)dims[1];
     st = plan_matrix(p, t, part, pair, w, err);
-    if (!st) p->item[p->n - 1].turn = turn_of(&p->m->arch, role, layer);
+    if (!st) p->item[p->n - 1].order = row_order_of(&p->m->arch, role, layer);
     w->phase = hn_role_phase(role);
     return st;
 }

@@ -7,9 +7,9 @@
 #include "model/model.h"
 
 /* Rows (values of a vector) that a file has in pairs (hn_paired_row), `dims` of the `size` of each head. size 0: not reordered. */
-typedef struct hn_turn {
+typedef struct hn_row_order {
     int size, dims;
-} hn_turn;
+} hn_row_order;
 
 /* Where one tensor is loaded to: a matrix (weight) or a vector of floats (vector). */
 typedef struct hn_placement {
@@ -21,7 +21,7 @@ typedef struct hn_placement {
     int first, out;    /* the part of the tensor's rows (values of a vector), with experts of each matrix */
     int expert, matrices; /* experts: the matrices of the weight that it holds; matrices 0: a plain matrix */
     hn_tensor *factors; /* of F8_E4M3 */
-    hn_turn turn;
+    hn_row_order order;
     hn_change change;
 } hn_placement;
 
@@ -64,7 +64,7 @@ hunch_status hn_plan_convolution(hn_plan *p, hn_role role, int layer, hn_buf *ds
 /* The matrices of all experts for a role as one weight: from one tensor with all, or from one for each. */
 hunch_status hn_plan_experts(hn_plan *p, hn_role role, int layer, hn_part part, bool pair, hn_weight *w, hunch_error *err);
 /* Whether a matrix stays in its file. */
-bool hn_plan_leaves(const hn_plan *p, const hn_weight *w);
+bool hn_plan_stays_in_file(const hn_plan *p, const hn_weight *w);
 /* The same by name and shape, for tensors without a role. A vector may have further dimensions of 1. */
 hunch_status hn_plan_named_vector(hn_plan *p, const char *name, int count, hn_buf *dst, hunch_error *err);
 hunch_status hn_plan_named_matrix(hn_plan *p, const char *name, int in, int out, hn_weight *w, hunch_error *err);

@@ -17,8 +17,8 @@ static size_t align_up(size_t n) {
 }
 
 /* The file's number of row i. */
-static int row_in_file(hn_turn turn, int i) {
-    return turn.size ? i - i % turn.size + hn_paired_row(i % turn.size, turn.dims) : i;
+static int row_in_file(hn_row_order order, int i) {
+    return order.size ? i - i % order.size + hn_paired_row(i % order.size, order.dims) : i;
 }
 
 typedef struct pack_job {
@@ -27,7 +27,7 @@ typedef struct pack_job {
     const hn_tensor *tensor;
     const hn_weight *w;
     hn_stored from;      /* rows NULL */
-    hn_turn turn;
+    hn_row_order order;
     int expert, matrices;  /* in a weight of experts: the matrices of this tensor */
     size_t matrix_factors;
     unsigned char *rows; /* [ranks][HN_STRIP] [HN_STRIP] rows as in the file, then as floats if the type differs */
@@ -53,10 +53,10 @@ static hunch_status read_strip(const pack_job *j, int matrix, int s, unsigned ch
     const int row = s * HN_STRIP, left = j->w->out - row, n = left < HN_STRIP ? left : HN_STRIP;
     const size_t bytes = j->from.row_bytes;
     hunch_status st = HUNCH_OK;
-    if (!j->turn.size)
+    if (!j->order.size)
         return hn_source_read(j->src, j->tensor, (matrix_row(j, matrix) + (size_t)row) * bytes, (size_t)n * bytes, to, err);
     for (int i = 0; !st && i < n; i++)
-        st = hn_source_read(j->src, j->tensor, (size_t)row_in_file(j->turn, j->from.first + row + i) * bytes, bytes,
+        st = hn_source_read(j->src, j->tensor, (size_t)row_in_file(j->order, j->from.first + row + i) * bytes, bytes,
                             to + (size_t)i * bytes, err);
     return st;
 }
@@ -136,7 +136,7 @@ static hunch_status pack_all(hn_plan *p, const hn_placement *it, const hn_stored
                   .tensor = it->tensor,
                   .w = it->weight,
                   .from = *from,
-                  .turn = it->turn,
+                  .order = it->order,
                   .expert = it->expert,
                   .matrices = it->matrices > 0 ? it->matrices : 1,
                   .matrix_factors = factors_of_matrix(it),
@@ -162,11 +162,11 @@ static hunch_status read_values(const hn_source *src, const hn_tensor *t, size_t
 }
 
 /* Reorders a vector of values for rows that the file has in pairs. */
-static hunch_status turn_values(hn_turn turn, float *f, int n, hunch_error *err) {
+static hunch_status reorder_values(hn_row_order order, float *f, int n, hunch_error *err) {
     float *copy = hn_alloc((size_t)n * sizeof *copy);
     if (!copy) return hn_fail_memory(err, "a vector", (size_t)n * sizeof *copy);
     memcpy(copy, f, (size_t)n * sizeof *copy);
-    for (int i = 0; i < n; i++) f[i] = copy[row_in_file(turn, i)];
+    for (int i = 0; i < n; i++) f[i] = copy[row_in_file(order, i)];
     hn_free(copy);
     return HUNCH_OK;
 }
@@ -187,7 +187,7 @@ static hunch_status load_vector(hn_plan *p, const hn_placement *it, hunch_error 
     if (st) return st;
     float *own = f + it->first;
     if (p->finite && !all_finite(own, (size_t)it->out)) st = not_finite(p->src, it->tensor, err);
-    if (!st && it->turn.size) st = turn_values(it->turn, own, it->out, err);
+    if (!st && it->order.size) st = reorder_values(it->order, own, it->out, err);
     if (!st && it->change == HN_CHANGE_TAPS) st = put_taps_first(own, (int)it->tensor->dims[0], it->out, err);
     if (st) {
         hn_free(f);
@@ -228,7 +228,7 @@ static hunch_status load_matrix(hn_plan *p, const hn_placement *it, hunch_error 
     hunch_status st = it->factors ? read_values(p->src, it->factors, n_factors, &factors, err) : HUNCH_OK;
     if (st) return st;
     hn_dtype_row_bytes(it->tensor->dtype, (uint64_t)it->weight->in, &from.row_bytes);
-    if (hn_plan_leaves(p, it->weight)) {
+    if (hn_plan_stays_in_file(p, it->weight)) {
         if (factors) o->write(o, place, factors, n_factors * sizeof *factors);
         from.factors = factors ? o->view(o, place) : NULL;
         leave_in_file(p, it, &from);

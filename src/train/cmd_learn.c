@@ -242,7 +242,7 @@ static hunch_status check(training *t, bool end, hunch_error *err) {
     if (!st)
         st = hn_train_measure(t->model, spec, held, n < MEASURED_TEXTS ? n : MEASURED_TEXTS, MEASURED_TOKENS, &a, err);
     if (st) return st;
-    st = hn_learner_judge(t->learner, losses, err);
+    st = hn_learner_held_out_losses(t->learner, losses, err);
     if (st) return st;
     const double speed = a.round_s > 0 ? a.tau * a.plain_s / a.round_s : 0;
     const bool best = a.tau > note->best;
@@ -256,7 +256,7 @@ static hunch_status check(training *t, bool end, hunch_error *err) {
     note->worse = best ? 0 : note->worse + 1;
     if (best || (end && note->best == 0)) st = save_best(t, err);
     if (best) note->best = a.tau;
-    hn_run_history_judge(&note->past, losses, a.position, t->how.unroll, a.tau);
+    hn_run_history_add_check(&note->past, losses, a.position, t->how.unroll, a.tau);
     if (!st) st = draw(t, note, err);
     return st ? st : hn_learner_save(t->learner, t->checkpoint, err); /* last: a checkpoint means that the check is complete */
 }

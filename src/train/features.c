@@ -83,7 +83,7 @@ static hunch_status take_group(taking *t, const hn_train_text *text, size_t n, h
                                      (uint16_t *)(void *)(p + 2 * sizeof rows + rows * sizeof *text[i].ids)};
         p += (record_bytes(&t->header, rows) + 7) / 8 * 8;
     }
-    return hn_states_take(t->states, wanted, n, err);
+    return hn_states_compute(t->states, wanted, n, err);
 }
 
 /* ---- shards ------------------------------------------------------------------------------------------------------------- */

@@ -214,7 +214,7 @@ hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_e
     return HUNCH_OK;
 }
 
-hunch_status hn_learner_judge(hn_learner *l, double *losses, hunch_error *err) {
+hunch_status hn_learner_held_out_losses(hn_learner *l, double *losses, hunch_error *err) {
     double sum[HN_MOST_STEPS] = {0}, all = 0;
     for (size_t i = 0, taken; i < l->n_judged; i += taken) {
         hn_learn_made b;

@@ -63,7 +63,7 @@ hn_learn_note *hn_learner_note(hn_learner *l);
  * unchanged, also after errors of computed features (online.h). */
 hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_error *err);
 /* The losses of the held-out texts. */
-hunch_status hn_learner_judge(hn_learner *l, double *losses, hunch_error *err);
+hunch_status hn_learner_held_out_losses(hn_learner *l, double *losses, hunch_error *err);
 
 /* The head as a folder. */
 hunch_status hn_learner_save_head(const hn_learner *l, const char *folder, hunch_error *err);

@@ -149,7 +149,7 @@ static void test_online(void **state) {
     for (int i = 0; i < 2; i++) {
         hn_learner *l = open_learner_of(model, sources[i], &o);
         steps(l, 8);
-        must(hn_learner_judge(l, judged[i], err));
+        must(hn_learner_held_out_losses(l, judged[i], err));
         must(hn_learner_save_head(l, test_path(i ? "other" : "whole"), err));
         hn_learner_close(&l);
     }
@@ -245,7 +245,7 @@ static void memorised(const hn_learn_kind *kind, int vocab, double rate, const d
 static void first_losses(const hn_learn_kind *kind, double *losses) {
     const hn_learn_options o = options(kind);
     hn_learner *l = open_learner(model, &o);
-    must(hn_learner_judge(l, losses, err));
+    must(hn_learner_held_out_losses(l, losses, err));
     hn_learner_close(&l);
 }
 
@@ -298,7 +298,7 @@ static void test_student_of_all_layers(void **state) {
     char spec[700];
     o.layers = model->target.arch.layers;
     hn_learner *l = open_learner(model, &o);
-    must(hn_learner_judge(l, losses, err));
+    must(hn_learner_held_out_losses(l, losses, err));
     must(hn_learner_save_head(l, test_path("student"), err));
     hn_learner_close(&l);
     if (!(losses[0] < 0.002)) fail_msg("as it begins the target is %g from itself", losses[0]);
@@ -419,7 +419,7 @@ static void test_two_stages(void **state) {
         const hn_learn_options o = options(both[i]);
         int tokens;
         hn_learner *l = open_learner(model, &o);
-        must(hn_learner_judge(l, judged[i], err));
+        must(hn_learner_held_out_losses(l, judged[i], err));
         must(hn_learner_step(l, losses[i], &tokens, err));
         hn_learner_close(&l);
     }

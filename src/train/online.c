@@ -68,7 +68,7 @@ hunch_status hn_features_need(const hn_features_read *f, const hn_features_wante
         f->text[o->text[i]].states = o->take[i].to = at;
         at += (size_t)o->take[i].n * row;
     }
-    return hn_states_take(o->states, o->take, o->n, err);
+    return hn_states_compute(o->states, o->take, o->n, err);
 }
 
 hunch_status hn_features_fit(const char *folder, uint64_t bytes, bool *fit, hunch_error *err) {

@@ -33,7 +33,7 @@ typedef struct hn_run_history {
 /* One step: losses [n], n at most HN_RUN_DRAFTS. If there are more steps than means, each mean is over twice as many. */
 void hn_run_history_step(hn_run_history *h, const double *losses, int n, double tokens);
 /* A check after the last step; the later of two after the same step replaces the earlier. losses, position [n]. */
-void hn_run_history_judge(hn_run_history *h, const double *losses, const double *position, int n, double tau);
+void hn_run_history_add_check(hn_run_history *h, const double *losses, const double *position, int n, double tau);
 /* Whether a history read from a file has valid counts. */
 bool hn_run_history_is_whole(const hn_run_history *h);
 

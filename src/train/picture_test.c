@@ -27,7 +27,7 @@ static void run(hn_run_history *h, int from, int to, int every) {
     for (int i = from; i < to; i++) {
         const double losses[3] = {loss_at(i, 0), loss_at(i, 1), loss_at(i, 2)}, right[3] = {0.5, 0.25, 0.125};
         hn_run_history_step(h, losses, 3, 100);
-        if ((i + 1) % every == 0) hn_run_history_judge(h, losses, right, 3, 1.875);
+        if ((i + 1) % every == 0) hn_run_history_add_check(h, losses, right, 3, 1.875);
     }
 }
 
@@ -107,7 +107,7 @@ static void test_checks(void **state) {
     const double losses[1] = {1}, right[1] = {0.5};
     run(&h, 0, 100, 50);
     assert_true(h.n_checks == 2 && h.check[0].step == 50 && h.check[1].step == 100);
-    hn_run_history_judge(&h, losses, right, 1, 3); /* again at the end: replaces the last */
+    hn_run_history_add_check(&h, losses, right, 1, 3); /* again at the end: replaces the last */
     assert_true(h.n_checks == 2 && h.check[1].tau == 3 && h.check[1].loss[1] == 0);
     run(&h, 100, 5000, 50);
     assert_true(h.n_checks == HN_RUN_CHECKS && h.check[0].step == 50 && h.check[HN_RUN_CHECKS - 1].step == 5000);
@@ -172,7 +172,7 @@ static void test_little(void **state) {
                 const hn_picture_about a = {.head = "", .drafts = drafts};
                 const double zeros[HN_RUN_DRAFTS] = {0};
                 for (int i = 0; i < steps; i++) hn_run_history_step(&h, zeros, drafts, 0);
-                if (checks) hn_run_history_judge(&h, zeros, zeros, drafts, 1);
+                if (checks) hn_run_history_add_check(&h, zeros, zeros, drafts, 1);
                 char *text = drawn(&h, &a);
                 assert_well_formed(text);
                 assert_null(strstr(text, "speed-up"));

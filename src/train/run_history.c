@@ -28,7 +28,7 @@ void hn_run_history_step(hn_run_history *h, const double *losses, int n, double 
     h->tokens += tokens;
 }
 
-void hn_run_history_judge(hn_run_history *h, const double *losses, const double *position, int n, double tau) {
+void hn_run_history_add_check(hn_run_history *h, const double *losses, const double *position, int n, double tau) {
     int at = (int)h->n_checks;
     if (at && h->check[at - 1].step >= h->steps) at--;
     if (at == HN_RUN_CHECKS) { /* the first and the latest are kept */

@@ -114,7 +114,7 @@ static void learn(const hn_learn_kind *kind, int period, int ahead, double *loss
     o.products = HN_PRODUCTS_F32;
     must(hn_learner_open(&l, model, data_path(STORIES), &f, &o, err));
     for (int i = 0; i < o.steps; i++) must(hn_learner_step(l, losses, &tokens, err));
-    must(hn_learner_judge(l, losses, err));
+    must(hn_learner_held_out_losses(l, losses, err));
     hn_learner_close(&l);
     print_message("%s: period %d, a tap of %d on: %.3f %.3f %.3f\n", kind->name, period, ahead, losses[0], losses[1], losses[2]);
 }

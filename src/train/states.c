@@ -108,7 +108,7 @@ static hunch_status run(hn_states *s, const pass *p, hunch_error *err) {
     return HUNCH_OK;
 }
 
-hunch_status hn_states_take(hn_states *s, const hn_states_text *text, size_t n, hunch_error *err) {
+hunch_status hn_states_compute(hn_states *s, const hn_states_text *text, size_t n, hunch_error *err) {
     hunch_status st = HUNCH_OK;
     pass p = {.n = 0};
     int from = 0, seq = 0;

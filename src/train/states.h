@@ -23,5 +23,5 @@ typedef struct hn_states_text {
 } hn_states_text;
 
 /* Computes all rows of n texts, none of which is empty. */
-hunch_status hn_states_take(hn_states *s, const hn_states_text *text, size_t n, hunch_error *err);
+hunch_status hn_states_compute(hn_states *s, const hn_states_text *text, size_t n, hunch_error *err);
 #endif
