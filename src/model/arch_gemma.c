@@ -25,7 +25,7 @@ static hunch_status mark_local(hn_arch *a, const hn_source *src, int window, hun
     int period = USUAL_PATTERN;
     hunch_status st = hn_dense_layer_types(a, src, window, &said, err);
     if (st) return st;
-    if (!said && hn_source_array(src, every.gguf, &list, NULL) == HUNCH_OK && list)
+    if (!said && !hn_source_array(src, every.gguf, &list, NULL) && list)
         st = hn_dense_listed_windows(a, src, list, window, err);
     else if (!said) {
         st = hn_key_int(src, &every, &period, err);

@@ -44,7 +44,7 @@ hunch_status hn_conversion_plan_rotation(hn_conversion *c) {
         c->table[0].name = "rope_factors_short.weight";
         c->table[1].name = "rope_factors_long.weight";
         status = divisors_make(c, a->rope_freq, &c->table[0].values);
-        if (status == HUNCH_OK)
+        if (!status)
             status = divisors_make(c, a->rope_long, &c->table[1].values);
     }
     if (s->kind == HN_SCALING_YARN && !s->whole)
@@ -67,7 +67,7 @@ hunch_status hn_conversion_put_name(hn_conversion *c) {
     size_t len = 0;
     bool found = false;
     hunch_status status = hn_source_str(c->src, "_name_or_path", &name, &len, &found, c->err);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     if (!found || len == 0) {
         size_t end = strlen(path), start;
@@ -84,7 +84,7 @@ hunch_status hn_conversion_put_name(hn_conversion *c) {
 hunch_status hn_conversion_put_type(hn_conversion *c, const hn_tensor *t) {
     const hn_dtype type = t != NULL && t->known && t->dtype < HN_WEIGHT_TYPES ? hn_conversion_type(c, t) : HN_F32;
     const hunch_status status = hn_gguf_put_u32(c->w, "general.file_type", file_type[type], c->err);
-    return status == HUNCH_OK && hn_dtype_block(type) > 1
+    return !status && hn_dtype_block(type) > 1
                ? hn_gguf_put_u32(c->w, "general.quantization_version", QUANTISATION_VERSION, c->err)
                : status;
 }
@@ -115,11 +115,11 @@ static hunch_status dimensions_write(hn_conversion *c) {
     };
     char key[96];
     hunch_status status = HUNCH_OK;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && status == HUNCH_OK; i++)
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && !status; i++)
         if (numbers[i].value != 0) /* head sizes are written only if they do not follow from the width */
             status = hn_gguf_put_u32(c->w, key_of(c, numbers[i].key, key), (uint32_t)numbers[i].value, c->err);
     /* if other programs have no windows for the family, also which layers have one: they ignore both (docs/targets.md) */
-    if (status == HUNCH_OK && window > 0 && !a->dense->window_key)
+    if (!status && window > 0 && !a->dense->window_key)
         status = hn_dense_put_layers(a, c->w, key_of(c, "attention.sliding_window_pattern", key), hn_dense_slides, c->err);
     return status;
 }
@@ -145,12 +145,12 @@ static hunch_status rope_write(hn_conversion *c) {
                  {"rope.scaling.attn_factor", times, longrope || fabs(times - 1) > 1e-6}};
     char key[96];
     hunch_status status = HUNCH_OK;
-    for (size_t i = 0; i < sizeof reals / sizeof *reals && status == HUNCH_OK; i++)
+    for (size_t i = 0; i < sizeof reals / sizeof *reals && !status; i++)
         if (reals[i].there)
             status = hn_gguf_put_f32(c->w, key_of(c, reals[i].key, key), (float)reals[i].value, c->err);
-    if (status == HUNCH_OK && name != NULL)
+    if (!status && name != NULL)
         status = hn_gguf_put_str(c->w, key_of(c, "rope.scaling.type", key), name, strlen(name), c->err);
-    if (status == HUNCH_OK && (yarn || longrope))
+    if (!status && (yarn || longrope))
         status = hn_gguf_put_u32(c->w, key_of(c, "rope.scaling.original_context_length", key), (uint32_t)s->original,
                                  c->err);
     return status;
@@ -159,7 +159,7 @@ static hunch_status rope_write(hn_conversion *c) {
 static hunch_status sampling_write(hn_conversion *c) {
     const hunch_sampling *s = &c->arch.sampling;
     hunch_status status = HUNCH_OK;
-    for (const hn_sampling_key *k = hn_sampling_keys; status == HUNCH_OK && (k->gguf || k->hf); k++) {
+    for (const hn_sampling_key *k = hn_sampling_keys; !status && (k->gguf || k->hf); k++) {
         const double v = hn_sampling_value(s, k);
         if (!k->gguf || v == k->off || (k->law && s->temperature == 0))
             continue;
@@ -174,28 +174,28 @@ hunch_status hn_conversion_put_sizes(hn_conversion *c) {
     const int last = c->arch.layers - 1; /* the first layers of some models are dense */
     hn_arch_tensor_name(&c->arch, c->arch.layer[last].ffn == HN_FFN_EXPERTS ? HN_ROLE_EXPERT_DOWN : HN_ROLE_DOWN, last, name);
     hunch_status status = hn_conversion_put_type(c, hn_source_take(c->src, name));
-    if (status == HUNCH_OK)
+    if (!status)
         status = dimensions_write(c);
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_gguf_put_f32(c->w, key_of(c, "attention.layer_norm_rms_epsilon", key), c->arch.norm_eps,
                                  c->err);
-    return status == HUNCH_OK ? rope_write(c) : status;
+    return status ? status : rope_write(c);
 }
 
 static hunch_status keys_write(hn_conversion *c) {
     hunch_status status =
         hn_gguf_put_str(c->w, "general.architecture", c->arch.architecture, strlen(c->arch.architecture), c->err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_conversion_put_name(c);
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_conversion_put_sizes(c);
-    if (status == HUNCH_OK && c->arch.dense->moe)
+    if (!status && c->arch.dense->moe)
         status = hn_moe_put(&c->arch, c->w, c->err);
-    if (status == HUNCH_OK && c->arch.dense->put)
+    if (!status && c->arch.dense->put)
         status = c->arch.dense->put(&c->arch, c->w, c->err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = sampling_write(c);
-    return status == HUNCH_OK ? hn_convert_tokenizer(c->w, c->src, c->arch.vocab, c->err) : status;
+    return status ? status : hn_convert_tokenizer(c->w, c->src, c->arch.vocab, c->err);
 }
 
 /* ---- tensors --------------------------------------------------------------------------------------------------- */
@@ -230,7 +230,7 @@ hunch_status hn_conversion_declare_role(hn_conversion *c, hn_role role, int laye
     if (hn_role_of_experts(role))
         return hn_conversion_declare_experts(c, role, layer);
     hunch_status status = role_need(c, role, layer, &t);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     hn_arch_tensor_name(&named, role, layer, name);
     hn_arch_tensor_shape(&c->arch, role, layer, dims);
@@ -276,7 +276,7 @@ static hunch_status tensor_read(hn_conversion *c, const hn_tensor *t, void **out
     *out = hn_alloc(t->bytes);
     hunch_status status = *out == NULL ? hn_fail_memory(c->err, t->name, t->bytes)
                                        : hn_source_read(c->src, t, 0, t->bytes, *out, c->err);
-    if (status != HUNCH_OK) {
+    if (status) {
         hn_free(*out);
         *out = NULL;
     }
@@ -287,7 +287,7 @@ static hunch_status vector_write(hn_conversion *c, const hn_tensor *t, float mor
     size_t n = (size_t)t->dims[0];
     void *stored;
     hunch_status status = tensor_read(c, t, &stored);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     float *values = hn_zalloc(n, sizeof *values);
     if (values != NULL) {
@@ -312,20 +312,20 @@ static hunch_status matrix_write(hn_conversion *c, const hn_tensor *t, int heads
     if (type != t->dtype) {
         size_t bytes = 0;
         status = hn_conversion_read_as(c, t, type, &stored, &bytes);
-        if (status == HUNCH_OK)
+        if (!status)
             status = rows_write(c, stored, bytes, t->name, heads, head_dim);
     } else if (heads > 0) {
         status = tensor_read(c, t, &stored);
-        if (status == HUNCH_OK)
+        if (!status)
             status = rows_write(c, stored, t->bytes, t->name, heads, head_dim);
     } else if ((stored = hn_alloc(PIECE)) == NULL) {
         status = hn_fail_memory(c->err, t->name, PIECE);
     } else {
         status = hn_gguf_data_begin(c->w, t->bytes, c->err);
-        for (size_t at = 0; status == HUNCH_OK && at < t->bytes; at += PIECE) {
+        for (size_t at = 0; !status && at < t->bytes; at += PIECE) {
             const size_t n = t->bytes - at < PIECE ? t->bytes - at : PIECE;
             status = hn_source_read(c->src, t, at, n, stored, c->err);
-            if (status == HUNCH_OK)
+            if (!status)
                 status = hn_gguf_data_piece(c->w, stored, n, c->err);
         }
     }
@@ -335,7 +335,7 @@ static hunch_status matrix_write(hn_conversion *c, const hn_tensor *t, int heads
 
 static hunch_status tensor_done(hn_conversion *c, const hn_tensor *t, hunch_status status) {
     c->done += t->bytes;
-    if (status == HUNCH_OK && c->progress != NULL)
+    if (!status && c->progress != NULL)
         c->progress(c->user, c->done, c->total);
     return status;
 }
@@ -359,9 +359,9 @@ hunch_status hn_conversion_write_role(hn_conversion *c, hn_role role, int layer)
     if (hn_role_of_experts(role))
         return hn_conversion_write_experts(c, role, layer);
     hunch_status status = role_need(c, role, layer, &t);
-    if (status == HUNCH_OK && hn_conversion_has_heads(c, role, layer))
+    if (!status && hn_conversion_has_heads(c, role, layer))
         return tensor_done(c, t, hn_conversion_write_heads(c, t, role, layer));
-    return status != HUNCH_OK ? status
+    return status ? status
                               : tensor_write(c, t, hn_role_is_vector(role), hn_arch_vector_more(&c->arch, role),
                                              heads_to_turn(c, role, layer), c->arch.layer[layer].head_dim);
 }
@@ -376,7 +376,7 @@ static bool role_written(const hn_conversion *c, hn_role role, int layer) {
 hunch_status hn_conversion_visit_layers(hn_conversion *c, hn_visit_role visit) {
     hunch_status status = HUNCH_OK;
     for (int layer = 0; layer < c->arch.layers; layer++)
-        for (int role = 0; role < HN_ROLES && status == HUNCH_OK; role++)
+        for (int role = 0; role < HN_ROLES && !status; role++)
             if (hn_role_of_layer((hn_role)role) && role_written(c, (hn_role)role, layer))
                 status = visit(c, (hn_role)role, layer);
     return status;
@@ -385,16 +385,16 @@ hunch_status hn_conversion_visit_layers(hn_conversion *c, hn_visit_role visit) {
 /* The tensors in the file's order, declared or written. */
 static hunch_status tensors_visit(hn_conversion *c, hn_visit_role visit) {
     hunch_status status = HUNCH_OK;
-    for (int role = 0; role < HN_ROLES && status == HUNCH_OK; role++)
+    for (int role = 0; role < HN_ROLES && !status; role++)
         if (!hn_role_of_layer((hn_role)role) && hn_arch_has(&c->arch, (hn_role)role, 0))
             status = visit(c, (hn_role)role, 0);
-    return status == HUNCH_OK ? hn_conversion_visit_layers(c, visit) : status;
+    return status ? status : hn_conversion_visit_layers(c, visit);
 }
 
 hunch_status hn_conversion_visit_tables(hn_conversion *c, bool write) {
     const uint64_t half = (uint64_t)c->arch.rope_dims / 2;
     hunch_status status = HUNCH_OK;
-    for (int i = 0; i < 2 && status == HUNCH_OK && c->table[i].name != NULL; i++)
+    for (int i = 0; i < 2 && !status && c->table[i].name != NULL; i++)
         status = write ? hn_gguf_data(c->w, c->table[i].values, (size_t)half * sizeof *c->table[i].values, c->err)
                        : hn_gguf_declare(c->w, c->table[i].name, HN_F32, 1, &half, c->err);
     return status;
@@ -441,23 +441,23 @@ static hunch_status leftovers_check(const hn_conversion *c) {
 
 static hunch_status tensors_write(hn_conversion *c) {
     hunch_status status = tensors_visit(c, hn_conversion_declare_role);
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_conversion_visit_own(c, false);
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_conversion_visit_tables(c, false);
-    if (status == HUNCH_OK)
+    if (!status)
         status = leftovers_check(c);
-    if (status == HUNCH_OK)
+    if (!status)
         status = tensors_visit(c, hn_conversion_write_role);
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_conversion_visit_own(c, true);
-    return status == HUNCH_OK ? hn_conversion_visit_tables(c, true) : status;
+    return status ? status : hn_conversion_visit_tables(c, true);
 }
 
 hunch_status hn_conversion_finish(hn_conversion *c, hunch_status status) {
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_source_check(c->src, c->err); /* everything was read from the same files */
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_gguf_writer_finish(&c->w, c->err);
     else
         hn_gguf_writer_abort(&c->w);
@@ -468,15 +468,15 @@ hunch_status hn_conversion_finish(hn_conversion *c, hunch_status status) {
 
 static hunch_status conversion_run(hn_conversion *c, const char *out_path) {
     hunch_status status = hn_arch_read(&c->arch, c->src, c->err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_conversion_find_own(c);
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_conversion_plan_rotation(c);
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_gguf_writer_open(&c->w, out_path, c->err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = keys_write(c);
-    if (status == HUNCH_OK)
+    if (!status)
         status = tensors_write(c);
     return hn_conversion_finish(c, status);
 }
@@ -485,7 +485,7 @@ hunch_status hn_convert_with(const char *folder, const char *out_path, hunch_pro
                              hunch_error *err) {
     hn_conversion c = {.progress = progress, .user = user, .err = err};
     hunch_status status = hn_source_open(&c.src, folder, err);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     if (hn_source_get_kind(c.src) == HN_SOURCE_HF)
         status = conversion_run(&c, out_path);

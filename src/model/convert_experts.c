@@ -23,7 +23,7 @@ static hunch_status matrix_find(hn_conversion *c, hn_role role, int layer, int e
     hn_arch_tensor_shape(a, own, layer, dims);
     dims[2] = (uint64_t)matrices;
     hunch_status status = hn_source_need_shape(c->src, name, matrices > 1 ? 3 : 2, dims, &s->tensor, c->err);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     s->rows = half ? (size_t)e->width : (size_t)dims[1];
     s->first = (matrices > 1 ? (size_t)expert * (size_t)dims[1] : 0) + (role == HN_ROLE_EXPERT_UP && half ? s->rows : 0);
@@ -45,17 +45,17 @@ hunch_status hn_conversion_declare_experts(hn_conversion *c, hn_role role, int l
     hn_tensor *first = NULL;
     char name[128];
     uint64_t dims[3];
-    for (int e = 0; e < count && status == HUNCH_OK; e++) {
+    for (int e = 0; e < count && !status; e++) {
         expert_matrix s;
         status = matrix_find(c, role, layer, e, &s);
-        if (status != HUNCH_OK)
+        if (status)
             break;
         if (first == NULL)
             first = s.tensor;
         c->total += s.rows * s.row_bytes;
         status = check_type(c, first, s.tensor);
     }
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     hn_arch_tensor_name(&named, role, layer, name);
     hn_arch_tensor_shape(&c->arch, role, layer, dims);
@@ -66,14 +66,14 @@ hunch_status hn_conversion_declare_experts(hn_conversion *c, hn_role role, int l
 static hunch_status matrix_write(hn_conversion *c, const expert_matrix *s, void *buffer, size_t room) {
     const size_t first = s->first * s->row_bytes, bytes = s->rows * s->row_bytes;
     hunch_status status = HUNCH_OK;
-    for (size_t at = 0; at < bytes && status == HUNCH_OK; at += room) {
+    for (size_t at = 0; at < bytes && !status; at += room) {
         const size_t n = bytes - at < room ? bytes - at : room;
         status = hn_source_read(c->src, s->tensor, first + at, n, buffer, c->err);
-        if (status == HUNCH_OK)
+        if (!status)
             status = hn_gguf_data_piece(c->w, buffer, n, c->err);
     }
     c->done += bytes;
-    if (status == HUNCH_OK && c->progress != NULL)
+    if (!status && c->progress != NULL)
         c->progress(c->user, c->done, c->total);
     return status;
 }
@@ -83,13 +83,13 @@ hunch_status hn_conversion_write_experts(hn_conversion *c, hn_role role, int lay
     const int count = c->arch.layer[layer].experts.count;
     expert_matrix s;
     hunch_status status = matrix_find(c, role, layer, 0, &s);
-    void *buffer = status == HUNCH_OK ? hn_alloc(PIECE) : NULL;
-    if (status == HUNCH_OK)
+    void *buffer = !status ? hn_alloc(PIECE) : NULL;
+    if (!status)
         status = buffer != NULL ? hn_gguf_data_begin(c->w, s.rows * s.row_bytes * (size_t)count, c->err)
                                 : hn_fail_memory(c->err, "experts", PIECE);
-    for (int e = 0; e < count && status == HUNCH_OK; e++) {
+    for (int e = 0; e < count && !status; e++) {
         status = matrix_find(c, role, layer, e, &s);
-        if (status == HUNCH_OK)
+        if (!status)
             status = matrix_write(c, &s, buffer, PIECE);
     }
     hn_free(buffer);

@@ -110,17 +110,17 @@ static hunch_status tokens_read(vocabulary *v) {
     hunch_status status;
     json_object_foreach ((json_t *)(uintptr_t)v->vocab, text, id) {
         int32_t type = fallback && token_is_byte(text) ? TOKEN_BYTE : TOKEN_NORMAL;
-        if ((status = token_add(v, text, strlen(text), id, type)) != HUNCH_OK)
-            return status;
+        status = token_add(v, text, strlen(text), id, type);
+        if (status) return status;
     }
     json_array_foreach (added, i, token) {
         const json_t *content = json_object_get(token, "content");
         bool special = json_is_true(json_object_get(token, "special"));
         if (!json_is_string(content))
             return refuse(v, "an added token has no content");
-        if ((status = token_add(v, json_string_value(content), json_string_length(content),
-                                json_object_get(token, "id"), special ? TOKEN_CONTROL : TOKEN_USER)) != HUNCH_OK)
-            return status;
+        status = token_add(v, json_string_value(content), json_string_length(content), json_object_get(token, "id"),
+                           special ? TOKEN_CONTROL : TOKEN_USER);
+        if (status) return status;
     }
     for (i = 0; i < (size_t)v->size; i++)
         if (v->text[i] != NULL && json_is_text(unknown, v->text[i]))
@@ -275,7 +275,7 @@ static hunch_status scores_make(const vocabulary *v, const merge_list *m, int32_
     int32_t next = 0;
     hn_name_index index;
     hunch_status status = merges_order(v, m, order, &next);
-    if (status != HUNCH_OK)
+    if (status)
         return status;
     if (!hn_name_index_init(&index, m, m->count, merge_text_of))
         return hn_fail_memory(v->err, "the index of merges", m->count * sizeof(hn_name));
@@ -296,7 +296,7 @@ static hunch_status scores_write(const vocabulary *v, const merge_list *m) {
     float *scores = hn_zalloc(n, sizeof *scores);
     hunch_status status = order == NULL || scores == NULL ? hn_fail_memory(v->err, "scores", n * sizeof *scores)
                                                           : scores_make(v, m, order, scores);
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_gguf_put_f32s(v->w, "tokenizer.ggml.scores", scores, n, v->err);
     hn_free(order);
     hn_free(scores);
@@ -402,14 +402,14 @@ static hunch_status kind_write(const vocabulary *v, const merge_list *m) {
     hunch_status status;
     if (pre != NULL) {
         status = text_write(v, "tokenizer.ggml.model", "gpt2");
-        if (status == HUNCH_OK && nfc)
+        if (!status && nfc)
             status = hn_gguf_put_bool(v->w, "tokenizer.hunch.nfc", true, v->err);
-        if (status == HUNCH_OK)
+        if (!status)
             status = text_write(v, "tokenizer.ggml.pre", pre);
-        if (status == HUNCH_OK)
+        if (!status)
             status = hn_gguf_put_strings(v->w, "tokenizer.ggml.merges", (const char *const *)m->text, m->len, m->count,
                                          v->err);
-        return status == HUNCH_OK ? hn_gguf_put_bool(v->w, "tokenizer.ggml.add_space_prefix", false, v->err) : status;
+        return status ? status : hn_gguf_put_bool(v->w, "tokenizer.ggml.add_space_prefix", false, v->err);
     }
     if (!spaces_are_known(v, &prefix))
         return refuse(
@@ -417,11 +417,11 @@ static hunch_status kind_write(const vocabulary *v, const merge_list *m) {
             "its normalizer and pre_tokenizer are none that GGUF names; expected SentencePiece's ▁ for spaces, or the "
             "byte-level steps of GPT-2, SmolLM, Llama 3, Qwen 2, GPT-4o, Tekken or DeepSeek 3");
     status = text_write(v, "tokenizer.ggml.model", "llama");
-    if (status == HUNCH_OK)
+    if (!status)
         status = text_write(v, "tokenizer.ggml.pre", "default");
-    if (status == HUNCH_OK)
+    if (!status)
         status = scores_write(v, m);
-    return status == HUNCH_OK ? hn_gguf_put_bool(v->w, "tokenizer.ggml.add_space_prefix", prefix, v->err) : status;
+    return status ? status : hn_gguf_put_bool(v->w, "tokenizer.ggml.add_space_prefix", prefix, v->err);
 }
 
 /* Id of a token that tokenizer_config.json names by its text ("</s>", or an object with "content"); -1: not named. */
@@ -465,7 +465,7 @@ static hunch_status ends_write(const vocabulary *v) {
         }
     }
     hunch_status status = HUNCH_OK;
-    for (int i = 0; i < n && status == HUNCH_OK; i++)
+    for (int i = 0; i < n && !status; i++)
         status = id_write(v, keys[i], ids[i]);
     return status;
 }
@@ -490,27 +490,27 @@ static hunch_status ids_write(const vocabulary *v) {
         if (v->type[i] == TOKEN_UNKNOWN)
             unknown = i;
     hunch_status status = id_write(v, "tokenizer.ggml.bos_token_id", bos);
-    if (status == HUNCH_OK)
+    if (!status)
         status = ends_write(v);
-    if (status == HUNCH_OK)
+    if (!status)
         status = id_write(v, "tokenizer.ggml.unknown_token_id", unknown);
-    if (status == HUNCH_OK)
+    if (!status)
         status = id_write(v, "tokenizer.ggml.padding_token_id", token_named(v, "pad_token"));
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_gguf_put_bool(v->w, "tokenizer.ggml.add_bos_token", bos >= 0 && bos_is_added(v), v->err);
-    return status == HUNCH_OK ? hn_gguf_put_bool(v->w, "tokenizer.ggml.add_eos_token",
-                                                 json_is_true(json_object_get(v->config, "add_eos_token")), v->err)
-                              : status;
+    return status ? status
+                  : hn_gguf_put_bool(v->w, "tokenizer.ggml.add_eos_token",
+                                     json_is_true(json_object_get(v->config, "add_eos_token")), v->err);
 }
 
 static hunch_status template_write(const vocabulary *v) {
     static const char *const keys[] = {[HN_CHAT_DEFAULT] = HN_CHAT_KEY, [HN_CHAT_TOOLS] = HN_CHAT_TOOLS_KEY};
     hunch_status status = HUNCH_OK;
-    for (hn_chat_use use = HN_CHAT_DEFAULT; use <= HN_CHAT_TOOLS && status == HUNCH_OK; use++) {
+    for (hn_chat_use use = HN_CHAT_DEFAULT; use <= HN_CHAT_TOOLS && !status; use++) {
         char *text;
         size_t len;
         status = hn_source_chat_template(v->src, use, &text, &len, v->err);
-        if (status == HUNCH_OK && text) status = hn_gguf_put_str(v->w, keys[use], text, len, v->err);
+        if (!status && text) status = hn_gguf_put_str(v->w, keys[use], text, len, v->err);
         hn_free(text);
     }
     return status;
@@ -522,7 +522,7 @@ static hunch_status marks_write(const vocabulary *v) {
     const json_t *added = json_object_get(v->root, "added_tokens");
     int32_t *ids = hn_zalloc(json_array_size(added) + 1, sizeof *ids);
     hunch_status status = ids == NULL ? hn_fail_memory(v->err, "added tokens", json_array_size(added)) : HUNCH_OK;
-    for (int f = 0; f < 3 && status == HUNCH_OK; f++) {
+    for (int f = 0; f < 3 && !status; f++) {
         char key[64];
         size_t n = 0, i;
         json_t *token;
@@ -540,22 +540,22 @@ static hunch_status marks_write(const vocabulary *v) {
 static hunch_status vocabulary_write(vocabulary *v) {
     merge_list merges = {0};
     hunch_status status = tokens_read(v);
-    if (status == HUNCH_OK)
+    if (!status)
         status = tokens_fill(v);
-    if (status == HUNCH_OK)
+    if (!status)
         status = merges_read(v, &merges);
-    if (status == HUNCH_OK)
+    if (!status)
         status = kind_write(v, &merges);
     merges_free(&merges);
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_gguf_put_strings(v->w, "tokenizer.ggml.tokens", v->text, v->len, (size_t)v->size, v->err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = hn_gguf_put_i32s(v->w, "tokenizer.ggml.token_type", v->type, (size_t)v->size, v->err);
-    if (status == HUNCH_OK)
+    if (!status)
         status = marks_write(v);
-    if (status == HUNCH_OK)
+    if (!status)
         status = ids_write(v);
-    return status == HUNCH_OK ? template_write(v) : status;
+    return status ? status : template_write(v);
 }
 
 hunch_status hn_convert_tokenizer(hn_gguf_writer *w, const hn_source *src, int vocab, hunch_error *err) {
