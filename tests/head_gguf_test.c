@@ -131,7 +131,7 @@ static const struct {
     {"hydra-2blocks", "hydra", QWEN3, NULL},
     {"hydra-ungrounded", "hydra", QWEN3, NULL},
     {"hydra-offset", "hydra", LLAMA, NULL},
-    {"hydra-prefix", "hydra", LLAMA, "its prefix layer is made as the model's are: expected --target"},
+    {"hydra-prefix", "hydra", LLAMA, "its prefix layer is like the model's layers: expected --target"},
     {"mlp-tied-scaled", "mlp", QWEN3, NULL},
     {"mlp-tied-5", "mlp", LLAMA, NULL},
     {"mlp-untied-narrow", "mlp", QWEN3, NULL},

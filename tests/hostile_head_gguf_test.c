@@ -161,7 +161,7 @@ static void test_missing_tensors(void **state) {
         {EAGLE3, "blk.0.attn_k.weight", "tensor blk.0.attn_k.weight is missing"},
         {EAGLE3, "output_norm.weight", "tensor output_norm.weight is missing"},
         {EAGLE3, "output.weight", "a tensor d2t, and no output.weight: expected the output whose tokens it names"},
-        {EAGLE3, "d2t", "160 draft tokens of 480, and no tensor d2t that says which"},
+        {EAGLE3, "d2t", "160 draft tokens of 480, but no tensor d2t with their ids"},
         {PEAGLE, "mask_hidden", "tensor mask_hidden is missing: not a head of P-EAGLE"},
         {DART, "blk.0.mask_rep", "tensor mask_rep is missing: not a head of DART"},
         {PEAGLE, "blk.1.ffn_up.weight", "tensor blk.1.ffn_up.weight is missing"},

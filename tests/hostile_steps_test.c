@@ -219,7 +219,7 @@ static void test_mapped(void **state) {
         {NULL, 7, 480, NULL, 0, 0, "draft token 7 is token 480, expected 0 to 479"},
         {NULL, 159, 3, NULL, 0, 0, "draft token 159 is token 3, as one before it is"},
         {NULL, 0, INT64_MAX, NULL, 0, 0, "element 0 of tensor token_map is 9223372036854775807"},
-        {NULL, 0, 0, "token_map", 0, 0, "160 draft tokens of 480, and no tensor token_map that says which"},
+        {NULL, 0, 0, "token_map", 0, 0, "160 draft tokens of 480, but no tensor token_map with their ids"},
         {NULL, 0, 0, "token_map", 159, 0, "tensor token_map has shape [159]; expected [160]"},
         {NULL, 0, 0, "token_map", 80, 2, "tensor token_map has shape [2, 80]; expected [160]"},
         {NULL, 0, 0, "lm_heads.1.weight", 159, 64, "lm_heads.1.weight has shape [64, 159]; expected [64, 160]"},

@@ -55,7 +55,7 @@ static hunch_status read_mixers(hn_arch *a, const hn_source *src, hunch_error *e
     }
     for (int i = 0; i < a->layers; i++) attending += a->layer[i].mixer == HN_MIXER_ATTENTION;
     if (!st && attending == 0)
-        st = hn_fail(err, HUNCH_REFUSED, "%s: none of %d layers attends, expected one at least", hn_source_path(src), a->layers);
+        st = hn_fail(err, HUNCH_REFUSED, "%s: none of %d layers has attention, expected at least one", hn_source_path(src), a->layers);
     return st;
 }
 

@@ -256,7 +256,7 @@ static hunch_status gguf_yarn(hn_arch *a, const hn_source *src, double times, hu
     const double amplitude = hn_rope_usual_amplitude(s) * times;
     if (!st && said > 0 && fabs(said - 1) > 1e-4 && fabs(said / amplitude - 1) > 1e-4)
         st = hn_fail(err, HUNCH_REFUSED,
-                     "%s: %s.rope.scaling.yarn_attn_factor %g, expected what follows from the factor (%g)",
+                     "%s: %s.rope.scaling.yarn_attn_factor %g, expected the value for the factor (%g)",
                      hn_source_path(src), a->dense->prefix, said, amplitude);
     return st;
 }

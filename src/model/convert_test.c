@@ -571,7 +571,7 @@ static void test_refused_tokenizers(void **state) {
          "are none that GGUF names"},
         {HEAD MARKS MODEL(LETTERS, "\"a b\", \"ab c\""), "▁ a is no merge"},
         {HEAD MARKS MODEL(LETTERS ", \"bc\": 11", "\"▁ a\", \"a b\", \"ab c\", \"b c\", \"a bc\""),
-         "merges of token abc do not stand together"},
+         "merges of token abc are not adjacent"},
         {HEAD MARKS MODEL(LETTERS, "\"a x\""), "merge 0 (a x) does not make a token"},
         {HEAD MARKS MODEL(LETTERS, "\"ab\""), "merge 0 is not two tokens"},
         {HEAD MARKS MODEL(LETTERS, "[\"a\", \"b\", \"c\"]"), "merge 0 is not two tokens"},

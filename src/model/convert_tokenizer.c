@@ -233,7 +233,7 @@ static hunch_status merges_order(const vocabulary *v, const merge_list *m, int32
             order[id] = ++*count;
         else if (id != last)
             return hn_fail(v->err, HUNCH_REFUSED,
-                           "%s: tokenizer.json: the merges of token %s do not stand together; scores cannot say that",
+                           "%s: tokenizer.json: the merges of token %s are not adjacent; scores cannot express that",
                            hn_source_path(v->src), v->text[id]);
         last = id;
     }
@@ -260,7 +260,8 @@ static hunch_status pairs_check(const vocabulary *v, const hn_name_index *merges
             if (*right != '\0' && token_is_normal(v, left) && token_is_normal(v, right) &&
                 hn_name_index_find(merges, pair) < 0)
                 return hn_fail(v->err, HUNCH_REFUSED,
-                               "%s: tokenizer.json: %s is no merge, but its union is a token; scores cannot say that",
+                               "%s: tokenizer.json: %s is not a merge, but its union is a token; scores cannot express "
+                               "that",
                                hn_source_path(v->src), pair);
         }
     }

@@ -169,7 +169,7 @@ hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n,
     const bool offsets = hn_source_get_kind(src) == HN_SOURCE_HF && !(t && names->form == HN_HEAD_MEDUSA_VLLM);
     if (!t) t = hn_source_take(src, "d2t");
     if (!t && n < vocab)
-        return hn_fail(err, HUNCH_REFUSED, "%s: %d draft tokens of %d, and no tensor %s that says which", hn_source_path(src), n,
+        return hn_fail(err, HUNCH_REFUSED, "%s: %d draft tokens of %d, but no tensor %s with their ids", hn_source_path(src), n,
                        vocab, has_name ? name : "d2t");
     if (!t) return HUNCH_OK;
     if (!hn_head_form_has_steps(names->form) && !hn_head_look(src, names, HN_HEAD_OUTPUT))

@@ -102,7 +102,8 @@ hunch_status hn_head_find_family(const hn_source *src, const hn_dense **out, hun
     if (hn_source_get_kind(src) == HN_SOURCE_HF)
         return hn_source_json(src, "config.json")
                    ? HUNCH_OK
-                   : hn_fail(err, HUNCH_REFUSED, "%s: no config.json with its weights, expected one that says what its layers are",
+                   : hn_fail(err, HUNCH_REFUSED, "%s: no config.json with its weights, expected one that describes its "
+                                                 "layers",
                              hn_source_path(src));
     for (int form = EAGLE3; form < KEY_FORMS; form++)
         if (!strcmp(architecture_of(src), families[form].prefix)) {

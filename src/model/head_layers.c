@@ -49,11 +49,11 @@ static hunch_status read_prefix(hn_arch *a, const hn_source *src, const hn_arch 
     if (!of)
         return hn_fail(
             err, HUNCH_USAGE,
-            "%s: its prefix layer is made as the model's are: expected --target with the model that it drafts for",
+            "%s: its prefix layer is like the model's layers: expected --target with the model that it drafts for",
             hn_source_path(src));
     if (of->mixer != HN_MIXER_ATTENTION)
         return hn_fail(err, HUNCH_REFUSED,
-                       "%s: a prefix layer, expected a model whose first layer is one of attention too",
+                       "%s: a prefix layer, expected a model whose first layer has attention",
                        hn_source_path(src));
     const hn_layer_desc like = {.heads = of->heads, .kv_heads = of->kv_heads, .head_dim = of->head_dim,
                                 .attention_scale = 1.0f / sqrtf((float)of->head_dim), .ffn = HN_FFN_SWIGLU, .ffn_width = of->ffn_width};

@@ -56,8 +56,8 @@ hunch_status hn_head_find_side(const hn_source *src, const hn_arch *target, hn_h
     if (n == 0)
         return hn_fail(
             err, HUNCH_REFUSED,
-            "%s: no tensor blk.%d.nextn.eh_proj.weight: expected a block of multi-token prediction behind the %d "
-            "layers of this target",
+            "%s: no tensor blk.%d.nextn.eh_proj.weight: expected a block of multi-token prediction after the %d layers "
+            "of this target",
             hn_source_path(src), target->layers, target->layers);
     *names = (hn_head_names){HN_HEAD_OWN_GGUF, "", "", target->layers, n};
     *found = true;
