@@ -70,9 +70,9 @@ typedef struct hn_pass_more {
     /* [n_seqs] how many of each sequence's first rows form a chain that will certainly be committed: a model with
      * recurrent layers folds them into its state at once. NULL: none */
     const int *sure;
-    /* Draft heads: the place of each row's feature in its store; the place to store its output, -1: not stored (only
-     * rows with logits can be). drafts: features are outputs of the head's earlier passes, else states of the target. A
-     * feature of -1: the row of a mask, with mask_pair. */
+    /* Draft heads: the place of each row's feature in its store; the place to store its output, -1: not stored. drafts:
+     * features are outputs of the head's earlier passes, else states of the target. A feature of -1: the row of a mask,
+     * with mask_pair. */
     const int32_t *feature, *output; /* [n] */
     bool drafts;
     /* Heads with steps: the step of the rows' own outputs; how many further outputs, of the next steps, each row with
