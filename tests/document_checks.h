@@ -56,8 +56,8 @@ static bool link_leads(const char *file, const char *target, size_t n) {
 
 enum { COLUMNS = 140 };
 
-/* Prose has at most COLUMNS characters a line; tables and code blocks may be wider. */
-static int columns_check(const char *file, const char *text) {
+/* Every line of C has at most COLUMNS characters, and so has prose; tables and code blocks of documents may be wider. */
+static int columns_check(const char *file, const char *text, bool is_c) {
     int wrong = 0;
     bool code = false;
     for (const char *line = text; *line;) {
@@ -66,7 +66,7 @@ static int columns_check(const char *file, const char *text) {
         size_t characters = 0;
         for (size_t i = 0; i < n; i++) characters += (line[i] & 0xC0) != 0x80; /* of UTF-8 */
         code ^= text_starts(first, "```");
-        if (!code && *first != '|' && characters > COLUMNS) {
+        if ((is_c || (!code && *first != '|')) && characters > COLUMNS) {
             print_error("%s:%d: %zu columns\n", file, line_of(text, line), characters);
             wrong++;
         }
