@@ -300,7 +300,7 @@ static unsigned char *place_of(const bytes *b, const char *text) {
 static void test_gguf(void **state) {
     (void)state;
     static const struct {
-        const char *kind, *text, *becomes; /* NULL: the number behind it */
+        const char *kind, *text, *becomes; /* NULL: the number after it */
         uint32_t value;
         const char *says;
     } cases[] = {
@@ -341,7 +341,7 @@ static void test_gguf(void **state) {
         if (cases[i].becomes)
             memcpy(at, cases[i].becomes, strlen(cases[i].text));
         else
-            memcpy(at + strlen(cases[i].text) + 4, &cases[i].value, 4); /* behind its type */
+            memcpy(at + strlen(cases[i].text) + 4, &cases[i].value, 4); /* after its type */
         test_file_write(path_of("head.gguf"), b.at, b.size);
         bytes_free(&b);
         spec_refused(HUNCH_REFUSED, LLAMA, spec_at(cases[i].kind, path_of("head.gguf"), ""), cases[i].says);

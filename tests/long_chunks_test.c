@@ -72,7 +72,7 @@ static void check_chunk(hunch_model *m, const answer want[TEXTS], const char *na
             assert_int_equal(hunch_engine_chunk(e), most);
             snprintf(what, sizeof what, "%s, chunk %d, %d together, draft %s", name, chunk, parallel, drafts[d] ? drafts[d] : "none");
             compare(e, m, want, parallel, what);
-            compare(e, m, want, parallel, what); /* behind prefixes */
+            compare(e, m, want, parallel, what); /* after prefixes */
             hunch_engine_close(&e);
         }
 }

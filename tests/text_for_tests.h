@@ -78,7 +78,7 @@ static inline char *text_read(const char *path) {
     snprintf(full, sizeof full, "%s/%s", text_root, path);
     if (!test_file_exists(full)) return NULL;
     bytes b = test_file_read(full);
-    bytes_number(&b, 0, 1); /* a NUL behind it */
+    bytes_number(&b, 0, 1); /* a NUL after it */
     return (char *)b.at;
 }
 
