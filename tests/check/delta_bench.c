@@ -105,7 +105,8 @@ int main(int argc, char **argv) {
     timed.delta = timed_delta;
     hn_runner_call(runner, &timed);
     const double gb_s = read_gb_s(model_ops, hn_pool_threads(model_ops->pool), &err), gb = 2e-9 * (double)info.state_bytes;
-    printf("states %.2f MB, read and written once: %.3f ms at %.1f GB/s, what reading alone reaches\n", gb / 2 * 1e3, gb / gb_s * 1e3, gb_s);
+    printf("states %.2f MB, read and written once: %.3f ms at %.1f GB/s, what reading alone reaches\n", gb / 2 * 1e3,
+           gb / gb_s * 1e3, gb_s);
     printf("rows  layers      ms   of the limit   ms a row beyond the first\n");
     double first = 0;
     for (int i = 0; i < (argc > 3 ? argc - 3 : 5); i++) {
