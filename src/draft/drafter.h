@@ -120,7 +120,7 @@ typedef struct hn_propose {
     bool drawn;
     void (*on_logits)(void *ctx, int level, const float *logits); /* [target vocabulary]; NULL: none */
     void *on_logits_ctx;
-    float *sure; /* [levels] of a chain: the head's confidence that each draft is accepted; NULL: not requested */
+    float *confidence; /* [levels] of a chain: the head's confidence that each draft is accepted; NULL: not requested */
 } hn_propose;
 
 /* What a drafter's time is spent on. It is measured, and under `auto` counted as a cost (plan/controller.h). */

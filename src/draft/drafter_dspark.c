@@ -18,7 +18,7 @@
 
 static hunch_status read_markov(hn_arch *a, const hn_source *src, const hn_head_names *names, hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
-    const hn_tensor *in = hn_head_look(src, names, HN_HEAD_MARKOV_IN), *sure = hn_head_look(src, names, HN_HEAD_CONFIDENCE);
+    const hn_tensor *in = hn_head_look(src, names, HN_HEAD_MARKOV_IN), *confidence = hn_head_look(src, names, HN_HEAD_CONFIDENCE);
     if (!in || in->n_dims != 2 || in->dims[0] < 1 || in->dims[0] > 1 << 16)
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor markov_w1.weight %s, expected [tokens, rank] of a head of DSpark",
                        hn_source_path(src), in ? "has another shape" : "is missing");
@@ -31,8 +31,8 @@ static hunch_status read_markov(hn_arch *a, const hn_source *src, const hn_head_
     if (named && strcmp(named, names_of[d->markov]) != 0)
         return hn_fail(err, HUNCH_REFUSED, "%s: markov_head_type is \"%.40s\", expected %s by its tensors", hn_source_path(src), named,
                        names_of[d->markov]);
-    d->confidence = sure;
-    d->confidence_of_token = sure && sure->dims[0] == (uint64_t)a->hidden + in->dims[0];
+    d->confidence = confidence;
+    d->confidence_of_token = confidence && confidence->dims[0] == (uint64_t)a->hidden + in->dims[0];
     return HUNCH_OK;
 }
 

@@ -163,9 +163,9 @@ static void seq_extend(const ngram_state *st, ngram_seq *q, const hn_committed_t
 }
 
 static void mod_learn(ngram_state *st, ngram_seq *q, int at_least) {
-    if (q->text.sure - q->learned < at_least) return;
-    hn_ngram_mod_learn(&st->mod, q->text.token, q->learned, q->text.sure);
-    q->learned = q->text.sure;
+    if (q->text.confirmed - q->learned < at_least) return;
+    hn_ngram_mod_learn(&st->mod, q->text.token, q->learned, q->text.confirmed);
+    q->learned = q->text.confirmed;
 }
 
 static void seq_empty(ngram_seq *q) {

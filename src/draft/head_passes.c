@@ -518,9 +518,9 @@ static double rows_sum(void *head, int row) {
     return has_markov(h) ? hn_markov_sum(h->runner, row) : hn_pass_sum(h->runner, row);
 }
 
-static double rows_sure(void *head, int row) {
+static double rows_confidence(void *head, int row) {
     const hn_head_passes *h = head;
     return has_markov(h) ? hn_markov_sure(h->runner, row) : NAN;
 }
 
-const hn_head_row_ops hn_head_passes_rows = {rows_roots, rows_level, rows_logits, rows_best, rows_sum, rows_sure};
+const hn_head_row_ops hn_head_passes_rows = {rows_roots, rows_level, rows_logits, rows_best, rows_sum, rows_confidence};

@@ -33,6 +33,6 @@ typedef struct hn_head_row_ops {
     /* Its best tokens, value descending, ties to the lower id of the head's; rows with fewer numbers end in -1. */
     const int32_t *(*best)(void *head, int row, const float **value);
     double (*sum)(void *head, int row); /* over all of its logits the sum of e^(logit - the best one) */
-    double (*sure)(void *head, int row); /* confidence that its best token is accepted, NAN: none; NULL: never any */
+    double (*confidence)(void *head, int row); /* confidence that its best token is accepted, NAN: none; NULL: never any */
 } hn_head_row_ops;
 #endif

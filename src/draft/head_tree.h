@@ -24,7 +24,7 @@ typedef struct hn_beam_node {
     float p;      /* softmax(logits) of the token after its path */
     float score;  /* sum of log p along the path */
     int kept, output; /* the user's: of the pass that evaluated it */
-    float sure;       /* the user's too: confidence that the best of its successors is accepted; 0: none */
+    float confidence; /* the user's too: confidence that the best of its successors is accepted; 0: none */
 } hn_beam_node;
 
 typedef struct hn_beam {

@@ -215,13 +215,13 @@ int hn_head_choose(hn_head_round *c, const hn_propose *p, int row, const hn_hist
 
 bool hn_head_row_confident(hn_head_round *c, const hn_propose *p, int row) {
     const hn_head_trees *t = c->t;
-    c->sure = t->rows->sure ? t->rows->sure(t->head, row) : NAN;
-    if (p->sure) p->sure[c->level] = (float)c->sure;
-    return !(c->sure < t->min_confidence);
+    c->confidence = t->rows->confidence ? t->rows->confidence(t->head, row) : NAN;
+    if (p->confidence) p->confidence[c->level] = (float)c->confidence;
+    return !(c->confidence < t->min_confidence);
 }
 
 void hn_head_set_estimate(const hn_head_round *c, hn_tree *t) {
-    if (!isnan(c->sure)) t->candidate[t->n_candidates - 1].estimate = (float)c->sure;
+    if (!isnan(c->confidence)) t->candidate[t->n_candidates - 1].estimate = (float)c->confidence;
 }
 
 int hn_head_masks(const hn_head_trees *t, const hn_propose *p, int levels) {

@@ -22,7 +22,7 @@ static void beam_children(hn_head_round *c, const hn_propose *p, int at, int row
     const int first = s->beam.n;
     if (t->forced && at == s->spine && m > 0) s->spine = hn_head_force(c, p, s, token, m) ? first : HN_NONE - 1;
     hn_beam_add(&s->beam, at, token, prob, m);
-    if (m > 0) s->beam.node[first].sure = isnan(c->sure) ? 0 : (float)c->sure;
+    if (m > 0) s->beam.node[first].confidence = isnan(c->confidence) ? 0 : (float)c->confidence;
 }
 
 /* Takes a node's row, or a mask: the level of the whole frontier. A beam node's place among kept rows and outputs is that of its pass. */
@@ -68,7 +68,7 @@ static void add_best(hn_head_round *c, hn_propose *p) {
         if (exp((double)k->score) < c->t->min_p) continue; /* its children are not probable enough either */
         const int at = hn_tree_add(p->tree, row_of(b, row, list[i]), k->token, c->d->index, k->p);
         if (at < 0) break;
-        c->sure = k->sure > 0 ? (double)k->sure : NAN;
+        c->confidence = k->confidence > 0 ? (double)k->confidence : NAN;
         hn_head_set_estimate(c, p->tree);
         row[list[i]] = (int16_t)at;
         c->added += list[i] >= s->newest; /* if none of the newest level is among the best, none after it can be */

@@ -41,7 +41,7 @@ typedef struct hn_head_round {
     hn_head_trees *t;
     hn_propose *p;
     int level, added;
-    double sure; /* of the row that is being read: the head's confidence that its draft is accepted; NAN: none */
+    double confidence; /* of the row that is being read: the head's confidence that its draft is accepted; NAN: none */
     int base; /* the level of the nodes that are being evaluated; `level` is that of the row, with a block or masks further down */
 } hn_head_round;
 
@@ -49,7 +49,7 @@ typedef struct hn_head_round {
 int hn_head_choose(hn_head_round *c, const hn_propose *p, int row, const hn_history *h, int n, int32_t *token, float *prob);
 /* Key `force`: hn_head_oracle_force. */
 bool hn_head_force(const hn_head_round *c, const hn_propose *p, hn_head_seq_tree *s, int32_t *token, int n);
-/* For the row that is being read; sets c->sure. False: the head's confidence is too low for anything to be drafted there. That is
+/* For the row that is being read; sets c->confidence. False: the head's confidence is too low for anything to be drafted there. That is
  * known before a token is chosen, so it does not depend on the draw. */
 bool hn_head_row_confident(hn_head_round *c, const hn_propose *p, int row);
 /* Sets the estimate of the best token's candidate, which was added last: the head's own confidence is better than its softmax. */

@@ -12,17 +12,17 @@ void hn_kept_text_fini(hn_kept_text *k) {
 }
 
 bool hn_kept_text_show(hn_kept_text *k, const hn_committed_text *t) {
-    if (k->sure > t->n) k->sure = t->n;
-    k->n = k->sure;
+    if (k->confirmed > t->n) k->confirmed = t->n;
+    k->n = k->confirmed;
     k->whole = hn_grow((void **)&k->token, &k->cap, (size_t)t->n, sizeof *k->token);
     if (!k->whole) return false;
-    if (t->n > k->sure) memcpy(k->token + k->sure, t->token + k->sure, (size_t)(t->n - k->sure) * sizeof *k->token);
-    k->n = k->sure = t->n;
+    if (t->n > k->confirmed) memcpy(k->token + k->confirmed, t->token + k->confirmed, (size_t)(t->n - k->confirmed) * sizeof *k->token);
+    k->n = k->confirmed = t->n;
     return true;
 }
 
 void hn_kept_text_observe(hn_kept_text *k, const hn_observe *o) {
-    const size_t need = (size_t)k->sure + (size_t)o->n_accepted + 1;
+    const size_t need = (size_t)k->confirmed + (size_t)o->n_accepted + 1;
     if (!k->whole || !hn_grow((void **)&k->token, &k->cap, need, sizeof *k->token)) return;
     k->whole = false;
     for (int i = 0; i < o->n_accepted; i++) k->token[k->n++] = o->tree->token[o->path[i]];
@@ -30,7 +30,7 @@ void hn_kept_text_observe(hn_kept_text *k, const hn_observe *o) {
 }
 
 void hn_kept_text_cut(hn_kept_text *k, int n) {
-    if (k->sure > n) k->sure = n;
+    if (k->confirmed > n) k->confirmed = n;
     if (k->n > n) k->n = n;
     k->whole = false;
 }

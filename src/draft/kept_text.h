@@ -9,12 +9,12 @@ typedef struct hn_kept_text {
     int32_t *token;
     size_t cap;
     int n;
-    int sure;   /* the first of n that the caller has shown; the others were accepted since */
+    int confirmed; /* the first of n that the caller has shown; the others were accepted since */
     bool whole; /* tokens of the next round follow directly on the copy */
 } hn_kept_text;
 
 void hn_kept_text_fini(hn_kept_text *k); /* usable again, empty */
-/* Extends the copy to the committed text. Its first `sure` tokens must not have changed (hn_kept_text_cut drops them).
+/* Extends the copy to the committed text. Its first `confirmed` tokens must not have changed (hn_kept_text_cut drops them).
  * False: no memory; the copy stays a prefix of the text. */
 bool hn_kept_text_show(hn_kept_text *k, const hn_committed_text *t);
 /* Adds the tokens of a round, if the text was shown before it, until it is shown again. Idempotent. */

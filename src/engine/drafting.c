@@ -34,7 +34,7 @@ static int propose_level(hn_drafter *d, hunch_session *const *s, int n, int leve
                               .drawn = hn_rule_wants_law(s[i]->rule),
                               .on_logits = s[i]->on_draft ? show_logits : NULL,
                               .on_logits_ctx = s[i],
-                              .sure = s[i]->draft_chain ? s[i]->draft_sure : NULL};
+                              .confidence = s[i]->draft_chain ? s[i]->draft_confidence : NULL};
     }
     return m > 0 ? d->ops->propose(d, p, m, level) : 0;
 }

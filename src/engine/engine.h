@@ -117,7 +117,7 @@ struct hunch_session {
     bool draft_chain; /* drafters that make trees shall make one chain */
     void (*on_draft)(void *user, int level, const float *logits, int vocab);
     void *on_draft_user;
-    float draft_sure[HUNCH_MAX_DEPTH + 1]; /* confidence in the last chain of hunch_draft; NAN: the head has none */
+    float draft_confidence[HUNCH_MAX_DEPTH + 1]; /* confidence in the last chain of hunch_draft; NAN: the head has none */
 };
 
 /* ---- engine.c ---- */

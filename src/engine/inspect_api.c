@@ -108,11 +108,11 @@ static hunch_status last_draft(hunch_session *s, void (*on_logits)(void *user, i
     if (on_logits && out->is_tree) hn_draft_trees(s->engine, &s, 1);
     if (out->is_tree) s->on_draft = NULL;
     s->draft_chain = !out->is_tree;
-    for (int i = 0; i <= HUNCH_MAX_DEPTH; i++) s->draft_sure[i] = NAN;
+    for (int i = 0; i <= HUNCH_MAX_DEPTH; i++) s->draft_confidence[i] = NAN;
     hn_draft_trees(s->engine, &s, 1);
     const hunch_status st = copy_tree(e, &s->tree, out, err);
     for (int i = 0; !st && i < out->n; i++)
-        out->node[i].confidence = out->is_tree || isnan(s->draft_sure[i]) ? -1 : (double)s->draft_sure[i];
+        out->node[i].confidence = out->is_tree || isnan(s->draft_confidence[i]) ? -1 : (double)s->draft_confidence[i];
     return st;
 }
 
