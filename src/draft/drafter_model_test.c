@@ -172,10 +172,10 @@ static void test_drawn(void **state) {
     (void)state;
     static story s[2];
     story *const all[2] = {&s[0], &s[1]};
-    const hunch_sampling looks_back = {.temperature = 0.8, .top_p = 1, .presence_penalty = 1.5, .seed = 77};
+    const hunch_sampling with_penalties = {.temperature = 0.8, .top_p = 1, .presence_penalty = 1.5, .seed = 77};
     rig r = rig_of("model:" MODEL, VOCAB);
     story_begin(&s[0], &r, 0, VOCAB, &WARM, 17);
-    story_begin(&s[1], &r, 1, VOCAB, &looks_back, 5);
+    story_begin(&s[1], &r, 1, VOCAB, &with_penalties, 5);
     for (int round = 0; round < (light() ? 4 : 20); round++) {
         for (int i = 0; i < 2; i++) s[i].drawn = true;
         draft_round(&r, all, 2, DEPTH);

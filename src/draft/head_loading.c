@@ -49,8 +49,8 @@ static hunch_status open_model(hn_model *m, hn_source *src, hn_arch *a, const hn
                                struct hn_head_report *report, hunch_error *err) {
     if (report && load->trim) report->drafts = load->trim;
     const hunch_status s = hn_head_open(m, src, a, load, ids, err);
-    const hunch_status told = report ? hn_head_report_tensors(report, src, err) : HUNCH_OK;
-    return told ? told : s;
+    const hunch_status reported = report ? hn_head_report_tensors(report, src, err) : HUNCH_OK;
+    return reported ? reported : s;
 }
 
 hunch_status hn_head_loading_run(hn_model *m, hn_source *src, hn_spec *spec, const hn_head_options *o, const hn_target_info *target,

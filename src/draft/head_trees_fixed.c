@@ -94,7 +94,7 @@ static bool wants_children(const hn_propose *p, hn_head_seq_tree *s, int at, int
 }
 
 /* Whether node `at` is a descendant of another. */
-static bool is_behind(const hn_shape *shape, int at, int other) {
+static bool is_descendant(const hn_shape *shape, int at, int other) {
     while (at != HN_ROOT && at != other) at = shape->node[at].parent;
     return at == other;
 }
@@ -118,7 +118,7 @@ static void take_node(void *ctx, int i, int mask, int row) {
         return;
     }
     for (int at = 0; counts && at < s->shape->n; at++)
-        if (wants_children(p, s, at, c->level) && is_behind(s->shape, at, t->place[i])) take_children(c, p, s, at, row);
+        if (wants_children(p, s, at, c->level) && is_descendant(s->shape, at, t->place[i])) take_children(c, p, s, at, row);
 }
 
 static void round_start(hn_head_trees *t, const hn_propose *p) {

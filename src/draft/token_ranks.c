@@ -11,11 +11,11 @@
 /* ---- ranks: ids, likeliest first ----------------------------------------------------------------------------------------- */
 
 /* By the tokenizer's order, or, if that has no information and need not have, by number. Returns how many in *n. */
-static hunch_status rank_by_tokenizer(const hn_tokenizer *t, bool must_tell, int32_t *rank, int *n, hunch_error *err) {
-    bool tells = false;
-    hunch_status st = hn_tokenizer_order(t, rank, &tells, err);
+static hunch_status rank_by_tokenizer(const hn_tokenizer *t, bool required, int32_t *rank, int *n, hunch_error *err) {
+    bool informative = false;
+    hunch_status st = hn_tokenizer_order(t, rank, &informative, err);
     *n = hn_tokenizer_vocab(t);
-    if (!st && !tells && must_tell)
+    if (!st && !informative && required)
         st = hn_fail(err, HUNCH_USAGE, "the order of this model's tokenizer does not tell which tokens are likely: expected ids=FILE or "
                      "texts=FILE as well");
     return st;

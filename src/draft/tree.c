@@ -125,14 +125,14 @@ int hn_tree_depth(const hn_tree *t) {
 }
 
 /* Checks the candidates of one row: right row and child, in order of addition; marks the rows they lead to. */
-static bool list_valid(const hn_tree *t, int row, bool *led_to, int *seen) {
+static bool list_valid(const hn_tree *t, int row, bool *reached, int *seen) {
     int before = -1;
     for (int c = t->first[row]; c >= 0; c = t->candidate[c].next) {
         if (c <= before || c >= t->n_candidates) return false; /* ascending indices, so there is no cycle */
         const hn_candidate *k = &t->candidate[c];
         if (k->row != row || k->child <= row || k->child >= t->n_rows) return false;
         if (t->parent[k->child] != row || t->token[k->child] != k->token) return false;
-        led_to[k->child] = true;
+        reached[k->child] = true;
         before = c;
         ++*seen;
     }
@@ -159,11 +159,11 @@ bool hn_tree_valid(const hn_tree *t) {
         for (int s = 1; s < r; s++)
             if (t->parent[s] == p && t->token[s] == t->token[r]) return false; /* one path, two rows */
     }
-    bool led_to[HN_TREE_ROWS] = {true};
+    bool reached[HN_TREE_ROWS] = {true};
     int seen = 0;
     for (int r = 0; r < t->n_rows; r++)
-        if (!list_valid(t, r, led_to, &seen)) return false;
+        if (!list_valid(t, r, reached, &seen)) return false;
     for (int r = 0; r < t->n_rows; r++)
-        if (!led_to[r]) return false;
+        if (!reached[r]) return false;
     return seen == t->n_candidates && numbers_valid(t);
 }

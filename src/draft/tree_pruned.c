@@ -50,7 +50,7 @@ static void add_children(hn_pruned *t, int parent, const int32_t *token, const f
 }
 
 /* Whether a path is better than another that was made before it. */
-static bool goes_before(const hn_pruned *t, int a, int b, int32_t ends) {
+static bool is_better_path(const hn_pruned *t, int a, int b, int32_t ends) {
     const bool a_ends = t->node[a].token == ends, b_ends = t->node[b].token == ends;
     return a_ends != b_ends ? b_ends : t->node[a].score > t->node[b].score;
 }
@@ -59,7 +59,7 @@ static void choose_paths(hn_pruned *t, int32_t ends) {
     t->n_paths = 0;
     for (int i = t->first; i < t->n; i++) {
         int at = t->n_paths;
-        while (at > 0 && goes_before(t, i, t->path[at - 1], ends)) at--;
+        while (at > 0 && is_better_path(t, i, t->path[at - 1], ends)) at--;
         if (at == HN_PRUNED_PATHS) continue;
         if (t->n_paths < HN_PRUNED_PATHS) t->n_paths++;
         memmove(t->path + at + 1, t->path + at, (size_t)(t->n_paths - 1 - at) * sizeof *t->path);

@@ -36,7 +36,7 @@ static bool is_head(const hn_drafter_ops *ops) {
 }
 
 /* Reads the kind of the files into c->kind; if it has no drafter, the reason into c->reason. */
-static hunch_status look_at_files(check *c, hunch_error *err) {
+static hunch_status check_files(check *c, hunch_error *err) {
     hn_source *src = NULL;
     const hunch_status st = hn_source_open_head(&src, c->spec.path, err);
     if (st) return st;
@@ -60,7 +60,7 @@ static hunch_status find_kind(check *c, bool *known, hunch_error *err) {
     }
     if (named && (ops || !c->spec.path))
         return hn_fail(err, HUNCH_USAGE, "'%s': expected a draft head: its folder or file, or KIND:PATH such as eagle3:PATH", c->given);
-    const hunch_status st = look_at_files(c, err);
+    const hunch_status st = check_files(c, err);
     if (st) return st;
     if (named && strcmp(named, c->kind) != 0)
         return hn_fail(err, HUNCH_USAGE, "'%s': unknown kind '%s'%s%s", c->given, named,

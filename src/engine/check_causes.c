@@ -159,7 +159,7 @@ static hunch_status reader_open(reader *r, hunch_model *m, const char *spec, hun
 }
 
 /* Fills hit: for each position 1, 0 or UNKNOWN. */
-static hunch_status read_way(const hn_smoke *smoke, hunch_model *m, const hn_spec *spec, hn_reading *way, double until,
+static hunch_status try_reading(const hn_smoke *smoke, hunch_model *m, const hn_spec *spec, hn_reading *way, double until,
                              int8_t *hit, hunch_error *err) {
     reader r = {.text = smoke->text, .n = smoke->n < HN_CHECK_AT_ONCE ? smoke->n : HN_CHECK_AT_ONCE, .way = way, .hit = hit};
     char *text = NULL;
@@ -279,7 +279,7 @@ hunch_status hn_causes_find(hn_causes *c, hunch_model *m, const hn_spec *spec, c
     const int layers = m->target.arch.layers;
     *c = (hn_causes){.best = -1};
     add(c, "as the file says", "", "");
-    hunch_status st = read_way(smoke, m, spec, &c->reading[0], start + seconds, own, err);
+    hunch_status st = try_reading(smoke, m, spec, &c->reading[0], start + seconds, own, err);
     if (st) return st;
     add_alignment(c, !report->desc.block); /* rows of blocks consist of states alone */
     add_norms(c, report, layers);
@@ -292,7 +292,7 @@ hunch_status hn_causes_find(hn_causes *c, hunch_model *m, const hn_spec *spec, c
             c->n = i;
             break;
         }
-        st = read_way(smoke, m, spec, way, start + seconds, hit, err);
+        st = try_reading(smoke, m, spec, way, start + seconds, hit, err);
         if (st == HUNCH_REFUSED || st == HUNCH_USAGE) st = HUNCH_OK; /* the head cannot be read in this way */
         way->better = !st && clearly_better(way, hit, own, smoke->constant);
         if (way->better && (c->best < 0 || way->hits > c->reading[c->best].hits)) c->best = i;

@@ -148,7 +148,7 @@ static bool anyone_placed(const hunch_engine *e) {
 
 /* Whether a placed session is about to compute rows that this one shares. Then it waits for them: answers to one prompt, or prompts
  * with one system message, are computed once. */
-static bool prefix_is_coming(const hunch_engine *e, const hunch_session *s) {
+static bool shared_rows_pending(const hunch_engine *e, const hunch_session *s) {
     const size_t page = (size_t)hn_cache_step(e->cache);
     if (!may_restore(s)) return false;
     for (int i = 0; i < e->parallel; i++) {
@@ -168,7 +168,7 @@ void hn_admit(hunch_engine *e) {
         hunch_error why = {0};
         next = s->next;
         if (id == e->parallel) return;
-        if (prefix_is_coming(e, s)) continue; /* those after it need not wait */
+        if (shared_rows_pending(e, s)) continue; /* those after it need not wait */
         if (anyone_placed(e) && hn_cache_free_pages(e->cache) < hn_cache_pages_for(e->cache, (int)s->n_text))
             return;
         queue_remove(s);

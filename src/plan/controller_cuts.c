@@ -16,7 +16,7 @@ double hn_plan_on_curve(const double *seconds, double rows) {
 bool hn_plan_curve(hn_controller *c, const hn_plan_seq *s, int n) {
     double context = 0;
     for (int i = 0; i < n; i++) context += s[i].context;
-    return n > 0 && hn_cost_curve(&c->cost, (int)(context / n), c->seconds, c->hoped, OPTIMISM);
+    return n > 0 && hn_cost_curve(&c->cost, (int)(context / n), c->seconds, c->optimistic, OPTIMISM);
 }
 
 void hn_plan_rates(hn_controller *c, const hn_plan_seq *s, int n, bool by_history) {
@@ -93,7 +93,7 @@ hn_plan_cut hn_plan_best_cut(const hn_controller *c, const hn_plan_item *list, i
     const int most = n_list - first < HN_COST_ROWS ? n_list - first : HN_COST_ROWS;
     for (int m = 0; m <= most; m++) {
         if (m > 0) tokens += list[first + m - 1].p;
-        value[m] = tokens / (hn_plan_on_curve(c->hoped, n + first + m) + spent);
+        value[m] = tokens / (hn_plan_on_curve(c->optimistic, n + first + m) + spent);
         best = hn_plan_larger(best, value[m]);
     }
     if (best >= value[0] * MIN_RATIO)

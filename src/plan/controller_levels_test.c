@@ -24,36 +24,36 @@ typedef struct head {
 
 typedef struct grown {
     hn_beam beam;
-    bool sure[CAP], right[CAP]; /* of each node; right: it is on the target's path */
-    bool root_sure;
+    bool confident[CAP], right[CAP]; /* of each node; right: it is on the target's path */
+    bool root_confident;
     int32_t token[CAP];
     int rows, candidates; /* of the tree before this drafter */
 } grown;
 
-static bool sure_behind(machine *m, bool sure) {
-    return machine_uniform(m) < 0.7 ? sure : !sure;
+static bool confidence_after(machine *m, bool confident) {
+    return machine_uniform(m) < 0.7 ? confident : !confident;
 }
 
 static void expand(machine *m, const head *h, grown *g, int drafter, int at, int depth, int32_t right_token) {
     float p[RANKS];
     int32_t token[RANKS];
-    const bool sure = at < 0 ? g->root_sure : g->sure[at], live = (at < 0 || g->right[at]) && !h->worthless;
+    const bool confident = at < 0 ? g->root_confident : g->confident[at], live = (at < 0 || g->right[at]) && !h->worthless;
     double left = 1, u = machine_uniform(m);
     const int first = g->beam.n;
     for (int r = 0; r < RANKS; r++) {
-        p[r] = (float)(r == 0 ? (sure ? h->best : h->best / 3) : fmin(left * 0.4, (double)p[r - 1]));
+        p[r] = (float)(r == 0 ? (confident ? h->best : h->best / 3) : fmin(left * 0.4, (double)p[r - 1]));
         left -= (double)p[r];
         const bool right = live && u >= 0 && u < (double)p[r];
         u -= (double)p[r];
         g->right[first + r] = right;
-        g->sure[first + r] = sure_behind(m, sure);
+        g->confident[first + r] = confidence_after(m, confident);
         token[r] = right ? right_token : WRONG + drafter + DRAFTERS * (first + r + CAP * depth);
     }
     hn_beam_add(&g->beam, at, token, p, RANKS);
 }
 
-static void grow_root(machine *m, const head *h, grown *g, int drafter, bool sure, int32_t right_token) {
-    g->root_sure = sure;
+static void grow_root(machine *m, const head *h, grown *g, int drafter, bool confident, int32_t right_token) {
+    g->root_confident = confident;
     hn_beam_start(&g->beam);
     expand(m, h, g, drafter, -1, 0, right_token);
 }
@@ -83,13 +83,13 @@ static int put(world *w, const grown *g, int drafter, int newest) {
 
 static grown grows[2];
 
-static void call_levels(world *w, const head *h, int d, bool sure) {
+static void call_levels(world *w, const head *h, int d, bool confident) {
     grown *g = &grows[d];
     g->rows = w->tree[0].n_rows;
     g->candidates = w->tree[0].n_candidates;
     for (int level = 0; level < LEVELS && hn_controller_go_on(w->c, w->plan, 1, d, level, false); level++) {
         const int newest = level > 0 ? g->beam.n : 0;
-        if (level == 0) grow_root(&w->m, h, g, d, sure, truth(w, 0, 1));
+        if (level == 0) grow_root(&w->m, h, g, d, confident, truth(w, 0, 1));
         else grow_level(&w->m, h, g, d, level, truth(w, 0, level + 1));
         const int added = put(w, g, d, newest);
         took(w, d, level, added, level == 0 ? h->first : h->further);
@@ -112,9 +112,9 @@ static double expected_of(const world *w) {
 static void round_of(world *w, const head *h, int n) {
     int d;
     trees_reset(w);
-    const bool sure = machine_uniform(&w->m) < 0.5;
+    const bool confident = machine_uniform(&w->m) < 0.5;
     while ((d = hn_controller_choose(w->c, w->plan, 1, false)) >= 0) {
-        call_levels(w, &h[d], d, sure);
+        call_levels(w, &h[d], d, confident);
         w->called[d]++;
     }
     hn_controller_prune(w->c, w->plan, 1, false);

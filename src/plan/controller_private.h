@@ -97,7 +97,7 @@ struct hn_controller {
     int stepper, levels; /* of this round: the drafter that is being decided on level by level, and its levels so far */
     bool stepped;        /* there was one in this round */
     double spent, cheap; /* seconds of this round's drafters that cost, less the stepper's; of the cheap ones */
-    double seconds[HN_COST_ROWS + 1], hoped[HN_COST_ROWS + 1]; /* of a pass in this round, by rows */
+    double seconds[HN_COST_ROWS + 1], optimistic[HN_COST_ROWS + 1]; /* of a pass in this round, by rows */
     hn_plan_text *text;                                        /* [max_seqs] */
     float (*rate)[HN_TREE_CANDIDATES];                         /* [max_seqs]: calibrated, of the trees of this round */
     double (*reach)[HN_TREE_ROWS];      /* [max_seqs]: probability that a row is on the accepted path */

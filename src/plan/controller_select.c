@@ -118,7 +118,7 @@ void hn_controller_took(hn_controller *c, int drafter, int n, int level, int add
 /* ---- the drafts that exist ---- */
 
 static double value_of(const hn_controller *c, double tokens, double rows, double spent) {
-    return tokens / (hn_plan_on_curve(c->hoped, rows) + spent);
+    return tokens / (hn_plan_on_curve(c->optimistic, rows) + spent);
 }
 
 /* By history the values of drawn candidates must not decide: they count with the mean yield of their drafters. */
@@ -228,7 +228,7 @@ static double worth(hn_controller *c, const hn_plan_seq *s, int n, int drafter, 
 }
 
 /* The drafter with the largest value above that of the drafts that exist. */
-static int best_worth(hn_controller *c, const hn_plan_seq *s, int n, bool by_history) {
+static int call_best(hn_controller *c, const hn_plan_seq *s, int n, bool by_history) {
     double value = base_read(c, s, n, by_history);
     int best = HN_PLAN_NONE;
     for (int d = 0; d < c->n_drafters; d++) {
@@ -279,6 +279,6 @@ int hn_controller_choose(hn_controller *c, const hn_plan_seq *s, int n, bool by_
     if (known) accounts_open(c, n);
     const int cheap = next_cheap(c, n, known);
     if (cheap >= 0 || !known || hn_plan_plain_due(c)) return cheap;
-    const int worth = best_worth(c, s, n, by_history);
+    const int worth = call_best(c, s, n, by_history);
     return worth >= 0 ? worth : next_trial(c, s, n);
 }

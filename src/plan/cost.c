@@ -342,20 +342,20 @@ double hn_cost_of_reading(const hn_cost *c, int drafter, int behind) {
 
 /* ---- what the next pass costs ---- */
 
-bool hn_cost_curve(const hn_cost *c, int context, double *seconds, double *hoped, double hope) {
+bool hn_cost_curve(const hn_cost *c, int context, double *seconds, double *optimistic, double optimism) {
     points p;
     const int k = class_near(c, class_of(context));
     if (c->speed <= 0 || k < 0) return false;
     const double one = c->speed * c->one_row[k] / c->one_row[c->at];
     points_read(c, k, &p);
-    seconds[0] = hoped[0] = 0;
+    seconds[0] = optimistic[0] = 0;
     for (int r = 1, i = 0; r <= HN_COST_ROWS; r++) {
         while (i + 1 < p.n && p.rows[i + 1] <= r) i++;
         const bool seen = p.rows[i] == r, inner = i + 1 < p.n;
         const double ratio = seen ? p.ratio[i] : inner ? between(&p, i, i + 1, r) : beyond(&p, p.n, r);
         const double variance = seen ? p.variance[i] : inner ? GUESSED : beyond_variance(&p, p.n, r);
         seconds[r] = one * ratio;
-        hoped[r] = larger(seconds[r] / (1 + hope * sqrt(variance)), seen ? one : larger(one, hoped[p.rows[i]]));
+        optimistic[r] = larger(seconds[r] / (1 + optimism * sqrt(variance)), seen ? one : larger(one, optimistic[p.rows[i]]));
     }
     return true;
 }

@@ -69,9 +69,9 @@ void hn_cost_draft_level(hn_cost *c, int drafter, int seqs, double seconds);
 /* Predicted seconds for all row counts, [0..HN_COST_ROWS], 0 for no row. Between row counts that were seen it interpolates
  * (never below the fewer rows' time), beyond them it extrapolates with the slope of their wider half, and a time that was seen
  * only once is compared with its neighbours, so that one spike does not rule out a width for good. A class of context that was
- * never seen is treated like the nearest. hoped: less `hope` standard deviations of the uncertainty, so that widths that were not
+ * never seen is treated like the nearest. optimistic: less `optimism` standard deviations of the uncertainty, so that widths that were not
  * tried yet, or not recently, look good enough to be tried; never below one row's time. False: nothing is known yet. */
-bool hn_cost_curve(const hn_cost *c, int context, double *seconds, double *hoped, double hope);
+bool hn_cost_curve(const hn_cost *c, int context, double *seconds, double *optimistic, double optimism);
 /* Seconds of a drafter's next call for this many sequences; NAN: it was never timed. A time for another number of sequences is
  * scaled so that it looks cheap and is tried. */
 double hn_cost_of_draft(const hn_cost *c, int drafter, int seqs);

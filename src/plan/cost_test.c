@@ -25,11 +25,11 @@ static double ratio(const hn_cost *c, int rows, int context) {
 static void test_nothing_is_known(void **state) {
     (void)state;
     hn_cost c;
-    double curve[HN_COST_ROWS + 1], hoped[HN_COST_ROWS + 1];
+    double curve[HN_COST_ROWS + 1], optimistic[HN_COST_ROWS + 1];
     hn_cost_init(&c);
     assert_true(isnan(pass_cost(&c, 1, 0)));
     assert_true(isnan(hn_cost_of_draft(&c, 0, 1)));
-    assert_false(hn_cost_curve(&c, 0, curve, hoped, 1));
+    assert_false(hn_cost_curve(&c, 0, curve, optimistic, 1));
     hn_cost_pass(&c, 0, 0, 1);
     hn_cost_pass(&c, HN_COST_ROWS + 1, 0, 1);
     hn_cost_pass(&c, 1, 0, 0);
@@ -38,7 +38,7 @@ static void test_nothing_is_known(void **state) {
     hn_cost_pass(&c, 1, 0, INFINITY);
     hn_cost_draft(&c, 0, 1, 0, 1);
     assert_int_equal(hn_cost_draft_calls(&c, 0), 0);
-    assert_false(hn_cost_curve(&c, 0, curve, hoped, 1));
+    assert_false(hn_cost_curve(&c, 0, curve, optimistic, 1));
     hn_cost_pass(&c, 1, 0, 0.5);
     assert_true(fabs(pass_cost(&c, 1, 0) - 0.5) < 1e-12);
     assert_true(pass_cost(&c, 2, 0) > 0.5 && pass_cost(&c, 2, 0) < 0.55); /* low enough to be tried */
@@ -85,7 +85,7 @@ static void test_slower_is_not_dearer(void **state) {
 static void test_unseen_widths(void **state) {
     (void)state;
     hn_cost c;
-    double curve[HN_COST_ROWS + 1], hoped[HN_COST_ROWS + 1];
+    double curve[HN_COST_ROWS + 1], optimistic[HN_COST_ROWS + 1];
     hn_cost_init(&c);
     for (int i = 0; i < 200; i++) {
         hn_cost_pass(&c, 1, 0, 1);
@@ -93,17 +93,17 @@ static void test_unseen_widths(void **state) {
         hn_cost_pass(&c, 8, 0, 2.1);
         hn_cost_pass(&c, 10, 0, 2.0); /* fewer seconds than for 8 are impossible */
     }
-    assert_true(hn_cost_curve(&c, 0, curve, hoped, 1));
+    assert_true(hn_cost_curve(&c, 0, curve, optimistic, 1));
     assert_true(curve[0] == 0);
     assert_true(fabs(curve[2] - 1.1) < 0.03 && fabs(curve[3] - 1.2) < 0.03 && fabs(curve[6] - 1.67) < 0.04);
     assert_true(fabs(curve[8] - 2.05) < 0.03 && fabs(curve[10] - 2.05) < 0.03);
     for (int r = 2; r <= HN_COST_ROWS; r++) assert_true(curve[r] >= curve[r - 1]);
     assert_true(curve[16] > 2.3 && curve[16] < 3.2); /* extrapolated with the slope from 4 to 10 */
     for (int r = 1; r <= HN_COST_ROWS; r++) {
-        assert_true(hoped[r] <= curve[r] && hoped[r] >= hoped[1]);
+        assert_true(optimistic[r] <= curve[r] && optimistic[r] >= optimistic[1]);
     }
-    assert_true(hoped[1] == curve[1] && hoped[8] > 0.98 * curve[8]);
-    assert_true(hoped[6] < 0.95 * curve[6] && hoped[24] < 0.8 * curve[24]); /* not seen; far from what was seen */
+    assert_true(optimistic[1] == curve[1] && optimistic[8] > 0.98 * curve[8]);
+    assert_true(optimistic[6] < 0.95 * curve[6] && optimistic[24] < 0.8 * curve[24]); /* not seen; far from what was seen */
 }
 
 /* Clocks that jump, and machines that sleep: whatever times they give, predictions are numbers, and plausible passes restore
@@ -115,7 +115,7 @@ static void test_absurd_times(void **state) {
     machine m = machine_make(BANDWIDTH, 0, 5);
     for (int seed = 0; seed < 200; seed++) {
         hn_cost c;
-        double curve[HN_COST_ROWS + 1], hoped[HN_COST_ROWS + 1];
+        double curve[HN_COST_ROWS + 1], optimistic[HN_COST_ROWS + 1];
         hn_cost_init(&c);
         for (int i = 0; i < 60; i++) {
             const int context = 1 << (int)(machine_uniform(&m) * 20);
@@ -124,10 +124,10 @@ static void test_absurd_times(void **state) {
             hn_cost_draft(&c, 0, 1 + i, i % 5 ? 0 : i, times[(int)(machine_uniform(&m) * TIMES)]);
             const double call = hn_cost_of_draft(&c, 0, 1 + i / 2);
             assert_true(isnan(call) || (isfinite(call) && call >= 0 && isfinite(hn_cost_of_reading(&c, 0, 100))));
-            if (!hn_cost_curve(&c, context, curve, hoped, 0.7)) continue;
+            if (!hn_cost_curve(&c, context, curve, optimistic, 0.7)) continue;
             for (int r = 1; r <= HN_COST_ROWS; r++)
-                if (!(isfinite(curve[r]) && curve[r] > 0 && isfinite(hoped[r]) && hoped[r] > 0))
-                    fail_msg("seed %d, pass %d: %g (%g) seconds of %d rows", seed, i, curve[r], hoped[r], r);
+                if (!(isfinite(curve[r]) && curve[r] > 0 && isfinite(optimistic[r]) && optimistic[r] > 0))
+                    fail_msg("seed %d, pass %d: %g (%g) seconds of %d rows", seed, i, curve[r], optimistic[r], r);
         }
         for (int i = 0; i < 300; i++) hn_cost_pass(&c, 1 + 7 * (i % 2), 100, 0.01 * (1 + i % 2));
         if (!(fabs(log2(pass_cost(&c, 1, 100) / 0.01)) < 1 && fabs(log2(pass_cost(&c, 8, 100) / 0.02)) < 1))
@@ -407,11 +407,11 @@ static void file_put(const char *text, size_t n) {
 /* Whatever the file holds: no error, and either a curve that can be used or none. */
 static bool load_is_sane(void) {
     hn_cost c;
-    double curve[HN_COST_ROWS + 1], hoped[HN_COST_ROWS + 1];
+    double curve[HN_COST_ROWS + 1], optimistic[HN_COST_ROWS + 1];
     bool found;
     hn_cost_init(&c);
     must(hn_cost_load(&c, path, "key", &found, err));
-    assert_int_equal(found, hn_cost_curve(&c, 100, curve, hoped, 1));
+    assert_int_equal(found, hn_cost_curve(&c, 100, curve, optimistic, 1));
     for (int r = 1; found && r <= HN_COST_ROWS; r++) assert_true(isfinite(curve[r]) && curve[r] > 0);
     return found;
 }

@@ -107,7 +107,7 @@ __attribute__((unused)) static double machine_run(machine *m, hn_cost *c, int ro
 
 /* Predicted seconds of a pass; NAN: nothing is known. */
 __attribute__((unused)) static double pass_cost(const hn_cost *c, int rows, int context) {
-    double seconds[HN_COST_ROWS + 1], hoped[HN_COST_ROWS + 1];
-    return hn_cost_curve(c, context, seconds, hoped, 0) ? seconds[rows] : NAN;
+    double seconds[HN_COST_ROWS + 1], optimistic[HN_COST_ROWS + 1];
+    return hn_cost_curve(c, context, seconds, optimistic, 0) ? seconds[rows] : NAN;
 }
 #endif

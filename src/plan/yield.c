@@ -49,7 +49,7 @@ void hn_yield_learn(hn_yield *all, hn_yield *own, int drafter, const hn_yield_ro
 }
 
 /* Accepted tokens by expected ones; `before`: the prior. */
-static double came_true(const hn_yield_sums *s, double before) {
+static double accepted_ratio(const hn_yield_sums *s, double before) {
     return ((double)s->got + PRIOR_TOKENS * before) / ((double)s->expected + PRIOR_TOKENS);
 }
 
@@ -57,9 +57,9 @@ hn_yield_mean hn_yield_of(const hn_yield *all, const hn_yield *own, int drafter)
     assert(drafter >= 0 && drafter < HN_ACCEPT_DRAFTERS);
     const hn_yield_sums *a = &all->of[drafter], *o = &own->of[drafter], *s = o->rounds > 0 ? o : a;
     if (!(s->rounds > 0)) return (hn_yield_mean){0};
-    const double rounds = (double)s->rounds, before = came_true(a, 1);
+    const double rounds = (double)s->rounds, before = accepted_ratio(a, 1);
     hn_yield_mean p = {(double)s->rows / rounds, (double)s->depth / rounds, (double)s->levels / rounds,
-                     (double)s->gain / rounds * came_true(o, before)};
+                     (double)s->gain / rounds * accepted_ratio(o, before)};
     if (p.gain > p.rows) p.gain = p.rows;
     return p;
 }
