@@ -183,8 +183,8 @@ static void check_target(const target *t, double temperature, hunch_kv kv) {
     run_way(m, NULL, HUNCH_VERIFY_DEFAULT, kv, temperature, &alone, want);
     for (int threads = 1; threads <= 2; threads++) { /* the plain answers are one thread's */
         for (int d = 0; d < t->n_drafts; d++)
-            for (int w = 0; w < COUNT(ways); w++) /* half of the ways with each number of threads */
-                if ((w + d + threads) % (light() ? 4 : 2) == 0)
+            for (int w = 0; w < COUNT(ways); w++) /* half of the ways with each number of threads, or a quarter, or one of all */
+                if ((2 * w + threads + d) % (2 * test_every(2, 4)) == 0)
                     check_way(m, t->drafts[d], HUNCH_VERIFY_DEFAULT, kv, temperature, &ways[w], want, &accepted[d]);
         hunch_model_close(&m);
         if (threads == 1) m = open_model(data_path(t->path), "best", 2, HUNCH_PRECISION_NATIVE);
@@ -216,7 +216,7 @@ static void test_f32(void **state) {
         uint64_t accepted = 0;
         hunch_model *m = open_model(data_path(targets[t].path), "best", 2, HUNCH_PRECISION_F32);
         run_way(m, NULL, HUNCH_VERIFY_DEFAULT, HUNCH_KV_DEFAULT, 0, &alone, want);
-        for (int d = 0; d < targets[t].n_drafts; d += light() ? 5 : 1)
+        for (int d = 0; d < targets[t].n_drafts; d += test_every(3, 8))
             check_way(m, targets[t].drafts[d], HUNCH_VERIFY_DEFAULT, HUNCH_KV_DEFAULT, 0, &crowd, want, &accepted);
         hunch_model_close(&m);
         answers_free(want);
@@ -236,7 +236,7 @@ static void test_levels(void **state) {
     for (int i = 0; i < n; i += light() && n > 1 ? n - 1 : 1) {
         uint64_t accepted = 0;
         m = open_model(data_path(HEADS_LLAMA), names[i], 2, HUNCH_PRECISION_NATIVE);
-        for (int d = i % 2; d < COUNT(of_llama); d += light() ? 6 : 2)
+        for (int d = i % 2; d < COUNT(of_llama); d += 2 * test_every(3, 6))
             check_way(m, of_llama[d], HUNCH_VERIFY_DEFAULT, HUNCH_KV_DEFAULT, 0, &crowd, want, &accepted);
         hunch_model_close(&m);
     }
@@ -287,14 +287,14 @@ static void test_rules(void **state) {
     answer plain[2][N_PROMPTS] = {{{0}}};
     for (int warm = 0; warm < 2; warm++)
         run_way(m, NULL, HUNCH_VERIFY_DEFAULT, HUNCH_KV_DEFAULT, warm ? FLAT : 0, &alone, plain[warm]);
-    for (int d = 0; d < COUNT(ruled); d++) {
+    for (int d = 0; d < COUNT(ruled); d += test_every(1, 2)) {
         answer want[N_PROMPTS] = {{0}};
         uint64_t accepted = 0;
-        for (int w = d % 2; w < COUNT(ways); w += 2)
+        for (int w = d % 2; w < COUNT(ways); w += 2 * test_every(2, 2))
             check_way(m, ruled[d].draft, ruled[d].verify, HUNCH_KV_DEFAULT, 0, &ways[w], plain[0], &accepted);
         run_way(m, ruled[d].draft, ruled[d].verify, HUNCH_KV_DEFAULT, FLAT, &alone, want);
         accepted = 0;
-        for (int w = 0; w < (light() ? 2 : COUNT(ways)); w++)
+        for (int w = d % test_every(2, 4); w < COUNT(ways); w += test_every(2, 4))
             check_way(m, ruled[d].draft, ruled[d].verify, HUNCH_KV_DEFAULT, FLAT, &ways[w], want, &accepted);
         if (accepted == 0 && !strstr(ruled[d].draft, "force"))
             fail_msg("%s, rule %d: nothing accepted", ruled[d].draft, (int)ruled[d].verify);
@@ -421,7 +421,7 @@ static void test_sharing(void **state) {
     (void)state;
     for (int t = 0; t < COUNT(targets); t++) {
         hunch_model *m = open_model(data_path(targets[t].path), "best", 2, HUNCH_PRECISION_NATIVE);
-        for (int d = t; d < targets[t].n_drafts; d += light() ? 5 : 1) {
+        for (int d = t; d < targets[t].n_drafts; d += test_every(3, 16)) {
             const double temperature = d % 2 ? 0.9 : 0;
             check_prefixes(m, targets[t].drafts[d], temperature);
             assert_int_equal(check_crowd(m, targets[t].drafts[d], temperature, 3, 0, 20), 0);
@@ -433,7 +433,7 @@ static void test_sharing(void **state) {
 static void test_preemption(void **state) {
     (void)state;
     hunch_model *m = open_model(data_path(HEADS_LLAMA), "best", 2, HUNCH_PRECISION_NATIVE);
-    for (int d = 1; d < COUNT(of_llama); d += light() ? 8 : 6)
+    for (int d = 1; d < COUNT(of_llama); d += 3 * test_every(3, 16))
         if (check_crowd(m, of_llama[d], d % 4 ? 0.9 : 0, 8, 1, 400) == 0) fail_msg("%s: nobody had to give way", of_llama[d]);
     hunch_model_close(&m);
 }
@@ -446,7 +446,7 @@ static void test_sixty_four(void **state) {
     static answer got[N];
     hunch_request r[N];
     hunch_model *m = open_model(data_path(HEADS_LLAMA), "best", 2, HUNCH_PRECISION_NATIVE);
-    for (int d = 0; d < (light() ? 1 : 2); d++) {
+    for (int d = 0; d < (EVERY_CASE ? 2 : 1); d++) {
         uint64_t drafted = 0;
         hunch_engine *e = open_small(m, of_llama[d], N, 0, true);
         for (int i = 0; i < N; i++) {
@@ -456,7 +456,7 @@ static void test_sixty_four(void **state) {
         run_requests(e, r, N, true, got);
         for (int i = 0; i < N; i++) {
             drafted += got[i].drafted;
-            if (!light() || i % 8 == d) check_same_as_plain(m, &r[i], &got[i], of_llama[d]);
+            if (i % test_every(4, 8) == d) check_same_as_plain(m, &r[i], &got[i], of_llama[d]);
             answer_free(&got[i]);
         }
         assert_true(drafted > 0);

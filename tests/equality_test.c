@@ -106,14 +106,16 @@ static void check_ways(const char *name, const char *isa, const answer *want, do
         char where[200];
         hunch_model *m = open_model(data_path(name), isa, threads, HUNCH_PRECISION_NATIVE);
         snprintf(where, sizeof where, "%s at %s, %d threads:", name, isa, threads);
-        for (int c = brief ? 1 : 0; c < (brief || light() ? 2 : 3); c++)
+        for (int c = brief ? 1 : 0; c < (brief || !EVERY_CASE ? 2 : 3); c++)
             for (int parallel = 1; parallel <= 8; parallel += 7) {
                 check_way(m, want, temperature, kv, NULL, parallel, chunks[c], 16, where);
                 /* the others differ in their drafts, not in how the pass is split: once is enough */
                 const int n = !brief && (c == 1) == (parallel == 1) ? N_DRAFTS : N_SHAPES;
-                for (int d = 0; d < n; d++)
+                for (int d = 0, every = brief ? test_every(1, 2) : test_every(2, 3); d < n; d++) {
+                    if ((d + threads + (parallel > 1) + c) % every) continue;
                     accepted[d] += check_way(m, want, temperature, kv, drafts[d], parallel, chunks[c],
                                              c == 1 ? 16 : 64, where);
+                }
             }
         hunch_model_close(&m);
     }
@@ -127,7 +129,7 @@ static void check_level(const char *name, const char *isa, const answer *want, d
     hunch_model *m = open_model(data_path(name), isa, 2, HUNCH_PRECISION_NATIVE);
     snprintf(where, sizeof where, "%s at %s against the best level:", name, isa);
     check_way(m, want, temperature, kv, NULL, 1, 1, 64, where);
-    for (int d = 0; d < N_SHAPES; d++)
+    for (int d = (int)(temperature > 0) % test_every(2, 1); d < N_SHAPES; d += test_every(2, 1))
         check_way(m, want, temperature, kv, drafts[d], d % 2 ? 8 : 1, chunks[d % 3], d % 4 < 2 ? 16 : 64, where);
     hunch_model_close(&m);
 }

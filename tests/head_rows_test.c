@@ -107,7 +107,8 @@ static bool begin_kind(int i) {
     return true;
 }
 
-#define EACH_KIND(i) for (int i = 0; begin_kind(i); i += light() ? 4 : 1)
+/* Each test starts at another one, so that all of them together have every kind. */
+#define EACH_KIND(i) for (int i = __LINE__ % test_every(2, 9); begin_kind(i); i += test_every(2, 9))
 
 static hunch_engine *open_kind(const kind *k, hunch_engine_options o) {
     o.verify = k->verify;
@@ -228,9 +229,9 @@ static void test_prefixes(void **state) {
     enum { N = 6 };
     static const size_t length[N] = {120, 120, 121, 97, 40, 112}, shared[N] = {120, 80, 121, 96, 33, 112};
     hunch_token prompt[N][130];
-    for (int i = 0; i < N; i++) heads_prompt(prompt[i], length[i], shared[i], (uint64_t)i);
     EACH_KIND(i) {
         const kind *k = &kinds[i];
+        for (int x = 0; x < N; x++) heads_prompt(prompt[x], length[x], shared[x], (uint64_t)x);
         hunch_request r[N];
         uint64_t plain[N], head[N];
         for (int x = 0; x < N; x++) r[x] = small_request(*k->model, prompt[x], length[x], 24, k->params);
@@ -340,7 +341,7 @@ static void check_interrupted(const kind *k, int every, bool reuse) {
 static void test_interrupted(void **state) {
     (void)state;
     EACH_KIND(i)
-        for (int every = 1; every < (light() ? 2 : 3); every++) check_interrupted(&kinds[i], every, every % 2);
+        for (int every = 1; every < (EVERY_CASE ? 3 : 2); every++) check_interrupted(&kinds[i], every, every % 2);
 }
 
 /* More texts than pages, some cancelled: drafts that are still made are right. A head that finds no page makes no drafts for the rest of
@@ -516,7 +517,7 @@ static void check_again(const kind *k, int parallel) {
 static void test_called_again(void **state) {
     (void)state;
     for (int i = 0; begin_kind(i); i++)
-        if (!light() || i % 4 == 0 || kinds[i].model == &blocks) check_again(&kinds[i], i % 2 ? 3 : 1);
+        if (i % test_every(1, 6) == 0 || kinds[i].model == &blocks) check_again(&kinds[i], i % 2 ? 3 : 1);
 }
 
 /* ---- mistakes are found ------------------------------------------------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run_mode_for_tests.h - how a test runs: with the address or thread sanitizer (macros of gcc and clang); with fewer cases (an
- * environment variable). */
-#ifndef HN_TEST_HOW_RUN_H
-#define HN_TEST_HOW_RUN_H
+/* run_mode_for_tests.h - how a test runs: with the address or thread sanitizer (macros of gcc and clang); with how many of its cases
+ * (a macro and an environment variable). */
+#ifndef HN_RUN_MODE_FOR_TESTS_H
+#define HN_RUN_MODE_FOR_TESTS_H
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,4 +24,13 @@ static inline bool test_light(void) {
     const char *v = getenv("HUNCH_TEST_LIGHT");
     return v && *v && strcmp(v, "0") != 0;
 }
+
+/* An x_long_test.c that defines EVERY_CASE and includes x_test.c runs all cases of it, under make test-long. */
+#ifndef EVERY_CASE
+#define EVERY_CASE false
+#endif
+
+/* Of the cases of a loop every how-many-th runs: all in a long test, one of `usual` in make test, one of `light` in its sanitized
+ * run. */
+static inline int test_every(int usual, int light) { return test_light() ? light : EVERY_CASE ? 1 : usual; }
 #endif

@@ -2,6 +2,7 @@
 /* check_attention_test.c - attention over random caches, chains, trees and blocks whose rows see later ones, in every
  * type of cache, with sinks and with values narrower than keys: ref against double arithmetic; every level, number of
  * threads, page size and set of other rows against ref, bit for bit (C2). Slots that no row may see are NaN. */
+#include "base/run_mode_for_tests.h"
 #include "check.h"
 
 enum { SEQS = 3, SEQ_ROWS = 40, ROWS = 64, PATHS = ROWS * SEQ_ROWS };
@@ -408,7 +409,7 @@ static void check_scene(const scene *s) {
 }
 
 static void short_test(void **state HN_UNUSED) {
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < 20 / test_every(1, 4); round++) {
         scene s = scene_create(100);
         check_scene(&s);
         scene_free(&s);
@@ -416,7 +417,7 @@ static void short_test(void **state HN_UNUSED) {
 }
 
 static void long_context_test(void **state HN_UNUSED) {
-    for (int round = 0; round < 8; round++) {
+    for (int round = 0; round < 8 / test_every(1, 8); round++) {
         scene s = scene_create(1500);
         check_scene(&s);
         scene_free(&s);
@@ -425,7 +426,7 @@ static void long_context_test(void **state HN_UNUSED) {
 
 /* Rows, their blocks and their windows on both sides of the start of a block of positions. */
 static void edge_test(void **state HN_UNUSED) {
-    for (int round = 0; round < 40; round++) {
+    for (int round = 0; round < 40 / test_every(1, 6); round++) {
         scene s = scene_create(HN_KEY_BLOCK);
         check_scene(&s);
         scene_free(&s);

@@ -2,6 +2,7 @@
 /* check_experts_test.c - experts: the router against sorting all scores; every pair's results against the plain
  * operations on only that row and that expert's matrices, bit for bit, for every type and level, packed and stored,
  * with any number of threads; and plain products of more rows than a call takes. */
+#include "base/run_mode_for_tests.h"
 #include "check.h"
 
 /* ---- the router -------------------------------------------------------------------------------------------------------- */
@@ -140,7 +141,7 @@ static hn_router random_router(const hn_ops *o) {
 }
 
 static void route_test(void **state HN_UNUSED) {
-    for (int round = 0; round < 200; round++) {
+    for (int round = 0; round < 200 / test_every(1, 4); round++) {
         check_ops ops = check_open(check_int(1, 4), HN_ISA_REF, false);
         choice c = {.router = random_router(&ops.o), .n = check_int(1, round % 4 ? 9 : 130)};
         c.ld = c.router.experts + check_int(0, 3);
@@ -334,8 +335,9 @@ static hn_dtype type_of(int in) {
 
 /* A layer of each type of gate, the other two of any, few rows and more than a call takes. */
 static void experts_test(void **state HN_UNUSED) {
-    for (int round = 0; round < 2 * HN_WEIGHT_TYPES; round++) {
-        const hn_dtype t = (hn_dtype)(round / 2);
+    const int each = 2 / test_every(1, 2);
+    for (int round = 0; round < each * HN_WEIGHT_TYPES; round++) {
+        const hn_dtype t = (hn_dtype)(round / each);
         check_ops ops = check_open(1, HN_ISA_REF, false);
         const int experts = check_int(2, 9), n = round % 4 == 3 ? check_int(60, 140) : check_int(1, 6);
         const int in = hn_dtype_block(t) == 1 ? check_int(8, 100) : 256, width = round % 2 ? 256 : check_int(1, 4) * 32,

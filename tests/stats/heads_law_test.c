@@ -45,6 +45,8 @@ static int teardown(void **state) {
 static const hunch_verify rules[] = {HUNCH_VERIFY_RATIO, HUNCH_VERIFY_BLOCK, HUNCH_VERIFY_TRAVERSAL};
 
 static void check_exact(const char *drafts, hunch_verify rule, const law *l, const law *beside) {
+    static int number;
+    if (number++ % test_every(1, 3)) return;
     const hn_coins coins = explorer_coins(&explored);
     hunch_engine *e = open_rule(heads_spec(drafts), rule, beside ? 2 : 1);
     const outcome o = explore(e, l, &coins, beside);
@@ -56,7 +58,7 @@ static void check_exact(const char *drafts, hunch_verify rule, const law *l, con
 /* README: "`--verify ratio`, `block` and `traversal` keep the law of the model exactly." */
 static void test_chains_exact(void **state) {
     (void)state;
-    for (int i = 0; i < 3; i += light() ? 2 : 1) {
+    for (int i = 0; i < 3; i += light() ? 3 : 1) {
         check_exact("eagle:@eagle1-bias-bin,depth=2", rules[i], &exact_law, NULL);
         check_exact("eagle3:@eagle3-official-d2t,depth=2", rules[i], &half_law, NULL);
         check_exact("eagle3:@eagle3-official-d2t,depth=2,min_p=1e-6", rules[i], &half_law, NULL);
@@ -217,6 +219,8 @@ static void test_wrong_laws_are_found(void **state) {
 /* ---- counted ----------------------------------------------------------------------------------------------------------- */
 
 static void check_counted(const char *drafts, hunch_verify rule) {
+    static int number;
+    if (number++ % test_every(1, 3)) return;
     const law *l = &count_law;
     const int n = light() ? 50 : 1000;
     long counts[LAW_CELLS] = {0};
