@@ -171,6 +171,18 @@ static void test_online(void **state) {
     hn_features_close(&online);
 }
 
+/* Texts longer than a piece: of every kind a piece of the most rows is learned from, the token before it included. */
+static void test_pieces(void **state) {
+    (void)state;
+    for (int i = 0; hn_learn_kind_at(i); i++) {
+        hn_learn_options o = options(hn_learn_kind_at(i));
+        o.longest = 24;
+        hn_learner *l = open_learner(model, &o);
+        assert_true(isfinite(steps(l, 2)));
+        hn_learner_close(&l);
+    }
+}
+
 /* Missing memory gives a message; with enough memory the same source then gives the right result. */
 static void test_online_without_memory(void **state) {
     (void)state;
@@ -452,6 +464,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits),
                                        cmocka_unit_test(test_first_loss),
                                        cmocka_unit_test(test_online),
+                                       cmocka_unit_test(test_pieces),
                                        cmocka_unit_test(test_online_without_memory),
                                        cmocka_unit_test(test_memorised),
                                        cmocka_unit_test(test_student_of_all_layers),
