@@ -84,14 +84,21 @@ static void make_features(int period, int ahead) {
     }
 }
 
-static const hn_learn_kind *const kinds[] = {&hn_learn_eagle3, &hn_learn_eagle, &hn_learn_falcon, &hn_learn_mtp,
-                                             &hn_learn_peagle, &hn_learn_dart,  &hn_learn_dflash, &hn_learn_dspark,
-                                             &hn_learn_medusa, &hn_learn_hydra, &hn_learn_mlp,    &hn_learn_meta_mtp,
-                                             &hn_learn_student};
-enum { KINDS = sizeof kinds / sizeof *kinds };
+static const struct variant {
+    const hn_learn_kind *kind;
+    const char *says;
+    int layers; /* 0: the usual ones */
+    bool cell;
+} variants[] = {{&hn_learn_eagle3, "", 0, false}, {&hn_learn_eagle, "", 0, false}, {&hn_learn_falcon, "", 0, false},
+                {&hn_learn_mtp, "", 0, false}, {&hn_learn_mtp, " of three modules", 3, false}, {&hn_learn_peagle, "", 0, false},
+                {&hn_learn_dart, "", 0, false}, {&hn_learn_dflash, "", 0, false}, {&hn_learn_dspark, "", 0, false},
+                {&hn_learn_medusa, "", 0, false}, {&hn_learn_hydra, "", 0, false}, {&hn_learn_mlp, "", 0, false},
+                {&hn_learn_mlp, " with a cell", 0, true}, {&hn_learn_meta_mtp, "", 0, false}, {&hn_learn_student, "", 0, false}};
+enum { VARIANTS = sizeof variants / sizeof *variants };
 
 /* The losses of the unrolled steps on held-out texts. */
-static void learn(const hn_learn_kind *kind, int period, int ahead, double *losses) {
+static void learn(const struct variant *v, int period, int ahead, double *losses) {
+    const hn_learn_kind *kind = v->kind;
     hn_features_read f = {.header = {.magic = "HUNCHFT",
                                      .n_states = STATES,
                                      .width = HIDDEN,
@@ -109,6 +116,8 @@ static void learn(const hn_learn_kind *kind, int period, int ahead, double *loss
     o.rate = 4e-3;
     o.vocab = VOCAB;
     o.unroll = kind == &hn_learn_falcon ? 4 : UNROLL; /* two passes of two */
+    if (v->layers) o.layers = v->layers;
+    o.cell = v->cell;
     o.state_share = 0;
     o.held_out = 12;
     o.products = HN_PRODUCTS_F32;
@@ -116,18 +125,18 @@ static void learn(const hn_learn_kind *kind, int period, int ahead, double *loss
     for (int i = 0; i < o.steps; i++) must(hn_learner_step(l, losses, &tokens, err));
     must(hn_learner_held_out_losses(l, losses, err));
     hn_learner_close(&l);
-    print_message("%s: period %d, a tap of %d on: %.3f %.3f %.3f\n", kind->name, period, ahead, losses[0], losses[1], losses[2]);
+    print_message("%s%s: period %d, a tap of %d on: %.3f %.3f %.3f\n", kind->name, v->says, period, ahead, losses[0], losses[1], losses[2]);
 }
 
 /* The head reads the text up to the token before the one it drafts: in random texts that has no information. */
 static void test_nothing_to_copy(void **state) {
     (void)state;
     double losses[HN_MOST_STEPS];
-    for (int kind = 0; kind < KINDS; kind++) {
-        learn(kinds[kind], 0, 1, losses);
+    for (const struct variant *v = variants; v < variants + VARIANTS; v++) {
+        learn(v, 0, 1, losses);
         for (int k = 0; k < UNROLL; k++)
             if (!(losses[k] > log(WORDS) - 0.02))
-                fail_msg("%s: step %d has a loss of %g: it sees its answer", kinds[kind]->name, k, losses[k]);
+                fail_msg("%s%s: step %d has a loss of %g: it sees its answer", v->kind->name, v->says, k, losses[k]);
     }
 }
 
@@ -135,11 +144,11 @@ static void test_nothing_to_copy(void **state) {
 static void test_tap_of_own_row(void **state) {
     (void)state;
     double losses[HN_MOST_STEPS];
-    for (int kind = 0; kind < KINDS; kind++) {
-        if (!kinds[kind]->reads_layers) continue;
-        learn(kinds[kind], 0, 2, losses);
-        if (!brief(kinds[kind]) && !(losses[0] < 0.1 && losses[1] > log(WORDS) - 0.02 && losses[2] > log(WORDS) - 0.02))
-            fail_msg("%s: losses of %g %g %g", kinds[kind]->name, losses[0], losses[1], losses[2]);
+    for (const struct variant *v = variants; v < variants + VARIANTS; v++) {
+        if (!v->kind->reads_layers) continue;
+        learn(v, 0, 2, losses);
+        if (!brief(v->kind) && !(losses[0] < 0.1 && losses[1] > log(WORDS) - 0.02 && losses[2] > log(WORDS) - 0.02))
+            fail_msg("%s%s: losses of %g %g %g", v->kind->name, v->says, losses[0], losses[1], losses[2]);
     }
     if (light()) skip();
 }
@@ -147,10 +156,10 @@ static void test_tap_of_own_row(void **state) {
 static void test_period(void **state) {
     (void)state;
     double losses[HN_MOST_STEPS];
-    for (int kind = 0; kind < KINDS; kind++) {
-        learn(kinds[kind], 5, 1, losses);
-        for (int k = 0; !brief(kinds[kind]) && k < UNROLL; k++)
-            if (!(losses[k] < 0.1)) fail_msg("%s: step %d has a loss of %g", kinds[kind]->name, k, losses[k]);
+    for (const struct variant *v = variants; v < variants + VARIANTS; v++) {
+        learn(v, 5, 1, losses);
+        for (int k = 0; !brief(v->kind) && k < UNROLL; k++)
+            if (!(losses[k] < 0.1)) fail_msg("%s%s: step %d has a loss of %g", v->kind->name, v->says, k, losses[k]);
     }
     if (light()) skip();
 }
