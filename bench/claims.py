@@ -415,7 +415,7 @@ def options():
 def main():
     o = options()
     if o.list:
-        print("kinds: %s\nclaims: %s" % (" ".join(k[0] for k in KINDS), " ".join(c[0] for c in CLAIMS)))
+        print("kinds: %s\nclaims: %s" % (" ".join(k[0] for k in KINDS), " ".join(dict.fromkeys(c[0] for c in CLAIMS))))
         return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     os.makedirs(o.output, exist_ok=True)

@@ -161,7 +161,33 @@ static void test_online(void **state) {
     assert_true(same_files("whole.training/checkpoint.bin", "online.training/checkpoint.bin"));
     assert_true(same_files("whole/model.safetensors", "online/model.safetensors"));
     assert_int_equal(run(with_features("online", "here"), 0, -1, 0, said, sizeof said), 2);
-    if (!strstr(said, "--features here: expected stored or online")) fail_msg("%s", said);
+    if (!strstr(said, "--features here: expected stored or online, or a folder")) fail_msg("%s", said);
+}
+
+/* A folder of features that trainings share gives the same bytes, wherever the first was killed; one of another kind reads it without
+ * writing anything, and learns what it learns by itself. */
+static void test_shared(void **state) {
+    (void)state;
+    char said[2000], folder[600];
+    snprintf(folder, sizeof folder, "%s", test_path("features"));
+    (void)run(with_features("shared", folder), SIGKILL, 300000, 0, NULL, 0);
+    assert_int_equal(run(with_features("shared", folder), 0, -1, 0, NULL, 0), 0);
+    assert_true(access(test_path("shared.training/features-0000.bin"), F_OK) != 0);
+    assert_true(same_files("whole.training/features-0000.bin", "features/features-0000.bin"));
+    assert_true(same_files("whole.training/checkpoint.bin", "shared.training/checkpoint.bin"));
+    kind = "mtp";
+    assert_int_equal(run(with_features("mtp-shared", folder), 0, -1, 0, NULL, 0), 0);
+    assert_int_equal(run(with_features("mtp-online", "online"), 0, -1, 0, NULL, 0), 0);
+    kind = "eagle3";
+    const char *const *all = with_features("other-taps", folder), *a[30] = {0};
+    size_t n = 0;
+    for (; all[n]; n++) a[n] = all[n];
+    a[n++] = "--taps", a[n++] = "1:3";
+    assert_int_equal(run(a, 0, -1, 0, said, sizeof said), 3);
+    static const char refusal[] = "features of the states of layers 1, 2, 4, the last one: expected 3, too, or another folder";
+    if (!strstr(said, refusal)) fail_msg("%s", said);
+    assert_true(same_files("mtp-online.training/checkpoint.bin", "mtp-shared.training/checkpoint.bin"));
+    assert_true(same_files("whole.training/features-0000.bin", "features/features-0000.bin"));
 }
 
 /* Checks without improvement end the run early, and the head is written. */
@@ -301,6 +327,7 @@ int main(void) {
     if (access(PROGRAM, X_OK) != 0) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed),
                                        cmocka_unit_test(test_online),
+                                       cmocka_unit_test(test_shared),
                                        cmocka_unit_test(test_interrupted),
                                        cmocka_unit_test(test_nothing_held_out),
                                        cmocka_unit_test(test_no_steps),

@@ -17,6 +17,7 @@
 #include "train/identity.h"
 #include "train/measure.h"
 #include "train/online.h"
+#include "train/shared_features.h"
 
 enum { MEASURED_TOKENS = 64, MEASURED_TEXTS = 16, PATIENCE = 6, TIMED_STEPS = 3 };
 
@@ -31,6 +32,7 @@ typedef struct training {
     hn_train_texts texts;
     hn_features_read features;
     bool online;    /* features are computed when needed, not stored */
+    const char *shared; /* the folder of features that other trainings read, too; NULL: they are in HEAD.training */
     uint64_t bytes; /* size of the features */
     hn_learn_options how;
     hn_learner *learner;
@@ -120,13 +122,17 @@ static hunch_status choose_place(training *t, const hn_shard_header *h, hunch_er
     const char *wanted = t->o->features;
     const int batch = t->o->batch > 0 ? (int)t->o->batch : hn_learn_usual(t->kind, &t->model->target.arch, 0).rows;
     bool fits = true;
-    if (wanted && strcmp(wanted, "stored") != 0 && strcmp(wanted, "online") != 0)
-        return hn_fail(err, HUNCH_USAGE, "--features %s: expected stored or online", wanted);
+    if (wanted && strcmp(wanted, "stored") != 0 && strcmp(wanted, "online") != 0) {
+        if (!strchr(wanted, '/') && !hn_is_folder(wanted))
+            return hn_fail(err, HUNCH_USAGE,
+                           "--features %s: expected stored or online, or a folder, with a / where it is to be made", wanted);
+        t->shared = wanted;
+    }
     t->bytes = hn_features_bytes(h, &t->texts);
     hunch_status st = wanted ? HUNCH_OK : hn_features_fit(t->folder, t->bytes, &fits, err);
     const bool once = t->o->steps >= 0 && t->o->steps * batch <= (double)t->texts.tokens;
     t->online = wanted ? !strcmp(wanted, "online") : once || !fits;
-    return st;
+    return st || !t->shared ? st : make_folder(t->shared, err);
 }
 
 static hunch_status take_features(training *t, hunch_error *err) {
@@ -141,6 +147,8 @@ static hunch_status take_features(training *t, hunch_error *err) {
     st = choose_place(t, &header, err);
     if (st) return st;
     if (t->online) return hn_features_online(&t->features, m, identity, &t->texts, states, t->n_taps + 1, err);
+    if (t->shared)
+        return hn_features_share(&t->features, m, identity, &t->texts, states, t->n_taps + 1, t->shared, show_features, t, t->stop, err);
     st = hn_features_make(m, identity, &t->texts, states, t->n_taps + 1, t->folder, show_features, t, t->stop, err);
     return st ? st : hn_features_open(&t->features, t->folder, err);
 }

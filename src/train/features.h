@@ -38,12 +38,15 @@ hunch_status hn_features_make(const hn_model *target, uint64_t identity, const h
 /* All texts, and their states: mapped records, or computed when needed (online.h). */
 typedef struct hn_feature_text {
     const int32_t *ids;
-    const uint16_t *states; /* [n][n_states * width] bf16; online: of the rows that were passed to hn_features_need */
+    const uint16_t *states; /* [n][states * width] bf16, read by hn_features_state; online: of the rows that were passed to
+                               hn_features_need */
     int n, own;
 } hn_feature_text;
 
 typedef struct hn_features_read {
-    hn_shard_header header;
+    hn_shard_header header; /* of the states that are read */
+    uint32_t kept;          /* states of a record; 0: those of the header */
+    int32_t column[HN_TRAIN_MOST_STATES]; /* of kept > 0: where among them each state of the header is */
     hn_feature_text *text;
     size_t n, cap;
     uint64_t tokens;
@@ -51,6 +54,12 @@ typedef struct hn_features_read {
     size_t n_maps, maps_cap;
     struct hn_online *online; /* NULL: features are stored */
 } hn_features_read;
+
+/* [width] state `state` of the header's, of a row. */
+static inline const uint16_t *hn_features_state(const hn_features_read *f, const hn_feature_text *t, int row, uint32_t state) {
+    const size_t kept = f->kept ? f->kept : f->header.n_states, at = f->kept ? (size_t)f->column[state] : state;
+    return t->states + ((size_t)row * kept + at) * f->header.width;
+}
 
 /* HUNCH_REFUSED: a damaged record. */
 hunch_status hn_features_open(hn_features_read *f, const char *folder, hunch_error *err);

@@ -73,8 +73,8 @@ void hn_learn_shuffle(hn_learner *l) {
 /* The last stored state of a row is the one after the norm: a row's law is computed from that of the next row. */
 static void batch_add(hn_learner *l, hn_learn_made *b, const hn_learn_piece *p) {
     const hn_feature_text *t = &l->f->text[p->text];
-    const size_t width = l->f->header.width, row = l->f->header.n_states * width, last = row - width;
-    const size_t from = l->o.kind->reads_layers ? 0 : last;
+    const size_t width = l->f->header.width;
+    const uint32_t last = l->f->header.n_states - 1, from = l->o.kind->reads_layers ? 0 : last;
     l->before[b->texts] = t->ids[p->from];
     l->start[b->texts++] = b->rows;
     for (int i = p->from; i < p->from + p->rows; i++, b->rows++) {
@@ -83,8 +83,10 @@ static void batch_add(hn_learner *l, hn_learn_made *b, const hn_learn_piece *p) 
         l->label[b->rows] = next >= 0 ? l->tokens.output[next] : -1;
         l->weight[b->rows] = next >= 0 && (i + 2 >= t->own || l->all_words) && (!l->o.kind->own_output || l->label[b->rows] >= 0);
         b->own += (double)l->weight[b->rows];
-        hn_dequantise(HN_BF16, t->states + (size_t)i * row + from, l->reads, l->states + (size_t)b->rows * l->reads);
-        hn_dequantise(HN_BF16, t->states + (size_t)(i + 1) * row + last, width, l->last + (size_t)b->rows * width);
+        hn_real *states = l->states + (size_t)b->rows * l->reads;
+        for (size_t k = 0; k * width < l->reads; k++)
+            hn_dequantise(HN_BF16, hn_features_state(l->f, t, i, from + (uint32_t)k), width, states + k * width);
+        hn_dequantise(HN_BF16, hn_features_state(l->f, t, i + 1, last), width, l->last + (size_t)b->rows * width);
     }
     l->start[b->texts] = b->rows;
 }

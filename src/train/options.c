@@ -70,7 +70,8 @@ static const struct flag {
     {"--seed", NULL, "S", NUMBER, AT(seed), 0, 1e15, "of everything random; default 0"},
     {"--features", NULL, "WHERE", TEXT, AT(features), 0, 0,
      "stored or online: on the disk, or computed for each batch; default stored if there is room and they are read "
-     "more than once"},
+     "more than once. A folder: stored there, for all trainings of this model on these texts whose states are among "
+     "those of the first"},
     {"--threads", NULL, "N", NUMBER, AT(threads), 1, 1024, "default: the cores this process may use"},
     {"--isa", NULL, "LEVEL", TEXT, AT(isa), 0, 0, "instruction level; default best"},
     {"--quiet", "-q", NULL, SWITCH, AT(quiet), 0, 0, "no progress"},
