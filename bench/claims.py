@@ -3,29 +3,36 @@
 """Every kind of draft head on equal budgets, and what is claimed of how they are trained, tried: the tables of docs/training-claims.md.
 
     bench/claims.py -m MODEL -f TEXTS [-f TEXTS] -o DIR [--hunch build/hunch] [--budget 1000000] [--minutes M] [--seeds 3]
-                    [--only PART,PART] [--try NAME,NAME] [--threads N] [--print] [--list]
+                    [--only PART,PART] [--try NAME,NAME] [--every N] [--features online] [--per-group N] [--tokens N]
+                    [--parallel N] [--at-once N] [--head SPEC] [--threads N] [--print] [--list]
 
 Parts, each of cells that are done one after another:
 
-  kinds     each kind of head once, and its acceptance, cost and speed-up on six groups of prompts, at temperature 0 and 1
-  minutes   the same with --minutes of training for each in the place of a number of tokens
-  claims    pairs that differ in one thing, --seeds times each: acceptance at temperature 0
-  together  suffix, the head of --head or this script's best, and both, on edits, chat and answers that come again
+  kinds     each kind of head once, and its acceptance on six groups of prompts, at temperature 0 and 1
+  speed     of these heads: cost of a round and speed-up on the groups; the machine must do nothing else
+  minutes   both with --minutes of training for each in the place of a number of tokens
+  claims    heads that differ in one thing, --seeds times each: acceptance at temperature 0
+  together  suffix, the head of --head or this script's best, and both, on edits, chat and answers that come again; likewise alone
 
-TEXTS are folders of `hunch train data`. A head learns from --budget tokens, texts again where there are fewer. With a budget
-below 100,000 the prompts are one a group, answers 24 tokens and seeds one: a run of minutes that goes the whole way and says
-nothing. DIR/cells.jsonl has a line for each cell that is done, and DIR/heads the heads; said again with the same words it goes on
-where it was ended, also within a training. --print writes the tables of what is there, and does nothing else.
+TEXTS are folders of `hunch train data`; --every N draws every N-th text of them. A head learns from --budget tokens, texts again
+where there are fewer. What all trainings read of the model is taken once, in DIR/features, or with --features online for each
+batch again. --per-group prompts of each group are answered with --tokens tokens: for acceptance --parallel at once, for speed
+one by one, --at-once drafters in a run. With a budget below 50,000 the prompts are one a group, answers 24 tokens and seeds one: a run of
+minutes that goes the whole way and says nothing. DIR/cells.jsonl has a line for each cell that is done, and DIR/heads the heads;
+said again with the same words it goes on where it was ended, also within a training. --print writes the tables of what is there,
+and does nothing else.
 
 Acceptance of position k: rounds in which drafts 1 to k were all said, of all rounds of a chain as deep as the head has learned, 4
 at most. +- is half of a 90 % interval of a bootstrap over prompts and, of claims, over seeds: whole texts are drawn, never tokens.
 Speed-up: the total of `hunch compare`, a chain with min_p=0.3 (of a draft model without). Cost of a round: of the same runs, tokens a
-round over speed-up, which is its time in tokens of plain decoding. Not tried: reference 000's centroids, which the trainer has no
-head for. Standard library only."""
+round over speed-up, which is its time in tokens of plain decoding. CPU-minutes are user time, which does not tell how busy the
+machine was. Not tried: reference 000's centroids, which the trainer has no head for. Standard library only."""
 import argparse
 import json
 import os
 import random
+import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -34,29 +41,31 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROWS = 2048  # of a step
-SMALL = 100_000
+SMALL = 50_000
+PARTS = ("kinds", "speed", "minutes", "claims", "together")
 
 # Part "kinds": what each is called, its kind, and flags beside the usual ones.
-KINDS = [(kind, kind, []) for kind in ("eagle3", "eagle", "mtp", "peagle", "dart", "dflash", "dspark", "medusa", "hydra", "mlp", "falcon",
-                                       "meta-mtp")]
-KINDS += [("mtp-modules", "mtp", ["--layers", "3", "--unroll", "3"]), ("mlp-cell", "mlp", ["--cell"]), ("model", "model", ["--layers", "6"])]
+KINDS = [(kind, kind, []) for kind in ("eagle3", "mtp", "medusa", "hydra", "mlp", "meta-mtp", "dflash", "peagle", "dart", "eagle",
+                                       "falcon", "dspark")]
+KINDS += [("model", "model", ["--layers", "6"]), ("mlp-cell", "mlp", ["--cell"]), ("mtp-modules", "mtp", ["--layers", "3", "--unroll", "3"])]
 
-# Part "claims": the question, and what is held against each other: a label, the kind, its flags. {low} {mid} {high} are the usual taps.
+# Part "claims": the question, and what is held against each other: a label, the kind, its flags; the same ones of two questions are
+# trained once. {low} {mid} {high} are the usual taps.
 LAW = ["--state-share", "0", "--unroll", "1"]
 CLAIMS = [
+    ("taps", "States of three layers against one",
+     [("three", "eagle3", []), ("the last of them", "eagle3", ["--taps", "{high}"]),
+      ("the middle one", "eagle3", ["--taps", "{mid}"])]),
     ("norms", "A head of EAGLE-1's form with norms on both inputs and before the output, and without (reference 001)",
      [("without norms", "eagle", LAW), ("with norms", "mtp", ["--unroll", "1"])]),
     ("steps", "Training by steps that read the head's own drafts (HASS, training-time test) against plain EAGLE-1",
-     [("eagle, one step", "eagle", ["--unroll", "1"]), ("eagle, three steps of HASS", "eagle", ["--unroll", "3"]),
-      ("eagle3, one step", "eagle3", ["--unroll", "1"]), ("eagle3, three steps", "eagle3", ["--unroll", "3"]),
-      ("mtp, one step", "mtp", ["--unroll", "1"]), ("mtp, three steps", "mtp", ["--unroll", "3"])]),
+     [("eagle, one step", "eagle", ["--unroll", "1"]), ("eagle, three steps of HASS", "eagle", []),
+      ("eagle3, one step", "eagle3", ["--unroll", "1"]), ("eagle3, three steps", "eagle3", []),
+      ("mtp, one step", "mtp", ["--unroll", "1"]), ("mtp, three steps", "mtp", [])]),
     ("divergence", "Which divergence a draft model is distilled by (DistillSpec)",
      [(name, "model", ["--layers", "6", "--divergence", name]) for name in ("forward", "reverse", "jsd", "tvd")]),
-    ("taps", "States of three layers against one",
-     [("three", "eagle3", ["--taps", "{low}:{mid}:{high}"]), ("the last of them", "eagle3", ["--taps", "{high}"]),
-      ("the middle one", "eagle3", ["--taps", "{mid}"])]),
     ("vocabulary", "How many tokens a head drafts",
-     [("%d" % n, "eagle3", ["--vocab", "%d" % n]) for n in (4096, 8192, 16384, 49152)]),
+     [("%d" % n, "eagle3", ["--vocab", "%d" % n] if n != 8192 else []) for n in (4096, 8192, 16384, 49152)]),
     ("label", "The model's law against the token that came",
      [("law", "medusa", []), ("half", "medusa", ["--token-share", "0.5"]), ("token", "medusa", ["--token-share", "1"])]),
 ]
@@ -65,38 +74,45 @@ CLAIMS = [
 # ---- what is done is kept
 
 class Cells:
-    """DIR/cells.jsonl: a line for each cell that is done, by its key; a torn last line is dropped."""
+    """DIR/cells.jsonl: a line for each cell that is done, by its key; a torn line counts for nothing. Processes that have other cells to
+    do, by --only and --try, may share DIR."""
 
     def __init__(self, folder):
         self.path, self.done = os.path.join(folder, "cells.jsonl"), {}
-        whole = []
         if os.path.exists(self.path):
             with open(self.path) as f:
-                for line in f:
-                    try:
-                        cell = json.loads(line)
-                    except ValueError:
-                        continue
-                    if line.endswith("\n"):
-                        self.done[cell["key"]] = cell
-                        whole.append(line)
-            with open(self.path + ".new", "w") as f:
-                f.writelines(whole)
-            os.replace(self.path + ".new", self.path)
+                text = f.read()
+            for line in text.splitlines():
+                try:
+                    cell = json.loads(line)
+                except ValueError:
+                    continue
+                self.done[cell["key"]] = cell
+            if text and not text.endswith("\n"):  # behind it the next line would be lost
+                with open(self.path, "a") as f:
+                    f.write("\n")
 
     def get(self, key, make):
         if key not in self.done:
-            start = time.time()
+            start, cpu = time.time(), cpu_seconds()
             cell = make()
             if cell is None:
                 return None
-            cell.update(key=key, wall_s=cell.get("wall_s", 0) + time.time() - start)
-            with open(self.path, "a") as f:
-                f.write(json.dumps(cell) + "\n")
-                f.flush()
-                os.fsync(f.fileno())
-            self.done[key] = cell
+            cell.update(wall_s=cell.get("wall_s", 0) + time.time() - start, cpu_s=cell.get("cpu_s", 0) + cpu_seconds() - cpu)
+            self.put(key, cell)
         return self.done[key]
+
+    def put(self, key, cell):
+        self.done[key] = dict(cell, key=key)
+        with open(self.path, "a") as f:
+            f.write(json.dumps(self.done[key]) + "\n")
+            f.flush()
+            os.fsync(f.fileno())
+
+
+def cpu_seconds():
+    """User time of all that was run so far: what a machine that others use too does not change much."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
 
 
 def said(command):
@@ -129,27 +145,50 @@ def head_of(o, name, seed, minutes):
     return os.path.join(o.output, "heads", "%s.%s.%d" % (name, budget_name(o, minutes), seed))
 
 
+def taps_of(o):
+    n = layers_of(o)
+    return {"low": 2 if n > 6 else 1, "mid": n // 2, "high": n - 3 if n > 6 else n - 1, "trunk": n - 1}
+
+
+def train_command(o, kind, head, *flags):
+    folders = [os.path.join(o.output, "texts")] if o.every > 1 else o.texts
+    return [*o.train, kind, o.model, "-o", head, *[w for f in folders for w in ("-f", f)], "--held-out", "8", *flags, *o.threads]
+
+
+def features(o, cells):
+    """What all trainings read is taken once, in DIR/features: the states of all layers that one of them reads."""
+    def make():
+        taps = ":".join(str(layer) for layer in sorted(set(taps_of(o).values())))
+        head = os.path.join(o.output, "features-only")
+        os.makedirs(os.path.join(o.output, "features"), exist_ok=True)
+        done = said(train_command(o, "eagle3", head, "--taps", taps, "--steps", "0", *o.features))
+        for path in (head, head + ".training"):
+            shutil.rmtree(path, ignore_errors=True)
+        if os.path.exists(head + ".svg"):
+            os.remove(head + ".svg")
+        if done.returncode:
+            sys.exit("claims.py: %s" % done.stderr.strip().splitlines()[-1:])
+        return {"cell": "features"}
+
+    return cells.get("features", make)
+
+
 def train(o, cells, name, kind, flags, seed, minutes=0):
-    """The cell of a head that has learned. Minutes that an attempt took which was cut off are kept in FOLDER.seconds."""
+    """The cell of a head that has learned. The time of attempts that were cut off is kept in FOLDER.seconds."""
     key = "train %s %s %d" % (name, budget_name(o, minutes), seed)
     head = head_of(o, name, seed, minutes)
 
     def make():
-        n = layers_of(o)
-        taps = {"low": 2 if n > 6 else 1, "mid": n // 2, "high": n - 3 if n > 6 else n - 1}
         how = ["--seconds", "%g" % (60 * minutes)] if minutes else ["--steps", str(max(1, o.budget // ROWS)), "--batch", str(ROWS)]
-        command = [o.hunch, "train", kind, o.model, "-o", head, "--seed", str(seed), "--features", "online", *how,
-                   *[f.format(**taps) for f in flags], *o.threads]
-        for folder in o.texts:
-            command += ["-f", folder]
+        command = train_command(o, kind, head, "--seed", str(seed), *o.features, *how, *[f.format(**taps_of(o)) for f in flags])
         os.makedirs(os.path.dirname(head), exist_ok=True)
-        before = float(open(head + ".seconds").read()) if os.path.exists(head + ".seconds") else 0.0
-        start = time.time()
+        before = [float(x) for x in open(head + ".seconds").read().split()] if os.path.exists(head + ".seconds") else [0.0, 0.0]
+        start, cpu = time.time(), cpu_seconds()
         try:
             done = said(command)
         finally:
             with open(head + ".seconds", "w") as f:
-                f.write("%f" % (before + time.time() - start))
+                f.write("%f %f" % (before[0] + time.time() - start, before[1] + cpu_seconds() - cpu))
         if done.returncode:
             print("claims.py: %s: %s" % (key, done.stderr.strip().splitlines()[-1:]), file=sys.stderr)
             return None  # tried again the next time
@@ -158,7 +197,7 @@ def train(o, cells, name, kind, flags, seed, minutes=0):
         shutil.rmtree(head + ".training", ignore_errors=True)
         os.remove(head + ".seconds")
         plan = [line for line in done.stderr.replace("\r", "\n").splitlines() if "million weights" in line]
-        return {"cell": "train", "kind": kind, "flags": flags, "seed": seed, "wall_s": before, "plan": plan[-1] if plan else ""}
+        return {"cell": "train", "kind": kind, "flags": flags, "seed": seed, "wall_s": before[0], "cpu_s": before[1], "plan": plan[-1] if plan else ""}
 
     return cells.get(key, make)
 
@@ -175,14 +214,22 @@ def depth_of(kind, flags):
 
 
 def prompts_of(o):
-    """The prompts that are measured with, as a file of their own: of a small budget one a group."""
-    path, seen = os.path.join(o.output, "prompts.jsonl"), set()
+    """The prompts that are measured with, as a file of their own: the first --per-group of each group."""
+    seen, rows = {}, []
     with open(o.prompts) as f:
-        rows = [json.loads(line) for line in f]
-    if o.small:
-        rows = [r for r in rows if not (r["group"] in seen or seen.add(r["group"]))]
-    with open(path, "w") as f:
-        f.writelines(json.dumps(r) + "\n" for r in rows)
+        for row in map(json.loads, f):
+            seen[row["group"]] = seen.get(row["group"], 0) + 1
+            if seen[row["group"]] <= o.per_group:
+                rows.append(row)
+    return prompt_file(o, "prompts-%d" % o.per_group, rows)
+
+
+def prompt_file(o, name, rows):
+    path, text = os.path.join(o.output, name + ".jsonl"), "".join(json.dumps(r) + "\n" for r in rows)
+    if not os.path.exists(path) or open(path).read() != text:
+        with open(path + ".%d" % os.getpid(), "w") as f:
+            f.write(text)
+        os.replace(path + ".%d" % os.getpid(), path)
     return path
 
 
@@ -190,7 +237,7 @@ def accept(o, cells, name, kind, flags, seed, temperature, minutes=0):
     def make():
         spec = "%s:%s,depth=%d" % (kind, head_of(o, name, seed, minutes), depth_of(kind, flags))
         done = said([o.hunch, "run", "-m", o.model, "-f", prompts_of(o), "--json-lines", "-n", str(o.n), "--temperature",
-                        "%g" % temperature, "--seed", "1", "--draft", spec, *o.threads])
+                        "%g" % temperature, "--seed", "1", "--draft", spec, "--parallel", str(o.parallel), *o.threads])
         if done.returncode:
             print("claims.py: %s: %s" % (spec, done.stderr.strip()), file=sys.stderr)
             return None
@@ -200,20 +247,20 @@ def accept(o, cells, name, kind, flags, seed, temperature, minutes=0):
     return cells.get("accept %s %s %d %g" % (name, budget_name(o, minutes), seed, temperature), make)
 
 
-def compare(o, cells, key, prompts, specs, temperature, cold=True):
-    def make():
-        command = [o.hunch, "compare", "-m", o.model, "-f", prompts, "--json", "-n", str(o.n), "--temperature", "%g" % temperature, "--seed", "1"]
-        for spec in specs:
-            command += ["--draft", spec]
-        done = said(command + (["--cold"] if cold else []) + o.threads)
-        if done.returncode:
-            print("claims.py: %s: %s" % (key, done.stderr.strip()), file=sys.stderr)
-            return None
-        all_of = json.loads(done.stdout)
-        return {"cell": "compare", "plain_tok_s": all_of["plain"]["tok_s"], "identical": all(m["identical"] for m in all_of["methods"]),
-                "methods": [{k: m[k] for k in ("draft", "ratio_total", "ci", "tau", "per_group")} for m in all_of["methods"]]}
-
-    return cells.get(key, make)
+def compared(o, prompts, specs, temperature, cold=True):
+    """Cells of drafters that were compared in one run; None: it failed."""
+    command = [o.hunch, "compare", "-m", o.model, "-f", prompts, "--json", "-n", str(o.n), "--temperature", "%g" % temperature, "--seed", "1"]
+    for spec in specs:
+        command += ["--draft", spec]
+    start, cpu = time.time(), cpu_seconds()
+    done = said(command + (["--cold"] if cold else []) + o.threads)
+    if done.returncode:
+        print("claims.py: %s: %s" % (specs, done.stderr.strip()), file=sys.stderr)
+        return None
+    spent = {"wall_s": (time.time() - start) / len(specs), "cpu_s": (cpu_seconds() - cpu) / len(specs)}
+    all_of = json.loads(done.stdout)
+    return [dict(spent, cell="speed", plain_tok_s=all_of["plain"]["tok_s"], prompts=os.path.basename(prompts), n=o.n,
+                 **{k: m[k] for k in ("identical", "draft", "ratio_total", "ci", "tau", "per_group")}) for m in all_of["methods"]]
 
 
 def fast_spec(o, name, kind, flags, seed, minutes):
@@ -221,9 +268,18 @@ def fast_spec(o, name, kind, flags, seed, minutes):
     return "%s:%s,depth=%d%s" % (kind, head_of(o, name, seed, minutes), depth_of(kind, flags), "" if kind == "model" else ",min_p=0.3")
 
 
-def speed(o, cells, name, kind, flags, seed, temperature, minutes=0):
-    key = "speed %s %s %d %g" % (name, budget_name(o, minutes), seed, temperature)
-    return compare(o, cells, key, prompts_of(o), [fast_spec(o, name, kind, flags, seed, minutes)], temperature)
+def do_speed(o, cells, minutes=0):
+    """Of all heads that are there, --at-once of them beside plain decoding in one run."""
+    for t in (0, 1):
+        left = []
+        for name, kind, flags in wanted(o, KINDS):
+            key = "speed %s %s 1 %d" % (name, budget_name(o, minutes), t)
+            if key not in cells.done and "train %s %s 1" % (name, budget_name(o, minutes)) in cells.done:
+                left.append((key, fast_spec(o, name, kind, flags, 1, minutes)))
+        for at in range(0, len(left), o.at_once):
+            some = left[at:at + o.at_once]
+            for (key, _), cell in zip(some, compared(o, prompts_of(o), [spec for _, spec in some], t) or []):
+                cells.put(key, cell)
 
 
 # ---- numbers
@@ -270,55 +326,58 @@ def do_kinds(o, cells, minutes=0):
         if train(o, cells, name, kind, flags, 1, minutes):
             for t in (0, 1):
                 accept(o, cells, name, kind, flags, 1, t, minutes)
-                speed(o, cells, name, kind, flags, 1, t, minutes)
 
 
 def show_kinds(o, cells, minutes=0):
     for t in (0, 1):
-        rows, head = [], ["kind", "accepted at 1, 2, ..", "tokens a round", "cost of a round", "total", "minutes"]
+        accepted, speeds, head = [], [], []
         for name, _, _ in KINDS:
             key = "%s %s 1" % (name, budget_name(o, minutes))
             learned, a, s = (cells.done.get(k) for k in ("train " + key, "accept %s %g" % (key, t), "speed %s %g" % (key, t)))
-            if not (learned and a and s):
-                continue
-            positions, tau = acceptance([a["prompts"]])
-            method = s["methods"][0]
-            groups = {g["group"]: "%.2f" % g["ratio_total"] for g in method["per_group"]}
-            head = head[:4] + list(groups) + ["total", "minutes"]
-            rows.append([name, ", ".join(positions), tau, "%.2f" % (method["tau"] / method["ratio_total"]), *groups.values(),
-                         "%.2f%s" % (method["ratio_total"], "" if s["identical"] else " (texts differ)"), "%.1f" % (learned["wall_s"] / 60)])
-        if rows:
-            print("Budget %s, temperature %d:\n" % (budget_name(o, minutes), t))
-        table(head, rows)
+            if learned and a:
+                positions, tau = acceptance([a["prompts"]])
+                weights = re.search("([0-9.]+) million weights", learned["plan"])
+                accepted.append([name, weights.group(1) if weights else "", ", ".join(positions), tau, "%.1f" % (learned["cpu_s"] / 60), "%.1f" % (learned["wall_s"] / 60)])
+            if learned and s:
+                groups = {g["group"]: "%.2f" % g["ratio_total"] for g in s["per_group"]}
+                head = list(groups)
+                speeds.append([name, "%.2f" % s["tau"], "%.2f" % (s["tau"] / s["ratio_total"]), *groups.values(),
+                               "%.2f%s" % (s["ratio_total"], "" if s["identical"] else " (texts differ)")])
+        if accepted:
+            print("Budget %s, temperature %d, acceptance:\n" % (budget_name(o, minutes), t))
+        table(["kind", "million weights", "accepted at 1, 2, ..", "tokens a round", "CPU-minutes", "minutes"], accepted)
+        if speeds:
+            print("Budget %s, temperature %d, speed-up:\n" % (budget_name(o, minutes), t))
+        table(["kind", "tokens a round", "cost of a round"] + head + ["total"], speeds)
 
 
-def claim_name(claim, label):
-    return "%s-%s" % (claim, "".join(c if c.isalnum() else "-" for c in label))
+def claim_name(kind, flags):
+    """By what it is trained as: a training that two questions share is done once."""
+    return "-".join(["claim", kind] + ["".join(c if c.isalnum() or c == "." else "_" for c in f).strip("_") for f in flags])
 
 
 def do_claims(o, cells):
-    for claim, _, sides in CLAIMS:
-        if o.only_names and claim not in o.only_names:
-            continue
-        for seed in range(1, o.seeds + 1):
-            for label, kind, flags in sides:
-                name = claim_name(claim, label)
-                if train(o, cells, name, kind, flags, seed):
-                    accept(o, cells, name, kind, flags, seed, 0)
+    for seed in range(1, o.seeds + 1):
+        for claim, _, sides in CLAIMS:
+            for label, kind, flags in sides if not o.only_names or claim in o.only_names else ():
+                name = claim_name(kind, flags)
+                if train(o, cells, name, kind, flags, seed) and accept(o, cells, name, kind, flags, seed, 0):
+                    shutil.rmtree(head_of(o, name, seed, 0), ignore_errors=True)  # it is not read again
 
 
 def show_claims(o, cells):
     for claim, question, sides in CLAIMS:
         rows = []
         for label, kind, flags in sides:
-            key = "accept %s %s" % (claim_name(claim, label), budget_name(o, 0))
+            key = "accept %s %s" % (claim_name(kind, flags), budget_name(o, 0))
             runs = [cells.done["%s %d 0" % (key, s)]["prompts"] for s in range(1, 100) if "%s %d 0" % (key, s) in cells.done]
             if runs:
                 positions, tau = acceptance(runs)
-                rows.append([label, "`%s`" % " ".join([kind] + flags), ", ".join(positions), tau, len(runs)])
+                rows.append([label, "`%s`" % " ".join([kind] + flags), ", ".join(positions), tau,
+                             ", ".join("%.2f" % tau_of(run) for run in runs)])
         if rows:
-            print("%s:\n" % question)
-        table(["", "trained as", "accepted at 1, 2, ..", "tokens a round", "seeds"], rows)
+            print("%s (budget %s):\n" % (question, budget_name(o, 0)))
+        table(["", "trained as", "accepted at 1, 2, ..", "tokens a round", "of each seed"], rows)
 
 
 def best_head(o, cells):
@@ -327,7 +386,7 @@ def best_head(o, cells):
     for name, kind, flags in KINDS:
         s = cells.done.get("speed %s %s 1 0" % (name, budget_name(o, 0)))
         if s:
-            found.append((s["methods"][0]["ratio_total"], fast_spec(o, name, kind, flags, 1, 0)))
+            found.append((s["ratio_total"], fast_spec(o, name, kind, flags, 1, 0)))
     return max(found)[1] if found else None
 
 
@@ -336,15 +395,9 @@ def groups_together(o):
     with open(os.path.join(HERE, "prompts", "bench16.jsonl")) as f:
         rows = [json.loads(line) for line in f]
     edits, chat = [r for r in rows if r["group"] == "edit"], [r for r in rows if r["group"] != "edit"]
-    if o.small:
-        edits, chat = edits[:1], chat[:1]
+    edits, chat = edits[:2 * o.per_group], chat[:2 * o.per_group]
     again = chat + [dict(r, id=r["id"] + " again") for r in chat]
-    out = {}
-    for name, some in (("edits", edits), ("chat", chat), ("again", again)):
-        out[name] = os.path.join(o.output, "%s.jsonl" % name)
-        with open(out[name], "w") as f:
-            f.writelines(json.dumps(r) + "\n" for r in some)
-    return out
+    return {name: prompt_file(o, name, some) for name, some in (("edits", edits), ("chat", chat), ("again", again))}
 
 
 def do_together(o, cells):
@@ -354,7 +407,10 @@ def do_together(o, cells):
         return
     for name, prompts in groups_together(o).items():
         for t in (0, 1):
-            compare(o, cells, "together %s %g %s" % (name, t, head), prompts, ["suffix", head, "suffix+" + head], t, cold=name != "again")
+            key = "together %s %g %s" % (name, t, head)
+            methods = None if key in cells.done else compared(o, prompts, ["suffix", head, "suffix+" + head], t, cold=name != "again")
+            if methods:
+                cells.put(key, {"cell": "together", "methods": methods, "wall_s": sum(m["wall_s"] for m in methods), "cpu_s": sum(m["cpu_s"] for m in methods)})
 
 
 def show_together(o, cells):
@@ -369,10 +425,11 @@ def show_together(o, cells):
 
 
 def show_hours(cells):
-    hours = {}
-    for cell in cells.done.values():
-        hours[cell["cell"]] = hours.get(cell["cell"], 0) + cell["wall_s"] / 3600
-    print("Hours: %s; together %.2f." % (", ".join("%s %.2f" % h for h in sorted(hours.items())), sum(hours.values())))
+    for what, key in (("Hours of processor time", "cpu_s"), ("Hours by the clock, of each process", "wall_s")):
+        hours = {}
+        for cell in cells.done.values():
+            hours[cell["cell"]] = hours.get(cell["cell"], 0) + cell[key] / 3600
+        print("%s: %s; together %.2f.\n" % (what, ", ".join("%s %.2f" % h for h in sorted(hours.items())), sum(hours.values())))
 
 
 # ---- the command
@@ -390,8 +447,14 @@ def options():
     p.add_argument("--prompts", default=os.path.join(HERE, "prompts", "specbench48.jsonl"))
     p.add_argument("--budget", type=int, default=1_000_000)
     p.add_argument("--minutes", type=float, default=0)
+    p.add_argument("--every", type=int, default=1)
+    p.add_argument("--features", default="shared", choices=["shared", "online"])
+    p.add_argument("--per-group", type=int, default=1000)
+    p.add_argument("--tokens", dest="n", type=int, default=128)
+    p.add_argument("--parallel", type=int, default=8)
+    p.add_argument("--at-once", type=int, default=5)
     p.add_argument("--seeds", type=int, default=3)
-    p.add_argument("--only", default="kinds,minutes,claims,together")
+    p.add_argument("--only", default=",".join(PARTS))
     p.add_argument("--try", dest="names", default="")
     p.add_argument("--head")
     p.add_argument("--threads")
@@ -400,16 +463,51 @@ def options():
     o = p.parse_args()
     o.parts, o.only_names = o.only.split(","), [n for n in o.names.split(",") if n]
     o.threads = ["--threads", o.threads] if o.threads else []
-    o.small = o.budget < SMALL
-    o.n = 24 if o.small else 128
-    o.seeds = 1 if o.small else o.seeds
+    o.features = ["--features", "online" if o.features == "online" else os.path.join(o.output, "features")] if o.output else []
+    o.train = [o.hunch + "-train"] if os.path.isfile(o.hunch + "-train") else [o.hunch, "train"]
+    if o.budget < SMALL:
+        o.n, o.per_group, o.seeds = 24, 1, 1
     if not o.list and (not o.output or (not o.show and (not o.model or not o.texts))):
         p.error("expected -m MODEL, -f TEXTS and -o DIR")
-    unknown = [n for n in o.parts if n not in ("kinds", "minutes", "claims", "together")]
+    unknown = [n for n in o.parts if n not in PARTS]
     unknown += [n for n in o.only_names if n not in [k[0] for k in KINDS] + [c[0] for c in CLAIMS]]
     if unknown:
         p.error("%s: expected parts and names of --list" % ", ".join(unknown))
     return o
+
+
+def draw_texts(o):
+    """Every --every-th of the texts, as a folder of their own."""
+    path = os.path.join(o.output, "texts", "texts.jsonl")
+    if o.every < 2 or os.path.exists(path):
+        return
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path + ".new", "w") as out:
+        n = 0
+        for k, folder in enumerate(o.texts):
+            with open(os.path.join(folder, "texts.jsonl")) as f:
+                lines = [line for line in f if '"ids"' in line]
+            some = lines[(k * o.every // len(o.texts) + 1) % o.every::o.every]
+            out.writelines(some)
+            n += len(some)
+        out.write(json.dumps({"done": n}) + "\n")
+    os.replace(path + ".new", path)
+
+
+def do_parts(o, cells):
+    if o.features[1] != "online" and {"kinds", "minutes", "claims"} & set(o.parts):
+        features(o, cells)
+    if "kinds" in o.parts:
+        do_kinds(o, cells)
+    if "speed" in o.parts:
+        do_speed(o, cells)
+    if "minutes" in o.parts and o.minutes:
+        do_kinds(o, cells, o.minutes)
+        do_speed(o, cells, o.minutes)
+    if "claims" in o.parts:
+        do_claims(o, cells)
+    if "together" in o.parts:
+        do_together(o, cells)
 
 
 def main():
@@ -421,14 +519,8 @@ def main():
     os.makedirs(o.output, exist_ok=True)
     cells = Cells(o.output)
     if not o.show:
-        if "kinds" in o.parts:
-            do_kinds(o, cells)
-        if "minutes" in o.parts and o.minutes:
-            do_kinds(o, cells, o.minutes)
-        if "claims" in o.parts:
-            do_claims(o, cells)
-        if "together" in o.parts:
-            do_together(o, cells)
+        draw_texts(o)
+        do_parts(o, cells)
     show_kinds(o, cells)
     if o.minutes:
         show_kinds(o, cells, o.minutes)
