@@ -19,7 +19,7 @@ where there are fewer. What all trainings read of the model is taken once, in DI
 batch again. --per-group prompts of each group are answered with --tokens tokens: for acceptance --parallel at once, for speed
 one by one, --at-once drafters in a run. With a budget below 50,000 the prompts are one a group, answers 24 tokens and seeds one: a run of
 minutes that goes the whole way and says nothing. DIR/cells.jsonl has a line for each cell that is done, and DIR/heads the heads;
-said again with the same words it goes on where it was ended, also within a training. --print writes the tables of what is there,
+said again with the same words it goes on where it was ended, also within a training; said several times at once it is faster. --print writes the tables of what is there,
 and does nothing else.
 
 Acceptance of position k: rounds in which drafts 1 to k were all said, of all rounds of a chain as deep as the head has learned, 4
@@ -28,6 +28,7 @@ Speed-up: the total of `hunch compare`, a chain with min_p=0.3 (of a draft model
 round over speed-up, which is its time in tokens of plain decoding. CPU-minutes are user time, which does not tell how busy the
 machine was. Not tried: reference 000's centroids, which the trainer has no head for. Standard library only."""
 import argparse
+import fcntl
 import json
 import os
 import random
@@ -74,38 +75,51 @@ CLAIMS = [
 # ---- what is done is kept
 
 class Cells:
-    """DIR/cells.jsonl: a line for each cell that is done, by its key; a torn line counts for nothing. Processes that have other cells to
-    do, by --only and --try, may share DIR."""
+    """DIR/cells.jsonl: a line for each cell that is done, by its key; a torn line counts for nothing. Several processes may share DIR: what
+    one of them is at, the others leave alone."""
 
     def __init__(self, folder):
-        self.path, self.done = os.path.join(folder, "cells.jsonl"), {}
-        if os.path.exists(self.path):
-            with open(self.path) as f:
-                text = f.read()
-            for line in text.splitlines():
-                try:
-                    cell = json.loads(line)
-                except ValueError:
-                    continue
-                self.done[cell["key"]] = cell
-            if text and not text.endswith("\n"):  # behind it the next line would be lost
-                with open(self.path, "a") as f:
-                    f.write("\n")
+        self.path, self.locks, self.done, self.read_to = os.path.join(folder, "cells.jsonl"), os.path.join(folder, "locks"), {}, 0
+        os.makedirs(self.locks, exist_ok=True)
+        self.read()
+
+    def read(self):
+        """What was added since, whole lines alone."""
+        if not os.path.exists(self.path):
+            return
+        with open(self.path, "rb") as f:
+            f.seek(self.read_to)
+            text = f.read()
+        for line in text[:text.rfind(b"\n") + 1].splitlines(True):
+            self.read_to += len(line)
+            try:
+                cell = json.loads(line)
+            except ValueError:
+                continue
+            self.done[cell["key"]] = cell
 
     def get(self, key, make):
-        if key not in self.done:
-            start, cpu = time.time(), cpu_seconds()
-            cell = make()
-            if cell is None:
+        """The cell; None: it failed, or another process is at it."""
+        with open(os.path.join(self.locks, key.replace("/", "_").replace(" ", "_")), "w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
                 return None
-            cell.update(wall_s=cell.get("wall_s", 0) + time.time() - start, cpu_s=cell.get("cpu_s", 0) + cpu_seconds() - cpu)
-            self.put(key, cell)
+            self.read()
+            if key not in self.done:
+                start, cpu = time.time(), cpu_seconds()
+                cell = make()
+                if cell is None:
+                    return None
+                cell.update(wall_s=cell.get("wall_s", 0) + time.time() - start, cpu_s=cell.get("cpu_s", 0) + cpu_seconds() - cpu)
+                self.put(key, cell)
         return self.done[key]
 
     def put(self, key, cell):
         self.done[key] = dict(cell, key=key)
+        torn = os.path.exists(self.path) and not open(self.path, "rb").read().endswith(b"\n") and os.path.getsize(self.path)
         with open(self.path, "a") as f:
-            f.write(json.dumps(self.done[key]) + "\n")
+            f.write(("\n" if torn else "") + json.dumps(self.done[key]) + "\n")
             f.flush()
             os.fsync(f.fileno())
 
@@ -241,8 +255,8 @@ def accept(o, cells, name, kind, flags, seed, temperature, minutes=0):
         if done.returncode:
             print("claims.py: %s: %s" % (spec, done.stderr.strip()), file=sys.stderr)
             return None
-        rows = [json.loads(line) for line in done.stdout.splitlines()]
-        return {"cell": "accept", "prompts": [[r["rounds"], r["accepted_per_position"]] for r in rows]}
+        rows = sorted((json.loads(line) for line in done.stdout.splitlines()), key=lambda r: r["id"])  # they come as they are done
+        return {"cell": "accept", "ids": [r["id"] for r in rows], "prompts": [[r["rounds"], r["accepted_per_position"]] for r in rows]}
 
     return cells.get("accept %s %s %d %g" % (name, budget_name(o, minutes), seed, temperature), make)
 
@@ -313,6 +327,18 @@ def acceptance(runs):
     return out, "%.2f ± %.2f" % (tau_of(flat), spread(runs, tau_of))
 
 
+def more_than(base, runs, times=400):
+    """How many more tokens a round than `base`, both [seed][prompt] on the same prompts, whose texts are the same: seeds and prompts are
+    drawn for both at once."""
+    draw, found, seeds = random.Random(1), [], min(len(base), len(runs))
+    for _ in range(times):
+        drawn = [(draw.randrange(seeds), draw.randrange(len(base[0]))) for _ in range(seeds * len(base[0]))]
+        found.append(tau_of([runs[s][p] for s, p in drawn]) - tau_of([base[s][p] for s, p in drawn]))
+    found.sort()
+    flat = [tau_of([p for run in some[:seeds] for p in run]) for some in (base, runs)]
+    return "%+.2f ± %.2f" % (flat[1] - flat[0], (found[int(0.95 * times)] - found[int(0.05 * times)]) / 2)
+
+
 def table(head, rows):
     if rows:
         print("| %s |\n|%s" % (" | ".join(head), "---|" * len(head)))
@@ -337,7 +363,9 @@ def show_kinds(o, cells, minutes=0):
             if learned and a:
                 positions, tau = acceptance([a["prompts"]])
                 weights = re.search("([0-9.]+) million weights", learned["plan"])
-                accepted.append([name, weights.group(1) if weights else "", ", ".join(positions), tau, "%.1f" % (learned["cpu_s"] / 60), "%.1f" % (learned["wall_s"] / 60)])
+                first = cells.done.get("accept %s %s 1 %g" % (KINDS[0][0], budget_name(o, minutes), t), a)
+                accepted.append([name, weights.group(1) if weights else "", ", ".join(positions), tau, more_than([first["prompts"]], [a["prompts"]]),
+                                 "%.1f" % (learned["cpu_s"] / 60), "%.1f" % (learned["wall_s"] / 60)])
             if learned and s:
                 groups = {g["group"]: "%.2f" % g["ratio_total"] for g in s["per_group"]}
                 head = list(groups)
@@ -345,7 +373,7 @@ def show_kinds(o, cells, minutes=0):
                                "%.2f%s" % (s["ratio_total"], "" if s["identical"] else " (texts differ)")])
         if accepted:
             print("Budget %s, temperature %d, acceptance:\n" % (budget_name(o, minutes), t))
-        table(["kind", "million weights", "accepted at 1, 2, ..", "tokens a round", "CPU-minutes", "minutes"], accepted)
+        table(["kind", "million weights", "accepted at 1, 2, ..", "tokens a round", "more than " + KINDS[0][0], "CPU-minutes", "minutes"], accepted)
         if speeds:
             print("Budget %s, temperature %d, speed-up:\n" % (budget_name(o, minutes), t))
         table(["kind", "tokens a round", "cost of a round"] + head + ["total"], speeds)
@@ -367,17 +395,18 @@ def do_claims(o, cells):
 
 def show_claims(o, cells):
     for claim, question, sides in CLAIMS:
-        rows = []
+        rows, first = [], None
         for label, kind, flags in sides:
             key = "accept %s %s" % (claim_name(kind, flags), budget_name(o, 0))
             runs = [cells.done["%s %d 0" % (key, s)]["prompts"] for s in range(1, 100) if "%s %d 0" % (key, s) in cells.done]
             if runs:
                 positions, tau = acceptance(runs)
+                first = first or runs
                 rows.append([label, "`%s`" % " ".join([kind] + flags), ", ".join(positions), tau,
-                             ", ".join("%.2f" % tau_of(run) for run in runs)])
+                             more_than(first, runs) if first is not runs else "", ", ".join("%.2f" % tau_of(run) for run in runs)])
         if rows:
             print("%s (budget %s):\n" % (question, budget_name(o, 0)))
-        table(["", "trained as", "accepted at 1, 2, ..", "tokens a round", "of each seed"], rows)
+        table(["", "trained as", "accepted at 1, 2, ..", "tokens a round", "more than the first", "of each seed"], rows)
 
 
 def best_head(o, cells):
