@@ -2,31 +2,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every kind of draft head on equal budgets, and what is claimed of how they are trained, tried: the tables of docs/training-claims.md.
 
-    bench/claims.py -m MODEL -f TEXTS [-f TEXTS] -o DIR [--hunch build/hunch] [--budget 1000000] [--minutes M] [--seeds 3]
-                    [--only PART,PART] [--try NAME,NAME] [--every N] [--features online] [--per-group N] [--tokens N]
-                    [--parallel N] [--at-once N] [--head SPEC] [--threads N] [--print] [--list]
+    bench/claims.py -m MODEL -f TEXTS [-f TEXTS] -o DIR [--hunch build/hunch] [--budget 1000000] [--claims-budget N] [--minutes M]
+                    [--seeds 3] [--only PART,PART] [--try NAME,NAME] [--every N] [--features online] [--per-group N]
+                    [--speed-per-group N] [--tokens N] [--parallel N] [--at-once N] [--head SPEC] [--threads N] [--print] [--list]
 
 Parts, each of cells that are done one after another:
 
-  kinds     each kind of head once, and its acceptance on six groups of prompts, at temperature 0 and 1
-  speed     of these heads: cost of a round and speed-up on the groups; the machine must do nothing else
-  minutes   both with --minutes of training for each in the place of a number of tokens
+  kinds     each kind of head once, and its acceptance on six groups of prompts, at temperature 0 and 1; of --head, too, a head
+            that was trained before
   claims    heads that differ in one thing, --seeds times each: acceptance at temperature 0
+  speed     of the kinds' heads: cost of a round and speed-up on the groups; the machine must do nothing else
+  minutes   kinds and speed with --minutes of training for each in the place of a number of tokens
   together  suffix, the head of --head or this script's best, and both, on edits, chat and answers that come again; likewise alone
 
 TEXTS are folders of `hunch train data`; --every N draws every N-th text of them. A head learns from --budget tokens, texts again
 where there are fewer. What all trainings read of the model is taken once, in DIR/features, or with --features online for each
-batch again. --per-group prompts of each group are answered with --tokens tokens: for acceptance --parallel at once, for speed
-one by one, --at-once drafters in a run. With a budget below 50,000 the prompts are one a group, answers 24 tokens and seeds one: a run of
-minutes that goes the whole way and says nothing. DIR/cells.jsonl has a line for each cell that is done, and DIR/heads the heads;
-said again with the same words it goes on where it was ended, also within a training; said several times at once it is faster. --print writes the tables of what is there,
-and does nothing else.
+batch again. --per-group prompts of each group are answered with --tokens tokens: for acceptance --parallel at once, for speed one
+by one, --at-once drafters in a run. With a budget below 50,000 the prompts are one a group, answers 24 tokens and seeds one: a
+run of minutes that goes the whole way and says nothing. DIR/cells.jsonl has a line for each cell that is done, and DIR/heads the
+heads; said again with the same words it goes on where it was ended, also within a training; said several times at once, the
+processes share the cells. --print writes the tables of what is there, and does nothing else.
 
 Acceptance of position k: rounds in which drafts 1 to k were all said, of all rounds of a chain as deep as the head has learned, 4
-at most. +- is half of a 90 % interval of a bootstrap over prompts and, of claims, over seeds: whole texts are drawn, never tokens.
-Speed-up: the total of `hunch compare`, a chain with min_p=0.3 (of a draft model without). Cost of a round: of the same runs, tokens a
-round over speed-up, which is its time in tokens of plain decoding. CPU-minutes are user time, which does not tell how busy the
-machine was. Not tried: reference 000's centroids, which the trainer has no head for. Standard library only."""
+at most. +- is half of a 90 % interval of a bootstrap over prompts and, of claims, over seeds: whole texts are drawn, never
+tokens; of differences the same ones for both. Speed-up: the total of `hunch compare`, a chain with min_p=0.3 (of a draft model
+without). Cost of a round: of the same runs, tokens a round over speed-up, which is its time in tokens of plain decoding.
+CPU-minutes are user time, which tells less of how busy the machine was. Not tried: reference 000's centroids, which the trainer
+has no head for. Standard library only."""
 import argparse
 import fcntl
 import json
@@ -43,7 +45,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROWS = 2048  # of a step
 SMALL = 50_000
-PARTS = ("kinds", "speed", "minutes", "claims", "together")
+PARTS = ("kinds", "claims", "speed", "minutes", "together")
 
 # Part "kinds": what each is called, its kind, and flags beside the usual ones.
 KINDS = [(kind, kind, []) for kind in ("eagle3", "mtp", "medusa", "hydra", "mlp", "meta-mtp", "dflash", "peagle", "dart", "eagle",
@@ -227,15 +229,16 @@ def depth_of(kind, flags):
     return {"medusa": 3, "hydra": 3, "mlp": 3, "meta-mtp": 3}.get(kind, DEEPEST)
 
 
-def prompts_of(o):
-    """The prompts that are measured with, as a file of their own: the first --per-group of each group."""
+def prompts_of(o, per_group=None):
+    """The prompts that are measured with, as a file of their own: the first so many of each group, or --per-group."""
+    per_group = per_group or o.per_group
     seen, rows = {}, []
     with open(o.prompts) as f:
         for row in map(json.loads, f):
             seen[row["group"]] = seen.get(row["group"], 0) + 1
-            if seen[row["group"]] <= o.per_group:
+            if seen[row["group"]] <= per_group:
                 rows.append(row)
-    return prompt_file(o, "prompts-%d" % o.per_group, rows)
+    return prompt_file(o, "prompts-%d" % per_group, rows)
 
 
 def prompt_file(o, name, rows):
@@ -248,8 +251,12 @@ def prompt_file(o, name, rows):
 
 
 def accept(o, cells, name, kind, flags, seed, temperature, minutes=0):
+    spec = "%s:%s,depth=%d" % (kind, head_of(o, name, seed, minutes), depth_of(kind, flags))
+    return accept_of(o, cells, "%s %s %d" % (name, budget_name(o, minutes), seed), spec, temperature)
+
+
+def accept_of(o, cells, name, spec, temperature):
     def make():
-        spec = "%s:%s,depth=%d" % (kind, head_of(o, name, seed, minutes), depth_of(kind, flags))
         done = said([o.hunch, "run", "-m", o.model, "-f", prompts_of(o), "--json-lines", "-n", str(o.n), "--temperature",
                         "%g" % temperature, "--seed", "1", "--draft", spec, "--parallel", str(o.parallel), *o.threads])
         if done.returncode:
@@ -258,7 +265,7 @@ def accept(o, cells, name, kind, flags, seed, temperature, minutes=0):
         rows = sorted((json.loads(line) for line in done.stdout.splitlines()), key=lambda r: r["id"])  # they come as they are done
         return {"cell": "accept", "ids": [r["id"] for r in rows], "prompts": [[r["rounds"], r["accepted_per_position"]] for r in rows]}
 
-    return cells.get("accept %s %s %d %g" % (name, budget_name(o, minutes), seed, temperature), make)
+    return cells.get("accept %s %g" % (name, temperature), make)
 
 
 def compared(o, prompts, specs, temperature, cold=True):
@@ -285,14 +292,15 @@ def fast_spec(o, name, kind, flags, seed, minutes):
 def do_speed(o, cells, minutes=0):
     """Of all heads that are there, --at-once of them beside plain decoding in one run."""
     for t in (0, 1):
-        left = []
+        left = [("speed head %d" % t, "%s,depth=%d,min_p=0.3" % (o.head.split(",")[0], DEEPEST))] if o.head and not minutes else []
+        left = [x for x in left if x[0] not in cells.done]
         for name, kind, flags in wanted(o, KINDS):
             key = "speed %s %s 1 %d" % (name, budget_name(o, minutes), t)
             if key not in cells.done and "train %s %s 1" % (name, budget_name(o, minutes)) in cells.done:
                 left.append((key, fast_spec(o, name, kind, flags, 1, minutes)))
         for at in range(0, len(left), o.at_once):
             some = left[at:at + o.at_once]
-            for (key, _), cell in zip(some, compared(o, prompts_of(o), [spec for _, spec in some], t) or []):
+            for (key, _), cell in zip(some, compared(o, prompts_of(o, o.speed_per_group), [spec for _, spec in some], t) or []):
                 cells.put(key, cell)
 
 
@@ -348,6 +356,8 @@ def table(head, rows):
 # ---- parts
 
 def do_kinds(o, cells, minutes=0):
+    for t in (0, 1) if o.head and not minutes and not o.only_names else ():
+        accept_of(o, cells, "head", "%s,depth=%d" % (o.head.split(",")[0], DEEPEST), t)
     for name, kind, flags in wanted(o, KINDS):
         if train(o, cells, name, kind, flags, 1, minutes):
             for t in (0, 1):
@@ -357,9 +367,10 @@ def do_kinds(o, cells, minutes=0):
 def show_kinds(o, cells, minutes=0):
     for t in (0, 1):
         accepted, speeds, head = [], [], []
-        for name, _, _ in KINDS:
-            key = "%s %s 1" % (name, budget_name(o, minutes))
+        for name in ["head"] + [k[0] for k in KINDS]:
+            key = "%s %s 1" % (name, budget_name(o, minutes)) if name != "head" else "head"
             learned, a, s = (cells.done.get(k) for k in ("train " + key, "accept %s %g" % (key, t), "speed %s %g" % (key, t)))
+            name, learned = ("the one of --head", {"plan": "", "cpu_s": 0, "wall_s": 0}) if name == "head" else (name, learned)
             if learned and a:
                 positions, tau = acceptance([a["prompts"]])
                 weights = re.search("([0-9.]+) million weights", learned["plan"])
@@ -384,7 +395,12 @@ def claim_name(kind, flags):
     return "-".join(["claim", kind] + ["".join(c if c.isalnum() or c == "." else "_" for c in f).strip("_") for f in flags])
 
 
+def with_claims_budget(o):
+    return argparse.Namespace(**dict(vars(o), budget=o.claims_budget or o.budget))
+
+
 def do_claims(o, cells):
+    o = with_claims_budget(o)
     for seed in range(1, o.seeds + 1):
         for claim, _, sides in CLAIMS:
             for label, kind, flags in sides if not o.only_names or claim in o.only_names else ():
@@ -394,6 +410,7 @@ def do_claims(o, cells):
 
 
 def show_claims(o, cells):
+    o = with_claims_budget(o)
     for claim, question, sides in CLAIMS:
         rows, first = [], None
         for label, kind, flags in sides:
@@ -424,7 +441,7 @@ def groups_together(o):
     with open(os.path.join(HERE, "prompts", "bench16.jsonl")) as f:
         rows = [json.loads(line) for line in f]
     edits, chat = [r for r in rows if r["group"] == "edit"], [r for r in rows if r["group"] != "edit"]
-    edits, chat = edits[:2 * o.per_group], chat[:2 * o.per_group]
+    edits, chat = edits[:2 * o.speed_per_group], chat[:2 * o.speed_per_group]
     again = chat + [dict(r, id=r["id"] + " again") for r in chat]
     return {name: prompt_file(o, name, some) for name, some in (("edits", edits), ("chat", chat), ("again", again))}
 
@@ -475,10 +492,12 @@ def options():
     p.add_argument("--hunch", default=os.path.join(HERE, "..", "build", "hunch"))
     p.add_argument("--prompts", default=os.path.join(HERE, "prompts", "specbench48.jsonl"))
     p.add_argument("--budget", type=int, default=1_000_000)
+    p.add_argument("--claims-budget", type=int)
     p.add_argument("--minutes", type=float, default=0)
     p.add_argument("--every", type=int, default=1)
     p.add_argument("--features", default="shared", choices=["shared", "online"])
     p.add_argument("--per-group", type=int, default=1000)
+    p.add_argument("--speed-per-group", type=int)
     p.add_argument("--tokens", dest="n", type=int, default=128)
     p.add_argument("--parallel", type=int, default=8)
     p.add_argument("--at-once", type=int, default=5)
@@ -496,6 +515,7 @@ def options():
     o.train = [o.hunch + "-train"] if os.path.isfile(o.hunch + "-train") else [o.hunch, "train"]
     if o.budget < SMALL:
         o.n, o.per_group, o.seeds = 24, 1, 1
+    o.speed_per_group = min(o.per_group, o.speed_per_group or o.per_group)
     if not o.list and (not o.output or (not o.show and (not o.model or not o.texts))):
         p.error("expected -m MODEL, -f TEXTS and -o DIR")
     unknown = [n for n in o.parts if n not in PARTS]
@@ -528,13 +548,13 @@ def do_parts(o, cells):
         features(o, cells)
     if "kinds" in o.parts:
         do_kinds(o, cells)
+    if "claims" in o.parts:
+        do_claims(o, cells)
     if "speed" in o.parts:
         do_speed(o, cells)
     if "minutes" in o.parts and o.minutes:
         do_kinds(o, cells, o.minutes)
         do_speed(o, cells, o.minutes)
-    if "claims" in o.parts:
-        do_claims(o, cells)
     if "together" in o.parts:
         do_together(o, cells)
 
