@@ -50,7 +50,8 @@ PARTS = ("kinds", "claims", "speed", "minutes", "together")
 # Part "kinds": what each is called, its kind, and flags beside the usual ones.
 KINDS = [(kind, kind, []) for kind in ("eagle3", "mtp", "medusa", "hydra", "mlp", "meta-mtp", "dflash", "peagle", "dart", "eagle",
                                        "falcon", "dspark")]
-KINDS += [("model", "model", ["--layers", "6"]), ("mlp-cell", "mlp", ["--cell"]), ("mtp-modules", "mtp", ["--layers", "3", "--unroll", "3"])]
+KINDS += [("model", "model", ["--layers", "6"]), ("mlp-cell", "mlp", ["--cell"]),
+          ("mtp-modules", "mtp", ["--layers", "3", "--unroll", "3"])]
 
 # Part "claims": the question, and what is held against each other: a label, the kind, its flags; the same ones of two questions are
 # trained once. {low} {mid} {high} are the usual taps.
@@ -61,10 +62,12 @@ CLAIMS = [
       ("the middle one", "eagle3", ["--taps", "{mid}"])]),
     ("norms", "A head of EAGLE-1's form with norms on both inputs and before the output, and without (reference 001)",
      [("without norms", "eagle", LAW), ("with norms", "mtp", ["--unroll", "1"])]),
-    ("steps", "Training by steps that read the head's own drafts (HASS, training-time test) against plain EAGLE-1",
-     [("eagle, one step", "eagle", ["--unroll", "1"]), ("eagle, three steps of HASS", "eagle", []),
-      ("eagle3, one step", "eagle3", ["--unroll", "1"]), ("eagle3, three steps", "eagle3", []),
-      ("mtp, one step", "mtp", ["--unroll", "1"]), ("mtp, three steps", "mtp", [])]),
+    ("steps", "EAGLE-1: steps that read the head's own guesses of states (HASS) against one",
+     [("one", "eagle", ["--unroll", "1"]), ("three", "eagle", [])]),
+    ("steps", "EAGLE-3: steps that read the head's own output (training-time test) against one",
+     [("one", "eagle3", ["--unroll", "1"]), ("three", "eagle3", [])]),
+    ("steps", "A module of MTP, chained three steps in training (FastMTP) against one",
+     [("one", "mtp", ["--unroll", "1"]), ("three", "mtp", [])]),
     ("divergence", "Which divergence a draft model is distilled by (DistillSpec)",
      [(name, "model", ["--layers", "6", "--divergence", name]) for name in ("forward", "reverse", "jsd", "tvd")]),
     ("vocabulary", "How many tokens a head drafts",
@@ -213,7 +216,8 @@ def train(o, cells, name, kind, flags, seed, minutes=0):
         shutil.rmtree(head + ".training", ignore_errors=True)
         os.remove(head + ".seconds")
         plan = [line for line in done.stderr.replace("\r", "\n").splitlines() if "million weights" in line]
-        return {"cell": "train", "kind": kind, "flags": flags, "seed": seed, "wall_s": before[0], "cpu_s": before[1], "plan": plan[-1] if plan else ""}
+        return {"cell": "train", "kind": kind, "flags": flags, "seed": seed, "wall_s": before[0], "cpu_s": before[1],
+                "plan": plan[-1] if plan else ""}
 
     return cells.get(key, make)
 
@@ -270,7 +274,8 @@ def accept_of(o, cells, name, spec, temperature):
 
 def compared(o, prompts, specs, temperature, cold=True):
     """Cells of drafters that were compared in one run; None: it failed."""
-    command = [o.hunch, "compare", "-m", o.model, "-f", prompts, "--json", "-n", str(o.n), "--temperature", "%g" % temperature, "--seed", "1"]
+    command = [o.hunch, "compare", "-m", o.model, "-f", prompts, "--json", "-n", str(o.n), "--temperature", "%g" % temperature,
+               "--seed", "1"]
     for spec in specs:
         command += ["--draft", spec]
     start, cpu = time.time(), cpu_seconds()
@@ -375,8 +380,8 @@ def show_kinds(o, cells, minutes=0):
                 positions, tau = acceptance([a["prompts"]])
                 weights = re.search("([0-9.]+) million weights", learned["plan"])
                 first = cells.done.get("accept %s %s 1 %g" % (KINDS[0][0], budget_name(o, minutes), t), a)
-                accepted.append([name, weights.group(1) if weights else "", ", ".join(positions), tau, more_than([first["prompts"]], [a["prompts"]]),
-                                 "%.1f" % (learned["cpu_s"] / 60), "%.1f" % (learned["wall_s"] / 60)])
+                accepted.append([name, weights.group(1) if weights else "", ", ".join(positions), tau,
+                                 more_than([first["prompts"]], [a["prompts"]]), "%.1f" % (learned["cpu_s"] / 60)])
             if learned and s:
                 groups = {g["group"]: "%.2f" % g["ratio_total"] for g in s["per_group"]}
                 head = list(groups)
@@ -384,7 +389,7 @@ def show_kinds(o, cells, minutes=0):
                                "%.2f%s" % (s["ratio_total"], "" if s["identical"] else " (texts differ)")])
         if accepted:
             print("Budget %s, temperature %d, acceptance:\n" % (budget_name(o, minutes), t))
-        table(["kind", "million weights", "accepted at 1, 2, ..", "tokens a round", "more than " + KINDS[0][0], "CPU-minutes", "minutes"], accepted)
+        table(["kind", "million weights", "accepted at 1, 2, ..", "tokens a round", "more than " + KINDS[0][0], "CPU-minutes"], accepted)
         if speeds:
             print("Budget %s, temperature %d, speed-up:\n" % (budget_name(o, minutes), t))
         table(["kind", "tokens a round", "cost of a round"] + head + ["total"], speeds)
@@ -412,15 +417,16 @@ def do_claims(o, cells):
 def show_claims(o, cells):
     o = with_claims_budget(o)
     for claim, question, sides in CLAIMS:
-        rows, first = [], None
+        rows, first = [], []
         for label, kind, flags in sides:
             key = "accept %s %s" % (claim_name(kind, flags), budget_name(o, 0))
             runs = [cells.done["%s %d 0" % (key, s)]["prompts"] for s in range(1, 100) if "%s %d 0" % (key, s) in cells.done]
             if runs:
                 positions, tau = acceptance(runs)
-                first = first or runs
-                rows.append([label, "`%s`" % " ".join([kind] + flags), ", ".join(positions), tau,
-                             more_than(first, runs) if first is not runs else "", ", ".join("%.2f" % tau_of(run) for run in runs)])
+                first = runs if label == sides[0][0] else first
+                rows.append([label, "`%s`" % " ".join([kind] + flags).format(low="LOW", mid="MID", high="HIGH"), ", ".join(positions), tau,
+                             more_than(first, runs) if first and first is not runs else "",
+                             ", ".join("%.2f" % tau_of(run) for run in runs)])
         if rows:
             print("%s (budget %s):\n" % (question, budget_name(o, 0)))
         table(["", "trained as", "accepted at 1, 2, ..", "tokens a round", "more than the first", "of each seed"], rows)
@@ -456,7 +462,7 @@ def do_together(o, cells):
             key = "together %s %g %s" % (name, t, head)
             methods = None if key in cells.done else compared(o, prompts, ["suffix", head, "suffix+" + head], t, cold=name != "again")
             if methods:
-                cells.put(key, {"cell": "together", "methods": methods, "wall_s": sum(m["wall_s"] for m in methods), "cpu_s": sum(m["cpu_s"] for m in methods)})
+                cells.put(key, {"cell": "together", "methods": methods, **{k: sum(m[k] for m in methods) for k in ("wall_s", "cpu_s")}})
 
 
 def show_together(o, cells):
@@ -464,7 +470,8 @@ def show_together(o, cells):
     for key, cell in cells.done.items():
         if key.startswith("together "):
             _, name, t, head = key.split(" ", 3)
-            rows.append([name, t, "`%s`" % os.path.basename(head)] + ["%.2f (%.2f)" % (m["ratio_total"], m["tau"]) for m in cell["methods"]])
+            rows.append([name, t, "`%s`" % os.path.basename(head)])
+            rows[-1] += ["%.2f (%.2f)" % (m["ratio_total"], m["tau"]) for m in cell["methods"]]
     if rows:
         print("Suffix, the head, and both: total speed-up (tokens a round):\n")
     table(["prompts", "temperature", "head", "suffix", "head alone", "both"], rows)

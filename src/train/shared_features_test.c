@@ -172,8 +172,37 @@ static void test_waits(void **state) {
     bytes_free(&whole);
 }
 
+/* Memory that is missing and a disk that does not read end with a message, or are got over; the folder stays as it is. */
+static void test_faults(void **state) {
+    (void)state;
+    static const enum hn_fault_kind kinds[] = {HN_FAULT_ALLOC, HN_FAULT_READ};
+    bytes before = test_file_read(test_path("shared/features-0000.bin"));
+    for (int k = 0; k < 2; k++) {
+        int failures = 0;
+        for (int64_t at = 0, calls = 1; at < calls; at++) {
+            hunch_error why = {.message = ""};
+            hn_features_read f;
+            hn_fault_arm(kinds[k], at, true);
+            const hunch_status st = share(&f, test_path("shared"), &texts, 7, some, 2, NULL, &why);
+            calls = (int64_t)hn_fault_count(kinds[k]);
+            hn_fault_arm(kinds[k], -1, false);
+            if (st && !*why.message) fail_msg("call %d failed without a word", (int)at);
+            failures += st != HUNCH_OK;
+            hn_features_close(&f);
+        }
+        print_message("%d calls that failed\n", failures);
+        assert_true(k > 0 || failures >= 3);
+    }
+    bytes after = test_file_read(test_path("shared/features-0000.bin"));
+    assert_int_equal(before.size, after.size);
+    assert_memory_equal(before.at, after.at, after.size);
+    bytes_free(&before);
+    bytes_free(&after);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_some_states), cmocka_unit_test(test_broken_off),
-                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_waits)};
+                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_faults),
+                                       cmocka_unit_test(test_waits)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
