@@ -381,7 +381,8 @@ def show_kinds(o, cells, minutes=0):
                 weights = re.search("([0-9.]+) million weights", learned["plan"])
                 first = cells.done.get("accept %s %s 1 %g" % (KINDS[0][0], budget_name(o, minutes), t), a)
                 accepted.append([name, weights.group(1) if weights else "", ", ".join(positions), tau,
-                                 more_than([first["prompts"]], [a["prompts"]]), "%.1f" % (learned["cpu_s"] / 60)])
+                                 more_than([first["prompts"]], [a["prompts"]]),
+                                 "%.1f" % (learned["cpu_s"] / 60) if learned["cpu_s"] else ""])
             if learned and s:
                 groups = {g["group"]: "%.2f" % g["ratio_total"] for g in s["per_group"]}
                 head = list(groups)
@@ -427,8 +428,9 @@ def show_claims(o, cells):
                 rows.append([label, "`%s`" % " ".join([kind] + flags).format(low="LOW", mid="MID", high="HIGH"), ", ".join(positions), tau,
                              more_than(first, runs) if first and first is not runs else "",
                              ", ".join("%.2f" % tau_of(run) for run in runs)])
-        if rows:
-            print("%s (budget %s):\n" % (question, budget_name(o, 0)))
+        if len(rows) < 2:
+            continue
+        print("%s (budget %s):\n" % (question, budget_name(o, 0)))
         table(["", "trained as", "accepted at 1, 2, ..", "tokens a round", "more than the first", "of each seed"], rows)
 
 
@@ -470,11 +472,11 @@ def show_together(o, cells):
     for key, cell in cells.done.items():
         if key.startswith("together "):
             _, name, t, head = key.split(" ", 3)
-            rows.append([name, t, "`%s`" % os.path.basename(head)])
+            rows.append([name, t])
             rows[-1] += ["%.2f (%.2f)" % (m["ratio_total"], m["tau"]) for m in cell["methods"]]
     if rows:
-        print("Suffix, the head, and both: total speed-up (tokens a round):\n")
-    table(["prompts", "temperature", "head", "suffix", "head alone", "both"], rows)
+        print("Suffix, %s, and both: total speed-up (tokens a round):\n" % os.path.basename(head))
+    table(["prompts", "temperature", "suffix", "head alone", "both"], rows)
 
 
 def show_hours(cells):
