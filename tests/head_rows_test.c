@@ -625,6 +625,9 @@ static void test_acceptance(void **state) {
     check_acceptance("hydra:@hydra-prefix,depth=3,force=1", 1, (const bool[3]){true, false, false});
     check_acceptance("mlp:@mlp-tied-5,depth=3,force=0.6", .6, (const bool[3]){true, true, true});
     check_acceptance("mtp:@mtp-untied-bias,depth=3,force=0.5", .5, (const bool[3]){true, true, true});
+    check_acceptance("mlp:@mlp-tied-5,depth=2,tree=dynamic,topk=3,total=8,force=0.5/0.3", .8, (const bool[3]){false, true, true});
+    check_acceptance("medusa:@medusa-4heads,depth=2,tree=best,topk=3,total=8,force=0.4/0.2", .6, (const bool[3]){false, true, true});
+    check_acceptance("eagle:@eagle1-bias-bin,tree=mc_sim_7b_63,force=0.3/0.2/0.1", .6, (const bool[3]){false, true, true});
 }
 
 int main(void) {

@@ -4,7 +4,7 @@
  * has a file of its own that describes its head.
  *
  *   KIND:PATH[,depth=K][,tree=chain|dynamic|opt|best|pruned|fitted|sequoia|NAME|FILE][,trie=FILE][,topk=W][,total=N][,gain=G][,ranks=FILE]
- *             [,min_p=P][,pick=drawn|best][,weights=q8_0|q4_0|bf16|f32][,kv=bf16|f16|f32][,vocab=N[,ids=FILE|,texts=FILE]][,force=A]
+ *             [,min_p=P][,pick=drawn|best][,weights=q8_0|q4_0|bf16|f32][,kv=bf16|f16|f32][,vocab=N[,ids=FILE|,texts=FILE]][,force=A[/B...]]
  *
  *   PATH      the head's folder or file
  *   depth     levels a round                                                                        5
@@ -24,8 +24,8 @@
  *   kv        type of the head's cache rows                                                         as the target's
  *   vocab     of a head without d2t: drafts only this many tokens, the likeliest (token_ranks.h)    all
  *   ids, texts  with vocab: which are likely, a file of ids or of text                              by the tokenizer
- *   force     the head runs, then its likeliest token is replaced by the right one with probability A, else by a wrong one: to
- *             separate overhead from acceptance
+ *   force     the head runs, then its likeliest token is replaced by the right one with probability A, its second one with B, and so on,
+ *             else by wrong ones, and these numbers are its estimates: to separate overhead from acceptance
  */
 #ifndef HN_HEAD_DRAFTER_H
 #define HN_HEAD_DRAFTER_H

@@ -1,10 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* head_force.h - key `force` of draft heads: the head runs, then its tokens are replaced on purpose, by those of the plain text or by
- * wrong ones, to separate the cost of a head from its quality. */
+ * wrong ones, to separate the cost of a head from its quality. force=A[/B...]: the likeliest token is right with probability A, the second
+ * with B, and so on, and these are the head's estimates. */
 #ifndef HN_HEAD_FORCE_H
 #define HN_HEAD_FORCE_H
 #include "base/random.h"
 #include "draft/drafter.h"
+
+enum { HN_FORCED_RANKS = 16 };
+
+/* How often the candidate of each rank is right; falling, their sum at most 1. n 0: not given. */
+typedef struct hn_forced_rates {
+    int n;
+    double of_rank[HN_FORCED_RANKS];
+} hn_forced_rates;
+
+/* HUNCH_USAGE names the spec and its key. */
+hunch_status hn_forced_rates_read(hn_forced_rates *r, hn_spec *spec, hunch_error *err);
+/* Replaces the head's own estimates of n tokens, best first, by the rates; ranks without one keep a part of theirs. If no rank is ever right
+ * all are kept: a worthless head's estimates are its own. */
+void hn_forced_rates_estimate(const hn_forced_rates *r, float *prob, int n);
 
 /* The plain text of a sequence, for a forced head. */
 typedef struct hn_head_oracle {
@@ -16,8 +31,9 @@ typedef struct hn_head_oracle {
 hunch_status hn_head_oracle_begin(hn_head_oracle *o, const hn_begin *b,
                                   hunch_error *err); /* replaces the previous one */
 void hn_head_oracle_end(hn_head_oracle *o);          /* zeroed is fine */
-/* Replaces the first of n tokens after a path of `depth` tokens that was right so far: by the right one with probability `accept`, else by
- * a wrong one; others that are right become wrong. Returns whether the text can still be right after the first. */
-bool hn_head_oracle_force(hn_head_oracle *o, const hn_propose *p, double accept, int drafter, int vocab, int depth,
-                          int32_t *token, int n);
+/* Replaces tokens among the n after a path of `depth` tokens that was right so far: one of them, whose rank is drawn by the rates, by the
+ * right one, or none; the first, if it is another, by a wrong one; others that are right become wrong. Returns the rank after which the text
+ * can still be right, -1: none. */
+int hn_head_oracle_force(hn_head_oracle *o, const hn_propose *p, const hn_forced_rates *rates, int drafter, int vocab, int depth,
+                         int32_t *token, int n);
 #endif

@@ -89,7 +89,7 @@ hunch_status hn_head_options_read(hn_head_options *o, hn_spec *spec, const hn_ta
     if (!s && !strcmp(spec->kind, "dspark")) s = hn_spec_double(spec, "min_confidence", 0, 1, 0, &o->min_confidence, err);
     if (!s) s = hn_spec_choice(spec, "pick", picks, 0, &pick, err);
     o->picks_best = pick;
-    if (!s) s = hn_spec_double(spec, "force", 0, 1, NAN, &o->force, err);
+    if (!s) s = hn_forced_rates_read(&o->force, spec, err);
     if (!s) s = read_tree(o, spec, target, err);
     if (!s) s = read_tokens(&o->tokens, spec, err);
     o->convert = type != 3 || !target->f32;

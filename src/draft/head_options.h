@@ -3,6 +3,7 @@
 #ifndef HN_HEAD_OPTIONS_H
 #define HN_HEAD_OPTIONS_H
 #include "draft/drafter.h"
+#include "draft/head_force.h"
 #include "draft/token_ranks.h"
 
 enum { HN_MOST_TOPK = 16 };
@@ -33,7 +34,7 @@ typedef struct hn_head_options {
     double min_p;            /* of a drafted token's path */
     double min_confidence;   /* of a head that estimates its confidence in a place */
     bool picks_best;         /* under sampling, if the rule needs no law */
-    double force;            /* NAN: not given */
+    hn_forced_rates force;
     hn_token_wish tokens;    /* n 0: all that the head drafts */
 } hn_head_options;
 

@@ -35,8 +35,8 @@ hunch_status hn_head_trees_read(hn_head_trees *t, const hn_spec *spec, const hn_
     make_chain(&t->chain, (int)o->depth);
     t->shape = t->chain;
     t->form = o->form;
-    t->forced = !isnan(o->force);
-    t->accept = o->force;
+    t->forced = o->force.n > 0;
+    t->force = o->force;
     t->min_p = o->min_p;
     t->min_confidence = o->min_confidence;
     t->picks_best = o->picks_best;
@@ -183,11 +183,11 @@ void hn_head_trees_end(hn_head_trees *t, int seq) {
 
 /* ---- choosing tokens --------------------------------------------------------------------------------------------------- */
 
-bool hn_head_force(const hn_head_round *c, const hn_propose *p, hn_head_seq_tree *s, int32_t *token, int n) {
-    return hn_head_oracle_force(&s->oracle, p, c->t->accept, c->d->index, c->t->vocab, c->level, token, n);
+int hn_head_force(const hn_head_round *c, const hn_propose *p, hn_head_seq_tree *s, int32_t *token, int n) {
+    return hn_head_oracle_force(&s->oracle, p, &c->t->force, c->d->index, c->t->vocab, c->level, token, n);
 }
 
-int hn_head_choose(hn_head_round *c, const hn_propose *p, int row, const hn_history *h, int n, int32_t *token, float *prob) {
+static int choose(hn_head_round *c, const hn_propose *p, int row, const hn_history *h, int n, int32_t *token, float *prob) {
     hn_head_trees *t = c->t;
     const float *value;
     const int32_t *best = t->rows->best(t->head, row, &value);
@@ -213,6 +213,12 @@ int hn_head_choose(hn_head_round *c, const hn_propose *p, int row, const hn_hist
     return m;
 }
 
+int hn_head_choose(hn_head_round *c, const hn_propose *p, int row, const hn_history *h, int n, int32_t *token, float *prob) {
+    const int m = choose(c, p, row, h, n, token, prob);
+    if (c->t->forced) hn_forced_rates_estimate(&c->t->force, prob, m);
+    return m;
+}
+
 bool hn_head_row_confident(hn_head_round *c, const hn_propose *p, int row) {
     const hn_head_trees *t = c->t;
     c->confidence = t->rows->confidence ? t->rows->confidence(t->head, row) : NAN;
@@ -221,7 +227,7 @@ bool hn_head_row_confident(hn_head_round *c, const hn_propose *p, int row) {
 }
 
 void hn_head_set_estimate(const hn_head_round *c, hn_tree *t) {
-    if (!isnan(c->confidence)) t->candidate[t->n_candidates - 1].estimate = (float)c->confidence;
+    if (!isnan(c->confidence) && !c->t->forced) t->candidate[t->n_candidates - 1].estimate = (float)c->confidence;
 }
 
 int hn_head_masks(const hn_head_trees *t, const hn_propose *p, int levels) {

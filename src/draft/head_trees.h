@@ -27,7 +27,8 @@ typedef struct hn_head_trees {
     int depth, topk, total;
     double gain;
     int width;             /* most nodes of a level that are expanded */
-    double accept, min_p, min_confidence;
+    hn_forced_rates force;
+    double min_p, min_confidence;
     bool picks_best;       /* under sampling, if the rule needs no law: the likeliest tokens, else drawn with the request's noise */
     hn_shape chain, shape;
     int n_seqs, vocab;

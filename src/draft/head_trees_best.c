@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* head_trees_best.c - the tree of the likeliest paths, best first, of a head whose root gives all levels (tree_best.c): the levels'
  * tokens are read once, and the tree is made from them. */
+#include <assert.h>
 #include <math.h>
 
 #include "draft/head_trees_private.h"
 
-/* Reads the tokens of the next level. force: tokens that are right on purpose are the first of each level. */
+/* Reads the tokens of the next level. */
 static void take_level(void *ctx, int i, int mask, int row) {
     hn_head_round *c = ctx;
     hn_head_trees *t = c->t;
@@ -16,7 +17,7 @@ static void take_level(void *ctx, int i, int mask, int row) {
     c->level = mask;
     l->n = hn_head_choose(c, p, row, NULL, t->topk, l->token, l->p);
     if (l->n == 0) return;
-    if (t->forced && s->spine == 0 && !hn_head_force(c, p, s, l->token, l->n)) s->spine = HN_NONE;
+    if (t->forced && s->spine == 0 && hn_head_force(c, p, s, l->token, l->n) < 0) s->spine = HN_NONE;
     for (int k = 0; k < l->n; k++) l->log_p[k] = logf(l->p[k]);
     s->n_levels++;
 }
@@ -27,9 +28,9 @@ static void add_tree(hn_head_round *c, hn_propose *p) {
     hn_tree_level level[HN_TREE_ROWS - 1];
     hn_best_tree best;
     int16_t at[HN_TREE_ROWS - 1];
-    const int levels = s->n_levels < p->depth ? s->n_levels : p->depth;
-    for (int l = 0; l < levels; l++) level[l] = (hn_tree_level){s->level[l].n, s->level[l].log_p};
-    hn_best_tree_make(&best, level, levels, t->total < p->budget ? t->total : p->budget, (float)log(t->min_p));
+    assert(s->n_levels <= p->depth); /* no more were wanted */
+    for (int l = 0; l < s->n_levels; l++) level[l] = (hn_tree_level){s->level[l].n, s->level[l].log_p};
+    hn_best_tree_make(&best, level, s->n_levels, t->total < p->budget ? t->total : p->budget, (float)log(t->min_p));
     for (int i = 0; i < best.n; i++) {
         const hn_shape_node n = best.node[i];
         const hn_level_tokens *l = &s->level[n.depth - 1];

@@ -24,9 +24,10 @@ static int path_of(const hn_head_seq_tree *s, int i, int32_t token[HN_TREE_ROWS]
     return n;
 }
 
-/* Puts the tokens of ranks 0..n-1 in their places of the shape; row[rank]: their rows in the tree, NULL: to be added. */
+/* Puts the tokens of ranks 0..n-1 in their places of the shape; row[rank]: their rows in the tree, NULL: to be added. spine: the
+ * rank that `force` made right, HN_NONE: none. */
 static void place_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, int at, const int32_t *token, const float *prob,
-                           const int16_t *rows, int n, bool spine) {
+                           const int16_t *rows, int n, int spine) {
     const int parent_row = drafted_at(s, at)->row;
     for (int k = 0; k < s->shape->n; k++) {
         const int rank = s->shape->node[k].rank;
@@ -41,7 +42,7 @@ static void place_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s,
         if (!rows && rank == 0) hn_head_set_estimate(c, p->tree);
         s->node[k] = (hn_drafted){.token = token[rank],
                                .row = (int16_t)row,
-                               .spine = spine && rank == 0,
+                               .spine = rank == spine,
                                .path = drafted_at(s, at)->path * prob[rank]};
         c->added++;
     }
@@ -65,7 +66,7 @@ static void draw_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, 
         token[i] = p->tree->token[row[i]];
         prob[i] = (float)(exp((double)logits[token[i]] - (double)value[0]) / sum);
     }
-    place_children(c, p, s, at, token, prob, row, m, false);
+    place_children(c, p, s, at, token, prob, row, m, HN_NONE);
 }
 
 /* Adds the children of node `at` of the shape, from the logits of a row. */
@@ -81,8 +82,7 @@ static void take_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, 
     }
     int m = hn_head_choose(c, p, row, &h, n, token, prob);
     while (m > 0 && (double)(drafted_at(s, at)->path * prob[m - 1]) < t->min_p) m--;
-    const bool spine =
-        t->forced && drafted_at(s, at)->spine && m > 0 && hn_head_force(c, p, s, token, m);
+    const int spine = t->forced && drafted_at(s, at)->spine && m > 0 ? hn_head_force(c, p, s, token, m) : HN_NONE;
     place_children(c, p, s, at, token, prob, NULL, m, spine);
 }
 

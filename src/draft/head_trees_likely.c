@@ -20,7 +20,10 @@ static void beam_children(hn_head_round *c, const hn_propose *p, int at, int row
     float prob[HN_MOST_TOPK];
     const int m = hn_head_choose(c, p, row, NULL, t->topk, token, prob);
     const int first = s->beam.n;
-    if (t->forced && at == s->spine && m > 0) s->spine = hn_head_force(c, p, s, token, m) ? first : HN_NONE - 1;
+    if (t->forced && at == s->spine && m > 0) {
+        const int right = hn_head_force(c, p, s, token, m);
+        s->spine = right >= 0 ? first + right : HN_NONE - 1;
+    }
     hn_beam_add(&s->beam, at, token, prob, m);
     if (m > 0) s->beam.node[first].confidence = isnan(c->confidence) ? 0 : (float)c->confidence;
 }

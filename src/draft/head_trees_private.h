@@ -45,10 +45,11 @@ typedef struct hn_head_round {
     int base; /* the level of the nodes that are being evaluated; `level` is that of the row, with a block or masks further down */
 } hn_head_round;
 
-/* The tokens of a row that follow the request's own noise, or the best ones; p: softmax at temperature 1. Returns how many. */
+/* The tokens of a row that follow the request's own noise, or the best ones; p: softmax at temperature 1, or what `force` makes of it.
+ * Returns how many. */
 int hn_head_choose(hn_head_round *c, const hn_propose *p, int row, const hn_history *h, int n, int32_t *token, float *prob);
-/* Key `force`: hn_head_oracle_force. */
-bool hn_head_force(const hn_head_round *c, const hn_propose *p, hn_head_seq_tree *s, int32_t *token, int n);
+/* Key `force`: hn_head_oracle_force, after the tokens are chosen. */
+int hn_head_force(const hn_head_round *c, const hn_propose *p, hn_head_seq_tree *s, int32_t *token, int n);
 /* For the row that is being read; sets c->confidence. False: the head's confidence is too low for anything to be drafted there. That is
  * known before a token is chosen, so it does not depend on the draw. */
 bool hn_head_row_confident(hn_head_round *c, const hn_propose *p, int row);

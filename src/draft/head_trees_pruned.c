@@ -56,7 +56,7 @@ static void take_level(void *ctx, int i, int mask, int row) {
     float prob[HN_PRUNED_TOKENS];
     c->level = mask;
     const int m = hn_head_choose(c, p, row, NULL, t->topk, token, prob);
-    if (t->forced && g->right[p->seq] && m > 0) g->right[p->seq] = hn_head_force(c, p, &t->seq[p->seq], token, m);
+    if (t->forced && g->right[p->seq] && m > 0) g->right[p->seq] = hn_head_force(c, p, &t->seq[p->seq], token, m) >= 0;
     hn_pruned_level(&g->seq[p->seq], token, prob, m, g->path && !g->lost ? &g->trie : NULL, g->ends);
 }
 

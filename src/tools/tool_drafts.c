@@ -30,7 +30,7 @@ const char tool_drafts_text[] =
     {"vocab", "1..", "of heads without a reduced vocabulary: draft that many tokens, the likeliest"},                  \
     {"ids", "FILE", "with vocab: token ids, likeliest first, in JSON, one behind another, or of torch.save"},         \
     {"texts", "FILE", "with vocab: text, or .jsonl rows, in which tokens are counted; default the tokenizer's order"}, \
-    {"force", "0..1", "for measuring: the head runs, then its tokens are right with that probability"}
+    {"force", "A[/B...]", "for measuring: the head runs, then its likeliest token is right with that probability, 0..1, the next with B"}
 
 #define LAST_KEY {"last", "normed|raw", "the last state that is read: behind the final norm (default) or before it"}
 #define TAPS_KEYS                                                                                                      \
