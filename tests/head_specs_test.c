@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include <unistd.h>
+
 #include "engine/engine.h"
 #include "fixture.h"
 #include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
@@ -211,6 +213,36 @@ static int all_paths(const drafted *d, int topk, likely *out) {
     return n;
 }
 
+/* vLLM's key: a file that has 0.5 there drafts from half of the logits, to the bit. */
+static void test_logit_scale(void **state) {
+    (void)state;
+    static const char *const config = "{\"model_type\": \"medusa\", \"hidden_size\": 64, \"num_heads\": 3, \"num_hidden_layers\": 2, "
+                                      "\"vocab_size\": 480, \"truncated_vocab_size\": 160, \"logit_scale\": 0.5}";
+    hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
+    drafted *d[2];
+    assert_int_equal(mkdir(test_path("scaled"), 0700), 0);
+    test_file_write(test_path("scaled/config.json"), config, strlen(config));
+    assert_int_equal(symlink(data_path("goldens-heads/medusa-vllm-map/head/model.safetensors"), test_path("scaled/model.safetensors")), 0);
+    for (int i = 0; i < 2; i++) {
+        char spec[1100];
+        snprintf(spec, sizeof spec, "medusa:%s,depth=3", i ? test_path("scaled") : data_path("goldens-heads/medusa-vllm-map/head"));
+        hunch_engine *e = open_engine(m, spec, 1, 64, HUNCH_KV_DEFAULT, 16, 128);
+        assert_int_equal(e->drafter[0].needs.cost, HN_COST_PER_ROUND);
+        d[i] = calloc(1, sizeof *d[i]);
+        must(hunch_draft(e, text, N_TEXT, 3, -1, NULL, take_logits, d[i], &d[i]->r, err));
+        hunch_engine_close(&e);
+    }
+    int finite = 0;
+    for (int l = 0; l < 3; l++)
+        for (int i = 0; i < VOCAB; i++) {
+            assert_true(d[1]->logits[l][i] == 0.5f * d[0]->logits[l][i]);
+            finite += isfinite(d[0]->logits[l][i]);
+        }
+    assert_int_equal(finite, 3 * 160);
+    for (int i = 0; i < 2; i++) drafted_free(d[i]);
+    hunch_model_close(&m);
+}
+
 /* ---- level by level ------------------------------------------------------------------------------------------------------- */
 
 /* A round's tree after nodes that another drafter added: all levels at once, or one by one. */
@@ -243,6 +275,7 @@ static void test_by_levels(void **state) {
         char options[80];
         snprintf(options, sizeof options, "depth=%d,tree=%s", DEPTH, trees[i]);
         hunch_engine *e = open_with(m, options);
+        assert_int_equal(e->drafter[0].needs.cost, HN_COST_PER_LEVEL);
         hunch_request r;
         hunch_session *s;
         hunch_request_defaults(&r, m);
@@ -455,6 +488,7 @@ int main(void) {
                                        cmocka_unit_test(test_trees_agree), cmocka_unit_test(test_by_levels),
                                        cmocka_unit_test(test_best),        cmocka_unit_test(test_opt),
                                        cmocka_unit_test(test_fitted),      cmocka_unit_test(test_shape),
-                                       cmocka_unit_test(test_rules),       cmocka_unit_test(test_pick)};
+                                       cmocka_unit_test(test_rules),       cmocka_unit_test(test_pick),
+                                       cmocka_unit_test(test_logit_scale)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

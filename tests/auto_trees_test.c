@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* auto_trees_test.c - `auto` through real passes of heads whose drafts are forced to be right (`force`), against the best tree of a fixed
+ * depth and size. The clock is simulated: a pass of the model takes what its rows cost on a simulated machine, a pass of the head what is
+ * said here, and nothing else takes any time; so the same comes out wherever it runs. What a round is worth is the sum of its paths'
+ * probabilities, which are known. In real time it is bench/trees.py's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/engine.h"
+#include "fixture.h"
+#include "model/pass_private.h"
+#include "plan/machine_for_tests.h"
+
+enum { CONTEXT_ROWS = 512, WARM = 40, NODES = HN_TREE_ROWS - 1, RANKS = 3 };
+
+typedef struct head {
+    const char *spec; /* but for `force` */
+    int depth;
+    double first, further; /* passes of one row that its round or its first level takes, and each of the others */
+} head;
+
+static const head heads[] = {
+    {"medusa:%s/goldens-heads/medusa-3blocks/head,depth=2,tree=best,topk=4,total=63", 2, 0.1, 0},
+    {"mlp:%s/goldens-heads/mlp-tied-5/head,depth=5,tree=dynamic,topk=6,total=63", 5, 0.05, 0.03},
+    {"mlp:%s/goldens-heads/mlp-tied-5/head,depth=5,tree=dynamic,topk=6,total=63", 5, 0.3, 0.1},
+    {"eagle3:%s/goldens-heads/eagle3-official-d2t/head,depth=5,tree=dynamic,topk=6,total=63", 5, 0.1, 0.3},
+};
+enum { N_HEADS = sizeof heads / sizeof *heads };
+
+static const double rates[][RANKS] = {{0.4, 0.25, 0.1}, {0.7, 0.15, 0.05}, {0.9, 0.05, 0.02}, {0, 0, 0}};
+enum { N_RATES = sizeof rates / sizeof *rates };
+static const double LEAST = 0.97, MEAN = 0.985; /* of the best fixed tree: in each case, and over all of them */
+
+/* ---- time ----------------------------------------------------------------------------------------------------------------- */
+
+static bool simulated;
+static double time_now;
+static machine on;
+static const head *asked;
+static hunch_engine *engine;
+static const hn_drafter_ops *inner;
+static const void *(*inner_view)(const hn_ops *o, hn_buf b);
+
+/* The library's clock is this one. */
+int clock_gettime(clockid_t id, struct timespec *t) {
+    if (!simulated) return (int)syscall(SYS_clock_gettime, id, t);
+    t->tv_sec = (time_t)time_now;
+    t->tv_nsec = (long)((time_now - (double)t->tv_sec) * 1e9);
+    return 0;
+}
+
+/* The logits are the first that is read of a pass of the model. */
+static const void *view(const hn_ops *o, hn_buf b) {
+    const hn_runner *r = engine ? engine->runner : NULL;
+    if (r && b.mem == r->logits.mem && b.off == r->logits.off && r->rows[0].n < HN_COST_ROWS)
+        time_now += machine_seconds(&on, r->rows[0].n, 0);
+    return inner_view(o, b);
+}
+
+static int propose(hn_drafter *d, hn_propose *p, int n, int level) {
+    const int added = inner->propose(d, p, n, level);
+    const bool further = d->needs.cost == HN_COST_PER_LEVEL && added > 0;
+    if (level == 0 || further) time_now += (level == 0 ? asked->first : asked->further) * machine_seconds(&on, 1, 0);
+    return added;
+}
+
+/* ---- a text --------------------------------------------------------------------------------------------------------------- */
+
+typedef struct told {
+    double from, tokens; /* time since the text was WARM tokens long, and the tokens that are expected of its rounds */
+} told;
+
+static void hear(void *user, const hunch_round_report *r) {
+    told *t = user;
+    double path[HN_TREE_ROWS], sum = 1;
+    for (int i = 0; i + 1 < r->rows; i++) {
+        const hunch_draft_node *k = &r->node[i];
+        path[i] = (k->parent < 0 ? 1 : path[k->parent]) * k->estimate;
+        sum += path[i];
+    }
+    if (r->context < WARM) t->from = time_now;
+    else t->tokens += sum;
+}
+
+static void run_text(hunch_model *m, const hunch_token *prompt, int n, int tokens, told *t) {
+    answer a = {0};
+    hunch_request r;
+    *t = (told){0};
+    hunch_request_defaults(&r, m);
+    r.prompt = prompt;
+    r.n_prompt = (size_t)n;
+    r.max_tokens = tokens;
+    r.ignore_eos = true;
+    r.sampling.temperature = 0;
+    r.on_round = hear;
+    r.on_round_user = t;
+    run_requests(engine, &r, 1, false, &a);
+    answer_free(&a);
+}
+
+/* Tokens a second of an engine's second text, under a controller that knows this head alone. */
+static double speed(hunch_model *m, const head *h, const double rate[RANKS]) {
+    static const hunch_token prompt[][8] = {{5, 77, 301, 9, 44, 260, 133, 8}, {402, 19, 6, 350, 71, 90, 211, 33}};
+    static hn_drafter_ops ops;
+    char spec[900], force[60];
+    told t;
+    snprintf(spec, sizeof spec, h->spec, HUNCH_TEST_DATA);
+    snprintf(force, sizeof force, ",force=%g/%g/%g", rate[0], rate[1], rate[2]);
+    strcat(spec, force);
+    engine = open_engine(m, spec, 1, 64, HUNCH_KV_DEFAULT, 16, CONTEXT_ROWS);
+    asked = h;
+    inner = engine->drafter[0].ops;
+    ops = *inner;
+    ops.propose = propose;
+    engine->drafter[0].ops = &ops;
+    must(hn_controller_open(&engine->controller, &engine->drafter[0].needs.cost, 1, 2, err));
+    hn_controller_limit(engine->controller, 0, engine->drafter[0].needs.max_depth);
+    for (int i = 0; i < 2; i++) run_text(m, prompt[i], 8, i ? CONTEXT_ROWS - 8 : 250, &t);
+    const double v = t.tokens / (time_now - t.from);
+    hunch_engine_close(&engine);
+    engine = NULL;
+    return v;
+}
+
+/* ---- the best tree of a fixed size ------------------------------------------------------------------------------------------ */
+
+/* Keeps the NODES largest, falling. */
+static int put(double *p, int n, double x) {
+    if (n == NODES && x <= p[n - 1]) return n;
+    int at = n < NODES ? n++ : n - 1;
+    for (; at > 0 && p[at - 1] < x; at--) p[at] = p[at - 1];
+    p[at] = x;
+    return n;
+}
+
+static double best_fixed(const head *h, const double rate[RANKS], int *depth, int *nodes) {
+    double all[NODES], level[NODES] = {1}, best = 1 / machine_seconds(&on, 1, 0);
+    int n = 0, n_level = 1;
+    *depth = *nodes = 0;
+    for (int d = 1; d <= h->depth && rate[0] > 0; d++) {
+        double next[NODES] = {0}, tokens = 1;
+        int m = 0;
+        for (int i = 0; i < n_level; i++)
+            for (int r = 0; r < RANKS; r++) m = put(next, m, level[i] * rate[r]);
+        memcpy(level, next, sizeof level);
+        n_level = m;
+        for (int i = 0; i < m; i++) n = put(all, n, level[i]);
+        for (int k = 0; k < n; k++) {
+            const double cost = machine_seconds(&on, k + 2, 0) + (h->first + (d - 1) * h->further) * machine_seconds(&on, 1, 0);
+            tokens += all[k];
+            if (tokens / cost <= best) continue;
+            best = tokens / cost;
+            *depth = d;
+            *nodes = k + 1;
+        }
+    }
+    return best;
+}
+
+static void test_near_the_best(void **state) {
+    (void)state;
+    double sum = 0;
+    int cases = 0;
+    hunch_model *m = open_model(data_path("goldens-heads/targets/llama-a"), "best", 1, HUNCH_PRECISION_NATIVE);
+    inner_view = m->target.ops.view;
+    m->target.ops.view = view;
+    simulated = true;
+    for (int kind = BANDWIDTH; kind <= EXPENSIVE; kind++)
+        for (int i = 0; i < N_HEADS; i++)
+            for (int k = (kind + i) % 2; k < N_RATES; k += light() ? 4 : 2, cases++) {
+                int depth, nodes;
+                on = machine_make((enum machine_kind)kind, 0, 1);
+                const double best = best_fixed(&heads[i], rates[k], &depth, &nodes), part = speed(m, &heads[i], rates[k]) / best;
+                if (part < LEAST)
+                    fail_msg("machine %d, %.6s, %g passes, rate %g: %.3f of a tree of %d levels and %d nodes, expected at least %g", kind,
+                             heads[i].spec, heads[i].first, rates[k][0], part, depth, nodes, LEAST);
+                sum += part;
+            }
+    simulated = false;
+    assert_true(sum / cases > MEAN);
+    hunch_model_close(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_near_the_best)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
