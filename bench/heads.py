@@ -9,7 +9,8 @@ Each turn runs every head in every way once, and measures how fast memory is rea
 
   step      ms of a level of a chain, choosing its token included: a K-th of drafting behind a round that accepted nothing
   limit     ms to read what a step reads of the head, its output matrix included, at the turn's read bandwidth for a piece of
-            that size (`hunch bench --machine`, between its sizes in proportion); of the limit: limit / step
+            that size (`hunch bench --machine`, between its sizes in proportion) together with what else is read between two times:
+            nothing, of a round's first step the model, of hydra's steps the model and the other steps; of the limit: limit / step
   feed      what drafting takes longer behind a round that accepted all K: the rows of what was accepted; % of the round
   own 8     what is neither a pass of the target nor one of the head, in a round of a chain (K + 1 rows): choosing tokens,
             the tree, verification, commit, keeping features; % of the round
@@ -186,7 +187,16 @@ def run_eight(o, draft, tokens):
     return Rounds(json.loads(lines[0]))
 
 
-def measure(o, spec, memory, reads):
+def limit_of_step(o, spec, memory, reads, model):
+    """ms of reading, mean over a round's steps. The model's pass has pushed what the first one reads out of the caches; each of hydra's
+    positions has matrices of its own, which all the others and the model stand between."""
+    own, once = reads
+    if spec.startswith("hydra:"):
+        return memory.ms(own, model + (POSITIONS - 1) * own)
+    return (memory.ms(own + once, model) + (o.depth - 1) * memory.ms(own)) / o.depth
+
+
+def measure(o, spec, memory, reads, target):
     """A turn of one head."""
     k = o.depth
     chain = run(o, "%s,depth=%d,force=%g" % (spec, k, o.accept), o.n)
@@ -194,7 +204,7 @@ def measure(o, spec, memory, reads):
     dynamic = run(o, "%s,tree=dynamic,depth=%d,force=1" % (spec, k), o.n // 2)
     eight = run_eight(o, "%s,depth=%d,force=1" % (spec, k), 8 * (k + 1))
     steps = chain.draft_behind(0)
-    limit = memory.ms(reads[0]) + (memory.ms(reads[1]) / k if reads[1] else 0)
+    limit = limit_of_step(o, spec, memory, reads, sum(t["bytes"] for t in target["tensors"]))
     return {"step_ms": steps / k, "limit_ms": limit, "of_limit": limit * k / steps,
             "feed": (chain.draft_behind(k) - steps) / chain.whole, "own_8": chain.own / chain.whole,
             "own_tree": tree.own / tree.whole, "tree_rows": tree.mid[0]["rows"], "own_dynamic": dynamic.own / dynamic.whole,
@@ -278,7 +288,7 @@ def main():
             plain.append(1e3 / run(o, "none", 40).whole)
             for spec in o.head:
                 turns[spec].append(measure_blocks(o, spec, memory, reads[spec], target) if spec in at_once
-                                   else measure(o, spec, memory, reads[spec]))
+                                   else measure(o, spec, memory, reads[spec], target))
     middle = {}
     for spec, all_turns in turns.items():
         for t, one in zip(all_turns, plain):
