@@ -591,6 +591,27 @@ def trie_parts():
     return bytes((15, 4, 3)) + singles + pairs + b"".join(struct.pack("<II", i + 2, 1) for i in range(3))
 
 
+def dart_trie(texts):
+    """As DART's release writes one of these texts: order, nodes; of each node token, parent, count, children."""
+    nodes = [[0, 0, 0, {}]]
+    for ids in texts:
+        for i in range(len(ids)):
+            at = 0
+            for token in ids[i:i + 3]:
+                if token not in nodes[at][3]:
+                    nodes[at][3][token] = len(nodes)
+                    nodes.append([token, at, 0, {}])
+                at = nodes[at][3][token]
+                nodes[at][2] += 1
+    out = struct.pack("<QQ", 3, len(nodes))
+    for token, parent, count, children in nodes:
+        out += struct.pack("<iQiQ", token, parent, count, len(children))
+        out += b"".join(struct.pack("<iQ", t, at) for t, at in children.items())
+    short = b"".join(bytes((token, i - 1 - parent, count, len(children) & 3))
+                     for i, (token, parent, count, children) in enumerate(nodes) if i)
+    return out, short
+
+
 TEMPLATES = {
     "chatml": "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\\n' + m.content + '<|im_end|>' + '\\n' }}"
               "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}",
@@ -637,6 +658,10 @@ def main(out):
     for name, parts in itertools.chain(heads(), gguf_heads(), step_heads(), block_heads()):
         put("head", name, *parts)
     put("trie", "parts", trie_parts())
+    for name, texts in (("one", [[1, 2, 3, 1, 2, 4]]), ("ends", [[5], [5, 6], [5, 6, 7], [14, 0, 14, 0, 14]])):
+        dart_file, dart_nodes = dart_trie(texts)
+        put("dart_trie", name + "-file", dart_file)
+        put("dart_trie", name + "-nodes", dart_nodes)
     put("trie", "file", b"HUNCHTRI" + struct.pack("<II", 1, 3) + bytes(48))
     for name, parts in folders():
         put("folder", name, *parts)
