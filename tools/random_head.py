@@ -7,10 +7,12 @@ is worth nothing (`force=A` puts other tokens in their place), what it costs is 
     tools/random_head.py eagle3 TARGET.gguf OUT [--vocabulary 32000] [--dtype bf16|f16]
 
 Heads have layers of the target's widths, as many as published ones have. eagle: fc of embedding and last state, the target's
-output; eagle3: SafeAILab's form, three states, an output of its own over --vocabulary tokens (of fewer, all); dart: the same
-with 7 masks; falcon: an LSTM in the place of fc, blocks of two; dflash: z-lab's, 5 layers, five states, blocks of 16, the target's
-output; dspark: the same in blocks of 7, a Markov head of rank 256 and a confidence; medusa: four heads of a block each, the target's output, with
---vocabulary less than all vLLM's form, with outputs of their own over that many; hydra: four grounded heads of a block, outputs of their own;
+output; eagle3: SafeAILab's form, three states, an output of its own over --vocabulary tokens (of fewer, all); dart: the
+same with 7 masks; peagle: vLLM's form, four layers; mtp: speculators', a layer of Qwen3's kind, the target's output;
+falcon: an LSTM in the place of fc, blocks of two; dflash: z-lab's, 5 layers, five states, blocks of 16, the target's
+output; dspark: the same in blocks of 7, a Markov head of rank 256 and a confidence; medusa: four heads of a block each,
+the target's output, with --vocabulary less than all vLLM's form, with outputs of their own over that many; hydra: four
+grounded heads of a block, outputs of their own;
 mlp: IBM's speculator of four tokens, inner the target's width, tied; meta-mtp: three heads of a layer, the target's output."""
 import argparse
 import json
@@ -21,6 +23,7 @@ import numpy as np
 
 
 LAYERS = 5  # of dflash and dspark, and states that they read
+PARALLEL_LAYERS = 4  # of peagle
 POSITIONS = 4  # of heads with weights for each; Meta's have one less, the model's own being the first
 
 
@@ -94,6 +97,31 @@ def add_eagle3(w, t, vocabulary):
     add_layer(w, t, "midlayer.", 2 * t.hidden)
     for name in ("midlayer.input_layernorm.weight", "midlayer.hidden_norm.weight", "norm.weight"):
         w.norm(name, t.hidden)
+    add_output(w, t, vocabulary)
+
+
+def add_peagle(w, t, vocabulary):
+    w.matrix("fc.weight", t.hidden, 3 * t.hidden)
+    for i in range(PARALLEL_LAYERS):
+        add_layer(w, t, f"layers.{i}.", t.hidden if i else 2 * t.hidden)
+        w.norm(f"layers.{i}.input_layernorm.weight", t.hidden)
+    w.norm("layers.0.hidden_norm.weight", t.hidden)
+    w.norm("norm.weight", t.hidden)
+    w.norm("mask_hidden", 3 * t.hidden)
+    add_output(w, t, vocabulary)
+
+
+def add_mtp(w, t):
+    front = "mtp_layers.0."
+    w.matrix(front + "input_proj.weight", t.hidden, 2 * t.hidden)
+    add_layer(w, t, front, t.hidden)
+    for name in ("input_layernorm", "token_layernorm", "hidden_layernorm", "final_layernorm"):
+        w.norm(f"{front}{name}.weight", t.hidden)
+    for name in ("q_norm", "k_norm"):
+        w.norm(f"{front}self_attn.{name}.weight", t.head_dim)
+
+
+def add_output(w, t, vocabulary):
     w.matrix("lm_head.weight", vocabulary, t.hidden)
     if vocabulary == t.vocab:
         return
@@ -197,7 +225,7 @@ def steps_config(t, kind, vocabulary):
 def config(t, kind, vocabulary):
     if kind in STEPS:
         return steps_config(t, kind, vocabulary)
-    own = kind in ("eagle3", "dart")
+    own = kind in ("eagle3", "dart", "peagle")
     c = {"architectures": ["LlamaForCausalLMEagle3" if own else "LlamaForCausalLM"], "model_type": "llama",
          "hidden_act": "silu", "hidden_size": t.hidden, "intermediate_size": t.ffn, "num_attention_heads": t.heads,
          "num_key_value_heads": t.kv_heads, "head_dim": t.head_dim, "num_hidden_layers": 1, "rms_norm_eps": 1e-5,
@@ -208,6 +236,11 @@ def config(t, kind, vocabulary):
         c["draft_length"] = 7
     if kind == "falcon":
         c["k_mask"] = 2
+    if kind == "peagle":
+        c.update(num_hidden_layers=PARALLEL_LAYERS, parallel_drafting=True, ptd_token_id=t.vocab - 1)
+    if kind == "mtp":
+        return {"architectures": ["MTPDraftModel"], "speculators_model_type": "mtp", "num_nextn_predict_layers": 1,
+                "transformer_layer_config": dict(c, model_type="qwen3")}
     if kind in ("dflash", "dspark"):
         c.update(block_config(t, kind))
     return c
@@ -219,10 +252,10 @@ STEPS = {"medusa": add_medusa, "hydra": lambda w, t, _: add_hydra(w, t), "mlp": 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("kind", choices=["eagle", "eagle3", "dart", "falcon", "dflash", "dspark", *STEPS])
+    p.add_argument("kind", choices=["eagle", "eagle3", "dart", "peagle", "mtp", "falcon", "dflash", "dspark", *STEPS])
     p.add_argument("target")
     p.add_argument("out")
-    p.add_argument("--vocabulary", type=int, help="outputs of eagle3 and dart (32000), and of medusa (all)")
+    p.add_argument("--vocabulary", type=int, help="outputs of eagle3, dart and peagle (32000), and of medusa (all)")
     p.add_argument("--dtype", choices=["bf16", "f16"], default="bf16")
     a = p.parse_args()
     t, w = Target(a.target), Weights(a.dtype)
@@ -231,6 +264,10 @@ def main():
         add_eagle(w, t)
     elif a.kind == "falcon":
         add_falcon(w, t)
+    elif a.kind == "peagle":
+        add_peagle(w, t, vocabulary)
+    elif a.kind == "mtp":
+        add_mtp(w, t)
     elif a.kind in ("dflash", "dspark"):
         add_blocks(w, t, 256 if a.kind == "dspark" else 0)
     elif a.kind in STEPS:
