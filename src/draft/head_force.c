@@ -31,8 +31,10 @@ hunch_status hn_forced_rates_read(hn_forced_rates *r, hn_spec *spec, hunch_error
     const bool good = strspn(v, "/+-.0123456789eE") == strlen(v) && read_rates(r, v);
     hn_c_locale_end(before);
     return good ? HUNCH_OK
-                : hn_fail(err, HUNCH_USAGE, "drafter '%s': force=%s, expected a number from 0 to 1, or one for each of up to %d ranks, A/B/C, "
-                          "falling and no more than 1 together", spec->text, v, HN_FORCED_RANKS);
+                : hn_fail(err, HUNCH_USAGE,
+                          "drafter '%s': force=%s, expected a number from 0 to 1, or one for each of up to %d ranks, A/B/C, "
+                          "falling and no more than 1 together",
+                          spec->text, v, HN_FORCED_RANKS);
 }
 
 void hn_forced_rates_estimate(const hn_forced_rates *r, float *prob, int n) {

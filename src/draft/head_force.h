@@ -17,8 +17,8 @@ typedef struct hn_forced_rates {
 
 /* HUNCH_USAGE names the spec and its key. */
 hunch_status hn_forced_rates_read(hn_forced_rates *r, hn_spec *spec, hunch_error *err);
-/* Replaces the head's own estimates of n tokens, best first, by the rates; ranks without one keep a part of theirs. If no rank is ever right
- * all are kept: a worthless head's estimates are its own. */
+/* Replaces the head's own estimates of n tokens, best first, by the rates; ranks without one keep a part of theirs. If no rank is
+ * ever right all are kept: a worthless head's estimates are its own. */
 void hn_forced_rates_estimate(const hn_forced_rates *r, float *prob, int n);
 
 /* The plain text of a sequence, for a forced head. */
@@ -31,9 +31,9 @@ typedef struct hn_head_oracle {
 hunch_status hn_head_oracle_begin(hn_head_oracle *o, const hn_begin *b,
                                   hunch_error *err); /* replaces the previous one */
 void hn_head_oracle_end(hn_head_oracle *o);          /* zeroed is fine */
-/* Replaces tokens among the n after a path of `depth` tokens that was right so far: one of them, whose rank is drawn by the rates, by the
- * right one, or none; the first, if it is another, by a wrong one; others that are right become wrong. Returns the rank after which the text
- * can still be right, -1: none. */
+/* Replaces tokens among the n after a path of `depth` tokens that was right so far: one of them, whose rank is drawn by the rates,
+ * by the right one, or none; the first, if it is another, by a wrong one; others that are right become wrong. Returns the rank after
+ * which the text can still be right, -1: none. */
 int hn_head_oracle_force(hn_head_oracle *o, const hn_propose *p, const hn_forced_rates *rates, int drafter, int vocab, int depth,
                          int32_t *token, int n);
 #endif

@@ -77,7 +77,8 @@ static void test_ranks(void **state) {
     }
     for (int k = 0; k <= RANKS; k++) {
         const double want = k < 3 ? rates.of_rank[k] : k == 3 ? 0 : 0.125, spread = 5 * sqrt(want * (1 - want) / TEXT);
-        if (fabs((double)right[k] / TEXT - want) > spread) fail_msg("rank %d is right %d times of %d, expected %g of them", k, right[k], TEXT, want);
+        if (fabs((double)right[k] / TEXT - want) > spread)
+            fail_msg("rank %d is right %d times of %d, expected %g of them", k, right[k], TEXT, want);
     }
     hn_head_oracle_end(&o);
 }

@@ -415,7 +415,8 @@ static void test_faults(void **state) {
             fails_at(&o, all[f], -1, &failures, &calls);
             const int64_t most = light() ? 6 : 24, step = calls > most ? calls / most : 1; /* some of many writes */
             for (int64_t at = 0; at < calls; at += step) fails_at(&o, all[f], at, &failures, &calls);
-            if (failures < (calls > most ? (int)most / 2 : (int)calls / 2)) fail_msg("%s: %d failures of %d calls", o.kind->name, failures, (int)calls);
+            const int least = (int)(calls > most ? most : calls) / 2;
+            if (failures < least) fail_msg("%s: %d failures of %d calls", o.kind->name, failures, (int)calls);
         }
         hn_learner *l = open_learner(model, &o);
         must(hn_learner_load(l, test_path("fault.checkpoint"), err)); /* the earlier one is still complete */
