@@ -67,7 +67,7 @@ static void ask(const corpus *c, const hn_trie *t) {
         const size_t at = hn_splitmix(&seed) % (c->n - 3);
         pick(c, &seed, at, token, p);
         const double start = now();
-        hn_trie_ask(t, c->id + at, 2, token, HN_PRUNED_TOKENS, p);
+        hn_trie_query(t, c->id + at, 2, token, HN_PRUNED_TOKENS, p);
         us += (now() - start) * 1e6;
         sum += p[0];
     }

@@ -65,7 +65,7 @@ static void add_best(hn_head_round *c, hn_propose *p) {
     int list[HN_TREE_ROWS];
     int16_t *row = c->t->row;
     const int n = hn_beam_best(b, total, list);
-    hn_tree_back(p->tree, s->rows, s->candidates);
+    hn_tree_rewind(p->tree, s->rows, s->candidates);
     for (int i = 0; i < n; i++) {
         const hn_beam_node *k = &b->node[list[i]];
         if (exp((double)k->score) < c->t->min_p) continue; /* its children are not probable enough either */

@@ -120,7 +120,7 @@ static float share(uint32_t part, uint32_t whole) {
     return whole == 0 ? 0 : part >= whole ? 1 : (float)part / (float)whole;
 }
 
-void hn_trie_ask(const hn_trie *t, const int32_t *context, int n_context, const int32_t *token, int n, float *p) {
+void hn_trie_query(const hn_trie *t, const int32_t *context, int n_context, const int32_t *token, int n, float *p) {
     const int32_t last = n_context > 0 ? context[n_context - 1] : -1, before = n_context > 1 ? context[n_context - 2] : -1;
     const range behind_one = pairs_of(t, last), begins = pairs_of(t, before);
     const size_t pair = find(&begins, last);

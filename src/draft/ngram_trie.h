@@ -55,5 +55,5 @@ hunch_status hn_trie_open(hn_trie *t, const char *path, const hn_tokenizer *toke
 void hn_trie_close(hn_trie *t); /* zeroed is fine */
 /* p[i]: the share of token[i] among the tokens that followed a context: the longest end of context[n_context], of one token or
  * two, that token[i] ever followed; else 0. Before the first query of a round hn_map_check checks that the file was not changed. */
-void hn_trie_ask(const hn_trie *t, const int32_t *context, int n_context, const int32_t *token, int n, float *p);
+void hn_trie_query(const hn_trie *t, const int32_t *context, int n_context, const int32_t *token, int n, float *p);
 #endif

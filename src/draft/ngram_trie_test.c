@@ -54,7 +54,7 @@ static void test_counts(void **state) {
             for (int k = 0; k < n; k++)
                 context[k] = number(5) && at + k < texts.n && texts.token[at + k] >= 0 ? texts.token[at + k] : number(TRIE_VOCAB);
             for (int k = 0; k < QUERIED; k++) token[k] = k < 30 ? k : TRIE_VOCAB - 1 - (k - 30);
-            hn_trie_ask(&t, context, n, token, QUERIED, p);
+            hn_trie_query(&t, context, n, token, QUERIED, p);
             for (int k = 0; k < QUERIED; k++)
                 if (p[k] != expected(context, n, token[k]))
                     fail_msg("token %d: %g, expected %g", token[k], (double)p[k], (double)expected(context, n, token[k]));
@@ -73,10 +73,10 @@ static void test_unknown_tokens(void **state) {
     for (int i = 0; i < 5; i++)
         for (int k = 0; k < 5; k++) {
             const int32_t context[] = {odd[i], odd[k]};
-            hn_trie_ask(&t, context, 2, odd, 5, p);
+            hn_trie_query(&t, context, 2, odd, 5, p);
             for (int j = 0; j < 4; j++) assert_true(p[j] == 0);
         }
-    hn_trie_ask(&t, NULL, 0, odd, 5, p);
+    hn_trie_query(&t, NULL, 0, odd, 5, p);
     for (int j = 0; j < 5; j++) assert_true(p[j] == 0);
     hn_trie_close(&t);
 }
@@ -148,7 +148,7 @@ static void test_damage(void **state) {
             int32_t token[QUERIED];
             float p[QUERIED];
             for (int k = 0; k < QUERIED; k++) token[k] = number(8) ? number(8) : number(TRIE_VOCAB);
-            hn_trie_ask(&t, token, 2, token, QUERIED, p);
+            hn_trie_query(&t, token, 2, token, QUERIED, p);
             for (int k = 0; k < QUERIED; k++) assert_true(p[k] >= 0 && p[k] <= 1);
         }
         hn_trie_close(&t);

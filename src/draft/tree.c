@@ -96,7 +96,7 @@ void hn_tree_keep(hn_tree *t, const bool *keep, int16_t map[HN_TREE_ROWS]) {
     keep_candidates(t, map);
 }
 
-void hn_tree_back(hn_tree *t, int n_rows, int n_candidates) {
+void hn_tree_rewind(hn_tree *t, int n_rows, int n_candidates) {
     assert(n_rows >= 1 && n_rows <= t->n_rows && n_candidates >= 0 && n_candidates <= t->n_candidates);
     t->n_rows = n_rows;
     t->n_candidates = n_candidates;

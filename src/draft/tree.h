@@ -57,7 +57,7 @@ int32_t hn_tree_next_number(const hn_tree *t, int drafter);
  * is). Rows and candidates are compacted in order; numbers stay. map[row] (may be NULL): the new row, -1: removed. */
 void hn_tree_keep(hn_tree *t, const bool *keep, int16_t map[HN_TREE_ROWS]);
 /* Restores an earlier state with this many rows and candidates, none of which was removed: drops what was added since. */
-void hn_tree_back(hn_tree *t, int n_rows, int n_candidates);
+void hn_tree_rewind(hn_tree *t, int n_rows, int n_candidates);
 /* The row that continues `row` with token, or -1. */
 int hn_tree_child(const hn_tree *t, int row, int32_t token);
 /* Whether it is one path. */

@@ -41,7 +41,7 @@ static void add_children(hn_pruned *t, int parent, const int32_t *token, const f
     const float weight = powf((float)(t->n_levels + 1), -0.7f), before = parent == ROOT ? 0 : t->node[parent].score;
     int32_t context[HN_TRIE_CONTEXT];
     float grams[HN_PRUNED_TOKENS];
-    if (trie) hn_trie_ask(trie, context, context_of(t, parent, context), token, n, grams);
+    if (trie) hn_trie_query(trie, context, context_of(t, parent, context), token, n, grams);
     for (int i = 0; i < n; i++) {
         const float more = trie ? NGRAMS * logf(grams[i] + LEAST) : 0;
         assert(t->n < t->cap);

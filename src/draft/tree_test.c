@@ -170,7 +170,7 @@ static void test_rewind(void **state) {
         u = t;
         for (int k = 0; k < more; k++)
             hn_tree_add(&t, (int)(hn_splitmix(&seed) % (uint64_t)t.n_rows), (int32_t)(hn_splitmix(&seed) % 5), 1, 1);
-        hn_tree_back(&t, u.n_rows, u.n_candidates);
+        hn_tree_rewind(&t, u.n_rows, u.n_candidates);
         assert_true(hn_tree_valid(&t));
         assert_int_equal(t.n_rows, u.n_rows);
         assert_memory_equal(t.first, u.first, (size_t)u.n_rows * sizeof *u.first);

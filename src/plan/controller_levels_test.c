@@ -71,7 +71,7 @@ static int put(world *w, const grown *g, int drafter, int newest) {
     int list[HN_TREE_ROWS], added = 0;
     int16_t row[CAP];
     hn_tree *t = &w->tree[0];
-    hn_tree_back(t, g->rows, g->candidates);
+    hn_tree_rewind(t, g->rows, g->candidates);
     const int n = hn_beam_best(&g->beam, t->max_rows - t->n_rows, list);
     for (int i = 0; i < n; i++) {
         const hn_beam_node *k = &g->beam.node[list[i]];

@@ -111,7 +111,7 @@ static void test_long_runs(void **state) {
         }
         times[0] += ids[N - 2] == ids[i] && ids[N - 1] == ids[i + 1];
         float p;
-        hn_trie_ask(&t, ids + i, 2, ids + i + 2, 1, &p);
+        hn_trie_query(&t, ids + i, 2, ids + i + 2, 1, &p);
         assert_true(p == (float)times[1] / (float)times[0]);
     }
     hn_trie_close(&t);

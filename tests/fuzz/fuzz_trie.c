@@ -25,7 +25,7 @@ static void ask(const hn_trie *t) {
     float p[TOKENS], head[TOKENS];
     for (int i = 0; i + 2 <= TOKENS; i++)
         for (int n = 0; n <= 2; n++) {
-            hn_trie_ask(t, context + i, n, token, TOKENS, p);
+            hn_trie_query(t, context + i, n, token, TOKENS, p);
             for (int k = 0; k < TOKENS; k++) FUZZ_MUST(p[k] >= 0 && p[k] <= 1);
         }
     hn_pruned tree;
