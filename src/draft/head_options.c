@@ -63,10 +63,10 @@ static hunch_status read_tree(hn_head_options *o, hn_spec *spec, const hn_target
     return s;
 }
 
-static hunch_status read_tokens(hn_token_wish *w, hn_spec *spec, hunch_error *err) {
+static hunch_status read_tokens(hn_token_selection *w, hn_spec *spec, hunch_error *err) {
     long n = 0;
     hunch_status s = hn_spec_int(spec, "vocab", 1, INT32_MAX, 0, &n, err);
-    *w = (hn_token_wish){(int)n, hn_spec_string(spec, "ids"), hn_spec_string(spec, "texts")};
+    *w = (hn_token_selection){(int)n, hn_spec_string(spec, "ids"), hn_spec_string(spec, "texts")};
     if (!s && w->ids && w->texts)
         s = hn_fail(err, HUNCH_USAGE, "drafter '%s': ids and texts: expected one of them", spec->text);
     if (!s && !n && (w->ids || w->texts))

@@ -35,7 +35,7 @@ typedef struct hn_head_options {
     double min_confidence;   /* of a head that estimates its confidence in a place */
     bool picks_best;         /* under sampling, if the rule needs no law */
     hn_forced_rates force;
-    hn_token_wish tokens;    /* n 0: all that the head drafts */
+    hn_token_selection tokens;    /* n 0: all that the head drafts */
 } hn_head_options;
 
 /* HUNCH_USAGE. */

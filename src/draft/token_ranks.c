@@ -48,7 +48,7 @@ static hunch_status rank_by_texts(const char *path, const hn_tokenizer *t, int32
     return st;
 }
 
-static hunch_status rank_tokens(const hn_token_wish *wish, const hn_tokenizer *t, int vocab, int32_t *rank, int *n, hunch_error *err) {
+static hunch_status rank_tokens(const hn_token_selection *wish, const hn_tokenizer *t, int vocab, int32_t *rank, int *n, hunch_error *err) {
     if (wish->ids) return hn_token_file_ids(wish->ids, vocab, rank, n, err);
     if (!t)
         return hn_fail(err, HUNCH_USAGE, "the model has no tokenizer%s: expected ids=FILE",
@@ -82,7 +82,7 @@ static int mark(const hn_tokenizer *t, int vocab, const int32_t *rank, int n_ran
     return n;
 }
 
-static hunch_status check(const hn_token_wish *wish, const hn_tokenizer *t, int vocab, int n, hunch_error *err) {
+static hunch_status check(const hn_token_selection *wish, const hn_tokenizer *t, int vocab, int n, hunch_error *err) {
     int there = 0;
     for (int32_t id = 0; id < vocab; id++) there += !is_padding(t, id);
     if (n > wish->n)
@@ -94,7 +94,7 @@ static hunch_status check(const hn_token_wish *wish, const hn_tokenizer *t, int 
     return HUNCH_OK;
 }
 
-hunch_status hn_tokens_choose(const hn_token_wish *wish, const hn_tokenizer *t, int vocab, int32_t **out, int *n, hunch_error *err) {
+hunch_status hn_tokens_choose(const hn_token_selection *wish, const hn_tokenizer *t, int vocab, int32_t **out, int *n, hunch_error *err) {
     const int of_tokenizer = t ? hn_tokenizer_vocab(t) : 0, room = of_tokenizer > vocab ? of_tokenizer : vocab;
     int n_rank = 0;
     assert(wish->n >= 1 && !(wish->ids && wish->texts));

@@ -18,13 +18,13 @@
 #define HN_TOKEN_RANKS_H
 #include "text/tokenizer.h"
 
-typedef struct hn_token_wish {
+typedef struct hn_token_selection {
     int n;                  /* how many */
     const char *ids, *texts; /* files; NULL: none; at most one of them */
-} hn_token_wish;
+} hn_token_selection;
 
 /* *out: tokens below `vocab`, ascending, to be freed with hn_free; *n of them: wish.n, or fewer if there are no more. NULL
  * and 0: all of them. t: NULL: the target has none. Errors: HUNCH_USAGE if this target does not allow it, and for a file
  * HUNCH_REFUSED or HUNCH_FAILED, naming it. */
-hunch_status hn_tokens_choose(const hn_token_wish *wish, const hn_tokenizer *t, int vocab, int32_t **out, int *n, hunch_error *err);
+hunch_status hn_tokens_choose(const hn_token_selection *wish, const hn_tokenizer *t, int vocab, int32_t **out, int *n, hunch_error *err);
 #endif

@@ -38,7 +38,7 @@ static const char *file_of(const char *name, const char *text, size_t size) {
     return path;
 }
 
-static void check(const hn_tokenizer *t, hn_token_wish wish, const int32_t *want, int n) {
+static void check(const hn_tokenizer *t, hn_token_selection wish, const int32_t *want, int n) {
     int32_t *out;
     int got;
     if (hn_tokens_choose(&wish, t, VOCAB, &out, &got, &error)) fail_msg("%s", error.message);
@@ -49,9 +49,9 @@ static void check(const hn_tokenizer *t, hn_token_wish wish, const int32_t *want
 }
 #define CHECK(t, wish, ...) check(t, wish, (const int32_t[]){__VA_ARGS__}, (int)(sizeof((int32_t[]){__VA_ARGS__}) / sizeof(int32_t)))
 
-static hn_token_wish by_tokenizer(int n) { return (hn_token_wish){n, NULL, NULL}; }
-static hn_token_wish by_list(int n, const char *path) { return (hn_token_wish){n, path, NULL}; }
-static hn_token_wish by_texts(int n, const char *path) { return (hn_token_wish){n, NULL, path}; }
+static hn_token_selection by_tokenizer(int n) { return (hn_token_selection){n, NULL, NULL}; }
+static hn_token_selection by_list(int n, const char *path) { return (hn_token_selection){n, path, NULL}; }
+static hn_token_selection by_texts(int n, const char *path) { return (hn_token_selection){n, NULL, path}; }
 
 static void test_by_tokenizer(void **state) {
     (void)state;
@@ -63,7 +63,7 @@ static void test_by_tokenizer(void **state) {
     CHECK(t, by_tokenizer(8), 0, 1, 2, 3, 4, 5, 11, 13);
     CHECK(t, by_tokenizer(12), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 13);
     CHECK(t, by_tokenizer(15), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13); /* there are no more */
-    const hn_token_wish all = {VOCAB, NULL, NULL}, more = {1 << 30, "no such file", NULL};
+    const hn_token_selection all = {VOCAB, NULL, NULL}, more = {1 << 30, "no such file", NULL};
     assert_int_equal(hn_tokens_choose(&all, t, VOCAB, &out, &n, &error), HUNCH_OK);
     assert_true(!out && n == 0);
     assert_int_equal(hn_tokens_choose(&more, t, VOCAB, &out, &n, &error), HUNCH_OK);
@@ -131,7 +131,7 @@ static void test_long_text(void **state) {
     hn_tokenizer_close(&t);
 }
 
-static void refused(const hn_tokenizer *t, hn_token_wish wish, hunch_status status, const char *says) {
+static void refused(const hn_tokenizer *t, hn_token_selection wish, hunch_status status, const char *says) {
     int32_t *out = (int32_t *)&error;
     int n = 7;
     assert_int_equal(hn_tokens_choose(&wish, t, VOCAB, &out, &n, &error), status);

@@ -16,7 +16,7 @@ static hn_tokenizer *tiny_tokenizer(void) {
     return t;
 }
 
-static void choose(const hn_tokenizer *t, int vocab, const hn_token_wish *wish) {
+static void choose(const hn_tokenizer *t, int vocab, const hn_token_selection *wish) {
     hunch_error err = {0};
     int32_t *out;
     int n;
@@ -40,9 +40,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_bytes rest = {data, size}, ids = fuzz_part(&rest), text = fuzz_part(&rest);
     if (!t) t = tiny_tokenizer();
     const int vocab = hn_tokenizer_vocab(t);
-    choose(t, vocab, &(hn_token_wish){WANTED, fuzz_file(0, ids), NULL});
-    choose(NULL, vocab + 3, &(hn_token_wish){WANTED, fuzz_file(0, ids), NULL});
-    choose(t, vocab, &(hn_token_wish){WANTED, NULL, fuzz_file(1, text)});
-    choose(t, vocab, &(hn_token_wish){WANTED, NULL, rows_file(2, rest)});
+    choose(t, vocab, &(hn_token_selection){WANTED, fuzz_file(0, ids), NULL});
+    choose(NULL, vocab + 3, &(hn_token_selection){WANTED, fuzz_file(0, ids), NULL});
+    choose(t, vocab, &(hn_token_selection){WANTED, NULL, fuzz_file(1, text)});
+    choose(t, vocab, &(hn_token_selection){WANTED, NULL, rows_file(2, rest)});
     return 0;
 }
