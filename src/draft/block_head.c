@@ -209,7 +209,7 @@ static hunch_status refuse_more(const hn_arch *a, const hn_source *src, hunch_er
 
 static hunch_status check_fc(const hn_source *src, const hn_head_names *names, const hn_head_taps *taps, const hn_target_info *target,
                              hunch_error *err) {
-    const hn_tensor *fc = hn_head_look(src, names, HN_HEAD_FC);
+    const hn_tensor *fc = hn_head_find_tensor(src, names, HN_HEAD_FC);
     if (!fc && target->report) return HUNCH_OK; /* reported with the other missing tensors */
     return fc && fc->n_dims == 2 && fc->dims[0] == (uint64_t)taps->n * (uint64_t)target->hidden
                ? HUNCH_OK
@@ -231,7 +231,7 @@ hunch_status hn_block_describe(hn_arch *a, hn_source *src, const hn_head_names *
     if (st) return st;
     d->features = taps->n;
     d->feature_width = target->hidden;
-    d->fc_bias = hn_head_look(src, names, HN_HEAD_FC_BIAS);
-    d->mask_row = hn_head_look(src, names, HN_HEAD_MASK_ROW);
+    d->fc_bias = hn_head_find_tensor(src, names, HN_HEAD_FC_BIAS);
+    d->mask_row = hn_head_find_tensor(src, names, HN_HEAD_MASK_ROW);
     return d->mask_row ? HUNCH_OK : hn_head_read_mask_token(src, d->embeddings, &d->mask_token, err);
 }

@@ -42,7 +42,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     int norm = 0;
     hunch_status st = hn_head_check_kind(src, "dart", err);
     if (st) return st;
-    if (!hn_head_look(src, names, HN_HEAD_MASK_PAIR))
+    if (!hn_head_find_tensor(src, names, HN_HEAD_MASK_PAIR))
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor mask_rep is missing: not a head of DART", hn_source_path(src));
     st = hn_eagle3_describe(a, src, names, spec, target, taps, err);
     if (!st) st = hn_spec_choice(spec, "norm", times, 0, &norm, err);

@@ -20,7 +20,7 @@
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
                              const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
-    const hn_tensor *fc = hn_head_look(src, names, HN_HEAD_FC);
+    const hn_tensor *fc = hn_head_find_tensor(src, names, HN_HEAD_FC);
     hunch_status st = hn_source_get_kind(src) == HN_SOURCE_GGUF ? hn_head_check_kind(src, "eagle", err) : HUNCH_OK;
     const bool noted = !fc && target->report; /* reported with the other missing tensors */
     if (st) return st;
@@ -33,7 +33,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     d->features = 1;
     d->feature_width = a->hidden;
     d->joint = d->no_norm = true;
-    d->fc_bias = hn_head_look(src, names, HN_HEAD_FC_BIAS);
+    d->fc_bias = hn_head_find_tensor(src, names, HN_HEAD_FC_BIAS);
     a->layer[0].input = HN_INPUT_PLAIN;
     return hn_head_read_last(spec, target, taps, err);
 }

@@ -23,9 +23,9 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
                              hn_head_taps *taps, hunch_error *err) {
     hunch_status st = hn_head_check_kind(src, "eagle3", err);
     if (st) return st;
-    if (hn_head_look(src, names, HN_HEAD_MASK))
+    if (hn_head_find_tensor(src, names, HN_HEAD_MASK))
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor mask_hidden: a head of P-EAGLE, expected peagle:PATH", hn_source_path(src));
-    const hn_tensor *pair = hn_head_look(src, names, HN_HEAD_MASK_PAIR);
+    const hn_tensor *pair = hn_head_find_tensor(src, names, HN_HEAD_MASK_PAIR);
     if (pair)
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: a head of DART, expected dart:PATH", hn_source_path(src), pair->name);
     return hn_eagle3_describe(a, src, names, spec, target, taps, err);

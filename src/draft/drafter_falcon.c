@@ -42,7 +42,7 @@ static hunch_status read_together(const hn_source *src, int *out, hunch_error *e
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
                              const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
-    const hn_tensor *gates = hn_head_look(src, names, HN_HEAD_LSTM_1);
+    const hn_tensor *gates = hn_head_find_tensor(src, names, HN_HEAD_LSTM_1);
     hunch_status st = hn_head_check_kind(src, "falcon", err);
     if (st) return st;
     if (!gates)

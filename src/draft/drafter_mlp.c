@@ -37,7 +37,7 @@ static hunch_status check_modules(const hn_source *src, const hn_head_names *nam
 }
 
 static bool is_lstm(const hn_source *src, const hn_head_names *names, hn_steps_desc *d) {
-    return hn_step_look(src, names, d, (hn_step_tensor){HN_STEP_CELL_NORM, 0, 0});
+    return hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_CELL_NORM, 0, 0});
 }
 
 /* Number of steps: n_predict if the file has it, because tied steps have only one set of tensors. */
@@ -57,7 +57,7 @@ static hunch_status read_steps(hn_steps_desc *d, const hn_source *src, const hn_
 }
 
 static hunch_status read_inner(hn_steps_desc *d, const hn_source *src, const hn_head_names *names, hunch_error *err) {
-    const hn_tensor *output = hn_step_look(src, names, d, (hn_step_tensor){HN_STEP_OUTPUT, 0, 0});
+    const hn_tensor *output = hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_OUTPUT, 0, 0});
     if (!output || output->n_dims != 2 || output->dims[0] < 1 || output->dims[0] > 1 << 17)
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor head.0.weight of a speculator, or not a matrix", hn_source_path(src));
     d->inner = (int)output->dims[0];

@@ -36,7 +36,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     d->features = 1;
     d->feature_width = target->hidden;
     d->joint = d->joint_norms = d->norm_output = true;
-    d->fc_bias = hn_head_look(src, names, HN_HEAD_FC_BIAS);
+    d->fc_bias = hn_head_find_tensor(src, names, HN_HEAD_FC_BIAS);
     return hn_head_read_last(spec, target, taps, err);
 }
 

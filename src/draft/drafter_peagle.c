@@ -20,7 +20,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
                              const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
     hunch_status st = hn_head_check_kind(src, "peagle", err);
     if (st) return st;
-    if (!hn_head_look(src, names, HN_HEAD_MASK))
+    if (!hn_head_find_tensor(src, names, HN_HEAD_MASK))
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor mask_hidden is missing: not a head of P-EAGLE",
                        hn_source_path(src));
     st = hn_eagle3_describe(a, src, names, spec, target, taps, err);

@@ -46,8 +46,8 @@ static hunch_status read_norms(hn_head_desc *d, const hn_source *src, const hn_h
     if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_NORM_OUTPUT, &d->norm_output, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_NORM_BEFORE_FC, &d->norm_before_fc, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_FC_NORM, &d->fc_norms, err);
-    d->norm_before_fc |= hn_head_look(src, names, HN_HEAD_FEATURE_NORM) != NULL;
-    d->fc_norms |= hn_head_look(src, names, HN_HEAD_STATE_NORM) != NULL;
+    d->norm_before_fc |= hn_head_find_tensor(src, names, HN_HEAD_FEATURE_NORM) != NULL;
+    d->fc_norms |= hn_head_find_tensor(src, names, HN_HEAD_STATE_NORM) != NULL;
     return st;
 }
 
@@ -56,14 +56,14 @@ hunch_status hn_eagle3_describe(hn_arch *a, hn_source *src, const hn_head_names 
     hn_head_desc *d = &a->draft_head;
     hunch_status st = read_taps(src, spec, target->layers, taps, err);
     if (st) return st;
-    const hn_tensor *fc = hn_head_look(src, names, HN_HEAD_FC);
+    const hn_tensor *fc = hn_head_find_tensor(src, names, HN_HEAD_FC);
     const bool noted = !fc && target->report; /* reported with the other missing tensors */
     if (!noted && (!fc || fc->n_dims != 2 || fc->dims[0] != (uint64_t)taps->n * (uint64_t)target->hidden))
         return hn_fail(err, HUNCH_REFUSED, "%s: fc.weight %s, expected %d states of the target, of %d numbers each",
                        hn_source_path(src), fc ? "has other inputs" : "is missing", taps->n, target->hidden);
     d->features = taps->n;
     d->feature_width = target->hidden;
-    d->fc_bias = hn_head_look(src, names, HN_HEAD_FC_BIAS);
+    d->fc_bias = hn_head_find_tensor(src, names, HN_HEAD_FC_BIAS);
     a->layer[0].input = HN_INPUT_PAIR;
     st = read_norms(d, src, names, err);
     return st ? st : hn_head_read_norms(spec, d, err);

@@ -24,8 +24,8 @@ static hunch_status need_target(const hn_source *src, const char *what, hunch_er
 
 /* Tokens of the target: each has an entry in t2d; config.json may give the drafted ones instead. 0: not known. */
 static hunch_status find_tokens(hn_source *src, const hn_head_names *names, int *tokens, hunch_error *err) {
-    const hn_tensor *known = hn_source_find(src, "t2d"), *embedding = hn_head_look(src, names, HN_HEAD_EMBEDDING),
-                    *ids = hn_head_look(src, names, HN_HEAD_IDS);
+    const hn_tensor *known = hn_source_find(src, "t2d"), *embedding = hn_head_find_tensor(src, names, HN_HEAD_EMBEDDING),
+                    *ids = hn_head_find_tensor(src, names, HN_HEAD_IDS);
     const char *name;
     uint64_t given = 0, n = 0;
     hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_TOKENS, &given, &name, err);
@@ -40,7 +40,7 @@ static hunch_status find_tokens(hn_source *src, const hn_head_names *names, int 
 /* Width of a state that a head reads; states: number of layers, 0: it reads the last state. 0: not known. */
 static hunch_status find_width(hn_source *src, const hn_head_names *names, size_t states, int *width, hunch_error *err) {
     const hn_key hidden = {NULL, "hidden_size", 1, 1 << 17, 0};
-    const hn_tensor *fc = hn_head_look(src, names, HN_HEAD_FC);
+    const hn_tensor *fc = hn_head_find_tensor(src, names, HN_HEAD_FC);
     const char *name;
     uint64_t given = 0;
     hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_TARGET_WIDTH, &given, &name, err);

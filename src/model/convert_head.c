@@ -94,7 +94,7 @@ static hunch_status put_sizes(head_conversion *k) {
     if (c->arch.layers > 0) return hn_conversion_put_sizes(c);
     const bool blocks = d->blocks > 0;
     const hn_step_tensor most = {blocks ? HN_STEP_BLOCK : HN_STEP_OUTPUT, 0, 0};
-    hunch_status st = hn_conversion_put_type(c, hn_step_look(c->src, &k->from, d, most));
+    hunch_status st = hn_conversion_put_type(c, hn_step_find_tensor(c->src, &k->from, d, most));
     return st ? st : put_number(k, HN_HEAD_SAYS_TOKENS, c->arch.vocab);
 }
 

@@ -79,7 +79,7 @@ static hunch_status check_target_keys(const hn_arch *a, const hn_source *src, co
 static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target,
                                       hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
-    const hn_tensor *embedding = hn_head_look(src, names, HN_HEAD_EMBEDDING), *output = hn_head_look(src, names, HN_HEAD_OUTPUT);
+    const hn_tensor *embedding = hn_head_find_tensor(src, names, HN_HEAD_EMBEDDING), *output = hn_head_find_tensor(src, names, HN_HEAD_OUTPUT);
     if (hn_head_form_folder_blocks((int)names->form) && a->hidden == target->hidden) { /* copies of the target's matrices, if any */
         embedding = NULL;
         if (output && output->n_dims == 2 && output->dims[1] == (uint64_t)target->vocab) output = NULL;
@@ -172,7 +172,7 @@ hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n,
         return hn_fail(err, HUNCH_REFUSED, "%s: %d draft tokens of %d, but no tensor %s with their ids", hn_source_path(src), n,
                        vocab, has_name ? name : "d2t");
     if (!t) return HUNCH_OK;
-    if (!hn_head_form_has_steps(names->form) && !hn_head_look(src, names, HN_HEAD_OUTPUT))
+    if (!hn_head_form_has_steps(names->form) && !hn_head_find_tensor(src, names, HN_HEAD_OUTPUT))
         return hn_fail(err, HUNCH_REFUSED, "%s: a tensor %s, and no %s: expected the output whose tokens it names",
                        hn_source_path(src), t->name, hn_head_name(names, HN_HEAD_OUTPUT, 0, name));
     int64_t *stored = hn_alloc((size_t)n * sizeof *stored);

@@ -78,7 +78,7 @@ hn_head_names hn_head_find_names(hn_source *src);
 /* The name of a part; k: number of the state. NULL: this form has none. */
 const char *hn_head_name(const hn_head_names *names, hn_head_part part, int k, char out[128]);
 /* The tensor of a part (of the first state), not marked as used; NULL: there is none. */
-const hn_tensor *hn_head_look(const hn_source *src, const hn_head_names *names, hn_head_part part);
+const hn_tensor *hn_head_find_tensor(const hn_source *src, const hn_head_names *names, hn_head_part part);
 /* Whether a head of this description has the part (norms of states: all of them), and its shape in ggml's order
  * (inputs, outputs; a vector has outputs 1). */
 bool hn_head_has(const hn_arch *a, hn_head_part part);

@@ -84,7 +84,7 @@ const char *hn_head_name(const hn_head_names *names, hn_head_part part, int k, c
     return out;
 }
 
-const hn_tensor *hn_head_look(const hn_source *src, const hn_head_names *names, hn_head_part part) {
+const hn_tensor *hn_head_find_tensor(const hn_source *src, const hn_head_names *names, hn_head_part part) {
     char name[128];
     return hn_head_name(names, part, 0, name) ? hn_source_find(src, name) : NULL;
 }
@@ -211,7 +211,7 @@ static bool find_blocks(hn_source *src, const char *front, hn_head_names *names)
     snprintf(middle, sizeof middle, "%smidlayer.", front);
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         *names = (hn_head_names){forms[i], front, has_tensor(src, middle) ? "midlayer." : "layers.0.", 0, 0};
-        if (hn_head_look(src, names, HN_HEAD_CONTEXT_NORM)) return true;
+        if (hn_head_find_tensor(src, names, HN_HEAD_CONTEXT_NORM)) return true;
     }
     return false;
 }

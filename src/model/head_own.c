@@ -142,7 +142,7 @@ static hunch_status read_form(hn_arch *a, const hn_source *src, const hn_head_na
     a->form = hn_source_get_kind(src);
     if (a->form == HN_SOURCE_HF) return HUNCH_OK;
     a->norms_less_one = false;
-    const hn_tensor *output = hn_head_look(src, names, HN_HEAD_OUTPUT);
+    const hn_tensor *output = hn_head_find_tensor(src, names, HN_HEAD_OUTPUT);
     if (!hn_source_find(src, "d2t") || !output) return HUNCH_OK;
     if (output->n_dims != 2 || output->dims[1] < 1 || output->dims[1] > (uint64_t)a->vocab)
         return hn_fail(err, HUNCH_REFUSED,

@@ -68,7 +68,7 @@ const char *hn_step_name(const hn_head_names *names, const hn_steps_desc *d, hn_
     return out;
 }
 
-const hn_tensor *hn_step_look(const hn_source *src, const hn_head_names *names, const hn_steps_desc *d, hn_step_tensor t) {
+const hn_tensor *hn_step_find_tensor(const hn_source *src, const hn_head_names *names, const hn_steps_desc *d, hn_step_tensor t) {
     char name[128];
     return hn_step_name(names, d, t, name) ? hn_source_find(src, name) : NULL;
 }
@@ -144,12 +144,12 @@ bool hn_step_next(const hn_arch *a, hn_step_tensor *t) {
 
 int hn_steps_count(const hn_source *src, const hn_head_names *names, const hn_steps_desc *d, hn_step_part part) {
     int n = 0;
-    while (n < 10000 && hn_step_look(src, names, d, (hn_step_tensor){part, n, 0})) n++;
+    while (n < 10000 && hn_step_find_tensor(src, names, d, (hn_step_tensor){part, n, 0})) n++;
     return n;
 }
 
 static bool shows(const hn_source *src, const hn_head_names *names, const hn_steps_desc *d, hn_step_part part) {
-    return hn_step_look(src, names, d, (hn_step_tensor){part, 0, 0});
+    return hn_step_find_tensor(src, names, d, (hn_step_tensor){part, 0, 0});
 }
 
 /* Hydra's lists may have a dropout before each module, Arctic's are lists of one. */
@@ -158,7 +158,7 @@ void hn_steps_number(const hn_source *src, const hn_head_names *names, hn_steps_
     d->block_stride = 1;
     if (names->form == HN_HEAD_HYDRA || names->form == HN_HEAD_SPECULATOR) d->inside = !shows(src, names, d, listed);
     if (names->form == HN_HEAD_HYDRA && !shows(src, names, d, HN_STEP_BLOCK)) d->first_block = 1, d->block_stride = 2;
-    while (d->blocks < 10000 && hn_step_look(src, names, d, (hn_step_tensor){HN_STEP_BLOCK, 0, d->blocks})) d->blocks++;
+    while (d->blocks < 10000 && hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_BLOCK, 0, d->blocks})) d->blocks++;
     d->fused_gates = shows(src, names, d, HN_STEP_GATES_FUSED);
 }
 
@@ -177,10 +177,10 @@ void hn_steps_guess(const hn_source *src, const hn_head_names *names, int *token
         *width = dim_of(hn_source_find(src, "norm.weight"), 0);
         return;
     }
-    *width = dim_of(hn_step_look(src, names, &d, block), 1);
-    if (!*width) *width = dim_of(hn_step_look(src, names, &d, gate), 0);
-    *tokens = dim_of(hn_step_look(src, names, &d, embedding), 1);
-    if (!*tokens && !hn_head_look(src, names, HN_HEAD_IDS)) *tokens = dim_of(hn_step_look(src, names, &d, output), 1);
+    *width = dim_of(hn_step_find_tensor(src, names, &d, block), 1);
+    if (!*width) *width = dim_of(hn_step_find_tensor(src, names, &d, gate), 0);
+    *tokens = dim_of(hn_step_find_tensor(src, names, &d, embedding), 1);
+    if (!*tokens && !hn_head_find_tensor(src, names, HN_HEAD_IDS)) *tokens = dim_of(hn_step_find_tensor(src, names, &d, output), 1);
 }
 
 void hn_steps_begin(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target) {
@@ -219,8 +219,8 @@ static hunch_status check_matrix(const hn_source *src, const hn_tensor *t, hunch
 /* Every token may be the last of a text, so it must have an embedding; each output is a token of the target. */
 static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn_head_names *names, int tokens, hunch_error *err) {
     hn_head_desc *h = &a->draft_head;
-    const hn_tensor *embedding = hn_step_look(src, names, &h->steps, (hn_step_tensor){HN_STEP_EMBEDDING, 0, 0}),
-                    *output = hn_step_look(src, names, &h->steps, (hn_step_tensor){HN_STEP_OUTPUT, 0, 0});
+    const hn_tensor *embedding = hn_step_find_tensor(src, names, &h->steps, (hn_step_tensor){HN_STEP_EMBEDDING, 0, 0}),
+                    *output = hn_step_find_tensor(src, names, &h->steps, (hn_step_tensor){HN_STEP_OUTPUT, 0, 0});
     hunch_status st = embedding ? check_matrix(src, embedding, err) : HUNCH_OK;
     if (!st && output) st = check_matrix(src, output, err);
     if (st) return st;
@@ -240,9 +240,9 @@ hunch_status hn_steps_finish(hn_arch *a, const hn_source *src, const hn_head_nam
     hn_steps_desc *d = &h->steps;
     hunch_status st = check_counts(a, src, err);
     if (st) return st;
-    d->block_bias = hn_step_look(src, names, d, (hn_step_tensor){HN_STEP_BLOCK_BIAS, 0, 0});
-    d->output_bias = hn_step_look(src, names, d, (hn_step_tensor){HN_STEP_OUTPUT_BIAS, 0, 0});
-    h->own_output = hn_step_look(src, names, d, (hn_step_tensor){HN_STEP_OUTPUT, 0, 0});
+    d->block_bias = hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_BLOCK_BIAS, 0, 0});
+    d->output_bias = hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_OUTPUT_BIAS, 0, 0});
+    h->own_output = hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_OUTPUT, 0, 0});
     if (!h->own_output || d->tied) d->one_output = true;
     st = read_vocabularies(a, src, names, tokens, err);
     return st ? st : hn_steps_check_said(a, src, names, tokens, err);

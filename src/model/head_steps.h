@@ -32,7 +32,7 @@ typedef struct hn_step_tensor {
 bool hn_head_form_has_steps(hn_head_form form);
 /* Its name in such a file; NULL: the form has none. Of d, blocks and numbering are used. */
 const char *hn_step_name(const hn_head_names *names, const hn_steps_desc *d, hn_step_tensor t, char out[128]);
-const hn_tensor *hn_step_look(const hn_source *src, const hn_head_names *names, const hn_steps_desc *d, hn_step_tensor t);
+const hn_tensor *hn_step_find_tensor(const hn_source *src, const hn_head_names *names, const hn_steps_desc *d, hn_step_tensor t);
 bool hn_step_part_is_vector(hn_step_part part);
 void hn_step_shape(const hn_arch *a, hn_step_tensor t, uint64_t dims[2]); /* as hn_head_part_shape */
 
