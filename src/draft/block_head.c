@@ -107,7 +107,7 @@ static hunch_status read_block(hn_head_desc *d, const hn_source *src, hunch_erro
     const char *name;
     bool given = false;
     hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_BLOCK, &block, &name, err);
-    if (!st) st = hn_head_bool_said(src, HN_HEAD_SAYS_ROOT_DRAFTS, &d->root_drafts, &given, err);
+    if (!st) st = hn_head_bool_given(src, HN_HEAD_SAYS_ROOT_DRAFTS, &d->root_drafts, &given, err);
     if (!st && !given && hn_source_get_kind(src) == HN_SOURCE_HF) st = guess_root(d, src, block, err);
     if (st) return st;
     if (!name) name = hn_head_key_name(src, HN_HEAD_SAYS_BLOCK, 0);
@@ -176,7 +176,7 @@ static hunch_status read_sight(hn_arch *a, const hn_source *src, hunch_error *er
     if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_WINDOWS_OF_ROOT, &d->windows_of_root, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_SCALED_EMBEDDING, &d->scaled_embedding, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_HALVES, &halves, err);
-    if (!st) st = hn_head_bool_said(src, HN_HEAD_SAYS_CAUSAL, &causal, &given, err);
+    if (!st) st = hn_head_bool_given(src, HN_HEAD_SAYS_CAUSAL, &causal, &given, err);
     if (!halves) a->rows_in_pairs = true;
     if (given && folder) ahead = !causal;
     for (int i = 0; i < a->layers; i++) {

@@ -124,7 +124,7 @@ const char *hn_head_key_name(const hn_source *src, hn_head_key key, int i);
 /* *name: the key that was found; NULL: none, and *out is unchanged. Errors as hn_source_u64. */
 hunch_status hn_head_u64(const hn_source *src, hn_head_key key, uint64_t *out, const char **name, hunch_error *err);
 hunch_status hn_head_bool(const hn_source *src, hn_head_key key, bool *out, hunch_error *err);
-hunch_status hn_head_bool_said(const hn_source *src, hn_head_key key, bool *out, bool *said, hunch_error *err);
+hunch_status hn_head_bool_given(const hn_source *src, hn_head_key key, bool *out, bool *said, hunch_error *err);
 /* HUNCH_REFUSED if the file names another kind. */
 hunch_status hn_head_check_kind(const hn_source *src, const char *kind, hunch_error *err);
 /* The family that describes keys and rows of the file's layers. HUNCH_REFUSED: no config.json, or a GGUF of another architecture. */

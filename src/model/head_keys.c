@@ -136,7 +136,7 @@ hunch_status hn_head_u64(const hn_source *src, hn_head_key key, uint64_t *out, c
     return st;
 }
 
-hunch_status hn_head_bool_said(const hn_source *src, hn_head_key key, bool *out, bool *said, hunch_error *err) {
+hunch_status hn_head_bool_given(const hn_source *src, hn_head_key key, bool *out, bool *said, hunch_error *err) {
     const char *name;
     hunch_status st = HUNCH_OK;
     *said = false;
@@ -146,7 +146,7 @@ hunch_status hn_head_bool_said(const hn_source *src, hn_head_key key, bool *out,
 
 hunch_status hn_head_bool(const hn_source *src, hn_head_key key, bool *out, hunch_error *err) {
     bool said;
-    return hn_head_bool_said(src, key, out, &said, err);
+    return hn_head_bool_given(src, key, out, &said, err);
 }
 
 hunch_status hn_head_check_kind(const hn_source *src, const char *kind, hunch_error *err) {
