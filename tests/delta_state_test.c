@@ -93,12 +93,12 @@ static int read_text(bits *b, const hunch_model *m, const hn_ops *table, int mos
     group[0].page_rows = 16 << bits_below(b, 3);
     must(hn_cache_open(&r.cache, &m->target.ops, group, n_groups, 1, b->context, 0, err));
     must(hn_runner_open(&r.runner, &m->target, r.cache, 0, b->context, NULL, err));
-    if (table) hn_runner_call(r.runner, table);
+    if (table) hn_runner_set_ops(r.runner, table);
     hn_cache_seq_begin(r.cache, seq);
     for (b->at = 0, *wrong = 0; b->at < b->n; passes++) {
         const int sure = bits_below(b, 2);
         make_tree(b, &r, most);
-        must(hn_pass_run_more(r.runner, r.row, r.n, &seq, 1, &(hn_pass_more){.sure = &sure}, err));
+        must(hn_pass_run_with(r.runner, r.row, r.n, &seq, 1, &(hn_pass_options){.sure = &sure}, err));
         for (int i = 0; i < r.n_path; i++)
             *wrong += memcmp(b->want + (size_t)(b->at + i) * (size_t)b->vocab, hn_pass_logits(r.runner, r.path[i]),
                              (size_t)b->vocab * sizeof(float)) != 0;

@@ -176,7 +176,7 @@ static void check_evaluated(const char *form, int max_tokens) {
     heads_listener *l = heads_listen(e, 0, HEADS_RIGHT);
     hn_head_passes *h = e->drafter[0].state; /* the state of every head begins with it */
     must(hn_profile_open(&profile, &h->model.ops, err));
-    hn_runner_call(h->runner, hn_profile_ops(profile));
+    hn_runner_set_ops(h->runner, hn_profile_ops(profile));
     run_requests(e, &r, 1, false, &got);
     int levels = 0;
     for (int i = 0; i < l->n; i++) levels += l->round[i].n_drafted ? l->round[i].n_drafted - 1 : 0;
@@ -186,7 +186,7 @@ static void check_evaluated(const char *form, int max_tokens) {
     assert_int_equal(rows_evaluated(profile, &h->model), text - 1 + levels);
     heads_listen_end(l);
     answer_free(&got);
-    hn_runner_call(h->runner, NULL);
+    hn_runner_set_ops(h->runner, NULL);
     hn_profile_close(&profile);
     hunch_engine_close(&e);
 }

@@ -375,10 +375,10 @@ static bool batch_add(batch *b, model_state *st, hn_propose *p, int level) {
 /* Evaluates, keeps the rows and adds the candidates of the sequences that are complete. Returns how many, -1: the pass failed. */
 static int batch_run(hn_drafter *d, batch *b, int level) {
     model_state *st = d->state;
-    const hn_pass_more more = {.kept = level ? b->kept : NULL, .sure = level ? NULL : b->sure};
+    const hn_pass_options more = {.kept = level ? b->kept : NULL, .sure = level ? NULL : b->sure};
     int added = 0, last = -1;
     if (b->n_rows == 0) return 0;
-    if (hn_pass_run_more(st->runner, b->row, b->n_rows, b->cache_seq, b->n_seqs, &more, NULL)) return -1;
+    if (hn_pass_run_with(st->runner, b->row, b->n_rows, b->cache_seq, b->n_seqs, &more, NULL)) return -1;
     for (int i = 0; i < b->n_seqs; i++) {
         const int seq = b->cache_seq[i];
         last += b->part[i].rows;

@@ -46,9 +46,9 @@ static bool context_add(hn_head_passes *h, context_batch *b, int seq) {
 }
 
 static void context_run(hn_head_passes *h, context_batch *b) {
-    const hn_pass_more more = {.feature = b->feature, .context = true};
+    const hn_pass_options more = {.feature = b->feature, .context = true};
     if (b->n_rows == 0) return;
-    const bool ran = !hn_pass_run_more(h->runner, b->row, b->n_rows, b->cache_seq, b->n_seqs, &more, NULL);
+    const bool ran = !hn_pass_run_with(h->runner, b->row, b->n_rows, b->cache_seq, b->n_seqs, &more, NULL);
     for (int i = 0; i < b->n_seqs; i++) {
         hn_head_seq *s = &h->seq[b->cache_seq[i]];
         if (!ran) {
@@ -121,9 +121,9 @@ void hn_head_blocks_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_
 
 static void block_run(hn_head_passes *h, block_batch *b, hn_head_node *node, hn_head_take take, void *ctx) {
     const hn_head_desc *d = &h->model.arch.draft_head;
-    const hn_pass_more more = {0};
+    const hn_pass_options more = {0};
     if (b->n == 0) return;
-    const bool ran = !hn_pass_run_more(h->runner, b->row, b->n * d->block, b->cache_seq, b->n, &more, NULL);
+    const bool ran = !hn_pass_run_with(h->runner, b->row, b->n * d->block, b->cache_seq, b->n, &more, NULL);
     if (ran && d->markov) {
         markov_roots(h, b, node, take, ctx);
         b->n = 0;

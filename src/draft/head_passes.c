@@ -282,12 +282,12 @@ static void batch_take(hn_head_passes *h, const batch *b, int i, int row, hn_hea
 
 /* Evaluates and keeps the rows. */
 static bool batch_run(hn_head_passes *h, batch *b, hn_head_node *node, hn_head_take take, void *ctx) {
-    const hn_pass_more more = {.feature = b->feature, .output = b->output, .further = b->further};
+    const hn_pass_options more = {.feature = b->feature, .output = b->output, .further = b->further};
     hn_head_rows_of of[HN_MAX_ROWS];
     if (b->n_rows == 0) return true;
     for (int i = 0; i < b->n_seqs; i++) of[i] = (hn_head_rows_of){b->cache_seq[i], b->rows[i]};
     if (h->blocks > 1) hn_mtp_places(h, of, b->n_seqs, b->output);
-    bool ran = !hn_pass_run_more(h->runner, b->row, b->n_rows, b->cache_seq, b->n_seqs, &more, NULL);
+    bool ran = !hn_pass_run_with(h->runner, b->row, b->n_rows, b->cache_seq, b->n_seqs, &more, NULL);
     for (int i = 0, row = -1; ran && i < b->n_seqs; i++) {
         row += b->rows[i];
         batch_take(h, b, i, row, node, take, ctx);
@@ -416,9 +416,9 @@ static void level_pass(hn_head_passes *h, hn_head_node *node, int first, int las
                                   .parent = node[i].kept < 0 ? (int16_t)-1 : hn_kept_parent(node[i].kept),
                                   .logits = HN_LOGITS_ALL};
     }
-    const hn_pass_more more = {.kept = has_steps(h) ? NULL : kept, .feature = feature, .output = output, .drafts = true,
+    const hn_pass_options more = {.kept = has_steps(h) ? NULL : kept, .feature = feature, .output = output, .drafts = true,
                                .step = h->level};
-    if (hn_pass_run_more(h->runner, row, last - first, cache_seq, n_seqs, &more, NULL)) return; /* no pages: no more levels */
+    if (hn_pass_run_with(h->runner, row, last - first, cache_seq, n_seqs, &more, NULL)) return; /* no pages: no more levels */
     for (int i = first; i < last; i++) {
         hn_head_seq *s = &h->seq[node[i].seq];
         node[i].output = output[i - first];
@@ -450,8 +450,8 @@ static void block_pass(hn_head_passes *h, hn_head_node *node, int first, int las
                               .parent = j ? (int16_t)(n - 1) : hn_kept_parent(node[i].kept), .behind = (int16_t)(k - 1 - j)};
         }
     }
-    const hn_pass_more more = {.kept = kept, .feature = feature, .output = output, .drafts = true};
-    if (hn_pass_run_more(h->runner, row, n, cache_seq, n_seqs, &more, NULL)) return; /* no pages: no more levels */
+    const hn_pass_options more = {.kept = kept, .feature = feature, .output = output, .drafts = true};
+    if (hn_pass_run_with(h->runner, row, n, cache_seq, n_seqs, &more, NULL)) return; /* no pages: no more levels */
     for (int i = first; i < last; i++) {
         hn_head_seq *s = &h->seq[node[i].seq];
         for (int j = 0; j < k; j++, s->n_kept++) s->kept_parent[s->n_kept] = (int16_t)(j ? s->n_kept - 1 : node[i].kept);
@@ -520,7 +520,7 @@ static double rows_sum(void *head, int row) {
 
 static double rows_confidence(void *head, int row) {
     const hn_head_passes *h = head;
-    return has_markov(h) ? hn_markov_sure(h->runner, row) : NAN;
+    return has_markov(h) ? hn_markov_confidence(h->runner, row) : NAN;
 }
 
 const hn_head_row_ops hn_head_passes_rows = {rows_roots, rows_level, rows_logits, rows_best, rows_sum, rows_confidence};

@@ -28,7 +28,7 @@ static hunch_status read_on(hunch_engine *e, int upto, int chunk, bool last_logi
         for (int i = 0; i < m; i++)
             rows[i] = (hn_row){.token = (hunch_token)(hn_splitmix(&seed) % (uint64_t)vocab), .parent = (int16_t)(i - 1)};
         if (last_logits && at + m == upto) rows[m - 1].logits = HN_LOGITS_ALL;
-        hunch_status st = hn_pass_run_more(e->runner, rows, m, &id, 1, &(hn_pass_more){.sure = &m}, err);
+        hunch_status st = hn_pass_run_with(e->runner, rows, m, &id, 1, &(hn_pass_options){.sure = &m}, err);
         if (st) return st;
         hn_cache_commit(e->cache, id, 0, NULL, m);
     }
@@ -137,12 +137,12 @@ static hunch_status timed_rollback(hunch_engine *e, int rows, int commit, double
     hunch_token t[HN_MAX_ROWS];
     for (int i = 0; i < rows; i++) t[i] = (i * 7919 + 1) % vocab;
     hn_chain_rows(row, t, rows, HN_LOGITS_BEST);
-    const hn_pass_more more = {.sure = &one};
+    const hn_pass_options more = {.sure = &one};
     const double start = hn_now();
-    hunch_status st = hn_pass_run_more(e->runner, row, rows, &id, 1, &more, err);
+    hunch_status st = hn_pass_run_with(e->runner, row, rows, &id, 1, &more, err);
     if (st) return st;
     hn_cache_commit(e->cache, id, 0, NULL, commit);
-    st = hn_pass_run_more(e->runner, row, 1, &id, 1, &more, err);
+    st = hn_pass_run_with(e->runner, row, 1, &id, 1, &more, err);
     *seconds = hn_now() - start;
     return st;
 }
@@ -173,9 +173,9 @@ hunch_status hunch_measure_profile(hunch_engine *e, int rows, int context, hunch
     hunch_status st = hunch_measure_pass(e, rows, context, 1, &seconds, err); /* warms up */
     if (!st) st = hn_profile_open(&p, &e->model->target.ops, err);
     if (st) return st;
-    hn_runner_call(e->runner, hn_profile_ops(p));
+    hn_runner_set_ops(e->runner, hn_profile_ops(p));
     st = timed_pass(e, rows, &seconds, err);
-    hn_runner_call(e->runner, NULL);
+    hn_runner_set_ops(e->runner, NULL);
     hn_profile_take(p, sum);
     hn_profile_close(&p);
     for (int i = 0; i < HN_PHASES; i++) { /* the unnamed phase comes last */

@@ -279,8 +279,8 @@ static hunch_status flush(hunch_engine *e, batch *b, hunch_error *err) {
         context += hn_cache_committed(e->cache, b->cache_seq[i], 0);
     }
     const double start = hn_now();
-    const hn_pass_more more = {.sure = b->sure};
-    hunch_status st = hn_pass_run_more(e->runner, b->row, b->n_rows, b->cache_seq, b->n_sessions, &more, err);
+    const hn_pass_options more = {.sure = b->sure};
+    hunch_status st = hn_pass_run_with(e->runner, b->row, b->n_rows, b->cache_seq, b->n_sessions, &more, err);
     if (st) return st;
     const double pass_s = hn_now() - start;
     for (int i = 0; i < b->n_sessions; i++) read_pass(b->session[i], e->runner);

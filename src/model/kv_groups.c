@@ -100,8 +100,8 @@ uint64_t hn_model_row_bytes(const hn_arch *a, hn_dtype type, uint64_t *window) {
     return all;
 }
 
-hn_attention_how hn_layer_how(const hn_layer_desc *d) {
-    return (hn_attention_how){.heads = d->heads, .scale = d->attention_scale, .window = d->window, .first = d->first,
+hn_attention_params hn_layer_how(const hn_layer_desc *d) {
+    return (hn_attention_params){.heads = d->heads, .scale = d->attention_scale, .window = d->window, .first = d->first,
                               .ahead = d->ahead};
 }
 
@@ -116,7 +116,7 @@ hn_kv_work hn_model_kv_work(const hn_arch *a, hn_dtype type, int committed, int 
             w.macs += 3 * state * n;
             continue;
         }
-        const hn_attention_how how = hn_layer_how(d);
+        const hn_attention_params how = hn_layer_how(d);
         const hn_kv kv = {.type = type, .kv_heads = d->kv_heads, .head_dim = d->head_dim, .v_dim = d->head_dim};
         const int read = hn_kv_read(&how, committed, n);
         w.elements += hn_kv_elements(&kv, read);

@@ -52,7 +52,7 @@ void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const h
     hn_rope rope = d->local ? m->rope_local : m->rope;
     if (d->no_rope) rope.dims = 0; /* only stores */
     o->rope_store(ex, rows, &rope, d->local ? s->rotation_local : s->rotation, d->heads, kv, q, k, v, s->ldqkv);
-    hn_attention_how how = hn_layer_how(d);
+    hn_attention_params how = hn_layer_how(d);
     how.sinks = l->sinks;
     const bool later = d->gated || m->arch.residual_scale != 1;
     const hn_act mixed = {s->mixed.data, (int)q_width, s->mixed.max_rows};

@@ -348,7 +348,7 @@ hunch_status hn_runner_open_head(hn_runner **out, const hn_model *m, hn_cache *c
     return st;
 }
 
-void hn_runner_call(hn_runner *r, const hn_ops *o) {
+void hn_runner_set_ops(hn_runner *r, const hn_ops *o) {
     r->ops = o ? o : &r->m->ops;
 }
 
@@ -494,12 +494,12 @@ static void forward(void *arg, int rank, int ranks) {
 }
 
 hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, hunch_error *err) {
-    const hn_pass_more nothing = {0};
-    return hn_pass_run_more(r, rows, n, cache_seq, n_seqs, &nothing, err);
+    const hn_pass_options nothing = {0};
+    return hn_pass_run_with(r, rows, n, cache_seq, n_seqs, &nothing, err);
 }
 
 static hunch_status run_rows(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
-                             const hn_pass_more *more, hunch_error *err) {
+                             const hn_pass_options *more, hunch_error *err) {
     /* matrices in a file are checked before, since a truncated file cannot be read, and after, since a file that was
      * changed meanwhile is not the model */
     const hn_source *files = r->m->files;
@@ -519,8 +519,8 @@ static hunch_status run_rows(hn_runner *r, const hn_row *rows, int n, const int 
     return HUNCH_OK;
 }
 
-hunch_status hn_pass_run_more(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
-                              const hn_pass_more *more, hunch_error *err) {
+hunch_status hn_pass_run_with(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
+                              const hn_pass_options *more, hunch_error *err) {
     const double start = hn_now();
     const hunch_status st = run_rows(r, rows, n, cache_seq, n_seqs, more, err);
     r->seconds += hn_now() - start;

@@ -44,7 +44,7 @@ void hn_runner_close(hn_runner **r);
 hunch_status hn_runner_open_for(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context, int max_rows,
                                 const hn_feature_set *features, hunch_error *err);
 /* Sets the table of operations for later passes, which forwards to the model's (ops/profile.h); NULL: the model's. */
-void hn_runner_call(hn_runner *r, const hn_ops *o);
+void hn_runner_set_ops(hn_runner *r, const hn_ops *o);
 
 /* Runs n rows (1..HN_MAX_ROWS, or as many as the runner was opened for) of n_seqs sequences (at most HN_MAX_TEXTS), at
  * most HN_LOGIT_ROWS of them with logits; cache_seq[i] is the cache's id of sequence i. Row j of a sequence takes the
@@ -63,7 +63,7 @@ typedef struct hn_kept {
 static inline int16_t hn_kept_parent(int k) { return (int16_t)(-2 - k); }
 
 /* Options of a pass. */
-typedef struct hn_pass_more {
+typedef struct hn_pass_options {
     /* [n_seqs]; NULL: none. The pass's rows take the slots after them. If it is given, even with no rows, states of
      * recurrent layers do not change */
     const hn_kept *kept;
@@ -84,11 +84,11 @@ typedef struct hn_pass_more {
     /* Heads that draft blocks: rows of the text, from whose features only keys and values are computed; else rows of
      * blocks, which have neither feature nor output: a row without a parent is a root, the rows after it are masks. */
     bool context;
-} hn_pass_more;
+} hn_pass_options;
 
 /* hn_pass_run with options; paths are at most HN_MAX_ROWS rows long. The tentative slots of a sequence are limited by its group. */
-hunch_status hn_pass_run_more(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
-                              const hn_pass_more *more, hunch_error *err);
+hunch_status hn_pass_run_with(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
+                              const hn_pass_options *more, hunch_error *err);
 
 /* The number of a layer's experts that the rows of the last pass used; *which (may be NULL): their ids, ascending. 0: it has none. */
 int hn_pass_experts(const hn_runner *r, int layer, const int32_t **which);
@@ -108,7 +108,7 @@ void hn_pass_markov(hn_runner *r, const hn_markov_row *rows, int n);
 const float *hn_markov_logits(const hn_runner *r, int i);
 const int32_t *hn_markov_best(const hn_runner *r, int i, const float **value);
 double hn_markov_sum(const hn_runner *r, int i);
-double hn_markov_sure(const hn_runner *r, int i); /* 0..1, the probability that the draft is accepted; NAN: the head has no confidence */
+double hn_markov_confidence(const hn_runner *r, int i); /* 0..1, the probability that the draft is accepted; NAN: the head has no confidence */
 
 /* Seconds that this runner's passes have taken so far. */
 double hn_runner_seconds(const hn_runner *r);

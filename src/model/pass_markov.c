@@ -209,7 +209,7 @@ double hn_markov_sum(const hn_runner *r, int i) {
     return sum > 1 ? sum : 1;
 }
 
-double hn_markov_sure(const hn_runner *r, int i) {
+double hn_markov_confidence(const hn_runner *r, int i) {
     const float *sure = r->m->ops.view(&r->m->ops, r->markov->sure);
     return r->m->arch.draft_head.confidence ? 1 / (1 + exp(-(double)sure[i * HN_STRIP])) : NAN;
 }

@@ -90,7 +90,7 @@ void hn_markov_close(hn_runner *r);
 
 /* pass_rows.c. Describes the rows of a pass in the runner's buffers, and reserves their slots. more: not NULL. */
 hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
-                              const hn_pass_more *more, hunch_error *err);
+                              const hn_pass_options *more, hunch_error *err);
 
 /* pass_walk.c. Appends the walk of sequence `seq` of the pass, whose rows are [first, last), the first `sure` of which
  * will certainly be committed. fold false: the state does not change, and no row is sure; true: there are no kept

@@ -82,7 +82,7 @@ static void gather_wanting(hn_runner *r, const hn_row *rows, int n, hn_logits wh
 
 /* Rows to gather after the last layer: first those with all logits, then those with their best one, then those that
  * need only the post-norm feature. */
-static void describe_outputs(hn_runner *r, const hn_row *rows, int n, const hn_pass_more *more) {
+static void describe_outputs(hn_runner *r, const hn_row *rows, int n, const hn_pass_options *more) {
     r->n_out = r->n_features = 0;
     for (int i = 0; i < n; i++) r->out_of_row[i] = r->feature_of_row[i] = -1;
     gather_wanting(r, rows, n, HN_LOGITS_ALL);
@@ -108,7 +108,7 @@ static void describe_outputs(hn_runner *r, const hn_row *rows, int n, const hn_p
 }
 
 /* The same for a head with steps: outputs in the order of their steps. Further ones have numbers after the rows. */
-static void describe_steps(hn_runner *r, const hn_row *rows, int n, const hn_pass_more *more) {
+static void describe_steps(hn_runner *r, const hn_row *rows, int n, const hn_pass_options *more) {
     const int steps = r->m->arch.draft_head.steps.n;
     int next = n;
     r->n_out = r->n_features = 0;
@@ -133,7 +133,7 @@ static void describe_steps(hn_runner *r, const hn_row *rows, int n, const hn_pas
 }
 
 /* A head's blocks: places of the features of the text's rows, or the masks of a block. */
-static void describe_blocks(hn_runner *r, const hn_row *rows, int n, const hn_pass_more *more) {
+static void describe_blocks(hn_runner *r, const hn_row *rows, int n, const hn_pass_options *more) {
     hn_row_image *im = r->image;
     r->context = more->context;
     r->n_masks = 0;
@@ -145,7 +145,7 @@ static void describe_blocks(hn_runner *r, const hn_row *rows, int n, const hn_pa
 }
 
 /* The places of the features of a head's rows, and the outputs that are stored. */
-static void describe_head(hn_runner *r, const hn_row *rows, int n, const hn_pass_more *more) {
+static void describe_head(hn_runner *r, const hn_row *rows, int n, const hn_pass_options *more) {
     hn_row_image *im = r->image;
     r->drafts = more->drafts;
     r->block = more->block;
@@ -196,7 +196,7 @@ static void describe_tokens(hn_runner *r, const hn_row *rows, int first, int las
 }
 
 hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
-                              const hn_pass_more *more, hunch_error *err) {
+                              const hn_pass_options *more, hunch_error *err) {
     const hn_kept none = {0, NULL};
     const bool steps = r->m->arch.draft_head.steps.n > 0, cached = r->n_groups > 0 && !(steps && more->drafts);
     int first = 0, path = 0;

@@ -34,7 +34,7 @@ typedef struct call {
     const hn_rows *rows;
     const hn_kv *kv;
     const struct hn_kernels *kernels;
-    const hn_attention_how *how;
+    const hn_attention_params *how;
     const float *sinks;
     const int32_t *from, *last; /* for each row: the position that its window is counted back from, the last position that it sees */
     bool bf16; /* products of pairs */
@@ -471,7 +471,7 @@ static void run_item(const call *c, tile *t, int item) {
     run_block(c, t, item % tiles);
 }
 
-void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_how *how, hn_buf q,
+void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_buf q,
                       int ldq, hn_buf out, int ldo, hn_act a, int forms, hn_buf scratch) {
     assert(kv->head_dim <= HN_MAX_HEAD_DIM && kv->v_dim <= HN_MAX_HEAD_DIM && how->heads % kv->kv_heads == 0);
     assert(kv->head_dim % hn_kv_multiple(kv->type) == 0 && kv->v_dim % hn_kv_multiple(kv->type) == 0);

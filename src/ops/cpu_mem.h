@@ -46,7 +46,7 @@ size_t hn_cpu_top_scratch(const hn_ops *o, int max_rows, int k);
 void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs);
 void hn_cpu_rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs, int heads,
                        const hn_kv *kv, hn_buf q, hn_buf k, hn_buf v, int ldq);
-void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_how *how, hn_buf q,
+void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_buf q,
                       int ldq, hn_buf out, int ldo, hn_act a, int forms, hn_buf scratch);
 size_t hn_cpu_attention_scratch(const hn_ops *o, int max_rows, int heads, int v_dim, int max_positions);
 void hn_cpu_gather(const hn_exec *ex, int n, hn_buf from, hn_buf src, int lds, hn_buf to, hn_buf dst, int ldd, int cols);

@@ -33,12 +33,12 @@ static inline size_t hn_kv_bytes(hn_dtype t, int dim, int rows) {
 /* ---- rows that attention reads, and its work ----------------------------------------------- */
 
 /* The first position that a row sees whose window is counted back from position `at`: its own, or its block's first. */
-static inline int hn_kv_seen_from(const hn_attention_how *how, int at) {
+static inline int hn_kv_seen_from(const hn_attention_params *how, int at) {
     const int from = how->window > 0 && at >= how->window ? at - how->window + 1 : 0;
     return at >= how->first && how->first > from ? how->first : from;
 }
 /* Positions of a sequence that n rows after `committed` ones read, each once for all rows and heads. */
-static inline int hn_kv_read(const hn_attention_how *how, int committed, int n) {
+static inline int hn_kv_read(const hn_attention_params *how, int committed, int n) {
     return committed + n - hn_kv_seen_from(how, committed);
 }
 /* Numbers of K and V in `positions` positions of a layer; their bytes. */
@@ -50,7 +50,7 @@ static inline double hn_kv_read_bytes(const hn_kv *kv, int positions) {
            (double)(hn_kv_bytes(kv->type, kv->head_dim, positions) + hn_kv_bytes(kv->type, kv->v_dim, positions));
 }
 /* Multiply-accumulates of a row that sees up to position `last`. */
-static inline double hn_kv_macs(const hn_kv *kv, const hn_attention_how *how, int at, int last) {
+static inline double hn_kv_macs(const hn_kv *kv, const hn_attention_params *how, int at, int last) {
     return (double)how->heads * (kv->head_dim + kv->v_dim) * (last + 1 - hn_kv_seen_from(how, at));
 }
 

@@ -239,14 +239,14 @@ typedef struct hn_head_fix {
 } hn_head_fix;
 
 /* Parameters of an attention. */
-typedef struct hn_attention_how {
+typedef struct hn_attention_params {
     int heads;    /* of queries */
     float scale;  /* of the scores */
     int window;   /* 0, or the number of positions that a row sees, counted back from rows.from[i], including it */
     hn_buf sinks; /* f32 [heads]: a score of each head that takes part in the softmax and has no value; mem NULL: none */
     int first;    /* rows from this position on do not see those below it; less than HN_KEY_BLOCK */
     bool ahead;   /* rows see up to rows.last[i], else up to their own position */
-} hn_attention_how;
+} hn_attention_params;
 
 /* Columns of one matrix of rows that are copied to the first columns of another: runs of columns at a stride. */
 typedef struct hn_pick {
@@ -328,7 +328,7 @@ struct hn_ops {
                        hn_buf q, hn_buf k, hn_buf v, int ldq);
     /* Attention of q [n][ldq] (heads * head_dim) over each row's path; out f32 [n][ldo] (heads * v_dim), and in `forms` a
      * (forms 0: none). scratch: attention_scratch bytes, 64-byte aligned. */
-    void (*attention)(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_how *how, hn_buf q,
+    void (*attention)(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_buf q,
                       int ldq, hn_buf out, int ldo, hn_act a, int forms, hn_buf scratch);
     size_t (*attention_scratch)(const hn_ops *o, int max_rows, int heads, int v_dim, int max_positions);
     /* dst[to[i]] = src[from[i]], rows of `cols` floats; from, to: int32 [n] buffers, mem of `to` NULL: row i. Rows of

@@ -128,7 +128,7 @@ static void combine(const hn_exec *ex, int n, const hn_routing *by, hn_buf resul
 }
 
 /* Notes the keys and values that a pass reads of each sequence, and those that each of its rows sees. */
-static void note_attention(const span *s, const hn_rows *rows, const hn_kv *kv, const hn_attention_how *how) {
+static void note_attention(const span *s, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how) {
     const hn_ops *o = s->ex.ops;
     const int32_t *first = o->view(o, rows->seq_first), *committed = o->view(o, rows->committed);
     const int32_t *from = o->view(o, rows->from), *last = o->view(o, how->ahead ? rows->last : rows->position);
@@ -138,7 +138,7 @@ static void note_attention(const span *s, const hn_rows *rows, const hn_kv *kv, 
     for (int i = 0; i < rows->n; i++) s->to->macs += hn_kv_macs(kv, how, from[i], last[i]);
 }
 
-static void attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_how *how, hn_buf q,
+static void attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_buf q,
                       int ldq, hn_buf out, int ldo, hn_act a, int forms, hn_buf scratch) {
     const span s = span_begin(ex, HN_PHASE_ATTENTION);
     note_attention(&s, rows, kv, how);

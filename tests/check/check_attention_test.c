@@ -262,7 +262,7 @@ static void forget_unseen(const pass *p, const arrays *a, int index) {
 static void pass_rank(void *arg, int rank, int ranks) {
     pass *p = arg;
     hn_exec ex = {&p->c.o, rank, ranks};
-    const hn_attention_how how = {p->s->kv_heads * p->s->group, p->s->scale, p->s->window, p->sinks, p->s->from, p->s->ahead};
+    const hn_attention_params how = {p->s->kv_heads * p->s->group, p->s->scale, p->s->window, p->sinks, p->s->from, p->s->ahead};
     p->c.o.attention(&ex, &p->rows, &p->kv, &how, p->q, p->ldq, p->out, p->ldo, p->act, HN_ACT_F32 | HN_ACT_Q8, p->scratch);
 }
 

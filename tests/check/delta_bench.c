@@ -103,7 +103,7 @@ int main(int argc, char **argv) {
     hn_ops timed = m->target.ops;
     model_ops = &m->target.ops;
     timed.delta = timed_delta;
-    hn_runner_call(runner, &timed);
+    hn_runner_set_ops(runner, &timed);
     const double gb_s = read_gb_s(model_ops, hn_pool_threads(model_ops->pool), &err), gb = 2e-9 * (double)info.state_bytes;
     printf("states %.2f MB, read and written once: %.3f ms at %.1f GB/s, what reading alone reaches\n", gb / 2 * 1e3,
            gb / gb_s * 1e3, gb_s);

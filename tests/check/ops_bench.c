@@ -150,7 +150,7 @@ static void run_layer(bench *b, const hn_exec *ex, layer *l, double *t) {
     if (!b->products_only) {
         o->rope_store(ex, &b->rows, &b->rope, b->cs, HEADS, &l->kv, qkv[0].y, qkv[1].y, qkv[2].y, QKV);
         mark(b, ex->rank, 6, t);
-        const hn_attention_how how = {.heads = HEADS, .scale = 0.125f};
+        const hn_attention_params how = {.heads = HEADS, .scale = 0.125f};
         o->attention(ex, &b->rows, &l->kv, &how, b->qkv, QKV, b->att, HIDDEN, b->act, HN_ACT_Q8, b->scratch);
         mark(b, ex->rank, 4, t);
     }
@@ -215,7 +215,7 @@ enum { ATTENTION_LAYERS = 8, ATTENTION_CONTEXT = 8192, ATTENTION_REPEATS = 9 };
 
 typedef struct attention {
     bench *b;
-    hn_attention_how how;
+    hn_attention_params how;
     hn_kv kv[ATTENTION_LAYERS];
     hn_buf q, out;
     hn_act act;
