@@ -106,11 +106,11 @@ static hunch_status read_block(hn_head_desc *d, const hn_source *src, hunch_erro
     uint64_t block = of_speculators(src) ? 8 : 0;
     const char *name;
     bool given = false;
-    hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_BLOCK, &block, &name, err);
-    if (!st) st = hn_head_bool_given(src, HN_HEAD_SAYS_ROOT_DRAFTS, &d->root_drafts, &given, err);
+    hunch_status st = hn_head_u64(src, HN_HEAD_KEY_BLOCK, &block, &name, err);
+    if (!st) st = hn_head_bool_given(src, HN_HEAD_KEY_ROOT_DRAFTS, &d->root_drafts, &given, err);
     if (!st && !given && hn_source_get_kind(src) == HN_SOURCE_HF) st = guess_root(d, src, block, err);
     if (st) return st;
-    if (!name) name = hn_head_key_name(src, HN_HEAD_SAYS_BLOCK, 0);
+    if (!name) name = hn_head_key_name(src, HN_HEAD_KEY_BLOCK, 0);
     if (block < (d->root_drafts ? 1 : 2) || block > HN_MAX_ROWS)
         return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected blocks of %d to %d rows", hn_source_path(src), name,
                        (unsigned long long)block, d->root_drafts ? 1 : 2, HN_MAX_ROWS);
@@ -124,7 +124,7 @@ static hunch_status read_gguf_windows(hn_arch *a, const hn_source *src, hunch_er
     const char *name, *key = "dflash.attention.sliding_window_pattern";
     const hn_array *list = NULL;
     uint64_t window = 0;
-    hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_WINDOW, &window, &name, err);
+    hunch_status st = hn_head_u64(src, HN_HEAD_KEY_WINDOW, &window, &name, err);
     if (!st) st = hn_source_array(src, key, &list, err);
     if (st || !window) return st;
     if (window > 1 << 24 || !list)
@@ -172,11 +172,11 @@ static hunch_status read_sight(hn_arch *a, const hn_source *src, hunch_error *er
     d->windows_of_root = of_speculators(src);
     d->scaled_embedding = folder && !of_speculators(src) && !d->own_embedding;
     hunch_status st = read_windows(a, src, &all, err);
-    if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_WINDOWS_AHEAD, &ahead, err);
-    if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_WINDOWS_OF_ROOT, &d->windows_of_root, err);
-    if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_SCALED_EMBEDDING, &d->scaled_embedding, err);
-    if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_HALVES, &halves, err);
-    if (!st) st = hn_head_bool_given(src, HN_HEAD_SAYS_CAUSAL, &causal, &given, err);
+    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_WINDOWS_AHEAD, &ahead, err);
+    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_WINDOWS_OF_ROOT, &d->windows_of_root, err);
+    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_SCALED_EMBEDDING, &d->scaled_embedding, err);
+    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_HALVES, &halves, err);
+    if (!st) st = hn_head_bool_given(src, HN_HEAD_KEY_CAUSAL, &causal, &given, err);
     if (!halves) a->rows_in_pairs = true;
     if (given && folder) ahead = !causal;
     for (int i = 0; i < a->layers; i++) {

@@ -27,11 +27,11 @@ enum { MOST_TOGETHER = 8 };
 static hunch_status read_together(const hn_source *src, int *out, hunch_error *err) {
     uint64_t k = 0;
     const char *name;
-    hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_TOGETHER, &k, &name, err);
+    hunch_status st = hn_head_u64(src, HN_HEAD_KEY_TOGETHER, &k, &name, err);
     if (st) return st;
     if (!name)
         return hn_fail(err, HUNCH_REFUSED, "%s: how many rows see each other? expected a key %s", hn_source_path(src),
-                       hn_head_key_name(src, HN_HEAD_SAYS_TOGETHER, 0));
+                       hn_head_key_name(src, HN_HEAD_KEY_TOGETHER, 0));
     if (k < 1 || k > MOST_TOGETHER)
         return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected 1 to %d", hn_source_path(src), name, (unsigned long long)k,
                        MOST_TOGETHER);

@@ -36,7 +36,7 @@ static hunch_status read_offset(const hn_source *src, hn_spec *spec, const hn_ta
                                 hunch_error *err) {
     const char *name;
     uint64_t m = 0;
-    hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_STATE_OFFSET, &m, &name, err);
+    hunch_status st = hn_head_u64(src, HN_HEAD_KEY_STATE_OFFSET, &m, &name, err);
     if (!st && m > (uint64_t)target->layers)
         st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected 0 to the %d layers of the target", hn_source_path(src), name,
                      (unsigned long long)m, target->layers);

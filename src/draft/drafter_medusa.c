@@ -22,7 +22,7 @@
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
                              const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
     hn_steps_desc *d = &a->draft_head.steps;
-    const hn_key scale = {hn_head_key_name(src, HN_HEAD_SAYS_LOGIT_SCALE, 0), "logit_scale", 1e-6, 1e6, 1};
+    const hn_key scale = {hn_head_key_name(src, HN_HEAD_KEY_LOGIT_SCALE, 0), "logit_scale", 1e-6, 1e6, 1};
     double logit_scale = 1;
     hunch_status st = hn_source_get_kind(src) == HN_SOURCE_GGUF ? hn_head_check_kind(src, "medusa", err) : HUNCH_OK;
     if (st) return st;

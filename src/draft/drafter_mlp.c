@@ -46,7 +46,7 @@ static hunch_status read_steps(hn_steps_desc *d, const hn_source *src, const hn_
     uint64_t n = 0;
     bool tied = false, found = false;
     const int outputs = hn_steps_count(src, names, d, HN_STEP_OUTPUT);
-    hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_STEPS, &n, &name, err);
+    hunch_status st = hn_head_u64(src, HN_HEAD_KEY_STEPS, &n, &name, err);
     if (!st && names->form != HN_HEAD_GGUF_STEPS) st = hn_source_bool(src, "tie_weights", &tied, &found, err);
     if (st) return st;
     d->tied = tied || d->kind == HN_STEP_LSTM || (!found && name && n > 1 && outputs == 1);
@@ -78,7 +78,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     if (!st) st = check_modules(src, names, d, err);
     if (!st) st = read_steps(d, src, names, err);
     if (!st) st = read_inner(d, src, names, err);
-    if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_SCALE_INPUT, &d->scale_input, err);
+    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_SCALE_INPUT, &d->scale_input, err);
     if (!st) st = hn_steps_finish(a, src, names, target->vocab, err);
     return st ? st : hn_head_read_last(spec, target, taps, err);
 }

@@ -23,7 +23,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     uint64_t layers = 1;
     const bool own = names->form >= HN_HEAD_OWN;
     hunch_status st = own ? HUNCH_OK : hn_head_check_kind(src, "mtp", err);
-    if (!st && !own) st = hn_head_u64(src, HN_HEAD_SAYS_MTP_LAYERS, &layers, &name, err);
+    if (!st && !own) st = hn_head_u64(src, HN_HEAD_KEY_MTP_LAYERS, &layers, &name, err);
     if (st) return st;
     if (!own && names->form != HN_HEAD_MTP && names->form != HN_HEAD_GGUF_MTP)
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor %s: not a module of multi-token prediction",

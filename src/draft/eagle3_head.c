@@ -11,9 +11,9 @@
 #include "draft/head_taps.h"
 
 static hunch_status read_list(const json_t *list, const hn_source *src, hn_head_taps *taps, hunch_error *err) {
-    hunch_status st = hn_taps_of_list(list, src, hn_head_key_name(src, HN_HEAD_SAYS_STATES, 0), false, taps, err);
+    hunch_status st = hn_taps_of_list(list, src, hn_head_key_name(src, HN_HEAD_KEY_STATES, 0), false, taps, err);
     if (st) return st;
-    const bool states = hn_source_config(src, hn_head_key_name(src, HN_HEAD_SAYS_KIND, 0)) || hn_source_config(src, "ptd_token_id");
+    const bool states = hn_source_config(src, hn_head_key_name(src, HN_HEAD_KEY_KIND, 0)) || hn_source_config(src, "ptd_token_id");
     const bool outputs = taps->boundary[0] == 1 && !states;
     for (int i = 0; outputs && i < taps->n; i++) taps->boundary[i]++;
     return HUNCH_OK;
@@ -22,7 +22,7 @@ static hunch_status read_list(const json_t *list, const hn_source *src, hn_head_
 const json_t *hn_eagle3_list(const hn_source *src) {
     const json_t *list = NULL;
     const char *name;
-    for (int i = 0; !list && (name = hn_head_key_name(src, HN_HEAD_SAYS_STATES, i)); i++) list = hn_source_config(src, name);
+    for (int i = 0; !list && (name = hn_head_key_name(src, HN_HEAD_KEY_STATES, i)); i++) list = hn_source_config(src, name);
     return list;
 }
 
@@ -42,10 +42,10 @@ static hunch_status read_taps(hn_source *src, hn_spec *spec, int layers, hn_head
 
 /* Norms before fc exist if the file specifies them or has a tensor of one; a missing tensor is an error, not another kind of head. */
 static hunch_status read_norms(hn_head_desc *d, const hn_source *src, const hn_head_names *names, hunch_error *err) {
-    hunch_status st = hn_head_bool(src, HN_HEAD_SAYS_NORM_BEFORE_RESIDUAL, &d->normed_stream, err);
-    if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_NORM_OUTPUT, &d->norm_output, err);
-    if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_NORM_BEFORE_FC, &d->norm_before_fc, err);
-    if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_FC_NORM, &d->fc_norms, err);
+    hunch_status st = hn_head_bool(src, HN_HEAD_KEY_NORM_BEFORE_RESIDUAL, &d->normed_stream, err);
+    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_NORM_OUTPUT, &d->norm_output, err);
+    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_NORM_BEFORE_FC, &d->norm_before_fc, err);
+    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_FC_NORM, &d->fc_norms, err);
     d->norm_before_fc |= hn_head_find_tensor(src, names, HN_HEAD_FEATURE_NORM) != NULL;
     d->fc_norms |= hn_head_find_tensor(src, names, HN_HEAD_STATE_NORM) != NULL;
     return st;

@@ -45,9 +45,9 @@ hunch_status hn_head_read_last(hn_spec *spec, const hn_target_info *target, hn_h
 hunch_status hn_head_read_mask_token(const hn_source *src, int tokens, int *out, hunch_error *err) {
     uint64_t id = 0;
     const char *name;
-    hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_MASK_TOKEN, &id, &name, err);
+    hunch_status st = hn_head_u64(src, HN_HEAD_KEY_MASK_TOKEN, &id, &name, err);
     if (st) return st;
-    const char *key = hn_source_get_kind(src) == HN_SOURCE_HF ? NULL : hn_head_key_name(src, HN_HEAD_SAYS_MASK_TOKEN, 0);
+    const char *key = hn_source_get_kind(src) == HN_SOURCE_HF ? NULL : hn_head_key_name(src, HN_HEAD_KEY_MASK_TOKEN, 0);
     if (!name)
         return hn_fail(err, HUNCH_REFUSED, "%s: which token stands for those that are not known yet? expected %s%s", hn_source_path(src),
                        key ? "a key " : "mask_token_id or ptd_token_id in config.json", key ? key : "");

@@ -29,7 +29,7 @@ hunch_status hn_taps_of_list(const json_t *list, const hn_source *src, const cha
 }
 
 hunch_status hn_taps_of_gguf(const hn_source *src, hn_head_taps *taps, hunch_error *err) {
-    const char *key = hn_head_key_name(src, HN_HEAD_SAYS_STATES, 0);
+    const char *key = hn_head_key_name(src, HN_HEAD_KEY_STATES, 0);
     const hn_array *list = NULL;
     hunch_status st = key ? hn_source_array(src, key, &list, err) : HUNCH_OK;
     if (st) return st;

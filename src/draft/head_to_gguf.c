@@ -28,7 +28,7 @@ static hunch_status find_tokens(hn_source *src, const hn_head_names *names, int 
                     *ids = hn_head_find_tensor(src, names, HN_HEAD_IDS);
     const char *name;
     uint64_t given = 0, n = 0;
-    hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_TOKENS, &given, &name, err);
+    hunch_status st = hn_head_u64(src, HN_HEAD_KEY_TOKENS, &given, &name, err);
     if (st) return st;
     if (name && !(ids && ids->dims[0] == given)) n = given;
     else if (known) n = known->dims[0];
@@ -43,7 +43,7 @@ static hunch_status find_width(hn_source *src, const hn_head_names *names, size_
     const hn_tensor *fc = hn_head_find_tensor(src, names, HN_HEAD_FC);
     const char *name;
     uint64_t given = 0;
-    hunch_status st = hn_head_u64(src, HN_HEAD_SAYS_TARGET_WIDTH, &given, &name, err);
+    hunch_status st = hn_head_u64(src, HN_HEAD_KEY_TARGET_WIDTH, &given, &name, err);
     if (st) return st;
     if (!states) return hn_key_int(src, &hidden, width, err);
     if (!name && fc) given = fc->dims[0] / states;

@@ -43,20 +43,20 @@ static hunch_status put_frequencies(head_conversion *k, hn_head_key key, const d
 static hunch_status put_rotation(head_conversion *k) {
     const hn_arch *a = &k->c.arch;
     if (a->scaling.kind == HN_SCALING_NONE && (double)(float)a->scaling.theta == a->scaling.theta) return HUNCH_OK;
-    hunch_status st = put_frequencies(k, HN_HEAD_SAYS_FREQUENCIES, a->rope_freq);
-    if (!st) st = put_frequencies(k, HN_HEAD_SAYS_LONG_FREQUENCIES, a->rope_long);
-    return st ? st : hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_SAYS_AMPLITUDE), a->rope_scale, k->c.err);
+    hunch_status st = put_frequencies(k, HN_HEAD_KEY_FREQUENCIES, a->rope_freq);
+    if (!st) st = put_frequencies(k, HN_HEAD_KEY_LONG_FREQUENCIES, a->rope_long);
+    return st ? st : hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_KEY_AMPLITUDE), a->rope_scale, k->c.err);
 }
 
 static hunch_status put_states(head_conversion *k) {
     const hn_head_desc *d = &k->c.arch.draft_head;
-    hunch_status st = hn_gguf_put_i32s(k->c.w, key_of(k, HN_HEAD_SAYS_STATES), k->h->states, (size_t)d->features, k->c.err);
-    if (!st) st = put_true(k, HN_HEAD_SAYS_NORM_BEFORE_RESIDUAL, d->normed_stream);
-    if (!st) st = put_true(k, HN_HEAD_SAYS_NORM_BEFORE_FC, d->norm_before_fc);
-    if (!st) st = put_true(k, HN_HEAD_SAYS_FC_NORM, d->fc_norms);
-    if (!st) st = put_true(k, HN_HEAD_SAYS_NORM_OUTPUT, d->norm_output);
-    if (!st && d->most_levels > 0 && !d->block) st = put_number(k, HN_HEAD_SAYS_MASKS, d->most_levels - 1);
-    return st || !((d->mask && !d->mask_pair) || (d->block && !d->mask_row)) ? st : put_number(k, HN_HEAD_SAYS_MASK_TOKEN, d->mask_token);
+    hunch_status st = hn_gguf_put_i32s(k->c.w, key_of(k, HN_HEAD_KEY_STATES), k->h->states, (size_t)d->features, k->c.err);
+    if (!st) st = put_true(k, HN_HEAD_KEY_NORM_BEFORE_RESIDUAL, d->normed_stream);
+    if (!st) st = put_true(k, HN_HEAD_KEY_NORM_BEFORE_FC, d->norm_before_fc);
+    if (!st) st = put_true(k, HN_HEAD_KEY_FC_NORM, d->fc_norms);
+    if (!st) st = put_true(k, HN_HEAD_KEY_NORM_OUTPUT, d->norm_output);
+    if (!st && d->most_levels > 0 && !d->block) st = put_number(k, HN_HEAD_KEY_MASKS, d->most_levels - 1);
+    return st || !((d->mask && !d->mask_pair) || (d->block && !d->mask_row)) ? st : put_number(k, HN_HEAD_KEY_MASK_TOKEN, d->mask_token);
 }
 
 /* Keys of a head of blocks. The windows of its layers are keys of a dense family (convert.c). */
@@ -68,23 +68,23 @@ static hunch_status put_block(head_conversion *k) {
         ahead |= a->layer[i].window && a->layer[i].ahead;
         causal |= !a->layer[i].window && !a->layer[i].ahead;
     }
-    hunch_status st = put_number(k, HN_HEAD_SAYS_BLOCK, d->block);
-    if (!st) st = hn_gguf_put_bool(k->c.w, key_of(k, HN_HEAD_SAYS_ROOT_DRAFTS), d->root_drafts, k->c.err);
-    if (!st) st = put_true(k, HN_HEAD_SAYS_WINDOWS_AHEAD, ahead);
-    if (!st) st = put_true(k, HN_HEAD_SAYS_CAUSAL, causal);
-    if (!st) st = put_true(k, HN_HEAD_SAYS_WINDOWS_OF_ROOT, d->windows_of_root);
-    return st ? st : put_true(k, HN_HEAD_SAYS_SCALED_EMBEDDING, d->scaled_embedding);
+    hunch_status st = put_number(k, HN_HEAD_KEY_BLOCK, d->block);
+    if (!st) st = hn_gguf_put_bool(k->c.w, key_of(k, HN_HEAD_KEY_ROOT_DRAFTS), d->root_drafts, k->c.err);
+    if (!st) st = put_true(k, HN_HEAD_KEY_WINDOWS_AHEAD, ahead);
+    if (!st) st = put_true(k, HN_HEAD_KEY_CAUSAL, causal);
+    if (!st) st = put_true(k, HN_HEAD_KEY_WINDOWS_OF_ROOT, d->windows_of_root);
+    return st ? st : put_true(k, HN_HEAD_KEY_SCALED_EMBEDDING, d->scaled_embedding);
 }
 
 /* Keys of a head with weights for each position; what its tensors show is not written. */
 static hunch_status put_steps(head_conversion *k) {
     const hn_steps_desc *d = &k->c.arch.draft_head.steps;
     const float scale = k->c.arch.logit_scale;
-    hunch_status st = put_number(k, HN_HEAD_SAYS_STEPS, d->n);
-    if (!st) st = put_true(k, HN_HEAD_SAYS_SCALE_INPUT, d->scale_input);
-    if (!st) st = put_true(k, HN_HEAD_SAYS_ROWS_IN_PAIRS, k->c.arch.rows_in_pairs);
-    if (!st && d->state_offset) st = put_number(k, HN_HEAD_SAYS_STATE_OFFSET, d->state_offset);
-    return st || scale == 1 ? st : hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_SAYS_LOGIT_SCALE), scale, k->c.err);
+    hunch_status st = put_number(k, HN_HEAD_KEY_STEPS, d->n);
+    if (!st) st = put_true(k, HN_HEAD_KEY_SCALE_INPUT, d->scale_input);
+    if (!st) st = put_true(k, HN_HEAD_KEY_ROWS_IN_PAIRS, k->c.arch.rows_in_pairs);
+    if (!st && d->state_offset) st = put_number(k, HN_HEAD_KEY_STATE_OFFSET, d->state_offset);
+    return st || scale == 1 ? st : hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_KEY_LOGIT_SCALE), scale, k->c.err);
 }
 
 /* Sizes of its layers; of a head without layers those that remain. */
@@ -95,7 +95,7 @@ static hunch_status put_sizes(head_conversion *k) {
     const bool blocks = d->blocks > 0;
     const hn_step_tensor most = {blocks ? HN_STEP_BLOCK : HN_STEP_OUTPUT, 0, 0};
     hunch_status st = hn_conversion_put_type(c, hn_step_find_tensor(c->src, &k->from, d, most));
-    return st ? st : put_number(k, HN_HEAD_SAYS_TOKENS, c->arch.vocab);
+    return st ? st : put_number(k, HN_HEAD_KEY_TOKENS, c->arch.vocab);
 }
 
 static hunch_status put_keys(head_conversion *k) {
@@ -104,13 +104,13 @@ static hunch_status put_keys(head_conversion *k) {
     hunch_status st = hn_gguf_put_str(c->w, "general.architecture", architecture, strlen(architecture), c->err);
     if (!st) st = hn_conversion_put_name(c);
     if (!st) st = put_sizes(k);
-    if (!st) st = hn_gguf_put_str(c->w, key_of(k, HN_HEAD_SAYS_KIND), kind, strlen(kind), c->err);
-    if (!st) st = put_number(k, HN_HEAD_SAYS_TARGET_WIDTH, c->arch.draft_head.feature_width);
+    if (!st) st = hn_gguf_put_str(c->w, key_of(k, HN_HEAD_KEY_KIND), kind, strlen(kind), c->err);
+    if (!st) st = put_number(k, HN_HEAD_KEY_TARGET_WIDTH, c->arch.draft_head.feature_width);
     if (!st && c->arch.draft_head.steps.n) st = put_steps(k);
     if (!st && k->h->states && !c->arch.draft_head.steps.n) st = put_states(k);
     if (!st && c->arch.draft_head.block) st = put_block(k);
-    if (!st && c->arch.draft_head.together > 1) st = put_number(k, HN_HEAD_SAYS_TOGETHER, c->arch.draft_head.together);
-    if (!st && k->to.form == HN_HEAD_GGUF_MTP) st = put_number(k, HN_HEAD_SAYS_MTP_LAYERS, 1);
+    if (!st && c->arch.draft_head.together > 1) st = put_number(k, HN_HEAD_KEY_TOGETHER, c->arch.draft_head.together);
+    if (!st && k->to.form == HN_HEAD_GGUF_MTP) st = put_number(k, HN_HEAD_KEY_MTP_LAYERS, 1);
     return st || c->arch.layers == 0 ? st : put_rotation(k);
 }
 

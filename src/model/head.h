@@ -87,35 +87,35 @@ void hn_head_part_shape(const hn_arch *a, hn_head_part part, uint64_t dims[2]);
 
 /* Keys of files beside those of a dense family's layers (head_keys.c). */
 typedef enum hn_head_key {
-    HN_HEAD_SAYS_KIND,
-    HN_HEAD_SAYS_STATES,       /* a list: the layers whose states are read */
-    HN_HEAD_SAYS_TARGET_WIDTH,
-    HN_HEAD_SAYS_TOKENS,       /* of the target */
-    HN_HEAD_SAYS_OUTPUTS,      /* tokens that are drafted */
-    HN_HEAD_SAYS_NORM_BEFORE_RESIDUAL,
-    HN_HEAD_SAYS_NORM_BEFORE_FC,
-    HN_HEAD_SAYS_FC_NORM,
-    HN_HEAD_SAYS_NORM_OUTPUT,
-    HN_HEAD_SAYS_MASK_TOKEN,
-    HN_HEAD_SAYS_MASKS,        /* how many masks it was trained with */
-    HN_HEAD_SAYS_TOGETHER,     /* how many rows see each other */
-    HN_HEAD_SAYS_MTP_LAYERS,
-    HN_HEAD_SAYS_WINDOW,
-    HN_HEAD_SAYS_STEPS,        /* positions that it drafts */
-    HN_HEAD_SAYS_SCALE_INPUT,
-    HN_HEAD_SAYS_STATE_OFFSET, /* layers before the last state */
-    HN_HEAD_SAYS_LOGIT_SCALE,
-    HN_HEAD_SAYS_ROWS_IN_PAIRS, /* of Q and K */
-    HN_HEAD_SAYS_BLOCK,        /* rows of a block */
-    HN_HEAD_SAYS_ROOT_DRAFTS,
-    HN_HEAD_SAYS_WINDOWS_AHEAD, /* layers with a window see all of a block */
-    HN_HEAD_SAYS_WINDOWS_OF_ROOT,
-    HN_HEAD_SAYS_CAUSAL,       /* rows of a block do not see later ones; in a GGUF: in layers without a window */
-    HN_HEAD_SAYS_SCALED_EMBEDDING,
-    HN_HEAD_SAYS_HALVES,       /* rotation: false if neighbouring numbers are a pair */
-    HN_HEAD_SAYS_FREQUENCIES,  /* of the rotation, in radians per position */
-    HN_HEAD_SAYS_LONG_FREQUENCIES,
-    HN_HEAD_SAYS_AMPLITUDE,
+    HN_HEAD_KEY_KIND,
+    HN_HEAD_KEY_STATES,       /* a list: the layers whose states are read */
+    HN_HEAD_KEY_TARGET_WIDTH,
+    HN_HEAD_KEY_TOKENS,       /* of the target */
+    HN_HEAD_KEY_OUTPUTS,      /* tokens that are drafted */
+    HN_HEAD_KEY_NORM_BEFORE_RESIDUAL,
+    HN_HEAD_KEY_NORM_BEFORE_FC,
+    HN_HEAD_KEY_FC_NORM,
+    HN_HEAD_KEY_NORM_OUTPUT,
+    HN_HEAD_KEY_MASK_TOKEN,
+    HN_HEAD_KEY_MASKS,        /* how many masks it was trained with */
+    HN_HEAD_KEY_TOGETHER,     /* how many rows see each other */
+    HN_HEAD_KEY_MTP_LAYERS,
+    HN_HEAD_KEY_WINDOW,
+    HN_HEAD_KEY_STEPS,        /* positions that it drafts */
+    HN_HEAD_KEY_SCALE_INPUT,
+    HN_HEAD_KEY_STATE_OFFSET, /* layers before the last state */
+    HN_HEAD_KEY_LOGIT_SCALE,
+    HN_HEAD_KEY_ROWS_IN_PAIRS, /* of Q and K */
+    HN_HEAD_KEY_BLOCK,        /* rows of a block */
+    HN_HEAD_KEY_ROOT_DRAFTS,
+    HN_HEAD_KEY_WINDOWS_AHEAD, /* layers with a window see all of a block */
+    HN_HEAD_KEY_WINDOWS_OF_ROOT,
+    HN_HEAD_KEY_CAUSAL,       /* rows of a block do not see later ones; in a GGUF: in layers without a window */
+    HN_HEAD_KEY_SCALED_EMBEDDING,
+    HN_HEAD_KEY_HALVES,       /* rotation: false if neighbouring numbers are a pair */
+    HN_HEAD_KEY_FREQUENCIES,  /* of the rotation, in radians per position */
+    HN_HEAD_KEY_LONG_FREQUENCIES,
+    HN_HEAD_KEY_AMPLITUDE,
     HN_HEAD_KEYS
 } hn_head_key;
 

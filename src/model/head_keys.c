@@ -11,59 +11,59 @@ enum { MOST_NAMES = 4 };
 
 /* The first name that a file has is used. */
 static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
-    [HN_HEAD_SAYS_KIND] = {{"speculators_model_type"}, {"hunch.head.kind"}, {"hunch.head.kind"}, {"hunch.head.kind"}},
-    [HN_HEAD_SAYS_STATES] = {{"eagle_aux_hidden_state_layer_ids", "eagle_config.eagle_aux_hidden_state_layer_ids"},
+    [HN_HEAD_KEY_KIND] = {{"speculators_model_type"}, {"hunch.head.kind"}, {"hunch.head.kind"}, {"hunch.head.kind"}},
+    [HN_HEAD_KEY_STATES] = {{"eagle_aux_hidden_state_layer_ids", "eagle_config.eagle_aux_hidden_state_layer_ids"},
                              {"eagle3.target_layers"},
                              {NULL},
                              {"dflash.target_layers"}},
-    [HN_HEAD_SAYS_TARGET_WIDTH] = {{"target_hidden_size"},
+    [HN_HEAD_KEY_TARGET_WIDTH] = {{"target_hidden_size"},
                                    {"eagle3.target_hidden_size"},
                                    {"hunch-head.target_hidden_size"},
                                    {"dflash.target_hidden_size"}},
-    [HN_HEAD_SAYS_TOKENS] = {{"vocab_size"}, {"eagle3.vocab_size"}, {"hunch-head.vocab_size"}, {"dflash.vocab_size"}},
-    [HN_HEAD_SAYS_OUTPUTS] = {{"draft_vocab_size"}, {NULL}, {NULL}}, /* in a GGUF the tensors show it */
-    [HN_HEAD_SAYS_NORM_BEFORE_RESIDUAL] = {{"norm_before_residual"}, {"eagle3.norm_before_residual"}, {NULL}},
-    [HN_HEAD_SAYS_NORM_BEFORE_FC] = {{"norm_before_fc"}, {"eagle3.norm_before_fc"}, {NULL}},
-    [HN_HEAD_SAYS_FC_NORM] = {{"fc_norm"}, {"hunch.head.fc_norm"}, {NULL}},
-    [HN_HEAD_SAYS_NORM_OUTPUT] = {{"norm_output"}, {"hunch.head.norm_output"}, {NULL}},
-    [HN_HEAD_SAYS_MASK_TOKEN] = {{"ptd_token_id", "mask_token_id", "pard_token", "dflash_config.mask_token_id"},
+    [HN_HEAD_KEY_TOKENS] = {{"vocab_size"}, {"eagle3.vocab_size"}, {"hunch-head.vocab_size"}, {"dflash.vocab_size"}},
+    [HN_HEAD_KEY_OUTPUTS] = {{"draft_vocab_size"}, {NULL}, {NULL}}, /* in a GGUF the tensors show it */
+    [HN_HEAD_KEY_NORM_BEFORE_RESIDUAL] = {{"norm_before_residual"}, {"eagle3.norm_before_residual"}, {NULL}},
+    [HN_HEAD_KEY_NORM_BEFORE_FC] = {{"norm_before_fc"}, {"eagle3.norm_before_fc"}, {NULL}},
+    [HN_HEAD_KEY_FC_NORM] = {{"fc_norm"}, {"hunch.head.fc_norm"}, {NULL}},
+    [HN_HEAD_KEY_NORM_OUTPUT] = {{"norm_output"}, {"hunch.head.norm_output"}, {NULL}},
+    [HN_HEAD_KEY_MASK_TOKEN] = {{"ptd_token_id", "mask_token_id", "pard_token", "dflash_config.mask_token_id"},
                                  {"hunch.head.mask_token_id"},
                                  {NULL},
                                  {"tokenizer.ggml.mask_token_id", "dflash.mask_token_id"}},
-    [HN_HEAD_SAYS_TOGETHER] = {{"k_mask"}, {NULL}, {"hunch-head.k_mask"}},
-    [HN_HEAD_SAYS_MASKS] = {{"draft_length"}, {"hunch.head.draft_length"}, {NULL}},
-    [HN_HEAD_SAYS_MTP_LAYERS] = {{"num_nextn_predict_layers"}, {NULL}, {"hunch-head.nextn_predict_layers"}},
-    [HN_HEAD_SAYS_WINDOW] = {{NULL},
+    [HN_HEAD_KEY_TOGETHER] = {{"k_mask"}, {NULL}, {"hunch-head.k_mask"}},
+    [HN_HEAD_KEY_MASKS] = {{"draft_length"}, {"hunch.head.draft_length"}, {NULL}},
+    [HN_HEAD_KEY_MTP_LAYERS] = {{"num_nextn_predict_layers"}, {NULL}, {"hunch-head.nextn_predict_layers"}},
+    [HN_HEAD_KEY_WINDOW] = {{NULL},
                              {"eagle3.attention.sliding_window"},
                              {"hunch-head.attention.sliding_window"},
                              {"dflash.attention.sliding_window"}}, /* in a folder: layer_types */
-    [HN_HEAD_SAYS_BLOCK] = {{"block_size", "dflash_config.block_size"}, {NULL}, {NULL}, {"dflash.block_size"}},
-    [HN_HEAD_SAYS_ROOT_DRAFTS] = {{"sample_from_anchor", "dflash_config.sample_from_anchor"},
+    [HN_HEAD_KEY_BLOCK] = {{"block_size", "dflash_config.block_size"}, {NULL}, {NULL}, {"dflash.block_size"}},
+    [HN_HEAD_KEY_ROOT_DRAFTS] = {{"sample_from_anchor", "dflash_config.sample_from_anchor"},
                                   {NULL},
                                   {NULL},
                                   {"dflash.sample_from_anchor"}},
-    [HN_HEAD_SAYS_WINDOWS_AHEAD] = {{"sliding_window_non_causal"},
+    [HN_HEAD_KEY_WINDOWS_AHEAD] = {{"sliding_window_non_causal"},
                                     {NULL},
                                     {NULL},
                                     {"hunch.head.sliding_window_non_causal"}},
-    [HN_HEAD_SAYS_WINDOWS_OF_ROOT] = {{NULL}, {NULL}, {NULL}, {"hunch.head.sliding_window_of_root"}},
-    [HN_HEAD_SAYS_CAUSAL] = {{"is_causal", "dflash_config.causal"}, {NULL}, {NULL}, {"hunch.head.causal"}},
-    [HN_HEAD_SAYS_SCALED_EMBEDDING] = {{NULL}, {NULL}, {NULL}, {"hunch.head.scaled_embedding"}},
-    [HN_HEAD_SAYS_HALVES] = {{"rope_is_neox_style", "is_neox_style"}, {NULL}, {NULL}, {NULL}},
-    [HN_HEAD_SAYS_STEPS] = {{"n_predict"}, {NULL}, {"hunch-head.steps"}},
-    [HN_HEAD_SAYS_SCALE_INPUT] = {{"scale_input"}, {NULL}, {"hunch-head.scale_input"}},
-    [HN_HEAD_SAYS_STATE_OFFSET] = {{"hidden_state_offset"}, {NULL}, {"hunch-head.state_offset"}},
-    [HN_HEAD_SAYS_LOGIT_SCALE] = {{"logit_scale"}, {NULL}, {"hunch-head.logit_scale"}},
-    [HN_HEAD_SAYS_ROWS_IN_PAIRS] = {{NULL}, {NULL}, {"hunch-head.rows_in_pairs"}},
-    [HN_HEAD_SAYS_FREQUENCIES] = {{NULL},
+    [HN_HEAD_KEY_WINDOWS_OF_ROOT] = {{NULL}, {NULL}, {NULL}, {"hunch.head.sliding_window_of_root"}},
+    [HN_HEAD_KEY_CAUSAL] = {{"is_causal", "dflash_config.causal"}, {NULL}, {NULL}, {"hunch.head.causal"}},
+    [HN_HEAD_KEY_SCALED_EMBEDDING] = {{NULL}, {NULL}, {NULL}, {"hunch.head.scaled_embedding"}},
+    [HN_HEAD_KEY_HALVES] = {{"rope_is_neox_style", "is_neox_style"}, {NULL}, {NULL}, {NULL}},
+    [HN_HEAD_KEY_STEPS] = {{"n_predict"}, {NULL}, {"hunch-head.steps"}},
+    [HN_HEAD_KEY_SCALE_INPUT] = {{"scale_input"}, {NULL}, {"hunch-head.scale_input"}},
+    [HN_HEAD_KEY_STATE_OFFSET] = {{"hidden_state_offset"}, {NULL}, {"hunch-head.state_offset"}},
+    [HN_HEAD_KEY_LOGIT_SCALE] = {{"logit_scale"}, {NULL}, {"hunch-head.logit_scale"}},
+    [HN_HEAD_KEY_ROWS_IN_PAIRS] = {{NULL}, {NULL}, {"hunch-head.rows_in_pairs"}},
+    [HN_HEAD_KEY_FREQUENCIES] = {{NULL},
                                   {"hunch.head.rope_frequencies"},
                                   {"hunch.head.rope_frequencies"},
                                   {"hunch.head.rope_frequencies"}},
-    [HN_HEAD_SAYS_LONG_FREQUENCIES] = {{NULL},
+    [HN_HEAD_KEY_LONG_FREQUENCIES] = {{NULL},
                                        {"hunch.head.rope_frequencies_long"},
                                        {"hunch.head.rope_frequencies_long"},
                                        {"hunch.head.rope_frequencies_long"}},
-    [HN_HEAD_SAYS_AMPLITUDE] = {{NULL},
+    [HN_HEAD_KEY_AMPLITUDE] = {{NULL},
                                 {"hunch.head.rope_amplitude"},
                                 {"hunch.head.rope_amplitude"},
                                 {"hunch.head.rope_amplitude"}},
@@ -150,7 +150,7 @@ hunch_status hn_head_bool(const hn_source *src, hn_head_key key, bool *out, hunc
 }
 
 hunch_status hn_head_check_kind(const hn_source *src, const char *kind, hunch_error *err) {
-    const char *name = hn_head_key_name(src, HN_HEAD_SAYS_KIND, 0), *said = kind;
+    const char *name = hn_head_key_name(src, HN_HEAD_KEY_KIND, 0), *said = kind;
     bool found = false;
     hunch_status st = hn_source_str(src, name, &said, NULL, &found, err);
     if (!st && strcmp(said, kind) != 0)
@@ -176,11 +176,11 @@ static hunch_status read_frequencies(const hn_arch *a, const hn_source *src, hn_
 }
 
 hunch_status hn_head_read_rotation(hn_arch *a, const hn_source *src, hunch_error *err) {
-    const hn_key amplitude = {hn_head_key_name(src, HN_HEAD_SAYS_AMPLITUDE, 0), NULL, 1e-3, 1e3, (double)a->rope_scale};
+    const hn_key amplitude = {hn_head_key_name(src, HN_HEAD_KEY_AMPLITUDE, 0), NULL, 1e-3, 1e3, (double)a->rope_scale};
     double scale = (double)a->rope_scale;
     if (hn_source_get_kind(src) == HN_SOURCE_HF) return HUNCH_OK;
-    hunch_status st = read_frequencies(a, src, HN_HEAD_SAYS_FREQUENCIES, a->rope_freq, err);
-    if (!st) st = read_frequencies(a, src, HN_HEAD_SAYS_LONG_FREQUENCIES, a->rope_long, err);
+    hunch_status st = read_frequencies(a, src, HN_HEAD_KEY_FREQUENCIES, a->rope_freq, err);
+    if (!st) st = read_frequencies(a, src, HN_HEAD_KEY_LONG_FREQUENCIES, a->rope_long, err);
     if (!st) st = hn_key_real(src, &amplitude, &scale, err);
     a->rope_scale = (float)scale;
     return st;

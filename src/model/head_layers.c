@@ -132,7 +132,7 @@ static hunch_status read_gguf(hn_arch *a, hn_source *src, hunch_error *err) {
     hunch_status st = hn_head_find_family(src, &family, err);
     if (!st) st = hn_dense_read_layers(a, src, family, err);
     if (!st) st = hn_head_read_rotation(a, src, err);
-    if (!st) st = hn_head_bool(src, HN_HEAD_SAYS_ROWS_IN_PAIRS, &pairs, err);
+    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_ROWS_IN_PAIRS, &pairs, err);
     a->rows_in_pairs = pairs;
     a->draft_head.no_norm = false;
     if (st) return st;

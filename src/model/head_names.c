@@ -231,7 +231,7 @@ hn_head_names hn_head_find_names(hn_source *src) {
     const char *name;
     uint64_t n;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) {
-        if (!hn_head_u64(src, HN_HEAD_SAYS_STEPS, &n, &name, NULL) && name) return (hn_head_names){HN_HEAD_GGUF_STEPS, "", NULL, 0, 0};
+        if (!hn_head_u64(src, HN_HEAD_KEY_STEPS, &n, &name, NULL) && name) return (hn_head_names){HN_HEAD_GGUF_STEPS, "", NULL, 0, 0};
         return (hn_head_names){gguf_form(src), "", "", 0, 0};
     }
     if (find_steps(src, &steps)) return steps;
