@@ -83,10 +83,10 @@ static void test_keys(void **state) {
         {EAGLE3, "hunch.head.rope_frequencies", ARRAY, 1, NULL, "hunch.head.rope_frequencies, expected a list of 8 numbers"},
         {EAGLE3, "hunch.head.rope_frequencies_long", ARRAY, 1, NULL, "hunch.head.rope_frequencies_long, expected a list of 0 numbers"},
         {EAGLE3, "hunch.head.rope_amplitude", F32, -1, NULL, "hunch.head.rope_amplitude is -1"},
-        {PEAGLE, "hunch.head.mask_token_id", 0, NAN, NULL, "which token stands for those that are not known yet?"},
+        {PEAGLE, "hunch.head.mask_token_id", 0, NAN, NULL, "the mask token is not specified:"},
         {PEAGLE, "hunch.head.mask_token_id", U32, 480, NULL, "hunch.head.mask_token_id is 480, expected a token of 0 to 479"},
         {PEAGLE, "hunch.head.mask_token_id", STRING, 0, "x", "hunch.head.mask_token_id is a string"},
-        {DART, "hunch.head.draft_length", 0, NAN, NULL, "how many masks was it trained with? expected a key hunch.head.draft_length"},
+        {DART, "hunch.head.draft_length", 0, NAN, NULL, "the number of masks is not specified: expected a key hunch.head.draft_length"},
         {DART, "hunch.head.draft_length", U32, 63, NULL, "hunch.head.draft_length is 63, expected 1 to 62 masks"},
         {MTP, "hunch-head.nextn_predict_layers", U32, 3, NULL, "hunch-head.nextn_predict_layers is 3, expected 1 layer"},
     };

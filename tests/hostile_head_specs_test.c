@@ -88,7 +88,7 @@ static void test_trees(void **state) {
         {"7", "not readable as JSON"},
         {"{}", "expected a list \"paths\" of 1 to 63 paths, or \"nodes\""},
         {"[]", "expected a list \"paths\" of 1 to 63 paths"},
-        {"{\"nodes\": [{\"parent\": 1, \"rank\": 0}, {\"parent\": 0, \"rank\": 0}]}", "node 0 hangs on itself, in a circle"},
+        {"{\"nodes\": [{\"parent\": 1, \"rank\": 0}, {\"parent\": 0, \"rank\": 0}]}", "node 0 is its own ancestor"},
         {"{\"paths\": 7}", "expected a list \"paths\""},
         {"[[]]", "path 0: expected a list of 1 to 63 ranks, each 0 to 63"},
         {"[[0], [64]]", "path 1: expected a list of 1 to 63 ranks"},
@@ -98,7 +98,7 @@ static void test_trees(void **state) {
         {"[[1e300]]", "path 0: expected a list"},
         {"[[99999999999999999999999]]", "path 0: expected a list"},
         {"[[0], [0]]", "is there twice"},
-        {"{\"paths\": [[0], [1, 0]]}", "path [1, 0] is there without its beginning"},
+        {"{\"paths\": [[0], [1, 0]]}", "path [1, 0] has no parent"},
         {"[[0]] x", "not readable as JSON"},
         {"[[\xff]]", "not readable as JSON"},
     };

@@ -69,7 +69,7 @@ static void test_configs(void **state) {
         {"mlp", "{\"n_predict\": 0}", "0 positions are drafted, expected 1 to 16"},
         {"mlp", "{\"n_predict\": 4294967298}", "17 positions are drafted, expected 1 to 16"},
         {"mlp", "{\"n_predict\": \"4\"}", "n_predict is a string"},
-        {"mlp", "{\"n_predict\": null, \"tie_weights\": true}", "how many tokens does it draft? expected n_predict"},
+        {"mlp", "{\"n_predict\": null, \"tie_weights\": true}", "the number of tokens that it drafts is not specified: expected n_predict"},
         {"mlp", "{\"tie_weights\": 1}", "tie_weights is 1"},
         {"mlp", "{\"scale_input\": \"yes\"}", "scale_input is a string"},
         {"meta-mtp", "{\"n_heads\": 5}", "5 heads, 5 of keys, of a model 64 wide"},

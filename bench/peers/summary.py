@@ -177,7 +177,7 @@ def measured(folder):
         f"| plain decoding | {float(plain['median']):.0f} tokens/s at context {plain['context']} ({float(plain['low']):.0f} to "
         f"{float(plain['high']):.0f}) | {float(plain['fraction']) * 100:.0f} % of what reading the weights and cache at {read} allows |",
         f"| prefill, {prefill['context']} tokens | {float(prefill['median']):,.0f} tokens/s | "
-        f"{float(prefill['fraction']) * 100:.0f} % of what the machine allows |",
+        f"{float(prefill['fraction']) * 100:.0f} % of the machine's limit |",
         f"| pass of 2 / 4 / 8 / 16 rows, context 256, all logits | {times} × one row ({float(passes[1]['median']):.2f} ms) | "
         f"reading {read}; 8 rows {float(passes[8]['median']):.1f} ms |",
         f"| `ngram`, the 12 prompts above | {demo[2]} × plain (median), {demo[3]} × in total | acceptance length {demo[4]}, all texts identical |",

@@ -54,7 +54,8 @@ int hn_block_states(const hn_source *src) {
 /* Outputs spread evenly between the second layer and the last but three, as many as the head has layers. */
 static hunch_status spread(const hn_arch *a, const hn_source *src, int layers, hn_head_taps *taps, hunch_error *err) {
     if (a->layers > HN_MOST_HEAD_FEATURES || layers < 5)
-        return hn_fail(err, HUNCH_REFUSED, "%s: it does not say which layers of %d it reads: expected %s", hn_source_path(src), layers,
+        return hn_fail(err, HUNCH_REFUSED, "%s: the layers that it reads, of %d, are not specified: expected %s",
+                       hn_source_path(src), layers,
                        lists[0].key);
     taps->n = a->layers;
     for (int i = 0; i < taps->n; i++)
@@ -67,7 +68,7 @@ static hunch_status read_folder_taps(const hn_arch *a, const hn_source *src, int
     const json_t *list = find_list(src, &which);
     if (list) return hn_taps_of_list(list, src, which->key, which->outputs, taps, err);
     if (of_speculators(src))
-        return hn_fail(err, HUNCH_REFUSED, "%s: it does not say which layers it reads: expected %s", hn_source_path(src), which->key);
+        return hn_fail(err, HUNCH_REFUSED, "%s: the layers that it reads are not specified: expected %s", hn_source_path(src), which->key);
     return spread(a, src, layers, taps, err);
 }
 
@@ -144,7 +145,7 @@ static hunch_status read_window_rows(const hn_source *src, bool use_swa, int *ro
     hunch_status st = size && !json_is_null(size) ? hn_key_int(src, &own, rows, err) : HUNCH_OK;
     if (!st && *rows == 0 && (!off || use_swa) && window && !json_is_null(window)) st = hn_key_int(src, &key, rows, err);
     if (!st && use_swa && *rows == 0)
-        st = hn_fail(err, HUNCH_REFUSED, "%s: dflash_config.use_swa is on, and nothing says how many rows a window has: expected %s",
+        st = hn_fail(err, HUNCH_REFUSED, "%s: dflash_config.use_swa is on without the rows of a window: expected %s",
                      hn_source_path(src), own.hf);
     return st;
 }

@@ -254,7 +254,7 @@ static hunch_status kind_of_path(hn_spec *s, hunch_error *err) {
 static hunch_status about_path(hn_drafter *d, const hn_spec *s, hunch_error *err) {
     const size_t room = strlen(s->kind) + strlen(s->path) + 40;
     d->about = hn_alloc(room);
-    if (!d->about) return hn_fail_memory(err, "what is said of a drafter", room);
+    if (!d->about) return hn_fail_memory(err, "the description of a drafter", room);
     snprintf(d->about, room, "%s %s: a whole language model", s->kind, s->path);
     return HUNCH_OK;
 }

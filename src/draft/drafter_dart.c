@@ -27,7 +27,7 @@ static hunch_status read_masks(const hn_source *src, int *levels, hunch_error *e
     hunch_status st = hn_head_u64(src, HN_HEAD_KEY_MASKS, &masks, &name, err);
     if (st) return st;
     if (!name)
-        return hn_fail(err, HUNCH_REFUSED, "%s: how many masks was it trained with? expected a key %s", hn_source_path(src),
+        return hn_fail(err, HUNCH_REFUSED, "%s: the number of masks is not specified: expected a key %s", hn_source_path(src),
                        hn_head_key_name(src, HN_HEAD_KEY_MASKS, 0));
     if (masks < 1 || masks > HN_MOST_MASKS)
         return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected 1 to %d masks", hn_source_path(src), name,

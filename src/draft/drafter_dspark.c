@@ -18,7 +18,8 @@
 
 static hunch_status read_markov(hn_arch *a, const hn_source *src, const hn_head_names *names, hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
-    const hn_tensor *in = hn_head_find_tensor(src, names, HN_HEAD_MARKOV_IN), *confidence = hn_head_find_tensor(src, names, HN_HEAD_CONFIDENCE);
+    const hn_tensor *in = hn_head_find_tensor(src, names, HN_HEAD_MARKOV_IN),
+                    *confidence = hn_head_find_tensor(src, names, HN_HEAD_CONFIDENCE);
     if (!in || in->n_dims != 2 || in->dims[0] < 1 || in->dims[0] > 1 << 16)
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor markov_w1.weight %s, expected [tokens, rank] of a head of DSpark",
                        hn_source_path(src), in ? "has another shape" : "is missing");

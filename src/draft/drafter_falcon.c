@@ -30,7 +30,8 @@ static hunch_status read_together(const hn_source *src, int *out, hunch_error *e
     hunch_status st = hn_head_u64(src, HN_HEAD_KEY_TOGETHER, &k, &name, err);
     if (st) return st;
     if (!name)
-        return hn_fail(err, HUNCH_REFUSED, "%s: how many rows see each other? expected a key %s", hn_source_path(src),
+        return hn_fail(err, HUNCH_REFUSED, "%s: the number of rows that see each other is not specified: expected a key %s",
+                       hn_source_path(src),
                        hn_head_key_name(src, HN_HEAD_KEY_TOGETHER, 0));
     if (k < 1 || k > MOST_TOGETHER)
         return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected 1 to %d", hn_source_path(src), name, (unsigned long long)k,

@@ -51,7 +51,8 @@ static hunch_status read_steps(hn_steps_desc *d, const hn_source *src, const hn_
     if (st) return st;
     d->tied = tied || d->kind == HN_STEP_LSTM || (!found && name && n > 1 && outputs == 1);
     if (d->tied && !name)
-        return hn_fail(err, HUNCH_REFUSED, "%s: how many tokens does it draft? expected n_predict in config.json", hn_source_path(src));
+        return hn_fail(err, HUNCH_REFUSED, "%s: the number of tokens that it drafts is not specified: expected n_predict in config.json",
+                       hn_source_path(src));
     d->n = name ? n > HN_MOST_HEAD_STEPS ? HN_MOST_HEAD_STEPS + 1 : (int)n : outputs;
     return HUNCH_OK;
 }

@@ -34,7 +34,7 @@ static hunch_status read_taps(hn_source *src, hn_spec *spec, int layers, hn_head
     const json_t *list = hn_eagle3_list(src);
     if (list) return read_list(list, src, taps, err);
     if (layers < 7)
-        return hn_fail(err, HUNCH_REFUSED, "%s: it does not say which layers it reads, and the usual ones collide in %d layers: "
+        return hn_fail(err, HUNCH_REFUSED, "%s: the layers that it reads are not specified, and the usual ones collide in %d layers: "
                        "expected taps=LOW:MID:HIGH", hn_source_path(src), layers);
     *taps = (hn_head_taps){3, {2, layers / 2, layers - 3}};
     return HUNCH_OK;

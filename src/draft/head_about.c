@@ -77,5 +77,5 @@ hunch_status hn_head_about(char **out, const hn_spec *spec, const hn_model *head
     append(text, sizeof text, "; %.1f MB", (double)head->bytes.memory / 1e6);
     if (types) append(text, sizeof text, " as %s", hn_dtype_name(type_of(head)));
     *out = hn_strdup(text);
-    return *out ? HUNCH_OK : hn_fail_memory(err, "what is said of a draft head", strlen(text) + 1);
+    return *out ? HUNCH_OK : hn_fail_memory(err, "the description of a draft head", strlen(text) + 1);
 }

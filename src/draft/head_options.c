@@ -70,7 +70,7 @@ static hunch_status read_tokens(hn_token_selection *w, hn_spec *spec, hunch_erro
     if (!s && w->ids && w->texts)
         s = hn_fail(err, HUNCH_USAGE, "drafter '%s': ids and texts: expected one of them", spec->text);
     if (!s && !n && (w->ids || w->texts))
-        s = hn_fail(err, HUNCH_USAGE, "drafter '%s': %s says which tokens are likely, expected vocab=N as well", spec->text,
+        s = hn_fail(err, HUNCH_USAGE, "drafter '%s': %s is used only with vocab=N", spec->text,
                     w->ids ? "ids" : "texts");
     return s;
 }

@@ -49,7 +49,7 @@ hunch_status hn_head_read_mask_token(const hn_source *src, int tokens, int *out,
     if (st) return st;
     const char *key = hn_source_get_kind(src) == HN_SOURCE_HF ? NULL : hn_head_key_name(src, HN_HEAD_KEY_MASK_TOKEN, 0);
     if (!name)
-        return hn_fail(err, HUNCH_REFUSED, "%s: which token stands for those that are not known yet? expected %s%s", hn_source_path(src),
+        return hn_fail(err, HUNCH_REFUSED, "%s: the mask token is not specified: expected %s%s", hn_source_path(src),
                        key ? "a key " : "mask_token_id or ptd_token_id in config.json", key ? key : "");
     if (id >= (uint64_t)tokens)
         return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected a token of 0 to %d", hn_source_path(src), name,

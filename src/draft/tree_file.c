@@ -69,7 +69,7 @@ static hunch_status read_nodes(hn_shape *s, const json_t *nodes, const char *fil
     }
     for (int i = 0; i < (int)n; i++)
         if (!path_of(node, (int)n, i, &all[i]))
-            return hn_fail(err, HUNCH_REFUSED, "%s: node %d hangs on itself, in a circle: expected a way to the root", file, i);
+            return hn_fail(err, HUNCH_REFUSED, "%s: node %d is its own ancestor: expected a path to the root", file, i);
     return hn_shape_make(s, all, (int)n, file, err);
 }
 

@@ -118,7 +118,7 @@ hunch_status hn_shape_make(hn_shape *s, hn_tree_path *all, int n, const char *na
     for (int i = 0; i < n; i++) {
         const int parent = node_of(all, n, &all[i], all[i].n - 1);
         if (parent == -2)
-            return hn_fail(err, HUNCH_REFUSED, "tree %s: path %s is there without its beginning, expected that of %d rank%s too", name,
+            return hn_fail(err, HUNCH_REFUSED, "tree %s: path %s has no parent, expected a path of its first %d rank%s too", name,
                            path_text(&all[i], text), all[i].n - 1, all[i].n == 2 ? "" : "s");
         if (i > 0 && by_depth_then_rank(&all[i - 1], &all[i]) == 0)
             return hn_fail(err, HUNCH_REFUSED, "tree %s: path %s is there twice", name, path_text(&all[i], text));

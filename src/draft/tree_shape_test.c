@@ -117,8 +117,8 @@ static void test_refused(void **state) {
                  {"[[0], [0, 1e0]]", "path 1: expected a list of"},
                  {"[[0], [\"1\"]]", "path 1: expected a list of"},
                  {"[[0], [4294967296]]", "path 1: expected a list of"},
-                 {"[[0], [1, 0, 0]]", "path [1, 0, 0] is there without its beginning, expected that of 2 ranks too"},
-                 {"[[1, 0], [0]]", "path [1, 0] is there without its beginning, expected that of 1 rank too"},
+                 {"[[0], [1, 0, 0]]", "path [1, 0, 0] has no parent, expected a path of its first 2 ranks too"},
+                 {"[[1, 0], [0]]", "path [1, 0] has no parent, expected a path of its first 1 rank too"},
                  {"[[0], [1], [0]]", "path [0] is there twice"},
                  {"{\"nodes\": []}", "\"nodes\": expected a list of 1 to 63 nodes"},
                  {"{\"nodes\": {}}", "\"nodes\": expected a list of 1 to 63 nodes"},
@@ -128,9 +128,9 @@ static void test_refused(void **state) {
                  {"{\"nodes\": [{\"parent\": -1, \"rank\": 0}, {\"parent\": 2, \"rank\": 0}]}",
                   "node 1: expected \"parent\", a node of 0 to 1"},
                  {"{\"nodes\": [{\"parent\": -2, \"rank\": 0}]}", "node 0: expected \"parent\""},
-                 {"{\"nodes\": [{\"parent\": 0, \"rank\": 0}]}", "node 0 hangs on itself, in a circle"},
+                 {"{\"nodes\": [{\"parent\": 0, \"rank\": 0}]}", "node 0 is its own ancestor"},
                  {"{\"nodes\": [{\"parent\": -1, \"rank\": 0}, {\"parent\": 2, \"rank\": 0}, {\"parent\": 1, \"rank\": 0}]}",
-                  "node 1 hangs on itself, in a circle"},
+                  "node 1 is its own ancestor"},
                  {"{\"nodes\": [{\"parent\": -1, \"rank\": 0}, {\"parent\": 0, \"rank\": 1}, {\"parent\": 0, \"rank\": 1}]}",
                   "path [0, 1] is there twice"}};
     hunch_error err;

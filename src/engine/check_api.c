@@ -98,7 +98,7 @@ static hunch_status try_open(check *c, hunch_error *err) {
     if (!st) {
         c->about = hn_strdup(d.about ? d.about : "");
         hn_drafter_close(&d);
-        return c->about ? HUNCH_OK : hn_fail_memory(err, "what is said of a draft head", 1);
+        return c->about ? HUNCH_OK : hn_fail_memory(err, "the description of a draft head", 1);
     }
     return st == HUNCH_REFUSED && c->report.read ? HUNCH_OK : hn_fail(err, st, "%s", c->reason.message);
 }
@@ -109,7 +109,7 @@ static hunch_status check_fit(check *c, hunch_error *err) {
     if (!st) st = find_kind(c, &known, err);
     for (int i = 0; !st && i < c->spec.n; i++)
         if (!strcmp(c->spec.key[i], "force"))
-            st = hn_fail(err, HUNCH_USAGE, "'%s': force takes the place of what the head says: expected it left out", c->given);
+            st = hn_fail(err, HUNCH_USAGE, "'%s': force replaces the head's tokens: expected a spec without it", c->given);
     return st || !known ? st : try_open(c, err);
 }
 

@@ -79,7 +79,8 @@ static hunch_status check_target_keys(const hn_arch *a, const hn_source *src, co
 static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target,
                                       hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
-    const hn_tensor *embedding = hn_head_find_tensor(src, names, HN_HEAD_EMBEDDING), *output = hn_head_find_tensor(src, names, HN_HEAD_OUTPUT);
+    const hn_tensor *embedding = hn_head_find_tensor(src, names, HN_HEAD_EMBEDDING),
+                    *output = hn_head_find_tensor(src, names, HN_HEAD_OUTPUT);
     if (hn_head_form_folder_blocks((int)names->form) && a->hidden == target->hidden) { /* copies of the target's matrices, if any */
         embedding = NULL;
         if (output && output->n_dims == 2 && output->dims[1] == (uint64_t)target->vocab) output = NULL;

@@ -105,7 +105,8 @@ hunch_status hn_steps_take_copies(hn_source *src, const hn_arch *a, hunch_error 
         const bool gate = t.part == HN_STEP_GATE || t.part == HN_STEP_GATES_FUSED;
         char name[128];
         const hn_tensor *copy = hn_step_find_tensor(src, &names, &a->draft_head.steps, t),
-                        *of = hn_step_find_tensor(src, &names, &a->draft_head.steps, (hn_step_tensor){t.part, gate && t.step > 0, t.number});
+                        *of = hn_step_find_tensor(src, &names, &a->draft_head.steps,
+                                                  (hn_step_tensor){t.part, gate && t.step > 0, t.number});
         if (!copy || !of || copy->used) continue;
         st = compare(src, copy, of, err);
         hn_source_take(src, hn_step_name(&names, &a->draft_head.steps, t, name));

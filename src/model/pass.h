@@ -108,7 +108,8 @@ void hn_pass_markov(hn_runner *r, const hn_markov_row *rows, int n);
 const float *hn_markov_logits(const hn_runner *r, int i);
 const int32_t *hn_markov_best(const hn_runner *r, int i, const float **value);
 double hn_markov_sum(const hn_runner *r, int i);
-double hn_markov_confidence(const hn_runner *r, int i); /* 0..1, the probability that the draft is accepted; NAN: the head has no confidence */
+/* 0..1, the probability that the draft is accepted; NAN: the head has no confidence. */
+double hn_markov_confidence(const hn_runner *r, int i);
 
 /* Seconds that this runner's passes have taken so far. */
 double hn_runner_seconds(const hn_runner *r);
