@@ -360,7 +360,7 @@ static void test_bad_usage(void **state) {
     refused(2, "expected a draft head", "check", STORIES, "--draft", "auto");
     refused(2, "expected a draft head", "check", STORIES, "--draft", "eagle,depth=2");
     refused(2, "a language model, expected a draft head", "check", STORIES, "--draft", STORIES_HF);
-    refused(2, "expected it left out", "check", STORIES, "--draft", HEADS "stories-eagle,force=1");
+    refused(2, "expected a spec without it", "check", STORIES, "--draft", HEADS "stories-eagle,force=1");
     refused(2, "last=behind", "check", STORIES, "--draft", HEADS "stories-eagle,last=behind");
     refused(2, "unknown key 'residual'", "check", STORIES, "--draft", HEADS "stories-eagle,residual=plain");
     refused(2, "unknown kind 'eagel'", "check", STORIES, "--draft", "eagel:" HEADS "stories-eagle");

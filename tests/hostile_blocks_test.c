@@ -112,7 +112,7 @@ static void test_tensors(void **state) {
         {DFLASH, "norm.weight", -1, 0, "tensor norm.weight is missing"},
         {DFLASH, "layers.1.input_layernorm.weight", -1, 0, "tensor layers.1.input_layernorm.weight is missing"},
         {DFLASH, "layers.1.self_attn.v_proj.weight", -1, 0, "tensor layers.1.self_attn.v_proj.weight is missing"},
-        {DFLASH, "d2t", -1, 0, "160 draft tokens of 480, and no tensor d2t"},
+        {DFLASH, "d2t", -1, 0, "160 draft tokens of 480, but no tensor d2t"},
         {DFLASH, "fc.weight", 64, 128, "fc.weight has other inputs, expected 3 states"},
         {DFLASH, "fc.weight", 63, 192, "tensor fc.weight has shape [192, 63]; expected [192, 64]"},
         {DFLASH, "hidden_norm.weight", 63, 0, "tensor hidden_norm.weight has shape [63]; expected [64]"},

@@ -311,7 +311,7 @@ static void test_others(void **state) {
     if (!strstr(said, "cannot be written")) fail_msg("%s", said);
     test_file_write(test_path("rows.jsonl"), "{\"prompt\": ", 11);
     assert_int_equal(run(training("broken", "60"), 0, -1, 0, said, sizeof said), 3);
-    if (!strstr(said, "rows.jsonl: line 1 is no JSON")) fail_msg("%s", said);
+    if (!strstr(said, "rows.jsonl: line 1 is not JSON")) fail_msg("%s", said);
     const char *const usage[][8] = {{"eagle3", model, "-f", "x", NULL},
                                     {"eagle9", model, "-o", "x", NULL},
                                     {"data", "-o", "x", NULL},

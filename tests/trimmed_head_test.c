@@ -289,7 +289,7 @@ static void test_refused(void **state) {
     refused_line(2, llama, heads_spec("eagle:@eagle1-bias-bin,vocab=x"), "vocab=x, expected a whole number from 1");
     refused_line(2, llama, heads_spec("eagle:@eagle1-bias-bin,vocab=9"), "no tokenizer, whose order would tell");
     refused_line(2, llama, heads_spec("eagle:@eagle1-bias-bin,vocab=9,texts=%even.json"), "no tokenizer to count tokens with");
-    refused_line(2, llama, heads_spec("eagle:@eagle1-bias-bin,ids=%even.json"), "expected vocab=N as well");
+    refused_line(2, llama, heads_spec("eagle:@eagle1-bias-bin,ids=%even.json"), "is used only with vocab=N");
     refused_line(2, llama, heads_spec("eagle:@eagle1-bias-bin,vocab=9,ids=%even.json,texts=x"), "ids and texts: expected one of them");
     refused_line(1, llama, heads_spec("eagle:@eagle1-bias-bin,vocab=9,ids=%missing"), "token-lists/missing: no such file");
     refused_line(3, llama, heads_spec("eagle:@eagle1-bias-bin,vocab=300,ids=%even.json"), "240 tokens with the special ones");

@@ -569,7 +569,7 @@ static void test_refused_tokenizers(void **state) {
         {HEAD "\"pre_tokenizer\": {\"type\": \"Whitespace\"}, " MODEL(LETTERS, ""), "are none that GGUF names"},
         {HEAD "\"normalizer\": {\"type\": \"NFKC\"}, \"pre_tokenizer\": {" BYTE_LEVEL "}, " MODEL(LETTERS, ""),
          "are none that GGUF names"},
-        {HEAD MARKS MODEL(LETTERS, "\"a b\", \"ab c\""), "▁ a is no merge"},
+        {HEAD MARKS MODEL(LETTERS, "\"a b\", \"ab c\""), "▁ a is not a merge"},
         {HEAD MARKS MODEL(LETTERS ", \"bc\": 11", "\"▁ a\", \"a b\", \"ab c\", \"b c\", \"a bc\""),
          "merges of token abc are not adjacent"},
         {HEAD MARKS MODEL(LETTERS, "\"a x\""), "merge 0 (a x) does not make a token"},
