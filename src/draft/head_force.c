@@ -39,7 +39,7 @@ hunch_status hn_forced_rates_read(hn_forced_rates *r, hn_spec *spec, hunch_error
 
 void hn_forced_rates_estimate(const hn_forced_rates *r, float *prob, int n) {
     double left = 1;
-    if (!(r->of_rank[0] > 0)) return;
+    if (r->n < 2 || !(r->of_rank[0] > 0)) return;
     for (int i = 0; i < r->n; i++) left -= r->of_rank[i];
     if (left < 0) left = 0;
     for (int i = 0; i < n; i++) {

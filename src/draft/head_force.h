@@ -17,8 +17,8 @@ typedef struct hn_forced_rates {
 
 /* HUNCH_USAGE names the spec and its key. */
 hunch_status hn_forced_rates_read(hn_forced_rates *r, hn_spec *spec, hunch_error *err);
-/* Replaces the head's own estimates of n tokens, best first, by the rates; ranks without one keep a part of theirs. If no rank is
- * ever right all are kept: a worthless head's estimates are its own. */
+/* Replaces the head's own estimates of n tokens, best first, by the rates; ranks without one keep a part of theirs. All are
+ * kept if only one rate was given, or if no rank is ever right: a worthless head's estimates are its own. */
 void hn_forced_rates_estimate(const hn_forced_rates *r, float *prob, int n);
 
 /* The plain text of a sequence, for a forced head. */
