@@ -45,7 +45,7 @@ static const double LEAST = 0.965, MEAN = 0.985;
 static bool simulated;
 static double time_now;
 static machine on;
-static const head *asked;
+static const head *current;
 static hunch_engine *engine;
 static const hn_drafter_ops *inner;
 static const void *(*inner_view)(const hn_ops *o, hn_buf b);
@@ -69,18 +69,18 @@ static const void *view(const hn_ops *o, hn_buf b) {
 static int propose(hn_drafter *d, hn_propose *p, int n, int level) {
     const int added = inner->propose(d, p, n, level);
     const bool further = d->needs.cost == HN_COST_PER_LEVEL && added > 0;
-    if (level == 0 || further) time_now += (level == 0 ? asked->first : asked->further) * machine_seconds(&on, 1, 0);
+    if (level == 0 || further) time_now += (level == 0 ? current->first : current->further) * machine_seconds(&on, 1, 0);
     return added;
 }
 
 /* ---- a text --------------------------------------------------------------------------------------------------------------- */
 
-typedef struct told {
+typedef struct totals {
     double from, tokens; /* time since the text was WARM tokens long, and the tokens that are expected of its rounds */
-} told;
+} totals;
 
-static void hear(void *user, const hunch_round_report *r) {
-    told *t = user;
+static void count_round(void *user, const hunch_round_report *r) {
+    totals *t = user;
     double path[HN_TREE_ROWS], sum = 1;
     for (int i = 0; i + 1 < r->rows; i++) {
         const hunch_draft_node *k = &r->node[i];
@@ -91,17 +91,17 @@ static void hear(void *user, const hunch_round_report *r) {
     else t->tokens += sum;
 }
 
-static void run_text(hunch_model *m, const hunch_token *prompt, int n, int tokens, told *t) {
+static void run_text(hunch_model *m, const hunch_token *prompt, int n, int tokens, totals *t) {
     answer a = {0};
     hunch_request r;
-    *t = (told){0};
+    *t = (totals){0};
     hunch_request_defaults(&r, m);
     r.prompt = prompt;
     r.n_prompt = (size_t)n;
     r.max_tokens = tokens;
     r.ignore_eos = true;
     r.sampling.temperature = 0;
-    r.on_round = hear;
+    r.on_round = count_round;
     r.on_round_user = t;
     run_requests(engine, &r, 1, false, &a);
     answer_free(&a);
@@ -112,12 +112,12 @@ static double speed(hunch_model *m, const head *h, const double rate[RANKS]) {
     static const hunch_token prompt[][8] = {{5, 77, 301, 9, 44, 260, 133, 8}, {402, 19, 6, 350, 71, 90, 211, 33}};
     static hn_drafter_ops ops;
     char spec[900], force[60];
-    told t;
+    totals t;
     snprintf(spec, sizeof spec, h->spec, HUNCH_TEST_DATA);
     snprintf(force, sizeof force, ",force=%g/%g/%g", rate[0], rate[1], rate[2]);
     strcat(spec, force);
     engine = open_engine(m, spec, 1, 64, HUNCH_KV_DEFAULT, 16, CONTEXT_ROWS);
-    asked = h;
+    current = h;
     inner = engine->drafter[0].ops;
     ops = *inner;
     ops.propose = propose;

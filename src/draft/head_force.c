@@ -37,9 +37,11 @@ hunch_status hn_forced_rates_read(hn_forced_rates *r, hn_spec *spec, hunch_error
                           spec->text, v, HN_FORCED_RANKS);
 }
 
+bool hn_forced_rates_are_estimates(const hn_forced_rates *r) { return r->n > 1 && r->of_rank[0] > 0; }
+
 void hn_forced_rates_estimate(const hn_forced_rates *r, float *prob, int n) {
     double left = 1;
-    if (r->n < 2 || !(r->of_rank[0] > 0)) return;
+    if (!hn_forced_rates_are_estimates(r)) return;
     for (int i = 0; i < r->n; i++) left -= r->of_rank[i];
     if (left < 0) left = 0;
     for (int i = 0; i < n; i++) {

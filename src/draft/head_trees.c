@@ -215,7 +215,7 @@ static int choose(hn_head_round *c, const hn_propose *p, int row, const hn_histo
 
 int hn_head_choose(hn_head_round *c, const hn_propose *p, int row, const hn_history *h, int n, int32_t *token, float *prob) {
     const int m = choose(c, p, row, h, n, token, prob);
-    if (c->t->forced) hn_forced_rates_estimate(&c->t->force, prob, m);
+    hn_forced_rates_estimate(&c->t->force, prob, m);
     return m;
 }
 
@@ -227,7 +227,8 @@ bool hn_head_row_confident(hn_head_round *c, const hn_propose *p, int row) {
 }
 
 void hn_head_set_estimate(const hn_head_round *c, hn_tree *t) {
-    if (!isnan(c->confidence) && !c->t->forced) t->candidate[t->n_candidates - 1].estimate = (float)c->confidence;
+    if (isnan(c->confidence) || hn_forced_rates_are_estimates(&c->t->force)) return;
+    t->candidate[t->n_candidates - 1].estimate = (float)c->confidence;
 }
 
 int hn_head_masks(const hn_head_trees *t, const hn_propose *p, int levels) {

@@ -72,7 +72,7 @@ static int class_near(const hn_cost *c, int k) {
 
 void hn_cost_set_experts(hn_cost *c, int count, int used, double part) {
     assert(used >= 1 && used <= count && part >= 0 && part <= 1);
-    if (count == used) return; /* all are distinct by one row */
+    if (count == used) return; /* one row uses them all */
     c->experts = (hn_cost_experts){.count = count, .used = used, .each = part / used, .variance = EACH_VARIANCE, .fresh = 1};
 }
 

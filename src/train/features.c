@@ -27,7 +27,7 @@ static uint64_t sum_of_texts(const hn_train_texts *t) {
     return h;
 }
 
-static char *shard_path(const char *folder, size_t number) {
+char *hn_features_shard_path(const char *folder, size_t number) {
     char name[40];
     snprintf(name, sizeof name, "features-%04zu.bin", number);
     return hn_path_join(folder, name);
@@ -100,7 +100,7 @@ static hunch_status shard_close(taking *t, hunch_error *err) {
 /* Opens shard `number`, to continue after `end` bytes; 0: a new one. */
 static hunch_status shard_open(taking *t, size_t number, long end, hunch_error *err) {
     t->number = number;
-    t->path = shard_path(t->folder, number);
+    t->path = hn_features_shard_path(t->folder, number);
     if (!t->path) return hn_fail_memory(err, "a path", 0);
     t->shard = fopen(t->path, end ? "r+b" : "wb");
     if (!t->shard || (end && (ftruncate(fileno(t->shard), end) != 0 || fseek(t->shard, end, SEEK_SET) != 0)))
@@ -148,7 +148,7 @@ static hunch_status resume(taking *t, const hn_train_texts *texts, size_t *done,
     for (size_t number = 0; !st; number++) {
         hn_map map = {0};
         hn_shard_header have;
-        char *path = shard_path(t->folder, number), *next = shard_path(t->folder, number + 1);
+        char *path = hn_features_shard_path(t->folder, number), *next = hn_features_shard_path(t->folder, number + 1);
         const bool there = path && hn_is_file(path), last = next && !hn_is_file(next);
         size_t end = 0, at;
         if (!path || !next) st = hn_fail_memory(err, "a path", 0);
@@ -282,7 +282,7 @@ hunch_status hn_features_open(hn_features_read *f, const char *folder, hunch_err
     hunch_status st = HUNCH_OK;
     *f = (hn_features_read){0};
     for (size_t number = 0; !st; number++) {
-        char *path = shard_path(folder, number);
+        char *path = hn_features_shard_path(folder, number);
         const bool there = path && hn_is_file(path);
         if (!path) st = hn_fail_memory(err, "a path", 0);
         if (there) st = read_shard(f, path, number == 0, err);

@@ -28,6 +28,8 @@ hn_shard_header hn_features_header(const hn_model *target, uint64_t identity, co
                                    const int *states, int n_states);
 /* Bytes of all shards together. */
 uint64_t hn_features_bytes(const hn_shard_header *h, const hn_train_texts *texts);
+/* The path of a shard; NULL without memory. The caller frees it. */
+char *hn_features_shard_path(const char *folder, size_t number);
 
 /* Computes the missing features. progress: tokens. stop: see hn_train_make. HUNCH_REFUSED: the folder has features of
  * another model, level, states or texts. */

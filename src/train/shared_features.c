@@ -94,7 +94,7 @@ static hunch_status take_missing(const hn_model *target, uint64_t identity, cons
     hn_shard_header have = {.n_states = 0};
     int32_t columns[HN_TRAIN_MOST_STATES];
     int kept[HN_TRAIN_MOST_STATES];
-    char *first = hn_path_join(folder, "features-0000.bin");
+    char *first = hn_features_shard_path(folder, 0);
     hunch_status st = first ? read_header(first, &have, err) : hn_fail_memory(err, "a path", 0);
     hn_free(first);
     if (st) return st;
