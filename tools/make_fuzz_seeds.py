@@ -216,7 +216,16 @@ def model(family, kind="F32", wide=8, tied=True, more=()):
     return gguf(keys + list(more), tensors)
 
 
-def sparse(family, kind="F32", wide=8, count=4, used=2, more=()):
+def expert_tensors(kind, wide, count, layout):
+    """stacked; fused: gates and ups as one; one: a tensor of each expert, as old Mixtral files have."""
+    one = "blk.0.ffn_%s.%d.weight"
+    if layout == "one":
+        return [(one % (n, i), kind, (wide, wide)) for n in ("gate", "up", "down") for i in range(count)]
+    rows = (("gate_up", 2 * wide), ("down", wide)) if layout == "fused" else (("gate", wide), ("up", wide), ("down", wide))
+    return [("blk.0.ffn_%s_exps.weight" % n, kind, (wide, m, count)) for n, m in rows]
+
+
+def sparse(family, kind="F32", wide=8, count=4, used=2, more=(), layout="stacked"):
     """One layer of experts, as llama.cpp names its tensors; of glm4moe a shared one too, of qwen2moe with a gate."""
     f, b, vocab, heads, shared = family + ".", "blk.0.", 15, 2, family in ("glm4moe", "qwen2moe")
     keys = [("general.architecture", STRING, family), ("general.name", STRING, "seed"), (f + "block_count", U32, 1),
@@ -227,7 +236,7 @@ def sparse(family, kind="F32", wide=8, count=4, used=2, more=()):
     tensors = [("token_embd.weight", kind, (wide, vocab)), ("output_norm.weight", "F32", (wide,)), ("output.weight", kind, (wide, vocab)),
                (b + "attn_norm.weight", "F32", (wide,)), (b + norm + ".weight", "F32", (wide,))]
     tensors += [(b + n + ".weight", kind, (wide, wide)) for n in ("attn_q", "attn_k", "attn_v", "attn_output")]
-    tensors += [(b + "ffn_%s_exps.weight" % n, kind, (wide, wide, count)) for n in ("gate", "up", "down")]
+    tensors += expert_tensors(kind, wide, count, layout)
     tensors.append((b + "ffn_gate_inp.weight", "F32", (wide, count)))
     if family in ("glm4moe", "qwen2moe"):
         tensors += [(b + "attn_%s.bias" % c, "F32", (wide,)) for c in "qkv"]
@@ -296,9 +305,27 @@ SHARD_B = [LAYER + n + ".weight" for n in
             "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj")]
 
 
+EXPERTS = {"num_experts_per_tok": 2, "head_dim": 4, "moe_intermediate_size": 8, "norm_topk_prob": True}
+# Of two experts: config, the shard of fuzz_folder.c, its tensors.
+SPARSE = {
+    "experts": ({"model_type": "qwen3_moe", "num_experts": 2}, "c", [
+        "self_attn.q_norm.weight", "self_attn.k_norm.weight", "mlp.gate.weight"] +
+        ["mlp.experts.%d.%s_proj.weight" % (i, n) for i in range(2) for n in ("gate", "up", "down")]),
+    "experts-stacked": ({"model_type": "qwen3_moe", "num_experts": 2}, "e", [
+        "self_attn.q_norm.weight", "self_attn.k_norm.weight", "mlp.gate.weight", "mlp.experts.gate_up_proj", "mlp.experts.down_proj"]),
+    "mixtral": ({"model_type": "mixtral", "num_local_experts": 2}, "f", ["block_sparse_moe.gate.weight"] +
+                ["block_sparse_moe.experts.%d.w%d.weight" % (i, n) for i in range(2) for n in (1, 2, 3)]),
+}
+
+
+def folder_index(shard="", experts=()):
+    """The dense layer is in shard b; of a layer with experts, these are in `shard`, the rest in d."""
+    layer = [(n, "d.safetensors") for n in SHARD_B if ".mlp." not in n] if experts else [(n, "b.safetensors") for n in SHARD_B]
+    return json.dumps({"metadata": {"total_size": 1}, "weight_map": dict(
+        [(n, "a.safetensors") for n in SHARD_A] + layer + [(LAYER + n, shard + ".safetensors") for n in experts])})
+
+
 def folders():
-    index = {"metadata": {"total_size": 1}, "weight_map": dict(
-        [(n, "a.safetensors") for n in SHARD_A] + [(n, "b.safetensors") for n in SHARD_B])}
     generation = {"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.95, "min_p": 0.05, "typical_p": 0.9,
                   "repetition_penalty": 1.1, "eos_token_id": [1, 2], "bos_token_id": 1, "pad_token_id": 0}
     configs = {
@@ -321,7 +348,9 @@ def folders():
         "fp8": {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128], "fmt": "e4m3"}},
         "deep": {"a": {"b": {"c": [[[[1, None, "h\u00e9", 1e-5]]]]}}, "big": 10**30}}
     for name, more in configs.items():
-        yield name, [json.dumps(dict(LLAMA, **more)), json.dumps(index), json.dumps(generation)]
+        yield name, [json.dumps(dict(LLAMA, **more)), folder_index(), json.dumps(generation)]
+    for name, (more, shard, names) in SPARSE.items():
+        yield name, [json.dumps(dict(LLAMA, **EXPERTS, **more)), folder_index(shard, names), json.dumps(generation)]
 
 
 def safetensors(head, n):
@@ -672,6 +701,10 @@ def main(out):
     for family in ("llama", "qwen2moe", "qwen3moe", "glm4moe"):
         put("model", "sparse-" + family, sparse(family))
     put("model", "sparse-q4", sparse("qwen3moe", "Q4_0", 32, 6, 3))
+    put("model", "sparse-old", sparse("llama", layout="one"))
+    put("model", "sparse-old-q4", sparse("llama", "Q4_0", 32, 3, 2, layout="one"))
+    put("model", "sparse-fused", sparse("qwen3moe", layout="fused"))
+    put("model", "sparse-fused-q8", sparse("qwen2moe", "Q8_0", 32, layout="fused"))
     for family in ("qwen35", "qwen35moe", "qwen3next"):
         put("model", "hybrid-" + family, hybrid(family))
     put("model", "hybrid-blocks", hybrid("qwen35", 3))
@@ -719,6 +752,8 @@ def main(out):
     shape = [[k, r, 1 + r / 50, 0.001] for k in (0, 3) for r in (2, 8, 64)]
     put("cost", "whole", json.dumps({"format": 1, "key": "key", "speed": 0.01, "at": 3,
                                      "one_row": [0.01, 0, 0, 0.012, 0, 0, 0, 0], "shape": shape}))
+    put("cost", "experts", json.dumps({"format": 1, "key": "key", "speed": 0.01, "at": 3, "one_row": [0.01, 0, 0, 0.012, 0, 0, 0, 0],
+                                       "shape": shape, "experts": [0.05, 0.01, 0.7, 0.3]}))
     parts = [gguf([("general.architecture", STRING, "llama"), ("split.no", U16, i), ("split.count", U16, 2),
                    ("split.tensors.count", I32, 3)], some) for i, some in enumerate((tensors[:1], tensors[1:3]))]
     put("split", "two", struct.pack("<H", len(parts[0])) + parts[0] + parts[1])

@@ -1,52 +1,87 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_folder.c - the JSON files of a Hugging Face folder: config.json, the index of its two shards, generation_config.json, and
+/* fuzz_folder.c - the JSON files of a Hugging Face folder: config.json, the index of its shards, generation_config.json, and
  * tokenizer.json, in this order. A folder that opens is read as a model's description, and converted: the result opens again. */
 #include <unistd.h>
 
 #include "fuzz_source.h"
 #include "model/model.h"
 
-/* A llama of one layer, 8 wide, 16 tokens, whose data is all zeros. */
-static const struct {
-    const char *name;
-    int rows, cols; /* cols 0: a vector */
-} TENSORS[] = {
-    {"model.embed_tokens.weight", 16, 8},
-    {"lm_head.weight", 16, 8},
-    {"model.norm.weight", 8, 0},
-    {"model.layers.0.input_layernorm.weight", 8, 0},
-    {"model.layers.0.post_attention_layernorm.weight", 8, 0},
-    {"model.layers.0.self_attn.q_proj.weight", 8, 8},
-    {"model.layers.0.self_attn.k_proj.weight", 8, 8},
-    {"model.layers.0.self_attn.v_proj.weight", 8, 8},
-    {"model.layers.0.self_attn.o_proj.weight", 8, 8},
-    {"model.layers.0.mlp.gate_proj.weight", 8, 8},
-    {"model.layers.0.mlp.up_proj.weight", 8, 8},
-    {"model.layers.0.mlp.down_proj.weight", 8, 8},
-};
-enum { FIRST_SHARD = 3, N_TENSORS = sizeof TENSORS / sizeof *TENSORS, SHARD_BYTES = 8192 };
+#define LAYER "model.layers.0."
 
-static size_t head_text(char *out, size_t size, int from, int to) {
+/* A llama of one layer, 8 wide, 16 tokens, whose data is all zeros, in a and b; or with two experts instead of the dense layer: a, d
+ * and one of c (a tensor of each expert), e (stacks), f (a tensor of each, by Mixtral's names). */
+static const struct {
+    char shard;
+    const char *name;
+    int n_dims, dims[3];
+} TENSORS[] = {
+    {'a', "model.embed_tokens.weight", 2, {16, 8}},
+    {'a', "lm_head.weight", 2, {16, 8}},
+    {'a', "model.norm.weight", 1, {8}},
+    {'b', LAYER "input_layernorm.weight", 1, {8}},
+    {'b', LAYER "post_attention_layernorm.weight", 1, {8}},
+    {'b', LAYER "self_attn.q_proj.weight", 2, {8, 8}},
+    {'b', LAYER "self_attn.k_proj.weight", 2, {8, 8}},
+    {'b', LAYER "self_attn.v_proj.weight", 2, {8, 8}},
+    {'b', LAYER "self_attn.o_proj.weight", 2, {8, 8}},
+    {'b', LAYER "mlp.gate_proj.weight", 2, {8, 8}},
+    {'b', LAYER "mlp.up_proj.weight", 2, {8, 8}},
+    {'b', LAYER "mlp.down_proj.weight", 2, {8, 8}},
+    {'c', LAYER "self_attn.q_norm.weight", 1, {4}},
+    {'c', LAYER "self_attn.k_norm.weight", 1, {4}},
+    {'c', LAYER "mlp.gate.weight", 2, {2, 8}},
+    {'c', LAYER "mlp.experts.0.gate_proj.weight", 2, {8, 8}},
+    {'c', LAYER "mlp.experts.0.up_proj.weight", 2, {8, 8}},
+    {'c', LAYER "mlp.experts.0.down_proj.weight", 2, {8, 8}},
+    {'c', LAYER "mlp.experts.1.gate_proj.weight", 2, {8, 8}},
+    {'c', LAYER "mlp.experts.1.up_proj.weight", 2, {8, 8}},
+    {'c', LAYER "mlp.experts.1.down_proj.weight", 2, {8, 8}},
+    {'f', LAYER "block_sparse_moe.gate.weight", 2, {2, 8}},
+    {'f', LAYER "block_sparse_moe.experts.0.w1.weight", 2, {8, 8}},
+    {'f', LAYER "block_sparse_moe.experts.0.w2.weight", 2, {8, 8}},
+    {'f', LAYER "block_sparse_moe.experts.0.w3.weight", 2, {8, 8}},
+    {'f', LAYER "block_sparse_moe.experts.1.w1.weight", 2, {8, 8}},
+    {'f', LAYER "block_sparse_moe.experts.1.w2.weight", 2, {8, 8}},
+    {'f', LAYER "block_sparse_moe.experts.1.w3.weight", 2, {8, 8}},
+    {'e', LAYER "self_attn.q_norm.weight", 1, {4}},
+    {'e', LAYER "self_attn.k_norm.weight", 1, {4}},
+    {'e', LAYER "mlp.gate.weight", 2, {2, 8}},
+    {'e', LAYER "mlp.experts.gate_up_proj", 3, {2, 16, 8}},
+    {'e', LAYER "mlp.experts.down_proj", 3, {2, 8, 8}},
+    {'d', LAYER "input_layernorm.weight", 1, {8}},
+    {'d', LAYER "post_attention_layernorm.weight", 1, {8}},
+    {'d', LAYER "self_attn.q_proj.weight", 2, {8, 8}},
+    {'d', LAYER "self_attn.k_proj.weight", 2, {8, 8}},
+    {'d', LAYER "self_attn.v_proj.weight", 2, {8, 8}},
+    {'d', LAYER "self_attn.o_proj.weight", 2, {8, 8}},
+};
+enum { N_TENSORS = sizeof TENSORS / sizeof *TENSORS, SHARD_BYTES = 16384, FIRST_FILE = 4 };
+
+static size_t head_text(char *out, size_t size, char shard) {
     size_t len = (size_t)snprintf(out, size, "{\"__metadata__\":{\"format\":\"pt\"}"), at = 0;
-    for (int i = from; i < to; i++) {
-        int cols = TENSORS[i].cols;
-        size_t bytes = (size_t)(TENSORS[i].rows * (cols ? cols : 1)) * 4;
-        len += (size_t)snprintf(out + len, size - len, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%d", TENSORS[i].name,
-                                TENSORS[i].rows);
-        if (cols) len += (size_t)snprintf(out + len, size - len, ",%d", cols);
+    for (int i = 0; i < N_TENSORS; i++) {
+        if (TENSORS[i].shard != shard) continue;
+        size_t bytes = sizeof(float);
+        len += (size_t)snprintf(out + len, size - len, ",\"%s\":{\"dtype\":\"F32\",\"shape\":", TENSORS[i].name);
+        for (int d = 0; d < TENSORS[i].n_dims; d++) {
+            len += (size_t)snprintf(out + len, size - len, "%c%d", d ? ',' : '[', TENSORS[i].dims[d]);
+            bytes *= (size_t)TENSORS[i].dims[d];
+        }
         len += (size_t)snprintf(out + len, size - len, "],\"data_offsets\":[%zu,%zu]}", at, at + bytes);
         at += bytes;
     }
     return len + (size_t)snprintf(out + len, size - len, "}");
 }
 
-static void shard_make(const char *name, int number, int from, int to) {
+static void shard_make(char shard) {
     static uint8_t bytes[SHARD_BYTES];
+    char name[] = "a.safetensors";
     memset(bytes, 0, sizeof bytes);
-    size_t len = head_text((char *)bytes + 8, 4000, from, to);
+    size_t len = head_text((char *)bytes + 8, SHARD_BYTES / 2, shard);
     bytes[0] = (uint8_t)len;
     bytes[1] = (uint8_t)(len >> 8);
-    fuzz_folder_file(name, number, (fuzz_bytes){bytes, sizeof bytes}, false);
+    name[0] = shard;
+    fuzz_folder_file(name, FIRST_FILE + shard - 'a', (fuzz_bytes){bytes, sizeof bytes}, false);
 }
 
 /* A supported model is converted, unless GGUF cannot express its tokenizer. */
@@ -72,8 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hn_arch arch = {0};
     hunch_error err = {0};
     if (!made) {
-        shard_make("a.safetensors", 4, 0, FIRST_SHARD);
-        shard_make("b.safetensors", 5, FIRST_SHARD, N_TENSORS);
+        for (char shard = 'a'; shard <= 'f'; shard++) shard_make(shard);
         made = true;
     }
     fuzz_folder_file("config.json", 0, fuzz_part(&rest), false);
