@@ -48,6 +48,28 @@ static void test_near_the_best_fixed_depth(void **state) {
             near_the_best((enum machine_kind)kind, rates[i], light() ? 200 : 1000, light() ? 0.94 : 0.97);
 }
 
+/* Of a mixture of experts whose rows choose alike: many rows use fewer experts than two of them suggest. */
+static void test_near_the_best_where_rows_choose_alike(void **state) {
+    (void)state;
+    static const double rates[] = {0.4, 0.7, 0.8, 0.9};
+    for (int kind = FINE128; kind <= FINE256; kind++)
+        for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+            const simulated d = even(rates[i], DEPTH);
+            double mean = 0;
+            for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+                int depth;
+                world *w = world_open((enum machine_kind)kind, 0.05, 1, &d, 1);
+                w->m.random += seed << 32;
+                w->m.alike = 0.4;
+                const double best = best_fixed(w, &d, &depth);
+                rounds_run(w, 100);
+                mean += rounds_run(w, 300) / best / SEEDS;
+                world_close(w);
+            }
+            must_reach(mean, 0.96, "part of the best", kind, rates[i]);
+        }
+}
+
 /* Speed that jumps by tens of percent every few hundred passes. */
 static void test_a_machine_that_drifts(void **state) {
     (void)state;
@@ -564,6 +586,7 @@ static void test_forget(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_near_the_best_fixed_depth),
+        cmocka_unit_test(test_near_the_best_where_rows_choose_alike),
         cmocka_unit_test(test_a_machine_that_drifts),
         cmocka_unit_test(test_context_grows),
         cmocka_unit_test(test_turns_bad_and_good),

@@ -33,7 +33,10 @@ static const double SLOW = 4, SLOW_PASS = 0.02, MORE_SLOW = 4, LESS_SLOW = 0.95;
 static const double UNSEEN_SLOPE = 0.05; /* a row, as long as only passes of one row were seen: low, so that more are tried */
 /* Of experts: variance between their share of the time and their share of the bytes (50 %), what a pass adds to that variance, the least
  * remainder of a shape, number of passes in the mean of distinct experts; above this part of all experts a pass does not count in it. */
-static const double EACH_VARIANCE = 0.25, EACH_DRIFT = 1e-5, LEAST_REST = 0.05, DISTINCT_PASSES = 24, NEARLY_ALL = 0.97;
+static const double EACH_VARIANCE = 0.25, EACH_DRIFT = 1e-5, LEAST_REST = 0.05, DISTINCT_PASSES = 16, NEARLY_ALL = 0.97;
+/* Of how alike rows choose: what is assumed before the first pass, its weight (in the unit of spread_rows), what a pass leaves of the
+ * earlier ones. */
+static const double FIRST_ALIKE = 0.2, FIRST_WEIGHT = 1, KEPT = 1 - 1.0 / 300;
 
 void hn_cost_init(hn_cost *c) {
     memset(c, 0, sizeof *c);
@@ -74,12 +77,30 @@ void hn_cost_set_experts(hn_cost *c, int count, int used, double part) {
     assert(used >= 1 && used <= count && part >= 0 && part <= 1);
     if (count == used) return; /* one row uses them all */
     c->experts = (hn_cost_experts){.count = count, .used = used, .each = part / used, .variance = EACH_VARIANCE, .fresh = 1};
+    hn_cost_set_alike(&c->experts, FIRST_ALIKE, 0);
+}
+
+void hn_cost_set_alike(hn_cost_experts *x, double alike, double passes) {
+    x->alike = alike;
+    x->seen = passes;
+    x->spread_rows = FIRST_WEIGHT;
+    x->spread_both = -FIRST_WEIGHT * alike;
+}
+
+static double doublings(double rows) {
+    return rows > 2 ? log(rows / 2) : 0;
+}
+
+/* How much each of so many rows differs on average in its experts from those before it. Rows of one text choose alike: the more there
+ * are, the less a further one adds. */
+static double fresh_of(const hn_cost_experts *x, double rows) {
+    return smaller(x->fresh * exp(x->alike * (x->at - doublings(rows))), HN_COST_FRESH);
 }
 
 double hn_cost_distinct_experts(const hn_cost *c, double rows) {
     const hn_cost_experts *x = &c->experts;
     if (x->count == 0) return 0;
-    return x->count * (1 - pow(1 - (double)x->used / x->count, 1 + x->fresh * (rows - 1)));
+    return x->count * (1 - pow(1 - (double)x->used / x->count, 1 + fresh_of(x, rows) * (rows - 1)));
 }
 
 /* Time of the experts that rows after the first are expected to add, in passes of one row. */
@@ -87,12 +108,24 @@ static double of_distinct(const hn_cost *c, int rows) {
     return c->experts.count == 0 ? 0 : c->experts.each * (hn_cost_distinct_experts(c, rows) - c->experts.used);
 }
 
+/* fresh and `at` are means over the last passes. alike is a least-squares slope of differences between passes and those before them: a
+ * text that is different in general changes one difference, and passes of equal width none. */
 static void distinct_learn(hn_cost_experts *x, int rows, double distinct) {
     if (rows < 2 || distinct > NEARLY_ALL * x->count) return;
     const double rest = log(1 - distinct / x->count) / log(1 - (double)x->used / x->count);
     const double now = smaller(larger((rest - 1) / (rows - 1), 0), HN_COST_FRESH);
     x->seen = smaller(x->seen + 1, DISTINCT_PASSES);
     x->fresh += (now - x->fresh) / x->seen;
+    x->at += (doublings(rows) - x->at) / x->seen;
+    if (x->last_rows > 0) {
+        const double wider = x->fresh * (doublings(rows) - doublings(x->last_rows));
+        const double weight = 1 / (1.0 / (rows - 1) + 1.0 / (x->last_rows - 1));
+        x->spread_rows = KEPT * x->spread_rows + weight * wider * wider;
+        x->spread_both = KEPT * x->spread_both + weight * wider * (now - x->last);
+        x->alike = smaller(larger(-x->spread_both / x->spread_rows, 0), HN_COST_ALIKE);
+    }
+    x->last_rows = rows;
+    x->last = now;
 }
 
 /* ---- shapes ---- */

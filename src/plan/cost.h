@@ -13,7 +13,7 @@
 #include "base/status.h"
 
 enum { HN_COST_ROWS = 64, HN_COST_CONTEXTS = 8, HN_COST_DRAFTERS = 16, HN_COST_MOST_SECONDS = 1000000 };
-enum { HN_COST_WIDTHS = 7, HN_COST_FIRST = 3, HN_COST_FRESH = 2, HN_COST_EXPERTS = 4096 };
+enum { HN_COST_WIDTHS = 7, HN_COST_FIRST = 3, HN_COST_FRESH = 2, HN_COST_ALIKE = 1, HN_COST_EXPERTS = 4096 };
 
 typedef struct hn_cost_call {
     double ratio, count; /* of a call; calls that were timed */
@@ -32,7 +32,12 @@ typedef struct hn_cost_drafter {
 typedef struct hn_cost_experts {
     int count, used;    /* of a layer; of a row */
     double each, variance; /* time of one more expert that is used in every layer, in passes of one row; variance of the logarithm */
-    double fresh, seen; /* 0..HN_COST_FRESH; number of passes that it was learned from */
+    /* Of r rows each adds fresh * exp(alike * (at - log(r / 2))) of a row's experts: 0..HN_COST_FRESH, 0..HN_COST_ALIKE. */
+    double fresh, at, alike;
+    double seen;                     /* number of passes in fresh and `at` */
+    int last_rows;                   /* of the pass before; 0: there was none */
+    double last;                     /* and what each of its rows added */
+    double spread_rows, spread_both; /* weighted sums of squares and products, of which alike is the slope */
 } hn_cost_experts;
 
 typedef struct hn_cost {
@@ -53,6 +58,9 @@ void hn_cost_init(hn_cost *c);
 /* The model's layers have `count` experts, of which a row uses `used` (1..count); part: their share of all bytes that a pass of one row
  * reads, 0..1, which is used as their share of its time until passes have been measured. */
 void hn_cost_set_experts(hn_cost *c, int count, int used, double part);
+/* Rows choose alike to this degree (0..HN_COST_ALIKE), learned earlier; x->fresh is of two rows, and counts as a mean of this many
+ * passes. */
+void hn_cost_set_alike(hn_cost_experts *x, double alike, double passes);
 /* How many experts of a layer this many rows are expected to use; 0: the model has none. */
 double hn_cost_distinct_experts(const hn_cost *c, double rows);
 /* Records a pass. More rows than HN_COST_ROWS, or an impossible time (0, 1e-300, 1e300, no number), are ignored. */

@@ -2,7 +2,7 @@
 /* cost_file.c - the file of a cost curve (cost.h): JSON,
  *   {"format":1, "key":TEXT, "speed":s, "at":class, "one_row":[s a class], "shape":[[class, rows, ratio, variance]...]}
  *
- * of a model with experts also "experts":[each, variance, fresh]: a file without it has shapes of another kind.
+ * of a model with experts also "experts":[each, variance, fresh, alike]: a file without it has shapes of another kind.
  * Numbers are untrusted: an impossible one makes the file count as damaged, and a damaged file as none.
  */
 #include <jansson.h>
@@ -20,11 +20,17 @@ static const double LOADED_VARIANCE = 0.04; /* of the speed: it was measured ear
 static const double LOADED_SHAPE_VARIANCE = 2e-4;
 static const double MOST_RATIO = 1000;
 static const double LOADED_PASSES = 4; /* passes that the distinct experts of earlier texts count for */
+static const double LEAST_FRESH = 1e-3;
 
 /* A number in (0, most]. */
 static bool number_read(const json_t *v, double most, double *out) {
     *out = json_number_value(v);
     return json_is_number(v) && *out > 0 && *out <= most;
+}
+
+/* A number in [0, most]. */
+static bool number_or_zero_read(const json_t *v, double most, double *out) {
+    return number_read(v, most, out) || (json_is_number(v) && *out == 0);
 }
 
 static bool integer_read(const json_t *v, int least, int most, int *out) {
@@ -52,11 +58,14 @@ static bool shape_read(hn_cost *c, const json_t *list) {
 
 static bool experts_read(hn_cost_experts *x, const json_t *list) {
     if (x->count == 0) return !list;
-    if (!json_is_array(list) || json_array_size(list) != 3) return false;
+    if (!json_is_array(list) || json_array_size(list) != 4) return false;
     if (!number_read(json_array_get(list, 0), MOST_RATIO, &x->each)) return false;
     if (!number_read(json_array_get(list, 1), 1, &x->variance)) return false;
-    x->seen = LOADED_PASSES;
-    return number_read(json_array_get(list, 2), HN_COST_FRESH, &x->fresh);
+    double alike;
+    if (!number_read(json_array_get(list, 2), HN_COST_FRESH, &x->fresh)) return false;
+    if (!number_or_zero_read(json_array_get(list, 3), HN_COST_ALIKE, &alike)) return false;
+    hn_cost_set_alike(x, alike, LOADED_PASSES);
+    return true;
 }
 
 static bool cost_read(hn_cost *c, const json_t *o, const char *key) {
@@ -69,7 +78,7 @@ static bool cost_read(hn_cost *c, const json_t *o, const char *key) {
     if (!json_is_array(one) || json_array_size(one) != HN_COST_CONTEXTS) return false;
     for (size_t k = 0; k < HN_COST_CONTEXTS; k++) {
         const json_t *v = json_array_get(one, k);
-        if (!number_read(v, HN_COST_MOST_SECONDS, &c->one_row[k]) && !(json_is_number(v) && c->one_row[k] == 0)) return false;
+        if (!number_or_zero_read(v, HN_COST_MOST_SECONDS, &c->one_row[k])) return false;
     }
     if (!(c->one_row[c->at] > 0)) return false;
     c->variance = LOADED_VARIANCE;
@@ -111,8 +120,9 @@ static json_t *cost_write(const hn_cost *c, json_t *key) {
     json_t *o = json_pack("{s:i, s:o, s:f, s:i, s:o, s:o}", "format", FORMAT, "key", key, "speed", c->speed, "at", c->at,
                           "one_row", one, "shape", shape);
     const hn_cost_experts *x = &c->experts;
+    const double fresh = fmin(fmax(x->fresh * exp(x->alike * x->at), LEAST_FRESH), HN_COST_FRESH); /* of two rows */
     if (o && x->count > 0)
-        whole = whole && json_object_set_new(o, "experts", json_pack("[f,f,f]", x->each, x->variance, x->fresh)) == 0;
+        whole = whole && json_object_set_new(o, "experts", json_pack("[f,f,f,f]", x->each, x->variance, fresh, x->alike)) == 0;
     if (whole) return o;
     json_decref(o);
     return NULL;

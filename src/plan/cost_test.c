@@ -344,8 +344,30 @@ static void test_a_text_that_uses_more_experts(void **state) {
         }
         const double want = machine_shape(&m, 8, 0);
         assert_true(want > 1.4 * before);
-        if (fabs(ratio(&c, 8, 0) / want - 1) > 0.2) fail_msg("8 rows: %g, the machine's is %g", ratio(&c, 8, 0), want);
+        if (fabs(ratio(&c, 8, 0) / want - 1) > 0.22) fail_msg("8 rows: %g, the machine's is %g", ratio(&c, 8, 0), want);
     }
+}
+
+/* Rows of one text choose alike: the more there are, the less each adds. Learned from up to five, it says what more of them use. */
+static void test_rows_choose_alike(void **state) {
+    (void)state;
+    hn_cost c;
+    for (int kind = FINE128; kind <= FINE256; kind++)
+        for (uint64_t seed = 1; seed <= 4; seed++) {
+            machine m = fine_machine((enum machine_kind)kind, 0.03, seed, &c);
+            m.alike = 0.4;
+            for (int i = 0; i < 100; i++) {
+                runs(&m, &c, 1, 1);
+                runs(&m, &c, 2 + i % 4, 2);
+            }
+            if (fabs(c.experts.alike - m.alike) > 0.2) fail_msg("kind %d, alike %g, the machine's is %g", kind, c.experts.alike, m.alike);
+            for (int rows = 3; rows <= 8; rows++) {
+                const double want = machine_distinct(&m, rows), got = hn_cost_distinct_experts(&c, rows);
+                if (fabs(got / want - 1) > 0.14) fail_msg("kind %d, %d rows: %g experts, the machine's are %g", kind, rows, got, want);
+                const double least = machine_shape(&m, rows, 0), told = ratio(&c, rows, 0);
+                if (fabs(told / least - 1) > 0.14) fail_msg("kind %d, %d rows: %g, the machine's is %g", kind, rows, told, least);
+            }
+        }
 }
 
 /* Impossible numbers of experts change nothing; a model that uses all of its experts has no curve of them. */
@@ -371,12 +393,15 @@ static void test_experts_in_the_file(void **state) {
     hn_cost c, b, dense;
     bool found;
     machine m = fine_machine(FINE256, 0.02, 5, &c);
+    m.alike = 0.5;
     for (int i = 0; i < 50; i++) runs(&m, &c, 1 + i % 6, 1);
+    assert_true(c.experts.alike > 0.1);
     unlink(path);
     must(hn_cost_save(&c, path, "key", err));
     (void)fine_machine(FINE256, 0, 1, &b);
     must(hn_cost_load(&b, path, "key", &found, err));
     assert_true(found && b.experts.count == 256 && fabs(b.experts.each / c.experts.each - 1) < 1e-6);
+    assert_true(fabs(b.experts.alike - c.experts.alike) < 1e-6);
     for (int rows = 1; rows <= HN_COST_ROWS; rows++)
         assert_true(fabs(pass_cost(&b, rows, 0) / pass_cost(&c, rows, 0) - 1) < 0.03);
     hn_cost_init(&dense);
@@ -459,8 +484,9 @@ static void test_damage(void **state) {
         file_put(wrong[i], strlen(wrong[i]));
         assert_false(load_is_sane());
     }
-    static const char *const bad_experts[] = {"[]", "[0.1,0.1]", "[0,0.1,0.5]", "[1e300,0.1,0.5]", "[0.1,0,0.5]", "[0.1,0.1,3]",
-                                              "[0.1,0.1,0]", "[0.1,0.1,\"x\"]", "{}"};
+    static const char *const bad_experts[] = {
+        "[]", "[0.1,0.1]", "[0.1,0.1,0.5]", "[0,0.1,0.5,0.1]", "[1e300,0.1,0.5,0.1]", "[0.1,0,0.5,0.1]", "[0.1,0.1,3,0.1]",
+        "[0.1,0.1,0,0.1]", "[0.1,0.1,\"x\",0.1]", "[0.1,0.1,0.5,-0.1]", "[0.1,0.1,0.5,1.1]", "[0.1,0.1,0.5,null]", "{}"};
     for (size_t i = 0; i < sizeof bad_experts / sizeof *bad_experts; i++) {
         hn_cost c;
         bool there;
@@ -469,7 +495,7 @@ static void test_damage(void **state) {
                                     "\"experts\":%s}", bad_experts[i]);
         file_put(copy, strlen(copy));
         must(hn_cost_load(&c, path, "key", &there, err));
-        assert_false(there || c.speed > 0);
+        if (there || c.speed > 0) fail_msg("%s was believed", bad_experts[i]);
     }
     static const char right[] =
         "{\"format\":1,\"key\":\"key\",\"speed\":1,\"at\":0,\"one_row\":[1,0,0,0,0,0,0,0],\"shape\":[[0,2,1.5,1]]}";
@@ -521,6 +547,7 @@ int main(void) {
         cmocka_unit_test(test_drafters_for_several),
         cmocka_unit_test_setup_teardown(test_round_trip, setup, teardown),
         cmocka_unit_test(test_experts_are_learned),
+        cmocka_unit_test(test_rows_choose_alike),
         cmocka_unit_test(test_a_text_that_uses_more_experts),
         cmocka_unit_test(test_experts_that_cannot_be),
         cmocka_unit_test_setup_teardown(test_experts_in_the_file, setup, teardown),

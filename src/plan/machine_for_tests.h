@@ -22,11 +22,12 @@ typedef struct machine {
     enum machine_kind kind;
     double noise, speed; /* standard deviation; seconds of one row */
     uint64_t random;
-    double fresh; /* of experts: how much a row differs from the others in the experts that it uses, 0..1 */
+    double fresh; /* of experts: how much a second row differs from the first in the experts that it uses, 0..1 */
+    double alike; /* how much less later rows do: by their number to this power */
 } machine;
 
 __attribute__((unused)) static machine machine_make(enum machine_kind kind, double noise, uint64_t seed) {
-    return (machine){kind, noise, 0.01, seed * 0x9E3779B97F4A7C15u + 1, 0.7};
+    return (machine){kind, noise, 0.01, seed * 0x9E3779B97F4A7C15u + 1, 0.7, 0};
 }
 
 __attribute__((unused)) static double machine_uniform(machine *m) {
@@ -51,7 +52,8 @@ __attribute__((unused)) static double machine_part(const machine *m) {
 /* Experts that this many rows use, on average. */
 static double machine_distinct(const machine *m, int rows) {
     const double e = machine_experts(m);
-    return e > 0 ? e * (1 - pow(1 - MACHINE_USED / e, 1 + m->fresh * (rows - 1))) : 0;
+    const double fresh = m->fresh * pow(2.0 / rows, m->alike);
+    return e > 0 ? e * (1 - pow(1 - MACHINE_USED / e, 1 + fresh * (rows - 1))) : 0;
 }
 
 /* Relative time of a pass that uses this many experts. */
