@@ -143,7 +143,7 @@ void hn_controller_start(hn_controller *c, const hn_plan_seq *s, int n, const in
     c->stepper = HN_PLAN_NONE;
     c->stepped = false;
     c->levels = 0;
-    c->spent = c->cheap = 0;
+    c->spent = c->cheap = c->value = 0;
     c->round++;
 }
 
@@ -158,10 +158,22 @@ static int accepted_of(const hn_tree *t, int drafter, const int16_t *path, int n
     return n_accepted;
 }
 
+/* A trial is charged for what it loses, not for its time: rows that it alone proposed count. */
+static void trial_learn(hn_controller *c, const hn_tree *t, int drafter, const int16_t *path, int n_accepted) {
+    bool own[HN_TREE_ROWS] = {false}, other[HN_TREE_ROWS] = {false};
+    int rows = 0, accepted = 0;
+    for (int k = 0; k < t->n_candidates; k++)
+        (t->candidate[k].drafter == drafter ? own : other)[t->candidate[k].child] = true;
+    for (int r = 1; r < t->n_rows; r++) rows += own[r] && !other[r];
+    for (int i = 0; i < n_accepted; i++) accepted += own[path[i]] && !other[path[i]];
+    hn_plan_trial_saved(c, drafter, rows, accepted);
+}
+
 static void yields_learn(hn_controller *c, hn_plan_text *x, const hn_tree *t, const int16_t *path, int n_accepted) {
     for (int d = 0; d < c->n_drafters; d++) {
         if (!x->called[d]) continue;
         x->result[d].got = accepted_of(t, d, path, n_accepted);
+        if (c->drafter[d].why == HN_CALLED_TRIED) trial_learn(c, t, d, path, n_accepted);
         hn_yield_learn(&c->yield, &x->yield, d, &x->result[d]);
         x->called[d] = false;
     }
@@ -262,6 +274,8 @@ void hn_controller_prune(hn_controller *c, const hn_plan_seq *s, int n, bool by_
     c->since_plain = best.rows > 0 ? c->since_plain + 1 : 0;
     hn_plan_note_chosen(c, n, best, sole);
     c->n_report = n;
+    const double more = hn_plan_on_curve(c->seconds, n + best.rows) - hn_plan_on_curve(c->seconds, n);
+    c->each_row = best.rows > 0 ? more / best.rows : 0;
     hn_plan_accounts_add(c, n, best.seconds);
     for (int i = 0; i < n; i++) tree_cut(c, s, i, best);
 }

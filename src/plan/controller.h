@@ -10,7 +10,7 @@
  *   round:  start → (choose → one drafter's round, or its levels while go_on → took)* → prune → the pass → hn_cost_pass,
  *           observe
  * The next round's roots show the target's tokens where trees were cut, so candidates that are not verified are learned from,
- * too; drafters that cost time and have no expected gain are tried now and then, all together for at most 1 % of the time; and
+ * too; drafters that cost time and have no expected gain are tried now and then, all together at a loss of at most 1 % of the time; and
  * a round without drafts now and then, at most 0.5 %, keeps the measured time of plain decoding up to date.
  *
  * It never looks at text, and its decisions may depend on candidates' values, so it serves trees under greedy and match

@@ -175,8 +175,10 @@ bool hn_controller_go_on(hn_controller *c, const hn_plan_seq *s, int n, int draf
     if (drafter != c->stepper || level >= hn_plan_deepest(s, n) || level >= d->most_levels) return false;
     if (level > 0) {
         if (!hn_plan_curve(c, s, n)) return false;
-        if (d->why == HN_CALLED_TRIED && !(d->account >= hn_cost_of_draft_level(&c->cost, drafter, n))) return false;
-        if (!level_pays(c, s, n, drafter, level, by_history)) return false;
+        const bool tried = d->why == HN_CALLED_TRIED, timed = hn_cost_knows_level(&c->cost, drafter, n);
+        if (tried && timed && !(d->account >= hn_cost_of_draft_level(&c->cost, drafter, n))) return false;
+        /* else it is drafted to be timed: it may cost much less than the first */
+        if ((!tried || timed) && !level_pays(c, s, n, drafter, level, by_history)) return false;
     }
     c->levels = level + 1;
     return true;

@@ -261,6 +261,29 @@ static void test_width_and_limit(void **state) {
     world_close(w);
 }
 
+/* Many levels pay for a first one that takes more than a pass, because the others cost next to nothing: the first trial
+ * measures that, and what trials save is given back to them. Two, if it has no more, do not pay, and no more are expected of it. */
+static void test_dear_first(void **state) {
+    (void)state;
+    static const double first[] = {0.9, 1, 1.3};
+    for (int i = 0; i < 3; i++)
+        for (uint64_t seed = 8; seed < 11; seed++) {
+            const head deep = {0.95, first[i], 0.01, false};
+            world *w = open_levels(BANDWIDTH, 1, seed);
+            levels_run(w, &deep, 1, 600);
+            must_reach(levels_run(w, &deep, 1, 300), 1.25 * plain(w), "an expensive first level", BANDWIDTH, deep.first);
+            assert_true(w->called[0] > 270);
+            world_close(w);
+        }
+    const head dear = {0.95, 1.6, 0.01, false};
+    world *w = open_levels(BANDWIDTH, 1, 8);
+    hn_controller_limit(w->c, 0, 2);
+    levels_run(w, &dear, 1, 300);
+    must_reach(levels_run(w, &dear, 1, 300), 0.97 * plain(w), "two levels", BANDWIDTH, dear.first);
+    assert_true(w->called[0] < 60);
+    world_close(w);
+}
+
 /* Two heads that grow by levels: a worthless one beside a good one costs little, in either order. */
 static void test_two_heads(void **state) {
     (void)state;
@@ -300,7 +323,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_near_the_best_tree), cmocka_unit_test(test_worthless),
         cmocka_unit_test(test_stops_when_unsure),   cmocka_unit_test(test_first_and_further),
-        cmocka_unit_test(test_width_and_limit),    cmocka_unit_test(test_two_heads),
+        cmocka_unit_test(test_width_and_limit),    cmocka_unit_test(test_dear_first),
+        cmocka_unit_test(test_two_heads),
         cmocka_unit_test(test_found_beside_another),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);

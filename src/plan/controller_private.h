@@ -69,7 +69,7 @@ typedef enum hn_plan_why {
 typedef struct hn_plan_drafter {
     hn_draft_cost kind;
     hn_plan_why why, before; /* in this round, and in the last */
-    double account;          /* seconds that it may take without an expected gain; below 0: it took more */
+    double account;          /* seconds that its trials may lose; below 0: they lost more */
     uint64_t tried;          /* the round in which it was last tried */
     int rounds_untimed;      /* rounds in which it was tried before a call of it could be timed */
     int behind;              /* rows that it has to read in this round before it can draft */
@@ -109,6 +109,8 @@ struct hn_controller {
     int n_report;
     int since_plain; /* rounds */
     double gain;     /* of the last round's choice, to plain decoding: 0 is none */
+    double value;    /* tokens a second, of the last round without the drafters that were tried; 0: none was considered */
+    double each_row; /* seconds that each drafted row added to the last round's pass */
 };
 
 /* Parents come before children even where probabilities are equal. */
@@ -154,6 +156,9 @@ double hn_plan_spent(const hn_controller *c, int n);
 void hn_plan_stepper_ends(hn_controller *c, int n);
 /* Adds to the accounts their part of a round of this many seconds. */
 void hn_plan_accounts_add(hn_controller *c, int n, double seconds);
+/* A drafter that was tried in the last round had this many rows in a text's tree that no other had, and of these so many were accepted:
+ * adds to its account what they saved. */
+void hn_plan_trial_saved(hn_controller *c, int drafter, int rows, int accepted);
 
 /* ---- controller_levels.c ---- */
 

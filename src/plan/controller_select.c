@@ -6,7 +6,8 @@
  *   worth   its expected gain beyond the drafts that exist pays for its time: for a drafter that is decided on level by level it
  *           is that of a chain by its rates at each depth, for others the mean of their past rounds (yield.h)
  *   tried   it has no expected gain, but an account, to which a small part of the time is added: it was never timed, or may have
- *           become better. The time that it took is charged to the account
+ *           become better. The account is charged for the trial's time, less what its accepted drafts saved: so one that loses
+ *           little is tried often, and one of which a single round is expensive is found if it is good
  *
  * A drafter that has to read text before it can draft (a draft model that did not run for a while) is charged for that too, over
  * the rounds in which it may be of use.
@@ -82,16 +83,21 @@ void hn_plan_stepper_ends(hn_controller *c, int n) {
     c->levels = 0;
 }
 
+static void account_add(hn_controller *c, int drafter, int n, double seconds) {
+    hn_plan_drafter *x = &c->drafter[drafter];
+    const double call = hn_cost_of_draft(&c->cost, drafter, n), trial = isnan(call) ? 0 : call + reading(c, drafter);
+    x->account = fmin(x->account + seconds, hn_plan_larger(MOST_SAVED * hn_plan_on_curve(c->seconds, n), trial));
+}
+
 void hn_plan_accounts_add(hn_controller *c, int n, double seconds) {
     int costly = 0;
     for (int d = 0; d < c->n_drafters; d++) costly += c->drafter[d].why != HN_CALLED_CHEAP;
-    for (int d = 0; d < c->n_drafters; d++) {
-        hn_plan_drafter *x = &c->drafter[d];
-        const double call = hn_cost_of_draft(&c->cost, d, n), trial = isnan(call) ? 0 : call + reading(c, d);
-        if (x->why == HN_CALLED_CHEAP) continue;
-        const double most = hn_plan_larger(MOST_SAVED * seconds, trial);
-        x->account = fmin(x->account + ALLOWANCE * seconds / costly, most);
-    }
+    for (int d = 0; d < c->n_drafters; d++)
+        if (c->drafter[d].why != HN_CALLED_CHEAP) account_add(c, d, n, ALLOWANCE * seconds / costly);
+}
+
+void hn_plan_trial_saved(hn_controller *c, int drafter, int rows, int accepted) {
+    if (c->n_report > 0 && c->value > 0) account_add(c, drafter, c->n_report, accepted / c->value - rows * c->each_row);
 }
 
 static void accounts_open(hn_controller *c, int n) {
@@ -229,7 +235,7 @@ static double worth(hn_controller *c, const hn_plan_seq *s, int n, int drafter, 
 
 /* The drafter with the largest value above that of the drafts that exist. */
 static int call_best(hn_controller *c, const hn_plan_seq *s, int n, bool by_history) {
-    double value = base_read(c, s, n, by_history);
+    double value = c->value = base_read(c, s, n, by_history);
     int best = HN_PLAN_NONE;
     for (int d = 0; d < c->n_drafters; d++) {
         if (c->drafter[d].why != HN_NOT_CALLED || isnan(price(c, d, n))) continue;

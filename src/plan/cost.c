@@ -363,6 +363,11 @@ double hn_cost_of_draft_level(const hn_cost *c, int drafter, int seqs) {
     return isnan(further) ? hn_cost_of_draft(c, drafter, seqs) : c->speed * further;
 }
 
+bool hn_cost_knows_level(const hn_cost *c, int drafter, int seqs) {
+    assert(drafter >= 0 && drafter < HN_COST_DRAFTERS && seqs >= 1);
+    return !isnan(of_call(c->drafter[drafter].further, seqs));
+}
+
 int hn_cost_draft_calls(const hn_cost *c, int drafter) {
     double calls = 0;
     for (int w = 0; w < HN_COST_WIDTHS; w++) calls += c->drafter[drafter].call[w].count;

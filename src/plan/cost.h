@@ -86,6 +86,7 @@ double hn_cost_of_draft(const hn_cost *c, int drafter, int seqs);
 /* Of a level after the first one; if none was timed, of the first. */
 double hn_cost_of_draft_level(const hn_cost *c, int drafter, int seqs);
 int hn_cost_draft_calls(const hn_cost *c, int drafter); /* how many were timed */
+bool hn_cost_knows_level(const hn_cost *c, int drafter, int seqs); /* a level after the first was timed */
 /* Seconds of reading this many rows before it can draft; 0: not known. */
 double hn_cost_of_reading(const hn_cost *c, int drafter, int behind);
 
