@@ -59,6 +59,7 @@ typedef struct heads_round {
     uint64_t digest;   /* of the candidates, their q and the logits of a chain */
     int32_t first;     /* the first candidate, -1: none */
     int accepted;      /* of its drafts; -1: unknown */
+    bool starved;      /* the cache may have had too few pages for some of its levels */
 } heads_round;
 
 typedef enum heads_mistake {
@@ -82,6 +83,7 @@ typedef struct heads_listener {
     hn_drafter *drafter;
     const hn_drafter_ops *inner;
     hn_drafter_ops ops;
+    const hn_cache *cache;
     heads_mistake mistake;
     int mute;          /* the drafter is not called before a text has this many tokens */
     heads_round *round;
@@ -131,8 +133,8 @@ FIXTURE void heads_round_open(heads_listener *l, const hn_propose *p) {
     memcpy(r->text, p->text.token, (size_t)p->text.n * sizeof *r->text);
 }
 
-/* Records the drafter's candidates of a tree, with their estimates and q. */
-FIXTURE void heads_round_read(heads_listener *l, const hn_propose *p) {
+/* Records the drafter's candidates of a tree, with their estimates and q; n: texts in the call. */
+FIXTURE void heads_round_read(heads_listener *l, const hn_propose *p, int n_texts) {
     uint64_t h = l->logits[p->seq];
     int n = 0;
     l->tree_rows[p->seq] = p->tree->n_rows;
@@ -150,6 +152,8 @@ FIXTURE void heads_round_read(heads_listener *l, const hn_propose *p) {
     }
     r->n_drafted = n;
     r->digest = h;
+    /* a pass takes at most one more page of a text, and a copy of one */
+    r->starved |= l->cache && hn_cache_free_pages(l->cache) < 2 * n_texts;
 }
 
 FIXTURE int heads_propose(hn_drafter *d, hn_propose *p, int n, int level) {
@@ -166,7 +170,7 @@ FIXTURE int heads_propose(hn_drafter *d, hn_propose *p, int n, int level) {
         own[called++].on_logits_ctx = &l->logits[p[i].seq];
     }
     const int added = called ? l->inner->propose(d, own, called, level) : 0;
-    for (int i = 0; i < called; i++) heads_round_read(l, &own[i]);
+    for (int i = 0; i < called; i++) heads_round_read(l, &own[i], called);
     return added;
 }
 
@@ -265,6 +269,7 @@ FIXTURE heads_listener *heads_listen(hunch_engine *e, int index, heads_mistake m
     l->inner = l->drafter->ops;
     l->ops = *l->inner;
     l->mistake = mistake;
+    l->cache = e->cache;
     l->ops.begin = heads_begin;
     l->ops.feed = heads_feed;
     l->ops.propose = heads_propose;

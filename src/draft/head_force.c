@@ -37,7 +37,7 @@ hunch_status hn_forced_rates_read(hn_forced_rates *r, hn_spec *spec, hunch_error
                           spec->text, v, HN_FORCED_RANKS);
 }
 
-bool hn_forced_rates_are_estimates(const hn_forced_rates *r) { return r->n > 1 && r->of_rank[0] > 0; }
+bool hn_forced_rates_are_estimates(const hn_forced_rates *r) { return r->n > 0 && r->of_rank[0] > 0; }
 
 void hn_forced_rates_estimate(const hn_forced_rates *r, float *prob, int n) {
     double left = 1;

@@ -17,8 +17,8 @@ typedef struct hn_forced_rates {
 
 /* HUNCH_USAGE names the spec and its key. */
 hunch_status hn_forced_rates_read(hn_forced_rates *r, hn_spec *spec, hunch_error *err);
-/* Whether the rates take the place of the head's own estimates. Not if there is one rate or none, or if no rank is ever right: a worthless
- * head's estimates are its own. */
+/* Whether the rates take the place of the head's own estimates. Not if there are none, or if no rank is ever right: a worthless head's
+ * estimates are its own. */
 bool hn_forced_rates_are_estimates(const hn_forced_rates *r);
 /* If so, replaces the estimates of n tokens, best first, by the rates; ranks without one keep a part of theirs. */
 void hn_forced_rates_estimate(const hn_forced_rates *r, float *prob, int n);

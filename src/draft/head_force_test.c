@@ -43,10 +43,13 @@ static void test_read(void **state) {
 
 static void test_estimate(void **state) {
     (void)state;
-    static const hn_forced_rates two = {2, {0.5, 0.125}}, never = {1, {0}};
-    float p[] = {0.25f, 0.25f, 0.25f, 1};
+    static const hn_forced_rates two = {2, {0.5, 0.125}}, one = {1, {0.5}}, never = {1, {0}}, none = {0};
+    float p[] = {0.25f, 0.25f, 0.25f, 1}, q[] = {0.25f, 0.25f, 1};
     hn_forced_rates_estimate(&never, p, 4);
+    hn_forced_rates_estimate(&none, p, 4);
     assert_true(p[0] == 0.25f && p[3] == 1);
+    hn_forced_rates_estimate(&one, q, 3);
+    assert_true(q[0] == 0.5f && q[1] == 0.125f && q[2] == 0.5f);
     hn_forced_rates_estimate(&two, p, 4);
     assert_true(p[0] == 0.5f && p[1] == 0.125f);
     assert_true(p[2] == 0.375f * 0.25f);
