@@ -10,9 +10,10 @@
 
 #include <unistd.h>
 
+#include "draft/head_passes.h"
 #include "engine/engine.h"
 #include "fixture.h"
-#include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
+#include "model/folder_for_tests.h"
 
 enum { DEPTH = 5, VOCAB = 480, MOST_PATH = 8 };
 #define TARGET "goldens-heads/targets/llama-a"
@@ -240,6 +241,25 @@ static void test_logit_scale(void **state) {
         }
     assert_int_equal(finite, 3 * 160);
     for (int i = 0; i < 2; i++) drafted_free(d[i]);
+    hunch_model_close(&m);
+}
+
+/* Hydra's prefix layer is described by the model's first layer alone: it norms with the model's eps, from a folder and from a file that
+ * convert wrote. */
+static void test_prefix_eps(void **state) {
+    (void)state;
+    folder_write_changed("../" TARGET, "1e-05", "0.0078125");
+    hunch_model *m = open_model(test_path("changed"), "best", 2, HUNCH_PRECISION_NATIVE);
+    const char *const head[] = {data_path("goldens-heads/hydra-prefix/head"), test_path("prefix.gguf")};
+    must(hunch_convert_for(head[0], test_path("changed"), head[1], NULL, NULL, err));
+    for (int i = 0; i < 2; i++) {
+        char spec[1100];
+        snprintf(spec, sizeof spec, "hydra:%s", head[i]);
+        hunch_engine *e = open_engine(m, spec, 1, 64, HUNCH_KV_DEFAULT, 16, 128);
+        const hn_head_passes *h = e->drafter[0].state; /* the state of every head begins with it */
+        assert_true(h->model.arch.layers == 1 && h->model.arch.norm_eps == 0.0078125f);
+        hunch_engine_close(&e);
+    }
     hunch_model_close(&m);
 }
 
@@ -489,6 +509,6 @@ int main(void) {
                                        cmocka_unit_test(test_best),        cmocka_unit_test(test_opt),
                                        cmocka_unit_test(test_fitted),      cmocka_unit_test(test_shape),
                                        cmocka_unit_test(test_rules),       cmocka_unit_test(test_pick),
-                                       cmocka_unit_test(test_logit_scale)};
+                                       cmocka_unit_test(test_logit_scale), cmocka_unit_test(test_prefix_eps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

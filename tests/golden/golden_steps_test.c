@@ -119,6 +119,39 @@ static void test_candidates(void **state) {
     json_decref(g);
 }
 
+/* ---- states between levels ----------------------------------------------------------------------------------------------------- */
+
+/* A level continues from the whole states that the one before it kept for it: a tree has the same bits whatever was drafted before. */
+static void check_states(const char *kind, const char *name) {
+    static const hunch_token other[] = {9, 310, 44, 1, 77, 250, 33}, own[] = {5, 77, 301, 9, 44, 260, 133, 8};
+    char target[600], spec[1300];
+    json_t *g = golden_of(name, target);
+    snprintf(spec, sizeof spec, "%s:%s/goldens-heads/%s/head,tree=dynamic,topk=4,total=24", kind, HUNCH_TEST_DATA, name);
+    hunch_model *m = open_model(target, "best", 1, HUNCH_PRECISION_F32);
+    hunch_engine *e = open_engine(m, spec, 1, 64, HUNCH_KV_DEFAULT, 16, 256);
+    hunch_draft_result r[3];
+    for (int i = 0; i < 3; i++) must(hunch_draft(e, i == 1 ? other : own, i == 1 ? 7 : 8, 3, -1, NULL, NULL, NULL, &r[i], err));
+    assert_int_equal(r[0].n, 24);
+    assert_int_equal(r[2].n, 24);
+    for (int i = 0; i < 24; i++)
+        if (r[0].node[i].token != r[2].node[i].token || r[0].node[i].parent != r[2].node[i].parent ||
+            r[0].node[i].logp != r[2].node[i].logp)
+            fail_msg("%s: node %d is token %d, log p %.9g, and after another text token %d, log p %.9g", name, i, r[0].node[i].token,
+                     r[0].node[i].logp, r[2].node[i].token, r[2].node[i].logp);
+    for (int i = 0; i < 3; i++) hunch_free(r[i].node);
+    hunch_engine_close(&e);
+    hunch_model_close(&m);
+    json_decref(g);
+}
+
+static void test_states(void **state) {
+    (void)state;
+    check_states("hydra", "hydra-2blocks");
+    check_states("hydra", "hydra-prefix");
+    check_states("mlp", "mlp-tied-5");
+    check_states("mlp", "mlp-arctic-lstm");
+}
+
 /* ---- blockwise parallel decoding ------------------------------------------------------------------------------------------- */
 
 /* A feed-forward block with a residual for each position, and the model's own output matrix. The blocks are zero: every
@@ -187,6 +220,6 @@ static void test_blockwise(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_static_tree), cmocka_unit_test(test_candidates),
-                                       cmocka_unit_test(test_blockwise)};
+                                       cmocka_unit_test(test_states), cmocka_unit_test(test_blockwise)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
