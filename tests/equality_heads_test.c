@@ -216,7 +216,7 @@ static void test_f32(void **state) {
         uint64_t accepted = 0;
         hunch_model *m = open_model(data_path(targets[t].path), "best", 2, HUNCH_PRECISION_F32);
         run_way(m, NULL, HUNCH_VERIFY_DEFAULT, HUNCH_KV_DEFAULT, 0, &alone, want);
-        for (int d = 0; d < targets[t].n_drafts; d += test_every(3, 8))
+        for (int d = 0; d < targets[t].n_drafts; d += test_every(6, 16))
             check_way(m, targets[t].drafts[d], HUNCH_VERIFY_DEFAULT, HUNCH_KV_DEFAULT, 0, &crowd, want, &accepted);
         hunch_model_close(&m);
         answers_free(want);
@@ -236,7 +236,7 @@ static void test_levels(void **state) {
     for (int i = 0; i < n; i += light() && n > 1 ? n - 1 : 1) {
         uint64_t accepted = 0;
         m = open_model(data_path(HEADS_LLAMA), names[i], 2, HUNCH_PRECISION_NATIVE);
-        for (int d = i % 2; d < COUNT(of_llama); d += 2 * test_every(3, 6))
+        for (int d = i % 2; d < COUNT(of_llama); d += 2 * test_every(6, 12))
             check_way(m, of_llama[d], HUNCH_VERIFY_DEFAULT, HUNCH_KV_DEFAULT, 0, &crowd, want, &accepted);
         hunch_model_close(&m);
     }
@@ -421,7 +421,7 @@ static void test_sharing(void **state) {
     (void)state;
     for (int t = 0; t < COUNT(targets); t++) {
         hunch_model *m = open_model(data_path(targets[t].path), "best", 2, HUNCH_PRECISION_NATIVE);
-        for (int d = t; d < targets[t].n_drafts; d += test_every(3, 16)) {
+        for (int d = t; d < targets[t].n_drafts; d += test_every(6, 16)) {
             const double temperature = d % 2 ? 0.9 : 0;
             check_prefixes(m, targets[t].drafts[d], temperature);
             assert_int_equal(check_crowd(m, targets[t].drafts[d], temperature, 3, 0, 20), 0);
@@ -433,7 +433,7 @@ static void test_sharing(void **state) {
 static void test_preemption(void **state) {
     (void)state;
     hunch_model *m = open_model(data_path(HEADS_LLAMA), "best", 2, HUNCH_PRECISION_NATIVE);
-    for (int d = 1; d < COUNT(of_llama); d += 3 * test_every(3, 16))
+    for (int d = 1; d < COUNT(of_llama); d += 3 * test_every(6, 16))
         if (check_crowd(m, of_llama[d], d % 4 ? 0.9 : 0, 8, 1, 400) == 0) fail_msg("%s: nobody had to give way", of_llama[d]);
     hunch_model_close(&m);
 }

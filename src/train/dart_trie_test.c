@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "base/run_mode_for_tests.h"
 #include "draft/trie_for_tests.h"
 #include "train/dart_trie.h"
 
@@ -112,7 +113,7 @@ static void test_same_bytes(void **state) {
     static const size_t rooms[] = {16, 40, 333, 100000};
     static const int32_t more[] = {5, 6, 5, 6, 7};
     hunch_error err;
-    for (int round = 0; round < 12; round++) {
+    for (int round = 0; round < (test_light() ? 4 : 12); round++) {
         make_texts(1 + number(30), 1 + number(90), 2 + number(12));
         const char *from = test_path("dart.bin"), *to = test_path("a.trie");
         write_dart(from, ORDER);
@@ -128,6 +129,7 @@ static void test_same_bytes(void **state) {
 static void test_long_file(void **state) { /* longer than one piece of reading */
     (void)state;
     hunch_error err;
+    if (test_light()) skip();
     make_texts(35, 90, 400);
     write_dart(test_path("dart.bin"), ORDER);
     bytes b = test_file_read(test_path("dart.bin"));
@@ -198,7 +200,7 @@ static void test_faults(void **state) {
         const int64_t n = (int64_t)hn_fault_count(kind);
         hn_fault_arm(kind, -1, false);
         unlink(to);
-        for (int64_t i = 0; i < n; i++) {
+        for (int64_t i = 0; i < n; i += test_light() ? 5 : 1) {
             hn_fault_arm(kind, i, kind == HN_FAULT_SHORT);
             const hunch_status st = build(from, NULL, 0, to, 100, &err);
             hn_fault_arm(kind, -1, false);

@@ -437,7 +437,7 @@ static void edge_test(void **state HN_UNUSED) {
 static void softmax_test(void **state HN_UNUSED) {
     _Alignas(64) float a[HN_KEY_BLOCK], b[HN_KEY_BLOCK];
     for (hn_isa isa = hn_isa_next(HN_ISA_REF); isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
-        for (int round = 0; round < 200; round++) {
+        for (int round = 0; round < 200 / test_every(1, 4); round++) {
             int lo = check_int(0, HN_KEY_BLOCK - 1), hi = check_int(lo + 1, HN_KEY_BLOCK);
             if (round % 2) lo = 0;
             check_fill(a, HN_KEY_BLOCK, (enum check_kind)check_int(0, CHECK_KINDS - 1));
@@ -514,7 +514,7 @@ static void check_same_halves(const uint16_t *a, const uint16_t *b, int n) {
 /* README: "Every kernel of every instruction level computes the bits of the plain C reference." */
 static void bf16_test(void **state HN_UNUSED) {
     block *want = hn_alloc(sizeof *want), *got = hn_alloc(sizeof *got), *drawn = hn_alloc(sizeof *drawn);
-    for (int round = 0; round < 40; round++) {
+    for (int round = 0; round < 40 / test_every(1, 4); round++) {
         const int lo = check_int(0, HN_KEY_BLOCK - 1), hi = check_int(lo + 1, HN_KEY_BLOCK), nq = check_int(1, QUERIES);
         float m[2][QUERIES] = {{0}}, l[2][QUERIES] = {{0}};
         block_draw(drawn, check_any_kind());
@@ -537,7 +537,7 @@ static void bf16_test(void **state HN_UNUSED) {
 
 static void round_test(void **state HN_UNUSED) {
     for (hn_isa isa = hn_isa_next(HN_ISA_REF); isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
-        for (int round = 0; round < 100; round++) {
+        for (int round = 0; round < 100 / test_every(1, 4); round++) {
             const int n = 2 * check_int(1, 40);
             check_buf x_buf, got_buf = check_alloc((size_t)n * 2, 2 * (size_t)check_int(0, 31));
             float *x = check_guarded(&x_buf, n);
