@@ -43,7 +43,7 @@ static void test_families(void **state) {
                                            "gemma3_text-cap",   "qwen3_5-dense",
                                            "qwen3_next-moe",    "qwen3_5_moe-fused"};
     (void)state;
-    for (size_t f = 0; f < sizeof families / sizeof *families; f += (size_t)test_every(2, 6)) {
+    for (size_t f = 0; f < sizeof families / sizeof *families; f += (size_t)test_every(1, 6)) {
         char name[100];
         snprintf(name, sizeof name, "goldens/%s", families[f]);
         check_levels(name, HUNCH_PRECISION_NATIVE, HUNCH_KV_BF16, HN_BF16, true);
