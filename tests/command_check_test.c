@@ -98,7 +98,8 @@ static void same_keys(const json_t *o, const char *const *keys, size_t n) {
 static void report_shape(const json_t *j) {
     KEYS(j, "model", "draft", "passes", "fits", "reason", "kind", "about", "taps", "outputs", "target_layers", "layers",
          "hidden", "target_hidden", "vocabulary", "tensors", "smoke", "skipped");
-    KEYS(get(j, "vocabulary"), "target", "tokenizer", "padding", "drafts", "embeddings", "own_embedding", "own_output");
+    KEYS(get(j, "vocabulary"), "target", "tokenizer", "padding", "drafts", "embeddings", "own_embedding", "own_output",
+         "clusters", "clusters_used");
     KEYS(get(j, "tensors"), "used", "unused", "missing");
     assert_true(json_is_boolean(get(j, "fits")) && json_is_boolean(get(j, "passes")));
     assert_true(json_is_true(get(j, "fits")) ? json_is_null(get(j, "reason")) : json_is_string(get(j, "reason")));

@@ -12,6 +12,7 @@
 #include "draft/head_passes.h"
 #include "engine/engine.h"
 #include "fixture.h"
+#include "random_head.h"
 
 enum { SEQS = 8, DEPTH = 4, MOST_DEPTH = 20, CONTEXT = 128, TOKENS = 40, MOST_VERIFIED = HN_MAX_ROWS / SEQS - 1 };
 #define TARGET "goldens-heads/targets/llama-a"
@@ -136,7 +137,7 @@ static void check_with(const char *target, const char *kind, const char *folder,
     m->target.ops.embed = count_passes; /* heads take the target's operations */
     real_top = m->target.ops.linear_top;
     m->target.ops.linear_top = count_tops;
-    snprintf(spec, sizeof spec, "%s:%s,depth=%d", kind, data_path(folder), depth);
+    snprintf(spec, sizeof spec, "%s:%s,depth=%d", kind, *folder == '/' ? folder : data_path(folder), depth);
     for (int i = 0; i < SEQS; i++) make_request(&r[i], m, prompt[i], i);
     memset(all, 0, sizeof all);
     records = all;
@@ -173,6 +174,12 @@ static void test_eagle(void **state) {
 static void test_eagle3(void **state) {
     (void)state;
     check("eagle3", "goldens-heads/eagle3-official-d2t/head", DEPTH);
+}
+
+/* Each row of a pass has clusters of its own. */
+static void test_clusters(void **state) {
+    (void)state;
+    check("eagle3", head_write_form(&LLAMA_CLUSTERS, test_path("clusters")), DEPTH);
 }
 
 static void test_mtp(void **state) {
@@ -217,7 +224,8 @@ static void test_steps(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_eagle), cmocka_unit_test(test_eagle3), cmocka_unit_test(test_mtp),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_eagle), cmocka_unit_test(test_eagle3),
+                                       cmocka_unit_test(test_clusters), cmocka_unit_test(test_mtp),
                                        cmocka_unit_test(test_peagle), cmocka_unit_test(test_more_than_a_pass),
                                        cmocka_unit_test(test_blocks), cmocka_unit_test(test_steps)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,6 +39,8 @@ static const struct {
     {"final_layernorm.weight", "nextn.shared_head_norm.weight", false},
     {"markov_head.markov_w1.weight", "markov_w1.weight", false},
     {"markov_head.markov_w2.weight", "markov_w2.weight", false},
+    {"masked_embedding.centroids.weight", "masked_embd_centroids.weight", false},
+    {"masked_embedding.token_ordering", "masked_embd_ordering", false},
     {"lstm.weight_ih_l0", "lstm.0.weight", false},
     {"lstm.weight_ih_l1", "lstm.1.weight", false},
     {"lstm.bias_ih_l0", "lstm.0.bias", false},
@@ -148,6 +150,7 @@ static inline void head_gguf_open(tiny *t, const random_head *h, const head_form
     if (f->block) head_gguf_block(t, f);
     if (f->falcon) tiny_u32(t, "hunch-head.k_mask", (uint32_t)f->falcon);
     if (f->mask_token && !f->block) tiny_u32(t, "hunch.head.mask_token_id", (uint32_t)f->mask_token);
+    if (f->clusters) tiny_u32(t, "hunch.head.centroid_top_k", (uint32_t)f->clusters_used);
     if (f->dart) tiny_u32(t, "hunch.head.draft_length", (uint32_t)f->dart);
     for (int i = 0; i < h->n; i++) /* an LSTM's matrices for its state are not read: the state is zero */
         if (!strstr(h->tensor[i].name, "weight_hh")) head_gguf_tensor(t, &h->tensor[i], f);

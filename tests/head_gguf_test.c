@@ -204,8 +204,9 @@ static void test_configs(void **state) {
         " \"short_factor\": [1, 1.1, 1.2, 1.3, 1.5, 1.7, 2.1, 2.3], \"long_factor\": [1, 2, 3.1, 4, 5.3, 6, 7.7, 9]}}",
         "{\"rms_norm_eps\": 1.3e-6, \"max_position_embeddings\": 777, \"norm_before_residual\": true, \"norm_output\": true}",
     };
-    static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_PEAGLE, &LLAMA_MTP, &LLAMA_DART, &LLAMA_DFLASH};
-    static const char *const kinds[] = {"eagle", "eagle3", "peagle", "mtp", "dart", "dflash"};
+    static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_PEAGLE, &LLAMA_MTP, &LLAMA_DART,
+                                             &LLAMA_DFLASH, &LLAMA_CLUSTERS};
+    static const char *const kinds[] = {"eagle", "eagle3", "peagle", "mtp", "dart", "dflash", "eagle3"};
     (void)state;
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
         for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
@@ -352,8 +353,9 @@ static void write_both(tiny *t, const head_form *f, char folder[600], char file[
 }
 
 static void test_formats(void **state) {
-    static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_PEAGLE, &LLAMA_MTP, &four, &LLAMA_DART};
-    static const char *const kinds[] = {"eagle", "eagle3", "peagle", "mtp", "eagle3", "dart"};
+    static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_PEAGLE, &LLAMA_MTP, &four, &LLAMA_DART,
+                                             &LLAMA_CLUSTERS};
+    static const char *const kinds[] = {"eagle", "eagle3", "peagle", "mtp", "eagle3", "dart", "eagle3"};
     (void)state;
     for (size_t k = 0; k < sizeof forms / sizeof *forms; k++) {
         char folder[600], file[600];

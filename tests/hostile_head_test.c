@@ -97,6 +97,12 @@ static void test_config(void **state) {
         {DART, "{\"draft_length\": -1}", "draft_length is -1"},
         {DART, "{\"speculators_model_type\": \"eagle3\"}", "speculators_model_type is \"eagle3\", expected dart"},
         {DART, "{\"num_hidden_layers\": 2}", "tensor layers.1.self_attn.q_proj.weight is missing"},
+        {CLUSTERS, "{\"centroid_intermediate_top_k\": 0}", "centroid_intermediate_top_k is 0, expected 1 to 20 of 20 clusters"},
+        {CLUSTERS, "{\"centroid_intermediate_top_k\": 21}", "centroid_intermediate_top_k is 21, expected 1 to 20 of 20 clusters"},
+        {CLUSTERS, "{\"centroid_intermediate_top_k\": null}", "expected a key centroid_intermediate_top_k"},
+        {CLUSTERS, "{\"centroid_intermediate_top_k\": \"6\"}", "centroid_intermediate_top_k is a string"},
+        {CLUSTERS, "{\"num_centroids\": 19}", "num_centroids is 19, expected the 20 rows of its centroids"},
+        {CLUSTERS, "{\"num_centroids\": []}", "num_centroids is an array"},
         {MTP, "{\"num_nextn_predict_layers\": 0}", "num_nextn_predict_layers is 0, expected 1 layer"},
         {MTP, "{\"num_nextn_predict_layers\": 2}", "num_nextn_predict_layers is 2, expected 1 layer"},
         {MTP, "{\"num_nextn_predict_layers\": \"1\"}", "num_nextn_predict_layers is a string"},
@@ -169,6 +175,10 @@ static void test_missing_tensors(void **state) {
         {EAGLE3, "midlayer.mlp.down_proj.weight", NULL},
         {SPECULATORS, "layers.0.hidden_norm.weight", NULL},
         {SPECULATORS, "layers.0.self_attn.v_proj.weight", NULL},
+        {CLUSTERS, "masked_embedding.centroids.weight",
+         "a tensor masked_embedding.token_ordering, and no masked_embedding.centroids.weight: expected both, or none"},
+        {CLUSTERS, "masked_embedding.token_ordering",
+         "a tensor masked_embedding.centroids.weight, and no masked_embedding.token_ordering: expected both, or none"},
         {PEAGLE, "mask_hidden", "tensor mask_hidden is missing: not a head of P-EAGLE"},
         {PEAGLE, "fc.weight", "fc.weight is missing, expected 3 states of the target, of 64 numbers each"},
         {PEAGLE, "layers.0.hidden_norm.weight", NULL},
@@ -223,6 +233,13 @@ static void test_shapes(void **state) {
         {EAGLE3, "d2t", 159, 0, "tensor d2t has shape [159]; expected [160]"},
         {EAGLE3, "d2t", 161, 0, "tensor d2t has shape [161]; expected [160]"},
         {EAGLE3, "d2t", 160, 1, "tensor d2t has shape [1, 160]; expected [160]"},
+        {CLUSTERS, "masked_embedding.centroids.weight", 19, 64,
+         "masked_embedding.centroids.weight has 19 rows, expected a divisor of the 160 tokens that it drafts"},
+        {CLUSTERS, "masked_embedding.centroids.weight", 0, 64, "has 0 rows, expected a divisor of the 160 tokens"},
+        {CLUSTERS, "masked_embedding.centroids.weight", 1600, 0, "has 0 rows, expected a divisor of the 160 tokens"},
+        {CLUSTERS, "masked_embedding.centroids.weight", 20, 63, "has shape [63, 20]; expected [64, 20]"},
+        {CLUSTERS, "masked_embedding.token_ordering", 159, 0, "tensor masked_embedding.token_ordering has shape [159]; expected [160]"},
+        {CLUSTERS, "masked_embedding.token_ordering", 20, 8, "tensor masked_embedding.token_ordering has shape [8, 20]; expected [160]"},
         {PEAGLE, "mask_hidden", 1, 191, "tensor mask_hidden has shape [191, 1]; expected [192, 1]"},
         {PEAGLE, "mask_hidden", 64, 0, "tensor mask_hidden has shape [64]; expected [192]"},
         {PEAGLE, "mask_hidden", 3, 64, "tensor mask_hidden has shape [64, 3]; expected [192]"},
@@ -288,6 +305,37 @@ static void test_more_tensors(void **state) {
         head_free(&h);
     }
 }
+
+/* Each output is once in the order of the clusters. */
+static void test_order(void **state) {
+    (void)state;
+    static const struct {
+        int at;
+        int64_t output;
+        const char *says;
+    } cases[] = {{3, 160, "element 3 of tensor masked_embedding.token_ordering is 160; expected 0 to 159"},
+                 {159, -1, "element 159 of tensor masked_embedding.token_ordering is -1; expected 0 to 159"},
+                 {0, INT64_MAX, "element 0 of tensor masked_embedding.token_ordering is 9223372036854775807"},
+                 {2, 7, "masked_embedding.token_ordering: entry 2 is 7, as one before it is: expected each of 0 to 159 once"}};
+    random_head h;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        make(&h, CLUSTERS);
+        memcpy(head_find(&h, "masked_embedding.token_ordering")->data.at + 8 * cases[i].at, &cases[i].output, 8);
+        assert_head_refused(&h, CLUSTERS, cases[i].says);
+        head_free(&h);
+    }
+    make(&h, CLUSTERS);
+    head_tensor *t = head_find(&h, "masked_embedding.token_ordering");
+    t->type = "F32";
+    t->data.size /= 2;
+    assert_head_refused(&h, CLUSTERS, "tensor masked_embedding.token_ordering has type F32; expected integers");
+    head_free(&h);
+    make(&h, CLUSTERS);
+    head_write(&h, path_of("head"));
+    spec_refused(HUNCH_USAGE, LLAMA, spec_at("eagle3", path_of("head"), ",vocab=50"), "vocab=50: the head has 20 clusters of tokens");
+    head_free(&h);
+}
+
 static void test_weights_that_are_no_numbers(void **state) {
     (void)state;
     static const char *const names[] = {"fc.weight", "norm.weight", "lm_head.weight", "midlayer.self_attn.v_proj.weight",
@@ -456,7 +504,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_config),          cmocka_unit_test(test_no_config),
         cmocka_unit_test(test_missing_tensors), cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_more_tensors),    cmocka_unit_test(test_weights_that_are_no_numbers),
+        cmocka_unit_test(test_more_tensors),    cmocka_unit_test(test_order), cmocka_unit_test(test_weights_that_are_no_numbers),
         cmocka_unit_test(test_draft_tokens),    cmocka_unit_test(test_files_cut),
         cmocka_unit_test(test_other_files),
     };

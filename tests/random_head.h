@@ -22,6 +22,7 @@ typedef struct head_form {
     int rank;            /* with block: rank of DSpark's bias; 0: none */
     int falcon;          /* an LSTM instead of EAGLE's fc: number of rows that attend to each other; 0: another kind */
     int dart;            /* with eagle3: number of DART's masks; 0: another kind */
+    int clusters, clusters_used; /* with eagle3: of its outputs; 0: none */
 } head_form;
 
 /* For tests/data/models/stories260K, and for tests/data/goldens-heads/targets/llama-a. */
@@ -37,6 +38,8 @@ static const head_form STORIES_EAGLE = {false, "layers.0.", 64, 8, 4, 96, 512, 0
                        LLAMA_SPECULATORS = {true, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 0, .mtp = false},
                        LLAMA_PEAGLE = {true, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 477, .mtp = false},
                        LLAMA_DART = {true, "midlayer.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 0, .dart = 6},
+                       STORIES_CLUSTERS = {true, "midlayer.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 0, .clusters = 10, .clusters_used = 3},
+                       LLAMA_CLUSTERS = {true, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 0, .clusters = 20, .clusters_used = 6},
                        LLAMA_MTP = {false, "mtp_layers.0.", 64, 4, 2, 96, 480, 0, {0}, 0, 0, .mtp = true},
                        STORIES_DFLASH = {false, "layers.0.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 500, .block = 8},
                        STORIES_DSPARK = {false, "layers.0.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 500, .block = 6, .rank = 16},
@@ -135,6 +138,18 @@ static inline void head_make_outputs(random_head *h, const head_form *f, const c
     json_object_set_new(h->config, "draft_vocab_size", json_integer(f->outputs));
 }
 
+/* Centroids of the outputs' clusters, and the outputs in their order. */
+static inline void head_make_clusters(random_head *h, const head_form *f) {
+    head_floats(h, "", "masked_embedding.centroids.weight", f->clusters, f->hidden);
+    head_tensor *t = head_add(h, "", "masked_embedding.token_ordering", "I64", f->outputs, 0);
+    for (int i = 0; i < f->outputs; i++) {
+        const int64_t output = (int64_t)i * 7 % f->outputs; /* no divisor of the numbers of outputs here */
+        bytes_put(&t->data, &output, sizeof output);
+    }
+    json_object_set_new(h->config, "num_centroids", json_integer(f->clusters));
+    json_object_set_new(h->config, "centroid_intermediate_top_k", json_integer(f->clusters_used));
+}
+
 static inline void head_make_block(random_head *h, const head_form *f) {
     head_floats(h, "", "fc.weight", f->hidden, f->n_taps * f->hidden);
     head_floats(h, "", "hidden_norm.weight", f->hidden, 0);
@@ -188,6 +203,7 @@ static inline void head_make(random_head *h, const head_form *f) {
     /* by this key the list names states, not outputs, if it begins with 1 */
     json_object_set_new(h->config, "speculators_model_type", json_string("eagle3"));
     if (f->mask_token) head_make_masks(h, f);
+    if (f->clusters) head_make_clusters(h, f);
     if (!f->dart) return;
     head_floats(h, f->layer, "mask_rep", 2 * f->hidden, 0);
     json_object_set_new(h->config, "draft_length", json_integer(f->dart));

@@ -73,6 +73,8 @@ hunch_status hn_head_about(char **out, const hn_spec *spec, const hn_model *head
     append_shape(text, sizeof text, a);
     append_taps(text, sizeof text, taps);
     append(text, sizeof text, "; drafts %d of %d tokens", a->vocab, target->vocab);
+    if (a->draft_head.clusters)
+        append(text, sizeof text, ", of each row those of %d of %d clusters,", a->draft_head.clusters_used, a->draft_head.clusters);
     append_borrowed(text, sizeof text, &a->draft_head);
     append(text, sizeof text, "; %.1f MB", (double)head->bytes.memory / 1e6);
     if (types) append(text, sizeof text, " as %s", hn_dtype_name(type_of(head)));

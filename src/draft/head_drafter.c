@@ -78,7 +78,7 @@ hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_
 
 hunch_status hn_head_drafter_attach(hn_drafter *d, hn_cache *cache, int first_group, int owner, hunch_error *err) {
     head_state *st = d->state;
-    const int best = hn_head_trees_best(&st->trees, st->passes.model.arch.vocab);
+    const int best = hn_head_trees_best(&st->trees, hn_arch_logits(&st->passes.model.arch));
     return hn_head_passes_attach(&st->passes, cache, first_group, owner, st->context, best, err);
 }
 

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/mem.h"
 #include "draft/head_reading.h"
 #include "model/head_steps.h"
 
@@ -36,6 +37,9 @@ hunch_status hn_head_check_form(const hn_source *src, const hn_head_names *names
 static hunch_status choose_tokens(const hn_spec *spec, const hn_head_options *o, const hn_arch *a, const hn_target_info *target,
                                   int32_t **ids, int *n, hunch_error *err) {
     if (!o->tokens.n) return HUNCH_OK;
+    if (a->draft_head.clusters)
+        return hn_fail(err, HUNCH_USAGE, "drafter '%s': vocab=%d: the head has %d clusters of tokens, expected none of them to be left out",
+                       spec->text, o->tokens.n, a->draft_head.clusters);
     if (*ids)
         return hn_fail(err, HUNCH_USAGE, "drafter '%s': vocab=%d: the head has a reduced vocabulary already, %d of %d tokens",
                        spec->text, o->tokens.n, a->vocab, target->vocab);
@@ -79,9 +83,14 @@ hunch_status hn_head_loading_run(hn_model *m, hn_source *src, hn_spec *spec, con
     if (!s) s = hn_head_check_taps(&a, src, taps, target, err);
     if (!s) s = hn_head_read_ids(src, &names, a.vocab, target->vocab, ids, err);
     if (!s) s = choose_tokens(spec, o, &a, target, ids, &load.trim, err);
-    if (s) {
+    int32_t *order = NULL;
+    if (!s) s = hn_head_read_order(src, &names, &a, &order, err);
+    if (!s && order) s = hn_head_order_ids(ids, order, a.vocab, err);
+    load.order = order;
+    if (s)
         hn_arch_fini(&a);
-        return s;
-    }
-    return open_model(m, src, &a, &load, *ids, target->report, err);
+    else
+        s = open_model(m, src, &a, &load, *ids, target->report, err);
+    hn_free(order);
+    return s;
 }

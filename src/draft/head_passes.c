@@ -484,9 +484,20 @@ static bool has_markov(const hn_head_passes *h) {
     return h->model.arch.draft_head.markov != HN_MARKOV_NONE;
 }
 
+/* With clusters: the logits of those of the row, all others -infinity. */
+static const float *spread_clusters(hn_head_passes *h, const float *own, const int32_t *cluster) {
+    const hn_head_desc *d = &h->model.arch.draft_head;
+    const int size = h->model.arch.vocab / d->clusters;
+    for (int i = 0; i < h->vocab; i++) h->logits[i] = -INFINITY;
+    for (int k = 0; k < d->clusters_used && cluster[k] >= 0; k++)
+        for (int i = 0; i < size; i++) h->logits[h->ids[cluster[k] * size + i]] = own[k * size + i];
+    return h->logits;
+}
+
 const float *hn_head_logits(hn_head_passes *h, int pass_row) {
     const float *own = has_markov(h) ? hn_markov_logits(h->runner, pass_row) : hn_pass_logits(h->runner, pass_row);
     const int n = h->model.arch.vocab;
+    if (h->model.arch.draft_head.clusters) return spread_clusters(h, own, hn_pass_clusters(h->runner, pass_row));
     if (!h->logits) return own;
     for (int i = 0; i < n; i++) h->logits[h->ids[i]] = own[i];
     return h->logits;

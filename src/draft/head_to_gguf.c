@@ -92,16 +92,18 @@ static hunch_status write_head(hn_source *src, const char *kind, const hn_arch *
     hn_spec spec = {.text = nothing, .kind = kind, .path = hn_source_path(src)};
     hn_arch a = {0};
     hn_head_taps taps = {0};
-    int32_t *ids = NULL;
+    int32_t *ids = NULL, *order = NULL;
     hunch_status st = hn_head_check_form(src, &names, kind, err);
     if (!st) st = hn_head_read(&a, src, &names, target, err);
     if (!st) st = hn_drafter_named(kind)->describe(&a, src, &names, &spec, &info, &taps, err);
     if (!st) st = hn_head_check_taps(&a, src, &taps, &info, err);
     if (!st) st = hn_head_read_ids(src, &names, a.vocab, target->vocab, &ids, err);
+    if (!st) st = hn_head_read_order(src, &names, &a, &order, err);
     const bool states = taps.n > 0 && taps.boundary[0] != HN_FEATURE_POST_NORM;
-    const hn_head_written h = {kind, &a, states ? taps.boundary : NULL, ids, target->vocab, type};
+    const hn_head_written h = {kind, &a, states ? taps.boundary : NULL, ids, order, target->vocab, type};
     if (!st) st = hn_convert_head(src, &h, out_path, progress, user, err);
     hn_free(ids);
+    hn_free(order);
     hn_arch_fini(&a);
     return st;
 }

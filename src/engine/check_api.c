@@ -186,6 +186,8 @@ static json_t *vocabulary_of(const check *c) {
     put(&v, "embeddings", r->described ? json_integer(r->embeddings) : json_null());
     put(&v, "own_embedding", r->described ? json_boolean(r->desc.own_embedding) : json_null());
     put(&v, "own_output", r->described ? json_boolean(r->desc.own_output) : json_null());
+    put(&v, "clusters", r->described ? json_integer(r->desc.clusters) : json_null());
+    put(&v, "clusters_used", r->described ? json_integer(r->desc.clusters_used) : json_null());
     return v;
 }
 

@@ -257,6 +257,9 @@ typedef struct hn_head_desc {
     hn_markov_kind markov;
     int markov_rank;
     bool confidence, confidence_of_token; /* it computes a confidence of each draft; also from the token before it */
+    /* The output's rows are in clusters of equal size; a row has logits only of the `clusters_used` ones whose centroids have the
+     * largest products with its state. 0: of all outputs */
+    int clusters, clusters_used;
     int form;            /* hn_head_form of its file */
     int embeddings;      /* rows of the embedding (vocab: of the output) */
     /* in a model's own file or a folder of modules: number of blocks of one layer that draft in turn, each from the
@@ -297,6 +300,12 @@ typedef struct hn_arch {
     hn_head_desc draft_head;  /* zeroed for targets */
     hunch_sampling sampling;  /* the file's defaults, else temperature 0 */
 } hn_arch;
+
+/* The number of logits of a row. */
+static inline int hn_arch_logits(const hn_arch *a) {
+    const hn_head_desc *d = &a->draft_head;
+    return d->clusters ? d->clusters_used * (a->vocab / d->clusters) : a->vocab;
+}
 
 /* Finds the architecture and describes it. Unknown: HUNCH_REFUSED, naming it and the known ones. */
 hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err);

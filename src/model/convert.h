@@ -21,6 +21,7 @@ typedef struct hn_head_written {
     const struct hn_arch *arch; /* complete, as for hn_head_open */
     const int32_t *states;      /* layers whose entering states it reads [draft_head.features], NULL: none */
     const int32_t *ids;         /* [vocab], NULL: the target's */
+    const int32_t *order;       /* [vocab] of a head with clusters (hn_head_read_order), else NULL */
     int tokens;                 /* of the target */
     hn_dtype type;              /* type of its matrices, one that hn_quantise writes; HN_WEIGHT_TYPES: as stored */
 } hn_head_written;

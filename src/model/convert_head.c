@@ -59,6 +59,11 @@ static hunch_status put_states(head_conversion *k) {
     return st || !((d->mask && !d->mask_pair) || (d->block && !d->mask_row)) ? st : put_number(k, HN_HEAD_KEY_MASK_TOKEN, d->mask_token);
 }
 
+static hunch_status put_clusters(head_conversion *k) {
+    const int used = k->c.arch.draft_head.clusters_used;
+    return used ? put_number(k, HN_HEAD_KEY_CLUSTERS_USED, used) : HUNCH_OK;
+}
+
 /* Keys of a head of blocks. The windows of its layers are keys of a dense family (convert.c). */
 static hunch_status put_block(head_conversion *k) {
     const hn_arch *a = &k->c.arch;
@@ -109,6 +114,7 @@ static hunch_status put_keys(head_conversion *k) {
     if (!st && c->arch.draft_head.steps.n) st = put_steps(k);
     if (!st && k->h->states && !c->arch.draft_head.steps.n) st = put_states(k);
     if (!st && c->arch.draft_head.block) st = put_block(k);
+    if (!st) st = put_clusters(k);
     if (!st && c->arch.draft_head.together > 1) st = put_number(k, HN_HEAD_KEY_TOGETHER, c->arch.draft_head.together);
     if (!st && k->to.form == HN_HEAD_GGUF_MTP) st = put_number(k, HN_HEAD_KEY_MTP_LAYERS, 1);
     return st || c->arch.layers == 0 ? st : put_rotation(k);
@@ -116,12 +122,12 @@ static hunch_status put_keys(head_conversion *k) {
 
 /* ---- tensors ---------------------------------------------------------------------------------------------------------------- */
 
-/* The tokens, as a GGUF has them: ids, not offsets. */
-static hunch_status write_ids(head_conversion *k) {
+/* The tokens, as a GGUF has them: ids, not offsets; or the outputs of the places of clusters. */
+static hunch_status write_ids(head_conversion *k, const int32_t *list) {
     const int n = k->h->arch->vocab;
     int64_t *ids = hn_alloc((size_t)n * sizeof *ids);
     if (!ids) return hn_fail_memory(k->c.err, "draft tokens", (size_t)n * sizeof *ids);
-    for (int i = 0; i < n; i++) ids[i] = k->h->ids[i];
+    for (int i = 0; i < n; i++) ids[i] = list[i];
     hunch_status st = hn_gguf_data(k->c.w, ids, (size_t)n * sizeof *ids, k->c.err);
     hn_free(ids);
     return st;
@@ -135,8 +141,9 @@ static hunch_status visit_part(head_conversion *k, hn_head_part part, int number
     if (!hn_head_name(&k->to, part, number, to) || !hn_head_name(&k->from, part, number, from))
         return hn_fail(k->c.err, HUNCH_REFUSED, "%s: a head of this form has no such norms as its folder asks for",
                        hn_source_path(k->c.src));
-    if (part == HN_HEAD_IDS && write) return write_ids(k);
-    if (part == HN_HEAD_IDS) return hn_gguf_declare(k->c.w, to, HN_I64, 1, dims, k->c.err);
+    const bool list = part == HN_HEAD_IDS || part == HN_HEAD_ORDER;
+    if (list && write) return write_ids(k, part == HN_HEAD_IDS ? k->h->ids : k->h->order);
+    if (list) return hn_gguf_declare(k->c.w, to, HN_I64, 1, dims, k->c.err);
     const bool vector = hn_head_part_is_vector(part);
     hunch_status st = hn_source_need(k->c.src, from, vector ? 1 : 2, dims[0], dims[1], &t, k->c.err);
     if (st) return st;

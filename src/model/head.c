@@ -142,7 +142,8 @@ hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names
     a->rope_interleaved = false;
     for (int i = 0; i < a->layers; i++) read_parts(&a->layer[i], a, src);
     snprintf(a->architecture, sizeof a->architecture, "head");
-    return read_vocabularies(a, src, names, target, err);
+    st = read_vocabularies(a, src, names, target, err);
+    return st ? st : hn_head_read_clusters(a, src, names, err);
 }
 
 /* ---- the reduced vocabulary ------------------------------------------------------------------------------------------ */
@@ -325,6 +326,7 @@ static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_
     if (!st) st = plan_further_blocks(p, err);
     if (!st && a->draft_head.steps.n) st = hn_steps_plan(p, err);
     if (!st && hn_head_has(a, HN_HEAD_OUTPUT)) st = hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, (hn_part){0, 0}, false, &m->output, err);
+    if (!st) st = plan_part_matrix(p, HN_HEAD_CENTROIDS, &m->head.centroids, err);
     hn_plan_rotation(p);
     if (!st && p->missing && p->missing->n)
         st = hn_fail(err, HUNCH_REFUSED, "%s: %zu of its tensors %s missing: %s%s", hn_source_path(src), p->missing->n,
@@ -383,13 +385,27 @@ static hunch_status trim(hn_model *m, const hn_source *files, const int32_t *ids
     return files ? hn_source_check(files, err) : HUNCH_OK; /* nor is a file that was changed meanwhile the model */
 }
 
+/* The output's rows in the order of their clusters, of which a row reads few. ids: of each place; NULL: `order` itself. */
+static hunch_status order_output(hn_model *m, const hn_source *files, const int32_t *order, const int32_t *ids, hunch_error *err) {
+    const hn_head_desc *d = &m->arch.draft_head;
+    const int n = m->arch.vocab;
+    const hunch_status st = trim(m, files, order, n, err);
+    if (st) return st;
+    m->ops.write(&m->ops, m->head.ids, ids, (size_t)n * sizeof *ids);
+    m->weight_bytes -= packed_bytes(m, &m->output) / (uint64_t)d->clusters * (uint64_t)(d->clusters - d->clusters_used);
+    m->macs_per_row -= (double)m->output.in * (n - hn_arch_logits(&m->arch));
+    return HUNCH_OK;
+}
+
 /* Sets up the outputs that a pass reads, from what was borrowed and loaded. */
 static hunch_status finish_outputs(hn_model *m, const hn_head_load *load, const int32_t *ids, hunch_error *err) {
     if (m->arch.draft_head.steps.n) {
         hn_steps_share(m);
         return load->trim ? hn_steps_trim(m, ids, load->trim, err) : load_ids(m, ids, err);
     }
-    return load->trim ? trim(m, m->output.stored.rows ? m->files : NULL, ids, load->trim, err) : load_ids(m, ids, err);
+    const hn_source *files = m->output.stored.rows ? m->files : NULL;
+    if (load->order) return order_output(m, files, load->order, ids, err);
+    return load->trim ? trim(m, files, ids, load->trim, err) : load_ids(m, ids, err);
 }
 
 static void share_blocks(hn_model *m) {
@@ -415,6 +431,7 @@ hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head
         hn_model_choose_forms(m);
         share_blocks(m);
         m->head.fc_forms = m->ops.act_forms(&m->ops, m->head.fc.dtype);
+        if (m->arch.draft_head.clusters) m->output_forms |= m->ops.act_forms(&m->ops, m->head.centroids.dtype);
         for (int k = 1; k < m->arch.draft_head.blocks; k++) m->head.fc_forms |= m->ops.act_forms(&m->ops, m->head.further[k - 1].fc.dtype);
         for (int k = 0; m->arch.draft_head.lstm && k < 2; k++) m->head.lstm_forms[k] = m->ops.act_forms(&m->ops, m->head.lstm[k].dtype);
     }

@@ -37,6 +37,8 @@ typedef enum hn_head_part {
     HN_HEAD_EMBEDDING,
     HN_HEAD_OUTPUT,
     HN_HEAD_IDS,          /* d2t */
+    HN_HEAD_CENTROIDS,    /* of the output's clusters (head_clusters.c) */
+    HN_HEAD_ORDER,        /* the outputs, cluster after cluster */
     HN_HEAD_PARTS
 } hn_head_part;
 
@@ -112,6 +114,8 @@ typedef enum hn_head_key {
     HN_HEAD_KEY_WINDOWS_OF_ROOT,
     HN_HEAD_KEY_CAUSAL,       /* rows of a block do not see later ones; in a GGUF: in layers without a window */
     HN_HEAD_KEY_SCALED_EMBEDDING,
+    HN_HEAD_KEY_CLUSTERS,
+    HN_HEAD_KEY_CLUSTERS_USED, /* of a row */
     HN_HEAD_KEY_HALVES,       /* rotation: false if neighbouring numbers are a pair */
     HN_HEAD_KEY_FREQUENCIES,  /* of the rotation, in radians per position */
     HN_HEAD_KEY_LONG_FREQUENCIES,
@@ -159,6 +163,7 @@ typedef struct hn_head_load {
     const hn_model *target; /* must outlive the head, which borrows its pool, embedding and output */
     bool convert;           /* matrices of floats are packed as `weights` */
     hn_dtype weights;
+    const int32_t *order;   /* [vocab] with clusters: row of the file's output for each output, as ids are; NULL: as in the file */
     int trim;               /* 0, or the number of tokens that it drafts, out of those of its own or the target's output */
     hn_name_list *missing;      /* collects the names of all missing tensors; NULL: fail at the first */
 } hn_head_load;
@@ -176,4 +181,14 @@ hunch_status hn_head_check_rest(hn_source *src, const hn_arch *a, hunch_error *e
 /* The target's token of each of n draft tokens, from d2t (offsets in a folder, tokens in a GGUF): *ids is the caller's
  * (hn_free); NULL if the file has none. HUNCH_REFUSED: a token is not in the vocabulary, or listed twice. */
 hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n, int vocab, int32_t **ids, hunch_error *err);
+
+/* An output whose rows are in clusters, each with a centroid (Gemma 4's "ordered embeddings"). Sets a->draft_head.clusters, 0 if the file
+ * has no centroids. a->vocab is known. HUNCH_REFUSED: only one of the two tensors, clusters of different sizes, no number of clusters of a
+ * row or one that cannot be. */
+hunch_status hn_head_read_clusters(hn_arch *a, const hn_source *src, const hn_head_names *names, hunch_error *err);
+/* *order: the output of each place, cluster after cluster, the caller's (hn_free); NULL: the head has no clusters. HUNCH_REFUSED: not each
+ * output once. */
+hunch_status hn_head_read_order(hn_source *src, const hn_head_names *names, const hn_arch *a, int32_t **order, hunch_error *err);
+/* The target's token of each place: *ids, those of the file's outputs (NULL: the same as outputs), is replaced. */
+hunch_status hn_head_order_ids(int32_t **ids, const int32_t *order, int n, hunch_error *err);
 #endif

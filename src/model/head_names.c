@@ -68,6 +68,10 @@ static const char *const table[HN_HEAD_PARTS][HN_HEAD_FORMS] = {
                               [HN_HEAD_MEDUSA] = "!d2t", [HN_HEAD_HYDRA] = "!d2t", [HN_HEAD_SPECULATOR] = "!d2t",
                               [HN_HEAD_ARCTIC_LSTM] = "!d2t",
                               [HN_HEAD_BLOCKS] = "d2t", [HN_HEAD_GGUF_BLOCKS] = "d2t"},
+    [HN_HEAD_CENTROIDS] =    {"!masked_embedding.centroids.weight", NULL, "masked_embd_centroids.weight", NULL,
+                              [HN_HEAD_OWN] = NULL, NULL, NULL},
+    [HN_HEAD_ORDER] =        {"!masked_embedding.token_ordering", NULL, "masked_embd_ordering", NULL,
+                              [HN_HEAD_OWN] = NULL, NULL, NULL},
 };
 
 const char *hn_head_name(const hn_head_names *names, hn_head_part part, int k, char out[128]) {
@@ -120,6 +124,8 @@ bool hn_head_has(const hn_arch *a, hn_head_part part) {
     case HN_HEAD_EMBEDDING: return d->own_embedding;
     case HN_HEAD_OUTPUT: return d->own_output && d->steps.kind == HN_STEP_NONE;
     case HN_HEAD_IDS: return d->own_output;
+    case HN_HEAD_CENTROIDS:
+    case HN_HEAD_ORDER: return d->clusters > 0;
     case HN_HEAD_PARTS: break;
     }
     return false;
@@ -136,6 +142,7 @@ bool hn_head_part_is_vector(hn_head_part part) {
     case HN_HEAD_MARKOV_STEP:
     case HN_HEAD_LSTM_1:
     case HN_HEAD_LSTM_2:
+    case HN_HEAD_CENTROIDS:
     case HN_HEAD_CONFIDENCE: return false;
     default: return true;
     }
@@ -156,7 +163,8 @@ void hn_head_part_shape(const hn_arch *a, hn_head_part part, uint64_t dims[2]) {
     if (part == HN_HEAD_STREAM_NORM && d->joint_norms) dims[0] = feature;
     if (part == HN_HEAD_EMBEDDING) dims[1] = (uint64_t)d->embeddings;
     if (part == HN_HEAD_OUTPUT) dims[1] = (uint64_t)a->vocab;
-    if (part == HN_HEAD_IDS) dims[0] = (uint64_t)a->vocab;
+    if (part == HN_HEAD_IDS || part == HN_HEAD_ORDER) dims[0] = (uint64_t)a->vocab;
+    if (part == HN_HEAD_CENTROIDS) dims[1] = (uint64_t)d->clusters;
     const uint64_t rank = (uint64_t)d->markov_rank;
     if (part == HN_HEAD_MARKOV_IN) dims[0] = rank, dims[1] = (uint64_t)d->embeddings;
     if (part == HN_HEAD_MARKOV_OUT) dims[0] = rank, dims[1] = (uint64_t)a->vocab;

@@ -148,6 +148,16 @@ static void lay_out_steps(hn_runner *r, size_t *total) {
     s->in = take_act(r, total, w.in);
 }
 
+static void lay_out_clusters(hn_runner *r, size_t *total) {
+    const int k = r->m->arch.draft_head.clusters_used;
+    const size_t n = HN_LOGIT_ROWS * (size_t)k;
+    if (k == 0) return;
+    r->nearest = (hn_top){.k = k,
+                          .id = take(total, sizeof(int32_t) * n),
+                          .value = take(total, sizeof(float) * n),
+                          .scratch = take(total, r->m->ops.top_scratch(&r->m->ops, HN_LOGIT_ROWS, k))};
+}
+
 /* Bytes of row descriptions with `paths` entries of paths. */
 static size_t image_bytes(const hn_runner *r, int paths) {
     return offsetof(hn_row_image, path_slots) + sizeof *r->image->path_slots * (size_t)paths;
@@ -170,7 +180,7 @@ static size_t lay_out(hn_runner *r, int max_context) {
     if (w.z) l->ldattended = l->ldz; /* the same stride as their gates */
     l->ldgates = pad16(w.gates);
     l->delta_bytes = (w.delta + 63) & ~(size_t)63;
-    r->ld_logits = pad16(a->vocab);
+    r->ld_logits = pad16(hn_arch_logits(a));
     l->x = take_floats(r, &total, l->ldx);
     l->in = take_act(r, &total, pair ? 2 * a->hidden : a->hidden);
     l->mixed = take_act(r, &total, w.mixed);
@@ -205,7 +215,8 @@ static size_t lay_out(hn_runner *r, int max_context) {
                        .value = take(&total, sizeof(float) * HN_LOGIT_ROWS * (size_t)r->best.k),
                        .map = m->head.ids,
                        .scratch = take(&total, m->ops.top_scratch(&m->ops, HN_LOGIT_ROWS, r->best.k))};
-    r->best.sums = take(&total, a->draft_head.features ? sizeof(float) * HN_LOGIT_ROWS * (size_t)hn_sum_parts(a->vocab) : 0);
+    r->best.sums = take(&total, a->draft_head.features ? sizeof(float) * HN_LOGIT_ROWS * (size_t)hn_sum_parts(hn_arch_logits(a)) : 0);
+    lay_out_clusters(r, &total);
     r->features = take_floats(r, &total, l->ldx * (r->n_boundaries + 1));
     r->image_buf = take(&total, image_bytes(r, r->path_room));
     for (int g = 0; g < r->n_groups; g++)
@@ -220,6 +231,7 @@ static void bind(hn_runner *r) {
                      &l->branch,  &l->rotation,    &l->rotation_local, &l->scratch,
                      &r->out_x,   &r->out_norm,    &r->out_act.data,   &r->logits,
                      &r->best.id, &r->best.value,  &r->best.scratch,   &r->features,
+                     &r->nearest.id, &r->nearest.value, &r->nearest.scratch,
                      &r->image_buf,
                      &l->joint,   &l->joint_in.data, &l->states,     &l->pair,       &l->lstm,
                      &l->fused,   &l->z,          &l->gates,         &l->delta_scratch,
@@ -451,6 +463,22 @@ static void keep_outputs(const hn_exec *ex, const hn_runner *r) {
                         r->m->arch.hidden);
 }
 
+/* Logits of the wanted rows: of all outputs, or of the clusters that are nearest by their centroids. */
+static void output(const hn_exec *ex, const hn_runner *r) {
+    const hn_model *m = r->m;
+    const hn_arch *a = &m->arch;
+    const hn_head_desc *d = &a->draft_head;
+    if (d->clusters == 0) {
+        ex->ops->linear_top(ex, r->n_logits, r->out_act, &m->output, a->logit_scale, a->logit_cap, r->logits, r->ld_logits, r->n_full,
+                            &r->best);
+        return;
+    }
+    const hn_clusters of = {d->clusters_used, a->vocab / d->clusters, r->nearest.id};
+    ex->ops->linear_top(ex, r->n_logits, r->out_act, &m->head.centroids, 1, 0, (hn_buf){NULL, 0}, 0, 0, &r->nearest);
+    ex->ops->clusters_top(ex, r->n_logits, r->out_act, &m->output, &of, a->logit_scale, a->logit_cap, r->logits, r->ld_logits, r->n_full,
+                          &r->best);
+}
+
 /* From the stream to logits: the wanted rows are normed and multiplied by the output matrix. */
 static void tail(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
@@ -476,9 +504,7 @@ static void tail(const hn_exec *ex, const hn_runner *r) {
     if (r->set.post_norm && r->n_features > 0)
         export_rows(ex, r, offsetof(hn_row_image, normed), r->out_norm, r->n_boundaries);
     if (m->arch.draft_head.features > 0) keep_outputs(ex, r);
-    if (r->n_logits == 0) return;
-    o->linear_top(ex, r->n_logits, r->out_act, &m->output, m->arch.logit_scale, m->arch.logit_cap, r->logits, r->ld_logits,
-                  r->n_full, &r->best);
+    if (r->n_logits > 0) output(ex, r);
 }
 
 static void forward(void *arg, int rank, int ranks) {
@@ -515,6 +541,7 @@ static hunch_status run_rows(hn_runner *r, const hn_row *rows, int n, const int 
     r->host_features = o->view(o, r->features);
     r->host_best = o->view(o, r->best.id);
     r->host_value = o->view(o, r->best.value);
+    r->host_clusters = r->nearest.k ? o->view(o, r->nearest.id) : NULL;
     r->host_sums = r->best.sums.mem ? o->view(o, r->best.sums) : NULL;
     return HUNCH_OK;
 }
@@ -566,6 +593,10 @@ const float *hn_pass_logits(const hn_runner *r, int row) {
     return r->out_of_row[row] < r->n_full ? r->host_logits + (size_t)r->out_of_row[row] * (size_t)r->ld_logits : NULL;
 }
 
+const int32_t *hn_pass_clusters(const hn_runner *r, int row) {
+    return r->host_clusters ? r->host_clusters + r->out_of_row[row] * r->nearest.k : NULL;
+}
+
 int32_t hn_pass_argmax(const hn_runner *r, int row) {
     const int at = r->out_of_row[row] * r->best.k;
     return r->host_value[at] > -INFINITY ? r->host_best[at] : -1;
@@ -578,7 +609,7 @@ const int32_t *hn_pass_best(const hn_runner *r, int row, const float **values) {
 }
 
 double hn_pass_sum(const hn_runner *r, int row) {
-    const int parts = hn_sum_parts(r->m->arch.vocab);
+    const int parts = hn_sum_parts(hn_arch_logits(&r->m->arch));
     double sum = 0;
     assert(r->host_sums && r->out_of_row[row] >= 0 && r->out_of_row[row] < r->n_full);
     for (int i = 0; i < parts; i++) sum += (double)r->host_sums[r->out_of_row[row] * parts + i];

@@ -128,7 +128,10 @@ void hn_pass_store(hn_runner *r, const hn_buf *states, int ld, const int32_t *fr
 /* The row number for the calls below of the output of a row's `step`-th further step (1: the first). */
 int hn_pass_further(const hn_runner *r, int row, int step);
 /* Results of the last pass, valid until the next one. The row must have asked for them. */
-const float *hn_pass_logits(const hn_runner *r, int row);                /* [vocab]; NULL: the row has only its best one */
+const float *hn_pass_logits(const hn_runner *r, int row);                /* [hn_arch_logits]; NULL: the row has only its best one */
+/* Of a head with clusters: those of the row [clusters_used], whose outputs are its logits, cluster after cluster; -1: none, and -infinity
+ * for its outputs. NULL: the model has none. */
+const int32_t *hn_pass_clusters(const hn_runner *r, int row);
 int32_t hn_pass_argmax(const hn_runner *r, int row);                     /* -1: every logit is NaN or -inf */
 /* The best outputs of a row, value descending, ties to the lower id: ids (the target's, also with a reduced vocabulary)
  * and values, [stores.best] in a head's runner, else one. Rows with fewer numbers end in -1. */

@@ -40,6 +40,7 @@ struct hn_runner {
     int32_t *table[HN_MODEL_GROUPS]; /* host copy of the page tables [HN_MAX_TEXTS][stride] */
     hn_buf image_buf, out_x, out_norm, logits, features;
     hn_top best; /* one a row */
+    hn_top nearest; /* with clusters: of the centroids, those whose outputs are computed */
     hn_act out_act;
     hn_feature_set set;
     int feature_slot[257]; /* place of boundary k among the exported ones, -1: not exported */
@@ -73,7 +74,7 @@ struct hn_runner {
     int16_t out_of_row[HN_PASS_ROWS + HN_LOGIT_ROWS], feature_of_row[HN_PASS_ROWS]; /* -1: none; further outputs follow the rows */
     int ld_logits;
     const float *host_logits, *host_features, *host_value, *host_sums;
-    const int32_t *host_best;
+    const int32_t *host_best, *host_clusters;
 };
 
 /* pass_steps.c. Widths of its buffers: state, result, mid, token, input of matrices; width of a stored output. */

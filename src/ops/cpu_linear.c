@@ -7,6 +7,7 @@
  */
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "ops/cpu_linear.h"
 #include "ops/kernels.h"
@@ -295,26 +296,99 @@ static void sum_rows(const hn_exec *ex, int n, int out, hn_buf y, int ldy, const
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
+static void found_begin(const found *s) {
+    for (int r = 0; r < s->n; r++) {
+        s->count[r] = 0;
+        s->least[r] = -INFINITY;
+    }
+}
+
+/* After all outputs: the result of all ranks. out: number of outputs of a row of y. */
+static void finish_top(const hn_exec *ex, int n, int out, hn_buf y, int ldy, int n_written, const hn_top *top) {
+    int from, to;
+    hn_barrier(ex->ops->pool, ex->rank);
+    hn_share(ex, n, &from, &to);
+    for (int r = from; r < to; r++) merge_row(ex, top, n, r);
+    hn_barrier(ex->ops->pool, ex->rank);
+    if (top->sums.mem && n_written > 0) sum_rows(ex, n_written, out, y, ldy, top);
+}
+
 void hn_cpu_linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, float cap, hn_buf y, int ldy,
                        int n_written, const hn_top *top) {
     assert(n >= 1 && n <= HN_CALL_ROWS && n_written <= n && top->k >= 1 && top->k <= HN_MAX_TOP);
     const hn_linear_out out = {w, y, ldy};
     const found mine = found_by(top, n, ex->rank);
     const split s = split_strips(ex, n, &out, 1);
-    for (int r = 0; r < n; r++) {
-        mine.count[r] = 0;
-        mine.least[r] = -INFINITY;
-    }
+    found_begin(&mine);
     hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, s.first_unit[1]);
     for (int unit; (unit = hn_claim_next(&claim)) >= 0;) {
         const int first = unit * s.unit, strips = hn_strips(w->out);
         run_top(ex, &a, &out, scale, cap, n_written, &mine, top, first,
                 first + s.unit < strips ? first + s.unit : strips);
     }
-    hn_barrier(ex->ops->pool, ex->rank);
-    int from, to;
-    hn_share(ex, n, &from, &to);
-    for (int r = from; r < to; r++) merge_row(ex, top, n, r);
-    hn_barrier(ex->ops->pool, ex->rank);
-    if (top->sums.mem && n_written > 0) sum_rows(ex, n_written, w->out, y, ldy, top);
+    finish_top(ex, n, w->out, y, ldy, n_written, top);
+}
+
+/* ---- the best of a row's clusters ---------------------------------------------------------------------------------- */
+
+typedef struct cluster_work {
+    const hn_exec *ex;
+    const hn_act *a;
+    const hn_weight *w;
+    const hn_top *top;
+    found found;
+    float scale, cap;
+} cluster_work;
+
+/* Finds the best of outputs [at, end) for a row among strips that begin with output `first`; c [strips][16]. */
+static void find_between(const cluster_work *k, int row, const float *c, int first, int at, int end) {
+    const int32_t *map = k->top->map.mem ? hn_host_i32(k->top->map) : NULL;
+    for (int strip = at / HN_STRIP * HN_STRIP; strip < end; strip += HN_STRIP) {
+        const float *outputs = c + (strip - first);
+        uint16_t lanes;
+        if (!k->ex->ops->kernels->at_least(outputs, 1, HN_STRIP, k->found.least + row, &lanes)) continue;
+        for (unsigned left = lanes; left; left &= left - 1) {
+            const int lane = __builtin_ctz(left), id = strip + lane;
+            if (id >= at && id < end) insert(&k->found, row, (best){outputs[lane], map ? map[id] : id});
+        }
+    }
+}
+
+/* Outputs [at, end) of a row; y NULL: they are not written. Whole strips are computed, and their other outputs dropped. */
+static void run_cluster(const cluster_work *k, int row, int at, int end, float *y) {
+    const hn_ops *o = k->ex->ops;
+    _Alignas(64) float c[HN_CALL_STRIPS * HN_STRIP];
+    hn_strips_job j = {.n = 1, .c = c};
+    hn_strips_fn *fn = choose(o, k->a, row, k->w, &j);
+    const int most = most_strips(k->w), last = hn_strips(end);
+    for (int s = at / HN_STRIP; s < last; s += j.strips) {
+        j.strips = last - s < most ? last - s : most;
+        for (int i = 0; i < j.strips; i++) j.w[i] = strip_at(k->ex, k->w, 0, s + i, i);
+        fn(&j);
+        if (k->scale != 1) o->kernels->scale(c, c, j.strips * HN_STRIP, k->scale);
+        if (k->cap > 0) o->kernels->softcap(c, j.strips * HN_STRIP, k->cap);
+        const int first = s * HN_STRIP, behind = first + j.strips * HN_STRIP, to = behind < end ? behind : end;
+        find_between(k, row, c, first, at, to);
+        if (y) memcpy(y, c + (at - first), (size_t)(to - at) * sizeof *y);
+        if (y) y += to - at;
+        at = to;
+    }
+}
+
+/* Each cluster of each row is a unit: the product of one row, whose bits are those of any number of rows. */
+void hn_cpu_clusters_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_clusters *of, float scale, float cap,
+                         hn_buf y, int ldy, int n_written, const hn_top *top) {
+    assert(n >= 1 && n <= HN_CALL_ROWS && n_written <= n && top->k >= 1 && top->k <= HN_MAX_TOP && !top->bias.mem);
+    const cluster_work k = {ex, &a, w, top, found_by(top, n, ex->rank), scale, cap};
+    const int32_t *id = hn_host_i32(of->id);
+    found_begin(&k.found);
+    hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, n * of->used);
+    for (int unit; (unit = hn_claim_next(&claim)) >= 0;) {
+        const int row = unit / of->used, place = unit % of->used, at = id[unit] * of->size;
+        float *to = row < n_written ? hn_host_f32(y) + (size_t)row * (size_t)ldy + place * of->size : NULL;
+        assert(at + of->size <= w->out);
+        if (id[unit] >= 0) run_cluster(&k, row, at, at + of->size, to);
+        for (int i = 0; id[unit] < 0 && to && i < of->size; i++) to[i] = -INFINITY;
+    }
+    finish_top(ex, n, of->used * of->size, y, ldy, n_written, top);
 }

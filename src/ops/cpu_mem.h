@@ -36,6 +36,8 @@ void hn_cpu_linear(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs
 void hn_cpu_linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y, int forms);
 void hn_cpu_linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, float cap, hn_buf y, int ldy,
                        int n_written, const hn_top *top);
+void hn_cpu_clusters_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_clusters *of, float scale, float cap,
+                         hn_buf y, int ldy, int n_written, const hn_top *top);
 void hn_cpu_route(const hn_exec *ex, int n, const hn_router *router, hn_buf scores, int ld, const hn_routing *to);
 void hn_cpu_experts_glu(const hn_exec *ex, int n, const hn_routing *by, hn_act a, hn_act gathered, const hn_weight *gate,
                         const hn_weight *up, hn_act y, int forms);

@@ -88,6 +88,7 @@ void hn_ops_cpu(hn_ops *o, hn_pool *pool, hn_isa isa, bool f32) {
         .linear_glu = hn_cpu_linear_glu,
         .linear_top = hn_cpu_linear_top,
         .top_scratch = hn_cpu_top_scratch,
+        .clusters_top = hn_cpu_clusters_top,
         .route = hn_cpu_route,
         .experts_glu = hn_cpu_experts_glu,
         .experts_linear = hn_cpu_experts_linear,

@@ -177,6 +177,11 @@ typedef struct hn_top {
     hn_buf sums;    /* f32 [n_written][hn_sum_parts(out)]: the sum of e^(y - the row's best) over each HN_SUM_PART outputs;
                        mem NULL: not computed */
 } hn_top;
+/* The outputs that a row chooses, in clusters: number c are the outputs [c * size, (c + 1) * size). */
+typedef struct hn_clusters {
+    int used, size; /* clusters of a row; outputs of each */
+    hn_buf id;      /* int32 [n][used], all of a row different; -1: none, as in the ids of linear_top */
+} hn_clusters;
 enum { HN_SUM_PART = 4096 };
 static inline int hn_sum_parts(int out) { return (out + HN_SUM_PART - 1) / HN_SUM_PART; }
 
@@ -303,6 +308,11 @@ struct hn_ops {
     void (*linear_top)(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, float cap, hn_buf y, int ldy,
                        int n_written, const hn_top *top);
     size_t (*top_scratch)(const hn_ops *o, int max_rows, int k);
+    /* linear_top of each row's clusters alone; no other strips of w are read. A row of y has the outputs of its clusters in
+     * their order, used * size, -infinity instead of those of a cluster that is -1. top: without a bias; its map is of all
+     * outputs of w, its sums have hn_sum_parts(used * size) parts. */
+    void (*clusters_top)(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_clusters *of, float scale, float cap,
+                         hn_buf y, int ldy, int n_written, const hn_top *top);
     /* The router's choice for each row; scores f32 [n][ld], its product, are overwritten. */
     void (*route)(const hn_exec *ex, int n, const hn_router *router, hn_buf scores, int ld, const hn_routing *to);
     /* linear_glu for every pair: y[pair] from a[row of the pair] and the matrices of its expert. An expert's weights

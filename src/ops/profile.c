@@ -91,6 +91,17 @@ static void linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, f
     span_end(&s);
 }
 
+/* Notes what the rows' clusters read, also those that several rows have. */
+static void clusters_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_clusters *of, float scale, float cap,
+                         hn_buf y, int ldy, int n_written, const hn_top *top) {
+    const span s = span_begin(ex, HN_PHASE_OUTPUT);
+    const double outputs = (double)n * of->used * of->size;
+    s.to->bytes += (double)ex->ops->strip_bytes(w->dtype, w->in) * outputs / HN_STRIP;
+    s.to->macs += outputs * w->in;
+    s.ex.ops->clusters_top(&s.ex, n, a, w, of, scale, cap, y, ldy, n_written, top);
+    span_end(&s);
+}
+
 /* Notes what the distinct experts read. */
 static void note_experts(const span *s, int n, const hn_routing *by, const hn_weight *w) {
     const int32_t *distinct = s->ex.ops->view(s->ex.ops, by->distinct);
@@ -262,6 +273,7 @@ static void wrap(hn_ops *o) {
     o->attention = attention;
     o->gather = gather;
     o->linear_top = linear_top;
+    o->clusters_top = clusters_top;
     o->norm_add = norm_add;
     o->glu = glu;
     o->add_bias = add_bias;

@@ -70,6 +70,8 @@ static void vocabulary_print(const json_t *d, bool color) {
         if (json_is_true(part(v, "own_embedding")) && int_of(v, "embeddings") != int_of(v, "target"))
             printf(" of %lld", int_of(v, "embeddings"));
         printf(" and %s output", json_is_true(part(v, "own_output")) ? "its own" : "the model's");
+        if (int_of(v, "clusters") > 0)
+            printf(", of each row those of %lld of %lld clusters", int_of(v, "clusters_used"), int_of(v, "clusters"));
     }
     putchar('\n');
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_top_test.c - the best outputs of a product, against sorting all of them: at every level, with any number of threads,
  * with ties, with rows of no numbers, through a map of ids, with a bias; rows that are not to be written do not change; the
- * sums of the written rows' weights. Matrices of rows picked from others. */
+ * sums of the written rows' weights; the same of clusters that each row chooses, without reading others. Matrices of rows
+ * picked from others. */
 #include "check.h"
 
 enum { MOST_OUT = 300, MANY_OUT = 2 * HN_SUM_PART + 77 };
@@ -153,6 +154,94 @@ static void top_test(void **state HN_UNUSED) {
         for (int t = 0; t < HN_WEIGHT_TYPES; t++) one_product(isa, (hn_dtype)t, t % 4 == 3);
 }
 
+/* ---- of each row's clusters ----------------------------------------------------------------------------------------- */
+
+typedef struct cluster_case {
+    work k;
+    hn_clusters of;
+} cluster_case;
+
+static void cluster_rank(void *arg, int rank, int ranks) {
+    const cluster_case *c = arg;
+    const work *k = &c->k;
+    const hn_exec ex = {&k->c.o, rank, ranks};
+    k->c.o.clusters_top(&ex, k->n, k->act, &k->w, &c->of, k->scale, k->cap, k->y, k->ldy, k->n_written, &k->top);
+}
+
+/* Different clusters for each row; sometimes fewer than all. */
+static void choose_clusters(const cluster_case *c, int clusters) {
+    int32_t *id = (int32_t *)hn_host(c->of.id);
+    int order[MANY_OUT];
+    for (int r = 0; r < c->k.n; r++) {
+        const int none = check_int(0, 5) ? c->of.used : check_int(0, c->of.used - 1);
+        for (int i = 0; i < clusters; i++) order[i] = i;
+        for (int i = 0; i < c->of.used; i++) {
+            const int j = check_int(i, clusters - 1), chosen = order[j];
+            order[j] = order[i];
+            order[i] = chosen;
+            id[r * c->of.used + i] = i < none ? chosen : -1;
+        }
+    }
+}
+
+/* Strips without any output of a row's clusters are overwritten: they must not be read. */
+static void spoil_others(const cluster_case *c) {
+    const int32_t *id = hn_host_i32(c->of.id);
+    for (int s = 0; s < hn_strips(c->k.w.out); s++) {
+        bool read = false;
+        for (int i = 0; i < c->k.n * c->of.used; i++)
+            read |= id[i] >= 0 && id[i] * c->of.size < (s + 1) * HN_STRIP && (id[i] + 1) * c->of.size > s * HN_STRIP;
+        if (!read) memset((char *)hn_host(c->k.w.data) + c->k.w.strip_stride * (size_t)s, 0x7F, c->k.w.strip_stride);
+    }
+}
+
+/* By way of all outputs: those of other clusters do not count. */
+static void check_clusters_row(const cluster_case *c, int r) {
+    const work *k = &c->k;
+    float *row = hn_host_f32(k->all) + r * k->ldy, *kept = hn_alloc((size_t)k->ldy * sizeof *kept);
+    const float *y = hn_host_f32(k->y) + r * k->ldy;
+    const int32_t *id = hn_host_i32(c->of.id) + r * c->of.used;
+    memcpy(kept, row, (size_t)k->ldy * sizeof *kept);
+    for (int i = 0; i < k->w.out; i++) row[i] = NAN;
+    for (int i = 0; i < c->of.used; i++)
+        for (int j = 0; j < c->of.size; j++) {
+            const float want = id[i] < 0 ? -INFINITY : kept[id[i] * c->of.size + j];
+            if (id[i] >= 0) row[id[i] * c->of.size + j] = want;
+            if (r < k->n_written) assert_true(check_same(y[i * c->of.size + j], want));
+        }
+    check_row(k, r);
+    hn_free(kept);
+}
+
+static void one_clustered(hn_isa isa, hn_dtype t, bool f32) {
+    cluster_case c = {.k = work_create(isa, t, f32)};
+    work *k = &c.k;
+    const int out = k->w.out;
+    c.of.size = check_int(1, out < 60 ? out : 60);
+    const int clusters = out / c.of.size, most = clusters < HN_MAX_TOP ? clusters : HN_MAX_TOP;
+    c.of.used = check_int(1, most);
+    c.of.id = check_mem(&k->c.o, (size_t)(k->n * c.of.used) * sizeof(int32_t));
+    if (k->top.bias.mem) k->c.o.mem_free(&k->c.o, k->top.bias.mem);
+    k->top.bias.mem = NULL;
+    choose_clusters(&c, clusters);
+    hn_pool_run(k->c.pool, work_rank, k);
+    for (int r = 0; r < k->n && k->cap > 0; r++) check_ref()->softcap(hn_host_f32(k->all) + r * k->ldy, out, k->cap);
+    spoil_others(&c);
+    hn_pool_run(k->c.pool, cluster_rank, &c);
+    for (int r = 0; r < k->n; r++) check_clusters_row(&c, r);
+    const hn_weight w = k->w;
+    k->w.out = c.of.used * c.of.size; /* the sums' */
+    for (int r = 0; r < k->n_written && k->top.sums.mem; r++) check_sums(k, r);
+    k->w = w;
+    k->c.o.mem_free(&k->c.o, c.of.id.mem);
+    work_free(k);
+}
+
+static void clusters_test(void **state HN_UNUSED) {
+    for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa))
+        for (int t = 0; t < HN_WEIGHT_TYPES; t++) one_clustered(isa, (hn_dtype)t, t % 4 == 3);
+}
+
 /* Every weight of a matrix of picked rows is that of the row it was picked from. */
 static void pick_test(void **state HN_UNUSED) {
     check_ops c = check_open(1, HN_ISA_REF, false);
@@ -186,7 +275,7 @@ static void pick_test(void **state HN_UNUSED) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(top_test), cmocka_unit_test(pick_test)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(top_test), cmocka_unit_test(clusters_test), cmocka_unit_test(pick_test)};
     check_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
