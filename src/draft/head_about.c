@@ -61,6 +61,7 @@ static void append_shape(char *to, size_t size, const hn_arch *a) {
 /* The type of its packed matrices. */
 static hn_dtype type_of(const hn_model *head) {
     const hn_step *first = head->head.step;
+    if (head->arch.layers > 0 && head->arch.layer[0].ffn == HN_FFN_EXPERTS) return head->layer[0].experts.gate.dtype;
     if (head->arch.layers > 0) return head->layer[0].gate.dtype;
     return first->block[0].in > 0 ? first->block[0].dtype : first->gate[0].in > 0 ? first->gate[0].dtype : first->output.dtype;
 }
