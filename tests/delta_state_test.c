@@ -13,7 +13,7 @@
 #include "ops/delta.h"
 
 #define HYBRID "goldens/qwen3_5-dense"
-enum { ROWS = 160, MOST_TREE = 12 };
+enum { ROWS = 160, MOST_TREE = 12, PAGE = 16 };
 
 /* ---- mistakes ------------------------------------------------------------------------------------------------------------- */
 
@@ -84,6 +84,28 @@ static void make_tree(bits *b, rig *r, int most) {
     }
 }
 
+/* So many of the first rows are certain to be committed. */
+static int some_sure(bits *b, const rig *r) {
+    int n = 0;
+    while (n < r->n_path && r->path[n] == n) n++;
+    return bits_below(b, n + 1);
+}
+
+/* The state has all committed rows and the sure ones but the last, or those before the last of a block: a text may continue there. */
+static void check_folded(const rig *r, int committed, int sure, int block_rows) {
+    const int end = committed + sure, full = end - end % block_rows, last = full > committed ? full : end;
+    assert_int_equal(hn_cache_folded(r->cache, 0, 0), last > committed ? last - 1 : committed);
+}
+
+/* Now and then the last rows are dropped: those that are not in the state yet, or all, and the pages are used again. */
+static void drop_rows(bits *b, hn_cache *c, int seq) {
+    if (b->at < 10 || bits_below(b, 25)) return;
+    const int rows = b->at - 1 - bits_below(b, 8), folded = hn_cache_folded(c, seq, 0);
+    b->at = hn_cache_rewind(c, seq, 0, rows);
+    assert_int_equal(b->at, rows < folded ? 0 : rows);
+    assert_true(hn_cache_valid(c));
+}
+
 /* Passes until the text is read; returns their number; *wrong: rows with wrong bits. */
 static int read_text(bits *b, const hunch_model *m, const hn_ops *table, int most, int *wrong) {
     hn_cache_group group[HN_MODEL_GROUPS];
@@ -96,16 +118,18 @@ static int read_text(bits *b, const hunch_model *m, const hn_ops *table, int mos
     if (table) hn_runner_set_ops(r.runner, table);
     hn_cache_seq_begin(r.cache, seq);
     for (b->at = 0, *wrong = 0; b->at < b->n; passes++) {
-        const int sure = bits_below(b, 2);
         make_tree(b, &r, most);
+        const int sure = some_sure(b, &r);
         must(hn_pass_run_with(r.runner, r.row, r.n, &seq, 1, &(hn_pass_options){.sure = &sure}, err));
         for (int i = 0; i < r.n_path; i++)
             *wrong += memcmp(b->want + (size_t)(b->at + i) * (size_t)b->vocab, hn_pass_logits(r.runner, r.path[i]),
                              (size_t)b->vocab * sizeof(float)) != 0;
-        const int kept = 1 + bits_below(b, r.n_path);
+        check_folded(&r, b->at, sure, group[0].page_rows);
+        const int least = sure > 0 ? sure : 1, kept = least + bits_below(b, r.n_path - least + 1);
         hn_cache_commit(r.cache, seq, 0, r.path, kept);
         assert_true(hn_cache_valid(r.cache));
         b->at += kept;
+        drop_rows(b, r.cache, seq);
     }
     hn_runner_close(&r.runner);
     hn_cache_close(&r.cache);
@@ -182,7 +206,7 @@ static hunch_engine *open_few_pages(hunch_model *m, const char *draft, int paral
     hunch_model_get_info(m, &info);
     o.parallel = parallel;
     o.context = o.pool_rows = context;
-    o.page_rows = 16;
+    o.page_rows = PAGE;
     o.state_bytes = info.state_bytes * (uint64_t)states;
     return open_engine_with(m, draft, o);
 }
@@ -219,34 +243,45 @@ static void test_preemption(void **state) {
     hunch_model_close(&m);
 }
 
-/* The oldest session wants pages for more rows than there are: the youngest loses its place, and gets one again. */
-static void lose_a_place(hunch_engine *e) {
-    enum { LEFT = 20 }; /* pages: of the rows' inputs alone 32 */
+/* A sequence takes pages of these owners until no more than `left` are free. */
+static void take_pages(hunch_engine *e, int seq, int owners, int left) {
+    hn_cache_seq_begin(e->cache, seq);
+    for (int owner = owners - 1; owner >= 0; owner--)
+        while (hn_cache_free_pages(e->cache) > left && hn_cache_committed(e->cache, seq, owner) < e->context - 2 &&
+               !hn_cache_reserve(e->cache, seq, owner, 1, NULL))
+            hn_cache_commit(e->cache, seq, owner, NULL, 1);
+}
+
+/* The oldest session wants pages for more rows than there are: the youngest loses its place, and gets one again. True: it continues from
+ * the last end of a block. */
+static bool lose_a_place(hunch_engine *e) {
     hunch_session *oldest = NULL, *youngest = NULL;
     for (int i = 0; i < e->parallel; i++) {
         hunch_session *s = e->session[i];
         if (s && (!oldest || s->admission < oldest->admission)) oldest = s;
         if (s && (!youngest || s->admission > youngest->admission)) youngest = s;
     }
-    for (int seq = e->parallel - 1; seq <= e->parallel; seq++) { /* places that no session has */
-        hn_cache_seq_begin(e->cache, seq);
-        while (hn_cache_free_pages(e->cache) > LEFT && hn_cache_committed(e->cache, seq, 0) < e->context - 2 &&
-               !hn_cache_reserve(e->cache, seq, 0, 1, NULL))
-            hn_cache_commit(e->cache, seq, 0, NULL, 1);
-    }
-    oldest->n_rows = HN_MAX_ROWS;
-    assert_true(hn_make_room(oldest));
+    const int least = (hn_cache_committed(e->cache, youngest->id, 0) - 1) / PAGE * PAGE - 1; /* a head computes a row again */
+    hn_admit(e);
+    const int free = hn_cache_free_pages(e->cache);
+    hn_cache_release_states(e->cache, oldest->id);
+    assert_int_equal(hn_cache_free_pages(e->cache), free); /* it holds none */
+    for (int seq = e->parallel - 1; seq <= e->parallel; seq++) take_pages(e, seq, 2, 2); /* places that no session has */
+    for (oldest->n_rows = 1; youngest->id >= 0 && oldest->n_rows <= HN_MAX_ROWS; oldest->n_rows++) assert_true(hn_make_room(oldest));
     hn_cache_rewind(e->cache, oldest->id, 0, hn_cache_committed(e->cache, oldest->id, 0)); /* it has no use for them */
     for (int seq = e->parallel - 1; seq <= e->parallel; seq++) hn_cache_seq_end(e->cache, seq);
     assert_int_equal(youngest->id, -1);
     hn_admit(e);
     assert_true(youngest->id >= 0);
+    return hn_cache_committed(e->cache, youngest->id, 0) >= least;
 }
 
-/* Texts in places of their own, of which the youngest loses its own every few rounds. */
-static void run_preempted(hunch_engine *e, const hunch_request *wanted, int n, answer *out) {
+/* Texts in places of their own, of which the youngest loses its own every few rounds. Returns how often it continued from its newest
+ * state. */
+static int run_preempted(hunch_engine *e, const hunch_request *wanted, int n, answer *out) {
     enum { EVERY = 12 };
     hunch_session *s[4];
+    int continued = 0;
     assert_true(n < e->parallel && n <= 4);
     for (int i = 0; i < n; i++) {
         hunch_request r = wanted[i];
@@ -255,7 +290,7 @@ static void run_preempted(hunch_engine *e, const hunch_request *wanted, int n, a
         must(hunch_session_open(&s[i], e, &r, err));
     }
     for (int round = 1; hunch_engine_running(e) > 0; round++) {
-        if (round % EVERY == 0 && hunch_engine_running(e) > 1) lose_a_place(e);
+        if (round % EVERY == 0 && hunch_engine_running(e) > 1) continued += lose_a_place(e);
         must(hunch_engine_round(e, err));
         assert_true(hn_cache_valid(e->cache));
     }
@@ -263,6 +298,7 @@ static void run_preempted(hunch_engine *e, const hunch_request *wanted, int n, a
         keep_answer(&out[i], s[i]);
         hunch_session_close(&s[i]);
     }
+    return continued;
 }
 
 /* Places that are lost in the middle of an answer, whatever drafts: greedy and drawn texts go on with the same bits. */
@@ -288,7 +324,7 @@ static void test_preempted_drafters(void **state) {
         answer got[TEXTS] = {{0}};
         uint64_t preempted = 0, drafted = 0, accepted = 0;
         hunch_engine *e = open_few_pages(m, drafts[d], TEXTS + 1, ALL, 8);
-        run_preempted(e, r, TEXTS, got);
+        const int continued = run_preempted(e, r, TEXTS, got);
         for (int i = 0; i < TEXTS; i++) {
             assert_same(&want[i], &got[i], drafts[d]);
             preempted += got[i].preempted;
@@ -296,10 +332,77 @@ static void test_preempted_drafters(void **state) {
             accepted += got[i].accepted;
             answer_free(&got[i]);
         }
-        print_message("%s: %d places lost, %d of %d drafts accepted\n", drafts[d], (int)preempted, (int)accepted, (int)drafted);
+        print_message("%s: %d places lost, after %d of these from the newest state, %d of %d drafts accepted\n", drafts[d],
+                      (int)preempted, continued, (int)accepted, (int)drafted);
         assert_true(preempted > 1 && accepted > 0 && accepted < drafted);
         hunch_engine_close(&e);
     }
+    for (int i = 0; i < TEXTS; i++) answer_free(&want[i]);
+    hunch_model_close(&m);
+}
+
+static int rows_run; /* of all passes, once for each layer with a state */
+static void counting_delta(const hn_exec *ex, const hn_delta_job *j) {
+    const hn_walk_step *step = honest->view(honest, j->walk->step);
+    const int32_t *first = honest->view(honest, j->walk->first);
+    const hn_exec right = {honest, ex->rank, ex->ranks};
+    for (int i = 0; ex->rank == 0 && i < first[j->n_seqs]; i++) rows_run += step[i].row >= 0;
+    honest->delta(&right, j);
+}
+
+/* Texts that outgrow their pages together: after some rounds there are few for more rows. Returns how many rows are computed again. */
+static int rows_again(hunch_model *m, const hunch_request *r, const answer *want, int n, int rounds, int states, int *preempted) {
+    hunch_session *s[4];
+    int once = 0, layers = 0;
+    hn_ops table = m->target.ops;
+    hunch_engine *e = open_few_pages(m, NULL, n + 1, 480, states);
+    for (int i = 0; i < m->target.arch.layers; i++) layers += m->target.arch.layer[i].mixer != HN_MIXER_ATTENTION;
+    honest = &m->target.ops;
+    table.delta = counting_delta;
+    hn_runner_set_ops(e->runner, &table);
+    rows_run = *preempted = 0;
+    for (int i = 0; i < n; i++) must(hunch_session_open(&s[i], e, &r[i], err));
+    for (int round = 0; hunch_engine_running(e) > 0; round++) {
+        must(hunch_engine_round(e, err));
+        for (int seq = n; seq < n + 2 && round == rounds; seq++) take_pages(e, seq, 1, 8);
+    }
+    for (int seq = n; seq < n + 2; seq++) hn_cache_seq_end(e->cache, seq);
+    for (int i = 0; i < n; i++) {
+        answer got = {0};
+        keep_answer(&got, s[i]);
+        assert_same(&want[i], &got, "a text that continues from its newest state");
+        once += (int)(r[i].n_prompt + got.n) - 1;
+        *preempted += (int)got.preempted;
+        answer_free(&got);
+        hunch_session_close(&s[i]);
+    }
+    assert_true(hn_cache_valid(e->cache));
+    hunch_engine_close(&e);
+    return rows_run / layers - once;
+}
+
+/* A text that lost its place continues from the newest state that the index has of it, as long as there is one for each text. */
+static void test_resume(void **state) {
+    (void)state;
+    enum { TEXTS = 3, PROMPT = 100, ANSWER = 120 };
+    static hunch_token ids[TEXTS][PROMPT];
+    hunch_model *m = open_model(data_path(HYBRID), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_request r[TEXTS];
+    answer want[TEXTS] = {{0}};
+    uint64_t rng = 7;
+    for (int i = 0; i < TEXTS; i++) {
+        for (int k = 0; k < PROMPT; k++) ids[i][k] = (hunch_token)(hn_splitmix(&rng) % 512);
+        r[i] = request_of(m, ids[i], PROMPT - 7 * i, ANSWER + 20 * i, 0);
+    }
+    run_alone(m, r, want, TEXTS, 3 * ANSWER);
+    for (int states = TEXTS - 1; states <= TEXTS + 3; states++)
+        for (int rounds = 40; rounds <= 60; rounds += 10) {
+            int lost;
+            const int again = rows_again(m, r, want, TEXTS, rounds, states, &lost);
+            print_message("%d states, after %d rounds: %d places lost, %d rows computed again\n", states, rounds, lost, again);
+            assert_true(lost > 0);
+            if (states >= TEXTS) assert_in_range(again, 0, lost * PAGE);
+        }
     for (int i = 0; i < TEXTS; i++) answer_free(&want[i]);
     hunch_model_close(&m);
 }
@@ -461,7 +564,7 @@ static void test_limit(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_patterns), cmocka_unit_test(test_mistakes), cmocka_unit_test(test_preemption),
-                                       cmocka_unit_test(test_preempted_drafters),
+                                       cmocka_unit_test(test_preempted_drafters), cmocka_unit_test(test_resume),
                                        cmocka_unit_test(test_prefixes), cmocka_unit_test(test_limit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,6 +133,12 @@ static hunch_status plan_pool(hn_cache *c, int pool_rows, size_t *bytes, hunch_e
 
 /* ---- open and close -------------------------------------------------------------------------------------------- */
 
+/* n 0: none is needed. */
+static hunch_status create_table(int32_t **to, size_t n, hunch_error *err) {
+    *to = n > 0 ? hn_zalloc(n, sizeof **to) : NULL;
+    return *to || n == 0 ? HUNCH_OK : hn_fail_memory(err, "page table", n * sizeof **to);
+}
+
 static hunch_status create_tables(hn_cache *c, hunch_error *err) {
     int widest = 0;
     c->seq = hn_zalloc((size_t)c->max_seqs, sizeof *c->seq);
@@ -141,17 +147,18 @@ static hunch_status create_tables(hn_cache *c, hunch_error *err) {
     c->path = hn_zalloc((size_t)c->stride[0], sizeof *c->path);
     if (!c->seq || !c->free || !c->use || !c->path)
         return hn_fail_memory(err, "cache tables", (size_t)c->n_pages * (sizeof *c->free + sizeof *c->use));
-    for (int g = 0; g < c->n_groups; g++) {
+    hunch_status st = HUNCH_OK;
+    for (int g = 0; g < c->n_groups && !st; g++) {
+        const size_t stride = (size_t)c->stride[g], next = c->group[g].kind == HN_CACHE_STATE ? stride : 0;
         if (c->stride[g] > widest) widest = c->stride[g];
-        for (int s = 0; s < c->max_seqs; s++) {
-            c->seq[s].pages[g] = hn_zalloc((size_t)c->stride[g], sizeof(int32_t));
-            if (!c->seq[s].pages[g]) return hn_fail_memory(err, "page table", (size_t)c->stride[g] * sizeof(int32_t));
-            if (c->group[g].kind != HN_CACHE_STATE) continue;
-            c->seq[s].next[g] = hn_zalloc((size_t)c->stride[g], sizeof(int32_t));
-            if (!c->seq[s].next[g]) return hn_fail_memory(err, "page table", (size_t)c->stride[g] * sizeof(int32_t));
-            c->seq[s].next[g][0] = HN_NO_PAGE;
+        for (int s = 0; s < c->max_seqs && !st; s++) {
+            st = create_table(&c->seq[s].pages[g], stride, err);
+            if (!st) st = create_table(&c->seq[s].next[g], next, err);
+            if (!st) st = create_table(&c->seq[s].saved[g], (size_t)hn_saved_pages(c, g), err);
+            if (!st && next > 0) c->seq[s].next[g][0] = HN_NO_PAGE;
         }
     }
+    if (st) return st;
     /* The lowest page is on top of the stack, so that a short run touches little of the pool. */
     for (int p = 0; p < c->n_pages; p++) c->free[p] = c->n_pages - 1 - p;
     c->n_free = c->n_pages;
@@ -202,6 +209,7 @@ void hn_cache_close(hn_cache **cp) {
         for (int g = 0; g < c->n_groups; g++) {
             hn_free(c->seq[s].pages[g]);
             hn_free(c->seq[s].next[g]);
+            hn_free(c->seq[s].saved[g]);
         }
     c->ops->mem_free(c->ops, c->pool);
     c->ops->mem_free(c->ops, c->moves);
@@ -397,6 +405,8 @@ void hn_cache_seq_begin(hn_cache *c, int seq) {
 void hn_cache_seq_end(hn_cache *c, int seq) {
     hn_seq *s = &c->seq[seq];
     hn_prefix_touch(&c->prefix, s->block);
+    for (int owner = 0; owner < HN_MAX_OWNERS; owner++)
+        if (s->saved_block[owner]) hn_saved_release(c, s, owner, ++c->prefix.clock);
     s->live = false;
     memset(s->committed, 0, sizeof s->committed);
     memset(s->folded, 0, sizeof s->folded);

@@ -32,7 +32,8 @@
  * The state of a text is kept in the index when a block becomes full, by giving its pages to the block: the next pass reads them
  * and writes others, so that nothing is copied. Few states of a text are kept, fewer of older ones: those of the last block, of
  * the last whose number is a multiple of 2, of 4, of 8, ... They are evicted like pages of windows; if a group has as many as it
- * may keep, the one that has been idle longest is evicted.
+ * may keep, the one that has been idle longest is evicted. A sequence holds the newest of its text: it is not idle, so that a text
+ * that is preempted can continue there. If all are held, the one that has been held longest is evicted.
  *
  * Committed rows have slot == position. Only the pass that wrote tentative rows reads them; commit keeps a path of them in
  * order and drops the rest. One thread of control for each engine.
@@ -141,6 +142,10 @@ void hn_cache_publish(hn_cache *c, int seq, const int32_t *text, const int *vali
  * them follow each other, so that pages of window groups and states at ends of blocks are entered before they are released. The
  * blocks of the text are those that the target has entered. */
 void hn_cache_publish_rows(hn_cache *c, int seq, int owner);
+/* The rows that a restore of this text would take count as used now: of a text that waits to continue. */
+void hn_cache_touch(hn_cache *c, const int32_t *text, int n);
+/* The sequence gives up what it holds of the newest states of its text in the index, until the next publish: these pages count as free. */
+void hn_cache_release_states(hn_cache *c, int seq);
 void hn_cache_index_clear(hn_cache *c); /* clears the index */
 int hn_cache_states_kept(const hn_cache *c, int group); /* states in the index */
 

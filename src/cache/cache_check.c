@@ -12,6 +12,8 @@ static bool table_valid(const hn_cache *c, const hn_seq *s, int g, hn_page_use *
     if (s->n_pages[g] - s->first[g] > hn_cache_pages_at_most(c, g, c->rows)) return false;
     for (int p = 0; s->next[g] && s->next[g][0] != HN_NO_PAGE && p < hn_pages_of(c, g, 1); p++)
         seen[s->next[g][p]].tables++;
+    for (int p = 0; p < s->n_saved[g]; p++) seen[s->saved[g][p]].tables++;
+    if (s->n_saved[g] > 0 && !s->saved_block[c->group[g].owner]) return false;
     for (int p = 0; p < s->n_pages[g]; p++) {
         if ((s->pages[g][p] == HN_NO_PAGE) != (p < s->first[g])) return false;
         if (p >= s->first[g]) seen[s->pages[g][p]].tables++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache_private.h - shared by cache.c (pool and tables) and cache_share.c (pages in more than one place).
+/* cache_private.h - shared by cache.c (pool and tables), cache_share.c (pages in more than one place) and cache_states.c.
  *
  * A page is in one of these states:
  *
@@ -19,7 +19,7 @@
 _Static_assert((int)HN_PREFIX_OWNERS == (int)HN_MAX_OWNERS, "states of a block");
 
 typedef struct hn_page_use {
-    int32_t tables; /* number of page table entries with this page */
+    int32_t tables; /* number of page table entries with this page, and of sequences that hold it */
     int32_t blocks; /* number of index blocks with it: several if their texts differ after a page shorter than a block */
     uint64_t idle_since; /* of idle pages: by the clock of the index */
 } hn_page_use;
@@ -33,6 +33,10 @@ typedef struct hn_seq {
     int32_t *pages[HN_MAX_GROUPS]; /* [stride of the group] */
     int32_t *next[HN_MAX_GROUPS];  /* of state groups: pages that the next pass writes; [0] HN_NO_PAGE: those of the table */
     int published[HN_MAX_GROUPS];  /* number of leading pages that are in the index, or have an equal there, or were released */
+    hn_block *saved_block[HN_MAX_OWNERS];  /* owners with a state: the block with the newest state of the text that the sequence holds */
+    uint64_t saved_since[HN_MAX_OWNERS];   /* when it was the newest */
+    int32_t *saved[HN_MAX_GROUPS];         /* their groups' pages that a text continues from there, [hn_saved_pages] */
+    int n_saved[HN_MAX_GROUPS];
     hn_block *block;               /* the last of the published[0] blocks of the text; NULL: none */
 } hn_seq;
 
@@ -83,6 +87,28 @@ static inline bool hn_state_shared(const hn_cache *c, const hn_seq *s, int group
     return u && (u->tables > 1 || u->blocks > 0);
 }
 
+/* The rows that the target computes again after a restore. */
+static inline int hn_cache_recompute(const hn_cache *c) {
+    int less = 0;
+    for (int g = 0; g < c->n_groups; g++)
+        if (c->group[g].recompute > less) less = c->group[g].recompute;
+    return less;
+}
+
+static inline int hn_at_most(int a, int b) {
+    return a < b ? a : b;
+}
+
+/* Depth of the block in which page i of a group ends, and the page's slot there. */
+static inline int hn_block_of_page(const hn_cache *c, int group, int i) {
+    return ((i + 1) * c->group[group].page_rows - 1) / c->prefix.block_rows;
+}
+
+static inline int hn_slot_of_page(const hn_cache *c, int group, int i) {
+    const int in_block = c->prefix.block_rows / c->group[group].page_rows;
+    return c->first_slot[group] + (in_block > 1 ? i % in_block : 0);
+}
+
 /* cache.c. The most pages that a sequence of `rows` rows and a pass after them needs. */
 int64_t hn_cache_pages_at_most(const hn_cache *c, int group, int64_t rows);
 /* A table takes a page that is in use elsewhere already; a table releases a page. */
@@ -99,4 +125,21 @@ void hn_cache_set_last_block(hn_cache *c, hn_seq *s, hn_block *b);
 /* The number of published rows of the owner, `rows` at most, after which the index has all pages that its window groups need.
  * The table takes these pages back; the caller releases those after them. */
 int hn_cache_reclaim(hn_cache *c, hn_seq *s, int owner, int rows);
+/* Removes a page from its slot of a block; removes a block without pages, children and users, and then such blocks before it. */
+void hn_block_drop_page(hn_cache *c, hn_block *b, int slot);
+void hn_block_prune(hn_cache *c, hn_block *b);
+
+/* cache_states.c. The state group of an owner; -1: it has none. */
+int hn_state_group(const hn_cache *c, int owner);
+bool hn_block_has_state(const hn_cache *c, const hn_block *b, int group);
+void hn_state_drop(hn_cache *c, hn_block *b, int group);
+/* Gives the state's pages to the last block that the owner's rows fill, if 1 to HN_MAX_ROWS rows before the block's end are not
+ * folded yet and enough pages are left for another state. */
+void hn_state_publish(hn_cache *c, hn_seq *s, int group);
+/* The most pages of a group that a sequence holds for its newest state in the index. */
+int hn_saved_pages(const hn_cache *c, int group);
+/* The sequence holds the pages of the newest state that the index has of its text, and no longer those of an older one. */
+void hn_saved_update(hn_cache *c, hn_seq *s, int owner);
+/* It holds none; the pages count as idle since then. */
+void hn_saved_release(hn_cache *c, hn_seq *s, int owner, uint64_t since);
 #endif

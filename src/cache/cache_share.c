@@ -25,22 +25,11 @@
 
 /* ---- the block of a page ---------------------------------------------------------------------------------------- */
 
-/* Depth of the block in which page i of a group ends. */
-static int block_of_page(const hn_cache *c, int group, int i) {
-    return ((i + 1) * c->group[group].page_rows - 1) / c->prefix.block_rows;
-}
-
-static int slot_of_page(const hn_cache *c, int group, int i) {
-    const int in_block = c->prefix.block_rows / c->group[group].page_rows;
-    return c->first_slot[group] + (in_block > 1 ? i % in_block : 0);
-}
-
 static void fill_path(hn_cache *c, hn_block *b) {
     for (; b; b = b->parent) c->path[b->depth] = b;
 }
 
-/* Removes a block without pages, children and users, and then such blocks before it. */
-static void prune(hn_cache *c, hn_block *b) {
+void hn_block_prune(hn_cache *c, hn_block *b) {
     while (b && !b->children && !b->users) {
         hn_block *parent = b->parent;
         for (int i = 0; i < c->prefix.n_slots; i++)
@@ -56,11 +45,10 @@ void hn_cache_set_last_block(hn_cache *c, hn_seq *s, hn_block *b) {
     s->block = b;
     if (!old) return;
     old->users--;
-    prune(c, old);
+    hn_block_prune(c, old);
 }
 
-/* Removes a page from its slot of a block. */
-static void page_unlink(hn_cache *c, hn_block *b, int slot) {
+void hn_block_drop_page(hn_cache *c, hn_block *b, int slot) {
     const int32_t page = b->page[slot];
     b->page[slot] = HN_NO_PAGE;
     if (page == HN_NO_PAGE) return;
@@ -88,7 +76,7 @@ static void share_page(hn_cache *c, int32_t *mine, int32_t *there) {
 
 /* Enters page i of the sequence, which belongs to block b; a released page is skipped. */
 static void enter_page(hn_cache *c, hn_seq *s, int group, int i, hn_block *b) {
-    if (i >= s->first[group]) share_page(c, &s->pages[group][i], &b->page[slot_of_page(c, group, i)]);
+    if (i >= s->first[group]) share_page(c, &s->pages[group][i], &b->page[hn_slot_of_page(c, group, i)]);
     s->published[group]++;
 }
 
@@ -108,107 +96,30 @@ static void publish_blocks(hn_cache *c, hn_seq *s, const int32_t *text, int rows
     }
 }
 
-static int at_most(int a, int b) {
-    return a < b ? a : b;
-}
-
-/* ---- states ---------------------------------------------------------------------------------------------------- */
-
-/* The state group of an owner; -1: it has none. */
-static int state_group(const hn_cache *c, int owner) {
-    for (int g = 0; g < c->n_groups && c->states[owner]; g++)
-        if (c->group[g].owner == owner && c->group[g].kind == HN_CACHE_STATE) return g;
-    return -1;
-}
-
-static bool has_state(const hn_cache *c, const hn_block *b, int group) {
-    for (int i = c->first_slot[group]; i < c->first_slot[group + 1]; i++)
-        if (b->page[i] == HN_NO_PAGE) return false;
-    return true;
-}
-
-static void state_drop(hn_cache *c, hn_block *b, int group) {
-    for (int i = c->first_slot[group]; i < c->first_slot[group + 1]; i++) page_unlink(c, b, i);
-}
-
-/* Keeps of the states before block b those closer than twice the largest power of two that divides their number. */
-static void states_thin(hn_cache *c, const hn_block *b, int group) {
-    for (hn_block *e = b->parent; e; e = e->parent) {
-        const int number = e->depth + 1, power = number & -number;
-        if (b->depth - e->depth >= 2 * power && has_state(c, e, group)) state_drop(c, e, group);
-    }
-}
-
-int hn_cache_states_kept(const hn_cache *c, int group) {
-    return c->state_pages[group] / hn_pages_of(c, group, 1);
-}
-
-/* The block whose state has been idle longest; NULL: all are in use. */
-static hn_block *oldest_state(const hn_cache *c, int group) {
-    const int slot = c->first_slot[group];
-    hn_block *oldest = NULL;
-    for (hn_block *b = c->prefix.oldest; b; b = b->newer) {
-        if (!has_state(c, b, group) || c->use[b->page[slot]].tables > 0) continue;
-        if (!oldest || c->use[b->page[slot]].idle_since < c->use[oldest->page[slot]].idle_since) oldest = b;
-    }
-    return oldest;
-}
-
-/* Makes room for one more. False: the limit is reached, and all of them are in use. */
-static bool states_limit(hn_cache *c, int group) {
-    const int most = c->group[group].kept;
-    while (most > 0 && hn_cache_states_kept(c, group) >= most) {
-        hn_block *b = oldest_state(c, group);
-        if (!b) return false;
-        state_drop(c, b, group);
-        prune(c, b);
-    }
-    return true;
-}
-
-/* Gives the state's pages to the last block that the owner's rows fill, if 1 to HN_MAX_ROWS rows before the block's end are not
- * folded yet and enough pages are left for another state. */
-static void publish_state(hn_cache *c, hn_seq *s, int group) {
-    hn_block *b = s->block;
-    const int owner = c->group[group].owner, pages = s->n_pages[group], folded = s->folded[owner];
-    while (b && (b->depth + 1) * c->prefix.block_rows > s->committed[owner]) b = b->parent;
-    const int end = b ? (b->depth + 1) * c->prefix.block_rows : 0;
-    if (!b || folded >= end || end - folded > HN_MAX_ROWS || pages == 0 || hn_state_shared(c, s, group)) return;
-    if (has_state(c, b, group) || hn_cache_free_pages(c) < pages) return;
-    state_drop(c, b, group); /* the rest of an evicted one */
-    if (!states_limit(c, group)) return;
-    c->state_pages[group] += pages;
-    for (int i = 0; i < pages; i++) {
-        b->page[c->first_slot[group] + i] = s->pages[group][i];
-        c->use[s->pages[group][i]].blocks++;
-    }
-    b->folded[owner] = folded;
-    states_thin(c, b, group);
-}
-
 /* The pages of an owner's groups behind group 0, as far as the text's blocks go. */
 static void publish_rows(hn_cache *c, hn_seq *s, int owner, int rows) {
     bool path = false;
-    rows = at_most(at_most(rows, s->committed[owner]), s->published[0] * c->prefix.block_rows);
+    rows = hn_at_most(hn_at_most(rows, s->committed[owner]), s->published[0] * c->prefix.block_rows);
     for (int g = 1; g < c->n_groups; g++) {
         if (c->group[g].owner != owner) continue;
         if (c->group[g].kind == HN_CACHE_STATE) {
-            publish_state(c, s, g);
+            hn_state_publish(c, s, g);
             continue;
         }
         while ((s->published[g] + 1) * c->group[g].page_rows <= rows) {
             if (!path) fill_path(c, s->block);
             path = true;
             const int i = s->published[g];
-            enter_page(c, s, g, i, c->path[block_of_page(c, g, i)]);
+            enter_page(c, s, g, i, c->path[hn_block_of_page(c, g, i)]);
         }
     }
+    hn_saved_update(c, s, owner);
 }
 
 void hn_cache_publish(hn_cache *c, int seq, const int32_t *text, const int *valid) {
     hn_seq *s = &c->seq[seq];
     assert(s->live);
-    publish_blocks(c, s, text, at_most(valid[0], s->committed[0]));
+    publish_blocks(c, s, text, hn_at_most(valid[0], s->committed[0]));
     for (int owner = 0; owner <= c->group[c->n_groups - 1].owner; owner++) publish_rows(c, s, owner, valid[owner]);
 }
 
@@ -221,7 +132,10 @@ void hn_cache_unpublish(hn_cache *c, hn_seq *s, int owner, int rows) {
     if (owner == 0) rows -= rows % c->prefix.block_rows; /* the text may branch inside the block */
     for (int g = 0; g < c->n_groups; g++)
         if (owner == 0 || c->group[g].owner == owner)
-            s->published[g] = at_most(s->published[g], rows / c->group[g].page_rows);
+            s->published[g] = hn_at_most(s->published[g], rows / c->group[g].page_rows);
+    for (int o = 0; o < HN_MAX_OWNERS; o++)
+        if (s->saved_block[o] && s->saved_block[o]->depth >= s->published[0])
+            hn_saved_release(c, s, o, s->saved_since[o]);
     hn_block *b = s->block;
     while (b && b->depth >= s->published[0]) b = b->parent;
     hn_cache_set_last_block(c, s, b);
@@ -230,17 +144,17 @@ void hn_cache_unpublish(hn_cache *c, hn_seq *s, int owner, int rows) {
 /* ---- restore --------------------------------------------------------------------------------------------------- */
 
 static bool page_present(const hn_cache *c, int group, int i) {
-    return c->path[block_of_page(c, group, i)]->page[slot_of_page(c, group, i)] != HN_NO_PAGE;
+    return c->path[hn_block_of_page(c, group, i)]->page[hn_slot_of_page(c, group, i)] != HN_NO_PAGE;
 }
 
 /* The row whose window an owner needs at the end of its rows: the next one; for rows that are folded into a state, the one after
  * that state. */
 static int needed_from(const hn_cache *c, int group, int rows, int less) {
     const int owner = c->group[group].owner, block_rows = c->prefix.block_rows;
-    const int state = c->group[group].kind == HN_CACHE_ROWS ? state_group(c, owner) : -1;
+    const int state = c->group[group].kind == HN_CACHE_ROWS ? hn_state_group(c, owner) : -1;
     if (state < 0 || rows == 0 || rows % block_rows) return rows - less;
     const hn_block *b = c->path[rows / block_rows - 1];
-    return has_state(c, b, state) ? at_most(b->folded[owner], rows - less) : rows - less;
+    return hn_block_has_state(c, b, state) ? hn_at_most(b->folded[owner], rows - less) : rows - less;
 }
 
 /* The last end of a page, at `rows` at most, for which the index has all pages that the group needs to continue there, and those
@@ -248,7 +162,7 @@ static int needed_from(const hn_cache *c, int group, int rows, int less) {
 static int group_rows_present(const hn_cache *c, int group, int rows, int less) {
     if (c->group[group].kind == HN_CACHE_STATE) {
         int n = rows / c->prefix.block_rows;
-        while (n > 0 && !has_state(c, c->path[n - 1], group)) n--;
+        while (n > 0 && !hn_block_has_state(c, c->path[n - 1], group)) n--;
         return n * c->prefix.block_rows;
     }
     const int page_rows = c->group[group].page_rows, most = rows / page_rows;
@@ -285,7 +199,7 @@ static int target_rows_present(const hn_cache *c, int rows, int less) {
 /* The table takes pages [first, end) of a group from the blocks of c->path. */
 static void take_pages(hn_cache *c, hn_seq *s, int group, int first, int end) {
     for (int i = first; i < end; i++) {
-        s->pages[group][i] = c->path[block_of_page(c, group, i)]->page[slot_of_page(c, group, i)];
+        s->pages[group][i] = c->path[hn_block_of_page(c, group, i)]->page[hn_slot_of_page(c, group, i)];
         hn_page_take(c, s->pages[group][i]);
     }
 }
@@ -321,7 +235,7 @@ static void take_rows(hn_cache *c, hn_seq *s, int owner, int rows, int less) {
 int hn_cache_reclaim(hn_cache *c, hn_seq *s, int owner, int rows) {
     for (int g = 0; g < c->n_groups; g++)
         if (c->group[g].owner == owner && c->group[g].kind != HN_CACHE_STATE)
-            rows = at_most(rows, s->published[g] * c->group[g].page_rows);
+            rows = hn_at_most(rows, s->published[g] * c->group[g].page_rows);
     fill_path(c, s->block);
     rows = owner_rows_present(c, owner, rows, 0);
     for (int g = 0; g < c->n_groups; g++) {
@@ -333,7 +247,7 @@ int hn_cache_reclaim(hn_cache *c, hn_seq *s, int owner, int rows) {
         }
         const int first = hn_first_page(c, g, needed_from(c, g, rows, 0));
         if (first >= s->first[g]) continue;
-        take_pages(c, s, g, first, at_most(s->first[g], rows / c->group[g].page_rows));
+        take_pages(c, s, g, first, hn_at_most(s->first[g], rows / c->group[g].page_rows));
         s->first[g] = first;
     }
     return rows;
@@ -350,20 +264,23 @@ int hn_cache_step(const hn_cache *c) {
     return step;
 }
 
-int hn_cache_restore(hn_cache *c, int seq, const int32_t *text, int n) {
-    hn_seq *s = &c->seq[seq];
-    const int block_rows = c->prefix.block_rows, most = at_most(n, c->rows) / block_rows;
-    int depth = 0, rows = 0, less = 0;
-    assert(s->live);
-    for (int g = 0; g < c->n_groups; g++) {
-        assert(s->n_pages[g] == 0);
-        if (c->group[g].recompute > less) less = c->group[g].recompute;
-    }
+/* The blocks of the index which the text begins with, in c->path; returns their number. */
+static int find_path(hn_cache *c, const int32_t *text, int n) {
+    const int block_rows = c->prefix.block_rows, most = hn_at_most(n, c->rows) / block_rows;
+    int depth = 0;
     for (hn_block *b = NULL; depth < most; c->path[depth++] = b) {
         b = hn_prefix_child(&c->prefix, b, text + (size_t)depth * (size_t)block_rows);
         if (!b) break;
     }
-    rows = target_rows_present(c, depth * block_rows, less);
+    return depth;
+}
+
+int hn_cache_restore(hn_cache *c, int seq, const int32_t *text, int n) {
+    hn_seq *s = &c->seq[seq];
+    const int block_rows = c->prefix.block_rows, less = hn_cache_recompute(c);
+    assert(s->live);
+    for (int g = 0; g < c->n_groups; g++) assert(s->n_pages[g] == 0);
+    const int rows = target_rows_present(c, find_path(c, text, n) * block_rows, less);
     for (int g = 0, owner = -1; g < c->n_groups; g++) {
         if (c->group[g].owner == owner) continue;
         owner = c->group[g].owner;
@@ -371,6 +288,27 @@ int hn_cache_restore(hn_cache *c, int seq, const int32_t *text, int n) {
     }
     hn_cache_set_last_block(c, s, rows ? c->path[rows / block_rows - 1] : NULL);
     return rows && less ? hn_cache_rewind(c, seq, 0, rows - less) : rows;
+}
+
+/* The pages of a group that a text continues from at the end of `rows` rows were used now, those of all rows by hn_prefix_touch. */
+static void touch_pages(hn_cache *c, int group, int rows, int less) {
+    const hn_block *last = c->path[rows / c->prefix.block_rows - 1];
+    const uint64_t now = ++c->prefix.clock;
+    if (c->group[group].kind == HN_CACHE_STATE)
+        for (int i = c->first_slot[group]; i < c->first_slot[group + 1]; i++) c->use[last->page[i]].idle_since = now;
+    else if (c->group[group].window)
+        for (int i = hn_first_page(c, group, needed_from(c, group, rows, less)); i < rows / c->group[group].page_rows; i++)
+            c->use[c->path[hn_block_of_page(c, group, i)]->page[hn_slot_of_page(c, group, i)]].idle_since = now;
+}
+
+void hn_cache_touch(hn_cache *c, const int32_t *text, int n) {
+    const int less = hn_cache_recompute(c);
+    const int all = target_rows_present(c, find_path(c, text, n) * c->prefix.block_rows, less);
+    if (all > 0) hn_prefix_touch(&c->prefix, c->path[all / c->prefix.block_rows - 1]);
+    for (int g = 0; g < c->n_groups; g++) {
+        const int owner = c->group[g].owner, rows = owner ? owner_rows_present(c, owner, all, 0) : all;
+        if (rows > 0) touch_pages(c, g, rows, owner ? 0 : less);
+    }
 }
 
 /* ---- eviction -------------------------------------------------------------------------------------------------- */
@@ -383,10 +321,10 @@ static bool is_idle(const hn_cache *c, int32_t page) {
 static void evict(hn_cache *c, hn_block *b, int slot) {
     for (int g = 0; g < c->n_groups && slot >= 0; g++) /* a state is evicted as a whole */
         if (c->group[g].kind == HN_CACHE_STATE && slot >= c->first_slot[g] && slot < c->first_slot[g + 1])
-            state_drop(c, b, g);
+            hn_state_drop(c, b, g);
     for (int i = 0; i < c->prefix.n_slots; i++)
-        if (slot < 0 || i == slot) page_unlink(c, b, i);
-    prune(c, b);
+        if (slot < 0 || i == slot) hn_block_drop_page(c, b, i);
+    hn_block_prune(c, b);
 }
 
 /* The candidate for eviction, idle longest: a page of a window group in a block (slot), or a whole block (slot -1). */
@@ -440,6 +378,6 @@ void hn_cache_evict(hn_cache *c) {
 void hn_cache_index_clear(hn_cache *c) {
     for (int s = 0; s < c->max_seqs; s++) hn_cache_unpublish(c, &c->seq[s], 0, 0);
     for (hn_block *b = c->prefix.oldest; b; b = b->newer)
-        for (int i = 0; i < c->prefix.n_slots; i++) page_unlink(c, b, i);
+        for (int i = 0; i < c->prefix.n_slots; i++) hn_block_drop_page(c, b, i);
     hn_prefix_clear(&c->prefix);
 }

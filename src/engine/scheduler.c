@@ -162,7 +162,19 @@ static bool shared_rows_pending(const hunch_engine *e, const hunch_session *s) {
     return false;
 }
 
+/* What preempted texts will continue from is evicted after all idle pages. So is what others would continue from; the oldest
+ * session is not preempted. */
+static void keep_for_preempted(hunch_engine *e) {
+    const hunch_session *oldest = NULL;
+    for (const hunch_session *s = e->queue; s; s = s->next)
+        if (s->stats.preempted > 0 && may_restore(s)) hn_cache_touch(e->cache, s->text, (int)s->n_text - 1);
+    for (int i = 0; i < e->parallel; i++)
+        if (e->session[i] && (!oldest || e->session[i]->admission < oldest->admission)) oldest = e->session[i];
+    if (oldest) hn_cache_release_states(e->cache, oldest->id);
+}
+
 void hn_admit(hunch_engine *e) {
+    keep_for_preempted(e);
     for (hunch_session *s = e->queue, *next; s; s = next) {
         const int id = free_place(e);
         hunch_error why = {0};
