@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* delta_bench.c - times the operation of gated delta nets inside whole passes of a model, whose other layers put the states out of
- * the nearest caches, beside the time that reading and writing these states alone would take here.
+/* delta_states.c - times the operation of gated delta nets inside whole passes of a model, whose other layers put the states out of
+ * the nearest caches, beside the time that reading and writing these states alone would take here (docs/kernels.md).
  *
- *   delta_bench MODEL [THREADS [ROWS...]]      defaults: all cores; passes of 1, 2, 4, 8 and 16 rows
+ *   build-test/delta_states MODEL [THREADS [ROWS...]]      defaults: all cores; passes of 1, 2, 4, 8 and 16 rows
  *
  * A round commits all rows of a pass, as plain decoding and accepted chains do: the next pass applies them to the state before its own.
- *
- * Not part of the build. From the root of the repository, with the library built in build/:
- *   cc -O2 -D_GNU_SOURCE -Iinclude -Isrc tests/check/delta_bench.c build/libhunch.a -ljansson -lpcre2-8 -lutf8proc -lm -o build/delta_bench
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hybrid_grid.h - for tests of models with gated delta nets: cells of a grid, drawn at random. A cell is a model, a level,
+/* hybrid_grid.h - for tests of models with gated delta nets: cells of a grid. A cell is a model, a level,
  * threads, mapped or not, drafters, temperature, texts at once, chunk (borders inside the convolution's window among them),
- * page size, and a small pool with few states, or not. Eight texts that share beginnings, then eight that
+ * page size, and a small pool with few states, whose texts lose their places, or not. Eight texts that share beginnings, then eight that
  * continue their answers: tokens and logits must be plain decoding's, bit for bit. Include after cmocka. */
 #ifndef HN_TEST_HYBRID_GRID_H
 #define HN_TEST_HYBRID_GRID_H
@@ -9,7 +9,7 @@
 #include "engine/engine.h"
 #include "fixture.h"
 
-enum { GRID_TEXTS = 8, GRID_WAVES = 2, GRID_ROWS = 320, GRID_TOKENS = 20, GRID_MODELS = 4 };
+enum { GRID_TEXTS = 8, GRID_WAVES = 2, GRID_ROWS = 320, GRID_TOKENS = 24, GRID_MODELS = 4 };
 static const char *const grid_models[GRID_MODELS] = {"goldens/qwen3_5-dense", "goldens/qwen3_next-moe", "goldens/qwen3_5_moe-fused",
                                                      "goldens/qwen3_next-odd"};
 
@@ -84,20 +84,43 @@ FIXTURE void grid_free(grid_plain *p) {
     free(p);
 }
 
+/* Sessions together; every few rounds one loses its place and waits for another, if `preempt`. */
+FIXTURE void grid_requests(hunch_engine *e, hunch_request *r, int n, int preempt, answer *out, grid_sums *sums) {
+    hunch_session *s[GRID_TEXTS];
+    for (int i = 0; i < n; i++) {
+        r[i].on_logits = keep_logits;
+        r[i].on_logits_user = &out[i];
+        must(hunch_session_open(&s[i], e, &r[i], err));
+    }
+    for (int round = 1; hunch_engine_running(e) > 0; round++) {
+        hunch_session *loser = preempt && round % preempt == 0 ? s[round / preempt % n] : NULL;
+        if (loser && loser->id >= 0 && loser->stats.preempted < 3) { /* it must get on */
+            hn_session_release(loser);
+            hn_queue_push(loser, true);
+            loser->stats.preempted++;
+        }
+        must(hunch_engine_round(e, err));
+    }
+    for (int i = 0; i < n; i++) {
+        keep_answer(&out[i], s[i]);
+        hunch_session_close(&s[i]);
+        sums->accepted += out[i].accepted;
+        sums->restored += out[i].restored;
+        sums->preempted += out[i].preempted;
+    }
+}
+
 /* Runs a cell's texts, some at once. */
-FIXTURE void grid_run(const grid_plain *p, hunch_model *m, hunch_engine *e, int together, const char *what, grid_sums *sums) {
+FIXTURE void grid_run(const grid_plain *p, hunch_model *m, hunch_engine *e, int together, bool preempt, const char *what, grid_sums *sums) {
     for (int wave = 0; wave < GRID_WAVES; wave++)
         for (int t = 0; t < GRID_TEXTS; t += together) {
             const int n = GRID_TEXTS - t < together ? GRID_TEXTS - t : together;
             hunch_request r[GRID_TEXTS];
             answer got[GRID_TEXTS] = {{0}};
             for (int i = 0; i < n; i++) r[i] = grid_request(p, m, wave, t + i);
-            run_requests(e, r, n, true, got);
+            grid_requests(e, r, n, preempt ? 3 + t % 3 : 0, got, sums);
             for (int i = 0; i < n; i++) {
                 assert_same(&p->answer[wave][t + i], &got[i], what);
-                sums->accepted += got[i].accepted;
-                sums->restored += got[i].restored;
-                sums->preempted += got[i].preempted;
                 answer_free(&got[i]);
             }
             assert_true(hn_cache_valid(e->cache));
@@ -114,57 +137,65 @@ FIXTURE uint64_t grid_state_bytes(const char *path) {
     return info.state_bytes;
 }
 
-FIXTURE void grid_cell(const char *model, const char *isa, const grid_plain *p, uint64_t *rng, grid_sums *sums) {
-    static const char *const drafts[] = {"ngram", "suffix", "suffix,mode=tree", "mtp,depth=4", "mtp,depth=6,force=0.7",
-                                         "mtp,depth=4,tree=dynamic,topk=3,total=10", "forced,accept=0.6,depth=7,seed=1",
-                                         "forced,accept=0.7,depth=6,tree=random,seed=2", "forced,accept=0.8,depth=4,width=3,seed=3",
-                                         "mtp,depth=3+suffix,mode=tree", "auto"};
-    enum { N_DRAFTS = sizeof drafts / sizeof *drafts };
-    static const int chunks[] = {1, 2, 3, 5, 23, 64}, at_once[] = {1, 3, 8};
-    const int threads = 1 + grid_below(rng, 3), chunk = chunks[grid_below(rng, 6)], together = at_once[grid_below(rng, 3)];
-    const bool mapped = grid_below(rng, 4) == 0, small = grid_below(rng, 2) == 0;
-    char own[600], what[900];
-    const int d = grid_below(rng, N_DRAFTS + 1);
-    const char *other = data_path(grid_models[grid_below(rng, GRID_MODELS)]), *draft = d < N_DRAFTS ? drafts[d] : own;
-    snprintf(own, sizeof own, "model:%s,depth=3", other);
-    const uint64_t states = grid_state_bytes(data_path(model)) + grid_state_bytes(d < N_DRAFTS ? NULL : other);
+static const char *const grid_drafts[] = {"ngram", "suffix", "suffix,mode=tree", "mtp,depth=4", "mtp,depth=6,force=0.7",
+                                          "mtp,depth=4,tree=dynamic,topk=3,total=10", "forced,accept=0.6,depth=7,seed=1",
+                                          "forced,accept=0.7,depth=6,tree=random,seed=2", "forced,accept=0.8,depth=4,width=3,seed=3",
+                                          "mtp,depth=3+suffix,mode=tree", "auto", "model:%s,depth=3"};
+static const int grid_chunks[] = {1, 2, 3, 5, 23, 64}, grid_together[] = {1, 3, 8};
+
+/* What a cell chooses, and from how many: levels are those of the machine. OTHER: the draft model. STATES: room in a small pool. */
+typedef enum grid_choice {
+    GRID_MODEL, GRID_LEVEL, GRID_HOT, GRID_DRAFT, GRID_OTHER, GRID_THREADS, GRID_CHUNK, GRID_TOGETHER, GRID_MAPPED, GRID_SMALL, GRID_STATES,
+    GRID_PAGES, GRID_CHOICES
+} grid_choice;
+static int grid_sizes[GRID_CHOICES] = {GRID_MODELS, 0, 2, sizeof grid_drafts / sizeof *grid_drafts, GRID_MODELS, 3, 6, 3, 2, 2, 3, 3};
+
+typedef struct grid_cell {
+    int of[GRID_CHOICES];
+} grid_cell;
+
+FIXTURE grid_cell grid_draw(uint64_t *rng) {
+    grid_cell c;
+    for (int i = 0; i < GRID_CHOICES; i++) c.of[i] = grid_below(rng, grid_sizes[i]);
+    return c;
+}
+
+FIXTURE void grid_check(const grid_cell *c, const char *isa, const grid_plain *p, grid_sums *sums) {
+    const int together = grid_together[c->of[GRID_TOGETHER]];
+    const bool small = c->of[GRID_SMALL], own = strncmp(grid_drafts[c->of[GRID_DRAFT]], "model:", 6) == 0;
+    const char *model = grid_models[c->of[GRID_MODEL]], *other = data_path(grid_models[c->of[GRID_OTHER]]);
+    char draft[600], what[900];
+    snprintf(draft, sizeof draft, own ? "model:%s,depth=3" : "%s", own ? other : grid_drafts[c->of[GRID_DRAFT]]);
+    const uint64_t states = grid_state_bytes(data_path(model)) + grid_state_bytes(own ? other : NULL);
     hunch_engine_options o;
-    hunch_model *m = open_model_as(data_path(model), isa, threads, HUNCH_PRECISION_NATIVE, mapped);
     hunch_engine_options_defaults(&o);
     o.parallel = together;
-    o.chunk = chunk;
+    o.chunk = grid_chunks[c->of[GRID_CHUNK]];
     o.kv = HUNCH_KV_BF16;
-    o.page_rows = 16 << grid_below(rng, 3);
+    o.page_rows = 16 << c->of[GRID_PAGES];
     o.context = GRID_ROWS;
     o.pool_rows = small ? GRID_ROWS : 0;
-    o.state_bytes = small ? states * (1 + (uint64_t)grid_below(rng, 3)) : 0;
-    snprintf(what, sizeof what, "%s at %s, %d threads%s, %s, temperature %g, %d at once, chunk %d, pages of %d%s", model, isa, threads,
-             mapped ? ", mapped" : "", draft, p->temperature, together, chunk, o.page_rows, small ? ", a small pool" : "");
+    o.state_bytes = small ? states * (1 + (uint64_t)c->of[GRID_STATES]) : 0;
+    const int threads = 1 + c->of[GRID_THREADS];
+    snprintf(what, sizeof what, "%s at %s, %d threads%s, %s, temperature %g, %d at once, chunk %d, pages of %d, %s%d states", model, isa,
+             threads, c->of[GRID_MAPPED] ? ", mapped" : "", draft, p->temperature, together, o.chunk, o.page_rows,
+             small ? "a small pool, " : "", 1 + c->of[GRID_STATES]);
+    hunch_model *m = open_model_as(data_path(model), isa, threads, HUNCH_PRECISION_NATIVE, c->of[GRID_MAPPED]);
     hunch_engine *e = open_engine_with(m, draft, o);
-    grid_run(p, m, e, together, what, sums);
+    grid_run(p, m, e, together, small, what, sums);
     hunch_engine_close(&e);
     hunch_model_close(&m);
 }
 
-/* So many cells of a model at a level and temperature. Each has a seed of its own, which does not depend on the others. */
-FIXTURE void grid_check_at(const char *model, const char *isa, bool hot, int cells, uint64_t seed, grid_sums *sums) {
-    grid_plain *p = grid_open(model, isa, hot ? 0.8 : 0);
-    for (int i = 0; i < cells; i++) {
-        uint64_t rng = seed * 1000 + (uint64_t)(2 * i + hot);
-        grid_cell(model, isa, p, &rng, sums);
+/* The cells of a model, level and temperature. */
+FIXTURE void grid_check_all(const grid_cell *cell, int n, const char *isa, const grid_cell *like, grid_sums *sums) {
+    grid_plain *p = NULL;
+    for (int i = 0; i < n; i++) {
+        const int *of = cell[i].of;
+        if (memcmp(of, like->of, (GRID_HOT + 1) * sizeof *of)) continue;
+        if (!p) p = grid_open(grid_models[of[GRID_MODEL]], isa, of[GRID_HOT] ? 0.8 : 0);
+        grid_check(&cell[i], isa, p, sums);
     }
-    grid_free(p);
-}
-
-/* So many cells at each level of the machine and temperature, of one model. */
-FIXTURE grid_sums grid_check(const char *model, int cells, bool best_only, uint64_t seed) {
-    const char *isa[HN_ISA_COUNT];
-    grid_sums sums = {0};
-    const int n = levels(isa);
-    for (int l = best_only ? n - 1 : 0; l < n; l++)
-        for (int hot = 0; hot < 2; hot++) grid_check_at(model, isa[l], hot, cells, seed * 10 + (uint64_t)l, &sums);
-    print_message("%s: %d drafts accepted, %d rows restored, %d places lost\n", model, (int)sums.accepted, (int)sums.restored,
-                  (int)sums.preempted);
-    return sums;
+    if (p) grid_free(p);
 }
 #endif
