@@ -320,7 +320,8 @@ static void test_goldens(void **state) {
     const char *isa[HN_ISA_COUNT];
     (void)state;
     for (int n = levels(isa), i = 0; i < n; i++)
-        for (int f = test_light() ? i : 0; f < N_FOLDERS; f += test_light() ? n : 1) check_golden(folders[f], isa[i]); /* else at one level each */
+        for (int f = test_light() ? i : 0; f < N_FOLDERS; f += test_light() ? n : 1) /* lightly: each at one level */
+            check_golden(folders[f], isa[i]);
 }
 
 /* Layers that attend to a window are not silently read as layers with full attention. */
