@@ -72,6 +72,10 @@ CLAIMS = [
      [(name, "model", ["--layers", "6", "--divergence", name]) for name in ("forward", "reverse", "jsd", "tvd")]),
     ("vocabulary", "How many tokens a head drafts",
      [("%d" % n, "eagle3", ["--vocab", "%d" % n] if n != 8192 else []) for n in (4096, 8192, 16384, 49152)]),
+    ("centroids", "Tokens in clusters, of which the best by their centroids have logits (reference 000): how they are chosen at the start",
+     [("dense", "eagle3", []), ("kmeans", "eagle3", ["--centroids", "256:32"]),
+      ("random", "eagle3", ["--centroids", "256:32", "--centroid-start", "random"]),
+      ("frequency", "eagle3", ["--centroids", "256:32", "--centroid-start", "frequency"])]),
     ("label", "The model's law against the token that came",
      [("law", "medusa", []), ("half", "medusa", ["--token-share", "0.5"]), ("token", "medusa", ["--token-share", "1"])]),
 ]

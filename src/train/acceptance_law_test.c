@@ -113,7 +113,8 @@ static void read_head(void) {
                                    KEPT,
                                    (double)a->norm_eps,
                                    10000,
-                                   false};
+                                   false,
+                                   {0, 0, NULL}};
     head.weights = hn_zalloc(hn_eagle3_count(&head.shape), sizeof *head.weights);
     for (int i = 0; i < HN_EAGLE3_PARTS; i++) {
         const hn_mat part = hn_eagle3_part_of(&head.shape, (hn_eagle3_part)i, head.weights);

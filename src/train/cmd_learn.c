@@ -164,6 +164,20 @@ static void plan_steps(training *t, int steps) {
     t->how.every = steps / 12 > 50 ? steps / 12 : 50;
 }
 
+/* --centroids C[:K] */
+static hunch_status read_clusters(const hn_train_options *o, hn_learn_options *how, hunch_error *err) {
+    char end;
+    const int n = o->centroids ? sscanf(o->centroids, "%d:%d%c", &how->clusters, &how->clusters_used, &end) : 0;
+    if (o->centroids && (n < 1 || n > 2 || how->clusters < 2 || (n == 1 && strspn(o->centroids, "0123456789") != strlen(o->centroids)) ||
+                         (n == 2 && how->clusters_used < 1)))
+        return hn_fail(err, HUNCH_USAGE, "--centroids %s: expected C or C:K, such as 256:32", o->centroids);
+    if (!o->centroid_start) return HUNCH_OK;
+    if (!o->centroids) return hn_fail(err, HUNCH_USAGE, "--centroid-start %s: expected it with --centroids", o->centroid_start);
+    return hn_cluster_start_named(o->centroid_start, &how->cluster_start)
+               ? HUNCH_OK
+               : hn_fail(err, HUNCH_USAGE, "--centroid-start %s: expected kmeans, random or frequency", o->centroid_start);
+}
+
 static void choose_options(training *t) {
     const hn_train_options *o = t->o;
     t->how = hn_learn_usual(t->kind, &t->model->target.arch, t->features.tokens);
@@ -182,6 +196,7 @@ static void choose_options(training *t) {
     if (o->token_share >= 0) t->how.token_share = o->token_share;
     t->how.cell = o->cell;
     if (o->state_share >= 0) t->how.state_share = o->state_share;
+    (void)read_clusters(o, &t->how, NULL); /* it was checked before */
     t->how.seed = (uint64_t)o->seed;
     plan_steps(t, t->how.steps);
 }
@@ -320,6 +335,9 @@ static hunch_status check_kind(const training *t, hunch_error *err) {
     const hn_train_options *o = t->o;
     const hn_learn_kind *kind = t->kind;
     hn_divergence d;
+    hn_learn_options read = {0};
+    const hunch_status st = read_clusters(o, &read, err);
+    if (st) return st;
     if (o->layers > 1 && !kind->layered)
         return hn_fail(err, HUNCH_USAGE, "--layers %g: a head of kind %s has one layer: expected no --layers", o->layers, kind->name);
     if (o->divergence && !hn_divergence_named(o->divergence, &d))
@@ -327,6 +345,11 @@ static hunch_status check_kind(const training *t, hunch_error *err) {
     if ((o->init || o->divergence) && !kind->whole_model)
         return hn_fail(err, HUNCH_USAGE, "%s: a head of kind %s has fixed initial weights: expected it only with model",
                        o->init ? "--init" : "--divergence", kind->name);
+    if (o->centroids && kind != &hn_learn_eagle3)
+        return hn_fail(err, HUNCH_USAGE, "--centroids: a head of kind %s has none: expected it only with eagle3", kind->name);
+    if (o->centroids && o->format && !strcmp(o->format, "hf"))
+        return hn_fail(err, HUNCH_USAGE, "--format hf: no other program reads a head of eagle3 with --centroids: expected gguf, or no "
+                                         "--format, and a folder for hunch");
     if (o->cell && kind != &hn_learn_mlp)
         return hn_fail(err, HUNCH_USAGE, "--cell: a head of kind %s has none: expected it only with mlp", kind->name);
     if (o->init && strlen(o->init) >= sizeof t->how.init)

@@ -18,7 +18,7 @@ struct hn_eagle3_net {
     hn_mat table, fused; /* fused: input of step 0 in place of an output */
     hn_real *inverse_input[HN_MOST_STEPS], *inverse_hidden[HN_MOST_STEPS];
     /* of one step at a time */
-    hn_mat embedded, normed, dnormed, logits, dx;
+    hn_mat embedded, normed, dnormed, logits, scores, dx; /* scores: of clusters */
     hn_real *inverse;
     /* of one call */
     hn_real *w, *g;
@@ -38,6 +38,7 @@ static void lay_out(void *net, hn_room *r) {
     n->normed = hn_room_mat(r, rows, hidden);
     n->dnormed = hn_room_mat(r, rows, hidden);
     n->logits = hn_room_mat(r, rows, n->shape.vocab);
+    if (n->shape.clusters.count) n->scores = hn_room_mat(r, rows, n->shape.clusters.count);
     n->dx = hn_room_mat(r, rows, 2 * hidden);
     n->inverse = hn_room_mat(r, rows, 1).p;
 }
@@ -116,6 +117,15 @@ static void forward(hn_eagle3_net *n, int k) {
     hn_unrolled_forward(&n->u, k, n->shape.norm_before_residual ? right_of(n, x) : in);
 }
 
+/* Of the picked rows, whose normed outputs and logits are known; gradients replace logits and scores. */
+static double token_loss(hn_eagle3_net *n, hn_mat normed, hn_mat logits, hn_mat scores) {
+    hn_team *t = n->u.team;
+    if (!n->shape.clusters.count)
+        return hn_loss_soft(t, logits, n->b->law, n->u.law_row, false, n->u.some_weight, logits, n->u.losses);
+    hn_linear(t, normed, weights_of(n, HN_EAGLE3_CENTROIDS), NULL, scores);
+    return hn_loss_clusters(t, logits, scores, &n->shape.clusters, n->b->law, n->u.law_row, n->u.some_weight, logits, scores, n->u.losses);
+}
+
 /* The loss of step k, weighted by u.weight; and, with gradients, its dout. */
 static double output(hn_eagle3_net *n, int k) {
     hn_team *t = n->u.team;
@@ -125,14 +135,15 @@ static double output(hn_eagle3_net *n, int k) {
     if (count == 0) return 0;
     const hn_mat out = hn_mat_part(n->u.some, 0, count), normed = hn_mat_part(n->normed, 0, count);
     const hn_mat logits = hn_mat_part(n->logits, 0, count), head = weights_of(n, HN_EAGLE3_HEAD);
-    const hn_mat gain = weights_of(n, HN_EAGLE3_NORM);
+    const hn_mat gain = weights_of(n, HN_EAGLE3_NORM), scores = hn_mat_part(n->scores, 0, count);
     hn_rms_norm(t, out, gain.p, (hn_real)n->shape.eps, normed, n->inverse);
     hn_linear(t, normed, head, NULL, logits);
-    const double loss =
-        hn_loss_soft(t, logits, n->b->law, n->u.law_row, false, n->u.some_weight, logits, n->u.losses);
+    const double loss = token_loss(n, normed, logits, scores);
     if (!n->g) return loss;
     const hn_mat dnormed = hn_mat_part(n->dnormed, 0, count);
     hn_linear_back(t, logits, normed, head, dnormed, false, gradient_of(n, HN_EAGLE3_HEAD), NULL);
+    if (n->shape.clusters.count)
+        hn_linear_back(t, scores, normed, weights_of(n, HN_EAGLE3_CENTROIDS), dnormed, true, gradient_of(n, HN_EAGLE3_CENTROIDS), NULL);
     hn_rms_norm_back(t, dnormed, out, gain.p, n->inverse, hn_mat_part(n->u.dsome, 0, count), false,
                      gradient_of(n, HN_EAGLE3_NORM).p);
     hn_unrolled_put_back(&n->u, k, count);

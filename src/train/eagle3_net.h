@@ -5,15 +5,16 @@
  *     j  = [norm_input(embedding of the row's token k places on) | norm_hidden(g)]
  *     r  = (norm_before_residual: norm_hidden(g), else g) + o · attention(q, k, v of j)      attention_back.h
  *     out = r + down · swiglu(gate, up of norm_post(r))
- *     q  = softmax(head · norm(out))
+ *     q  = softmax(head · norm(out)); with clusters: of the tokens of those with the best scores, centroids · norm(out)
  *
  * Row i of a text has the target's states at place i (taps) and the token after it, token[i]; its first output is a law
  * of the token after that. At step k it reads token[i + k], has position i + k, and label law[i + k]; rows whose text
  * ends before that have no loss. The loss of a step is the weighted mean over its rows of the cross entropy with the
- * target's law; the whole loss is the sum of decay^k times the loss of step k. */
+ * target's law, with clusters that of cluster_loss.h; the whole loss is the sum of decay^k times the loss of step k. */
 #ifndef HN_EAGLE3_NET_H
 #define HN_EAGLE3_NET_H
 #include "train/attention_back.h"
+#include "train/cluster_loss.h"
 
 typedef struct hn_eagle3_shape {
     int hidden; /* of the head and of the embedding */
@@ -22,6 +23,7 @@ typedef struct hn_eagle3_shape {
     int vocab; /* number of tokens that it drafts */
     double eps, theta;
     bool norm_before_residual;
+    hn_token_clusters clusters; /* of the tokens that it drafts; count 0: none */
 } hn_eagle3_shape;
 
 typedef enum hn_eagle3_part {
@@ -38,7 +40,9 @@ typedef enum hn_eagle3_part {
     HN_EAGLE3_DOWN,
     HN_EAGLE3_NORM,
     HN_EAGLE3_HEAD,
-    HN_EAGLE3_PARTS
+    HN_EAGLE3_PARTS, /* of a head without clusters */
+    HN_EAGLE3_CENTROIDS = HN_EAGLE3_PARTS,
+    HN_EAGLE3_ALL_PARTS
 } hn_eagle3_part;
 
 /* All weights are in one vector, part after part, and so are gradients and the optimiser's averages. */

@@ -16,12 +16,13 @@ static hn_mat shape_of(const void *shape, int part) {
     case HN_EAGLE3_UP: return hn_mat_of(NULL, s->ffn, s->hidden);
     case HN_EAGLE3_DOWN: return hn_mat_of(NULL, s->hidden, s->ffn);
     case HN_EAGLE3_HEAD: return hn_mat_of(NULL, s->vocab, s->hidden);
+    case HN_EAGLE3_CENTROIDS: return hn_mat_of(NULL, s->clusters.count, s->hidden);
     default: return hn_mat_of(NULL, 1, s->hidden);
     }
 }
 
 size_t hn_eagle3_count(const hn_eagle3_shape *s) {
-    return hn_parts_before(shape_of, s, HN_EAGLE3_PARTS);
+    return hn_parts_before(shape_of, s, HN_EAGLE3_ALL_PARTS);
 }
 
 hn_mat hn_eagle3_part_of(const hn_eagle3_shape *s, hn_eagle3_part part, hn_real *vector) {
@@ -29,7 +30,8 @@ hn_mat hn_eagle3_part_of(const hn_eagle3_shape *s, hn_eagle3_part part, hn_real 
 }
 
 const char *hn_eagle3_part_name(hn_eagle3_part part) {
-    static const char *const names[HN_EAGLE3_PARTS] = {
+    static const char *const names[HN_EAGLE3_ALL_PARTS] = {
+        [HN_EAGLE3_CENTROIDS] = "masked_embedding.centroids.weight",
         [HN_EAGLE3_FC] = "fc.weight",
         [HN_EAGLE3_NORM_INPUT] = "midlayer.input_layernorm.weight",
         [HN_EAGLE3_NORM_HIDDEN] = "midlayer.hidden_norm.weight",

@@ -312,12 +312,13 @@ static double head_value(void *of) {
     return hn_eagle3_net_loss(o->net, o->w, &o->batch, NULL, losses);
 }
 
-static void check_head(bool norm_before_residual, int steps) {
+static void check_head(bool norm_before_residual, int steps, int clusters) {
     static const int start[] = {0, 5, 6, 15}, token[15] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9};
     static const hn_real weight[15] = {0, 1, 1, 1, .5, 1, 0, 1, 1, 0, 1, 1, 1, 1, 1};
-    const hn_eagle3_shape s = {8, 12, 4, 2, 6, 10, 9, 1e-3, 50, norm_before_residual};
+    static const int order[9] = {4, 0, 7, 2, 8, 1, 6, 3, 5};
+    const hn_eagle3_shape s = {8, 12, 4, 2, 6, 10, 9, 1e-3, 50, norm_before_residual, {clusters, 2, order}};
     const size_t n = hn_eagle3_count(&s);
-    uint64_t seed = 21;
+    uint64_t seed = clusters ? 30 + 3 * (uint64_t)steps : 21; /* with which no other cluster is chosen while a number is varied */
     hunch_error err;
     const hn_mat table = wide_matrix(10, 8, 0, &seed), law = wide_matrix(15, 9, 1, &seed);
     head_case o = {
@@ -330,7 +331,7 @@ static void check_head(bool norm_before_residual, int steps) {
     const double value = hn_eagle3_net_loss(o.net, o.w, &o.batch, g, losses);
     for (int k = 0; k < steps; k++, share *= 0.8) sum += share * losses[k];
     assert_true(fabs(sum - value) < 1e-12 && fabs(value - head_value(&o)) < 1e-12);
-    for (int part = 0; part < HN_EAGLE3_PARTS; part++) {
+    for (int part = 0; part < (clusters ? HN_EAGLE3_ALL_PARTS : HN_EAGLE3_PARTS); part++) {
         const hn_mat x = hn_eagle3_part_of(&s, (hn_eagle3_part)part, o.w);
         check_gradient(hn_eagle3_part_name((hn_eagle3_part)part), head_value, &o, x.p,
                        hn_eagle3_part_of(&s, (hn_eagle3_part)part, g).p, (size_t)x.rows * (size_t)x.cols);
@@ -346,9 +347,11 @@ static void check_head(bool norm_before_residual, int steps) {
 
 static void test_eagle3(void **state) {
     (void)state;
-    check_head(false, 1);
-    check_head(false, 3);
-    check_head(true, 3);
+    check_head(false, 1, 0);
+    check_head(false, 3, 0);
+    check_head(true, 3, 0);
+    check_head(false, 3, 3); /* two of three clusters of three tokens */
+    check_head(true, 1, 9);  /* two of nine of one */
 }
 
 typedef struct eagle_case {

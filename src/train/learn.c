@@ -100,6 +100,7 @@ static hunch_status head_open(hn_learner *l, const char *path, hunch_error *err)
                                 .team = &l->team,
                                 .path = path,
                                 .ids = l->tokens.ids,
+                                .tokens = &l->tokens,
                                 .taps = l->f->header.boundary,
                                 .n_taps = layers};
     l->reads = (size_t)(layers ? layers : 1) * l->f->header.width;

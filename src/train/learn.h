@@ -7,6 +7,7 @@
 #define HN_LEARN_H
 #include "engine/engine.h"
 #include "train/attention_back.h"
+#include "train/choose_clusters.h"
 #include "train/divergence.h"
 #include "train/features.h"
 #include "train/picture.h"
@@ -28,6 +29,9 @@ typedef struct hn_learn_options {
     int ffn;           /* width of its feed-forward layer; 0: the target's */
     bool norm_before_residual;
     bool cell; /* for mlp: Arctic's form, with a cell */
+    /* for eagle3: clusters of the tokens that it drafts, 0: none; those that a row has logits of, 0: an eighth of them, at most 32 */
+    int clusters, clusters_used;
+    hn_cluster_start cluster_start;
     uint64_t seed;
     double state_share; /* for eagle and falcon: weight of Smooth-L1 to the state; the weight of the law is then a tenth, else 1 */
     double token_share; /* share of the text's next token in the labels, 0 to 1; the rest is the target's law */

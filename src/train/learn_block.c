@@ -208,7 +208,7 @@ static json_t *layer_config(const blocks *e, const char *type) {
 
 static json_t *taps_of(const blocks *e) {
     json_t *taps = json_array();
-    for (int i = 0; i < e->s.n_taps; i++) json_array_append_new(taps, json_integer(e->s.taps[i]));
+    for (int i = 0; i < e->s.n_taps; i++) hn_config_append(&taps, json_integer(e->s.taps[i]));
     return taps;
 }
 
@@ -228,19 +228,20 @@ static json_t *peagle_config(const void *head) {
     json_t *c = speculators_config(head, "peagle", "PEagleDraftModel", "eagle_aux_hidden_state_layer_ids", "llama");
     static const char *const off[] = {"norm_before_residual", "norm_before_fc", "norm_output", "fc_norm",
                                       "embed_requires_grad"};
-    for (size_t i = 0; i < sizeof off / sizeof *off; i++) json_object_set_new(c, off[i], json_false());
+    for (size_t i = 0; i < sizeof off / sizeof *off; i++) hn_config_put(&c, off[i], json_false());
     return c;
 }
 
 static json_t *block_config(const blocks *e, const char *name, const char *architecture) {
     json_t *c = speculators_config(e, name, architecture, "aux_hidden_state_layer_ids", "qwen3");
-    json_t *layer = json_object_get(c, "transformer_layer_config"), *types = json_array();
-    for (int i = 0; i < e->shape.layers; i++) json_array_append_new(types, json_string("full_attention"));
-    json_object_set_new(layer, "layer_types", types);
-    json_object_set_new(layer, "use_sliding_window", json_false());
-    json_object_set_new(c, "block_size", json_integer(e->shape.drafts + 1));
-    json_object_set_new(c, "sample_from_anchor", json_false());
-    json_object_set_new(c, "sliding_window_non_causal", json_false());
+    json_t *layer = json_incref(json_object_get(c, "transformer_layer_config")), *types = json_array();
+    for (int i = 0; i < e->shape.layers; i++) hn_config_append(&types, json_string("full_attention"));
+    hn_config_put(&layer, "layer_types", types);
+    hn_config_put(&layer, "use_sliding_window", json_false());
+    hn_config_put(&c, "transformer_layer_config", layer);
+    hn_config_put(&c, "block_size", json_integer(e->shape.drafts + 1));
+    hn_config_put(&c, "sample_from_anchor", json_false());
+    hn_config_put(&c, "sliding_window_non_causal", json_false());
     return c;
 }
 
@@ -250,9 +251,9 @@ static json_t *dflash_config(const void *head) {
 
 static json_t *dspark_config(const void *head) {
     json_t *c = block_config(head, "dspark", "DSparkDraftModel");
-    json_object_set_new(c, "markov_head_type", json_string("vanilla"));
-    json_object_set_new(c, "markov_rank", json_integer(((const blocks *)head)->shape.markov_rank));
-    json_object_set_new(c, "enable_confidence_head", json_false());
+    hn_config_put(&c, "markov_head_type", json_string("vanilla"));
+    hn_config_put(&c, "markov_rank", json_integer(((const blocks *)head)->shape.markov_rank));
+    hn_config_put(&c, "enable_confidence_head", json_false());
     return c;
 }
 
@@ -260,12 +261,12 @@ static json_t *dspark_config(const void *head) {
 static json_t *dart_config(const void *head) {
     const blocks *e = head;
     json_t *c = layer_config(e, "llama");
-    json_object_set_new(c, "architectures", json_pack("[s]", "LlamaForCausalLMDart"));
-    json_object_set_new(c, "draft_vocab_size", json_integer(e->shape.vocab));
-    json_object_set_new(c, "draft_length", json_integer(e->shape.drafts - 1));
-    json_object_set_new(c, "eagle_aux_hidden_state_layer_ids", taps_of(e));
-    if (e->s.taps[0] == 1) json_object_set_new(c, "ptd_token_id", json_integer(e->shape.mask_token));
-    json_object_set_new(c, "torch_dtype", json_string("bfloat16"));
+    hn_config_put(&c, "architectures", json_pack("[s]", "LlamaForCausalLMDart"));
+    hn_config_put(&c, "draft_vocab_size", json_integer(e->shape.vocab));
+    hn_config_put(&c, "draft_length", json_integer(e->shape.drafts - 1));
+    hn_config_put(&c, "eagle_aux_hidden_state_layer_ids", taps_of(e));
+    if (e->s.taps[0] == 1) hn_config_put(&c, "ptd_token_id", json_integer(e->shape.mask_token));
+    hn_config_put(&c, "torch_dtype", json_string("bfloat16"));
     return c;
 }
 

@@ -13,11 +13,12 @@ hunch_status hn_learner_save_head(const hn_learner *l, const char *folder, hunch
     const hn_learn_kind *kind = l->o.kind;
     const int vocab = l->model->target.arch.vocab, parts = kind->parts(l->head);
     hn_saved_part *part = hn_zalloc((size_t)parts, sizeof *part);
-    if (!part) return hn_fail_memory(err, "parts of a head", (size_t)parts * sizeof *part);
+    if (!part) return hn_fail_memory(err, folder, (size_t)parts * sizeof *part);
     hn_head_to_save h = {.part = part, .vocab = l->o.vocab, .target_vocab = vocab, .config = kind->config(l->head)};
     if (!kind->own_output && !kind->whole_model) h.commonest = l->tokens.first;
     if (kind->own_output && l->o.vocab < vocab) h.ids = l->tokens.ids;
     h.ids_name = kind->ids_name;
+    h.order = kind->order ? kind->order(l->head) : NULL;
     for (int i = 0; i < parts; i++) {
         hn_saved_part *p = &part[h.n_parts];
         p->m = kind->part(l->head, i, l->w);
@@ -32,7 +33,7 @@ hunch_status hn_learner_save_head(const hn_learner *l, const char *folder, hunch
     return st;
 }
 
-static const char magic[8] = "HUNCHCK5";
+static const char magic[8] = "HUNCHCK6";
 
 typedef struct checkpoint {
     char magic[8], kind[16], level[HN_TRAIN_LEVEL_BYTES];
@@ -56,11 +57,11 @@ static checkpoint checkpoint_of(const hn_learner *l) {
         c.made, sizeof c.made,
         "steps %d rows %d longest %d unroll %d decay %.17g rate %.17g clip %.17g vocab %d ffn %d norm %d seed %llu "
         "held out %d products %d hidden %d heads %d %d token share %.17g state share %.17g layers %d divergence %d "
-        "cell %d init %s",
+        "cell %d clusters %d %d %d init %s",
         l->o.steps, l->o.rows, l->o.longest, l->o.unroll, l->o.decay, l->o.rate, l->o.clip, l->o.vocab, l->o.ffn,
         l->o.norm_before_residual, (unsigned long long)l->o.seed, l->o.held_out, (int)l->o.products, a->hidden,
         a->layer[0].heads, a->layer[0].kv_heads, l->o.token_share, l->o.state_share, l->o.layers, (int)l->o.divergence,
-        l->o.cell, l->o.init);
+        l->o.cell, l->o.clusters, l->o.clusters_used, (int)l->o.cluster_start, l->o.init);
     c.count = l->count;
     c.at = l->at;
     c.note = l->note;

@@ -24,6 +24,25 @@ const hn_learn_kind *hn_learn_kind_named(const char *name) {
     return NULL;
 }
 
+static void config_drop(json_t **to) {
+    json_decref(*to);
+    *to = NULL;
+}
+
+void hn_config_put(json_t **to, const char *key, json_t *value) {
+    if (!*to)
+        json_decref(value);
+    else if (json_object_set_new(*to, key, value))
+        config_drop(to);
+}
+
+void hn_config_append(json_t **to, json_t *value) {
+    if (!*to)
+        json_decref(value);
+    else if (json_array_append_new(*to, value))
+        config_drop(to);
+}
+
 static double gauss(uint64_t *x) {
     const double u = ((double)(hn_splitmix(x) >> 11) + 0.5) / 9007199254740992.0,
                  v = (double)(hn_splitmix(x) >> 11) / 9007199254740992.0;

@@ -5,6 +5,7 @@
 #define HN_LEARN_KIND_H
 #include <jansson.h>
 
+#include "train/common_tokens.h"
 #include "train/learn.h"
 #include "train/target_rows.h"
 
@@ -16,6 +17,7 @@ typedef struct hn_learn_setting {
     hn_team *team;
     const char *path;   /* of the target's file */
     const int32_t *ids; /* [o->vocab] the chosen tokens, ascending */
+    const hn_common_tokens *tokens; /* the same, and by frequency */
     const int *taps; /* layers whose entering states it reads; n_taps 0: it reads the last state, after the norm */
     int n_taps;
 } hn_learn_setting;
@@ -69,6 +71,7 @@ struct hn_learn_kind {
     void (*begin)(const void *head, hn_real *weights); /* the same for the same seed */
     /* As hn_eagle3_net_loss. */
     double (*loss)(void *head, hn_real *weights, const hn_learn_batch *b, hn_real *gradient, double *losses);
+    const int *(*order)(const void *head); /* [o->vocab] its outputs, cluster after cluster; NULL, and what it returns: there are none */
     json_t *(*config)(const void *head); /* config.json of the folder, the caller's; NULL: no memory */
 };
 
@@ -77,6 +80,9 @@ extern const hn_learn_kind hn_learn_eagle3, hn_learn_eagle, hn_learn_mtp, hn_lea
 const hn_learn_kind *hn_learn_kind_named(const char *name); /* NULL: there is none */
 const hn_learn_kind *hn_learn_kind_at(int i);               /* in the order of --help; NULL: there are no more */
 
+/* Adds to an object, to a list of config.json, and takes the value; without memory, also for the value, *to is freed and becomes NULL. */
+void hn_config_put(json_t **to, const char *key, json_t *value);
+void hn_config_append(json_t **to, json_t *value);
 /* For kinds with labels of state and law: the weight of the law. */
 double hn_learn_law_share(const hn_learn_options *o);
 /* The width of an attention head in EAGLE-1's folders, whose loaders support only one. */

@@ -111,11 +111,11 @@ static json_t *mlp_config(const void *head) {
                      s->hidden, "inner_dim", s->inner, "n_predict", s->positions, "tie_weights", 1, "scale_input", 1,
                      "torch_dtype", "bfloat16");
     if (!s->cell || !c) return c;
-    json_object_set_new(c, "architectures", json_pack("[s]", "ArcticLSTMSpeculatorPreTrainedModel"));
-    json_object_set_new(c, "input_hidden_dim", json_integer(s->hidden));
-    json_object_set_new(c, "proj_dim", json_integer(s->inner));
-    json_object_set_new(c, "tie_lstm_embs", json_true());
-    json_object_set_new(c, "method", json_string("sum_lstm"));
+    hn_config_put(&c, "architectures", json_pack("[s]", "ArcticLSTMSpeculatorPreTrainedModel"));
+    hn_config_put(&c, "input_hidden_dim", json_integer(s->hidden));
+    hn_config_put(&c, "proj_dim", json_integer(s->inner));
+    hn_config_put(&c, "tie_lstm_embs", json_true());
+    hn_config_put(&c, "method", json_string("sum_lstm"));
     return c;
 }
 

@@ -111,7 +111,7 @@ static double mtp_loss(void *head, hn_real *weights, const hn_learn_batch *b, hn
 
 static json_t *types_of(const hn_mtp_shape *s) {
     json_t *types = json_array();
-    for (int i = 0; i < s->modules; i++) json_array_append_new(types, json_string("full_attention"));
+    for (int i = 0; i < s->modules; i++) hn_config_append(&types, json_string("full_attention"));
     return types;
 }
 

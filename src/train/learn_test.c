@@ -101,8 +101,8 @@ static int planned(const hn_learn_kind *kind) {
     return n;
 }
 
-static void same_bits(const hn_learn_kind *kind) {
-    const hn_learn_options o = options(kind);
+static void same_bits_of(const hn_learn_options o) {
+    const hn_learn_kind *kind = o.kind;
     hn_learner *l = open_learner(model, &o);
     const double first = steps(l, 1), last = steps(l, 7);
     assert_true(isfinite(first) && last < first);
@@ -214,12 +214,21 @@ static void test_online_without_memory(void **state) {
 
 static void test_same_bits(void **state) {
     (void)state;
-    for (int i = 0; hn_learn_kind_at(i); i++) same_bits(hn_learn_kind_at(i));
+    for (int i = 0; hn_learn_kind_at(i); i++) same_bits_of(options(hn_learn_kind_at(i)));
+}
+
+/* The choice of clusters is the same, too. */
+static void test_same_bits_of_clusters(void **state) {
+    (void)state;
+    hn_learn_options o = options(&hn_learn_eagle3);
+    o.clusters = 20;
+    same_bits_of(o);
 }
 
 /* Trains on the first batch repeatedly: the engine then accepts the memorised drafts. An untrained head's drafts are
  * not accepted. least: acceptance of the first draft, and of the third. */
-static void memorised_as(const hn_learn_kind *kind, int layers, bool cell, int vocab, double rate, const double least[2]) {
+static void memorised_as(const hn_learn_kind *kind, int layers, bool cell, int clusters, int vocab, double rate,
+                         const double least[2]) {
     hn_learn_options o = options(kind);
     hn_train_acceptance before, behind;
     char spec[700];
@@ -232,6 +241,7 @@ static void memorised_as(const hn_learn_kind *kind, int layers, bool cell, int v
     o.vocab = vocab;
     if (layers) o.layers = layers;
     o.cell = cell;
+    o.clusters = clusters;
     hn_learner *l = open_learner(model, &o);
     (void)hn_learner_held_out(l, &n);
     assert_int_equal(n, 0);
@@ -254,7 +264,7 @@ static void memorised_as(const hn_learn_kind *kind, int layers, bool cell, int v
 }
 
 static void memorised(const hn_learn_kind *kind, int vocab, double rate, const double least[2]) {
-    memorised_as(kind, 0, false, vocab, rate, least);
+    memorised_as(kind, 0, false, 0, vocab, rate, least);
 }
 
 static void first_losses(const hn_learn_kind *kind, double *losses) {
@@ -285,12 +295,13 @@ static void test_first_loss(void **state) {
 
 static void test_memorised(void **state) {
     (void)state;
-    static const double eagle3[] = {0.9, 0.7}, eagle[] = {0.8, 0.55}, mtp[] = {0.8, 0.55}, masks[] = {0.8, 0.55};
+    static const double eagle3[] = {0.9, 0.7}, clusters[] = {0.85, 0.6}, eagle[] = {0.8, 0.55}, mtp[] = {0.8, 0.55}, masks[] = {0.8, 0.55};
     static const double medusa[] = {0.85, 0.7}, hydra[] = {0.85, 0.85}, mlp[] = {0.8, 0.7}, meta[] = {0.8, 0.7}, falcon[] = {0.7, 0.5};
     memorised(&hn_learn_eagle3, 512, 4e-3, eagle3);
+    memorised_as(&hn_learn_eagle3, 0, false, 20, 400, 4e-3, clusters); /* logits of 40 of 400 tokens */
     memorised(&hn_learn_eagle, 300, 8e-3, eagle); /* learns the law of some tokens; it drafts all */
     memorised(&hn_learn_mtp, 300, 4e-3, mtp);     /* the same */
-    memorised_as(&hn_learn_mtp, 3, false, 300, 4e-3, mtp); /* several modules */
+    memorised_as(&hn_learn_mtp, 3, false, 0, 300, 4e-3, mtp); /* several modules */
     memorised(&hn_learn_peagle, 512, 4e-3, masks);
     memorised(&hn_learn_dart, 512, 4e-3, masks);
     memorised(&hn_learn_dflash, 512, 4e-3, masks);
@@ -298,7 +309,7 @@ static void test_memorised(void **state) {
     memorised(&hn_learn_medusa, 400, 8e-3, medusa); /* with a reduced vocabulary, as is the next */
     memorised(&hn_learn_hydra, 400, 8e-3, hydra);
     memorised(&hn_learn_mlp, 400, 8e-3, mlp);
-    memorised_as(&hn_learn_mlp, 0, true, 400, 8e-3, mlp);
+    memorised_as(&hn_learn_mlp, 0, true, 0, 400, 8e-3, mlp);
     memorised(&hn_learn_meta_mtp, 300, 4e-3, meta); /* learns the law of some tokens */
     memorised(&hn_learn_falcon, 300, 8e-3, falcon);
     memorised(&hn_learn_student, 512, 2e-3, masks);
@@ -463,6 +474,7 @@ static void test_runs_away(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits),
+                                       cmocka_unit_test(test_same_bits_of_clusters),
                                        cmocka_unit_test(test_first_loss),
                                        cmocka_unit_test(test_online),
                                        cmocka_unit_test(test_pieces),

@@ -55,6 +55,11 @@ static const struct flag {
      "model: the model that it starts from, with the same tokens; default the model itself"},
     {"--divergence", NULL, "NAME", TEXT, AT(divergence), 0, 0, "model: forward, reverse, jsd or tvd; default forward"},
     {"--cell", NULL, NULL, SWITCH, AT(cell), 0, 0, "mlp: Arctic's form, with a cell"},
+    {"--centroids", NULL, "C[:K]", TEXT, AT(centroids), 0, 0,
+     "eagle3: its tokens are in C clusters of equal size, and a draft has logits of the K with the best centroids; default K "
+     "an eighth of C, at most 32"},
+    {"--centroid-start", NULL, "NAME", TEXT, AT(centroid_start), 0, 0,
+     "which tokens are in a cluster: kmeans (similar ones), random, or frequency; default kmeans"},
     {"--unroll", NULL, "N", NUMBER, AT(unroll), 1, 16,
      "drafts in a row that it learns; default 3, peagle and dart 5, dflash 7"},
     {"--batch", NULL, "ROWS", NUMBER, AT(batch), 64, 65536, "the most tokens of a step; default 2048"},

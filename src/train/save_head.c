@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/dtype.h"
 #include "base/file.h"
@@ -16,29 +16,38 @@
 
 /* ---- model.safetensors -------------------------------------------------------------------------------------------------- */
 
-static json_t *entry(const char *type, json_t *shape, size_t *at, size_t bytes) {
+/* Adds a tensor of `bytes` bytes from *at on, which moves behind it. */
+static void add_entry(json_t **all, const char *name, const char *type, json_t *shape, size_t *at, size_t bytes) {
     const size_t begin = *at;
     *at += bytes;
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", type, "shape", shape, "data_offsets", (json_int_t)begin,
-                     (json_int_t)*at);
+    hn_config_put(all, name, json_pack("{s:s, s:o, s:[I, I]}", "dtype", type, "shape", shape, "data_offsets", (json_int_t)begin,
+                                       (json_int_t)*at));
 }
 
-/* The header of all tensors in the order of writing. */
+static json_t *shape_of(const hn_saved_part *p) {
+    json_t *shape = json_array();
+    for (int k = 0; k < p->ones; k++) hn_config_append(&shape, json_integer(1));
+    if (p->m.rows > 1) hn_config_append(&shape, json_integer(p->m.rows));
+    hn_config_append(&shape, json_integer(p->m.cols));
+    return shape;
+}
+
+static json_t *list_shape(int n) {
+    return json_pack("[i]", n);
+}
+
+/* The header of all tensors in the order of writing; NULL: no memory. */
 static json_t *header_of(const hn_head_to_save *h) {
     json_t *all = json_object();
+    const size_t vocab = (size_t)h->vocab;
     size_t at = 0;
     for (int i = 0; i < h->n_parts; i++) {
         const hn_mat m = h->part[i].m;
-        json_t *shape = m.rows == 1 ? json_pack("[i]", m.cols) : json_pack("[i, i]", m.rows, m.cols);
-        for (int k = 0; k < h->part[i].ones; k++) json_array_insert_new(shape, 0, json_integer(1));
-        json_object_set_new(all, h->part[i].name, entry("BF16", shape, &at, 2 * (size_t)m.rows * (size_t)m.cols));
+        add_entry(&all, h->part[i].name, "BF16", shape_of(&h->part[i]), &at, 2 * (size_t)m.rows * (size_t)m.cols);
     }
-    if (h->ids && h->ids_name)
-        json_object_set_new(all, h->ids_name, entry("I64", json_pack("[i]", h->vocab), &at, 8 * (size_t)h->vocab));
-    else if (h->ids) {
-        json_object_set_new(all, "d2t", entry("I64", json_pack("[i]", h->vocab), &at, 8 * (size_t)h->vocab));
-        json_object_set_new(all, "t2d", entry("BOOL", json_pack("[i]", h->target_vocab), &at, (size_t)h->target_vocab));
-    }
+    if (h->ids) add_entry(&all, h->ids_name ? h->ids_name : "d2t", "I64", list_shape(h->vocab), &at, 8 * vocab);
+    if (h->ids && !h->ids_name) add_entry(&all, "t2d", "BOOL", list_shape(h->target_vocab), &at, (size_t)h->target_vocab);
+    if (h->order) add_entry(&all, "masked_embedding.token_ordering", "I64", list_shape(h->vocab), &at, 8 * vocab);
     return all;
 }
 
@@ -81,30 +90,52 @@ static hunch_status write_ids(const hn_head_to_save *h, hn_out *out, hunch_error
     return st;
 }
 
+static hunch_status write_order(const hn_head_to_save *h, hn_out *out, hunch_error *err) {
+    hunch_status st = HUNCH_OK;
+    for (int i = 0; !st && i < h->vocab; i++) {
+        const int64_t output = h->order[i];
+        st = hn_out_write(out, &output, sizeof output, err);
+    }
+    return st;
+}
+
+/* The text of a JSON value, the caller's (hn_free); NULL: no memory, or no value. Not json_dumps: jansson 2.14 leaves out keys for
+ * which its buffer does not grow. */
+static char *text_of(const json_t *value, size_t flags, size_t *n) {
+    *n = json_dumpb(value, NULL, 0, flags);
+    char *text = *n ? hn_alloc(*n) : NULL;
+    if (!text || json_dumpb(value, text, *n, flags) == *n) return text;
+    hn_free(text);
+    return NULL;
+}
+
 /* The JSON text padded with spaces to a multiple of 8. */
 static hunch_status write_header(const hn_head_to_save *h, hn_out *out, hunch_error *err) {
     json_t *header = header_of(h);
-    char *text = json_dumps(header, JSON_COMPACT);
+    size_t n;
+    char *text = text_of(header, JSON_COMPACT, &n);
     json_decref(header);
     if (!text) return hn_fail_memory(err, "a header", 0);
-    const uint64_t n = strlen(text), padded = (n + 7) / 8 * 8;
+    const uint64_t padded = (n + 7) / 8 * 8;
     hunch_status st = hn_out_write(out, &padded, sizeof padded, err);
     if (!st) st = hn_out_write(out, text, n, err);
     if (!st) st = hn_out_write(out, "        ", padded - n, err);
-    free(text);
+    hn_free(text);
     return st;
 }
 
 static hunch_status write_tensors(const hn_head_to_save *h, hn_out *out, hunch_error *err) {
     hunch_status st = write_header(h, out, err);
     if (!st) st = write_parts(h, out, err);
-    return st || !h->ids ? st : write_ids(h, out, err);
+    if (!st && h->ids) st = write_ids(h, out, err);
+    return st || !h->order ? st : write_order(h, out, err);
 }
 
 static hunch_status write_config(const hn_head_to_save *h, hn_out *out, hunch_error *err) {
-    char *text = h->config ? json_dumps(h->config, JSON_INDENT(1)) : NULL;
-    hunch_status st = text ? hn_out_write(out, text, strlen(text), err) : hn_fail_memory(err, "config.json", 0);
-    free(text);
+    size_t n;
+    char *text = text_of(h->config, JSON_INDENT(1), &n);
+    hunch_status st = text ? hn_out_write(out, text, n, err) : hn_fail_memory(err, "the text of a configuration", 0);
+    hn_free(text);
     return st;
 }
 
@@ -119,25 +150,56 @@ static hunch_status write_commonest(const hn_head_to_save *h, hn_out *out, hunch
     return st;
 }
 
-static hunch_status write_file(const hn_head_to_save *h, const char *folder, const char *name,
-                               hunch_status (*write)(const hn_head_to_save *h, hn_out *out, hunch_error *err),
-                               hunch_error *err) {
-    char *path = hn_path_join(folder, name);
-    hn_out *out = NULL;
-    hunch_status st = path ? hn_out_open(&out, path, false, err) : hn_fail_memory(err, name, 0);
-    if (!st) st = write(h, out, err);
-    if (!st)
-        st = hn_out_finish(&out, err);
-    else
-        hn_out_abort(&out);
-    hn_free(path);
+/* ---- the folder ------------------------------------------------------------------------------------------------------- */
+
+typedef hunch_status writer(const hn_head_to_save *h, hn_out *out, hunch_error *err);
+
+/* A file of the folder: written under another name first, published when all are. */
+typedef struct saved_file {
+    const char *name;
+    writer *write; /* NULL: the head has no such file */
+    char *path;
+    hn_out *out;
+    bool published, replaced; /* it is there; it was there before */
+} saved_file;
+
+static hunch_status prepare(saved_file *f, const hn_head_to_save *h, const char *folder, hunch_error *err) {
+    f->path = hn_path_join(folder, f->name);
+    if (!f->path) return hn_fail_memory(err, folder, 0);
+    f->replaced = hn_is_file(f->path);
+    hunch_status st = hn_out_open(&f->out, f->path, false, err);
+    if (st) return st;
+    st = f->write(h, f->out, err);
+    if (st == HUNCH_NO_MEMORY) hn_error_prefix(err, "%s", f->path);
     return st;
 }
 
+static hunch_status publish(saved_file *f, hunch_error *err) {
+    const hunch_status st = hn_out_finish(&f->out, err);
+    f->published = !st;
+    return st;
+}
+
+/* After an error nothing new stays. */
+static void finish(saved_file *f, bool failed) {
+    hn_out_abort(&f->out);
+    if (failed && f->published && !f->replaced) (void)unlink(f->path);
+    hn_free(f->path);
+}
+
 hunch_status hn_head_save(const hn_head_to_save *h, const char *folder, hunch_error *err) {
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return hn_fail(err, HUNCH_FAILED, "%s: cannot be created: %s", folder, strerror(errno));
-    hunch_status st = write_file(h, folder, "model.safetensors", write_tensors, err);
-    if (!st && h->commonest) st = write_file(h, folder, "tokens.json", write_commonest, err);
-    return st ? st : write_file(h, folder, "config.json", write_config, err);
+    saved_file all[] = {{.name = "model.safetensors", .write = write_tensors},
+                        {.name = "tokens.json", .write = h->commonest ? write_commonest : NULL},
+                        {.name = "config.json", .write = write_config}};
+    enum { FILES = sizeof all / sizeof *all };
+    const bool made = mkdir(folder, 0777) == 0;
+    if (!made && errno != EEXIST) return hn_fail(err, HUNCH_FAILED, "%s: cannot be created: %s", folder, strerror(errno));
+    hunch_status st = HUNCH_OK;
+    for (int i = 0; !st && i < FILES; i++)
+        if (all[i].write) st = prepare(&all[i], h, folder, err);
+    for (int i = 0; !st && i < FILES; i++)
+        if (all[i].write) st = publish(&all[i], err);
+    for (int i = 0; i < FILES; i++) finish(&all[i], st != HUNCH_OK);
+    if (st && made) (void)rmdir(folder);
+    return st;
 }

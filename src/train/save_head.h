@@ -22,9 +22,11 @@ typedef struct hn_head_to_save {
     const int32_t *ids;       /* [vocab] ascending, the target's token of each; NULL: no reduced vocabulary */
     const char *ids_name;     /* name of the ids, or "d2t": minus their index; NULL: d2t and t2d */
     const int32_t *commonest; /* [vocab] for tokens.json; NULL: not written */
+    const int *order;         /* [vocab] outputs, cluster after cluster; NULL: not written */
     int vocab, target_vocab;
 } hn_head_to_save;
 
-/* Creates the folder. Each file is written completely or not at all. */
+/* Creates the folder. Each file is written completely or not at all, and all under other names before the first is put in place; after an
+ * error, which names the file, no file is left that was not there before. */
 hunch_status hn_head_save(const hn_head_to_save *h, const char *folder, hunch_error *err);
 #endif
