@@ -259,9 +259,9 @@ typedef struct hunch_engine_options {
                                   times the context, or parallel times if memory has no more. With fewer, sessions
                                   wait or are preempted and recomputed: their text stays the same. Raised to
                                   hunch_engine_context if less: one sequence always fits */
-    uint64_t state_bytes;      /* of models with recurrent layers: memory for states that later texts may continue from, those of
-                                  draft models included, beside those of running texts; 0: 16 states, or fewer if memory is
-                                  short */
+    uint64_t state_bytes;      /* of models with recurrent layers: memory for states that later texts, and preempted ones, may
+                                  continue from, those of draft models included, beside those of running texts; 0: 16 states,
+                                  or fewer if memory is short. With fewer than texts a preempted one may begin again */
     bool no_prefix_reuse;      /* false: a prompt that shares a prefix with an earlier text starts after its pages */
 } hunch_engine_options;
 
