@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* block_names_test.c - a head that drafts blocks drafts the same bits under every name that its publishers give to its parts: fc and its
- * norm as an encoder's (vLLM), the first layer as the middle one, the mask token's row in a file of its own (MiMo's mask_embedding.pt).
- * Such a file that is damaged, of another token or of another width is refused by its name. */
+ * norm as an encoder's (vLLM), the first layer as the middle one, the mask token's row in a file of its own (MiMo's mask_embedding.pt),
+ * the key of whether the root's row drafts (vLLM's dspark_bonus_anchor). A mask's file that is damaged, of another token or of another
+ * width is refused by its name. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -73,6 +74,26 @@ static void test_names(void **state) {
         draft(&got, m, path_of("other"));
         if (memcmp(&want, &got, sizeof want)) fail_msg("%s in the place of %s: other drafts", other[i][0][1], other[i][0][0]);
     }
+    hunch_model_close(&m);
+}
+
+/* vLLM's key of whether the root's row drafts too says the opposite of speculators'. */
+static void test_root_names(void **state) {
+    (void)state;
+    hunch_model *m = open_model(LLAMA, "best", 1, HUNCH_PRECISION_NATIVE);
+    static drafted of[2][2];
+    for (int root = 0; root < 2; root++)
+        for (int other = 0; other < 2; other++) {
+            random_head h;
+            make(&h, DFLASH);
+            json_object_del(h.config, "sample_from_anchor");
+            json_object_set_new(h.config, other ? "dspark_bonus_anchor" : "sample_from_anchor", json_boolean(other ? !root : root));
+            head_write(&h, path_of("root"));
+            head_free(&h);
+            draft(&of[root][other], m, path_of("root"));
+        }
+    for (int root = 0; root < 2; root++) assert_memory_equal(&of[root][0], &of[root][1], sizeof of[root][0]);
+    assert_memory_not_equal(&of[0][0], &of[1][0], sizeof of[0][0]);
     hunch_model_close(&m);
 }
 
@@ -151,6 +172,6 @@ static void test_mask_file(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_names), cmocka_unit_test(test_mask_file)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_names), cmocka_unit_test(test_root_names), cmocka_unit_test(test_mask_file)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
