@@ -29,6 +29,7 @@ static const double MOST_SAVED = 2;      /* its upper limit in rounds' worth, or
 static const double MOST_OWED = 1;       /* rounds' worth: limits the debt of one trial, because its time was not known before */
 static const double INDEXING = 1.0 / 16; /* of the target's time for a text, at most: reading it without a model */
 static const double READ_OVER = 32;      /* rounds over which reading is paid back */
+static const double COLD = 4;            /* rounds' worth: a first call of up to that is repeated at once, it may have waited for memory */
 enum { LEAST_PAUSE = 16 };               /* rounds between trials of one level: more trials would not tell more */
 enum { MOST_UNTIMED = 8 };               /* rounds to time it in: it may have to read, or may propose nothing */
 /* If drafts are always verified, the measured cost of one row becomes outdated. A round without drafts now and then updates it
@@ -261,6 +262,7 @@ static bool may_be_tried(hn_controller *c, const hn_plan_seq *s, int n, int draf
     const int calls = hn_cost_draft_calls(&c->cost, drafter);
     if (d->why != HN_NOT_CALLED) return false;
     if (calls == 0) return d->rounds_untimed++ < MOST_UNTIMED;
+    if (calls == 1 && call <= COLD * hn_plan_on_curve(c->seconds, n)) return true;
     if (calls == 1 && d->kind == HN_COST_PER_ROUND && may_have_read(c, s, n, call)) return true;
     if (call + reading(c, drafter) > d->account) return false;
     return calls < HN_COST_FIRST || d->kind == HN_COST_PER_ROUND || c->round >= d->tried + LEAST_PAUSE;

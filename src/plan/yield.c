@@ -49,17 +49,20 @@ void hn_yield_learn(hn_yield *all, hn_yield *own, int drafter, const hn_yield_ro
 }
 
 /* Accepted tokens by expected ones; `before`: the prior. */
-static double accepted_ratio(const hn_yield_sums *s, double before) {
-    return ((double)s->got + PRIOR_TOKENS * before) / ((double)s->expected + PRIOR_TOKENS);
+static double accepted_ratio(double got, double expected, double before) {
+    return (got + PRIOR_TOKENS * before) / (expected + PRIOR_TOKENS);
 }
 
 hn_yield_mean hn_yield_of(const hn_yield *all, const hn_yield *own, int drafter) {
     assert(drafter >= 0 && drafter < HN_ACCEPT_DRAFTERS);
     const hn_yield_sums *a = &all->of[drafter], *o = &own->of[drafter], *s = o->rounds > 0 ? o : a;
     if (!(s->rounds > 0)) return (hn_yield_mean){0};
-    const double rounds = (double)s->rounds, before = accepted_ratio(a, 1);
+    const double rounds = (double)s->rounds, expected = (double)o->expected, got = (double)o->got;
+    /* of the other texts: a text's own outcomes count once */
+    const double others_expected = (double)a->expected - expected, others_got = (double)a->got - got;
+    const double before = others_expected > 0 && others_got > 0 ? accepted_ratio(others_got, others_expected, 1) : 1;
     hn_yield_mean p = {(double)s->rows / rounds, (double)s->depth / rounds, (double)s->levels / rounds,
-                     (double)s->gain / rounds * accepted_ratio(o, before)};
+                     (double)s->gain / rounds * accepted_ratio(got, expected, before)};
     if (p.gain > p.rows) p.gain = p.rows;
     return p;
 }

@@ -55,6 +55,13 @@ static void test_what_does_not_come_true(void **state) {
     near(mean().gain, 4, 0.2);
 }
 
+/* The first text's outcomes count once, not as its own and again as those of all texts. */
+static void test_counts_once(void **state) {
+    (void)state;
+    learn(4, 2, 0);
+    near(mean().gain, 1, 1e-3);
+}
+
 /* Unverified drafts change nothing in the fraction that is accepted. */
 static void test_unverified(void **state) {
     (void)state;
@@ -94,7 +101,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_silence_counts, setup), cmocka_unit_test_setup(test_what_does_not_come_true, setup),
         cmocka_unit_test_setup(test_unverified, setup),     cmocka_unit_test_setup(test_a_new_text, setup),
-        cmocka_unit_test_setup(test_after_a_pause, setup),
+        cmocka_unit_test_setup(test_after_a_pause, setup),  cmocka_unit_test_setup(test_counts_once, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
