@@ -84,10 +84,15 @@ void hn_plan_stepper_ends(hn_controller *c, int n) {
     c->levels = 0;
 }
 
+/* seconds < 0: charges it. */
 static void account_add(hn_controller *c, int drafter, int n, double seconds) {
     hn_plan_drafter *x = &c->drafter[drafter];
     const double call = hn_cost_of_draft(&c->cost, drafter, n), trial = isnan(call) ? 0 : call + reading(c, drafter);
-    x->account = fmin(x->account + seconds, hn_plan_larger(MOST_SAVED * hn_plan_on_curve(c->seconds, n), trial));
+    const double round = hn_plan_on_curve(c->seconds, n);
+    if (seconds < 0)
+        x->account = hn_plan_larger(x->account + seconds, fmin(x->account, -MOST_OWED * round));
+    else
+        x->account = fmin(x->account + seconds, hn_plan_larger(MOST_SAVED * round, trial));
 }
 
 void hn_plan_accounts_add(hn_controller *c, int n, double seconds) {
@@ -112,8 +117,7 @@ void hn_controller_took(hn_controller *c, int drafter, int n, int level, int add
     assert(drafter >= 0 && drafter < c->n_drafters && n >= 1);
     hn_plan_drafter *d = &c->drafter[drafter];
     if (d->why == HN_CALLED_TRIED && hn_cost_draft_calls(&c->cost, drafter) > 0)
-        d->account =
-            hn_plan_larger(d->account - seconds, fmin(d->account, -MOST_OWED * hn_plan_on_curve(c->seconds, n)));
+        account_add(c, drafter, n, -seconds);
     const bool by_levels = d->kind == HN_COST_PER_LEVEL;
     if (by_levels && added == 0) c->levels = level; /* it proposed nothing more */
     if (!by_levels || (added > 0 && level == 0))

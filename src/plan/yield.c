@@ -3,6 +3,7 @@
 #include "plan/yield.h"
 
 #include <assert.h>
+#include <math.h>
 
 static const float KEEP_ALL = 1 - 1.0f / 256, KEEP_OWN = 1 - 1.0f / 32; /* a round in which it was called */
 static const float KEEP_TEXT = 1 - 1.0f / 64; /* a round of the text: calls after a pause count more */
@@ -58,9 +59,9 @@ hn_yield_mean hn_yield_of(const hn_yield *all, const hn_yield *own, int drafter)
     const hn_yield_sums *a = &all->of[drafter], *o = &own->of[drafter], *s = o->rounds > 0 ? o : a;
     if (!(s->rounds > 0)) return (hn_yield_mean){0};
     const double rounds = (double)s->rounds, expected = (double)o->expected, got = (double)o->got;
-    /* of the other texts: a text's own outcomes count once */
-    const double others_expected = (double)a->expected - expected, others_got = (double)a->got - got;
-    const double before = others_expected > 0 && others_got > 0 ? accepted_ratio(others_got, others_expected, 1) : 1;
+    /* those of other texts, and of this one that it has forgotten: its own count once */
+    const double others_expected = fmax((double)a->expected - expected, 0), others_got = fmax((double)a->got - got, 0);
+    const double before = accepted_ratio(others_got, others_expected, 1);
     hn_yield_mean p = {(double)s->rows / rounds, (double)s->depth / rounds, (double)s->levels / rounds,
                      (double)s->gain / rounds * accepted_ratio(got, expected, before)};
     if (p.gain > p.rows) p.gain = p.rows;
