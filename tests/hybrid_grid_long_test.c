@@ -45,8 +45,6 @@ static int draw_cells(grid_cell *cell, uint64_t seed) {
     return n;
 }
 
-/* README: "By default tokens and logits are the same bits with and without drafting, at temperature 0 and with
- * sampling." */
 static void check_model(int model) {
     static grid_cell cell[SEEDS * MOST_CELLS];
     static int n, seeds;
@@ -68,6 +66,8 @@ static void check_model(int model) {
     assert_true(sums.accepted > 0 && sums.restored > 0 && (light() || sums.preempted > 0));
 }
 
+/* README: "By default tokens and logits are the same bits with and without drafting, at temperature 0 and with
+ * sampling." */
 static void test_dense(void **state) {
     (void)state;
     check_model(0);
