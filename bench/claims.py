@@ -27,8 +27,7 @@ Acceptance of position k: rounds in which drafts 1 to k were all said, of all ro
 at most. +- is half of a 90 % interval of a bootstrap over prompts and, of claims, over seeds: whole texts are drawn, never
 tokens; of differences the same ones for both. Speed-up: the total of `hunch compare`, a chain with min_p=0.3 (of a draft model
 without). Cost of a round: of the same runs, tokens a round over speed-up, which is its time in tokens of plain decoding.
-CPU-minutes are user time, which tells less of how busy the machine was. Not tried: reference 000's centroids, which the trainer
-has no head for. Standard library only."""
+CPU-minutes are user time, which tells less of how busy the machine was. Standard library only."""
 import argparse
 import fcntl
 import json

@@ -178,18 +178,19 @@ enum { MOST_DRAFTS = 64 };
 static void check_target(const target *t, double temperature, hunch_kv kv) {
     answer want[N_PROMPTS] = {{0}};
     uint64_t accepted[MOST_DRAFTS] = {0};
+    const int step = light() ? 2 : 1, first = light() && temperature > 0; /* a light run: each at one of two temperatures */
     assert_true(t->n_drafts <= MOST_DRAFTS);
     hunch_model *m = open_model(data_path(t->path), "best", 1, HUNCH_PRECISION_NATIVE);
     run_way(m, NULL, HUNCH_VERIFY_DEFAULT, kv, temperature, &alone, want);
     for (int threads = 1; threads <= 2; threads++) { /* the plain answers are one thread's */
-        for (int d = 0; d < t->n_drafts; d++)
+        for (int d = first; d < t->n_drafts; d += step)
             for (int w = 0; w < COUNT(ways); w++) /* half of the ways with each number of threads, or a quarter, or one of all */
                 if ((2 * w + threads + d) % (2 * test_every(2, 4)) == 0)
                     check_way(m, t->drafts[d], HUNCH_VERIFY_DEFAULT, kv, temperature, &ways[w], want, &accepted[d]);
         hunch_model_close(&m);
         if (threads == 1) m = open_model(data_path(t->path), "best", 2, HUNCH_PRECISION_NATIVE);
     }
-    for (int d = 0; d < t->n_drafts; d++) /* paths were accepted and committed; which drafters auto calls depends on time */
+    for (int d = first; d < t->n_drafts; d += step) /* paths were accepted and committed; which drafters auto calls depends on time */
         if (strstr(t->drafts[d], "force") && !strstr(t->drafts[d], "auto") && accepted[d] < 5)
             fail_msg("%s: %d accepted", t->drafts[d], (int)accepted[d]);
     answers_free(want);

@@ -111,7 +111,7 @@ static void check_ways(const char *name, const char *isa, const answer *want, do
                 check_way(m, want, temperature, kv, NULL, parallel, chunks[c], 16, where);
                 /* the others differ in their drafts, not in how the pass is split: once is enough */
                 const int n = !brief && (c == 1) == (parallel == 1) ? N_DRAFTS : N_SHAPES;
-                for (int d = 0, every = brief ? test_every(2, 4) : test_every(4, 6); d < n; d++) {
+                for (int d = 0, every = brief ? test_every(2, 2) : test_every(4, 3); d < n; d++) {
                     if ((d + threads + (parallel > 1) + c) % every) continue;
                     accepted[d] += check_way(m, want, temperature, kv, drafts[d], parallel, chunks[c],
                                              c == 1 ? 16 : 64, where);

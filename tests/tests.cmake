@@ -25,9 +25,10 @@ endif()
 file(GLOB_RECURSE HUNCH_CROSS_TESTS CONFIGURE_DEPENDS tests/*_test.c)
 foreach(f ${HUNCH_TESTS} ${HUNCH_CROSS_TESTS})
   get_filename_component(name ${f} NAME_WE)
-  # These read the source and the pages, run the help of each command, or count drawn tokens in code that other tests run sanitized.
+  # These read the source and the pages, run the help of each command, or count drawn tokens, compare trainings and end them, in code that
+  # other tests run sanitized.
   if(HUNCH_SANITIZE MATCHES "address" AND
-     name MATCHES "^(documents|layers|promises|command_help|exact_law|heads_law|match_law|rules_law)_test$")
+     name MATCHES "^(documents|layers|promises|command_help|exact_law|heads_law|match_law|rules_law|shift|train_kill)_test$")
     continue()
   endif()
   add_executable(${name} ${f})
