@@ -87,20 +87,18 @@ void hn_cost_set_alike(hn_cost_experts *x, double alike, double passes) {
     x->spread_both = -FIRST_WEIGHT * alike;
 }
 
-static double doublings(double rows) {
+static double log_of_rows(double rows) {
     return rows > 2 ? log(rows / 2) : 0;
 }
 
-/* How much each of so many rows differs on average in its experts from those before it. Rows of one text choose alike: the more there
- * are, the less a further one adds. */
-static double fresh_of(const hn_cost_experts *x, double rows) {
-    return smaller(x->fresh * exp(x->alike * (x->at - doublings(rows))), HN_COST_FRESH);
+double hn_cost_fresh(const hn_cost_experts *x, double rows) {
+    return smaller(x->fresh * exp(x->alike * (x->at - log_of_rows(rows))), HN_COST_FRESH);
 }
 
 double hn_cost_distinct_experts(const hn_cost *c, double rows) {
     const hn_cost_experts *x = &c->experts;
     if (x->count == 0) return 0;
-    return x->count * (1 - pow(1 - (double)x->used / x->count, 1 + fresh_of(x, rows) * (rows - 1)));
+    return x->count * (1 - pow(1 - (double)x->used / x->count, 1 + hn_cost_fresh(x, rows) * (rows - 1)));
 }
 
 /* Time of the experts that rows after the first are expected to add, in passes of one row. */
@@ -116,9 +114,9 @@ static void distinct_learn(hn_cost_experts *x, int rows, double distinct) {
     const double now = smaller(larger((rest - 1) / (rows - 1), 0), HN_COST_FRESH);
     x->seen = smaller(x->seen + 1, DISTINCT_PASSES);
     x->fresh += (now - x->fresh) / x->seen;
-    x->at += (doublings(rows) - x->at) / x->seen;
+    x->at += (log_of_rows(rows) - x->at) / x->seen;
     if (x->last_rows > 0) {
-        const double wider = x->fresh * (doublings(rows) - doublings(x->last_rows));
+        const double wider = x->fresh * (log_of_rows(rows) - log_of_rows(x->last_rows));
         const double weight = 1 / (1.0 / (rows - 1) + 1.0 / (x->last_rows - 1));
         x->spread_rows = KEPT * x->spread_rows + weight * wider * wider;
         x->spread_both = KEPT * x->spread_both + weight * wider * (now - x->last);

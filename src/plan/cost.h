@@ -32,8 +32,7 @@ typedef struct hn_cost_drafter {
 typedef struct hn_cost_experts {
     int count, used;    /* of a layer; of a row */
     double each, variance; /* time of one more expert that is used in every layer, in passes of one row; variance of the logarithm */
-    /* Of r rows each adds fresh * exp(alike * (at - log(r / 2))) of a row's experts: 0..HN_COST_FRESH, 0..HN_COST_ALIKE. */
-    double fresh, at, alike;
+    double fresh, at, alike; /* of hn_cost_fresh: 0..HN_COST_FRESH, 0..log(HN_COST_ROWS / 2), 0..HN_COST_ALIKE */
     double seen;                     /* number of passes in fresh and `at` */
     int last_rows;                   /* of the pass before; 0: there was none */
     double last;                     /* and what each of its rows added */
@@ -58,6 +57,9 @@ void hn_cost_init(hn_cost *c);
 /* The model's layers have `count` experts, of which a row uses `used` (1..count); part: their share of all bytes that a pass of one row
  * reads, 0..1, which is used as their share of its time until passes have been measured. */
 void hn_cost_set_experts(hn_cost *c, int count, int used, double part);
+/* How much each of so many rows differs on average in its experts from those before it, fresh * exp(alike * (at - log(rows / 2))): rows of
+ * one text choose alike, and the more there are, the less a further one adds. 0..HN_COST_FRESH, in a row's experts. */
+double hn_cost_fresh(const hn_cost_experts *x, double rows);
 /* Rows choose alike to this degree (0..HN_COST_ALIKE), learned earlier; x->fresh is of two rows, and counts as a mean of this many
  * passes. */
 void hn_cost_set_alike(hn_cost_experts *x, double alike, double passes);

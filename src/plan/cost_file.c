@@ -120,9 +120,10 @@ static json_t *cost_write(const hn_cost *c, json_t *key) {
     json_t *o = json_pack("{s:i, s:o, s:f, s:i, s:o, s:o}", "format", FORMAT, "key", key, "speed", c->speed, "at", c->at,
                           "one_row", one, "shape", shape);
     const hn_cost_experts *x = &c->experts;
-    const double fresh = fmin(fmax(x->fresh * exp(x->alike * x->at), LEAST_FRESH), HN_COST_FRESH); /* of two rows */
-    if (o && x->count > 0)
+    if (o && x->count > 0) {
+        const double fresh = fmax(hn_cost_fresh(x, 2), LEAST_FRESH);
         whole = whole && json_object_set_new(o, "experts", json_pack("[f,f,f,f]", x->each, x->variance, fresh, x->alike)) == 0;
+    }
     if (whole) return o;
     json_decref(o);
     return NULL;
