@@ -206,12 +206,6 @@ static json_t *layer_config(const blocks *e, const char *type) {
                      "max_position_embeddings", e->s.target->context, "attention_bias", 0, "tie_word_embeddings", 0);
 }
 
-static json_t *taps_of(const blocks *e) {
-    json_t *taps = json_array();
-    for (int i = 0; i < e->s.n_taps; i++) hn_config_append(&taps, json_integer(e->s.taps[i]));
-    return taps;
-}
-
 static json_t *speculators_config(const blocks *e, const char *name, const char *architecture, const char *taps,
                                   const char *type) {
     json_t *way = json_pack("[{s:s, s:i}]", "proposal_type", "greedy", "speculative_tokens", e->shape.drafts);
@@ -220,7 +214,7 @@ static json_t *speculators_config(const blocks *e, const char *name, const char 
     return json_pack("{s:[s], s:s, s:s, s:o, s:i, s:i, s:o, s:i, s:b, s:s, s:o}", "architectures", architecture,
                      "speculators_model_type", name, "speculators_version", "0.9.0", "transformer_layer_config",
                      layer_config(e, type), "draft_vocab_size", e->shape.vocab, "target_hidden_size",
-                     e->s.target->hidden, taps, taps_of(e), "mask_token_id", e->shape.mask_token, "tie_word_embeddings",
+                     e->s.target->hidden, taps, hn_config_taps(&e->s), "mask_token_id", e->shape.mask_token, "tie_word_embeddings",
                      0, "torch_dtype", "bfloat16", "speculators_config", how);
 }
 
@@ -234,9 +228,8 @@ static json_t *peagle_config(const void *head) {
 
 static json_t *block_config(const blocks *e, const char *name, const char *architecture) {
     json_t *c = speculators_config(e, name, architecture, "aux_hidden_state_layer_ids", "qwen3");
-    json_t *layer = json_incref(json_object_get(c, "transformer_layer_config")), *types = json_array();
-    for (int i = 0; i < e->shape.layers; i++) hn_config_append(&types, json_string("full_attention"));
-    hn_config_put(&layer, "layer_types", types);
+    json_t *layer = json_incref(json_object_get(c, "transformer_layer_config"));
+    hn_config_put(&layer, "layer_types", hn_config_layer_types(e->shape.layers));
     hn_config_put(&layer, "use_sliding_window", json_false());
     hn_config_put(&c, "transformer_layer_config", layer);
     hn_config_put(&c, "block_size", json_integer(e->shape.drafts + 1));
@@ -264,7 +257,7 @@ static json_t *dart_config(const void *head) {
     hn_config_put(&c, "architectures", json_pack("[s]", "LlamaForCausalLMDart"));
     hn_config_put(&c, "draft_vocab_size", json_integer(e->shape.vocab));
     hn_config_put(&c, "draft_length", json_integer(e->shape.drafts - 1));
-    hn_config_put(&c, "eagle_aux_hidden_state_layer_ids", taps_of(e));
+    hn_config_put(&c, "eagle_aux_hidden_state_layer_ids", hn_config_taps(&e->s));
     if (e->s.taps[0] == 1) hn_config_put(&c, "ptd_token_id", json_integer(e->shape.mask_token));
     hn_config_put(&c, "torch_dtype", json_string("bfloat16"));
     return c;

@@ -169,8 +169,6 @@ static json_t *with_clusters(json_t *config, const hn_token_clusters *c) {
 static json_t *eagle3_config(const void *head) {
     const eagle3 *e = head;
     const hn_arch *target = e->s.target;
-    json_t *taps = json_array();
-    for (int i = 0; i < e->s.n_taps; i++) hn_config_append(&taps, json_integer(e->s.taps[i]));
     json_t *way = json_pack("[{s:s, s:i}]", "proposal_type", "greedy", "speculative_tokens", e->s.o->unroll);
     json_t *how =
         json_pack("{s:s, s:s, s:o, s:{s:s, s:[]}}", "algorithm", "eagle3", "default_proposal_method", "greedy",
@@ -178,7 +176,7 @@ static json_t *eagle3_config(const void *head) {
     json_t *config = json_pack("{s:[s], s:s, s:s, s:o, s:i, s:i, s:o, s:b, s:b, s:o}", "architectures", "Eagle3Speculator",
                      "speculators_model_type", "eagle3", "speculators_version", "0.9.0", "transformer_layer_config",
                      layer_config(e), "draft_vocab_size", e->shape.vocab, "target_hidden_size", target->hidden,
-                     "eagle_aux_hidden_state_layer_ids", taps, "norm_before_residual",
+                     "eagle_aux_hidden_state_layer_ids", hn_config_taps(&e->s), "norm_before_residual",
                      e->shape.norm_before_residual ? 1 : 0, "tie_word_embeddings", 0, "speculators_config", how);
     return with_clusters(config, &e->shape.clusters);
 }

@@ -43,6 +43,18 @@ void hn_config_append(json_t **to, json_t *value) {
         config_drop(to);
 }
 
+json_t *hn_config_taps(const hn_learn_setting *s) {
+    json_t *list = json_array();
+    for (int i = 0; i < s->n_taps; i++) hn_config_append(&list, json_integer(s->taps[i]));
+    return list;
+}
+
+json_t *hn_config_layer_types(int layers) {
+    json_t *list = json_array();
+    for (int i = 0; i < layers; i++) hn_config_append(&list, json_string("full_attention"));
+    return list;
+}
+
 static double gauss(uint64_t *x) {
     const double u = ((double)(hn_splitmix(x) >> 11) + 0.5) / 9007199254740992.0,
                  v = (double)(hn_splitmix(x) >> 11) / 9007199254740992.0;

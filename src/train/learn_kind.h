@@ -83,6 +83,9 @@ const hn_learn_kind *hn_learn_kind_at(int i);               /* in the order of -
 /* Adds to an object, to a list of config.json, and takes the value; without memory, also for the value, *to is freed and becomes NULL. */
 void hn_config_put(json_t **to, const char *key, json_t *value);
 void hn_config_append(json_t **to, json_t *value);
+/* Lists of config.json, the caller's; NULL: no memory. The layers that a head reads; that its own layers see all rows. */
+json_t *hn_config_taps(const hn_learn_setting *s);
+json_t *hn_config_layer_types(int layers);
 /* For kinds with labels of state and law: the weight of the law. */
 double hn_learn_law_share(const hn_learn_options *o);
 /* The width of an attention head in EAGLE-1's folders, whose loaders support only one. */

@@ -109,19 +109,13 @@ static double mtp_loss(void *head, hn_real *weights, const hn_learn_batch *b, hn
 
 /* ---- config.json -------------------------------------------------------------------------------------------------------- */
 
-static json_t *types_of(const hn_mtp_shape *s) {
-    json_t *types = json_array();
-    for (int i = 0; i < s->modules; i++) hn_config_append(&types, json_string("full_attention"));
-    return types;
-}
-
 static json_t *layer_config(const mtp *e) {
     const hn_mtp_shape *s = &e->shape;
     return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:f, s:f, s:{s:s, s:f}, s:i, s:i, s:b, s:b}",
                      "model_type", "qwen3", "hidden_act", "silu", "hidden_size", s->hidden, "intermediate_size", s->ffn,
                      "num_attention_heads", s->heads, "num_key_value_heads", s->kv_heads, "head_dim", s->head_dim,
-                     "num_hidden_layers", s->modules, "layer_types", types_of(s), "rms_norm_eps", s->eps, "rope_theta",
-                     s->theta, "rope_parameters", "rope_type", "default", "rope_theta", s->theta, "vocab_size",
+                     "num_hidden_layers", s->modules, "layer_types", hn_config_layer_types(s->modules), "rms_norm_eps",
+                     s->eps, "rope_theta", s->theta, "rope_parameters", "rope_type", "default", "rope_theta", s->theta, "vocab_size",
                      e->s.target->vocab, "max_position_embeddings", e->s.target->context, "attention_bias", 0,
                      "tie_word_embeddings", 0);
 }
