@@ -55,8 +55,7 @@ int hn_block_states(const hn_source *src) {
 static hunch_status spread(const hn_arch *a, const hn_source *src, int layers, hn_head_taps *taps, hunch_error *err) {
     if (a->layers > HN_MOST_HEAD_FEATURES || layers < 5)
         return hn_fail(err, HUNCH_REFUSED, "%s: the layers that it reads, of %d, are not specified: expected %s",
-                       hn_source_path(src), layers,
-                       lists[0].key);
+                       hn_source_path(src), layers, lists[0].key);
     taps->n = a->layers;
     for (int i = 0; i < taps->n; i++)
         taps->boundary[i] = taps->n == 1 ? layers / 2 + 1 : 2 + (int)nearbyint((double)i * (layers - 4) / (taps->n - 1));

@@ -31,8 +31,7 @@ static hunch_status read_together(const hn_source *src, int *out, hunch_error *e
     if (st) return st;
     if (!name)
         return hn_fail(err, HUNCH_REFUSED, "%s: the number of rows that see each other is not specified: expected a key %s",
-                       hn_source_path(src),
-                       hn_head_key_name(src, HN_HEAD_KEY_TOGETHER, 0));
+                       hn_source_path(src), hn_head_key_name(src, HN_HEAD_KEY_TOGETHER, 0));
     if (k < 1 || k > MOST_TOGETHER)
         return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected 1 to %d", hn_source_path(src), name, (unsigned long long)k,
                        MOST_TOGETHER);

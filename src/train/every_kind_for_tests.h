@@ -3,6 +3,7 @@
  * *_long_test that includes the test with EVERY_CASE. */
 #ifndef HN_EVERY_KIND_FOR_TESTS_H
 #define HN_EVERY_KIND_FOR_TESTS_H
+#include "base/run_mode_for_tests.h"
 #include "train/learn_kind.h"
 
 /* The three, or all in a long test. */
@@ -11,5 +12,5 @@ static inline bool in_full(const hn_learn_kind *kind) {
 }
 
 /* The test checks only that it runs. */
-static inline bool brief(const hn_learn_kind *kind) { return light() || !in_full(kind); }
+static inline bool brief(const hn_learn_kind *kind) { return test_light() || !in_full(kind); }
 #endif

@@ -14,19 +14,12 @@
 #include <unistd.h>
 
 #include "base/fault.h"
-#include "fixture.h"
 #include "train/every_kind_for_tests.h"
 #include "train/learn_kind.h"
 #include "train/make_texts.h"
 #include "train/measure.h"
 #include "train/online.h"
-#include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
-
-#define STORIES "models/stories260K/stories260K.f32.gguf"
-static hunch_model *model;
-static hn_train_texts texts;
-static hn_features_read features;
-static const int states[] = {1, 3, 4, HN_FEATURE_POST_NORM};
+#include "learner_for_tests.h" /* last: it calls a type "bytes" */
 
 /* Some of the model's own stories. */
 static int setup(void **state) {
@@ -40,19 +33,8 @@ static int setup(void **state) {
                                         "One day",          "Mom said",     "A big bird", "In the park"};
     for (int i = 0; i < 8; i++) must(hn_train_rows_add_prompt(&rows, begin[i], err));
     must(hn_train_texts_make(model, &rows, &how, test_path("texts.jsonl"), err));
-    must(hn_train_texts_read(&texts, test_path("texts.jsonl"), 512, err));
-    (void)mkdir(test_path("features"), 0700);
-    must(hn_features_make(&model->target, 7, &texts, states, 4, test_path("features"), NULL, NULL, NULL, err));
-    must(hn_features_open(&features, test_path("features"), err));
+    open_features();
     hn_train_rows_fini(&rows);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    hn_features_close(&features);
-    hn_train_texts_fini(&texts);
-    hunch_model_close(&model);
     return 0;
 }
 

@@ -12,16 +12,8 @@
 #include <unistd.h>
 
 #include "base/fault.h"
-#include "fixture.h"
 #include "train/save_head.h"
-#include "train/texts.h"
-#include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
-
-#define STORIES "models/stories260K/stories260K.f32.gguf"
-static hunch_model *model;
-static hn_train_texts texts;
-static hn_features_read features;
-static const int states[] = {1, 3, 4, HN_FEATURE_POST_NORM};
+#include "learner_for_tests.h" /* last: it calls a type "bytes" */
 
 /* Texts of any tokens: what is learned from them does not matter here. */
 static int setup(void **state) {
@@ -36,18 +28,7 @@ static int setup(void **state) {
     }
     test_file_write(test_path("texts.jsonl"), all.at, all.size);
     bytes_free(&all);
-    must(hn_train_texts_read(&texts, test_path("texts.jsonl"), 512, err));
-    (void)mkdir(test_path("features"), 0700);
-    must(hn_features_make(&model->target, 7, &texts, states, 4, test_path("features"), NULL, NULL, NULL, err));
-    must(hn_features_open(&features, test_path("features"), err));
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    hn_features_close(&features);
-    hn_train_texts_fini(&texts);
-    hunch_model_close(&model);
+    open_features();
     return 0;
 }
 
