@@ -55,6 +55,7 @@ KINDS += [("model", "model", ["--layers", "6"]), ("mlp-cell", "mlp", ["--cell"])
 # Part "claims": the question, and what is held against each other: a label, the kind, its flags; the same ones of two questions are
 # trained once. {low} {mid} {high} are the usual taps.
 LAW = ["--state-share", "0", "--unroll", "1"]
+OWN = [("none", []), ("half", ["--on-policy", "0.5"]), ("all", ["--on-policy", "1"])]
 CLAIMS = [
     ("taps", "States of three layers against one",
      [("three", "eagle3", []), ("the last of them", "eagle3", ["--taps", "{high}"]),
@@ -69,6 +70,10 @@ CLAIMS = [
      [("one", "mtp", ["--unroll", "1"]), ("three", "mtp", [])]),
     ("divergence", "Which divergence a draft model is distilled by (DistillSpec)",
      [(name, "model", ["--layers", "6", "--divergence", name]) for name in ("forward", "reverse", "jsd", "tvd")]),
+    ("on-policy", "A draft model's own answers in place of a share of the model's (DistillSpec), by forward KL",
+     [(label, "model", ["--layers", "6", "--divergence", "forward"] + flags) for label, flags in OWN]),
+    ("on-policy", "The same, by the total variation distance",
+     [(label, "model", ["--layers", "6", "--divergence", "tvd"] + flags) for label, flags in OWN]),
     ("vocabulary", "How many tokens a head drafts",
      [("%d" % n, "eagle3", ["--vocab", "%d" % n] if n != 8192 else []) for n in (4096, 8192, 16384, 49152)]),
     ("centroids", "Tokens in clusters, of which the best by their centroids have logits (reference 000): how they are chosen at the start",

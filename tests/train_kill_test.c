@@ -112,10 +112,21 @@ static void same_pictures(void) {
     assert_non_null(strstr(whole, "held out: loss "));
 }
 
-static void test_killed(void **state) {
-    (void)state;
+/* The same command with another flag. */
+static const char *const *with(const char *flag, const char *value, const char *out) {
+    static const char *a[30];
+    int n = 0;
+    for (const char *const *x = training(out, "60"); *x; x++) a[n++] = *x;
+    a[n++] = flag;
+    a[n++] = value;
+    a[n] = NULL;
+    return a;
+}
+
+/* A training with the flag, "whole", and one that is killed until it gets to the end, "killed". */
+static void run_and_kill(const char *flag, const char *value, const char *whole_head, const char *killed_head) {
     const double start = hn_now();
-    assert_int_equal(run(training("whole", "60"), 0, -1, 0, NULL, 0), 0);
+    assert_int_equal(run(with(flag, value, whole_head), 0, -1, 0, NULL, 0), 0);
     const double whole = hn_now() - start;
     uint64_t x = 11;
     int kills = 0, code;
@@ -123,14 +134,18 @@ static void test_killed(void **state) {
         x = x * 6364136223846793005u + 1442695040888963407u;
         /* a run that is killed early does not get past its last checkpoint: so later ones run longer */
         const double longest = whole * (0.2 + 0.05 * kills);
-        code =
-            run(training("killed", "60"), SIGKILL, (long)(1e6 * longest * (double)(x >> 40) / (1 << 24)), 0, NULL, 0);
+        code = run(with(flag, value, killed_head), SIGKILL, (long)(1e6 * longest * (double)(x >> 40) / (1 << 24)), 0, NULL, 0);
         kills += code == -SIGKILL;
         assert_true(code == 0 || code == -SIGKILL);
     } while (code != 0 && kills < 20);
-    if (code != 0) assert_int_equal(run(training("killed", "60"), 0, -1, 0, NULL, 0), 0);
+    if (code != 0) assert_int_equal(run(with(flag, value, killed_head), 0, -1, 0, NULL, 0), 0);
     print_message("%d kills\n", kills);
     assert_true(kills >= 3);
+}
+
+static void test_killed(void **state) {
+    (void)state;
+    run_and_kill("--features", "stored", "whole", "killed");
     assert_true(same_files("whole.training/texts.jsonl", "killed.training/texts.jsonl"));
     assert_true(same_files("whole.training/features-0000.bin", "killed.training/features-0000.bin"));
     assert_true(same_files("whole.training/checkpoint.bin", "killed.training/checkpoint.bin"));
@@ -139,15 +154,32 @@ static void test_killed(void **state) {
     same_pictures();
 }
 
+/* A draft model that learns from its own texts, too; wherever the target's states of the stored ones are. */
+static void test_killed_on_policy(void **state) {
+    (void)state;
+    char said[2000];
+    kind = "model";
+    run_and_kill("--on-policy", "0.5", "own-whole", "own-killed");
+    assert_true(same_files("own-whole.training/checkpoint.bin", "own-killed.training/checkpoint.bin"));
+    assert_true(same_files("own-whole/model.safetensors", "own-killed/model.safetensors"));
+    assert_int_equal(run(with("--on-policy", "0.6", "own-whole"), 0, -1, 0, said, sizeof said), 3);
+    if (!strstr(said, "a checkpoint of other texts or options")) fail_msg("%s", said);
+    assert_int_equal(run(with("--on-policy", "1.1", "own-more"), 0, -1, 0, said, sizeof said), 2);
+    if (!strstr(said, "--on-policy 1.1: expected a number from 0 to 1")) fail_msg("%s", said);
+    assert_int_equal(run(with("--refresh", "4", "own-more"), 0, -1, 0, said, sizeof said), 2);
+    if (!strstr(said, "--refresh: expected it with --on-policy")) fail_msg("%s", said);
+    assert_int_equal(run(training("own-none", "60"), 0, -1, 0, NULL, 0), 0);
+    assert_int_equal(run(with("--on-policy", "0", "own-0"), 0, -1, 0, NULL, 0), 0);
+    assert_true(same_files("own-none.training/checkpoint.bin", "own-0.training/checkpoint.bin"));
+    assert_true(!same_files("own-none/model.safetensors", "own-whole/model.safetensors"));
+    kind = "eagle3";
+    assert_int_equal(run(with("--on-policy", "0.5", "own-head"), 0, -1, 0, said, sizeof said), 2);
+    if (!strstr(said, "--on-policy: a head of kind eagle3 has no texts of its own")) fail_msg("%s", said);
+}
+
 /* The same command with features in another place; after test_killed. */
 static const char *const *with_features(const char *out, const char *where) {
-    static const char *a[30];
-    int n = 0;
-    for (const char *const *x = training(out, "60"); *x; x++) a[n++] = *x;
-    a[n++] = "--features";
-    a[n++] = where;
-    a[n] = NULL;
-    return a;
+    return with("--features", where, out);
 }
 
 static void test_online(void **state) {
@@ -326,6 +358,7 @@ static void test_others(void **state) {
 int main(void) {
     if (access(PROGRAM, X_OK) != 0) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_killed),
+                                       cmocka_unit_test(test_killed_on_policy),
                                        cmocka_unit_test(test_online),
                                        cmocka_unit_test(test_shared),
                                        cmocka_unit_test(test_interrupted),

@@ -195,6 +195,12 @@ static void choose_options(training *t) {
     if (o->rate >= 0) t->how.rate = o->rate;
     if (o->token_share >= 0) t->how.token_share = o->token_share;
     t->how.cell = o->cell;
+    if (o->on_policy >= 0) t->how.on_policy = o->on_policy;
+    if (o->policy_temperature >= 0) t->how.policy_temperature = o->policy_temperature;
+    set(&t->how.refresh, o->refresh);
+    set(&t->how.parallel, o->parallel);
+    t->how.spoken_in = t->last;
+    t->how.stop = t->stop;
     if (o->state_share >= 0) t->how.state_share = o->state_share;
     (void)read_clusters(o, &t->how, NULL); /* it was checked before */
     t->how.seed = (uint64_t)o->seed;
@@ -205,15 +211,19 @@ static hunch_status open_learner(training *t, hunch_error *err) {
     return hn_learner_open(&t->learner, t->model, t->o->model, &t->features, &t->how, err);
 }
 
-/* The number of steps that fit into a time: some steps are timed and discarded. */
+/* The number of steps that fit into a time: some steps are timed and discarded. What the first took longer is what speaking for as
+ * many as --refresh took, if it speaks. */
 static hunch_status time_steps(training *t, hunch_error *err) {
     double losses[HN_MOST_STEPS];
     int tokens;
     hunch_status st = open_learner(t, err);
+    const double begin = hn_now();
     if (!st) st = hn_learner_step(t->learner, losses, &tokens, err);
     const double start = hn_now();
     for (int i = 0; !st && i < TIMED_STEPS; i++) st = hn_learner_step(t->learner, losses, &tokens, err);
-    const double each = (hn_now() - start) / TIMED_STEPS;
+    double each = (hn_now() - start) / TIMED_STEPS;
+    const double longer = start - begin - each, epoch = (double)t->features.tokens / t->how.rows + 1;
+    if (t->how.on_policy > 0 && longer > 0) each += longer / (t->how.refresh < epoch ? t->how.refresh : epoch);
     hn_learner_close(&t->learner);
     if (!st) plan_steps(t, t->o->seconds > each ? (int)(t->o->seconds / each) : 1);
     return st;
@@ -305,6 +315,13 @@ static bool is_checked(const training *t) {
     return note->best > 0 && past->n_checks > 0 && (int)past->check[(int)past->n_checks - 1].step == hn_learner_step_number(t->learner);
 }
 
+static hunch_status stopped(training *t, hunch_error *err) {
+    const hunch_status st = hn_learner_save(t->learner, t->checkpoint, err);
+    return st ? st
+              : hn_fail(err, HUNCH_CANCELLED, "interrupted at step %d of %d: the same command continues",
+                        hn_learner_step_number(t->learner), t->how.steps);
+}
+
 static hunch_status run_steps(training *t, hunch_error *err) {
     double losses[HN_MOST_STEPS];
     hunch_status st = HUNCH_OK;
@@ -312,6 +329,7 @@ static hunch_status run_steps(training *t, hunch_error *err) {
     while (!st && hn_learner_step_number(t->learner) < t->how.steps && hn_learner_note(t->learner)->worse < PATIENCE) {
         const double start = hn_now();
         st = hn_learner_step(t->learner, losses, &tokens, err);
+        if (st == HUNCH_CANCELLED) return stopped(t, err);
         if (st) break;
         t->seconds += hn_now() - start;
         t->tokens += (uint64_t)tokens;
@@ -319,12 +337,7 @@ static hunch_status run_steps(training *t, hunch_error *err) {
         show_step(t, losses);
         const int step = hn_learner_step_number(t->learner);
         if (step % t->how.every == 0 && step < t->how.steps) st = check(t, false, err);
-        if (!st && t->stop && *t->stop) {
-            st = hn_learner_save(t->learner, t->checkpoint, err);
-            if (!st)
-                st = hn_fail(err, HUNCH_CANCELLED, "interrupted at step %d of %d: the same command continues", step,
-                             t->how.steps);
-        }
+        if (!st && t->stop && *t->stop) st = stopped(t, err);
     }
     /* a finished run is not checked again: its checkpoint does not change */
     return st || is_checked(t) ? st : check(t, true, err);
@@ -354,6 +367,10 @@ static hunch_status check_kind(const training *t, hunch_error *err) {
         return hn_fail(err, HUNCH_USAGE, "--cell: a head of kind %s has none: expected it only with mlp", kind->name);
     if (o->init && strlen(o->init) >= sizeof t->how.init)
         return hn_fail(err, HUNCH_USAGE, "--init: a path of %zu bytes, expected at most %zu", strlen(o->init), sizeof t->how.init - 1);
+    if (o->on_policy >= 0 && !kind->whole_model)
+        return hn_fail(err, HUNCH_USAGE, "--on-policy: a head of kind %s has no texts of its own: expected it only with model", kind->name);
+    if ((o->refresh >= 0 || o->policy_temperature >= 0) && o->on_policy < 0)
+        return hn_fail(err, HUNCH_USAGE, "--%s: expected it with --on-policy", o->refresh >= 0 ? "refresh" : "policy-temperature");
     if (kind->whole_model && o->width >= 0)
         return hn_fail(err, HUNCH_USAGE, "--ffn: a draft model has the width of the model that it starts from: "
                                          "expected no --ffn");

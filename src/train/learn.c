@@ -24,6 +24,9 @@ hn_learn_options hn_learn_usual(const hn_learn_kind *kind, const hn_arch *target
                           .clip = 0.5,
                           .state_share = 1,
                           .vocab = target->vocab < 8192 ? target->vocab : 8192,
+                          .policy_temperature = 1,
+                          .refresh = 8,
+                          .parallel = 24,
                           .held_out = 32,
                           .every = 200,
                           .products = HN_PRODUCTS_BF16};
@@ -117,6 +120,9 @@ static hunch_status parts_open(hn_learner *l, const char *path, hunch_error *err
     if (l->o.vocab > a->vocab) l->o.vocab = a->vocab;
     if (l->o.longest > l->o.rows) l->o.longest = l->o.rows;
     if (!l->o.ffn) l->o.ffn = a->layer[0].ffn_width;
+    if (l->o.on_policy > 0 && (!l->o.kind->whole_model || !l->o.spoken_in || l->o.on_policy > 1))
+        return hn_fail(err, HUNCH_USAGE, "a head of kind %s with a share %g of its own texts: expected a draft model, a share of at "
+                                         "most 1, and a folder", l->o.kind->name, l->o.on_policy);
     hunch_status st = check_features(l, err);
     if (!st) st = hn_common_tokens_choose(&l->tokens, l->model, l->f, l->o.vocab, err);
     if (!st) st = hn_learn_share_texts(l, err);
@@ -147,6 +153,7 @@ void hn_learner_close(hn_learner **lp) {
     hn_learner *l = *lp;
     *lp = NULL;
     if (!l) return;
+    hn_on_policy_close(&l->spoken);
     l->o.kind->close(l->head);
     hn_team_close(&l->team);
     hn_target_rows_free(&l->target);

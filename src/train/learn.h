@@ -35,6 +35,13 @@ typedef struct hn_learn_options {
     uint64_t seed;
     double state_share; /* for eagle and falcon: weight of Smooth-L1 to the state; the weight of the law is then a tenth, else 1 */
     double token_share; /* share of the text's next token in the labels, 0 to 1; the rest is the target's law */
+    /* for a draft model: the share of the texts learned from that are its own (on_policy.h), drawn at this temperature; batches from one
+     * time that it speaks to the next; answers at once; the folder that it is then written to, which outlives the learner; not 0: it
+     * stops speaking soon, NULL: never */
+    double on_policy, policy_temperature;
+    int refresh, parallel;
+    const char *spoken_in;
+    const volatile int *stop;
     int held_out; /* texts that are not trained on: every n/held_out-th */
     int every;    /* steps from one check to the next */
     hn_products products;
@@ -64,7 +71,8 @@ typedef struct hn_learn_note {
 hn_learn_note *hn_learner_note(hn_learner *l);
 
 /* One step. losses [unroll]; *tokens: rows with a loss. HUNCH_FAILED: the loss is not a number. Weights are then
- * unchanged, also after errors of computed features (online.h). */
+ * unchanged, also after errors of computed features (online.h), and of the student's texts, of which HUNCH_CANCELLED is one: it
+ * stopped speaking. The step may then be tried again. */
 hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_error *err);
 /* The losses of the held-out texts. */
 hunch_status hn_learner_held_out_losses(hn_learner *l, double *losses, hunch_error *err);

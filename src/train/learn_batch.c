@@ -70,23 +70,41 @@ void hn_learn_shuffle(hn_learner *l) {
 
 /* ---- batches ------------------------------------------------------------------------------------------------------------ */
 
-/* The last stored state of a row is the one after the norm: a row's law is computed from that of the next row. */
-static void batch_add(hn_learner *l, hn_learn_made *b, const hn_learn_piece *p) {
-    const hn_feature_text *t = &l->f->text[p->text];
-    const size_t width = l->f->header.width;
-    const uint32_t last = l->f->header.n_states - 1, from = l->o.kind->reads_layers ? 0 : last;
+/* A piece as it is read: of the stored texts, or of those of the student, which may have ended earlier. */
+typedef struct source {
+    const hn_features_read *f;
+    hn_learn_piece piece;
+    bool own; /* the student's */
+} source;
+
+/* place: of the epoch's order; below 0: a piece that is held out. */
+static source source_of(const hn_learner *l, const hn_learn_piece *p, long place) {
+    const int own = place < 0 ? -1 : hn_on_policy_text(l, (size_t)place);
+    if (own < 0) return (source){l->f, *p, false};
+    const int left = l->spoken.f.text[own].n - 1 - p->from;
+    return (source){&l->spoken.f, {(uint32_t)own, p->from, left < p->rows ? left : p->rows}, true};
+}
+
+/* The last stored state of a row is the one after the norm: a row's law is computed from that of the next row. The student's own
+ * tokens are no labels. */
+static void batch_add(hn_learner *l, hn_learn_made *b, const source *s) {
+    const hn_features_read *f = s->f;
+    const hn_learn_piece *p = &s->piece;
+    const hn_feature_text *t = &f->text[p->text];
+    const size_t width = f->header.width;
+    const uint32_t last = f->header.n_states - 1, from = l->o.kind->reads_layers ? 0 : last;
     l->before[b->texts] = t->ids[p->from];
     l->start[b->texts++] = b->rows;
     for (int i = p->from; i < p->from + p->rows; i++, b->rows++) {
         const int next = i + 2 < t->n ? t->ids[i + 2] : -1;
         l->token[b->rows] = t->ids[i + 1];
-        l->label[b->rows] = next >= 0 ? l->tokens.output[next] : -1;
+        l->label[b->rows] = next >= 0 && !s->own ? l->tokens.output[next] : -1;
         l->weight[b->rows] = next >= 0 && (i + 2 >= t->own || l->all_words) && (!l->o.kind->own_output || l->label[b->rows] >= 0);
         b->own += (double)l->weight[b->rows];
         hn_real *states = l->states + (size_t)b->rows * l->reads;
         for (size_t k = 0; k * width < l->reads; k++)
-            hn_dequantise(HN_BF16, hn_features_state(l->f, t, i, from + (uint32_t)k), width, states + k * width);
-        hn_dequantise(HN_BF16, hn_features_state(l->f, t, i + 1, last), width, l->last + (size_t)b->rows * width);
+            hn_dequantise(HN_BF16, hn_features_state(f, t, i, from + (uint32_t)k), width, states + k * width);
+        hn_dequantise(HN_BF16, hn_features_state(f, t, i + 1, last), width, l->last + (size_t)b->rows * width);
     }
     l->start[b->texts] = b->rows;
 }
@@ -137,18 +155,39 @@ static hn_learn_batch batch_end(hn_learner *l, const hn_learn_made *b) {
                             .label = l->label};
 }
 
+size_t hn_learn_fitting(const hn_learner *l, const hn_learn_piece *all, const uint32_t *order, size_t n) {
+    size_t taken = 0;
+    for (int rows = 0; taken < n; taken++) {
+        rows += all[order ? order[taken] : taken].rows;
+        if (rows > l->o.rows) break;
+    }
+    return taken;
+}
+
+static source nth_source(const hn_learner *l, const hn_learn_piece *all, const uint32_t *order, size_t i) {
+    return source_of(l, &all[order ? order[i] : i], order ? (long)(l->at + i) : -1);
+}
+
+/* The states of the stored texts, and those of the student's. */
+static hunch_status need_states(hn_learner *l, const hn_learn_piece *all, const uint32_t *order, size_t n, hunch_error *err) {
+    size_t stored = 0, own = 0;
+    for (size_t i = 0; i < n; i++) {
+        const source s = nth_source(l, all, order, i);
+        l->wanted[s.own ? n - ++own : stored++] = (hn_features_wanted){s.piece.text, s.piece.from + s.piece.rows + 1};
+    }
+    hunch_status st = hn_features_need(l->f, l->wanted, stored, err);
+    return st || own == 0 ? st : hn_features_need(&l->spoken.f, l->wanted + stored, own, err);
+}
+
 hunch_status hn_learn_make_batch(hn_learner *l, const hn_learn_piece *all, const uint32_t *order, size_t n, hn_learn_made *b,
                                  hn_learn_batch *out, size_t *taken, hunch_error *err) {
-    int rows = 0;
     *b = (hn_learn_made){0};
-    for (*taken = 0; *taken < n; ++*taken) {
-        const hn_learn_piece *p = &all[order ? order[*taken] : *taken];
-        if (rows + p->rows > l->o.rows) break;
-        rows += p->rows;
-        l->wanted[*taken] = (hn_features_wanted){p->text, p->from + p->rows + 1};
+    *taken = hn_learn_fitting(l, all, order, n);
+    hunch_status st = need_states(l, all, order, *taken, err);
+    for (size_t i = 0; !st && i < *taken; i++) {
+        const source s = nth_source(l, all, order, i);
+        batch_add(l, b, &s);
     }
-    hunch_status st = hn_features_need(l->f, l->wanted, *taken, err);
-    for (size_t i = 0; !st && i < *taken; i++) batch_add(l, b, &all[order ? order[i] : i]);
     if (!st) *out = batch_end(l, b);
     return st;
 }
@@ -160,7 +199,8 @@ hunch_status hn_learn_next_batch(hn_learner *l, hn_learn_made *b, hn_learn_batch
         l->epoch++;
         hn_learn_shuffle(l);
     }
-    hunch_status st = hn_learn_make_batch(l, l->all, l->order + l->at, l->n_all - l->at, b, out, &taken, err);
+    hunch_status st = hn_on_policy_speak(l, err);
+    if (!st) st = hn_learn_make_batch(l, l->all, l->order + l->at, l->n_all - l->at, b, out, &taken, err);
     if (!st) l->at += taken;
     return st;
 }

@@ -80,6 +80,7 @@ hunch_status hn_learner_save(const hn_learner *l, const char *path, hunch_error 
     if (!st) st = hn_out_write(out, l->w, bytes, err);
     if (!st) st = hn_out_write(out, l->adam.mean, bytes, err);
     if (!st) st = hn_out_write(out, l->adam.square, bytes, err);
+    if (!st) st = hn_on_policy_save(l, out, err);
     if (!st) return hn_out_finish(&out, err);
     hn_out_abort(&out);
     return st;
@@ -116,6 +117,11 @@ hunch_status hn_learner_planned(const char *path, const hn_learn_kind *kind, con
     return st;
 }
 
+hunch_status hn_learn_other_checkpoint(const char *path, hunch_error *err) {
+    return hn_fail(err, HUNCH_REFUSED,
+                   "%s: a checkpoint of other texts or options: expected the same, or another name for the head", path);
+}
+
 hunch_status hn_learner_load(hn_learner *l, const char *path, hunch_error *err) {
     const checkpoint want = checkpoint_of(l);
     const size_t bytes = l->count * sizeof *l->w;
@@ -130,11 +136,8 @@ hunch_status hn_learner_load(hn_learner *l, const char *path, hunch_error *err) 
         st = check_kind(&c, l->o.kind, l->model, path, err);
         if (!st && (memcmp(&c.features, &want.features, sizeof c.features) ||
                     memcmp(c.made, want.made, sizeof c.made) || c.count != want.count ||
-                    map.size != sizeof c + 3 * bytes || c.at > l->n_all || !hn_run_history_is_whole(&c.note.past)))
-            st = hn_fail(
-                err, HUNCH_REFUSED,
-                "%s: a checkpoint of other texts or options: expected the same, or another name for the head",
-                path);
+                    map.size < sizeof c + 3 * bytes || c.at > l->n_all || !hn_run_history_is_whole(&c.note.past)))
+            st = hn_learn_other_checkpoint(path, err);
     }
     if (!st) {
         memcpy(l->w, map.data + sizeof c, bytes);
@@ -146,6 +149,7 @@ hunch_status hn_learner_load(hn_learner *l, const char *path, hunch_error *err) 
         l->epoch = c.epoch;
         hn_learn_shuffle(l);
         l->at = (size_t)c.at;
+        st = hn_on_policy_load(l, map.data + sizeof c + 3 * bytes, map.size - sizeof c - 3 * bytes, path, err);
     }
     hn_map_close(&map);
     return st;

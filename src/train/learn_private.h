@@ -6,6 +6,7 @@
 #include "train/adamw.h"
 #include "train/common_tokens.h"
 #include "train/learn_kind.h"
+#include "train/on_policy.h"
 #include "train/online.h"
 
 /* A piece of a text: rows [from, from + rows), each with the token after it. */
@@ -25,6 +26,7 @@ struct hn_learner {
     hn_learn_piece *all;              /* trained on, in the order of the texts */
     uint32_t *order;         /* [n_all] of this epoch */
     size_t n_all, at;        /* at: the next in order */
+    hn_on_policy spoken;     /* texts of the student in place of some of them */
     hn_learn_piece *judged;           /* held out */
     size_t n_judged;
     hn_train_text *held;
@@ -54,10 +56,14 @@ typedef struct hn_learn_made {
 hunch_status hn_learn_share_texts(hn_learner *l, hunch_error *err);
 /* Sets the order of an epoch, at its beginning: it depends only on seed and number. */
 void hn_learn_shuffle(hn_learner *l);
-/* A batch of the first of n pieces that fit: in the order of `order`, NULL: as listed. *taken: their number. Valid
- * until the next one. Errors of computed features (online.h). */
+/* The number of pieces of the next batch: the first of n that fit. */
+size_t hn_learn_fitting(const hn_learner *l, const hn_learn_piece *all, const uint32_t *order, size_t n);
+/* A batch of the first of n pieces that fit: in the order of `order`, which is that of the epoch from `at` on, NULL: as
+ * listed. *taken: their number. Valid until the next one. Errors of computed features (online.h). */
 hunch_status hn_learn_make_batch(hn_learner *l, const hn_learn_piece *all, const uint32_t *order, size_t n, hn_learn_made *b,
                                  hn_learn_batch *out, size_t *taken, hunch_error *err);
+/* HUNCH_REFUSED, with the reason. */
+hunch_status hn_learn_other_checkpoint(const char *path, hunch_error *err);
 /* The next batch of the epoch, or the first of the next epoch. */
 hunch_status hn_learn_next_batch(hn_learner *l, hn_learn_made *b, hn_learn_batch *out, hunch_error *err);
 #endif

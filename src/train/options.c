@@ -33,7 +33,7 @@ static const struct flag {
     {"--tokens", "-n", "N", NUMBER, AT(tokens), 1, 1e6, "data: the most tokens of an answer; default 320"},
     {"--speaker", NULL, "STUDENT", TEXT, AT(speaker), 0, 0,
      "data: a draft model that answers instead of the model, in its tokens, to be trained on its own texts"},
-    {"--parallel", NULL, "N", NUMBER, AT(parallel), 1, 64, "data: answers at once; default 24"},
+    {"--parallel", NULL, "N", NUMBER, AT(parallel), 1, 64, "data, and --on-policy: answers at once; default 24"},
     {"--context", NULL, "ROWS", NUMBER, AT(context), 64, 1e6, "data: of a text; default 2048, or the model's"},
     {"--steps", NULL, "N", NUMBER, AT(steps), 0, 1e7, "of the optimiser; 0 writes the head with its initial weights"},
     {"--seconds", NULL, "T", NUMBER, AT(seconds), 1, 1e7,
@@ -54,6 +54,11 @@ static const struct flag {
     {"--init", NULL, "STUDENT", TEXT, AT(init), 0, 0,
      "model: the model that it starts from, with the same tokens; default the model itself"},
     {"--divergence", NULL, "NAME", TEXT, AT(divergence), 0, 0, "model: forward, reverse, jsd or tvd; default forward"},
+    {"--on-policy", NULL, "S", NUMBER, AT(on_policy), 0, 1,
+     "model: share of the texts of each step that are its own answers, by its present weights, to the same prompts; default 0"},
+    {"--policy-temperature", NULL, "T", NUMBER, AT(policy_temperature), 0, 10, "of these answers; default 1"},
+    {"--refresh", NULL, "N", NUMBER, AT(refresh), 1, 1e6,
+     "steps for which it answers at once: of --on-policy; default 8, fewer at the end of an epoch"},
     {"--cell", NULL, NULL, SWITCH, AT(cell), 0, 0, "mlp: Arctic's form, with a cell"},
     {"--centroids", NULL, "C[:K]", TEXT, AT(centroids), 0, 0,
      "eagle3: its tokens are in C clusters of equal size, and a draft has logits of the K with the best centroids; default K "
@@ -144,7 +149,7 @@ int hn_train_options_parse(hn_train_options *o, int argc, char **argv) {
     *o = (hn_train_options){.self = -1, .tokens = -1, .parallel = -1, .context = -1, .threads = -1, .seed = 0,
                             .seconds = -1, .steps = -1, .vocab = -1, .width = -1, .layers = -1, .unroll = -1,
                             .batch = -1, .rate = -1, .length = -1, .held_out = -1, .token_share = -1,
-                            .state_share = -1};
+                            .state_share = -1, .on_policy = -1, .policy_temperature = -1, .refresh = -1};
     for (int i = 1; i < argc; i++) {
         const struct flag *f = flag_named(argv[i]);
         if (!f && argv[i][0] == '-' && argv[i][1]) return wrong("there is no such flag (hunch train --help)", argv[i]);
