@@ -117,7 +117,7 @@ static void test_flags_everywhere(void **state) {
                 continue;
             result r = command(commands[i], flag, "--bogus-flag"); /* any message, but not that the flag is unknown */
             char unknown[160];
-            snprintf(unknown, sizeof unknown, "unknown flag %s,", flag);
+            snprintf(unknown, sizeof unknown, "unknown flag %.140s,", flag);
             assert_null(strstr(r.err, unknown));
             assert_true(r.code != 0);
             result_free(&r);
@@ -282,7 +282,7 @@ static void test_drafts(void **state) {
     for (int i = 0; i < listed.n; i++) {
         char *kind = listed.items[i], line[60];
         kind[strcspn(kind, ":")] = 0;
-        snprintf(line, sizeof line, "\n  %s", kind);
+        snprintf(line, sizeof line, "\n  %.50s", kind);
         assert_non_null(strstr(r.out, line));
         result opened = command("draft", "-m", STORIES, "-p", "Once upon a time", "--draft", spec_of(kind, ""));
         if (opened.code)

@@ -28,6 +28,7 @@ foreach(f ${HUNCH_FUZZ_TARGETS})
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   else()
     target_sources(${name} PRIVATE tests/fuzz/fuzz_driver.c)
+    target_compile_options(${name} PRIVATE -Og) # as the tests are
     add_test(NAME ${name} COMMAND ${name} ${CMAKE_BINARY_DIR}/fuzz-corpus/${short})
     set_tests_properties(${name} PROPERTIES TIMEOUT 600)
   endif()
