@@ -341,6 +341,8 @@ static inline matrix logits_of(const json_t *ids, size_t begin, size_t end) {
 
 static inline int folder_make(void **state) {
     (void)state;
+    static const int numbers[] = {SIGHUP, SIGINT, SIGQUIT};
+    for (int i = 0; i < 3; i++) signal(numbers[i], SIG_DFL); /* nohup and a script's background ignore them: commands would, too */
     return mkdtemp(folder) ? 0 : -1;
 }
 
