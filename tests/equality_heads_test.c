@@ -215,7 +215,7 @@ static void test_f32(void **state) {
     for (int t = 0; t < COUNT(targets); t++) {
         answer want[N_PROMPTS] = {{0}};
         uint64_t accepted = 0;
-        hunch_model *m = open_model(data_path(targets[t].path), "best", 2, HUNCH_PRECISION_F32);
+        hunch_model *m = open_model(data_path(targets[t].path), "best", 1 + t % 2, HUNCH_PRECISION_F32);
         run_way(m, NULL, HUNCH_VERIFY_DEFAULT, HUNCH_KV_DEFAULT, 0, &alone, want);
         for (int d = 0; d < targets[t].n_drafts; d += test_every(6, 16))
             check_way(m, targets[t].drafts[d], HUNCH_VERIFY_DEFAULT, HUNCH_KV_DEFAULT, 0, &crowd, want, &accepted);
@@ -236,7 +236,7 @@ static void test_levels(void **state) {
     hunch_model_close(&m);
     for (int i = 0; i < n; i += light() && n > 1 ? n - 1 : 1) {
         uint64_t accepted = 0;
-        m = open_model(data_path(HEADS_LLAMA), names[i], 2, HUNCH_PRECISION_NATIVE);
+        m = open_model(data_path(HEADS_LLAMA), names[i], 1 + i % 2, HUNCH_PRECISION_NATIVE);
         for (int d = i % 2; d < COUNT(of_llama); d += 2 * test_every(6, 12))
             check_way(m, of_llama[d], HUNCH_VERIFY_DEFAULT, HUNCH_KV_DEFAULT, 0, &crowd, want, &accepted);
         hunch_model_close(&m);
@@ -284,7 +284,7 @@ static const struct {
 static void test_rules(void **state) {
     (void)state;
     int others = 0;
-    hunch_model *m = open_model(data_path(HEADS_LLAMA), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path(HEADS_LLAMA), "best", 1, HUNCH_PRECISION_NATIVE);
     answer plain[2][N_PROMPTS] = {{{0}}};
     for (int warm = 0; warm < 2; warm++)
         run_way(m, NULL, HUNCH_VERIFY_DEFAULT, HUNCH_KV_DEFAULT, warm ? FLAT : 0, &alone, plain[warm]);
@@ -446,7 +446,7 @@ static void test_sixty_four(void **state) {
     static hunch_token text[N][N];
     static answer got[N];
     hunch_request r[N];
-    hunch_model *m = open_model(data_path(HEADS_LLAMA), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path(HEADS_LLAMA), "best", 1, HUNCH_PRECISION_NATIVE);
     for (int d = 0; d < (EVERY_CASE ? 2 : 1); d++) {
         uint64_t drafted = 0;
         hunch_engine *e = open_small(m, of_llama[d], N, 0, true);
@@ -517,7 +517,7 @@ static void test_ends(void **state) {
         snprintf(from, sizeof from, "%s/%s", data_path(parts[i][0]), parts[i][1]);
         assert_int_equal(symlink(from, to), 0);
     }
-    hunch_model *m = open_model(folder, "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(folder, "best", 1, HUNCH_PRECISION_NATIVE);
     for (int i = 0; i < COUNT(parts); i++) {
         snprintf(to, sizeof to, "%s/%s", folder, parts[i][1]);
         assert_int_equal(unlink(to), 0);
@@ -544,7 +544,7 @@ static void check_ways_of_weights(const char *path, const char *const *drafts, i
         hunch_model_options o;
         hunch_model_options_defaults(&o);
         o.isa = i < n_levels ? names[i] : "best";
-        o.threads = 2;
+        o.threads = 1 + i % 2;
         o.mapped = i == n_levels;
         o.mapped_experts = i == n_levels + 1;
         must(hunch_model_open(&m, data_path(path), &o, err));

@@ -23,7 +23,7 @@ static char self_draft[600], tree_head[600], one_head[600], two_heads[1300], fil
 
 static int setup(void **state) {
     faults_setup(state);
-    model = open_model(data_path(STORIES), "best", 2, HUNCH_PRECISION_NATIVE);
+    model = open_model(data_path(STORIES), "best", 1, HUNCH_PRECISION_NATIVE); /* what fails is not in passes */
     snprintf(self_draft, sizeof self_draft, "model:%s,depth=3", data_path("models/stories260K/stories260K.f16.gguf"));
     snprintf(tree_head, sizeof tree_head, "eagle3:%s,tree=eagle_mc_sim_7b_63", head_write_form(&STORIES_EAGLE3, test_path("three")));
     snprintf(one_head, sizeof one_head, "eagle:%s,depth=2", head_write_form(&STORIES_EAGLE, test_path("one")));

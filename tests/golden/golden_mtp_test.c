@@ -35,13 +35,13 @@ static void take(void *user, int level, const float *logits, int vocab) {
 
 /* The folder's model, or the GGUF's, at a precision. */
 static hunch_model *open_form(const char *folder, bool converted, hunch_precision precision, bool mapped) {
-    if (!converted) return open_model_as(data_path(folder), "best", 2, precision, mapped);
+    if (!converted) return open_model_as(data_path(folder), "best", 1, precision, mapped);
     char path[] = "/tmp/hunch-mtp-XXXXXX";
     const int fd = mkstemp(path);
     assert_true(fd >= 0);
     close(fd);
     must(hunch_convert(data_path(folder), path, err));
-    hunch_model *m = open_model_as(path, "best", 2, precision, mapped);
+    hunch_model *m = open_model_as(path, "best", 1, precision, mapped);
     return m;
 }
 
