@@ -198,7 +198,7 @@ hunch_status hn_on_policy_save(const hn_learner *l, hn_out *out, hunch_error *er
     return st;
 }
 
-/* A text in place of a piece, from *data on; without room for it *data is NULL. */
+/* A text in place of a piece, from *data on, which goes behind it. */
 static hunch_status load_text(hn_learner *l, const piece_text *p, const char **data, const char *end, const char *path,
                               hunch_error *err) {
     int32_t n, id;
