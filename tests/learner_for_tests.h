@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "fixture.h"
-#include "train/features.h"
+#include "train/learn.h"
 #include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
 
 #define STORIES "models/stories260K/stories260K.f32.gguf"
@@ -20,6 +20,20 @@ static void open_features(void) {
     (void)mkdir(test_path("features"), 0700);
     must(hn_features_make(&model->target, 7, &texts, states, 4, test_path("features"), NULL, NULL, NULL, err));
     must(hn_features_open(&features, test_path("features"), err));
+}
+
+static inline hn_learner *open_learner_of(hunch_model *m, const hn_features_read *f, const hn_learn_options *o) {
+    hn_learner *l;
+    must(hn_learner_open(&l, m, data_path(STORIES), f, o, err));
+    return l;
+}
+
+static inline void same_files(const char *a, const char *b) {
+    bytes x = test_file_read(a), y = test_file_read(b);
+    assert_int_equal(x.size, y.size);
+    assert_memory_equal(x.at, y.at, x.size);
+    bytes_free(&x);
+    bytes_free(&y);
 }
 
 static int teardown(void **state) {

@@ -48,12 +48,6 @@ static hn_learn_options options(const hn_learn_kind *kind) {
     return o;
 }
 
-static hn_learner *open_learner_of(hunch_model *m, const hn_features_read *f, const hn_learn_options *o) {
-    hn_learner *l;
-    must(hn_learner_open(&l, m, data_path(STORIES), f, o, err));
-    return l;
-}
-
 static hn_learner *open_learner(hunch_model *m, const hn_learn_options *o) {
     return open_learner_of(m, &features, o);
 }
@@ -70,11 +64,7 @@ static void same_head(const char *a, const char *b) {
     char path[2][700];
     snprintf(path[0], sizeof path[0], "%s/model.safetensors", a);
     snprintf(path[1], sizeof path[1], "%s/model.safetensors", b);
-    bytes x = test_file_read(path[0]), y = test_file_read(path[1]);
-    assert_int_equal(x.size, y.size);
-    assert_memory_equal(x.at, y.at, x.size);
-    bytes_free(&x);
-    bytes_free(&y);
+    same_files(path[0], path[1]);
 }
 
 static int planned(const hn_learn_kind *kind) {

@@ -66,24 +66,10 @@ static hn_learn_options options(double share) {
     return o;
 }
 
-static hn_learner *open_learner_of(hunch_model *m, const hn_features_read *f, const hn_learn_options *o) {
-    hn_learner *l;
-    must(hn_learner_open(&l, m, data_path(STORIES), f, o, err));
-    return l;
-}
-
 static void steps(hn_learner *l, int n) {
     double losses[HN_MOST_STEPS];
     int tokens;
     for (int i = 0; i < n; i++) must(hn_learner_step(l, losses, &tokens, err));
-}
-
-static void same_file(const char *a, const char *b) {
-    bytes x = test_file_read(test_path(a)), y = test_file_read(test_path(b));
-    assert_int_equal(x.size, y.size);
-    assert_memory_equal(x.at, y.at, x.size);
-    bytes_free(&x);
-    bytes_free(&y);
 }
 
 /* ---- what it learns from ------------------------------------------------------------------------------------------------ */
@@ -140,7 +126,7 @@ static void check_all_said(double temperature, int longest) {
     must(hn_on_policy_speak(l, err));
     assert_true(l->spoken.from == l->at && l->spoken.to > l->at && l->spoken.said.n == l->spoken.to - l->at);
     must(hn_learner_save_head(l, test_path("present"), err));
-    same_file("present/model.safetensors", "spoken/model.safetensors");
+    same_files(test_path("present/model.safetensors"), test_path("spoken/model.safetensors"));
     hunch_model *student = open_model(folder, "best", 1, HUNCH_PRECISION_NATIVE);
     hunch_engine_options eo;
     hunch_engine_options_defaults(&eo);
@@ -304,7 +290,7 @@ static void test_same_bits(void **state) {
         l = open_learner_of(m, &features, &of);
         steps(l, o.steps);
         save(l, "other");
-        same_file("whole", "other");
+        same_files(test_path("whole"), test_path("other"));
         hunch_model_close(&m);
     }
     for (int ended = 0; ended <= o.steps; ended++) {
@@ -317,7 +303,7 @@ static void test_same_bits(void **state) {
         must(hn_learner_load(l, test_path("checkpoint"), err));
         steps(l, o.steps - ended);
         save(l, "other");
-        same_file("whole", "other");
+        same_files(test_path("whole"), test_path("other"));
     }
 }
 
@@ -336,7 +322,7 @@ static void test_other_features(void **state) {
         hn_learner *l = open_learner_of(model, &other[i], &o);
         steps(l, o.steps);
         save(l, "other");
-        same_file("whole", "other");
+        same_files(test_path("whole"), test_path("other"));
         hn_features_close(&other[i]);
     }
 }
@@ -366,7 +352,7 @@ static void test_stopped(void **state) {
     must(hn_learner_load(l, test_path("stopped"), err));
     steps(l, o.steps - done);
     save(l, "other");
-    same_file("whole", "other");
+    same_files(test_path("whole"), test_path("other"));
 }
 
 /* ---- errors ------------------------------------------------------------------------------------------------------------- */
@@ -401,7 +387,7 @@ static int fails_at(enum hn_fault_kind what, int64_t at, int64_t *calls) {
         }
     }
     save(l, "faults.other");
-    same_file("one.step", "faults.other");
+    same_files(test_path("one.step"), test_path("faults.other"));
     return failures;
 }
 
