@@ -185,14 +185,14 @@ FIXTURE void bits_check_way(bits *b, const hunch_model *m, hn_dtype kv, const bi
     hn_cache_close(&b->cache);
 }
 
-/* All ways at one level: engines' chunks, then passes; with one thread, then with two. n: rows of the text. At ref, which is
- * slow, one way in six: its loop over rows has no tiles that depend on the way. */
+/* All ways at one level: engines' chunks, then passes; with one thread, then, half of them, with two. n: rows of the text. At ref,
+ * which is slow, one way in six: its loop over rows has no tiles that depend on the way. */
 FIXTURE void bits_check(const char *path, const char *isa, hunch_precision precision, hunch_kv kv, hn_dtype stored, int n) {
     static const int chunks[] = {1, 3, 8, BITS_ROWS};
-    const int step = strcmp(isa, "ref") == 0 ? 6 : 1;
     bits *b = NULL;
     for (int threads = 1; threads <= 2; threads++) {
         char where[300];
+        const int step = strcmp(isa, "ref") == 0 ? 6 : threads == 1 ? 1 : test_every(2, 2);
         hunch_model *m = open_model(path, isa, threads, precision);
         if (!b) b = bits_open(m, kv, n);
         snprintf(where, sizeof where, "%.200s at %s, %d threads, kv %d", path, isa, threads, (int)kv);

@@ -61,7 +61,7 @@ static const char *const fault_names[] = {"allocation", "read", "write", "short 
 /* How many failures of a kind are tried: with HUNCH_TEST_ALL in the environment all (0), which takes minutes. */
 FIXTURE int64_t faults_most(int64_t most) {
     if (getenv("HUNCH_TEST_ALL")) return 0;
-    return light() && (most == 0 || most > 6) ? 6 : most;
+    return light() && (most == 0 || most > 5) ? 5 : most;
 }
 
 /* Checks the error of a failure: one line that names what was missing. */

@@ -205,7 +205,7 @@ static void memorised_as(const hn_learn_kind *kind, int layers, bool cell, int c
     hn_train_acceptance before, behind;
     char spec[700];
     size_t n;
-    if (light() && kind != &hn_learn_eagle3) return;
+    if (light() && (kind != &hn_learn_eagle3 || clusters)) return;
     hn_features_read measured = features; /* the first 8 texts are those of temperature 0 */
     measured.n = 8;
     measured.tokens = 0;

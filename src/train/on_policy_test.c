@@ -399,7 +399,7 @@ static void test_faults(void **state) {
     steps(l, 1);
     save(l, "one.step");
     for (size_t f = 0; f < sizeof all / sizeof *all; f++) {
-        int64_t calls[2] = {0}, most = light() ? 8 : 24;
+        int64_t calls[2] = {0}, most = light() ? 5 : 12;
         int failures = fails_at(all[f], -1, calls), tried = 0;
         assert_int_equal(failures, 0);
         for (int64_t at = 0; at < calls[0]; at += calls[0] / most + 1, tried++) failures += fails_at(all[f], at, NULL);

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "base/run_mode_for_tests.h"
 #include "draft/text_tokens.h"
 #include "draft/trie_for_tests.h"
 #include "train/trie_build.h"
@@ -76,7 +77,7 @@ static void test_same_bytes(void **state) {
     (void)state;
     static const size_t rooms[] = {16, 17, 40, 333, 100000};
     hunch_error err;
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < (test_light() ? 5 : 20); round++) {
         write_texts(1 + number(30), 1 + number(100), 2 + number(12));
         if (build(test_path("a.trie"), rooms[round % 5], &err)) fail_msg("%s", err.message);
         assert_is_plain(test_path("a.trie"));
@@ -159,7 +160,8 @@ static void test_faults(void **state) {
         hn_fault_arm(kind, -1, false);
         assert_true(n > 3);
         unlink(path);
-        for (int64_t i = 0; i < n; i++) {
+        const int64_t step = test_light() && n > 12 ? n / 12 : 1;
+        for (int64_t i = 0; i < n; i += step) {
             seed = same;
             hn_fault_arm(kind, i, kind == HN_FAULT_SHORT);
             const hunch_status st = build(path, 100, &err);
