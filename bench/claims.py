@@ -25,9 +25,10 @@ processes share the cells. --print writes the tables of what is there, and does 
 
 Acceptance of position k: rounds in which drafts 1 to k were all said, of all rounds of a chain as deep as the head has learned, 4
 at most. +- is half of a 90 % interval of a bootstrap over prompts and, of claims, over seeds: whole texts are drawn, never
-tokens; of differences the same ones for both. Speed-up: the total of `hunch compare`, a chain with min_p=0.3 (of a draft model
-without), from 8,192 tokens for heads that draft by the model's own output. Cost of a round: of the same runs, tokens a round over speed-up, which is its time in tokens of plain decoding.
-CPU-minutes are user time, which tells less of how busy the machine was. Standard library only."""
+tokens; of differences the same ones for both. Speed-up: the total of `hunch compare`, a chain with min_p=0.3 (of a draft model,
+as q8_0, without), from 8,192 tokens for heads that draft by the model's own output. Cost of a round: of the same runs, tokens a
+round over speed-up, which is its time in tokens of plain decoding. CPU-minutes are user time, which tells less of how busy the
+machine was. Standard library only."""
 import argparse
 import fcntl
 import json
@@ -300,9 +301,12 @@ def compared(o, prompts, specs, temperature, cold=True):
 def fast_spec(o, name, kind, flags, seed, minutes):
     """As its speed is measured: a head that drafts by the model's own output does so from as many tokens as the others have."""
     head = head_of(o, name, seed, minutes)
+    if kind == "model":
+        if not os.path.exists(head + ".gguf"):
+            said([o.hunch, "convert", head, "--type", "q8_0", "-o", head + ".gguf"])
+        return "model:%s.gguf,depth=%d" % (head, depth_of(kind, flags))
     ids = os.path.join(head, "tokens.json")
-    less = (",vocab=8192,ids=%s" % ids if os.path.exists(ids) else "") + ("" if kind == "model" else ",min_p=0.3")
-    return "%s:%s,depth=%d%s" % (kind, head, depth_of(kind, flags), less)
+    return "%s:%s,depth=%d%s,min_p=0.3" % (kind, head, depth_of(kind, flags), ",vocab=8192,ids=" + ids if os.path.exists(ids) else "")
 
 
 def do_speed(o, cells, minutes=0):

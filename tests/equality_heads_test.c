@@ -435,7 +435,7 @@ static void test_preemption(void **state) {
     (void)state;
     hunch_model *m = open_model(data_path(HEADS_LLAMA), "best", 2, HUNCH_PRECISION_NATIVE);
     for (int d = 1; d < COUNT(of_llama); d += 3 * test_every(6, 16))
-        if (check_crowd(m, of_llama[d], d % 4 ? 0.9 : 0, 8, 1, light() ? 200 : 400) == 0) fail_msg("%s: nobody had to give way", of_llama[d]);
+        if (check_crowd(m, of_llama[d], d % 4 ? 0.9 : 0, 8, 1, 400) == 0) fail_msg("%s: nobody had to give way", of_llama[d]);
     hunch_model_close(&m);
 }
 
@@ -576,7 +576,7 @@ static void test_experts(void **state) {
         check_ways_of_weights(models[t], drafts, 3);
         hunch_model *m = open_model(data_path(models[t]), "best", 2, HUNCH_PRECISION_NATIVE);
         check_prefixes(m, drafts[t], 0);
-        if (check_crowd(m, drafts[1 - t], t ? 0 : 0.9, 8, 1, light() ? 200 : 400) == 0) fail_msg("%s: nobody had to give way", models[t]);
+        if (check_crowd(m, drafts[1 - t], t ? 0 : 0.9, 8, 1, 400) == 0) fail_msg("%s: nobody had to give way", models[t]);
         hunch_model_close(&m);
     }
     static const char *const files[] = {"config.json", "model.safetensors"};

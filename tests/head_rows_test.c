@@ -358,7 +358,7 @@ static void check_crowd(const kind *k, int pool_rows) {
     heads_listener *l = heads_listen(e, 0, HEADS_RIGHT);
     for (int i = 0; i < N; i++) {
         heads_prompt(prompt[i], (size_t)(20 + 7 * i), 20, (uint64_t)i);
-        const hunch_request r = small_request(*k->model, prompt[i], (size_t)(20 + 7 * i), light() ? 200 : 400, k->params);
+        const hunch_request r = small_request(*k->model, prompt[i], (size_t)(20 + 7 * i), 400, k->params);
         must(hunch_session_open(&s[i], e, &r, err));
     }
     for (int round = 0; hunch_engine_running(e) > 0; round++) {

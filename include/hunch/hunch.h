@@ -518,9 +518,10 @@ hunch_status hunch_convert_with(const char *folder, const char *out_path, hunch_
  * as for hunch_model_open; NULL: the head's files must specify what is needed of it, else HUNCH_USAGE. */
 hunch_status hunch_convert_for(const char *path, const char *target, const char *out_path, hunch_progress progress,
                                void *user, hunch_error *err);
-/* The same, with the head's matrices as `type`: q8_0, q4_0, bf16 or f32; NULL: as stored, as above. A matrix whose rows are not whole
- * blocks of 32 becomes BF16; norms, biases and ids are as above. Such a file drafts the same bits as the folder does with
- * weights=TYPE. target may be NULL. HUNCH_USAGE: another type, or a model in place of a head. */
+/* The same, with matrices as `type`: q8_0, q4_0, bf16 or f32; NULL: as stored, as above. A matrix whose rows are not whole blocks of
+ * 32 becomes BF16; norms, biases and ids are as above. A head's file drafts the same bits as its folder does with weights=TYPE; a
+ * model is rounded, block by block, which is for draft models: there are better files of targets. target may be NULL. HUNCH_USAGE:
+ * another type. HUNCH_REFUSED, too: a type for a model with experts or gated delta nets. */
 hunch_status hunch_convert_as(const char *path, const char *target, const char *type, const char *out_path,
                               hunch_progress progress, void *user, hunch_error *err);
 

@@ -292,10 +292,10 @@ hunch_status hunch_convert_as(const char *path, const char *target, const char *
     if (!st) kind = hn_head_kind(src);
     if (hn_head_is(kind))
         st = hn_head_to_gguf(src, kind, target, as, out_path, progress, user, err);
-    else if ((target || type) && !st)
-        st = hn_fail(err, HUNCH_USAGE, "%s: is no draft head, expected one beside %s", path, target ? "--target" : "--type");
-    else if (!target && !type && st != HUNCH_NO_MEMORY && st != HUNCH_FAILED) /* also if it did not open as a head: gives the reason */
-        st = hn_convert_with(path, out_path, progress, user, err);
+    else if (target && !st)
+        st = hn_fail(err, HUNCH_USAGE, "%s: is no draft head, expected one beside --target", path);
+    else if (!target && st != HUNCH_NO_MEMORY && st != HUNCH_FAILED) /* also if it did not open as a head: gives the reason */
+        st = hn_convert_with(path, as, out_path, progress, user, err);
     hn_source_close(&src);
     return st;
 }

@@ -466,8 +466,21 @@ hunch_status hn_conversion_finish(hn_conversion *c, hunch_status status) {
     return status;
 }
 
+/* Experts and gated delta nets are written as they are stored. */
+static hunch_status type_check(const hn_conversion *c) {
+    for (int i = 0; c->convert && i < c->arch.layers; i++) {
+        const hn_layer_desc *l = &c->arch.layer[i];
+        if (l->ffn == HN_FFN_EXPERTS || l->mixer == HN_MIXER_DELTA)
+            return hn_fail(c->err, HUNCH_REFUSED, "%s: layer %d has %s, which are converted as stored alone: expected no type",
+                           hn_source_path(c->src), i, l->mixer == HN_MIXER_DELTA ? "a gated delta net's weights" : "experts");
+    }
+    return HUNCH_OK;
+}
+
 static hunch_status conversion_run(hn_conversion *c, const char *out_path) {
     hunch_status status = hn_arch_read(&c->arch, c->src, c->err);
+    if (!status)
+        status = type_check(c);
     if (!status)
         status = hn_conversion_find_own(c);
     if (!status)
@@ -481,9 +494,9 @@ static hunch_status conversion_run(hn_conversion *c, const char *out_path) {
     return hn_conversion_finish(c, status);
 }
 
-hunch_status hn_convert_with(const char *folder, const char *out_path, hunch_progress progress, void *user,
+hunch_status hn_convert_with(const char *folder, hn_dtype type, const char *out_path, hunch_progress progress, void *user,
                              hunch_error *err) {
-    hn_conversion c = {.progress = progress, .user = user, .err = err};
+    hn_conversion c = {.convert = type != HN_WEIGHT_TYPES, .as = type, .progress = progress, .user = user, .err = err};
     hunch_status status = hn_source_open(&c.src, folder, err);
     if (status)
         return status;
@@ -498,5 +511,5 @@ hunch_status hn_convert_with(const char *folder, const char *out_path, hunch_pro
 }
 
 hunch_status hn_convert(const char *folder, const char *out_path, hunch_error *err) {
-    return hn_convert_with(folder, out_path, NULL, NULL, err);
+    return hn_convert_with(folder, HN_WEIGHT_TYPES, out_path, NULL, NULL, err);
 }

@@ -10,8 +10,10 @@
  * folder), HUNCH_REFUSED (names the key, tensor or part of the tokenizer that GGUF cannot express exactly), HUNCH_FAILED
  * (cannot read or write), HUNCH_NO_MEMORY. */
 hunch_status hn_convert(const char *folder, const char *out_path, hunch_error *err);
-/* The same, and reports how many bytes of weights were written; progress may be NULL. */
-hunch_status hn_convert_with(const char *folder, const char *out_path, hunch_progress progress, void *user,
+/* The same, with matrices of floats, the embedding's too, as `type`, one that hn_quantise writes, or BF16 if their rows are not whole
+ * blocks of that; HN_WEIGHT_TYPES: as stored. Reports how many bytes of weights were read; progress may be NULL. HUNCH_REFUSED, too:
+ * a type for a model with experts or gated delta nets. */
+hunch_status hn_convert_with(const char *folder, hn_dtype type, const char *out_path, hunch_progress progress, void *user,
                              hunch_error *err);
 
 struct hn_arch;

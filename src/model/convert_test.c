@@ -751,6 +751,49 @@ static void test_encoding(void **state) {
     hn_source_close(&folder);
 }
 
+/* Matrices as another type: the floats of the file as stored, row by row; vectors are the same. */
+static void test_types(void **state) {
+    (void)state;
+    static const char *const folders[] = {MODELS "/stories260K/hf", GOLDENS "/llama-gqa", GOLDENS "/qwen2-bias", GOLDENS "/phi3-fused"};
+    static const hn_dtype types[] = {HN_Q8_0, HN_Q4_0, HN_BF16, HN_F32};
+    hunch_error err = {0};
+    int changed = 0, uneven = 0;
+    for (size_t f = 0; f < sizeof folders / sizeof *folders; f++)
+        for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+            hn_source *stored = assert_converts(folders[f]);
+            if (hn_convert_with(folders[f], types[k], test_path("typed.gguf"), NULL, NULL, &err)) fail_msg("%s", err.message);
+            hn_source *typed = assert_opens(test_path("typed.gguf"));
+            assert_int_equal(hn_source_tensor_count(typed), hn_source_tensor_count(stored));
+            for (size_t i = 0; i < hn_source_tensor_count(stored); i++) {
+                const hn_tensor *a = hn_source_tensor(stored, i), *b = hn_source_take(typed, a->name);
+                const size_t n = (size_t)a->dims[0], rows = a->n_dims > 1 ? (size_t)a->dims[1] : 1;
+                assert_non_null(b);
+                const bool even = n % (size_t)hn_dtype_block(types[k]) == 0;
+                assert_int_equal(b->dtype, a->n_dims == 1 ? HN_F32 : even ? types[k] : HN_BF16);
+                float *row = hn_alloc(n * sizeof *row);
+                char *want = hn_alloc(b->bytes / rows);
+                for (size_t r = 0; r < rows; r++) {
+                    hn_dequantise(a->dtype, (const char *)a->data + r * (a->bytes / rows), n, row);
+                    if (a->n_dims > 1) hn_quantise(b->dtype, row, n, want);
+                    const void *all = a->n_dims > 1 ? (const void *)want : row;
+                    assert_memory_equal(all, (const char *)b->data + r * (b->bytes / rows), b->bytes / rows);
+                }
+                changed += b->dtype != a->dtype;
+                uneven += !even;
+                hn_free(row);
+                hn_free(want);
+            }
+            hn_source_close(&typed);
+            hn_source_close(&stored);
+        }
+    assert_true(changed > 30);
+    print_message("%d of another type, %d rows are not whole blocks\n", changed, uneven);
+    assert_int_equal(hn_convert_with(GOLDENS "/qwen3_moe-top2", HN_Q8_0, test_path("no.gguf"), NULL, NULL, &err), HUNCH_REFUSED);
+    assert_non_null(strstr(err.message, "has experts, which are converted as stored alone: expected no type"));
+    assert_int_equal(hn_convert_with(GOLDENS "/qwen3_5-dense", HN_Q8_0, test_path("no.gguf"), NULL, NULL, &err), HUNCH_REFUSED);
+    assert_non_null(strstr(err.message, "has a gated delta net's weights, which"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_published_models),
@@ -761,6 +804,7 @@ int main(void) {
         cmocka_unit_test(test_unknown_bias),
         cmocka_unit_test(test_vision_folder),
         cmocka_unit_test(test_rows_keys_and_types),
+        cmocka_unit_test(test_types),
         cmocka_unit_test(test_rows_that_turn_in_part),
         cmocka_unit_test(test_byte_level),
         cmocka_unit_test(test_scores),

@@ -50,8 +50,8 @@ const tool_flag tool_flags[] = {
      "of a draft head: the model that it drafts for; the head is checked against it; needed if the head's folder does "
      "not specify the layers that it reads"},
     {"--type", NULL, TOOL_CHOICE, AT(type), TOOL_CONVERT, OUTPUT | TOOL_BASIC, 0, 0, tool_type_names, "TYPE",
-     "of a draft head: its matrices as q8_0, q4_0, bf16 or f32, those whose rows are not whole blocks of 32 as bf16; "
-     "default: as stored"},
+     "matrices of a draft head or a draft model as q8_0, q4_0, bf16 or f32, those whose rows are not whole blocks of 32 "
+     "as bf16; default: as stored"},
     {"--prompt", "-p", TOOL_TEXT, AT(prompt), TEXTED | TOOL_TOKENIZE, READ | TOOL_BASIC, 0, 0, NULL, "TEXT",
      "the text; - reads standard input"},
     {"--file", "-f", TOOL_TEXT, AT(file), TEXTED | TOOL_TOKENIZE, READ | TOOL_BASIC, 0, 0, NULL, "FILE",
