@@ -184,7 +184,7 @@ static void check_target(const target *t, double temperature, hunch_kv kv) {
     run_way(m, NULL, HUNCH_VERIFY_DEFAULT, kv, temperature, &alone, want);
     for (int threads = 1; threads <= 2; threads++) { /* the plain answers are one thread's */
         for (int d = first; d < t->n_drafts; d += step)
-            for (int w = 0; w < COUNT(ways); w++) /* one of the ways with one of the numbers of threads, or every way with each */
+            for (int w = 0; w < COUNT(ways); w++) /* one way, or all in a long test, with one of the numbers of threads */
                 if ((2 * w + threads + d) % (2 * test_every(4, 4)) == 0)
                     check_way(m, t->drafts[d], HUNCH_VERIFY_DEFAULT, kv, temperature, &ways[w], want, &accepted[d]);
         hunch_model_close(&m);

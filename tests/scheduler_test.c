@@ -237,8 +237,9 @@ static void test_crowds(void **state) {
     (void)state;
     const char *const drafts[] = {NULL, "ngram+forced,accept=0.6,depth=5", self_draft, "auto"};
     for (size_t d = 0; d < sizeof drafts / sizeof *drafts; d++)
-        for (int t = d == 1 && !light() ? 0 : (int)d % 2; t < 2; t += d == 1 ? 1 : 2) {
+        for (int t = 0; t < 2; t++) {
             const double temperature = t ? 0.9 : 0;
+            if (t != (int)d % 2 && (d != 1 || light())) continue; /* one of the drafters at both temperatures */
             assert_int_equal(check_crowd(drafts[d], 3, 0, temperature, 5), 0);
             if (check_crowd(drafts[d], 4, CONTEXT, temperature, 9) == 0)
                 fail_msg("%s at temperature %g: nobody had to give way", drafts[d] ? drafts[d] : "none", temperature);

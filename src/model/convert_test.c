@@ -779,15 +779,14 @@ static void test_types(void **state) {
                     assert_memory_equal(all, (const char *)b->data + r * (b->bytes / rows), b->bytes / rows);
                 }
                 changed += b->dtype != a->dtype;
-                uneven += !even;
+                uneven += a->n_dims > 1 && !even;
                 hn_free(row);
                 hn_free(want);
             }
             hn_source_close(&typed);
             hn_source_close(&stored);
         }
-    assert_true(changed > 30);
-    print_message("%d of another type, %d rows are not whole blocks\n", changed, uneven);
+    assert_true(changed > 30 && uneven > 0);
     assert_int_equal(hn_convert_with(GOLDENS "/qwen3_moe-top2", HN_Q8_0, test_path("no.gguf"), NULL, NULL, &err), HUNCH_REFUSED);
     assert_non_null(strstr(err.message, "has experts, which are converted as stored alone: expected no type"));
     assert_int_equal(hn_convert_with(GOLDENS "/qwen3_5-dense", HN_Q8_0, test_path("no.gguf"), NULL, NULL, &err), HUNCH_REFUSED);
