@@ -302,11 +302,14 @@ HELPER bool has_windows(const rig *r) {
     return r->d.needs.group[r->d.needs.n_groups - 1].window > 0;
 }
 
+/* The text is preempted, and begins again with fewer tokens, from the rows that are left of it. */
 HELPER void cut_text(rig *r, story *s, int n) {
     s->n = n;
     if (s->n_prompt > n) s->n_prompt = n;
     if (s->expected_rows > n - 1) s->expected_rows = n - 1;
-    r->d.ops->drop(&r->d, s->seq, n - 1);
+    const hn_begin again = {.seq = s->seq, .text = {s->token, n, s->n_prompt}, .rows_restored = s->expected_rows};
+    r->d.ops->end(&r->d, s->seq);
+    assert_int_equal(r->d.ops->begin(&r->d, &again, 1, NULL), HUNCH_OK);
     if (has_windows(r) && rows_of(r, s) == 0) s->expected_rows = 0; /* the window had moved past it: computed from the start */
     assert_int_equal(rows_of(r, s), s->expected_rows);
     assert_int_equal(r->d.ops->valid_rows(&r->d, s->seq), s->expected_rows);

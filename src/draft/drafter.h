@@ -6,7 +6,7 @@
  * The committed text of a sequence is readable through hn_committed_text from token 0, restored or not; it includes the newest token,
  * which is the root of the next tree and whose row is not in the target's cache yet. A round may pass without a propose for
  * a sequence (its tree was full, others were worth more), and a tree that is observed may have lost rows since propose:
- * recognise paths by their tokens, and new text by its length.
+ * recognise paths by their tokens, and new text by its length: until `end` a text only grows.
  *
  * To add a drafter: one file with its hn_drafter_ops, which is declared at the end of this one and listed in the table of
  * drafter.c. open, propose and close are required; the others may be NULL. A drafter of one chain a round makes it with
@@ -179,8 +179,6 @@ typedef struct hn_drafter_ops {
      * shares a row counts: more may follow it); 0: nothing more this round. A drafter that computes a
      * whole block stores it and adds the later levels from memory. */
     int (*propose)(hn_drafter *d, hn_propose *p, int n, int level);
-    /* Drops the committed rows from there on: for a session that is rewound. (No call of the API rewinds one yet.) */
-    void (*drop)(hn_drafter *d, int seq, int rows);
     /* Cache rows that hold the committed text: the drafter has to read the rest before it can draft, which `auto` includes in its
      * price. NULL: it has none. */
     int (*valid_rows)(const hn_drafter *d, int seq);

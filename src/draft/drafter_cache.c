@@ -254,15 +254,6 @@ static hunch_status cache_begin(hn_drafter *d, const hn_begin *seqs, int n, hunc
     return HUNCH_OK;
 }
 
-static void cache_drop(hn_drafter *d, int seq, int rows) {
-    cache_state *st = d->state;
-    cache_seq *q = &st->seq[seq];
-    hn_kept_text_cut(&q->text, rows);
-    hn_counts_fini(&q->context); /* counted anew when the text is seen next */
-    q->counted = q->chain.len = 0;
-    if (q->known > rows) q->known = rows;
-}
-
 static void cache_end(hn_drafter *d, int seq) {
     cache_state *st = d->state;
     cache_seq *q = &st->seq[seq];
@@ -301,7 +292,6 @@ const hn_drafter_ops hn_drafter_cache = {
     .begin = cache_begin,
     .observe = cache_observe,
     .propose = cache_propose,
-    .drop = cache_drop,
     .end = cache_end,
     .forget = cache_forget,
     .close = cache_close,

@@ -219,10 +219,6 @@ static void model_observe(hn_drafter *d, const hn_observe *o, int n) {
     for (int i = 0; i < n; i++) round_end(st, &o[i]);
 }
 
-static void model_drop(hn_drafter *d, int seq, int rows) {
-    rows_cut(d->state, seq, rows);
-}
-
 static int model_valid_rows(const hn_drafter *d, int seq) {
     return rows_held(d->state, seq);
 }
@@ -421,7 +417,6 @@ const hn_drafter_ops hn_drafter_model = {
     .begin = model_begin,
     .observe = model_observe,
     .propose = model_propose,
-    .drop = model_drop,
     .valid_rows = model_valid_rows,
     .pass_s = model_pass_s,
     .end = model_end,

@@ -303,17 +303,6 @@ static void ngram_observe(hn_drafter *d, const hn_observe *o, int n) {
     }
 }
 
-static void ngram_drop(hn_drafter *d, int seq, int rows) {
-    ngram_state *st = d->state;
-    ngram_seq *q = &st->seq[seq];
-    if (st->form != MOD) hn_ngram_index_extend(&q->index, NULL, 0); /* occurrences were overwritten: start over */
-    hn_ngram_map_extend(&q->map, NULL, 0);
-    hn_kept_text_cut(&q->text, rows);
-    if (q->learned > rows) q->learned = rows;
-    q->chain.len = 0;
-    q->unseen = false;
-}
-
 static void ngram_end(hn_drafter *d, int seq) {
     ngram_state *st = d->state;
     seq_empty(&st->seq[seq]);
@@ -341,7 +330,6 @@ const hn_drafter_ops hn_drafter_ngram = {
     .begin = ngram_begin,
     .observe = ngram_observe,
     .propose = ngram_propose,
-    .drop = ngram_drop,
     .end = ngram_end,
     .forget = ngram_forget,
     .close = ngram_close,

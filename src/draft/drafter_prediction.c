@@ -158,11 +158,6 @@ static hunch_status prediction_begin(hn_drafter *d, const hn_begin *seqs, int n,
     return HUNCH_OK;
 }
 
-static void prediction_drop(hn_drafter *d, int seq, int rows HN_UNUSED) {
-    prediction_state *st = d->state;
-    seq_restart(&st->seq[seq]); /* the cursor does not run backwards */
-}
-
 static void prediction_close(hn_drafter *d) {
     prediction_state *st = d->state;
     for (int i = 0; st->seq && i < st->n_seqs; i++) hn_prediction_text_fini(&st->seq[i].own);
@@ -177,7 +172,6 @@ const hn_drafter_ops hn_drafter_prediction = {
     .open = prediction_open,
     .begin = prediction_begin,
     .propose = prediction_propose,
-    .drop = prediction_drop,
     .end = prediction_end,
     .close = prediction_close,
 };

@@ -157,17 +157,6 @@ static void suffix_observe(hn_drafter *d, const hn_observe *o, int n) {
     }
 }
 
-static void suffix_drop(hn_drafter *d, int seq, int rows) {
-    suffix_state *st = d->state;
-    suffix_seq *q = &st->seq[seq];
-    const uint32_t n = (uint32_t)rows;
-    if (n < q->tree.head)
-        hn_suffix_clear(&q->tree, 0);
-    else if (n < q->tree.end)
-        hn_suffix_cut(&q->tree, n);
-    q->text_n = 0;
-}
-
 static void suffix_end(hn_drafter *d, int seq) {
     suffix_state *st = d->state;
     suffix_seq *q = &st->seq[seq];
@@ -227,5 +216,5 @@ static int suffix_propose(hn_drafter *d, hn_propose *p, int n, int level) {
 
 const hn_drafter_ops hn_drafter_suffix = {
     .name = "suffix", .open = suffix_open, .begin = suffix_begin, .observe = suffix_observe, .propose = suffix_propose,
-    .drop = suffix_drop, .end = suffix_end, .forget = suffix_forget, .close = suffix_close,
+    .end = suffix_end, .forget = suffix_forget, .close = suffix_close,
 };

@@ -28,9 +28,3 @@ void hn_kept_text_observe(hn_kept_text *k, const hn_observe *o) {
     for (int i = 0; i < o->n_accepted; i++) k->token[k->n++] = o->tree->token[o->path[i]];
     k->token[k->n++] = o->next_token;
 }
-
-void hn_kept_text_cut(hn_kept_text *k, int n) {
-    if (k->confirmed > n) k->confirmed = n;
-    if (k->n > n) k->n = n;
-    k->whole = false;
-}

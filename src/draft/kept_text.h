@@ -14,10 +14,9 @@ typedef struct hn_kept_text {
 } hn_kept_text;
 
 void hn_kept_text_fini(hn_kept_text *k); /* usable again, empty */
-/* Extends the copy to the committed text. Its first `confirmed` tokens must not have changed (hn_kept_text_cut drops them).
+/* Extends the copy to the committed text. Its first `confirmed` tokens must not have changed.
  * False: no memory; the copy stays a prefix of the text. */
 bool hn_kept_text_show(hn_kept_text *k, const hn_committed_text *t);
 /* Adds the tokens of a round, if the text was shown before it, until it is shown again. Idempotent. */
 void hn_kept_text_observe(hn_kept_text *k, const hn_observe *o);
-void hn_kept_text_cut(hn_kept_text *k, int n); /* keeps only the first n */
 #endif
