@@ -107,8 +107,22 @@ static bool begin_kind(int i) {
     return true;
 }
 
-/* Each test starts at another one, so that all of them together have every kind. */
-#define EACH_KIND(i) for (int i = __LINE__ % test_every(4, 18); begin_kind(i); i += test_every(4, 18))
+/* The tests that run some of the kinds each: every 4th in make test, every 18th in its sanitized run, all in the long test. They start
+ * 5 kinds apart, so that together they have every kind in make test, and different ones in the sanitized run. */
+enum { FED_ONCE, PREFIXES, SECOND_TURN, ONE_PROMPT, INTERRUPTED, CALLED_LATE, MISTAKES, N_TESTS };
+#define EACH_KIND(i, test) for (int i = first_kind(test); begin_kind(i); i += test_every(4, 18))
+
+static int first_kind(int test) {
+    return 5 * test % test_every(4, 18);
+}
+
+static void test_every_kind(void **state) {
+    (void)state;
+    bool runs[N_KINDS] = {false};
+    for (int test = 0; test < N_TESTS; test++) EACH_KIND(i, test) runs[i] = true;
+    for (int i = 0; i < N_KINDS && !light(); i++)
+        if (!runs[i]) fail_msg("no test runs %s", kinds[i].form);
+}
 
 static hunch_engine *open_kind(const kind *k, hunch_engine_options o) {
     o.verify = k->verify;
@@ -149,7 +163,7 @@ static void check_fed(const kind *k, int parallel, int chunk) {
 
 static void test_fed_once(void **state) {
     (void)state;
-    EACH_KIND(i) {
+    EACH_KIND(i, FED_ONCE) {
         check_fed(&kinds[i], 1, 64);
         check_fed(&kinds[i], MOST, i % 2 ? 3 : 64);
     }
@@ -229,7 +243,7 @@ static void test_prefixes(void **state) {
     enum { N = 6 };
     static const size_t length[N] = {120, 120, 121, 97, 40, 112}, shared[N] = {120, 80, 121, 96, 33, 112};
     hunch_token prompt[N][130];
-    EACH_KIND(i) {
+    EACH_KIND(i, PREFIXES) {
         const kind *k = &kinds[i];
         for (int x = 0; x < N; x++) heads_prompt(prompt[x], length[x], shared[x], (uint64_t)x);
         hunch_request r[N];
@@ -248,7 +262,7 @@ static void test_prefixes(void **state) {
 /* A second turn, whose prompt continues the first one's answer. */
 static void test_second_turn(void **state) {
     (void)state;
-    EACH_KIND(i) {
+    EACH_KIND(i, SECOND_TURN) {
         const kind *k = &kinds[i];
         if (k->verify != HUNCH_VERIFY_DEFAULT) continue; /* the text is not plain decoding's */
         hunch_token prompt[200];
@@ -304,7 +318,7 @@ static void check_together(const kind *k, bool late, int mute) {
 
 static void test_one_prompt(void **state) {
     (void)state;
-    EACH_KIND(i)
+    EACH_KIND(i, ONE_PROMPT)
         for (int late = 0; late < 2; late++) {
             check_together(&kinds[i], late, 0);
             check_together(&kinds[i], late, HEADS_CONTEXT); /* a head that is not called has pending rows */
@@ -340,7 +354,7 @@ static void check_interrupted(const kind *k, int every, bool reuse) {
 
 static void test_interrupted(void **state) {
     (void)state;
-    EACH_KIND(i)
+    EACH_KIND(i, INTERRUPTED)
         for (int every = 1; every < (EVERY_CASE ? 3 : 2); every++) check_interrupted(&kinds[i], every, every % 2);
 }
 
@@ -474,7 +488,7 @@ static void check_pending(const kind *k, int parallel, int chunk) {
 
 static void test_called_late(void **state) {
     (void)state;
-    EACH_KIND(i) {
+    EACH_KIND(i, CALLED_LATE) {
         check_pending(&kinds[i], 1, 64);
         if (i < (light() ? 1 : 3)) check_pending(&kinds[i], 6, i % 2 ? 5 : 64);
     }
@@ -553,7 +567,7 @@ static void test_mistakes_are_found(void **state) {
                  {HEADS_REJECTED_ROW, "a rejected row's feature"}, {HEADS_WRONG_NEXT, "a wrong next token"},
                  {HEADS_TAPS_SWAPPED, "states in wrong order"},  {HEADS_ONE_TOO_MANY, "a rejected row that is fed"},
                  {HEADS_ONE_MISSING, "a row that is not fed"}};
-    EACH_KIND(i) {
+    EACH_KIND(i, MISTAKES) {
         if (strstr(kinds[i].form, "tree=")) continue; /* a row's neighbour in a tree may be of another path */
         assert_int_equal(differing(&kinds[i], HEADS_RIGHT), 0);
         assert_int_equal(differing(&kinds[i], HEADS_TWICE), 0);
@@ -634,6 +648,7 @@ int main(void) {
         cmocka_unit_test(test_fed_once),     cmocka_unit_test(test_evaluated_once),     cmocka_unit_test(test_prefixes),
         cmocka_unit_test(test_second_turn),  cmocka_unit_test(test_one_prompt),         cmocka_unit_test(test_interrupted),
         cmocka_unit_test(test_crowds),       cmocka_unit_test(test_no_pages),           cmocka_unit_test(test_called_late),
-        cmocka_unit_test(test_called_again), cmocka_unit_test(test_mistakes_are_found), cmocka_unit_test(test_acceptance)};
+        cmocka_unit_test(test_called_again), cmocka_unit_test(test_mistakes_are_found), cmocka_unit_test(test_acceptance),
+        cmocka_unit_test(test_every_kind)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
