@@ -155,10 +155,15 @@ int32_t hn_sampler_draw(hn_sampler *s, const float *logits, const hn_history *h,
 }
 
 /* The law if only temperature changes the logits': a token's weight can be computed without the others. */
-static void law_of_all(hn_sampler *s, const float *l, float max, hn_law *out) {
-    const float scale = hn_sampler_scale(s);
-    *out = (hn_law){.logits = l, .max = max, .n = s->vocab,
+static void law_of_all(const hn_sampler *s, const float *l, float max, float scale, hn_law *out) {
+    *out = (hn_law){.logits = l, .max = max, .scale = scale, .n = s->vocab,
                     .sum = s->lanes->weigh(l, s->vocab, max, scale)};
+}
+
+void hn_sampler_softmax(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out) {
+    const float *l = hn_processors_apply(s, logits, h), max = hn_support_maxima(s, l);
+    *out = (hn_law){.n = 0};
+    if (max > -INFINITY) law_of_all(s, l, max, 1, out);
 }
 
 void hn_sampler_law_lazy(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out) {
@@ -174,7 +179,7 @@ void hn_sampler_law_lazy(hn_sampler *s, const float *logits, const hn_history *h
     }
     const bool xtc = xtc_acts(s, position_of(h));
     if (!xtc && hn_support_is_all(s)) {
-        law_of_all(s, l, max, out);
+        law_of_all(s, l, max, hn_sampler_scale(s), out);
         return;
     }
     out->n = hn_support_build(s, l, max, xtc);
@@ -207,7 +212,7 @@ int hn_law_find(const int32_t *id, int n, int32_t token) {
 }
 
 void hn_law_weights(const hn_sampler *s, const hn_law *law, int first, int n, float *w) {
-    s->lanes->weights(law->logits + first, n, law->max, hn_sampler_scale(s), w);
+    s->lanes->weights(law->logits + first, n, law->max, law->scale, w);
 }
 
 float hn_law_weight(const hn_sampler *s, const hn_law *law, int32_t token) {
@@ -227,7 +232,7 @@ int32_t hn_law_token_at(const hn_sampler *s, const hn_law *law, double u) {
     int32_t last = -1;
     for (int i = 0; i < law->n && passed <= law->sum * u; i += HN_LANES_BLOCK) { /* finds its block, or the last one with weight */
         const int n = law->n - i < HN_LANES_BLOCK ? law->n - i : HN_LANES_BLOCK;
-        const double more = s->lanes->weigh(law->logits + i, n, law->max, hn_sampler_scale(s));
+        const double more = s->lanes->weigh(law->logits + i, n, law->max, law->scale);
         if (!(more > 0)) continue;
         block = i;
         before = passed;

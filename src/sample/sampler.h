@@ -34,8 +34,8 @@ typedef struct hn_law {
     const float *weight;
     int n;
     double sum;
-    const float *logits; /* of a law that is not listed */
-    float max;
+    const float *logits; /* of a law that is not listed: weights are e^((l - max) scale) */
+    float max, scale;
 } hn_law;
 
 struct hn_penalties; /* counts of the committed text (processors.c) */
@@ -78,6 +78,9 @@ void hn_sampler_law(hn_sampler *s, const float *logits, const hn_history *h, hn_
  * must stay valid until hn_law_list or the last use. */
 void hn_sampler_law_lazy(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out);
 void hn_law_list(hn_sampler *s, hn_law *law); /* makes the list */
+/* The softmax of the processed logits over all tokens, whatever the temperature and the truncations are; without a list, for hn_law_list
+ * makes that of the law. */
+void hn_sampler_softmax(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out);
 /* The weight of a token in any law, 0 if it is not in the support. */
 float hn_law_weight(const hn_sampler *s, const hn_law *law, int32_t token);
 int hn_law_find(const int32_t *id, int n, int32_t token); /* its index among ascending ids, -1: none */

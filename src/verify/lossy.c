@@ -68,18 +68,11 @@ static hunch_status walk_lenient(const hn_walk *k) {
 
 /* ---- good children ----------------------------------------------------------------------------------------------- */
 
-/* The law of a row; at temperature 0 the softmax of the processed logits. */
-static hunch_status softmax_push(const hn_walk *k, int row, hn_residual *r) {
-    hunch_sampling *p = &k->v->sampler->params;
-    const hunch_sampling asked = *p;
-    if (asked.temperature == 0) {
-        p->temperature = p->top_p = 1;
-        p->top_k = 0;
-        p->min_p = p->top_n_sigma = p->typical_p = p->xtc_probability = 0;
-    }
-    hunch_status st = hn_residual_push(k, row, r);
-    if (!st) hn_residual_keep(k, r); /* before the parameters are restored */
-    *p = asked;
+/* The law that a row's children are judged by, as a list; at temperature 0 the softmax of the processed logits. */
+static hunch_status push_judged(const hn_walk *k, int row, hn_residual *r) {
+    const bool greedy = k->v->sampler->params.temperature == 0;
+    const hunch_status st = greedy ? hn_residual_push_softmax(k, row, r) : hn_residual_push(k, row, r);
+    if (!st) hn_residual_keep(k, r);
     return st;
 }
 
@@ -119,7 +112,7 @@ static hunch_status mark_children(const hn_walk *k, int row, double *score) {
     const hn_tree *t = k->t;
     hn_residual r;
     if (t->first[row] < 0) return HUNCH_OK;
-    hunch_status st = softmax_push(k, row, &r);
+    hunch_status st = push_judged(k, row, &r);
     if (st) return st;
     const double least = threshold(k, &r);
     for (int c = t->first[row]; c >= 0; c = t->candidate[c].next) {

@@ -18,10 +18,13 @@ static const hunch_sampling warm = {.temperature = 1, .top_p = 1}, cold = {.temp
 typedef struct rows {
     double p[ROWS][V];
     float logits[V];
+    const hn_sampler *reader; /* set by verify */
+    const hunch_sampling *asked;
 } rows;
 
 static const float *row_logits(void *ctx, int row) {
     rows *r = ctx;
+    assert_memory_equal(&r->reader->params, r->asked, offsetof(hunch_sampling, dry_breakers)); /* the request's, at any time */
     for (int i = 0; i < V; i++) r->logits[i] = r->p[row][0] > 0 ? (float)log(r->p[row][i]) : 0;
     return r->logits;
 }
@@ -34,6 +37,8 @@ static hn_verdict verify(hn_rule rule, double a, double b, const hunch_sampling 
     hunch_error err = {0};
     assert_int_equal(hn_sampler_init(&s, params, V, NULL), HUNCH_OK);
     assert_int_equal(hn_verifier_open(&w, V, NULL), HUNCH_OK);
+    r->reader = &s;
+    r->asked = params;
     const hn_verification ver = {.rule = rule,
                                  .a = a,
                                  .b = b,
@@ -41,7 +46,6 @@ static hn_verdict verify(hn_rule rule, double a, double b, const hunch_sampling 
                                  .committed = {.text = text, .n = 3, .n_prompt = 1},
                                  .rows = {row_logits, NULL, r}};
     if (hn_verify_tree(w, t, &ver, &v, &err)) fail_msg("%s", err.message);
-    assert_memory_equal(&s.params, params, offsetof(hunch_sampling, dry_breakers)); /* unchanged */
     hn_verifier_close(&w);
     hn_sampler_fini(&s);
     return v;

@@ -35,16 +35,20 @@ hn_history hn_row_history(const hn_walk *k, int row, int32_t path[HN_TREE_ROWS])
 static hn_history law_compute(const hn_walk *k, int row, hn_residual *r) {
     int32_t path[HN_TREE_ROWS];
     hn_history h = hn_row_history(k, row, path);
-    hn_sampler_law_lazy(k->v->sampler, k->v->rows.logits(k->v->rows.ctx, row), &h, &r->law);
+    const float *logits = k->v->rows.logits(k->v->rows.ctx, row);
+    if (r->softmax)
+        hn_sampler_softmax(k->v->sampler, logits, &h, &r->law);
+    else
+        hn_sampler_law_lazy(k->v->sampler, logits, &h, &r->law);
     r->law_number = ++k->w->n_laws;
     h.path = NULL; /* local to this function */
     return h;
 }
 
 /* Allocates here, so that hn_residual_keep cannot fail. */
-hunch_status hn_residual_push(const hn_walk *k, int row, hn_residual *r) {
+static hunch_status push(const hn_walk *k, int row, bool softmax, hn_residual *r) {
     hn_verifier *w = k->w;
-    *r = (hn_residual){.row = row, .at = w->used};
+    *r = (hn_residual){.row = row, .softmax = softmax, .at = w->used};
     const hn_history h = law_compute(k, row, r);
     if (r->law.n == 0)
         return hn_fail(k->err, HUNCH_FAILED, "no token can be drawn at position %d: every logit is NaN or -inf",
@@ -57,6 +61,14 @@ hunch_status hn_residual_push(const hn_walk *k, int row, hn_residual *r) {
     r->p_sum = r->law.sum;
     w->used = need;
     return HUNCH_OK;
+}
+
+hunch_status hn_residual_push(const hn_walk *k, int row, hn_residual *r) {
+    return push(k, row, false, r);
+}
+
+hunch_status hn_residual_push_softmax(const hn_walk *k, int row, hn_residual *r) {
+    return push(k, row, true, r);
 }
 
 static void refresh(const hn_walk *k, hn_residual *r) {

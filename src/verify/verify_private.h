@@ -36,6 +36,7 @@ hunch_status hn_verify_traversal(const hn_walk *k);
 
 typedef struct hn_residual {
     int row;
+    bool softmax; /* P is the softmax of the row's processed logits, not the sampler's law */
     bool kept;  /* on the stack at `at`: P(id[i]) = p[i] / p_sum */
     bool dense; /* kept, and id[i] would be i: ids are not written */
     hn_law law; /* the sampler's law, before it is kept */
@@ -50,6 +51,7 @@ typedef struct hn_residual {
 hn_history hn_row_history(const hn_walk *k, int row, int32_t path[HN_TREE_ROWS]);
 /* P of a row, on top of the stack. HUNCH_FAILED if there is none, HUNCH_NO_MEMORY. */
 hunch_status hn_residual_push(const hn_walk *k, int row, hn_residual *r);
+hunch_status hn_residual_push_softmax(const hn_walk *k, int row, hn_residual *r); /* the same of softmax(processed logits) */
 void hn_residual_keep(const hn_walk *k, hn_residual *r);      /* copies it to the stack */
 void hn_residual_pop(const hn_walk *k, const hn_residual *r); /* and all above it */
 double hn_residual_p(const hn_walk *k, hn_residual *r, int32_t token); /* normalised */
