@@ -52,7 +52,7 @@ static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, hn_
                     "drafter '%s': min_confidence: this head has no confidence_head, expected one that says how sure it is", spec->text);
     if (!s && desc->markov) s = hn_head_trees_check(&st->trees, spec, desc->most_levels, err);
     if (!s && desc->steps.n) hn_head_trees_limit(&st->trees, desc->steps.n);
-    if (!s) s = hn_head_trees_open(&st->trees, spec, &st->passes, &hn_head_passes_rows, levels, n, target->vocab, err);
+    if (!s) s = hn_head_trees_open(&st->trees, spec, &st->passes, levels, n, target->vocab, err);
     return s ? s : hn_head_about(&d->about, spec, &st->passes.model, &taps, target, o->convert, err);
 }
 

@@ -375,6 +375,10 @@ hunch_status hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, con
 
 void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx) {
     batch b;
+    if (is_block(h)) {
+        hn_head_blocks_roots(h, node, text_n, n, take, ctx);
+        return;
+    }
     batch_start(&b);
     h->generation ^= 1;
     h->n_outputs = h->level = 0;
@@ -463,6 +467,10 @@ static void block_pass(hn_head_passes *h, hn_head_node *node, int first, int las
 }
 
 void hn_head_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx) {
+    if (is_block(h)) {
+        hn_head_blocks_level(h, node, n, take, ctx);
+        return;
+    }
     h->generation ^= 1;
     h->n_outputs = 0;
     h->level++;
@@ -494,44 +502,23 @@ static const float *spread_clusters(hn_head_passes *h, const float *own, const i
     return h->logits;
 }
 
-const float *hn_head_logits(hn_head_passes *h, int pass_row) {
-    const float *own = has_markov(h) ? hn_markov_logits(h->runner, pass_row) : hn_pass_logits(h->runner, pass_row);
+const float *hn_head_logits(hn_head_passes *h, int row) {
+    const float *own = has_markov(h) ? hn_markov_logits(h->runner, row) : hn_pass_logits(h->runner, row);
     const int n = h->model.arch.vocab;
-    if (h->model.arch.draft_head.clusters) return spread_clusters(h, own, hn_pass_clusters(h->runner, pass_row));
+    if (h->model.arch.draft_head.clusters) return spread_clusters(h, own, hn_pass_clusters(h->runner, row));
     if (!h->logits) return own;
     for (int i = 0; i < n; i++) h->logits[h->ids[i]] = own[i];
     return h->logits;
 }
 
-/* ---- for trees ---------------------------------------------------------------------------------------------------------- */
-
-static void rows_roots(void *head, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx) {
-    hn_head_passes *h = head;
-    is_block(h) ? hn_head_blocks_roots(h, node, text_n, n, take, ctx) : hn_head_roots(h, node, text_n, n, take, ctx);
-}
-
-static void rows_level(void *head, hn_head_node *node, int n, hn_head_take take, void *ctx) {
-    hn_head_passes *h = head;
-    is_block(h) ? hn_head_blocks_level(h, node, n, take, ctx) : hn_head_level(h, node, n, take, ctx);
-}
-
-static const float *rows_logits(void *head, int row) {
-    return hn_head_logits(head, row);
-}
-
-static const int32_t *rows_best(void *head, int row, const float **value) {
-    const hn_head_passes *h = head;
+const int32_t *hn_head_best(const hn_head_passes *h, int row, const float **value) {
     return has_markov(h) ? hn_markov_best(h->runner, row, value) : hn_pass_best(h->runner, row, value);
 }
 
-static double rows_sum(void *head, int row) {
-    const hn_head_passes *h = head;
+double hn_head_sum(const hn_head_passes *h, int row) {
     return has_markov(h) ? hn_markov_sum(h->runner, row) : hn_pass_sum(h->runner, row);
 }
 
-static double rows_confidence(void *head, int row) {
-    const hn_head_passes *h = head;
+double hn_head_confidence(const hn_head_passes *h, int row) {
     return has_markov(h) ? hn_markov_confidence(h->runner, row) : NAN;
 }
-
-const hn_head_row_ops hn_head_passes_rows = {rows_roots, rows_level, rows_logits, rows_best, rows_sum, rows_confidence};

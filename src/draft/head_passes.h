@@ -18,7 +18,6 @@
 #ifndef HN_HEAD_PASSES_H
 #define HN_HEAD_PASSES_H
 #include "draft/drafter.h"
-#include "draft/head_rows.h"
 #include "model/head.h"
 
 enum { HN_MOST_KEPT = 192 }; /* rows of drafts of a sequence in one round */
@@ -85,14 +84,36 @@ hunch_status hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, con
 void hn_head_catch_up(hn_head_passes *h, int seq);
 int hn_head_rows(const hn_head_passes *h, int seq); /* cache rows that hold the committed text */
 
+/* A drafted token, or a root, whose successors are requested. */
+typedef struct hn_head_node {
+    int seq;
+    int32_t token;
+    int masks;  /* of a root: levels after its own that are requested from the same pass, at most HN_MOST_MASKS; 0: of a head that gives
+                   one level */
+    int kept;   /* out: of the passes; in: that of the child's parent; -1: the root */
+    int output; /* the same */
+    const int32_t *path; /* of a drafted token of a head that continues by blocks: the tokens of one, the node's own last */
+} hn_head_node;
+
+/* Called for each node while its row's logits can be read, and then for each level after a root that was computed with it, the first
+ * of which is mask 1: its logits are those of every node of that depth. For a head that continues by blocks also after drafted tokens:
+ * those of nodes of that depth after it. */
+typedef void (*hn_head_take)(void *ctx, int node, int mask, int row);
+
 /* The roots of sequences (nodes in any order, each of another sequence; text_n[i] tokens committed): evaluates pending rows. take is not
  * called for a node whose sequence cannot be drafted for. */
 void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx);
 /* A level of drafted tokens, those of a sequence side by side, at most `width` of each. */
 void hn_head_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx);
 
-/* A row's logits in the target's vocabulary: -inf outside a reduced one. Until the next call or pass. */
-const float *hn_head_logits(hn_head_passes *h, int pass_row);
+/* Of the row that take was called for, until the next call or pass: logits in the target's vocabulary, -inf outside a reduced one. */
+const float *hn_head_logits(hn_head_passes *h, int row);
+/* Its best tokens, value descending, ties to the lower id of the head's; rows with fewer numbers end in -1. */
+const int32_t *hn_head_best(const hn_head_passes *h, int row, const float **value);
+double hn_head_sum(const hn_head_passes *h, int row); /* over all of its logits the sum of e^(logit - the best one) */
+double hn_head_confidence(const hn_head_passes *h, int row); /* confidence that its best token is accepted; NAN: the head has none */
+
+/* ---- shared by the files of these passes ---- */
 
 /* The same two for a head of blocks (head_blocks.c): pending rows of sequences [first, end), and the roots. */
 void hn_head_blocks_evaluate(hn_head_passes *h, int first, int end);
@@ -120,6 +141,4 @@ void hn_mtp_level(hn_head_passes *h, hn_head_node *node, int n, int32_t (*next_o
 /* Pending rows: pending_drop removes the first n; lose removes all and gives the sequence up. */
 void hn_head_pending_drop(hn_head_passes *h, hn_head_seq *s, int n);
 void hn_head_lose(hn_head_passes *h, hn_head_seq *s);
-
-extern const hn_head_row_ops hn_head_passes_rows; /* for head_trees.h, of a hn_head_passes; at most HN_MOST_MASKS after a root */
 #endif

@@ -7,7 +7,6 @@
 
 #include "base/mem.h"
 #include "sample/processors.h"
-#include "draft/head_passes.h"
 #include "draft/head_trees_private.h"
 #include "draft/tree_pruned.h"
 
@@ -125,10 +124,9 @@ static hunch_status check_blocks(const hn_head_trees *t, const hn_spec *spec, hu
     return HUNCH_OK;
 }
 
-hunch_status hn_head_trees_open(hn_head_trees *t, const hn_spec *spec, void *head, const hn_head_row_ops *rows, int levels_at_once,
-                                int n_seqs, int vocab, hunch_error *err) {
+hunch_status hn_head_trees_open(hn_head_trees *t, const hn_spec *spec, hn_head_passes *head, int levels_at_once, int n_seqs,
+                                int vocab, hunch_error *err) {
     t->head = head;
-    t->rows = rows;
     t->n_seqs = n_seqs;
     t->vocab = vocab;
     t->law = !t->likely && !t->forced;
@@ -190,9 +188,9 @@ int hn_head_force(const hn_head_round *c, const hn_propose *p, hn_head_seq_tree 
 static int choose(hn_head_round *c, const hn_propose *p, int row, const hn_history *h, int n, int32_t *token, float *prob) {
     hn_head_trees *t = c->t;
     const float *value;
-    const int32_t *best = t->rows->best(t->head, row, &value);
+    const int32_t *best = hn_head_best(t->head, row, &value);
     if (best[0] < 0 || !(value[0] > -INFINITY)) return 0;
-    const double sum = t->rows->sum(t->head, row);
+    const double sum = hn_head_sum(t->head, row);
     int m = 0;
     if ((t->likely && !p->chain) || hn_sampler_takes_best(p->sampler)) {
         for (; m < n && m < t->topk && best[m] >= 0 && value[m] > -INFINITY; m++) {
@@ -201,7 +199,7 @@ static int choose(hn_head_round *c, const hn_propose *p, int row, const hn_histo
         }
         return m;
     }
-    const float *logits = t->rows->logits(t->head, row);
+    const float *logits = hn_head_logits(t->head, row);
     if (n > 1) logits = memcpy(t->drawn, logits, (size_t)t->vocab * sizeof *logits);
     for (; m < n; m++) {
         const int32_t hint = m ? HN_NONE : best[0];
@@ -221,7 +219,7 @@ int hn_head_choose(hn_head_round *c, const hn_propose *p, int row, const hn_hist
 
 bool hn_head_row_confident(hn_head_round *c, const hn_propose *p, int row) {
     const hn_head_trees *t = c->t;
-    c->confidence = t->rows->confidence ? t->rows->confidence(t->head, row) : NAN;
+    c->confidence = hn_head_confidence(t->head, row);
     if (p->confidence) p->confidence[c->level] = (float)c->confidence;
     return !(c->confidence < t->min_confidence);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* head_trees.h - chains and trees of a draft head: which tokens of its rows become candidates. For every head, whatever its passes
- * are (head_rows.h): one that continues from its own output, a level a pass, or one whose root gives all levels.
+ * are (head_passes.h): one that continues from its own output, a level a pass, or one whose root gives all levels.
  *
  * A chain is a tree of fixed shape like any other. Level k of a fixed shape is computed when propose is called for it; a tree of the
  * likeliest paths is computed as a whole at level 0, because its nodes are known only at the end, and so is every tree of a head whose
@@ -11,12 +11,11 @@
 #define HN_HEAD_TREES_H
 #include "draft/draft_law.h"
 #include "draft/head_options.h"
-#include "draft/head_rows.h"
+#include "draft/head_passes.h"
 #include "draft/head_tree.h"
 
 typedef struct hn_head_trees {
-    void *head;
-    const hn_head_row_ops *rows;
+    hn_head_passes *head;  /* whose rows they are made of */
     bool at_once;          /* the root gives all levels */
     bool laid_out;         /* the root's pass has places of all levels, which later ones continue from. Set before open */
     int block;             /* levels that a root and each expanded token give; 0, 1: one. Set before open */
@@ -45,8 +44,8 @@ typedef struct hn_head_trees {
 /* Reads which tree is requested: depth, width and topk are known afterwards. HUNCH_USAGE names the spec. */
 hunch_status hn_head_trees_read(hn_head_trees *t, const hn_spec *spec, const hn_head_options *o, hunch_error *err);
 /* Tables for n_seqs sequences, rows of a head with that many levels in the root's pass (1: one), vocab: the target's. */
-hunch_status hn_head_trees_open(hn_head_trees *t, const hn_spec *spec, void *head, const hn_head_row_ops *rows, int levels_at_once,
-                                int n_seqs, int vocab, hunch_error *err);
+hunch_status hn_head_trees_open(hn_head_trees *t, const hn_spec *spec, hn_head_passes *head, int levels_at_once, int n_seqs,
+                                int vocab, hunch_error *err);
 /* HUNCH_USAGE: a tree or chain of more levels was requested. */
 hunch_status hn_head_trees_check(const hn_head_trees *t, const hn_spec *spec, int levels, hunch_error *err);
 /* Before open: the head drafts no deeper. */

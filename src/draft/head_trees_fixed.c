@@ -54,9 +54,9 @@ static void draw_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, 
     int32_t token[HN_TREE_ROWS];
     int16_t row[HN_TREE_ROWS];
     float prob[HN_TREE_ROWS];
-    const float *logits = t->rows->logits(t->head, from), *value;
-    const double sum = t->rows->sum(t->head, from);
-    (void)t->rows->best(t->head, from, &value);
+    const float *logits = hn_head_logits(t->head, from), *value;
+    const double sum = hn_head_sum(t->head, from);
+    (void)hn_head_best(t->head, from, &value);
     if ((double)drafted_at(s, at)->path / sum < t->min_p) return; /* known before a draw: the draw follows q */
     const hn_draft_law *law = hn_draft_law_make(&t->laws, p->seq, at + 1, p->sampler, logits, h);
     if (!law) return;
@@ -108,7 +108,7 @@ static void take_node(void *ctx, int i, int mask, int row) {
     hn_head_seq_tree *s = &t->seq[p->seq];
     c->level = c->base + mask;
     if (t->block > 1 && (c->level >= p->depth || c->level >= s->shape->depth)) return;
-    if (p->on_logits && s->shape->widest == 1) p->on_logits(p->on_logits_ctx, c->level, t->rows->logits(t->head, row));
+    if (p->on_logits && s->shape->widest == 1) p->on_logits(p->on_logits_ctx, c->level, hn_head_logits(t->head, row));
     const bool counts = hn_head_row_confident(c, p, row);
     if (mask == 0) {
         hn_drafted *node = drafted_at(s, t->place[i]);
@@ -164,9 +164,9 @@ int hn_head_propose_fixed(hn_head_round *c, int n) {
     for (int i = 0; i < n && c->level == 0; i++) round_start(t, &c->p[i]);
     for (int m; (m = list_level(c, n, text_n)) > 0;) {
         if (c->base == 0)
-            t->rows->roots(t->head, t->node, text_n, m, take_node, c);
+            hn_head_roots(t->head, t->node, text_n, m, take_node, c);
         else
-            t->rows->level(t->head, t->node, m, take_node, c);
+            hn_head_level(t->head, t->node, m, take_node, c);
         if (t->block <= 1) break;
         c->base += t->block;
     }

@@ -116,7 +116,7 @@ static void grow_roots(hn_head_round *c, int n) {
         t->node[m++] = (hn_head_node){c->p[i].seq, c->p[i].text.token[c->p[i].text.n - 1],
                                        hn_head_masks(t, &c->p[i], t->depth), -1, -1, NULL};
     }
-    if (m > 0) t->rows->roots(t->head, t->node, text_n, m, take_beam, c);
+    if (m > 0) hn_head_roots(t->head, t->node, text_n, m, take_beam, c);
 }
 
 /* Level c->level of all beams, after the previous one. False: there is none. */
@@ -128,7 +128,7 @@ static bool grow_level(hn_head_round *c, int n) {
         s->newest = s->beam.n;
     }
     const int m = list_frontier(c, n);
-    if (m > 0) t->rows->level(t->head, t->node, m, take_beam, c);
+    if (m > 0) hn_head_level(t->head, t->node, m, take_beam, c);
     return m > 0;
 }
 

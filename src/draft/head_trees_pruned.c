@@ -98,7 +98,7 @@ int hn_head_propose_pruned(hn_head_round *c, int n) {
         text_n[m] = p->text.n;
         t->node[m++] = (hn_head_node){p->seq, p->text.token[p->text.n - 1], hn_head_masks(t, p, t->depth), -1, -1, NULL};
     }
-    if (m > 0) t->rows->roots(t->head, t->node, text_n, m, take_level, c);
+    if (m > 0) hn_head_roots(t->head, t->node, text_n, m, take_level, c);
     for (int i = 0; i < n; i++) add_best(c, &c->p[i], &g->seq[c->p[i].seq]);
     return c->added;
 }
