@@ -9,37 +9,7 @@
  * In the order of use: read (the spec), open (tables), needs, best; then rounds. */
 #ifndef HN_HEAD_TREES_H
 #define HN_HEAD_TREES_H
-#include "draft/draft_law.h"
-#include "draft/head_options.h"
-#include "draft/head_passes.h"
-#include "draft/head_tree.h"
-
-typedef struct hn_head_trees {
-    hn_head_passes *head;  /* whose rows they are made of */
-    bool at_once;          /* the root gives all levels */
-    bool laid_out;         /* the root's pass has places of all levels, which later ones continue from. Set before open */
-    int block;             /* levels that a root and each expanded token give; 0, 1: one. Set before open */
-    int32_t *path;         /* [n_seqs * width][block] */
-    hn_tree_form form;
-    bool likely;           /* the likeliest paths: dynamic, opt, best, pruned */
-    bool forced, law, is_tree;
-    int depth, topk, total;
-    double gain;
-    int width;             /* most nodes of a level that are expanded */
-    hn_forced_rates force;
-    double min_p, min_confidence;
-    bool picks_best;       /* under sampling, if the rule needs no law: the likeliest tokens, else drawn with the request's noise */
-    hn_shape chain, shape;
-    int n_seqs, vocab;
-    hn_draft_laws laws;
-    struct hn_head_seq_tree *seq; /* [n_seqs] */
-    hn_head_node *node;    /* [n_seqs * width] of a level */
-    int *of;               /* [n_seqs * width] which proposal each is of */
-    int *place;            /* the same: node of the shape or of the beam */
-    float *drawn;          /* [vocab] logits without the tokens drawn so far */
-    int16_t *row;          /* of trees grown by levels: row of each node of a beam */
-    struct hn_head_pruned *grams; /* of a pruned tree (head_trees_pruned.c); else NULL */
-} hn_head_trees;
+#include "draft/head_round.h"
 
 /* Reads which tree is requested: depth, width and topk are known afterwards. HUNCH_USAGE names the spec. */
 hunch_status hn_head_trees_read(hn_head_trees *t, const hn_spec *spec, const hn_head_options *o, hunch_error *err);
