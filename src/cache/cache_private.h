@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache_private.h - shared by cache.c (pool and tables), cache_share.c (pages in more than one place) and cache_states.c.
+/* cache_private.h - shared by the cache's files. Each calls only those below it:
+ *
+ *   cache_share.c    texts: entered into the index, restored from it
+ *   cache.c          open and close, the tables of sequences: reserve, commit, rewind
+ *   cache_index.c    the index: which rows of a text it has, eviction
+ *   cache_states.c   states of recurrent layers in it
+ *   cache_pages.c    pages, who uses them, the blocks they are in
  *
  * A page is in one of these states:
  *
@@ -109,27 +115,23 @@ static inline int hn_slot_of_page(const hn_cache *c, int group, int i) {
     return c->first_slot[group] + (in_block > 1 ? i % in_block : 0);
 }
 
-/* cache.c. The most pages that a sequence of `rows` rows and a pass after them needs. */
+/* ---- cache_pages.c ---- */
+
+/* The most pages of a group that a sequence of `rows` rows and a pass after them needs. */
 int64_t hn_cache_pages_at_most(const hn_cache *c, int group, int64_t rows);
 /* A table takes a page that is in use elsewhere already; a table releases a page. */
 void hn_page_take(hn_cache *c, int32_t page);
 void hn_page_release(hn_cache *c, int32_t page);
 void hn_page_free(hn_cache *c, int32_t page); /* returns it to the stack: no table and no block has it */
-
-/* cache_share.c. Takes idle pages out of the index; there must be one. If none is free afterwards, a second call frees one. */
-void hn_cache_evict(hn_cache *c);
-/* The owner dropped its rows from `rows` on; if it is the target, no later page counts as published, of any owner. */
-void hn_cache_unpublish(hn_cache *c, hn_seq *s, int owner, int rows);
-/* Sets the last block of the sequence's text in the index to b (NULL: none). */
-void hn_cache_set_last_block(hn_cache *c, hn_seq *s, hn_block *b);
-/* The number of published rows of the owner, `rows` at most, after which the index has all pages that its window groups need.
- * The table takes these pages back; the caller releases those after them. */
-int hn_cache_reclaim(hn_cache *c, hn_seq *s, int owner, int rows);
 /* Removes a page from its slot of a block; removes a block without pages, children and users, and then such blocks before it. */
 void hn_block_drop_page(hn_cache *c, hn_block *b, int slot);
 void hn_block_prune(hn_cache *c, hn_block *b);
+/* Sets the last block of the sequence's text in the index to b (NULL: none). */
+void hn_cache_set_last_block(hn_cache *c, hn_seq *s, hn_block *b);
 
-/* cache_states.c. The state group of an owner; -1: it has none. */
+/* ---- cache_states.c ---- */
+
+/* The state group of an owner; -1: it has none. */
 int hn_state_group(const hn_cache *c, int owner);
 bool hn_block_has_state(const hn_cache *c, const hn_block *b, int group);
 void hn_state_drop(hn_cache *c, hn_block *b, int group);
@@ -142,4 +144,25 @@ int hn_saved_pages(const hn_cache *c, int group);
 void hn_saved_update(hn_cache *c, hn_seq *s, int owner);
 /* It holds none; the pages count as idle since then. */
 void hn_saved_release(hn_cache *c, hn_seq *s, int owner, uint64_t since);
+
+/* ---- cache_index.c ---- */
+
+/* The blocks from the first one to b, into c->path, where the next four calls read them. */
+void hn_path_fill(hn_cache *c, hn_block *b);
+/* The row whose window a group needs at the end of `rows` rows: `less` before the next one; for rows that are folded into a state the
+ * one after that state, if it is earlier. */
+int hn_needed_from(const hn_cache *c, int group, int rows, int less);
+/* The last end of a page, at `rows` at most, for which the index has all pages that an owner needs to continue there, and those that the
+ * row `less` before it sees; the same for the target and all owners with `recompute`. */
+int hn_owner_rows_present(const hn_cache *c, int owner, int rows, int less);
+int hn_target_rows_present(const hn_cache *c, int rows, int less);
+/* The sequence, which has none, takes these rows of an owner. */
+void hn_take_rows(hn_cache *c, hn_seq *s, int owner, int rows, int less);
+/* The number of published rows of the owner, `rows` at most, after which the index has all pages that its window groups need.
+ * The table takes these pages back; the caller releases those after them. */
+int hn_cache_reclaim(hn_cache *c, hn_seq *s, int owner, int rows);
+/* The owner dropped its rows from `rows` on; if it is the target, no later page counts as published, of any owner. */
+void hn_cache_unpublish(hn_cache *c, hn_seq *s, int owner, int rows);
+/* Takes idle pages out of the index; there must be one. If none is free afterwards, a second call frees one. */
+void hn_cache_evict(hn_cache *c);
 #endif

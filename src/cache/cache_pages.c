@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cache_pages.c - the pages of the pool: their geometry, who uses each (cache_private.h), and the blocks of the index that they are in. The
+ * lowest of the cache's files: it knows neither states nor which pages a text needs. */
+#include <assert.h>
+
+#include "cache/cache_private.h"
+#include "ops/kv.h"
+
+/* ---- geometry --------------------------------------------------------------------------------------------------- */
+
+/* The most pages that a sequence of `rows` rows and a pass after them needs: for all these rows, or for those that a window
+ * group keeps, wherever in a page its window begins. */
+int64_t hn_cache_pages_at_most(const hn_cache *c, int group, int64_t rows) {
+    const hn_cache_group *d = &c->group[group];
+    if (d->kind == HN_CACHE_STATE) return 2 * hn_pages_of(c, group, 1); /* one that is read, one that is written */
+    const int64_t page_rows = d->page_rows, all = (rows + d->tentative + page_rows - 1) / page_rows;
+    const int64_t kept = (int64_t)d->window - 1 + d->back + d->tentative,
+                  most = (kept + 2 * (page_rows - 1)) / page_rows;
+    return d->window && most < all ? most : all;
+}
+
+size_t hn_cache_bytes(const hn_cache *c) {
+    return c->page_bytes * (size_t)c->n_pages;
+}
+
+int hn_cache_free_pages(const hn_cache *c) {
+    return c->n_free + c->n_idle;
+}
+
+int hn_cache_pages_for(const hn_cache *c, int rows) {
+    int64_t pages = 0;
+    for (int g = 0; g < c->n_groups; g++) pages += hn_cache_pages_at_most(c, g, rows);
+    return pages < c->n_pages ? (int)pages : c->n_pages;
+}
+
+hn_kv hn_cache_kv(const hn_cache *c, int group, int layer) {
+    const hn_cache_group *g = &c->group[group];
+    const size_t half = (size_t)g->kv_heads * hn_kv_bytes(g->type, g->head_dim, g->page_rows);
+    return (hn_kv){.type = g->type,
+                   .pool = {c->pool, 0},
+                   .page_bytes = c->page_bytes,
+                   .k_off = 2 * half * (size_t)layer,
+                   .v_off = 2 * half * (size_t)layer + half,
+                   .page_rows = g->page_rows,
+                   .kv_heads = g->kv_heads,
+                   .head_dim = g->head_dim,
+                   .v_dim = g->head_dim};
+}
+
+hn_plain_rows hn_cache_rows(const hn_cache *c, int group) {
+    assert(c->group[group].kind == HN_CACHE_ROWS);
+    return (hn_plain_rows){{c->pool, 0}, c->page_bytes, c->group[group].row_bytes, c->group[group].page_rows};
+}
+
+size_t hn_cache_page_bytes(const hn_cache *c) {
+    return c->page_bytes;
+}
+
+hn_buf hn_cache_pool(const hn_cache *c) {
+    return (hn_buf){c->pool, 0};
+}
+
+int hn_cache_page_units(const hn_cache *c, int group) {
+    return (int)(c->page_bytes / c->group[group].unit_bytes);
+}
+
+int hn_cache_owner(const hn_cache *c, int group) {
+    return c->group[group].owner;
+}
+
+int hn_cache_table_stride(const hn_cache *c, int group) {
+    return c->stride[group];
+}
+
+/* ---- uses ------------------------------------------------------------------------------------------------------- */
+
+void hn_page_free(hn_cache *c, int32_t page) {
+    assert(c->use[page].tables == 0 && c->use[page].blocks == 0);
+    c->free[c->n_free++] = page;
+}
+
+void hn_page_take(hn_cache *c, int32_t page) {
+    if (c->use[page].tables++ == 0) c->n_idle--;
+}
+
+void hn_page_release(hn_cache *c, int32_t page) {
+    assert(c->use[page].tables > 0);
+    if (--c->use[page].tables) return;
+    if (c->use[page].blocks) {
+        c->use[page].idle_since = ++c->prefix.clock;
+        c->n_idle++;
+    } else {
+        hn_page_free(c, page);
+    }
+}
+
+/* ---- blocks ----------------------------------------------------------------------------------------------------- */
+
+void hn_block_prune(hn_cache *c, hn_block *b) {
+    while (b && !b->children && !b->users) {
+        hn_block *parent = b->parent;
+        for (int i = 0; i < c->prefix.n_slots; i++)
+            if (b->page[i] != HN_NO_PAGE) return;
+        hn_prefix_remove(&c->prefix, b);
+        b = parent;
+    }
+}
+
+void hn_cache_set_last_block(hn_cache *c, hn_seq *s, hn_block *b) {
+    hn_block *old = s->block;
+    if (b) b->users++;
+    s->block = b;
+    if (!old) return;
+    old->users--;
+    hn_block_prune(c, old);
+}
+
+void hn_block_drop_page(hn_cache *c, hn_block *b, int slot) {
+    const int32_t page = b->page[slot];
+    b->page[slot] = HN_NO_PAGE;
+    if (page == HN_NO_PAGE) return;
+    for (int g = 0; g < c->n_groups; g++)
+        if (c->group[g].kind == HN_CACHE_STATE && slot >= c->first_slot[g] && slot < c->first_slot[g + 1])
+            c->state_pages[g]--;
+    if (--c->use[page].blocks || c->use[page].tables) return;
+    c->n_idle--;
+    hn_page_free(c, page);
+}
