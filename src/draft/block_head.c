@@ -51,14 +51,18 @@ int hn_block_states(const hn_source *src) {
     return (int)json_array_size(list);
 }
 
-/* Outputs spread evenly between the second layer and the last but three, as many as the head has layers. */
+/* As published: outputs round(1 + i (layers - 4) / (n - 1)), where a half of the whole sum goes to the even number. */
+void hn_block_spread(int layers, int n, int *boundary) {
+    for (int i = 0; i < n; i++)
+        boundary[i] = 1 + (n == 1 ? layers / 2 : (int)nearbyint(1 + (double)(i * (layers - 4)) / (n - 1)));
+}
+
 static hunch_status spread(const hn_arch *a, const hn_source *src, int layers, hn_head_taps *taps, hunch_error *err) {
     if (a->layers > HN_MOST_HEAD_FEATURES || layers < 5)
         return hn_fail(err, HUNCH_REFUSED, "%s: the layers that it reads, of %d, are not specified: expected %s",
                        hn_source_path(src), layers, lists[0].key);
     taps->n = a->layers;
-    for (int i = 0; i < taps->n; i++)
-        taps->boundary[i] = taps->n == 1 ? layers / 2 + 1 : 2 + (int)nearbyint((double)i * (layers - 4) / (taps->n - 1));
+    hn_block_spread(layers, taps->n, taps->boundary);
     return HUNCH_OK;
 }
 

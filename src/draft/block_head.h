@@ -11,4 +11,7 @@ hunch_status hn_block_describe(hn_arch *a, hn_source *src, const hn_head_names *
                                bool root_drafts, hn_head_taps *taps, hunch_error *err);
 /* How many states of its model the head reads by a folder's config.json; 0: not specified. */
 int hn_block_states(const hn_source *src);
+/* The states that a head of n layers reads of a model of `layers` >= 5 if its file does not list them: the outputs of n layers, spread
+ * evenly between the second and the last but two. */
+void hn_block_spread(int layers, int n, int *boundary);
 #endif
