@@ -239,6 +239,26 @@ static void test_words(void **state) {
     result_free(&r);
 }
 
+/* The blocks in a model's own file, without a path, or with the model's: other tensors of the file are the model's. */
+static void test_own_block(void **state) {
+    (void)state;
+    static const char *const models[] = {HUNCH_TEST_DATA "/goldens/qwen3_5-dense", HUNCH_TEST_DATA "/goldens/glm4_moe-3blocks"};
+    for (int i = 0; i < 2; i++) {
+        char spec[400];
+        snprintf(spec, sizeof spec, "mtp:%s", models[i]);
+        json_t *j[] = {check(0, models[i], "mtp", "--no-smoke"), check(0, models[i], spec, "--no-smoke")};
+        for (int k = 0; k < 2; k++) {
+            report_shape(j[k]);
+            assert_true(json_is_true(get(j[k], "fits")) && int_of(get(j[k], "tensors"), "used") >= 15);
+            assert_int_equal(json_array_size(get(get(j[k], "tensors"), "unused")), 0);
+        }
+        json_object_del(j[0], "draft"), json_object_del(j[1], "draft");
+        json_object_del(j[0], "about"), json_object_del(j[1], "about");
+        assert_true(json_equal(j[0], j[1]));
+        json_decref(j[0]), json_decref(j[1]);
+    }
+}
+
 /* ---- faults ----------------------------------------------------------------------------------------------------------------- */
 
 static void found(const char *head, const char *cause, const char *repair) {
@@ -365,6 +385,7 @@ static void test_bad_usage(void **state) {
     refused(2, "expected a spec without it", "check", STORIES, "--draft", HEADS "stories-eagle,force=1");
     refused(2, "last=behind", "check", STORIES, "--draft", HEADS "stories-eagle,last=behind");
     refused(2, "unknown key 'residual'", "check", STORIES, "--draft", HEADS "stories-eagle,residual=plain");
+    refused(2, "holds no block of multi-token prediction", "check", STORIES, "--draft", "mtp");
     refused(2, "unknown kind 'eagel'", "check", STORIES, "--draft", "eagel:" HEADS "stories-eagle");
     refused(2, "MODEL is missing", "check", "--draft", HEADS "stories-eagle");
     refused(2, "fc_norms=yes, expected one of off, on", "check", STORIES, "--draft",
@@ -386,7 +407,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_trained_heads_pass), cmocka_unit_test(test_tree_is_left_out),
         cmocka_unit_test(test_goldens_fit),
-        cmocka_unit_test(test_what_was_found), cmocka_unit_test(test_words), cmocka_unit_test(test_wrong_taps),
+        cmocka_unit_test(test_what_was_found), cmocka_unit_test(test_words), cmocka_unit_test(test_own_block),
+        cmocka_unit_test(test_wrong_taps),
         cmocka_unit_test(test_norm_left_out), cmocka_unit_test(test_shifted),
         cmocka_unit_test(test_trained_for_another_model),
         cmocka_unit_test(test_missing_tensors), cmocka_unit_test(test_other_kinds), cmocka_unit_test(test_bad_usage)};

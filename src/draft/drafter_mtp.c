@@ -12,8 +12,9 @@
  *
  * One layer is chained to any depth; if there are several, as in a folder of hunch train, they draft in turn. Files: speculators'
  * (mtp_layers.0.*: input_proj, token_layernorm, hidden_layernorm, final_layernorm, and a layer's); embedding and output are the target's
- * unless the file has them. Without a path: the block of the model's file (model/head_own.c).
+ * unless the file has them. Without a path, or with the model's own: the block of the model's file (model/head_own.c).
  */
+#include "base/file.h"
 #include "draft/head_reading.h"
 
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
@@ -42,6 +43,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
 
 static hunch_status mtp_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs,
                              hunch_error *err) {
+    if (spec->path && target->path && target->model->has_own_head && hn_same_file(spec->path, target->path)) spec->path = NULL;
     return hn_head_drafter_open(d, spec, target, needs, describe, err);
 }
 

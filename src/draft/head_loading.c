@@ -48,12 +48,12 @@ static hunch_status choose_tokens(const hn_spec *spec, const hn_head_options *o,
     return s;
 }
 
-/* Opens the head; reports the tensors that it used. */
+/* Opens the head; reports the tensors that it used. own: of the model's own file, whose other tensors are the model's; else NULL. */
 static hunch_status open_model(hn_model *m, hn_source *src, hn_arch *a, const hn_head_load *load, const int32_t *ids,
-                               struct hn_head_report *report, hunch_error *err) {
+                               const hn_head_names *own, struct hn_head_report *report, hunch_error *err) {
     if (report && load->trim) report->drafts = load->trim;
     const hunch_status s = hn_head_open(m, src, a, load, ids, err);
-    const hunch_status reported = report ? hn_head_report_tensors(report, src, err) : HUNCH_OK;
+    const hunch_status reported = report ? hn_head_report_tensors(report, src, own, err) : HUNCH_OK;
     return reported ? reported : s;
 }
 
@@ -90,7 +90,7 @@ hunch_status hn_head_loading_run(hn_model *m, hn_source *src, hn_spec *spec, con
     if (s)
         hn_arch_fini(&a);
     else
-        s = open_model(m, src, &a, &load, *ids, target->report, err);
+        s = open_model(m, src, &a, &load, *ids, spec->path ? NULL : &names, target->report, err);
     hn_free(order);
     return s;
 }

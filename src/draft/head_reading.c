@@ -19,7 +19,7 @@ void hn_head_report_arch(struct hn_head_report *r, const hn_arch *a, const hn_he
     r->taps = *taps;
 }
 
-hunch_status hn_head_report_tensors(struct hn_head_report *r, hn_source *src, hunch_error *err) {
+hunch_status hn_head_report_tensors(struct hn_head_report *r, hn_source *src, const hn_head_names *own, hunch_error *err) {
     hunch_status st = HUNCH_OK;
     r->planned = true;
     r->n_used = 0;
@@ -27,7 +27,7 @@ hunch_status hn_head_report_tensors(struct hn_head_report *r, hn_source *src, hu
         const hn_tensor *t = hn_source_tensor(src, i);
         if (t->used)
             r->n_used++;
-        else
+        else if (!own || hn_head_own_tensor(own, t->name))
             st = hn_name_list_add(&r->unused, t->name, err);
     }
     return st;

@@ -17,9 +17,10 @@ struct hn_head_report {
     hn_name_list unused, missing;
 };
 void hn_head_report_fini(struct hn_head_report *r);
-/* Records a description; records which of the source's tensors were used. */
+/* Records a description; records which of the source's tensors were used. own: only of those of the blocks in a model's own file; NULL:
+ * of all. */
 void hn_head_report_arch(struct hn_head_report *r, const hn_arch *a, const hn_head_taps *taps);
-hunch_status hn_head_report_tensors(struct hn_head_report *r, hn_source *src, hunch_error *err);
+hunch_status hn_head_report_tensors(struct hn_head_report *r, hn_source *src, const hn_head_names *own, hunch_error *err);
 
 /* Key last: normed, the state after the final norm, or raw, the one before it. */
 hunch_status hn_head_read_last(hn_spec *spec, const hn_target_info *target, hn_head_taps *taps, hunch_error *err);

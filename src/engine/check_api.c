@@ -53,7 +53,7 @@ static hunch_status check_files(check *c, hunch_error *err) {
 static hunch_status find_kind(check *c, bool *known, hunch_error *err) {
     const char *named = c->spec.kind;
     const hn_drafter_ops *ops = named ? hn_drafter_named(named) : NULL;
-    *known = is_head(ops) && c->spec.path;
+    *known = is_head(ops) && (c->spec.path || ops == &hn_drafter_mtp); /* without a path: the model's own block */
     if (*known) {
         snprintf(c->kind, sizeof c->kind, "%s", named);
         return HUNCH_OK;
