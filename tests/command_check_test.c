@@ -130,7 +130,7 @@ static void smoke_shape(const json_t *j) {
         KEYS(t, "reading", "option", "positions", "acceptance");
         assert_true(int_of(t, "positions") >= 100 && real_of(t, "acceptance") <= 1);
     }
-    assert_true(i >= 5 && json_is_true(get(s, "complete")));
+    assert_true(i >= 4 && json_is_true(get(s, "complete")));
 }
 
 /* ---- heads that are right --------------------------------------------------------------------------------------------------- */
@@ -300,20 +300,21 @@ static void test_norm_left_out(void **state) {
     found(HEADS "stories-eagle-raw", "norm: the last state before the final norm", "last=raw");
 }
 
+#define UNTRAINED "trained for another model or on other pairs of state and token, or not trained"
+
+/* The second was trained on the state of the position behind, from which a head without training drafts as well. */
 static void test_shifted(void **state) {
     (void)state;
     found(HEADS "stories-eagle-shifted", "alignment: the state of the position before", NULL);
-    found(HEADS "stories-eagle3-shifted", "alignment: the state of the position behind", NULL);
+    found(HEADS "stories-eagle3-shifted", UNTRAINED, NULL);
 }
 
 static void test_trained_for_another_model(void **state) {
     (void)state;
-    found(plant("other", "stories-eagle3", NULL, NULL, of_another_model), "trained for another model, or not trained",
-          NULL);
-    found(plant("other", "stories-eagle", NULL, NULL, of_another_model), "trained for another model, or not trained",
-          NULL);
-    found(plant("other", "stories-eagle3", NULL, NULL, at_random), "trained for another model, or not trained", NULL);
-    found(plant("other", "stories-eagle", NULL, NULL, at_random), "trained for another model, or not trained", NULL);
+    found(plant("other", "stories-eagle3", NULL, NULL, of_another_model), UNTRAINED, NULL);
+    found(plant("other", "stories-eagle", NULL, NULL, of_another_model), UNTRAINED, NULL);
+    found(plant("other", "stories-eagle3", NULL, NULL, at_random), UNTRAINED, NULL);
+    found(plant("other", "stories-eagle", NULL, NULL, at_random), UNTRAINED, NULL);
 }
 
 /* ---- what does not fit --------------------------------------------------------------------------------------------------------- */

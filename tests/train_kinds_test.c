@@ -102,6 +102,20 @@ static void test_modules(void **state) {
     if (!strstr(said, "3 modules in a row: a GGUF holds one")) fail_msg("%s", said);
 }
 
+/* Untrained heads begin with the model's own output, and would draft the right token from the state that it was chosen from. */
+static void test_check_names_heads_without_training(void **state) {
+    (void)state;
+    static const char *const kinds[] = {"eagle", "eagle3", "mtp", "peagle", "dart", "dflash", "dspark", "medusa", "hydra", "mlp",
+                                        "meta-mtp", "falcon"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        char said[60000];
+        must_train(kinds[i], test_path(kinds[i]), "--steps 0");
+        const int code = shell(said, sizeof said, HUNCH_COMMAND " check %s -q --draft %s:%s", model, kinds[i], test_path(kinds[i]));
+        if (code != 3 || !strstr(said, "not better than a constant guess") || !strstr(said, "or not trained: of"))
+            fail_msg("%s: %d, %s", kinds[i], code, said);
+    }
+}
+
 static void refused(const char *kind, const char *how, const char *says) {
     char said[4000];
     assert_int_equal(train(kind, test_path("refused"), how, said, sizeof said), 2);
@@ -127,6 +141,7 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_begins), cmocka_unit_test(test_modules), cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_begins), cmocka_unit_test(test_modules),
+                                       cmocka_unit_test(test_check_names_heads_without_training), cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -221,7 +221,8 @@ static json_t *cause_of(const check *c, json_t **repair) {
     if (c->causes.best < 0 && (!c->tried || hn_smoke_judge(&c->smoke) != HN_SMOKE_BAD)) return json_null();
     if (c->causes.best < 0) {
         snprintf(text, sizeof text,
-                 "trained for another model, or not trained: of %d other ways to read it (alignment, norms%s) none is clearly better%s",
+                 "trained for another model or on other pairs of state and token, or not trained: of %d other ways to read it "
+                 "(alignment, norms%s) none is clearly better%s",
                  c->causes.n - 1, c->report.desc.joint ? "" : ", taps", c->causes.cut ? "; there was no time for all" : "");
         return json_string(text);
     }
@@ -231,7 +232,8 @@ static json_t *cause_of(const check *c, json_t **repair) {
         *repair = json_string(option);
     }
     snprintf(text, sizeof text, "%s: %s accepts %.2f where the file's own reading accepts %.2f%s", best->what, *option ? option : "it",
-             share_of(best), share_of(&c->causes.reading[0]), *option ? "" : "; no option repairs it, the head was trained on other pairs");
+             share_of(best), share_of(&c->causes.reading[0]),
+             *option ? "" : "; no option repairs it, the head was trained on other pairs, or not trained");
     return json_string(text);
 }
 

@@ -3,8 +3,8 @@
  * drafter's interface. Every text's rows are fed one by one, as the way specifies, and after each the head drafts one token, which is
  * compared with the text's.
  *
- * The target's rows come in windows of all texts; neighbouring windows share two rows, so that the features of the previous and the next
- * position exist for every row that is fed. */
+ * The target's rows come in windows of all texts; neighbouring windows share a row, so that the feature of the previous position exists
+ * for every row that is fed. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -87,7 +87,7 @@ static bool feed_one(reader *r, bool *due, hunch_status *st, hunch_error *err) {
     for (int i = 0; i < r->n; i++) {
         const int at = r->fed[i], next = at + 1 + r->way->token;
         due[i] = false;
-        if (at >= r->end[i] || at + 1 >= r->begin[i] + r->rows[i]) continue;
+        if (at >= r->end[i] || at >= r->begin[i] + r->rows[i]) continue;
         row[n++] = (hn_feed_row){i, at, r->text[i].token[at], r->text[i].token[next], -1, feature_of(r, i, at)};
         due[i] = ++r->fed[i] >= r->text[i].n_prompt;
     }
@@ -194,9 +194,10 @@ static hn_reading *add(hn_causes *c, const char *what, const char *key, const ch
     return way;
 }
 
+/* Not the state of the next position: the text is the model's greedy one, so from that state alone the asked token was chosen, and even a
+ * head that was never trained may draft it. */
 static void add_alignment(hn_causes *c, bool pairs) {
     add(c, "alignment: the state of the position before", "", "")->feature = -1;
-    add(c, "alignment: the state of the position behind", "", "")->feature = 1;
     if (pairs) add(c, "alignment: the token one earlier", "", "")->token = -1;
 }
 
