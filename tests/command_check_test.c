@@ -235,8 +235,35 @@ static void test_words(void **state) {
     result_free(&r);
     r = command("check", GOLDENS "targets/qwen3-a", "--draft", GOLDENS "hass-bias/head");
     assert_int_equal(r.code, 0);
-    assert_non_null(strstr(r.out, "smoke test skipped: no tokenizer"));
+    assert_non_null(strstr(r.out, "smoke test skipped: no tokenizer (--tokens FILE gives it a text)"));
     result_free(&r);
+}
+
+/* Of the model, of its own, and none: heads that read states alone. */
+static void test_whose_embedding(void **state) {
+    (void)state;
+    static const struct {
+        const char *golden, *says;
+    } row[] = {{"hass-bias", ", with the model's embedding and the model's output"},
+               {"eagle3-narrow", ", with its own embedding and its own output"},
+               {"medusa-4heads", ", with no embedding and its own output"},
+               {"hydra-ungrounded", ", with no embedding and its own output"},
+               {"hydra-2blocks", ", with the model's embedding and its own output"},
+               {"mlp-tied-5", ", with its own embedding and its own output"},
+               {"mlp-arctic-lstm", ", with its own embedding and its own output"},
+               {"meta-3tokens", ", with no embedding and the model's output"}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        char head[400], target[400];
+        snprintf(head, sizeof head, GOLDENS "%s/golden.json", row[i].golden);
+        json_t *golden = json_load_file(head, 0, NULL);
+        assert_non_null(golden);
+        snprintf(head, sizeof head, "%s:" GOLDENS "%s/head", text_of(golden, "kind"), row[i].golden);
+        snprintf(target, sizeof target, GOLDENS "%s/%s", row[i].golden, text_of(golden, "target"));
+        result r = command("check", target, "--draft", head, "--threads", "1");
+        if (!strstr(r.out, row[i].says)) fail_msg("%s: \"%s\", expected \"%s\"", row[i].golden, r.out, row[i].says);
+        result_free(&r);
+        json_decref(golden);
+    }
 }
 
 /* The blocks in a model's own file, without a path, or with the model's: other tensors of the file are the model's. */
@@ -257,6 +284,31 @@ static void test_own_block(void **state) {
         assert_true(json_equal(j[0], j[1]));
         json_decref(j[0]), json_decref(j[1]);
     }
+}
+
+/* A model without a tokenizer: ids are continued, as many as a verdict needs, and other readings are tried on them. */
+static void test_ids_instead_of_texts(void **state) {
+    (void)state;
+    static const char ids[] = "[1, 403, 407, 261, 378, 200, 31, 7]";
+    test_file_write(path_of("ids.json"), ids, sizeof ids - 1);
+    char path[400];
+    snprintf(path, sizeof path, "%s", path_of("ids.json"));
+    json_t *j = check(3, GOLDENS "targets/qwen3-a", GOLDENS "hass-bias/head", "--threads", "1", "--tokens", path);
+    report_shape(j);
+    const json_t *s = get(j, "smoke");
+    assert_true(int_of(s, "positions") >= 200);
+    assert_string_equal(text_of(s, "verdict"), "not better");
+    assert_non_null(strstr(text_of(s, "cause"), "or not trained"));
+    assert_true(int_of(json_array_get(get(s, "tried"), 0), "positions") >= 200);
+    json_decref(j);
+    j = check(0, STORIES, HEADS "stories-eagle", "--threads", "1", "--tokens", path); /* also with a tokenizer */
+    assert_string_equal(text_of(get(j, "smoke"), "verdict"), "better");
+    json_decref(j);
+    test_file_write(path_of("ids.json"), "[1, 512]", 8);
+    refused(2, "token 1 of the text is 512, expected one of the model's, 0 to 511", "check", GOLDENS "targets/qwen3-a", "--draft",
+            GOLDENS "hass-bias/head", "--tokens", path);
+    test_file_write(path_of("ids.json"), "[]", 2);
+    refused(2, "the list of token ids is empty", "check", STORIES, "--draft", HEADS "stories-eagle", "--tokens", path);
 }
 
 /* ---- faults ----------------------------------------------------------------------------------------------------------------- */
@@ -408,8 +460,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_trained_heads_pass), cmocka_unit_test(test_tree_is_left_out),
         cmocka_unit_test(test_goldens_fit),
-        cmocka_unit_test(test_what_was_found), cmocka_unit_test(test_words), cmocka_unit_test(test_own_block),
-        cmocka_unit_test(test_wrong_taps),
+        cmocka_unit_test(test_what_was_found), cmocka_unit_test(test_words), cmocka_unit_test(test_whose_embedding),
+        cmocka_unit_test(test_own_block), cmocka_unit_test(test_ids_instead_of_texts), cmocka_unit_test(test_wrong_taps),
         cmocka_unit_test(test_norm_left_out), cmocka_unit_test(test_shifted),
         cmocka_unit_test(test_trained_for_another_model),
         cmocka_unit_test(test_missing_tensors), cmocka_unit_test(test_other_kinds), cmocka_unit_test(test_bad_usage)};

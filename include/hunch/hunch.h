@@ -499,9 +499,11 @@ hunch_status hunch_inspect(const char *path, char **json, hunch_error *err);
  * not an error. Errors: HUNCH_USAGE (no spec of a draft head), those of opening its files, and of passes. It opens engines of its
  * own for a few seconds; not while passes of the model run. */
 typedef struct hunch_check_options {
-    bool smoke; /* the test on texts, if the model has a tokenizer; true */
+    bool smoke; /* the test on texts, if the model has a tokenizer, or `tokens` are given; true */
     hunch_progress progress; /* of that test, estimated; may be NULL */
     void *progress_user;
+    const hunch_token *tokens; /* [n_tokens] a text that the test continues instead of its own; NULL: none */
+    size_t n_tokens;
 } hunch_check_options;
 void hunch_check_options_defaults(hunch_check_options *o);
 hunch_status hunch_check_head(hunch_model *m, const char *spec, const hunch_check_options *o, char **json,

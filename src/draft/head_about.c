@@ -39,9 +39,15 @@ static void append_taps(char *to, size_t size, const hn_head_taps *t) {
     append(to, size, ")");
 }
 
+hn_head_embedding hn_head_embedding_of(const hn_head_desc *h) {
+    const hn_step_kind steps = h->steps.n ? h->steps.kind : HN_STEP_NONE;
+    if (h->own_embedding || steps == HN_STEP_SUM || steps == HN_STEP_LSTM) return HN_EMBEDDING_OWN;
+    return steps == HN_STEP_NONE || steps == HN_STEP_GROUNDED ? HN_EMBEDDING_MODEL : HN_EMBEDDING_NONE;
+}
+
 /* Appends which matrices it takes from the model. */
 static void append_borrowed(char *to, size_t size, const hn_head_desc *h) {
-    const bool embedding = !h->own_embedding && (h->steps.n == 0 || h->steps.kind == HN_STEP_GROUNDED);
+    const bool embedding = hn_head_embedding_of(h) == HN_EMBEDDING_MODEL;
     if (!embedding && h->own_output) return;
     append(to, size, " with the model's %s%s%s", embedding ? "embedding" : "", embedding && !h->own_output ? " and " : "",
            h->own_output ? "" : "output");

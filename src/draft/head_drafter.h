@@ -45,6 +45,10 @@ hunch_status hn_head_check_taps(const hn_arch *a, const hn_source *src, const hn
 /* HUNCH_REFUSED if a file's names are of a head with weights for each position and the kind's heads have none, or the reverse. */
 hunch_status hn_head_check_form(const hn_source *src, const hn_head_names *names, const char *kind, hunch_error *err);
 
+/* Where a head has the embeddings of its tokens from; one that reads states alone has none. */
+typedef enum hn_head_embedding { HN_EMBEDDING_NONE, HN_EMBEDDING_OWN, HN_EMBEDDING_MODEL } hn_head_embedding;
+hn_head_embedding hn_head_embedding_of(const hn_head_desc *d);
+
 /* A description of an open head in one line, to be freed. types: with the types of its packed matrices. */
 hunch_status hn_head_about(char **out, const hn_spec *spec, const hn_model *head, const hn_head_taps *taps,
                            const hn_target_info *target, bool types, hunch_error *err);

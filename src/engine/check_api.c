@@ -17,6 +17,8 @@ typedef struct check {
     char *about;
     char kind[32];      /* "": unknown */
     hn_check_progress progress;
+    const hunch_token *tokens; /* [n_tokens] the caller's text */
+    size_t n_tokens;
     bool fits, no_smoke, smoked, tried;
     hunch_error reason; /* why it does not fit */
     const char *skipped;
@@ -118,10 +120,11 @@ static hunch_status check_fit(check *c, hunch_error *err) {
 static hunch_status check_smoke(check *c, hunch_error *err) {
     enum { LONG = 20, SHORT = 5 };
     char *text = NULL;
-    c->skipped = !c->fits ? "it does not fit" : c->no_smoke ? "not asked for" : !c->model->tokenizer ? "no tokenizer" : NULL;
+    const bool texts = c->model->tokenizer || c->n_tokens;
+    c->skipped = !c->fits ? "it does not fit" : c->no_smoke ? "not asked for" : !texts ? "no tokenizer" : NULL;
     if (c->skipped) return HUNCH_OK;
     hunch_status st = hn_check_spec(&text, &c->spec, NULL, NULL, err);
-    if (!st) st = hn_smoke_run(&c->smoke, c->model, text, c->progress, err);
+    if (!st) st = hn_smoke_run(&c->smoke, c->model, text, c->tokens, c->n_tokens, c->progress, err);
     hn_free(text);
     if (st) return st;
     if (c->smoke.n == 0) c->skipped = "the tokenizer reads none of the texts";
@@ -184,7 +187,9 @@ static json_t *vocabulary_of(const check *c) {
     put(&v, "padding", tokens ? json_integer(target - tokens) : json_null());
     put(&v, "drafts", r->described ? json_integer(r->drafts) : json_null());
     put(&v, "embeddings", r->described ? json_integer(r->embeddings) : json_null());
-    put(&v, "own_embedding", r->described ? json_boolean(r->desc.own_embedding) : json_null());
+    const hn_head_embedding embedding = hn_head_embedding_of(&r->desc);
+    put(&v, "own_embedding",
+        r->described && embedding != HN_EMBEDDING_NONE ? json_boolean(embedding == HN_EMBEDDING_OWN) : json_null());
     put(&v, "own_output", r->described ? json_boolean(r->desc.own_output) : json_null());
     put(&v, "clusters", r->described ? json_integer(r->desc.clusters) : json_null());
     put(&v, "clusters_used", r->described ? json_integer(r->desc.clusters_used) : json_null());
@@ -292,12 +297,25 @@ static json_t *report_of(const check *c) {
     return o;
 }
 
+static hunch_status take_tokens(check *c, const hunch_check_options *o, hunch_error *err) {
+    const int vocab = c->model->target.arch.vocab;
+    if (!o || !o->tokens) return HUNCH_OK;
+    for (size_t i = 0; i < o->n_tokens; i++)
+        if (o->tokens[i] < 0 || o->tokens[i] >= vocab)
+            return hn_fail(err, HUNCH_USAGE, "token %zu of the text is %d, expected one of the model's, 0 to %d", i, (int)o->tokens[i],
+                           vocab - 1);
+    c->tokens = o->tokens;
+    c->n_tokens = o->n_tokens;
+    return HUNCH_OK;
+}
+
 hunch_status hunch_check_head(hunch_model *m, const char *spec, const hunch_check_options *o, char **json, hunch_error *err) {
     check c = {.model = m, .given = spec, .no_smoke = o && !o->smoke, .causes.best = -1};
     *json = NULL;
     if (o) c.progress = (hn_check_progress){o->progress, o->progress_user};
     if (m->text_only) return hn_fail(err, HUNCH_USAGE, "this model was opened for its text alone: expected one with weights");
-    hunch_status st = check_fit(&c, err);
+    hunch_status st = take_tokens(&c, o, err);
+    if (!st) st = check_fit(&c, err);
     if (!st) st = check_smoke(&c, err);
     json_t *report = st ? NULL : report_of(&c);
     *json = st ? NULL : hn_json_dump(report, JSON_INDENT(1) | JSON_REAL_PRECISION(6));

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "engine/head_check.h"
 
-enum { PER_TEXT = HN_CHECK_WANTED / HN_CHECK_AT_ONCE, POSITIONS = PER_TEXT * HN_CHECK_AT_ONCE, UNKNOWN = -1 };
+enum { POSITIONS = HN_CHECK_WANTED, UNKNOWN = -1 };
 
 hunch_status hn_check_spec(char **out, const hn_spec *spec, const char *key, const char *value, hunch_error *err) {
     static const char *const left_out[] = {"tree", "topk", "total", "min_p", "vocab", "ids", "texts"};
@@ -38,7 +38,7 @@ typedef struct reader {
     hn_drafter *d;
     const hn_check_text *text; /* [n] */
     const hn_reading *way;
-    int n;
+    int n, per_text; /* positions of each */
     int begin[HN_CHECK_AT_ONCE], rows[HN_CHECK_AT_ONCE]; /* the window of each: its first row, number of rows */
     int first[HN_CHECK_AT_ONCE];                         /* index of the first row in the pass */
     int fed[HN_CHECK_AT_ONCE], end[HN_CHECK_AT_ONCE];
@@ -112,7 +112,7 @@ static void draft_one(reader *r, const bool *due) {
     for (int i = 0; i < r->n; i++) {
         const int text_n = r->fed[i] + 1;
         if (due[i])
-            r->hit[i * PER_TEXT + text_n - r->text[i].n_prompt - 1] =
+            r->hit[i * r->per_text + text_n - r->text[i].n_prompt - 1] =
                 r->tree[i].n_rows > 1 && r->tree[i].token[1] == r->text[i].token[text_n];
     }
 }
@@ -123,7 +123,8 @@ static hunch_status read_texts(reader *r, double until, hunch_error *err) {
     for (int i = 0; !st && i < r->n; i++) {
         const hn_check_text *t = &r->text[i];
         const hn_begin b = {.seq = i, .text = {t->token, t->n_prompt + 1, t->n_prompt}};
-        r->end[i] = t->n - 2 < t->n_prompt + PER_TEXT - 1 ? t->n - 2 : t->n_prompt + PER_TEXT - 1;
+        const int last = t->n_prompt + r->per_text - 1;
+        r->end[i] = t->n - 2 < last ? t->n - 2 : last;
         hn_cache_seq_begin(r->e->cache, i);
         st = r->d->ops->begin(r->d, &b, 1, err);
     }
@@ -164,6 +165,7 @@ static hunch_status try_reading(const hn_smoke *smoke, hunch_model *m, const hn_
                              int8_t *hit, hunch_error *err) {
     reader r = {.text = smoke->text, .n = smoke->n < HN_CHECK_AT_ONCE ? smoke->n : HN_CHECK_AT_ONCE, .way = way, .hit = hit};
     char *text = NULL;
+    r.per_text = POSITIONS / r.n;
     memset(hit, UNKNOWN, POSITIONS);
     hunch_status st = hn_check_spec(&text, spec, *way->key ? way->key : NULL, way->value, err);
     if (!st) st = reader_open(&r, m, text, err);

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "engine/head_check.h"
 
-enum { NEW_TOKENS = 192, SECONDS = 20 };
+enum { NEW_TOKENS = 192 * HN_CHECK_TEXTS, SECONDS = 20 }; /* of all texts together */
 
 /* Prose, code, questions, lists, other languages: text unlike a head's training data gives little information, so there is some of each. */
 static const char *const prompts[HN_CHECK_TEXTS] = {
@@ -37,6 +37,22 @@ void hn_smoke_fini(hn_smoke *s) {
     *s = (hn_smoke){0};
 }
 
+/* Takes the ids. */
+static void add_prompt(hn_smoke *s, int32_t *ids, size_t n, int most) {
+    const int kept = n < (size_t)most ? (int)n : most;
+    s->text[s->n++] = (hn_check_text){ids, kept, kept};
+}
+
+static hunch_status copy_prompt(hn_smoke *s, const hunch_model *m, const hunch_token *given, size_t n, hunch_error *err) {
+    const int most = m->target.arch.context / 2;
+    if (most < 1) return HUNCH_OK;
+    int32_t *ids = hn_alloc(n * sizeof *ids);
+    if (!ids) return hn_fail_memory(err, "a text", n * sizeof *ids);
+    memcpy(ids, given, n * sizeof *ids);
+    add_prompt(s, ids, n, most);
+    return HUNCH_OK;
+}
+
 /* The prompts, through the chat template if there is one; those that the tokenizer cannot encode are left out. */
 static hunch_status make_prompts(hn_smoke *s, const hunch_model *m, hunch_error *err) {
     const int most = m->target.arch.context / 2;
@@ -53,10 +69,13 @@ static hunch_status make_prompts(hn_smoke *s, const hunch_model *m, hunch_error 
             hn_free(ids);
             continue;
         }
-        const int kept = n < (size_t)most ? (int)n : most;
-        s->text[s->n++] = (hn_check_text){ids, kept, kept};
+        add_prompt(s, ids, n, most);
     }
     return HUNCH_OK;
+}
+
+static int new_tokens(const hn_smoke *s) {
+    return NEW_TOKENS / s->n;
 }
 
 static hunch_status open_engine(hunch_engine **e, const hn_smoke *s, hunch_model *m, const char *spec, hunch_error *err) {
@@ -65,7 +84,8 @@ static hunch_status open_engine(hunch_engine **e, const hn_smoke *s, hunch_model
     hunch_engine_options_defaults(&o);
     for (int i = 0; i < s->n; i++)
         if (s->text[i].n > longest) longest = s->text[i].n;
-    o.context = longest + NEW_TOKENS + 1 < m->target.arch.context ? longest + NEW_TOKENS + 1 : m->target.arch.context;
+    longest += new_tokens(s) + 1;
+    o.context = longest < m->target.arch.context ? longest : m->target.arch.context;
     o.parallel = s->n < HN_CHECK_AT_ONCE ? s->n : HN_CHECK_AT_ONCE;
     o.drafts = &spec;
     o.n_drafts = 1;
@@ -101,7 +121,7 @@ static hunch_status open_sessions(hn_smoke *s, hunch_engine *e, smoke_text *l, h
         hunch_request_defaults(&r, e->model);
         r.prompt = s->text[i].token;
         r.n_prompt = (size_t)s->text[i].n;
-        r.max_tokens = NEW_TOKENS;
+        r.max_tokens = new_tokens(s);
         r.sampling = (hunch_sampling){.top_p = 1};
         r.on_round = count_round;
         r.on_round_user = &l[i];
@@ -135,11 +155,12 @@ static hunch_status find_constant(hn_smoke *s, int vocab, hunch_error *err) {
     return HUNCH_OK;
 }
 
-hunch_status hn_smoke_run(hn_smoke *s, hunch_model *m, const char *spec, hn_check_progress p, hunch_error *err) {
+hunch_status hn_smoke_run(hn_smoke *s, hunch_model *m, const char *spec, const hunch_token *given, size_t n_given, hn_check_progress p,
+                          hunch_error *err) {
     smoke_text l[HN_CHECK_TEXTS] = {{0}};
     hunch_engine *e = NULL;
     const double start = hn_now();
-    hunch_status st = make_prompts(s, m, err);
+    hunch_status st = n_given ? copy_prompt(s, m, given, n_given, err) : make_prompts(s, m, err);
     if (st || s->n == 0) return st;
     st = open_engine(&e, s, m, spec, err);
     if (!st) st = open_sessions(s, e, l, err);

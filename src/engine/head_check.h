@@ -37,8 +37,10 @@ typedef struct hn_check_progress {
     void *user;
 } hn_check_progress;
 
-/* spec: of a head, drafting a chain. n 0: the model's tokenizer gives no tokens for the texts. */
-hunch_status hn_smoke_run(hn_smoke *s, hunch_model *m, const char *spec, hn_check_progress p, hunch_error *err);
+/* spec: of a head, drafting a chain. given [n_given]: the text that the model continues; n_given 0: several of the test's own. s->n 0:
+ * the model's tokenizer gives no tokens for these. */
+hunch_status hn_smoke_run(hn_smoke *s, hunch_model *m, const char *spec, const hunch_token *given, size_t n_given, hn_check_progress p,
+                          hunch_error *err);
 void hn_smoke_fini(hn_smoke *s);
 double hn_smoke_error(double share, int n); /* standard error */
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tool_open.h"
+#include "tool_prompts.h"
 
 static const json_t *part(const json_t *j, const char *key) {
     return json_object_get(j, key);
@@ -65,9 +66,10 @@ static void vocabulary_print(const json_t *d, bool color) {
             printf(" (%lld of padding)", int_of(v, "padding"));
     }
     if (json_is_integer(part(v, "drafts"))) {
+        const json_t *own = part(v, "own_embedding"); /* null: it reads none */
         printf("; drafts %lld, with %s embedding", int_of(v, "drafts"),
-               json_is_true(part(v, "own_embedding")) ? "its own" : "the model's");
-        if (json_is_true(part(v, "own_embedding")) && int_of(v, "embeddings") != int_of(v, "target"))
+               json_is_true(own) ? "its own" : json_is_false(own) ? "the model's" : "no");
+        if (json_is_true(own) && int_of(v, "embeddings") != int_of(v, "target"))
             printf(" of %lld", int_of(v, "embeddings"));
         printf(" and %s output", json_is_true(part(v, "own_output")) ? "its own" : "the model's");
         if (int_of(v, "clusters") > 0)
@@ -136,7 +138,7 @@ static void smoke_print(const json_t *d, bool color) {
         if (json_is_true(part(d, "fits"))) {
             fputs("  smoke test skipped: ", stdout);
             text_print(part(d, "skipped"));
-            putchar('\n');
+            puts(strcmp(json_string_value(part(d, "skipped")), "no tokenizer") == 0 ? " (--tokens FILE gives it a text)" : "");
         }
         return;
     }
@@ -179,14 +181,20 @@ static int check_run(const tool_options *o) {
     hunch_model *m = NULL;
     char *text = NULL;
     hunch_check_options how;
+    hunch_token *ids = NULL;
     tool_progress bar;
     if (o->drafts.n != 1)
         return tool_usage("check: %s: expected one --draft PATH, a head's folder or file",
                           o->drafts.n ? "several --draft" : "which head?");
-    int code = tool_model_open(&m, o, NULL);
-    if (code)
-        return code;
     hunch_check_options_defaults(&how);
+    int code = o->tokens_file ? tool_tokens_read(o->tokens_file, &ids, &how.n_tokens) : 0;
+    if (!code)
+        code = tool_model_open(&m, o, NULL);
+    if (code) {
+        free(ids);
+        return code;
+    }
+    how.tokens = ids;
     tool_progress_begin(&bar, "testing", NULL);
     how.smoke = !o->no_smoke;
     how.progress = tool_progress_bytes;
@@ -195,6 +203,7 @@ static int check_run(const tool_options *o) {
     tool_progress_end(&bar);
     code = st == HUNCH_OK ? check_show(o, text) : tool_failed(&err);
     hunch_free(text);
+    free(ids);
     hunch_model_close(&m);
     return code;
 }

@@ -112,7 +112,7 @@ const tool_command tool_commands[] = {
      {{"What would it guess?", "hunch draft model.gguf \"The cat ran. The cat ran. The\" --draft ngram"}},
      tool_draft},
     {TOOL_CHECK, "check", "checks whether a draft head fits a model and drafts better than a constant guess",
-     "MODEL --draft SPEC [--no-smoke] [--json] [FLAG...]",
+     "MODEL --draft SPEC [--tokens FILE | --no-smoke] [--json] [FLAG...]",
      "SPEC is a head's folder or file, with its KIND: before it or without, and with keys (hunch help drafts). Reports "
      "the layers that it reads, counted as states and as outputs, widths, vocabulary, tensors used, left over and "
      "missing.\n\n"

@@ -58,6 +58,8 @@ const tool_flag tool_flags[] = {
      "the text from a file (prompts: text or JSON lines)"},
     {"--prompt-tokens", "--tokens", TOOL_TEXT, AT(tokens_file), TEXTED, READ, 0, 0, NULL, "FILE",
      "token ids, a JSON array; no template, no BOS added"},
+    {"--prompt-tokens", "--tokens", TOOL_TEXT, AT(tokens_file), TOOL_CHECK, READ, 0, 0, NULL, "FILE",
+     "token ids, a JSON array: the text that the model continues instead of the built-in ones, as without a tokenizer"},
     {"--raw", NULL, TOOL_SWITCH, AT(raw), GENERATES, READ, 0, 0, NULL, NULL, "text without the chat template"},
     {"--chat-template-file", NULL, TOOL_TEXT, AT(chat_template_file), GENERATES, READ, 0, 0, NULL, "FILE",
      "a chat template instead of the model's own"},
