@@ -161,6 +161,56 @@ static void test_run_why(void **state) {
     json_decref(j);
 }
 
+/* The speed at the end of an alternative's text, "…, 130/s". */
+static double speed_said(const char *alternative, const char *end) {
+    const char *at = end;
+    while (at > alternative && at[-1] != ',') at--;
+    return strtod(at, NULL);
+}
+
+/* Whether the line's choice is the best by its own numbers; before any pass was timed there are none. */
+static bool choice_is_best(const char *line) {
+    double chosen = -1, best = 0;
+    const char *from = strchr(line, ':');
+    for (const char *end; (end = strstr(from, "/s ")) && end < strstr(line, " | "); from = end + 2) {
+        const double speed = speed_said(from, end);
+        const char *arrow = strstr(from, "->");
+        if (arrow && arrow < end) chosen = speed;
+        if (speed > best) best = speed;
+    }
+    assert_true(chosen > 0 || best == 0);
+    return chosen >= best;
+}
+
+/* Lines whose choice is not the best; each has one of the reasons. */
+static int reasons_said(char *lines) {
+    static const char *const reasons[] = {" (a drafter was tried)", " (decided after drafting)",
+                                          " (plain decoding is measured)", " (nearly as good)",
+                                          " (times still uncertain)"};
+    int n = 0;
+    for (char *line = strtok(lines, "\n"); line; line = strtok(NULL, "\n")) {
+        int said = 0;
+        if (strncmp(line, "round ", 6) != 0 || choice_is_best(line)) continue;
+        for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) said += strstr(line, reasons[i]) != NULL;
+        if (said != 1) fail_msg("no reason, or several: %s", line);
+        n++;
+    }
+    return n;
+}
+
+/* A draft model that costs as much as the model is tried, and that time counts. */
+static void test_run_why_not_the_best(void **state) {
+    (void)state;
+    int said = 0;
+    for (int run = 0; run < 5 && said == 0; run++) {
+        result r = command("run", "-m", STORIES, "-p", "Once upon a time", "-n", "200", "--ignore-eos", "--draft",
+                           "auto+model:" STORIES, "--why");
+        said = reasons_said(r.err);
+        result_free(&r);
+    }
+    assert_true(said > 0);
+}
+
 static void test_run_template(void **state) {
     (void)state;
     const char *source =
@@ -381,6 +431,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_run_bias),       cmocka_unit_test(test_run_laws),     cmocka_unit_test(test_run_rules),
         cmocka_unit_test(test_run_lossy),      cmocka_unit_test(test_run_logprobs), cmocka_unit_test(test_run_why),
+        cmocka_unit_test(test_run_why_not_the_best),
         cmocka_unit_test(test_run_template),   cmocka_unit_test(test_run_tools),    cmocka_unit_test(test_run_input),
         cmocka_unit_test(test_run_crowded),    cmocka_unit_test(test_compare_repeat), cmocka_unit_test(test_draft),
         cmocka_unit_test(test_draft_output),

@@ -394,6 +394,18 @@ typedef struct hunch_choice {
     double expected; /* tokens of this session */
     double seconds;  /* of the round */
 } hunch_choice;
+/* Why an alternative was chosen although another has more expected tokens a second. */
+typedef enum hunch_reason {
+    HUNCH_REASON_NUMBERS,  /* none has more */
+    HUNCH_REASON_TRIED,    /* a drafter was tried, to learn its time and its gain, and that time is spent whatever is chosen */
+    HUNCH_REASON_DRAFTED,  /* rows are chosen after drafting: its time is spent by then, too, and drafts may be worse than was
+                              expected before */
+    HUNCH_REASON_DRAWN,    /* drafts that were drawn stay, whatever they turned out to be (rules other than greedy and match) */
+    HUNCH_REASON_MEASURED, /* a round without drafts, to measure its time again */
+    HUNCH_REASON_TEXTS,    /* it is the best for all texts of the round together */
+    HUNCH_REASON_NEAR,     /* the other has little more: a drafter that is not in use, drafting at all and each row have to gain some */
+    HUNCH_REASON_UNCERTAIN /* a pass of that many rows was seldom timed, so a shorter time was assumed */
+} hunch_reason;
 /* A drafted token. */
 typedef struct hunch_draft_node {
     hunch_token token;
@@ -411,6 +423,7 @@ typedef struct hunch_round_report {
     bool controlled;     /* a controller chose; else every draft is verified and `considered` is empty */
     const hunch_choice *considered;
     int n_considered, chosen; /* chosen: index, -1 if nothing was considered */
+    hunch_reason reason;
     int rows, accepted;  /* how many were verified (root included) and accepted */
     double draft_s, pass_s;
     double draft_pass_s; /* of draft_s: passes of draft models and heads */

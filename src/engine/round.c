@@ -197,7 +197,7 @@ static void report_round(const hunch_session *s, int context, int accepted, doub
                             .node = node,
                             .path = path};
     if (r.controlled)
-        r.n_considered = hn_controller_considered(s->engine->controller, s->place, &r.considered, &r.chosen);
+        r.n_considered = hn_controller_considered(s->engine->controller, s->place, &r.considered, &r.chosen, &r.reason);
     s->on_round(s->on_round_user, &r);
 }
 

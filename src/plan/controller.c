@@ -143,7 +143,7 @@ void hn_controller_start(hn_controller *c, const hn_plan_seq *s, int n, const in
     c->stepper = HN_PLAN_NONE;
     c->stepped = false;
     c->levels = 0;
-    c->spent = c->cheap = c->value = 0;
+    c->spent = c->cheap = c->trials = c->value = 0;
     c->round++;
 }
 
@@ -251,10 +251,11 @@ static void drafters_read(hn_controller *c, const hn_plan_seq *s, int n, bool by
         const double call = hn_cost_of_draft(&c->cost, d, n);
         const bool free = x->why == HN_CALLED_CHEAP || isnan(call);
         const bool by_levels = x->kind == HN_COST_PER_LEVEL;
-        const hn_plan_cut k = hn_plan_trees_cut(c, s, n, d, by_history, by_levels ? x->spent : free ? 0 : call);
+        const double drafting = by_levels ? x->spent : free ? 0 : call;
+        const hn_plan_cut k = hn_plan_trees_cut(c, s, n, d, by_history, drafting);
         if (by_levels) hn_plan_levels_learn(c, s, n, d);
         results_read(c, s, n, d, k.rows);
-        if (sole == HN_PLAN_SEVERAL || k.rows == 0) hn_plan_note_alone(c, n, d, k); /* else it is the choice itself */
+        if (sole == HN_PLAN_SEVERAL || k.rows == 0) hn_plan_note_alone(c, n, d, k, drafting); /* else it is the choice itself */
     }
 }
 
@@ -270,9 +271,10 @@ void hn_controller_prune(hn_controller *c, const hn_plan_seq *s, int n, bool by_
     hn_plan_note_uncalled(c, n);
     hn_plan_cut best = hn_plan_trees_cut(c, s, n, HN_PLAN_ANY, by_history, spent);
     c->gain = best.gain;
-    if (hn_plan_plain_due(c) && !c->stepped) best = hn_plan_best_cut(c, c->list, 0, n, spent);
+    const bool measured = hn_plan_plain_due(c) && !c->stepped;
+    if (measured) best = hn_plan_best_cut(c, c->list, 0, n, spent);
     c->since_plain = best.rows > 0 ? c->since_plain + 1 : 0;
-    hn_plan_note_chosen(c, n, best, sole);
+    hn_plan_note_chosen(c, n, best, sole, by_history, measured);
     c->n_report = n;
     const double more = hn_plan_on_curve(c->seconds, n + best.rows) - hn_plan_on_curve(c->seconds, n);
     c->each_row = best.rows > 0 ? more / best.rows : 0;

@@ -55,8 +55,8 @@ void hn_controller_took(hn_controller *c, int drafter, int n, int level, int add
 void hn_controller_prune(hn_controller *c, const hn_plan_seq *s, int n, bool by_history);
 /* What was considered for sequence i of the last round's list, for `run --why`: plain decoding, each drafter alone, the expected
  * gain of those that were not called, and several drafters together (drafter -2). Points into the controller until the next
- * round. *chosen is the index of the choice. Returns 0 as long as no pass was timed. */
-int hn_controller_considered(const hn_controller *c, int i, const hunch_choice **list, int *chosen);
+ * round. *chosen is the index of the choice, *reason why another may have better numbers. Returns 0 as long as no pass was timed. */
+int hn_controller_considered(const hn_controller *c, int i, const hunch_choice **list, int *chosen, hunch_reason *reason);
 
 /* What was verified and accepted: n_accepted rows of the path after the root. A candidate whose row was not reached is not
  * counted (censoring). */

@@ -55,7 +55,10 @@ typedef struct hn_plan_cut {
 
 typedef struct hn_plan_considered {
     hunch_choice choice[HN_PLAN_CHOICES];
+    bool forecast[HN_PLAN_CHOICES];   /* expected before the drafter was called, if it was */
+    double drafting[HN_PLAN_CHOICES]; /* its seconds that are drafters' */
     int n, chosen;
+    hunch_reason reason;
 } hn_plan_considered;
 
 /* Why a drafter was called in a round. */
@@ -97,6 +100,7 @@ struct hn_controller {
     int stepper, levels; /* of this round: the drafter that is being decided on level by level, and its levels so far */
     bool stepped;        /* there was one in this round */
     double spent, cheap; /* seconds of this round's drafters that cost, less the stepper's; of the cheap ones */
+    double trials;       /* of spent: of those that were tried */
     double seconds[HN_COST_ROWS + 1], optimistic[HN_COST_ROWS + 1]; /* of a pass in this round, by rows */
     hn_plan_text *text;                                        /* [max_seqs] */
     float (*rate)[HN_TREE_CANDIDATES];                         /* [max_seqs]: calibrated, of the trees of this round */
@@ -150,7 +154,7 @@ bool hn_plan_plain_due(const hn_controller *c);
 int hn_plan_deepest(const hn_plan_seq *s, int n);
 /* Seconds of this many levels of a drafter that is decided on level by level, with its part of the rows to read. */
 double hn_plan_levels_price(const hn_controller *c, int drafter, int n, int levels);
-/* Seconds of this round's drafting that count in the choice: not of tried drafters; reading text is spread over rounds. */
+/* Seconds of this round's drafting that count in the choice: not of cheap drafters; reading text is spread over rounds. */
 double hn_plan_spent(const hn_controller *c, int n);
 /* Ends the drafter that was being decided on level by level. */
 void hn_plan_stepper_ends(hn_controller *c, int n);
@@ -173,10 +177,10 @@ void hn_plan_levels_learn(hn_controller *c, const hn_plan_seq *s, int n, int dra
 /* The drafter of all candidates in the trees; HN_PLAN_NONE: there are none. */
 int hn_plan_sole(const hn_plan_seq *s, int n);
 void hn_plan_note_plain(hn_controller *c, int n);
-/* A drafter that was called, from the list's front, or (rows 0) its expected gain. */
-void hn_plan_note_alone(hn_controller *c, int n, int drafter, hn_plan_cut k);
+/* A drafter that was called, from the list's front, with its own seconds of drafting, or (rows 0) its expected gain. */
+void hn_plan_note_alone(hn_controller *c, int n, int drafter, hn_plan_cut k, double drafting);
 /* The drafters that were not called. */
 void hn_plan_note_uncalled(hn_controller *c, int n);
-/* The choice that was made, from the list that it was made from. */
-void hn_plan_note_chosen(hn_controller *c, int n, hn_plan_cut k, int sole);
+/* The choice that was made, from the list that it was made from. measured: of no drafts, to measure the time of such a round. */
+void hn_plan_note_chosen(hn_controller *c, int n, hn_plan_cut k, int sole, bool by_history, bool measured);
 #endif

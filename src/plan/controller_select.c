@@ -79,6 +79,7 @@ void hn_plan_stepper_ends(hn_controller *c, int n) {
     const double all = hn_plan_spent(c, n);
     d->levels = c->levels;
     d->spent = all - c->spent;
+    if (d->why == HN_CALLED_TRIED) c->trials += d->spent;
     c->spent = all;
     c->stepper = HN_PLAN_NONE;
     c->levels = 0;
@@ -202,8 +203,10 @@ static int call_begin(hn_controller *c, int n, int drafter, hn_plan_why why) {
     if (d->kind == HN_COST_PER_LEVEL) {
         c->stepper = drafter;
         c->stepped = true;
-    } else if (!isnan(cost))
+    } else if (!isnan(cost)) {
         *(why == HN_CALLED_CHEAP ? &c->cheap : &c->spent) += cost;
+        if (why == HN_CALLED_TRIED) c->trials += cost;
+    }
     return drafter;
 }
 

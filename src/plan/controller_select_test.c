@@ -312,9 +312,10 @@ static void test_shown_whether_called_or_not(void **state) {
     for (int r = 0; r < 100; r++) {
         const hunch_choice *list;
         int chosen;
+        hunch_reason reason;
         call_all(w);
         hn_controller_prune(w->c, w->plan, 1, false);
-        const int n = hn_controller_considered(w->c, 0, &list, &chosen);
+        const int n = hn_controller_considered(w->c, 0, &list, &chosen, &reason);
         for (int k = 0; k < n; k++) {
             if (list[k].drafter != 1) continue;
             shown++;

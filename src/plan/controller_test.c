@@ -488,12 +488,13 @@ static void test_considered(void **state) {
     world *w = world_open(BANDWIDTH, 0.02, 2, d, 3);
     const hunch_choice *list;
     int chosen, mixed = 0;
-    assert_int_equal(hn_controller_considered(w->c, 0, &list, &chosen), 0);
+    hunch_reason reason;
+    assert_int_equal(hn_controller_considered(w->c, 0, &list, &chosen, &reason), 0);
     for (int r = 0; r < 300; r++) {
         call_all(w);
         hn_controller_prune(w->c, w->plan, 2, false);
         for (int i = 0; i < 2; i++) {
-            const int n = hn_controller_considered(w->c, i, &list, &chosen);
+            const int n = hn_controller_considered(w->c, i, &list, &chosen, &reason);
             assert_true(n >= 1 && chosen >= 0 && chosen < n);
             assert_true(list[0].drafter == -1 && list[0].rows == 0 && list[0].expected == 1);
             assert_int_equal(list[chosen].rows, w->tree[i].n_rows - 1);
@@ -509,7 +510,7 @@ static void test_considered(void **state) {
         verify(w);
     }
     assert_true(mixed > 10);
-    assert_int_equal(hn_controller_considered(w->c, 2, &list, &chosen), 0);
+    assert_int_equal(hn_controller_considered(w->c, 2, &list, &chosen, &reason), 0);
     world_close(w);
 }
 
@@ -535,6 +536,7 @@ static void test_nothing_known_nothing_cut(void **state) {
     hn_plan_seq s = {0, 10, &t, 5};
     const hunch_choice *list;
     int chosen;
+    hunch_reason reason;
     must(hn_controller_open(&c, kinds, 1, 1, err));
     hn_tree_reset(&t, 5, 8);
     hn_tree_add(&t, 0, 6, 0, 0.001f);
@@ -542,7 +544,7 @@ static void test_nothing_known_nothing_cut(void **state) {
     assert_int_equal(hn_controller_choose(c, &s, 1, false), -1);
     hn_controller_prune(c, &s, 1, false);
     assert_int_equal(t.n_rows, 2);
-    assert_int_equal(hn_controller_considered(c, 0, &list, &chosen), 0);
+    assert_int_equal(hn_controller_considered(c, 0, &list, &chosen, &reason), 0);
     hn_controller_close(&c);
     hn_controller_close(&c);
 }

@@ -35,6 +35,18 @@ void tool_why_fini(tool_why *w) {
     *w = (tool_why){0};
 }
 
+/* NULL: the chosen alternative has the best numbers. */
+static const char *reason_text(hunch_reason reason) {
+    static const char *const text[] = {[HUNCH_REASON_TRIED] = "a drafter was tried",
+                                       [HUNCH_REASON_DRAFTED] = "decided after drafting",
+                                       [HUNCH_REASON_DRAWN] = "drawn drafts stay",
+                                       [HUNCH_REASON_MEASURED] = "plain decoding is measured",
+                                       [HUNCH_REASON_TEXTS] = "best for all texts",
+                                       [HUNCH_REASON_NEAR] = "nearly as good",
+                                       [HUNCH_REASON_UNCERTAIN] = "times still uncertain"};
+    return text[reason];
+}
+
 static double choice_speed(const hunch_choice *c) {
     return c->seconds > 0 ? c->expected / c->seconds : NAN;
 }
@@ -51,11 +63,12 @@ static json_t *round_json(const hunch_round_report *r) {
     json_t *list = json_array();
     for (int i = 0; i < r->n_considered; i++)
         json_array_append_new(list, choice_json(&r->considered[i]));
-    return json_pack("{s:I,s:i,s:b,s:o,s:o,s:i,s:i,s:o,s:o,s:o}", "round", (json_int_t)r->round, "context", r->context,
+    return json_pack("{s:I,s:i,s:b,s:o,s:o,s:s?,s:i,s:i,s:o,s:o,s:o}", "round", (json_int_t)r->round, "context", r->context,
                      "controlled", (int)r->controlled, "considered", list, "chosen",
-                     r->chosen < 0 ? json_null() : json_integer(r->chosen), "rows", r->rows, "accepted", r->accepted,
-                     "draft_ms", tool_json_real(r->draft_s * 1e3), "draft_pass_ms",
-                     tool_json_real(r->draft_pass_s * 1e3), "pass_ms", tool_json_real(r->pass_s * 1e3));
+                     r->chosen < 0 ? json_null() : json_integer(r->chosen), "reason", reason_text(r->reason),
+                     "rows", r->rows, "accepted", r->accepted, "draft_ms", tool_json_real(r->draft_s * 1e3),
+                     "draft_pass_ms", tool_json_real(r->draft_pass_s * 1e3), "pass_ms",
+                     tool_json_real(r->pass_s * 1e3));
 }
 
 json_t *tool_why_json(const tool_why *w) {
@@ -95,6 +108,9 @@ static void round_print(const hunch_round_report *r, const hunch_engine *e, bool
         choice_print(&r->considered[i], e);
         fputs(chosen ? tool_style(color, '0') : "", stderr);
     }
+    const char *reason = reason_text(r->reason);
+    if (reason)
+        fprintf(stderr, " (%s)", reason);
     fprintf(stderr, " | %d row%s, %d accepted, %.2f ms (drafting %.2f)\n", r->rows, r->rows == 1 ? "" : "s",
             r->accepted, (r->draft_s + r->pass_s) * 1e3, r->draft_s * 1e3);
 }
