@@ -10,6 +10,8 @@
  *
  * Conventions. Functions that can fail return hunch_status and write one line to *err (err may be NULL).
  * `close(&h)` takes NULL or a handle, frees everything the handle owns and sets it to NULL. Strings are UTF-8.
+ * NULL for a handle, a string or a result's place that a call needs is HUNCH_USAGE and names the argument; a call without a status
+ * then does nothing, and returns 0 or NULL.
  * Options structs are filled by their _defaults call before fields are set; opening a model, an engine or a meter takes NULL for them.
  * Threads: a model may be used from any thread; an engine and its sessions from one thread at a time; two engines of
  * one model may be used from two threads, their passes then take turns (one worker pool a process).

@@ -84,3 +84,9 @@ void hn_error_clear(hunch_error *err) {
     err->status = HUNCH_OK;
     err->message[0] = '\0';
 }
+
+hunch_status hn_check_arguments(const char *call, const hn_argument *a, hunch_error *err) {
+    for (; a->name; a++)
+        if (!a->given) return hn_fail(err, HUNCH_USAGE, "%s: argument %s is NULL, and the call needs it", call, a->name);
+    return HUNCH_OK;
+}

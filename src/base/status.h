@@ -15,4 +15,12 @@ hunch_status hn_fail_memory(hunch_error *err, const char *what, size_t bytes);
 /* Puts "prefix: " before the message of an error that a callee wrote. */
 void hn_error_prefix(hunch_error *err, const char *fmt, ...) HN_PRINTF(2, 3);
 void hn_error_clear(hunch_error *err);
+
+/* An argument that a public call needs: `{"model", m}`. A list ends with {0}. */
+typedef struct hn_argument {
+    const char *name;
+    bool given; /* not NULL */
+} hn_argument;
+/* HUNCH_USAGE for the first one that is not given; call: __func__. */
+hunch_status hn_check_arguments(const char *call, const hn_argument *a, hunch_error *err);
 #endif

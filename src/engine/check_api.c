@@ -27,6 +27,7 @@ typedef struct check {
 } check;
 
 void hunch_check_options_defaults(hunch_check_options *o) {
+    if (!o) return;
     memset(o, 0, sizeof *o);
     o->smoke = true;
 }
@@ -310,11 +311,14 @@ static hunch_status take_tokens(check *c, const hunch_check_options *o, hunch_er
 }
 
 hunch_status hunch_check_head(hunch_model *m, const char *spec, const hunch_check_options *o, char **json, hunch_error *err) {
+    const hn_argument needed[] = {{"m", m}, {"spec", spec}, {"json", json}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
     check c = {.model = m, .given = spec, .no_smoke = o && !o->smoke, .causes.best = -1};
     *json = NULL;
     if (o) c.progress = (hn_check_progress){o->progress, o->progress_user};
     if (m->text_only) return hn_fail(err, HUNCH_USAGE, "this model was opened for its text alone: expected one with weights");
-    hunch_status st = take_tokens(&c, o, err);
+    st = take_tokens(&c, o, err);
     if (!st) st = check_fit(&c, err);
     if (!st) st = check_smoke(&c, err);
     json_t *report = st ? NULL : report_of(&c);

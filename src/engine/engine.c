@@ -9,6 +9,7 @@
 enum { DEFAULT_CONTEXT = 8192 };
 
 void hunch_engine_options_defaults(hunch_engine_options *o) {
+    if (!o) return;
     memset(o, 0, sizeof *o);
     o->parallel = 1;
     o->page_rows = 64;
@@ -178,13 +179,16 @@ static int usual_context(const hn_arch *a) {
 }
 
 hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_engine_options *o, hunch_error *err) {
-    *out = NULL;
+    if (out) *out = NULL;
+    const hn_argument needed[] = {{"out", out}, {"m", m}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
     const hn_arch *a = &m->target.arch;
     hunch_engine_options usual;
     hunch_engine_options_defaults(&usual);
     if (!o) o = &usual;
     if (m->text_only) return hn_fail(err, HUNCH_USAGE, "this model was opened for its text alone: expected one with weights");
-    hunch_status st = check_options(o, m, err);
+    st = check_options(o, m, err);
     if (st) return st;
     hunch_engine *e = hn_zalloc(1, sizeof *e);
     if (!e) return hn_fail_memory(err, "engine", sizeof *e);
@@ -205,9 +209,9 @@ hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_e
 }
 
 void hunch_engine_close(hunch_engine **ep) {
-    hunch_engine *e = *ep;
-    *ep = NULL;
+    hunch_engine *e = ep ? *ep : NULL;
     if (!e) return;
+    *ep = NULL;
     for (int i = 0; e->session && i < e->parallel; i++)
         if (e->session[i]) hunch_session_cancel(e->session[i]);
     while (e->queue) hunch_session_cancel(e->queue);
@@ -231,30 +235,31 @@ hunch_status hn_engine_check_idle(const hunch_engine *e, hunch_error *err) {
 }
 
 int hunch_engine_states(const hunch_engine *e) {
-    return e->states;
+    return e ? e->states : 0;
 }
 
 int hunch_engine_context(const hunch_engine *e) {
-    return e->context;
+    return e ? e->context : 0;
 }
 
 int hunch_engine_chunk(const hunch_engine *e) {
-    return e->chunk;
+    return e ? e->chunk : 0;
 }
 
 int hunch_engine_drafters(const hunch_engine *e) {
-    return e->n_drafters;
+    return e ? e->n_drafters : 0;
 }
 
 const char *hunch_engine_drafter_name(const hunch_engine *e, int index) {
-    return index >= 0 && index < e->n_drafters ? e->drafter[index].name : NULL;
+    return e && index >= 0 && index < e->n_drafters ? e->drafter[index].name : NULL;
 }
 
 const char *hunch_engine_drafter_about(const hunch_engine *e, int index) {
-    return index >= 0 && index < e->n_drafters ? e->drafter[index].about : NULL;
+    return e && index >= 0 && index < e->n_drafters ? e->drafter[index].about : NULL;
 }
 
 void hunch_engine_forget(hunch_engine *e) {
+    if (!e) return;
     for (int i = 0; i < e->n_drafters; i++)
         if (e->drafter[i].ops->forget) e->drafter[i].ops->forget(&e->drafter[i]);
     hn_cache_index_clear(e->cache);
@@ -293,9 +298,12 @@ hunch_status hn_session_oracle(hunch_session *s, const hunch_request *r, hunch_e
 }
 
 hunch_status hunch_session_open(hunch_session **out, hunch_engine *e, const hunch_request *r, hunch_error *err) {
-    *out = NULL;
+    if (out) *out = NULL;
+    const hn_argument needed[] = {{"out", out}, {"e", e}, {"r", r}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
     hunch_session *s = NULL;
-    hunch_status st = hn_engine_check_idle(e, err);
+    st = hn_engine_check_idle(e, err);
     if (!st) st = hn_session_create(&s, e, r, err);
     if (st) return st;
     hn_measure_end(e); /* its pages may be needed */
@@ -317,7 +325,7 @@ hunch_status hunch_session_open(hunch_session **out, hunch_engine *e, const hunc
 }
 
 void hunch_session_close(hunch_session **sp) {
-    hunch_session *s = *sp;
+    hunch_session *s = sp ? *sp : NULL;
     if (!s) return;
     *sp = NULL;
     hn_stream_end(s);

@@ -19,9 +19,11 @@ void hn_chain_rows(hn_row *rows, const hunch_token *tokens, int n, hn_logits log
 hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n,
                             void (*row)(void *user, size_t position, const float *logits, int vocab), void *user,
                             hunch_error *err) {
+    const hn_argument needed[] = {{"e", e}, {"tokens", tokens || n == 0}, {"row", row}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
     hn_row rows[HN_MAX_ROWS];
     const int id = e->parallel, vocab = e->model->target.arch.vocab;
-    hunch_status st = HUNCH_OK;
     if (n == 0) return hn_fail(err, HUNCH_USAGE, "no tokens: expected at least one");
     if (n > (size_t)e->context) return hn_fail_context(e, "text", n, err);
     st = hn_check_tokens(e, "", tokens, n, err);
@@ -138,10 +140,13 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
                          const hunch_sampling *sampling,
                          void (*on_logits)(void *user, int level, const float *logits, int vocab), void *user,
                          hunch_draft_result *out, hunch_error *err) {
+    if (out) *out = (hunch_draft_result){0};
+    const hn_argument needed[] = {{"e", e}, {"tokens", tokens || n == 0}, {"out", out}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
     hunch_session *s = NULL;
     hunch_request r;
-    *out = (hunch_draft_result){0};
-    hunch_status st = hn_engine_check_idle(e, err);
+    st = hn_engine_check_idle(e, err);
     if (!st) st = check_depth(e, &depth, err);
     if (st) return st;
     if (accept < -1 || accept > depth)
@@ -239,9 +244,12 @@ static hunch_status inspect_model(hn_source *src, char **json, hunch_error *err)
 }
 
 hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
+    const hn_argument needed[] = {{"path", path}, {"json", json}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
     hn_source *src = NULL;
     *json = NULL;
-    hunch_status st = hn_source_open_head(&src, path, err);
+    st = hn_source_open_head(&src, path, err);
     const char *kind = st ? NULL : hn_head_kind(src);
     if (hn_head_is(kind)) {
         st = inspect_head(src, kind, json, err);
@@ -255,8 +263,11 @@ hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
 }
 
 hunch_status hunch_model_files(const char *path, void (*each)(void *user, const char *file), void *user, hunch_error *err) {
+    const hn_argument needed[] = {{"path", path}, {"each", each}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
     hn_source *src;
-    hunch_status st = hn_source_open_head(&src, path, err); /* accepts all that a model may be, and less */
+    st = hn_source_open_head(&src, path, err); /* accepts all that a model may be, and less */
     if (!st) st = hn_source_files(src, each, user, err);
     hn_source_close(&src);
     return st;
@@ -264,29 +275,40 @@ hunch_status hunch_model_files(const char *path, void (*each)(void *user, const 
 
 hunch_status hunch_draft_files(const char *spec, void (*each)(void *user, const char *file, hunch_file_use use), void *user,
                                hunch_error *err) {
+    const hn_argument needed[] = {{"spec", spec}, {"each", each}, {0}};
+    if (hn_check_arguments(__func__, needed, err)) return HUNCH_USAGE;
     return hn_drafter_files(spec, each, user, err);
 }
 
 hunch_status hunch_convert(const char *folder, const char *out_path, hunch_error *err) {
+    const hn_argument needed[] = {{"folder", folder}, {"out_path", out_path}, {0}};
+    if (hn_check_arguments(__func__, needed, err)) return HUNCH_USAGE;
     return hunch_convert_for(folder, NULL, out_path, NULL, NULL, err);
 }
 
 hunch_status hunch_convert_with(const char *folder, const char *out_path, hunch_progress progress, void *user,
                                 hunch_error *err) {
+    const hn_argument needed[] = {{"folder", folder}, {"out_path", out_path}, {0}};
+    if (hn_check_arguments(__func__, needed, err)) return HUNCH_USAGE;
     return hunch_convert_for(folder, NULL, out_path, progress, user, err);
 }
 
 hunch_status hunch_convert_for(const char *path, const char *target, const char *out_path, hunch_progress progress, void *user,
                                hunch_error *err) {
+    const hn_argument needed[] = {{"path", path}, {"out_path", out_path}, {0}};
+    if (hn_check_arguments(__func__, needed, err)) return HUNCH_USAGE;
     return hunch_convert_as(path, target, NULL, out_path, progress, user, err);
 }
 
 hunch_status hunch_convert_as(const char *path, const char *target, const char *type, const char *out_path, hunch_progress progress,
                               void *user, hunch_error *err) {
+    const hn_argument needed[] = {{"path", path}, {"out_path", out_path}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
     hn_source *src = NULL;
     const char *kind = NULL;
     hn_dtype as;
-    hunch_status st = hn_convert_type(type, &as, err);
+    st = hn_convert_type(type, &as, err);
     if (st) return st;
     st = hn_source_open_head(&src, path, err);
     if (!st) kind = hn_head_kind(src);

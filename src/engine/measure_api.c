@@ -71,12 +71,16 @@ static hunch_status timed_pass(hunch_engine *e, int rows, double *seconds, hunch
 }
 
 hunch_status hunch_measure_pass(hunch_engine *e, int rows, int context, int reps, double *seconds, hunch_error *err) {
-    hunch_status st = prepare_measure(e, rows, HN_MAX_ROWS, context, err);
+    const hn_argument needed[] = {{"e", e}, {"seconds", seconds}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
+    st = prepare_measure(e, rows, HN_MAX_ROWS, context, err);
     for (int i = 0; !st && i < reps; i++) st = timed_pass(e, rows, &seconds[i], err);
     return st;
 }
 
 double hunch_measure_experts(const hunch_engine *e) {
+    if (!e) return 0;
     const hn_model *m = &e->model->target;
     double sum = 0;
     for (int i = 0; i < m->arch.layers; i++) sum += hn_pass_experts(e->runner, i, NULL);
@@ -84,7 +88,10 @@ double hunch_measure_experts(const hunch_engine *e) {
 }
 
 hunch_status hunch_measure_prefill(hunch_engine *e, int rows, double *seconds, hunch_error *err) {
-    hunch_status st = check_measure(e, rows, e->context, 0, err);
+    const hn_argument needed[] = {{"e", e}, {"seconds", seconds}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
+    st = check_measure(e, rows, e->context, 0, err);
     if (st) return st;
     hn_measure_end(e);
     hn_cache_seq_begin(e->cache, e->parallel);
@@ -96,8 +103,11 @@ hunch_status hunch_measure_prefill(hunch_engine *e, int rows, double *seconds, h
 }
 
 hunch_status hunch_measure_decode(hunch_engine *e, int rows, int context, double *seconds, hunch_error *err) {
+    const hn_argument needed[] = {{"e", e}, {"seconds", seconds}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
     const int id = e->parallel;
-    hunch_status st = prepare_measure(e, rows, e->context, context, err);
+    st = prepare_measure(e, rows, e->context, context, err);
     hn_row row = {.token = 1 % e->model->target.arch.vocab, .parent = -1, .logits = HN_LOGITS_BEST};
     const double start = hn_now();
     for (int i = 0; !st && i < rows; i++) {
@@ -113,9 +123,12 @@ hunch_status hunch_measure_decode(hunch_engine *e, int rows, int context, double
 
 hunch_status hunch_measure_commit(hunch_engine *e, int rows, int commit, int context, int reps, double *seconds,
                                   hunch_error *err) {
+    const hn_argument needed[] = {{"e", e}, {"seconds", seconds}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
     const int id = e->parallel;
     int16_t path[HN_MAX_ROWS] = {0};
-    hunch_status st = prepare_measure(e, rows, HN_MAX_ROWS, context, err);
+    st = prepare_measure(e, rows, HN_MAX_ROWS, context, err);
     if (!st && (commit < 1 || commit > rows))
         st = hn_fail(err, HUNCH_USAGE, "commit of %d rows: expected 1 to %d", commit, rows);
     for (int i = 1; !st && i < commit; i++) path[i] = (int16_t)(rows - commit + i);
@@ -149,7 +162,10 @@ static hunch_status timed_rollback(hunch_engine *e, int rows, int commit, double
 
 hunch_status hunch_measure_rollback(hunch_engine *e, int rows, int commit, int context, int reps, double *seconds,
                                     hunch_error *err) {
-    hunch_status st = prepare_measure(e, rows + 1, HN_MAX_ROWS, context, err);
+    const hn_argument needed[] = {{"e", e}, {"seconds", seconds}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
+    st = prepare_measure(e, rows + 1, HN_MAX_ROWS, context, err);
     if (!st && (commit < 1 || commit > rows))
         st = hn_fail(err, HUNCH_USAGE, "commit of %d rows: expected 1 to %d", commit, rows);
     for (int i = -1; !st && i < reps; i++) { /* the first warms up */
@@ -167,10 +183,13 @@ _Static_assert((int)HUNCH_PHASES == (int)HN_PHASES, "one list of phases");
 
 hunch_status hunch_measure_profile(hunch_engine *e, int rows, int context, hunch_phase phases[HUNCH_PHASES], double *pass_s,
                                    hunch_error *err) {
+    const hn_argument needed[] = {{"e", e}, {"phases", phases}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
     hn_phase_sum sum[HN_PHASES];
     hn_profile *p = NULL;
     double seconds;
-    hunch_status st = hunch_measure_pass(e, rows, context, 1, &seconds, err); /* warms up */
+    st = hunch_measure_pass(e, rows, context, 1, &seconds, err); /* warms up */
     if (!st) st = hn_profile_open(&p, &e->model->target.ops, err);
     if (st) return st;
     hn_runner_set_ops(e->runner, hn_profile_ops(p));
@@ -200,6 +219,9 @@ static void add_experts(const hn_ops *o, const hn_layer_experts *e, double rows,
 }
 
 void hunch_engine_work(const hunch_engine *e, int rows, int logits, int context, hunch_work *out) {
+    if (!out) return;
+    *out = (hunch_work){0};
+    if (!e) return;
     const hn_model *m = &e->model->target;
     const double output_bytes = (double)m->ops.strip_bytes(m->output.dtype, m->output.in) * hn_strips(m->output.out);
     const hn_kv_work kv = hn_model_kv_work(&m->arch, e->kv, context, rows);
@@ -223,14 +245,17 @@ struct hunch_meter {
 };
 
 hunch_status hunch_meter_open(hunch_meter **out, const hunch_model *m, const hunch_model_options *o, hunch_error *err) {
-    *out = NULL;
+    if (out) *out = NULL;
+    const hn_argument needed[] = {{"out", out}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
     hn_isa isa = HN_ISA_REF;
     hunch_model_options usual;
     hunch_model_options_defaults(&usual);
     if (!o) o = &usual;
     if (m && m->text_only)
         return hn_fail(err, HUNCH_USAGE, "this model was opened for its text alone: expected one with weights");
-    hunch_status st = m ? HUNCH_OK : hn_isa_parse(o->isa, &isa, err);
+    st = m ? HUNCH_OK : hn_isa_parse(o->isa, &isa, err);
     if (st) return st;
     hunch_meter *t = hn_zalloc(1, sizeof *t);
     if (!t) return hn_fail_memory(err, "a meter", sizeof *t);
@@ -246,9 +271,9 @@ hunch_status hunch_meter_open(hunch_meter **out, const hunch_model *m, const hun
 }
 
 void hunch_meter_close(hunch_meter **tp) {
-    hunch_meter *t = *tp;
-    *tp = NULL;
+    hunch_meter *t = tp ? *tp : NULL;
     if (!t) return;
+    *tp = NULL;
     hn_machine_close(&t->machine);
     hn_pool_free(t->pool);
     hn_free(t);
@@ -256,6 +281,8 @@ void hunch_meter_close(hunch_meter **tp) {
 
 hunch_status hunch_meter_read(hunch_meter *t, size_t bytes, int threads, bool huge_pages, int n, double *gb_s,
                               hunch_error *err) {
+    const hn_argument needed[] = {{"t", t}, {"gb_s", gb_s}, {0}};
+    if (hn_check_arguments(__func__, needed, err)) return HUNCH_USAGE;
     const int most = hn_pool_threads(t->ops.pool);
     if (threads < 1 || threads > most) return hn_fail(err, HUNCH_USAGE, "%d threads: expected 1 to %d", threads, most);
     if (bytes / 4096 < (size_t)threads)
@@ -264,6 +291,9 @@ hunch_status hunch_meter_read(hunch_meter *t, size_t bytes, int threads, bool hu
 }
 
 hunch_status hunch_meter_machine(hunch_meter *t, hunch_machine *out, hunch_error *err) {
+    const hn_argument needed[] = {{"t", t}, {"out", out}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
     enum { READINGS = 8 };
     double gb_s[READINGS];
     hn_peaks p;
@@ -271,7 +301,7 @@ hunch_status hunch_meter_machine(hunch_meter *t, hunch_machine *out, hunch_error
     hn_cpu_name(out->cpu, sizeof out->cpu);
     out->isa = hn_isa_name(t->ops.isa);
     out->threads = hn_pool_threads(t->ops.pool);
-    hunch_status st = hn_machine_read(t->machine, (size_t)1 << 30, out->threads, true, READINGS, gb_s, err);
+    st = hn_machine_read(t->machine, (size_t)1 << 30, out->threads, true, READINGS, gb_s, err);
     if (!st) st = hn_machine_peaks(t->machine, &p, err);
     if (st) return st;
     for (int i = 0; i < READINGS; i++)

@@ -18,20 +18,25 @@ const char *hunch_version(void) {
 }
 
 void hunch_build_get_info(hunch_build_info *out) {
-    *out = hn_build_info();
+    if (out) *out = hn_build_info();
 }
 
 const char *hunch_nearest(const char *word, const char *const *names, size_t n) {
-    return hn_nearest(word, names, n);
+    return word && names ? hn_nearest(word, names, n) : NULL;
 }
 
 hunch_status hunch_file_place(const char *path, char **place, hunch_error *err) {
+    const hn_argument needed[] = {{"path", path}, {"place", place}, {0}};
+    if (hn_check_arguments(__func__, needed, err)) return HUNCH_USAGE;
     return hn_out_resolve(path, place, err);
 }
 
 hunch_status hunch_downloads(void (*each)(void *user, const char *name), void *user, hunch_error *err) {
+    const hn_argument needed[] = {{"each", each}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
     hn_caches c;
-    hunch_status st = hn_caches_list(&c, err);
+    st = hn_caches_list(&c, err);
     for (size_t i = 0; !st && i < c.n; i++) each(user, hn_cached_name(&c.items[i]));
     if (!st) hn_caches_fini(&c);
     return st;
@@ -42,7 +47,7 @@ void hunch_free(void *p) {
 }
 
 void hunch_model_options_defaults(hunch_model_options *o) {
-    memset(o, 0, sizeof *o);
+    if (o) memset(o, 0, sizeof *o);
 }
 
 /* A chat template that does not parse is an error only when it is used; without it the model runs as usual. */
@@ -107,7 +112,10 @@ static void note_unused(hunch_model *m, hn_source *src) {
 }
 
 hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_model_options *o, hunch_error *err) {
-    *out = NULL;
+    if (out) *out = NULL;
+    const hn_argument needed[] = {{"out", out}, {"path", path}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
     const double start = hn_now();
     hunch_model_options usual;
     hunch_model_options_defaults(&usual);
@@ -119,7 +127,7 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
                           .progress = o->progress,
                           .progress_user = o->progress_user};
     hn_source *src = NULL;
-    hunch_status st = hn_isa_parse(o->isa, &load.isa, err);
+    st = hn_isa_parse(o->isa, &load.isa, err);
     if (st) return st;
     hunch_model *m = hn_zalloc(1, sizeof *m);
     if (!m) return hn_fail_memory(err, "model", sizeof *m);
@@ -147,9 +155,9 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
 }
 
 void hunch_model_close(hunch_model **mp) {
-    hunch_model *m = *mp;
-    *mp = NULL;
+    hunch_model *m = mp ? *mp : NULL;
     if (!m) return;
+    *mp = NULL;
     hn_template_free(m->chat);
     hn_template_free(m->chat_tools);
     hn_tokenizer_close(&m->tokenizer);
@@ -174,6 +182,9 @@ static int most_experts(const hn_arch *a, int *used) {
 }
 
 void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
+    if (!info) return;
+    *info = (hunch_model_info){0};
+    if (!m) return;
     const hn_arch *a = &m->target.arch;
     int used = 0;
     const int experts = most_experts(a, &used);
@@ -203,7 +214,7 @@ void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
 }
 
 uint64_t hunch_model_kv_elements(const hunch_model *m, int rows) {
-    return rows > 0 ? hn_model_kv_work(&m->target.arch, HN_BF16, rows - 1, 1).elements : 0;
+    return m && rows > 0 ? hn_model_kv_work(&m->target.arch, HN_BF16, rows - 1, 1).elements : 0;
 }
 
 hn_dtype hn_kv_type(const hunch_model *m, hunch_kv kv) {
@@ -212,13 +223,14 @@ hn_dtype hn_kv_type(const hunch_model *m, hunch_kv kv) {
 }
 
 uint64_t hunch_model_row_bytes(const hunch_model *m, hunch_kv kv, uint64_t *window) {
-    uint64_t of_window;
-    const uint64_t all = hn_model_row_bytes(&m->target.arch, hn_kv_type(m, kv), &of_window);
+    uint64_t of_window = 0;
+    const uint64_t all = !m ? 0 : hn_model_row_bytes(&m->target.arch, hn_kv_type(m, kv), &of_window);
     if (window) *window = of_window;
     return all;
 }
 
 int hunch_model_context_for(const hunch_model *m, size_t tokens) {
+    if (!m) return 0;
     const size_t most = (size_t)m->target.arch.context;
     size_t rows = 1;
     while (rows < most && rows / 2 < tokens) rows *= 2;
@@ -242,10 +254,13 @@ static hunch_status need_tokenizer(const hunch_model *m, hunch_error *err) {
 
 hunch_status hunch_tokenize(const hunch_model *m, const char *text, size_t len, int flags, hunch_token **ids, size_t *n,
                             hunch_error *err) {
+    const hn_argument needed[] = {{"m", m}, {"text", text || len == 0}, {"ids", ids}, {"n", n}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
     enum { BOTH = HUNCH_TEXT_PARSE_SPECIAL | HUNCH_TEXT_ADD_SPECIAL };
     hunch_token *with;
     size_t n_with;
-    hunch_status st = need_tokenizer(m, err);
+    st = need_tokenizer(m, err);
     if (st) return st;
     if ((flags & HUNCH_TEXT_RENDERED) != HUNCH_TEXT_RENDERED)
         return hn_tokenizer_encode(m->tokenizer, text, len, flags & BOTH, ids, n, err);
@@ -266,7 +281,10 @@ hunch_status hunch_tokenize(const hunch_model *m, const char *text, size_t len, 
 
 hunch_status hunch_token_piece(const hunch_model *m, hunch_token id, const char **bytes, size_t *len, bool *special,
                                hunch_error *err) {
-    hunch_status st = need_tokenizer(m, err);
+    const hn_argument needed[] = {{"m", m}, {"bytes", bytes}, {"len", len}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
+    st = need_tokenizer(m, err);
     if (st) return st;
     *bytes = hn_tokenizer_piece(m->tokenizer, id, len);
     if (!*bytes)
@@ -277,11 +295,14 @@ hunch_status hunch_token_piece(const hunch_model *m, hunch_token id, const char 
 
 hunch_status hunch_detokenize(const hunch_model *m, const hunch_token *ids, size_t n, char **text, size_t *len,
                               hunch_error *err) {
+    const hn_argument needed[] = {{"m", m}, {"ids", ids || n == 0}, {"text", text}, {"len", len}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
     *text = NULL;
     *len = 0;
     size_t cap = 0;
     hn_detok d;
-    hunch_status st = need_tokenizer(m, err);
+    st = need_tokenizer(m, err);
     hn_detok_init(&d);
     for (size_t i = 0; !st && i < n; i++) st = hn_detok_push(&d, m->tokenizer, ids[i], text, len, &cap, err);
     if (!st) st = hn_detok_end(&d, text, len, &cap, err);
@@ -346,9 +367,12 @@ static hunch_status render_chat(const hunch_model *m, const char *template_text,
 
 hunch_status hunch_chat_render_with(const hunch_model *m, const char *template_text, const char *vars_json, char **text,
                                     size_t *len, hunch_error *err) {
+    const hn_argument needed[] = {{"m", m}, {"vars_json", vars_json}, {"text", text}, {"len", len}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
     json_t *vars = NULL;
     *text = NULL;
-    hunch_status st = parse_vars(vars_json, &vars, err);
+    st = parse_vars(vars_json, &vars, err);
     if (!st) st = render_chat(m, template_text, vars, text, len, err);
     json_decref(vars);
     return st;
@@ -356,6 +380,8 @@ hunch_status hunch_chat_render_with(const hunch_model *m, const char *template_t
 
 hunch_status hunch_chat_render(const hunch_model *m, const char *vars_json, char **text, size_t *len,
                                hunch_error *err) {
+    const hn_argument needed[] = {{"m", m}, {"vars_json", vars_json}, {"text", text}, {"len", len}, {0}};
+    if (hn_check_arguments(__func__, needed, err)) return HUNCH_USAGE;
     return hunch_chat_render_with(m, NULL, vars_json, text, len, err);
 }
 
@@ -391,12 +417,15 @@ static hunch_status contents_in_a_row(const hunch_message *messages, size_t n, c
 
 hunch_status hunch_chat_tokens(const hunch_model *m, const hunch_message *messages, size_t n, hunch_token **ids, size_t *n_ids,
                                hunch_error *err) {
+    const hn_argument needed[] = {{"m", m}, {"messages", messages || n == 0}, {"ids", ids}, {"n_ids", n_ids}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
     json_t *vars = NULL;
     char *text = NULL;
     size_t len = 0;
     *ids = NULL;
     *n_ids = 0;
-    hunch_status st = need_tokenizer(m, err);
+    st = need_tokenizer(m, err);
     if (!st) st = conversation_json(messages, n, &vars, err);
     if (!st) st = m->chat || m->chat_refused ? render_chat(m, NULL, vars, &text, &len, err)
                                             : contents_in_a_row(messages, n, &text, &len, err);
@@ -413,10 +442,13 @@ hunch_status hunch_chat_tokens(const hunch_model *m, const hunch_message *messag
 
 hunch_status hunch_template_render(const char *template_text, const char *vars_json, const char *now, char **text,
                                    size_t *len, hunch_error *err) {
+    const hn_argument needed[] = {{"template_text", template_text}, {"vars_json", vars_json}, {"text", text}, {"len", len}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
     json_t *vars = NULL;
     hn_template *t = NULL;
     *text = NULL;
-    hunch_status st = parse_vars(vars_json, &vars, err);
+    st = parse_vars(vars_json, &vars, err);
     if (!st) st = hn_template_parse(&t, template_text, strlen(template_text), err);
     if (!st) st = hn_template_render(t, vars, now, text, len, err);
     hn_template_free(t);

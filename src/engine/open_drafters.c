@@ -21,7 +21,7 @@ void hn_note(hunch_engine *e, const char *fmt, ...) {
 }
 
 const char *hunch_engine_note(const hunch_engine *e, int index) {
-    return index >= 0 && (size_t)index < e->notes.n ? e->notes.name[index] : NULL;
+    return e && index >= 0 && (size_t)index < e->notes.n ? e->notes.name[index] : NULL;
 }
 
 /* Whether the drafter has a candidate at the root for this row; row -1: any candidate. */

@@ -329,10 +329,13 @@ static int by_age(const void *a, const void *b) {
 }
 
 hunch_status hunch_engine_round(hunch_engine *e, hunch_error *err) {
+    const hn_argument needed[] = {{"e", e}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
     hunch_session *running[HN_MAX_TEXTS];
     int n = 0;
     if (e->in_output_callback) return hn_fail(err, HUNCH_USAGE, "a round from inside on_output: expected the callback to return first");
-    hunch_status st = hn_engine_check_idle(e, err);
+    st = hn_engine_check_idle(e, err);
     if (st) return st;
     hn_admit(e);
     for (int i = 0; i < e->parallel; i++)
@@ -346,7 +349,9 @@ hunch_status hunch_engine_round(hunch_engine *e, hunch_error *err) {
 }
 
 hunch_status hunch_engine_run(hunch_engine *e, hunch_error *err) {
-    hunch_status st;
+    const hn_argument needed[] = {{"e", e}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
     do st = hunch_engine_round(e, err); /* the first one also delivers output of sessions that ended since the last round */
     while (!st && hunch_engine_running(e) > 0);
     return st;
@@ -354,6 +359,7 @@ hunch_status hunch_engine_run(hunch_engine *e, hunch_error *err) {
 
 int hunch_engine_running(const hunch_engine *e) {
     int n = 0;
+    if (!e) return 0;
     for (int i = 0; i < e->parallel; i++) n += e->session[i] && hn_session_running(e->session[i]);
     for (const hunch_session *s = e->queue; s; s = s->next) n++;
     return n;

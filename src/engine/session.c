@@ -11,8 +11,9 @@
 #include "engine/repeats.h"
 
 void hunch_request_defaults(hunch_request *r, const hunch_model *m) {
+    if (!r) return;
     memset(r, 0, sizeof *r);
-    r->sampling = m->target.arch.sampling;
+    r->sampling = m ? m->target.arch.sampling : (hunch_sampling){.top_p = 1};
 }
 
 hunch_status hn_check_tokens(const hunch_engine *e, const char *what, const hunch_token *t, size_t n, hunch_error *err) {
@@ -264,12 +265,16 @@ void hn_session_fail(hunch_session *s, const hunch_error *err) {
 /* ---- the public calls ------------------------------------------------------------------------------------------------ */
 
 void hunch_session_cancel(hunch_session *s) {
+    if (!s) return;
     hn_stream_end(s);
     hn_session_finish(s, HUNCH_FINISH_CANCELLED);
     hn_session_release(s);
 }
 
 void hunch_session_get(const hunch_session *s, hunch_session_state *state) {
+    if (!state) return;
+    *state = (hunch_session_state){0};
+    if (!s) return;
     *state = s->stats;
     state->n_prompt = s->n_prompt;
     state->tokens = s->text + s->n_prompt;
