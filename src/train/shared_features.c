@@ -2,32 +2,30 @@
 /* shared_features.c - see shared_features.h. */
 #include "train/shared_features.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/file.h"
+#include "base/folder_lock.h"
 #include "base/mem.h"
 #include "model/pass.h"
 
 enum { LOOK_AGAIN_NS = 100 * 1000 * 1000 };
 
-/* Alone in the folder: a second writer would go on behind the same record. *fd: to be closed. */
+/* Alone in the folder: a second writer would go on behind the same record. *fd: for hn_folder_unlock. */
 static hunch_status lock_folder(const char *folder, int *fd, const volatile int *stop, hunch_error *err) {
-    *fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (*fd < 0) return hn_fail(err, HUNCH_FAILED, "%s: %s: expected a folder of features", folder, strerror(errno));
-    while (flock(*fd, LOCK_EX | LOCK_NB) != 0) {
+    hn_lock got = HN_LOCK_BUSY;
+    hunch_status st;
+    while (!(st = hn_folder_lock(folder, fd, &got, err)) && got == HN_LOCK_BUSY) {
         const struct timespec pause = {0, LOOK_AGAIN_NS};
+        hn_folder_unlock(fd);
         if (stop && *stop) return hn_fail(err, HUNCH_CANCELLED, "interrupted while another process takes features in %s", folder);
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            return hn_fail(err, HUNCH_FAILED, "%s: cannot be locked: %s", folder, strerror(errno));
         (void)nanosleep(&pause, NULL);
     }
-    return HUNCH_OK;
+    return st || got == HN_LOCK_HELD
+               ? st
+               : hn_fail(err, HUNCH_FAILED, "%s: cannot be locked: expected a folder on a file system that has locks", folder);
 }
 
 /* The header of the first shard; it stays as it is where there is none, or none that is whole. */
@@ -113,6 +111,6 @@ hunch_status hn_features_share(hn_features_read *f, const hn_model *target, uint
     if (open_states(f, target, identity, texts, states, n_states, folder, &partial) == HUNCH_OK) return HUNCH_OK;
     hunch_status st = lock_folder(folder, &fd, stop, err);
     if (!st) st = take_missing(target, identity, texts, states, n_states, folder, progress, user, stop, err);
-    if (fd >= 0) (void)close(fd);
+    hn_folder_unlock(&fd);
     return st ? st : open_states(f, target, identity, texts, states, n_states, folder, err);
 }
