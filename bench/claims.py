@@ -180,7 +180,7 @@ def taps_of(o):
 
 def train_command(o, kind, head, *flags):
     folders = [os.path.join(o.output, "texts")] if o.every > 1 else o.texts
-    return [*o.train, kind, o.model, "-o", head, *[w for f in folders for w in ("-f", f)], "--held-out", "8", *flags, *o.threads]
+    return [*o.train, kind, o.model, "-o", head, *[w for f in folders for w in ("-f", f)], "--held-out", "8", "--force", *flags, *o.threads]
 
 
 def features(o, cells):

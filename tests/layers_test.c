@@ -27,7 +27,7 @@ enum { LAYERS = sizeof layers / sizeof *layers, TOOLS = LAYERS, NOWHERE = -1 };
 /* Libraries beyond the C library, and the one place for each. */
 static const struct { const char *header, *folder; } libraries[] = {{"pcre2.h", "src/text/"}, {"cmocka.h", NULL}};
 
-enum { MAX_FILES = 1000, PATH_BYTES = 512 };
+enum { MAX_FILES = 2000, PATH_BYTES = 512 };
 static char *files[MAX_FILES]; /* relative to the root of the checkout */
 static int n_files;
 static const char root[] = HUNCH_TEST_DATA "/../..";

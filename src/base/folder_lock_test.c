@@ -8,14 +8,38 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/folder_lock.h"
-#include "format/bytes_for_tests.h"
+
+static char root[] = "/tmp/hunch-lock-test-XXXXXX";
+
+static const char *path_of(const char *name) {
+    static char path[2][100];
+    static unsigned turn;
+    char *out = path[turn++ % 2];
+    snprintf(out, sizeof path[0], "%s/%s", root, name);
+    return out;
+}
+
+static int setup(void **state) {
+    (void)state;
+    return mkdtemp(root) && mkdir(path_of("held"), 0700) == 0 ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    (void)rmdir(path_of("held"));
+    (void)unlink(path_of("file"));
+    return rmdir(root);
+}
 
 /* A process that holds the lock of the folder until it is killed; returns when it has it. */
 static pid_t holder(const char *folder) {
@@ -44,18 +68,17 @@ static hn_lock try_lock(const char *folder, int *fd) {
 static void test_one_at_a_time(void **state) {
     (void)state;
     int fd, other;
-    assert_int_equal(mkdir(test_path("held"), 0700), 0);
-    const pid_t child = holder(test_path("held"));
-    assert_int_equal(try_lock(test_path("held"), &fd), HN_LOCK_BUSY);
+    const pid_t child = holder(path_of("held"));
+    assert_int_equal(try_lock(path_of("held"), &fd), HN_LOCK_BUSY);
     hn_folder_unlock(&fd);
     assert_int_equal(fd, -1);
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    assert_int_equal(try_lock(test_path("held/../held"), &fd), HN_LOCK_HELD);
-    assert_int_equal(try_lock(test_path("held"), &other), HN_LOCK_BUSY); /* the same process, another descriptor */
+    assert_int_equal(try_lock(path_of("held/../held"), &fd), HN_LOCK_HELD);
+    assert_int_equal(try_lock(path_of("held"), &other), HN_LOCK_BUSY); /* the same process, another descriptor */
     hn_folder_unlock(&other);
     hn_folder_unlock(&fd);
-    assert_int_equal(try_lock(test_path("held"), &fd), HN_LOCK_HELD);
+    assert_int_equal(try_lock(path_of("held"), &fd), HN_LOCK_HELD);
     hn_folder_unlock(&fd);
     hn_folder_unlock(&fd);
 }
@@ -65,10 +88,12 @@ static void test_no_folder(void **state) {
     hunch_error why;
     hn_lock got;
     int fd;
-    test_file_write(test_path("file"), "x", 1);
+    const int file = open(path_of("file"), O_WRONLY | O_CREAT, 0600);
+    assert_true(file >= 0);
+    (void)close(file);
     static const char *const names[] = {"nowhere", "file"};
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(hn_folder_lock(test_path(names[i]), &fd, &got, &why), HUNCH_FAILED);
+        assert_int_equal(hn_folder_lock(path_of(names[i]), &fd, &got, &why), HUNCH_FAILED);
         assert_int_equal(fd, -1);
         if (!strstr(why.message, names[i]) || !strstr(why.message, "expected a folder")) fail_msg("%s", why.message);
     }
@@ -76,5 +101,5 @@ static void test_no_folder(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_at_a_time), cmocka_unit_test(test_no_folder)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, setup, teardown);
 }

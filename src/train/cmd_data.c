@@ -2,23 +2,21 @@
 /* cmd_data.c - see cmd_data.h. */
 #include "train/cmd_data.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
-#include "base/file_out.h"
+#include "base/folder_lock.h"
 #include "base/mem.h"
 #include "draft/vocabulary_fit.h"
 #include "engine/engine.h"
 #include "train/identity.h"
 #include "train/make_texts.h"
+#include "train/outputs.h"
 
 enum { MOST_TEMPERATURES = 16 };
+static const char MADE[] = "made.json";
 
 static void show(void *user, size_t done, size_t of, uint64_t tokens, double seconds) {
     static double shown;
@@ -52,48 +50,66 @@ static hunch_status read_temperatures(const hn_train_options *o, double *t, int 
 /* {"model": number, ...}: what must be the same to continue a run. */
 static json_t *describe(uint64_t model, uint64_t speaker, const hn_train_rows *rows, const hn_train_make *how) {
     json_t *t = json_array();
-    char number[20];
-    snprintf(number, sizeof number, "%016" PRIx64, model);
+    char number[HN_IDENTITY_ROOM];
     for (int i = 0; i < how->n_temperatures; i++) json_array_append_new(t, json_real(how->temperature[i]));
-    json_t *made = json_pack("{s:s, s:I, s:o, s:i, s:i, s:I}", "model", number, "rows", (json_int_t)rows->n, "temperatures", t,
-                             "tokens", how->max_tokens, "context", how->context, "seed", (json_int_t)how->seed);
-    snprintf(number, sizeof number, "%016" PRIx64, speaker);
-    if (how->speaker) json_object_set_new(made, "speaker", json_string(number));
+    json_t *made = json_pack("{s:s, s:I, s:o, s:i, s:i, s:I}", "model", hn_train_identity_text(model, number), "rows",
+                             (json_int_t)rows->n, "temperatures", t, "tokens", how->max_tokens, "context", how->context, "seed",
+                             (json_int_t)how->seed);
+    if (how->speaker) json_object_set_new(made, "speaker", json_string(hn_train_identity_text(speaker, number)));
     return made;
 }
 
-static hunch_status write_json(const json_t *j, const char *path, hunch_error *err) {
-    char *text = json_dumps(j, JSON_INDENT(1));
-    hn_out *out = NULL;
-    hunch_status st = text ? hn_out_open(&out, path, false, err) : hn_fail_memory(err, path, 0);
-    if (!st) st = hn_out_write(out, text, strlen(text), err);
-    if (!st) st = hn_out_write(out, "\n", 1, err);
-    if (!st)
-        st = hn_out_finish(&out, err);
-    else
-        hn_out_abort(&out);
-    free(text);
-    return st;
-}
-
-/* Writes the description, or compares it with that of an earlier run. Owns `now`. */
-static hunch_status check_made(const char *path, json_t *now, hunch_error *err) {
-    json_t *then = now && hn_is_file(path) ? json_load_file(path, 0, NULL) : NULL;
+/* Compares the description with that of an earlier run. */
+static hunch_status compare_made(const char *path, json_t *now, hunch_error *err) {
+    json_t *then = json_load_file(path, 0, NULL);
     hunch_status st = HUNCH_OK;
     const char *key;
     json_t *value;
-    if (!now) return hn_fail_memory(err, path, 0);
-    if (!then && hn_is_file(path))
-        st = hn_fail(err, HUNCH_REFUSED, "%s: not JSON: expected the file of an earlier run, or another folder",
-                     path);
-    json_object_foreach(now, key, value) if (!st && then && !json_equal(value, json_object_get(then, key))) st =
-        hn_fail(err, HUNCH_REFUSED, "%s: made with another %s: expected the same, or another folder", path,
-                strcmp(key, "rows") ? key : "number of rows");
-    if (!st && then && json_object_get(then, "speaker") && !json_object_get(now, "speaker"))
+    if (!then) return hn_fail(err, HUNCH_REFUSED, "%s: not JSON: expected the file of an earlier run, or another folder", path);
+    json_object_foreach(now, key, value) {
+        if (!st && !json_equal(value, json_object_get(then, key)))
+            st = hn_fail(err, HUNCH_REFUSED, "%s: made with another %s: expected the same, or another folder", path,
+                         strcmp(key, "rows") ? key : "number of rows");
+    }
+    if (!st && json_object_get(then, "speaker") && !json_object_get(now, "speaker"))
         st = hn_fail(err, HUNCH_REFUSED, "%s: made with a --speaker: expected the same, or another folder", path);
-    if (!st && !then) st = write_json(now, path, err);
-    json_decref(now);
     json_decref(then);
+    return st;
+}
+
+/* Compares the description, or writes it, for a new run. Owns `now`. */
+static hunch_status check_made(const hn_train_options *o, const char *folder, json_t *now, hunch_error *err) {
+    char *path = hn_path_join(folder, MADE);
+    hunch_status st = path && now ? HUNCH_OK : hn_fail_memory(err, folder, 0);
+    bool begins = !st && !hn_is_file(path);
+    if (!st && !begins) {
+        st = compare_made(path, now, err);
+        begins = st == HUNCH_REFUSED && o->force;
+    }
+    if (begins) {
+        st = o->force ? hn_train_folder_clear(folder, err) : HUNCH_OK; /* what there is besides is of other texts */
+        (void)json_object_set_new(now, "name", json_string(o->model)); /* for messages; left out where it is not UTF-8 */
+        if (!st) st = hn_train_json_write(now, path, err);
+    }
+    json_decref(now);
+    hn_free(path);
+    return st;
+}
+
+hunch_status hn_train_data_check_model(const char *folder, const char *model, uint64_t identity, hunch_error *err) {
+    char number[HN_IDENTITY_ROOM];
+    char *path = hn_path_join(folder, MADE);
+    if (!path) return hn_fail_memory(err, folder, 0);
+    json_t *made = hn_is_file(path) ? json_load_file(path, 0, NULL) : NULL;
+    const char *its = json_string_value(json_object_get(made, "model")), *name = json_string_value(json_object_get(made, "name"));
+    const bool other = its && strcmp(its, hn_train_identity_text(identity, number)) != 0;
+    hunch_status st = HUNCH_OK;
+    if (other)
+        st = hn_fail(err, HUNCH_REFUSED,
+                     "%s: texts of another model, %s: expected those that %s made (hunch train data), or --force to learn from these",
+                     folder, name ? name : its, model);
+    json_decref(made);
+    hn_free(path);
     return st;
 }
 
@@ -132,8 +148,8 @@ static hunch_status read_rows(hunch_model *m, const hn_train_options *o, hn_trai
     return st;
 }
 
-hunch_status hn_train_data(hunch_model *m, const hn_train_options *o, const char *folder, const volatile int *stop,
-                           hunch_error *err) {
+hunch_status hn_train_data_make(hunch_model *m, const hn_train_options *o, const char *folder, const volatile int *stop,
+                                hunch_error *err) {
     double temperature[MOST_TEMPERATURES];
     hn_train_make how = {.temperature = temperature,
                          .max_tokens = o->tokens > 0 ? (int)o->tokens : 320,
@@ -151,19 +167,23 @@ hunch_status hn_train_data(hunch_model *m, const hn_train_options *o, const char
                        o->model);
     how.context = o->context > 0 ? (int)o->context : 2048;
     if (how.context > info.context) how.context = info.context;
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return hn_fail(err, HUNCH_FAILED, "%s: cannot be created: %s", folder, strerror(errno));
-    char *texts = hn_path_join(folder, "texts.jsonl"), *made = hn_path_join(folder, "made.json");
-    hunch_status st =
-        texts && made ? read_temperatures(o, temperature, &how.n_temperatures, err) : hn_fail_memory(err, folder, 0);
+    char *texts = hn_path_join(folder, "texts.jsonl");
+    hunch_status st = texts ? read_temperatures(o, temperature, &how.n_temperatures, err) : hn_fail_memory(err, folder, 0);
     if (!st) st = open_speaker(m, o, &how, &speaker, err);
     if (!st) st = read_rows(m, o, &rows, &how, err);
     if (!st) st = hn_train_identity(o->model, &model, err);
-    if (!st) st = check_made(made, describe(model, speaker, &rows, &how), err);
+    if (!st) st = check_made(o, folder, describe(model, speaker, &rows, &how), err);
     if (!st) st = hn_train_texts_make(m, &rows, &how, texts, err);
     hn_train_rows_fini(&rows);
     hunch_model_close(&how.speaker);
     hn_free(texts);
-    hn_free(made);
+    return st;
+}
+
+hunch_status hn_train_data(hunch_model *m, const hn_train_options *o, const volatile int *stop, hunch_error *err) {
+    int lock;
+    hunch_status st = hn_train_folder_take(o->output, &lock, err);
+    if (!st) st = hn_train_data_make(m, o, o->output, stop, err);
+    hn_folder_unlock(&lock);
     return st;
 }

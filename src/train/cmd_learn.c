@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/dtype.h"
 #include "base/file.h"
+#include "base/folder_lock.h"
 #include "base/mem.h"
 #include "format/find_caches.h"
 #include "model/convert.h"
@@ -17,6 +18,7 @@
 #include "train/identity.h"
 #include "train/measure.h"
 #include "train/online.h"
+#include "train/outputs.h"
 #include "train/shared_features.h"
 
 enum { MEASURED_TOKENS = 64, MEASURED_TEXTS = 16, PATIENCE = 6, TIMED_STEPS = 3 };
@@ -27,6 +29,8 @@ typedef struct training {
     const hn_learn_kind *kind;
     const volatile int *stop;
     char folder[3000], checkpoint[3100], last[3100]; /* HEAD.training, and in it */
+    int lock;  /* of that folder; -1: none */
+    uint64_t identity; /* of the model */
     bool gguf; /* HEAD is one file, converted from a folder as by `hunch convert` */
     int taps[HN_TRAIN_MOST_STATES], n_taps;
     hn_train_texts texts;
@@ -86,8 +90,11 @@ static hunch_status read_taps(training *t, hunch_error *err) {
 
 static hunch_status read_folder(training *t, const char *folder, hunch_error *err) {
     char *path = hn_path_join(folder, "texts.jsonl");
-    hunch_status st = path ? hn_train_texts_read(&t->texts, path, t->model->target.arch.vocab, err)
-                           : hn_fail_memory(err, "a path", 0);
+    /* a draft model learns from any texts, for which the model then gives the law */
+    const bool any = t->kind->whole_model || t->o->force;
+    hunch_status st = any ? HUNCH_OK : hn_train_data_check_model(folder, t->o->model, t->identity, err);
+    if (!st) st = path ? hn_train_texts_read(&t->texts, path, t->model->target.arch.vocab, err)
+                       : hn_fail_memory(err, "a path", 0);
     hn_free(path);
     return st;
 }
@@ -102,7 +109,7 @@ static hunch_status read_texts(training *t, hunch_error *err) {
                        "nothing to learn from: expected -f with a folder of `hunch train data`, or files");
     if (made > 0 && made < o->files.n)
         return hn_fail(err, HUNCH_USAGE, "-f with folders and files: expected folders of `hunch train data`, or files");
-    hunch_status st = made ? HUNCH_OK : hn_train_data(t->model, o, t->folder, t->stop, err);
+    hunch_status st = made ? HUNCH_OK : hn_train_data_make(t->model, o, t->folder, t->stop, err);
     for (int i = 0; !st && i < (made ? made : 1); i++) st = read_folder(t, made ? o->files.item[i] : t->folder, err);
     return st;
 }
@@ -138,13 +145,11 @@ static hunch_status choose_place(training *t, const hn_shard_header *h, hunch_er
 static hunch_status take_features(training *t, hunch_error *err) {
     const hn_model *m = &t->model->target;
     int states[HN_TRAIN_MOST_STATES];
-    uint64_t identity;
+    const uint64_t identity = t->identity;
     memcpy(states, t->taps, sizeof states);
     states[t->n_taps] = HN_FEATURE_POST_NORM;
-    hunch_status st = hn_train_identity(t->o->model, &identity, err);
-    if (st) return st;
     const hn_shard_header header = hn_features_header(m, identity, &t->texts, states, t->n_taps + 1);
-    st = choose_place(t, &header, err);
+    hunch_status st = choose_place(t, &header, err);
     if (st) return st;
     if (t->online) return hn_features_online(&t->features, m, identity, &t->texts, states, t->n_taps + 1, err);
     if (t->shared)
@@ -208,7 +213,8 @@ static void choose_options(training *t) {
 }
 
 static hunch_status open_learner(training *t, hunch_error *err) {
-    return hn_learner_open(&t->learner, t->model, t->o->model, &t->features, &t->how, err);
+    const hunch_status st = hn_learner_open(&t->learner, t->model, t->o->model, &t->features, &t->how, err);
+    return st ? st : hn_train_record_write(t->folder, t->kind->name, t->identity, t->o->model, err);
 }
 
 /* The number of steps that fit into a time: some steps are timed and discarded. What the first took longer is what speaking for as
@@ -397,7 +403,7 @@ static hunch_status learn(training *t, hunch_error *err) {
                        t->o->layers, t->kind->name);
     hunch_status st = check_kind(t, err);
     if (st) return st;
-    t->gguf = format ? !strcmp(format, "gguf") : hn_ends_with(t->o->output, ".gguf");
+    t->gguf = hn_train_head_is_file(t->o);
     if (t->o->width >= 0 && t->kind->no_ffn)
         return hn_fail(err, HUNCH_USAGE,
                        "--ffn %g: a head of %s has no feed-forward layer of another width: expected no --ffn",
@@ -412,7 +418,9 @@ static hunch_status learn(training *t, hunch_error *err) {
     int planned = 0;
     st = hn_convert_type(t->o->type, &type, err);
     if (!st) st = read_taps(t, err);
-    if (!st) st = make_folder(t->folder, err);
+    if (!st) st = hn_train_folder_take(t->folder, &t->lock, err);
+    if (!st) st = hn_train_identity(t->o->model, &t->identity, err);
+    if (!st) st = hn_train_record_check(t->folder, t->kind->name, t->identity, t->o->force, err);
     if (!st) st = hn_learner_planned(t->checkpoint, t->kind, t->model, &planned, err);
     if (!st) st = read_texts(t, err);
     if (!st) st = take_features(t, err);
@@ -433,10 +441,11 @@ static hunch_status learn(training *t, hunch_error *err) {
 
 hunch_status hn_train_learn(hunch_model *m, const hn_learn_kind *kind, const hn_train_options *o,
                             const volatile int *stop, hunch_error *err) {
-    training t = {.model = m, .kind = kind, .o = o, .stop = stop};
+    training t = {.model = m, .kind = kind, .o = o, .stop = stop, .lock = -1};
     hunch_status st = learn(&t, err);
     hn_learner_close(&t.learner);
     hn_features_close(&t.features);
     hn_train_texts_fini(&t.texts);
+    hn_folder_unlock(&t.lock);
     return st;
 }

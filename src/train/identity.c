@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <hunch/hunch.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,4 +37,9 @@ hunch_status hn_train_identity(const char *model, uint64_t *out, hunch_error *er
     hn_free(r.piece);
     *out = r.number;
     return st ? st : r.status;
+}
+
+const char *hn_train_identity_text(uint64_t number, char to[HN_IDENTITY_ROOM]) {
+    (void)snprintf(to, HN_IDENTITY_ROOM, "%016" PRIx64, number);
+    return to;
 }

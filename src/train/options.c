@@ -84,6 +84,8 @@ static const struct flag {
      "those of the first"},
     {"--threads", NULL, "N", NUMBER, AT(threads), 1, 1024, "default: the cores this process may use"},
     {"--isa", NULL, "LEVEL", TEXT, AT(isa), 0, 0, "instruction level; default best"},
+    {"--force", NULL, NULL, SWITCH, AT(force), 0, 0,
+     "replace what is there and is not of this run; learn from texts that another model made"},
     {"--quiet", "-q", NULL, SWITCH, AT(quiet), 0, 0, "no progress"},
     {"--help", "-h", NULL, SWITCH, AT(help), 0, 0, "this"},
 };

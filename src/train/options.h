@@ -21,7 +21,7 @@ typedef struct hn_train_options {
     const char *output, *format, *type, *taps, *features, *isa, *init, *divergence, *speaker, *centroids, *centroid_start;
     double self, tokens, parallel, context, threads, seed, seconds, steps, vocab, width, layers, unroll, batch, rate,
         length, held_out, token_share, state_share, on_policy, policy_temperature, refresh;
-    bool cell, quiet, help;
+    bool cell, force, quiet, help;
 } hn_train_options;
 
 /* 0, or the exit code after a message. */

@@ -8,6 +8,7 @@
 #include "train/cmd_data.h"
 #include "train/cmd_learn.h"
 #include "train/cmd_trie.h"
+#include "train/outputs.h"
 
 static volatile int stop;
 
@@ -45,9 +46,10 @@ int main(int argc, char **argv) {
     mo.threads = o.threads > 0 ? (int)o.threads : 0;
     mo.isa = o.isa;
     mo.text_only = trie;
-    hunch_status st = hunch_model_open(&m, o.model, &mo, &err);
+    hunch_status st = hn_train_outputs_check(&o, kind, &err);
+    if (!st) st = hunch_model_open(&m, o.model, &mo, &err);
     if (!st)
-        st = data   ? hn_train_data(m, &o, o.output, &stop, &err)
+        st = data   ? hn_train_data(m, &o, &stop, &err)
              : trie ? hn_train_trie(m, &o, &stop, &err)
                     : hn_train_learn(m, kind, &o, &stop, &err);
     hunch_model_close(&m);
