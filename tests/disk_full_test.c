@@ -43,13 +43,14 @@ static void check_all(const char *says) {
 /* A cache file that cannot be written is refused when the engine opens; one that fills the disk later is left as it was. */
 static void check_save(void) {
     char spec[500];
+    static const int32_t old[] = {1, -1, -1, -1, 1, 2, 1}; /* one n-gram, and what followed it */
     snprintf(spec, sizeof spec, "cache,save=%s", made);
-    old_write();
+    test_file_write(made, old, sizeof old);
     result r = command("run", "-m", STORIES, "--draft", spec, "-p", "Once upon a time", "-n", "300", "--ignore-eos", "--json");
     assert_true(r.code == 0 || r.code == 1);
     size_t len;
     char *now = file_read(made, &len);
-    if (len != 3 || memcmp(now, "old", 3))
+    if (len != sizeof old || memcmp(now, old, sizeof old))
         fail_msg("the old cache is gone, %zu bytes are there", len);
     free(now);
     result_free(&r);
@@ -123,6 +124,54 @@ static void test_full_file_system(void **state) {
     assert_int_equal(umount(mounted), 0);
 }
 
+/* The answers in the file so far, each a whole line: their number. */
+static int whole_rows(const char *path) {
+    size_t len;
+    char *text = file_read(path, &len), *line = text, *end;
+    int n = 0;
+    for (; (end = strchr(line, '\n')); line = end + 1, n++) {
+        json_t *row = json_loadb(line, (size_t)(end - line), JSON_ALLOW_NUL, NULL);
+        assert_non_null(get(row, "id"));
+        json_decref(row);
+    }
+    if (line != text + len)
+        fail_msg("%d rows, and a part of one: %s", n, line);
+    free(text);
+    return n;
+}
+
+/* The disk is full after some answers: these stay whole, the next one is not there in part, and --resume goes on. */
+static void test_rows(void **state) {
+    (void)state;
+    char *rows = path_of("rows.jsonl"), *to = path_of("answers.jsonl");
+    text_write("rows.jsonl", "{\"prompt\": \"Once\"}\n{\"prompt\": \"One day\"}\n{\"prompt\": \"Mom said\"}\n{\"prompt\": \"Lily\"}\n");
+    const char *const args[] = {"run", "-m", STORIES, "-f", rows, "--json-lines", "-n", "20", "-o", to, NULL, NULL};
+    result r = command_args(args);
+    if (r.code != 0 || whole_rows(to) != 4)
+        fail_msg("%d: %s", r.code, r.err);
+    result_free(&r);
+    size_t len;
+    free(file_read(to, &len));
+    static const int parts[] = {40, 60, 90}; /* of a hundred */
+    for (int i = 0; i < 3; i++) {
+        unlink(to);
+        limit_files((rlim_t)(len * (size_t)parts[i] / 100));
+        r = command_args(args);
+        limit_files(limit_was.rlim_max);
+        const int n = whole_rows(to);
+        if (r.code != 1 || !strstr(r.err, "answers.jsonl: File too large") || n < 1 || n > 3)
+            fail_msg("%d rows, code %d: %s", n, r.code, r.err);
+        result_free(&r);
+    }
+    const char *again[12];
+    memcpy(again, args, sizeof again);
+    again[10] = "--resume";
+    r = command_args(again);
+    if (r.code != 0 || whole_rows(to) != 4)
+        fail_msg("%d: %s", r.code, r.err);
+    result_free(&r);
+}
+
 /* Standard output of every subcommand. */
 static void test_standard_output(void **state) {
     (void)state;
@@ -174,6 +223,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_bench_files),
+        cmocka_unit_test(test_rows),
         cmocka_unit_test(test_full_file_system),
         cmocka_unit_test(test_standard_output),
     };

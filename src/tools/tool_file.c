@@ -3,6 +3,7 @@
 #include "tool_file.h"
 
 #include <errno.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -69,20 +70,31 @@ void tool_file_write(tool_file *f, const void *data, size_t size) {
         f->error = errno ? errno : EIO;
 }
 
+/* Removes the part of a piece that was written before an error. A file that is written directly may be somebody else's. */
+static void part_drop(tool_file *f) {
+    __fpurge(f->file); /* or closing it would try again */
+    if (f->published && ftruncate(fileno(f->file), f->whole) != 0 && !f->error)
+        f->error = errno;
+}
+
 int tool_file_publish(tool_file *f) {
     if (fflush(f->file) != 0 && !f->error)
         f->error = errno;
     if (!f->error && f->place && rename(f->partial, f->place) != 0)
         f->error = errno;
-    if (f->error)
+    if (f->error) {
+        part_drop(f);
         return file_failed(f, f->error);
+    }
     if (f->place) {
+        f->published = true;
         tool_signals_remove(NULL);
         free(f->partial);
         f->partial = strcpy(tool_alloc(strlen(f->place) + 1, 1), f->place);
         hunch_free(f->place);
         f->place = NULL;
     }
+    f->whole = f->published ? ftell(f->file) : 0;
     return 0;
 }
 

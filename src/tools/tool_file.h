@@ -12,6 +12,8 @@ typedef struct tool_file {
     FILE *file;
     char *place;   /* its final name; NULL: written directly */
     char *partial; /* its name while it is written */
+    bool published; /* it has its final name already */
+    long whole;     /* then: its bytes so far */
     int error;     /* errno of the first write that failed, 0 if none */
 } tool_file;
 
@@ -25,8 +27,8 @@ int tool_file_begin(tool_file *f, const char *path);
 int tool_file_check(const char *path);
 /* After a failure nothing more is written; tool_file_end reports it. */
 void tool_file_write(tool_file *f, const void *data, size_t size);
-/* Renames the file to its final name now; what is written later is visible at once, and stays. 0, or an exit code after
- * a message. */
+/* Renames the file to its final name now, and what was written is visible and stays. Called again after each further piece: if that cannot
+ * be written as a whole, the file ends with the piece before it. 0, or an exit code after a message. */
 int tool_file_publish(tool_file *f);
 /* code 0: the file gets its final name; else it is removed. Returns code, or HUNCH_FAILED after a message. */
 int tool_file_end(tool_file *f, int code);
