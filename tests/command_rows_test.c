@@ -310,10 +310,15 @@ static void test_output(void **state) {
             "--json-lines", "-o", to, "--resume");
     refused(2, "would be written over a file that the command reads (-f)", "run", "-m", STORIES, "-f", file,
             "--json-lines", "-o", file, "--resume");
-    refused(3, "nothing.gguf", "run", "-m", "/nowhere/nothing.gguf", "-f", file, "--json-lines", "-o", to);
+    refused(2, "answers.jsonl:1: not an answer, so -o leaves the file alone", "run", "-m", STORIES, "-f", file, "--json-lines",
+            "-o", to);
     refused(2, "not a file", "run", "-m", STORIES, "-f", file, "--json-lines", "-o", "/dev/null", "--resume");
     file_is(to, "old\n");
     file_is(file, many);
+    static const char before[] = "{\"id\": 1, \"finish\": \"eos\"}\n{\"id\": 2, \"fin";
+    text_write("answers.jsonl", before); /* answers, the last one cut off, may be replaced */
+    refused(3, "nothing.gguf", "run", "-m", "/nowhere/nothing.gguf", "-f", file, "--json-lines", "-o", to);
+    file_is(to, before);
     result r = command("run", "-m", STORIES, "-f", file, "--json-lines", "--parallel", "3", "-n", "30", "-o", to);
     size_t n;
     assert_int_equal(r.code, 1);

@@ -213,6 +213,40 @@ static void test_force(void **state) {
     result_free(&r);
 }
 
+/* README: "`run -o`, `save=` of a drafter and `hunch train` replace a file that they did not write themselves only with `--force`." The
+ * last: train_outputs_test. */
+static void test_others(void **state) {
+    (void)state;
+    static const char *const texts[] = {"my notes\n", "my notes", "{\"id\": 1, \"about\": \"me\"}\n",
+                                        "{\"id\": 1, \"finish\": \"eos\"}\nnotes\n"};
+    char line[400];
+    text_write("rows.jsonl", "{\"prompt\": \"Once\"}\n");
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        for (int resume = 0; resume < 2; resume++) {
+            text_write("notes", texts[i]);
+            snprintf(line, sizeof line, "run %%/model.gguf -f %%/rows.jsonl --json-lines -n 3 -o %%/notes%s", resume ? " --resume" : "");
+            kept("notes", line, resume ? "so --resume leaves the file alone" : "--force replaces it");
+        }
+    static const char *const commands[] = {"run", "compare", "chat", "draft"};
+    for (int i = 0; i < 4; i++) {
+        snprintf(line, sizeof line, "%s %%/model.gguf %s --draft ngram+cache,save=%%/notes", commands[i], i == 2 ? "" : "Once");
+        kept("notes", line, "not a lookup cache (n-grams and counts): expected an earlier one or a new file; --force replaces it");
+    }
+    kept("model.gguf", "run %/link Once -n 3 --draft cache,save=%/hf/../list.json --force -o %/model.gguf --json-lines", "reads (-m)");
+    result r = words_run("run %/model.gguf -f %/rows.jsonl --json-lines -n 3 -o %/notes --force");
+    assert_int_equal(r.code, 0);
+    result_free(&r);
+    r = words_run("run %/model.gguf -f %/rows.jsonl --json-lines -n 3 -o %/notes"); /* its own answers */
+    assert_int_equal(r.code, 0);
+    result_free(&r);
+    r = words_run("run %/model.gguf Once -n 30 --draft cache,save=%/notes --force");
+    assert_int_equal(r.code, 0);
+    result_free(&r);
+    r = words_run("run %/model.gguf Once -n 30 --draft cache,save=%/notes"); /* its own counts */
+    assert_int_equal(r.code, 0);
+    result_free(&r);
+}
+
 /* ---- the library's lists ----------------------------------------------------------------------------------------- */
 
 static char listed[2000];
@@ -307,8 +341,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_output), cmocka_unit_test(test_folder),      cmocka_unit_test(test_other_inputs),
         cmocka_unit_test(test_other_names),  cmocka_unit_test(test_parts),       cmocka_unit_test(test_two_outputs),
-        cmocka_unit_test(test_update),       cmocka_unit_test(test_force),       cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_heads),
+        cmocka_unit_test(test_update),       cmocka_unit_test(test_force),       cmocka_unit_test(test_others),
+        cmocka_unit_test(test_lists),        cmocka_unit_test(test_heads),
     };
     return cmocka_run_group_tests(tests, files_make, folder_remove);
 }

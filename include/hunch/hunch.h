@@ -102,6 +102,11 @@ typedef enum hunch_file_use { HUNCH_FILE_READ, HUNCH_FILE_WRITTEN, HUNCH_FILE_MO
 hunch_status hunch_draft_files(const char *spec, void (*each)(void *user, const char *file, hunch_file_use use),
                                void *user, hunch_error *err);
 
+/* Whether the files that a drafter's SPEC writes (cache,save=F) are new, empty, or earlier ones of the same form. HUNCH_REFUSED: one
+ * is something else, which the drafter would replace when the engine closes: it does not ask. Other errors: HUNCH_USAGE,
+ * HUNCH_FAILED, HUNCH_NO_MEMORY. */
+hunch_status hunch_draft_check_written(const char *spec, hunch_error *err);
+
 /* ---- model ------------------------------------------------------------------------------------------------- */
 
 typedef enum hunch_precision {

@@ -6,7 +6,7 @@
 #include "base/file_out.h"
 #include "base/mem.h"
 
-enum { HEAD = (HN_COUNTS_N + 1) * 4, PAIR = 8 };
+enum { HEAD = (HN_COUNTS_N + 1) * 4, PAIR = 8, LOOK = 64 << 10 };
 
 static int32_t number_at(const unsigned char *p) {
     return (int32_t)((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
@@ -81,6 +81,38 @@ hunch_status hn_counts_read(hn_counts *x, const char *path, int min, int max, in
     st = hn_map_copy_head(&map, path, map.size, err);
     reader r = {x, path, map.data, map.size, 0, min, max, vocab};
     while (!st && r.at < r.size) st = record_read(&r, err);
+    hn_map_close(&map);
+    return st;
+}
+
+/* ---- what kind of file it is --------------------------------------------------------------------------------------- */
+
+/* One record of the beginning of a file of `size` bytes, whose pairs may go on after that beginning. */
+static hunch_status record_look(reader *r, size_t size, hunch_error *err) {
+    int32_t gram[HN_COUNTS_N];
+    int n;
+    hunch_status st = gram_read(r, gram, &n, err);
+    if (st) return st;
+    const int32_t n_pairs = number_at(r->data + r->at + 4 * HN_COUNTS_N);
+    const size_t pairs_at = r->at + HEAD, here = (r->size - pairs_at) / PAIR;
+    if (n_pairs < 1 || (size_t)n_pairs > (size - pairs_at) / PAIR)
+        return damaged(r, pairs_at - 4, err, "a number of pairs that it does not hold");
+    r->at = pairs_at + (size_t)n_pairs * PAIR;
+    return pairs_read(r, gram, pairs_at, (size_t)n_pairs < here ? n_pairs : (int)here, false, err);
+}
+
+hunch_status hn_counts_file_check(const char *path, hunch_error *err) {
+    hn_map map;
+    hunch_status st = hn_map_open(&map, path, err);
+    if (st) return st;
+    const size_t n = map.size < LOOK ? map.size : LOOK;
+    unsigned char *begin = hn_alloc(n ? n : 1);
+    st = begin ? hn_map_read(&map, path, 0, n, begin, err) : hn_fail_memory(err, path, n);
+    reader r = {.path = path, .data = begin, .size = n, .vocab = INT32_MAX};
+    while (!st && r.at < n && n - r.at >= HEAD) st = record_look(&r, map.size, err);
+    const bool ends_within = r.at < n && n == map.size;
+    if (st == HUNCH_REFUSED || (!st && ends_within)) st = hn_fail(err, HUNCH_REFUSED, "%s: not a lookup cache (n-grams and counts)", path);
+    hn_free(begin);
     hn_map_close(&map);
     return st;
 }

@@ -327,6 +327,24 @@ hunch_status hn_drafter_files(const char *spec, file_callback each, void *user, 
     return st;
 }
 
+static hunch_status written_check(hn_spec *s, hunch_error *err) {
+    const hn_drafter_ops *ops = &hn_drafter_eagle3; /* a path alone is a head or a model, which write nothing */
+    hunch_status st = s->kind ? kind_find(s, &ops, err) : HUNCH_OK;
+    const char *written = !st && ops->writes ? spec_value(s, ops->writes) : NULL;
+    return written && ops->check_written && hn_is_file(written) ? ops->check_written(written, err) : st;
+}
+
+hunch_status hn_drafter_check_written(const char *spec, hunch_error *err) {
+    hn_spec s;
+    for (int i = 0; i < N_BY_ENGINE; i++)
+        if (!strcmp(BY_ENGINE[i], spec)) return HUNCH_OK;
+    hunch_status st = hn_spec_parse(&s, spec, err);
+    if (st) return st;
+    st = written_check(&s, err);
+    hn_spec_fini(&s);
+    return st;
+}
+
 /* ---- proposing ------------------------------------------------------------------------------------------------------ */
 
 bool hn_propose_has_room(const hn_propose *p, int row) {

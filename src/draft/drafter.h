@@ -160,6 +160,7 @@ typedef struct hn_drafter_ops {
      * the end), and the key of the file that it writes (NULL: none). */
     bool path_is_model;
     const char *reads[6], *writes;
+    hunch_status (*check_written)(const char *path, hunch_error *err); /* HUNCH_REFUSED: the file is no earlier one of `writes` */
     bool (*reads_word)(const char *key, const char *value); /* a value of a key of `reads` that is no file; NULL: all are files */
     const char *steps_tensor; /* of a head with weights for each position: the tensor by which it is recognised; else NULL */
     hn_head_describe describe; /* of a kind of draft head (head_drafter.h), which can be converted; else NULL */
@@ -207,6 +208,9 @@ const hn_drafter_ops *hn_drafter_named(const char *kind); /* NULL: there is none
 /* See hunch_draft_files. Opens nothing. */
 hunch_status hn_drafter_files(const char *spec, void (*each)(void *user, const char *file, hunch_file_use use), void *user,
                               hunch_error *err);
+
+/* See hunch_draft_check_written. */
+hunch_status hn_drafter_check_written(const char *spec, hunch_error *err);
 
 /* Finds the kind, opens it, checks that every key was known. Unknown kind: HUNCH_USAGE with a list of the kinds. */
 hunch_status hn_drafter_open(hn_drafter *d, const char *spec, int index, int max_seqs, const hn_target_info *target,

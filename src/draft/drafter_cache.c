@@ -12,7 +12,8 @@
  *            the n-grams that was counted longest ago is dropped. The static level takes what its file takes
  *   dynamic  file that the dynamic level starts with
  *   save     file that it is written to when the engine closes, if there was a text. Closing cannot
- *            report a failure: open checks whether the file can be written
+ *            report a failure: open checks whether the file can be written. A program asks before that whether it holds
+ *            anything but a lookup cache (hunch_draft_check_written)
  *
  * Token by token: the context is searched first, then the dynamic level with stricter thresholds, each for the last 4
  * tokens, then 3, 2, 1; counts of the static level for the last two tokens weight the choice. The static level alone comes
@@ -288,6 +289,7 @@ const hn_drafter_ops hn_drafter_cache = {
     .name = "cache",
     .reads = {"dynamic"},
     .writes = "save",
+    .check_written = hn_counts_file_check,
     .open = cache_open,
     .begin = cache_begin,
     .observe = cache_observe,

@@ -14,6 +14,7 @@
 #include "base/fault.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "draft/counts_file.h"
 #include "draft/drafter_for_tests.h"
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
@@ -402,6 +403,33 @@ static void test_damage(void **state) {
     assert_int_equal(unlink(path_of("pipe")), 0);
 }
 
+static hunch_status look(const void *data, size_t size) {
+    write_file(path_of("bad"), data, size);
+    hunch_error err = {0};
+    const hunch_status st = hn_counts_file_check(path_of("bad"), &err);
+    assert_true(st == HUNCH_OK || (st == HUNCH_REFUSED && strstr(err.message, "bad: not a lookup cache")));
+    return st;
+}
+
+/* Which files are lookup caches, of whatever vocabulary, by their first 64 KiB. */
+static void test_kind_of_file(void **state) {
+    (void)state;
+    enum { PAIRS = 10000, LONG = 5 + 2 * PAIRS, SHORT = 7 };
+    static int32_t big[LONG + SHORT] = {500000, 3, -1, -1, PAIRS};
+    for (int i = 0; i < PAIRS; i++) big[5 + 2 * i] = i, big[6 + 2 * i] = 1;
+    const int32_t after[SHORT] = {1, 2, 3, 4, 1, 9, 1};
+    memcpy(big + LONG, after, sizeof after);
+    assert_int_equal(look(big, sizeof big), HUNCH_OK);
+    assert_int_equal(look(big, 70000), HUNCH_REFUSED); /* more pairs than it holds */
+    assert_int_equal(look(after, sizeof after), HUNCH_OK);
+    for (size_t n = 1; n < sizeof after; n++) assert_int_equal(look(after, n), HUNCH_REFUSED);
+    assert_int_equal(look("", 0), HUNCH_OK);
+    assert_int_equal(look("a text of some length, in which there are no n-grams at all", 58), HUNCH_REFUSED);
+    static const char zeros[100];
+    assert_int_equal(look(zeros, sizeof zeros), HUNCH_REFUSED);
+    assert_int_equal(hn_counts_file_check(path_of("nowhere"), NULL), HUNCH_FAILED);
+}
+
 /* Any bytes: read or refused. */
 static void test_random_damage(void **state) {
     (void)state;
@@ -463,6 +491,7 @@ int main(void) {
         cmocka_unit_test(test_periodic),
         cmocka_unit_test(test_each_position_once),
         cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_kind_of_file),
         cmocka_unit_test(test_random_damage),
         cmocka_unit_test(test_no_memory),
     };

@@ -280,6 +280,10 @@ hunch_status hunch_draft_files(const char *spec, void (*each)(void *user, const 
     return hn_drafter_files(spec, each, user, err);
 }
 
+hunch_status hunch_draft_check_written(const char *spec, hunch_error *err) {
+    return hn_drafter_check_written(spec, err);
+}
+
 hunch_status hunch_convert(const char *folder, const char *out_path, hunch_error *err) {
     const hn_argument needed[] = {{"folder", folder}, {"out_path", out_path}, {0}};
     if (hn_check_arguments(__func__, needed, err)) return HUNCH_USAGE;

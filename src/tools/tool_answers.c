@@ -47,7 +47,7 @@ static int ids_collect(const tool_prompts *p, json_t *ids) {
 int tool_answers_open(tool_answers *a) {
     json_t *ids = json_object();
     const bool standard = !a->o->output || strcmp(a->o->output, "-") == 0;
-    a->file = (tool_answers_file){.path = standard ? NULL : a->o->output, .resume = a->o->resume};
+    a->file = (tool_answers_file){.path = standard ? NULL : a->o->output, .resume = a->o->resume, .force = a->o->force};
     a->answered = tool_alloc(a->prompts->n, sizeof *a->answered);
     int code = ids_collect(a->prompts, ids);
     if (!code)

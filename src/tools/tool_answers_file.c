@@ -15,7 +15,8 @@ char *tool_answers_key(const json_t *id) {
 
 typedef struct scan {
     const char *path;
-    const json_t *ids; /* first reading: finds the rows with an answer */
+    bool resume;       /* for the message */
+    const json_t *ids; /* first reading: finds the rows with an answer; NULL: none is asked for */
     bool *answered;
     tool_file *to; /* second reading: copies the answers there; NULL in the first */
 } scan;
@@ -40,8 +41,13 @@ static void answer_take(const scan *s, const json_t *row, const char *line, size
     free(key);
 }
 
-/* A last line without a line break was cut off when its process ended, and is left out. Any other line that is not an
- * answer means that the file is not one of answers. */
+/* A last line without a line break that begins as an answer does: its process ended while it wrote it. */
+static bool is_cut_off(const char *line, size_t len) {
+    static const char begin[] = "{\"id\": ";
+    return line[len - 1] != '\n' && strncmp(line, begin, len < sizeof begin - 1 ? len : sizeof begin - 1) == 0;
+}
+
+/* A line that was cut off is left out. Any other line that is not an answer means that the file is not one of answers. */
 static int line_take(scan *s, const char *line, size_t len, int number) {
     if (strspn(line, " \t\r\n") == len)
         return 0;
@@ -50,11 +56,11 @@ static int line_take(scan *s, const char *line, size_t len, int number) {
     if (ours && !json_object_get(row, "error"))
         answer_take(s, row, line, len);
     json_decref(row);
-    if (ours || line[len - 1] != '\n')
+    if (ours || is_cut_off(line, len))
         return 0;
-    return tool_usage("%s:%d: not an answer, so --resume leaves the file alone: expected an object with \"id\", and "
-                      "\"finish\" or \"error\"",
-                      s->path, number);
+    return tool_usage("%s:%d: not an answer, so %s leaves the file alone: expected an object with \"id\", and "
+                      "\"finish\" or \"error\"%s",
+                      s->path, number, s->resume ? "--resume" : "-o", s->resume ? "" : "; --force replaces it");
 }
 
 static int file_scan(scan *s) {
@@ -84,8 +90,9 @@ int tool_answers_file_check(tool_answers_file *f, const json_t *ids, bool *answe
     if (f->resume && stat(f->path, &st) == 0 && !S_ISREG(st.st_mode))
         return tool_usage("%s is not a file: --resume cannot read what was answered", f->path);
     const int code = tool_file_check(f->path);
-    scan s = {.path = f->path, .ids = ids, .answered = answered};
-    return code || !f->resume ? code : file_scan(&s);
+    const bool there = stat(f->path, &st) == 0 && S_ISREG(st.st_mode);
+    scan s = {.path = f->path, .resume = f->resume, .ids = f->resume ? ids : NULL, .answered = answered};
+    return code || !there || (f->force && !f->resume) ? code : file_scan(&s);
 }
 
 /* ---- writing ------------------------------------------------------------------------------------------------- */
@@ -96,7 +103,7 @@ static int file_begin(tool_answers_file *f) {
     f->begun = true;
     if (code || !f->resume)
         return code;
-    scan s = {.path = f->path, .to = &f->file};
+    scan s = {.path = f->path, .resume = true, .to = &f->file};
     return (code = file_scan(&s)) ? code : tool_file_publish(&f->file);
 }
 

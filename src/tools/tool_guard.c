@@ -186,6 +186,19 @@ static void all_read(guard *g) {
         read_check(g, "-");
 }
 
+/* A drafter's file that holds something else is replaced only with --force. */
+static void written_check(guard *g) {
+    hunch_error err = {0};
+    for (int i = 0; i < g->method.n_drafts && g->code < 0 && !g->o->force; i++) {
+        const hunch_status st = hunch_draft_check_written(g->method.drafts[i], &err);
+        if (st == HUNCH_REFUSED)
+            g->code = tool_usage("%s: --draft: save=%s: expected an earlier one or a new file; --force replaces it", g->c->name,
+                                 err.message);
+        else
+            note_error(g, st, &err);
+    }
+}
+
 int tool_guard(const tool_options *o, const tool_command *c) {
     guard g = {.o = o, .c = c, .code = -1};
     if (o->drafts.n)
@@ -194,6 +207,7 @@ int tool_guard(const tool_options *o, const tool_command *c) {
     specs_each(&g, spec_written);
     if (g.code < 0 && may_clash(&g))
         all_read(&g);
+    written_check(&g);
     for (written *w = g.items; w < g.items + g.n; w++) {
         free(w->path);
         hunch_free(w->place);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_counts.c - a lookup cache of n-grams: entries that were read are found, and their sums are right. */
+/* fuzz_counts.c - a lookup cache of n-grams: entries that were read are found, their sums are right, and the file is known for one. */
 #include "draft/counts_file.h"
 #include "fuzz.h"
 
@@ -22,7 +22,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hunch_error err = {0};
     const char *path = fuzz_file(0, (fuzz_bytes){data, size});
     hn_counts_init(&x, LIMIT);
-    fuzz_check(hn_counts_read(&x, path, 1, HN_COUNTS_N, VOCAB, &err), &err, path);
+    const hunch_status st = hn_counts_read(&x, path, 1, HN_COUNTS_N, VOCAB, &err);
+    fuzz_check(st, &err, path);
+    const hunch_status looks = hn_counts_file_check(path, &err);
+    fuzz_check(looks, &err, path);
+    FUZZ_MUST(st != HUNCH_OK || looks == HUNCH_OK); /* what can be read may be replaced */
     for (size_t i = 0; i < x.n_entries; i++) entry_check(&x, &x.entry[i]);
     hn_counts_fini(&x);
     return 0;
