@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* document_checks.h - for documents_test.c: checks of one text. link_leads: a link has a target; columns_check: widths;
- * names_check: names of files; identifiers_check, after identifiers_read: names of functions, types, keys and tests.
- * All but the first print errors and return their number. */
+ * names_check: names of files; identifiers_check, after identifiers_read: names of functions, types, keys and tests; places_check:
+ * what a document says is in a file, or in a struct. All but the first print errors and return their number. */
 #ifndef HN_TESTS_DOCUMENT_CHECKS_H
 #define HN_TESTS_DOCUMENT_CHECKS_H
 
@@ -285,6 +285,159 @@ static int identifiers_check(const char *file, const char *text, int *seen) {
         at += n + (n == 0);
     }
     return wrong;
+}
+
+/* ---- what is where ---------------------------------------------------------------------------------------------- */
+
+/* Whether the code has the name as a whole word. */
+static bool has_word(const char *code, const char *name) {
+    const size_t n = strlen(name);
+    for (const char *at = code; (at = strstr(at, name)); at += n)
+        if ((at == code || !in_identifier(at[-1])) && !in_identifier(at[n])) return true;
+    return false;
+}
+
+/* The text of a file of the checkout named by its path or the end of it; of C without comments. NULL: there is none. */
+static char *code_read(const char *name) {
+    for (int i = 0; i < n_text_files; i++) {
+        const size_t n = strlen(text_file[i]), m = strlen(name);
+        if (!text_ends(text_file[i], name) || (n > m && text_file[i][n - m - 1] != '/')) continue;
+        char *text = text_read(text_file[i]);
+        if (text_ends(name, ".c") || text_ends(name, ".h")) source_keep(text, false);
+        return text;
+    }
+    return NULL;
+}
+
+/* Whether a source defines `struct name { ... member ... }`. */
+static bool struct_has(const char *name, const char *member) {
+    char begins[NAME + 20];
+    bool found = false;
+    snprintf(begins, sizeof begins, "struct %s {", name);
+    for (int i = 0; i < n_text_files && !found; i++) {
+        const bool source = text_starts(text_file[i], "src/") || text_starts(text_file[i], "include/");
+        if (!source || !(text_ends(text_file[i], ".h") || text_ends(text_file[i], ".c"))) continue;
+        char *text = text_read(text_file[i]);
+        source_keep(text, false);
+        char *at = strstr(text, begins), *end = at ? strstr(at, "\n}") : NULL;
+        if (end) {
+            *end = 0;
+            found = has_word(at, member);
+        }
+        free(text);
+    }
+    return found;
+}
+
+/* Reads an identifier, perhaps in backticks and with "()" after it. Returns its whole length, 0: there is none. */
+static size_t mention_read(const char *at, char name[NAME]) {
+    const size_t open = *at == '`';
+    size_t n = 0;
+    while (in_identifier(at[open + n])) n++;
+    if (n == 0 || n >= NAME || isdigit((unsigned char)at[open])) return 0;
+    snprintf(name, NAME, "%.*s", (int)n, at + open);
+    size_t all = open + n;
+    if (text_starts(at + all, "()")) all += 2;
+    if (open && at[all] != '`') return 0;
+    return all + open;
+}
+
+/* Reads the name of a file, perhaps in backticks. Returns its whole length, 0: there is none. */
+static size_t file_mention_read(const char *at, char name[NAME]) {
+    const size_t open = *at == '`';
+    const size_t n = name_read(at, at + open, name);
+    return n && (!open || at[open + n] == '`') ? n + 2 * open : 0;
+}
+
+static int place_wrong(const char *file, const char *text, const char *at, const char *name, const char *where) {
+    char *code = code_read(where);
+    const bool found = code && has_word(code, name);
+    free(code);
+    if (!found) print_error("%s:%d: %s is not in %s\n", file, line_of(text, at), name, where);
+    return !found;
+}
+
+static int member_wrong(const char *file, const char *text, const char *at, const char *name, const char *member) {
+    const bool found = struct_has(name, member);
+    if (!found) print_error("%s:%d: %s has no %s\n", file, line_of(text, at), name, member);
+    return !found;
+}
+
+/* "`name` (`file.c`", "`name` in `file.c`", "hn_name (file.c)", "`file.c` (`name`)", "hn_struct.member". */
+static int prose_places_check(const char *file, const char *text, int *seen) {
+    int wrong = 0;
+    char name[NAME], where[NAME];
+    for (const char *at = text; *at;) {
+        const bool starts = *at == '`' || (in_identifier(*at) && text_starts(at, "hn_") && (at == text || !in_identifier(at[-1])));
+        size_t n = starts ? mention_read(at, name) : 0;
+        if (n > 0) {
+            const char *next = at + n + strspn(at + n, " \n");
+            const size_t join = *next == '(' ? 1 : text_starts(next, "in `") ? 3 : 0;
+            if (next > at + n && join && file_mention_read(next + join, where)) {
+                wrong += place_wrong(file, text, at, name, where);
+                ++*seen;
+            }
+            if (*at != '`' && at[n] == '.' && islower((unsigned char)at[n + 1]) && mention_read(at + n + 1, where)) {
+                wrong += member_wrong(file, text, at, name, where);
+                ++*seen;
+            }
+        } else if (*at == '`' && (n = file_mention_read(at, where))) {
+            const bool follows = text_starts(at + n, " (`") && mention_read(at + n + 2, name);
+            if (follows && strchr(name, '_')) {
+                wrong += place_wrong(file, text, at, name, where);
+                ++*seen;
+            }
+        }
+        at += n ? n : 1;
+    }
+    return wrong;
+}
+
+/* The identifiers of a cell that has nothing else, `a`, `b`, are in `where`: a file (is_file), or a struct. */
+static int cell_check(const char *file, const char *text, const char *cell, const char *where, bool is_file, int *seen) {
+    int wrong = 0;
+    char name[NAME];
+    for (const char *at = cell; *at != '|' && *at != '\n' && *at;) {
+        const size_t n = *at == '`' ? mention_read(at, name) : 0;
+        if (n > 0) {
+            wrong += is_file ? place_wrong(file, text, at, name, where) : member_wrong(file, text, at, name, where);
+            ++*seen;
+        } else if (!strchr(" ,;", *at)) {
+            return wrong;
+        }
+        at += n ? n : 1;
+    }
+    return wrong;
+}
+
+/* Tables: a row "| `name` | `file.c` |"; below a head "| of `hn_struct` |" the first cell of each row names members. */
+static int table_places_check(const char *file, const char *text, int *seen) {
+    int wrong = 0;
+    char where[NAME], of[NAME] = "";
+    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        if (!text_starts(line, "| ")) of[0] = text_starts(line, "|--") ? of[0] : 0;
+        if (!text_starts(line, "| ")) continue;
+        if (text_starts(line, "| of `") && mention_read(line + 5, of)) continue;
+        if (of[0]) {
+            char member[NAME];
+            for (const char *at = line; (at = strchr(at, '`')) && at < strchr(line + 1, '|');) {
+                const size_t n = mention_read(at, member);
+                if (!n) break;
+                wrong += member_wrong(file, text, at, of, member);
+                ++*seen;
+                at += n;
+            }
+            continue;
+        }
+        const char *cell = strchr(line + 1, '|');
+        const size_t n = cell && text_starts(cell, "| `") ? file_mention_read(cell + 2, where) : 0;
+        if (n && text_starts(cell + 2 + n, " |")) wrong += cell_check(file, text, line + 2, where, true, seen);
+    }
+    return wrong;
+}
+
+static int places_check(const char *file, const char *text, int *seen) {
+    return prose_places_check(file, text, seen) + table_places_check(file, text, seen);
 }
 
 #endif

@@ -107,6 +107,31 @@ static void test_identifiers(void **state) {
     assert_int_equal(wrong, 0);
 }
 
+/* A document that says in which file or struct a name is, is right. */
+static void test_places(void **state) {
+    (void)state;
+    int wrong = 0, seen = 0;
+    for (int i = 0; i < n_text_files; i++) {
+        if (!is_document(text_file[i])) continue;
+        char *text = text_read(text_file[i]);
+        wrong += places_check(text_file[i], text, &seen);
+        free(text);
+    }
+    assert_true(seen > 20);
+    seen = 0;
+    static const char right[] = "`hn_tree` (`draft/tree.h`), `hn_round` in `round.c`; hn_pass_run (model/pass.c), `pass.c` (`hn_pass_run`) "
+                                "and `hn_needs.cost`\n"
+                                "| of `hn_needs` | |\n|---|---|\n| `cost`, `branches` | |\n\n"
+                                "| `hn_tree` | `src/draft/tree.h` |\n| the `x` of it | `src/draft/tree.h` |\n";
+    static const char not_there[] = "`hn_tree` (`model/pass.c`), hn_needs.steps, `round.c` (`hn_gguf_put_str`)\n"
+                                    "| of `hn_needs` | |\n|---|---|\n| `branches`, `steps` | |\n\n| `hn_round` | `pass.c` |\n";
+    assert_int_equal(places_check("a", right, &seen), 0);
+    assert_int_equal(seen, 8);
+    print_message("five that are elsewhere:\n");
+    assert_int_equal(places_check("a", not_there, &seen), 5);
+    assert_int_equal(wrong, 0);
+}
+
 /* ---- columns ---------------------------------------------------------------------------------------------------- */
 
 static void test_columns(void **state) {
@@ -461,6 +486,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_links),   cmocka_unit_test(test_the_names_check), cmocka_unit_test(test_names),
         cmocka_unit_test(test_columns), cmocka_unit_test(test_identifiers),     cmocka_unit_test(test_flags),
+        cmocka_unit_test(test_places),
         cmocka_unit_test(test_c),       cmocka_unit_test(test_commands),        cmocka_unit_test(test_drafts_of_help),
         cmocka_unit_test(test_json),
     };
