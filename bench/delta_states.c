@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* delta_states.c - times the operation of gated delta nets inside whole passes of a model, whose other layers put the states out of
- * the nearest caches, beside the time that reading and writing these states alone would take here (docs/kernels.md).
+ * the nearest caches, beside the time that reading and writing these states alone would take here (docs/decisions/delta-nets.md).
  *
  *   build-test/delta_states MODEL [THREADS [ROWS...]]      defaults: all cores; passes of 1, 2, 4, 8 and 16 rows
  *

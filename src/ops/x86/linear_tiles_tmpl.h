@@ -25,7 +25,7 @@
 #include "ops/x86/tiles.h"
 #include "ops/unroll.h"
 
-/* Measured on a Xeon of 2023 (docs/kernels.md). */
+/* Measured on a Xeon of 2023 (docs/decisions/amx-tiles.md). */
 enum {
     FROM_ROWS = 9, /* fewest rows: with fewer VNNI is faster, by a quarter to two fifths at 5 to 8 */
     PARTS_FROM_ROWS = 17, /* for types with parts */
