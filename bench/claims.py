@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every kind of draft head on equal budgets, and what is claimed of how they are trained, tried: the tables of docs/training-claims.md.
+"""Every kind of draft head on equal budgets, and what is claimed of how they are trained, tried: the tables of
+bench/results/training-notebook.md.
 
     bench/claims.py -m MODEL -f TEXTS [-f TEXTS] -o DIR [--hunch build/hunch] [--budget 1000000] [--claims-budget N] [--minutes M]
                     [--seeds 3] [--only PART,PART] [--try NAME,NAME] [--every N] [--features online] [--per-group N]
