@@ -35,12 +35,20 @@ static void type(terminal *t, const char *keys) {
     terminal_type(t, keys, strlen(keys));
 }
 
+#define PROMPT "\033[1m>\033[0m "
+
+/* Waits for this text and the prompt after it: Ctrl-C before the prompt is for what was running, not for the line. */
+static void prompted(terminal *t, size_t from, const char *text) {
+    terminal_await(t, from, text);
+    terminal_await(t, (size_t)(strstr(t->text + from, text) - t->text), PROMPT);
+}
+
 /* Ctrl-C at a line that is typed. */
 static void cleared(terminal *t) {
     const size_t from = t->len;
     type(t, "\003");
     terminal_await(t, from, "^C");
-    terminal_await(t, (size_t)(strstr(t->text + from, "^C") - t->text), ">");
+    terminal_await(t, (size_t)(strstr(t->text + from, "^C") - t->text), PROMPT);
 }
 
 /* Waits for answer `number`, from 1 on, for at most a minute. */
@@ -138,6 +146,65 @@ static void test_another_size(void **state) {
             "Once upon a time there was a \344\270\255\344\270\255\344\270\255 little girl named Lily. She had a "
             "\344\270\255 dog. Lily was sad.");
     type(&t, "\004"); /* the end of input */
+    leave(&t, 0);
+}
+
+static int prompts_of(const char *text) {
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, PROMPT)); at++)
+        n++;
+    return n;
+}
+
+/* What is drawn after a change begins with this, and has the prompt once. */
+static void drawn_once(terminal *t, size_t from, const char *begin, const char *line) {
+    char shown[200];
+    snprintf(shown, sizeof shown, "%s" PROMPT "%s", begin, line);
+    terminal_await(t, from, line);
+    if (strncmp(t->text + from, shown, strlen(shown)) != 0 || prompts_of(t->text + from) != 1)
+        fail_msg("expected \"%s\", got \"%s\"", shown, t->text + from);
+}
+
+/* A resize and a stop (Ctrl-Z, and fg) draw the prompt in the place of the one that is there, not behind it. */
+static void test_one_prompt(void **state) {
+    (void)state;
+    terminal t = talk(TALK);
+    const struct winsize narrow = {.ws_row = 10, .ws_col = 30};
+    t.nudges = false;
+    type(&t, "The dog ran");
+    terminal_await(&t, 0, "ran");
+    size_t from = t.len;
+    kill(t.child, SIGTSTP); /* nobody could continue it here, so the kernel does not stop it */
+    drawn_once(&t, from, "\033[?2004l\033[?2004h\r\033[J", "The dog ran");
+    type(&t, " and ran and ran and ran");
+    terminal_await(&t, from, " and ran and ran and ran");
+    from = t.len;
+    ioctl(t.master, TIOCSWINSZ, &narrow); /* 2 + 35 columns: two rows */
+    drawn_once(&t, from, "\033[1A\r\033[J", "The dog ran and ran and ran");
+    type(&t, "\025/bye\r");
+    leave(&t, 0);
+}
+
+/* The same while an answer is written: the next prompt is drawn once. */
+static void test_one_prompt_after_an_answer(void **state) {
+    (void)state;
+    terminal t = talk("chat", "-m", STORIES, "--ignore-eos", "--draft", "forced,accept=0,depth=1,cost_us=20000", "-n", "30");
+    const struct winsize narrow = {.ws_row = 10, .ws_col = 30};
+    t.nudges = false;
+    type(&t, "Once\r");
+    struct stat st = {0};
+    for (int i = 0; i < 600 && st.st_size < 3; i++) {
+        terminal_read(&t, 100);
+        assert_int_equal(stat(out, &st), 0);
+    }
+    const size_t from = t.len;
+    kill(t.child, SIGTSTP);
+    ioctl(t.master, TIOCSWINSZ, &narrow);
+    terminal_await(&t, from, "finish length]");
+    type(&t, "/set seed 3\r");
+    prompted(&t, from, "seed                 3");
+    assert_int_equal(prompts_of(t.text + from), 2);
+    type(&t, "/bye\r");
     leave(&t, 0);
 }
 
@@ -287,7 +354,7 @@ static char *saved(terminal *t, size_t number) {
     const size_t from = t->len;
     if (!path || snprintf(line, sizeof line, "/save %s\r", path) >= (int)sizeof line) fail_msg("no path");
     type(t, line);
-    terminal_await(t, from, " turns are in ");
+    prompted(t, from, " turns are in ");
     char *text = file_read(path, NULL);
     json_t *all = json_loads(text, 0, NULL);
     assert_non_null(all);
@@ -332,7 +399,7 @@ static void test_pastes(void **state) {
     type(&t, "/system\r/reset\rThe !\033[D" PASTE("big\rdog") "\r");
     answers(&t, 3, "The big\ndog!");
     type(&t, "/reset\r/set keep 3\r");
-    terminal_await(&t, 0, "keep                 3"); /* Ctrl-C discards pending input of the terminal */
+    prompted(&t, 0, "keep                 3");
     type(&t, "\033[200~half of it");
     cleared(&t);
     type(&t, "The dog\r");
@@ -371,7 +438,7 @@ static void test_interrupts(void **state) {
     type(&t, "\003");
     terminal_await(&t, from, "Ctrl-C again leaves");
     type(&t, "/set seed 7\r");
-    terminal_await(&t, from, "seed                 7");
+    prompted(&t, from, "seed                 7");
     from = t.len;
     type(&t, "\003");
     terminal_await(&t, from, "Ctrl-C again leaves");
@@ -506,6 +573,8 @@ int main(void) {
 #ifdef HUNCH_LIBEDIT
         cmocka_unit_test(test_editing),
         cmocka_unit_test(test_another_size),
+        cmocka_unit_test(test_one_prompt),
+        cmocka_unit_test(test_one_prompt_after_an_answer),
         cmocka_unit_test(test_modes_come_back),
         cmocka_unit_test(test_history),
         cmocka_unit_test(test_history_that_cannot_be),

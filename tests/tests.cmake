@@ -53,7 +53,7 @@ foreach(f ${HUNCH_TESTS} ${HUNCH_CROSS_TESTS})
   if(name MATCHES "^fault_(load|round)_test$")
     target_link_options(${name} PRIVATE -Wl,--wrap=json_loadb) # tests/faults.h
   endif()
-  if(name STREQUAL "command_editing_test" AND LIBEDIT_FOUND)
+  if(name MATCHES "^command_(editing|interrupts|interrupts_long)_test$" AND LIBEDIT_FOUND)
     target_compile_definitions(${name} PRIVATE HUNCH_LIBEDIT)
   endif()
   if(name MATCHES "_long_test$")

@@ -15,7 +15,12 @@
 static int message_take(tool_chat_state *c, const tool_chat_message *m) {
     if (strspn(m->text, " \t\r\n") == m->len)
         return TOOL_GO_ON; /* an empty message */
-    return *m->text == '/' && !m->block ? tool_chat_command(c, m->text) : tool_chat_send(c, m->text, m->len);
+    tool_editor_pause(c->editor);
+    const int code = *m->text == '/' && !m->block ? tool_chat_command(c, m->text) : tool_chat_send(c, m->text, m->len);
+    tool_editor_resume(c->editor);
+    if (c->terminal && tool_interrupted == SIGINT)
+        tool_interrupts_clear(); /* came too late to stop anything: it must not clear the next line */
+    return code;
 }
 
 /* *presses: consecutive presses of Ctrl-C at an empty line. */

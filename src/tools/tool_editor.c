@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_editor.c - see tool_editor.h: a wrapper of libedit that adds what libedit lacks: it waits for Ctrl-C as well as for keys, decodes
+/* tool_editor.c - see tool_editor.h: a wrapper of libedit that adds what libedit lacks: it waits for signals as well as for keys, decodes
  * UTF-8 in any locale, and inserts a bracketed paste as one piece of text.
+ *
+ * While a line is edited Ctrl-C is a key, which is read after those typed before it. As a signal it would overtake them: on a busy machine
+ * the line that they end would be taken for the one that Ctrl-C clears. While a message is answered it is a signal.
  *
  * Between lines the terminal stays without echo and without its own line editing, which truncates lines at 4,095 bytes: text typed or
  * pasted during an answer is kept complete for the next prompt. */
@@ -12,6 +15,7 @@
 #include <langinfo.h>
 #include <locale.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,8 +36,8 @@ struct tool_editor {
     bool ended;     /* input */
     bool cancelled; /* by Ctrl-C: the line ends here */
     wchar_t prompt[32];
-    unsigned char keys[4096]; /* read but not yet returned: [begin, end) */
-    size_t begin, end;
+    unsigned char *keys; /* read but not yet returned: [begin, end) */
+    size_t begin, end, keys_cap;
     char *text; /* of the line */
     size_t cap;
     wchar_t *pasted;
@@ -46,28 +50,68 @@ static tool_editor *editor_of(EditLine *line) {
     return e;
 }
 
+/* ---- another size of the terminal ------------------------------------------------------------------------------ */
+
+/* Columns in which libedit shows a character. */
+static int columns_of(wchar_t c) {
+    const int printed = wcwidth(c);
+    return c < 0x20 || c == 0x7F ? 2 : printed >= 0 ? printed : c > 0xFFFF ? 8 : 7;
+}
+
+/* Rows of the prompt and the line above the cursor. Nearly all terminals break lines anew for another size. */
+static int rows_above(const tool_editor *e) {
+    enum { PROMPT = 2, TAB = 8 };
+    const LineInfoW *at = el_wline(e->line);
+    const int width = tool_width_of(e->out);
+    int row = 0, column = PROMPT;
+    for (const wchar_t *c = at->buffer; c < at->cursor && width > PROMPT; c++) {
+        const int n = *c == L'\t' ? TAB - column % TAB : columns_of(*c);
+        const bool fits = column + n <= width;
+        row += *c == L'\n' || !fits;
+        column = *c == L'\n' ? 0 : fits ? column + n : n;
+    }
+    return row; /* after a full row terminals keep the cursor in it */
+}
+
+/* Draws the prompt and the line again: after a resize in their place, after a stop below what others wrote. */
+static void line_redraw(tool_editor *e) {
+    const int above = tool_tty_clear() == TOOL_TTY_RESIZED ? rows_above(e) : 0;
+    el_resize(e->line);
+    if (above)
+        fprintf(e->out, "\033[%dA", above);
+    fputs("\r\033[J", e->out);
+    el_wset(e->line, EL_REFRESH);
+}
+
 /* ---- keys ------------------------------------------------------------------------------------------------------ */
 
-/* Waits for keys, Ctrl-C or a resize of the terminal. */
-static void keys_read(tool_editor *e) {
-    struct pollfd fds[] = {{STDIN_FILENO, POLLIN, 0}, {tool_interrupt_fd(), POLLIN, 0}, {tool_tty_fd(), POLLIN, 0}};
-    if (poll(fds, 3, -1) < 0 && errno != EINTR)
-        e->ended = true;
-    if (fds[2].revents) {
-        tool_tty_clear();
-        el_resize(e->line);
-        el_wset(e->line, EL_REFRESH);
+/* Reads the keys that there are. */
+static void keys_take(tool_editor *e) {
+    enum { PIECE = 4096 };
+    if (e->begin > 0) {
+        memmove(e->keys, e->keys + e->begin, e->end - e->begin);
+        e->end -= e->begin;
+        e->begin = 0;
     }
-    if (!fds[0].revents || tool_interrupted)
-        return;
-    memmove(e->keys, e->keys + e->begin, e->end - e->begin);
-    e->end -= e->begin;
-    e->begin = 0;
-    const ssize_t n = read(STDIN_FILENO, e->keys + e->end, sizeof e->keys - e->end);
+    e->keys = tool_grow(e->keys, &e->keys_cap, e->end + PIECE, 1);
+    const ssize_t n = read(STDIN_FILENO, e->keys + e->end, PIECE);
     if (n > 0)
         e->end += (size_t)n;
     else
         e->ended = n == 0 || (errno != EINTR && errno != EAGAIN);
+}
+
+/* Waits for keys, a signal or another size of the terminal. */
+static void keys_await(tool_editor *e) {
+    struct pollfd fds[] = {{STDIN_FILENO, POLLIN, 0}, {tool_interrupt_fd(), POLLIN, 0}, {tool_tty_fd(), POLLIN, 0}};
+    if (poll(fds, 3, -1) < 0) {
+        e->ended = errno != EINTR;
+        return;
+    }
+    if (fds[2].revents)
+        line_redraw(e);
+    if (fds[0].revents && !tool_interrupted)
+        keys_take(e);
 }
 
 /* Bytes of the character with this first byte; 1 if no character begins with it. */
@@ -97,35 +141,63 @@ static size_t character_length(const unsigned char *at, size_t have, bool ended)
     return n <= have && tool_utf8_valid((const char *)at, n) == n ? n : 1;
 }
 
-/* Discards what was typed before Ctrl-C. */
-static void line_cancel(tool_editor *e) {
-    tool_tty_drop_typed();
-    e->begin = e->end = 0;
+/* What was typed so far is discarded; what comes after Ctrl-C stays. Until the caller has handled it every key is Enter, which ends any
+ * pending input. */
+static int line_cancel(tool_editor *e, wchar_t *key) {
+    if (!e->cancelled)
+        fputs("^C", e->out);
     e->cancelled = true;
-    fputs("^C", e->out);
+    *key = L'\n';
+    return 1;
 }
 
-/* Until the caller has handled Ctrl-C, every key is Enter, which ends any pending input. */
 static int key_read(EditLine *line, wchar_t *key) {
     tool_editor *e = editor_of(line);
-    for (;;) {
+    while (!tool_interrupted) {
         const unsigned char *at = e->keys + e->begin;
-        const size_t n = tool_interrupted ? 0 : character_length(at, e->end - e->begin, e->ended);
-        if (tool_interrupted) {
-            if (!e->cancelled)
-                line_cancel(e);
-            *key = L'\n';
-            return 1;
-        }
-        if (n) {
-            *key = character_of(at, n);
-            e->begin += n;
-            return 1;
-        }
-        if (e->ended)
+        const size_t n = character_length(at, e->end - e->begin, e->ended);
+        if (n == 0 && e->ended)
             return 0;
-        keys_read(e);
+        if (n == 0) {
+            keys_await(e);
+            continue;
+        }
+        e->begin += n;
+        if (*at == tool_tty_interrupt_key()) {
+            raise(SIGINT);
+            continue;
+        }
+        *key = character_of(at, n);
+        return 1;
     }
+    return line_cancel(e, key);
+}
+
+/* Whether there was Ctrl-C among the keys that are not returned yet; removes it. */
+static bool interrupt_remove(tool_editor *e) {
+    size_t kept = e->begin;
+    for (size_t i = e->begin; i < e->end; i++)
+        if (e->keys[i] != tool_tty_interrupt_key())
+            e->keys[kept++] = e->keys[i];
+    const bool found = kept < e->end;
+    e->end = kept;
+    return found;
+}
+
+void tool_editor_pause(tool_editor *e) {
+    struct pollfd input = {STDIN_FILENO, POLLIN, 0};
+    if (!e)
+        return;
+    tool_tty_signals(true);
+    while (!e->ended && poll(&input, 1, 0) > 0)
+        keys_take(e);
+    if (interrupt_remove(e))
+        raise(SIGINT);
+}
+
+void tool_editor_resume(tool_editor *e) {
+    if (e)
+        tool_tty_signals(false);
 }
 
 /* ---- functions of keys ------------------------------------------------------------------------------------------- */
@@ -260,6 +332,8 @@ tool_line tool_editor_next(tool_editor *e, char mark, char **line, size_t *len) 
     int n = 0;
     e->prompt[wcscspn(e->prompt, L">.")] = mark;
     e->cancelled = false;
+    if (tool_tty_clear() != TOOL_TTY_SAME)
+        el_resize(e->line);
     const wchar_t *typed = el_wgets(e->line, &n);
     size_t end = 0;
     if (!typed)
@@ -316,6 +390,10 @@ static bool line_open(tool_editor *e, bool styled) {
     /* Line breaks are read as they were pasted; between lines (-x) the terminal keeps collecting input. */
     el_wset(e->line, EL_SETTY, L"-d", L"-icrnl", L"-inlcr", L"+noflsh", NULL);
     el_wset(e->line, EL_SETTY, L"-x", L"-icrnl", L"-inlcr", L"-icanon", L"-echo", L"+noflsh", NULL);
+    if (tool_tty_interrupt_key() >= 0) { /* Ctrl-C is read as a key */
+        el_wset(e->line, EL_SETTY, L"-d", L"intr=", NULL);
+        el_wset(e->line, EL_SETTY, L"-x", L"intr=", NULL);
+    }
     return true;
 }
 
@@ -346,6 +424,7 @@ void tool_editor_close(tool_editor **editor) {
         history_wend(e->history);
     tool_history_close(&e->history_file);
     fclose(e->out);
+    free(e->keys);
     free(e->text);
     free(e->pasted);
     free(e);

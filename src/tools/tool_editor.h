@@ -16,6 +16,10 @@ void tool_editor_close(tool_editor **e); /* accepts NULL; restores the terminal 
 /* The next line without its end, zero-terminated, valid until the next call; a paste may have put line breaks into it. Zero bytes are
  * dropped. TOOL_LINE_INTERRUPTED: the text typed before tool_interrupted was set. mark: '>' or '.', the prompt. */
 tool_line tool_editor_next(tool_editor *e, char mark, char **line, size_t *len);
+/* Between these calls, which accept NULL, a message is answered: Ctrl-C is a signal, and one that was typed since the last line is
+ * raised by the first of them. Other keys are kept for the next line. */
+void tool_editor_pause(tool_editor *e);
+void tool_editor_resume(tool_editor *e);
 /* Adds a text to the history and its file. */
 void tool_editor_remember(tool_editor *e, const char *text, size_t len);
 

@@ -19,3 +19,11 @@ tool_line tool_editor_next(tool_editor *e, char mark, char **line, size_t *len) 
 void tool_editor_remember(tool_editor *e, const char *text, size_t len) {
     (void)e, (void)text, (void)len;
 }
+
+void tool_editor_pause(tool_editor *e) {
+    (void)e;
+}
+
+void tool_editor_resume(tool_editor *e) {
+    (void)e;
+}

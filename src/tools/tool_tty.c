@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 static struct termios original;
-static volatile sig_atomic_t begun;
-static int change_fd = -1, paste_fd = -1;
+static volatile sig_atomic_t begun, continued;
+static int change_fd = -1, paste_fd = -1, interrupt_key = -1;
 
 /* Turns bracketed paste on or off: the terminal puts pasted text between \e[200~ and \e[201~. */
 static void paste_marks_set(bool on) {
@@ -65,6 +65,7 @@ static void on_stop(int number) {
         tcsetattr(STDIN_FILENO, TCSADRAIN, &now);
         paste_marks_set(true);
     }
+    continued = 1;
     change_note();
     errno = saved;
 }
@@ -81,12 +82,20 @@ static void handle(int number, void (*handler)(int)) {
         sigaction(number, &a, NULL);
 }
 
+static int interrupt_key_find(void) {
+    struct sigaction a;
+    const cc_t key = original.c_cc[VINTR];
+    const bool signals = (original.c_lflag & ISIG) && sigaction(SIGINT, NULL, &a) == 0 && a.sa_handler != SIG_IGN;
+    return signals && key != _POSIX_VDISABLE ? key : -1;
+}
+
 bool tool_tty_begin(void) {
     if (tcgetattr(STDIN_FILENO, &original) != 0)
         return false;
     if (change_fd < 0 && (change_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         return false;
     begun = 1;
+    interrupt_key = interrupt_key_find();
     struct termios now = original;
     now.c_lflag |= NOFLSH;
     if (in_foreground())
@@ -100,6 +109,18 @@ bool tool_tty_begin(void) {
 void tool_tty_drop_typed(void) {
     if (begun && in_foreground())
         tcflush(STDIN_FILENO, TCIFLUSH);
+}
+
+void tool_tty_signals(bool on) {
+    struct termios now;
+    if (!begun || interrupt_key < 0 || !in_foreground() || tcgetattr(STDIN_FILENO, &now) != 0)
+        return;
+    now.c_cc[VINTR] = on ? original.c_cc[VINTR] : _POSIX_VDISABLE;
+    tcsetattr(STDIN_FILENO, TCSANOW, &now);
+}
+
+int tool_tty_interrupt_key(void) {
+    return interrupt_key;
 }
 
 void tool_tty_mark_pastes(int out) {
@@ -123,8 +144,13 @@ int tool_tty_fd(void) {
     return change_fd;
 }
 
-void tool_tty_clear(void) {
+tool_tty_change tool_tty_clear(void) {
     uint64_t count;
+    tool_tty_change change = TOOL_TTY_SAME;
     while (read(change_fd, &count, sizeof count) > 0)
-        continue;
+        change = TOOL_TTY_RESIZED;
+    if (continued)
+        change = TOOL_TTY_CONTINUED;
+    continued = 0;
+    return change;
 }
