@@ -446,6 +446,40 @@ static void test_interrupts(void **state) {
     leave(&t, 130);
 }
 
+/* ---- answers ----------------------------------------------------------------------------------------------------- */
+
+/* An answer on the terminal has the words of the text, in lines that fit. */
+static void test_answer_is_wrapped(void **state) {
+    (void)state;
+    enum { COLUMNS = 40 };
+    json_t *same = json_of("run", "-m", STORIES, "-n", "80", "--ignore-eos", "--draft", "none", "-p", "Once");
+    const char *said = text_of(same, "text");
+    terminal t = terminal_of(COLUMNS, NULL, "chat", "-m", STORIES, "-n", "80", "--ignore-eos", "--draft", "none", "--color", "never");
+    terminal_await(&t, 0, READY);
+    type(&t, "Once\r");
+    terminal_await(&t, 0, "[80 tokens");
+    char *shown = strstr(t.text, "> Once") + strlen("> Once"), *end = strstr(shown, "[80 tokens");
+    while (strchr("\r\n", end[-1])) /* of the answer's last line */
+        end--;
+    *end = 0;
+    shown += strspn(shown, "\r\n");
+    for (const char *line = shown; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        if (strcspn(line, "\r\n") > COLUMNS)
+            fail_msg("a line is too long: \"%s\"", line);
+    while (*said || *shown) {
+        if ((*said && strchr(" \n", *said)) != (*shown && strchr(" \r\n", *shown)))
+            fail_msg("\"%s\" is shown as \"%s\"", said, shown);
+        said += strspn(said, " \n");
+        shown += strspn(shown, " \r\n");
+        assert_int_equal(*said, *shown);
+        said += *said != 0;
+        shown += *shown != 0;
+    }
+    type(&t, "/bye\r");
+    leave(&t, 0);
+    json_decref(same);
+}
+
 /* ---- commands ---------------------------------------------------------------------------------------------------- */
 
 static void test_commands(void **state) {
@@ -581,6 +615,7 @@ int main(void) {
         cmocka_unit_test(test_history_is_bounded),
         cmocka_unit_test(test_pastes),
         cmocka_unit_test(test_interrupts),
+        cmocka_unit_test(test_answer_is_wrapped),
         cmocka_unit_test(test_commands),
         cmocka_unit_test(test_context_runs_out),
         cmocka_unit_test(test_loop),

@@ -138,7 +138,9 @@ static int turn_report(tool_chat_state *c, const hunch_session_state *st) {
 
 /* *answered: there is an answer, perhaps incomplete. */
 static int turn_generate(tool_chat_state *c, hunch_session **s, bool thinks, bool *answered) {
-    tool_stream stream = {.model = c->model, .color = c->color, .thinks = thinks};
+    tool_wrap wrap = {.to = stdout};
+    tool_stream stream = {
+        .model = c->model, .color = c->color, .thinks = thinks, .wrap = tool_is_terminal(stdout) ? &wrap : NULL};
     tool_rounds rounds = {.engine = c->engine, .session = s, .n = 1, .stream = c->o.json_lines ? NULL : &stream};
     hunch_session_state st = {.finish = HUNCH_RUNNING};
     int code = 0;
@@ -147,6 +149,7 @@ static int turn_generate(tool_chat_state *c, hunch_session **s, bool thinks, boo
         code = tool_rounds_step(&rounds);
         hunch_session_get(*s, &st);
     }
+    tool_wrap_end(&wrap);
     tool_rounds_end(&rounds);
     tool_ends_fini(&stream.ends);
     if (tool_interrupted == SIGINT)

@@ -48,8 +48,22 @@ static size_t token_at(const tool_ends *e, size_t token, size_t offset) {
     return token;
 }
 
-void tool_text_colored(const tool_ends *e, const int16_t *provenance, const char *text, size_t from, size_t to,
-                       bool dim) {
+/* ---- a stream ------------------------------------------------------------------------------------------------ */
+
+static void stream_write(const tool_stream *s, const char *text, size_t n) {
+    if (s->wrap)
+        tool_wrap_write(s->wrap, text, n);
+    else
+        fwrite(text, 1, n, stdout);
+}
+
+static void stream_style(const tool_stream *s, const char *sequence) {
+    stream_write(s, sequence, strlen(sequence));
+}
+
+/* Writes bytes [from, to) of text, coloured; ends with the default colour. */
+static void stream_colored(const tool_stream *s, const int16_t *provenance, const char *text, size_t from, size_t to) {
+    const tool_ends *e = &s->ends;
     size_t token = 0;
     while (from < to) {
         token = token_at(e, token, from);
@@ -59,15 +73,13 @@ void tool_text_colored(const tool_ends *e, const int16_t *provenance, const char
         if (newline)
             end = newline > text + from ? (size_t)(newline - text) : from + 1;
         bool drafted = provenance[token] >= 0 && text[from] != '\n';
-        fputs(tool_style(dim, 'd'), stdout);
-        fputs(tool_color(drafted, provenance[token]), stdout);
-        fwrite(text + from, 1, end - from, stdout);
-        fputs(tool_style(dim || drafted, '0'), stdout);
+        stream_style(s, tool_style(s->thinks, 'd'));
+        stream_style(s, tool_color(drafted, provenance[token]));
+        stream_write(s, text + from, end - from);
+        stream_style(s, tool_style(s->thinks || drafted, '0'));
         from = end;
     }
 }
-
-/* ---- a stream ------------------------------------------------------------------------------------------------ */
 
 static void stream_ids(tool_stream *s, const hunch_session_state *st) {
     for (; s->tokens < st->n_tokens; s->tokens++)
@@ -95,7 +107,7 @@ static bool stream_part(tool_stream *s, const hunch_session_state *st) {
     if (!at && st->finish == HUNCH_RUNNING)
         n -= tag_begun(from, left, tag);
     if (n)
-        tool_text_colored(&s->ends, st->provenance, st->text, s->bytes, s->bytes + n, s->thinks);
+        stream_colored(s, st->provenance, st->text, s->bytes, s->bytes + n);
     s->bytes += n;
     s->thinks = s->thinks != (at != NULL);
     return at != NULL;
@@ -105,7 +117,7 @@ void tool_stream_update(tool_stream *s, const hunch_session_state *st) {
     if (!st->text) {
         stream_ids(s, st);
     } else if (!s->color) {
-        fwrite(st->text + s->bytes, 1, st->text_len - s->bytes, stdout);
+        stream_write(s, st->text + s->bytes, st->text_len - s->bytes);
         s->bytes = st->text_len;
     } else {
         tool_ends_update(&s->ends, s->model, st->tokens, st->n_tokens);

@@ -5,6 +5,7 @@
 #define HN_TOOL_SHOW_H
 
 #include "tool_output.h"
+#include "tool_wrap.h"
 
 /* Where the text of each token ends. */
 typedef struct tool_ends {
@@ -16,15 +17,12 @@ typedef struct tool_ends {
  * piece alone may differ (a leading space that is dropped, a character made of several tokens). */
 void tool_ends_update(tool_ends *e, const hunch_model *m, const hunch_token *tokens, size_t n_tokens);
 void tool_ends_fini(tool_ends *e);
-/* Writes bytes [from, to) of text, coloured; ends with the default colour. */
-void tool_text_colored(const tool_ends *e, const int16_t *provenance, const char *text, size_t from, size_t to,
-                       bool dim);
-
 /* State of printing a session. Initialise as {.model, .color, .thinks = the text begins inside a <think> block}. */
 typedef struct tool_stream {
     const hunch_model *model;
     bool color;  /* by provenance, <think> blocks dimmed */
     bool thinks; /* in such a block now */
+    tool_wrap *wrap; /* breaks the lines of a text; NULL: the terminal does */
     size_t bytes, tokens;
     tool_ends ends; /* only when colours are on */
 } tool_stream;
