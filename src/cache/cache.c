@@ -365,7 +365,7 @@ hunch_status hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hu
         want[g] = hn_pages_of(c, g, committed + tentative);
         copy[g] = tentative ? page_to_copy(c, s, g, committed) : -1;
         if (want[g] > c->stride[g])
-            return hn_fail(err, HUNCH_NO_MEMORY, "sequence of %d rows: the cache was planned for %d",
+            return hn_fail(err, HUNCH_USAGE, "sequence of %d rows: the cache was planned for %d",
                            committed + tentative, c->stride[g] * c->group[g].page_rows);
         if (want[g] > s->n_pages[g]) missing += want[g] - s->n_pages[g];
         missing += copy[g] >= 0;

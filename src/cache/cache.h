@@ -106,7 +106,7 @@ int hn_cache_table_stride(const hn_cache *c, int group); /* entries of a table *
 
 /* Makes room for `tentative` rows of an owner after its committed ones, including existing tentative ones; outside of a pool
  * run. Pages below the windows are released here, not at the commit, because publish is called between them. HUNCH_NO_MEMORY:
- * no page left (nothing else changed). */
+ * no page left (nothing else changed). HUNCH_USAGE: more rows than were planned. */
 hunch_status hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hunch_error *err);
 /* Keeps n tentative rows: index[i] is the row's number among this round's tentative rows (slot - committed), ascending,
  * in path order. They become rows committed .. committed + n - 1. index NULL: rows 0..n-1 (a chain or a chunk). */

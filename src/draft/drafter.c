@@ -53,6 +53,10 @@ static hunch_status pair_parse(hn_spec *s, char *pair, hunch_error *err) {
     return HUNCH_OK;
 }
 
+void hn_drafter_record(hn_drafter *d, const hunch_error *why) {
+    if (why->status != HUNCH_NO_MEMORY && d->failure.status == HUNCH_OK) d->failure = *why;
+}
+
 const hn_drafter_ops *hn_drafter_named(const char *name) {
     for (int i = 0; i < N_KINDS; i++)
         if (!strcmp(KINDS[i]->name, name)) return KINDS[i];

@@ -201,7 +201,13 @@ struct hn_drafter {
     char *name;    /* the spec's text */
     char *about;   /* one line on what open found in its files, for the user; NULL: none. Set by open, freed by close */
     hn_needs needs;
+    hunch_error failure; /* the first that was recorded since the engine last reported one; status HUNCH_OK: none */
 };
+
+/* Calls between begin and end serve many texts, which all go on whatever happens to their drafts, so they do not return errors of passes:
+ * they record them, and the texts of a failed pass are not drafted for before they begin again. HUNCH_NO_MEMORY is not recorded: passes
+ * allocate nothing, so it says that the pool has no page left, and that only means fewer drafts. */
+void hn_drafter_record(hn_drafter *d, const hunch_error *why);
 
 const hn_drafter_ops *hn_drafter_named(const char *kind); /* NULL: there is none */
 

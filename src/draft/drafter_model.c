@@ -40,6 +40,7 @@ typedef struct model_seq {
     int n_chain;    /* drafts of the current round; 0: no round */
     int n_kept;     /* number of them that have rows, from the first */
     int32_t *chain; /* [depth] their tokens */
+    bool lost;      /* a pass failed: nothing is drafted before the next begin */
 } model_seq;
 
 typedef struct model_state {
@@ -201,6 +202,7 @@ static hunch_status model_begin(hn_drafter *d, const hn_begin *seqs, int n, hunc
     for (int i = 0; i < n; i++) {
         assert(seqs[i].seq >= 0 && seqs[i].seq < st->n_seqs && seqs[i].rows_restored <= rows_held(st, seqs[i].seq));
         rows_cut(st, seqs[i].seq, seqs[i].rows_restored);
+        st->seq[seqs[i].seq].lost = false;
     }
     return HUNCH_OK;
 }
@@ -307,6 +309,13 @@ static bool draft(hn_drafter *d, hn_propose *p, int pass_row) {
 
 /* ---- passes ---------------------------------------------------------------------------------------------------------- */
 
+/* Without pages there are no drafts this round; after any other failure none for the rest of the text. */
+static void draft_failed(hn_drafter *d, int seq, const hunch_error *why) {
+    model_state *st = d->state;
+    hn_drafter_record(d, why);
+    st->seq[seq].lost |= why->status != HUNCH_NO_MEMORY;
+}
+
 /* The rows of one pass. A sequence's part is whole if its last row is the one that gives the draft. */
 typedef struct batch {
     int n_rows, n_seqs;
@@ -323,7 +332,7 @@ typedef struct batch {
 /* Whether the level is evaluated: not if it could add nothing, and never beyond the draft model's context or ids. */
 static bool wants_level(const model_state *st, const hn_propose *p, int level) {
     const model_seq *s = &st->seq[p->seq];
-    if (level >= st->depth || s->n_chain != level || p->text.n + level > st->context) return false;
+    if (s->lost || level >= st->depth || s->n_chain != level || p->text.n + level > st->context) return false;
     const int tip = chain_tip(s, p->tree);
     if (tip < 0 || !hn_propose_has_room(p, tip)) return false;
     for (int i = rows_held(st, p->seq); i < p->text.n; i++)
@@ -340,16 +349,21 @@ static int rows_together(const model_state *st, int held, int missing, int room)
 
 /* Adds the sequence's missing rows to the pass: at level 0 those of the text, later the newest draft's. False: some did not fit, they are
  * in the next pass. */
-static bool batch_add(batch *b, model_state *st, hn_propose *p, int level) {
+static bool batch_add(hn_drafter *d, batch *b, hn_propose *p, int level) {
     static const int16_t one_by_one[HN_MAX_ROWS] = {
         -1, 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30,
         31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62};
+    const model_state *st = d->state;
     const model_seq *s = &st->seq[p->seq];
+    hunch_error why = {0};
     const int held = rows_held(st, p->seq), missing = level ? 1 : p->text.n - held, room = HN_MAX_ROWS - b->n_rows;
     const int n = room > 0 ? rows_together(st, held, missing, room) : 0, kept = level ? level - 1 : 0;
     assert(missing > 0 && s->n_kept == kept);
     if (n == 0) return false;
-    if (hn_cache_reserve(st->cache, p->seq, st->owner, kept + n, NULL)) return true; /* no pages: not this round */
+    if (hn_cache_reserve(st->cache, p->seq, st->owner, kept + n, &why)) {
+        draft_failed(d, p->seq, &why);
+        return true;
+    }
     for (int i = 0; i < n; i++) {
         const int32_t token = level ? s->chain[kept] : p->text.token[held + i];
         assert(token >= 0 && token < st->model.arch.vocab);
@@ -372,9 +386,13 @@ static bool batch_add(batch *b, model_state *st, hn_propose *p, int level) {
 static int batch_run(hn_drafter *d, batch *b, int level) {
     model_state *st = d->state;
     const hn_pass_options more = {.kept = level ? b->kept : NULL, .sure = level ? NULL : b->sure};
+    hunch_error why = {0};
     int added = 0, last = -1;
     if (b->n_rows == 0) return 0;
-    if (hn_pass_run_with(st->runner, b->row, b->n_rows, b->cache_seq, b->n_seqs, &more, NULL)) return -1;
+    if (hn_pass_run_with(st->runner, b->row, b->n_rows, b->cache_seq, b->n_seqs, &more, &why)) {
+        for (int i = 0; i < b->n_seqs; i++) draft_failed(d, b->cache_seq[i], &why);
+        return -1;
+    }
     for (int i = 0; i < b->n_seqs; i++) {
         const int seq = b->cache_seq[i];
         last += b->part[i].rows;
@@ -396,7 +414,7 @@ static int model_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     for (int i = 0; level == 0 && i < n; i++) rows_cut(st, p[i].seq, p[i].text.n - 1);
     for (int i = 0; i < n;) {
         b.n_rows = b.n_seqs = 0;
-        while (i < n && (!wants_level(st, &p[i], level) || batch_add(&b, st, &p[i], level))) i++;
+        while (i < n && (!wants_level(st, &p[i], level) || batch_add(d, &b, &p[i], level))) i++;
         const int more = batch_run(d, &b, level);
         if (more < 0) break;
         added += more;

@@ -31,7 +31,7 @@ static bool context_add(hn_head_passes *h, context_batch *b, int seq) {
     const int room = HN_MAX_ROWS - b->n_rows, n = s->n_pending < room ? s->n_pending : room;
     if (s->n_pending == 0 || s->lost) return true;
     if (n == 0) return false;
-    if (hn_cache_reserve(h->cache, seq, h->owner, n, NULL)) { /* no pages: the text continues without drafts */
+    if (!hn_head_reserve(h, seq, n)) { /* the text continues without drafts */
         hn_head_lose(h, s);
         return true;
     }
@@ -48,7 +48,7 @@ static bool context_add(hn_head_passes *h, context_batch *b, int seq) {
 static void context_run(hn_head_passes *h, context_batch *b) {
     const hn_pass_options more = {.feature = b->feature, .context = true};
     if (b->n_rows == 0) return;
-    const bool ran = !hn_pass_run_with(h->runner, b->row, b->n_rows, b->cache_seq, b->n_seqs, &more, NULL);
+    const bool ran = hn_head_run(h, b->row, b->n_rows, b->cache_seq, b->n_seqs, &more);
     for (int i = 0; i < b->n_seqs; i++) {
         hn_head_seq *s = &h->seq[b->cache_seq[i]];
         if (!ran) {
@@ -123,7 +123,7 @@ static void block_run(hn_head_passes *h, block_batch *b, hn_head_node *node, hn_
     const hn_head_desc *d = &h->model.arch.draft_head;
     const hn_pass_options more = {0};
     if (b->n == 0) return;
-    const bool ran = !hn_pass_run_with(h->runner, b->row, b->n * d->block, b->cache_seq, b->n, &more, NULL);
+    const bool ran = hn_head_run(h, b->row, b->n * d->block, b->cache_seq, b->n, &more);
     if (ran && d->markov) {
         markov_roots(h, b, node, take, ctx);
         b->n = 0;
@@ -164,7 +164,7 @@ void hn_head_blocks_roots(hn_head_passes *h, hn_head_node *node, const int *text
         if (h->seq[node[i].seq].lost || rows_held(h, node[i].seq) != text_n[i] - 1) continue;
         if ((b.n + 1) * block > HN_MAX_ROWS) block_run(h, &b, node, take, ctx);
         block_add(h, &b, i, &node[i]);
-        if (hn_cache_reserve(h->cache, node[i].seq, h->owner, block, NULL)) b.n--; /* no pages: nothing is drafted */
+        if (!hn_head_reserve(h, node[i].seq, block)) b.n--; /* nothing is drafted */
     }
     block_run(h, &b, node, take, ctx);
 }

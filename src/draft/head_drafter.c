@@ -64,6 +64,7 @@ hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_
     head_state *st = hn_zalloc(1, sizeof *st);
     if (!st) return hn_fail_memory(err, "a draft head", sizeof *st);
     st->context = target->context;
+    st->passes.drafter = d;
     s = state_open(d, st, spec, &o, target, needs, describe, err);
     if (s) {
         if (s != HUNCH_USAGE) hn_error_prefix(err, "drafter '%s'", spec->text); /* errors of the spec name it already */

@@ -123,7 +123,7 @@ bool hn_mtp_follow(hn_head_passes *h, const hn_head_rows_of *of, int n_seqs, con
         block_pass p = {.n_rows = 0};
         for (int s = 0, first = 0; s < n_seqs; first += of[s++].n) add_text(h, &p, block, &of[s], row, first);
         const hn_pass_options more = {.kept = p.kept, .feature = p.feature, .output = p.output, .drafts = true, .block = block};
-        if (p.n_rows > 0 && hn_pass_run_with(h->runner, p.row, p.n_rows, p.cache_seq, p.n_seqs, &more, NULL)) return false;
+        if (p.n_rows > 0 && !hn_head_run(h, p.row, p.n_rows, p.cache_seq, p.n_seqs, &more)) return false;
     }
     for (int s = 0; s < n_seqs; s++) advance(h, &of[s]);
     return true;
@@ -201,11 +201,11 @@ static void add_node(level *l, int i) {
     node->kept = s->n_kept++;
 }
 
-/* False: there were no pages, so there are no more levels. */
+/* False: the pass failed, so there are no more levels. */
 static bool run_level(level *l) {
     block_pass *p = &l->pass;
     const hn_pass_options more = {.kept = p->kept, .feature = p->feature, .output = p->output, .drafts = true, .block = l->block};
-    if (p->n_rows > 0 && hn_pass_run_with(l->h->runner, p->row, p->n_rows, p->cache_seq, p->n_seqs, &more, NULL)) return false;
+    if (p->n_rows > 0 && !hn_head_run(l->h, p->row, p->n_rows, p->cache_seq, p->n_seqs, &more)) return false;
     for (int i = 0; i < l->n_nodes; i++) l->take(l->ctx, l->node_of[i], 0, l->row_of[i]);
     p->n_rows = p->n_seqs = l->n_nodes = 0;
     return true;

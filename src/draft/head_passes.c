@@ -151,6 +151,29 @@ void hn_head_lose(hn_head_passes *h, hn_head_seq *s) {
     s->lost = true;
 }
 
+/* ---- passes and their failures ---------------------------------------------------------------------------------------- */
+
+static void pass_failed(hn_head_passes *h, const int *cache_seq, int n_seqs, const hunch_error *why) {
+    hn_drafter_record(h->drafter, why);
+    for (int i = 0; i < n_seqs && why->status != HUNCH_NO_MEMORY; i++) hn_head_lose(h, &h->seq[cache_seq[i]]);
+}
+
+bool hn_head_run(hn_head_passes *h, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_options *more) {
+    hunch_error why = {0};
+    if (!hn_pass_run_with(h->runner, rows, n, cache_seq, n_seqs, more, &why)) return true;
+    pass_failed(h, cache_seq, n_seqs, &why);
+    return false;
+}
+
+bool hn_head_reserve(hn_head_passes *h, int seq, int rows) {
+    hunch_error why = {0};
+    if (!hn_cache_reserve(h->cache, seq, h->owner, rows, &why)) return true;
+    pass_failed(h, &seq, 1, &why);
+    return false;
+}
+
+/* ---- life of a sequence ----------------------------------------------------------------------------------------------- */
+
 void hn_head_begin(hn_head_passes *h, const hn_begin *b) {
     hn_head_seq *s = &h->seq[b->seq];
     s->lost = false;
@@ -227,7 +250,7 @@ static bool batch_add(hn_head_passes *h, batch *b, int seq, int node, int masks)
     if (!last) masks = 0;
     const int further = has_steps(h) ? masks : 0; /* of the root's own row */
     masks -= further;
-    if (has_rows(h) && hn_cache_reserve(h->cache, seq, h->owner, n + masks, NULL)) { /* no pages: the text continues without drafts */
+    if (has_rows(h) && !hn_head_reserve(h, seq, n + masks)) { /* the text continues without drafts */
         hn_head_lose(h, s);
         return true;
     }
@@ -287,7 +310,7 @@ static bool batch_run(hn_head_passes *h, batch *b, hn_head_node *node, hn_head_t
     if (b->n_rows == 0) return true;
     for (int i = 0; i < b->n_seqs; i++) of[i] = (hn_head_rows_of){b->cache_seq[i], b->rows[i]};
     if (h->blocks > 1) hn_mtp_places(h, of, b->n_seqs, b->output);
-    bool ran = !hn_pass_run_with(h->runner, b->row, b->n_rows, b->cache_seq, b->n_seqs, &more, NULL);
+    bool ran = hn_head_run(h, b->row, b->n_rows, b->cache_seq, b->n_seqs, &more);
     for (int i = 0, row = -1; ran && i < b->n_seqs; i++) {
         row += b->rows[i];
         batch_take(h, b, i, row, node, take, ctx);
@@ -422,7 +445,7 @@ static void level_pass(hn_head_passes *h, hn_head_node *node, int first, int las
     }
     const hn_pass_options more = {.kept = has_steps(h) ? NULL : kept, .feature = feature, .output = output, .drafts = true,
                                .step = h->level};
-    if (hn_pass_run_with(h->runner, row, last - first, cache_seq, n_seqs, &more, NULL)) return; /* no pages: no more levels */
+    if (!hn_head_run(h, row, last - first, cache_seq, n_seqs, &more)) return; /* no more levels */
     for (int i = first; i < last; i++) {
         hn_head_seq *s = &h->seq[node[i].seq];
         node[i].output = output[i - first];
@@ -455,7 +478,7 @@ static void block_pass(hn_head_passes *h, hn_head_node *node, int first, int las
         }
     }
     const hn_pass_options more = {.kept = kept, .feature = feature, .output = output, .drafts = true};
-    if (hn_pass_run_with(h->runner, row, n, cache_seq, n_seqs, &more, NULL)) return; /* no pages: no more levels */
+    if (!hn_head_run(h, row, n, cache_seq, n_seqs, &more)) return; /* no more levels */
     for (int i = first; i < last; i++) {
         hn_head_seq *s = &h->seq[node[i].seq];
         for (int j = 0; j < k; j++, s->n_kept++) s->kept_parent[s->n_kept] = (int16_t)(j ? s->n_kept - 1 : node[i].kept);

@@ -46,6 +46,7 @@ typedef struct hn_head_in_turn {
 } hn_head_in_turn;
 
 typedef struct hn_head_passes {
+    hn_drafter *drafter; /* whose they are: its failures are recorded there */
     hn_model model;
     hn_runner *runner;
     hn_cache *cache;
@@ -69,7 +70,7 @@ typedef struct hn_head_passes {
     int32_t *lists;     /* memory of the sequences' lists */
 } hn_head_passes;
 
-/* head.model is open. boundaries[n_states]: layers whose entering state is read, or one HN_FEATURE_POST_NORM. Fills needs'
+/* head.model is open, head.drafter set. boundaries[n_states]: layers whose entering state is read, or one HN_FEATURE_POST_NORM. Fills needs'
  * features and group. */
 hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n_states, const int32_t *ids, int vocab,
                                  int n_seqs, int width, hn_dtype kv, hn_needs *needs, hunch_error *err);
@@ -114,6 +115,11 @@ double hn_head_sum(const hn_head_passes *h, int row); /* over all of its logits 
 double hn_head_confidence(const hn_head_passes *h, int row); /* confidence that its best token is accepted; NAN: the head has none */
 
 /* ---- shared by the files of these passes ---- */
+
+/* A pass, and pages for one. False: it failed. Without pages less is drafted; any other failure is recorded, and the pass's sequences are
+ * given up. */
+bool hn_head_run(hn_head_passes *h, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_options *more);
+bool hn_head_reserve(hn_head_passes *h, int seq, int rows);
 
 /* The same two for a head of blocks (head_blocks.c): pending rows of sequences [first, end), and the roots. */
 void hn_head_blocks_evaluate(hn_head_passes *h, int first, int end);

@@ -83,11 +83,19 @@ static void add_best(hn_head_round *c, hn_propose *p, const hn_pruned *tree) {
     }
 }
 
+/* Trees go on without a trie whose file was changed. */
+static void check_trie(const hn_head_round *c, hn_head_pruned *g) {
+    hunch_error why = {0};
+    if (!g->path || g->lost) return;
+    g->lost = hn_map_check(&g->trie.map, g->path, &why) != HUNCH_OK;
+    if (g->lost) hn_drafter_record(c->d, &why);
+}
+
 int hn_head_propose_pruned(hn_head_round *c, int n) {
     hn_head_trees *t = c->t;
     hn_head_pruned *g = t->grams;
     int text_n[HN_MAX_TEXTS], m = 0;
-    if (g->path && !g->lost) g->lost = hn_map_check(&g->trie.map, g->path, NULL) != HUNCH_OK;
+    check_trie(c, g);
     for (int i = 0; i < n; i++) {
         const hn_propose *p = &c->p[i];
         hn_pruned_start(&g->seq[p->seq], p->text.token, p->text.n);

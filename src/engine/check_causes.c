@@ -78,6 +78,12 @@ static int feature_of(const reader *r, int i, int at) {
     return hn_pass_feature_row(r->e->runner, r->first[i] + row - r->begin[i]);
 }
 
+/* Whether a pass of the head failed: its misses would count as drafts that are wrong. */
+static bool failed(const reader *r, hunch_status *st, hunch_error *err) {
+    if (!*st && r->d->failure.status) *st = hn_fail(err, r->d->failure.status, "%s", r->d->failure.message);
+    return *st;
+}
+
 /* Feeds one more row of every text whose window has one; due[i]: text i can be drafted for. false: no rows left. */
 static bool feed_one(reader *r, bool *due, hunch_status *st, hunch_error *err) {
     hn_feed_row row[HN_CHECK_AT_ONCE];
@@ -94,7 +100,7 @@ static bool feed_one(reader *r, bool *due, hunch_status *st, hunch_error *err) {
     if (n == 0) return false;
     f.n = hn_pass_features(r->e->runner, &r->d->needs.features, buffers, &f.ld);
     *st = r->d->ops->feed(r->d, row, n, &f, err);
-    return !*st;
+    return !*st && !failed(r, st, err);
 }
 
 /* Drafts one token for each and compares it with the text's. */
@@ -130,7 +136,10 @@ static hunch_status read_texts(reader *r, double until, hunch_error *err) {
     }
     while (!st && !reader_done(r) && hn_now() < until) {
         st = read_windows(r, err);
-        while (!st && feed_one(r, due, &st, err)) draft_one(r, due);
+        while (!st && feed_one(r, due, &st, err)) {
+            draft_one(r, due);
+            (void)failed(r, &st, err);
+        }
         for (int i = 0; !st && i < r->n; i++) {
             const int keep = r->fed[i] - 1 - r->begin[i];
             if (r->rows[i] == 0 || keep <= 0) continue;

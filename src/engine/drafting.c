@@ -124,6 +124,7 @@ void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n) {
         draft_controlled(e, s, n);
     else
         draft_everything(e, s, n);
+    hn_note_failures(e);
     const double share = (hn_now() - start) / n, passes = (draft_passes(e) - before) / n;
     for (int i = 0; i < n; i++) {
         s[i]->draft_s = share;

@@ -189,7 +189,9 @@ hn_target_info hn_engine_target(const hunch_model *model, int context, hn_dtype 
 
 /* *controlled: whether `auto` was among the specs. Drafters that were opened before an error belong to the engine. */
 hunch_status hn_engine_open_drafters(hunch_engine *e, const hunch_engine_options *o, bool *controlled, hunch_error *err);
-void hn_note(hunch_engine *e, const char *fmt, ...) HN_PRINTF(2, 3);
+void hn_note(hunch_engine *e, const char *fmt, ...) HN_PRINTF(2, 3); /* each text once */
+/* Adds a note on every failure that drafters recorded since the last call. After each call that runs passes of theirs. */
+void hn_note_failures(hunch_engine *e);
 /* Adds a note on a head whose first drafts are all wrong, once. */
 void hn_watch_heads(hunch_engine *e, const hn_tree *t, const hn_verdict *v);
 

@@ -17,7 +17,17 @@ void hn_note(hunch_engine *e, const char *fmt, ...) {
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
+    for (size_t i = 0; i < e->notes.n; i++)
+        if (!strcmp(e->notes.name[i], text)) return;
     (void)hn_name_list_add(&e->notes, text, NULL); /* lost without memory */
+}
+
+void hn_note_failures(hunch_engine *e) {
+    for (int i = 0; i < e->n_drafters; i++) {
+        hn_drafter *d = &e->drafter[i];
+        if (d->failure.status) hn_note(e, "texts go on without drafts of %s, or with fewer: %s", d->name, d->failure.message);
+        d->failure = (hunch_error){0};
+    }
 }
 
 const char *hunch_engine_note(const hunch_engine *e, int index) {

@@ -137,6 +137,7 @@ static void feed(hunch_engine *e, const batch *b) {
         for (int k = 0; k < b->n_sessions; k++)
             if (!b->session[k]->plain) hn_session_fail(b->session[k], &why);
     }
+    hn_note_failures(e);
 }
 
 static hunch_status verify(hunch_session *s, const tree_logits *t, hn_verdict *v, hunch_error *err) {

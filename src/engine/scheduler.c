@@ -71,6 +71,7 @@ static void catch_up(hunch_session *s) {
     if (!may_restore(s) || how == HUNCH_FINISH_FAILED || how == HUNCH_FINISH_CANCELLED) return;
     for (int i = 0; i < e->n_drafters; i++)
         if (e->drafter[i].ops->catch_up) e->drafter[i].ops->catch_up(&e->drafter[i], s->id);
+    hn_note_failures(e);
 }
 
 static size_t same_tokens(const hunch_session *a, const hunch_session *b, size_t most) {
@@ -203,9 +204,9 @@ static void preempt(hunch_session *s) {
 
 bool hn_make_room(hunch_session *s) {
     hunch_error why = {0};
-    while (hn_cache_reserve(s->engine->cache, s->id, 0, s->n_rows, &why)) {
-        hunch_session *y = youngest(s->engine, s);
-        if (!y) { /* the only one, and still too few pages */
+    for (hunch_status st; (st = hn_cache_reserve(s->engine->cache, s->id, 0, s->n_rows, &why)) != HUNCH_OK;) {
+        hunch_session *y = st == HUNCH_NO_MEMORY ? youngest(s->engine, s) : NULL;
+        if (!y) { /* the only one, and still too few pages; or no matter of pages */
             hn_session_fail(s, &why);
             hn_session_release(s);
             return false;

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drafter_failures_test.c - passes of drafters that fail: for want of pages there are fewer drafts, and nothing is said; for any other
+ * reason the drafter is lost for the texts of that pass, which is noted with the reason. The texts are those of plain decoding, and later
+ * ones are drafted for again.
+ *
+ * The calls are intercepted by the linker: --wrap=hn_pass_run_with, --wrap=hn_cache_reserve. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/fault.h"
+#include "engine/engine.h"
+#include "fixture.h"
+#include "random_head.h"
+#include "random_steps.h"
+
+enum { TEXTS = 2, TOKENS = 20, EACH = 9 };
+#define STORIES "models/stories260K/stories260K.f16.gguf"
+
+/* ---- injected failures ------------------------------------------------------------------------------------------------ */
+
+static const hn_runner *target_runner; /* whose passes do not fail */
+static int calls, fails_at = -1;
+static hunch_status fails_with;
+
+static bool inject(hunch_error *err) {
+    if (calls++ != fails_at) return false;
+    (void)hn_fail(err, fails_with, "injected");
+    return true;
+}
+
+hunch_status __real_hn_pass_run_with(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_options *more,
+                                     hunch_error *err);
+hunch_status __wrap_hn_pass_run_with(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_options *more,
+                                     hunch_error *err);
+hunch_status __wrap_hn_pass_run_with(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_options *more,
+                                     hunch_error *err) {
+    if (r != target_runner && inject(err)) return fails_with;
+    return __real_hn_pass_run_with(r, rows, n, cache_seq, n_seqs, more, err);
+}
+
+hunch_status __real_hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hunch_error *err);
+hunch_status __wrap_hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hunch_error *err);
+hunch_status __wrap_hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hunch_error *err) {
+    if (owner > 0 && inject(err)) return fails_with;
+    return __real_hn_cache_reserve(c, seq, owner, tentative, err);
+}
+
+/* ---- texts ------------------------------------------------------------------------------------------------------------ */
+
+static hunch_engine *engine_with(hunch_model *m, const char *draft) {
+    hunch_engine_options o;
+    hunch_engine_options_defaults(&o);
+    o.context = 96;
+    o.page_rows = 16;
+    o.parallel = TEXTS;
+    hunch_engine *e = open_engine_with(m, draft, o);
+    target_runner = e->runner;
+    return e;
+}
+
+/* Both texts in the same rounds, in which `failed` counts the failures of the target's passes. Returns the drafts. */
+static uint64_t decode(hunch_engine *e, hunch_token out[TEXTS][TOKENS], int *failed) {
+    static const hunch_token prompt[TEXTS][18] = {{1, 403, 407, 261, 378, 403, 407, 261, 9, 10, 11, 403, 407, 261, 378, 403, 407, 261},
+                                                  {1, 300, 301, 302, 303, 300, 301, 302, 303, 17, 18, 19, 20, 300, 301, 302, 9, 8}};
+    hunch_session *s[TEXTS];
+    hunch_error why = {0};
+    uint64_t drafted = 0;
+    for (int i = 0; i < TEXTS; i++) {
+        hunch_request r;
+        hunch_request_defaults(&r, e->model);
+        r.prompt = prompt[i];
+        r.n_prompt = 18;
+        r.max_tokens = TOKENS;
+        r.ignore_eos = true;
+        r.sampling = (hunch_sampling){.top_p = 1};
+        must(hunch_session_open(&s[i], e, &r, err));
+    }
+    for (*failed = 0; hunch_engine_running(e) > 0;)
+        if (hunch_engine_round(e, &why) && ++*failed > TOKENS) fail_msg("%s", why.message);
+    for (int i = 0; i < TEXTS; i++) {
+        hunch_session_state st;
+        hunch_session_get(s[i], &st);
+        if (st.finish != HUNCH_FINISH_LENGTH) fail_msg("text %d ended by %d: %s", i, (int)st.finish, st.error.message);
+        memcpy(out[i], st.tokens, sizeof out[i]);
+        drafted += st.drafted;
+        hunch_session_close(&s[i]);
+    }
+    assert_true(hn_cache_valid(e->cache));
+    return drafted;
+}
+
+static const char *note_with(const hunch_engine *e, const char *words) {
+    for (int i = 0; hunch_engine_note(e, i); i++)
+        if (strstr(hunch_engine_note(e, i), words)) return hunch_engine_note(e, i);
+    return NULL;
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------------------------ */
+
+static void check_failure(hunch_model *m, const char *draft, int at, hunch_status with, hunch_token plain[TEXTS][TOKENS]) {
+    hunch_token got[TEXTS][TOKENS];
+    hunch_engine *e = engine_with(m, draft);
+    int failed;
+    calls = 0;
+    fails_at = at;
+    fails_with = with;
+    decode(e, got, &failed);
+    fails_at = -1;
+    assert_int_equal(failed, 0);
+    assert_true(calls > at);
+    assert_memory_equal(got, plain, sizeof got);
+    const char *note = note_with(e, "injected");
+    if (!note != (with == HUNCH_NO_MEMORY)) fail_msg("%s: call %d failed with %d: noted \"%s\"", draft, at, (int)with, note ? note : "");
+    if (decode(e, got, &failed) == 0) fail_msg("%s: call %d failed: later texts are not drafted for", draft, at);
+    assert_memory_equal(got, plain, sizeof got);
+    hunch_engine_close(&e);
+}
+
+static void check_drafter(hunch_model *m, const char *draft) {
+    hunch_token plain[TEXTS][TOKENS], got[TEXTS][TOKENS];
+    int failed;
+    hunch_engine *e = engine_with(m, "none");
+    decode(e, plain, &failed);
+    hunch_engine_close(&e);
+    e = engine_with(m, draft);
+    calls = 0;
+    assert_true(decode(e, got, &failed) > 0);
+    const int all = calls, tries = light() ? 4 : EACH;
+    hunch_engine_close(&e);
+    assert_true(all > tries);
+    for (int i = 0; i < tries; i++) {
+        check_failure(m, draft, i * all / tries, HUNCH_FAILED, plain);
+        check_failure(m, draft, i * all / tries, HUNCH_NO_MEMORY, plain);
+    }
+}
+
+static const char *spec(const char *text, const char *path) {
+    static char line[700];
+    snprintf(line, sizeof line, text, path);
+    return line;
+}
+
+static void test_drafters(void **state) {
+    (void)state;
+    hunch_model *m = open_model(data_path(STORIES), "best", 1, HUNCH_PRECISION_NATIVE);
+    check_drafter(m, spec("model:%s,depth=3", data_path("models/stories260K/stories260K.f32.gguf")));
+    check_drafter(m, spec("eagle:%s,depth=3", head_write_form(&STORIES_EAGLE, test_path("eagle"))));
+    check_drafter(m, spec("eagle3:%s,tree=dynamic,topk=2,total=6,depth=3", head_write_form(&STORIES_EAGLE3, test_path("eagle3"))));
+    check_drafter(m, spec("peagle:%s,depth=3", head_write_form(&STORIES_PEAGLE, test_path("peagle"))));
+    check_drafter(m, spec("falcon:%s,depth=4", head_write_form(&STORIES_FALCON, test_path("falcon"))));
+    check_drafter(m, spec("dflash:%s,depth=3", head_write_form(&STORIES_DFLASH, test_path("dflash"))));
+    check_drafter(m, spec("dspark:%s,depth=3", head_write_form(&STORIES_DSPARK, test_path("dspark"))));
+    check_drafter(m, spec("hydra:%s,depth=2", steps_write("hydra", test_path("hydra"))));
+    hunch_model_close(&m);
+    m = open_model(data_path("goldens/glm4_moe-3blocks"), "best", 1, HUNCH_PRECISION_NATIVE);
+    check_drafter(m, "mtp,depth=4");
+    hunch_model_close(&m);
+}
+
+/* A head that reads the output matrix of a mapped model checks its file around each pass: a check that fails there is noted, one around
+ * the target's pass fails the round, and none of them changes a text. */
+static void test_mapped(void **state) {
+    (void)state;
+    hunch_model *m = open_model_as(data_path(STORIES), "best", 1, HUNCH_PRECISION_NATIVE, true);
+    const char *draft = spec("eagle:%s,depth=3", head_write_form(&STORIES_EAGLE, test_path("mapped")));
+    hunch_token plain[TEXTS][TOKENS], got[TEXTS][TOKENS];
+    int failed, noted = 0, rounds = 0;
+    hunch_engine *e = engine_with(m, draft);
+    hn_fault_arm(HN_FAULT_READ, INT64_MAX, false);
+    decode(e, plain, &failed);
+    const int checks = (int)hn_fault_count(HN_FAULT_READ), tries = light() ? 10 : 40;
+    hn_fault_arm(HN_FAULT_READ, -1, false);
+    hunch_engine_close(&e);
+    for (int i = 0; i < tries; i++) {
+        e = engine_with(m, draft);
+        hn_fault_arm(HN_FAULT_READ, i * checks / tries, false);
+        decode(e, got, &failed);
+        hn_fault_arm(HN_FAULT_READ, -1, false);
+        assert_memory_equal(got, plain, sizeof got);
+        const bool note = note_with(e, "stories260K.f16.gguf");
+        if (note == (failed > 0)) fail_msg("check %d failed: %d rounds, noted: %d", i * checks / tries, failed, note);
+        noted += note;
+        rounds += failed;
+        hunch_engine_close(&e);
+    }
+    assert_true(noted > 0 && rounds > 0);
+    hunch_model_close(&m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_drafters), cmocka_unit_test(test_mapped)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
