@@ -23,7 +23,8 @@ static hunch_status check_heads(const hn_cache_group *d, hunch_error *err) {
 
 /* Sets the bytes of a row, or of a whole state; *least: minimum bytes of a page, for group 0 by its page_rows. */
 static hunch_status plan_row(hn_cache_group *d, bool first, size_t *least, hunch_error *err) {
-    size_t rows = (size_t)(first ? d->page_rows : d->kind == HN_CACHE_KV ? MIN_PAGE_ROWS : 1), row = 0;
+    size_t rows = d->kind == HN_CACHE_KV ? MIN_PAGE_ROWS : 1, row = 0;
+    if (first) rows = (size_t)d->page_rows;
     hunch_status st = d->kind == HN_CACHE_KV ? check_heads(d, err) : HUNCH_OK;
     if (st) return st;
     if (d->kind == HN_CACHE_KV)
@@ -81,7 +82,7 @@ static int64_t pages_beside(const hn_cache *c, int group, int64_t rows) {
  * into it. */
 static hunch_status plan_counts(hn_cache *c, int64_t pool_rows, size_t *bytes, hunch_error *err) {
     const int64_t seqs = c->max_seqs, all = seqs * c->rows;
-    const int64_t rows = !pool_rows ? all : pool_rows > c->rows ? pool_rows : c->rows;
+    const int64_t least = pool_rows > c->rows ? pool_rows : c->rows, rows = pool_rows ? least : all;
     int64_t pages = 0;
     for (int g = 0; g < c->n_groups; g++) {
         const int64_t page_rows = c->group[g].page_rows, tentative = c->group[g].tentative;
@@ -159,7 +160,10 @@ static hunch_status create_index(hn_cache *c, hunch_error *err) {
     for (int g = 0; g < c->n_groups; g++) {
         const int in_block = c->group[0].page_rows / c->group[g].page_rows;
         c->first_slot[g] = slots;
-        slots += c->group[g].kind == HN_CACHE_STATE ? hn_pages_of(c, g, 1) : in_block > 1 ? in_block : 1;
+        if (c->group[g].kind == HN_CACHE_STATE)
+            slots += hn_pages_of(c, g, 1);
+        else
+            slots += in_block > 1 ? in_block : 1;
     }
     c->first_slot[c->n_groups] = slots;
     const int blocks = c->n_pages / c->n_groups; /* with window groups alone a text has more blocks than pages */

@@ -366,10 +366,12 @@ static bool batch_add(hn_drafter *d, batch *b, hn_propose *p, int level) {
     }
     for (int i = 0; i < n; i++) {
         const int32_t token = level ? s->chain[kept] : p->text.token[held + i];
+        int parent = b->n_rows + i - 1;
+        if (i == 0) parent = kept ? hn_kept_parent(kept - 1) : -1;
         assert(token >= 0 && token < st->model.arch.vocab);
         b->row[b->n_rows + i] = (hn_row){.token = token,
                                          .seq = (int16_t)b->n_seqs,
-                                         .parent = i ? (int16_t)(b->n_rows + i - 1) : kept ? hn_kept_parent(kept - 1) : (int16_t)-1,
+                                         .parent = (int16_t)parent,
                                          .logits = n == missing && i == n - 1 ? HN_LOGITS_ALL : HN_LOGITS_NONE};
     }
     b->part[b->n_seqs].p = p;

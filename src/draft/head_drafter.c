@@ -24,6 +24,14 @@ static void state_free(head_state *st) {
     hn_free(st);
 }
 
+/* Levels that the root's pass gives. */
+static int levels_of_root(const hn_head_desc *d) {
+    if (d->markov) return 1;
+    if (d->most_levels > 0) return d->most_levels;
+    if (d->mask) return HN_MOST_MASKS + 1;
+    return hn_steps_at_once(&d->steps) ? d->steps.n : 1;
+}
+
 static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, hn_head_options *o, const hn_target_info *target,
                                hn_needs *needs, hn_head_describe describe, hunch_error *err) {
     hn_source *src = NULL;
@@ -40,11 +48,6 @@ static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, hn_
         s = hn_head_passes_open(&st->passes, taps.boundary, taps.n, ids, target->vocab, n, st->trees.width, o->kv, needs, err);
     hn_free(ids);
     hn_source_close(&src);
-    const int levels = desc->markov                     ? 1
-                       : desc->most_levels > 0          ? desc->most_levels
-                       : desc->mask                     ? HN_MOST_MASKS + 1
-                       : hn_steps_at_once(&desc->steps) ? desc->steps.n
-                                                        : 1;
     st->trees.block = desc->together;
     st->trees.laid_out = desc->markov != HN_MARKOV_NONE;
     if (!s && o->min_confidence > 0 && !desc->confidence)
@@ -52,7 +55,7 @@ static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, hn_
                     "drafter '%s': min_confidence: this head has no confidence_head, expected one that says how sure it is", spec->text);
     if (!s && desc->markov) s = hn_head_trees_check(&st->trees, spec, desc->most_levels, err);
     if (!s && desc->steps.n) hn_head_trees_limit(&st->trees, desc->steps.n);
-    if (!s) s = hn_head_trees_open(&st->trees, spec, &st->passes, levels, n, target->vocab, err);
+    if (!s) s = hn_head_trees_open(&st->trees, spec, &st->passes, levels_of_root(desc), n, target->vocab, err);
     return s ? s : hn_head_about(&d->about, spec, &st->passes.model, &taps, target, o->convert, err);
 }
 

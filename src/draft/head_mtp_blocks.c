@@ -97,8 +97,10 @@ static void add_text(const hn_head_passes *h, block_pass *p, int block, const hn
     const int late = rows_late(t, block), last = block == h->blocks - 1;
     for (int i = late; i < of->n; i++) {
         const int at = p->n_rows++;
+        int parent = at - 1;
+        if (i == late) parent = late ? hn_kept_parent(late - 1) : -1;
         p->row[at] = (hn_row){.token = row[first + i].token, .seq = (int16_t)p->n_seqs, .logits = HN_LOGITS_NONE,
-                              .parent = i > late ? (int16_t)(at - 1) : late ? hn_kept_parent(late - 1) : (int16_t)-1};
+                              .parent = (int16_t)parent};
         p->feature[at] = i ? place_of(h, of->seq, block - 1, i - 1, of->n, first) : t->newest[block - 1];
         p->output[at] = last ? -1 : place_of(h, of->seq, block, i, of->n, first);
     }
@@ -155,13 +157,13 @@ static int add_row(level *l, int seq, int32_t token, int parent, int32_t feature
     hn_head_in_turn *t = &l->h->in_turn[seq];
     block_pass *p = &l->pass;
     const int at = p->n_rows++, base = at - (t->n_kept[l->block] - l->before);
+    int in_pass = -1; /* the same row, as the pass names it */
+    if (parent >= 0) in_pass = parent < l->before ? hn_kept_parent(parent) : base + parent - l->before;
     p->feature[at] = feature;
     p->output[at] = l->next_output(l->h);
     p->row[at] = (hn_row){.token = token, .seq = (int16_t)(p->n_seqs - 1), .farther = (int16_t)farther,
                           .logits = logits ? HN_LOGITS_ALL : HN_LOGITS_NONE,
-                          .parent = parent < 0           ? (int16_t)-1
-                                    : parent < l->before ? hn_kept_parent(parent)
-                                                         : (int16_t)(base + parent - l->before)};
+                          .parent = (int16_t)in_pass};
     t->parent[l->block][t->n_kept[l->block]] = (int16_t)parent;
     return t->n_kept[l->block]++;
 }
@@ -189,8 +191,14 @@ static void add_node(level *l, int i) {
     hn_head_seq *s = &l->h->seq[node->seq];
     hn_head_in_turn *t = &l->h->in_turn[node->seq];
     const int blocks = l->h->blocks, turn = l->number / blocks;
-    const int up = turn ? ancestor(s, node->kept, blocks - 1) : -1, before = turn ? l->block + turn - 1 : l->number - 1;
-    const int parent = turn == 0 ? add_path(l, node) : up < 0 ? -1 : t->own[up];
+    int parent, before = l->number - 1;
+    if (turn == 0) {
+        parent = add_path(l, node);
+    } else {
+        const int up = ancestor(s, node->kept, blocks - 1);
+        parent = up < 0 ? -1 : t->own[up];
+        before = l->block + turn - 1;
+    }
     const int own = add_row(l, node->seq, node->token, parent, node->output, l->number - 1 - before, true);
     l->row_of[l->n_nodes] = l->pass.n_rows - 1;
     l->node_of[l->n_nodes++] = i;

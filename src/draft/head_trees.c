@@ -46,9 +46,12 @@ hunch_status hn_head_trees_read(hn_head_trees *t, const hn_spec *spec, const hn_
     if (s == HUNCH_USAGE) hn_error_prefix(err, "drafter '%s'", spec->text);
     if (s) return s;
     t->depth = fixed ? t->shape.depth : (int)o->depth;
-    t->topk = t->form == HN_TREE_PRUNED ? HN_PRUNED_TOKENS : t->likely ? (int)o->topk : t->shape.widest;
+    t->topk = t->likely ? (int)o->topk : t->shape.widest;
+    if (t->form == HN_TREE_PRUNED) t->topk = HN_PRUNED_TOKENS;
     t->total = (int)o->total;
-    t->width = grown ? t->topk : t->shape.most_expanded > 0 && !t->likely ? t->shape.most_expanded : 1;
+    t->width = 1;
+    if (grown) t->width = t->topk;
+    if (!t->likely && t->shape.most_expanded > 0) t->width = t->shape.most_expanded;
     return t->form == HN_TREE_PRUNED ? hn_head_pruned_read(t, spec, o, err) : HUNCH_OK;
 }
 

@@ -101,7 +101,11 @@ static int match_longest(const hn_suffix_tree *t, const int32_t *text_end, int m
     hn_suffix_point p;
     int found = 0, not_found = most + 1;
     while (found + 1 < not_found) {
-        int m = not_found <= most ? (found + not_found) / 2 : found == 0 ? 1 : found <= most / 2 ? 2 * found : most;
+        int m = found <= most / 2 ? 2 * found : most;
+        if (not_found <= most)
+            m = (found + not_found) / 2;
+        else if (found == 0)
+            m = 1;
         if (hn_suffix_find(t, text_end - m, m, &p))
             found = m;
         else

@@ -27,8 +27,8 @@ static void cache_folder(char *out, size_t size) {
         return;
     }
     const bool own_cache = cache && *cache;
-    const char *base = own_cache ? cache : home && *home ? home : NULL, *below = own_cache ? "" : "/.cache";
-    if (!base || strlen(base) + strlen(below) + sizeof "/hunch" > size) return; /* a truncated path would be another path */
+    const char *base = own_cache ? cache : home, *below = own_cache ? "" : "/.cache";
+    if (!base || !*base || strlen(base) + strlen(below) + sizeof "/hunch" > size) return; /* a truncated path would be another path */
     strcat(strcpy(out, base), below);
     (void)mkdir(out, 0700); /* may exist; if it cannot be created neither can the file */
     strcat(out, "/hunch");

@@ -72,8 +72,9 @@ static hunch_status limit_states(hn_cache_group *group, int n, uint64_t bytes, h
     if (bytes && fit < 1)
         return hn_fail(err, HUNCH_USAGE, "state_bytes %llu: a text's state takes %llu, those of its draft models included",
                        (unsigned long long)bytes, (unsigned long long)each);
+    const int kept = fit > limit ? (int)limit : (int)fit;
     for (int g = 0; g < n; g++)
-        if (group[g].kind == HN_CACHE_STATE) group[g].kept = fit > limit ? (int)limit : fit > 1 ? (int)fit : 1;
+        if (group[g].kind == HN_CACHE_STATE) group[g].kept = kept > 1 ? kept : 1;
     return HUNCH_OK;
 }
 

@@ -432,11 +432,12 @@ static hunch_status path_check(const char *path, hunch_error *err) {
     snapshot s = {.f = &(finder){.err = err, .choice = ""}, .whole = true};
     const char *slash = strrchr(path, '/');
     const int folder = slash ? (int)(slash - path) : 0;
+    const char *root = slash ? "/" : ".";
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !hn_is_folder(path); i++)
         if (hn_ends_with(path, parts[i]))
             return hn_fail(err, HUNCH_REFUSED,
                            "%.300s is one file of a Hugging Face folder; expected the folder itself: %.*s", path,
-                           folder ? folder : 1, folder ? path : slash ? "/" : ".");
+                           folder ? folder : 1, folder ? path : root);
     if (!hn_is_folder(path) || hn_folder_holds(path, "config.json"))
         return HUNCH_OK;
     hunch_status status = hn_folder_each(path, snapshot_file, &s, err);

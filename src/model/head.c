@@ -276,7 +276,7 @@ static bool tensor_counts(const hn_source *src, const hn_arch *a, const char *na
     const hn_head_names names = names_of(a);
     if (a->draft_head.form >= HN_HEAD_OWN) return hn_head_own_tensor(&names, name);
     const bool mtp = a->draft_head.form == HN_HEAD_MTP;
-    const size_t front = !mtp ? strlen(a->body) : strncmp(a->body, "model.", 6) ? 0 : 6;
+    const size_t inner = strncmp(a->body, "model.", 6) ? 0 : 6, front = mtp ? inner : strlen(a->body);
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return strcmp(name, "t2d") != 0 && strncmp(name, "rope_", 5) != 0;
     if (a->draft_head.steps.n) return hn_steps_counts(a, name);
     if (strstr(name, "rotary_emb.")) return false;
@@ -295,13 +295,13 @@ static bool tensor_counts(const hn_source *src, const hn_arch *a, const char *na
 hunch_status hn_head_check_rest(hn_source *src, const hn_arch *a, hunch_error *err) {
     const hunch_status st = hn_steps_take_copies(src, a, err);
     if (st) return st;
+    const bool steps = a->draft_head.steps.n > 0;
+    const int parts = steps ? a->draft_head.steps.n : a->layers;
     for (size_t i = 0; i < hn_source_tensor_count(src); i++) {
         const hn_tensor *t = hn_source_tensor(src, i);
         if (!t->used && tensor_counts(src, a, t->name))
             return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: heads of this kind, of %d %s%s, have none of that name",
-                           hn_source_path(src), t->name, a->draft_head.steps.n ? a->draft_head.steps.n : a->layers,
-                           a->draft_head.steps.n ? "position" : "layer",
-                           (a->draft_head.steps.n ? a->draft_head.steps.n : a->layers) == 1 ? "" : "s");
+                           hn_source_path(src), t->name, parts, steps ? "position" : "layer", parts == 1 ? "" : "s");
     }
     return HUNCH_OK;
 }

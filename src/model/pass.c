@@ -479,6 +479,27 @@ static void output(const hn_exec *ex, const hn_runner *r) {
                           &r->best);
 }
 
+/* Norms the gathered rows for the output matrix, and into out_norm if that is exported, or read by a later pass. */
+static void norm_rows(const hn_exec *ex, const hn_runner *r) {
+    const hn_model *m = r->m;
+    const hn_head_desc *d = &m->arch.draft_head;
+    const hn_ops *o = ex->ops;
+    const int ldx = r->lanes.ldx;
+    const float eps = m->arch.norm_eps;
+    const hn_buf norm = r->block > 0 ? m->head.further[r->block - 1].output_norm : m->output_norm;
+    hn_buf from = r->out_x, kept = {NULL, 0};
+    if (d->norm_twice) {
+        o->rmsnorm(ex, r->n_out, r->out_x, ldx, norm, eps, r->out_act, 0, r->out_norm, ldx);
+        from = r->out_norm;
+    } else if (r->set.post_norm || d->norm_output || d->markov) {
+        kept = r->out_norm;
+    }
+    if (d->no_norm)
+        o->quantise(ex, r->n_out, r->out_x, ldx, r->out_act, m->output_forms);
+    else
+        o->rmsnorm(ex, r->n_out, from, ldx, norm, eps, r->out_act, m->output_forms, kept, ldx);
+}
+
 /* From the stream to logits: the wanted rows are normed and multiplied by the output matrix. */
 static void tail(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
@@ -488,18 +509,7 @@ static void tail(const hn_exec *ex, const hn_runner *r) {
     if (r->n_out > 0) {
         o->gather(ex, r->n_out, hn_at(r->image_buf, offsetof(hn_row_image, out)), l->x, l->ldx, none, r->out_x, l->ldx,
                   m->arch.hidden);
-        const bool twice = m->arch.draft_head.norm_twice;
-        const hn_buf norm = r->block > 0 ? m->head.further[r->block - 1].output_norm : m->output_norm;
-        if (twice) o->rmsnorm(ex, r->n_out, r->out_x, l->ldx, norm, m->arch.norm_eps, r->out_act, 0, r->out_norm, l->ldx);
-        if (m->arch.draft_head.no_norm)
-            o->quantise(ex, r->n_out, r->out_x, l->ldx, r->out_act, m->output_forms);
-        else
-            o->rmsnorm(ex, r->n_out, twice ? r->out_norm : r->out_x, l->ldx, norm, m->arch.norm_eps, r->out_act,
-                       m->output_forms,
-                       (r->set.post_norm || m->arch.draft_head.norm_output || m->arch.draft_head.markov) && !twice
-                           ? r->out_norm
-                           : none,
-                       l->ldx);
+        norm_rows(ex, r);
     }
     if (r->set.post_norm && r->n_features > 0)
         export_rows(ex, r, offsetof(hn_row_image, normed), r->out_norm, r->n_boundaries);

@@ -47,7 +47,8 @@ static int describe_sequence(hn_runner *r, const hn_row *rows, int first, int la
     im->committed[seq] = committed;
     im->direct[seq] = kept_chain(kept);
     for (int i = first; i < last; i++) {
-        const int parent = rows[i].parent, before = i > first ? i - 1 : kept->n ? hn_kept_parent(kept->n - 1) : -1;
+        const int parent = rows[i].parent, last_kept = kept->n ? hn_kept_parent(kept->n - 1) : -1;
+        const int before = i > first ? i - 1 : last_kept;
         assert(parent < i && (parent < 0 || parent >= first));
         if (parent != before) im->direct[seq] = 0;
         if (parent >= 0) {

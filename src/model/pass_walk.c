@@ -103,7 +103,8 @@ static void visit_children(route *w, int parent, int depth, int level) {
  * (HN_MAX_ROWS) would remain. */
 static int rows_to_fold(const route *w, int sure, int block_rows) {
     const int end = w->committed + sure, full = end - end % block_rows;
-    return full > w->committed && end - full < HN_MAX_ROWS ? full - 1 - w->committed : sure > 0 ? sure - 1 : 0;
+    if (full > w->committed && end - full < HN_MAX_ROWS) return full - 1 - w->committed;
+    return sure > 0 ? sure - 1 : 0;
 }
 
 /* Folds the first of the sequence's rows, nodes 0.. of a pass without kept rows; *parent: the last of them, -1: none. */

@@ -249,9 +249,9 @@ static void drafters_read(hn_controller *c, const hn_plan_seq *s, int n, bool by
         const hn_plan_drafter *x = &c->drafter[d];
         if (x->why == HN_NOT_CALLED) continue;
         const double call = hn_cost_of_draft(&c->cost, d, n);
-        const bool free = x->why == HN_CALLED_CHEAP || isnan(call);
         const bool by_levels = x->kind == HN_COST_PER_LEVEL;
-        const double drafting = by_levels ? x->spent : free ? 0 : call;
+        double drafting = x->why == HN_CALLED_CHEAP || isnan(call) ? 0 : call;
+        if (by_levels) drafting = x->spent;
         const hn_plan_cut k = hn_plan_trees_cut(c, s, n, d, by_history, drafting);
         if (by_levels) hn_plan_levels_learn(c, s, n, d);
         results_read(c, s, n, d, k.rows);

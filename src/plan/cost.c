@@ -387,9 +387,15 @@ bool hn_cost_curve(const hn_cost *c, int context, double *seconds, double *optim
     seconds[0] = optimistic[0] = 0;
     for (int r = 1, i = 0; r <= HN_COST_ROWS; r++) {
         while (i + 1 < p.n && p.rows[i + 1] <= r) i++;
-        const bool seen = p.rows[i] == r, inner = i + 1 < p.n;
-        const double ratio = seen ? p.ratio[i] : inner ? between(&p, i, i + 1, r) : beyond(&p, p.n, r);
-        const double variance = seen ? p.variance[i] : inner ? GUESSED : beyond_variance(&p, p.n, r);
+        const bool seen = p.rows[i] == r;
+        double ratio = p.ratio[i], variance = p.variance[i];
+        if (!seen && i + 1 < p.n) {
+            ratio = between(&p, i, i + 1, r);
+            variance = GUESSED;
+        } else if (!seen) {
+            ratio = beyond(&p, p.n, r);
+            variance = beyond_variance(&p, p.n, r);
+        }
         seconds[r] = one * ratio;
         optimistic[r] = larger(seconds[r] / (1 + optimism * sqrt(variance)), seen ? one : larger(one, optimistic[p.rows[i]]));
     }

@@ -45,7 +45,9 @@ hunch_status hn_verify_ratio(const hn_walk *k) {
         hn_residual r;
         hunch_status st = hn_residual_push(k, row, &r);
         if (st) return st;
-        const int child = t->first[row] < 0 ? -1 : t->candidate[t->first[row]].q ? try_drawn(k, &r) : try_points(k, &r);
+        const int first = t->first[row];
+        int child = -1;
+        if (first >= 0) child = t->candidate[first].q ? try_drawn(k, &r) : try_points(k, &r);
         if (child < 0) {
             hn_verdict_draw(k, &r);
             return HUNCH_OK;
