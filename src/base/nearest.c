@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nearest.c - see nearest.h. */
+#include "base/least.h"
 #include "base/nearest.h"
 
 #include <ctype.h>
@@ -11,15 +12,11 @@ static bool same_letter(char a, char b) {
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-static size_t least(size_t a, size_t b) {
-    return a < b ? a : b;
-}
-
 size_t hn_edit_distance(const char *a, size_t n_a, const char *b, size_t n_b) {
     enum { LONGEST = 80 };
     size_t rows[3][LONGEST + 1], *before = rows[0], *above = rows[1], *row = rows[2]; /* of the table of prefixes */
-    n_a = least(n_a, LONGEST);
-    n_b = least(n_b, LONGEST);
+    n_a = hn_least_size(n_a, LONGEST);
+    n_b = hn_least_size(n_b, LONGEST);
     for (size_t j = 0; j <= n_b; j++) row[j] = j;
     for (size_t i = 1; i <= n_a; i++) {
         size_t *oldest = before;
@@ -28,9 +25,9 @@ size_t hn_edit_distance(const char *a, size_t n_a, const char *b, size_t n_b) {
         row = oldest;
         row[0] = i;
         for (size_t j = 1; j <= n_b; j++) {
-            row[j] = least(above[j - 1] + !same_letter(a[i - 1], b[j - 1]), least(above[j], row[j - 1]) + 1);
+            row[j] = hn_least_size(above[j - 1] + !same_letter(a[i - 1], b[j - 1]), hn_least_size(above[j], row[j - 1]) + 1);
             if (i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) && same_letter(a[i - 2], b[j - 1]))
-                row[j] = least(row[j], before[j - 2] + 1);
+                row[j] = hn_least_size(row[j], before[j - 2] + 1);
         }
     }
     return row[n_b];

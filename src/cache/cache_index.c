@@ -37,7 +37,7 @@ int hn_needed_from(const hn_cache *c, int group, int rows, int less) {
     const int state = c->group[group].kind == HN_CACHE_ROWS ? hn_state_group(c, owner) : -1;
     if (state < 0 || rows == 0 || rows % block_rows) return rows - less;
     const hn_block *b = c->path[rows / block_rows - 1];
-    return hn_block_has_state(c, b, state) ? hn_at_most(b->folded[owner], rows - less) : rows - less;
+    return hn_block_has_state(c, b, state) ? hn_least(b->folded[owner], rows - less) : rows - less;
 }
 
 /* The last end of a page, at `rows` at most, for which the index has all pages that the group needs to continue there, and those
@@ -118,7 +118,7 @@ void hn_take_rows(hn_cache *c, hn_seq *s, int owner, int rows, int less) {
 int hn_cache_reclaim(hn_cache *c, hn_seq *s, int owner, int rows) {
     for (int g = 0; g < c->n_groups; g++)
         if (c->group[g].owner == owner && c->group[g].kind != HN_CACHE_STATE)
-            rows = hn_at_most(rows, s->published[g] * c->group[g].page_rows);
+            rows = hn_least(rows, s->published[g] * c->group[g].page_rows);
     hn_path_fill(c, s->block);
     rows = hn_owner_rows_present(c, owner, rows, 0);
     for (int g = 0; g < c->n_groups; g++) {
@@ -130,7 +130,7 @@ int hn_cache_reclaim(hn_cache *c, hn_seq *s, int owner, int rows) {
         }
         const int first = hn_first_page(c, g, hn_needed_from(c, g, rows, 0));
         if (first >= s->first[g]) continue;
-        take_pages(c, s, g, first, hn_at_most(s->first[g], rows / c->group[g].page_rows));
+        take_pages(c, s, g, first, hn_least(s->first[g], rows / c->group[g].page_rows));
         s->first[g] = first;
     }
     return rows;
@@ -142,7 +142,7 @@ void hn_cache_unpublish(hn_cache *c, hn_seq *s, int owner, int rows) {
     if (owner == 0) rows -= rows % c->prefix.block_rows; /* the text may branch inside the block */
     for (int g = 0; g < c->n_groups; g++)
         if (owner == 0 || c->group[g].owner == owner)
-            s->published[g] = hn_at_most(s->published[g], rows / c->group[g].page_rows);
+            s->published[g] = hn_least(s->published[g], rows / c->group[g].page_rows);
     for (int o = 0; o < HN_MAX_OWNERS; o++)
         if (s->saved_block[o] && s->saved_block[o]->depth >= s->published[0])
             hn_saved_release(c, s, o, s->saved_since[o]);

@@ -19,6 +19,7 @@
  */
 #ifndef HN_CACHE_PRIVATE_H
 #define HN_CACHE_PRIVATE_H
+#include "base/least.h"
 #include "cache/cache.h"
 #include "cache/prefix.h"
 
@@ -99,10 +100,6 @@ static inline int hn_cache_recompute(const hn_cache *c) {
     for (int g = 0; g < c->n_groups; g++)
         if (c->group[g].recompute > less) less = c->group[g].recompute;
     return less;
-}
-
-static inline int hn_at_most(int a, int b) {
-    return a < b ? a : b;
 }
 
 /* Depth of the block in which page i of a group ends, and the page's slot there. */

@@ -48,7 +48,7 @@ static void publish_blocks(hn_cache *c, hn_seq *s, const int32_t *text, int rows
 /* The pages of an owner's groups behind group 0, as far as the text's blocks go. */
 static void publish_rows(hn_cache *c, hn_seq *s, int owner, int rows) {
     bool path = false;
-    rows = hn_at_most(hn_at_most(rows, s->committed[owner]), s->published[0] * c->prefix.block_rows);
+    rows = hn_least(hn_least(rows, s->committed[owner]), s->published[0] * c->prefix.block_rows);
     for (int g = 1; g < c->n_groups; g++) {
         if (c->group[g].owner != owner) continue;
         if (c->group[g].kind == HN_CACHE_STATE) {
@@ -68,7 +68,7 @@ static void publish_rows(hn_cache *c, hn_seq *s, int owner, int rows) {
 void hn_cache_publish(hn_cache *c, int seq, const int32_t *text, const int *valid) {
     hn_seq *s = &c->seq[seq];
     assert(s->live);
-    publish_blocks(c, s, text, hn_at_most(valid[0], s->committed[0]));
+    publish_blocks(c, s, text, hn_least(valid[0], s->committed[0]));
     for (int owner = 0; owner <= c->group[c->n_groups - 1].owner; owner++) publish_rows(c, s, owner, valid[owner]);
 }
 
@@ -92,7 +92,7 @@ int hn_cache_step(const hn_cache *c) {
 
 /* The blocks of the index which the text begins with, in c->path; returns their number. */
 static int find_path(hn_cache *c, const int32_t *text, int n) {
-    const int block_rows = c->prefix.block_rows, most = hn_at_most(n, c->rows) / block_rows;
+    const int block_rows = c->prefix.block_rows, most = hn_least(n, c->rows) / block_rows;
     int depth = 0;
     for (hn_block *b = NULL; depth < most; c->path[depth++] = b) {
         b = hn_prefix_child(&c->prefix, b, text + (size_t)depth * (size_t)block_rows);

@@ -67,7 +67,7 @@ static bool collect_saved(const hn_cache *c, hn_seq *s, int group, const hn_bloc
     if (c->group[group].kind == HN_CACHE_STATE)
         for (int i = c->first_slot[group]; i < c->first_slot[group + 1]; i++) to[n++] = b->page[i];
     else if (c->group[group].window)
-        for (int i = end / c->group[group].page_rows - 1, first = hn_first_page(c, group, hn_at_most(b->folded[owner], end - less));
+        for (int i = end / c->group[group].page_rows - 1, first = hn_first_page(c, group, hn_least(b->folded[owner], end - less));
              i >= first; i--) {
             while (b->depth > hn_block_of_page(c, group, i)) b = b->parent;
             assert(n < hn_saved_pages(c, group));

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 hunch_status hn_prefix_init(hn_prefix *x, int block_rows, int n_slots, int max_blocks, hunch_error *err) {
@@ -37,12 +38,7 @@ void hn_prefix_fini(hn_prefix *x) {
 
 /* The hash only selects the bucket: blocks are equal if their parents and tokens are. */
 static uint64_t text_hash(const hn_prefix *x, const hn_block *parent, const int32_t *token) {
-    uint64_t h = parent ? parent->hash : 0;
-    for (int i = 0; i < x->block_rows; i++) {
-        h = (h ^ (uint32_t)token[i]) * 0x9E3779B97F4A7C15u;
-        h ^= h >> 29;
-    }
-    return h;
+    return hn_hash_tokens(parent ? parent->hash : 0, token, x->block_rows);
 }
 
 static hn_block **bucket_of(const hn_prefix *x, uint64_t hash) {

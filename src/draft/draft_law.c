@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "base/mem.h"
 
 hunch_status hn_draft_laws_open(hn_draft_laws *l, int vocab, int seqs, int places, hunch_error *err) {
@@ -57,14 +58,10 @@ const hn_draft_law *hn_draft_law_make(hn_draft_laws *l, int seq, int place, hn_s
 
 /* ---- draws --------------------------------------------------------------------------------------------------------- */
 
-static int at_most(int a, int b) {
-    return a < b ? a : b;
-}
-
 /* How many candidates with new rows the tree still has room for. */
 static int room_of(const hn_propose *p) {
     const hn_tree *t = p->tree;
-    return at_most(p->budget, at_most(t->max_rows - t->n_rows, HN_TREE_CANDIDATES - t->n_candidates));
+    return hn_least(p->budget, hn_least(t->max_rows - t->n_rows, HN_TREE_CANDIDATES - t->n_candidates));
 }
 
 /* The n largest weights, descending; 0 after the last. */
@@ -93,7 +90,7 @@ int hn_draft_law_draw(hn_draft_laws *l, const hn_draft_law *law, const hn_propos
     const hn_proposal_law *q = &law->q;
     float most[HN_TREE_ROWS];
     int drawn = 0;
-    n = at_most(n, room_of(p));
+    n = hn_least(n, room_of(p));
     if (n < 1 || !hn_grow((void **)&l->left, &l->cap_left, (size_t)q->n, sizeof *l->left)) return 0;
     largest(q, n, most);
     for (int i = 0; i < q->n; i++) l->left[i] = (double)q->weight[i];

@@ -26,6 +26,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/file_out.h"
 #include "draft/counts_file.h"
@@ -216,10 +217,6 @@ static void cache_observe(hn_drafter *d, const hn_observe *o, int n) {
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
-static uint64_t hash_more(uint64_t h, int32_t token) {
-    return (h ^ (uint32_t)token) * 0x9E3779B97F4A7C15u + (h >> 29);
-}
-
 /* The length of the longest ended text that the text starts with. */
 static int known_start(const cache_state *st, const hn_committed_text *t) {
     const unsigned kept = st->n_ended < ENDED_TEXTS ? st->n_ended : ENDED_TEXTS;
@@ -228,7 +225,7 @@ static int known_start(const cache_state *st, const hn_committed_text *t) {
         if (st->ended[k].n > longest) longest = st->ended[k].n;
     uint64_t h = 0;
     for (int i = 0; i < t->n && i < longest; i++) {
-        h = hash_more(h, t->token[i]);
+        h = hn_hash_tokens(h, &t->token[i], 1);
         for (unsigned k = 0; k < kept; k++)
             if (st->ended[k].n == i + 1 && st->ended[k].hash == h) known = i + 1;
     }
@@ -259,8 +256,7 @@ static void cache_end(hn_drafter *d, int seq) {
     cache_state *st = d->state;
     cache_seq *q = &st->seq[seq];
     if (q->live && hn_counts_text(&st->dynamic, q->text.token, q->known, q->text.n)) {
-        uint64_t h = 0;
-        for (int i = 0; i < q->text.n; i++) h = hash_more(h, q->text.token[i]);
+        const uint64_t h = hn_hash_tokens(0, q->text.token, q->text.n);
         st->ended[st->n_ended++ % ENDED_TEXTS] = (ended_text){h, q->text.n};
     }
     seq_fini(q);

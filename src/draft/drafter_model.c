@@ -28,6 +28,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/lane_sum.h"
 #include "base/mem.h"
 #include "draft/draft_law.h"
 #include "draft/vocabulary_fit.h"
@@ -250,15 +251,8 @@ static const float *logits_fit(model_state *st, const float *own) {
 
 /* softmax(logits)[token]. best: the argmax. */
 static float probability(model_state *st, const hn_lanes *lanes, const float *logits, int32_t best, int32_t token) {
-    enum { LANES = 8 };
-    double lane[LANES] = {0}, sum = 0;
-    int i = 0;
     lanes->weights(logits, st->vocab, logits[best], 1, st->weight);
-    for (; i + LANES <= st->vocab; i += LANES)
-        for (int j = 0; j < LANES; j++) lane[j] += (double)st->weight[i + j];
-    for (; i < st->vocab; i++) sum += (double)st->weight[i];
-    for (int j = 0; j < LANES; j++) sum += lane[j];
-    return (float)((double)st->weight[token] / sum);
+    return (float)((double)st->weight[token] / hn_lane_sum_floats(st->weight, st->vocab));
 }
 
 static int32_t argmax(const float *l, int n) {

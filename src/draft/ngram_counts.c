@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 void hn_counts_init(hn_counts *x, size_t limit) {
@@ -33,19 +34,12 @@ size_t hn_counts_bytes(const hn_counts *x) {
 
 /* ---- hash tables ------------------------------------------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t h, uint32_t v) {
-    h = (h ^ v) * 0x9E3779B97F4A7C15u;
-    return h ^ (h >> 32);
-}
-
 static size_t gram_hash(const int32_t *gram) {
-    uint64_t h = 0;
-    for (int i = 0; i < HN_COUNTS_N; i++) h = mix(h, (uint32_t)gram[i]);
-    return (size_t)h;
+    return (size_t)hn_hash_tokens(0, gram, HN_COUNTS_N);
 }
 
 static size_t pair_hash(uint32_t entry, int32_t token) {
-    return (size_t)mix(mix(1, entry), (uint32_t)token);
+    return (size_t)hn_hash_tokens(hn_hash_word(1, entry), &token, 1);
 }
 
 /* The slot of this n-gram, or the empty one where it belongs. The table has empty slots. */

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 void hn_ngram_index_init(hn_ngram_index *x, int min, int max, bool latest) {
@@ -29,11 +30,6 @@ static void index_empty(hn_ngram_index *x) {
         x->table[n].used = 0;
     }
     x->end = 0;
-}
-
-static uint64_t hash_more(uint64_t h, int32_t token) {
-    h = (h ^ (uint32_t)token) * 0x9E3779B97F4A7C15u;
-    return h ^ (h >> 32);
 }
 
 /* The slot of this n-gram, or the empty one for it. The table has empty slots. */
@@ -79,7 +75,7 @@ void hn_ngram_index_extend(hn_ngram_index *x, const int32_t *token, int end) {
     for (int e = x->end + 1; e <= end; e++) {
         uint64_t h = 0;
         for (int n = 1; n <= x->max && n <= e; n++) {
-            h = hash_more(h, token[e - n]);
+            h = hn_hash_tokens(h, &token[e - n], 1);
             if (n >= x->min) table_put(x, n, (uint32_t)h, token, e - n);
         }
     }
@@ -90,7 +86,7 @@ int hn_ngram_index_find(const hn_ngram_index *x, const int32_t *token, int n, in
     uint64_t h = 0;
     int longest = 0;
     for (int len = 1; len <= x->max && len <= n; len++) {
-        h = hash_more(h, token[n - len]);
+        h = hn_hash_tokens(h, &token[n - len], 1);
         if (len < x->min) continue;
         const hn_ngram_table *t = &x->table[len];
         if (!t->used) break;

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 void hn_ngram_map_init(hn_ngram_map *x, int n, int m, bool counted) {
@@ -18,12 +19,7 @@ void hn_ngram_map_fini(hn_ngram_map *x) {
 }
 
 static uint32_t gram_hash(const int32_t *gram, int n) {
-    uint64_t h = 0;
-    for (int i = 0; i < n; i++) {
-        h = (h ^ (uint32_t)gram[i]) * 0x9E3779B97F4A7C15u;
-        h ^= h >> 32;
-    }
-    return (uint32_t)h;
+    return (uint32_t)hn_hash_tokens(0, gram, n);
 }
 
 /* The slot of this n-gram, or the empty one for it. The table has empty slots. */

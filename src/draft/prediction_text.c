@@ -4,15 +4,11 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 static uint32_t anchor_slot(const hn_prediction_text *x, const int32_t *anchor) {
-    uint64_t h = 0;
-    for (int i = 0; i < HN_ANCHOR; i++) {
-        h = (h ^ (uint32_t)anchor[i]) * 0x9E3779B97F4A7C15u;
-        h ^= h >> 32;
-    }
-    return (uint32_t)h & x->mask;
+    return (uint32_t)hn_hash_tokens(0, anchor, HN_ANCHOR) & x->mask;
 }
 
 hunch_status hn_prediction_text_init(hn_prediction_text *x, const int32_t *token, int n, hunch_error *err) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/least.h"
 #include "base/mem.h"
 #include "model/pass_private.h"
 
@@ -44,19 +45,15 @@ typedef struct widths {
     size_t scratch, delta;
 } widths;
 
-static int larger(int a, int b) {
-    return a > b ? a : b;
-}
-
 static void widen_delta(widths *w, const hn_layer_desc *l) {
     const hn_delta d = hn_layer_delta_sizes(l);
     const size_t scratch = hn_delta_scratch(&d);
-    w->qkv = larger(w->qkv, hn_delta_channels(&d));
-    w->mixed = larger(w->mixed, hn_delta_values(&d));
-    w->z = larger(w->z, hn_delta_values(&d));
-    w->gates = larger(w->gates, 2 * d.value_heads);
+    w->qkv = hn_most(w->qkv, hn_delta_channels(&d));
+    w->mixed = hn_most(w->mixed, hn_delta_values(&d));
+    w->z = hn_most(w->z, hn_delta_values(&d));
+    w->gates = hn_most(w->gates, 2 * d.value_heads);
     if (l->delta.fused || l->delta.fused_gates)
-        w->fused = larger(w->fused, hn_delta_channels(&d) + hn_delta_values(&d) + 2 * d.value_heads);
+        w->fused = hn_most(w->fused, hn_delta_channels(&d) + hn_delta_values(&d) + 2 * d.value_heads);
     if (scratch > w->delta) w->delta = scratch;
 }
 
@@ -66,10 +63,10 @@ static widths widest(const hn_runner *r, int max_context) {
     widths w = {0};
     for (int i = 0; i < a->layers; i++) {
         const hn_layer_desc *d = &a->layer[i];
-        w.ffn = larger(w.ffn, d->ffn == HN_FFN_EXPERTS ? d->experts.shared_width : d->ffn_width);
-        w.experts = larger(w.experts, d->experts.count);
-        w.used = larger(w.used, d->experts.used);
-        w.expert = larger(w.expert, d->experts.width);
+        w.ffn = hn_most(w.ffn, d->ffn == HN_FFN_EXPERTS ? d->experts.shared_width : d->ffn_width);
+        w.experts = hn_most(w.experts, d->experts.count);
+        w.used = hn_most(w.used, d->experts.used);
+        w.expert = hn_most(w.expert, d->experts.width);
         w.in_steps |= hn_ffn_in_steps(a, i);
         w.branch |= d->post_norms || d->experts.shared_width > 0;
         if (d->mixer == HN_MIXER_DELTA) {
@@ -77,14 +74,14 @@ static widths widest(const hn_runner *r, int max_context) {
             continue;
         }
         const size_t s = m->ops.attention_scratch(&m->ops, r->max_rows, d->heads, d->head_dim, max_context + HN_MAX_ROWS);
-        w.q = larger(w.q, d->heads * d->head_dim);
-        w.kv = larger(w.kv, d->kv_heads * d->head_dim);
+        w.q = hn_most(w.q, d->heads * d->head_dim);
+        w.kv = hn_most(w.kv, d->kv_heads * d->head_dim);
         if (s > w.scratch) w.scratch = s;
-        if (d->gated) w.fused = larger(w.fused, 2 * d->heads * d->head_dim);
-        if (d->gated) w.z = larger(w.z, d->heads * d->head_dim);
+        if (d->gated) w.fused = hn_most(w.fused, 2 * d->heads * d->head_dim);
+        if (d->gated) w.z = hn_most(w.z, d->heads * d->head_dim);
     }
-    w.qkv = larger(w.qkv, w.q + 2 * w.kv);
-    w.mixed = larger(w.mixed, w.q);
+    w.qkv = hn_most(w.qkv, w.q + 2 * w.kv);
+    w.mixed = hn_most(w.mixed, w.q);
     w.pairs = r->max_rows * w.used;
     return w;
 }
@@ -176,7 +173,7 @@ static size_t lay_out(hn_runner *r, int max_context) {
     l->ldattended = pad16(w.q);
     l->ldhidden = pad16(w.ffn);
     l->ldfused = pad16(w.fused);
-    l->ldz = w.z ? larger(pad16(w.z), l->ldattended) : 0;
+    l->ldz = w.z ? hn_most(pad16(w.z), l->ldattended) : 0;
     if (w.z) l->ldattended = l->ldz; /* the same stride as their gates */
     l->ldgates = pad16(w.gates);
     l->delta_bytes = (w.delta + 63) & ~(size_t)63;
@@ -307,7 +304,7 @@ static hunch_status open_tables(hn_runner *r, int first_group, hunch_error *err)
 /* Entries for the paths of a tree of HN_MAX_ROWS rows, including kept rows, or of one or more chains of max_rows rows in all. */
 static int most_paths(int max_rows) {
     const int tree = HN_MAX_ROWS * HN_MAX_ROWS, chain = max_rows * (max_rows + 1) / 2;
-    return larger(tree, chain);
+    return hn_most(tree, chain);
 }
 
 static hunch_status runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context, int max_rows,
@@ -319,7 +316,7 @@ static hunch_status runner_open(hn_runner **out, const hn_model *m, hn_cache *ca
     r->ops = &m->ops;
     r->cache = cache;
     r->max_rows = max_rows;
-    r->out_rows = larger(HN_LOGIT_ROWS, (set && set->post_norm) || stores->features ? max_rows : 0);
+    r->out_rows = hn_most(HN_LOGIT_ROWS, (set && set->post_norm) || stores->features ? max_rows : 0);
     r->path_room = most_paths(max_rows);
     r->rope = hn_model_rope(m, max_context);
     r->store_rows = stores->features;

@@ -5,15 +5,12 @@
  * A root's pass begins with the target's state, and runs the head's layers if it has any: a prefix layer (Hydra) before all steps, or a
  * layer for each step, all from the same state (Meta). Later passes of kinds that read the tokens drafted so far begin with stored
  * states. */
+#include "base/least.h"
 #include "model/pass_private.h"
-
-static int most(int a, int b) {
-    return a > b ? a : b;
-}
 
 hn_step_widths hn_pass_step_widths(const hn_arch *a) {
     const hn_steps_desc *d = &a->draft_head.steps;
-    const int hidden = a->hidden, reads = most(hidden, d->inner);
+    const int hidden = a->hidden, reads = hn_most(hidden, d->inner);
     switch (d->kind) {
     case HN_STEP_BLOCKS: return (hn_step_widths){hidden, 0, hidden, 0, hidden};
     case HN_STEP_GROUNDED: return (hn_step_widths){(d->n + 1) * hidden, (d->n + 1) * hidden, hidden, hidden, (d->n + 1) * hidden};

@@ -18,6 +18,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "ops/cpu_mem.h"
 #include "ops/kernels.h"
 
@@ -103,8 +104,6 @@ static const unsigned char *slot_page(const call *c, int seq, int slot) {
     return (const unsigned char *)hn_host(c->kv->pool) + c->kv->page_bytes * (size_t)pages[slot / c->kv->page_rows];
 }
 
-static int least(int a, int b) { return a < b ? a : b; }
-static int most(int a, int b) { return a > b ? a : b; }
 static int chunks_to(int hi) { return (hi + HN_KEY_CHUNK - 1) / HN_KEY_CHUNK; }
 
 /* Chunks [0, result) of the block have slot = position for every row of the sequence. */
@@ -190,7 +189,7 @@ static void tile_scores(const call *c, tile *t, const hn_keys *keys, int c0, int
     if (c0 < c1) scores(c, t, keys, c0, c1, 0, t->n);
     for (int i = 0, end; i < t->n; i = end) {
         end = row_end(t, i);
-        for (int j = most(t->lo[i] / HN_KEY_CHUNK, shared); j < chunks_to(t->hi[i]); j++) {
+        for (int j = hn_most(t->lo[i] / HN_KEY_CHUNK, shared); j < chunks_to(t->hi[i]); j++) {
             hn_keys own;
             copy_chunk(c, t, i, j, true, &own);
             scores(c, t, &own, j, j + 1, i, end);
@@ -202,28 +201,28 @@ static void tile_scores(const call *c, tile *t, const hn_keys *keys, int c0, int
 static void shared_values(const call *c, tile *t, const hn_keys *keys, int i, int end, int limit) {
     int lo = 0, hi = limit;
     for (int x = i; x < end; x++) {
-        lo = most(lo, t->lo[x]);
-        hi = least(hi, t->hi[x]);
+        lo = hn_most(lo, t->lo[x]);
+        hi = hn_least(hi, t->hi[x]);
     }
     lo += lo % 2;
-    hi = most(hi - hi % 2, lo);
+    hi = hn_most(hi - hi % 2, lo);
     for (int x = i, next; x < end; x = next) { /* positions before the common part */
-        next = least(row_end(t, x), end);
-        values(c, t, keys, t->lo[x], least(least(lo, t->hi[x]), limit), x, next);
+        next = hn_least(row_end(t, x), end);
+        values(c, t, keys, t->lo[x], hn_least(hn_least(lo, t->hi[x]), limit), x, next);
     }
     values(c, t, keys, lo, hi, i, end);
     for (int x = i, next; x < end; x = next) { /* positions after it */
-        next = least(row_end(t, x), end);
-        values(c, t, keys, most(hi, t->lo[x]), least(t->hi[x], limit), x, next);
+        next = hn_least(row_end(t, x), end);
+        values(c, t, keys, hn_most(hi, t->lo[x]), hn_least(t->hi[x], limit), x, next);
     }
 }
 
 static void own_values(const call *c, tile *t, int i, int end, int shared) {
-    for (int j = most(t->lo[i] / HN_KEY_CHUNK, shared); j < chunks_to(t->hi[i]); j++) {
+    for (int j = hn_most(t->lo[i] / HN_KEY_CHUNK, shared); j < chunks_to(t->hi[i]); j++) {
         hn_keys own;
         const int lo = j * HN_KEY_CHUNK;
         copy_chunk(c, t, i, j, false, &own);
-        values(c, t, &own, most(lo, t->lo[i]), least(lo + HN_KEY_CHUNK, t->hi[i]), i, end);
+        values(c, t, &own, hn_most(lo, t->lo[i]), hn_least(lo + HN_KEY_CHUNK, t->hi[i]), i, end);
     }
 }
 
@@ -241,10 +240,10 @@ static void tile_block(const call *c, tile *t) {
     hn_keys keys;
     int shared = shared_chunks(c, t), hi = 0, lo = HN_KEY_BLOCK;
     for (int i = 0; i < t->n; i++) {
-        hi = most(hi, t->hi[i]);
-        lo = least(lo, t->lo[i]);
+        hi = hn_most(hi, t->hi[i]);
+        lo = hn_least(lo, t->lo[i]);
     }
-    int in_place = least(chunks_to(hi), shared), tiles = (t->n + c->kernels->value_rows - 1) / c->kernels->value_rows;
+    int in_place = hn_least(chunks_to(hi), shared), tiles = (t->n + c->kernels->value_rows - 1) / c->kernels->value_rows;
     keys_in_place(c, t, lo / HN_KEY_CHUNK, in_place, &keys);
     tile_scores(c, t, &keys, lo / HN_KEY_CHUNK, in_place, shared);
     for (int i = 0; i < t->n; i++) tile_softmax(c, t, i);
@@ -263,8 +262,8 @@ static void tile_block(const call *c, tile *t) {
 /* The positions of a block that a row sees; false: none. */
 static bool sees(const call *c, int row, int block, int *lo, int *hi) {
     int base = block * HN_KEY_BLOCK;
-    *hi = least(c->last[row] + 1 - base, HN_KEY_BLOCK);
-    *lo = most(hn_kv_seen_from(c->how, c->from[row]) - base, 0);
+    *hi = hn_least(c->last[row] + 1 - base, HN_KEY_BLOCK);
+    *lo = hn_most(hn_kv_seen_from(c->how, c->from[row]) - base, 0);
     return *lo < *hi;
 }
 
@@ -275,7 +274,7 @@ static int seq_tiles(const call *c, int seq) { return (seq_queries(c, seq) + c->
 /* Queries [first, end) of a sequence are tile number `part`. */
 static void tile_queries(const call *c, const tile *t, int part, int *first, int *end) {
     *first = part * c->queries;
-    *end = least(*first + c->queries, seq_queries(c, t->seq));
+    *end = hn_least(*first + c->queries, seq_queries(c, t->seq));
 }
 
 /* The row and head of query i of a sequence. */
@@ -318,8 +317,8 @@ static void tile_fill(const call *c, tile *t, int part) {
 static void seq_blocks(const call *c, int seq, int *first, int *last) {
     int min = c->from[seq_row(c, seq)], max = c->last[seq_row(c, seq)];
     for (int row = seq_row(c, seq); row < seq_row(c, seq + 1); row++) {
-        min = least(min, c->from[row]);
-        max = most(max, c->last[row]);
+        min = hn_least(min, c->from[row]);
+        max = hn_most(max, c->last[row]);
     }
     *first = hn_kv_seen_from(c->how, min) / HN_KEY_BLOCK;
     *last = max / HN_KEY_BLOCK;
@@ -447,8 +446,8 @@ static int plan_items(call *c) {
     int full = c->split ? (int)((int64_t)items * (c->blocks - 1) / c->blocks) : items;
     if (c->ex->ranks > 1 && full < wanted) {
         int tiles = full > 0 ? (wanted + full - 1) / full : wanted, queries = 0;
-        for (int seq = 0; seq < c->rows->n_seqs; seq++) queries = most(queries, seq_queries(c, seq));
-        c->queries = (least(queries, HN_QUERIES) + tiles - 1) / tiles;
+        for (int seq = 0; seq < c->rows->n_seqs; seq++) queries = hn_most(queries, seq_queries(c, seq));
+        c->queries = (hn_least(queries, HN_QUERIES) + tiles - 1) / tiles;
         items = number_items(c);
     }
     return items;

@@ -14,6 +14,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/least.h"
+
 /* Of logarithms. */
 static const double NOISE = 0.0025;      /* variance of a pass: 5 % */
 static const double DRIFT = 4e-4;        /* variance of the speed that a pass adds: 2 % */
@@ -40,15 +42,6 @@ static const double FIRST_ALIKE = 0.2, FIRST_WEIGHT = 1, KEPT = 1 - 1.0 / 300;
 
 void hn_cost_init(hn_cost *c) {
     memset(c, 0, sizeof *c);
-}
-
-/* Inlined, because fmax and fmin are calls that also handle NaN. */
-static double larger(double a, double b) {
-    return a > b ? a : b;
-}
-
-static double smaller(double a, double b) {
-    return a < b ? a : b;
 }
 
 /* A time below a nanosecond or above HN_COST_MOST_SECONDS is an error of the clock. */
@@ -92,7 +85,7 @@ static double log_of_rows(double rows) {
 }
 
 double hn_cost_fresh(const hn_cost_experts *x, double rows) {
-    return smaller(x->fresh * exp(x->alike * (x->at - log_of_rows(rows))), HN_COST_FRESH);
+    return hn_least_double(x->fresh * exp(x->alike * (x->at - log_of_rows(rows))), HN_COST_FRESH);
 }
 
 double hn_cost_distinct_experts(const hn_cost *c, double rows) {
@@ -111,8 +104,8 @@ static double of_distinct(const hn_cost *c, int rows) {
 static void distinct_learn(hn_cost_experts *x, int rows, double distinct) {
     if (rows < 2 || distinct > NEARLY_ALL * x->count) return;
     const double rest = log(1 - distinct / x->count) / log(1 - (double)x->used / x->count);
-    const double now = smaller(larger((rest - 1) / (rows - 1), 0), HN_COST_FRESH);
-    x->seen = smaller(x->seen + 1, DISTINCT_PASSES);
+    const double now = hn_least_double(hn_most_double((rest - 1) / (rows - 1), 0), HN_COST_FRESH);
+    x->seen = hn_least_double(x->seen + 1, DISTINCT_PASSES);
     x->fresh += (now - x->fresh) / x->seen;
     x->at += (log_of_rows(rows) - x->at) / x->seen;
     if (x->last_rows > 0) {
@@ -120,7 +113,7 @@ static void distinct_learn(hn_cost_experts *x, int rows, double distinct) {
         const double weight = 1 / (1.0 / (rows - 1) + 1.0 / (x->last_rows - 1));
         x->spread_rows = KEPT * x->spread_rows + weight * wider * wider;
         x->spread_both = KEPT * x->spread_both + weight * wider * (now - x->last);
-        x->alike = smaller(larger(-x->spread_both / x->spread_rows, 0), HN_COST_ALIKE);
+        x->alike = hn_least_double(hn_most_double(-x->spread_both / x->spread_rows, 0), HN_COST_ALIKE);
     }
     x->last_rows = rows;
     x->last = now;
@@ -148,7 +141,7 @@ static double beyond(const points *p, int n, int rows) {
     if (last == 0) return 1 + distinct + UNSEEN_SLOPE * (rows - 1);
     while (from > 0 && p->rows[from] * 2 > p->rows[last]) from--;
     const double slope = (rest_of(p, last) - rest_of(p, from)) / (p->rows[last] - p->rows[from]);
-    return larger(p->ratio[last], rest_of(p, last) + larger(slope, 0) * (rows - p->rows[last]) + distinct);
+    return hn_most_double(p->ratio[last], rest_of(p, last) + hn_most_double(slope, 0) * (rows - p->rows[last]) + distinct);
 }
 
 static double beyond_variance(const points *p, int n, int rows) {
@@ -159,7 +152,7 @@ static double beyond_variance(const points *p, int n, int rows) {
 
 static double between(const points *p, int a, int b, int rows) {
     const double part = (double)(rows - p->rows[a]) / (p->rows[b] - p->rows[a]);
-    return larger(p->ratio[a], rest_of(p, a) + part * (rest_of(p, b) - rest_of(p, a)) + of_distinct(p->of, rows));
+    return hn_most_double(p->ratio[a], rest_of(p, a) + part * (rest_of(p, b) - rest_of(p, a)) + of_distinct(p->of, rows));
 }
 
 /* More rows cost no less: where measurements contradict this they are averaged by their weights. A change of speed that was
@@ -219,23 +212,23 @@ static void class_enter(hn_cost *c, int k) {
     if (from >= 0 && from != k) {
         memcpy(c->shape[k], c->shape[from], sizeof c->shape[k]);
         for (int r = 2; r <= HN_COST_ROWS; r++)
-            if (c->shape[k][r].variance > 0) c->shape[k][r].variance = larger(c->shape[k][r].variance, INHERITED);
+            if (c->shape[k][r].variance > 0) c->shape[k][r].variance = hn_most_double(c->shape[k][r].variance, INHERITED);
         c->one_row[k] = c->one_row[from];
     }
     for (int r = 2; r <= HN_COST_ROWS; r++) c->shape[k][r].covariance = 0;
     if (c->one_row[k] > 0 && c->one_row[c->at] > 0) c->speed *= c->one_row[k] / c->one_row[c->at];
-    c->variance = smaller(c->variance + FIRST_VARIANCE, MOST_VARIANCE);
+    c->variance = hn_least_double(c->variance + FIRST_VARIANCE, MOST_VARIANCE);
     c->at = k;
 }
 
 /* The approximations must not make variances negative, nor a correlation 1. */
 static void filter_check(hn_cost *c, int k) {
-    c->variance = larger(c->variance, LEAST_VARIANCE);
+    c->variance = hn_most_double(c->variance, LEAST_VARIANCE);
     for (int r = 2; r <= HN_COST_ROWS; r++) {
         if (c->shape[k][r].variance <= 0) continue;
-        c->shape[k][r].variance = larger(c->shape[k][r].variance, LEAST_VARIANCE);
+        c->shape[k][r].variance = hn_most_double(c->shape[k][r].variance, LEAST_VARIANCE);
         const double most = 0.9 * sqrt(c->variance * c->shape[k][r].variance);
-        c->shape[k][r].covariance = smaller(larger(c->shape[k][r].covariance, -most), most);
+        c->shape[k][r].covariance = hn_least_double(hn_most_double(c->shape[k][r].covariance, -most), most);
     }
 }
 
@@ -256,13 +249,13 @@ static void filter(hn_cost *c, int k, int rows, double of_rest, double more) {
         if (c->shape[k][r].variance <= 0) continue;
         const double part = r == rows ? of_shape : c->shape[k][r].covariance;
         c->shape[k][r].ratio *= exp(clipped * part / all);
-        c->shape[k][r].variance = smaller(c->shape[k][r].variance - part * part / all + SHAPE_DRIFT, MOST_SHAPE_VARIANCE);
+        c->shape[k][r].variance = hn_least_double(c->shape[k][r].variance - part * part / all + SHAPE_DRIFT, MOST_SHAPE_VARIANCE);
         c->shape[k][r].covariance -= of_speed * part / all;
     }
     x->each *= exp(clipped * of_each / all);
-    x->variance = smaller(x->variance - of_each * of_each / all + EACH_DRIFT, EACH_VARIANCE);
+    x->variance = hn_least_double(x->variance - of_each * of_each / all + EACH_DRIFT, EACH_VARIANCE);
     if (clipped != more)
-        c->variance = smaller(2 * before, MOST_VARIANCE); /* a spike, or a new speed: adapt faster to the next one */
+        c->variance = hn_least_double(2 * before, MOST_VARIANCE); /* a spike, or a new speed: adapt faster to the next one */
     filter_check(c, k);
 }
 
@@ -283,7 +276,7 @@ void hn_cost_pass_experts(hn_cost *c, int rows, int context, double distinct, do
     if (known) distinct_learn(&c->experts, rows, distinct);
     class_enter(c, k);
     points_read(c, k, &p);
-    const double rest = larger(shape_of(&p, rows) - of_distinct(c, rows), LEAST_REST);
+    const double rest = hn_most_double(shape_of(&p, rows) - of_distinct(c, rows), LEAST_REST);
     const double expected = rest + (known ? x->each * (distinct - x->used) : of_distinct(c, rows));
     if (c->speed <= 0) { /* the very first pass */
         c->speed = c->one_row[k] = seconds / expected;
@@ -311,12 +304,12 @@ static int width_of(int seqs) {
 static void call_learn(hn_cost_call *call, double now) {
     double *ratio = &call->ratio, *count = &call->count, *most = &call->most;
     if (*count < HN_COST_FIRST) {
-        *ratio = *count > 0 ? smaller(*ratio, now) : now;
+        *ratio = *count > 0 ? hn_least_double(*ratio, now) : now;
     } else {
-        *ratio += (smaller(now, *most) - *ratio) / smaller(*count + 1, CALLS);
+        *ratio += (hn_least_double(now, *most) - *ratio) / hn_least_double(*count + 1, CALLS);
         *most *= now > *most ? MORE_SLOW : LESS_SLOW;
     }
-    *most = larger(*most, SLOW * *ratio + SLOW_PASS);
+    *most = hn_most_double(*most, SLOW * *ratio + SLOW_PASS);
     *count += 1;
 }
 
@@ -328,7 +321,7 @@ void hn_cost_draft(hn_cost *c, int drafter, int seqs, int behind, double seconds
         call_learn(&d->call[width_of(seqs)], seconds / c->speed);
         return;
     }
-    const double call = hn_cost_of_draft(c, drafter, seqs), now = larger(seconds - (isnan(call) ? 0 : call), 0);
+    const double call = hn_cost_of_draft(c, drafter, seqs), now = hn_most_double(seconds - (isnan(call) ? 0 : call), 0);
     const double row = now / c->speed / behind;
     d->row += d->row > 0 ? (row - d->row) * READ_PART : row;
 }
@@ -369,7 +362,7 @@ bool hn_cost_knows_level(const hn_cost *c, int drafter, int seqs) {
 int hn_cost_draft_calls(const hn_cost *c, int drafter) {
     double calls = 0;
     for (int w = 0; w < HN_COST_WIDTHS; w++) calls += c->drafter[drafter].call[w].count;
-    return (int)smaller(calls, 1e6);
+    return (int)hn_least_double(calls, 1e6);
 }
 
 double hn_cost_of_reading(const hn_cost *c, int drafter, int behind) {
@@ -397,7 +390,8 @@ bool hn_cost_curve(const hn_cost *c, int context, double *seconds, double *optim
             variance = beyond_variance(&p, p.n, r);
         }
         seconds[r] = one * ratio;
-        optimistic[r] = larger(seconds[r] / (1 + optimism * sqrt(variance)), seen ? one : larger(one, optimistic[p.rows[i]]));
+        const double before = seen ? one : hn_most_double(one, optimistic[p.rows[i]]);
+        optimistic[r] = hn_most_double(seconds[r] / (1 + optimism * sqrt(variance)), before);
     }
     return true;
 }

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 enum { SHORT_WORD = 40 };
@@ -32,8 +33,7 @@ void hn_bpe_fini(hn_bpe *b) {
 }
 
 static hn_merge *slot_of(const hn_bpe *b, uint64_t pair) {
-    uint64_t h = (pair ^ b->seed) * 0x9E3779B97F4A7C15u;
-    size_t i = (size_t)(h ^ h >> 32) & b->mask;
+    size_t i = (size_t)hn_hash_word(b->seed, pair) & b->mask;
     while (b->slots[i].pair != pair && b->slots[i].pair != NO_PAIR) i = (i + 1) & b->mask;
     return &b->slots[i];
 }

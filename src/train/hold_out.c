@@ -4,15 +4,13 @@
 
 #include <string.h>
 
-enum { MOST = 64, OF_A_TEXT = 16 }; /* compared tokens of a prompt; of texts without a prompt */
+#include "base/least.h"
 
-static int least(int a, int b) {
-    return a < b ? a : b;
-}
+enum { MOST = 64, OF_A_TEXT = 16 }; /* compared tokens of a prompt; of texts without a prompt */
 
 /* Compares up to the end of the shorter prompt: a later turn begins with the prompt of the first. */
 static bool begin_alike(const hn_feature_text *a, const hn_feature_text *b) {
-    const int prompt = least(a->own, b->own), n = least(prompt > 0 ? prompt : OF_A_TEXT, MOST);
+    const int prompt = hn_least(a->own, b->own), n = hn_least(prompt > 0 ? prompt : OF_A_TEXT, MOST);
     return a->n >= n && b->n >= n && memcmp(a->ids, b->ids, sizeof *a->ids * (size_t)n) == 0;
 }
 

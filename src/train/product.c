@@ -11,6 +11,7 @@
 
 #include <assert.h>
 
+#include "base/least.h"
 #include "train/product_kernels.h"
 
 enum { MOST = 2048, MOST_ALONE = 256, BLOCK = 8 }; /* outputs, and with MOST terms; strips per block */
@@ -66,10 +67,6 @@ typedef struct job {
     int block_a, block_b;    /* strips per block */
 } job;
 
-static int least(int a, int b) {
-    return a < b ? a : b;
-}
-
 static int strips_a(const job *j) {
     return strips(j->m, j->kernel->rows);
 }
@@ -86,7 +83,7 @@ static void pack(const job *j, int s) {
     char *to = of_a ? j->packed_a + (size_t)at * j->strip_a : j->packed_b + (size_t)at * j->strip_b;
     for (int done = 0; done < j->k; done += k->depth, to += strip_bytes(k, width, k->depth))
         k->pack(of_a ? j->a : j->b, (of_a ? j->m0 : j->n0) + at * width, width, j->k0 + done,
-                least(k->depth, j->k - done), of_a ? k->group_a : k->group_b, to);
+                hn_least(k->depth, j->k - done), of_a ? k->group_a : k->group_b, to);
 }
 
 /* The tiles of strip a with strips [b0, b1), of the slice that starts `done` terms into the panel. In the order of rows
@@ -94,12 +91,12 @@ static void pack(const job *j, int s) {
 static void multiply_strip(const job *j, int a, int b0, int b1, int done) {
     const hn_product_kernel *k = j->kernel;
     const char *x = j->packed_a + (size_t)a * j->strip_a + (size_t)(done * k->rows) * k->bytes;
-    const int row = a * k->rows, n = least(k->depth, j->k - done);
-    hn_tile_out out = {.ld = j->c.ld, .rows = least(k->rows, j->m - row), .add = j->add || j->k0 + done > 0};
+    const int row = a * k->rows, n = hn_least(k->depth, j->k - done);
+    hn_tile_out out = {.ld = j->c.ld, .rows = hn_least(k->rows, j->m - row), .add = j->add || j->k0 + done > 0};
     for (int b = b0; b < b1; b++) {
         const int col = b * k->cols;
         out.c = hn_mat_row(j->c, j->m0 + row) + j->n0 + col;
-        out.cols = least(k->cols, j->n - col);
+        out.cols = hn_least(k->cols, j->n - col);
         k->tile(n, x, j->packed_b + (size_t)b * j->strip_b + (size_t)(done * k->cols) * k->bytes, out);
     }
 }
@@ -107,7 +104,7 @@ static void multiply_strip(const job *j, int a, int b0, int b1, int done) {
 static void multiply(const job *j, int block) {
     const int across = strips(strips_b(j), j->block_b);
     const int a0 = block / across * j->block_a, b0 = block % across * j->block_b;
-    const int a1 = least(a0 + j->block_a, strips_a(j)), b1 = least(b0 + j->block_b, strips_b(j));
+    const int a1 = hn_least(a0 + j->block_a, strips_a(j)), b1 = hn_least(b0 + j->block_b, strips_b(j));
     for (int done = 0; done < j->k; done += j->kernel->depth)
         for (int a = a0; a < a1; a++) multiply_strip(j, a, b0, b1, done);
 }
@@ -145,11 +142,11 @@ static void choose_blocks(job *j, int ranks) {
 static void product_run(void *arg, int rank, int ranks) {
     job j = *(const job *)arg; /* each worker has its own copy */
     for (j.m0 = 0; j.m0 < j.c.rows; j.m0 += j.most) {
-        j.m = least(j.most, j.c.rows - j.m0);
+        j.m = hn_least(j.most, j.c.rows - j.m0);
         for (j.n0 = 0; j.n0 < j.c.cols; j.n0 += j.most) {
-            j.n = least(j.most, j.c.cols - j.n0);
+            j.n = hn_least(j.most, j.c.cols - j.n0);
             for (j.k0 = 0; j.k0 < j.terms; j.k0 += j.most_terms) {
-                j.k = least(j.most_terms, j.terms - j.k0);
+                j.k = hn_least(j.most_terms, j.terms - j.k0);
                 choose_blocks(&j, ranks);
                 panel(&j, rank);
             }

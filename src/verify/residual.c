@@ -4,10 +4,11 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/lane_sum.h"
 #include "base/mem.h"
 #include "verify/verify_private.h"
 
-enum { LANES = 8, CHUNK = 1024 };
+enum { CHUNK = 1024 };
 
 hunch_status hn_verifier_open(hn_verifier **out, int vocab, hunch_error *err) {
     *out = hn_zalloc(1, sizeof **out);
@@ -194,16 +195,6 @@ double hn_residual_subtract(const hn_walk *k, hn_residual *r, double a, double b
     return r->p_sum;
 }
 
-static double sum_of(const double *p, int n) {
-    double lane[LANES] = {0}, sum = 0;
-    int i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int j = 0; j < LANES; j++) lane[j] += p[i + j];
-    for (; i < n; i++) sum += p[i];
-    for (int j = 0; j < LANES; j++) sum += lane[j];
-    return sum;
-}
-
 void hn_residual_exclude(const hn_walk *k, hn_residual *r, const int16_t *child, int n) {
     hn_residual_keep(k, r);
     double *p = k->w->p + r->at, kept[HN_TREE_ROWS];
@@ -214,7 +205,7 @@ void hn_residual_exclude(const hn_walk *k, hn_residual *r, const int16_t *child,
         kept[c] = p[at[c]];
         p[at[c]] = 0;
     }
-    const double sum = sum_of(p, r->n);
+    const double sum = hn_lane_sum(p, r->n);
     if (sum > 0)
         r->p_sum = sum;
     else
