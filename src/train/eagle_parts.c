@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* eagle_parts.c - the weights of an EAGLE-1 head: shapes, and places in the vector of all. */
+/* eagle_parts.c - the weights of an EAGLE-1 head: names, shapes, and places in the vector of all. */
 #include "train/eagle_net.h"
 #include "train/parts.h"
 
+static const hn_part_row parts[HN_EAGLE_PARTS] = {
+    [HN_EAGLE_FC] = {"fc.weight", HN_WIDTH_HIDDEN, HN_WIDTH_PAIR},
+    [HN_EAGLE_FC_BIAS] = {"fc.bias", HN_WIDTH_OWN, HN_WIDTH_HIDDEN},
+    [HN_EAGLE_Q] = {"layers.0.self_attn.q_proj.weight", HN_WIDTH_QUERIES, HN_WIDTH_HIDDEN},
+    [HN_EAGLE_K] = {"layers.0.self_attn.k_proj.weight", HN_WIDTH_KEYS, HN_WIDTH_HIDDEN},
+    [HN_EAGLE_V] = {"layers.0.self_attn.v_proj.weight", HN_WIDTH_KEYS, HN_WIDTH_HIDDEN},
+    [HN_EAGLE_O] = {"layers.0.self_attn.o_proj.weight", HN_WIDTH_HIDDEN, HN_WIDTH_QUERIES},
+    [HN_EAGLE_NORM_POST] = {"layers.0.post_attention_layernorm.weight", HN_WIDTH_ONE, HN_WIDTH_HIDDEN},
+    [HN_EAGLE_GATE] = {"layers.0.mlp.gate_proj.weight", HN_WIDTH_FFN, HN_WIDTH_HIDDEN},
+    [HN_EAGLE_UP] = {"layers.0.mlp.up_proj.weight", HN_WIDTH_FFN, HN_WIDTH_HIDDEN},
+    [HN_EAGLE_DOWN] = {"layers.0.mlp.down_proj.weight", HN_WIDTH_HIDDEN, HN_WIDTH_FFN}};
+
 static hn_mat shape_of(const void *shape, int part) {
     const hn_eagle_shape *s = shape;
-    const int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
-    switch (part) {
-    case HN_EAGLE_FC: return hn_mat_of(NULL, s->hidden, 2 * s->hidden);
-    case HN_EAGLE_FC_BIAS: return hn_mat_of(NULL, s->bias, s->hidden);
-    case HN_EAGLE_Q: return hn_mat_of(NULL, q, s->hidden);
-    case HN_EAGLE_K:
-    case HN_EAGLE_V: return hn_mat_of(NULL, kv, s->hidden);
-    case HN_EAGLE_O: return hn_mat_of(NULL, s->hidden, q);
-    case HN_EAGLE_GATE:
-    case HN_EAGLE_UP: return hn_mat_of(NULL, s->ffn, s->hidden);
-    case HN_EAGLE_DOWN: return hn_mat_of(NULL, s->hidden, s->ffn);
-    default: return hn_mat_of(NULL, 1, s->hidden);
-    }
+    int width[HN_WIDTHS];
+    hn_widths_of(width, s->hidden, s->heads, s->kv_heads, s->head_dim, s->ffn);
+    width[HN_WIDTH_OWN] = s->bias;
+    return hn_part_shaped(&parts[part], width);
 }
 
 size_t hn_eagle_count(const hn_eagle_shape *s) {
@@ -29,16 +32,5 @@ hn_mat hn_eagle_part_of(const hn_eagle_shape *s, hn_eagle_part part, hn_real *ve
 }
 
 const char *hn_eagle_part_name(hn_eagle_part part) {
-    static const char *const names[HN_EAGLE_PARTS] = {
-        [HN_EAGLE_FC] = "fc.weight",
-        [HN_EAGLE_FC_BIAS] = "fc.bias",
-        [HN_EAGLE_Q] = "layers.0.self_attn.q_proj.weight",
-        [HN_EAGLE_K] = "layers.0.self_attn.k_proj.weight",
-        [HN_EAGLE_V] = "layers.0.self_attn.v_proj.weight",
-        [HN_EAGLE_O] = "layers.0.self_attn.o_proj.weight",
-        [HN_EAGLE_NORM_POST] = "layers.0.post_attention_layernorm.weight",
-        [HN_EAGLE_GATE] = "layers.0.mlp.gate_proj.weight",
-        [HN_EAGLE_UP] = "layers.0.mlp.up_proj.weight",
-        [HN_EAGLE_DOWN] = "layers.0.mlp.down_proj.weight"};
-    return names[part];
+    return parts[part].name;
 }

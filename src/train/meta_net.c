@@ -28,20 +28,28 @@ struct hn_meta_net {
 
 /* ---- parts --------------------------------------------------------------------------------------------------------------- */
 
+/* Of a layer; the norm follows the last one. */
+static const hn_part_row parts[HN_META_LAYER_PARTS] = {
+    [HN_META_INPUT] = {"attention_norm.weight", HN_WIDTH_ONE, HN_WIDTH_HIDDEN},
+    [HN_META_Q] = {"attention.wq.weight", HN_WIDTH_QUERIES, HN_WIDTH_HIDDEN},
+    [HN_META_K] = {"attention.wk.weight", HN_WIDTH_KEYS, HN_WIDTH_HIDDEN},
+    [HN_META_V] = {"attention.wv.weight", HN_WIDTH_KEYS, HN_WIDTH_HIDDEN},
+    [HN_META_O] = {"attention.wo.weight", HN_WIDTH_HIDDEN, HN_WIDTH_QUERIES},
+    [HN_META_POST] = {"ffn_norm.weight", HN_WIDTH_ONE, HN_WIDTH_HIDDEN},
+    [HN_META_GATE] = {"feed_forward.w1.weight", HN_WIDTH_FFN, HN_WIDTH_HIDDEN},
+    [HN_META_UP] = {"feed_forward.w3.weight", HN_WIDTH_FFN, HN_WIDTH_HIDDEN},
+    [HN_META_DOWN] = {"feed_forward.w2.weight", HN_WIDTH_HIDDEN, HN_WIDTH_FFN}};
+static const hn_part_row last = {"norm.weight", HN_WIDTH_ONE, HN_WIDTH_HIDDEN};
+
+static const hn_part_row *row_of(const hn_meta_shape *s, int part) {
+    return part == s->positions * HN_META_LAYER_PARTS ? &last : &parts[part % HN_META_LAYER_PARTS];
+}
+
 static hn_mat shape_of(const void *shape, int part) {
     const hn_meta_shape *s = shape;
-    const int q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
-    if (part == s->positions * HN_META_LAYER_PARTS) return hn_mat_of(NULL, 1, s->hidden);
-    switch (part % HN_META_LAYER_PARTS) {
-    case HN_META_Q: return hn_mat_of(NULL, q, s->hidden);
-    case HN_META_K:
-    case HN_META_V: return hn_mat_of(NULL, kv, s->hidden);
-    case HN_META_O: return hn_mat_of(NULL, s->hidden, q);
-    case HN_META_GATE:
-    case HN_META_UP: return hn_mat_of(NULL, s->ffn, s->hidden);
-    case HN_META_DOWN: return hn_mat_of(NULL, s->hidden, s->ffn);
-    default: return hn_mat_of(NULL, 1, s->hidden);
-    }
+    int width[HN_WIDTHS];
+    hn_widths_of(width, s->hidden, s->heads, s->kv_heads, s->head_dim, s->ffn);
+    return hn_part_shaped(row_of(s, part), width);
 }
 
 size_t hn_meta_count(const hn_meta_shape *s) {
@@ -53,13 +61,10 @@ hn_mat hn_meta_part_of(const hn_meta_shape *s, int part, hn_real *vector) {
 }
 
 void hn_meta_part_name(const hn_meta_shape *s, int part, char *out) {
-    static const char *const names[HN_META_LAYER_PARTS] = {
-        "attention_norm", "attention.wq",    "attention.wk",    "attention.wv",    "attention.wo",
-        "ffn_norm",       "feed_forward.w1", "feed_forward.w3", "feed_forward.w2"};
     if (part == s->positions * HN_META_LAYER_PARTS)
-        snprintf(out, 80, "norm.weight");
+        snprintf(out, 80, "%s", last.name);
     else
-        snprintf(out, 80, "extra_heads.%d.%s.weight", part / HN_META_LAYER_PARTS, names[part % HN_META_LAYER_PARTS]);
+        snprintf(out, 80, "extra_heads.%d.%s", part / HN_META_LAYER_PARTS, row_of(s, part)->name);
 }
 
 static hn_stack_layer layer_of(const hn_meta_shape *s, int position, hn_real *vector) {
