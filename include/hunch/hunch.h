@@ -286,7 +286,7 @@ const char *hunch_engine_drafter_name(const hunch_engine *e, int index); /* as t
 /* One line: the contents of a draft head's files and what it reads of the model; NULL for other drafters. Owned by the engine. */
 const char *hunch_engine_drafter_about(const hunch_engine *e, int index);
 /* Notes for the user, a line each, index 0, 1, ...; NULL: no more. There may be more after a round: a draft head whose drafts are
- * never right, a head beside the model that `auto` does not use. Owned by the engine. */
+ * never right, a head beside the model that `auto` does not use, why texts lost a drafter. Owned by the engine. */
 const char *hunch_engine_note(const hunch_engine *e, int index);
 /* Forgets what was learned from earlier sessions: drafters' stores, shared prefixes, acceptance estimates. Measured costs
  * stay. */

@@ -128,7 +128,6 @@ static void wait_us(double us) {
 /* At a round's first level: checks whether the text is still the oracle's. */
 static void round_start(forced_seq *q, const hn_propose *p, int drafter) {
     int emitted = p->text.n - p->text.n_prompt;
-    if (emitted < q->checked) q->checked = 0; /* the session was rewound */
     for (; q->checked < emitted && q->checked < q->n; q->checked++)
         if (p->text.token[p->text.n_prompt + q->checked] != q->oracle[q->checked]) break;
     q->left = q->checked < emitted && q->checked < q->n;

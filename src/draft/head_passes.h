@@ -70,8 +70,8 @@ typedef struct hn_head_passes {
     int32_t *lists;     /* memory of the sequences' lists */
 } hn_head_passes;
 
-/* head.model is open, head.drafter set. boundaries[n_states]: layers whose entering state is read, or one HN_FEATURE_POST_NORM. Fills needs'
- * features and group. */
+/* head.model is open, head.drafter set. boundaries[n_states]: layers whose entering state is read, or one HN_FEATURE_POST_NORM. Fills
+ * needs' features and group. */
 hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n_states, const int32_t *ids, int vocab,
                                  int n_seqs, int width, hn_dtype kv, hn_needs *needs, hunch_error *err);
 hunch_status hn_head_passes_attach(hn_head_passes *h, hn_cache *cache, int first_group, int owner, int context, int best,
