@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own_head_test.c - the example of a custom head in docs/heads.md is drafter_middle.c, word for word; it opens, drafts according to
+/* own_head_test.c - the example of a custom head in docs/writing-heads.md is drafter_middle.c, word for word; it opens, drafts according to
  * its formulas, and changes no text. */
 #include "drafter_middle.c"
 
@@ -22,7 +22,7 @@ enum { PROMPT = sizeof prompt / sizeof *prompt };
 
 static void test_document(void **state) {
     (void)state;
-    char *doc = text_read("docs/heads.md"), *code = text_read("tests/drafter_middle.c");
+    char *doc = text_read("docs/writing-heads.md"), *code = text_read("tests/drafter_middle.c");
     const char *block = strstr(doc, "\n```c\n/* SPDX");
     assert_non_null(block);
     block += strlen("\n```c\n");
@@ -30,7 +30,7 @@ static void test_document(void **state) {
     if (strncmp(block, code, n) != 0 || !text_starts(block + n, "```")) {
         size_t same = 0;
         while (block[same] && block[same] == code[same]) same++;
-        fail_msg("docs/heads.md and tests/drafter_middle.c differ from here on: %.60s", code + same);
+        fail_msg("docs/writing-heads.md and tests/drafter_middle.c differ from here on: %.60s", code + same);
     }
     free(doc);
     free(code);

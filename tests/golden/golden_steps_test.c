@@ -182,7 +182,7 @@ static void foretell(const answer *a, uint64_t *rounds, uint64_t *accepted) {
     }
 }
 
-/* docs/heads.md: "`medusa` in that form" */
+/* docs/writing-heads.md: "`medusa` in that form" */
 static void test_blockwise(void **state) {
     (void)state;
     enum { TEXTS = 12 };
