@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* document_checks.h - for documents_test.c: checks of one text. link_leads: a link has a target; columns_check: widths;
  * names_check: names of files; identifiers_check, after identifiers_read: names of functions, types, keys and tests; places_check:
- * what a document says is in a file, or in a struct. All but the first print errors and return their number. */
+ * what a document says is in a file, or in a struct; keys_not_documented, keys_not_read: head_keys.c against docs/formats.md. All
+ * but the first print errors and return their number. */
 #ifndef HN_TESTS_DOCUMENT_CHECKS_H
 #define HN_TESTS_DOCUMENT_CHECKS_H
 
@@ -438,6 +439,46 @@ static int table_places_check(const char *file, const char *text, int *seen) {
 
 static int places_check(const char *file, const char *text, int *seen) {
     return prose_places_check(file, text, seen) + table_places_check(file, text, seen);
+}
+
+/* ---- keys of draft heads -------------------------------------------------------------------------------------------- */
+
+/* Names that head_keys.c has and the section lacks. */
+static int keys_not_documented(const char *code, const char *section) {
+    const char *at = strstr(code, "table[HN_HEAD_KEYS]"), *end = at ? strstr(at, "\n};") : NULL;
+    int wrong = 0, seen = 0;
+    assert_non_null(end);
+    for (; (at = strchr(at, '"')) && at < end; seen++) {
+        const size_t n = strcspn(++at, "\"");
+        char quoted[NAME];
+        snprintf(quoted, sizeof quoted, "`%.*s`", (int)n, at);
+        if (!strstr(section, quoted)) print_error("docs/formats.md lacks the key %s of a draft head\n", quoted);
+        wrong += !strstr(section, quoted);
+        at += n + 1;
+    }
+    assert_true(seen > 50);
+    return wrong;
+}
+
+/* Keys in the section's tables that head_keys.c lacks; those of a folder's config.json may be read elsewhere. */
+static int keys_not_read(const char *code, const char *section) {
+    static const char *const starts[] = {"eagle3.", "dflash.", "hunch-head.", "hunch.head."};
+    int wrong = 0;
+    for (const char *line = section; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        const char *end = line + strcspn(line, "\n");
+        for (const char *at = line; *line == '|' && (at = memchr(at, '`', (size_t)(end - at)));) {
+            const size_t n = strcspn(++at, "`\n");
+            char quoted[NAME];
+            bool key = false;
+            for (size_t k = 0; k < sizeof starts / sizeof *starts; k++) key = key || text_starts(at, starts[k]);
+            snprintf(quoted, sizeof quoted, "\"%.*s\"", (int)n, at);
+            if (key && !strstr(code, quoted)) print_error("src/model/head_keys.c lacks the key %s\n", quoted);
+            wrong += key && !strstr(code, quoted);
+            at += n + 1;
+            if (at > end) break;
+        }
+    }
+    return wrong;
 }
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* documents_test.c - the documents and the comments name only existing things: links have a target, files are in the checkout, functions
- * and keys in the sources, flags in --help, JSON has the keys that docs/formats.md names, and the commands shown run, with a model of a
- * megabyte instead of the named one.
+ * and keys in the sources, in the file or struct that is said to have them, flags in --help, JSON and draft heads have the keys that
+ * docs/formats.md names, and the commands shown run, with a model of a megabyte instead of the named one.
  *
  * Documents are all *.md except those of others in tests/data. Their prose is not checked; README's promises are checked by
  * promises_test.c.
@@ -130,6 +130,27 @@ static void test_places(void **state) {
     print_message("five that are elsewhere:\n");
     assert_int_equal(places_check("a", not_there, &seen), 5);
     assert_int_equal(wrong, 0);
+}
+
+/* ---- keys of draft heads -------------------------------------------------------------------------------------------- */
+
+/* The tables of docs/formats.md have the keys that head_keys.c reads, and no others. */
+static void test_head_keys(void **state) {
+    (void)state;
+    char *code = text_read("src/model/head_keys.c"), *text = text_read("docs/formats.md");
+    char *section = strstr(text, "\n### Draft heads\n"), *end = section ? strstr(section, "\n## ") : NULL;
+    assert_non_null(end);
+    *end = 0;
+    source_keep(code, false);
+    assert_int_equal(keys_not_documented(code, section) + keys_not_read(code, section), 0);
+    print_message("one that is not documented, one that is not read:\n");
+    char *key = strstr(section, "`hunch.head.draft_length`");
+    assert_non_null(key);
+    key[2] = 'X';
+    assert_int_equal(keys_not_documented(code, section), 1);
+    assert_int_equal(keys_not_read(code, "| a | `eagle3.no_such` | `no_such` |\n"), 1);
+    free(code);
+    free(text);
 }
 
 /* ---- columns ---------------------------------------------------------------------------------------------------- */
@@ -486,7 +507,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_links),   cmocka_unit_test(test_the_names_check), cmocka_unit_test(test_names),
         cmocka_unit_test(test_columns), cmocka_unit_test(test_identifiers),     cmocka_unit_test(test_flags),
-        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_places),  cmocka_unit_test(test_head_keys),
         cmocka_unit_test(test_c),       cmocka_unit_test(test_commands),        cmocka_unit_test(test_drafts_of_help),
         cmocka_unit_test(test_json),
     };
