@@ -130,11 +130,11 @@ static void test_chat_context(void **state) {
     assert_string_equal(text_of(json_array_get(all, 0), "finish"), "length");
     const char *too_long = text_of(json_array_get(all, 1), "error");
     assert_non_null(strstr(too_long, "not sent: with this message the conversation has "));
-    if (!strstr(too_long, "the context holds 64; /reset begins anew, --context 512 makes room"))
+    if (!strstr(too_long, "the context holds 64; /reset begins anew, /set context=512 makes room"))
         fail_msg("%s", too_long);
     assert_string_equal(text_of(json_array_get(all, 2), "error"), "the message is not valid UTF-8 at byte 3: not sent");
     assert_true(int_of(json_array_get(all, 3), "prompt_tokens") < 10);
-    assert_int_equal(count(r.err, "the answer ends here: the context of 64 rows is full; --context 256 makes room"), 2); /* works below */
+    assert_int_equal(count(r.err, "the answer ends here: the context of 64 rows is full; /set context=256 makes room"), 2); /* works below */
     assert_int_equal(count(r.err, "not sent"), 2);
     json_decref(all);
     result_free(&r);
@@ -234,6 +234,8 @@ static void test_chat_settings(void **state) {
                                        "context 0 is not a whole number",
                                        "\nseed                 5\n", "\ncontext              64\n",
                                        "\nmax_tokens           3\n",
+                                       "\nxtc_threshold        0.1\n", "\ndry_base             1.75\n",
+                                       "\ndry_allowed_length   2\n",
                                        "\nloop_guard           on\n", "\nstop                 none\n"};
     for (size_t i = 0; i < sizeof said / sizeof *said; i++)
         if (!strstr(r.err, said[i]))

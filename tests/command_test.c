@@ -129,6 +129,35 @@ static void test_too_long(void **state) {
     refused(2, none, "compare", "-m", STORIES, "-p", text, "--raw");
 }
 
+/* An answer that ends because the context is full says so, with a context that has room; one that ends at -n does not. */
+static void test_full_context(void **state) {
+    (void)state;
+    static const char *const limits[][3] = {{"--context", "64", "the context of 64 rows is full; --context 256 makes room"},
+                                            {"-n", "3", NULL}};
+    for (size_t i = 0; i < 2; i++) {
+        const char *flag = limits[i][0], *value = limits[i][1], *said = limits[i][2];
+        result r = command("run", "-m", STORIES, "-p", "Once", "--ignore-eos", flag, value);
+        if (said ? !strstr(r.err, said) : strstr(r.err, "is full") != NULL) fail_msg("%s %s: %s", flag, value, r.err);
+        result_free(&r);
+        json_t *j = json_of("run", "-m", STORIES, "-p", "Once", "--ignore-eos", flag, value);
+        assert_string_equal(text_of(j, "finish"), "length");
+        assert_int_equal(json_is_true(get(j, "context_full")), said != NULL);
+        json_decref(j);
+    }
+}
+
+/* Two columns of `compare --show`: what the one's drafter proposed has not the colour of the other's. */
+static void test_colors_of_columns(void **state) {
+    (void)state;
+    static const char *const first[] = {"\033[36mfrom ngram", "\033[38;5;32mfrom ngram"},
+                             *const second[] = {"\033[33mfrom suffix", "\033[38;5;172mfrom suffix"};
+    result r = command("compare", "-m", STORIES, "-p", "Once upon a time", "-n", "8", "--show", "--color", "always",
+                       "--draft", "ngram", "--draft", "suffix");
+    assert_true(strstr(r.out, first[0]) || strstr(r.out, first[1]));
+    assert_true(strstr(r.out, second[0]) || strstr(r.out, second[1]));
+    result_free(&r);
+}
+
 static void test_help(void **state) {
     (void)state;
     static const char *const names[] = {"run",      "chat",   "compare", "bench", "inspect",
@@ -733,6 +762,14 @@ static void test_score(void **state) {
     json_decref(j);
     json_decref(row);
     refused(2, "at least 2", "score", "-m", STORIES, "--tokens", text_write("t.json", "[1]"));
+    /* the newline at the end of a file is no part of the text; the line says over how many tokens the mean is */
+    result text = command("score", "-m", STORIES, "-p", "Once upon a time"),
+           file = command("score", "-m", STORIES, "-f", text_write("line.txt", "Once upon a time\n"));
+    assert_string_equal(text.out, file.out);
+    assert_non_null(strstr(text.out, "5 tokens, "));
+    assert_non_null(strstr(text.out, " nats a token over the 4 after the first, perplexity "));
+    result_free(&text);
+    result_free(&file);
 }
 
 /* A device is written, not replaced (through a link here, as replacing a device would damage the system). */
@@ -823,6 +860,8 @@ int main(void) {
         cmocka_unit_test(test_sampling_flags),
         cmocka_unit_test(test_contradictions),
         cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_full_context),
+        cmocka_unit_test(test_colors_of_columns),
         cmocka_unit_test(test_help),
         cmocka_unit_test(test_engine_refusals),
         cmocka_unit_test(test_token_files),

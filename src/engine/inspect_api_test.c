@@ -68,6 +68,8 @@ static void is_usage(hunch_status st, const hunch_error *why) {
     assert_non_null(strstr(why->message, "in the middle of a call"));
 }
 
+static void in_row(void *user, size_t at, const float *logits, int vocab);
+
 static void try_all(caller *v) {
     hunch_error why;
     hunch_request r;
@@ -78,7 +80,7 @@ static void try_all(caller *v) {
     hunch_request_defaults(&r, v->m);
     r.prompt = prompt;
     r.n_prompt = N;
-    is_usage(hunch_evaluate(v->e, prompt, N, NULL, NULL, &why), &why);
+    is_usage(hunch_evaluate(v->e, prompt, N, in_row, NULL, &why), &why);
     is_usage(hunch_engine_round(v->e, &why), &why);
     is_usage(hunch_session_open(&s, v->e, &r, &why), &why);
     if (hunch_engine_running(v->e) > 0) return; /* this would be the error then */

@@ -239,7 +239,7 @@ int hunch_model_context_for(const hunch_model *m, size_t tokens) {
 
 hunch_status hn_fail_context(const hunch_engine *e, const char *what, size_t n, hunch_error *err) {
     const int cure = hunch_model_context_for(e->model, n);
-    return cure ? hn_fail(err, HUNCH_USAGE, "%s of %zu tokens is longer than the context of %d: --context %d makes room", what, n,
+    return cure ? hn_fail(err, HUNCH_USAGE, "%s of %zu tokens is longer than the context of %d: one of %d makes room", what, n,
                           e->context, cure)
                 : hn_fail(err, HUNCH_USAGE, "%s of %zu tokens is longer than the context of %d, and the model takes %d at most",
                           what, n, e->context, e->model->target.arch.context);

@@ -83,6 +83,7 @@ static void test_each_choice_is_the_best_or_has_a_reason(void **state) {
     d[0].knows = true;
     d[1].round = 0.2;
     d[1].knows = true;
+    d[1].drawn = true;
     d[2].kind = HN_COST_PER_LEVEL;
     d[2].step = 0.35;
     d[2].first = 3;
@@ -91,7 +92,7 @@ static void test_each_choice_is_the_best_or_has_a_reason(void **state) {
             for (int by_history = 0; by_history < 2; by_history++) {
                 world *w = world_open((enum machine_kind)kind, 0.05, n, d, DRAFTERS);
                 w->by_history = by_history;
-                rounds_read(w, light() ? 100 : 300, count);
+                rounds_read(w, 200, count);
                 world_close(w);
             }
     for (int reason = 0; reason < REASONS; reason++)

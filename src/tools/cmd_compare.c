@@ -65,7 +65,7 @@ static int context_choose(const tool_comparison *c, int max_tokens, int *out) {
     if (longest->n_ids > most)
         return tool_usage("%sa prompt of %zu tokens is longer than the context of %zu: %s",
                           tool_prompt_where(longest, where, sizeof where), longest->n_ids, most,
-                          tool_context_advice(c->model, longest->n_ids, advice));
+                          tool_context_advice(c->model, longest->n_ids, "--context ", advice));
     size_t need = 0;
     for (size_t i = 0; i < c->prompts.n; i++) {
         const size_t rows = c->prompts.items[i].n_ids + (size_t)tokens_of(&c->prompts.items[i], max_tokens) + SPARE;

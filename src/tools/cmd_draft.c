@@ -233,6 +233,8 @@ static int draft_run(draft_state *l) {
     request.sampling.temperature = 0;
     tool_sampling_set(&request.sampling, &l->o);
     const int depth = l->o.depth == TOOL_UNSET ? 0 : l->depth; /* a head may draft less if no --depth is given */
+    if (tool_context_check(l->engine, l->model, l->prompt.n_ids, &err) != HUNCH_OK)
+        return tool_failed(&err);
     if (hunch_draft(l->engine, l->prompt.ids, l->prompt.n_ids, depth, l->o.accept == TOOL_UNSET ? -1 : l->o.accept,
                     &request.sampling, l->logits ? logits_take : NULL, l, &l->result, &err) != HUNCH_OK)
         return tool_failed(&err);

@@ -59,7 +59,7 @@ static int logits_run(const tool_options *o, tool_prompt *p, hunch_model **m, hu
     char advice[80];
     if (p->n_ids > (size_t)context)
         return tool_usage("logits: a text of %zu tokens is longer than the context of %d: %s", p->n_ids, context,
-                          tool_context_advice(*m, p->n_ids, advice));
+                          tool_context_advice(*m, p->n_ids, "--context ", advice));
     if ((code = tool_engine_open(e, *m, o, NULL, o->context != TOOL_UNSET ? 0 : (int)p->n_ids, 1)) ||
         (code = logits_write(*e, p, info.vocab, o->output)))
         return code;

@@ -51,7 +51,8 @@ static int sample_open(run *r, window *w) {
         q.on_round = tool_why_add;
         q.on_round_user = &w->why[slot];
     }
-    if (hunch_session_open(&w->session[slot], r->engine, &q, &err) != HUNCH_OK)
+    if (tool_context_check(r->engine, r->model, q.n_prompt, &err) != HUNCH_OK ||
+        hunch_session_open(&w->session[slot], r->engine, &q, &err) != HUNCH_OK)
         return tool_failed(&err);
     tool_drafters_note(r->engine);
     w->next++;
@@ -77,6 +78,12 @@ static int sample_report(run *r, const hunch_session_state *st, const tool_why *
     }
     if (!tool_quiet)
         tool_result_summary(&result, st, color);
+    if (tool_context_full(r->engine, st)) {
+        const size_t context = (size_t)hunch_engine_context(r->engine);
+        char advice[80];
+        tool_message("the answer ends here: the context of %zu rows is full; %s", context,
+                     tool_context_advice(r->model, context + 1, "--context ", advice));
+    }
     return tool_done(HUNCH_OK);
 }
 

@@ -53,11 +53,14 @@ static int windows_run(score *s, hunch_engine *e, size_t window) {
 }
 
 static int score_report(const tool_options *o, const score *s) {
-    double mean = s->nll / (double)(s->text->n_ids - 1);
+    const size_t scored = s->text->n_ids - 1;
+    const double mean = s->nll / (double)scored;
     if (o->json)
-        return tool_print_json(json_pack("{s:I,s:o,s:o}", "tokens", (json_int_t)s->text->n_ids, "nll",
-                                         tool_json_real(mean), "perplexity", tool_json_real(exp(mean))));
-    printf("%zu tokens, %.6f nats a token, perplexity %.4f\n", s->text->n_ids, mean, exp(mean));
+        return tool_print_json(json_pack("{s:I,s:I,s:o,s:o}", "tokens", (json_int_t)s->text->n_ids, "scored",
+                                         (json_int_t)scored, "nll", tool_json_real(mean), "perplexity",
+                                         tool_json_real(exp(mean))));
+    printf("%zu tokens, %.6f nats a token over the %zu after the first, perplexity %.4f\n", s->text->n_ids, mean,
+           scored, exp(mean));
     return tool_done(HUNCH_OK);
 }
 

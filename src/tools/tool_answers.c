@@ -91,7 +91,9 @@ static int row_open(window *w, int at) {
         q.on_round = a->o->why || a->o->trees ? tool_why_add : NULL;
         q.on_round_user = &w->places[at].why;
         w->places[at].seed = q.sampling.seed;
-        code = (int)hunch_session_open(&w->session[at], a->engine, &q, &err);
+        code = (int)tool_context_check(a->engine, a->model, q.n_prompt, &err);
+        if (!code)
+            code = (int)hunch_session_open(&w->session[at], a->engine, &q, &err);
     }
     tool_prompt_ids_drop(p);
     if (code)

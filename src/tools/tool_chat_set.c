@@ -19,31 +19,32 @@ static const struct setting {
     const char *name, *flag;
     int kind, show;
     size_t at;
+    double usual; /* what 0 in the request stands for, as the flag's help says */
 } settings[] = {
-    {"temperature", "--temperature", REQUEST, REAL, AT(sampling.temperature)},
-    {"top_k", "--top-k", REQUEST, INT, AT(sampling.top_k)},
-    {"top_p", "--top-p", REQUEST, REAL, AT(sampling.top_p)},
-    {"min_p", "--min-p", REQUEST, REAL, AT(sampling.min_p)},
-    {"top_n_sigma", "--top-n-sigma", REQUEST, REAL, AT(sampling.top_n_sigma)},
-    {"typical", "--typical", REQUEST, REAL, AT(sampling.typical_p)},
-    {"xtc_probability", "--xtc-probability", REQUEST, REAL, AT(sampling.xtc_probability)},
-    {"xtc_threshold", "--xtc-threshold", REQUEST, REAL, AT(sampling.xtc_threshold)},
-    {"repetition_penalty", "--repetition-penalty", REQUEST, REAL, AT(sampling.repetition_penalty)},
-    {"presence_penalty", "--presence-penalty", REQUEST, REAL, AT(sampling.presence_penalty)},
-    {"frequency_penalty", "--frequency-penalty", REQUEST, REAL, AT(sampling.frequency_penalty)},
-    {"dry_multiplier", "--dry-multiplier", REQUEST, REAL, AT(sampling.dry_multiplier)},
-    {"dry_base", "--dry-base", REQUEST, REAL, AT(sampling.dry_base)},
-    {"dry_allowed_length", "--dry-allowed-length", REQUEST, INT, AT(sampling.dry_allowed_length)},
-    {"dry_range", "--dry-range", REQUEST, INT, AT(sampling.dry_range)},
-    {"seed", "--seed", REQUEST, SEED, AT(sampling.seed)},
-    {"max_tokens", "-n", REQUEST, INT, AT(max_tokens)},
-    {"stop", "--stop", REQUEST, AS_GIVEN, 0},
-    {"ignore_eos", "--ignore-eos", SWITCH, FLAG, 0},
-    {"loop_guard", "--no-loop-guard", SWITCH_OFF, FLAG, 0},
-    {"keep", "--keep", REQUEST, AS_GIVEN, 0},
-    {"context", "--context", ENGINE, AS_GIVEN, 0},
-    {"draft", "--draft", ENGINE, AS_GIVEN, 0},
-    {"verify", "--verify", ENGINE, AS_GIVEN, 0},
+    {"temperature", "--temperature", REQUEST, REAL, AT(sampling.temperature), 0},
+    {"top_k", "--top-k", REQUEST, INT, AT(sampling.top_k), 0},
+    {"top_p", "--top-p", REQUEST, REAL, AT(sampling.top_p), 0},
+    {"min_p", "--min-p", REQUEST, REAL, AT(sampling.min_p), 0},
+    {"top_n_sigma", "--top-n-sigma", REQUEST, REAL, AT(sampling.top_n_sigma), 0},
+    {"typical", "--typical", REQUEST, REAL, AT(sampling.typical_p), 0},
+    {"xtc_probability", "--xtc-probability", REQUEST, REAL, AT(sampling.xtc_probability), 0},
+    {"xtc_threshold", "--xtc-threshold", REQUEST, REAL, AT(sampling.xtc_threshold), 0.1},
+    {"repetition_penalty", "--repetition-penalty", REQUEST, REAL, AT(sampling.repetition_penalty), 0},
+    {"presence_penalty", "--presence-penalty", REQUEST, REAL, AT(sampling.presence_penalty), 0},
+    {"frequency_penalty", "--frequency-penalty", REQUEST, REAL, AT(sampling.frequency_penalty), 0},
+    {"dry_multiplier", "--dry-multiplier", REQUEST, REAL, AT(sampling.dry_multiplier), 0},
+    {"dry_base", "--dry-base", REQUEST, REAL, AT(sampling.dry_base), 1.75},
+    {"dry_allowed_length", "--dry-allowed-length", REQUEST, INT, AT(sampling.dry_allowed_length), 2},
+    {"dry_range", "--dry-range", REQUEST, INT, AT(sampling.dry_range), 0},
+    {"seed", "--seed", REQUEST, SEED, AT(sampling.seed), 0},
+    {"max_tokens", "-n", REQUEST, INT, AT(max_tokens), 0},
+    {"stop", "--stop", REQUEST, AS_GIVEN, 0, 0},
+    {"ignore_eos", "--ignore-eos", SWITCH, FLAG, 0, 0},
+    {"loop_guard", "--no-loop-guard", SWITCH_OFF, FLAG, 0, 0},
+    {"keep", "--keep", REQUEST, AS_GIVEN, 0, 0},
+    {"context", "--context", ENGINE, AS_GIVEN, 0, 0},
+    {"draft", "--draft", ENGINE, AS_GIVEN, 0, 0},
+    {"verify", "--verify", ENGINE, AS_GIVEN, 0, 0},
 };
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
@@ -80,9 +81,9 @@ static void setting_show(const tool_chat_state *c, const struct setting *s) {
     const tool_flag *f = flag_of(s);
     fprintf(stderr, "%-20s ", s->name);
     if (s->show == REAL)
-        fprintf(stderr, "%g", *(const double *)at);
+        fprintf(stderr, "%g", *(const double *)at != 0 ? *(const double *)at : s->usual);
     else if (s->show == INT)
-        fprintf(stderr, "%d", f->kind == TOOL_LIMIT && *(const int *)at == 0 ? -1 : *(const int *)at);
+        fprintf(stderr, "%d", *(const int *)at ? *(const int *)at : f->kind == TOOL_LIMIT ? -1 : (int)s->usual);
     else if (s->show == SEED)
         fprintf(stderr, "%" PRIu64, *(const uint64_t *)at);
     else if (s->show == FLAG)

@@ -64,7 +64,7 @@ static int oldest_leave_out(tool_chat_state *c, tool_rendered *r, hunch_error *e
         free(r->ids);
         code = conversation_render(c, r, err);
     }
-    tool_context_advice(c->model, wanted, advice);
+    tool_context_advice(c->model, wanted, "/set context=", advice);
     if (left_out)
         tool_message("the context of %d rows is full: the %zu oldest turns%s are left out from here on; %s", c->context,
                      left_out, keep_of(c) ? " after those of --keep" : "", advice);
@@ -73,7 +73,7 @@ static int oldest_leave_out(tool_chat_state *c, tool_rendered *r, hunch_error *e
                     "not sent: with this message%s the conversation has %zu tokens, the context holds %d; /reset "
                     "begins anew, %s",
                     keep_of(c) ? " and the turns of --keep" : "", r->n, c->context,
-                    tool_context_advice(c->model, r->n, advice));
+                    tool_context_advice(c->model, r->n, "/set context=", advice));
     return code;
 }
 
@@ -112,7 +112,7 @@ static void end_note(const tool_chat_state *c, const hunch_session_state *st) {
                      c->request.loop_tokens, c->terminal ? "/set loop_guard off" : "--no-loop-guard");
     else if (st->finish == HUNCH_FINISH_LENGTH && st->n_prompt + st->n_tokens >= (size_t)c->context)
         tool_message("the answer ends here: the context of %d rows is full; %s", c->context,
-                     tool_context_advice(c->model, (size_t)c->context + 1, advice));
+                     tool_context_advice(c->model, (size_t)c->context + 1, "/set context=", advice));
 }
 
 static int turn_report(tool_chat_state *c, const hunch_session_state *st) {

@@ -204,16 +204,27 @@ int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, 
     return 0;
 }
 
-const char *tool_context_advice(const hunch_model *m, size_t tokens, char *text) {
+const char *tool_context_advice(const hunch_model *m, size_t tokens, const char *way, char *text) {
     enum { SIZE = 80 };
     hunch_model_info info;
     const int rows = hunch_model_context_for(m, tokens);
     hunch_model_get_info(m, &info);
     if (rows)
-        snprintf(text, SIZE, "--context %d makes room", rows);
+        snprintf(text, SIZE, "%s%d makes room", way, rows);
     else
         snprintf(text, SIZE, "the model takes %d at most", info.context);
     return text;
+}
+
+hunch_status tool_context_check(const hunch_engine *e, const hunch_model *m, size_t n, hunch_error *err) {
+    const int context = hunch_engine_context(e);
+    char advice[80];
+    if (n <= (size_t)context)
+        return HUNCH_OK;
+    err->status = HUNCH_USAGE;
+    snprintf(err->message, sizeof err->message, "prompt of %zu tokens is longer than the context of %d: %s", n, context,
+             tool_context_advice(m, n, "--context ", advice));
+    return HUNCH_USAGE;
 }
 
 /* Below 2^53, so that JSON readers that store numbers as doubles can return it. */

@@ -34,8 +34,10 @@ int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, 
 void tool_drafters_note(const hunch_engine *e);
 
 uint64_t tool_random_seed(void);
-/* Advice for a text of so many tokens: "--context N makes room", or the model's limit. Writes to `text` [80]. */
-const char *tool_context_advice(const hunch_model *m, size_t tokens, char *text);
+/* Advice for a text of so many tokens: "--context N makes room" with a way of "--context ", or the model's limit. Writes to `text` [80]. */
+const char *tool_context_advice(const hunch_model *m, size_t tokens, const char *way, char *text);
+/* Whether a prompt of n tokens fits the engine's context; if not, HUNCH_USAGE with that advice. */
+hunch_status tool_context_check(const hunch_engine *e, const hunch_model *m, size_t n, hunch_error *err);
 
 /* Overrides the values in s by those of the flags. Without --seed a random one is drawn. Lists belong to o. */
 void tool_sampling_set(hunch_sampling *s, const tool_options *o);

@@ -197,6 +197,12 @@ static int source_choose(const tool_options *o, const char **file) {
     return 0;
 }
 
+/* Editors end files with one; it is not part of a prompt, nor of a text that is scored like one. */
+static void last_newline_drop(tool_prompt *p) {
+    if (p->len && p->text[p->len - 1] == '\n')
+        p->text[--p->len] = 0;
+}
+
 int tool_text_read(tool_prompt *p, const tool_options *o) {
     *p = (tool_prompt){0};
     int code = source_choose(o, &p->path);
@@ -211,6 +217,8 @@ int tool_text_read(tool_prompt *p, const tool_options *o) {
             p->path = "standard input";
         if (!code && p->len == 0 && !o->file && !o->prompt)
             code = tool_usage("no prompt: standard input is empty; give TEXT, -f FILE or --prompt-tokens FILE");
+        if (!code && (o->command & TOOL_SCORE))
+            last_newline_drop(p);
         return code;
     }
     p->len = strlen(o->prompt);
@@ -236,9 +244,8 @@ int tool_prompts_read(tool_prompts *p, const tool_options *o) {
         tool_prompt_fini(&one);
         return code;
     }
-    if (from_file && one.len &&
-        one.text[one.len - 1] == '\n') /* editors end files with one; it is not part of a prompt */
-        one.text[--one.len] = 0;
+    if (from_file)
+        last_newline_drop(&one);
     one.id = json_integer(1);
     one.group = tool_alloc(1, 1);
     free(tool_prompt_add(p)->group);

@@ -56,7 +56,7 @@ int tool_tokens_read(const char *path, hunch_token **ids, size_t *n);
  * terminal. Files may hold JSON lines; a byte order mark before them or before a text is dropped. */
 int tool_prompts_read(tool_prompts *p, const tool_options *o);
 tool_prompt *tool_prompt_add(tool_prompts *p); /* an empty one */
-/* One text of -p or -f, unchanged, or the ids of --tokens. */
+/* One text of -p or -f, unchanged (for `score` without a file's last newline), or the ids of --tokens. */
 int tool_text_read(tool_prompt *p, const tool_options *o);
 void tool_prompts_fini(tool_prompts *p);
 void tool_prompt_fini(tool_prompt *p);

@@ -243,13 +243,21 @@ static void title_write(char *to, size_t size, const tool_comparison *c, int lan
         snprintf(to + n, size - (size_t)n, ", %.2f a round", ((double)a->n - 1) / (double)a->rounds);
 }
 
+/* Every drafter of the comparison has its own. */
+static int colors_before(const tool_comparison *c, int lane) {
+    int n = 0;
+    for (int l = 1; l < lane; l++)
+        n += hunch_engine_drafters(c->lanes[l].engine);
+    return n;
+}
+
 static void legend_print(const tool_comparison *c, bool color) {
     if (!color)
         return;
     fputs("colours:  from the model", stdout);
     for (int l = 1; l < c->n_lanes; l++)
         for (int d = 0; d < hunch_engine_drafters(c->lanes[l].engine); d++)
-            printf("  %sfrom %s%s", tool_color(true, d), hunch_engine_drafter_name(c->lanes[l].engine, d),
+            printf("  %sfrom %s%s", tool_color(true, colors_before(c, l) + d), hunch_engine_drafter_name(c->lanes[l].engine, d),
                    tool_style(true, '0'));
     putchar('\n');
 }
@@ -263,7 +271,8 @@ void tool_report_show(const tool_comparison *c, size_t prompt) {
     for (int l = 0; l < c->n_lanes; l++) {
         const tool_answer *a = tool_answer_of(c, l, prompt);
         title_write(titles + l * TITLE, TITLE, c, l, prompt);
-        panes[l] = (tool_pane){titles + l * TITLE, a->text, a->text_len, &ends[l], a->provenance};
+        panes[l] = (tool_pane){titles + l * TITLE, a->text, a->text_len, &ends[l], a->provenance,
+                               colors_before(c, l)};
         if (a->text)
             tool_ends_update(&ends[l], c->model, a->tokens, a->n);
         else

@@ -75,6 +75,10 @@ const char *tool_finish_name(hunch_finish f) {
     return names[f];
 }
 
+bool tool_context_full(const hunch_engine *e, const hunch_session_state *st) {
+    return st->finish == HUNCH_FINISH_LENGTH && st->n_prompt + st->n_tokens >= (size_t)hunch_engine_context(e);
+}
+
 static const char *lossy_name(hunch_lossy_rule r) {
     static const char *const names[] = {"none", "lenience", "typical", "top-m"};
     return names[r];
@@ -194,6 +198,7 @@ json_t *tool_result_json(const tool_result *r, const hunch_session_state *st) {
         tool_lossy_json(&st->lossy));
     if (!out)
         return NULL;
+    json_object_set_new(out, "context_full", json_boolean(tool_context_full(r->engine, st)));
     json_object_set_new(out, "about", about_json(r->engine));
     json_object_set_new(out, "timing", timing_json(r, st));
     json_object_set_new(out, "peak_rss_mib", tool_json_real(tool_peak_mib()));
@@ -254,8 +259,9 @@ void tool_result_summary(const tool_result *r, const hunch_session_state *st, bo
     tool_sources_print(r->engine, st, color);
     if (*tool_rule_note(st->verify, &st->lossy, note))
         fprintf(stderr, "%s%s%s\n", tool_style(color, 'y'), note, tool_style(color, '0'));
-    fprintf(stderr, "finish %s · seed %llu · peak memory %.0f MiB", tool_finish_name(st->finish),
-            (unsigned long long)r->seed, tool_peak_mib());
+    fprintf(stderr, "finish %s%s · seed %llu · peak memory %.0f MiB", tool_finish_name(st->finish),
+            tool_context_full(r->engine, st) ? " (the context is full)" : "", (unsigned long long)r->seed,
+            tool_peak_mib());
     if (st->preempted)
         fprintf(stderr, " · preempted %llu times", (unsigned long long)st->preempted);
     fputc('\n', stderr);

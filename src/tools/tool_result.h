@@ -32,6 +32,8 @@ typedef struct tool_result {
     int logprobs;        /* as in tool_options */
 } tool_result;
 json_t *tool_result_json(const tool_result *r, const hunch_session_state *st); /* NULL: out of memory */
+/* The text ends where the context does. */
+bool tool_context_full(const hunch_engine *e, const hunch_session_state *st);
 /* Several lines on standard error. */
 void tool_result_summary(const tool_result *r, const hunch_session_state *st, bool color);
 /* One line: the number of tokens from each drafter and the model, in its colour. */

@@ -222,7 +222,7 @@ static void page_init(page *p, const tool_pane *from, int width) {
         cell c = cell_read(from->text + at, from->len - at);
         if (from->ends->n) {
             token = token_at(from->ends, token, at);
-            c.provenance = from->provenance[token];
+            c.provenance = from->provenance[token] < 0 ? -1 : from->provenance[token] + from->colors;
         }
         p->cells = tool_grow(p->cells, &p->cap_cells, p->n_cells + 1, sizeof *p->cells);
         p->cells[p->n_cells++] = c;

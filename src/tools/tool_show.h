@@ -38,6 +38,7 @@ typedef struct tool_pane {
     size_t len;
     const tool_ends *ends;
     const int16_t *provenance;
+    int colors; /* the colour of its drafter 0: those of another column have others */
 } tool_pane;
 /* Side by side if the terminal is wide enough, else one after the other. */
 void tool_panes_print(const tool_pane *panes, int n, bool color);

@@ -32,12 +32,16 @@ static bool has_shades(void) {
 }
 
 const char *tool_color(bool on, int provenance) {
-    static const char *const drafter[2][6] = {
-        {"\033[36m", "\033[33m", "\033[32m", "\033[4;36m", "\033[4;33m", "\033[4;32m"},
-        {"\033[38;5;32m", "\033[38;5;172m", "\033[38;5;36m", "\033[4;38;5;32m", "\033[4;38;5;172m", "\033[4;38;5;36m"}};
+    enum { COLORS = 12 };
+    static const char *const drafter[2][COLORS] = {
+        {"\033[36m", "\033[33m", "\033[32m", "\033[4;36m", "\033[4;33m", "\033[4;32m", "\033[3;36m", "\033[3;33m",
+         "\033[3;32m", "\033[1;36m", "\033[1;33m", "\033[1;32m"},
+        {"\033[38;5;32m", "\033[38;5;172m", "\033[38;5;36m", "\033[4;38;5;32m", "\033[4;38;5;172m",
+         "\033[4;38;5;36m", "\033[3;38;5;32m", "\033[3;38;5;172m", "\033[3;38;5;36m", "\033[1;38;5;32m",
+         "\033[1;38;5;172m", "\033[1;38;5;36m"}};
     if (!on)
         return "";
-    return provenance < 0 ? "\033[0m" : drafter[has_shades()][provenance % 6];
+    return provenance < 0 ? "\033[0m" : drafter[has_shades()][provenance % COLORS];
 }
 
 const char *tool_style(bool on, char style) {

@@ -13,7 +13,7 @@ bool tool_is_terminal(FILE *f);
 bool tool_colors(int mode, FILE *to);
 /* Escape sequence for tokens of a provenance (-1: the target, in the default colour); "" when off. The first three drafters have blue,
  * orange and bluish green, which remain distinct with red-green colour blindness, on light and dark backgrounds; the next three have them
- * underlined, and so on. */
+ * underlined, then in italics, then bold. */
 const char *tool_color(bool on, int provenance);
 const char *tool_style(bool on, char style); /* 'b'old, 'd'im, 'g'reen, 'r'ed, 'y'ellow, '0' back to normal */
 int tool_width(void);                        /* columns of the terminal, else of COLUMNS, else 100 */
