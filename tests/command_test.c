@@ -764,7 +764,7 @@ static void test_score(void **state) {
     refused(2, "at least 2", "score", "-m", STORIES, "--tokens", text_write("t.json", "[1]"));
     /* the newline at the end of a file is no part of the text; the line says over how many tokens the mean is */
     result text = command("score", "-m", STORIES, "-p", "Once upon a time"),
-           file = command("score", "-m", STORIES, "-f", text_write("line.txt", "Once upon a time\n"));
+           file = command("score", "-m", STORIES, "-f", text_write("story.txt", "Once upon a time\n"));
     assert_string_equal(text.out, file.out);
     assert_non_null(strstr(text.out, "5 tokens, "));
     assert_non_null(strstr(text.out, " nats a token over the 4 after the first, perplexity "));
