@@ -282,7 +282,9 @@ int hunch_engine_states(const hunch_engine *e);                         /* state
 int hunch_engine_context(const hunch_engine *e);                        /* rows a sequence may hold */
 int hunch_engine_chunk(const hunch_engine *e);                          /* rows of prefill a pass */
 int hunch_engine_drafters(const hunch_engine *e);                       /* how many drafters are open */
-const char *hunch_engine_drafter_name(const hunch_engine *e, int index); /* as the spec named it; owned by the engine */
+const char *hunch_engine_drafter_name(const hunch_engine *e, int index); /* as the spec named it, but of a head or a draft
+                                                                            model its kind in place of the path (which
+                                                                            is in _about); owned by the engine */
 /* One line: the contents of a draft head's files and what it reads of the model; NULL for other drafters. Owned by the engine. */
 const char *hunch_engine_drafter_about(const hunch_engine *e, int index);
 /* Notes for the user, a line each, index 0, 1, ...; NULL: no more. There may be more after a round: a draft head whose drafts are

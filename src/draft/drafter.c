@@ -42,8 +42,9 @@ static hunch_status pair_parse(hn_spec *s, char *pair, hunch_error *err) {
     char *eq = strchr(pair, '=');
     if (eq) *eq = 0;
     if (!eq || !is_name(pair) || !eq[1])
-        return hn_fail(err, HUNCH_USAGE, "drafter '%s': '%s' is not key=value (expected KIND[:PATH][,key=value...])",
-                       s->text, pair);
+        return hn_fail(err, HUNCH_USAGE,
+                       "drafter '%s': '%s' is not key=value (expected KIND[:PATH][,key=value...]; a comma in a PATH or a value is "
+                       "written \\,)", s->text, pair);
     if (s->n == most) return hn_fail(err, HUNCH_USAGE, "drafter '%s': more than %d keys", s->text, most);
     for (int i = 0; i < s->n; i++)
         if (!strcmp(s->key[i], pair))
@@ -76,9 +77,25 @@ static bool is_path(const char *text) {
     return !text[word] && !is_word(text) && (hn_is_folder(text) || hn_is_file(text));
 }
 
+/* Ends the word at its first comma without a backslash before it, and drops the backslashes of the others. Returns what comes after; NULL:
+ * nothing. */
+static char *word_end(char *word) {
+    char *to = word;
+    for (const char *at = word; *at; at++) {
+        if (*at == ',') {
+            *to = 0;
+            return word + (at - word) + 1;
+        }
+        if (at[0] == '\\' && at[1] == ',') at++;
+        *to++ = *at;
+    }
+    *to = 0;
+    return NULL;
+}
+
 static hunch_status spec_cut(hn_spec *s, hunch_error *err) {
-    char *rest = strchr(s->words, ',');
-    if (rest) *rest++ = 0;
+    char *rest = word_end(s->words);
+    s->keys = rest ? s->text + (rest - s->words) - 1 : "";
     const bool path = is_path(s->words);
     char *colon = path ? NULL : strchr(s->words, ':');
     if (path)
@@ -95,8 +112,7 @@ static hunch_status spec_cut(hn_spec *s, hunch_error *err) {
                        "drafter '%s': no kind at its start (expected KIND[:PATH][,key=value...], or PATH[,key=value...])", s->text);
     while (rest) {
         char *pair = rest;
-        rest = strchr(pair, ',');
-        if (rest) *rest++ = 0;
+        rest = word_end(pair);
         hunch_status st = pair_parse(s, pair, err);
         if (st) return st;
     }
@@ -110,6 +126,19 @@ hunch_status hn_spec_parse(hn_spec *out, const char *text, hunch_error *err) {
     hunch_status st = out->text && out->words ? spec_cut(out, err) : hn_fail_memory(err, "a drafter's spec", strlen(text) + 1);
     if (st) hn_spec_fini(out);
     return st;
+}
+
+bool hn_spec_of_path(char *out, size_t size, const char *path) {
+    size_t n = strchr(path, '/') ? 0 : 2;
+    for (const char *at = path; *at; at++) n += *at == ',' ? 2 : 1;
+    if (n + 1 > size) return false;
+    if (!strchr(path, '/')) out = stpcpy(out, "./");
+    for (; *path; path++) {
+        if (*path == ',') *out++ = '\\';
+        *out++ = *path;
+    }
+    *out = 0;
+    return true;
 }
 
 /* The value of a key, which is marked as known; NULL: absent. */
@@ -254,7 +283,7 @@ static hunch_status kind_of_path(hn_spec *s, hunch_error *err) {
     return st;
 }
 
-/* Heads describe their files; for other kinds this describes what the path was taken for. */
+/* Heads describe their files; of a draft model this says what its path was taken for. */
 static hunch_status about_path(hn_drafter *d, const hn_spec *s, hunch_error *err) {
     const size_t room = strlen(s->kind) + strlen(s->path) + 40;
     d->about = hn_alloc(room);
@@ -263,20 +292,31 @@ static hunch_status about_path(hn_drafter *d, const hn_spec *s, hunch_error *err
     return HUNCH_OK;
 }
 
+static hunch_status label_make(hn_drafter *d, const hn_spec *s, bool by_kind) {
+    const size_t room = strlen(s->text) + strlen(s->kind) + 1;
+    d->label = hn_alloc(room);
+    if (!d->label) return HUNCH_NO_MEMORY;
+    if (by_kind)
+        snprintf(d->label, room, "%s%s", s->kind, s->keys);
+    else
+        snprintf(d->label, room, "%s", s->text);
+    return HUNCH_OK;
+}
+
 static hunch_status drafter_open(hn_drafter *d, hn_spec *s, const hn_target_info *target, hunch_error *err) {
     const hn_drafter_ops *ops = NULL;
-    const bool by_path = !s->kind;
-    hunch_status st = by_path ? kind_of_path(s, err) : HUNCH_OK;
+    hunch_status st = s->kind ? HUNCH_OK : kind_of_path(s, err);
     if (!st) st = kind_find(s, &ops, err);
     if (st) return st;
     d->name = hn_strdup(s->text);
-    if (!d->name) return hn_fail_memory(err, "a drafter's name", strlen(s->text) + 1);
+    if (!d->name || label_make(d, s, ops->feed || ops->path_is_model))
+        return hn_fail_memory(err, "a drafter's name", strlen(s->text) + 1);
     st = ops->open(d, s, target, &d->needs, err);
     if (st) return st;
     assert(d->needs.max_depth >= 1);
     d->ops = ops; /* from here on there is something to close */
     st = hn_spec_all_used(s, err);
-    return st || d->about || !by_path ? st : about_path(d, s, err);
+    return st || d->about || !ops->path_is_model || !s->path ? st : about_path(d, s, err);
 }
 
 hunch_status hn_drafter_open(hn_drafter *d, const char *spec, int index, int max_seqs, const hn_target_info *target,
@@ -296,6 +336,7 @@ hunch_status hn_drafter_open(hn_drafter *d, const char *spec, int index, int max
 void hn_drafter_close(hn_drafter *d) {
     if (d->ops) d->ops->close(d);
     hn_free(d->name);
+    hn_free(d->label);
     hn_free(d->about);
     memset(d, 0, sizeof *d);
 }

@@ -22,9 +22,10 @@
 
 typedef struct hn_drafter hn_drafter;
 
-/* SPEC = KIND[:PATH][,key=value…] | PATH[,key=value…] */
+/* SPEC = KIND[:PATH][,key=value…] | PATH[,key=value…], where \, is a comma of a path or value. */
 typedef struct hn_spec {
-    char *text;                  /* as given: also the drafter's name in reports */
+    char *text;                  /* as given: also the drafter's name in errors */
+    const char *keys;            /* its end, from the comma before the keys on */
     char *words;                 /* a copy that is split; kind, path, keys and values point into it */
     const char *kind, *path;     /* kind: NULL until the path's is known; path: NULL if absent */
     int n;                       /* key=value pairs */
@@ -34,6 +35,8 @@ typedef struct hn_spec {
     int n_known;
 } hn_spec;
 hunch_status hn_spec_parse(hn_spec *out, const char *text, hunch_error *err); /* HUNCH_USAGE */
+/* A spec that is this path alone: its commas with backslashes, and "./" before a name without a folder. False: there is no room. */
+bool hn_spec_of_path(char *out, size_t size, const char *path);
 void hn_spec_fini(hn_spec *s);
 /* Getters: default if absent; HUNCH_USAGE for a value that is not a number or out of [min, max], naming spec and key. */
 hunch_status hn_spec_int(hn_spec *s, const char *key, long min, long max, long dflt, long *out, hunch_error *err);
@@ -199,6 +202,7 @@ struct hn_drafter {
     int index;     /* in the engine: candidates carry it */
     int max_seqs;
     char *name;    /* the spec's text */
+    char *label;   /* what reports call it: the spec, of a head or a draft model with its kind in the place of its path */
     char *about;   /* one line on what open found in its files, for the user; NULL: none. Set by open, freed by close */
     hn_needs needs;
     hunch_error failure; /* the first that was recorded since the engine last reported one; status HUNCH_OK: none */

@@ -39,6 +39,14 @@ static void test_parse(void **state) {
     assert_int_equal(hn_spec_all_used(&s, NULL), HUNCH_OK);
     assert_int_equal(hn_spec_no_path(&s, NULL), HUNCH_USAGE);
     hn_spec_fini(&s);
+    assert_int_equal(hn_spec_parse(&s, "eagle:/a\\,b\\c,ids=d\\,e,depth=2", NULL), HUNCH_OK);
+    assert_string_equal(s.path, "/a,b\\c");
+    assert_string_equal(hn_spec_string(&s, "ids"), "d,e");
+    assert_string_equal(s.keys, ",ids=d\\,e,depth=2");
+    hn_spec_fini(&s);
+    hunch_error comma;
+    assert_int_equal(hn_spec_parse(&s, "eagle:/a,b.gguf", &comma), HUNCH_USAGE);
+    assert_non_null(strstr(comma.message, "a comma in a PATH or a value is written \\,"));
     assert_int_equal(hn_spec_parse(&s, "ngram", NULL), HUNCH_OK);
     assert_null(s.path);
     assert_int_equal(s.n, 0);

@@ -252,7 +252,7 @@ int hunch_engine_drafters(const hunch_engine *e) {
 }
 
 const char *hunch_engine_drafter_name(const hunch_engine *e, int index) {
-    return e && index >= 0 && index < e->n_drafters ? e->drafter[index].name : NULL;
+    return e && index >= 0 && index < e->n_drafters ? e->drafter[index].label : NULL;
 }
 
 const char *hunch_engine_drafter_about(const hunch_engine *e, int index) {

@@ -58,6 +58,26 @@ void hn_watch_heads(hunch_engine *e, const hn_tree *t, const hn_verdict *v) {
 
 enum { MOST = HN_MAX_OWNERS - 1 };
 
+/* Whether a label is this one, or this one with a number. */
+static bool is_label(const char *label, const char *of) {
+    const size_t n = strlen(of);
+    return !strncmp(label, of, n) && (!label[n] || !strncmp(label + n, " (", 2));
+}
+
+/* Of drafters with one label all but the first get a number, "eagle3 (2)". */
+static hunch_status label_count(const hunch_engine *e, hn_drafter *d, hunch_error *err) {
+    const size_t room = strlen(d->label) + 16;
+    int same = 1;
+    for (int i = 0; i < d->index; i++) same += is_label(e->drafter[i].label, d->label);
+    if (same == 1) return HUNCH_OK;
+    char *counted = hn_alloc(room);
+    if (!counted) return hn_fail_memory(err, "a drafter's name", room);
+    snprintf(counted, room, "%s (%d)", d->label, same);
+    hn_free(d->label);
+    d->label = counted;
+    return HUNCH_OK;
+}
+
 static hunch_status open_one(hunch_engine *e, const char *spec, const hn_target_info *info, hunch_error *err) {
     if (e->n_drafters == MOST) return hn_fail(err, HUNCH_USAGE, "more than %d drafters together", MOST);
     hn_drafter *d = &e->drafter[e->n_drafters];
@@ -66,19 +86,18 @@ static hunch_status open_one(hunch_engine *e, const char *spec, const hn_target_
     e->n_drafters++;
     e->needs_oracle |= d->needs.oracle;
     e->feeds |= d->ops->feed != NULL;
-    return HUNCH_OK;
+    return label_count(e, d, err);
 }
 
 /* A head that does not fit is noted, and the caller tries the next one. */
 static hunch_status open_beside(hunch_engine *e, const char *path, const hn_target_info *info, bool *open,
                                 hunch_error *err) {
-    char spec[4200];
+    char spec[8200];
     hunch_error why;
     *open = false;
     if (e->n_drafters == MOST) return HUNCH_OK;
-    snprintf(spec, sizeof spec, "%s%s", strchr(path, '/') ? "" : "./", path);
-    if (strchr(path, ',')) {
-        hn_note(e, "the draft head %s is not used: a comma in its name would end it", path);
+    if (!hn_spec_of_path(spec, sizeof spec, path)) {
+        hn_note(e, "the draft head %.900s is not used: its path is too long", path);
         return HUNCH_OK;
     }
     const hunch_status st = open_one(e, spec, info, &why);

@@ -233,12 +233,21 @@ static double answer_speed(const tool_answer *a) {
     return t->n > 1 ? speed(t->tokens[t->n - 1] - t->tokens[0], t->seconds[t->n - 1] - t->seconds[0]) : NAN;
 }
 
+/* The drafters' names, "ngram+suffix+hydra": a SPEC may have a long path. */
+static void names_write(char *to, size_t size, const hunch_engine *e) {
+    size_t at = 0;
+    snprintf(to, size, "none");
+    for (int d = 0; d < hunch_engine_drafters(e) && at < size; d++)
+        at += (size_t)snprintf(to + at, size - at, "%s%s", d ? "+" : "", hunch_engine_drafter_name(e, d));
+}
+
 static void title_write(char *to, size_t size, const tool_comparison *c, int lane, size_t prompt) {
     const tool_answer *a = tool_answer_of(c, lane, prompt);
-    double tok_s = answer_speed(a);
-    int n = isfinite(tok_s)
-                ? snprintf(to, size, "%s: %.0f tokens/s", lane ? c->lanes[lane].method.text : "plain", tok_s)
-                : snprintf(to, size, "%s", lane ? c->lanes[lane].method.text : "plain");
+    const double tok_s = answer_speed(a);
+    char name[80] = "plain";
+    if (lane)
+        names_write(name, sizeof name, c->lanes[lane].engine);
+    int n = isfinite(tok_s) ? snprintf(to, size, "%s: %.0f tokens/s", name, tok_s) : snprintf(to, size, "%s", name);
     if (lane > 0 && a->rounds && n > 0 && (size_t)n < size)
         snprintf(to + n, size - (size_t)n, ", %.2f a round", ((double)a->n - 1) / (double)a->rounds);
 }
