@@ -134,7 +134,8 @@ static void test_chat_context(void **state) {
         fail_msg("%s", too_long);
     assert_string_equal(text_of(json_array_get(all, 2), "error"), "the message is not valid UTF-8 at byte 3: not sent");
     assert_true(int_of(json_array_get(all, 3), "prompt_tokens") < 10);
-    assert_int_equal(count(r.err, "the answer ends here: the context of 64 rows is full; /set context=256 makes room"), 2); /* works below */
+    assert_int_equal(count(r.err, "the answer ends here: the context of 64 rows is full; /set context=256 makes room"),
+                     2); /* works below */
     assert_int_equal(count(r.err, "not sent"), 2);
     json_decref(all);
     result_free(&r);
