@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@
 #include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
 
 #define STORIES "models/stories260K/stories260K.f32.gguf"
+#define STORIES_HF "models/stories260K/hf"
 static char model[600];
 
 /* The exit code; said [room]: standard output and error. */
@@ -116,6 +119,51 @@ static void test_check_names_heads_without_training(void **state) {
     }
 }
 
+/* As speculators reads them: the target by its folder from the root, or as --verifier says, and its classes. */
+static void names_target(const char *kind, const char *target, const char *how, const char *name, const char *class) {
+    static int number;
+    char said[4000], texts[600], head[600], path[700];
+    snprintf(texts, sizeof texts, "%s", test_path("texts"));
+    snprintf(head, sizeof head, "%s.%d", test_path("named"), ++number);
+    if (shell(said, sizeof said,
+              "cd %s/.. && " HUNCH_COMMAND "-train %s %s -f %s -q --vocab 300 --held-out 2 --steps 0 --format hf -o %s %s",
+              data_path(STORIES_HF), kind, target, texts, head, how) != 0)
+        fail_msg("%s %s: %s", kind, how, said);
+    snprintf(path, sizeof path, "%s/config.json", head);
+    json_t *config = json_load_file(path, 0, NULL);
+    const json_t *verifier = json_object_get(json_object_get(config, "speculators_config"), "verifier"),
+                 *classes = json_object_get(verifier, "architectures");
+    assert_string_equal(json_string_value(json_object_get(verifier, "name_or_path")), name);
+    assert_int_equal(json_array_size(classes), class ? 1 : 0);
+    if (class) assert_string_equal(json_string_value(json_array_get(classes, 0)), class);
+    json_decref(config);
+}
+
+static void test_folders_name_their_target(void **state) {
+    (void)state;
+    static const char *const kinds[] = {"eagle3", "peagle", "dflash", "dspark", "mtp"};
+    char full[PATH_MAX], file[PATH_MAX];
+    assert_true(realpath(data_path(STORIES_HF), full) && realpath(data_path(STORIES), file));
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) names_target(kinds[i], "hf", "", full, "LlamaForCausalLM");
+    names_target("mtp", "hf", "--verifier someone/stories", "someone/stories", "LlamaForCausalLM");
+    names_target("mtp", file, "", file, NULL); /* a GGUF names no class */
+}
+
+/* For speculators, and for no one else, a head of EAGLE-3 has the model's embedding too. */
+static void test_others_get_the_embedding(void **state) {
+    (void)state;
+    static const char embedding[] = "\"embed_tokens.weight\"";
+    for (int i = 0; i < 4; i++) {
+        char head[600], path[700];
+        snprintf(head, sizeof head, "%s.%d", test_path("given"), i);
+        must_train(i < 2 ? "eagle3" : "peagle", head, i % 2 ? "--steps 0 --format hf" : "--steps 0");
+        snprintf(path, sizeof path, "%s/model.safetensors", head);
+        bytes b = test_file_read(path);
+        assert_int_equal(memmem(b.at, b.size, embedding, strlen(embedding)) != NULL, i % 2);
+        bytes_free(&b);
+    }
+}
+
 static void refused(const char *kind, const char *how, const char *says) {
     char said[4000];
     assert_int_equal(train(kind, test_path("refused"), how, said, sizeof said), 2);
@@ -142,6 +190,8 @@ static void test_refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_begins), cmocka_unit_test(test_modules),
-                                       cmocka_unit_test(test_check_names_heads_without_training), cmocka_unit_test(test_refusals)};
+                                       cmocka_unit_test(test_check_names_heads_without_training),
+                                       cmocka_unit_test(test_folders_name_their_target),
+                                       cmocka_unit_test(test_others_get_the_embedding), cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -200,6 +200,7 @@ static void choose_options(training *t) {
     if (o->rate >= 0) t->how.rate = o->rate;
     if (o->token_share >= 0) t->how.token_share = o->token_share;
     t->how.cell = o->cell;
+    t->how.verifier = o->verifier;
     if (o->on_policy >= 0) t->how.on_policy = o->on_policy;
     if (o->policy_temperature >= 0) t->how.policy_temperature = o->policy_temperature;
     set(&t->how.refresh, o->refresh);
@@ -250,8 +251,9 @@ static void show_plan(const training *t) {
 
 static hunch_status save_best(const training *t, hunch_error *err) {
     const char *type = t->o->type ? t->o->type : "q8_0";
-    return t->gguf ? hunch_convert_as(t->last, t->o->model, type, t->o->output, NULL, NULL, err)
-                   : hn_learner_save_head(t->learner, t->o->output, err);
+    if (t->gguf) return hunch_convert_as(t->last, t->o->model, type, t->o->output, NULL, NULL, err);
+    return t->o->format ? hn_learner_save_head_for_others(t->learner, t->o->output, err)
+                        : hn_learner_save_head(t->learner, t->o->output, err);
 }
 
 /* HEAD.svg. A head is packed as Q8_0, and a step reads all of it. */

@@ -102,6 +102,7 @@ static hunch_status head_open(hn_learner *l, const char *path, hunch_error *err)
                                 .o = &l->o,
                                 .team = &l->team,
                                 .path = path,
+                                .name = &l->name,
                                 .ids = l->tokens.ids,
                                 .tokens = &l->tokens,
                                 .taps = l->f->header.boundary,
@@ -127,6 +128,7 @@ static hunch_status parts_open(hn_learner *l, const char *path, hunch_error *err
     if (!st) st = hn_common_tokens_choose(&l->tokens, l->model, l->f, l->o.vocab, err);
     if (!st) st = hn_learn_share_texts(l, err);
     if (!st) st = hn_target_rows_read(&l->target, path, a, l->tokens.ids, l->o.vocab, err);
+    if (!st) st = hn_target_name_read(&l->name, path, l->o.verifier, err);
     if (!st) st = team_open(l, err);
     if (!st) st = head_open(l, path, err);
     if (!st) hn_learn_shuffle(l);
@@ -157,6 +159,7 @@ void hn_learner_close(hn_learner **lp) {
     l->o.kind->close(l->head);
     hn_team_close(&l->team);
     hn_target_rows_free(&l->target);
+    hn_target_name_free(&l->name);
     hn_common_tokens_free(&l->tokens);
     hn_pages_free(l->memory, l->bytes);
     void *const owned[] = {l->all, l->order, l->judged, l->held};

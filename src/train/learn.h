@@ -42,6 +42,7 @@ typedef struct hn_learn_options {
     int refresh, parallel;
     const char *spoken_in;
     const volatile int *stop;
+    const char *verifier; /* the target's name in the folder's config.json, which outlives the learner; NULL: its path */
     int held_out; /* texts that are not trained on: every n/held_out-th */
     int every;    /* steps from one check to the next */
     hn_products products;
@@ -79,6 +80,8 @@ hunch_status hn_learner_held_out_losses(hn_learner *l, double *losses, hunch_err
 
 /* The head as a folder. */
 hunch_status hn_learner_save_head(const hn_learner *l, const char *folder, hunch_error *err);
+/* The same, with all that other programs need in it. */
+hunch_status hn_learner_save_head_for_others(const hn_learner *l, const char *folder, hunch_error *err);
 /* Writes all that the next step depends on to one file, completely or not at all. */
 hunch_status hn_learner_save(const hn_learner *l, const char *path, hunch_error *err);
 /* *steps: the planned steps of a checkpoint's run, 0: there is no checkpoint. HUNCH_REFUSED: it is of another kind of

@@ -208,14 +208,12 @@ static json_t *layer_config(const blocks *e, const char *type) {
 
 static json_t *speculators_config(const blocks *e, const char *name, const char *architecture, const char *taps,
                                   const char *type) {
-    json_t *way = json_pack("[{s:s, s:i}]", "proposal_type", "greedy", "speculative_tokens", e->shape.drafts);
-    json_t *how = json_pack("{s:s, s:s, s:o, s:{s:s, s:[]}}", "algorithm", name, "default_proposal_method", "greedy",
-                            "proposal_methods", way, "verifier", "name_or_path", e->s.target->name, "architectures");
     return json_pack("{s:[s], s:s, s:s, s:o, s:i, s:i, s:o, s:i, s:b, s:s, s:o}", "architectures", architecture,
                      "speculators_model_type", name, "speculators_version", "0.9.0", "transformer_layer_config",
                      layer_config(e, type), "draft_vocab_size", e->shape.vocab, "target_hidden_size",
                      e->s.target->hidden, taps, hn_config_taps(&e->s), "mask_token_id", e->shape.mask_token, "tie_word_embeddings",
-                     0, "torch_dtype", "bfloat16", "speculators_config", how);
+                     0, "torch_dtype", "bfloat16", "speculators_config",
+                     hn_config_speculators(&e->s, name, e->shape.drafts));
 }
 
 static json_t *peagle_config(const void *head) {
@@ -271,6 +269,7 @@ static json_t *dart_config(const void *head) {
 const hn_learn_kind hn_learn_peagle = {.name = "peagle",
                                        .about = "a head of P-EAGLE: EAGLE-3 that drafts all its tokens in one pass",
                                        .others = "vLLM's speculators",
+                                       .others_need_embedding = true,
                                        .layered = true,
                                        .usual = peagle_usual,
                                        .ones = peagle_ones,

@@ -169,10 +169,7 @@ static json_t *with_clusters(json_t *config, const hn_token_clusters *c) {
 static json_t *eagle3_config(const void *head) {
     const eagle3 *e = head;
     const hn_arch *target = e->s.target;
-    json_t *way = json_pack("[{s:s, s:i}]", "proposal_type", "greedy", "speculative_tokens", e->s.o->unroll);
-    json_t *how =
-        json_pack("{s:s, s:s, s:o, s:{s:s, s:[]}}", "algorithm", "eagle3", "default_proposal_method", "greedy",
-                  "proposal_methods", way, "verifier", "name_or_path", target->name, "architectures");
+    json_t *how = hn_config_speculators(&e->s, "eagle3", e->s.o->unroll);
     json_t *config = json_pack("{s:[s], s:s, s:s, s:o, s:i, s:i, s:o, s:b, s:b, s:o}", "architectures", "Eagle3Speculator",
                      "speculators_model_type", "eagle3", "speculators_version", "0.9.0", "transformer_layer_config",
                      layer_config(e), "draft_vocab_size", e->shape.vocab, "target_hidden_size", target->hidden,
@@ -184,6 +181,7 @@ static json_t *eagle3_config(const void *head) {
 const hn_learn_kind hn_learn_eagle3 = {.name = "eagle3",
                                        .about = "a head of EAGLE-3, by training-time test",
                                        .others = "vLLM and SGLang",
+                                       .others_need_embedding = true,
                                        .reads_layers = true,
                                        .own_output = true,
                                        .open = eagle3_open,

@@ -9,11 +9,11 @@
 #include "train/learn_private.h"
 #include "train/save_head.h"
 
-hunch_status hn_learner_save_head(const hn_learner *l, const char *folder, hunch_error *err) {
+static hunch_status save_head(const hn_learner *l, const char *folder, bool with_embedding, hunch_error *err) {
     const hn_learn_kind *kind = l->o.kind;
     const int vocab = l->model->target.arch.vocab, parts = kind->parts(l->head);
-    hn_saved_part *part = hn_zalloc((size_t)parts, sizeof *part);
-    if (!part) return hn_fail_memory(err, folder, (size_t)parts * sizeof *part);
+    hn_saved_part *part = hn_zalloc((size_t)parts + 1, sizeof *part);
+    if (!part) return hn_fail_memory(err, folder, ((size_t)parts + 1) * sizeof *part);
     hn_head_to_save h = {.part = part, .vocab = l->o.vocab, .target_vocab = vocab, .config = kind->config(l->head)};
     if (!kind->own_output && !kind->whole_model) h.commonest = l->tokens.first;
     if (kind->own_output && l->o.vocab < vocab) h.ids = l->tokens.ids;
@@ -27,10 +27,20 @@ hunch_status hn_learner_save_head(const hn_learner *l, const char *folder, hunch
         kind->part_name(l->head, i, p->name);
         h.n_parts += p->m.rows > 0;
     }
+    if (with_embedding)
+        part[h.n_parts++] = (hn_saved_part){.name = "embed_tokens.weight", .m = hn_mat_of(l->target.embedding, vocab, l->target.hidden)};
     const hunch_status st = hn_head_save(&h, folder, err);
     json_decref(h.config);
     hn_free(part);
     return st;
+}
+
+hunch_status hn_learner_save_head(const hn_learner *l, const char *folder, hunch_error *err) {
+    return save_head(l, folder, false, err);
+}
+
+hunch_status hn_learner_save_head_for_others(const hn_learner *l, const char *folder, hunch_error *err) {
+    return save_head(l, folder, l->o.kind->others_need_embedding, err);
 }
 
 static const char magic[8] = "HUNCHCK6";

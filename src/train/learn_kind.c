@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "format/json_load.h"
 
 static const hn_learn_kind *const kinds[] = {&hn_learn_eagle3, &hn_learn_eagle,  &hn_learn_mtp,      &hn_learn_peagle,
                                              &hn_learn_dart,   &hn_learn_dflash, &hn_learn_dspark,   &hn_learn_medusa,
@@ -53,6 +54,13 @@ json_t *hn_config_layer_types(int layers) {
     json_t *list = json_array();
     for (int i = 0; i < layers; i++) hn_config_append(&list, json_string("full_attention"));
     return list;
+}
+
+json_t *hn_config_speculators(const hn_learn_setting *s, const char *algorithm, int tokens) {
+    const hn_target_name *n = s->name;
+    json_t *way = json_pack("[{s:s, s:i}]", "proposal_type", "greedy", "speculative_tokens", tokens);
+    return json_pack("{s:s, s:s, s:o, s:{s:o, s:O}}", "algorithm", algorithm, "default_proposal_method", "greedy", "proposal_methods", way,
+                     "verifier", "name_or_path", hn_json_from_bytes(n->name, strlen(n->name)), "architectures", n->architectures);
 }
 
 static double gauss(uint64_t *x) {

@@ -8,6 +8,7 @@
 #include "train/common_tokens.h"
 #include "train/learn.h"
 #include "train/target_rows.h"
+#include "train/target_name.h"
 
 /* The setting of a head in training; everything that it points to must outlive the head. */
 typedef struct hn_learn_setting {
@@ -16,6 +17,7 @@ typedef struct hn_learn_setting {
     const hn_learn_options *o;
     hn_team *team;
     const char *path;   /* of the target's file */
+    const hn_target_name *name; /* the target's, for other programs */
     const int32_t *ids; /* [o->vocab] the chosen tokens, ascending */
     const hn_common_tokens *tokens; /* the same, and by frequency */
     const int *taps; /* layers whose entering states it reads; n_taps 0: it reads the last state, after the norm */
@@ -43,6 +45,8 @@ struct hn_learn_kind {
     const char *name;   /* on the command line, and of the drafter */
     const char *about;  /* description in --help */
     const char *others; /* other programs that read its folder (--format hf); NULL: none */
+    /* for these the folder has a copy of the target's embedding: without one speculators 0.9 computes with memory that it never set */
+    bool others_need_embedding;
     bool reads_layers;
     bool reads_trunk; /* with reads_layers: it reads only the state entering the last layer */
     bool whole_model; /* a model, not a head: saved only as a folder, with its own width */
@@ -86,6 +90,8 @@ void hn_config_append(json_t **to, json_t *value);
 /* Lists of config.json, the caller's; NULL: no memory. The layers that a head reads; that its own layers see all rows. */
 json_t *hn_config_taps(const hn_learn_setting *s);
 json_t *hn_config_layer_types(int layers);
+/* The key speculators_config: the algorithm, the tokens that it drafts a round, and the target. */
+json_t *hn_config_speculators(const hn_learn_setting *s, const char *algorithm, int tokens);
 /* For kinds with labels of state and law: the weight of the law. */
 double hn_learn_law_share(const hn_learn_options *o);
 /* The width of an attention head in EAGLE-1's folders, whose loaders support only one. */

@@ -122,9 +122,7 @@ static json_t *layer_config(const mtp *e) {
 
 static json_t *mtp_config(const void *head) {
     const mtp *e = head;
-    json_t *way = json_pack("[{s:s, s:i}]", "proposal_type", "greedy", "speculative_tokens", e->s.o->unroll);
-    json_t *how = json_pack("{s:s, s:s, s:o, s:{s:s, s:[]}}", "algorithm", "mtp", "default_proposal_method", "greedy",
-                            "proposal_methods", way, "verifier", "name_or_path", e->s.target->name, "architectures");
+    json_t *how = hn_config_speculators(&e->s, "mtp", e->s.o->unroll);
     return json_pack("{s:[s], s:s, s:s, s:i, s:o, s:b, s:s, s:o}", "architectures", "MTPDraftModel",
                      "speculators_model_type", "mtp", "speculators_version", "0.9.0", "num_nextn_predict_layers", e->shape.modules,
                      "transformer_layer_config", layer_config(e), "tie_word_embeddings", 0, "torch_dtype", "bfloat16",

@@ -22,6 +22,7 @@ struct hn_learner {
     hn_team team;
     void *head; /* of o.kind */
     hn_target_rows target;
+    hn_target_name name; /* of the target, for other programs */
     hn_common_tokens tokens; /* that it drafts, or whose law it learns */
     hn_learn_piece *all;              /* trained on, in the order of the texts */
     uint32_t *order;         /* [n_all] of this epoch */

@@ -40,6 +40,9 @@ static const struct flag {
      "as many steps as fit into that time on this machine, instead"},
     {"--format", NULL, "NAME", TEXT, AT(format), 0, 0,
      "gguf, or hf: a folder that other programs read, if the kind has one; default by the name of HEAD"},
+    {"--verifier", NULL, "ID", TEXT, AT(verifier), 0, 0,
+     "the model's name in the folder's config.json, by which speculators and vLLM open it: a folder, or an id of a model hub; default "
+     "MODEL's path, which they open if it is a folder"},
     {"--type", NULL, "TYPE", TEXT, AT(type), 0, 0,
      "of a gguf's matrices: q8_0, q4_0, bf16 or f32; default q8_0, the type that they draft with"},
     {"--vocab", NULL, "N", NUMBER, AT(vocab), 1, 1e7,

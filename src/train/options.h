@@ -18,7 +18,7 @@ typedef struct hn_train_options {
     const char *word[HN_TRAIN_MOST]; /* after the command */
     int n_words;
     hn_train_list files, leave_out, temperatures;
-    const char *output, *format, *type, *taps, *features, *isa, *init, *divergence, *speaker, *centroids, *centroid_start;
+    const char *output, *format, *type, *taps, *features, *isa, *init, *divergence, *speaker, *centroids, *centroid_start, *verifier;
     double self, tokens, parallel, context, threads, seed, seconds, steps, vocab, width, layers, unroll, batch, rate,
         length, held_out, token_share, state_share, on_policy, policy_temperature, refresh;
     bool cell, force, quiet, help;
