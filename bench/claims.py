@@ -181,7 +181,7 @@ def taps_of(o):
 
 def train_command(o, kind, head, *flags):
     folders = [os.path.join(o.output, "texts")] if o.every > 1 else o.texts
-    return [*o.train, kind, o.model, "-o", head, *[w for f in folders for w in ("-f", f)], "--held-out", "8", "--force", *flags, *o.threads]
+    return [*o.train, kind, o.model, "-o", head, *[w for f in folders for w in ("-f", f)], "--held-out", "8", *flags, *o.threads]
 
 
 def features(o, cells):
@@ -210,6 +210,8 @@ def train(o, cells, name, kind, flags, seed, minutes=0):
     def make():
         how = ["--seconds", "%g" % (60 * minutes)] if minutes else ["--steps", str(max(1, o.budget // ROWS)), "--batch", str(ROWS)]
         command = train_command(o, kind, head, "--seed", str(seed), *o.features, *how, *[f.format(**taps_of(o)) for f in flags])
+        if os.path.exists(head) and not os.path.isdir(head + ".training"):
+            command.append("--force")  # it was finished, and its cell is wanted anew
         os.makedirs(os.path.dirname(head), exist_ok=True)
         before = [float(x) for x in open(head + ".seconds").read().split()] if os.path.exists(head + ".seconds") else [0.0, 0.0]
         start, cpu = time.time(), cpu_seconds()
