@@ -28,7 +28,7 @@ static char said[8000];
 /* Runs a line of sh in the test's folder, in which `train` is the program: the exit code, and what it said. */
 static int sh(const char *line) {
     char command[3000];
-    const int n = snprintf(command, sizeof command, "cd '%s' && train() { '%s' \"$@\" -q; } && { %s\n} 2>&1", test_path(""), PROGRAM, line);
+    const int n = snprintf(command, sizeof command, "cd '%s' && train() { '%s' \"$@\" --threads 1 -q; } && { %s\n} 2>&1", test_path(""), PROGRAM, line);
     assert_true(n > 0 && n < (int)sizeof command);
     FILE *from = popen(command, "r");
     assert_non_null(from);
@@ -150,6 +150,9 @@ static void test_own(void **state) {
             "train hydra other.gguf -f its-texts --steps 2 --vocab 300 --held-out 2 -o head");
     refused(3, "made.json: made with another model", "train data other.gguf -f rows.jsonl -n 40 -o texts");
     works("cp -r texts again && train data other.gguf -f rows.jsonl -n 40 -o again --force && cmp again/texts.jsonl its-texts/texts.jsonl");
+    works("train medusa m.gguf -f rows.jsonl -n 40 --steps 2 --vocab 300 --held-out 2 -o made && head -n 4 rows.jsonl > fewer.jsonl");
+    refused(3, "made with another number of rows", /* its checkpoint stays */
+            "train medusa m.gguf -f fewer.jsonl -n 40 --steps 2 --vocab 300 --held-out 2 -o made --force");
     works("rm -r head.training");
     refused(2, "head is there already", "train hydra m.gguf" HOW " -o head");
 }

@@ -81,13 +81,14 @@ static hunch_status compare_made(const char *path, json_t *now, hunch_error *err
 static hunch_status check_made(const hn_train_options *o, const char *folder, json_t *now, hunch_error *err) {
     char *path = hn_path_join(folder, MADE);
     hunch_status st = path && now ? HUNCH_OK : hn_fail_memory(err, folder, 0);
+    const bool learned = hn_folder_holds(folder, "checkpoint.bin"); /* from the texts of this folder: --force does not drop it */
     bool begins = !st && !hn_is_file(path);
     if (!st && !begins) {
         st = compare_made(path, now, err);
-        begins = st == HUNCH_REFUSED && o->force;
+        begins = st == HUNCH_REFUSED && o->force && !learned;
     }
     if (begins) {
-        st = o->force ? hn_train_folder_clear(folder, err) : HUNCH_OK; /* what there is besides is of other texts */
+        st = o->force && !learned ? hn_train_folder_clear(folder, err) : HUNCH_OK; /* what there is besides is of other texts */
         (void)json_object_set_new(now, "name", json_string(o->model)); /* for messages; left out where it is not UTF-8 */
         if (!st) st = hn_train_json_write(now, path, err);
     }
