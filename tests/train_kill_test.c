@@ -275,7 +275,6 @@ static void test_no_steps(void **state) {
 static void test_other_kind_or_level(void **state) {
     (void)state;
     char said[2000];
-    const char *taps[] = {"eagle", model, "-f", "x", "-o", test_path("x"), "--taps", "1:2:3", NULL};
     assert_int_equal(run(training("kept", "3"), 0, -1, 0, NULL, 0), 0);
     kind = "eagle";
     assert_int_equal(run(training("kept", "3"), 0, -1, 0, said, sizeof said), 3);
@@ -286,6 +285,7 @@ static void test_other_kind_or_level(void **state) {
     isa = "best";
     if (!strstr(said, "expected one of ref")) fail_msg("%s", said);
     assert_int_equal(run(training("kept", "3"), 0, -1, 0, said, sizeof said), 0);
+    const char *taps[] = {"eagle", model, "-f", "x", "-o", test_path("x"), "--taps", "1:2:3", NULL};
     assert_int_equal(run(taps, 0, -1, 0, said, sizeof said), 2);
     if (!strstr(said, "--taps 1:2:3: a head of kind eagle reads the last state alone")) fail_msg("%s", said);
 }

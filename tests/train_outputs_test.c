@@ -28,7 +28,8 @@ static char said[8000];
 /* Runs a line of sh in the test's folder, in which `train` is the program: the exit code, and what it said. */
 static int sh(const char *line) {
     char command[3000];
-    const int n = snprintf(command, sizeof command, "cd '%s' && train() { '%s' \"$@\" --threads 1 -q; } && { %s\n} 2>&1", test_path(""), PROGRAM, line);
+    const int n = snprintf(command, sizeof command, "cd '%s' && train() { '%s' \"$@\" --threads 1 -q; } && { %s\n} 2>&1", test_path(""),
+                           PROGRAM, line);
     assert_true(n > 0 && n < (int)sizeof command);
     FILE *from = popen(command, "r");
     assert_non_null(from);
