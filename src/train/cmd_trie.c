@@ -55,7 +55,7 @@ hunch_status hn_train_trie(hunch_model *m, const hn_train_options *o, const vola
     if (!j.t) return hn_fail(err, HUNCH_REFUSED, "%s has no tokenizer: expected a model with one", o->model);
     if (o->files.n == 0) return hn_fail(err, HUNCH_USAGE, "no texts to count: expected files");
     hunch_status st = hn_trie_build_open(&j.b, o->output, hn_tokenizer_vocab(j.t), hn_trie_tokenizer(j.t), ROOM, err);
-    for (int i = 0; !st && i < o->files.n; i++) st = take_file(&j, o->files.item[i], err);
+    for (int i = 0; !st && i < o->files.n; i++) st = take_file(&j, o->files.items[i], err);
     if (!st) show(&j, true);
     if (!st) st = hn_trie_build_finish(j.b, err);
     hn_trie_build_close(&j.b);
