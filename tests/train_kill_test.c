@@ -222,16 +222,20 @@ static void test_shared(void **state) {
     assert_true(same_files("whole.training/features-0000.bin", "features/features-0000.bin"));
 }
 
-/* Checks without improvement end the run early, and the head is written. */
+/* Too few texts to hold any out: the head of the last step is written. */
 static void test_nothing_held_out(void **state) {
     (void)state;
-    const char *a[30] = {0};
-    int n = 0;
-    for (const char *const *x = training("unjudged", "400"); *x; x++) a[n++] = *x;
-    a[n++] = "--held-out";
-    a[n++] = "10000";
-    assert_int_equal(run(a, 0, -1, 0, NULL, 0), 0);
+    char said[2000], file[600];
+    static const char row[] = "{\"prompt\": \"Once upon a time\"}\n";
+    test_file_write(test_path("one.jsonl"), row, sizeof row - 1);
+    snprintf(file, sizeof file, "%s", test_path("one.jsonl"));
+    const char *const one[] = {"eagle3", model, "-f", file, "-o", test_path("unjudged"),
+                               "-n",     "40",  "--steps", "5", "--vocab", "300", "-q", NULL};
+    assert_int_equal(run(one, 0, -1, 0, NULL, 0), 0);
     assert_int_equal(access(test_path("unjudged/config.json"), R_OK), 0);
+    assert_int_equal(run(with("--held-out", "9", "judged"), 0, -1, 0, said, sizeof said), 2);
+    static const char needs[] = "--held-out 9 needs at least 18 texts, and there are 16: expected --held-out 8 or less";
+    if (!strstr(said, needs)) fail_msg("%s", said);
 }
 
 static void test_interrupted(void **state) {

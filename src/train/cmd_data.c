@@ -17,17 +17,15 @@
 #include "engine/engine.h"
 #include "train/identity.h"
 #include "train/make_texts.h"
+#include "train/progress_line.h"
 
 static const double usual_temperatures[] = {0, 0.7};
 
 static void show(void *user, size_t done, size_t of, uint64_t tokens, double seconds) {
-    static double shown;
     const hn_train_options *o = user;
-    if (o->quiet || (seconds < shown + 1 && done < of) || seconds < 1) return;
-    shown = seconds;
-    /* rows of earlier runs took no time: the time left is computed from the tokens of this one */
-    fprintf(stderr, "\r%zu of %zu rows, %.0f tokens/s ", done, of, (double)tokens / seconds);
-    if (done == of) fputc('\n', stderr);
+    if (o->quiet || seconds < 1) return;
+    /* rows of earlier runs took no time: the rate is that of the tokens of this one */
+    hn_progress_line(done == of, "%zu of %zu rows, %.0f tokens/s", done, of, (double)tokens / seconds);
 }
 
 /* ---- the inputs of a run ------------------------------------------------------------------------------------------------ */

@@ -17,6 +17,7 @@
 #include "train/identity.h"
 #include "train/measure.h"
 #include "train/online.h"
+#include "train/progress_line.h"
 #include "train/shared_features.h"
 
 enum { MEASURED_TOKENS = 64, MEASURED_TEXTS = 16, PATIENCE = 6, TIMED_STEPS = 3 };
@@ -107,14 +108,17 @@ static hunch_status read_texts(training *t, hunch_error *err) {
     return st;
 }
 
+/* Every second text is held out at most. */
+static hunch_status check_held_out(const training *t, hunch_error *err) {
+    const size_t wanted = t->o->held_out > 0 ? (size_t)t->o->held_out : 0, n = t->texts.n;
+    if (2 * wanted <= n) return HUNCH_OK;
+    return hn_fail(err, HUNCH_USAGE, "--held-out %zu needs at least %zu texts, and there are %zu: expected --held-out %zu or less, or "
+                                     "more texts", wanted, 2 * wanted, n, n / 2);
+}
+
 static void show_features(void *user, uint64_t done, uint64_t of) {
-    static double shown;
     const training *t = user;
-    const double now = hn_now();
-    if (t->o->quiet || (now < shown + 1 && done < of)) return;
-    shown = now;
-    fprintf(stderr, "\rfeatures of %.1f of %.1f thousand tokens ", (double)done / 1e3, (double)of / 1e3);
-    if (done == of) fputc('\n', stderr);
+    if (!t->o->quiet) hn_progress_line(done == of, "features of %.1f of %.1f thousand tokens", (double)done / 1e3, (double)of / 1e3);
 }
 
 /* As --features specifies. By default they are stored if they are read more than once and the disk has room, or some are stored already. */
@@ -190,6 +194,7 @@ static void choose_options(training *t) {
     set(&t->how.layers, o->layers);
     if (o->init) snprintf(t->how.init, sizeof t->how.init, "%s", o->init);
     if (o->divergence) (void)hn_divergence_named(o->divergence, &t->how.divergence); /* it is one of the flag's words */
+    if (t->texts.n / 4 < (size_t)t->how.held_out) t->how.held_out = (int)(t->texts.n / 4);
     set(&t->how.held_out, o->held_out);
     if (o->rate >= 0) t->how.rate = o->rate;
     if (o->token_share >= 0) t->how.token_share = o->token_share;
@@ -261,6 +266,27 @@ static hunch_status draw(const training *t, const hn_learn_note *note, hunch_err
     return hn_picture_write(&note->past, &about, path, err);
 }
 
+typedef char text[HN_MOST_STEPS * 16];
+
+/* "1: 2.345, 2: 2.678": a value of each draft in a row. */
+static void by_draft(text out, const double *values, int n) {
+    size_t at = 0;
+    out[0] = 0;
+    for (int k = 0; k < n && at < sizeof(text); k++)
+        at += (size_t)snprintf(out + at, sizeof(text) - at, "%s%d: %.3f", k ? ", " : "", k + 1, values[k]);
+}
+
+static void show_check(const training *t, const double *losses, const hn_train_acceptance *a, bool best) {
+    const double speed = a->round_s > 0 ? a->tau * a->plain_s / a->round_s : 0;
+    text lost, right;
+    if (t->o->quiet) return;
+    by_draft(lost, losses, t->how.unroll);
+    by_draft(right, a->position, t->how.unroll < HN_TRAIN_MOST_DEPTH ? t->how.unroll : HN_TRAIN_MOST_DEPTH);
+    hn_progress_line_wipe();
+    fprintf(stderr, "step %d of %d, held-out texts: loss of draft %s; accepted %s; %.2f tokens a round, %.2f x plain%s\n",
+            hn_learner_step_number(t->learner), t->how.steps, lost, right, a->tau, speed, best ? ", the best so far" : "");
+}
+
 /* Whether it is the best so far, by tokens per round, which unlike speed do not depend on the machine's load. */
 static hunch_status check(training *t, bool end, hunch_error *err) {
     double losses[HN_MOST_STEPS];
@@ -276,15 +302,8 @@ static hunch_status check(training *t, bool end, hunch_error *err) {
     if (st) return st;
     st = hn_learner_held_out_losses(t->learner, losses, err);
     if (st) return st;
-    const double speed = a.round_s > 0 ? a.tau * a.plain_s / a.round_s : 0;
     const bool best = a.tau > note->best;
-    if (!t->o->quiet) {
-        fprintf(stderr, "step %d: held out: loss", hn_learner_step_number(t->learner));
-        for (int k = 0; k < t->how.unroll; k++) fprintf(stderr, " %.3f", losses[k]);
-        fprintf(stderr, ", accepted");
-        for (int k = 0; k < t->how.unroll && k < HN_TRAIN_MOST_DEPTH; k++) fprintf(stderr, " %.3f", a.position[k]);
-        fprintf(stderr, ", %.2f tokens a round, %.2f x plain%s\n", a.tau, speed, best ? ", the best so far" : "");
-    }
+    show_check(t, losses, &a, best);
     note->worse = best ? 0 : note->worse + 1;
     if (best || (end && note->best == 0)) st = save_best(t, err);
     if (best) note->best = a.tau;
@@ -296,15 +315,12 @@ static hunch_status check(training *t, bool end, hunch_error *err) {
 /* ---- the loop ----------------------------------------------------------------------------------------------------------- */
 
 static void show_step(const training *t, const double *losses) {
-    static double shown;
-    const double now = hn_now();
     const int step = hn_learner_step_number(t->learner);
-    if (t->o->quiet || (now < shown + 2 && step < t->how.steps)) return;
-    shown = now;
     const double rate = (double)t->tokens / t->seconds, left = (double)(t->how.steps - step) * t->how.rows / rate;
-    fprintf(stderr, "\rstep %d of %d, loss", step, t->how.steps);
-    for (int k = 0; k < t->how.unroll; k++) fprintf(stderr, " %.3f", losses[k]);
-    fprintf(stderr, ", %.0f tokens/s, %.0f s left  \r", rate, left);
+    text line;
+    if (t->o->quiet || step == t->how.steps) return;
+    by_draft(line, losses, t->how.unroll);
+    hn_progress_line(false, "step %d of %d: loss of draft %s; %.0f tokens/s, %.0f s left", step, t->how.steps, line, rate, left);
 }
 
 /* Whether the last check was after this step, and there is a head. If no texts are held out only the check at the end writes one. */
@@ -340,6 +356,20 @@ static hunch_status run_steps(training *t, hunch_error *err) {
     }
     /* a finished run is not checked again: its checkpoint does not change */
     return st || is_checked(t) ? st : check(t, true, err);
+}
+
+/* begun: steps that were done before. */
+static void show_end(const training *t, int begun) {
+    const int step = hn_learner_step_number(t->learner);
+    const char *name = t->kind->name, *try = t->kind->whole_model ? "compare" : "check";
+    if (t->o->quiet) return;
+    hn_progress_line_wipe();
+    if (step < t->how.steps) fprintf(stderr, "ended at step %d of %d: no better head in %d checks\n", step, t->how.steps, PATIENCE);
+    if (begun && begun == step)
+        fprintf(stderr, "%s was trained already; more steps: --steps; try: ", t->o->output);
+    else
+        fprintf(stderr, "wrote %s; try: ", t->o->output);
+    fprintf(stderr, "hunch %s %s --draft %s:%s\n", try, t->o->model, name, t->o->output);
 }
 
 /* Refuses flags that do not apply to the kind. */
@@ -409,6 +439,7 @@ static hunch_status learn(training *t, hunch_error *err) {
     if (!st) st = make_folder(t->folder, err);
     if (!st) st = hn_learner_planned(t->checkpoint, t->kind, t->model, &planned, err);
     if (!st) st = read_texts(t, err);
+    if (!st) st = check_held_out(t, err);
     if (!st) st = take_features(t, err);
     if (st) return st;
     choose_options(t);
@@ -422,7 +453,10 @@ static hunch_status learn(training *t, hunch_error *err) {
     if (!st && hn_is_file(t->checkpoint)) st = hn_learner_load(t->learner, t->checkpoint, err);
     if (st) return st;
     show_plan(t);
-    return run_steps(t, err);
+    const int begun = hn_learner_step_number(t->learner);
+    st = run_steps(t, err);
+    if (!st) show_end(t, begun);
+    return st;
 }
 
 hunch_status hn_train_learn(hunch_model *m, const hn_learn_kind *kind, const hn_train_options *o,

@@ -9,6 +9,7 @@
 #include "draft/text_tokens.h"
 #include "engine/engine.h"
 #include "train/dart_trie.h"
+#include "train/progress_line.h"
 #include "train/trie_build.h"
 
 enum { ROOM = 1 << 23 };
@@ -18,17 +19,15 @@ typedef struct job {
     const hn_tokenizer *t;
     bool inside; /* a text */
     bool quiet;
-    double start, shown;
+    double start;
     const volatile int *stop;
 } job;
 
 static void show(job *j, bool last) {
     const double now = hn_now();
-    if (j->quiet || (!last && now < j->shown + 1) || now < j->start + 1) return;
-    j->shown = now;
-    fprintf(stderr, "\r%.1f million tokens, %.2f a second ", (double)hn_trie_build_tokens(j->b) / 1e6,
-            (double)hn_trie_build_tokens(j->b) / 1e6 / (now - j->start));
-    if (last) fputc('\n', stderr);
+    const double millions = (double)hn_trie_build_tokens(j->b) / 1e6;
+    if (j->quiet || now < j->start + 1) return;
+    hn_progress_line(last, "%.1f million tokens, %.2f a second", millions, millions / (now - j->start));
 }
 
 static hunch_status take(void *user, const int32_t *ids, size_t n, bool ends, hunch_error *err) {

@@ -8,6 +8,7 @@
 #include "train/cmd_data.h"
 #include "train/cmd_learn.h"
 #include "train/cmd_trie.h"
+#include "train/progress_line.h"
 #include "tools/tool_train.h"
 
 static volatile int stop;
@@ -44,5 +45,6 @@ int main(int argc, char **argv) {
     signal(SIGTERM, on_signal);
     const hunch_status st = train(&o, &err);
     tool_options_fini(&o);
+    hn_progress_line_wipe();
     return st == HUNCH_CANCELLED ? (tool_failed(&err), 130) : st ? tool_failed(&err) : 0;
 }
