@@ -409,7 +409,7 @@ static void test_bash(void **state) {
         "t ru; t run --verif; t run --verify ''; t run --verify =; t run --verify = tra\n"
         "t run --draft ngram+su; t run --draft ngram,form =; t run --draft = ngram,form = lon\n"
         "t run --draft model : sma; t run mod; t run model.gguf hi --tempe; t convert fol; t help env\n"
-        "t run -f art; t run model.gguf ''; complete -p hunch\n");
+        "t run -f art; t run model.gguf ''; t train fal; t train falcon model.gguf --divergence tv; complete -p hunch\n");
     completes(out, "ru", "run");
     completes(out, "run --verif", "--verify");
     completes(out, "run --verify ", "greedy match ratio block traversal");
@@ -425,6 +425,8 @@ static void test_bash(void **state) {
     completes(out, "help env", "environment");
     completes(out, "run -f art", "article.txt");
     completes(out, "run model.gguf ", "");
+    completes(out, "train fal", "falcon");
+    completes(out, "train falcon model.gguf --divergence tv", "tvd");
     assert_non_null(strstr(out, "complete -F _hunch hunch"));
     free(out);
 }
@@ -441,7 +443,8 @@ static void test_fish(void **state) {
                                       "function t; echo \"[$argv] \"(string join -- ' ' (complete -C \"hunch $argv\" | "
                                       "string replace -r '\\t.*' ''));end\n"
                                       "t ru; t run --verify=tra; t run --draft ngram+su; t run --draft ngram,form=lon\n"
-                                      "t run --draft model:sma; t run mod; t convert fol\n");
+                                      "t run --draft model:sma; t run mod; t convert fol; t train fal\n");
+    completes(out, "train fal", "falcon");
     completes(out, "ru", "run");
     completes(out, "run --verify=tra", "--verify=traversal");
     completes(out, "run --draft ngram+su", "ngram+suffix");
@@ -466,7 +469,7 @@ static void test_zsh(void **state) {
         "zpty z zsh -f -i\n"
         "zpty -w z 'PS1=; autoload -U compinit; compinit -u -D; source <(hunch completion zsh); echo RE''ADY'\n"
         "zpty -r -m z seen '*READY*'\n"
-        "for l in 'ru' 'run --verify=tra' 'run --draft ngram+su' 'run --draft ngram,form=lon' 'run mod' 'convert fol'; "
+        "for l in 'ru' 'run --verify=tra' 'run --draft ngram+su' 'run --draft ngram,form=lon' 'run mod' 'convert fol' 'train fal'; "
         "do\n"
         "  zpty -w -n z \"hunch $l\"$'\\t\\x01'\"echo '<\"$'\\x05'\">'E''ND\"$'\\n'\n"
         "  zpty -r -m z seen '*>END*'\n"
@@ -479,6 +482,7 @@ static void test_zsh(void **state) {
     completes(out, "run --draft ngram,form=lon", "run --draft ngram,form=longest");
     completes(out, "run mod", "run model.gguf");
     completes(out, "convert fol", "convert folder");
+    completes(out, "train fal", "train falcon");
     free(out);
 }
 

@@ -191,18 +191,6 @@ static bool has_flag(const char *text, const char *flag, size_t n) {
     return false;
 }
 
-/* The help of the program that `hunch train` starts, after the command's own help. */
-static char *help_of_train(const char *own) {
-    static const char line[] = HUNCH_COMMAND "-train --help";
-    char *all = calloc(strlen(own) + 20000, 1);
-    FILE *f = popen(line, "r");
-    assert_true(all && f);
-    strcpy(all, own);
-    (void)fread(all + strlen(own), 1, 19999, f);
-    assert_int_equal(pclose(f), 0);
-    return all;
-}
-
 /* Flags of other programs: those that the repository's own scripts use or have. */
 static bool is_of_a_script(const char *flag, size_t n) {
     static const char *const folders[] = {"scripts/", "bench/", "tools/", "cmake/", ".ci/", "tests/"};
@@ -267,7 +255,7 @@ static void test_flags(void **state) {
     for (int i = 0; i < COMMANDS; i++) {
         result r = command(commands[i], "--help");
         assert_int_equal(r.code, 0);
-        help[i] = strcmp(commands[i], "train") == 0 ? help_of_train(r.out) : strdup(r.out);
+        help[i] = strdup(r.out);
         assert_non_null(help[i]);
         result_free(&r);
     }

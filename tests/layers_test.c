@@ -24,6 +24,11 @@ static const char *const layers[] = {"base",  "format", "text",   "ops",  "cache
                                      "sample", "draft", "verify", "plan", "engine", "train"};
 enum { LAYERS = sizeof layers / sizeof *layers, TOOLS = LAYERS, NOWHERE = -1 };
 
+/* What training uses of the command: its flags. */
+static const struct { const char *file, *header; } shared[] = {{"src/train/options.h", "tools/tool_options.h"},
+                                                              {"src/train/train_main.c", "tools/tool_train.h"},
+                                                              {"src/train/learn_kind.c", "tools/tool_train_kinds.h"}};
+
 /* Libraries beyond the C library, and the one place for each. */
 static const struct { const char *header, *folder; } libraries[] = {{"pcre2.h", "src/text/"}, {"cmocka.h", NULL}};
 
@@ -88,6 +93,9 @@ static const char *include_wrong(const char *file, const char *name, bool quoted
     if (from == NOWHERE) return "the file is in no layer";
     if (from == TOOLS) return strncmp(name, "tool_", 5) == 0 ? NULL : "tools see the public headers only";
     if (has_suffix(file, "_test.c") && !strchr(name, '/')) return NULL; /* helpers of tests/ */
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+        if (strcmp(file, shared[i].file) == 0 && strcmp(name, shared[i].header) == 0) return NULL;
+    if (to == TOOLS) return "the command is above all layers";
     if (to == NOWHERE) return "includes name their layer: \"base/mem.h\"";
     return to <= from ? NULL : "the arrow points up";
 }
@@ -137,6 +145,10 @@ static void test_the_rules(void **state) {
     assert_non_null(include_wrong("src/engine/a.c", "train/team.h", true));
     assert_non_null(include_wrong("src/tools/a.c", "train/team.h", true));
     assert_null(include_wrong("src/train/a.c", "engine/engine.h", true));
+    assert_null(include_wrong("src/train/options.h", "tools/tool_options.h", true));
+    assert_non_null(include_wrong("src/train/options.h", "tools/tool_help.h", true));
+    assert_non_null(include_wrong("src/train/a.c", "tools/tool_options.h", true));
+    assert_non_null(include_wrong("src/engine/a.c", "tools/tool_options.h", true));
     assert_non_null(include_wrong("src/base/a.c", "mem.h", true));
     assert_non_null(include_wrong("src/other/a.c", "base/mem.h", true));
     assert_non_null(include_wrong("src/ops/a.c", "pcre2.h", false));

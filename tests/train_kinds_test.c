@@ -185,7 +185,7 @@ static void test_refusals(void **state) {
     refused("meta-mtp", "--steps 0 --taps 4", "--taps 4: a head of kind meta-mtp reads what enters the last layer alone");
     refused("mtp", "--steps 0 --layers 2", "--layers 2 --unroll 3: modules in a row draft a token each");
     refused("mtp", "--steps 0 --layers 3 --format hf", "--format hf --layers 3: no other program reads several of mtp");
-    refused("medusa", "--steps 0 --token-share 1.5", "--token-share 1.5: expected a number from 0 to 1");
+    refused("medusa", "--steps 0 --token-share 1.5", "--token-share 1.5 is not a number from 0 to 1");
 }
 
 int main(void) {

@@ -11,6 +11,7 @@
 #include "tool_drafts.h"
 #include "tool_flags.h"
 #include "tool_options.h"
+#include "tool_train.h"
 
 /* ---- scripts --------------------------------------------------------------------------------------------------- */
 
@@ -106,8 +107,10 @@ enum { SHELLS = sizeof scripts / sizeof *scripts };
 /* ---- answers --------------------------------------------------------------------------------------------------- */
 
 typedef struct query {
-    const char *word; /* being written */
-    int kept;         /* bytes of it before the part to complete */
+    const char *word;  /* being written */
+    int kept;          /* bytes of it before the part to complete */
+    bool topics;       /* topics of help are commands, too */
+    const char *first; /* the first argument */
 } query;
 
 static void answer(const query *q, const char *text, const char *end, const char *what) {
@@ -205,7 +208,7 @@ static void spec_answer(query *q) {
 
 static void value_answer(query *q, const tool_flag *f) {
     hunch_build_info build;
-    if (f->kind == TOOL_CHOICE) {
+    if (f->kind == TOOL_CHOICE || f->kind == TOOL_WORD) {
         for (int i = 0; f->choices[i]; i++)
             if (strcmp(f->choices[i], "default") != 0)
                 answer(q, f->choices[i], "", "");
@@ -242,9 +245,8 @@ static void commands_answer(const query *q, bool topics) {
         answer(q, t->name, "", t->summary);
 }
 
-/* The at-th positional argument of a command; free text has no completions. */
-static void argument_answer(query *q, const tool_command *c, int at) {
-    const char *what = at < TOOL_MOST_ARGUMENTS ? c->arguments[at] : NULL;
+/* A positional argument; free text has no completions. */
+static void argument_answer(query *q, const char *what) {
     if (!what)
         return;
     if (strcmp(what, "MODEL") == 0)
@@ -252,7 +254,11 @@ static void argument_answer(query *q, const tool_command *c, int at) {
     else if (strcmp(what, "FOLDER") == 0)
         puts(":folders");
     else if (strcmp(what, "COMMAND") == 0)
-        commands_answer(q, c->bit == TOOL_HELP);
+        commands_answer(q, q->topics);
+    else if (strcmp(what, "FILES") == 0 && strcmp(q->first, "trie") == 0)
+        puts(":files");
+    for (const tool_train_word *w = tool_train_words; w->name && strcmp(what, "KIND") == 0; w++)
+        answer(q, w->name, "", w->about);
     for (int i = 0; i < SHELLS && strcmp(what, "SHELL") == 0; i++)
         answer(q, scripts[i].shell, "", "");
 }
@@ -261,17 +267,33 @@ static bool takes_next(const tool_flag *f) {
     return f && tool_flag_needs_value(f);
 }
 
+/* The kind of the argument after `given` words; NULL: there is none. A model may be given by its flag instead. */
+static const char *argument_after(const tool_command *c, int given, bool model) {
+    for (int i = 0; i < TOOL_MOST_ARGUMENTS && c->arguments[i]; i++) {
+        const char *what = c->arguments[i];
+        if (model && (strcmp(what, "MODEL") == 0 || strcmp(what, "FOLDER") == 0))
+            continue;
+        if (given-- == 0 || strcmp(what, "FILES") == 0)
+            return what;
+    }
+    return NULL;
+}
+
 /* words[0] is the command, words[n - 1] the word being completed. */
 static void command_answer(query *q, const tool_command *c, char **words, int n) {
     const tool_flag *f = NULL;
     int arguments = 0;
+    bool model = false;
+    q->topics = c->bit == TOOL_HELP;
     for (int i = 1; i < n - 1; i++) {
         const bool value = takes_next(f);
         const bool is_flag = !value && words[i][0] == '-' && words[i][1];
         f = is_flag ? tool_flag_find(words[i], strlen(words[i]), c->bit) : NULL;
         const size_t named = strcspn(words[i], "=");
         const tool_flag *given = is_flag ? tool_flag_find(words[i], named, c->bit) : NULL;
-        arguments += (!value && !is_flag) || (given && strcmp(given->name, "--model") == 0);
+        if (!value && !is_flag && arguments++ == 0)
+            q->first = words[i];
+        model |= given && strcmp(given->name, "--model") == 0;
     }
     const char *equals = strchr(q->word, '=');
     if (takes_next(f)) {
@@ -284,7 +306,7 @@ static void command_answer(query *q, const tool_command *c, char **words, int n)
     } else if (q->word[0] == '-') {
         flags_answer(q, c);
     } else {
-        argument_answer(q, c, arguments);
+        argument_answer(q, argument_after(c, arguments, model));
     }
 }
 

@@ -73,6 +73,7 @@ static void page_command(const tool_command *c) {
     tool_page_synopsis(&p, name, c->synopsis);
     tool_page_heading(&p, "Description");
     tool_page_text(&p, c->text);
+    tool_write_kinds(&p, c);
     tool_write_flags(&p, c, false);
     tool_page_heading(&p, "Exit status and environment");
     tool_page_text(&p, "As in hunch(1).");

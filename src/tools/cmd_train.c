@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_train.c - `hunch train`: runs hunch-train, a separate program in the folder of hunch, with the same arguments. No
+/* cmd_train.c - `hunch train`: checks the arguments, then runs hunch-train, a separate program in the folder of hunch, with them. No
  * other program is ever started. */
 #include <errno.h>
 #include <libgen.h>
@@ -10,8 +10,7 @@
 
 #include "hunch/hunch.h"
 #include "tool_commands.h"
-#include "tool_options.h"
-#include "tool_output.h"
+#include "tool_train.h"
 
 static const char program[] = "hunch-train";
 
@@ -19,10 +18,10 @@ int tool_train(int argc, char **argv) {
     char self[PATH_MAX], path[PATH_MAX + sizeof program + 1];
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     tool_options o;
-    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        const int code = tool_options_parse(&o, TOOL_TRAIN, argc, argv);
-        return code >= 0 ? code : HUNCH_OK;
-    }
+    const int code = tool_train_parse(&o, argc, argv);
+    if (code >= 0)
+        return code;
+    tool_options_fini(&o);
     argv[0] = (char *)(uintptr_t)program;
     fflush(NULL);
     if (n > 0) {

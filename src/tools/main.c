@@ -12,6 +12,23 @@
 #include "tool_help.h"
 #include "tool_output.h"
 
+static const struct {
+    unsigned bit;
+    int (*run)(int argc, char **argv);
+} programs[] = {{TOOL_RUN, tool_run},           {TOOL_CHAT, tool_chat},         {TOOL_COMPARE, tool_compare},
+                {TOOL_BENCH, tool_bench},       {TOOL_INSPECT, tool_inspect},   {TOOL_TOKENIZE, tool_tokenize},
+                {TOOL_LOGITS, tool_logits},     {TOOL_DRAFT, tool_draft},       {TOOL_CHECK, tool_check},
+                {TOOL_SCORE, tool_score},       {TOOL_CONVERT, tool_convert},   {TOOL_TRAIN, tool_train},
+                {TOOL_HELP, tool_help},         {TOOL_MANUAL, tool_manual},     {TOOL_COMPLETION, tool_completion},
+                {TOOL_VERSION, tool_version}};
+
+static int command_run(const tool_command *c, int argc, char **argv) {
+    size_t i = 0;
+    while (programs[i].bit != c->bit)
+        i++;
+    return tool_exit_code(programs[i].run(argc, argv));
+}
+
 /* Whether a word in the place of a command is a model. */
 static bool is_model(const char *name) {
     struct stat st;
@@ -54,5 +71,5 @@ int main(int argc, char **argv) {
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
         return tool_exit_code(tool_version(argc - 1, argv + 1));
     const tool_command *c = tool_command_named(name);
-    return c ? tool_exit_code(c->run(argc - 1, argv + 1)) : unknown_command(name);
+    return c ? command_run(c, argc - 1, argv + 1) : unknown_command(name);
 }

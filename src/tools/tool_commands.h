@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_commands.h - the subcommands, one file each (cmd_NAME.c), and their descriptions: help, manual and completion are made from the
- * tables of commands (tool_commands.c), flags (tool_flags.c) and drafters (tool_drafts.c).
+/* tool_commands.h - the subcommands, one file each (cmd_NAME.c; main.c calls them), and their descriptions: help, manual and completion are
+ * made from the tables of commands (tool_commands.c), flags (tool_flags.c) and drafters (tool_drafts.c).
  *
  * argv[0] is the command's name; a command returns the exit code, having written one line to standard error for any but 0
  * and 130. */
@@ -33,16 +33,16 @@ typedef struct tool_example {
     const char *what, *line;
 } tool_example;
 
-enum { TOOL_MOST_EXAMPLES = 5, TOOL_MOST_ARGUMENTS = 2 };
+enum { TOOL_MOST_EXAMPLES = 5, TOOL_MOST_ARGUMENTS = 3 };
 
 typedef struct tool_command {
     unsigned bit; /* one of the above */
     const char *name, *summary;
     const char *synopsis;                        /* follows the name */
     const char *text;                            /* paragraphs, with empty lines between them */
-    const char *arguments[TOOL_MOST_ARGUMENTS];  /* kinds of positional arguments: MODEL, FOLDER, TEXT, COMMAND, SHELL */
+    const char *arguments[TOOL_MOST_ARGUMENTS];  /* kinds of positional arguments: MODEL, FOLDER, TEXT, COMMAND, SHELL, KIND;
+                                                  * the last may be FILES, any number */
     tool_example examples[TOOL_MOST_EXAMPLES];   /* they work in a folder with model.gguf and the files that they name */
-    int (*run)(int argc, char **argv);
 } tool_command;
 extern const tool_command tool_commands[]; /* ends with a NULL name */
 const tool_command *tool_command_find(unsigned bit);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 /* Kind of its value. PLACE: --flag for standard output, "-", or --flag=FILE. COUNT: --flag for 0, or --flag=N. LIMIT: -1 is none, kept as
- * 0. ABOVE, PAIR: min itself is too small. */
+ * 0. ABOVE, PAIR: min itself is too small. WORD: a CHOICE that is kept as the word. REALS: a number each time that it is given. */
 enum tool_kind {
     TOOL_SWITCH,
     TOOL_TEXT,
@@ -22,8 +22,10 @@ enum tool_kind {
     TOOL_ABOVE,
     TOOL_PAIR,
     TOOL_CHOICE,
+    TOOL_WORD,
     TOOL_TEXTS,
     TOOL_INTS,
+    TOOL_REALS,
     TOOL_BIASES
 };
 
@@ -36,7 +38,7 @@ typedef struct tool_flag {
     unsigned commands;          /* that accept it */
     unsigned group;             /* index in tool_groups, | TOOL_BASIC */
     double min, max;            /* of numbers */
-    const char *const *choices; /* TOOL_CHOICE: accepted words, then NULL; "default": no flag; not accepted */
+    const char *const *choices; /* TOOL_CHOICE, TOOL_WORD: accepted words, then NULL; "default": no flag; not accepted */
     /* Placeholder of the value in help: MODEL, FOLDER and FILE are paths (written in the group Output, else read: tool_guard.h), SPEC a
      * drafter, LEVEL an instruction level; NULL: no value. */
     const char *value, *help;

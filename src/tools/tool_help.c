@@ -8,6 +8,7 @@
 #include "tool_drafts.h"
 #include "tool_flags.h"
 #include "tool_options.h"
+#include "tool_train.h"
 
 /* ---- parts ----------------------------------------------------------------------------------------------------- */
 
@@ -45,6 +46,15 @@ void tool_write_flags(tool_page *p, const tool_command *c, bool basic) {
             tool_page_item(p, name, value[0] ? value : NULL, f->help, false);
         }
     }
+}
+
+void tool_write_kinds(tool_page *p, const tool_command *c) {
+    if (c->bit != TOOL_TRAIN)
+        return;
+    tool_page_heading(p, "Kinds");
+    tool_page_items(p, 12);
+    for (const tool_train_word *w = tool_train_words; w->name; w++)
+        tool_page_item(p, w->name, NULL, w->about, false);
 }
 
 void tool_write_examples(tool_page *p, const tool_example *e, int most) {
@@ -131,6 +141,7 @@ void tool_help_command(const tool_command *c, bool basic, int color) {
         putchar('\n');
         tool_page_text(&p, c->text);
     }
+    tool_write_kinds(&p, c);
     tool_write_flags(&p, c, basic);
     if (basic)
         printf("\nhunch %s --help lists all %d flags.\n", c->name, flags_count(c));

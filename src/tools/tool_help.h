@@ -15,6 +15,7 @@ void tool_help_command(const tool_command *c, bool basic, int color); /* basic: 
 /* Parts shared with the manual. */
 void tool_write_commands(tool_page *p);
 void tool_write_flags(tool_page *p, const tool_command *c, bool basic);
+void tool_write_kinds(tool_page *p, const tool_command *c); /* of train; nothing for others */
 void tool_write_examples(tool_page *p, const tool_example *e, int most);
 void tool_write_topic(tool_page *p, const tool_topic *t);
 

@@ -58,11 +58,14 @@ static int add_text(tool_texts *list, const char *s) {
     return -1;
 }
 
-static int set_choice(const tool_command *c, const tool_flag *o, const char *name, const char *s, int *out) {
+static int set_choice(const tool_command *c, const tool_flag *o, const char *name, const char *s, void *at) {
     char words[128];
     for (int i = 0; o->choices[i]; i++)
         if (strcmp(s, o->choices[i]) == 0 && strcmp(s, "default") != 0) {
-            *out = i;
+            if (o->kind == TOOL_WORD)
+                *(const char **)at = s;
+            else
+                *(int *)at = i;
             return -1;
         }
     const char *near = tool_choice_near(o, s);
@@ -95,6 +98,17 @@ static int set_real(const tool_command *c, const tool_flag *o, const char *name,
     return -1;
 }
 
+static int add_real(const tool_command *c, const tool_flag *o, const char *name, const char *s, tool_reals *list) {
+    double x;
+    const int code = set_real(c, o, name, s, &x);
+    if (code >= 0)
+        return code;
+    size_t cap = (size_t)list->n;
+    list->items = tool_grow(list->items, &cap, (size_t)list->n + 1, sizeof *list->items);
+    list->items[list->n++] = x;
+    return -1;
+}
+
 static int set_value(const tool_command *c, const tool_flag *o, const char *name, const char *s, tool_options *to) {
     void *at = (char *)to + o->at;
     switch (o->kind) {
@@ -115,9 +129,12 @@ static int set_value(const tool_command *c, const tool_flag *o, const char *name
     case TOOL_PAIR:
         return set_real(c, o, name, s, at);
     case TOOL_CHOICE:
+    case TOOL_WORD:
         return set_choice(c, o, name, s, at);
     case TOOL_TEXTS:
         return add_text(at, s);
+    case TOOL_REALS:
+        return add_real(c, o, name, s, at);
     case TOOL_BIASES:
         return add_bias(c, name, s, at);
     default:
@@ -135,6 +152,7 @@ void tool_option_unset(tool_options *o, const tool_flag *f) {
         break;
     case TOOL_TEXT:
     case TOOL_PLACE:
+    case TOOL_WORD:
         *(const char **)at = NULL;
         break;
     case TOOL_COUNT:
@@ -159,6 +177,9 @@ void tool_option_unset(tool_options *o, const tool_flag *f) {
     case TOOL_INTS:
         *(tool_ints *)at = (tool_ints){0};
         break;
+    case TOOL_REALS:
+        *(tool_reals *)at = (tool_reals){0};
+        break;
     case TOOL_BIASES:
         *(tool_biases *)at = (tool_biases){0};
         break;
@@ -171,6 +192,8 @@ void tool_option_free(tool_options *o, const tool_flag *f) {
         free(((tool_texts *)at)->items);
     else if (f->kind == TOOL_INTS)
         free(((tool_ints *)at)->items);
+    else if (f->kind == TOOL_REALS)
+        free(((tool_reals *)at)->items);
     else if (f->kind == TOOL_BIASES)
         free(((tool_biases *)at)->items);
 }
@@ -188,29 +211,34 @@ static void options_clear(tool_options *o) {
 
 /* Positional arguments, assigned at the end (arguments_place). */
 typedef struct words {
-    const char *items[TOOL_MOST_ARGUMENTS];
-    int n;
+    tool_texts list;
     bool flags_end; /* "--" was given */
 } words;
+
+static bool takes_more(const char *argument) {
+    return strcmp(argument, "FILES") == 0;
+}
 
 static int word_take(words *w, const tool_command *c, const char *word) {
     int most = 0;
     while (most < TOOL_MOST_ARGUMENTS && c->arguments[most])
         most++;
-    if (w->n == most)
+    if (w->list.n == most && !(most && takes_more(c->arguments[most - 1])))
         return tool_usage("%s: unexpected argument %s, see hunch %s --help", c->name, word, c->name);
-    w->items[w->n++] = word;
-    return -1;
+    return add_text(&w->list, word);
 }
 
 /* Assigns each word to the first of the command's arguments that no flag has set. */
-static int arguments_place(tool_options *o, const tool_command *c, const words *w) {
+static int arguments_place(tool_options *o, const tool_command *c, const tool_texts *w) {
     int at = 0;
     for (int i = 0; i < TOOL_MOST_ARGUMENTS && c->arguments[i]; i++) {
         const bool text = strcmp(c->arguments[i], "TEXT") == 0;
         const bool model = strcmp(c->arguments[i], "MODEL") == 0 || strcmp(c->arguments[i], "FOLDER") == 0;
         const char **to = text ? &o->prompt : model ? &o->model : &o->positional;
-        if (at < w->n && !*to && !(text && (o->file || o->tokens_file)))
+        if (takes_more(c->arguments[i]))
+            while (at < w->n)
+                add_text(&o->words, w->items[at++]);
+        else if (at < w->n && !*to && !(text && (o->file || o->tokens_file)))
             *to = w->items[at++];
     }
     if (at == w->n)
@@ -220,8 +248,16 @@ static int arguments_place(tool_options *o, const tool_command *c, const words *
                                                              : "the model is there already");
 }
 
+/* The bytes of an argument that name a flag: those before =, and the first two of a number that follows a short flag directly (-n3). */
+static size_t name_length(const char *arg, const tool_command *c) {
+    const size_t before = strcspn(arg, "=");
+    const tool_flag *shorter = arg[1] == '-' ? NULL : tool_flag_find(arg, 2, c->bit);
+    const bool number = shorter && (shorter->kind == TOOL_INT || shorter->kind == TOOL_LIMIT);
+    return number && strchr("-0123456789", arg[2]) ? 2 : before;
+}
+
 static int parse_one(tool_options *o, const tool_command *c, int argc, char **argv, int *i, words *w) {
-    const char *arg = argv[*i], *equals = strchr(arg, '=');
+    const char *arg = argv[*i];
     if (strcmp(arg, "--") == 0 && !w->flags_end) {
         w->flags_end = true;
         return -1;
@@ -229,12 +265,12 @@ static int parse_one(tool_options *o, const tool_command *c, int argc, char **ar
     if (arg[0] != '-' || arg[1] == 0 || w->flags_end)
         return word_take(w, c, arg);
     char name[64];
-    size_t len = equals && arg[1] == '-' ? (size_t)(equals - arg) : strlen(arg);
+    const size_t len = name_length(arg, c);
     snprintf(name, sizeof name, "%.*s", (int)(len < 63 ? len : 63), arg);
     const tool_flag *found = tool_flag_find(arg, len, c->bit);
     if (!found)
         return unknown_flag(name, c);
-    const char *value = len < strlen(arg) ? arg + len + 1 : NULL;
+    const char *value = len < strlen(arg) ? arg + len + (arg[len] == '=') : NULL;
     if (found->kind == TOOL_SWITCH && value)
         return tool_usage("%s: %s takes no value", c->name, name);
     if (found->kind == TOOL_PLACE && !value)
@@ -296,10 +332,9 @@ int tool_options_check(const tool_options *o) {
     return contradictions(o, tool_command_find(o->command));
 }
 
-static int arguments_parse(tool_options *o, const tool_command *c, int argc, char **argv) {
-    words w = {0};
+static int arguments_read(tool_options *o, const tool_command *c, int argc, char **argv, words *w) {
     for (int i = 1; i < argc; i++) {
-        int code = parse_one(o, c, argc, argv, &i, &w);
+        int code = parse_one(o, c, argc, argv, &i, w);
         if (code >= 0)
             return code;
         if (o->help) {
@@ -307,9 +342,14 @@ static int arguments_parse(tool_options *o, const tool_command *c, int argc, cha
             return tool_done(HUNCH_OK);
         }
     }
-    int code = arguments_place(o, c, &w);
-    if (code < 0)
-        code = contradictions(o, c);
+    const int code = arguments_place(o, c, &w->list);
+    return code < 0 ? contradictions(o, c) : code;
+}
+
+static int arguments_parse(tool_options *o, const tool_command *c, int argc, char **argv) {
+    words w = {0};
+    const int code = arguments_read(o, c, argc, argv, &w);
+    free(w.list.items);
     return code < 0 ? tool_guard(o, c) : code;
 }
 
@@ -325,12 +365,10 @@ int tool_options_parse(tool_options *o, unsigned command, int argc, char **argv)
 }
 
 void tool_options_fini(tool_options *o) {
-    free(o->drafts.items);
-    free(o->stops.items);
-    free(o->breakers.items);
-    free(o->template_args.items);
-    free(o->biases.items);
-    free(o->rows.items);
-    free(o->contexts.items);
+    for (const tool_flag *f = tool_flags; f < tool_flags + tool_n_flags; f++) {
+        tool_option_free(o, f);
+        tool_option_unset(o, f); /* another flag may have the same place */
+    }
+    free(o->words.items);
     *o = (tool_options){0};
 }

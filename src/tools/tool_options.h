@@ -22,6 +22,11 @@ typedef struct tool_ints {
     int n;
 } tool_ints;
 
+typedef struct tool_reals {
+    double *items;
+    int n;
+} tool_reals;
+
 typedef struct tool_biases {
     hunch_bias *items;
     int n;
@@ -35,6 +40,7 @@ typedef struct tool_options {
     const char *chat_template_file, *chat_tools_file, *system;
     const char *json_to, *csv_to, *svg; /* "-": standard output */
     tool_texts drafts, stops, breakers, template_args;
+    tool_texts words; /* arguments after the others, of commands that take any number of them */
     tool_ints rows, contexts;
     tool_biases biases;
     bool raw, ignore_eos, json, json_lines, cold, show, text_only, help, mapped, mapped_experts, resume, why, trees,
@@ -45,6 +51,13 @@ typedef struct tool_options {
     double temperature, top_p, min_p, top_n_sigma, typical, xtc_probability, xtc_threshold, dry_multiplier, dry_base,
         repetition_penalty, presence_penalty, frequency_penalty, lossy_lenience, until_width;
     double lossy_typical[2];
+    /* of train: positional is data, trie or the kind of head */
+    tool_texts files, leave_out;
+    tool_reals temperatures;
+    const char *format, *head_type, *taps, *features, *init, *divergence, *speaker, *centroids, *centroid_start, *verifier;
+    int self, steps, vocab, width, layers, unroll, batch, length, held_out, refresh;
+    double seconds, rate, token_share, state_share, on_policy, policy_temperature;
+    bool cell;
     unsigned command; /* the command they belong to */
 } tool_options;
 

@@ -14,35 +14,16 @@
 #include "train/identity.h"
 #include "train/make_texts.h"
 #include "train/outputs.h"
+#include "train/progress_line.h"
 
-enum { MOST_TEMPERATURES = 16 };
+static const double usual_temperatures[] = {0, 0.7};
 static const char MADE[] = "made.json";
 
 static void show(void *user, size_t done, size_t of, uint64_t tokens, double seconds) {
-    static double shown;
     const hn_train_options *o = user;
-    if (o->quiet || (seconds < shown + 1 && done < of) || seconds < 1) return;
-    shown = seconds;
-    /* rows of earlier runs took no time: the time left is computed from the tokens of this one */
-    fprintf(stderr, "\r%zu of %zu rows, %.0f tokens/s ", done, of, (double)tokens / seconds);
-    if (done == of) fputc('\n', stderr);
-}
-
-static hunch_status read_temperatures(const hn_train_options *o, double *t, int *n, hunch_error *err) {
-    *n = 2;
-    t[0] = 0;
-    t[1] = 0.7;
-    if (o->temperatures.n == 0) return HUNCH_OK;
-    if (o->temperatures.n > MOST_TEMPERATURES)
-        return hn_fail(err, HUNCH_USAGE, "--temperature: expected at most %d", MOST_TEMPERATURES);
-    for (*n = 0; *n < o->temperatures.n; ++*n) {
-        char *end;
-        t[*n] = strtod(o->temperatures.item[*n], &end);
-        if (*end || !(t[*n] >= 0 && t[*n] <= 10))
-            return hn_fail(err, HUNCH_USAGE, "--temperature %s: expected a number from 0 to 10",
-                           o->temperatures.item[*n]);
-    }
-    return HUNCH_OK;
+    if (o->quiet || seconds < 1) return;
+    /* rows of earlier runs took no time: the rate is that of the tokens of this one */
+    hn_progress_line(done == of, "%zu of %zu rows, %.0f tokens/s", done, of, (double)tokens / seconds);
 }
 
 /* ---- the inputs of a run ------------------------------------------------------------------------------------------------ */
@@ -121,7 +102,7 @@ static hunch_status open_speaker(const hunch_model *m, const hn_train_options *o
     hunch_model_info info;
     if (!o->speaker) return HUNCH_OK;
     hunch_model_options_defaults(&mo);
-    mo.threads = o->threads > 0 ? (int)o->threads : 0;
+    mo.threads = o->threads > 0 ? o->threads : 0;
     mo.isa = o->isa;
     hunch_status st = hunch_model_open(&how->speaker, o->speaker, &mo, err);
     if (!st) st = hn_train_identity(o->speaker, identity, err);
@@ -138,8 +119,8 @@ static hunch_status open_speaker(const hunch_model *m, const hn_train_options *o
 static hunch_status read_rows(hunch_model *m, const hn_train_options *o, hn_train_rows *rows, const hn_train_make *how,
                               hunch_error *err) {
     hunch_status st = HUNCH_OK;
-    for (int i = 0; !st && i < o->leave_out.n; i++) st = hn_train_rows_leave_out(rows, o->leave_out.item[i], err);
-    for (int i = 0; !st && i < o->files.n; i++) st = hn_train_rows_read(rows, o->files.item[i], err);
+    for (int i = 0; !st && i < o->leave_out.n; i++) st = hn_train_rows_leave_out(rows, o->leave_out.items[i], err);
+    for (int i = 0; !st && i < o->files.n; i++) st = hn_train_rows_read(rows, o->files.items[i], err);
     if (!st && o->self > 0) st = hn_train_rows_of_model(m, rows, (size_t)o->self, how, err);
     if (!st && rows->n == 0)
         st = hn_fail(err, HUNCH_USAGE, "no rows to learn from: expected -f FILE with some, or --self N");
@@ -151,11 +132,12 @@ static hunch_status read_rows(hunch_model *m, const hn_train_options *o, hn_trai
 
 hunch_status hn_train_data_make(hunch_model *m, const hn_train_options *o, const char *folder, const volatile int *stop,
                                 hunch_error *err) {
-    double temperature[MOST_TEMPERATURES];
-    hn_train_make how = {.temperature = temperature,
-                         .max_tokens = o->tokens > 0 ? (int)o->tokens : 320,
-                         .seed = (uint64_t)o->seed,
-                         .parallel = o->parallel > 0 ? (int)o->parallel : 24,
+    const bool usual = o->temperatures.n == 0;
+    hn_train_make how = {.temperature = usual ? usual_temperatures : o->temperatures.items,
+                         .n_temperatures = usual ? 2 : o->temperatures.n,
+                         .max_tokens = o->n > 0 ? o->n : 320,
+                         .seed = o->seed > 0 ? (uint64_t)o->seed : 0,
+                         .parallel = o->parallel > 0 ? o->parallel : 24,
                          .progress = show,
                          .user = (void *)(uintptr_t)o,
                          .stop = stop};
@@ -166,10 +148,10 @@ hunch_status hn_train_data_make(hunch_model *m, const hn_train_options *o, const
     if (!info.has_tokenizer)
         return hn_fail(err, HUNCH_REFUSED, "%s has no tokenizer: expected a model with one",
                        o->model);
-    how.context = o->context > 0 ? (int)o->context : 2048;
+    how.context = o->context > 0 ? o->context : 2048;
     if (how.context > info.context) how.context = info.context;
     char *texts = hn_path_join(folder, "texts.jsonl");
-    hunch_status st = texts ? read_temperatures(o, temperature, &how.n_temperatures, err) : hn_fail_memory(err, folder, 0);
+    hunch_status st = texts ? HUNCH_OK : hn_fail_memory(err, folder, 0);
     if (!st) st = open_speaker(m, o, &how, &speaker, err);
     if (!st) st = read_rows(m, o, &rows, &how, err);
     if (!st) st = hn_train_identity(o->model, &model, err);

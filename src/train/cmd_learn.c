@@ -19,6 +19,7 @@
 #include "train/measure.h"
 #include "train/online.h"
 #include "train/outputs.h"
+#include "train/progress_line.h"
 #include "train/shared_features.h"
 
 enum { MEASURED_TOKENS = 64, MEASURED_TEXTS = 16, PATIENCE = 6, TIMED_STEPS = 3 };
@@ -103,31 +104,34 @@ static hunch_status read_folder(training *t, const char *folder, hunch_error *er
 static hunch_status read_texts(training *t, hunch_error *err) {
     const hn_train_options *o = t->o;
     int made = 0;
-    for (int i = 0; i < o->files.n; i++) made += hn_is_folder(o->files.item[i]);
+    for (int i = 0; i < o->files.n; i++) made += hn_is_folder(o->files.items[i]);
     if (o->files.n == 0 && o->self <= 0)
         return hn_fail(err, HUNCH_USAGE,
                        "nothing to learn from: expected -f with a folder of `hunch train data`, or files");
     if (made > 0 && made < o->files.n)
         return hn_fail(err, HUNCH_USAGE, "-f with folders and files: expected folders of `hunch train data`, or files");
     hunch_status st = made ? HUNCH_OK : hn_train_data_make(t->model, o, t->folder, t->stop, err);
-    for (int i = 0; !st && i < (made ? made : 1); i++) st = read_folder(t, made ? o->files.item[i] : t->folder, err);
+    for (int i = 0; !st && i < (made ? made : 1); i++) st = read_folder(t, made ? o->files.items[i] : t->folder, err);
     return st;
 }
 
+/* Every second text is held out at most. */
+static hunch_status check_held_out(const training *t, hunch_error *err) {
+    const size_t wanted = t->o->held_out > 0 ? (size_t)t->o->held_out : 0, n = t->texts.n;
+    if (2 * wanted <= n) return HUNCH_OK;
+    return hn_fail(err, HUNCH_USAGE, "--held-out %zu needs at least %zu texts, and there are %zu: expected --held-out %zu or less, or "
+                                     "more texts", wanted, 2 * wanted, n, n / 2);
+}
+
 static void show_features(void *user, uint64_t done, uint64_t of) {
-    static double shown;
     const training *t = user;
-    const double now = hn_now();
-    if (t->o->quiet || (now < shown + 1 && done < of)) return;
-    shown = now;
-    fprintf(stderr, "\rfeatures of %.1f of %.1f thousand tokens ", (double)done / 1e3, (double)of / 1e3);
-    if (done == of) fputc('\n', stderr);
+    if (!t->o->quiet) hn_progress_line(done == of, "features of %.1f of %.1f thousand tokens", (double)done / 1e3, (double)of / 1e3);
 }
 
 /* As --features specifies. By default they are stored if they are read more than once and the disk has room, or some are stored already. */
 static hunch_status choose_place(training *t, const hn_shard_header *h, hunch_error *err) {
     const char *wanted = t->o->features;
-    const int batch = t->o->batch > 0 ? (int)t->o->batch : hn_learn_usual(t->kind, &t->model->target.arch, 0).rows;
+    const int batch = t->o->batch > 0 ? t->o->batch : hn_learn_usual(t->kind, &t->model->target.arch, 0).rows;
     bool fits = true;
     if (wanted && strcmp(wanted, "stored") != 0 && strcmp(wanted, "online") != 0) {
         if (!strchr(wanted, '/') && !hn_is_folder(wanted))
@@ -137,7 +141,7 @@ static hunch_status choose_place(training *t, const hn_shard_header *h, hunch_er
     }
     t->bytes = hn_features_bytes(h, &t->texts);
     hunch_status st = wanted ? HUNCH_OK : hn_features_fit(t->folder, t->bytes, &fits, err);
-    const bool once = t->o->steps >= 0 && t->o->steps * batch <= (double)t->texts.tokens;
+    const bool once = t->o->steps >= 0 && (double)t->o->steps * batch <= (double)t->texts.tokens;
     t->online = wanted ? !strcmp(wanted, "online") : once || !fits;
     return st || !t->shared ? st : make_folder(t->shared, err);
 }
@@ -160,8 +164,8 @@ static hunch_status take_features(training *t, hunch_error *err) {
 
 /* ---- settings ---------------------------------------------------------------------------------------------------------------- */
 
-static void set(int *to, double given) {
-    if (given >= 0) *to = (int)given;
+static void set(int *to, int given) {
+    if (given >= 0) *to = given;
 }
 
 static void plan_steps(training *t, int steps) {
@@ -178,9 +182,8 @@ static hunch_status read_clusters(const hn_train_options *o, hn_learn_options *h
         return hn_fail(err, HUNCH_USAGE, "--centroids %s: expected C or C:K, such as 256:32", o->centroids);
     if (!o->centroid_start) return HUNCH_OK;
     if (!o->centroids) return hn_fail(err, HUNCH_USAGE, "--centroid-start %s: expected it with --centroids", o->centroid_start);
-    return hn_cluster_start_named(o->centroid_start, &how->cluster_start)
-               ? HUNCH_OK
-               : hn_fail(err, HUNCH_USAGE, "--centroid-start %s: expected kmeans, random or frequency", o->centroid_start);
+    (void)hn_cluster_start_named(o->centroid_start, &how->cluster_start); /* it is one of the flag's words */
+    return HUNCH_OK;
 }
 
 static void choose_options(training *t) {
@@ -195,7 +198,8 @@ static void choose_options(training *t) {
     set(&t->how.ffn, o->width);
     set(&t->how.layers, o->layers);
     if (o->init) snprintf(t->how.init, sizeof t->how.init, "%s", o->init);
-    if (o->divergence) (void)hn_divergence_named(o->divergence, &t->how.divergence); /* it was checked before */
+    if (o->divergence) (void)hn_divergence_named(o->divergence, &t->how.divergence); /* it is one of the flag's words */
+    if (t->texts.n / 4 < (size_t)t->how.held_out) t->how.held_out = (int)(t->texts.n / 4);
     set(&t->how.held_out, o->held_out);
     if (o->rate >= 0) t->how.rate = o->rate;
     if (o->token_share >= 0) t->how.token_share = o->token_share;
@@ -209,7 +213,7 @@ static void choose_options(training *t) {
     t->how.stop = t->stop;
     if (o->state_share >= 0) t->how.state_share = o->state_share;
     (void)read_clusters(o, &t->how, NULL); /* it was checked before */
-    t->how.seed = (uint64_t)o->seed;
+    t->how.seed = o->seed > 0 ? (uint64_t)o->seed : 0;
     plan_steps(t, t->how.steps);
 }
 
@@ -250,7 +254,7 @@ static void show_plan(const training *t) {
 /* ---- checks ------------------------------------------------------------------------------------------------------------- */
 
 static hunch_status save_best(const training *t, hunch_error *err) {
-    const char *type = t->o->type ? t->o->type : "q8_0";
+    const char *type = t->o->head_type ? t->o->head_type : "q8_0";
     if (t->gguf) return hunch_convert_as(t->last, t->o->model, type, t->o->output, NULL, NULL, err);
     return t->o->format ? hn_learner_save_head_for_others(t->learner, t->o->output, err)
                         : hn_learner_save_head(t->learner, t->o->output, err);
@@ -270,6 +274,27 @@ static hunch_status draw(const training *t, const hn_learn_note *note, hunch_err
     return hn_picture_write(&note->past, &about, path, err);
 }
 
+typedef char text[HN_MOST_STEPS * 16];
+
+/* "1: 2.345, 2: 2.678": a value of each draft in a row. */
+static void by_draft(text out, const double *values, int n) {
+    size_t at = 0;
+    out[0] = 0;
+    for (int k = 0; k < n && at < sizeof(text); k++)
+        at += (size_t)snprintf(out + at, sizeof(text) - at, "%s%d: %.3f", k ? ", " : "", k + 1, values[k]);
+}
+
+static void show_check(const training *t, const double *losses, const hn_train_acceptance *a, bool best) {
+    const double speed = a->round_s > 0 ? a->tau * a->plain_s / a->round_s : 0;
+    text lost, right;
+    if (t->o->quiet) return;
+    by_draft(lost, losses, t->how.unroll);
+    by_draft(right, a->position, t->how.unroll < HN_TRAIN_MOST_DEPTH ? t->how.unroll : HN_TRAIN_MOST_DEPTH);
+    hn_progress_line_wipe();
+    fprintf(stderr, "step %d of %d, held-out texts: loss of draft %s; accepted %s; %.2f tokens a round, %.2f x plain%s\n",
+            hn_learner_step_number(t->learner), t->how.steps, lost, right, a->tau, speed, best ? ", the best so far" : "");
+}
+
 /* Whether it is the best so far, by tokens per round, which unlike speed do not depend on the machine's load. */
 static hunch_status check(training *t, bool end, hunch_error *err) {
     double losses[HN_MOST_STEPS];
@@ -285,15 +310,8 @@ static hunch_status check(training *t, bool end, hunch_error *err) {
     if (st) return st;
     st = hn_learner_held_out_losses(t->learner, losses, err);
     if (st) return st;
-    const double speed = a.round_s > 0 ? a.tau * a.plain_s / a.round_s : 0;
     const bool best = a.tau > note->best;
-    if (!t->o->quiet) {
-        fprintf(stderr, "step %d: held out: loss", hn_learner_step_number(t->learner));
-        for (int k = 0; k < t->how.unroll; k++) fprintf(stderr, " %.3f", losses[k]);
-        fprintf(stderr, ", accepted");
-        for (int k = 0; k < t->how.unroll && k < HN_TRAIN_MOST_DEPTH; k++) fprintf(stderr, " %.3f", a.position[k]);
-        fprintf(stderr, ", %.2f tokens a round, %.2f x plain%s\n", a.tau, speed, best ? ", the best so far" : "");
-    }
+    show_check(t, losses, &a, best);
     note->worse = best ? 0 : note->worse + 1;
     if (best || (end && note->best == 0)) st = save_best(t, err);
     if (best) note->best = a.tau;
@@ -305,15 +323,12 @@ static hunch_status check(training *t, bool end, hunch_error *err) {
 /* ---- the loop ----------------------------------------------------------------------------------------------------------- */
 
 static void show_step(const training *t, const double *losses) {
-    static double shown;
-    const double now = hn_now();
     const int step = hn_learner_step_number(t->learner);
-    if (t->o->quiet || (now < shown + 2 && step < t->how.steps)) return;
-    shown = now;
     const double rate = (double)t->tokens / t->seconds, left = (double)(t->how.steps - step) * t->how.rows / rate;
-    fprintf(stderr, "\rstep %d of %d, loss", step, t->how.steps);
-    for (int k = 0; k < t->how.unroll; k++) fprintf(stderr, " %.3f", losses[k]);
-    fprintf(stderr, ", %.0f tokens/s, %.0f s left  \r", rate, left);
+    text line;
+    if (t->o->quiet || step == t->how.steps) return;
+    by_draft(line, losses, t->how.unroll);
+    hn_progress_line(false, "step %d of %d: loss of draft %s; %.0f tokens/s, %.0f s left", step, t->how.steps, line, rate, left);
 }
 
 /* Whether the last check was after this step, and there is a head. If no texts are held out only the check at the end writes one. */
@@ -351,18 +366,29 @@ static hunch_status run_steps(training *t, hunch_error *err) {
     return st || is_checked(t) ? st : check(t, true, err);
 }
 
+/* begun: steps that were done before. */
+static void show_end(const training *t, int begun) {
+    const int step = hn_learner_step_number(t->learner);
+    const char *name = t->kind->name, *try = t->kind->whole_model ? "compare" : "check";
+    if (t->o->quiet) return;
+    hn_progress_line_wipe();
+    if (step < t->how.steps) fprintf(stderr, "ended at step %d of %d: no better head in %d checks\n", step, t->how.steps, PATIENCE);
+    if (begun && begun == step)
+        fprintf(stderr, "%s was trained already; more steps: --steps; try: ", t->o->output);
+    else
+        fprintf(stderr, "wrote %s; try: ", t->o->output);
+    fprintf(stderr, "hunch %s %s --draft %s:%s\n", try, t->o->model, name, t->o->output);
+}
+
 /* Refuses flags that do not apply to the kind. */
 static hunch_status check_kind(const training *t, hunch_error *err) {
     const hn_train_options *o = t->o;
     const hn_learn_kind *kind = t->kind;
-    hn_divergence d;
     hn_learn_options read = {0};
     const hunch_status st = read_clusters(o, &read, err);
     if (st) return st;
     if (o->layers > 1 && !kind->layered)
-        return hn_fail(err, HUNCH_USAGE, "--layers %g: a head of kind %s has one layer: expected no --layers", o->layers, kind->name);
-    if (o->divergence && !hn_divergence_named(o->divergence, &d))
-        return hn_fail(err, HUNCH_USAGE, "--divergence %s: expected forward, reverse, jsd or tvd", o->divergence);
+        return hn_fail(err, HUNCH_USAGE, "--layers %d: a head of kind %s has one layer: expected no --layers", o->layers, kind->name);
     if ((o->init || o->divergence) && !kind->whole_model)
         return hn_fail(err, HUNCH_USAGE, "%s: a head of kind %s has fixed initial weights: expected it only with model",
                        o->init ? "--init" : "--divergence", kind->name);
@@ -377,7 +403,7 @@ static hunch_status check_kind(const training *t, hunch_error *err) {
         return hn_fail(err, HUNCH_USAGE, "--init: a path of %zu bytes, expected at most %zu", strlen(o->init), sizeof t->how.init - 1);
     if (o->on_policy >= 0 && !kind->whole_model)
         return hn_fail(err, HUNCH_USAGE, "--on-policy: a head of kind %s has no texts of its own: expected it only with model", kind->name);
-    if ((o->refresh >= 0 || o->policy_temperature >= 0) && o->on_policy < 0)
+    if ((o->refresh >= 0 || o->policy_temperature >= 0) && !(o->on_policy >= 0))
         return hn_fail(err, HUNCH_USAGE, "--%s: expected it with --on-policy", o->refresh >= 0 ? "refresh" : "policy-temperature");
     if (kind->whole_model && o->width >= 0)
         return hn_fail(err, HUNCH_USAGE, "--ffn: a draft model has the width of the model that it starts from: "
@@ -392,8 +418,6 @@ static hunch_status check_kind(const training *t, hunch_error *err) {
 
 static hunch_status learn(training *t, hunch_error *err) {
     const char *format = t->o->format;
-    if (format && strcmp(format, "gguf") != 0 && strcmp(format, "hf") != 0)
-        return hn_fail(err, HUNCH_USAGE, "--format %s: expected gguf or hf", format);
     if (format && !strcmp(format, "hf") && !t->kind->others)
         return hn_fail(err, HUNCH_USAGE,
                        "--format hf: no other program reads a folder of such a head of %s: expected gguf, or no "
@@ -401,30 +425,31 @@ static hunch_status learn(training *t, hunch_error *err) {
                        t->kind->name);
     if (format && !strcmp(format, "hf") && t->kind->one_layer_of_others && t->o->layers > 1)
         return hn_fail(err, HUNCH_USAGE,
-                       "--format hf --layers %g: no other program reads several of %s: expected one, or no --format",
+                       "--format hf --layers %d: no other program reads several of %s: expected one, or no --format",
                        t->o->layers, t->kind->name);
     hunch_status st = check_kind(t, err);
     if (st) return st;
     t->gguf = hn_train_head_is_file(t->o);
     if (t->o->width >= 0 && t->kind->no_ffn)
         return hn_fail(err, HUNCH_USAGE,
-                       "--ffn %g: a head of %s has no feed-forward layer of another width: expected no --ffn",
+                       "--ffn %d: a head of %s has no feed-forward layer of another width: expected no --ffn",
                        t->o->width, t->kind->name);
-    if (t->o->type && !t->gguf)
+    if (t->o->head_type && !t->gguf)
         return hn_fail(err, HUNCH_USAGE, "--type %s: a folder has bf16: expected it with a name that ends in .gguf",
-                       t->o->type);
+                       t->o->head_type);
     snprintf(t->folder, sizeof t->folder, "%.2900s.training", t->o->output);
     snprintf(t->checkpoint, sizeof t->checkpoint, "%s/checkpoint.bin", t->folder);
     snprintf(t->last, sizeof t->last, "%s/last", t->folder);
     hn_dtype type;
     int planned = 0;
-    st = hn_convert_type(t->o->type, &type, err);
+    st = hn_convert_type(t->o->head_type, &type, err);
     if (!st) st = read_taps(t, err);
     if (!st) st = hn_train_folder_take(t->folder, &t->lock, err);
     if (!st) st = hn_train_identity(t->o->model, &t->identity, err);
     if (!st) st = hn_train_record_check(t->folder, t->kind->name, t->identity, t->o->force, err);
     if (!st) st = hn_learner_planned(t->checkpoint, t->kind, t->model, &planned, err);
     if (!st) st = read_texts(t, err);
+    if (!st) st = check_held_out(t, err);
     if (!st) st = take_features(t, err);
     if (st) return st;
     choose_options(t);
@@ -438,7 +463,10 @@ static hunch_status learn(training *t, hunch_error *err) {
     if (!st && hn_is_file(t->checkpoint)) st = hn_learner_load(t->learner, t->checkpoint, err);
     if (st) return st;
     show_plan(t);
-    return run_steps(t, err);
+    const int begun = hn_learner_step_number(t->learner);
+    st = run_steps(t, err);
+    if (!st) show_end(t, begun);
+    return st;
 }
 
 hunch_status hn_train_learn(hunch_model *m, const hn_learn_kind *kind, const hn_train_options *o,

@@ -9,6 +9,7 @@
 #include "draft/text_tokens.h"
 #include "engine/engine.h"
 #include "train/dart_trie.h"
+#include "train/progress_line.h"
 #include "train/trie_build.h"
 
 enum { ROOM = 1 << 23 };
@@ -18,17 +19,15 @@ typedef struct job {
     const hn_tokenizer *t;
     bool inside; /* a text */
     bool quiet;
-    double start, shown;
+    double start;
     const volatile int *stop;
 } job;
 
 static void show(job *j, bool last) {
     const double now = hn_now();
-    if (j->quiet || (!last && now < j->shown + 1) || now < j->start + 1) return;
-    j->shown = now;
-    fprintf(stderr, "\r%.1f million tokens, %.2f a second ", (double)hn_trie_build_tokens(j->b) / 1e6,
-            (double)hn_trie_build_tokens(j->b) / 1e6 / (now - j->start));
-    if (last) fputc('\n', stderr);
+    const double millions = (double)hn_trie_build_tokens(j->b) / 1e6;
+    if (j->quiet || now < j->start + 1) return;
+    hn_progress_line(last, "%.1f million tokens, %.2f a second", millions, millions / (now - j->start));
 }
 
 static hunch_status take(void *user, const int32_t *ids, size_t n, bool ends, hunch_error *err) {
@@ -55,7 +54,7 @@ hunch_status hn_train_trie(hunch_model *m, const hn_train_options *o, const vola
     if (!j.t) return hn_fail(err, HUNCH_REFUSED, "%s has no tokenizer: expected a model with one", o->model);
     if (o->files.n == 0) return hn_fail(err, HUNCH_USAGE, "no texts to count: expected files");
     hunch_status st = hn_trie_build_open(&j.b, o->output, hn_tokenizer_vocab(j.t), hn_trie_tokenizer(j.t), ROOM, err);
-    for (int i = 0; !st && i < o->files.n; i++) st = take_file(&j, o->files.item[i], err);
+    for (int i = 0; !st && i < o->files.n; i++) st = take_file(&j, o->files.items[i], err);
     if (!st) show(&j, true);
     if (!st) st = hn_trie_build_finish(j.b, err);
     hn_trie_build_close(&j.b);

@@ -20,8 +20,13 @@ typedef struct work {
     hn_real *losses;
 } work;
 
+static const char *const names[] = {"forward", "reverse", "jsd", "tvd"};
+
+const char *hn_divergence_name(hn_divergence kind) {
+    return names[kind];
+}
+
 bool hn_divergence_named(const char *name, hn_divergence *out) {
-    static const char *const names[] = {"forward", "reverse", "jsd", "tvd"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(names[i], name) != 0) continue;
         *out = (hn_divergence)i;

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "model/pass.h"
 #include "train/online.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "shards are written as numbers lie in memory");
@@ -129,16 +130,34 @@ static size_t record_at(const hn_shard_header *h, const unsigned char *data, siz
     return at + bytes;
 }
 
+enum { TAPS_TEXT = 16 * HN_TRAIN_MOST_STATES };
+
+/* "--taps 1:2:4": the states that are read beside the last one. */
+static const char *taps_text(const hn_shard_header *h, char out[TAPS_TEXT]) {
+    size_t n = (size_t)snprintf(out, TAPS_TEXT, "no --taps");
+    bool any = false;
+    for (uint32_t i = 0; i < h->n_states && i < HN_TRAIN_MOST_STATES; i++) {
+        if (h->boundary[i] == HN_FEATURE_POST_NORM) continue;
+        n = any ? n : 0;
+        n += (size_t)snprintf(out + n, TAPS_TEXT - n, "%s%d", any ? ":" : "--taps ", (int)h->boundary[i]);
+        any = true;
+    }
+    return out;
+}
+
 static hunch_status check_header(const hn_shard_header *have, const hn_shard_header *want, const char *path,
                                  hunch_error *err) {
     const char *what = memcmp(have->magic, want->magic, sizeof magic) != 0 ? "no features"
                        : have->model != want->model                        ? "features of another model"
                        : have->texts != want->texts                        ? "features of other texts"
                        : strcmp(have->level, want->level) != 0             ? "features of another instruction level"
-                       : memcmp(have, want, sizeof *have) != 0             ? "features of other states"
+                       : have->width != want->width                        ? "features of another width"
                                                                            : NULL;
-    return what ? hn_fail(err, HUNCH_REFUSED, "%s: %s: expected those of this run, or another folder", path, what)
-                : HUNCH_OK;
+    char has[TAPS_TEXT], wants[TAPS_TEXT];
+    if (what) return hn_fail(err, HUNCH_REFUSED, "%s: %s: expected those of this run, or another folder", path, what);
+    if (memcmp(have, want, sizeof *have) == 0) return HUNCH_OK;
+    return hn_fail(err, HUNCH_REFUSED, "%s: features of %s, this training has %s: expected %s, or another -o", path,
+                   taps_text(have, has), taps_text(want, wants), has);
 }
 
 /* The number of texts in the shards; leaves the last shard open after them. */

@@ -125,7 +125,7 @@ static void test_others(void **state) {
     fewer.n--;
     refused(make(test_path("whole"), &texts, N_STATES, 8, &why), &why, "features of another model");
     refused(make(test_path("whole"), &fewer, N_STATES, 7, &why), &why, "features of other texts");
-    refused(make(test_path("whole"), &texts, 2, 7, &why), &why, "features of other states");
+    refused(make(test_path("whole"), &texts, 2, 7, &why), &why, ": expected --taps ");
 }
 
 static void test_damaged(void **state) {

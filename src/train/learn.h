@@ -88,6 +88,7 @@ hunch_status hn_learner_save(const hn_learner *l, const char *path, hunch_error 
  * head, or of another instruction level than this model's. Needs no learner, so that it can be called first. */
 hunch_status hn_learner_planned(const char *path, const hn_learn_kind *kind, const hunch_model *m, int *steps,
                                 hunch_error *err);
-/* HUNCH_REFUSED: it has other features, options, kind or level. */
+/* A run planned for fewer steps continues with this one's: from then on the rate, and the stage, are those of a run of this
+ * number. HUNCH_REFUSED: it has other features, options, kind or level, or more steps; the message has both values. */
 hunch_status hn_learner_load(hn_learner *l, const char *path, hunch_error *err);
 #endif

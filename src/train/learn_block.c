@@ -267,7 +267,6 @@ static json_t *dart_config(const void *head) {
     .loss = blocks_loss
 
 const hn_learn_kind hn_learn_peagle = {.name = "peagle",
-                                       .about = "a head of P-EAGLE: EAGLE-3 that drafts all its tokens in one pass",
                                        .others = "vLLM's speculators",
                                        .others_need_embedding = true,
                                        .layered = true,
@@ -277,15 +276,12 @@ const hn_learn_kind hn_learn_peagle = {.name = "peagle",
                                        .config = peagle_config,
                                        SHARED};
 const hn_learn_kind hn_learn_dart = {.name = "dart",
-                                     .about = "a head of DART: a layer that drafts all its tokens in one pass, for "
-                                             "trees",
                                      .others = "DART's release",
                                      .usual = dart_usual,
                                      .open = dart_open,
                                      .config = dart_config,
                                      SHARED};
 const hn_learn_kind hn_learn_dflash = {.name = "dflash",
-                                       .about = "a head of DFlash: a block of tokens in one pass",
                                        .others = "vLLM's speculators",
                                        .layered = true,
                                        .usual = dflash_usual,
@@ -293,8 +289,6 @@ const hn_learn_kind hn_learn_dflash = {.name = "dflash",
                                        .config = dflash_config,
                                        SHARED};
 const hn_learn_kind hn_learn_dspark = {.name = "dspark",
-                                       .about = "a head of DSpark: DFlash's, where each token also depends on the one "
-                                               "before it",
                                        .others = "vLLM's speculators",
                                        .layered = true,
                                        .usual = dflash_usual,

@@ -120,7 +120,6 @@ static json_t *eagle_config(const void *head) {
 }
 
 const hn_learn_kind hn_learn_eagle = {.name = "eagle",
-                                      .about = "a head of EAGLE-1 and -2, by the steps of HASS",
                                       .others = "SafeAILab's EAGLE and HASS",
                                       .open = eagle_open,
                                       .close = eagle_close,

@@ -179,7 +179,6 @@ static json_t *eagle3_config(const void *head) {
 }
 
 const hn_learn_kind hn_learn_eagle3 = {.name = "eagle3",
-                                       .about = "a head of EAGLE-3, by training-time test",
                                        .others = "vLLM and SGLang",
                                        .others_need_embedding = true,
                                        .reads_layers = true,

@@ -125,7 +125,6 @@ static json_t *falcon_config(const void *head) {
 }
 
 const hn_learn_kind hn_learn_falcon = {.name = "falcon",
-                                       .about = "a head of Falcon: an LSTM before a layer, several tokens per pass",
                                        .usual = falcon_usual,
                                        .open = falcon_open,
                                        .close = falcon_close,

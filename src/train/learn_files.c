@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* learn_files.c - saves heads, and checkpoints of their training. */
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -43,35 +45,85 @@ hunch_status hn_learner_save_head_for_others(const hn_learner *l, const char *fo
     return save_head(l, folder, l->o.kind->others_need_embedding, err);
 }
 
-static const char magic[8] = "HUNCHCK6";
+static const char magic[8] = "HUNCHCK7";
 
 typedef struct checkpoint {
     char magic[8], kind[16], level[HN_TRAIN_LEVEL_BYTES];
     hn_shard_header features;
-    char made[800]; /* inputs and options that must be the same, as text */
+    char made[1600]; /* options as the command line has them, a line each, the steps first; the others must be the same */
     uint64_t count, at;
     int64_t adam_steps;
     int32_t step, epoch;
     hn_learn_note note;
 } checkpoint;
 
+/* ---- options as text ---------------------------------------------------------------------------------------------------- */
+
+typedef struct lines {
+    char *at;
+    size_t left;
+} lines;
+
+static void put(lines *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put(lines *to, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    const int n = vsnprintf(to->at, to->left, format, list);
+    va_end(list);
+    const size_t written = n < 0 ? 0 : (size_t)n < to->left ? (size_t)n : to->left - 1;
+    to->at += written;
+    to->left -= written;
+}
+
+/* As short as names the number. */
+static void put_number(lines *to, const char *name, double x) {
+    char text[40];
+    snprintf(text, sizeof text, "%.15g", x);
+    if (strtod(text, NULL) != x) snprintf(text, sizeof text, "%.17g", x);
+    put(to, "%s %s\n", name, text);
+}
+
+static void put_taps(lines *to, const hn_learner *l) {
+    const hn_shard_header *h = &l->f->header;
+    for (uint32_t i = 0; l->o.kind->reads_layers && i + 1 < h->n_states; i++) put(to, "%s%d", i ? ":" : "--taps ", (int)h->boundary[i]);
+    put(to, "\n");
+}
+
+static void put_options_of_kinds(lines *to, const hn_learn_options *o) {
+    put(to, "%s\n", o->cell ? "--cell" : "no --cell");
+    put(to, o->clusters ? "--centroids %d:%d\n" : "no --centroids\n", o->clusters, o->clusters_used);
+    put(to, "--centroid-start %s\n", hn_cluster_start_name(o->cluster_start));
+    put(to, "--divergence %s\n", hn_divergence_name(o->divergence));
+    put(to, o->init[0] ? "--init %s\n" : "no --init\n", o->init);
+    put_number(to, "--on-policy", o->on_policy);
+    put_number(to, "--policy-temperature", o->on_policy > 0 ? o->policy_temperature : 0);
+    put(to, "--refresh %d\n", o->on_policy > 0 ? o->refresh : 0);
+}
+
+static void put_options(lines *to, const hn_learner *l) {
+    const hn_learn_options *o = &l->o;
+    put(to, "--steps %d\n--batch %d\n--length %d\n--unroll %d\n", o->steps, o->rows, o->longest, o->unroll);
+    put(to, "--vocab %d\n--ffn %d\n--layers %d\n", o->vocab, o->ffn, o->layers);
+    put(to, "--seed %llu\n--held-out %d\n", (unsigned long long)o->seed, o->held_out);
+    put_taps(to, l);
+    put_number(to, "--rate", o->rate);
+    put_number(to, "--token-share", o->token_share);
+    put_number(to, "--state-share", o->state_share);
+    put_options_of_kinds(to, o);
+    put_number(to, "weights of later drafts of", o->decay);
+    put_number(to, "a limit of gradients of", o->clip);
+    put(to, "%s\n", o->norm_before_residual ? "a norm before the residual" : "no norm before the residual");
+    put(to, "products of %s\n", o->products == HN_PRODUCTS_BF16 ? "bf16" : "f32");
+}
+
 static checkpoint checkpoint_of(const hn_learner *l) {
-    const hn_arch *a = &l->model->target.arch;
     checkpoint c;
-    memset(&c, 0, sizeof c); /* padding too: it is compared as bytes */
+    memset(&c, 0, sizeof c); /* padding too: the same training has the same file */
     memcpy(c.magic, magic, sizeof c.magic);
     snprintf(c.kind, sizeof c.kind, "%s", l->o.kind->name);
     snprintf(c.level, sizeof c.level, "%s", hn_isa_name(l->model->target.ops.isa));
     c.features = l->f->header;
-    snprintf(
-        c.made, sizeof c.made,
-        "steps %d rows %d longest %d unroll %d decay %.17g rate %.17g clip %.17g vocab %d ffn %d norm %d seed %llu "
-        "held out %d products %d hidden %d heads %d %d token share %.17g state share %.17g layers %d divergence %d "
-        "cell %d clusters %d %d %d init %s",
-        l->o.steps, l->o.rows, l->o.longest, l->o.unroll, l->o.decay, l->o.rate, l->o.clip, l->o.vocab, l->o.ffn,
-        l->o.norm_before_residual, (unsigned long long)l->o.seed, l->o.held_out, (int)l->o.products, a->hidden,
-        a->layer[0].heads, a->layer[0].kv_heads, l->o.token_share, l->o.state_share, l->o.layers, (int)l->o.divergence,
-        l->o.cell, l->o.clusters, l->o.clusters_used, (int)l->o.cluster_start, l->o.init);
+    put_options(&(lines){c.made, sizeof c.made}, l);
     c.count = l->count;
     c.at = l->at;
     c.note = l->note;
@@ -110,6 +162,16 @@ static hunch_status check_kind(const checkpoint *c, const hn_learn_kind *kind, c
     return HUNCH_OK;
 }
 
+static bool is_text(const checkpoint *c) {
+    return memchr(c->made, 0, sizeof c->made) != NULL;
+}
+
+static int steps_of(const checkpoint *c) {
+    int steps = 0;
+    (void)sscanf(c->made, "--steps %d", &steps);
+    return steps;
+}
+
 hunch_status hn_learner_planned(const char *path, const hn_learn_kind *kind, const hunch_model *m, int *steps,
                                 hunch_error *err) {
     checkpoint c;
@@ -120,21 +182,69 @@ hunch_status hn_learner_planned(const char *path, const hn_learn_kind *kind, con
     if (st) return st;
     if (map.size >= sizeof c && !memcmp(map.data, magic, sizeof magic)) {
         memcpy(&c, map.data, sizeof c);
-        if (memchr(c.made, 0, sizeof c.made)) (void)sscanf(c.made, "steps %d", steps);
+        if (is_text(&c)) *steps = steps_of(&c);
         st = check_kind(&c, kind, m, path, err);
     }
     hn_map_close(&map);
     return st;
 }
 
-hunch_status hn_learn_other_checkpoint(const char *path, hunch_error *err) {
-    return hn_fail(err, HUNCH_REFUSED,
-                   "%s: a checkpoint of other texts or options: expected the same, or another name for the head", path);
+hunch_status hn_learn_damaged_checkpoint(const char *path, hunch_error *err) {
+    return hn_fail(err, HUNCH_REFUSED, "%s: a damaged checkpoint: expected it as it was written, or another -o", path);
+}
+
+/* ---- continuing --------------------------------------------------------------------------------------------------------- */
+
+static hunch_status other_option(const char *path, const char *has, const char *wanted, const char *more, hunch_error *err) {
+    const int n = (int)strcspn(has, "\n");
+    return hn_fail(err, HUNCH_REFUSED, "%s is of a training with %.*s, this one has %.*s: expected %.*s%s, or another -o", path, n, has,
+                   (int)strcspn(wanted, "\n"), wanted, n, has, more);
+}
+
+/* The same options, and as many steps or more. */
+static hunch_status check_options(const checkpoint *c, const checkpoint *want, const char *path, hunch_error *err) {
+    const char *has = c->made, *wanted = want->made;
+    if (steps_of(c) > steps_of(want)) return other_option(path, has, wanted, " or more", err);
+    do {
+        has += strcspn(has, "\n");
+        wanted += strcspn(wanted, "\n");
+        if (!*has || !*wanted) return *has == *wanted ? HUNCH_OK : hn_learn_damaged_checkpoint(path, err);
+        has++, wanted++;
+    } while (strcspn(has, "\n") == strcspn(wanted, "\n") && !strncmp(has, wanted, strcspn(has, "\n")));
+    return other_option(path, has, wanted, "", err);
+}
+
+static hunch_status check_same(const checkpoint *c, const checkpoint *want, const hn_learner *l, const char *path, hunch_error *err) {
+    hunch_status st = check_kind(c, l->o.kind, l->model, path, err);
+    if (st) return st;
+    if (!is_text(c)) return hn_learn_damaged_checkpoint(path, err);
+    if (c->features.model != want->features.model)
+        return hn_fail(err, HUNCH_REFUSED, "%s is of a training for another model: expected that one, or another -o", path);
+    if (c->features.texts != want->features.texts)
+        return hn_fail(err, HUNCH_REFUSED, "%s is of a training on other texts: expected the same -f, or another -o", path);
+    st = check_options(c, want, path, err);
+    const bool whole = !memcmp(&c->features, &want->features, sizeof c->features) && c->count == want->count && c->at <= l->n_all &&
+                       c->step >= 0 && hn_run_history_is_whole(&c->note.past);
+    return st || whole ? st : hn_learn_damaged_checkpoint(path, err);
+}
+
+static hunch_status take_checkpoint(hn_learner *l, const checkpoint *c, const char *data, size_t size, const char *path, hunch_error *err) {
+    const size_t bytes = l->count * sizeof *l->w;
+    memcpy(l->w, data, bytes);
+    memcpy(l->adam.mean, data + bytes, bytes);
+    memcpy(l->adam.square, data + 2 * bytes, bytes);
+    l->adam.steps = (long)c->adam_steps;
+    l->note = c->note;
+    if (steps_of(c) < l->o.steps) l->note.worse = 0; /* who raises the steps wants them done */
+    l->step = c->step;
+    l->epoch = c->epoch;
+    hn_learn_shuffle(l);
+    l->at = (size_t)c->at;
+    return hn_on_policy_load(l, data + 3 * bytes, size - 3 * bytes, path, err);
 }
 
 hunch_status hn_learner_load(hn_learner *l, const char *path, hunch_error *err) {
     const checkpoint want = checkpoint_of(l);
-    const size_t bytes = l->count * sizeof *l->w;
     checkpoint c;
     hn_map map;
     hunch_status st = hn_map_open(&map, path, err);
@@ -143,24 +253,10 @@ hunch_status hn_learner_load(hn_learner *l, const char *path, hunch_error *err) 
         st = hn_fail(err, HUNCH_REFUSED, "%s: no checkpoint", path);
     else {
         memcpy(&c, map.data, sizeof c);
-        st = check_kind(&c, l->o.kind, l->model, path, err);
-        if (!st && (memcmp(&c.features, &want.features, sizeof c.features) ||
-                    memcmp(c.made, want.made, sizeof c.made) || c.count != want.count ||
-                    map.size < sizeof c + 3 * bytes || c.at > l->n_all || !hn_run_history_is_whole(&c.note.past)))
-            st = hn_learn_other_checkpoint(path, err);
+        st = check_same(&c, &want, l, path, err);
+        if (!st && map.size < sizeof c + 3 * l->count * sizeof *l->w) st = hn_learn_damaged_checkpoint(path, err);
     }
-    if (!st) {
-        memcpy(l->w, map.data + sizeof c, bytes);
-        memcpy(l->adam.mean, map.data + sizeof c + bytes, bytes);
-        memcpy(l->adam.square, map.data + sizeof c + 2 * bytes, bytes);
-        l->adam.steps = (long)c.adam_steps;
-        l->note = c.note;
-        l->step = c.step;
-        l->epoch = c.epoch;
-        hn_learn_shuffle(l);
-        l->at = (size_t)c.at;
-        st = hn_on_policy_load(l, map.data + sizeof c + 3 * bytes, map.size - sizeof c - 3 * bytes, path, err);
-    }
+    if (!st) st = take_checkpoint(l, &c, (const char *)map.data + sizeof c, map.size - sizeof c, path, err);
     hn_map_close(&map);
     return st;
 }

@@ -7,11 +7,10 @@
 
 #include "base/random.h"
 #include "format/json_load.h"
+#include "tools/tool_train_kinds.h"
 
-static const hn_learn_kind *const kinds[] = {&hn_learn_eagle3, &hn_learn_eagle,  &hn_learn_mtp,      &hn_learn_peagle,
-                                             &hn_learn_dart,   &hn_learn_dflash, &hn_learn_dspark,   &hn_learn_medusa,
-                                             &hn_learn_hydra,  &hn_learn_mlp,    &hn_learn_meta_mtp, &hn_learn_falcon,
-                                             &hn_learn_student};
+#define KIND(id, name, about) &hn_learn_##id,
+static const hn_learn_kind *const kinds[] = {TOOL_TRAIN_KINDS(KIND)};
 
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 

@@ -43,7 +43,6 @@ enum { HN_LEARN_PART_NAME = 80 };
 /* head: the kind's own data. Weights, gradients and the optimiser's averages are vectors of `count` numbers, part after part. */
 struct hn_learn_kind {
     const char *name;   /* on the command line, and of the drafter */
-    const char *about;  /* description in --help */
     const char *others; /* other programs that read its folder (--format hf); NULL: none */
     /* for these the folder has a copy of the target's embedding: without one speculators 0.9 computes with memory that it never set */
     bool others_need_embedding;
@@ -82,7 +81,7 @@ struct hn_learn_kind {
 extern const hn_learn_kind hn_learn_eagle3, hn_learn_eagle, hn_learn_mtp, hn_learn_peagle, hn_learn_dart, hn_learn_dflash, hn_learn_dspark,
     hn_learn_medusa, hn_learn_hydra, hn_learn_mlp, hn_learn_meta_mtp, hn_learn_falcon, hn_learn_student;
 const hn_learn_kind *hn_learn_kind_named(const char *name); /* NULL: there is none */
-const hn_learn_kind *hn_learn_kind_at(int i);               /* in the order of --help; NULL: there are no more */
+const hn_learn_kind *hn_learn_kind_at(int i);               /* in the order of the help; NULL: there are no more */
 
 /* Adds to an object, to a list of config.json, and takes the value; without memory, also for the value, *to is freed and becomes NULL. */
 void hn_config_put(json_t **to, const char *key, json_t *value);

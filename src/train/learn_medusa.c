@@ -127,7 +127,6 @@ static json_t *hydra_config(const void *head) {
 }
 
 const hn_learn_kind hn_learn_medusa = {.name = "medusa",
-                                       .about = "Medusa's heads, a block and an output matrix for each position",
                                        .others = "vLLM",
                                        .own_output = true,
                                        .ids_name = "token_map",
@@ -144,7 +143,6 @@ const hn_learn_kind hn_learn_medusa = {.name = "medusa",
                                        .config = medusa_config};
 
 const hn_learn_kind hn_learn_hydra = {.name = "hydra",
-                                      .about = "Hydra's heads, which also read the tokens drafted before them",
                                       .own_output = true,
                                       .ids_name = "d2t",
                                       .no_ffn = true,

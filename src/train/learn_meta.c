@@ -159,8 +159,6 @@ static json_t *meta_config(const void *head) {
 }
 
 const hn_learn_kind hn_learn_meta_mtp = {.name = "meta-mtp",
-                                         .about = "Meta's further heads, a layer for each position after the model's "
-                                                 "trunk",
                                          .reads_layers = true,
                                          .reads_trunk = true,
                                          .usual = meta_usual,

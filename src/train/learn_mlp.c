@@ -120,7 +120,6 @@ static json_t *mlp_config(const void *head) {
 }
 
 const hn_learn_kind hn_learn_mlp = {.name = "mlp",
-                                    .about = "IBM's speculator, a state of its own that reads the tokens",
                                     .own_output = true,
                                     .ids_name = "d2t",
                                     .no_ffn = true,

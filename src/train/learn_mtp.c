@@ -130,7 +130,6 @@ static json_t *mtp_config(const void *head) {
 }
 
 const hn_learn_kind hn_learn_mtp = {.name = "mtp",
-                                    .about = "a module of multi-token prediction, chained",
                                     .others = "vLLM's speculators",
                                     .layered = true,
                                     .one_layer_of_others = true,

@@ -119,7 +119,6 @@ static json_t *student_config(const void *head) {
 }
 
 const hn_learn_kind hn_learn_student = {.name = "model",
-                                        .about = "a draft model: some layers of the model, or of --init, distilled",
                                         .others = "transformers",
                                         .layered = true,
                                         .whole_model = true,

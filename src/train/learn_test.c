@@ -325,7 +325,8 @@ static void test_others(void **state) {
     hn_learner_close(&l);
     o.vocab = 301;
     l = open_learner(model, &o);
-    refused(hn_learner_load(l, test_path("checkpoint"), &why), &why, "a checkpoint of other texts or options");
+    refused(hn_learner_load(l, test_path("checkpoint"), &why), &why,
+            "is of a training with --vocab 300, this one has --vocab 301: expected --vocab 300, or another -o");
     test_file_write(test_path("short"), "HUNCHCK3", 8);
     refused(hn_learner_load(l, test_path("short"), &why), &why, "no checkpoint");
     must(hn_learner_planned(test_path("short"), o.kind, model, &steps_planned, err));
@@ -338,7 +339,7 @@ static void test_others(void **state) {
     test_file_write(test_path("cut"), b.at, b.size - 100);
     o.vocab = 300;
     l = open_learner(model, &o);
-    refused(hn_learner_load(l, test_path("cut"), &why), &why, "a checkpoint of other texts or options");
+    refused(hn_learner_load(l, test_path("cut"), &why), &why, "a damaged checkpoint");
     bytes_free(&b);
     hn_learner_close(&l);
 }

@@ -202,16 +202,16 @@ hunch_status hn_on_policy_save(const hn_learner *l, hn_out *out, hunch_error *er
 static hunch_status load_text(hn_learner *l, const piece_text *p, const char **data, const char *end, const char *path,
                               hunch_error *err) {
     int32_t n, id;
-    if ((size_t)(end - *data) < sizeof n) return hn_learn_other_checkpoint(path, err);
+    if ((size_t)(end - *data) < sizeof n) return hn_learn_damaged_checkpoint(path, err);
     memcpy(&n, *data, sizeof n);
     *data += sizeof n;
     if (n <= p->prompt || n > p->most || (size_t)(end - *data) / sizeof id < (size_t)n)
-        return hn_learn_other_checkpoint(path, err);
+        return hn_learn_damaged_checkpoint(path, err);
     hunch_status st = text_add(&l->spoken.said, p->t->ids, n, p->t->own, err);
     for (int i = 0; !st && i < n; i++, *data += sizeof id) {
         memcpy(&id, *data, sizeof id);
         if (id < 0 || id >= l->model->target.arch.vocab || (i < p->prompt && id != p->t->ids[i]))
-            return hn_learn_other_checkpoint(path, err);
+            return hn_learn_damaged_checkpoint(path, err);
         l->spoken.said.item[l->spoken.said.n - 1].ids[i] = id;
     }
     return st;
@@ -221,13 +221,13 @@ static hunch_status load(hn_learner *l, const char *data, size_t bytes, const ch
     const char *end = data + bytes;
     const kept want = kept_of(l);
     kept k;
-    if (bytes < sizeof k) return hn_learn_other_checkpoint(path, err);
+    if (bytes < sizeof k) return hn_learn_damaged_checkpoint(path, err);
     memcpy(&k, data, sizeof k);
     data += sizeof k;
     const bool same = !memcmp(&k.share, &want.share, sizeof k.share) &&
                       !memcmp(&k.temperature, &want.temperature, sizeof k.share) && k.refresh == want.refresh;
     if (!same || k.from > k.to || k.to > l->n_all || k.epoch < 0 || k.epoch > l->epoch)
-        return hn_learn_other_checkpoint(path, err);
+        return hn_learn_damaged_checkpoint(path, err);
     hn_on_policy *p = &l->spoken;
     p->epoch = (int)k.epoch;
     p->from = (size_t)k.from;
@@ -239,13 +239,13 @@ static hunch_status load(hn_learner *l, const char *data, size_t bytes, const ch
             if (hn_on_policy_text(l, place) >= 0) st = load_text(l, &t, &data, end, path, err);
         }
     }
-    if (!st && data != end) st = hn_learn_other_checkpoint(path, err);
+    if (!st && data != end) st = hn_learn_damaged_checkpoint(path, err);
     return st ? st : open_states(l, err);
 }
 
 hunch_status hn_on_policy_load(hn_learner *l, const void *data, size_t bytes, const char *path, hunch_error *err) {
     hn_on_policy_close(&l->spoken);
-    if (!(l->o.on_policy > 0)) return bytes == 0 ? HUNCH_OK : hn_learn_other_checkpoint(path, err);
+    if (!(l->o.on_policy > 0)) return bytes == 0 ? HUNCH_OK : hn_learn_damaged_checkpoint(path, err);
     hunch_status st = load(l, data, bytes, path, err);
     if (st) hn_on_policy_close(&l->spoken);
     return st;

@@ -74,12 +74,12 @@ static void compare_model(outputs *w, const char *reader, const char *model) {
     if (!w->status) w->status = st;
 }
 
-static void compare_list(outputs *w, const char *reader, const hn_train_list *list) {
+static void compare_list(outputs *w, const char *reader, const tool_texts *list) {
     w->reader = reader;
     for (int i = 0; i < list->n; i++) {
         char texts[ROOM];
-        if (snprintf(texts, sizeof texts, "%s/texts.jsonl", list->item[i]) >= ROOM) continue; /* too long for the system, too */
-        compare(w, hn_is_folder(list->item[i]) ? texts : list->item[i]);
+        if (snprintf(texts, sizeof texts, "%s/texts.jsonl", list->items[i]) >= ROOM) continue; /* too long for the system, too */
+        compare(w, hn_is_folder(list->items[i]) ? texts : list->items[i]);
     }
 }
 
@@ -166,7 +166,7 @@ static hunch_status check_head(const outputs *w, const char *work, const char *p
 }
 
 static bool texts_are_made(const hn_train_options *o) {
-    return o->files.n == 0 || !hn_is_folder(o->files.item[0]);
+    return o->files.n == 0 || !hn_is_folder(o->files.items[0]);
 }
 
 static hunch_status check_training(outputs *w) {
@@ -209,7 +209,7 @@ hunch_status hn_train_outputs_check(const hn_train_options *o, const hn_learn_ki
     hunch_status st;
     if (kind) {
         st = check_training(w);
-    } else if (!strcmp(o->command, "data")) {
+    } else if (!strcmp(o->positional, "data")) {
         st = check_data(w);
     } else {
         (void)add(w, "%s", o->output);

@@ -3,12 +3,13 @@
 #include "train/rows.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/mem.h"
 
-enum { MOST_FILE = 1 << 30, PIECE = 4000, RUN = 8, NEAR = 5 };
+enum { MOST_FILE = 1 << 30, PIECE = 4000, RUN = 8, NEAR = 5, MOST_WRONG = 20 };
 
 /* ---- sets of numbers --------------------------------------------------------------------------------------------------- */
 
@@ -201,17 +202,45 @@ static hunch_status row_read(hn_train_rows *r, const json_t *row, const char *pa
 
 typedef hunch_status row_taker(hn_train_rows *r, const json_t *row, const char *path, size_t line, hunch_error *err);
 
+/* Rows that are not taken. */
+typedef struct wrong_rows {
+    size_t number[MOST_WRONG], n;
+    hunch_error first;
+} wrong_rows;
+
+/* Keeps a refusal of a row, so that the other rows are looked at, too; other errors remain. */
+static hunch_status keep_refusal(wrong_rows *w, size_t number, hunch_status st, hunch_error *err) {
+    if (st != HUNCH_REFUSED) return st;
+    if (w->n == 0 && err) w->first = *err;
+    if (w->n < MOST_WRONG) w->number[w->n] = number;
+    w->n++;
+    if (err) *err = (hunch_error){0};
+    return HUNCH_OK;
+}
+
+static hunch_status report_wrong(const wrong_rows *w, hunch_error *err) {
+    char list[MOST_WRONG * 24];
+    size_t n = 0;
+    if (w->n == 0) return HUNCH_OK;
+    if (w->n == 1) return hn_fail(err, HUNCH_REFUSED, "%s", w->first.message);
+    for (size_t i = 0; i < w->n && i < MOST_WRONG; i++)
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%zu", i ? ", " : "", w->number[i]);
+    return hn_fail(err, HUNCH_REFUSED, "%.480s; wrong are %zu rows: %s%s", w->first.message, w->n, list,
+                   w->n > MOST_WRONG ? ", ..." : "");
+}
+
 static hunch_status each_row(hn_train_rows *r, char *data, const char *path, row_taker *take, hunch_error *err) {
     hunch_status st = HUNCH_OK;
+    wrong_rows wrong = {.n = 0};
     json_error_t why;
     size_t line = 0, i;
     json_t *row;
     if (data[strspn(data, " \t\r\n")] == '[') {
         json_t *list = json_loads(data, 0, &why);
         if (!list) return hn_fail(err, HUNCH_REFUSED, "%s: line %d: %s", path, why.line, why.text);
-        json_array_foreach(list, i, row) if (!st) st = take(r, row, path, i + 1, err);
+        json_array_foreach(list, i, row) if (!st) st = keep_refusal(&wrong, i + 1, take(r, row, path, i + 1, err), err);
         json_decref(list);
-        return st;
+        return st ? st : report_wrong(&wrong, err);
     }
     for (char *at = data, *next; !st && *at; at = next) {
         const size_t n = strcspn(at, "\n");
@@ -221,9 +250,10 @@ static hunch_status each_row(hn_train_rows *r, char *data, const char *path, row
         row = json_loadb(at, n, 0, &why);
         st = row ? take(r, row, path, line, err)
                  : hn_fail(err, HUNCH_REFUSED, "%s: line %zu is not JSON: %s", path, line, why.text);
+        st = keep_refusal(&wrong, line, st, err);
         json_decref(row);
     }
-    return st;
+    return st ? st : report_wrong(&wrong, err);
 }
 
 /* Pieces that end at a paragraph. */

@@ -29,7 +29,7 @@ typedef struct hn_train_rows {
 
 /* Adds every string in the file's rows to what is left out. Call it before reading rows. */
 hunch_status hn_train_rows_leave_out(hn_train_rows *r, const char *path, hunch_error *err);
-/* HUNCH_REFUSED: a row with none of the keys, naming file and line. */
+/* HUNCH_REFUSED: rows with none of the keys, or that are not JSON: what the first lacks, and the numbers of all, at most 20. */
 hunch_status hn_train_rows_read(hn_train_rows *r, const char *path, hunch_error *err);
 /* One message of the user. */
 hunch_status hn_train_rows_add_prompt(hn_train_rows *r, const char *text, hunch_error *err);
