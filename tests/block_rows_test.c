@@ -116,7 +116,7 @@ static void test_neighbours(void **state) {
     const char *isa[HN_ISA_COUNT];
     (void)state;
     for (int n = levels(isa), i = light() ? n - 1 : 0; i < n; i++) {
-        hunch_model *m = open_model(data_path("goldens-heads/targets/qwen3-a"), isa[i], 2, HUNCH_PRECISION_NATIVE);
+        hunch_model *m = open_model(data_path("goldens-heads/targets/qwen3-a"), isa[i], test_threads(), HUNCH_PRECISION_NATIVE);
         vocab = m->target.arch.vocab;
         assert_true(vocab <= WIDEST);
         for (int type = 0; type < 4; type++) check_neighbours(&m->target, types[type], isa[i]);
@@ -129,7 +129,7 @@ static void test_neighbours(void **state) {
 static void test_windows_of_blocks(void **state) {
     enum { WINDOW = 20 };
     (void)state;
-    hunch_model *model = open_model(data_path("goldens-heads/targets/qwen3-a"), "best", 2, HUNCH_PRECISION_F32);
+    hunch_model *model = open_model(data_path("goldens-heads/targets/qwen3-a"), "best", test_threads(), HUNCH_PRECISION_F32);
     hn_model *m = &model->target;
     vocab = m->arch.vocab;
     rig r = rig_open(m, HN_F32, 64);

@@ -127,7 +127,7 @@ static void check_after(hunch_model *m, const head_form *f, const char *const sp
 static void check_form(const head_form *f, bool own_output, const char *options, bool mapped) {
     char text_of[3][700];
     const char *spec[3];
-    hunch_model *m = open_model_as(LLAMA, NULL, 2, HUNCH_PRECISION_NATIVE, mapped);
+    hunch_model *m = open_model_as(LLAMA, NULL, test_threads(), HUNCH_PRECISION_NATIVE, mapped);
     for (int as = 0; as < 3; as++) {
         snprintf(text_of[as], sizeof text_of[as], "eagle3:%s%s", write_way(f, (way)as, own_output), options);
         spec[as] = text_of[as];
@@ -165,7 +165,7 @@ static void test_all_clusters(void **state) {
     char spec[2][700];
     head_form f = LLAMA_CLUSTERS;
     f.clusters_used = f.clusters;
-    hunch_model *m = open_model(LLAMA, NULL, 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(LLAMA, NULL, test_threads(), HUNCH_PRECISION_NATIVE);
     for (int as = 0; as < 2; as++) snprintf(spec[as], sizeof spec[as], "eagle3:%s", write_way(&f, (way)as, true));
     draft_after(&d, m, spec[CLUSTERED], 11, 4);
     draft_after(&dense, m, spec[DENSE], 11, 4);
@@ -244,7 +244,7 @@ static void test_lossless(void **state) {
     static const char *const options[] = {"depth=4,force=0.7", "depth=3,tree=dynamic,topk=3,total=9,force=0.6",
                                           "tree=mc_sim_7b_63,force=0.7", "depth=4,weights=q4_0+ngram,min=1"};
     const char *head = write_way(&LLAMA_CLUSTERS, CLUSTERED, true);
-    hunch_model *m = open_model(LLAMA, NULL, 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(LLAMA, NULL, test_threads(), HUNCH_PRECISION_NATIVE);
     for (int sampled = 0; sampled < 2; sampled++) {
         answer want[SEQS] = {{0}}, got[SEQS] = {{0}};
         const double temperature = sampled ? 0.9 : 0;
@@ -272,7 +272,7 @@ static void test_company(void **state) {
     } cases[] = {{"depth=4", HUNCH_VERIFY_RATIO}, {"depth=3", HUNCH_VERIFY_BLOCK}, {"depth=3", HUNCH_VERIFY_TRAVERSAL}};
     const head_form f = full_form(32, 5);
     const char *head = write_way(&f, CLUSTERED, true);
-    hunch_model *m = open_model(LLAMA, NULL, 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(LLAMA, NULL, test_threads(), HUNCH_PRECISION_NATIVE);
     uint64_t accepted = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         answer alone[SEQS] = {{0}}, together[SEQS] = {{0}};

@@ -215,7 +215,7 @@ static hunch_engine *open_few_pages(hunch_model *m, const char *draft, int paral
 static void test_preemption(void **state) {
     (void)state;
     enum { TEXTS = 9, PROMPT = 1500, ALL = 1700 };
-    hunch_model *m = open_model(data_path(HYBRID), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path(HYBRID), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     const char *const drafts[] = {"forced,accept=0.6,depth=5,tree=random,seed=2", draft_model("", ",depth=3")};
     static hunch_token ids[TEXTS][PROMPT];
     hunch_request r[TEXTS];
@@ -309,7 +309,7 @@ static void test_preempted_drafters(void **state) {
                                   "mtp+suffix"};
     static const hunch_bias few[] = {{5, 200}, {6, 200}, {7, 200}}; /* answers of few tokens repeat themselves */
     static hunch_token ids[TEXTS][PROMPT];
-    hunch_model *m = open_model(data_path(HYBRID), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path(HYBRID), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     hunch_request r[TEXTS];
     answer want[TEXTS] = {{0}};
     uint64_t rng = 6;
@@ -386,7 +386,7 @@ static void test_resume(void **state) {
     (void)state;
     enum { TEXTS = 3, PROMPT = 100, ANSWER = 120 };
     static hunch_token ids[TEXTS][PROMPT];
-    hunch_model *m = open_model(data_path(HYBRID), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path(HYBRID), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     hunch_request r[TEXTS];
     answer want[TEXTS] = {{0}};
     uint64_t rng = 7;
@@ -446,7 +446,7 @@ static void test_prefixes(void **state) {
     enum { TURNS = 9, MOST = 700 };
     const char *const drafts[] = {NULL, "mtp,depth=4", "forced,accept=0.7,depth=6,tree=random,seed=3", "mtp+suffix,mode=tree",
                                   draft_model("", ",depth=4,precision=f32"), draft_model("mtp+", ",depth=3")};
-    hunch_model *m = open_model(data_path(HYBRID), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path(HYBRID), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     for (size_t d = 0; d < 6; d++)
         for (int small = 0; small < 2; small++) {
             static hunch_token ids[MOST];
@@ -516,7 +516,7 @@ static uint64_t rows_of_text(hunch_engine *e, const hunch_model *m, int i) {
 static void test_limit(void **state) {
     (void)state;
     enum { TEXTS = 6 };
-    hunch_model *m = open_model(data_path(HYBRID), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path(HYBRID), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     hunch_model_info info;
     hunch_engine_options o;
     hunch_error err;

@@ -188,7 +188,7 @@ static void check_target(const target *t, double temperature, hunch_kv kv) {
                 if ((2 * w + threads + d) % (2 * test_every(4, 4)) == 0)
                     check_way(m, t->drafts[d], HUNCH_VERIFY_DEFAULT, kv, temperature, &ways[w], want, &accepted[d]);
         hunch_model_close(&m);
-        if (threads == 1) m = open_model(data_path(t->path), "best", 2, HUNCH_PRECISION_NATIVE);
+        if (threads == 1) m = open_model(data_path(t->path), "best", temperature > 0 ? test_threads() : 2, HUNCH_PRECISION_NATIVE);
     }
     for (int d = first; d < t->n_drafts; d += step) /* paths were accepted and committed; which drafters auto calls depends on time */
         if (strstr(t->drafts[d], "force") && !strstr(t->drafts[d], "auto") && accepted[d] < 5)
@@ -421,7 +421,7 @@ static uint64_t check_crowd(hunch_model *m, const char *draft, double temperatur
 static void test_sharing(void **state) {
     (void)state;
     for (int t = 0; t < COUNT(targets); t++) {
-        hunch_model *m = open_model(data_path(targets[t].path), "best", 2, HUNCH_PRECISION_NATIVE);
+        hunch_model *m = open_model(data_path(targets[t].path), "best", test_threads(), HUNCH_PRECISION_NATIVE);
         for (int d = t; d < targets[t].n_drafts; d += test_every(6, 16)) {
             const double temperature = d % 2 ? 0.9 : 0;
             check_prefixes(m, targets[t].drafts[d], temperature);
@@ -433,7 +433,7 @@ static void test_sharing(void **state) {
 
 static void test_preemption(void **state) {
     (void)state;
-    hunch_model *m = open_model(data_path(HEADS_LLAMA), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path(HEADS_LLAMA), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     for (int d = 1; d < COUNT(of_llama); d += 3 * test_every(6, 16))
         if (check_crowd(m, of_llama[d], d % 4 ? 0.9 : 0, 8, 1, 400) == 0) fail_msg("%s: nobody had to give way", of_llama[d]);
     hunch_model_close(&m);
@@ -574,7 +574,7 @@ static void test_experts(void **state) {
         const target one = {models[t], drafts, 3};
         check_target(&one, t ? 0.9 : 0, HUNCH_KV_DEFAULT);
         check_ways_of_weights(models[t], drafts, 3);
-        hunch_model *m = open_model(data_path(models[t]), "best", 2, HUNCH_PRECISION_NATIVE);
+        hunch_model *m = open_model(data_path(models[t]), "best", test_threads(), HUNCH_PRECISION_NATIVE);
         check_prefixes(m, drafts[t], 0);
         if (check_crowd(m, drafts[1 - t], t ? 0 : 0.9, 8, 1, 400) == 0) fail_msg("%s: nobody had to give way", models[t]);
         hunch_model_close(&m);

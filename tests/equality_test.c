@@ -126,7 +126,7 @@ static void check_ways(const char *name, const char *isa, const answer *want, do
 static void check_level(const char *name, const char *isa, const answer *want, double temperature, hunch_kv kv) {
     const int chunks[] = {3, 64, 1};
     char where[200];
-    hunch_model *m = open_model(data_path(name), isa, 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path(name), isa, test_threads(), HUNCH_PRECISION_NATIVE);
     snprintf(where, sizeof where, "%s at %s against the best level:", name, isa);
     check_way(m, want, temperature, kv, NULL, 1, 1, 64, where);
     for (int d = (int)(temperature > 0) % test_every(2, 1); d < N_SHAPES; d += test_every(2, 1))

@@ -132,7 +132,7 @@ static void check_with(const char *target, const char *kind, const char *folder,
     hn_drafter_ops listening;
     hunch_request r[SEQS];
     answer a[SEQS] = {0}, b = {0};
-    hunch_model *m = open_model(data_path(target), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path(target), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     real_embed = m->target.ops.embed;
     m->target.ops.embed = count_passes; /* heads take the target's operations */
     real_top = m->target.ops.linear_top;

@@ -18,7 +18,7 @@ static hunch_model *llama, *qwen, *blocks, *meta;
 static int setup(void **state) {
     (void)state;
     llama = open_model(data_path(HEADS_LLAMA), "best", 1, HUNCH_PRECISION_NATIVE); /* rows are fed by one thread; qwen: two compute */
-    qwen = open_model(data_path(HEADS_QWEN), "best", 2, HUNCH_PRECISION_NATIVE);
+    qwen = open_model(data_path(HEADS_QWEN), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     blocks = open_model(data_path("goldens/glm4_moe-3blocks"), "best", 1, HUNCH_PRECISION_NATIVE);
     meta = open_model(data_path(HEADS_META), "best", 1, HUNCH_PRECISION_NATIVE);
     return 0;

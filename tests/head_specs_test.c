@@ -109,7 +109,7 @@ static void test_weights(void **state) {
 
 static void test_cache_types(void **state) {
     (void)state;
-    hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_F32);
+    hunch_model *m = open_model(data_path(TARGET), "best", test_threads(), HUNCH_PRECISION_F32);
     drafted *f32 = draft_with(m, "depth=5,kv=f32"), *bf16 = draft_with(m, "depth=5,kv=bf16"), *f16 = draft_with(m, "depth=5,kv=f16");
     assert_true(error_of(f16, f32) > 0 && error_of(bf16, f32) > error_of(f16, f32) && error_of(bf16, f32) < 0.2);
     drafted_free(f32);
@@ -154,7 +154,7 @@ static void check_common(hunch_model *m, const char *one, const char *other, int
 
 static void test_trees_agree(void **state) {
     (void)state;
-    hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path(TARGET), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     check_common(m, "depth=5", "tree=eagle_mc_sim_7b_63", 5);
     check_common(m, "depth=5", "depth=5,tree=dynamic,topk=6,total=63", 3);
     check_common(m, "tree=eagle_mc_sim_7b_63", "depth=5,tree=dynamic,topk=6,total=63", 10);
@@ -219,7 +219,7 @@ static void test_logit_scale(void **state) {
     (void)state;
     static const char *const config = "{\"model_type\": \"medusa\", \"hidden_size\": 64, \"num_heads\": 3, \"num_hidden_layers\": 2, "
                                       "\"vocab_size\": 480, \"truncated_vocab_size\": 160, \"logit_scale\": 0.5}";
-    hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path(TARGET), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     drafted *d[2];
     assert_int_equal(mkdir(test_path("scaled"), 0700), 0);
     test_file_write(test_path("scaled/config.json"), config, strlen(config));
@@ -249,7 +249,7 @@ static void test_logit_scale(void **state) {
 static void test_prefix_eps(void **state) {
     (void)state;
     folder_write_changed("../" TARGET, "1e-05", "0.0078125");
-    hunch_model *m = open_model(test_path("changed"), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(test_path("changed"), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     const char *const head[] = {data_path("goldens-heads/hydra-prefix/head"), test_path("prefix.gguf")};
     must(hunch_convert_for(head[0], test_path("changed"), head[1], NULL, NULL, err));
     for (int i = 0; i < 2; i++) {
@@ -290,7 +290,7 @@ static void test_by_levels(void **state) {
     (void)state;
     static const char *const trees[] = {"dynamic,topk=10,total=59", "dynamic,topk=10,total=5", "opt,topk=8,total=40,gain=0.05",
                                         "opt,gain=0", "mc_sim_7b_63"};
-    hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path(TARGET), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     for (int i = 0; i < 5; i++) {
         char options[80];
         snprintf(options, sizeof options, "depth=%d,tree=%s", DEPTH, trees[i]);
@@ -331,7 +331,7 @@ static void test_best(void **state) {
     enum { TOPK = 6, TOTAL = 63, PATHS = 6 + 36 + 216 + 1296 + 7776 };
     (void)state;
     likely *all = calloc(PATHS, sizeof *all);
-    hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path(TARGET), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     char spec[700];
     snprintf(spec, sizeof spec, "peagle:%s,depth=%d,tree=best,topk=%d,total=%d", data_path(MASKS), DEPTH, TOPK, TOTAL);
     for (int round = 0; round < 4; round++) { /* after different texts */
@@ -356,7 +356,7 @@ static void test_best(void **state) {
 /* OPT-Tree's ends at the depth at which a level no longer adds its gain; with gain=0 it is EAGLE-2's if that is as wide. */
 static void test_opt(void **state) {
     (void)state;
-    hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path(TARGET), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     int before = 0;
     static const char *const gains[] = {"64", "0.3", "0.1", "0.02", "0"};
     for (int i = 0; i < 5; i++) {
@@ -384,7 +384,7 @@ static void test_opt(void **state) {
 static void test_fitted(void **state) {
     (void)state;
     char options[400];
-    hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path(TARGET), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     static const char *const forms[] = {"fitted", "sequoia"};
     static const int nodes[] = {1, 4, 9};
     for (int f = 0; f < 2; f++)
@@ -404,7 +404,7 @@ static void test_fitted(void **state) {
 static void test_shape(void **state) {
     static const int parent[25] = {-1, -1, -1, -1, 0, 0, 0, 1, 1, 2, 2, 3, 4, 4, 4, 5, 5, 6, 6, 7, 12, 12, 12, 20, 20};
     (void)state;
-    hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path(TARGET), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     drafted *d = draft_with(m, "tree=eagle_mc_sim_7b_63");
     assert_true(d->r.is_tree);
     assert_int_equal(d->r.n, 25);
@@ -439,7 +439,7 @@ static void test_rules(void **state) {
     hunch_engine *e = NULL;
     hunch_error error = {0};
     (void)state;
-    hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path(TARGET), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     must(open_verified(m, chain, HUNCH_VERIFY_BLOCK, &e, err));
     hunch_engine_close(&e);
     assert_int_equal(open_verified(m, second, HUNCH_VERIFY_BLOCK, &e, &error), HUNCH_USAGE);
@@ -486,7 +486,7 @@ static int count_best(hunch_model *m, const char *options, const hunch_sampling 
 static void test_pick(void **state) {
     (void)state;
     enum { SEEDS = 8 };
-    hunch_model *m = open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path(TARGET), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     hunch_token first = 0;
     int drawn = 0, by_default = 0;
     for (uint64_t seed = 0; seed < SEEDS; seed++) {

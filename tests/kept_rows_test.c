@@ -209,7 +209,7 @@ static void test_one_pass_or_many(void **state) {
     const char *isa[HN_ISA_COUNT];
     (void)state;
     for (int n = levels(isa), i = light() ? n - 1 : 0; i < n; i++) {
-        hunch_model *m = open_model(data_path("goldens-heads/targets/qwen3-a"), isa[i], 2, HUNCH_PRECISION_NATIVE);
+        hunch_model *m = open_model(data_path("goldens-heads/targets/qwen3-a"), isa[i], test_threads(), HUNCH_PRECISION_NATIVE);
         vocab = m->target.arch.vocab;
         assert_true(vocab <= WIDEST);
         for (int type = 0; type < 4; type++)
@@ -224,7 +224,7 @@ static void test_windows(void **state) {
     static const char *const families[] = {"goldens/mistral-sliding", "goldens/gemma3_text-local"};
     (void)state;
     for (int f = 0; f < 2; f++) {
-        hunch_model *m = open_model(data_path(families[f]), "best", 2, HUNCH_PRECISION_F32);
+        hunch_model *m = open_model(data_path(families[f]), "best", test_threads(), HUNCH_PRECISION_F32);
         vocab = m->target.arch.vocab;
         assert_true(vocab <= WIDEST);
         check(&m->target, "best", HN_BF16, 16, (uint64_t)f);
@@ -235,7 +235,7 @@ static void test_windows(void **state) {
 /* More nodes than one pass has rows: each has the logits of its path alone. */
 static void test_more_than_a_pass(void **state) {
     (void)state;
-    hunch_model *m = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     uint64_t seed = 5;
     float alone[WIDEST];
     vocab = m->target.arch.vocab;

@@ -158,7 +158,7 @@ static void answers_of(hunch_model *m, const char *draft, int chunk, int paralle
 
 static void check_heads(const char *target, const char *const *drafts, int n) {
     answer want[TEXTS] = {{0}};
-    hunch_model *m = open_model(data_path(target), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path(target), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     context = 512; /* of these targets */
     lengths[0] = 460;
     expect(m, want);
@@ -197,7 +197,7 @@ static void test_heads(void **state) {
 /* A model of experts beside a block of its own: so many rows that an expert gets 16. */
 static void test_own_block(void **state) {
     (void)state;
-    hunch_model *m = open_model(data_path("goldens/glm4_moe-3blocks"), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path("goldens/glm4_moe-3blocks"), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     hunch_engine *e = open_engine_with(m, "mtp", options(0, 1));
     assert_int_equal(hunch_engine_chunk(e), 256); /* 2 of 32 */
     hunch_engine_close(&e);
@@ -211,7 +211,7 @@ static void test_levels(void **state) {
     (void)state;
     for (hn_isa l = HN_ISA_REF; !light() && l < hn_isa_best(); l = hn_isa_next(l)) {
         answer want[TEXTS] = {{0}};
-        hunch_model *m = open_model(data_path("goldens/qwen3_moe-fine"), hn_isa_name(l), 2, HUNCH_PRECISION_NATIVE);
+        hunch_model *m = open_model(data_path("goldens/qwen3_moe-fine"), hn_isa_name(l), test_threads(), HUNCH_PRECISION_NATIVE);
         expect(m, want);
         hunch_engine *e = open_engine_with(m, NULL, options(512, TEXTS));
         compare(e, m, want, TEXTS, hn_isa_name(l));

@@ -18,7 +18,7 @@ static hunch_model *model;
 
 static void use_model(const char *path, const char *draft) {
     hunch_model_close(&model);
-    model = open_model(data_path(path), "best", 2, HUNCH_PRECISION_NATIVE);
+    model = open_model(data_path(path), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     snprintf(self_draft, sizeof self_draft, "model:%s,depth=4", data_path(draft));
 }
 

@@ -85,7 +85,7 @@ static uint64_t bytes_of(const hn_model *m, int outputs) {
 static void check_costs(bool mapped, bool own_embedding, bool own_output) {
     static const int32_t ids[] = {1, 5, 9, 77, 200, 201, 202, 203, 204, 205, 206, 207, 208, 209, 210, 211, 300, 511};
     enum { N = sizeof ids / sizeof *ids };
-    hunch_model *m = open_model_as(STORIES, NULL, 2, HUNCH_PRECISION_NATIVE, mapped);
+    hunch_model *m = open_model_as(STORIES, NULL, test_threads(), HUNCH_PRECISION_NATIVE, mapped);
     const char *from = write_full(&STORIES_EAGLE3, own_embedding, own_output);
     hn_model full, few;
     load_trimmed(&full, from, m, NULL, 0);
@@ -227,7 +227,7 @@ static void test_fewer_levels(void **state) {
         const char *target, *head;
     } all[] = {{HEADS_META, "meta-mtp:@meta-3tokens"}, {HEADS_LLAMA, "hydra:@hydra-prefix"}, {HEADS_LLAMA, "medusa:@medusa-blockwise"}};
     for (int i = 0; i < 6; i++) {
-        hunch_model *m = open_model_as(data_path(all[i / 2].target), NULL, 2, HUNCH_PRECISION_NATIVE, i & 1);
+        hunch_model *m = open_model_as(data_path(all[i / 2].target), NULL, test_threads(), HUNCH_PRECISION_NATIVE, i & 1);
         check_levels(m, heads_spec(all[i / 2].head), all[i / 2].head, i / 2 ? 3 : 2);
         hunch_model_close(&m);
     }
@@ -239,7 +239,7 @@ static void test_fewer_levels(void **state) {
 static void test_special_tokens(void **state) {
     (void)state;
     char spec[600];
-    hunch_model *m = open_model(STORIES, NULL, 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(STORIES, NULL, test_threads(), HUNCH_PRECISION_NATIVE);
     snprintf(spec, sizeof spec, "eagle:%s,vocab=300", head_write_form(&STORIES_EAGLE, test_path("head")));
     drafted *d = draft_with(m, spec, DEPTH);
     int inside = 0;

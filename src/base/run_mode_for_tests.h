@@ -19,6 +19,12 @@ enum { SANITIZED = true };
 enum { SANITIZED = false };
 #endif
 
+#if defined(__SANITIZE_THREAD__) || HAS_FEATURE(thread_sanitizer)
+enum { THREAD_SANITIZED = true };
+#else
+enum { THREAD_SANITIZED = false };
+#endif
+
 /* Sanitizer builds run fewer cases of the same tests. */
 static inline bool test_light(void) {
     const char *v = getenv("HUNCH_TEST_LIGHT");
@@ -33,4 +39,8 @@ static inline bool test_light(void) {
 /* Of the cases of a loop every how-many-th runs: all in a long test, one of `usual` in make test, one of `light` in its sanitized
  * run. */
 static inline int test_every(int usual, int light) { return test_light() ? light : EVERY_CASE ? 1 : usual; }
+
+/* Threads for a test that is not about them. Tests run beside each other, and passes of tiny models are short: with two threads each they
+ * would spend more time on switching between threads than on the passes. */
+static inline int test_threads(void) { return EVERY_CASE || THREAD_SANITIZED ? 2 : 1; }
 #endif

@@ -97,7 +97,7 @@ static void round_of_one_pass(hunch_engine *e) {
 
 static void check_feed(const char *draft, int chunk, bool one_pass) {
     hunch_model *m =
-        open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 2, HUNCH_PRECISION_NATIVE);
+        open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     hunch_engine *e = open_engine(m, draft, SEQS, chunk, HUNCH_KV_DEFAULT, 16, CONTEXT);
     hn_drafter_ops listening[LISTENERS];
     hunch_session *s[SEQS];
@@ -169,7 +169,7 @@ static void test_end_inside_a_block(void **state) {
     static const hunch_token prompt[] = {1, 403, 407, 261, 378};
     static const char *const stops[] = {" girl"};
     hunch_model *m =
-        open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 2, HUNCH_PRECISION_NATIVE);
+        open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     hunch_engine *e = open_engine(m, "forced,accept=1,depth=15", 1, 64, HUNCH_KV_DEFAULT, 16, CONTEXT);
     hn_drafter_ops listening = *e->drafter[0].ops;
     hunch_session *s = NULL;

@@ -16,8 +16,8 @@ static const hunch_token prompt[] = {1, 403, 407, 261, 378};
 
 static int setup(void **state) {
     (void)state;
-    model = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 2, HUNCH_PRECISION_NATIVE);
-    bare = open_model(data_path("goldens/llama-tied"), "best", 2, HUNCH_PRECISION_NATIVE);
+    model = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", test_threads(), HUNCH_PRECISION_NATIVE);
+    bare = open_model(data_path("goldens/llama-tied"), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     return 0;
 }
 

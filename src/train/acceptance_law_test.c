@@ -180,7 +180,7 @@ static void generate_texts(void) {
 static int setup(void **state) {
     (void)state;
     n_texts = light() ? 4 : MOST_TEXTS;
-    model = open_model(data_path(STORIES), "best", 2, HUNCH_PRECISION_NATIVE);
+    model = open_model(data_path(STORIES), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     train_head();
     read_head();
     generate_texts();

@@ -28,7 +28,7 @@ static int setup(void **state) {
     const hn_train_make how = {
         .temperature = temperature, .n_temperatures = 2, .max_tokens = 60, .context = 128, .parallel = 8, .seed = 5};
     hn_train_rows rows = {0};
-    model = open_model(data_path(STORIES), "best", 2, HUNCH_PRECISION_NATIVE);
+    model = open_model(data_path(STORIES), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     static const char *const begin[] = {"Once upon a time", "Lily and Ben", "The sun",    "Tim had a dog",
                                         "One day",          "Mom said",     "A big bird", "In the park"};
     for (int i = 0; i < 8; i++) must(hn_train_rows_add_prompt(&rows, begin[i], err));
@@ -81,7 +81,7 @@ static void same_bits_of(const hn_learn_options o) {
     must(hn_learner_save_head(l, test_path("whole"), err));
     hn_learner_close(&l);
     if (light() && !in_full(kind)) return; /* the rest runs the same code again, and compares */
-    for (int threads = light() ? 3 : 1; threads <= 3; threads += 2) {
+    for (int threads = EVERY_CASE ? 1 : 3; threads <= 3; threads += 2) {
         hunch_model *m = open_model(data_path(STORIES), "best", threads, HUNCH_PRECISION_NATIVE);
         l = open_learner(m, &o);
         steps(l, 8);
@@ -358,7 +358,7 @@ static void refuses(hunch_model *m, const hn_learn_kind *kind, const char *says)
 static void test_other_kind_or_level(void **state) {
     (void)state;
     char says[200];
-    hunch_model *plain = open_model(data_path(STORIES), "ref", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *plain = open_model(data_path(STORIES), "ref", test_threads(), HUNCH_PRECISION_NATIVE);
     const hn_isa level = model->target.ops.isa;
     for (int i = 0; hn_learn_kind_at(i); i++) {
         const hn_learn_kind *kind = hn_learn_kind_at(i), *other = hn_learn_kind_at(hn_learn_kind_at(i + 1) ? i + 1 : 0);

@@ -41,7 +41,7 @@ static int setup(void **state) {
     const hn_train_make how = {
         .temperature = temperature, .n_temperatures = 2, .max_tokens = 60, .context = 128, .parallel = 8, .seed = 5};
     hn_train_rows rows = {0};
-    model = open_model(data_path(STORIES), "best", 2, HUNCH_PRECISION_NATIVE);
+    model = open_model(data_path(STORIES), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     for (int i = 0; i < 8; i++) must(hn_train_rows_add_prompt(&rows, begin[i], err));
     must(hn_train_texts_make(model, &rows, &how, test_path("texts.jsonl"), err));
     open_features();

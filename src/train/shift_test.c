@@ -49,7 +49,7 @@ static int setup(void **state) {
     int32_t every[VOCAB];
     int n = 0;
     for (int i = 0; i < VOCAB; i++) every[i] = i;
-    model = open_model(data_path(STORIES), "best", 2, HUNCH_PRECISION_NATIVE);
+    model = open_model(data_path(STORIES), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     must(hn_target_rows_read(&target, data_path(STORIES), &model->target.arch, every, VOCAB, err));
     assert_int_equal(target.hidden, HIDDEN);
     for (int32_t id = 300; id < VOCAB && n < WORDS; id++)

@@ -179,7 +179,7 @@ static void check_story_model(const char *name, const char *file, const char *is
 static void check_likelihood(const char *name, const char *file) {
     char path[200];
     hunch_token ids[2048];
-    hunch_model *m = open_model(data_path(file), "best", 2, HUNCH_PRECISION_F32);
+    hunch_model *m = open_model(data_path(file), "best", test_threads(), HUNCH_PRECISION_F32);
     hunch_engine *e = open_engine(m, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, 0);
     snprintf(path, sizeof path, "models/%s/nll.jsonl", name);
     FILE *f = fopen(data_path(path), "r");
