@@ -166,6 +166,7 @@ static void files_and_texts(hunch_model *m) {
     REFUSED(hunch_model_files, each, "a", NULL, NULL, why);
     REFUSED(hunch_draft_files, spec, NULL, each_file, NULL, why);
     REFUSED(hunch_draft_files, each, "ngram", NULL, NULL, why);
+    REFUSED(hunch_draft_check_written, spec, NULL, why);
     REFUSED(hunch_downloads, each, NULL, NULL, why);
     REFUSED(hunch_tokenize, m, NULL, "a", 1, 0, &ids, &n, why);
     REFUSED(hunch_tokenize, text, m, NULL, 1, 0, &ids, &n, why);

@@ -126,7 +126,7 @@ static void names_target(const char *kind, const char *target, const char *how, 
     snprintf(texts, sizeof texts, "%s", test_path("texts"));
     snprintf(head, sizeof head, "%s.%d", test_path("named"), ++number);
     if (shell(said, sizeof said,
-              "cd %s/.. && " HUNCH_COMMAND "-train %s %s -f %s -q --vocab 300 --held-out 2 --steps 0 --format hf -o %s %s",
+              "cd %s/.. && " HUNCH_COMMAND "-train %s %s -f %s -q --vocab 300 --held-out 2 --steps 0 --force --format hf -o %s %s",
               data_path(STORIES_HF), kind, target, texts, head, how) != 0)
         fail_msg("%s %s: %s", kind, how, said);
     snprintf(path, sizeof path, "%s/config.json", head);

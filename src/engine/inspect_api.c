@@ -281,6 +281,8 @@ hunch_status hunch_draft_files(const char *spec, void (*each)(void *user, const 
 }
 
 hunch_status hunch_draft_check_written(const char *spec, hunch_error *err) {
+    const hn_argument needed[] = {{"spec", spec}, {0}};
+    if (hn_check_arguments(__func__, needed, err)) return HUNCH_USAGE;
     return hn_drafter_check_written(spec, err);
 }
 
