@@ -242,8 +242,7 @@ static void test_help_fits(void **state) {
 
 /* ---- suggestions ------------------------------------------------------------------------------------------------ */
 
-/* README: "The error for a misspelt command, flag, drafter or file names the nearest one that exists (flags of `hunch train`
- * aside)." */
+/* README: "The error for a misspelt command, flag, drafter or file names the nearest one that exists." */
 static void test_nearest(void **state) {
     (void)state;
     char meant[1200], dir[300];

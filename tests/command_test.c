@@ -785,6 +785,20 @@ static void test_logits_to_a_device(void **state) {
     assert_true(S_ISLNK(st.st_mode));
 }
 
+/* A chunk beyond the rows of a pass is cut to these, with a message, and the text is unchanged. */
+static void test_chunk_rows(void **state) {
+    (void)state;
+    result plain = command("run", STORIES, "Once upon a time", "-n", "12", "--temperature", "0");
+    result cut = command("run", STORIES, "Once upon a time", "-n", "12", "--temperature", "0", "--chunk", "100000");
+    result most = command("run", STORIES, "Once upon a time", "-n", "12", "--chunk", "512");
+    assert_string_equal(plain.out, cut.out);
+    assert_non_null(strstr(cut.err, "--chunk 100000 is taken as 512"));
+    assert_null(strstr(most.err, "--chunk"));
+    result_free(&plain);
+    result_free(&cut);
+    result_free(&most);
+}
+
 /* A pool too small for one text is enlarged, with a message, and the text is unchanged. */
 static void test_pool_rows(void **state) {
     (void)state;
@@ -891,7 +905,7 @@ int main(void) {
         cmocka_unit_test(test_score),
         cmocka_unit_test(test_logits_to_a_device), cmocka_unit_test(test_logits_unwritable),
         cmocka_unit_test(test_inspect),
-        cmocka_unit_test(test_pool_rows),
+        cmocka_unit_test(test_chunk_rows), cmocka_unit_test(test_pool_rows),
         cmocka_unit_test(test_convert),
     };
     unsetenv("NO_COLOR");

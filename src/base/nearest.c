@@ -36,15 +36,16 @@ size_t hn_edit_distance(const char *a, size_t n_a, const char *b, size_t n_b) {
 const char *hn_nearest(const char *word, const char *const *names, size_t n) {
     const size_t len = strlen(word), most = (len + 2) / 3;
     const char *best = NULL;
-    size_t letters = 0, nearest = 0;
+    size_t letters = 0, nearest = 0; /* nearest: twice the distance, and one more if the first letter differs */
     for (const char *c = word; *c; c++) letters += isalnum((unsigned char)*c) != 0;
     for (size_t i = 0; i < n; i++) {
         size_t distance = hn_edit_distance(word, len, names[i], strlen(names[i]));
         if (letters >= 2 && distance > 1 && strncasecmp(word, names[i], len) == 0) distance = 1;
         /* A word of which every letter differs is not near: -x is not near -m. */
-        if (distance > most || distance >= letters || (best && distance >= nearest)) continue;
+        const size_t far = 2 * distance + !same_letter(word[0], names[i][0]);
+        if (distance > most || distance >= letters || (best && far >= nearest)) continue;
         best = names[i];
-        nearest = distance;
+        nearest = far;
     }
     return best;
 }

@@ -40,8 +40,7 @@ static const char *nearest(const char *word) {
     return hn_nearest(word, names, sizeof names / sizeof *names);
 }
 
-/* README: "The error for a misspelt command, flag, drafter or file names the nearest one that exists (flags of `hunch train`
- * aside)." */
+/* README: "The error for a misspelt command, flag, drafter or file names the nearest one that exists." */
 static void test_nearest(void **state HN_UNUSED) {
     assert_string_equal(nearest("ngrm"), "ngram");
     assert_string_equal(nearest("sufix"), "suffix");
@@ -53,6 +52,7 @@ static void test_nearest(void **state HN_UNUSED) {
     assert_null(nearest("x"));
     assert_null(nearest(""));
     assert_null(nearest("wizard"));
+    assert_string_equal(hn_nearest("fsh", (const char *const[]){"bash", "zsh", "fish"}, 3), "fish"); /* of equally near ones that with its letter */
     assert_null(hn_nearest("ngram", NULL, 0));
     char text[40];
     assert_string_equal(hn_nearest_hint(text, sizeof text, "modle", (const char *const[]){"model"}, 1),

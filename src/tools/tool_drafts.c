@@ -120,3 +120,17 @@ const tool_draft_kind *tool_draft_kind_find(const char *name, size_t len) {
         k++;
     return k->name ? k : NULL;
 }
+
+const tool_draft_key *tool_draft_key_shared(const tool_draft_key *key) {
+    enum { MANY = 10 };
+    const tool_draft_key *first = NULL;
+    int n = 0;
+    for (const tool_draft_kind *k = tool_draft_kinds; k->name; k++)
+        for (const tool_draft_key *its = k->keys; its->name; its++) {
+            if (strcmp(its->name, key->name) != 0 || strcmp(its->help, key->help) != 0)
+                continue;
+            if (n++ == 0)
+                first = its;
+        }
+    return n >= MANY ? first : NULL;
+}

@@ -20,6 +20,8 @@ typedef struct tool_draft_kind {
 
 extern const tool_draft_kind tool_draft_kinds[]; /* to a NULL name */
 extern const char tool_drafts_text[];            /* text common to all */
+/* A key that every draft head has: the first one of the table that is the same but for its values. NULL: it is of few kinds. */
+const tool_draft_key *tool_draft_key_shared(const tool_draft_key *key);
 const tool_draft_kind *tool_draft_kind_find(const char *name, size_t len); /* NULL: there is none */
 
 #endif

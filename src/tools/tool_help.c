@@ -65,24 +65,41 @@ void tool_write_examples(tool_page *p, const tool_example *e, int most) {
         tool_page_example(p, e[i].what, e[i].line);
 }
 
+/* WORD stands for one of several words, which the text lists. help: NULL leaves it at these. */
+static void draft_key_write(tool_page *p, const tool_draft_key *key, const char *help) {
+    const bool words = strchr(key->value, '|') != NULL;
+    char value[80], text[300];
+    size_t n = 0;
+    snprintf(value, sizeof value, "=%s", words ? "WORD" : key->value);
+    for (const char *c = key->value; words && *c && n + 3 < sizeof text; c++)
+        n += (size_t)snprintf(text + n, sizeof text - n, *c == '|' ? ", " : "%c", *c);
+    snprintf(text + n, sizeof text - n, "%s%s", words && help ? ": " : "", help ? help : "");
+    tool_page_item(p, key->name, value, text, true);
+}
+
+/* Of a kind its own keys, and where a shared one has other values these; what most draft heads share is at the end, once. */
 static void drafts_write(tool_page *p) {
-    char value[80];
     for (const tool_draft_kind *k = tool_draft_kinds; k->name; k++) {
         if (!p->roff)
             putchar('\n');
         tool_page_items(p, 18);
         tool_page_item(p, k->name, k->path, k->help, false);
         for (const tool_draft_key *key = k->keys; key->name; key++) {
-            const bool words = strchr(key->value, '|') != NULL;
-            char text[300];
-            snprintf(value, sizeof value, "=%s", words ? "WORD" : key->value);
-            size_t n = 0;
-            for (const char *c = key->value; words && *c && n + 3 < sizeof text; c++)
-                n += (size_t)snprintf(text + n, sizeof text - n, *c == '|' ? ", " : "%c", *c);
-            snprintf(text + n, sizeof text - n, "%s%s", words ? ": " : "", key->help);
-            tool_page_item(p, key->name, value, text, true);
+            const tool_draft_key *shared = tool_draft_key_shared(key);
+            if (!shared)
+                draft_key_write(p, key, key->help);
+            else if (strcmp(shared->value, key->value) != 0)
+                draft_key_write(p, key, NULL);
         }
     }
+    if (!p->roff)
+        putchar('\n');
+    tool_page_text(p, "Every draft head (:HEAD) also has these; where its own words are listed above, those:");
+    tool_page_items(p, 18);
+    for (const tool_draft_kind *k = tool_draft_kinds; k->name; k++)
+        for (const tool_draft_key *key = k->keys; key->name; key++)
+            if (tool_draft_key_shared(key) == key)
+                draft_key_write(p, key, key->help);
 }
 
 void tool_write_topic(tool_page *p, const tool_topic *t) {

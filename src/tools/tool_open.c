@@ -152,6 +152,16 @@ static void pool_note(const hunch_engine *e, const tool_options *o) {
     printed = true;
 }
 
+/* A pass has a limit of rows. Reported once, too. */
+static void chunk_note(const hunch_engine *e, const tool_options *o) {
+    static bool printed;
+    const int most = hunch_engine_chunk(e);
+    if (o->chunk == TOOL_UNSET || o->chunk <= most || printed || tool_quiet)
+        return;
+    tool_message("--chunk %d is taken as %d, the most rows of a pass", o->chunk, most);
+    printed = true;
+}
+
 /* Prints a line, once for all engines. */
 static void print_once(const char *line) {
     static char *printed;
@@ -201,6 +211,7 @@ int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, 
     if (hunch_engine_open(out, m, &eo, &err) != HUNCH_OK)
         return tool_failed(&err);
     pool_note(*out, o);
+    chunk_note(*out, o);
     return 0;
 }
 
