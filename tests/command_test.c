@@ -629,6 +629,9 @@ static bool has_interval(const char *table) {
 
 static void test_compare_table(void **state) {
     (void)state;
+    result of_file = command("compare", "-m", STORIES, "-p", "Once", "-n", "4", "--draft", "model:" STORIES ",depth=2");
+    assert_non_null(strstr(of_file.out, "plain against model:stories260K.f32.gguf,depth=2\n"));
+    result_free(&of_file);
     result r = command("compare", "-m", STORIES, "-p", "Once upon a time", "-n", "40", "--show", "--color", "never");
     assert_int_equal(r.code, 0);
     assert_non_null(strstr(r.out, "plain: "));

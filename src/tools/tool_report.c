@@ -165,12 +165,29 @@ static void groups_print(const tool_comparison *c, int lane) {
     group_figures_print(c, lane, "tau by group:", offsetof(tool_verdict, tau));
 }
 
+/* A SPEC without the folders of its files, which the line about each head names whole. */
+static void spec_print(const char *spec) {
+    while (*spec) {
+        const size_t n = strcspn(spec, "+:,="); /* of a word */
+        const char *name = spec;
+        for (size_t i = 0; i + 1 < n; i++)
+            if (spec[i] == '/')
+                name = spec + i + 1;
+        fwrite(name, 1, (size_t)(spec + n - name), stdout);
+        spec += n;
+        if (*spec)
+            putchar(*spec++);
+    }
+}
+
 static void heading_print(const tool_comparison *c, const tool_verdict *v, bool color) {
     const char *stores = c->repeats > 1 ? ", stores emptied before each prompt and each time it is repeated"
                          : c->cold      ? ", stores emptied before each prompt"
                                         : "";
     char note[200];
-    printf("%splain against %s%s%s\n", tool_style(color, 'b'), v->draft, stores, tool_style(color, '0'));
+    printf("%splain against ", tool_style(color, 'b'));
+    spec_print(v->draft);
+    printf("%s%s\n", stores, tool_style(color, '0'));
     const tool_answer *any = c->n_done ? tool_answer_of(c, 1, 0) : NULL;
     if (any && *tool_rule_note(any->verify, &any->lossy, note))
         printf("%s%s%s\n", tool_style(color, 'y'), note, tool_style(color, '0'));
