@@ -52,7 +52,8 @@ static void test_nearest(void **state HN_UNUSED) {
     assert_null(nearest("x"));
     assert_null(nearest(""));
     assert_null(nearest("wizard"));
-    assert_string_equal(hn_nearest("fsh", (const char *const[]){"bash", "zsh", "fish"}, 3), "fish"); /* of equally near ones that with its letter */
+    static const char *const shells[] = {"bash", "zsh", "fish"}; /* of equally near ones that with the word's first letter */
+    assert_string_equal(hn_nearest("fsh", shells, 3), "fish");
     assert_null(hn_nearest("ngram", NULL, 0));
     char text[40];
     assert_string_equal(hn_nearest_hint(text, sizeof text, "modle", (const char *const[]){"model"}, 1),
