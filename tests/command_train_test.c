@@ -132,6 +132,11 @@ static void test_what_it_says(void **state) {
     r = train("head", "4", NULL, NULL);
     says(&r, 0, "was trained already; more steps: --steps; try: hunch check ");
     result_free(&r);
+    r = train("same", "2", "--rate", "0"); /* it learns nothing, so no later check is better */
+    result_free(&r);
+    r = train("same", "3", "--rate", "0");
+    says(&r, 0, "is the earlier one: no check of these steps was better; try: hunch check ");
+    result_free(&r);
     r = train("quiet", "4", "-q", NULL);
     assert_int_equal(r.code + (int)strlen(r.err) + (int)r.out_len, 0);
     result_free(&r);

@@ -41,6 +41,7 @@ typedef struct training {
     uint64_t bytes; /* size of the features */
     hn_learn_options how;
     hn_learner *learner;
+    bool wrote;     /* a head, since this run began */
     double seconds; /* time of steps so far */
     uint64_t tokens;
 } training;
@@ -313,7 +314,10 @@ static hunch_status check(training *t, bool end, hunch_error *err) {
     const bool best = a.tau > note->best;
     show_check(t, losses, &a, best);
     note->worse = best ? 0 : note->worse + 1;
-    if (best || (end && note->best == 0)) st = save_best(t, err);
+    if (best || (end && note->best == 0)) {
+        st = save_best(t, err);
+        t->wrote = true;
+    }
     if (best) note->best = a.tau;
     hn_run_history_add_check(&note->past, losses, a.position, t->how.unroll, a.tau);
     if (!st) st = draw(t, note, err);
@@ -375,8 +379,10 @@ static void show_end(const training *t, int begun) {
     if (step < t->how.steps) fprintf(stderr, "ended at step %d of %d: no better head in %d checks\n", step, t->how.steps, PATIENCE);
     if (begun && begun == step)
         fprintf(stderr, "%s was trained already; more steps: --steps; try: ", t->o->output);
-    else
+    else if (t->wrote)
         fprintf(stderr, "wrote %s; try: ", t->o->output);
+    else
+        fprintf(stderr, "%s is the earlier one: no check of these steps was better; try: ", t->o->output);
     fprintf(stderr, "hunch %s %s --draft %s:%s\n", try, t->o->model, name, t->o->output);
 }
 
