@@ -40,10 +40,10 @@ typedef struct result {
 
 /* Path of a file in the test's folder; the same pointer for the same name, valid until exit. */
 static inline char *path_of(const char *name) {
-    static char paths[32][300];
+    static char paths[64][300];
     char path[300];
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    for (int i = 0; i < 32; i++) {
+    for (int i = 0; i < 64; i++) {
         if (!paths[i][0])
             strcpy(paths[i], path);
         if (strcmp(paths[i], path) == 0)

@@ -632,6 +632,12 @@ static void test_compare_table(void **state) {
     result of_file = command("compare", "-m", STORIES, "-p", "Once", "-n", "4", "--draft", "model:" STORIES ",depth=2");
     assert_non_null(strstr(of_file.out, "plain against model:stories260K.f32.gguf,depth=2\n"));
     result_free(&of_file);
+    char spec[400], heading[450];
+    snprintf(spec, sizeof spec, "ngram+cache,save=%s", path_of("counts"));
+    snprintf(heading, sizeof heading, "plain against %s\n", spec);
+    of_file = command("compare", "-m", STORIES, "-p", "Once", "-n", "4", "--draft", spec);
+    assert_non_null(strstr(of_file.out, heading)); /* a value of a key is whole */
+    result_free(&of_file);
     result r = command("compare", "-m", STORIES, "-p", "Once upon a time", "-n", "40", "--show", "--color", "never");
     assert_int_equal(r.code, 0);
     assert_non_null(strstr(r.out, "plain: "));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - the `hunch` command: finds the subcommand and calls it. Every subcommand is one file, cmd_NAME.c; tool_commands.c lists them,
- * tool_flags.c their flags. The command sees the library through hunch/hunch.h alone. */
+/* main.c - the `hunch` command: finds the subcommand and calls it. Every subcommand is one file, cmd_NAME.c; tool_commands.c has what
+ * help says of them, tool_flags.c their flags, the table here what runs. The command sees the library through hunch/hunch.h alone. */
+#include <assert.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +25,10 @@ static const struct {
 
 static int command_run(const tool_command *c, int argc, char **argv) {
     size_t i = 0;
-    while (programs[i].bit != c->bit)
+    while (programs[i].bit != c->bit) {
         i++;
+        assert(i < sizeof programs / sizeof *programs);
+    }
     return tool_exit_code(programs[i].run(argc, argv));
 }
 

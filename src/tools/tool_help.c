@@ -77,7 +77,7 @@ static void draft_key_write(tool_page *p, const tool_draft_key *key, const char 
     tool_page_item(p, key->name, value, text, true);
 }
 
-/* Of a kind its own keys, and where a shared one has other values these; what most draft heads share is at the end, once. */
+/* Of a kind its own keys, and where a shared one has other values these; what all draft heads share is at the end, once. */
 static void drafts_write(tool_page *p) {
     for (const tool_draft_kind *k = tool_draft_kinds; k->name; k++) {
         if (!p->roff)

@@ -165,16 +165,19 @@ static void groups_print(const tool_comparison *c, int lane) {
     group_figures_print(c, lane, "tau by group:", offsetof(tool_verdict, tau));
 }
 
-/* A SPEC without the folders of its files, which the line about each head names whole. */
+/* A SPEC whose heads and models have no folders: the line about each names its whole path. Values of keys stay as they are
+ * (force=.8/.6). */
 static void spec_print(const char *spec) {
+    bool value = false;
     while (*spec) {
         const size_t n = strcspn(spec, "+:,="); /* of a word */
         const char *name = spec;
-        for (size_t i = 0; i + 1 < n; i++)
+        for (size_t i = 0; !value && i + 1 < n; i++)
             if (spec[i] == '/')
                 name = spec + i + 1;
         fwrite(name, 1, (size_t)(spec + n - name), stdout);
         spec += n;
+        value = *spec == '=';
         if (*spec)
             putchar(*spec++);
     }
