@@ -25,8 +25,9 @@ void hn_note(hunch_engine *e, const char *fmt, ...) {
 void hn_note_failures(hunch_engine *e) {
     for (int i = 0; i < e->n_drafters; i++) {
         hn_drafter *d = &e->drafter[i];
-        if (d->failure.status) hn_note(e, "texts go on without drafts of %s, or with fewer: %s", d->name, d->failure.message);
-        d->failure = (hunch_error){0};
+        if (!d->failure.status) continue; /* as in nearly every round */
+        hn_note(e, "texts go on without drafts of %s, or with fewer: %s", d->name, d->failure.message);
+        hn_error_clear(&d->failure);
     }
 }
 

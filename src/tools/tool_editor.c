@@ -55,7 +55,11 @@ static tool_editor *editor_of(EditLine *line) {
 /* Columns in which libedit shows a character. */
 static int columns_of(wchar_t c) {
     const int printed = wcwidth(c);
-    return c < 0x20 || c == 0x7F ? 2 : printed >= 0 ? printed : c > 0xFFFF ? 8 : 7;
+    if (c < 0x20 || c == 0x7F) /* ^C */
+        return 2;
+    if (printed >= 0)
+        return printed;
+    return c > 0xFFFF ? 8 : 7; /* \U+1F600, \U+E000 */
 }
 
 /* Rows of the prompt and the line above the cursor. Nearly all terminals break lines anew for another size. */
