@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "base/random.h"
-#include "draft/head_tree.h"
+#include "draft/shape/head_tree.h"
 
 enum { LEVELS = 5, RANKS = 16, WIDTH = 10, NODES = HN_TREE_ROWS - 1, TURNS = 31, TIMES = 200 };
 

@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "engine/engine.h"
 #include "ops/machine.h"
-#include "train/states.h"
+#include "train/data/states.h"
 
 enum { TURNS = 9, MOST = 4096 };
 

@@ -15,9 +15,9 @@
 #include "base/random.h"
 #include "draft/text_tokens.h"
 #include "draft/tree.h"
-#include "draft/tree_pruned.h"
+#include "draft/shape/tree_pruned.h"
 #include "format/source.h"
-#include "train/trie_build.h"
+#include "train/data/trie_build.h"
 
 enum { ROOM = 1 << 24, TIMES = 20000, TREES = 500, LEVELS = 8 };
 

@@ -473,7 +473,7 @@ static int keys_not_read(const char *code, const char *section) {
             bool key = false;
             for (size_t k = 0; k < sizeof starts / sizeof *starts; k++) key = key || text_starts(at, starts[k]);
             snprintf(quoted, sizeof quoted, "\"%.*s\"", (int)n, at);
-            if (key && !strstr(code, quoted)) print_error("src/model/head_keys.c lacks the key %s\n", quoted);
+            if (key && !strstr(code, quoted)) print_error("src/model/head/head_keys.c lacks the key %s\n", quoted);
             wrong += key && !strstr(code, quoted);
             at += n + 1;
             if (at > end) break;

@@ -137,7 +137,7 @@ static void test_places(void **state) {
 /* The tables of docs/formats.md have the keys that head_keys.c reads, and no others. */
 static void test_head_keys(void **state) {
     (void)state;
-    char *code = text_read("src/model/head_keys.c"), *text = text_read("docs/formats.md");
+    char *code = text_read("src/model/head/head_keys.c"), *text = text_read("docs/formats.md");
     char *section = strstr(text, "\n### Draft heads\n"), *end = section ? strstr(section, "\n## ") : NULL;
     assert_non_null(end);
     *end = 0;

@@ -5,7 +5,7 @@
 #define HN_TESTS_EXPERT_PARTS_H
 #include "fixture.h"
 #include "format/source.h"
-#include "model/convert.h"
+#include "convert/convert.h"
 #include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
 
 enum { MOST = 400, LAYERS = 3, EXPERTS = 8, HIDDEN = 64 }; /* the last three of mixtral-top2 */

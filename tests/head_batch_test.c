@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "draft/head_passes.h"
+#include "draft/head/head_passes.h"
 #include "engine/engine.h"
 #include "fixture.h"
 #include "random_head.h"

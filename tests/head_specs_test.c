@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-#include "draft/head_passes.h"
+#include "draft/head/head_passes.h"
 #include "engine/engine.h"
 #include "fixture.h"
 #include "model/folder_for_tests.h"

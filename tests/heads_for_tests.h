@@ -6,7 +6,7 @@
 #define HN_TEST_HEADS_H
 #include "base/fault.h"
 #include "base/mem.h"
-#include "draft/head_passes.h"
+#include "draft/head/head_passes.h"
 #include "engine/engine.h"
 #include "fixture.h"
 

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "fixture.h"
-#include "train/learn.h"
+#include "train/learn/learn.h"
 #include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
 
 #define STORIES "models/stories260K/stories260K.f32.gguf"

@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "engine/engine.h"
 #include "fixture.h"
-#include "model/reduced_output.h"
+#include "model/head/reduced_output.h"
 
 /* Tied and not, with and without scaled and with capped logits, of quantised, float and 16-bit weights. */
 static const char *const models[] = {"models/stories260K/stories260K.f32.gguf", "models/babyllama105/babyllama105.q8_0.gguf",

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "draft/suffix_draft.h"
+#include "draft/text/suffix_draft.h"
 
 #define NAIVE __attribute__((unused)) static
 

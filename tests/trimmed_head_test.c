@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "draft/eagle3_head.h"
+#include "draft/head/eagle3_head.h"
 #include "ops/pack.h"
 #include "heads_for_tests.h"
 #include "command.h"

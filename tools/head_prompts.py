@@ -33,7 +33,7 @@ SOURCES = [
     ("corpus/war-and-peace.txt", "public domain", "Tolstoy, the Maudes' translation"),
     ("corpus/promessi-sposi.txt", "public domain", "Manzoni, Italian"),
     ("corpus/tinyshakespeare.txt", "public domain", "karpathy/char-rnn"),
-    ("head_phrases.py, src/*/*.c", "Apache-2.0", "this repository"),
+    ("head_phrases.py, src/**/*.c", "Apache-2.0", "this repository"),
 ]
 
 
@@ -49,7 +49,7 @@ class Prompts:
             text = re.sub(r"\[[^\]]*\]", "", self.read("corpus/%s.txt" % path).replace("\r", ""))  # captions of pictures
             self.texts[name] = [text if name == "play" else re.sub(r"(?<!\n)\n(?!\n)", " ", text)]
         self.entities = sorted({m for text in self.texts["wiki"] for m in entities(text)})
-        sources = sorted(glob.glob(os.path.join(HERE, "..", "src", "*", "*.c")))
+        sources = sorted(glob.glob(os.path.join(HERE, "..", "src", "**", "*.c"), recursive=True))
         self.functions = {"C": [f for path in sources for f in c_functions(open(path, encoding="utf-8").read())], "Python": []}
         self.once = {"math": [r["question"] for r in self.lines("gsm8k/train-2000.jsonl")], "instruction": [], "program": [], "talk": []}
         for r in self.lines("mbpp/mbpp_sanitized.jsonl"):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Frequencies and amplitudes of the rotation as Hugging Face transformers computes them, for src/model/arch_rope_test.c.
+"""Frequencies and amplitudes of the rotation as Hugging Face transformers computes them, for src/model/arch/arch_rope_test.c.
 
   python3 tools/make_rope_goldens.py > tests/data/rope/frequencies.json      (needs torch and transformers 5)
 

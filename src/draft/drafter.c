@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/nearest.h"
-#include "draft/head_kind.h"
+#include "draft/head/head_kind.h"
 
 /* One line for each drafter. Words that the engine replaces by drafters are SPECs as well. */
 static const char *const BY_ENGINE[] = {"none", "auto"};

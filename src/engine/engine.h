@@ -15,7 +15,7 @@
 #include "model/model.h"
 #include "model/pass.h"
 #include "plan/controller.h"
-#include "text/template.h"
+#include "text/jinja/template.h"
 #include "text/tokenizer.h"
 #include "verify/verify.h"
 

@@ -4,7 +4,7 @@
 #ifndef HN_KV_GROUPS_H
 #define HN_KV_GROUPS_H
 #include "cache/cache.h"
-#include "model/arch.h"
+#include "model/arch/arch.h"
 #include "ops/delta.h"
 
 enum { HN_MODEL_GROUPS = 4 }; /* of one model */

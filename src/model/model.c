@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "model/head_steps.h"
+#include "model/head/head_steps.h"
 
 enum { PER_MODEL = 3 };
 

@@ -3,7 +3,7 @@
  * The buffers of a pass: pass.h. */
 #ifndef HN_MODEL_H
 #define HN_MODEL_H
-#include "model/arch.h"
+#include "model/arch/arch.h"
 #include "ops/delta.h"
 #include "ops/ops.h"
 

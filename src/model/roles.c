@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* roles.c - the tensors of all families, a row each: names, kind, shape, phase, and the condition for a layer to have
  * it. All properties of a role are in this table. */
-#include "model/arch.h"
+#include "model/arch/arch.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "model/arch.h"
+#include "model/arch/arch.h"
 
 enum { FLAGS = 11 };
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "draft/head_tree.h"
+#include "draft/shape/head_tree.h"
 #include "fixture.h"
 #include "plan/simulation_for_tests.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_train_kinds.h - the kinds of draft heads that can be trained, their only list: the command's help and completion are made from it,
- * and the trainer's table (src/train/learn_kind.c). */
+ * and the trainer's table (src/train/learn/learn_kind.c). */
 #ifndef HN_TOOL_TRAIN_KINDS_H
 #define HN_TOOL_TRAIN_KINDS_H
 

@@ -11,8 +11,8 @@
 #include "base/mem.h"
 #include "draft/vocabulary_fit.h"
 #include "engine/engine.h"
-#include "train/identity.h"
-#include "train/make_texts.h"
+#include "train/data/identity.h"
+#include "train/data/make_texts.h"
 #include "train/outputs.h"
 #include "train/progress_line.h"
 

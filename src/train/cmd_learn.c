@@ -13,14 +13,14 @@
 #include "base/folder_lock.h"
 #include "base/mem.h"
 #include "format/find_caches.h"
-#include "model/convert.h"
+#include "convert/convert.h"
 #include "train/cmd_data.h"
-#include "train/identity.h"
-#include "train/measure.h"
-#include "train/online.h"
+#include "train/data/identity.h"
+#include "train/learn/measure.h"
+#include "train/data/online.h"
 #include "train/outputs.h"
 #include "train/progress_line.h"
-#include "train/shared_features.h"
+#include "train/data/shared_features.h"
 
 enum { MEASURED_TOKENS = 64, MEASURED_TEXTS = 16, PATIENCE = 6, TIMED_STEPS = 3 };
 

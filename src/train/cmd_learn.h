@@ -5,7 +5,7 @@
 #define HN_CMD_LEARN_H
 #include <hunch/hunch.h>
 
-#include "train/learn_kind.h"
+#include "train/learn/learn_kind.h"
 #include "train/options.h"
 
 hunch_status hn_train_learn(hunch_model *m, const hn_learn_kind *kind, const hn_train_options *o,

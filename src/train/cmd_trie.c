@@ -5,12 +5,12 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "draft/ngram_trie.h"
+#include "draft/shape/ngram_trie.h"
 #include "draft/text_tokens.h"
 #include "engine/engine.h"
-#include "train/dart_trie.h"
+#include "train/data/dart_trie.h"
 #include "train/progress_line.h"
-#include "train/trie_build.h"
+#include "train/data/trie_build.h"
 
 enum { ROOM = 1 << 23 };
 

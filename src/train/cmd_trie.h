@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_trie.h - `hunch train trie`: counts the n-grams of a model's tokens in files of texts, as a trie (draft/ngram_trie.h). */
+/* cmd_trie.h - `hunch train trie`: counts the n-grams of a model's tokens in files of texts, as a trie (draft/shape/ngram_trie.h). */
 #ifndef HN_TRAIN_CMD_TRIE_H
 #define HN_TRAIN_CMD_TRIE_H
 #include <hunch/hunch.h>

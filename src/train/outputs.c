@@ -17,10 +17,10 @@
 #include "base/file_out.h"
 #include "base/folder_lock.h"
 #include "base/mem.h"
-#include "draft/ngram_trie.h"
+#include "draft/shape/ngram_trie.h"
 #include "format/find_caches.h"
-#include "train/features.h"
-#include "train/identity.h"
+#include "train/data/features.h"
+#include "train/data/identity.h"
 
 enum { MOST = 12, ROOM = PATH_MAX, LONGEST = 2900 };
 

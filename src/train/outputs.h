@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #include "base/status.h"
-#include "train/learn_kind.h"
+#include "train/learn/learn_kind.h"
 #include "train/options.h"
 
 /* Whether HEAD is one file, not a folder. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_counts.c - a lookup cache of n-grams: entries that were read are found, their sums are right, and the file is known for one. */
-#include "draft/counts_file.h"
+#include "draft/text/counts_file.h"
 #include "fuzz.h"
 
 enum { VOCAB = 1000, LIMIT = 1 << 20 };

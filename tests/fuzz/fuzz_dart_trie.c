@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "draft/ngram_trie.h"
+#include "draft/shape/ngram_trie.h"
 #include "fuzz.h"
 #include "fuzz_tiny.h"
-#include "train/dart_trie.h"
+#include "train/data/dart_trie.h"
 
 enum { ROOM = 16, NODE_BYTES = 4, MOST_NODES = 4000 }; /* so little room that counts are put aside and merged */
 

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "draft/tree.h"
-#include "draft/tree_pruned.h"
+#include "draft/shape/tree_pruned.h"
 #include "fuzz.h"
 #include "fuzz_tiny.h"
 

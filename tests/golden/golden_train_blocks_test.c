@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "golden/train_golden.h"
-#include "train/adamw.h"
-#include "train/block_net.h"
-#include "train/loss.h"
+#include "train/math/adamw.h"
+#include "train/nets/block_net.h"
+#include "train/math/loss.h"
 
 enum { BATCHES = 2 };
 

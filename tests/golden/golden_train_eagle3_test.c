@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "golden/train_golden.h"
-#include "train/adamw.h"
-#include "train/eagle3_net.h"
-#include "train/loss.h"
+#include "train/math/adamw.h"
+#include "train/nets/eagle3_net.h"
+#include "train/math/loss.h"
 
 static int open_eagle3(void **state) {
     (void)state;

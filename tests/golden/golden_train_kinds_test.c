@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "golden/train_golden.h"
-#include "train/adamw.h"
-#include "train/learn_kind.h"
+#include "train/math/adamw.h"
+#include "train/learn/learn_kind.h"
 
 enum { BATCHES = 2 };
 

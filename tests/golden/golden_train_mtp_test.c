@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "golden/train_golden.h"
-#include "train/adamw.h"
-#include "train/mtp_net.h"
+#include "train/math/adamw.h"
+#include "train/nets/mtp_net.h"
 
 enum { BATCHES = 2 };
 

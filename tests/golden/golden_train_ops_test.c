@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "golden/train_golden.h"
-#include "train/adamw.h"
-#include "train/layers_back.h"
-#include "train/loss.h"
+#include "train/math/adamw.h"
+#include "train/math/layers_back.h"
+#include "train/math/loss.h"
 
 static int open_operations(void **state) {
     (void)state;

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* convert_head.c - writes a draft head, as described for drafting (head.h), as a GGUF file: with llama.cpp's
+ * architecture eagle3 if it reads states of layers, else with one of our own. Names: head_names.c, roles.c; keys:
+ * head_keys.c. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "convert/convert_private.h"
+#include "model/head/head_steps.h"
+
+typedef struct head_conversion {
+    hn_conversion c;
+    const hn_head_written *h;
+    hn_head_names from, to;
+} head_conversion;
+
+/* ---- keys ------------------------------------------------------------------------------------------------------------------ */
+
+static const char *key_of(const head_conversion *k, hn_head_key key) {
+    return hn_head_gguf_key(k->c.arch.dense, key);
+}
+
+static hunch_status put_number(head_conversion *k, hn_head_key key, int value) {
+    return hn_gguf_put_u32(k->c.w, key_of(k, key), (uint32_t)value, k->c.err);
+}
+
+static hunch_status put_true(head_conversion *k, hn_head_key key, bool value) {
+    return value ? hn_gguf_put_bool(k->c.w, key_of(k, key), true, k->c.err) : HUNCH_OK;
+}
+
+static hunch_status put_frequencies(head_conversion *k, hn_head_key key, const double *freq) {
+    const int n = k->c.arch.rope_dims / 2;
+    if (!freq) return HUNCH_OK;
+    float *f = hn_alloc((size_t)n * sizeof *f);
+    if (!f) return hn_fail_memory(k->c.err, "rope frequencies", (size_t)n * sizeof *f);
+    for (int i = 0; i < n; i++) f[i] = (float)freq[i]; /* as a model uses them */
+    hunch_status st = hn_gguf_put_f32s(k->c.w, key_of(k, key), f, (size_t)n, k->c.err);
+    hn_free(f);
+    return st;
+}
+
+/* The usual keys round their values to f32; frequencies computed from them may have other bits. */
+static hunch_status put_rotation(head_conversion *k) {
+    const hn_arch *a = &k->c.arch;
+    if (a->scaling.kind == HN_SCALING_NONE && (double)(float)a->scaling.theta == a->scaling.theta) return HUNCH_OK;
+    hunch_status st = put_frequencies(k, HN_HEAD_KEY_FREQUENCIES, a->rope_freq);
+    if (!st) st = put_frequencies(k, HN_HEAD_KEY_LONG_FREQUENCIES, a->rope_long);
+    return st ? st : hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_KEY_AMPLITUDE), a->rope_scale, k->c.err);
+}
+
+static hunch_status put_states(head_conversion *k) {
+    const hn_head_desc *d = &k->c.arch.draft_head;
+    hunch_status st = hn_gguf_put_i32s(k->c.w, key_of(k, HN_HEAD_KEY_STATES), k->h->states, (size_t)d->features, k->c.err);
+    if (!st) st = put_true(k, HN_HEAD_KEY_NORM_BEFORE_RESIDUAL, d->normed_stream);
+    if (!st) st = put_true(k, HN_HEAD_KEY_NORM_BEFORE_FC, d->norm_before_fc);
+    if (!st) st = put_true(k, HN_HEAD_KEY_FC_NORM, d->fc_norms);
+    if (!st) st = put_true(k, HN_HEAD_KEY_NORM_OUTPUT, d->norm_output);
+    if (!st && d->most_levels > 0 && !d->block) st = put_number(k, HN_HEAD_KEY_MASKS, d->most_levels - 1);
+    return st || !((d->mask && !d->mask_pair) || (d->block && !d->mask_row)) ? st : put_number(k, HN_HEAD_KEY_MASK_TOKEN, d->mask_token);
+}
+
+static hunch_status put_clusters(head_conversion *k) {
+    const int used = k->c.arch.draft_head.clusters_used;
+    return used ? put_number(k, HN_HEAD_KEY_CLUSTERS_USED, used) : HUNCH_OK;
+}
+
+/* Keys of a head of blocks. The windows of its layers are keys of a dense family (convert.c). */
+static hunch_status put_block(head_conversion *k) {
+    const hn_arch *a = &k->c.arch;
+    const hn_head_desc *d = &a->draft_head;
+    bool ahead = false, causal = false;
+    for (int i = 0; i < a->layers; i++) {
+        ahead |= a->layer[i].window && a->layer[i].ahead;
+        causal |= !a->layer[i].window && !a->layer[i].ahead;
+    }
+    hunch_status st = put_number(k, HN_HEAD_KEY_BLOCK, d->block);
+    if (!st) st = hn_gguf_put_bool(k->c.w, key_of(k, HN_HEAD_KEY_ROOT_DRAFTS), d->root_drafts, k->c.err);
+    if (!st) st = put_true(k, HN_HEAD_KEY_WINDOWS_AHEAD, ahead);
+    if (!st) st = put_true(k, HN_HEAD_KEY_CAUSAL, causal);
+    if (!st) st = put_true(k, HN_HEAD_KEY_WINDOWS_OF_ROOT, d->windows_of_root);
+    return st ? st : put_true(k, HN_HEAD_KEY_SCALED_EMBEDDING, d->scaled_embedding);
+}
+
+/* Keys of a head with weights for each position; what its tensors show is not written. */
+static hunch_status put_steps(head_conversion *k) {
+    const hn_steps_desc *d = &k->c.arch.draft_head.steps;
+    const float scale = k->c.arch.logit_scale;
+    hunch_status st = put_number(k, HN_HEAD_KEY_STEPS, d->n);
+    if (!st) st = put_true(k, HN_HEAD_KEY_SCALE_INPUT, d->scale_input);
+    if (!st) st = put_true(k, HN_HEAD_KEY_ROWS_IN_PAIRS, k->c.arch.rows_in_pairs);
+    if (!st && d->state_offset) st = put_number(k, HN_HEAD_KEY_STATE_OFFSET, d->state_offset);
+    return st || scale == 1 ? st : hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_KEY_LOGIT_SCALE), scale, k->c.err);
+}
+
+/* Sizes of its layers; of a head without layers those that remain. */
+static hunch_status put_sizes(head_conversion *k) {
+    hn_conversion *c = &k->c;
+    const hn_steps_desc *d = &c->arch.draft_head.steps;
+    if (c->arch.layers > 0) return hn_conversion_put_sizes(c);
+    const bool blocks = d->blocks > 0;
+    const hn_step_tensor most = {blocks ? HN_STEP_BLOCK : HN_STEP_OUTPUT, 0, 0};
+    hunch_status st = hn_conversion_put_type(c, hn_step_find_tensor(c->src, &k->from, d, most));
+    return st ? st : put_number(k, HN_HEAD_KEY_TOKENS, c->arch.vocab);
+}
+
+static hunch_status put_keys(head_conversion *k) {
+    hn_conversion *c = &k->c;
+    const char *architecture = c->arch.dense->prefix, *kind = k->h->kind;
+    hunch_status st = hn_gguf_put_str(c->w, "general.architecture", architecture, strlen(architecture), c->err);
+    if (!st) st = hn_conversion_put_name(c);
+    if (!st) st = put_sizes(k);
+    if (!st) st = hn_gguf_put_str(c->w, key_of(k, HN_HEAD_KEY_KIND), kind, strlen(kind), c->err);
+    if (!st) st = put_number(k, HN_HEAD_KEY_TARGET_WIDTH, c->arch.draft_head.feature_width);
+    if (!st && c->arch.draft_head.steps.n) st = put_steps(k);
+    if (!st && k->h->states && !c->arch.draft_head.steps.n) st = put_states(k);
+    if (!st && c->arch.draft_head.block) st = put_block(k);
+    if (!st) st = put_clusters(k);
+    if (!st && c->arch.draft_head.together > 1) st = put_number(k, HN_HEAD_KEY_TOGETHER, c->arch.draft_head.together);
+    if (!st && k->to.form == HN_HEAD_GGUF_MTP) st = put_number(k, HN_HEAD_KEY_MTP_LAYERS, 1);
+    return st || c->arch.layers == 0 ? st : put_rotation(k);
+}
+
+/* ---- tensors ---------------------------------------------------------------------------------------------------------------- */
+
+/* The tokens, as a GGUF has them: ids, not offsets; or the outputs of the places of clusters. */
+static hunch_status write_ids(head_conversion *k, const int32_t *list) {
+    const int n = k->h->arch->vocab;
+    int64_t *ids = hn_alloc((size_t)n * sizeof *ids);
+    if (!ids) return hn_fail_memory(k->c.err, "draft tokens", (size_t)n * sizeof *ids);
+    for (int i = 0; i < n; i++) ids[i] = list[i];
+    hunch_status st = hn_gguf_data(k->c.w, ids, (size_t)n * sizeof *ids, k->c.err);
+    hn_free(ids);
+    return st;
+}
+
+static hunch_status visit_part(head_conversion *k, hn_head_part part, int number, bool write) {
+    char from[128], to[128];
+    uint64_t dims[2];
+    hn_tensor *t;
+    hn_head_part_shape(k->h->arch, part, dims);
+    if (!hn_head_name(&k->to, part, number, to) || !hn_head_name(&k->from, part, number, from))
+        return hn_fail(k->c.err, HUNCH_REFUSED, "%s: a head of this form has no such norms as its folder asks for",
+                       hn_source_path(k->c.src));
+    const bool list = part == HN_HEAD_IDS || part == HN_HEAD_ORDER;
+    if (list && write) return write_ids(k, part == HN_HEAD_IDS ? k->h->ids : k->h->order);
+    if (list) return hn_gguf_declare(k->c.w, to, HN_I64, 1, dims, k->c.err);
+    const bool vector = hn_head_part_is_vector(part);
+    hunch_status st = hn_source_need(k->c.src, from, vector ? 1 : 2, dims[0], dims[1], &t, k->c.err);
+    if (st) return st;
+    return write ? hn_conversion_write(&k->c, t, vector) : hn_conversion_declare(&k->c, t, to, vector, dims);
+}
+
+static hunch_status visit_steps(head_conversion *k, bool write) {
+    const hn_arch *a = k->h->arch;
+    const hn_steps_desc *d = &a->draft_head.steps;
+    hn_step_tensor at = {0, 0, -1};
+    hunch_status st = HUNCH_OK;
+    while (!st && hn_step_next(a, &at)) {
+        char from[128], to[128];
+        uint64_t dims[2];
+        hn_tensor *t;
+        const bool vector = hn_step_part_is_vector(at.part);
+        hn_step_name(&k->from, d, at, from);
+        hn_step_name(&k->to, d, at, to);
+        hn_step_shape(a, at, dims);
+        st = hn_source_need(k->c.src, from, vector ? 1 : 2, dims[0], dims[1], &t, k->c.err);
+        if (!st) st = write ? hn_conversion_write(&k->c, t, vector) : hn_conversion_declare(&k->c, t, to, vector, dims);
+    }
+    return st;
+}
+
+static hunch_status visit(head_conversion *k, bool write) {
+    const hn_arch *a = k->h->arch;
+    hunch_status st = HUNCH_OK;
+    for (int part = 0; part < HN_HEAD_PARTS; part++) {
+        const int n = part == HN_HEAD_STATE_NORM ? a->draft_head.features : 1;
+        if (!hn_head_has(a, (hn_head_part)part) || (part == HN_HEAD_IDS && !k->h->ids)) continue;
+        for (int i = 0; !st && i < n; i++) st = visit_part(k, (hn_head_part)part, i, write);
+    }
+    if (!st) st = visit_steps(k, write);
+    if (!st) st = hn_conversion_visit_layers(&k->c, write ? hn_conversion_write_role : hn_conversion_declare_role);
+    return st ? st : hn_conversion_visit_tables(&k->c, write);
+}
+
+hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const char *out_path, hunch_progress progress, void *user,
+                             hunch_error *err) {
+    const int form = h->arch->draft_head.form;
+    const bool steps = h->arch->draft_head.steps.n > 0;
+    head_conversion k = {.c = {.src = src,
+                               .arch = *h->arch,
+                               .progress = progress,
+                               .user = user,
+                               .err = err,
+                               .convert = h->type != HN_WEIGHT_TYPES,
+                               .as = h->type},
+                         .h = h,
+                         .from = {(hn_head_form)h->arch->draft_head.form, h->arch->body, h->arch->first_layer, 0, 0},
+                         .to = {steps                                   ? HN_HEAD_GGUF_STEPS
+                                : form == HN_HEAD_MTP                   ? HN_HEAD_GGUF_MTP
+                                : hn_head_form_folder_blocks((int)form) ? HN_HEAD_GGUF_BLOCKS
+                                                                        : HN_HEAD_GGUF,
+                                "", "", 0, 0}};
+    k.c.arch.dense = hn_head_family(&h->arch->draft_head, h->states && !steps);
+    k.c.arch.vocab = h->tokens;
+    if (form == HN_HEAD_MTP && h->arch->draft_head.blocks > 1)
+        return hn_fail(err, HUNCH_REFUSED,
+                       "%s: %d modules in a row: a GGUF holds one; expected the folder to be used as it is",
+                       hn_source_path(src), h->arch->draft_head.blocks);
+    hunch_status st = hn_conversion_plan_rotation(&k.c);
+    if (!st) st = hn_gguf_writer_open(&k.c.w, out_path, err);
+    if (!st) st = put_keys(&k);
+    if (!st) st = visit(&k, false);
+    if (!st) st = hn_head_check_rest(src, h->arch, err);
+    if (!st) st = visit(&k, true);
+    return hn_conversion_finish(&k.c, st);
+}

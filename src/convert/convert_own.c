@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* convert_own.c - writes a model's block of multi-token prediction (head_own.c) as the last block of its GGUF. */
+#include <stdio.h>
+
+#include "convert/convert_private.h"
+#include "model/head/head.h"
+
+hunch_status hn_conversion_find_own(hn_conversion *c) {
+    hn_head_names names;
+    if (!hn_head_find_own(c->src, &c->arch, &names)) return HUNCH_OK;
+    hunch_status st = hn_head_read_own(&c->own, c->src, &names, &c->arch, c->err);
+    if (st) return st;
+    c->own.draft_head.features = 1;
+    c->own.draft_head.feature_width = c->own.hidden;
+    c->own.draft_head.joint = c->own.draft_head.joint_norms = true;
+    c->arch.next_layers = c->own.layers;
+    return HUNCH_OK;
+}
+
+/* Visits the part of block k. If blocks share one, each gets a copy, as in other GGUF files. */
+static hunch_status visit_part(hn_conversion *c, hn_head_part part, int k, bool write) {
+    const hn_head_names from = {(hn_head_form)c->own.draft_head.form, c->own.body, NULL, c->own.first_block + k, 0},
+                        to = {HN_HEAD_OWN_GGUF, "", "", c->arch.layers + k, 0};
+    const bool vector = hn_head_part_is_vector(part);
+    char name[128], written[128];
+    uint64_t dims[2];
+    hn_tensor *t;
+    hn_head_part_shape(&c->own, part, dims);
+    hunch_status st = hn_source_need(c->src, hn_head_name(&from, part, 0, name), vector ? 1 : 2, dims[0], dims[1], &t, c->err);
+    if (st) return st;
+    if (!write) return hn_conversion_declare(c, t, hn_head_name(&to, part, 0, written), vector, dims);
+    return vector ? hn_conversion_write_vector(c, t, c->own.norms_less_one ? 1 : 0) : hn_conversion_write(c, t, false);
+}
+
+hunch_status hn_conversion_visit_own(hn_conversion *c, bool write) {
+    static const hn_head_part parts[] = {HN_HEAD_FC, HN_HEAD_TOKEN_NORM, HN_HEAD_STREAM_NORM, HN_HEAD_OUTPUT_NORM};
+    const hn_arch model = c->arch;
+    hunch_status st = HUNCH_OK;
+    if (c->arch.next_layers == 0) return HUNCH_OK;
+    for (int k = 0; k < c->own.layers; k++)
+        for (size_t i = 0; !st && i < sizeof parts / sizeof *parts; i++) st = visit_part(c, parts[i], k, write);
+    c->arch = c->own; /* its one layer is written like the model's */
+    c->block = model.layers;
+    if (!st) st = hn_conversion_visit_layers(c, write ? hn_conversion_write_role : hn_conversion_declare_role);
+    c->arch = model;
+    c->block = 0;
+    return st;
+}

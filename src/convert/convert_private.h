@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* convert_private.h - the common part of writing models (convert.c) and draft heads (convert_head.c) as GGUF. */
+#ifndef HN_CONVERT_PRIVATE_H
+#define HN_CONVERT_PRIVATE_H
+#include "model/arch/arch.h"
+#include "convert/convert.h"
+
+typedef struct hn_conversion {
+    hn_source *src;
+    hn_arch arch;            /* of the folder; its family is the GGUF's */
+    hn_arch own;             /* of the draft block, if arch.next_layers is not 0 */
+    int block;               /* added to the numbers of layers that are written */
+    hn_gguf_writer *w;
+    struct {
+        const char *name;    /* NULL: none */
+        float *values;       /* [rope_dims / 2] */
+    } table[2];              /* of the rotation */
+    hunch_progress progress; /* NULL: not reported */
+    void *user;
+    uint64_t done, total;    /* bytes of weights */
+    bool convert;            /* matrices of floats become `as`; else as stored */
+    hn_dtype as;
+    hunch_error *err;
+} hn_conversion;
+
+/* Determines the tables of the rotation. */
+hunch_status hn_conversion_plan_rotation(hn_conversion *c);
+hunch_status hn_conversion_put_name(hn_conversion *c);  /* general.name */
+hunch_status hn_conversion_put_type(hn_conversion *c, const hn_tensor *t); /* general.file_type, the type of most matrices; NULL: f32 */
+hunch_status hn_conversion_put_sizes(hn_conversion *c); /* sizes and rotation of a dense family */
+
+/* The type that a matrix is written in: c->as; BF16 if its rows are not whole blocks of that. */
+hn_dtype hn_conversion_type(const hn_conversion *c, const hn_tensor *t);
+/* Reads a matrix in that type, to be freed with hn_free. */
+hunch_status hn_conversion_read_as(hn_conversion *c, const hn_tensor *t, hn_dtype type, void **out, size_t *bytes);
+
+/* convert_delta.c. Whether the tensor has value heads of a gated delta net, which a GGUF has in another order; and
+ * writing such a tensor. */
+bool hn_conversion_has_heads(const hn_conversion *c, hn_role role, int layer);
+hunch_status hn_conversion_write_heads(hn_conversion *c, const hn_tensor *t, hn_role role, int layer);
+
+/* convert_own.c. The model's draft block: finding it, and its tensors, as all others. */
+hunch_status hn_conversion_find_own(hn_conversion *c);
+hunch_status hn_conversion_visit_own(hn_conversion *c, bool write);
+hunch_status hn_conversion_write_vector(hn_conversion *c, const hn_tensor *t, float more); /* more: added to its values */
+
+/* First all tensors are declared, then written in the same order. */
+hunch_status hn_conversion_declare(hn_conversion *c, const hn_tensor *t, const char *name, bool vector, const uint64_t dims[2]);
+hunch_status hn_conversion_write(hn_conversion *c, const hn_tensor *t, bool vector);
+typedef hunch_status (*hn_visit_role)(hn_conversion *c, hn_role role, int layer);
+hunch_status hn_conversion_declare_role(hn_conversion *c, hn_role role, int layer);
+hunch_status hn_conversion_write_role(hn_conversion *c, hn_role role, int layer);
+hunch_status hn_conversion_visit_layers(hn_conversion *c, hn_visit_role visit);
+hunch_status hn_conversion_visit_tables(hn_conversion *c, bool write);
+
+/* The matrices of all experts for a role of a GGUF. */
+hunch_status hn_conversion_declare_experts(hn_conversion *c, hn_role role, int layer);
+hunch_status hn_conversion_write_experts(hn_conversion *c, hn_role role, int layer);
+
+/* Finishes the file, or removes it if status is an error. */
+hunch_status hn_conversion_finish(hn_conversion *c, hunch_status status);
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drafter_dflash.c - DFlash (2602.06036): a block of tokens from one pass, by masks that all attend to each other.
+ *
+ *   dflash:PATH[,taps=LAYER:LAYER:...], options: head_drafter.h; depth: at most the block's drafts, all of them by default
+ *
+ * Each row i of the text is computed from its states a[i], the same for every layer:
+ *
+ *   c[i] = norm(fc(a[i]))                      K and V of a layer: of c[i], at position i
+ *
+ * A block is the root and masks, at the positions that follow, through Qwen3's layers:
+ *
+ *   z = E[x[n], mask, mask, ...]
+ *   z = z + attention(norm(z))                 over the text's rows and all rows of the block
+ *   z = z + swiglu(norm(z))
+ *   logits = output matrix norm(z)             of row j: the token at its own place, x[n+j]; if the root drafts: x[n+1+j]
+ *
+ * Files: z-lab's and SpecForge's, speculators', llama.cpp's GGUF. The embedding is the target's, and so is the output, except for one over
+ * a reduced vocabulary.
+ */
+#include "draft/head/block_head.h"
+
+static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec, const hn_target_info *target,
+                             hn_head_taps *taps, hunch_error *err) {
+    const hunch_status st = hn_head_check_kind(src, "dflash", err);
+    return st ? st : hn_block_describe(a, src, names, spec, target, false, taps, err);
+}
+
+static hunch_status dflash_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err) {
+    return hn_head_drafter_open(d, spec, target, needs, describe, err);
+}
+
+const hn_drafter_ops hn_drafter_dflash = {.name = "dflash", .open = dflash_open, .describe = describe, HN_HEAD_DRAFTER_OPS};

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drafter_falcon.c - Falcon (2412.12639): EAGLE-1's inputs through an LSTM, and k tokens a pass.
+ *
+ *   falcon:PATH[,last=normed|raw], options: head_drafter.h
+ *
+ *   last   the state that is read: after the final norm, or before it                                normed
+ *
+ * A row of token x[i+1] reads the target's last state after its final norm at position i, f[i]:
+ *
+ *   u = lstm(lstm(E[x[i+1]] | f[i]))       two layers; no state is carried from row to row
+ *   r = u + attention(u)                   no norm before it; rows of a block attend to all rows before it and to each other
+ *   f' = r + swiglu(norm(r))               the feature of the row k positions later
+ *   logits = the target's output matrix f' draft the token k positions after the row's own
+ *
+ * The last k rows of the text are a block, and draft k tokens; these with those k outputs are the next one. Rows before the text's last
+ * block are only keys and values, which do not depend on the positions of blocks. The released code counts blocks from the first row of
+ * each of its passes, so that a draft depends on how the text was split into passes; here the last k rows are one block for any history.
+ * The released code passes the LSTM's pair of output and state on, and fails there; if only the output is passed, with one text a batch,
+ * its state is zero for every row, and so it is here.
+ *
+ * Files: lstm.{weight_ih,bias_ih,bias_hh}_l{0,1}, and EAGLE-1's layers.0.*; config.json is Llama's with k_mask.
+ */
+#include "draft/head/head_reading.h"
+
+enum { MOST_TOGETHER = 8 };
+
+static hunch_status read_together(const hn_source *src, int *out, hunch_error *err) {
+    uint64_t k = 0;
+    const char *name;
+    hunch_status st = hn_head_u64(src, HN_HEAD_KEY_TOGETHER, &k, &name, err);
+    if (st) return st;
+    if (!name)
+        return hn_fail(err, HUNCH_REFUSED, "%s: the number of rows that see each other is not specified: expected a key %s",
+                       hn_source_path(src), hn_head_key_name(src, HN_HEAD_KEY_TOGETHER, 0));
+    if (k < 1 || k > MOST_TOGETHER)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected 1 to %d", hn_source_path(src), name, (unsigned long long)k,
+                       MOST_TOGETHER);
+    *out = (int)k;
+    return HUNCH_OK;
+}
+
+static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
+                             const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
+    hn_head_desc *d = &a->draft_head;
+    const hn_tensor *gates = hn_head_find_tensor(src, names, HN_HEAD_LSTM_1);
+    hunch_status st = hn_head_check_kind(src, "falcon", err);
+    if (st) return st;
+    if (!gates)
+        return hn_fail(err, HUNCH_REFUSED, "%s: not a head of Falcon: expected a tensor lstm.weight_ih_l0", hn_source_path(src));
+    if (a->layers != 1) /* rows of a second layer would depend on their blocks */
+        return hn_fail(err, HUNCH_REFUSED, "%s: %d layers, expected a head of Falcon to have one", hn_source_path(src), a->layers);
+    if (a->vocab != target->vocab)
+        return hn_fail(err, HUNCH_REFUSED, "%s: an output of %d tokens, expected the target's own matrix", hn_source_path(src), a->vocab);
+    d->features = 1;
+    d->feature_width = a->hidden;
+    d->joint = d->no_norm = d->lstm = true;
+    st = read_together(src, &d->together, err);
+    a->layer[0].input = HN_INPUT_PLAIN;
+    a->layer[0].ahead = true;
+    return st ? st : hn_head_read_last(spec, target, taps, err);
+}
+
+static hunch_status falcon_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err) {
+    return hn_head_drafter_open(d, spec, target, needs, describe, err);
+}
+
+const hn_drafter_ops hn_drafter_falcon = {.name = "falcon", .open = falcon_open, .describe = describe, HN_HEAD_DRAFTER_OPS};

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drafter_mtp.c - a module of multi-token prediction (DeepSeek-V3, 2412.19437), from a folder of its own or from the model's own file.
+ *
+ *   mtp[:PATH][,last=normed|raw], options: head_drafter.h
+ *
+ * A row of token x[i+1] reads the target's last state after its final norm at position i, f[i]:
+ *
+ *   u = fc(norm(E[x[i+1]]) | norm(f[i]))   the embedding first
+ *   y = a whole layer of the target's own kind, of u
+ *   o = norm(y)                            the next row's feature if x[i+2] is a draft
+ *   logits = the target's output matrix o
+ *
+ * One layer is chained to any depth; if there are several, as in a folder of hunch train, they draft in turn. Files: speculators'
+ * (mtp_layers.0.*: input_proj, token_layernorm, hidden_layernorm, final_layernorm, and a layer's); embedding and output are the target's
+ * unless the file has them. Without a path, or with the model's own: the block of the model's file (model/head/head_own.c).
+ */
+#include "base/file.h"
+#include "draft/head/head_reading.h"
+
+static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
+                             const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
+    hn_head_desc *d = &a->draft_head;
+    const char *name;
+    uint64_t layers = 1;
+    const bool own = names->form >= HN_HEAD_OWN;
+    hunch_status st = own ? HUNCH_OK : hn_head_check_kind(src, "mtp", err);
+    if (!st && !own) st = hn_head_u64(src, HN_HEAD_KEY_MTP_LAYERS, &layers, &name, err);
+    if (st) return st;
+    if (!own && names->form != HN_HEAD_MTP && names->form != HN_HEAD_GGUF_MTP)
+        return hn_fail(err, HUNCH_REFUSED, "%s: no tensor %s: not a module of multi-token prediction",
+                       hn_source_path(src), names->form == HN_HEAD_GGUF ? "blk.0.nextn.*" : "mtp_layers.0.*");
+    const uint64_t modules = !own && names->blocks ? (uint64_t)names->blocks : 1;
+    if (layers != 1 && layers != modules)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected %llu layer%s, which draft%s any depth",
+                       hn_source_path(src), name, (unsigned long long)layers, (unsigned long long)modules, modules == 1 ? "" : "s",
+                       modules == 1 ? "s" : "");
+    d->features = 1;
+    d->feature_width = target->hidden;
+    d->joint = d->joint_norms = d->norm_output = true;
+    d->fc_bias = hn_head_find_tensor(src, names, HN_HEAD_FC_BIAS);
+    return hn_head_read_last(spec, target, taps, err);
+}
+
+static hunch_status mtp_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs,
+                             hunch_error *err) {
+    if (spec->path && target->path && target->model->has_own_head && hn_same_file(spec->path, target->path)) spec->path = NULL;
+    return hn_head_drafter_open(d, spec, target, needs, describe, err);
+}
+
+const hn_drafter_ops hn_drafter_mtp = {.name = "mtp", .open = mtp_open, .describe = describe, HN_HEAD_DRAFTER_OPS};

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_drafter.c - life of drafters with a head that has rows in the cache, see head_drafter.h. Its trees are made by head_trees.h, its
+ * passes by head_passes.h. */
+#include "draft/head/head_drafter.h"
+
+#include "base/mem.h"
+#include "draft/head/head_loading.h"
+#include "draft/head/head_passes.h"
+#include "draft/head/head_reading.h"
+#include "draft/head/head_trees.h"
+
+typedef struct head_state {
+    hn_head_passes passes;
+    hn_head_trees trees;
+    int context;
+} head_state;
+
+/* ---- open and close ----------------------------------------------------------------------------------------------------- */
+
+static void state_free(head_state *st) {
+    if (!st) return;
+    hn_head_trees_close(&st->trees);
+    hn_head_passes_close(&st->passes);
+    hn_free(st);
+}
+
+/* Levels that the root's pass gives. */
+static int levels_of_root(const hn_head_desc *d) {
+    if (d->markov) return 1;
+    if (d->most_levels > 0) return d->most_levels;
+    if (d->mask) return HN_MOST_MASKS + 1;
+    return hn_steps_at_once(&d->steps) ? d->steps.n : 1;
+}
+
+static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, hn_head_options *o, const hn_target_info *target,
+                               hn_needs *needs, hn_head_describe describe, hunch_error *err) {
+    hn_source *src = NULL;
+    hn_head_taps taps = {0};
+    int32_t *ids = NULL;
+    const int n = d->max_seqs;
+    hunch_status s = spec->path ? hn_source_open_head(&src, spec->path, err) : hn_source_open(&src, target->path, err);
+    if (!s && target->report) target->report->read = true;
+    if (!s) s = hn_head_loading_run(&st->passes.model, src, spec, o, target, describe, &taps, &ids, err);
+    const hn_head_desc *desc = &st->passes.model.arch.draft_head;
+    if (!s && desc->most_levels > 0 && !o->depth_given) o->depth = desc->most_levels;
+    if (!s) s = hn_head_trees_read(&st->trees, spec, o, err);
+    if (!s)
+        s = hn_head_passes_open(&st->passes, taps.boundary, taps.n, ids, target->vocab, n, st->trees.width, o->kv, needs, err);
+    hn_free(ids);
+    hn_source_close(&src);
+    st->trees.block = desc->together;
+    st->trees.laid_out = desc->markov != HN_MARKOV_NONE;
+    if (!s && o->min_confidence > 0 && !desc->confidence)
+        s = hn_fail(err, HUNCH_USAGE,
+                    "drafter '%s': min_confidence: this head has no confidence_head, expected one that says how sure it is", spec->text);
+    if (!s && desc->markov) s = hn_head_trees_check(&st->trees, spec, desc->most_levels, err);
+    if (!s && desc->steps.n) hn_head_trees_limit(&st->trees, desc->steps.n);
+    if (!s) s = hn_head_trees_open(&st->trees, spec, &st->passes, levels_of_root(desc), n, target->vocab, err);
+    return s ? s : hn_head_about(&d->about, spec, &st->passes.model, &taps, target, o->convert, err);
+}
+
+hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs,
+                                  hn_head_describe describe, hunch_error *err) {
+    hn_head_options o = {0};
+    hunch_status s = hn_head_options_read(&o, spec, target, err);
+    if (s) return s;
+    head_state *st = hn_zalloc(1, sizeof *st);
+    if (!st) return hn_fail_memory(err, "a draft head", sizeof *st);
+    st->context = target->context;
+    st->passes.drafter = d;
+    s = state_open(d, st, spec, &o, target, needs, describe, err);
+    if (s) {
+        if (s != HUNCH_USAGE) hn_error_prefix(err, "drafter '%s'", spec->text); /* errors of the spec name it already */
+        state_free(st);
+        return s;
+    }
+    d->state = st;
+    hn_head_trees_needs(&st->trees, needs);
+    if (st->passes.model.arch.draft_head.markov) needs->cost = HN_COST_PER_ROUND; /* the block; later levels cost almost nothing */
+    return HUNCH_OK;
+}
+
+hunch_status hn_head_drafter_attach(hn_drafter *d, hn_cache *cache, int first_group, int owner, hunch_error *err) {
+    head_state *st = d->state;
+    const int best = hn_head_trees_best(&st->trees, hn_arch_logits(&st->passes.model.arch));
+    return hn_head_passes_attach(&st->passes, cache, first_group, owner, st->context, best, err);
+}
+
+void hn_head_drafter_close(hn_drafter *d) {
+    state_free(d->state);
+}
+
+/* ---- life of a sequence --------------------------------------------------------------------------------------------------- */
+
+hunch_status hn_head_drafter_begin(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err) {
+    head_state *st = d->state;
+    hunch_status s = HUNCH_OK;
+    for (int i = 0; !s && i < n; i++) {
+        s = hn_head_trees_begin(&st->trees, &seqs[i], err);
+        if (!s) hn_head_begin(&st->passes, &seqs[i]);
+    }
+    return s;
+}
+
+hunch_status hn_head_drafter_feed(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err) {
+    head_state *st = d->state;
+    return hn_head_feed(&st->passes, rows, n, f, err);
+}
+
+int hn_head_drafter_valid_rows(const hn_drafter *d, int seq) {
+    const head_state *st = d->state;
+    return hn_head_rows(&st->passes, seq);
+}
+
+double hn_head_drafter_pass_s(const hn_drafter *d) {
+    const head_state *st = d->state;
+    return hn_runner_seconds(st->passes.runner);
+}
+
+void hn_head_drafter_catch_up(hn_drafter *d, int seq) {
+    head_state *st = d->state;
+    hn_head_catch_up(&st->passes, seq);
+}
+
+void hn_head_drafter_end(hn_drafter *d, int seq) {
+    head_state *st = d->state;
+    hn_head_end(&st->passes, seq);
+    hn_head_trees_end(&st->trees, seq);
+}
+
+/* A level of those sequences whose trees may have it. */
+static int propose_level(head_state *st, hn_drafter *d, hn_propose *p, int n, int level) {
+    hn_propose own[HN_MAX_TEXTS];
+    int of[HN_MAX_TEXTS], m = 0;
+    for (int i = 0; i < n; i++) {
+        if (level >= p[i].depth) continue;
+        of[m] = i;
+        own[m++] = p[i];
+    }
+    const int added = m > 0 ? hn_head_trees_propose(&st->trees, d, own, m, level) : 0;
+    for (int i = 0; i < m; i++) p[of[i]].budget = own[i].budget;
+    return added;
+}
+
+/* All levels of as many sequences as a pass has blocks of: later places use the results of that pass. */
+static int propose_blocks(head_state *st, hn_drafter *d, hn_propose *p, int n, int level, int at_once) {
+    int all = 0;
+    for (int first = 0; level == 0 && first < n; first += at_once) {
+        const int m = n - first < at_once ? n - first : at_once;
+        for (int k = 0, added = 1; added > 0 && k < d->needs.max_depth; k++)
+            all += added = propose_level(st, d, p + first, m, k);
+    }
+    return all;
+}
+
+int hn_head_drafter_propose(hn_drafter *d, hn_propose *p, int n, int level) {
+    head_state *st = d->state;
+    const hn_head_desc *desc = &st->passes.model.arch.draft_head;
+    return desc->markov ? propose_blocks(st, d, p, n, level, hn_head_block_seqs(desc))
+                        : hn_head_trees_propose(&st->trees, d, p, n, level);
+}

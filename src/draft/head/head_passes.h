@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_passes.h - the passes of a draft head with rows of its own in the cache: which rows it has, which are pending, and the passes
+ * that compute them. It continues from its own output, a level a pass (EAGLE, MTP), or has rows of a mask after the root that draft later
+ * levels in the root's pass (P-EAGLE), or drafts blocks (head_blocks.c). What is drafted from their logits is not decided here.
+ *
+ * A row of the head is a token and the target's feature of the token before it (for a head of blocks: a token's own feature), and is in the
+ * slot of its token: so a page depends only on the tokens of its own slots and those before them, and can be shared. Slot 0 has a row
+ * without a feature, to which no other row attends.
+ *
+ *   slots:   0 .......... rows | pending ............. | kept .........
+ *            committed rows    | their features are in | rows of drafts, of the head's own outputs;
+ *            of true features  | the store             | dropped when the round is over
+ *
+ * feed stores the features of committed rows; they are evaluated with the next round's first level, or when the store is full,
+ * or when the text ends or another begins with them. So each committed token is evaluated once, from the target's feature, never from a
+ * prediction, and a head that is not called costs almost nothing.
+ */
+#ifndef HN_HEAD_PASSES_H
+#define HN_HEAD_PASSES_H
+#include "draft/drafter.h"
+#include "model/head/head.h"
+
+enum { HN_MOST_KEPT = 192 }; /* rows of drafts of a sequence in one round */
+enum { HN_MOST_MASKS = HN_MAX_ROWS - 2 };
+
+typedef struct hn_head_seq {
+    int n_pending;
+    int32_t *token, *place; /* [room of the store] of pending rows: the token, its feature's place in the store */
+    int32_t root, root_place; /* of the newest row after it was evaluated: it may be evaluated again; NO_FEATURE (0): not possible */
+    int text_n;             /* of a head without layers: tokens of the text whose newest row is pending */
+    bool lost;              /* a row is missing: nothing is drafted before the next begin */
+    int n_kept; /* of blocks that of the text's end among them */
+    int16_t kept_parent[HN_MOST_KEPT];
+} hn_head_seq;
+
+/* State of a sequence for a head whose blocks draft in turn (head_mtp_blocks.c), by block. */
+typedef struct hn_head_in_turn {
+    int since; /* rows evaluated since the first ones were restored: block k continues with the k-th of them; large: none were restored */
+    int32_t newest[HN_MOST_HEAD_BLOCKS], before[HN_MOST_HEAD_BLOCKS]; /* places of its outputs of the newest row and the one before */
+    int n_kept[HN_MOST_HEAD_BLOCKS];                     /* its own rows among those of drafts */
+    int16_t parent[HN_MOST_HEAD_BLOCKS][HN_MOST_KEPT];   /* of each, by its number among them */
+    /* for each of all kept drafts: its number among those of the block that drafted after it, and of the block whose turn it is, -1: it has
+       none; its token; the place of its output, of this level's block and of the previous level's */
+    int16_t own[HN_MOST_KEPT], made[HN_MOST_KEPT];
+    int32_t token[HN_MOST_KEPT], output[2][HN_MOST_KEPT];
+} hn_head_in_turn;
+
+typedef struct hn_head_passes {
+    hn_drafter *drafter; /* whose they are: its failures are recorded there */
+    hn_model model;
+    hn_runner *runner;
+    hn_cache *cache;
+    int owner, n_seqs;
+    int width;          /* outputs of a sequence that a level may have */
+    int together;       /* rows of a block that attend to each other; 1: none do */
+    int blocks;         /* that draft in turn; 1: there is one */
+    hn_head_in_turn *in_turn; /* [n_seqs]; NULL: there is one block */
+    hn_feature_set set; /* requested from the target */
+    int n_states;
+    int order[HN_MOST_HEAD_FEATURES]; /* state k of a feature is the order[k]-th of the fed buffers */
+    int32_t *ids;       /* [outputs] the target's token of each, NULL: the same */
+    float *logits;      /* [vocab] of a row in the target's vocabulary, if that differs */
+    int vocab;          /* the target's */
+    int room;           /* places of the store; place 0 holds zeros, place 1 the mask's feature */
+    int32_t *free_place;
+    int n_free;
+    int n_outputs, generation; /* outputs of this level; which half of them */
+    int level;          /* of this round */
+    hn_head_seq *seq;
+    int32_t *lists;     /* memory of the sequences' lists */
+} hn_head_passes;
+
+/* head.model is open, head.drafter set. boundaries[n_states]: layers whose entering state is read, or one HN_FEATURE_POST_NORM. Fills
+ * needs' features and group. */
+hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n_states, const int32_t *ids, int vocab,
+                                 int n_seqs, int width, hn_dtype kv, hn_needs *needs, hunch_error *err);
+hunch_status hn_head_passes_attach(hn_head_passes *h, hn_cache *cache, int first_group, int owner, int context, int best,
+                                   hunch_error *err);
+void hn_head_passes_close(hn_head_passes *h); /* zeroed is fine; the model too */
+
+void hn_head_begin(hn_head_passes *h, const hn_begin *b);
+void hn_head_end(hn_head_passes *h, int seq);
+hunch_status hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err);
+/* Evaluates the pending rows of a sequence, except its newest row, whose logits may be needed: those that can be shared. */
+void hn_head_catch_up(hn_head_passes *h, int seq);
+int hn_head_rows(const hn_head_passes *h, int seq); /* cache rows that hold the committed text */
+
+/* A drafted token, or a root, whose successors are requested. */
+typedef struct hn_head_node {
+    int seq;
+    int32_t token;
+    int masks;  /* of a root: levels after its own that are requested from the same pass, at most HN_MOST_MASKS; 0: of a head that gives
+                   one level */
+    int kept;   /* out: of the passes; in: that of the child's parent; -1: the root */
+    int output; /* the same */
+    const int32_t *path; /* of a drafted token of a head that continues by blocks: the tokens of one, the node's own last */
+} hn_head_node;
+
+/* Called for each node while its row's logits can be read, and then for each level after a root that was computed with it, the first
+ * of which is mask 1: its logits are those of every node of that depth. For a head that continues by blocks also after drafted tokens:
+ * those of nodes of that depth after it. */
+typedef void (*hn_head_take)(void *ctx, int node, int mask, int row);
+
+/* The roots of sequences (nodes in any order, each of another sequence; text_n[i] tokens committed): evaluates pending rows. take is not
+ * called for a node whose sequence cannot be drafted for. */
+void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx);
+/* A level of drafted tokens, those of a sequence side by side, at most `width` of each. */
+void hn_head_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx);
+
+/* Of the row that take was called for, until the next call or pass: logits in the target's vocabulary, -inf outside a reduced one. */
+const float *hn_head_logits(hn_head_passes *h, int row);
+/* Its best tokens, value descending, ties to the lower id of the head's; rows with fewer numbers end in -1. */
+const int32_t *hn_head_best(const hn_head_passes *h, int row, const float **value);
+double hn_head_sum(const hn_head_passes *h, int row); /* over all of its logits the sum of e^(logit - the best one) */
+double hn_head_confidence(const hn_head_passes *h, int row); /* confidence that its best token is accepted; NAN: the head has none */
+
+/* ---- shared by the files of these passes ---- */
+
+/* A pass, and pages for one. False: it failed. Without pages less is drafted; any other failure is recorded, and the pass's sequences are
+ * given up. */
+bool hn_head_run(hn_head_passes *h, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_options *more);
+bool hn_head_reserve(hn_head_passes *h, int seq, int rows);
+
+/* The same two for a head of blocks (head_blocks.c): pending rows of sequences [first, end), and the roots. */
+void hn_head_blocks_evaluate(hn_head_passes *h, int first, int end);
+/* With a bias from the previous token (DSpark): the places after drafted tokens, from the roots' pass. For as many sequences as one pass
+ * has room for: hn_head_block_seqs. */
+void hn_head_blocks_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx);
+static inline int hn_head_block_seqs(const hn_head_desc *d) { return HN_MAX_ROWS / d->block; }
+void hn_head_blocks_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx);
+/* For several blocks that draft in turn (head_mtp_blocks.c). */
+typedef struct hn_head_rows_of {
+    int seq, n; /* n rows of the pass, after those of the previous sequences */
+} hn_head_rows_of;
+int hn_mtp_outputs(const hn_head_passes *h); /* total places of outputs */
+hunch_status hn_mtp_open(hn_head_passes *h, hunch_error *err);
+void hn_mtp_begin(hn_head_passes *h, int seq, bool restored); /* restored: rows came with a prefix */
+void hn_mtp_again(hn_head_passes *h, int seq); /* its newest row was rewound */
+void hn_mtp_round(hn_head_passes *h, int seq); /* it has no rows of drafts */
+/* Places of the first block's outputs for rows of the text; follow, after its pass, computes those of the other blocks. False: a pass
+ * failed. */
+void hn_mtp_places(const hn_head_passes *h, const hn_head_rows_of *of, int n_seqs, int32_t *output);
+bool hn_mtp_follow(hn_head_passes *h, const hn_head_rows_of *of, int n_seqs, const hn_row *row);
+/* Level h->level of drafted tokens. */
+void hn_mtp_level(hn_head_passes *h, hn_head_node *node, int n, int32_t (*next_output)(hn_head_passes *h), hn_head_take take, void *ctx);
+
+/* Pending rows: pending_drop removes the first n; lose removes all and gives the sequence up. */
+void hn_head_pending_drop(hn_head_passes *h, hn_head_seq *s, int n);
+void hn_head_lose(hn_head_passes *h, hn_head_seq *s);
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_round.c - see head_round.h. */
+#include "draft/head/head_round.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "sample/processors.h"
+
+int hn_head_force(const hn_head_round *c, const hn_propose *p, hn_head_seq_tree *s, int32_t *token, int n) {
+    return hn_head_oracle_force(&s->oracle, p, &c->t->force, c->d->index, c->t->vocab, c->level, token, n);
+}
+
+static int choose(hn_head_round *c, const hn_propose *p, int row, const hn_history *h, int n, int32_t *token, float *prob) {
+    hn_head_trees *t = c->t;
+    const float *value;
+    const int32_t *best = hn_head_best(t->head, row, &value);
+    if (best[0] < 0 || !(value[0] > -INFINITY)) return 0;
+    const double sum = hn_head_sum(t->head, row);
+    int m = 0;
+    if ((t->likely && !p->chain) || hn_sampler_takes_best(p->sampler)) {
+        for (; m < n && m < t->topk && best[m] >= 0 && value[m] > -INFINITY; m++) {
+            token[m] = best[m];
+            prob[m] = (float)(exp((double)value[m] - (double)value[0]) / sum);
+        }
+        return m;
+    }
+    const float *logits = hn_head_logits(t->head, row);
+    if (n > 1) logits = memcpy(t->drawn, logits, (size_t)t->vocab * sizeof *logits);
+    for (; m < n; m++) {
+        const int32_t hint = m ? HN_NONE : best[0];
+        token[m] = t->picks_best ? hn_processors_best(p->sampler, logits, h, hint) : hn_sampler_draw(p->sampler, logits, h, hint);
+        if (token[m] < 0) break;
+        prob[m] = (float)(exp((double)logits[token[m]] - (double)value[0]) / sum);
+        if (n > 1) t->drawn[token[m]] = -INFINITY;
+    }
+    return m;
+}
+
+int hn_head_choose(hn_head_round *c, const hn_propose *p, int row, const hn_history *h, int n, int32_t *token, float *prob) {
+    const int m = choose(c, p, row, h, n, token, prob);
+    hn_forced_rates_estimate(&c->t->force, prob, m);
+    return m;
+}
+
+bool hn_head_row_confident(hn_head_round *c, const hn_propose *p, int row) {
+    const hn_head_trees *t = c->t;
+    c->confidence = hn_head_confidence(t->head, row);
+    if (p->confidence) p->confidence[c->level] = (float)c->confidence;
+    return !(c->confidence < t->min_confidence);
+}
+
+void hn_head_set_estimate(const hn_head_round *c, hn_tree *t) {
+    if (isnan(c->confidence) || hn_forced_rates_are_estimates(&c->t->force)) return;
+    t->candidate[t->n_candidates - 1].estimate = (float)c->confidence;
+}
+
+int hn_head_masks(const hn_head_trees *t, const hn_propose *p, int levels) {
+    int n = p->depth < levels ? p->depth : levels;
+    if (n > t->depth) n = t->depth;
+    return (t->at_once || t->laid_out) && n > 1 ? n - 1 : 0;
+}

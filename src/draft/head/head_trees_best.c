@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_trees_best.c - the tree of the likeliest paths, best first, of a head whose root gives all levels (tree_best.c): the levels'
+ * tokens are read once, and the tree is made from them. */
+#include <assert.h>
+#include <math.h>
+
+#include "draft/head/head_trees_private.h"
+
+/* Reads the tokens of the next level. */
+static void take_level(void *ctx, int i, int mask, int row) {
+    hn_head_round *c = ctx;
+    hn_head_trees *t = c->t;
+    const hn_propose *p = &c->p[t->of[i]];
+    hn_head_seq_tree *s = &t->seq[p->seq];
+    hn_level_tokens *l = &s->level[mask];
+    if (mask != s->n_levels || mask >= t->depth) return; /* after a level without a token */
+    c->level = mask;
+    l->n = hn_head_choose(c, p, row, NULL, t->topk, l->token, l->p);
+    if (l->n == 0) return;
+    if (t->forced && s->spine == 0 && hn_head_force(c, p, s, l->token, l->n) < 0) s->spine = HN_NONE;
+    for (int k = 0; k < l->n; k++) l->log_p[k] = logf(l->p[k]);
+    s->n_levels++;
+}
+
+static void add_tree(hn_head_round *c, hn_propose *p) {
+    const hn_head_trees *t = c->t;
+    const hn_head_seq_tree *s = &t->seq[p->seq];
+    hn_tree_level level[HN_TREE_ROWS - 1];
+    hn_best_tree best;
+    int16_t at[HN_TREE_ROWS - 1];
+    assert(s->n_levels <= p->depth); /* no more were wanted */
+    for (int l = 0; l < s->n_levels; l++) level[l] = (hn_tree_level){s->level[l].n, s->level[l].log_p};
+    hn_best_tree_make(&best, level, s->n_levels, t->total < p->budget ? t->total : p->budget, (float)log(t->min_p));
+    for (int i = 0; i < best.n; i++) {
+        const hn_shape_node n = best.node[i];
+        const hn_level_tokens *l = &s->level[n.depth - 1];
+        const int row = hn_tree_add(p->tree, n.parent < 0 ? 0 : at[n.parent], l->token[n.rank], c->d->index, l->p[n.rank]);
+        if (row < 0) return;
+        at[i] = (int16_t)row;
+        c->added++;
+    }
+}
+
+int hn_head_propose_best(hn_head_round *c, int n) {
+    hn_head_trees *t = c->t;
+    int text_n[HN_MAX_TEXTS], m = 0;
+    for (int i = 0; i < n; i++) {
+        const hn_propose *p = &c->p[i];
+        t->seq[p->seq].n_levels = t->seq[p->seq].spine = 0;
+        if (!hn_propose_has_room(p, 0)) continue;
+        t->of[m] = i;
+        text_n[m] = p->text.n;
+        t->node[m++] = (hn_head_node){p->seq, p->text.token[p->text.n - 1], hn_head_masks(t, p, t->depth), -1, -1, NULL};
+    }
+    if (m > 0) hn_head_roots(t->head, t->node, text_n, m, take_level, c);
+    for (int i = 0; i < n; i++) add_tree(c, &c->p[i]);
+    return c->added;
+}

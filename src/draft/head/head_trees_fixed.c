@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_trees_fixed.c - chains and trees of a fixed shape, a level at a time (head_trees.h). */
+#include <math.h>
+#include <string.h>
+
+#include "draft/head/head_trees_private.h"
+
+static hn_drafted *drafted_at(hn_head_seq_tree *s, int i) {
+    return i == HN_ROOT ? &s->root : &s->node[i];
+}
+
+/* How many candidates of node i the shape has. */
+static int children_of(const hn_shape *shape, int i) {
+    int n = 0;
+    for (int k = 0; k < shape->n; k++)
+        if (shape->node[k].parent == i && shape->node[k].rank >= n) n = shape->node[k].rank + 1;
+    return n;
+}
+
+/* The tokens from the root to node i, in order; returns how many. */
+static int path_of(const hn_head_seq_tree *s, int i, int32_t token[HN_TREE_ROWS]) {
+    const int n = i == HN_ROOT ? 0 : s->shape->node[i].depth;
+    for (int k = n - 1; k >= 0; k--, i = s->shape->node[i].parent) token[k] = s->node[i].token;
+    return n;
+}
+
+/* Puts the tokens of ranks 0..n-1 in their places of the shape; row[rank]: their rows in the tree, NULL: to be added. spine: the
+ * rank that `force` made right, HN_NONE: none. */
+static void place_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, int at, const int32_t *token, const float *prob,
+                           const int16_t *rows, int n, int spine) {
+    const int parent_row = drafted_at(s, at)->row;
+    for (int k = 0; k < s->shape->n; k++) {
+        const int rank = s->shape->node[k].rank;
+        if (s->shape->node[k].parent != at || rank >= n) continue;
+        int row = rows ? rows[rank] : HN_NONE;
+        if (!rows && (p->budget > 0 || hn_tree_child(p->tree, parent_row, token[rank]) >= 0)) {
+            const int before = p->tree->n_rows;
+            row = hn_tree_add(p->tree, parent_row, token[rank], c->d->index, prob[rank]);
+            p->budget -= p->tree->n_rows - before;
+        }
+        if (row < 0) continue;
+        if (!rows && rank == 0) hn_head_set_estimate(c, p->tree);
+        s->node[k] = (hn_drafted){.token = token[rank],
+                               .row = (int16_t)row,
+                               .spine = rank == spine,
+                               .path = drafted_at(s, at)->path * prob[rank]};
+        c->added++;
+    }
+}
+
+static void draw_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, int at, int from, const hn_history *h,
+                          int n) {
+    hn_head_trees *t = c->t;
+    int32_t token[HN_TREE_ROWS];
+    int16_t row[HN_TREE_ROWS];
+    float prob[HN_TREE_ROWS];
+    const float *logits = hn_head_logits(t->head, from), *value;
+    const double sum = hn_head_sum(t->head, from);
+    (void)hn_head_best(t->head, from, &value);
+    if ((double)drafted_at(s, at)->path / sum < t->min_p) return; /* known before a draw: the draw follows q */
+    const hn_draft_law *law = hn_draft_law_make(&t->laws, p->seq, at + 1, p->sampler, logits, h);
+    if (!law) return;
+    const int before = p->tree->n_rows, m = hn_draft_law_draw(&t->laws, law, p, c->d->index, drafted_at(s, at)->row, n, row);
+    p->budget -= p->tree->n_rows - before;
+    for (int i = 0; i < m; i++) {
+        token[i] = p->tree->token[row[i]];
+        prob[i] = (float)(exp((double)logits[token[i]] - (double)value[0]) / sum);
+    }
+    place_children(c, p, s, at, token, prob, row, m, HN_NONE);
+}
+
+/* Adds the children of node `at` of the shape, from the logits of a row. */
+static void take_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, int at, int row) {
+    hn_head_trees *t = c->t;
+    const int n = children_of(s->shape, at);
+    int32_t token[HN_TREE_ROWS], path[HN_TREE_ROWS];
+    float prob[HN_TREE_ROWS];
+    const hn_history h = {p->text.token, p->text.n, p->text.n_prompt, path, path_of(s, at, path)};
+    if (p->drawn && t->law) {
+        draw_children(c, p, s, at, row, &h, n);
+        return;
+    }
+    int m = hn_head_choose(c, p, row, &h, n, token, prob);
+    while (m > 0 && (double)(drafted_at(s, at)->path * prob[m - 1]) < t->min_p) m--;
+    const int spine = t->forced && drafted_at(s, at)->spine && m > 0 ? hn_head_force(c, p, s, token, m) : HN_NONE;
+    place_children(c, p, s, at, token, prob, NULL, m, spine);
+}
+
+/* Whether node `at` has a row of the tree at this level, and children in the shape. */
+static bool wants_children(const hn_propose *p, hn_head_seq_tree *s, int at, int level) {
+    const int depth = at == HN_ROOT ? 0 : s->shape->node[at].depth;
+    return depth == level && drafted_at(s, at)->row >= 0 && children_of(s->shape, at) > 0 &&
+           hn_propose_has_room(p, drafted_at(s, at)->row);
+}
+
+/* Whether node `at` is a descendant of another. */
+static bool is_descendant(const hn_shape *shape, int at, int other) {
+    while (at != HN_ROOT && at != other) at = shape->node[at].parent;
+    return at == other;
+}
+
+/* The row of a node was computed, or a mask, or a further row of its block: adds its children, or those of all its descendants of that
+ * level. */
+static void take_node(void *ctx, int i, int mask, int row) {
+    hn_head_round *c = ctx;
+    hn_head_trees *t = c->t;
+    hn_propose *p = &c->p[t->of[i]];
+    hn_head_seq_tree *s = &t->seq[p->seq];
+    c->level = c->base + mask;
+    if (t->block > 1 && (c->level >= p->depth || c->level >= s->shape->depth)) return;
+    if (p->on_logits && s->shape->widest == 1) p->on_logits(p->on_logits_ctx, c->level, hn_head_logits(t->head, row));
+    const bool counts = hn_head_row_confident(c, p, row);
+    if (mask == 0) {
+        hn_drafted *node = drafted_at(s, t->place[i]);
+        node->kept = t->node[i].kept;
+        node->output = t->node[i].output;
+        if (counts) take_children(c, p, s, t->place[i], row);
+        return;
+    }
+    for (int at = 0; counts && at < s->shape->n; at++)
+        if (wants_children(p, s, at, c->level) && is_descendant(s->shape, at, t->place[i])) take_children(c, p, s, at, row);
+}
+
+static void round_start(hn_head_trees *t, const hn_propose *p) {
+    hn_head_seq_tree *s = &t->seq[p->seq];
+    s->shape = p->chain ? &t->chain : &t->shape;
+    s->root = (hn_drafted){.token = p->text.token[p->text.n - 1], .row = 0, .spine = true, .path = 1};
+    for (int k = 0; k < s->shape->n; k++) s->node[k].row = HN_NONE;
+}
+
+/* The tokens of the block that ends with node `at`; returns the node before them. */
+static int block_of(const hn_head_trees *t, hn_head_seq_tree *s, int at, int32_t *path) {
+    for (int k = t->block - 1; k >= 0; k--, at = s->shape->node[at].parent) path[k] = s->node[at].token;
+    return at;
+}
+
+/* Lists the nodes of a level that are expanded; returns how many. */
+static int list_level(hn_head_round *c, int n, int *text_n) {
+    hn_head_trees *t = c->t;
+    int m = 0;
+    for (int i = 0; i < n; i++) {
+        hn_propose *p = &c->p[i];
+        hn_head_seq_tree *s = &t->seq[p->seq];
+        for (int at = c->base ? 0 : HN_ROOT; at < s->shape->n; at++) {
+            if (c->base >= p->depth || !wants_children(p, s, at, c->base)) continue;
+            int32_t *path = t->path + (size_t)m * (size_t)(t->block > 1 ? t->block : 1);
+            const hn_drafted *node = drafted_at(s, at), *before = NULL;
+            if (at != HN_ROOT) before = drafted_at(s, t->block > 1 ? block_of(t, s, at, path) : s->shape->node[at].parent);
+            t->of[m] = i;
+            t->place[m] = at;
+            if (at == HN_ROOT) text_n[m] = p->text.n;
+            t->node[m++] = (hn_head_node){p->seq, node->token, before ? 0 : hn_head_masks(t, p, s->shape->depth),
+                                           before ? before->kept : -1, before ? before->output : -1, path};
+        }
+    }
+    return m;
+}
+
+/* A level of trees of fixed shape; for heads that continue by blocks all levels. */
+int hn_head_propose_fixed(hn_head_round *c, int n) {
+    hn_head_trees *t = c->t;
+    int text_n[HN_MAX_TEXTS];
+    if ((t->at_once || t->block > 1) && c->level > 0) return 0;
+    for (int i = 0; i < n && c->level == 0; i++) round_start(t, &c->p[i]);
+    for (int m; (m = list_level(c, n, text_n)) > 0;) {
+        if (c->base == 0)
+            hn_head_roots(t->head, t->node, text_n, m, take_node, c);
+        else
+            hn_head_level(t->head, t->node, m, take_node, c);
+        if (t->block <= 1) break;
+        c->base += t->block;
+    }
+    return c->added;
+}

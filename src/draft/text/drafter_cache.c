@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drafter_cache.c - counts of what followed n-grams of 1 to 4 tokens, at three levels (llama.cpp's lookup decoding):
+ *
+ *   cache[:FILE][,depth=K][,mib=N][,dynamic=FILE][,save=FILE]
+ *
+ *   context  this sequence's own text
+ *   dynamic  earlier texts of this engine: a text is added when its sequence ends
+ *   static   n-grams of two tokens of a large corpus, from FILE (counts_file.h)
+ *
+ *   depth    tokens of a draft                                                                       8
+ *   mib      most memory of the dynamic level, and of each context; when it is exceeded, the half of   64
+ *            the n-grams that was counted longest ago is dropped. The static level takes what its file takes
+ *   dynamic  file that the dynamic level starts with
+ *   save     file that it is written to when the engine closes, if there was a text. Closing cannot
+ *            report a failure: open checks whether the file can be written. A program asks before that whether it holds
+ *            anything but a lookup cache (hunch_draft_check_written)
+ *
+ * Token by token: the context is searched first, then the dynamic level with stricter thresholds, each for the last 4
+ * tokens, then 3, 2, 1; counts of the static level for the last two tokens weight the choice. The static level alone comes
+ * last. The tokens drafted so far belong to the key. Of tokens of equal weight the one first seen is taken.
+ *
+ * Every position is counted once, with the n-grams that reach back over the end of an earlier update. A text that
+ * begins with one that ended before (a preempted sequence that resumes, the next turn of a chat) adds only its new part.
+ * forget empties the dynamic level; sequences that live at that time are counted as a whole when they end.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/file_out.h"
+#include "draft/text/counts_file.h"
+#include "draft/draft_chain.h"
+#include "draft/text/kept_text.h"
+
+enum { STATIC_N = 2, ENDED_TEXTS = 64 };
+
+/* A text that the dynamic level has counted, by its length and hash. */
+typedef struct ended_text {
+    uint64_t hash;
+    int n;
+} ended_text;
+
+typedef struct cache_seq {
+    bool live;
+    hn_kept_text text;
+    hn_counts context;
+    int counted; /* tokens of the text that are in the context */
+    int known;   /* tokens of the text that are in the dynamic level */
+    hn_draft_chain chain;
+} cache_seq;
+
+typedef struct cache_state {
+    hn_counts corpus, dynamic; /* corpus: the static level */
+    ended_text ended[ENDED_TEXTS];
+    unsigned n_ended; /* ever; the newest ENDED_TEXTS are kept */
+    int depth, n_seqs;
+    char *save; /* NULL: do not */
+    bool began; /* at least one text began: there is something to save */
+    cache_seq *seq;
+} cache_state;
+
+/* ---- open -------------------------------------------------------------------------------------------------------- */
+
+static void cache_close(hn_drafter *d);
+
+/* Checks whether close will be able to write, while an error can be reported. */
+static hunch_status save_try(cache_state *st, const char *path, hunch_error *err) {
+    hn_out *o;
+    if (!(st->save = hn_strdup(path))) return hn_fail_memory(err, path, strlen(path));
+    hunch_status s = hn_out_open(&o, path, true, err);
+    hn_out_abort(&o);
+    return s;
+}
+
+static hunch_status files_open(cache_state *st, hn_spec *spec, int vocab, hunch_error *err) {
+    const char *dynamic = hn_spec_string(spec, "dynamic"), *save = hn_spec_string(spec, "save");
+    hunch_status s = HUNCH_OK;
+    if (spec->path) s = hn_counts_read(&st->corpus, spec->path, STATIC_N, STATIC_N, vocab, err);
+    if (!s && dynamic) s = hn_counts_read(&st->dynamic, dynamic, 1, HN_COUNTS_N, vocab, err);
+    if (!s && save) s = save_try(st, save, err);
+    if (s) hn_error_prefix(err, "drafter '%s'", spec->text);
+    return s;
+}
+
+static hunch_status cache_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs,
+                               hunch_error *err) {
+    long depth, mib;
+    hunch_status s = hn_spec_int(spec, "depth", 1, HN_CHAIN_MAX, 8, &depth, err);
+    if (!s) s = hn_spec_int(spec, "mib", 1, 1 << 20, 64, &mib, err);
+    if (s) return s;
+    cache_state *st = hn_zalloc(1, sizeof *st);
+    if (!st) return hn_fail_memory(err, "drafter 'cache'", sizeof *st);
+    d->state = st;
+    st->n_seqs = d->max_seqs;
+    st->depth = (int)depth;
+    hn_counts_init(&st->dynamic, (size_t)mib << 20);
+    st->seq = hn_zalloc((size_t)d->max_seqs, sizeof *st->seq);
+    s = st->seq ? files_open(st, spec, target->vocab, err)
+                : hn_fail_memory(err, "drafter 'cache'", (size_t)d->max_seqs * sizeof *st->seq);
+    if (s) {
+        cache_close(d);
+        return s;
+    }
+    for (int i = 0; i < st->n_seqs; i++) hn_counts_init(&st->seq[i].context, (size_t)mib << 20);
+    needs->max_depth = st->depth;
+    return HUNCH_OK;
+}
+
+/* ---- one token --------------------------------------------------------------------------------------------------- */
+
+/* Thresholds by the number of tokens in the key: how often it must have been seen, and the share of the token that is taken. */
+typedef struct thresholds {
+    uint64_t samples[HN_COUNTS_N + 1], percent[HN_COUNTS_N + 1];
+} thresholds;
+static const thresholds LAX = {{0, 2, 2, 1, 1}, {0, 66, 50, 50, 50}}, STRICT = {{0, 4, 3, 2, 2}, {0, 75, 66, 66, 66}},
+                        ALONE = {{0, 0, 2, 0, 0}, {0, 0, 50, 0, 0}};
+
+typedef struct pick {
+    int32_t token;
+    float estimate;
+} pick;
+
+/* The weight of a token by its count in the corpus. */
+static double weight_of(const hn_counts *corpus, const hn_counts_entry *c, int32_t token) {
+    const hn_counts_pair *p = hn_counts_pair_of(corpus, c, token);
+    return p ? 100.0 * p->count : 1;
+}
+
+/* The pair of e with the largest count times the corpus's weight, the first seen of equals. Walks the shorter list: a
+ * token that is not in the corpus has weight 1, and among those the largest count wins. */
+static uint32_t weighted_best(const hn_counts *x, const hn_counts_entry *e, const hn_counts *corpus,
+                              const hn_counts_entry *c) {
+    uint32_t best = e->best;
+    double most = x->pair[best].count * weight_of(corpus, c, x->pair[best].token);
+    const bool own = e->n_pairs <= c->n_pairs;
+    for (uint32_t p = own ? e->first : c->first; p != HN_COUNTS_NONE;
+         p = own ? x->pair[p].next : corpus->pair[p].next) {
+        const hn_counts_pair *q = own ? &x->pair[p] : hn_counts_pair_of(x, e, corpus->pair[p].token);
+        if (!q) continue;
+        const double value = q->count * (own ? weight_of(corpus, c, q->token) : 100.0 * corpus->pair[p].count);
+        const uint32_t at = (uint32_t)(q - x->pair);
+        if (value < most || (value <= most && at >= best)) continue;
+        best = at;
+        most = value;
+    }
+    return best;
+}
+
+/* The token after the last tokens, which end at `end`, for keys of n tokens; false: not seen often or not clear enough. */
+static bool level_find(const hn_counts *x, const thresholds *t, int n, const int32_t *end, const hn_counts *corpus,
+                      const hn_counts_entry *c, pick *out) {
+    int32_t gram[HN_COUNTS_N];
+    hn_counts_gram(gram, end - n, n);
+    const hn_counts_entry *e = hn_counts_find(x, gram);
+    if (!e || e->sum < t->samples[n]) return false;
+    const hn_counts_pair *p = &x->pair[c ? weighted_best(x, e, corpus, c) : e->best];
+    if (100 * (uint64_t)p->count < t->percent[n] * e->sum) return false;
+    *out = (pick){p->token, (float)((p->count + 1.0) / ((double)e->sum + 2))};
+    return true;
+}
+
+/* The token after n tokens that end at `end`. */
+static bool next_find(const cache_state *st, const cache_seq *q, const int32_t *end, int n, pick *out) {
+    int32_t gram[HN_COUNTS_N];
+    const hn_counts_entry *c = NULL;
+    if (n >= STATIC_N) {
+        hn_counts_gram(gram, end - STATIC_N, STATIC_N);
+        c = hn_counts_find(&st->corpus, gram);
+    }
+    for (int k = n; k >= 1; k--)
+        if (level_find(&q->context, &LAX, k, end, &st->corpus, c, out)) return true;
+    for (int k = n; k >= 1; k--)
+        if (level_find(&st->dynamic, &STRICT, k, end, &st->corpus, c, out)) return true;
+    return c && level_find(&st->corpus, &ALONE, STATIC_N, end, NULL, NULL, out);
+}
+
+/* ---- a round ----------------------------------------------------------------------------------------------------- */
+
+static void context_extend(cache_seq *q, const hn_committed_text *t) {
+    (void)hn_kept_text_show(&q->text, t); /* without memory less is learned */
+    (void)hn_counts_text(&q->context, t->token, q->counted, t->n);
+    q->counted = t->n;
+}
+
+static void chain_make(const cache_state *st, cache_seq *q, const hn_committed_text *t) {
+    int32_t token[HN_COUNTS_N + HN_CHAIN_MAX]; /* the text's end and what was drafted */
+    const int n = t->n < HN_COUNTS_N ? t->n : HN_COUNTS_N;
+    memcpy(token, t->token + t->n - n, (size_t)n * sizeof *token);
+    hn_draft_chain_start(&q->chain, t->n);
+    for (int len = n; len < n + st->depth; len++) {
+        pick p;
+        if (!next_find(st, q, token + len, len < HN_COUNTS_N ? len : HN_COUNTS_N, &p)) return;
+        hn_draft_chain_push(&q->chain, p.token, p.estimate);
+        token[len] = p.token;
+    }
+}
+
+static int cache_propose(hn_drafter *d, hn_propose *p, int n, int level) {
+    cache_state *st = d->state;
+    int added = 0;
+    for (int i = 0; i < n; i++) {
+        cache_seq *q = &st->seq[p[i].seq];
+        if (level == 0) {
+            context_extend(q, &p[i].text);
+            chain_make(st, q, &p[i].text);
+        }
+        added += hn_draft_chain_propose(&q->chain, &p[i], d->index, level);
+    }
+    return added;
+}
+
+static void cache_observe(hn_drafter *d, const hn_observe *o, int n) {
+    cache_state *st = d->state;
+    for (int i = 0; i < n; i++) hn_kept_text_observe(&st->seq[o[i].seq].text, &o[i]);
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------------- */
+
+/* The length of the longest ended text that the text starts with. */
+static int known_start(const cache_state *st, const hn_committed_text *t) {
+    const unsigned kept = st->n_ended < ENDED_TEXTS ? st->n_ended : ENDED_TEXTS;
+    int known = 0, longest = 0;
+    for (unsigned k = 0; k < kept; k++)
+        if (st->ended[k].n > longest) longest = st->ended[k].n;
+    uint64_t h = 0;
+    for (int i = 0; i < t->n && i < longest; i++) {
+        h = hn_hash_tokens(h, &t->token[i], 1);
+        for (unsigned k = 0; k < kept; k++)
+            if (st->ended[k].n == i + 1 && st->ended[k].hash == h) known = i + 1;
+    }
+    return known;
+}
+
+static void seq_fini(cache_seq *q) {
+    hn_kept_text_fini(&q->text);
+    hn_counts_fini(&q->context);
+    q->counted = q->known = q->chain.len = 0;
+    q->live = false;
+}
+
+static hunch_status cache_begin(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err HN_UNUSED) {
+    cache_state *st = d->state;
+    for (int i = 0; i < n; i++) {
+        assert(seqs[i].seq >= 0 && seqs[i].seq < st->n_seqs);
+        cache_seq *q = &st->seq[seqs[i].seq];
+        seq_fini(q);
+        q->live = st->began = true;
+        q->known = known_start(st, &seqs[i].text);
+        context_extend(q, &seqs[i].text);
+    }
+    return HUNCH_OK;
+}
+
+static void cache_end(hn_drafter *d, int seq) {
+    cache_state *st = d->state;
+    cache_seq *q = &st->seq[seq];
+    if (q->live && hn_counts_text(&st->dynamic, q->text.token, q->known, q->text.n)) {
+        const uint64_t h = hn_hash_tokens(0, q->text.token, q->text.n);
+        st->ended[st->n_ended++ % ENDED_TEXTS] = (ended_text){h, q->text.n};
+    }
+    seq_fini(q);
+}
+
+static void cache_forget(hn_drafter *d) {
+    cache_state *st = d->state;
+    hn_counts_fini(&st->dynamic);
+    st->n_ended = 0;
+    for (int i = 0; i < st->n_seqs; i++) st->seq[i].known = 0;
+}
+
+static void cache_close(hn_drafter *d) {
+    cache_state *st = d->state;
+    for (int i = 0; st->seq && i < st->n_seqs; i++) cache_end(d, i);
+    if (st->save && st->began) (void)hn_counts_write(&st->dynamic, st->save, NULL);
+    hn_counts_fini(&st->corpus);
+    hn_counts_fini(&st->dynamic);
+    hn_free(st->save);
+    hn_free(st->seq);
+    hn_free(st);
+    d->state = NULL;
+}
+
+const hn_drafter_ops hn_drafter_cache = {
+    .name = "cache",
+    .reads = {"dynamic"},
+    .writes = "save",
+    .check_written = hn_counts_file_check,
+    .open = cache_open,
+    .begin = cache_begin,
+    .observe = cache_observe,
+    .propose = cache_propose,
+    .end = cache_end,
+    .forget = cache_forget,
+    .close = cache_close,
+};

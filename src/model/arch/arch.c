@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* arch.c - choosing the architecture, reading hyper-parameters within bounds. */
+#include "model/arch/arch.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/arch/sampling_keys.h"
+
+static const hn_family *const families[] = {&hn_family_llama,   &hn_family_mistral,   &hn_family_mixtral, &hn_family_smollm3,
+                                           &hn_family_qwen2,   &hn_family_qwen2_moe, &hn_family_qwen3,   &hn_family_qwen3_moe,
+                                           &hn_family_granite, &hn_family_gemma3,    &hn_family_phi3,    &hn_family_qwen35,
+                                           &hn_family_qwen35_text, &hn_family_qwen35_moe, &hn_family_qwen35_moe_text,
+                                           &hn_family_qwen3_next, &hn_family_glm4_moe};
+enum { N_FAMILIES = sizeof families / sizeof *families };
+
+static const char *key_name(const hn_source *src, const hn_key *k) {
+    return hn_source_get_kind(src) == HN_SOURCE_GGUF ? k->gguf : k->hf;
+}
+
+static hunch_status fail_missing(const hn_source *src, const hn_key *k, hunch_error *err) {
+    const char *key = key_name(src, k);
+    return hn_fail(err, HUNCH_REFUSED, "%s: key %s is missing", hn_source_path(src), key ? key : k->gguf);
+}
+
+hunch_status hn_key_real(const hn_source *src, const hn_key *k, double *out, hunch_error *err) {
+    const char *key = key_name(src, k);
+    bool found = false;
+    double v = k->dflt;
+    hunch_status st = key ? hn_source_f64(src, key, &v, &found, err) : HUNCH_OK;
+    if (st) return st;
+    if (!found && isnan(k->dflt)) return fail_missing(src, k, err);
+    if (found && !(v >= k->min && v <= k->max))
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %g, expected %g to %g", hn_source_path(src), key, v, k->min,
+                       k->max);
+    *out = v;
+    return HUNCH_OK;
+}
+
+hunch_status hn_key_int(const hn_source *src, const hn_key *k, int *out, hunch_error *err) {
+    const char *key = key_name(src, k);
+    bool found = false;
+    uint64_t v = 0;
+    hunch_status st = key ? hn_source_u64(src, key, &v, &found, err) : HUNCH_OK;
+    if (st) return st;
+    if (!found && isnan(k->dflt)) return fail_missing(src, k, err);
+    if (found && !((double)v >= k->min && (double)v <= k->max))
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected %g to %g", hn_source_path(src), key,
+                       (unsigned long long)v, k->min, k->max);
+    *out = found ? (int)v : (int)k->dflt;
+    return HUNCH_OK;
+}
+
+hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err) {
+    memset(a, 0, sizeof *a);
+    const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
+    const char *key = gguf ? "general.architecture" : "model_type", *name = NULL;
+    char known[400] = "";
+    bool found = false;
+    hunch_status st = hn_source_str(src, key, &name, NULL, &found, err);
+    if (st) return st;
+    if (!found)
+        return hn_fail(err, HUNCH_REFUSED, "%s: key %s is missing: not a language model", hn_source_path(src), key);
+    for (int i = 0; i < N_FAMILIES; i++) {
+        const hn_family *f = families[i];
+        const char *n = gguf ? f->gguf_name : f->hf_type;
+        if (gguf && i > 0 && !strcmp(n, families[i - 1]->gguf_name)) continue; /* both families share one GGUF architecture */
+        if (!strcmp(n, name)) {
+            snprintf(a->architecture, sizeof a->architecture, "%s", f->gguf_name);
+            st = f->read(a, src, err);
+            if (!st) st = hn_sampling_read(&a->sampling, src, err);
+            if (st) hn_arch_fini(a);
+            return st;
+        }
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", n);
+    }
+    return hn_fail(err, HUNCH_REFUSED, "%s: unknown architecture \"%.60s\", expected one of: %s", hn_source_path(src),
+                   name, known);
+}
+
+void hn_arch_fini(hn_arch *a) {
+    hn_free(a->layer);
+    hn_free(a->rope_freq);
+    hn_free(a->rope_long);
+    hn_free(a->rope_local);
+    a->layer = NULL;
+    a->rope_freq = a->rope_long = a->rope_local = NULL;
+}
+
+/* The usual name, unless the family has another one or its experts are stored in other tensors. */
+static const char *template_of(const hn_arch *a, hn_role role, int layer) {
+    const bool folder = a->form == HN_SOURCE_HF;
+    const hn_expert_desc *e = a->layer ? &a->layer[layer].experts : NULL;
+    if (folder && e && e->stacked && hn_role_stacked_name(role)) return hn_role_stacked_name(role);
+    if (!folder && e && e->single && hn_role_single_name(role)) return hn_role_single_name(role);
+    for (const hn_role_other *o = a->dense ? a->dense->names : NULL; o && o->role != HN_ROLES; o++) {
+        const char *other = folder ? o->folder : o->gguf;
+        if (o->role == role && other) return other;
+    }
+    return hn_role_name(role, a->form);
+}
+
+/* Appends `name` up to its first %d, and the number; returns the rest of `name` after it, or its end. */
+static const char *put_number(const char *name, int number, char out[128]) {
+    const size_t len = strlen(out);
+    const char *d = strstr(name, "%d");
+    if (d)
+        snprintf(out + len, 128 - len, "%.*s%d", (int)(d - name), name, number);
+    else
+        snprintf(out + len, 128 - len, "%s", name);
+    return d ? d + 2 : name + strlen(name);
+}
+
+void hn_arch_expert_name(const hn_arch *a, hn_role role, int layer, int expert, char out[128]) {
+    static const char model[] = "model.", layers[] = "layers.%d.";
+    if (a->layer_names && a->layer_names[role]) {
+        snprintf(out, 128, a->layer_names[role], layer);
+        return;
+    }
+    const char *p = template_of(a, role, layer), *front = "";
+    if (a->body) {
+        const bool inside = !strncmp(p, model, sizeof model - 1);
+        front = inside ? a->body : a->head;
+        if (inside) p += sizeof model - 1;
+    }
+    if (a->first_layer && layer == 0 && !strncmp(p, layers, sizeof layers - 1)) {
+        snprintf(out, 128, "%s%s%s", front, a->first_layer, p + sizeof layers - 1);
+        return;
+    }
+    snprintf(out, 128, "%s", front);
+    p = put_number(put_number(p, layer + a->first_block, out), expert, out);
+    snprintf(out + strlen(out), 128 - strlen(out), "%s", p);
+}
+
+void hn_arch_tensor_name(const hn_arch *a, hn_role role, int layer, char out[128]) {
+    hn_arch_expert_name(a, role, layer, 0, out);
+}

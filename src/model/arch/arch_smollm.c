@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* arch_smollm.c - SmolLM3: the plain dense block; some layers have no rotation. (SmolLM2 is a Llama.) */
+#include "model/arch/arch.h"
+
+enum { USUAL_INTERVAL = 4 };
+
+/* In a GGUF: no_rope_layers, if it is not every fourth layer. Other programs have no key for it. */
+static const char own_layers[] = "smollm3.hunch.no_rope_layers";
+
+static hunch_status read_own_layers(hn_arch *a, const hn_source *src, hunch_error *err) {
+    const hn_array *list = NULL;
+    hunch_status st = hn_source_array(src, own_layers, &list, err);
+    if (st || !list) return st;
+    if (hn_array_is_strings(list) || hn_array_count(list) != (size_t)a->layers)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s, expected %d numbers", hn_source_path(src), own_layers, a->layers);
+    for (int i = 0; i < a->layers; i++) a->layer[i].no_rope = hn_array_number(list, (size_t)i) == 0;
+    return HUNCH_OK;
+}
+
+/* no_rope_layers is 0 for layers without rotation; if it is absent, every fourth. If windows are used, these are the
+ * layers that have one. */
+static hunch_status read_layers(hn_arch *a, const hn_source *src, hunch_error *err) {
+    const json_t *list = hn_source_config(src, "no_rope_layers"),
+                 *every = hn_source_config(src, "no_rope_layer_interval");
+    const json_int_t interval = json_is_integer(every) ? json_integer_value(every) : USUAL_INTERVAL;
+    if (list && (!json_is_array(list) || json_array_size(list) != (size_t)a->layers))
+        return hn_fail(err, HUNCH_REFUSED, "%s: config.json: no_rope_layers, expected a list of %d numbers",
+                       hn_source_path(src), a->layers);
+    if (interval < 1)
+        return hn_fail(err, HUNCH_REFUSED, "%s: config.json: no_rope_layer_interval, expected 1 or more",
+                       hn_source_path(src));
+    for (int i = 0; i < a->layers; i++)
+        a->layer[i].no_rope = list ? json_integer_value(json_array_get(list, (size_t)i)) == 0 : (i + 1) % interval == 0;
+    int window;
+    bool said;
+    hunch_status st = read_own_layers(a, src, err);
+    if (!st) st = hn_dense_sliding(src, &window, err);
+    if (st || window == 0) return st;
+    st = hn_dense_layer_types(a, src, window, &said, err);
+    for (int i = 0; !st && !said && i < a->layers; i++) a->layer[i].window = a->layer[i].no_rope ? window : 0;
+    return st;
+}
+
+static bool turns(const hn_layer_desc *l) {
+    return !l->no_rope;
+}
+
+static bool usual_layers(const hn_arch *a) {
+    for (int i = 0; i < a->layers; i++)
+        if (a->layer[i].no_rope != ((i + 1) % USUAL_INTERVAL == 0)) return false;
+    return true;
+}
+
+static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
+    return usual_layers(a) ? HUNCH_OK : hn_dense_put_layers(a, w, own_layers, turns, err);
+}
+
+static hunch_status smollm3_read(hn_arch *a, hn_source *src, hunch_error *err) {
+    static const hn_dense smollm3 = {.prefix = "smollm3",
+                                     .interleaved = true,
+                                     .attention_bias = true,
+                                     .mlp_bias = true,
+                                     .may_slide = true,
+                                     .theta = 2000000,
+                                     .tied = true,
+                                     .finish = read_layers,
+                                     .put = put_own};
+    return hn_dense_read(a, src, &smollm3, err);
+}
+
+const hn_family hn_family_smollm3 = {"smollm3", "smollm3", smollm3_read};

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head.c - opens a draft head: its description from its file, its tensors, and what it borrows from the target. */
+#include "model/head/head.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/head/head_steps.h"
+#include "model/head/reduced_output.h"
+#include "ops/pack.h"
+
+enum { OWN_TENSORS = 20 + HN_MOST_HEAD_FEATURES, MOST_LAYERS = 16 };
+
+/* ---- the description ------------------------------------------------------------------------------------------------ */
+
+/* Biases and norms are those in the first layer of the file. */
+static void read_parts(hn_layer_desc *l, const hn_arch *a, const hn_source *src) {
+    const bool pairs = !hn_head_form_blocks(a->draft_head.form);
+    l->fused_qkv = hn_arch_find_tensor(a, src, HN_ROLE_QKV, 0);
+    l->qkv_bias = hn_arch_find_tensor(a, src, l->fused_qkv ? HN_ROLE_QKV_BIAS : HN_ROLE_Q_BIAS, 0);
+    l->o_bias = hn_arch_find_tensor(a, src, HN_ROLE_O_BIAS, 0);
+    l->qk_norm = hn_arch_find_tensor(a, src, HN_ROLE_Q_NORM, 0);
+    l->sinks = hn_arch_find_tensor(a, src, HN_ROLE_SINKS, 0);
+    l->gate_up_bias = hn_arch_find_tensor(a, src, HN_ROLE_GATE_BIAS, 0);
+    l->down_bias = hn_arch_find_tensor(a, src, HN_ROLE_DOWN_BIAS, 0);
+    l->first = pairs; /* slot 0 has no pair of feature and token */
+}
+
+/* Layers of speculators that differ from Llama's and Qwen3's: gated attention, norms around 1. */
+static hunch_status refuse_other_layers(const hn_source *src, hunch_error *err) {
+    const char *type = json_string_value(hn_source_config(src, "model_type"));
+    return !type || (strncmp(type, "qwen3_next", 10) && strncmp(type, "qwen3_5", 7))
+               ? HUNCH_OK
+               : hn_fail(err, HUNCH_REFUSED, "%s: model_type is \"%.40s\", expected a draft head with layers of Llama or Qwen3",
+                         hn_source_path(src), type);
+}
+
+/* Layers with windows are not supported: the head's cache does not keep their rows apart. */
+static hunch_status refuse_windows(const hn_arch *a, const hn_source *src, hunch_error *err) {
+    const json_t *types = hn_source_config(src, "layer_types");
+    for (int i = 0; i < a->layers && json_is_array(types); i++) {
+        const char *type = json_string_value(json_array_get(types, (size_t)i));
+        if (!type || strcmp(type, "full_attention") != 0)
+            return hn_fail(err, HUNCH_REFUSED, "%s: layer %d is of type %.40s, expected a draft head's to be full_attention",
+                           hn_source_path(src), i, type ? type : "no name");
+    }
+    if (json_is_true(hn_source_config(src, "use_sliding_window")))
+        return hn_fail(err, HUNCH_REFUSED, "%s: use_sliding_window is true, expected a draft head without windows", hn_source_path(src));
+    uint64_t window = 0;
+    const char *name;
+    hunch_status st = hn_head_u64(src, HN_HEAD_KEY_WINDOW, &window, &name, err);
+    if (!st && window > 0)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected a draft head without windows", hn_source_path(src), name,
+                     (unsigned long long)window);
+    return st;
+}
+
+/* Checks the keys about the target beside the tensors: they reveal a head for another model. */
+static hunch_status check_target_keys(const hn_arch *a, const hn_source *src, const hn_arch *target, hunch_error *err) {
+    uint64_t said = 0;
+    const char *name;
+    hunch_status st = hn_head_u64(src, HN_HEAD_KEY_TARGET_WIDTH, &said, &name, err);
+    if (!st && name && said != (uint64_t)target->hidden)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected the %d of this target", hn_source_path(src), name,
+                     (unsigned long long)said, target->hidden);
+    if (!st) st = hn_head_u64(src, HN_HEAD_KEY_OUTPUTS, &said, &name, err);
+    if (!st && name && said != (uint64_t)a->vocab)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected the %d tokens of its output", hn_source_path(src), name,
+                     (unsigned long long)said, a->vocab);
+    if (!st) st = hn_head_u64(src, HN_HEAD_KEY_TOKENS, &said, &name, err);
+    if (!st && name && said != (uint64_t)target->vocab && said != (uint64_t)a->vocab &&
+        said != (uint64_t)a->draft_head.embeddings)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected the %d of this target", hn_source_path(src), name,
+                     (unsigned long long)said, target->vocab);
+    return st;
+}
+
+static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target,
+                                      hunch_error *err) {
+    hn_head_desc *d = &a->draft_head;
+    const hn_tensor *embedding = hn_head_find_tensor(src, names, HN_HEAD_EMBEDDING),
+                    *output = hn_head_find_tensor(src, names, HN_HEAD_OUTPUT);
+    if (hn_head_form_folder_blocks((int)names->form) && a->hidden == target->hidden) { /* copies of the target's matrices, if any */
+        embedding = NULL;
+        if (output && output->n_dims == 2 && output->dims[1] == (uint64_t)target->vocab) output = NULL;
+    }
+    d->own_embedding = embedding;
+    d->own_output = output;
+    d->embeddings = target->vocab;
+    if (output && output->n_dims != 2)
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has %d dimensions, expected 2", hn_source_path(src), output->name,
+                       output->n_dims);
+    a->vocab = output && output->dims[1] <= (uint64_t)target->vocab ? (int)output->dims[1] : target->vocab;
+    if (embedding && (embedding->n_dims != 2 || embedding->dims[1] < (uint64_t)target->vocab))
+        return hn_fail(err, HUNCH_REFUSED, "%s: an embedding of %llu tokens, expected the %d of the target", hn_source_path(src),
+                       embedding->n_dims == 2 ? (unsigned long long)embedding->dims[1] : 0, target->vocab);
+    if (embedding) d->embeddings = (int)embedding->dims[1];
+    if (output && (output->dims[1] < 1 || output->dims[1] > (uint64_t)target->vocab))
+        return hn_fail(err, HUNCH_REFUSED, "%s: an output of %llu tokens, expected at most the %d of the target",
+                       hn_source_path(src), (unsigned long long)output->dims[1], target->vocab);
+    if (a->hidden != target->hidden && (!embedding || !output))
+        return hn_fail(err, HUNCH_REFUSED, "%s: hidden size %d, and no %s of its own: expected the target's %d",
+                       hn_source_path(src), a->hidden, embedding ? "output" : "embedding", target->hidden);
+    return check_target_keys(a, src, target, err);
+}
+
+hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
+    const hn_dense *family;
+    if (hn_head_form_has_steps(names->form)) {
+        hn_steps_begin(a, src, names, target);
+        hunch_status read = hn_steps_read_layers(a, src, names, target, err);
+        if (!read && names->form == HN_HEAD_GGUF_STEPS) read = refuse_windows(a, src, err);
+        for (int i = 0; !read && i < a->layers; i++) read_parts(&a->layer[i], a, src);
+        return read;
+    }
+    hunch_status st = hn_head_find_family(src, &family, err);
+    if (!st) st = refuse_other_layers(src, err);
+    if (!st) st = hn_dense_read_layers(a, src, family, err);
+    if (!st) st = hn_head_read_rotation(a, src, err);
+    if (st) return st;
+    if (names->form == HN_HEAD_MTP && names->blocks > HN_MOST_HEAD_BLOCKS)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %d modules of multi-token prediction or more, expected at most %d", hn_source_path(src),
+                       names->blocks, HN_MOST_HEAD_BLOCKS);
+    if (names->form == HN_HEAD_MTP && names->blocks > a->layers)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %d modules of multi-token prediction, expected num_hidden_layers to be as many, not %d",
+                       hn_source_path(src), names->blocks, a->layers);
+    if (names->form == HN_HEAD_MTP) { /* config.json may have the target's number */
+        a->layers = names->blocks ? names->blocks : 1;
+        a->draft_head.blocks = names->blocks;
+    }
+    if (a->layers > MOST_LAYERS)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %d layers, expected a draft head of at most %d", hn_source_path(src), a->layers,
+                       MOST_LAYERS);
+    st = hn_head_form_blocks(names->form) ? HUNCH_OK : refuse_windows(a, src, err);
+    if (st) return st;
+    a->body = names->front;
+    a->head = "";
+    a->first_layer = names->first;
+    a->draft_head.form = names->form;
+    a->rows_in_pairs = a->rope_interleaved; /* packed in a folder's order: a head drafts the same bits from either file */
+    a->rope_interleaved = false;
+    for (int i = 0; i < a->layers; i++) read_parts(&a->layer[i], a, src);
+    snprintf(a->architecture, sizeof a->architecture, "head");
+    st = read_vocabularies(a, src, names, target, err);
+    return st ? st : hn_head_read_clusters(a, src, names, err);
+}
+
+/* ---- the reduced vocabulary ------------------------------------------------------------------------------------------ */
+
+static hunch_status check_ids(const hn_source *src, const int32_t *ids, int n, int vocab, hunch_error *err) {
+    unsigned char *seen = hn_zalloc((size_t)vocab, 1);
+    hunch_status st = seen ? HUNCH_OK : hn_fail_memory(err, "draft tokens", (size_t)vocab);
+    for (int i = 0; !st && i < n; i++) {
+        if (ids[i] < 0 || ids[i] >= vocab)
+            st = hn_fail(err, HUNCH_REFUSED, "%s: d2t: draft token %d is token %d, expected 0 to %d", hn_source_path(src), i,
+                         ids[i], vocab - 1);
+        else if (seen[ids[i]]++)
+            st = hn_fail(err, HUNCH_REFUSED, "%s: d2t: draft token %d is token %d, as one before it is", hn_source_path(src), i,
+                         ids[i]);
+    }
+    hn_free(seen);
+    return st;
+}
+
+hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n, int vocab, int32_t **ids, hunch_error *err) {
+    char name[128];
+    *ids = NULL;
+    const bool has_name = hn_head_name(names, HN_HEAD_IDS, 0, name);
+    hn_tensor *t = has_name ? hn_source_take(src, name) : NULL;
+    const bool offsets = hn_source_get_kind(src) == HN_SOURCE_HF && !(t && names->form == HN_HEAD_MEDUSA_VLLM);
+    if (!t) t = hn_source_take(src, "d2t");
+    if (!t && n < vocab)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %d draft tokens of %d, but no tensor %s with their ids", hn_source_path(src), n,
+                       vocab, has_name ? name : "d2t");
+    if (!t) return HUNCH_OK;
+    if (!hn_head_form_has_steps(names->form) && !hn_head_find_tensor(src, names, HN_HEAD_OUTPUT))
+        return hn_fail(err, HUNCH_REFUSED, "%s: a tensor %s, and no %s: expected the output whose tokens it names",
+                       hn_source_path(src), t->name, hn_head_name(names, HN_HEAD_OUTPUT, 0, name));
+    int64_t *stored = hn_alloc((size_t)n * sizeof *stored);
+    int32_t *list = hn_alloc((size_t)n * sizeof *list);
+    hunch_status st = stored && list ? hn_source_read_integers(src, t, (size_t)n, -(int64_t)vocab, vocab, stored, err)
+                                     : hn_fail_memory(err, "draft tokens", (size_t)n * sizeof *stored);
+    for (int i = 0; !st && i < n; i++) list[i] = (int32_t)(stored[i] + (offsets ? i : 0));
+    if (!st) st = check_ids(src, list, n, vocab, err);
+    hn_free(stored);
+    if (st) hn_free(list);
+    *ids = st ? NULL : list;
+    return st;
+}
+
+/* ---- weights --------------------------------------------------------------------------------------------------------- */
+
+static hn_head_names names_of(const hn_arch *a) {
+    return (hn_head_names){(hn_head_form)a->draft_head.form, a->body, a->first_layer, a->first_block, a->draft_head.blocks};
+}
+
+/* One of the head's parts. k: the state, or the block if there are several. */
+static hunch_status plan_part(hn_plan *p, hn_head_part part, int k, hn_buf *to, hunch_error *err) {
+    hn_head_names names = names_of(&p->m->arch);
+    char name[128];
+    names.block += k;
+    uint64_t dims[2];
+    if (!hn_head_has(&p->m->arch, part)) return HUNCH_OK;
+    hn_head_part_shape(&p->m->arch, part, dims);
+    if (!hn_head_name(&names, part, k, name))
+        return hn_fail(err, HUNCH_REFUSED, "%s: a head of this form has no such norms as its folder asks for", hn_source_path(p->src));
+    if (part == HN_HEAD_OUTPUT_NORM && names.form == HN_HEAD_OWN_GGUF && !hn_source_find(p->src, name))
+        snprintf(name, sizeof name, "output_norm.weight"); /* a block without a norm uses the model's */
+    const int before = p->n;
+    const hunch_status st = hn_plan_named_vector(p, name, (int)dims[0], to, err);
+    if (!st && p->n > before && p->m->arch.norms_less_one) p->item[before].more = 1;
+    return st;
+}
+
+static hunch_status plan_block_matrix(hn_plan *p, hn_head_part part, int block, hn_weight *w, hunch_error *err) {
+    hn_head_names names = names_of(&p->m->arch);
+    names.block += block;
+    char name[128];
+    uint64_t dims[2];
+    if (!hn_head_has(&p->m->arch, part)) return HUNCH_OK;
+    hn_head_part_shape(&p->m->arch, part, dims);
+    return hn_plan_named_matrix(p, hn_head_name(&names, part, 0, name), (int)dims[0], (int)dims[1], w, err);
+}
+
+static hunch_status plan_part_matrix(hn_plan *p, hn_head_part part, hn_weight *w, hunch_error *err) {
+    return plan_block_matrix(p, part, 0, w, err);
+}
+
+/* Qwen's folders have one projection and its norms for all blocks: those of the first are shared after the load. */
+static hunch_status plan_further_blocks(hn_plan *p, hunch_error *err) {
+    const hn_head_desc *d = &p->m->arch.draft_head;
+    hunch_status st = HUNCH_OK;
+    for (int k = 1; !st && k < d->blocks && d->form != HN_HEAD_OWN; k++) {
+        hn_head_block *b = &p->m->head.further[k - 1];
+        st = plan_block_matrix(p, HN_HEAD_FC, k, &b->fc, err);
+        if (!st) st = plan_part(p, HN_HEAD_TOKEN_NORM, k, &b->token_norm, err);
+        if (!st) st = plan_part(p, HN_HEAD_STREAM_NORM, k, &b->stream_norm, err);
+        if (!st) st = plan_part(p, HN_HEAD_OUTPUT_NORM, k, &b->output_norm, err);
+    }
+    return st;
+}
+
+static hunch_status plan_input(hn_plan *p, hn_model *m, hunch_error *err) {
+    hn_head *h = &m->head;
+    hunch_status st = plan_part_matrix(p, HN_HEAD_FC, &h->fc, err);
+    if (!st) st = plan_part(p, HN_HEAD_FC_BIAS, 0, &h->fc_bias, err);
+    for (int k = 0; !st && k < 2; k++) {
+        st = plan_part_matrix(p, (hn_head_part)(HN_HEAD_LSTM_1 + k), &h->lstm[k], err);
+        if (!st) st = plan_part(p, (hn_head_part)(HN_HEAD_LSTM_BIAS_1 + k), 0, &h->lstm_bias[k], err);
+        if (!st) st = plan_part(p, (hn_head_part)(HN_HEAD_LSTM_STATE_BIAS_1 + k), 0, &h->lstm_state_bias[k], err);
+    }
+    if (!st) st = plan_part(p, HN_HEAD_FEATURE_NORM, 0, &h->feature_norm, err);
+    for (int k = 0; !st && k < m->arch.draft_head.features; k++) st = plan_part(p, HN_HEAD_STATE_NORM, k, &h->fc_norm[k], err);
+    if (!st) st = plan_part(p, HN_HEAD_MASK, 0, &h->mask, err);
+    if (!st) st = plan_part(p, HN_HEAD_MASK_PAIR, 0, &h->mask, err);
+    if (!st) st = plan_part(p, HN_HEAD_CONTEXT_NORM, 0, &h->context_norm, err);
+    if (!st) st = plan_part(p, HN_HEAD_MASK_ROW, 0, &h->mask_row, err);
+    if (!st) st = plan_part_matrix(p, HN_HEAD_MARKOV_IN, &h->markov_in, err);
+    if (!st) st = plan_part_matrix(p, HN_HEAD_MARKOV_OUT, &h->markov_out, err);
+    if (!st) st = plan_part_matrix(p, HN_HEAD_MARKOV_GATE, &h->markov_mix, err);
+    if (!st) st = plan_part(p, HN_HEAD_MARKOV_GATE_BIAS, 0, &h->markov_bias, err);
+    if (!st) st = plan_part_matrix(p, HN_HEAD_MARKOV_STEP, &h->markov_mix, err);
+    if (!st) st = plan_part(p, HN_HEAD_MARKOV_STEP_BIAS, 0, &h->markov_bias, err);
+    if (!st) st = plan_part_matrix(p, HN_HEAD_CONFIDENCE, &h->confidence, err);
+    if (!st) st = plan_part(p, HN_HEAD_CONFIDENCE_BIAS, 0, &h->confidence_bias, err);
+    if (!st) st = plan_part(p, HN_HEAD_TOKEN_NORM, 0, &h->token_norm, err);
+    return st ? st : plan_part(p, HN_HEAD_STREAM_NORM, 0, &h->stream_norm, err);
+}
+
+/* Tensors that must be used: in a folder those of its layers, for heads of blocks all but copies of the target's; in a
+ * GGUF all but those that follow from keys or other tensors. */
+static bool tensor_counts(const hn_source *src, const hn_arch *a, const char *name) {
+    static const char *const layers[] = {"layers.", "midlayer.", "mtp_layers.", "blk."};
+    static const char *const copies[] = {"embed_tokens.", "lm_head.", "d2t", "t2d", "verifier_norm.", "verifier_lm_head."};
+    const hn_head_names names = names_of(a);
+    if (a->draft_head.form >= HN_HEAD_OWN) return hn_head_own_tensor(&names, name);
+    const bool mtp = a->draft_head.form == HN_HEAD_MTP;
+    const size_t inner = strncmp(a->body, "model.", 6) ? 0 : 6, front = mtp ? inner : strlen(a->body);
+    if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return strcmp(name, "t2d") != 0 && strncmp(name, "rope_", 5) != 0;
+    if (a->draft_head.steps.n) return hn_steps_counts(a, name);
+    if (strstr(name, "rotary_emb.")) return false;
+    if (hn_head_form_folder_blocks(a->draft_head.form)) { /* a tensor of other kinds of heads means that this head is another one */
+        const size_t at = strncmp(name, "model.", 6) ? 0 : 6;
+        for (size_t k = 0; k < sizeof copies / sizeof *copies; k++)
+            if (!strncmp(name + at, copies[k], strlen(copies[k]))) return false;
+        return true;
+    }
+    if (strncmp(name, a->body, front)) return false;
+    for (size_t k = 0; k < sizeof layers / sizeof *layers; k++)
+        if (!strncmp(name + front, layers[k], strlen(layers[k]))) return true;
+    return false;
+}
+
+hunch_status hn_head_check_rest(hn_source *src, const hn_arch *a, hunch_error *err) {
+    const hunch_status st = hn_steps_take_copies(src, a, err);
+    if (st) return st;
+    const bool steps = a->draft_head.steps.n > 0;
+    const int parts = steps ? a->draft_head.steps.n : a->layers;
+    for (size_t i = 0; i < hn_source_tensor_count(src); i++) {
+        const hn_tensor *t = hn_source_tensor(src, i);
+        if (!t->used && tensor_counts(src, a, t->name))
+            return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: heads of this kind, of %d %s%s, have none of that name",
+                           hn_source_path(src), t->name, parts, steps ? "position" : "layer", parts == 1 ? "" : "s");
+    }
+    return HUNCH_OK;
+}
+
+static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_head_load *load, hunch_error *err) {
+    const hn_arch *a = &m->arch;
+    const size_t room = (size_t)a->layers * (HN_MOST_LAYER_TENSORS + 4) + OWN_TENSORS + hn_steps_tensors(a) + hn_plan_expert_tensors(a);
+    hunch_status st = hn_plan_begin(p, m, src, false, room, err);
+    if (st) return st;
+    p->convert = load->convert;
+    p->as = load->weights;
+    p->finite = true;
+    p->missing = load->missing;
+    m->layer = hn_zalloc((size_t)a->layers + 1, sizeof *m->layer); /* there may be none */
+    if (!m->layer) return hn_fail_memory(err, "layers", (size_t)a->layers * sizeof *m->layer);
+    st = plan_part_matrix(p, HN_HEAD_EMBEDDING, &m->embedding, err);
+    m->weight_bytes = 0; /* a pass reads a row of it */
+    m->macs_per_row = 0;
+    if (!st) st = plan_input(p, m, err);
+    for (int i = 0; !st && i < a->layers; i++) st = hn_plan_layer(p, i, err);
+    if (!st) st = plan_part(p, HN_HEAD_OUTPUT_NORM, 0, &m->output_norm, err);
+    if (!st) st = plan_further_blocks(p, err);
+    if (!st && a->draft_head.steps.n) st = hn_steps_plan(p, err);
+    if (!st && hn_head_has(a, HN_HEAD_OUTPUT)) st = hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, (hn_part){0, 0}, false, &m->output, err);
+    if (!st) st = plan_part_matrix(p, HN_HEAD_CENTROIDS, &m->head.centroids, err);
+    hn_plan_rotation(p);
+    if (!st && p->missing && p->missing->n)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: %zu of its tensors %s missing: %s%s", hn_source_path(src), p->missing->n,
+                     p->missing->n == 1 ? "is" : "are", p->missing->name[0], p->missing->n > 1 ? ", ..." : "");
+    return st ? st : hn_head_check_rest(src, a, err);
+}
+
+static uint64_t packed_bytes(const hn_model *m, const hn_weight *w) {
+    return (uint64_t)m->ops.strip_bytes(w->dtype, w->in) * (uint64_t)hn_strips(w->out);
+}
+
+static void borrow(hn_model *m, const hn_model *target) {
+    const bool embedding = !m->arch.draft_head.own_embedding, output = !m->arch.draft_head.own_output;
+    if (embedding) m->embedding = target->embedding;
+    if (m->arch.draft_head.scaled_embedding) m->arch.embed_scale = target->arch.embed_scale;
+    if (embedding || output) m->files = target->files; /* which may hold their rows */
+    if (!output) return;
+    m->output = target->output;
+    m->arch.logit_scale = target->arch.logit_scale;
+    m->arch.logit_cap = target->arch.logit_cap;
+    m->weight_bytes += packed_bytes(m, &m->output);
+    m->macs_per_row += (double)m->output.in * m->output.out;
+}
+
+static hunch_status load_ids(hn_model *m, const int32_t *ids, hunch_error *err) {
+    const size_t bytes = (size_t)m->arch.vocab * sizeof *ids;
+    if (!ids) return HUNCH_OK;
+    hunch_status st = m->ops.mem_create(&m->ops, bytes, &m->head.table, err);
+    if (st) return st;
+    m->head.ids = (hn_buf){m->head.table, 0};
+    m->ops.write(&m->ops, m->head.ids, ids, bytes);
+    return HUNCH_OK;
+}
+
+/* Replaces a matrix by its rows ids[n], in *mem. The head's own matrix stays in its block of memory, unread. */
+static hunch_status trim_matrix(hn_model *m, hn_weight *w, const int32_t *ids, int n, hn_mem **mem, hunch_error *err) {
+    hn_reduced_output r;
+    const hunch_status st = hn_reduce_output(&m->ops, w, ids, n, &r, err);
+    if (st) return st;
+    *mem = r.mem;
+    m->head.ids = r.ids;
+    m->weight_bytes += packed_bytes(m, &r.w) - packed_bytes(m, w);
+    m->macs_per_row += (double)r.w.in * (r.w.out - w->out);
+    m->bytes.memory += r.bytes;
+    *w = r.w;
+    return HUNCH_OK;
+}
+
+static hunch_status trim(hn_model *m, const hn_source *files, const int32_t *ids, int n, hunch_error *err) {
+    hunch_status st = files ? hn_source_check(files, err) : HUNCH_OK; /* a truncated file cannot be read */
+    if (!st) st = trim_matrix(m, &m->output, ids, n, &m->head.table, err);
+    if (!st && m->arch.draft_head.markov) st = trim_matrix(m, &m->head.markov_out, ids, n, &m->head.markov_rows, err);
+    if (st) return st;
+    m->arch.vocab = n;
+    if (m->arch.draft_head.own_embedding) m->files = NULL;
+    return files ? hn_source_check(files, err) : HUNCH_OK; /* nor is a file that was changed meanwhile the model */
+}
+
+/* The output's rows in the order of their clusters, of which a row reads few. ids: of each place; NULL: `order` itself. */
+static hunch_status order_output(hn_model *m, const hn_source *files, const int32_t *order, const int32_t *ids, hunch_error *err) {
+    const hn_head_desc *d = &m->arch.draft_head;
+    const int n = m->arch.vocab;
+    const hunch_status st = trim(m, files, order, n, err);
+    if (st) return st;
+    m->ops.write(&m->ops, m->head.ids, ids, (size_t)n * sizeof *ids);
+    m->weight_bytes -= packed_bytes(m, &m->output) / (uint64_t)d->clusters * (uint64_t)(d->clusters - d->clusters_used);
+    m->macs_per_row -= (double)m->output.in * (n - hn_arch_logits(&m->arch));
+    return HUNCH_OK;
+}
+
+/* Sets up the outputs that a pass reads, from what was borrowed and loaded. */
+static hunch_status finish_outputs(hn_model *m, const hn_head_load *load, const int32_t *ids, hunch_error *err) {
+    if (m->arch.draft_head.steps.n) {
+        hn_steps_share(m);
+        return load->trim ? hn_steps_trim(m, ids, load->trim, err) : load_ids(m, ids, err);
+    }
+    const hn_source *files = m->output.stored.rows ? m->files : NULL;
+    if (load->order) return order_output(m, files, load->order, ids, err);
+    return load->trim ? trim(m, files, ids, load->trim, err) : load_ids(m, ids, err);
+}
+
+static void share_blocks(hn_model *m) {
+    const hn_head *h = &m->head;
+    for (int k = 1; k < m->arch.draft_head.blocks && m->arch.draft_head.form == HN_HEAD_OWN; k++)
+        m->head.further[k - 1] = (hn_head_block){h->fc, h->token_norm, h->stream_norm, m->output_norm};
+}
+
+hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head_load *load, const int32_t *ids,
+                          hunch_error *err) {
+    const hn_model_load how = {.pool = load->target->pool};
+    hn_plan p = {0};
+    memset(m, 0, sizeof *m);
+    m->arch = *a;
+    m->pool = load->target->pool;
+    m->ops = load->target->ops;
+    hunch_status st = plan_head(&p, m, src, load, err);
+    if (!st) st = hn_plan_load(&p, &how, err);
+    if (!st) st = hn_model_load_rotation(m, p.tables, err);
+    if (!st) borrow(m, load->target);
+    if (!st) st = finish_outputs(m, load, ids, err);
+    if (!st) {
+        hn_model_choose_forms(m);
+        share_blocks(m);
+        m->head.fc_forms = m->ops.act_forms(&m->ops, m->head.fc.dtype);
+        if (m->arch.draft_head.clusters) m->output_forms |= m->ops.act_forms(&m->ops, m->head.centroids.dtype);
+        for (int k = 1; k < m->arch.draft_head.blocks; k++) m->head.fc_forms |= m->ops.act_forms(&m->ops, m->head.further[k - 1].fc.dtype);
+        for (int k = 0; m->arch.draft_head.lstm && k < 2; k++) m->head.lstm_forms[k] = m->ops.act_forms(&m->ops, m->head.lstm[k].dtype);
+    }
+    hn_plan_end(&p);
+    if (st) hn_model_close(m);
+    *a = (hn_arch){0};
+    return st;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head.h - a draft head: a few layers that read a target's features, with weights of their own; what their file lacks
+ * they borrow from the target. The drafter of each kind (draft/head/drafter_eagle.c, ...) specifies its files; a pass is
+ * that of any model (pass.h). */
+#ifndef HN_HEAD_H
+#define HN_HEAD_H
+#include "base/name_list.h"
+#include "model/model.h"
+
+/* Tensors of a head outside its layers (head_names.c). */
+typedef enum hn_head_part {
+    HN_HEAD_FC,
+    HN_HEAD_FC_BIAS,
+    HN_HEAD_FEATURE_NORM, /* of the whole feature, before fc */
+    HN_HEAD_STATE_NORM,   /* of one of its states */
+    HN_HEAD_TOKEN_NORM,   /* of the embedding */
+    HN_HEAD_STREAM_NORM,  /* of the other half of the input, beside the embedding */
+    HN_HEAD_OUTPUT_NORM,
+    HN_HEAD_MASK,         /* the feature of rows without one */
+    HN_HEAD_MASK_PAIR,    /* input of the first layer in rows without token and feature */
+    HN_HEAD_CONTEXT_NORM, /* after fc, in a head of blocks */
+    HN_HEAD_MASK_ROW,     /* instead of a mask's embedding */
+    HN_HEAD_MARKOV_IN,    /* and the other tensors after a block (pass_markov.c) */
+    HN_HEAD_MARKOV_OUT,
+    HN_HEAD_MARKOV_GATE,
+    HN_HEAD_MARKOV_GATE_BIAS,
+    HN_HEAD_MARKOV_STEP,
+    HN_HEAD_MARKOV_STEP_BIAS,
+    HN_HEAD_CONFIDENCE,
+    HN_HEAD_CONFIDENCE_BIAS,
+    HN_HEAD_LSTM_1,       /* gates of the two layers: input, forget, candidate, output */
+    HN_HEAD_LSTM_2,
+    HN_HEAD_LSTM_BIAS_1,
+    HN_HEAD_LSTM_BIAS_2,
+    HN_HEAD_LSTM_STATE_BIAS_1, /* bias of the recurrent product, whose state is zero */
+    HN_HEAD_LSTM_STATE_BIAS_2,
+    HN_HEAD_EMBEDDING,
+    HN_HEAD_OUTPUT,
+    HN_HEAD_IDS,          /* d2t */
+    HN_HEAD_CENTROIDS,    /* of the output's clusters (head_clusters.c) */
+    HN_HEAD_ORDER,        /* the outputs, cluster after cluster */
+    HN_HEAD_PARTS
+} hn_head_part;
+
+/* Forms of files. */
+typedef enum hn_head_form {
+    HN_HEAD_FOLDER,
+    HN_HEAD_MTP,
+    HN_HEAD_GGUF,
+    HN_HEAD_GGUF_MTP,
+    HN_HEAD_BLOCKS, /* folders of heads that draft blocks */
+    HN_HEAD_ENCODER, /* the same with other names of fc and its norm, which vLLM reads too */
+    HN_HEAD_GGUF_BLOCKS,
+    /* with weights for each position (head_steps.h) */
+    HN_HEAD_MEDUSA,
+    HN_HEAD_MEDUSA_VLLM,
+    HN_HEAD_HYDRA,
+    HN_HEAD_SPECULATOR, /* IBM's, and Arctic's without a cell */
+    HN_HEAD_ARCTIC_LSTM,
+    HN_HEAD_META,
+    HN_HEAD_GGUF_STEPS,
+    /* blocks in a model's own files: head_own.c */
+    HN_HEAD_OWN,
+    HN_HEAD_OWN_NEXT,
+    HN_HEAD_OWN_GGUF,
+    HN_HEAD_FORMS
+} hn_head_form;
+static inline bool hn_head_form_folder_blocks(int form) { return form == HN_HEAD_BLOCKS || form == HN_HEAD_ENCODER; }
+static inline bool hn_head_form_blocks(int form) { return hn_head_form_folder_blocks(form) || form == HN_HEAD_GGUF_BLOCKS; }
+
+/* Names of the head's tensors in a file: all start with `front` ("", "model."), those of layer 0 continue with `first`. */
+typedef struct hn_head_names {
+    hn_head_form form;
+    const char *front, *first; /* "midlayer.", "layers.0." */
+    int block;                 /* number of a block in a model's own files, or of a module of speculators */
+    int blocks;                /* number of consecutive blocks from `block` on; 0: one */
+} hn_head_names;
+
+hn_head_names hn_head_find_names(hn_source *src);
+/* The name of a part; k: number of the state. NULL: this form has none. */
+const char *hn_head_name(const hn_head_names *names, hn_head_part part, int k, char out[128]);
+/* The tensor of a part (of the first state), not marked as used; NULL: there is none. */
+const hn_tensor *hn_head_find_tensor(const hn_source *src, const hn_head_names *names, hn_head_part part);
+/* Whether a head of this description has the part (norms of states: all of them), and its shape in ggml's order
+ * (inputs, outputs; a vector has outputs 1). */
+bool hn_head_has(const hn_arch *a, hn_head_part part);
+bool hn_head_part_is_vector(hn_head_part part);
+void hn_head_part_shape(const hn_arch *a, hn_head_part part, uint64_t dims[2]);
+
+/* Keys of files beside those of a dense family's layers (head_keys.c). */
+typedef enum hn_head_key {
+    HN_HEAD_KEY_KIND,
+    HN_HEAD_KEY_STATES,       /* a list: the layers whose states are read */
+    HN_HEAD_KEY_TARGET_WIDTH,
+    HN_HEAD_KEY_TOKENS,       /* of the target */
+    HN_HEAD_KEY_OUTPUTS,      /* tokens that are drafted */
+    HN_HEAD_KEY_NORM_BEFORE_RESIDUAL,
+    HN_HEAD_KEY_NORM_BEFORE_FC,
+    HN_HEAD_KEY_FC_NORM,
+    HN_HEAD_KEY_NORM_OUTPUT,
+    HN_HEAD_KEY_MASK_TOKEN,
+    HN_HEAD_KEY_MASKS,        /* how many masks it was trained with */
+    HN_HEAD_KEY_TOGETHER,     /* how many rows see each other */
+    HN_HEAD_KEY_MTP_LAYERS,
+    HN_HEAD_KEY_WINDOW,
+    HN_HEAD_KEY_STEPS,        /* positions that it drafts */
+    HN_HEAD_KEY_SCALE_INPUT,
+    HN_HEAD_KEY_STATE_OFFSET, /* layers before the last state */
+    HN_HEAD_KEY_LOGIT_SCALE,
+    HN_HEAD_KEY_ROWS_IN_PAIRS, /* of Q and K */
+    HN_HEAD_KEY_BLOCK,        /* rows of a block */
+    HN_HEAD_KEY_ROOT_DRAFTS,
+    HN_HEAD_KEY_WINDOWS_AHEAD, /* layers with a window see all of a block */
+    HN_HEAD_KEY_WINDOWS_OF_ROOT,
+    HN_HEAD_KEY_CAUSAL,       /* rows of a block do not see later ones; in a GGUF: in layers without a window */
+    HN_HEAD_KEY_SCALED_EMBEDDING,
+    HN_HEAD_KEY_CLUSTERS,
+    HN_HEAD_KEY_CLUSTERS_USED, /* of a row */
+    HN_HEAD_KEY_HALVES,       /* rotation: false if neighbouring numbers are a pair */
+    HN_HEAD_KEY_FREQUENCIES,  /* of the rotation, in radians per position */
+    HN_HEAD_KEY_LONG_FREQUENCIES,
+    HN_HEAD_KEY_AMPLITUDE,
+    HN_HEAD_KEYS
+} hn_head_key;
+
+/* The i-th possible name of a key in such a file, the most usual first; NULL: there are no more. */
+const char *hn_head_key_name(const hn_source *src, hn_head_key key, int i);
+/* *name: the key that was found; NULL: none, and *out is unchanged. Errors as hn_source_u64. */
+hunch_status hn_head_u64(const hn_source *src, hn_head_key key, uint64_t *out, const char **name, hunch_error *err);
+hunch_status hn_head_bool(const hn_source *src, hn_head_key key, bool *out, hunch_error *err);
+hunch_status hn_head_bool_given(const hn_source *src, hn_head_key key, bool *out, bool *said, hunch_error *err);
+/* HUNCH_REFUSED if the file names another kind. */
+hunch_status hn_head_check_kind(const hn_source *src, const char *kind, hunch_error *err);
+/* The family that describes keys and rows of the file's layers. HUNCH_REFUSED: no config.json, or a GGUF of another architecture. */
+hunch_status hn_head_find_family(const hn_source *src, const hn_dense **out, hunch_error *err);
+/* The family of a GGUF to be written (states: the head reads states of layers, as EAGLE-3, or drafts blocks), and its keys. */
+const hn_dense *hn_head_family(const hn_head_desc *d, bool states);
+bool hn_head_family_blocks(const hn_dense *family); /* family of GGUF files of heads that draft blocks */
+const char *hn_head_gguf_key(const hn_dense *family, hn_head_key key); /* NULL: it has none */
+/* For a GGUF, after hn_dense_read_layers: reads our own keys of the rotation. */
+hunch_status hn_head_read_rotation(hn_arch *a, const hn_source *src, hunch_error *err);
+
+/* Reads the keys of the head's layers (in a folder as in the config of Llama or Qwen3) into a zeroed description, and
+ * what its tensors show: biases, norms of q and k, the embedding, the output (with d2t as many rows as that has).
+ * target: the model whose vocabulary it drafts. The caller sets a->draft_head.features. HUNCH_REFUSED. The caller ends
+ * it with hn_arch_fini. */
+hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err);
+
+/* Whether the model's own file has draft blocks. names: theirs. */
+bool hn_head_find_own(const hn_source *src, const hn_arch *target, hn_head_names *names);
+/* Whether a GGUF beside the model's, of its architecture, has such blocks under the same names (*found; llama.cpp's
+ * side files). HUNCH_REFUSED: it is of that architecture and has none after the target's layers. */
+hunch_status hn_head_find_side(const hn_source *src, const hn_arch *target, hn_head_names *names, bool *found, hunch_error *err);
+/* Whether it is a tensor of these blocks and not a copy of the model's own matrices. */
+bool hn_head_own_tensor(const hn_head_names *names, const char *name);
+/* Marks their tensors as used. */
+void hn_head_mark_own(hn_source *src, const hn_arch *target);
+/* As hn_head_read, for such blocks of one layer each: like the target in all else. */
+hunch_status hn_head_read_own(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target,
+                              hunch_error *err);
+
+typedef struct hn_head_load {
+    const hn_model *target; /* must outlive the head, which borrows its pool, embedding and output */
+    bool convert;           /* matrices of floats are packed as `weights` */
+    hn_dtype weights;
+    const int32_t *order;   /* [vocab] with clusters: row of the file's output for each output, as ids are; NULL: as in the file */
+    int trim;               /* 0, or the number of tokens that it drafts, out of those of its own or the target's output */
+    hn_name_list *missing;      /* collects the names of all missing tensors; NULL: fail at the first */
+} hn_head_load;
+
+/* a: owned by the head, also on failure. ids: the target's token of each output [a->vocab], or NULL: the same; with
+ * load->trim the tokens that it drafts [load->trim], if the file has no list. Errors as hn_model_open, and
+ * HUNCH_REFUSED for weights that are not finite. Ends with hn_model_close. */
+hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head_load *load, const int32_t *ids,
+                          hunch_error *err);
+
+/* HUNCH_REFUSED, naming it, if there is an unused tensor that heads of this description do not have: the head is of
+ * another kind, or has more layers than its keys specify. */
+hunch_status hn_head_check_rest(hn_source *src, const hn_arch *a, hunch_error *err);
+
+/* The target's token of each of n draft tokens, from d2t (offsets in a folder, tokens in a GGUF): *ids is the caller's
+ * (hn_free); NULL if the file has none. HUNCH_REFUSED: a token is not in the vocabulary, or listed twice. */
+hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n, int vocab, int32_t **ids, hunch_error *err);
+
+/* An output whose rows are in clusters, each with a centroid (Gemma 4's "ordered embeddings"). Sets a->draft_head.clusters, 0 if the file
+ * has no centroids. a->vocab is known. HUNCH_REFUSED: only one of the two tensors, clusters of different sizes, no number of clusters of a
+ * row or one that cannot be. */
+hunch_status hn_head_read_clusters(hn_arch *a, const hn_source *src, const hn_head_names *names, hunch_error *err);
+/* *order: the output of each place, cluster after cluster, the caller's (hn_free); NULL: the head has no clusters. HUNCH_REFUSED: not each
+ * output once. */
+hunch_status hn_head_read_order(hn_source *src, const hn_head_names *names, const hn_arch *a, int32_t **order, hunch_error *err);
+/* The target's token of each place: *ids, those of the file's outputs (NULL: the same as outputs), is replaced. */
+hunch_status hn_head_order_ids(int32_t **ids, const int32_t *order, int n, hunch_error *err);
+#endif

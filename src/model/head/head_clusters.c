@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_clusters.c - a draft head whose output's rows are in clusters of equal size, each with a centroid, as in the assistants of Gemma 4
+ * ("ordered embeddings"): a row's logits are those of the few clusters whose centroids have the largest products with its state, so that
+ * only their rows of the output are read. In memory the output's rows are in the order of the clusters. */
+#include "base/mem.h"
+#include "model/head/head.h"
+
+static hunch_status check_pair(const hn_source *src, const hn_head_names *names, const hn_tensor *centroids, hunch_error *err) {
+    char name[2][128];
+    (void)hn_head_name(names, HN_HEAD_CENTROIDS, 0, name[0]);
+    (void)hn_head_name(names, HN_HEAD_ORDER, 0, name[1]);
+    return hn_fail(err, HUNCH_REFUSED, "%s: a tensor %s, and no %s: expected both, or none", hn_source_path(src), name[!centroids],
+                   name[centroids != NULL]);
+}
+
+static hunch_status read_used(hn_head_desc *d, const hn_source *src, hunch_error *err) {
+    const int most = d->clusters < HN_MAX_TOP ? d->clusters : HN_MAX_TOP;
+    uint64_t said = 0;
+    const char *name;
+    hunch_status st = hn_head_u64(src, HN_HEAD_KEY_CLUSTERS, &said, &name, err);
+    if (!st && name && said != (uint64_t)d->clusters)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected the %d rows of its centroids", hn_source_path(src), name,
+                     (unsigned long long)said, d->clusters);
+    if (!st) st = hn_head_u64(src, HN_HEAD_KEY_CLUSTERS_USED, &said, &name, err);
+    if (st) return st;
+    if (!name)
+        return hn_fail(err, HUNCH_REFUSED, "%s: how many clusters a row has logits of is not specified: expected a key %s",
+                       hn_source_path(src), hn_head_key_name(src, HN_HEAD_KEY_CLUSTERS_USED, 0));
+    if (said < 1 || said > (uint64_t)most)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected 1 to %d of %d clusters", hn_source_path(src), name,
+                       (unsigned long long)said, most, d->clusters);
+    d->clusters_used = (int)said;
+    return HUNCH_OK;
+}
+
+hunch_status hn_head_read_clusters(hn_arch *a, const hn_source *src, const hn_head_names *names, hunch_error *err) {
+    const hn_tensor *centroids = hn_head_find_tensor(src, names, HN_HEAD_CENTROIDS),
+                    *order = hn_head_find_tensor(src, names, HN_HEAD_ORDER);
+    if (!centroids && !order) return HUNCH_OK;
+    if (!centroids || !order) return check_pair(src, names, centroids, err);
+    const uint64_t n = centroids->n_dims == 2 ? centroids->dims[1] : 0, vocab = (uint64_t)a->vocab;
+    if (n < 1 || n > vocab || vocab % n != 0)
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has %llu rows, expected a divisor of the %d tokens that it drafts: clusters of "
+                       "equal size", hn_source_path(src), centroids->name, (unsigned long long)n, a->vocab);
+    a->draft_head.clusters = (int)n;
+    return read_used(&a->draft_head, src, err);
+}
+
+static hunch_status check_order(const hn_source *src, const char *name, const int32_t *order, int n, hunch_error *err) {
+    unsigned char *seen = hn_zalloc((size_t)n, 1);
+    hunch_status st = seen ? HUNCH_OK : hn_fail_memory(err, name, (size_t)n);
+    for (int i = 0; !st && i < n; i++)
+        if (seen[order[i]]++)
+            st = hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: entry %d is %d, as one before it is: expected each of 0 to %d once",
+                         hn_source_path(src), name, i, order[i], n - 1);
+    hn_free(seen);
+    return st;
+}
+
+hunch_status hn_head_read_order(hn_source *src, const hn_head_names *names, const hn_arch *a, int32_t **order, hunch_error *err) {
+    const size_t n = (size_t)a->vocab;
+    char name[128];
+    *order = NULL;
+    if (!a->draft_head.clusters) return HUNCH_OK;
+    hn_tensor *t = hn_source_take(src, hn_head_name(names, HN_HEAD_ORDER, 0, name));
+    int64_t *stored = hn_alloc(n * sizeof *stored);
+    int32_t *list = hn_alloc(n * sizeof *list);
+    hunch_status st = stored && list ? hn_source_read_integers(src, t, n, 0, a->vocab - 1, stored, err)
+                                     : hn_fail_memory(err, name, n * sizeof *stored);
+    for (size_t i = 0; !st && i < n; i++) list[i] = (int32_t)stored[i];
+    if (!st) st = check_order(src, t->name, list, a->vocab, err);
+    hn_free(stored);
+    if (st) hn_free(list);
+    *order = st ? NULL : list;
+    return st;
+}
+
+hunch_status hn_head_order_ids(int32_t **ids, const int32_t *order, int n, hunch_error *err) {
+    int32_t *ordered = hn_alloc((size_t)n * sizeof *ordered);
+    if (!ordered) return hn_fail_memory(err, "draft tokens", (size_t)n * sizeof *ordered);
+    for (int i = 0; i < n; i++) ordered[i] = *ids ? (*ids)[order[i]] : order[i];
+    hn_free(*ids);
+    *ids = ordered;
+    return HUNCH_OK;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_keys.c - the names of a draft head's keys in each form of file, beside those of a dense family's layers. GGUF
+ * files have one of three architectures: llama.cpp's eagle3 and dflash, and one of our own for other kinds. Keys that
+ * llama.cpp does not have begin with hunch.head. docs/formats.md has the same table in words. */
+#include <string.h>
+
+#include "model/head/head.h"
+
+typedef enum key_form { FOLDER, EAGLE3, OWN, BLOCKS, KEY_FORMS } key_form;
+enum { MOST_NAMES = 4 };
+
+/* The first name that a file has is used. */
+static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
+    [HN_HEAD_KEY_KIND] = {{"speculators_model_type"}, {"hunch.head.kind"}, {"hunch.head.kind"}, {"hunch.head.kind"}},
+    [HN_HEAD_KEY_STATES] = {{"eagle_aux_hidden_state_layer_ids", "eagle_config.eagle_aux_hidden_state_layer_ids"},
+                             {"eagle3.target_layers"},
+                             {NULL},
+                             {"dflash.target_layers"}},
+    [HN_HEAD_KEY_TARGET_WIDTH] = {{"target_hidden_size"},
+                                   {"eagle3.target_hidden_size"},
+                                   {"hunch-head.target_hidden_size"},
+                                   {"dflash.target_hidden_size"}},
+    [HN_HEAD_KEY_TOKENS] = {{"vocab_size"}, {"eagle3.vocab_size"}, {"hunch-head.vocab_size"}, {"dflash.vocab_size"}},
+    [HN_HEAD_KEY_OUTPUTS] = {{"draft_vocab_size"}, {NULL}, {NULL}}, /* in a GGUF the tensors show it */
+    [HN_HEAD_KEY_NORM_BEFORE_RESIDUAL] = {{"norm_before_residual"}, {"eagle3.norm_before_residual"}, {NULL}},
+    [HN_HEAD_KEY_NORM_BEFORE_FC] = {{"norm_before_fc"}, {"eagle3.norm_before_fc"}, {NULL}},
+    [HN_HEAD_KEY_FC_NORM] = {{"fc_norm"}, {"hunch.head.fc_norm"}, {NULL}},
+    [HN_HEAD_KEY_NORM_OUTPUT] = {{"norm_output"}, {"hunch.head.norm_output"}, {NULL}},
+    [HN_HEAD_KEY_MASK_TOKEN] = {{"ptd_token_id", "mask_token_id", "pard_token", "dflash_config.mask_token_id"},
+                                 {"hunch.head.mask_token_id"},
+                                 {NULL},
+                                 {"tokenizer.ggml.mask_token_id", "dflash.mask_token_id"}},
+    [HN_HEAD_KEY_TOGETHER] = {{"k_mask"}, {NULL}, {"hunch-head.k_mask"}},
+    [HN_HEAD_KEY_MASKS] = {{"draft_length"}, {"hunch.head.draft_length"}, {NULL}},
+    [HN_HEAD_KEY_MTP_LAYERS] = {{"num_nextn_predict_layers"}, {NULL}, {"hunch-head.nextn_predict_layers"}},
+    [HN_HEAD_KEY_WINDOW] = {{NULL},
+                             {"eagle3.attention.sliding_window"},
+                             {"hunch-head.attention.sliding_window"},
+                             {"dflash.attention.sliding_window"}}, /* in a folder: layer_types */
+    [HN_HEAD_KEY_BLOCK] = {{"block_size", "dflash_config.block_size"}, {NULL}, {NULL}, {"dflash.block_size"}},
+    [HN_HEAD_KEY_ROOT_DRAFTS] = {{"sample_from_anchor", "dflash_config.sample_from_anchor"},
+                                  {NULL},
+                                  {NULL},
+                                  {"dflash.sample_from_anchor"}},
+    [HN_HEAD_KEY_WINDOWS_AHEAD] = {{"sliding_window_non_causal"},
+                                    {NULL},
+                                    {NULL},
+                                    {"hunch.head.sliding_window_non_causal"}},
+    [HN_HEAD_KEY_WINDOWS_OF_ROOT] = {{NULL}, {NULL}, {NULL}, {"hunch.head.sliding_window_of_root"}},
+    [HN_HEAD_KEY_CAUSAL] = {{"is_causal", "dflash_config.causal"}, {NULL}, {NULL}, {"hunch.head.causal"}},
+    [HN_HEAD_KEY_SCALED_EMBEDDING] = {{NULL}, {NULL}, {NULL}, {"hunch.head.scaled_embedding"}},
+    [HN_HEAD_KEY_CLUSTERS] = {{"num_centroids"}, {NULL}, {NULL}, {NULL}}, /* in a GGUF the tensors show it */
+    [HN_HEAD_KEY_CLUSTERS_USED] = {{"centroid_intermediate_top_k"}, {"hunch.head.centroid_top_k"}, {"hunch.head.centroid_top_k"}, {NULL}},
+    [HN_HEAD_KEY_HALVES] = {{"rope_is_neox_style", "is_neox_style"}, {NULL}, {NULL}, {NULL}},
+    [HN_HEAD_KEY_STEPS] = {{"n_predict"}, {NULL}, {"hunch-head.steps"}},
+    [HN_HEAD_KEY_SCALE_INPUT] = {{"scale_input"}, {NULL}, {"hunch-head.scale_input"}},
+    [HN_HEAD_KEY_STATE_OFFSET] = {{"hidden_state_offset"}, {NULL}, {"hunch-head.state_offset"}},
+    [HN_HEAD_KEY_LOGIT_SCALE] = {{"logit_scale"}, {NULL}, {"hunch-head.logit_scale"}},
+    [HN_HEAD_KEY_ROWS_IN_PAIRS] = {{NULL}, {NULL}, {"hunch-head.rows_in_pairs"}},
+    [HN_HEAD_KEY_FREQUENCIES] = {{NULL},
+                                  {"hunch.head.rope_frequencies"},
+                                  {"hunch.head.rope_frequencies"},
+                                  {"hunch.head.rope_frequencies"}},
+    [HN_HEAD_KEY_LONG_FREQUENCIES] = {{NULL},
+                                       {"hunch.head.rope_frequencies_long"},
+                                       {"hunch.head.rope_frequencies_long"},
+                                       {"hunch.head.rope_frequencies_long"}},
+    [HN_HEAD_KEY_AMPLITUDE] = {{NULL},
+                                {"hunch.head.rope_amplitude"},
+                                {"hunch.head.rope_amplitude"},
+                                {"hunch.head.rope_amplitude"}},
+};
+
+/* Families of folders and of our own files, which have a folder's rows, and of llama.cpp's files, whose Q and K rows are in pairs. */
+static const hn_dense families[KEY_FORMS] = {
+    [FOLDER] = {.prefix = "head",
+                .attention_bias = true, /* if the file has any */
+                .mlp_bias = true,
+                .may_slide = true, /* for heads of blocks; others refuse it (head.c) */
+                .whole_heads = true, /* as in the classes of Qwen3 and Llama; the key is a copy of the target's */
+                .theta = 10000,
+                .usual = {.context = 1 << 24, .eps = 1e-6}},
+    [EAGLE3] = {.prefix = "eagle3", .interleaved = true},
+    [OWN] = {.prefix = "hunch-head"},
+    [BLOCKS] = {.prefix = "dflash"},
+};
+
+const hn_dense *hn_head_family(const hn_head_desc *d, bool states) {
+    return &families[d->block ? BLOCKS : states ? EAGLE3 : OWN];
+}
+
+bool hn_head_family_blocks(const hn_dense *family) {
+    return family == &families[BLOCKS];
+}
+
+static const char *architecture_of(const hn_source *src) {
+    const char *name = NULL;
+    bool found = false;
+    return !hn_source_str(src, "general.architecture", &name, NULL, &found, NULL) && found ? name : "";
+}
+
+hunch_status hn_head_find_family(const hn_source *src, const hn_dense **out, hunch_error *err) {
+    *out = &families[FOLDER];
+    if (hn_source_get_kind(src) == HN_SOURCE_HF)
+        return hn_source_json(src, "config.json")
+                   ? HUNCH_OK
+                   : hn_fail(err, HUNCH_REFUSED, "%s: no config.json with its weights, expected one that describes its "
+                                                 "layers",
+                             hn_source_path(src));
+    for (int form = EAGLE3; form < KEY_FORMS; form++)
+        if (!strcmp(architecture_of(src), families[form].prefix)) {
+            *out = &families[form];
+            return HUNCH_OK;
+        }
+    return hn_fail(err, HUNCH_REFUSED, "%s: general.architecture is \"%.40s\", expected a draft head's: eagle3, dflash or hunch-head",
+                   hn_source_path(src), architecture_of(src));
+}
+
+static key_form form_of(const hn_source *src) {
+    if (hn_source_get_kind(src) == HN_SOURCE_HF) return FOLDER;
+    for (int form = OWN; form < KEY_FORMS; form++)
+        if (!strcmp(architecture_of(src), families[form].prefix)) return (key_form)form;
+    return EAGLE3;
+}
+
+const char *hn_head_key_name(const hn_source *src, hn_head_key key, int i) {
+    return i < MOST_NAMES ? table[key][form_of(src)][i] : NULL;
+}
+
+const char *hn_head_gguf_key(const hn_dense *family, hn_head_key key) {
+    return table[key][family - families][0];
+}
+
+hunch_status hn_head_u64(const hn_source *src, hn_head_key key, uint64_t *out, const char **name, hunch_error *err) {
+    bool found = false;
+    hunch_status st = HUNCH_OK;
+    for (int i = 0; !st && !found && (*name = hn_head_key_name(src, key, i)); i++) st = hn_source_u64(src, *name, out, &found, err);
+    return st;
+}
+
+hunch_status hn_head_bool_given(const hn_source *src, hn_head_key key, bool *out, bool *said, hunch_error *err) {
+    const char *name;
+    hunch_status st = HUNCH_OK;
+    *said = false;
+    for (int i = 0; !st && !*said && (name = hn_head_key_name(src, key, i)); i++) st = hn_source_bool(src, name, out, said, err);
+    return st;
+}
+
+hunch_status hn_head_bool(const hn_source *src, hn_head_key key, bool *out, hunch_error *err) {
+    bool said;
+    return hn_head_bool_given(src, key, out, &said, err);
+}
+
+hunch_status hn_head_check_kind(const hn_source *src, const char *kind, hunch_error *err) {
+    const char *name = hn_head_key_name(src, HN_HEAD_KEY_KIND, 0), *said = kind;
+    bool found = false;
+    hunch_status st = hn_source_str(src, name, &said, NULL, &found, err);
+    if (!st && strcmp(said, kind) != 0)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: %s is \"%.40s\", expected %s", hn_source_path(src), name, said, kind);
+    return st;
+}
+
+/* ---- the rotation, if the usual keys would give other bits -------------------------------------------------------- */
+
+static hunch_status read_frequencies(const hn_arch *a, const hn_source *src, hn_head_key key, double *freq, hunch_error *err) {
+    const char *name = hn_head_key_name(src, key, 0);
+    const hn_array *list;
+    hunch_status st = hn_source_array(src, name, &list, err);
+    if (st || !list) return st;
+    bool good = freq && !hn_array_is_strings(list) && hn_array_count(list) == (size_t)a->rope_dims / 2;
+    for (int i = 0; good && i < a->rope_dims / 2; i++) {
+        freq[i] = hn_array_number(list, (size_t)i);
+        good = freq[i] >= 0 && freq[i] <= 1e9;
+    }
+    return good ? HUNCH_OK
+                : hn_fail(err, HUNCH_REFUSED, "%s: %s, expected a list of %d numbers from 0 on", hn_source_path(src), name,
+                          freq ? a->rope_dims / 2 : 0);
+}
+
+hunch_status hn_head_read_rotation(hn_arch *a, const hn_source *src, hunch_error *err) {
+    const hn_key amplitude = {hn_head_key_name(src, HN_HEAD_KEY_AMPLITUDE, 0), NULL, 1e-3, 1e3, (double)a->rope_scale};
+    double scale = (double)a->rope_scale;
+    if (hn_source_get_kind(src) == HN_SOURCE_HF) return HUNCH_OK;
+    hunch_status st = read_frequencies(a, src, HN_HEAD_KEY_FREQUENCIES, a->rope_freq, err);
+    if (!st) st = read_frequencies(a, src, HN_HEAD_KEY_LONG_FREQUENCIES, a->rope_long, err);
+    if (!st) st = hn_key_real(src, &amplitude, &scale, err);
+    a->rope_scale = (float)scale;
+    return st;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_steps.h - draft heads that have weights of their own for each drafted position (hn_steps_desc): names and shapes
+ * of their tensors, what a file shows of them, and loading. The computation: layer_steps.c. */
+#ifndef HN_HEAD_STEPS_H
+#define HN_HEAD_STEPS_H
+#include "model/head/head.h"
+#include "model/weights.h"
+
+typedef enum hn_step_part {
+    HN_STEP_BLOCK, /* number: of the block */
+    HN_STEP_BLOCK_BIAS,
+    HN_STEP_RESIDUAL,
+    HN_STEP_RESIDUAL_BIAS,
+    HN_STEP_GATE,  /* number: of the gate; HN_STEP_SUM has one projection */
+    HN_STEP_GATES_FUSED,
+    HN_STEP_EMBEDDING,
+    HN_STEP_NORM,
+    HN_STEP_NORM_BIAS,
+    HN_STEP_CELL_NORM,
+    HN_STEP_CELL_NORM_BIAS,
+    HN_STEP_OUTPUT,
+    HN_STEP_OUTPUT_BIAS,
+    HN_STEP_PARTS
+} hn_step_part;
+
+/* A tensor of a step. */
+typedef struct hn_step_tensor {
+    hn_step_part part;
+    int step, number;
+} hn_step_tensor;
+
+bool hn_head_form_has_steps(hn_head_form form);
+/* Its name in such a file; NULL: the form has none. Of d, blocks and numbering are used. */
+const char *hn_step_name(const hn_head_names *names, const hn_steps_desc *d, hn_step_tensor t, char out[128]);
+const hn_tensor *hn_step_find_tensor(const hn_source *src, const hn_head_names *names, const hn_steps_desc *d, hn_step_tensor t);
+bool hn_step_part_is_vector(hn_step_part part);
+void hn_step_shape(const hn_arch *a, hn_step_tensor t, uint64_t dims[2]); /* as hn_head_part_shape */
+
+/* Iterates over all tensors of a head of this description: *t becomes the next; begin with {0, 0, -1}. Tensors that
+ * steps share are listed once, as those of the first step. */
+bool hn_step_next(const hn_arch *a, hn_step_tensor *t);
+
+/* Sets the sizes outside layers in a zeroed description, for a head of the target's width without layers. */
+void hn_steps_begin(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target);
+/* After it: the layers that such heads have before their steps, or as their steps. */
+hunch_status hn_steps_read_layers(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err);
+/* With kind, n, blocks and inner set: reads what the tensors show (biases, own outputs, vocabularies). HUNCH_REFUSED if
+ * they do not fit a target of `tokens` tokens. */
+hunch_status hn_steps_finish(hn_arch *a, const hn_source *src, const hn_head_names *names, int tokens, hunch_error *err);
+/* After it, compares the file's keys with its tensors (head_steps_check.c): HUNCH_REFUSED, naming the key, if they differ. */
+hunch_status hn_steps_check_said(const hn_arch *a, const hn_source *src, const hn_head_names *names, int tokens, hunch_error *err);
+/* HUNCH_REFUSED if such a head has more layers of attention. */
+hunch_status hn_steps_check_layers(const hn_arch *a, const hn_source *src, int most, hunch_error *err);
+/* After the plan: marks copies of tensors that tied steps share as used. HUNCH_REFUSED, naming it, if one is not a copy; HUNCH_FAILED. */
+hunch_status hn_steps_take_copies(hn_source *src, const hn_arch *a, hunch_error *err);
+/* For a folder: whether an unused tensor of this name means that the head is another one. */
+bool hn_steps_counts(const hn_arch *a, const char *name);
+/* Sets the folder's numbering of blocks and modules, the number of blocks, and whether gates are fused, in a zeroed description. */
+void hn_steps_number(const hn_source *src, const hn_head_names *names, hn_steps_desc *d);
+/* The target's vocabulary and width as the folder's tensors show them; 0: they do not. */
+void hn_steps_guess(const hn_source *src, const hn_head_names *names, int *tokens, int *width);
+/* The number of steps in a file, by tensors of that part. */
+int hn_steps_count(const hn_source *src, const hn_head_names *names, const hn_steps_desc *d, hn_step_part part);
+
+/* Plans all tensors; m->head.step exists. hn_steps_share copies shared tensors to each step, after the load and after
+ * m->output was set to the target's if the file has none. */
+hunch_status hn_steps_plan(hn_plan *p, hunch_error *err);
+void hn_steps_share(hn_model *m);
+size_t hn_steps_tensors(const hn_arch *a); /* at most so many */
+/* Keeps only rows ids[n] of all outputs. */
+hunch_status hn_steps_trim(hn_model *m, const int32_t *ids, int n, hunch_error *err);
+void hn_steps_close(hn_model *m); /* zeroed is fine */
+#endif

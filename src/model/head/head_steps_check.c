@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_steps_check.c - compares the files of a head with weights for each position (head_steps.h) with the tensors that
+ * were read: numbers in config.json or a GGUF's keys, copies of tensors that tied steps share, tensors that such a head
+ * does not have. */
+#include <string.h>
+
+#include "model/head/head_steps.h"
+
+/* ---- keys ------------------------------------------------------------------------------------------------------- */
+
+/* Medusa's released config is not checked: it specifies 2 heads, and there are 5. */
+typedef enum said { SAID_POSITIONS, SAID_WITH_FIRST, SAID_BLOCKS, SAID_OUTPUTS, SAID_TOKENS } said;
+
+static const struct {
+    hn_head_form form;
+    const char *key;
+    said what;
+} numbers[] = {
+    {HN_HEAD_MEDUSA_VLLM, "num_heads", SAID_POSITIONS},
+    {HN_HEAD_MEDUSA_VLLM, "num_hidden_layers", SAID_BLOCKS},
+    {HN_HEAD_MEDUSA_VLLM, "truncated_vocab_size", SAID_OUTPUTS},
+    {HN_HEAD_MEDUSA_VLLM, "vocab_size", SAID_TOKENS},
+    {HN_HEAD_HYDRA, "hydra_num_heads", SAID_POSITIONS},
+    {HN_HEAD_HYDRA, "hydra_num_layers", SAID_BLOCKS},
+    {HN_HEAD_SPECULATOR, "vocab_size", SAID_TOKENS},
+    {HN_HEAD_ARCTIC_LSTM, "vocab_size", SAID_TOKENS},
+    {HN_HEAD_META, "n_future_tokens", SAID_WITH_FIRST},
+    {HN_HEAD_GGUF_STEPS, "hunch-head.steps", SAID_POSITIONS},
+    {HN_HEAD_GGUF_STEPS, "hunch-head.vocab_size", SAID_TOKENS},
+};
+
+static hunch_status check_number(const hn_arch *a, const hn_source *src, const char *key, said what, int tokens, hunch_error *err) {
+    static const char *const words[] = {"positions", "tokens at once", "blocks a position", "tokens of its output",
+                                        "tokens of this target"};
+    const hn_steps_desc *d = &a->draft_head.steps;
+    const int known[] = {d->n, d->n + 1, d->blocks, a->vocab, tokens};
+    uint64_t value = 0;
+    bool found = false;
+    hunch_status st = hn_source_u64(src, key, &value, &found, err);
+    if (st || !found || value == (uint64_t)known[what]) return st;
+    if (what == SAID_TOKENS && (value == (uint64_t)a->draft_head.embeddings || value == (uint64_t)a->vocab)) return HUNCH_OK;
+    return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected %d, the %s", hn_source_path(src), key,
+                   (unsigned long long)value, known[what], words[what]);
+}
+
+/* Hydra: whether its heads read tokens, and whether a layer precedes them. */
+static hunch_status check_hydra(const hn_arch *a, const hn_source *src, hunch_error *err) {
+    const bool reads = a->draft_head.steps.kind == HN_STEP_GROUNDED;
+    const char *form = a->layers ? "prefix-mlp" : "mlp";
+    bool grounded = reads, found = false;
+    hunch_status st = hn_source_bool(src, "grounded_heads", &grounded, &found, err);
+    if (!st && grounded != reads)
+        st = hn_fail(err, HUNCH_REFUSED,
+                     "%s: grounded_heads is %s, and there is %s tensor hydra_mlp.0.*.res_connection.weight",
+                     hn_source_path(src), grounded ? "true" : "false", reads ? "a" : "no");
+    if (!st) st = hn_source_str(src, "hydra_head_arch", &form, NULL, &found, err);
+    if (!st && !strcmp(form, "prefix-mlp") != (a->layers > 0))
+        st = hn_fail(err, HUNCH_REFUSED,
+                     "%s: hydra_head_arch is \"%.40s\", and there is %s layer prefix_embeding_layer.*",
+                     hn_source_path(src), form, a->layers ? "a" : "no");
+    return st;
+}
+
+hunch_status hn_steps_check_said(const hn_arch *a, const hn_source *src, const hn_head_names *names, int tokens, hunch_error *err) {
+    hunch_status st = HUNCH_OK;
+    for (size_t i = 0; !st && i < sizeof numbers / sizeof *numbers; i++)
+        if (numbers[i].form == names->form) st = check_number(a, src, numbers[i].key, numbers[i].what, tokens, err);
+    return st || names->form != HN_HEAD_HYDRA ? st : check_hydra(a, src, err);
+}
+
+hunch_status hn_steps_check_layers(const hn_arch *a, const hn_source *src, int most, hunch_error *err) {
+    return a->layers <= most ? HUNCH_OK
+                             : hn_fail(err, HUNCH_REFUSED, "%s: %d layer%s of attention, expected %s", hn_source_path(src), a->layers,
+                                       a->layers == 1 ? "" : "s", most ? "at most 1 of such a head" : "a head without");
+}
+
+/* ---- copies ------------------------------------------------------------------------------------------------------------------ */
+
+enum { COMPARED = 4096 };
+
+static hunch_status compare(const hn_source *src, const hn_tensor *copy, const hn_tensor *of, hunch_error *err) {
+    unsigned char a[COMPARED], b[COMPARED];
+    bool same = copy->bytes == of->bytes && copy->known && of->known && copy->dtype == of->dtype &&
+                !memcmp(copy->dims, of->dims, sizeof of->dims);
+    hunch_status st = HUNCH_OK;
+    for (size_t at = 0; !st && same && copy->data != of->data && at < of->bytes; at += COMPARED) {
+        const size_t n = of->bytes - at < COMPARED ? of->bytes - at : COMPARED;
+        st = hn_source_read(src, copy, at, n, a, err);
+        if (!st) st = hn_source_read(src, of, at, n, b, err);
+        same = !st && !memcmp(a, b, n);
+    }
+    return st || same ? st
+                      : hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: its weights are tied, expected a copy of %s",
+                                hn_source_path(src), copy->name, of->name);
+}
+
+hunch_status hn_steps_take_copies(hn_source *src, const hn_arch *a, hunch_error *err) {
+    const hn_head_names names = {(hn_head_form)a->draft_head.form, a->body, a->first_layer, 0, 0};
+    hn_arch untied = *a;
+    hn_step_tensor t = {0, 0, -1};
+    hunch_status st = HUNCH_OK;
+    if (!a->draft_head.steps.tied) return HUNCH_OK;
+    untied.draft_head.steps.tied = untied.draft_head.steps.one_output = false;
+    while (!st && hn_step_next(&untied, &t)) {
+        const bool gate = t.part == HN_STEP_GATE || t.part == HN_STEP_GATES_FUSED;
+        char name[128];
+        const hn_tensor *copy = hn_step_find_tensor(src, &names, &a->draft_head.steps, t),
+                        *of = hn_step_find_tensor(src, &names, &a->draft_head.steps,
+                                                  (hn_step_tensor){t.part, gate && t.step > 0, t.number});
+        if (!copy || !of || copy->used) continue;
+        st = compare(src, copy, of, err);
+        hn_source_take(src, hn_step_name(&names, &a->draft_head.steps, t, name));
+    }
+    return st;
+}
+
+/* ---- other tensors ------------------------------------------------------------------------------------------------------ */
+
+bool hn_steps_counts(const hn_arch *a, const char *name) {
+    const bool whole_model = *a->body && (a->draft_head.form == HN_HEAD_MEDUSA || a->draft_head.form == HN_HEAD_MEDUSA_VLLM);
+    if (strstr(name, "rotary_emb.") || !strncmp(name, "prefix_embeding_layer.embed_tokens.", 35)) return false;
+    if (a->draft_head.form == HN_HEAD_META) return !strncmp(name, "extra_heads.", 12);
+    return !whole_model || !strncmp(name, a->body, strlen(a->body));
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_steps_load.c - loads the tensors of head_steps.h. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/head/head_steps.h"
+#include "model/head/reduced_output.h"
+#include "ops/pack.h"
+
+size_t hn_steps_tensors(const hn_arch *a) {
+    hn_step_tensor t = {0, 0, -1};
+    size_t n = 0;
+    while (hn_step_next(a, &t)) n += t.part == HN_STEP_GATES_FUSED ? HN_STEP_GATES : 1;
+    return n;
+}
+
+static hn_buf *vector_of(hn_step *s, hn_step_tensor t) {
+    switch (t.part) {
+    case HN_STEP_BLOCK_BIAS: return &s->block_bias[t.number];
+    case HN_STEP_RESIDUAL_BIAS: return &s->residual_bias;
+    case HN_STEP_NORM: return &s->norm;
+    case HN_STEP_NORM_BIAS: return &s->norm_bias;
+    case HN_STEP_CELL_NORM: return &s->cell_norm;
+    case HN_STEP_CELL_NORM_BIAS: return &s->cell_norm_bias;
+    default: return &s->output_bias;
+    }
+}
+
+static hn_weight *matrix_of(hn_step *s, hn_step_tensor t) {
+    switch (t.part) {
+    case HN_STEP_BLOCK: return &s->block[t.number];
+    case HN_STEP_RESIDUAL: return &s->residual;
+    case HN_STEP_GATE: return &s->gate[t.number];
+    case HN_STEP_EMBEDDING: return &s->embedding;
+    default: return &s->output;
+    }
+}
+
+static hunch_status plan_matrix(hn_plan *p, const char *name, hn_step_tensor t, const uint64_t dims[2], hunch_error *err) {
+    hn_step *s = &p->m->head.step[t.step];
+    hn_weight *w = matrix_of(s, t);
+    const uint64_t bytes = p->m->weight_bytes;
+    const double macs = p->m->macs_per_row;
+    hunch_status st = HUNCH_OK;
+    if (t.part == HN_STEP_GATES_FUSED) {
+        const int inner = p->m->arch.draft_head.steps.inner;
+        for (int g = 0; !st && g < HN_STEP_GATES; g++)
+            st = hn_plan_named_rows(p, name, (int)dims[0], (int)dims[1], (hn_part){g * inner, inner}, &s->gate[g], err);
+        return st;
+    }
+    st = hn_plan_named_matrix(p, name, (int)dims[0], (int)dims[1], w, err);
+    if (t.part == HN_STEP_OUTPUT) w->phase = HN_PHASE_OUTPUT;
+    if (t.part != HN_STEP_EMBEDDING) return st;
+    p->m->weight_bytes = bytes; /* a pass reads a row of it */
+    p->m->macs_per_row = macs;
+    return st;
+}
+
+hunch_status hn_steps_plan(hn_plan *p, hunch_error *err) {
+    hn_model *m = p->m;
+    const hn_arch *a = &m->arch;
+    const hn_head_names names = {(hn_head_form)a->draft_head.form, a->body, a->first_layer, 0, 0};
+    const hn_steps_desc *d = &a->draft_head.steps;
+    hn_step_tensor t = {0, 0, -1};
+    char name[128];
+    uint64_t dims[2];
+    hunch_status st = HUNCH_OK;
+    m->head.step = hn_zalloc((size_t)d->n, sizeof *m->head.step);
+    if (!m->head.step) return hn_fail_memory(err, "positions of a draft head", (size_t)d->n * sizeof *m->head.step);
+    while (!st && hn_step_next(a, &t)) {
+        hn_step_shape(a, t, dims);
+        hn_step_name(&names, d, t, name);
+        st = hn_step_part_is_vector(t.part) ? hn_plan_named_vector(p, name, (int)dims[0], vector_of(&m->head.step[t.step], t), err)
+                                            : plan_matrix(p, name, t, dims, err);
+    }
+    if (!st && d->scale_input) m->head.root_half.off = hn_plan_room(p, (size_t)a->draft_head.feature_width * sizeof(float));
+    return st;
+}
+
+/* 1 / sqrt 2 as the weights of a norm. */
+static void write_root_half(hn_model *m) {
+    const float half = 0.70710678f;
+    m->head.root_half.mem = m->weights;
+    for (int i = 0; i < m->arch.draft_head.feature_width; i++)
+        m->ops.write(&m->ops, hn_at(m->head.root_half, (size_t)i * sizeof half), &half, sizeof half);
+}
+
+void hn_steps_share(hn_model *m) {
+    const hn_steps_desc *d = &m->arch.draft_head.steps;
+    const hn_step *first = m->head.step;
+    for (int k = 0; k < d->n; k++) {
+        hn_step *s = &m->head.step[k];
+        if (!m->arch.draft_head.own_output) s->output = m->output;
+        if (k == 0) continue;
+        if (d->one_output) {
+            s->output = first->output;
+            s->output_bias = first->output_bias;
+        }
+        if (!d->tied) continue;
+        s->embedding = first->embedding;
+        s->norm = first->norm;
+        s->norm_bias = first->norm_bias;
+        s->cell_norm = first->cell_norm;
+        s->cell_norm_bias = first->cell_norm_bias;
+        if (k > 1) memcpy(s->gate, m->head.step[1].gate, sizeof s->gate);
+    }
+    if (d->scale_input) write_root_half(m);
+}
+
+/* ---- a smaller vocabulary ------------------------------------------------------------------------------------------------- */
+
+static size_t packed_bytes(const hn_model *m, const hn_weight *w) {
+    return m->ops.strip_bytes(w->dtype, w->in) * (size_t)hn_strips(w->out);
+}
+
+static hunch_status trim_bias(hn_model *m, hn_buf *bias, const int32_t *ids, int n, hunch_error *err) {
+    if (!bias->mem) return HUNCH_OK;
+    float *all = hn_alloc((size_t)m->arch.vocab * sizeof *all), *chosen = hn_alloc((size_t)n * sizeof *chosen);
+    hunch_status st = all && chosen ? HUNCH_OK : hn_fail_memory(err, "chosen rows of the output", (size_t)m->arch.vocab * sizeof *all);
+    if (!st) {
+        m->ops.read(&m->ops, all, *bias, (size_t)m->arch.vocab * sizeof *all);
+        for (int i = 0; i < n; i++) chosen[i] = all[ids[i]];
+        m->ops.write(&m->ops, *bias, chosen, (size_t)n * sizeof *chosen); /* in its place: it is shorter */
+    }
+    hn_free(all);
+    hn_free(chosen);
+    return st;
+}
+
+hunch_status hn_steps_trim(hn_model *m, const int32_t *ids, int n, hunch_error *err) {
+    const hn_steps_desc *d = &m->arch.draft_head.steps;
+    const hn_source *files = m->head.step[0].output.stored.rows ? m->files : NULL;
+    hunch_status st = files ? hn_source_check(files, err) : HUNCH_OK; /* a truncated file cannot be read */
+    if (st) return st;
+    m->head.picked = hn_zalloc((size_t)d->n, sizeof *m->head.picked);
+    if (!m->head.picked) return hn_fail_memory(err, "chosen rows of the output", (size_t)d->n * sizeof *m->head.picked);
+    for (int k = 0; !st && k < (d->one_output ? 1 : d->n); k++) {
+        hn_step *s = &m->head.step[k];
+        hn_reduced_output r;
+        st = hn_reduce_output(&m->ops, &s->output, ids, n, &r, err);
+        if (st) return st;
+        m->head.picked[k] = r.mem;
+        m->head.ids = r.ids;
+        m->weight_bytes += packed_bytes(m, &r.w) - packed_bytes(m, &s->output);
+        m->macs_per_row += (double)r.w.in * (r.w.out - s->output.out);
+        m->bytes.memory += r.bytes;
+        s->output = r.w;
+        st = trim_bias(m, &s->output_bias, ids, n, err);
+    }
+    for (int k = 1; !st && d->one_output && k < d->n; k++) m->head.step[k].output = m->head.step[0].output;
+    m->arch.vocab = n;
+    return st || !files ? st : hn_source_check(files, err); /* nor is a file that was changed meanwhile the model */
+}
+
+void hn_steps_close(hn_model *m) {
+    for (int k = 0; m->head.picked && k < m->arch.draft_head.steps.n; k++) m->ops.mem_free(&m->ops, m->head.picked[k]);
+    hn_free(m->head.picked);
+    hn_free(m->head.step);
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* template_test.c - renderings against Python's Jinja2 (tools/make_template_vectors.py), limits, and hostile templates. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/fault.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "base/run_mode_for_tests.h"
+#include "base/utf8.h"
+#include "text/jinja/template.h"
+#include "text/vectors_for_tests.h"
+
+#define NOW "2026-01-02 03:04:05"
+
+static hunch_status render(const char *text, size_t len, const json_t *vars, char **out, hunch_error *e) {
+    hn_template *t;
+    size_t n = 0;
+    *out = NULL;
+    hunch_status s = hn_template_parse(&t, text, len, e);
+    if (s != HUNCH_OK) {
+        assert_null(t);
+        return s;
+    }
+    s = hn_template_render(t, vars, NOW, out, &n, e);
+    assert_true(s == HUNCH_OK ? strlen(*out) == n && hn_utf8_check(*out, n) == n : *out == NULL);
+    hn_template_free(t);
+    return s;
+}
+
+/* ---- against Jinja2 ---- */
+
+static void check_snippet(const json_t *row, void *user) {
+    json_t **vars = user;
+    if (!*vars) { /* the first row */
+        *vars = json_deep_copy(json_object_get(row, "vars"));
+        assert_true(json_is_object(*vars));
+        return;
+    }
+    size_t len;
+    const char *text = row_text(row, "template", &len), *want = row_text(row, "output", NULL);
+    hunch_error e = {0};
+    char *got;
+    hunch_status s = render(text, len, *vars, &got, &e);
+    if (want && s != HUNCH_OK) fail_msg("%s: %s", text, e.message);
+    if (want && strcmp(got, want) != 0) fail_msg("%s gives \"%s\", expected \"%s\"", text, got, want);
+    if (!want && s == HUNCH_OK)
+        fail_msg("%s gives \"%s\", expected an error like \"%s\"", text, got, row_text(row, "error", NULL));
+    if (!want &&
+        (s != e.status || (s != HUNCH_USAGE && s != HUNCH_REFUSED) || !strstr(e.message, "chat template, line ")))
+        fail_msg("%s: %d %s", text, s, e.message);
+    hn_free(got);
+}
+
+static void test_snippets(void **state) {
+    (void)state;
+    json_t *vars = NULL;
+    assert_in_range(each_row("templates/snippets.jsonl", check_snippet, &vars), 400, 10000);
+    json_decref(vars);
+}
+
+/* ---- without a reference in Jinja2 ---- */
+
+static void check_text(const char *text, const char *vars, const char *want) {
+    json_t *v = json_loads(vars, 0, NULL);
+    hunch_error e = {0};
+    char *got;
+    if (render(text, strlen(text), v, &got, &e) != HUNCH_OK) fail_msg("%s: %s", text, e.message);
+    assert_string_equal(got, want);
+    hn_free(got);
+    json_decref(v);
+}
+
+static void check_error(const char *text, const char *vars, hunch_status status, const char *says) {
+    json_t *v = json_loads(vars, 0, NULL);
+    hunch_error e = {0};
+    char *got;
+    hunch_status s = render(text, strlen(text), v, &got, &e);
+    if (s != status || !strstr(e.message, says))
+        fail_msg("%.80s: %d \"%s\", expected %d \"%s\"", text, s, e.message, status, says);
+    hn_free(got);
+    json_decref(v);
+}
+
+static void test_own(void **state) {
+    (void)state;
+    check_text("{% generation %}a{{ x }}{% endgeneration %}b", "{\"x\": 1}", "a1b"); /* Hugging Face's extension */
+    check_text("{{ strftime_now('%B %d, %Y') }}", "{}", "January 02, 2026");
+    check_text("{{ strftime_now('') }}|", "{}", "|");
+    check_text("{% for k in o %}{{ k }}{% endfor %}", "{\"o\": {\"z\": 1, \"a\": 2, \"m\": 3}}",
+               "zam"); /* their own order */
+    check_text("{% macro m() %}{% macro inner() %}i{{ x }}{% endmacro %}{% set ns.f = inner %}{% endmacro %}{% set ns "
+               "= namespace() %}{{ m() }}{{ ns.f() }}",
+               "{\"x\": 1}", "i1"); /* a macro that outlives the one that defines it */
+    check_text(
+        "{% set ns = namespace() %}{% for i in [1, 2] %}{% macro m(a) %}{{ i }}{{ a }}{% endmacro %}{% set ns.f = m %}"
+        "{% endfor %}{% for j in [3, 4] %}{{ j }}{% endfor %}{{ ns.f(5) }}",
+        "{}", "3425"); /* or the loop */
+}
+
+static void test_errors_name_the_line(void **state) {
+    (void)state;
+    check_error("a\n{{ b }}\n{{ 'x' + 1 }}", "{}", HUNCH_USAGE, "line 3: str + int");
+    check_error("a\n\n{% if x %}\n{{ 1 + }}{% endif %}", "{}", HUNCH_REFUSED, "line 4: expected a value, not }}");
+    check_error("a\n{# one\ntwo #}\n{{ m.x.y }}", "{\"m\": {}}", HUNCH_USAGE, "line 4: 'x' is undefined");
+    check_error("\n{{ raise_exception('no\nsystem') }}", "{}", HUNCH_USAGE, "line 2: no system"); /* one line, always */
+    check_error("{% include 'x' %}", "{}", HUNCH_REFUSED, "the statement \"include\" is not supported");
+    check_error("\n{{ 1|sha256 }}", "{}", HUNCH_REFUSED, "line 2: the filter \"sha256\" is not supported");
+    check_error("{% macro f() %}\n{{ g() }}{% endmacro %}\n{{ f() }}", "{}", HUNCH_USAGE, "line 2: 'g' is undefined");
+    check_error("\xFF", "{}", HUNCH_REFUSED, "UTF-8");
+    check_error("x", "[]", HUNCH_USAGE, "expected a JSON object");
+}
+
+static void test_now(void **state) {
+    (void)state;
+    static const char text[] = "{{ strftime_now('%Y') }}";
+    static const char *const bad[] = {"yesterday", "2026-01-02", "2026-01-02 03:04:05 x"};
+    hn_template *t;
+    char *out;
+    size_t n;
+    json_t *vars = json_object();
+    assert_int_equal(hn_template_parse(&t, text, sizeof text - 1, NULL), HUNCH_OK);
+    for (int i = 0; i < 3; i++) assert_int_equal(hn_template_render(t, vars, bad[i], &out, &n, NULL), HUNCH_USAGE);
+    assert_int_equal(hn_template_render(t, vars, NULL, &out, &n, NULL), HUNCH_OK);
+    assert_int_equal(n, 4); /* this year */
+    hn_free(out);
+    hn_template_free(t);
+    json_decref(vars);
+}
+
+/* ---- limits ---- */
+
+static char *repeated(const char *head, const char *part, size_t times, const char *tail) {
+    size_t n = strlen(part);
+    char *s = malloc(strlen(head) + times * n + strlen(tail) + 1), *p = stpcpy(s, head);
+    for (size_t i = 0; i < times; i++) p = stpcpy(p, part);
+    strcpy(p, tail);
+    return s;
+}
+
+static void test_limits(void **state) {
+    (void)state;
+    const struct {
+        const char *head, *part;
+        size_t times;
+        const char *tail;
+        hunch_status status;
+        const char *says;
+    } cases[] = {
+        {"{{ ", "(", 100000, "", HUNCH_REFUSED, "nested deeper"},
+        {"{{ ", "[", 100000, "", HUNCH_REFUSED, "nested deeper"},
+        {"{{ ", "not ", 100000, "1 }}", HUNCH_REFUSED, "nested deeper"},
+        {"{{ ", "-", 100000, "1 }}", HUNCH_REFUSED, "nested deeper"},
+        {"", "{% if 1 %}", 100000, "", HUNCH_REFUSED, "nested deeper"},
+        {"", "{% for x in y %}", 100000, "", HUNCH_REFUSED, "nested deeper"},
+        {"{{ ", "1 if 1 else ", 100000, "1 }}", HUNCH_REFUSED, "nested deeper"},
+        {"{% if 0 %}", "{% elif 0 %}", 100000, "{% endif %}", HUNCH_REFUSED, "nested deeper"},
+        {"{{ 1", " + 1", 100000, " }}", HUNCH_USAGE, "nested deeper"},
+        {"{{ 'a'", "|upper", 100000, " }}", HUNCH_USAGE, "nested deeper"},
+        {"{{ x", ".x", 100000, " }}", HUNCH_USAGE, "nested deeper"},
+        {"{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "", 0, "", HUNCH_USAGE, "nested deeper"},
+        {"{% set ns = namespace(s='ab') %}", "{% set ns.s = ns.s + ns.s %}", 64, "", HUNCH_USAGE, "beyond"},
+        {"{{ 'ab' * 1000000000 }}", "", 0, "", HUNCH_USAGE, "beyond"},
+        {"{{ [1, 2] * 1000000000 }}", "", 0, "", HUNCH_USAGE, "steps"},
+        {"{{ 'a'|indent(1000000000000, true) }}", "", 0, "", HUNCH_USAGE, "beyond"},
+        {"{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}", "", 0, "", HUNCH_USAGE,
+         "steps"},
+        {"{% set s = 'x' * 1000000 %}{% for a in range(100000) %}{{ s|length }}{% endfor %}", "", 0, "", HUNCH_USAGE,
+         "steps"},
+        {"{% for a in range(100000) %}{{ 'x' * 100000 }}{% endfor %}", "", 0, "", HUNCH_USAGE, "steps"},
+        {"{{ range(100001) }}", "", 0, "", HUNCH_USAGE, "100000 elements"},
+        {"{{ range(-9223372036854775807, 9223372036854775807, 4611686018427387904)|length }}{{ 1 + 9223372036854775807 "
+         "}}",
+         "", 0, "", HUNCH_USAGE, "64 bits"},
+        {"{{ 9223372036854775807|round(-1) }}", "", 0, "", HUNCH_USAGE, "64 bits"},
+        {"{{ 99999999999999999999 }}", "", 0, "", HUNCH_REFUSED, "64 bits"},
+        {"{{ [1, [2]]|tojson(indent=1000000000) }}", "", 0, "", HUNCH_USAGE, "an indent of 0 to 100"},
+        {"{% set n = namespace(x=[1]) %}{% for i in range(200) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x }}", "",
+         0, "", HUNCH_USAGE, "nested deeper"},
+        {"{% set n = namespace(x=[1]) %}{% for i in range(60) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x }}", "", 0,
+         "", HUNCH_USAGE, "beyond"},
+        {"{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(40) }}", "", 0, "",
+         HUNCH_USAGE, "steps"},
+        {"{% set n = namespace(l=[1]) %}{% for i in range(100) %}{% set n.l = n.l + n.l %}{% endfor %}", "", 0, "",
+         HUNCH_USAGE, "MiB"},
+        {"{% set n = namespace(x=(1,)) %}{% for i in range(100000) %}{% set n.x = (n.x,) %}{% endfor %}{{ n.x in {} }}",
+         "", 0, "", HUNCH_USAGE, "nested deeper"},
+        {"{% set n = namespace(x=(1,)) %}{% for i in range(60) %}{% set n.x = (n.x, n.x) %}{% endfor %}{{ {n.x: 1} }}",
+         "", 0, "", HUNCH_USAGE, "steps"},
+        {"{{ '%1000000000d' % 5 }}", "", 0, "", HUNCH_USAGE, "beyond"},
+        {"{{ '%30000000d%30000000d' % (5, 6) }}", "", 0, "", HUNCH_USAGE, "beyond"},
+        {"{{ '%.1000000000f' % 5 }}", "", 0, "", HUNCH_USAGE, "beyond"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = repeated(cases[i].head, cases[i].part, cases[i].times, cases[i].tail);
+        check_error(text, "{\"y\": [1]}", cases[i].status, cases[i].says);
+        free(text);
+    }
+}
+
+/* The work of one step is limited too: each of these is repeated until the limits end it. */
+static void test_limits_inside_steps(void **state) {
+    (void)state;
+    static const char *const texts[] = {"s < q",          "q in s",      "s.strip('ba')",       "s.endswith(q)",
+                                        "{s: 1}[q]",      "s.split()",   "s.count('a')",        "s[-5]",
+                                        "s.isalpha()",    "s|lower"};
+    static const char *const lists[] = {"l|unique|list", "l|sum", "l == m", "l|select('odd')|list"};
+    static const char *const others[] = {"n.a == n.b", "n.a < n.b", "n.d == n.e", "[0.1234567890123456] * 500000"};
+    static const struct {
+        const char *set;
+        const char *const *what;
+        size_t n;
+    } groups[] = {
+        {"{% set s = 'ab' * 1000 * 10000 %}{% set q = 'ab' * 1000 * 10000 %}", texts, sizeof texts / sizeof *texts},
+        {"{% set l = range(100000)|list %}{% set m = range(100000)|list %}", lists, sizeof lists / sizeof *lists},
+        {"{% set n = namespace(a=[1], b=[1], d={}, e={}) %}{% for i in range(40) %}{% set n.a = [n.a, n.a] %}"
+         "{% set n.b = [n.b, n.b] %}{% set n.d = {1: n.d, 2: n.d} %}{% set n.e = {1: n.e, 2: n.e} %}{% endfor %}",
+         others, sizeof others / sizeof *others},
+    };
+    for (size_t g = 0; g < 3; g++) {
+        for (size_t i = 0; i < groups[g].n; i += test_light() ? 5 : 1) {
+            char text[700];
+            snprintf(text, sizeof text,
+                     "%s{%% for i in range(1000) %%}{%% for j in range(1000) %%}{%% set z = (%s)|string %%}"
+                     "{%% endfor %%}{%% endfor %%}",
+                     groups[g].set, groups[g].what[i]);
+            hunch_error e = {0};
+            char *got;
+            json_t *vars = json_object();
+            hunch_status s = render(text, strlen(text), vars, &got, &e);
+            if (s != HUNCH_USAGE ||
+                (!strstr(e.message, "steps") && !strstr(e.message, "MiB") && !strstr(e.message, "beyond")))
+                fail_msg("%s: %d \"%s\", expected a limit", groups[g].what[i], s, e.message);
+            json_decref(vars);
+        }
+    }
+}
+
+static void test_deep_variables(void **state) {
+    (void)state;
+    json_t *deep = json_array();
+    hunch_error e = {0};
+    char *out;
+    for (int i = 0; i < 500; i++) {
+        json_t *outer = json_array();
+        json_array_append_new(outer, deep);
+        deep = outer;
+    }
+    json_t *vars = json_pack("{so}", "x", deep);
+    assert_int_equal(render("{{ x|tojson }}", 14, vars, &out, &e), HUNCH_USAGE);
+    assert_non_null(strstr(e.message, "nested deeper"));
+    json_decref(vars);
+}
+
+/* Damaged templates: any result but a crash, and every error has a message. */
+static void test_damage(void **state) {
+    (void)state;
+    char *good, *bad, *out;
+    size_t len;
+    uint64_t seed = 1;
+    json_t *vars = json_loads(
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}], \"tools\": [{\"function\": {\"name\": \"f\"}}]}",
+        0, NULL);
+    static const char bits[] = "{%}{{}}#-+ '\"|.()[],:ifelsendfor\n0~*";
+    assert_int_equal(hn_file_read(HUNCH_TEST_TEMPLATES "/ibm-granite-granite-4.0.jinja", 1 << 20, &good, &len, NULL),
+                     HUNCH_OK);
+    bad = malloc(len);
+    int parsed = 0;
+    for (int round = 0; round < 2000; round++) {
+        hunch_error e = {0};
+        size_t n = hn_splitmix(&seed) % 4 ? len : hn_splitmix(&seed) % len;
+        memcpy(bad, good, n);
+        for (uint64_t k = hn_splitmix(&seed) % 5; n && k > 0; k--)
+            bad[hn_splitmix(&seed) % n] = bits[hn_splitmix(&seed) % (sizeof bits - 1)];
+        hunch_status s = render(bad, n, vars, &out, &e);
+        assert_true(s == HUNCH_OK || (e.status == s && *e.message));
+        parsed += s == HUNCH_OK;
+        hn_free(out);
+    }
+    assert_in_range(parsed, 50, 1950); /* the damage breaks some templates, but not all */
+    free(bad);
+    hn_free(good);
+    json_decref(vars);
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    static const char text[] = "{% macro f(a) %}{{ a|upper }}{% endmacro %}{% set ns = namespace(x=[1]) %}{% for m in "
+                               "messages %}{% set ns.x = ns.x + [m.role] %}"
+                               "{{ f(m.content)|trim ~ m|tojson }}{{ m.content.split('a') }}{% endfor %}{{ "
+                               "ns.x|map('string')|sort|string + 'a' 'b\\n' }}";
+    json_t *vars = json_loads("{\"messages\": [{\"role\": \"user\", \"content\": \"banana\"}]}", 0, NULL);
+    int failed = 0;
+    hunch_status s = HUNCH_NO_MEMORY;
+    for (int64_t after = 0; s != HUNCH_OK; after++) {
+        hunch_error e = {0};
+        char *out;
+        hn_fault_arm(HN_FAULT_ALLOC, after, false);
+        s = render(text, sizeof text - 1, vars, &out, &e);
+        hn_fault_arm(HN_FAULT_ALLOC, -1, false);
+        assert_true(s == HUNCH_OK || s == HUNCH_NO_MEMORY);
+        failed += s != HUNCH_OK;
+        hn_free(out);
+    }
+    assert_in_range(failed, 4, 100);
+    json_decref(vars);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_snippets),
+        cmocka_unit_test(test_own),
+        cmocka_unit_test(test_errors_name_the_line),
+        cmocka_unit_test(test_now),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_limits_inside_steps),
+        cmocka_unit_test(test_deep_variables),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* learn_mtp.c - training of one or several consecutive modules of multi-token prediction (learn_kind.h): saved in
+ * speculators' layout, with a layer of Qwen3's kind for any target. Like EAGLE-1 it drafts with the target's embedding
+ * and output matrix, and its label is the law of the chosen tokens among themselves, at every place of the target's
+ * answers. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "train/learn/learn_kind.h"
+#include "train/nets/mtp_net.h"
+
+typedef struct mtp {
+    hn_learn_setting s;
+    hn_mtp_shape shape;
+    hn_mtp_net *net;
+} mtp;
+
+static void mtp_usual(hn_learn_options *o) {
+    o->decay = 0.6; /* FastMTP's */
+}
+
+static void mtp_close(void *head) {
+    mtp *e = head;
+    if (e) hn_mtp_net_close(e->net);
+    hn_free(e);
+}
+
+static hunch_status mtp_open(void **out, const hn_learn_setting *s, hunch_error *err) {
+    const hn_arch *a = s->target;
+    *out = NULL;
+    if (s->o->layers > 1 && (s->o->layers != s->o->unroll || s->o->layers > HN_MOST_HEAD_BLOCKS))
+        return hn_fail(
+            err, HUNCH_USAGE,
+            "--layers %d --unroll %d: modules in a row draft a token each: expected as many of both, at most %d",
+            s->o->layers, s->o->unroll, HN_MOST_HEAD_BLOCKS);
+    mtp *e = hn_alloc(sizeof *e);
+    if (!e) return hn_fail_memory(err, "a head in training", sizeof *e);
+    *e = (mtp){.s = *s};
+    e->shape = (hn_mtp_shape){.hidden = a->hidden,
+                              .heads = a->layer[0].heads,
+                              .kv_heads = a->layer[0].kv_heads,
+                              .head_dim = a->layer[0].head_dim,
+                              .ffn = s->o->ffn,
+                              .eps = (double)a->norm_eps,
+                              .theta = 10000,
+                              .modules = s->o->layers};
+    hunch_status st = hn_mtp_net_open(&e->net, s->team, &e->shape, s->o->unroll, s->o->layers > 1 ? 1 : s->o->decay,
+                                      hn_mat_of(s->rows->embedding, a->vocab, a->hidden),
+                                      hn_mat_of(s->rows->output, s->o->vocab, a->hidden), s->o->rows, err);
+    if (st)
+        mtp_close(e);
+    else
+        *out = e;
+    return st;
+}
+
+static size_t mtp_count(const void *head) {
+    return hn_mtp_count(&((const mtp *)head)->shape);
+}
+
+static hn_mat mtp_part(const void *head, int part, hn_real *vector) {
+    return hn_mtp_part_of(&((const mtp *)head)->shape, part, vector);
+}
+
+static int mtp_parts(const void *head) {
+    return ((const mtp *)head)->shape.modules * HN_MTP_PARTS;
+}
+
+/* Each module drafts one of the tokens. */
+static size_t mtp_read(const void *head) {
+    return mtp_count(head) / (size_t)((const mtp *)head)->shape.modules;
+}
+
+static void mtp_part_name(const void *head HN_UNUSED, int part, char out[HN_LEARN_PART_NAME]) {
+    hn_mtp_part_name(part, out);
+}
+
+/* Random matrices, norms 1. The state is passed on unchanged: the norm after it has one gain for all, which restores
+ * the size that the target's final norm gives it. */
+static void mtp_begin(const void *head, hn_real *w) {
+    const mtp *e = head;
+    const int hidden = e->shape.hidden;
+    uint64_t x = e->s.o->seed + 1;
+    double square = 0;
+    for (int i = 0; i < hidden; i++) square += (double)e->s.rows->norm[i] * (double)e->s.rows->norm[i];
+    for (int part = 0; part < mtp_parts(e); part++) {
+        const hn_mat m = mtp_part(e, part, w);
+        const int kind = part % HN_MTP_PARTS;
+        const double spread = (kind == HN_MTP_O || kind == HN_MTP_DOWN ? 0.2 : kind == HN_MTP_FC ? 0.1 : 1) / sqrt(m.cols);
+        const double gain = kind == HN_MTP_NORM_OUTPUT ? sqrt(square / hidden) : 1;
+        if (m.rows > 1) hn_learn_random(m, spread, &x);
+        for (int k = 0; m.rows == 1 && k < m.cols; k++) m.p[k] = (hn_real)gain;
+        for (int i = 0; kind == HN_MTP_FC && i < hidden; i++) hn_mat_row(m, i)[hidden + i] += 1;
+    }
+}
+
+static double mtp_loss(void *head, hn_real *weights, const hn_learn_batch *b, hn_real *gradient, double *losses) {
+    const hn_mtp_batch batch = {.texts = b->texts,
+                                .start = b->start,
+                                .token = b->token,
+                                .state = b->states,
+                                .law = b->law,
+                                .weight = b->weight,
+                                .law_row = b->law_row};
+    return hn_mtp_net_loss(((mtp *)head)->net, weights, &batch, gradient, losses);
+}
+
+/* ---- config.json -------------------------------------------------------------------------------------------------------- */
+
+static json_t *layer_config(const mtp *e) {
+    const hn_mtp_shape *s = &e->shape;
+    return json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:o, s:f, s:f, s:{s:s, s:f}, s:i, s:i, s:b, s:b}",
+                     "model_type", "qwen3", "hidden_act", "silu", "hidden_size", s->hidden, "intermediate_size", s->ffn,
+                     "num_attention_heads", s->heads, "num_key_value_heads", s->kv_heads, "head_dim", s->head_dim,
+                     "num_hidden_layers", s->modules, "layer_types", hn_config_layer_types(s->modules), "rms_norm_eps",
+                     s->eps, "rope_theta", s->theta, "rope_parameters", "rope_type", "default", "rope_theta", s->theta, "vocab_size",
+                     e->s.target->vocab, "max_position_embeddings", e->s.target->context, "attention_bias", 0,
+                     "tie_word_embeddings", 0);
+}
+
+static json_t *mtp_config(const void *head) {
+    const mtp *e = head;
+    json_t *how = hn_config_speculators(&e->s, "mtp", e->s.o->unroll);
+    return json_pack("{s:[s], s:s, s:s, s:i, s:o, s:b, s:s, s:o}", "architectures", "MTPDraftModel",
+                     "speculators_model_type", "mtp", "speculators_version", "0.9.0", "num_nextn_predict_layers", e->shape.modules,
+                     "transformer_layer_config", layer_config(e), "tie_word_embeddings", 0, "torch_dtype", "bfloat16",
+                     "speculators_config", how);
+}
+
+const hn_learn_kind hn_learn_mtp = {.name = "mtp",
+                                    .others = "vLLM's speculators",
+                                    .layered = true,
+                                    .one_layer_of_others = true,
+                                    .usual = mtp_usual,
+                                    .parts = mtp_parts,
+                                    .open = mtp_open,
+                                    .close = mtp_close,
+                                    .count = mtp_count,
+                                    .part = mtp_part,
+                                    .part_name = mtp_part_name,
+                                    .read = mtp_read,
+                                    .begin = mtp_begin,
+                                    .loss = mtp_loss,
+                                    .config = mtp_config};

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* parts.h - the matrices of a network are one after another in one vector, as are those of its gradient. A network lists its parts in one
+ * table, a row each: its name in files, and its shape by widths, which are the same in all networks, or the network's own. */
+#ifndef HN_PARTS_H
+#define HN_PARTS_H
+#include "train/math/real.h"
+
+typedef enum hn_width {
+    HN_WIDTH_ONE,
+    HN_WIDTH_HIDDEN,
+    HN_WIDTH_PAIR,  /* 2 hidden */
+    HN_WIDTH_GATES, /* 4 hidden */
+    HN_WIDTH_QUERIES,
+    HN_WIDTH_KEYS,
+    HN_WIDTH_HEAD, /* of one head of attention */
+    HN_WIDTH_FFN,
+    HN_WIDTH_OWN, /* of the network, as are the next two */
+    HN_WIDTH_OWN_2,
+    HN_WIDTH_OWN_3,
+    HN_WIDTHS
+} hn_width;
+
+typedef struct hn_part_row {
+    const char *name;
+    hn_width rows, cols;
+} hn_part_row;
+
+/* The common widths; the network's own are 0. */
+void hn_widths_of(int width[HN_WIDTHS], int hidden, int heads, int kv_heads, int head_dim, int ffn);
+static inline hn_mat hn_part_shaped(const hn_part_row *part, const int width[HN_WIDTHS]) {
+    return hn_mat_of(NULL, width[part->rows], width[part->cols]);
+}
+
+/* Rows and columns of part `part` of a network of shape *shape; p is not used. */
+typedef hn_mat hn_part_shape(const void *shape, int part);
+
+/* Numbers in the parts before `part`; with the number of parts: in all. */
+size_t hn_parts_before(hn_part_shape *of, const void *shape, int part);
+hn_mat hn_part_in(hn_part_shape *of, const void *shape, int part, hn_real *vector);
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* positions.h - the common part of heads that draft the positions 1 to K from one state of the target, with weights of their own
+ * for each (Medusa, Hydra, IBM's speculator): the rows of a batch, and their labels k places after their token.
+ *
+ * Row i of a batch has the target's state at a place of a text and the token after it; position k of row i drafts the token k +
+ * 1 places after that one; its label is the law of row i + k. The tokens between are those of the text: teacher forcing. */
+#ifndef HN_POSITIONS_H
+#define HN_POSITIONS_H
+#include "train/math/room.h"
+
+typedef struct hn_positions_batch {
+    int texts;
+    const int *start;      /* [texts + 1], as in attention_back.h; start[0] is 0 */
+    const int *token;      /* [rows]: after the row's place */
+    hn_mat state;          /* [rows][hidden]: the target's at the row's place */
+    hn_mat law;            /* [..][vocabulary], the target's after the token */
+    const hn_real *weight; /* [rows], 0: no loss there */
+    const int *law_row;    /* [rows]: its row of law, if it has a loss; NULL: the same row */
+} hn_positions_batch;
+
+/* The rows of a position. */
+typedef struct hn_ahead {
+    int n;
+    int *row;        /* [n] rows of the batch, ascending */
+    int *law_row;    /* [n] their rows of the laws */
+    int *token;      /* [n]: a later row's token, see below */
+    hn_real *weight; /* [n]: shares that add up to `share` */
+    hn_real *losses; /* [n]: room */
+} hn_ahead;
+
+void hn_ahead_lay_out(hn_ahead *a, int most_rows, hn_room *r);
+/* Sets the rows of position k. share: the weight of the position's loss in the whole. */
+void hn_ahead_pick(hn_ahead *a, const hn_positions_batch *b, int k, double share);
+/* Sets a->token to the tokens j places after the rows' own; j is at most the position. */
+void hn_ahead_tokens(hn_ahead *a, const hn_positions_batch *b, int j);
+/* to [n][cols of from] = those rows of from. */
+void hn_ahead_copy(const hn_ahead *a, hn_mat from, hn_mat to);
+#endif
