@@ -53,7 +53,7 @@ esac
 # here and do not depend on the processor.
 starts_programs='"(command|bits|hostile_limits)\.h"|system\(|popen\(|HUNCH_COMMAND'
 no_processor='layers|promises|check_backend|memory_available'
-minutes='controller|drafter_model|equality|exact_law|fault.*|file|golden|mapped|match_law|pages|pattern|processors|rules_law|rule_acceptance|sampler|scheduler|session|shared_model|small_stack|smollm2|soak|stream|window|wrong_rules'
+minutes='controller|drafter_model|equality|exact_dist|fault.*|file|golden|mapped|match_dist|pages|pattern|processors|rules_dist|rule_acceptance|sampler|scheduler|session|shared_model|small_stack|smollm2|soak|stream|window|wrong_rules'
 
 depends='(src/(base|ops|sample|cache|model)|tests/check)/' # on the processor's level
 

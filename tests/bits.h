@@ -44,20 +44,20 @@ typedef struct bits {
     int others[BITS_SEQS];    /* rows of each other sequence */
 } bits;
 
-FIXTURE int bits_below(bits *b, int n) {
+HELPER int bits_below(bits *b, int n) {
     return (int)(hn_splitmix(&b->rng) % (uint64_t)n);
 }
 
 /* ---- expected logits ------------------------------------------------------------------------------------------- */
 
-FIXTURE void bits_keep(void *user, size_t position, const float *logits, int vocab) {
+HELPER void bits_keep(void *user, size_t position, const float *logits, int vocab) {
     bits *b = user;
     assert_int_equal(position, b->rows);
     memcpy(b->want + position * (size_t)vocab, logits, (size_t)vocab * sizeof *logits);
     b->rows++;
 }
 
-FIXTURE void bits_compare(void *user, size_t position, const float *logits, int vocab) {
+HELPER void bits_compare(void *user, size_t position, const float *logits, int vocab) {
     bits *b = user;
     assert_int_equal(position, b->rows);
     if (memcmp(b->want + position * (size_t)vocab, logits, (size_t)vocab * sizeof *logits))
@@ -66,7 +66,7 @@ FIXTURE void bits_compare(void *user, size_t position, const float *logits, int 
 }
 
 /* Reads the text with an engine. */
-FIXTURE void bits_evaluate(bits *b, hunch_model *m, hunch_kv kv, int chunk,
+HELPER void bits_evaluate(bits *b, hunch_model *m, hunch_kv kv, int chunk,
                            void (*row)(void *user, size_t position, const float *logits, int vocab)) {
     hunch_engine *e = open_engine(m, NULL, 1, chunk, kv, 64, b->context);
     b->rows = 0;
@@ -75,7 +75,7 @@ FIXTURE void bits_evaluate(bits *b, hunch_model *m, hunch_kv kv, int chunk,
     hunch_engine_close(&e);
 }
 
-FIXTURE bits *bits_open(hunch_model *m, hunch_kv kv, int n) {
+HELPER bits *bits_open(hunch_model *m, hunch_kv kv, int n) {
     bits *b = calloc(1, sizeof *b);
     b->vocab = m->target.arch.vocab;
     b->context = m->target.arch.context < BITS_CONTEXT ? m->target.arch.context : BITS_CONTEXT;
@@ -88,19 +88,19 @@ FIXTURE bits *bits_open(hunch_model *m, hunch_kv kv, int n) {
     return b;
 }
 
-FIXTURE void bits_free(bits *b) {
+HELPER void bits_free(bits *b) {
     free(b->want);
     free(b);
 }
 
 /* ---- passes ------------------------------------------------------------------------------------------------------- */
 
-FIXTURE void bits_add(bits *b, int seq, hunch_token token, int parent, bool logits) {
+HELPER void bits_add(bits *b, int seq, hunch_token token, int parent, bool logits) {
     b->row[b->n_rows++] = (hn_row){.token = token, .seq = (int16_t)seq, .parent = (int16_t)parent, .logits = logits};
 }
 
 /* Rows of other sequences: a chain or a random tree, committed from its first row on or not at all. */
-FIXTURE void bits_add_other(bits *b, int seq, bool tree) {
+HELPER void bits_add_other(bits *b, int seq, bool tree) {
     const int n = 1 + bits_below(b, BITS_OTHER_ROWS);
     b->first = b->n_rows;
     for (int i = 0; i < n; i++) {
@@ -111,7 +111,7 @@ FIXTURE void bits_add_other(bits *b, int seq, bool tree) {
 }
 
 /* The next rows of the text; in a tree with up to two siblings before each and one after. */
-FIXTURE void bits_add_text(bits *b, const bits_way *w, int room) {
+HELPER void bits_add_text(bits *b, const bits_way *w, int room) {
     int parent = -1;
     b->first = b->text_first = b->n_rows;
     b->n_path = 0;
@@ -129,7 +129,7 @@ FIXTURE void bits_add_text(bits *b, const bits_way *w, int room) {
     }
 }
 
-FIXTURE void bits_check_pass(bits *b, const bits_way *w) {
+HELPER void bits_check_pass(bits *b, const bits_way *w) {
     for (int i = 0; i < b->n_path; i++) {
         const float *got = hn_pass_logits(b->runner, b->text_first + b->path[i]);
         if (memcmp(b->want + (size_t)(b->at + i) * (size_t)b->vocab, got, (size_t)b->vocab * sizeof *got))
@@ -139,7 +139,7 @@ FIXTURE void bits_check_pass(bits *b, const bits_way *w) {
     }
 }
 
-FIXTURE void bits_commit(bits *b, const bits_way *w) {
+HELPER void bits_commit(bits *b, const bits_way *w) {
     const int kept = w->tree ? 1 + bits_below(b, b->n_path) : b->n_path; /* the rest was refused and is run again */
     hn_cache_commit(b->cache, b->text_seq, 0, b->path, kept);
     b->at += kept;
@@ -152,7 +152,7 @@ FIXTURE void bits_commit(bits *b, const bits_way *w) {
     }
 }
 
-FIXTURE void bits_pass(bits *b, const bits_way *w) {
+HELPER void bits_pass(bits *b, const bits_way *w) {
     int seqs[BITS_SEQS], n = 0;
     b->n_rows = 0;
     for (int s = 0; s < BITS_SEQS; s++) {
@@ -172,7 +172,7 @@ FIXTURE void bits_pass(bits *b, const bits_way *w) {
     bits_commit(b, w);
 }
 
-FIXTURE void bits_check_way(bits *b, const hunch_model *m, hn_dtype kv, const bits_way *w) {
+HELPER void bits_check_way(bits *b, const hunch_model *m, hn_dtype kv, const bits_way *w) {
     hn_cache_group group[HN_MODEL_GROUPS];
     const int n_groups = hn_kv_groups(&m->target.arch, kv, group, NULL);
     group[0].page_rows = 16 << bits_below(b, 3);
@@ -187,7 +187,7 @@ FIXTURE void bits_check_way(bits *b, const hunch_model *m, hn_dtype kv, const bi
 
 /* All ways at one level: engines' chunks, then passes; with one thread, then, half of them, with two. n: rows of the text. At ref,
  * which is slow, one way in six: its loop over rows has no tiles that depend on the way. */
-FIXTURE void bits_check(const char *path, const char *isa, hunch_precision precision, hunch_kv kv, hn_dtype stored, int n) {
+HELPER void bits_check(const char *path, const char *isa, hunch_precision precision, hunch_kv kv, hn_dtype stored, int n) {
     static const int chunks[] = {1, 3, 8, BITS_ROWS};
     bits *b = NULL;
     for (int threads = 1; threads <= 2; threads++) {

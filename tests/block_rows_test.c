@@ -60,10 +60,10 @@ static block some_block(int32_t last) {
     return b;
 }
 
-static int add_block(hn_row *row, int at, int seq, const block *b) {
+static int add_node(hn_row *row, int at, int seq, const block *b) {
     for (int i = 0; i < BLOCK; i++)
         row[at + i] = (hn_row){.token = b->token[i], .seq = (int16_t)seq, .parent = (int16_t)(i ? at + i - 1 : -1),
-                               .logits = HN_LOGITS_ALL, .behind = (int16_t)(BLOCK - 1 - i), .before = (int16_t)(b->before ? i : 0)};
+                               .logits = HN_LOGITS_ALL, .n_lookahead = (int16_t)(BLOCK - 1 - i), .before = (int16_t)(b->before ? i : 0)};
     return at + BLOCK;
 }
 
@@ -72,11 +72,11 @@ static void run(rig *r, const block *b, bool beside, int aside, float *out) {
     static const int both[] = {1, 0}, one[] = {0};
     hn_row row[HN_MAX_ROWS];
     const block other = some_block(3);
-    int n = beside ? add_block(row, 0, 0, &other) : 0;
+    int n = beside ? add_node(row, 0, 0, &other) : 0;
     const int seq = n > 0;
     for (int i = 0; i < aside; i++, n++) row[n] = (hn_row){.token = 40 + i, .seq = (int16_t)seq, .parent = (int16_t)(i ? n - 1 : -1)};
     const int first = n;
-    n = add_block(row, n, seq, b);
+    n = add_node(row, n, seq, b);
     must(hn_pass_run(r->runner, row, n, beside ? both : one, 1 + seq, err));
     for (int i = 0; i < BLOCK; i++) memcpy(out + i * WIDEST, hn_pass_logits(r->runner, first + i), (size_t)vocab * sizeof *out);
 }

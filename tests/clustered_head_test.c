@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "heads_for_tests.h"
+#include "heads.h"
 #include "command.h"
 
 #include "random_head.h"
@@ -262,8 +262,8 @@ static void test_lossless(void **state) {
     hunch_model_close(&m);
 }
 
-/* Rules that need q, the head's law over its clusters: the text does not depend on the company, which would change it if q did. At this
- * temperature any token may come, and some drafts are accepted. */
+/* Rules that need q, the head's distribution over its clusters: the text does not depend on the company, which would change it if q did.
+ * At this temperature any token may come, and some drafts are accepted. */
 static void test_company(void **state) {
     (void)state;
     static const struct {

@@ -217,10 +217,10 @@ static void test_chat_settings(void **state) {
     assert_int_equal(r.code, 1);
     json_t *all = objects_of(r.out);
     assert_int_equal(json_array_size(all), 4);
-#define LAW "--top-k", "40", "--temperature", "0.9", "--seed", "5"
-    json_t *want[] = {json_of("run", "-m", STORIES, "-p", "Once", "-n", "20", LAW),
-                      json_of("run", "-m", STORIES, "-p", "Once", "-n", "20", LAW, "--stop", "the"),
-                      json_of("run", "-m", STORIES, "-p", "Once", "-n", "20", LAW, "--stop", "the"),
+#define DIST "--top-k", "40", "--temperature", "0.9", "--seed", "5"
+    json_t *want[] = {json_of("run", "-m", STORIES, "-p", "Once", "-n", "20", DIST),
+                      json_of("run", "-m", STORIES, "-p", "Once", "-n", "20", DIST, "--stop", "the"),
+                      json_of("run", "-m", STORIES, "-p", "Once", "-n", "20", DIST, "--stop", "the"),
                       json_of("run", "-m", STORIES, "-p", "Once", "-n", "3")};
     for (size_t i = 0; i < 4; i++) {
         tokens_equal(want[i], json_array_get(all, i));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* delta_state_test.c - states of recurrent layers after thousands of random trees and accept patterns: every logit is that of plain
- * decoding, bit for bit. Mistakes that leave texts plausible (a stale input of the convolution, a row that is folded twice, the
+ * decoding, bit for bit. Mistakes that leave texts plausible (a stale input of the convolution, a row that is absorbed twice, the
  * gates of a sibling, a refused row that is kept) are injected, and detected. And texts that lose their place. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,8 +17,8 @@ enum { ROWS = 160, MOST_TREE = 12, PAGE = 16 };
 
 /* ---- mistakes ------------------------------------------------------------------------------------------------------------- */
 
-typedef enum mistake { NONE, STALE_INPUT, FOLDED_TWICE, SIBLINGS_GATE, REFUSED_ROW, MISTAKES } mistake;
-static const char *const names[] = {"none", "a stale input", "a row folded twice", "a sibling's gate", "a refused row"};
+typedef enum mistake { NONE, STALE_INPUT, ABSORBED_TWICE, SIBLINGS_GATE, REFUSED_ROW, MISTAKES } mistake;
+static const char *const names[] = {"none", "a stale input", "a row absorbed twice", "a sibling's gate", "a refused row"};
 static mistake planted;
 static const hn_ops *honest;
 
@@ -41,14 +41,14 @@ static void wrong_delta(const hn_exec *ex, const hn_delta_job *j) {
     int32_t *first = (int32_t *)(uintptr_t)honest->view(honest, j->walk->first);
     const hn_exec right = {honest, ex->rank, ex->ranks};
     const int n = first[1];
-    int folded = 0;
+    int absorbed = 0;
     memcpy(kept, step, sizeof *step * (size_t)n);
-    while (folded < n && step[folded].row < 0) folded++;
-    if (folded > 0 && planted == STALE_INPUT) step[folded - 1].before[0] = step[folded - 1].before[1];
-    if (folded > 0 && planted == REFUSED_ROW) step[folded - 1].slot++;
-    if (folded > 0 && planted == SIBLINGS_GATE) take_gates(j, step[folded - 1].slot);
-    if (folded > 0 && planted == FOLDED_TWICE) {
-        first[1] = folded;
+    while (absorbed < n && step[absorbed].row < 0) absorbed++;
+    if (absorbed > 0 && planted == STALE_INPUT) step[absorbed - 1].before[0] = step[absorbed - 1].before[1];
+    if (absorbed > 0 && planted == REFUSED_ROW) step[absorbed - 1].slot++;
+    if (absorbed > 0 && planted == SIBLINGS_GATE) take_gates(j, step[absorbed - 1].slot);
+    if (absorbed > 0 && planted == ABSORBED_TWICE) {
+        first[1] = absorbed;
         honest->delta(&right, j);
         first[1] = n;
     }
@@ -85,24 +85,24 @@ static void make_tree(bits *b, rig *r, int most) {
 }
 
 /* So many of the first rows are certain to be committed. */
-static int some_sure(bits *b, const rig *r) {
+static int some_certain(bits *b, const rig *r) {
     int n = 0;
     while (n < r->n_path && r->path[n] == n) n++;
     return bits_below(b, n + 1);
 }
 
-/* The state has all committed rows and the sure ones but the last, or those before the last of a block: a text may continue there. */
-static void check_folded(const rig *r, int committed, int sure, int block_rows) {
-    const int end = committed + sure, full = end - end % block_rows, last = full > committed ? full : end;
-    assert_int_equal(hn_cache_folded(r->cache, 0, 0), last > committed ? last - 1 : committed);
+/* The state has all committed rows and the certain ones but the last, or those before the last of a node: a text may continue there. */
+static void check_absorbed(const rig *r, int committed, int n_certain, int node_rows) {
+    const int end = committed + n_certain, full = end - end % node_rows, last = full > committed ? full : end;
+    assert_int_equal(hn_cache_absorbed(r->cache, 0, 0), last > committed ? last - 1 : committed);
 }
 
 /* Now and then the last rows are dropped: those that are not in the state yet, or all, and the pages are used again. */
 static void drop_rows(bits *b, hn_cache *c, int seq) {
     if (b->at < 10 || bits_below(b, 25)) return;
-    const int rows = b->at - 1 - bits_below(b, 8), folded = hn_cache_folded(c, seq, 0);
+    const int rows = b->at - 1 - bits_below(b, 8), absorbed = hn_cache_absorbed(c, seq, 0);
     b->at = hn_cache_rewind(c, seq, 0, rows);
-    assert_int_equal(b->at, rows < folded ? 0 : rows);
+    assert_int_equal(b->at, rows < absorbed ? 0 : rows);
     assert_true(hn_cache_valid(c));
 }
 
@@ -119,13 +119,13 @@ static int read_text(bits *b, const hunch_model *m, const hn_ops *table, int mos
     hn_cache_seq_begin(r.cache, seq);
     for (b->at = 0, *wrong = 0; b->at < b->n; passes++) {
         make_tree(b, &r, most);
-        const int sure = some_sure(b, &r);
-        must(hn_pass_run_with(r.runner, r.row, r.n, &seq, 1, &(hn_pass_options){.sure = &sure}, err));
+        const int n_certain = some_certain(b, &r);
+        must(hn_pass_run_with(r.runner, r.row, r.n, &seq, 1, &(hn_pass_options){.n_certain = &n_certain}, err));
         for (int i = 0; i < r.n_path; i++)
             *wrong += memcmp(b->want + (size_t)(b->at + i) * (size_t)b->vocab, hn_pass_logits(r.runner, r.path[i]),
                              (size_t)b->vocab * sizeof(float)) != 0;
-        check_folded(&r, b->at, sure, group[0].page_rows);
-        const int least = sure > 0 ? sure : 1, kept = least + bits_below(b, r.n_path - least + 1);
+        check_absorbed(&r, b->at, n_certain, group[0].page_rows);
+        const int least = n_certain > 0 ? n_certain : 1, kept = least + bits_below(b, r.n_path - least + 1);
         hn_cache_commit(r.cache, seq, 0, r.path, kept);
         assert_true(hn_cache_valid(r.cache));
         b->at += kept;
@@ -243,17 +243,17 @@ static void test_preemption(void **state) {
     hunch_model_close(&m);
 }
 
-/* A sequence takes pages of these owners until no more than `left` are free. */
-static void take_pages(hunch_engine *e, int seq, int owners, int left) {
+/* A sequence takes pages of these models until no more than `left` are free. */
+static void take_pages(hunch_engine *e, int seq, int models, int left) {
     hn_cache_seq_begin(e->cache, seq);
-    for (int owner = owners - 1; owner >= 0; owner--)
+    for (int owner = models - 1; owner >= 0; owner--)
         while (hn_cache_free_pages(e->cache) > left && hn_cache_committed(e->cache, seq, owner) < e->context - 2 &&
                !hn_cache_reserve(e->cache, seq, owner, 1, NULL))
             hn_cache_commit(e->cache, seq, owner, NULL, 1);
 }
 
 /* The oldest session wants pages for more rows than there are: the youngest loses its place, and gets one again. True: it continues from
- * the last end of a block. */
+ * the last end of a node. */
 static bool lose_a_place(hunch_engine *e) {
     hunch_session *oldest = NULL, *youngest = NULL;
     for (int i = 0; i < e->parallel; i++) {

@@ -6,7 +6,7 @@
 #ifndef HN_TESTS_DOCUMENT_CHECKS_H
 #define HN_TESTS_DOCUMENT_CHECKS_H
 
-#include "text_for_tests.h"
+#include "text.h"
 
 #include <ctype.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* equality_heads_test.c - losslessness as a test (contracts C1, C2), for drafters that read the target: with any head, any trees, any
  * split of the work and any other texts, tokens AND logits are bit-identical to plain decoding; and under the rules that preserve only
- * the law the text is the same for any split of the work. The heads are random: nearly all of their drafts are wrong, so those with
- * `force` are made right at random. */
+ * the distribution the text is the same for any split of the work. The heads are random: nearly all of their drafts are wrong, so those
+ * with `force` are made right at random. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 #include <unistd.h>
 
-#include "heads_for_tests.h"
+#include "heads.h"
 #include "random_head.h"
 
 enum { N_PROMPTS = 8, CONTEXT = 128, FLAT = 20 }; /* a temperature at which any token may come */
@@ -244,7 +244,7 @@ static void test_levels(void **state) {
     answers_free(want);
 }
 
-/* ---- rules that preserve the law ------------------------------------------------------------------------------------ */
+/* ---- rules that preserve the distribution ------------------------------------------------------------------------------------ */
 
 /* Drawn chains and trees for which there is room beside seven other texts. */
 static const struct {

@@ -165,7 +165,7 @@ static void scene_break(const scene *s, bool sticky) {
     static outcome want[SESSIONS], got[SESSIONS];
     hunch_engine *e = engine_of(s);
     int64_t noticed = 0, tried = 0;
-    const bool fixed = s->verify == HUNCH_VERIFY_DEFAULT; /* else only the law of the text is fixed */
+    const bool fixed = s->verify == HUNCH_VERIFY_DEFAULT; /* else only the distribution of the text is fixed */
     faults_sticky = sticky;
     hn_fault_arm(HN_FAULT_ALLOC, INT64_MAX, false);
     assert_int_equal(scene_run(s, e, -1, want), 0);

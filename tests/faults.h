@@ -16,11 +16,11 @@
 /* An operation to break. digest: of all its results. */
 typedef hunch_status (*fault_life)(const void *what, uint64_t *digest, hunch_error *err);
 
-FIXTURE int64_t fault_points; /* so far */
+HELPER int64_t fault_points; /* so far */
 
 /* In jansson's parser a single failure is not always noticed (format/json_load.h), so there only lasting failures are injected. The
  * parser is intercepted by the linker: --wrap=json_loadb. */
-FIXTURE bool faults_parsing, faults_sticky;
+HELPER bool faults_parsing, faults_sticky;
 
 json_t *__real_json_loadb(const char *text, size_t size, size_t flags, json_error_t *where);
 json_t *__wrap_json_loadb(const char *text, size_t size, size_t flags, json_error_t *where);
@@ -31,41 +31,41 @@ json_t *__wrap_json_loadb(const char *text, size_t size, size_t flags, json_erro
     return out;
 }
 
-FIXTURE void *faults_json_alloc(size_t size) {
+HELPER void *faults_json_alloc(size_t size) {
     return faults_parsing && !faults_sticky ? malloc(size) : hn_alloc(size);
 }
 
-FIXTURE int faults_setup(void **state) {
+HELPER int faults_setup(void **state) {
     (void)state;
     json_set_alloc_funcs(faults_json_alloc, free);
     return 0;
 }
 
-FIXTURE int faults_teardown(void **state) {
+HELPER int faults_teardown(void **state) {
     (void)state;
     print_message("%lld failures were injected\n", (long long)fault_points);
     return 0;
 }
 
-FIXTURE void digest_add(uint64_t *digest, const void *data, size_t size) {
+HELPER void digest_add(uint64_t *digest, const void *data, size_t size) {
     const unsigned char *p = data;
     for (size_t i = 0; i < size; i++) *digest = (*digest ^ p[i]) * 0x100000001B3u;
 }
 
-FIXTURE void digest_text(uint64_t *digest, const char *text) {
+HELPER void digest_text(uint64_t *digest, const char *text) {
     if (text) digest_add(digest, text, strlen(text) + 1);
 }
 
 static const char *const fault_names[] = {"allocation", "read", "write", "short read or write"};
 
 /* How many failures of a kind are tried: with HUNCH_TEST_ALL in the environment all (0), which takes minutes. */
-FIXTURE int64_t faults_most(int64_t most) {
+HELPER int64_t faults_most(int64_t most) {
     if (getenv("HUNCH_TEST_ALL")) return 0;
     return light() && (most == 0 || most > 5) ? 5 : most;
 }
 
 /* Checks the error of a failure: one line that names what was missing. */
-FIXTURE void faults_check_words(const char *name, const char *kind, int64_t n, hunch_status got, hunch_status want,
+HELPER void faults_check_words(const char *name, const char *kind, int64_t n, hunch_status got, hunch_status want,
                                 const hunch_error *err) {
     const char *m = err->message;
     if (got != want)
@@ -78,7 +78,7 @@ FIXTURE void faults_check_words(const char *name, const char *kind, int64_t n, h
 
 /* Breaks each of them, or, if there are more than `most` (0: all; see faults_most), that many, evenly chosen.
  * needed: at least one in so many must be noticed (optional parts may do without memory); 0: none need be. */
-FIXTURE void faults_break(const char *name, fault_life life, const void *what, enum hn_fault_kind kind, bool sticky,
+HELPER void faults_break(const char *name, fault_life life, const void *what, enum hn_fault_kind kind, bool sticky,
                           hunch_status want, int64_t most, int needed) {
     hunch_error err = {0};
     uint64_t expected = 0, got = 0;
@@ -114,7 +114,7 @@ FIXTURE void faults_break(const char *name, fault_life life, const void *what, e
 }
 
 /* A single failure, and one with all calls after it failing too. */
-FIXTURE void faults_break_both(const char *name, fault_life life, const void *what, enum hn_fault_kind kind,
+HELPER void faults_break_both(const char *name, fault_life life, const void *what, enum hn_fault_kind kind,
                                hunch_status want, int64_t most, int needed) {
     faults_break(name, life, what, kind, false, want, most, needed);
     faults_break(name, life, what, kind, true, want, most, needed);

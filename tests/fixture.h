@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "base/helper_for_tests.h"
 #include "base/run_mode_for_tests.h"
 #include "hunch/hunch.h"
 
-#define FIXTURE __attribute__((unused)) static
 
 /* Fails the test with the library's message. */
 #define must(call)                                                                                                     \
@@ -22,9 +22,9 @@
         if ((call) != HUNCH_OK) fail_msg("%s: %s", #call, e_.message);                                                 \
     } while (0)
 
-FIXTURE bool light(void) { return test_light(); }
+HELPER bool light(void) { return test_light(); }
 
-FIXTURE const char *data_path(const char *name) {
+HELPER const char *data_path(const char *name) {
     static char path[4][512];
     static int next;
     char *p = path[next++ & 3];
@@ -32,7 +32,7 @@ FIXTURE const char *data_path(const char *name) {
     return p;
 }
 
-FIXTURE hunch_model *open_model_as(const char *path, const char *isa, int threads, hunch_precision precision, bool mapped) {
+HELPER hunch_model *open_model_as(const char *path, const char *isa, int threads, hunch_precision precision, bool mapped) {
     hunch_model_options o;
     hunch_model *m = NULL;
     hunch_model_options_defaults(&o);
@@ -44,12 +44,12 @@ FIXTURE hunch_model *open_model_as(const char *path, const char *isa, int thread
     return m;
 }
 
-FIXTURE hunch_model *open_model(const char *path, const char *isa, int threads, hunch_precision precision) {
+HELPER hunch_model *open_model(const char *path, const char *isa, int threads, hunch_precision precision) {
     return open_model_as(path, isa, threads, precision, false);
 }
 
 /* Opens with the given options; draft: NULL, or drafters that draft together, joined by '+'. */
-FIXTURE hunch_engine *open_engine_with(hunch_model *m, const char *draft, hunch_engine_options o) {
+HELPER hunch_engine *open_engine_with(hunch_model *m, const char *draft, hunch_engine_options o) {
     hunch_engine *e = NULL;
     char specs[1000], *rest = specs;
     const char *drafts[8];
@@ -60,7 +60,7 @@ FIXTURE hunch_engine *open_engine_with(hunch_model *m, const char *draft, hunch_
     return e;
 }
 
-FIXTURE hunch_engine *open_engine(hunch_model *m, const char *draft, int parallel, int chunk, hunch_kv kv,
+HELPER hunch_engine *open_engine(hunch_model *m, const char *draft, int parallel, int chunk, hunch_kv kv,
                                   int page_rows, int context) {
     hunch_engine_options o;
     hunch_engine_options_defaults(&o);
@@ -82,21 +82,21 @@ typedef struct answer {
     char *text;
 } answer;
 
-FIXTURE void keep_logits(void *user, size_t index, const float *logits, int vocab) {
+HELPER void keep_logits(void *user, size_t index, const float *logits, int vocab) {
     answer *a = user;
     a->vocab = vocab;
     a->logits = realloc(a->logits, (index + 1) * (size_t)vocab * sizeof(float));
     memcpy(a->logits + index * (size_t)vocab, logits, (size_t)vocab * sizeof(float));
 }
 
-FIXTURE void answer_free(answer *a) {
+HELPER void answer_free(answer *a) {
     free(a->token);
     free(a->logits);
     free(a->text);
     memset(a, 0, sizeof *a);
 }
 
-FIXTURE void keep_answer(answer *a, const hunch_session *s) {
+HELPER void keep_answer(answer *a, const hunch_session *s) {
     hunch_session_state st;
     hunch_session_get(s, &st);
     a->n = st.n_tokens;
@@ -116,7 +116,7 @@ FIXTURE void keep_answer(answer *a, const hunch_session *s) {
 }
 
 /* Runs n requests together on one engine; out[i] must be zeroed and keeps logits if `logits`. */
-FIXTURE void run_requests(hunch_engine *e, const hunch_request *r, int n, bool logits, answer *out) {
+HELPER void run_requests(hunch_engine *e, const hunch_request *r, int n, bool logits, answer *out) {
     hunch_session *s[64] = {0};
     for (int i = 0; i < n; i++) {
         hunch_request q = r[i];
@@ -134,7 +134,7 @@ FIXTURE void run_requests(hunch_engine *e, const hunch_request *r, int n, bool l
 }
 
 /* Tokens and logits of b equal a's, bit for bit. */
-FIXTURE void assert_same(const answer *a, const answer *b, const char *what) {
+HELPER void assert_same(const answer *a, const answer *b, const char *what) {
     if (a->n != b->n) fail_msg("%s: %zu tokens, plain gave %zu", what, b->n, a->n);
     for (size_t i = 0; i < a->n; i++) {
         if (a->token[i] != b->token[i])
@@ -153,7 +153,7 @@ typedef struct likelihood {
     double nll;
 } likelihood;
 
-FIXTURE void likelihood_row(void *user, size_t position, const float *logits, int vocab) {
+HELPER void likelihood_row(void *user, size_t position, const float *logits, int vocab) {
     likelihood *l = user;
     double max = (double)logits[0], sum = 0;
     if (position + 1 >= l->n) return;
@@ -164,7 +164,7 @@ FIXTURE void likelihood_row(void *user, size_t position, const float *logits, in
 }
 
 /* The instruction levels of this machine. */
-FIXTURE int levels(const char *names[HN_ISA_COUNT]) {
+HELPER int levels(const char *names[HN_ISA_COUNT]) {
     int n = 0;
     for (hn_isa i = HN_ISA_REF; i < HN_ISA_COUNT; i = hn_isa_next(i)) names[n++] = hn_isa_name(i);
     return n;

@@ -49,7 +49,7 @@ static int full;     /* passes beyond the first of a level */
  * of them; with masks the rows of all texts, those of a text's masks in the pass of its root. */
 static void check_passes(const hn_head_passes *h, int texts, int rows, int depth, int added) {
     const int block = h->model.arch.draft_head.block;
-    const int k = h->model.arch.draft_head.together > 1 ? h->model.arch.draft_head.together : depth;
+    const int k = h->model.arch.draft_head.span > 1 ? h->model.arch.draft_head.span : depth;
     if (block > 0) {
         const int each = HN_MAX_ROWS / block;
         const int tokens_read = h->model.arch.draft_head.markov ? depth + 1 : 0; /* by its Markov head, of each place */
@@ -77,7 +77,7 @@ static int record_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     for (int i = 0; i < n; i++) before[i] = p[i].tree->n_candidates;
     const hn_head_passes *head = d->state; /* the state of every head begins with it */
     const hn_head_desc *is = &head->model.arch.draft_head;
-    const bool masks = is->mask, at_once = masks || hn_steps_at_once(&is->steps) || is->block > 0 || is->together > 1;
+    const bool masks = is->mask, at_once = masks || hn_steps_at_once(&is->steps) || is->block > 0 || is->span > 1;
     const int depth = d->needs.max_depth, rows = masks && level == 0 ? rows_to_run(head, p, n, depth) : 0;
     passes = 0;
     const int added = real->propose(d, p, n, level);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* head_min_p_test.c - a head's min_p leaves out exactly the paths that are less probable: of chains, of fixed trees, of the likeliest
- * paths. Laws of the text with it: heads_law_test. */
+ * paths. Distributions of the text with it: heads_dist_test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#include "heads_for_tests.h"
+#include "heads.h"
 
 enum { N_TEXT = 24, TEXTS = 5 };
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "heads_for_tests.h"
+#include "heads.h"
 #include "ops/profile.h"
 
 enum { PAGE = 16, MOST = 8 };

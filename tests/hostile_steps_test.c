@@ -81,7 +81,7 @@ static void test_configs(void **state) {
         {"meta-mtp", "{\"norm_eps\": -1}", "norm_eps is -1"},
         {"meta-mtp", "{\"rope_theta\": 0}", "rope_theta is 0"},
         {"hydra", "{\"hydra_num_heads\": 3}", "hydra_num_heads is 3, expected 2, the positions"},
-        {"hydra", "{\"hydra_num_layers\": 2}", "hydra_num_layers is 2, expected 1, the blocks a position"},
+        {"hydra", "{\"hydra_num_layers\": 2}", "hydra_num_layers is 2, expected 1, the resblocks a position"},
         {"hydra", "{\"grounded_heads\": false}",
          "grounded_heads is false, and there is a tensor hydra_mlp.0.*.res_connection.weight"},
         {"hydra", "{\"grounded_heads\": 1}", "grounded_heads is 1"},
@@ -211,7 +211,7 @@ static void test_mapped(void **state) {
         const char *says;
     } cases[] = {
         {"{\"num_heads\": 3}", 0, 0, NULL, 0, 0, "num_heads is 3, expected 2, the positions"},
-        {"{\"num_hidden_layers\": 2}", 0, 0, NULL, 0, 0, "num_hidden_layers is 2, expected 1, the blocks a position"},
+        {"{\"num_hidden_layers\": 2}", 0, 0, NULL, 0, 0, "num_hidden_layers is 2, expected 1, the resblocks a position"},
         {"{\"truncated_vocab_size\": 161}", 0, 0, NULL, 0, 0, "truncated_vocab_size is 161, expected 160, the tokens of its output"},
         {"{\"vocab_size\": 512}", 0, 0, NULL, 0, 0, "vocab_size is 512, expected 480, the tokens of this target"},
         {"{\"num_heads\": \"2\"}", 0, 0, NULL, 0, 0, "num_heads is a string"},

@@ -25,11 +25,11 @@ typedef struct grid_sums {
     uint64_t accepted, restored, preempted;
 } grid_sums;
 
-FIXTURE int grid_below(uint64_t *rng, int n) {
+HELPER int grid_below(uint64_t *rng, int n) {
     return (int)(hn_splitmix(rng) % (uint64_t)n);
 }
 
-FIXTURE hunch_request grid_request(const grid_plain *p, const hunch_model *m, int wave, int text) {
+HELPER hunch_request grid_request(const grid_plain *p, const hunch_model *m, int wave, int text) {
     hunch_request r;
     hunch_request_defaults(&r, m);
     r.prompt = p->prompt[wave][text];
@@ -41,7 +41,7 @@ FIXTURE hunch_request grid_request(const grid_plain *p, const hunch_model *m, in
 }
 
 /* Texts of the first wave have one of two prefixes, and repeat a phrase; those of the second continue an answer. */
-FIXTURE void grid_make_prompts(grid_plain *p, int wave, uint64_t *rng) {
+HELPER void grid_make_prompts(grid_plain *p, int wave, uint64_t *rng) {
     static const int length[GRID_TEXTS] = {1, 3, 166, 230, 7, 229, 164, 197};
     for (int t = 0; t < GRID_TEXTS; t++) {
         size_t n = 0;
@@ -60,7 +60,7 @@ FIXTURE void grid_make_prompts(grid_plain *p, int wave, uint64_t *rng) {
     }
 }
 
-FIXTURE grid_plain *grid_open(const char *model, const char *isa, double temperature) {
+HELPER grid_plain *grid_open(const char *model, const char *isa, double temperature) {
     grid_plain *p = calloc(1, sizeof *p);
     uint64_t rng = 77;
     hunch_model *m = open_model(data_path(model), isa, 1, HUNCH_PRECISION_NATIVE);
@@ -79,13 +79,13 @@ FIXTURE grid_plain *grid_open(const char *model, const char *isa, double tempera
     return p;
 }
 
-FIXTURE void grid_free(grid_plain *p) {
+HELPER void grid_free(grid_plain *p) {
     for (int i = 0; i < GRID_WAVES * GRID_TEXTS; i++) answer_free(&p->answer[i / GRID_TEXTS][i % GRID_TEXTS]);
     free(p);
 }
 
 /* Sessions together; every few rounds one loses its place and waits for another, if `preempt`. */
-FIXTURE void grid_requests(hunch_engine *e, hunch_request *r, int n, int preempt, answer *out, grid_sums *sums) {
+HELPER void grid_requests(hunch_engine *e, hunch_request *r, int n, int preempt, answer *out, grid_sums *sums) {
     hunch_session *s[GRID_TEXTS];
     for (int i = 0; i < n; i++) {
         r[i].on_logits = keep_logits;
@@ -111,7 +111,7 @@ FIXTURE void grid_requests(hunch_engine *e, hunch_request *r, int n, int preempt
 }
 
 /* Runs a cell's texts, some at once. */
-FIXTURE void grid_run(const grid_plain *p, hunch_model *m, hunch_engine *e, int together, bool preempt, const char *what, grid_sums *sums) {
+HELPER void grid_run(const grid_plain *p, hunch_model *m, hunch_engine *e, int together, bool preempt, const char *what, grid_sums *sums) {
     for (int wave = 0; wave < GRID_WAVES; wave++)
         for (int t = 0; t < GRID_TEXTS; t += together) {
             const int n = GRID_TEXTS - t < together ? GRID_TEXTS - t : together;
@@ -128,7 +128,7 @@ FIXTURE void grid_run(const grid_plain *p, hunch_model *m, hunch_engine *e, int 
 }
 
 /* Of models; path NULL: 0. */
-FIXTURE uint64_t grid_state_bytes(const char *path) {
+HELPER uint64_t grid_state_bytes(const char *path) {
     hunch_model_info info = {0};
     if (!path) return 0;
     hunch_model *m = open_model(path, "best", 1, HUNCH_PRECISION_NATIVE);
@@ -154,13 +154,13 @@ typedef struct grid_cell {
     int of[GRID_CHOICES];
 } grid_cell;
 
-FIXTURE grid_cell grid_draw(uint64_t *rng) {
+HELPER grid_cell grid_draw(uint64_t *rng) {
     grid_cell c;
     for (int i = 0; i < GRID_CHOICES; i++) c.of[i] = grid_below(rng, grid_sizes[i]);
     return c;
 }
 
-FIXTURE void grid_check(const grid_cell *c, const char *isa, const grid_plain *p, grid_sums *sums) {
+HELPER void grid_check(const grid_cell *c, const char *isa, const grid_plain *p, grid_sums *sums) {
     const int together = grid_together[c->of[GRID_TOGETHER]];
     const bool small = c->of[GRID_SMALL], own = strncmp(grid_drafts[c->of[GRID_DRAFT]], "model:", 6) == 0;
     const char *model = grid_models[c->of[GRID_MODEL]], *other = data_path(grid_models[c->of[GRID_OTHER]]);
@@ -188,7 +188,7 @@ FIXTURE void grid_check(const grid_cell *c, const char *isa, const grid_plain *p
 }
 
 /* The cells of a model, level and temperature. */
-FIXTURE void grid_check_all(const grid_cell *cell, int n, const char *isa, const grid_cell *like, grid_sums *sums) {
+HELPER void grid_check_all(const grid_cell *cell, int n, const char *isa, const grid_cell *like, grid_sums *sums) {
     grid_plain *p = NULL;
     for (int i = 0; i < n; i++) {
         const int *of = cell[i].of;

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "heads_for_tests.h"
+#include "heads.h"
 
 enum { CONTEXT = 700, TEXTS = 3, TOKENS = 10, VOCAB = 256 };
 static size_t lengths[TEXTS] = {613, 130, 33};

@@ -9,7 +9,7 @@
 #include "draft/drafter.c"
 #undef hn_drafter_hass
 
-#include "text_for_tests.h" /* last: tests call a type "bytes" */
+#include "text.h" /* last: tests call a type "bytes" */
 
 #include "random_head.h"
 

@@ -6,7 +6,7 @@
  * comment fails here, and so does a comment whose words README no longer has. Whether the test checks the promise is left to
  * the reader: nothing here runs one.
  */
-#include "text_for_tests.h"
+#include "text.h"
 
 #include <ctype.h>
 

@@ -10,7 +10,7 @@
 enum { SKIPPED = 77 };
 
 /* The file that the variable names, else this one in the user's cache folder; NULL if it is not there. */
-FIXTURE const char *cached_model(const char *variable, const char *file, const char *script, char path[600]) {
+HELPER const char *cached_model(const char *variable, const char *file, const char *script, char path[600]) {
     const char *given = getenv(variable), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     const bool own = cache && *cache;
     if (given && *given)

@@ -6,7 +6,7 @@
 #include "real_model.h"
 
 /* $HUNCH_SMOLLM2, else the user's cache folder; NULL if it is not there. */
-FIXTURE const char *smollm2_path(void) {
+HELPER const char *smollm2_path(void) {
     static char path[600];
     return cached_model("HUNCH_SMOLLM2", "SmolLM2-135M-Instruct.Q4_1.gguf", "scripts/fetch-demo-model.sh", path);
 }
@@ -21,7 +21,7 @@ static const char *const smollm2_prompts[] = {
 enum { N_SMOLLM2_PROMPTS = sizeof smollm2_prompts / sizeof *smollm2_prompts };
 
 /* The prompt in the model's chat template, as tokens. */
-FIXTURE size_t smollm2_tokens(const hunch_model *m, int prompt, hunch_token **ids) {
+HELPER size_t smollm2_tokens(const hunch_model *m, int prompt, hunch_token **ids) {
     char vars[2000], escaped[1600];
     char *text = NULL;
     size_t len = 0, n = 0, k = 0;
@@ -47,7 +47,7 @@ typedef struct way {
 } way;
 
 /* Plain answers of all prompts (one thread, one text, chunks of 64), then each way against them: tokens and logits. */
-FIXTURE void smollm2_check(const char *path, const char *isa, const way *ways, int n_ways, int tokens) {
+HELPER void smollm2_check(const char *path, const char *isa, const way *ways, int n_ways, int tokens) {
     for (int threads = 1; threads <= 2; threads++) {
         hunch_model *m = NULL;
         for (int t = 0; t < 2; t++) {

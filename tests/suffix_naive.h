@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/helper_for_tests.h"
 #include "draft/text/suffix_draft.h"
 
-#define NAIVE __attribute__((unused)) static
 
 enum { NAIVE_TEXTS = 8, NAIVE_TOKENS = 512, NAIVE_VOCAB = 16 };
 
@@ -21,7 +21,7 @@ typedef struct naive_texts {
 } naive_texts;
 
 /* Occurrences of s; last: where the last one starts, ascending with text and position. */
-NAIVE int naive_count(const naive_texts *x, const int32_t *s, int len, int *last) {
+HELPER int naive_count(const naive_texts *x, const int32_t *s, int len, int *last) {
     int count = 0;
     for (int k = 0; k < x->n && len <= x->window; k++)
         for (int i = 0; i + len <= x->text[k].n; i++)
@@ -33,7 +33,7 @@ NAIVE int naive_count(const naive_texts *x, const int32_t *s, int len, int *last
 }
 
 /* The tokens that follow s, by count, then by their last occurrence. */
-NAIVE int naive_follow(const naive_texts *x, const int32_t *s, int len, int32_t token[NAIVE_VOCAB],
+HELPER int naive_follow(const naive_texts *x, const int32_t *s, int len, int32_t token[NAIVE_VOCAB],
                        int count[NAIVE_VOCAB]) {
     int32_t longer[NAIVE_TOKENS];
     int n = 0, at[NAIVE_VOCAB];
@@ -56,7 +56,7 @@ NAIVE int naive_follow(const naive_texts *x, const int32_t *s, int len, int32_t 
 }
 
 /* The draft after s. All paths that could be drafted next are in an unsorted list. */
-NAIVE void naive_draft(const naive_texts *x, const hn_suffix_rules *r, const int32_t *s, int len, int budget,
+HELPER void naive_draft(const naive_texts *x, const hn_suffix_rules *r, const int32_t *s, int len, int budget,
                        hn_suffix_draft *out) {
     static struct {
         int32_t path[HN_SUFFIX_DEPTH + 1];
@@ -96,7 +96,7 @@ NAIVE void naive_draft(const naive_texts *x, const hn_suffix_rules *r, const int
 }
 
 /* The best draft after the context, from m = 1 on while the match is found. */
-NAIVE void naive_best(const naive_texts *x, const hn_suffix_rules *r, const int32_t *text, int n,
+HELPER void naive_best(const naive_texts *x, const hn_suffix_rules *r, const int32_t *text, int n,
                       hn_suffix_draft *best) {
     int context = n < x->window ? n : x->window, last;
     memset(best, 0, sizeof *best);
@@ -109,7 +109,7 @@ NAIVE void naive_best(const naive_texts *x, const hn_suffix_rules *r, const int3
     }
 }
 
-NAIVE bool naive_same(const hn_suffix_draft *a, const hn_suffix_draft *b) {
+HELPER bool naive_same(const hn_suffix_draft *a, const hn_suffix_draft *b) {
     size_t n = (size_t)a->n;
     return a->n == b->n && a->match == b->match && a->score == b->score &&
            !memcmp(a->token, b->token, n * sizeof *a->token) && !memcmp(a->parent, b->parent, n * sizeof *a->parent) &&

@@ -31,7 +31,7 @@ foreach(f ${HUNCH_TESTS} ${HUNCH_CROSS_TESTS})
   # and end them, in code that other tests run sanitized: the trainer's in double precision as golden_train_* and learn_test do in
   # single. Nobody runs the long ones so.
   if(HUNCH_SANITIZE MATCHES "address" AND name MATCHES "_(double|long)_test$|\
-^(documents|layers|promises|command_help|exact_law|heads_law|match_law|rules_law|shift|train_kill|auto_trees|\
+^(documents|layers|promises|command_help|exact_dist|heads_dist|match_dist|rules_dist|shift|train_kill|auto_trees|\
 controller|controller_levels|controller_select|controller_tree)_test$")
     continue()
   endif()

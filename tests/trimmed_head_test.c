@@ -10,7 +10,7 @@
 
 #include "draft/head/eagle3_head.h"
 #include "ops/pack.h"
-#include "heads_for_tests.h"
+#include "heads.h"
 #include "command.h"
 
 #include "random_head.h"

@@ -220,7 +220,7 @@ hunch_status hunch_template_render(const char *template_text, const char *vars_j
 
 /* ---- engine ------------------------------------------------------------------------------------------------ */
 
-/* Which lossless rule accepts drafted tokens. All but greedy and match fix the law of the text for a seed, not the text.
+/* Which lossless rule accepts drafted tokens. All but greedy and match fix the distribution of the text for a seed, not the text.
  *   match      draws the target's own token and follows it: any drafts; the text does not depend on them
  *   ratio      accepts with min(1, p/q), else draws from the residual (2211.17192, 2302.01318; trees: 2305.09781,
  *              2402.12374); drafts without a distribution by the point-mass rule
@@ -309,7 +309,7 @@ typedef struct hunch_bias {
     double bias; /* added to its logit; -INFINITY forbids the token */
 } hunch_bias;
 
-/* The law (probability distribution) that tokens are drawn from. In order of application: logit bias; penalties; DRY; temperature;
+/* The distribution (probability distribution) that tokens are drawn from. In order of application: logit bias; penalties; DRY; temperature;
  * top-n-sigma; top-k; typical; top-p; min-p; XTC. */
 typedef struct hunch_sampling {
     double temperature; /* 0: greedy, ties to the lowest id */
@@ -348,7 +348,7 @@ typedef struct hunch_output {
     const char *text; /* whole characters; a possible beginning of a stop string is held back; not NUL-terminated. "" without tokenizer */
     size_t text_len;
     const hunch_token *tokens; /* emitted, their text possibly still held back; as in hunch_session_state */
-    const int16_t *provenance; /* one a token: -1 target, or index of the drafter */
+    const int16_t *drafter_of; /* one a token: -1 target, or index of the drafter */
     size_t n_tokens;
     hunch_finish finish;       /* HUNCH_RUNNING, or how the session ended: then this is the last call */
 } hunch_output;
@@ -421,7 +421,7 @@ typedef struct hunch_draft_node {
     int parent;      /* index of a node, -1: the root */
     int drafter;
     int rank;        /* among its drafter's tokens after that parent, 0: the first */
-    double q;        /* the drafter's probability: of the law it was drawn from, else softmax of its logits; 1 if it has none */
+    double q;        /* the drafter's probability: of the distribution it was drawn from, else softmax of its logits; 1 if it has none */
     double estimate; /* of its acceptance, given its parent's */
     double logp;     /* log q, summed along its path */
     double confidence; /* in a chain of a head that predicts it (DSpark): how likely it is accepted, 0 to 1; else -1 */
@@ -459,7 +459,7 @@ typedef struct hunch_session_state {
     hunch_error error;          /* of HUNCH_FINISH_FAILED */
     size_t n_prompt, n_prefilled;
     const hunch_token *tokens;  /* emitted, an end-of-sequence token that stopped it included */
-    const int16_t *provenance;  /* one a token: -1 target, or index of the drafter */
+    const int16_t *drafter_of;  /* one a token: -1 target, or index of the drafter */
     size_t n_tokens;
     const char *text;           /* of the emitted tokens: complete UTF-8; a possible beginning of a stop string is held
                                    back while it runs. NULL without tokenizer; text_len bytes (NUL-terminated once

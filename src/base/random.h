@@ -2,7 +2,7 @@
 /* random.h - counter-based random streams without hidden state (Philox 4x32-10, Salmon et al. 2011). Contract C3.
  *
  * Every number is a function of its key. Plain sampling and `match` are keyed by (seed, token position, purpose, token
- * id); proposals, acceptance coins and residuals by (seed, position of the round's root, purpose, drafter, number of the
+ * id); proposals, acceptances and residuals by (seed, position of the round's root, purpose, drafter, number of the
  * candidate, token id). Proposal noise and verification noise never share a purpose.
  */
 #ifndef HN_RANDOM_H
@@ -12,10 +12,10 @@
 enum hn_purpose {
     HN_PURPOSE_TARGET = 1,   /* the target's own draw at a token position */
     HN_PURPOSE_PROPOSAL = 2, /* a drafter's independent draw */
-    HN_PURPOSE_COIN = 3,     /* acceptance */
+    HN_PURPOSE_ACCEPT = 3,     /* acceptance */
     HN_PURPOSE_RESIDUAL = 4,
     HN_PURPOSE_FORCED = 5,   /* the forced drafter's choice of right or wrong */
-    HN_PURPOSE_XTC = 6       /* part of the target's law: whether XTC acts at a token position */
+    HN_PURPOSE_XTC = 6       /* part of the target's distribution: whether XTC acts at a token position */
 };
 
 typedef struct hn_random_key {

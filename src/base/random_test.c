@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* random_test.c - Philox against published vectors, the packing of keys, and the law of the numbers. */
+/* random_test.c - Philox against published vectors, the packing of keys, and the distribution of the numbers. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -60,7 +60,7 @@ static void test_u64_is_the_first_words(void **state) {
     assert_true(hn_random_u64(&key) == 0xe169c58d6627e8d5u);
 }
 
-static void test_uniform_law(void **state) {
+static void test_uniform_dist(void **state) {
     (void)state;
     enum { N = 100000, CELLS = 64 };
     int cells[CELLS] = {0};
@@ -96,7 +96,7 @@ int main(void) {
         cmocka_unit_test(test_philox_vectors),
         cmocka_unit_test(test_fields_do_not_overlap),
         cmocka_unit_test(test_u64_is_the_first_words),
-        cmocka_unit_test(test_uniform_law),
+        cmocka_unit_test(test_uniform_dist),
         cmocka_unit_test(test_splitmix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,15 +43,15 @@ static hunch_status plan_pages(hn_cache *c, const hn_cache_group *groups, hunch_
     for (int g = 0; g < c->n_groups; g++) {
         hn_cache_group *d = &c->group[g];
         *d = groups[g];
-        assert(d->owner >= 0 && d->owner < HN_MAX_OWNERS && (g ? d->owner >= groups[g - 1].owner : d->owner == 0));
-        assert(d->window >= 0 && d->back >= 0 && (d->owner || d->window || g == 0 || !groups[g - 1].window));
+        assert(d->model_id >= 0 && d->model_id < HN_MAX_MODELS && (g ? d->model_id >= groups[g - 1].model_id : d->model_id == 0));
+        assert(d->window >= 0 && d->back >= 0 && (d->model_id || d->window || g == 0 || !groups[g - 1].window));
         if (d->tentative == 0) d->tentative = HN_MAX_ROWS;
         c->windows |= d->window > 0;
-        c->states[d->owner] |= d->kind == HN_CACHE_STATE;
+        c->states[d->model_id] |= d->kind == HN_CACHE_STATE;
         if (g == 0 &&
-            (d->page_rows < MIN_PAGE_ROWS || d->page_rows > HN_KEY_BLOCK || (d->page_rows & (d->page_rows - 1))))
+            (d->page_rows < MIN_PAGE_ROWS || d->page_rows > HN_KEY_SPAN || (d->page_rows & (d->page_rows - 1))))
             return hn_fail(err, HUNCH_USAGE, "page rows %d: expected a power of two from %d to %d", d->page_rows,
-                           MIN_PAGE_ROWS, HN_KEY_BLOCK);
+                           MIN_PAGE_ROWS, HN_KEY_SPAN);
         size_t bytes = 0;
         hunch_status st = plan_row(d, g == 0, &bytes, err);
         if (st) return st;
@@ -61,10 +61,10 @@ static hunch_status plan_pages(hn_cache *c, const hn_cache_group *groups, hunch_
     int step = c->group[0].page_rows;
     for (int g = 1; g < c->n_groups; g++) { /* the largest power of two that fits */
         hn_cache_group *d = &c->group[g];
-        d->page_rows = d->recompute ? step : HN_KEY_BLOCK; /* a larger page would restrict the target's restores to its ends */
+        d->page_rows = d->recompute ? step : HN_KEY_SPAN; /* a larger page would restrict the target's restores to its ends */
         if (d->kind == HN_CACHE_STATE) d->page_rows = step; /* unused by a state */
         while (d->kind != HN_CACHE_STATE && d->row_bytes * (size_t)d->page_rows > c->page_bytes) d->page_rows /= 2;
-        if (d->owner == 0 && d->page_rows > step) step = d->page_rows;
+        if (d->model_id == 0 && d->page_rows > step) step = d->page_rows;
     }
     return HUNCH_OK;
 }
@@ -152,7 +152,7 @@ static hunch_status create_tables(hn_cache *c, hunch_error *err) {
     /* The lowest page is on top of the stack, so that a short run touches little of the pool. */
     for (int p = 0; p < c->n_pages; p++) c->free[p] = c->n_pages - 1 - p;
     c->n_free = c->n_pages;
-    return c->ops->mem_create(c->ops, (2 * HN_KEY_BLOCK + (size_t)widest) * sizeof(int32_t), &c->moves, err);
+    return c->ops->mem_create(c->ops, (2 * HN_KEY_SPAN + (size_t)widest) * sizeof(int32_t), &c->moves, err);
 }
 
 static hunch_status create_index(hn_cache *c, hunch_error *err) {
@@ -166,8 +166,8 @@ static hunch_status create_index(hn_cache *c, hunch_error *err) {
             slots += in_block > 1 ? in_block : 1;
     }
     c->first_slot[c->n_groups] = slots;
-    const int blocks = c->n_pages / c->n_groups; /* with window groups alone a text has more blocks than pages */
-    return hn_prefix_init(&c->prefix, c->group[0].page_rows, slots, blocks > c->stride[0] ? blocks : c->stride[0], err);
+    const int nodes = c->n_pages / c->n_groups; /* with window groups alone a text has more nodes than pages */
+    return hn_prefix_init(&c->prefix, c->group[0].page_rows, slots, nodes > c->stride[0] ? nodes : c->stride[0], err);
 }
 
 hunch_status hn_cache_open(hn_cache **out, const hn_ops *ops, const hn_cache_group *groups, int n_groups, int max_seqs,
@@ -243,9 +243,9 @@ static void drop_next(hn_cache *c, hn_seq *s, int group) {
  * far as the group's plan allows. A text that is not in the index does not wait. */
 static int first_waiting(const hn_cache *c, const hn_seq *s, int group, int first, int tentative) {
     const hn_cache_group *d = &c->group[group];
-    const int planned = hn_pages_of(c, group, s->committed[d->owner] + tentative) - (int)hn_cache_pages_at_most(c, group, c->rows);
+    const int planned = hn_pages_of(c, group, s->committed[d->model_id] + tentative) - (int)hn_cache_pages_at_most(c, group, c->rows);
     const int waiting = s->published[group] > planned ? s->published[group] : planned;
-    return d->owner > 0 && d->window && s->published[0] > 0 && waiting < first ? waiting : first;
+    return d->model_id > 0 && d->window && s->published[0] > 0 && waiting < first ? waiting : first;
 }
 
 /* Releases the pages that no row after the committed ones sees, nor any after a rewind by up to `back` rows of the group. */
@@ -267,8 +267,8 @@ typedef struct move_job {
 static void move_rows(void *arg, int rank, int ranks) {
     const move_job *j = arg;
     const hn_exec ex = {j->c->ops, rank, ranks};
-    const hn_buf from = {j->c->moves, 0}, to = hn_at(from, HN_KEY_BLOCK * sizeof(int32_t)),
-                 pages = hn_at(to, HN_KEY_BLOCK * sizeof(int32_t));
+    const hn_buf from = {j->c->moves, 0}, to = hn_at(from, HN_KEY_SPAN * sizeof(int32_t)),
+                 pages = hn_at(to, HN_KEY_SPAN * sizeof(int32_t));
     if (j->c->group[j->group].kind == HN_CACHE_ROWS) {
         const hn_plain_rows at = hn_cache_rows(j->c, j->group);
         j->c->ops->rows_move(&ex, &at, pages, j->n, from, to);
@@ -285,8 +285,8 @@ static void move_group(hn_cache *c, int group, const int32_t *pages, int n_pages
                        const int32_t *to, int n) {
     const hn_buf at = {c->moves, 0};
     c->ops->write(c->ops, at, from, (size_t)n * sizeof *from);
-    c->ops->write(c->ops, hn_at(at, HN_KEY_BLOCK * sizeof *to), to, (size_t)n * sizeof *to);
-    c->ops->write(c->ops, hn_at(at, 2 * HN_KEY_BLOCK * sizeof *to), pages, (size_t)n_pages * sizeof *pages);
+    c->ops->write(c->ops, hn_at(at, HN_KEY_SPAN * sizeof *to), to, (size_t)n * sizeof *to);
+    c->ops->write(c->ops, hn_at(at, 2 * HN_KEY_SPAN * sizeof *to), pages, (size_t)n_pages * sizeof *pages);
     move_job job = {c, group, n};
     hn_pool_run(c->ops->pool, move_rows, &job);
 }
@@ -296,13 +296,13 @@ static int page_to_copy(const hn_cache *c, const hn_seq *s, int group, int rows)
     if (c->group[group].kind == HN_CACHE_STATE || rows % c->group[group].page_rows == 0) return -1;
     const int i = rows / c->group[group].page_rows;
     const hn_page_use *u = &c->use[s->pages[group][i]];
-    return u->tables > 1 || u->blocks ? i : -1;
+    return u->tables > 1 || u->nodes ? i : -1;
 }
 
 /* Replaces page i of the sequence by a page of its own with its first n rows. */
 static void copy_page(hn_cache *c, hn_seq *s, int group, int i, int n) {
     const int32_t old = s->pages[group][i], both[2] = {new_page(c), old};
-    int32_t from[HN_KEY_BLOCK], to[HN_KEY_BLOCK];
+    int32_t from[HN_KEY_SPAN], to[HN_KEY_SPAN];
     for (int r = 0; r < n; r++) {
         from[r] = c->group[group].page_rows + r;
         to[r] = r;
@@ -312,7 +312,7 @@ static void copy_page(hn_cache *c, hn_seq *s, int group, int i, int n) {
     hn_page_release(c, old);
 }
 
-/* Rows of the page with row `committed` to copy: those before it; with `recompute` > 1 also those that the owner recomputes. */
+/* Rows of the page with row `committed` to copy: those before it; with `recompute` > 1 also those that the model_id recomputes. */
 static int rows_to_copy(const hn_cache *c, int group, int committed) {
     const int page_rows = c->group[group].page_rows, before = committed % page_rows;
     const int more = c->group[group].recompute > 1 ? c->group[group].recompute : 0;
@@ -328,22 +328,22 @@ void hn_cache_seq_begin(hn_cache *c, int seq) {
 
 void hn_cache_seq_end(hn_cache *c, int seq) {
     hn_seq *s = &c->seq[seq];
-    hn_prefix_touch(&c->prefix, s->block);
-    for (int owner = 0; owner < HN_MAX_OWNERS; owner++)
-        if (s->saved_block[owner]) hn_saved_release(c, s, owner, ++c->prefix.clock);
+    hn_prefix_touch(&c->prefix, s->node);
+    for (int model_id = 0; model_id < HN_MAX_MODELS; model_id++)
+        if (s->saved_node[model_id]) hn_saved_release(c, s, model_id, ++c->prefix.clock);
     s->live = false;
     memset(s->committed, 0, sizeof s->committed);
-    memset(s->folded, 0, sizeof s->folded);
+    memset(s->absorbed, 0, sizeof s->absorbed);
     memset(s->published, 0, sizeof s->published);
     for (int g = 0; g < c->n_groups; g++) {
         drop_pages(c, s, g, 0);
         drop_next(c, s, g);
     }
-    hn_cache_set_last_block(c, s, NULL);
+    hn_cache_set_last_node(c, s, NULL);
 }
 
-int hn_cache_committed(const hn_cache *c, int seq, int owner) {
-    return c->seq[seq].committed[owner];
+int hn_cache_committed(const hn_cache *c, int seq, int model_id) {
+    return c->seq[seq].committed[model_id];
 }
 
 const int32_t *hn_cache_pages(const hn_cache *c, int seq, int group, int *n_pages) {
@@ -357,13 +357,13 @@ static bool next_missing(const hn_cache *c, const hn_seq *s, int group, int tent
            hn_state_shared(c, s, group);
 }
 
-hunch_status hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hunch_error *err) {
+hunch_status hn_cache_reserve(hn_cache *c, int seq, int model_id, int tentative, hunch_error *err) {
     hn_seq *s = &c->seq[seq];
-    const int committed = s->committed[owner];
+    const int committed = s->committed[model_id];
     int want[HN_MAX_GROUPS], copy[HN_MAX_GROUPS], missing = 0;
     assert(s->live && tentative >= 0);
     for (int g = 0; g < c->n_groups; g++) {
-        if (c->group[g].owner != owner) continue;
+        if (c->group[g].model_id != model_id) continue;
         assert(tentative <= c->group[g].tentative || !c->group[g].window); /* else rows of a prompt, which the table must have room for */
         drop_unseen(c, s, g, tentative);
         want[g] = hn_pages_of(c, g, committed + tentative);
@@ -379,7 +379,7 @@ hunch_status hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hu
         return hn_fail(err, HUNCH_NO_MEMORY, "cache: %d pages wanted, %d of %d free", missing, hn_cache_free_pages(c),
                        c->n_pages);
     for (int g = 0; g < c->n_groups; g++) {
-        if (c->group[g].owner != owner) continue;
+        if (c->group[g].model_id != model_id) continue;
         if (copy[g] >= 0) copy_page(c, s, g, copy[g], rows_to_copy(c, g, committed));
         for (int i = 0, n = next_missing(c, s, g, tentative) ? want[g] : 0; i < n; i++) s->next[g][i] = new_page(c);
         while (s->n_pages[g] < want[g]) s->pages[g][s->n_pages[g]++] = new_page(c);
@@ -387,7 +387,7 @@ hunch_status hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hu
     return HUNCH_OK;
 }
 
-void hn_cache_commit(hn_cache *c, int seq, int owner, const int16_t *index, int n) {
+void hn_cache_commit(hn_cache *c, int seq, int model_id, const int16_t *index, int n) {
     hn_seq *s = &c->seq[seq];
     int32_t from[HN_MAX_ROWS], to[HN_MAX_ROWS];
     int m = 0;
@@ -395,32 +395,32 @@ void hn_cache_commit(hn_cache *c, int seq, int owner, const int16_t *index, int 
     for (int i = 0; index && i < n; i++) { /* rows already in place stay */
         assert(index[i] >= i && (i == 0 || index[i] > index[i - 1]));
         if (index[i] == i) continue;
-        from[m] = s->committed[owner] + index[i];
-        to[m++] = s->committed[owner] + i;
+        from[m] = s->committed[model_id] + index[i];
+        to[m++] = s->committed[model_id] + i;
     }
     for (int g = 0; g < c->n_groups && m > 0; g++)
-        if (c->group[g].owner == owner && c->group[g].kind != HN_CACHE_STATE)
+        if (c->group[g].model_id == model_id && c->group[g].kind != HN_CACHE_STATE)
             move_group(c, g, s->pages[g], s->n_pages[g], from, to, m);
-    s->committed[owner] += n;
-    assert(s->folded[owner] <= s->committed[owner]);
+    s->committed[model_id] += n;
+    assert(s->absorbed[model_id] <= s->committed[model_id]);
 }
 
-int hn_cache_folded(const hn_cache *c, int seq, int owner) {
-    return c->seq[seq].folded[owner];
+int hn_cache_absorbed(const hn_cache *c, int seq, int model_id) {
+    return c->seq[seq].absorbed[model_id];
 }
 
-void hn_cache_fold(hn_cache *c, int seq, int owner, int rows) {
+void hn_cache_absorb(hn_cache *c, int seq, int model_id, int rows) {
     hn_seq *s = &c->seq[seq];
-    assert(c->states[owner] && rows >= s->folded[owner]);
-    for (int g = 0; g < c->n_groups && rows > s->folded[owner]; g++) {
-        if (c->group[g].owner != owner || !s->next[g] || s->next[g][0] == HN_NO_PAGE) continue;
+    assert(c->states[model_id] && rows >= s->absorbed[model_id]);
+    for (int g = 0; g < c->n_groups && rows > s->absorbed[model_id]; g++) {
+        if (c->group[g].model_id != model_id || !s->next[g] || s->next[g][0] == HN_NO_PAGE) continue;
         for (int i = 0; i < s->n_pages[g]; i++) {
             hn_page_release(c, s->pages[g][i]);
             s->pages[g][i] = s->next[g][i];
         }
         s->next[g][0] = HN_NO_PAGE;
     }
-    s->folded[owner] = rows;
+    s->absorbed[model_id] = rows;
 }
 
 const int32_t *hn_cache_next_state(const hn_cache *c, int seq, int group) {
@@ -429,21 +429,21 @@ const int32_t *hn_cache_next_state(const hn_cache *c, int seq, int group) {
 }
 
 /* True if a window group released a page that the row after `rows` rows needs, or a state has more rows. */
-static bool rows_released(const hn_cache *c, const hn_seq *s, int owner, int rows) {
-    if (rows < s->folded[owner]) return true;
+static bool rows_released(const hn_cache *c, const hn_seq *s, int model_id, int rows) {
+    if (rows < s->absorbed[model_id]) return true;
     for (int g = 0; g < c->n_groups; g++)
-        if (c->group[g].owner == owner && hn_first_page(c, g, rows) < s->first[g]) return true;
+        if (c->group[g].model_id == model_id && hn_first_page(c, g, rows) < s->first[g]) return true;
     return false;
 }
 
-int hn_cache_rewind(hn_cache *c, int seq, int owner, int rows) {
+int hn_cache_rewind(hn_cache *c, int seq, int model_id, int rows) {
     hn_seq *s = &c->seq[seq];
-    assert(rows >= 0 && rows <= s->committed[owner]);
-    if (rows_released(c, s, owner, rows)) rows = hn_cache_reclaim(c, s, owner, rows);
-    s->committed[owner] = rows;
-    assert(s->folded[owner] <= rows);
-    hn_cache_unpublish(c, s, owner, rows);
+    assert(rows >= 0 && rows <= s->committed[model_id]);
+    if (rows_released(c, s, model_id, rows)) rows = hn_cache_reclaim(c, s, model_id, rows);
+    s->committed[model_id] = rows;
+    assert(s->absorbed[model_id] <= rows);
+    hn_cache_unpublish(c, s, model_id, rows);
     for (int g = 0; g < c->n_groups; g++)
-        if (c->group[g].owner == owner) drop_pages(c, s, g, hn_pages_of(c, g, rows));
+        if (c->group[g].model_id == model_id) drop_pages(c, s, g, hn_pages_of(c, g, rows));
     return rows;
 }

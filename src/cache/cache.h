@@ -13,24 +13,24 @@
  *
  *   table of a window group:   - - - - | page | page | page | page      rows below the first page are released
  *
- * A recurrent layer has one state, which replaces all rows that were folded into it; for rows that may still be rejected it keeps
- * the inputs of the fold:
+ * A recurrent layer has one state, which replaces all rows that were absorbed into it; for rows that may still be rejected it keeps
+ * the inputs of the absorb:
  *
- *   state group   | all rows below `folded`, together |
- *   rows group    - - - - - - - - | window | committed, not folded yet | tentative |
+ *   state group   | all rows below `absorbed`, together |
+ *   rows group    - - - - - - - - | window | committed, not absorbed yet | tentative |
  *
- * Rows are folded only when they are committed or certain to be, so a rollback needs no work. A rewind below `folded` goes back to
+ * Rows are absorbed only when they are committed or certain to be, so a rollback needs no work. A rewind below `absorbed` goes back to
  * a state in the index, or to no rows.
  *
- * Groups belong to owners: owner 0 is the target, others are drafters with rows of their own. The groups of one owner keep the
- * same rows and are reserved, committed and rewound together; owners of a sequence are independent of each other.
+ * Groups belong to models: model_id 0 is the target, others are drafters with rows of their own. The groups of one model_id keep the
+ * same rows and are reserved, committed and rewound together; models of a sequence are independent of each other.
  *
  * The prefix index (prefix.h) shares full pages of committed rows between sequences, and keeps those of ended ones as long as
  * their room is not needed: they are evicted least recently used first, the end of a text before its beginning. A shared page
  * is never written: after a rewind into one, rows are written to a copy.
  *
- * The state of a text is kept in the index when a block becomes full, by giving its pages to the block: the next pass reads them
- * and writes others, so that nothing is copied. Few states of a text are kept, fewer of older ones: those of the last block, of
+ * The state of a text is kept in the index when a node becomes full, by giving its pages to the node: the next pass reads them
+ * and writes others, so that nothing is copied. Few states of a text are kept, fewer of older ones: those of the last node, of
  * the last whose number is a multiple of 2, of 4, of 8, ... They are evicted like pages of windows; if a group has as many as it
  * may keep, the one that has been idle longest is evicted. A sequence holds the newest of its text: it is not idle, so that a text
  * that is preempted can continue there. If all are held, the one that has been held longest is evicted.
@@ -46,7 +46,7 @@
 typedef enum hn_cache_kind {
     HN_CACHE_KV,    /* K and V of its layers for each row */
     HN_CACHE_ROWS,  /* rows of units * unit_bytes bytes */
-    HN_CACHE_STATE  /* one state of all rows up to `folded`, which passes advance; at most one such group for each owner */
+    HN_CACHE_STATE  /* one state of all rows up to `absorbed`, which passes advance; at most one such group for each model_id */
 } hn_cache_kind;
 
 typedef struct hn_cache_group {
@@ -54,7 +54,7 @@ typedef struct hn_cache_group {
     int layers, kv_heads, head_dim; /* equal over the group */
     hn_dtype type;                  /* HN_BF16, HN_F16, HN_F32 or HN_Q8_0 */
     int page_rows;                  /* given for the first group, set by hn_cache_open for the others */
-    int owner;                      /* 0..HN_MAX_OWNERS-1; groups are in order of owners, group 0 is the target's */
+    int model_id;                      /* 0..HN_MAX_MODELS-1; groups are in order of models, group 0 is the target's */
     int window; /* 0: all rows are kept; else the number of rows that a row of its layers sees, itself included. A full group of
                    the target precedes its window groups */
     int back;   /* of a window group: rows kept beyond the window, so that a rewind by up to as many needs no others */
@@ -70,7 +70,7 @@ typedef struct hn_cache_group {
     int kept;          /* of a state group: most states in the index, with pages planned for each; 0: as many as free pages allow */
 } hn_cache_group;
 
-enum { HN_MAX_GROUPS = 16, HN_MAX_OWNERS = 16 };
+enum { HN_MAX_GROUPS = 16, HN_MAX_MODELS = 16 };
 
 typedef struct hn_cache hn_cache;
 
@@ -89,7 +89,7 @@ int hn_cache_pages_for(const hn_cache *c, int rows);
 
 /* Geometry of one layer of a group, for the ops. */
 hn_kv hn_cache_kv(const hn_cache *c, int group, int layer);
-int hn_cache_owner(const hn_cache *c, int group);
+int hn_cache_model_id(const hn_cache *c, int group);
 hn_plain_rows hn_cache_rows(const hn_cache *c, int group); /* of HN_CACHE_ROWS */
 size_t hn_cache_page_bytes(const hn_cache *c);
 hn_buf hn_cache_pool(const hn_cache *c);
@@ -98,50 +98,50 @@ int hn_cache_page_units(const hn_cache *c, int group); /* units of a state in a 
 /* Sequences have ids 0..max_seqs-1. begin: empty. end: its pages return to the pool, or stay in the index. */
 void hn_cache_seq_begin(hn_cache *c, int seq);
 void hn_cache_seq_end(hn_cache *c, int seq);
-int hn_cache_committed(const hn_cache *c, int seq, int owner);
+int hn_cache_committed(const hn_cache *c, int seq, int model_id);
 /* Page table of a group (valid until the next reserve, commit, rewind, publish, restore or end). Entries of a window group
  * are HN_NO_PAGE up to its first page. */
 const int32_t *hn_cache_pages(const hn_cache *c, int seq, int group, int *n_pages);
 int hn_cache_table_stride(const hn_cache *c, int group); /* entries of a table */
 
-/* Makes room for `tentative` rows of an owner after its committed ones, including existing tentative ones; outside of a pool
+/* Makes room for `tentative` rows of an model_id after its committed ones, including existing tentative ones; outside of a pool
  * run. Pages below the windows are released here, not at the commit, because publish is called between them. HUNCH_NO_MEMORY:
  * no page left (nothing else changed). HUNCH_USAGE: more rows than were planned. */
-hunch_status hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hunch_error *err);
+hunch_status hn_cache_reserve(hn_cache *c, int seq, int model_id, int tentative, hunch_error *err);
 /* Keeps n tentative rows: index[i] is the row's number among this round's tentative rows (slot - committed), ascending,
  * in path order. They become rows committed .. committed + n - 1. index NULL: rows 0..n-1 (a chain or a chunk). */
-void hn_cache_commit(hn_cache *c, int seq, int owner, const int16_t *index, int n);
-/* Owners with a state: the number of rows folded into it; commits do not advance it. A pass advances it over the committed rows,
+void hn_cache_commit(hn_cache *c, int seq, int model_id, const int16_t *index, int n);
+/* Owners with a state: the number of rows absorbed into it; commits do not advance it. A pass advances it over the committed rows,
  * whose rows of HN_CACHE_ROWS are kept until then, and over further ones that are certain to be committed next, and then calls
- * hn_cache_fold. */
-int hn_cache_folded(const hn_cache *c, int seq, int owner);
+ * hn_cache_absorb. */
+int hn_cache_absorbed(const hn_cache *c, int seq, int model_id);
 /* Pages that the next pass writes a state to, valid after its reserve: those of the table, or, if these are shared, others, which
- * replace them at hn_cache_fold. */
+ * replace them at hn_cache_absorb. */
 const int32_t *hn_cache_next_state(const hn_cache *c, int seq, int group);
-void hn_cache_fold(hn_cache *c, int seq, int owner, int rows);
+void hn_cache_absorb(hn_cache *c, int seq, int model_id, int rows);
 /* Drops committed rows from `rows` on (rows <= committed); their pages return to the pool. Returns the rows that are left: fewer
  * than requested if a window group released rows that the next one would see, or a state has more rows. Then it is as many as
  * the index can restore, or 0, and the caller computes the rest again. */
-int hn_cache_rewind(hn_cache *c, int seq, int owner, int rows);
+int hn_cache_rewind(hn_cache *c, int seq, int model_id, int rows);
 
 /* ---- shared prefixes ---- */
 
-/* For an empty sequence: takes the pages in the index for a prefix of text[0..n), for each owner up to the last boundary where
- * all its groups are valid: full groups from the first row on, window groups as far back as the next row sees. An owner other
- * than the target gets at most the target's rows. Returns the target's rows, a multiple of hn_cache_step; if an owner has
- * `recompute`, that owner's rows less its `recompute`. */
+/* For an empty sequence: takes the pages in the index for a prefix of text[0..n), for each model_id up to the last boundary where
+ * all its groups are valid: full groups from the first row on, window groups as far back as the next row sees. An model_id other
+ * than the target gets at most the target's rows. Returns the target's rows, a multiple of hn_cache_step; if an model_id has
+ * `recompute`, that model_id's rows less its `recompute`. */
 int hn_cache_restore(hn_cache *c, int seq, const int32_t *text, int n);
-int hn_cache_block_rows(const hn_cache *c); /* rows of a block of the index */
+int hn_cache_node_rows(const hn_cache *c); /* rows of a node of the index */
 int hn_cache_step(const hn_cache *c); /* the largest page of the target's groups, in rows */
-/* Enters the sequence's full pages into the index. text: the tokens of its rows; valid[owner]: how many committed rows of the
- * owner have that text. If the index has the text already, the sequence uses the pages there instead of its own, so it must be
+/* Enters the sequence's full pages into the index. text: the tokens of its rows; valid[model_id]: how many committed rows of the
+ * model_id have that text. If the index has the text already, the sequence uses the pages there instead of its own, so it must be
  * called between passes, not between a reserve and its commit; after every commit, so that pages of window groups are entered
- * before they are released, and the state at the last full block. Cheap if nothing is new; without memory a block is omitted. */
+ * before they are released, and the state at the last full node. Cheap if nothing is new; without memory a node is omitted. */
 void hn_cache_publish(hn_cache *c, int seq, const int32_t *text, const int *valid);
-/* The same for an owner other than the target, all of whose committed rows have the text: called between its passes if many of
- * them follow each other, so that pages of window groups and states at ends of blocks are entered before they are released. The
- * blocks of the text are those that the target has entered. */
-void hn_cache_publish_rows(hn_cache *c, int seq, int owner);
+/* The same for an model_id other than the target, all of whose committed rows have the text: called between its passes if many of
+ * them follow each other, so that pages of window groups and states at ends of nodes are entered before they are released. The
+ * nodes of the text are those that the target has entered. */
+void hn_cache_publish_rows(hn_cache *c, int seq, int model_id);
 /* The rows that a restore of this text would take count as used now: of a text that waits to continue. */
 void hn_cache_touch(hn_cache *c, const int32_t *text, int n);
 /* The sequence gives up what it holds of the newest states of its text in the index, until the next publish: these pages count as free. */

@@ -6,14 +6,14 @@
 /* A table has the pages of the committed rows, or of those that the next row sees, and no more than were planned; earlier
  * entries are empty. Counts its pages in `seen`. */
 static bool table_valid(const hn_cache *c, const hn_seq *s, int g, hn_page_use *seen) {
-    const int rows = s->committed[c->group[g].owner], page_rows = c->group[g].page_rows;
+    const int rows = s->committed[c->group[g].model_id], page_rows = c->group[g].page_rows;
     if (hn_pages_of(c, g, rows) > s->n_pages[g] || s->published[g] * page_rows > rows) return false;
     if (s->first[g] > hn_first_page(c, g, rows) || s->n_pages[g] > c->stride[g]) return false;
     if (s->n_pages[g] - s->first[g] > hn_cache_pages_at_most(c, g, c->rows)) return false;
     for (int p = 0; s->next[g] && s->next[g][0] != HN_NO_PAGE && p < hn_pages_of(c, g, 1); p++)
         seen[s->next[g][p]].tables++;
     for (int p = 0; p < s->n_saved[g]; p++) seen[s->saved[g][p]].tables++;
-    if (s->n_saved[g] > 0 && !s->saved_block[c->group[g].owner]) return false;
+    if (s->n_saved[g] > 0 && !s->saved_node[c->group[g].model_id]) return false;
     for (int p = 0; p < s->n_pages[g]; p++) {
         if ((s->pages[g][p] == HN_NO_PAGE) != (p < s->first[g])) return false;
         if (p >= s->first[g]) seen[s->pages[g][p]].tables++;
@@ -27,28 +27,28 @@ static bool tables_valid(const hn_cache *c, hn_page_use *seen) {
         const hn_seq *s = &c->seq[i];
         for (int g = 0; g < c->n_groups; g++)
             if (!table_valid(c, s, g, seen)) return false;
-        if (s->published[0] != (s->block ? s->block->depth + 1 : 0)) return false;
-        for (const hn_block *b = s->block; b; b = b->parent)
+        if (s->published[0] != (s->node ? s->node->depth + 1 : 0)) return false;
+        for (const hn_prefix_node *b = s->node; b; b = b->parent)
             if (b->depth >= s->first[0] && b->page[0] != s->pages[0][b->depth]) return false;
         if (!s->live && s->n_pages[0]) return false;
     }
     return true;
 }
 
-/* A block without the target's page is one of window groups, and has children, users or other pages. */
+/* A node without the target's page is one of window groups, and has children, users or other pages. */
 static bool index_valid(const hn_cache *c, hn_page_use *seen) {
     int users = 0;
-    for (const hn_block *b = c->prefix.oldest; b; b = b->newer) {
+    for (const hn_prefix_node *b = c->prefix.oldest; b; b = b->newer) {
         int pages = 0;
         for (int i = 0; i < c->prefix.n_slots; i++) {
-            if (b->page[i] != HN_NO_PAGE) seen[b->page[i]].blocks++;
+            if (b->page[i] != HN_NO_PAGE) seen[b->page[i]].nodes++;
             pages += b->page[i] != HN_NO_PAGE;
         }
         if (b->page[0] == HN_NO_PAGE && !c->group[0].window) return false;
         if (!pages && !b->children && !b->users) return false;
         users += b->users;
     }
-    for (int i = 0; i < c->max_seqs; i++) users -= c->seq[i].block != NULL;
+    for (int i = 0; i < c->max_seqs; i++) users -= c->seq[i].node != NULL;
     return users == 0 && hn_prefix_valid(&c->prefix);
 }
 
@@ -57,12 +57,12 @@ bool hn_cache_valid(const hn_cache *c) {
     bool ok = seen && tables_valid(c, seen) && index_valid(c, seen);
     int idle = 0, used = 0;
     for (int p = 0; ok && p < c->n_pages; p++) {
-        ok = seen[p].tables == c->use[p].tables && seen[p].blocks == c->use[p].blocks;
-        idle += seen[p].blocks && !seen[p].tables;
+        ok = seen[p].tables == c->use[p].tables && seen[p].nodes == c->use[p].nodes;
+        idle += seen[p].nodes && !seen[p].tables;
         used += seen[p].tables > 0;
     }
     for (int i = 0; ok && i < c->n_free; i++) /* marked, so that a page that is free twice is detected */
-        ok = !seen[c->free[i]].blocks++ && !seen[c->free[i]].tables;
+        ok = !seen[c->free[i]].nodes++ && !seen[c->free[i]].tables;
     hn_free(seen);
     return ok && idle == c->n_idle && c->n_free + idle + used == c->n_pages;
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cache_index.c - the pages in the prefix index: which rows of a text it has, taking them into a table or back, leaving it, eviction.
  *
- * A block of the index is as long as a page of group 0 and exists as long as that page is in it. Pages of the other groups
- * belong to the block in which they end:
+ * A node of the index is as long as a page of group 0 and exists as long as that page is in it. Pages of the other groups
+ * belong to the node in which they end:
  *
- *   group 0      | block 0 | block 1 | block 2 | block 3 |
- *   larger page  |                              page 0   |     slot of block 3
- *   smaller      |  0 |  1 |  2 |  3 |  4 |  5 |  6 |  7 |     two slots in every block
+ *   group 0      | node 0 | node 1 | node 2 | node 3 |
+ *   larger page  |                              page 0   |     slot of node 3
+ *   smaller      |  0 |  1 |  2 |  3 |  4 |  5 |  6 |  7 |     two slots in every node
  *
  * Pages of window groups are entered like all others, when they become full. When a table releases one, the index keeps it,
  * idle: a later text that branches from this one near there needs it. So the slots of window groups may be empty anywhere,
- * and if the target has only window groups so may whole blocks, which then represent their text only:
+ * and if the target has only window groups so may whole nodes, which then represent their text only:
  *
- *   block        | 0 | 1 | 2 | 3 | 4 | 5 |     a text may continue from the end of block 5, and of block 1; not of 4,
- *   full group   | x | x | x | x | x | x |     where the window of 100 rows (blocks of 64) reaches back to block 3
+ *   node        | 0 | 1 | 2 | 3 | 4 | 5 |     a text may continue from the end of node 5, and of node 1; not of 4,
+ *   full group   | x | x | x | x | x | x |     where the window of 100 rows (nodes of 64) reaches back to node 3
  *   window group | x | x |   |   | x | x |
  */
 #include <assert.h>
@@ -22,31 +22,31 @@
 
 /* ---- rows of a text --------------------------------------------------------------------------------------------- */
 
-void hn_path_fill(hn_cache *c, hn_block *b) {
+void hn_path_fill(hn_cache *c, hn_prefix_node *b) {
     for (; b; b = b->parent) c->path[b->depth] = b;
 }
 
 static bool page_present(const hn_cache *c, int group, int i) {
-    return c->path[hn_block_of_page(c, group, i)]->page[hn_slot_of_page(c, group, i)] != HN_NO_PAGE;
+    return c->path[hn_node_of_page(c, group, i)]->page[hn_slot_of_page(c, group, i)] != HN_NO_PAGE;
 }
 
-/* The row whose window an owner needs at the end of its rows: the next one; for rows that are folded into a state, the one after
+/* The row whose window an model_id needs at the end of its rows: the next one; for rows that are absorbed into a state, the one after
  * that state. */
 int hn_needed_from(const hn_cache *c, int group, int rows, int less) {
-    const int owner = c->group[group].owner, block_rows = c->prefix.block_rows;
-    const int state = c->group[group].kind == HN_CACHE_ROWS ? hn_state_group(c, owner) : -1;
-    if (state < 0 || rows == 0 || rows % block_rows) return rows - less;
-    const hn_block *b = c->path[rows / block_rows - 1];
-    return hn_block_has_state(c, b, state) ? hn_least(b->folded[owner], rows - less) : rows - less;
+    const int model_id = c->group[group].model_id, node_rows = c->prefix.node_rows;
+    const int state = c->group[group].kind == HN_CACHE_ROWS ? hn_state_group(c, model_id) : -1;
+    if (state < 0 || rows == 0 || rows % node_rows) return rows - less;
+    const hn_prefix_node *b = c->path[rows / node_rows - 1];
+    return hn_node_has_state(c, b, state) ? hn_least(b->absorbed[model_id], rows - less) : rows - less;
 }
 
 /* The last end of a page, at `rows` at most, for which the index has all pages that the group needs to continue there, and those
  * that the row `less` before it sees. */
 static int group_rows_present(const hn_cache *c, int group, int rows, int less) {
     if (c->group[group].kind == HN_CACHE_STATE) {
-        int n = rows / c->prefix.block_rows;
-        while (n > 0 && !hn_block_has_state(c, c->path[n - 1], group)) n--;
-        return n * c->prefix.block_rows;
+        int n = rows / c->prefix.node_rows;
+        while (n > 0 && !hn_node_has_state(c, c->path[n - 1], group)) n--;
+        return n * c->prefix.node_rows;
     }
     const int page_rows = c->group[group].page_rows, most = rows / page_rows;
     int n = most;
@@ -59,49 +59,49 @@ static int group_rows_present(const hn_cache *c, int group, int rows, int less) 
     return n * page_rows;
 }
 
-/* The same for all groups of an owner, in the blocks of c->path. */
-int hn_owner_rows_present(const hn_cache *c, int owner, int rows, int less) {
+/* The same for all groups of an model_id, in the nodes of c->path. */
+int hn_model_rows_present(const hn_cache *c, int model_id, int rows, int less) {
     for (int before = -1; before != rows;) {
         before = rows;
         for (int g = 0; g < c->n_groups; g++)
-            if (c->group[g].owner == owner) rows = group_rows_present(c, g, rows, less);
+            if (c->group[g].model_id == model_id) rows = group_rows_present(c, g, rows, less);
     }
     return rows;
 }
 
-/* The same for the target and all owners with `recompute`. */
+/* The same for the target and all models with `recompute`. */
 int hn_target_rows_present(const hn_cache *c, int rows, int less) {
     for (int before = -1; before != rows;) {
-        before = rows = hn_owner_rows_present(c, 0, rows, less);
+        before = rows = hn_model_rows_present(c, 0, rows, less);
         for (int g = 0; g < c->n_groups; g++)
-            if (c->group[g].recompute) rows = hn_owner_rows_present(c, c->group[g].owner, rows, 0);
+            if (c->group[g].recompute) rows = hn_model_rows_present(c, c->group[g].model_id, rows, 0);
     }
     return rows;
 }
 
-/* The table takes pages [first, end) of a group from the blocks of c->path. */
+/* The table takes pages [first, end) of a group from the nodes of c->path. */
 static void take_pages(hn_cache *c, hn_seq *s, int group, int first, int end) {
     for (int i = first; i < end; i++) {
-        s->pages[group][i] = c->path[hn_block_of_page(c, group, i)]->page[hn_slot_of_page(c, group, i)];
+        s->pages[group][i] = c->path[hn_node_of_page(c, group, i)]->page[hn_slot_of_page(c, group, i)];
         hn_page_take(c, s->pages[group][i]);
     }
 }
 
 /* The table takes the state at the end of these rows. */
 static void take_state(hn_cache *c, hn_seq *s, int group, int rows) {
-    const hn_block *b = rows ? c->path[rows / c->prefix.block_rows - 1] : NULL;
+    const hn_prefix_node *b = rows ? c->path[rows / c->prefix.node_rows - 1] : NULL;
     for (int i = 0; b && i < hn_pages_of(c, group, rows); i++) {
         s->pages[group][i] = b->page[c->first_slot[group] + i];
         hn_page_take(c, s->pages[group][i]);
     }
     s->n_pages[group] = hn_pages_of(c, group, rows);
-    const int owner = c->group[group].owner;
-    s->folded[owner] = b ? b->folded[owner] : 0;
+    const int model_id = c->group[group].model_id;
+    s->absorbed[model_id] = b ? b->absorbed[model_id] : 0;
 }
 
-void hn_take_rows(hn_cache *c, hn_seq *s, int owner, int rows, int less) {
+void hn_take_rows(hn_cache *c, hn_seq *s, int model_id, int rows, int less) {
     for (int g = 0; g < c->n_groups; g++) {
-        if (c->group[g].owner != owner) continue;
+        if (c->group[g].model_id != model_id) continue;
         if (c->group[g].kind == HN_CACHE_STATE) {
             take_state(c, s, g, rows);
             continue;
@@ -112,17 +112,17 @@ void hn_take_rows(hn_cache *c, hn_seq *s, int owner, int rows, int less) {
         s->first[g] = first;
         s->n_pages[g] = s->published[g] = n;
     }
-    s->committed[owner] = rows;
+    s->committed[model_id] = rows;
 }
 
-int hn_cache_reclaim(hn_cache *c, hn_seq *s, int owner, int rows) {
+int hn_cache_reclaim(hn_cache *c, hn_seq *s, int model_id, int rows) {
     for (int g = 0; g < c->n_groups; g++)
-        if (c->group[g].owner == owner && c->group[g].kind != HN_CACHE_STATE)
+        if (c->group[g].model_id == model_id && c->group[g].kind != HN_CACHE_STATE)
             rows = hn_least(rows, s->published[g] * c->group[g].page_rows);
-    hn_path_fill(c, s->block);
-    rows = hn_owner_rows_present(c, owner, rows, 0);
+    hn_path_fill(c, s->node);
+    rows = hn_model_rows_present(c, model_id, rows, 0);
     for (int g = 0; g < c->n_groups; g++) {
-        if (c->group[g].owner != owner) continue;
+        if (c->group[g].model_id != model_id) continue;
         if (c->group[g].kind == HN_CACHE_STATE) {
             while (s->n_pages[g] > 0) hn_page_release(c, s->pages[g][--s->n_pages[g]]);
             take_state(c, s, g, rows);
@@ -138,17 +138,17 @@ int hn_cache_reclaim(hn_cache *c, hn_seq *s, int owner, int rows) {
 
 /* ---- leaving the index ------------------------------------------------------------------------------------------ */
 
-void hn_cache_unpublish(hn_cache *c, hn_seq *s, int owner, int rows) {
-    if (owner == 0) rows -= rows % c->prefix.block_rows; /* the text may branch inside the block */
+void hn_cache_unpublish(hn_cache *c, hn_seq *s, int model_id, int rows) {
+    if (model_id == 0) rows -= rows % c->prefix.node_rows; /* the text may branch inside the node */
     for (int g = 0; g < c->n_groups; g++)
-        if (owner == 0 || c->group[g].owner == owner)
+        if (model_id == 0 || c->group[g].model_id == model_id)
             s->published[g] = hn_least(s->published[g], rows / c->group[g].page_rows);
-    for (int o = 0; o < HN_MAX_OWNERS; o++)
-        if (s->saved_block[o] && s->saved_block[o]->depth >= s->published[0])
+    for (int o = 0; o < HN_MAX_MODELS; o++)
+        if (s->saved_node[o] && s->saved_node[o]->depth >= s->published[0])
             hn_saved_release(c, s, o, s->saved_since[o]);
-    hn_block *b = s->block;
+    hn_prefix_node *b = s->node;
     while (b && b->depth >= s->published[0]) b = b->parent;
-    hn_cache_set_last_block(c, s, b);
+    hn_cache_set_last_node(c, s, b);
 }
 
 /* ---- eviction --------------------------------------------------------------------------------------------------- */
@@ -157,29 +157,29 @@ static bool is_idle(const hn_cache *c, int32_t page) {
     return page != HN_NO_PAGE && c->use[page].tables == 0;
 }
 
-/* Evicts the page of a slot, or all of the block (slot -1), and removes the block if it is empty. */
-static void evict(hn_cache *c, hn_block *b, int slot) {
+/* Evicts the page of a slot, or all of the node (slot -1), and removes the node if it is empty. */
+static void evict(hn_cache *c, hn_prefix_node *b, int slot) {
     for (int g = 0; g < c->n_groups && slot >= 0; g++) /* a state is evicted as a whole */
         if (c->group[g].kind == HN_CACHE_STATE && slot >= c->first_slot[g] && slot < c->first_slot[g + 1])
             hn_state_drop(c, b, g);
     for (int i = 0; i < c->prefix.n_slots; i++)
-        if (slot < 0 || i == slot) hn_block_drop_page(c, b, i);
-    hn_block_prune(c, b);
+        if (slot < 0 || i == slot) hn_node_drop_page(c, b, i);
+    hn_node_prune(c, b);
 }
 
-/* The candidate for eviction, idle longest: a page of a window group in a block (slot), or a whole block (slot -1). */
+/* The candidate for eviction, idle longest: a page of a window group in a node (slot), or a whole node (slot -1). */
 typedef struct victim {
-    hn_block *block;
+    hn_prefix_node *node;
     int slot;
     uint64_t since;
 } victim;
 
-static void choose(victim *v, hn_block *b, int slot, uint64_t since) {
-    if (!v->block || since < v->since) *v = (victim){b, slot, since};
+static void choose(victim *v, hn_prefix_node *b, int slot, uint64_t since) {
+    if (!v->node || since < v->since) *v = (victim){b, slot, since};
 }
 
-/* Leaf blocks are evicted as a whole; of other blocks only pages of window groups. */
-static void consider_block(const hn_cache *c, hn_block *b, victim *v) {
+/* Leaf nodes are evicted as a whole; of other nodes only pages of window groups. */
+static void consider_block(const hn_cache *c, hn_prefix_node *b, victim *v) {
     const bool leaf = !b->children && !b->users && (b->page[0] == HN_NO_PAGE || is_idle(c, b->page[0]));
     for (int g = 0; g < c->n_groups; g++) {
         if (!leaf && !c->group[g].window && c->group[g].kind != HN_CACHE_STATE) continue;
@@ -196,17 +196,17 @@ static void consider_block(const hn_cache *c, hn_block *b, victim *v) {
 /* Least recently used first. So an ended text loses its end before its beginning, and before both the pages that its windows
  * had passed: these have been idle longer, unless other texts branched from this one there.
  *
- * If a block's full page of the target is idle, those after it are idle too (a table has all pages before its last), so every
- * such block becomes a leaf in its turn; a drafter that has not been rewound with the target yet keeps its own page there.
- * Other idle pages are full pages of drafters in blocks that a sequence uses. */
+ * If a node's full page of the target is idle, those after it are idle too (a table has all pages before its last), so every
+ * such node becomes a leaf in its turn; a drafter that has not been rewound with the target yet keeps its own page there.
+ * Other idle pages are full pages of drafters in nodes that a sequence uses. */
 void hn_cache_evict(hn_cache *c) {
     victim v = {NULL, -1, 0};
-    for (hn_block *b = c->prefix.oldest; b && (c->windows || !v.block); b = b->newer) consider_block(c, b, &v);
-    if (v.block) {
-        evict(c, v.block, v.slot);
+    for (hn_prefix_node *b = c->prefix.oldest; b && (c->windows || !v.node); b = b->newer) consider_block(c, b, &v);
+    if (v.node) {
+        evict(c, v.node, v.slot);
         return;
     }
-    for (hn_block *b = c->prefix.oldest; b; b = b->newer)
+    for (hn_prefix_node *b = c->prefix.oldest; b; b = b->newer)
         for (int i = c->prefix.n_slots - 1; i > 0; i--)
             if (is_idle(c, b->page[i])) {
                 evict(c, b, i);

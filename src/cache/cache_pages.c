@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache_pages.c - the pages of the pool: their geometry, who uses each (cache_private.h), and the blocks of the index that they are in. The
+/* cache_pages.c - the pages of the pool: their geometry, who uses each (cache_private.h), and the nodes of the index that they are in. The
  * lowest of the cache's files: it knows neither states nor which pages a text needs. */
 #include <assert.h>
 
@@ -64,8 +64,8 @@ int hn_cache_page_units(const hn_cache *c, int group) {
     return (int)(c->page_bytes / c->group[group].unit_bytes);
 }
 
-int hn_cache_owner(const hn_cache *c, int group) {
-    return c->group[group].owner;
+int hn_cache_model_id(const hn_cache *c, int group) {
+    return c->group[group].model_id;
 }
 
 int hn_cache_table_stride(const hn_cache *c, int group) {
@@ -75,7 +75,7 @@ int hn_cache_table_stride(const hn_cache *c, int group) {
 /* ---- uses ------------------------------------------------------------------------------------------------------- */
 
 void hn_page_free(hn_cache *c, int32_t page) {
-    assert(c->use[page].tables == 0 && c->use[page].blocks == 0);
+    assert(c->use[page].tables == 0 && c->use[page].nodes == 0);
     c->free[c->n_free++] = page;
 }
 
@@ -86,7 +86,7 @@ void hn_page_take(hn_cache *c, int32_t page) {
 void hn_page_release(hn_cache *c, int32_t page) {
     assert(c->use[page].tables > 0);
     if (--c->use[page].tables) return;
-    if (c->use[page].blocks) {
+    if (c->use[page].nodes) {
         c->use[page].idle_since = ++c->prefix.clock;
         c->n_idle++;
     } else {
@@ -94,11 +94,11 @@ void hn_page_release(hn_cache *c, int32_t page) {
     }
 }
 
-/* ---- blocks ----------------------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------------------------- */
 
-void hn_block_prune(hn_cache *c, hn_block *b) {
+void hn_node_prune(hn_cache *c, hn_prefix_node *b) {
     while (b && !b->children && !b->users) {
-        hn_block *parent = b->parent;
+        hn_prefix_node *parent = b->parent;
         for (int i = 0; i < c->prefix.n_slots; i++)
             if (b->page[i] != HN_NO_PAGE) return;
         hn_prefix_remove(&c->prefix, b);
@@ -106,23 +106,23 @@ void hn_block_prune(hn_cache *c, hn_block *b) {
     }
 }
 
-void hn_cache_set_last_block(hn_cache *c, hn_seq *s, hn_block *b) {
-    hn_block *old = s->block;
+void hn_cache_set_last_node(hn_cache *c, hn_seq *s, hn_prefix_node *b) {
+    hn_prefix_node *old = s->node;
     if (b) b->users++;
-    s->block = b;
+    s->node = b;
     if (!old) return;
     old->users--;
-    hn_block_prune(c, old);
+    hn_node_prune(c, old);
 }
 
-void hn_block_drop_page(hn_cache *c, hn_block *b, int slot) {
+void hn_node_drop_page(hn_cache *c, hn_prefix_node *b, int slot) {
     const int32_t page = b->page[slot];
     b->page[slot] = HN_NO_PAGE;
     if (page == HN_NO_PAGE) return;
     for (int g = 0; g < c->n_groups; g++)
         if (c->group[g].kind == HN_CACHE_STATE && slot >= c->first_slot[g] && slot < c->first_slot[g + 1])
             c->state_pages[g]--;
-    if (--c->use[page].blocks || c->use[page].tables) return;
+    if (--c->use[page].nodes || c->use[page].tables) return;
     c->n_idle--;
     hn_page_free(c, page);
 }

@@ -5,16 +5,16 @@
  *   cache.c          open and close, the tables of sequences: reserve, commit, rewind
  *   cache_index.c    the index: which rows of a text it has, eviction
  *   cache_states.c   states of recurrent layers in it
- *   cache_pages.c    pages, who uses them, the blocks they are in
+ *   cache_pages.c    pages, who uses them, the nodes they are in
  *
  * A page is in one of these states:
  *
- *   free              tables 0, blocks 0      on the stack of free pages
- *   of a sequence     tables 1, blocks 0      the only state in which rows are written
+ *   free              tables 0, nodes 0      on the stack of free pages
+ *   of a sequence     tables 1, nodes 0      the only state in which rows are written
  *   shared            otherwise               read only
- *   idle              tables 0, blocks > 0    counts as free: eviction makes it free
+ *   idle              tables 0, nodes > 0    counts as free: eviction makes it free
  *
- * In every table the indexed pages come first. Those of group 0 are the pages of the blocks on the path to seq->block; for a
+ * In every table the indexed pages come first. Those of group 0 are the pages of the nodes on the path to seq->node; for a
  * window group without those that the table has released.
  */
 #ifndef HN_CACHE_PRIVATE_H
@@ -23,48 +23,48 @@
 #include "cache/cache.h"
 #include "cache/prefix.h"
 
-_Static_assert((int)HN_PREFIX_OWNERS == (int)HN_MAX_OWNERS, "states of a block");
+_Static_assert((int)HN_PREFIX_MODELS == (int)HN_MAX_MODELS, "states of a node");
 
 typedef struct hn_page_use {
     int32_t tables; /* number of page table entries with this page, and of sequences that hold it */
-    int32_t blocks; /* number of index blocks with it: several if their texts differ after a page shorter than a block */
+    int32_t nodes; /* number of index nodes with it: several if their texts differ after a page shorter than a node */
     uint64_t idle_since; /* of idle pages: by the clock of the index */
 } hn_page_use;
 
 typedef struct hn_seq {
     bool live;
-    int committed[HN_MAX_OWNERS];
-    int folded[HN_MAX_OWNERS]; /* of owners with a state: may exceed committed until the commit of a pass */
+    int committed[HN_MAX_MODELS];
+    int absorbed[HN_MAX_MODELS]; /* of models with a state: may exceed committed until the commit of a pass */
     int n_pages[HN_MAX_GROUPS];
     int first[HN_MAX_GROUPS];      /* entries before it are HN_NO_PAGE; 0 in full groups */
     int32_t *pages[HN_MAX_GROUPS]; /* [stride of the group] */
     int32_t *next[HN_MAX_GROUPS];  /* of state groups: pages that the next pass writes; [0] HN_NO_PAGE: those of the table */
     int published[HN_MAX_GROUPS];  /* number of leading pages that are in the index, or have an equal there, or were released */
-    hn_block *saved_block[HN_MAX_OWNERS];  /* owners with a state: the block with the newest state of the text that the sequence holds */
-    uint64_t saved_since[HN_MAX_OWNERS];   /* when it was the newest */
+    hn_prefix_node *saved_node[HN_MAX_MODELS]; /* models with a state: the node with the newest state of the text that it holds */
+    uint64_t saved_since[HN_MAX_MODELS];   /* when it was the newest */
     int32_t *saved[HN_MAX_GROUPS];         /* their groups' pages that a text continues from there, [hn_saved_pages] */
     int n_saved[HN_MAX_GROUPS];
-    hn_block *block;               /* the last of the published[0] blocks of the text; NULL: none */
+    hn_prefix_node *node;               /* the last of the published[0] nodes of the text; NULL: none */
 } hn_seq;
 
 struct hn_cache {
     const hn_ops *ops;
     hn_cache_group group[HN_MAX_GROUPS];
     int stride[HN_MAX_GROUPS];         /* entries of a table of the group */
-    int first_slot[HN_MAX_GROUPS + 1]; /* first slot of the group in a block of the index */
+    int first_slot[HN_MAX_GROUPS + 1]; /* first slot of the group in a node of the index */
     int n_groups, max_seqs, rows;
     bool windows; /* some group has one */
-    bool states[HN_MAX_OWNERS]; /* owners with a state */
+    bool states[HN_MAX_MODELS]; /* models with a state */
     int n_pages, n_free, n_idle;
     int state_pages[HN_MAX_GROUPS]; /* of state groups: pages in the index */
     size_t page_bytes;
     hn_mem *pool;
-    hn_mem *moves;    /* device copy of one move: from and to [HN_KEY_BLOCK], page table [largest stride] */
+    hn_mem *moves;    /* device copy of one move: from and to [HN_KEY_SPAN], page table [largest stride] */
     int32_t *free;    /* stack of page numbers */
     hn_page_use *use; /* [n_pages] */
     hn_seq *seq;      /* [max_seqs] */
     hn_prefix prefix;
-    hn_block **path; /* [stride of group 0] work memory: the blocks of a text */
+    hn_prefix_node **path; /* [stride of group 0] work memory: the nodes of a text */
 };
 
 /* The first page that a group needs after `rows` rows: that of the first row which the next one sees. */
@@ -81,17 +81,17 @@ static inline int hn_pages_of(const hn_cache *c, int group, int rows) {
     return rows > 0 ? (d->units + units - 1) / units : 0;
 }
 
-/* The row from which on an owner's rows must be kept: `back` before its end; for HN_CACHE_ROWS the first that is not folded. */
+/* The row from which on an model_id's rows must be kept: `back` before its end; for HN_CACHE_ROWS the first that is not absorbed. */
 static inline int hn_first_row_needed(const hn_cache *c, const hn_seq *s, int group) {
-    const int owner = c->group[group].owner, committed = s->committed[owner] - c->group[group].back;
+    const int model_id = c->group[group].model_id, committed = s->committed[model_id] - c->group[group].back;
     if (c->group[group].kind != HN_CACHE_ROWS) return committed;
-    return s->folded[owner] < s->committed[owner] ? s->folded[owner] : s->committed[owner];
+    return s->absorbed[model_id] < s->committed[model_id] ? s->absorbed[model_id] : s->committed[model_id];
 }
 
 /* True if the state of a sequence is shared, that is read only. */
 static inline bool hn_state_shared(const hn_cache *c, const hn_seq *s, int group) {
     const hn_page_use *u = s->n_pages[group] > 0 ? &c->use[s->pages[group][0]] : NULL;
-    return u && (u->tables > 1 || u->blocks > 0);
+    return u && (u->tables > 1 || u->nodes > 0);
 }
 
 /* The rows that the target computes again after a restore. */
@@ -102,13 +102,13 @@ static inline int hn_cache_recompute(const hn_cache *c) {
     return less;
 }
 
-/* Depth of the block in which page i of a group ends, and the page's slot there. */
-static inline int hn_block_of_page(const hn_cache *c, int group, int i) {
-    return ((i + 1) * c->group[group].page_rows - 1) / c->prefix.block_rows;
+/* Depth of the node in which page i of a group ends, and the page's slot there. */
+static inline int hn_node_of_page(const hn_cache *c, int group, int i) {
+    return ((i + 1) * c->group[group].page_rows - 1) / c->prefix.node_rows;
 }
 
 static inline int hn_slot_of_page(const hn_cache *c, int group, int i) {
-    const int in_block = c->prefix.block_rows / c->group[group].page_rows;
+    const int in_block = c->prefix.node_rows / c->group[group].page_rows;
     return c->first_slot[group] + (in_block > 1 ? i % in_block : 0);
 }
 
@@ -119,47 +119,47 @@ int64_t hn_cache_pages_at_most(const hn_cache *c, int group, int64_t rows);
 /* A table takes a page that is in use elsewhere already; a table releases a page. */
 void hn_page_take(hn_cache *c, int32_t page);
 void hn_page_release(hn_cache *c, int32_t page);
-void hn_page_free(hn_cache *c, int32_t page); /* returns it to the stack: no table and no block has it */
-/* Removes a page from its slot of a block; removes a block without pages, children and users, and then such blocks before it. */
-void hn_block_drop_page(hn_cache *c, hn_block *b, int slot);
-void hn_block_prune(hn_cache *c, hn_block *b);
-/* Sets the last block of the sequence's text in the index to b (NULL: none). */
-void hn_cache_set_last_block(hn_cache *c, hn_seq *s, hn_block *b);
+void hn_page_free(hn_cache *c, int32_t page); /* returns it to the stack: no table and no node has it */
+/* Removes a page from its slot of a node; removes a node without pages, children and users, and then such nodes before it. */
+void hn_node_drop_page(hn_cache *c, hn_prefix_node *b, int slot);
+void hn_node_prune(hn_cache *c, hn_prefix_node *b);
+/* Sets the last node of the sequence's text in the index to b (NULL: none). */
+void hn_cache_set_last_node(hn_cache *c, hn_seq *s, hn_prefix_node *b);
 
 /* ---- cache_states.c ---- */
 
-/* The state group of an owner; -1: it has none. */
-int hn_state_group(const hn_cache *c, int owner);
-bool hn_block_has_state(const hn_cache *c, const hn_block *b, int group);
-void hn_state_drop(hn_cache *c, hn_block *b, int group);
-/* Gives the state's pages to the last block that the owner's rows fill, if 1 to HN_MAX_ROWS rows before the block's end are not
- * folded yet and enough pages are left for another state. */
+/* The state group of an model_id; -1: it has none. */
+int hn_state_group(const hn_cache *c, int model_id);
+bool hn_node_has_state(const hn_cache *c, const hn_prefix_node *b, int group);
+void hn_state_drop(hn_cache *c, hn_prefix_node *b, int group);
+/* Gives the state's pages to the last node that the model_id's rows fill, if 1 to HN_MAX_ROWS rows before the node's end are not
+ * absorbed yet and enough pages are left for another state. */
 void hn_state_publish(hn_cache *c, hn_seq *s, int group);
 /* The most pages of a group that a sequence holds for its newest state in the index. */
 int hn_saved_pages(const hn_cache *c, int group);
 /* The sequence holds the pages of the newest state that the index has of its text, and no longer those of an older one. */
-void hn_saved_update(hn_cache *c, hn_seq *s, int owner);
+void hn_saved_update(hn_cache *c, hn_seq *s, int model_id);
 /* It holds none; the pages count as idle since then. */
-void hn_saved_release(hn_cache *c, hn_seq *s, int owner, uint64_t since);
+void hn_saved_release(hn_cache *c, hn_seq *s, int model_id, uint64_t since);
 
 /* ---- cache_index.c ---- */
 
-/* The blocks from the first one to b, into c->path, where the next four calls read them. */
-void hn_path_fill(hn_cache *c, hn_block *b);
-/* The row whose window a group needs at the end of `rows` rows: `less` before the next one; for rows that are folded into a state the
+/* The nodes from the first one to b, into c->path, where the next four calls read them. */
+void hn_path_fill(hn_cache *c, hn_prefix_node *b);
+/* The row whose window a group needs at the end of `rows` rows: `less` before the next one; for rows that are absorbed into a state the
  * one after that state, if it is earlier. */
 int hn_needed_from(const hn_cache *c, int group, int rows, int less);
-/* The last end of a page, at `rows` at most, for which the index has all pages that an owner needs to continue there, and those that the
- * row `less` before it sees; the same for the target and all owners with `recompute`. */
-int hn_owner_rows_present(const hn_cache *c, int owner, int rows, int less);
+/* The last end of a page, at `rows` at most, for which the index has all pages that an model_id needs to continue there, and those that the
+ * row `less` before it sees; the same for the target and all models with `recompute`. */
+int hn_model_rows_present(const hn_cache *c, int model_id, int rows, int less);
 int hn_target_rows_present(const hn_cache *c, int rows, int less);
-/* The sequence, which has none, takes these rows of an owner. */
-void hn_take_rows(hn_cache *c, hn_seq *s, int owner, int rows, int less);
-/* The number of published rows of the owner, `rows` at most, after which the index has all pages that its window groups need.
+/* The sequence, which has none, takes these rows of an model_id. */
+void hn_take_rows(hn_cache *c, hn_seq *s, int model_id, int rows, int less);
+/* The number of published rows of the model_id, `rows` at most, after which the index has all pages that its window groups need.
  * The table takes these pages back; the caller releases those after them. */
-int hn_cache_reclaim(hn_cache *c, hn_seq *s, int owner, int rows);
-/* The owner dropped its rows from `rows` on; if it is the target, no later page counts as published, of any owner. */
-void hn_cache_unpublish(hn_cache *c, hn_seq *s, int owner, int rows);
+int hn_cache_reclaim(hn_cache *c, hn_seq *s, int model_id, int rows);
+/* The model_id dropped its rows from `rows` on; if it is the target, no later page counts as published, of any model_id. */
+void hn_cache_unpublish(hn_cache *c, hn_seq *s, int model_id, int rows);
 /* Takes idle pages out of the index; there must be one. If none is free afterwards, a second call frees one. */
 void hn_cache_evict(hn_cache *c);
 #endif

@@ -11,10 +11,10 @@
 
 /* ---- publish --------------------------------------------------------------------------------------------------- */
 
-/* Enters a page of a table into its slot of a block, or replaces it by the page there. */
+/* Enters a page of a table into its slot of a node, or replaces it by the page there. */
 static void share_page(hn_cache *c, int32_t *mine, int32_t *there) {
     if (*there == HN_NO_PAGE) {
-        c->use[*mine].blocks++;
+        c->use[*mine].nodes++;
         *there = *mine;
     } else if (*there != *mine) {
         hn_page_take(c, *there);
@@ -23,79 +23,79 @@ static void share_page(hn_cache *c, int32_t *mine, int32_t *there) {
     }
 }
 
-/* Enters page i of the sequence, which belongs to block b; a released page is skipped. */
-static void enter_page(hn_cache *c, hn_seq *s, int group, int i, hn_block *b) {
+/* Enters page i of the sequence, which belongs to node b; a released page is skipped. */
+static void enter_page(hn_cache *c, hn_seq *s, int group, int i, hn_prefix_node *b) {
     if (i >= s->first[group]) share_page(c, &s->pages[group][i], &b->page[hn_slot_of_page(c, group, i)]);
     s->published[group]++;
 }
 
-/* A full page that several tables share since the index was cleared does not create a block: only one of these tables would
- * have the pages of the blocks before it, and hn_cache_evict relies on all having them. */
-static void publish_blocks(hn_cache *c, hn_seq *s, const int32_t *text, int rows) {
-    const int block_rows = c->prefix.block_rows;
-    while ((s->published[0] + 1) * block_rows <= rows) {
+/* A full page that several tables share since the index was cleared does not create a node: only one of these tables would
+ * have the pages of the nodes before it, and hn_cache_evict relies on all having them. */
+static void publish_nodes(hn_cache *c, hn_seq *s, const int32_t *text, int rows) {
+    const int node_rows = c->prefix.node_rows;
+    while ((s->published[0] + 1) * node_rows <= rows) {
         const int i = s->published[0];
-        const int32_t *token = text + (size_t)i * (size_t)block_rows;
-        hn_block *b = hn_prefix_child(&c->prefix, s->block, token);
+        const int32_t *token = text + (size_t)i * (size_t)node_rows;
+        hn_prefix_node *b = hn_prefix_child(&c->prefix, s->node, token);
         if (!b && (c->group[0].window || c->use[s->pages[0][i]].tables == 1))
-            b = hn_prefix_add(&c->prefix, s->block, token);
+            b = hn_prefix_add(&c->prefix, s->node, token);
         if (!b) return;
         enter_page(c, s, 0, i, b);
-        hn_cache_set_last_block(c, s, b);
+        hn_cache_set_last_node(c, s, b);
     }
 }
 
-/* The pages of an owner's groups behind group 0, as far as the text's blocks go. */
-static void publish_rows(hn_cache *c, hn_seq *s, int owner, int rows) {
+/* The pages of an model_id's groups behind group 0, as far as the text's nodes go. */
+static void publish_rows(hn_cache *c, hn_seq *s, int model_id, int rows) {
     bool path = false;
-    rows = hn_least(hn_least(rows, s->committed[owner]), s->published[0] * c->prefix.block_rows);
+    rows = hn_least(hn_least(rows, s->committed[model_id]), s->published[0] * c->prefix.node_rows);
     for (int g = 1; g < c->n_groups; g++) {
-        if (c->group[g].owner != owner) continue;
+        if (c->group[g].model_id != model_id) continue;
         if (c->group[g].kind == HN_CACHE_STATE) {
             hn_state_publish(c, s, g);
             continue;
         }
         while ((s->published[g] + 1) * c->group[g].page_rows <= rows) {
-            if (!path) hn_path_fill(c, s->block);
+            if (!path) hn_path_fill(c, s->node);
             path = true;
             const int i = s->published[g];
-            enter_page(c, s, g, i, c->path[hn_block_of_page(c, g, i)]);
+            enter_page(c, s, g, i, c->path[hn_node_of_page(c, g, i)]);
         }
     }
-    hn_saved_update(c, s, owner);
+    hn_saved_update(c, s, model_id);
 }
 
 void hn_cache_publish(hn_cache *c, int seq, const int32_t *text, const int *valid) {
     hn_seq *s = &c->seq[seq];
     assert(s->live);
-    publish_blocks(c, s, text, hn_least(valid[0], s->committed[0]));
-    for (int owner = 0; owner <= c->group[c->n_groups - 1].owner; owner++) publish_rows(c, s, owner, valid[owner]);
+    publish_nodes(c, s, text, hn_least(valid[0], s->committed[0]));
+    for (int model_id = 0; model_id <= c->group[c->n_groups - 1].model_id; model_id++) publish_rows(c, s, model_id, valid[model_id]);
 }
 
-void hn_cache_publish_rows(hn_cache *c, int seq, int owner) {
-    assert(c->seq[seq].live && owner > 0);
-    publish_rows(c, &c->seq[seq], owner, c->seq[seq].committed[owner]);
+void hn_cache_publish_rows(hn_cache *c, int seq, int model_id) {
+    assert(c->seq[seq].live && model_id > 0);
+    publish_rows(c, &c->seq[seq], model_id, c->seq[seq].committed[model_id]);
 }
 
 /* ---- restore --------------------------------------------------------------------------------------------------- */
 
-int hn_cache_block_rows(const hn_cache *c) {
-    return c->prefix.block_rows;
+int hn_cache_node_rows(const hn_cache *c) {
+    return c->prefix.node_rows;
 }
 
 int hn_cache_step(const hn_cache *c) {
     int step = 0;
-    for (int g = 0; g < c->n_groups && c->group[g].owner == 0; g++)
+    for (int g = 0; g < c->n_groups && c->group[g].model_id == 0; g++)
         step = c->group[g].page_rows > step ? c->group[g].page_rows : step;
     return step;
 }
 
-/* The blocks of the index which the text begins with, in c->path; returns their number. */
+/* The nodes of the index which the text begins with, in c->path; returns their number. */
 static int find_path(hn_cache *c, const int32_t *text, int n) {
-    const int block_rows = c->prefix.block_rows, most = hn_least(n, c->rows) / block_rows;
+    const int node_rows = c->prefix.node_rows, most = hn_least(n, c->rows) / node_rows;
     int depth = 0;
-    for (hn_block *b = NULL; depth < most; c->path[depth++] = b) {
-        b = hn_prefix_child(&c->prefix, b, text + (size_t)depth * (size_t)block_rows);
+    for (hn_prefix_node *b = NULL; depth < most; c->path[depth++] = b) {
+        b = hn_prefix_child(&c->prefix, b, text + (size_t)depth * (size_t)node_rows);
         if (!b) break;
     }
     return depth;
@@ -103,37 +103,37 @@ static int find_path(hn_cache *c, const int32_t *text, int n) {
 
 int hn_cache_restore(hn_cache *c, int seq, const int32_t *text, int n) {
     hn_seq *s = &c->seq[seq];
-    const int block_rows = c->prefix.block_rows, less = hn_cache_recompute(c);
+    const int node_rows = c->prefix.node_rows, less = hn_cache_recompute(c);
     assert(s->live);
     for (int g = 0; g < c->n_groups; g++) assert(s->n_pages[g] == 0);
-    const int rows = hn_target_rows_present(c, find_path(c, text, n) * block_rows, less);
-    for (int g = 0, owner = -1; g < c->n_groups; g++) {
-        if (c->group[g].owner == owner) continue;
-        owner = c->group[g].owner;
-        hn_take_rows(c, s, owner, owner ? hn_owner_rows_present(c, owner, rows, 0) : rows, owner ? 0 : less);
+    const int rows = hn_target_rows_present(c, find_path(c, text, n) * node_rows, less);
+    for (int g = 0, model_id = -1; g < c->n_groups; g++) {
+        if (c->group[g].model_id == model_id) continue;
+        model_id = c->group[g].model_id;
+        hn_take_rows(c, s, model_id, model_id ? hn_model_rows_present(c, model_id, rows, 0) : rows, model_id ? 0 : less);
     }
-    hn_cache_set_last_block(c, s, rows ? c->path[rows / block_rows - 1] : NULL);
+    hn_cache_set_last_node(c, s, rows ? c->path[rows / node_rows - 1] : NULL);
     return rows && less ? hn_cache_rewind(c, seq, 0, rows - less) : rows;
 }
 
 /* The pages of a group that a text continues from at the end of `rows` rows were used now, those of all rows by hn_prefix_touch. */
 static void touch_pages(hn_cache *c, int group, int rows, int less) {
-    const hn_block *last = c->path[rows / c->prefix.block_rows - 1];
+    const hn_prefix_node *last = c->path[rows / c->prefix.node_rows - 1];
     const uint64_t now = ++c->prefix.clock;
     if (c->group[group].kind == HN_CACHE_STATE)
         for (int i = c->first_slot[group]; i < c->first_slot[group + 1]; i++) c->use[last->page[i]].idle_since = now;
     else if (c->group[group].window)
         for (int i = hn_first_page(c, group, hn_needed_from(c, group, rows, less)); i < rows / c->group[group].page_rows; i++)
-            c->use[c->path[hn_block_of_page(c, group, i)]->page[hn_slot_of_page(c, group, i)]].idle_since = now;
+            c->use[c->path[hn_node_of_page(c, group, i)]->page[hn_slot_of_page(c, group, i)]].idle_since = now;
 }
 
 void hn_cache_touch(hn_cache *c, const int32_t *text, int n) {
     const int less = hn_cache_recompute(c);
-    const int all = hn_target_rows_present(c, find_path(c, text, n) * c->prefix.block_rows, less);
-    if (all > 0) hn_prefix_touch(&c->prefix, c->path[all / c->prefix.block_rows - 1]);
+    const int all = hn_target_rows_present(c, find_path(c, text, n) * c->prefix.node_rows, less);
+    if (all > 0) hn_prefix_touch(&c->prefix, c->path[all / c->prefix.node_rows - 1]);
     for (int g = 0; g < c->n_groups; g++) {
-        const int owner = c->group[g].owner, rows = owner ? hn_owner_rows_present(c, owner, all, 0) : all;
-        if (rows > 0) touch_pages(c, g, rows, owner ? 0 : less);
+        const int model_id = c->group[g].model_id, rows = model_id ? hn_model_rows_present(c, model_id, all, 0) : all;
+        if (rows > 0) touch_pages(c, g, rows, model_id ? 0 : less);
     }
 }
 
@@ -141,7 +141,7 @@ void hn_cache_touch(hn_cache *c, const int32_t *text, int n) {
 
 void hn_cache_index_clear(hn_cache *c) {
     for (int s = 0; s < c->max_seqs; s++) hn_cache_unpublish(c, &c->seq[s], 0, 0);
-    for (hn_block *b = c->prefix.oldest; b; b = b->newer)
-        for (int i = 0; i < c->prefix.n_slots; i++) hn_block_drop_page(c, b, i);
+    for (hn_prefix_node *b = c->prefix.oldest; b; b = b->newer)
+        for (int i = 0; i < c->prefix.n_slots; i++) hn_node_drop_page(c, b, i);
     hn_prefix_clear(&c->prefix);
 }

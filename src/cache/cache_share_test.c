@@ -12,30 +12,30 @@
 #include "cache/cache_private.h"
 #include "cache/shared_rows_for_tests.h"
 
-static hunch_status append(hn_cache *c, int seq, int owner, const int32_t *text, int rows) {
+static hunch_status append(hn_cache *c, int seq, int model_id, const int32_t *text, int rows) {
     uint32_t mark[TEXT];
     hunch_error err;
     make_marks(text, rows, mark);
-    for (int at; (at = hn_cache_committed(c, seq, owner)) < rows;) {
+    for (int at; (at = hn_cache_committed(c, seq, model_id)) < rows;) {
         const int n = rows - at < HN_MAX_ROWS ? rows - at : HN_MAX_ROWS;
-        const hunch_status st = hn_cache_reserve(c, seq, owner, n, &err);
+        const hunch_status st = hn_cache_reserve(c, seq, model_id, n, &err);
         if (st) return st;
-        write_rows(c, seq, owner, at, n, mark + at);
-        hn_cache_commit(c, seq, owner, NULL, n);
+        write_rows(c, seq, model_id, at, n, mark + at);
+        hn_cache_commit(c, seq, model_id, NULL, n);
     }
     return HUNCH_OK;
 }
 
-/* A new sequence gets r0, r1 and r2 rows of the first three owners, and they are published. */
+/* A new sequence gets r0, r1 and r2 rows of the first three models, and they are published. */
 static void begin_with(hn_cache *c, int seq, const int32_t *text, int r0, int r1, int r2) {
-    const int rows[OWNERS] = {r0, r1, r2, 0};
+    const int rows[MODELS] = {r0, r1, r2, 0};
     hn_cache_seq_begin(c, seq);
-    for (int o = 0; o < OWNERS; o++) assert_int_equal(append(c, seq, o, text, rows[o]), HUNCH_OK);
+    for (int o = 0; o < MODELS; o++) assert_int_equal(append(c, seq, o, text, rows[o]), HUNCH_OK);
     hn_cache_publish(c, seq, text, rows);
     assert_true(hn_cache_valid(c));
 }
 
-/* Checks what restore gives a new sequence for this text: the rows of the first three owners and their content. */
+/* Checks what restore gives a new sequence for this text: the rows of the first three models and their content. */
 static void expect_restore(hn_cache *c, int seq, const int32_t *text, int n, int r0, int r1, int r2) {
     uint32_t mark[TEXT];
     make_marks(text, n, mark);
@@ -46,18 +46,18 @@ static void expect_restore(hn_cache *c, int seq, const int32_t *text, int n, int
     assert_int_equal(hn_cache_committed(c, seq, 1), r1);
     assert_int_equal(hn_cache_committed(c, seq, 2), r2);
     assert_int_equal(hn_cache_committed(c, seq, 3), 0);
-    for (int o = 0; o < OWNERS; o++) check_rows(c, seq, o, mark);
+    for (int o = 0; o < MODELS; o++) check_rows(c, seq, o, mark);
 }
 
 static void make_text(int32_t *text, uint64_t seed) {
     for (int i = 0; i < TEXT; i++) text[i] = (int32_t)(hn_splitmix(&seed) % 1000);
 }
 
-/* Takes pages of an owner, a few rows at a time, until only `left` are free or there are no more. */
-static void take_pages(hn_cache *c, int seq, int owner, int left) {
+/* Takes pages of an model_id, a few rows at a time, until only `left` are free or there are no more. */
+static void take_pages(hn_cache *c, int seq, int model_id, int left) {
     hunch_error err;
-    while (hn_cache_free_pages(c) > left && hn_cache_reserve(c, seq, owner, 16, &err) == HUNCH_OK) {
-        hn_cache_commit(c, seq, owner, NULL, 16);
+    while (hn_cache_free_pages(c) > left && hn_cache_reserve(c, seq, model_id, 16, &err) == HUNCH_OK) {
+        hn_cache_commit(c, seq, model_id, NULL, 16);
         assert_true(hn_cache_valid(c));
     }
 }
@@ -65,7 +65,7 @@ static void take_pages(hn_cache *c, int seq, int owner, int left) {
 /* A new sequence takes all pages that it can get. */
 static void exhaust(hn_cache *c, int seq) {
     hn_cache_seq_begin(c, seq);
-    for (int owner = 2; owner >= 0; owner--) take_pages(c, seq, owner, 0);
+    for (int model_id = 2; model_id >= 0; model_id--) take_pages(c, seq, model_id, 0);
 }
 
 /* ---- restore --------------------------------------------------------------------------------------------------- */
@@ -104,8 +104,8 @@ static void test_longest_prefix(void **state) {
     hn_cache_close(&c);
 }
 
-/* Each owner is restored as far as it was published, and never beyond the target. */
-static void test_owners_restore_apart(void **state) {
+/* Each model_id is restored as far as it was published, and never beyond the target. */
+static void test_models_restore_apart(void **state) {
     (void)state;
     static const struct {
         int put[3], got[3];
@@ -137,7 +137,7 @@ static void test_owner_binds(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         shape bound = *cases[i].of;
         for (int g = 0; g < bound.n; g++) {
-            bound.group[g].recompute = bound.group[g].owner == 2;
+            bound.group[g].recompute = bound.group[g].model_id == 2;
             if (bound.group[g].recompute && bound.rows[g] > B) bound.rows[g] = B; /* no longer than the target's pages */
         }
         of = &bound;
@@ -157,7 +157,7 @@ static void test_publish_in_steps(void **state) {
     (void)state;
     hn_cache *c = open_shared(2, 0);
     int32_t text[TEXT];
-    int valid[OWNERS] = {0};
+    int valid[MODELS] = {0};
     make_text(text, 5);
     hn_cache_seq_begin(c, 0);
     for (int rows = 1; rows <= ROWS; rows += 13) {
@@ -217,7 +217,7 @@ static void test_copy_on_write(void **state) {
         for (int o = 0; o < 3; o++) check_rows(c, 1, o, marks);
         make_marks(text, 256, marks);
         for (int o = 0; o < 3; o++) check_rows(c, 0, o, marks);
-        hn_cache_publish(c, 1, other, (int[OWNERS]){300, 300, 300, 0});
+        hn_cache_publish(c, 1, other, (int[MODELS]){300, 300, 300, 0});
         expect_restore(c, 2, text, 256, 256, 256, 256);
         hn_cache_seq_end(c, 2);
         expect_restore(c, 2, other, 300, 256, 256, 256);
@@ -261,7 +261,7 @@ static void check_full_context_copies(void) {
             assert_int_equal(append(c, 0, o, text, ROWS), HUNCH_OK);
             assert_int_equal(hn_cache_reserve(c, 0, o, HN_MAX_ROWS, &err), HUNCH_OK);
         }
-        hn_cache_publish(c, 0, text, (int[OWNERS]){ROWS, ROWS, ROWS, 0});
+        hn_cache_publish(c, 0, text, (int[MODELS]){ROWS, ROWS, ROWS, 0});
         text[ROWS - back]++;
         for (int o = 0; o < 3; o++) { /* the others' tables are full */
             hn_cache_rewind(c, 0, o, ROWS - back);
@@ -314,10 +314,10 @@ static void test_no_page_for_the_copy(void **state) {
 
 /* ---- eviction -------------------------------------------------------------------------------------------------- */
 
-/* Blocks of a text that are in the index. Does not count as a use. */
+/* Nodes of a text that are in the index. Does not count as a use. */
 static int blocks_there(const hn_cache *c, const int32_t *text) {
     int n = 0;
-    for (const hn_block *b = NULL; (b = hn_prefix_child(&c->prefix, b, text + n * c->prefix.block_rows)); n++) {
+    for (const hn_prefix_node *b = NULL; (b = hn_prefix_child(&c->prefix, b, text + n * c->prefix.node_rows)); n++) {
     }
     return n;
 }
@@ -370,7 +370,7 @@ static void test_eviction_order(void **state) {
     hn_cache_close(&c);
 }
 
-/* A drafter's idle pages are evicted although a sequence uses their blocks; a drafter that was not rewound with the target
+/* A drafter's idle pages are evicted although a sequence uses their nodes; a drafter that was not rewound with the target
  * keeps its own. */
 static void test_idle_pages_of_drafters(void **state) {
     (void)state;
@@ -393,7 +393,7 @@ static void test_idle_pages_of_drafters(void **state) {
         }
         expect_restore(c, 0, text, 256, rewound == 0 ? 0 : 256, rewound < 2 ? 0 : 256, rewound == 1 ? 256 : 0);
         hn_cache_seq_end(c, 2);
-        hn_cache_publish(c, 1, text, (int[OWNERS]){256, 256, 256, 0});
+        hn_cache_publish(c, 1, text, (int[MODELS]){256, 256, 256, 0});
         assert_true(hn_cache_valid(c));
         hn_cache_close(&c);
     }
@@ -402,7 +402,7 @@ static void test_idle_pages_of_drafters(void **state) {
 /* The groups of a drafter lose pages one by one; the restored rows end where all of them have a page's end. */
 static void test_groups_end_together(void **state) {
     (void)state;
-    enum { IDLE = 8 + 16 }; /* pages of owner 2 */
+    enum { IDLE = 8 + 16 }; /* pages of model_id 2 */
     int32_t text[TEXT];
     make_text(text, 8);
     for (int gone = 0; gone <= 4; gone++) {
@@ -429,7 +429,7 @@ static void test_forget_while_shared(void **state) {
     (void)state;
     for (int follow = 0; follow < 2; follow++) {
         hn_cache *c = open_shared(5, 1);
-        const int all = hn_cache_free_pages(c), rows[OWNERS] = {200, 200, 200, 0}, others[OWNERS] = {200, 150, 150, 0};
+        const int all = hn_cache_free_pages(c), rows[MODELS] = {200, 200, 200, 0}, others[MODELS] = {200, 150, 150, 0};
         int32_t text[TEXT], other[TEXT];
         uint32_t mark[TEXT], other_mark[TEXT];
         make_text(text, 8);
@@ -444,7 +444,7 @@ static void test_forget_while_shared(void **state) {
         hn_cache_rewind(c, 1, 0, 150);
         assert_int_equal(append(c, 1, 0, other, 200), HUNCH_OK);
         check_rows(c, 0, 0, mark);
-        begin_with(c, 2, text, 64, 64, 64); /* creates the first blocks again */
+        begin_with(c, 2, text, 64, 64, 64); /* creates the first nodes again */
         hn_cache_publish(c, 0, text, rows);
         if (follow) hn_cache_publish(c, 1, other, others);
         assert_true(hn_cache_valid(c));
@@ -465,7 +465,7 @@ static void test_forget_while_shared(void **state) {
     }
 }
 
-/* Without memory blocks are omitted; later they are tried again. */
+/* Without memory nodes are omitted; later they are tried again. */
 static void test_publish_without_memory(void **state) {
     (void)state;
     int32_t text[TEXT];
@@ -475,13 +475,13 @@ static void test_publish_without_memory(void **state) {
         hn_cache_seq_begin(c, 0);
         for (int o = 0; o < 3; o++) assert_int_equal(append(c, 0, o, text, 256), HUNCH_OK);
         hn_fault_arm(HN_FAULT_ALLOC, fail_at, true);
-        hn_cache_publish(c, 0, text, (int[OWNERS]){256, 256, 256, 0});
+        hn_cache_publish(c, 0, text, (int[MODELS]){256, 256, 256, 0});
         hn_fault_arm(HN_FAULT_ALLOC, -1, false);
         assert_true(hn_cache_valid(c));
         const int rows = fail_at * B / 64 * 64;
         expect_restore(c, 1, text, 256, rows, rows / 128 * 128, rows);
         hn_cache_seq_end(c, 1);
-        hn_cache_publish(c, 0, text, (int[OWNERS]){256, 256, 256, 0});
+        hn_cache_publish(c, 0, text, (int[MODELS]){256, 256, 256, 0});
         expect_restore(c, 1, text, 256, 256, 256, 256);
         hn_cache_close(&c);
     }
@@ -489,7 +489,7 @@ static void test_publish_without_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_longest_prefix),
-                                       cmocka_unit_test(test_owners_restore_apart),
+                                       cmocka_unit_test(test_models_restore_apart),
                                        cmocka_unit_test(test_owner_binds),
                                        cmocka_unit_test(test_publish_in_steps),
                                        cmocka_unit_test(test_equal_texts_become_one),

@@ -5,32 +5,32 @@
  * this state needs. They are no idle pages, so other texts' rows do not replace them before this text is preempted; their room
  * is that of the group's `kept` states. Preempted texts have no sequence: hn_cache_touch says that they still wait.
  *
- *   states of a text   | 16 |        | 24 |   | 28 | 29 | 30 |     number of the block
+ *   states of a text   | 16 |        | 24 |   | 28 | 29 | 30 |     number of the node
  *                        idle, evicted as all idle pages    held
  */
 #include <assert.h>
 
 #include "cache/cache_private.h"
 
-/* ---- states of blocks ----------------------------------------------------------------------------------------- */
+/* ---- states of nodes ----------------------------------------------------------------------------------------- */
 
-int hn_state_group(const hn_cache *c, int owner) {
-    for (int g = 0; g < c->n_groups && c->states[owner]; g++)
-        if (c->group[g].owner == owner && c->group[g].kind == HN_CACHE_STATE) return g;
+int hn_state_group(const hn_cache *c, int model_id) {
+    for (int g = 0; g < c->n_groups && c->states[model_id]; g++)
+        if (c->group[g].model_id == model_id && c->group[g].kind == HN_CACHE_STATE) return g;
     return -1;
 }
 
-bool hn_block_has_state(const hn_cache *c, const hn_block *b, int group) {
+bool hn_node_has_state(const hn_cache *c, const hn_prefix_node *b, int group) {
     for (int i = c->first_slot[group]; i < c->first_slot[group + 1]; i++)
         if (b->page[i] == HN_NO_PAGE) return false;
     return true;
 }
 
-void hn_state_drop(hn_cache *c, hn_block *b, int group) {
-    for (int i = c->first_slot[group]; i < c->first_slot[group + 1]; i++) hn_block_drop_page(c, b, i);
+void hn_state_drop(hn_cache *c, hn_prefix_node *b, int group) {
+    for (int i = c->first_slot[group]; i < c->first_slot[group + 1]; i++) hn_node_drop_page(c, b, i);
 }
 
-static bool state_in_use(const hn_cache *c, const hn_block *b, int group) {
+static bool state_in_use(const hn_cache *c, const hn_prefix_node *b, int group) {
     return c->use[b->page[c->first_slot[group]]].tables > 0;
 }
 
@@ -42,15 +42,15 @@ int hn_cache_states_kept(const hn_cache *c, int group) {
 
 int hn_saved_pages(const hn_cache *c, int group) {
     const hn_cache_group *d = &c->group[group];
-    if (!c->states[d->owner]) return 0;
+    if (!c->states[d->model_id]) return 0;
     if (d->kind == HN_CACHE_STATE) return hn_pages_of(c, group, 1);
     return d->window ? (d->window - 1 + HN_MAX_ROWS + d->page_rows - 1) / d->page_rows + 1 : 0;
 }
 
-void hn_saved_release(hn_cache *c, hn_seq *s, int owner, uint64_t since) {
-    s->saved_block[owner] = NULL;
+void hn_saved_release(hn_cache *c, hn_seq *s, int model_id, uint64_t since) {
+    s->saved_node[model_id] = NULL;
     for (int g = 0; g < c->n_groups; g++) {
-        while (c->group[g].owner == owner && s->n_saved[g] > 0) {
+        while (c->group[g].model_id == model_id && s->n_saved[g] > 0) {
             const int32_t page = s->saved[g][--s->n_saved[g]];
             hn_page_release(c, page);
             c->use[page].idle_since = since;
@@ -58,18 +58,18 @@ void hn_saved_release(hn_cache *c, hn_seq *s, int owner, uint64_t since) {
     }
 }
 
-/* Collects the pages of a group which a text needs to continue at the end of block b. False: the index lacks one. */
-static bool collect_saved(const hn_cache *c, hn_seq *s, int group, const hn_block *b) {
-    const int owner = c->group[group].owner, end = (b->depth + 1) * c->prefix.block_rows;
-    const int less = owner ? 0 : hn_cache_recompute(c);
+/* Collects the pages of a group which a text needs to continue at the end of node b. False: the index lacks one. */
+static bool collect_saved(const hn_cache *c, hn_seq *s, int group, const hn_prefix_node *b) {
+    const int model_id = c->group[group].model_id, end = (b->depth + 1) * c->prefix.node_rows;
+    const int less = model_id ? 0 : hn_cache_recompute(c);
     int32_t *to = s->saved[group];
     int n = 0;
     if (c->group[group].kind == HN_CACHE_STATE)
         for (int i = c->first_slot[group]; i < c->first_slot[group + 1]; i++) to[n++] = b->page[i];
     else if (c->group[group].window)
-        for (int i = end / c->group[group].page_rows - 1, first = hn_first_page(c, group, hn_least(b->folded[owner], end - less));
+        for (int i = end / c->group[group].page_rows - 1, first = hn_first_page(c, group, hn_least(b->absorbed[model_id], end - less));
              i >= first; i--) {
-            while (b->depth > hn_block_of_page(c, group, i)) b = b->parent;
+            while (b->depth > hn_node_of_page(c, group, i)) b = b->parent;
             assert(n < hn_saved_pages(c, group));
             to[n++] = b->page[hn_slot_of_page(c, group, i)];
         }
@@ -79,59 +79,59 @@ static bool collect_saved(const hn_cache *c, hn_seq *s, int group, const hn_bloc
     return true;
 }
 
-/* Of b and the blocks before it. */
-static void hold_newest(hn_cache *c, hn_seq *s, int owner, hn_block *b) {
-    const int state = hn_state_group(c, owner);
+/* Of b and the nodes before it. */
+static void hold_newest(hn_cache *c, hn_seq *s, int model_id, hn_prefix_node *b) {
+    const int state = hn_state_group(c, model_id);
     bool all = true;
     if (state < 0) return;
-    while (b && b != s->saved_block[owner] && !hn_block_has_state(c, b, state)) b = b->parent;
-    if (!b || b == s->saved_block[owner]) return;
-    hn_saved_release(c, s, owner, s->saved_since[owner]);
+    while (b && b != s->saved_node[model_id] && !hn_node_has_state(c, b, state)) b = b->parent;
+    if (!b || b == s->saved_node[model_id]) return;
+    hn_saved_release(c, s, model_id, s->saved_since[model_id]);
     for (int g = 0; g < c->n_groups && all; g++)
-        if (c->group[g].owner == owner) all = collect_saved(c, s, g, b);
+        if (c->group[g].model_id == model_id) all = collect_saved(c, s, g, b);
     for (int g = 0; g < c->n_groups; g++) {
-        if (c->group[g].owner != owner) continue;
+        if (c->group[g].model_id != model_id) continue;
         if (!all) s->n_saved[g] = 0;
         for (int i = 0; i < s->n_saved[g]; i++) hn_page_take(c, s->saved[g][i]);
     }
-    s->saved_block[owner] = all ? b : NULL;
-    s->saved_since[owner] = ++c->prefix.clock;
+    s->saved_node[model_id] = all ? b : NULL;
+    s->saved_since[model_id] = ++c->prefix.clock;
 }
 
 void hn_cache_release_states(hn_cache *c, int seq) {
     hn_seq *s = &c->seq[seq];
-    for (int owner = 0; owner <= c->group[c->n_groups - 1].owner; owner++)
-        if (s->saved_block[owner]) hn_saved_release(c, s, owner, s->saved_since[owner]);
+    for (int model_id = 0; model_id <= c->group[c->n_groups - 1].model_id; model_id++)
+        if (s->saved_node[model_id]) hn_saved_release(c, s, model_id, s->saved_since[model_id]);
 }
 
-/* Of the owner's states the sequence that has held one longest gives it up. False: none is held. */
-static bool release_oldest(hn_cache *c, int owner) {
+/* Of the model_id's states the sequence that has held one longest gives it up. False: none is held. */
+static bool release_oldest(hn_cache *c, int model_id) {
     hn_seq *oldest = NULL;
     for (int i = 0; i < c->max_seqs; i++) {
         hn_seq *s = &c->seq[i];
-        if (s->saved_block[owner] && (!oldest || s->saved_since[owner] < oldest->saved_since[owner])) oldest = s;
+        if (s->saved_node[model_id] && (!oldest || s->saved_since[model_id] < oldest->saved_since[model_id])) oldest = s;
     }
-    if (oldest) hn_saved_release(c, oldest, owner, oldest->saved_since[owner]);
+    if (oldest) hn_saved_release(c, oldest, model_id, oldest->saved_since[model_id]);
     return oldest;
 }
 
 /* ---- publish -------------------------------------------------------------------------------------------------- */
 
-/* Keeps of the states before block b those closer than twice the largest power of two that divides their number. */
-static void states_thin(hn_cache *c, const hn_block *b, int group) {
-    for (hn_block *e = b->parent; e; e = e->parent) {
+/* Keeps of the states before node b those closer than twice the largest power of two that divides their number. */
+static void states_thin(hn_cache *c, const hn_prefix_node *b, int group) {
+    for (hn_prefix_node *e = b->parent; e; e = e->parent) {
         const int number = e->depth + 1, power = number & -number;
-        if (b->depth - e->depth >= 2 * power && hn_block_has_state(c, e, group) && !state_in_use(c, e, group))
+        if (b->depth - e->depth >= 2 * power && hn_node_has_state(c, e, group) && !state_in_use(c, e, group))
             hn_state_drop(c, e, group);
     }
 }
 
-/* The block whose state has been idle longest; NULL: all are in use. */
-static hn_block *oldest_state(const hn_cache *c, int group) {
+/* The node whose state has been idle longest; NULL: all are in use. */
+static hn_prefix_node *oldest_state(const hn_cache *c, int group) {
     const int slot = c->first_slot[group];
-    hn_block *oldest = NULL;
-    for (hn_block *b = c->prefix.oldest; b; b = b->newer) {
-        if (!hn_block_has_state(c, b, group) || state_in_use(c, b, group)) continue;
+    hn_prefix_node *oldest = NULL;
+    for (hn_prefix_node *b = c->prefix.oldest; b; b = b->newer) {
+        if (!hn_node_has_state(c, b, group) || state_in_use(c, b, group)) continue;
         if (!oldest || c->use[b->page[slot]].idle_since < c->use[oldest->page[slot]].idle_since) oldest = b;
     }
     return oldest;
@@ -141,41 +141,41 @@ static hn_block *oldest_state(const hn_cache *c, int group) {
 static bool states_limit(hn_cache *c, int group) {
     const int most = c->group[group].kept;
     while (most > 0 && hn_cache_states_kept(c, group) >= most) {
-        hn_block *b = oldest_state(c, group);
-        if (!b && !release_oldest(c, c->group[group].owner)) return false;
+        hn_prefix_node *b = oldest_state(c, group);
+        if (!b && !release_oldest(c, c->group[group].model_id)) return false;
         if (!b) continue;
         hn_state_drop(c, b, group);
-        hn_block_prune(c, b);
+        hn_node_prune(c, b);
     }
     return true;
 }
 
-/* The last block that the owner's rows fill. */
-static hn_block *last_full(const hn_cache *c, const hn_seq *s, int owner) {
-    hn_block *b = s->block;
-    while (b && (b->depth + 1) * c->prefix.block_rows > s->committed[owner]) b = b->parent;
+/* The last node that the model_id's rows fill. */
+static hn_prefix_node *last_full(const hn_cache *c, const hn_seq *s, int model_id) {
+    hn_prefix_node *b = s->node;
+    while (b && (b->depth + 1) * c->prefix.node_rows > s->committed[model_id]) b = b->parent;
     return b;
 }
 
 void hn_state_publish(hn_cache *c, hn_seq *s, int group) {
-    const int owner = c->group[group].owner, pages = s->n_pages[group], folded = s->folded[owner];
-    hn_block *b = last_full(c, s, owner);
-    const int end = b ? (b->depth + 1) * c->prefix.block_rows : 0;
-    if (!b || folded >= end || end - folded > HN_MAX_ROWS || pages == 0 || hn_state_shared(c, s, group)) return;
-    if (hn_block_has_state(c, b, group)) return;
-    hn_saved_release(c, s, owner, s->saved_since[owner]); /* of an older one, which is evicted rather than another text's newest */
+    const int model_id = c->group[group].model_id, pages = s->n_pages[group], absorbed = s->absorbed[model_id];
+    hn_prefix_node *b = last_full(c, s, model_id);
+    const int end = b ? (b->depth + 1) * c->prefix.node_rows : 0;
+    if (!b || absorbed >= end || end - absorbed > HN_MAX_ROWS || pages == 0 || hn_state_shared(c, s, group)) return;
+    if (hn_node_has_state(c, b, group)) return;
+    hn_saved_release(c, s, model_id, s->saved_since[model_id]); /* of an older one, which is evicted rather than another text's newest */
     if (hn_cache_free_pages(c) < pages) return;
     hn_state_drop(c, b, group); /* the rest of an evicted one */
     if (!states_limit(c, group)) return;
     c->state_pages[group] += pages;
     for (int i = 0; i < pages; i++) {
         b->page[c->first_slot[group] + i] = s->pages[group][i];
-        c->use[s->pages[group][i]].blocks++;
+        c->use[s->pages[group][i]].nodes++;
     }
-    b->folded[owner] = folded;
+    b->absorbed[model_id] = absorbed;
     states_thin(c, b, group);
 }
 
-void hn_saved_update(hn_cache *c, hn_seq *s, int owner) {
-    if (c->states[owner]) hold_newest(c, s, owner, last_full(c, s, owner));
+void hn_saved_update(hn_cache *c, hn_seq *s, int model_id) {
+    if (c->states[model_id]) hold_newest(c, s, model_id, last_full(c, s, model_id));
 }

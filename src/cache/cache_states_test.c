@@ -30,13 +30,13 @@ static void make_text(int32_t *text, uint64_t seed) {
     for (int i = 0; i < CONTEXT; i++) text[i] = (int32_t)(hn_splitmix(&seed) % 1000);
 }
 
-/* Passes of a block each, which leave its last row to the next. */
+/* Passes of a node each, which leave its last row to the next. */
 static void read_text(hn_cache *c, int seq, const int32_t *text, int rows) {
     hunch_error err;
     for (int at; (at = hn_cache_committed(c, seq, 0)) < rows;) {
-        const int n = BLOCK - at % BLOCK < rows - at ? BLOCK - at % BLOCK : rows - at, valid[HN_MAX_OWNERS] = {at + n};
+        const int n = BLOCK - at % BLOCK < rows - at ? BLOCK - at % BLOCK : rows - at, valid[HN_MAX_MODELS] = {at + n};
         assert_int_equal(hn_cache_reserve(c, seq, 0, n, &err), HUNCH_OK);
-        hn_cache_fold(c, seq, 0, at + n - 1);
+        hn_cache_absorb(c, seq, 0, at + n - 1);
         hn_cache_commit(c, seq, 0, NULL, n);
         hn_cache_publish(c, seq, text, valid);
         assert_true(hn_cache_valid(c));
@@ -77,7 +77,7 @@ static void test_held(void **state) {
         hn_cache *c = open_states(8);
         int32_t text[CONTEXT];
         make_text(text, 1);
-        begin(c, 0, text, 90); /* not the end of a block */
+        begin(c, 0, text, 90); /* not the end of a node */
         if (up) hn_cache_release_states(c, 0);
         take_pages(c, 0);
         hn_cache_seq_end(c, 0);
@@ -107,7 +107,7 @@ static void test_waiting(void **state) {
         read_text(c, 1, other, rows);
     }
     hn_cache_touch(c, text, CONTEXT);
-    take_pages(c, 4 + 3 + 8 + 2); /* its rows, its state, the inputs of its last block; some of the branch */
+    take_pages(c, 4 + 3 + 8 + 2); /* its rows, its state, the inputs of its last node; some of the branch */
     assert_int_equal(resumes_at(c, text), 64);
     hn_cache_close(&c);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cache_test.c - page accounting and the rows that commit keeps: random trees of rows against a plain array; independent
- * owners; the planned sizes; failing allocations. Shared pages: cache_share_test.c. */
+ * models; the planned sizes; failing allocations. Shared pages: cache_share_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,8 +16,8 @@
 #include "base/run_mode_for_tests.h"
 #include "cache/rows_for_tests.h"
 
-enum { KV_HEADS = 2, DIM = 4, SCALED_DIM = 64, ROWS = 200, SEQS = 3, OWNERS = 2, GROUPS = 3 };
-static const int layers[GROUPS] = {2, 1, 4}, owner_of[GROUPS] = {0, 0, 1};
+enum { KV_HEADS = 2, DIM = 4, SCALED_DIM = 64, ROWS = 200, SEQS = 3, MODELS = 2, GROUPS = 3 };
+static const int layers[GROUPS] = {2, 1, 4}, model_of[GROUPS] = {0, 0, 1};
 
 static hunch_status try_open(hn_cache **c, int page_rows, hn_dtype type, int seqs, int rows, int pool_rows,
                              hunch_error *err) {
@@ -36,14 +36,14 @@ static hn_cache *open_cache(int page_rows, hn_dtype type) {
     return c;
 }
 
-static void row(const hn_cache *c, int seq, int owner, int slot, uint32_t mark, bool write) {
+static void row(const hn_cache *c, int seq, int model_id, int slot, uint32_t mark, bool write) {
     for (int g = 0; g < GROUPS; g++)
-        if (owner_of[g] == owner) assert_int_equal(group_row(c, seq, g, layers[g], slot, mark, write), 0);
+        if (model_of[g] == model_id) assert_int_equal(group_row(c, seq, g, layers[g], slot, mark, write), 0);
 }
 
 typedef struct truth {
-    uint32_t mark[SEQS][OWNERS][ROWS];
-    int n[SEQS][OWNERS];
+    uint32_t mark[SEQS][MODELS][ROWS];
+    int n[SEQS][MODELS];
 } truth;
 
 /* Rows are written tentatively, an ascending subset is committed. */
@@ -62,13 +62,13 @@ static void one_round(hn_cache *c, truth *t, int s, int o, uint64_t *rng, uint32
 }
 
 static void check_rows(const hn_cache *c, const truth *t, int s) {
-    for (int o = 0; o < OWNERS; o++) {
+    for (int o = 0; o < MODELS; o++) {
         assert_int_equal(hn_cache_committed(c, s, o), t->n[s][o]);
         for (int i = 0; i < t->n[s][o]; i++) row(c, s, o, i, t->mark[s][o][i], false);
     }
 }
 
-/* Random rounds of several sequences and owners; now and then one is rewound, or a sequence ends. */
+/* Random rounds of several sequences and models; now and then one is rewound, or a sequence ends. */
 static void check_rounds(int page_rows, hn_dtype type) {
     hn_cache *c = open_cache(page_rows, type);
     const int all_pages = hn_cache_free_pages(c);
@@ -77,7 +77,7 @@ static void check_rounds(int page_rows, hn_dtype type) {
     uint64_t rng = 7;
     for (int s = 0; s < SEQS; s++) hn_cache_seq_begin(c, s);
     for (int round = 0; round < 400; round++) {
-        const int s = (int)(hn_splitmix(&rng) % SEQS), o = (int)(hn_splitmix(&rng) % OWNERS);
+        const int s = (int)(hn_splitmix(&rng) % SEQS), o = (int)(hn_splitmix(&rng) % MODELS);
         one_round(c, &t, s, o, &rng, &mark);
         check_rows(c, &t, s);
         if (hn_splitmix(&rng) % 8 == 0 || t.n[s][o] == ROWS) {
@@ -110,12 +110,12 @@ static void test_chain_commit_moves_nothing(void **state) {
     hn_cache *c = open_cache(16, HN_BF16);
     hunch_error err;
     hn_cache_seq_begin(c, 0);
-    for (int o = 0; o < OWNERS; o++) {
+    for (int o = 0; o < MODELS; o++) {
         assert_int_equal(hn_cache_reserve(c, 0, o, 40, &err), HUNCH_OK);
         for (int i = 0; i < 40; i++) row(c, 0, o, i, (uint32_t)(100 * o + i), true);
         hn_cache_commit(c, 0, o, NULL, 33 - o);
     }
-    for (int o = 0; o < OWNERS; o++)
+    for (int o = 0; o < MODELS; o++)
         for (int i = 0; i < 40; i++) row(c, 0, o, i, (uint32_t)(100 * o + i), false);
     assert_int_equal(hn_cache_committed(c, 0, 0), 33);
     assert_int_equal(hn_cache_committed(c, 0, 1), 32);
@@ -146,26 +146,26 @@ static void test_geometry(void **state) {
             assert_int_equal(last.page_rows, cases[i].rows[k]);
             assert_int_equal(last.page_bytes, cases[i].page_bytes);
             assert_true(2 * last.v_off - last.k_off <= last.page_bytes);
-            assert_int_equal(hn_cache_owner(c, k), g[k].owner);
+            assert_int_equal(hn_cache_model_id(c, k), g[k].model_id);
         }
         hn_cache_close(&c);
     }
 }
 
-/* Commits chains until the sequence has `rows` rows of the owner; returns the rows that the pool allowed. */
-static int fill(hn_cache *c, int seq, int owner, int rows) {
+/* Commits chains until the sequence has `rows` rows of the model_id; returns the rows that the pool allowed. */
+static int fill(hn_cache *c, int seq, int model_id, int rows) {
     hunch_error err;
-    for (int n; (n = rows - hn_cache_committed(c, seq, owner)) > 0;) {
+    for (int n; (n = rows - hn_cache_committed(c, seq, model_id)) > 0;) {
         if (n > HN_MAX_ROWS) n = HN_MAX_ROWS;
         const int before = hn_cache_free_pages(c);
-        if (hn_cache_reserve(c, seq, owner, n, &err)) {
+        if (hn_cache_reserve(c, seq, model_id, n, &err)) {
             assert_int_equal(hn_cache_free_pages(c), before);
             break;
         }
-        hn_cache_commit(c, seq, owner, NULL, n);
+        hn_cache_commit(c, seq, model_id, NULL, n);
     }
     assert_true(hn_cache_valid(c));
-    return hn_cache_committed(c, seq, owner);
+    return hn_cache_committed(c, seq, model_id);
 }
 
 static void test_limits(void **state) {
@@ -188,7 +188,7 @@ static void test_limits(void **state) {
     c = open_cache(16, HN_BF16);
     for (int s = 0; s < SEQS; s++) { /* all the planned rows fit, and a pass after them */
         hn_cache_seq_begin(c, s);
-        for (int o = 0; o < OWNERS; o++) assert_int_equal(fill(c, s, o, ROWS + HN_MAX_ROWS), ROWS + HN_MAX_ROWS);
+        for (int o = 0; o < MODELS; o++) assert_int_equal(fill(c, s, o, ROWS + HN_MAX_ROWS), ROWS + HN_MAX_ROWS);
     }
     assert_int_equal(hn_cache_reserve(c, 1, 0, HN_MAX_ROWS, &err), HUNCH_USAGE); /* more than the plan: no lack of pages */
     assert_true(hn_cache_valid(c));
@@ -206,8 +206,8 @@ static void test_pool_rows(void **state) {
         const int all = hn_cache_free_pages(c);
         for (int s = 0; s < SEQS; s++) {
             hn_cache_seq_begin(c, s);
-            for (int o = 0; o < OWNERS; o++) assert_int_equal(fill(c, s, o, ROWS), ROWS);
-            for (int o = 0; o < OWNERS; o++) assert_int_equal(hn_cache_reserve(c, s, o, HN_MAX_ROWS, &err), HUNCH_OK);
+            for (int o = 0; o < MODELS; o++) assert_int_equal(fill(c, s, o, ROWS), ROWS);
+            for (int o = 0; o < MODELS; o++) assert_int_equal(hn_cache_reserve(c, s, o, HN_MAX_ROWS, &err), HUNCH_OK);
             hn_cache_seq_end(c, s);
         }
         assert_int_equal(hn_cache_free_pages(c), all);
@@ -215,7 +215,7 @@ static void test_pool_rows(void **state) {
         for (int s = 0; s < SEQS; s++) {
             const int mine = s == SEQS - 1 ? left : left / 2;
             hn_cache_seq_begin(c, s);
-            for (int o = 0; o < OWNERS; o++) {
+            for (int o = 0; o < MODELS; o++) {
                 assert_int_equal(fill(c, s, o, mine), mine);
                 assert_int_equal(hn_cache_reserve(c, s, o, HN_MAX_ROWS, &err), HUNCH_OK);
             }

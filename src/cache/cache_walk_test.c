@@ -24,12 +24,12 @@ typedef struct walk {
         bool live;
         int32_t text[TEXT];         /* of its rows, and of those that it will write */
         uint32_t mark[TEXT];        /* of the text */
-        uint32_t has[OWNERS][TEXT]; /* content of the committed rows */
-        int rows[OWNERS];
+        uint32_t has[MODELS][TEXT]; /* content of the committed rows */
+        int rows[MODELS];
         int first[MOST_GROUPS];     /* first page that the table still has */
         int published[MOST_GROUPS]; /* pages */
     } seq[SEQS];
-    uint64_t key[KEYS]; /* set of published pages: group, number, text to the end of its block */
+    uint64_t key[KEYS]; /* set of published pages: group, number, text to the end of its node */
 } walk;
 
 static int pick(walk *w, int n) {
@@ -60,12 +60,12 @@ static int first_page(int group, int rows) {
     return first_seen(group, rows) / of->rows[group];
 }
 
-/* Rows of the owner that the naive index has for the sequence's text, `rows` at most. */
-static int naive_rows(walk *w, int s, int owner, int rows) {
+/* Rows of the model_id that the naive index has for the sequence's text, `rows` at most. */
+static int naive_rows(walk *w, int s, int model_id, int rows) {
     for (; rows > 0; rows--) {
         bool whole = true;
         for (int g = 0; g < of->n && whole; g++) {
-            if (of->group[g].owner != owner) continue;
+            if (of->group[g].model_id != model_id) continue;
             whole = rows % of->rows[g] == 0;
             for (int i = first_page(g, rows); i < rows / of->rows[g] && whole; i++) whole = known(w, s, g, i, false);
         }
@@ -79,7 +79,7 @@ static void walk_begin(walk *w, int s) {
     plan_text(w, s, 0);
     hn_cache_seq_begin(w->c, s);
     const int got = hn_cache_restore(w->c, s, w->seq[s].text, n);
-    for (int o = 0; o < OWNERS; o++) {
+    for (int o = 0; o < MODELS; o++) {
         const int rows = hn_cache_committed(w->c, s, o), naive = o == 3 ? 0 : naive_rows(w, s, o, o ? got : n / B * B);
         assert_true(w->exact ? rows == naive : rows <= naive);
         w->seq[s].rows[o] = rows;
@@ -87,8 +87,8 @@ static void walk_begin(walk *w, int s) {
     }
     assert_int_equal(w->seq[s].rows[0], got);
     for (int g = 0; g < of->n; g++) {
-        w->seq[s].first[g] = first_page(g, w->seq[s].rows[of->group[g].owner]);
-        w->seq[s].published[g] = w->seq[s].rows[of->group[g].owner] / of->rows[g];
+        w->seq[s].first[g] = first_page(g, w->seq[s].rows[of->group[g].model_id]);
+        w->seq[s].published[g] = w->seq[s].rows[of->group[g].model_id] / of->rows[g];
     }
     w->seq[s].live = true;
 }
@@ -109,7 +109,7 @@ static int walk_valid(const walk *w, int s, int o) {
 static int first_waiting(const walk *w, int s, int g, int first, int rows) {
     const int pages = (rows + of->rows[g] - 1) / of->rows[g], planned = pages - (int)hn_cache_pages_at_most(w->c, g, ROWS);
     const int published = w->seq[s].published[g], waiting = published > planned ? published : planned;
-    const bool waits = of->group[g].owner > 0 && of->group[g].window && w->seq[s].published[0] > 0;
+    const bool waits = of->group[g].model_id > 0 && of->group[g].window && w->seq[s].published[0] > 0;
     return waits && waiting < first ? waiting : first;
 }
 
@@ -117,7 +117,7 @@ static int first_waiting(const walk *w, int s, int g, int first, int rows) {
 static int walk_let_go(walk *w, int s, int o, int n) {
     int gone = 0;
     for (int g = 0; g < of->n; g++) {
-        const int seen = of->group[g].owner == o ? first_page(g, w->seq[s].rows[o] - of->group[g].back) : 0;
+        const int seen = of->group[g].model_id == o ? first_page(g, w->seq[s].rows[o] - of->group[g].back) : 0;
         const int first = w->exact ? first_waiting(w, s, g, seen, w->seq[s].rows[o] + n) : seen;
         gone += first > w->seq[s].first[g] ? first - w->seq[s].first[g] : 0;
     }
@@ -127,7 +127,7 @@ static int walk_let_go(walk *w, int s, int o, int n) {
 /* After that reserve. */
 static void walk_first(walk *w, int s, int o, int n) {
     for (int g = 0; g < of->n; g++) {
-        const int seen = of->group[g].owner == o ? first_page(g, w->seq[s].rows[o] - of->group[g].back) : 0;
+        const int seen = of->group[g].model_id == o ? first_page(g, w->seq[s].rows[o] - of->group[g].back) : 0;
         const int least = first_waiting(w, s, g, seen, w->seq[s].rows[o] + n);
         int *const first = &w->seq[s].first[g], pages, before = *first;
         const int32_t *page = hn_cache_pages(w->c, s, g, &pages);
@@ -147,7 +147,7 @@ static void walk_extend(walk *w, int s, int o) {
     hunch_error err;
     if (walk_valid(w, s, o) < *at) return; /* must be rewound first */
     for (int g = 0, have; g < of->n; g++) {
-        if (of->group[g].owner != o) continue;
+        if (of->group[g].model_id != o) continue;
         hn_cache_pages(w->c, s, g, &have);
         const int want = (*at + n + of->rows[g] - 1) / of->rows[g];
         wanted += want > have ? want - have : 0;
@@ -172,18 +172,18 @@ static void walk_extend(walk *w, int s, int o) {
     for (int i = 0; i < k; i++, ++*at) w->seq[s].has[o][*at] = w->seq[s].mark[*at];
 }
 
-/* True if the owner released rows that the one after `rows` rows sees. */
+/* True if the model_id released rows that the one after `rows` rows sees. */
 static bool naive_gone(const walk *w, int s, int o, int rows) {
     for (int g = 0; g < of->n; g++)
-        if (of->group[g].owner == o && first_page(g, rows) < w->seq[s].first[g]) return true;
+        if (of->group[g].model_id == o && first_page(g, rows) < w->seq[s].first[g]) return true;
     return false;
 }
 
-/* Rows of an owner that the naive index restores: published ones, `rows` at most. */
+/* Rows of an model_id that the naive index restores: published ones, `rows` at most. */
 static int naive_back(walk *w, int s, int o, int rows) {
     for (int g = 0; g < of->n; g++) {
         const int published = w->seq[s].published[g] * of->rows[g];
-        if (of->group[g].owner == o && published < rows) rows = published;
+        if (of->group[g].model_id == o && published < rows) rows = published;
     }
     return naive_rows(w, s, o, rows);
 }
@@ -201,20 +201,20 @@ static void walk_rewind(walk *w, int s, int o) {
     for (int g = 0; g < of->n; g++) {
         int *const first = &w->seq[s].first[g], *const published = &w->seq[s].published[g];
         const int most_pages = (o ? rows : rows / B * B) / of->rows[g];
-        if (of->group[g].owner == o && first_page(g, rows) < *first) *first = first_page(g, rows);
-        if ((o == 0 || of->group[g].owner == o) && *published > most_pages) *published = most_pages;
+        if (of->group[g].model_id == o && first_page(g, rows) < *first) *first = first_page(g, rows);
+        if ((o == 0 || of->group[g].model_id == o) && *published > most_pages) *published = most_pages;
     }
     if (o == 0) plan_text(w, s, rows);
 }
 
 static void walk_publish(walk *w, int s) {
-    int valid[OWNERS] = {0};
+    int valid[MODELS] = {0};
     for (int o = 0; o < 3; o++) valid[o] = walk_valid(w, s, o);
-    const int blocks = valid[0] / B;
+    const int nodes = valid[0] / B;
     hn_cache_publish(w->c, s, w->seq[s].text, valid);
     for (int g = 0; g < of->n; g++) {
         int *i = &w->seq[s].published[g];
-        const int owner = of->group[g].owner, rows = valid[owner] < blocks * B ? valid[owner] : blocks * B;
+        const int model_id = of->group[g].model_id, rows = valid[model_id] < nodes * B ? valid[model_id] : nodes * B;
         for (; (*i + 1) * of->rows[g] <= rows; ++*i)
             if (*i >= w->seq[s].first[g]) known(w, s, g, *i, true);
     }

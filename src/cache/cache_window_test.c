@@ -55,7 +55,7 @@ static int held(const hn_cache *c, int seq, int group, int *first) {
     return n - none;
 }
 
-/* A pass of n tentative rows of owner 0; checks the rows that they see: the window before them. */
+/* A pass of n tentative rows of model_id 0; checks the rows that they see: the window before them. */
 static void pass(hn_cache *c, int seq, int groups, int window, int n, int keep) {
     hunch_error err;
     const int at = hn_cache_committed(c, seq, 0), low = window && at - window + 1 > 0 ? at - window + 1 : 0;
@@ -244,11 +244,11 @@ static void test_published_late(void **state) {
     }
 }
 
-/* Number of blocks [from, to) of a text in the index; *pages: those with their page of the group. */
+/* Number of nodes [from, to) of a text in the index; *pages: those with their page of the group. */
 static int blocks_of(const hn_cache *c, const int32_t *t, int from, int to, int group, int *pages) {
     int n = 0;
     *pages = 0;
-    for (const hn_block *b = NULL; n < to && (b = hn_prefix_child(&c->prefix, b, t + n * PAGE)); n++)
+    for (const hn_prefix_node *b = NULL; n < to && (b = hn_prefix_child(&c->prefix, b, t + n * PAGE)); n++)
         *pages += n >= from && b->page[c->first_slot[group]] != HN_NO_PAGE;
     return n > from ? n - from : 0;
 }
@@ -313,7 +313,7 @@ static void test_oldest_goes_first(void **state) {
     }
 }
 
-/* Empty blocks are removed: when another text has taken all pages nothing of the first is left. */
+/* Empty nodes are removed: when another text has taken all pages nothing of the first is left. */
 static void test_nothing_is_left_behind(void **state) {
     (void)state;
     enum { WINDOW = 70, ROWS = 1000 };
@@ -344,7 +344,7 @@ static void test_nothing_is_left_behind(void **state) {
     }
 }
 
-/* A sequence that shares nothing and publishes only empty blocks leaves none when it ends. */
+/* A sequence that shares nothing and publishes only empty nodes leaves none when it ends. */
 static void test_empty_blocks(void **state) {
     (void)state;
     hn_cache *c = open_window(16, 1, 600, 600);
@@ -362,7 +362,7 @@ static void test_empty_blocks(void **state) {
     hn_cache_close(&c);
 }
 
-/* The current block of a running text stays when its page, passed long ago, is evicted for another text. */
+/* The current node of a running text stays when its page, passed long ago, is evicted for another text. */
 static void test_running_text_keeps_its_place(void **state) {
     (void)state;
     enum { WINDOW = 16, ROWS = 600 };
@@ -389,7 +389,7 @@ static void test_running_text_keeps_its_place(void **state) {
     hn_cache_close(&c);
 }
 
-/* Without memory a block is omitted; later ones are valid, and found when there is memory again. */
+/* Without memory a node is omitted; later ones are valid, and found when there is memory again. */
 static void test_publish_without_memory(void **state) {
     (void)state;
     enum { WINDOW = 70, ROWS = 300 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prefix.c - the trie of blocks: a hash table from (parent, tokens) to the block, and a list by last use. */
+/* prefix.c - the trie of nodes: a hash table from (parent, tokens) to the node, and a list by last use. */
 #include "cache/prefix.h"
 
 #include <assert.h>
@@ -8,8 +8,8 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-hunch_status hn_prefix_init(hn_prefix *x, int block_rows, int n_slots, int max_blocks, hunch_error *err) {
-    *x = (hn_prefix){.block_rows = block_rows, .n_slots = n_slots, .n_buckets = 16};
+hunch_status hn_prefix_init(hn_prefix *x, int node_rows, int n_slots, int max_blocks, hunch_error *err) {
+    *x = (hn_prefix){.node_rows = node_rows, .n_slots = n_slots, .n_buckets = 16};
     while (x->n_buckets < (size_t)max_blocks) x->n_buckets *= 2;
     x->bucket = hn_zalloc(x->n_buckets, sizeof *x->bucket);
     if (x->bucket) return HUNCH_OK;
@@ -19,7 +19,7 @@ hunch_status hn_prefix_init(hn_prefix *x, int block_rows, int n_slots, int max_b
 }
 
 void hn_prefix_clear(hn_prefix *x) {
-    for (hn_block *b = x->oldest, *newer; b; b = newer) {
+    for (hn_prefix_node *b = x->oldest, *newer; b; b = newer) {
         newer = b->newer;
         hn_free(b);
     }
@@ -36,34 +36,34 @@ void hn_prefix_fini(hn_prefix *x) {
 
 /* ---- lookup ------------------------------------------------------------------------------------------------------ */
 
-/* The hash only selects the bucket: blocks are equal if their parents and tokens are. */
-static uint64_t text_hash(const hn_prefix *x, const hn_block *parent, const int32_t *token) {
-    return hn_hash_tokens(parent ? parent->hash : 0, token, x->block_rows);
+/* The hash only selects the bucket: nodes are equal if their parents and tokens are. */
+static uint64_t text_hash(const hn_prefix *x, const hn_prefix_node *parent, const int32_t *token) {
+    return hn_hash_tokens(parent ? parent->hash : 0, token, x->node_rows);
 }
 
-static hn_block **bucket_of(const hn_prefix *x, uint64_t hash) {
+static hn_prefix_node **bucket_of(const hn_prefix *x, uint64_t hash) {
     return &x->bucket[hash & (x->n_buckets - 1)];
 }
 
 static size_t token_bytes(const hn_prefix *x) {
-    return (size_t)x->block_rows * sizeof(int32_t);
+    return (size_t)x->node_rows * sizeof(int32_t);
 }
 
-hn_block *hn_prefix_child(const hn_prefix *x, const hn_block *parent, const int32_t *token) {
+hn_prefix_node *hn_prefix_child(const hn_prefix *x, const hn_prefix_node *parent, const int32_t *token) {
     const uint64_t hash = text_hash(x, parent, token);
-    hn_block *b = *bucket_of(x, hash);
+    hn_prefix_node *b = *bucket_of(x, hash);
     while (b && !(b->hash == hash && b->parent == parent && memcmp(b->token, token, token_bytes(x)) == 0)) b = b->next;
     return b;
 }
 
 /* ---- the order of use ------------------------------------------------------------------------------------------ */
 
-static void unlink_block(hn_prefix *x, hn_block *b) {
+static void unlink_node(hn_prefix *x, hn_prefix_node *b) {
     *(b->newer ? &b->newer->older : &x->newest) = b->older;
     *(b->older ? &b->older->newer : &x->oldest) = b->newer;
 }
 
-static void link_newest(hn_prefix *x, hn_block *b) {
+static void link_newest(hn_prefix *x, hn_prefix_node *b) {
     b->used = ++x->clock;
     b->newer = NULL;
     b->older = x->newest;
@@ -71,21 +71,21 @@ static void link_newest(hn_prefix *x, hn_block *b) {
     x->newest = b;
 }
 
-void hn_prefix_touch(hn_prefix *x, hn_block *b) {
+void hn_prefix_touch(hn_prefix *x, hn_prefix_node *b) {
     for (; b; b = b->parent) {
-        unlink_block(x, b);
+        unlink_node(x, b);
         link_newest(x, b);
     }
 }
 
-/* ---- blocks ---------------------------------------------------------------------------------------------------- */
+/* ---- nodes ---------------------------------------------------------------------------------------------------- */
 
-hn_block *hn_prefix_add(hn_prefix *x, hn_block *parent, const int32_t *token) {
-    hn_block *b = hn_alloc(sizeof *b + token_bytes(x) + (size_t)x->n_slots * sizeof(int32_t));
+hn_prefix_node *hn_prefix_add(hn_prefix *x, hn_prefix_node *parent, const int32_t *token) {
+    hn_prefix_node *b = hn_alloc(sizeof *b + token_bytes(x) + (size_t)x->n_slots * sizeof(int32_t));
     if (!b) return NULL;
-    *b = (hn_block){.parent = parent, .hash = text_hash(x, parent, token), .depth = parent ? parent->depth + 1 : 0};
+    *b = (hn_prefix_node){.parent = parent, .hash = text_hash(x, parent, token), .depth = parent ? parent->depth + 1 : 0};
     memcpy(b->token, token, token_bytes(x));
-    b->page = b->token + x->block_rows;
+    b->page = b->token + x->node_rows;
     for (int i = 0; i < x->n_slots; i++) b->page[i] = HN_NO_PAGE;
     b->next = *bucket_of(x, b->hash);
     *bucket_of(x, b->hash) = b;
@@ -95,12 +95,12 @@ hn_block *hn_prefix_add(hn_prefix *x, hn_block *parent, const int32_t *token) {
     return b;
 }
 
-void hn_prefix_remove(hn_prefix *x, hn_block *b) {
+void hn_prefix_remove(hn_prefix *x, hn_prefix_node *b) {
     assert(b->children == 0 && b->users == 0);
-    hn_block **at = bucket_of(x, b->hash);
+    hn_prefix_node **at = bucket_of(x, b->hash);
     while (*at != b) at = &(*at)->next;
     *at = b->next;
-    unlink_block(x, b);
+    unlink_node(x, b);
     if (b->parent) b->parent->children--;
     x->n_blocks--;
     hn_free(b);
@@ -108,17 +108,17 @@ void hn_prefix_remove(hn_prefix *x, hn_block *b) {
 
 bool hn_prefix_valid(const hn_prefix *x) {
     int seen = 0, children = 0, with_parent = 0;
-    for (const hn_block *b = x->oldest, *before = NULL; b; before = b, b = b->newer, seen++) {
+    for (const hn_prefix_node *b = x->oldest, *before = NULL; b; before = b, b = b->newer, seen++) {
         if (b->older != before || (!b->newer && b != x->newest) || seen >= x->n_blocks) return false;
         if (before && before->used >= b->used) return false;
-        const hn_block *named = *bucket_of(x, b->hash);
+        const hn_prefix_node *named = *bucket_of(x, b->hash);
         while (named && named != b) named = named->next;
         if (!named) return false;
         children += b->children;
         with_parent += b->parent != NULL;
     }
     if (seen != x->n_blocks || children != with_parent) return false;
-    for (const hn_block *b = x->oldest; b; b = b->newer)
+    for (const hn_prefix_node *b = x->oldest; b; b = b->newer)
         if (hn_prefix_child(x, b->parent, b->token) != b || b->depth != (b->parent ? b->parent->depth + 1 : 0))
             return false;
     return true;

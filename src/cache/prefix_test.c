@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prefix_test.c - the trie alone: blocks represent whole texts, the order of use, random adds and removes against a list. */
+/* prefix_test.c - the trie alone: nodes represent whole texts, the order of use, random adds and removes against a list. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,7 +25,7 @@ static void test_names_are_texts(void **state) {
     hn_prefix x;
     init(&x, 64);
     assert_null(hn_prefix_child(&x, NULL, one));
-    hn_block *a = hn_prefix_add(&x, NULL, one), *b = hn_prefix_add(&x, a, one), *c = hn_prefix_add(&x, a, two),
+    hn_prefix_node *a = hn_prefix_add(&x, NULL, one), *b = hn_prefix_add(&x, a, one), *c = hn_prefix_add(&x, a, two),
              *d = hn_prefix_add(&x, NULL, big);
     assert_true(a && b && c && d);
     for (int i = 0; i < SLOTS; i++) assert_int_equal(a->page[i], HN_NO_PAGE);
@@ -47,13 +47,13 @@ static void test_names_are_texts(void **state) {
     hn_prefix_fini(&x);
 }
 
-/* Texts of equal hash are distinguished by their tokens: changes those of a block under its hash. */
+/* Texts of equal hash are distinguished by their tokens: changes those of a node under its hash. */
 static void test_tokens_are_compared(void **state) {
     (void)state;
     static const int32_t one[B] = {1, 2, 3, 4};
     hn_prefix x;
     init(&x, 64);
-    hn_block *a = hn_prefix_add(&x, NULL, one);
+    hn_prefix_node *a = hn_prefix_add(&x, NULL, one);
     for (int i = 0; i < B; i++) {
         a->token[i] ^= 0x10000;
         assert_null(hn_prefix_child(&x, NULL, one));
@@ -67,14 +67,14 @@ static void test_order_of_use(void **state) {
     (void)state;
     hn_prefix x;
     init(&x, 64);
-    hn_block *path[6];
+    hn_prefix_node *path[6];
     for (int32_t i = 0; i < 6; i++) {
         const int32_t token[B] = {i, i, i, i};
         path[i] = hn_prefix_add(&x, i % 3 ? path[i - 1] : NULL, token);
     }
     hn_prefix_touch(&x, path[1]); /* oldest to newest: 2, 3, 4, 5, then 1, 0 */
     static const int want[6] = {2, 3, 4, 5, 1, 0};
-    const hn_block *b = x.oldest;
+    const hn_prefix_node *b = x.oldest;
     for (int i = 0; i < 6; i++, b = b->newer) assert_ptr_equal(b, path[want[i]]);
     assert_null(b);
     hn_prefix_touch(&x, NULL);
@@ -88,15 +88,15 @@ static void test_random_walk(void **state) {
     enum { MOST = 60 };
     hn_prefix x;
     init(&x, 8);
-    hn_block *all[MOST];
+    hn_prefix_node *all[MOST];
     uint64_t rng = 3;
     int n = 0;
     for (int step = 0; step < 5000; step++) {
         const int pick = n ? (int)(hn_splitmix(&rng) % (uint64_t)n) : 0;
-        hn_block *parent = n && hn_splitmix(&rng) % 5 ? all[pick] : NULL;
+        hn_prefix_node *parent = n && hn_splitmix(&rng) % 5 ? all[pick] : NULL;
         int32_t token[B];
         for (int i = 0; i < B; i++) token[i] = (int32_t)(hn_splitmix(&rng) % 2);
-        hn_block *known = NULL;
+        hn_prefix_node *known = NULL;
         for (int i = 0; i < n; i++)
             if (all[i]->parent == parent && memcmp(all[i]->token, token, sizeof token) == 0) known = all[i];
         assert_ptr_equal(hn_prefix_child(&x, parent, token), known);
@@ -123,7 +123,7 @@ static void test_memory_faults(void **state) {
     assert_int_equal(hn_prefix_init(&x, B, SLOTS, 100, &err), HUNCH_NO_MEMORY);
     hn_prefix_fini(&x);
     init(&x, 100);
-    hn_block *a = hn_prefix_add(&x, NULL, token);
+    hn_prefix_node *a = hn_prefix_add(&x, NULL, token);
     hn_fault_arm(HN_FAULT_ALLOC, 0, false);
     assert_null(hn_prefix_add(&x, a, token));
     assert_int_equal(a->children, 0);

@@ -5,11 +5,11 @@
 #define HN_ROWS_FOR_TESTS_H
 #include <string.h>
 
+#include "base/helper_for_tests.h"
 #include "base/random.h"
 #include "cache/cache.h"
 #include "ops/kv.h"
 
-#define HELPER __attribute__((unused)) static
 
 static hn_pool *pool;
 static hn_ops ops;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shared_rows_for_tests.h - a cache with owners of all kinds, and rows whose content is a function of the text up to them, as
+/* shared_rows_for_tests.h - a cache with models of all kinds, and rows whose content is a function of the text up to them, as
  * in a real cache (contract C2): a row's mark is the hash of that text. Include after cmocka. */
 #ifndef HN_SHARED_ROWS_FOR_TESTS_H
 #define HN_SHARED_ROWS_FOR_TESTS_H
 #include "cache/rows_for_tests.h"
 
-/* Blocks of 32 rows. Owners 0 to 2 have rows, owner 3 has none. */
-enum { B = 32, MOST_GROUPS = 6, OWNERS = 4, ROWS = 320, TEXT = ROWS + HN_MAX_ROWS };
+/* Nodes of 32 rows. Owners 0 to 2 have rows, model_id 3 has none. */
+enum { B = 32, MOST_GROUPS = 6, MODELS = 4, ROWS = 320, TEXT = ROWS + HN_MAX_ROWS };
 typedef struct shape {
     int n;
     hn_cache_group group[MOST_GROUPS];
     int rows[MOST_GROUPS]; /* of a page */
 } shape;
 
-/* Owner 0: 32 and 64 rows a page; owner 1: 128; owner 2: 32 and 16. */
+/* Owner 0: 32 and 64 rows a page; model_id 1: 128; model_id 2: 32 and 16. */
 HELPER const shape FULL = {5,
                            {{"target", 4, 1, 8, HN_BF16, B, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
                             {"narrow", 2, 1, 8, HN_BF16, 0, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
@@ -59,18 +59,18 @@ HELPER void make_marks(const int32_t *text, int n, uint32_t *mark) {
     for (int i = 0; i < n; i++) mark[i] = h = (h ^ (uint32_t)text[i]) * 16777619u + 7;
 }
 
-HELPER void write_rows(const hn_cache *c, int seq, int owner, int first, int n, const uint32_t *mark) {
+HELPER void write_rows(const hn_cache *c, int seq, int model_id, int first, int n, const uint32_t *mark) {
     for (int g = 0; g < of->n; g++)
-        for (int i = 0; i < n && of->group[g].owner == owner; i++)
+        for (int i = 0; i < n && of->group[g].model_id == model_id; i++)
             group_row(c, seq, g, of->group[g].layers, first + i, mark[i], true);
 }
 
-/* Checks that the committed rows of the owner which the next row sees have these marks. */
-HELPER void check_rows(const hn_cache *c, int seq, int owner, const uint32_t *mark) {
-    const int rows = hn_cache_committed(c, seq, owner);
+/* Checks that the committed rows of the model_id which the next row sees have these marks. */
+HELPER void check_rows(const hn_cache *c, int seq, int model_id, const uint32_t *mark) {
+    const int rows = hn_cache_committed(c, seq, model_id);
     for (int g = 0; g < of->n; g++)
-        for (int i = first_seen(g, rows); i < rows && of->group[g].owner == owner; i++)
+        for (int i = first_seen(g, rows); i < rows && of->group[g].model_id == model_id; i++)
             if (group_row(c, seq, g, of->group[g].layers, i, mark[i], false))
-                fail_msg("sequence %d, owner %d, group %d: row %d is another's", seq, owner, g, i);
+                fail_msg("sequence %d, model_id %d, group %d: row %d is another's", seq, model_id, g, i);
 }
 #endif

@@ -161,7 +161,7 @@ static hunch_status sampling_write(hn_conversion *c) {
     hunch_status status = HUNCH_OK;
     for (const hn_sampling_key *k = hn_sampling_keys; !status && (k->gguf || k->hf); k++) {
         const double v = hn_sampling_value(s, k);
-        if (!k->gguf || v == k->off || (k->law && s->temperature == 0))
+        if (!k->gguf || v == k->off || (k->dist && s->temperature == 0))
             continue;
         status = k->integer ? hn_gguf_put_u32(c->w, k->gguf, (uint32_t)v, c->err)
                             : hn_gguf_put_f32(c->w, k->gguf, (float)v, c->err);
@@ -224,7 +224,7 @@ hunch_status hn_conversion_declare(hn_conversion *c, const hn_tensor *t, const c
 
 hunch_status hn_conversion_declare_role(hn_conversion *c, hn_role role, int layer) {
     char name[128];
-    const hn_arch named = {.form = HN_SOURCE_GGUF, .dense = c->arch.dense, .first_block = c->block};
+    const hn_arch named = {.form = HN_SOURCE_GGUF, .dense = c->arch.dense, .first_block = c->first_layer};
     uint64_t dims[2];
     hn_tensor *t;
     if (hn_role_of_experts(role))

@@ -97,8 +97,8 @@ static hunch_status put_sizes(head_conversion *k) {
     hn_conversion *c = &k->c;
     const hn_steps_desc *d = &c->arch.draft_head.steps;
     if (c->arch.layers > 0) return hn_conversion_put_sizes(c);
-    const bool blocks = d->blocks > 0;
-    const hn_step_tensor most = {blocks ? HN_STEP_BLOCK : HN_STEP_OUTPUT, 0, 0};
+    const bool resblocks = d->resblocks > 0;
+    const hn_step_tensor most = {resblocks ? HN_STEP_RESBLOCK : HN_STEP_OUTPUT, 0, 0};
     hunch_status st = hn_conversion_put_type(c, hn_step_find_tensor(c->src, &k->from, d, most));
     return st ? st : put_number(k, HN_HEAD_KEY_TOKENS, c->arch.vocab);
 }
@@ -115,7 +115,7 @@ static hunch_status put_keys(head_conversion *k) {
     if (!st && k->h->states && !c->arch.draft_head.steps.n) st = put_states(k);
     if (!st && c->arch.draft_head.block) st = put_block(k);
     if (!st) st = put_clusters(k);
-    if (!st && c->arch.draft_head.together > 1) st = put_number(k, HN_HEAD_KEY_TOGETHER, c->arch.draft_head.together);
+    if (!st && c->arch.draft_head.span > 1) st = put_number(k, HN_HEAD_KEY_SPAN, c->arch.draft_head.span);
     if (!st && k->to.form == HN_HEAD_GGUF_MTP) st = put_number(k, HN_HEAD_KEY_MTP_LAYERS, 1);
     return st || c->arch.layers == 0 ? st : put_rotation(k);
 }
@@ -202,10 +202,10 @@ hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const cha
                                 "", "", 0, 0}};
     k.c.arch.dense = hn_head_family(&h->arch->draft_head, h->states && !steps);
     k.c.arch.vocab = h->tokens;
-    if (form == HN_HEAD_MTP && h->arch->draft_head.blocks > 1)
+    if (form == HN_HEAD_MTP && h->arch->draft_head.modules > 1)
         return hn_fail(err, HUNCH_REFUSED,
                        "%s: %d modules in a row: a GGUF holds one; expected the folder to be used as it is",
-                       hn_source_path(src), h->arch->draft_head.blocks);
+                       hn_source_path(src), h->arch->draft_head.modules);
     hunch_status st = hn_conversion_plan_rotation(&k.c);
     if (!st) st = hn_gguf_writer_open(&k.c.w, out_path, err);
     if (!st) st = put_keys(&k);

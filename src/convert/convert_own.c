@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* convert_own.c - writes a model's block of multi-token prediction (head_own.c) as the last block of its GGUF. */
+/* convert_own.c - writes a model's module of multi-token prediction (head_own.c) as the last module of its GGUF. */
 #include <stdio.h>
 
 #include "convert/convert_private.h"
@@ -17,7 +17,7 @@ hunch_status hn_conversion_find_own(hn_conversion *c) {
     return HUNCH_OK;
 }
 
-/* Visits the part of block k. If blocks share one, each gets a copy, as in other GGUF files. */
+/* Visits the part of module k. If modules share one, each gets a copy, as in other GGUF files. */
 static hunch_status visit_part(hn_conversion *c, hn_head_part part, int k, bool write) {
     const hn_head_names from = {(hn_head_form)c->own.draft_head.form, c->own.body, NULL, c->own.first_block + k, 0},
                         to = {HN_HEAD_OWN_GGUF, "", "", c->arch.layers + k, 0};
@@ -40,9 +40,9 @@ hunch_status hn_conversion_visit_own(hn_conversion *c, bool write) {
     for (int k = 0; k < c->own.layers; k++)
         for (size_t i = 0; !st && i < sizeof parts / sizeof *parts; i++) st = visit_part(c, parts[i], k, write);
     c->arch = c->own; /* its one layer is written like the model's */
-    c->block = model.layers;
+    c->first_layer = model.layers;
     if (!st) st = hn_conversion_visit_layers(c, write ? hn_conversion_write_role : hn_conversion_declare_role);
     c->arch = model;
-    c->block = 0;
+    c->first_layer = 0;
     return st;
 }

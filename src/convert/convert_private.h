@@ -8,8 +8,8 @@
 typedef struct hn_conversion {
     hn_source *src;
     hn_arch arch;            /* of the folder; its family is the GGUF's */
-    hn_arch own;             /* of the draft block, if arch.next_layers is not 0 */
-    int block;               /* added to the numbers of layers that are written */
+    hn_arch own;             /* of the modules of multi-token prediction, if arch.next_layers is not 0 */
+    int first_layer;         /* added to the numbers of layers that are written */
     hn_gguf_writer *w;
     struct {
         const char *name;    /* NULL: none */
@@ -39,7 +39,7 @@ hunch_status hn_conversion_read_as(hn_conversion *c, const hn_tensor *t, hn_dtyp
 bool hn_conversion_has_heads(const hn_conversion *c, hn_role role, int layer);
 hunch_status hn_conversion_write_heads(hn_conversion *c, const hn_tensor *t, hn_role role, int layer);
 
-/* convert_own.c. The model's draft block: finding it, and its tensors, as all others. */
+/* convert_own.c. The model's modules of multi-token prediction: finding them, and their tensors, as all others. */
 hunch_status hn_conversion_find_own(hn_conversion *c);
 hunch_status hn_conversion_visit_own(hn_conversion *c, bool write);
 hunch_status hn_conversion_write_vector(hn_conversion *c, const hn_tensor *t, float more); /* more: added to its values */

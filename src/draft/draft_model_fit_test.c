@@ -212,10 +212,10 @@ static void test_no_pages(void **state) {
     story *const starved = &s[SEQS - 2], *const last = &s[SEQS - 1];
     assert_int_equal(propose_once(&r, last, 0, 9), 1); /* it still has a page then */
     hn_tree_reset(&last->tree, last->token[last->n - 1], HN_TREE_ROWS);
-    for (int i = 0; i < SEQS * OWNER; i++) /* other owners take the rest */
-        while (hn_cache_committed(r.cache, i / OWNER, i % OWNER) < CONTEXT &&
-               !hn_cache_reserve(r.cache, i / OWNER, i % OWNER, 16, NULL))
-            hn_cache_commit(r.cache, i / OWNER, i % OWNER, NULL, 16);
+    for (int i = 0; i < SEQS * MODEL_ID; i++) /* other owners take the rest */
+        while (hn_cache_committed(r.cache, i / MODEL_ID, i % MODEL_ID) < CONTEXT &&
+               !hn_cache_reserve(r.cache, i / MODEL_ID, i % MODEL_ID, 16, NULL))
+            hn_cache_commit(r.cache, i / MODEL_ID, i % MODEL_ID, NULL, 16);
     r.d.ops->propose(&r.d, p, SEQS, 0);
     r.d.ops->propose(&r.d, p, SEQS, 1);
     assert_int_equal(starved->tree.n_candidates, 0);
@@ -250,7 +250,7 @@ static void test_no_memory(void **state) {
     story_begin(&s, &r, 0, VOCAB, &WARM, 30);
     s.drawn = true;
     hn_tree_reset(&s.tree, s.token[s.n - 1], HN_TREE_ROWS);
-    for (int i = 0; i < 2; i++) { /* the law, then the memory to draw from it */
+    for (int i = 0; i < 2; i++) { /* the distribution, then the memory to draw from it */
         hn_fault_arm(HN_FAULT_ALLOC, i, true);
         assert_int_equal(propose_once(&r, &s, 0, 9), 0);
         hn_fault_arm(HN_FAULT_ALLOC, -1, false);

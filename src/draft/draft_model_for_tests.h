@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* draft_model_for_tests.h - drives a draft model without an engine: rounds over made-up texts, in a cache whose owner 0
+/* draft_model_for_tests.h - drives a draft model without an engine: rounds over made-up texts, in a cache whose model 0
  * (the target) only counts rows, each compared with a reference: the same model in a cache of its own, which evaluates every text
  * from its first token. Include after cmocka. */
 #ifndef HN_DRAFT_MODEL_FOR_TESTS_H
@@ -8,17 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/helper_for_tests.h"
 #include "base/random.h"
 #include "base/run_mode_for_tests.h"
 #include "draft/drafter.h"
 #include "model/kv_groups.h"
 
-#define HELPER __attribute__((unused)) static
 
 #define STORIES HUNCH_TEST_DATA "/models/stories260K/stories260K"
 #define BABYLLAMA HUNCH_TEST_DATA "/models/babyllama105/babyllama105"
 #define MODEL STORIES ".f16.gguf"
-enum { SEQS = 4, CONTEXT = 256, VOCAB = 512, WIDEST = 520, DEPTH = 5, MODEL_INDEX = 1, OTHER = 0, OWNER = 2 };
+enum { SEQS = 4, CONTEXT = 256, VOCAB = 512, WIDEST = 520, DEPTH = 5, MODEL_INDEX = 1, OTHER = 0, MODEL_ID = 2 };
 
 static hn_pool *pool;
 static hn_ops ops;
@@ -130,14 +130,14 @@ HELPER hn_target_info target_info(int vocab) {
 HELPER hunch_status rig_attach(rig *r, int pool_rows, hunch_error *err) {
     hn_cache_group g[2 + HN_MAX_DRAFT_GROUPS] = {
         {.name = "attention", .layers = 5, .kv_heads = 4, .head_dim = 8, .type = HN_BF16, .page_rows = 64},
-        {.name = "other", .layers = 1, .kv_heads = 4, .head_dim = 8, .type = HN_BF16, .owner = 1}};
+        {.name = "other", .layers = 1, .kv_heads = 4, .head_dim = 8, .type = HN_BF16, .model_id = 1}};
     const int n = r->d.needs.n_groups;
     for (int i = 0; i < n; i++) {
         g[2 + i] = r->d.needs.group[i];
-        g[2 + i].owner = OWNER;
+        g[2 + i].model_id = MODEL_ID;
     }
     hunch_status s = hn_cache_open(&r->cache, &ops, g, 2 + n, SEQS, CONTEXT, pool_rows, err);
-    return s ? s : r->d.ops->attach(&r->d, r->cache, 2, OWNER, err);
+    return s ? s : r->d.ops->attach(&r->d, r->cache, 2, MODEL_ID, err);
 }
 
 HELPER hunch_status rig_open(rig *r, const char *spec, int vocab, int pool_rows, hunch_error *err) {
@@ -156,7 +156,7 @@ HELPER rig rig_of(const char *spec, int vocab) {
     rig r;
     hunch_error err = {0};
     ok(rig_open(&r, spec, vocab, 0, &err), &err);
-    assert_true(r.d.needs.cost == HN_COST_PER_LEVEL && r.d.needs.has_law && !r.d.needs.branches);
+    assert_true(r.d.needs.cost == HN_COST_PER_LEVEL && r.d.needs.has_dist && !r.d.needs.branches);
     return r;
 }
 
@@ -202,7 +202,7 @@ HELPER void keep_logits(void *ctx, int level, const float *logits) {
 }
 
 HELPER int rows_of(const rig *r, const story *s) {
-    return hn_cache_committed(r->cache, s->seq, OWNER);
+    return hn_cache_committed(r->cache, s->seq, MODEL_ID);
 }
 
 /* One level of all stories in one call; every story gets a candidate and exactly the rows that it lacked. */

@@ -116,9 +116,9 @@ typedef struct hn_propose {
     bool by_levels;            /* each level is decided on when it is known, and the tree is the drafter's until it adds no more: a level of
                                   a drafter that holds tokens back, since later ones may be better, adds what it would end with here */
     bool chain;                /* one chain is requested, whatever the drafter's trees are like (hunch_draft) */
-    hn_sampler *sampler;       /* the request's law and noise, for drafters that have logits */
+    hn_sampler *sampler;       /* the request's distribution and noise, for drafters that have logits */
     /* How a token is chosen from logits. false: hn_sampler_draw after the row's own path (greedy at temperature 0, else
-     * coupled with the target's noise), candidates one-hot. true: drawn from a law q that the candidate carries, keyed
+     * coupled with the target's noise), candidates one-hot. true: drawn from a distribution q that the candidate carries, keyed
      * by HN_PURPOSE_PROPOSAL at the root's position (text.n - 1). */
     bool drawn;
     void (*on_logits)(void *ctx, int level, const float *logits); /* [target vocabulary]; NULL: none */
@@ -133,7 +133,7 @@ typedef enum hn_draft_cost {
 } hn_draft_cost;
 
 /* Whether a candidate could be added after the row. Without a row to spend only one that shares its row; drawn ones must not be left out
- * because of their token, that would distort the law, so then none is drawn. */
+ * because of their token, that would distort the distribution, so then none is drawn. */
 bool hn_propose_has_room(const hn_propose *p, int row);
 
 enum { HN_MAX_DRAFT_GROUPS = 4 };
@@ -142,11 +142,11 @@ typedef struct hn_needs {      /* what open requests from the engine */
     bool has_logits;           /* candidates that were not drawn are added with softmax(its logits) at temperature 1 */
     hn_feature_set features;   /* of the target's pass, fed with every committed row */
     int max_depth;             /* levels it can draft, 1 or more: deeper ones are not requested */
-    bool has_law;              /* its candidates can carry q */
+    bool has_dist;              /* its candidates can carry q */
     bool branches;             /* its trees may have several candidates at a row */
     bool is_tree;              /* a tree was requested, even if it may be one path: hunch_draft shows it as one */
     hn_draft_cost cost;        /* of all levels, or of each */
-    hn_cache_group group[HN_MAX_DRAFT_GROUPS]; /* rows of its own in the pool (owner and page_rows are set by the engine) */
+    hn_cache_group group[HN_MAX_DRAFT_GROUPS]; /* rows of its own in the pool (model_id and page_rows are set by the engine) */
     int n_groups;
 } hn_needs;
 
@@ -170,8 +170,8 @@ typedef struct hn_drafter_ops {
     /* Sets d->state, for d->max_seqs sequences, and needs; a failed open leaves nothing behind. Before it d->state is NULL. */
     hunch_status (*open)(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err);
     /* Called after every drafter was opened and the pool made: its groups are first_group .. first_group + n_groups - 1, their rows
-     * belong to `owner`. */
-    hunch_status (*attach)(hn_drafter *d, hn_cache *cache, int first_group, int owner, hunch_error *err);
+     * belong to `model_id`. */
+    hunch_status (*attach)(hn_drafter *d, hn_cache *cache, int first_group, int model_id, hunch_error *err);
     /* On failure the sequence's session fails too; a sequence that failed is not ended. */
     hunch_status (*begin)(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err);
     /* Every row that is committed, of all sequences of a pass together, once; at most HN_FEED_ROWS a call: a pass of a prompt may

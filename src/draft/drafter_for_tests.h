@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/helper_for_tests.h"
 #include "base/random.h"
 #include "base/run_mode_for_tests.h"
 #include "draft/drafter.h"
 
-#define HELPER __attribute__((unused)) static
 
 enum { TEXT = 400, DEPTH = HN_TREE_ROWS - 1, POISON = 1000000 };
 static const hn_target_info TARGET = {.vocab = 1000, .hidden = 8, .layers = 2, .context = TEXT};

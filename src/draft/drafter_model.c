@@ -17,9 +17,9 @@
  *   level k   evaluates draft k - 1, which gives draft k. The last draft is not evaluated: the target may reject it.
  *             (One token is evaluated twice: a draft that was removed from the tree and that the target then chooses.)
  *
- * Rows of drafts are kept from level to level (hn_kept), and dropped like any tentative rows, so that a model with recurrent layers may
- * draft too. After verification those whose tokens were accepted, whichever drafter proposed them, are committed. Text of rounds without
- * this drafter is evaluated in the next level 0.
+ * Rows of drafts are kept from level to level (hn_draft_rows), and dropped like any tentative rows, so that a model with recurrent
+ * layers may draft too. After verification those whose tokens were accepted, whichever drafter proposed them, are committed. Text of
+ * rounds without this drafter is evaluated in the next level 0.
  *
  *   cache rows:   0 ... committed-1 | chain[0] chain[1] ..
  *                 committed text    | drafts of the open round
@@ -30,7 +30,7 @@
 
 #include "base/lane_sum.h"
 #include "base/mem.h"
-#include "draft/draft_law.h"
+#include "draft/draft_dist.h"
 #include "draft/vocabulary_fit.h"
 #include "model/kv_groups.h"
 
@@ -39,7 +39,7 @@ _Static_assert((int)HN_MODEL_GROUPS <= (int)HN_MAX_DRAFT_GROUPS, "a draft model'
 
 typedef struct model_seq {
     int n_chain;    /* drafts of the current round; 0: no round */
-    int n_kept;     /* number of them that have rows, from the first */
+    int n_draft_rows;     /* number of them that have rows, from the first */
     int32_t *chain; /* [depth] their tokens */
     bool lost;      /* a pass failed: nothing is drafted before the next begin */
 } model_seq;
@@ -48,13 +48,13 @@ typedef struct model_state {
     hn_model model;
     hn_runner *runner;
     hn_cache *cache;
-    int owner;
+    int model_id;
     int depth, context;
     bool recurrent;
     int vocab;     /* the target's */
     float *logits; /* [vocab] if the draft model has fewer; else NULL */
     float *weight; /* [vocab] workspace */
-    hn_draft_laws laws; /* of drawn drafts, a place a level */
+    hn_draft_dists dists; /* of drawn drafts, a slot a level */
     int n_seqs;
     model_seq *seq;  /* [n_seqs] */
     int32_t *chains; /* what seq[].chain point into */
@@ -66,7 +66,7 @@ static void state_free(model_state *st) {
     if (!st) return;
     hn_runner_close(&st->runner);
     hn_model_close(&st->model);
-    hn_draft_laws_close(&st->laws);
+    hn_draft_dists_close(&st->dists);
     hn_free(st->chains);
     hn_free(st->seq);
     hn_free(st->logits);
@@ -79,17 +79,17 @@ static void model_close(hn_drafter *d) {
 }
 
 static hunch_status tables_create(model_state *st, hunch_error *err) {
-    const size_t n = (size_t)st->n_seqs, places = n * (size_t)st->depth, vocab = (size_t)st->vocab;
+    const size_t n = (size_t)st->n_seqs, slots = n * (size_t)st->depth, vocab = (size_t)st->vocab;
     st->seq = hn_zalloc(n, sizeof *st->seq);
-    st->chains = hn_zalloc(places, sizeof *st->chains);
+    st->chains = hn_zalloc(slots, sizeof *st->chains);
     st->weight = hn_zalloc(vocab, sizeof *st->weight);
     const bool fewer = st->model.arch.vocab < st->vocab;
     if (fewer) st->logits = hn_zalloc(vocab, sizeof *st->logits);
     if (!st->seq || !st->chains || !st->weight || (fewer && !st->logits))
         return hn_fail_memory(err, "the tables of drafter 'model'",
-                              places * sizeof *st->chains + vocab * sizeof *st->weight);
+                              slots * sizeof *st->chains + vocab * sizeof *st->weight);
     for (int i = 0; i < st->n_seqs; i++) st->seq[i].chain = st->chains + (size_t)i * (size_t)st->depth;
-    return hn_draft_laws_open(&st->laws, st->vocab, st->n_seqs, st->depth, err);
+    return hn_draft_dists_open(&st->dists, st->vocab, st->n_seqs, st->depth, err);
 }
 
 /* Checks the vocabularies before weights are read. */
@@ -174,28 +174,28 @@ static hunch_status model_open(hn_drafter *d, hn_spec *spec, const hn_target_inf
     }
     d->state = st;
     needs->max_depth = st->depth;
-    needs->has_law = true;
+    needs->has_dist = true;
     needs->cost = HN_COST_PER_LEVEL;
     return HUNCH_OK;
 }
 
-static hunch_status model_attach(hn_drafter *d, hn_cache *cache, int first_group, int owner, hunch_error *err) {
+static hunch_status model_attach(hn_drafter *d, hn_cache *cache, int first_group, int model_id, hunch_error *err) {
     model_state *st = d->state;
     st->cache = cache;
-    st->owner = owner;
+    st->model_id = model_id;
     return hn_runner_open(&st->runner, &st->model, cache, first_group, st->context, NULL, err);
 }
 
 /* ---- rows and the text ------------------------------------------------------------------------------------------------ */
 
 static int rows_held(const model_state *st, int seq) {
-    return hn_cache_committed(st->cache, seq, st->owner);
+    return hn_cache_committed(st->cache, seq, st->model_id);
 }
 
 /* Ends the round: drops rows of drafts, and those of the text from `rows` on (more, if windows or a state had moved past them). */
 static void rows_cut(model_state *st, int seq, int rows) {
-    st->seq[seq].n_chain = st->seq[seq].n_kept = 0;
-    if (rows < rows_held(st, seq)) hn_cache_rewind(st->cache, seq, st->owner, rows);
+    st->seq[seq].n_chain = st->seq[seq].n_draft_rows = 0;
+    if (rows < rows_held(st, seq)) hn_cache_rewind(st->cache, seq, st->model_id, rows);
 }
 
 static hunch_status model_begin(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err HN_UNUSED) {
@@ -212,9 +212,9 @@ static hunch_status model_begin(hn_drafter *d, const hn_begin *seqs, int n, hunc
 static void round_end(model_state *st, const hn_observe *o) {
     model_seq *s = &st->seq[o->seq];
     int same = 0;
-    while (same < s->n_kept && same < o->n_accepted && s->chain[same] == o->tree->token[o->path[same]]) same++;
-    if (same > 0) hn_cache_commit(st->cache, o->seq, st->owner, NULL, same);
-    s->n_chain = s->n_kept = 0;
+    while (same < s->n_draft_rows && same < o->n_accepted && s->chain[same] == o->tree->token[o->path[same]]) same++;
+    if (same > 0) hn_cache_commit(st->cache, o->seq, st->model_id, NULL, same);
+    s->n_chain = s->n_draft_rows = 0;
 }
 
 static void model_observe(hn_drafter *d, const hn_observe *o, int n) {
@@ -228,7 +228,7 @@ static int model_valid_rows(const hn_drafter *d, int seq) {
 
 static void model_end(hn_drafter *d, int seq) {
     model_state *st = d->state;
-    st->seq[seq].n_chain = st->seq[seq].n_kept = 0;
+    st->seq[seq].n_chain = st->seq[seq].n_draft_rows = 0;
 }
 
 /* ---- choosing a draft ---------------------------------------------------------------------------------------------- */
@@ -250,8 +250,8 @@ static const float *logits_fit(model_state *st, const float *own) {
 }
 
 /* softmax(logits)[token]. best: the argmax. */
-static float probability(model_state *st, const hn_lanes *lanes, const float *logits, int32_t best, int32_t token) {
-    lanes->weights(logits, st->vocab, logits[best], 1, st->weight);
+static float probability(model_state *st, const hn_vocab_ops *vocab_ops, const float *logits, int32_t best, int32_t token) {
+    vocab_ops->weights(logits, st->vocab, logits[best], 1, st->weight);
     return (float)((double)st->weight[token] / hn_lane_sum_floats(st->weight, st->vocab));
 }
 
@@ -270,19 +270,19 @@ static bool draft_coupled(hn_drafter *d, hn_propose *p, int row, const float *lo
     model_seq *s = &st->seq[p->seq];
     const int32_t token = hn_sampler_draw(p->sampler, logits, h, best);
     if (token < 0 || (p->budget < 1 && hn_tree_child(p->tree, row, token) < 0)) return false;
-    const float estimate = probability(st, p->sampler->lanes, logits, best, token);
+    const float estimate = probability(st, p->sampler->vocab_ops, logits, best, token);
     if (hn_tree_add(p->tree, row, token, d->index, estimate) < 0) return false;
     s->chain[s->n_chain++] = token;
     return true;
 }
 
-/* A token drawn from the request's law over the draft model's logits; the candidate carries that law. */
+/* A token drawn from the request's distribution over the draft model's logits; the candidate carries that distribution. */
 static bool draft_drawn(hn_drafter *d, hn_propose *p, int row, const float *logits, const hn_history *h) {
     model_state *st = d->state;
     model_seq *s = &st->seq[p->seq];
     int16_t child[HN_TREE_ROWS];
-    const hn_draft_law *law = hn_draft_law_make(&st->laws, p->seq, s->n_chain, p->sampler, logits, h);
-    if (!law || hn_draft_law_draw(&st->laws, law, p, d->index, row, 1, child) < 1) return false;
+    const hn_draft_dist *dist = hn_draft_dist_make(&st->dists, p->seq, s->n_chain, p->sampler, logits, h);
+    if (!dist || hn_draft_dist_draw(&st->dists, dist, p, d->index, row, 1, child) < 1) return false;
     s->chain[s->n_chain++] = p->tree->token[child[0]];
     return true;
 }
@@ -314,8 +314,8 @@ static void draft_failed(hn_drafter *d, int seq, const hunch_error *why) {
 typedef struct batch {
     int n_rows, n_seqs;
     hn_row row[HN_MAX_ROWS];
-    int cache_seq[HN_MAX_ROWS], sure[HN_MAX_ROWS];
-    hn_kept kept[HN_MAX_ROWS];
+    int cache_seq[HN_MAX_ROWS], n_certain[HN_MAX_ROWS];
+    hn_draft_rows drafts[HN_MAX_ROWS];
     struct {
         hn_propose *p;
         int rows;
@@ -337,7 +337,7 @@ static bool wants_level(const model_state *st, const hn_propose *p, int level) {
 /* How many of the text's rows are in the next pass: for a model with recurrent layers those up to the last end of a block of the index
  * among them, where its state is stored, and the rest in a later pass. */
 static int rows_together(const model_state *st, int held, int missing, int room) {
-    const int n = missing < room ? missing : room, end = (held + n) - (held + n) % hn_cache_block_rows(st->cache);
+    const int n = missing < room ? missing : room, end = (held + n) - (held + n) % hn_cache_node_rows(st->cache);
     return st->recurrent && end > held && end < held + missing ? end - held : n;
 }
 
@@ -352,16 +352,16 @@ static bool batch_add(hn_drafter *d, batch *b, hn_propose *p, int level) {
     hunch_error why = {0};
     const int held = rows_held(st, p->seq), missing = level ? 1 : p->text.n - held, room = HN_MAX_ROWS - b->n_rows;
     const int n = room > 0 ? rows_together(st, held, missing, room) : 0, kept = level ? level - 1 : 0;
-    assert(missing > 0 && s->n_kept == kept);
+    assert(missing > 0 && s->n_draft_rows == kept);
     if (n == 0) return false;
-    if (hn_cache_reserve(st->cache, p->seq, st->owner, kept + n, &why)) {
+    if (hn_cache_reserve(st->cache, p->seq, st->model_id, kept + n, &why)) {
         draft_failed(d, p->seq, &why);
         return true;
     }
     for (int i = 0; i < n; i++) {
         const int32_t token = level ? s->chain[kept] : p->text.token[held + i];
         int parent = b->n_rows + i - 1;
-        if (i == 0) parent = kept ? hn_kept_parent(kept - 1) : -1;
+        if (i == 0) parent = kept ? hn_draft_parent(kept - 1) : -1;
         assert(token >= 0 && token < st->model.arch.vocab);
         b->row[b->n_rows + i] = (hn_row){.token = token,
                                          .seq = (int16_t)b->n_seqs,
@@ -371,8 +371,8 @@ static bool batch_add(hn_drafter *d, batch *b, hn_propose *p, int level) {
     b->part[b->n_seqs].p = p;
     b->part[b->n_seqs].rows = n;
     b->part[b->n_seqs].whole = n == missing;
-    b->kept[b->n_seqs] = (hn_kept){kept, one_by_one};
-    b->sure[b->n_seqs] = n;
+    b->drafts[b->n_seqs] = (hn_draft_rows){kept, one_by_one};
+    b->n_certain[b->n_seqs] = n;
     b->cache_seq[b->n_seqs++] = p->seq;
     b->n_rows += n;
     return n == missing;
@@ -381,7 +381,7 @@ static bool batch_add(hn_drafter *d, batch *b, hn_propose *p, int level) {
 /* Evaluates, keeps the rows and adds the candidates of the sequences that are complete. Returns how many, -1: the pass failed. */
 static int batch_run(hn_drafter *d, batch *b, int level) {
     model_state *st = d->state;
-    const hn_pass_options more = {.kept = level ? b->kept : NULL, .sure = level ? NULL : b->sure};
+    const hn_pass_options more = {.draft_rows = level ? b->drafts : NULL, .n_certain = level ? NULL : b->n_certain};
     hunch_error why = {0};
     int added = 0, last = -1;
     if (b->n_rows == 0) return 0;
@@ -393,10 +393,10 @@ static int batch_run(hn_drafter *d, batch *b, int level) {
         const int seq = b->cache_seq[i];
         last += b->part[i].rows;
         if (level == 0) {
-            hn_cache_commit(st->cache, seq, st->owner, NULL, b->part[i].rows);
-            hn_cache_publish_rows(st->cache, seq, st->owner);
+            hn_cache_commit(st->cache, seq, st->model_id, NULL, b->part[i].rows);
+            hn_cache_publish_rows(st->cache, seq, st->model_id);
         } else
-            st->seq[seq].n_kept++;
+            st->seq[seq].n_draft_rows++;
         if (b->part[i].whole) added += draft(d, b->part[i].p, last);
     }
     return added;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drafter_model_test.c - a draft model's logits equal those of a fresh evaluation, bit for bit, whatever was accepted before, and no
- * token is evaluated twice; draws follow the law that their candidates carry. */
+ * token is evaluated twice; draws follow the distribution that their candidates carry. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -148,22 +148,22 @@ static double check_key(void *ctx, const hn_random_key *key) {
     return hn_random_uniform(key);
 }
 
-/* q of each candidate is the law of the same parameters after the row's own path. */
-static void check_laws(story *s) {
+/* q of each candidate is the distribution of the same parameters after the row's own path. */
+static void check_dists(story *s) {
     for (int k = 0; k < s->drafted; k++) {
         const hn_candidate *c = &s->tree.candidate[k];
         const hn_history h = {s->token, s->n, s->n_prompt, s->chain, k};
         float dense[VOCAB] = {0}, most = 0;
-        hn_law law;
-        hn_sampler_law(&s->sampler, s->logits[k], &h, &law);
-        for (int i = 0; i < law.n; i++) {
-            dense[law.id[i]] = law.weight[i];
-            most = fmaxf(most, law.weight[i]);
+        hn_dist dist;
+        hn_sampler_dist(&s->sampler, s->logits[k], &h, &dist);
+        for (int i = 0; i < dist.n; i++) {
+            dense[dist.id[i]] = dist.weight[i];
+            most = fmaxf(most, dist.weight[i]);
         }
         assert_non_null(c->q);
         for (int i = 0; i < s->vocab; i++) assert_true(hn_proposal_weight(c->q, i) == dense[i]);
         assert_true(hn_proposal_weight(c->q, c->token) > 0 && !c->without);
-        assert_true(fabs((double)c->estimate - (double)most / law.sum) < 1e-6);
+        assert_true(fabs((double)c->estimate - (double)most / dist.sum) < 1e-6);
         for (int j = 0; j < k; j++) assert_ptr_not_equal(c->q, s->tree.candidate[j].q);
     }
 }
@@ -181,7 +181,7 @@ static void test_drawn(void **state) {
         draft_round(&r, all, 2, DEPTH);
         for (int i = 0; i < 2; i++) {
             check_round(&s[i]);
-            check_laws(&s[i]);
+            check_dists(&s[i]);
             end_round_at_random(&r, &s[i]);
         }
     }
@@ -189,7 +189,7 @@ static void test_drawn(void **state) {
     rig_close(&r);
 }
 
-static void test_draws_follow_the_law(void **state) {
+static void test_draws_follow_the_dist(void **state) {
     (void)state;
     static story s;
     story *const all[1] = {&s};
@@ -197,14 +197,14 @@ static void test_draws_follow_the_law(void **state) {
     long counts[VOCAB] = {0};
     double p[VOCAB] = {0};
     key_check w = {&s, 0};
-    hn_law law;
+    hn_dist dist;
     rig r = rig_of("model:" MODEL, VOCAB);
     story_begin(&s, &r, 0, VOCAB, &HOT, 12);
     s.drawn = true;
     draft_round(&r, all, 1, 1);
-    hn_sampler_law(&s.sampler, s.logits[0], &(hn_history){s.token, s.n, s.n_prompt, NULL, 0}, &law);
-    for (int i = 0; i < law.n; i++) p[law.id[i]] = (double)law.weight[i] / law.sum;
-    s.sampler.coins = (hn_coins){.uniform = check_key, .ctx = &w};
+    hn_sampler_dist(&s.sampler, s.logits[0], &(hn_history){s.token, s.n, s.n_prompt, NULL, 0}, &dist);
+    for (int i = 0; i < dist.n; i++) p[dist.id[i]] = (double)dist.weight[i] / dist.sum;
+    s.sampler.rng = (hn_rng){.uniform = check_key, .ctx = &w};
     for (long i = 0; i < rounds; i++) {
         s.sampler.params.seed = (uint64_t)i;
         s.expected_rows = s.n;
@@ -229,7 +229,7 @@ static void target_reads(rig *r, const story *s) {
         ok(hn_cache_reserve(r->cache, s->seq, 0, m, &err), &err);
         hn_cache_commit(r->cache, s->seq, 0, NULL, m);
     }
-    hn_cache_publish(r->cache, s->seq, s->token, (int[OWNER + 1]){s->n - 1, 0, r->d.ops->valid_rows(&r->d, s->seq)});
+    hn_cache_publish(r->cache, s->seq, s->token, (int[MODEL_ID + 1]){s->n - 1, 0, r->d.ops->valid_rows(&r->d, s->seq)});
 }
 
 /* A text that shares a prefix with another one begins with its rows, the draft model's too, and with its state. */
@@ -242,7 +242,7 @@ static void check_restored(const char *spec) {
     target_reads(&r, &a);
     draft_round(&r, first, 1, DEPTH);
     end_round(&r, &a, NULL, 0, 1, true);
-    const int valid[OWNER + 1] = {a.n - 2, 0, r.d.ops->valid_rows(&r.d, 0)};
+    const int valid[MODEL_ID + 1] = {a.n - 2, 0, r.d.ops->valid_rows(&r.d, 0)};
     hn_cache_publish(r.cache, 0, a.token, valid);
     for (int rest = 0; rest < 2; rest++) { /* while the other still runs, and when it has ended */
         story_begin(&b, &r, 1, VOCAB, &WARM, 1);
@@ -283,7 +283,7 @@ int main(void) {
         cmocka_unit_test(test_rounds),   cmocka_unit_test(test_windows),    cmocka_unit_test(test_unobserved),
         cmocka_unit_test(test_states),
         cmocka_unit_test(test_room),
-        cmocka_unit_test(test_limits),   cmocka_unit_test(test_drawn),      cmocka_unit_test(test_draws_follow_the_law),
+        cmocka_unit_test(test_limits),   cmocka_unit_test(test_drawn),      cmocka_unit_test(test_draws_follow_the_dist),
         cmocka_unit_test(test_restored),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

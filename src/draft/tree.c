@@ -28,7 +28,7 @@ int32_t hn_tree_next_number(const hn_tree *t, int drafter) {
     return 0;
 }
 
-int hn_tree_add_drawn(hn_tree *t, int row, int32_t token, int drafter, float estimate, const hn_proposal_law *q,
+int hn_tree_add_drawn(hn_tree *t, int row, int32_t token, int drafter, float estimate, const hn_proposal_dist *q,
                       bool without) {
     if (t->n_candidates == HN_TREE_CANDIDATES) return -1;
     int child = hn_tree_child(t, row, token);

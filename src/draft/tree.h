@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "draft/proposal_law.h"
+#include "draft/proposal_dist.h"
 
 enum { HN_TREE_ROWS = 64, HN_TREE_CANDIDATES = 256 };
 
@@ -25,9 +25,9 @@ typedef struct hn_candidate {
     int32_t number;    /* how many candidates this drafter had drawn in this round before (contract C3) */
     float estimate;    /* probability that this candidate is accepted, given that its row is reached */
     float p;           /* the probability by its drafter's logits with which it was added; the estimate may be changed later */
-    /* The law it was drawn from, or NULL: one-hot, not drawn. Candidates of one row by one drafter share q. Owned by the
+    /* The distribution it was drawn from, or NULL: one-hot, not drawn. Candidates of one row by one drafter share q. Owned by the
      * drafter until its next propose of level 0 for this sequence. */
-    const hn_proposal_law *q;
+    const hn_proposal_dist *q;
     bool without; /* drawn without replacement: earlier drawn siblings of the drafter were excluded */
 } hn_candidate;
 
@@ -49,7 +49,7 @@ void hn_tree_reset(hn_tree *t, int32_t root, int max_rows);
 int hn_tree_add(hn_tree *t, int row, int32_t token, int drafter, float estimate);
 /* The same for a token drawn from q. Room must be checked before drawing: a drawn candidate must not be left out because of
  * its token (verification.md 11). */
-int hn_tree_add_drawn(hn_tree *t, int row, int32_t token, int drafter, float estimate, const hn_proposal_law *q,
+int hn_tree_add_drawn(hn_tree *t, int row, int32_t token, int drafter, float estimate, const hn_proposal_dist *q,
                       bool without);
 /* The number of the drafter's next candidate, by which its proposal noise is keyed (contract C3). */
 int32_t hn_tree_next_number(const hn_tree *t, int drafter);

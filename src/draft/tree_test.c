@@ -99,7 +99,7 @@ static void test_random_trees_are_valid(void **state) {
 static void test_drawn(void **state) {
     (void)state;
     static const float weight[] = {.5f, .25f, .25f};
-    static const hn_proposal_law law = {3, NULL, weight}, *const q = &law;
+    static const hn_proposal_dist dist = {3, NULL, weight}, *const q = &dist;
     hn_tree t;
     hn_tree_reset(&t, 1, 3);
     assert_int_equal(hn_tree_next_number(&t, 0), 0);

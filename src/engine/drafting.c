@@ -31,7 +31,7 @@ static int propose_level(hn_drafter *d, hunch_session *const *s, int n, int leve
                               .by_levels = by_levels,
                               .chain = s[i]->draft_chain,
                               .sampler = &s[i]->sampler,
-                              .drawn = hn_rule_wants_law(s[i]->rule),
+                              .drawn = hn_rule_wants_dist(s[i]->rule),
                               .on_logits = s[i]->on_draft ? show_logits : NULL,
                               .on_logits_ctx = s[i],
                               .confidence = s[i]->draft_chain ? s[i]->draft_confidence : NULL};
@@ -84,11 +84,11 @@ static void draft_by_levels(hunch_engine *e, hunch_session *const *s, int n, int
 
 static void draft_controlled(hunch_engine *e, hunch_session *const *s, int n) {
     hn_plan_seq plan[HN_MAX_TEXTS];
-    int behind[HN_MAX_OWNERS], d;
+    int behind[HN_MAX_MODELS], d;
     bool by_history = false;
     for (int i = 0; i < n; i++) {
         plan[i] = (hn_plan_seq){s[i]->id, hn_cache_committed(e->cache, s[i]->id, 0), &s[i]->tree, depth_limit(s[i])};
-        by_history |= hn_rule_wants_law(s[i]->rule);
+        by_history |= hn_rule_wants_dist(s[i]->rule);
     }
     for (int k = 0; k < e->n_drafters; k++) behind[k] = rows_behind(&e->drafter[k], s, n);
     hn_controller_start(e->controller, plan, n, behind);

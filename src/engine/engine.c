@@ -40,10 +40,10 @@ static hunch_status check_options(const hunch_engine_options *o, const hunch_mod
 /* A rule that does not fit the drafters' trees is refused at opening, not in the middle of a text. */
 static hunch_status check_rule(const hunch_engine *e, hunch_error *err) {
     const hunch_sampling warm = {.temperature = 1, .top_p = 1};
-    hn_rule_drafter d[HN_MAX_OWNERS];
+    hn_rule_drafter d[HN_MAX_MODELS];
     hn_rule rule = HN_RULE_GREEDY;
     for (int i = 0; i < e->n_drafters; i++)
-        d[i] = (hn_rule_drafter){e->drafter[i].name, e->drafter[i].needs.has_law, e->drafter[i].needs.branches};
+        d[i] = (hn_rule_drafter){e->drafter[i].name, e->drafter[i].needs.has_dist, e->drafter[i].needs.branches};
     hunch_status st = HUNCH_OK;
     if (e->verify != HUNCH_VERIFY_GREEDY) st = hn_rule_choose(e->verify, &e->lossy, &warm, &rule, err);
     return st ? st : hn_rule_check(rule, d, e->n_drafters, err);
@@ -132,7 +132,7 @@ static hunch_status open_pool(hunch_engine *e, const hunch_engine_options *o, hu
         for (int g = 0; g < e->drafter[i].needs.n_groups; g++) {
             if (n == HN_MAX_GROUPS) return hn_fail(err, HUNCH_USAGE, "drafters with more than %d cache groups", n - of_target);
             group[n] = e->drafter[i].needs.group[g];
-            group[n++].owner = i + 1;
+            group[n++].model_id = i + 1;
         }
     hunch_status st = limit_states(group, n, o->state_bytes, err);
     for (int g = 0; g < of_target; g++) e->states = group[g].kept > e->states ? group[g].kept : e->states;
@@ -147,7 +147,7 @@ static hunch_status open_pool(hunch_engine *e, const hunch_engine_options *o, hu
 }
 
 static hunch_status open_controller(hunch_engine *e, hunch_error *err) {
-    hn_draft_cost kinds[HN_MAX_OWNERS] = {HN_COST_PER_ROUND};
+    hn_draft_cost kinds[HN_MAX_MODELS] = {HN_COST_PER_ROUND};
     for (int i = 0; i < e->n_drafters; i++) kinds[i] = e->drafter[i].needs.cost;
     hunch_status st = hn_controller_open(&e->controller, kinds, e->n_drafters, e->parallel + 1, err);
     for (int d = 0; !st && d < e->n_drafters; d++) hn_controller_limit(e->controller, d, e->drafter[d].needs.max_depth);

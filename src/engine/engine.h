@@ -43,7 +43,7 @@ struct hunch_engine {
     hn_verifier *verifier;
     hn_drafter *drafter; /* [n_drafters] */
     int n_drafters;
-    int tried[HN_MAX_OWNERS];   /* of each head: drafts so far, none of them right; -1: one was right, or the note was added */
+    int tried[HN_MAX_MODELS];   /* of each head: drafts so far, none of them right; -1: one was right, or the note was added */
     hn_name_list notes;         /* for the user */
     bool needs_oracle, feeds;   /* what its drafters need */
     hn_controller *controller;  /* NULL: everything that is drafted is verified */
@@ -88,10 +88,10 @@ struct hunch_session {
     /* committed text: prompt, then what was emitted; the newest token's row is not in the cache */
     int32_t *text;
     size_t n_text, n_prompt, cap_text;
-    int16_t *provenance; /* of emitted tokens */
+    int16_t *drafter_of; /* of emitted tokens */
     float *logprob;      /* the same; NULL: not requested */
     hunch_logprob *top;  /* n_top a token, likewise */
-    size_t cap_provenance, cap_logprob, cap_top, max_new;
+    size_t cap_drafter_of, cap_logprob, cap_top, max_new;
     bool logprobs;
     int n_top;
     int32_t *oracle, *prediction; /* passed to drafters when the sequence begins, owned */
@@ -147,7 +147,7 @@ static inline bool hn_session_running(const hunch_session *s) {
     return s->stats.finish == HUNCH_RUNNING;
 }
 /* Appends one token: text, stop strings, end of sequence, limits. True if it ended the session. */
-hunch_status hn_session_emit(hunch_session *s, int32_t token, int provenance, const float *logits, bool *ended,
+hunch_status hn_session_emit(hunch_session *s, int32_t token, int drafter, const float *logits, bool *ended,
                              hunch_error *err);
 void hn_session_finish(hunch_session *s, hunch_finish how);
 void hn_session_fail(hunch_session *s, const hunch_error *err);

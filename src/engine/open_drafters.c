@@ -57,7 +57,7 @@ void hn_watch_heads(hunch_engine *e, const hn_tree *t, const hn_verdict *v) {
 
 /* ---- opening ----------------------------------------------------------------------------------------------------------- */
 
-enum { MOST = HN_MAX_OWNERS - 1 };
+enum { MOST = HN_MAX_MODELS - 1 };
 
 /* Whether a label is this one, or this one with a number. */
 static bool is_label(const char *label, const char *of) {

@@ -22,7 +22,7 @@ typedef struct batch {
     hn_row *row; /* the engine's */
     hunch_session *session[HN_MAX_TEXTS];
     int cache_seq[HN_MAX_TEXTS];
-    int sure[HN_MAX_TEXTS]; /* rows of each session that will be committed whatever the verifier decides */
+    int n_certain[HN_MAX_TEXTS]; /* rows of each session that will be committed whatever the verifier decides */
     int n_rows, n_logits, n_sessions;
     bool prompts; /* some rows are of prompts */
 } batch;
@@ -60,7 +60,7 @@ static void add_rows(batch *b, hunch_session *s) {
     }
     b->session[seq] = s;
     b->cache_seq[seq] = s->id;
-    b->sure[seq] = prompt ? s->n_rows : 1;
+    b->n_certain[seq] = prompt ? s->n_rows : 1;
     b->n_sessions++;
     b->prompts |= prompt;
 }
@@ -93,7 +93,7 @@ static hunch_status emit_verdict(hunch_session *s, const hn_verdict *v, tree_log
         const bool own = i == v->n_accepted;
         const int32_t token = own ? v->next : s->tree.token[v->path[i]];
         const int row = own ? v->next_row : s->tree.parent[v->path[i]];
-        hunch_status st = hn_session_emit(s, token, own ? -1 : v->provenance[i], logits_of(src, row), &ended, err);
+        hunch_status st = hn_session_emit(s, token, own ? -1 : v->drafter_of[i], logits_of(src, row), &ended, err);
         if (st) return st;
         ++*kept;
         if (!own) {
@@ -159,7 +159,7 @@ static hunch_status accept_drafts(const hunch_session *s, const tree_logits *t, 
     v->n_accepted = 0;
     while (v->n_accepted < s->accept_cap && s->tree.first[row] >= 0) {
         const hn_candidate *c = &s->tree.candidate[s->tree.first[row]];
-        v->provenance[v->n_accepted] = c->drafter;
+        v->drafter_of[v->n_accepted] = c->drafter;
         v->path[v->n_accepted++] = c->child;
         row = c->child;
     }
@@ -280,7 +280,7 @@ static hunch_status flush(hunch_engine *e, batch *b, hunch_error *err) {
         context += hn_cache_committed(e->cache, b->cache_seq[i], 0);
     }
     const double start = hn_now();
-    const hn_pass_options more = {.sure = b->sure};
+    const hn_pass_options more = {.n_certain = b->n_certain};
     hunch_status st = hn_pass_run_with(e->runner, b->row, b->n_rows, b->cache_seq, b->n_sessions, &more, err);
     if (st) return st;
     const double pass_s = hn_now() - start;

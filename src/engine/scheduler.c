@@ -54,7 +54,7 @@ static bool may_restore(const hunch_session *s) {
 
 void hn_session_publish(hunch_session *s) {
     hunch_engine *e = s->engine;
-    int valid[HN_MAX_OWNERS] = {0};
+    int valid[HN_MAX_MODELS] = {0};
     if (!may_restore(s) || s->id < 0) return;
     valid[0] = hn_cache_committed(e->cache, s->id, 0);
     for (int i = 0; i < e->n_drafters; i++) {
@@ -81,7 +81,7 @@ static size_t same_tokens(const hunch_session *a, const hunch_session *b, size_t
 }
 
 /* The same for texts that begin like this one, which is about to restore rows. */
-static void catch_up_alike(const hunch_session *s) {
+static void flush_alike(const hunch_session *s) {
     hunch_engine *e = s->engine;
     const size_t page = (size_t)hn_cache_step(e->cache);
     for (int i = 0; i < e->parallel; i++) {
@@ -98,7 +98,7 @@ hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err) {
     s->id = id;
     hn_cache_seq_begin(e->cache, id);
     if (may_restore(s)) {
-        catch_up_alike(s);
+        flush_alike(s);
         /* The row that decides the first token must be computed. A text that resumes needs none: a draft head without layers, which has
          * lost the newest state with the place, waits for the next round's pass, and that emits a token as well, unlike a pass that
          * computes only the last row again. */

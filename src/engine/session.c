@@ -158,7 +158,7 @@ void hn_session_destroy(hunch_session *s) {
     for (int i = 0; i < s->n_stop; i++) hn_free(s->stop[i]);
     hn_free(s->stop);
     hn_free(s->text);
-    hn_free(s->provenance);
+    hn_free(s->drafter_of);
     hn_free(s->logprob);
     hn_free(s->top);
     hn_free(s->oracle);
@@ -214,14 +214,14 @@ static hunch_status emit_text(hunch_session *s, int32_t token, bool *stopped, hu
 static hunch_status emit_reserve(hunch_session *s, size_t n, hunch_error *err) {
     const size_t n_top = (size_t)s->n_top;
     if (!hn_grow((void **)&s->text, &s->cap_text, s->n_text + 1, sizeof *s->text) ||
-        !hn_grow((void **)&s->provenance, &s->cap_provenance, n + 1, sizeof *s->provenance) ||
+        !hn_grow((void **)&s->drafter_of, &s->cap_drafter_of, n + 1, sizeof *s->drafter_of) ||
         (s->logprobs && !hn_grow((void **)&s->logprob, &s->cap_logprob, n + 1, sizeof *s->logprob)) ||
         (n_top && !hn_grow((void **)&s->top, &s->cap_top, (n + 1) * n_top, sizeof *s->top)))
         return hn_fail_memory(err, "text", (s->n_text + 1) * (sizeof *s->text + n_top * sizeof *s->top));
     return HUNCH_OK;
 }
 
-hunch_status hn_session_emit(hunch_session *s, int32_t token, int provenance, const float *logits, bool *ended,
+hunch_status hn_session_emit(hunch_session *s, int32_t token, int drafter, const float *logits, bool *ended,
                              hunch_error *err) {
     const hn_tokenizer *t = s->engine->model->tokenizer;
     const size_t n = hn_session_emitted(s);
@@ -229,7 +229,7 @@ hunch_status hn_session_emit(hunch_session *s, int32_t token, int provenance, co
     hunch_status st = emit_reserve(s, n, err);
     if (st) return st;
     s->text[s->n_text++] = token;
-    s->provenance[n] = (int16_t)provenance;
+    s->drafter_of[n] = (int16_t)drafter;
     if (s->logprobs) s->logprob[n] = (float)hn_logprob(logits, vocab, token);
     if (s->n_top) hn_logprob_top(logits, vocab, s->top + n * (size_t)s->n_top, s->n_top);
     if (s->on_logits) s->on_logits(s->on_logits_user, n, logits, vocab);
@@ -278,7 +278,7 @@ void hunch_session_get(const hunch_session *s, hunch_session_state *state) {
     *state = s->stats;
     state->n_prompt = s->n_prompt;
     state->tokens = s->text + s->n_prompt;
-    state->provenance = s->provenance;
+    state->drafter_of = s->drafter_of;
     state->logprobs = s->logprob;
     state->top_logprobs = s->top;
     state->n_top_logprobs = s->n_top;

@@ -38,7 +38,7 @@ static void deliver(hunch_session *s) {
                             .text = s->out ? s->out + s->output_text : "",
                             .text_len = text - s->output_text,
                             .tokens = s->text + s->n_prompt + s->output_tokens,
-                            .provenance = s->provenance ? s->provenance + s->output_tokens : NULL,
+                            .drafter_of = s->drafter_of ? s->drafter_of + s->output_tokens : NULL,
                             .n_tokens = tokens - s->output_tokens,
                             .finish = s->stats.finish};
     s->output_tokens = tokens;

@@ -34,7 +34,7 @@ static int teardown(void **state) {
 typedef struct listener {
     char text[8192];
     hunch_token token[1024];
-    int16_t provenance[1024];
+    int16_t drafter_of[1024];
     size_t text_len, n_tokens;
     int calls, ends, without_text; /* without_text: calls with tokens but without text, which was held back */
     hunch_finish finish;
@@ -55,7 +55,7 @@ static bool listen(void *user, const hunch_output *o) {
     memcpy(l->text + l->text_len, o->text, o->text_len);
     if (o->n_tokens) {
         memcpy(l->token + l->n_tokens, o->tokens, o->n_tokens * sizeof *o->tokens);
-        memcpy(l->provenance + l->n_tokens, o->provenance, o->n_tokens * sizeof *o->provenance);
+        memcpy(l->drafter_of + l->n_tokens, o->drafter_of, o->n_tokens * sizeof *o->drafter_of);
     }
     l->text_len += o->text_len;
     l->n_tokens += o->n_tokens;
@@ -92,7 +92,7 @@ static void assert_complete(const listener *l, const char *what) {
         fail_msg("%s: heard '%.*s', not '%s'", what, (int)l->text_len, l->text, st.text);
     assert_int_equal(l->n_tokens, st.n_tokens);
     assert_memory_equal(l->token, st.tokens, st.n_tokens * sizeof *st.tokens);
-    assert_memory_equal(l->provenance, st.provenance, st.n_tokens * sizeof *st.provenance);
+    assert_memory_equal(l->drafter_of, st.drafter_of, st.n_tokens * sizeof *st.drafter_of);
 }
 
 static void run(hunch_engine *e) {

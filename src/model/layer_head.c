@@ -21,11 +21,11 @@ static void norm_each(const hn_exec *ex, const hn_model *m, const hn_pass_buffer
     }
 }
 
-static void input_product(const hn_exec *ex, const hn_model *m, int block, const hn_pass_buffers *s) {
+static void input_product(const hn_exec *ex, const hn_model *m, int module, const hn_pass_buffers *s) {
     const hn_head *h = &m->head;
     const hn_head_desc *d = &m->arch.draft_head;
     const int n = s->rows->n;
-    const hn_linear_out out = {block > 0 ? &h->further[block - 1].fc : &h->fc, s->x, s->ldx};
+    const hn_linear_out out = {module > 0 ? &h->further[module - 1].fc : &h->fc, s->x, s->ldx};
     if (d->fc_norms) norm_each(ex, m, s);
     if (d->norm_before_fc)
         ex->ops->rmsnorm(ex, n, s->joint, s->ldjoint, h->feature_norm, m->arch.norm_eps, s->joint_in, h->fc_forms,
@@ -82,7 +82,7 @@ static void make_joint(const hn_exec *ex, const hn_model *m, const hn_head_input
     const float eps = m->arch.norm_eps;
     const hn_buf own = {NULL, 0}, right = hn_at(s->joint, sizeof(float) * (size_t)hidden);
     const bool norms = m->arch.draft_head.joint_norms;
-    const hn_head_block *b = in->block > 0 ? &m->head.further[in->block - 1] : NULL;
+    const hn_head_module *b = in->module > 0 ? &m->head.further[in->module - 1] : NULL;
     o->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, norms ? s->token : s->joint, norms ? s->ldx : s->ldjoint);
     o->gather(ex, n, in->from, in->rows, in->ld, own, norms ? s->states : right, s->ldjoint, width);
     if (!norms) return;
@@ -132,7 +132,7 @@ void hn_layer_head(const hn_exec *ex, const hn_model *m, const hn_head_input *in
         if (d->lstm)
             lstm_input(ex, m, s);
         else
-            input_product(ex, m, in->block, s);
+            input_product(ex, m, in->module, s);
     } else if (in->drafts) {
         o->gather(ex, n, in->from, in->rows, in->ld, own, s->x, s->ldx, m->arch.hidden);
     } else {

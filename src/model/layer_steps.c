@@ -43,29 +43,29 @@ static hn_act input_of(const hn_step_buffers *s, int width) {
     return (hn_act){s->in.data, width, s->in.max_rows};
 }
 
-/* y += silu(W y + b), for each block from `from` on. */
-static void residual_blocks(const work *w, hn_buf y, int from) {
+/* y += silu(W y + b), for each resblock from `from` on. */
+static void resblocks_from(const work *w, hn_buf y, int from) {
     const hn_step_buffers *s = w->s;
-    for (int j = from; j < w->m->arch.draft_head.steps.blocks; j++) {
-        const hn_linear_out out = {&w->step->block[j], s->mid, s->ldmid};
+    for (int j = from; j < w->m->arch.draft_head.steps.resblocks; j++) {
+        const hn_linear_out out = {&w->step->resblock[j], s->mid, s->ldmid};
         const hn_act in = input_of(s, out.w->in);
         w->o->quantise(w->ex, w->n, y, s->ldstate, in, forms_of(w->m, out.w));
         w->o->linear(w->ex, w->n, in, &out, 1, false);
-        w->o->apply(w->ex, w->n, HN_SWISH, HN_INTO_ADD, s->mid, s->ldmid, w->step->block_bias[j], y, s->ldstate, w->m->arch.hidden);
+        w->o->apply(w->ex, w->n, HN_SWISH, HN_INTO_ADD, s->mid, s->ldmid, w->step->resblock_bias[j], y, s->ldstate, w->m->arch.hidden);
     }
 }
 
 static void grounded(const work *w, hn_buf state, hn_buf y) {
     const hn_step_buffers *s = w->s;
     const int hidden = w->m->arch.hidden;
-    const hn_linear_out out[] = {{&w->step->residual, y, s->ldstate}, {&w->step->block[0], s->mid, s->ldmid}};
-    const int forms = forms_of(w->m, &w->step->residual) | forms_of(w->m, &w->step->block[0]);
+    const hn_linear_out out[] = {{&w->step->residual, y, s->ldstate}, {&w->step->resblock[0], s->mid, s->ldmid}};
+    const int forms = forms_of(w->m, &w->step->residual) | forms_of(w->m, &w->step->resblock[0]);
     const hn_act in = input_of(s, out[0].w->in);
     w->o->quantise(w->ex, w->n, state, s->ldstate, in, forms);
     w->o->linear(w->ex, w->n, in, out, 2, false);
     w->o->add_bias(w->ex, w->n, y, s->ldstate, hidden, w->step->residual_bias);
-    w->o->apply(w->ex, w->n, HN_SWISH, HN_INTO_ADD, s->mid, s->ldmid, w->step->block_bias[0], y, s->ldstate, hidden);
-    residual_blocks(w, y, 1);
+    w->o->apply(w->ex, w->n, HN_SWISH, HN_INTO_ADD, s->mid, s->ldmid, w->step->resblock_bias[0], y, s->ldstate, hidden);
+    resblocks_from(w, y, 1);
 }
 
 /* ---- speculators with a state of their own ----------------------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ int hn_step_state_at(const hn_arch *a) {
     return a->draft_head.steps.kind == HN_STEP_LSTM ? a->draft_head.steps.inner : 0;
 }
 
-int hn_step_kept(const hn_arch *a, int step) {
+int hn_step_width(const hn_arch *a, int step) {
     const hn_steps_desc *d = &a->draft_head.steps;
     switch (d->kind) {
     case HN_STEP_GROUNDED: return (step + 2) * a->hidden;
@@ -153,7 +153,7 @@ void hn_layer_step(const hn_exec *ex, const hn_model *m, const hn_rows *rows, in
     const work w = {ex, ex->ops, m, s, &m->head.step[step], step, n};
     const hn_steps_desc *d = &m->arch.draft_head.steps;
     const hn_buf state = row_of(s->state, s->ldstate, first);
-    if (d->kind == HN_STEP_BLOCKS) residual_blocks(&w, state, 0);
+    if (d->kind == HN_STEP_RESBLOCKS) resblocks_from(&w, state, 0);
     if (d->kind == HN_STEP_GROUNDED) grounded(&w, state, row_of(s->result, s->ldstate, first));
     if (d->kind == HN_STEP_SUM) sum_step(&w, rows, state);
     if (d->kind == HN_STEP_LSTM) lstm_step(&w, rows, state);

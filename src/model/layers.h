@@ -13,7 +13,7 @@ typedef struct hn_head_input {
     int n_masks; /* with mask_pair, or in a block if masks have a row of their own */
     hn_buf zero, masks; /* int32 [n_masks]: 0, 0, ...; the rows that are masks */
     bool context;  /* rows of the text in a head of blocks: `in` gets the input of their keys and values */
-    int block;     /* number of the block, if several draft in turn */
+    int module;    /* number of the module, if several draft in turn */
 } hn_head_input;
 
 /* The buffers of a pass; widths are leading dimensions in floats. */
@@ -74,7 +74,7 @@ typedef struct hn_step_buffers {
 /* Runs rows [first, first + n) of the state through a step. rows: the pass's, for their tokens, in the same order. */
 void hn_layer_step(const hn_exec *ex, const hn_model *m, const hn_rows *rows, int step, int first, int n, const hn_step_buffers *s);
 int hn_step_state_at(const hn_arch *a);       /* offset of the target's state in a row of the state */
-int hn_step_kept(const hn_arch *a, int step); /* how many numbers of it the next step reads; 0: none */
+int hn_step_width(const hn_arch *a, int step); /* how many numbers of it the next step reads; 0: none */
 hn_buf hn_step_result(const hn_arch *a, const hn_step_buffers *s, int row); /* input of the output matrix, rows ldstate apart */
 
 /* x = the input of a draft head's layers, computed from the rows' tokens and features. */

@@ -134,11 +134,11 @@ static bool begins(const char *name, const char *with) {
     return !strncmp(name, with, strlen(with));
 }
 
-/* Whether the tensor belongs to a draft block after the model's own. */
+/* Whether the tensor belongs to a layer of multi-token prediction after the model's own. */
 static bool of_next_layers(const hn_arch *a, const char *name) {
-    int block, end = 0;
-    return a->next_layers > 0 && sscanf(name, "blk.%d.%n", &block, &end) == 1 && end > 0 && block >= a->layers &&
-           block < a->layers + a->next_layers;
+    int layer, end = 0;
+    return a->next_layers > 0 && sscanf(name, "blk.%d.%n", &layer, &end) == 1 && end > 0 && layer >= a->layers &&
+           layer < a->layers + a->next_layers;
 }
 
 /* Refuses an unused tensor of a GGUF's layers or output: the model is another one than its keys describe. (In a folder,

@@ -35,9 +35,9 @@ typedef struct hn_layer {
 
 /* The weights of a draft head for one drafted position (hn_steps_desc); H: hidden, I: inner. */
 typedef struct hn_step {
-    hn_weight block[HN_MOST_STEP_BLOCKS];    /* [H, H]; the first of HN_STEP_GROUNDED [H, (step + 2) * H] */
-    hn_buf block_bias[HN_MOST_STEP_BLOCKS];  /* f32 [H] */
-    hn_weight residual;                      /* HN_STEP_GROUNDED: as the first block */
+    hn_weight resblock[HN_MOST_STEP_RESBLOCKS];    /* [H, H]; the first of HN_STEP_GROUNDED [H, (step + 2) * H] */
+    hn_buf resblock_bias[HN_MOST_STEP_RESBLOCKS];  /* f32 [H] */
+    hn_weight residual;                      /* HN_STEP_GROUNDED: as the first resblock */
     hn_buf residual_bias;
     hn_weight embedding;                     /* [tokens, I] */
     /* [I, H], after the first step [I, I]; HN_STEP_SUM has one, LSTM those of forget, input, output and cell */
@@ -47,11 +47,11 @@ typedef struct hn_step {
     hn_buf output_bias;                      /* f32 [vocab] */
 } hn_step;
 
-/* The weights of each further block of multi-token prediction outside its layer. */
-typedef struct hn_head_block {
+/* The weights of each further module of multi-token prediction outside its layer. */
+typedef struct hn_head_module {
     hn_weight fc;                               /* [hidden, 2 * hidden] */
     hn_buf token_norm, stream_norm, output_norm; /* f32 [hidden] */
-} hn_head_block;
+} hn_head_module;
 
 /* The weights of a draft head outside its layers. */
 typedef struct hn_head {
@@ -74,7 +74,7 @@ typedef struct hn_head {
     int fc_forms, lstm_forms[2];
     hn_step *step;   /* owned: [steps.n], NULL: there are none */
     hn_mem **picked; /* owned: [steps.n] rows of trimmed outputs, NULL: none */
-    hn_head_block further[HN_MOST_HEAD_BLOCKS - 1]; /* of the blocks after the first */
+    hn_head_module further[HN_MOST_HEAD_MODULES - 1]; /* of the modules after the first */
     hn_buf root_half; /* f32 [feature_width]: 1 / sqrt 2 each, with scale_input */
 } hn_head;
 

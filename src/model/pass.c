@@ -86,7 +86,7 @@ static widths widest(const hn_runner *r, int max_context) {
     return w;
 }
 
-/* The most steps of a pass: its rows, and for each sequence rows before it, which may all be folded, and rows kept from earlier passes. */
+/* The most steps of a pass: its rows, and for each sequence rows before it, which may all be absorbed, and draft rows of earlier ones. */
 static size_t most_steps(const hn_runner *r) {
     return (size_t)r->max_rows + (size_t)HN_MAX_TEXTS * (2 * HN_MAX_ROWS + HN_MOST_TAPS);
 }
@@ -94,7 +94,7 @@ static size_t most_steps(const hn_runner *r) {
 /* Buffers of layers with experts. */
 static void lay_out_experts(hn_runner *r, const widths *w, size_t *total) {
     const hn_ops *o = &r->m->ops;
-    hn_pass_buffers *l = &r->lanes;
+    hn_pass_buffers *l = &r->buf;
     const size_t ids = sizeof(int32_t) * (size_t)w->pairs;
     if (w->experts == 0) return;
     l->ldscores = pad16(w->experts);
@@ -114,7 +114,7 @@ static void lay_out_experts(hn_runner *r, const widths *w, size_t *total) {
 static void lay_out_head(hn_runner *r, size_t *total) {
     const hn_arch *a = &r->m->arch;
     const hn_head_desc *d = &a->draft_head;
-    hn_pass_buffers *l = &r->lanes;
+    hn_pass_buffers *l = &r->buf;
     const int feature = d->features * d->feature_width, read = d->joint ? a->hidden + feature : feature;
     if (d->features == 0) return;
     l->ldjoint = pad16(read);
@@ -167,7 +167,7 @@ static size_t lay_out(hn_runner *r, int max_context) {
     const widths w = widest(r, max_context);
     const bool pair = a->layers > 0 && a->layer[0].input == HN_INPUT_PAIR;
     size_t total = 0;
-    hn_pass_buffers *l = &r->lanes;
+    hn_pass_buffers *l = &r->buf;
     l->ldx = pad16(a->hidden);
     l->ldqkv = pad16(w.qkv);
     l->ldattended = pad16(w.q);
@@ -222,7 +222,7 @@ static size_t lay_out(hn_runner *r, int max_context) {
 }
 
 static void bind(hn_runner *r) {
-    hn_pass_buffers *l = &r->lanes;
+    hn_pass_buffers *l = &r->buf;
     hn_buf *all[] = {&l->x,       &l->in.data,     &l->mixed.data,     &l->gated.data,
                      &l->qkv,     &l->attended,    &l->gate,           &l->up,
                      &l->branch,  &l->rotation,    &l->rotation_local, &l->scratch,
@@ -280,7 +280,7 @@ static hunch_status open_tables(hn_runner *r, int first_group, hunch_error *err)
     r->first_group = first_group;
     r->n_groups = hn_kv_groups(&r->m->arch, HN_F32, group, r->place);
     assert(r->n_groups > 0 || r->m->arch.layers == 0);
-    if (r->n_groups > 0) r->owner = hn_cache_owner(r->cache, first_group);
+    if (r->n_groups > 0) r->model_id = hn_cache_model_id(r->cache, first_group);
     r->inputs_group = r->states_group = -1;
     for (int g = 0; g < r->n_groups; g++) {
         if (group[g].kind == HN_CACHE_ROWS) {
@@ -290,7 +290,7 @@ static hunch_status open_tables(hn_runner *r, int first_group, hunch_error *err)
             if (!r->step) return hn_fail_memory(err, "a walk", most_steps(r) * sizeof *r->step);
         }
         if (group[g].kind == HN_CACHE_STATE) r->states_group = g;
-        assert(hn_cache_owner(r->cache, first_group + g) == r->owner);
+        assert(hn_cache_model_id(r->cache, first_group + g) == r->model_id);
         r->rows[g].page_stride = hn_cache_table_stride(r->cache, first_group + g);
         const size_t table = (size_t)r->rows[g].page_stride * HN_MAX_TEXTS;
         r->table[g] = hn_zalloc(table, sizeof *r->table[g]);
@@ -301,7 +301,7 @@ static hunch_status open_tables(hn_runner *r, int first_group, hunch_error *err)
     return HUNCH_OK;
 }
 
-/* Entries for the paths of a tree of HN_MAX_ROWS rows, including kept rows, or of one or more chains of max_rows rows in all. */
+/* Entries for the paths of a tree of HN_MAX_ROWS rows, including draft rows, or of one or more chains of max_rows rows in all. */
 static int most_paths(int max_rows) {
     const int tree = HN_MAX_ROWS * HN_MAX_ROWS, chain = max_rows * (max_rows + 1) / 2;
     return hn_most(tree, chain);
@@ -378,29 +378,29 @@ void hn_runner_close(hn_runner **rp) {
 /* ---- the pass ------------------------------------------------------------------------------------------------------- */
 
 static hn_buf feature_block(const hn_runner *r, int place) {
-    return hn_at(r->features, sizeof(float) * (size_t)r->max_rows * (size_t)r->lanes.ldx * (size_t)place);
+    return hn_at(r->features, sizeof(float) * (size_t)r->max_rows * (size_t)r->buf.ldx * (size_t)place);
 }
 
 /* Copies the chosen rows of the residual stream (or of its norm) to the block of a feature. */
 static void export_rows(const hn_exec *ex, const hn_runner *r, size_t index, hn_buf from, int place) {
-    const int ld = r->lanes.ldx;
+    const int ld = r->buf.ldx;
     ex->ops->gather(ex, r->n_features, hn_at(r->image_buf, index), from, ld, (hn_buf){NULL, 0}, feature_block(r, place), ld,
                     r->m->arch.hidden);
 }
 
 static void export_boundary(const hn_exec *ex, const hn_runner *r, int k) {
     if (r->n_features > 0 && k <= 256 && r->feature_slot[k] >= 0)
-        export_rows(ex, r, offsetof(hn_row_image, feature), r->lanes.x, r->feature_slot[k]);
+        export_rows(ex, r, offsetof(hn_row_image, feature), r->buf.x, r->feature_slot[k]);
 }
 
 /* The beginning of the stream: embeddings, or a draft head's combination of them with its features. */
 static void prologue(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
-    const hn_pass_buffers *l = &r->lanes;
+    const hn_pass_buffers *l = &r->buf;
     const hn_head_input in = {hn_at(r->image_buf, offsetof(hn_row_image, from)), r->drafts ? r->outputs : r->store,
                               r->drafts ? l->ldx : r->ld_store, r->drafts, r->n_masks,
                               hn_at(r->image_buf, offsetof(hn_row_image, zero)),
-                              hn_at(r->image_buf, offsetof(hn_row_image, mask_row)), r->context, r->block};
+                              hn_at(r->image_buf, offsetof(hn_row_image, mask_row)), r->context, r->module};
     if (m->arch.draft_head.features > 0)
         hn_layer_head(ex, m, &in, l);
     else
@@ -422,7 +422,7 @@ static void delta_layer(const hn_exec *ex, const hn_runner *r, int i) {
                             .states = {rows.pool, at_states->page_table, r->next_state, rows.page_bytes,
                                        sizeof(float) * (size_t)hn_delta_state(&d), d.value_heads * place.index,
                                        hn_cache_page_units(r->cache, states), at_states->page_stride}};
-    hn_layer_delta(ex, r->m, i, &at, &r->lanes);
+    hn_layer_delta(ex, r->m, i, &at, &r->buf);
 }
 
 static void mixer(const hn_exec *ex, const hn_runner *r, int i) {
@@ -433,30 +433,30 @@ static void mixer(const hn_exec *ex, const hn_runner *r, int i) {
     }
     const hn_kv kv = hn_cache_kv(r->cache, r->first_group + place.group, place.index);
     if (r->context)
-        hn_layer_context(ex, r->m, i, &r->rows[place.group], &kv, &r->lanes);
+        hn_layer_context(ex, r->m, i, &r->rows[place.group], &kv, &r->buf);
     else
-        hn_layer_attention(ex, r->m, i, &r->rows[place.group], &kv, &r->lanes);
+        hn_layer_attention(ex, r->m, i, &r->rows[place.group], &kv, &r->buf);
 }
 
 static void layers(const hn_exec *ex, const hn_runner *r) {
-    const bool in_turn = hn_head_blocks(&r->m->arch.draft_head) > 1;
+    const bool in_turn = hn_head_modules(&r->m->arch.draft_head) > 1;
     for (int i = 0; i < r->m->arch.layers; i++) {
-        if (in_turn && i != r->block) continue;
+        if (in_turn && i != r->module) continue;
         export_boundary(ex, r, i);
         mixer(ex, r, i);
         if (r->context) continue; /* keys and values only */
-        hn_layer_ffn(ex, r->m, i, &r->lanes);
+        hn_layer_ffn(ex, r->m, i, &r->buf);
     }
     export_boundary(ex, r, r->m->arch.layers);
 }
 
 /* Stores outputs of a draft head that later rows read. */
 static void keep_outputs(const hn_exec *ex, const hn_runner *r) {
-    const hn_buf from = hn_at(r->image_buf, offsetof(hn_row_image, kept_row)),
-                 to = hn_at(r->image_buf, offsetof(hn_row_image, kept_place));
-    const int ld = r->lanes.ldx;
-    if (r->n_kept > 0)
-        ex->ops->gather(ex, r->n_kept, from, r->m->arch.draft_head.norm_output ? r->out_norm : r->lanes.x, ld, to, r->outputs, ld,
+    const hn_buf from = hn_at(r->image_buf, offsetof(hn_row_image, output_row)),
+                 to = hn_at(r->image_buf, offsetof(hn_row_image, output_slot));
+    const int ld = r->buf.ldx;
+    if (r->n_output_rows > 0)
+        ex->ops->gather(ex, r->n_output_rows, from, r->m->arch.draft_head.norm_output ? r->out_norm : r->buf.x, ld, to, r->outputs, ld,
                         r->m->arch.hidden);
 }
 
@@ -481,9 +481,9 @@ static void norm_rows(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
     const hn_head_desc *d = &m->arch.draft_head;
     const hn_ops *o = ex->ops;
-    const int ldx = r->lanes.ldx;
+    const int ldx = r->buf.ldx;
     const float eps = m->arch.norm_eps;
-    const hn_buf norm = r->block > 0 ? m->head.further[r->block - 1].output_norm : m->output_norm;
+    const hn_buf norm = r->module > 0 ? m->head.further[r->module - 1].output_norm : m->output_norm;
     hn_buf from = r->out_x, kept = {NULL, 0};
     if (d->norm_twice) {
         o->rmsnorm(ex, r->n_out, r->out_x, ldx, norm, eps, r->out_act, 0, r->out_norm, ldx);
@@ -500,7 +500,7 @@ static void norm_rows(const hn_exec *ex, const hn_runner *r) {
 /* From the stream to logits: the wanted rows are normed and multiplied by the output matrix. */
 static void tail(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
-    const hn_pass_buffers *l = &r->lanes;
+    const hn_pass_buffers *l = &r->buf;
     const hn_ops *o = ex->ops;
     const hn_buf none = {NULL, 0};
     if (r->n_out > 0) {
@@ -563,7 +563,7 @@ hunch_status hn_pass_run_with(hn_runner *r, const hn_row *rows, int n, const int
 
 int hn_pass_experts(const hn_runner *r, int layer, const int32_t **which) {
     if (r->m->arch.layer[layer].ffn != HN_FFN_EXPERTS) return 0;
-    const int32_t *distinct = r->m->ops.view(&r->m->ops, hn_distinct_of(&r->lanes.routing, layer));
+    const int32_t *distinct = r->m->ops.view(&r->m->ops, hn_distinct_of(&r->buf.routing, layer));
     if (which) *which = distinct + 1;
     return distinct[0];
 }
@@ -626,7 +626,7 @@ double hn_pass_sum(const hn_runner *r, int row) {
 const float *hn_pass_feature(const hn_runner *r, int boundary, int row) {
     const int place = boundary == HN_FEATURE_POST_NORM ? r->n_boundaries : r->feature_slot[boundary];
     assert(r->feature_of_row[row] >= 0 && place >= 0);
-    return r->host_features + ((size_t)place * (size_t)r->max_rows + (size_t)r->feature_of_row[row]) * (size_t)r->lanes.ldx;
+    return r->host_features + ((size_t)place * (size_t)r->max_rows + (size_t)r->feature_of_row[row]) * (size_t)r->buf.ldx;
 }
 
 int hn_pass_features(const hn_runner *r, const hn_feature_set *wanted, hn_buf buffers[HN_MAX_FEATURES], int *ld) {
@@ -638,7 +638,7 @@ int hn_pass_features(const hn_runner *r, const hn_feature_set *wanted, hn_buf bu
         }
     assert(r->set.post_norm || !wanted->post_norm);
     if (wanted->post_norm) buffers[n++] = feature_block(r, r->n_boundaries);
-    *ld = r->lanes.ldx;
+    *ld = r->buf.ldx;
     return n;
 }
 

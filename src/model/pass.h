@@ -14,15 +14,15 @@ typedef enum hn_logits { HN_LOGITS_NONE, HN_LOGITS_ALL, HN_LOGITS_BEST } hn_logi
 typedef struct hn_row {
     int32_t token;
     int16_t seq; /* index into the pass's list of sequences; rows of a sequence are contiguous, sequences ascending */
-    /* the earlier row of the same sequence and pass that it continues; -1: the committed text; hn_kept_parent(k): row k
-     * of those kept from earlier passes */
+    /* the earlier row of the same sequence and pass that it continues; -1: the committed text; hn_draft_parent(k): row k
+     * of the draft rows of earlier passes */
     int16_t parent;
     hn_logits logits;
     bool feature; /* exports the runner's features */
     /* rows of a block, each of which continues the one before */
-    int16_t behind; /* number of later rows of this pass that it sees, in layers that look ahead */
+    int16_t n_lookahead; /* number of later rows of this pass that it sees, in layers that look ahead */
     int16_t before; /* windows are counted back from the row this many before it: 0, or the distance to its block's first row */
-    int16_t farther; /* added to its position in the path for the rotation: the rows between belong to other blocks */
+    int16_t rope_offset; /* added to its position in the path for the rotation: the rows between belong to other blocks */
 } hn_row;
 
 /* Which features a runner exports for rows that want them. */
@@ -35,7 +35,7 @@ enum { HN_FEATURE_POST_NORM = -1 };
 typedef struct hn_runner hn_runner;
 
 /* max_context: the most rows of a sequence. first_group: the first of the model's groups (hn_kv_groups) in the cache,
- * in order; their owner manages the rows; a head without layers has none. features may be NULL. The model and the cache
+ * in order; their model_id manages the rows; a head without layers has none. features may be NULL. The model and the cache
  * are borrowed. */
 hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                             const hn_feature_set *features, hunch_error *err);
@@ -56,20 +56,20 @@ hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cac
 
 /* Tentative rows of a sequence that earlier passes wrote to the cache: its first n tentative slots. They can be parents
  * of a pass's rows, so that a tree grows level by level and no row is computed twice. */
-typedef struct hn_kept {
+typedef struct hn_draft_rows {
     int n;
     const int16_t *parent; /* [n] of each, an earlier one; -1: the committed text */
-} hn_kept;
-static inline int16_t hn_kept_parent(int k) { return (int16_t)(-2 - k); }
+} hn_draft_rows;
+static inline int16_t hn_draft_parent(int k) { return (int16_t)(-2 - k); }
 
 /* Options of a pass. */
 typedef struct hn_pass_options {
     /* [n_seqs]; NULL: none. The pass's rows take the slots after them. If it is given, even with no rows, states of
      * recurrent layers do not change */
-    const hn_kept *kept;
+    const hn_draft_rows *draft_rows;
     /* [n_seqs] how many of each sequence's first rows form a chain that will certainly be committed: a model with
-     * recurrent layers folds them into its state at once. NULL: none */
-    const int *sure;
+     * recurrent layers absorbs them into its state at once. NULL: none */
+    const int *n_certain;
     /* Draft heads: the place of each row's feature in its store; the place to store its output, -1: not stored. drafts:
      * features are outputs of the head's earlier passes, else states of the target. A feature of -1: the row of a mask,
      * with mask_pair. */
@@ -80,7 +80,7 @@ typedef struct hn_pass_options {
      * logits. */
     int step;
     const int *further; /* [n] */
-    int block; /* heads with several blocks that draft in turn: the block of the rows */
+    int module; /* heads with several modules that draft in turn: that of the rows */
     /* Heads that draft blocks: rows of the text, from whose features only keys and values are computed; else rows of
      * blocks, which have neither feature nor output: a row without a parent is a root, the rows after it are masks. */
     bool context;

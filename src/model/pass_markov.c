@@ -25,7 +25,7 @@ struct hn_markov {
     hn_mem *mem;
     markov_image image;
     int n, states, ld_e, ld_joint, ld_mix, ld_logits;
-    hn_buf image_buf, e, joint, mix, state, own, base, logits, sure;
+    hn_buf image_buf, e, joint, mix, state, own, base, logits, n_certain;
     hn_act joint_in, e_in;
     hn_top best;
 };
@@ -58,7 +58,7 @@ static size_t lay_out(hn_markov *k, const hn_runner *r) {
     k->own = take_rows(&total, HN_MAX_ROWS, k->ld_e);
     k->joint = take_rows(&total, HN_MAX_ROWS, k->ld_joint);
     k->mix = take_rows(&total, HN_MAX_ROWS, k->ld_mix);
-    k->sure = take_rows(&total, HN_MAX_ROWS, HN_STRIP);
+    k->n_certain = take_rows(&total, HN_MAX_ROWS, HN_STRIP);
     k->state = take_rows(&total, k->states, k->ld_e);
     k->base = take_rows(&total, HN_MAX_ROWS, k->ld_logits);
     k->logits = take_rows(&total, HN_MAX_ROWS, k->ld_logits);
@@ -82,7 +82,7 @@ hunch_status hn_markov_open(hn_runner *r, int states, hunch_error *err) {
     k->states = states + 1; /* the first is zero, for the begin of a block */
     const hunch_status st = o->mem_create(o, lay_out(k, r), &k->mem, err);
     if (st) return st;
-    hn_buf *all[] = {&k->image_buf, &k->e, &k->own, &k->joint, &k->mix, &k->sure, &k->state, &k->base, &k->logits, &k->joint_in.data,
+    hn_buf *all[] = {&k->image_buf, &k->e, &k->own, &k->joint, &k->mix, &k->n_certain, &k->state, &k->base, &k->logits, &k->joint_in.data,
                      &k->e_in.data, &k->best.id, &k->best.value, &k->best.bias, &k->best.scratch, &k->best.sums};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) all[i]->mem = k->mem;
     return HUNCH_OK;
@@ -118,14 +118,14 @@ static void with_state(const hn_exec *ex, const hn_runner *r) {
     const hn_head *h = &r->m->head;
     const hn_head_desc *d = &r->m->arch.draft_head;
     const hn_ops *o = ex->ops;
-    const hn_buf none = {NULL, 0}, each = r->lanes.each;
+    const hn_buf none = {NULL, 0}, each = r->buf.each;
     const int hidden = r->m->arch.hidden, rank = d->markov_rank;
     if (!d->confidence && d->markov != HN_MARKOV_GATED) return;
-    o->gather(ex, k->n, image_at(k, offsetof(markov_image, place)), r->out_norm, r->lanes.ldx, none, k->joint, k->ld_joint, hidden);
+    o->gather(ex, k->n, image_at(k, offsetof(markov_image, place)), r->out_norm, r->buf.ldx, none, k->joint, k->ld_joint, hidden);
     o->gather(ex, k->n, each, k->e, k->ld_e, none, column(k->joint, hidden), k->ld_joint, rank);
     if (d->confidence) {
-        joint_product(ex, k, &h->confidence, k->sure, HN_STRIP);
-        o->add_bias(ex, k->n, k->sure, HN_STRIP, 1, h->confidence_bias);
+        joint_product(ex, k, &h->confidence, k->n_certain, HN_STRIP);
+        o->add_bias(ex, k->n, k->n_certain, HN_STRIP, 1, h->confidence_bias);
     }
     if (d->markov != HN_MARKOV_GATED) return;
     joint_product(ex, k, &h->markov_mix, k->mix, k->ld_mix);
@@ -137,13 +137,13 @@ static void recurrent(const hn_exec *ex, const hn_runner *r) {
     const hn_markov *k = r->markov;
     const hn_head *h = &r->m->head;
     const hn_ops *o = ex->ops;
-    const hn_buf none = {NULL, 0}, each = r->lanes.each, bias = h->markov_bias;
+    const hn_buf none = {NULL, 0}, each = r->buf.each, bias = h->markov_bias;
     const int rank = r->m->arch.draft_head.markov_rank, ld = k->ld_mix;
     const hn_buf a = k->mix, c = column(a, rank), out = column(a, 2 * rank);
     o->gather(ex, k->n, image_at(k, offsetof(markov_image, from)), k->state, k->ld_e, none, k->own, k->ld_e, rank);
     o->gather(ex, k->n, each, k->own, k->ld_e, none, k->joint, k->ld_joint, rank);
     o->gather(ex, k->n, each, k->e, k->ld_e, none, column(k->joint, rank), k->ld_joint, rank);
-    o->gather(ex, k->n, image_at(k, offsetof(markov_image, place)), r->out_norm, r->lanes.ldx, none, column(k->joint, 2 * rank),
+    o->gather(ex, k->n, image_at(k, offsetof(markov_image, place)), r->out_norm, r->buf.ldx, none, column(k->joint, 2 * rank),
               k->ld_joint, r->m->arch.hidden);
     joint_product(ex, k, &h->markov_mix, k->mix, ld);
     o->apply(ex, k->n, HN_SIGMOID, HN_INTO_SET, a, ld, bias, a, ld, rank);
@@ -210,6 +210,6 @@ double hn_markov_sum(const hn_runner *r, int i) {
 }
 
 double hn_markov_confidence(const hn_runner *r, int i) {
-    const float *sure = r->m->ops.view(&r->m->ops, r->markov->sure);
-    return r->m->arch.draft_head.confidence ? 1 / (1 + exp(-(double)sure[i * HN_STRIP])) : NAN;
+    const float *n_certain = r->m->ops.view(&r->m->ops, r->markov->n_certain);
+    return r->m->arch.draft_head.confidence ? 1 / (1 + exp(-(double)n_certain[i * HN_STRIP])) : NAN;
 }

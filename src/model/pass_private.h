@@ -17,7 +17,7 @@ typedef struct hn_row_image {
     int32_t each[HN_PASS_ROWS];                       /* 0, 1, 2, ... */
     /* of a draft head: places of the rows' features; rows whose output is kept, and its place */
     int32_t zero[HN_MAX_ROWS], mask_row[HN_MAX_ROWS]; /* 0, 0, ...; rows of masks with their own vectors (mask_pair, mask_row) */
-    int32_t from[HN_MAX_ROWS], kept_row[HN_MAX_ROWS], kept_place[HN_MAX_ROWS];
+    int32_t from[HN_MAX_ROWS], output_row[HN_MAX_ROWS], output_slot[HN_MAX_ROWS];
     int32_t store_from[HN_MAX_ROWS], store_to[HN_MAX_ROWS];
     int32_t path_slots[]; /* [path_room of the runner]; a pass writes as many as it has */
 } hn_row_image;
@@ -26,13 +26,13 @@ struct hn_runner {
     const hn_model *m;
     const hn_ops *ops; /* called by a pass: the model's, or a table that forwards to it */
     hn_cache *cache;
-    int first_group, n_groups, owner; /* of the cache */
+    int first_group, n_groups, model_id; /* of the cache */
     int max_rows;                     /* of a pass: HN_MAX_ROWS, or for prompts up to HN_PASS_ROWS */
     int out_rows;                     /* the most rows that are gathered after the layers */
     int path_room, n_path;            /* entries of path_slots; of this pass */
     hn_layer_place *place;            /* [layers] group of each layer */
     hn_mem *buffers;
-    hn_pass_buffers lanes;
+    hn_pass_buffers buf;
     const hn_rope *rope; /* of layers that are not local */
     hn_rows turned;      /* the rows with the positions that they are rotated by */
     hn_rows rows[HN_MODEL_GROUPS]; /* the same rows; the page tables are each group's own */
@@ -50,9 +50,9 @@ struct hn_runner {
     hn_buf store, outputs;
     int ld_store, store_rows, output_rows;
     bool drafts; /* of this pass: features are outputs */
-    int n_kept, n_masks; /* of this pass: stored outputs, rows that are masks after the norms */
+    int n_output_rows, n_masks; /* of this pass: stored outputs, rows that are masks after the norms */
     bool context; /* of this pass: only keys and values */
-    int block;    /* of this pass: which of a head's blocks, each one layer */
+    int module;   /* of this pass: which of a head's modules, each one layer */
     hn_markov *markov; /* the stage after a block, NULL: none */
     int ld_outputs;
     /* of a head with steps */
@@ -69,7 +69,7 @@ struct hn_runner {
     int32_t *next_table; /* their host copy */
     hn_walk_step *step; /* [most_steps] */
     int32_t step_first[HN_MAX_TEXTS + 1], step_fresh[HN_MAX_TEXTS];
-    int fold_to[HN_MAX_TEXTS]; /* rows in the states after this pass */
+    int absorb_to[HN_MAX_TEXTS]; /* rows in the states after this pass */
     double seconds; /* of all passes */
     int16_t out_of_row[HN_PASS_ROWS + HN_LOGIT_ROWS], feature_of_row[HN_PASS_ROWS]; /* -1: none; further outputs follow the rows */
     int ld_logits;
@@ -93,11 +93,10 @@ void hn_markov_close(hn_runner *r);
 hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
                               const hn_pass_options *more, hunch_error *err);
 
-/* pass_walk.c. Appends the walk of sequence `seq` of the pass, whose rows are [first, last), the first `sure` of which
- * will certainly be committed. fold false: the state does not change, and no row is sure; true: there are no kept
- * rows. */
-void hn_walk_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int cache_seq, const hn_kept *kept, int sure,
-                      bool fold);
+/* pass_walk.c. Appends the walk of sequence `seq` of the pass, whose rows are [first, last), the first `n_certain` of which
+ * will certainly be committed. absorb false: the state does not change, and no row is certain; true: there are no draft rows. */
+void hn_walk_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int cache_seq,
+                      const hn_draft_rows *drafts, int n_certain, bool absorb);
 void hn_walk_write(hn_runner *r, int n_seqs);
 void hn_walk_done(hn_runner *r, const int *cache_seq, int n_seqs); /* after the pass: updates the rows of the states */
 #endif

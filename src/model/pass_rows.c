@@ -6,28 +6,28 @@
 
 #include "model/pass_private.h"
 
-/* The path of a kept row, from the root; returns its number of rows. */
-static int kept_path(const hn_kept *kept, int row, int committed, int32_t *slots) {
+/* The path of a draft row, from the root; returns its number of rows. */
+static int draft_path(const hn_draft_rows *drafts, int row, int committed, int32_t *slots) {
     int n = 0;
-    for (int k = row; k >= 0; k = kept->parent[k]) {
-        assert(k < kept->n && kept->parent[k] < k);
+    for (int k = row; k >= 0; k = drafts->parent[k]) {
+        assert(k < drafts->n && drafts->parent[k] < k);
         n++;
     }
     assert(n < HN_MAX_ROWS);
-    for (int k = row, i = n; k >= 0; k = kept->parent[k]) slots[--i] = committed + k;
+    for (int k = row, i = n; k >= 0; k = drafts->parent[k]) slots[--i] = committed + k;
     return n;
 }
 
-/* Whether kept rows form a chain. Then rows after the last of them are in the order of their positions. */
-static bool kept_chain(const hn_kept *kept) {
-    for (int k = 0; k < kept->n; k++)
-        if (kept->parent[k] != k - 1) return false;
+/* Whether draft rows form a chain. Then rows after the last of them are in the order of their positions. */
+static bool drafts_are_chain(const hn_draft_rows *drafts) {
+    for (int k = 0; k < drafts->n; k++)
+        if (drafts->parent[k] != k - 1) return false;
     return true;
 }
 
 /* Appends the later rows of its block that row i sees to its path; returns their number. */
 static int see_ahead(hn_row_image *im, const hn_row *rows, int i, int last, int32_t *slots) {
-    const int n = rows[i].behind;
+    const int n = rows[i].n_lookahead;
     assert(n >= 0 && i + n < last && rows[i].before >= 0);
     for (int k = 1; k <= n; k++) {
         assert(rows[i + k].parent == i + k - 1);
@@ -41,26 +41,26 @@ static int see_ahead(hn_row_image *im, const hn_row *rows, int i, int last, int3
 
 /* Positions, slots and paths of the rows of one sequence: rows [first, last). Returns the next free path entry. */
 static int describe_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int committed,
-                             const hn_kept *kept, int path) {
+                             const hn_draft_rows *drafts, int path) {
     hn_row_image *im = r->image;
     int depth[HN_PASS_ROWS], *max_position = &r->rows[0].max_position;
     im->committed[seq] = committed;
-    im->direct[seq] = kept_chain(kept);
+    im->direct[seq] = drafts_are_chain(drafts);
     for (int i = first; i < last; i++) {
-        const int parent = rows[i].parent, last_kept = kept->n ? hn_kept_parent(kept->n - 1) : -1;
-        const int before = i > first ? i - 1 : last_kept;
+        const int parent = rows[i].parent, last_draft = drafts->n ? hn_draft_parent(drafts->n - 1) : -1;
+        const int before = i > first ? i - 1 : last_draft;
         assert(parent < i && (parent < 0 || parent >= first));
         if (parent != before) im->direct[seq] = 0;
         if (parent >= 0) {
             depth[i] = depth[parent] + 1;
             memcpy(im->path_slots + path, im->path_slots + im->path_start[parent], (size_t)depth[i] * sizeof(int32_t));
         } else
-            depth[i] = parent == -1 ? 0 : kept_path(kept, hn_kept_parent(parent), committed, im->path_slots + path);
+            depth[i] = parent == -1 ? 0 : draft_path(drafts, hn_draft_parent(parent), committed, im->path_slots + path);
         im->token[i] = rows[i].token;
         im->seq[i] = seq;
-        im->slot[i] = committed + kept->n + (i - first);
+        im->slot[i] = committed + drafts->n + (i - first);
         im->position[i] = committed + depth[i];
-        const int turned = im->position[i] + rows[i].farther - r->m->arch.layer[0].first;
+        const int turned = im->position[i] + rows[i].rope_offset - r->m->arch.layer[0].first;
         im->turned[i] = turned > 0 ? turned : 0;
         im->path_start[i] = path;
         im->path_slots[path + depth[i]] = im->slot[i];
@@ -149,9 +149,9 @@ static void describe_blocks(hn_runner *r, const hn_row *rows, int n, const hn_pa
 static void describe_head(hn_runner *r, const hn_row *rows, int n, const hn_pass_options *more) {
     hn_row_image *im = r->image;
     r->drafts = more->drafts;
-    r->block = more->block;
-    assert(r->block < hn_head_blocks(&r->m->arch.draft_head));
-    r->n_kept = r->n_masks = 0;
+    r->module = more->module;
+    assert(r->module < hn_head_modules(&r->m->arch.draft_head));
+    r->n_output_rows = r->n_masks = 0;
     for (int i = 0; i < n; i++) {
         assert(more->feature[i] >= (r->m->arch.draft_head.mask_pair ? -1 : 0));
         assert(more->feature[i] < (more->drafts ? r->output_rows : r->store_rows));
@@ -160,8 +160,8 @@ static void describe_head(hn_runner *r, const hn_row *rows, int n, const hn_pass
         if (more->output[i] < 0) continue;
         const hn_head_desc *d = &r->m->arch.draft_head;
         assert((rows[i].logits != HN_LOGITS_NONE || d->norm_output) && more->output[i] < r->output_rows);
-        im->kept_row[r->n_kept] = d->norm_output || d->steps.n ? r->out_of_row[i] : i;
-        im->kept_place[r->n_kept++] = more->output[i];
+        im->output_row[r->n_output_rows] = d->norm_output || d->steps.n ? r->out_of_row[i] : i;
+        im->output_slot[r->n_output_rows++] = more->output[i];
     }
 }
 
@@ -198,7 +198,7 @@ static void describe_tokens(hn_runner *r, const hn_row *rows, int first, int las
 
 hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
                               const hn_pass_options *more, hunch_error *err) {
-    const hn_kept none = {0, NULL};
+    const hn_draft_rows none = {0, NULL};
     const bool steps = r->m->arch.draft_head.steps.n > 0, cached = r->n_groups > 0 && !(steps && more->drafts);
     int first = 0, path = 0;
     assert(n >= 1 && n <= r->max_rows && n_seqs >= 1 && n_seqs <= n && n_seqs <= HN_MAX_TEXTS);
@@ -209,17 +209,18 @@ hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int
         int last = first;
         while (last < n && rows[last].seq == s) last++;
         assert(last > first);
-        const hn_kept *kept = more->kept ? &more->kept[s] : &none;
+        const hn_draft_rows *drafts = more->draft_rows ? &more->draft_rows[s] : &none;
         if (!cached) {
             describe_tokens(r, rows, first, last, s);
             first = last;
             continue;
         }
-        hunch_status st = hn_cache_reserve(r->cache, cache_seq[s], r->owner, kept->n + last - first, err);
+        hunch_status st = hn_cache_reserve(r->cache, cache_seq[s], r->model_id, drafts->n + last - first, err);
         if (st) return st;
-        path = describe_sequence(r, rows, first, last, s, hn_cache_committed(r->cache, cache_seq[s], r->owner), kept, path);
+        path = describe_sequence(r, rows, first, last, s, hn_cache_committed(r->cache, cache_seq[s], r->model_id), drafts, path);
         describe_tables(r, s, cache_seq[s]);
-        if (r->step) hn_walk_sequence(r, rows, first, last, s, cache_seq[s], kept, more->sure ? more->sure[s] : 0, !more->kept);
+        const int n_certain = more->n_certain ? more->n_certain[s] : 0;
+        if (r->step) hn_walk_sequence(r, rows, first, last, s, cache_seq[s], drafts, n_certain, !more->draft_rows);
         r->image->seq_first[s] = first;
         first = last;
     }

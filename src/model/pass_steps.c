@@ -12,7 +12,7 @@ hn_step_widths hn_pass_step_widths(const hn_arch *a) {
     const hn_steps_desc *d = &a->draft_head.steps;
     const int hidden = a->hidden, reads = hn_most(hidden, d->inner);
     switch (d->kind) {
-    case HN_STEP_BLOCKS: return (hn_step_widths){hidden, 0, hidden, 0, hidden};
+    case HN_STEP_RESBLOCKS: return (hn_step_widths){hidden, 0, hidden, 0, hidden};
     case HN_STEP_GROUNDED: return (hn_step_widths){(d->n + 1) * hidden, (d->n + 1) * hidden, hidden, hidden, (d->n + 1) * hidden};
     case HN_STEP_SUM: return (hn_step_widths){reads, 0, d->inner, 0, reads};
     case HN_STEP_LSTM: return (hn_step_widths){d->inner + reads, d->inner + reads, HN_STEP_GATES * d->inner, 0, reads};
@@ -24,29 +24,29 @@ hn_step_widths hn_pass_step_widths(const hn_arch *a) {
 
 int hn_pass_output_width(const hn_arch *a) {
     const hn_steps_desc *d = &a->draft_head.steps;
-    return d->kind == HN_STEP_NONE ? a->hidden : hn_step_kept(a, d->n - 1);
+    return d->kind == HN_STEP_NONE ? a->hidden : hn_step_width(a, d->n - 1);
 }
 
 /* ---- input of the steps ------------------------------------------------------------------------------------------- */
 
 static void gather_root(const hn_exec *ex, const hn_runner *r) {
     const hn_buf own = {NULL, 0};
-    ex->ops->gather(ex, r->rows[0].n, hn_at(r->image_buf, offsetof(hn_row_image, from)), r->store, r->ld_store, own, r->lanes.x,
-                    r->lanes.ldx, r->m->arch.hidden);
+    ex->ops->gather(ex, r->rows[0].n, hn_at(r->image_buf, offsetof(hn_row_image, from)), r->store, r->ld_store, own, r->buf.x,
+                    r->buf.ldx, r->m->arch.hidden);
 }
 
 static void run_layer(const hn_exec *ex, const hn_runner *r, int i) {
     const hn_layer_place place = r->place[i];
     const hn_kv kv = hn_cache_kv(r->cache, r->first_group + place.group, place.index);
-    hn_layer_attention(ex, r->m, i, &r->rows[place.group], &kv, &r->lanes);
-    hn_layer_ffn(ex, r->m, i, &r->lanes);
+    hn_layer_attention(ex, r->m, i, &r->rows[place.group], &kv, &r->buf);
+    hn_layer_ffn(ex, r->m, i, &r->buf);
 }
 
 /* Gathers rows [first, first + n) of the wanted ones. */
 static void gather_wanted(const hn_exec *ex, const hn_runner *r, int first, int n, hn_buf to, int ld) {
     const hn_buf own = {NULL, 0}, from = hn_at(r->image_buf, offsetof(hn_row_image, out) + sizeof(int32_t) * (size_t)first);
     if (n > 0)
-        ex->ops->gather(ex, n, from, r->lanes.x, r->lanes.ldx, own, hn_at(to, sizeof(float) * (size_t)first * (size_t)ld), ld,
+        ex->ops->gather(ex, n, from, r->buf.x, r->buf.ldx, own, hn_at(to, sizeof(float) * (size_t)first * (size_t)ld), ld,
                         r->m->arch.hidden);
 }
 
@@ -55,7 +55,7 @@ static void layer_a_step(const hn_exec *ex, const hn_runner *r) {
     for (int i = 0; i < r->m->arch.layers; i++) {
         gather_root(ex, r);
         run_layer(ex, r, i);
-        gather_wanted(ex, r, r->step_begin[i], r->step_begin[i + 1] - r->step_begin[i], r->out_x, r->lanes.ldx);
+        gather_wanted(ex, r, r->step_begin[i], r->step_begin[i + 1] - r->step_begin[i], r->out_x, r->buf.ldx);
     }
 }
 
@@ -63,7 +63,7 @@ static void root_states(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
     const hn_step_buffers *s = &r->steps;
     const hn_buf to = hn_at(s->state, sizeof(float) * (size_t)hn_step_state_at(&m->arch));
-    if (m->arch.layers > 0) ex->ops->rope_table(ex, &r->turned, r->rope, r->lanes.rotation);
+    if (m->arch.layers > 0) ex->ops->rope_table(ex, &r->turned, r->rope, r->buf.rotation);
     if (m->arch.draft_head.steps.kind == HN_STEP_LAYERS) {
         layer_a_step(ex, r);
         return;
@@ -75,14 +75,14 @@ static void root_states(const hn_exec *ex, const hn_runner *r) {
         gather_wanted(ex, r, 0, r->n_out, to, s->ldstate);
         return;
     }
-    gather_wanted(ex, r, 0, r->n_out, r->out_x, r->lanes.ldx);
-    ex->ops->rmsnorm(ex, r->n_out, r->out_x, r->lanes.ldx, m->output_norm, m->arch.norm_eps, r->out_act, 0, to, s->ldstate);
+    gather_wanted(ex, r, 0, r->n_out, r->out_x, r->buf.ldx);
+    ex->ops->rmsnorm(ex, r->n_out, r->out_x, r->buf.ldx, m->output_norm, m->arch.norm_eps, r->out_act, 0, to, s->ldstate);
 }
 
 static void draft_states(const hn_exec *ex, const hn_runner *r) {
     const hn_buf own = {NULL, 0};
     ex->ops->gather(ex, r->n_out, hn_at(r->image_buf, offsetof(hn_row_image, from)), r->outputs, r->ld_outputs, own, r->steps.state,
-                    r->steps.ldstate, hn_step_kept(&r->m->arch, r->first_step - 1));
+                    r->steps.ldstate, hn_step_width(&r->m->arch, r->first_step - 1));
 }
 
 /* Appends the embedding of each row's token to its state. */
@@ -98,11 +98,11 @@ static void append_tokens(const hn_exec *ex, const hn_runner *r) {
 /* ---- outputs --------------------------------------------------------------------------------------------------------------- */
 
 static void keep_states(const hn_exec *ex, const hn_runner *r) {
-    const hn_buf from = hn_at(r->image_buf, offsetof(hn_row_image, kept_row)),
-                 to = hn_at(r->image_buf, offsetof(hn_row_image, kept_place));
-    if (r->n_kept > 0)
-        ex->ops->gather(ex, r->n_kept, from, r->steps.state, r->steps.ldstate, to, r->outputs, r->ld_outputs,
-                        hn_step_kept(&r->m->arch, r->first_step));
+    const hn_buf from = hn_at(r->image_buf, offsetof(hn_row_image, output_row)),
+                 to = hn_at(r->image_buf, offsetof(hn_row_image, output_slot));
+    if (r->n_output_rows > 0)
+        ex->ops->gather(ex, r->n_output_rows, from, r->steps.state, r->steps.ldstate, to, r->outputs, r->ld_outputs,
+                        hn_step_width(&r->m->arch, r->first_step));
 }
 
 /* Logits of rows [first, first + n) of the input `in`. */
@@ -119,7 +119,7 @@ static void step_logits(const hn_exec *ex, const hn_runner *r, const hn_step *st
 
 static void rows_logits(const hn_exec *ex, const hn_runner *r, const hn_step *step, int first, int n) {
     const hn_model *m = r->m;
-    const int forms = m->ops.act_forms(&m->ops, step->output.dtype), ldx = r->lanes.ldx;
+    const int forms = m->ops.act_forms(&m->ops, step->output.dtype), ldx = r->buf.ldx;
     const hn_act in = {r->steps.in.data, step->output.in, r->steps.in.max_rows};
     if (m->arch.draft_head.steps.kind == HN_STEP_LAYERS) {
         const hn_buf x = hn_at(r->out_x, sizeof(float) * (size_t)first * (size_t)ldx), none = {NULL, 0};

@@ -2,41 +2,41 @@
 /* pass_walk.c - the order in which a pass of a model with gated delta nets walks the rows of a sequence, and the states that it keeps
  * (ops/delta.h):
  *
- *   committed rows that are not in the state yet     folded into it
+ *   committed rows that are not in the state yet     absorbed into it
  *   rows that are sure to be committed               the same, except the last of them, or of a block of the prefix index: a text may be
  *                                                    continued from one row before its end, and a state cannot go back
  *   all others                                       depth first from there; a row's state is overwritten by its last child's
  *
- * A pass of a round that keeps rows does not change the state: committed rows, and the kept ones that it continues, are computed into a
- * level and not folded. */
+ * A pass of a round that keeps rows does not change the state: committed rows, and the draft rows that it continues, are computed into a
+ * level and not absorbed. */
 #include <assert.h>
 #include <string.h>
 
 #include "model/pass_private.h"
 
-/* The walk of one sequence while it is built. Nodes are numbered: the kept rows, then those of the pass. */
+/* The walk of one sequence while it is built. Nodes are numbered: the draft rows, then those of the pass. */
 typedef struct route {
     const hn_row *rows;
     int first;               /* of the sequence, in the pass */
-    const hn_kept *kept;
+    const hn_draft_rows *draft_rows;
     int nodes;
-    int committed, folded, taps;
+    int committed, absorbed, taps;
     hn_walk_step *step;
     int n;
     bool level[HN_WALK_LEVELS + 1]; /* taken */
-    bool leads[HN_MAX_ROWS];        /* a kept row that rows of the pass continue */
+    bool leads[HN_MAX_ROWS];        /* a draft row that rows of the pass continue */
 } route;
 
 /* The parent of a node; -1: the committed text. */
 static int parent_of(const route *w, int node) {
-    if (node < w->kept->n) return w->kept->parent[node];
-    const int parent = w->rows[w->first + node - w->kept->n].parent;
-    return parent >= 0 ? parent - w->first + w->kept->n : parent == -1 ? -1 : -2 - parent;
+    if (node < w->draft_rows->n) return w->draft_rows->parent[node];
+    const int parent = w->rows[w->first + node - w->draft_rows->n].parent;
+    return parent >= 0 ? parent - w->first + w->draft_rows->n : parent == -1 ? -1 : -2 - parent;
 }
 
 /* The place of a node's inputs, in the pass or in the cache; for node -1 those of the committed row at `position`. */
 static int32_t inputs_of(const route *w, int node, int position) {
-    if (node >= w->kept->n) return w->first + node - w->kept->n;
+    if (node >= w->draft_rows->n) return w->first + node - w->draft_rows->n;
     if (node >= 0) return hn_walk_slot(w->committed + node);
     return position >= 0 ? hn_walk_slot(position) : HN_WALK_NONE;
 }
@@ -56,7 +56,7 @@ static hn_walk_step *add_step(route *w, int row, int slot, int from, int to) {
 }
 
 static void visit_node(route *w, int node, int depth, int from, int to) {
-    const int row = node < w->kept->n ? -1 : w->first + node - w->kept->n;
+    const int row = node < w->draft_rows->n ? -1 : w->first + node - w->draft_rows->n;
     fill_before(w, add_step(w, row, w->committed + node, from, to), parent_of(w, node), w->committed + depth);
 }
 
@@ -69,10 +69,10 @@ static int take_level(route *w) {
 }
 
 /* Walks committed rows that are not in the state, into it or into a level; returns which. */
-static int walk_committed(route *w, bool fold) {
+static int walk_committed(route *w, bool absorb) {
     int at = HN_WALK_STATE;
-    for (int slot = w->folded; slot < w->committed; slot++) {
-        const int to = fold ? HN_WALK_STATE : at == HN_WALK_STATE ? take_level(w) : at;
+    for (int slot = w->absorbed; slot < w->committed; slot++) {
+        const int to = absorb ? HN_WALK_STATE : at == HN_WALK_STATE ? take_level(w) : at;
         fill_before(w, add_step(w, -1, slot, at, to), -1, slot);
         at = to;
     }
@@ -82,7 +82,7 @@ static int walk_committed(route *w, bool fold) {
 /* The next node with this parent after node `after`; -1: none. */
 static int next_child(const route *w, int parent, int after) {
     for (int i = after + 1; i < w->nodes; i++)
-        if (parent_of(w, i) == parent && (i >= w->kept->n || w->leads[i])) return i;
+        if (parent_of(w, i) == parent && (i >= w->draft_rows->n || w->leads[i])) return i;
     return -1;
 }
 
@@ -98,17 +98,17 @@ static void visit_children(route *w, int parent, int depth, int level) {
     }
 }
 
-/* How many of the sure rows are folded: all but the last one; if they fill a block of the index, no more than up to its
- * last row, so that a state from which to continue can be saved for it, unless more rows than a pass folds
+/* How many of the certain rows are absorbed: all but the last one; if they fill a block of the index, no more than up to its
+ * last row, so that a state from which to continue can be saved for it, unless more rows than a pass absorbs
  * (HN_MAX_ROWS) would remain. */
-static int rows_to_fold(const route *w, int sure, int block_rows) {
-    const int end = w->committed + sure, full = end - end % block_rows;
+static int rows_to_absorb(const route *w, int n_certain, int node_rows) {
+    const int end = w->committed + n_certain, full = end - end % node_rows;
     if (full > w->committed && end - full < HN_MAX_ROWS) return full - 1 - w->committed;
-    return sure > 0 ? sure - 1 : 0;
+    return n_certain > 0 ? n_certain - 1 : 0;
 }
 
-/* Folds the first of the sequence's rows, nodes 0.. of a pass without kept rows; *parent: the last of them, -1: none. */
-static int fold_sure(route *w, int most, int *parent) {
+/* Absorbs the first of the sequence's rows, nodes 0.. of a pass without draft rows; *parent: the last of them, -1: none. */
+static int absorb_certain(route *w, int most, int *parent) {
     int n = 0;
     for (*parent = -1; n < most; *parent = n++) {
         assert(parent_of(w, n) == *parent);
@@ -117,29 +117,30 @@ static int fold_sure(route *w, int most, int *parent) {
     return n;
 }
 
-/* Marks the kept rows that the pass's rows continue. */
-static void mark_kept(route *w) {
+/* Marks the draft rows that the pass's rows continue. */
+static void mark_continued(route *w) {
     for (int i = w->nodes - 1, p; i >= 0; i--)
-        if ((p = parent_of(w, i)) >= 0 && p < w->kept->n && (i >= w->kept->n || w->leads[i])) w->leads[p] = true;
+        if ((p = parent_of(w, i)) >= 0 && p < w->draft_rows->n && (i >= w->draft_rows->n || w->leads[i])) w->leads[p] = true;
 }
 
 void hn_walk_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int cache_seq,
-                      const hn_kept *kept, int sure, bool fold) {
-    const int folded = hn_cache_folded(r->cache, cache_seq, r->owner), committed = hn_cache_committed(r->cache, cache_seq, r->owner);
-    route w = {.rows = rows, .first = first, .kept = kept, .nodes = kept->n + last - first, .committed = committed, .folded = folded,
-               .taps = r->taps, .step = r->step + r->step_first[seq]};
+                      const hn_draft_rows *drafts, int n_certain, bool absorb) {
+    const int absorbed = hn_cache_absorbed(r->cache, cache_seq, r->model_id);
+    const int committed = hn_cache_committed(r->cache, cache_seq, r->model_id);
+    route w = {.rows = rows, .first = first, .draft_rows = drafts, .nodes = drafts->n + last - first, .committed = committed,
+               .absorbed = absorbed, .taps = r->taps, .step = r->step + r->step_first[seq]};
     int parent;
-    assert(folded <= committed && sure <= last - first && kept->n <= HN_MAX_ROWS && (fold ? kept->n == 0 : sure == 0));
-    mark_kept(&w);
-    const int level = walk_committed(&w, fold);
-    sure = fold_sure(&w, rows_to_fold(&w, sure, hn_cache_block_rows(r->cache)), &parent);
-    visit_children(&w, parent, sure, level);
+    assert(absorbed <= committed && n_certain <= last - first && drafts->n <= HN_MAX_ROWS && (absorb ? drafts->n == 0 : n_certain == 0));
+    mark_continued(&w);
+    const int level = walk_committed(&w, absorb);
+    n_certain = absorb_certain(&w, rows_to_absorb(&w, n_certain, hn_cache_node_rows(r->cache)), &parent);
+    visit_children(&w, parent, n_certain, level);
     const int group = r->first_group + r->states_group, stride = r->rows[r->states_group].page_stride;
     memcpy(r->next_table + (size_t)seq * (size_t)stride, hn_cache_next_state(r->cache, cache_seq, group),
            (size_t)stride * sizeof *r->next_table);
-    r->step_fresh[seq] = folded == 0;
+    r->step_fresh[seq] = absorbed == 0;
     r->step_first[seq + 1] = r->step_first[seq] + w.n;
-    r->fold_to[seq] = fold ? committed + sure : folded;
+    r->absorb_to[seq] = absorb ? committed + n_certain : absorbed;
 }
 
 void hn_walk_write(hn_runner *r, int n_seqs) {
@@ -152,5 +153,5 @@ void hn_walk_write(hn_runner *r, int n_seqs) {
 }
 
 void hn_walk_done(hn_runner *r, const int *cache_seq, int n_seqs) {
-    for (int s = 0; s < n_seqs; s++) hn_cache_fold(r->cache, cache_seq[s], r->owner, r->fold_to[s]);
+    for (int s = 0; s < n_seqs; s++) hn_cache_absorb(r->cache, cache_seq[s], r->model_id, r->absorb_to[s]);
 }

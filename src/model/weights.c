@@ -78,8 +78,8 @@ static hunch_status find_tensor(hn_plan *p, hn_role role, int layer, uint64_t di
 /* The factors of a matrix of 8-bit floats: X.weight_scale_inv, [inputs / 128, outputs / 128] (DeepSeek-V3's format),
  * and as many of these as the tensor has matrices. */
 static hunch_status find_factors(hn_plan *p, const hn_tensor *t, int matrices, hn_tensor **factors, hunch_error *err) {
-    const uint64_t dims[3] = {(t->dims[0] + HN_F8_BLOCK - 1) / HN_F8_BLOCK,
-                              (t->dims[1] + HN_F8_BLOCK - 1) / HN_F8_BLOCK, (uint64_t)matrices};
+    const uint64_t dims[3] = {(t->dims[0] + HN_F8_TILE - 1) / HN_F8_TILE,
+                              (t->dims[1] + HN_F8_TILE - 1) / HN_F8_TILE, (uint64_t)matrices};
     char name[160];
     *factors = NULL;
     if (t->dtype != HN_F8_E4M3) return HUNCH_OK;

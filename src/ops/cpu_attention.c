@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_attention.c - attention on the CPU: how queries and cached positions are cut into items of work.
  *
- * A query is (row, head). The positions it sees are cut into blocks of HN_KEY_BLOCK from position 0; each block gives a
+ * A query is (row, head). The positions it sees are cut into spans of HN_KEY_SPAN from position 0; each span gives a
  * partial result (maximum m, sum l, weighted values o) from a fresh state, and partial results are merged in ascending
- * order. An item is (sequence, kv head, up to HN_QUERIES of its queries, and one block or all blocks): all blocks if
+ * order. An item is (sequence, kv head, up to HN_QUERIES of its queries, and one span or all spans): all spans if
  * there are enough queries for every thread, else one, with the partial results in scratch and the merge after a barrier.
  * The bits are the same in both cases.
  *
- * Inside a block, chunks of 16 positions whose cache slots equal their positions are read in place, for all queries of
+ * Inside a span, chunks of 16 positions whose cache slots equal their positions are read in place, for all queries of
  * the item together. Chunks that hold positions of a draft tree differ between rows: they are gathered slot by slot, one
  * chunk at a time, for the row's own queries.
  *
@@ -40,7 +40,7 @@ typedef struct call {
     const int32_t *from, *last; /* for each row: the position that its window is counted back from, the last position that it sees */
     bool bf16; /* products of pairs */
     int group; /* query heads that share a kv head */
-    int blocks;
+    int spans;
     const hn_act *act; /* gets the rows too, in these forms */
     int forms;
     const float *q;
@@ -48,29 +48,29 @@ typedef struct call {
     float *out;
     int ldo;
     int queries; /* most queries an item, up to HN_QUERIES */
-    bool split;  /* items are single blocks */
+    bool split;  /* items are single spans */
     struct rank_scratch *rank_scratch; /* this rank's */
-    float *part;       /* [row][head][blocks][STATS + v_dim], if split */
+    float *part;       /* [row][head][spans][STATS + v_dim], if split */
     int first_item[HN_MAX_TEXTS + 1];
 } call;
 
-/* The queries of an item that see something of a block, and their results. */
+/* The queries of an item that see something of a span, and their results. */
 typedef struct tile {
-    int seq, kv_head, block;
+    int seq, kv_head, span;
     int n;
     int row[HN_QUERIES], head[HN_QUERIES];
-    int lo[HN_QUERIES], hi[HN_QUERIES]; /* positions seen, counted from the block's first */
+    int lo[HN_QUERIES], hi[HN_QUERIES]; /* positions seen, counted from the span's first */
     const float *q[HN_QUERIES];
     const uint16_t *q16[HN_QUERIES];
     float m[HN_QUERIES], l[HN_QUERIES];
-    _Alignas(64) float s[HN_QUERIES * HN_KEY_BLOCK];
-    _Alignas(64) uint16_t e[HN_QUERIES * HN_KEY_BLOCK];
+    _Alignas(64) float s[HN_QUERIES * HN_KEY_SPAN];
+    _Alignas(64) uint16_t e[HN_QUERIES * HN_KEY_SPAN];
     _Alignas(64) float o[HN_QUERIES * HN_MAX_HEAD_DIM]; /* [n][v_dim] */
     _Alignas(64) uint16_t rounded[HN_QUERIES * HN_MAX_HEAD_DIM]; /* queries of the item */
     _Alignas(64) unsigned char chunk[HN_KEY_CHUNK * HN_MAX_HEAD_DIM * sizeof(float)]; /* gathered positions */
 } tile;
 
-/* Merged blocks of the queries of an item. */
+/* Merged spans of the queries of an item. */
 typedef struct merged {
     bool any[HN_QUERIES];
     float m[HN_QUERIES], l[HN_QUERIES];
@@ -86,17 +86,17 @@ typedef struct rank_scratch {
 static size_t part_stride(int dim) { return STATS + ((size_t)dim + 15) / 16 * 16; }
 
 static size_t part_bytes(int rows, int heads, int dim, int positions) {
-    size_t blocks = ((size_t)positions + HN_KEY_BLOCK - 1) / HN_KEY_BLOCK;
-    return (size_t)rows * (size_t)heads * blocks * part_stride(dim) * sizeof(float);
+    size_t spans = ((size_t)positions + HN_KEY_SPAN - 1) / HN_KEY_SPAN;
+    return (size_t)rows * (size_t)heads * spans * part_stride(dim) * sizeof(float);
 }
 
-/* A rank_scratch for every rank, then the partial results; calls that would need more of these do not split blocks. */
+/* A rank_scratch for every rank, then the partial results; calls that would need more of these do not split spans. */
 size_t hn_cpu_attention_scratch(const hn_ops *o, int max_rows, int heads, int v_dim, int max_positions) {
     size_t bytes = part_bytes(max_rows, heads, v_dim, max_positions);
     return sizeof(rank_scratch) * (size_t)hn_pool_threads(o->pool) + (bytes < scratch_cap ? bytes : scratch_cap);
 }
 
-/* ---- one block ------------------------------------------------------------------------------------------------- */
+/* ---- one span ------------------------------------------------------------------------------------------------- */
 
 static const unsigned char *slot_page(const call *c, int seq, int slot) {
     const int32_t *pages = hn_host_i32(c->rows->page_table) + (size_t)c->rows->page_stride * (size_t)seq;
@@ -106,12 +106,12 @@ static const unsigned char *slot_page(const call *c, int seq, int slot) {
 
 static int chunks_to(int hi) { return (hi + HN_KEY_CHUNK - 1) / HN_KEY_CHUNK; }
 
-/* Chunks [0, result) of the block have slot = position for every row of the sequence. */
+/* Chunks [0, result) of the span have slot = position for every row of the sequence. */
 static int shared_chunks(const call *c, const tile *t) {
     if (hn_host_i32(c->rows->direct)[t->seq]) return HN_KEY_CHUNKS;
-    int below = hn_host_i32(c->rows->committed)[t->seq] - t->block * HN_KEY_BLOCK;
+    int below = hn_host_i32(c->rows->committed)[t->seq] - t->span * HN_KEY_SPAN;
     if (below <= 0) return 0;
-    return below >= HN_KEY_BLOCK ? HN_KEY_CHUNKS : below / HN_KEY_CHUNK;
+    return below >= HN_KEY_SPAN ? HN_KEY_CHUNKS : below / HN_KEY_CHUNK;
 }
 
 /* Sets chunk i to row `row` and up of a page, or of gathered chunks. */
@@ -126,7 +126,7 @@ static void enter_chunk(const hn_kv *kv, const unsigned char *page, int head, in
 
 static void keys_in_place(const call *c, const tile *t, int c0, int c1, hn_keys *keys) {
     for (int i = c0; i < c1; i++) {
-        int slot = t->block * HN_KEY_BLOCK + i * HN_KEY_CHUNK;
+        int slot = t->span * HN_KEY_SPAN + i * HN_KEY_CHUNK;
         enter_chunk(c->kv, slot_page(c, t->seq, slot), t->kv_head, slot % c->kv->page_rows, keys, i);
     }
 }
@@ -147,7 +147,7 @@ static void copy_chunk(const call *c, tile *t, int first, int i, bool of_keys, h
     for (int p = 0; p < HN_KEY_CHUNK; p++) {
         int at = i * HN_KEY_CHUNK + p;
         if (at < t->lo[first] || at >= t->hi[first]) continue;
-        int slot = path_slot(c, t, t->row[first], t->block * HN_KEY_BLOCK + at), row = slot % c->kv->page_rows;
+        int slot = path_slot(c, t, t->row[first], t->span * HN_KEY_SPAN + at), row = slot % c->kv->page_rows;
         const hn_kv_row from = of_keys ? hn_kv_key_row(c->kv, t->kv_head, row) : hn_kv_value_row(c->kv, t->kv_head, row),
                         to = of_keys ? hn_kv_key_row(&own, 0, p) : hn_kv_value_row(&own, 0, p);
         hn_kv_copy(t->chunk, &to, slot_page(c, t->seq, slot), &from);
@@ -157,7 +157,7 @@ static void copy_chunk(const call *c, tile *t, int first, int i, bool of_keys, h
 
 /* Scores of queries [i, end) with chunks [c0, c1). */
 static void scores(const call *c, tile *t, const hn_keys *keys, int c0, int c1, int i, int end) {
-    float *s = t->s + i * HN_KEY_BLOCK;
+    float *s = t->s + i * HN_KEY_SPAN;
     const int dim = c->kv->head_dim;
     if (c->bf16) {
         c->kernels->scores_bf16(keys, c0, c1, t->q16 + i, end - i, dim, c->how->scale, s);
@@ -168,7 +168,7 @@ static void scores(const call *c, tile *t, const hn_keys *keys, int c0, int c1, 
 
 /* Adds values of positions [lo, hi) to the results of queries [i, end). */
 static void values(const call *c, tile *t, const hn_keys *keys, int lo, int hi, int i, int end) {
-    const int dim = c->kv->v_dim, at = i * HN_KEY_BLOCK;
+    const int dim = c->kv->v_dim, at = i * HN_KEY_SPAN;
     if (lo >= hi) return;
     if (c->bf16) {
         c->kernels->values_bf16(keys, lo, hi, t->e + at, end - i, dim, t->o + i * dim, dim);
@@ -227,18 +227,18 @@ static void own_values(const call *c, tile *t, int i, int end, int shared) {
 }
 
 static void tile_softmax(const call *c, tile *t, int i) {
-    float *s = t->s + i * HN_KEY_BLOCK;
+    float *s = t->s + i * HN_KEY_SPAN;
     if (c->bf16) {
-        c->kernels->softmax_bf16(s, t->lo[i], t->hi[i], &t->m[i], &t->l[i], t->e + i * HN_KEY_BLOCK);
+        c->kernels->softmax_bf16(s, t->lo[i], t->hi[i], &t->m[i], &t->l[i], t->e + i * HN_KEY_SPAN);
     } else {
         c->kernels->softmax(s, t->lo[i], t->hi[i], &t->m[i], &t->l[i]);
     }
 }
 
-/* Partial results of all queries of the tile on its block. */
+/* Partial results of all queries of the tile on its span. */
 static void tile_block(const call *c, tile *t) {
     hn_keys keys;
-    int shared = shared_chunks(c, t), hi = 0, lo = HN_KEY_BLOCK;
+    int shared = shared_chunks(c, t), hi = 0, lo = HN_KEY_SPAN;
     for (int i = 0; i < t->n; i++) {
         hi = hn_most(hi, t->hi[i]);
         lo = hn_least(lo, t->lo[i]);
@@ -259,10 +259,10 @@ static void tile_block(const call *c, tile *t) {
 
 /* ---- queries of an item ---------------------------------------------------------------------------------------- */
 
-/* The positions of a block that a row sees; false: none. */
-static bool sees(const call *c, int row, int block, int *lo, int *hi) {
-    int base = block * HN_KEY_BLOCK;
-    *hi = hn_least(c->last[row] + 1 - base, HN_KEY_BLOCK);
+/* The positions of a span that a row sees; false: none. */
+static bool sees(const call *c, int row, int span, int *lo, int *hi) {
+    int base = span * HN_KEY_SPAN;
+    *hi = hn_least(c->last[row] + 1 - base, HN_KEY_SPAN);
     *lo = hn_most(hn_kv_seen_from(c->how, c->from[row]) - base, 0);
     return *lo < *hi;
 }
@@ -297,14 +297,14 @@ static void tile_round(const call *c, tile *t, int part) {
     }
 }
 
-/* Queries of tile number `part` of a sequence that see something of the block. */
+/* Queries of tile number `part` of a sequence that see something of the span. */
 static void tile_fill(const call *c, tile *t, int part) {
     int first, end, row, head;
     tile_queries(c, t, part, &first, &end);
     t->n = 0;
     for (int i = first; i < end; i++) {
         query_of(c, t, i, &row, &head);
-        if (!sees(c, row, t->block, &t->lo[t->n], &t->hi[t->n])) continue;
+        if (!sees(c, row, t->span, &t->lo[t->n], &t->hi[t->n])) continue;
         t->row[t->n] = row;
         t->head[t->n] = head;
         t->q[t->n] = query(c, row, head);
@@ -313,23 +313,23 @@ static void tile_fill(const call *c, tile *t, int part) {
     }
 }
 
-/* Blocks [first, last] that any row of a sequence sees. */
-static void seq_blocks(const call *c, int seq, int *first, int *last) {
+/* Spans [first, last] that any row of a sequence sees. */
+static void seq_nodes(const call *c, int seq, int *first, int *last) {
     int min = c->from[seq_row(c, seq)], max = c->last[seq_row(c, seq)];
     for (int row = seq_row(c, seq); row < seq_row(c, seq + 1); row++) {
         min = hn_least(min, c->from[row]);
         max = hn_most(max, c->last[row]);
     }
-    *first = hn_kv_seen_from(c->how, min) / HN_KEY_BLOCK;
-    *last = max / HN_KEY_BLOCK;
+    *first = hn_kv_seen_from(c->how, min) / HN_KEY_SPAN;
+    *last = max / HN_KEY_SPAN;
 }
 
-static float *part_at(const call *c, int row, int head, int block) {
-    size_t i = ((size_t)row * (size_t)c->how->heads + (size_t)head) * (size_t)c->blocks + (size_t)block;
+static float *part_at(const call *c, int row, int head, int span) {
+    size_t i = ((size_t)row * (size_t)c->how->heads + (size_t)head) * (size_t)c->spans + (size_t)span;
     return c->part + i * part_stride(c->kv->v_dim);
 }
 
-/* Adds one block's result to query i of a merged state. */
+/* Adds one span's result to query i of a merged state. */
 static void merge_block(const call *c, merged *g, int i, float m, float l, const float *o) {
     int dim = c->kv->v_dim;
     float *to = g->o + i * dim;
@@ -361,29 +361,29 @@ static void write_out(const call *c, const merged *g, int i, int row, int head) 
     if (c->forms) hn_cpu_put_inputs(c->ex->ops, out, dim, c->act, c->forms, row, head * dim / HN_GROUP);
 }
 
-/* An item of one block: partial results to scratch. */
+/* An item of one span: partial results to scratch. */
 static void run_block(const call *c, tile *t, int part) {
     tile_fill(c, t, part);
     if (t->n == 0) return;
     tile_round(c, t, part);
     tile_block(c, t);
     for (int i = 0; i < t->n; i++) {
-        float *p = part_at(c, t->row[i], t->head[i], t->block);
+        float *p = part_at(c, t->row[i], t->head[i], t->span);
         p[0] = t->m[i];
         p[1] = t->l[i];
         memcpy(p + STATS, t->o + i * c->kv->v_dim, (size_t)c->kv->v_dim * sizeof(float));
     }
 }
 
-/* An item of all blocks: merged at once. A tile's queries are numbered as in the item by row and head. */
+/* An item of all spans: merged at once. A tile's queries are numbered as in the item by row and head. */
 static void run_all_blocks(const call *c, tile *t, int part) {
     merged *g = &c->rank_scratch->g;
     int first, last, base, end, row, head, row0 = seq_row(c, t->seq);
     tile_queries(c, t, part, &base, &end);
     tile_round(c, t, part);
     memset(g->any, 0, sizeof g->any);
-    seq_blocks(c, t->seq, &first, &last);
-    for (t->block = first; t->block <= last; t->block++) {
+    seq_nodes(c, t->seq, &first, &last);
+    for (t->span = first; t->span <= last; t->span++) {
         tile_fill(c, t, part);
         if (t->n == 0) continue;
         tile_block(c, t);
@@ -406,7 +406,7 @@ static void merge_parts(const call *c) {
     for (int i = first; i < last; i++) {
         int row = i % c->rows->n, head = i / c->rows->n, lo, hi;
         g->any[0] = false;
-        for (int b = 0; b < c->blocks; b++) {
+        for (int b = 0; b < c->spans; b++) {
             if (!sees(c, row, b, &lo, &hi)) continue;
             const float *p = part_at(c, row, head, b);
             merge_block(c, g, 0, p[0], p[1], p + STATS);
@@ -417,13 +417,13 @@ static void merge_parts(const call *c) {
 
 /* ---- the operation --------------------------------------------------------------------------------------------- */
 
-/* Numbers the items: for each sequence [kv head][block, if split][tile]. Returns their number, or -1: too many. */
+/* Numbers the items: for each sequence [kv head][span, if split][tile]. Returns their number, or -1: too many. */
 static int number_items(call *c) {
     int64_t items = 0;
     for (int seq = 0; seq < c->rows->n_seqs; seq++) {
         int first, last;
         c->first_item[seq] = (int)items;
-        seq_blocks(c, seq, &first, &last);
+        seq_nodes(c, seq, &first, &last);
         items += (int64_t)c->kv->kv_heads * seq_tiles(c, seq) * (c->split ? last - first + 1 : 1);
         if (items > ITEMS_MAX) return -1;
     }
@@ -431,19 +431,19 @@ static int number_items(call *c) {
     return (int)items;
 }
 
-/* Cuts the call into items, enough of them for every rank: first by blocks, then by fewer queries an item. */
+/* Cuts the call into items, enough of them for every rank: first by spans, then by fewer queries an item. */
 static int plan_items(call *c) {
     int wanted = ITEMS_A_RANK * c->ex->ranks, items = number_items(c);
     if (items >= wanted) return items;
     size_t bytes = part_bytes(c->rows->n, c->how->heads, c->kv->v_dim, c->rows->max_position + 1);
-    if (c->blocks > 1 && bytes <= scratch_cap) {
+    if (c->spans > 1 && bytes <= scratch_cap) {
         c->split = true;
         int split_items = number_items(c);
         c->split = split_items >= 0;
         items = c->split ? split_items : number_items(c);
     }
-    /* the last block is often nearly empty */
-    int full = c->split ? (int)((int64_t)items * (c->blocks - 1) / c->blocks) : items;
+    /* the last span is often nearly empty */
+    int full = c->split ? (int)((int64_t)items * (c->spans - 1) / c->spans) : items;
     if (c->ex->ranks > 1 && full < wanted) {
         int tiles = full > 0 ? (wanted + full - 1) / full : wanted, queries = 0;
         for (int seq = 0; seq < c->rows->n_seqs; seq++) queries = hn_most(queries, seq_queries(c, seq));
@@ -463,10 +463,10 @@ static void run_item(const call *c, tile *t, int item) {
         run_all_blocks(c, t, item % tiles);
         return;
     }
-    seq_blocks(c, t->seq, &first, &last);
-    int blocks = last - first + 1;
-    t->kv_head = item / (tiles * blocks);
-    t->block = first + item / tiles % blocks;
+    seq_nodes(c, t->seq, &first, &last);
+    int spans = last - first + 1;
+    t->kv_head = item / (tiles * spans);
+    t->span = first + item / tiles % spans;
     run_block(c, t, item % tiles);
 }
 
@@ -479,7 +479,7 @@ void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, c
     call c = {.ex = ex, .rows = rows, .kv = kv, .kernels = ex->ops->kernels, .how = how,
               .sinks = how->sinks.mem ? hn_host_f32(how->sinks) : NULL, .from = hn_host_i32(rows->from),
               .last = hn_host_i32(how->ahead ? rows->last : rows->position), .bf16 = kv->type == HN_BF16 && !ex->ops->f32,
-              .group = how->heads / kv->kv_heads, .blocks = rows->max_position / HN_KEY_BLOCK + 1, .act = &a,
+              .group = how->heads / kv->kv_heads, .spans = rows->max_position / HN_KEY_SPAN + 1, .act = &a,
               .forms = whole ? forms : 0, .queries = HN_QUERIES, .q = hn_host_f32(q), .ldq = ldq, .out = hn_host_f32(out),
               .ldo = ldo, .rank_scratch = scratches + ex->rank, .part = (float *)(void *)(scratches + ex->ranks)};
     int items = plan_items(&c);

@@ -138,7 +138,7 @@ static void make_rows(head *h) {
     }
 }
 
-/* All steps over one block of columns. */
+/* All steps over one panel of columns. */
 static void walk_columns(const head *h, int first) {
     const hn_delta *d = h->j->net;
     const int key = pad16(d->key_dim), left = pad16(d->value_dim) - first, width = left < HN_STATE_COLS ? left : HN_STATE_COLS;

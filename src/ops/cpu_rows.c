@@ -21,7 +21,7 @@ static void table_row(const hn_weight *table, int token, float *dst) {
     }
     const float *factors = hn_stored_factors(s, table->in, token);
     hn_dequantise(table->dtype, (const unsigned char *)s->rows + s->row_bytes * (size_t)token, (size_t)table->in, dst);
-    for (int k = 0; k < table->in && factors; k++) dst[k] *= factors[k / HN_F8_BLOCK];
+    for (int k = 0; k < table->in && factors; k++) dst[k] *= factors[k / HN_F8_TILE];
 }
 
 void hn_cpu_embed(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_buf x, int ldx) {

@@ -11,7 +11,7 @@
  *
  * A row is computed only from its parent's S, always by this step, so its bits depend only on its path (C2). The state
  * in the cache is that of committed rows; a tentative row stores its m, beta and g there (its inputs), from which a
- * later pass folds it into the state if it was committed. States of tentative rows exist during a pass, 64 columns at a
+ * later pass absorbs it into the state if it was committed. States of tentative rows exist during a pass, 64 columns at a
  * time: rows are visited depth first, and the states of rows with several children are kept on a stack of the rank.
  */
 #ifndef HN_DELTA_H
@@ -22,7 +22,7 @@ enum {
     HN_MOST_TAPS = 8,
     HN_STATE_COLS = 64,                       /* columns of a state that are computed at a time */
     HN_WALK_LEVELS = HN_MAX_ROWS / 2 + 2,     /* states that a walk keeps: all but two are those of rows with unvisited children */
-    HN_WALK_STEPS = HN_MAX_ROWS + HN_PASS_ROWS + HN_MOST_TAPS, /* of one sequence: folded rows, and rows of the pass */
+    HN_WALK_STEPS = HN_MAX_ROWS + HN_PASS_ROWS + HN_MOST_TAPS, /* of one sequence: absorbed rows, and rows of the pass */
     HN_WALK_STATE = 0, HN_WALK_NONE = -1      /* levels */
 };
 
@@ -41,7 +41,7 @@ static inline int hn_delta_keys(const hn_delta *d) { return d->key_heads * d->ke
 static inline int hn_delta_channels(const hn_delta *d) { return 2 * hn_delta_keys(d) + hn_delta_values(d); }
 /* Floats of a row's inputs: m | beta | g. */
 static inline int hn_delta_inputs(const hn_delta *d) { return hn_delta_channels(d) + 2 * d->value_heads; }
-/* Floats of a head's state: columns in blocks of HN_STATE_COLS, [key_dim][columns] each, the last one a multiple of 16. */
+/* Floats of a head's state: columns in panels of HN_STATE_COLS, [key_dim][columns] each, the last one a multiple of 16. */
 static inline int hn_delta_state(const hn_delta *d) { return d->key_dim * ((d->value_dim + 15) / 16 * 16); }
 
 /* A step of the walk. */

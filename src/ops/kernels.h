@@ -16,7 +16,7 @@ enum {
     HN_CALL_STRIPS = 4,                        /* most strips a call */
     HN_CALL_ROWS = 64,                         /* most rows a call */
     HN_KEY_CHUNK = 16,                         /* positions a chunk of keys */
-    HN_KEY_CHUNKS = HN_KEY_BLOCK / HN_KEY_CHUNK,
+    HN_KEY_CHUNKS = HN_KEY_SPAN / HN_KEY_CHUNK,
     HN_QUERIES = 24                            /* most query rows (row x head of a group) a call */
 };
 
@@ -30,7 +30,7 @@ typedef struct hn_strips_job {
 } hn_strips_job;
 typedef void hn_strips_fn(const hn_strips_job *j);
 
-/* The keys and values of one block of HN_KEY_BLOCK logical positions, in chunks of 16 that may be anywhere, in the layout of ops/kv.h: k[i]
+/* The keys and values of one span of HN_KEY_SPAN logical positions, in chunks of 16 that may be anywhere, in the layout of ops/kv.h: k[i]
  * with k_stride[i] positions for page_rows, v[i] with 16 rows of v_dim elements. k_scale and v_scale: for Q8_0. */
 typedef struct hn_keys {
     const void *k[HN_KEY_CHUNKS];
@@ -74,14 +74,14 @@ struct hn_kernels {
     float (*dot)(const float *x, const float *y, int count); /* with the lanes of inverse_rms */
     void (*delta_step)(const hn_delta_step *s);
 
-    /* -- attention, on one block: products of f32, for every type of cache -- */
+    /* -- attention, on one span: products of f32, for every type of cache -- */
     /* s[i][p] = scale * sum_d q[i][d] k[p][d], d ascending, for all positions of chunks [c0, c1), i < nq <= HN_QUERIES.
-     * s: [nq][HN_KEY_BLOCK] */
+     * s: [nq][HN_KEY_SPAN] */
     void (*scores)(hn_dtype t, const hn_keys *keys, int c0, int c1, const float *const *q, int nq, int dim, float scale,
                    float *s);
-    /* Turns s[lo..hi) into e = exp(s - m), m their maximum, l the sum of e; 0 <= lo < hi <= HN_KEY_BLOCK. */
+    /* Turns s[lo..hi) into e = exp(s - m), m their maximum, l the sum of e; 0 <= lo < hi <= HN_KEY_SPAN. */
     void (*softmax)(float *s, int lo, int hi, float *m, float *l);
-    /* o[i][d] += e[i][p] v[p][d], p ascending in [lo, hi), i < nq. e: [nq][HN_KEY_BLOCK], o: ldo floats apart; dim: of v */
+    /* o[i][d] += e[i][p] v[p][d], p ascending in [lo, hi), i < nq. e: [nq][HN_KEY_SPAN], o: ldo floats apart; dim: of v */
     void (*values)(hn_dtype t, const hn_keys *keys, int lo, int hi, const float *e, int nq, int dim, float *o, int ldo);
     /* -- and products of bf16, for a BF16 cache: pairs of dims, pairs of positions; docs/kernels.md -- */
     void (*scores_bf16)(const hn_keys *keys, int c0, int c1, const uint16_t *const *q, int nq, int dim, float scale,

@@ -42,7 +42,7 @@ static void test_bf16_sums_near_zero(void **state) {
     uint64_t seed = 77;
     int zeros = 0;
     for (int round = 0; round < 64; round++) {
-        _Alignas(64) uint16_t k[DIM * POSITIONS] = {0}, v[DIM * POSITIONS] = {0}, q[DIM] = {0}, e[HN_KEY_BLOCK] = {0};
+        _Alignas(64) uint16_t k[DIM * POSITIONS] = {0}, v[DIM * POSITIONS] = {0}, q[DIM] = {0}, e[HN_KEY_SPAN] = {0};
         const int d0 = round * 2 % DIM, p0 = round * 2 % POSITIONS; /* of the pair that is not zero */
         const uint16_t *const row = q;
         const hn_keys keys = {.k = {k}, .v = {v}, .k_stride = {POSITIONS}};
@@ -53,10 +53,10 @@ static void test_bf16_sums_near_zero(void **state) {
             k[d0 * POSITIONS + i] = i % 2 ? bf16_at(&seed, -63, 2) : bf16_at(&seed, -72 - i / 2 % least, 128);
         for (int i = 0; i < DIM * 2; i++)
             v[p0 * DIM + i] = i % 2 ? bf16_at(&seed, -63, 2) : bf16_at(&seed, -72 - i / 2 % least, 128);
-        float want_s[HN_KEY_BLOCK] = {0}, want_o[DIM] = {0};
+        float want_s[HN_KEY_SPAN] = {0}, want_o[DIM] = {0};
         for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
             const struct hn_kernels *kernels = hn_kernels_get(isa);
-            _Alignas(64) float s[HN_KEY_BLOCK] = {0}, o[DIM] = {0};
+            _Alignas(64) float s[HN_KEY_SPAN] = {0}, o[DIM] = {0};
             kernels->scores_bf16(&keys, 0, 1, &row, 1, DIM, 1, s);
             kernels->values_bf16(&keys, 0, POSITIONS, e, 1, DIM, o, DIM);
             if (isa == HN_ISA_REF) {

@@ -15,7 +15,7 @@
  *   linear, other float weights (and all weights under f32 precision, dequantised on the fly as hn_dequantise does): per
  *     output, inputs ascending: acc = fmaf(w, x, acc).
  *   rmsnorm: see ops/ref/norm.c for the fixed order of its sum.
- *   attention: blocks of HN_KEY_BLOCK logical positions from position 0, each from a fresh state, merged left to right.
+ *   attention: spans of HN_KEY_SPAN logical positions from position 0, each from a fresh state, merged left to right.
  *     Over a BF16 cache (native) q and the weights of values are rounded to bf16 and multiplied in pairs; else all is f32.
  * ref/ defines these results; every level gives the same bits, of every operation (NaN payloads aside). docs/kernels.md
  */
@@ -38,7 +38,7 @@ static inline hn_buf hn_at(hn_buf b, size_t bytes) { return (hn_buf){b.mem, b.of
 
 enum {
     HN_STRIP = 16,       /* outputs a weight strip */
-    HN_KEY_BLOCK = 256,  /* logical positions an attention block (C2) */
+    HN_KEY_SPAN = 256,  /* logical positions a span of attention (C2) */
     HN_PASS_ROWS = 512,  /* the most rows of a pass, for prompts (contract C2: no bit depends on it) */
     HN_MAX_ROWS = 64,    /* rows of other passes: of drafters, of trees */
     HN_LOGIT_ROWS = 64,  /* rows of a pass with logits, which need memory for a vocabulary each */
@@ -77,10 +77,10 @@ typedef struct hn_stored {
     int first;            /* the matrix's row 0 in that tensor */
 } hn_stored;
 
-/* The factors of a row (and of its whole strip: strips do not cross a block of rows), one for each HN_F8_BLOCK inputs. */
+/* The factors of a row (and of its whole strip: strips do not cross a block of rows), one for each HN_F8_TILE inputs. */
 static inline const float *hn_stored_factors(const hn_stored *s, int in, int row) {
-    const size_t across = (size_t)(in + HN_F8_BLOCK - 1) / HN_F8_BLOCK;
-    return s->factors ? s->factors + across * (size_t)((s->first + row) / HN_F8_BLOCK) : NULL;
+    const size_t across = (size_t)(in + HN_F8_TILE - 1) / HN_F8_TILE;
+    return s->factors ? s->factors + across * (size_t)((s->first + row) / HN_F8_TILE) : NULL;
 }
 
 /* A matrix y = W x, [out, in], repacked into strips of 16 outputs (layout: docs/kernels.md, ops/pack.h); or as it is
@@ -144,7 +144,7 @@ typedef struct hn_kv {
     hn_dtype type; /* HN_BF16 (head_dim and v_dim even), HN_F16, HN_F32, HN_Q8_0 (multiples of 32) */
     hn_buf pool;
     size_t page_bytes, k_off, v_off;
-    int page_rows; /* power of two, 16..HN_KEY_BLOCK */
+    int page_rows; /* power of two, 16..HN_KEY_SPAN */
     int kv_heads;
     /* width of a query and its keys; of a value and the result. Latent attention: V is the first v_dim dims of K, stored again */
     int head_dim, v_dim;
@@ -249,7 +249,7 @@ typedef struct hn_attention_params {
     float scale;  /* of the scores */
     int window;   /* 0, or the number of positions that a row sees, counted back from rows.from[i], including it */
     hn_buf sinks; /* f32 [heads]: a score of each head that takes part in the softmax and has no value; mem NULL: none */
-    int first;    /* rows from this position on do not see those below it; less than HN_KEY_BLOCK */
+    int first;    /* rows from this position on do not see those below it; less than HN_KEY_SPAN */
     bool ahead;   /* rows see up to rows.last[i], else up to their own position */
 } hn_attention_params;
 

@@ -272,7 +272,7 @@ void hn_pack_strip(hn_dtype t, int out, int in, const void *src, size_t row_byte
     assert((t == HN_F8_E4M3) == (factors != NULL));
     memset(strip, 0, hn_strip_bytes(t, in));
     if (factors) {
-        memcpy(strip, factors, (size_t)((in + HN_F8_BLOCK - 1) / HN_F8_BLOCK) * sizeof *factors);
+        memcpy(strip, factors, (size_t)((in + HN_F8_TILE - 1) / HN_F8_TILE) * sizeof *factors);
         strip += hn_f8_head(in);
     }
     packers[t](min_int(out - first, HN_STRIP), in, (const unsigned char *)src + row_bytes * (size_t)first, row_bytes, strip);
@@ -370,7 +370,7 @@ static void float_row(hn_dtype t, int in, const unsigned char *strip, int lane, 
     for (int i = k; i < k + count; i++) dst[i - k] = float_at(t, values + size * float_place(t, i, lane));
     for (int i = k; i < k + count && t == HN_F8_E4M3; i++) {
         float factor;
-        memcpy(&factor, strip + sizeof factor * (size_t)(i / HN_F8_BLOCK), sizeof factor);
+        memcpy(&factor, strip + sizeof factor * (size_t)(i / HN_F8_TILE), sizeof factor);
         dst[i - k] *= factor;
     }
 }

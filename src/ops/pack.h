@@ -70,7 +70,7 @@ static inline size_t hn_block_bytes(hn_layout l) { return 64 * (size_t)(l.low + 
 static inline size_t hn_super_bytes(hn_layout l) { return (size_t)l.head + (size_t)(l.inputs / 32) * hn_block_bytes(l); }
 /* F8_E4M3: bytes of the factors before a strip. */
 static inline size_t hn_f8_head(int in) {
-    return ((size_t)((in + HN_F8_BLOCK - 1) / HN_F8_BLOCK) * sizeof(float) + 63) / 64 * 64;
+    return ((size_t)((in + HN_F8_TILE - 1) / HN_F8_TILE) * sizeof(float) + 63) / 64 * 64;
 }
 
 size_t hn_strip_bytes(hn_dtype t, int in);

@@ -45,7 +45,7 @@ static void test_prior(void **state) {
     assert_true(hn_acceptance_at(&all, &own, 2, 1) > 0.5);
 }
 
-/* Oracle O4: conditional rates a_i, a depth that changes at random, only rows that were reached are observed. */
+/* Conditional rates a_i, a depth that changes at random, only rows that were reached are observed. */
 static void test_converges_whatever_the_depth(void **state) {
     (void)state;
     static const double a[] = {0.8, 0.5, 0.9};

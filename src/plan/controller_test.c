@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* controller_test.c - `auto` on simulated texts and machines, all in simulated time (oracles O1 to O3 and O6 of its
- * sources): near the best fixed choice in the long run, never below plain decoding by more than the cost of trials. */
+/* controller_test.c - `auto` on simulated texts and machines, all in simulated time: the selection is the best one of all
+ * selections; it stays; near the best fixed choice in the long run, never below plain decoding by more than the cost of trials. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include "fixture.h"
 #include "plan/simulation_for_tests.h"
 
-/* ---- O3: the long run ---- */
+/* ---- the long run ---- */
 
 enum { SEEDS = 6 };
 
@@ -143,7 +143,7 @@ static void test_nothing_can_be_guessed(void **state) {
     }
 }
 
-/* ---- O2: the argmax, and that it stays ---- */
+/* ---- the best choice, and that it stays ---- */
 
 static void test_does_not_oscillate(void **state) {
     (void)state;
@@ -402,7 +402,7 @@ static void test_by_history_is_blind(void **state) {
     assert_true(levels[0] > 1);
 }
 
-/* ---- O1, O6: the selection is the best one ---- */
+/* ---- the selection is the best one ---- */
 
 typedef struct shape {
     double reach[HN_TREE_ROWS];

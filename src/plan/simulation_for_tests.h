@@ -6,10 +6,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/helper_for_tests.h"
 #include "plan/controller.h"
 #include "plan/machine_for_tests.h"
 
-#define WORLD __attribute__((unused)) /* not every test uses all of it */
 
 enum { SEQS = 4, DEPTH = 12, DRAFTERS = 3 };
 
@@ -46,14 +46,14 @@ typedef struct world {
     double drafted, levels;
 } world;
 
-WORLD static simulated even(double a, int depth) {
+HELPER simulated even(double a, int depth) {
     simulated s = {.depth = depth, .estimate = 0.7f};
     for (int i = 0; i < SEQS; i++)
         for (int d = 1; d <= DEPTH; d++) s.a[i][d] = a;
     return s;
 }
 
-WORLD static world *world_open(enum machine_kind kind, double noise, int n_seqs, const simulated *d, int n_drafters) {
+HELPER world *world_open(enum machine_kind kind, double noise, int n_seqs, const simulated *d, int n_drafters) {
     static world w;
     hn_draft_cost kinds[DRAFTERS] = {HN_COST_PER_ROUND};
     w = (world){.m = machine_make(kind, noise, 42), .n_drafters = n_drafters, .n_seqs = n_seqs, .context = 100};
@@ -72,21 +72,21 @@ WORLD static world *world_open(enum machine_kind kind, double noise, int n_seqs,
     return &w;
 }
 
-WORLD static void world_close(world *w) {
+HELPER void world_close(world *w) {
     hn_controller_close(&w->c);
     assert_null(w->c);
 }
 
-WORLD static int32_t truth(const world *w, int seq, int ahead) {
+HELPER int32_t truth(const world *w, int seq, int ahead) {
     return (int32_t)((w->position[seq] + ahead) * SEQS + seq);
 }
 
 /* Share of the k-th of several candidates in the rate: 4 : 3 : 2 : 1 of four. */
-WORLD static double share(int k, int width) {
+HELPER double share(int k, int width) {
     return 2.0 * (width - k) / (width * (width + 1));
 }
 
-WORLD static int place_draw(world *w, int width) {
+HELPER int place_draw(world *w, int width) {
     double u = machine_uniform(&w->m);
     int k = 0;
     while (k < width - 1 && (u -= share(k, width)) >= 0) k++;
@@ -94,7 +94,7 @@ WORLD static int place_draw(world *w, int width) {
 }
 
 /* Adds one more level to one drafter's chain; of several candidates the first is continued. */
-WORLD static bool propose(world *w, int i, int d, int level) {
+HELPER bool propose(world *w, int i, int d, int level) {
     const simulated *s = &w->d[d];
     if (level >= s->depth || w->tip[i][d] < 0) return false;
     double a = s->a[i][level + 1];
@@ -108,13 +108,13 @@ WORLD static bool propose(world *w, int i, int d, int level) {
     const int width = s->width > 1 ? s->width : 1, from = w->tip[i][d];
     const int place = width > 1 && w->alive[i][d] ? place_draw(w, width) : 0;
     static const float one[1] = {1};
-    static const hn_proposal_law law = {1, NULL, one};
+    static const hn_proposal_dist dist = {1, NULL, one};
     for (int k = 0; k < width; k++) {
         const int32_t token =
             w->alive[i][d] && k == place ? truth(w, i, level + 1) : -1 - d - DRAFTERS * (level + DEPTH * k);
         const float guess = width > 1 ? estimate * (float)share(k, width) : estimate;
         const int row = w->by_history && (s->drawn || s->kind == HN_COST_PER_LEVEL)
-                            ? hn_tree_add_drawn(&w->tree[i], from, token, d, guess, &law, false)
+                            ? hn_tree_add_drawn(&w->tree[i], from, token, d, guess, &dist, false)
                             : hn_tree_add(&w->tree[i], from, token, d, guess);
         if (k == 0) w->tip[i][d] = row;
     }
@@ -123,7 +123,7 @@ WORLD static bool propose(world *w, int i, int d, int level) {
 }
 
 /* Begins a round. */
-WORLD static void trees_reset(world *w) {
+HELPER void trees_reset(world *w) {
     for (int i = 0; i < w->n_seqs; i++) {
         hn_tree_reset(&w->tree[i], truth(w, i, 0), HN_TREE_ROWS / w->n_seqs);
         w->plan[i] = (hn_plan_seq){i, w->context, &w->tree[i], DEPTH};
@@ -137,17 +137,17 @@ WORLD static void trees_reset(world *w) {
     hn_controller_start(w->c, w->plan, w->n_seqs, behind);
 }
 
-WORLD static double one_row(const world *w) {
+HELPER double one_row(const world *w) {
     return machine_relative(&w->m, 1, w->context);
 }
 
 /* Records that a call took the time of this many passes of one row. */
-WORLD static void took(world *w, int d, int level, int added, double passes) {
+HELPER void took(world *w, int d, int level, int added, double passes) {
     hn_controller_took(w->c, d, w->n_seqs, level, added, passes * machine_pass(&w->m, 1, w->context));
     w->seconds += passes * one_row(w);
 }
 
-WORLD static void call_at_once(world *w, int d) {
+HELPER void call_at_once(world *w, int d) {
     const simulated *s = &w->d[d];
     int added = 0;
     for (int i = 0; i < w->n_seqs; i++)
@@ -156,7 +156,7 @@ WORLD static void call_at_once(world *w, int d) {
     took(w, d, 0, added, (now ? s->round : 0) + (w->calls[d] == 0 ? s->first : 0));
 }
 
-WORLD static void call_by_levels(world *w, int d) {
+HELPER void call_by_levels(world *w, int d) {
     double read = w->unread[d] > DEPTH * w->n_seqs ? w->unread[d] * w->d[d].read : 0;
     for (int level = 0; hn_controller_go_on(w->c, w->plan, w->n_seqs, d, level, w->by_history); level++) {
         int added = 0;
@@ -169,7 +169,7 @@ WORLD static void call_by_levels(world *w, int d) {
     }
 }
 
-WORLD static void call_all(world *w) {
+HELPER void call_all(world *w) {
     int d;
     trees_reset(w);
     while ((d = hn_controller_choose(w->c, w->plan, w->n_seqs, w->by_history)) >= 0) {
@@ -182,19 +182,19 @@ WORLD static void call_all(world *w) {
     }
 }
 
-WORLD static int walk(const world *w, int i, int16_t *path) {
+HELPER int walk(const world *w, int i, int16_t *path) {
     int n = 0;
     for (int row = 0; (row = hn_tree_child(&w->tree[i], row, truth(w, i, n + 1))) >= 0;) path[n++] = (int16_t)row;
     return n;
 }
 
-WORLD static double expected(const simulated *d, int seq, int depth) {
+HELPER double expected(const simulated *d, int seq, int depth) {
     double e = 1, p = 1;
     for (int i = 1; i <= depth; i++) e += p *= d->a[seq][i];
     return e;
 }
 
-WORLD static void verify(world *w) {
+HELPER void verify(world *w) {
     int rows = 0;
     for (int i = 0; i < w->n_seqs; i++) {
         int16_t path[HN_TREE_ROWS];
@@ -212,14 +212,14 @@ WORLD static void verify(world *w) {
     machine_run(&w->m, hn_controller_cost(w->c), rows, w->context);
 }
 
-WORLD static void round_run(world *w) {
+HELPER void round_run(world *w) {
     call_all(w);
     hn_controller_prune(w->c, w->plan, w->n_seqs, w->by_history);
     verify(w);
 }
 
 /* Tokens a second over n rounds. */
-WORLD static double rounds_run(world *w, int n) {
+HELPER double rounds_run(world *w, int n) {
     w->tokens = w->seconds = w->drafted = w->levels = 0;
     memset(w->called, 0, sizeof w->called);
     for (int i = 0; i < n; i++) round_run(w);
@@ -227,7 +227,7 @@ WORLD static double rounds_run(world *w, int n) {
 }
 
 /* The best fixed depth of one drafter alone for one sequence. */
-WORLD static double best_fixed(const world *w, const simulated *d, int *depth) {
+HELPER double best_fixed(const world *w, const simulated *d, int *depth) {
     double best = 0;
     for (int k = 0; k <= d->depth; k++) {
         const double v = expected(d, 0, k) / (machine_relative(&w->m, k + 1, w->context) +
@@ -239,16 +239,16 @@ WORLD static double best_fixed(const world *w, const simulated *d, int *depth) {
     return best;
 }
 
-WORLD static double plain(const world *w) {
+HELPER double plain(const world *w) {
     return w->n_seqs / machine_relative(&w->m, w->n_seqs, w->context);
 }
 
-WORLD static void must_reach(double got, double least, const char *what, int kind, double a) {
+HELPER void must_reach(double got, double least, const char *what, int kind, double a) {
     if (!(got >= least))
         fail_msg("%s: machine %d, a %g: %g tokens a second, expected at least %g", what, kind, a, got, least);
 }
 
-WORLD static void set_rate(world *w, int drafter, double a) {
+HELPER void set_rate(world *w, int drafter, double a) {
     for (int i = 0; i < SEQS; i++)
         for (int d = 1; d <= DEPTH; d++) w->d[drafter].a[i][d] = a;
 }

@@ -304,6 +304,6 @@ int32_t hn_processors_best(hn_sampler *s, const float *logits, const hn_history 
         for (int i = 0; i < n && best >= 0; i++) best = better_of(to, best, change_at(s, &t, i));
         l = to;
     }
-    if (best < 0) best = s->lanes->argmax(l, s->vocab);
+    if (best < 0) best = s->vocab_ops->argmax(l, s->vocab);
     return best >= 0 && l[best] > -INFINITY ? best : -1; /* -1 also if the row has no number but a hint */
 }

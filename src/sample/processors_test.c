@@ -84,40 +84,40 @@ static void test_against_the_definition(void **state) {
         const hn_history h = split(text, n, n_prompt, n_path);
         request r;
         hn_sampler s;
-        defined_law d;
+        defined_dist d;
         request_make(&r, &seed, vocab, 2);
         if (r.q.n_bias == vocab) continue; /* every token may be forbidden */
         logits_make(&seed, l, vocab, false);
         text_make(&seed, text, n, vocab);
         request_open(&s, &r, vocab);
-        defined_law_open(&d, vocab);
+        defined_dist_open(&d, vocab);
         defined_by(&d, l, &r.q, text, n, n_prompt, r.breaks ? r.breakers : NULL,
                    r.q.xtc_probability > 0 && xtc_expected(&r.q, n));
         if (!d.unsure) {
-            law_spread(&s, l, &h, got);
-            if (!laws_agree(got, d.p, vocab))
+            dist_spread(&s, l, &h, got);
+            if (!dists_agree(got, d.p, vocab))
                 fail_msg("round %d: V %d n %d prompt %d path %d bias %d rep %g freq %g pres %g dry %g^%g/%d range %d",
                          round, vocab, n, n_prompt, n_path, r.q.n_bias, r.q.repetition_penalty, r.q.frequency_penalty,
                          r.q.presence_penalty, r.q.dry_multiplier, r.q.dry_base, r.q.dry_allowed_length, r.q.dry_range);
             sure++;
         }
-        defined_law_close(&d);
+        defined_dist_close(&d);
         hn_sampler_fini(&s);
     }
     assert_true(sure > rounds * 8 / 10);
 }
 
-/* The processed logits, from a law without cuts at temperature 1: differences to those of token 0. */
+/* The processed logits, from a distribution without cuts at temperature 1: differences to those of token 0. */
 static void logits_behind(const hunch_sampling *p, const uint8_t *breakers, const float *l, int vocab,
                           const hn_history *h, double *out) {
     hunch_sampling q = *p;
-    double law[16];
+    double dist[16];
     hn_sampler s;
     q.temperature = q.top_p = 1;
     sampler_open(&s, q, vocab);
     if (breakers) assert_int_equal(hn_sampler_breakers(&s, breakers, NULL), HUNCH_OK);
-    law_spread(&s, l, h, law);
-    for (int i = 0; i < vocab; i++) out[i] = log(law[i] / law[0]) + (double)l[0];
+    dist_spread(&s, l, h, dist);
+    for (int i = 0; i < vocab; i++) out[i] = log(dist[i] / dist[0]) + (double)l[0];
     hn_sampler_fini(&s);
 }
 
@@ -195,7 +195,7 @@ static void test_bias_forbids(void **state) {
     const hunch_bias bias[] = {{2, -INFINITY}, {0, -INFINITY}, {1, -INFINITY}, {3, -INFINITY}};
     for (int temperature = 0; temperature < 2; temperature++) {
         const hn_history h = at(1);
-        hn_law law;
+        hn_dist dist;
         hn_sampler s;
         for (int n = 1; n <= 4; n++) {
             sampler_open(&s, (hunch_sampling){.temperature = temperature, .top_p = 1, .bias = bias, .n_bias = n}, 4);
@@ -205,8 +205,8 @@ static void test_bias_forbids(void **state) {
                 if (n == 4) assert_int_equal(token, -1);
                 for (int k = 0; k < n; k++) assert_true(n == 4 || token != bias[k].token);
             }
-            hn_sampler_law(&s, l, &h, &law);
-            assert_int_equal(law.n, n == 4 ? 0 : temperature == 0 ? 1 : 4 - n);
+            hn_sampler_dist(&s, l, &h, &dist);
+            assert_int_equal(dist.n, n == 4 ? 0 : temperature == 0 ? 1 : 4 - n);
             hn_sampler_fini(&s);
         }
     }
@@ -235,10 +235,10 @@ static void test_finite_stays_finite(void **state) {
 
 /* ---- histories -------------------------------------------------------------------------------------------------- */
 
-static bool same_law(hn_sampler *a, hn_sampler *b, const float *l, const hn_history *ha, const hn_history *hb) {
-    hn_law x, y;
-    hn_sampler_law(a, l, ha, &x);
-    hn_sampler_law(b, l, hb, &y);
+static bool same_dist(hn_sampler *a, hn_sampler *b, const float *l, const hn_history *ha, const hn_history *hb) {
+    hn_dist x, y;
+    hn_sampler_dist(a, l, ha, &x);
+    hn_sampler_dist(b, l, hb, &y);
     return x.n == y.n && x.sum == y.sum && memcmp(x.id, y.id, (size_t)x.n * sizeof *x.id) == 0 &&
            memcmp(x.weight, y.weight, (size_t)x.n * sizeof *x.weight) == 0;
 }
@@ -268,7 +268,7 @@ static void test_path_is_like_text(void **state) {
             const hn_history committed = split(joined, n + drafted.n_path, n_prompt, 0);
             hn_sampler other;
             request_open(&other, &r, vocab);
-            assert_true(same_law(&s, &other, l, &drafted, &committed));
+            assert_true(same_dist(&s, &other, l, &drafted, &committed));
             assert_int_equal(hn_sampler_draw(&s, l, &drafted, -1), hn_sampler_draw(&other, l, &committed, -1));
             hn_sampler_fini(&other);
         }
@@ -296,7 +296,7 @@ static void test_hints(void **state) {
         logits_make(&seed, l, vocab, round % 3 == 0);
         for (int i = 0; i < vocab && round % 4 == 0; i++) l[i] = rintf(l[i]); /* ties */
         for (int i = 0; i < vocab && round % 50 == 0; i++) l[i] = i % 2 ? NAN : -INFINITY;
-        const int32_t hint = s.lanes->argmax(l, vocab), want = hn_sampler_draw(&s, l, &h, -1);
+        const int32_t hint = s.vocab_ops->argmax(l, vocab), want = hn_sampler_draw(&s, l, &h, -1);
         assert_int_equal(hn_sampler_draw(&s, l, &h, hint), want);
         assert_int_equal(hn_sampler_draw(&s, l, &h, hint), want); /* no state remains */
         moved += want != hint;
@@ -327,7 +327,7 @@ static void test_any_text_may_follow(void **state) {
             hn_sampler other;
             request_open(&other, &r, 8);
             if (round % 3 == 0) hn_fault_arm(HN_FAULT_ALLOC, 0, true);
-            assert_true(same_law(&s, &other, l, &h, &h));
+            assert_true(same_dist(&s, &other, l, &h, &h));
             hn_fault_arm(HN_FAULT_ALLOC, -1, false);
             hn_sampler_fini(&other);
         }
@@ -362,7 +362,7 @@ static void toy_logits(int32_t last, float *l) {
 }
 
 /* Joint probabilities of the next STEPS tokens, by the definition. */
-static void joint_law(const hunch_sampling *q, const int32_t *prefix, int n, int n_prompt, double *cell) {
+static void joint_dist(const hunch_sampling *q, const int32_t *prefix, int n, int n_prompt, double *cell) {
     int32_t text[64];
     float l[V];
     memcpy(text, prefix, (size_t)n * sizeof *text);
@@ -370,12 +370,12 @@ static void joint_law(const hunch_sampling *q, const int32_t *prefix, int n, int
         const int token[STEPS] = {c / (V * V), c / V % V, c % V};
         cell[c] = 1;
         for (int step = 0; step < STEPS; step++) {
-            defined_law d;
-            defined_law_open(&d, V);
+            defined_dist d;
+            defined_dist_open(&d, V);
             toy_logits(text[n + step - 1], l);
             defined_by(&d, l, q, text, n + step, n_prompt, NULL, false);
             cell[c] *= d.p[token[step]];
-            defined_law_close(&d);
+            defined_dist_close(&d);
             text[n + step] = token[step];
         }
     }
@@ -390,7 +390,7 @@ static bool draws_fit(hunch_sampling q, mutant m) {
     long counts[CELLS] = {0};
     float l[V];
     hn_sampler s;
-    joint_law(&q, text, n, n_prompt, cell);
+    joint_dist(&q, text, n, n_prompt, cell);
     sampler_open(&s, q, V);
     for (int i = 0; i < N; i++) {
         int32_t path[STEPS], scratch[2 * STEPS];
@@ -410,7 +410,7 @@ static void test_wrong_histories_are_found(void **state) {
     (void)state;
     const struct {
         hunch_sampling q;
-        bool found[MUTANTS]; /* mutants that change this law */
+        bool found[MUTANTS]; /* mutants that change this distribution */
     } cases[] = {
         {{.repetition_penalty = 1.6}, {false, true, true, false, false}},
         {{.presence_penalty = 1}, {false, true, true, false, false}},

@@ -29,13 +29,13 @@ typedef struct range {
 } range;
 
 /* Narrows the range until it has few keys, or equal ones. value: summed by mass; NULL: keys are counted. */
-static range run_narrow(const hn_lanes *lanes, const float *key, const float *value, int n, double target, float low,
+static range run_narrow(const hn_vocab_ops *vocab_ops, const float *key, const float *value, int n, double target, float low,
                         float high) {
     range r = {order_of(low), order_of(high) + 1, 0};
     int64_t from_lo = n, from_hi = 0;
     while (r.hi - r.lo > 1 && from_lo - from_hi > NEAR) {
         const int64_t middle = r.lo + (r.hi - r.lo) / 2;
-        const hn_tally t = lanes->tally(key, value, n, key_at(middle));
+        const hn_tally t = vocab_ops->tally(key, value, n, key_at(middle));
         const double sum = value ? (double)t.mass * HN_MASS_UNIT : (double)t.count;
         if (sum >= target)
             r.lo = middle, from_lo = t.count;
@@ -47,8 +47,8 @@ static range run_narrow(const hn_lanes *lanes, const float *key, const float *va
 
 /* The first index from i on whose key is below `end`; n: none. */
 static int next_below(const float *key, int i, int n, float end) {
-    for (; i < n; i += HN_LANES_BLOCK) {
-        const int stop = n - i < HN_LANES_BLOCK ? n : i + HN_LANES_BLOCK;
+    for (; i < n; i += HN_VOCAB_BUCKET) {
+        const int stop = n - i < HN_VOCAB_BUCKET ? n : i + HN_VOCAB_BUCKET;
         int below = 0;
         for (int j = i; j < stop; j++) below |= !(key[j] >= end);
         if (below) break;
@@ -82,22 +82,22 @@ static int run_last(const hn_run *r, int n, const range *g) {
     return -1;
 }
 
-int hn_run_cut(const hn_lanes *lanes, const hn_run *r) {
-    const range g = run_narrow(lanes, r->key, r->count ? NULL : r->value, r->n, r->target, r->low, r->high);
-    const int n = lanes->keep(r->key, r->n, key_at(g.lo), r->id, r->value);
+int hn_run_cut(const hn_vocab_ops *vocab_ops, const hn_run *r) {
+    const range g = run_narrow(vocab_ops, r->key, r->count ? NULL : r->value, r->n, r->target, r->low, r->high);
+    const int n = vocab_ops->keep(r->key, r->n, key_at(g.lo), r->id, r->value);
     const int last = run_last(r, n, &g);
     if (last < 0) return n;
     /* up to `last` the keys of at least `worst` stay, after it only larger ones */
     const float worst = r->key[last];
     const int after = last + 1;
-    const int kept = lanes->keep(r->key, after, worst, r->id, r->value);
+    const int kept = vocab_ops->keep(r->key, after, worst, r->id, r->value);
     const int more =
-        lanes->keep(r->key + after, n - after, key_at(order_of(worst) + 1), r->id + after, r->value + after);
+        vocab_ops->keep(r->key + after, n - after, key_at(order_of(worst) + 1), r->id + after, r->value + after);
     memmove(r->id + kept, r->id + after, (size_t)more * sizeof *r->id);
     memmove(r->value + kept, r->value + after, (size_t)more * sizeof *r->value);
     return kept + more;
 }
 
-float hn_run_floor(const hn_lanes *lanes, const float *key, int n, int least, float high) {
-    return key_at(run_narrow(lanes, key, NULL, n, least, -INFINITY, high).lo);
+float hn_run_floor(const hn_vocab_ops *vocab_ops, const float *key, int n, int least, float high) {
+    return key_at(run_narrow(vocab_ops, key, NULL, n, least, -INFINITY, high).lo);
 }

@@ -4,7 +4,7 @@
  * the middle are counted, until only a few are left to sort. Internal to the sampler. */
 #ifndef HN_RUNS_H
 #define HN_RUNS_H
-#include "sample/lanes.h"
+#include "sample/vocab_ops.h"
 
 /* Candidates are in parallel arrays and keep their order. */
 typedef struct hn_run {
@@ -18,7 +18,7 @@ typedef struct hn_run {
 } hn_run;
 
 /* Moves the run to the front, returns its length; all candidates, if they do not add up to the target. */
-int hn_run_cut(const hn_lanes *lanes, const hn_run *r);
+int hn_run_cut(const hn_vocab_ops *vocab_ops, const hn_run *r);
 /* A threshold that at least `least` of n keys reach, and not many more; n >= least. high: upper bound of the keys. */
-float hn_run_floor(const hn_lanes *lanes, const float *key, int n, int least, float high);
+float hn_run_floor(const hn_vocab_ops *vocab_ops, const float *key, int n, int least, float high);
 #endif

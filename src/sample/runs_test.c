@@ -78,7 +78,7 @@ static void test_cut(void **state) {
         for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
             for (int i = 0; i < n; i++) id[i] = c[i].id, value[i] = c[i].value, key[i] = c[i].key;
             const hn_run run = {id, value, own_key ? key : value, n, count, target, (float)low, (float)high};
-            assert_int_equal(hn_run_cut(hn_lanes_for(isa), &run), length);
+            assert_int_equal(hn_run_cut(hn_vocab_ops_for(isa), &run), length);
             for (int i = 0; i < length; i++) assert_true(id[i] == want[i].id && value[i] == want[i].value);
         }
     }
@@ -96,7 +96,7 @@ static void test_floor(void **state) {
             if (round % 4 == 0 && hn_splitmix(&seed) % 3 == 0) key[i] = -INFINITY;
             high = fmaxf(high, key[i]);
         }
-        const float floor = hn_run_floor(&hn_lanes_ref, key, n, least, high);
+        const float floor = hn_run_floor(&hn_vocab_ops_ref, key, n, least, high);
         int reach = 0, above = 0;
         for (int i = 0; i < n; i++) reach += key[i] >= floor, above += key[i] > floor;
         assert_true(reach >= least && above < least + 64);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sampler.h - the target's law D(logits, history, parameters) → P, and one draw from it.
+/* sampler.h - the target's distribution D(logits, history, parameters) → P, and one draw from it.
  *
  * Order of processors: logit bias, penalties (repetition, frequency, presence), DRY, temperature, top-n-sigma, top-k,
  * typical, top-p, min-p, XTC. Temperature 0 takes the largest processed logit. The draw is an exponential race: the token
@@ -14,9 +14,9 @@
  */
 #ifndef HN_SAMPLER_H
 #define HN_SAMPLER_H
-#include "base/coins.h"
+#include "base/rng.h"
 #include "base/status.h"
-#include "sample/lanes.h"
+#include "sample/vocab_ops.h"
 
 /* The tokens before the one that is drawn: the committed text, then the drafted path of the row. The position of the
  * drawn token is n + n_path. */
@@ -29,26 +29,26 @@ typedef struct hn_history {
 
 /* P by its support: P(id[i]) = weight[i] / sum, weight[i] > 0, ids ascending. Owned by the sampler, valid until its next call.
  * n == 0: nothing can be drawn. At temperature 0: one id. */
-typedef struct hn_law {
-    const int32_t *id; /* NULL: not listed yet (hn_law_list); n is no less than the support then */
+typedef struct hn_dist {
+    const int32_t *id; /* NULL: not listed yet (hn_dist_list); n is no less than the support then */
     const float *weight;
     int n;
     double sum;
-    const float *logits; /* of a law that is not listed: weights are e^((l - max) scale) */
+    const float *logits; /* of a distribution that is not listed: weights are e^((l - max) scale) */
     float max, scale;
-} hn_law;
+} hn_dist;
 
 struct hn_penalties; /* counts of the committed text (processors.c) */
 
 typedef struct hn_sampler {
     hunch_sampling params; /* bias is copied, dry_breakers are not kept: both may be freed after init */
-    hn_coins coins;
+    hn_rng rng;
     int vocab;
-    const hn_lanes *lanes; /* the best level's; all give the same results */
+    const hn_vocab_ops *vocab_ops; /* the best level's; all give the same results */
     /* workspace, owned: candidates of the support */
     int32_t *id;  /* [vocab] */
     float *value; /* [vocab] */
-    float *block; /* [hn_lanes_blocks(vocab)] largest logit of each 64 */
+    float *bucket; /* [hn_vocab_buckets(vocab)] largest logit of each 64 */
     float *key;   /* [vocab], only for typical_p: the keys of candidates */
     hunch_bias *bias;               /* [params.n_bias] */
     float *processed;               /* [vocab], only if a processor changes logits */
@@ -72,22 +72,22 @@ bool hn_sampler_takes_best(const hn_sampler *s);
  * logits if the caller has it, else -1. Returns -1 if no token can be drawn (all logits NaN or -inf). */
 int32_t hn_sampler_draw(hn_sampler *s, const float *logits, const hn_history *h, int32_t greedy_hint);
 
-/* The law after this history. */
-void hn_sampler_law(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out);
+/* The distribution after this history. */
+void hn_sampler_dist(hn_sampler *s, const float *logits, const hn_history *h, hn_dist *out);
 /* The same, but if all tokens are in its support, without a list of it: for callers that need only a few tokens. The logits
- * must stay valid until hn_law_list or the last use. */
-void hn_sampler_law_lazy(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out);
-void hn_law_list(hn_sampler *s, hn_law *law); /* makes the list */
-/* The softmax of the processed logits over all tokens, whatever the temperature and the truncations are; without a list, for hn_law_list
- * makes that of the law. */
-void hn_sampler_softmax(hn_sampler *s, const float *logits, const hn_history *h, hn_law *out);
-/* The weight of a token in any law, 0 if it is not in the support. */
-float hn_law_weight(const hn_sampler *s, const hn_law *law, int32_t token);
-int hn_law_find(const int32_t *id, int n, int32_t token); /* its index among ascending ids, -1: none */
-/* For a law that is not listed: the weights of tokens first..first+n-1; the token at which the running sum of all passes u
+ * must stay valid until hn_dist_list or the last use. */
+void hn_sampler_dist_lazy(hn_sampler *s, const float *logits, const hn_history *h, hn_dist *out);
+void hn_dist_list(hn_sampler *s, hn_dist *dist); /* makes the list */
+/* The softmax of the processed logits over all tokens, whatever the temperature and the truncations are; without a list, for hn_dist_list
+ * makes that of the distribution. */
+void hn_sampler_softmax(hn_sampler *s, const float *logits, const hn_history *h, hn_dist *out);
+/* The weight of a token in any distribution, 0 if it is not in the support. */
+float hn_dist_weight(const hn_sampler *s, const hn_dist *dist, int32_t token);
+int hn_dist_find(const int32_t *id, int n, int32_t token); /* its index among ascending ids, -1: none */
+/* For a distribution that is not listed: the weights of tokens first..first+n-1; the token at which the running sum of all passes u
  * times the whole. */
-void hn_law_weights(const hn_sampler *s, const hn_law *law, int first, int n, float *w);
-int32_t hn_law_token_at(const hn_sampler *s, const hn_law *law, double u);
+void hn_dist_weights(const hn_sampler *s, const hn_dist *dist, int first, int n, float *w);
+int32_t hn_dist_token_at(const hn_sampler *s, const hn_dist *dist, double u);
 
 /* Natural log of softmax(logits)[token], before any processing: the reported log-probability. -inf for a token of logit -inf;
  * NaN if no token can be drawn. */

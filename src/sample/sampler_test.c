@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sampler_test.c - draws against the law, the fast race against the slow one, replaced coins, odd logits and
- * log-probabilities. The law itself: support_test.c and processors_test.c. */
+/* sampler_test.c - draws against the distribution, the fast race against the slow one, replaced random numbers, odd logits and
+ * log-probabilities. The distribution itself: support_test.c and processors_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,13 +58,13 @@ static void test_draw_is_the_race(void **state) {
             if (l[i] > l[best] || isnan(l[best])) best = i;
         for (int position = 0; position < 4; position++) {
             const hn_history h = at(position);
-            law_spread(&s, l, &h, p);
+            dist_spread(&s, l, &h, p);
             const int32_t quick = hn_sampler_draw(&s, l, &h, -1);
             assert_int_equal(quick, hn_sampler_draw(&s, l, &h, best));
             assert_int_equal(quick, race_by_definition(p, n, q.seed, (uint64_t)position));
-            s.coins.uniform = uniform_slow;
+            s.rng.uniform = uniform_slow;
             assert_int_equal(quick, hn_sampler_draw(&s, l, &h, -1));
-            s.coins = hn_coins_philox;
+            s.rng = hn_rng_philox;
         }
         hn_sampler_fini(&s);
     }
@@ -87,17 +87,17 @@ static void test_large_vocabulary(void **state) {
         for (int n = 0; n < 100; n += 20) {
             const hn_history h = {text, n, 5, text + n, 10};
             const int32_t quick = hn_sampler_draw(&s, l, &h, -1);
-            s.coins.uniform = uniform_slow;
+            s.rng.uniform = uniform_slow;
             assert_int_equal(quick, hn_sampler_draw(&s, l, &h, -1));
-            s.coins = hn_coins_philox;
+            s.rng = hn_rng_philox;
         }
         hn_sampler_fini(&s);
     }
     free(l);
 }
 
-/* Draws over positions, and over seeds, follow the law; neighbours in position are independent. */
-static void test_draws_follow_the_law(void **state) {
+/* Draws over positions, and over seeds, follow the distribution; neighbours in position are independent. */
+static void test_draws_follow_the_dist(void **state) {
     (void)state;
     enum { V = 12 };
     const int rounds = light() ? 10000 : 40000;
@@ -113,7 +113,7 @@ static void test_draws_follow_the_law(void **state) {
         sampler_open(&s, cases[c], V);
         double p[V], pair[V * V];
         const hn_history start = at(0);
-        law_spread(&s, l, &start, p);
+        dist_spread(&s, l, &start, p);
         for (int i = 0; i < V * V; i++) pair[i] = p[i / V] * p[i % V];
         long counts[V * V] = {0}, by_seed[V] = {0}, more[V] = {0};
         for (int i = 0; i < rounds; i++) {
@@ -131,7 +131,7 @@ static void test_draws_follow_the_law(void **state) {
             hn_sampler_fini(&s);
             continue;
         }
-        /* the test has power: a law that is off by three percent is rejected */
+        /* the test has power: a distribution that is off by three percent is rejected */
         double other[V], sum = 0;
         for (int i = 0; i < V; i++) sum += other[i] = p[i] * (i == 2 ? 1.03 : 1);
         for (int i = 0; i < V; i++) other[i] /= sum;
@@ -145,7 +145,7 @@ static void test_draws_follow_the_law(void **state) {
     }
 }
 
-/* If XTC acts with some probability, draws follow the mixture of both laws. */
+/* If XTC acts with some probability, draws follow the mixture of both distributions. */
 static void test_xtc_mixture(void **state) {
     (void)state;
     enum { V = 4, N = 40000 };
@@ -156,12 +156,12 @@ static void test_xtc_mixture(void **state) {
     const hn_history h = at(0);
     hn_sampler s;
     sampler_open(&s, q, V);
-    law_spread(&s, l, &h, without);
+    dist_spread(&s, l, &h, without);
     hn_sampler_fini(&s);
     q.xtc_probability = 1;
     q.xtc_threshold = .2;
     sampler_open(&s, q, V);
-    law_spread(&s, l, &h, with);
+    dist_spread(&s, l, &h, with);
     hn_sampler_fini(&s);
     q.xtc_probability = .3;
     sampler_open(&s, q, V);
@@ -175,7 +175,7 @@ static void test_xtc_mixture(void **state) {
     hn_sampler_fini(&s);
 }
 
-/* ---- replaced coins --------------------------------------------------------------------------------------------- */
+/* ---- replaced random numbers --------------------------------------------------------------------------------------------- */
 
 /* Numbers on a grid instead of random ones: the share of each winner tends to P (area under a monotone boundary). */
 typedef struct grid {
@@ -195,9 +195,9 @@ static void test_race_on_a_grid(void **state) {
     const hn_history h = at(0);
     hn_sampler s;
     sampler_open(&s, (hunch_sampling)CUTS(1, 0, 1, 0, 0), 3);
-    s.coins = (hn_coins){uniform_grid, NULL, NULL, &g};
+    s.rng = (hn_rng){uniform_grid, NULL, NULL, &g};
     double p[3], share[3] = {0};
-    law_spread(&s, l, &h, p);
+    dist_spread(&s, l, &h, p);
     for (g.index[0] = 0; g.index[0] < M; g.index[0]++)
         for (g.index[1] = 0; g.index[1] < M; g.index[1]++)
             for (g.index[2] = 0; g.index[2] < M; g.index[2]++)
@@ -224,8 +224,8 @@ static void test_ties(void **state) {
         hn_sampler s;
         for (int i = 0; i < 60; i++) l[i] = (float)below(&seed, 4);
         sampler_open(&s, cuts_make(&seed, 60, 2), 60);
-        s.coins.uniform = uniform_same;
-        law_spread(&s, l, &h, p);
+        s.rng.uniform = uniform_same;
+        dist_spread(&s, l, &h, p);
         for (int i = 1; i < 60; i++)
             if (p[i] > p[want]) want = i;
         assert_int_equal(hn_sampler_draw(&s, l, &h, -1), want);
@@ -233,7 +233,7 @@ static void test_ties(void **state) {
     }
 }
 
-/* Coins with outcomes chosen by the test, which record the requested probabilities. */
+/* Random numbers with outcomes chosen by the test, which record the requested probabilities. */
 typedef struct chooser {
     bool acts;
     int want;      /* index to draw */
@@ -260,27 +260,27 @@ static int draw_chosen(void *ctx, const hn_random_key *key, const int32_t *id, c
     return i;
 }
 
-static void test_chosen_coins(void **state) {
+static void test_chosen_rng(void **state) {
     (void)state;
     const float l[] = {1, 1.5f, 0, -1};
     const hn_history h = {.n = 8, .n_prompt = 2, .path = (const int32_t[]){1, 2}, .n_path = 2};
     chooser c = {0};
-    double law[4], joint[2][4] = {{0}};
+    double dist[4], joint[2][4] = {{0}};
     hn_sampler s;
     const hunch_sampling params = {
         .temperature = 1, .top_p = 1, .xtc_probability = .3, .xtc_threshold = .2, .seed = 44};
     sampler_open(&s, params, 4);
-    s.coins = (hn_coins){hn_coins_philox.uniform, accept_chosen, draw_chosen, &c};
+    s.rng = (hn_rng){hn_rng_philox.uniform, accept_chosen, draw_chosen, &c};
     for (int acts = 0; acts < 2; acts++) {
         c.acts = acts;
-        const int support = law_spread(&s, l, &h, law);
+        const int support = dist_spread(&s, l, &h, dist);
         assert_int_equal(support, acts ? 3 : 4);
         for (c.want = 0; c.want < support; c.want++) {
             const int32_t token = hn_sampler_draw(&s, l, &h, -1);
             joint[acts][token] += c.p;
             assert_true(c.accept_p == .3);
         }
-        for (int i = 0; i < 4; i++) assert_true(fabs(joint[acts][i] - law[i]) < 1e-12);
+        for (int i = 0; i < 4; i++) assert_true(fabs(joint[acts][i] - dist[i]) < 1e-12);
     }
     assert_int_equal(c.draws, 7);
     assert_int_equal(c.accepts, 9);
@@ -291,8 +291,8 @@ static void test_chosen_coins(void **state) {
     /* greedy calls nothing */
     s.params.temperature = 0;
     assert_int_equal(hn_sampler_draw(&s, l, &h, -1), 1);
-    assert_int_equal(law_spread(&s, l, &h, law), 1);
-    assert_true(law[1] == 1 && c.draws == 7 && c.accepts == 9);
+    assert_int_equal(dist_spread(&s, l, &h, dist), 1);
+    assert_true(dist[1] == 1 && c.draws == 7 && c.accepts == 9);
     hn_sampler_fini(&s);
 }
 
@@ -301,12 +301,12 @@ static void test_chosen_coins(void **state) {
 static int32_t draw(const float *l, int n, hunch_sampling q) {
     const hn_history h = at(9);
     hn_sampler s;
-    hn_law law;
+    hn_dist dist;
     sampler_open(&s, q, n);
     const int32_t token = hn_sampler_draw(&s, l, &h, -1);
-    hn_sampler_law(&s, l, &h, &law);
-    bool drawable = token < 0 && law.n == 0;
-    for (int i = 0; i < law.n; i++) drawable |= law.id[i] == token;
+    hn_sampler_dist(&s, l, &h, &dist);
+    bool drawable = token < 0 && dist.n == 0;
+    for (int i = 0; i < dist.n; i++) drawable |= dist.id[i] == token;
     assert_true(drawable);
     hn_sampler_fini(&s);
     return token;
@@ -380,14 +380,14 @@ static void test_padding(void **state) {
 }
 
 /* The token at which the running sum passes u. */
-static int32_t token_at(const hn_law *law, double u) {
+static int32_t token_at(const hn_dist *dist, double u) {
     double passed = 0;
-    for (int i = 0; i < law->n; i++)
-        if ((passed += (double)law->weight[i]) > u * law->sum) return law->id[i];
-    return law->id[law->n - 1];
+    for (int i = 0; i < dist->n; i++)
+        if ((passed += (double)dist->weight[i]) > u * dist->sum) return dist->id[i];
+    return dist->id[dist->n - 1];
 }
 
-/* Queries of a law that is not listed agree with its list. */
+/* Queries of a distribution that is not listed agree with its list. */
 static void test_looks(void **state) {
     (void)state;
     static float l[3000], w[3000];
@@ -397,37 +397,37 @@ static void test_looks(void **state) {
         const int n = 1 + below(&seed, round % 5 ? 200 : 3000);
         const hn_history h = at(round);
         hn_sampler s, other;
-        hn_law look, law;
+        hn_dist look, dist;
         logits_make(&seed, l, n, true);
         l[below(&seed, n)] = 2;
         const hunch_sampling q = cuts_make(&seed, n, round % 2 ? 3 : 1000);
         sampler_open(&s, q, n);
         sampler_open(&other, q, n);
-        hn_sampler_law_lazy(&s, l, &h, &look);
-        hn_sampler_law(&other, l, &h, &law);
-        assert_true(look.sum == law.sum && look.n >= law.n);
+        hn_sampler_dist_lazy(&s, l, &h, &look);
+        hn_sampler_dist(&other, l, &h, &dist);
+        assert_true(look.sum == dist.sum && look.n >= dist.n);
         for (int i = 0; i < n; i++) {
-            const int at_i = hn_law_find(law.id, law.n, i);
-            assert_true(hn_law_weight(&s, &look, i) == (at_i < 0 ? 0 : law.weight[at_i]));
-            assert_true(at_i < 0 || law.id[at_i] == i);
-            assert_true(i == 0 || i >= law.n || law.id[i - 1] < law.id[i]);
+            const int at_i = hn_dist_find(dist.id, dist.n, i);
+            assert_true(hn_dist_weight(&s, &look, i) == (at_i < 0 ? 0 : dist.weight[at_i]));
+            assert_true(at_i < 0 || dist.id[at_i] == i);
+            assert_true(i == 0 || i >= dist.n || dist.id[i - 1] < dist.id[i]);
         }
         if (!look.id) {
             unlisted++;
             const int first = below(&seed, n);
-            hn_law_weights(&s, &look, first, n - first, w);
-            for (int i = first; i < n; i++) assert_true(w[i - first] == hn_law_weight(&s, &look, i));
+            hn_dist_weights(&s, &look, first, n - first, w);
+            for (int i = first; i < n; i++) assert_true(w[i - first] == hn_dist_weight(&s, &look, i));
             for (int k = 0; k < 20; k++, tokens++) {
                 const double u = k == 0 ? 0x1p-53 : k == 1 ? 1 - 0x1p-53 : unit(&seed);
-                const int32_t token = hn_law_token_at(&s, &look, u);
-                assert_true(hn_law_weight(&s, &look, token) > 0);
-                agreed += token == token_at(&law, u); /* except by rounding of sums */
+                const int32_t token = hn_dist_token_at(&s, &look, u);
+                assert_true(hn_dist_weight(&s, &look, token) > 0);
+                agreed += token == token_at(&dist, u); /* except by rounding of sums */
             }
         }
-        hn_law_list(&s, &look);
-        assert_int_equal(look.n, law.n);
-        assert_memory_equal(look.id, law.id, (size_t)law.n * sizeof *law.id);
-        assert_memory_equal(look.weight, law.weight, (size_t)law.n * sizeof *law.weight);
+        hn_dist_list(&s, &look);
+        assert_int_equal(look.n, dist.n);
+        assert_memory_equal(look.id, dist.id, (size_t)dist.n * sizeof *dist.id);
+        assert_memory_equal(look.weight, dist.weight, (size_t)dist.n * sizeof *dist.weight);
         hn_sampler_fini(&s);
         hn_sampler_fini(&other);
     }
@@ -504,8 +504,8 @@ static void test_logprob_top(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_draw_is_the_race), cmocka_unit_test(test_large_vocabulary),
-        cmocka_unit_test(test_draws_follow_the_law), cmocka_unit_test(test_xtc_mixture),
-        cmocka_unit_test(test_race_on_a_grid),   cmocka_unit_test(test_chosen_coins),
+        cmocka_unit_test(test_draws_follow_the_dist), cmocka_unit_test(test_xtc_mixture),
+        cmocka_unit_test(test_race_on_a_grid),   cmocka_unit_test(test_chosen_rng),
         cmocka_unit_test(test_ties),            
         cmocka_unit_test(test_odd_logits),       cmocka_unit_test(test_greedy),
         cmocka_unit_test(test_padding),          cmocka_unit_test(test_looks), cmocka_unit_test(test_no_memory),

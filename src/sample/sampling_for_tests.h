@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sampling_for_tests.h - for tests of the sampler: random logits and parameters, samplers that must open, a law as an array over
+/* sampling_for_tests.h - for tests of the sampler: random logits and parameters, samplers that must open, a distribution as an array over
  * the vocabulary. Include after cmocka. */
 #ifndef HN_SAMPLING_FOR_TESTS_H
 #define HN_SAMPLING_FOR_TESTS_H
 #include <math.h>
 #include <string.h>
 
-#include "sample/law_for_tests.h"
+#include "sample/dist_for_tests.h"
 #include "sample/sampler.h"
 
 static inline double unit(uint64_t *seed) { return (double)(hn_splitmix(seed) >> 11) * 0x1p-53; }
@@ -44,27 +44,27 @@ static inline hunch_sampling cuts_make(uint64_t *seed, int vocab, int rare) {
     return p;
 }
 
-/* The law over the whole vocabulary; returns the size of its support. */
-static inline int law_spread(hn_sampler *s, const float *logits, const hn_history *h, double *p) {
-    hn_law law;
-    hn_sampler_law(s, logits, h, &law);
+/* The distribution over the whole vocabulary; returns the size of its support. */
+static inline int dist_spread(hn_sampler *s, const float *logits, const hn_history *h, double *p) {
+    hn_dist dist;
+    hn_sampler_dist(s, logits, h, &dist);
     memset(p, 0, (size_t)s->vocab * sizeof *p);
-    for (int i = 0; i < law.n; i++) {
-        assert_in_range(law.id[i], 0, s->vocab - 1);
-        assert_true(law.weight[i] > 0 && p[law.id[i]] == 0);
-        p[law.id[i]] = (double)law.weight[i] / law.sum;
+    for (int i = 0; i < dist.n; i++) {
+        assert_in_range(dist.id[i], 0, s->vocab - 1);
+        assert_true(dist.weight[i] > 0 && p[dist.id[i]] == 0);
+        p[dist.id[i]] = (double)dist.weight[i] / dist.sum;
     }
-    return law.n;
+    return dist.n;
 }
 
-/* XTC's coin at a position, by its key. */
+/* XTC's accept at a position, by its key. */
 static inline bool xtc_expected(const hunch_sampling *q, int position) {
     const hn_random_key key = {.seed = q->seed, .position = (uint64_t)position, .purpose = HN_PURPOSE_XTC};
     return hn_random_uniform(&key) < q->xtc_probability;
 }
 
 /* got equals want up to the float32 rounding of weights, which is relative. */
-static inline bool laws_agree(const double *got, const double *want, int vocab) {
+static inline bool dists_agree(const double *got, const double *want, int vocab) {
     double sum = 0;
     for (int i = 0; i < vocab; i++) {
         const double z = want[i] > 0 ? log(want[i]) : 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* support.c - from processed logits to the support of the law and its weights, without sorting a vocabulary.
+/* support.c - from processed logits to the support of the distribution and its weights, without sorting a vocabulary.
  *
- * The exact law. m = largest logit that is not NaN. Every token has the weight w = e^((l - m) / T) in float32, computed
- * by lanes.h; T enters as one float32 reciprocal. Then, in this order,
+ * The exact distribution. m = largest logit that is not NaN. Every token has the weight w = e^((l - m) / T) in float32, computed
+ * by vocab_ops.h; T enters as one float32 reciprocal. Then, in this order,
  *   top-n-sigma  keeps logits of at least m - n·σ, σ the standard deviation of the finite logits;
  *   top-k        keeps the k tokens of largest logit, ties to the lowest id;
  *   typical      keeps the shortest run of tokens in order of ascending |z - mean of z|, z = (l - m) / T (ties: ascending
@@ -14,11 +14,11 @@
  *   min-p        keeps weights of at least min_p times the largest left;
  *   XTC          if it acts, drops the tokens of at least xtc_threshold times the sum of masses except the least likely of
  *                them, ties to the lowest id.
- * P(x) = w(x) / sum of the kept weights. So the law is a function of the logits and parameters alone.
+ * P(x) = w(x) / sum of the kept weights. So the distribution is a function of the logits and parameters alone.
  *
- * Shortcuts below change no result. The largest logit of each block of 64 tokens is found first; after that
- *   - a threshold, of logits or of weights, skips whole blocks, and only tokens above it are processed;
- *   - the k-th largest of those block maxima is such a threshold for top-k, if there are k blocks;
+ * Shortcuts below change no result. The largest logit of each bucket of 64 tokens is found first; after that
+ *   - a threshold, of logits or of weights, skips whole buckets, and only tokens above it are processed;
+ *   - the k-th largest of those bucket maxima is such a threshold for top-k, if there are k buckets;
  *   - so is, for top-p, (1-p)·sum/V less a unit of mass: the last token kept and all after it have more than (1-p)·sum
  *     together, and there are at most V of them. Nor is a token without mass in the set;
  *   - the end of a run is found without sorting (runs.h).
@@ -42,7 +42,7 @@ float hn_sampler_scale(const hn_sampler *s) {
 }
 
 static double mass_sum(const hn_sampler *s, int n) {
-    return (double)s->lanes->tally(s->value, s->value, n, 0).mass * HN_MASS_UNIT;
+    return (double)s->vocab_ops->tally(s->value, s->value, n, 0).mass * HN_MASS_UNIT;
 }
 
 /* The smallest float that is not below x: for a float v, v >= x is equivalent to v >= this. */
@@ -64,7 +64,7 @@ static float logit_floor(const hn_sampler *s, float max, double least) {
 static double sigma_floor(const hn_sampler *s, const float *l, float max) {
     double count, sum, squares;
     if (max == INFINITY) return INFINITY;
-    s->lanes->spread(l, s->vocab, max, &count, &sum, &squares);
+    s->vocab_ops->spread(l, s->vocab, max, &count, &sum, &squares);
     const double mean = sum / count, variance = fmax(squares / count - mean * mean, 0);
     return (double)max - s->params.top_n_sigma * sqrt(variance);
 }
@@ -73,13 +73,13 @@ static bool top_k_cuts(const hn_sampler *s) { return s->params.top_k > 0 && s->p
 
 /* Applies top-n-sigma and top-k: ids and logits into id and value. */
 static int cut_by_logit(hn_sampler *s, const float *l, float max) {
-    const int k = s->params.top_k, blocks = hn_lanes_blocks(s->vocab);
+    const int k = s->params.top_k, buckets = hn_vocab_buckets(s->vocab);
     float least = -FLT_MAX; /* -inf cannot be drawn */
     if (s->params.top_n_sigma > 0) least = float_above(fmax(sigma_floor(s, l, max), -(double)FLT_MAX));
-    if (top_k_cuts(s) && k <= blocks) least = fmaxf(least, hn_run_floor(s->lanes, s->block, blocks, k, max));
-    const int n = s->lanes->gather(l, s->vocab, s->block, least, s->id, s->value);
+    if (top_k_cuts(s) && k <= buckets) least = fmaxf(least, hn_run_floor(s->vocab_ops, s->bucket, buckets, k, max));
+    const int n = s->vocab_ops->gather(l, s->vocab, s->bucket, least, s->id, s->value);
     if (!top_k_cuts(s) || n <= k) return n;
-    return hn_run_cut(s->lanes, &(hn_run){s->id, s->value, s->value, n, true, k, least, max});
+    return hn_run_cut(s->vocab_ops, &(hn_run){s->id, s->value, s->value, n, true, k, least, max});
 }
 
 /* ---- cuts by probability ---------------------------------------------------------------------------------------- */
@@ -123,7 +123,7 @@ static int typical_cut(hn_sampler *s, int n, float max) {
         s->key[i] = key_of_distance(s->value[i] > 0 ? distance : INFINITY);
     }
     const double target = s->params.typical_p * mass_sum(s, n);
-    return hn_run_cut(s->lanes, &(hn_run){s->id, s->value, s->key, n, false, target, 0, INFINITY});
+    return hn_run_cut(s->vocab_ops, &(hn_run){s->id, s->value, s->key, n, false, target, 0, INFINITY});
 }
 
 static float largest(const float *w, int n) {
@@ -143,14 +143,14 @@ static float probability_floor(const hn_sampler *s, double sum, float most) {
 /* top-p over n weighted candidates none of which is below `least`. */
 static int top_p_cut(hn_sampler *s, int n, double sum, float least) {
     if (s->params.top_p == 1) return n;
-    return hn_run_cut(s->lanes, &(hn_run){s->id, s->value, s->value, n, false, s->params.top_p * sum, least, 1});
+    return hn_run_cut(s->vocab_ops, &(hn_run){s->id, s->value, s->value, n, false, s->params.top_p * sum, least, 1});
 }
 
 /* top-p and min-p over n weighted candidates, the largest of weight `most`. */
 static int cut_by_probability(hn_sampler *s, int n, float most) {
     const double sum = s->params.top_p < 1 ? mass_sum(s, n) : 0;
     const float least = probability_floor(s, sum, most);
-    return top_p_cut(s, s->lanes->keep(s->value, n, least, s->id, s->value), sum, least);
+    return top_p_cut(s, s->vocab_ops->keep(s->value, n, least, s->id, s->value), sum, least);
 }
 
 /* The same over all tokens. */
@@ -158,18 +158,18 @@ static int gather_by_probability(hn_sampler *s, const float *l, float max) {
     const float scale = hn_sampler_scale(s);
     double sum = 0;
     if (s->params.top_p < 1) /* less than half a unit has no mass */
-        sum = (double)s->lanes->mass(l, s->vocab, s->block, logit_floor(s, max, 0x1p-35), max, scale) * HN_MASS_UNIT;
+        sum = (double)s->vocab_ops->mass(l, s->vocab, s->bucket, logit_floor(s, max, 0x1p-35), max, scale) * HN_MASS_UNIT;
     const float least = probability_floor(s, sum, 1);
-    int n = s->lanes->gather(l, s->vocab, s->block, logit_floor(s, max, (double)least), s->id, s->value);
-    s->lanes->weights(s->value, n, max, scale, s->value);
-    n = s->lanes->keep(s->value, n, least, s->id, s->value);
+    int n = s->vocab_ops->gather(l, s->vocab, s->bucket, logit_floor(s, max, (double)least), s->id, s->value);
+    s->vocab_ops->weights(s->value, n, max, scale, s->value);
+    n = s->vocab_ops->keep(s->value, n, least, s->id, s->value);
     return top_p_cut(s, n, sum, least);
 }
 
 /* The first index from i on with a weight of at least this; n: none. */
 static int next_from(const float *w, int i, int n, float least) {
-    for (; i < n; i += HN_LANES_BLOCK) {
-        const int stop = n - i < HN_LANES_BLOCK ? n : i + HN_LANES_BLOCK;
+    for (; i < n; i += HN_VOCAB_BUCKET) {
+        const int stop = n - i < HN_VOCAB_BUCKET ? n : i + HN_VOCAB_BUCKET;
         int any = 0;
         for (int j = i; j < stop; j++) any |= w[j] >= least;
         if (any) break;
@@ -203,12 +203,12 @@ bool hn_support_is_all(const hn_sampler *s) {
     return !top_k_cuts(s) && !typical_cuts(s) && p->top_n_sigma == 0 && p->top_p == 1 && p->min_p == 0;
 }
 
-float hn_support_maxima(hn_sampler *s, const float *l) { return s->lanes->maxima(l, s->vocab, s->block); }
+float hn_support_maxima(hn_sampler *s, const float *l) { return s->vocab_ops->maxima(l, s->vocab, s->bucket); }
 
 int32_t hn_support_best(const hn_sampler *s, const float *l, float max) {
     int b = 0;
-    while (s->block[b] != max) b++;
-    int32_t i = b * HN_LANES_BLOCK;
+    while (s->bucket[b] != max) b++;
+    int32_t i = b * HN_VOCAB_BUCKET;
     while (l[i] != max) i++;
     return i;
 }
@@ -221,9 +221,9 @@ int hn_support_build(hn_sampler *s, const float *l, float max, bool xtc) {
         n = gather_by_probability(s, l, max);
     } else {
         n = upper ? cut_by_logit(s, l, max)
-                  : s->lanes->gather(l, s->vocab, s->block, logit_floor(s, max, (double)FLT_TRUE_MIN), s->id, s->value);
+                  : s->vocab_ops->gather(l, s->vocab, s->bucket, logit_floor(s, max, (double)FLT_TRUE_MIN), s->id, s->value);
         if (typical) memcpy(s->key, s->value, (size_t)n * sizeof *s->key);
-        s->lanes->weights(s->value, n, max, hn_sampler_scale(s), s->value);
+        s->vocab_ops->weights(s->value, n, max, hn_sampler_scale(s), s->value);
         if (typical) n = typical_cut(s, n, max);
         n = cut_by_probability(s, n, typical ? largest(s->value, n) : 1);
     }

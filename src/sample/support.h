@@ -10,7 +10,7 @@ float hn_sampler_scale(const hn_sampler *s);
 /* True if no parameter but XTC, if that acts, drops tokens. */
 bool hn_support_is_all(const hn_sampler *s);
 
-/* The largest logit; writes those of all blocks to s->block, which the calls below read. -inf: nothing can be drawn. */
+/* The largest logit; writes those of all buckets to s->bucket, which the calls below read. -inf: nothing can be drawn. */
 float hn_support_maxima(hn_sampler *s, const float *l);
 int32_t hn_support_best(const hn_sampler *s, const float *l, float max); /* lowest id of the largest, max > -inf */
 /* Writes ids and weights of the support to s->id and s->value, by ascending id; returns their number, at least 1. xtc: XTC acts

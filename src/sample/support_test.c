@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* support_test.c - every cut and all of them together against the definition by sorting; laws known by hand; XTC's coin;
+/* support_test.c - every cut and all of them together against the definition by sorting; distributions known by hand; XTC's accept;
  * large vocabularies; the same bits at every level. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,26 +22,26 @@ static void describe_failure(const hunch_sampling *q, int n, int round, const do
 }
 
 /* Compares one row; false if a cut is so close that float32 may differ. */
-static bool law_checked(const float *l, int n, hunch_sampling q, int round) {
+static bool dist_checked(const float *l, int n, hunch_sampling q, int round) {
     hn_sampler s;
-    defined_law d;
+    defined_dist d;
     const hn_history h = at(round);
     double *got = calloc((size_t)n, sizeof *got);
     sampler_open(&s, q, n);
-    defined_law_open(&d, n);
+    defined_dist_open(&d, n);
     defined_by(&d, l, &q, NULL, 0, 0, NULL, q.xtc_probability > 0 && xtc_expected(&q, round));
     const bool sure = !d.unsure;
     if (sure) {
-        law_spread(&s, l, &h, got);
-        if (!laws_agree(got, d.p, n)) describe_failure(&q, n, round, got, d.p);
+        dist_spread(&s, l, &h, got);
+        if (!dists_agree(got, d.p, n)) describe_failure(&q, n, round, got, d.p);
     }
-    defined_law_close(&d);
+    defined_dist_close(&d);
     hn_sampler_fini(&s);
     free(got);
     return sure;
 }
 
-static void test_law(void **state) {
+static void test_dist(void **state) {
     (void)state;
     static float l[MAX_VOCAB];
     uint64_t seed = 1;
@@ -51,7 +51,7 @@ static void test_law(void **state) {
         const int n = 1 + below(&seed, round % 20 ? 60 : MAX_VOCAB);
         logits_make(&seed, l, n, round % 3 == 0);
         l[below(&seed, n)] = 1; /* at least one number */
-        sure += law_checked(l, n, cuts_make(&seed, n, 2 + below(&seed, 3)), round);
+        sure += dist_checked(l, n, cuts_make(&seed, n, 2 + below(&seed, 3)), round);
     }
     assert_true(sure > rounds * 9 / 10);
 }
@@ -79,7 +79,7 @@ static void test_large_vocabulary(void **state) {
         q.seed = c;
         for (int i = 0; i < vocab; i++) l[i] = (float)(-2 * log(unit(&seed)) * unit(&seed));
         for (int i = 0; i < 100; i++) l[below(&seed, vocab)] += (float)(8 * unit(&seed));
-        sure += law_checked(l, vocab, q, 5);
+        sure += dist_checked(l, vocab, q, 5);
     }
     assert_true(sure >= 8);
     free(l);
@@ -98,7 +98,7 @@ static unsigned support_of(const int *parts, int n, hunch_sampling q) {
     q.temperature = 1;
     if (q.top_p == 0) q.top_p = 1;
     sampler_open(&s, q, n);
-    law_spread(&s, l, &h, p);
+    dist_spread(&s, l, &h, p);
     for (int i = 0; i < n; i++) mask |= (unsigned)(p[i] > 0) << i;
     hn_sampler_fini(&s);
     return mask;
@@ -153,7 +153,7 @@ static void test_sigma_by_hand(void **state) {
                 hn_sampler s;
                 hunch_sampling q = {.temperature = hot ? 5 : .3, .top_p = 1, .top_k = k, .top_n_sigma = cases[c].n};
                 sampler_open(&s, q, 9);
-                assert_int_equal(law_spread(&s, l, &h, p), k && k < cases[c].kept ? k : cases[c].kept);
+                assert_int_equal(dist_spread(&s, l, &h, p), k && k < cases[c].kept ? k : cases[c].kept);
                 hn_sampler_fini(&s);
             }
 }
@@ -168,20 +168,20 @@ static void test_min_p_in_doubles(void **state) {
     assert_true((double).7f < .7);
     while (w < .7f) {
         l[1] = nextafterf(l[1], 0);
-        hn_lanes_ref.weights(l + 1, 1, 0, 1, &w);
+        hn_vocab_ops_ref.weights(l + 1, 1, 0, 1, &w);
     }
     assert_true(w == .7f);
     for (int exact = 0; exact < 2; exact++) {
         sampler_open(&s, (hunch_sampling){.temperature = 1, .top_p = 1, .min_p = exact ? .7 : (double).7f}, 2);
-        assert_int_equal(law_spread(&s, l, &h, p), exact ? 1 : 2);
+        assert_int_equal(dist_spread(&s, l, &h, p), exact ? 1 : 2);
         hn_sampler_fini(&s);
     }
 }
 
-/* ---- XTC's coin ------------------------------------------------------------------------------------------------- */
+/* ---- XTC's accept ------------------------------------------------------------------------------------------------- */
 
-/* It is a function of seed and position, for drafted and committed rows, draws and laws alike, and follows its probability. */
-static void test_xtc_coin(void **state) {
+/* It is a function of seed and position, for drafted and committed rows, draws and distributions alike, and follows its probability. */
+static void test_xtc_draw(void **state) {
     (void)state;
     enum { N = 4000 };
     const float l[] = {1, 1.5f, 0, -1};
@@ -194,8 +194,8 @@ static void test_xtc_coin(void **state) {
         double p[4], q[4];
         const int path = i % 7 < i ? i % 7 : 0;
         const hn_history plain = at(i), drafted = {.text = text, .n = i - path, .path = text, .n_path = path};
-        const int support = law_spread(&s, l, &plain, p);
-        law_spread(&s, l, &drafted, q);
+        const int support = dist_spread(&s, l, &plain, p);
+        dist_spread(&s, l, &drafted, q);
         assert_memory_equal(p, q, sizeof p);
         assert_int_equal(support, xtc_expected(&s.params, i) ? 3 : 4);
         assert_true(p[hn_sampler_draw(&s, l, &drafted, -1)] > 0);
@@ -215,24 +215,24 @@ static void test_levels(void **state) {
     for (int round = 0; round < 300; round++) {
         const int n = 1 + below(&seed, round % 5 ? 100 : MAX_VOCAB);
         const hn_history h = at(round);
-        hn_law first, law;
+        hn_dist first, dist;
         hn_sampler s;
         logits_make(&seed, l, n, true);
         l[0] = 0;
         sampler_open(&s, cuts_make(&seed, n, 3), n);
-        s.lanes = &hn_lanes_ref;
+        s.vocab_ops = &hn_vocab_ops_ref;
         const int32_t token = hn_sampler_draw(&s, l, &h, -1);
-        hn_sampler_law(&s, l, &h, &first);
+        hn_sampler_dist(&s, l, &h, &first);
         memcpy(id, first.id, (size_t)first.n * sizeof *id);
         memcpy(weight, first.weight, (size_t)first.n * sizeof *weight);
         for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
-            s.lanes = hn_lanes_for(isa);
+            s.vocab_ops = hn_vocab_ops_for(isa);
             assert_int_equal(hn_sampler_draw(&s, l, &h, -1), token);
-            hn_sampler_law(&s, l, &h, &law);
-            assert_int_equal(law.n, first.n);
-            assert_true(law.sum == first.sum);
-            assert_memory_equal(law.id, id, (size_t)law.n * sizeof *id);
-            assert_memory_equal(law.weight, weight, (size_t)law.n * sizeof *weight);
+            hn_sampler_dist(&s, l, &h, &dist);
+            assert_int_equal(dist.n, first.n);
+            assert_true(dist.sum == first.sum);
+            assert_memory_equal(dist.id, id, (size_t)dist.n * sizeof *id);
+            assert_memory_equal(dist.weight, weight, (size_t)dist.n * sizeof *weight);
         }
         hn_sampler_fini(&s);
     }
@@ -240,12 +240,12 @@ static void test_levels(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_law),
+        cmocka_unit_test(test_dist),
         cmocka_unit_test(test_large_vocabulary),
         cmocka_unit_test(test_typical_by_hand),
         cmocka_unit_test(test_xtc_by_hand),
         cmocka_unit_test(test_sigma_by_hand),
-        cmocka_unit_test(test_xtc_coin),
+        cmocka_unit_test(test_xtc_draw),
         cmocka_unit_test(test_levels),
         cmocka_unit_test(test_min_p_in_doubles),
     };

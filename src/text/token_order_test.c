@@ -10,7 +10,7 @@
 
 #include <sys/stat.h>
 
-#include "text_for_tests.h"
+#include "text.h"
 #include "text/tokenizer_for_tests.h"
 
 static hunch_error error;

@@ -23,7 +23,7 @@ const char tool_drafts_text[] =
     {"total", "1..63", "of all those but a chain, NAME and FILE: nodes that are verified, default 59, pruned 60"},     \
     {"gain", "0..64", "of opt: a level is the last that brings no more tokens than that, default 0.2"},                \
     {"ranks", "FILE", "of fitted, sequoia: how often each rank was right, from compare --json"},                       \
-    {"min_p", "0..1", "no token whose path is less probable by the head's own law, default 0"},                        \
+    {"min_p", "0..1", "no token whose path is less probable by the head's own distribution, default 0"},                        \
     {"pick", "drawn|best", "under sampling: drawn with the request's own noise, or the likeliest; default drawn"},     \
     {"weights", "q8_0|q4_0|bf16|f32", "how the head's matrices are kept; default q8_0, of f32 models as they are"},    \
     {"kv", "bf16|f16|f32", "of the head's cache, that of the target by default"},                                      \
@@ -109,7 +109,7 @@ const tool_draft_kind tool_draft_kinds[] = {
       {"depth", "1..63", "tokens drafted, default 4"},
       {"tree", "shaped|random", "its shape, default shaped"},
       {"width", "1..16", "children of a node"},
-      {"seed", "0..", "of its coins, default 0"},
+      {"seed", "0..", "of its random numbers, default 0"},
       {"cost_us", "0..1000000", "simulated microseconds per draft, default 0"}}},
     {NULL, NULL, NULL, {{NULL, NULL, NULL}}},
 };

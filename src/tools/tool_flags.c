@@ -258,7 +258,7 @@ const tool_flag tool_flags[] = {
     {"--context", NULL, TOOL_INT, AT(context), TOOL_TRAIN, TEXTS, 64, 1e6, NULL, "ROWS",
      "rows of a text; default 2048, or the model's"},
     {"--vocab", NULL, TOOL_INT, AT(vocab), TOOL_TRAIN, HEAD | TOOL_BASIC, 1, 1e7, NULL, "N",
-     "tokens that it drafts, or whose law it learns (eagle, mtp): the most frequent, and all special ones; default 8192"},
+     "tokens that it drafts, or whose distribution it learns (eagle, mtp): the most frequent, and all special ones; default 8192"},
     {"--unroll", NULL, TOOL_INT, AT(unroll), TOOL_TRAIN, HEAD | TOOL_BASIC, 1, 16, NULL, "N",
      "drafts in a row that it learns; default 3, peagle and dart 5, dflash 7"},
     {"--taps", NULL, TOOL_TEXT, AT(taps), TOOL_TRAIN, HEAD, 0, 0, NULL, "LOW:MID:HIGH",
@@ -294,10 +294,10 @@ const tool_flag tool_flags[] = {
      "the most tokens of a text in one piece; default 512"},
     {"--rate", NULL, TOOL_REAL, AT(rate), TOOL_TRAIN, LEARNING, 0, 1, NULL, "R", "peak of the learning rate; default 0.001"},
     {"--token-share", NULL, TOOL_REAL, AT(token_share), TOOL_TRAIN, LEARNING, 0, 1, NULL, "S",
-     "share of the text's next token in the labels: 0 only the model's law, 1 only the token; default 0"},
+     "share of the text's next token in the labels: 0 only the model's distribution, 1 only the token; default 0"},
     {"--state-share", NULL, TOOL_REAL, AT(state_share), TOOL_TRAIN, LEARNING, 0, 100, NULL, "S",
-     "eagle and falcon: weight of the distance to the model's state, in addition to a tenth for its law; 0: only the "
-     "law; default 1"},
+     "eagle and falcon: weight of the distance to the model's state, in addition to a tenth for its distribution; 0: only the "
+     "distribution; default 1"},
     {"--held-out", NULL, TOOL_INT, AT(held_out), TOOL_TRAIN, LEARNING, 2, 10000, NULL, "N",
      "texts that it is not trained on but measured with, at most half; default 32, at most a quarter"},
     {"--seed", NULL, TOOL_INT64, AT(seed), TOOL_TRAIN, LEARNING, 0, 1e15, NULL, "S", "of everything random; default 0"},

@@ -7,7 +7,7 @@
 
 void tool_answer_fini(tool_answer *a) {
     free(a->tokens);
-    free(a->provenance);
+    free(a->drafter_of);
     free(a->text);
     tool_trace_fini(&a->trace);
     tool_why_fini(&a->recorded);
@@ -120,7 +120,7 @@ static void answer_take(tool_answer *a, const hunch_session *s, tool_trace *trac
     hunch_session_state st;
     hunch_session_get(s, &st);
     *a = (tool_answer){.tokens = tool_alloc(st.n_tokens, sizeof *a->tokens),
-                       .provenance = tool_alloc(st.n_tokens, sizeof *a->provenance),
+                       .drafter_of = tool_alloc(st.n_tokens, sizeof *a->drafter_of),
                        .n = st.n_tokens,
                        .rounds = st.rounds,
                        .drafted = st.drafted,
@@ -134,7 +134,7 @@ static void answer_take(tool_answer *a, const hunch_session *s, tool_trace *trac
     h->recorded = (tool_why){0};
     if (st.n_tokens) {
         memcpy(a->tokens, st.tokens, st.n_tokens * sizeof *a->tokens);
-        memcpy(a->provenance, st.provenance, st.n_tokens * sizeof *a->provenance);
+        memcpy(a->drafter_of, st.drafter_of, st.n_tokens * sizeof *a->drafter_of);
     }
     if (st.text) {
         a->text = tool_alloc(st.text_len + 1, 1);

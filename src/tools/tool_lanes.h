@@ -15,7 +15,7 @@
 /* The result of one session. Owns its arrays. */
 typedef struct tool_answer {
     hunch_token *tokens;
-    int16_t *provenance;
+    int16_t *drafter_of;
     size_t n;
     char *text; /* NULL without tokenizer */
     size_t text_len;

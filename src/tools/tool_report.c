@@ -300,7 +300,7 @@ void tool_report_show(const tool_comparison *c, size_t prompt) {
     for (int l = 0; l < c->n_lanes; l++) {
         const tool_answer *a = tool_answer_of(c, l, prompt);
         title_write(titles + l * TITLE, TITLE, c, l, prompt);
-        panes[l] = (tool_pane){titles + l * TITLE, a->text, a->text_len, &ends[l], a->provenance,
+        panes[l] = (tool_pane){titles + l * TITLE, a->text, a->text_len, &ends[l], a->drafter_of,
                                colors_before(c, l)};
         if (a->text)
             tool_ends_update(&ends[l], c->model, a->tokens, a->n);

@@ -177,10 +177,10 @@ static json_t *about_json(const hunch_engine *e) {
     return list;
 }
 
-static json_t *provenance_json(const hunch_session_state *st) {
+static json_t *drafter_of_json(const hunch_session_state *st) {
     json_t *list = json_array();
     for (size_t i = 0; i < st->n_tokens; i++)
-        json_array_append_new(list, json_integer(st->provenance[i]));
+        json_array_append_new(list, json_integer(st->drafter_of[i]));
     return list;
 }
 
@@ -190,7 +190,7 @@ json_t *tool_result_json(const tool_result *r, const hunch_session_state *st) {
         tool_json_ids(st->tokens, st->n_tokens), "text",
         st->text ? tool_json_text(st->text, st->text_len) : json_null(), "finish", tool_finish_name(st->finish),
         "prompt_tokens", (json_int_t)st->n_prompt, "seed", (json_int_t)r->seed, "drafters", drafters_json(r->engine),
-        "provenance", provenance_json(st), "rounds", (json_int_t)st->rounds, "tau", tool_json_real(tool_tau(st)),
+        "provenance", drafter_of_json(st), "rounds", (json_int_t)st->rounds, "tau", tool_json_real(tool_tau(st)),
         "drafted", (json_int_t)st->drafted, "accepted", (json_int_t)st->accepted, "accepted_per_position",
         counts_json(st->accepted_per_position, HUNCH_MAX_DEPTH), "depth_drafted", (json_int_t)st->depth_drafted,
         "prefix_rows", (json_int_t)st->n_restored, "preempted", (json_int_t)st->preempted, "verify",
@@ -225,7 +225,7 @@ const char *tool_rule_note(hunch_verify verify, const hunch_lossy *lossy, char *
         snprintf(text, SIZE, "LOSSY: drafts were accepted by %s %g; the model alone may generate another text",
                  lossy_name(lossy->rule), lossy->a);
     else if (verify >= HUNCH_VERIFY_RATIO)
-        snprintf(text, SIZE, "verified by %s: a seed fixes the law of the text, not the text",
+        snprintf(text, SIZE, "verified by %s: a seed fixes the distribution of the text, not the text",
                  tool_verify_names[verify]);
     return text;
 }
@@ -235,7 +235,7 @@ void tool_sources_print(const hunch_engine *e, const hunch_session_state *st, bo
     for (int d = -1; d < hunch_engine_drafters(e); d++) {
         size_t count = 0;
         for (size_t i = 0; i < st->n_tokens; i++)
-            count += st->provenance[i] == d;
+            count += st->drafter_of[i] == d;
         fprintf(stderr, "%s%s%s%s %zu", d >= 0 ? " · " : "", tool_color(color, d),
                 d < 0 ? "the model" : hunch_engine_drafter_name(e, d), tool_style(color, '0'), count);
     }

@@ -62,7 +62,7 @@ static void stream_style(const tool_stream *s, const char *sequence) {
 }
 
 /* Writes bytes [from, to) of text, coloured; ends with the default colour. */
-static void stream_colored(const tool_stream *s, const int16_t *provenance, const char *text, size_t from, size_t to) {
+static void stream_colored(const tool_stream *s, const int16_t *drafter_of, const char *text, size_t from, size_t to) {
     const tool_ends *e = &s->ends;
     size_t token = 0;
     while (from < to) {
@@ -72,9 +72,9 @@ static void stream_colored(const tool_stream *s, const int16_t *provenance, cons
         const char *newline = memchr(text + from, '\n', end - from);
         if (newline)
             end = newline > text + from ? (size_t)(newline - text) : from + 1;
-        bool drafted = provenance[token] >= 0 && text[from] != '\n';
+        bool drafted = drafter_of[token] >= 0 && text[from] != '\n';
         stream_style(s, tool_style(s->thinks, 'd'));
-        stream_style(s, tool_color(drafted, provenance[token]));
+        stream_style(s, tool_color(drafted, drafter_of[token]));
         stream_write(s, text + from, end - from);
         stream_style(s, tool_style(s->thinks || drafted, '0'));
         from = end;
@@ -83,7 +83,7 @@ static void stream_colored(const tool_stream *s, const int16_t *provenance, cons
 
 static void stream_ids(tool_stream *s, const hunch_session_state *st) {
     for (; s->tokens < st->n_tokens; s->tokens++)
-        printf("%s%s%d", s->tokens ? " " : "", tool_color(s->color, st->provenance[s->tokens]),
+        printf("%s%s%d", s->tokens ? " " : "", tool_color(s->color, st->drafter_of[s->tokens]),
                (int)st->tokens[s->tokens]);
 }
 
@@ -107,7 +107,7 @@ static bool stream_part(tool_stream *s, const hunch_session_state *st) {
     if (!at && st->finish == HUNCH_RUNNING)
         n -= tag_begun(from, left, tag);
     if (n)
-        stream_colored(s, st->provenance, st->text, s->bytes, s->bytes + n);
+        stream_colored(s, st->drafter_of, st->text, s->bytes, s->bytes + n);
     s->bytes += n;
     s->thinks = s->thinks != (at != NULL);
     return at != NULL;
@@ -131,7 +131,7 @@ void tool_stream_update(tool_stream *s, const hunch_session_state *st) {
 
 typedef struct cell {
     const char *bytes;
-    int len, width, provenance;
+    int len, width, drafter_of;
 } cell;
 
 typedef struct line {
@@ -222,7 +222,7 @@ static void page_init(page *p, const tool_pane *from, int width) {
         cell c = cell_read(from->text + at, from->len - at);
         if (from->ends->n) {
             token = token_at(from->ends, token, at);
-            c.provenance = from->provenance[token] < 0 ? -1 : from->provenance[token] + from->colors;
+            c.drafter_of = from->drafter_of[token] < 0 ? -1 : from->drafter_of[token] + from->colors;
         }
         p->cells = tool_grow(p->cells, &p->cap_cells, p->n_cells + 1, sizeof *p->cells);
         p->cells[p->n_cells++] = c;
@@ -242,8 +242,8 @@ static void line_print(const page *p, size_t number, int width, bool color) {
     line l = number < p->n_lines ? p->lines[number] : (line){0, 0};
     for (size_t i = l.begin; i < l.end; i++) {
         const cell *c = &p->cells[i];
-        if (c->provenance != now)
-            fputs(tool_color(color, now = c->provenance), stdout);
+        if (c->drafter_of != now)
+            fputs(tool_color(color, now = c->drafter_of), stdout);
         fwrite(c->bytes, 1, (size_t)c->len, stdout);
         used += c->width;
     }

@@ -37,7 +37,7 @@ typedef struct tool_pane {
     const char *title, *text;
     size_t len;
     const tool_ends *ends;
-    const int16_t *provenance;
+    const int16_t *drafter_of;
     int colors; /* the colour of its drafter 0: those of another column have others */
 } tool_pane;
 /* Side by side if the terminal is wide enough, else one after the other. */

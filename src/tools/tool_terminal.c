@@ -31,9 +31,9 @@ static bool has_shades(void) {
     return strstr(variable("TERM"), "256color") || *variable("COLORTERM");
 }
 
-const char *tool_color(bool on, int provenance) {
+const char *tool_color(bool on, int drafter) {
     enum { COLORS = 12 };
-    static const char *const drafter[2][COLORS] = {
+    static const char *const colors[2][COLORS] = {
         {"\033[36m", "\033[33m", "\033[32m", "\033[4;36m", "\033[4;33m", "\033[4;32m", "\033[3;36m", "\033[3;33m",
          "\033[3;32m", "\033[1;36m", "\033[1;33m", "\033[1;32m"},
         {"\033[38;5;32m", "\033[38;5;172m", "\033[38;5;36m", "\033[4;38;5;32m", "\033[4;38;5;172m",
@@ -41,7 +41,7 @@ const char *tool_color(bool on, int provenance) {
          "\033[1;38;5;172m", "\033[1;38;5;36m"}};
     if (!on)
         return "";
-    return provenance < 0 ? "\033[0m" : drafter[has_shades()][provenance % COLORS];
+    return drafter < 0 ? "\033[0m" : colors[has_shades()][drafter % COLORS];
 }
 
 const char *tool_style(bool on, char style) {

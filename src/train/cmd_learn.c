@@ -92,7 +92,7 @@ static hunch_status read_taps(training *t, hunch_error *err) {
 
 static hunch_status read_folder(training *t, const char *folder, hunch_error *err) {
     char *path = hn_path_join(folder, "texts.jsonl");
-    /* a draft model learns from any texts, for which the model then gives the law */
+    /* a draft model learns from any texts, for which the model then gives the distribution */
     const bool any = t->kind->whole_model || t->o->force;
     hunch_status st = any ? HUNCH_OK : hn_train_data_check_model(folder, t->o->model, t->identity, err);
     if (!st) st = path ? hn_train_texts_read(&t->texts, path, t->model->target.arch.vocab, err)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* explorer_for_tests.h - coins that take every outcome in turn, so that the real code can be enumerated: run it until
+/* explorer_for_tests.h - random numbers that take every outcome in turn, so that the real code can be enumerated: run it until
  * explorer_next returns false, weighting each run with explorer.p; the weights of all runs add up to 1.
  *
- * It models keys, not calls: a coin used twice keeps the interval that is left after its first outcomes, and a repeated draw
- * gives the same outcome. So noise that is used again, in the same round or the next, changes the law. Include after
+ * It models keys, not calls: a accept used twice keeps the interval that is left after its first outcomes, and a repeated draw
+ * gives the same outcome. So noise that is used again, in the same round or the next, changes the distribution. Include after
  * cmocka. */
 #ifndef HN_EXPLORER_FOR_TESTS_H
 #define HN_EXPLORER_FOR_TESTS_H
 #include <string.h>
 
-#include "base/coins.h"
+#include "base/rng.h"
 
 enum { EXPLORER_CHOICES = 128, EXPLORER_OPTIONS = 8 };
 
@@ -21,11 +21,11 @@ typedef struct explorer {
         int taken, options;
         double p[EXPLORER_OPTIONS];
     } choice[EXPLORER_CHOICES];
-    int n_coins, n_draws;
+    int n_accepts, n_draws;
     struct {
         hn_random_key key;
         double low, high; /* interval of its uniform */
-    } coin[EXPLORER_CHOICES];
+    } accept[EXPLORER_CHOICES];
     struct {
         hn_random_key key;
         int n, result;
@@ -37,7 +37,7 @@ typedef struct explorer {
 /* To be called before each run. */
 static inline void explorer_begin(explorer *x) {
     x->p = 1;
-    x->at = x->n_coins = x->n_draws = 0;
+    x->at = x->n_accepts = x->n_draws = 0;
 }
 
 /* To be called after each run: true if there is another one. */
@@ -76,17 +76,17 @@ static inline double explorer_uniform(void *ctx, const hn_random_key *key) {
 static inline bool explorer_accept(void *ctx, const hn_random_key *key, double p) {
     explorer *x = ctx;
     int c = 0;
-    while (c < x->n_coins && memcmp(&x->coin[c].key, key, sizeof *key)) c++;
-    if (c == x->n_coins) {
+    while (c < x->n_accepts && memcmp(&x->accept[c].key, key, sizeof *key)) c++;
+    if (c == x->n_accepts) {
         assert_true(c < EXPLORER_CHOICES);
-        x->coin[x->n_coins++].key = *key;
-        x->coin[c].low = 0, x->coin[c].high = 1;
+        x->accept[x->n_accepts++].key = *key;
+        x->accept[c].low = 0, x->accept[c].high = 1;
     }
-    if (p <= x->coin[c].low) return false;
-    if (p >= x->coin[c].high) return true;
-    const double yes = (p - x->coin[c].low) / (x->coin[c].high - x->coin[c].low), both[] = {yes, 1 - yes};
+    if (p <= x->accept[c].low) return false;
+    if (p >= x->accept[c].high) return true;
+    const double yes = (p - x->accept[c].low) / (x->accept[c].high - x->accept[c].low), both[] = {yes, 1 - yes};
     const bool accepted = explorer_choose(x, both, 2) == 0;
-    *(accepted ? &x->coin[c].high : &x->coin[c].low) = p;
+    *(accepted ? &x->accept[c].high : &x->accept[c].low) = p;
     return accepted;
 }
 
@@ -96,7 +96,7 @@ static inline int explorer_draw(void *ctx, const hn_random_key *key, const int32
     assert_true(n <= EXPLORER_OPTIONS);
     for (int d = 0; d < x->n_draws; d++) {
         if (memcmp(&x->drawn[d].key, key, sizeof *key)) continue;
-        assert_int_equal(x->drawn[d].n, n); /* another law with the same noise: not modelled */
+        assert_int_equal(x->drawn[d].n, n); /* another distribution with the same noise: not modelled */
         for (int i = 0; i < n; i++) assert_int_equal(x->drawn[d].id[i], id ? id[i] : i);
         assert_memory_equal(x->drawn[d].weight, weight, (size_t)n * sizeof *weight);
         return x->drawn[d].result;
@@ -112,7 +112,7 @@ static inline int explorer_draw(void *ctx, const hn_random_key *key, const int32
     return x->drawn[d].result = explorer_choose(x, p, n);
 }
 
-static inline hn_coins explorer_coins(explorer *x) {
-    return (hn_coins){explorer_uniform, explorer_accept, explorer_draw, x};
+static inline hn_rng explorer_rng(explorer *x) {
+    return (hn_rng){explorer_uniform, explorer_accept, explorer_draw, x};
 }
 #endif

@@ -7,7 +7,7 @@
  *   top-m      a child is good if it is among the M likeliest, ties to the lowest id
  *
  * With rules of good children the longest path of good ones is accepted, of equally long ones the likeliest, and the next
- * token is drawn from the law after it. At temperature 0, where there is no law, tokens are judged by the softmax of the
+ * token is drawn from the distribution after it. At temperature 0, where there is no distribution, tokens are judged by the softmax of the
  * processed logits, and the next token is the best.
  */
 #include "verify/lossy.h"
@@ -36,13 +36,13 @@ hunch_status hn_lossy_choose(const hunch_lossy *l, double temperature, hn_rule *
     }
 }
 
-/* ---- lenience with a law ----------------------------------------------------------------------------------------- */
+/* ---- lenience with a distribution ----------------------------------------------------------------------------------------- */
 
 /* True if candidate c is accepted; else r is the residual. One-hot candidates have q = 1. */
 static bool accept_lenient(const hn_walk *k, hn_residual *r, int c) {
     const hn_candidate *x = &k->t->candidate[c];
     const double q = x->q ? hn_residual_q(k, r, c) : 1, p = hn_residual_p(k, r, x->token);
-    if (q > 0 && hn_candidate_coin(k, x, p / (k->v->a * q))) return true;
+    if (q > 0 && hn_candidate_accept(k, x, p / (k->v->a * q))) return true;
     if (x->q)
         hn_residual_subtract(k, r, 1, k->v->a);
     else
@@ -68,7 +68,7 @@ static hunch_status walk_lenient(const hn_walk *k) {
 
 /* ---- good children ----------------------------------------------------------------------------------------------- */
 
-/* The law that a row's children are judged by, as a list; at temperature 0 the softmax of the processed logits. */
+/* The distribution that a row's children are judged by, as a list; at temperature 0 the softmax of the processed logits. */
 static hunch_status push_judged(const hn_walk *k, int row, hn_residual *r) {
     const bool greedy = k->v->sampler->params.temperature == 0;
     const hunch_status st = greedy ? hn_residual_push_softmax(k, row, r) : hn_residual_push(k, row, r);
@@ -145,6 +145,6 @@ static hunch_status longest_good_path(const hn_walk *k) {
 }
 
 hunch_status hn_verify_lossy(const hn_walk *k) {
-    const bool law = k->v->rule == HN_RULE_LENIENCE && k->v->sampler->params.temperature > 0;
-    return law ? walk_lenient(k) : longest_good_path(k);
+    const bool dist = k->v->rule == HN_RULE_LENIENCE && k->v->sampler->params.temperature > 0;
+    return dist ? walk_lenient(k) : longest_good_path(k);
 }

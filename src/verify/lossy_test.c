@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lossy_test.c - the lossy rules by their definitions, on hand-made laws; the cost of lenience is a table in
+/* lossy_test.c - the lossy rules by their definitions, on hand-made distributions; the cost of lenience is a table in
  * rule_acceptance_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,7 +61,7 @@ static bool accepts(hn_rule rule, double a, double b, const hunch_sampling *para
     return v.n_accepted == 1;
 }
 
-/* P > min(epsilon, alpha e^-H): a sharp law requires epsilon, a flat one less. */
+/* P > min(epsilon, alpha e^-H): a sharp distribution requires epsilon, a flat one less. */
 static void test_typical(void **state) {
     (void)state;
     rows flat = {.p = {{.25, .25, .25, .25}}}, sharp = {.p = {{.9, .07, .02, .01}}};
@@ -89,9 +89,9 @@ static void test_top_m(void **state) {
             for (int i = 0; i < V; i++)
                 assert_int_equal(accepts(HN_RULE_TOP_M, m, 0, both[temperature], &r, order[i]), i < m);
     const hunch_sampling narrow = {.temperature = 1, .top_k = 2, .top_p = 1};
-    assert_false(accepts(HN_RULE_TOP_M, 4, 0, &narrow, &r, 0)); /* never a token outside the law */
+    assert_false(accepts(HN_RULE_TOP_M, 4, 0, &narrow, &r, 0)); /* never a token outside the distribution */
     uint64_t rng = 3;
-    for (int i = 0; i < 200; i++) { /* in any law exactly M are good */
+    for (int i = 0; i < 200; i++) { /* in any distribution exactly M are good */
         for (int x = 0; x < V; x++) r.p[0][x] = .1 + (double)(hn_splitmix(&rng) >> 40) * 0x1p-24;
         int good = 0;
         for (int x = 0; x < V; x++) good += accepts(HN_RULE_TOP_M, 1 + i % V, 0, both[i % 2], &r, x);
@@ -150,8 +150,8 @@ static void test_longest_path(void **state) {
     assert_int_equal(v.n_accepted, 2);
     assert_int_equal(v.path[0], 2);
     assert_int_equal(v.path[1], 5);
-    assert_int_equal(v.provenance[1], 1);
-    assert_int_equal(v.next, 2); /* from the law after it */
+    assert_int_equal(v.drafter_of[1], 1);
+    assert_int_equal(v.next, 2); /* from the distribution after it */
     r.p[2][0] = .29, r.p[2][1] = .41, r.p[2][2] = .2;
     v = verify(HN_RULE_TOP_M, 2, 0, &warm, &r, &t); /* .4 x .3 against .4 x .29 */
     assert_int_equal(v.n_accepted, 2);
@@ -168,7 +168,7 @@ static void test_lenience_takes_any_tree(void **state) {
     rows r = {
         .p = {{.4, .3, .2, .1}, {.25, .25, .25, .25}, {.25, .25, .25, .25}, {.25, .25, .25, .25}, {.1, .2, .3, .4}}};
     const float weight[V] = {1, 1, 1, 5};
-    const hn_proposal_law law = {V, NULL, weight}, *const q = &law;
+    const hn_proposal_dist dist = {V, NULL, weight}, *const q = &dist;
     hunch_sampling p = warm;
     int accepted[2] = {0};
     for (uint64_t seed = 0; seed < 400; seed++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* residual.c - laws of visited rows and their residuals after rejections (verification.md 2, 6 to 8). Owns the verifier's
+/* residual.c - distributions of visited rows and their residuals after rejections (verification.md 2, 6 to 8). Owns the verifier's
  * stack; the rules (rule_*.c, lossy.c) choose the candidates to try. */
 #include <assert.h>
 #include <string.h>
@@ -33,15 +33,15 @@ hn_history hn_row_history(const hn_walk *k, int row, int32_t path[HN_TREE_ROWS])
     return h;
 }
 
-static hn_history law_compute(const hn_walk *k, int row, hn_residual *r) {
+static hn_history dist_compute(const hn_walk *k, int row, hn_residual *r) {
     int32_t path[HN_TREE_ROWS];
     hn_history h = hn_row_history(k, row, path);
     const float *logits = k->v->rows.logits(k->v->rows.ctx, row);
     if (r->softmax)
-        hn_sampler_softmax(k->v->sampler, logits, &h, &r->law);
+        hn_sampler_softmax(k->v->sampler, logits, &h, &r->dist);
     else
-        hn_sampler_law_lazy(k->v->sampler, logits, &h, &r->law);
-    r->law_number = ++k->w->n_laws;
+        hn_sampler_dist_lazy(k->v->sampler, logits, &h, &r->dist);
+    r->dist_number = ++k->w->n_dists;
     h.path = NULL; /* local to this function */
     return h;
 }
@@ -50,16 +50,16 @@ static hn_history law_compute(const hn_walk *k, int row, hn_residual *r) {
 static hunch_status push(const hn_walk *k, int row, bool softmax, hn_residual *r) {
     hn_verifier *w = k->w;
     *r = (hn_residual){.row = row, .softmax = softmax, .at = w->used};
-    const hn_history h = law_compute(k, row, r);
-    if (r->law.n == 0)
+    const hn_history h = dist_compute(k, row, r);
+    if (r->dist.n == 0)
         return hn_fail(k->err, HUNCH_FAILED, "no token can be drawn at position %d: every logit is NaN or -inf",
                        h.n + h.n_path);
-    const size_t need = w->used + (size_t)r->law.n;
+    const size_t need = w->used + (size_t)r->dist.n;
     if (!hn_grow((void **)&w->id, &w->cap_id, need, sizeof *w->id) ||
         !hn_grow((void **)&w->p, &w->cap_p, need, sizeof *w->p))
-        return hn_fail_memory(k->err, "the laws of a tree", need * (sizeof *w->id + sizeof *w->p));
-    r->n = r->law.n;
-    r->p_sum = r->law.sum;
+        return hn_fail_memory(k->err, "the distributions of a tree", need * (sizeof *w->id + sizeof *w->p));
+    r->n = r->dist.n;
+    r->p_sum = r->dist.sum;
     w->used = need;
     return HUNCH_OK;
 }
@@ -73,29 +73,29 @@ hunch_status hn_residual_push_softmax(const hn_walk *k, int row, hn_residual *r)
 }
 
 static void refresh(const hn_walk *k, hn_residual *r) {
-    if (!r->kept && r->law_number != k->w->n_laws) law_compute(k, r->row, r);
+    if (!r->kept && r->dist_number != k->w->n_dists) dist_compute(k, r->row, r);
 }
 
-/* n of p from index i on: on the stack, or, of a law that is not listed, computed into room. */
+/* n of p from index i on: on the stack, or, of a distribution that is not listed, computed into room. */
 static const double *p_chunk(const hn_walk *k, const hn_residual *r, int i, int n, double room[CHUNK]) {
     float w[CHUNK];
     if (r->kept) return k->w->p + r->at + i;
-    hn_law_weights(k->v->sampler, &r->law, i, n, w);
+    hn_dist_weights(k->v->sampler, &r->dist, i, n, w);
     for (int j = 0; j < n; j++) room[j] = (double)w[j];
     return room;
 }
 
-/* Of a law that is listed. */
+/* Of a distribution that is listed. */
 static void keep_listed(const hn_walk *k, hn_residual *r) {
-    memcpy(k->w->id + r->at, r->law.id, (size_t)r->n * sizeof *r->law.id);
-    for (int i = 0; i < r->n; i++) k->w->p[r->at + (size_t)i] = (double)r->law.weight[i];
+    memcpy(k->w->id + r->at, r->dist.id, (size_t)r->n * sizeof *r->dist.id);
+    for (int i = 0; i < r->n; i++) k->w->p[r->at + (size_t)i] = (double)r->dist.weight[i];
     r->kept = true;
 }
 
 void hn_residual_keep(const hn_walk *k, hn_residual *r) {
     refresh(k, r);
     if (r->kept) return;
-    if (r->law.id) {
+    if (r->dist.id) {
         keep_listed(k, r);
         return;
     }
@@ -109,21 +109,21 @@ void hn_residual_pop(const hn_walk *k, const hn_residual *r) {
 }
 
 int hn_residual_find(const hn_walk *k, const hn_residual *r, int32_t token) {
-    return r->dense ? token : hn_law_find(k->w->id + r->at, r->n, token);
+    return r->dense ? token : hn_dist_find(k->w->id + r->at, r->n, token);
 }
 
 double hn_residual_p(const hn_walk *k, hn_residual *r, int32_t token) {
     refresh(k, r);
-    if (!r->kept) return (double)hn_law_weight(k->v->sampler, &r->law, token) / r->p_sum;
+    if (!r->kept) return (double)hn_dist_weight(k->v->sampler, &r->dist, token) / r->p_sum;
     const int i = hn_residual_find(k, r, token);
     return i < 0 ? 0 : k->w->p[r->at + (size_t)i] / r->p_sum;
 }
 
-/* ---- proposal laws ----------------------------------------------------------------------------------------------- */
+/* ---- proposal distributions ----------------------------------------------------------------------------------------------- */
 
-/* The indices, ascending, in c's law of the tokens that were drawn before c. */
+/* The indices, ascending, in c's distribution of the tokens that were drawn before c. */
 static int drawn_before(const hn_tree *t, int c, int *at) {
-    const hn_proposal_law *q = t->candidate[c].q;
+    const hn_proposal_dist *q = t->candidate[c].q;
     int n = 0;
     for (int e = t->first[t->candidate[c].row]; e != c; e = t->candidate[e].next) {
         const int where = t->candidate[e].q == q ? hn_proposal_find(q, t->candidate[e].token) : -1;
@@ -136,7 +136,7 @@ static int drawn_before(const hn_tree *t, int c, int *at) {
 }
 
 /* The sum without the missing tokens. Not by subtraction from the whole: the rest may be very small. */
-static double sum_without(const hn_proposal_law *q, const int *gone, int n) {
+static double sum_without(const hn_proposal_dist *q, const int *gone, int n) {
     double sum = 0;
     int from = 0;
     for (int i = 0; i < n; i++) {
@@ -160,7 +160,7 @@ double hn_residual_q(const hn_walk *k, hn_residual *r, int c) {
 
 /* ---- rejections -------------------------------------------------------------------------------------------------- */
 
-/* q of n tokens from index i on; *from: position in the law, for the next call. */
+/* q of n tokens from index i on; *from: position in the distribution, for the next call. */
 static const float *q_chunk(const hn_walk *k, const hn_residual *r, int i, int n, int *from, float room[CHUNK]) {
     if (r->dense || !r->kept) return hn_proposal_range(r->q, from, i, n, room);
     return hn_proposal_of(r->q, from, k->w->id + r->at + i, n, room);
@@ -174,7 +174,7 @@ static double excess(const hn_walk *k, const hn_residual *r, double a, double b,
     int from = 0;
     for (int i = 0; i < r->n && (all || !(sum > 0)); i += CHUNK) {
         const int n = r->n - i < CHUNK ? r->n - i : CHUNK;
-        sum += k->v->sampler->lanes->excess(p_chunk(k, r, i, n, p_room), q_chunk(k, r, i, n, &from, q_room), n, of_p,
+        sum += k->v->sampler->vocab_ops->excess(p_chunk(k, r, i, n, p_room), q_chunk(k, r, i, n, &from, q_room), n, of_p,
                                             of_q, out ? out + i : NULL);
     }
     return sum;
@@ -182,13 +182,13 @@ static double excess(const hn_walk *k, const hn_residual *r, double a, double b,
 
 double hn_residual_excess(const hn_walk *k, hn_residual *r, double a, double b) {
     refresh(k, r);
-    if (!r->kept && r->law.id) keep_listed(k, r);
+    if (!r->kept && r->dist.id) keep_listed(k, r);
     return excess(k, r, a, b, true, NULL);
 }
 
 double hn_residual_subtract(const hn_walk *k, hn_residual *r, double a, double b) {
     refresh(k, r);
-    if (!r->kept && r->law.id) keep_listed(k, r);
+    if (!r->kept && r->dist.id) keep_listed(k, r);
     if (!(excess(k, r, a, b, false, NULL) > 0)) return 0; /* P = Q up to rounding: P is left unchanged */
     r->p_sum = excess(k, r, a, b, true, k->w->p + r->at);
     if (!r->kept) r->kept = r->dense = true;
@@ -221,22 +221,22 @@ static hn_random_key round_key(const hn_walk *k, uint32_t purpose) {
 }
 
 int32_t hn_residual_draw(const hn_walk *k, hn_residual *r) {
-    const hn_coins *coins = &k->v->sampler->coins;
+    const hn_rng *rng = &k->v->sampler->rng;
     hn_random_key key = round_key(k, HN_PURPOSE_RESIDUAL);
     key.number = (uint32_t)r->row;
     refresh(k, r);
-    if (!r->kept && !r->law.id && !coins->draw)
-        return hn_law_token_at(k->v->sampler, &r->law, coins->uniform(coins->ctx, &key));
+    if (!r->kept && !r->dist.id && !rng->draw)
+        return hn_dist_token_at(k->v->sampler, &r->dist, rng->uniform(rng->ctx, &key));
     hn_residual_keep(k, r);
     const int32_t *id = r->dense ? NULL : k->w->id + r->at;
-    const int i = hn_coins_draw(coins, &key, id, k->w->p + r->at, r->n);
+    const int i = hn_rng_draw(rng, &key, id, k->w->p + r->at, r->n);
     assert(i >= 0);
     return id ? id[i] : i;
 }
 
-bool hn_candidate_coin(const hn_walk *k, const hn_candidate *c, double p) {
-    hn_random_key key = round_key(k, HN_PURPOSE_COIN);
+bool hn_candidate_accept(const hn_walk *k, const hn_candidate *c, double p) {
+    hn_random_key key = round_key(k, HN_PURPOSE_ACCEPT);
     key.drafter = (uint32_t)c->drafter;
     key.number = (uint32_t)c->number;
-    return hn_coins_accept(&k->v->sampler->coins, &key, p);
+    return hn_rng_accept(&k->v->sampler->rng, &key, p);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rule_acceptance_test.c - the acceptance of each rule: the tables of expected acceptance (verification.md 2, 5, 6, 7, 10) by
- * enumeration of the real code, their identities (T6), and the extremes (T5). The law of the emitted tokens:
- * exact_law_test.c. */
+ * enumeration of the real code, their identities (T6), and the extremes (T5). The distribution of the emitted tokens:
+ * exact_dist_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 static const hunch_sampling warm = {.temperature = 1, .top_p = 1};
 
-/* Logits are float32 logarithms of the tables' laws. */
+/* Logits are float32 logarithms of the tables' distributions. */
 static void near(const char *what, double got, double want) {
     if (!(fabs(got - want) < 2e-6)) fail_msg("%s: %.8f, expected %.8f", what, got, want);
 }
@@ -102,7 +102,7 @@ static void test_lenience(void **state) {
 }
 
 /* P of the first token, by the sampler. */
-static void first_law(const toy *y, double *p) {
+static void first_dist(const toy *y, double *p) {
     toy one = *y;
     one.tokens = 1;
     toy_product(&one, p);
@@ -129,7 +129,7 @@ static void test_identities(void **state) {
                  .first = {.branch = {1, 1}, .kind = (toy_q)(i % 4)}};
         double p[TOY_CELLS];
         assert_true(toy_distance(&y) < 1e-12);
-        first_law(&y, p);
+        first_dist(&y, p);
         assert_true(fabs(y.first_accepted - kept(p, y.first.q[0], y.m.vocab)) < 1e-12);
         toy block = y, traversal = y, up = y, down = y;
         block.rule = HN_RULE_BLOCK;
@@ -175,13 +175,13 @@ static void test_extremes(void **state) {
     }
 }
 
-/* A candidate outside its law, or of an invalid law, is rejected; its own estimate is never used. */
-static void test_broken_laws(void **state) {
+/* A candidate outside its distribution, or of an invalid distribution, is rejected; its own estimate is never used. */
+static void test_broken_dists(void **state) {
     (void)state;
     static const double p[] = {.5, .25, .25};
     static const float weights[][3] = {{0, 0, 0}, {NAN, 1, 1}, {1, 1, 0}, {INFINITY, 1, 1}};
     static const int32_t two[] = {0, 1}; /* not the drafted one */
-    const hn_proposal_law laws[] = {{3, NULL, weights[0]}, {3, NULL, weights[1]}, {3, NULL, weights[2]},
+    const hn_proposal_dist dists[] = {{3, NULL, weights[0]}, {3, NULL, weights[1]}, {3, NULL, weights[2]},
                                     {3, NULL, weights[3]}, {2, NULL, weights[2]}, {2, two, weights[2]},
                                     {0, two, weights[2]}};
     toy_model m = {.vocab = 3, .same = p};
@@ -196,7 +196,7 @@ static void test_broken_laws(void **state) {
                 hn_verdict v;
                 toy_pass pass = {.m = &m, .t = &t, .n = TOY_PROMPT, .text = {1, 0, 2}};
                 hn_tree_reset(&t, 2, 8);
-                hn_tree_add_drawn(&t, 0, 2, 0, .5f, &laws[i], false);
+                hn_tree_add_drawn(&t, 0, 2, 0, .5f, &dists[i], false);
                 s.params.seed = seed;
                 const hn_verification ver = toy_verification(&pass, drawn_rules[r], &s);
                 assert_int_equal(hn_verify_tree(w, &t, &ver, &v, NULL), HUNCH_OK);
@@ -246,7 +246,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chains),   cmocka_unit_test(test_several_candidates),
         cmocka_unit_test(test_lenience), cmocka_unit_test(test_identities),
-        cmocka_unit_test(test_extremes), cmocka_unit_test(test_broken_laws),
+        cmocka_unit_test(test_extremes), cmocka_unit_test(test_broken_dists),
         cmocka_unit_test(test_coupling),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

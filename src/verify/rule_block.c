@@ -4,7 +4,7 @@
  *
  *   w_0 = 1,  w_i = min(1, w_{i-1} P(d_i)/Q(d_i))
  *   Z_i = sum (w_i P - Q)+ at row i,  h_i = Z_i / (Z_i + 1 - w_i),  h_K = w_K
- *   accepted: up to the *last* i whose coin falls below h_i; the next token from N((w_A P - Q)+) at row A, from P at row K
+ *   accepted: up to the *last* i whose accept falls below h_i; the next token from N((w_A P - Q)+) at row A, from P at row K
  */
 #include "verify/verify_private.h"
 
@@ -41,7 +41,7 @@ hunch_status hn_verify_block(const hn_walk *k) {
     hunch_status st = weigh(k, &b);
     if (st) return st;
     int a = b.n; /* the last success is the first one from the end */
-    while (a > 0 && !hn_candidate_coin(k, &k->t->candidate[k->t->first[a - 1]], b.h[a])) a--;
+    while (a > 0 && !hn_candidate_accept(k, &k->t->candidate[k->t->first[a - 1]], b.h[a])) a--;
     st = hn_residual_push(k, a, &r);
     if (st) return st;
     if (k->t->first[a] >= 0) {

@@ -13,13 +13,13 @@ static int try_drawn(const hn_walk *k, hn_residual *r) {
     for (int c = k->t->first[r->row]; c >= 0; c = k->t->candidate[c].next) {
         const hn_candidate *x = &k->t->candidate[c];
         const double q = hn_residual_q(k, r, c), p = hn_residual_p(k, r, x->token);
-        if (q > 0 && hn_candidate_coin(k, x, p / q)) return x->child;
+        if (q > 0 && hn_candidate_accept(k, x, p / q)) return x->child;
         hn_residual_subtract(k, r, 1, 1);
     }
     return -1;
 }
 
-/* One coin for the row selects a child with the child's own probability. The same law as drawing the target's token and
+/* One accept for the row selects a child with the child's own probability. The same distribution as drawing the target's token and
  * following it. */
 static int try_points(const hn_walk *k, hn_residual *r) {
     const hn_candidate *first = &k->t->candidate[k->t->first[r->row]];
@@ -33,7 +33,7 @@ static int try_points(const hn_walk *k, hn_residual *r) {
         seen[x->child] = true;
         child[n++] = x->child;
         below += hn_residual_p(k, r, x->token);
-        if (hn_candidate_coin(k, first, below)) return x->child;
+        if (hn_candidate_accept(k, first, below)) return x->child;
     }
     hn_residual_exclude(k, r, child, n);
     return -1;

@@ -54,7 +54,7 @@ hunch_status hn_verify_traversal(const hn_walk *k) {
             hunch_status st = node_child(k, n, &path[top + 1]);
             if (st) return st;
             top++;
-        } else if (top == 0 || hn_candidate_coin(k, &k->t->candidate[n->from], n->a)) {
+        } else if (top == 0 || hn_candidate_accept(k, &k->t->candidate[n->from], n->a)) {
             hunch_status st = node_init(k, n);
             if (st) return st;
             hn_verdict_draw(k, &n->left);

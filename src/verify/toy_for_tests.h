@@ -3,8 +3,8 @@
  *
  *   toy_model    a text → logits over a small vocabulary
  *   toy_pass     the logits of a tree's rows
- *   toy_drafter  trees of any shape, drawn from laws good and bad, or one-hot; also wrongly on purpose
- *   toy_joint    the exact law of the first tokens over several rounds of the real code, by explorer_for_tests.h
+ *   toy_drafter  trees of any shape, drawn from distributions good and bad, or one-hot; also wrongly on purpose
+ *   toy_joint    the exact distribution of the first tokens over several rounds of the real code, by explorer_for_tests.h
  * Include after cmocka. */
 #ifndef HN_TOY_FOR_TESTS_H
 #define HN_TOY_FOR_TESTS_H
@@ -99,7 +99,7 @@ typedef enum toy_q {
     TOY_Q_CONTEXT, /* depends on the last two tokens */
     TOY_Q_STALE,   /* depends on tokens before the newest two */
     TOY_Q_BAD,     /* nearly all on one token, nothing on another */
-    TOY_Q_TARGET   /* the target's own law */
+    TOY_Q_TARGET   /* the target's own distribution */
 } toy_q;
 
 typedef struct toy_drafter {
@@ -107,7 +107,7 @@ typedef struct toy_drafter {
     toy_q kind;
     bool without, one_hot;
     const double *same; /* [vocab] this Q at every row */
-    unsigned only;      /* bit mask of its ids, which its laws list; 0: all ids, and laws without a list */
+    unsigned only;      /* bit mask of its ids, which its distributions list; 0: all ids, and distributions without a list */
     /* mistakes */
     bool merges;   /* a token that was drawn before does not become a candidate again */
     bool denies;   /* draws without replacement, but does not mark it */
@@ -117,7 +117,7 @@ typedef struct toy_drafter {
     int drawn;     /* in this round */
     float q[HN_TREE_ROWS][TOY_VOCAB]; /* by id */
     struct {
-        hn_proposal_law law;
+        hn_proposal_dist dist;
         int32_t id[TOY_VOCAB];
         float weight[TOY_VOCAB];
     } listed[HN_TREE_ROWS];
@@ -129,10 +129,10 @@ static inline void toy_drafter_q(const toy_drafter *d, hn_sampler *s, toy_pass *
     const int depth = p->t->depth[row], vocab = p->m->vocab;
     if (d->kind == TOY_Q_TARGET) {
         const hn_history h = {.text = p->text, .n = p->n, .n_prompt = TOY_PROMPT, .path = path, .n_path = depth};
-        hn_law law;
-        hn_sampler_law(s, l, &h, &law);
+        hn_dist dist;
+        hn_sampler_dist(s, l, &h, &dist);
         for (int i = 0; i < vocab; i++) q[i] = 0;
-        for (int i = 0; i < law.n; i++) q[law.id[i]] = law.weight[i];
+        for (int i = 0; i < dist.n; i++) q[dist.id[i]] = dist.weight[i];
         return;
     }
     uint64_t h = toy_hash(77, p->text, p->n + depth - (d->kind == TOY_Q_STALE ? 2 : 0), 2);
@@ -144,12 +144,12 @@ static inline void toy_drafter_q(const toy_drafter *d, hn_sampler *s, toy_pass *
     }
 }
 
-/* The law of a row in the form that its candidates refer to. */
-static inline void toy_list_law(toy_drafter *d, int row, int vocab) {
-    hn_proposal_law *q = &d->listed[row].law;
-    *q = (hn_proposal_law){vocab, NULL, d->q[row]};
+/* The distribution of a row in the form that its candidates refer to. */
+static inline void toy_list_dist(toy_drafter *d, int row, int vocab) {
+    hn_proposal_dist *q = &d->listed[row].dist;
+    *q = (hn_proposal_dist){vocab, NULL, d->q[row]};
     if (!d->only) return;
-    *q = (hn_proposal_law){0, d->listed[row].id, d->listed[row].weight};
+    *q = (hn_proposal_dist){0, d->listed[row].id, d->listed[row].weight};
     for (int i = 0; i < vocab; i++) {
         if (!(d->only >> i & 1)) {
             d->q[row][i] = 0;
@@ -172,11 +172,11 @@ static inline bool toy_draw_candidate(toy_drafter *d, hn_sampler *s, hn_tree *t,
         w[i] = d->warps > 0 && left[i] > 0 ? pow(left[i], d->warps) : left[i];
         sum += (double)d->q[row][i];
     }
-    const int x = hn_coins_draw(&s->coins, &key, NULL, w, vocab);
+    const int x = hn_rng_draw(&s->rng, &key, NULL, w, vocab);
     if (x < 0) return false;
     if (d->without) left[x] = 0;
     if ((double)d->q[row][x] / sum < d->prunes || (d->merges && hn_tree_child(t, row, x) >= 0)) return true;
-    return hn_tree_add_drawn(t, row, x, 0, .5f, &d->listed[row].law, d->without && !d->denies) >= 0;
+    return hn_tree_add_drawn(t, row, x, 0, .5f, &d->listed[row].dist, d->without && !d->denies) >= 0;
 }
 
 /* The branch likeliest tokens; the second is proposed by another drafter too. */
@@ -199,7 +199,7 @@ static inline void toy_draft(toy_drafter *d, hn_sampler *s, toy_pass *p, hn_tree
         const int branch = d->branch[t->depth[row]], vocab = p->m->vocab;
         if (branch == 0) continue;
         toy_drafter_q(d, s, p, row, d->q[row]);
-        toy_list_law(d, row, vocab);
+        toy_list_dist(d, row, vocab);
         double left[TOY_VOCAB];
         for (int i = 0; i < vocab; i++) left[i] = (double)d->q[row][i];
         if (d->one_hot)
@@ -210,7 +210,7 @@ static inline void toy_draft(toy_drafter *d, hn_sampler *s, toy_pass *p, hn_tree
     }
 }
 
-/* ---- exact laws -------------------------------------------------------------------------------------------------- */
+/* ---- exact distributions -------------------------------------------------------------------------------------------------- */
 
 typedef struct toy {
     toy_model m;
@@ -218,13 +218,13 @@ typedef struct toy {
     hn_rule rule;
     double a, b;               /* of a lossy rule */
     toy_drafter first, second; /* drafter of the first round, and of the others */
-    int tokens, rounds; /* number of tokens of the law, from at most `rounds` rounds, the rest from plain P */
+    int tokens, rounds; /* number of tokens of the distribution, from at most `rounds` rounds, the rest from plain P */
     hunch_status (*wrong)(const hn_walk *k); /* replaces the rule */
-    hn_coins (*rekey)(explorer *x);          /* replaces the explorer's coins */
+    hn_rng (*rekey)(explorer *x);          /* replaces the explorer's random numbers */
     double accepted, first_accepted, runs; /* out: mean of the first round; chance that it accepts any; how many runs */
 } toy;
 
-/* Adds p times the product law of the tokens after n tokens of text. */
+/* Adds p times the product distribution of the tokens after n tokens of text. */
 static inline void toy_extend(const toy *y, hn_sampler *s, int32_t *text, int n, double p, double *joint) {
     if (n >= TOY_PROMPT + y->tokens) {
         int cell = 0;
@@ -233,16 +233,16 @@ static inline void toy_extend(const toy *y, hn_sampler *s, int32_t *text, int n,
         return;
     }
     float l[TOY_VOCAB];
-    double law[TOY_VOCAB] = {0};
-    hn_law sparse;
+    double dist[TOY_VOCAB] = {0};
+    hn_dist sparse;
     const hn_history h = {.text = text, .n = n, .n_prompt = TOY_PROMPT};
     toy_logits(&y->m, text, n, l);
-    hn_sampler_law(s, l, &h, &sparse);
-    for (int i = 0; i < sparse.n; i++) law[sparse.id[i]] = (double)sparse.weight[i] / sparse.sum;
+    hn_sampler_dist(s, l, &h, &sparse);
+    for (int i = 0; i < sparse.n; i++) dist[sparse.id[i]] = (double)sparse.weight[i] / sparse.sum;
     for (int x = 0; x < y->m.vocab; x++) {
-        if (law[x] == 0) continue;
+        if (dist[x] == 0) continue;
         text[n] = x;
-        toy_extend(y, s, text, n + 1, p * law[x], joint);
+        toy_extend(y, s, text, n + 1, p * dist[x], joint);
     }
 }
 
@@ -253,7 +253,7 @@ static inline void toy_check_verdict(const hn_tree *t, const hn_verdict *v) {
         row = v->path[i];
         bool proposed = false;
         for (int c = t->first[t->parent[row]]; c >= 0; c = t->candidate[c].next)
-            proposed |= t->candidate[c].child == row && t->candidate[c].drafter == v->provenance[i];
+            proposed |= t->candidate[c].child == row && t->candidate[c].drafter == v->drafter_of[i];
         assert_true(proposed);
     }
     assert_int_equal(v->next_row, row);
@@ -286,7 +286,7 @@ static inline int toy_cells(const toy *y) {
     return cells;
 }
 
-/* The law of plain sampling. */
+/* The distribution of plain sampling. */
 static inline void toy_product(const toy *y, double *product) {
     hn_sampler s;
     int32_t text[TOY_TEXT];
@@ -312,7 +312,7 @@ static inline void toy_run(toy *y, hn_verifier *w, hn_sampler *s, explorer *x, d
     toy_extend(y, s, p.text, p.n, x->p, joint);
 }
 
-/* The law of the tokens that the rounds emit. */
+/* The distribution of the tokens that the rounds emit. */
 static inline void toy_joint(toy *y, double *joint) {
     static explorer x;
     hn_sampler s;
@@ -323,7 +323,7 @@ static inline void toy_joint(toy *y, double *joint) {
     y->accepted = y->first_accepted = y->runs = 0;
     assert_int_equal(hn_sampler_init(&s, &y->params, y->m.vocab, NULL), HUNCH_OK);
     assert_int_equal(hn_verifier_open(&w, y->m.vocab, NULL), HUNCH_OK);
-    s.coins = y->rekey ? y->rekey(&x) : explorer_coins(&x);
+    s.rng = y->rekey ? y->rekey(&x) : explorer_rng(&x);
     do {
         explorer_begin(&x);
         toy_run(y, w, &s, &x, joint);
@@ -334,7 +334,7 @@ static inline void toy_joint(toy *y, double *joint) {
     assert_true(fabs(total - 1) < 1e-9);
 }
 
-/* The largest difference between the two laws. */
+/* The largest difference between the two distributions. */
 static inline double toy_distance(toy *y) {
     double joint[TOY_CELLS], product[TOY_CELLS], worst = 0;
     toy_joint(y, joint);

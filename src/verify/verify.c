@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verify.c - the choice of a rule, the walk of greedy and match, and the verdicts of all rules. The other rules:
- * rule_ratio.c, rule_block.c, rule_traversal.c, lossy.c. The law of a row: sample/sampler.c.
+ * rule_ratio.c, rule_block.c, rule_traversal.c, lossy.c. The distribution of a row: sample/sampler.c.
  *
  * Under greedy and match the token after a row is drawn from that row's logits with the noise of its position alone, so it
  * is the token that plain decoding emits there; the tree only decides whether the row of that token was evaluated in the
@@ -45,7 +45,7 @@ const char *hn_rule_name(hn_rule rule) {
     return names[rule];
 }
 
-bool hn_rule_wants_law(hn_rule rule) {
+bool hn_rule_wants_dist(hn_rule rule) {
     return rule == HN_RULE_RATIO || rule == HN_RULE_BLOCK || rule == HN_RULE_TRAVERSAL || rule == HN_RULE_LENIENCE;
 }
 
@@ -58,25 +58,25 @@ static const char *rule_needs(hn_rule rule) {
 }
 
 hunch_status hn_rule_check(hn_rule rule, const hn_rule_drafter *d, int n, hunch_error *err) {
-    bool any_law = false, fits = true;
+    bool any_dist = false, fits = true;
     char names[600] = "";
     for (int i = 0; i < n; i++) {
-        any_law |= d[i].has_law;
+        any_dist |= d[i].has_dist;
         const size_t len = strlen(names);
         snprintf(names + len, sizeof names - len, "%s'%s'%s", i ? " + " : "", d[i].name,
-                 d[i].has_law ? d[i].branches ? " (branches)" : "" : " (no distribution)");
+                 d[i].has_dist ? d[i].branches ? " (branches)" : "" : " (no distribution)");
     }
     if (n == 0 || rule == HN_RULE_GREEDY || rule == HN_RULE_MATCH || hn_rule_is_lossy(rule)) return HUNCH_OK;
     if (rule == HN_RULE_RATIO)
-        fits = n == 1 || !any_law;
+        fits = n == 1 || !any_dist;
     else
-        fits = n == 1 && any_law && (rule == HN_RULE_TRAVERSAL || !d[0].branches);
+        fits = n == 1 && any_dist && (rule == HN_RULE_TRAVERSAL || !d[0].branches);
     if (fits) return HUNCH_OK;
     return hn_fail(err, HUNCH_USAGE, "verification '%s' cannot verify drafts of %s, expected %s", hn_rule_name(rule),
                    names, rule_needs(rule));
 }
 
-/* True if all candidates of a row were drawn from one law, in one way, or none was drawn. */
+/* True if all candidates of a row were drawn from one distribution, in one way, or none was drawn. */
 static bool row_is_pure(const hn_tree *t, int row) {
     if (t->first[row] < 0) return true;
     const hn_candidate *first = &t->candidate[t->first[row]];
@@ -99,7 +99,7 @@ bool hn_rule_fits(hn_rule rule, const hn_tree *t) {
 /* ---- verdicts ---------------------------------------------------------------------------------------------------- */
 
 /* The drafter that is credited with a row of the path. */
-static int16_t provenance_of(const hn_tree *t, int child) {
+static int16_t drafter_of_row(const hn_tree *t, int child) {
     const hn_candidate *best = NULL;
     for (int c = t->first[t->parent[child]]; c >= 0; c = t->candidate[c].next) {
         const hn_candidate *k = &t->candidate[c];
@@ -116,7 +116,7 @@ void hn_verdict_path(const hn_walk *k, int row) {
     k->out->next_row = (int16_t)row;
     for (int r = row; r > 0; r = k->t->parent[r]) {
         k->out->path[k->t->depth[r] - 1] = (int16_t)r;
-        k->out->provenance[k->t->depth[r] - 1] = provenance_of(k->t, r);
+        k->out->drafter_of[k->t->depth[r] - 1] = drafter_of_row(k->t, r);
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify.h - (tree, target logits, law) → accepted path and one more token. Lossless (contract C1) except for the rules of
+/* verify.h - (tree, target logits, distribution) → accepted path and one more token. Lossless (contract C1) except for the rules of
  * lossy.h.
  *
  *   greedy     the argmax of each row (verification.md 3, 8.2)
@@ -10,7 +10,7 @@
  *   traversal  leaf to root on a drawn tree (8.4)
  *
  * greedy and match take any tree, and the emitted tokens do not depend on it. The others use each candidate's q and are exact
- * only if the tree has all drawn candidates of a row, in the order in which they were drawn: hn_rule_fits. Laws are computed
+ * only if the tree has all drawn candidates of a row, in the order in which they were drawn: hn_rule_fits. Distributions are computed
  * for the rows that a walk visits, from each row's own history.
  */
 #ifndef HN_VERIFY_H
@@ -35,15 +35,15 @@ hunch_status hn_rule_choose(hunch_verify option, const hunch_lossy *lossy, const
                             hunch_error *err);
 const char *hn_rule_name(hn_rule rule);
 /* True: drafters should give candidates drawn from a q; false: they should draw with the target's noise. */
-bool hn_rule_wants_law(hn_rule rule);
+bool hn_rule_wants_dist(hn_rule rule);
 
 /* Properties of the trees of an open drafter. */
 typedef struct hn_rule_drafter {
     const char *name;
-    bool has_law, branches;
+    bool has_dist, branches;
 } hn_rule_drafter;
-/* Checks that the rule is lossless on all trees of these drafters together: ratio: one drafter with a law alone, or any
- * number without; block: one drafter with a law that does not branch, alone; traversal: one drafter with a law, alone.
+/* Checks that the rule is lossless on all trees of these drafters together: ratio: one drafter with a distribution alone, or any
+ * number without; block: one drafter with a distribution that does not branch, alone; traversal: one drafter with a distribution, alone.
  * HUNCH_USAGE otherwise, naming rule and drafters. */
 hunch_status hn_rule_check(hn_rule rule, const hn_rule_drafter *d, int n, hunch_error *err);
 /* The same of one tree (asserted before verifying). */
@@ -52,7 +52,7 @@ bool hn_rule_fits(hn_rule rule, const hn_tree *t);
 typedef struct hn_verdict {
     int n_accepted;                    /* rows of the path after the root */
     int16_t path[HN_TREE_ROWS];        /* their rows, in order */
-    int16_t provenance[HN_TREE_ROWS];  /* drafter of each: highest estimate among its candidates, ties to the lower index */
+    int16_t drafter_of[HN_TREE_ROWS];  /* drafter of each: highest estimate among its candidates, ties to the lower index */
     int32_t next;                      /* the target's token after them */
     int16_t next_row;                  /* the row whose logits drew it */
 } hn_verdict;
@@ -74,7 +74,7 @@ void hn_verifier_close(hn_verifier **v);
 typedef struct hn_verification {
     hn_rule rule;
     double a, b;          /* of a lossy rule (hunch_lossy) */
-    hn_sampler *sampler;  /* law and coins */
+    hn_sampler *sampler;  /* distribution and random numbers */
     hn_history committed; /* the text; its newest token is the root: n - 1 is the position of the round's root in C3 */
     hn_logits_source rows;
 } hn_verification;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verify_test.c - greedy and match on a synthetic model: whatever the tree has, the emitted text is that of plain decoding. Then
- * the rules for given trees, provenance, and failures.
+ * the rules for given trees, drafter_of, and failures.
  *
  * generate() is an engine's round in twenty lines: propose, verify, append. The same statistics are then applied to verifiers
- * that are wrong on purpose, which they must reject. The laws of the other rules: exact_law_test.c.
+ * that are wrong on purpose, which they must reject. The distributions of the other rules: exact_dist_test.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,7 @@ typedef struct setup {
     wrong_draw wrong; /* NULL: hn_verify_tree */
     proposer propose;
     void *ctx;
-    const hn_coins *coins; /* NULL: Philox */
+    const hn_rng *rng; /* NULL: Philox */
 } setup;
 
 /* hn_verify_tree's walk with another draw. */
@@ -84,7 +84,7 @@ static int generate(const setup *u, hn_sampler *s, int n_new, int32_t *out) {
 static void generate_once(const setup *u, int n_new, int32_t *out) {
     hn_sampler s;
     assert_int_equal(hn_sampler_init(&s, &u->params, u->m.vocab, NULL), HUNCH_OK);
-    if (u->coins) s.coins = *u->coins;
+    if (u->rng) s.rng = *u->rng;
     generate(u, &s, n_new, out);
     hn_sampler_fini(&s);
 }
@@ -216,22 +216,22 @@ static void test_extremes(void **state) {
     }
 }
 
-/* ---- the law of the emitted tokens ------------------------------------------------------------------------------- */
+/* ---- the distribution of the emitted tokens ------------------------------------------------------------------------------- */
 
-enum { V = 4, LAW = 3, CELLS = V * V * V };
+enum { V = 4, DIST = 3, CELLS = V * V * V };
 
-static bool law_holds(setup u) {
+static bool dist_holds(setup u) {
     double p[CELLS];
     long counts[CELLS] = {0};
-    const toy plain = {.m = u.m, .params = u.params, .tokens = LAW};
+    const toy plain = {.m = u.m, .params = u.params, .tokens = DIST};
     toy_product(&plain, p);
     hn_sampler s;
     const int draws = toy_light() ? 8000 : 40000;
     assert_int_equal(hn_sampler_init(&s, &u.params, V, NULL), HUNCH_OK);
     for (int i = 0; i < draws; i++) {
-        int32_t t[LAW];
+        int32_t t[DIST];
         s.params.seed = u.params.seed + (uint64_t)i;
-        generate(&u, &s, LAW, t);
+        generate(&u, &s, DIST, t);
         counts[(t[0] * V + t[1]) * V + t[2]]++;
     }
     hn_sampler_fini(&s);
@@ -255,16 +255,16 @@ static void propose_bush(void *ctx, const int32_t *text, int n, hn_tree *t) {
 }
 
 static const proposer PROPOSERS[] = {NULL, propose_chain, propose_bush};
-static const hunch_sampling LAWS[] = {{.temperature = 1, .top_p = 1, .seed = 77},
+static const hunch_sampling DISTS[] = {{.temperature = 1, .top_p = 1, .seed = 77},
                                       {.temperature = .8, .top_k = 3, .top_p = 1, .seed = 78},
                                       {.temperature = 1.4, .top_p = .85, .min_p = .02, .seed = 79}};
 
-static void test_law(void **state) {
+static void test_dist(void **state) {
     (void)state;
     for (int i = 0; i < 3; i++)
         for (int k = 0; k < 3; k++) {
-            setup u = {.m = {V, false, 9, NULL}, .params = LAWS[k], .propose = PROPOSERS[i]};
-            assert_true(law_holds(u));
+            setup u = {.m = {V, false, 9, NULL}, .params = DISTS[k], .propose = PROPOSERS[i]};
+            assert_true(dist_holds(u));
         }
 }
 
@@ -274,7 +274,7 @@ static void test_law(void **state) {
 static int32_t draw_later(const hn_walk *k, int row, int later) {
     int32_t path[HN_TREE_ROWS];
     hn_history h = hn_row_history(k, row, path);
-    h.n += later; /* the toy's laws here do not depend on the history */
+    h.n += later; /* the toy's distributions here do not depend on the history */
     return hn_sampler_draw(k->v->sampler, k->v->rows.logits(k->v->rows.ctx, row), &h, -1);
 }
 
@@ -299,7 +299,7 @@ static int32_t draw_if_likely(const hn_walk *k, int row) {
 /* Accepts the first candidate with P, but after a rejection draws from P again instead of the residual. */
 static int32_t draw_without_residual(const hn_walk *k, int row) {
     const int c = k->t->first[row];
-    if (c >= 0 && hn_candidate_coin(k, &k->t->candidate[c], likelihood(k, row, k->t->candidate[c].token)))
+    if (c >= 0 && hn_candidate_accept(k, &k->t->candidate[c], likelihood(k, row, k->t->candidate[c].token)))
         return k->t->candidate[c].token;
     return plain_draw(k, row);
 }
@@ -320,7 +320,7 @@ static int32_t draw_twice(const hn_walk *k, int row) {
     return k->t->first[row] < 0 || hn_tree_child(k->t, row, token) >= 0 ? token : draw_later(k, row, 1000);
 }
 
-/* Lossless in law, but what was drafted changes the noise: a seed no longer means a text. */
+/* Lossless in distribution, but what was drafted changes the noise: a seed no longer means a text. */
 static int32_t draw_by_tree(const hn_walk *k, int row) {
     return draw_later(k, row, k->t->first[row] < 0 ? 0 : 1000);
 }
@@ -336,11 +336,11 @@ static void test_wrong_verifiers_are_refused(void **state) {
                  {"parent's logits", draw_from_parent},
                  {"twice", draw_twice}};
     for (int i = 1; i < 3; i++) {
-        setup u = {.m = {V, false, 9, NULL}, .params = LAWS[0], .wrong = plain_draw, .propose = PROPOSERS[i]};
-        assert_true(law_holds(u)); /* the test setup itself passes */
+        setup u = {.m = {V, false, 9, NULL}, .params = DISTS[0], .wrong = plain_draw, .propose = PROPOSERS[i]};
+        assert_true(dist_holds(u)); /* the test setup itself passes */
         for (size_t k = 0; k < sizeof wrong / sizeof wrong[0]; k++) {
             u.wrong = wrong[k].draw;
-            if (law_holds(u)) fail_msg("the verifier '%s' passes with proposer %d", wrong[k].name, i);
+            if (dist_holds(u)) fail_msg("the verifier '%s' passes with proposer %d", wrong[k].name, i);
         }
     }
 }
@@ -348,7 +348,7 @@ static void test_wrong_verifiers_are_refused(void **state) {
 static void test_a_draft_that_changes_the_text_is_refused(void **state) {
     (void)state;
     static const wrong_draw wrong[] = {draw_by_tree, draw_if_likely, draw_with_root_noise};
-    setup u = {.m = {V, false, 9, NULL}, .params = LAWS[0]};
+    setup u = {.m = {V, false, 9, NULL}, .params = DISTS[0]};
     int32_t plain[NEW], text[NEW];
     generate_once(&u, NEW, plain);
     u.propose = propose_chain;
@@ -362,30 +362,30 @@ static void test_a_draft_that_changes_the_text_is_refused(void **state) {
     }
 }
 
-/* ---- exact enumeration: the coins decide the text, the tree never does ------------------------------------------- */
+/* ---- exact enumeration: the random numbers decide the text, the tree never does ------------------------------------------- */
 
 typedef struct script {
     int32_t winner[TOY_TEXT]; /* by position */
 } script;
 
-/* The scripted token's coin makes it win any race against a token of probability above 1e-10. */
+/* The scripted token's accept makes it win any race against a token of probability above 1e-10. */
 static double uniform_script(void *ctx, const hn_random_key *key) {
     const script *s = ctx;
     assert_int_equal(key->purpose, HN_PURPOSE_TARGET);
     return s->winner[key->position] == (int32_t)key->token ? 1 - 0x1p-53 : 0x1p-53;
 }
 
-/* Every outcome of the coins over LAW positions, that is every branch of the law with its probability, gives its own
- * text whatever the tree is; so the law of the text is the product law, exactly. */
+/* Every outcome of the random numbers over LAW positions, that is every branch of the distribution with its probability, gives its own
+ * text whatever the tree is; so the distribution of the text is the product distribution, exactly. */
 static void test_enumerated(void **state) {
     (void)state;
     for (int cell = 0; cell < CELLS; cell++) {
         script sc;
         for (int i = 0, rest = cell; i < TOY_TEXT; i++) {
-            sc.winner[i] = i < TOY_PROMPT || i >= TOY_PROMPT + LAW ? 0 : rest % V;
-            if (i >= TOY_PROMPT && i < TOY_PROMPT + LAW) rest /= V;
+            sc.winner[i] = i < TOY_PROMPT || i >= TOY_PROMPT + DIST ? 0 : rest % V;
+            if (i >= TOY_PROMPT && i < TOY_PROMPT + DIST) rest /= V;
         }
-        const hn_coins coins = {uniform_script, NULL, NULL, &sc};
+        const hn_rng rng = {uniform_script, NULL, NULL, &sc};
         for (int kind = 0; kind < 4; kind++)
             for (uint64_t i = 0; i < 10; i++) {
                 shape sh = {.seed = i, .vocab = V, .kind = kind};
@@ -393,22 +393,22 @@ static void test_enumerated(void **state) {
                            .params = {.temperature = 1, .top_p = 1, .seed = i},
                            .propose = propose_shape,
                            .ctx = &sh,
-                           .coins = &coins};
-                int32_t text[LAW];
-                generate_once(&u, LAW, text);
+                           .rng = &rng};
+                int32_t text[DIST];
+                generate_once(&u, DIST, text);
                 assert_memory_equal(text, sc.winner + TOY_PROMPT, sizeof text);
             }
     }
 }
 
-/* With nothing drafted every rule is plain decoding: the same text, not only the same law. */
+/* With nothing drafted every rule is plain decoding: the same text, not only the same distribution. */
 static void test_the_root_alone(void **state) {
     (void)state;
     toy_model m = {.vocab = V, .salt = 12};
     hn_sampler s;
     hn_verifier *w = NULL;
     assert_int_equal(hn_verifier_open(&w, V, NULL), HUNCH_OK);
-    assert_int_equal(hn_sampler_init(&s, &LAWS[0], V, NULL), HUNCH_OK);
+    assert_int_equal(hn_sampler_init(&s, &DISTS[0], V, NULL), HUNCH_OK);
     for (uint64_t seed = 0; seed < 20; seed++) {
         hn_tree t;
         toy_pass p = {.m = &m, .t = &t, .n = TOY_PROMPT};
@@ -474,9 +474,9 @@ static void test_choose(void **state) {
         refused(HUNCH_VERIFY_DEFAULT, wrong[i], &warm, "expected");
         refused(HUNCH_VERIFY_DEFAULT, wrong[i], &cold, "lossy");
     }
-    assert_true(hn_rule_wants_law(HN_RULE_RATIO) && hn_rule_wants_law(HN_RULE_BLOCK) &&
-                hn_rule_wants_law(HN_RULE_TRAVERSAL));
-    assert_false(hn_rule_wants_law(HN_RULE_GREEDY) || hn_rule_wants_law(HN_RULE_MATCH));
+    assert_true(hn_rule_wants_dist(HN_RULE_RATIO) && hn_rule_wants_dist(HN_RULE_BLOCK) &&
+                hn_rule_wants_dist(HN_RULE_TRAVERSAL));
+    assert_false(hn_rule_wants_dist(HN_RULE_GREEDY) || hn_rule_wants_dist(HN_RULE_MATCH));
 }
 
 static bool checks(hn_rule rule, const hn_rule_drafter *d, int n) {
@@ -492,15 +492,15 @@ static void test_check(void **state) {
     (void)state;
     const hn_rule_drafter guess = {"ngram", false, true}, chain = {"model:a", true, false},
                           tree = {"model:b,width=2", true, true};
-    const hn_rule_drafter two[] = {guess, guess}, mixed[] = {chain, guess}, laws[] = {chain, chain};
+    const hn_rule_drafter two[] = {guess, guess}, mixed[] = {chain, guess}, dists[] = {chain, chain};
     static const hn_rule any[] = {HN_RULE_GREEDY, HN_RULE_MATCH, HN_RULE_LENIENCE, HN_RULE_TYPICAL, HN_RULE_TOP_M};
     for (int i = 0; i < 5; i++)
-        assert_true(checks(any[i], mixed, 2) && checks(any[i], laws, 2) && checks(any[i], &tree, 1));
+        assert_true(checks(any[i], mixed, 2) && checks(any[i], dists, 2) && checks(any[i], &tree, 1));
     for (hn_rule r = HN_RULE_GREEDY; r <= HN_RULE_TOP_M; r++) assert_true(checks(r, NULL, 0));
     assert_true(checks(HN_RULE_RATIO, two, 2) && checks(HN_RULE_RATIO, &chain, 1) && checks(HN_RULE_RATIO, &tree, 1));
-    assert_false(checks(HN_RULE_RATIO, mixed, 2) || checks(HN_RULE_RATIO, laws, 2));
+    assert_false(checks(HN_RULE_RATIO, mixed, 2) || checks(HN_RULE_RATIO, dists, 2));
     assert_true(checks(HN_RULE_BLOCK, &chain, 1));
-    assert_false(checks(HN_RULE_BLOCK, &tree, 1) || checks(HN_RULE_BLOCK, &guess, 1) || checks(HN_RULE_BLOCK, laws, 2));
+    assert_false(checks(HN_RULE_BLOCK, &tree, 1) || checks(HN_RULE_BLOCK, &guess, 1) || checks(HN_RULE_BLOCK, dists, 2));
     assert_true(checks(HN_RULE_TRAVERSAL, &chain, 1) && checks(HN_RULE_TRAVERSAL, &tree, 1));
     assert_false(checks(HN_RULE_TRAVERSAL, &guess, 1) || checks(HN_RULE_TRAVERSAL, mixed, 2));
 }
@@ -516,7 +516,7 @@ static void fits(const hn_tree *t, bool ratio, bool block, bool traversal) {
 static void test_fits(void **state) {
     (void)state;
     const float flat[V] = {1, 1, 1, 1}, steep[V] = {1, 2, 3, 4};
-    const hn_proposal_law laws[] = {{V, NULL, flat}, {V, NULL, steep}}, *const q = &laws[0], *const other = &laws[1];
+    const hn_proposal_dist dists[] = {{V, NULL, flat}, {V, NULL, steep}}, *const q = &dists[0], *const other = &dists[1];
     hn_tree t;
     hn_tree_reset(&t, 0, 8);
     fits(&t, true, true, true);
@@ -525,7 +525,7 @@ static void test_fits(void **state) {
     fits(&t, true, true, true);
     hn_tree_add_drawn(&t, a, 2, 0, .5f, other, false); /* a chain of rows, but a choice at one */
     fits(&t, true, false, true);
-    hn_tree_add_drawn(&t, a, 1, 0, .5f, q, false); /* of another law */
+    hn_tree_add_drawn(&t, a, 1, 0, .5f, q, false); /* of another distribution */
     fits(&t, false, false, false);
     hn_tree_reset(&t, 0, 8);
     hn_tree_add_drawn(&t, 0, 1, 0, .5f, q, false);
@@ -572,8 +572,8 @@ static void test_provenance(void **state) {
     assert_int_equal(hn_verify_tree(w, &t, &ver, &v, NULL), HUNCH_OK);
     assert_int_equal(v.n_accepted, 2);
     assert_int_equal(v.path[1], b);
-    assert_int_equal(v.provenance[0], 2);
-    assert_int_equal(v.provenance[1], 1);
+    assert_int_equal(v.drafter_of[0], 2);
+    assert_int_equal(v.drafter_of[1], 1);
     assert_int_equal(v.next, 1);
     assert_int_equal(v.next_row, b);
     hn_sampler_fini(&s);
@@ -586,7 +586,7 @@ static void test_failures(void **state) {
     (void)state;
     const int32_t text[42] = {0};
     const float flat[V] = {1, 1, 1, 1}, good[V] = {0, 1, 2, 3};
-    const hn_proposal_law law = {V, NULL, flat};
+    const hn_proposal_dist dist = {V, NULL, flat};
     float bad[V];
     for (int i = 0; i < V; i++) bad[i] = i % 2 ? NAN : -INFINITY;
     for (hn_rule rule = HN_RULE_GREEDY; rule <= HN_RULE_TOP_M; rule++) {
@@ -598,7 +598,7 @@ static void test_failures(void **state) {
         assert_int_equal(hn_sampler_init(&s, rule == HN_RULE_GREEDY ? &cold : &warm, V, NULL), HUNCH_OK);
         assert_int_equal(hn_verifier_open(&w, V, NULL), HUNCH_OK);
         hn_tree_reset(&t, 0, 8);
-        hn_tree_add_drawn(&t, 0, 1, 0, .5f, &law, false);
+        hn_tree_add_drawn(&t, 0, 1, 0, .5f, &dist, false);
         hn_verification ver = {.rule = rule,
                                .a = .5,
                                .b = .5,
@@ -630,7 +630,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_seed_same_text),
         cmocka_unit_test(test_extremes),
-        cmocka_unit_test(test_law),
+        cmocka_unit_test(test_dist),
         cmocka_unit_test(test_wrong_verifiers_are_refused),
         cmocka_unit_test(test_a_draft_that_changes_the_text_is_refused),
         cmocka_unit_test(test_enumerated),

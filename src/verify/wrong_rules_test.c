@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wrong_rules_test.c - common mistakes of verification (verification.md T8), each made on purpose here: the statistics of
- * exact_law_test.c must detect them. A wrong rule is written here with the library's own parts, a wrong drafter breaks its
- * contract, wrong keys are a source of coins that changes them. */
+ * exact_dist_test.c must detect them. A wrong rule is written here with the library's own parts, a wrong drafter breaks its
+ * contract, wrong keys are a source of random numbers that changes them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,7 +49,7 @@ static toy tree_toy(hn_rule rule, bool without) {
 
 /* ---- ratio ------------------------------------------------------------------------------------------------------- */
 
-/* A chain's ratio test with the law of each row by `push`; plain: a rejection draws from P, not from the residual. */
+/* A chain's ratio test with the distribution of each row by `push`; plain: a rejection draws from P, not from the residual. */
 static hunch_status wrong_chain(const hn_walk *k, hunch_status (*push)(const hn_walk *, int, hn_residual *),
                                 bool plain) {
     for (int row = 0;; row++) {
@@ -59,7 +59,7 @@ static hunch_status wrong_chain(const hn_walk *k, hunch_status (*push)(const hn_
         if (c >= 0) {
             const hn_candidate *x = &k->t->candidate[c];
             const double q = hn_residual_q(k, &r, c);
-            if (hn_candidate_coin(k, x, hn_residual_p(k, &r, x->token) / q)) continue;
+            if (hn_candidate_accept(k, x, hn_residual_p(k, &r, x->token) / q)) continue;
             if (!plain) hn_residual_subtract(k, &r, 1, 1);
         }
         hn_verdict_draw(k, &r);
@@ -155,28 +155,28 @@ static void test_wrong_drafters(void **state) {
     }
 }
 
-/* ---- laws that list their ids ------------------------------------------------------------------------------------- */
+/* ---- distributions that list their ids ------------------------------------------------------------------------------------- */
 
 typedef enum misreading { WEIGHS_NOTHING, THE_NEIGHBOURS, BY_PLACE } misreading;
 
-/* Verifies the same tree with laws that are expanded to all ids. */
+/* Verifies the same tree with distributions that are expanded to all ids. */
 static hunch_status spelt_out(const hn_walk *k, misreading m) {
     hn_tree t = *k->t;
-    hn_proposal_law law[HN_TREE_ROWS];
+    hn_proposal_dist dist[HN_TREE_ROWS];
     float weight[HN_TREE_ROWS][TOY_VOCAB];
     hn_walk spelt = *k;
     spelt.t = &t;
     for (int row = 0; row < t.n_rows; row++) {
         if (t.first[row] < 0) continue;
-        const hn_proposal_law *q = t.candidate[t.first[row]].q;
-        law[row] = (hn_proposal_law){k->w->vocab, NULL, weight[row]};
+        const hn_proposal_dist *q = t.candidate[t.first[row]].q;
+        dist[row] = (hn_proposal_dist){k->w->vocab, NULL, weight[row]};
         for (int i = 0, at = 0; i < k->w->vocab; i++) {
             while (at < q->n && q->id[at] < i) at++;
             const bool listed = at < q->n && q->id[at] == i;
             weight[row][i] = listed || (m == THE_NEIGHBOURS && at < q->n) ? q->weight[at] : 0;
             if (m == BY_PLACE) weight[row][i] = i < q->n ? q->weight[i] : 0;
         }
-        for (int c = t.first[row]; c >= 0; c = t.candidate[c].next) t.candidate[c].q = &law[row];
+        for (int c = t.first[row]; c >= 0; c = t.candidate[c].next) t.candidate[c].q = &dist[row];
     }
     return k->v->rule == HN_RULE_TRAVERSAL ? hn_verify_traversal(&spelt)
            : k->v->rule == HN_RULE_BLOCK   ? hn_verify_block(&spelt)
@@ -209,7 +209,7 @@ static void test_wrong_ids(void **state) {
 
 /* ---- block ------------------------------------------------------------------------------------------------------- */
 
-/* Block verification by the formulas, all coins in ascending order; `stops`: at the first failure. */
+/* Block verification by the formulas, all random numbers in ascending order; `stops`: at the first failure. */
 static hunch_status block_by_formula(const hn_walk *k, bool stops) {
     const hn_tree *t = k->t;
     const int n = t->n_rows - 1;
@@ -227,7 +227,7 @@ static hunch_status block_by_formula(const hn_walk *k, bool stops) {
     h[n] = w[n];
     int a = 0;
     for (int i = 1; i <= n; i++) {
-        if (hn_candidate_coin(k, &t->candidate[i - 1], h[i]))
+        if (hn_candidate_accept(k, &t->candidate[i - 1], h[i]))
             a = i;
         else if (stops)
             break;
@@ -243,22 +243,22 @@ static hunch_status rule_block_stops(const hn_walk *k) {
     return block_by_formula(k, true);
 }
 
-/* Coins that are keyed by the position of the candidate's token, whatever the round. */
+/* Random numbers that are keyed by the position of the candidate's token, whatever the round. */
 static bool accept_by_position(void *ctx, const hn_random_key *key, double p) {
     hn_random_key k = *key;
-    if (k.purpose == HN_PURPOSE_COIN) {
+    if (k.purpose == HN_PURPOSE_ACCEPT) {
         k.position += k.number + 1;
         k.number = 0;
     }
     return explorer_accept(ctx, &k, p);
 }
-static hn_coins coins_by_position(explorer *x) {
-    hn_coins c = explorer_coins(x);
+static hn_rng rng_by_position(explorer *x) {
+    hn_rng c = explorer_rng(x);
     c.accept = accept_by_position;
     return c;
 }
 
-/* README: "The tests of these laws detect a verifier or drafter that is wrong on purpose." */
+/* README: "The tests of these distributions detect a verifier or drafter that is wrong on purpose." */
 static void test_wrong_block(void **state) {
     (void)state;
     toy right = chain_toy(HN_RULE_BLOCK, 2), wrong = right;
@@ -266,14 +266,14 @@ static void test_wrong_block(void **state) {
     wrong.wrong = rule_block_stops;
     refuse("block that stops at its first failure", &right, &wrong);
     right.wrong = wrong.wrong = NULL;
-    wrong.rekey = coins_by_position;
-    refuse("block with coins keyed by token position", &right, &wrong);
+    wrong.rekey = rng_by_position;
+    refuse("block with random numbers keyed by token position", &right, &wrong);
     right.rule = wrong.rule = HN_RULE_TRAVERSAL;
-    refuse("traversal with coins keyed by token position", &right, &wrong);
-    right.rule = HN_RULE_RATIO; /* uses no coin after the accepted path */
-    right.rekey = coins_by_position;
+    refuse("traversal with random numbers keyed by token position", &right, &wrong);
+    right.rule = HN_RULE_RATIO; /* uses no accept after the accepted path */
+    right.rekey = rng_by_position;
     wrong.rule = HN_RULE_BLOCK;
-    refuse("block, beside ratio, with coins keyed by token position", &right, &wrong);
+    refuse("block, beside ratio, with random numbers keyed by token position", &right, &wrong);
 }
 
 /* ---- traversal --------------------------------------------------------------------------------------------------- */
@@ -293,7 +293,7 @@ static bool offer(const hn_walk *k, int row, int from, double a, bool again) {
         const double z = hn_residual_subtract(k, &r, a, 1), below = z + 1 - a;
         a = below > 0 ? z / below : 1;
     }
-    const bool accepted = from < 0 || hn_candidate_coin(k, &t->candidate[from], a);
+    const bool accepted = from < 0 || hn_candidate_accept(k, &t->candidate[from], a);
     if (accepted) hn_verdict_draw(k, &r);
     hn_residual_pop(k, &r);
     return accepted;
@@ -349,7 +349,7 @@ static void count_first(int (*draw)(void *, const hn_random_key *, const int32_t
     hn_verifier *w = NULL;
     assert_int_equal(hn_sampler_init(&s, &y.params, 3, NULL), HUNCH_OK);
     assert_int_equal(hn_verifier_open(&w, 3, NULL), HUNCH_OK);
-    s.coins.draw = draw;
+    s.rng.draw = draw;
     for (int i = 0; i < DRAWS; i++) {
         toy_pass p = {.m = &y.m, .n = TOY_PROMPT};
         memcpy(p.text, toy_prompt, sizeof toy_prompt);

@@ -238,7 +238,7 @@ static inline void check_weights(hn_dtype t, int in, enum check_size size, unsig
 /* F8_E4M3: the factors of one block of rows, one for each 128 inputs; other types: NULL. Free with hn_free. */
 static inline float *check_factors(hn_dtype t, int in) {
     if (t != HN_F8_E4M3) return NULL;
-    int n = (in + HN_F8_BLOCK - 1) / HN_F8_BLOCK;
+    int n = (in + HN_F8_TILE - 1) / HN_F8_TILE;
     float *factors = hn_alloc((size_t)n * sizeof *factors);
     for (int i = 0; i < n; i++) factors[i] = check_normal() * 0.01f;
     return factors;

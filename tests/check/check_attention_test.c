@@ -83,7 +83,7 @@ static void draw_rows(scene *s, int longest) {
         int rows = check_int(0, 3) ? check_int(1, 9) : check_int(1, (ROWS - s->n - (s->seqs - 1 - seq) * 10) / 2);
         s->first[seq] = s->n;
         s->committed[seq] = check_int(0, 4) ? check_int(0, longest) : 0;
-        if (longest == HN_KEY_BLOCK) s->committed[seq] = HN_KEY_BLOCK + check_int(-20, 40);
+        if (longest == HN_KEY_SPAN) s->committed[seq] = HN_KEY_SPAN + check_int(-20, 40);
         s->chain[seq] = check_int(0, 1);
         for (int i = 0; i < rows && i < SEQ_ROWS; i++, s->n++) {
             bool next = i == 0 || s->chain[seq] || check_int(0, 2);
@@ -427,7 +427,7 @@ static void long_context_test(void **state HN_UNUSED) {
 /* Rows, their blocks and their windows on both sides of the start of a block of positions. */
 static void edge_test(void **state HN_UNUSED) {
     for (int round = 0; round < 40 / test_every(1, 6); round++) {
-        scene s = scene_create(HN_KEY_BLOCK);
+        scene s = scene_create(HN_KEY_SPAN);
         check_scene(&s);
         scene_free(&s);
     }
@@ -435,17 +435,17 @@ static void edge_test(void **state HN_UNUSED) {
 
 /* The kernels one by one with scores of every kind: infinities and NaN too. */
 static void softmax_test(void **state HN_UNUSED) {
-    _Alignas(64) float a[HN_KEY_BLOCK], b[HN_KEY_BLOCK];
+    _Alignas(64) float a[HN_KEY_SPAN], b[HN_KEY_SPAN];
     for (hn_isa isa = hn_isa_next(HN_ISA_REF); isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
         for (int round = 0; round < 200 / test_every(1, 4); round++) {
-            int lo = check_int(0, HN_KEY_BLOCK - 1), hi = check_int(lo + 1, HN_KEY_BLOCK);
+            int lo = check_int(0, HN_KEY_SPAN - 1), hi = check_int(lo + 1, HN_KEY_SPAN);
             if (round % 2) lo = 0;
-            check_fill(a, HN_KEY_BLOCK, (enum check_kind)check_int(0, CHECK_KINDS - 1));
+            check_fill(a, HN_KEY_SPAN, (enum check_kind)check_int(0, CHECK_KINDS - 1));
             memcpy(b, a, sizeof a);
             float m[2], l[2];
             hn_kernels_get(HN_ISA_REF)->softmax(a, lo, hi, &m[0], &l[0]);
             hn_kernels_get(isa)->softmax(b, lo, hi, &m[1], &l[1]);
-            check_same_row(b, a, HN_KEY_BLOCK, hn_isa_name(isa), round);
+            check_same_row(b, a, HN_KEY_SPAN, hn_isa_name(isa), round);
             assert_true(m[0] == m[1]);
             check_same_row(&l[1], &l[0], 1, "sum", round);
         }
@@ -467,8 +467,8 @@ enum { DIM = 44, QUERIES = 7 };
 
 typedef struct block {
     uint16_t k[HN_KEY_CHUNKS][DIM / 2][HN_KEY_CHUNK][2], v[HN_KEY_CHUNKS][HN_KEY_CHUNK / 2][DIM][2];
-    uint16_t q[QUERIES][DIM], e[QUERIES][HN_KEY_BLOCK];
-    float s[QUERIES][HN_KEY_BLOCK], o[QUERIES][DIM];
+    uint16_t q[QUERIES][DIM], e[QUERIES][HN_KEY_SPAN];
+    float s[QUERIES][HN_KEY_SPAN], o[QUERIES][DIM];
     hn_keys keys;
     const uint16_t *rows[QUERIES];
 } block;
@@ -483,8 +483,8 @@ static void block_draw(block *b, enum check_kind kind) {
     fill_bf16(&b->q[0][0], sizeof b->q / 2, kind);
     for (int i = 0; i < QUERIES; i++) {
         check_fill(b->o[i], DIM, check_int(0, 1) ? ZERO : kind == DENORMAL ? TINY : kind);
-        check_fill(b->s[i], HN_KEY_BLOCK, kind);
-        for (int p = 0; p < HN_KEY_BLOCK; p++) b->e[i][p] = hn_f32_to_bf16((float)exp(-check_unit() * 90));
+        check_fill(b->s[i], HN_KEY_SPAN, kind);
+        for (int p = 0; p < HN_KEY_SPAN; p++) b->e[i][p] = hn_f32_to_bf16((float)exp(-check_unit() * 90));
     }
 }
 
@@ -515,7 +515,7 @@ static void check_same_halves(const uint16_t *a, const uint16_t *b, int n) {
 static void bf16_test(void **state HN_UNUSED) {
     block *want = hn_alloc(sizeof *want), *got = hn_alloc(sizeof *got), *drawn = hn_alloc(sizeof *drawn);
     for (int round = 0; round < 40 / test_every(1, 4); round++) {
-        const int lo = check_int(0, HN_KEY_BLOCK - 1), hi = check_int(lo + 1, HN_KEY_BLOCK), nq = check_int(1, QUERIES);
+        const int lo = check_int(0, HN_KEY_SPAN - 1), hi = check_int(lo + 1, HN_KEY_SPAN), nq = check_int(1, QUERIES);
         float m[2][QUERIES] = {{0}}, l[2][QUERIES] = {{0}};
         block_draw(drawn, check_any_kind());
         *want = *drawn;
@@ -524,10 +524,10 @@ static void bf16_test(void **state HN_UNUSED) {
             *got = *drawn;
             block_run(got, isa, lo, hi, nq, m[1], l[1]);
             check_same_row(got->o[0], want->o[0], QUERIES * DIM, hn_isa_name(isa), round);
-            check_same_row(got->s[0], want->s[0], QUERIES * HN_KEY_BLOCK, hn_isa_name(isa), round);
+            check_same_row(got->s[0], want->s[0], QUERIES * HN_KEY_SPAN, hn_isa_name(isa), round);
             for (int i = 0; i < nq; i++) assert_true(m[1][i] == m[0][i]); /* zeros of either sign */
             check_same_row(l[1], l[0], nq, "sum", round);
-            for (int i = 0; i < QUERIES; i++) check_same_halves(got->e[i], want->e[i], HN_KEY_BLOCK);
+            for (int i = 0; i < QUERIES; i++) check_same_halves(got->e[i], want->e[i], HN_KEY_SPAN);
         }
     }
     hn_free(want);

@@ -184,9 +184,9 @@ static void run_delta(void *arg, int rank, int ranks) {
     o->delta(&ex, both[1]);
 }
 
-/* A pass: rows [folded, committed) of each text are folded, rows [committed, end) are new, the first `sure` of them go into the
+/* A pass: rows [folded, committed) of each text are folded, rows [committed, end) are new, the first `n_certain` of them go into the
  * state. out: [SEQS][ROWS][values], the new rows'. */
-static void run_pass(const hn_ops *o, bench *t, int folded, int committed, int end, int sure, float *out) {
+static void run_pass(const hn_ops *o, bench *t, int folded, int committed, int end, int n_certain, float *out) {
     int n = 0, steps = 0;
     int32_t *first = hn_host(t->w.first), *fresh = hn_host(t->w.fresh);
     hn_walk_step *step = hn_host(t->w.step);
@@ -196,8 +196,9 @@ static void run_pass(const hn_ops *o, bench *t, int folded, int committed, int e
         fresh[s] = folded == 0;
         for (int r = 0; r < ROWS; r++) slot_row[r] = r >= committed && r < end ? n + r - committed : -1;
         for (int r = folded; r < end; r++) {
-            const bool state = r < committed + sure;
-            step[steps] = (hn_walk_step){slot_row[r], r, {0}, r <= committed + sure ? 0 : 1, state ? 0 : r + 1 < end ? 1 : HN_WALK_NONE};
+            const bool state = r < committed + n_certain;
+            const int from = r <= committed + n_certain ? 0 : 1, to = state ? 0 : r + 1 < end ? 1 : HN_WALK_NONE;
+            step[steps] = (hn_walk_step){slot_row[r], r, {0}, from, to};
             fill_before(t, &step[steps++], slot_row, r);
         }
         for (int r = committed; r < end; r++, n++) {
@@ -284,9 +285,9 @@ static void operation_test(void **state HN_UNUSED) {
         check_definition(t, whole);
         for (int at = 0, folded = 0; at < ROWS;) {
             const int most = at + check_int(1, 7), end = most < ROWS ? most : ROWS, keep = check_int(1, end - at);
-            const int sure = check_int(0, keep);
-            run_pass(&c.o, t, folded, at, end, sure, cut); /* rows after `keep` are rolled back */
-            folded = at + sure;
+            const int n_certain = check_int(0, keep);
+            run_pass(&c.o, t, folded, at, end, n_certain, cut); /* rows after `keep` are rolled back */
+            folded = at + n_certain;
             at += keep;
         }
         check_same_row(cut, whole, (int)size, "rows cut into passes", round);

@@ -178,7 +178,7 @@ typedef struct part {
 
 static part part_create(const hn_ops *o, hn_dtype t, int experts, int out, int in) {
     const size_t row = check_row_bytes(t, in), matrix_bytes = row * (size_t)out + 1, strip = hn_strip_bytes(t, in);
-    const int grid = (in + HN_F8_BLOCK - 1) / HN_F8_BLOCK * (out / HN_F8_BLOCK + 1), strips = hn_strips(out);
+    const int grid = (in + HN_F8_TILE - 1) / HN_F8_TILE * (out / HN_F8_TILE + 1), strips = hn_strips(out);
     part p = {.raw = hn_alloc(matrix_bytes * (size_t)experts), .each = hn_zalloc((size_t)experts, sizeof *p.each)};
     const hn_weight shape = {.dtype = t, .out = out, .in = in, .strip_stride = strip, .experts = experts};
     p.stored = p.packed = shape;

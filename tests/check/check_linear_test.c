@@ -22,7 +22,7 @@ static int random_in(hn_dtype t, int most) {
 static void check_lane(hn_dtype t, int in, const unsigned char *strip, int o, const unsigned char *row, const float *factors) {
     float *want = hn_zalloc((size_t)in, sizeof *want), *got = hn_alloc((size_t)in * sizeof *got);
     if (row) hn_dequantise(t, row, (size_t)in, want);
-    for (int k = 0; k < in && factors; k++) want[k] *= factors[k / HN_F8_BLOCK];
+    for (int k = 0; k < in && factors; k++) want[k] *= factors[k / HN_F8_TILE];
     hn_strip_row(t, in, strip, o, 0, in, got);
     for (int k = 0; k < in; k++) {
         if (row ? !check_same(got[k], want[k]) : got[k] != 0) {

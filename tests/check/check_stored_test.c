@@ -15,7 +15,7 @@ typedef struct twin {
 /* Rows have an odd address; the matrix starts at row FIRST of its tensor, so that it crosses a block of factors. */
 static twin twin_create(const hn_ops *o, hn_dtype t, int out, int in) {
     const size_t row_bytes = check_row_bytes(t, in), strip = hn_strip_bytes(t, in);
-    const int across = (in + HN_F8_BLOCK - 1) / HN_F8_BLOCK, grid = across * ((FIRST + out) / HN_F8_BLOCK + 1);
+    const int across = (in + HN_F8_TILE - 1) / HN_F8_TILE, grid = across * ((FIRST + out) / HN_F8_TILE + 1);
     twin w = {.raw = hn_alloc(row_bytes * (size_t)out + 1)};
     for (int i = 0; i < out; i++) check_weights(t, in, SMALL, w.raw + 1 + row_bytes * (size_t)i);
     if (t == HN_F8_E4M3) {

@@ -317,7 +317,7 @@ static void product_rows(void *arg, int rank, int ranks) {
 
 /* Seconds to pack the matrix, on this thread, from as many bytes as a file would have of it. */
 static double pack_time(product *p, const unsigned char *stored, size_t row_bytes) {
-    static const float factors[TYPES_IN / HN_F8_BLOCK] = {1};
+    static const float factors[TYPES_IN / HN_F8_TILE] = {1};
     double start = thread_s();
     for (int s = 0; s < hn_strips(p->w.out); s++) {
         p->o.pack_strip(&p->o, p->w.dtype, p->w.out, TYPES_IN, stored, row_bytes,

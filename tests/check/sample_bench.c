@@ -25,8 +25,8 @@ enum { DRAFTED = 8, ROWS = DRAFTED + 1, PROMPT = 3 };
 typedef struct bench {
     int vocab, repeats;
     float *logits[ROWS], *flat[ROWS], *q[ROWS];
-    int32_t *id; /* of a law that lists them: every fifth */
-    hn_proposal_law law[ROWS];
+    int32_t *id; /* of a distribution that lists them: every fifth */
+    hn_proposal_dist dist[ROWS];
     float **rows; /* of the case */
     int32_t best[ROWS];
     hn_sampler s;
@@ -76,13 +76,13 @@ static void draw_rows(bench *b) {
     }
 }
 
-static void law_rows(bench *b) {
+static void dist_rows(bench *b) {
     static const int32_t text[PROMPT] = {1, 2, 3};
     const hn_history h = {.text = text, .n = PROMPT, .n_prompt = PROMPT};
     for (int r = 0; r < DRAFTED; r++) {
-        hn_law law;
-        hn_sampler_law(&b->s, b->rows[r], &h, &law);
-        b->sink += law.n;
+        hn_dist dist;
+        hn_sampler_dist(&b->s, b->rows[r], &h, &dist);
+        b->sink += dist.n;
     }
 }
 
@@ -112,32 +112,32 @@ static double best_us(bench *b, void (*work)(bench *b)) {
 
 enum { ONE_HOT, WHOLE, LISTED, FIFTH = 5 };
 
-/* Takes the ids that the law lists out of the whole. */
-static void law_list(bench *b, int r, int32_t token) {
+/* Takes the ids that the distribution lists out of the whole. */
+static void dist_list(bench *b, int r, int32_t token) {
     int n = 0;
     for (int32_t i = 0; i < b->vocab; i++) {
         if (i % FIFTH != 0 && i != token) continue;
         b->id[r * b->vocab + n] = i;
         b->q[r][n++] = b->q[r][i];
     }
-    b->law[r] = (hn_proposal_law){n, b->id + r * b->vocab, b->q[r]};
+    b->dist[r] = (hn_proposal_dist){n, b->id + r * b->vocab, b->q[r]};
 }
 
-/* A chain of the likeliest tokens. law: q is each row's own law times a factor, so that all are accepted; refused: q
+/* A chain of the likeliest tokens. distribution: q is each row's own distribution times a factor, so that all are accepted; refused: q
  * has all of its weight elsewhere. */
-static void chain_make(bench *b, int law, bool refused) {
+static void chain_make(bench *b, int dist, bool refused) {
     hn_tree_reset(&b->tree, 3, HN_TREE_ROWS);
     for (int r = 0; r < DRAFTED; r++) {
         int32_t token = b->best[r];
-        for (int i = 0; law && i < b->vocab; i++) b->q[r][i] = expf(b->rows[r][i] - b->rows[r][token]);
+        for (int i = 0; dist && i < b->vocab; i++) b->q[r][i] = expf(b->rows[r][i] - b->rows[r][token]);
         if (refused) {
             token = argmax_plain(b->rows[r], b->vocab) == 0 ? 1 : 0;
             b->q[r][token] = 1e6f;
         }
-        b->law[r] = (hn_proposal_law){b->vocab, NULL, b->q[r]};
-        if (law == LISTED) law_list(b, r, token);
-        if (law)
-            hn_tree_add_drawn(&b->tree, r, token, 0, .5f, &b->law[r], false);
+        b->dist[r] = (hn_proposal_dist){b->vocab, NULL, b->q[r]};
+        if (dist == LISTED) dist_list(b, r, token);
+        if (dist)
+            hn_tree_add_drawn(&b->tree, r, token, 0, .5f, &b->dist[r], false);
         else
             hn_tree_add(&b->tree, r, token, 0, .5f);
     }
@@ -150,7 +150,7 @@ typedef struct bench_case {
     hunch_sampling p;
     hn_rule rule;
     bool flat, hint;
-    int law;
+    int dist;
     bool refused;
 } bench_case;
 
@@ -171,7 +171,7 @@ static const bench_case cases[] = {
     {"draw typical .9", draw_rows, 8, {.temperature = 1, .top_p = 1, .typical_p = .9}, 0, false, true, ONE_HOT, false},
     {"draw xtc", draw_rows, 8, {.temperature = 1, .top_p = 1, .xtc_probability = 1, .xtc_threshold = .1}, 0, false, true, ONE_HOT, false},
     {"draw T=1, frequency penalty", draw_rows, 8, {.temperature = 1, .top_p = 1, .frequency_penalty = .5}, 0, false, true, ONE_HOT, false},
-    {"law T=1", law_rows, 8, {.temperature = 1, .top_p = 1}, 0, false, false, ONE_HOT, false},
+    {"distribution T=1", dist_rows, 8, {.temperature = 1, .top_p = 1}, 0, false, false, ONE_HOT, false},
     {"ratio, 8 of 8 accepted", verify_rows, 1, {.temperature = 1, .top_p = 1}, HN_RULE_RATIO, false, true, WHOLE, false},
     {"ratio, first refused", verify_rows, 1, {.temperature = 1, .top_p = 1}, HN_RULE_RATIO, false, true, WHOLE, true},
     {"ratio, top-k 40", verify_rows, 1, {.temperature = 1, .top_p = 1, .top_k = 40}, HN_RULE_RATIO, false, true, WHOLE, false},
@@ -190,8 +190,8 @@ static double run_case(bench *b, const bench_case *c, hn_isa isa) {
     b->hint = c->hint;
     for (int r = 0; r < ROWS; r++) b->best[r] = argmax_plain(b->rows[r], b->vocab);
     if (hn_sampler_init(&b->s, &c->p, b->vocab, &err) != HUNCH_OK) exit(2);
-    b->s.lanes = hn_lanes_for(isa);
-    if (c->work == verify_rows) chain_make(b, c->law, c->refused);
+    b->s.lanes = hn_vocab_ops_for(isa);
+    if (c->work == verify_rows) chain_make(b, c->dist, c->refused);
     const double us = best_us(b, c->work) / c->per;
     hn_sampler_fini(&b->s);
     return us;

@@ -28,7 +28,7 @@ typedef struct training {
     hn_block_net *net;
     hn_block_batch batch[BATCHES];
     int token[BATCHES][MOST_IDS], start[BATCHES][MOST_IDS];
-    hn_mat table, taps[BATCHES], law[BATCHES], mask[BATCHES];
+    hn_mat table, taps[BATCHES], dist[BATCHES], mask[BATCHES];
     size_t n;
     hn_real *w, *g, *mean, *square;
 } training;
@@ -53,9 +53,9 @@ static void open_batch(training *t, int i, const int *kept) {
     const hn_mat target = mat(name, "target");
     t->taps[i] = mat(name, "taps");
     t->mask[i] = mat(name, "mask");
-    t->law[i] = hn_mat_of(hn_zalloc((size_t)rows * (size_t)t->shape.vocab, sizeof(hn_real)), rows, t->shape.vocab);
-    hn_law_kept(&team, target, kept, t->law[i], NULL, NULL);
-    t->batch[i] = (hn_block_batch){texts, t->start[i], t->token[i], t->taps[i], t->law[i], t->mask[i].p, NULL, 7};
+    t->dist[i] = hn_mat_of(hn_zalloc((size_t)rows * (size_t)t->shape.vocab, sizeof(hn_real)), rows, t->shape.vocab);
+    hn_target_dist(&team, target, kept, t->dist[i], NULL, NULL);
+    t->batch[i] = (hn_block_batch){texts, t->start[i], t->token[i], t->taps[i], t->dist[i], t->mask[i].p, NULL, 7};
     FREE(target);
 }
 
@@ -109,7 +109,7 @@ static void open_training(training *t, const struct kind *k, double keep, int ro
 
 static void close_training(training *t) {
     hn_block_net_close(t->net);
-    for (int i = 0; i < BATCHES; i++) FREE(t->taps[i], t->law[i], t->mask[i]);
+    for (int i = 0; i < BATCHES; i++) FREE(t->taps[i], t->dist[i], t->mask[i]);
     FREE(t->table);
     hn_free(t->w);
     hn_free(t->g);

@@ -33,7 +33,7 @@ typedef struct training {
     hn_eagle3_net *net;
     hn_eagle3_batch batch[BATCHES];
     int token[BATCHES][MOST_IDS], start[BATCHES][MOST_IDS];
-    hn_mat table, taps[BATCHES], law[BATCHES], mask[BATCHES];
+    hn_mat table, taps[BATCHES], dist[BATCHES], mask[BATCHES];
     size_t n;
     hn_real *w, *g, *mean, *square;
 } training;
@@ -46,9 +46,9 @@ static void open_batch(training *t, int i, const int *kept) {
     const hn_mat target = mat(name, "target");
     t->taps[i] = mat(name, "taps");
     t->mask[i] = mat(name, "mask");
-    t->law[i] = hn_mat_of(hn_zalloc((size_t)rows * (size_t)t->shape.vocab, sizeof(hn_real)), rows, t->shape.vocab);
-    hn_law_kept(&team, target, kept, t->law[i], NULL, NULL);
-    t->batch[i] = (hn_eagle3_batch){texts, t->start[i], t->token[i], t->taps[i], t->law[i], t->mask[i].p, NULL};
+    t->dist[i] = hn_mat_of(hn_zalloc((size_t)rows * (size_t)t->shape.vocab, sizeof(hn_real)), rows, t->shape.vocab);
+    hn_target_dist(&team, target, kept, t->dist[i], NULL, NULL);
+    t->batch[i] = (hn_eagle3_batch){texts, t->start[i], t->token[i], t->taps[i], t->dist[i], t->mask[i].p, NULL};
     FREE(target);
 }
 
@@ -80,7 +80,7 @@ static void open_training(training *t, bool norm_before_residual) {
 
 static void close_training(training *t) {
     hn_eagle3_net_close(t->net);
-    for (int i = 0; i < BATCHES; i++) FREE(t->taps[i], t->law[i], t->mask[i]);
+    for (int i = 0; i < BATCHES; i++) FREE(t->taps[i], t->dist[i], t->mask[i]);
     hn_free(t->table.p);
     hn_free(t->w);
     hn_free(t->g);
@@ -196,7 +196,7 @@ static void test_batches_add_up(void **state) {
     close_team();
 }
 
-/* At step k row i reads the token k places later, and its label is the law there; after the end of its text there is no
+/* At step k row i reads the token k places later, and its label is the distribution there; after the end of its text there is no
  * loss, and nothing of the next text is read. */
 static void test_rows_without_a_future_have_no_loss(void **state) {
     (void)state;
@@ -213,7 +213,7 @@ static void test_rows_without_a_future_have_no_loss(void **state) {
     hn_eagle3_net_loss(t.net, t.w, &b, t.g, losses);
     assert_true(losses[0] > 0 && losses[1] > 0 && losses[2] == 0);
     const double before = losses[1];
-    t.law[0].p[0] += 1; /* read only by step 0: row 1 of a text has no step after row 0 of another */
+    t.dist[0].p[0] += 1; /* read only by step 0: row 1 of a text has no step after row 0 of another */
     hn_eagle3_net_loss(t.net, t.w, &b, NULL, losses);
     assert_true(losses[1] == before);
     t.token[0][2] = (t.token[0][2] + 1) % 64; /* read by row 1 at step 1 */

@@ -80,7 +80,7 @@ static void open_training(training *t, bool bias) {
 
 static void close_training(training *t) {
     hn_eagle_net_close(t->net);
-    for (int i = 0; i < BATCHES; i++) FREE(t->batch[i].state, t->batch[i].next, t->batch[i].law, t->mask[i]);
+    for (int i = 0; i < BATCHES; i++) FREE(t->batch[i].state, t->batch[i].next, t->batch[i].dist, t->mask[i]);
     FREE(t->table, t->head);
     hn_free(t->w);
     hn_free(t->g);

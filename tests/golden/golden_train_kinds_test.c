@@ -38,7 +38,7 @@ static void open_batch(training *t, int i) {
                                    .start = t->start[i],
                                    .token = t->token[i],
                                    .states = mat(name, "state"),
-                                   .law = mat(name, "law"),
+                                   .dist = mat(name, "law"),
                                    .weight = t->mask[i].p};
 }
 
@@ -88,7 +88,7 @@ static void open_training(training *t, const hn_learn_kind *kind) {
 
 static void close_training(training *t) {
     t->kind->close(t->head);
-    for (int i = 0; i < BATCHES; i++) FREE(t->batch[i].states, t->batch[i].law, t->mask[i]);
+    for (int i = 0; i < BATCHES; i++) FREE(t->batch[i].states, t->batch[i].dist, t->mask[i]);
     FREE(t->table);
     hn_free(t->w);
     hn_free(t->g);

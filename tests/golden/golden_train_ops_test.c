@@ -153,19 +153,19 @@ static void test_losses(void **state) {
     hn_real losses[8];
     const int n_kept = ids("law", "kept", kept);
     for (int i = 0; i < 2; i++) {
-        const hn_mat x = mat(of[i], "x"), law = zeros_like(x), dx = zeros_like(x), in_place = copy_of(x);
+        const hn_mat x = mat(of[i], "x"), dist = zeros_like(x), dx = zeros_like(x), in_place = copy_of(x);
         hn_real inside[8], covered[8];
         ids(of[i], "ids", id);
-        hn_law_kept(&team, target, i ? kept : NULL, law, inside, covered);
+        hn_target_dist(&team, target, i ? kept : NULL, dist, inside, covered);
         if (i) check("law", "inside", inside, 0);
         if (i) check("law", "covered", covered, NEAR);
-        if (i) check("law", "reduced", law.p, NEAR);
-        assert_true(i ? law.cols == n_kept : inside[0] == 1 && inside[2] == 1 && covered[2] == 1);
+        if (i) check("law", "reduced", dist.p, NEAR);
+        assert_true(i ? dist.cols == n_kept : inside[0] == 1 && inside[2] == 1 && covered[2] == 1);
         check_loss(hn_loss_hard(&team, x, id, weight.p, dx, losses), of[i], "hard", losses, weight.p, dx);
-        check_loss(hn_loss_soft(&team, x, law, NULL, true, weight.p, dx, losses), of[i], "kl", losses, weight.p, dx);
-        check_loss(hn_loss_soft(&team, in_place, law, NULL, false, weight.p, in_place, losses), of[i], "soft", losses,
+        check_loss(hn_loss_soft(&team, x, dist, NULL, true, weight.p, dx, losses), of[i], "kl", losses, weight.p, dx);
+        check_loss(hn_loss_soft(&team, in_place, dist, NULL, false, weight.p, in_place, losses), of[i], "soft", losses,
                    weight.p, in_place);
-        FREE(x, law, dx, in_place);
+        FREE(x, dist, dx, in_place);
     }
     const hn_mat x = mat("smooth", "x"), y = mat("smooth", "target"), dx = zeros_like(x);
     hn_loss_smooth_l1(&team, x, y, weight.p, dx, losses);
@@ -178,19 +178,19 @@ static void test_losses(void **state) {
 /* The values of a row of weight 0 have no effect, even NaN, nor has its token. */
 static void test_masked_rows_are_not_looked_at(void **state) {
     (void)state;
-    const hn_mat weight = mat("loss", "weight"), x = mat("loss.whole", "x"), law = zeros_like(x), dx = zeros_like(x);
+    const hn_mat weight = mat("loss", "weight"), x = mat("loss.whole", "x"), dist = zeros_like(x), dx = zeros_like(x);
     const hn_mat target = mat("law", "logits");
     const int id[] = {1, -1, 29, 3};
     hn_real losses[4];
-    hn_law_kept(&team, target, NULL, law, NULL, NULL);
+    hn_target_dist(&team, target, NULL, dist, NULL, NULL);
     assert_true(weight.p[1] == 0);
-    for (int c = 0; c < x.cols; c++) hn_mat_row(x, 1)[c] = hn_mat_row(law, 1)[c] = hn_mat_row(dx, 1)[c] = NAN;
+    for (int c = 0; c < x.cols; c++) hn_mat_row(x, 1)[c] = hn_mat_row(dist, 1)[c] = hn_mat_row(dx, 1)[c] = NAN;
     check_loss(hn_loss_hard(&team, x, id, weight.p, dx, losses), "loss.whole", "hard", losses, weight.p, dx);
-    check_loss(hn_loss_soft(&team, x, law, NULL, false, weight.p, dx, losses), "loss.whole", "soft", losses, weight.p, dx);
-    const double smooth = hn_loss_smooth_l1(&team, x, law, weight.p, dx, losses);
+    check_loss(hn_loss_soft(&team, x, dist, NULL, false, weight.p, dx, losses), "loss.whole", "soft", losses, weight.p, dx);
+    const double smooth = hn_loss_smooth_l1(&team, x, dist, weight.p, dx, losses);
     assert_true(smooth == smooth);
     for (int c = 0; c < x.cols; c++) assert_true(hn_mat_row(dx, 1)[c] == 0);
-    FREE(weight, x, law, dx, target);
+    FREE(weight, x, dist, dx, target);
 }
 
 /* ---- the optimiser ----------------------------------------------------------------------------------------------- */

@@ -13,24 +13,24 @@ static hn_source *file;
 static hn_pool *pool;
 static hn_team team;
 
-FIXTURE void open_team(hn_isa isa, int threads, hn_products products) {
+HELPER void open_team(hn_isa isa, int threads, hn_products products) {
     pool = pool_of(threads);
     must(hn_team_open(&team, pool, isa, products, hn_attention_scratch(MOST_ROWS), err));
 }
 
-FIXTURE void close_team(void) {
+HELPER void close_team(void) {
     hn_team_close(&team);
     hn_pool_free(pool);
 }
 
-FIXTURE golden_tensor get(const char *what, const char *name) {
+HELPER golden_tensor get(const char *what, const char *name) {
     char full[100];
     snprintf(full, sizeof full, "%s.%s", what, name);
     return get_golden(file, full);
 }
 
 /* A copy, freed by the caller. */
-FIXTURE hn_mat mat(const char *what, const char *name) {
+HELPER hn_mat mat(const char *what, const char *name) {
     const golden_tensor g = get(what, name);
     const hn_mat m = hn_mat_of(hn_alloc(g.n * sizeof *g.data), (int)(g.n / g.cols), (int)g.cols);
     assert_non_null(m.p);
@@ -38,11 +38,11 @@ FIXTURE hn_mat mat(const char *what, const char *name) {
     return m;
 }
 
-FIXTURE hn_mat zeros_like(hn_mat m) {
+HELPER hn_mat zeros_like(hn_mat m) {
     return hn_mat_of(hn_zalloc((size_t)m.rows * (size_t)m.cols, sizeof *m.p), m.rows, m.cols);
 }
 
-FIXTURE int ids(const char *what, const char *name, int *to) {
+HELPER int ids(const char *what, const char *name, int *to) {
     const golden_tensor g = get(what, name);
     assert_true(g.n <= MOST_IDS);
     for (size_t i = 0; i < g.n; i++) to[i] = (int)g.data[i];
@@ -50,7 +50,7 @@ FIXTURE int ids(const char *what, const char *name, int *to) {
 }
 
 /* Compares all numbers, to `error` relative to the size of the golden's numbers. */
-FIXTURE void check(const char *what, const char *name, const hn_real *is, double error) {
+HELPER void check(const char *what, const char *name, const hn_real *is, double error) {
     const golden_tensor want = get(what, name);
     double square = 0;
     for (size_t i = 0; i < want.n; i++) square += (double)want.data[i] * (double)want.data[i];
@@ -58,7 +58,7 @@ FIXTURE void check(const char *what, const char *name, const hn_real *is, double
     if (!(d <= error * fmax(middle, 1e-3))) fail_msg("%s.%s is off by %g of %g", what, name, d, middle);
 }
 
-FIXTURE void free_all(size_t n, const hn_mat *m) {
+HELPER void free_all(size_t n, const hn_mat *m) {
     for (size_t i = 0; i < n; i++) hn_free(m[i].p);
 }
 #define FREE(...) free_all(sizeof((hn_mat[]){__VA_ARGS__}) / sizeof(hn_mat), (hn_mat[]){__VA_ARGS__})

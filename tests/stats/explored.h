@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* explored.h - enumerates a law through the real engine: a session's coins are replaced by ones that take every outcome in turn
- * (verify/explorer_for_tests.h), and each run is a cell of law.h. The target is `model`. Include after cmocka, fixture.h and law.h. */
+/* explored.h - enumerates a distribution through the real engine: a session's random numbers are replaced by ones that take every
+ * outcome in turn (verify/explorer_for_tests.h), and each run is a cell of dist.h. The target is `model`. Include after cmocka,
+ * fixture.h and dist.h. */
 #ifndef HN_TEST_EXPLORED_H
 #define HN_TEST_EXPLORED_H
 #include "verify/explorer_for_tests.h"
@@ -8,7 +9,7 @@
 enum { CONTEXT = 64, ANSWER = 12 };
 static hunch_model *model;
 
-FIXTURE hunch_engine *open_rule(const char *drafts, hunch_verify rule, int parallel) {
+HELPER hunch_engine *open_rule(const char *drafts, hunch_verify rule, int parallel) {
     hunch_engine_options o;
     hunch_engine_options_defaults(&o);
     o.parallel = parallel;
@@ -17,7 +18,7 @@ FIXTURE hunch_engine *open_rule(const char *drafts, hunch_verify rule, int paral
     return open_engine_with(model, drafts, o);
 }
 
-FIXTURE hunch_session *open_text(hunch_engine *e, const law *l, uint64_t seed, int tokens) {
+HELPER hunch_session *open_text(hunch_engine *e, const dist *l, uint64_t seed, int tokens) {
     hunch_session *s = NULL;
     hunch_request r;
     hunch_request_defaults(&r, model);
@@ -32,12 +33,12 @@ FIXTURE hunch_session *open_text(hunch_engine *e, const law *l, uint64_t seed, i
 }
 
 /* Rounds until the session has said what a cell holds. */
-FIXTURE int run_text(hunch_engine *e, const law *l, hunch_session *s, hunch_session_state *st) {
+HELPER int run_text(hunch_engine *e, const dist *l, hunch_session *s, hunch_session_state *st) {
     for (hunch_session_get(s, st); st->n_tokens < (size_t)l->tokens; hunch_session_get(s, st)) {
         if (st->finish != HUNCH_RUNNING) fail_msg("the session ended: %s", st->error.message);
         must(hunch_engine_round(e, err));
     }
-    return law_cell(l, st->tokens);
+    return dist_cell(l, st->tokens);
 }
 
 typedef struct outcome {
@@ -48,8 +49,8 @@ typedef struct outcome {
 static explorer explored;
 
 /* beside: of another text that runs in the same passes; NULL: none does. */
-FIXTURE outcome explore(hunch_engine *e, const law *l, const hn_coins *coins, const law *beside) {
-    double joint[LAW_CELLS] = {0};
+HELPER outcome explore(hunch_engine *e, const dist *l, const hn_rng *rng, const dist *beside) {
+    double joint[DIST_CELLS] = {0};
     outcome o = {0, 0, 0};
     memset(&explored, 0, sizeof explored);
     do {
@@ -57,7 +58,7 @@ FIXTURE outcome explore(hunch_engine *e, const law *l, const hn_coins *coins, co
         hunch_session *other = beside ? open_text(e, beside, (uint64_t)o.runs, ANSWER) : NULL,
                       *s = open_text(e, l, 5, ANSWER);
         explorer_begin(&explored);
-        s->sampler.coins = *coins;
+        s->sampler.rng = *rng;
         const int cell = run_text(e, l, s, &st);
         joint[cell] += explored.p;
         o.accepted += explored.p * (double)st.accepted;

@@ -8,8 +8,8 @@
  *
  * The block is one pass (drafter_dflash.c); its places are then drafted left to right, a small product each (pass_markov.c). The root's
  * row drafts too unless sample_from_anchor is false. Some heads compute the probability that the draft of a place is accepted, from the
- * place's state and the token before it; it is known before that draft is chosen, so a path may end by it in every law. It is also the
- * estimate of a place's likeliest token, if tokens are not drawn.
+ * place's state and the token before it; it is known before that draft is chosen, so a path may end by it in every distribution. It is
+ * also the estimate of a place's likeliest token, if tokens are not drawn.
  * Files: speculators' and SpecForge's, DFlash's with markov_head.* and confidence_head.*; llama.cpp's GGUF.
  */
 #include <string.h>

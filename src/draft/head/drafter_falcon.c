@@ -22,19 +22,19 @@
  */
 #include "draft/head/head_reading.h"
 
-enum { MOST_TOGETHER = 8 };
+enum { MOST_SPAN = 8 };
 
-static hunch_status read_together(const hn_source *src, int *out, hunch_error *err) {
+static hunch_status read_span(const hn_source *src, int *out, hunch_error *err) {
     uint64_t k = 0;
     const char *name;
-    hunch_status st = hn_head_u64(src, HN_HEAD_KEY_TOGETHER, &k, &name, err);
+    hunch_status st = hn_head_u64(src, HN_HEAD_KEY_SPAN, &k, &name, err);
     if (st) return st;
     if (!name)
         return hn_fail(err, HUNCH_REFUSED, "%s: the number of rows that see each other is not specified: expected a key %s",
-                       hn_source_path(src), hn_head_key_name(src, HN_HEAD_KEY_TOGETHER, 0));
-    if (k < 1 || k > MOST_TOGETHER)
+                       hn_source_path(src), hn_head_key_name(src, HN_HEAD_KEY_SPAN, 0));
+    if (k < 1 || k > MOST_SPAN)
         return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected 1 to %d", hn_source_path(src), name, (unsigned long long)k,
-                       MOST_TOGETHER);
+                       MOST_SPAN);
     *out = (int)k;
     return HUNCH_OK;
 }
@@ -54,7 +54,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     d->features = 1;
     d->feature_width = a->hidden;
     d->joint = d->no_norm = d->lstm = true;
-    st = read_together(src, &d->together, err);
+    st = read_span(src, &d->span, err);
     a->layer[0].input = HN_INPUT_PLAIN;
     a->layer[0].ahead = true;
     return st ? st : hn_head_read_last(spec, target, taps, err);

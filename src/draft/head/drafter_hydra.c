@@ -7,7 +7,7 @@
  * its m-th layer from the end), x[n] the token after it, E the target's embedding. Head k drafts x[n+1+k] = d[k+1]:
  *
  *   s = h | E[x[n]] | E[d[1]] ... E[d[k]]
- *   y = R s + r + silu(W s + b);  y += silu(W' y + b') for further blocks
+ *   y = R s + r + silu(W s + b);  y += silu(W' y + b') for further resblocks
  *   logits = U y + c
  *
  * If it is not grounded, head k reads h alone: biased heads of Medusa, all in one pass. With a prefix layer (Hydra++) h goes through a
@@ -54,8 +54,8 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     if (names->form != HN_HEAD_HYDRA && names->form != HN_HEAD_GGUF_STEPS)
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor hydra_mlp.0.*: not a head of Hydra", hn_source_path(src));
     hn_steps_number(src, names, d);
-    d->kind = hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_RESIDUAL, 0, 0}) ? HN_STEP_GROUNDED : HN_STEP_BLOCKS;
-    d->n = hn_steps_count(src, names, d, HN_STEP_BLOCK);
+    d->kind = hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_RESIDUAL, 0, 0}) ? HN_STEP_GROUNDED : HN_STEP_RESBLOCKS;
+    d->n = hn_steps_count(src, names, d, HN_STEP_RESBLOCK);
     st = hn_steps_check_layers(a, src, 1, err);
     if (!st) st = hn_steps_finish(a, src, names, target->vocab, err);
     return st ? st : read_offset(src, spec, target, taps, &d->state_offset, err);

@@ -6,14 +6,14 @@
  * h is the target's last state after its final norm at the last row that it has computed, x[n] the token after it, not computed yet.
  * Head k, of its own weights, drafts x[n+1+k]:
  *
- *   y = h;  y += silu(W y + b) for each of its blocks
+ *   y = h;  y += silu(W y + b) for each of its resblocks
  *   logits = U y                           U of its own, one of all heads, or the target's
  *
  * No cache, no token is read: all positions come from one pass, and are independent of each other. Blockwise parallel decoding (Stern
  * 2018, 1811.03115) is the same with one output matrix for all, the model's own.
  *
  * Files: the release's medusa_lm_head.pt or .safetensors ({k}.{j}.linear.*, {k}.{blocks}.weight), alone or below medusa_head. in a model's;
- * vLLM's (blocks.{k}.layers.{j}.*, lm_heads.{k}.weight, token_map of a reduced vocabulary). Heads and blocks are counted by tensors:
+ * vLLM's (blocks.{k}.layers.{j}.*, lm_heads.{k}.weight, token_map of a reduced vocabulary). Heads and resblocks are counted by tensors:
  * config.json of the first releases has 2 where there are 5.
  */
 #include "draft/head/head_reading.h"
@@ -29,9 +29,9 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     if (names->form != HN_HEAD_MEDUSA && names->form != HN_HEAD_MEDUSA_VLLM && names->form != HN_HEAD_GGUF_STEPS)
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor 0.0.linear.weight nor blocks.0.layers.0.weight: not a head of Medusa",
                        hn_source_path(src));
-    d->kind = HN_STEP_BLOCKS;
+    d->kind = HN_STEP_RESBLOCKS;
     hn_steps_number(src, names, d);
-    d->n = hn_steps_count(src, names, d, d->blocks ? HN_STEP_BLOCK : HN_STEP_OUTPUT);
+    d->n = hn_steps_count(src, names, d, d->resblocks ? HN_STEP_RESBLOCK : HN_STEP_OUTPUT);
     const int outputs = hn_steps_count(src, names, d, HN_STEP_OUTPUT);
     d->one_output = d->n > 1 && outputs == 1;
     st = hn_steps_check_layers(a, src, 0, err);

@@ -29,7 +29,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     if (!own && names->form != HN_HEAD_MTP && names->form != HN_HEAD_GGUF_MTP)
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor %s: not a module of multi-token prediction",
                        hn_source_path(src), names->form == HN_HEAD_GGUF ? "blk.0.nextn.*" : "mtp_layers.0.*");
-    const uint64_t modules = !own && names->blocks ? (uint64_t)names->blocks : 1;
+    const uint64_t modules = !own && names->modules ? (uint64_t)names->modules : 1;
     if (layers != 1 && layers != modules)
         return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected %llu layer%s, which draft%s any depth",
                        hn_source_path(src), name, (unsigned long long)layers, (unsigned long long)modules, modules == 1 ? "" : "s",

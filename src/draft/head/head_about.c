@@ -57,7 +57,7 @@ static void append_borrowed(char *to, size_t size, const hn_head_desc *h) {
 static void append_shape(char *to, size_t size, const hn_arch *a) {
     const hn_steps_desc *d = &a->draft_head.steps;
     if (d->n > 0) append(to, size, "%d position%s", d->n, d->n == 1 ? "" : "s");
-    if (d->blocks > 0) append(to, size, " of %d block%s", d->blocks, d->blocks == 1 ? "" : "s");
+    if (d->resblocks > 0) append(to, size, " of %d resblock%s", d->resblocks, d->resblocks == 1 ? "" : "s");
     if (d->inner > 0) append(to, size, " of %s state of %d", d->kind == HN_STEP_LSTM ? "a cell and a" : "a", d->inner);
     if (d->n > 0 && a->layers > 0) append(to, size, " behind ");
     if (a->layers > 0) append(to, size, "%d layer%s", a->layers, a->layers == 1 ? "" : "s");
@@ -69,7 +69,7 @@ static hn_dtype type_of(const hn_model *head) {
     const hn_step *first = head->head.step;
     if (head->arch.layers > 0 && head->arch.layer[0].ffn == HN_FFN_EXPERTS) return head->layer[0].experts.gate.dtype;
     if (head->arch.layers > 0) return head->layer[0].gate.dtype;
-    return first->block[0].in > 0 ? first->block[0].dtype : first->gate[0].in > 0 ? first->gate[0].dtype : first->output.dtype;
+    return first->resblock[0].in > 0 ? first->resblock[0].dtype : first->gate[0].in > 0 ? first->gate[0].dtype : first->output.dtype;
 }
 
 hunch_status hn_head_about(char **out, const hn_spec *spec, const hn_model *head, const hn_head_taps *taps,

@@ -13,7 +13,7 @@
 #include "draft/head/head_passes.h"
 
 static int rows_held(const hn_head_passes *h, int seq) {
-    return hn_cache_committed(h->cache, seq, h->owner);
+    return hn_cache_committed(h->cache, seq, h->model_id);
 }
 
 /* ---- the text ---------------------------------------------------------------------------------------------------------- */
@@ -37,7 +37,7 @@ static bool context_add(hn_head_passes *h, context_batch *b, int seq) {
     }
     for (int i = 0; i < n; i++) {
         const int at = b->n_rows++;
-        b->feature[at] = s->place[i];
+        b->feature[at] = s->slot[i];
         b->row[at] = (hn_row){.seq = (int16_t)b->n_seqs, .parent = (int16_t)(i ? at - 1 : -1)};
     }
     b->rows[b->n_seqs] = n;
@@ -55,7 +55,7 @@ static void context_run(hn_head_passes *h, context_batch *b) {
             hn_head_lose(h, s);
             continue;
         }
-        hn_cache_commit(h->cache, b->cache_seq[i], h->owner, NULL, b->rows[i]);
+        hn_cache_commit(h->cache, b->cache_seq[i], h->model_id, NULL, b->rows[i]);
         hn_head_pending_drop(h, s, b->rows[i]);
     }
     b->n_rows = b->n_seqs = 0;
@@ -145,7 +145,7 @@ static void block_add(const hn_head_passes *h, block_batch *b, int i, const hn_h
                               .seq = (int16_t)b->n,
                               .parent = (int16_t)(k ? at - 1 : -1),
                               .logits = level >= first && level <= node->masks ? HN_LOGITS_ALL : HN_LOGITS_NONE,
-                              .behind = (int16_t)(d->block - 1 - k),
+                              .n_lookahead = (int16_t)(d->block - 1 - k),
                               .before = (int16_t)(d->windows_of_root ? k : 0)};
     }
     b->node[b->n] = i;

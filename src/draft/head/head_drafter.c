@@ -48,7 +48,7 @@ static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, hn_
         s = hn_head_passes_open(&st->passes, taps.boundary, taps.n, ids, target->vocab, n, st->trees.width, o->kv, needs, err);
     hn_free(ids);
     hn_source_close(&src);
-    st->trees.block = desc->together;
+    st->trees.block = desc->span;
     st->trees.laid_out = desc->markov != HN_MARKOV_NONE;
     if (!s && o->min_confidence > 0 && !desc->confidence)
         s = hn_fail(err, HUNCH_USAGE,
@@ -80,10 +80,10 @@ hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_
     return HUNCH_OK;
 }
 
-hunch_status hn_head_drafter_attach(hn_drafter *d, hn_cache *cache, int first_group, int owner, hunch_error *err) {
+hunch_status hn_head_drafter_attach(hn_drafter *d, hn_cache *cache, int first_group, int model_id, hunch_error *err) {
     head_state *st = d->state;
     const int best = hn_head_trees_best(&st->trees, hn_arch_logits(&st->passes.model.arch));
-    return hn_head_passes_attach(&st->passes, cache, first_group, owner, st->context, best, err);
+    return hn_head_passes_attach(&st->passes, cache, first_group, model_id, st->context, best, err);
 }
 
 void hn_head_drafter_close(hn_drafter *d) {
@@ -117,9 +117,9 @@ double hn_head_drafter_pass_s(const hn_drafter *d) {
     return hn_runner_seconds(st->passes.runner);
 }
 
-void hn_head_drafter_catch_up(hn_drafter *d, int seq) {
+void hn_head_drafter_flush_pending(hn_drafter *d, int seq) {
     head_state *st = d->state;
-    hn_head_catch_up(&st->passes, seq);
+    hn_head_flush_pending(&st->passes, seq);
 }
 
 void hn_head_drafter_end(hn_drafter *d, int seq) {

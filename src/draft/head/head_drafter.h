@@ -16,10 +16,10 @@
  *   total     of all those but a chain and NAME or FILE: nodes that are verified                    59; pruned 60
  *   gain      of opt: a level is the last one if it adds no more tokens than that                   0.2
  *   ranks     of fitted, sequoia: file measured by hunch compare --json
- *   min_p     least probability of a token's path by the head's own law; if tokens are drawn from the law, a path ends after a place whose
- *             likeliest token is below it, whichever was drawn                                      0
- *   pick      under sampling, of chains and fixed shapes if the rule needs no law (match): tokens drawn with the request's own noise,
- *             or the likeliest                                                                      drawn
+ *   min_p     least probability of a token's path by the head's own distribution; if tokens are drawn from it,
+ *             a path ends after a place whose likeliest token is below it, whichever was drawn      0
+ *   pick      under sampling, of chains and fixed shapes if the rule needs no distribution (match): tokens
+ *             drawn with the request's own noise, or the likeliest                                  drawn
  *   weights   how matrices of floats are packed                                                     q8_0; under f32 as they are
  *   kv        type of the head's cache rows                                                         as the target's
  *   vocab     of a head without d2t: drafts only this many tokens, the likeliest (token_ranks.h)    all
@@ -55,20 +55,20 @@ hunch_status hn_head_about(char **out, const hn_spec *spec, const hn_model *head
 
 hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs,
                                   hn_head_describe describe, hunch_error *err);
-hunch_status hn_head_drafter_attach(hn_drafter *d, hn_cache *cache, int first_group, int owner, hunch_error *err);
+hunch_status hn_head_drafter_attach(hn_drafter *d, hn_cache *cache, int first_group, int model_id, hunch_error *err);
 hunch_status hn_head_drafter_begin(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err);
 hunch_status hn_head_drafter_feed(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err);
 int hn_head_drafter_propose(hn_drafter *d, hn_propose *p, int n, int level);
 int hn_head_drafter_valid_rows(const hn_drafter *d, int seq);
 double hn_head_drafter_pass_s(const hn_drafter *d);
-void hn_head_drafter_catch_up(hn_drafter *d, int seq);
+void hn_head_drafter_flush_pending(hn_drafter *d, int seq);
 void hn_head_drafter_end(hn_drafter *d, int seq);
 void hn_head_drafter_close(hn_drafter *d);
 bool hn_head_reads_word(const char *key, const char *value); /* a tree that is not a file: chain, dynamic, a published one */
 
 #define HN_HEAD_DRAFTER_OPS                                                                                            \
     .attach = hn_head_drafter_attach, .begin = hn_head_drafter_begin, .feed = hn_head_drafter_feed,                   \
-    .propose = hn_head_drafter_propose, .valid_rows = hn_head_drafter_valid_rows, .catch_up = hn_head_drafter_catch_up, \
+    .propose = hn_head_drafter_propose, .valid_rows = hn_head_drafter_valid_rows, .catch_up = hn_head_drafter_flush_pending, \
     .pass_s = hn_head_drafter_pass_s, .end = hn_head_drafter_end, .close = hn_head_drafter_close,                     \
     .path_is_model = true, .reads = {"tree", "ranks", "trie", "ids", "texts"},                                                  \
     .reads_word = hn_head_reads_word

@@ -57,9 +57,9 @@ static hunch_status read_tree(hn_head_options *o, hn_spec *spec, const hn_target
     if (o->topk == 0 && (steps || o->form == HN_TREE_BEST)) o->topk = DEFAULT_TOPK;
     if (o->total == 0) o->total = o->form == HN_TREE_PRUNED ? PRUNED_TOTAL : DEFAULT_TOTAL;
     if (isnan(o->gain)) o->gain = DEFAULT_GAIN;
-    if (!s && steps && (o->depth - 1) * o->topk > HN_MOST_KEPT)
+    if (!s && steps && (o->depth - 1) * o->topk > HN_MOST_DRAFT_ROWS)
         s = hn_fail(err, HUNCH_USAGE, "drafter '%s': depth %ld of %ld nodes a level: expected at most %d in all", spec->text,
-                    o->depth, o->topk, HN_MOST_KEPT);
+                    o->depth, o->topk, HN_MOST_DRAFT_ROWS);
     return s;
 }
 

@@ -33,7 +33,7 @@ typedef struct hn_head_options {
     hn_dtype weights, kv;
     double min_p;            /* of a drafted token's path */
     double min_confidence;   /* of a head that estimates its confidence in a place */
-    bool picks_best;         /* under sampling, if the rule needs no law */
+    bool picks_best;         /* under sampling, if the rule needs no distribution */
     hn_forced_rates force;
     hn_token_selection tokens;    /* n 0: all that the head drafts */
 } hn_head_options;

@@ -20,29 +20,29 @@
 #include "draft/drafter.h"
 #include "model/head/head.h"
 
-enum { HN_MOST_KEPT = 192 }; /* rows of drafts of a sequence in one round */
+enum { HN_MOST_DRAFT_ROWS = 192 }; /* rows of drafts of a sequence in one round */
 enum { HN_MOST_MASKS = HN_MAX_ROWS - 2 };
 
 typedef struct hn_head_seq {
     int n_pending;
-    int32_t *token, *place; /* [room of the store] of pending rows: the token, its feature's place in the store */
-    int32_t root, root_place; /* of the newest row after it was evaluated: it may be evaluated again; NO_FEATURE (0): not possible */
+    int32_t *token, *slot; /* [room of the store] of pending rows: the token, its feature's slot in the store */
+    int32_t root, root_slot; /* of the newest row after it was evaluated: it may be evaluated again; NO_FEATURE (0): not possible */
     int text_n;             /* of a head without layers: tokens of the text whose newest row is pending */
     bool lost;              /* a row is missing: nothing is drafted before the next begin */
-    int n_kept; /* of blocks that of the text's end among them */
-    int16_t kept_parent[HN_MOST_KEPT];
+    int n_draft_rows; /* of blocks that of the text's end among them */
+    int16_t draft_parent[HN_MOST_DRAFT_ROWS];
 } hn_head_seq;
 
-/* State of a sequence for a head whose blocks draft in turn (head_mtp_blocks.c), by block. */
+/* State of a sequence for a head whose modules draft in turn (head_mtp_modules.c), by module. */
 typedef struct hn_head_in_turn {
     int since; /* rows evaluated since the first ones were restored: block k continues with the k-th of them; large: none were restored */
-    int32_t newest[HN_MOST_HEAD_BLOCKS], before[HN_MOST_HEAD_BLOCKS]; /* places of its outputs of the newest row and the one before */
-    int n_kept[HN_MOST_HEAD_BLOCKS];                     /* its own rows among those of drafts */
-    int16_t parent[HN_MOST_HEAD_BLOCKS][HN_MOST_KEPT];   /* of each, by its number among them */
+    int32_t newest[HN_MOST_HEAD_MODULES], before[HN_MOST_HEAD_MODULES]; /* slots of its outputs of the newest row and the one before */
+    int n_draft_rows[HN_MOST_HEAD_MODULES];                     /* its own rows among those of drafts */
+    int16_t parent[HN_MOST_HEAD_MODULES][HN_MOST_DRAFT_ROWS];   /* of each, by its number among them */
     /* for each of all kept drafts: its number among those of the block that drafted after it, and of the block whose turn it is, -1: it has
-       none; its token; the place of its output, of this level's block and of the previous level's */
-    int16_t own[HN_MOST_KEPT], made[HN_MOST_KEPT];
-    int32_t token[HN_MOST_KEPT], output[2][HN_MOST_KEPT];
+       none; its token; the slot of its output, of this level's block and of the previous level's */
+    int16_t own[HN_MOST_DRAFT_ROWS], made[HN_MOST_DRAFT_ROWS];
+    int32_t token[HN_MOST_DRAFT_ROWS], output[2][HN_MOST_DRAFT_ROWS];
 } hn_head_in_turn;
 
 typedef struct hn_head_passes {
@@ -50,10 +50,10 @@ typedef struct hn_head_passes {
     hn_model model;
     hn_runner *runner;
     hn_cache *cache;
-    int owner, n_seqs;
+    int model_id, n_seqs;
     int width;          /* outputs of a sequence that a level may have */
-    int together;       /* rows of a block that attend to each other; 1: none do */
-    int blocks;         /* that draft in turn; 1: there is one */
+    int span;       /* rows of a block that attend to each other; 1: none do */
+    int modules;        /* that draft in turn; 1: there is one */
     hn_head_in_turn *in_turn; /* [n_seqs]; NULL: there is one block */
     hn_feature_set set; /* requested from the target */
     int n_states;
@@ -61,8 +61,8 @@ typedef struct hn_head_passes {
     int32_t *ids;       /* [outputs] the target's token of each, NULL: the same */
     float *logits;      /* [vocab] of a row in the target's vocabulary, if that differs */
     int vocab;          /* the target's */
-    int room;           /* places of the store; place 0 holds zeros, place 1 the mask's feature */
-    int32_t *free_place;
+    int room;           /* slots of the store; slot 0 holds zeros, slot 1 the mask's feature */
+    int32_t *free_slot;
     int n_free;
     int n_outputs, generation; /* outputs of this level; which half of them */
     int level;          /* of this round */
@@ -74,7 +74,7 @@ typedef struct hn_head_passes {
  * needs' features and group. */
 hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n_states, const int32_t *ids, int vocab,
                                  int n_seqs, int width, hn_dtype kv, hn_needs *needs, hunch_error *err);
-hunch_status hn_head_passes_attach(hn_head_passes *h, hn_cache *cache, int first_group, int owner, int context, int best,
+hunch_status hn_head_passes_attach(hn_head_passes *h, hn_cache *cache, int first_group, int model_id, int context, int best,
                                    hunch_error *err);
 void hn_head_passes_close(hn_head_passes *h); /* zeroed is fine; the model too */
 
@@ -82,7 +82,7 @@ void hn_head_begin(hn_head_passes *h, const hn_begin *b);
 void hn_head_end(hn_head_passes *h, int seq);
 hunch_status hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err);
 /* Evaluates the pending rows of a sequence, except its newest row, whose logits may be needed: those that can be shared. */
-void hn_head_catch_up(hn_head_passes *h, int seq);
+void hn_head_flush_pending(hn_head_passes *h, int seq);
 int hn_head_rows(const hn_head_passes *h, int seq); /* cache rows that hold the committed text */
 
 /* A drafted token, or a root, whose successors are requested. */
@@ -123,16 +123,16 @@ bool hn_head_reserve(hn_head_passes *h, int seq, int rows);
 
 /* The same two for a head of blocks (head_blocks.c): pending rows of sequences [first, end), and the roots. */
 void hn_head_blocks_evaluate(hn_head_passes *h, int first, int end);
-/* With a bias from the previous token (DSpark): the places after drafted tokens, from the roots' pass. For as many sequences as one pass
+/* With a bias from the previous token (DSpark): the slots after drafted tokens, from the roots' pass. For as many sequences as one pass
  * has room for: hn_head_block_seqs. */
 void hn_head_blocks_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx);
 static inline int hn_head_block_seqs(const hn_head_desc *d) { return HN_MAX_ROWS / d->block; }
 void hn_head_blocks_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx);
-/* For several blocks that draft in turn (head_mtp_blocks.c). */
+/* For several blocks that draft in turn (head_mtp_modules.c). */
 typedef struct hn_head_rows_of {
     int seq, n; /* n rows of the pass, after those of the previous sequences */
 } hn_head_rows_of;
-int hn_mtp_outputs(const hn_head_passes *h); /* total places of outputs */
+int hn_mtp_outputs(const hn_head_passes *h); /* total slots of outputs */
 hunch_status hn_mtp_open(hn_head_passes *h, hunch_error *err);
 void hn_mtp_begin(hn_head_passes *h, int seq, bool restored); /* restored: rows came with a prefix */
 void hn_mtp_again(hn_head_passes *h, int seq); /* its newest row was rewound */

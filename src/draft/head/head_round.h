@@ -3,7 +3,7 @@
  * (head_trees_private.h) are made with. It knows none of them. */
 #ifndef HN_HEAD_ROUND_H
 #define HN_HEAD_ROUND_H
-#include "draft/draft_law.h"
+#include "draft/draft_dist.h"
 #include "draft/head/head_force.h"
 #include "draft/head/head_options.h"
 #include "draft/head/head_passes.h"
@@ -48,16 +48,16 @@ typedef struct hn_head_trees {
     int32_t *path;         /* [n_seqs * width][block] */
     hn_tree_form form;
     bool likely;           /* the likeliest paths: dynamic, opt, best, pruned */
-    bool forced, law, is_tree;
+    bool forced, dist, is_tree;
     int depth, topk, total;
     double gain;
     int width;             /* most nodes of a level that are expanded */
     hn_forced_rates force;
     double min_p, min_confidence;
-    bool picks_best;       /* under sampling, if the rule needs no law: the likeliest tokens, else drawn with the request's noise */
+    bool picks_best;       /* under sampling, if the rule needs no distribution: the likeliest; else drawn with the request's noise */
     hn_shape chain, shape;
     int n_seqs, vocab;
-    hn_draft_laws laws;
+    hn_draft_dists dists;
     hn_head_seq_tree *seq; /* [n_seqs] */
     hn_head_node *node;    /* [n_seqs * width] of a level */
     int *of;               /* [n_seqs * width] which proposal each is of */

@@ -94,7 +94,7 @@ static hunch_status tables_create(hn_head_trees *t, hunch_error *err) {
     t->path = hn_zalloc(n * (size_t)(t->block > 1 ? t->block : 1), sizeof *t->path);
     if (!t->path || !t->seq || !t->node || !t->of || !t->place || !t->drawn)
         return hn_fail_memory(err, "the tables of a draft head", n * sizeof *t->node + (size_t)t->vocab * sizeof *t->drawn);
-    hunch_status s = hn_draft_laws_open(&t->laws, t->vocab, t->n_seqs, HN_TREE_ROWS, err);
+    hunch_status s = hn_draft_dists_open(&t->dists, t->vocab, t->n_seqs, HN_TREE_ROWS, err);
     return s || !t->likely ? s : likely_create(t, err);
 }
 
@@ -119,10 +119,10 @@ static hunch_status check_blocks(const hn_head_trees *t, const hn_spec *spec, hu
     if (t->likely)
         return hn_fail(err, HUNCH_USAGE, "drafter '%s': such a tree is of heads that draft one level a pass, or all: this one drafts %d, "
                        "expected a chain or a fixed shape", spec->text, t->block);
-    if (t->depth > most || blocks * t->block > HN_MOST_KEPT)
+    if (t->depth > most || blocks * t->block > HN_MOST_DRAFT_ROWS)
         return hn_fail(err, HUNCH_USAGE,
                        "drafter '%s': a tree of %d levels, in blocks of %d: expected at most %d levels, and %d rows in all",
-                       spec->text, t->depth, t->block, most, HN_MOST_KEPT);
+                       spec->text, t->depth, t->block, most, HN_MOST_DRAFT_ROWS);
     return HUNCH_OK;
 }
 
@@ -131,7 +131,7 @@ hunch_status hn_head_trees_open(hn_head_trees *t, const hn_spec *spec, hn_head_p
     t->head = head;
     t->n_seqs = n_seqs;
     t->vocab = vocab;
-    t->law = !t->likely && !t->forced;
+    t->dist = !t->likely && !t->forced;
     t->at_once = levels_at_once > 1;
     hunch_status s = t->at_once ? hn_head_trees_check(t, spec, levels_at_once, err) : HUNCH_OK;
     if (!s) s = check_form(t, spec, err);
@@ -141,7 +141,7 @@ hunch_status hn_head_trees_open(hn_head_trees *t, const hn_spec *spec, hn_head_p
 }
 
 void hn_head_trees_close(hn_head_trees *t) {
-    hn_draft_laws_close(&t->laws);
+    hn_draft_dists_close(&t->dists);
     hn_head_pruned_close(t);
     for (int i = 0; t->seq && i < t->n_seqs; i++) {
         hn_beam_close(&t->seq[i].beam);
@@ -162,7 +162,7 @@ void hn_head_trees_needs(const hn_head_trees *t, hn_needs *needs) {
     needs->oracle = t->forced;
     needs->max_depth = t->depth;
     needs->has_logits = true;
-    needs->has_law = t->law;
+    needs->has_dist = t->dist;
     needs->branches = t->likely || t->shape.n > t->shape.depth || t->shape.widest > 1; /* best and second best, drawn */
     needs->is_tree = t->is_tree;
     needs->cost = t->at_once || t->block > 1 ? HN_COST_PER_ROUND : HN_COST_PER_LEVEL;

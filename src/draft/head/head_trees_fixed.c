@@ -58,9 +58,9 @@ static void draw_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, 
     const double sum = hn_head_sum(t->head, from);
     (void)hn_head_best(t->head, from, &value);
     if ((double)drafted_at(s, at)->path / sum < t->min_p) return; /* known before a draw: the draw follows q */
-    const hn_draft_law *law = hn_draft_law_make(&t->laws, p->seq, at + 1, p->sampler, logits, h);
-    if (!law) return;
-    const int before = p->tree->n_rows, m = hn_draft_law_draw(&t->laws, law, p, c->d->index, drafted_at(s, at)->row, n, row);
+    const hn_draft_dist *dist = hn_draft_dist_make(&t->dists, p->seq, at + 1, p->sampler, logits, h);
+    if (!dist) return;
+    const int before = p->tree->n_rows, m = hn_draft_dist_draw(&t->dists, dist, p, c->d->index, drafted_at(s, at)->row, n, row);
     p->budget -= p->tree->n_rows - before;
     for (int i = 0; i < m; i++) {
         token[i] = p->tree->token[row[i]];
@@ -76,7 +76,7 @@ static void take_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, 
     int32_t token[HN_TREE_ROWS], path[HN_TREE_ROWS];
     float prob[HN_TREE_ROWS];
     const hn_history h = {p->text.token, p->text.n, p->text.n_prompt, path, path_of(s, at, path)};
-    if (p->drawn && t->law) {
+    if (p->drawn && t->dist) {
         draw_children(c, p, s, at, row, &h, n);
         return;
     }

@@ -271,7 +271,7 @@ static void test_options(void **state) {
         assert_int_equal(hn_drafter_open(&d, bad[i], 0, 1, &TARGET, &err), HUNCH_USAGE);
     open_or_fail(&d, "suffix,depth=5,mode=tree", 3);
     assert_int_equal(d.needs.max_depth, 5);
-    assert_true(d.needs.branches && !d.needs.has_law && d.needs.cost == HN_COST_PER_ROUND);
+    assert_true(d.needs.branches && !d.needs.has_dist && d.needs.cost == HN_COST_PER_ROUND);
     hn_drafter_close(&d);
 }
 

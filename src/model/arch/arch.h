@@ -195,30 +195,30 @@ typedef struct hn_dense {
 /* Steps: drafting of heads that have weights of their own for each position, without cache or attention (layer_steps.c). */
 typedef enum hn_step_kind {
     HN_STEP_NONE,     /* no steps: the head continues from its own output, or has masks */
-    HN_STEP_BLOCKS,   /* residual blocks on the target's state: Medusa; Hydra that is not grounded */
+    HN_STEP_RESBLOCKS,   /* residual blocks on the target's state: Medusa; Hydra that is not grounded */
     HN_STEP_GROUNDED, /* residual blocks on the state and the tokens drafted so far: Hydra */
     HN_STEP_SUM,      /* the sum of a state and a token: IBM's speculator */
     HN_STEP_LSTM,     /* the same with a gated cell: Arctic's */
     HN_STEP_LAYERS    /* one layer for each position, all from the same state: Meta's heads */
 } hn_step_kind;
-enum { HN_MOST_HEAD_STEPS = 16, HN_MOST_STEP_BLOCKS = 8, HN_STEP_GATES = 4 };
+enum { HN_MOST_HEAD_STEPS = 16, HN_MOST_STEP_RESBLOCKS = 8, HN_STEP_GATES = 4 };
 
 typedef struct hn_steps_desc {
     hn_step_kind kind;
     int n;            /* positions that it drafts */
-    int blocks;       /* residual blocks of each */
+    int resblocks;    /* residual blocks of each */
     int inner;        /* SUM and LSTM: width of their own state */
-    bool block_bias, output_bias;
+    bool resblock_bias, output_bias;
     bool tied;        /* SUM and LSTM: steps share embedding, norm and output, and all but the first share the projection */
     bool one_output;  /* one output matrix for all */
     bool scale_input; /* SUM and LSTM: the target's state is normed and divided by sqrt 2 */
     bool fused_gates; /* LSTM: the projections of the four gates are one matrix */
-    int first_block, block_stride; /* folder: number of the first block, and distance to the next */
+    int first_resblock, resblock_stride; /* folder: number of the first one, and distance to the next */
     int state_offset; /* Hydra: layers before the target's last state; 0: after the final norm */
     bool inside;      /* folder: names have another 0 or 1 inside, from a list of modules */
 } hn_steps_desc;
 /* Does it draft all positions in the root's pass, independent of the tokens before them? */
-static inline bool hn_steps_at_once(const hn_steps_desc *s) { return s->kind == HN_STEP_BLOCKS || s->kind == HN_STEP_LAYERS; }
+static inline bool hn_steps_at_once(const hn_steps_desc *s) { return s->kind == HN_STEP_RESBLOCKS || s->kind == HN_STEP_LAYERS; }
 
 /* How the token before a draft changes its logits (pass_markov.c). */
 typedef enum hn_markov_kind { HN_MARKOV_NONE, HN_MARKOV_VANILLA, HN_MARKOV_GATED, HN_MARKOV_RNN } hn_markov_kind;
@@ -238,7 +238,7 @@ typedef struct hn_head_desc {
     bool norm_twice;     /* the norm before the output matrix is applied twice */
     bool lstm;           /* instead of fc two layers of an LSTM; the state of each row is zero */
     /* number of last rows of text and drafts that see each other: each drafts the token that many after its own; 0: 1 */
-    int together;
+    int span;
     int most_levels;     /* levels that a head with masks was trained to draft in a pass; 0: not given */
     bool fc_bias;
     bool norm_before_fc; /* one RMSNorm over the whole feature */
@@ -262,13 +262,13 @@ typedef struct hn_head_desc {
     int clusters, clusters_used;
     int form;            /* hn_head_form of its file */
     int embeddings;      /* rows of the embedding (vocab: of the output) */
-    /* in a model's own file or a folder of modules: number of blocks of one layer that draft in turn, each from the
+    /* in a model's own file or a folder of modules: number of modules of one layer that draft in turn, each from the
      * output of the one before; 0: one */
-    int blocks;
+    int modules;
     hn_steps_desc steps;
 } hn_head_desc;
-enum { HN_MOST_HEAD_FEATURES = 16, HN_MOST_HEAD_BLOCKS = 8 };
-static inline int hn_head_blocks(const hn_head_desc *d) { return d->blocks > 1 ? d->blocks : 1; }
+enum { HN_MOST_HEAD_FEATURES = 16, HN_MOST_HEAD_MODULES = 8 };
+static inline int hn_head_modules(const hn_head_desc *d) { return d->modules > 1 ? d->modules : 1; }
 
 typedef struct hn_arch {
     char architecture[32];

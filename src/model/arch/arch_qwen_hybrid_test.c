@@ -144,7 +144,7 @@ static void test_own_blocks(void **state) {
     assert_int_equal(hn_head_read_own(&head, s, &names, &a, &err), HUNCH_OK);
     assert_true(head.layers == 1 && head.layer[0].gated && head.layer[0].first == 1 && head.norms_less_one);
     hn_arch_fini(&head);
-    names.blocks = HN_MOST_HEAD_BLOCKS + 1;
+    names.modules = HN_MOST_HEAD_MODULES + 1;
     assert_int_equal(hn_head_read_own(&head, s, &names, &a, &err), HUNCH_REFUSED);
     assert_non_null(strstr(err.message, "expected at most 8"));
     hn_arch_fini(&a);

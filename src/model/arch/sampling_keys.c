@@ -70,7 +70,7 @@ hunch_status hn_sampling_read(hunch_sampling *out, const hn_source *src, hunch_e
     for (const hn_sampling_key *k = hn_sampling_keys; k->gguf || k->hf; k++) {
         double v = k->off;
         if (folder && samples && k->at == AT(temperature)) v = 1; /* the default of sampling without a temperature */
-        if (!samples && k->law) continue;
+        if (!samples && k->dist) continue;
         hunch_status st = read_one(k, src, config, &v, err);
         if (st) return st;
         value_set(&p, k, v);

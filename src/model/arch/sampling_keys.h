@@ -8,7 +8,7 @@
 typedef struct hn_sampling_key {
     const char *gguf, *hf; /* NULL: this format has none */
     size_t at;             /* of the field in hunch_sampling */
-    bool integer, law;     /* law: without effect at temperature 0 */
+    bool integer, dist;     /* distribution: without effect at temperature 0 */
     double min, max, off;
 } hn_sampling_key;
 extern const hn_sampling_key hn_sampling_keys[]; /* ends with one that has neither name */

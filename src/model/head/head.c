@@ -119,15 +119,15 @@ hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names
     if (!st) st = hn_dense_read_layers(a, src, family, err);
     if (!st) st = hn_head_read_rotation(a, src, err);
     if (st) return st;
-    if (names->form == HN_HEAD_MTP && names->blocks > HN_MOST_HEAD_BLOCKS)
+    if (names->form == HN_HEAD_MTP && names->modules > HN_MOST_HEAD_MODULES)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d modules of multi-token prediction or more, expected at most %d", hn_source_path(src),
-                       names->blocks, HN_MOST_HEAD_BLOCKS);
-    if (names->form == HN_HEAD_MTP && names->blocks > a->layers)
+                       names->modules, HN_MOST_HEAD_MODULES);
+    if (names->form == HN_HEAD_MTP && names->modules > a->layers)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d modules of multi-token prediction, expected num_hidden_layers to be as many, not %d",
-                       hn_source_path(src), names->blocks, a->layers);
+                       hn_source_path(src), names->modules, a->layers);
     if (names->form == HN_HEAD_MTP) { /* config.json may have the target's number */
-        a->layers = names->blocks ? names->blocks : 1;
-        a->draft_head.blocks = names->blocks;
+        a->layers = names->modules ? names->modules : 1;
+        a->draft_head.modules = names->modules;
     }
     if (a->layers > MOST_LAYERS)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d layers, expected a draft head of at most %d", hn_source_path(src), a->layers,
@@ -192,14 +192,14 @@ hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n,
 /* ---- weights --------------------------------------------------------------------------------------------------------- */
 
 static hn_head_names names_of(const hn_arch *a) {
-    return (hn_head_names){(hn_head_form)a->draft_head.form, a->body, a->first_layer, a->first_block, a->draft_head.blocks};
+    return (hn_head_names){(hn_head_form)a->draft_head.form, a->body, a->first_layer, a->first_block, a->draft_head.modules};
 }
 
 /* One of the head's parts. k: the state, or the block if there are several. */
 static hunch_status plan_part(hn_plan *p, hn_head_part part, int k, hn_buf *to, hunch_error *err) {
     hn_head_names names = names_of(&p->m->arch);
     char name[128];
-    names.block += k;
+    names.module += k;
     uint64_t dims[2];
     if (!hn_head_has(&p->m->arch, part)) return HUNCH_OK;
     hn_head_part_shape(&p->m->arch, part, dims);
@@ -213,9 +213,9 @@ static hunch_status plan_part(hn_plan *p, hn_head_part part, int k, hn_buf *to, 
     return st;
 }
 
-static hunch_status plan_block_matrix(hn_plan *p, hn_head_part part, int block, hn_weight *w, hunch_error *err) {
+static hunch_status plan_module_matrix(hn_plan *p, hn_head_part part, int block, hn_weight *w, hunch_error *err) {
     hn_head_names names = names_of(&p->m->arch);
-    names.block += block;
+    names.module += block;
     char name[128];
     uint64_t dims[2];
     if (!hn_head_has(&p->m->arch, part)) return HUNCH_OK;
@@ -224,16 +224,16 @@ static hunch_status plan_block_matrix(hn_plan *p, hn_head_part part, int block, 
 }
 
 static hunch_status plan_part_matrix(hn_plan *p, hn_head_part part, hn_weight *w, hunch_error *err) {
-    return plan_block_matrix(p, part, 0, w, err);
+    return plan_module_matrix(p, part, 0, w, err);
 }
 
 /* Qwen's folders have one projection and its norms for all blocks: those of the first are shared after the load. */
-static hunch_status plan_further_blocks(hn_plan *p, hunch_error *err) {
+static hunch_status plan_further_modules(hn_plan *p, hunch_error *err) {
     const hn_head_desc *d = &p->m->arch.draft_head;
     hunch_status st = HUNCH_OK;
-    for (int k = 1; !st && k < d->blocks && d->form != HN_HEAD_OWN; k++) {
-        hn_head_block *b = &p->m->head.further[k - 1];
-        st = plan_block_matrix(p, HN_HEAD_FC, k, &b->fc, err);
+    for (int k = 1; !st && k < d->modules && d->form != HN_HEAD_OWN; k++) {
+        hn_head_module *b = &p->m->head.further[k - 1];
+        st = plan_module_matrix(p, HN_HEAD_FC, k, &b->fc, err);
         if (!st) st = plan_part(p, HN_HEAD_TOKEN_NORM, k, &b->token_norm, err);
         if (!st) st = plan_part(p, HN_HEAD_STREAM_NORM, k, &b->stream_norm, err);
         if (!st) st = plan_part(p, HN_HEAD_OUTPUT_NORM, k, &b->output_norm, err);
@@ -323,7 +323,7 @@ static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_
     if (!st) st = plan_input(p, m, err);
     for (int i = 0; !st && i < a->layers; i++) st = hn_plan_layer(p, i, err);
     if (!st) st = plan_part(p, HN_HEAD_OUTPUT_NORM, 0, &m->output_norm, err);
-    if (!st) st = plan_further_blocks(p, err);
+    if (!st) st = plan_further_modules(p, err);
     if (!st && a->draft_head.steps.n) st = hn_steps_plan(p, err);
     if (!st && hn_head_has(a, HN_HEAD_OUTPUT)) st = hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, (hn_part){0, 0}, false, &m->output, err);
     if (!st) st = plan_part_matrix(p, HN_HEAD_CENTROIDS, &m->head.centroids, err);
@@ -410,8 +410,8 @@ static hunch_status finish_outputs(hn_model *m, const hn_head_load *load, const 
 
 static void share_blocks(hn_model *m) {
     const hn_head *h = &m->head;
-    for (int k = 1; k < m->arch.draft_head.blocks && m->arch.draft_head.form == HN_HEAD_OWN; k++)
-        m->head.further[k - 1] = (hn_head_block){h->fc, h->token_norm, h->stream_norm, m->output_norm};
+    for (int k = 1; k < m->arch.draft_head.modules && m->arch.draft_head.form == HN_HEAD_OWN; k++)
+        m->head.further[k - 1] = (hn_head_module){h->fc, h->token_norm, h->stream_norm, m->output_norm};
 }
 
 hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head_load *load, const int32_t *ids,
@@ -432,7 +432,7 @@ hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head
         share_blocks(m);
         m->head.fc_forms = m->ops.act_forms(&m->ops, m->head.fc.dtype);
         if (m->arch.draft_head.clusters) m->output_forms |= m->ops.act_forms(&m->ops, m->head.centroids.dtype);
-        for (int k = 1; k < m->arch.draft_head.blocks; k++) m->head.fc_forms |= m->ops.act_forms(&m->ops, m->head.further[k - 1].fc.dtype);
+        for (int k = 1; k < m->arch.draft_head.modules; k++) m->head.fc_forms |= m->ops.act_forms(&m->ops, m->head.further[k - 1].fc.dtype);
         for (int k = 0; m->arch.draft_head.lstm && k < 2; k++) m->head.lstm_forms[k] = m->ops.act_forms(&m->ops, m->head.lstm[k].dtype);
     }
     hn_plan_end(&p);

@@ -72,8 +72,8 @@ static inline bool hn_head_form_blocks(int form) { return hn_head_form_folder_bl
 typedef struct hn_head_names {
     hn_head_form form;
     const char *front, *first; /* "midlayer.", "layers.0." */
-    int block;                 /* number of a block in a model's own files, or of a module of speculators */
-    int blocks;                /* number of consecutive blocks from `block` on; 0: one */
+    int module;                 /* number of a block in a model's own files, or of a module of speculators */
+    int modules;                /* number of consecutive blocks from `block` on; 0: one */
 } hn_head_names;
 
 hn_head_names hn_head_find_names(hn_source *src);
@@ -100,7 +100,7 @@ typedef enum hn_head_key {
     HN_HEAD_KEY_NORM_OUTPUT,
     HN_HEAD_KEY_MASK_TOKEN,
     HN_HEAD_KEY_MASKS,        /* how many masks it was trained with */
-    HN_HEAD_KEY_TOGETHER,     /* how many rows see each other */
+    HN_HEAD_KEY_SPAN,     /* how many rows see each other */
     HN_HEAD_KEY_MTP_LAYERS,
     HN_HEAD_KEY_WINDOW,
     HN_HEAD_KEY_STEPS,        /* positions that it drafts */

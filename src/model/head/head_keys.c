@@ -30,7 +30,7 @@ static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
                                  {"hunch.head.mask_token_id"},
                                  {NULL},
                                  {"tokenizer.ggml.mask_token_id", "dflash.mask_token_id"}},
-    [HN_HEAD_KEY_TOGETHER] = {{"k_mask"}, {NULL}, {"hunch-head.k_mask"}},
+    [HN_HEAD_KEY_SPAN] = {{"k_mask"}, {NULL}, {"hunch-head.k_mask"}},
     [HN_HEAD_KEY_MASKS] = {{"draft_length"}, {"hunch.head.draft_length"}, {NULL}},
     [HN_HEAD_KEY_MTP_LAYERS] = {{"num_nextn_predict_layers"}, {NULL}, {"hunch-head.nextn_predict_layers"}},
     [HN_HEAD_KEY_WINDOW] = {{NULL},

@@ -80,7 +80,7 @@ const char *hn_head_name(const hn_head_names *names, hn_head_part part, int k, c
     if (!form) return NULL;
     const char *front = *form == '!' ? "" : names->front, *first = *form == '@' ? names->first : "";
     const char *own = form + (*form == '!' || *form == '@'), *number = strstr(own, "%d");
-    if (names->form >= HN_HEAD_OWN || names->form == HN_HEAD_MTP) k = names->block;
+    if (names->form >= HN_HEAD_OWN || names->form == HN_HEAD_MTP) k = names->module;
     if (number)
         snprintf(out, 128, "%s%s%.*s%d%s", front, first, (int)(number - own), own, k, number + 2);
     else
@@ -230,7 +230,7 @@ static int count_modules(hn_source *src, const char *front) {
     int n = -1;
     do
         snprintf(begin, sizeof begin, "%slayers.%d.", front, ++n);
-    while (n <= HN_MOST_HEAD_BLOCKS && has_tensor(src, begin));
+    while (n <= HN_MOST_HEAD_MODULES && has_tensor(src, begin));
     return n > 1 ? n : 0;
 }
 

@@ -1,48 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_own.c - the draft head in a model's own file: blocks of multi-token prediction (2412.19437) of the model's own kind, usually one,
+/* head_own.c - the draft head in a model's own file: modules of multi-token prediction (2412.19437) of the model's own kind, usually one,
  * whose layers always have attention.
  *
  *   folder   mtp.fc, mtp.pre_fc_norm_*, mtp.norm, mtp.layers.0.*                Qwen3-Next, 3.5, 3.6
  *   folder   layers.N.eh_proj, enorm, hnorm, shared_head.norm, and a layer's    DeepSeek-V3, GLM-4.5: N follows the last layer
  *   GGUF     blk.N.nextn.*, and a layer's                                       all of them; also in a file of its own beside the model's
  *
- * Embedding and output are the model's; copies of them in the block are not read. */
+ * Embedding and output are the model's; copies of them in the module are not read. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "model/head/head.h"
 
-static bool has(const hn_source *src, const char *front, const char *name, int block) {
+static bool has(const hn_source *src, const char *front, const char *name, int module) {
     char text[160];
     snprintf(text, sizeof text, "%s", front);
-    snprintf(text + strlen(text), sizeof text - strlen(text), name, block);
+    snprintf(text + strlen(text), sizeof text - strlen(text), name, module);
     return hn_source_find(src, text);
 }
 
-/* The number of consecutive blocks from number `block` on, by a tensor that each of them has. */
-static int count_blocks(const hn_source *src, const char *front, const char *name, int block) {
+/* The number of consecutive modules from number `module` on, by a tensor that each of them has. */
+static int count_modules(const hn_source *src, const char *front, const char *name, int module) {
     int n = 0;
-    while (n <= HN_MOST_HEAD_BLOCKS && has(src, front, name, block + n)) n++;
+    while (n <= HN_MOST_HEAD_MODULES && has(src, front, name, module + n)) n++;
     return n;
 }
 
 bool hn_head_find_own(const hn_source *src, const hn_arch *target, hn_head_names *names) {
     static const char *const fronts[] = {"mtp.", "model.mtp.", "model.language_model.mtp.", "language_model.mtp."};
-    const int block = target->layers;
+    const int module = target->layers;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) {
-        *names = (hn_head_names){HN_HEAD_OWN_GGUF, "", "", block, target->next_layers};
-        return target->next_layers > 0 && has(src, "", "blk.%d.nextn.eh_proj.weight", block);
+        *names = (hn_head_names){HN_HEAD_OWN_GGUF, "", "", module, target->next_layers};
+        return target->next_layers > 0 && has(src, "", "blk.%d.nextn.eh_proj.weight", module);
     }
     for (size_t i = 0; i < sizeof fronts / sizeof *fronts; i++)
         if (has(src, fronts[i], "fc.weight", 0)) {
-            const int n = count_blocks(src, fronts[i], "layers.%d.input_layernorm.weight", 0);
+            const int n = count_modules(src, fronts[i], "layers.%d.input_layernorm.weight", 0);
             *names = (hn_head_names){HN_HEAD_OWN, fronts[i], NULL, 0, n > 1 ? n : 1};
             return true;
         }
-    *names = (hn_head_names){HN_HEAD_OWN_NEXT, target->body ? target->body : "", NULL, block, 0};
-    if (target->body) names->blocks = count_blocks(src, target->body, "layers.%d.eh_proj.weight", block);
-    return names->blocks > 0;
+    *names = (hn_head_names){HN_HEAD_OWN_NEXT, target->body ? target->body : "", NULL, module, 0};
+    if (target->body) names->modules = count_modules(src, target->body, "layers.%d.eh_proj.weight", module);
+    return names->modules > 0;
 }
 
 hunch_status hn_head_find_side(const hn_source *src, const hn_arch *target, hn_head_names *names, bool *found, hunch_error *err) {
@@ -52,11 +52,11 @@ hunch_status hn_head_find_side(const hn_source *src, const hn_arch *target, hn_h
     if (hn_source_get_kind(src) != HN_SOURCE_GGUF || !target->dense) return HUNCH_OK;
     const hunch_status st = hn_source_str(src, "general.architecture", &architecture, NULL, &said, err);
     if (st || !said || strcmp(architecture, target->dense->prefix) != 0) return st;
-    const int n = count_blocks(src, "", "blk.%d.nextn.eh_proj.weight", target->layers);
+    const int n = count_modules(src, "", "blk.%d.nextn.eh_proj.weight", target->layers);
     if (n == 0)
         return hn_fail(
             err, HUNCH_REFUSED,
-            "%s: no tensor blk.%d.nextn.eh_proj.weight: expected a block of multi-token prediction after the %d layers "
+            "%s: no tensor blk.%d.nextn.eh_proj.weight: expected a module of multi-token prediction after the %d layers "
             "of this target",
             hn_source_path(src), target->layers, target->layers);
     *names = (hn_head_names){HN_HEAD_OWN_GGUF, "", "", target->layers, n};
@@ -66,14 +66,14 @@ hunch_status hn_head_find_side(const hn_source *src, const hn_arch *target, hn_h
 
 bool hn_head_own_tensor(const hn_head_names *names, const char *name) {
     const size_t front = strlen(names->front);
-    int block, end = 0;
+    int module, end = 0;
     if (strncmp(name, names->front, front) != 0 || strstr(name, "embed_tokens.") || strstr(name, "shared_head.head.") ||
         strstr(name, "shared_head_head.") || strstr(name, "rotary_emb."))
         return false;
     if (names->form == HN_HEAD_OWN) return true;
-    if (sscanf(name + front, names->form == HN_HEAD_OWN_NEXT ? "layers.%d.%n" : "blk.%d.%n", &block, &end) != 1 || end == 0)
+    if (sscanf(name + front, names->form == HN_HEAD_OWN_NEXT ? "layers.%d.%n" : "blk.%d.%n", &module, &end) != 1 || end == 0)
         return false;
-    return block >= names->block && block < names->block + names->blocks;
+    return module >= names->module && module < names->module + names->modules;
 }
 
 void hn_head_mark_own(hn_source *src, const hn_arch *target) {
@@ -86,10 +86,10 @@ void hn_head_mark_own(hn_source *src, const hn_arch *target) {
 }
 
 static hunch_status refuse_more(const hn_source *src, const hn_head_names *names, hunch_error *err) {
-    return names->blocks <= HN_MOST_HEAD_BLOCKS
+    return names->modules <= HN_MOST_HEAD_MODULES
                ? HUNCH_OK
-               : hn_fail(err, HUNCH_REFUSED, "%s: %d blocks of multi-token prediction or more, expected at most %d", hn_source_path(src),
-                         names->blocks, HN_MOST_HEAD_BLOCKS);
+               : hn_fail(err, HUNCH_REFUSED, "%s: %d modules of multi-token prediction or more, expected at most %d", hn_source_path(src),
+                         names->modules, HN_MOST_HEAD_MODULES);
 }
 
 static hunch_status copy_rotation(hn_arch *a, const hn_arch *target, hunch_error *err) {
@@ -108,7 +108,7 @@ static hunch_status copy_layers(hn_arch *a, const hn_source *src, const hn_arch 
     int like = target->layers - 1;
     while (like >= 0 && (target->layer[like].mixer != HN_MIXER_ATTENTION || target->layer[like].window > 0)) like--;
     if (like < 0)
-        return hn_fail(err, HUNCH_REFUSED, "%s: no layer of the model attends to all rows, as its block of multi-token prediction would",
+        return hn_fail(err, HUNCH_REFUSED, "%s: no layer of the model attends to all rows, as its module of multi-token prediction would",
                        hn_source_path(src));
     a->layer = hn_zalloc((size_t)a->layers, sizeof *a->layer);
     if (!a->layer) return hn_fail_memory(err, "layer descriptions", (size_t)a->layers * sizeof *a->layer);
@@ -119,15 +119,15 @@ static hunch_status copy_layers(hn_arch *a, const hn_source *src, const hn_arch 
     return HUNCH_OK;
 }
 
-/* In a model with experts a block may be dense although the layer that it copies has experts, or the other way round:
+/* In a model with experts a module may be dense although the layer that it copies has experts, or the other way round:
  * its tensors show it. */
-static void choose_ffn(hn_arch *a, const hn_source *src, const hn_arch *target, int block) {
-    hn_layer_desc *l = &a->layer[block];
+static void choose_ffn(hn_arch *a, const hn_source *src, const hn_arch *target, int module) {
+    hn_layer_desc *l = &a->layer[module];
     int like = target->layers - 1;
     while (like >= 0 && target->layer[like].ffn != HN_FFN_EXPERTS) like--;
     if (like < 0) return;
-    const hn_tensor *gate = hn_arch_find_tensor(a, src, HN_ROLE_GATE, block);
-    if (hn_arch_find_tensor(a, src, HN_ROLE_ROUTER, block)) {
+    const hn_tensor *gate = hn_arch_find_tensor(a, src, HN_ROLE_GATE, module);
+    if (hn_arch_find_tensor(a, src, HN_ROLE_ROUTER, module)) {
         l->ffn = HN_FFN_EXPERTS;
         l->experts = target->layer[like].experts;
     } else if (gate && gate->n_dims == 2 && gate->dims[1] >= 1 && gate->dims[1] <= 1 << 20) {
@@ -136,7 +136,7 @@ static void choose_ffn(hn_arch *a, const hn_source *src, const hn_arch *target, 
     }
 }
 
-/* Names and layout of the block's own file, which may be of another form than the target's. A side file may have an
+/* Names and layout of the module's own file, which may be of another form than the target's. A side file may have an
  * output for a part of the vocabulary. */
 static hunch_status read_form(hn_arch *a, const hn_source *src, const hn_head_names *names, hunch_error *err) {
     a->form = hn_source_get_kind(src);
@@ -161,13 +161,13 @@ hunch_status hn_head_read_own(hn_arch *a, const hn_source *src, const hn_head_na
     *a = *target;
     a->layer = NULL;
     a->rope_freq = a->rope_long = a->rope_local = NULL;
-    a->layers = names->blocks;
+    a->layers = names->modules;
     a->next_layers = 0;
     a->body = names->front;
     a->head = "";
     a->first_layer = NULL;
-    a->first_block = names->block;
-    a->draft_head = (hn_head_desc){.form = (int)names->form, .embeddings = target->vocab, .blocks = names->blocks};
+    a->first_block = names->module;
+    a->draft_head = (hn_head_desc){.form = (int)names->form, .embeddings = target->vocab, .modules = names->modules};
     snprintf(a->architecture, sizeof a->architecture, "head");
     st = copy_layers(a, src, target, err);
     if (!st) st = read_form(a, src, names, err);

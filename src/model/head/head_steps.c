@@ -7,12 +7,12 @@
 
 /* ---- names ----------------------------------------------------------------------------------------------------------------- */
 
-/* '#': the step; '@': the block; '^': the number after all blocks; '~': ".0" or ".1" if modules are in a list; NULL:
+/* '#': the step; '@': the resblock; '^': the number after all resblocks; '~': ".0" or ".1" if modules are in a list; NULL:
  * the form has none. Gates: forget, input, output, cell. */
 static const char *const folders[HN_STEP_PARTS][HN_HEAD_FORMS] = {
-    [HN_STEP_BLOCK] = {[HN_HEAD_MEDUSA] = "#.@.linear.weight", [HN_HEAD_MEDUSA_VLLM] = "blocks.#.layers.@.weight",
+    [HN_STEP_RESBLOCK] = {[HN_HEAD_MEDUSA] = "#.@.linear.weight", [HN_HEAD_MEDUSA_VLLM] = "blocks.#.layers.@.weight",
                        [HN_HEAD_HYDRA] = "hydra_mlp.#.@.linear.weight", [HN_HEAD_GGUF_STEPS] = "step.#.ffn.@.weight"},
-    [HN_STEP_BLOCK_BIAS] = {[HN_HEAD_MEDUSA] = "#.@.linear.bias", [HN_HEAD_MEDUSA_VLLM] = "blocks.#.layers.@.bias",
+    [HN_STEP_RESBLOCK_BIAS] = {[HN_HEAD_MEDUSA] = "#.@.linear.bias", [HN_HEAD_MEDUSA_VLLM] = "blocks.#.layers.@.bias",
                             [HN_HEAD_HYDRA] = "hydra_mlp.#.@.linear.bias", [HN_HEAD_GGUF_STEPS] = "step.#.ffn.@.bias"},
     [HN_STEP_RESIDUAL] = {[HN_HEAD_HYDRA] = "hydra_mlp.#.@.res_connection.weight", [HN_HEAD_GGUF_STEPS] = "step.#.ffn_residual.weight"},
     [HN_STEP_RESIDUAL_BIAS] = {[HN_HEAD_HYDRA] = "hydra_mlp.#.@.res_connection.bias",
@@ -49,7 +49,7 @@ bool hn_head_form_has_steps(hn_head_form form) {
 const char *hn_step_name(const hn_head_names *names, const hn_steps_desc *d, hn_step_tensor t, char out[128]) {
     const char *p = form_of(names, d, t);
     const bool folder = names->form != HN_HEAD_GGUF_STEPS;
-    const int first = folder ? d->first_block : 0, stride = folder && d->block_stride ? d->block_stride : 1;
+    const int first = folder ? d->first_resblock : 0, stride = folder && d->resblock_stride ? d->resblock_stride : 1;
     if (!p) return NULL;
     size_t n = (size_t)snprintf(out, 128, "%s", names->front);
     for (; *p && n < 120; p++) {
@@ -58,7 +58,7 @@ const char *hn_step_name(const hn_head_names *names, const hn_steps_desc *d, hn_
         else if (*p == '@')
             n += (size_t)snprintf(out + n, 128 - n, "%d", first + stride * t.number);
         else if (*p == '^')
-            n += (size_t)snprintf(out + n, 128 - n, "%d", d->blocks);
+            n += (size_t)snprintf(out + n, 128 - n, "%d", d->resblocks);
         else if (*p == '~')
             n += d->inside ? (size_t)snprintf(out + n, 128 - n, names->form == HN_HEAD_HYDRA ? ".1" : ".0") : 0;
         else
@@ -76,7 +76,7 @@ const hn_tensor *hn_step_find_tensor(const hn_source *src, const hn_head_names *
 /* ---- which there are, and their shapes ------------------------------------------------------------------------------------- */
 
 bool hn_step_part_is_vector(hn_step_part part) {
-    return part == HN_STEP_BLOCK_BIAS || part == HN_STEP_RESIDUAL_BIAS || part == HN_STEP_OUTPUT_BIAS ||
+    return part == HN_STEP_RESBLOCK_BIAS || part == HN_STEP_RESIDUAL_BIAS || part == HN_STEP_OUTPUT_BIAS ||
            (part >= HN_STEP_NORM && part <= HN_STEP_CELL_NORM_BIAS);
 }
 
@@ -90,7 +90,7 @@ void hn_step_shape(const hn_arch *a, hn_step_tensor t, uint64_t dims[2]) {
     const bool grounded = d->kind == HN_STEP_GROUNDED && t.number == 0;
     dims[0] = has_state(d) ? inner : hidden;
     dims[1] = 1;
-    if (t.part == HN_STEP_BLOCK || t.part == HN_STEP_RESIDUAL) {
+    if (t.part == HN_STEP_RESBLOCK || t.part == HN_STEP_RESIDUAL) {
         dims[1] = hidden;
         if (grounded) dims[0] = (uint64_t)(t.step + 2) * hidden;
     }
@@ -109,8 +109,8 @@ static int tensors_of(const hn_arch *a, hn_step_part part, int step) {
     const hn_steps_desc *d = &h->steps;
     const bool lstm = d->kind == HN_STEP_LSTM, state = has_state(d), own = !d->tied || step == 0;
     switch (part) {
-    case HN_STEP_BLOCK: return d->blocks;
-    case HN_STEP_BLOCK_BIAS: return d->block_bias ? d->blocks : 0;
+    case HN_STEP_RESBLOCK: return d->resblocks;
+    case HN_STEP_RESBLOCK_BIAS: return d->resblock_bias ? d->resblocks : 0;
     case HN_STEP_RESIDUAL:
     case HN_STEP_RESIDUAL_BIAS: return d->kind == HN_STEP_GROUNDED;
     case HN_STEP_GATE: return !state || d->fused_gates || (d->tied && step > 1) ? 0 : lstm ? HN_STEP_GATES : 1;
@@ -155,10 +155,10 @@ static bool shows(const hn_source *src, const hn_head_names *names, const hn_ste
 /* Hydra's lists may have a dropout before each module, Arctic's are lists of one. */
 void hn_steps_number(const hn_source *src, const hn_head_names *names, hn_steps_desc *d) {
     const hn_step_part listed = names->form == HN_HEAD_HYDRA ? HN_STEP_OUTPUT : HN_STEP_EMBEDDING;
-    d->block_stride = 1;
+    d->resblock_stride = 1;
     if (names->form == HN_HEAD_HYDRA || names->form == HN_HEAD_SPECULATOR) d->inside = !shows(src, names, d, listed);
-    if (names->form == HN_HEAD_HYDRA && !shows(src, names, d, HN_STEP_BLOCK)) d->first_block = 1, d->block_stride = 2;
-    while (d->blocks < 10000 && hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_BLOCK, 0, d->blocks})) d->blocks++;
+    if (names->form == HN_HEAD_HYDRA && !shows(src, names, d, HN_STEP_RESBLOCK)) d->first_resblock = 1, d->resblock_stride = 2;
+    while (d->resblocks < 10000 && hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_RESBLOCK, 0, d->resblocks})) d->resblocks++;
     d->fused_gates = shows(src, names, d, HN_STEP_GATES_FUSED);
 }
 
@@ -168,7 +168,7 @@ static int dim_of(const hn_tensor *t, int dim) {
 
 void hn_steps_guess(const hn_source *src, const hn_head_names *names, int *tokens, int *width) {
     hn_steps_desc d = {.kind = names->form == HN_HEAD_ARCTIC_LSTM ? HN_STEP_LSTM : HN_STEP_NONE};
-    const hn_step_tensor block = {HN_STEP_BLOCK, 0, 0}, output = {HN_STEP_OUTPUT, 0, 0}, embedding = {HN_STEP_EMBEDDING, 0, 0};
+    const hn_step_tensor block = {HN_STEP_RESBLOCK, 0, 0}, output = {HN_STEP_OUTPUT, 0, 0}, embedding = {HN_STEP_EMBEDDING, 0, 0};
     hn_steps_number(src, names, &d);
     const hn_step_tensor gate = {d.fused_gates ? HN_STEP_GATES_FUSED : HN_STEP_GATE, 0, 0};
     *tokens = *width = 0;
@@ -204,9 +204,9 @@ static hunch_status check_counts(const hn_arch *a, const hn_source *src, hunch_e
     const hn_steps_desc *d = &a->draft_head.steps;
     if (d->n < 1 || d->n > HN_MOST_HEAD_STEPS)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d positions are drafted, expected 1 to %d", hn_source_path(src), d->n, HN_MOST_HEAD_STEPS);
-    if (d->blocks > HN_MOST_STEP_BLOCKS)
-        return hn_fail(err, HUNCH_REFUSED, "%s: %d blocks a position, expected at most %d", hn_source_path(src), d->blocks,
-                       HN_MOST_STEP_BLOCKS);
+    if (d->resblocks > HN_MOST_STEP_RESBLOCKS)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %d resblocks a position, expected at most %d", hn_source_path(src), d->resblocks,
+                       HN_MOST_STEP_RESBLOCKS);
     return HUNCH_OK;
 }
 
@@ -240,7 +240,7 @@ hunch_status hn_steps_finish(hn_arch *a, const hn_source *src, const hn_head_nam
     hn_steps_desc *d = &h->steps;
     hunch_status st = check_counts(a, src, err);
     if (st) return st;
-    d->block_bias = hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_BLOCK_BIAS, 0, 0});
+    d->resblock_bias = hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_RESBLOCK_BIAS, 0, 0});
     d->output_bias = hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_OUTPUT_BIAS, 0, 0});
     h->own_output = hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_OUTPUT, 0, 0});
     if (!h->own_output || d->tied) d->one_output = true;

@@ -7,8 +7,8 @@
 #include "model/weights.h"
 
 typedef enum hn_step_part {
-    HN_STEP_BLOCK, /* number: of the block */
-    HN_STEP_BLOCK_BIAS,
+    HN_STEP_RESBLOCK, /* number: of the resblock */
+    HN_STEP_RESBLOCK_BIAS,
     HN_STEP_RESIDUAL,
     HN_STEP_RESIDUAL_BIAS,
     HN_STEP_GATE,  /* number: of the gate; HN_STEP_SUM has one projection */
@@ -30,7 +30,7 @@ typedef struct hn_step_tensor {
 } hn_step_tensor;
 
 bool hn_head_form_has_steps(hn_head_form form);
-/* Its name in such a file; NULL: the form has none. Of d, blocks and numbering are used. */
+/* Its name in such a file; NULL: the form has none. Of d, resblocks and numbering are used. */
 const char *hn_step_name(const hn_head_names *names, const hn_steps_desc *d, hn_step_tensor t, char out[128]);
 const hn_tensor *hn_step_find_tensor(const hn_source *src, const hn_head_names *names, const hn_steps_desc *d, hn_step_tensor t);
 bool hn_step_part_is_vector(hn_step_part part);
@@ -44,7 +44,7 @@ bool hn_step_next(const hn_arch *a, hn_step_tensor *t);
 void hn_steps_begin(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target);
 /* After it: the layers that such heads have before their steps, or as their steps. */
 hunch_status hn_steps_read_layers(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err);
-/* With kind, n, blocks and inner set: reads what the tensors show (biases, own outputs, vocabularies). HUNCH_REFUSED if
+/* With kind, n, resblocks and inner set: reads what the tensors show (biases, own outputs, vocabularies). HUNCH_REFUSED if
  * they do not fit a target of `tokens` tokens. */
 hunch_status hn_steps_finish(hn_arch *a, const hn_source *src, const hn_head_names *names, int tokens, hunch_error *err);
 /* After it, compares the file's keys with its tensors (head_steps_check.c): HUNCH_REFUSED, naming the key, if they differ. */
@@ -55,7 +55,7 @@ hunch_status hn_steps_check_layers(const hn_arch *a, const hn_source *src, int m
 hunch_status hn_steps_take_copies(hn_source *src, const hn_arch *a, hunch_error *err);
 /* For a folder: whether an unused tensor of this name means that the head is another one. */
 bool hn_steps_counts(const hn_arch *a, const char *name);
-/* Sets the folder's numbering of blocks and modules, the number of blocks, and whether gates are fused, in a zeroed description. */
+/* Sets the folder's numbering of resblocks and modules, the number of resblocks, and whether gates are fused, in a zeroed description. */
 void hn_steps_number(const hn_source *src, const hn_head_names *names, hn_steps_desc *d);
 /* The target's vocabulary and width as the folder's tensors show them; 0: they do not. */
 void hn_steps_guess(const hn_source *src, const hn_head_names *names, int *tokens, int *width);

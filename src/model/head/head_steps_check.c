@@ -30,10 +30,10 @@ static const struct {
 };
 
 static hunch_status check_number(const hn_arch *a, const hn_source *src, const char *key, said what, int tokens, hunch_error *err) {
-    static const char *const words[] = {"positions", "tokens at once", "blocks a position", "tokens of its output",
+    static const char *const words[] = {"positions", "tokens at once", "resblocks a position", "tokens of its output",
                                         "tokens of this target"};
     const hn_steps_desc *d = &a->draft_head.steps;
-    const int known[] = {d->n, d->n + 1, d->blocks, a->vocab, tokens};
+    const int known[] = {d->n, d->n + 1, d->resblocks, a->vocab, tokens};
     uint64_t value = 0;
     bool found = false;
     hunch_status st = hn_source_u64(src, key, &value, &found, err);

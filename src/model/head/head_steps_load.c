@@ -16,7 +16,7 @@ size_t hn_steps_tensors(const hn_arch *a) {
 
 static hn_buf *vector_of(hn_step *s, hn_step_tensor t) {
     switch (t.part) {
-    case HN_STEP_BLOCK_BIAS: return &s->block_bias[t.number];
+    case HN_STEP_RESBLOCK_BIAS: return &s->resblock_bias[t.number];
     case HN_STEP_RESIDUAL_BIAS: return &s->residual_bias;
     case HN_STEP_NORM: return &s->norm;
     case HN_STEP_NORM_BIAS: return &s->norm_bias;
@@ -28,7 +28,7 @@ static hn_buf *vector_of(hn_step *s, hn_step_tensor t) {
 
 static hn_weight *matrix_of(hn_step *s, hn_step_tensor t) {
     switch (t.part) {
-    case HN_STEP_BLOCK: return &s->block[t.number];
+    case HN_STEP_RESBLOCK: return &s->resblock[t.number];
     case HN_STEP_RESIDUAL: return &s->residual;
     case HN_STEP_GATE: return &s->gate[t.number];
     case HN_STEP_EMBEDDING: return &s->embedding;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention_dotprod.c - one block of attention with NEON. Results: ref/attention_ref.c, bit for bit.
+/* attention_dotprod.c - one span of attention with NEON. Results: ref/attention_ref.c, bit for bit.
  *
  * Scores: a lane is a position; a tile is T queries x one chunk of 16 positions (four registers). Values: a lane is a
  * dim; a tile is T queries x 16 dims. Dims beyond the last multiple of 4 are computed one by one. Caches of F32 and
@@ -41,7 +41,7 @@ HN_INLINE void score_tile(const hn_dtype t, const int T, const hn_keys *keys, in
         }
     }
     HN_UNROLL for (int i = 0; i < T; i++) {
-        float *to = s + i * HN_KEY_BLOCK + c * HN_KEY_CHUNK;
+        float *to = s + i * HN_KEY_SPAN + c * HN_KEY_CHUNK;
         HN_UNROLL for (int j = 0; j < 4; j++) vst1q_f32(to + 4 * j, vmulq_f32(acc[4 * i + j], vdupq_n_f32(scale)));
     }
 }
@@ -70,7 +70,7 @@ static void scores(hn_dtype t, const hn_keys *keys, int c0, int c1, const float 
     for (int c = c0; c < c1; c++) {
         for (int part = 0, i = 0; part < tiles; part++) {
             int rows = nq * (part + 1) / tiles - i;
-            fn[rows](keys, c, q + i, dim, scale, s + i * HN_KEY_BLOCK);
+            fn[rows](keys, c, q + i, dim, scale, s + i * HN_KEY_SPAN);
             i += rows;
         }
     }
@@ -125,7 +125,7 @@ HN_INLINE void value_tile(const hn_dtype t, const int T, const int D, const hn_k
         float32x4_t x[4];
         HN_UNROLL for (int j = 0; j < D; j++) x[j] = load4(t, v + 4 * (size_t)j * element_bytes(t));
         HN_UNROLL for (int i = 0; i < T; i++) {
-            const float32x4_t w = vdupq_n_f32(e[i * HN_KEY_BLOCK + p]);
+            const float32x4_t w = vdupq_n_f32(e[i * HN_KEY_SPAN + p]);
             HN_UNROLL for (int j = 0; j < D; j++) acc[i * D + j] = vfmaq_f32(acc[i * D + j], w, x[j]);
         }
     }
@@ -143,7 +143,7 @@ HN_INLINE void value_rows(const hn_dtype t, const int T, const hn_keys *keys, in
     for (; d < dim; d++) {
         for (int i = 0; i < T; i++) {
             float *to = o + i * ldo + d;
-            for (int p = lo; p < hi; p++) *to = fmaf(e[i * HN_KEY_BLOCK + p], load1(t, value_row(t, keys, p, dim, d)), *to);
+            for (int p = lo; p < hi; p++) *to = fmaf(e[i * HN_KEY_SPAN + p], load1(t, value_row(t, keys, p, dim, d)), *to);
         }
     }
 }
@@ -169,7 +169,7 @@ static void values(hn_dtype t, const hn_keys *keys, int lo, int hi, const float 
     value_fn *const *fn = t == HN_F32 ? values_F32 : values_F16;
     for (int i = 0; i < nq; i += ROWS) {
         int rows = nq - i < ROWS ? nq - i : ROWS;
-        fn[rows](keys, lo, hi, e + i * HN_KEY_BLOCK, dim, o + i * ldo, ldo);
+        fn[rows](keys, lo, hi, e + i * HN_KEY_SPAN, dim, o + i * ldo, ldo);
     }
 }
 

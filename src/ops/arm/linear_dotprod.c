@@ -85,7 +85,7 @@ static const float *widen(hn_dtype t, int in, const unsigned char *strip, int k,
     case HN_F16: widen_f16(strip + 2 * at, count, scratch); break;
     case HN_BF16: widen_pairs(strip + 2 * at, count, 0, scratch); break;
     case HN_F8_E4M3:
-        widen_f8(strip + hn_f8_head(in) + at, count, ((const float *)strip)[k / HN_F8_BLOCK], scratch);
+        widen_f8(strip + hn_f8_head(in) + at, count, ((const float *)strip)[k / HN_F8_TILE], scratch);
         break;
     default: widen_blocks(t, strip, k, scratch);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention_ref.c - one block of attention in plain C: scores, softmax, values, and the merge of two blocks.
+/* attention_ref.c - one span of attention in plain C: scores, softmax, values, and the merge of two spans.
  *
- * The positions that a row sees in a block are always one range, because lane = logical position: positions outside it
+ * The positions that a row sees in a span are always one range, because lane = logical position: positions outside it
  * are never read, so that an unwritten cache slot cannot affect a result. Called by ops/cpu_attention.c.
  *
  * Products of bf16 are those of the instruction vdpbf16ps: the second product of a pair first, each added by one fma,
@@ -37,7 +37,7 @@ static float value(hn_dtype t, const hn_keys *keys, int p, int d, int dim) {
 
 static void scores(hn_dtype t, const hn_keys *keys, int c0, int c1, const float *const *q, int nq, int dim, float scale,
                    float *s) {
-    for (int i = 0; i < nq; i++, s += HN_KEY_BLOCK) {
+    for (int i = 0; i < nq; i++, s += HN_KEY_SPAN) {
         for (int c = c0; c < c1; c++) {
             for (int p = 0; p < HN_KEY_CHUNK; p++) {
                 float acc = 0;
@@ -73,7 +73,7 @@ static void softmax(float *s, int lo, int hi, float *m, float *l) {
 }
 
 static void values(hn_dtype t, const hn_keys *keys, int lo, int hi, const float *e, int nq, int dim, float *o, int ldo) {
-    for (int i = 0; i < nq; i++, e += HN_KEY_BLOCK, o += ldo) {
+    for (int i = 0; i < nq; i++, e += HN_KEY_SPAN, o += ldo) {
         for (int p = lo; p < hi; p++) {
             for (int d = 0; d < dim; d++) o[d] = fmaf(e[p], value(t, keys, p, d, dim), o[d]);
         }
@@ -90,7 +90,7 @@ static float half(uint16_t x) { return bf16_flushed(hn_bf16_to_f32(x)); }
 
 static void scores_bf16(const hn_keys *keys, int c0, int c1, const uint16_t *const *q, int nq, int dim, float scale,
                         float *s) {
-    for (int i = 0; i < nq; i++, s += HN_KEY_BLOCK) {
+    for (int i = 0; i < nq; i++, s += HN_KEY_SPAN) {
         for (int c = c0; c < c1; c++) {
             for (int p = 0; p < HN_KEY_CHUNK; p++) {
                 float acc = 0;
@@ -125,7 +125,7 @@ static void softmax_bf16(const float *s, int lo, int hi, float *m, float *l, uin
 }
 
 static void values_bf16(const hn_keys *keys, int lo, int hi, const uint16_t *e, int nq, int dim, float *o, int ldo) {
-    for (int i = 0; i < nq; i++, e += HN_KEY_BLOCK, o += ldo) {
+    for (int i = 0; i < nq; i++, e += HN_KEY_SPAN, o += ldo) {
         for (int p = lo / 2 * 2; p < hi; p += 2) {
             const float x[2] = {half(e[p]), half(e[p + 1])};
             for (int d = 0; d < dim; d++) {
@@ -137,7 +137,7 @@ static void values_bf16(const hn_keys *keys, int lo, int hi, const uint16_t *e, 
     }
 }
 
-/* ---- blocks together ------------------------------------------------------------------------------------------- */
+/* ---- spans together ------------------------------------------------------------------------------------------- */
 
 static void merge(float *O, const float *o, int dim, float a, float b) {
     for (int d = 0; d < dim; d++) O[d] = fmaf(o[d], b, O[d] * a);

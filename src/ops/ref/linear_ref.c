@@ -57,7 +57,7 @@ static row_block row_at(const hn_strips_job *j, int r, int i) {
 }
 
 /* acc[o] after a block. */
-CLONES static void add_block(hn_dtype t, const block *w, const row_block *x, float *acc) {
+CLONES static void add_node(hn_dtype t, const block *w, const row_block *x, float *acc) {
     int32_t isum[HN_STRIP] = {0};
     for (int p = 0; p < 2; p++) {
         int32_t sum[HN_STRIP] = {0};
@@ -87,7 +87,7 @@ static void strips_q8(hn_dtype t, const hn_strips_job *j) {
             decode(t, j->w[s], i, &w);
             for (int r = 0; r < j->n; r++) {
                 const row_block x = row_at(j, r, i);
-                add_block(t, &w, &x, c + (size_t)r * HN_STRIP);
+                add_node(t, &w, &x, c + (size_t)r * HN_STRIP);
             }
         }
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention_avx2.c - one block of attention with AVX2, FMA and F16C. Results: ref/attention_ref.c, bit for bit.
+/* attention_avx2.c - one span of attention with AVX2, FMA and F16C. Results: ref/attention_ref.c, bit for bit.
  *
  * Scores: a lane is a position; a tile is T queries x one chunk of 16 positions (two registers). Values: a lane is a
  * dim; a tile is T queries x 16 dims. Dims beyond the last multiple of 8 are computed one by one.
@@ -55,7 +55,7 @@ HN_INLINE void score_tile(const hn_dtype t, const int T, const hn_keys *keys, in
         }
     }
     HN_UNROLL for (int i = 0; i < T; i++) {
-        float *to = s + i * HN_KEY_BLOCK + c * HN_KEY_CHUNK;
+        float *to = s + i * HN_KEY_SPAN + c * HN_KEY_CHUNK;
         _mm256_storeu_ps(to, _mm256_mul_ps(acc[2 * i], _mm256_set1_ps(scale)));
         _mm256_storeu_ps(to + 8, _mm256_mul_ps(acc[2 * i + 1], _mm256_set1_ps(scale)));
     }
@@ -87,7 +87,7 @@ static void scores(hn_dtype t, const hn_keys *keys, int c0, int c1, const float 
     for (int c = c0; c < c1; c++) {
         for (int part = 0, i = 0; part < tiles; part++) {
             int rows = nq * (part + 1) / tiles - i;
-            fn[rows](keys, c, q + i, dim, scale, s + i * HN_KEY_BLOCK);
+            fn[rows](keys, c, q + i, dim, scale, s + i * HN_KEY_SPAN);
             i += rows;
         }
     }
@@ -158,7 +158,7 @@ HN_INLINE void value_tile(const hn_dtype t, const int T, const int D, const hn_k
             x[j] = load8(t, v + 8 * (size_t)j * hn_kv_lane_bytes(t), (unsigned)(p % hn_kv_pair(t)), by);
         }
         HN_UNROLL for (int i = 0; i < T; i++) {
-            const __m256 w = _mm256_set1_ps(e[i * HN_KEY_BLOCK + p]);
+            const __m256 w = _mm256_set1_ps(e[i * HN_KEY_SPAN + p]);
             HN_UNROLL for (int j = 0; j < D; j++) acc[i * D + j] = _mm256_fmadd_ps(w, x[j], acc[i * D + j]);
         }
     }
@@ -185,7 +185,7 @@ HN_INLINE void value_rows(const hn_dtype t, const int T, const hn_keys *keys, in
     for (; d + 16 <= dim; d += 16) value_tile(t, T, 2, keys, lo, hi, e, dim, d, o, ldo);
     for (; d + 8 <= dim; d += 8) value_tile(t, T, 1, keys, lo, hi, e, dim, d, o, ldo);
     for (; d < dim; d++) {
-        for (int i = 0; i < T; i++) value_dim(t, keys, lo, hi, e + i * HN_KEY_BLOCK, dim, d, o + i * ldo + d);
+        for (int i = 0; i < T; i++) value_dim(t, keys, lo, hi, e + i * HN_KEY_SPAN, dim, d, o + i * ldo + d);
     }
 }
 
@@ -209,7 +209,7 @@ static void values(hn_dtype t, const hn_keys *keys, int lo, int hi, const float 
     value_fn *const *fn = of_type[numbered(t)];
     for (int i = 0; i < nq; i += VALUE_ROWS) {
         int rows = nq - i < VALUE_ROWS ? nq - i : VALUE_ROWS;
-        fn[rows](keys, lo, hi, e + i * HN_KEY_BLOCK, dim, o + i * ldo, ldo);
+        fn[rows](keys, lo, hi, e + i * HN_KEY_SPAN, dim, o + i * ldo, ldo);
     }
 }
 

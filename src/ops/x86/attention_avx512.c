@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention_avx512.c - one block of attention with AVX-512. Results: ref/attention_ref.c, bit for bit.
+/* attention_avx512.c - one span of attention with AVX-512. Results: ref/attention_ref.c, bit for bit.
  *
  * Scores: a lane is a position; a tile is T queries x P chunks of 16 positions, its keys widened once for all T.
  * Values: a lane is a dim; a tile is T queries x D vectors of 16 dims, its values widened once for all T.
@@ -84,7 +84,7 @@ HN_INLINE void score_tile(const hn_dtype t, const int T, const int P, const hn_k
     }
     HN_UNROLL for (int i = 0; i < T; i++) {
         HN_UNROLL for (int p = 0; p < P; p++) {
-            _mm512_storeu_ps(s + i * HN_KEY_BLOCK + (c + p) * HN_KEY_CHUNK,
+            _mm512_storeu_ps(s + i * HN_KEY_SPAN + (c + p) * HN_KEY_CHUNK,
                              _mm512_mul_ps(acc[i * P + p], _mm512_set1_ps(scale)));
         }
     }
@@ -126,7 +126,7 @@ static void scores(hn_dtype t, const hn_keys *keys, int c0, int c1, const float 
         while (c + (1 << wide) > c1) wide--;
         for (int part = 0, i = 0; part < tiles; part++) {
             int rows = nq * (part + 1) / tiles - i;
-            fn[wide][rows](keys, c, c1, part, tiles, q + i, dim, scale, s + i * HN_KEY_BLOCK);
+            fn[wide][rows](keys, c, c1, part, tiles, q + i, dim, scale, s + i * HN_KEY_SPAN);
             i += rows;
         }
         c += 1 << wide;
@@ -180,7 +180,7 @@ HN_INLINE void value_tile(const hn_dtype t, const int T, const int D, const hn_k
                 x[j] = D > 1 ? load_all(t, v + to, second, by) : load_lanes(t, v, second, by, lanes);
             }
             HN_UNROLL for (int i = 0; i < T; i++) {
-                const __m512 w = _mm512_set1_ps(e[i * HN_KEY_BLOCK + p]);
+                const __m512 w = _mm512_set1_ps(e[i * HN_KEY_SPAN + p]);
                 HN_UNROLL for (int j = 0; j < D; j++) acc[i * D + j] = _mm512_fmadd_ps(w, x[j], acc[i * D + j]);
             }
         }
@@ -215,7 +215,7 @@ static void values(hn_dtype t, const hn_keys *keys, int lo, int hi, const float 
     value_fn *const(*fn)[VALUE_ROWS + 1] = of_type[numbered(t)];
     for (int i = 0; i < nq;) {
         int rows = nq - i < VALUE_ROWS ? nq - i : VALUE_ROWS, d = 0;
-        const float *ei = e + i * HN_KEY_BLOCK;
+        const float *ei = e + i * HN_KEY_SPAN;
         for (; d + 16 * VALUE_VECTORS <= dim; d += 16 * VALUE_VECTORS) {
             fn[1][rows](keys, lo, hi, ei, dim, d, o + i * ldo, ldo);
         }

@@ -50,7 +50,7 @@ HN_INLINE void score_tile(const int T, const hn_keys *keys, int c, const uint16_
         }
     }
     HN_UNROLL for (int i = 0; i < T; i++) {
-        float *to = s + i * HN_KEY_BLOCK + c * HN_KEY_CHUNK;
+        float *to = s + i * HN_KEY_SPAN + c * HN_KEY_CHUNK;
         _mm256_storeu_ps(to, _mm256_mul_ps(acc[2 * i], _mm256_set1_ps(scale)));
         _mm256_storeu_ps(to + 8, _mm256_mul_ps(acc[2 * i + 1], _mm256_set1_ps(scale)));
     }
@@ -72,7 +72,7 @@ static void scores(const hn_keys *keys, int c0, int c1, const uint16_t *const *q
     for (int c = c0; c < c1; c++) {
         for (int part = 0, i = 0; part < tiles; part++) {
             int rows = nq * (part + 1) / tiles - i;
-            score_fns[rows](keys, c, q + i, dim, scale, s + i * HN_KEY_BLOCK);
+            score_fns[rows](keys, c, q + i, dim, scale, s + i * HN_KEY_SPAN);
             i += rows;
         }
     }
@@ -103,7 +103,7 @@ HN_INLINE void value_tile(const int T, const int D, int dims, const hn_keys *key
             x[j] = of_line(_mm256_and_si256(load_pairs(v + 32 * j, dims - 8 * j), _mm256_set1_epi32((int)seen)));
         }
         HN_UNROLL for (int i = 0; i < T; i++) {
-            const pairs w = of_one(e + i * HN_KEY_BLOCK + p);
+            const pairs w = of_one(e + i * HN_KEY_SPAN + p);
             HN_UNROLL for (int j = 0; j < D; j++) acc[i * D + j] = add_pairs(acc[i * D + j], w, x[j]);
         }
     }
@@ -128,7 +128,7 @@ static void values(const hn_keys *keys, int lo, int hi, const uint16_t *e, int n
     _mm_setcsr(csr | FLUSH);
     for (int i = 0; i < nq; i += VALUE_ROWS) {
         int rows = nq - i < VALUE_ROWS ? nq - i : VALUE_ROWS;
-        value_fns[rows](keys, lo, hi, e + i * HN_KEY_BLOCK, dim, o + i * ldo, ldo);
+        value_fns[rows](keys, lo, hi, e + i * HN_KEY_SPAN, dim, o + i * ldo, ldo);
     }
     _mm_setcsr(csr);
 }

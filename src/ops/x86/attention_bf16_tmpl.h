@@ -54,7 +54,7 @@ HN_INLINE void score_tile(const int T, const int P, const hn_keys *keys, int c, 
     }
     HN_UNROLL for (int i = 0; i < T; i++) {
         HN_UNROLL for (int p = 0; p < P; p++) {
-            _mm512_storeu_ps(s + i * HN_KEY_BLOCK + (c + p) * HN_KEY_CHUNK,
+            _mm512_storeu_ps(s + i * HN_KEY_SPAN + (c + p) * HN_KEY_CHUNK,
                              _mm512_mul_ps(acc[i * P + p], _mm512_set1_ps(scale)));
         }
     }
@@ -89,7 +89,7 @@ static void scores(const hn_keys *keys, int c0, int c1, const uint16_t *const *q
         while (c + (1 << wide) > c1) wide--;
         for (int part = 0, i = 0; part < tiles; part++) {
             int rows = nq * (part + 1) / tiles - i;
-            score_fns[wide][rows](keys, c, c1, part, tiles, q + i, dim, scale, s + i * HN_KEY_BLOCK);
+            score_fns[wide][rows](keys, c, c1, part, tiles, q + i, dim, scale, s + i * HN_KEY_SPAN);
             i += rows;
         }
         c += 1 << wide;
@@ -133,7 +133,7 @@ HN_INLINE void value_pair(const int T, const int D, const unsigned char *v, uint
         x[j] = of_line(line);
     }
     HN_UNROLL for (int i = 0; i < T; i++) {
-        const pairs w = of_one(e + i * HN_KEY_BLOCK);
+        const pairs w = of_one(e + i * HN_KEY_SPAN);
         HN_UNROLL for (int j = 0; j < D; j++) acc[i * D + j] = add_pairs(acc[i * D + j], w, x[j]);
     }
 }
@@ -186,7 +186,7 @@ static void values(const hn_keys *keys, int lo, int hi, const uint16_t *e, int n
     _mm_setcsr(csr | FLUSH);
     for (int i = 0; i < nq;) {
         int rows = nq - i < VALUE_ROWS ? nq - i : VALUE_ROWS, d = 0;
-        const uint16_t *ei = e + i * HN_KEY_BLOCK;
+        const uint16_t *ei = e + i * HN_KEY_SPAN;
         for (; d + 16 * VALUE_VECTORS <= dim; d += 16 * VALUE_VECTORS) {
             value_fns[1][rows](keys, lo, hi, ei, dim, d, o + i * ldo, ldo);
         }

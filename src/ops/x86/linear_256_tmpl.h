@@ -46,7 +46,7 @@ HN_INLINE __m256i part_sums(const hn_q8_parts *x, const int b) {
 }
 
 /* Half a row's sums continued with one block. */
-HN_INLINE __m256 add_block(const hn_dtype t, __m256 acc, __m256i sum, const hn_q8_group *x, const hn_q8_parts *parts,
+HN_INLINE __m256 add_node(const hn_dtype t, __m256 acc, __m256i sum, const hn_q8_group *x, const hn_q8_parts *parts,
                            const int b, const hn_scales *s) {
     const __m256 d = _mm256_set1_ps(x->d[b]);
     acc = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sum), s->d), d, acc);
@@ -71,7 +71,7 @@ HN_INLINE void block_q8(const hn_dtype t, const int T, const int H, const int h,
         if (!hn_has_parts(t)) s[k] = hn_scales_avx2(t, super, b, odd, h + k);
         HN_UNROLL for (int i = 0; i < T; i++) {
             float *at = c + HN_STRIP * i + 8 * (h + k);
-            _mm256_store_ps(at, add_block(t, _mm256_load_ps(at), sum[H * i + k], rows->x[i], rows->parts[i], odd, &s[k]));
+            _mm256_store_ps(at, add_node(t, _mm256_load_ps(at), sum[H * i + k], rows->x[i], rows->parts[i], odd, &s[k]));
         }
     }
 }

@@ -156,7 +156,7 @@ static const float *widen(hn_dtype t, int in, const unsigned char *strip, int k,
         break;
     case HN_BF16: widen_pairs(half, count, 0, scratch); break;
     case HN_F8_E4M3: {
-        const float factor = ((const float *)strip)[k / HN_F8_BLOCK];
+        const float factor = ((const float *)strip)[k / HN_F8_TILE];
         strip += hn_f8_head(in) + (size_t)k * HN_STRIP;
         if (fabsf(factor) < 0x1p119f) {
             widen_f8(strip, count, factor, false, scratch);

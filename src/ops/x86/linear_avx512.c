@@ -137,7 +137,7 @@ HN_INLINE void take_parts_minimum(const int T, const unsigned char *super, int i
 }
 
 /* acc[T] after block b of a group. */
-HN_INLINE void add_block(const hn_dtype t, const int T, const bool always, const unsigned char *super, int i, const int b,
+HN_INLINE void add_node(const hn_dtype t, const int T, const bool always, const unsigned char *super, int i, const int b,
                          const rows_at x, __m512 *acc) {
     __m512i isum[TILE_ROWS];
     sum_block(t, T, always, super, i, b, x, isum);
@@ -168,8 +168,8 @@ HN_INLINE void run_tile(const hn_dtype t, const int T, const bool always, const 
     for (; groups > 0; groups -= groups_of(t), w += hn_super_bytes(hn_layout_of(t))) {
         const int here = groups < groups_of(t) ? groups : groups_of(t);
         for (int i = 0; i < here; i++) {
-            add_block(t, T, always, w, i, 0, x, acc);
-            add_block(t, T, always, w, i, 1, x, acc);
+            add_node(t, T, always, w, i, 0, x, acc);
+            add_node(t, T, always, w, i, 1, x, acc);
             x.x += sizeof(hn_q8_group);
             x.parts += sizeof(hn_q8_parts);
         }
@@ -352,12 +352,12 @@ static void strips_of_floats(hn_dtype t, const hn_strips_job *j) {
     const int few = t == HN_F32 ? FEW_ROWS : t == HN_F8_E4M3 ? 1 : 3;
     for (int s = 0, run; s < j->strips; s += run) {
         run = strips_at_once(j->n > few ? 1 : t == HN_F32 && j->n > 2 ? 2 : 4, j->strips - s);
-        for (int k = 0; k < j->in; k += HN_F8_BLOCK) {
-            float_tile tile = {.count = j->in - k < HN_F8_BLOCK ? j->in - k : HN_F8_BLOCK};
+        for (int k = 0; k < j->in; k += HN_F8_TILE) {
+            float_tile tile = {.count = j->in - k < HN_F8_TILE ? j->in - k : HN_F8_TILE};
             int as = t == HN_F8_E4M3 ? HN_F8_PLAIN : (int)t;
             for (int i = 0; i < run; i++) {
                 tile.w[i] = j->w[s + i] + head + step * (size_t)k;
-                tile.factor[i] = head ? ((const float *)j->w[s + i])[k / HN_F8_BLOCK] : 1;
+                tile.factor[i] = head ? ((const float *)j->w[s + i])[k / HN_F8_TILE] : 1;
                 if (head && !f8_is_plain(tile.w[i], tile.count, tile.factor[i])) as = HN_F8_E4M3;
             }
             add_floats(as, j, s, run, &tile, k);

@@ -196,7 +196,7 @@ HN_INLINE __m512 block_sum(const hn_dtype t, int32_t (*sums)[SUMS], int at, cons
 }
 
 /* A row's floats continued with one block. */
-HN_INLINE __m512 add_block(const hn_dtype t, __m512 acc, __m512 sum, const int b, const hn_q8_group *x,
+HN_INLINE __m512 add_node(const hn_dtype t, __m512 acc, __m512 sum, const int b, const hn_q8_group *x,
                            const hn_q8_parts *parts, const block_scales *s) {
     const __m512 d = _mm512_set1_ps(x->d[b]), ds = _mm512_set1_ps(x->ds[b]);
     acc = _mm512_fmadd_ps(_mm512_mul_ps(sum, s->d), d, acc);
@@ -219,7 +219,7 @@ HN_INLINE void scale_sums(const hn_dtype t, const walk *k, place p, int32_t (*su
         const hn_q8_parts *parts = (const hn_q8_parts *)(row + parts_off) + p.group;
         __m512 acc = _mm512_load_ps(c + at);
         HN_UNROLL for (int b = 0; b < 2; b++) {
-            acc = add_block(t, acc, block_sum(t, sums, at, b, x, &s[b]), b, x, parts, &s[b]);
+            acc = add_node(t, acc, block_sum(t, sums, at, b, x, &s[b]), b, x, parts, &s[b]);
         }
         _mm512_store_ps(c + at, acc);
     }
@@ -239,7 +239,7 @@ HN_INLINE void scale_in_registers(const hn_dtype t, const walk *k, place p, plac
         const hn_q8_group *x = (const hn_q8_group *)row + p.group;
         const hn_q8_parts *parts = (const hn_q8_parts *)(row + parts_off) + p.group;
         HN_UNROLL for (int b = 0; b < 2; b++) {
-            acc[r] = add_block(t, acc[r], block_sum(t, sums, HN_STRIP * r, b, x, &s[b]), b, x, parts, &s[b]);
+            acc[r] = add_node(t, acc[r], block_sum(t, sums, HN_STRIP * r, b, x, &s[b]), b, x, parts, &s[b]);
         }
         row += k->j->x_stride;
     }

@@ -47,13 +47,13 @@ static void lay_out(hn_learner *l, hn_room *r) {
     l->token = hn_room_take(r, rows, sizeof *l->token);
     l->start = hn_room_take(r, rows + 1, sizeof *l->start);
     l->before = hn_room_take(r, rows, sizeof *l->before);
-    l->law_row = hn_room_take(r, rows, sizeof *l->law_row);
+    l->dist_row = hn_room_take(r, rows, sizeof *l->dist_row);
     l->label = hn_room_take(r, rows, sizeof *l->label);
     l->states = hn_room_take(r, rows * l->reads, real);
     l->last = hn_room_take(r, rows * hidden, real);
     l->counted = hn_room_take(r, rows * hidden, real);
     l->logits = hn_room_take(r, rows * vocab, real);
-    l->law = hn_room_take(r, rows * vocab, real);
+    l->dist = hn_room_take(r, rows * vocab, real);
     l->weight = hn_room_take(r, rows, real);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* learn.h - training a draft head from features, stored or computed for each batch (online.h): batches of whole texts,
- * the head unrolled some steps, with the target's own laws as labels, AdamW. Kinds of heads: learn_kind.h. On one level
+ * the head unrolled some steps, with the target's own distributions as labels, AdamW. Kinds of heads: learn_kind.h. On one level
  * the bits depend only on the seed, not on the number of threads; a run that continues from a checkpoint gives the same
  * bits. */
 #ifndef HN_LEARN_H
@@ -33,8 +33,8 @@ typedef struct hn_learn_options {
     int clusters, clusters_used;
     hn_cluster_start cluster_start;
     uint64_t seed;
-    double state_share; /* for eagle and falcon: weight of Smooth-L1 to the state; the weight of the law is then a tenth, else 1 */
-    double token_share; /* share of the text's next token in the labels, 0 to 1; the rest is the target's law */
+    double state_share; /* for eagle and falcon: weight of Smooth-L1 to the state; the weight of the distribution is then a tenth, else 1 */
+    double token_share; /* share of the text's next token in the labels, 0 to 1; the rest is the target's distribution */
     /* for a draft model: the share of the texts learned from that are its own (on_policy.h), drawn at this temperature; batches from one
      * time that it speaks to the next; answers at once; the folder that it is then written to, which outlives the learner; not 0: it
      * stops speaking soon, NULL: never */

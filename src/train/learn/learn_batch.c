@@ -85,7 +85,7 @@ static source source_of(const hn_learner *l, const hn_learn_piece *p, long place
     return (source){&l->spoken.f, {(uint32_t)own, p->from, left < p->rows ? left : p->rows}, true};
 }
 
-/* The last stored state of a row is the one after the norm: a row's law is computed from that of the next row. The student's own
+/* The last stored state of a row is the one after the norm: a row's distribution is computed from that of the next row. The student's own
  * tokens are no labels. */
 static void batch_add(hn_learner *l, hn_learn_made *b, const source *s) {
     const hn_features_read *f = s->f;
@@ -109,49 +109,49 @@ static void batch_add(hn_learner *l, hn_learn_made *b, const source *s) {
     l->start[b->texts] = b->rows;
 }
 
-/* Gives the text's next token a share of the law, if it is one of the chosen tokens. */
-static void mix_in_tokens(hn_learner *l, const hn_learn_made *b, hn_mat law) {
+/* Gives the text's next token a share of the distribution, if it is one of the chosen tokens. */
+static void mix_in_tokens(hn_learner *l, const hn_learn_made *b, hn_mat dist) {
     const hn_real share = (hn_real)l->o.token_share;
     for (int i = 0; share > 0 && i < b->rows; i++) {
         if (l->weight[i] == 0 || l->label[i] < 0) continue;
-        hn_real *p = hn_mat_row(law, l->law_row[i]);
-        for (int c = 0; c < law.cols; c++) p[c] *= 1 - share;
+        hn_real *p = hn_mat_row(dist, l->dist_row[i]);
+        for (int c = 0; c < dist.cols; c++) p[c] *= 1 - share;
         p[l->label[i]] += share;
     }
 }
 
-/* The laws of the rows with a loss. */
-static hn_mat laws_of(hn_learner *l, const hn_learn_made *b) {
+/* The distributions of the rows with a loss. */
+static hn_mat dists_of(hn_learner *l, const hn_learn_made *b) {
     const int vocab = l->o.vocab, hidden = l->target.hidden;
     int n = 0;
     for (int i = 0; i < b->rows; i++) {
         if (l->weight[i] == 0) continue;
         memcpy(l->counted + (size_t)n * (size_t)hidden, l->last + (size_t)i * (size_t)hidden,
                (size_t)hidden * sizeof *l->last);
-        l->law_row[i] = n++;
+        l->dist_row[i] = n++;
     }
-    const hn_mat logits = hn_mat_of(l->logits, n, vocab), law = hn_mat_of(l->law, n, vocab);
-    if (n == 0) return law;
+    const hn_mat logits = hn_mat_of(l->logits, n, vocab), dist = hn_mat_of(l->dist, n, vocab);
+    if (n == 0) return dist;
     hn_product(&l->team, HN_ABT, hn_mat_of(l->counted, n, hidden), hn_mat_of(l->target.output, vocab, hidden), logits,
                false);
     for (size_t i = 0; l->target.cap > 0 && i < (size_t)n * (size_t)vocab; i++)
         l->logits[i] = (hn_real)(l->target.cap * tanhf((float)l->logits[i] / l->target.cap));
-    hn_law_kept(&l->team, logits, NULL, law, NULL, NULL);
-    mix_in_tokens(l, b, law);
-    return law;
+    hn_target_dist(&l->team, logits, NULL, dist, NULL, NULL);
+    mix_in_tokens(l, b, dist);
+    return dist;
 }
 
 static hn_learn_batch batch_end(hn_learner *l, const hn_learn_made *b) {
-    const hn_mat last = hn_mat_of(l->last, b->rows, l->target.hidden), law = laws_of(l, b);
+    const hn_mat last = hn_mat_of(l->last, b->rows, l->target.hidden), dist = dists_of(l, b);
     return (hn_learn_batch){.texts = b->texts,
                             .start = l->start,
                             .token = l->token,
                             .before = l->before,
                             .states = hn_mat_of(l->states, b->rows, (int)l->reads),
                             .next = last,
-                            .law = law,
+                            .dist = dist,
                             .weight = l->weight,
-                            .law_row = l->law_row,
+                            .dist_row = l->dist_row,
                             .label = l->label};
 }
 

@@ -187,9 +187,9 @@ static double blocks_loss(void *head, hn_real *weights, const hn_learn_batch *b,
                                   .start = b->start,
                                   .token = b->token,
                                   .taps = b->states,
-                                  .law = b->law,
+                                  .dist = b->dist,
                                   .weight = b->weight,
-                                  .law_row = b->law_row,
+                                  .dist_row = b->dist_row,
                                   .seed = b->seed};
     return hn_block_net_loss(((blocks *)head)->net, weights, &batch, gradient, losses);
 }

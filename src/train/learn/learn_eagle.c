@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* learn_eagle.c - training of EAGLE-1 by HASS's steps (learn_kind.h): saved in SafeAILab's layout, which is also that
  * of HASS. It has neither an output nor an embedding of its own: the drafter borrows both from the target. So its label
- * is the law of the chosen tokens among themselves, at every place of the target's answers, whether the next token is
+ * is the distribution of the chosen tokens among themselves, at every place of the target's answers, whether the next token is
  * chosen or not: the state there is guessed in any case. */
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "train/learn/learn_kind.h"
 
 /* As published, 1 and 0.1; with equal shares a small run was no better. */
-double hn_learn_law_share(const hn_learn_options *o) {
+double hn_learn_dist_share(const hn_learn_options *o) {
     return o->state_share > 0 ? 0.1 : 1;
 }
 
@@ -52,7 +52,7 @@ static hunch_status eagle_open(void **out, const hn_learn_setting *s, hunch_erro
                                     .head = hn_mat_of(s->rows->output, s->o->vocab, a->hidden)};
     hunch_status st =
         hn_eagle_net_open(&e->net, s->team, &e->shape, s->o->unroll, s->o->state_share,
-                          hn_learn_law_share(s->o), &frozen, s->o->rows, err);
+                          hn_learn_dist_share(s->o), &frozen, s->o->rows, err);
     if (st)
         eagle_close(e);
     else
@@ -102,9 +102,9 @@ static double eagle_loss(void *head, hn_real *weights, const hn_learn_batch *b, 
                                   .token = b->token,
                                   .state = b->states,
                                   .next = b->next,
-                                  .law = b->law,
+                                  .dist = b->dist,
                                   .weight = b->weight,
-                                  .law_row = b->law_row};
+                                  .dist_row = b->dist_row};
     return hn_eagle_net_loss(((eagle *)head)->net, weights, &batch, gradient, losses);
 }
 

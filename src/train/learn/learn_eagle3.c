@@ -140,9 +140,9 @@ static double eagle3_loss(void *head, hn_real *weights, const hn_learn_batch *b,
                                    .start = b->start,
                                    .token = b->token,
                                    .taps = b->states,
-                                   .law = b->law,
+                                   .dist = b->dist,
                                    .weight = b->weight,
-                                   .law_row = b->law_row};
+                                   .dist_row = b->dist_row};
     return hn_eagle3_net_loss(((eagle3 *)head)->net, weights, &batch, gradient, losses);
 }
 

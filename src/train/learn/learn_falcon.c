@@ -10,7 +10,7 @@
 #include "train/nets/falcon_net.h"
 #include "train/learn/learn_kind.h"
 
-enum { PASSES = 2, MOST_TOGETHER = 8 };
+enum { PASSES = 2, MOST_SPAN = 8 };
 
 typedef struct falcon {
     hn_learn_setting s;
@@ -31,10 +31,10 @@ static void falcon_close(void *head) {
 static hunch_status falcon_open(void **out, const hn_learn_setting *s, hunch_error *err) {
     const hn_arch *a = s->target;
     *out = NULL;
-    if (s->o->unroll % PASSES || s->o->unroll > PASSES * MOST_TOGETHER)
+    if (s->o->unroll % PASSES || s->o->unroll > PASSES * MOST_SPAN)
         return hn_fail(err, HUNCH_USAGE,
                        "--unroll %d: a head of kind falcon learns two passes: expected an even number, 2 to %d",
-                       s->o->unroll, PASSES * MOST_TOGETHER);
+                       s->o->unroll, PASSES * MOST_SPAN);
     falcon *e = hn_alloc(sizeof *e);
     if (!e) return hn_fail_memory(err, "a head in training", sizeof *e);
     *e = (falcon){.s = *s};
@@ -43,12 +43,12 @@ static hunch_status falcon_open(void **out, const hn_learn_setting *s, hunch_err
                                  .kv_heads = a->layer[0].kv_heads,
                                  .head_dim = hn_learn_head_dim(a),
                                  .ffn = s->o->ffn,
-                                 .together = s->o->unroll / PASSES,
+                                 .span = s->o->unroll / PASSES,
                                  .passes = PASSES,
                                  .eps = (double)a->norm_eps,
                                  .theta = 10000,
                                  .state_share = s->o->state_share,
-                                 .law_share = hn_learn_law_share(s->o)};
+                                 .dist_share = hn_learn_dist_share(s->o)};
     const hn_mat table = hn_mat_of(s->rows->embedding, a->vocab, a->hidden), head = hn_mat_of(s->rows->output, s->o->vocab, a->hidden);
     const hunch_status st = hn_falcon_net_open(&e->net, s->team, &e->shape, table, head, s->o->rows, err);
     if (st)
@@ -76,7 +76,7 @@ static void falcon_part_name(const void *head HN_UNUSED, int part, char out[HN_L
 
 /* A pass drafts k tokens. */
 static size_t falcon_read(const void *head) {
-    return falcon_count(head) / (size_t)((const falcon *)head)->shape.together;
+    return falcon_count(head) / (size_t)((const falcon *)head)->shape.span;
 }
 
 /* Random matrices, norm 1; the input and output gates start open, and the LSTM passes the state on as well as numbers
@@ -106,9 +106,9 @@ static double falcon_loss(void *head, hn_real *weights, const hn_learn_batch *b,
                                    .token = b->token,
                                    .state = b->states,
                                    .next = b->next,
-                                   .law = b->law,
+                                   .dist = b->dist,
                                    .weight = b->weight,
-                                   .law_row = b->law_row,
+                                   .dist_row = b->dist_row,
                                    .seed = b->seed};
     return hn_falcon_net_loss(((falcon *)head)->net, weights, &batch, gradient, losses);
 }
@@ -121,7 +121,7 @@ static json_t *falcon_config(const void *head) {
                      s->hidden, "intermediate_size", s->ffn, "num_attention_heads", s->heads, "num_key_value_heads",
                      s->kv_heads, "head_dim", s->head_dim, "num_hidden_layers", 1, "rms_norm_eps", s->eps, "rope_theta",
                      s->theta, "vocab_size", e->s.target->vocab, "max_position_embeddings", e->s.target->context,
-                     "k_mask", s->together, "tie_word_embeddings", 0, "torch_dtype", "bfloat16");
+                     "k_mask", s->span, "tie_word_embeddings", 0, "torch_dtype", "bfloat16");
 }
 
 const hn_learn_kind hn_learn_falcon = {.name = "falcon",

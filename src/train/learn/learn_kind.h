@@ -31,9 +31,9 @@ typedef struct hn_learn_batch {
     const int *before;     /* [texts]: the token at the place of the first row's states */
     hn_mat states;         /* [rows]: the target's states at the row's place that the head reads */
     hn_mat next;           /* [rows][hidden]: the last state after the norm, one place later */
-    hn_mat law;            /* [..][o->vocab]: the target's after the token, for rows with a loss */
+    hn_mat dist;            /* [..][o->vocab]: the target's after the token, for rows with a loss */
     const hn_real *weight; /* [rows], 0: no loss there */
-    const int *law_row;    /* [rows]: its row of law */
+    const int *dist_row;    /* [rows]: its row of distribution */
     uint64_t seed;         /* for random choices of a kind */
     const int *label;      /* [rows]: number of the chosen token after the row's token, -1: another token, or the end of the text */
 } hn_learn_batch;
@@ -91,8 +91,8 @@ json_t *hn_config_taps(const hn_learn_setting *s);
 json_t *hn_config_layer_types(int layers);
 /* The key speculators_config: the algorithm, the tokens that it drafts a round, and the target. */
 json_t *hn_config_speculators(const hn_learn_setting *s, const char *algorithm, int tokens);
-/* For kinds with labels of state and law: the weight of the law. */
-double hn_learn_law_share(const hn_learn_options *o);
+/* For kinds with labels of state and distribution: the weight of the distribution. */
+double hn_learn_dist_share(const hn_learn_options *o);
 /* The width of an attention head in EAGLE-1's folders, whose loaders support only one. */
 int hn_learn_head_dim(const hn_arch *a);
 /* Sets random numbers with mean 0 and this standard deviation; updates x. */

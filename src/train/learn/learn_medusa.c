@@ -8,27 +8,27 @@
 #include "train/nets/medusa_net.h"
 #include "train/learn/learn_kind.h"
 
-typedef struct blocks {
+typedef struct resblocks {
     hn_learn_setting s;
     hn_medusa_shape shape;
     hn_medusa_net *net;
-} blocks;
+} resblocks;
 
 static void blocks_close(void *head) {
-    blocks *h = head;
+    resblocks *h = head;
     if (h) hn_medusa_net_close(h->net);
     hn_free(h);
 }
 
 static hunch_status blocks_open(void **out, const hn_learn_setting *s, bool grounded, hunch_error *err) {
     const hn_arch *a = s->target;
-    blocks *h = hn_alloc(sizeof *h);
+    resblocks *h = hn_alloc(sizeof *h);
     *out = NULL;
     if (!h) return hn_fail_memory(err, "a head in training", sizeof *h);
-    *h = (blocks){.s = *s};
+    *h = (resblocks){.s = *s};
     h->shape = (hn_medusa_shape){.hidden = a->hidden,
                                  .positions = s->o->unroll,
-                                 .blocks = 1,
+                                 .resblocks = 1,
                                  .vocab = s->o->vocab,
                                  .grounded = grounded,
                                  .output_bias = grounded};
@@ -49,23 +49,23 @@ static hunch_status hydra_open(void **out, const hn_learn_setting *s, hunch_erro
 }
 
 static size_t blocks_count(const void *head) {
-    return hn_medusa_count(&((const blocks *)head)->shape);
+    return hn_medusa_count(&((const resblocks *)head)->shape);
 }
 
 static size_t blocks_read(const void *head) {
-    return blocks_count(head) / (size_t)((const blocks *)head)->shape.positions;
+    return blocks_count(head) / (size_t)((const resblocks *)head)->shape.positions;
 }
 
 static int blocks_parts(const void *head) {
-    return hn_medusa_parts(&((const blocks *)head)->shape);
+    return hn_medusa_parts(&((const resblocks *)head)->shape);
 }
 
 static hn_mat blocks_part(const void *head, int part, hn_real *vector) {
-    return hn_medusa_part_of(&((const blocks *)head)->shape, part, vector);
+    return hn_medusa_part_of(&((const resblocks *)head)->shape, part, vector);
 }
 
 static void medusa_part_name(const void *head, int part, char out[HN_LEARN_PART_NAME]) {
-    const hn_medusa_place p = hn_medusa_place_of(&((const blocks *)head)->shape, part);
+    const hn_medusa_place p = hn_medusa_place_of(&((const resblocks *)head)->shape, part);
     if (p.kind == HN_MEDUSA_OUTPUT)
         snprintf(out, HN_LEARN_PART_NAME, "lm_heads.%d.weight", p.position);
     else
@@ -77,16 +77,16 @@ static void hydra_part_name(const void *head, int part, char out[HN_LEARN_PART_N
                                         [HN_MEDUSA_B] = "linear.bias",
                                         [HN_MEDUSA_RESIDUAL] = "res_connection.weight",
                                         [HN_MEDUSA_RESIDUAL_BIAS] = "res_connection.bias"};
-    const hn_medusa_place p = hn_medusa_place_of(&((const blocks *)head)->shape, part);
+    const hn_medusa_place p = hn_medusa_place_of(&((const resblocks *)head)->shape, part);
     if (p.kind == HN_MEDUSA_OUTPUT || p.kind == HN_MEDUSA_OUTPUT_BIAS)
         snprintf(out, HN_LEARN_PART_NAME, "hydra_lm_head.%d.%s", p.position, p.kind == HN_MEDUSA_OUTPUT ? "weight" : "bias");
     else
         snprintf(out, HN_LEARN_PART_NAME, "hydra_mlp.%d.%d.%s", p.position, p.block, names[p.kind]);
 }
 
-/* As released: blocks that initially add nothing, before the target's own output. The projection passes the state unchanged. */
+/* As released: resblocks that initially add nothing, before the target's own output. The projection passes the state unchanged. */
 static void blocks_begin(const void *head, hn_real *w) {
-    const blocks *h = head;
+    const resblocks *h = head;
     const int parts = blocks_parts(h), hidden = h->shape.hidden;
     for (int part = 0; part < parts; part++) {
         const hn_mat m = blocks_part(h, part, w);
@@ -102,26 +102,26 @@ static double blocks_loss(void *head, hn_real *weights, const hn_learn_batch *b,
                                       .start = b->start,
                                       .token = b->token,
                                       .state = b->states,
-                                      .law = b->law,
+                                      .dist = b->dist,
                                       .weight = b->weight,
-                                      .law_row = b->law_row};
-    return hn_medusa_net_loss(((blocks *)head)->net, weights, &batch, gradient, losses);
+                                      .dist_row = b->dist_row};
+    return hn_medusa_net_loss(((resblocks *)head)->net, weights, &batch, gradient, losses);
 }
 
 static json_t *medusa_config(const void *head) {
-    const blocks *h = head;
+    const resblocks *h = head;
     const hn_medusa_shape *s = &h->shape;
     return json_pack("{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:b, s:b, s:s}", "architectures", "MedusaModel", "model_type",
-                     "medusa", "hidden_size", s->hidden, "num_heads", s->positions, "num_hidden_layers", s->blocks,
+                     "medusa", "hidden_size", s->hidden, "num_heads", s->positions, "num_hidden_layers", s->resblocks,
                      "vocab_size", h->s.target->vocab, "truncated_vocab_size", s->vocab, "medusa_fc_bias", 1,
                      "original_lm_head", 0, "torch_dtype", "bfloat16");
 }
 
 static json_t *hydra_config(const void *head) {
-    const blocks *h = head;
+    const resblocks *h = head;
     const hn_medusa_shape *s = &h->shape;
     return json_pack("{s:i, s:i, s:s, s:b, s:i, s:s, s:i, s:i}", "hydra_num_heads", s->positions, "hydra_num_layers",
-                     s->blocks, "hydra_head_arch", "mlp", "grounded_heads", 1, "hidden_state_offset", 0,
+                     s->resblocks, "hydra_head_arch", "mlp", "grounded_heads", 1, "hidden_state_offset", 0,
                      "base_model_name_or_path", h->s.target->name, "vocab_size", h->s.target->vocab, "draft_vocab_size",
                      s->vocab);
 }

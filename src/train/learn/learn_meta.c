@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* learn_meta.c - training of the further heads of Meta's multi-token prediction (learn_kind.h): a layer for each
  * position after the target's trunk, which is all but its last layer; that is the first head. They start as copies of
- * that layer if their folder can hold such a layer, draft with the target's output matrix, and learn the law of the
+ * that layer if their folder can hold such a layer, draft with the target's output matrix, and learn the distribution of the
  * chosen tokens among themselves. The folder has Meta's names; their loaders need the trunk in the same file, so no
  * other program reads it. */
 #include <math.h>
@@ -143,9 +143,9 @@ static double meta_loss(void *head, hn_real *weights, const hn_learn_batch *b, h
                                       .start = b->start,
                                       .token = b->token,
                                       .state = hn_mat_cols(b->states, b->states.cols - hidden, hidden),
-                                      .law = b->law,
+                                      .dist = b->dist,
                                       .weight = b->weight,
-                                      .law_row = b->law_row};
+                                      .dist_row = b->dist_row};
     return hn_meta_net_loss(((meta *)head)->net, weights, &batch, gradient, losses);
 }
 

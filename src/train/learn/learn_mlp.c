@@ -92,9 +92,9 @@ static double mlp_loss(void *head, hn_real *weights, const hn_learn_batch *b, hn
                                       .start = b->start,
                                       .token = b->token,
                                       .state = b->states,
-                                      .law = b->law,
+                                      .dist = b->dist,
                                       .weight = b->weight,
-                                      .law_row = b->law_row};
+                                      .dist_row = b->dist_row};
     return hn_mlp_net_loss(((mlp *)head)->net, weights, &batch, gradient, losses);
 }
 

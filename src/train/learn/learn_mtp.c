@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* learn_mtp.c - training of one or several consecutive modules of multi-token prediction (learn_kind.h): saved in
  * speculators' layout, with a layer of Qwen3's kind for any target. Like EAGLE-1 it drafts with the target's embedding
- * and output matrix, and its label is the law of the chosen tokens among themselves, at every place of the target's
+ * and output matrix, and its label is the distribution of the chosen tokens among themselves, at every place of the target's
  * answers. */
 #include <math.h>
 #include <stdio.h>
@@ -30,11 +30,11 @@ static void mtp_close(void *head) {
 static hunch_status mtp_open(void **out, const hn_learn_setting *s, hunch_error *err) {
     const hn_arch *a = s->target;
     *out = NULL;
-    if (s->o->layers > 1 && (s->o->layers != s->o->unroll || s->o->layers > HN_MOST_HEAD_BLOCKS))
+    if (s->o->layers > 1 && (s->o->layers != s->o->unroll || s->o->layers > HN_MOST_HEAD_MODULES))
         return hn_fail(
             err, HUNCH_USAGE,
             "--layers %d --unroll %d: modules in a row draft a token each: expected as many of both, at most %d",
-            s->o->layers, s->o->unroll, HN_MOST_HEAD_BLOCKS);
+            s->o->layers, s->o->unroll, HN_MOST_HEAD_MODULES);
     mtp *e = hn_alloc(sizeof *e);
     if (!e) return hn_fail_memory(err, "a head in training", sizeof *e);
     *e = (mtp){.s = *s};
@@ -101,9 +101,9 @@ static double mtp_loss(void *head, hn_real *weights, const hn_learn_batch *b, hn
                                 .start = b->start,
                                 .token = b->token,
                                 .state = b->states,
-                                .law = b->law,
+                                .dist = b->dist,
                                 .weight = b->weight,
-                                .law_row = b->law_row};
+                                .dist_row = b->dist_row};
     return hn_mtp_net_loss(((mtp *)head)->net, weights, &batch, gradient, losses);
 }
 

@@ -23,7 +23,7 @@ struct hn_learner {
     void *head; /* of o.kind */
     hn_target_rows target;
     hn_target_name name; /* of the target, for other programs */
-    hn_common_tokens tokens; /* that it drafts, or whose law it learns */
+    hn_common_tokens tokens; /* that it drafts, or whose distribution it learns */
     hn_learn_piece *all;              /* trained on, in the order of the texts */
     uint32_t *order;         /* [n_all] of this epoch */
     size_t n_all, at;        /* at: the next in order */
@@ -44,8 +44,8 @@ struct hn_learner {
     hn_features_wanted *wanted; /* [rows] */
     int *token, *start, *before;
     size_t reads; /* width of the states that a row reads */
-    int *law_row, *label;
-    hn_real *states, *last, *counted, *logits, *law, *weight; /* counted: `last` of the rows with a loss */
+    int *dist_row, *label;
+    hn_real *states, *last, *counted, *logits, *dist, *weight; /* counted: `last` of the rows with a loss */
 };
 
 typedef struct hn_learn_made {

@@ -98,9 +98,9 @@ static double student_loss(void *head, hn_real *weights, const hn_learn_batch *b
                                     .start = b->start,
                                     .before = b->before,
                                     .token = b->token,
-                                    .law = b->law,
+                                    .dist = b->dist,
                                     .weight = b->weight,
-                                    .law_row = b->law_row};
+                                    .dist_row = b->dist_row};
     const double loss = hn_student_net_loss(e->net, weights, &batch, gradient);
     for (int k = 0; k < e->s.o->unroll; k++) losses[k] = loss;
     return loss;

@@ -9,7 +9,7 @@
 typedef struct hn_student {
     hn_student_shape shape;
     hn_real *begin;       /* [hn_student_count] weights of the file */
-    hn_target_rows rows;  /* embedding, and the output's rows of the tokens whose law it learns */
+    hn_target_rows rows;  /* embedding, and the output's rows of the tokens whose distribution it learns */
     hn_target_rows whole; /* with an output matrix of its own: all its rows */
 } hn_student;
 

@@ -19,7 +19,7 @@
 #include "train/data/make_texts.h"
 #include "train/learn/measure.h"
 #include "train/data/online.h"
-#include "learner_for_tests.h" /* last: it calls a type "bytes" */
+#include "learner.h" /* last: it calls a type "bytes" */
 
 /* Some of the model's own stories. */
 static int setup(void **state) {
@@ -275,7 +275,7 @@ static void test_memorised(void **state) {
     static const double medusa[] = {0.85, 0.7}, hydra[] = {0.85, 0.85}, mlp[] = {0.8, 0.7}, meta[] = {0.8, 0.7}, falcon[] = {0.7, 0.5};
     memorised(&hn_learn_eagle3, 512, 4e-3, eagle3);
     memorised_as(&hn_learn_eagle3, 0, false, 20, 400, 4e-3, clusters); /* logits of 40 of 400 tokens */
-    memorised(&hn_learn_eagle, 300, 8e-3, eagle); /* learns the law of some tokens; it drafts all */
+    memorised(&hn_learn_eagle, 300, 8e-3, eagle); /* learns the distribution of some tokens; it drafts all */
     memorised(&hn_learn_mtp, 300, 4e-3, mtp);     /* the same */
     memorised_as(&hn_learn_mtp, 3, false, 0, 300, 4e-3, mtp); /* several modules */
     memorised(&hn_learn_peagle, 512, 4e-3, masks);
@@ -286,12 +286,12 @@ static void test_memorised(void **state) {
     memorised(&hn_learn_hydra, 400, 8e-3, hydra);
     memorised(&hn_learn_mlp, 400, 8e-3, mlp);
     memorised_as(&hn_learn_mlp, 0, true, 0, 400, 8e-3, mlp);
-    memorised(&hn_learn_meta_mtp, 300, 4e-3, meta); /* learns the law of some tokens */
+    memorised(&hn_learn_meta_mtp, 300, 4e-3, meta); /* learns the distribution of some tokens */
     memorised(&hn_learn_falcon, 300, 8e-3, falcon);
     memorised(&hn_learn_student, 512, 2e-3, masks);
 }
 
-/* All of the target's layers unchanged: its law by the trainer's network is the target's, and it drafts the target's tokens. */
+/* All of the target's layers unchanged: its distribution by the trainer's network is the target's, and it drafts the target's tokens. */
 static void test_student_of_all_layers(void **state) {
     (void)state;
     hn_learn_options o = options(&hn_learn_student);

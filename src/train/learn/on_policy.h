@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* on_policy.h - texts of the student itself within its training (DistillSpec, 2310.08461): in place of a share of the pieces of an
- * epoch's order it learns from what it says with its present weights after the same prompt, by the target's law of each of its
+ * epoch's order it learns from what it says with its present weights after the same prompt, by the target's distribution of each of its
  * tokens. It speaks for some batches at once, in the engine, from a folder that its weights are written to; never beyond the end of
  * an epoch. What it said is kept by checkpoints until those batches are done. The target's states of it are computed for each
  * batch. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* on_policy_test.c - a draft model that learns from its own texts: they are what the engine says with the folder of its weights, after
- * the stored prompts; their labels are the target's laws of them; about the share of each batch is its own. The bits are the same
+ * the stored prompts; their labels are the target's distributions of them; about the share of each batch is its own. The bits are the same
  * for any number of threads and interruptions, where features are read from, and after steps that failed; damaged checkpoints are
  * refused. */
 #include <setjmp.h>
@@ -21,7 +21,7 @@
 #include "train/data/make_texts.h"
 #include "train/learn/measure.h"
 #include "train/data/shared_features.h"
-#include "learner_for_tests.h" /* last: it calls a type "bytes" */
+#include "learner.h" /* last: it calls a type "bytes" */
 
 enum { KEPT = 300, MOST = 160 };
 static char folder[600];
@@ -147,8 +147,8 @@ static void test_texts(void **state) {
     check_all_said(1, 512);
 }
 
-/* The law of each token after ids[0] .. ids[n - 1] among the kept ones, by the target's own passes and logits: [n][KEPT]. */
-static void laws_of(const int32_t *ids, int n, const int32_t *kept, double *law) {
+/* The distribution of each token after ids[0] .. ids[n - 1] among the kept ones, by the target's own passes and logits: [n][KEPT]. */
+static void dists_of(const int32_t *ids, int n, const int32_t *kept, double *dist) {
     hn_cache_group group[HN_MAX_GROUPS];
     const int groups = hn_kv_groups(&model->target.arch, HN_BF16, group, NULL), id = 0;
     hn_cache *cache;
@@ -157,13 +157,13 @@ static void laws_of(const int32_t *ids, int n, const int32_t *kept, double *law)
     must(hn_cache_open(&cache, &model->target.ops, group, groups, 1, MOST, 0, err));
     must(hn_runner_open(&runner, &model->target, cache, 0, MOST, NULL, err));
     hn_cache_seq_begin(cache, id);
-    for (int i = 0; i < n; i++, law += KEPT) {
+    for (int i = 0; i < n; i++, dist += KEPT) {
         const hn_row row = {.token = ids[i], .parent = -1, .logits = HN_LOGITS_ALL};
         double sum = 0;
         must(hn_pass_run(runner, &row, 1, &id, 1, err));
         const float *logits = hn_pass_logits(runner, 0);
-        for (int c = 0; c < KEPT; c++) sum += law[c] = exp((double)logits[kept[c]]);
-        for (int c = 0; c < KEPT; c++) law[c] /= sum;
+        for (int c = 0; c < KEPT; c++) sum += dist[c] = exp((double)logits[kept[c]]);
+        for (int c = 0; c < KEPT; c++) dist[c] /= sum;
         hn_cache_commit(cache, id, 0, NULL, 1);
     }
     hn_cache_seq_end(cache, id);
@@ -172,22 +172,22 @@ static void laws_of(const int32_t *ids, int n, const int32_t *kept, double *law)
 }
 
 /* Rows [row, ..) of the batch are of this text from `from` on: tokens, weights, and labels, which are nobody else's: *far is the sum of
- * their distances to the laws one place on. */
+ * their distances to the distributions one place on. */
 static void check_rows(const hn_learner *l, const hn_learn_batch *b, int row, const int32_t *ids, int n, int own,
                        int from, int rows, int *labels, double *far) {
-    static double law[MOST * KEPT];
-    laws_of(ids, n, l->tokens.ids, law);
+    static double dist[MOST * KEPT];
+    dists_of(ids, n, l->tokens.ids, dist);
     for (int i = from; i < from + rows; i++, row++) {
         double near = 0, other = 0;
         assert_int_equal(b->token[row], ids[i + 1]);
         assert_int_equal(b->weight[row] > 0, i + 2 < n && i + 2 >= own);
         if (!(b->weight[row] > 0)) continue;
-        const hn_real *p = hn_mat_row(b->law, b->law_row[row]);
+        const hn_real *p = hn_mat_row(b->dist, b->dist_row[row]);
         for (int c = 0; c < KEPT; c++) {
-            near += fabs((double)p[c] - law[(size_t)(i + 1) * KEPT + (size_t)c]) / 2;
-            other += fabs((double)p[c] - law[(size_t)i * KEPT + (size_t)c]) / 2;
+            near += fabs((double)p[c] - dist[(size_t)(i + 1) * KEPT + (size_t)c]) / 2;
+            other += fabs((double)p[c] - dist[(size_t)i * KEPT + (size_t)c]) / 2;
         }
-        if (!(near < 0.05)) fail_msg("row %d: a label %g from the target's law", row, near);
+        if (!(near < 0.05)) fail_msg("row %d: a label %g from the target's distribution", row, near);
         ++*labels;
         *far += other;
     }

@@ -13,7 +13,7 @@
 
 #include "base/fault.h"
 #include "train/learn/save_head.h"
-#include "learner_for_tests.h" /* last: it calls a type "bytes" */
+#include "learner.h" /* last: it calls a type "bytes" */
 
 /* Texts of any tokens: what is learned from them does not matter here. */
 static int setup(void **state) {

@@ -11,9 +11,9 @@
 enum { FEW_ROWS = 4, CHUNK = 256 };
 
 typedef struct cluster_work {
-    hn_mat x, scores, law, dx, dscores;
+    hn_mat x, scores, dist, dx, dscores;
     const hn_token_clusters *c;
-    const int *law_row;
+    const int *dist_row;
     const hn_real *weight;
     hn_real *losses;
 } cluster_work;
@@ -94,7 +94,7 @@ static void cluster_rows(void *arg, int rank, int first, int end) {
     int best[HN_MOST_CLUSTERS];
     for (int r = first; r < end; r++) {
         hn_real *dx = hn_mat_row(w->dx, r), *ds = hn_mat_row(w->dscores, r);
-        const hn_real *score = hn_mat_row(w->scores, r), *p = hn_mat_row(w->law, w->law_row ? w->law_row[r] : r);
+        const hn_real *score = hn_mat_row(w->scores, r), *p = hn_mat_row(w->dist, w->dist_row ? w->dist_row[r] : r);
         w->losses[r] = 0;
         if (w->weight[r] == 0) {
             memset(dx, 0, (size_t)vocab * sizeof *dx);
@@ -107,11 +107,11 @@ static void cluster_rows(void *arg, int rank, int first, int end) {
     }
 }
 
-double hn_loss_clusters(hn_team *t, hn_mat logits, hn_mat scores, const hn_token_clusters *c, hn_mat law, const int *law_row,
+double hn_loss_clusters(hn_team *t, hn_mat logits, hn_mat scores, const hn_token_clusters *c, hn_mat dist, const int *dist_row,
                         const hn_real *weight, hn_mat dlogits, hn_mat dscores, hn_real *losses) {
     assert(c->count >= 1 && c->count <= HN_MOST_CLUSTERS && c->used >= 1 && c->used <= c->count && logits.cols % c->count == 0);
-    assert(law.cols == logits.cols && scores.cols == c->count && scores.rows == logits.rows);
-    cluster_work w = {logits, scores, law, dlogits, dscores, c, law_row, weight, losses};
+    assert(dist.cols == logits.cols && scores.cols == c->count && scores.rows == logits.rows);
+    cluster_work w = {logits, scores, dist, dlogits, dscores, c, dist_row, weight, losses};
     hn_team_split(t, logits.rows, FEW_ROWS, cluster_rows, &w);
     double sum = 0;
     for (int r = 0; r < logits.rows; r++) sum += (double)weight[r] * (double)losses[r];

@@ -12,9 +12,10 @@ typedef struct hn_token_clusters {
     const int *order; /* [vocab] the tokens, cluster after cluster */
 } hn_token_clusters;
 
-/* As hn_loss_soft. The loss of a row is the sum of two cross entropies: of the law summed over each cluster with the softmax of the scores
- * [rows][count], and of the law's part in the row's clusters with the softmax of their logits. The choice of clusters counts as a constant:
- * logits of other tokens have the gradient 0. dlogits and dscores may be the matrices of logits and scores. */
-double hn_loss_clusters(hn_team *t, hn_mat logits, hn_mat scores, const hn_token_clusters *c, hn_mat law, const int *law_row,
+/* As hn_loss_soft. The loss of a row is the sum of two cross entropies: of the distribution summed over each cluster with the softmax of
+ * the scores [rows][count], and of the distribution's part in the row's clusters with the softmax of their logits. The choice of
+ * clusters counts as a constant: logits of other tokens have the gradient 0. dlogits and dscores may be the matrices of logits and
+ * scores. */
+double hn_loss_clusters(hn_team *t, hn_mat logits, hn_mat scores, const hn_token_clusters *c, hn_mat dist, const int *dist_row,
                         const hn_real *weight, hn_mat dlogits, hn_mat dscores, hn_real *losses);
 #endif

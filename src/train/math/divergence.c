@@ -14,8 +14,8 @@ static const double least = 1e-30; /* lower limit of probabilities in logarithms
 
 typedef struct work {
     hn_divergence kind;
-    hn_mat x, law, dx;
-    const int *law_row;
+    hn_mat x, dist, dx;
+    const int *dist_row;
     const hn_real *weight;
     hn_real *losses;
 } work;
@@ -45,7 +45,7 @@ static double one(hn_divergence kind, double p, double q, double *f) {
     switch (kind) {
     case HN_KL_REVERSE: {
         const double ratio = log_of(q) - log_of(p);
-        *f = ratio; /* plus 1, which has no effect: laws add up to 1 */
+        *f = ratio; /* plus 1, which has no effect: distributions add up to 1 */
         return q * ratio;
     }
     case HN_JSD: {
@@ -57,7 +57,7 @@ static double one(hn_divergence kind, double p, double q, double *f) {
     }
 }
 
-/* e^(x - largest), as a law. */
+/* e^(x - largest), as a distribution. */
 static void softmax(const hn_real *x, int n, hn_real *q) {
     hn_real most = x[0];
     double sum = 0;
@@ -79,7 +79,7 @@ static void rows(void *arg, int rank, int first, int end) {
             memset(d, 0, (size_t)n * sizeof *d);
             continue;
         }
-        const hn_real *p = hn_mat_row(w->law, w->law_row ? w->law_row[r] : r);
+        const hn_real *p = hn_mat_row(w->dist, w->dist_row ? w->dist_row[r] : r);
         softmax(hn_mat_row(w->x, r), n, d);
         for (int c = 0; c < n; c++) {
             sum += one(w->kind, (double)p[c], (double)d[c], &f);
@@ -93,11 +93,11 @@ static void rows(void *arg, int rank, int first, int end) {
     }
 }
 
-double hn_loss_divergence(hn_team *t, hn_divergence kind, hn_mat logits, hn_mat law, const int *law_row,
+double hn_loss_divergence(hn_team *t, hn_divergence kind, hn_mat logits, hn_mat dist, const int *dist_row,
                           const hn_real *weight, hn_mat dlogits, hn_real *losses) {
-    assert(law.cols == logits.cols);
-    if (kind == HN_KL_FORWARD) return hn_loss_soft(t, logits, law, law_row, true, weight, dlogits, losses);
-    work w = {kind, logits, law, dlogits, law_row, weight, losses};
+    assert(dist.cols == logits.cols);
+    if (kind == HN_KL_FORWARD) return hn_loss_soft(t, logits, dist, dist_row, true, weight, dlogits, losses);
+    work w = {kind, logits, dist, dlogits, dist_row, weight, losses};
     double sum = 0;
     hn_team_split(t, logits.rows, FEW_ROWS, rows, &w);
     for (int r = 0; r < logits.rows; r++) sum += (double)weight[r] * (double)losses[r];

@@ -13,14 +13,14 @@ _Static_assert(sizeof(hn_real) == sizeof(double), "the floor compiled with doubl
 static hn_pool *pool;
 static hn_team team;
 
-FOR_TESTS int open_team(void **state) {
+HELPER int open_team(void **state) {
     (void)state;
     hunch_error err;
     pool = pool_of(1); /* thousands of small calls: waking other threads would take most of the time */
     return hn_team_open(&team, pool, HN_ISA_REF, HN_PRODUCTS_F32, hn_attention_scratch(100), &err) == HUNCH_OK ? 0 : -1;
 }
 
-FOR_TESTS int close_team(void **state) {
+HELPER int close_team(void **state) {
     (void)state;
     hn_team_close(&team);
     hn_pool_free(pool);
@@ -31,7 +31,7 @@ FOR_TESTS int close_team(void **state) {
 
 typedef double value_fn(void *of);
 
-FOR_TESTS double slope(value_fn *f, void *of, hn_real *x) {
+HELPER double slope(value_fn *f, void *of, hn_real *x) {
     static const double h = 1e-3;
     const hn_real kept = *x;
     double f_at[5];
@@ -44,7 +44,7 @@ FOR_TESTS double slope(value_fn *f, void *of, hn_real *x) {
 }
 
 /* Checks the gradient of f by the n numbers at x, each to 1e-6 of itself (or of a thousandth of the median if it is smaller). */
-FOR_TESTS void check_gradient(const char *what, value_fn *f, void *of, hn_real *x, const hn_real *gradient, size_t n) {
+HELPER void check_gradient(const char *what, value_fn *f, void *of, hn_real *x, const hn_real *gradient, size_t n) {
     double square = 0;
     for (size_t i = 0; i < n; i++) square += gradient[i] * gradient[i];
     const double middle = sqrt(square / (double)n);
@@ -56,27 +56,27 @@ FOR_TESTS void check_gradient(const char *what, value_fn *f, void *of, hn_real *
     }
 }
 
-FOR_TESTS void check_mat(const char *what, value_fn *f, void *of, hn_mat x, hn_mat gradient) {
+HELPER void check_mat(const char *what, value_fn *f, void *of, hn_mat x, hn_mat gradient) {
     for (int r = 0; r < x.rows; r++)
         check_gradient(what, f, of, hn_mat_row(x, r), hn_mat_row(gradient, r), (size_t)x.cols);
 }
 
 /* The scalar that operations end in: Σ y dy. */
-FOR_TESTS double along(hn_mat y, hn_mat dy) {
+HELPER double along(hn_mat y, hn_mat dy) {
     double sum = 0;
     for (int r = 0; r < y.rows; r++)
         for (int c = 0; c < y.cols; c++) sum += hn_mat_row(y, r)[c] * hn_mat_row(dy, r)[c];
     return sum;
 }
 
-FOR_TESTS hn_mat zeros(hn_mat like) {
+HELPER hn_mat zeros(hn_mat like) {
     hn_mat m = copy_of(like);
     memset(m.p, 0, (size_t)m.rows * m.ld * sizeof *m.p);
     return m;
 }
 
 /* Subtracts `before` from a gradient that was added to, in place. */
-FOR_TESTS void less(hn_mat gradient, hn_mat before) {
+HELPER void less(hn_mat gradient, hn_mat before) {
     for (size_t i = 0; i < (size_t)gradient.rows * gradient.ld; i++) gradient.p[i] -= before.p[i];
 }
 #endif

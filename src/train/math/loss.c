@@ -12,7 +12,7 @@ enum { FEW_ROWS = 4 }; /* a row has a vocabulary */
 
 typedef struct loss_work {
     hn_mat x, target, dx;
-    const int *ids, *law_row;
+    const int *ids, *dist_row;
     const hn_real *weight;
     hn_real *losses;
     bool kl;
@@ -69,7 +69,7 @@ static void soft_rows(void *arg, int rank, int first, int end) {
     const int n = w->x.cols;
     for (int r = first; r < end; r++) {
         if (masked(w, r)) continue;
-        const hn_real *p = hn_mat_row(w->target, w->law_row ? w->law_row[r] : r), weight = w->weight[r];
+        const hn_real *p = hn_mat_row(w->target, w->dist_row ? w->dist_row[r] : r), weight = w->weight[r];
         hn_real *d = hn_mat_row(w->dx, r);
         double along, mass, negentropy, log_sum;
         soft_sums(hn_mat_row(w->x, r), p, n, w->kl, &along, &mass, &negentropy);
@@ -109,11 +109,11 @@ double hn_loss_hard(hn_team *t, hn_mat logits, const int *ids, const hn_real *we
     return weighted(&w);
 }
 
-double hn_loss_soft(hn_team *t, hn_mat logits, hn_mat law, const int *law_row, bool kl, const hn_real *weight,
+double hn_loss_soft(hn_team *t, hn_mat logits, hn_mat dist, const int *dist_row, bool kl, const hn_real *weight,
                     hn_mat dlogits, hn_real *losses) {
-    assert(law.cols == logits.cols);
-    loss_work w = {.x = logits, .target = law, .dx = dlogits, .weight = weight, .losses = losses, .kl = kl};
-    w.law_row = law_row;
+    assert(dist.cols == logits.cols);
+    loss_work w = {.x = logits, .target = dist, .dx = dlogits, .weight = weight, .losses = losses, .kl = kl};
+    w.dist_row = dist_row;
     hn_team_split(t, logits.rows, FEW_ROWS, soft_rows, &w);
     return weighted(&w);
 }
@@ -124,13 +124,13 @@ double hn_loss_smooth_l1(hn_team *t, hn_mat x, hn_mat target, const hn_real *wei
     return weighted(&w);
 }
 
-/* ---- laws of the target ------------------------------------------------------------------------------------------ */
+/* ---- distributions of the target ------------------------------------------------------------------------------------------ */
 
-typedef struct law_work {
-    hn_mat logits, law;
+typedef struct dist_work {
+    hn_mat logits, dist;
     const int *kept;
     hn_real *inside, *covered;
-} law_work;
+} dist_work;
 
 static hn_real largest(const hn_real *x, int n) {
     hn_real most = x[0];
@@ -138,13 +138,13 @@ static hn_real largest(const hn_real *x, int n) {
     return most;
 }
 
-static void law_rows(void *arg, int rank, int first, int end) {
+static void dist_rows(void *arg, int rank, int first, int end) {
     (void)rank;
-    const law_work *w = arg;
-    const int n = w->law.cols;
+    const dist_work *w = arg;
+    const int n = w->dist.cols;
     for (int r = first; r < end; r++) {
         const hn_real *x = hn_mat_row(w->logits, r);
-        hn_real *p = hn_mat_row(w->law, r);
+        hn_real *p = hn_mat_row(w->dist, r);
         for (int j = 0; j < n; j++) {
             assert(!w->kept || (w->kept[j] >= 0 && w->kept[j] < w->logits.cols));
             p[j] = x[w->kept ? w->kept[j] : j];
@@ -160,7 +160,7 @@ static void law_rows(void *arg, int rank, int first, int end) {
     }
 }
 
-void hn_law_kept(hn_team *t, hn_mat logits, const int *kept, hn_mat law, hn_real *inside, hn_real *covered) {
-    assert(kept || law.cols == logits.cols);
-    hn_team_split(t, logits.rows, FEW_ROWS, law_rows, &(law_work){logits, law, kept, inside, covered});
+void hn_target_dist(hn_team *t, hn_mat logits, const int *kept, hn_mat dist, hn_real *inside, hn_real *covered) {
+    assert(kept || dist.cols == logits.cols);
+    hn_team_split(t, logits.rows, FEW_ROWS, dist_rows, &(dist_work){logits, dist, kept, inside, covered});
 }

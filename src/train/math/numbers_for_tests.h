@@ -4,19 +4,19 @@
 #define HN_NUMBERS_FOR_TESTS_H
 #include <string.h>
 
+#include "base/helper_for_tests.h"
 #include "base/mem.h"
 #include "base/random.h"
 #include "base/threads.h"
 #include "train/math/real.h"
 
-#define FOR_TESTS __attribute__((unused)) static
 
 /* Between -1 and 1. */
-FOR_TESTS hn_real number(uint64_t *seed) {
+HELPER hn_real number(uint64_t *seed) {
     return (hn_real)((double)(hn_splitmix(seed) >> 11) * 0x1p-52 - 1);
 }
 
-FOR_TESTS hn_real *numbers(size_t n, uint64_t *seed) {
+HELPER hn_real *numbers(size_t n, uint64_t *seed) {
     hn_real *p = hn_alloc(n * sizeof *p);
     assert_non_null(p);
     for (size_t i = 0; i < n; i++) p[i] = number(seed);
@@ -24,12 +24,12 @@ FOR_TESTS hn_real *numbers(size_t n, uint64_t *seed) {
 }
 
 /* A matrix whose rows have `more` unused numbers. */
-FOR_TESTS hn_mat wide_matrix(int rows, int cols, int more, uint64_t *seed) {
+HELPER hn_mat wide_matrix(int rows, int cols, int more, uint64_t *seed) {
     const size_t ld = (size_t)(cols + more);
     return (hn_mat){numbers((size_t)rows * ld, seed), rows, cols, ld};
 }
 
-FOR_TESTS hn_mat copy_of(hn_mat m) {
+HELPER hn_mat copy_of(hn_mat m) {
     hn_mat c = m;
     const size_t bytes = (size_t)m.rows * m.ld * sizeof *m.p;
     c.p = hn_alloc(bytes);
@@ -38,7 +38,7 @@ FOR_TESTS hn_mat copy_of(hn_mat m) {
     return c;
 }
 
-FOR_TESTS hn_pool *pool_of(int threads) {
+HELPER hn_pool *pool_of(int threads) {
     hn_pool *p = NULL;
     hunch_error err;
     assert_int_equal(hn_pool_create(&p, threads, &err), HUNCH_OK);

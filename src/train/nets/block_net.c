@@ -12,7 +12,7 @@
 
 /* A draft that is learned. */
 typedef struct draft {
-    int row, law, k, before; /* row of the stack; row of the laws; number of the draft in its row; the text's token before it */
+    int row, dist, k, before; /* row of the stack; row of the distributions; number of the draft in its row; the text's token before it */
     double weight;
 } draft;
 
@@ -31,7 +31,7 @@ struct hn_block_net {
     /* of some drafts at a time */
     hn_mat some, once, normed, dnormed, logits, markov, dmarkov;
     hn_real *inverse, *inverse_twice, *weight, *losses;
-    int *law_row, *before;
+    int *dist_row, *before;
     /* of one call */
     hn_real *w, *g;
     const hn_block_batch *b;
@@ -78,7 +78,7 @@ static void lay_out(void *net, hn_room *r) {
     n->inverse_twice = hn_room_mat(r, texts, 1).p;
     n->weight = hn_room_mat(r, texts, 1).p;
     n->losses = hn_room_mat(r, texts, 1).p;
-    n->law_row = hn_room_take(r, (size_t)texts, sizeof *n->law_row);
+    n->dist_row = hn_room_take(r, (size_t)texts, sizeof *n->dist_row);
 }
 
 static hn_stack stack_of(const hn_block_shape *s, hn_team *t, int rows, const hn_block_plan *plan) {
@@ -176,7 +176,7 @@ static hn_mat right_of(const hn_block_net *n, hn_mat x) {
 
 static void add_draft(hn_block_net *n, int row, int at, int k) {
     if (!(n->b->weight[at] > 0)) return;
-    n->draft[n->drafts++] = (draft){row, n->b->law_row ? n->b->law_row[at] : at, k, n->b->token[at], (double)n->b->weight[at]};
+    n->draft[n->drafts++] = (draft){row, n->b->dist_row ? n->b->dist_row[at] : at, k, n->b->token[at], (double)n->b->weight[at]};
 }
 
 /* Positions and tokens of the rows of the blocks after a text's rows, and their drafts. */
@@ -353,14 +353,14 @@ static double some_drafts(hn_block_net *n, const draft *d, int count, double *lo
     const hn_mat logits = hn_mat_part(n->logits, 0, count);
     for (int i = 0; i < count; i++) {
         memcpy(hn_mat_row(n->some, i), hn_mat_row(n->s.top, d[i].row), bytes);
-        n->law_row[i] = d[i].law;
+        n->dist_row[i] = d[i].dist;
         n->before[i] = d[i].before;
         n->weight[i] = (hn_real)d[i].weight;
     }
     norm_some(n, count);
     hn_linear(t, hn_mat_part(n->normed, 0, count), head_of(n), NULL, logits);
     add_markov(n, count);
-    const double loss = hn_loss_soft(t, logits, n->b->law, n->law_row, false, n->weight, logits, n->losses);
+    const double loss = hn_loss_soft(t, logits, n->b->dist, n->dist_row, false, n->weight, logits, n->losses);
     for (int i = 0; i < count; i++) losses[d[i].k] += d[i].weight * (double)n->losses[i];
     if (!n->g) return loss;
     back_markov(n, count);
@@ -385,7 +385,7 @@ static double all_drafts(hn_block_net *n, const double *sums, double *losses) {
 }
 
 static void begin(hn_block_net *n, hn_real *weights, const hn_block_batch *b, hn_real *gradient) {
-    assert(b->start[0] == 0 && b->start[b->texts] <= n->s.most_texts_rows && b->law.cols == n->shape.vocab);
+    assert(b->start[0] == 0 && b->start[b->texts] <= n->s.most_texts_rows && b->dist.cols == n->shape.vocab);
     n->w = weights;
     n->g = gradient;
     n->b = b;

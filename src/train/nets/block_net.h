@@ -13,9 +13,9 @@
  *     embedding of the row's token, and masks with that of mask_token; all rows of a block see each other. The masks draft; layers
  *     as in Qwen3. With a Markov head (DSpark) logits += markov_out · markov_in[token before the draft], from the text.
  *
- * Row i of a text has the target's states at place i and the token after it, token[i]. The label of its k-th draft, k from 0, is law[i
- * + k]: cross entropy with the target's law. In PEAGLE and DART draft 0 is the row's own, draft k that of mask k; in DFLASH that of
- * mask k + 1. The loss is the mean over all learned drafts (block_plan.h) weighted by weight[i + k] decay^k. */
+ * Row i of a text has the target's states at place i and the token after it, token[i]. The label of its k-th draft, k from 0, is dist[i
+ * + k]: cross entropy with the target's distribution. In PEAGLE and DART draft 0 is the row's own, draft k that of mask k; in DFLASH
+ * that of mask k + 1. The loss is the mean over all learned drafts (block_plan.h) weighted by weight[i + k] decay^k. */
 #ifndef HN_BLOCK_NET_H
 #define HN_BLOCK_NET_H
 #include "train/nets/block_plan.h"
@@ -76,9 +76,9 @@ typedef struct hn_block_batch {
     const int *start;      /* [texts + 1], as in attention_back.h; start[0] is 0 */
     const int *token;      /* [rows] */
     hn_mat taps;           /* [rows][taps] */
-    hn_mat law;            /* [rows][vocab], the target's after the token: hn_law_kept */
+    hn_mat dist;            /* [rows][vocab], the target's after the token: hn_target_dist */
     const hn_real *weight; /* [rows], 0: no loss there */
-    const int *law_row;    /* [rows]: its row of law, if it has a loss; NULL: the same row */
+    const int *dist_row;    /* [rows]: its row of distribution, if it has a loss; NULL: the same row */
     uint64_t seed;         /* of the random choices */
 } hn_block_batch;
 

@@ -121,16 +121,17 @@ static void forward(hn_eagle3_net *n, int k) {
 static double token_loss(hn_eagle3_net *n, hn_mat normed, hn_mat logits, hn_mat scores) {
     hn_team *t = n->u.team;
     if (!n->shape.clusters.count)
-        return hn_loss_soft(t, logits, n->b->law, n->u.law_row, false, n->u.some_weight, logits, n->u.losses);
+        return hn_loss_soft(t, logits, n->b->dist, n->u.dist_row, false, n->u.some_weight, logits, n->u.losses);
     hn_linear(t, normed, weights_of(n, HN_EAGLE3_CENTROIDS), NULL, scores);
-    return hn_loss_clusters(t, logits, scores, &n->shape.clusters, n->b->law, n->u.law_row, n->u.some_weight, logits, scores, n->u.losses);
+    return hn_loss_clusters(t, logits, scores, &n->shape.clusters, n->b->dist, n->u.dist_row, n->u.some_weight, logits,
+                            scores, n->u.losses);
 }
 
 /* The loss of step k, weighted by u.weight; and, with gradients, its dout. */
 static double output(hn_eagle3_net *n, int k) {
     hn_team *t = n->u.team;
     const hn_unrolled_step *at = &n->u.at[k];
-    const int count = hn_unrolled_pick(&n->u, k, n->u.at[k].out, n->b->law_row);
+    const int count = hn_unrolled_pick(&n->u, k, n->u.at[k].out, n->b->dist_row);
     if (n->g) memset(at->dout.p, 0, (size_t)hn_unrolled_rows(&n->u) * at->dout.ld * sizeof(hn_real));
     if (count == 0) return 0;
     const hn_mat out = hn_mat_part(n->u.some, 0, count), normed = hn_mat_part(n->normed, 0, count);
@@ -173,7 +174,7 @@ static void backward(hn_eagle3_net *n, int k) {
 }
 
 static void begin(hn_eagle3_net *n, hn_real *weights, const hn_eagle3_batch *b, hn_real *gradient) {
-    assert(b->start[0] == 0 && b->start[b->texts] <= n->u.most_rows && b->law.cols == n->shape.vocab);
+    assert(b->start[0] == 0 && b->start[b->texts] <= n->u.most_rows && b->dist.cols == n->shape.vocab);
     n->w = weights;
     n->g = gradient;
     n->b = b;

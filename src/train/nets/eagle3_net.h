@@ -7,10 +7,10 @@
  *     out = r + down · swiglu(gate, up of norm_post(r))
  *     q  = softmax(head · norm(out)); with clusters: of the tokens of those with the best scores, centroids · norm(out)
  *
- * Row i of a text has the target's states at place i (taps) and the token after it, token[i]; its first output is a law
- * of the token after that. At step k it reads token[i + k], has position i + k, and label law[i + k]; rows whose text
+ * Row i of a text has the target's states at place i (taps) and the token after it, token[i]; its first output is a distribution
+ * of the token after that. At step k it reads token[i + k], has position i + k, and label dist[i + k]; rows whose text
  * ends before that have no loss. The loss of a step is the weighted mean over its rows of the cross entropy with the
- * target's law, with clusters that of cluster_loss.h; the whole loss is the sum of decay^k times the loss of step k. */
+ * target's distribution, with clusters that of cluster_loss.h; the whole loss is the sum of decay^k times the loss of step k. */
 #ifndef HN_EAGLE3_NET_H
 #define HN_EAGLE3_NET_H
 #include "train/math/attention_back.h"
@@ -57,9 +57,9 @@ typedef struct hn_eagle3_batch {
     const int *start;      /* [texts + 1], as in attention_back.h; start[0] is 0 */
     const int *token;      /* [rows] */
     hn_mat taps;           /* [rows][taps] */
-    hn_mat law;            /* [rows][vocab], the target's: hn_law_kept */
+    hn_mat dist;            /* [rows][vocab], the target's: hn_target_dist */
     const hn_real *weight; /* [rows], 0: no loss there */
-    const int *law_row;    /* [rows]: its row of law, if it has a loss; NULL: the same row */
+    const int *dist_row;    /* [rows]: its row of distribution, if it has a loss; NULL: the same row */
 } hn_eagle3_batch;
 
 typedef struct hn_eagle3_net hn_eagle3_net;
@@ -73,6 +73,6 @@ void hn_eagle3_net_close(hn_eagle3_net *n); /* NULL is fine */
  * loss of a step without any weight is 0. */
 double hn_eagle3_net_loss(hn_eagle3_net *n, hn_real *weights, const hn_eagle3_batch *b, hn_real *gradient,
                           double *losses);
-/* The logits of step 0, whose softmax is the law of the head's first draft after each row: [rows][vocab]. */
+/* The logits of step 0, whose softmax is the distribution of the head's first draft after each row: [rows][vocab]. */
 void hn_eagle3_net_drafts(hn_eagle3_net *n, hn_real *weights, const hn_eagle3_batch *b, hn_mat logits);
 #endif

@@ -14,7 +14,7 @@ struct hn_eagle_net {
     hn_room room;
     hn_unrolled u;
     hn_eagle_shape shape;
-    double state_share, law_share;
+    double state_share, dist_share;
     hn_eagle_frozen frozen;
     hn_mat joined[HN_MOST_STEPS]; /* [2 hidden] */
     /* of one step at a time */
@@ -36,9 +36,9 @@ static void lay_out(void *net, hn_room *r) {
 }
 
 hunch_status hn_eagle_net_open(hn_eagle_net **out, hn_team *t, const hn_eagle_shape *s, int steps, double state_share,
-                               double law_share, const hn_eagle_frozen *f, int rows, hunch_error *err) {
+                               double dist_share, const hn_eagle_frozen *f, int rows, hunch_error *err) {
     assert(steps > 0 && steps <= HN_MOST_STEPS && rows > 0 && f->table.cols == s->hidden && f->head.cols == s->hidden);
-    hn_eagle_net n = {.shape = *s, .state_share = state_share, .law_share = law_share, .frozen = *f};
+    hn_eagle_net n = {.shape = *s, .state_share = state_share, .dist_share = dist_share, .frozen = *f};
     n.u = (hn_unrolled){.team = t,
                          .hidden = s->hidden,
                          .inputs = s->hidden,
@@ -96,16 +96,16 @@ static const hn_real *scaled(const hn_eagle_net *n, const hn_real *weight, int r
     return n->scaled;
 }
 
-/* The loss of the law, and its part of dout. */
-static double law_loss(hn_eagle_net *n, int k) {
+/* The loss of the distribution, and its part of dout. */
+static double dist_loss(hn_eagle_net *n, int k) {
     hn_team *t = n->u.team;
-    const int count = hn_unrolled_pick(&n->u, k, n->u.at[k].out, n->b->law_row);
+    const int count = hn_unrolled_pick(&n->u, k, n->u.at[k].out, n->b->dist_row);
     if (count == 0) return 0;
     const hn_mat logits = hn_mat_part(n->logits, 0, count);
     hn_linear(t, hn_mat_part(n->u.some, 0, count), n->frozen.head, NULL, logits);
     const double loss =
-        hn_loss_soft(t, logits, n->b->law, n->u.law_row, false,
-                     scaled(n, n->u.some_weight, count, n->law_share), logits, n->u.losses);
+        hn_loss_soft(t, logits, n->b->dist, n->u.dist_row, false,
+                     scaled(n, n->u.some_weight, count, n->dist_share), logits, n->u.losses);
     if (!n->g) return loss;
     hn_product(t, HN_AB, logits, n->frozen.head, hn_mat_part(n->u.dsome, 0, count), false);
     hn_unrolled_put_back(&n->u, k, count);
@@ -122,7 +122,7 @@ static double output(hn_eagle_net *n, int k) {
     const hn_mat out = hn_mat_part(at->out, 0, rows), dout = hn_mat_part(at->dout, 0, rows);
     const double loss = hn_loss_smooth_l1(t, out, hn_mat_part(n->b->next, k, rows),
                                           scaled(n, n->u.weight, rows, n->state_share), dout, n->u.losses);
-    return loss + law_loss(n, k);
+    return loss + dist_loss(n, k);
 }
 
 static void backward(hn_eagle_net *n, int k) {
@@ -137,7 +137,7 @@ static void backward(hn_eagle_net *n, int k) {
 
 double hn_eagle_net_loss(hn_eagle_net *n, hn_real *weights, const hn_eagle_batch *b, hn_real *gradient,
                          double *losses) {
-    assert(b->start[0] == 0 && b->start[b->texts] <= n->u.most_rows && b->law.cols == n->frozen.head.rows);
+    assert(b->start[0] == 0 && b->start[b->texts] <= n->u.most_rows && b->dist.cols == n->frozen.head.rows);
     n->w = weights;
     n->g = gradient;
     n->b = b;

@@ -8,9 +8,9 @@
  *     q   = softmax(head · out), the target's own output matrix, or some of its rows; it is not trained
  *
  * Row i has the target's last state at place i, after the final norm, and the token after it; its out is a guess of the
- * state there. At step k row i has labels next[i + k] and law[i + k]; rows whose text ends before that have no loss.
- * The loss of a step is the weighted mean over its rows of state_share times Smooth-L1 to the state and law_share times
- * the cross entropy with the law; the whole loss is the sum over the steps. One step is EAGLE-1's training. Not
+ * state there. At step k row i has labels next[i + k] and dist[i + k]; rows whose text ends before that have no loss.
+ * The loss of a step is the weighted mean over its rows of state_share times Smooth-L1 to the state and dist_share times
+ * the cross entropy with the distribution; the whole loss is the sum over the steps. One step is EAGLE-1's training. Not
  * implemented: HASS's loss on the likeliest tokens only, biases of q, k and v. */
 #ifndef HN_EAGLE_NET_H
 #define HN_EAGLE_NET_H
@@ -46,9 +46,9 @@ typedef struct hn_eagle_batch {
     const int *start;      /* [texts + 1], as in attention_back.h; start[0] is 0 */
     const int *token;      /* [rows] */
     hn_mat state, next;    /* [rows][hidden]: the target's at the row's place, and one place on */
-    hn_mat law;            /* [rows][vocabulary], the target's after the token: hn_law_kept */
+    hn_mat dist;            /* [rows][vocabulary], the target's after the token: hn_target_dist */
     const hn_real *weight; /* [rows], 0: no loss there */
-    const int *law_row;    /* [rows]: its row of law, if it has a loss; NULL: the same row */
+    const int *dist_row;    /* [rows]: its row of distribution, if it has a loss; NULL: the same row */
 } hn_eagle_batch;
 
 typedef struct hn_eagle_frozen {
@@ -60,7 +60,7 @@ typedef struct hn_eagle_net hn_eagle_net;
 
 /* For batches of at most `rows` rows. Frozen matrices, the team, and the weights must outlive the network. */
 hunch_status hn_eagle_net_open(hn_eagle_net **out, hn_team *t, const hn_eagle_shape *s, int steps, double state_share,
-                               double law_share, const hn_eagle_frozen *f, int rows, hunch_error *err);
+                               double dist_share, const hn_eagle_frozen *f, int rows, hunch_error *err);
 void hn_eagle_net_close(hn_eagle_net *n); /* NULL is fine */
 /* The whole loss; losses [steps], those of the steps. gradient, unless NULL: adds the gradient of the loss to it. */
 double hn_eagle_net_loss(hn_eagle_net *n, hn_real *weights, const hn_eagle_batch *b, hn_real *gradient, double *losses);

@@ -22,7 +22,7 @@ struct hn_falcon_net {
     hn_mat joined, gates_1, lower, gates_2, u, guess; /* guess: out of pass 0, of block rows */
     hn_mat dgates, du, dlower;
     /* for rows with a loss */
-    int n, *row, *at, *draft, *law_row;
+    int n, *row, *at, *draft, *dist_row;
     hn_mat some, wanted, dsome, logits;
     hn_real *weight, *scaled, *l1, *ce;
     /* of one call */
@@ -55,7 +55,7 @@ static void lay_out(void *net, hn_room *r) {
     n->row = hn_room_take(r, (size_t)texts, sizeof *n->row);
     n->at = hn_room_take(r, (size_t)texts, sizeof *n->at);
     n->draft = hn_room_take(r, (size_t)texts, sizeof *n->draft);
-    n->law_row = hn_room_take(r, (size_t)texts, sizeof *n->law_row);
+    n->dist_row = hn_room_take(r, (size_t)texts, sizeof *n->dist_row);
     n->some = hn_room_mat(r, texts, hidden);
     n->wanted = hn_room_mat(r, texts, hidden);
     n->dsome = hn_room_mat(r, texts, hidden);
@@ -68,7 +68,7 @@ static void lay_out(void *net, hn_room *r) {
 
 hunch_status hn_falcon_net_open(hn_falcon_net **out, hn_team *t, const hn_falcon_shape *s, hn_mat table, hn_mat head,
                                 int rows, hunch_error *err) {
-    assert(s->together > 0 && s->together <= HN_MOST_BLOCK && s->passes > 0 && s->passes <= 2 && rows > 0 && table.cols == s->hidden &&
+    assert(s->span > 0 && s->span <= HN_MOST_BLOCK && s->passes > 0 && s->passes <= 2 && rows > 0 && table.cols == s->hidden &&
            head.cols == s->hidden);
     hn_falcon_net n = {.shape = *s, .table = table, .head = head};
     n.s = (hn_stack){.team = t,
@@ -122,12 +122,12 @@ static int text_rows(const hn_falcon_net *n) {
 static void cut_texts(hn_falcon_net *n) {
     uint64_t x = n->b->seed;
     for (int text = 0; text < n->b->texts; text++)
-        n->cut[text] = n->b->start[text] + 1 + (int)(hn_splitmix(&x) % (uint64_t)n->shape.together);
+        n->cut[text] = n->b->start[text] + 1 + (int)(hn_splitmix(&x) % (uint64_t)n->shape.span);
 }
 
 /* The whole blocks of a pass: in pass 1 a text may have one less. */
 static void place_blocks(hn_falcon_net *n, int pass) {
-    const int k = n->shape.together;
+    const int k = n->shape.span;
     int blocks = 0;
     for (int text = 0; text < n->b->texts; text++) {
         n->of[text] = blocks;
@@ -142,7 +142,7 @@ static void place_blocks(hn_falcon_net *n, int pass) {
 
 /* The row of the batch for a row of a block. */
 static int place_of(const hn_falcon_net *n, int pass, int block, int j) {
-    return n->root[block] + pass * n->shape.together + j;
+    return n->root[block] + pass * n->shape.span + j;
 }
 
 static void place_rows(hn_falcon_net *n, int pass) {
@@ -156,10 +156,10 @@ static void place_rows(hn_falcon_net *n, int pass) {
             memcpy(hn_mat_row(n->joined, i) + hidden, hn_mat_row(b->state, i), bytes);
         }
         for (int block = n->of[text]; block < n->of[text + 1]; block++)
-            for (int j = 0; j < n->shape.together; j++) {
+            for (int j = 0; j < n->shape.span; j++) {
                 const int row = texts + n->block[block].first + j, at = place_of(n, pass, block, j);
                 const hn_real *f =
-                    pass ? hn_mat_row(n->guess, n->guessed[text] + (block - n->of[text]) * n->shape.together + j)
+                    pass ? hn_mat_row(n->guess, n->guessed[text] + (block - n->of[text]) * n->shape.span + j)
                          : hn_mat_row(b->state, at);
                 n->token[row] = b->token[at];
                 n->position[row] = at - b->start[text];
@@ -168,10 +168,10 @@ static void place_rows(hn_falcon_net *n, int pass) {
     }
 }
 
-/* The rows of blocks with labels: those of k - 1 places after their own in next and law. */
+/* The rows of blocks with labels: those of k - 1 places after their own in next and distribution. */
 static void pick_rows(hn_falcon_net *n, int pass) {
     const hn_falcon_batch *b = n->b;
-    const int k = n->shape.together;
+    const int k = n->shape.span;
     double all = 0;
     n->n = 0;
     for (int text = 0; text < b->texts; text++)
@@ -182,7 +182,7 @@ static void pick_rows(hn_falcon_net *n, int pass) {
                 n->row[n->n] = n->block[block].first + j;
                 n->at[n->n] = at;
                 n->draft[n->n] = pass * k + j;
-                n->law_row[n->n] = b->law_row ? b->law_row[at] : at;
+                n->dist_row[n->n] = b->dist_row ? b->dist_row[at] : at;
                 n->weight[n->n++] = b->weight[at];
                 all += (double)b->weight[at];
             }
@@ -242,10 +242,10 @@ static double output(hn_falcon_net *n, double *losses, double *sums) {
     }
     double loss = hn_loss_smooth_l1(t, some, wanted, scaled(n, s->state_share), d, n->l1);
     hn_linear(t, some, n->head, NULL, logits);
-    loss += hn_loss_soft(t, logits, n->b->law, n->law_row, false, scaled(n, s->law_share), logits, n->ce);
+    loss += hn_loss_soft(t, logits, n->b->dist, n->dist_row, false, scaled(n, s->dist_share), logits, n->ce);
     if (n->g) hn_product(t, HN_AB, logits, n->head, d, true);
     for (int i = 0; i < n->n; i++) {
-        const double each = s->state_share * (double)n->l1[i] + s->law_share * (double)n->ce[i];
+        const double each = s->state_share * (double)n->l1[i] + s->dist_share * (double)n->ce[i];
         losses[n->draft[i]] += (double)n->weight[i] * each;
         sums[n->draft[i]] += (double)n->weight[i];
     }
@@ -289,7 +289,7 @@ static void begin_pass(hn_falcon_net *n, int pass) {
 }
 
 double hn_falcon_net_loss(hn_falcon_net *n, hn_real *weights, const hn_falcon_batch *b, hn_real *gradient, double *losses) {
-    assert(b->start[0] == 0 && b->start[b->texts] <= n->s.most_texts_rows && b->law.cols == n->head.rows);
+    assert(b->start[0] == 0 && b->start[b->texts] <= n->s.most_texts_rows && b->dist.cols == n->head.rows);
     double sum = 0, sums[2 * HN_MOST_BLOCK] = {0};
     n->w = weights;
     n->g = gradient;
@@ -298,7 +298,7 @@ double hn_falcon_net_loss(hn_falcon_net *n, hn_real *weights, const hn_falcon_ba
     n->s.start = b->start;
     n->s.w[0] = layer_of(&n->shape, weights);
     if (gradient) n->s.g[0] = layer_of(&n->shape, gradient);
-    for (int d = 0; d < n->shape.passes * n->shape.together; d++) losses[d] = 0;
+    for (int d = 0; d < n->shape.passes * n->shape.span; d++) losses[d] = 0;
     cut_texts(n);
     for (int pass = 0; pass < n->shape.passes; pass++) {
         begin_pass(n, pass);
@@ -309,6 +309,6 @@ double hn_falcon_net_loss(hn_falcon_net *n, hn_real *weights, const hn_falcon_ba
         sum += output(n, losses, sums);
         if (gradient) backward(n);
     }
-    for (int d = 0; d < n->shape.passes * n->shape.together; d++) losses[d] /= sums[d] > 0 ? sums[d] : 1;
+    for (int d = 0; d < n->shape.passes * n->shape.span; d++) losses[d] /= sums[d] > 0 ? sums[d] : 1;
     return sum;
 }

@@ -13,16 +13,16 @@
  * cut by a text's end are left out: rows of a block see each other, so that a cut one is another function.
  *
  * The loss of a pass is the mean over its rows, weighted by their labels' weights, of state_share times Smooth-L1 to the state and
- * law_share times the cross entropy with the law; the whole loss is the sum over passes. The paper chooses rows that read the target's
- * states by how many of their drafts are wrong (CSGD); here all rows learn from both. */
+ * dist_share times the cross entropy with the distribution; the whole loss is the sum over passes. The paper chooses rows that read the
+ * target's states by how many of their drafts are wrong (CSGD); here all rows learn from both. */
 #ifndef HN_FALCON_NET_H
 #define HN_FALCON_NET_H
 #include "train/nets/stack.h"
 
 typedef struct hn_falcon_shape {
     int hidden, heads, kv_heads, head_dim, ffn;
-    int together, passes; /* k, 1 to HN_MOST_BLOCK; 1 or 2 */
-    double eps, theta, state_share, law_share;
+    int span, passes; /* k, 1 to HN_MOST_BLOCK; 1 or 2 */
+    double eps, theta, state_share, dist_share;
 } hn_falcon_shape;
 
 typedef enum hn_falcon_part {
@@ -54,9 +54,9 @@ typedef struct hn_falcon_batch {
     const int *token;      /* [rows] */
     hn_mat state;          /* [rows][hidden]: the target's at the row's place */
     hn_mat next;           /* [rows][hidden]: one place on */
-    hn_mat law;            /* [..][vocabulary], the target's after the token */
+    hn_mat dist;            /* [..][vocabulary], the target's after the token */
     const hn_real *weight; /* [rows], 0: no loss there */
-    const int *law_row;    /* [rows]: its row of law, if it has a loss; NULL: the same row */
+    const int *dist_row;    /* [rows]: its row of distribution, if it has a loss; NULL: the same row */
     uint64_t seed;         /* of the cuts of texts */
     bool same_guesses;     /* pass 1 reads the guesses of the call before, for the same batch: for tests of gradients */
 } hn_falcon_batch;
@@ -68,6 +68,6 @@ typedef struct hn_falcon_net hn_falcon_net;
 hunch_status hn_falcon_net_open(hn_falcon_net **out, hn_team *t, const hn_falcon_shape *s, hn_mat table, hn_mat head,
                                 int rows, hunch_error *err);
 void hn_falcon_net_close(hn_falcon_net *n); /* NULL is fine */
-/* The whole loss; losses [passes * together], the mean of each draft. gradient, unless NULL: adds the gradient of the loss to it. */
+/* The whole loss; losses [passes * span], the mean of each draft. gradient, unless NULL: adds the gradient of the loss to it. */
 double hn_falcon_net_loss(hn_falcon_net *n, hn_real *weights, const hn_falcon_batch *b, hn_real *gradient, double *losses);
 #endif

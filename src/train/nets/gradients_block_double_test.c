@@ -108,9 +108,9 @@ static void check_head(hn_block_kind kind, int layers, bool borrowed, int markov
     hunch_error err;
     const hn_mat table = wide_matrix(10, 8, 0, &seed), head = wide_matrix(9, 8, 0, &seed),
                  taps = wide_matrix(15, 12, 1, &seed);
-    const hn_mat law = wide_matrix(15, 9, 1, &seed), logits = copy_of(law);
-    head_case o = {.batch = {3, start, token, taps, law, weight, NULL, 3}, .w = numbers(n, &seed)};
-    hn_law_kept(&team, logits, NULL, law, NULL, NULL);
+    const hn_mat dist = wide_matrix(15, 9, 1, &seed), logits = copy_of(dist);
+    head_case o = {.batch = {3, start, token, taps, dist, weight, NULL, 3}, .w = numbers(n, &seed)};
+    hn_target_dist(&team, logits, NULL, dist, NULL, NULL);
     assert_int_equal(hn_block_net_open(&o.net, &team, &s, table, head, 15, &err), HUNCH_OK);
     hn_real *g = hn_zalloc(n, sizeof *g);
     double losses[HN_MOST_STEPS];
@@ -123,7 +123,7 @@ static void check_head(hn_block_kind kind, int layers, bool borrowed, int markov
             check_gradient(name, head_value, &o, x.p, hn_block_part_of(&s, part, g).p, (size_t)x.rows * (size_t)x.cols);
     }
     hn_block_net_close(o.net);
-    const hn_mat all[] = {table, head, taps, law, logits};
+    const hn_mat all[] = {table, head, taps, dist, logits};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) hn_free(all[i].p);
     hn_free(g);
     hn_free(o.w);

@@ -216,7 +216,7 @@ static void test_losses(void **state) {
                        {0},  {3, 12, 0, 7, 7, 1}};
         for (size_t i = 0; i < 6 * o.x.ld; i++) o.x.p[i] *= 3;
         const hn_mat logits = copy_of(o.target);
-        if (kind != LOSS_SMOOTH) hn_law_kept(&team, logits, NULL, o.target, NULL, NULL);
+        if (kind != LOSS_SMOOTH) hn_target_dist(&team, logits, NULL, o.target, NULL, NULL);
         o.dx = copy_of(o.x);
         loss_value(&o);
         const hn_mat dx = copy_of(o.dx);
@@ -320,11 +320,11 @@ static void check_head(bool norm_before_residual, int steps, int clusters) {
     const size_t n = hn_eagle3_count(&s);
     uint64_t seed = clusters ? 30 + 3 * (uint64_t)steps : 21; /* with which no other cluster is chosen while a number is varied */
     hunch_error err;
-    const hn_mat table = wide_matrix(10, 8, 0, &seed), law = wide_matrix(15, 9, 1, &seed);
+    const hn_mat table = wide_matrix(10, 8, 0, &seed), dist = wide_matrix(15, 9, 1, &seed);
     head_case o = {
-        .batch = {3, start, token, wide_matrix(15, 12, 1, &seed), law, weight}, .w = numbers(n, &seed), .steps = steps};
-    const hn_mat logits = copy_of(law);
-    hn_law_kept(&team, logits, NULL, law, NULL, NULL);
+        .batch = {3, start, token, wide_matrix(15, 12, 1, &seed), dist, weight}, .w = numbers(n, &seed), .steps = steps};
+    const hn_mat logits = copy_of(dist);
+    hn_target_dist(&team, logits, NULL, dist, NULL, NULL);
     assert_int_equal(hn_eagle3_net_open(&o.net, &team, &s, steps, 0.8, table, 20, &err), HUNCH_OK);
     hn_real *g = hn_zalloc(n, sizeof *g);
     double losses[HN_MOST_STEPS], sum = 0, share = 1;
@@ -340,7 +340,7 @@ static void check_head(bool norm_before_residual, int steps, int clusters) {
     hn_free(g);
     hn_free(o.w);
     hn_free(o.batch.taps.p);
-    hn_free(law.p);
+    hn_free(dist.p);
     hn_free(logits.p);
     hn_free(table.p);
 }
@@ -377,9 +377,9 @@ static void test_eagle(void **state) {
     hunch_error err;
     const hn_eagle_frozen frozen = {wide_matrix(10, 8, 0, &seed), wide_matrix(9, 8, 0, &seed)};
     const hn_mat state_of = wide_matrix(15, 8, 1, &seed), next = wide_matrix(15, 8, 0, &seed);
-    const hn_mat law = wide_matrix(15, 9, 1, &seed), logits = copy_of(law);
-    eagle_case o = {.batch = {3, start, token, state_of, next, law, weight}, .w = numbers(n, &seed)};
-    hn_law_kept(&team, logits, NULL, law, NULL, NULL);
+    const hn_mat dist = wide_matrix(15, 9, 1, &seed), logits = copy_of(dist);
+    eagle_case o = {.batch = {3, start, token, state_of, next, dist, weight}, .w = numbers(n, &seed)};
+    hn_target_dist(&team, logits, NULL, dist, NULL, NULL);
     assert_int_equal(hn_eagle_net_open(&o.net, &team, &s, 1, 1, 0.1, &frozen, 15, &err), HUNCH_OK);
     hn_real *g = hn_zalloc(n, sizeof *g);
     double loss;
@@ -390,7 +390,7 @@ static void test_eagle(void **state) {
                        hn_eagle_part_of(&s, (hn_eagle_part)part, g).p, (size_t)x.rows * (size_t)x.cols);
     }
     hn_eagle_net_close(o.net);
-    const hn_mat all[] = {frozen.table, frozen.head, state_of, next, law, logits};
+    const hn_mat all[] = {frozen.table, frozen.head, state_of, next, dist, logits};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) hn_free(all[i].p);
     hn_free(g);
     hn_free(o.w);
@@ -417,9 +417,9 @@ static void check_mtp(int steps, int modules) {
     uint64_t seed = 23;
     hunch_error err;
     const hn_mat table = wide_matrix(10, 8, 0, &seed), head = wide_matrix(9, 8, 0, &seed);
-    const hn_mat state_of = wide_matrix(15, 8, 1, &seed), law = wide_matrix(15, 9, 1, &seed), logits = copy_of(law);
-    mtp_case o = {.batch = {3, start, token, state_of, law, weight, NULL}, .w = numbers(n, &seed)};
-    hn_law_kept(&team, logits, NULL, law, NULL, NULL);
+    const hn_mat state_of = wide_matrix(15, 8, 1, &seed), dist = wide_matrix(15, 9, 1, &seed), logits = copy_of(dist);
+    mtp_case o = {.batch = {3, start, token, state_of, dist, weight, NULL}, .w = numbers(n, &seed)};
+    hn_target_dist(&team, logits, NULL, dist, NULL, NULL);
     assert_int_equal(hn_mtp_net_open(&o.net, &team, &s, steps, 0.6, table, head, 20, &err), HUNCH_OK);
     hn_real *g = hn_zalloc(n, sizeof *g);
     double losses[HN_MOST_STEPS], sum = 0, share = 1, shares = 0;
@@ -436,7 +436,7 @@ static void check_mtp(int steps, int modules) {
         check_gradient(name, mtp_value, &o, x.p, hn_mtp_part_of(&s, part, g).p, (size_t)x.rows * (size_t)x.cols);
     }
     hn_mtp_net_close(o.net);
-    const hn_mat all[] = {table, head, state_of, law, logits};
+    const hn_mat all[] = {table, head, state_of, dist, logits};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) hn_free(all[i].p);
     hn_free(g);
     hn_free(o.w);
@@ -459,13 +459,13 @@ static void test_mtp_alone(void **state) {
     uint64_t seed = 29;
     hunch_error err;
     const hn_mat table = wide_matrix(10, 8, 0, &seed), head = wide_matrix(9, 8, 0, &seed), state_of = wide_matrix(9, 8, 1, &seed);
-    const hn_mat law = wide_matrix(9, 9, 1, &seed), logits = copy_of(law);
-    const hn_mtp_batch batch = {1, start, token, state_of, law, weight, NULL};
+    const hn_mat dist = wide_matrix(9, 9, 1, &seed), logits = copy_of(dist);
+    const hn_mtp_batch batch = {1, start, token, state_of, dist, weight, NULL};
     hn_real *w = hn_zalloc(2 * n, sizeof *w), *one = numbers(n, &seed);
     double losses[2][2];
     memcpy(w, one, n * sizeof *w);
     memcpy(w + n, one, n * sizeof *w);
-    hn_law_kept(&team, logits, NULL, law, NULL, NULL);
+    hn_target_dist(&team, logits, NULL, dist, NULL, NULL);
     for (s.modules = 1; s.modules <= 2; s.modules++) {
         hn_mtp_net *net;
         assert_int_equal(hn_mtp_net_open(&net, &team, &s, 2, 1, table, head, 9, &err), HUNCH_OK);
@@ -473,7 +473,7 @@ static void test_mtp_alone(void **state) {
         hn_mtp_net_close(net);
     }
     assert_true(losses[0][0] == losses[1][0] && fabs(losses[0][1] - losses[1][1]) > 1e-6);
-    const hn_mat all[] = {table, head, state_of, law, logits};
+    const hn_mat all[] = {table, head, state_of, dist, logits};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) hn_free(all[i].p);
     hn_free(one);
     hn_free(w);

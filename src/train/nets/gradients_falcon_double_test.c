@@ -69,19 +69,19 @@ static void open_case(falcon_case *o, int together, int passes) {
     o->table = wide_matrix(TOKENS, HIDDEN, 0, &seed);
     o->head = wide_matrix(VOCAB, HIDDEN, 0, &seed);
     o->w = numbers(hn_falcon_count(&o->shape), &seed);
-    const hn_mat logits = wide_matrix(ROWS, VOCAB, 1, &seed), law = copy_of(logits);
-    hn_law_kept(&team, logits, NULL, law, NULL, NULL);
+    const hn_mat logits = wide_matrix(ROWS, VOCAB, 1, &seed), dist = copy_of(logits);
+    hn_target_dist(&team, logits, NULL, dist, NULL, NULL);
     hn_free(logits.p);
     for (int i = 0; i < ROWS; i++) o->weight[i] = i % 5 == 3 ? 0 : 1 + i % 3;
     o->batch = (hn_falcon_batch){
-        3,    start, token, wide_matrix(ROWS, HIDDEN, 1, &seed), wide_matrix(ROWS, HIDDEN, 2, &seed), law, o->weight,
+        3,    start, token, wide_matrix(ROWS, HIDDEN, 1, &seed), wide_matrix(ROWS, HIDDEN, 2, &seed), dist, o->weight,
         NULL, 9,     false};
     assert_int_equal(hn_falcon_net_open(&o->net, &team, &o->shape, o->table, o->head, ROWS, &err), HUNCH_OK);
 }
 
 static void close_case(falcon_case *o) {
     hn_falcon_net_close(o->net);
-    void *const all[] = {o->table.p, o->head.p, o->w, o->batch.state.p, o->batch.next.p, o->batch.law.p};
+    void *const all[] = {o->table.p, o->head.p, o->w, o->batch.state.p, o->batch.next.p, o->batch.dist.p};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) hn_free(all[i]);
 }
 

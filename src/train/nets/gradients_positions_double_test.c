@@ -65,23 +65,23 @@ static const double decay = 0.7;
 /* Texts of 5, 1 and 9 rows: the second has no row with a token two places later. */
 typedef struct data {
     hn_positions_batch batch;
-    hn_mat table, law;
+    hn_mat table, dist;
 } data;
 
 static data data_of(uint64_t *seed) {
     static const int start[] = {0, 5, 6, 15}, token[ROWS] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9};
     static const hn_real weight[ROWS] = {0, 1, 1, 1, .5, 1, 0, 1, 1, 0, 1, 1, 1, 1, 1};
-    data d = {.table = wide_matrix(TOKENS, HIDDEN, 0, seed), .law = wide_matrix(ROWS, VOCAB, 1, seed)};
-    const hn_mat logits = copy_of(d.law);
-    hn_law_kept(&team, logits, NULL, d.law, NULL, NULL);
+    data d = {.table = wide_matrix(TOKENS, HIDDEN, 0, seed), .dist = wide_matrix(ROWS, VOCAB, 1, seed)};
+    const hn_mat logits = copy_of(d.dist);
+    hn_target_dist(&team, logits, NULL, d.dist, NULL, NULL);
     hn_free(logits.p);
-    d.batch = (hn_positions_batch){3, start, token, wide_matrix(ROWS, HIDDEN, 1, seed), d.law, weight, NULL};
+    d.batch = (hn_positions_batch){3, start, token, wide_matrix(ROWS, HIDDEN, 1, seed), d.dist, weight, NULL};
     return d;
 }
 
 static void data_free(data *d) {
     hn_free(d->table.p);
-    hn_free(d->law.p);
+    hn_free(d->dist.p);
     hn_free(d->batch.state.p);
 }
 
@@ -104,8 +104,8 @@ static double blocks_value(void *of) {
     return hn_medusa_net_loss(o->net, o->w, &o->d.batch, NULL, losses);
 }
 
-static void check_blocks(bool grounded, bool output_bias, int blocks) {
-    const hn_medusa_shape s = {HIDDEN, POSITIONS, blocks, VOCAB, grounded, output_bias};
+static void check_blocks(bool grounded, bool output_bias, int resblocks) {
+    const hn_medusa_shape s = {HIDDEN, POSITIONS, resblocks, VOCAB, grounded, output_bias};
     const size_t n = hn_medusa_count(&s);
     uint64_t seed = 31;
     hunch_error err;

@@ -19,13 +19,13 @@ enum { DIVERGENCES = sizeof names / sizeof *names };
 
 typedef struct divergence_case {
     hn_divergence kind;
-    hn_mat x, law, dx;
+    hn_mat x, dist, dx;
     hn_real weight[4], losses[4];
 } divergence_case;
 
 static double divergence_value(void *of) {
     divergence_case *o = of;
-    return hn_loss_divergence(&team, o->kind, o->x, o->law, NULL, o->weight, o->dx, o->losses);
+    return hn_loss_divergence(&team, o->kind, o->x, o->dist, NULL, o->weight, o->dx, o->losses);
 }
 
 static void test_divergences(void **state) {
@@ -33,10 +33,10 @@ static void test_divergences(void **state) {
     for (int i = 0; i < DIVERGENCES; i++) {
         uint64_t seed = 5;
         divergence_case o = {
-            .x = wide_matrix(4, 13, 1, &seed), .law = wide_matrix(4, 13, 2, &seed), .weight = {1, .5, 0, 2}};
+            .x = wide_matrix(4, 13, 1, &seed), .dist = wide_matrix(4, 13, 2, &seed), .weight = {1, .5, 0, 2}};
         assert_true(hn_divergence_named(names[i], &o.kind));
-        const hn_mat logits = copy_of(o.law);
-        hn_law_kept(&team, logits, NULL, o.law, NULL, NULL);
+        const hn_mat logits = copy_of(o.dist);
+        hn_target_dist(&team, logits, NULL, o.dist, NULL, NULL);
         o.dx = copy_of(o.x);
         divergence_value(&o);
         const hn_mat dx = copy_of(o.dx);
@@ -46,10 +46,10 @@ static void test_divergences(void **state) {
             else
                 check_gradient(names[i], divergence_value, &o, hn_mat_row(o.x, r), hn_mat_row(dx, r), 13);
         }
-        for (int r = 0; r < 4; r++) /* a law and itself */
+        for (int r = 0; r < 4; r++) /* a distribution and itself */
             for (int c = 0; c < 13; c++) hn_mat_row(o.x, r)[c] = hn_mat_row(logits, r)[c];
         assert_true(fabs(divergence_value(&o)) < 1e-12);
-        const hn_mat all[] = {o.x, o.law, o.dx, dx, logits};
+        const hn_mat all[] = {o.x, o.dist, o.dx, dx, logits};
         for (size_t k = 0; k < sizeof all / sizeof *all; k++) hn_free(all[k].p);
     }
     hn_divergence d;
@@ -102,9 +102,9 @@ static void check_model(hn_divergence d, bool head_norms) {
     uint64_t seed = 27;
     hunch_error err;
     const hn_mat table = wide_matrix(10, 8, 0, &seed), head = wide_matrix(9, 8, 0, &seed);
-    const hn_mat law = wide_matrix(15, 9, 1, &seed), logits = copy_of(law);
-    model_case o = {.batch = {3, start, before, token, law, weight, NULL}, .w = numbers(n, &seed)};
-    hn_law_kept(&team, logits, NULL, law, NULL, NULL);
+    const hn_mat dist = wide_matrix(15, 9, 1, &seed), logits = copy_of(dist);
+    model_case o = {.batch = {3, start, before, token, dist, weight, NULL}, .w = numbers(n, &seed)};
+    hn_target_dist(&team, logits, NULL, dist, NULL, NULL);
     assert_int_equal(hn_student_net_open(&o.net, &team, &s, d, table, head, 15, &err), HUNCH_OK);
     hn_real *g = hn_zalloc(n, sizeof *g);
     assert_true(fabs(hn_student_net_loss(o.net, o.w, &o.batch, g) - model_value(&o)) < 1e-12);
@@ -117,7 +117,7 @@ static void check_model(hn_divergence d, bool head_norms) {
                            (size_t)x.rows * (size_t)x.cols);
     }
     hn_student_net_close(o.net);
-    const hn_mat all[] = {table, head, law, logits};
+    const hn_mat all[] = {table, head, dist, logits};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) hn_free(all[i].p);
     hn_free(g);
     hn_free(o.w);

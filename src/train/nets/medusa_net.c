@@ -33,7 +33,7 @@ struct hn_medusa_net {
 /* ---- parts --------------------------------------------------------------------------------------------------------------- */
 
 static int parts_of_position(const hn_medusa_shape *s) {
-    return 2 * s->blocks + (s->grounded ? 2 : 0) + 1 + s->output_bias;
+    return 2 * s->resblocks + (s->grounded ? 2 : 0) + 1 + s->output_bias;
 }
 
 int hn_medusa_parts(const hn_medusa_shape *s) {
@@ -41,7 +41,7 @@ int hn_medusa_parts(const hn_medusa_shape *s) {
 }
 
 hn_medusa_place hn_medusa_place_of(const hn_medusa_shape *s, int part) {
-    const int each = parts_of_position(s), at = part % each, behind = at - 2 * s->blocks;
+    const int each = parts_of_position(s), at = part % each, behind = at - 2 * s->resblocks;
     hn_medusa_place p = {.position = part / each};
     if (behind < 0) {
         p.block = at / 2;
@@ -92,8 +92,8 @@ static void lay_out(void *net, hn_room *r) {
     const int rows = n->most_rows;
     hn_ahead_lay_out(&n->ahead, rows, r);
     n->joined = hn_room_mat(r, rows, s->grounded ? (s->positions + 1) * s->hidden : 0);
-    for (int j = 0; j <= s->blocks; j++) n->y[j] = hn_room_mat(r, rows, s->hidden);
-    for (int j = 0; j < s->blocks; j++) n->z[j] = hn_room_mat(r, rows, s->hidden);
+    for (int j = 0; j <= s->resblocks; j++) n->y[j] = hn_room_mat(r, rows, s->hidden);
+    for (int j = 0; j < s->resblocks; j++) n->z[j] = hn_room_mat(r, rows, s->hidden);
     n->logits = hn_room_mat(r, rows, s->vocab);
     n->dy = hn_room_mat(r, rows, s->hidden);
     n->dz = hn_room_mat(r, rows, s->hidden);
@@ -101,7 +101,7 @@ static void lay_out(void *net, hn_room *r) {
 
 hunch_status hn_medusa_net_open(hn_medusa_net **out, hn_team *t, const hn_medusa_shape *s, double decay, hn_mat table, int rows,
                                 hunch_error *err) {
-    assert(s->positions > 0 && s->blocks > 0 && s->blocks <= MOST_BLOCKS && rows > 0 && (!s->grounded || table.cols == s->hidden));
+    assert(s->positions > 0 && s->resblocks > 0 && s->resblocks <= MOST_BLOCKS && rows > 0 && (!s->grounded || table.cols == s->hidden));
     hn_medusa_net n = {.team = t, .shape = *s, .decay = decay, .table = table, .most_rows = rows};
     *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
     return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
@@ -134,7 +134,7 @@ static void gather(hn_medusa_net *n, const hn_positions_batch *b, int k) {
 
 static void forward(hn_medusa_net *n, int k) {
     hn_team *t = n->team;
-    const int last = n->shape.blocks;
+    const int last = n->shape.resblocks;
     for (int j = 0; j < last; j++) {
         const bool projected = n->shape.grounded && j == 0;
         const hn_mat in = j ? now(n, n->y[j]) : input_of(n, k), z = now(n, n->z[j]), y = now(n, n->y[j + 1]);
@@ -152,9 +152,9 @@ static void forward(hn_medusa_net *n, int k) {
 static void backward(hn_medusa_net *n, int k) {
     hn_team *t = n->team;
     const hn_mat dy = now(n, n->dy), dz = now(n, n->dz), none = {0};
-    hn_linear_back(t, now(n, n->logits), now(n, n->y[n->shape.blocks]), get(n, n->w, k, HN_MEDUSA_OUTPUT, 0), dy, false,
+    hn_linear_back(t, now(n, n->logits), now(n, n->y[n->shape.resblocks]), get(n, n->w, k, HN_MEDUSA_OUTPUT, 0), dy, false,
                    get(n, n->g, k, HN_MEDUSA_OUTPUT, 0), get(n, n->g, k, HN_MEDUSA_OUTPUT_BIAS, 0).p);
-    for (int j = n->shape.blocks - 1; j >= 0; j--) {
+    for (int j = n->shape.resblocks - 1; j >= 0; j--) {
         const hn_mat in = j ? now(n, n->y[j]) : input_of(n, k);
         hn_silu_back(t, dy, now(n, n->z[j]), dz);
         if (j == 0 && n->shape.grounded)
@@ -166,7 +166,7 @@ static void backward(hn_medusa_net *n, int k) {
 }
 
 double hn_medusa_net_loss(hn_medusa_net *n, hn_real *weights, const hn_positions_batch *b, hn_real *gradient, double *losses) {
-    assert(b->start[0] == 0 && b->start[b->texts] <= n->most_rows && b->law.cols == n->shape.vocab);
+    assert(b->start[0] == 0 && b->start[b->texts] <= n->most_rows && b->dist.cols == n->shape.vocab);
     double sum = 0, share = 1;
     n->w = weights;
     n->g = gradient;
@@ -176,7 +176,7 @@ double hn_medusa_net_loss(hn_medusa_net *n, hn_real *weights, const hn_positions
         if (n->ahead.n == 0) continue;
         gather(n, b, k);
         forward(n, k);
-        const double loss = hn_loss_soft(n->team, now(n, n->logits), b->law, n->ahead.law_row, false, n->ahead.weight,
+        const double loss = hn_loss_soft(n->team, now(n, n->logits), b->dist, n->ahead.dist_row, false, n->ahead.weight,
                                          now(n, n->logits), n->ahead.losses);
         losses[k] = loss / share;
         sum += loss;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* medusa_net.h - Medusa's and Hydra's heads as networks for training (2401.10774, 2402.05109): blocks for each position.
+/* medusa_net.h - Medusa's and Hydra's heads as networks for training (2401.10774, 2402.05109): resblocks for each position.
  *
  *     s     = h, the target's state; grounded, position k: h | E[x] | E[d1] ... E[dk], x the row's token, d those after it
  *     y     = h;  y += silu(W y + b), for each block
@@ -7,7 +7,7 @@
  *     q_k   = softmax(U y + c), over the vocabulary of the head
  *
  * The loss of position k is the weighted mean over rows with a label (positions.h) of the cross entropy with the target's
- * law there; the whole loss is Σ decay^k times it. Positions are independent, so they are computed one at a time, and
+ * distribution there; the whole loss is Σ decay^k times it. Positions are independent, so they are computed one at a time, and
  * there is one matrix of logits. */
 #ifndef HN_MEDUSA_NET_H
 #define HN_MEDUSA_NET_H
@@ -15,7 +15,7 @@
 #include "train/math/team.h"
 
 typedef struct hn_medusa_shape {
-    int hidden, positions, blocks, vocab;
+    int hidden, positions, resblocks, vocab;
     bool grounded, output_bias; /* it reads tokens; it has c */
 } hn_medusa_shape;
 
@@ -28,7 +28,7 @@ typedef enum hn_medusa_kind {
     HN_MEDUSA_OUTPUT_BIAS
 } hn_medusa_kind;
 
-/* The place of a part; parts are ordered by positions; in a position: blocks, residual, output. */
+/* The place of a part; parts are ordered by positions; in a position: resblocks, residual, output. */
 typedef struct hn_medusa_place {
     int position, block;
     hn_medusa_kind kind;

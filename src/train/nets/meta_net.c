@@ -153,7 +153,7 @@ static double output(hn_meta_net *n) {
     hn_ahead_copy(a, n->s.top, some);
     hn_rms_norm(t, some, gain, (hn_real)n->shape.eps, normed, n->inverse);
     hn_linear(t, normed, n->head, NULL, logits);
-    const double loss = hn_loss_soft(t, logits, n->b->law, a->law_row, false, a->weight, logits, a->losses);
+    const double loss = hn_loss_soft(t, logits, n->b->dist, a->dist_row, false, a->weight, logits, a->losses);
     if (!n->g) return loss;
     hn_product(t, HN_AB, logits, n->head, d, false);
     hn_rms_norm_back(t, d, some, gain, n->inverse, d, false, hn_meta_part_of(&n->shape, norm, n->g).p);
@@ -163,7 +163,7 @@ static double output(hn_meta_net *n) {
 }
 
 double hn_meta_net_loss(hn_meta_net *n, hn_real *weights, const hn_positions_batch *b, hn_real *gradient, double *losses) {
-    assert(b->start[0] == 0 && b->start[b->texts] <= n->s.most_texts_rows && b->law.cols == n->head.rows);
+    assert(b->start[0] == 0 && b->start[b->texts] <= n->s.most_texts_rows && b->dist.cols == n->head.rows);
     double sum = 0, share = 1;
     n->w = weights;
     n->g = gradient;

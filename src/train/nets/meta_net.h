@@ -5,8 +5,8 @@
  *     q_k = softmax(head · norm(z_k)), one norm for all; head is the target's output matrix, or some of its rows; it is not trained
  *
  * z is the target's state entering its last layer, which is the first head. Every head reads z, none reads another head. Row i of a
- * text has z at place i; the label of position k is law[i + k], the law after the token k + 1 places later (positions.h). The loss
- * is the sum of the positions' mean cross entropies times decay^k; Meta's have equal weights. Heads are computed one after another,
+ * text has z at place i; the label of position k is dist[i + k], the distribution after the token k + 1 places later (positions.h). The
+ * loss is the sum of the positions' mean cross entropies times decay^k; Meta's have equal weights. Heads are computed one after another,
  * so that only one has logits at a time. */
 #ifndef HN_META_NET_H
 #define HN_META_NET_H

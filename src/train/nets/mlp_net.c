@@ -216,7 +216,7 @@ static double output(hn_mlp_net *n, int k, double share) {
     const hn_mat u = weight(n, HN_MLP_OUTPUT);
     hn_ahead_copy(a, n->at[k].state, some);
     hn_linear(t, some, u, NULL, logits);
-    const double loss = hn_loss_soft(t, logits, n->b->law, a->law_row, false, a->weight, logits, a->losses);
+    const double loss = hn_loss_soft(t, logits, n->b->dist, a->dist_row, false, a->weight, logits, a->losses);
     if (!n->g) return loss;
     hn_linear_back(t, logits, some, u, dsome, false, gradient_of(n, HN_MLP_OUTPUT), NULL);
     for (int i = 0; i < a->n; i++)
@@ -271,7 +271,7 @@ static void backward(hn_mlp_net *n, int k) {
 }
 
 double hn_mlp_net_loss(hn_mlp_net *n, hn_real *weights, const hn_positions_batch *b, hn_real *gradient, double *losses) {
-    assert(b->start[0] == 0 && b->start[b->texts] <= n->most_rows && b->law.cols == n->shape.vocab);
+    assert(b->start[0] == 0 && b->start[b->texts] <= n->most_rows && b->dist.cols == n->shape.vocab);
     double sum = 0, share = 1;
     n->w = weights;
     n->g = gradient;

@@ -138,12 +138,12 @@ static void forward(hn_mtp_net *n, int k) {
 static double output(hn_mtp_net *n, int k) {
     hn_team *t = n->u.team;
     const hn_mat dout = now(n, n->u.at[k].dout);
-    const int count = hn_unrolled_pick(&n->u, k, n->at[k].o, n->b->law_row);
+    const int count = hn_unrolled_pick(&n->u, k, n->at[k].o, n->b->dist_row);
     if (n->g) memset(dout.p, 0, (size_t)dout.rows * dout.ld * sizeof(hn_real));
     if (count == 0) return 0;
     const hn_mat logits = hn_mat_part(n->logits, 0, count);
     hn_linear(t, hn_mat_part(n->u.some, 0, count), n->head, NULL, logits);
-    const double loss = hn_loss_soft(t, logits, n->b->law, n->u.law_row, false, n->u.some_weight, logits, n->u.losses);
+    const double loss = hn_loss_soft(t, logits, n->b->dist, n->u.dist_row, false, n->u.some_weight, logits, n->u.losses);
     if (!n->g) return loss;
     hn_product(t, HN_AB, logits, n->head, hn_mat_part(n->u.dsome, 0, count), false);
     hn_unrolled_put_back(&n->u, k, count);
@@ -191,7 +191,7 @@ static double shares(const hn_mtp_net *n) {
 }
 
 double hn_mtp_net_loss(hn_mtp_net *n, hn_real *weights, const hn_mtp_batch *b, hn_real *gradient, double *losses) {
-    assert(b->start[0] == 0 && b->start[b->texts] <= n->u.most_rows && b->law.cols == n->head.rows);
+    assert(b->start[0] == 0 && b->start[b->texts] <= n->u.most_rows && b->dist.cols == n->head.rows);
     n->w = weights;
     n->g = gradient;
     n->b = b;

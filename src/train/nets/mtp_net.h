@@ -8,11 +8,11 @@
  *     o   = norm_output(out)
  *     q   = softmax(head · o), the target's own output matrix, or some of its rows; it is not trained
  *
- * Row i has the target's last state at place i, after the final norm, and the token after it; its first output is a law of the token after
- * that. At step k it reads token[i + k], has position i + k, and label law[i + k]; rows whose text ends before that have no loss. The loss
- * of a step is the weighted mean over its rows of the cross entropy with the target's law; the whole loss is the sum of decay^k times the
- * loss of step k, over the sum of decay^k. FastMTP's own steps differ: they keep the positions of step 0, and see only their own step's
- * keys. Here a step sees the same keys as in drafting.
+ * Row i has the target's last state at place i, after the final norm, and the token after it; its first output is a distribution of the
+ * token after that. At step k it reads token[i + k], has position i + k, and label dist[i + k]; rows whose text ends before that have no
+ * loss. The loss of a step is the weighted mean over its rows of the cross entropy with the target's distribution; the whole loss is the
+ * sum of decay^k times the loss of step k, over the sum of decay^k. FastMTP's own steps differ: they keep the positions of step 0, and
+ * see only their own step's keys. Here a step sees the same keys as in drafting.
  *
  * With several modules step k belongs to module k, as DeepSeek-V3 trains (2412.19437): its rows see only its own keys and values, of the
  * same text up to themselves, and each reads module k - 1's output of the same row. */
@@ -55,9 +55,9 @@ typedef struct hn_mtp_batch {
     const int *start;      /* [texts + 1], as in attention_back.h; start[0] is 0 */
     const int *token;      /* [rows] */
     hn_mat state;          /* [rows][hidden]: the target's at the row's place */
-    hn_mat law;            /* [rows][vocabulary], the target's after the token: hn_law_kept */
+    hn_mat dist;            /* [rows][vocabulary], the target's after the token: hn_target_dist */
     const hn_real *weight; /* [rows], 0: no loss there */
-    const int *law_row;    /* [rows]: its row of law, if it has a loss; NULL: the same row */
+    const int *dist_row;    /* [rows]: its row of distribution, if it has a loss; NULL: the same row */
 } hn_mtp_batch;
 
 typedef struct hn_mtp_net hn_mtp_net;

@@ -7,7 +7,7 @@
 
 void hn_ahead_lay_out(hn_ahead *a, int most_rows, hn_room *r) {
     a->row = hn_room_take(r, (size_t)most_rows, sizeof *a->row);
-    a->law_row = hn_room_take(r, (size_t)most_rows, sizeof *a->law_row);
+    a->dist_row = hn_room_take(r, (size_t)most_rows, sizeof *a->dist_row);
     a->token = hn_room_take(r, (size_t)most_rows, sizeof *a->token);
     a->weight = hn_room_mat(r, most_rows, 1).p;
     a->losses = hn_room_mat(r, most_rows, 1).p;
@@ -20,7 +20,7 @@ void hn_ahead_pick(hn_ahead *a, const hn_positions_batch *b, int k, double share
         for (int i = b->start[text]; i + k < b->start[text + 1]; i++) {
             if (b->weight[i + k] == 0) continue;
             a->row[a->n] = i;
-            a->law_row[a->n] = b->law_row ? b->law_row[i + k] : i + k;
+            a->dist_row[a->n] = b->dist_row ? b->dist_row[i + k] : i + k;
             a->weight[a->n++] = b->weight[i + k];
             all += (double)b->weight[i + k];
         }

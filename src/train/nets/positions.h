@@ -3,7 +3,7 @@
  * for each (Medusa, Hydra, IBM's speculator): the rows of a batch, and their labels k places after their token.
  *
  * Row i of a batch has the target's state at a place of a text and the token after it; position k of row i drafts the token k +
- * 1 places after that one; its label is the law of row i + k. The tokens between are those of the text: teacher forcing. */
+ * 1 places after that one; its label is the distribution of row i + k. The tokens between are those of the text: teacher forcing. */
 #ifndef HN_POSITIONS_H
 #define HN_POSITIONS_H
 #include "train/math/room.h"
@@ -13,16 +13,16 @@ typedef struct hn_positions_batch {
     const int *start;      /* [texts + 1], as in attention_back.h; start[0] is 0 */
     const int *token;      /* [rows]: after the row's place */
     hn_mat state;          /* [rows][hidden]: the target's at the row's place */
-    hn_mat law;            /* [..][vocabulary], the target's after the token */
+    hn_mat dist;            /* [..][vocabulary], the target's after the token */
     const hn_real *weight; /* [rows], 0: no loss there */
-    const int *law_row;    /* [rows]: its row of law, if it has a loss; NULL: the same row */
+    const int *dist_row;    /* [rows]: its row of distribution, if it has a loss; NULL: the same row */
 } hn_positions_batch;
 
 /* The rows of a position. */
 typedef struct hn_ahead {
     int n;
     int *row;        /* [n] rows of the batch, ascending */
-    int *law_row;    /* [n] their rows of the laws */
+    int *dist_row;    /* [n] their rows of the distributions */
     int *token;      /* [n]: a later row's token, see below */
     hn_real *weight; /* [n]: shares that add up to `share` */
     hn_real *losses; /* [n]: room */

@@ -58,13 +58,13 @@ int hn_stack_text_rows(const hn_stack *s) {
     return s->start[s->texts];
 }
 
-static int block_rows(const hn_stack *s) {
+static int node_rows(const hn_stack *s) {
     const int blocks = s->of[s->texts];
     return blocks ? s->block[blocks - 1].first + s->block[blocks - 1].rows : 0;
 }
 
 int hn_stack_rows(const hn_stack *s) {
-    return hn_stack_text_rows(s) + block_rows(s);
+    return hn_stack_text_rows(s) + node_rows(s);
 }
 
 hn_mat hn_stack_all(const hn_stack *s, hn_mat m) {
@@ -76,7 +76,7 @@ static hn_mat texts_of(const hn_stack *s, hn_mat m) {
 }
 
 static hn_mat blocks_of(const hn_stack *s, hn_mat m) {
-    return hn_mat_part(m, hn_stack_text_rows(s), block_rows(s));
+    return hn_mat_part(m, hn_stack_text_rows(s), node_rows(s));
 }
 
 static int first_passing(const hn_stack *s) {

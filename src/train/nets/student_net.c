@@ -79,7 +79,7 @@ struct hn_student_net {
     hn_mat table, head;
     int *token, *position; /* of the stack's rows; each text has one more than in the batch */
     int *start, *none;     /* [texts + 1]; none: no blocks */
-    int *row, *law_row;    /* [rows] for rows with a loss: row of the stack, row of the laws */
+    int *row, *dist_row;    /* [rows] for rows with a loss: row of the stack, row of the distributions */
     hn_mat some, normed, dnormed, logits;
     hn_real *inverse, *weight, *losses;
     /* of one call */
@@ -96,7 +96,7 @@ static void lay_out(void *net, hn_room *r) {
     n->start = hn_room_take(r, (size_t)rows + 1, sizeof *n->start);
     n->none = hn_room_take(r, (size_t)rows + 1, sizeof *n->none);
     n->row = hn_room_take(r, (size_t)rows, sizeof *n->row);
-    n->law_row = hn_room_take(r, (size_t)rows, sizeof *n->law_row);
+    n->dist_row = hn_room_take(r, (size_t)rows, sizeof *n->dist_row);
     n->some = hn_room_mat(r, rows, hidden);
     n->normed = hn_room_mat(r, rows, hidden);
     n->dnormed = hn_room_mat(r, rows, hidden);
@@ -150,7 +150,7 @@ static int place_rows(hn_student_net *n, const hn_student_batch *b) {
             n->position[row] = row - first;
             if (b->weight[i] == 0) continue;
             n->row[count] = row;
-            n->law_row[count] = b->law_row ? b->law_row[i] : i;
+            n->dist_row[count] = b->dist_row ? b->dist_row[i] : i;
             n->weight[count++] = b->weight[i];
             all += (double)b->weight[i];
         }
@@ -185,7 +185,7 @@ static double output(hn_student_net *n, const hn_student_batch *b, int count) {
     for (int i = 0; i < count; i++) memcpy(hn_mat_row(some, i), hn_mat_row(n->s.top, n->row[i]), bytes);
     hn_rms_norm(t, some, gain, (hn_real)n->shape.eps, normed, n->inverse);
     hn_linear(t, normed, n->head, NULL, logits);
-    const double loss = hn_loss_divergence(t, n->divergence, logits, b->law, n->law_row, n->weight, logits, n->losses);
+    const double loss = hn_loss_divergence(t, n->divergence, logits, b->dist, n->dist_row, n->weight, logits, n->losses);
     if (!n->g) return loss;
     hn_product(t, HN_AB, logits, n->head, d, false);
     hn_rms_norm_back(t, d, some, gain, n->inverse, d, false, hn_student_part_of(&n->shape, norm, n->g).p);
@@ -196,7 +196,7 @@ static double output(hn_student_net *n, const hn_student_batch *b, int count) {
 }
 
 double hn_student_net_loss(hn_student_net *n, hn_real *weights, const hn_student_batch *b, hn_real *gradient) {
-    assert(b->start[0] == 0 && 2 * b->start[b->texts] <= n->s.most_texts_rows && b->law.cols == n->head.rows);
+    assert(b->start[0] == 0 && 2 * b->start[b->texts] <= n->s.most_texts_rows && b->dist.cols == n->head.rows);
     n->w = weights;
     n->g = gradient;
     const int count = place_rows(n, b);

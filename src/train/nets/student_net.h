@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* student_net.h - a language model that is trained on another one's laws, to draft for it (DistillSpec, 2310.08461).
+/* student_net.h - a language model that is trained on another one's distributions, to draft for it (DistillSpec, 2310.08461).
  *
  *     z   = embedding of each token; through the layers (stack.h)
  *     q   = softmax(head · norm(z)), over all tokens, or some of them among themselves; embedding and head are not trained
  *
- * A text is its first token, `before`, and a row of the batch for each of the others; the label of row i is law[i], the
- * target's after its token. The loss is the weighted mean over rows of a divergence of q from the law. */
+ * A text is its first token, `before`, and a row of the batch for each of the others; the label of row i is dist[i], the
+ * target's after its token. The loss is the weighted mean over rows of a divergence of q from the distribution. */
 #ifndef HN_STUDENT_NET_H
 #define HN_STUDENT_NET_H
 #include "train/math/divergence.h"
@@ -34,9 +34,9 @@ typedef struct hn_student_batch {
     const int *start;      /* [texts + 1], as in attention_back.h; start[0] is 0 */
     const int *before;     /* [texts]: the token before the first row's */
     const int *token;      /* [rows] */
-    hn_mat law;            /* [rows][vocabulary], the target's after the token: hn_law_kept */
+    hn_mat dist;            /* [rows][vocabulary], the target's after the token: hn_target_dist */
     const hn_real *weight; /* [rows], 0: no loss there */
-    const int *law_row;    /* [rows]: its row of law, if it has a loss; NULL: the same row */
+    const int *dist_row;    /* [rows]: its row of distribution, if it has a loss; NULL: the same row */
 } hn_student_batch;
 
 typedef struct hn_student_net hn_student_net;

@@ -47,7 +47,7 @@ void hn_unrolled_lay_out(hn_unrolled *u, hn_room *r) {
     u->some = hn_room_mat(r, rows, u->hidden);
     u->dsome = hn_room_mat(r, rows, u->hidden);
     u->some_row = hn_room_take(r, (size_t)rows, sizeof *u->some_row);
-    u->law_row = hn_room_take(r, (size_t)rows, sizeof *u->law_row);
+    u->dist_row = hn_room_take(r, (size_t)rows, sizeof *u->dist_row);
     u->some_weight = hn_room_mat(r, rows, 1).p;
 }
 
@@ -76,14 +76,14 @@ void hn_unrolled_look_ahead(hn_unrolled *u, int k, const int *token, const hn_re
     for (int i = 0; all > 0 && i < hn_unrolled_rows(u); i++) u->weight[i] = (hn_real)((double)u->weight[i] / all);
 }
 
-int hn_unrolled_pick(hn_unrolled *u, int k, hn_mat from, const int *law_row) {
+int hn_unrolled_pick(hn_unrolled *u, int k, hn_mat from, const int *dist_row) {
     const size_t bytes = (size_t)u->hidden * sizeof(hn_real);
     int n = 0;
     for (int i = 0; i < hn_unrolled_rows(u); i++) {
         if (u->weight[i] == 0) continue;
         memcpy(hn_mat_row(u->some, n), hn_mat_row(from, i), bytes);
         u->some_row[n] = i;
-        u->law_row[n] = law_row ? law_row[i + k] : i + k;
+        u->dist_row[n] = dist_row ? dist_row[i + k] : i + k;
         u->some_weight[n++] = u->weight[i];
     }
     return n;

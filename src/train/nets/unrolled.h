@@ -49,7 +49,7 @@ typedef struct hn_unrolled {
     hn_real *weight, *losses; /* weights of the rows' losses: shares that add up to 1, or all 0 */
     int *position;
     hn_mat some, dsome;    /* [hidden]: `out` of the rows with a loss, and its gradient */
-    int *some_row, *law_row; /* for each of those: its row of the batch, and of the batch's laws */
+    int *some_row, *dist_row; /* for each of those: its row of the batch, and of the batch's distributions */
     hn_real *some_weight;
     /* of one batch */
     int texts;
@@ -67,9 +67,9 @@ hn_mat hn_unrolled_now(const hn_unrolled *u, hn_mat m);
  * row beyond the end of its text reads any token, and has weight 0. */
 void hn_unrolled_look_ahead(hn_unrolled *u, int k, const int *token, const hn_real *weight);
 /* Copies `from` (at[k].out, or a result of it) of the rows with a loss to u->some, and returns their number: only these
- * are multiplied with the output matrix. law_row [rows]: the row of the batch's laws after the row's token; NULL: the
+ * are multiplied with the output matrix. dist_row [rows]: the row of the batch's distributions after the row's token; NULL: the
  * same row. */
-int hn_unrolled_pick(hn_unrolled *u, int k, hn_mat from, const int *law_row);
+int hn_unrolled_pick(hn_unrolled *u, int k, hn_mat from, const int *dist_row);
 /* Adds u->dsome to at[k].dout of these rows. */
 void hn_unrolled_put_back(hn_unrolled *u, int k, int count);
 /* at[k].out from at[k].x. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coins_test.c - acceptances and draws: certain ones use no random number, those of Philox follow their distribution and
+/* rng_test.c - acceptances and draws: certain ones use no random number, those of Philox follow their distribution and
  * their keys, and the callbacks that a test sets are called. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <math.h>
 
-#include "base/coins.h"
+#include "base/rng.h"
 
 /* The arguments of the last call to a test's callbacks, and the results they return. */
 typedef struct script {
@@ -47,26 +47,26 @@ static const hn_random_key key = {.seed = 5, .position = 7, .purpose = HN_PURPOS
 static void test_accept(void **state) {
     (void)state;
     script s = {.u = .25};
-    hn_coins c = {uniform_script, NULL, NULL, &s};
-    assert_true(hn_coins_accept(&c, &key, .26));
-    assert_false(hn_coins_accept(&c, &key, .25)); /* u < p, not <= */
-    assert_false(hn_coins_accept(&c, &key, .24));
+    hn_rng c = {uniform_script, NULL, NULL, &s};
+    assert_true(hn_rng_accept(&c, &key, .26));
+    assert_false(hn_rng_accept(&c, &key, .25)); /* u < p, not <= */
+    assert_false(hn_rng_accept(&c, &key, .24));
     assert_int_equal(s.calls, 3);
     assert_memory_equal(&s.key, &key, sizeof key);
     s.u = .5;
     c.accept = accept_script;
     for (int i = 0; i < 2; i++) {
         s.answer = i;
-        assert_int_equal(hn_coins_accept(&c, &key, .125), i);
+        assert_int_equal(hn_rng_accept(&c, &key, .125), i);
         assert_true(s.p == .125);
     }
     assert_int_equal(s.calls, 5);
     /* certain outcomes call nothing */
-    assert_false(hn_coins_accept(&c, &key, 0));
-    assert_false(hn_coins_accept(&c, &key, -1));
-    assert_false(hn_coins_accept(&c, &key, NAN));
-    assert_true(hn_coins_accept(&c, &key, 1));
-    assert_true(hn_coins_accept(&c, &key, INFINITY));
+    assert_false(hn_rng_accept(&c, &key, 0));
+    assert_false(hn_rng_accept(&c, &key, -1));
+    assert_false(hn_rng_accept(&c, &key, NAN));
+    assert_true(hn_rng_accept(&c, &key, 1));
+    assert_true(hn_rng_accept(&c, &key, INFINITY));
     assert_int_equal(s.calls, 5);
 }
 
@@ -75,8 +75,8 @@ static void test_accept_follows_its_probability(void **state) {
     enum { N = 40000 };
     int accepted = 0;
     for (int i = 0; i < N; i++) {
-        const hn_random_key k = {.seed = 1, .position = (uint64_t)i, .purpose = HN_PURPOSE_COIN};
-        const bool is = hn_coins_accept(&hn_coins_philox, &k, .3);
+        const hn_random_key k = {.seed = 1, .position = (uint64_t)i, .purpose = HN_PURPOSE_ACCEPT};
+        const bool is = hn_rng_accept(&hn_rng_philox, &k, .3);
         assert_int_equal(is, hn_random_uniform(&k) < .3);
         accepted += is;
     }
@@ -92,8 +92,8 @@ static void test_draw(void **state) {
     double chi = 0;
     for (int i = 0; i < N; i++) {
         const hn_random_key k = {.seed = (uint64_t)i, .position = 3, .purpose = HN_PURPOSE_RESIDUAL};
-        const int drawn = hn_coins_draw(&hn_coins_philox, &k, id, weight, CELLS);
-        assert_int_equal(drawn, hn_coins_draw(&hn_coins_philox, &k, NULL, weight, CELLS));
+        const int drawn = hn_rng_draw(&hn_rng_philox, &k, id, weight, CELLS);
+        assert_int_equal(drawn, hn_rng_draw(&hn_rng_philox, &k, NULL, weight, CELLS));
         counts[drawn]++;
     }
     assert_int_equal(counts[1], 0);
@@ -105,10 +105,10 @@ static void test_draw(void **state) {
 static void test_odd_weights(void **state) {
     (void)state;
     const double none[] = {0, -1, NAN}, tiny[] = {0, 5e-324, 0}, one[] = {-1, NAN, 3};
-    const hn_coins all[] = {hn_coins_philox, {hn_coins_philox.uniform, NULL, draw_script, &(script){.index = 1}}};
-    for (int i = 0; i < 2; i++) assert_int_equal(hn_coins_draw(&all[i], &key, NULL, none, 3), -1);
-    assert_int_equal(hn_coins_draw(&hn_coins_philox, &key, NULL, tiny, 3), 1);
-    assert_int_equal(hn_coins_draw(&hn_coins_philox, &key, NULL, one, 3), 2);
+    const hn_rng all[] = {hn_rng_philox, {hn_rng_philox.uniform, NULL, draw_script, &(script){.index = 1}}};
+    for (int i = 0; i < 2; i++) assert_int_equal(hn_rng_draw(&all[i], &key, NULL, none, 3), -1);
+    assert_int_equal(hn_rng_draw(&hn_rng_philox, &key, NULL, tiny, 3), 1);
+    assert_int_equal(hn_rng_draw(&hn_rng_philox, &key, NULL, one, 3), 2);
 }
 
 static void test_draw_replaced(void **state) {
@@ -116,19 +116,19 @@ static void test_draw_replaced(void **state) {
     const int32_t id[] = {4, 9, 11};
     const double weight[] = {.5, .25, .5};
     script s = {.u = .5, .index = 2};
-    hn_coins c = {uniform_script, NULL, NULL, &s};
-    assert_int_equal(hn_coins_draw(&c, &key, id, weight, 3), 1); /* .5 of 1.25 is past the first */
+    hn_rng c = {uniform_script, NULL, NULL, &s};
+    assert_int_equal(hn_rng_draw(&c, &key, id, weight, 3), 1); /* .5 of 1.25 is past the first */
     s.u = .399;
-    assert_int_equal(hn_coins_draw(&c, &key, id, weight, 3), 0);
+    assert_int_equal(hn_rng_draw(&c, &key, id, weight, 3), 0);
     s.u = .601;
-    assert_int_equal(hn_coins_draw(&c, &key, id, weight, 3), 2);
+    assert_int_equal(hn_rng_draw(&c, &key, id, weight, 3), 2);
     s.u = 1 - 0x1p-53;
-    assert_int_equal(hn_coins_draw(&c, &key, id, weight, 3), 2);
+    assert_int_equal(hn_rng_draw(&c, &key, id, weight, 3), 2);
     assert_int_equal(s.calls, 4);
     assert_memory_equal(&s.key, &key, sizeof key);
     s.calls = 0;
     c.draw = draw_script;
-    assert_int_equal(hn_coins_draw(&c, &key, id, weight, 3), 2);
+    assert_int_equal(hn_rng_draw(&c, &key, id, weight, 3), 2);
     assert_int_equal(s.calls, 1);
     assert_ptr_equal(s.id, id);
     assert_ptr_equal(s.weight, weight);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* law_for_tests.h - for tests: the law by its definition, in doubles, with sorted lists and no shortcut, over a contiguous
+/* dist_for_tests.h - for tests: the distribution by its definition, in doubles, with sorted lists and no shortcut, over a contiguous
  * history. Roundings of logits to float32 are made here too, no others. */
-#ifndef HN_LAW_FOR_TESTS_H
-#define HN_LAW_FOR_TESTS_H
+#ifndef HN_DIST_FOR_TESTS_H
+#define HN_DIST_FOR_TESTS_H
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,25 +13,25 @@
 
 enum { DEFINED_LONGEST = 1024 }; /* a longer repetition counts as this long */
 
-typedef struct defined_law {
+typedef struct defined_dist {
     int vocab;
     double *l;    /* processed logits */
-    double *p;    /* the law */
+    double *p;    /* the distribution */
     int *id;      /* scratch */
     double *w, *key;
     bool unsure;  /* a cut was so close that float32 may differ */
-} defined_law;
+} defined_dist;
 
-static inline void defined_law_open(defined_law *d, int vocab) {
+static inline void defined_dist_open(defined_dist *d, int vocab) {
     const size_t n = (size_t)vocab;
-    *d = (defined_law){.vocab = vocab,
+    *d = (defined_dist){.vocab = vocab,
                        .l = calloc(n, sizeof(double)),
                        .p = calloc(n, sizeof(double)),
                        .w = calloc(n, sizeof(double)),
                        .key = calloc(n, sizeof(double)),
                        .id = calloc(n, sizeof(int))};
 }
-static inline void defined_law_close(defined_law *d) {
+static inline void defined_dist_close(defined_dist *d) {
     free(d->l);
     free(d->p);
     free(d->w);
@@ -60,7 +60,7 @@ static inline int defined_repeat(const int32_t *text, int n, int start, int j, c
     return m;
 }
 
-static inline void defined_dry(defined_law *d, const hunch_sampling *q, const int32_t *text, int n,
+static inline void defined_dry(defined_dist *d, const hunch_sampling *q, const int32_t *text, int n,
                                const uint8_t *breakers) {
     const int allowed = q->dry_allowed_length ? q->dry_allowed_length : 2;
     const double base = q->dry_base > 0 ? q->dry_base : 1.75;
@@ -74,7 +74,7 @@ static inline void defined_dry(defined_law *d, const hunch_sampling *q, const in
     }
 }
 
-static inline void defined_logits(defined_law *d, const float *logits, const hunch_sampling *q, const int32_t *text,
+static inline void defined_logits(defined_dist *d, const float *logits, const hunch_sampling *q, const int32_t *text,
                                   int n, int n_prompt, const uint8_t *breakers) {
     for (int i = 0; i < d->vocab; i++) {
         double x = (double)logits[i];
@@ -102,23 +102,23 @@ static inline int defined_compare(const void *a, const void *b) {
     if (defined_sort_by[x] != defined_sort_by[y]) return defined_sort_by[x] > defined_sort_by[y] ? -1 : 1;
     return x < y ? -1 : 1;
 }
-static inline void defined_sort(defined_law *d, int n, const double *falling) {
+static inline void defined_sort(defined_dist *d, int n, const double *falling) {
     defined_sort_by = falling;
     qsort(d->id, (size_t)n, sizeof *d->id, defined_compare);
 }
 
-static inline void defined_close(defined_law *d, double a, double b, double slack) {
+static inline void defined_close(defined_dist *d, double a, double b, double slack) {
     if (fabs(a - b) <= 3e-6 * fabs(b) + slack) d->unsure = true;
 }
 
-static inline double defined_sum(const defined_law *d, int n) {
+static inline double defined_sum(const defined_dist *d, int n) {
     double sum = 0;
     for (int i = 0; i < n; i++) sum += d->w[d->id[i]];
     return sum;
 }
 
 /* The shortest run of sorted tokens with this share of the weight. slack: error of a key in float32. */
-static inline int defined_run(defined_law *d, int n, double share, double slack) {
+static inline int defined_run(defined_dist *d, int n, double share, double slack) {
     const double target = share * defined_sum(d, n);
     double run = 0;
     for (int i = 0; i < n; i++) {
@@ -132,7 +132,7 @@ static inline int defined_run(defined_law *d, int n, double share, double slack)
     return n;
 }
 
-static inline int defined_sigma(defined_law *d, int n, double sigmas) {
+static inline int defined_sigma(defined_dist *d, int n, double sigmas) {
     double mean = 0, variance = 0;
     int kept = 0;
     for (int i = 0; i < n; i++) mean += d->l[d->id[i]] / n;
@@ -145,7 +145,7 @@ static inline int defined_sigma(defined_law *d, int n, double sigmas) {
     return kept;
 }
 
-static inline int defined_typical(defined_law *d, int n, double share) {
+static inline int defined_typical(defined_dist *d, int n, double share) {
     const double sum = defined_sum(d, n);
     double entropy = 0;
     for (int i = 0; i < n; i++) {
@@ -159,7 +159,7 @@ static inline int defined_typical(defined_law *d, int n, double share) {
     return n;
 }
 
-static inline int defined_xtc(defined_law *d, int n, double threshold) {
+static inline int defined_xtc(defined_dist *d, int n, double threshold) {
     const double least = threshold * defined_sum(d, n);
     int above = 0, kept = 0, last;
     for (; above < n && d->w[d->id[above]] >= least; above++) {}
@@ -172,8 +172,8 @@ static inline int defined_xtc(defined_law *d, int n, double threshold) {
     return kept;
 }
 
-/* From processed logits to the law. xtc: XTC acts. Temperature > 0 and at least one logit that is a number. */
-static inline void defined_cuts(defined_law *d, const hunch_sampling *q, bool xtc) {
+/* From processed logits to the distribution. xtc: XTC acts. Temperature > 0 and at least one logit that is a number. */
+static inline void defined_cuts(defined_dist *d, const hunch_sampling *q, bool xtc) {
     int n = 0, kept = 0;
     d->unsure = false;
     for (int i = 0; i < d->vocab; i++) {
@@ -201,7 +201,7 @@ static inline void defined_cuts(defined_law *d, const hunch_sampling *q, bool xt
 }
 
 /* All steps: text[n] is prompt, answer and path. */
-static inline void defined_by(defined_law *d, const float *logits, const hunch_sampling *q, const int32_t *text, int n,
+static inline void defined_by(defined_dist *d, const float *logits, const hunch_sampling *q, const int32_t *text, int n,
                               int n_prompt, const uint8_t *breakers, bool xtc) {
     defined_logits(d, logits, q, text, n, n_prompt, breakers);
     defined_cuts(d, q, xtc);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* draft_law_test.c - laws that drafts are drawn from and the draws: the law is the sampler's, sparse or dense; draws follow it, one token
- * or several without replacement, with the noise of contract C3; room is checked before. */
+/* draft_dist_test.c - distributions that drafts are drawn from and the draws: the distribution is the sampler's, sparse or dense; draws
+ * follow it, one token or several without replacement, with the noise of contract C3; room is checked before. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/fault.h"
-#include "draft/draft_law.h"
+#include "draft/draft_dist.h"
 #include "sample/chi_square.h"
 
 enum { VOCAB = 12, HAVE = 4, DRAFTER = 3, ROOT = 6 };
@@ -24,7 +24,7 @@ static void logits_make(float l[VOCAB], bool reduced) {
 }
 
 typedef struct rig {
-    hn_draft_laws laws;
+    hn_draft_dists dists;
     hn_sampler sampler;
     hn_tree tree;
     hn_propose p;
@@ -34,7 +34,7 @@ typedef struct rig {
 
 static void rig_open(rig *r, const hunch_sampling *params, bool reduced, int rows) {
     memset(r, 0, sizeof *r);
-    assert_int_equal(hn_draft_laws_open(&r->laws, VOCAB, 2, 5, NULL), HUNCH_OK);
+    assert_int_equal(hn_draft_dists_open(&r->dists, VOCAB, 2, 5, NULL), HUNCH_OK);
     assert_int_equal(hn_sampler_init(&r->sampler, params, VOCAB, NULL), HUNCH_OK);
     hn_tree_reset(&r->tree, text[ROOT], rows);
     logits_make(r->logits, reduced);
@@ -44,36 +44,36 @@ static void rig_open(rig *r, const hunch_sampling *params, bool reduced, int row
 
 static void rig_close(rig *r) {
     hn_sampler_fini(&r->sampler);
-    hn_draft_laws_close(&r->laws);
-    hn_draft_laws_close(&r->laws);
+    hn_draft_dists_close(&r->dists);
+    hn_draft_dists_close(&r->dists);
 }
 
-static const hn_draft_law *law_at(rig *r, int seq, int place) {
-    return hn_draft_law_make(&r->laws, seq, place, &r->sampler, r->logits, &r->h);
+static const hn_draft_dist *dist_at(rig *r, int seq, int slot) {
+    return hn_draft_dist_make(&r->dists, seq, slot, &r->sampler, r->logits, &r->h);
 }
 
-/* The law is the sampler's, and is unchanged while others are made. */
-static void test_laws(void **state) {
+/* The distribution is the sampler's, and is unchanged while others are made. */
+static void test_dists(void **state) {
     (void)state;
     const hunch_sampling *const params[] = {&warm, &biting};
     for (int i = 0; i < 4; i++) {
         rig r;
         float want[VOCAB] = {0};
-        hn_law plain;
+        hn_dist plain;
         rig_open(&r, params[i / 2], i % 2, 8);
-        hn_sampler_law(&r.sampler, r.logits, &r.h, &plain);
+        hn_sampler_dist(&r.sampler, r.logits, &r.h, &plain);
         for (int k = 0; k < plain.n; k++) want[plain.id[k]] = plain.weight[k];
         const double sum = plain.sum;
         const int n = plain.n;
-        const hn_draft_law *law = law_at(&r, 1, 4);
-        assert_non_null(law);
-        assert_true(law_at(&r, 1, 3) != law && law_at(&r, 0, 4) != law); /* these do not change it */
+        const hn_draft_dist *dist = dist_at(&r, 1, 4);
+        assert_non_null(dist);
+        assert_true(dist_at(&r, 1, 3) != dist && dist_at(&r, 0, 4) != dist); /* these do not change it */
         r.logits[0] = 50;
-        assert_true(law_at(&r, 0, 0) != law);
-        assert_true(law->sum == sum);
-        assert_int_equal(law->q.id == NULL, n > VOCAB / 2);
-        assert_int_equal(law->q.n, law->q.id ? n : VOCAB);
-        for (int x = 0; x < VOCAB; x++) assert_true(hn_proposal_weight(&law->q, x) == want[x]);
+        assert_true(dist_at(&r, 0, 0) != dist);
+        assert_true(dist->sum == sum);
+        assert_int_equal(dist->q.id == NULL, n > VOCAB / 2);
+        assert_int_equal(dist->q.n, dist->q.id ? n : VOCAB);
+        for (int x = 0; x < VOCAB; x++) assert_true(hn_proposal_weight(&dist->q, x) == want[x]);
         rig_close(&r);
     }
 }
@@ -86,7 +86,7 @@ static void count(const hunch_sampling *params, bool reduced, long *counts) {
         int16_t child[HN_TREE_ROWS];
         hn_tree_reset(&r.tree, text[ROOT], 8);
         r.sampler.params.seed = (uint64_t)i;
-        assert_int_equal(hn_draft_law_draw(&r.laws, law_at(&r, 0, 1), &r.p, DRAFTER, 0, 2, child), 2);
+        assert_int_equal(hn_draft_dist_draw(&r.dists, dist_at(&r, 0, 1), &r.p, DRAFTER, 0, 2, child), 2);
         counts[r.tree.token[child[0]] * VOCAB + r.tree.token[child[1]]]++;
     }
     rig_close(&r);
@@ -103,10 +103,10 @@ static void test_pairs_without_replacement(void **state) {
         memset(want, 0, sizeof want);
         count(params[i / 2], i % 2, counts);
         rig_open(&r, params[i / 2], i % 2, 8);
-        const hn_draft_law *law = law_at(&r, 0, 0);
+        const hn_draft_dist *dist = dist_at(&r, 0, 0);
         for (int a = 0; a < VOCAB; a++)
             for (int b = 0; b < VOCAB; b++) {
-                const double p = hn_proposal_probability(&law->q, a), q = hn_proposal_probability(&law->q, b);
+                const double p = hn_proposal_probability(&dist->q, a), q = hn_proposal_probability(&dist->q, b);
                 want[a * VOCAB + b] = a == b ? 0 : p * q / (1 - p);
             }
         assert_true(chi_square_fits(counts, want, VOCAB * VOCAB, 20000));
@@ -131,12 +131,12 @@ static void test_candidates(void **state) {
     rig r;
     int16_t child[HN_TREE_ROWS];
     rig_open(&r, &warm, true, 8);
-    r.sampler.coins.uniform = check_key;
+    r.sampler.rng.uniform = check_key;
     draws = 0;
-    const hn_draft_law *law = law_at(&r, 0, 0);
-    assert_int_equal(hn_draft_law_draw(&r.laws, law, &r.p, DRAFTER, 0, 3, child), 3);
-    const hn_draft_law *next = law_at(&r, 0, 1);
-    assert_int_equal(hn_draft_law_draw(&r.laws, next, &r.p, DRAFTER, child[1], 1, child), 1);
+    const hn_draft_dist *dist = dist_at(&r, 0, 0);
+    assert_int_equal(hn_draft_dist_draw(&r.dists, dist, &r.p, DRAFTER, 0, 3, child), 3);
+    const hn_draft_dist *next = dist_at(&r, 0, 1);
+    assert_int_equal(hn_draft_dist_draw(&r.dists, next, &r.p, DRAFTER, child[1], 1, child), 1);
     assert_int_equal(draws, 4);
     assert_true(hn_tree_valid(&r.tree));
     double last = 1;
@@ -144,7 +144,7 @@ static void test_candidates(void **state) {
         const hn_candidate *x = &r.tree.candidate[c];
         assert_int_equal(x->number, c);
         assert_int_equal(x->without, c < 3);
-        assert_ptr_equal(x->q, c < 3 ? &law->q : &next->q);
+        assert_ptr_equal(x->q, c < 3 ? &dist->q : &next->q);
         assert_int_equal(x->token % 3, 1);
         if (c < 3) assert_true((double)x->estimate <= last);
         last = (double)x->estimate;
@@ -161,41 +161,41 @@ static void test_room(void **state) {
     rig r;
     int16_t child[HN_TREE_ROWS];
     rig_open(&r, &warm, true, 3);
-    assert_int_equal(hn_draft_law_draw(&r.laws, law_at(&r, 0, 0), &r.p, DRAFTER, 0, 4, child), 2); /* rows */
+    assert_int_equal(hn_draft_dist_draw(&r.dists, dist_at(&r, 0, 0), &r.p, DRAFTER, 0, 4, child), 2); /* rows */
     assert_true(r.tree.candidate[0].without && r.tree.candidate[1].without);
     r.p.budget = 1;
     hn_tree_reset(&r.tree, text[ROOT], 8);
-    assert_int_equal(hn_draft_law_draw(&r.laws, law_at(&r, 0, 0), &r.p, DRAFTER, 0, 4, child), 1);
+    assert_int_equal(hn_draft_dist_draw(&r.dists, dist_at(&r, 0, 0), &r.p, DRAFTER, 0, 4, child), 1);
     r.p.budget = 0;
-    assert_int_equal(hn_draft_law_draw(&r.laws, law_at(&r, 0, 1), &r.p, DRAFTER, 1, 4, child), 0);
+    assert_int_equal(hn_draft_dist_draw(&r.dists, dist_at(&r, 0, 1), &r.p, DRAFTER, 1, 4, child), 0);
     r.p.budget = 7;
     hn_tree_reset(&r.tree, text[ROOT], 8);
-    assert_int_equal(hn_draft_law_draw(&r.laws, law_at(&r, 0, 0), &r.p, DRAFTER, 0, 6, child), HAVE); /* tokens */
+    assert_int_equal(hn_draft_dist_draw(&r.dists, dist_at(&r, 0, 0), &r.p, DRAFTER, 0, 6, child), HAVE); /* tokens */
     for (int i = 0; i < VOCAB; i++) r.logits[i] = -INFINITY;
-    assert_null(law_at(&r, 0, 0));
+    assert_null(dist_at(&r, 0, 0));
     rig_close(&r);
 }
 
 static void test_no_memory(void **state) {
     (void)state;
-    hn_draft_laws l;
+    hn_draft_dists l;
     int refused = 0;
     hn_fault_arm(HN_FAULT_ALLOC, 0, true);
-    assert_int_equal(hn_draft_laws_open(&l, VOCAB, 1, 1, NULL), HUNCH_NO_MEMORY);
+    assert_int_equal(hn_draft_dists_open(&l, VOCAB, 1, 1, NULL), HUNCH_NO_MEMORY);
     hn_fault_arm(HN_FAULT_ALLOC, -1, false);
-    hn_draft_laws_close(&l);
+    hn_draft_dists_close(&l);
     for (int at = 0; at < 6; at++) {
         rig r;
         int16_t child[HN_TREE_ROWS];
         rig_open(&r, &biting, at % 2, 8);
         hn_fault_arm(HN_FAULT_ALLOC, at / 2, true);
-        const hn_draft_law *law = law_at(&r, 0, 0);
-        const int n = law ? hn_draft_law_draw(&r.laws, law, &r.p, DRAFTER, 0, 2, child) : 0;
+        const hn_draft_dist *dist = dist_at(&r, 0, 0);
+        const int n = dist ? hn_draft_dist_draw(&r.dists, dist, &r.p, DRAFTER, 0, 2, child) : 0;
         hn_fault_arm(HN_FAULT_ALLOC, -1, false);
         assert_int_equal(n, 0);
-        refused += law == NULL;
+        refused += dist == NULL;
         assert_int_equal(r.tree.n_candidates, 0);
-        assert_int_equal(hn_draft_law_draw(&r.laws, law_at(&r, 0, 0), &r.p, DRAFTER, 0, 2, child), 2);
+        assert_int_equal(hn_draft_dist_draw(&r.dists, dist_at(&r, 0, 0), &r.p, DRAFTER, 0, 2, child), 2);
         rig_close(&r);
     }
     assert_int_equal(refused, 4);
@@ -203,7 +203,7 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_laws), cmocka_unit_test(test_pairs_without_replacement), cmocka_unit_test(test_candidates),
+        cmocka_unit_test(test_dists), cmocka_unit_test(test_pairs_without_replacement), cmocka_unit_test(test_candidates),
         cmocka_unit_test(test_room), cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heads_for_tests.h - for tests of draft heads: the tiny heads of tests/data/goldens-heads, and a listener in the place of an
+/* heads.h - for tests of draft heads: the tiny heads of tests/data/goldens-heads, and a listener in the place of an
  * engine's drafter. It checks the engine's contract with every head (each committed row is fed once, in order, with its next token;
  * no others), records each round's drafts, and can inject mistakes into the rows. Include after cmocka. */
 #ifndef HN_TEST_HEADS_H
@@ -17,7 +17,7 @@ enum { HEADS_CONTEXT = 512, HEADS_VOCAB = 512 };
 
 /* "eagle:@eagle1-bias-bin,tree=#fork.json": @NAME is that head's folder, #NAME a file of tests/data/trees, %NAME one of
  * tests/data/token-lists. Several specs are joined by '+'. */
-FIXTURE const char *heads_spec(const char *form) {
+HELPER const char *heads_spec(const char *form) {
     static char text[8][1000];
     static int next;
     char *out = text[next++ & 7];
@@ -39,7 +39,7 @@ FIXTURE const char *heads_spec(const char *form) {
 static int heads_tokens = 480; /* number of different tokens in prompts */
 
 /* A text that sometimes repeats itself: `n` tokens, the first `shared` of them the same for every salt. */
-FIXTURE void heads_prompt(hunch_token *t, size_t n, size_t shared, uint64_t salt) {
+HELPER void heads_prompt(hunch_token *t, size_t n, size_t shared, uint64_t salt) {
     uint64_t x = 99, y = salt * 7919 + 1;
     for (size_t i = 0; i < n; i++) {
         uint64_t *from = i < shared ? &x : &y;
@@ -75,7 +75,7 @@ typedef enum heads_mistake {
 } heads_mistake;
 
 /* Rows of a prefix that a head recomputes: one, or as many as it has in a block, or blocks. */
-FIXTURE int heads_rows_again(const char *spec) {
+HELPER int heads_rows_again(const char *spec) {
     return strstr(spec, "falcon-k3") || !strncmp(spec, "mtp,", 4) ? 3 : strstr(spec, "falcon-k2") ? 2 : 1;
 }
 
@@ -98,26 +98,26 @@ typedef struct heads_listener {
 static heads_listener *heads_listening[4];
 static int heads_vocab; /* of the current target */
 
-FIXTURE heads_listener *heads_of(const hn_drafter *d) {
+HELPER heads_listener *heads_of(const hn_drafter *d) {
     for (int i = 0; i < 4; i++)
         if (heads_listening[i] && heads_listening[i]->drafter == d) return heads_listening[i];
     fail_msg("this drafter has no listener");
     return NULL;
 }
 
-FIXTURE void heads_mix(uint64_t *h, const void *data, size_t size) {
+HELPER void heads_mix(uint64_t *h, const void *data, size_t size) {
     const unsigned char *p = data;
     for (size_t i = 0; i < size; i++) *h = (*h ^ p[i]) * 0x100000001B3u;
 }
 
-FIXTURE void heads_take_logits(void *ctx, int level, const float *logits) {
+HELPER void heads_take_logits(void *ctx, int level, const float *logits) {
     uint64_t *h = ctx;
     heads_mix(h, &level, sizeof level);
     heads_mix(h, logits, (size_t)heads_vocab * sizeof *logits);
 }
 
 /* Records the text at a round's start and checks the rows that were fed of it. */
-FIXTURE void heads_round_open(heads_listener *l, const hn_propose *p) {
+HELPER void heads_round_open(heads_listener *l, const hn_propose *p) {
     if (l->fed[p->seq] != p->text.n - 1)
         fail_msg("a text of %d tokens is drafted for, and %d rows of it were fed", p->text.n, l->fed[p->seq]);
     for (int i = 0; i < p->text.n - 1; i++)
@@ -134,7 +134,7 @@ FIXTURE void heads_round_open(heads_listener *l, const hn_propose *p) {
 }
 
 /* Records the drafter's candidates of a tree, with their estimates and q; n: texts in the call. */
-FIXTURE void heads_round_read(heads_listener *l, const hn_propose *p, int n_texts) {
+HELPER void heads_round_read(heads_listener *l, const hn_propose *p, int n_texts) {
     uint64_t h = l->logits[p->seq];
     int n = 0;
     l->tree_rows[p->seq] = p->tree->n_rows;
@@ -156,7 +156,7 @@ FIXTURE void heads_round_read(heads_listener *l, const hn_propose *p, int n_text
     r->starved |= l->cache && hn_cache_free_pages(l->cache) < 2 * n_texts;
 }
 
-FIXTURE int heads_propose(hn_drafter *d, hn_propose *p, int n, int level) {
+HELPER int heads_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     heads_listener *l = heads_of(d);
     hn_propose own[HN_MAX_ROWS];
     int called = 0;
@@ -176,7 +176,7 @@ FIXTURE int heads_propose(hn_drafter *d, hn_propose *p, int n, int level) {
 
 /* ---- rows, with and without mistakes ---------------------------------------------------------------------------------- */
 
-FIXTURE void heads_note_rows(heads_listener *l, const hn_feed_row *rows, int n) {
+HELPER void heads_note_rows(heads_listener *l, const hn_feed_row *rows, int n) {
     for (int i = 0; i < n; i++) {
         if (l->drafter->needs.n_groups == 0 && l->fed[rows[i].seq] == 0) { /* without rows in the cache: only rows after a prefix */
             l->fed[rows[i].seq] = rows[i].position;
@@ -199,7 +199,7 @@ static inline bool heads_has_rejected(const heads_listener *l, const hn_feed_row
     return row->node >= 0 && row->node + 1 < l->tree_rows[row->seq];
 }
 
-FIXTURE int heads_make_mistake(const heads_listener *l, hn_feed_row *rows, int n) {
+HELPER int heads_make_mistake(const heads_listener *l, hn_feed_row *rows, int n) {
     for (int i = n - 1; i >= 0; i--) {
         hn_feed_row *r = &rows[i];
         const bool first = i == 0 || rows[i - 1].seq != r->seq, last = heads_last_of_seq(rows, i, n);
@@ -220,7 +220,7 @@ FIXTURE int heads_make_mistake(const heads_listener *l, hn_feed_row *rows, int n
     return n;
 }
 
-FIXTURE hunch_status heads_feed(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err) {
+HELPER hunch_status heads_feed(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err) {
     heads_listener *l = heads_of(d);
     hn_feed_row wrong[HN_MAX_ROWS];
     hn_buf swapped[HN_MOST_HEAD_FEATURES];
@@ -239,7 +239,7 @@ FIXTURE hunch_status heads_feed(hn_drafter *d, const hn_feed_row *rows, int n, c
     return st;
 }
 
-FIXTURE hunch_status heads_begin(hn_drafter *d, const hn_begin *b, int n, hunch_error *err) {
+HELPER hunch_status heads_begin(hn_drafter *d, const hn_begin *b, int n, hunch_error *err) {
     heads_listener *l = heads_of(d);
     for (int i = 0; i < n; i++) {
         const int restored = b[i].rows_restored ? b[i].rows_restored - d->needs.group[0].recompute : 0;
@@ -250,7 +250,7 @@ FIXTURE hunch_status heads_begin(hn_drafter *d, const hn_begin *b, int n, hunch_
     return l->inner->begin(d, b, n, err);
 }
 
-FIXTURE void heads_observe(hn_drafter *d, const hn_observe *o, int n) {
+HELPER void heads_observe(hn_drafter *d, const hn_observe *o, int n) {
     heads_listener *l = heads_of(d);
     for (; n > 0; n--, o++) {
         if (l->open[o->seq] >= 0) l->round[l->open[o->seq]].accepted = o->n_accepted;
@@ -259,7 +259,7 @@ FIXTURE void heads_observe(hn_drafter *d, const hn_observe *o, int n) {
 }
 
 /* Takes the place of an engine's drafter number `index`. */
-FIXTURE heads_listener *heads_listen(hunch_engine *e, int index, heads_mistake mistake) {
+HELPER heads_listener *heads_listen(hunch_engine *e, int index, heads_mistake mistake) {
     heads_listener *l = calloc(1, sizeof *l);
     int i = 0;
     while (heads_listening[i]) i++;
@@ -280,7 +280,7 @@ FIXTURE heads_listener *heads_listen(hunch_engine *e, int index, heads_mistake m
     return l;
 }
 
-FIXTURE void heads_listen_end(heads_listener *l) {
+HELPER void heads_listen_end(heads_listener *l) {
     for (int i = 0; i < 4; i++)
         if (heads_listening[i] == l) heads_listening[i] = NULL;
     l->drafter->ops = l->inner;
@@ -292,7 +292,7 @@ FIXTURE void heads_listen_end(heads_listener *l) {
 /* ---- comparison with a fresh engine ----------------------------------------------------------------------------------- */
 
 /* The drafts of an engine without any history after the round's text, all of it read at once. */
-FIXTURE heads_round heads_draft_afresh(hunch_engine *e, heads_listener *l, const heads_round *r, const hunch_sampling *params) {
+HELPER heads_round heads_draft_afresh(hunch_engine *e, heads_listener *l, const heads_round *r, const hunch_sampling *params) {
     hunch_session *s = NULL;
     hunch_request q;
     hunch_request_defaults(&q, e->model);
@@ -317,7 +317,7 @@ FIXTURE heads_round heads_draft_afresh(hunch_engine *e, heads_listener *l, const
 
 /* Number of a listener's rounds in which a fresh engine's drafts differ; *first: the first of them (may be NULL). every: compares only
  * every so many rounds. The engine reuses nothing and has one sequence. */
-FIXTURE int heads_differing(const heads_listener *l, hunch_model *m, const char *spec, const hunch_sampling *params,
+HELPER int heads_differing(const heads_listener *l, hunch_model *m, const char *spec, const hunch_sampling *params,
                                hunch_verify verify, int every, const heads_round **first) {
     hunch_engine_options o;
     hunch_engine_options_defaults(&o);
@@ -339,7 +339,7 @@ FIXTURE int heads_differing(const heads_listener *l, hunch_model *m, const char 
     return differing;
 }
 
-FIXTURE void heads_same_as_fresh(const heads_listener *l, hunch_model *m, const char *spec, const hunch_sampling *params,
+HELPER void heads_same_as_fresh(const heads_listener *l, hunch_model *m, const char *spec, const hunch_sampling *params,
                                  hunch_verify verify, int every, const char *what) {
     const heads_round *r = NULL;
     const int differing = heads_differing(l, m, spec, params, verify, every, &r);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text_for_tests.h - for tests that read the checkout itself: its files by name, their text. Fails the running test.
+/* text.h - for tests that read the checkout itself: its files by name, their text. Fails the running test.
  * The including test selects the files and checks them. */
 #ifndef HN_TESTS_TEXT_H
 #define HN_TESTS_TEXT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* acceptance_law_test.c - the trainer's prediction for a head agrees with the engine: if drafts are drawn from q and
+/* acceptance_dist_test.c - the trainer's prediction for a head agrees with the engine: if drafts are drawn from q and
  * verified by the ratio rule, a draft is accepted with probability sum min(p, q). The engine generates texts at
  * temperature 1 and counts; the trainer computes the sum from the features of the same texts, with its own network and
  * its own product with the output matrix. The difference of count and expectation is then a sum of independent numbers
@@ -18,7 +18,7 @@
 
 #include "base/dtype.h"
 #include "format/source.h"
-#include "heads_for_tests.h"
+#include "heads.h"
 #include "train/nets/eagle3_net.h"
 #include "train/data/features.h"
 #include "train/learn/learn_kind.h"
@@ -213,7 +213,7 @@ static const uint16_t *state_of(const hn_feature_text *t, int i, int k) {
 
 /* Logits of q after each of n - 1 rows: from taps up to row i and the token after it. */
 static void draft_logits(const hn_feature_text *t, mistake m, hn_mat logits) {
-    static float taps[CONTEXT * 1024], law[CONTEXT * KEPT];
+    static float taps[CONTEXT * 1024], dist[CONTEXT * KEPT];
     static hn_real weight[CONTEXT];
     const int width = (int)features.header.width, start[] = {0, logits.rows};
     int token[CONTEXT];
@@ -231,7 +231,7 @@ static void draft_logits(const hn_feature_text *t, mistake m, hn_mat logits) {
                                .token = token,
                                .weight = weight,
                                .taps = hn_mat_of(taps, logits.rows, head.shape.taps),
-                               .law = hn_mat_of(law, logits.rows, KEPT)};
+                               .dist = hn_mat_of(dist, logits.rows, KEPT)};
     hn_eagle3_net_drafts(head.net, head.weights, &b, logits);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exact_law_test.c - the law of the tokens that each rule emits over two rounds, enumerated with the real code, against the
- * product of the target's own laws (verification.md T1, T7). Rules that are wrong on purpose: wrong_rules_test.c. */
+/* exact_dist_test.c - the distribution of the tokens that each rule emits over two rounds, enumerated with the real code, against the
+ * product of the target's own distributions (verification.md T1, T7). Rules that are wrong on purpose: wrong_rules_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -47,7 +47,7 @@ static void check_chain(const char *what, hn_rule rule) {
     check_all(what, rule, &two, &one, 4, 3);
 }
 
-/* README: "`--verify ratio`, `block` and `traversal` keep the law of the model exactly." */
+/* README: "`--verify ratio`, `block` and `traversal` keep the distribution of the model exactly." */
 static void test_ratio_chain(void **state) {
     (void)state;
     check_chain("ratio", HN_RULE_RATIO);
@@ -128,8 +128,8 @@ static void test_points(void **state) {
     }
 }
 
-/* A law that is random itself: XTC acts at a position or not, the same in every round. Plain sampling is enumerated too, as
- * it is no product of fixed laws. */
+/* A distribution that is random itself: XTC acts at a position or not, the same in every round. Plain sampling is enumerated too, as
+ * it is no product of fixed distributions. */
 static void test_xtc(void **state) {
     (void)state;
     static const hn_rule rules[] = {HN_RULE_MATCH, HN_RULE_RATIO, HN_RULE_BLOCK, HN_RULE_TRAVERSAL};
@@ -159,7 +159,7 @@ static void test_xtc(void **state) {
     }
 }
 
-/* The same with the real coins: the joint law of the first tokens by counting, over seeds. */
+/* The same with the real random numbers: the joint distribution of the first tokens by counting, over seeds. */
 static void test_counted(void **state) {
     (void)state;
     enum { SEEDS = 20000, V = 3 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coins.c - see coins.h. The target's own draw, which drafters couple with, is a race of exponentials (sample/sampler.c). */
-#include "base/coins.h"
+/* rng.c - see rng.h. The target's own draw, which drafters couple with, is a race of exponentials (sample/sampler.c). */
+#include "base/rng.h"
 
 #include <stddef.h>
 
@@ -8,9 +8,9 @@ static double uniform_philox(void *ctx, const hn_random_key *key) {
     (void)ctx;
     return hn_random_uniform(key);
 }
-const hn_coins hn_coins_philox = {uniform_philox, NULL, NULL, NULL};
+const hn_rng hn_rng_philox = {uniform_philox, NULL, NULL, NULL};
 
-bool hn_coins_accept(const hn_coins *c, const hn_random_key *key, double p) {
+bool hn_rng_accept(const hn_rng *c, const hn_random_key *key, double p) {
     if (!(p > 0)) return false;
     if (p >= 1) return true;
     return c->accept ? c->accept(c->ctx, key, p) : c->uniform(c->ctx, key) < p;
@@ -45,7 +45,7 @@ static int index_at(const double *weight, int n, double u) {
     return last;
 }
 
-int hn_coins_draw(const hn_coins *c, const hn_random_key *key, const int32_t *id, const double *weight, int n) {
+int hn_rng_draw(const hn_rng *c, const hn_random_key *key, const int32_t *id, const double *weight, int n) {
     if (!c->draw) return index_at(weight, n, c->uniform(c->ctx, key));
     bool any = false;
     for (int i = 0; i < n && !any; i++) any = weight[i] > 0;

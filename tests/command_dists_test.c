@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* command_laws_test.c - the `hunch` command: flags that change the law of a text and the rule that verifies it,
+/* command_dists_test.c - the `hunch` command: flags that change the distribution of a text and the rule that verifies it,
  * templates, predictions, --why, repeated comparisons, `draft`. */
 #include "command.h"
 
-/* ---- run: laws, rules, templates, reasons ---------------------------------------------------------------------- */
+/* ---- run: distributions, rules, templates, reasons ---------------------------------------------------------------------- */
 
 static void test_run_bias(void **state) {
     (void)state;
@@ -25,10 +25,10 @@ static void test_run_bias(void **state) {
     json_decref(only);
 }
 
-/* Every flag that changes the law changes the text of this seed. */
-static void test_run_laws(void **state) {
+/* Every flag that changes the distribution changes the text of this seed. */
+static void test_run_dists(void **state) {
     (void)state;
-    static const char *const laws[][4] = {{"--top-n-sigma", "0.5"},
+    static const char *const dists[][4] = {{"--top-n-sigma", "0.5"},
                                           {"--typical", "0.2"},
                                           {"--xtc-probability", "1"},
                                           {"--xtc-probability", "1", "--xtc-threshold", "0.02"},
@@ -38,16 +38,16 @@ static void test_run_laws(void **state) {
                                           {"--dry-multiplier", "5", "--dry-allowed-length", "1"},
                                           {"--min-p", "0.4"}};
     json_t *plain = json_of("run", "-m", STORIES, "-p", "Once", "-n", "80", "--temperature", "1.2", "--seed", "5");
-    for (size_t i = 0; i < sizeof laws / sizeof *laws; i++) {
+    for (size_t i = 0; i < sizeof dists / sizeof *dists; i++) {
         const char *args[20] = {"run",           "-m",  STORIES,  "-p", "Once",  "-n", "80",
                                 "--temperature", "1.2", "--seed", "5",  "--json"};
         int n = 12;
-        for (int k = 0; k < 4 && laws[i][k]; k++)
-            args[n++] = laws[i][k];
+        for (int k = 0; k < 4 && dists[i][k]; k++)
+            args[n++] = dists[i][k];
         json_t *j = json_args(args);
         run_shape(j);
         if (json_equal(get(j, "tokens"), get(plain, "tokens")))
-            fail_msg("%s changes nothing", laws[i][0]);
+            fail_msg("%s changes nothing", dists[i][0]);
         json_decref(j);
     }
     json_decref(plain);
@@ -66,7 +66,7 @@ static void test_run_rules(void **state) {
     result r = command("run", "-m", STORIES, "-p", "Once", "-n", "40", "--temperature", "1", "--verify", "ratio",
                        "--draft", "ngram");
     assert_int_equal(r.code, 0);
-    assert_non_null(strstr(r.err, "law of the text"));
+    assert_non_null(strstr(r.err, "distribution of the text"));
     result_free(&r);
 }
 
@@ -429,7 +429,7 @@ static void test_draft_output(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_run_bias),       cmocka_unit_test(test_run_laws),     cmocka_unit_test(test_run_rules),
+        cmocka_unit_test(test_run_bias),       cmocka_unit_test(test_run_dists),     cmocka_unit_test(test_run_rules),
         cmocka_unit_test(test_run_lossy),      cmocka_unit_test(test_run_logprobs), cmocka_unit_test(test_run_why),
         cmocka_unit_test(test_run_why_not_the_best),
         cmocka_unit_test(test_run_template),   cmocka_unit_test(test_run_tools),    cmocka_unit_test(test_run_input),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kept_rows_test.c - a tree that grows over several passes, each of which names rows kept by earlier ones, has the
+/* draft_rows_test.c - a tree that grows over several passes, each of which names rows kept by earlier ones, has the
  * logits of the same tree in one pass, bit for bit (contract C2): for every instruction level, type of cache, size of
  * pages; and a runner's buffers are as wide as its widest layer, at any place. */
 #include <setjmp.h>
@@ -119,23 +119,23 @@ static void run_at_once(rig *r, const grown *t, float *const *out) {
 /* The rows of one pass: the new nodes of each sequence, after those kept by earlier passes. */
 static void run_grown_pass(rig *r, const grown *t, int n_seqs, int pass, int *made, float *const *out) {
     hn_row row[HN_MAX_ROWS];
-    hn_kept kept[SEQS];
+    hn_draft_rows drafts[SEQS];
     int seqs[SEQS], of[HN_MAX_ROWS], node[HN_MAX_ROWS], n = 0, m = 0;
     for (int s = 0; s < n_seqs; s++) {
         const int first = n, before = made[s];
         while (made[s] < t[s].n && t[s].pass[made[s]] == pass) {
             const int parent = t[s].parent[made[s]];
             row[n] = (hn_row){.token = t[s].token[made[s]], .seq = (int16_t)m, .logits = HN_LOGITS_ALL};
-            row[n].parent = parent < 0 ? (int16_t)-1 : parent < before ? hn_kept_parent(parent) : (int16_t)(first + parent - before);
+            row[n].parent = parent < 0 ? (int16_t)-1 : parent < before ? hn_draft_parent(parent) : (int16_t)(first + parent - before);
             of[n] = s;
             node[n++] = made[s]++;
         }
         if (n == first) continue;
-        kept[m] = (hn_kept){before, t[s].parent};
+        drafts[m] = (hn_draft_rows){before, t[s].parent};
         seqs[m++] = s;
     }
     if (n == 0) return;
-    const hn_pass_options more = {.kept = kept};
+    const hn_pass_options more = {.draft_rows = drafts};
     must(hn_pass_run_with(r->runner, row, n, seqs, m, &more, err));
     for (int i = 0; i < n; i++) keep_logits_of(r, i, out[of[i]] + (size_t)node[i] * WIDEST);
 }

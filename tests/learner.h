@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* learner_for_tests.h - what a head learns from in tests: stories260K, texts of a file, and their features. */
-#ifndef HN_LEARNER_FOR_TESTS_H
-#define HN_LEARNER_FOR_TESTS_H
+/* learner.h - what a head learns from in tests: stories260K, texts of a file, and their features. */
+#ifndef HN_LEARNER_H
+#define HN_LEARNER_H
 #include <sys/stat.h>
 
 #include "fixture.h"

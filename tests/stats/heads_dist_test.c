@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heads_law_test.c - the laws of ratio, block and traversal verification with draft heads: chains and trees that a head draws from its
- * own laws, over a full and over a reduced vocabulary, and trees of its likeliest paths. Enumerated and counted through the real engine
- * as described in rules_law_test.c. */
+/* heads_dist_test.c - the distributions of ratio, block and traversal verification with draft heads: chains and trees that a head draws
+ * from its own distributions, over a full and over a reduced vocabulary, and trees of its likeliest paths. Enumerated and counted
+ * through the real engine as described in rules_dist_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,29 +9,29 @@
 
 #include <cmocka.h>
 
-#include "heads_for_tests.h"
+#include "heads.h"
 #include "sample/chi_square.h"
-#include "law.h"
+#include "dist.h"
 #include "explored.h"
 
 /* The target's logits are far apart: a bias for two or three tokens, and a temperature at which all of them occur. Heads with a reduced
  * vocabulary, and those that draft only even tokens, can draft 8, 12 and 16, not 9. */
 static const hunch_bias two[] = {{8, 200}, {12, 200}}, three[] = {{8, 200}, {12, 200}, {16, 200}}, half[] = {{8, 200}, {9, 200}},
                          dart[] = {{10, 200}, {9, 200}}; /* it can draft only the first */
-#define LAW(b, top_, tokens_, ...)                                                                                       \
+#define DIST(b, top_, tokens_, ...)                                                                                       \
     {.prompt = {1, 403, 407, 261, 378}, .n_prompt = 5, .top = top_, .tokens = tokens_,                                   \
      .params = {.temperature = 20, .top_p = 1, .bias = b, .n_bias = top_, __VA_ARGS__}}
-static law exact_law = LAW(two, 2, 4, .seed = 0),
-           penal_law = LAW(two, 2, 4, .presence_penalty = 2, .frequency_penalty = 1.5, .repetition_penalty = 1.03),
-           three_law = LAW(three, 3, 3, .repetition_penalty = 1.05), half_law = LAW(half, 2, 4, .seed = 0),
-           count_law = LAW(three, 3, 4, .repetition_penalty = 1.04), dart_law = LAW(dart, 2, 4, .seed = 0);
+static dist exact_dist = DIST(two, 2, 4, .seed = 0),
+           penal_dist = DIST(two, 2, 4, .presence_penalty = 2, .frequency_penalty = 1.5, .repetition_penalty = 1.03),
+           three_dist = DIST(three, 3, 3, .repetition_penalty = 1.05), half_dist = DIST(half, 2, 4, .seed = 0),
+           count_dist = DIST(three, 3, 4, .repetition_penalty = 1.04), dart_dist = DIST(dart, 2, 4, .seed = 0);
 
 static int setup(void **state) {
     (void)state;
-    law *const all[] = {&exact_law, &penal_law, &three_law, &half_law, &count_law, &dart_law};
+    dist *const all[] = {&exact_dist, &penal_dist, &three_dist, &half_dist, &count_dist, &dart_dist};
     model = open_model(data_path(HEADS_LLAMA), "best", 1, HUNCH_PRECISION_NATIVE);
     hunch_engine *e = open_rule(NULL, HUNCH_VERIFY_DEFAULT, 1);
-    for (int i = 0; i < 6; i++) law_enumerate(all[i], e, model);
+    for (int i = 0; i < 6; i++) dist_enumerate(all[i], e, model);
     hunch_engine_close(&e);
     return 0;
 }
@@ -44,38 +44,38 @@ static int teardown(void **state) {
 
 static const hunch_verify rules[] = {HUNCH_VERIFY_RATIO, HUNCH_VERIFY_BLOCK, HUNCH_VERIFY_TRAVERSAL};
 
-static void check_exact(const char *drafts, hunch_verify rule, const law *l, const law *beside) {
+static void check_exact(const char *drafts, hunch_verify rule, const dist *l, const dist *beside) {
     static int number;
     if (number++ % test_every(1, 3)) return;
-    const hn_coins coins = explorer_coins(&explored);
+    const hn_rng rng = explorer_rng(&explored);
     hunch_engine *e = open_rule(heads_spec(drafts), rule, beside ? 2 : 1);
-    const outcome o = explore(e, l, &coins, beside);
+    const outcome o = explore(e, l, &rng, beside);
     hunch_engine_close(&e);
     if (!(o.off < 1e-9)) fail_msg("%s, rule %d: off by %g", drafts, (int)rule, o.off);
     if (!(o.accepted > .05)) fail_msg("%s, rule %d: accepts %g", drafts, (int)rule, o.accepted);
 }
 
-/* README: "`--verify ratio`, `block` and `traversal` keep the law of the model exactly." */
+/* README: "`--verify ratio`, `block` and `traversal` keep the distribution of the model exactly." */
 static void test_chains_exact(void **state) {
     (void)state;
     for (int i = 0; i < 3; i += light() ? 3 : 1) {
-        check_exact("eagle:@eagle1-bias-bin,depth=2", rules[i], &exact_law, NULL);
-        check_exact("eagle3:@eagle3-official-d2t,depth=2", rules[i], &half_law, NULL);
-        check_exact("eagle3:@eagle3-official-d2t,depth=2,min_p=1e-6", rules[i], &half_law, NULL);
-        check_exact("peagle:@peagle-spec-2layers,depth=2", rules[i], &exact_law, NULL);
-        check_exact("dart:@dart-d2t,depth=2", rules[i], &dart_law, NULL);
-        check_exact("dflash:@dflashmask-zlab,depth=2", rules[i], &exact_law, NULL);
-        check_exact("dspark:@dspark-windows,depth=2", rules[i], &exact_law, NULL);
-        check_exact("falcon:@falcon-k2,depth=3", rules[i], &exact_law, NULL);
-        check_exact("eagle:@eagle1-bias-bin,depth=2,vocab=120,ids=%even.json", rules[i], &half_law, NULL);
-        check_exact("medusa:@medusa-4heads,depth=2", rules[i], &exact_law, NULL);
-        check_exact("hydra:@hydra-prefix,depth=2", rules[i], &exact_law, NULL);
-        check_exact("mlp:@mlp-arctic-lstm,depth=2", rules[i], &exact_law, NULL);
+        check_exact("eagle:@eagle1-bias-bin,depth=2", rules[i], &exact_dist, NULL);
+        check_exact("eagle3:@eagle3-official-d2t,depth=2", rules[i], &half_dist, NULL);
+        check_exact("eagle3:@eagle3-official-d2t,depth=2,min_p=1e-6", rules[i], &half_dist, NULL);
+        check_exact("peagle:@peagle-spec-2layers,depth=2", rules[i], &exact_dist, NULL);
+        check_exact("dart:@dart-d2t,depth=2", rules[i], &dart_dist, NULL);
+        check_exact("dflash:@dflashmask-zlab,depth=2", rules[i], &exact_dist, NULL);
+        check_exact("dspark:@dspark-windows,depth=2", rules[i], &exact_dist, NULL);
+        check_exact("falcon:@falcon-k2,depth=3", rules[i], &exact_dist, NULL);
+        check_exact("eagle:@eagle1-bias-bin,depth=2,vocab=120,ids=%even.json", rules[i], &half_dist, NULL);
+        check_exact("medusa:@medusa-4heads,depth=2", rules[i], &exact_dist, NULL);
+        check_exact("hydra:@hydra-prefix,depth=2", rules[i], &exact_dist, NULL);
+        check_exact("mlp:@mlp-arctic-lstm,depth=2", rules[i], &exact_dist, NULL);
         if (light()) continue;
-        check_exact("mlp:@mlp-tied-5,depth=2,vocab=120,ids=%even.json", rules[i], &half_law, NULL);
-        check_exact("eagle3:@eagle3-official-d2t,depth=3", rules[i], &penal_law, NULL);
-        check_exact("eagle:@eagle2-nobias-gqa,depth=2", rules[i], &three_law, NULL);
-        check_exact("eagle3:@eagle3spec-plain,depth=1", rules[i], &exact_law, &count_law);
+        check_exact("mlp:@mlp-tied-5,depth=2,vocab=120,ids=%even.json", rules[i], &half_dist, NULL);
+        check_exact("eagle3:@eagle3-official-d2t,depth=3", rules[i], &penal_dist, NULL);
+        check_exact("eagle:@eagle2-nobias-gqa,depth=2", rules[i], &three_dist, NULL);
+        check_exact("eagle3:@eagle3spec-plain,depth=1", rules[i], &exact_dist, &count_dist);
     }
 }
 
@@ -83,28 +83,28 @@ static void test_chains_exact(void **state) {
 static void test_trees_exact(void **state) {
     (void)state;
     for (int i = 0; i < 3; i += light() ? 3 : 2) {
-        check_exact("eagle3:@eagle3-official-d2t,tree=#pair.json", rules[i], &half_law, NULL);
-        check_exact("eagle3:@eagle3-official-d2t,tree=#pair.json,min_p=0.2", rules[i], &half_law, NULL);
-        check_exact("peagle:@peagle-spec-2layers,tree=#pair.json", rules[i], &exact_law, NULL);
-        check_exact("dart:@dart-d2t,tree=#pair.json", rules[i], &dart_law, NULL);
-        check_exact("dflash:@dflashspec-ahead-anchor,tree=#pair.json", rules[i], &exact_law, NULL);
-        check_exact("falcon:@falcon-k2,tree=#pair.json", rules[i], &exact_law, NULL);
-        check_exact("eagle3:@eagle3spec-2layers,tree=#pair.json,vocab=120,ids=%even.json", rules[i], &half_law, NULL);
-        check_exact("medusa:@medusa-4heads,tree=#pair.json", rules[i], &exact_law, NULL);
-        check_exact("hydra:@hydra-offset,tree=#pair.json", rules[i], &exact_law, NULL);
+        check_exact("eagle3:@eagle3-official-d2t,tree=#pair.json", rules[i], &half_dist, NULL);
+        check_exact("eagle3:@eagle3-official-d2t,tree=#pair.json,min_p=0.2", rules[i], &half_dist, NULL);
+        check_exact("peagle:@peagle-spec-2layers,tree=#pair.json", rules[i], &exact_dist, NULL);
+        check_exact("dart:@dart-d2t,tree=#pair.json", rules[i], &dart_dist, NULL);
+        check_exact("dflash:@dflashspec-ahead-anchor,tree=#pair.json", rules[i], &exact_dist, NULL);
+        check_exact("falcon:@falcon-k2,tree=#pair.json", rules[i], &exact_dist, NULL);
+        check_exact("eagle3:@eagle3spec-2layers,tree=#pair.json,vocab=120,ids=%even.json", rules[i], &half_dist, NULL);
+        check_exact("medusa:@medusa-4heads,tree=#pair.json", rules[i], &exact_dist, NULL);
+        check_exact("hydra:@hydra-offset,tree=#pair.json", rules[i], &exact_dist, NULL);
         if (light()) continue;
-        check_exact("eagle:@eagle1-bias-bin,tree=#pair.json", rules[i], &penal_law, NULL);
-        check_exact("eagle3:@eagle3-official-d2t,tree=#wide.json", rules[i], &three_law, NULL);
+        check_exact("eagle:@eagle1-bias-bin,tree=#pair.json", rules[i], &penal_dist, NULL);
+        check_exact("eagle3:@eagle3-official-d2t,tree=#wide.json", rules[i], &three_dist, NULL);
     }
 }
 
 /* Drafts that are not drawn: the likeliest ones, sometimes made right. */
 static void test_points_exact(void **state) {
     (void)state;
-    check_exact("eagle:@eagle2-nobias-gqa,depth=2,tree=dynamic,topk=2,total=5,force=0.8", HUNCH_VERIFY_RATIO, &exact_law, NULL);
-    check_exact("dart:@dart-d2t,depth=2,tree=pruned,total=4,force=0.8", HUNCH_VERIFY_RATIO, &dart_law, NULL);
-    check_exact("eagle3:@eagle3-official-d2t,depth=3,tree=dynamic,topk=1,total=3,force=0.9", HUNCH_VERIFY_RATIO, &penal_law,
-                &count_law);
+    check_exact("eagle:@eagle2-nobias-gqa,depth=2,tree=dynamic,topk=2,total=5,force=0.8", HUNCH_VERIFY_RATIO, &exact_dist, NULL);
+    check_exact("dart:@dart-d2t,depth=2,tree=pruned,total=4,force=0.8", HUNCH_VERIFY_RATIO, &dart_dist, NULL);
+    check_exact("eagle3:@eagle3-official-d2t,depth=3,tree=dynamic,topk=1,total=3,force=0.9", HUNCH_VERIFY_RATIO, &penal_dist,
+                &count_dist);
 }
 
 /* A head with low confidence at a position drafts nothing there: the confidence depends on the tokens before it, never on the token that
@@ -112,14 +112,14 @@ static void test_points_exact(void **state) {
 static void test_confidence_exact(void **state) {
     (void)state;
     static const char *const each[] = {"", ",min_confidence=0.38", ",min_confidence=1"};
-    const hn_coins coins = explorer_coins(&explored);
+    const hn_rng rng = explorer_rng(&explored);
     for (int i = 0; i < 3; i += light() ? 3 : 1) {
         double accepted[3] = {0};
         for (int k = 0; k < 3; k++) {
             char spec[200];
             snprintf(spec, sizeof spec, "dspark:@dspark-deepspec,depth=3%s", each[k]);
             hunch_engine *e = open_rule(heads_spec(spec), rules[i], 1);
-            const outcome o = explore(e, &exact_law, &coins, NULL);
+            const outcome o = explore(e, &exact_dist, &rng, NULL);
             hunch_engine_close(&e);
             if (!(o.off < 1e-9)) fail_msg("%s, rule %d: off by %g", spec, (int)rules[i], o.off);
             accepted[k] = o.accepted;
@@ -136,16 +136,16 @@ typedef enum mistake { NONE, WARPS, DENIES, MOVES, CUTS } mistake;
 static struct {
     mistake mistake;
     const hn_drafter_ops *inner;
-    hn_proposal_law law[HN_TREE_ROWS];
+    hn_proposal_dist dist[HN_TREE_ROWS];
     float weight[HN_TREE_ROWS][16];
     int32_t id[HN_TREE_ROWS][16];
 } wrong;
 
-/* Keeps the candidate that the head drew, but falsifies its law. */
+/* Keeps the candidate that the head drew, but falsifies its distribution. */
 static void falsify(hn_candidate *c) {
-    hn_proposal_law *q = &wrong.law[c->row];
+    hn_proposal_dist *q = &wrong.dist[c->row];
     assert_true(c->q && c->q->n <= 16 && c->q->id);
-    *q = (hn_proposal_law){c->q->n, wrong.id[c->row], wrong.weight[c->row]};
+    *q = (hn_proposal_dist){c->q->n, wrong.id[c->row], wrong.weight[c->row]};
     for (int i = 0; i < q->n; i++) {
         wrong.weight[c->row][i] = wrong.mistake == WARPS ? c->q->weight[i] * c->q->weight[i] : c->q->weight[i];
         wrong.id[c->row][i] = wrong.mistake == MOVES ? c->q->id[q->n - 1 - i] : c->q->id[i]; /* ids of other outputs */
@@ -164,7 +164,7 @@ static void cut_by_value(hn_tree *t) {
 }
 
 static int wrong_propose(hn_drafter *d, hn_propose *p, int n, int level) {
-    const hn_proposal_law *own[HN_TREE_ROWS] = {NULL};
+    const hn_proposal_dist *own[HN_TREE_ROWS] = {NULL};
     const int before = p->tree->n_candidates, added = wrong.inner->propose(d, p, n, level);
     assert_int_equal(n, 1);
     if (wrong.mistake == CUTS && added > 0) cut_by_value(p->tree);
@@ -174,28 +174,28 @@ static int wrong_propose(hn_drafter *d, hn_propose *p, int n, int level) {
             own[c->row] = c->q;
             falsify(c);
         }
-        c->q = &wrong.law[c->row];
+        c->q = &wrong.dist[c->row];
         if (wrong.mistake == DENIES) c->without = false;
     }
     return added;
 }
 
-static outcome explore_wrong(const char *drafts, hunch_verify rule, const law *l, mistake m) {
-    const hn_coins coins = explorer_coins(&explored);
+static outcome explore_wrong(const char *drafts, hunch_verify rule, const dist *l, mistake m) {
+    const hn_rng rng = explorer_rng(&explored);
     hunch_engine *e = open_rule(heads_spec(drafts), rule, 1);
     hn_drafter_ops ops = *e->drafter[0].ops;
     wrong.inner = e->drafter[0].ops;
     wrong.mistake = m;
     ops.propose = wrong_propose;
     e->drafter[0].ops = &ops;
-    const outcome o = explore(e, l, &coins, NULL);
+    const outcome o = explore(e, l, &rng, NULL);
     e->drafter[0].ops = wrong.inner;
     hunch_engine_close(&e);
     return o;
 }
 
-/* README: "The tests of these laws detect a verifier or drafter that is wrong on purpose." */
-static void test_wrong_laws_are_found(void **state) {
+/* README: "The tests of these distributions detect a verifier or drafter that is wrong on purpose." */
+static void test_wrong_dists_are_found(void **state) {
     (void)state;
     static const struct {
         const char *drafts, *what;
@@ -208,7 +208,7 @@ static void test_wrong_laws_are_found(void **state) {
                  {"dspark:@dspark-deepspec,depth=2,min_confidence=0.38", "a cut by the drawn token", HUNCH_VERIFY_RATIO, CUTS},
                  {"dspark:@dspark-deepspec,depth=2", "a cut by the drawn token", HUNCH_VERIFY_BLOCK, CUTS}};
     for (size_t i = 0; i < (light() ? 1 : sizeof cases / sizeof *cases); i++) {
-        const law *l = cases[i].m == CUTS ? &exact_law : &three_law;
+        const dist *l = cases[i].m == CUTS ? &exact_dist : &three_dist;
         const outcome right = explore_wrong(cases[i].drafts, cases[i].rule, l, NONE),
                       o = explore_wrong(cases[i].drafts, cases[i].rule, l, cases[i].m);
         assert_true(right.off < 1e-9);
@@ -221,9 +221,9 @@ static void test_wrong_laws_are_found(void **state) {
 static void check_counted(const char *drafts, hunch_verify rule) {
     static int number;
     if (number++ % test_every(1, 3)) return;
-    const law *l = &count_law;
+    const dist *l = &count_dist;
     const int n = light() ? 50 : 1000;
-    long counts[LAW_CELLS] = {0};
+    long counts[DIST_CELLS] = {0};
     uint64_t accepted = 0;
     hunch_engine *e = open_rule(heads_spec(drafts), rule, 1);
     for (int i = 0; i < n; i++) {
@@ -235,7 +235,7 @@ static void check_counted(const char *drafts, hunch_verify rule) {
     }
     hunch_engine_close(&e);
     if (accepted < (uint64_t)n / 4) fail_msg("%s, rule %d: %d accepted", drafts, (int)rule, (int)accepted);
-    if (!chi_square_fits(counts, l->p, l->cells, n)) fail_msg("%s, rule %d: another law", drafts, (int)rule);
+    if (!chi_square_fits(counts, l->p, l->cells, n)) fail_msg("%s, rule %d: another distribution", drafts, (int)rule);
 }
 
 static void test_counted(void **state) {
@@ -258,6 +258,6 @@ static void test_counted(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_chains_exact), cmocka_unit_test(test_trees_exact),
                                        cmocka_unit_test(test_points_exact), cmocka_unit_test(test_confidence_exact),
-                                       cmocka_unit_test(test_wrong_laws_are_found), cmocka_unit_test(test_counted)};
+                                       cmocka_unit_test(test_wrong_dists_are_found), cmocka_unit_test(test_counted)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

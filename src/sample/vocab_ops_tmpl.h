@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lanes_tmpl.h - the body of lanes*.c: define LANES_BYTES (size of a vector) and LANES_TABLE (name of the table), then include.
+/* vocab_ops_tmpl.h - the body of vocab_ops*.c: define LANES_BYTES (size of a vector) and VOCAB_OPS_TABLE (name of the table), then include.
  *
  * Noise is Philox 4x32-10 with the packing of base/random.c. The token is the last counter word and only the second
- * output word is needed, so the first two rounds of the other words are computed once for a block, and the last round
+ * output word is needed, so the first two rounds of the other words are computed once for a bucket, and the last round
  * needs one product. A word is in the low half of a 64-bit lane, as the 32 x 32 product needs it; the high halves are
  * unused. Even and odd tokens are in two vectors, which are interleaved at the end.
  *
@@ -22,7 +22,7 @@ typedef uint32_t vu __attribute__((vector_size(LANES_BYTES)));
 typedef uint64_t vq __attribute__((vector_size(LANES_BYTES)));
 typedef double vd __attribute__((vector_size(LANES_BYTES)));
 #define ALWAYS_INLINE static inline __attribute__((always_inline)) /* for a loop that is compiled twice, by a constant */
-enum { LANES = LANES_BYTES / 4, VECTORS = HN_LANES_BLOCK / LANES };
+enum { LANES = LANES_BYTES / 4, VECTORS = HN_VOCAB_BUCKET / LANES };
 
 static inline vf vf_all(float x) { return x - (vf){0}; }
 static inline vq vq_all(uint64_t x) { return x + (vq){0}; }
@@ -103,36 +103,36 @@ static inline vd vd_high(vf v) {
 #endif
 }
 
-/* The block that begins at i; an incomplete one is copied to room and filled up with `rest`. */
-static inline const float *block_at(const float *l, int i, int n, float rest, float room[HN_LANES_BLOCK]) {
-    if (n - i >= HN_LANES_BLOCK) return l + i;
+/* The bucket that begins at i; an incomplete one is copied to room and filled up with `rest`. */
+static inline const float *bucket_at(const float *l, int i, int n, float rest, float room[HN_VOCAB_BUCKET]) {
+    if (n - i >= HN_VOCAB_BUCKET) return l + i;
     memcpy(room, l + i, (size_t)(n - i) * sizeof *l);
-    for (int j = n - i; j < HN_LANES_BLOCK; j++) room[j] = rest;
+    for (int j = n - i; j < HN_VOCAB_BUCKET; j++) room[j] = rest;
     return room;
 }
 
 /* ---- the largest ------------------------------------------------------------------------------------------------- */
 
-static inline vf block_max(const float *p, vf most) {
-    for (int i = 0; i < HN_LANES_BLOCK; i += LANES) most = vf_max(vf_load(p + i), most);
+static inline vf bucket_max(const float *p, vf most) {
+    for (int i = 0; i < HN_VOCAB_BUCKET; i += LANES) most = vf_max(vf_load(p + i), most);
     return most;
 }
 
-static float lanes_maxima(const float *l, int n, float *block) {
-    float room[HN_LANES_BLOCK], most = -INFINITY;
-    for (int i = 0; i < n; i += HN_LANES_BLOCK) {
-        const float x = vf_largest(block_max(block_at(l, i, n, -INFINITY, room), vf_all(-INFINITY)));
-        block[i / HN_LANES_BLOCK] = x;
+static float lanes_maxima(const float *l, int n, float *bucket) {
+    float room[HN_VOCAB_BUCKET], most = -INFINITY;
+    for (int i = 0; i < n; i += HN_VOCAB_BUCKET) {
+        const float x = vf_largest(bucket_max(bucket_at(l, i, n, -INFINITY, room), vf_all(-INFINITY)));
+        bucket[i / HN_VOCAB_BUCKET] = x;
         most = x > most ? x : most;
     }
     return most;
 }
 
 static int32_t lanes_argmax(const float *l, int n) {
-    float room[HN_LANES_BLOCK], best = -INFINITY;
+    float room[HN_VOCAB_BUCKET], best = -INFINITY;
     int at = -1;
-    for (int i = 0; i < n; i += HN_LANES_BLOCK) {
-        const vf m = block_max(block_at(l, i, n, -INFINITY, room), vf_all(-INFINITY));
+    for (int i = 0; i < n; i += HN_VOCAB_BUCKET) {
+        const vf m = bucket_max(bucket_at(l, i, n, -INFINITY, room), vf_all(-INFINITY));
         if (!bits_of(m > vf_all(best))) continue;
         best = vf_largest(m);
         at = i;
@@ -227,10 +227,10 @@ static inline int64_t mass_end(vq mass, int64_t added) {
 
 static double lanes_sum(const float *w, int n) {
     vd sum[PARTS] = {{0}};
-    float room[HN_LANES_BLOCK];
-    for (int i = 0; i < n; i += HN_LANES_BLOCK) {
-        const float *p = block_at(w, i, n, 0, room);
-        for (int j = 0; j < HN_LANES_BLOCK; j += SUMS) {
+    float room[HN_VOCAB_BUCKET];
+    for (int i = 0; i < n; i += HN_VOCAB_BUCKET) {
+        const float *p = bucket_at(w, i, n, 0, room);
+        for (int j = 0; j < HN_VOCAB_BUCKET; j += SUMS) {
             vf v[SUMS / LANES];
             memcpy(v, p + j, sizeof v);
             sums_add(sum, v);
@@ -245,16 +245,16 @@ typedef union weighed {
     double sum;
 } weighed;
 
-ALWAYS_INLINE weighed weigh_loop(const float *l, int n, const float *block, float floor, float max, float scale,
+ALWAYS_INLINE weighed weigh_loop(const float *l, int n, const float *bucket, float floor, float max, float scale,
                                  bool infinite, bool masses) {
     vd sum[PARTS] = {{0}};
     vq mass = {0};
     int64_t added = 0;
-    float room[HN_LANES_BLOCK];
-    for (int i = 0; i < n; i += HN_LANES_BLOCK) {
-        if (block && block[i / HN_LANES_BLOCK] < floor) continue;
-        const float *p = block_at(l, i, n, -INFINITY, room);
-        for (int j = 0; j < HN_LANES_BLOCK; j += SUMS) {
+    float room[HN_VOCAB_BUCKET];
+    for (int i = 0; i < n; i += HN_VOCAB_BUCKET) {
+        if (bucket && bucket[i / HN_VOCAB_BUCKET] < floor) continue;
+        const float *p = bucket_at(l, i, n, -INFINITY, room);
+        for (int j = 0; j < HN_VOCAB_BUCKET; j += SUMS) {
             vf w[SUMS / LANES];
             for (int k = 0; k < SUMS / LANES; k++) {
                 w[k] = weights_vector(vf_load(p + j + k * LANES), max, scale, infinite);
@@ -262,7 +262,7 @@ ALWAYS_INLINE weighed weigh_loop(const float *l, int n, const float *block, floa
             }
             if (!masses) sums_add(sum, w);
         }
-        added += HN_LANES_BLOCK;
+        added += HN_VOCAB_BUCKET;
     }
     return masses ? (weighed){.mass = mass_end(mass, added)} : (weighed){.sum = sums_end(sum)};
 }
@@ -272,9 +272,9 @@ static double lanes_weigh(const float *l, int n, float max, float scale) {
                            : weigh_loop(l, n, NULL, 0, max, scale, false, false).sum;
 }
 
-static int64_t lanes_mass(const float *l, int n, const float *block, float floor, float max, float scale) {
-    return max == INFINITY ? weigh_loop(l, n, block, floor, max, scale, true, true).mass
-                           : weigh_loop(l, n, block, floor, max, scale, false, true).mass;
+static int64_t lanes_mass(const float *l, int n, const float *bucket, float floor, float max, float scale) {
+    return max == INFINITY ? weigh_loop(l, n, bucket, floor, max, scale, true, true).mass
+                           : weigh_loop(l, n, bucket, floor, max, scale, false, true).mass;
 }
 
 ALWAYS_INLINE hn_tally tally_loop(const float *key, const float *w, int n, float least, bool weighs) {
@@ -329,10 +329,10 @@ static double lanes_excess(const double *p, const float *q, int n, double of_p, 
 static void lanes_spread(const float *l, int n, float max, double *count, double *sum, double *squares) {
     vd sums[PARTS] = {{0}}, square[PARTS] = {{0}};
     vi numbers = {0};
-    float room[HN_LANES_BLOCK];
-    for (int i = 0; i < n; i += HN_LANES_BLOCK) {
-        const float *p = block_at(l, i, n, -INFINITY, room);
-        for (int j = 0; j < HN_LANES_BLOCK; j += LANES) {
+    float room[HN_VOCAB_BUCKET];
+    for (int i = 0; i < n; i += HN_VOCAB_BUCKET) {
+        const float *p = bucket_at(l, i, n, -INFINITY, room);
+        for (int j = 0; j < HN_VOCAB_BUCKET; j += LANES) {
             const vf v = vf_load(p + j);
             const vi in = v > vf_all(-INFINITY);
             const vf x = vf_if(in, v, vf_all(max)); /* NaN and infinities add 0 */
@@ -371,13 +371,13 @@ static inline int pack(unsigned bits, vi id, vf value, int32_t *to_id, float *to
 }
 
 /* No more is written than was read, so that it works in place. */
-static int lanes_gather(const float *l, int n, const float *block, float least, int32_t *id, float *value) {
+static int lanes_gather(const float *l, int n, const float *bucket, float least, int32_t *id, float *value) {
     vi first;
     int kept = 0, i = 0;
     for (int j = 0; j < LANES; j++) first[j] = j;
-    for (; i + HN_LANES_BLOCK <= n; i += HN_LANES_BLOCK) {
-        if (block && block[i / HN_LANES_BLOCK] < least) continue;
-        for (int j = i; j < i + HN_LANES_BLOCK; j += LANES) {
+    for (; i + HN_VOCAB_BUCKET <= n; i += HN_VOCAB_BUCKET) {
+        if (bucket && bucket[i / HN_VOCAB_BUCKET] < least) continue;
+        for (int j = i; j < i + HN_VOCAB_BUCKET; j += LANES) {
             const vf v = vf_load(l + j);
             const unsigned bits = bits_of(v >= vf_all(least));
             if (bits) kept += pack(bits, first + j, v, id + kept, value + kept);
@@ -481,25 +481,25 @@ static inline vi rest_of(const noise *s, vq even, vq odd) {
 /* The lanes that may have -log(u) < time * w; time includes the margin for rounding. */
 static inline vi may_win(vi rest, vf w, float time) { return __builtin_convertvector(rest, vf) * 0x1p-31f < w * time; }
 
-static int lanes_race(const float *l, int n, const float *most, int block, float max, float scale, float time,
-                      const hn_random_key *key, uint64_t *may, float w[HN_LANES_BLOCK]) {
+static int lanes_race(const float *l, int n, const float *most, int bucket, float max, float scale, float time,
+                      const hn_random_key *key, uint64_t *may, float w[HN_VOCAB_BUCKET]) {
     const noise s = noise_begin(key);
-    const int blocks = hn_lanes_blocks(n);
+    const int buckets = hn_vocab_buckets(n);
     vq tokens;
     for (int i = 0; i < LANES / 2; i++) tokens[i] = 2 * (uint64_t)i;
-    for (; block < blocks; block++) {
-        const float bound = most[block] * time * 1.002f; /* of time * w; rest is rounded down */
+    for (; bucket < buckets; bucket++) {
+        const float bound = most[bucket] * time * 1.002f; /* of time * w; rest is rounded down */
         if (bound < 0x1p-54f) continue;                  /* e >= 2^-53 */
         const int32_t limit = bound < 1 ? (int32_t)(bound * 0x1p31f) : INT32_MAX;
-        vq even = tokens + (uint64_t)block * HN_LANES_BLOCK;
+        vq even = tokens + (uint64_t)bucket * HN_VOCAB_BUCKET;
         vi rest[VECTORS], any = {0};
         for (int i = 0; i < VECTORS; i++, even += LANES) {
             rest[i] = rest_of(&s, even, even + 1);
             any |= rest[i] <= limit;
         }
         if (!bits_of(any)) continue;
-        float room[HN_LANES_BLOCK];
-        const float *p = block_at(l, block * HN_LANES_BLOCK, n, -INFINITY, room); /* weight 0: no bit */
+        float room[HN_VOCAB_BUCKET];
+        const float *p = bucket_at(l, bucket * HN_VOCAB_BUCKET, n, -INFINITY, room); /* weight 0: no bit */
         *may = 0;
         for (int i = 0; i < VECTORS; i++) {
             const vf weights = weights_vector(vf_load(p + i * LANES), max, scale, true);
@@ -508,10 +508,10 @@ static int lanes_race(const float *l, int n, const float *most, int block, float
         }
         if (*may) break;
     }
-    return block;
+    return bucket;
 }
 
-static uint64_t lanes_race_ids(const int32_t id[HN_LANES_BLOCK], const float w[HN_LANES_BLOCK], float time,
+static uint64_t lanes_race_ids(const int32_t id[HN_VOCAB_BUCKET], const float w[HN_VOCAB_BUCKET], float time,
                                const hn_random_key *key) {
     const noise s = noise_begin(key);
     uint64_t mask = 0;
@@ -524,7 +524,7 @@ static uint64_t lanes_race_ids(const int32_t id[HN_LANES_BLOCK], const float w[H
     return mask;
 }
 
-const hn_lanes LANES_TABLE = {
+const hn_vocab_ops VOCAB_OPS_TABLE = {
     .maxima = lanes_maxima, .argmax = lanes_argmax, .weights = lanes_weights, .weigh = lanes_weigh, .mass = lanes_mass,
     .tally = lanes_tally,   .sum = lanes_sum,       .excess = lanes_excess,   .gather = lanes_gather,
     .keep = lanes_keep,     .spread = lanes_spread, .race = lanes_race,       .race_ids = lanes_race_ids};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* match_law_test.c - sampling with drafts, through the real engine on a real tiny model: the joint law of the first
+/* match_dist_test.c - sampling with drafts, through the real engine on a real tiny model: the joint distribution of the first
  * tokens equals the model's own, enumerated, with processors that look at earlier tokens too; the same seed gives the same
  * text with and without drafting; and a verifier or a history that is wrong on purpose is found by the same statistic. */
 #include <setjmp.h>
@@ -11,21 +11,21 @@
 
 #include "base/random.h"
 #include "fixture.h"
-#include "law.h"
+#include "dist.h"
 #include "sample/chi_square.h"
 
 enum { TOKENS = 3, TOP = 3, CONTEXT = 64 };
 
-/* Four tokens that occur often, so that a row's law depends on the path before it. */
+/* Four tokens that occur often, so that a row's distribution depends on the path before it. */
 static const hunch_bias bias[] = {{261, 12}, {378, 12}, {407, 12}, {286, 12}, {403, -INFINITY}};
 static const char *const breakers[] = {"nothing like this is in a vocabulary"};
-static law plain_law = {.prompt = {1, 403, 407, 261, 378},
+static dist plain_dist = {.prompt = {1, 403, 407, 261, 378},
                         .n_prompt = 5,
                         .top = TOP,
                         .tokens = TOKENS,
                         .params = {.temperature = 1.3, .top_p = 1}},
            /* Processors that read earlier tokens: each row must see its own path, and no other. */
-    history_law = {.prompt = {1, 403, 407, 261, 378},
+    history_dist = {.prompt = {1, 403, 407, 261, 378},
                    .n_prompt = 5,
                    .top = TOP,
                    .tokens = TOKENS,
@@ -51,8 +51,8 @@ static int setup(void **state) {
     (void)state;
     model = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 1, HUNCH_PRECISION_NATIVE);
     hunch_engine *e = open_plain();
-    law_enumerate(&plain_law, e, model);
-    law_enumerate(&history_law, e, model);
+    dist_enumerate(&plain_dist, e, model);
+    dist_enumerate(&history_dist, e, model);
     hunch_engine_close(&e);
     return 0;
 }
@@ -68,8 +68,8 @@ static answer answer_of(hunch_engine *e, const hunch_sampling *params, uint64_t 
     answer a = {0};
     hunch_request r;
     hunch_request_defaults(&r, model);
-    r.prompt = plain_law.prompt;
-    r.n_prompt = (size_t)plain_law.n_prompt;
+    r.prompt = plain_dist.prompt;
+    r.n_prompt = (size_t)plain_dist.n_prompt;
     r.max_tokens = TOKENS + 3;
     r.ignore_eos = true;
     r.sampling = *params;
@@ -80,7 +80,7 @@ static answer answer_of(hunch_engine *e, const hunch_sampling *params, uint64_t 
 
 /* Answers by seed; every `compare`-th is compared with plain decoding's: a seed means the same text. Returns the number of
  * accepted candidates. count may be NULL. */
-static uint64_t sample_engine(const char *draft, const hunch_sampling *params, const law *l, int n, int compare,
+static uint64_t sample_engine(const char *draft, const hunch_sampling *params, const dist *l, int n, int compare,
                               long *count) {
     hunch_engine *e = open_engine(model, draft, 1, 64, HUNCH_KV_DEFAULT, 64, CONTEXT), *plain = open_plain();
     uint64_t accepted = 0;
@@ -92,7 +92,7 @@ static uint64_t sample_engine(const char *draft, const hunch_sampling *params, c
             assert_same(&b, &a, draft ? draft : "none");
             answer_free(&b);
         }
-        if (count) count[law_cell(l, a.token)]++;
+        if (count) count[dist_cell(l, a.token)]++;
         accepted += a.accepted;
         answer_free(&a);
     }
@@ -101,48 +101,48 @@ static uint64_t sample_engine(const char *draft, const hunch_sampling *params, c
     return accepted;
 }
 
-static void check_law(const char *draft, const law *l) {
-    long count[LAW_CELLS] = {0};
+static void check_dist(const char *draft, const dist *l) {
+    long count[DIST_CELLS] = {0};
     const int n = light() ? 400 : 2000;
     const uint64_t accepted = sample_engine(draft, &l->params, l, n, 16, count);
     if (draft) assert_true(accepted > (uint64_t)n / 4);
-    if (!chi_square_fits(count, l->p, l->cells, n)) fail_msg("%s: another law", draft ? draft : "none");
+    if (!chi_square_fits(count, l->p, l->cells, n)) fail_msg("%s: another distribution", draft ? draft : "none");
 }
 
 static void test_plain(void **state) {
     (void)state;
-    check_law(NULL, &plain_law);
+    check_dist(NULL, &plain_dist);
 }
 static void test_chain(void **state) {
     (void)state;
-    check_law("forced,accept=0.6,depth=4,seed=5", &plain_law);
+    check_dist("forced,accept=0.6,depth=4,seed=5", &plain_dist);
 }
 static void test_tree(void **state) {
     (void)state;
-    check_law("forced,accept=0.5,depth=4,tree=random,seed=6", &plain_law);
+    check_dist("forced,accept=0.5,depth=4,tree=random,seed=6", &plain_dist);
 }
 static void test_wide(void **state) {
     (void)state;
-    check_law("forced,accept=0.7,depth=3,width=3,seed=7", &plain_law);
+    check_dist("forced,accept=0.7,depth=3,width=3,seed=7", &plain_dist);
 }
 static void test_history_plain(void **state) {
     (void)state;
-    check_law(NULL, &history_law);
+    check_dist(NULL, &history_dist);
 }
 static void test_history_chain(void **state) {
     (void)state;
-    check_law("forced,accept=0.6,depth=4,seed=8", &history_law);
+    check_dist("forced,accept=0.6,depth=4,seed=8", &history_dist);
 }
 static void test_history_tree(void **state) {
     (void)state;
-    check_law("forced,accept=0.5,depth=4,tree=random,seed=9", &history_law);
+    check_dist("forced,accept=0.5,depth=4,tree=random,seed=9", &history_dist);
 }
 
-/* XTC's coin and every cut: their law is not enumerated here, but the text is the same with drafts as without. */
+/* XTC's accept and every cut: their distribution is not enumerated here, but the text is the same with drafts as without. */
 /* README: "By default a seed gives one text, whichever drafter is used." */
 static void test_every_processor(void **state) {
     (void)state;
-    hunch_sampling q = history_law.params;
+    hunch_sampling q = history_dist.params;
     q.top_k = 60;
     q.top_p = .98;
     q.min_p = .005;
@@ -156,7 +156,7 @@ static void test_every_processor(void **state) {
 
 /* ---- mistakes are found ----------------------------------------------------------------------------------------- */
 
-static int pick(const law_node *b, uint64_t *rng) {
+static int pick(const dist_node *b, uint64_t *rng) {
     double u = (double)(hn_splitmix(rng) >> 11) * 0x1p-53;
     int i = 0;
     for (; i < TOP - 1 && u >= b->p[i]; i++) u -= b->p[i];
@@ -164,13 +164,13 @@ static int pick(const law_node *b, uint64_t *rng) {
 }
 
 /* A verifier that accepts the draft whenever the target's probability is high enough: a common mistake, which is biased. */
-static int wrong_pick(const law_node *b, uint64_t *rng) {
+static int wrong_pick(const dist_node *b, uint64_t *rng) {
     const int draft = (int)(hn_splitmix(rng) % TOP);
     return b->p[draft] > 0.25 ? draft : pick(b, rng);
 }
 
-/* One text drawn from the law's tree. */
-static void draw_text(const law *l, int (*choose)(const law_node *, uint64_t *), uint64_t *rng, hunch_token *text) {
+/* One text drawn from the distribution's tree. */
+static void draw_text(const dist *l, int (*choose)(const dist_node *, uint64_t *), uint64_t *rng, hunch_token *text) {
     for (int i = 0, node = 0; i < TOKENS; i++) {
         const int k = choose(&l->node[node], rng);
         text[i] = l->node[node].token[k];
@@ -178,39 +178,39 @@ static void draw_text(const law *l, int (*choose)(const law_node *, uint64_t *),
     }
 }
 
-/* Do texts that are drawn by `choose` from one law follow another? */
-static bool passes(const law *drawn, int (*choose)(const law_node *, uint64_t *), const law *want) {
+/* Do texts that are drawn by `choose` from one distribution follow another? */
+static bool passes(const dist *drawn, int (*choose)(const dist_node *, uint64_t *), const dist *want) {
     enum { DRAWS = 5000 };
-    long count[LAW_CELLS] = {0};
+    long count[DIST_CELLS] = {0};
     uint64_t rng = 99;
     for (int i = 0; i < DRAWS; i++) {
         hunch_token text[TOKENS];
         draw_text(drawn, choose, &rng, text);
-        const int cell = law_find(want, text);
+        const int cell = dist_find(want, text);
         if (cell < 0) return false;
         count[cell]++;
     }
     return chi_square_fits(count, want->p, want->cells, DRAWS);
 }
 
-/* README: "The tests of these laws detect a verifier or drafter that is wrong on purpose." */
+/* README: "The tests of these distributions detect a verifier or drafter that is wrong on purpose." */
 static void test_wrong_verifier_is_rejected(void **state) {
     (void)state;
-    assert_true(passes(&plain_law, pick, &plain_law)); /* the test itself passes without a mistake */
-    assert_false(passes(&plain_law, wrong_pick, &plain_law));
+    assert_true(passes(&plain_dist, pick, &plain_dist)); /* the test itself passes without a mistake */
+    assert_false(passes(&plain_dist, wrong_pick, &plain_dist));
 }
 
 /* Rows whose processors see only the committed text, and rows that see one drafted token too few. */
 static void test_wrong_histories_are_rejected(void **state) {
     (void)state;
     hunch_engine *e = open_plain();
-    assert_true(passes(&history_law, pick, &history_law));
+    assert_true(passes(&history_dist, pick, &history_dist));
     static const int unseen[] = {TOKENS, 1};
     for (int i = 0; i < 2; i++) {
-        law wrong = history_law;
+        dist wrong = history_dist;
         wrong.unseen = unseen[i];
-        law_enumerate(&wrong, e, model);
-        if (passes(&wrong, pick, &history_law)) fail_msg("histories without %d tokens pass", unseen[i]);
+        dist_enumerate(&wrong, e, model);
+        if (passes(&wrong, pick, &history_dist)) fail_msg("histories without %d tokens pass", unseen[i]);
     }
     hunch_engine_close(&e);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* draft_law.c - laws (distributions) that drafts are drawn from, and the draws. Verification uses them in verify/residual.c. */
-#include "draft/draft_law.h"
+/* draft_dist.c - distributions (distributions) that drafts are drawn from, and the draws. Verification uses them in verify/residual.c. */
+#include "draft/draft_dist.h"
 
 #include <assert.h>
 #include <string.h>
@@ -8,52 +8,52 @@
 #include "base/least.h"
 #include "base/mem.h"
 
-hunch_status hn_draft_laws_open(hn_draft_laws *l, int vocab, int seqs, int places, hunch_error *err) {
-    *l = (hn_draft_laws){.vocab = vocab, .places = places, .n = (size_t)seqs * (size_t)places};
-    l->law = hn_zalloc(l->n, sizeof *l->law);
-    return l->law ? HUNCH_OK : hn_fail_memory(err, "the laws of drafts", l->n * sizeof *l->law);
+hunch_status hn_draft_dists_open(hn_draft_dists *l, int vocab, int seqs, int slots, hunch_error *err) {
+    *l = (hn_draft_dists){.vocab = vocab, .slots = slots, .n = (size_t)seqs * (size_t)slots};
+    l->dist = hn_zalloc(l->n, sizeof *l->dist);
+    return l->dist ? HUNCH_OK : hn_fail_memory(err, "the distributions of drafts", l->n * sizeof *l->dist);
 }
 
-void hn_draft_laws_close(hn_draft_laws *l) {
-    for (size_t i = 0; l->law && i < l->n; i++) {
-        hn_free(l->law[i].id);
-        hn_free(l->law[i].weight);
+void hn_draft_dists_close(hn_draft_dists *l) {
+    for (size_t i = 0; l->dist && i < l->n; i++) {
+        hn_free(l->dist[i].id);
+        hn_free(l->dist[i].weight);
     }
-    hn_free(l->law);
+    hn_free(l->dist);
     hn_free(l->left);
-    *l = (hn_draft_laws){0};
+    *l = (hn_draft_dists){0};
 }
 
 /* Half a vocabulary with its ids takes as much memory as the whole without, and lookup in the whole is faster. */
-static bool make_dense(hn_draft_law *x, const hn_law *law, int vocab) {
+static bool make_dense(hn_draft_dist *x, const hn_dist *dist, int vocab) {
     const size_t n = (size_t)vocab;
     if (!hn_grow((void **)&x->weight, &x->cap_weight, n, sizeof *x->weight)) return false;
     memset(x->weight, 0, n * sizeof *x->weight);
-    for (int i = 0; i < law->n; i++) x->weight[law->id[i]] = law->weight[i];
-    x->q = (hn_proposal_law){vocab, NULL, x->weight};
+    for (int i = 0; i < dist->n; i++) x->weight[dist->id[i]] = dist->weight[i];
+    x->q = (hn_proposal_dist){vocab, NULL, x->weight};
     return true;
 }
 
-static bool make_sparse(hn_draft_law *x, const hn_law *law) {
-    const size_t n = (size_t)law->n;
+static bool make_sparse(hn_draft_dist *x, const hn_dist *dist) {
+    const size_t n = (size_t)dist->n;
     if (!hn_grow((void **)&x->weight, &x->cap_weight, n, sizeof *x->weight) ||
         !hn_grow((void **)&x->id, &x->cap_id, n, sizeof *x->id))
         return false;
-    memcpy(x->weight, law->weight, n * sizeof *x->weight);
-    memcpy(x->id, law->id, n * sizeof *x->id);
-    x->q = (hn_proposal_law){law->n, x->id, x->weight};
+    memcpy(x->weight, dist->weight, n * sizeof *x->weight);
+    memcpy(x->id, dist->id, n * sizeof *x->id);
+    x->q = (hn_proposal_dist){dist->n, x->id, x->weight};
     return true;
 }
 
-const hn_draft_law *hn_draft_law_make(hn_draft_laws *l, int seq, int place, hn_sampler *s, const float *logits,
+const hn_draft_dist *hn_draft_dist_make(hn_draft_dists *l, int seq, int slot, hn_sampler *s, const float *logits,
                                       const hn_history *h) {
-    hn_law law;
-    assert(place >= 0 && place < l->places && (size_t)(seq * l->places + place) < l->n);
-    hn_draft_law *x = &l->law[seq * l->places + place];
-    hn_sampler_law(s, logits, h, &law);
-    if (law.n < 1) return NULL;
-    x->sum = law.sum;
-    return (law.n > l->vocab / 2 ? make_dense(x, &law, l->vocab) : make_sparse(x, &law)) ? x : NULL;
+    hn_dist dist;
+    assert(slot >= 0 && slot < l->slots && (size_t)(seq * l->slots + slot) < l->n);
+    hn_draft_dist *x = &l->dist[seq * l->slots + slot];
+    hn_sampler_dist(s, logits, h, &dist);
+    if (dist.n < 1) return NULL;
+    x->sum = dist.sum;
+    return (dist.n > l->vocab / 2 ? make_dense(x, &dist, l->vocab) : make_sparse(x, &dist)) ? x : NULL;
 }
 
 /* ---- draws --------------------------------------------------------------------------------------------------------- */
@@ -65,7 +65,7 @@ static int room_of(const hn_propose *p) {
 }
 
 /* The n largest weights, descending; 0 after the last. */
-static void largest(const hn_proposal_law *q, int n, float most[HN_TREE_ROWS]) {
+static void largest(const hn_proposal_dist *q, int n, float most[HN_TREE_ROWS]) {
     for (int i = 0; i < n; i++) most[i] = 0;
     for (int i = 0; i < q->n; i++) {
         if (!(q->weight[i] > most[n - 1])) continue;
@@ -76,18 +76,18 @@ static void largest(const hn_proposal_law *q, int n, float most[HN_TREE_ROWS]) {
 }
 
 /* Draws one of the remaining tokens; -1: none is left. */
-static int draw_one(const hn_draft_laws *l, const hn_proposal_law *q, const hn_propose *p, int drafter) {
+static int draw_one(const hn_draft_dists *l, const hn_proposal_dist *q, const hn_propose *p, int drafter) {
     const hn_random_key key = {.seed = p->sampler->params.seed,
                                .position = (uint64_t)p->text.n - 1,
                                .purpose = HN_PURPOSE_PROPOSAL,
                                .drafter = (uint32_t)drafter,
                                .number = (uint32_t)hn_tree_next_number(p->tree, drafter)};
-    return hn_coins_draw(&p->sampler->coins, &key, q->id, l->left, q->n);
+    return hn_rng_draw(&p->sampler->rng, &key, q->id, l->left, q->n);
 }
 
-int hn_draft_law_draw(hn_draft_laws *l, const hn_draft_law *law, const hn_propose *p, int drafter, int row, int n,
+int hn_draft_dist_draw(hn_draft_dists *l, const hn_draft_dist *dist, const hn_propose *p, int drafter, int row, int n,
                       int16_t child[HN_TREE_ROWS]) {
-    const hn_proposal_law *q = &law->q;
+    const hn_proposal_dist *q = &dist->q;
     float most[HN_TREE_ROWS];
     int drawn = 0;
     n = hn_least(n, room_of(p));
@@ -98,7 +98,7 @@ int hn_draft_law_draw(hn_draft_laws *l, const hn_draft_law *law, const hn_propos
         const int at = draw_one(l, q, p, drafter);
         if (at < 0) break;
         const int32_t token = q->id ? q->id[at] : at;
-        const int made = hn_tree_add_drawn(p->tree, row, token, drafter, (float)((double)most[drawn] / law->sum), q, n > 1);
+        const int made = hn_tree_add_drawn(p->tree, row, token, drafter, (float)((double)most[drawn] / dist->sum), q, n > 1);
         assert(made >= 0);
         child[drawn] = (int16_t)made;
         l->left[at] = 0;

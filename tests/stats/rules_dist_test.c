@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rules_law_test.c - the laws of ratio, block and traversal verification through the real engine on a real tiny model, with
- * a draft model that draws from its own laws (verification.md T1, T2, T5).
+/* rules_dist_test.c - the distributions of ratio, block and traversal verification through the real engine on a real tiny model, with
+ * a draft model that draws from its own distributions (verification.md T1, T2, T5).
  *
- *   exact     a session's coins are replaced by ones that take every outcome one after the other (verify/explorer_for_tests.h): the joint
- *             law of the first tokens, over two rounds and more, equals the product of the model's laws up to rounding
- *   counted   the same with the engine's own coins, over seeds, by chi-square
- * The rules alone, on synthetic models and with many more shapes: src/verify/exact_law_test.c. */
+ *   exact     a session's random numbers are replaced by ones that take every outcome one after the other (verify/explorer_for_tests.h):
+ *   the joint
+ *             distribution of the first tokens, over two rounds and more, equals the product of the model's distributions up to rounding
+ *   counted   the same with the engine's own random numbers, over seeds, by chi-square
+ * The rules alone, on synthetic models and with many more shapes: src/verify/exact_dist_test.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,18 +17,18 @@
 #include "engine/engine.h"
 #include "fixture.h"
 #include "sample/chi_square.h"
-#include "law.h"
+#include "dist.h"
 #include "explored.h"
 
-/* Two or three tokens that occur often, so that target and drafter have the same support, with different laws. */
+/* Two or three tokens that occur often, so that target and drafter have the same support, with different distributions. */
 static const hunch_bias two[] = {{261, 14}, {378, 14}}, three[] = {{261, 14}, {378, 14}, {407, 14}};
 /* Two to enumerate, three to count; with processors that read each row's own path. */
-static law exact_law = {.prompt = {1, 403, 407, 261, 378},
+static dist exact_dist = {.prompt = {1, 403, 407, 261, 378},
                         .n_prompt = 5,
                         .top = 2,
                         .tokens = 4,
                         .params = {.temperature = 3, .top_p = 1, .bias = two, .n_bias = 2}},
-           penal_law = {.prompt = {1, 403, 407, 261, 378},
+           penal_dist = {.prompt = {1, 403, 407, 261, 378},
                         .n_prompt = 5,
                         .top = 2,
                         .tokens = 4,
@@ -38,12 +39,12 @@ static law exact_law = {.prompt = {1, 403, 407, 261, 378},
                                    .presence_penalty = 1.1,
                                    .frequency_penalty = .4,
                                    .repetition_penalty = 1.02}},
-           three_law = {.prompt = {1, 403, 407, 261, 378},
+           three_dist = {.prompt = {1, 403, 407, 261, 378},
                         .n_prompt = 5,
                         .top = 3,
                         .tokens = 3,
                         .params = {.temperature = 2.5, .top_p = 1, .bias = three, .n_bias = 3, .presence_penalty = .6}},
-           count_law = {
+           count_dist = {
                .prompt = {1, 403, 407, 261, 378},
                .n_prompt = 5,
                .top = 3,
@@ -59,10 +60,10 @@ static const char *spec(const char *form) {
 
 static int setup(void **state) {
     (void)state;
-    law *const all[] = {&exact_law, &penal_law, &three_law, &count_law};
+    dist *const all[] = {&exact_dist, &penal_dist, &three_dist, &count_dist};
     model = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 1, HUNCH_PRECISION_NATIVE);
     hunch_engine *e = open_rule(NULL, HUNCH_VERIFY_DEFAULT, 1);
-    for (int i = 0; i < 4; i++) law_enumerate(all[i], e, model);
+    for (int i = 0; i < 4; i++) dist_enumerate(all[i], e, model);
     hunch_engine_close(&e);
     return 0;
 }
@@ -75,55 +76,55 @@ static int teardown(void **state) {
 
 /* ---- exact ------------------------------------------------------------------------------------------------------- */
 
-static void check_exact(const char *drafts, hunch_verify rule, const law *l, bool beside) {
-    const hn_coins coins = explorer_coins(&explored);
+static void check_exact(const char *drafts, hunch_verify rule, const dist *l, bool beside) {
+    const hn_rng rng = explorer_rng(&explored);
     hunch_engine *e = open_rule(drafts, rule, beside ? 2 : 1);
-    const outcome o = explore(e, l, &coins, beside ? &count_law : NULL);
+    const outcome o = explore(e, l, &rng, beside ? &count_dist : NULL);
     hunch_engine_close(&e);
     if (!(o.off < 1e-9)) fail_msg("%s, rule %d: off by %g", drafts, (int)rule, o.off);
     if (!(o.accepted > .05)) fail_msg("%s, rule %d: accepts %g", drafts, (int)rule, o.accepted);
 }
 
-/* README: "`--verify ratio`, `block` and `traversal` keep the law of the model exactly." */
+/* README: "`--verify ratio`, `block` and `traversal` keep the distribution of the model exactly." */
 static void test_model_exact(void **state) {
     (void)state;
     static const hunch_verify rules[] = {HUNCH_VERIFY_RATIO, HUNCH_VERIFY_BLOCK, HUNCH_VERIFY_TRAVERSAL};
     for (int i = 0; i < 3; i++) {
-        check_exact(spec("model:%s,depth=2"), rules[i], &exact_law, false);
+        check_exact(spec("model:%s,depth=2"), rules[i], &exact_dist, false);
         if (light()) continue;
-        check_exact(spec("model:%s,depth=3"), rules[i], &penal_law, false);
-        check_exact(spec("model:%s,depth=2"), rules[i], &three_law, false);
-        check_exact(spec("model:%s,depth=1"), rules[i], &exact_law, true);
+        check_exact(spec("model:%s,depth=3"), rules[i], &penal_dist, false);
+        check_exact(spec("model:%s,depth=2"), rules[i], &three_dist, false);
+        check_exact(spec("model:%s,depth=1"), rules[i], &exact_dist, true);
     }
 }
 
 static void test_points_exact(void **state) {
     (void)state;
-    check_exact("forced,accept=0.8,depth=2,width=2,seed=4", HUNCH_VERIFY_RATIO, &exact_law, false);
-    check_exact("forced,accept=0.5,depth=3,width=2,tree=random,seed=2", HUNCH_VERIFY_RATIO, &penal_law, false);
+    check_exact("forced,accept=0.8,depth=2,width=2,seed=4", HUNCH_VERIFY_RATIO, &exact_dist, false);
+    check_exact("forced,accept=0.5,depth=3,width=2,tree=random,seed=2", HUNCH_VERIFY_RATIO, &penal_dist, false);
     check_exact("ngram,min=1,max=2,depth=3+forced,accept=0.5,depth=2,tree=random,width=2,seed=3", HUNCH_VERIFY_RATIO,
-                &exact_law, true);
-    check_exact("ngram,min=1,max=2,depth=3", HUNCH_VERIFY_MATCH, &exact_law, false);
-    check_exact("forced,accept=0.6,depth=3,width=2,tree=random,seed=4", HUNCH_VERIFY_MATCH, &penal_law, true);
+                &exact_dist, true);
+    check_exact("ngram,min=1,max=2,depth=3", HUNCH_VERIFY_MATCH, &exact_dist, false);
+    check_exact("forced,accept=0.6,depth=3,width=2,tree=random,seed=4", HUNCH_VERIFY_MATCH, &penal_dist, true);
 }
 
 /* ---- drawn trees ------------------------------------------------------------------------------------------------- */
 
 typedef enum mistake { NONE, MERGES, PRUNES, DENIES, WARPS } mistake;
 
-/* The test's own drafter in the place of an engine's: it draws trees from laws that depend on the last two tokens. */
+/* The test's own drafter in the place of an engine's: it draws trees from distributions that depend on the last two tokens. */
 static struct {
-    const law *l;
+    const dist *l;
     int first[3], later[3]; /* candidates a row by level: in the first drafted round, in the others */
     bool without;
     mistake mistake;
     int drawn; /* in this round */
     float q[HN_TREE_ROWS][1024];
-    hn_proposal_law law[HN_TREE_ROWS];
+    hn_proposal_dist dist[HN_TREE_ROWS];
 } tree_drafter;
 
-/* Weights of the law's tokens after a row. */
-static void tree_drafter_law(const hn_propose *p, int row, float *q) {
+/* Weights of the distribution's tokens after a row. */
+static void tree_drafter_dist(const hn_propose *p, int row, float *q) {
     const int32_t last = p->tree->token[row],
                   before = row ? p->tree->token[p->tree->parent[row]] : p->text.token[p->text.n - 2];
     uint64_t h = (uint64_t)last * 31 + (uint64_t)before;
@@ -139,13 +140,13 @@ static int tree_drafter_draw(const hn_drafter *d, const hn_propose *p, int row, 
                                .purpose = HN_PURPOSE_PROPOSAL,
                                .drafter = (uint32_t)d->index,
                                .number = (uint32_t)tree_drafter.drawn++};
-    const int k = hn_coins_draw(&p->sampler->coins, &key, ids, weight, tree_drafter.l->top);
+    const int k = hn_rng_draw(&p->sampler->rng, &key, ids, weight, tree_drafter.l->top);
     if (k < 0) return 0;
     if (tree_drafter.without) weight[k] = 0;
     if (tree_drafter.mistake == MERGES && hn_tree_child(p->tree, row, ids[k]) >= 0) return 0;
     if (tree_drafter.mistake == PRUNES && tree_drafter.q[row][ids[k]] < .6f) return 0;
-    tree_drafter.law[row] = (hn_proposal_law){(int)(sizeof tree_drafter.q[0] / sizeof tree_drafter.q[0][0]), NULL, tree_drafter.q[row]};
-    hn_tree_add_drawn(p->tree, row, ids[k], d->index, .5f, &tree_drafter.law[row], tree_drafter.without && tree_drafter.mistake != DENIES);
+    tree_drafter.dist[row] = (hn_proposal_dist){(int)(sizeof tree_drafter.q[0] / sizeof tree_drafter.q[0][0]), NULL, tree_drafter.q[row]};
+    hn_tree_add_drawn(p->tree, row, ids[k], d->index, .5f, &tree_drafter.dist[row], tree_drafter.without && tree_drafter.mistake != DENIES);
     return 1;
 }
 
@@ -157,8 +158,8 @@ static int tree_drafter_propose(hn_drafter *d, hn_propose *p, int n, int level) 
     const int branch = level > 2 ? 0 : (p->text.n - p->text.n_prompt == 1 ? tree_drafter.first : tree_drafter.later)[level];
     for (int row = 0, rows = p->tree->n_rows; row < rows; row++) {
         if (p->tree->depth[row] != level || branch == 0) continue;
-        double weight[LAW_TOP];
-        tree_drafter_law(p, row, tree_drafter.q[row]);
+        double weight[DIST_TOP];
+        tree_drafter_dist(p, row, tree_drafter.q[row]);
         for (int i = 0; i < tree_drafter.l->top; i++) {
             weight[i] = (double)tree_drafter.q[row][tree_drafter.l->node[0].token[i]];
             if (tree_drafter.mistake == WARPS) weight[i] *= weight[i];
@@ -168,9 +169,9 @@ static int tree_drafter_propose(hn_drafter *d, hn_propose *p, int n, int level) 
     return added;
 }
 
-static outcome explore_tree(const law *l, hunch_verify rule, bool without, mistake m, const int *first,
+static outcome explore_tree(const dist *l, hunch_verify rule, bool without, mistake m, const int *first,
                             const int *later) {
-    const hn_coins coins = explorer_coins(&explored);
+    const hn_rng rng = explorer_rng(&explored);
     hunch_engine *e = open_rule(spec("model:%s"), rule, 1);
     hn_drafter_ops ops = *e->drafter[0].ops;
     const hn_drafter_ops *own = e->drafter[0].ops;
@@ -184,7 +185,7 @@ static outcome explore_tree(const law *l, hunch_verify rule, bool without, mista
     tree_drafter.mistake = m;
     memcpy(tree_drafter.first, first, sizeof tree_drafter.first);
     memcpy(tree_drafter.later, later, sizeof tree_drafter.later);
-    const outcome o = explore(e, l, &coins, NULL);
+    const outcome o = explore(e, l, &rng, NULL);
     e->drafter[0].ops = own;
     hunch_engine_close(&e);
     return o;
@@ -202,16 +203,16 @@ static void test_trees_exact(void **state) {
                      one[] = {1, 0, 0};
     for (int r = 0; r < 2; r++)
         for (int without = 0; without < 2; without++) {
-            check_tree("tail", explore_tree(&penal_law, rules[r], without, NONE, tail, pair));
+            check_tree("tail", explore_tree(&penal_dist, rules[r], without, NONE, tail, pair));
             if (light()) continue;
-            check_tree("square", explore_tree(&exact_law, rules[r], without, NONE, square, one));
-            check_tree("wide", explore_tree(&three_law, rules[r], without, NONE, wide, one));
+            check_tree("square", explore_tree(&exact_dist, rules[r], without, NONE, square, one));
+            check_tree("wide", explore_tree(&three_dist, rules[r], without, NONE, wide, one));
         }
 }
 
 /* ---- mistakes through the engine --------------------------------------------------------------------------------- */
 
-/* README: "The tests of these laws detect a verifier or drafter that is wrong on purpose." */
+/* README: "The tests of these distributions detect a verifier or drafter that is wrong on purpose." */
 static void test_wrong_drafters_are_found(void **state) {
     (void)state;
     static const struct {
@@ -224,16 +225,16 @@ static void test_wrong_drafters_are_found(void **state) {
                  {DENIES, true, {2, 0, 0}, "without replacement, verified as with"},
                  {WARPS, false, {1, 1, 0}, "q of another temperature"}};
     for (int i = 0; i < (light() ? 2 : 4); i++) {
-        const outcome right = explore_tree(&three_law, HUNCH_VERIFY_RATIO, wrong[i].without, NONE, wrong[i].first,
+        const outcome right = explore_tree(&three_dist, HUNCH_VERIFY_RATIO, wrong[i].without, NONE, wrong[i].first,
                                            wrong[i].first),
-                      o = explore_tree(&three_law, HUNCH_VERIFY_RATIO, wrong[i].without, wrong[i].m, wrong[i].first,
+                      o = explore_tree(&three_dist, HUNCH_VERIFY_RATIO, wrong[i].without, wrong[i].m, wrong[i].first,
                                        wrong[i].first);
         assert_true(right.off < 1e-9);
         if (!(o.off > 1e-4)) fail_msg("%s passes, off by %g", wrong[i].what, o.off);
     }
 }
 
-/* Coins that are keyed by the position of the candidate's token, regardless of the round. */
+/* Random numbers that are keyed by the position of the candidate's token, regardless of the round. */
 static bool accept_by_position(void *ctx, const hn_random_key *key, double p) {
     hn_random_key k = *key;
     k.position += k.number + 1;
@@ -241,26 +242,26 @@ static bool accept_by_position(void *ctx, const hn_random_key *key, double p) {
     return explorer_accept(ctx, &k, p);
 }
 
-static void test_coins_by_position_are_found(void **state) {
+static void test_rng_by_position_are_found(void **state) {
     (void)state;
-    hn_coins coins = explorer_coins(&explored);
-    coins.accept = accept_by_position;
+    hn_rng rng = explorer_rng(&explored);
+    rng.accept = accept_by_position;
     hunch_engine *e = open_rule(spec("model:%s,depth=2"), HUNCH_VERIFY_BLOCK, 1);
-    const outcome block = explore(e, &exact_law, &coins, NULL);
+    const outcome block = explore(e, &exact_dist, &rng, NULL);
     hunch_engine_close(&e);
     e = open_rule(spec("model:%s,depth=2"), HUNCH_VERIFY_RATIO, 1);
-    const outcome ratio = explore(e, &exact_law, &coins, NULL); /* uses no coin after the accepted path */
+    const outcome ratio = explore(e, &exact_dist, &rng, NULL); /* uses no accept after the accepted path */
     hunch_engine_close(&e);
-    if (!(block.off > 1e-4)) fail_msg("block with coins keyed by position passes, off by %g", block.off);
+    if (!(block.off > 1e-4)) fail_msg("block with random numbers keyed by position passes, off by %g", block.off);
     assert_true(ratio.off < 1e-9);
 }
 
 /* ---- counted ----------------------------------------------------------------------------------------------------- */
 
 static void check_counted(const char *drafts, hunch_verify rule) {
-    const law *l = &count_law;
+    const dist *l = &count_dist;
     const int n = light() ? 100 : 2000;
-    long counts[LAW_CELLS] = {0};
+    long counts[DIST_CELLS] = {0};
     uint64_t accepted = 0;
     hunch_engine *e = open_rule(drafts, rule, 1);
     for (int i = 0; i < n; i++) {
@@ -272,7 +273,7 @@ static void check_counted(const char *drafts, hunch_verify rule) {
     }
     hunch_engine_close(&e);
     if (accepted < (uint64_t)n / 4) fail_msg("%s, rule %d: %d accepted", drafts, (int)rule, (int)accepted);
-    if (!chi_square_fits(counts, l->p, l->cells, n)) fail_msg("%s, rule %d: another law", drafts, (int)rule);
+    if (!chi_square_fits(counts, l->p, l->cells, n)) fail_msg("%s, rule %d: another distribution", drafts, (int)rule);
 }
 
 static void test_counted(void **state) {
@@ -284,7 +285,7 @@ static void test_counted(void **state) {
     check_counted("forced,accept=0.6,depth=3,width=2,tree=random,seed=9", HUNCH_VERIFY_RATIO);
 }
 
-/* With the target as drafter both laws are equal: everything is accepted. */
+/* With the target as drafter both distributions are equal: everything is accepted. */
 static void test_the_target_itself(void **state) {
     (void)state;
     static const hunch_verify rules[] = {HUNCH_VERIFY_MATCH, HUNCH_VERIFY_RATIO, HUNCH_VERIFY_BLOCK,
@@ -293,7 +294,7 @@ static void test_the_target_itself(void **state) {
     snprintf(self, sizeof self, "model:%s,depth=3", data_path("models/stories260K/stories260K.f32.gguf"));
     for (int i = 0; i < 4; i++) {
         hunch_engine *e = open_rule(self, rules[i], 1);
-        law l = count_law;
+        dist l = count_dist;
         l.params.top_k = 0;
         for (uint64_t seed = 0; seed < 5; seed++) {
             hunch_session_state st;
@@ -309,11 +310,11 @@ static void test_the_target_itself(void **state) {
     }
 }
 
-/* A draft is accepted with a probability of the overlap of the two laws: detects a q of a wrong row, history or temperature even if no
- * other test does. */
+/* A draft is accepted with a probability of the overlap of the two distributions: detects a q of a wrong row, history or temperature
+ * even if no other test does. */
 static void test_acceptance(void **state) {
     (void)state;
-    law l = three_law;
+    dist l = three_dist;
     double want = 0;
     l.tokens = 2;
     hunch_model *draft = open_model(spec("%s"), "best", 1, HUNCH_PRECISION_NATIVE);
@@ -323,12 +324,12 @@ static void test_acceptance(void **state) {
     hunch_engine_options_defaults(&o);
     o.context = CONTEXT;
     hunch_engine *plain = open_rule(NULL, HUNCH_VERIFY_DEFAULT, 1), *e = open_engine_with(draft, NULL, o);
-    law_enumerate(&l, plain, model);
+    dist_enumerate(&l, plain, model);
     for (int i = 0; i < l.top; i++) {
-        hunch_token ids[LAW_PROMPT + 1];
+        hunch_token ids[DIST_PROMPT + 1];
         memcpy(ids, l.prompt, sizeof l.prompt);
         ids[l.n_prompt] = l.node[0].token[i];
-        const law_node p = l.node[1 + i], q = law_after(&l, e, info.vocab, ids, l.n_prompt + 1, l.n_prompt + 1);
+        const dist_node p = l.node[1 + i], q = dist_after(&l, e, info.vocab, ids, l.n_prompt + 1, l.n_prompt + 1);
         for (int x = 0; x < l.top; x++)
             for (int y = 0; y < l.top; y++)
                 if (p.token[x] == q.token[y]) want += l.node[0].p[i] * fmin(p.p[x], q.p[y]);
@@ -336,12 +337,12 @@ static void test_acceptance(void **state) {
     hunch_engine_close(&e);
     hunch_engine_close(&plain);
     hunch_model_close(&draft);
-    const hn_coins coins = explorer_coins(&explored);
+    const hn_rng rng = explorer_rng(&explored);
     e = open_rule(spec("model:%s,depth=1"), HUNCH_VERIFY_RATIO, 1);
-    const outcome got = explore(e, &l, &coins, NULL);
+    const outcome got = explore(e, &l, &rng, NULL);
     hunch_engine_close(&e);
     assert_true(want > .1 && want < .95);
-    if (!(fabs(got.accepted - want) < 1e-9)) fail_msg("accepts %.9f, the laws overlap in %.9f", got.accepted, want);
+    if (!(fabs(got.accepted - want) < 1e-9)) fail_msg("accepts %.9f, the distributions overlap in %.9f", got.accepted, want);
 }
 
 /* ---- a seed -------------------------------------------------------------------------------------------------------------- */
@@ -352,7 +353,7 @@ enum { TEXTS = 4, N_TOKENS = 170 };
 static uint64_t generate_all(hunch_engine *e, hunch_token emitted[TEXTS][N_TOKENS]) {
     hunch_session *s[TEXTS];
     uint64_t preempted = 0;
-    for (int i = 0; i < TEXTS; i++) s[i] = open_text(e, &count_law, 100 + (uint64_t)i, N_TOKENS);
+    for (int i = 0; i < TEXTS; i++) s[i] = open_text(e, &count_dist, 100 + (uint64_t)i, N_TOKENS);
     while (hunch_engine_running(e) > 0) must(hunch_engine_round(e, err));
     for (int i = 0; i < TEXTS; i++) {
         hunch_session_state st;
@@ -398,7 +399,7 @@ int main(void) {
         cmocka_unit_test(test_points_exact),
         cmocka_unit_test(test_trees_exact),
         cmocka_unit_test(test_wrong_drafters_are_found),
-        cmocka_unit_test(test_coins_by_position_are_found),
+        cmocka_unit_test(test_rng_by_position_are_found),
         cmocka_unit_test(test_counted),
         cmocka_unit_test(test_the_target_itself),
         cmocka_unit_test(test_acceptance),

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proposal_law.c - lookup of tokens in a proposal law: one, a range, or a list, without a pass over the vocabulary. */
-#include "draft/proposal_law.h"
+/* proposal_dist.c - lookup of tokens in a proposal distribution: one, a range, or a list, without a pass over the vocabulary. */
+#include "draft/proposal_dist.h"
 
 #include <string.h>
 
 #include "sample/sampler.h"
 
-int hn_proposal_find(const hn_proposal_law *q, int32_t token) {
+int hn_proposal_find(const hn_proposal_dist *q, int32_t token) {
     if (token < 0) return -1;
     if (!q->id) return token < q->n ? token : -1;
-    return hn_law_find(q->id, q->n, token);
+    return hn_dist_find(q->id, q->n, token);
 }
 
-float hn_proposal_weight(const hn_proposal_law *q, int32_t token) {
+float hn_proposal_weight(const hn_proposal_dist *q, int32_t token) {
     const int i = hn_proposal_find(q, token);
     return i < 0 ? 0 : q->weight[i];
 }
 
-double hn_proposal_probability(const hn_proposal_law *q, int32_t token) {
+double hn_proposal_probability(const hn_proposal_dist *q, int32_t token) {
     const double sum = hn_weights_sum(q->weight, q->n);
     return sum > 0 ? (double)hn_proposal_weight(q, token) / sum : 0;
 }
 
 /* The first index from `at` on whose id is not below the token. Galloping, then binary search: almost free
- * if two lists are similar, and few steps if the law's is far longer. */
-static int seek(const hn_proposal_law *q, int at, int32_t token) {
+ * if two lists are similar, and few steps if the distribution's is far longer. */
+static int seek(const hn_proposal_dist *q, int at, int32_t token) {
     int step = 1, end = at; /* ids before `at` are below */
     while (end < q->n && q->id[end] < token) {
         at = end + 1;
@@ -41,7 +41,7 @@ static int seek(const hn_proposal_law *q, int at, int32_t token) {
     return at;
 }
 
-const float *hn_proposal_range(const hn_proposal_law *q, int *from, int32_t first, int n, float *room) {
+const float *hn_proposal_range(const hn_proposal_dist *q, int *from, int32_t first, int n, float *room) {
     if (!q->id && q->n - first >= n) return q->weight + first;
     memset(room, 0, (size_t)n * sizeof *room);
     if (!q->id) {
@@ -54,7 +54,7 @@ const float *hn_proposal_range(const hn_proposal_law *q, int *from, int32_t firs
     return room;
 }
 
-const float *hn_proposal_of(const hn_proposal_law *q, int *from, const int32_t *token, int n, float *room) {
+const float *hn_proposal_of(const hn_proposal_dist *q, int *from, const int32_t *token, int n, float *room) {
     if (!q->id && token[n - 1] < q->n) {
         for (int j = 0; j < n; j++) room[j] = q->weight[token[j]];
         return room;

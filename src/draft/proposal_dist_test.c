@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proposal_law_test.c - laws that list their ids, laws of all ids and laws of the first few give the same weights for a token, for
- * ranges and for lists, compared with plain loops over a whole vocabulary. */
+/* proposal_dist_test.c - distributions that list their ids, distributions of all ids and distributions of the first few give the same
+ * weights for a token, for ranges and for lists, compared with plain loops over a whole vocabulary. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,12 +11,12 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "draft/proposal_law.h"
+#include "draft/proposal_dist.h"
 
 enum { VOCAB = 3000, ROOM = 256 };
 
 typedef struct sample {
-    hn_proposal_law law;
+    hn_proposal_dist dist;
     int32_t id[VOCAB];
     float weight[VOCAB], whole[VOCAB]; /* whole: by token */
 } sample;
@@ -31,21 +31,21 @@ static void sample_make(sample *s, uint64_t *seed, int gap, int n) {
         s->id[listed] = i;
         s->weight[listed++] = s->whole[i];
     }
-    s->law = (hn_proposal_law){listed, gap ? s->id : NULL, s->weight};
+    s->dist = (hn_proposal_dist){listed, gap ? s->id : NULL, s->weight};
 }
 
 static void check_one(const sample *s) {
     double sum = 0;
     for (int i = 0; i < VOCAB; i++) sum += (double)s->whole[i];
     for (int i = 0; i < VOCAB; i++) {
-        const int at = hn_proposal_find(&s->law, i);
-        assert_true(hn_proposal_weight(&s->law, i) == s->whole[i]);
-        assert_true(at < 0 ? s->whole[i] == 0 : s->weight[at] == s->whole[i] && (!s->law.id || s->id[at] == i));
-        assert_true(fabs(hn_proposal_probability(&s->law, i) - (sum > 0 ? (double)s->whole[i] / sum : 0)) < 1e-12);
+        const int at = hn_proposal_find(&s->dist, i);
+        assert_true(hn_proposal_weight(&s->dist, i) == s->whole[i]);
+        assert_true(at < 0 ? s->whole[i] == 0 : s->weight[at] == s->whole[i] && (!s->dist.id || s->id[at] == i));
+        assert_true(fabs(hn_proposal_probability(&s->dist, i) - (sum > 0 ? (double)s->whole[i] / sum : 0)) < 1e-12);
     }
-    assert_int_equal(hn_proposal_find(&s->law, -1), -1);
-    assert_int_equal(hn_proposal_find(&s->law, VOCAB), -1);
-    assert_int_equal(hn_proposal_find(&s->law, INT32_MAX), -1);
+    assert_int_equal(hn_proposal_find(&s->dist, -1), -1);
+    assert_int_equal(hn_proposal_find(&s->dist, VOCAB), -1);
+    assert_int_equal(hn_proposal_find(&s->dist, INT32_MAX), -1);
 }
 
 /* Ranges one after the other, some skipped. */
@@ -57,7 +57,7 @@ static void check_ranges(const sample *s, uint64_t *seed) {
         if (n > VOCAB - first) n = VOCAB - first;
         if (hn_splitmix(seed) % 4 == 0) continue;
         memset(room, 0xFF, sizeof room);
-        assert_memory_equal(hn_proposal_range(&s->law, &from, first, n, room), s->whole + first, (size_t)n * sizeof *room);
+        assert_memory_equal(hn_proposal_range(&s->dist, &from, first, n, room), s->whole + first, (size_t)n * sizeof *room);
     }
 }
 
@@ -70,7 +70,7 @@ static void check_lists(const sample *s, uint64_t *seed) {
             int32_t list[ROOM];
             int n = 0;
             for (; n < ROOM && token < VOCAB; token += 1 + (int)(hn_splitmix(seed) % (uint64_t)gap)) list[n++] = token;
-            const float *w = hn_proposal_of(&s->law, &from, list, n, room);
+            const float *w = hn_proposal_of(&s->dist, &from, list, n, room);
             for (int j = 0; j < n; j++) assert_true(w[j] == s->whole[list[j]]);
         }
     }
