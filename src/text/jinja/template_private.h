@@ -3,7 +3,7 @@
  *
  *   template_format.c  "%d" % values
  *   template_arena.c   memory that is freed as a whole, and growing strings in it
- *   template_value.c   Python-like values: truth, equality, order, text, JSON
+ *   template_value.c   Python-like values: truth, equality, order    template_print.c, template_json.c   their text, JSON
  *   template_lex.c     text → tokens, white space control       template_parse.h   tokens → tree, three files
  *   template_eval.c    statements, expressions, scopes           template_operators.c  + - * / % and slices
  *   template_filters.c, template_lists.c, template_is.c          filters of texts and numbers, of lists; tests

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template_value.c - the values of a template and Python's operations on them: truth, equality, order, str(), JSON.
+/* template_value.c - the values of a template: making them, entries of dicts, and Python's truth, equality, order and iteration.
+ * As text: template_print.c, template_json.c.
  *
  * Values are immutable (Hugging Face renders in an immutable sandbox), except namespaces; so they are shared without reference
  * counts: all are in the run's arena.
  */
-#include <float.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
-#include "text/characters.h"
 #include "text/jinja/template_private.h"
+
+/* ---- making values ---- */
 
 tvalue tv_none(void) {
     return (tvalue){.kind = TV_NONE};
@@ -63,6 +61,19 @@ tvalue tv_namespace(trun *r) {
     if (v.kind == TV_DICT) v.kind = TV_NAMESPACE;
     return v;
 }
+
+tvalue tv_buffer(trun *r, const tbuf *b) {
+    if (r->status) return tv_error();
+    if (b->too_long) return trun_fail(r, "a text grew beyond %d bytes", HN_TPL_MAX_OUTPUT);
+    if (b->failed) return trun_fail_memory(r);
+    return trun_text(r, b->n) ? tv_str(b->s ? b->s : "", b->n) : tv_error();
+}
+
+tvalue tv_fail_undefined(trun *r, tvalue v) {
+    return trun_fail(r, "'%.*s' is undefined", v.str.n < 100 ? (int)v.str.n : 100, v.str.s);
+}
+
+/* ---- entries of dicts ---- */
 
 const tvalue *tv_dict_find(trun *r, const tdict *d, tstr key) {
     for (size_t i = 0; i < d->n; i++) {
@@ -118,50 +129,7 @@ bool tv_dict_put(trun *r, tdict *d, tvalue key, tvalue value) {
     return true;
 }
 
-static tvalue array_from_json(trun *r, const json_t *j, int depth) {
-    tvalue *items = NULL, v = tv_list(r, TV_LIST, json_array_size(j), &items);
-    for (size_t i = 0; i < json_array_size(j) && v.kind != TV_ERROR; i++) {
-        items[i] = tv_from_json(r, json_array_get(j, i), depth + 1);
-        if (items[i].kind == TV_ERROR) return items[i];
-    }
-    return v;
-}
-
-static tvalue object_from_json(trun *r, const json_t *j, int depth) {
-    tvalue v = tv_dict(r, json_object_size(j));
-    json_t *object = (json_t *)j; /* jansson iterates over a json_t * only, and changes nothing */
-    for (void *i = json_object_iter(object); i && v.kind != TV_ERROR; i = json_object_iter_next(object, i)) {
-        tvalue value = tv_from_json(r, json_object_iter_value(i), depth + 1);
-        if (value.kind == TV_ERROR) return value;
-        v.dict->entries[v.dict->n++] = (tentry){tv_str(json_object_iter_key(i), json_object_iter_key_len(i)), value};
-    }
-    return v;
-}
-
-tvalue tv_from_json(trun *r, const json_t *j, int depth) {
-    if (depth > HN_TPL_MAX_DEPTH) return trun_fail(r, "variables are nested deeper than %d", HN_TPL_MAX_DEPTH);
-    switch (json_typeof(j)) {
-    case JSON_OBJECT: return object_from_json(r, j, depth);
-    case JSON_ARRAY: return array_from_json(r, j, depth);
-    case JSON_STRING: return tv_str(json_string_value(j), json_string_length(j));
-    case JSON_INTEGER: return tv_int(json_integer_value(j));
-    case JSON_REAL: return tv_float(json_real_value(j));
-    case JSON_TRUE: return tv_bool(true);
-    case JSON_FALSE: return tv_bool(false);
-    default: return tv_none();
-    }
-}
-
-tvalue tv_buffer(trun *r, const tbuf *b) {
-    if (r->status) return tv_error();
-    if (b->too_long) return trun_fail(r, "a text grew beyond %d bytes", HN_TPL_MAX_OUTPUT);
-    if (b->failed) return trun_fail_memory(r);
-    return trun_text(r, b->n) ? tv_str(b->s ? b->s : "", b->n) : tv_error();
-}
-
-tvalue tv_fail_undefined(trun *r, tvalue v) {
-    return trun_fail(r, "'%.*s' is undefined", v.str.n < 100 ? (int)v.str.n : 100, v.str.s);
-}
+/* ---- kind and truth ---- */
 
 const char *tv_type_name(tvalue v) {
     static const char *const names[] = {"error",       "Undefined", "NoneType", "bool",      "int",  "float",
@@ -185,6 +153,8 @@ bool tv_truth(tvalue v) {
     default: return true;
     }
 }
+
+/* ---- equality and order ---- */
 
 static bool lists_equal(trun *r, const tlist *a, const tlist *b, int depth) {
     if (a == b) return true;
@@ -275,6 +245,8 @@ bool tv_contains(trun *r, tvalue container, tvalue item, bool *found) {
     return !r->status;
 }
 
+/* ---- iteration ---- */
+
 tvalue tv_iterate(trun *r, tvalue v) {
     tvalue *items = NULL, list;
     if (tv_is_list(v)) return v;
@@ -293,248 +265,4 @@ tvalue tv_iterate(trun *r, tvalue v) {
         i += step;
     }
     return list;
-}
-
-/* ---- str() ---- */
-
-enum { FLOAT_STEPS = 64 }; /* several precisions are tried */
-
-/* The doubles below a power of two are closer than those above, so that 16 digits may read back as the number even if the
- * nearest 16 digits do not: those one above them. */
-static bool sixteen_digits(double f, char digits[40]) {
-    snprintf(digits, 40, "%.15e", f);
-    char *last = strchr(digits, 'e') - 1;
-    if (*last == '9') return false;
-    ++*last;
-    return strtod(digits, NULL) == f;
-}
-
-/* As Python's repr: the fewest digits that read back the same, with an exponent below 1e-4 and from 1e16 on. */
-static void print_float(tbuf *b, double f) {
-    char digits[40], out[64];
-    if (!isfinite(f)) {
-        tbuf_puts(b, isnan(f) ? "nan" : f < 0 ? "-inf" : "inf");
-        return;
-    }
-    /* Up to 15 digits survive conversion to a double and back: 15 are tried first, less only if it is subnormal. */
-    int precision = fabs(f) < DBL_MIN ? 0 : 14;
-    do snprintf(digits, sizeof digits, "%.*e", precision, f);
-    while (strtod(digits, NULL) != f && ++precision < 17);
-    char shorter[40];
-    if (precision == 16 && sixteen_digits(f, shorter)) {
-        strcpy(digits, shorter);
-        precision = 15;
-    }
-    char *mark = strchr(digits, 'e'), *last = mark;
-    for (; precision > 0 && last[-1] == '0'; precision--) last--;
-    if (precision == 0 && last[-1] == '.') last--;
-    memmove(last, mark, strlen(mark) + 1);
-    int exponent = atoi(strchr(digits, 'e') + 1);
-    if (exponent < -4 || exponent >= 16) {
-        tbuf_puts(b, digits);
-        return;
-    }
-    int decimals = precision - exponent;
-    snprintf(out, sizeof out, "%.*f", decimals > 1 ? decimals : 1, f);
-    tbuf_puts(b, out);
-}
-
-static void print_escaped(tbuf *b, tstr s, char quote) {
-    uint32_t cp;
-    for (size_t i = 0, step; i < s.n; i += step) {
-        char code[12] = "";
-        step = (size_t)hn_utf8_decode(s.s + i, s.n - i, &cp);
-        if (cp == (uint32_t)quote || cp == '\\')
-            snprintf(code, sizeof code, "\\%c", (int)cp);
-        else if (cp == '\n')
-            strcpy(code, "\\n");
-        else if (cp == '\r')
-            strcpy(code, "\\r");
-        else if (cp == '\t')
-            strcpy(code, "\\t");
-        else if (!hn_char_is_printable(cp))
-            snprintf(code, sizeof code, cp < 0x100 ? "\\x%02x" : cp < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)cp);
-        if (*code)
-            tbuf_puts(b, code);
-        else
-            tbuf_put(b, s.s + i, step);
-    }
-}
-
-static void print_repr(trun *r, tbuf *b, tvalue v, int depth) {
-    if (v.kind != TV_STRING) {
-        if (v.kind == TV_UNDEFINED) tbuf_puts(b, "Undefined");
-        tv_print(r, b, v, depth);
-        return;
-    }
-    char quote = v.str.n && memchr(v.str.s, '\'', v.str.n) && !memchr(v.str.s, '"', v.str.n) ? '"' : '\'';
-    tbuf_put(b, &quote, 1);
-    print_escaped(b, v.str, quote);
-    tbuf_put(b, &quote, 1);
-}
-
-static void print_list(trun *r, tbuf *b, tvalue v, int depth) {
-    bool tuple = v.kind == TV_TUPLE;
-    tbuf_puts(b, tuple ? "(" : "[");
-    for (size_t i = 0; i < v.list->n; i++) {
-        if (i) tbuf_puts(b, ", ");
-        print_repr(r, b, v.list->items[i], depth + 1);
-    }
-    tbuf_puts(b, tuple ? (v.list->n == 1 ? ",)" : ")") : "]");
-}
-
-static void print_dict(trun *r, tbuf *b, const tdict *d, int depth) {
-    tbuf_puts(b, "{");
-    for (size_t i = 0; i < d->n; i++) {
-        if (i) tbuf_puts(b, ", ");
-        print_repr(r, b, d->entries[i].key, depth + 1);
-        tbuf_puts(b, ": ");
-        print_repr(r, b, d->entries[i].value, depth + 1);
-    }
-    tbuf_puts(b, "}");
-}
-
-void tv_print(trun *r, tbuf *b, tvalue v, int depth) {
-    char number[32];
-    if (b->failed || !trun_step(r, 1)) return;
-    if (depth > HN_TPL_MAX_DEPTH) {
-        trun_fail(r, "a value is nested deeper than %d", HN_TPL_MAX_DEPTH);
-        return;
-    }
-    switch (v.kind) {
-    case TV_ERROR:
-    case TV_UNDEFINED: break;
-    case TV_NONE: tbuf_puts(b, "None"); break;
-    case TV_BOOL: tbuf_puts(b, v.b ? "True" : "False"); break;
-    case TV_INT:
-        snprintf(number, sizeof number, "%lld", (long long)v.i);
-        tbuf_puts(b, number);
-        break;
-    case TV_FLOAT:
-        if (trun_step(r, FLOAT_STEPS)) print_float(b, v.f);
-        break;
-    case TV_STRING: tbuf_put(b, v.str.s, v.str.n); break;
-    case TV_LIST:
-    case TV_TUPLE: print_list(r, b, v, depth); break;
-    case TV_DICT: print_dict(r, b, v.dict, depth); break;
-    default: trun_fail(r, "a value of type %s has no text", tv_type_name(v));
-    }
-}
-
-tvalue tv_to_string(trun *r, tvalue v) {
-    if (v.kind == TV_STRING) return v;
-    tbuf b = {.arena = &r->arena};
-    tv_print(r, &b, v, 0);
-    return tv_buffer(r, &b);
-}
-
-/* ---- JSON, as Python's json.dumps ---- */
-
-static void dump_string(tbuf *b, tstr s, bool ascii) {
-    uint32_t cp;
-    tbuf_puts(b, "\"");
-    for (size_t i = 0, step; i < s.n; i += step) {
-        static const char named[] = "\"\\\n\r\t\b\f", letters[] = "\"\\nrtbf";
-        char code[16] = "";
-        step = (size_t)hn_utf8_decode(s.s + i, s.n - i, &cp);
-        const char *found = cp && cp < 0x80 ? strchr(named, (int)cp) : NULL;
-        if (found)
-            snprintf(code, sizeof code, "\\%c", letters[found - named]);
-        else if (cp < 0x20 || (ascii && cp >= 0x7F && cp < 0x10000 && cp != 0x7F))
-            snprintf(code, sizeof code, "\\u%04x", (unsigned)cp);
-        else if (ascii && cp >= 0x10000) {
-            snprintf(code, sizeof code, "\\u%04x\\u%04x", (unsigned)(0xD800 + ((cp - 0x10000) >> 10)),
-                     (unsigned)(0xDC00 + (cp & 0x3FF)));
-        }
-        if (*code)
-            tbuf_puts(b, code);
-        else
-            tbuf_put(b, s.s + i, step);
-    }
-    tbuf_puts(b, "\"");
-}
-
-static void dump_break(tbuf *b, const tjson_style *style, int depth) {
-    if (!style->pretty) return;
-    tbuf_puts(b, "\n");
-    for (int i = 0; i < depth && !b->failed; i++) tbuf_put(b, style->indent.s, style->indent.n);
-}
-
-static bool dump_list(trun *r, tbuf *b, const tlist *list, const tjson_style *style, int depth) {
-    tbuf_puts(b, "[");
-    for (size_t i = 0; i < list->n; i++) {
-        if (i) tbuf_put(b, style->item.s, style->item.n);
-        dump_break(b, style, depth + 1);
-        if (!tv_to_json(r, b, list->items[i], style, depth + 1)) return false;
-    }
-    if (list->n) dump_break(b, style, depth);
-    tbuf_puts(b, "]");
-    return true;
-}
-
-static int compare_entries(const void *a, const void *b, void *run) {
-    int order = 0;
-    tv_compare(run, ((const tentry *)a)->key, ((const tentry *)b)->key, &order, 0);
-    return order;
-}
-
-static bool dump_key(trun *r, tbuf *b, tvalue key, const tjson_style *style) {
-    if (key.kind == TV_STRING) {
-        dump_string(b, key.str, style->ascii);
-        return true;
-    }
-    if (key.kind == TV_TUPLE) {
-        trun_fail(r, "keys of JSON must be strings or numbers, not tuple");
-        return false;
-    }
-    tbuf_puts(b, "\"");
-    bool ok = tv_to_json(r, b, key, style, 0);
-    tbuf_puts(b, "\"");
-    return ok;
-}
-
-static bool dump_dict(trun *r, tbuf *b, const tdict *d, const tjson_style *style, int depth) {
-    const tentry *entries = d->entries;
-    if (style->sort && d->n) {
-        tentry *copy = ta_alloc(&r->arena, d->n * sizeof *copy);
-        if (!copy) return trun_fail_memory(r), false;
-        memcpy(copy, d->entries, d->n * sizeof *copy);
-        qsort_r(copy, d->n, sizeof *copy, compare_entries, r);
-        entries = copy;
-    }
-    tbuf_puts(b, "{");
-    for (size_t i = 0; i < d->n; i++) {
-        if (i) tbuf_put(b, style->item.s, style->item.n);
-        dump_break(b, style, depth + 1);
-        if (!dump_key(r, b, entries[i].key, style)) return false;
-        tbuf_put(b, style->pair.s, style->pair.n);
-        if (!tv_to_json(r, b, entries[i].value, style, depth + 1)) return false;
-    }
-    if (d->n) dump_break(b, style, depth);
-    tbuf_puts(b, "}");
-    return true;
-}
-
-bool tv_to_json(trun *r, tbuf *b, tvalue v, const tjson_style *style, int depth) {
-    if (b->failed || !trun_step(r, 1)) return !r->status;
-    if (depth > HN_TPL_MAX_DEPTH) {
-        trun_fail(r, "a value is nested deeper than %d", HN_TPL_MAX_DEPTH);
-        return false;
-    }
-    switch (v.kind) {
-    case TV_NONE: tbuf_puts(b, "null"); return true;
-    case TV_BOOL: tbuf_puts(b, v.b ? "true" : "false"); return true;
-    case TV_FLOAT:
-        if (isfinite(v.f))
-            tv_print(r, b, v, depth);
-        else
-            tbuf_puts(b, isnan(v.f) ? "NaN" : v.f < 0 ? "-Infinity" : "Infinity");
-        return true;
-    case TV_INT: tv_print(r, b, v, depth); return true;
-    case TV_STRING: dump_string(b, v.str, style->ascii); return true;
-    case TV_LIST:
-    case TV_TUPLE: return dump_list(r, b, v.list, style, depth);
-    case TV_DICT: return dump_dict(r, b, v.dict, style, depth);
-    default: trun_fail(r, "a value of type %s has no JSON", tv_type_name(v)); return false;
-    }
 }
