@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template_operators.c - Python's operators on values: arithmetic, concatenation, comparison, slices. Expressions are evaluated
- * in template_eval.c; equality and order are in template_value.c. */
+/* template_operators.c - Python's operators on values: arithmetic, concatenation, comparison, attributes, subscripts,
+ * slices. Expressions are evaluated in template_eval.c; equality and order are in template_value.c. */
 #include <math.h>
 #include <string.h>
 
-#include "text/jinja/template_private.h"
+#include "text/jinja/template_run.h"
 
 /* ---- arithmetic ---- */
 
@@ -132,6 +132,47 @@ bool tcompare(trun *r, int op, tvalue a, tvalue b) {
         return tv_fail_undefined(r, a.kind == TV_UNDEFINED ? a : b), false;
     if (!tv_compare(r, a, b, &order, 0)) return false;
     return op == TOP_LT ? order < 0 : op == TOP_LE ? order <= 0 : op == TOP_GT ? order > 0 : order >= 0;
+}
+
+/* ---- attributes and subscripts ---- */
+
+static tvalue bind_method(trun *r, tvalue v, tstr name) {
+    tmethod *m = ta_alloc(&r->arena, sizeof *m);
+    if (!m) return trun_fail_memory(r);
+    *m = (tmethod){v, name};
+    return (tvalue){.kind = TV_METHOD, .method = m};
+}
+
+tvalue tattribute(trun *r, tvalue v, tstr name) {
+    const tvalue *found = NULL;
+    if (v.kind == TV_UNDEFINED) return tv_fail_undefined(r, v);
+    if (v.kind == TV_LOOP) return tloop_attribute(r, v.loop, name);
+    if (v.kind == TV_MACRO)
+        return trun_fail(r, "attributes of macros are not supported (%.*s)", name.n < 60 ? (int)name.n : 60, name.s);
+    if (tmethod_known(v, name)) return bind_method(r, v, name);
+    if (v.kind == TV_DICT || v.kind == TV_NAMESPACE) found = tv_dict_find(r, v.dict, name);
+    return found ? *found : tv_undefined(name.s, name.n);
+}
+
+tvalue tsubscript(trun *r, tvalue v, tvalue key) {
+    if (v.kind == TV_UNDEFINED) return tv_fail_undefined(r, v);
+    if (v.kind == TV_DICT) {
+        const tvalue *found = tv_dict_get(r, v.dict, key);
+        if (found) return *found;
+    }
+    if (key.kind == TV_STRING && v.kind != TV_LOOP)
+        return v.kind == TV_DICT && !tmethod_known(v, key.str) ? tv_undefined(key.str.s, key.str.n)
+                                                               : tattribute(r, v, key.str);
+    bool text = v.kind == TV_STRING;
+    if (text && !trun_text(r, v.str.n)) return tv_error();
+    if ((key.kind != TV_INT && key.kind != TV_BOOL) || (!text && v.kind != TV_LIST && v.kind != TV_TUPLE))
+        return tv_undefined("subscript", 9);
+    int64_t n = (int64_t)(text ? ts_length(v.str) : v.list->n), i = tv_integer(key);
+    if (i < 0) i += n;
+    if (i < 0 || i >= n) return tv_undefined("element", 7);
+    if (!text) return v.list->items[i];
+    size_t from = ts_offset(v.str, (size_t)i), to = ts_offset(v.str, (size_t)i + 1);
+    return tv_str(v.str.s + from, to - from);
 }
 
 /* ---- slices ---- */

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* template_private.h - declarations shared by the files of the template engine.
  *
- *   template_format.c  "%d" % values
- *   template_arena.c   memory that is freed as a whole, and growing strings in it
- *   template_value.c   Python-like values: truth, equality, order    template_print.c, template_json.c   their text, JSON
- *   template_lex.c     text → tokens, white space control       template_parse.h   tokens → tree, three files
- *   template_eval.c    statements, expressions, scopes           template_operators.c  + - * / % and slices
- *   template_filters.c, template_lists.c, template_is.c          filters of texts and numbers, of lists; tests
- *   template_methods.c, template_split.c                         methods, global functions; splitting of strings
- *   template_strings.c Python's str on UTF-8                     template.c            the public calls
+ *   template.c              the public calls
+ *   template_arena.c        memory that is freed as a whole, and growing strings in it
+ *   template_value.c        values as Python's: truth, equality, order
+ *   template_strings.c      Python's str on UTF-8; template_split.c: its split; template_format.c: "%d" % values
+ *   template_print.c, template_json.c                     str() of values; JSON
+ *   template_lex.c          text → tokens, white space control
+ *   template_parse.h        tokens → tree: expressions and statements, three files
+ *   template_run.h          running the tree: scopes, statements, loops, expressions, four files
+ *   template_operators.c    + - * / %, attributes, subscripts, slices
+ *   template_filters.c, template_lists.c, template_is.c   filters of texts and numbers, of lists; tests
+ *   template_methods.c      methods, global functions
  *
  * An error is a value too (TV_ERROR), which callers return upwards; the message is in the run's hunch_error.
  */
@@ -257,33 +260,6 @@ hunch_status tparse(hn_template *t, hunch_error *err);
 
 /* ---- running ---- */
 
-typedef struct tvar {
-    tstr name;
-    tvalue value;
-    struct tvar *next;
-} tvar;
-
-typedef struct tframe {
-    tvar *vars;
-    struct tframe *parent;
-} tframe;
-
-/* A loop evaluates its condition element by element, as the body runs: it may depend on what the body did before. */
-typedef struct tloop {
-    const tlist *items;  /* what the loop iterates over */
-    size_t n_tested;     /* number of items whose condition was evaluated */
-    tvalue *kept;        /* [n] items that passed the condition */
-    size_t n, index;     /* index: of the current one */
-    const tnode *node;   /* the for statement */
-    tframe *frame;       /* scope of the condition; NULL: the loop is over or has no condition */
-    int depth;
-} tloop;
-
-typedef struct tmacro {
-    const tnode *node;
-    tframe *frame; /* where it was defined */
-} tmacro;
-
 struct trun {
     ta_arena arena;
     hunch_error *err;
@@ -294,7 +270,7 @@ struct trun {
     tbuf *out;
     const tdict *vars;   /* the caller's variables */
     tvalue captured;     /* TN_CAPTURED */
-    tvar *spare;         /* free list: variables of scopes that ended */
+    struct tvar *spare;  /* free list: variables of scopes that ended */
     const char *now;
 };
 
