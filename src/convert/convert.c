@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "convert/convert_tokenizer.h"
 #include "model/arch/sampling_keys.h"
 
 enum { QUANTISATION_VERSION = 2 }; /* of ggml's blocks as they are now */

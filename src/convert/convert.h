@@ -32,8 +32,4 @@ hunch_status hn_convert_type(const char *name, hn_dtype *type, hunch_error *err)
 /* Writes a head as hn_convert_with writes a model. */
 hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const char *out_path, hunch_progress progress, void *user,
                              hunch_error *err);
-
-/* For convert.c: tokenizer.json and tokenizer_config.json as tokenizer.* keys; none if tokenizer.json is absent. vocab:
- * rows of the embedding. */
-hunch_status hn_convert_tokenizer(hn_gguf_writer *w, const hn_source *src, int vocab, hunch_error *err);
 #endif

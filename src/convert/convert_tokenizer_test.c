@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "fixture.h"
-#include "convert/convert.h"
+#include "convert/convert_tokenizer.h"
 #include "text/tokenizer_for_tests.h"
 #include "text/vectors_for_tests.h"
 
