@@ -63,34 +63,23 @@ hunch_status hn_conversion_declare_experts(hn_conversion *c, hn_role role, int l
     return hn_gguf_declare(c->w, name, first->dtype, 3, dims, c->err);
 }
 
-static hunch_status matrix_write(hn_conversion *c, const expert_matrix *s, void *buffer, size_t room) {
+static hunch_status matrix_write(hn_conversion *c, const expert_matrix *s, void *buffer) {
     const size_t first = s->first * s->row_bytes, bytes = s->rows * s->row_bytes;
-    hunch_status status = HUNCH_OK;
-    for (size_t at = 0; at < bytes && !status; at += room) {
-        const size_t n = bytes - at < room ? bytes - at : room;
-        status = hn_source_read(c->src, s->tensor, first + at, n, buffer, c->err);
-        if (!status)
-            status = hn_gguf_data_piece(c->w, buffer, n, c->err);
-    }
-    c->done += bytes;
-    if (!status && c->progress != NULL)
-        c->progress(c->user, c->done, c->total);
-    return status;
+    return hn_conversion_done(c, bytes, hn_conversion_copy(c, s->tensor, first, bytes, buffer));
 }
 
 hunch_status hn_conversion_write_experts(hn_conversion *c, hn_role role, int layer) {
-    enum { PIECE = 1 << 20 };
     const int count = c->arch.layer[layer].experts.count;
     expert_matrix s;
     hunch_status status = matrix_find(c, role, layer, 0, &s);
-    void *buffer = !status ? hn_alloc(PIECE) : NULL;
+    void *buffer = !status ? hn_alloc(HN_CONVERSION_PIECE) : NULL;
     if (!status)
         status = buffer != NULL ? hn_gguf_data_begin(c->w, s.rows * s.row_bytes * (size_t)count, c->err)
-                                : hn_fail_memory(c->err, "experts", PIECE);
+                                : hn_fail_memory(c->err, "experts", HN_CONVERSION_PIECE);
     for (int e = 0; e < count && !status; e++) {
         status = matrix_find(c, role, layer, e, &s);
         if (!status)
-            status = matrix_write(c, &s, buffer, PIECE);
+            status = matrix_write(c, &s, buffer);
     }
     hn_free(buffer);
     return status;

@@ -64,7 +64,7 @@ static hunch_status put_clusters(head_conversion *k) {
     return used ? put_number(k, HN_HEAD_KEY_CLUSTERS_USED, used) : HUNCH_OK;
 }
 
-/* Keys of a head of blocks. The windows of its layers are keys of a dense family (convert.c). */
+/* Keys of a head of blocks. The windows of its layers are keys of a dense family (convert_keys.c). */
 static hunch_status put_block(head_conversion *k) {
     const hn_arch *a = &k->c.arch;
     const hn_head_desc *d = &a->draft_head;

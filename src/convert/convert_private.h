@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* convert_private.h - the common part of writing models (convert.c) and draft heads (convert_head.c) as GGUF. */
+/* convert_private.h - what writing a model (convert.c) and a draft head (convert_head.c) as GGUF share. */
 #ifndef HN_CONVERT_PRIVATE_H
 #define HN_CONVERT_PRIVATE_H
 #include "model/arch/arch.h"
@@ -23,13 +23,19 @@ typedef struct hn_conversion {
     hunch_error *err;
 } hn_conversion;
 
-/* Determines the tables of the rotation. */
-hunch_status hn_conversion_plan_rotation(hn_conversion *c);
+/* convert_keys.c. */
+const char *hn_conversion_key(const hn_conversion *c, const char *suffix, char key[96]); /* "FAMILY.SUFFIX"; returns key */
 hunch_status hn_conversion_put_name(hn_conversion *c);  /* general.name */
 hunch_status hn_conversion_put_type(hn_conversion *c, const hn_tensor *t); /* general.file_type, the type of most matrices; NULL: f32 */
 hunch_status hn_conversion_put_sizes(hn_conversion *c); /* sizes and rotation of a dense family */
+hunch_status hn_conversion_put_sampling(hn_conversion *c); /* how the model's publisher draws tokens */
 
-/* The type that a matrix is written in: c->as; BF16 if its rows are not whole blocks of that. */
+/* convert_rotation.c. Determines the tables of the rotation; writes its keys; declares the tables, or writes them. */
+hunch_status hn_conversion_plan_rotation(hn_conversion *c);
+hunch_status hn_conversion_put_rotation(hn_conversion *c);
+hunch_status hn_conversion_visit_tables(hn_conversion *c, bool write);
+
+/* convert_type.c. The type that a matrix is written in: c->as; BF16 if its rows are not whole blocks of that. */
 hn_dtype hn_conversion_type(const hn_conversion *c, const hn_tensor *t);
 /* Reads a matrix in that type, to be freed with hn_free. */
 hunch_status hn_conversion_read_as(hn_conversion *c, const hn_tensor *t, hn_dtype type, void **out, size_t *bytes);
@@ -42,18 +48,22 @@ hunch_status hn_conversion_write_heads(hn_conversion *c, const hn_tensor *t, hn_
 /* convert_own.c. The model's modules of multi-token prediction: finding them, and their tensors, as all others. */
 hunch_status hn_conversion_find_own(hn_conversion *c);
 hunch_status hn_conversion_visit_own(hn_conversion *c, bool write);
-hunch_status hn_conversion_write_vector(hn_conversion *c, const hn_tensor *t, float more); /* more: added to its values */
 
-/* First all tensors are declared, then written in the same order. */
+/* convert_tensors.c. First all tensors are declared, then written in the same order. */
 hunch_status hn_conversion_declare(hn_conversion *c, const hn_tensor *t, const char *name, bool vector, const uint64_t dims[2]);
 hunch_status hn_conversion_write(hn_conversion *c, const hn_tensor *t, bool vector);
+hunch_status hn_conversion_write_vector(hn_conversion *c, const hn_tensor *t, float more); /* more: added to its values */
 typedef hunch_status (*hn_visit_role)(hn_conversion *c, hn_role role, int layer);
 hunch_status hn_conversion_declare_role(hn_conversion *c, hn_role role, int layer);
 hunch_status hn_conversion_write_role(hn_conversion *c, hn_role role, int layer);
 hunch_status hn_conversion_visit_layers(hn_conversion *c, hn_visit_role visit);
-hunch_status hn_conversion_visit_tables(hn_conversion *c, bool write);
+/* Writes bytes [first, first + bytes) of a tensor as they are stored, through a buffer of HN_CONVERSION_PIECE bytes. */
+enum { HN_CONVERSION_PIECE = 1 << 20 };
+hunch_status hn_conversion_copy(hn_conversion *c, const hn_tensor *t, size_t first, size_t bytes, void *buffer);
+/* Counts bytes of weights that were written, and reports them unless status is an error; returns status. */
+hunch_status hn_conversion_done(hn_conversion *c, size_t bytes, hunch_status status);
 
-/* The matrices of all experts for a role of a GGUF. */
+/* convert_experts.c. The matrices of all experts for a role of a GGUF. */
 hunch_status hn_conversion_declare_experts(hn_conversion *c, hn_role role, int layer);
 hunch_status hn_conversion_write_experts(hn_conversion *c, hn_role role, int layer);
 
