@@ -10,7 +10,7 @@
 #include "draft/head/head_trees.h"
 
 typedef struct head_state {
-    hn_head_passes passes;
+    hn_head_passes passes; /* first: tests read it as the state */
     hn_head_trees trees;
     int context;
 } head_state;
@@ -32,30 +32,42 @@ static int levels_of_root(const hn_head_desc *d) {
     return hn_steps_at_once(&d->steps) ? d->steps.n : 1;
 }
 
-static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, hn_head_options *o, const hn_target_info *target,
-                               hn_needs *needs, hn_head_describe describe, hunch_error *err) {
+/* The head's model, and what its passes need; reads the options of its trees, which decide how many outputs a level has. */
+static hunch_status open_passes(hn_drafter *d, head_state *st, hn_spec *spec, hn_head_options *o, const hn_target_info *target,
+                                hn_needs *needs, hn_head_describe describe, hn_head_taps *taps, hunch_error *err) {
+    const hn_head_desc *desc = &st->passes.model.arch.draft_head;
     hn_source *src = NULL;
-    hn_head_taps taps = {0};
     int32_t *ids = NULL;
-    const int n = d->max_seqs;
     hunch_status s = spec->path ? hn_source_open_head(&src, spec->path, err) : hn_source_open(&src, target->path, err);
     if (!s && target->report) target->report->read = true;
-    if (!s) s = hn_head_loading_run(&st->passes.model, src, spec, o, target, describe, &taps, &ids, err);
-    const hn_head_desc *desc = &st->passes.model.arch.draft_head;
+    if (!s) s = hn_head_loading_run(&st->passes.model, src, spec, o, target, describe, taps, &ids, err);
     if (!s && desc->most_levels > 0 && !o->depth_given) o->depth = desc->most_levels;
     if (!s) s = hn_head_trees_read(&st->trees, spec, o, err);
     if (!s)
-        s = hn_head_passes_open(&st->passes, taps.boundary, taps.n, ids, target->vocab, n, st->trees.width, o->kv, needs, err);
+        s = hn_head_passes_open(&st->passes, taps->boundary, taps->n, ids, target->vocab, d->max_seqs, st->trees.width, o->kv, needs, err);
     hn_free(ids);
     hn_source_close(&src);
+    return s;
+}
+
+/* The trees that were read, as far as this head can have them. */
+static hunch_status open_trees(head_state *st, const hn_spec *spec, const hn_head_options *o, int n_seqs, int vocab, hunch_error *err) {
+    const hn_head_desc *desc = &st->passes.model.arch.draft_head;
     st->trees.block = desc->span;
     st->trees.laid_out = desc->markov != HN_MARKOV_NONE;
-    if (!s && o->min_confidence > 0 && !desc->confidence)
-        s = hn_fail(err, HUNCH_USAGE,
-                    "drafter '%s': min_confidence: this head has no confidence_head, expected one that says how sure it is", spec->text);
-    if (!s && desc->markov) s = hn_head_trees_check(&st->trees, spec, desc->most_levels, err);
+    if (o->min_confidence > 0 && !desc->confidence)
+        return hn_fail(err, HUNCH_USAGE,
+                       "drafter '%s': min_confidence: this head has no confidence_head, expected one that says how sure it is", spec->text);
+    hunch_status s = desc->markov ? hn_head_trees_check(&st->trees, spec, desc->most_levels, err) : HUNCH_OK;
     if (!s && desc->steps.n) hn_head_trees_limit(&st->trees, desc->steps.n);
-    if (!s) s = hn_head_trees_open(&st->trees, spec, &st->passes, levels_of_root(desc), n, target->vocab, err);
+    return s ? s : hn_head_trees_open(&st->trees, spec, &st->passes, levels_of_root(desc), n_seqs, vocab, err);
+}
+
+static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, hn_head_options *o, const hn_target_info *target,
+                               hn_needs *needs, hn_head_describe describe, hunch_error *err) {
+    hn_head_taps taps = {0};
+    hunch_status s = open_passes(d, st, spec, o, target, needs, describe, &taps, err);
+    if (!s) s = open_trees(st, spec, o, d->max_seqs, target->vocab, err);
     return s ? s : hn_head_about(&d->about, spec, &st->passes.model, &taps, target, o->convert, err);
 }
 

@@ -14,7 +14,7 @@
 #include <limits.h>
 
 #include "base/mem.h"
-#include "draft/head/head_passes.h"
+#include "draft/head/head_passes_private.h"
 
 enum { PLACES = 4 }; /* of a module's outputs in a sequence: the newest row's, that of the row before, and two for their successors */
 
@@ -77,21 +77,13 @@ void hn_mtp_round(hn_head_passes *h, int seq) {
 
 /* ---- rows of the text ------------------------------------------------------------------------------------------------- */
 
-void hn_mtp_places(const hn_head_passes *h, const hn_head_rows_of *of, int n_seqs, int32_t *output) {
+void hn_mtp_slots(const hn_head_passes *h, const hn_head_rows_of *of, int n_seqs, int32_t *output) {
     for (int s = 0, first = 0; s < n_seqs; first += of[s++].n)
         for (int i = 0; i < of[s].n; i++) output[first + i] = place_of(h, of[s].seq, 0, i, of[s].n, first);
 }
 
-typedef struct module_pass {
-    hn_row row[HN_MAX_ROWS];
-    hn_draft_rows drafts[HN_MAX_ROWS];
-    int32_t feature[HN_MAX_ROWS], output[HN_MAX_ROWS];
-    int cache_seq[HN_MAX_ROWS];
-    int n_rows, n_seqs;
-} module_pass;
-
 /* Adds a sequence's rows, of->n of the pass from row `first` on, as a module reads them. */
-static void add_text(const hn_head_passes *h, module_pass *p, int module, const hn_head_rows_of *of, const hn_row *row, int first) {
+static void add_text(const hn_head_passes *h, hn_head_pass *p, int module, const hn_head_rows_of *of, const hn_row *row, int first) {
     static const int16_t chain[HN_MOST_HEAD_MODULES] = {-1, 0, 1, 2, 3, 4, 5, 6};
     const hn_head_in_turn *t = &h->in_turn[of->seq];
     const int late = rows_late(t, module), last = module == h->modules - 1;
@@ -122,10 +114,11 @@ static void advance(hn_head_passes *h, const hn_head_rows_of *of) {
 
 bool hn_mtp_follow(hn_head_passes *h, const hn_head_rows_of *of, int n_seqs, const hn_row *row) {
     for (int module = 1; module < h->modules; module++) {
-        module_pass p = {.n_rows = 0};
+        hn_head_pass p;
+        hn_head_pass_start(&p);
         for (int s = 0, first = 0; s < n_seqs; first += of[s++].n) add_text(h, &p, module, &of[s], row, first);
         const hn_pass_options more = {.draft_rows = p.drafts, .feature = p.feature, .output = p.output, .drafts = true, .module = module};
-        if (p.n_rows > 0 && !hn_head_run(h, p.row, p.n_rows, p.cache_seq, p.n_seqs, &more)) return false;
+        if (p.n_rows > 0 && !hn_head_run(h, &p, &more)) return false;
     }
     for (int s = 0; s < n_seqs; s++) advance(h, &of[s]);
     return true;
@@ -137,11 +130,10 @@ bool hn_mtp_follow(hn_head_passes *h, const hn_head_rows_of *of, int n_seqs, con
 typedef struct level {
     hn_head_passes *h;
     hn_head_node *node;
-    int module, number, first; /* nodes [first, ...) are in the pass */
-    int32_t (*next_output)(hn_head_passes *h);
+    int module, number; /* the module whose turn it is; of the level */
     hn_head_take take;
     void *ctx;
-    module_pass pass;
+    hn_head_pass pass;
     int row_of[HN_MAX_ROWS], node_of[HN_MAX_ROWS], n_nodes; /* the row of each node */
     int before; /* rows of the module that the last sequence had before the pass */
 } level;
@@ -155,12 +147,12 @@ static int ancestor(const hn_head_seq *s, int row, int steps) {
 /* Adds a row of the module after row `parent` of its own (-1: the text), and returns its number among them. */
 static int add_row(level *l, int seq, int32_t token, int parent, int32_t feature, int rope_offset, bool logits) {
     hn_head_in_turn *t = &l->h->in_turn[seq];
-    module_pass *p = &l->pass;
+    hn_head_pass *p = &l->pass;
     const int at = p->n_rows++, base = at - (t->n_draft_rows[l->module] - l->before);
     int in_pass = -1; /* the same row, as the pass names it */
     if (parent >= 0) in_pass = parent < l->before ? hn_draft_parent(parent) : base + parent - l->before;
     p->feature[at] = feature;
-    p->output[at] = l->next_output(l->h);
+    p->output[at] = hn_head_next_output(l->h);
     p->row[at] = (hn_row){.token = token, .seq = (int16_t)(p->n_seqs - 1), .rope_offset = (int16_t)rope_offset,
                           .logits = logits ? HN_LOGITS_ALL : HN_LOGITS_NONE,
                           .parent = (int16_t)in_pass};
@@ -211,11 +203,12 @@ static void add_node(level *l, int i) {
 
 /* False: the pass failed, so there are no more levels. */
 static bool run_level(level *l) {
-    module_pass *p = &l->pass;
+    hn_head_pass *p = &l->pass;
     const hn_pass_options more = {.draft_rows = p->drafts, .feature = p->feature, .output = p->output, .drafts = true, .module = l->module};
-    if (p->n_rows > 0 && !hn_head_run(l->h, p->row, p->n_rows, p->cache_seq, p->n_seqs, &more)) return false;
+    if (p->n_rows > 0 && !hn_head_run(l->h, p, &more)) return false;
     for (int i = 0; i < l->n_nodes; i++) l->take(l->ctx, l->node_of[i], 0, l->row_of[i]);
-    p->n_rows = p->n_seqs = l->n_nodes = 0;
+    hn_head_pass_start(p);
+    l->n_nodes = 0;
     return true;
 }
 
@@ -227,9 +220,8 @@ static void turn_to(level *l, int seq) {
     l->pass.cache_seq[l->pass.n_seqs++] = seq;
 }
 
-void hn_mtp_level(hn_head_passes *h, hn_head_node *node, int n, int32_t (*next_output)(hn_head_passes *h), hn_head_take take, void *ctx) {
-    level l = {.h = h, .node = node, .module = h->level % h->modules, .number = h->level,
-               .next_output = next_output, .take = take, .ctx = ctx};
+void hn_mtp_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx) {
+    level l = {.h = h, .node = node, .module = h->level % h->modules, .number = h->level, .take = take, .ctx = ctx};
     for (int i = 0; i < n; i++) {
         const int seq = node[i].seq, rows = h->level < h->modules ? h->level : 1;
         const bool other = i == 0 || seq != node[i - 1].seq;

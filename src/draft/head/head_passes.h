@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_passes.h - the passes of a draft head with rows of its own in the cache: which rows it has, which are pending, and the passes
- * that compute them. It continues from its own output, a level a pass (EAGLE, MTP), or has rows of a mask after the root that draft later
- * levels in the root's pass (P-EAGLE), or drafts blocks (head_blocks.c). What is drafted from their logits is not decided here.
+/* head_passes.h - the passes of a draft head: which rows it has, which are pending, and the passes that compute them. What is drafted
+ * from their logits is not decided here.
+ *
+ *   head_store.c        rows of the text: their features are fed, they are pending
+ *   head_text_rows.c    rows of the text: they are computed, and the newest one drafts
+ *   head_levels.c       rows of drafts, a level a pass
+ *   head_blocks.c       both, of a head that drafts blocks at once (DFlash, DSpark)
+ *   head_mtp_modules.c   both, of the further ones of several blocks of multi-token prediction that draft in turn
+ *   head_passes.c       what all have in common; which of these files computes the rows of a head
  *
  * A row of the head is a token and the target's feature of the token before it (for a head of blocks: a token's own feature), and is in the
  * slot of its token: so a page depends only on the tokens of its own slots and those before them, and can be shared. Slot 0 has a row
  * without a feature, to which no other row attends.
  *
- *   slots:   0 .......... rows | pending ............. | kept .........
+ *   slots:   0 .......... rows | pending ............. | draft rows ...
  *            committed rows    | their features are in | rows of drafts, of the head's own outputs;
  *            of true features  | the store             | dropped when the round is over
  *
@@ -26,11 +32,11 @@ enum { HN_MOST_MASKS = HN_MAX_ROWS - 2 };
 typedef struct hn_head_seq {
     int n_pending;
     int32_t *token, *slot; /* [room of the store] of pending rows: the token, its feature's slot in the store */
-    int32_t root, root_slot; /* of the newest row after it was evaluated: it may be evaluated again; NO_FEATURE (0): not possible */
+    int32_t root, root_slot; /* of the newest row after it was evaluated: it may be evaluated again; 0: not possible */
     int text_n;             /* of a head without layers: tokens of the text whose newest row is pending */
     bool lost;              /* a row is missing: nothing is drafted before the next begin */
-    int n_draft_rows; /* of blocks that of the text's end among them */
-    int16_t draft_parent[HN_MOST_DRAFT_ROWS];
+    int n_draft_rows;             /* rows of drafts in the cache; with blocks of `span` rows, the text's last ones are among them */
+    int16_t draft_parent[HN_MOST_DRAFT_ROWS]; /* of each the one that it continues, -1: the text */
 } hn_head_seq;
 
 /* State of a sequence for a head whose modules draft in turn (head_mtp_modules.c), by module. */
@@ -39,7 +45,7 @@ typedef struct hn_head_in_turn {
     int32_t newest[HN_MOST_HEAD_MODULES], before[HN_MOST_HEAD_MODULES]; /* slots of its outputs of the newest row and the one before */
     int n_draft_rows[HN_MOST_HEAD_MODULES];                     /* its own rows among those of drafts */
     int16_t parent[HN_MOST_HEAD_MODULES][HN_MOST_DRAFT_ROWS];   /* of each, by its number among them */
-    /* for each of all kept drafts: its number among those of the block that drafted after it, and of the block whose turn it is, -1: it has
+    /* for each of all draft rows: its number among those of the module that drafted after it, and of the module whose turn it is, -1: it has
        none; its token; the slot of its output, of this level's block and of the previous level's */
     int16_t own[HN_MOST_DRAFT_ROWS], made[HN_MOST_DRAFT_ROWS];
     int32_t token[HN_MOST_DRAFT_ROWS], output[2][HN_MOST_DRAFT_ROWS];
@@ -114,37 +120,7 @@ const int32_t *hn_head_best(const hn_head_passes *h, int row, const float **valu
 double hn_head_sum(const hn_head_passes *h, int row); /* over all of its logits the sum of e^(logit - the best one) */
 double hn_head_confidence(const hn_head_passes *h, int row); /* confidence that its best token is accepted; NAN: the head has none */
 
-/* ---- shared by the files of these passes ---- */
-
-/* A pass, and pages for one. False: it failed. Without pages less is drafted; any other failure is recorded, and the pass's sequences are
- * given up. */
-bool hn_head_run(hn_head_passes *h, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_options *more);
-bool hn_head_reserve(hn_head_passes *h, int seq, int rows);
-
-/* The same two for a head of blocks (head_blocks.c): pending rows of sequences [first, end), and the roots. */
-void hn_head_blocks_evaluate(hn_head_passes *h, int first, int end);
-/* With a bias from the previous token (DSpark): the slots after drafted tokens, from the roots' pass. For as many sequences as one pass
- * has room for: hn_head_block_seqs. */
-void hn_head_blocks_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx);
+/* Of a head that drafts a block from which later tokens are drafted one by one (DSpark): how many sequences a round can have, since only
+ * one pass has room for their blocks. */
 static inline int hn_head_block_seqs(const hn_head_desc *d) { return HN_MAX_ROWS / d->block; }
-void hn_head_blocks_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx);
-/* For several blocks that draft in turn (head_mtp_modules.c). */
-typedef struct hn_head_rows_of {
-    int seq, n; /* n rows of the pass, after those of the previous sequences */
-} hn_head_rows_of;
-int hn_mtp_outputs(const hn_head_passes *h); /* total slots of outputs */
-hunch_status hn_mtp_open(hn_head_passes *h, hunch_error *err);
-void hn_mtp_begin(hn_head_passes *h, int seq, bool restored); /* restored: rows came with a prefix */
-void hn_mtp_again(hn_head_passes *h, int seq); /* its newest row was rewound */
-void hn_mtp_round(hn_head_passes *h, int seq); /* it has no rows of drafts */
-/* Places of the first block's outputs for rows of the text; follow, after its pass, computes those of the other blocks. False: a pass
- * failed. */
-void hn_mtp_places(const hn_head_passes *h, const hn_head_rows_of *of, int n_seqs, int32_t *output);
-bool hn_mtp_follow(hn_head_passes *h, const hn_head_rows_of *of, int n_seqs, const hn_row *row);
-/* Level h->level of drafted tokens. */
-void hn_mtp_level(hn_head_passes *h, hn_head_node *node, int n, int32_t (*next_output)(hn_head_passes *h), hn_head_take take, void *ctx);
-
-/* Pending rows: pending_drop removes the first n; lose removes all and gives the sequence up. */
-void hn_head_pending_drop(hn_head_passes *h, hn_head_seq *s, int n);
-void hn_head_lose(hn_head_passes *h, hn_head_seq *s);
 #endif

@@ -60,3 +60,17 @@ int hn_head_masks(const hn_head_trees *t, const hn_propose *p, int levels) {
     if (n > t->depth) n = t->depth;
     return (t->at_once || t->laid_out) && n > 1 ? n - 1 : 0;
 }
+
+void hn_head_run_roots(hn_head_round *c, int n, hn_head_take take) {
+    hn_head_trees *t = c->t;
+    int text_n[HN_MAX_TEXTS], m = 0;
+    for (int i = 0; i < n; i++) {
+        const hn_propose *p = &c->p[i];
+        if (!hn_propose_has_room(p, 0)) continue;
+        t->of[m] = i;
+        t->place[m] = HN_ROOT;
+        text_n[m] = p->text.n;
+        t->node[m++] = (hn_head_node){p->seq, p->text.token[p->text.n - 1], hn_head_masks(t, p, t->depth), -1, -1, NULL};
+    }
+    if (m > 0) hn_head_roots(t->head, t->node, text_n, m, take, c);
+}

@@ -86,6 +86,8 @@ int hn_head_force(const hn_head_round *c, const hn_propose *p, hn_head_seq_tree 
 bool hn_head_row_confident(hn_head_round *c, const hn_propose *p, int row);
 /* Sets the estimate of the best token's candidate, which was added last: the head's own confidence is better than its softmax. */
 void hn_head_set_estimate(const hn_head_round *c, hn_tree *t);
+/* Runs the roots of all proposals that have room, with as many levels as their pass gives; take as hn_head_roots calls it. */
+void hn_head_run_roots(hn_head_round *c, int n, hn_head_take take);
 /* The levels after a root's own that are requested, for a tree of this many levels. */
 int hn_head_masks(const hn_head_trees *t, const hn_propose *p, int levels);
 #endif

@@ -43,16 +43,8 @@ static void add_tree(hn_head_round *c, hn_propose *p) {
 
 int hn_head_propose_best(hn_head_round *c, int n) {
     hn_head_trees *t = c->t;
-    int text_n[HN_MAX_TEXTS], m = 0;
-    for (int i = 0; i < n; i++) {
-        const hn_propose *p = &c->p[i];
-        t->seq[p->seq].n_levels = t->seq[p->seq].spine = 0;
-        if (!hn_propose_has_room(p, 0)) continue;
-        t->of[m] = i;
-        text_n[m] = p->text.n;
-        t->node[m++] = (hn_head_node){p->seq, p->text.token[p->text.n - 1], hn_head_masks(t, p, t->depth), -1, -1, NULL};
-    }
-    if (m > 0) hn_head_roots(t->head, t->node, text_n, m, take_level, c);
+    for (int i = 0; i < n; i++) t->seq[c->p[i].seq].n_levels = t->seq[c->p[i].seq].spine = 0;
+    hn_head_run_roots(c, n, take_level);
     for (int i = 0; i < n; i++) add_tree(c, &c->p[i]);
     return c->added;
 }

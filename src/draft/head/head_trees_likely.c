@@ -99,24 +99,16 @@ static int list_frontier(hn_head_round *c, int n) {
 }
 
 static void grow_roots(hn_head_round *c, int n) {
-    hn_head_trees *t = c->t;
-    int text_n[HN_MAX_TEXTS], m = 0;
     for (int i = 0; i < n; i++) {
-        hn_head_seq_tree *s = &t->seq[c->p[i].seq];
+        hn_head_seq_tree *s = &c->t->seq[c->p[i].seq];
         hn_beam_start(&s->beam);
         s->spine = HN_ROOT;
         s->expected = 0;
         s->newest = 0;
         s->rows = c->p[i].tree->n_rows;
         s->candidates = c->p[i].tree->n_candidates;
-        if (!hn_propose_has_room(&c->p[i], 0)) continue;
-        t->of[m] = i;
-        t->place[m] = HN_ROOT;
-        text_n[m] = c->p[i].text.n;
-        t->node[m++] = (hn_head_node){c->p[i].seq, c->p[i].text.token[c->p[i].text.n - 1],
-                                       hn_head_masks(t, &c->p[i], t->depth), -1, -1, NULL};
     }
-    if (m > 0) hn_head_roots(t->head, t->node, text_n, m, take_beam, c);
+    hn_head_run_roots(c, n, take_beam);
 }
 
 /* Level c->level of all beams, after the previous one. False: there is none. */

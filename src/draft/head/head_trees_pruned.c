@@ -92,21 +92,14 @@ static void check_trie(const hn_head_round *c, hn_head_pruned *g) {
 }
 
 int hn_head_propose_pruned(hn_head_round *c, int n) {
-    hn_head_trees *t = c->t;
-    hn_head_pruned *g = t->grams;
-    int text_n[HN_MAX_TEXTS], m = 0;
+    hn_head_pruned *g = c->t->grams;
     check_trie(c, g);
     for (int i = 0; i < n; i++) {
         const hn_propose *p = &c->p[i];
         hn_pruned_start(&g->seq[p->seq], p->text.token, p->text.n);
         g->right[p->seq] = true;
-        if (!hn_propose_has_room(p, 0)) continue;
-        t->of[m] = i;
-        t->place[m] = HN_ROOT;
-        text_n[m] = p->text.n;
-        t->node[m++] = (hn_head_node){p->seq, p->text.token[p->text.n - 1], hn_head_masks(t, p, t->depth), -1, -1, NULL};
     }
-    if (m > 0) hn_head_roots(t->head, t->node, text_n, m, take_level, c);
+    hn_head_run_roots(c, n, take_level);
     for (int i = 0; i < n; i++) add_best(c, &c->p[i], &g->seq[c->p[i].seq]);
     return c->added;
 }
