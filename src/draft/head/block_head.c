@@ -211,16 +211,6 @@ static hunch_status refuse_more(const hn_arch *a, const hn_source *src, hunch_er
 
 /* ---- the description ------------------------------------------------------------------------------------------------------- */
 
-static hunch_status check_fc(const hn_source *src, const hn_head_names *names, const hn_head_taps *taps, const hn_target_info *target,
-                             hunch_error *err) {
-    const hn_tensor *fc = hn_head_find_tensor(src, names, HN_HEAD_FC);
-    if (!fc && target->report) return HUNCH_OK; /* reported with the other missing tensors */
-    return fc && fc->n_dims == 2 && fc->dims[0] == (uint64_t)taps->n * (uint64_t)target->hidden
-               ? HUNCH_OK
-               : hn_fail(err, HUNCH_REFUSED, "%s: fc.weight %s, expected %d states of the target, of %d numbers each", hn_source_path(src),
-                         fc ? "has other inputs" : "is missing", taps->n, target->hidden);
-}
-
 hunch_status hn_block_describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec, const hn_target_info *target,
                                bool root_drafts, hn_head_taps *taps, hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
@@ -229,7 +219,7 @@ hunch_status hn_block_describe(hn_arch *a, hn_source *src, const hn_head_names *
     d->root_drafts = root_drafts;
     hunch_status st = refuse_more(a, src, err);
     if (!st) st = read_taps(a, src, spec, target->layers, taps, err);
-    if (!st) st = check_fc(src, names, taps, target, err);
+    if (!st) st = hn_head_check_fc(src, names, taps, target, err);
     if (!st) st = read_block(d, src, err);
     if (!st) st = read_sight(a, src, err);
     if (st) return st;

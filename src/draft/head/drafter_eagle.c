@@ -38,9 +38,5 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     return hn_head_read_last(spec, target, taps, err);
 }
 
-static hunch_status eagle_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err) {
-    return hn_head_drafter_open(d, spec, target, needs, describe, err);
-}
-
-const hn_drafter_ops hn_drafter_eagle = {.name = "eagle", .open = eagle_open, .describe = describe, HN_HEAD_DRAFTER_OPS};
-const hn_drafter_ops hn_drafter_hass = {.name = "hass", .open = eagle_open, .describe = describe, HN_HEAD_DRAFTER_OPS};
+const hn_drafter_ops hn_drafter_eagle = {.name = "eagle", .open = hn_head_drafter_open, .describe = describe, HN_HEAD_DRAFTER_OPS};
+const hn_drafter_ops hn_drafter_hass = {.name = "hass", .open = hn_head_drafter_open, .describe = describe, HN_HEAD_DRAFTER_OPS};

@@ -60,8 +60,4 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     return st ? st : hn_head_read_last(spec, target, taps, err);
 }
 
-static hunch_status falcon_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err) {
-    return hn_head_drafter_open(d, spec, target, needs, describe, err);
-}
-
-const hn_drafter_ops hn_drafter_falcon = {.name = "falcon", .open = falcon_open, .describe = describe, HN_HEAD_DRAFTER_OPS};
+const hn_drafter_ops hn_drafter_falcon = {.name = "falcon", .open = hn_head_drafter_open, .describe = describe, HN_HEAD_DRAFTER_OPS};

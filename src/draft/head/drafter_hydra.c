@@ -61,9 +61,5 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     return st ? st : read_offset(src, spec, target, taps, &d->state_offset, err);
 }
 
-static hunch_status hydra_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err) {
-    return hn_head_drafter_open(d, spec, target, needs, describe, err);
-}
-
-const hn_drafter_ops hn_drafter_hydra = {.name = "hydra", .open = hydra_open, .describe = describe,
+const hn_drafter_ops hn_drafter_hydra = {.name = "hydra", .open = hn_head_drafter_open, .describe = describe,
                                          .steps_tensor = "hydra_mlp.0.0.linear.weight", HN_HEAD_DRAFTER_OPS};

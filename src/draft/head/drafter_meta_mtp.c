@@ -28,9 +28,5 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     return hn_steps_finish(a, src, names, target->vocab, err);
 }
 
-static hunch_status meta_mtp_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err) {
-    return hn_head_drafter_open(d, spec, target, needs, describe, err);
-}
-
-const hn_drafter_ops hn_drafter_meta_mtp = {.name = "meta-mtp", .open = meta_mtp_open, .describe = describe,
+const hn_drafter_ops hn_drafter_meta_mtp = {.name = "meta-mtp", .open = hn_head_drafter_open, .describe = describe,
                                             .steps_tensor = "extra_heads.0.attention_norm.weight", HN_HEAD_DRAFTER_OPS};

@@ -84,9 +84,5 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     return st ? st : hn_head_read_last(spec, target, taps, err);
 }
 
-static hunch_status mlp_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err) {
-    return hn_head_drafter_open(d, spec, target, needs, describe, err);
-}
-
-const hn_drafter_ops hn_drafter_mlp = {.name = "mlp", .open = mlp_open, .describe = describe,
+const hn_drafter_ops hn_drafter_mlp = {.name = "mlp", .open = hn_head_drafter_open, .describe = describe,
                                        .steps_tensor = "speculator.emb.0.weight or forget_emb.0.weight", HN_HEAD_DRAFTER_OPS};

@@ -44,7 +44,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
 static hunch_status mtp_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs,
                              hunch_error *err) {
     if (spec->path && target->path && target->model->has_own_head && hn_same_file(spec->path, target->path)) spec->path = NULL;
-    return hn_head_drafter_open(d, spec, target, needs, describe, err);
+    return hn_head_drafter_open(d, spec, target, needs, err);
 }
 
 const hn_drafter_ops hn_drafter_mtp = {.name = "mtp", .open = mtp_open, .describe = describe, HN_HEAD_DRAFTER_OPS};

@@ -55,12 +55,8 @@ hunch_status hn_eagle3_describe(hn_arch *a, hn_source *src, const hn_head_names 
                                 const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
     hunch_status st = read_taps(src, spec, target->layers, taps, err);
+    if (!st) st = hn_head_check_fc(src, names, taps, target, err);
     if (st) return st;
-    const hn_tensor *fc = hn_head_find_tensor(src, names, HN_HEAD_FC);
-    const bool noted = !fc && target->report; /* reported with the other missing tensors */
-    if (!noted && (!fc || fc->n_dims != 2 || fc->dims[0] != (uint64_t)taps->n * (uint64_t)target->hidden))
-        return hn_fail(err, HUNCH_REFUSED, "%s: fc.weight %s, expected %d states of the target, of %d numbers each",
-                       hn_source_path(src), fc ? "has other inputs" : "is missing", taps->n, target->hidden);
     d->features = taps->n;
     d->feature_width = target->hidden;
     d->fc_bias = hn_head_find_tensor(src, names, HN_HEAD_FC_BIAS);

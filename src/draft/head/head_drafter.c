@@ -34,13 +34,13 @@ static int levels_of_root(const hn_head_desc *d) {
 
 /* The head's model, and what its passes need; reads the options of its trees, which decide how many outputs a level has. */
 static hunch_status open_passes(hn_drafter *d, head_state *st, hn_spec *spec, hn_head_options *o, const hn_target_info *target,
-                                hn_needs *needs, hn_head_describe describe, hn_head_taps *taps, hunch_error *err) {
+                                hn_needs *needs, hn_head_taps *taps, hunch_error *err) {
     const hn_head_desc *desc = &st->passes.model.arch.draft_head;
     hn_source *src = NULL;
     int32_t *ids = NULL;
     hunch_status s = spec->path ? hn_source_open_head(&src, spec->path, err) : hn_source_open(&src, target->path, err);
     if (!s && target->report) target->report->read = true;
-    if (!s) s = hn_head_loading_run(&st->passes.model, src, spec, o, target, describe, taps, &ids, err);
+    if (!s) s = hn_head_loading_run(&st->passes.model, src, spec, o, target, taps, &ids, err);
     if (!s && desc->most_levels > 0 && !o->depth_given) o->depth = desc->most_levels;
     if (!s) s = hn_head_trees_read(&st->trees, spec, o, err);
     if (!s)
@@ -64,15 +64,14 @@ static hunch_status open_trees(head_state *st, const hn_spec *spec, const hn_hea
 }
 
 static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, hn_head_options *o, const hn_target_info *target,
-                               hn_needs *needs, hn_head_describe describe, hunch_error *err) {
+                               hn_needs *needs, hunch_error *err) {
     hn_head_taps taps = {0};
-    hunch_status s = open_passes(d, st, spec, o, target, needs, describe, &taps, err);
+    hunch_status s = open_passes(d, st, spec, o, target, needs, &taps, err);
     if (!s) s = open_trees(st, spec, o, d->max_seqs, target->vocab, err);
     return s ? s : hn_head_about(&d->about, spec, &st->passes.model, &taps, target, o->convert, err);
 }
 
-hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs,
-                                  hn_head_describe describe, hunch_error *err) {
+hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err) {
     hn_head_options o = {0};
     hunch_status s = hn_head_options_read(&o, spec, target, err);
     if (s) return s;
@@ -80,7 +79,7 @@ hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_
     if (!st) return hn_fail_memory(err, "a draft head", sizeof *st);
     st->context = target->context;
     st->passes.drafter = d;
-    s = state_open(d, st, spec, &o, target, needs, describe, err);
+    s = state_open(d, st, spec, &o, target, needs, err);
     if (s) {
         if (s != HUNCH_USAGE) hn_error_prefix(err, "drafter '%s'", spec->text); /* errors of the spec name it already */
         state_free(st);

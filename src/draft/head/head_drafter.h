@@ -53,8 +53,9 @@ hn_head_embedding hn_head_embedding_of(const hn_head_desc *d);
 hunch_status hn_head_about(char **out, const hn_spec *spec, const hn_model *head, const hn_head_taps *taps,
                            const hn_target_info *target, bool types, hunch_error *err);
 
-hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs,
-                                  hn_head_describe describe, hunch_error *err);
+/* The calls of a kind's hn_drafter_ops. open reads the head as the kind's `describe` says; a kind with something else to do before that
+ * has an open of its own. */
+hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err);
 hunch_status hn_head_drafter_attach(hn_drafter *d, hn_cache *cache, int first_group, int model_id, hunch_error *err);
 hunch_status hn_head_drafter_begin(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err);
 hunch_status hn_head_drafter_feed(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err);

@@ -58,7 +58,7 @@ static hunch_status open_model(hn_model *m, hn_source *src, hn_arch *a, const hn
 }
 
 hunch_status hn_head_loading_run(hn_model *m, hn_source *src, hn_spec *spec, const hn_head_options *o, const hn_target_info *target,
-                                 hn_head_describe describe, hn_head_taps *taps, int32_t **ids, hunch_error *err) {
+                                 hn_head_taps *taps, int32_t **ids, hunch_error *err) {
     const hn_arch *model = &target->model->arch;
     hn_head_names names = spec->path ? hn_head_find_names(src) : (hn_head_names){0};
     hn_head_load load = {.target = target->model, .convert = o->convert, .weights = o->weights,
@@ -77,7 +77,7 @@ hunch_status hn_head_loading_run(hn_model *m, hn_source *src, hn_spec *spec, con
     else
         s = hn_fail(err, HUNCH_USAGE, "drafter '%s': %s holds no block of multi-token prediction (expected %s:PATH)", spec->text,
                     hn_source_path(src), spec->kind);
-    if (!s) s = describe(&a, src, &names, spec, target, taps, err);
+    if (!s) s = hn_drafter_named(spec->kind)->describe(&a, src, &names, spec, target, taps, err);
     if (!s && target->report) hn_head_report_arch(target->report, &a, taps);
     if (!s) s = hn_spec_all_used(spec, err); /* before weights are read */
     if (!s) s = hn_head_check_taps(&a, src, taps, target, err);

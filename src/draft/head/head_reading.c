@@ -41,6 +41,16 @@ hunch_status hn_head_read_last(hn_spec *spec, const hn_target_info *target, hn_h
     return st;
 }
 
+hunch_status hn_head_check_fc(const hn_source *src, const hn_head_names *names, const hn_head_taps *taps, const hn_target_info *target,
+                              hunch_error *err) {
+    const hn_tensor *fc = hn_head_find_tensor(src, names, HN_HEAD_FC);
+    if (!fc && target->report) return HUNCH_OK;
+    return fc && fc->n_dims == 2 && fc->dims[0] == (uint64_t)taps->n * (uint64_t)target->hidden
+               ? HUNCH_OK
+               : hn_fail(err, HUNCH_REFUSED, "%s: fc.weight %s, expected %d states of the target, of %d numbers each", hn_source_path(src),
+                         fc ? "has other inputs" : "is missing", taps->n, target->hidden);
+}
+
 /* Each publisher has its own key. */
 hunch_status hn_head_read_mask_token(const hn_source *src, int tokens, int *out, hunch_error *err) {
     uint64_t id = 0;

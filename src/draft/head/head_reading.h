@@ -24,6 +24,9 @@ hunch_status hn_head_report_tensors(struct hn_head_report *r, hn_source *src, co
 
 /* Key last: normed, the state after the final norm, or raw, the one before it. */
 hunch_status hn_head_read_last(hn_spec *spec, const hn_target_info *target, hn_head_taps *taps, hunch_error *err);
+/* HUNCH_REFUSED: fc does not read these states of the target. A missing one is no error here if there is a report, which has it. */
+hunch_status hn_head_check_fc(const hn_source *src, const hn_head_names *names, const hn_head_taps *taps, const hn_target_info *target,
+                              hunch_error *err);
 /* Keys residual and output (normed, plain), fc_norms (off: without existing ones; on), which override the files. */
 hunch_status hn_head_read_norms(hn_spec *spec, hn_head_desc *d, hunch_error *err);
 /* The token of rows that are not known yet, one of the embedding's `tokens`. HUNCH_REFUSED: the file does not specify it. */
