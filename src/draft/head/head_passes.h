@@ -45,7 +45,8 @@ typedef struct hn_head_in_turn {
     int32_t newest[HN_MOST_HEAD_MODULES], before[HN_MOST_HEAD_MODULES]; /* slots of its outputs of the newest row and the one before */
     int n_draft_rows[HN_MOST_HEAD_MODULES];                     /* its own rows among those of drafts */
     int16_t parent[HN_MOST_HEAD_MODULES][HN_MOST_DRAFT_ROWS];   /* of each, by its number among them */
-    /* for each of all draft rows: its number among those of the module that drafted after it, and of the module whose turn it is, -1: it has
+    /* for each of all draft rows: its number among those of the module that drafted after it, and of the module whose turn it is, -1: it
+     * has
        none; its token; the slot of its output, of this level's block and of the previous level's */
     int16_t own[HN_MOST_DRAFT_ROWS], made[HN_MOST_DRAFT_ROWS];
     int32_t token[HN_MOST_DRAFT_ROWS], output[2][HN_MOST_DRAFT_ROWS];

@@ -116,7 +116,8 @@ static void keep_before_block(hn_head_passes *h, const batch *b, int i) {
     const int n = b->rows[i] - h->span;
     hn_cache_commit(h->cache, b->pass.cache_seq[i], h->model_id, NULL, n);
     hn_head_pending_drop(h, s, n);
-    for (s->n_draft_rows = 0; s->n_draft_rows < h->span; s->n_draft_rows++) s->draft_parent[s->n_draft_rows] = (int16_t)(s->n_draft_rows - 1);
+    for (int k = 0; k < h->span; k++) s->draft_parent[k] = (int16_t)(k - 1);
+    s->n_draft_rows = h->span;
 }
 
 /* Keeps the rows of sequence i; of the root its feature, too, as it may be evaluated again. */
