@@ -160,8 +160,6 @@ static void files_and_texts(hunch_model *m) {
     size_t n;
     hunch_token *ids, id = 1;
     const hunch_message message = {"user", "a"};
-    REFUSED(hunch_file_place, path, NULL, &text, why);
-    REFUSED(hunch_file_place, place, "a", NULL, why);
     REFUSED(hunch_model_files, path, NULL, each_name, NULL, why);
     REFUSED(hunch_model_files, each, "a", NULL, NULL, why);
     REFUSED(hunch_draft_files, spec, NULL, each_file, NULL, why);
@@ -283,14 +281,11 @@ static void nothing_happens(void) {
 
 /* What is asked of nothing is nothing. */
 static void nothing_is_returned(hunch_model *m, hunch_engine *e) {
-    static const char *const names[] = {"a"};
     hunch_model_info info = {.layers = 1};
     hunch_session_state state = {.n_tokens = 1};
     hunch_work work = {.kv_bytes = 1};
     hunch_request r = {.max_tokens = 1};
     uint64_t window = 1;
-    assert_null(hunch_nearest(NULL, names, 1)), seen("hunch_nearest", "word");
-    assert_null(hunch_nearest("a", NULL, 1)), seen("hunch_nearest", "names");
     hunch_model_get_info(m, NULL), seen("hunch_model_get_info", "info");
     hunch_model_get_info(NULL, &info), seen("hunch_model_get_info", "m");
     assert_int_equal(info.layers, 0);

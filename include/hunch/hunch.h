@@ -82,15 +82,6 @@ void hunch_build_get_info(hunch_build_info *out); /* may be called by several th
 /* Called repeatedly, from the thread that called the working function, with the work done so far and the total. */
 typedef void (*hunch_progress)(void *user, uint64_t done, uint64_t total);
 
-/* For error messages: the name nearest to a word that a user typed, NULL if none is near. */
-const char *hunch_nearest(const char *word, const char *const *names, size_t n);
-
-/* For programs that write a file under another name and rename it when it is complete: the final name. *place is PATH with its
- * links followed (they stay, and their target need not exist yet), to be freed with hunch_free. NULL: a rename would replace a
- * device, a pipe or a file that a process has open (/dev/stdout), which must be opened and appended to instead. Errors:
- * HUNCH_FAILED (a folder, links that lead nowhere), HUNCH_NO_MEMORY. */
-hunch_status hunch_file_place(const char *path, char **place, hunch_error *err);
-
 /* For programs that write files: the files that they must not overwrite. Names are valid during the call; compare the files
  * themselves, not the names. Of a model, or a draft head, the files that are read when it is opened: the parts of a split GGUF
  * file; of a folder its weights, JSON and chat template. Errors: as hunch_model_open. */
@@ -531,9 +522,9 @@ void hunch_check_options_defaults(hunch_check_options *o);
 hunch_status hunch_check_head(hunch_model *m, const char *spec, const hunch_check_options *o, char **json,
                               hunch_error *err);
 /* Writes a Hugging Face folder, of a model or a draft head, as GGUF, weights as stored. Complete or not at all: the file is written
- * as PLACE.partial (hunch_file_place) and renamed when it is on disk; until then an old file stays, and a failure removes the new
- * one. Where hunch_file_place gives NULL it is written directly. An existing file is replaced, even one of the folder's own:
- * hunch_model_files lists those. */
+ * as PLACE.partial and renamed to PLACE when it is on disk; until then an old file stays, and a failure removes the new one. PLACE is
+ * out_path with its links followed. A device, a pipe or a file that a process has open (/dev/stdout) is written directly. An existing
+ * file is replaced, even one of the folder's own: hunch_model_files lists those. */
 hunch_status hunch_convert(const char *folder, const char *out_path, hunch_error *err);
 /* The same, reporting how many bytes of weights were written; progress may be NULL. */
 hunch_status hunch_convert_with(const char *folder, const char *out_path, hunch_progress progress, void *user,

@@ -3,9 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file_out.h"
 #include "base/mem.h"
-#include "base/nearest.h"
 #include "base/utf8.h"
 #include "engine/engine.h"
 #include "format/find_caches.h"
@@ -19,16 +17,6 @@ const char *hunch_version(void) {
 
 void hunch_build_get_info(hunch_build_info *out) {
     if (out) *out = hn_build_info();
-}
-
-const char *hunch_nearest(const char *word, const char *const *names, size_t n) {
-    return word && names ? hn_nearest(word, names, n) : NULL;
-}
-
-hunch_status hunch_file_place(const char *path, char **place, hunch_error *err) {
-    const hn_argument needed[] = {{"path", path}, {"place", place}, {0}};
-    if (hn_check_arguments(__func__, needed, err)) return HUNCH_USAGE;
-    return hn_out_resolve(path, place, err);
 }
 
 hunch_status hunch_downloads(void (*each)(void *user, const char *name), void *user, hunch_error *err) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "tool_drafts.h"
 #include "tool_flags.h"
 #include "tool_options.h"
@@ -334,7 +335,7 @@ static int script_print(const char *shell) {
             return tool_done(HUNCH_OK);
         }
     }
-    const char *near = shell ? hunch_nearest(shell, names, SHELLS) : NULL;
+    const char *near = shell ? hn_nearest(shell, names, SHELLS) : NULL;
     if (near)
         return tool_usage("completion: no script for %s, did you mean %s?", shell, near);
     return tool_usage("completion: %s%s: expected bash, zsh or fish", shell ? "no script for " : "for which shell?",

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "tool_file.h"
 #include "tool_flags.h"
 #include "tool_options.h"
@@ -80,7 +81,7 @@ static int convert_run(const tool_options *o) {
     if (!code)
         code = convert_done(o, place);
     free(partial);
-    hunch_free(place);
+    hn_free(place);
     return code;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "tool_chat.h"
 
 static int do_help(tool_chat_state *c, const char *rest) {
@@ -124,7 +125,7 @@ int tool_chat_command(tool_chat_state *c, const char *line) {
     free(trimmed);
     if (at < COMMANDS)
         return code;
-    const char *near = hunch_nearest(word, tool_chat_names, COMMANDS);
+    const char *near = hn_nearest(word, tool_chat_names, COMMANDS);
     c->failed = true;
     if (near)
         tool_message("unknown command %.*s, did you mean %s? (a space before / makes it a message)", (int)len, line,

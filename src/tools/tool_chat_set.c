@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "tool_chat.h"
 #include "tool_flags.h"
 #include "tool_guard.h"
@@ -171,7 +172,7 @@ static const struct setting *setting_find(const char *name) {
         if (strcmp(name, settings[i].name) == 0)
             return &settings[i];
     }
-    const char *near = hunch_nearest(name, names, SETTINGS);
+    const char *near = hn_nearest(name, names, SETTINGS);
     if (near)
         tool_message("there is no setting %s, did you mean %s?", name, near);
     else

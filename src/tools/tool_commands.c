@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/nearest.h"
 #include "hunch/hunch.h"
 
 const tool_command tool_commands[] = {
@@ -225,5 +226,5 @@ const char *tool_command_near(const char *name, bool topics) {
         names[n++] = c->name;
     for (const tool_topic *t = tool_topics; topics && t->name; t++)
         names[n++] = t->name;
-    return hunch_nearest(name, names, n);
+    return hn_nearest(name, names, n);
 }

@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_out.h"
+#include "base/mem.h"
+
 static int file_failed(const tool_file *f, int error) {
     tool_message("%s: %s", f->partial, strerror(error));
     return HUNCH_FAILED;
@@ -18,7 +21,7 @@ int tool_file_place(char **place, char **partial, const char *path) {
     hunch_error err = {0};
     const bool standard = tool_is_standard(path);
     *partial = *place = NULL;
-    if (!standard && hunch_file_place(path, place, &err) != HUNCH_OK)
+    if (!standard && hn_out_resolve(path, place, &err) != HUNCH_OK)
         return tool_failed(&err);
     const char *name = *place ? *place : standard ? "standard output" : path;
     *partial = tool_alloc(strlen(name) + sizeof TOOL_PARTIAL, 1);
@@ -57,7 +60,7 @@ int tool_file_check(const char *path) {
     const bool renamed = !code && f.place;
     tool_signals_remove(NULL);
     free(f.partial);
-    hunch_free(f.place);
+    hn_free(f.place);
     if (!renamed)
         return code;
     code = tool_file_begin(&f, path);
@@ -91,7 +94,7 @@ int tool_file_publish(tool_file *f) {
         tool_signals_remove(NULL);
         free(f->partial);
         f->partial = strcpy(tool_alloc(strlen(f->place) + 1, 1), f->place);
-        hunch_free(f->place);
+        hn_free(f->place);
         f->place = NULL;
     }
     f->whole = f->published ? ftell(f->file) : 0;
@@ -110,7 +113,7 @@ int tool_file_end(tool_file *f, int code) {
         unlink(f->partial);
     tool_signals_remove(NULL);
     free(f->partial);
-    hunch_free(f->place);
+    hn_free(f->place);
     *f = (tool_file){0};
     return code;
 }

@@ -17,7 +17,7 @@ typedef struct tool_file {
     int error;     /* errno of the first write that failed, 0 if none */
 } tool_file;
 
-/* Both names of a file written to path: *place, to be freed with hunch_free, and *partial, with free. From now on a signal removes the
+/* Both names of a file written to path: *place, to be freed with hn_free, and *partial, with free. From now on a signal removes the
  * partial file, until tool_signals_remove(NULL). 0, or an exit code after a message. */
 int tool_file_place(char **place, char **partial, const char *path);
 /* 0, or an exit code after a message. tool_file_end must follow in either case. */

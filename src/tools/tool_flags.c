@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "tool_commands.h"
 #include "tool_options.h"
 
@@ -349,7 +350,7 @@ const char *tool_flag_near(const char *name, unsigned command) {
         if (tool_flags[i].alias)
             names[n++] = tool_flags[i].alias;
     }
-    return hunch_nearest(name, names, n);
+    return hn_nearest(name, names, n);
 }
 
 bool tool_flag_needs_value(const tool_flag *f) {
@@ -404,5 +405,5 @@ const char *tool_choice_near(const tool_flag *f, const char *word) {
     const char *const *words = choice_words(f);
     while (words[n])
         n++;
-    return hunch_nearest(word, words, n);
+    return hn_nearest(word, words, n);
 }

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file_out.h"
+#include "base/mem.h"
 #include "tool_file.h"
 #include "tool_flags.h"
 #include "tool_open.h"
@@ -53,7 +55,7 @@ static const char *base_of(const char *path) {
 /* Finds the file's identities. Errors are reported later, when the file is opened. */
 static void places_find(written *w) {
     w->file = identity_of(w->path, S_IFREG);
-    if (hunch_file_place(w->path, &w->place, NULL) != HUNCH_OK || !w->place)
+    if (hn_out_resolve(w->path, &w->place, NULL) != HUNCH_OK || !w->place)
         return;
     char *name = tool_alloc(strlen(w->place) + sizeof TOOL_PARTIAL, 1);
     strcat(strcpy(name, w->place), TOOL_PARTIAL);
@@ -210,7 +212,7 @@ int tool_guard(const tool_options *o, const tool_command *c) {
     written_check(&g);
     for (written *w = g.items; w < g.items + g.n; w++) {
         free(w->path);
-        hunch_free(w->place);
+        hn_free(w->place);
     }
     free(g.items);
     tool_method_fini(&g.method);

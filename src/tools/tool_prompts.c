@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/nearest.h"
 #include "tool_open.h"
 #include "tool_rows.h"
 
@@ -27,7 +28,7 @@ static void near_file(const char *path, char *out, size_t size) {
     for (const struct dirent *e; d && n < MOST && (e = readdir(d));)
         if (e->d_name[0] != '.')
             names[n++] = strcpy(tool_alloc(strlen(e->d_name) + 1, 1), e->d_name);
-    const char *near = hunch_nearest(name, (const char *const *)names, n);
+    const char *near = hn_nearest(name, (const char *const *)names, n);
     out[0] = 0;
     if (near)
         snprintf(out, size, ", did you mean %s%s?", slash ? folder : "", near);

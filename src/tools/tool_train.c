@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/nearest.h"
 #include "tool_train_kinds.h"
 
 #define KIND(id, name, about) {name, about},
@@ -24,7 +25,7 @@ static int unknown(const char *word) {
     size_t n = 0;
     for (const tool_train_word *w = tool_train_words; w->name; w++)
         names[n++] = w->name;
-    const char *near = hunch_nearest(word, names, n);
+    const char *near = hn_nearest(word, names, n);
     return near ? tool_usage("train: no kind of head %s, did you mean %s?", word, near)
                 : tool_usage("train: no kind of head %s, see hunch train --help", word);
 }

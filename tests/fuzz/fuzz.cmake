@@ -8,7 +8,7 @@ file(ARCHIVE_EXTRACT INPUT ${HUNCH_FUZZ_CORPUS} DESTINATION ${CMAKE_BINARY_DIR}/
 set(files ${HUNCH_CMD}) # the command without its main, for targets that call it
 list(FILTER files EXCLUDE REGEX "/main\\.c$")
 add_library(fuzz_command OBJECT EXCLUDE_FROM_ALL ${files})
-target_link_libraries(fuzz_command PRIVATE hunch_lib ${HUNCH_CMD_NEEDS})
+target_link_libraries(fuzz_command PRIVATE hunch_flags ${HUNCH_CMD_NEEDS})
 
 if(HUNCH_FUZZ) # kernels see no file, and take minutes to compile when watched
   file(GLOB files src/ops/x86/*.c)
