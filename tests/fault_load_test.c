@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "engine/program_files.h"
 #include "faults.h"
 #include "format/split_for_tests.h"
 
@@ -289,14 +290,14 @@ static void file_take(void *digest, const char *file) {
     digest_add(digest, file, strlen(file));
 }
 
-static void use_take(void *digest, const char *file, hunch_file_use use) {
+static void use_take(void *digest, const char *file, hn_file_use use) {
     digest_add(digest, file, strlen(file));
     digest_add(digest, &use, sizeof use);
 }
 
 static hunch_status files_life(const void *what, uint64_t *digest, hunch_error *err) {
-    const hunch_status st = hunch_model_files(what, file_take, digest, err);
-    return st ? st : hunch_draft_files("cache:/a,dynamic=/b,save=/c", use_take, digest, err);
+    const hunch_status st = hn_model_files(what, file_take, digest, err);
+    return st ? st : hn_drafter_files("cache:/a,dynamic=/b,save=/c", use_take, digest, err);
 }
 
 static void test_files(void **state) {

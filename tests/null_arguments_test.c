@@ -121,7 +121,7 @@ static int header_read(void) {
         places += arguments_read(call, open + 1);
         calls++;
     }
-    assert_true(calls > 60);
+    assert_true(calls > 50);
     return places;
 }
 
@@ -142,14 +142,6 @@ static void refused(const char *call, const char *argument, hunch_status st) {
 /* `...` are the arguments, one of them NULL. */
 #define REFUSED(call, argument, ...) refused(#call, #argument, call(__VA_ARGS__))
 
-static void each_name(void *user, const char *name) {
-    (void)user, (void)name;
-}
-
-static void each_file(void *user, const char *file, hunch_file_use use) {
-    (void)user, (void)file, (void)use;
-}
-
 static void each_row(void *user, size_t position, const float *logits, int vocab) {
     (void)user, (void)position, (void)logits, (void)vocab;
 }
@@ -160,12 +152,6 @@ static void files_and_texts(hunch_model *m) {
     size_t n;
     hunch_token *ids, id = 1;
     const hunch_message message = {"user", "a"};
-    REFUSED(hunch_model_files, path, NULL, each_name, NULL, why);
-    REFUSED(hunch_model_files, each, "a", NULL, NULL, why);
-    REFUSED(hunch_draft_files, spec, NULL, each_file, NULL, why);
-    REFUSED(hunch_draft_files, each, "ngram", NULL, NULL, why);
-    REFUSED(hunch_draft_check_written, spec, NULL, why);
-    REFUSED(hunch_downloads, each, NULL, NULL, why);
     REFUSED(hunch_tokenize, m, NULL, "a", 1, 0, &ids, &n, why);
     REFUSED(hunch_tokenize, text, m, NULL, 1, 0, &ids, &n, why);
     REFUSED(hunch_tokenize, ids, m, "a", 1, 0, NULL, &n, why);

@@ -2,6 +2,7 @@
 /* overwrite_test.c - a command refuses to write a file that it reads, for every flag, by any name and through links,
  * and nothing is lost; files that are updated by design are written; convert replaces a file only with --force. And the
  * library's lists of files. */
+#include "engine/program_files.h"
 #include "command.h"
 #include "random_head.h"
 
@@ -256,15 +257,15 @@ static void file_list(void *user, const char *file) {
     strcat(strcat(listed, strrchr(file, '/') + 1), " ");
 }
 
-static void use_list(void *user, const char *file, hunch_file_use use) {
-    static const char *const names[] = {[HUNCH_FILE_READ] = "read", [HUNCH_FILE_WRITTEN] = "written", [HUNCH_FILE_MODEL] = "model"};
+static void use_list(void *user, const char *file, hn_file_use use) {
+    static const char *const names[] = {[HN_FILE_READ] = "read", [HN_FILE_WRITTEN] = "written", [HN_FILE_MODEL] = "model"};
     (void)user;
     strcat(strcat(strcat(strcat(listed, file), " "), names[use]), " ");
 }
 
 static void spec_lists(const char *spec, const char *expected) {
     listed[0] = 0;
-    assert_int_equal(hunch_draft_files(spec, use_list, NULL, NULL), HUNCH_OK);
+    assert_int_equal(hn_drafter_files(spec, use_list, NULL, NULL), HUNCH_OK);
     assert_string_equal(listed, expected);
 }
 
@@ -277,13 +278,13 @@ static void heads_list(void) {
     const char *const paths[] = {path_of("head"), file};
     for (int i = 0; i < 2; i++) {
         listed[0] = 0;
-        assert_int_equal(hunch_model_files(paths[i], file_list, NULL, &err), HUNCH_OK);
+        assert_int_equal(hn_model_files(paths[i], file_list, NULL, &err), HUNCH_OK);
         assert_string_equal(listed, "model.safetensors config.json ");
     }
     snprintf(file, sizeof file, "%s/config.json", path_of("head"));
     unlink(file);
     listed[0] = 0;
-    assert_int_equal(hunch_model_files(paths[0], file_list, NULL, &err), HUNCH_OK);
+    assert_int_equal(hn_model_files(paths[0], file_list, NULL, &err), HUNCH_OK);
     assert_string_equal(listed, "model.safetensors ");
 }
 
@@ -307,13 +308,13 @@ static void test_lists(void **state) {
     (void)state;
     hunch_error err;
     listed[0] = 0;
-    assert_int_equal(hunch_model_files(path_of("hf"), file_list, NULL, &err), HUNCH_OK);
+    assert_int_equal(hn_model_files(path_of("hf"), file_list, NULL, &err), HUNCH_OK);
     for (int i = 0; i < PARTS; i++)
         assert_non_null(strstr(listed, parts[i]));
     listed[0] = 0;
-    assert_int_equal(hunch_model_files(split_file(STORIES, "listed", 2, true), file_list, NULL, &err), HUNCH_OK);
+    assert_int_equal(hn_model_files(split_file(STORIES, "listed", 2, true), file_list, NULL, &err), HUNCH_OK);
     assert_string_equal(listed, "listed-00001-of-00002.gguf listed-00002-of-00002.gguf ");
-    assert_int_equal(hunch_model_files("/proc/nowhere", file_list, NULL, &err), HUNCH_REFUSED);
+    assert_int_equal(hn_model_files("/proc/nowhere", file_list, NULL, &err), HUNCH_REFUSED);
     spec_lists("auto", "");
     spec_lists("none", "");
     spec_lists("ngram,depth=4", "");
@@ -322,7 +323,7 @@ static void test_lists(void **state) {
     char spec[900];
     snprintf(spec, sizeof spec, "cache,dynamic=%s,save=%s", path_of("model.gguf"), path_of("link"));
     listed[0] = 0;
-    assert_int_equal(hunch_draft_files(spec, use_list, NULL, NULL), HUNCH_OK);
+    assert_int_equal(hn_drafter_files(spec, use_list, NULL, NULL), HUNCH_OK);
     assert_null(strstr(listed, "read"));
     spec_lists("model:/m,depth=3", "/m model ");
     spec_lists("prediction:/p", "/p read ");
@@ -334,7 +335,7 @@ static void test_lists(void **state) {
     spec_lists("eagle:/h,vocab=9,texts=/x,tree=/t.json", "/h model /t.json read /x read ");
     spec_lists("eagle3:/h,tree=mc_sim_7b_63", "/h model ");
     heads_list();
-    assert_int_equal(hunch_draft_files("nonsense:x", use_list, NULL, &err), HUNCH_USAGE);
+    assert_int_equal(hn_drafter_files("nonsense:x", use_list, NULL, &err), HUNCH_USAGE);
 }
 
 int main(void) {

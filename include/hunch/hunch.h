@@ -82,22 +82,6 @@ void hunch_build_get_info(hunch_build_info *out); /* may be called by several th
 /* Called repeatedly, from the thread that called the working function, with the work done so far and the total. */
 typedef void (*hunch_progress)(void *user, uint64_t done, uint64_t total);
 
-/* For programs that write files: the files that they must not overwrite. Names are valid during the call; compare the files
- * themselves, not the names. Of a model, or a draft head, the files that are read when it is opened: the parts of a split GGUF
- * file; of a folder its weights, JSON and chat template. Errors: as hunch_model_open. */
-hunch_status hunch_model_files(const char *path, void (*each)(void *user, const char *file), void *user,
-                               hunch_error *err);
-typedef enum hunch_file_use { HUNCH_FILE_READ, HUNCH_FILE_WRITTEN, HUNCH_FILE_MODEL } hunch_file_use; /* MODEL: for hunch_model_files */
-/* The files that a drafter's SPEC names. A file that is both read and written (cache,dynamic=F,save=F) is reported as written
- * only. Errors: HUNCH_USAGE, HUNCH_NO_MEMORY. */
-hunch_status hunch_draft_files(const char *spec, void (*each)(void *user, const char *file, hunch_file_use use),
-                               void *user, hunch_error *err);
-
-/* Whether the files that a drafter's SPEC writes (cache,save=F) are new, empty, or earlier ones of the same form. HUNCH_REFUSED: one
- * is something else, which the drafter would replace when the engine closes: it does not ask. Other errors: HUNCH_USAGE,
- * HUNCH_FAILED, HUNCH_NO_MEMORY. */
-hunch_status hunch_draft_check_written(const char *spec, hunch_error *err);
-
 /* ---- model ------------------------------------------------------------------------------------------------- */
 
 typedef enum hunch_precision {
@@ -139,10 +123,6 @@ void hunch_model_options_defaults(hunch_model_options *o);
  * HUNCH_USAGE, HUNCH_NO_MEMORY. A file that is written to or truncated while it is read is HUNCH_FAILED, too. */
 hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_model_options *o, hunch_error *err);
 void hunch_model_close(hunch_model **m); /* after every engine on it was closed */
-
-/* The downloads in those caches, by the names that hunch_model_open takes, in alphabetical order; a name is valid during the
- * call. Reads folders only. Errors: HUNCH_NO_MEMORY. */
-hunch_status hunch_downloads(void (*each)(void *user, const char *name), void *user, hunch_error *err);
 
 typedef struct hunch_model_info {
     const char *architecture, *name; /* owned by the model */

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/nearest.h"
+#include "draft/drafter_files.h"
 #include "draft/head/head_kind.h"
 
 /* One line for each drafter. Words that the engine replaces by drafters are SPECs as well. */
@@ -343,20 +344,20 @@ void hn_drafter_close(hn_drafter *d) {
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-typedef void (*file_callback)(void *user, const char *file, hunch_file_use use);
+typedef void (*file_callback)(void *user, const char *file, hn_file_use use);
 
 static hunch_status spec_files(hn_spec *s, file_callback each, void *user, hunch_error *err) {
     const hn_drafter_ops *ops = &hn_drafter_eagle3; /* for a path alone: all heads have the same keys of files */
     hunch_status st = s->kind ? kind_find(s, &ops, err) : HUNCH_OK;
     if (st) return st;
     const char *written = ops->writes ? spec_value(s, ops->writes) : NULL;
-    if (s->path) each(user, s->path, ops->path_is_model ? HUNCH_FILE_MODEL : HUNCH_FILE_READ);
-    if (written) each(user, written, HUNCH_FILE_WRITTEN);
+    if (s->path) each(user, s->path, ops->path_is_model ? HN_FILE_MODEL : HN_FILE_READ);
+    if (written) each(user, written, HN_FILE_WRITTEN);
     for (const char *const *key = ops->reads; *key; key++) {
         const char *read = spec_value(s, *key);
         if (!read || (ops->reads_word && ops->reads_word(*key, read))) continue;
         /* a file that is both read and written loses nothing: its old contents are part of the new ones */
-        if (!(written && hn_same_file(read, written))) each(user, read, HUNCH_FILE_READ);
+        if (!(written && hn_same_file(read, written))) each(user, read, HN_FILE_READ);
     }
     return HUNCH_OK;
 }

@@ -215,13 +215,6 @@ void hn_drafter_record(hn_drafter *d, const hunch_error *why);
 
 const hn_drafter_ops *hn_drafter_named(const char *kind); /* NULL: there is none */
 
-/* See hunch_draft_files. Opens nothing. */
-hunch_status hn_drafter_files(const char *spec, void (*each)(void *user, const char *file, hunch_file_use use), void *user,
-                              hunch_error *err);
-
-/* See hunch_draft_check_written. */
-hunch_status hn_drafter_check_written(const char *spec, hunch_error *err);
-
 /* Finds the kind, opens it, checks that every key was known. Unknown kind: HUNCH_USAGE with a list of the kinds. */
 hunch_status hn_drafter_open(hn_drafter *d, const char *spec, int index, int max_seqs, const hn_target_info *target,
                              hunch_error *err);

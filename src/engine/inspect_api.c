@@ -262,30 +262,6 @@ hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
     return st;
 }
 
-hunch_status hunch_model_files(const char *path, void (*each)(void *user, const char *file), void *user, hunch_error *err) {
-    const hn_argument needed[] = {{"path", path}, {"each", each}, {0}};
-    hunch_status st = hn_check_arguments(__func__, needed, err);
-    if (st) return st;
-    hn_source *src;
-    st = hn_source_open_head(&src, path, err); /* accepts all that a model may be, and less */
-    if (!st) st = hn_source_files(src, each, user, err);
-    hn_source_close(&src);
-    return st;
-}
-
-hunch_status hunch_draft_files(const char *spec, void (*each)(void *user, const char *file, hunch_file_use use), void *user,
-                               hunch_error *err) {
-    const hn_argument needed[] = {{"spec", spec}, {"each", each}, {0}};
-    if (hn_check_arguments(__func__, needed, err)) return HUNCH_USAGE;
-    return hn_drafter_files(spec, each, user, err);
-}
-
-hunch_status hunch_draft_check_written(const char *spec, hunch_error *err) {
-    const hn_argument needed[] = {{"spec", spec}, {0}};
-    if (hn_check_arguments(__func__, needed, err)) return HUNCH_USAGE;
-    return hn_drafter_check_written(spec, err);
-}
-
 hunch_status hunch_convert(const char *folder, const char *out_path, hunch_error *err) {
     const hn_argument needed[] = {{"folder", folder}, {"out_path", out_path}, {0}};
     if (hn_check_arguments(__func__, needed, err)) return HUNCH_USAGE;

@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "engine/engine.h"
-#include "format/find_caches.h"
 #include "format/json_load.h"
 #include "model/kv_groups.h"
 #include "text/build_info.h"
@@ -17,17 +16,6 @@ const char *hunch_version(void) {
 
 void hunch_build_get_info(hunch_build_info *out) {
     if (out) *out = hn_build_info();
-}
-
-hunch_status hunch_downloads(void (*each)(void *user, const char *name), void *user, hunch_error *err) {
-    const hn_argument needed[] = {{"each", each}, {0}};
-    hunch_status st = hn_check_arguments(__func__, needed, err);
-    if (st) return st;
-    hn_caches c;
-    st = hn_caches_list(&c, err);
-    for (size_t i = 0; !st && i < c.n; i++) each(user, hn_cached_name(&c.items[i]));
-    if (!st) hn_caches_fini(&c);
-    return st;
 }
 
 void hunch_free(void *p) {

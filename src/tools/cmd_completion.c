@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "engine/program_files.h"
 #include "tool_drafts.h"
 #include "tool_flags.h"
 #include "tool_options.h"
@@ -126,13 +127,13 @@ static void download_answer(void *user, const char *name) {
 
 static void models_answer(query *q) {
     puts(":models");
-    hunch_downloads(download_answer, q, NULL);
+    hn_downloads(download_answer, q, NULL);
 }
 
 /* A folder, a file of weights or a download. */
 static void heads_answer(query *q) {
     puts(":files");
-    hunch_downloads(download_answer, q, NULL);
+    hn_downloads(download_answer, q, NULL);
 }
 
 /* Words separated by `apart`: the choices of a flag, or levels. */

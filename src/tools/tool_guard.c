@@ -8,6 +8,7 @@
 
 #include "base/file_out.h"
 #include "base/mem.h"
+#include "engine/program_files.h"
 #include "tool_file.h"
 #include "tool_flags.h"
 #include "tool_open.h"
@@ -86,8 +87,8 @@ static void written_add(guard *g, const char *flag, const char *path) {
                                  w->flag, w->path);
 }
 
-static void spec_written(void *user, const char *file, hunch_file_use use) {
-    if (use == HUNCH_FILE_WRITTEN)
+static void spec_written(void *user, const char *file, hn_file_use use) {
+    if (use == HN_FILE_WRITTEN)
         written_add(user, "--draft: save", file);
 }
 
@@ -112,13 +113,13 @@ static void note_error(guard *g, hunch_status status, const hunch_error *err) {
 
 static void model_check(guard *g, const char *model) {
     hunch_error err = {0};
-    note_error(g, hunch_model_files(model, read_check, g, &err), &err);
+    note_error(g, hn_model_files(model, read_check, g, &err), &err);
 }
 
-static void spec_read(void *user, const char *file, hunch_file_use use) {
-    if (use == HUNCH_FILE_READ)
+static void spec_read(void *user, const char *file, hn_file_use use) {
+    if (use == HN_FILE_READ)
         read_check(user, file);
-    else if (use == HUNCH_FILE_MODEL)
+    else if (use == HN_FILE_MODEL)
         model_check(user, file);
 }
 
@@ -152,10 +153,10 @@ static void flags_each(guard *g, flag_taker take) {
     }
 }
 
-static void specs_each(guard *g, void (*each)(void *user, const char *file, hunch_file_use use)) {
+static void specs_each(guard *g, void (*each)(void *user, const char *file, hn_file_use use)) {
     hunch_error err = {0};
     for (int i = 0; i < g->method.n_drafts && g->code < 0; i++)
-        note_error(g, hunch_draft_files(g->method.drafts[i], each, g, &err), &err);
+        note_error(g, hn_drafter_files(g->method.drafts[i], each, g, &err), &err);
 }
 
 static void flag_written(guard *g, const tool_flag *f, const char *value) {
@@ -192,7 +193,7 @@ static void all_read(guard *g) {
 static void written_check(guard *g) {
     hunch_error err = {0};
     for (int i = 0; i < g->method.n_drafts && g->code < 0 && !g->o->force; i++) {
-        const hunch_status st = hunch_draft_check_written(g->method.drafts[i], &err);
+        const hunch_status st = hn_drafter_check_written(g->method.drafts[i], &err);
         if (st == HUNCH_REFUSED)
             g->code = tool_usage("%s: --draft: save=%s: expected an earlier one or a new file; --force replaces it", g->c->name,
                                  err.message);

@@ -17,6 +17,7 @@
 #include "base/file_out.h"
 #include "base/folder_lock.h"
 #include "base/mem.h"
+#include "engine/program_files.h"
 #include "draft/shape/ngram_trie.h"
 #include "format/find_caches.h"
 #include "train/data/features.h"
@@ -70,7 +71,7 @@ static void compare(void *user, const char *input) {
 static void compare_model(outputs *w, const char *reader, const char *model) {
     w->reader = reader;
     if (!model || w->status) return;
-    const hunch_status st = hunch_model_files(model, compare, w, w->err);
+    const hunch_status st = hn_model_files(model, compare, w, w->err);
     if (!w->status) w->status = st;
 }
 

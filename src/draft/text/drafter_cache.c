@@ -13,7 +13,7 @@
  *   dynamic  file that the dynamic level starts with
  *   save     file that it is written to when the engine closes, if there was a text. Closing cannot
  *            report a failure: open checks whether the file can be written. A program asks before that whether it holds
- *            anything but a lookup cache (hunch_draft_check_written)
+ *            anything but a lookup cache (hn_drafter_check_written)
  *
  * Token by token: the context is searched first, then the dynamic level with stricter thresholds, each for the last 4
  * tokens, then 3, 2, 1; counts of the static level for the last two tokens weight the choice. The static level alone comes

@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "engine/program_files.h"
 
 typedef struct reading {
     uint64_t number;
@@ -33,7 +34,7 @@ static void read_file(void *user, const char *path) {
 hunch_status hn_train_identity(const char *model, uint64_t *out, hunch_error *err) {
     reading r = {.number = 1, .err = err, .piece = hn_alloc(PIECE)};
     if (!r.piece) return hn_fail_memory(err, "reading a model", PIECE);
-    hunch_status st = hunch_model_files(model, read_file, &r, err);
+    hunch_status st = hn_model_files(model, read_file, &r, err);
     hn_free(r.piece);
     *out = r.number;
     return st ? st : r.status;

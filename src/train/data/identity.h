@@ -6,7 +6,7 @@
 
 enum { HN_IDENTITY_ROOM = 20 };
 
-/* The files are those of hunch_model_files. HUNCH_FAILED: one cannot be read. */
+/* The files are those of hn_model_files. HUNCH_FAILED: one cannot be read. */
 hunch_status hn_train_identity(const char *model, uint64_t *out, hunch_error *err);
 /* As files have it; returns to. */
 const char *hn_train_identity_text(uint64_t number, char to[HN_IDENTITY_ROOM]);
