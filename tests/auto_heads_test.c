@@ -58,10 +58,10 @@ static void test_beside(void **state) {
     check("m.gguf", "m.head.gguf", NULL);
     check("m.head.gguf", NULL, NULL); /* a head has none beside it */
     (void)unlink(test_path("m.head.gguf"));
-    must(hunch_convert_for(data_path("heads/stories-eagle"), NULL, test_path("m.head.gguf"), NULL, NULL, err));
+    must(hunch_convert(data_path("heads/stories-eagle"), test_path("m.head.gguf"), NULL, err));
     check("m.gguf", "m.head.gguf", NULL);
     link_to("models/stories260K/stories260K.f32.gguf", "a,b.gguf"); /* a comma in a name */
-    must(hunch_convert_for(data_path("heads/stories-eagle"), NULL, test_path("a,b.head.gguf"), NULL, NULL, err));
+    must(hunch_convert(data_path("heads/stories-eagle"), test_path("a,b.head.gguf"), NULL, err));
     check("a,b.gguf", "a,b.head.gguf", NULL);
 }
 

@@ -32,7 +32,7 @@ static hunch_model *open_tiny(const tiny *t) {
 static void renders(const hunch_model *m, const char *vars, const char *expected) {
     char *text = NULL;
     size_t len;
-    must(hunch_chat_render(m, vars, &text, &len, err));
+    must(hunch_chat_render(m, vars, NULL, &text, &len, err));
     assert_string_equal(text, expected);
     assert_int_equal(len, strlen(expected));
     hunch_free(text);
@@ -55,6 +55,28 @@ static void test_gguf(void **state) {
     renders(m, "{" USER "}", "<s>hi</s>True");
     renders(m, "{" USER ", \"tools\": []}", "<s>hi</s>True");
     renders(m, "{" USER ", \"tools\": [1, 2]}", "[1][2]");
+    hunch_model_close(&m);
+    tiny_close(&t);
+}
+
+/* Another template and another time than the model's and the clock's. */
+static void test_options(void **state) {
+    (void)state;
+    tiny t;
+    tiny_open(&t);
+    tiny_text(&t, "tokenizer.chat_template", "{{ messages[0].content }} {{ strftime_now('%d %B') }}");
+    hunch_model *m = open_tiny(&t);
+    hunch_chat_options o;
+    hunch_chat_options_defaults(&o);
+    o.now = "2026-01-02 03:04:05";
+    for (int own = 1; own >= 0; own--) {
+        char *text = NULL;
+        size_t len;
+        o.template_text = own ? NULL : "{{ bos_token }}{{ strftime_now('%H') }}";
+        must(hunch_chat_render(m, "{" USER "}", &o, &text, &len, err));
+        assert_string_equal(text, own ? "hi 02 January" : "<s>03");
+        hunch_free(text);
+    }
     hunch_model_close(&m);
     tiny_close(&t);
 }
@@ -96,7 +118,7 @@ static void is_refused(const hunch_model *m, const char *vars, const char *why) 
     char *text = NULL;
     size_t len;
     hunch_error err;
-    assert_int_equal(hunch_chat_render(m, vars, &text, &len, &err), HUNCH_REFUSED);
+    assert_int_equal(hunch_chat_render(m, vars, NULL, &text, &len, &err), HUNCH_REFUSED);
     assert_non_null(strstr(err.message, why));
 }
 
@@ -197,7 +219,8 @@ static void test_chat_tokens(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_chat_tokens), cmocka_unit_test(test_gguf), cmocka_unit_test(test_folder),
-                                       cmocka_unit_test(test_no_template), cmocka_unit_test(test_token_that_is_no_text)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_chat_tokens), cmocka_unit_test(test_gguf), cmocka_unit_test(test_options),
+                                       cmocka_unit_test(test_folder), cmocka_unit_test(test_no_template),
+                                       cmocka_unit_test(test_token_that_is_no_text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static int read_prompts(void) {
                                  "asked for, give the code first and at most three sentences about it afterwards.",
                                  "role", "user", "content", json_object_get(row, "prompt"));
         char *json = json_dumps(vars, 0);
-        must(hunch_chat_render(model, json, &text, &len, err));
+        must(hunch_chat_render(model, json, NULL, &text, &len, err));
         must(hunch_tokenize(model, text, len, HUNCH_TEXT_PARSE_SPECIAL, &prompt[n], &length[n], err));
         hunch_free(text);
         free(json);

@@ -116,7 +116,7 @@ static hunch_status text_calls(hunch_model *m, uint64_t *digest, hunch_error *er
     if (!st) digest_add(digest, ids, n * sizeof *ids);
     if (!st) st = hunch_detokenize(m, ids, n, &back, &len, err);
     if (!st) digest_add(digest, back, len);
-    if (!st) st = hunch_chat_render_with(m, LONG_TEMPLATE, VARS, &rendered, &len, err);
+    if (!st) st = hunch_chat_render(m, VARS, &(hunch_chat_options){.template_text = LONG_TEMPLATE}, &rendered, &len, err);
     if (!st) digest_add(digest, rendered, len);
     if (st) assert_true(!ids || !back || !rendered);
     hunch_free(ids);
@@ -249,7 +249,7 @@ static hunch_status convert_life(const void *what, uint64_t *digest, hunch_error
     fputs(OLD, f);
     fclose(f);
     const conversion *c = what;
-    hunch_status st = hunch_convert_as(c->path, NULL, c->type, path, NULL, NULL, err);
+    hunch_status st = hunch_convert(c->path, path, &(hunch_convert_options){.type = c->type}, err);
     assert_true(access(partial, F_OK) != 0);
     f = fopen(path, "rb");
     assert_non_null(f);

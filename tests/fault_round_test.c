@@ -36,7 +36,7 @@ static int setup(void **state) {
     snprintf(parts, sizeof parts, "dart:%s,tree=pruned,total=5+falcon:%s,depth=4", head_write_form(&STORIES_DART, test_path("dart")),
              head_write_form(&STORIES_FALCON, test_path("falcon")));
     snprintf(file_head, sizeof file_head, "%s,depth=3", test_path("clusters.gguf")); /* its kind is found, too */
-    must(hunch_convert(head_write_form(&STORIES_CLUSTERS, test_path("clusters")), test_path("clusters.gguf"), err));
+    must(hunch_convert(head_write_form(&STORIES_CLUSTERS, test_path("clusters")), test_path("clusters.gguf"), NULL, err));
     snprintf(two_heads, sizeof two_heads, "%s+eagle3:%s,tree=dynamic,topk=2,total=4,depth=2", one_head, test_path("three"));
     test_file_write(test_path("rows.jsonl"), "{\"text\": \"Once upon a time\"}\n", 29);
     test_file_write(test_path("ids.json"), "[261, 403, 407, 9, 5, 378]", 26);

@@ -178,14 +178,14 @@ static void test_goldens(void **state) {
         snprintf(folder, sizeof folder, "%s/%s/head", HEADS, goldens[i].name);
         snprintf(with, sizeof with, "%s", test_path("with.gguf"));
         snprintf(without, sizeof without, "%s", test_path("without.gguf"));
-        must(hunch_convert_for(folder, goldens[i].target, with, NULL, NULL, err));
+        must(hunch_convert(folder, with, &(hunch_convert_options){.target = goldens[i].target}, err));
         assert_same_drafts(goldens[i].target, spec_of(goldens[i].kind, folder), spec_of(goldens[i].kind, with));
         if (goldens[i].needs) {
-            assert_int_equal(hunch_convert(folder, without, &error), HUNCH_USAGE);
+            assert_int_equal(hunch_convert(folder, without, NULL, &error), HUNCH_USAGE);
             assert_non_null(strstr(error.message, goldens[i].needs));
             continue;
         }
-        must(hunch_convert(folder, without, err));
+        must(hunch_convert(folder, without, NULL, err));
         if (!equal_files(with, without)) fail_msg("%s: converts otherwise without its target", goldens[i].name);
     }
 }
@@ -221,11 +221,11 @@ static void test_configs(void **state) {
             head_write(&h, folder);
             head_free(&h);
             hunch_model *m = open_model(LLAMA, "best", 1, HUNCH_PRECISION_F32);
-            must(hunch_convert(folder, file, err));
+            must(hunch_convert(folder, file, NULL, err));
             if (!same(m, spec_of(kinds[k], folder), spec_of(kinds[k], file), ""))
                 fail_msg("%s with %s drafts otherwise from a GGUF", kinds[k], changes[i]);
             snprintf(folder, sizeof folder, "%s/model.safetensors", test_path("folder"));
-            must(hunch_convert_for(folder, LLAMA, file, NULL, NULL, err)); /* a file of weights */
+            must(hunch_convert(folder, file, &(hunch_convert_options){.target = LLAMA}, err)); /* a file of weights */
             assert_true(same(m, spec_of(kinds[k], folder), file, ",tree=dynamic"));
             hunch_model_close(&m);
         }
@@ -257,7 +257,7 @@ static void test_types(void **state) {
         snprintf(folder, sizeof folder, "%s/%s/head", HEADS, goldens[i].name);
         for (size_t k = light() ? i % 4 : 0; k < sizeof types / sizeof *types; k += light() ? 4 : 1) {
             snprintf(file, sizeof file, "%s", test_path("typed.gguf"));
-            must(hunch_convert_as(folder, goldens[i].target, types[k], file, NULL, NULL, err));
+            must(hunch_convert(folder, file, &(hunch_convert_options){.target = goldens[i].target, .type = types[k]}, err));
             const int typed = tensors_of(file, names[k]), halves = tensors_of(file, "BF16");
             assert_true(k == 3 ? typed > 4 && halves == 0 : typed > 1 || (k < 2 && halves > 1)); /* vectors are F32 */
             uneven += k == 0 && halves > 0;
@@ -273,7 +273,8 @@ static void test_types(void **state) {
     }
     assert_true(light() || (uneven >= 5 && uneven + 5 <= sizeof goldens / sizeof *goldens));
     hunch_error error = {0};
-    assert_int_equal(hunch_convert_as(HEADS "/eagle1-bias-bin/head", LLAMA, "q5_0", test_path("no.gguf"), NULL, NULL, &error), HUNCH_USAGE);
+    const hunch_convert_options unknown = {.target = LLAMA, .type = "q5_0"};
+    assert_int_equal(hunch_convert(HEADS "/eagle1-bias-bin/head", test_path("no.gguf"), &unknown, &error), HUNCH_USAGE);
     assert_non_null(strstr(error.message, "type q5_0: expected q8_0, q4_0, bf16 or f32"));
     assert_false(test_file_exists(test_path("no.gguf")));
 }
@@ -282,7 +283,7 @@ static void refused_to_convert(const char *path, const char *target, hunch_statu
     hunch_error error = {0};
     char file[600];
     snprintf(file, sizeof file, "%s", test_path("refused.gguf"));
-    const hunch_status have = hunch_convert_for(path, target, file, NULL, NULL, &error);
+    const hunch_status have = hunch_convert(path, file, &(hunch_convert_options){.target = target}, &error);
     if (have != status || !strstr(error.message, says))
         fail_msg("%s: expected %d and \"%s\", got %d and \"%s\"", path, (int)status, says, (int)have, error.message);
     assert_false(test_file_exists(file));
@@ -314,7 +315,7 @@ static void test_convert_refuses(void **state) {
     refused_to_convert(folder, NULL, HUNCH_REFUSED, "tensor midlayer.more.weight: heads of this kind, of 1 layer, have none");
     head_find(&h, "midlayer.more.weight")->name[0] = 'x';
     head_write(&h, folder);
-    must(hunch_convert(folder, test_path("good.gguf"), err));
+    must(hunch_convert(folder, test_path("good.gguf"), NULL, err));
     refused_to_convert(test_path("good.gguf"), NULL, HUNCH_USAGE, "is a GGUF file, expected a folder");
     json_object_set_new(h.config, "speculators_model_type", json_string("xpress"));
     head_write(&h, folder);

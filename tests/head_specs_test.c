@@ -251,7 +251,7 @@ static void test_prefix_eps(void **state) {
     folder_write_changed("../" TARGET, "1e-05", "0.0078125");
     hunch_model *m = open_model(test_path("changed"), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     const char *const head[] = {data_path("goldens-heads/hydra-prefix/head"), test_path("prefix.gguf")};
-    must(hunch_convert_for(head[0], test_path("changed"), head[1], NULL, NULL, err));
+    must(hunch_convert(head[0], head[1], &(hunch_convert_options){.target = test_path("changed")}, err));
     for (int i = 0; i < 2; i++) {
         char spec[1100];
         snprintf(spec, sizeof spec, "hydra:%s", head[i]);

@@ -18,15 +18,13 @@ static const char *const optional[] = {"hunch_free p",
                                        "hunch_model_open o",
                                        "hunch_model_row_bytes window",
                                        "hunch_token_piece special",
-                                       "hunch_chat_render_with template_text",
+                                       "hunch_chat_render o",
                                        "hunch_template_render now",
                                        "hunch_engine_open o",
                                        "hunch_draft sampling",
                                        "hunch_draft on_logits",
                                        "hunch_check_head o",
-                                       "hunch_convert_for target",
-                                       "hunch_convert_as target",
-                                       "hunch_convert_as type",
+                                       "hunch_convert o",
                                        "hunch_meter_open m",
                                        "hunch_meter_open o",
                                        "hunch_measure_profile pass_s"};
@@ -163,14 +161,10 @@ static void files_and_texts(hunch_model *m) {
     REFUSED(hunch_detokenize, ids, m, NULL, 1, &text, &n, why);
     REFUSED(hunch_detokenize, text, m, &id, 1, NULL, &n, why);
     REFUSED(hunch_detokenize, len, m, &id, 1, &text, NULL, why);
-    REFUSED(hunch_chat_render, m, NULL, "{}", &text, &n, why);
-    REFUSED(hunch_chat_render, vars_json, m, NULL, &text, &n, why);
-    REFUSED(hunch_chat_render, text, m, "{}", NULL, &n, why);
-    REFUSED(hunch_chat_render, len, m, "{}", &text, NULL, why);
-    REFUSED(hunch_chat_render_with, m, NULL, "a", "{}", &text, &n, why);
-    REFUSED(hunch_chat_render_with, vars_json, m, "a", NULL, &text, &n, why);
-    REFUSED(hunch_chat_render_with, text, m, "a", "{}", NULL, &n, why);
-    REFUSED(hunch_chat_render_with, len, m, "a", "{}", &text, NULL, why);
+    REFUSED(hunch_chat_render, m, NULL, "{}", NULL, &text, &n, why);
+    REFUSED(hunch_chat_render, vars_json, m, NULL, NULL, &text, &n, why);
+    REFUSED(hunch_chat_render, text, m, "{}", NULL, NULL, &n, why);
+    REFUSED(hunch_chat_render, len, m, "{}", NULL, &text, NULL, why);
     REFUSED(hunch_chat_tokens, m, NULL, &message, 1, &ids, &n, why);
     REFUSED(hunch_chat_tokens, messages, m, NULL, 1, &ids, &n, why);
     REFUSED(hunch_chat_tokens, ids, m, &message, 1, NULL, &n, why);
@@ -204,14 +198,8 @@ static void handles(const char *path, hunch_model *m, hunch_engine *e) {
     REFUSED(hunch_check_head, m, NULL, "eagle:a", NULL, &json, why);
     REFUSED(hunch_check_head, spec, m, NULL, NULL, &json, why);
     REFUSED(hunch_check_head, json, m, "eagle:a", NULL, NULL, why);
-    REFUSED(hunch_convert, folder, NULL, "a", why);
-    REFUSED(hunch_convert, out_path, "a", NULL, why);
-    REFUSED(hunch_convert_with, folder, NULL, "a", NULL, NULL, why);
-    REFUSED(hunch_convert_with, out_path, "a", NULL, NULL, NULL, why);
-    REFUSED(hunch_convert_for, path, NULL, NULL, "a", NULL, NULL, why);
-    REFUSED(hunch_convert_for, out_path, "a", NULL, NULL, NULL, NULL, why);
-    REFUSED(hunch_convert_as, path, NULL, NULL, NULL, "a", NULL, NULL, why);
-    REFUSED(hunch_convert_as, out_path, "a", NULL, NULL, NULL, NULL, NULL, why);
+    REFUSED(hunch_convert, path, NULL, "a", NULL, why);
+    REFUSED(hunch_convert, out_path, "a", NULL, NULL, why);
 }
 
 static void passes(hunch_engine *e) {
@@ -263,6 +251,8 @@ static void nothing_happens(void) {
     hunch_model_options_defaults(NULL), seen("hunch_model_options_defaults", "o");
     hunch_engine_options_defaults(NULL), seen("hunch_engine_options_defaults", "o");
     hunch_check_options_defaults(NULL), seen("hunch_check_options_defaults", "o");
+    hunch_convert_options_defaults(NULL), seen("hunch_convert_options_defaults", "o");
+    hunch_chat_options_defaults(NULL), seen("hunch_chat_options_defaults", "o");
 }
 
 /* What is asked of nothing is nothing. */

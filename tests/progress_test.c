@@ -53,7 +53,7 @@ static void test_converting(void **state) {
     const int fd = mkstemp(path);
     assert_true(fd >= 0);
     close(fd);
-    if (hunch_convert_with(STORIES "hf", path, look, &s, &err) != HUNCH_OK)
+    if (hunch_convert(STORIES "hf", path, &(hunch_convert_options){.progress = look, .progress_user = &s}, &err) != HUNCH_OK)
         fail_msg("%s", err.message);
     assert_true(s.calls > 40);
     assert_int_equal(s.done, s.total);

@@ -34,7 +34,7 @@ HELPER size_t smollm2_tokens(const hunch_model *m, int prompt, hunch_token **ids
     }
     escaped[k] = '\0';
     snprintf(vars, sizeof vars, "{\"messages\":[{\"role\":\"user\",\"content\":\"%s\"}]}", escaped);
-    must(hunch_chat_render(m, vars, &text, &len, err));
+    must(hunch_chat_render(m, vars, NULL, &text, &len, err));
     must(hunch_tokenize(m, text, len, HUNCH_TEXT_PARSE_SPECIAL, ids, &n, err));
     hunch_free(text);
     return n;

@@ -12,7 +12,7 @@
  * `close(&h)` takes NULL or a handle, frees everything the handle owns and sets it to NULL. Strings are UTF-8.
  * NULL for a handle, a string or a result's place that a call needs is HUNCH_USAGE and names the argument; a call without a status
  * then does nothing, and returns 0 or NULL.
- * Options structs are filled by their _defaults call before fields are set; opening a model, an engine or a meter takes NULL for them.
+ * Options structs are filled by their _defaults call before fields are set; NULL for one means these defaults.
  * Threads: a model may be used from any thread; an engine and its sessions from one thread at a time; two engines of
  * one model may be used from two threads, their passes then take turns (one worker pool a process).
  * Rounds need less than 128 KiB of their thread's stack.
@@ -171,12 +171,15 @@ hunch_status hunch_token_piece(const hunch_model *m, hunch_token id, const char 
 /* Text of a token sequence (special tokens left out). *text is NUL-terminated, to be freed with hunch_free. */
 hunch_status hunch_detokenize(const hunch_model *m, const hunch_token *ids, size_t n, char **text, size_t *len,
                               hunch_error *err);
-/* Renders the model's chat template. vars_json: an object with "messages" [{"role","content"}] and any other variable
- * (add_generation_prompt is set to true unless given). */
-hunch_status hunch_chat_render(const hunch_model *m, const char *vars_json, char **text, size_t *len, hunch_error *err);
-/* The same with another template's text; NULL: the model's own. */
-hunch_status hunch_chat_render_with(const hunch_model *m, const char *template_text, const char *vars_json, char **text,
-                                    size_t *len, hunch_error *err);
+/* Renders a chat template. vars_json: an object with "messages" [{"role","content"}] and any other variable (add_generation_prompt is
+ * set to true unless given). *text: to be freed with hunch_free. */
+typedef struct hunch_chat_options {
+    const char *template_text; /* NULL: the model's own */
+    const char *now;           /* "YYYY-MM-DD HH:MM:SS" for strftime_now; NULL: the clock */
+} hunch_chat_options;
+void hunch_chat_options_defaults(hunch_chat_options *o);
+hunch_status hunch_chat_render(const hunch_model *m, const char *vars_json, const hunch_chat_options *o, char **text, size_t *len,
+                               hunch_error *err);
 typedef struct hunch_message {
     const char *role, *content; /* role: "system", "user", "assistant" */
 } hunch_message;
@@ -501,24 +504,23 @@ typedef struct hunch_check_options {
 void hunch_check_options_defaults(hunch_check_options *o);
 hunch_status hunch_check_head(hunch_model *m, const char *spec, const hunch_check_options *o, char **json,
                               hunch_error *err);
-/* Writes a Hugging Face folder, of a model or a draft head, as GGUF, weights as stored. Complete or not at all: the file is written
- * as PLACE.partial and renamed to PLACE when it is on disk; until then an old file stays, and a failure removes the new one. PLACE is
- * out_path with its links followed. A device, a pipe or a file that a process has open (/dev/stdout) is written directly. An existing
- * file is replaced, even one of the folder's own: hunch_model_files lists those. */
-hunch_status hunch_convert(const char *folder, const char *out_path, hunch_error *err);
-/* The same, reporting how many bytes of weights were written; progress may be NULL. */
-hunch_status hunch_convert_with(const char *folder, const char *out_path, hunch_progress progress, void *user,
-                                hunch_error *err);
-/* The same, for a draft head (a folder or a file of weights) and the model that it drafts for, against which it is checked. target:
- * as for hunch_model_open; NULL: the head's files must specify what is needed of it, else HUNCH_USAGE. */
-hunch_status hunch_convert_for(const char *path, const char *target, const char *out_path, hunch_progress progress,
-                               void *user, hunch_error *err);
-/* The same, with matrices as `type`: q8_0, q4_0, bf16 or f32; NULL: as stored, as above. A matrix whose rows are not whole blocks of
- * 32 becomes BF16; norms, biases and ids are as above. A head's file drafts the same bits as its folder does with weights=TYPE; a
- * model is rounded, block by block, which is for draft models: there are better files of targets. target may be NULL. HUNCH_USAGE:
- * another type. HUNCH_REFUSED, too: a type for a model with experts or gated delta nets. */
-hunch_status hunch_convert_as(const char *path, const char *target, const char *type, const char *out_path,
-                              hunch_progress progress, void *user, hunch_error *err);
+/* Writes a model's Hugging Face folder, or a draft head (a folder or a file of weights), as GGUF. Complete or not at all: the file is
+ * written as PLACE.partial and renamed to PLACE when it is on disk; until then an old file stays, and a failure removes the new one.
+ * PLACE is out_path with its links followed. A device, a pipe or a file that a process has open (/dev/stdout) is written directly. An
+ * existing file is replaced, even one of the folder's own. Errors: HUNCH_USAGE, HUNCH_REFUSED (the files, or a type for a model with
+ * experts or gated delta nets), HUNCH_FAILED, HUNCH_NO_MEMORY. */
+typedef struct hunch_convert_options {
+    const char *target; /* of a draft head: the model that it drafts for, against which it is checked, as for hunch_model_open; NULL: the
+                           head's files must specify what is needed of it, else HUNCH_USAGE */
+    const char *type;   /* of matrices: "q8_0", "q4_0", "bf16" or "f32"; NULL: as stored. A matrix whose rows are not whole blocks of 32
+                           becomes BF16; norms, biases and ids stay. A head's file drafts the same bits as its folder does with
+                           weights=TYPE; a model is rounded, block by block, which is for draft models: there are better files of
+                           targets */
+    hunch_progress progress; /* in bytes of weights written; may be NULL */
+    void *progress_user;
+} hunch_convert_options;
+void hunch_convert_options_defaults(hunch_convert_options *o);
+hunch_status hunch_convert(const char *path, const char *out_path, const hunch_convert_options *o, hunch_error *err);
 
 /* ---- measuring ------------------------------------------------------------------------------------------------ */
 

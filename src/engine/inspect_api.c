@@ -10,7 +10,6 @@
 #include "convert/head_to_gguf.h"
 #include "engine/engine.h"
 #include "format/json_load.h"
-#include "convert/convert.h"
 
 void hn_chain_rows(hn_row *rows, const hunch_token *tokens, int n, hn_logits logits) {
     for (int i = 0; i < n; i++) rows[i] = (hn_row){.token = tokens[i], .parent = (int16_t)(i - 1), .logits = logits};
@@ -258,48 +257,6 @@ hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
         st = hn_source_open(&src, path, err); /* a model must have all files, a head may lack some */
         if (!st) st = inspect_model(src, json, err);
     }
-    hn_source_close(&src);
-    return st;
-}
-
-hunch_status hunch_convert(const char *folder, const char *out_path, hunch_error *err) {
-    const hn_argument needed[] = {{"folder", folder}, {"out_path", out_path}, {0}};
-    if (hn_check_arguments(__func__, needed, err)) return HUNCH_USAGE;
-    return hunch_convert_for(folder, NULL, out_path, NULL, NULL, err);
-}
-
-hunch_status hunch_convert_with(const char *folder, const char *out_path, hunch_progress progress, void *user,
-                                hunch_error *err) {
-    const hn_argument needed[] = {{"folder", folder}, {"out_path", out_path}, {0}};
-    if (hn_check_arguments(__func__, needed, err)) return HUNCH_USAGE;
-    return hunch_convert_for(folder, NULL, out_path, progress, user, err);
-}
-
-hunch_status hunch_convert_for(const char *path, const char *target, const char *out_path, hunch_progress progress, void *user,
-                               hunch_error *err) {
-    const hn_argument needed[] = {{"path", path}, {"out_path", out_path}, {0}};
-    if (hn_check_arguments(__func__, needed, err)) return HUNCH_USAGE;
-    return hunch_convert_as(path, target, NULL, out_path, progress, user, err);
-}
-
-hunch_status hunch_convert_as(const char *path, const char *target, const char *type, const char *out_path, hunch_progress progress,
-                              void *user, hunch_error *err) {
-    const hn_argument needed[] = {{"path", path}, {"out_path", out_path}, {0}};
-    hunch_status st = hn_check_arguments(__func__, needed, err);
-    if (st) return st;
-    hn_source *src = NULL;
-    const char *kind = NULL;
-    hn_dtype as;
-    st = hn_convert_type(type, &as, err);
-    if (st) return st;
-    st = hn_source_open_head(&src, path, err);
-    if (!st) kind = hn_head_kind(src);
-    if (hn_head_is(kind))
-        st = hn_head_to_gguf(src, kind, target, as, out_path, progress, user, err);
-    else if (target && !st)
-        st = hn_fail(err, HUNCH_USAGE, "%s: is no draft head, expected one beside --target", path);
-    else if (!target && st != HUNCH_NO_MEMORY && st != HUNCH_FAILED) /* also if it did not open as a head: gives the reason */
-        st = hn_convert_with(path, as, out_path, progress, user, err);
     hn_source_close(&src);
     return st;
 }

@@ -323,42 +323,38 @@ static hunch_status own_template(const hunch_model *m, bool tools, const hn_temp
     return *out ? HUNCH_OK : hn_fail(err, HUNCH_USAGE, "this model has no chat template: give raw text");
 }
 
-/* template_text: NULL for the model's own. */
-static hunch_status render_chat(const hunch_model *m, const char *template_text, json_t *vars, char **text, size_t *len,
+void hunch_chat_options_defaults(hunch_chat_options *o) {
+    if (o) memset(o, 0, sizeof *o);
+}
+
+static hunch_status render_chat(const hunch_model *m, const hunch_chat_options *o, json_t *vars, char **text, size_t *len,
                                 hunch_error *err) {
     hn_template *given = NULL;
     const hn_template *use = NULL;
     hunch_status st;
-    if (template_text) {
-        st = hn_template_parse(&given, template_text, strlen(template_text), err);
+    if (o->template_text) {
+        st = hn_template_parse(&given, o->template_text, strlen(o->template_text), err);
         use = given;
     } else {
         st = own_template(m, json_array_size(json_object_get(vars, "tools")) > 0, &use, err);
     }
     if (!st) st = chat_defaults(m, vars, err);
-    if (!st) st = hn_template_render(use, vars, NULL, text, len, err);
+    if (!st) st = hn_template_render(use, vars, o->now, text, len, err);
     hn_template_free(given);
     return st;
 }
 
-hunch_status hunch_chat_render_with(const hunch_model *m, const char *template_text, const char *vars_json, char **text,
-                                    size_t *len, hunch_error *err) {
+hunch_status hunch_chat_render(const hunch_model *m, const char *vars_json, const hunch_chat_options *o, char **text, size_t *len,
+                               hunch_error *err) {
     const hn_argument needed[] = {{"m", m}, {"vars_json", vars_json}, {"text", text}, {"len", len}, {0}};
     hunch_status st = hn_check_arguments(__func__, needed, err);
     if (st) return st;
     json_t *vars = NULL;
     *text = NULL;
     st = parse_vars(vars_json, &vars, err);
-    if (!st) st = render_chat(m, template_text, vars, text, len, err);
+    if (!st) st = render_chat(m, o ? o : &(hunch_chat_options){0}, vars, text, len, err);
     json_decref(vars);
     return st;
-}
-
-hunch_status hunch_chat_render(const hunch_model *m, const char *vars_json, char **text, size_t *len,
-                               hunch_error *err) {
-    const hn_argument needed[] = {{"m", m}, {"vars_json", vars_json}, {"text", text}, {"len", len}, {0}};
-    if (hn_check_arguments(__func__, needed, err)) return HUNCH_USAGE;
-    return hunch_chat_render_with(m, NULL, vars_json, text, len, err);
 }
 
 static hunch_status conversation_json(const hunch_message *messages, size_t n, json_t **vars, hunch_error *err) {
@@ -403,7 +399,7 @@ hunch_status hunch_chat_tokens(const hunch_model *m, const hunch_message *messag
     *n_ids = 0;
     st = need_tokenizer(m, err);
     if (!st) st = conversation_json(messages, n, &vars, err);
-    if (!st) st = m->chat || m->chat_refused ? render_chat(m, NULL, vars, &text, &len, err)
+    if (!st) st = m->chat || m->chat_refused ? render_chat(m, &(hunch_chat_options){0}, vars, &text, &len, err)
                                             : contents_in_a_row(messages, n, &text, &len, err);
     if (!st) st = hunch_tokenize(m, text, len, HUNCH_TEXT_RENDERED, ids, n_ids, err);
     if (!st && *n_ids == 0) {

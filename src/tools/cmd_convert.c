@@ -18,11 +18,15 @@ static int replace_check(const tool_options *o, const char *place) {
 
 static int convert_to(const tool_options *o, const char *path) {
     hunch_error err = {0};
+    hunch_convert_options how;
+    hunch_convert_options_defaults(&how);
+    how.target = o->target;
+    how.type = o->type == TOOL_UNSET ? NULL : tool_type_names[o->type];
     tool_progress bar;
     tool_progress_begin(&bar, "converting", "B");
-    const hunch_status status =
-        hunch_convert_as(o->model, o->target, o->type == TOOL_UNSET ? NULL : tool_type_names[o->type], path,
-                         tool_progress_bytes, &bar, &err);
+    how.progress = tool_progress_bytes;
+    how.progress_user = &bar;
+    const hunch_status status = hunch_convert(o->model, path, &how, &err);
     tool_progress_end(&bar);
     return status == HUNCH_OK ? 0 : tool_failed(&err);
 }

@@ -135,7 +135,7 @@ static int template_run(const tool_options *o) {
         code = tool_text_open(&m, o);
     if (!code && o->template_file)
         code = template_file_render(o, vars, &text, &len);
-    else if (!code && hunch_chat_render(m, vars, &text, &len, &err) != HUNCH_OK)
+    else if (!code && hunch_chat_render(m, vars, NULL, &text, &len, &err) != HUNCH_OK)
         code = tool_failed(&err);
     if (!code)
         code = rendered_show(o, m, text, len);

@@ -134,7 +134,10 @@ static int text_of(char **text, size_t *len, const tool_template *t, const hunch
     if (!dump)
         return fail(err, HUNCH_NO_MEMORY, "out of memory for the chat template");
     hunch_error why = {0};
-    const int code = (int)hunch_chat_render_with(m, t->text, dump, text, len, &why);
+    hunch_chat_options how;
+    hunch_chat_options_defaults(&how);
+    how.template_text = t->text;
+    const int code = (int)hunch_chat_render(m, dump, &how, text, len, &why);
     if (code)
         fail(err, why.status, "%.300s%s%.600s", t->path ? t->path : "", t->path ? ": " : "", why.message);
     free(dump);

@@ -255,8 +255,11 @@ static void show_plan(const training *t) {
 /* ---- checks ------------------------------------------------------------------------------------------------------------- */
 
 static hunch_status save_best(const training *t, hunch_error *err) {
-    const char *type = t->o->head_type ? t->o->head_type : "q8_0";
-    if (t->gguf) return hunch_convert_as(t->last, t->o->model, type, t->o->output, NULL, NULL, err);
+    hunch_convert_options how;
+    hunch_convert_options_defaults(&how);
+    how.target = t->o->model;
+    how.type = t->o->head_type ? t->o->head_type : "q8_0";
+    if (t->gguf) return hunch_convert(t->last, t->o->output, &how, err);
     return t->o->format ? hn_learner_save_head_for_others(t->learner, t->o->output, err)
                         : hn_learner_save_head(t->learner, t->o->output, err);
 }

@@ -90,7 +90,7 @@ static void convert(void) {
     hn_source *s = NULL;
     hunch_error err = {0};
     snprintf(path, sizeof path, "%s/converted", fuzz_folder());
-    hunch_status st = hunch_convert(fuzz_folder(), path, &err);
+    hunch_status st = hunch_convert(fuzz_folder(), path, NULL, &err);
     fuzz_check(st, &err, NULL);
     FUZZ_MUST(st == HUNCH_OK || access(path, F_OK) != 0);
     if (st != HUNCH_OK) return;

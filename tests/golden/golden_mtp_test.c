@@ -40,7 +40,7 @@ static hunch_model *open_form(const char *folder, bool converted, hunch_precisio
     const int fd = mkstemp(path);
     assert_true(fd >= 0);
     close(fd);
-    must(hunch_convert(data_path(folder), path, err));
+    must(hunch_convert(data_path(folder), path, NULL, err));
     hunch_model *m = open_model_as(path, "best", 1, precision, mapped);
     return m;
 }
@@ -275,7 +275,7 @@ static void test_shared_norm(void **state) {
     static taken own, same, none;
     static const char norm[] = "blk.4.nextn.shared_head_norm.weight";
     const char *path = test_path("norm.gguf");
-    must(hunch_convert(data_path(folders[0]), path, err));
+    must(hunch_convert(data_path(folders[0]), path, NULL, err));
     draft_of(path, &own);
     bytes file = test_file_read(path);
     size_t size;
@@ -328,7 +328,7 @@ static void test_side_files(void **state) {
     for (int f = 0; f < N_FOLDERS; f++)
         for (int converted = 0; converted < 2; converted++) {
             hunch_model *m = open_form(folders[f], converted, HUNCH_PRECISION_F32, false);
-            must(hunch_convert(data_path(folders[f]), test_path("whole.gguf"), err));
+            must(hunch_convert(data_path(folders[f]), test_path("whole.gguf"), NULL, err));
             write_side(test_path("whole.gguf"), path, m->target.arch.layers);
             draft_by(m, "mtp", &own);
             snprintf(spec, sizeof spec, "mtp:%s", path);
@@ -338,7 +338,7 @@ static void test_side_files(void **state) {
             assert_memory_equal(own.logits, side.logits, sizeof own.logits);
             close_form(m, converted);
         }
-    must(hunch_convert(data_path("goldens/glm4_moe-qknorm"), test_path("whole.gguf"), err)); /* of four layers, not two */
+    must(hunch_convert(data_path("goldens/glm4_moe-qknorm"), test_path("whole.gguf"), NULL, err)); /* of four layers, not two */
     write_side(test_path("whole.gguf"), path, 4);
     hunch_model *m = open_model(data_path("goldens/glm4_moe-3blocks"), "best", 1, HUNCH_PRECISION_F32);
     hunch_engine_options_defaults(&o);
@@ -388,7 +388,7 @@ static void test_side_tokens(void **state) {
     char spec[400], path[300];
     snprintf(path, sizeof path, "%s", test_path("some.gguf"));
     for (int i = 0; i < SOME; i++) in[ids[i] = 5 * i % 512] = true; /* in no order */
-    must(hunch_convert(data_path(folders[0]), test_path("whole.gguf"), err));
+    must(hunch_convert(data_path(folders[0]), test_path("whole.gguf"), NULL, err));
     write_side_of_tokens(test_path("whole.gguf"), path, "blk.4.", ids, SOME);
     hunch_model *m = open_model(data_path(folders[0]), "best", 1, HUNCH_PRECISION_F32);
     draft_by(m, "mtp", &whole);

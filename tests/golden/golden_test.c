@@ -95,7 +95,7 @@ static hunch_model *open_golden_model(const char *folder, const char *isa, bool 
     const int fd = mkstemp(path);
     assert_true(fd >= 0);
     close(fd);
-    must(hunch_convert(data_path(folder), path, err));
+    must(hunch_convert(data_path(folder), path, NULL, err));
     hunch_model *m = open_model(path, isa, 1, HUNCH_PRECISION_F32);
     unlink(path);
     return m;

@@ -148,10 +148,9 @@ static hunch_status find_front(asking *a, hunch_error *err) {
     size_t len;
     hunch_token *ids;
     if (!a->info.has_chat_template) return HUNCH_OK;
-    hunch_status st = hunch_chat_render(
-        a->model,
-        "{\"messages\": [{\"role\": \"user\", \"content\": \"@user words@\"}], \"add_generation_prompt\": true}", &text,
-        &len, err);
+    static const char vars[] =
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"@user words@\"}], \"add_generation_prompt\": true}";
+    hunch_status st = hunch_chat_render(a->model, vars, NULL, &text, &len, err);
     if (st) return st;
     char *at = strstr(text, mark);
     st = at ? hunch_tokenize(a->model, text, (size_t)(at - text), HUNCH_TEXT_RENDERED, &ids, &a->n_front, err)
