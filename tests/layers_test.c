@@ -38,8 +38,15 @@ static const struct { const char *file, *header; } allowed[] = {{"src/draft/draf
 /* What the command may include beside hunch.h and base/. */
 static const char for_programs[] = "engine/program_files.h";
 
-/* Libraries beyond the C library, and the one place for each. */
-static const struct { const char *header, *folder; } libraries[] = {{"pcre2.h", "src/text/"}, {"cmocka.h", NULL}};
+/* Libraries beyond the C library: the module that CMake finds, its header, and the folders or files that may include it; tests may include
+ * jansson too, and they alone cmocka. */
+static const struct { const char *module, *header, *place[6]; } libraries[] = {
+    {"jansson", "jansson.h", {"src/format/", "src/text/", "src/draft/shape/", "src/plan/", "src/tools/", "src/train/"}},
+    {"libpcre2-8", "pcre2.h", {"src/text/"}},
+    {"libutf8proc", "utf8proc.h", {"src/text/"}},
+    {"libedit", "histedit.h", {"src/tools/tool_editor.c"}},
+    {"cmocka", "cmocka.h", {NULL}}};
+enum { LIBRARIES = sizeof libraries / sizeof *libraries, PLACES = sizeof libraries[0].place / sizeof *libraries[0].place };
 
 enum { MAX_FILES = 2000, PATH_BYTES = 512 };
 static char *files[MAX_FILES]; /* relative to the root of the checkout */
@@ -94,15 +101,22 @@ static bool same_layer(const char *a, const char *b) {
     return n == strcspn(b, "/") && strncmp(a, b, n) == 0;
 }
 
+static bool is_test(const char *file) {
+    return has_suffix(file, "_test.c") || has_suffix(file, "_for_tests.h") || strncmp(file, "tests/", 6) == 0;
+}
+
+static bool library_fits(int library, const char *file) {
+    const char *module = libraries[library].module;
+    for (int i = 0; i < PLACES && libraries[library].place[i]; i++)
+        if (strncmp(file, libraries[library].place[i], strlen(libraries[library].place[i])) == 0) return true;
+    return is_test(file) && (strcmp(module, "cmocka") == 0 || strcmp(module, "jansson") == 0);
+}
+
 /* NULL if the file may include this, else why not. */
 static const char *include_wrong(const char *file, const char *name, bool quoted) {
     if (!quoted) {
-        for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++) {
-            if (strcmp(name, libraries[i].header) != 0) continue;
-            bool fits = libraries[i].folder ? strstr(file, libraries[i].folder) != NULL
-                                            : has_suffix(file, "_test.c") || strncmp(file, "tests/", 6) == 0;
-            return fits ? NULL : "this library has one place";
-        }
+        for (int i = 0; i < LIBRARIES; i++)
+            if (strcmp(name, libraries[i].header) == 0) return library_fits(i, file) ? NULL : "this library has its places";
         return NULL;
     }
     if (strncmp(file, "src/", 4) != 0 || strncmp(name, "hunch/", 6) == 0) return NULL;
@@ -177,6 +191,16 @@ static void test_the_rules(void **state) {
     assert_non_null(include_wrong("src/base/a.c", "mem.h", true));
     assert_non_null(include_wrong("src/other/a.c", "base/mem.h", true));
     assert_non_null(include_wrong("src/ops/a.c", "pcre2.h", false));
+    assert_non_null(include_wrong("src/ops/a_test.c", "pcre2.h", false));
+    assert_null(include_wrong("src/text/a.c", "pcre2.h", false));
+    assert_null(include_wrong("src/text/jinja/a.c", "utf8proc.h", false));
+    assert_non_null(include_wrong("src/format/a.c", "utf8proc.h", false));
+    assert_null(include_wrong("src/plan/a.c", "jansson.h", false));
+    assert_null(include_wrong("src/model/a_for_tests.h", "jansson.h", false));
+    assert_non_null(include_wrong("src/model/a.c", "jansson.h", false));
+    assert_non_null(include_wrong("src/base/a.c", "jansson.h", false));
+    assert_null(include_wrong("src/tools/tool_editor.c", "histedit.h", false));
+    assert_non_null(include_wrong("src/tools/a.c", "histedit.h", false));
     assert_non_null(include_wrong("src/ops/a.c", "cmocka.h", false));
     assert_null(include_wrong("src/ops/a_test.c", "cmocka.h", false));
     assert_null(include_wrong("src/engine/a_test.c", "fixture.h", true));
@@ -195,6 +219,31 @@ static void test_the_rules(void **state) {
     assert_true(include_read(" #  include <string.h>\n", name, &quoted) && !quoted);
     assert_string_equal(name, "string.h");
     assert_false(include_read("/* #include x */\n", name, &quoted));
+}
+
+/* Each library that CMake looks for has its places here: what nothing links cannot be used. */
+static void test_libraries_have_places(void **state) {
+    (void)state;
+    static const char *const lists[] = {"CMakeLists.txt", "tests/tests.cmake"};
+    int seen = 0;
+    for (int i = 0; i < 2; i++) {
+        char path[2 * PATH_BYTES], line[1000], module[PATH_BYTES];
+        snprintf(path, sizeof path, "%s/%s", root, lists[i]);
+        FILE *f = fopen(path, "r");
+        assert_non_null(f);
+        while (fgets(line, sizeof line, f)) {
+            char *end = strchr(line, ')'), *last = end;
+            if (!strstr(line, "pkg_check_modules(") || !end) continue;
+            while (last[-1] != ' ') last--;
+            snprintf(module, sizeof module, "%.*s", (int)(end - last), last);
+            int at = 0;
+            while (at < LIBRARIES && strcmp(libraries[at].module, module) != 0) at++;
+            if (at == LIBRARIES) fail_msg("%s: %s has no place in layers_test.c", lists[i], module);
+            seen++;
+        }
+        fclose(f);
+    }
+    assert_int_equal(seen, LIBRARIES);
 }
 
 static const char *base_name(const char *path) {
@@ -299,6 +348,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_rules),
         cmocka_unit_test(test_arrows_point_down),
+        cmocka_unit_test(test_libraries_have_places),
         cmocka_unit_test(test_names_are_unique),
         cmocka_unit_test(test_headers_stand_alone),
         cmocka_unit_test(test_headers_stand_together),
