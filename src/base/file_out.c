@@ -23,6 +23,8 @@ struct hn_out {
     char *place;   /* the final path; NULL: written in place, nothing to rename or remove */
     char *partial; /* the path until then */
     int fd;        /* -1: none */
+    bool published;
+    off_t whole;   /* then: bytes that stay */
     size_t n;
     char piece[PIECE]; /* buffer: n bytes, not written yet */
 };
@@ -93,7 +95,7 @@ static int unique_open(hn_out *o, size_t room) {
     static atomic_uint made;
     int fd = -1;
     for (int i = 0; i < TRIES && fd < 0; i++) {
-        snprintf(o->partial, room, "%s.%ld-%u.partial", o->place, (long)getpid(), atomic_fetch_add(&made, 1));
+        snprintf(o->partial, room, "%s.%ld-%u" HN_OUT_PARTIAL, o->place, (long)getpid(), atomic_fetch_add(&made, 1));
         fd = open(o->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd < 0 && errno != EEXIST) break;
     }
@@ -102,7 +104,7 @@ static int unique_open(hn_out *o, size_t room) {
 
 /* Removes what an earlier process left there; a link there would lead to some other file. */
 static int partial_open(hn_out *o, size_t room) {
-    snprintf(o->partial, room, "%s.partial", o->place);
+    snprintf(o->partial, room, "%s" HN_OUT_PARTIAL, o->place);
     unlink(o->partial);
     return open(o->partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 }
@@ -135,6 +137,20 @@ hunch_status hn_out_open(hn_out **out, const char *path, bool shared, hunch_erro
     if (!st) st = file_make(o, path, shared, err);
     if (st) hn_out_abort(&o);
     *out = o;
+    return st;
+}
+
+hunch_status hn_out_open_descriptor(hn_out **out, int fd, const char *name, hunch_error *err) {
+    hn_out *o = *out = hn_zalloc(1, sizeof *o);
+    if (!o) return hn_fail_memory(err, name, sizeof *o);
+    hunch_status st = HUNCH_OK;
+    o->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    o->partial = hn_strdup(name);
+    if (!o->partial)
+        st = hn_fail_memory(err, name, strlen(name));
+    else if (fails(o->fd))
+        st = write_fail(name, err);
+    if (st) hn_out_abort(out);
     return st;
 }
 
@@ -177,8 +193,28 @@ hunch_status hn_out_write(hn_out *o, const void *data, size_t size, hunch_error 
     return HUNCH_OK;
 }
 
+static hunch_status name_give(hn_out *o, hunch_error *err) {
+    if (fails(0) || rename(o->partial, o->place) != 0)
+        return hn_fail(err, HUNCH_FAILED, "%s: cannot be created: %s", o->place, strerror(errno));
+    return HUNCH_OK;
+}
+
+hunch_status hn_out_publish(hn_out *o, hunch_error *err) {
+    hunch_status st = piece_write(o, err);
+    if (!st && o->place) {
+        st = name_give(o, err);
+        if (st) return st;
+        hn_free(o->partial);
+        o->partial = o->place; /* from now on it is written in place */
+        o->place = NULL;
+        o->published = true;
+    }
+    if (!st && o->published) o->whole = lseek(o->fd, 0, SEEK_CUR);
+    return st;
+}
+
 /* On disk before the rename: a crash leaves the old file or the new one. */
-static hunch_status publish(hn_out *o, hunch_error *err) {
+static hunch_status finish(hn_out *o, hunch_error *err) {
     hunch_status st = piece_write(o, err);
     if (st) return st;
     if (fails(fsync(o->fd)) && errno != EINVAL) return write_fail(o->partial, err); /* EINVAL: the file system has no fsync */
@@ -186,14 +222,13 @@ static hunch_status publish(hn_out *o, hunch_error *err) {
     o->fd = -1;
     if (fails(close(fd))) st = write_fail(o->partial, err);
     if (!o->place) return st;
-    if (!st && (fails(0) || rename(o->partial, o->place) != 0))
-        st = hn_fail(err, HUNCH_FAILED, "%s: cannot be created: %s", o->place, strerror(errno));
+    if (!st) st = name_give(o, err);
     if (st) unlink(o->partial);
     return st;
 }
 
 hunch_status hn_out_finish(hn_out **o, hunch_error *err) {
-    const hunch_status st = publish(*o, err);
+    const hunch_status st = finish(*o, err);
     hn_out_abort(o);
     return st;
 }
@@ -203,6 +238,7 @@ void hn_out_abort(hn_out **out) {
     *out = NULL;
     if (!o) return;
     if (o->fd >= 0) {
+        if (o->published) (void)!ftruncate(o->fd, o->whole); /* if it fails, the piece that was cut off stays */
         close(o->fd);
         if (o->place) unlink(o->partial);
     }

@@ -105,6 +105,84 @@ static void test_no_room(void **state) {
     assert_int_equal(clear_folder(), 1);
 }
 
+/* One piece after the other; the third fails, at its beginning or half way. */
+static void test_pieces(void **state) {
+    (void)state;
+    for (int failure = 0; failure < 3; failure++) {
+        static char large[100000];
+        hn_out *o;
+        put("x", "before", true, HUNCH_OK);
+        assert_int_equal(hn_out_open(&o, test_path("x"), false, NULL), HUNCH_OK);
+        write_text(o, "one");
+        assert_holds("x", "before");
+        assert_true(hn_exists(test_path("x" HN_OUT_PARTIAL)));
+        assert_int_equal(hn_out_publish(o, NULL), HUNCH_OK);
+        assert_holds("x", "one");
+        assert_false(hn_exists(test_path("x" HN_OUT_PARTIAL)));
+        write_text(o, ", two");
+        assert_int_equal(hn_out_publish(o, NULL), HUNCH_OK);
+        assert_holds("x", "one, two");
+        if (failure < 2) {
+            hunch_error err = {0};
+            write_text(o, "thr");
+            if (failure == 1) assert_int_equal(hn_out_write(o, large, sizeof large, NULL), HUNCH_OK);
+            hn_fault_arm(HN_FAULT_WRITE, 0, false);
+            hunch_status st = failure == 1 ? hn_out_write(o, large, sizeof large, &err) : hn_out_publish(o, &err);
+            hn_fault_arm(HN_FAULT_WRITE, -1, false);
+            assert_int_equal(st, HUNCH_FAILED);
+            assert_non_null(strstr(err.message, "x: cannot be written"));
+            hn_out_abort(&o);
+        } else {
+            assert_int_equal(hn_out_finish(&o, NULL), HUNCH_OK);
+        }
+        assert_holds("x", "one, two");
+        assert_int_equal(clear_folder(), 1);
+    }
+}
+
+/* A file keeps its old contents if it cannot get its name. */
+static void test_no_name(void **state) {
+    (void)state;
+    hn_out *o;
+    put("x", "before", true, HUNCH_OK);
+    assert_int_equal(hn_out_open(&o, test_path("x"), false, NULL), HUNCH_OK);
+    write_text(o, "one");
+    hn_fault_arm(HN_FAULT_WRITE, 1, false); /* after the write */
+    assert_int_equal(hn_out_publish(o, NULL), HUNCH_FAILED);
+    hn_fault_arm(HN_FAULT_WRITE, -1, false);
+    hn_out_abort(&o);
+    assert_holds("x", "before");
+    assert_int_equal(clear_folder(), 1);
+}
+
+/* What is open is written where it is, and stays open. */
+static void test_descriptor(void **state) {
+    (void)state;
+    hn_out *o;
+    hunch_error err = {0};
+    FILE *f = fopen(test_path("x"), "w");
+    assert_non_null(f);
+    assert_int_equal(hn_out_open_descriptor(&o, fileno(f), "the output", NULL), HUNCH_OK);
+    write_text(o, "one");
+    assert_int_equal(hn_out_publish(o, NULL), HUNCH_OK);
+    assert_holds("x", "one");
+    write_text(o, ", two");
+    assert_int_equal(hn_out_finish(&o, NULL), HUNCH_OK);
+    assert_true(fputs(", three", f) >= 0);
+    fclose(f);
+    assert_holds("x", "one, two, three");
+    assert_int_equal(hn_out_open_descriptor(&o, -1, "the output", &err), HUNCH_FAILED);
+    assert_null(o);
+    assert_non_null(strstr(err.message, "the output: "));
+    for (int after = 0; after < 2; after++) {
+        hn_fault_arm(HN_FAULT_ALLOC, after, false);
+        assert_int_equal(hn_out_open_descriptor(&o, 0, "the output", &err), HUNCH_NO_MEMORY);
+        hn_fault_arm(HN_FAULT_ALLOC, -1, false);
+        assert_null(o);
+    }
+    assert_int_equal(clear_folder(), 1);
+}
+
 /* A pipe or a device must not be replaced by a file. */
 static void test_what_is_no_file(void **state) {
     (void)state;
@@ -173,6 +251,7 @@ static void test_open_already(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_whole_or_not_at_all), cmocka_unit_test(test_no_room),
                                        cmocka_unit_test(test_what_is_no_file), cmocka_unit_test(test_link),
-                                       cmocka_unit_test(test_open_already)};
+                                       cmocka_unit_test(test_open_already), cmocka_unit_test(test_pieces),
+                                       cmocka_unit_test(test_no_name), cmocka_unit_test(test_descriptor)};
     return cmocka_run_group_tests(tests, tree_make, tree_remove);
 }
