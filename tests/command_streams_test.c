@@ -50,7 +50,7 @@ static void test_full(void **state) {
     const char *const args[] = {"logits", STORIES, "Once upon a time", "-o", "-", NULL};
     assert_int_equal(child_wait(command_start(args, "/dev/full", path_of("err"))), 1);
     char *err = file_read(path_of("err"), NULL);
-    assert_non_null(strstr(err, "standard output: No space left on device"));
+    assert_non_null(strstr(err, "standard output: cannot be written: No space left on device"));
     free(err);
 }
 

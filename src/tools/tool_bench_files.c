@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_bench_files.c - see tool_bench.h: the figures as JSON and as CSV, for files that are kept and joined. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,15 +226,18 @@ static bool is_stdout(const char *to) {
     return to && tool_is_standard(to);
 }
 
+static int no_memory(void) {
+    tool_message("out of memory while writing the figures");
+    return HUNCH_NO_MEMORY;
+}
+
 static int json_file(const bench *b, const char *path) {
     tool_file f;
     json_t *o = bench_json(b);
     char *text = o ? json_dumps(o, JSON_REAL_PRECISION(10) | JSON_INDENT(1)) : NULL;
     json_decref(o);
-    if (!text) {
-        tool_message("out of memory while writing JSON");
-        return HUNCH_NO_MEMORY;
-    }
+    if (!text)
+        return no_memory();
     int code = tool_file_begin(&f, path);
     if (!code) {
         tool_file_write(&f, text, strlen(text));
@@ -246,13 +248,18 @@ static int json_file(const bench *b, const char *path) {
 }
 
 static int csv_file(const bench *b, const char *path) {
+    char *text = NULL;
+    size_t len = 0;
+    FILE *memory = open_memstream(&text, &len);
+    if (memory)
+        bench_csv(b, memory);
+    if (!memory || fclose(memory) != 0)
+        return no_memory();
     tool_file f;
-    int code = tool_file_begin(&f, path);
-    if (!code) {
-        bench_csv(b, f.file);
-        if (ferror(f.file))
-            f.error = EIO;
-    }
+    const int code = tool_file_begin(&f, path);
+    if (!code)
+        tool_file_write(&f, text, len);
+    free(text);
     return tool_file_end(&f, code);
 }
 

@@ -4,21 +4,17 @@
 #ifndef HN_TOOL_FILE_H
 #define HN_TOOL_FILE_H
 
+#include "base/file_out.h"
 #include "tool_output.h"
 
-#define TOOL_PARTIAL ".partial"
-
 typedef struct tool_file {
-    FILE *file;
-    char *place;   /* its final name; NULL: written directly */
-    char *partial; /* its name while it is written */
-    bool published; /* it has its final name already */
-    long whole;     /* then: its bytes so far */
-    int error;     /* errno of the first write that failed, 0 if none */
+    hn_out *out;       /* NULL: it could not be opened */
+    char *partial;     /* its name while it is written, which a signal removes; NULL: it has its final name, or is written directly */
+    hunch_error error; /* of the first write that failed */
 } tool_file;
 
-/* Both names of a file written to path: *place, to be freed with hn_free, and *partial, with free. From now on a signal removes the
- * partial file, until tool_signals_remove(NULL). 0, or an exit code after a message. */
+/* Both names of a file written to path: *place, to be freed with hn_free, and *partial, with free; NULL: it is written directly. From now
+ * on a signal removes the partial file, until tool_signals_remove(NULL). 0, or an exit code after a message. */
 int tool_file_place(char **place, char **partial, const char *path);
 /* 0, or an exit code after a message. tool_file_end must follow in either case. */
 int tool_file_begin(tool_file *f, const char *path);
@@ -27,8 +23,7 @@ int tool_file_begin(tool_file *f, const char *path);
 int tool_file_check(const char *path);
 /* After a failure nothing more is written; tool_file_end reports it. */
 void tool_file_write(tool_file *f, const void *data, size_t size);
-/* Renames the file to its final name now, and what was written is visible and stays. Called again after each further piece: if that cannot
- * be written as a whole, the file ends with the piece before it. 0, or an exit code after a message. */
+/* As hn_out_publish. 0, or an exit code after a message. */
 int tool_file_publish(tool_file *f);
 /* code 0: the file gets its final name; else it is removed. Returns code, or HUNCH_FAILED after a message. */
 int tool_file_end(tool_file *f, int code);

@@ -58,8 +58,8 @@ static void places_find(written *w) {
     w->file = identity_of(w->path, S_IFREG);
     if (hn_out_resolve(w->path, &w->place, NULL) != HUNCH_OK || !w->place)
         return;
-    char *name = tool_alloc(strlen(w->place) + sizeof TOOL_PARTIAL, 1);
-    strcat(strcpy(name, w->place), TOOL_PARTIAL);
+    char *name = tool_alloc(strlen(w->place) + sizeof HN_OUT_PARTIAL, 1);
+    strcat(strcpy(name, w->place), HN_OUT_PARTIAL);
     w->partial = identity_of(name, S_IFREG);
     strcpy(name, w->place);
     name[base_of(name) - name] = 0;
@@ -102,7 +102,7 @@ static void read_check(void *user, const char *file) {
         if (partial || same(id, w->file))
             g->code =
                 tool_usage("%s: %s %s%s would be written over a file that the command reads (%s): expected another",
-                           g->c->name, w->flag, w->path, partial ? ", " TOOL_PARTIAL " at first," : "", g->reader);
+                           g->c->name, w->flag, w->path, partial ? ", " HN_OUT_PARTIAL " at first," : "", g->reader);
     }
 }
 
