@@ -17,6 +17,11 @@ static int lead_length(unsigned char c, unsigned char *low, unsigned char *high)
     return c < 0xF5 ? 4 : 0;
 }
 
+int hn_utf8_length(char first) {
+    unsigned char low, high;
+    return lead_length((unsigned char)first, &low, &high);
+}
+
 /* Returns how many of the bytes at s belong to the sequence that s[0] begins; *want: its full length, 0 if none. */
 static int sequence_match(const unsigned char *s, size_t len, int *want) {
     unsigned char low, high;
@@ -68,7 +73,7 @@ size_t hn_utf8_complete(const char *s, size_t len) {
     const unsigned char *u = (const unsigned char *)s;
     /* Only a sequence that began in the last three bytes can still be incomplete. */
     for (size_t back = 1; back <= 3 && back <= len; back++) {
-        if ((u[len - back] & 0xC0) == 0x80) continue;
+        if (hn_utf8_inside(s[len - back])) continue;
         int want, have = sequence_match(u + len - back, back, &want);
         return (size_t)have == back && have < want ? len - back : len;
     }

@@ -2,12 +2,19 @@
 /* utf8.h - strict UTF-8 (no overlong forms, no surrogates, at most U+10FFFF). */
 #ifndef HN_UTF8_H
 #define HN_UTF8_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* Decodes one code point at s (len bytes left). Returns its length 1..4, or 0 if invalid or cut off. */
 int hn_utf8_decode(const char *s, size_t len, uint32_t *cp);
 int hn_utf8_encode(uint32_t cp, char out[4]); /* length, 0 for an invalid code point */
+/* Bytes of the sequence that begins with this one; 0: none does. */
+int hn_utf8_length(char first);
+/* Whether a byte is inside a sequence: a text must not be cut before it. */
+static inline bool hn_utf8_inside(char c) {
+    return ((unsigned char)c & 0xC0) == 0x80;
+}
 /* Offset of the first invalid byte, or len if all is valid. */
 size_t hn_utf8_check(const char *s, size_t len);
 /* Length of the longest prefix that ends on a sequence boundary: the part of a growing text that can be shown. Bytes that can

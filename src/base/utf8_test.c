@@ -82,6 +82,22 @@ static void test_check(void **state) {
     }
 }
 
+static void test_bytes(void **state) {
+    (void)state;
+    int begin[5] = {0}, inside = 0;
+    for (int c = 0; c < 256; c++) {
+        begin[hn_utf8_length((char)c)]++;
+        inside += hn_utf8_inside((char)c);
+    }
+    assert_int_equal(inside, 64);
+    assert_int_equal(begin[0], 64 + 2 + 11); /* inside, overlong, too large */
+    assert_int_equal(begin[1], 128);
+    assert_int_equal(begin[2], 30);
+    assert_int_equal(begin[3], 16);
+    assert_int_equal(begin[4], 5);
+    assert_int_equal(hn_utf8_length('\xE2'), 3);
+}
+
 static void test_complete(void **state) {
     (void)state;
     static const char text[] = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x90\xA6z";
@@ -105,6 +121,7 @@ int main(void) {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_nothing_else_is_valid),
         cmocka_unit_test(test_check),
+        cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_complete),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

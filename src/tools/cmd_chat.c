@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "tool_chat.h"
 #include "tool_tty.h"
 
@@ -89,7 +90,7 @@ static int chat_open(tool_chat_state *c) {
         return code;
     if (c->o.logprobs != TOOL_UNSET && !c->o.json_lines)
         return tool_usage("--logprobs needs --json-lines");
-    if (c->o.system && tool_utf8_valid(c->o.system, strlen(c->o.system)) < strlen(c->o.system))
+    if (c->o.system && hn_utf8_check(c->o.system, strlen(c->o.system)) < strlen(c->o.system))
         return tool_usage("--system is not valid UTF-8");
     if ((code = tool_model_open(&c->model, &c->o, &c->load_s)))
         return code;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "tool_open.h"
 
 static void heading(const char *text, bool color) {
@@ -25,9 +26,7 @@ static void metadata_print(const json_t *metadata, bool color) {
     heading("metadata", color);
     json_object_foreach ((json_t *)(uintptr_t)metadata, key, value) {
         char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
-        size_t len = dump ? strlen(dump) : 0, shown = len < WIDEST ? len : WIDEST;
-        while (shown < len && ((unsigned char)dump[shown] & 0xC0) == 0x80) /* never half a character */
-            shown--;
+        size_t len = dump ? strlen(dump) : 0, shown = len < WIDEST ? len : hn_utf8_complete(dump, WIDEST);
         char *name = tool_mask(strcpy(tool_alloc(strlen(key) + 1, 1), key));
         printf("  %-44s %.*s%s\n", name, (int)shown, dump ? dump : "", shown < len ? "..." : "");
         free(name);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "tool_answers.h"
 #include "tool_commands.h"
 #include "tool_open.h"
@@ -175,7 +176,7 @@ static int flags_check(const run *r) {
 
 static int system_check(const run *r) {
     const char *system = r->o.system;
-    if (system && tool_utf8_valid(system, strlen(system)) < strlen(system))
+    if (system && hn_utf8_check(system, strlen(system)) < strlen(system))
         return tool_usage("--system is not valid UTF-8");
     if (system && r->o.raw)
         return tool_usage("--raw uses no template and contradicts --system");

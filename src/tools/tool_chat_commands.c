@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "base/utf8.h"
 #include "tool_chat.h"
 
 static int do_help(tool_chat_state *c, const char *rest) {
@@ -78,7 +79,7 @@ static int do_set(tool_chat_state *c, const char *rest) {
 }
 
 static int do_system(tool_chat_state *c, const char *rest) {
-    const bool valid = tool_utf8_valid(rest, strlen(rest)) == strlen(rest);
+    const bool valid = hn_utf8_check(rest, strlen(rest)) == strlen(rest);
     if (valid)
         tool_conversation_system(&c->talk, rest);
     else

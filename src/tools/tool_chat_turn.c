@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "tool_chat.h"
 #include "tool_result.h"
 
@@ -185,7 +186,7 @@ static int turn_answer(tool_chat_state *c, bool *answered) {
 /* ---- turns ------------------------------------------------------------------------------------------------------- */
 
 int tool_chat_send(tool_chat_state *c, const char *text, size_t len) {
-    const size_t valid = tool_utf8_valid(text, len);
+    const size_t valid = hn_utf8_check(text, len);
     hunch_error err = {0};
     bool answered = false;
     if (valid < len) {

@@ -21,6 +21,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "base/utf8.h"
 #include "tool_history.h"
 #include "tool_tty.h"
 
@@ -36,7 +37,7 @@ struct tool_editor {
     bool ended;     /* input */
     bool cancelled; /* by Ctrl-C: the line ends here */
     wchar_t prompt[32];
-    unsigned char *keys; /* read but not yet returned: [begin, end) */
+    char *keys; /* read but not yet returned: [begin, end) */
     size_t begin, end, keys_cap;
     char *text; /* of the line */
     size_t cap;
@@ -118,31 +119,18 @@ static void keys_await(tool_editor *e) {
         keys_take(e);
 }
 
-/* Bytes of the character with this first byte; 1 if no character begins with it. */
-static size_t length_of(unsigned char first) {
-    return first >= 0xF0 && first <= 0xF4  ? 4
-           : first >= 0xE0 && first < 0xF0 ? 3
-           : first >= 0xC2 && first < 0xE0 ? 2
-                                           : 1;
-}
-
-/* Decodes n bytes of valid UTF-8, or one invalid byte. */
-static wchar_t character_of(const unsigned char *at, size_t n) {
-    wchar_t c = n == 1 ? at[0] : at[0] & (0xFF >> (n + 1));
-    for (size_t i = 1; i < n; i++)
-        c = c << 6 | (at[i] & 0x3F);
-    return n == 1 && c >= 0x80 ? BYTE + c : c;
-}
-
-/* Bytes of the first character; 0: incomplete so far. */
-static size_t character_length(const unsigned char *at, size_t have, bool ended) {
-    const size_t n = have ? length_of(*at) : 0;
-    size_t good = 1;
-    while (good < n && good < have && (at[good] & 0xC0) == 0x80)
-        good++;
-    if (have == 0 || (good == have && have < n && !ended))
+/* Reads the first character, or an invalid byte. Returns its bytes; 0: it is incomplete so far. */
+static size_t character_read(const char *at, size_t have, bool ended, wchar_t *c) {
+    uint32_t cp;
+    const int n = hn_utf8_decode(at, have, &cp);
+    if (n > 0) {
+        *c = (wchar_t)cp;
+        return (size_t)n;
+    }
+    if (have == 0 || (!ended && hn_utf8_complete(at, have) == 0))
         return 0;
-    return n <= have && tool_utf8_valid((const char *)at, n) == n ? n : 1;
+    *c = BYTE + (unsigned char)*at;
+    return 1;
 }
 
 /* What was typed so far is discarded; what comes after Ctrl-C stays. Until the caller has handled it every key is Enter, which ends any
@@ -158,8 +146,8 @@ static int line_cancel(tool_editor *e, wchar_t *key) {
 static int key_read(EditLine *line, wchar_t *key) {
     tool_editor *e = editor_of(line);
     while (!tool_interrupted) {
-        const unsigned char *at = e->keys + e->begin;
-        const size_t n = character_length(at, e->end - e->begin, e->ended);
+        const char *at = e->keys + e->begin;
+        const size_t n = character_read(at, e->end - e->begin, e->ended, key);
         if (n == 0 && e->ended)
             return 0;
         if (n == 0) {
@@ -167,11 +155,10 @@ static int key_read(EditLine *line, wchar_t *key) {
             continue;
         }
         e->begin += n;
-        if (*at == tool_tty_interrupt_key()) {
+        if ((unsigned char)*at == tool_tty_interrupt_key()) {
             raise(SIGINT);
             continue;
         }
-        *key = character_of(at, n);
         return 1;
     }
     return line_cancel(e, key);
@@ -181,7 +168,7 @@ static int key_read(EditLine *line, wchar_t *key) {
 static bool interrupt_remove(tool_editor *e) {
     size_t kept = e->begin;
     for (size_t i = e->begin; i < e->end; i++)
-        if (e->keys[i] != tool_tty_interrupt_key())
+        if ((unsigned char)e->keys[i] != tool_tty_interrupt_key())
             e->keys[kept++] = e->keys[i];
     const bool found = kept < e->end;
     e->end = kept;
@@ -295,22 +282,18 @@ static void keys_bind(EditLine *line) {
 
 static void history_enter(void *editor, const char *text) {
     const tool_editor *e = editor;
-    const unsigned char *at = (const unsigned char *)text;
     const size_t len = strlen(text);
     wchar_t *wide = tool_alloc(len + 1, sizeof *wide);
     HistEventW event;
-    for (size_t i = 0, n = 0; i < len; n++) {
-        const size_t bytes = character_length(at + i, len - i, true);
-        wide[n] = character_of(at + i, bytes);
-        i += bytes;
-    }
+    for (size_t i = 0, n = 0; i < len; n++)
+        i += character_read(text + i, len - i, true, &wide[n]);
     history_w(e->history, &event, H_ENTER, wide);
     free(wide);
 }
 
 void tool_editor_remember(tool_editor *e, const char *text, size_t len) {
     history_enter(e, text);
-    if (e->saves && tool_utf8_valid(text, len) == len)
+    if (e->saves && hn_utf8_check(text, len) == len)
         tool_history_add(&e->history_file, text, len);
 }
 
@@ -321,15 +304,10 @@ static wchar_t *prompt_of(EditLine *line) {
 }
 
 static size_t character_put(char *to, wchar_t c) {
-    if (c < 0x80 || (c >= BYTE + 0x80 && c < BYTE + 0x100)) {
-        *to = (char)(c & 0xFF);
-        return 1;
-    }
-    const int more = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-    *to++ = (char)((0xFF00 >> (more + 1) & 0xFF) | c >> 6 * more);
-    for (int i = more - 1; i >= 0; i--)
-        *to++ = (char)(0x80 | (c >> 6 * i & 0x3F));
-    return (size_t)more + 1;
+    if (c < BYTE + 0x80 || c >= BYTE + 0x100)
+        return (size_t)hn_utf8_encode((uint32_t)c, to);
+    *to = (char)(c & 0xFF);
+    return 1;
 }
 
 tool_line tool_editor_next(tool_editor *e, char mark, char **line, size_t *len) {

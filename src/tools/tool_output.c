@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
+
 /* ---- errors ------------------------------------------------------------------------------------------------ */
 
 char *tool_mask(char *text) {
@@ -139,39 +141,13 @@ json_t *tool_json_ids(const hunch_token *ids, size_t n) {
     return list;
 }
 
-/* Length of the UTF-8 sequence at s, 0 if it is not one (overlong, surrogate, too large, cut off). */
-static int utf8_length(const unsigned char *s, size_t len) {
-    if (s[0] < 0x80)
-        return 1;
-    int n = s[0] >= 0xC2 && s[0] <= 0xDF ? 2 : (s[0] & 0xF0) == 0xE0 ? 3 : s[0] >= 0xF0 && s[0] <= 0xF4 ? 4 : 0;
-    if (!n || len < (size_t)n)
-        return 0;
-    for (int i = 1; i < n; i++)
-        if ((s[i] & 0xC0) != 0x80)
-            return 0;
-    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) || (s[0] == 0xF0 && s[1] < 0x90) ||
-        (s[0] == 0xF4 && s[1] > 0x8F))
-        return 0;
-    return n;
-}
-
-size_t tool_utf8_valid(const char *s, size_t len) {
-    size_t i = 0;
-    while (i < len) {
-        int n = utf8_length((const unsigned char *)s + i, len - i);
-        if (!n)
-            return i;
-        i += (size_t)n;
-    }
-    return len;
-}
-
 static json_t *json_repaired(const char *bytes, size_t len, bool name_bytes) {
-    if (tool_utf8_valid(bytes, len) == len)
+    if (hn_utf8_check(bytes, len) == len)
         return json_stringn(bytes, len);
     char *out = tool_alloc(len + 1, 6), *w = out;
     for (size_t i = 0; i < len;) {
-        size_t n = (size_t)utf8_length((const unsigned char *)bytes + i, len - i);
+        uint32_t cp;
+        size_t n = (size_t)hn_utf8_decode(bytes + i, len - i, &cp);
         if (n) {
             memcpy(w, bytes + i, n);
             w += n;

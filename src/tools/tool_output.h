@@ -45,7 +45,6 @@ json_t *tool_json_real(double x);                          /* null for what is n
 json_t *tool_json_text(const char *bytes, size_t len);     /* invalid UTF-8 becomes U+FFFD */
 json_t *tool_json_piece(const char *bytes, size_t len);    /* invalid UTF-8 becomes <0xNN> */
 json_t *tool_json_ids(const hunch_token *ids, size_t n);
-size_t tool_utf8_valid(const char *s, size_t len);         /* offset of the first invalid byte, or len */
 
 const char *tool_size_text(double bytes, char out[32]);    /* "123.4 MB" */
 /* Memory of texts beside the weights: bytes of the cache per token, of those in layers with a window, of a state per text. */

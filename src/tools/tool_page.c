@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "tool_terminal.h"
 
 enum { WIDEST = 100, USUAL = 80, NARROWEST = 40, INDENT = 2, DEEPER = 4, MOST_LEFT = 28 };
@@ -93,7 +94,7 @@ static void roff_item(const char *name, const char *value, const char *text, boo
 static int columns(const char *text, size_t len) {
     int n = 0;
     for (size_t i = 0; i < len; i++)
-        n += ((unsigned char)text[i] & 0xC0) != 0x80;
+        n += !hn_utf8_inside(text[i]);
     return n;
 }
 

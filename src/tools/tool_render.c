@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_render.c - see tool_render.h. */
 #include "tool_render.h"
+#include "base/utf8.h"
 #include "tool_rows.h"
 
 #include <stdarg.h>
@@ -252,7 +253,7 @@ static int conversation_ids(tool_prompt *p, const hunch_model *m, const tool_tem
 static int text_ids(tool_prompt *p, const hunch_model *m, const tool_template *t, hunch_error *err) {
     if (p->len == 0)
         return fail(err, HUNCH_USAGE, "the prompt is empty");
-    size_t valid = tool_utf8_valid(p->text, p->len);
+    size_t valid = hn_utf8_check(p->text, p->len);
     if (valid < p->len)
         return fail(err, HUNCH_USAGE, "the prompt is not valid UTF-8 at byte %zu", valid);
     if (t)

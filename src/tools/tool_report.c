@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "tool_compare.h"
 #include "tool_result.h"
 
@@ -109,7 +110,7 @@ static void word(int width, const char *s) {
     int columns = 0;
     for (; *s && (columns < width || !width); columns++) {
         putchar(*s++);
-        while (((unsigned char)*s & 0xC0) == 0x80)
+        while (hn_utf8_inside(*s))
             putchar(*s++);
     }
     printf("%*s ", width > columns ? width - columns : 0, "");

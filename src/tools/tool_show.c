@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 /* ---- tokens of a text ---------------------------------------------------------------------------------------- */
 
 /* Length of the text of n tokens; *whole: it ends at the end of a character. */
@@ -156,16 +158,11 @@ static int cell_width(uint32_t cp) {
 
 /* text is valid UTF-8: the library guarantees it. */
 static cell cell_read(const char *s, size_t left) {
-    unsigned char c = (unsigned char)*s;
-    int len = c < 0x80 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
-    if ((size_t)len > left)
-        len = (int)left;
-    uint32_t cp = len == 1 ? c : c & (0x7Fu >> len);
-    for (int i = 1; i < len; i++)
-        cp = cp << 6 | ((unsigned char)s[i] & 0x3F);
-    if (c < 0x20 && c != '\n')
+    uint32_t cp = ' ';
+    const int len = hn_utf8_decode(s, left, &cp);
+    if (cp < 0x20 && cp != '\n')
         return (cell){" ", 1, 1, 0};
-    return (cell){s, len, cell_width(cp), 0};
+    return (cell){s, len > 0 ? len : 1, cell_width(cp), 0};
 }
 
 int tool_columns(const char *text) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "tool_output.h"
 #include "tool_show.h"
 
@@ -117,14 +118,8 @@ static void partial_write(tool_wrap *w) {
         character_write(w, w->partial, n);
 }
 
-static size_t character_bytes(char first) {
-    const unsigned char c = (unsigned char)first;
-    return c < 0xC0 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
-}
-
 static void byte_write(tool_wrap *w, char c) {
-    const bool begins = ((unsigned char)c & 0xC0) != 0x80;
-    if (begins)
+    if (!hn_utf8_inside(c))
         partial_write(w); /* of a character that was not whole */
     if (w->state != TOOL_WRAP_TEXT || c == '\033') {
         escape_write(w, c);
@@ -132,7 +127,7 @@ static void byte_write(tool_wrap *w, char c) {
         space_write(w, c);
     } else {
         w->partial[w->partial_len++] = c;
-        if (w->partial_len == character_bytes(w->partial[0]))
+        if ((int)w->partial_len >= hn_utf8_length(w->partial[0]))
             partial_write(w);
     }
 }
