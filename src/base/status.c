@@ -10,27 +10,7 @@
 #include <string.h>
 
 #include "base/c_locale.h"
-
-/* Messages quote untrusted bytes (keys, paths); what could move a cursor or end the line becomes '?': the control
- * characters of ASCII, and those of Latin-1, which are two bytes of UTF-8. */
-static void control_mask(char *s) {
-    for (; *s; s++) {
-        const unsigned char *c = (const unsigned char *)s;
-        const bool latin = c[0] == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0;
-        if (c[0] < 0x20 || c[0] == 0x7f || latin) *s = '?';
-        if (latin) *++s = '?';
-    }
-}
-
-/* A message that was cut may end in the middle of a UTF-8 sequence: removes the incomplete tail. */
-static void tail_trim(char *s) {
-    size_t n = strlen(s), start = n;
-    while (start > 0 && n - start < 4 && ((unsigned char)s[start - 1] & 0xC0) == 0x80) start--;
-    if (start == 0) return;
-    unsigned char lead = (unsigned char)s[start - 1];
-    size_t want = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
-    if (want > n - start + 1) s[start - 1] = '\0';
-}
+#include "base/utf8.h"
 
 static void message_print(hunch_error *err, const char *fmt, va_list args) {
     locale_t before = hn_c_locale_begin();
@@ -38,9 +18,10 @@ static void message_print(hunch_error *err, const char *fmt, va_list args) {
     hn_c_locale_end(before);
 }
 
+/* Messages quote untrusted bytes (keys, paths), and one that was cut may end in the middle of a character. */
 static void message_clean(hunch_error *err) {
-    control_mask(err->message);
-    tail_trim(err->message);
+    const size_t n = hn_utf8_complete(hn_utf8_mask(err->message, '?'), strlen(err->message));
+    err->message[n] = '\0';
 }
 
 hunch_status hn_fail(hunch_error *err, hunch_status status, const char *fmt, ...) {

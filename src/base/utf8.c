@@ -69,6 +69,16 @@ size_t hn_utf8_check(const char *s, size_t len) {
     return at;
 }
 
+char *hn_utf8_mask(char *s, char by) {
+    for (char *at = s; *at; at++) {
+        const unsigned char *c = (const unsigned char *)at;
+        const bool latin = c[0] == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0;
+        if (c[0] < 0x20 || c[0] == 0x7f || latin) *at = by;
+        if (latin) *++at = by;
+    }
+    return s;
+}
+
 size_t hn_utf8_complete(const char *s, size_t len) {
     const unsigned char *u = (const unsigned char *)s;
     /* Only a sequence that began in the last three bytes can still be incomplete. */

@@ -17,6 +17,9 @@ static inline bool hn_utf8_inside(char c) {
 }
 /* Offset of the first invalid byte, or len if all is valid. */
 size_t hn_utf8_check(const char *s, size_t len);
+/* In place: control characters of ASCII, and those of Latin-1 (two bytes), which could move a terminal's cursor or end a line, become `by`.
+ * Returns s. */
+char *hn_utf8_mask(char *s, char by);
 /* Length of the longest prefix that ends on a sequence boundary: the part of a growing text that can be shown. Bytes that can
  * never become valid count as complete (the caller replaces them by U+FFFD). */
 size_t hn_utf8_complete(const char *s, size_t len);

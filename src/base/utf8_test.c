@@ -98,6 +98,12 @@ static void test_bytes(void **state) {
     assert_int_equal(hn_utf8_length('\xE2'), 3);
 }
 
+static void test_mask(void **state) {
+    (void)state;
+    char text[] = "a\033[1m\n\x7F \xC2\x9Bz\xC2\xA0\xC2";
+    assert_string_equal(hn_utf8_mask(text, '?'), "a?[1m?? ?""?z\xC2\xA0\xC2");
+}
+
 static void test_complete(void **state) {
     (void)state;
     static const char text[] = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x90\xA6z";
@@ -122,6 +128,7 @@ int main(void) {
         cmocka_unit_test(test_nothing_else_is_valid),
         cmocka_unit_test(test_check),
         cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_mask),
         cmocka_unit_test(test_complete),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

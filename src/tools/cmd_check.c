@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "tool_open.h"
 #include "tool_prompts.h"
 
@@ -22,7 +23,7 @@ static void line(const char *name, bool color) {
 /* Masks control characters: text of a file must not send escape sequences to the terminal. */
 static void text_print(const json_t *text) {
     const char *s = json_string_value(text);
-    char *shown = tool_mask(strcpy(tool_alloc(strlen(s) + 1, 1), s));
+    char *shown = hn_utf8_mask(strcpy(tool_alloc(strlen(s) + 1, 1), s), ' ');
     fputs(shown, stdout);
     free(shown);
 }

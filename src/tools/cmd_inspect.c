@@ -27,7 +27,7 @@ static void metadata_print(const json_t *metadata, bool color) {
     json_object_foreach ((json_t *)(uintptr_t)metadata, key, value) {
         char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
         size_t len = dump ? strlen(dump) : 0, shown = len < WIDEST ? len : hn_utf8_complete(dump, WIDEST);
-        char *name = tool_mask(strcpy(tool_alloc(strlen(key) + 1, 1), key));
+        char *name = hn_utf8_mask(strcpy(tool_alloc(strlen(key) + 1, 1), key), ' ');
         printf("  %-44s %.*s%s\n", name, (int)shown, dump ? dump : "", shown < len ? "..." : "");
         free(name);
         free(dump);
@@ -166,7 +166,7 @@ static void strings_mask(json_t *value) {
     if (!json_is_string(value))
         return;
     char *text = tool_alloc(json_string_length(value) + 1, 1);
-    json_string_set(value, tool_mask(strcpy(text, json_string_value(value))));
+    json_string_set(value, hn_utf8_mask(strcpy(text, json_string_value(value)), ' '));
     free(text);
 }
 

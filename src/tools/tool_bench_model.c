@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "tool_bench.h"
 
 /* ---- passes -------------------------------------------------------------------------------------------------- */
@@ -86,10 +87,10 @@ static int context_measure(bench *b, int first, int end, tool_progress *bar) {
     if (hunch_measure_pass(b->engine, 1, context, 1, warm, &err) != HUNCH_OK) /* reads the context */
         return tool_failed(&err);
     int code = 0;
-    const double begun = tool_now();
+    const double begun = hn_now();
     for (int turn = 0; turn < b->turns && !code; turn++) {
         code = context_turn(b, first, end, turn, &one_row[turn]);
-        const double left = (tool_now() - begun) / (turn + 1) * (b->turns - turn - 1);
+        const double left = (hn_now() - begun) / (turn + 1) * (b->turns - turn - 1);
         if (turn == 0 && left > 20)
             tool_message("passes after %d rows: about %.0f s", context, left);
         tool_progress_at(bar, first + (double)(end - first) * (turn + 1) / b->turns, b->n_passes);

@@ -16,7 +16,7 @@ typedef struct plot {
     double x_most, y_least, y_most; /* of the axes: rows; t(n)/t(1) */
 } plot;
 
-static void put(plot *p, const char *fmt, ...) TOOL_PRINTF(2, 3);
+static void put(plot *p, const char *fmt, ...) HN_PRINTF(2, 3);
 static void put(plot *p, const char *fmt, ...) {
     char text[1024];
     va_list args;

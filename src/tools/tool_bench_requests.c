@@ -3,6 +3,7 @@
  * can run hunch and others in turns. Between requests the threads sleep. The format is that of bench/peers. */
 #include <string.h>
 
+#include "base/utf8.h"
 #include "tool_bench.h"
 #include "tool_flags.h"
 #include "tool_lines.h"
@@ -52,7 +53,7 @@ static void answer(bench *b, const char *line) {
         if (kinds[k].measure(b, rows, context, &ms, &err) == HUNCH_OK)
             printf("%.4f\n", ms);
         else
-            printf("error %s\n", tool_mask(err.message));
+            printf("error %s\n", hn_utf8_mask(err.message, ' '));
         return;
     }
     if (strcmp(name, "info") == 0 && got == 1)

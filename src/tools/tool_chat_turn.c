@@ -4,7 +4,6 @@
  * Every turn renders the conversation through the chat template and opens a session on the same engine; the shared prefix makes that cheap.
  * If the context is too small, the oldest turns are left out first. A message that cannot be answered (too long, not UTF-8, refused by the
  * template) is removed and the conversation continues. */
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,14 +21,6 @@ static int message_failed(tool_chat_state *c, const hunch_error *err) {
                    tool_print_json(json_pack("{s:o}", "error", tool_json_text(err->message, strlen(err->message))))
                ? HUNCH_FAILED
                : TOOL_GO_ON;
-}
-
-TOOL_PRINTF(2, 3) static int fail(hunch_error *err, const char *fmt, ...) {
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(err->message, sizeof err->message, fmt, args);
-    va_end(args);
-    return (int)(err->status = HUNCH_USAGE);
 }
 
 /* ---- what the model reads -------------------------------------------------------------------------------------- */
@@ -70,11 +61,11 @@ static int oldest_leave_out(tool_chat_state *c, tool_rendered *r, hunch_error *e
         tool_message("the context of %d rows is full: the %zu oldest turns%s are left out from here on; %s", c->context,
                      left_out, keep_of(c) ? " after those of --keep" : "", advice);
     if (!code && r->n > context)
-        code = fail(err,
-                    "not sent: with this message%s the conversation has %zu tokens, the context holds %d; /reset "
-                    "begins anew, %s",
-                    keep_of(c) ? " and the turns of --keep" : "", r->n, c->context,
-                    tool_context_advice(c->model, r->n, "/set context=", advice));
+        code = (int)hn_fail(err, HUNCH_USAGE,
+                            "not sent: with this message%s the conversation has %zu tokens, the context holds %d; "
+                            "/reset begins anew, %s",
+                            keep_of(c) ? " and the turns of --keep" : "", r->n, c->context,
+                            tool_context_advice(c->model, r->n, "/set context=", advice));
     return code;
 }
 
@@ -190,7 +181,7 @@ int tool_chat_send(tool_chat_state *c, const char *text, size_t len) {
     hunch_error err = {0};
     bool answered = false;
     if (valid < len) {
-        fail(&err, "the message is not valid UTF-8 at byte %zu: not sent", valid);
+        hn_fail(&err, HUNCH_USAGE, "the message is not valid UTF-8 at byte %zu: not sent", valid);
         return message_failed(c, &err);
     }
     tool_conversation_add(&c->talk, "user", text, len);

@@ -21,6 +21,7 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "base/terminal.h"
 #include "base/utf8.h"
 #include "tool_history.h"
 #include "tool_tty.h"
@@ -345,7 +346,7 @@ static void locale_choose(void) {
 static FILE *out_open(void) {
     const char *term = getenv("TERM");
     FILE *to = tool_is_terminal(stderr) ? stderr : tool_is_terminal(stdout) ? stdout : NULL;
-    if (!tool_is_terminal(stdin) || !to || !term || !*term || strcmp(term, "dumb") == 0)
+    if (!tool_is_terminal(stdin) || !to || !hn_terminal_obeys(fileno(to)) || !term || !*term)
         return NULL;
     const int fd = fcntl(fileno(to), F_DUPFD_CLOEXEC, 3);
     FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;

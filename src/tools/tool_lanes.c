@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 void tool_answer_fini(tool_answer *a) {
     free(a->tokens);
     free(a->drafter_of);
@@ -82,9 +84,9 @@ static int lane_round(tool_lane *l) {
         timed = timed && !reads_prompt(&st);
     }
     hunch_error err = {0};
-    double begun = tool_now();
+    double begun = hn_now();
     hunch_status status = hunch_engine_round(l->engine, &err);
-    double seconds = tool_now() - begun;
+    double seconds = hn_now() - begun;
     return status == HUNCH_OK ? round_account(l, timed, seconds) : tool_failed(&err);
 }
 

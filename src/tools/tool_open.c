@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/clock.h"
 #include "tool_drafts.h"
 
 int tool_model_missing(void) {
@@ -70,11 +71,11 @@ int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
     mo.progress = tool_progress_bytes;
     mo.progress_user = &bar;
     hunch_error err = {0};
-    double begun = tool_now();
+    double begun = hn_now();
     hunch_status st = hunch_model_open(out, o->model, &mo, &err);
     tool_progress_end(&bar);
     if (load_s)
-        *load_s = tool_now() - begun;
+        *load_s = hn_now() - begun;
     if (st != HUNCH_OK)
         return tool_failed(&err);
     if (!tool_quiet) {
@@ -242,7 +243,7 @@ hunch_status tool_context_check(const hunch_engine *e, const hunch_model *m, siz
 uint64_t tool_random_seed(void) {
     uint64_t seed;
     if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
-        seed = (uint64_t)(tool_now() * 1e9);
+        seed = (uint64_t)hn_now_ns();
     return seed >> 11;
 }
 

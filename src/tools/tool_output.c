@@ -10,23 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/utf8.h"
 
 /* ---- errors ------------------------------------------------------------------------------------------------ */
-
-char *tool_mask(char *text) {
-    for (unsigned char *c = (unsigned char *)text; *c; c++) {
-        const bool latin = c[0] == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0; /* C1 controls, two bytes in UTF-8 */
-        if (*c < 0x20 || *c == 0x7f || latin)
-            *c = ' ';
-        if (latin)
-            *++c = ' ';
-    }
-    return text;
-}
 
 static void message_print(const char *fmt, va_list ap) {
     char line[2048];
@@ -35,7 +23,7 @@ static void message_print(const char *fmt, va_list ap) {
         return;
     tool_progress_hide();
     fflush(stdout); /* keeps the order of the two streams if both go to one place */
-    fprintf(stderr, "hunch: %s\n", tool_mask(line));
+    fprintf(stderr, "hunch: %s\n", hn_utf8_mask(line, ' '));
 }
 
 void tool_message(const char *fmt, ...) {
@@ -190,12 +178,6 @@ const char *tool_cache_text(double row, double window, double state, char *out, 
              window > 0 ? " in layers that keep a window" : "", state > 0 ? "; a state of " : "",
              state > 0 ? of_text : "", state > 0 ? " a text" : "");
     return out;
-}
-
-double tool_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 double tool_peak_mib(void) {

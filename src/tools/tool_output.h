@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_output.h - output of all subcommands: one-line errors, JSON on standard output; also memory and time. Colours: tool_terminal.h,
+/* tool_output.h - output of all subcommands: one-line errors, JSON on standard output; also memory. Colours: tool_terminal.h,
  * progress bars: tool_progress.h.
  *
  * Standard output carries the answer alone; messages, tables of progress and summaries go to standard error.
@@ -12,20 +12,16 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "hunch/hunch.h"
+#include "base/status.h"
 #include "tool_progress.h"
 #include "tool_signals.h"
 #include "tool_terminal.h"
 
-#define TOOL_PRINTF(f, a) __attribute__((format(printf, f, a)))
-
 /* ---- errors ---- */
 
 /* "hunch: " and one line on standard error (control characters in it are replaced, so that it stays one line). */
-void tool_message(const char *fmt, ...) TOOL_PRINTF(1, 2);
-int tool_usage(const char *fmt, ...) TOOL_PRINTF(1, 2); /* the same; returns HUNCH_USAGE */
-/* In place: control characters, which could move a terminal's cursor, become spaces. Returns text. */
-char *tool_mask(char *text);
+void tool_message(const char *fmt, ...) HN_PRINTF(1, 2);
+int tool_usage(const char *fmt, ...) HN_PRINTF(1, 2); /* the same; returns HUNCH_USAGE */
 int tool_failed(const hunch_error *err);                /* prints its message; returns its status, never 0 */
 /* Memory of the command itself: never NULL, out of memory ends the process with exit code 4. */
 void *tool_alloc(size_t count, size_t size); /* zeroed */
@@ -52,7 +48,6 @@ const char *tool_cache_text(double row, double window, double state, char *out, 
 
 /* ---- time, memory, signals ---- */
 
-double tool_now(void);           /* monotonic seconds */
 double tool_peak_mib(void);      /* largest resident set so far */
 
 #endif

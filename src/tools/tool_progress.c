@@ -8,10 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/terminal.h"
 #include "tool_output.h"
 
 enum { FIRST_MS = 1000, EACH_MS = 100, WIDEST = 100, BAR = 30, BAR_LEAST = 6 };
-static const char wipe[] = "\r\033[K";
+static const char wipe[] = HN_TERMINAL_WIPE;
 
 bool tool_quiet;
 static tool_progress *volatile on_screen; /* also read by the handler of a signal that ends the process */
@@ -106,11 +108,8 @@ static void line_make(const tool_progress *p, double done, double total, double 
 /* ---- a bar ----------------------------------------------------------------------------------------------------- */
 
 void tool_progress_begin(tool_progress *p, const char *label, const char *unit) {
-    const char *term = getenv("TERM");
-    *p = (tool_progress){.label = label,
-                         .unit = unit,
-                         .begun = tool_now(),
-                         .on = !tool_quiet && isatty(STDERR_FILENO) && !(term && strcmp(term, "dumb") == 0)};
+    *p = (tool_progress){
+        .label = label, .unit = unit, .begun = hn_now(), .on = !tool_quiet && hn_terminal_obeys(STDERR_FILENO)};
 }
 
 static bool in_foreground(void) {
@@ -119,7 +118,7 @@ static bool in_foreground(void) {
 }
 
 void tool_progress_at(tool_progress *p, double done, double total) {
-    const double now = tool_now();
+    const double now = hn_now();
     if (!p->on || now - p->begun < FIRST_MS / 1e3 || now - p->shown < EACH_MS / 1e3 || !in_foreground())
         return;
     char line[4 * WIDEST + 300];

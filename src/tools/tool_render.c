@@ -4,7 +4,6 @@
 #include "base/utf8.h"
 #include "tool_rows.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,16 +87,7 @@ static void ids_take(hunch_token **to, size_t *n_to, const hunch_token *ids, siz
 }
 
 /* The functions below return the exit code and leave the message in err, so that the caller can add the prompt's
- * place. */
-TOOL_PRINTF(3, 4) static int fail(hunch_error *err, hunch_status status, const char *fmt, ...) {
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(err->message, sizeof err->message, fmt, args);
-    va_end(args);
-    return (int)(err->status = status);
-}
-
-/* rendered: the text comes from a template. */
+ * place. rendered: the text comes from a template. */
 static int ids_of(tool_rendered *out, const hunch_model *m, const char *text, size_t len, bool rendered,
                   hunch_error *err) {
     hunch_token *ids;
@@ -107,7 +97,7 @@ static int ids_of(tool_rendered *out, const hunch_model *m, const char *text, si
                        &ids, &n, err);
     if (s != HUNCH_OK)
         return (int)s;
-    int code = n == 0 ? fail(err, HUNCH_USAGE, "the prompt is empty") : 0;
+    int code = n == 0 ? (int)hn_fail(err, HUNCH_USAGE, "the prompt is empty") : 0;
     if (!code)
         ids_take(&out->ids, &out->n, ids, n);
     hunch_free(ids);
@@ -133,14 +123,14 @@ static int text_of(char **text, size_t *len, const tool_template *t, const hunch
         dump = json_dumps(vars, 0);
     json_decref(vars);
     if (!dump)
-        return fail(err, HUNCH_NO_MEMORY, "out of memory for the chat template");
+        return (int)hn_fail(err, HUNCH_NO_MEMORY, "out of memory for the chat template");
     hunch_error why = {0};
     hunch_chat_options how;
     hunch_chat_options_defaults(&how);
     how.template_text = t->text;
     const int code = (int)hunch_chat_render(m, dump, &how, text, len, &why);
     if (code)
-        fail(err, why.status, "%.300s%s%.600s", t->path ? t->path : "", t->path ? ": " : "", why.message);
+        hn_fail(err, why.status, "%.300s%s%.600s", t->path ? t->path : "", t->path ? ": " : "", why.message);
     free(dump);
     return code;
 }
@@ -164,7 +154,7 @@ static int template_render(tool_rendered *out, const tool_template *t, const hun
     size_t len;
     int code = text_of(&text, &len, t, m, messages, tools ? tools : json_object_get(t->args, "tools"), err);
     if (!code && tools && !uses_tools(text, len, t, m, messages))
-        code = fail(err, HUNCH_USAGE, "\"tools\": " NO_TOOLS);
+        code = (int)hn_fail(err, HUNCH_USAGE, "\"tools\": " NO_TOOLS);
     if (!code) {
         out->thinks = opens_think(text, len);
         code = ids_of(out, m, text, len, true, err);
@@ -235,12 +225,12 @@ static int conversation_ids(tool_prompt *p, const hunch_model *m, const tool_tem
     tool_rendered r = {0};
     int code;
     if (!messages)
-        return fail(err, HUNCH_NO_MEMORY, "out of memory for the chat template");
+        return (int)hn_fail(err, HUNCH_NO_MEMORY, "out of memory for the chat template");
     system_insert(messages, t);
     if (tool_template_used(t, m))
         code = template_render(&r, t, m, messages, p->tools, err);
     else if (p->tools)
-        code = fail(err, HUNCH_USAGE, "\"tools\": there is no chat template to render them");
+        code = (int)hn_fail(err, HUNCH_USAGE, "\"tools\": there is no chat template to render them");
     else
         code = contents_join(&r, m, messages, err);
     json_decref(messages);
@@ -252,10 +242,10 @@ static int conversation_ids(tool_prompt *p, const hunch_model *m, const tool_tem
 
 static int text_ids(tool_prompt *p, const hunch_model *m, const tool_template *t, hunch_error *err) {
     if (p->len == 0)
-        return fail(err, HUNCH_USAGE, "the prompt is empty");
+        return (int)hn_fail(err, HUNCH_USAGE, "the prompt is empty");
     size_t valid = hn_utf8_check(p->text, p->len);
     if (valid < p->len)
-        return fail(err, HUNCH_USAGE, "the prompt is not valid UTF-8 at byte %zu", valid);
+        return (int)hn_fail(err, HUNCH_USAGE, "the prompt is not valid UTF-8 at byte %zu", valid);
     if (t)
         return conversation_ids(p, m, t, err);
     tool_rendered r = {0};
@@ -280,9 +270,9 @@ int tool_prompt_render(tool_prompt *p, const hunch_model *m, const tool_template
     hunch_model_info info;
     hunch_model_get_info(m, &info);
     if ((p->text || p->messages) && !info.has_tokenizer)
-        return fail(err, HUNCH_USAGE, "the model has no tokenizer: give token ids with --tokens FILE instead of text");
+        return (int)hn_fail(err, HUNCH_USAGE, "the model has no tokenizer: give token ids with --tokens FILE instead of text");
     if (p->prediction && !info.has_tokenizer)
-        return fail(err, HUNCH_USAGE, "the model has no tokenizer: \"prediction\", a text, cannot be used");
+        return (int)hn_fail(err, HUNCH_USAGE, "the model has no tokenizer: \"prediction\", a text, cannot be used");
     int code = p->messages ? conversation_ids(p, m, t, err) : p->text ? text_ids(p, m, t, err) : 0;
     return code || !p->prediction ? code : prediction_ids(p, m, err);
 }

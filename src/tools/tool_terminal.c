@@ -7,6 +7,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/terminal.h"
+
 bool tool_is_terminal(FILE *f) {
     return isatty(fileno(f));
 }
@@ -23,7 +25,7 @@ bool tool_colors(int mode, FILE *to) {
     if (*variable("NO_COLOR"))
         return false;
     const char *force = variable("CLICOLOR_FORCE");
-    return (*force && strcmp(force, "0") != 0) || (strcmp(variable("TERM"), "dumb") != 0 && tool_is_terminal(to));
+    return (*force && strcmp(force, "0") != 0) || hn_terminal_obeys(fileno(to));
 }
 
 /* Colours of the 256-colour palette look the same everywhere; the first eight depend on the terminal's settings. */

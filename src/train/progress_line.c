@@ -4,23 +4,17 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/terminal.h"
 
 static bool on_screen;
-
-static bool can_overwrite(void) {
-    const char *term = getenv("TERM");
-    return isatty(STDERR_FILENO) && !(term && strcmp(term, "dumb") == 0);
-}
 
 void hn_progress_line(bool last, const char *format, ...) {
     static double shown;
     const double now = hn_now();
-    if (!last && (now < shown + 1 || !can_overwrite())) return;
+    if (!last && (now < shown + 1 || !hn_terminal_obeys(STDERR_FILENO))) return;
     if (!last) shown = now;
     hn_progress_line_wipe();
     va_list list;
@@ -32,6 +26,6 @@ void hn_progress_line(bool last, const char *format, ...) {
 }
 
 void hn_progress_line_wipe(void) {
-    if (on_screen) fputs("\r\033[K", stderr);
+    if (on_screen) fputs(HN_TERMINAL_WIPE, stderr);
     on_screen = false;
 }
