@@ -3,7 +3,6 @@
  *
  * Every figure is reported with the limit measured at the same time: max(bytes / read bandwidth, MACs / the peak of
  * their arithmetic), where bytes are the weights and the K/V that a pass must read, once. The parts: tool_bench.h. */
-#include <stdlib.h>
 
 #include "tool_bench.h"
 #include "tool_commands.h"
@@ -127,10 +126,10 @@ int tool_bench(int argc, char **argv) {
     if (code >= 0)
         return code;
     code = bench_run(&b);
-    free(b.passes);
-    free(b.profiles);
-    free(b.reads);
-    free(b.read_gb_s);
+    hn_free(b.passes);
+    hn_free(b.profiles);
+    hn_free(b.reads);
+    hn_free(b.read_gb_s);
     hunch_meter_close(&b.meter);
     hunch_engine_close(&b.engine);
     hunch_model_close(&b.model);

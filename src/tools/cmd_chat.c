@@ -51,7 +51,7 @@ static int conversation(tool_chat_state *c) {
         } else {
             code = got == TOOL_LINE_END ? HUNCH_OK : interrupt_take(c, &m, &presses);
         }
-        free(m.text);
+        hn_free(m.text);
         if (code != TOOL_GO_ON && got != TOOL_LINE && c->terminal)
             fputc('\n', stderr);
     }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_check.c - `hunch check`: whether a draft head fits a model and drafts better than a constant guess; prints the library's report as
  * text. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -23,9 +22,9 @@ static void line(const char *name, bool color) {
 /* Masks control characters: text of a file must not send escape sequences to the terminal. */
 static void text_print(const json_t *text) {
     const char *s = json_string_value(text);
-    char *shown = hn_utf8_mask(strcpy(tool_alloc(strlen(s) + 1, 1), s), ' ');
+    char *shown = hn_utf8_mask(tool_strdup(s), ' ');
     fputs(shown, stdout);
-    free(shown);
+    hn_free(shown);
 }
 
 /* "2, 4 and 5" */
@@ -192,7 +191,7 @@ static int check_run(const tool_options *o) {
     if (!code)
         code = tool_model_open(&m, o, NULL);
     if (code) {
-        free(ids);
+        hn_free(ids);
         return code;
     }
     how.tokens = ids;
@@ -204,7 +203,7 @@ static int check_run(const tool_options *o) {
     tool_progress_end(&bar);
     code = st == HUNCH_OK ? check_show(o, text) : tool_failed(&err);
     hunch_free(text);
-    free(ids);
+    hn_free(ids);
     hunch_model_close(&m);
     return code;
 }

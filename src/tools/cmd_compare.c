@@ -11,7 +11,6 @@
  * With --repeat or --until-width a prompt is answered several times in a row and its slices are pooled. Each repetition begins with empty
  * stores, so that no method has seen the answer before. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "tool_commands.h"
 #include "tool_compare.h"
@@ -167,7 +166,7 @@ static int batch_once(tool_comparison *c, const batch *b) {
         answers_compare(c, b, given);
         answers_keep(c, b, given);
     }
-    free(given);
+    hn_free(given);
     return code;
 }
 
@@ -200,7 +199,7 @@ static int batch_run(tool_comparison *c, const hunch_request *base, size_t first
         code = batch_once(c, &b);
     if (!code || (code == HUNCH_CANCELLED && b.repeat > 1))
         c->n_done += (size_t)n;
-    free(b.requests);
+    hn_free(b.requests);
     return code;
 }
 
@@ -235,7 +234,7 @@ static int comparison_report(const tool_comparison *c) {
     for (int i = 0; i < methods; i++)
         verdicts[i] = tool_verdict_of(c, i + 1, NULL);
     int code = c->o.json ? tool_report_json(c, verdicts) : tool_report_table(c, verdicts);
-    free(verdicts);
+    hn_free(verdicts);
     return code;
 }
 
@@ -267,11 +266,11 @@ static void comparison_fini(tool_comparison *c) {
         tool_answer_fini(&c->answers[i]);
         tool_prompt_stats_fini(&c->stats[i]);
     }
-    free(c->answers);
-    free(c->stats);
+    hn_free(c->answers);
+    hn_free(c->stats);
     for (int i = 0; i < c->n_lanes; i++)
         tool_lane_fini(&c->lanes[i]);
-    free(c->lanes);
+    hn_free(c->lanes);
     hunch_model_close(&c->model);
     tool_prompts_fini(&c->prompts);
     tool_options_fini(&c->o);

@@ -5,7 +5,6 @@
  * completed, and shows the output, so that all candidates are found in one place. A line of output is a word, with or without a tab and a
  * description; or ":files", ":models", ":folders" for the shell's own completion of the part of the word that is a path (after a flag and
  * its =, a drafter and its colon). */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/nearest.h"

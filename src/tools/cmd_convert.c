@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_convert.c - `hunch convert`: a Hugging Face folder, of a model or a draft head, as one GGUF file. */
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "tool_file.h"
 #include "tool_flags.h"
@@ -11,7 +10,7 @@
 
 /* An existing file is replaced only with --force. */
 static int replace_check(const tool_options *o, const char *place) {
-    if (!place || o->force || access(place, F_OK) != 0)
+    if (!place || o->force || !hn_exists(place))
         return 0;
     return tool_usage("convert: %s is there already: --force replaces it", o->output);
 }
@@ -84,7 +83,7 @@ static int convert_run(const tool_options *o) {
     tool_signals_remove(NULL);
     if (!code)
         code = convert_done(o, place);
-    free(partial);
+    hn_free(partial);
     hn_free(place);
     return code;
 }

@@ -4,7 +4,6 @@
  * For inspection. The target reads the text and gives the root; for the drawing it then generates without drafts, which shows the part of
  * the tree that it would accept. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tool_commands.h"
@@ -256,9 +255,9 @@ int tool_draft(int argc, char **argv) {
         return code;
     code = draft_run(&l);
     hunch_free(l.result.node);
-    free(l.agreed);
-    free(l.spec);
-    free(l.logits);
+    hn_free(l.agreed);
+    hn_free(l.spec);
+    hn_free(l.logits);
     hunch_engine_close(&l.engine);
     hunch_model_close(&l.model);
     tool_method_fini(&l.method);

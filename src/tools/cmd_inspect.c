@@ -27,9 +27,9 @@ static void metadata_print(const json_t *metadata, bool color) {
     json_object_foreach ((json_t *)(uintptr_t)metadata, key, value) {
         char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
         size_t len = dump ? strlen(dump) : 0, shown = len < WIDEST ? len : hn_utf8_complete(dump, WIDEST);
-        char *name = hn_utf8_mask(strcpy(tool_alloc(strlen(key) + 1, 1), key), ' ');
+        char *name = hn_utf8_mask(tool_strdup(key), ' ');
         printf("  %-44s %.*s%s\n", name, (int)shown, dump ? dump : "", shown < len ? "..." : "");
-        free(name);
+        hn_free(name);
         free(dump);
     }
 }
@@ -165,9 +165,9 @@ static void strings_mask(json_t *value) {
         strings_mask(part);
     if (!json_is_string(value))
         return;
-    char *text = tool_alloc(json_string_length(value) + 1, 1);
-    json_string_set(value, hn_utf8_mask(strcpy(text, json_string_value(value)), ' '));
-    free(text);
+    char *text = hn_utf8_mask(tool_strdup(json_string_value(value)), ' ');
+    json_string_set(value, text);
+    hn_free(text);
 }
 
 static int table_print(const json_t *d, const tool_options *o) {

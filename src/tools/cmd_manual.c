@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_manual.c - `hunch manual`: manual pages, made from the same tables as help. Their date is that of the version, so that builds are
  * reproducible. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "tool_help.h"

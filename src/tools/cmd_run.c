@@ -5,7 +5,6 @@
  * Several samples run as a window over their numbers: twice as many sessions are open as may run at once (the rest wait in the engine, so
  * that a free place is taken at once), and they are reported in order. tool_answers.c answers the rows of a file. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -141,8 +140,8 @@ static int samples_run(run *r, int parallel) {
         hunch_session_close(&w.session[i]);
         tool_why_fini(&w.why[i]);
     }
-    free(w.session);
-    free(w.why);
+    hn_free(w.session);
+    hn_free(w.why);
     return code;
 }
 

@@ -4,7 +4,6 @@
  * A text longer than a window of C tokens is read in windows that start C/2 after each other; a window scores the
  * tokens that had no score yet, so that after the first window each has at least half a window of context. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "tool_commands.h"
 #include "tool_open.h"

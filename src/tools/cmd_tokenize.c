@@ -74,7 +74,7 @@ static int rows_tokenize(hunch_model *m, const char *path) {
     if (code)
         return code;
     code = tool_rows_each(data, len, JSON_ALLOW_NUL, path, row_tokenize, m);
-    free(data);
+    hn_free(data);
     return code;
 }
 
@@ -104,7 +104,7 @@ static int template_file_render(const tool_options *o, const char *vars, char **
         return code;
     if (hunch_template_render(source, vars, o->now, text, len, &err) != HUNCH_OK)
         code = tool_failed(&err);
-    free(source);
+    hn_free(source);
     return code;
 }
 

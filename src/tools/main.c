@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - the `hunch` command: finds the subcommand and calls it. Every subcommand is one file, cmd_NAME.c; tool_commands.c has what
- * help says of them, tool_flags.c their flags, the table here what runs. The command sees the library through hunch/hunch.h alone. */
+ * help says of them, tool_flags.c their flags, the table here what runs. The command sees the library through hunch/hunch.h, and has what
+ * is below all layers from base/. */
 #include <assert.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "tool_commands.h"
 #include "tool_foreign.h"
 #include "tool_help.h"
@@ -34,9 +35,8 @@ static int command_run(const tool_command *c, int argc, char **argv) {
 
 /* Whether a word in the place of a command is a model. */
 static bool is_model(const char *name) {
-    struct stat st;
     const size_t len = strlen(name);
-    return strchr(name, '/') || (len > 5 && strcmp(name + len - 5, ".gguf") == 0) || stat(name, &st) == 0;
+    return strchr(name, '/') || (len > 5 && strcmp(name + len - 5, ".gguf") == 0) || hn_exists(name);
 }
 
 static int unknown_command(const char *name) {

@@ -61,7 +61,7 @@ int tool_answers_open(tool_answers *a) {
 }
 
 void tool_answers_fini(tool_answers *a) {
-    free(a->answered);
+    hn_free(a->answered);
     *a = (tool_answers){0};
 }
 
@@ -201,7 +201,7 @@ int tool_answers_run(tool_answers *a) {
     for (int at = 0; at < w.size; at++)
         if (w.session[at])
             place_close(&w, at);
-    free(w.session);
-    free(w.places);
+    hn_free(w.session);
+    hn_free(w.places);
     return answers_end(a, tool_answers_file_end(&a->file, code));
 }

@@ -5,7 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+
+#include "base/file.h"
 
 char *tool_answers_key(const json_t *id) {
     return json_dumps(id, JSON_ENCODE_ANY);
@@ -84,13 +85,12 @@ static int file_scan(scan *s) {
 }
 
 int tool_answers_file_check(tool_answers_file *f, const json_t *ids, bool *answered) {
-    struct stat st;
     if (!f->path)
         return 0;
-    if (f->resume && stat(f->path, &st) == 0 && !S_ISREG(st.st_mode))
+    if (f->resume && hn_exists(f->path) && !hn_is_file(f->path))
         return tool_usage("%s is not a file: --resume cannot read what was answered", f->path);
     const int code = tool_file_check(f->path);
-    const bool there = stat(f->path, &st) == 0 && S_ISREG(st.st_mode);
+    const bool there = hn_is_file(f->path);
     scan s = {.path = f->path, .resume = f->resume, .ids = f->resume ? ids : NULL, .answered = answered};
     return code || !there || (f->force && !f->resume) ? code : file_scan(&s);
 }

@@ -2,7 +2,6 @@
 /* tool_bench_model.c - see tool_bench.h: times of passes, of commits and of plain generation, as fractions of the limits. The row counts
  * take turns, so that a machine that changes its speed does so for all; each turn has the bandwidth measured in it. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -248,8 +247,8 @@ int bench_plain_measure(bench *b) {
         tool_progress_at(&bar, turn + 1, b->turns);
     }
     tool_progress_end(&bar);
-    free(s);
-    free(prompt);
+    hn_free(s);
+    hn_free(prompt);
     return code;
 }
 

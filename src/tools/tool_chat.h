@@ -42,7 +42,7 @@ int tool_chat_engine_open(tool_chat_state *c);
 /* ---- tool_chat_input.c ---- */
 
 typedef struct tool_chat_message {
-    char *text; /* to be freed with free */
+    char *text; /* to be freed with hn_free */
     size_t len;
     bool block; /* was between """ and """: not a command, whatever it begins with */
     bool begun; /* after an interrupt: something had been typed */

@@ -42,7 +42,7 @@ static int do_reset(tool_chat_state *c, const char *rest) {
     return TOOL_GO_ON;
 }
 
-/* A path, with ~/ expanded to the home folder; NULL after a message. To be freed with free. */
+/* A path, with ~/ expanded to the home folder; NULL after a message. To be freed with hn_free. */
 static char *path_of(const char *command, const char *rest) {
     const char *home = getenv("HOME");
     if (!*rest) {
@@ -50,8 +50,7 @@ static char *path_of(const char *command, const char *rest) {
         return NULL;
     }
     const bool expand = rest[0] == '~' && rest[1] == '/' && home;
-    char *path = tool_alloc(strlen(rest) + (expand ? strlen(home) : 0) + 1, 1);
-    return strcat(strcpy(path, expand ? home : ""), rest + expand);
+    return tool_joined(expand ? home : "", rest + expand);
 }
 
 static int do_save(tool_chat_state *c, const char *rest) {
@@ -59,7 +58,7 @@ static int do_save(tool_chat_state *c, const char *rest) {
     const int code = path ? tool_conversation_save(&c->talk, path) : HUNCH_USAGE;
     if (!code && !tool_quiet)
         tool_message("%zu turns are in %s", tool_conversation_turns(&c->talk), path);
-    free(path);
+    hn_free(path);
     return note_failure(c, code);
 }
 
@@ -69,7 +68,7 @@ static int do_load(tool_chat_state *c, const char *rest) {
     if (!code && !tool_quiet)
         tool_message("%zu turns of %s%s", tool_conversation_turns(&c->talk), path,
                      tool_conversation_last_is(&c->talk, "user") ? "; the last has no answer: /again answers it" : "");
-    free(path);
+    hn_free(path);
     return note_failure(c, code);
 }
 
@@ -115,7 +114,7 @@ _Static_assert(sizeof tool_chat_names / sizeof *tool_chat_names == COMMANDS + 1,
 int tool_chat_command(tool_chat_state *c, const char *line) {
     const size_t len = strcspn(line, " \t\n");
     const char *rest = line + len + strspn(line + len, " \t\n");
-    char word[64], *trimmed = strcpy(tool_alloc(strlen(rest) + 1, 1), rest);
+    char word[64], *trimmed = tool_strdup(rest);
     for (size_t n = strlen(trimmed); n && strchr(" \t\n", trimmed[n - 1]);)
         trimmed[--n] = 0;
     snprintf(word, sizeof word, "%.*s", len < sizeof word ? (int)len : 0, line);
@@ -123,7 +122,7 @@ int tool_chat_command(tool_chat_state *c, const char *line) {
     while (at < COMMANDS && strcmp(tool_chat_names[at], word) != 0)
         at++;
     const int code = at < COMMANDS ? acts[at](c, trimmed) : TOOL_GO_ON;
-    free(trimmed);
+    hn_free(trimmed);
     if (at < COMMANDS)
         return code;
     const char *near = hn_nearest(word, tool_chat_names, COMMANDS);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_chat_input.c - reads a message of `hunch chat`, which may have several lines. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "tool_chat.h"

@@ -2,7 +2,6 @@
 /* tool_chat_set.c - /set of `hunch chat`: changes those flags of tool_flags.c that an answer depends on during a conversation. The values
  * are those of the flags. A change that fails has no effect. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/nearest.h"

@@ -4,7 +4,6 @@
  * Every turn renders the conversation through the chat template and opens a session on the same engine; the shared prefix makes that cheap.
  * If the context is too small, the oldest turns are left out first. A message that cannot be answered (too long, not UTF-8, refused by the
  * template) is removed and the conversation continues. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -53,7 +52,7 @@ static int oldest_leave_out(tool_chat_state *c, tool_rendered *r, hunch_error *e
         return 0;
     while (!code && r->n + 2 * room > context && tool_conversation_leave_out(&c->talk, keep_of(c))) {
         left_out++;
-        free(r->ids);
+        hn_free(r->ids);
         code = conversation_render(c, r, err);
     }
     tool_context_advice(c->model, wanted, "/set context=", advice);
@@ -170,7 +169,7 @@ static int turn_answer(tool_chat_state *c, bool *answered) {
         code = (int)hunch_session_open(&s, c->engine, &c->request, &err);
     code = code ? message_failed(c, &err) : turn_generate(c, &s, r.thinks, answered);
     hunch_session_close(&s);
-    free(r.ids);
+    hn_free(r.ids);
     return code;
 }
 

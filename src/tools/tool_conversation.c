@@ -4,8 +4,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "base/file.h"
+#include "base/least.h"
 #include "tool_file.h"
 #include "tool_prompts.h"
 #include "tool_rows.h"
@@ -16,7 +17,7 @@ void tool_conversation_init(tool_conversation *c) {
 
 void tool_conversation_fini(tool_conversation *c) {
     json_decref(c->messages);
-    free(c->system);
+    hn_free(c->system);
     *c = (tool_conversation){0};
 }
 
@@ -28,8 +29,8 @@ void tool_conversation_clear(tool_conversation *c) {
 }
 
 void tool_conversation_system(tool_conversation *c, const char *text) {
-    free(c->system);
-    c->system = *text ? strcpy(tool_alloc(strlen(text) + 1, 1), text) : NULL;
+    hn_free(c->system);
+    c->system = *text ? tool_strdup(text) : NULL;
 }
 
 static json_t *message_of(const char *role, const char *text, size_t len) {
@@ -122,15 +123,17 @@ void tool_conversation_restore(tool_conversation *c) {
  * be written. */
 static bool may_replace(const char *path) {
     static const char blank[] = " \t\r\n", key[] = "\"messages\"";
-    char begin[200];
-    struct stat st;
-    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0)
+    char begin[200] = "";
+    hn_map file;
+    if (!hn_is_file(path))
         return true;
-    FILE *f = fopen(path, "rb");
-    const size_t n = f ? fread(begin, 1, sizeof begin - 1, f) : 0;
-    if (f)
-        fclose(f);
-    begin[n] = 0;
+    if (hn_map_open(&file, path, NULL) != HUNCH_OK)
+        return false;
+    const size_t n = hn_least_size(file.size, sizeof begin - 1);
+    const bool read = hn_map_read(&file, path, 0, n, begin, NULL) == HUNCH_OK;
+    hn_map_close(&file);
+    if (n == 0 || !read)
+        return n == 0;
     const char *at = begin + strspn(begin, blank);
     if (*at == '{' || *at == '[')
         at += 1 + strspn(at + 1, blank);

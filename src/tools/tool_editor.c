@@ -289,7 +289,7 @@ static void history_enter(void *editor, const char *text) {
     for (size_t i = 0, n = 0; i < len; n++)
         i += character_read(text + i, len - i, true, &wide[n]);
     history_w(e->history, &event, H_ENTER, wide);
-    free(wide);
+    hn_free(wide);
 }
 
 void tool_editor_remember(tool_editor *e, const char *text, size_t len) {
@@ -407,9 +407,9 @@ void tool_editor_close(tool_editor **editor) {
         history_wend(e->history);
     tool_history_close(&e->history_file);
     fclose(e->out);
-    free(e->keys);
-    free(e->text);
-    free(e->pasted);
-    free(e);
+    hn_free(e->keys);
+    hn_free(e->text);
+    hn_free(e->pasted);
+    hn_free(e);
     *editor = NULL;
 }

@@ -2,21 +2,15 @@
 /* tool_file.c - see tool_file.h. */
 #include "tool_file.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include "base/mem.h"
 
 int tool_file_place(char **place, char **partial, const char *path) {
     hunch_error err = {0};
     *partial = *place = NULL;
     if (!tool_is_standard(path) && hn_out_resolve(path, place, &err) != HUNCH_OK)
         return tool_failed(&err);
-    if (*place) {
-        *partial = tool_alloc(strlen(*place) + sizeof HN_OUT_PARTIAL, 1);
-        strcat(strcpy(*partial, *place), HN_OUT_PARTIAL);
-    }
+    if (*place)
+        *partial = tool_joined(*place, HN_OUT_PARTIAL);
     tool_signals_remove(*partial);
     return 0;
 }
@@ -56,7 +50,7 @@ void tool_file_write(tool_file *f, const void *data, size_t size) {
 
 static void partial_gone(tool_file *f) {
     tool_signals_remove(NULL);
-    free(f->partial);
+    hn_free(f->partial);
     f->partial = NULL;
 }
 

@@ -13,7 +13,7 @@ typedef struct tool_file {
     hunch_error error; /* of the first write that failed */
 } tool_file;
 
-/* Both names of a file written to path: *place, to be freed with hn_free, and *partial, with free; NULL: it is written directly. From now
+/* Both names of a file written to path: *place and *partial, to be freed with hn_free; NULL: it is written directly. From now
  * on a signal removes the partial file, until tool_signals_remove(NULL). 0, or an exit code after a message. */
 int tool_file_place(char **place, char **partial, const char *path);
 /* 0, or an exit code after a message. tool_file_end must follow in either case. */

@@ -2,7 +2,6 @@
 /* tool_guard.c - see tool_guard.h. Files are identified by device and inode; only regular files can be lost. */
 #include "tool_guard.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -58,13 +57,12 @@ static void places_find(written *w) {
     w->file = identity_of(w->path, S_IFREG);
     if (hn_out_resolve(w->path, &w->place, NULL) != HUNCH_OK || !w->place)
         return;
-    char *name = tool_alloc(strlen(w->place) + sizeof HN_OUT_PARTIAL, 1);
-    strcat(strcpy(name, w->place), HN_OUT_PARTIAL);
+    char *name = tool_joined(w->place, HN_OUT_PARTIAL);
     w->partial = identity_of(name, S_IFREG);
     strcpy(name, w->place);
     name[base_of(name) - name] = 0;
     w->folder = identity_of(*name ? name : ".", S_IFDIR);
-    free(name);
+    hn_free(name);
 }
 
 static bool same_place(const written *a, const written *b) {
@@ -79,7 +77,7 @@ static void written_add(guard *g, const char *flag, const char *path) {
     g->items = tool_grow(g->items, &g->cap, g->n + 1, sizeof *g->items);
     written *w = &g->items[g->n++];
     const char *name = tool_is_standard(path) ? "/dev/stdout" : path;
-    *w = (written){.flag = flag, .path = strcpy(tool_alloc(strlen(name) + 1, 1), name)};
+    *w = (written){.flag = flag, .path = tool_strdup(name)};
     places_find(w);
     for (written *other = g->items; other < w && g->code < 0; other++)
         if (same_place(other, w))
@@ -212,10 +210,10 @@ int tool_guard(const tool_options *o, const tool_command *c) {
         all_read(&g);
     written_check(&g);
     for (written *w = g.items; w < g.items + g.n; w++) {
-        free(w->path);
+        hn_free(w->path);
         hn_free(w->place);
     }
-    free(g.items);
+    hn_free(g.items);
     tool_method_fini(&g.method);
     return g.code;
 }

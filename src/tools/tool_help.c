@@ -2,7 +2,6 @@
 /* tool_help.c - see tool_help.h. Defines the order of a page; the texts are in the tables. */
 #include "tool_help.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "tool_drafts.h"

@@ -16,17 +16,12 @@ enum { MOST_BYTES = 8 << 20 }; /* read from the end of the file */
 
 /* ---- the path -------------------------------------------------------------------------------------------------- */
 
-static char *joined(const char *a, const char *b) {
-    char *path = tool_alloc(strlen(a) + strlen(b) + 1, 1);
-    return strcat(strcpy(path, a), b);
-}
-
 /* NULL: no folder is known. As the XDG specification requires, relative paths are ignored. */
 static char *path_find(void) {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
     if (state && *state == '/')
-        return joined(state, "/hunch/chat_history");
-    return home && *home == '/' ? joined(home, "/.local/state/hunch/chat_history") : NULL;
+        return tool_joined(state, "/hunch/chat_history");
+    return home && *home == '/' ? tool_joined(home, "/.local/state/hunch/chat_history") : NULL;
 }
 
 /* Makes the folders above a file. Errors show when the file is opened. */
@@ -52,7 +47,7 @@ static int file_open(const char *path, int flags) {
 
 /* ---- reading --------------------------------------------------------------------------------------------------- */
 
-/* The end of the file, zero-terminated, to be freed with free; NULL: there is nothing to read. */
+/* The end of the file, zero-terminated, to be freed with hn_free; NULL: there is nothing to read. */
 static char *end_read(const char *path) {
     const int fd = file_open(path, O_RDONLY);
     const off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
@@ -80,25 +75,23 @@ static json_t *texts_of(char *text) {
     return texts;
 }
 
+static int piece_write(const char *text, size_t len, void *out) {
+    return hn_out_write(out, text, len, NULL) ? -1 : 0;
+}
+
 /* Replaces the file, which has grown too large, by these texts. On failure the file stays and keeps growing. */
 static void texts_write(const char *path, const json_t *texts) {
-    char *name = joined(path, ".new");
-    const int fd = file_open(name, O_WRONLY | O_CREAT | O_TRUNC);
-    FILE *f = fd >= 0 ? fdopen(fd, "wb") : NULL;
+    hn_out *out;
     size_t i;
     const json_t *one;
+    hunch_status st = hn_out_open(&out, path, true, NULL);
     json_array_foreach(texts, i, one) {
-        if (!f)
-            break;
-        json_dumpf(one, f, JSON_ENCODE_ANY);
-        putc('\n', f);
+        if (!st)
+            st = json_dump_callback(one, piece_write, out, JSON_ENCODE_ANY) || piece_write("\n", 1, out) ? HUNCH_FAILED : HUNCH_OK;
     }
-    const bool whole = f && !ferror(f);
-    if ((f ? fclose(f) : -1) != 0 || !whole || rename(name, path) != 0)
-        unlink(name);
-    if (fd >= 0 && !f)
-        close(fd);
-    free(name);
+    if (!st)
+        hn_out_finish(&out, NULL);
+    hn_out_abort(&out);
 }
 
 void tool_history_open(tool_history *r, void (*take)(void *user, const char *text), void *user) {
@@ -116,7 +109,7 @@ void tool_history_open(tool_history *r, void (*take)(void *user, const char *tex
     if (grown)
         texts_write(r->path, texts);
     json_decref(texts);
-    free(text);
+    hn_free(text);
 }
 
 /* ---- writing --------------------------------------------------------------------------------------------------- */
@@ -127,7 +120,7 @@ void tool_history_add(tool_history *r, const char *text, size_t len) {
     json_decref(one);
     if (!dump)
         return;
-    char *line = joined(dump, "\n");
+    char *line = tool_joined(dump, "\n");
     const size_t n = strlen(line);
     folders_make(r->path);
     const int fd = file_open(r->path, O_WRONLY | O_CREAT | O_APPEND);
@@ -139,11 +132,11 @@ void tool_history_add(tool_history *r, const char *text, size_t len) {
     }
     if (fd >= 0)
         close(fd);
-    free(line);
+    hn_free(line);
     free(dump);
 }
 
 void tool_history_close(tool_history *r) {
-    free(r->path);
+    hn_free(r->path);
     *r = (tool_history){0};
 }

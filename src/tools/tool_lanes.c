@@ -2,15 +2,14 @@
 /* tool_lanes.c - see tool_lanes.h. */
 #include "tool_lanes.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 
 void tool_answer_fini(tool_answer *a) {
-    free(a->tokens);
-    free(a->drafter_of);
-    free(a->text);
+    hn_free(a->tokens);
+    hn_free(a->drafter_of);
+    hn_free(a->text);
     tool_trace_fini(&a->trace);
     tool_why_fini(&a->recorded);
     *a = (tool_answer){0};
@@ -20,7 +19,7 @@ void tool_lane_fini(tool_lane *l) {
     tool_lane_end(l, NULL);
     hunch_engine_close(&l->engine);
     tool_method_fini(&l->method);
-    free(l->ranks);
+    hn_free(l->ranks);
 }
 
 static void round_record(void *user, const hunch_round_report *report) {
@@ -139,8 +138,7 @@ static void answer_take(tool_answer *a, const hunch_session *s, tool_trace *trac
         memcpy(a->drafter_of, st.drafter_of, st.n_tokens * sizeof *a->drafter_of);
     }
     if (st.text) {
-        a->text = tool_alloc(st.text_len + 1, 1);
-        memcpy(a->text, st.text, st.text_len);
+        a->text = tool_strndup(st.text, st.text_len);
         a->text_len = st.text_len;
     }
 }
@@ -153,9 +151,9 @@ void tool_lane_end(tool_lane *l, tool_answer *answers) {
         tool_trace_fini(&l->trace[i]);
         hunch_session_close(&l->session[i]);
     }
-    free(l->session);
-    free(l->trace);
-    free(l->recorder);
+    hn_free(l->session);
+    hn_free(l->trace);
+    hn_free(l->recorder);
     l->session = NULL;
     l->trace = NULL;
     l->recorder = NULL;

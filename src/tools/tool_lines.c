@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -53,6 +52,6 @@ tool_line tool_lines_next(tool_lines *l, char **line, size_t *len) {
 }
 
 void tool_lines_fini(tool_lines *l) {
-    free(l->buffer);
+    hn_free(l->buffer);
     *l = (tool_lines){0};
 }

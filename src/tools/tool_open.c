@@ -3,7 +3,6 @@
 #include "tool_open.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -125,9 +124,9 @@ void tool_method_init(tool_method *m, const char *const *specs, int n) {
 }
 
 void tool_method_fini(tool_method *m) {
-    free(m->text);
-    free(m->copy);
-    free(m->drafts);
+    hn_free(m->text);
+    hn_free(m->copy);
+    hn_free(m->drafts);
     *m = (tool_method){0};
 }
 
@@ -170,7 +169,7 @@ static void print_once(const char *line) {
         return;
     char *all = tool_alloc((printed ? strlen(printed) : 0) + strlen(line) + 2, 1);
     sprintf(all, "%s%s\n", printed ? printed : "", line);
-    free(printed);
+    hn_free(printed);
     printed = all;
     tool_message("%s", line);
 }

@@ -9,7 +9,6 @@
 #include "tool_help.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- values -------------------------------------------------------------------------------------------------- */
@@ -35,7 +34,7 @@ static int set_ints(const tool_command *c, const tool_flag *o, const char *name,
     size_t room = 1;
     for (const char *p = s; *p; p++)
         room += *p == ',';
-    free(list->items);
+    hn_free(list->items);
     list->items = tool_alloc(room, sizeof(int));
     list->n = tool_parse_ints(s, (int64_t)o->min, (int64_t)o->max, list->items);
     return list->n ? -1 : bad_number(c, o, name, s);
@@ -189,13 +188,13 @@ void tool_option_unset(tool_options *o, const tool_flag *f) {
 void tool_option_free(tool_options *o, const tool_flag *f) {
     void *at = (char *)o + f->at;
     if (f->kind == TOOL_TEXTS)
-        free(((tool_texts *)at)->items);
+        hn_free(((tool_texts *)at)->items);
     else if (f->kind == TOOL_INTS)
-        free(((tool_ints *)at)->items);
+        hn_free(((tool_ints *)at)->items);
     else if (f->kind == TOOL_REALS)
-        free(((tool_reals *)at)->items);
+        hn_free(((tool_reals *)at)->items);
     else if (f->kind == TOOL_BIASES)
-        free(((tool_biases *)at)->items);
+        hn_free(((tool_biases *)at)->items);
 }
 
 int tool_option_set(tool_options *o, const tool_flag *f, const char *name, const char *value) {
@@ -349,7 +348,7 @@ static int arguments_read(tool_options *o, const tool_command *c, int argc, char
 static int arguments_parse(tool_options *o, const tool_command *c, int argc, char **argv) {
     words w = {0};
     const int code = arguments_read(o, c, argc, argv, &w);
-    free(w.list.items);
+    hn_free(w.list.items);
     return code < 0 ? tool_guard(o, c) : code;
 }
 
@@ -369,6 +368,6 @@ void tool_options_fini(tool_options *o) {
         tool_option_free(o, f);
         tool_option_unset(o, f); /* another flag may have the same place */
     }
-    free(o->words.items);
+    hn_free(o->words.items);
     *o = (tool_options){0};
 }

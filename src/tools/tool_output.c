@@ -59,25 +59,35 @@ void *tool_json_alloc(size_t size) {
 }
 
 void *tool_alloc(size_t count, size_t size) {
-    void *p = calloc(count ? count : 1, size ? size : 1);
+    void *p = hn_zalloc(count, size);
     if (!p)
         out_of_memory(count * size);
     return p;
 }
 
 void *tool_grow(void *p, size_t *cap, size_t need, size_t size) {
-    if (need <= *cap)
-        return p;
-    size_t n = *cap ? *cap : 16;
-    while (n < need)
-        n += n / 2 + 1;
-    if (n > SIZE_MAX / size)
-        out_of_memory(SIZE_MAX);
-    void *grown = realloc(p, n * size);
-    if (!grown)
-        out_of_memory(n * size);
-    *cap = n;
-    return grown;
+    if (!hn_grow(&p, cap, need, size))
+        out_of_memory(need * size);
+    return p;
+}
+
+char *tool_strndup(const char *s, size_t n) {
+    char *copy = hn_strndup(s, n);
+    if (!copy)
+        out_of_memory(n);
+    return copy;
+}
+
+char *tool_strdup(const char *s) {
+    return tool_strndup(s, strlen(s));
+}
+
+char *tool_joined(const char *a, const char *b) {
+    const size_t n = strlen(a), m = strlen(b);
+    char *both = tool_alloc(n + m + 1, 1);
+    memcpy(both, a, n);
+    memcpy(both + n, b, m);
+    return both;
 }
 
 /* ---- standard output ----------------------------------------------------------------------------------------- */
@@ -146,7 +156,7 @@ static json_t *json_repaired(const char *bytes, size_t len, bool name_bytes) {
         i += n;
     }
     json_t *text = json_stringn(out, (size_t)(w - out));
-    free(out);
+    hn_free(out);
     return text;
 }
 

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "base/mem.h"
 #include "base/status.h"
 #include "tool_progress.h"
 #include "tool_signals.h"
@@ -23,10 +24,15 @@
 void tool_message(const char *fmt, ...) HN_PRINTF(1, 2);
 int tool_usage(const char *fmt, ...) HN_PRINTF(1, 2); /* the same; returns HUNCH_USAGE */
 int tool_failed(const hunch_error *err);                /* prints its message; returns its status, never 0 */
-/* Memory of the command itself: never NULL, out of memory ends the process with exit code 4. */
+/* Memory of the command itself, as that of base/mem.h, and freed with hn_free: never NULL, out of memory ends the process with exit
+ * code 4. */
 void *tool_alloc(size_t count, size_t size); /* zeroed */
-void *tool_grow(void *p, size_t *cap, size_t need, size_t size);
-/* Allocator for jansson, which may silently lose data if an allocator returns NULL: this one ends the process. */
+void *tool_grow(void *p, size_t *cap, size_t need, size_t size); /* as hn_grow; returns the items */
+char *tool_strndup(const char *s, size_t n);
+char *tool_strdup(const char *s);
+char *tool_joined(const char *a, const char *b); /* one after the other */
+/* Allocator for jansson, which may silently lose data if an allocator returns NULL: this one ends the process. Its blocks are small and
+ * many, and freed with free. */
 void *tool_json_alloc(size_t size);
 
 /* ---- standard output ---- */

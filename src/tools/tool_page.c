@@ -3,7 +3,6 @@
 #include "tool_page.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"

@@ -5,11 +5,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/nearest.h"
 #include "tool_open.h"
 #include "tool_rows.h"
@@ -20,23 +20,21 @@
 static void near_file(const char *path, char *out, size_t size) {
     enum { MOST = 2000 };
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    char *names[MOST], *folder = tool_alloc(strlen(path) + 2, 1);
+    char *names[MOST], *folder = slash ? tool_strndup(path, (size_t)(name - path)) : tool_strdup("./");
     size_t n = 0;
-    strcpy(folder, slash ? path : "./");
-    folder[slash ? name - path : 2] = 0;
     DIR *d = opendir(folder);
     for (const struct dirent *e; d && n < MOST && (e = readdir(d));)
         if (e->d_name[0] != '.')
-            names[n++] = strcpy(tool_alloc(strlen(e->d_name) + 1, 1), e->d_name);
+            names[n++] = tool_strdup(e->d_name);
     const char *near = hn_nearest(name, (const char *const *)names, n);
     out[0] = 0;
     if (near)
         snprintf(out, size, ", did you mean %s%s?", slash ? folder : "", near);
     while (n > 0)
-        free(names[--n]);
+        hn_free(names[--n]);
     if (d)
         closedir(d);
-    free(folder);
+    hn_free(folder);
 }
 
 static int file_failed(const char *path, int error) {
@@ -87,7 +85,7 @@ static int file_read(const char *path, size_t most, char **data, size_t *len) {
     if (!standard)
         fclose(f);
     if (error || code >= 0) {
-        free(buffer);
+        hn_free(buffer);
         return error ? file_failed(path, error) : code;
     }
     *data = buffer;
@@ -107,7 +105,7 @@ int tool_json_read(const char *path, size_t flags, const char *wrong, json_t **o
         return code;
     json_error_t je;
     *out = json_loadb(data, len, flags, &je);
-    free(data);
+    hn_free(data);
     return *out ? 0 : tool_usage("%s:%d: %s: %s", path, je.line, wrong, je.text);
 }
 
@@ -147,7 +145,7 @@ int tool_tokens_from_json(const json_t *list, const char *where, hunch_token **i
         const json_t *item = json_array_get(list, i);
         json_int_t id = json_is_integer(item) ? json_integer_value(item) : -1;
         if (id < 0 || id > INT32_MAX) {
-            free(*ids);
+            hn_free(*ids);
             *ids = NULL;
             return tool_usage("%s: entry %zu is not a token id (a whole number from 0 on)", where, i);
         }
@@ -170,13 +168,8 @@ int tool_tokens_read(const char *path, hunch_token **ids, size_t *n) {
 
 tool_prompt *tool_prompt_add(tool_prompts *p) {
     p->items = tool_grow(p->items, &p->cap, p->n + 1, sizeof *p->items);
-    p->items[p->n] = (tool_prompt){.group = tool_alloc(1, 1)};
+    p->items[p->n] = (tool_prompt){.group = tool_strdup("")};
     return &p->items[p->n++];
-}
-
-static char *bytes_copy(const char *s, size_t len) {
-    char *copy = tool_alloc(len + 1, 1);
-    return memcpy(copy, s, len);
 }
 
 /* Without any prompt, standard input is read as by -p -, but not from a terminal, which would seem to hang. */
@@ -189,7 +182,7 @@ static int source_choose(const tool_options *o, const char **file) {
         return 0;
     if (!o->model)
         return tool_model_missing();
-    if (strchr(o->model, ' ') && access(o->model, F_OK) != 0) /* a text in place of MODEL */
+    if (strchr(o->model, ' ') && !hn_exists(o->model)) /* a text in place of MODEL */
         return tool_usage("no model: MODEL comes before the text \"%s\" (hunch help models)", o->model);
     if (tool_is_terminal(stdin))
         return tool_usage("no prompt: give TEXT, -f FILE or --prompt-tokens FILE, or talk with hunch chat %s",
@@ -223,7 +216,7 @@ int tool_text_read(tool_prompt *p, const tool_options *o) {
         return code;
     }
     p->len = strlen(o->prompt);
-    p->text = bytes_copy(o->prompt, p->len);
+    p->text = tool_strndup(o->prompt, p->len);
     return 0;
 }
 
@@ -248,8 +241,8 @@ int tool_prompts_read(tool_prompts *p, const tool_options *o) {
     if (from_file)
         last_newline_drop(&one);
     one.id = json_integer(1);
-    one.group = tool_alloc(1, 1);
-    free(tool_prompt_add(p)->group);
+    one.group = tool_strdup("");
+    hn_free(tool_prompt_add(p)->group);
     p->items[0] = one;
     return 0;
 }
@@ -266,11 +259,11 @@ const char *tool_prompt_where(const tool_prompt *p, char *out, size_t size) {
 void tool_prompt_ids_drop(tool_prompt *p) {
     const bool given = !p->text && !p->messages;
     if (!given) {
-        free(p->ids);
+        hn_free(p->ids);
         p->ids = NULL;
         p->n_ids = 0;
     }
-    free(p->prediction_ids);
+    hn_free(p->prediction_ids);
     p->prediction_ids = NULL;
     p->n_prediction = 0;
 }
@@ -280,19 +273,19 @@ void tool_prompt_fini(tool_prompt *p) {
     json_decref(p->messages);
     json_decref(p->tools);
     json_decref(p->settings);
-    free(p->stops);
-    free(p->group);
-    free(p->text);
-    free(p->ids);
-    free(p->prediction);
-    free(p->prediction_ids);
+    hn_free(p->stops);
+    hn_free(p->group);
+    hn_free(p->text);
+    hn_free(p->ids);
+    hn_free(p->prediction);
+    hn_free(p->prediction_ids);
     *p = (tool_prompt){0};
 }
 
 void tool_prompts_fini(tool_prompts *p) {
     for (size_t i = 0; i < p->n; i++)
         tool_prompt_fini(&p->items[i]);
-    free(p->items);
+    hn_free(p->items);
     json_decref(p->unknown);
     *p = (tool_prompts){0};
 }

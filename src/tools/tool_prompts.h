@@ -39,7 +39,7 @@ typedef struct tool_prompts {
 /* Limits in bytes: of a text for one context, far above any real one; and of any file that is read into memory. */
 enum { TOOL_MOST_TEXT = 64 << 20, TOOL_MOST_FILE = 1 << 30 };
 
-/* A whole file ("-": standard input), NUL-terminated, to be freed with free. Cannot be read: HUNCH_FAILED; more than
+/* A whole file ("-": standard input), NUL-terminated, to be freed with hn_free. Cannot be read: HUNCH_FAILED; more than
  * TOOL_MOST_FILE: HUNCH_USAGE. */
 int tool_file_read(const char *path, char **data, size_t *len);
 /* The JSON of a file, read with these flags of jansson. Not JSON: HUNCH_USAGE, with the line and `wrong`. */

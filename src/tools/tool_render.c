@@ -15,8 +15,7 @@ static int arg_set(json_t *args, const char *given) {
     if (!equals || equals == given)
         return tool_usage("--template-arg %s is not K=V", given);
     size_t len = (size_t)(equals - given);
-    char *key = tool_alloc(len + 1, 1);
-    memcpy(key, given, len);
+    char *key = tool_strndup(given, len);
     json_t *value = json_loads(equals + 1, JSON_DECODE_ANY, NULL);
     if (!value)
         value = json_string(equals + 1);
@@ -26,7 +25,7 @@ static int arg_set(json_t *args, const char *given) {
     else if (!value || json_object_set(args, key, value) != 0)
         code = tool_usage("--template-arg %s is not valid UTF-8", given);
     json_decref(value);
-    free(key);
+    hn_free(key);
     return code;
 }
 
@@ -49,7 +48,7 @@ int tool_template_file_read(const char *path, char **text) {
     int code = tool_file_read(path, text, &len);
     if (code || strlen(*text) == len)
         return code;
-    free(*text);
+    hn_free(*text);
     *text = NULL;
     return tool_usage("%s: a zero byte, not the text of a template", path);
 }
@@ -64,7 +63,7 @@ int tool_template_open(tool_template *t, const tool_options *o) {
 }
 
 void tool_template_fini(tool_template *t) {
-    free(t->text);
+    hn_free(t->text);
     json_decref(t->args);
     *t = (tool_template){0};
 }
@@ -197,7 +196,7 @@ static int contents_join(tool_rendered *out, const hunch_model *m, const json_t 
         len += n;
     }
     int code = ids_of(out, m, text ? text : "", len, false, err);
-    free(text);
+    hn_free(text);
     return code;
 }
 

@@ -18,7 +18,7 @@ typedef struct tool_template {
     const char *system; /* system message of every prompt not given as ids; NULL: none */
 } tool_template;
 
-/* The text of a template, to be freed with free; a zero byte, which would truncate it, is wrong usage. */
+/* The text of a template, to be freed with hn_free; a zero byte, which would truncate it, is wrong usage. */
 int tool_template_file_read(const char *path, char **text);
 /* Reads the files that the flags name; needs no model. */
 int tool_template_open(tool_template *t, const tool_options *o);
@@ -27,7 +27,7 @@ bool tool_template_used(const tool_template *t, const hunch_model *m);
 /* Arguments without a template, and tools for a template that ignores them, are wrong usage. */
 int tool_template_check(const tool_template *t, const hunch_model *m);
 
-/* A conversation as ids, to be freed with free. */
+/* A conversation as ids, to be freed with hn_free. */
 typedef struct tool_rendered {
     hunch_token *ids;
     size_t n;

@@ -2,7 +2,6 @@
 /* tool_report.c - the results of `hunch compare` as JSON, as a table, and as answers side by side. Measures nothing. */
 #include <math.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -312,11 +311,11 @@ void tool_report_show(const tool_comparison *c, size_t prompt) {
     legend_print(c, color);
     putchar('\n');
     for (int l = 0; l < c->n_lanes; l++) {
-        free(made[l]);
+        hn_free(made[l]);
         tool_ends_fini(&ends[l]);
     }
-    free(made);
-    free(titles);
-    free(ends);
-    free(panes);
+    hn_free(made);
+    hn_free(titles);
+    hn_free(ends);
+    hn_free(panes);
 }

@@ -2,7 +2,6 @@
 /* tool_rows.c - see tool_rows.h. */
 #include "tool_rows.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -12,7 +11,7 @@ enum { WHERE = 1100 };
 
 static char *text_copy(const json_t *text, size_t *len) {
     *len = json_string_length(text);
-    return memcpy(tool_alloc(*len + 1, 1), json_string_value(text), *len);
+    return tool_strndup(json_string_value(text), *len);
 }
 
 /* ---- conversations ------------------------------------------------------------------------------------------- */
@@ -43,7 +42,7 @@ static int parts_join(json_t *message, size_t number, const char *where) {
     }
     if (!code)
         json_object_set_new(message, "content", json_stringn(text ? text : "", len));
-    free(text);
+    hn_free(text);
     return code;
 }
 
@@ -132,7 +131,7 @@ static int extras_take(tool_prompt *to, const json_t *row, int line, const char 
         to->prediction = text_copy(prediction, &to->prediction_len);
     if (json_is_string(group)) {
         size_t len;
-        free(to->group);
+        hn_free(to->group);
         to->group = text_copy(group, &len);
     }
     return 0;

@@ -2,7 +2,6 @@
 /* tool_show.c - see tool_show.h. */
 #include "tool_show.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -39,7 +38,7 @@ void tool_ends_update(tool_ends *e, const hunch_model *m, const hunch_token *tok
 }
 
 void tool_ends_fini(tool_ends *e) {
-    free(e->at);
+    hn_free(e->at);
     *e = (tool_ends){0};
 }
 
@@ -229,8 +228,8 @@ static void page_init(page *p, const tool_pane *from, int width) {
 }
 
 static void page_fini(page *p) {
-    free(p->cells);
-    free(p->lines);
+    hn_free(p->cells);
+    hn_free(p->lines);
 }
 
 /* One line, filled with spaces up to `width` columns. */
@@ -272,7 +271,7 @@ static void row_print(const tool_pane *panes, int n, int width, bool color) {
     }
     for (int i = 0; i < n; i++)
         page_fini(&pages[i]);
-    free(pages);
+    hn_free(pages);
 }
 
 void tool_panes_print(const tool_pane *panes, int n, bool color) {

@@ -23,7 +23,7 @@ double tool_quantile(const double *values, size_t n, double q) {
     double at = q * (double)(n - 1);
     size_t i = (size_t)at;
     double x = i + 1 < n ? sorted[i] + (at - (double)i) * (sorted[i + 1] - sorted[i]) : sorted[n - 1];
-    free(sorted);
+    hn_free(sorted);
     return x;
 }
 
@@ -37,7 +37,7 @@ tool_spread tool_spread_of(const double *values, size_t n) {
     for (size_t i = 0; i < n; i++)
         away[i] = fabs(values[i] - s.median);
     s.mad = tool_median(away, n);
-    free(away);
+    hn_free(away);
     return s;
 }
 
@@ -51,8 +51,8 @@ void tool_pairs_add(tool_pairs *p, double plain, double drafted) {
 }
 
 void tool_pairs_fini(tool_pairs *p) {
-    free(p->plain);
-    free(p->drafted);
+    hn_free(p->plain);
+    hn_free(p->drafted);
     *p = (tool_pairs){0};
 }
 
@@ -81,7 +81,7 @@ void tool_pairs_interval(const tool_pairs *p, double *low, double *high) {
     }
     *low = tool_quantile(ratio, DRAWS, 0.05);
     *high = tool_quantile(ratio, DRAWS, 0.95);
-    free(ratio);
+    hn_free(ratio);
 }
 
 /* ---- traces -------------------------------------------------------------------------------------------------- */
@@ -94,8 +94,8 @@ void tool_trace_add(tool_trace *t, double tokens, double seconds) {
 }
 
 void tool_trace_fini(tool_trace *t) {
-    free(t->tokens);
-    free(t->seconds);
+    hn_free(t->tokens);
+    hn_free(t->seconds);
     *t = (tool_trace){0};
 }
 

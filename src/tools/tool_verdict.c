@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_verdict.c - summarises the results of `hunch compare`: a method against plain, prompt by prompt and in all. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tool_compare.h"
@@ -89,7 +88,7 @@ tool_verdict tool_verdict_of(const tool_comparison *c, int lane, const char *gro
     v.acceptance = v.drafted ? (double)v.accepted / (double)v.drafted : NAN;
     tool_pairs_interval(&all, &v.low, &v.high);
     tool_pairs_fini(&all);
-    free(ratios);
+    hn_free(ratios);
     return v;
 }
 

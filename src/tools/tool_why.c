@@ -3,7 +3,6 @@
 #include "tool_why.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tool_tree.h"
@@ -27,11 +26,11 @@ void tool_why_add(void *why, const hunch_round_report *report) {
 
 void tool_why_fini(tool_why *w) {
     for (size_t i = 0; i < w->n; i++) {
-        free((void *)(uintptr_t)w->rounds[i].considered);
-        free((void *)(uintptr_t)w->rounds[i].node);
-        free((void *)(uintptr_t)w->rounds[i].path);
+        hn_free((void *)(uintptr_t)w->rounds[i].considered);
+        hn_free((void *)(uintptr_t)w->rounds[i].node);
+        hn_free((void *)(uintptr_t)w->rounds[i].path);
     }
-    free(w->rounds);
+    hn_free(w->rounds);
     *w = (tool_why){0};
 }
 

@@ -4,7 +4,6 @@
  * breaks longer words. Wide characters are words of their own, as their scripts have no spaces. */
 #include "tool_wrap.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -147,6 +146,6 @@ void tool_wrap_write(tool_wrap *w, const char *text, size_t len) {
 void tool_wrap_end(tool_wrap *w) {
     partial_write(w);
     word_end(w);
-    free(w->held);
+    hn_free(w->held);
     *w = (tool_wrap){.to = w->to};
 }
