@@ -4,6 +4,7 @@
  * Every figure is reported with the limit measured at the same time: max(bytes / read bandwidth, MACs / the peak of
  * their arithmetic), where bytes are the weights and the K/V that a pass must read, once. The parts: tool_bench.h. */
 
+#include "base/least.h"
 #include "tool_bench.h"
 #include "tool_commands.h"
 
@@ -35,9 +36,8 @@ static int context_needed(const bench *b) {
     if (b->o.requests)
         context = b->o.context != TOOL_UNSET ? b->o.context : 8192 + BENCH_MOST_ROWS;
     for (int i = 0; i < b->n_passes; i++)
-        if (b->passes[i].context + BENCH_MOST_ROWS > context)
-            context = b->passes[i].context + BENCH_MOST_ROWS;
-    return context < most ? context : most;
+        context = hn_most(context, b->passes[i].context + BENCH_MOST_ROWS);
+    return hn_least(context, most);
 }
 
 static int bench_open(bench *b) {
@@ -51,7 +51,7 @@ static int bench_open(bench *b) {
     const int context = context_needed(b);
     bench_plain *p = &b->plain;
     p->new_tokens = context < 4 * BENCH_DECODE ? (context + 3) / 4 : BENCH_DECODE;
-    p->prompt = context - p->new_tokens < BENCH_PREFILL ? context - p->new_tokens : BENCH_PREFILL;
+    p->prompt = hn_least(context - p->new_tokens, BENCH_PREFILL);
     p->context = p->prompt + p->new_tokens / 2;
     b->parallel = b->o.parallel == TOOL_UNSET ? 1 : b->o.parallel;
     b->o.no_prefix_reuse = true; /* every turn of a measurement reads the same prompt */

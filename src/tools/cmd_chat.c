@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "base/utf8.h"
 #include "tool_chat.h"
 #include "tool_tty.h"
@@ -65,7 +66,7 @@ enum { EXIT_PRESSES = 3 }; /* presses of Ctrl-C after the one that stops an answ
 /* The engine's default, computed here so that messages can name it. */
 static int context_of(const tool_options *o, int model_context) {
     enum { LARGEST = 8192 };
-    return o->context != TOOL_UNSET ? o->context : model_context < LARGEST ? model_context : LARGEST;
+    return o->context != TOOL_UNSET ? o->context : hn_least(model_context, LARGEST);
 }
 
 int tool_chat_engine_open(tool_chat_state *c) {

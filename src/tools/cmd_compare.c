@@ -12,6 +12,7 @@
  * stores, so that no method has seen the answer before. */
 #include <math.h>
 
+#include "base/least.h"
 #include "tool_commands.h"
 #include "tool_compare.h"
 #include "tool_render.h"
@@ -68,9 +69,9 @@ static int context_choose(const tool_comparison *c, int max_tokens, int *out) {
     size_t need = 0;
     for (size_t i = 0; i < c->prompts.n; i++) {
         const size_t rows = c->prompts.items[i].n_ids + (size_t)tokens_of(&c->prompts.items[i], max_tokens) + SPARE;
-        need = rows > need ? rows : need;
+        need = hn_most_size(rows, need);
     }
-    *out = (int)(c->o.context != TOOL_UNSET || need > most ? most : need);
+    *out = (int)(c->o.context != TOOL_UNSET ? most : hn_least_size(need, most));
     return 0;
 }
 
@@ -214,7 +215,7 @@ static int prompts_run(tool_comparison *c, int parallel, const hunch_request *ba
     int code = 0;
     while (c->n_done < c->prompts.n && !code) {
         size_t first = c->n_done, left = c->prompts.n - first;
-        code = batch_run(c, base, first, left < (size_t)parallel ? (int)left : parallel, &bar);
+        code = batch_run(c, base, first, (int)hn_least_size(left, (size_t)parallel), &bar);
         if (c->o.show && !c->o.json) {
             tool_progress_hide();
             for (; first < c->n_done; first++)

@@ -5,6 +5,7 @@
  * tokens that had no score yet, so that after the first window each has at least half a window of context. */
 #include <math.h>
 
+#include "base/least.h"
 #include "tool_commands.h"
 #include "tool_open.h"
 #include "tool_render.h"
@@ -44,7 +45,7 @@ static int windows_run(score *s, hunch_engine *e, size_t window) {
     hunch_error err = {0};
     size_t total = s->text->n_ids, step = window / 2;
     for (s->begin = 0; s->scored < total; s->begin += step) {
-        s->end = total - s->begin < window ? total : s->begin + window;
+        s->end = s->begin + hn_least_size(total - s->begin, window);
         if (hunch_evaluate(e, s->text->ids + s->begin, s->end - s->begin, row_score, s, &err) != HUNCH_OK)
             return tool_failed(&err);
     }
@@ -71,7 +72,7 @@ static int score_run(const tool_options *o, tool_prompt *p, hunch_model **m, hun
         return tool_usage("score: a text of %zu token has none to score, at least 2 are needed", p->n_ids);
     hunch_model_info info;
     hunch_model_get_info(*m, &info);
-    int window = o->context != TOOL_UNSET ? o->context : info.context < MOST_CONTEXT ? info.context : MOST_CONTEXT;
+    int window = o->context != TOOL_UNSET ? o->context : hn_least(info.context, MOST_CONTEXT);
     if (window < 2)
         return tool_usage("score: --context %d is too small for a window, at least 2 are needed", window);
     if ((code = tool_engine_open(e, *m, o, NULL, window, 1)))

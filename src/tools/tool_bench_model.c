@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/least.h"
 #include "tool_bench.h"
 
 /* ---- passes -------------------------------------------------------------------------------------------------- */
@@ -191,7 +192,7 @@ static double prefill_limit(const bench *b, double read_gb_s) {
     double seconds = 0;
     for (int at = 0; at < n; at += chunk) {
         hunch_work w;
-        const int rows = n - at < chunk ? n - at : chunk;
+        const int rows = hn_least(n - at, chunk);
         hunch_engine_work(b->engine, rows, at + rows == n, at, &w);
         seconds += bench_limit(b, &w, read_gb_s);
     }

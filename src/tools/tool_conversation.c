@@ -86,7 +86,7 @@ static size_t turn_next(const tool_conversation *c, size_t from) {
     size_t i = from + 1;
     while (i < n && !is_of(json_array_get(c->messages, i), "user"))
         i++;
-    return i < n ? i : n;
+    return hn_least_size(i, n);
 }
 
 size_t tool_conversation_turns(const tool_conversation *c) {

@@ -3,6 +3,7 @@
  * of flags; their meaning is in cmd_*.c. */
 #include "tool_options.h"
 
+#include "base/least.h"
 #include "tool_flags.h"
 #include "tool_foreign.h"
 #include "tool_guard.h"
@@ -265,7 +266,7 @@ static int parse_one(tool_options *o, const tool_command *c, int argc, char **ar
         return word_take(w, c, arg);
     char name[64];
     const size_t len = name_length(arg, c);
-    snprintf(name, sizeof name, "%.*s", (int)(len < 63 ? len : 63), arg);
+    snprintf(name, sizeof name, "%.*s", (int)hn_least_size(len, 63), arg);
     const tool_flag *found = tool_flag_find(arg, len, c->bit);
     if (!found)
         return unknown_flag(name, c);

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "base/utf8.h"
 #include "tool_terminal.h"
 
@@ -162,8 +163,7 @@ void tool_page_synopsis(tool_page *p, const char *command, const char *rest) {
 }
 
 void tool_page_items(tool_page *p, int longest) {
-    const int most = p->width * 2 / 5 < MOST_LEFT ? p->width * 2 / 5 : MOST_LEFT;
-    p->left = longest < most ? longest : most;
+    p->left = hn_least(longest, hn_least(p->width * 2 / 5, MOST_LEFT));
 }
 
 void tool_page_item(tool_page *p, const char *name, const char *value, const char *text, bool deep) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/least.h"
 #include "base/terminal.h"
 #include "tool_output.h"
 
@@ -97,7 +98,7 @@ static void line_make(const tool_progress *p, double done, double total, double 
     size_t n = (size_t)snprintf(out, size, "%.*s", width > 1 ? width - 1 : 0, p->label);
     if (total > 0 && room >= BAR_LEAST) {
         out[n++] = ' ';
-        n += bar_put(out + n, share, room < BAR ? room : BAR);
+        n += bar_put(out + n, share, hn_least(room, BAR));
     }
     for (int i = 0; i < PARTS; i++)
         if (parts[i][0])

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/least.h"
 #include "base/utf8.h"
 #include "tool_output.h"
 #include "tool_show.h"
@@ -64,7 +65,7 @@ static void space_write(tool_wrap *w, char c) {
         w->column = 0;
     } else if (w->column < w->width) { /* at the end of a full line it would begin the next one */
         const int columns = c == '\t' ? TAB - w->column % TAB : 1, room = w->width - w->column;
-        put(w, &c, 1, columns < room ? columns : room);
+        put(w, &c, 1, hn_least(columns, room));
     }
 }
 
