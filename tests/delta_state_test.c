@@ -120,7 +120,9 @@ static int read_text(bits *b, const hunch_model *m, const hn_ops *table, int mos
     for (b->at = 0, *wrong = 0; b->at < b->n; passes++) {
         make_tree(b, &r, most);
         const int n_certain = some_certain(b, &r);
-        must(hn_pass_run_with(r.runner, r.row, r.n, &seq, 1, &(hn_pass_options){.n_certain = &n_certain}, err));
+        const hn_pass_options more = {.n_certain = &n_certain};
+        must(hn_pass_reserve(r.runner, r.row, r.n, &seq, 1, &more, err));
+        must(hn_pass_run_with(r.runner, r.row, r.n, &seq, 1, &more, err));
         for (int i = 0; i < r.n_path; i++)
             *wrong += memcmp(b->want + (size_t)(b->at + i) * (size_t)b->vocab, hn_pass_logits(r.runner, r.path[i]),
                              (size_t)b->vocab * sizeof(float)) != 0;

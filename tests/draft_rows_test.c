@@ -136,6 +136,7 @@ static void run_grown_pass(rig *r, const grown *t, int n_seqs, int pass, int *ma
     }
     if (n == 0) return;
     const hn_pass_options more = {.draft_rows = drafts};
+    must(hn_pass_reserve(r->runner, row, n, seqs, m, &more, err));
     must(hn_pass_run_with(r->runner, row, n, seqs, m, &more, err));
     for (int i = 0; i < n; i++) keep_logits_of(r, i, out[of[i]] + (size_t)node[i] * WIDEST);
 }

@@ -23,7 +23,7 @@ enum { TEXTS = 2, TOKENS = 20, EACH = 9 };
 /* ---- injected failures ------------------------------------------------------------------------------------------------ */
 
 static const hn_runner *target_runner; /* whose passes do not fail */
-static int calls, fails_at = -1;
+static int calls, fails_at = -1, target_reserves;
 static hunch_status fails_with;
 
 static bool inject(hunch_error *err) {
@@ -46,8 +46,11 @@ hunch_status __real_hn_cache_reserve(hn_cache *c, int seq, int owner, int tentat
 hunch_status __wrap_hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hunch_error *err);
 hunch_status __wrap_hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hunch_error *err) {
     if (owner > 0 && inject(err)) return fails_with;
+    target_reserves += owner == 0;
     return __real_hn_cache_reserve(c, seq, owner, tentative, err);
 }
+
+static int text_passes; /* of the target, for each text that was in one */
 
 /* ---- texts ------------------------------------------------------------------------------------------------------------ */
 
@@ -87,6 +90,7 @@ static uint64_t decode(hunch_engine *e, hunch_token out[TEXTS][TOKENS], int *fai
         if (st.finish != HUNCH_FINISH_LENGTH) fail_msg("text %d ended by %d: %s", i, (int)st.finish, st.error.message);
         memcpy(out[i], st.tokens, sizeof out[i]);
         drafted += st.drafted;
+        text_passes += (int)st.passes;
         hunch_session_close(&s[i]);
     }
     assert_true(hn_cache_valid(e->cache));
@@ -191,7 +195,23 @@ static void test_mapped(void **state) {
     hunch_model_close(&m);
 }
 
+/* The rows of a text in a pass of the target are reserved once: by the scheduler, which may preempt another text for them. */
+static void test_reserved_once(void **state) {
+    (void)state;
+    hunch_model *m = open_model(data_path(STORIES), "best", 1, HUNCH_PRECISION_NATIVE);
+    hunch_engine *e = engine_with(m, "ngram,min=1");
+    hunch_token got[TEXTS][TOKENS];
+    int failed;
+    target_reserves = 0;
+    text_passes = 0;
+    decode(e, got, &failed);
+    assert_true(text_passes > TEXTS);
+    assert_int_equal(target_reserves, text_passes);
+    hunch_engine_close(&e);
+    hunch_model_close(&m);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_drafters), cmocka_unit_test(test_mapped)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reserved_once), cmocka_unit_test(test_drafters), cmocka_unit_test(test_mapped)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -387,6 +387,17 @@ hunch_status hn_cache_reserve(hn_cache *c, int seq, int model_id, int tentative,
     return HUNCH_OK;
 }
 
+bool hn_cache_reserved(const hn_cache *c, int seq, int model_id, int tentative) {
+    const hn_seq *s = &c->seq[seq];
+    const int committed = s->committed[model_id];
+    for (int g = 0; g < c->n_groups; g++) {
+        if (c->group[g].model_id != model_id) continue;
+        if (s->n_pages[g] < hn_pages_of(c, g, committed + tentative) || next_missing(c, s, g, tentative)) return false;
+        if (tentative > 0 && page_to_copy(c, s, g, committed) >= 0) return false;
+    }
+    return true;
+}
+
 void hn_cache_commit(hn_cache *c, int seq, int model_id, const int16_t *index, int n) {
     hn_seq *s = &c->seq[seq];
     int32_t from[HN_MAX_ROWS], to[HN_MAX_ROWS];

@@ -108,6 +108,7 @@ int hn_cache_table_stride(const hn_cache *c, int group); /* entries of a table *
  * run. Pages below the windows are released here, not at the commit, because publish is called between them. HUNCH_NO_MEMORY:
  * no page left (nothing else changed). HUNCH_USAGE: more rows than were planned. */
 hunch_status hn_cache_reserve(hn_cache *c, int seq, int model_id, int tentative, hunch_error *err);
+bool hn_cache_reserved(const hn_cache *c, int seq, int model_id, int tentative); /* whether there is that room: for assertions */
 /* Keeps n tentative rows: index[i] is the row's number among this round's tentative rows (slot - committed), ascending,
  * in path order. They become rows committed .. committed + n - 1. index NULL: rows 0..n-1 (a chain or a chunk). */
 void hn_cache_commit(hn_cache *c, int seq, int model_id, const int16_t *index, int n);

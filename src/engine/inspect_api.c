@@ -35,7 +35,9 @@ hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n
     for (size_t at = 0; !st && at < n; at += (size_t)chunk) {
         const int m = n - at < (size_t)chunk ? (int)(n - at) : chunk;
         hn_chain_rows(rows, tokens + at, m, HN_LOGITS_ALL);
-        st = hn_pass_run_with(e->runner, rows, m, &id, 1, &(hn_pass_options){.n_certain = &m}, err);
+        const hn_pass_options more = {.n_certain = &m};
+        st = hn_pass_reserve(e->runner, rows, m, &id, 1, &more, err);
+        if (!st) st = hn_pass_run_with(e->runner, rows, m, &id, 1, &more, err);
         for (int i = 0; !st && i < m; i++) row(user, at + (size_t)i, hn_pass_logits(e->runner, i), vocab);
         if (!st) hn_cache_commit(e->cache, id, 0, NULL, m);
     }

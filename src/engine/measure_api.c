@@ -28,7 +28,9 @@ static hunch_status read_on(hunch_engine *e, int upto, int chunk, bool last_logi
         for (int i = 0; i < m; i++)
             rows[i] = (hn_row){.token = (hunch_token)(hn_splitmix(&seed) % (uint64_t)vocab), .parent = (int16_t)(i - 1)};
         if (last_logits && at + m == upto) rows[m - 1].logits = HN_LOGITS_ALL;
-        hunch_status st = hn_pass_run_with(e->runner, rows, m, &id, 1, &(hn_pass_options){.n_certain = &m}, err);
+        const hn_pass_options more = {.n_certain = &m};
+        hunch_status st = hn_pass_reserve(e->runner, rows, m, &id, 1, &more, err);
+        if (!st) st = hn_pass_run_with(e->runner, rows, m, &id, 1, &more, err);
         if (st) return st;
         hn_cache_commit(e->cache, id, 0, NULL, m);
     }
@@ -152,10 +154,12 @@ static hunch_status timed_rollback(hunch_engine *e, int rows, int commit, double
     hn_chain_rows(row, t, rows, HN_LOGITS_BEST);
     const hn_pass_options more = {.n_certain = &one};
     const double start = hn_now();
-    hunch_status st = hn_pass_run_with(e->runner, row, rows, &id, 1, &more, err);
+    hunch_status st = hn_pass_reserve(e->runner, row, rows, &id, 1, &more, err);
+    if (!st) st = hn_pass_run_with(e->runner, row, rows, &id, 1, &more, err);
     if (st) return st;
     hn_cache_commit(e->cache, id, 0, NULL, commit);
-    st = hn_pass_run_with(e->runner, row, 1, &id, 1, &more, err);
+    st = hn_pass_reserve(e->runner, row, 1, &id, 1, &more, err);
+    if (!st) st = hn_pass_run_with(e->runner, row, 1, &id, 1, &more, err);
     *seconds = hn_now() - start;
     return st;
 }

@@ -528,7 +528,8 @@ static void forward(void *arg, int rank, int ranks) {
 
 hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, hunch_error *err) {
     const hn_pass_options nothing = {0};
-    return hn_pass_run_with(r, rows, n, cache_seq, n_seqs, &nothing, err);
+    const hunch_status st = hn_pass_reserve(r, rows, n, cache_seq, n_seqs, &nothing, err);
+    return st ? st : hn_pass_run_with(r, rows, n, cache_seq, n_seqs, &nothing, err);
 }
 
 static hunch_status run_rows(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
@@ -537,8 +538,8 @@ static hunch_status run_rows(hn_runner *r, const hn_row *rows, int n, const int 
      * changed meanwhile is not the model */
     const hn_source *files = r->m->files;
     hunch_status st = files ? hn_source_check(files, err) : HUNCH_OK;
-    if (!st) st = hn_pass_describe(r, rows, n, cache_seq, n_seqs, more, err);
     if (st) return st;
+    hn_pass_describe(r, rows, n, cache_seq, n_seqs, more);
     const hn_ops *o = &r->m->ops;
     hn_pool_run(o->pool, forward, r);
     if (r->step) hn_walk_done(r, cache_seq, n_seqs);

@@ -48,8 +48,8 @@ void hn_runner_set_ops(hn_runner *r, const hn_ops *o);
 
 /* Runs n rows (1..HN_MAX_ROWS, or as many as the runner was opened for) of n_seqs sequences (at most HN_MAX_TEXTS), at
  * most HN_LOGIT_ROWS of them with logits; cache_seq[i] is the cache's id of sequence i. Row j of a sequence takes the
- * sequence's tentative slot j; its position is committed + depth. Reserves the slots. Errors: HUNCH_NO_MEMORY (pages).
- * Nothing is committed. */
+ * sequence's tentative slot j; its position is committed + depth. Reserves the slots, and runs the pass without options. Errors:
+ * HUNCH_NO_MEMORY (pages). Nothing is committed. */
 hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, hunch_error *err);
 
 /* ---- rows over several passes, and draft heads ---- */
@@ -86,7 +86,12 @@ typedef struct hn_pass_options {
     bool context;
 } hn_pass_options;
 
-/* hn_pass_run with options; paths are at most HN_MAX_ROWS rows long. The tentative slots of a sequence are limited by its group. */
+/* Reserves the slots of a pass, after those of draft rows. HUNCH_NO_MEMORY: there are too few pages; slots of the sequences before the one
+ * that lacked them stay reserved. */
+hunch_status hn_pass_reserve(const hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_options *more,
+                             hunch_error *err);
+/* A pass with options, whose slots are reserved: by hn_pass_reserve, or by the caller, sequence by sequence (hn_cache_reserve). Paths are at
+ * most HN_MAX_ROWS rows long. The tentative slots of a sequence are limited by its group. Errors: files that changed. */
 hunch_status hn_pass_run_with(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
                               const hn_pass_options *more, hunch_error *err);
 

@@ -89,9 +89,8 @@ void hn_pass_steps(const hn_exec *ex, const hn_runner *r);
 hunch_status hn_markov_open(hn_runner *r, int states, hunch_error *err);
 void hn_markov_close(hn_runner *r);
 
-/* pass_rows.c. Describes the rows of a pass in the runner's buffers, and reserves their slots. more: not NULL. */
-hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
-                              const hn_pass_options *more, hunch_error *err);
+/* pass_rows.c. Describes the rows of a pass, whose slots are reserved, in the runner's buffers. more: not NULL. */
+void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_options *more);
 
 /* pass_walk.c. Appends the walk of sequence `seq` of the pass, whose rows are [first, last), the first `n_certain` of which
  * will certainly be committed. absorb false: the state does not change, and no row is certain; true: there are no draft rows. */

@@ -196,18 +196,38 @@ static void describe_tokens(hn_runner *r, const hn_row *rows, int first, int las
     }
 }
 
-hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
-                              const hn_pass_options *more, hunch_error *err) {
+/* Whether the rows of a pass have slots in the cache. */
+static bool has_slots(const hn_runner *r, const hn_pass_options *more) {
+    return r->n_groups > 0 && !(r->m->arch.draft_head.steps.n > 0 && more->drafts);
+}
+
+static int rows_of_sequence(const hn_row *rows, int n, int first, int seq) {
+    int last = first;
+    while (last < n && rows[last].seq == seq) last++;
+    return last - first;
+}
+
+hunch_status hn_pass_reserve(const hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_options *more,
+                             hunch_error *err) {
+    hunch_status st = HUNCH_OK;
+    for (int s = 0, first = 0; !st && has_slots(r, more) && s < n_seqs; s++) {
+        const int own = rows_of_sequence(rows, n, first, s), kept = more->draft_rows ? more->draft_rows[s].n : 0;
+        st = hn_cache_reserve(r->cache, cache_seq[s], r->model_id, kept + own, err);
+        first += own;
+    }
+    return st;
+}
+
+void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_options *more) {
     const hn_draft_rows none = {0, NULL};
-    const bool steps = r->m->arch.draft_head.steps.n > 0, cached = r->n_groups > 0 && !(steps && more->drafts);
+    const bool steps = r->m->arch.draft_head.steps.n > 0, cached = has_slots(r, more);
     int first = 0, path = 0;
     assert(n >= 1 && n <= r->max_rows && n_seqs >= 1 && n_seqs <= n && n_seqs <= HN_MAX_TEXTS);
     r->rows[0].n = n;
     r->rows[0].n_seqs = n_seqs;
     r->rows[0].max_position = 0;
     for (int s = 0; s < n_seqs; s++) {
-        int last = first;
-        while (last < n && rows[last].seq == s) last++;
+        const int last = first + rows_of_sequence(rows, n, first, s);
         assert(last > first);
         const hn_draft_rows *drafts = more->draft_rows ? &more->draft_rows[s] : &none;
         if (!cached) {
@@ -215,8 +235,7 @@ hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int
             first = last;
             continue;
         }
-        hunch_status st = hn_cache_reserve(r->cache, cache_seq[s], r->model_id, drafts->n + last - first, err);
-        if (st) return st;
+        assert(hn_cache_reserved(r->cache, cache_seq[s], r->model_id, drafts->n + last - first));
         path = describe_sequence(r, rows, first, last, s, hn_cache_committed(r->cache, cache_seq[s], r->model_id), drafts, path);
         describe_tables(r, s, cache_seq[s]);
         const int n_certain = more->n_certain ? more->n_certain[s] : 0;
@@ -237,5 +256,4 @@ hunch_status hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int
         describe_head(r, rows, n, more);
     write_description(r);
     if (r->step) hn_walk_write(r, n_seqs);
-    return HUNCH_OK;
 }

@@ -45,7 +45,7 @@ static void level_pass(hn_head_passes *h, hn_head_node *node, int first, int las
     for (int i = first; i < last; i++) add_node(h, &p, &node[i], i == first || node[i].seq != node[i - 1].seq);
     const hn_pass_options more = {.draft_rows = hn_head_has_steps(h) ? NULL : p.drafts, .feature = p.feature, .output = p.output,
                                   .drafts = true, .step = h->level};
-    if (!hn_head_run(h, &p, &more)) return; /* no more levels */
+    if (!hn_head_run_drafts(h, &p, &more)) return; /* no more levels */
     for (int i = first; i < last; i++) keep_node(h, &p, &node[i], (i - first) * h->span);
     for (int i = first; i < last; i++)
         for (int j = 0; j < h->span; j++) take(ctx, i, j, (i - first) * h->span + j);

@@ -118,7 +118,7 @@ bool hn_mtp_follow(hn_head_passes *h, const hn_head_rows_of *of, int n_seqs, con
         hn_head_pass_start(&p);
         for (int s = 0, first = 0; s < n_seqs; first += of[s++].n) add_text(h, &p, module, &of[s], row, first);
         const hn_pass_options more = {.draft_rows = p.drafts, .feature = p.feature, .output = p.output, .drafts = true, .module = module};
-        if (p.n_rows > 0 && !hn_head_run(h, &p, &more)) return false;
+        if (p.n_rows > 0 && !hn_head_run_drafts(h, &p, &more)) return false;
     }
     for (int s = 0; s < n_seqs; s++) advance(h, &of[s]);
     return true;
@@ -205,7 +205,7 @@ static void add_node(level *l, int i) {
 static bool run_level(level *l) {
     hn_head_pass *p = &l->pass;
     const hn_pass_options more = {.draft_rows = p->drafts, .feature = p->feature, .output = p->output, .drafts = true, .module = l->module};
-    if (p->n_rows > 0 && !hn_head_run(l->h, p, &more)) return false;
+    if (p->n_rows > 0 && !hn_head_run_drafts(l->h, p, &more)) return false;
     for (int i = 0; i < l->n_nodes; i++) l->take(l->ctx, l->node_of[i], 0, l->row_of[i]);
     hn_head_pass_start(p);
     l->n_nodes = 0;

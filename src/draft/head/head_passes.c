@@ -149,6 +149,13 @@ bool hn_head_run(hn_head_passes *h, const hn_head_pass *p, const hn_pass_options
     return false;
 }
 
+bool hn_head_run_drafts(hn_head_passes *h, const hn_head_pass *p, const hn_pass_options *more) {
+    hunch_error why = {0};
+    if (!hn_pass_reserve(h->runner, p->row, p->n_rows, p->cache_seq, p->n_seqs, more, &why)) return hn_head_run(h, p, more);
+    pass_failed(h, p->cache_seq, p->n_seqs, &why);
+    return false;
+}
+
 bool hn_head_reserve(hn_head_passes *h, int seq, int rows) {
     hunch_error why = {0};
     if (!hn_cache_reserve(h->cache, seq, h->model_id, rows, &why)) return true;
