@@ -204,6 +204,32 @@ static void test_waiting(void **state) {
     free(prompt);
 }
 
+/* The plain text that a forced drafter knows is made beside the engine: texts that run do not give way to it. */
+static void test_plain_text_beside(void **state) {
+    (void)state;
+    hunch_engine *e = open_small("forced,accept=0.6,depth=4", 1, CONTEXT, true, HUNCH_VERIFY_DEFAULT);
+    hunch_token *prompt = make_prompt(CONTEXT - 40, 0, 2), *other = make_prompt(150, 0, 3);
+    const hunch_request r[2] = {ask(prompt, CONTEXT - 40, 40, 0), ask(other, 150, 60, 0)};
+    hunch_session *s[2];
+    hunch_session_state st[2];
+    must(hunch_session_open(&s[0], e, &r[0], err));
+    do {
+        must(hunch_engine_round(e, err));
+        hunch_session_get(s[0], &st[0]);
+    } while (st[0].n_tokens < 20);
+    must(hunch_session_open(&s[1], e, &r[1], err));
+    must(hunch_engine_run(e, err));
+    for (int i = 0; i < 2; i++) {
+        hunch_session_get(s[i], &st[i]);
+        assert_true(st[i].drafted > st[i].accepted && st[i].accepted > 10);
+        assert_int_equal(st[i].preempted, 0);
+        hunch_session_close(&s[i]);
+    }
+    hunch_engine_close(&e);
+    free(prompt);
+    free(other);
+}
+
 /* Several answers to one prompt, opened together: it is read once, and a session with another prompt does not wait. */
 static void test_one_prompt(void **state) {
     (void)state;
@@ -332,8 +358,8 @@ static void test_windows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_prefixes), cmocka_unit_test(test_second_turn),
-                                       cmocka_unit_test(test_waiting), cmocka_unit_test(test_one_prompt),
-                                       cmocka_unit_test(test_crowds),
+                                       cmocka_unit_test(test_plain_text_beside), cmocka_unit_test(test_waiting),
+                                       cmocka_unit_test(test_one_prompt), cmocka_unit_test(test_crowds),
                                        cmocka_unit_test(test_resumed_anywhere), cmocka_unit_test(test_windows)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

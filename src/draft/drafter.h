@@ -138,7 +138,7 @@ bool hn_propose_has_room(const hn_propose *p, int row);
 
 enum { HN_MAX_DRAFT_GROUPS = 4 };
 typedef struct hn_needs {      /* what open requests from the engine */
-    bool oracle;               /* the plain continuation, generated untimed before the session's first round */
+    bool oracle;               /* the plain continuation (engine/oracle.c), generated untimed before the session's first round */
     bool has_logits;           /* candidates that were not drawn are added with softmax(its logits) at temperature 1 */
     hn_feature_set features;   /* of the target's pass, fed with every committed row */
     int max_depth;             /* levels it can draft, 1 or more: deeper ones are not requested */

@@ -22,7 +22,7 @@ static int propose_level(hn_drafter *d, hunch_session *const *s, int n, int leve
     int m = 0;
     if (level >= d->needs.max_depth) return 0;
     for (int i = 0; i < n; i++) {
-        if (s[i]->plain || level >= depth_limit(s[i])) continue;
+        if (level >= depth_limit(s[i])) continue;
         p[m++] = (hn_propose){.seq = s[i]->id,
                               .text = {s[i]->text, (int)s[i]->n_text, (int)s[i]->n_prompt},
                               .tree = &s[i]->tree,
@@ -119,7 +119,7 @@ static int tree_rows(int n) {
 void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n) {
     const double start = hn_now(), before = draft_passes(e);
     for (int i = 0; i < n; i++) hn_tree_reset(&s[i]->tree, s[i]->text[s[i]->n_text - 1], tree_rows(n));
-    if (e->n_drafters == 0 || s[0]->plain) return;
+    if (e->n_drafters == 0) return;
     if (e->controller)
         draft_controlled(e, s, n);
     else

@@ -170,7 +170,7 @@ static hunch_status open_parts(hunch_engine *e, const hunch_engine_options *o, h
     if (!st) st = hn_runner_open_for(&e->runner, &e->model->target, e->cache, 0, e->context, e->pass_rows, &features, err);
     if (!st) st = hn_verifier_open(&e->verifier, e->model->target.arch.vocab, err);
     if (!st && controlled) st = open_controller(e, err);
-    return st;
+    return st ? st : hn_oracle_open(e, o, err);
 }
 
 /* The default: short enough that longrope does not use its factors for long texts. */
@@ -217,6 +217,7 @@ void hunch_engine_close(hunch_engine **ep) {
         if (e->session[i]) hunch_session_cancel(e->session[i]);
     while (e->queue) hunch_session_cancel(e->queue);
     while (e->streams) hn_stream_end(e->streams); /* ended, but their callbacks were not called: no round followed */
+    hunch_engine_close(&e->plain);
     hn_curves_close(e);
     hn_controller_close(&e->controller);
     for (int i = 0; i < e->n_drafters; i++) hn_drafter_close(&e->drafter[i]);
@@ -269,35 +270,6 @@ void hunch_engine_forget(hunch_engine *e) {
 
 /* ---- sessions -------------------------------------------------------------------------------------------------------- */
 
-hunch_status hn_session_oracle(hunch_session *s, const hunch_request *r, hunch_error *err) {
-    hunch_engine *e = s->engine;
-    hunch_session *o = NULL;
-    hunch_request plain = *r;
-    if (!e->needs_oracle) return HUNCH_OK;
-    plain.on_logits = NULL;
-    plain.on_round = NULL;
-    plain.logprobs = false;
-    plain.top_logprobs = 0;
-    hunch_status st = hn_session_create(&o, e, &plain, err);
-    if (st) return st;
-    o->plain = true;
-    st = hn_session_place(o, e->parallel, err);
-    while (!st && hn_session_running(o)) st = hn_round(e, &o, 1, err);
-    if (!st && o->stats.finish == HUNCH_FINISH_FAILED)
-        st = hn_fail(err, o->stats.error.status, "%s", o->stats.error.message);
-    if (!st) {
-        s->n_oracle = (int)hn_session_emitted(o);
-        s->oracle = hn_alloc((size_t)s->n_oracle * sizeof *s->oracle);
-        if (s->oracle)
-            memcpy(s->oracle, o->text + o->n_prompt, (size_t)s->n_oracle * sizeof *s->oracle);
-        else
-            st = hn_fail_memory(err, "plain continuation", (size_t)s->n_oracle * sizeof *s->oracle);
-    }
-    hn_session_release(o);
-    hn_session_destroy(o);
-    return st;
-}
-
 hunch_status hunch_session_open(hunch_session **out, hunch_engine *e, const hunch_request *r, hunch_error *err) {
     if (out) *out = NULL;
     const hn_argument needed[] = {{"out", out}, {"e", e}, {"r", r}, {0}};
@@ -308,7 +280,7 @@ hunch_status hunch_session_open(hunch_session **out, hunch_engine *e, const hunc
     if (!st) st = hn_session_create(&s, e, r, err);
     if (st) return st;
     hn_measure_end(e); /* its pages may be needed */
-    st = hn_session_oracle(s, r, err);
+    st = hn_oracle_text(e, r, &s->oracle, &s->n_oracle, err);
     if (st) {
         hn_session_destroy(s);
         return st;

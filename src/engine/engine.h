@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine.h - the structs behind the three public handles. Files: model_api.c (load, text), engine.c (open and close),
- * open_drafters.c (its drafters), scheduler.c (which sessions have a place), session.c (one text: what is emitted and when it
+ * open_drafters.c (its drafters), oracle.c (what those of tests know), scheduler.c (which sessions have a place), session.c (one text: what is emitted and when it
  * ends), repeats.c (answers that repeat themselves), drafting.c (the trees of a round), round.c (the one round of all sessions),
  * stream.c (on_output), inspect_api.c (evaluate, draft, inspect, convert), measure_api.c (times of passes, limits of the machine),
  * check_api.c and its parts (head_check.h: whether a draft head fits and drafts well), curves.c (measured costs between
@@ -45,7 +45,8 @@ struct hunch_engine {
     int n_drafters;
     int tried[HN_MAX_MODELS];   /* of each head: drafts so far, none of them right; -1: one was right, or the note was added */
     hn_name_list notes;         /* for the user */
-    bool needs_oracle, feeds;   /* what its drafters need */
+    bool feeds;                 /* some drafter reads the target's features */
+    hunch_engine *plain;        /* makes the plain text of a request for drafters that need it; NULL: none does */
     hn_controller *controller;  /* NULL: everything that is drafted is verified */
     char *curve_path, *curve_key; /* file and key of the controller's costs; NULL: not kept */
     int states; /* of recurrent layers: most that are kept for later texts */
@@ -71,7 +72,6 @@ struct hunch_session {
     int id;              /* of its place, and of its sequence in the cache; -1: none */
     hunch_session *next; /* in the queue */
     uint64_t admission;
-    bool plain; /* never drafts, never shares: the oracle's own run */
     hn_sampler sampler;
     hn_rule rule;
     bool ignore_eos;
@@ -152,8 +152,12 @@ hunch_status hn_session_emit(hunch_session *s, int32_t token, int drafter, const
 void hn_session_finish(hunch_session *s, hunch_finish how);
 void hn_session_fail(hunch_session *s, const hunch_error *err);
 
-/* engine.c. For drafters that need it: the plain continuation of the request, generated with the internal sequence. */
-hunch_status hn_session_oracle(hunch_session *s, const hunch_request *r, hunch_error *err);
+/* ---- oracle.c ---- */
+
+/* Opens e->plain if a drafter needs it. */
+hunch_status hn_oracle_open(hunch_engine *e, const hunch_engine_options *o, hunch_error *err);
+/* The plain continuation of a request, to be freed; NULL and 0 if no drafter needs it. */
+hunch_status hn_oracle_text(hunch_engine *e, const hunch_request *r, int32_t **out, int *n, hunch_error *err);
 
 /* ---- scheduler.c ---- */
 

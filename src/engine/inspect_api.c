@@ -165,7 +165,7 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
     e->busy = true;
     s->depth_cap = depth;
     r.max_tokens = 2 * HUNCH_MAX_DEPTH + 2; /* length of the oracle: at most what two rounds need */
-    st = hn_session_oracle(s, &r, err);
+    st = hn_oracle_text(e, &r, &s->oracle, &s->n_oracle, err);
     if (!st) st = hn_session_place(s, e->parallel, err);
     if (!st) st = draft_rounds(s, accept, err);
     if (!st) st = last_draft(s, on_logits, user, out, err);

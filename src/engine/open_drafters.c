@@ -85,7 +85,6 @@ static hunch_status open_one(hunch_engine *e, const char *spec, const hn_target_
     hunch_status st = hn_drafter_open(d, spec, e->n_drafters, e->parallel + 1, info, err);
     if (st) return st;
     e->n_drafters++;
-    e->needs_oracle |= d->needs.oracle;
     e->feeds |= d->ops->feed != NULL;
     return label_count(e, d, err);
 }

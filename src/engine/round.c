@@ -55,7 +55,7 @@ static void add_rows(batch *b, hunch_session *s) {
         r->token = prompt ? s->text[done + i] : s->tree.token[i];
         /* in a text that resumes no prompt row decides a token */
         r->logits = !prompt || (size_t)(done + i) + 1 == s->n_text ? logits_wanted(s) : HN_LOGITS_NONE;
-        r->feature = s->engine->feeds && !s->plain;
+        r->feature = s->engine->feeds;
         b->n_logits += r->logits != HN_LOGITS_NONE;
     }
     b->session[seq] = s;
@@ -120,7 +120,7 @@ static void feed(hunch_engine *e, const batch *b) {
     int n = 0;
     for (int k = 0; k < b->n_sessions; k++) {
         const hunch_session *s = b->session[k];
-        if (s->plain || s->stats.finish == HUNCH_FINISH_FAILED) continue;
+        if (s->stats.finish == HUNCH_FINISH_FAILED) continue;
         for (int i = 0; i < s->n_committed; i++) {
             const int node = s->from_tree ? s->committed[i] : -1, at = s->first_committed + i;
             rows[n++] = (hn_feed_row){s->id, at, s->text[at], s->text[at + 1], (int16_t)node,
@@ -135,7 +135,7 @@ static void feed(hunch_engine *e, const batch *b) {
         f.n = hn_pass_features(e->runner, &to->needs.features, buffers, &f.ld);
         if (!feed_rows(to, rows, n, &f, &why)) continue;
         for (int k = 0; k < b->n_sessions; k++)
-            if (!b->session[k]->plain) hn_session_fail(b->session[k], &why);
+            hn_session_fail(b->session[k], &why);
     }
     hn_note_failures(e);
 }
@@ -207,7 +207,6 @@ static void report_round(const hunch_session *s, int context, int accepted, doub
 static void notify_drafters(hunch_session *s, const hn_verdict *v, int kept) {
     hunch_engine *e = s->engine;
     const hn_observe seen = {s->id, &s->tree, kept - 1, v->path, s->text[s->n_text - 1]};
-    if (s->plain) return;
     for (int d = 0; d < e->n_drafters; d++)
         if (e->drafter[d].ops->observe) e->drafter[d].ops->observe(&e->drafter[d], &seen, 1);
     if (e->controller) hn_controller_observe(e->controller, s->id, &s->tree, v->path, v->n_accepted);

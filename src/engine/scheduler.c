@@ -47,15 +47,10 @@ static hunch_status begin_drafters(hunch_session *s, hunch_error *err) {
     return HUNCH_OK;
 }
 
-/* Whether rows may be restored from the index. */
-static bool may_restore(const hunch_session *s) {
-    return s->engine->reuse && !s->plain;
-}
-
 void hn_session_publish(hunch_session *s) {
     hunch_engine *e = s->engine;
     int valid[HN_MAX_MODELS] = {0};
-    if (!may_restore(s) || s->id < 0) return;
+    if (!e->reuse || s->id < 0) return;
     valid[0] = hn_cache_committed(e->cache, s->id, 0);
     for (int i = 0; i < e->n_drafters; i++) {
         const hn_drafter *d = &e->drafter[i];
@@ -68,7 +63,7 @@ void hn_session_publish(hunch_session *s) {
 static void catch_up(hunch_session *s) {
     hunch_engine *e = s->engine;
     const hunch_finish how = s->stats.finish;
-    if (!may_restore(s) || how == HUNCH_FINISH_FAILED || how == HUNCH_FINISH_CANCELLED) return;
+    if (!e->reuse || how == HUNCH_FINISH_FAILED || how == HUNCH_FINISH_CANCELLED) return;
     for (int i = 0; i < e->n_drafters; i++)
         if (e->drafter[i].ops->catch_up) e->drafter[i].ops->catch_up(&e->drafter[i], s->id);
     hn_note_failures(e);
@@ -97,7 +92,7 @@ hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err) {
     hunch_status st = HUNCH_OK;
     s->id = id;
     hn_cache_seq_begin(e->cache, id);
-    if (may_restore(s)) {
+    if (e->reuse) {
         flush_alike(s);
         /* The row that decides the first token must be computed. A text that resumes needs none: a draft head without layers, which has
          * lost the newest state with the place, waits for the next round's pass, and that emits a token as well, unlike a pass that
@@ -108,13 +103,13 @@ hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err) {
         s->stats.n_restored += hn_session_emitted(s) ? 0 : prompt;
         if (prompt > s->stats.n_prefilled) s->stats.n_prefilled = prompt;
     }
-    if (!s->plain) st = begin_drafters(s, err);
+    st = begin_drafters(s, err);
     if (st) {
         hn_cache_seq_end(e->cache, id);
         s->id = -1;
         return st;
     }
-    if (e->controller && !s->plain) hn_controller_begin(e->controller, id);
+    if (e->controller) hn_controller_begin(e->controller, id);
     if (id < e->parallel) e->session[id] = s;
     s->admission = ++e->admissions;
     return HUNCH_OK;
@@ -126,7 +121,7 @@ void hn_session_release(hunch_session *s) {
     if (s->id < 0) return;
     catch_up(s);
     hn_session_publish(s);
-    for (int i = 0; i < e->n_drafters && !s->plain; i++)
+    for (int i = 0; i < e->n_drafters; i++)
         if (e->drafter[i].ops->end) e->drafter[i].ops->end(&e->drafter[i], s->id);
     hn_cache_seq_end(e->cache, s->id);
     if (s->id < e->parallel) e->session[s->id] = NULL;
@@ -151,7 +146,7 @@ static bool anyone_placed(const hunch_engine *e) {
  * with one system message, are computed once. */
 static bool shared_rows_pending(const hunch_engine *e, const hunch_session *s) {
     const size_t page = (size_t)hn_cache_step(e->cache);
-    if (!may_restore(s)) return false;
+    if (!e->reuse) return false;
     for (int i = 0; i < e->parallel; i++) {
         const hunch_session *p = e->session[i];
         if (!p) continue;
@@ -168,7 +163,7 @@ static bool shared_rows_pending(const hunch_engine *e, const hunch_session *s) {
 static void keep_for_preempted(hunch_engine *e) {
     const hunch_session *oldest = NULL;
     for (const hunch_session *s = e->queue; s; s = s->next)
-        if (s->stats.preempted > 0 && may_restore(s)) hn_cache_touch(e->cache, s->text, (int)s->n_text - 1);
+        if (s->stats.preempted > 0 && e->reuse) hn_cache_touch(e->cache, s->text, (int)s->n_text - 1);
     for (int i = 0; i < e->parallel; i++)
         if (e->session[i] && (!oldest || e->session[i]->admission < oldest->admission)) oldest = e->session[i];
     if (oldest) hn_cache_release_states(e->cache, oldest->id);
