@@ -305,9 +305,9 @@ HELPER heads_round heads_draft_afresh(hunch_engine *e, heads_listener *l, const 
     const int before = l->n;
     must(hunch_session_open(&s, e, &q, err));
     hn_session_release(s); /* as a preempted text: its tokens are there, none of its rows */
-    assert_true(hn_grow((void **)&s->text, &s->cap_text, (size_t)r->n, sizeof *s->text));
-    memcpy(s->text, r->text, (size_t)r->n * sizeof *s->text);
-    s->n_text = (size_t)r->n;
+    assert_true(hn_grow((void **)&s->text.token, &s->text.cap, (size_t)r->n, sizeof *s->text.token));
+    memcpy(s->text.token, r->text, (size_t)r->n * sizeof *s->text.token);
+    s->text.n = (size_t)r->n;
     hn_queue_push(s, true);
     while (l->n == before && hunch_engine_running(e)) must(hunch_engine_round(e, err));
     hunch_session_close(&s);

@@ -103,13 +103,13 @@ static void count_round(void *user, const hunch_round_report *r) {
     const smoke_text *l = user;
     hn_smoke *s = l->smoke;
     const size_t at = (size_t)r->context + 1; /* after the root */
-    if (r->rows < 2 || at >= l->session->n_text) return;
+    if (r->rows < 2 || at >= l->session->text.n) return;
     for (int level = 0; level + 1 < r->rows && level < HUNCH_MAX_DEPTH; level++) {
         s->drafted[level]++;
         s->accepted[level] += r->accepted > level;
     }
     if (hn_grow((void **)&s->first_token, &s->cap_first, s->n_first + 1, sizeof *s->first_token))
-        s->first_token[s->n_first++] = l->session->text[at];
+        s->first_token[s->n_first++] = l->session->text.token[at];
     else
         s->no_memory = true;
 }
@@ -136,11 +136,11 @@ static hunch_status keep_texts(hn_smoke *s, const smoke_text *l, hunch_error *er
     for (int i = 0; i < s->n; i++) {
         const hunch_session *from = l[i].session;
         if (from->stats.finish == HUNCH_FINISH_FAILED) return hn_fail(err, from->stats.error.status, "%s", from->stats.error.message);
-        int32_t *text = hn_alloc(from->n_text * sizeof *text);
-        if (!text) return hn_fail_memory(err, "a text", from->n_text * sizeof *text);
-        memcpy(text, from->text, from->n_text * sizeof *text);
+        int32_t *text = hn_alloc(from->text.n * sizeof *text);
+        if (!text) return hn_fail_memory(err, "a text", from->text.n * sizeof *text);
+        memcpy(text, from->text.token, from->text.n * sizeof *text);
         hn_free(s->text[i].token);
-        s->text[i] = (hn_check_text){text, (int)from->n_text, s->text[i].n_prompt};
+        s->text[i] = (hn_check_text){text, (int)from->text.n, s->text[i].n_prompt};
     }
     return HUNCH_OK;
 }

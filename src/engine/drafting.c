@@ -6,7 +6,7 @@
 
 /* How deep a tree may go: never past what may still be emitted (the last token is the target's own), nor the context. */
 static int depth_limit(const hunch_session *s) {
-    const size_t left = s->max_new - hn_session_emitted(s) - 1, room = (size_t)s->engine->context - s->n_text;
+    const size_t left = s->request.max_new - hn_session_emitted(s) - 1, room = (size_t)s->engine->context - s->text.n;
     const size_t d = left < room ? left : room;
     return d < (size_t)s->depth_cap ? (int)d : s->depth_cap;
 }
@@ -24,14 +24,14 @@ static int propose_level(hn_drafter *d, hunch_session *const *s, int n, int leve
     for (int i = 0; i < n; i++) {
         if (level >= depth_limit(s[i])) continue;
         p[m++] = (hn_propose){.seq = s[i]->id,
-                              .text = {s[i]->text, (int)s[i]->n_text, (int)s[i]->n_prompt},
-                              .tree = &s[i]->tree,
-                              .budget = s[i]->tree.max_rows - s[i]->tree.n_rows,
+                              .text = {s[i]->text.token, (int)s[i]->text.n, (int)s[i]->text.n_prompt},
+                              .tree = &s[i]->round.tree,
+                              .budget = s[i]->round.tree.max_rows - s[i]->round.tree.n_rows,
                               .depth = depth_limit(s[i]),
                               .by_levels = by_levels,
                               .chain = s[i]->draft_chain,
                               .sampler = &s[i]->sampler,
-                              .drawn = hn_rule_wants_dist(s[i]->rule),
+                              .drawn = hn_rule_wants_dist(s[i]->request.rule),
                               .on_logits = s[i]->on_draft ? show_logits : NULL,
                               .on_logits_ctx = s[i],
                               .confidence = s[i]->draft_chain ? s[i]->draft_confidence : NULL};
@@ -55,7 +55,7 @@ enum {
 static int rows_behind(const hn_drafter *d, hunch_session *const *s, int n) {
     int behind = 0;
     for (int i = 0; d->ops->valid_rows && i < n; i++) {
-        const int missing = (int)s[i]->n_text - d->ops->valid_rows(d, s[i]->id);
+        const int missing = (int)s[i]->text.n - d->ops->valid_rows(d, s[i]->id);
         behind += missing > ONE_ROUND ? missing : 0;
     }
     return behind;
@@ -87,8 +87,8 @@ static void draft_controlled(hunch_engine *e, hunch_session *const *s, int n) {
     int behind[HN_MAX_MODELS], d;
     bool by_history = false;
     for (int i = 0; i < n; i++) {
-        plan[i] = (hn_plan_seq){s[i]->id, hn_cache_committed(e->cache, s[i]->id, 0), &s[i]->tree, depth_limit(s[i])};
-        by_history |= hn_rule_wants_dist(s[i]->rule);
+        plan[i] = (hn_plan_seq){s[i]->id, hn_cache_committed(e->cache, s[i]->id, 0), &s[i]->round.tree, depth_limit(s[i])};
+        by_history |= hn_rule_wants_dist(s[i]->request.rule);
     }
     for (int k = 0; k < e->n_drafters; k++) behind[k] = rows_behind(&e->drafter[k], s, n);
     hn_controller_start(e->controller, plan, n, behind);
@@ -118,7 +118,7 @@ static int tree_rows(int n) {
 
 void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n) {
     const double start = hn_now(), before = draft_passes(e);
-    for (int i = 0; i < n; i++) hn_tree_reset(&s[i]->tree, s[i]->text[s[i]->n_text - 1], tree_rows(n));
+    for (int i = 0; i < n; i++) hn_tree_reset(&s[i]->round.tree, s[i]->text.token[s[i]->text.n - 1], tree_rows(n));
     if (e->n_drafters == 0) return;
     if (e->controller)
         draft_controlled(e, s, n);
@@ -127,8 +127,8 @@ void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n) {
     hn_note_failures(e);
     const double share = (hn_now() - start) / n, passes = (draft_passes(e) - before) / n;
     for (int i = 0; i < n; i++) {
-        s[i]->draft_s = share;
-        s[i]->draft_pass_s = passes;
+        s[i]->round.draft_s = share;
+        s[i]->round.draft_pass_s = passes;
         s[i]->stats.draft_s += share;
         s[i]->stats.draft_pass_s += passes;
         s[i]->stats.decode_s += share;

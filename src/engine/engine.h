@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine.h - the structs behind the three public handles. Files: model_api.c (load, text), engine.c (open and close),
- * open_drafters.c (its drafters), oracle.c (what those of tests know), scheduler.c (which sessions have a place), session.c (one text: what is emitted and when it
- * ends), repeats.c (answers that repeat themselves), drafting.c (the trees of a round), round.c (the one round of all sessions),
+ * open_drafters.c (its drafters), oracle.c (what those of tests know), request.c (what a session was asked for), session.c (its life, from
+ * open to close), scheduler.c (which sessions have a place), shared_rows.c (rows that texts share), emit.c (what is emitted, and when a
+ * text ends), repeats.c (answers that repeat themselves), drafting.c (the trees of a round), round.c (the one round of all sessions),
  * stream.c (on_output), inspect_api.c (evaluate, draft, inspect, convert), measure_api.c (times of passes, limits of the machine),
  * check_api.c and its parts (head_check.h: whether a draft head fits and drafts well), curves.c (measured costs between
  * processes). */
@@ -67,51 +68,68 @@ struct hunch_engine {
     int measured;            /* the internal sequence (id `parallel`) holds rows for hunch_measure_pass */
 };
 
-struct hunch_session {
-    hunch_engine *engine;
-    int id;              /* of its place, and of its sequence in the cache; -1: none */
-    hunch_session *next; /* in the queue */
-    uint64_t admission;
-    hn_sampler sampler;
+/* What was asked for: fixed while the session lives, except that `oracle` is made after the rest. */
+typedef struct hn_session_request {
     hn_rule rule;
-    bool ignore_eos;
+    bool ignore_eos, logprobs;
+    int n_top;          /* log-probabilities of the likeliest tokens */
+    size_t max_new;     /* tokens */
     size_t loop_tokens; /* 0: off */
+    char **stop;        /* [n_stop], owned */
+    int n_stop;
+    size_t longest_stop;
+    int32_t *oracle, *prediction; /* passed to drafters when the sequence begins, owned */
+    int n_oracle, n_prediction;
     void (*on_logits)(void *user, size_t index, const float *logits, int vocab);
     void *on_logits_user;
     void (*on_round)(void *user, const hunch_round_report *report);
     void *on_round_user;
     bool (*on_output)(void *user, const hunch_output *output);
     void *on_output_user;
-    hunch_session *stream_before, *stream_after; /* neighbours in the engine's list */
-    bool streams;                                /* is in that list */
-    size_t output_tokens, output_text;               /* how much on_output has got */
-    /* committed text: prompt, then what was emitted; the newest token's row is not in the cache */
-    int32_t *text;
-    size_t n_text, n_prompt, cap_text;
+} hn_session_request;
+
+/* The committed text: prompt, then what was emitted; the newest token's row is not in the cache. */
+typedef struct hn_session_text {
+    int32_t *token; /* [n] */
+    size_t n, n_prompt, cap;
     int16_t *drafter_of; /* of emitted tokens */
     float *logprob;      /* the same; NULL: not requested */
     hunch_logprob *top;  /* n_top a token, likewise */
-    size_t cap_drafter_of, cap_logprob, cap_top, max_new;
-    bool logprobs;
-    int n_top;
-    int32_t *oracle, *prediction; /* passed to drafters when the sequence begins, owned */
-    int n_oracle, n_prediction;
-    /* the text */
+    size_t cap_drafter_of, cap_logprob, cap_top;
     hn_detok detok;
-    char *out;
+    char *out; /* the emitted tokens as UTF-8 */
     size_t out_len, out_cap, shown;
-    char **stop;
-    int n_stop;
-    size_t longest_stop;
-    /* this round */
+} hn_session_text;
+
+/* What a round knows of a session. */
+typedef struct hn_session_round {
     hn_tree tree;
     int place;             /* among the sessions that draft in this round */
     int first_row, n_rows; /* in the pass */
     hn_verdict verdict;
-    int first_committed, n_committed;  /* of its rows */
-    bool from_tree;                    /* else from a prompt */
-    int16_t committed[HN_TREE_ROWS];   /* rows of the tree */
+    int first_committed, n_committed; /* of its rows */
+    bool from_tree;                   /* else from a prompt */
+    int16_t committed[HN_TREE_ROWS];  /* rows of the tree */
     double draft_s, draft_pass_s;
+} hn_session_round;
+
+/* What on_output has got. */
+typedef struct hn_session_stream {
+    hunch_session *before, *after; /* neighbours in the engine's list */
+    bool listed;
+    size_t tokens, text;
+} hn_session_stream;
+
+struct hunch_session {
+    hunch_engine *engine;
+    int id;              /* of its place, and of its sequence in the cache; -1: none */
+    hunch_session *next; /* in the queue */
+    uint64_t admission;
+    hn_sampler sampler;
+    hn_session_request request;
+    hn_session_text text;
+    hn_session_round round;
+    hn_session_stream stream;
     hunch_session_state stats; /* its counters and times; pointers are filled by hunch_session_get */
     /* hunch_draft: depth of the tree, number of drafts to accept (-1: the verifier decides), callback for logits */
     int depth_cap, accept_cap;
@@ -133,19 +151,64 @@ hn_dtype hn_kv_type(const hunch_model *m, hunch_kv kv); /* of the cache; DEFAULT
  * there is one. */
 hunch_status hn_fail_context(const hunch_engine *e, const char *what, size_t n, hunch_error *err);
 
-/* ---- session.c ---- */
+/* ---- request.c ---- */
 
 /* Checks that every id is in the vocabulary, else HUNCH_USAGE with the first that is not; what: "prompt " or "". */
 hunch_status hn_check_tokens(const hunch_engine *e, const char *what, const hunch_token *t, size_t n, hunch_error *err);
-/* Starts a session without a place: request checked and copied, sampler made. */
+/* The one check of a request, before anything is allocated for it. */
+hunch_status hn_request_check(const hunch_engine *e, const hunch_request *r, hunch_error *err);
+/* Copies a checked request into a new session, and makes its sampler. HUNCH_USAGE: the rule does not fit the temperature. What was copied
+ * before an error belongs to the session. */
+hunch_status hn_request_copy(hunch_session *s, const hunch_request *r, hunch_error *err);
+void hn_request_fini(hn_session_request *r);
+
+/* ---- session.c ---- */
+
+/* Starts a session without a place: request checked and copied. */
 hunch_status hn_session_create(hunch_session **out, hunch_engine *e, const hunch_request *r, hunch_error *err);
 void hn_session_destroy(hunch_session *s);
 static inline size_t hn_session_emitted(const hunch_session *s) {
-    return s->n_text - s->n_prompt;
+    return s->text.n - s->text.n_prompt;
 }
 static inline bool hn_session_running(const hunch_session *s) {
     return s->stats.finish == HUNCH_RUNNING;
 }
+void hn_queue_push(hunch_session *s, bool front);
+void hn_queue_remove(hunch_session *s);
+/* Gives a session the place `id` (parallel: the internal one): sequence, shared prefix, drafters. */
+hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err);
+/* Takes the place back, in the cache and in the drafters; its full pages stay with the prefix index. Idempotent. */
+void hn_session_release(hunch_session *s);
+/* The session loses its place, and is the first that waits for one. */
+void hn_session_preempt(hunch_session *s);
+
+/* ---- scheduler.c ---- */
+
+/* Places waiting sessions, first come first served, while there are places and pages. A session that fails ends alone. */
+void hn_admit(hunch_engine *e);
+/* Reserves pages for the session's n_rows. If there are too few, the youngest sessions are preempted and wait; they are computed
+ * again later, with the same result. false: this session itself was preempted, or failed. */
+bool hn_make_room(hunch_session *s);
+/* Rows that the cache must hold before the session can draft: all of the prompt, because its last row decides the first token; of
+ * a resumed text all but the newest token. */
+static inline size_t hn_prefill_rows(const hunch_session *s) {
+    return s->text.n > s->text.n_prompt ? s->text.n - 1 : s->text.n_prompt;
+}
+
+/* ---- shared_rows.c ---- */
+
+/* Adds the pages that became full to the prefix index. */
+void hn_session_publish(hunch_session *s);
+/* Computes the pending rows of drafters, so that a text that continues this one finds them. */
+void hn_session_catch_up(hunch_session *s);
+/* The same for texts that begin like this one, which is about to restore rows. */
+void hn_catch_up_alike(const hunch_session *s);
+/* Whether a placed session is about to compute rows that this one shares. Then it waits for them: answers to one prompt, or prompts
+ * with one system message, are computed once. */
+bool hn_shared_rows_pending(const hunch_engine *e, const hunch_session *s);
+
+/* ---- emit.c ---- */
+
 /* Appends one token: text, stop strings, end of sequence, limits. True if it ended the session. */
 hunch_status hn_session_emit(hunch_session *s, int32_t token, int drafter, const float *logits, bool *ended,
                              hunch_error *err);
@@ -158,26 +221,6 @@ void hn_session_fail(hunch_session *s, const hunch_error *err);
 hunch_status hn_oracle_open(hunch_engine *e, const hunch_engine_options *o, hunch_error *err);
 /* The plain continuation of a request, to be freed; NULL and 0 if no drafter needs it. */
 hunch_status hn_oracle_text(hunch_engine *e, const hunch_request *r, int32_t **out, int *n, hunch_error *err);
-
-/* ---- scheduler.c ---- */
-
-/* Gives a session the place `id` (parallel: the internal one): sequence, shared prefix, drafters. */
-hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err);
-/* Takes the place back, in the cache and in the drafters; its full pages stay with the prefix index. Idempotent. */
-void hn_session_release(hunch_session *s);
-void hn_queue_push(hunch_session *s, bool front);
-/* Places waiting sessions, first come first served, while there are places and pages. A session that fails ends alone. */
-void hn_admit(hunch_engine *e);
-/* Reserves pages for the session's n_rows. If there are too few, the youngest sessions are preempted and wait; they are computed
- * again later, with the same result. false: this session itself was preempted, or failed. */
-bool hn_make_room(hunch_session *s);
-/* Rows that the cache must hold before the session can draft: all of the prompt, because its last row decides the first token; of
- * a resumed text all but the newest token. */
-static inline size_t hn_prefill_rows(const hunch_session *s) {
-    return s->n_text > s->n_prompt ? s->n_text - 1 : s->n_prompt;
-}
-/* Adds the pages that became full to the prefix index. */
-void hn_session_publish(hunch_session *s);
 
 /* ---- stream.c ---- */
 

@@ -127,8 +127,8 @@ static void check_feed(const char *draft, int chunk, bool one_pass) {
             assert_true(fed_to[l].fed[i].n > (int)len[i] + 10);
             assert_int_equal(fed_to[l].fed[i].n, fed_to[0].fed[i].n);
             for (int k = 0; k < fed_to[l].fed[i].n; k++) {
-                assert_int_equal(fed_to[l].fed[i].token[k], s[i]->text[k]);
-                assert_int_equal(fed_to[l].fed[i].next[k], s[i]->text[k + 1]);
+                assert_int_equal(fed_to[l].fed[i].token[k], s[i]->text.token[k]);
+                assert_int_equal(fed_to[l].fed[i].next[k], s[i]->text.token[k + 1]);
             }
         }
         check_against_plain(e, i);
@@ -186,7 +186,7 @@ static void test_end_inside_a_block(void **state) {
     assert_int_equal(s->stats.finish, HUNCH_FINISH_STOP);
     assert_int_equal(s->stats.accepted, hn_session_emitted(s) - 1); /* all but the prompt's own */
     assert_int_equal(observed.n, hn_session_emitted(s) - 1);
-    assert_memory_equal(observed.token, s->text + s->n_prompt + 1, (size_t)observed.n * sizeof *observed.token);
+    assert_memory_equal(observed.token, s->text.token + s->text.n_prompt + 1, (size_t)observed.n * sizeof *observed.token);
     hunch_session_close(&s);
     hunch_engine_close(&e);
     hunch_model_close(&m);

@@ -105,15 +105,15 @@ static hunch_status last_draft(hunch_session *s, void (*on_logits)(void *user, i
     s->on_draft = on_logits;
     s->on_draft_user = user;
     if (!hn_session_running(s)) {
-        hn_tree_reset(&s->tree, s->text[s->n_text - 1], 1);
-        return copy_tree(e, &s->tree, out, err);
+        hn_tree_reset(&s->round.tree, s->text.token[s->text.n - 1], 1);
+        return copy_tree(e, &s->round.tree, out, err);
     }
     if (on_logits && out->is_tree) hn_draft_trees(s->engine, &s, 1);
     if (out->is_tree) s->on_draft = NULL;
     s->draft_chain = !out->is_tree;
     for (int i = 0; i <= HUNCH_MAX_DEPTH; i++) s->draft_confidence[i] = NAN;
     hn_draft_trees(s->engine, &s, 1);
-    const hunch_status st = copy_tree(e, &s->tree, out, err);
+    const hunch_status st = copy_tree(e, &s->round.tree, out, err);
     for (int i = 0; !st && i < out->n; i++)
         out->node[i].confidence = out->is_tree || isnan(s->draft_confidence[i]) ? -1 : (double)s->draft_confidence[i];
     return st;
@@ -165,7 +165,7 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
     e->busy = true;
     s->depth_cap = depth;
     r.max_tokens = 2 * HUNCH_MAX_DEPTH + 2; /* length of the oracle: at most what two rounds need */
-    st = hn_oracle_text(e, &r, &s->oracle, &s->n_oracle, err);
+    st = hn_oracle_text(e, &r, &s->request.oracle, &s->request.n_oracle, err);
     if (!st) st = hn_session_place(s, e->parallel, err);
     if (!st) st = draft_rounds(s, accept, err);
     if (!st) st = last_draft(s, on_logits, user, out, err);

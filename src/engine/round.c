@@ -29,7 +29,7 @@ typedef struct batch {
 
 /* others_wait: decoding texts are in the round too; a prompt must not delay them by more than a usual pass. */
 static int rows_wanted(const hunch_session *s, bool others_wait) {
-    if (!prefilling(s)) return s->tree.n_rows;
+    if (!prefilling(s)) return s->round.tree.n_rows;
     const int done = hn_cache_committed(s->engine->cache, s->id, 0), left = (int)hn_prefill_rows(s) - done;
     int chunk = s->engine->chunk;
     if (others_wait && chunk > HN_MAX_ROWS) chunk = HN_MAX_ROWS;
@@ -39,35 +39,36 @@ static int rows_wanted(const hunch_session *s, bool others_wait) {
 
 /* ALL if more of a row than its best token is used: by another rule or a processor, log-probabilities, a callback. */
 static hn_logits logits_wanted(const hunch_session *s) {
-    const bool best = s->rule == HN_RULE_GREEDY && hn_sampler_takes_best(&s->sampler) && !s->logprobs && !s->on_logits;
+    const hn_session_request *r = &s->request;
+    const bool best = r->rule == HN_RULE_GREEDY && hn_sampler_takes_best(&s->sampler) && !r->logprobs && !r->on_logits;
     return best ? HN_LOGITS_BEST : HN_LOGITS_ALL;
 }
 
 static void add_rows(batch *b, hunch_session *s) {
     const int done = hn_cache_committed(s->engine->cache, s->id, 0), seq = b->n_sessions;
     const bool prompt = prefilling(s);
-    s->first_row = b->n_rows;
-    for (int i = 0; i < s->n_rows; i++) {
+    s->round.first_row = b->n_rows;
+    for (int i = 0; i < s->round.n_rows; i++) {
         hn_row *r = &b->row[b->n_rows++];
-        const int parent = prompt ? i - 1 : s->tree.parent[i];
+        const int parent = prompt ? i - 1 : s->round.tree.parent[i];
         r->seq = (int16_t)seq;
-        r->parent = (int16_t)(parent < 0 ? -1 : s->first_row + parent);
-        r->token = prompt ? s->text[done + i] : s->tree.token[i];
+        r->parent = (int16_t)(parent < 0 ? -1 : s->round.first_row + parent);
+        r->token = prompt ? s->text.token[done + i] : s->round.tree.token[i];
         /* in a text that resumes no prompt row decides a token */
-        r->logits = !prompt || (size_t)(done + i) + 1 == s->n_text ? logits_wanted(s) : HN_LOGITS_NONE;
+        r->logits = !prompt || (size_t)(done + i) + 1 == s->text.n ? logits_wanted(s) : HN_LOGITS_NONE;
         r->feature = s->engine->feeds;
         b->n_logits += r->logits != HN_LOGITS_NONE;
     }
     b->session[seq] = s;
     b->cache_seq[seq] = s->id;
-    b->n_certain[seq] = prompt ? s->n_rows : 1;
+    b->n_certain[seq] = prompt ? s->round.n_rows : 1;
     b->n_sessions++;
     b->prompts |= prompt;
 }
 
 /* Upper limit of a session's rows with logits in the next pass. */
 static int most_logits(const hunch_session *s) {
-    return prefilling(s) ? 1 : s->n_rows;
+    return prefilling(s) ? 1 : s->round.n_rows;
 }
 
 typedef struct tree_logits {
@@ -91,14 +92,14 @@ static hunch_status emit_verdict(hunch_session *s, const hn_verdict *v, tree_log
     *kept = 0;
     for (int i = 0; i <= v->n_accepted && !ended; i++) {
         const bool own = i == v->n_accepted;
-        const int32_t token = own ? v->next : s->tree.token[v->path[i]];
-        const int row = own ? v->next_row : s->tree.parent[v->path[i]];
+        const int32_t token = own ? v->next : s->round.tree.token[v->path[i]];
+        const int row = own ? v->next_row : s->round.tree.parent[v->path[i]];
         hunch_status st = hn_session_emit(s, token, own ? -1 : v->drafter_of[i], logits_of(src, row), &ended, err);
         if (st) return st;
         ++*kept;
         if (!own) {
             s->stats.accepted++;
-            s->stats.accepted_per_position[s->tree.depth[v->path[i]] - 1]++;
+            s->stats.accepted_per_position[s->round.tree.depth[v->path[i]] - 1]++;
         }
     }
     return HUNCH_OK;
@@ -121,10 +122,10 @@ static void feed(hunch_engine *e, const batch *b) {
     for (int k = 0; k < b->n_sessions; k++) {
         const hunch_session *s = b->session[k];
         if (s->stats.finish == HUNCH_FINISH_FAILED) continue;
-        for (int i = 0; i < s->n_committed; i++) {
-            const int node = s->from_tree ? s->committed[i] : -1, at = s->first_committed + i;
-            rows[n++] = (hn_feed_row){s->id, at, s->text[at], s->text[at + 1], (int16_t)node,
-                                      hn_pass_feature_row(e->runner, s->first_row + (node < 0 ? i : node))};
+        for (int i = 0; i < s->round.n_committed; i++) {
+            const int node = s->round.from_tree ? s->round.committed[i] : -1, at = s->round.first_committed + i;
+            rows[n++] = (hn_feed_row){s->id, at, s->text.token[at], s->text.token[at + 1], (int16_t)node,
+                                      hn_pass_feature_row(e->runner, s->round.first_row + (node < 0 ? i : node))};
         }
     }
     for (int d = 0; d < e->n_drafters && n > 0; d++) {
@@ -142,13 +143,13 @@ static void feed(hunch_engine *e, const batch *b) {
 
 static hunch_status verify(hunch_session *s, const tree_logits *t, hn_verdict *v, hunch_error *err) {
     const hunch_engine *e = s->engine;
-    const hn_verification how = {.rule = s->rule,
+    const hn_verification how = {.rule = s->request.rule,
                                  .a = e->lossy.a,
                                  .b = e->lossy.b,
                                  .sampler = &s->sampler,
-                                 .committed = {s->text, (int)s->n_text, (int)s->n_prompt, NULL, 0},
+                                 .committed = {s->text.token, (int)s->text.n, (int)s->text.n_prompt, NULL, 0},
                                  .rows = {logits_of, greedy_of, (void *)t}};
-    const hunch_status st = hn_verify_tree(e->verifier, &s->tree, &how, v, err);
+    const hunch_status st = hn_verify_tree(e->verifier, &s->round.tree, &how, v, err);
     if (st == HUNCH_FAILED) hn_error_prefix(err, "%s", e->model->path); /* NaN logits */
     return st;
 }
@@ -157,8 +158,8 @@ static hunch_status verify(hunch_session *s, const tree_logits *t, hn_verdict *v
 static hunch_status accept_drafts(const hunch_session *s, const tree_logits *t, hn_verdict *v, hunch_error *err) {
     int row = 0;
     v->n_accepted = 0;
-    while (v->n_accepted < s->accept_cap && s->tree.first[row] >= 0) {
-        const hn_candidate *c = &s->tree.candidate[s->tree.first[row]];
+    while (v->n_accepted < s->accept_cap && s->round.tree.first[row] >= 0) {
+        const hn_candidate *c = &s->round.tree.candidate[s->round.tree.first[row]];
         v->drafter_of[v->n_accepted] = c->drafter;
         v->path[v->n_accepted++] = c->child;
         row = c->child;
@@ -171,10 +172,10 @@ static hunch_status accept_drafts(const hunch_session *s, const tree_logits *t, 
 }
 
 static hunch_status finish_prompt(hunch_session *s, hn_runner *runner, hunch_error *err) {
-    tree_logits t = {runner, s->first_row + s->n_rows - 1};
+    tree_logits t = {runner, s->round.first_row + s->round.n_rows - 1};
     hn_verdict v;
     int kept;
-    hn_tree_reset(&s->tree, s->text[s->n_prompt - 1], 1);
+    hn_tree_reset(&s->round.tree, s->text.token[s->text.n_prompt - 1], 1);
     hunch_status st = verify(s, &t, &v, err);
     return st ? st : emit_verdict(s, &v, &t, &kept, err);
 }
@@ -182,66 +183,66 @@ static hunch_status finish_prompt(hunch_session *s, hn_runner *runner, hunch_err
 static void report_round(const hunch_session *s, int context, int accepted, double pass_s) {
     hunch_draft_node node[HN_TREE_ROWS];
     int path[HN_TREE_ROWS];
-    if (!s->on_round) return;
-    for (int i = 0; i < accepted; i++) path[i] = s->verdict.path[i] - 1;
-    (void)hn_draft_nodes(s->engine, &s->tree, node);
+    if (!s->request.on_round) return;
+    for (int i = 0; i < accepted; i++) path[i] = s->round.verdict.path[i] - 1;
+    (void)hn_draft_nodes(s->engine, &s->round.tree, node);
     hunch_round_report r = {.round = s->stats.rounds,
                             .context = context,
                             .controlled = s->engine->controller != NULL,
                             .chosen = -1,
-                            .rows = s->tree.n_rows,
+                            .rows = s->round.tree.n_rows,
                             .accepted = accepted,
-                            .draft_s = s->draft_s,
-                            .draft_pass_s = s->draft_pass_s,
+                            .draft_s = s->round.draft_s,
+                            .draft_pass_s = s->round.draft_pass_s,
                             .pass_s = pass_s,
-                            .root = s->tree.token[0],
+                            .root = s->round.tree.token[0],
                             .node = node,
                             .path = path};
     if (r.controlled)
-        r.n_considered = hn_controller_considered(s->engine->controller, s->place, &r.considered, &r.chosen, &r.reason);
-    s->on_round(s->on_round_user, &r);
+        r.n_considered = hn_controller_considered(s->engine->controller, s->round.place, &r.considered, &r.chosen, &r.reason);
+    s->request.on_round(s->request.on_round_user, &r);
 }
 
 /* Drafters observe the emitted tokens, `kept` of them: if the text ended inside the path, its newest token is one of the path. The
  * controller observes what the rule accepted. */
 static void notify_drafters(hunch_session *s, const hn_verdict *v, int kept) {
     hunch_engine *e = s->engine;
-    const hn_observe seen = {s->id, &s->tree, kept - 1, v->path, s->text[s->n_text - 1]};
+    const hn_observe seen = {s->id, &s->round.tree, kept - 1, v->path, s->text.token[s->text.n - 1]};
     for (int d = 0; d < e->n_drafters; d++)
         if (e->drafter[d].ops->observe) e->drafter[d].ops->observe(&e->drafter[d], &seen, 1);
-    if (e->controller) hn_controller_observe(e->controller, s->id, &s->tree, v->path, v->n_accepted);
-    hn_watch_heads(e, &s->tree, v);
+    if (e->controller) hn_controller_observe(e->controller, s->id, &s->round.tree, v->path, v->n_accepted);
+    hn_watch_heads(e, &s->round.tree, v);
 }
 
 /* Verifies, emits and commits: the rows of the root and of every emitted token but the newest, whose row is computed with the next
  * tree. */
 static hunch_status read_tree(hunch_session *s, hn_runner *runner, hunch_error *err) {
-    tree_logits t = {runner, s->first_row};
-    hn_verdict *v = &s->verdict;
+    tree_logits t = {runner, s->round.first_row};
+    hn_verdict *v = &s->round.verdict;
     hunch_status st;
     int kept;
-    assert(hn_tree_valid(&s->tree) && hn_rule_fits(s->rule, &s->tree));
+    assert(hn_tree_valid(&s->round.tree) && hn_rule_fits(s->request.rule, &s->round.tree));
     st = s->accept_cap >= 0 ? accept_drafts(s, &t, v, err) : verify(s, &t, v, err);
     if (st) return st;
     s->stats.rounds++;
-    s->stats.drafted += (uint64_t)s->tree.n_candidates;
-    s->stats.depth_drafted += (uint64_t)hn_tree_depth(&s->tree);
+    s->stats.drafted += (uint64_t)s->round.tree.n_candidates;
+    s->stats.depth_drafted += (uint64_t)hn_tree_depth(&s->round.tree);
     st = emit_verdict(s, v, &t, &kept, err);
     if (st) return st;
-    s->committed[0] = 0;
-    memcpy(s->committed + 1, v->path, (size_t)(kept - 1) * sizeof *v->path);
-    s->n_committed = kept;
-    s->from_tree = true;
-    hn_cache_commit(s->engine->cache, s->id, 0, s->committed, kept);
+    s->round.committed[0] = 0;
+    memcpy(s->round.committed + 1, v->path, (size_t)(kept - 1) * sizeof *v->path);
+    s->round.n_committed = kept;
+    s->round.from_tree = true;
+    hn_cache_commit(s->engine->cache, s->id, 0, s->round.committed, kept);
     return HUNCH_OK;
 }
 
 static hunch_status read_prompt(hunch_session *s, hn_runner *runner, hunch_error *err) {
     hn_cache *cache = s->engine->cache;
-    hn_cache_commit(cache, s->id, 0, NULL, s->n_rows);
-    s->n_committed = s->n_rows;
-    const size_t done = (size_t)(s->first_committed + s->n_rows);
-    if (s->stats.n_prefilled < s->n_prompt) s->stats.n_prefilled = done < s->n_prompt ? done : s->n_prompt;
+    hn_cache_commit(cache, s->id, 0, NULL, s->round.n_rows);
+    s->round.n_committed = s->round.n_rows;
+    const size_t done = (size_t)(s->round.first_committed + s->round.n_rows);
+    if (s->stats.n_prefilled < s->text.n_prompt) s->stats.n_prefilled = done < s->text.n_prompt ? done : s->text.n_prompt;
     return !prefilling(s) && hn_session_emitted(s) == 0 ? finish_prompt(s, runner, err) : HUNCH_OK;
 }
 
@@ -250,9 +251,9 @@ static void read_pass(hunch_session *s, hn_runner *runner) {
     hunch_error why = {0};
     const double start = hn_now();
     const bool prompt = prefilling(s);
-    s->first_committed = hn_cache_committed(s->engine->cache, s->id, 0);
-    s->n_committed = 0;
-    s->from_tree = false;
+    s->round.first_committed = hn_cache_committed(s->engine->cache, s->id, 0);
+    s->round.n_committed = 0;
+    s->round.from_tree = false;
     s->stats.passes++;
     if (prompt ? read_prompt(s, runner, &why) : read_tree(s, runner, &why)) hn_session_fail(s, &why);
     if (!prompt) s->stats.verify_s += hn_now() - start;
@@ -261,10 +262,10 @@ static void read_pass(hunch_session *s, hn_runner *runner) {
 /* Reports to drafters, controller and index; a session that ended is released. */
 static void end_pass(hunch_session *s, double pass_s) {
     if (s->stats.finish != HUNCH_FINISH_FAILED) {
-        const int n = s->verdict.n_accepted, accepted = s->n_committed < n ? s->n_committed : n;
-        if (s->from_tree) notify_drafters(s, &s->verdict, s->n_committed);
+        const int n = s->round.verdict.n_accepted, accepted = s->round.n_committed < n ? s->round.n_committed : n;
+        if (s->round.from_tree) notify_drafters(s, &s->round.verdict, s->round.n_committed);
         hn_session_publish(s);
-        if (s->from_tree) report_round(s, s->first_committed, accepted, pass_s);
+        if (s->round.from_tree) report_round(s, s->round.first_committed, accepted, pass_s);
     }
     if (!hn_session_running(s)) hn_session_release(s);
 }
@@ -292,7 +293,7 @@ static hunch_status flush(hunch_engine *e, batch *b, hunch_error *err) {
                            hunch_measure_experts(e), whole);
     for (int i = 0; i < b->n_sessions; i++) {
         hunch_session_state *t = &b->session[i]->stats;
-        *(first_tokens[i] ? &t->prefill_s : &t->decode_s) += per_row * b->session[i]->n_rows;
+        *(first_tokens[i] ? &t->prefill_s : &t->decode_s) += per_row * b->session[i]->round.n_rows;
     }
     *b = (batch){.row = e->row};
     return HUNCH_OK;
@@ -305,16 +306,16 @@ hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hu
     assert(n <= HN_MAX_TEXTS);
     for (int i = 0; i < n; i++) {
         if (prefilling(sessions[i])) continue;
-        sessions[i]->place = n_decoding;
+        sessions[i]->round.place = n_decoding;
         decoding[n_decoding++] = sessions[i];
     }
     if (n_decoding > 0) hn_draft_trees(e, decoding, n_decoding);
     for (int i = 0; i < n; i++) {
         hunch_session *s = sessions[i];
         if (s->id < 0) continue; /* an older one needed its pages */
-        s->n_rows = rows_wanted(s, n_decoding > 0);
+        s->round.n_rows = rows_wanted(s, n_decoding > 0);
         if (!hn_make_room(s)) continue;
-        if (b.n_rows + s->n_rows > e->pass_rows || b.n_logits + most_logits(s) > HN_LOGIT_ROWS) {
+        if (b.n_rows + s->round.n_rows > e->pass_rows || b.n_logits + most_logits(s) > HN_LOGIT_ROWS) {
             hunch_status st = flush(e, &b, err);
             if (st) return st;
         }

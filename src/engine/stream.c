@@ -7,43 +7,43 @@
 
 void hn_stream_begin(hunch_session *s) {
     hunch_engine *e = s->engine;
-    if (!s->on_output) return;
-    s->streams = true;
-    s->stream_before = e->last_stream;
-    *(e->last_stream ? &e->last_stream->stream_after : &e->streams) = s;
+    if (!s->request.on_output) return;
+    s->stream.listed = true;
+    s->stream.before = e->last_stream;
+    *(e->last_stream ? &e->last_stream->stream.after : &e->streams) = s;
     e->last_stream = s;
 }
 
 void hn_stream_end(hunch_session *s) {
-    if (!s->streams) return; /* not in the list: the engine may have been closed */
+    if (!s->stream.listed) return; /* not in the list: the engine may have been closed */
     hunch_engine *e = s->engine;
-    hunch_session *before = s->stream_before, *after = s->stream_after;
-    *(before ? &before->stream_after : &e->streams) = after;
-    *(after ? &after->stream_before : &e->last_stream) = before;
-    s->stream_before = s->stream_after = NULL;
-    s->streams = false;
+    hunch_session *before = s->stream.before, *after = s->stream.after;
+    *(before ? &before->stream.after : &e->streams) = after;
+    *(after ? &after->stream.before : &e->last_stream) = before;
+    s->stream.before = s->stream.after = NULL;
+    s->stream.listed = false;
     if (e->callback_session == s) e->callback_session = NULL;
     if (e->callback_next == s) e->callback_next = after;
 }
 
 static bool has_output(const hunch_session *s) {
-    return hn_session_emitted(s) > s->output_tokens || s->shown > s->output_text || !hn_session_running(s);
+    return hn_session_emitted(s) > s->stream.tokens || s->text.shown > s->stream.text || !hn_session_running(s);
 }
 
 /* After the callback the session may be closed: then e->callback_session is NULL. */
 static void deliver(hunch_session *s) {
     hunch_engine *e = s->engine;
-    const size_t tokens = hn_session_emitted(s), text = s->shown;
+    const size_t tokens = hn_session_emitted(s), text = s->text.shown;
     const hunch_output o = {.session = s,
-                            .text = s->out ? s->out + s->output_text : "",
-                            .text_len = text - s->output_text,
-                            .tokens = s->text + s->n_prompt + s->output_tokens,
-                            .drafter_of = s->drafter_of ? s->drafter_of + s->output_tokens : NULL,
-                            .n_tokens = tokens - s->output_tokens,
+                            .text = s->text.out ? s->text.out + s->stream.text : "",
+                            .text_len = text - s->stream.text,
+                            .tokens = s->text.token + s->text.n_prompt + s->stream.tokens,
+                            .drafter_of = s->text.drafter_of ? s->text.drafter_of + s->stream.tokens : NULL,
+                            .n_tokens = tokens - s->stream.tokens,
                             .finish = s->stats.finish};
-    s->output_tokens = tokens;
-    s->output_text = text;
-    const bool go_on = s->on_output(s->on_output_user, &o);
+    s->stream.tokens = tokens;
+    s->stream.text = text;
+    const bool go_on = s->request.on_output(s->request.on_output_user, &o);
     if (!e->callback_session) return; /* closed or cancelled inside */
     if (o.finish != HUNCH_RUNNING)
         hn_stream_end(s);
@@ -58,7 +58,7 @@ void hn_stream_deliver(hunch_engine *e) {
         any = false;
         for (hunch_session *s = e->streams; s; s = e->callback_next) {
             e->callback_session = s;
-            e->callback_next = s->stream_after;
+            e->callback_next = s->stream.after;
             if (!has_output(s)) continue;
             any = true;
             deliver(s);

@@ -32,14 +32,13 @@ static bool workspace_alloc(hn_sampler *s) {
 
 hunch_status hn_sampler_init(hn_sampler *s, const hunch_sampling *p, int vocab, hunch_error *err) {
     memset(s, 0, sizeof *s);
-    hunch_status st = hn_sampling_check(p, vocab, err);
-    if (st) return st;
     s->params = *p;
     s->params.dry_breakers = NULL;
     s->params.n_dry_breakers = 0;
     s->rng = hn_rng_philox;
     s->vocab = vocab;
     s->vocab_ops = hn_vocab_ops_best();
+    hunch_status st = HUNCH_OK;
     if (!workspace_alloc(s)) st = hn_fail_memory(err, "a sampler", (size_t)vocab * (sizeof *s->id + sizeof *s->value));
     if (!st) st = hn_processors_init(s, err);
     if (st) hn_sampler_fini(s);

@@ -58,6 +58,7 @@ typedef struct hn_sampler {
 /* Parameters out of range, or contradictory, are HUNCH_USAGE, naming the parameter and its range. vocab: bias on an id
  * outside 0..vocab-1 is refused; 0: ids are not checked. */
 hunch_status hn_sampling_check(const hunch_sampling *p, int vocab, hunch_error *err);
+/* p was checked. */
 hunch_status hn_sampler_init(hn_sampler *s, const hunch_sampling *p, int vocab, hunch_error *err);
 void hn_sampler_fini(hn_sampler *s);
 /* DRY's sequence breakers as tokens: bit id % 8 of breakers[id / 8], [(vocab + 7) / 8] bytes, copied. Without this call no

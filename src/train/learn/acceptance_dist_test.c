@@ -161,8 +161,8 @@ static void generate_texts(void) {
         r.sampling = (hunch_sampling){.temperature = 1, .top_p = 1, .seed = (uint64_t)i * 7919 + 1};
         must(hunch_session_open(&s, e, &r, err));
         must(hunch_engine_run(e, err));
-        generated.text[i] = (hn_train_text){malloc(s->n_text * sizeof(int32_t)), (int)s->n_text, 5};
-        memcpy(generated.text[i].ids, s->text, s->n_text * sizeof(int32_t));
+        generated.text[i] = (hn_train_text){malloc(s->text.n * sizeof(int32_t)), (int)s->text.n, 5};
+        memcpy(generated.text[i].ids, s->text.token, s->text.n * sizeof(int32_t));
         hunch_session_close(&s);
         for (int k = before; k < l->n; k++) {
             if (l->round[k].n_drafted == 0) continue;

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* request.c - what a session was asked for: checked once, when it opens, and copied. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "engine/engine.h"
+
+void hunch_request_defaults(hunch_request *r, const hunch_model *m) {
+    if (!r) return;
+    memset(r, 0, sizeof *r);
+    r->sampling = m ? m->target.arch.sampling : (hunch_sampling){.top_p = 1};
+}
+
+hunch_status hn_check_tokens(const hunch_engine *e, const char *what, const hunch_token *t, size_t n, hunch_error *err) {
+    const int vocab = e->model->target.arch.vocab;
+    for (size_t i = 0; i < n; i++)
+        if (t[i] < 0 || t[i] >= vocab)
+            return hn_fail(err, HUNCH_USAGE, "%stoken %zu is %d, expected 0 to %d", what, i, t[i], vocab - 1);
+    return HUNCH_OK;
+}
+
+hunch_status hn_request_check(const hunch_engine *e, const hunch_request *r, hunch_error *err) {
+    enum { MOST_PREDICTED = 1 << 24 };
+    if (!r->prompt || r->n_prompt == 0)
+        return hn_fail(err, HUNCH_USAGE, "prompt is empty: expected at least one token");
+    if (r->n_prompt > (size_t)e->context) return hn_fail_context(e, "prompt", r->n_prompt, err);
+    if (r->loop_tokens < 0) return hn_fail(err, HUNCH_USAGE, "loop_tokens is %d, expected 0 or more", r->loop_tokens);
+    if (r->top_logprobs < 0 || r->top_logprobs > HUNCH_MOST_TOP_LOGPROBS)
+        return hn_fail(err, HUNCH_USAGE, "top_logprobs is %d, expected 0 to %d", r->top_logprobs, HUNCH_MOST_TOP_LOGPROBS);
+    if (r->n_prediction > MOST_PREDICTED)
+        return hn_fail(err, HUNCH_USAGE, "prediction of %zu tokens, expected at most %d", r->n_prediction,
+                       MOST_PREDICTED);
+    hunch_status st = hn_check_tokens(e, "prompt ", r->prompt, r->n_prompt, err);
+    if (!st) st = hn_check_tokens(e, "prediction ", r->prediction, r->prediction ? r->n_prediction : 0, err);
+    if (st) return st;
+    if (r->n_stop < 0 || (r->n_stop > 0 && !e->model->tokenizer))
+        return hn_fail(err, HUNCH_USAGE, "stop strings need a tokenizer, and this model has none");
+    for (int i = 0; i < r->n_stop; i++) {
+        if (!r->stop || !r->stop[i] || !*r->stop[i]) return hn_fail(err, HUNCH_USAGE, "stop string %d is empty", i);
+        const size_t n = strlen(r->stop[i]), bad = hn_utf8_check(r->stop[i], n);
+        if (bad < n) return hn_fail(err, HUNCH_USAGE, "stop string %d is not UTF-8: byte %zu", i, bad);
+    }
+    if (r->sampling.dry_multiplier > 0 && r->sampling.dry_breakers && !e->model->tokenizer)
+        return hn_fail(err, HUNCH_USAGE, "DRY breakers need a tokenizer, and this model has none");
+    return hn_sampling_check(&r->sampling, e->model->target.arch.vocab, err);
+}
+
+static hunch_status copy_stops(hunch_session *s, const hunch_request *r, hunch_error *err) {
+    if (r->n_stop == 0) return HUNCH_OK;
+    s->request.stop = hn_zalloc((size_t)r->n_stop, sizeof *s->request.stop);
+    if (!s->request.stop) return hn_fail_memory(err, "stop strings", (size_t)r->n_stop * sizeof *s->request.stop);
+    for (; s->request.n_stop < r->n_stop; s->request.n_stop++) {
+        const char *t = r->stop[s->request.n_stop];
+        if (!(s->request.stop[s->request.n_stop] = hn_strdup(t))) return hn_fail_memory(err, "stop string", strlen(t));
+        if (strlen(t) > s->request.longest_stop) s->request.longest_stop = strlen(t);
+    }
+    return HUNCH_OK;
+}
+
+/* DRY's breakers: the tokens whose bytes contain one of the strings. */
+static hunch_status find_breakers(hunch_session *s, const hunch_sampling *p, hunch_error *err) {
+    static const char *const usual[] = {"\n", ":", "\"", "*"};
+    const hn_tokenizer *t = s->engine->model->tokenizer;
+    const int vocab = s->engine->model->target.arch.vocab;
+    const char *const *strings = p->dry_breakers ? p->dry_breakers : usual;
+    const int n = p->dry_breakers ? p->n_dry_breakers : (int)(sizeof usual / sizeof *usual);
+    if (!hn_sampler_wants_breakers(&s->sampler)) return HUNCH_OK;
+    uint8_t *bits = hn_zalloc((size_t)(vocab + 7) / 8, 1);
+    if (!bits) return hn_fail_memory(err, "DRY breakers", (size_t)vocab / 8);
+    for (int id = 0; t && id < vocab; id++) {
+        size_t len = 0;
+        const char *piece = hn_tokenizer_piece(t, id, &len);
+        for (int i = 0; piece && i < n; i++)
+            if (memmem(piece, len, strings[i], strlen(strings[i]))) bits[id / 8] |= (uint8_t)(1u << (id % 8));
+    }
+    hunch_status st = hn_sampler_breakers(&s->sampler, bits, err);
+    hn_free(bits);
+    return st;
+}
+
+static hunch_status copy_tokens(int32_t **out, const hunch_token *t, size_t n, const char *what, hunch_error *err) {
+    if (!t || n == 0) return HUNCH_OK;
+    *out = hn_alloc(n * sizeof **out);
+    if (!*out) return hn_fail_memory(err, what, n * sizeof **out);
+    memcpy(*out, t, n * sizeof **out);
+    return HUNCH_OK;
+}
+
+/* Records in the statistics how the text is verified. */
+static void record_rule(hunch_session *s) {
+    static const hunch_verify of_rule[] = {[HN_RULE_GREEDY] = HUNCH_VERIFY_GREEDY,
+                                           [HN_RULE_MATCH] = HUNCH_VERIFY_MATCH,
+                                           [HN_RULE_RATIO] = HUNCH_VERIFY_RATIO,
+                                           [HN_RULE_BLOCK] = HUNCH_VERIFY_BLOCK,
+                                           [HN_RULE_TRAVERSAL] = HUNCH_VERIFY_TRAVERSAL};
+    if (s->request.rule >= HN_RULE_LENIENCE)
+        s->stats.lossy = s->engine->lossy;
+    else
+        s->stats.verify = of_rule[s->request.rule];
+}
+
+hunch_status hn_request_copy(hunch_session *s, const hunch_request *r, hunch_error *err) {
+    hunch_engine *e = s->engine;
+    s->request.ignore_eos = r->ignore_eos;
+    s->request.loop_tokens = (size_t)r->loop_tokens;
+    s->request.logprobs = r->logprobs || r->top_logprobs > 0;
+    s->request.n_top = r->top_logprobs < e->model->target.arch.vocab ? r->top_logprobs : e->model->target.arch.vocab;
+    s->request.on_logits = r->on_logits;
+    s->request.on_logits_user = r->on_logits_user;
+    s->request.on_round = r->on_round;
+    s->request.on_round_user = r->on_round_user;
+    s->request.on_output = r->on_output;
+    s->request.on_output_user = r->on_output_user;
+    s->text.n_prompt = s->text.n = r->n_prompt;
+    /* The context holds the text; a prompt that fills it still gets the one token that its last row decides. */
+    s->request.max_new = r->n_prompt < (size_t)e->context ? (size_t)e->context - r->n_prompt : 1;
+    if (r->max_tokens > 0 && (size_t)r->max_tokens < s->request.max_new) s->request.max_new = (size_t)r->max_tokens;
+    if (!hn_grow((void **)&s->text.token, &s->text.cap, s->text.n_prompt + 1, sizeof *s->text.token))
+        return hn_fail_memory(err, "prompt", s->text.n_prompt * sizeof *s->text.token);
+    memcpy(s->text.token, r->prompt, s->text.n_prompt * sizeof *s->text.token);
+    hunch_status st = copy_tokens(&s->request.prediction, r->prediction, r->n_prediction, "prediction", err);
+    s->request.n_prediction = s->request.prediction ? (int)r->n_prediction : 0;
+    if (!st) st = hn_rule_choose(e->verify, &e->lossy, &r->sampling, &s->request.rule, err);
+    if (!st) st = hn_sampler_init(&s->sampler, &r->sampling, e->model->target.arch.vocab, err);
+    if (!st) st = find_breakers(s, &r->sampling, err);
+    if (!st) st = copy_stops(s, r, err);
+    if (!st) record_rule(s);
+    return st;
+}
+
+void hn_request_fini(hn_session_request *r) {
+    for (int i = 0; i < r->n_stop; i++) hn_free(r->stop[i]);
+    hn_free(r->stop);
+    hn_free(r->oracle);
+    hn_free(r->prediction);
+}
