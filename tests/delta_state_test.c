@@ -269,7 +269,8 @@ static bool lose_a_place(hunch_engine *e) {
     hn_cache_release_states(e->cache, oldest->id);
     assert_int_equal(hn_cache_free_pages(e->cache), free); /* it holds none */
     for (int seq = e->parallel - 1; seq <= e->parallel; seq++) take_pages(e, seq, 2, 2); /* places that no session has */
-    for (oldest->round.n_rows = 1; youngest->id >= 0 && oldest->round.n_rows <= HN_MAX_ROWS; oldest->round.n_rows++) assert_true(hn_make_room(oldest));
+    int *rows = &oldest->round.n_rows;
+    for (*rows = 1; youngest->id >= 0 && *rows <= HN_MAX_ROWS; ++*rows) assert_true(hn_make_room(oldest));
     hn_cache_rewind(e->cache, oldest->id, 0, hn_cache_committed(e->cache, oldest->id, 0)); /* it has no use for them */
     for (int seq = e->parallel - 1; seq <= e->parallel; seq++) hn_cache_seq_end(e->cache, seq);
     assert_int_equal(youngest->id, -1);

@@ -271,8 +271,9 @@ static void draft_levels(const hunch_session *s, int levels, bool one_by_one, hn
     hn_tree_reset(t, s->text.token[s->text.n - 1], HN_TREE_ROWS);
     hn_tree_add(t, hn_tree_add(t, 0, 3, 1, 0.5f), 4, 1, 0.5f);
     for (int level = 0; level < levels; level++) {
-        hn_propose p = {.seq = s->id, .text = {s->text.token, (int)s->text.n, (int)s->text.n_prompt}, .tree = t, .budget = t->max_rows - t->n_rows,
-                        .depth = one_by_one ? DEPTH : levels, .by_levels = one_by_one, .sampler = (hn_sampler *)&s->sampler};
+        hn_propose p = {.seq = s->id, .text = {s->text.token, (int)s->text.n, (int)s->text.n_prompt}, .tree = t,
+                        .budget = t->max_rows - t->n_rows, .depth = one_by_one ? DEPTH : levels, .by_levels = one_by_one,
+                        .sampler = (hn_sampler *)&s->sampler};
         const int added = d->ops->propose(d, &p, 1, level);
         assert_true(hn_tree_valid(t));
         assert_int_equal(p.budget, t->max_rows - t->n_rows);

@@ -66,9 +66,9 @@ static hunch_status measure(hunch_engine *e, double seconds, hunch_error *err) {
         double t[2];
         if (widths[i] > e->context) break;
         st = hunch_measure_pass(e, widths[i], 0, 2, t, err);
-        if (!st) hn_cost_pass_experts(c, widths[i], 0, hunch_measure_experts(e), t[1]);
+        if (!st) hn_cost_pass_experts(c, widths[i], 0, hn_experts_used(e), t[1]);
     }
-    hn_measure_end(e);
+    hn_internal_end(e);
     return st;
 }
 

@@ -3,7 +3,8 @@
  * open_drafters.c (its drafters), oracle.c (what those of tests know), request.c (what a session was asked for), session.c (its life, from
  * open to close), scheduler.c (which sessions have a place), shared_rows.c (rows that texts share), emit.c (what is emitted, and when a
  * text ends), repeats.c (answers that repeat themselves), drafting.c (the trees of a round), round.c (the one round of all sessions),
- * stream.c (on_output), inspect_api.c (evaluate, draft, inspect, convert), measure_api.c (times of passes, limits of the machine),
+ * internal_rows.c (a sequence that is no session's), stream.c (on_output), draft_api.c (hunch_draft), inspect_api.c (evaluate, inspect,
+ * convert), measure_api.c (times of passes, limits of the machine),
  * check_api.c and its parts (head_check.h: whether a draft head fits and drafts well), curves.c (measured costs between
  * processes). */
 #ifndef HN_ENGINE_H
@@ -65,7 +66,7 @@ struct hunch_engine {
     bool in_output_callback;            /* on_output runs */
     bool busy;               /* a call that runs passes has not returned: its callbacks may run */
     uint64_t admissions;     /* so far: a session with a larger number got its place later */
-    int measured;            /* the internal sequence (id `parallel`) holds rows for hunch_measure_pass */
+    bool internal;           /* the internal sequence is in use */
 };
 
 /* What was asked for: fixed while the session lives, except that `oracle` is made after the rest. */
@@ -131,12 +132,6 @@ struct hunch_session {
     hn_session_round round;
     hn_session_stream stream;
     hunch_session_state stats; /* its counters and times; pointers are filled by hunch_session_get */
-    /* hunch_draft: depth of the tree, number of drafts to accept (-1: the verifier decides), callback for logits */
-    int depth_cap, accept_cap;
-    bool draft_chain; /* drafters that make trees shall make one chain */
-    void (*on_draft)(void *user, int level, const float *logits, int vocab);
-    void *on_draft_user;
-    float draft_confidence[HUNCH_MAX_DEPTH + 1]; /* confidence in the last chain of hunch_draft; NAN: the head has none */
 };
 
 /* ---- engine.c ---- */
@@ -175,7 +170,7 @@ static inline bool hn_session_running(const hunch_session *s) {
 }
 void hn_queue_push(hunch_session *s, bool front);
 void hn_queue_remove(hunch_session *s);
-/* Gives a session the place `id` (parallel: the internal one): sequence, shared prefix, drafters. */
+/* Gives a session the place `id`, or the internal sequence: sequence, shared prefix, drafters. */
 hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err);
 /* Takes the place back, in the cache and in the drafters; its full pages stay with the prefix index. Idempotent. */
 void hn_session_release(hunch_session *s);
@@ -186,7 +181,9 @@ void hn_session_preempt(hunch_session *s);
 
 /* Places waiting sessions, first come first served, while there are places and pages. A session that fails ends alone. */
 void hn_admit(hunch_engine *e);
-/* Reserves pages for the session's n_rows. If there are too few, the youngest sessions are preempted and wait; they are computed
+/* Reserves pages for rows of a sequence that is no session's. If there are too few, sessions are preempted, the youngest first. */
+hunch_status hn_reserve(hunch_engine *e, int seq, int rows, hunch_error *err);
+/* Reserves pages for the session's round.n_rows. If there are too few, the youngest sessions are preempted and wait; they are computed
  * again later, with the same result. false: this session itself was preempted, or failed. */
 bool hn_make_room(hunch_session *s);
 /* Rows that the cache must hold before the session can draft: all of the prompt, because its last row decides the first token; of
@@ -242,18 +239,37 @@ void hn_note_failures(hunch_engine *e);
 /* Adds a note on a head whose first drafts are all wrong, once. */
 void hn_watch_heads(hunch_engine *e, const hn_tree *t, const hn_verdict *v);
 
-/* ---- drafting.c, round.c, inspect_api.c, measure_api.c, curves.c ---- */
+/* ---- internal_rows.c ---- */
 
-/* The trees of sessions that decode, under the controller if there is one. */
-void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n);
+static inline int hn_internal_seq(const hunch_engine *e) {
+    return e->parallel; /* after those of the places */
+}
+/* Empty, whatever it had. */
+void hn_internal_begin(hunch_engine *e);
+void hn_internal_end(hunch_engine *e); /* idempotent */
+/* One pass over n rows that continue it, as a chain, and commits them. Sessions give way as for hn_reserve. */
+hunch_status hn_internal_read(hunch_engine *e, const hn_row *rows, int n, hunch_error *err);
+
+/* ---- drafting.c, round.c, draft_api.c, curves.c ---- */
+
+/* What hunch_draft wants to see of one session's draft. */
+typedef struct hn_draft_probe {
+    int depth;  /* most levels */
+    bool chain; /* drafters that make trees shall make one chain */
+    void (*on_logits)(void *ctx, int level, const float *logits); /* NULL: none */
+    void *on_logits_ctx;
+    float *confidence; /* [HUNCH_MAX_DEPTH + 1] that each draft of a chain is accepted; NAN: the head has none. NULL: not wanted */
+} hn_draft_probe;
+/* The trees of sessions that decode, under the controller if there is one. probe: NULL in a round. */
+void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n, const hn_draft_probe *probe);
 /* One round over the given placed and running sessions. */
 hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hunch_error *err);
 /* A tree's candidates, except those that share another's row, parents first: node[n_rows - 1]. Returns how many. */
 int hn_draft_nodes(const hunch_engine *e, const hn_tree *t, hunch_draft_node *node);
+/* The mean number of experts of a layer that the rows of the last pass used; 0: the model has none. */
+double hn_experts_used(const hunch_engine *e);
 /* n tokens as a chain of rows. */
 void hn_chain_rows(hn_row *rows, const hunch_token *tokens, int n, hn_logits logits);
-/* Drops the rows that hunch_measure_pass keeps between calls in the internal sequence. */
-void hn_measure_end(hunch_engine *e);
 /* Opens the controller's costs: loads them from the file, else measures a few passes. */
 hunch_status hn_curves_open(hunch_engine *e, hunch_error *err);
 void hn_curves_close(hunch_engine *e);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* measure_api.c - measuring: times of passes, prefills, plain decoding and commits, the phases of a pass, what it reads and computes,
- * and the limits of the machine. All use the engine's internal sequence (id `parallel`), whose rows are kept between calls, so that a
- * context is computed once for all measurements after it. */
+ * and the limits of the machine. Rows: those of the internal sequence (internal_rows.c). */
 #include <string.h>
 
 #include "base/mem.h"
@@ -11,16 +10,11 @@
 #include "ops/pack.h"
 #include "ops/profile.h"
 
-void hn_measure_end(hunch_engine *e) {
-    if (e->measured) hn_cache_seq_end(e->cache, e->parallel);
-    e->measured = 0;
-}
-
-/* ---- the internal sequence ---------------------------------------------------------------------------------------------- */
+/* ---- its rows ------------------------------------------------------------------------------------------------------------ */
 
 /* Extends it to `upto` committed rows of arbitrary text, `chunk` rows a pass; last_logits: of the last row. */
 static hunch_status read_on(hunch_engine *e, int upto, int chunk, bool last_logits, hunch_error *err) {
-    const int id = e->parallel, vocab = e->model->target.arch.vocab;
+    const int id = hn_internal_seq(e), vocab = e->model->target.arch.vocab;
     hn_row *rows = e->row;
     uint64_t seed = 1;
     for (int at; (at = hn_cache_committed(e->cache, id, 0)) < upto;) {
@@ -28,11 +22,8 @@ static hunch_status read_on(hunch_engine *e, int upto, int chunk, bool last_logi
         for (int i = 0; i < m; i++)
             rows[i] = (hn_row){.token = (hunch_token)(hn_splitmix(&seed) % (uint64_t)vocab), .parent = (int16_t)(i - 1)};
         if (last_logits && at + m == upto) rows[m - 1].logits = HN_LOGITS_ALL;
-        const hn_pass_options more = {.n_certain = &m};
-        hunch_status st = hn_pass_reserve(e->runner, rows, m, &id, 1, &more, err);
-        if (!st) st = hn_pass_run_with(e->runner, rows, m, &id, 1, &more, err);
+        hunch_status st = hn_internal_read(e, rows, m, err);
         if (st) return st;
-        hn_cache_commit(e->cache, id, 0, NULL, m);
     }
     return HUNCH_OK;
 }
@@ -50,10 +41,9 @@ static hunch_status check_measure(const hunch_engine *e, int rows, int most, int
 static hunch_status prepare_measure(hunch_engine *e, int rows, int most, int context, hunch_error *err) {
     hunch_status st = check_measure(e, rows, most, context, err);
     if (st) return st;
-    if (!e->measured) hn_cache_seq_begin(e->cache, e->parallel);
-    e->measured = 1;
-    if (hn_cache_committed(e->cache, e->parallel, 0) > context)
-        hn_cache_rewind(e->cache, e->parallel, 0, context); /* may leave fewer rows */
+    if (!e->internal) hn_internal_begin(e);
+    const int id = hn_internal_seq(e);
+    if (hn_cache_committed(e->cache, id, 0) > context) hn_cache_rewind(e->cache, id, 0, context); /* may leave fewer rows */
     return read_on(e, context, HN_MAX_ROWS, false, err);
 }
 
@@ -61,7 +51,7 @@ static hunch_status prepare_measure(hunch_engine *e, int rows, int most, int con
 
 /* One pass over `rows` chain rows, all logits, after the rows of the internal sequence. */
 static hunch_status timed_pass(hunch_engine *e, int rows, double *seconds, hunch_error *err) {
-    const int id = e->parallel, vocab = e->model->target.arch.vocab;
+    const int id = hn_internal_seq(e), vocab = e->model->target.arch.vocab;
     hn_row row[HN_MAX_ROWS];
     hunch_token t[HN_MAX_ROWS];
     for (int i = 0; i < rows; i++) t[i] = (i * 7919 + 1) % vocab;
@@ -82,11 +72,7 @@ hunch_status hunch_measure_pass(hunch_engine *e, int rows, int context, int reps
 }
 
 double hunch_measure_experts(const hunch_engine *e) {
-    if (!e) return 0;
-    const hn_model *m = &e->model->target;
-    double sum = 0;
-    for (int i = 0; i < m->arch.layers; i++) sum += hn_pass_experts(e->runner, i, NULL);
-    return m->expert_layers > 0 ? sum / m->expert_layers : 0;
+    return e ? hn_experts_used(e) : 0;
 }
 
 hunch_status hunch_measure_prefill(hunch_engine *e, int rows, double *seconds, hunch_error *err) {
@@ -95,9 +81,7 @@ hunch_status hunch_measure_prefill(hunch_engine *e, int rows, double *seconds, h
     if (st) return st;
     st = check_measure(e, rows, e->context, 0, err);
     if (st) return st;
-    hn_measure_end(e);
-    hn_cache_seq_begin(e->cache, e->parallel);
-    e->measured = 1;
+    hn_internal_begin(e);
     const double start = hn_now();
     st = read_on(e, rows, e->chunk, true, err);
     *seconds = hn_now() - start;
@@ -108,7 +92,7 @@ hunch_status hunch_measure_decode(hunch_engine *e, int rows, int context, double
     const hn_argument needed[] = {{"e", e}, {"seconds", seconds}, {0}};
     hunch_status st = hn_check_arguments(__func__, needed, err);
     if (st) return st;
-    const int id = e->parallel;
+    const int id = hn_internal_seq(e);
     st = prepare_measure(e, rows, e->context, context, err);
     hn_row row = {.token = 1 % e->model->target.arch.vocab, .parent = -1, .logits = HN_LOGITS_BEST};
     const double start = hn_now();
@@ -128,7 +112,7 @@ hunch_status hunch_measure_commit(hunch_engine *e, int rows, int commit, int con
     const hn_argument needed[] = {{"e", e}, {"seconds", seconds}, {0}};
     hunch_status st = hn_check_arguments(__func__, needed, err);
     if (st) return st;
-    const int id = e->parallel;
+    const int id = hn_internal_seq(e);
     int16_t path[HN_MAX_ROWS] = {0};
     st = prepare_measure(e, rows, HN_MAX_ROWS, context, err);
     if (!st && (commit < 1 || commit > rows))
@@ -147,7 +131,7 @@ hunch_status hunch_measure_commit(hunch_engine *e, int rows, int commit, int con
 
 /* A draft, the commit of its accepted rows, and the next row. */
 static hunch_status timed_rollback(hunch_engine *e, int rows, int commit, double *seconds, hunch_error *err) {
-    const int id = e->parallel, vocab = e->model->target.arch.vocab, one = 1;
+    const int id = hn_internal_seq(e), vocab = e->model->target.arch.vocab, one = 1;
     hn_row row[HN_MAX_ROWS];
     hunch_token t[HN_MAX_ROWS];
     for (int i = 0; i < rows; i++) t[i] = (i * 7919 + 1) % vocab;
@@ -174,7 +158,7 @@ hunch_status hunch_measure_rollback(hunch_engine *e, int rows, int commit, int c
         st = hn_fail(err, HUNCH_USAGE, "commit of %d rows: expected 1 to %d", commit, rows);
     for (int i = -1; !st && i < reps; i++) { /* the first warms up */
         double s;
-        if (hn_cache_committed(e->cache, e->parallel, 0) + rows + 1 > e->context)
+        if (hn_cache_committed(e->cache, hn_internal_seq(e), 0) + rows + 1 > e->context)
             st = prepare_measure(e, rows + 1, HN_MAX_ROWS, context, err);
         if (!st) st = timed_rollback(e, rows, commit, i < 0 ? &s : &seconds[i], err);
     }

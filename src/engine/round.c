@@ -10,22 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "engine/round.h"
 
 static bool prefilling(const hunch_session *s) {
     return (size_t)hn_cache_committed(s->engine->cache, s->id, 0) < hn_prefill_rows(s);
 }
 
 /* ---- passes --------------------------------------------------------------------------------------------------------- */
-
-typedef struct batch {
-    hn_row *row; /* the engine's */
-    hunch_session *session[HN_MAX_TEXTS];
-    int cache_seq[HN_MAX_TEXTS];
-    int n_certain[HN_MAX_TEXTS]; /* rows of each session that will be committed whatever the verifier decides */
-    int n_rows, n_logits, n_sessions;
-    bool prompts; /* some rows are of prompts */
-} batch;
 
 /* others_wait: decoding texts are in the round too; a prompt must not delay them by more than a usual pass. */
 static int rows_wanted(const hunch_session *s, bool others_wait) {
@@ -44,26 +35,32 @@ static hn_logits logits_wanted(const hunch_session *s) {
     return best ? HN_LOGITS_BEST : HN_LOGITS_ALL;
 }
 
-static void add_rows(batch *b, hunch_session *s) {
+void hn_batch_add(hn_batch *b, hunch_session *s) {
     const int done = hn_cache_committed(s->engine->cache, s->id, 0), seq = b->n_sessions;
     const bool prompt = prefilling(s);
-    s->round.first_row = b->n_rows;
-    for (int i = 0; i < s->round.n_rows; i++) {
-        hn_row *r = &b->row[b->n_rows++];
-        const int parent = prompt ? i - 1 : s->round.tree.parent[i];
-        r->seq = (int16_t)seq;
-        r->parent = (int16_t)(parent < 0 ? -1 : s->round.first_row + parent);
-        r->token = prompt ? s->text.token[done + i] : s->round.tree.token[i];
+    hn_session_round *r = &s->round;
+    r->first_row = b->n_rows;
+    r->first_committed = done;
+    r->n_committed = 0;
+    r->from_tree = false;
+    for (int i = 0; i < r->n_rows; i++) {
+        hn_row *row = &b->row[b->n_rows++];
+        const int parent = prompt ? i - 1 : r->tree.parent[i];
+        row->seq = (int16_t)seq;
+        row->parent = (int16_t)(parent < 0 ? -1 : r->first_row + parent);
+        row->token = prompt ? s->text.token[done + i] : r->tree.token[i];
         /* in a text that resumes no prompt row decides a token */
-        r->logits = !prompt || (size_t)(done + i) + 1 == s->text.n ? logits_wanted(s) : HN_LOGITS_NONE;
-        r->feature = s->engine->feeds;
-        b->n_logits += r->logits != HN_LOGITS_NONE;
+        row->logits = !prompt || (size_t)(done + i) + 1 == s->text.n ? logits_wanted(s) : HN_LOGITS_NONE;
+        row->feature = s->engine->feeds;
+        b->n_logits += row->logits != HN_LOGITS_NONE;
     }
     b->session[seq] = s;
     b->cache_seq[seq] = s->id;
-    b->n_certain[seq] = prompt ? s->round.n_rows : 1;
+    b->n_certain[seq] = prompt ? r->n_rows : 1;
+    b->first_token[seq] = hn_session_emitted(s) == 0;
     b->n_sessions++;
     b->prompts |= prompt;
+    b->context += done;
 }
 
 /* Upper limit of a session's rows with logits in the next pass. */
@@ -115,7 +112,7 @@ static hunch_status feed_rows(hn_drafter *to, const hn_feed_row *rows, int n, co
 
 /* Feeds the committed rows of the pass to the drafters that read the target, of all its sessions together. Texts that ended are
  * included: their rows will be shared. */
-static void feed(hunch_engine *e, const batch *b) {
+static void feed(hunch_engine *e, const hn_batch *b) {
     hn_feed_row rows[HN_PASS_ROWS];
     hn_buf buffers[HN_MAX_FEATURES];
     int n = 0;
@@ -152,23 +149,6 @@ static hunch_status verify(hunch_session *s, const tree_logits *t, hn_verdict *v
     const hunch_status st = hn_verify_tree(e->verifier, &s->round.tree, &how, v, err);
     if (st == HUNCH_FAILED) hn_error_prefix(err, "%s", e->model->path); /* NaN logits */
     return st;
-}
-
-/* For hunch_draft: accepts the first drafts of the tree's first path, as if they had been right. */
-static hunch_status accept_drafts(const hunch_session *s, const tree_logits *t, hn_verdict *v, hunch_error *err) {
-    int row = 0;
-    v->n_accepted = 0;
-    while (v->n_accepted < s->accept_cap && s->round.tree.first[row] >= 0) {
-        const hn_candidate *c = &s->round.tree.candidate[s->round.tree.first[row]];
-        v->drafter_of[v->n_accepted] = c->drafter;
-        v->path[v->n_accepted++] = c->child;
-        row = c->child;
-    }
-    v->next_row = (int16_t)row;
-    v->next = greedy_of((void *)t, row);
-    return v->next >= 0 ? HUNCH_OK
-                        : hn_fail(err, HUNCH_FAILED, "%s: no token behind the drafts: every logit is NaN or -inf",
-                                  s->engine->model->path);
 }
 
 static hunch_status finish_prompt(hunch_session *s, hn_runner *runner, hunch_error *err) {
@@ -214,34 +194,39 @@ static void notify_drafters(hunch_session *s, const hn_verdict *v, int kept) {
     hn_watch_heads(e, &s->round.tree, v);
 }
 
-/* Verifies, emits and commits: the rows of the root and of every emitted token but the newest, whose row is computed with the next
- * tree. */
-static hunch_status read_tree(hunch_session *s, hn_runner *runner, hunch_error *err) {
-    tree_logits t = {runner, s->round.first_row};
-    hn_verdict *v = &s->round.verdict;
-    hunch_status st;
+hunch_status hn_tree_take(hunch_session *s, const hn_runner *runner, hunch_error *err) {
+    hn_session_round *r = &s->round;
+    tree_logits t = {runner, r->first_row};
     int kept;
-    assert(hn_tree_valid(&s->round.tree) && hn_rule_fits(s->request.rule, &s->round.tree));
-    st = s->accept_cap >= 0 ? accept_drafts(s, &t, v, err) : verify(s, &t, v, err);
-    if (st) return st;
     s->stats.rounds++;
-    s->stats.drafted += (uint64_t)s->round.tree.n_candidates;
-    s->stats.depth_drafted += (uint64_t)hn_tree_depth(&s->round.tree);
-    st = emit_verdict(s, v, &t, &kept, err);
+    s->stats.drafted += (uint64_t)r->tree.n_candidates;
+    s->stats.depth_drafted += (uint64_t)hn_tree_depth(&r->tree);
+    hunch_status st = emit_verdict(s, &r->verdict, &t, &kept, err);
     if (st) return st;
-    s->round.committed[0] = 0;
-    memcpy(s->round.committed + 1, v->path, (size_t)(kept - 1) * sizeof *v->path);
-    s->round.n_committed = kept;
-    s->round.from_tree = true;
-    hn_cache_commit(s->engine->cache, s->id, 0, s->round.committed, kept);
+    r->committed[0] = 0;
+    memcpy(r->committed + 1, r->verdict.path, (size_t)(kept - 1) * sizeof *r->committed);
+    r->n_committed = kept;
+    r->from_tree = true;
+    hn_cache_commit(s->engine->cache, s->id, 0, r->committed, kept);
     return HUNCH_OK;
 }
 
+int32_t hn_tree_best(const hunch_session *s, const hn_runner *runner, int row) {
+    return hn_pass_argmax(runner, s->round.first_row + row);
+}
+
+static hunch_status read_tree(hunch_session *s, hn_runner *runner, hunch_error *err) {
+    tree_logits t = {runner, s->round.first_row};
+    assert(hn_tree_valid(&s->round.tree) && hn_rule_fits(s->request.rule, &s->round.tree));
+    hunch_status st = verify(s, &t, &s->round.verdict, err);
+    return st ? st : hn_tree_take(s, runner, err);
+}
+
 static hunch_status read_prompt(hunch_session *s, hn_runner *runner, hunch_error *err) {
-    hn_cache *cache = s->engine->cache;
-    hn_cache_commit(cache, s->id, 0, NULL, s->round.n_rows);
-    s->round.n_committed = s->round.n_rows;
-    const size_t done = (size_t)(s->round.first_committed + s->round.n_rows);
+    hn_session_round *r = &s->round;
+    hn_cache_commit(s->engine->cache, s->id, 0, NULL, r->n_rows);
+    r->n_committed = r->n_rows;
+    const size_t done = (size_t)(r->first_committed + r->n_rows);
     if (s->stats.n_prefilled < s->text.n_prompt) s->stats.n_prefilled = done < s->text.n_prompt ? done : s->text.n_prompt;
     return !prefilling(s) && hn_session_emitted(s) == 0 ? finish_prompt(s, runner, err) : HUNCH_OK;
 }
@@ -251,57 +236,65 @@ static void read_pass(hunch_session *s, hn_runner *runner) {
     hunch_error why = {0};
     const double start = hn_now();
     const bool prompt = prefilling(s);
-    s->round.first_committed = hn_cache_committed(s->engine->cache, s->id, 0);
-    s->round.n_committed = 0;
-    s->round.from_tree = false;
-    s->stats.passes++;
     if (prompt ? read_prompt(s, runner, &why) : read_tree(s, runner, &why)) hn_session_fail(s, &why);
     if (!prompt) s->stats.verify_s += hn_now() - start;
 }
 
 /* Reports to drafters, controller and index; a session that ended is released. */
-static void end_pass(hunch_session *s, double pass_s) {
+static void end_session(hunch_session *s, double pass_s) {
+    const hn_session_round *r = &s->round;
     if (s->stats.finish != HUNCH_FINISH_FAILED) {
-        const int n = s->round.verdict.n_accepted, accepted = s->round.n_committed < n ? s->round.n_committed : n;
-        if (s->round.from_tree) notify_drafters(s, &s->round.verdict, s->round.n_committed);
+        const int n = r->verdict.n_accepted, accepted = r->n_committed < n ? r->n_committed : n;
+        if (r->from_tree) notify_drafters(s, &r->verdict, r->n_committed);
         hn_session_publish(s);
-        if (s->round.from_tree) report_round(s, s->round.first_committed, accepted, pass_s);
+        if (r->from_tree) report_round(s, r->first_committed, accepted, pass_s);
     }
     if (!hn_session_running(s)) hn_session_release(s);
 }
 
-/* Runs and processes a batch; the time of the pass is distributed by rows. */
-static hunch_status flush(hunch_engine *e, batch *b, hunch_error *err) {
-    if (b->n_rows == 0) return HUNCH_OK;
-    bool first_tokens[HN_MAX_TEXTS];
-    double context = 0;
-    for (int i = 0; i < b->n_sessions; i++) {
-        first_tokens[i] = hn_session_emitted(b->session[i]) == 0;
-        context += hn_cache_committed(e->cache, b->cache_seq[i], 0);
-    }
-    const double start = hn_now();
+hunch_status hn_batch_run(hunch_engine *e, hn_batch *b, hunch_error *err) {
     const hn_pass_options more = {.n_certain = b->n_certain};
+    b->start = hn_now();
     hunch_status st = hn_pass_run_with(e->runner, b->row, b->n_rows, b->cache_seq, b->n_sessions, &more, err);
-    if (st) return st;
-    const double pass_s = hn_now() - start;
-    for (int i = 0; i < b->n_sessions; i++) read_pass(b->session[i], e->runner);
+    b->pass_s = hn_now() - b->start;
+    for (int i = 0; !st && i < b->n_sessions; i++) b->session[i]->stats.passes++;
+    return st;
+}
+
+/* The time of the pass is distributed by rows. */
+void hn_batch_end(hunch_engine *e, hn_batch *b) {
     if (e->feeds) feed(e, b);
-    for (int i = 0; i < b->n_sessions; i++) end_pass(b->session[i], pass_s);
-    const double whole = hn_now() - start, per_row = whole / b->n_rows;
+    for (int i = 0; i < b->n_sessions; i++) end_session(b->session[i], b->pass_s);
+    const double whole = hn_now() - b->start, per_row = whole / b->n_rows;
     if (e->controller && !b->prompts)
-        hn_cost_pass_experts(hn_controller_cost(e->controller), b->n_rows, (int)(context / b->n_sessions),
-                           hunch_measure_experts(e), whole);
+        hn_cost_pass_experts(hn_controller_cost(e->controller), b->n_rows, (int)(b->context / b->n_sessions), hn_experts_used(e), whole);
     for (int i = 0; i < b->n_sessions; i++) {
         hunch_session_state *t = &b->session[i]->stats;
-        *(first_tokens[i] ? &t->prefill_s : &t->decode_s) += per_row * b->session[i]->round.n_rows;
+        *(b->first_token[i] ? &t->prefill_s : &t->decode_s) += per_row * b->session[i]->round.n_rows;
     }
-    *b = (batch){.row = e->row};
+    *b = (hn_batch){.row = e->row};
+}
+
+/* Runs and processes a batch. */
+static hunch_status flush(hunch_engine *e, hn_batch *b, hunch_error *err) {
+    if (b->n_rows == 0) return HUNCH_OK;
+    hunch_status st = hn_batch_run(e, b, err);
+    if (st) return st;
+    for (int i = 0; i < b->n_sessions; i++) read_pass(b->session[i], e->runner);
+    hn_batch_end(e, b);
     return HUNCH_OK;
+}
+
+double hn_experts_used(const hunch_engine *e) {
+    const hn_model *m = &e->model->target;
+    double sum = 0;
+    for (int i = 0; m->expert_layers > 0 && i < m->arch.layers; i++) sum += hn_pass_experts(e->runner, i, NULL);
+    return m->expert_layers > 0 ? sum / m->expert_layers : 0;
 }
 
 hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hunch_error *err) {
     hunch_session *decoding[HN_MAX_TEXTS];
-    batch b = {.row = e->row};
+    hn_batch b = {.row = e->row};
     int n_decoding = 0;
     assert(n <= HN_MAX_TEXTS);
     for (int i = 0; i < n; i++) {
@@ -309,7 +302,7 @@ hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hu
         sessions[i]->round.place = n_decoding;
         decoding[n_decoding++] = sessions[i];
     }
-    if (n_decoding > 0) hn_draft_trees(e, decoding, n_decoding);
+    if (n_decoding > 0) hn_draft_trees(e, decoding, n_decoding, NULL);
     for (int i = 0; i < n; i++) {
         hunch_session *s = sessions[i];
         if (s->id < 0) continue; /* an older one needed its pages */
@@ -319,7 +312,7 @@ hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hu
             hunch_status st = flush(e, &b, err);
             if (st) return st;
         }
-        add_rows(&b, s);
+        hn_batch_add(&b, s);
     }
     return flush(e, &b, err);
 }

@@ -52,6 +52,15 @@ static hunch_session *youngest(const hunch_engine *e, const hunch_session *but) 
     return y;
 }
 
+hunch_status hn_reserve(hunch_engine *e, int seq, int rows, hunch_error *err) {
+    for (hunch_status st; (st = hn_cache_reserve(e->cache, seq, 0, rows, err)) != HUNCH_OK;) {
+        hunch_session *y = st == HUNCH_NO_MEMORY ? youngest(e, NULL) : NULL;
+        if (!y) return st;
+        hn_session_preempt(y);
+    }
+    return HUNCH_OK;
+}
+
 bool hn_make_room(hunch_session *s) {
     hunch_error why = {0};
     for (hunch_status st; (st = hn_cache_reserve(s->engine->cache, s->id, 0, s->round.n_rows, &why)) != HUNCH_OK;) {

@@ -14,8 +14,6 @@ hunch_status hn_session_create(hunch_session **out, hunch_engine *e, const hunch
     if (!s) return hn_fail_memory(err, "session", sizeof *s);
     s->engine = e;
     s->id = -1;
-    s->depth_cap = HUNCH_MAX_DEPTH;
-    s->accept_cap = -1;
     hn_detok_init(&s->text.detok);
     s->text.detok.started = true; /* the text continues the prompt: a leading space belongs to it */
     st = hn_request_copy(s, r, err);
@@ -47,7 +45,7 @@ hunch_status hunch_session_open(hunch_session **out, hunch_engine *e, const hunc
     st = hn_engine_check_idle(e, err);
     if (!st) st = hn_session_create(&s, e, r, err);
     if (st) return st;
-    hn_measure_end(e); /* its pages may be needed */
+    hn_internal_end(e); /* its pages may be needed */
     st = hn_oracle_text(e, r, &s->request.oracle, &s->request.n_oracle, err);
     if (st) {
         hn_session_destroy(s);

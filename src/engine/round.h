@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* round.h - the steps of a round, for those who take them one by one: rows of sessions are put together, run, read and reported.
+ *
+ *   hn_batch_add · hn_batch_run · read each session: hn_tree_take, or its prompt · hn_batch_end
+ */
+#ifndef HN_ROUND_H
+#define HN_ROUND_H
+#include "engine/engine.h"
+
+/* A pass that is being put together. */
+typedef struct hn_batch {
+    hn_row *row; /* the engine's */
+    hunch_session *session[HN_MAX_TEXTS];
+    int cache_seq[HN_MAX_TEXTS];
+    int n_certain[HN_MAX_TEXTS]; /* rows of each session that will be committed whatever the verifier decides */
+    bool first_token[HN_MAX_TEXTS]; /* nothing was emitted before */
+    int n_rows, n_logits, n_sessions;
+    bool prompts;           /* some rows are of prompts */
+    double context;         /* committed rows, summed over sessions */
+    double start, pass_s;   /* when the pass began; its seconds */
+} hn_batch;
+
+/* Adds the session's round.n_rows rows, which are reserved (hn_make_room). */
+void hn_batch_add(hn_batch *b, hunch_session *s);
+/* Runs the pass. */
+hunch_status hn_batch_run(hunch_engine *e, hn_batch *b, hunch_error *err);
+/* Emits the session's round.verdict on its tree and commits the rows: the root's, and those of every emitted token but the newest, whose
+ * row is computed with the next tree. On failure the caller fails the session. */
+hunch_status hn_tree_take(hunch_session *s, const hn_runner *runner, hunch_error *err);
+/* Feeds and reports to drafters, controller and index, releases sessions that ended, and empties the batch. */
+void hn_batch_end(hunch_engine *e, hn_batch *b);
+/* The best token after row i of the session's tree; -1: no logit is a number. */
+int32_t hn_tree_best(const hunch_session *s, const hn_runner *runner, int row);
+#endif
