@@ -265,7 +265,7 @@ const char *hunch_engine_drafter_about(const hunch_engine *e, int index);
  * never right, a head beside the model that `auto` does not use, why texts lost a drafter. Owned by the engine. */
 const char *hunch_engine_note(const hunch_engine *e, int index);
 /* Forgets what was learned from earlier sessions: drafters' stores, shared prefixes, acceptance estimates. Measured costs
- * stay. */
+ * stay. Inside a callback of a round or of hunch_evaluate: when that returns. */
 void hunch_engine_forget(hunch_engine *e);
 
 /* One round over all running sessions: a pass with every session's rows (a prefill chunk, or its draft tree), then
@@ -364,7 +364,8 @@ typedef struct hunch_request {
      * Returning false cancels the session, without another call (its state then also has the text that was held back).
      * Inside it every call is allowed except rounds (HUNCH_USAGE) and hunch_engine_close: sessions may be opened, cancelled and
      * closed, this one too. `output` is valid until the callback returns, or cancels or closes the session.
-     * (Inside on_logits and on_round, in the middle of a round, only calls on the model are allowed.) */
+     * Inside on_logits and on_round, in the middle of a round, only calls on the model are allowed, and hunch_session_get,
+     * hunch_session_cancel, hunch_session_close and hunch_engine_forget: these three take effect when the round ends. */
     bool (*on_output)(void *user, const hunch_output *output);
     void *on_output_user;
 } hunch_request;
@@ -420,8 +421,12 @@ void hunch_request_defaults(hunch_request *r, const hunch_model *m);
  * Errors: HUNCH_USAGE (prompt empty, an id outside the vocabulary, longer than the context, parameters out of range),
  * HUNCH_NO_MEMORY. */
 hunch_status hunch_session_open(hunch_session **out, hunch_engine *e, const hunch_request *r, hunch_error *err);
-void hunch_session_close(hunch_session **s); /* a running session is cancelled; its pages return to the pool */
-void hunch_session_cancel(hunch_session *s); /* finishes as HUNCH_FINISH_CANCELLED */
+/* A running session is cancelled; its pages return to the pool. From another thread than the engine's: undefined, as is any call. Inside a
+ * callback of a round or of hunch_evaluate the session lives on until that returns; *s is NULL at once. */
+void hunch_session_close(hunch_session **s);
+/* Finishes as HUNCH_FINISH_CANCELLED; inside such a callback when the round or hunch_evaluate returns, and not at all if the session ends
+ * in it. */
+void hunch_session_cancel(hunch_session *s);
 
 enum { HUNCH_MAX_DEPTH = 63 };
 
@@ -461,7 +466,8 @@ void hunch_session_get(const hunch_session *s, hunch_session_state *state);
 
 /* Logits of every position of a token sequence, in order, through an engine's cache and chunk size.
  * row: called with float [vocab] for positions 0..n-1; its memory is valid during the call only. Inside it, as inside
- * hunch_draft's on_logits, only calls on the model are allowed. */
+ * hunch_draft's on_logits, the calls are allowed that are allowed inside on_round. Sessions may run: if there are too few pages,
+ * the youngest are preempted. */
 hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n,
                             void (*row)(void *user, size_t position, const float *logits, int vocab), void *user,
                             hunch_error *err);

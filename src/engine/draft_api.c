@@ -164,7 +164,7 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
     r.sampling = sampling ? *sampling : (hunch_sampling){.top_p = 1};
     st = hn_session_create(&s, e, &r, err);
     if (st) return st;
-    e->busy = true;
+    hn_engine_enter(e);
     r.max_tokens = 2 * HUNCH_MAX_DEPTH + 2; /* length of the oracle: at most what two rounds need */
     st = hn_oracle_text(e, &r, &s->request.oracle, &s->request.n_oracle, err);
     if (!st) st = hn_session_place(s, hn_internal_seq(e), err);
@@ -172,6 +172,6 @@ hunch_status hunch_draft(hunch_engine *e, const hunch_token *tokens, size_t n, i
     if (!st) st = last_draft(s, depth, &v, out, err);
     hn_session_release(s);
     hn_session_destroy(s);
-    e->busy = false;
+    hn_engine_leave(e);
     return st;
 }

@@ -2,6 +2,7 @@
 /* engine.c - opening an engine (pool, runner, drafters) and its sessions; scheduler.c decides which sessions have a place. */
 #include "engine/engine.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -236,6 +237,22 @@ hunch_status hn_engine_check_idle(const hunch_engine *e, hunch_error *err) {
     return hn_fail(err, HUNCH_USAGE, "the engine is in the middle of a call: expected its callback to return first");
 }
 
+void hn_engine_enter(hunch_engine *e) {
+    assert(!e->busy && e->n_held == 0);
+    e->busy = true;
+    for (int i = 0; i < e->parallel; i++) {
+        if (!e->session[i]) continue;
+        e->session[i]->held = true;
+        e->held[e->n_held++] = e->session[i];
+    }
+}
+
+void hn_engine_leave(hunch_engine *e) {
+    e->busy = false;
+    while (e->n_held > 0) hn_session_let_go(e->held[--e->n_held]);
+    if (e->forget) hunch_engine_forget(e);
+}
+
 int hunch_engine_states(const hunch_engine *e) {
     return e ? e->states : 0;
 }
@@ -262,6 +279,8 @@ const char *hunch_engine_drafter_about(const hunch_engine *e, int index) {
 
 void hunch_engine_forget(hunch_engine *e) {
     if (!e) return;
+    e->forget = e->busy;
+    if (e->busy) return;
     for (int i = 0; i < e->n_drafters; i++)
         if (e->drafter[i].ops->forget) e->drafter[i].ops->forget(&e->drafter[i]);
     hn_cache_index_clear(e->cache);

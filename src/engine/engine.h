@@ -65,6 +65,9 @@ struct hunch_engine {
     hunch_session *callback_session, *callback_next;      /* while callbacks run: whose, and the one after it */
     bool in_output_callback;            /* on_output runs */
     bool busy;               /* a call that runs passes has not returned: its callbacks may run */
+    hunch_session *held[HN_MAX_TEXTS]; /* while busy: sessions that had a place when the call began */
+    int n_held;
+    bool forget;             /* was asked for while busy */
     uint64_t admissions;     /* so far: a session with a larger number got its place later */
     bool internal;           /* the internal sequence is in use */
 };
@@ -121,11 +124,16 @@ typedef struct hn_session_stream {
     size_t tokens, text;
 } hn_session_stream;
 
+/* What was asked for while the session was held. */
+typedef enum hn_session_wish { HN_WISH_NONE, HN_WISH_CANCEL, HN_WISH_CLOSE } hn_session_wish;
+
 struct hunch_session {
     hunch_engine *engine;
     int id;              /* of its place, and of its sequence in the cache; -1: none */
     hunch_session *next; /* in the queue */
     uint64_t admission;
+    bool held;           /* a call that runs passes has it in its hands: what ends the session waits until that returns */
+    hn_session_wish wish;
     hn_sampler sampler;
     hn_session_request request;
     hn_session_text text;
@@ -138,6 +146,10 @@ struct hunch_session {
 
 /* HUNCH_USAGE inside a callback that is called during a round. */
 hunch_status hn_engine_check_idle(const hunch_engine *e, hunch_error *err);
+/* Around a call that runs passes and callbacks: between them sessions are held, and what callbacks ask for (cancel, close, forget) waits for
+ * hn_engine_leave. */
+void hn_engine_enter(hunch_engine *e);
+void hn_engine_leave(hunch_engine *e);
 
 /* ---- model_api.c ---- */
 
@@ -174,6 +186,8 @@ void hn_queue_remove(hunch_session *s);
 hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err);
 /* Takes the place back, in the cache and in the drafters; its full pages stay with the prefix index. Idempotent. */
 void hn_session_release(hunch_session *s);
+/* The session is no longer held: what callbacks asked for is done, which may free it. */
+void hn_session_let_go(hunch_session *s);
 /* The session loses its place, and is the first that waits for one. */
 void hn_session_preempt(hunch_session *s);
 

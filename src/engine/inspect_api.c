@@ -26,7 +26,7 @@ hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n
     st = hn_check_tokens(e, "", tokens, n, err);
     if (!st) st = hn_engine_check_idle(e, err);
     if (st) return st;
-    e->busy = true;
+    hn_engine_enter(e);
     hn_internal_begin(e);
     const int chunk = e->chunk < HN_MAX_ROWS ? e->chunk : HN_MAX_ROWS;
     for (size_t at = 0; !st && at < n; at += (size_t)chunk) {
@@ -36,7 +36,7 @@ hunch_status hunch_evaluate(hunch_engine *e, const hunch_token *tokens, size_t n
         for (int i = 0; !st && i < m; i++) row(user, at + (size_t)i, hn_pass_logits(e->runner, i), vocab);
     }
     hn_internal_end(e);
-    e->busy = false;
+    hn_engine_leave(e);
     return st;
 }
 

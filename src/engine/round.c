@@ -335,9 +335,9 @@ hunch_status hunch_engine_round(hunch_engine *e, hunch_error *err) {
     for (int i = 0; i < e->parallel; i++)
         if (e->session[i] && hn_session_running(e->session[i])) running[n++] = e->session[i];
     qsort(running, (size_t)n, sizeof *running, by_age); /* older sessions get pages first */
-    e->busy = true;
+    hn_engine_enter(e);
     if (n > 0) st = hn_round(e, running, n, err);
-    e->busy = false;
+    hn_engine_leave(e);
     hn_stream_deliver(e);
     return st;
 }

@@ -156,6 +156,10 @@ void hn_session_preempt(hunch_session *s) {
 
 void hunch_session_cancel(hunch_session *s) {
     if (!s) return;
+    if (s->held) {
+        if (s->wish == HN_WISH_NONE) s->wish = HN_WISH_CANCEL;
+        return;
+    }
     hn_stream_end(s);
     hn_session_finish(s, HUNCH_FINISH_CANCELLED);
     hn_session_release(s);
@@ -165,9 +169,21 @@ void hunch_session_close(hunch_session **sp) {
     hunch_session *s = sp ? *sp : NULL;
     if (!s) return;
     *sp = NULL;
+    if (s->held) {
+        s->wish = HN_WISH_CLOSE;
+        return;
+    }
     hn_stream_end(s);
     hn_session_release(s);
     hn_session_destroy(s);
+}
+
+void hn_session_let_go(hunch_session *s) {
+    const hn_session_wish wish = s->wish;
+    s->held = false;
+    s->wish = HN_WISH_NONE;
+    if (wish == HN_WISH_CANCEL) hunch_session_cancel(s);
+    if (wish == HN_WISH_CLOSE) hunch_session_close(&s);
 }
 
 void hunch_session_get(const hunch_session *s, hunch_session_state *state) {
