@@ -26,8 +26,10 @@ static const hn_runner *target_runner; /* whose passes do not fail */
 static int calls, fails_at = -1, target_reserves;
 static hunch_status fails_with;
 
+static bool only_in_feed, in_feed;
+
 static bool inject(hunch_error *err) {
-    if (calls++ != fails_at) return false;
+    if ((only_in_feed && !in_feed) || calls++ != fails_at) return false;
     (void)hn_fail(err, fails_with, "injected");
     return true;
 }
@@ -195,6 +197,69 @@ static void test_mapped(void **state) {
     hunch_model_close(&m);
 }
 
+static const hn_drafter_ops *inner;
+
+static void mark_feed(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f) {
+    in_feed = true;
+    inner->feed(d, rows, n, f);
+    in_feed = false;
+}
+
+static hunch_session *open_text(hunch_engine *e, const hunch_token *prompt, size_t n, int tokens) {
+    hunch_session *s = NULL;
+    hunch_request r;
+    hunch_request_defaults(&r, e->model);
+    r.prompt = prompt;
+    r.n_prompt = n;
+    r.max_tokens = tokens;
+    r.ignore_eos = true;
+    r.sampling = (hunch_sampling){.top_p = 1};
+    must(hunch_session_open(&s, e, &r, err));
+    return s;
+}
+
+/* A long prompt fills the store of a head, which evaluates rows while it is fed: if that fails, that text has no drafts, and goes on; a
+ * text that begins later has its drafts. */
+static void test_feeds(void **state) {
+    (void)state;
+    enum { LONG = 400 };
+    static hunch_token prompt[LONG];
+    hunch_session_state st[2];
+    hunch_model *m = open_model(data_path(STORIES), "best", 1, HUNCH_PRECISION_NATIVE);
+    hunch_engine_options o;
+    hunch_engine_options_defaults(&o);
+    o.context = 512;
+    o.parallel = TEXTS;
+    hunch_engine *e = open_engine_with(m, spec("eagle:%s,depth=3", head_write_form(&STORIES_EAGLE, test_path("fed"))), o);
+    hn_drafter_ops ops = *(inner = e->drafter[0].ops);
+    ops.feed = mark_feed;
+    e->drafter[0].ops = &ops;
+    target_runner = e->runner;
+    for (int i = 0; i < LONG; i++) prompt[i] = i == 0 ? 1 : (i * 31) % 200 + 300;
+    calls = 0;
+    fails_at = 0;
+    fails_with = HUNCH_FAILED;
+    only_in_feed = true;
+    hunch_session *s[2] = {open_text(e, prompt, LONG, TOKENS), NULL};
+    while (hn_session_emitted(s[0]) < 2) must(hunch_engine_round(e, err));
+    assert_true(calls > 0);
+    s[1] = open_text(e, prompt + 200, 9, TOKENS);
+    must(hunch_engine_run(e, err));
+    only_in_feed = false;
+    fails_at = -1;
+    for (int i = 0; i < 2; i++) {
+        hunch_session_get(s[i], &st[i]);
+        assert_int_equal(st[i].finish, HUNCH_FINISH_LENGTH);
+        assert_true((st[i].drafted > 0) == (i == 1));
+        hunch_session_close(&s[i]);
+    }
+    assert_non_null(note_with(e, "injected"));
+    assert_true(hn_cache_valid(e->cache));
+    e->drafter[0].ops = inner;
+    hunch_engine_close(&e);
+    hunch_model_close(&m);
+}
+
 /* The rows of a text in a pass of the target are reserved once: by the scheduler, which may preempt another text for them. */
 static void test_reserved_once(void **state) {
     (void)state;
@@ -212,7 +277,7 @@ static void test_reserved_once(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reserved_once), cmocka_unit_test(test_drafters),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reserved_once), cmocka_unit_test(test_feeds), cmocka_unit_test(test_drafters),
                                        cmocka_unit_test(test_mapped)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -220,7 +220,7 @@ HELPER int heads_make_mistake(const heads_listener *l, hn_feed_row *rows, int n)
     return n;
 }
 
-HELPER hunch_status heads_feed(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err) {
+HELPER void heads_feed(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f) {
     heads_listener *l = heads_of(d);
     hn_feed_row wrong[HN_MAX_ROWS];
     hn_buf swapped[HN_MOST_HEAD_FEATURES];
@@ -234,9 +234,8 @@ HELPER hunch_status heads_feed(hn_drafter *d, const hn_feed_row *rows, int n, co
         swapped[f->n - 1] = f->buffer[0];
         g.buffer = swapped;
     }
-    hunch_status st = n ? l->inner->feed(d, wrong, n, &g, err) : HUNCH_OK;
-    if (!st && l->mistake == HEADS_TWICE) st = l->inner->feed(d, wrong, n, &g, err);
-    return st;
+    if (n > 0) l->inner->feed(d, wrong, n, &g);
+    if (n > 0 && l->mistake == HEADS_TWICE) l->inner->feed(d, wrong, n, &g);
 }
 
 HELPER hunch_status heads_begin(hn_drafter *d, const hn_begin *b, int n, hunch_error *err) {

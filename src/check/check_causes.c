@@ -99,8 +99,8 @@ static bool feed_one(reader *r, bool *due, hunch_status *st, hunch_error *err) {
     }
     if (n == 0) return false;
     f.n = hn_pass_features(r->e->runner, &r->d->needs.features, buffers, &f.ld);
-    *st = r->d->ops->feed(r->d, row, n, &f, err);
-    return !*st && !failed(r, st, err);
+    r->d->ops->feed(r->d, row, n, &f);
+    return !failed(r, st, err);
 }
 
 /* Drafts one token for each and compares it with the text's. */

@@ -176,8 +176,9 @@ typedef struct hn_drafter_ops {
     hunch_status (*begin)(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err);
     /* Every row that is committed, of all sequences of a pass together, once; at most HN_FEED_ROWS a call: a pass of a prompt may
      * have more, and takes several calls. Rows that came with a prefix are not fed: a drafter with rows of its own that needs them
-     * sets hn_cache_group.recompute, and rows that it has already may be fed again. */
-    hunch_status (*feed)(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *features, hunch_error *err);
+     * sets hn_cache_group.recompute, and rows that it has already may be fed again. A text whose rows it cannot take is without its drafts
+     * until the text begins again; the reason is recorded. */
+    void (*feed)(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *features);
     void (*observe)(hn_drafter *d, const hn_observe *o, int n); /* after verification, of every tree that was verified */
     /* One more level (0 = children of the root) of at most needs.max_depth. Returns how many candidates were added over all trees (one that
      * shares a row counts: more may follow it); 0: nothing more this round. A drafter that computes a

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* callbacks_test.c - cancel, close and forget inside callbacks, at every call of each: what was asked for happens when the round or the call
- * ends, texts of other sessions are those of plain decoding, and nothing is freed that is in use (under AddressSanitizer). And
+/* callbacks_test.c - cancel, close and forget inside callbacks, at every call of each: what was asked for happens when the round or the
+ * call ends, texts of other sessions are those of plain decoding, and nothing is freed that is in use (under AddressSanitizer). And
  * hunch_evaluate beside texts that have all pages. */
 #include <setjmp.h>
 #include <stdarg.h>

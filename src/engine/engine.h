@@ -146,8 +146,8 @@ struct hunch_session {
 
 /* HUNCH_USAGE inside a callback that is called during a round. */
 hunch_status hn_engine_check_idle(const hunch_engine *e, hunch_error *err);
-/* Around a call that runs passes and callbacks: between them sessions are held, and what callbacks ask for (cancel, close, forget) waits for
- * hn_engine_leave. */
+/* Around a call that runs passes and callbacks: between them sessions are held, and what callbacks ask for (cancel, close, forget)
+ * waits for hn_engine_leave. */
 void hn_engine_enter(hunch_engine *e);
 void hn_engine_leave(hunch_engine *e);
 

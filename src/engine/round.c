@@ -102,14 +102,6 @@ static hunch_status emit_verdict(hunch_session *s, const hn_verdict *v, tree_log
     return HUNCH_OK;
 }
 
-/* Feeds rows to a drafter, at most HN_FEED_ROWS at a time. */
-static hunch_status feed_rows(hn_drafter *to, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err) {
-    hunch_status st = HUNCH_OK;
-    for (int i = 0; !st && i < n; i += HN_FEED_ROWS)
-        st = to->ops->feed(to, rows + i, n - i < HN_FEED_ROWS ? n - i : HN_FEED_ROWS, f, err);
-    return st;
-}
-
 /* Feeds the committed rows of the pass to the drafters that read the target, of all its sessions together. Texts that ended are
  * included: their rows will be shared. */
 static void feed(hunch_engine *e, const hn_batch *b) {
@@ -128,12 +120,9 @@ static void feed(hunch_engine *e, const hn_batch *b) {
     for (int d = 0; d < e->n_drafters && n > 0; d++) {
         hn_drafter *to = &e->drafter[d];
         hn_features f = {.buffer = buffers};
-        hunch_error why = {0};
         if (!to->ops->feed) continue;
         f.n = hn_pass_features(e->runner, &to->needs.features, buffers, &f.ld);
-        if (!feed_rows(to, rows, n, &f, &why)) continue;
-        for (int k = 0; k < b->n_sessions; k++)
-            hn_session_fail(b->session[k], &why);
+        for (int i = 0; i < n; i += HN_FEED_ROWS) to->ops->feed(to, rows + i, n - i < HN_FEED_ROWS ? n - i : HN_FEED_ROWS, &f);
     }
     hn_note_failures(e);
 }

@@ -98,7 +98,7 @@ static struct {
     float *state; /* [MOST_TEXT][MOST_STATES][hidden] */
 } fed;
 
-static hunch_status keep_fed(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err) {
+static void keep_fed(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f) {
     fed.states = f->n;
     if (!fed.begun) {
         assert_true(rows[0].position <= fed.rows);
@@ -113,7 +113,7 @@ static hunch_status keep_fed(hn_drafter *d, const hn_feed_row *rows, int n, cons
                       sizeof(float) * (size_t)fed.hidden);
         fed.rows++;
     }
-    return listened->feed(d, rows, n, f, err);
+    listened->feed(d, rows, n, f);
 }
 
 /* Index, in rising order of boundaries, of the buffer that is the reference's k-th state. */

@@ -113,9 +113,9 @@ hunch_status hn_head_drafter_begin(hn_drafter *d, const hn_begin *seqs, int n, h
     return s;
 }
 
-hunch_status hn_head_drafter_feed(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err) {
+void hn_head_drafter_feed(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f) {
     head_state *st = d->state;
-    return hn_head_feed(&st->passes, rows, n, f, err);
+    hn_head_feed(&st->passes, rows, n, f);
 }
 
 int hn_head_drafter_valid_rows(const hn_drafter *d, int seq) {

@@ -58,7 +58,7 @@ hunch_status hn_head_about(char **out, const hn_spec *spec, const hn_model *head
 hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err);
 hunch_status hn_head_drafter_attach(hn_drafter *d, hn_cache *cache, int first_group, int model_id, hunch_error *err);
 hunch_status hn_head_drafter_begin(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err);
-hunch_status hn_head_drafter_feed(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err);
+void hn_head_drafter_feed(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f);
 int hn_head_drafter_propose(hn_drafter *d, hn_propose *p, int n, int level);
 int hn_head_drafter_valid_rows(const hn_drafter *d, int seq);
 double hn_head_drafter_pass_s(const hn_drafter *d);

@@ -128,12 +128,11 @@ static int feed_pending(hn_head_passes *h, const hn_feed_row *rows, int n, int32
     return m;
 }
 
-hunch_status hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, const hn_features *f, hunch_error *err HN_UNUSED) {
+void hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, const hn_features *f) {
     int32_t from[HN_FEED_ROWS], to[HN_FEED_ROWS];
     hn_buf state[HN_MOST_HEAD_FEATURES];
     assert(n <= HN_FEED_ROWS && f->n >= 1);
     const int m = hn_head_has_rows(h) ? feed_pending(h, rows, n, from, to) : feed_newest(h, rows, n, from, to);
     for (int k = 0; k < h->n_states; k++) state[k] = f->buffer[h->order[k]];
     if (m > 0) hn_pass_store(h->runner, state, f->ld, from, to, m);
-    return HUNCH_OK;
 }
