@@ -5,12 +5,13 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/keyed_hash.h"
 #include "base/mem.h"
 
 hunch_status hn_prefix_init(hn_prefix *x, int node_rows, int n_slots, int max_blocks, hunch_error *err) {
     *x = (hn_prefix){.node_rows = node_rows, .n_slots = n_slots, .n_buckets = 16};
     while (x->n_buckets < (size_t)max_blocks) x->n_buckets *= 2;
+    hn_hash_key(x->key);
     x->bucket = hn_zalloc(x->n_buckets, sizeof *x->bucket);
     if (x->bucket) return HUNCH_OK;
     const size_t bytes = x->n_buckets * sizeof *x->bucket;
@@ -36,17 +37,18 @@ void hn_prefix_fini(hn_prefix *x) {
 
 /* ---- lookup ------------------------------------------------------------------------------------------------------ */
 
+static size_t token_bytes(const hn_prefix *x) {
+    return (size_t)x->node_rows * sizeof(int32_t);
+}
+
 /* The hash only selects the bucket: nodes are equal if their parents and tokens are. */
 static uint64_t text_hash(const hn_prefix *x, const hn_prefix_node *parent, const int32_t *token) {
-    return hn_hash_tokens(parent ? parent->hash : 0, token, x->node_rows);
+    const uint64_t key[2] = {x->key[0], x->key[1] ^ (parent ? parent->hash : 0)};
+    return hn_keyed_hash(key, token, token_bytes(x));
 }
 
 static hn_prefix_node **bucket_of(const hn_prefix *x, uint64_t hash) {
     return &x->bucket[hash & (x->n_buckets - 1)];
-}
-
-static size_t token_bytes(const hn_prefix *x) {
-    return (size_t)x->node_rows * sizeof(int32_t);
 }
 
 hn_prefix_node *hn_prefix_child(const hn_prefix *x, const hn_prefix_node *parent, const int32_t *token) {

@@ -34,6 +34,7 @@ typedef struct hn_prefix {
     int node_rows, n_slots;
     size_t n_buckets;  /* a power of two */
     hn_prefix_node **bucket; /* [n_buckets] */
+    uint64_t key[2];   /* of the hash, chosen at random: a user cannot send texts whose nodes meet in one bucket */
     hn_prefix_node *newest, *oldest;
     uint64_t clock; /* counts uses; the owner of the index may use it for its own events too */
     int n_blocks;

@@ -47,6 +47,19 @@ static void test_names_are_texts(void **state) {
     hn_prefix_fini(&x);
 }
 
+/* The buckets of a text are others in each index, so nobody can prepare texts of one bucket. */
+static void test_buckets_are_secret(void **state) {
+    (void)state;
+    static const int32_t one[B] = {1, 2, 3, 4};
+    hn_prefix x, y;
+    init(&x, 64);
+    init(&y, 64);
+    const hn_prefix_node *a = hn_prefix_add(&x, NULL, one), *b = hn_prefix_add(&y, NULL, one);
+    assert_true(a && b && a->hash != b->hash);
+    hn_prefix_fini(&x);
+    hn_prefix_fini(&y);
+}
+
 /* Texts of equal hash are distinguished by their tokens: changes those of a node under its hash. */
 static void test_tokens_are_compared(void **state) {
     (void)state;
@@ -134,7 +147,7 @@ static void test_memory_faults(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_names_are_texts),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_names_are_texts), cmocka_unit_test(test_buckets_are_secret),
                                        cmocka_unit_test(test_tokens_are_compared), cmocka_unit_test(test_order_of_use),
                                        cmocka_unit_test(test_random_walk), cmocka_unit_test(test_memory_faults)};
     return cmocka_run_group_tests(tests, NULL, NULL);
