@@ -302,7 +302,7 @@ typedef struct hunch_sampling {
     int dry_allowed_length;/* 0: 2 */
     int dry_range;         /* tokens looked back; 0: all */
     const char *const *dry_breakers; /* tokens that contain one of these end a repetition; NULL: newline, colon, quote, asterisk */
-    int n_dry_breakers;
+    int n_dry_breakers;              /* at most HUNCH_MOST_BREAKERS, of HUNCH_MOST_STOP_BYTES each */
     const hunch_bias *bias; /* copied */
     int n_bias;
 } hunch_sampling;
@@ -333,6 +333,7 @@ typedef struct hunch_logprob {
     float logprob;
 } hunch_logprob;
 enum { HUNCH_MOST_TOP_LOGPROBS = 100, HUNCH_LOOP_TOKENS = 64 };
+enum { HUNCH_MOST_STOPS = 64, HUNCH_MOST_STOP_BYTES = 1024, HUNCH_MOST_BREAKERS = 16 };
 
 struct hunch_round_report;
 typedef struct hunch_request {
@@ -343,7 +344,8 @@ typedef struct hunch_request {
     int loop_tokens;           /* N > 0: an answer ends when its last N tokens occur in it for the fourth time (not overlapping,
                                   anywhere in it); 0: off. HUNCH_LOOP_TOKENS is a good value for interactive use */
     hunch_sampling sampling;   /* defaults: the model's, else temperature 0; seed 0 */
-    const char *const *stop;   /* stop strings, UTF-8, copied; the text ends before the first one that appears */
+    const char *const *stop;   /* stop strings, UTF-8, copied; the text ends before the first one that appears. At most
+                                  HUNCH_MOST_STOPS of HUNCH_MOST_STOP_BYTES each */
     int n_stop;
     const hunch_token *prediction; /* a text that the answer is expected to resemble, for `prediction` drafters; copied */
     size_t n_prediction;

@@ -81,6 +81,10 @@ typedef struct hn_session_request {
     size_t loop_tokens; /* 0: off */
     char **stop;        /* [n_stop], owned */
     int n_stop;
+    hunch_sampling sampling; /* without breakers */
+    hunch_bias *bias;   /* [sampling.n_bias], owned */
+    char **breaker;     /* [n_breakers] of DRY, owned; NULL: the usual ones */
+    int n_breakers;
     size_t longest_stop;
     int32_t *oracle, *prediction; /* passed to drafters when the sequence begins, owned */
     int n_oracle, n_prediction;
@@ -134,7 +138,7 @@ struct hunch_session {
     uint64_t admission;
     bool held;           /* a call that runs passes has it in its hands: what ends the session waits until that returns */
     hn_session_wish wish;
-    hn_sampler sampler;
+    hn_sampler sampler;  /* zeroed before the first place, and after the end */
     hn_session_request request;
     hn_session_text text;
     hn_session_round round;
@@ -164,10 +168,12 @@ hunch_status hn_fail_context(const hunch_engine *e, const char *what, size_t n, 
 hunch_status hn_check_tokens(const hunch_engine *e, const char *what, const hunch_token *t, size_t n, hunch_error *err);
 /* The one check of a request, before anything is allocated for it. */
 hunch_status hn_request_check(const hunch_engine *e, const hunch_request *r, hunch_error *err);
-/* Copies a checked request into a new session, and makes its sampler. HUNCH_USAGE: the rule does not fit the temperature. What was copied
- * before an error belongs to the session. */
+/* Copies a checked request into a new session. HUNCH_USAGE: the rule does not fit the temperature. What was copied before an error
+ * belongs to the session. */
 hunch_status hn_request_copy(hunch_session *s, const hunch_request *r, hunch_error *err);
 void hn_request_fini(hn_session_request *r);
+/* Makes the session's sampler, if it has none. */
+hunch_status hn_request_sampler(hunch_session *s, hunch_error *err);
 
 /* ---- session.c ---- */
 

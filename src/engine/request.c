@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request.c - what a session was asked for: checked once, when it opens, and copied. */
+/* request.c - what a session was asked for: checked once, when it opens, and copied; the sampler, which is large, is made of it when the
+ * session gets a place. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -20,6 +21,30 @@ hunch_status hn_check_tokens(const hunch_engine *e, const char *what, const hunc
     return HUNCH_OK;
 }
 
+/* Every token is searched for stop strings, and for a beginning of one. */
+static hunch_status check_stops(const hunch_request *r, hunch_error *err) {
+    if (r->n_stop > HUNCH_MOST_STOPS) return hn_fail(err, HUNCH_USAGE, "%d stop strings, expected at most %d", r->n_stop, HUNCH_MOST_STOPS);
+    for (int i = 0; i < r->n_stop; i++) {
+        if (!r->stop || !r->stop[i] || !*r->stop[i]) return hn_fail(err, HUNCH_USAGE, "stop string %d is empty", i);
+        const size_t n = strlen(r->stop[i]), bad = hn_utf8_check(r->stop[i], n);
+        if (bad < n) return hn_fail(err, HUNCH_USAGE, "stop string %d is not UTF-8: byte %zu", i, bad);
+        if (n > HUNCH_MOST_STOP_BYTES)
+            return hn_fail(err, HUNCH_USAGE, "stop string %d has %zu bytes, expected at most %d", i, n, HUNCH_MOST_STOP_BYTES);
+    }
+    return HUNCH_OK;
+}
+
+/* The whole vocabulary is searched for each, between two rounds. */
+static hunch_status check_breakers(const hunch_sampling *p, hunch_error *err) {
+    if (p->n_dry_breakers > HUNCH_MOST_BREAKERS)
+        return hn_fail(err, HUNCH_USAGE, "%d DRY breakers, expected at most %d", p->n_dry_breakers, HUNCH_MOST_BREAKERS);
+    for (int i = 0; i < p->n_dry_breakers; i++)
+        if (strlen(p->dry_breakers[i]) > HUNCH_MOST_STOP_BYTES)
+            return hn_fail(err, HUNCH_USAGE, "DRY breaker %d has %zu bytes, expected at most %d", i, strlen(p->dry_breakers[i]),
+                           HUNCH_MOST_STOP_BYTES);
+    return HUNCH_OK;
+}
+
 hunch_status hn_request_check(const hunch_engine *e, const hunch_request *r, hunch_error *err) {
     enum { MOST_PREDICTED = 1 << 24 };
     if (!r->prompt || r->n_prompt == 0)
@@ -36,47 +61,28 @@ hunch_status hn_request_check(const hunch_engine *e, const hunch_request *r, hun
     if (st) return st;
     if (r->n_stop < 0 || (r->n_stop > 0 && !e->model->tokenizer))
         return hn_fail(err, HUNCH_USAGE, "stop strings need a tokenizer, and this model has none");
-    for (int i = 0; i < r->n_stop; i++) {
-        if (!r->stop || !r->stop[i] || !*r->stop[i]) return hn_fail(err, HUNCH_USAGE, "stop string %d is empty", i);
-        const size_t n = strlen(r->stop[i]), bad = hn_utf8_check(r->stop[i], n);
-        if (bad < n) return hn_fail(err, HUNCH_USAGE, "stop string %d is not UTF-8: byte %zu", i, bad);
-    }
+    st = check_stops(r, err);
+    if (st) return st;
     if (r->sampling.dry_multiplier > 0 && r->sampling.dry_breakers && !e->model->tokenizer)
         return hn_fail(err, HUNCH_USAGE, "DRY breakers need a tokenizer, and this model has none");
-    return hn_sampling_check(&r->sampling, e->model->target.arch.vocab, err);
+    st = hn_sampling_check(&r->sampling, e->model->target.arch.vocab, err);
+    return st ? st : check_breakers(&r->sampling, err);
 }
 
-static hunch_status copy_stops(hunch_session *s, const hunch_request *r, hunch_error *err) {
-    if (r->n_stop == 0) return HUNCH_OK;
-    s->request.stop = hn_zalloc((size_t)r->n_stop, sizeof *s->request.stop);
-    if (!s->request.stop) return hn_fail_memory(err, "stop strings", (size_t)r->n_stop * sizeof *s->request.stop);
-    for (; s->request.n_stop < r->n_stop; s->request.n_stop++) {
-        const char *t = r->stop[s->request.n_stop];
-        if (!(s->request.stop[s->request.n_stop] = hn_strdup(t))) return hn_fail_memory(err, "stop string", strlen(t));
-        if (strlen(t) > s->request.longest_stop) s->request.longest_stop = strlen(t);
-    }
+/* ---- the copy ----------------------------------------------------------------------------------------------------------- */
+
+static void strings_free(char **strings, int n) {
+    for (int i = 0; i < n; i++) hn_free(strings[i]);
+    hn_free(strings);
+}
+
+static hunch_status copy_strings(char ***out, int *n_out, const char *const *from, int n, const char *what, hunch_error *err) {
+    if (n == 0) return HUNCH_OK;
+    *out = hn_zalloc((size_t)n, sizeof **out);
+    if (!*out) return hn_fail_memory(err, what, (size_t)n * sizeof **out);
+    for (; *n_out < n; ++*n_out)
+        if (!((*out)[*n_out] = hn_strdup(from[*n_out]))) return hn_fail_memory(err, what, strlen(from[*n_out]));
     return HUNCH_OK;
-}
-
-/* DRY's breakers: the tokens whose bytes contain one of the strings. */
-static hunch_status find_breakers(hunch_session *s, const hunch_sampling *p, hunch_error *err) {
-    static const char *const usual[] = {"\n", ":", "\"", "*"};
-    const hn_tokenizer *t = s->engine->model->tokenizer;
-    const int vocab = s->engine->model->target.arch.vocab;
-    const char *const *strings = p->dry_breakers ? p->dry_breakers : usual;
-    const int n = p->dry_breakers ? p->n_dry_breakers : (int)(sizeof usual / sizeof *usual);
-    if (!hn_sampler_wants_breakers(&s->sampler)) return HUNCH_OK;
-    uint8_t *bits = hn_zalloc((size_t)(vocab + 7) / 8, 1);
-    if (!bits) return hn_fail_memory(err, "DRY breakers", (size_t)vocab / 8);
-    for (int id = 0; t && id < vocab; id++) {
-        size_t len = 0;
-        const char *piece = hn_tokenizer_piece(t, id, &len);
-        for (int i = 0; piece && i < n; i++)
-            if (memmem(piece, len, strings[i], strlen(strings[i]))) bits[id / 8] |= (uint8_t)(1u << (id % 8));
-    }
-    hunch_status st = hn_sampler_breakers(&s->sampler, bits, err);
-    hn_free(bits);
-    return st;
 }
 
 static hunch_status copy_tokens(int32_t **out, const hunch_token *t, size_t n, const char *what, hunch_error *err) {
@@ -85,6 +91,21 @@ static hunch_status copy_tokens(int32_t **out, const hunch_token *t, size_t n, c
     if (!*out) return hn_fail_memory(err, what, n * sizeof **out);
     memcpy(*out, t, n * sizeof **out);
     return HUNCH_OK;
+}
+
+/* What the sampler will be made of. */
+static hunch_status copy_sampling(hn_session_request *q, const hunch_sampling *p, hunch_error *err) {
+    const size_t bytes = (size_t)p->n_bias * sizeof *q->bias;
+    q->sampling = *p;
+    q->sampling.bias = NULL;
+    q->sampling.dry_breakers = NULL;
+    if (p->n_bias > 0) {
+        q->bias = hn_alloc(bytes);
+        if (!q->bias) return hn_fail_memory(err, "logit bias", bytes);
+        memcpy(q->bias, p->bias, bytes);
+        q->sampling.bias = q->bias;
+    }
+    return p->dry_breakers ? copy_strings(&q->breaker, &q->n_breakers, p->dry_breakers, p->n_dry_breakers, "DRY breakers", err) : HUNCH_OK;
 }
 
 /* Records in the statistics how the text is verified. */
@@ -122,16 +143,48 @@ hunch_status hn_request_copy(hunch_session *s, const hunch_request *r, hunch_err
     hunch_status st = copy_tokens(&s->request.prediction, r->prediction, r->n_prediction, "prediction", err);
     s->request.n_prediction = s->request.prediction ? (int)r->n_prediction : 0;
     if (!st) st = hn_rule_choose(e->verify, &e->lossy, &r->sampling, &s->request.rule, err);
-    if (!st) st = hn_sampler_init(&s->sampler, &r->sampling, e->model->target.arch.vocab, err);
-    if (!st) st = find_breakers(s, &r->sampling, err);
-    if (!st) st = copy_stops(s, r, err);
+    if (!st) st = copy_sampling(&s->request, &r->sampling, err);
+    if (!st) st = copy_strings(&s->request.stop, &s->request.n_stop, r->stop, r->n_stop, "stop strings", err);
+    for (int i = 0; i < s->request.n_stop; i++)
+        if (strlen(s->request.stop[i]) > s->request.longest_stop) s->request.longest_stop = strlen(s->request.stop[i]);
     if (!st) record_rule(s);
     return st;
 }
 
 void hn_request_fini(hn_session_request *r) {
-    for (int i = 0; i < r->n_stop; i++) hn_free(r->stop[i]);
-    hn_free(r->stop);
+    strings_free(r->stop, r->n_stop);
+    strings_free(r->breaker, r->n_breakers);
+    hn_free(r->bias);
     hn_free(r->oracle);
     hn_free(r->prediction);
+}
+
+/* ---- the sampler --------------------------------------------------------------------------------------------------------- */
+
+/* DRY's breakers: the tokens whose bytes contain one of the strings. */
+static hunch_status find_breakers(hn_sampler *sampler, const hn_session_request *r, const hn_tokenizer *t, hunch_error *err) {
+    static const char *const usual[] = {"\n", ":", "\"", "*"};
+    const char *const *strings = r->breaker ? (const char *const *)r->breaker : usual;
+    const int n = r->breaker ? r->n_breakers : (int)(sizeof usual / sizeof *usual), vocab = sampler->vocab;
+    if (!hn_sampler_wants_breakers(sampler)) return HUNCH_OK;
+    uint8_t *bits = hn_zalloc((size_t)(vocab + 7) / 8, 1);
+    if (!bits) return hn_fail_memory(err, "DRY breakers", (size_t)vocab / 8);
+    for (int id = 0; t && id < vocab; id++) {
+        size_t len = 0;
+        const char *piece = hn_tokenizer_piece(t, id, &len);
+        for (int i = 0; piece && i < n; i++)
+            if (memmem(piece, len, strings[i], strlen(strings[i]))) bits[id / 8] |= (uint8_t)(1u << (id % 8));
+    }
+    hunch_status st = hn_sampler_breakers(sampler, bits, err);
+    hn_free(bits);
+    return st;
+}
+
+hunch_status hn_request_sampler(hunch_session *s, hunch_error *err) {
+    const hunch_model *m = s->engine->model;
+    if (s->sampler.vocab > 0) return HUNCH_OK;
+    hunch_status st = hn_sampler_init(&s->sampler, &s->request.sampling, m->target.arch.vocab, err);
+    if (!st) st = find_breakers(&s->sampler, &s->request, m->tokenizer, err);
+    if (st) hn_sampler_fini(&s->sampler);
+    return st;
 }

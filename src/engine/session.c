@@ -107,7 +107,8 @@ static hunch_status begin_drafters(hunch_session *s, hunch_error *err) {
 
 hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err) {
     hunch_engine *e = s->engine;
-    hunch_status st = HUNCH_OK;
+    hunch_status st = hn_request_sampler(s, err);
+    if (st) return st;
     s->id = id;
     hn_cache_seq_begin(e->cache, id);
     if (e->reuse) {
@@ -144,6 +145,7 @@ void hn_session_release(hunch_session *s) {
     hn_cache_seq_end(e->cache, s->id);
     if (s->id < e->parallel) e->session[s->id] = NULL;
     s->id = -1;
+    if (!hn_session_running(s)) hn_sampler_fini(&s->sampler);
 }
 
 void hn_session_preempt(hunch_session *s) {

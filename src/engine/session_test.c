@@ -264,6 +264,24 @@ static void test_bad_requests(void **state) {
     r = request(4);
     r.n_stop = 1;
     refuse(e, &r, HUNCH_USAGE, "stop string 0");
+    const char *crowd[HUNCH_MOST_STOPS + 1];
+    char longest[HUNCH_MOST_STOP_BYTES + 2] = {0};
+    memset(longest, 'x', sizeof longest - 1);
+    for (int i = 0; i <= HUNCH_MOST_STOPS; i++) crowd[i] = "y";
+    r = request(4);
+    r.stop = crowd;
+    r.n_stop = HUNCH_MOST_STOPS + 1;
+    refuse(e, &r, HUNCH_USAGE, "65 stop strings");
+    crowd[1] = longest;
+    r.n_stop = 2;
+    refuse(e, &r, HUNCH_USAGE, "stop string 1 has 1025 bytes");
+    r = request(4);
+    r.sampling.dry_multiplier = 1;
+    r.sampling.dry_breakers = crowd;
+    r.sampling.n_dry_breakers = 2;
+    refuse(e, &r, HUNCH_USAGE, "breaker 1 has 1025 bytes");
+    r.sampling.n_dry_breakers = HUNCH_MOST_BREAKERS + 1;
+    refuse(e, &r, HUNCH_USAGE, "17 DRY breakers");
     hunch_session *s = NULL;
     r = request(4);
     must(hunch_session_open(&s, e, &r, err));
@@ -274,6 +292,37 @@ static void test_bad_requests(void **state) {
     hunch_session_close(&s);
     hunch_engine_close(&e);
     hunch_engine_close(&n);
+}
+
+/* A sampler has 8 bytes a token of the vocabulary and more: a text that waits, or has ended, has none. What it is made of was copied. */
+static void test_samplers(void **state) {
+    (void)state;
+    enum { N = 3 };
+    hunch_bias bias[] = {{403, 50}};
+    const char *breakers[] = {"a", "e"};
+    answer want = {0};
+    hunch_request r = request(12);
+    hunch_session *s[N];
+    r.ignore_eos = true;
+    r.sampling = (hunch_sampling){.temperature = 0.9, .top_p = 1, .seed = 4, .bias = bias, .n_bias = 1, .dry_multiplier = 3,
+                                  .dry_breakers = breakers, .n_dry_breakers = 2};
+    hunch_engine *e = open_engine(model, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, 256);
+    run_requests(e, &r, 1, false, &want);
+    for (int i = 0; i < N; i++) must(hunch_session_open(&s[i], e, &r, err));
+    memset(bias, 0, sizeof bias);
+    memset(breakers, 0, sizeof breakers);
+    for (bool more = true; more;) {
+        for (int i = 0; i < N; i++) assert_int_equal(s[i]->sampler.id != NULL, s[i]->id >= 0);
+        more = hunch_engine_running(e) > 0;
+        if (more) must(hunch_engine_round(e, err));
+    }
+    for (int i = 0; i < N; i++) {
+        assert_int_equal(hn_session_emitted(s[i]), want.n);
+        assert_memory_equal(s[i]->text.token + s[i]->text.n_prompt, want.token, want.n * sizeof *want.token);
+        hunch_session_close(&s[i]);
+    }
+    answer_free(&want);
+    hunch_engine_close(&e);
 }
 
 /* Rules, drafters and pools that cannot be combined are refused when the engine opens, with their names; so are numbers that a caller
@@ -421,6 +470,7 @@ int main(void) {
                                        cmocka_unit_test(test_stop_strings),     cmocka_unit_test(test_shown_text_grows),
                                        cmocka_unit_test(test_limits),           cmocka_unit_test(test_loops),
                                        cmocka_unit_test(test_context_end),      cmocka_unit_test(test_end_of_sequence),
-                                       cmocka_unit_test(test_bad_requests),     cmocka_unit_test(test_bad_options)};
+                                       cmocka_unit_test(test_bad_requests),     cmocka_unit_test(test_bad_options),
+                                       cmocka_unit_test(test_samplers)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
