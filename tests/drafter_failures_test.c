@@ -23,7 +23,7 @@ enum { TEXTS = 2, TOKENS = 20, EACH = 9 };
 /* ---- injected failures ------------------------------------------------------------------------------------------------ */
 
 static const hn_runner *target_runner; /* whose passes do not fail */
-static int calls, fails_at = -1, target_reserves;
+static int calls, fails_at = -1, target_reserves, drafter_passes;
 static hunch_status fails_with;
 
 static bool only_in_feed, in_feed;
@@ -40,6 +40,7 @@ hunch_status __wrap_hn_pass_run_with(hn_runner *r, const hn_row *rows, int n, co
                                      hunch_error *err);
 hunch_status __wrap_hn_pass_run_with(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_options *more,
                                      hunch_error *err) {
+    drafter_passes += r != target_runner;
     if (r != target_runner && inject(err)) return fails_with;
     return __real_hn_pass_run_with(r, rows, n, cache_seq, n_seqs, more, err);
 }
@@ -260,6 +261,43 @@ static void test_feeds(void **state) {
     hunch_model_close(&m);
 }
 
+/* Texts under one system message: those that are past it have nothing that a newcomer could share, so a head computes nothing for it; and
+ * the pending rows of texts that end together are one pass. */
+static void test_catching_up(void **state) {
+    (void)state;
+    enum { N = 6, SYSTEM = 40, EACH_PROMPT = 60 };
+    static hunch_token prompt[N][EACH_PROMPT];
+    hunch_model *m = open_model(data_path(STORIES), "best", 1, HUNCH_PRECISION_NATIVE);
+    hunch_engine_options o;
+    hunch_engine_options_defaults(&o);
+    o.context = 128;
+    o.page_rows = 16;
+    o.parallel = N;
+    hunch_engine *e = open_engine_with(m, spec("eagle:%s,depth=3", head_write_form(&STORIES_EAGLE, test_path("late"))), o);
+    hunch_session *s[N];
+    target_runner = e->runner;
+    fails_at = -1;
+    for (int i = 0; i < N; i++)
+        for (int k = 0; k < EACH_PROMPT; k++) prompt[i][k] = k == 0 ? 1 : (k * 31 + (k < SYSTEM ? 0 : 7 * (i + 1) * k)) % 200 + 300;
+    for (int i = 0; i + 1 < N; i++) s[i] = open_text(e, prompt[i], EACH_PROMPT, 40);
+    while (hn_session_emitted(s[N - 2]) < 4) must(hunch_engine_round(e, err));
+    drafter_passes = 0;
+    s[N - 1] = open_text(e, prompt[N - 1], EACH_PROMPT, 40);
+    assert_true(s[N - 1]->id >= 0 && s[N - 1]->stats.n_restored >= SYSTEM / 16 * 16 - 1);
+    assert_int_equal(drafter_passes, 0);
+    for (int i = 0; i < N; i++) hunch_session_close(&s[i]);
+    hunch_engine_forget(e);
+    for (int i = 0; i < N; i++) s[i] = open_text(e, prompt[i] + SYSTEM, 9, 1);
+    drafter_passes = 0;
+    must(hunch_engine_round(e, err)); /* one pass of all prompts, whose next tokens are all */
+    assert_int_equal(hunch_engine_running(e), 0);
+    assert_int_equal(drafter_passes, 1);
+    for (int i = 0; i < N; i++) hunch_session_close(&s[i]);
+    assert_true(hn_cache_valid(e->cache));
+    hunch_engine_close(&e);
+    hunch_model_close(&m);
+}
+
 /* The rows of a text in a pass of the target are reserved once: by the scheduler, which may preempt another text for them. */
 static void test_reserved_once(void **state) {
     (void)state;
@@ -277,7 +315,7 @@ static void test_reserved_once(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reserved_once), cmocka_unit_test(test_feeds), cmocka_unit_test(test_drafters),
-                                       cmocka_unit_test(test_mapped)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reserved_once), cmocka_unit_test(test_feeds), cmocka_unit_test(test_catching_up),
+                                       cmocka_unit_test(test_drafters), cmocka_unit_test(test_mapped)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -188,9 +188,9 @@ typedef struct hn_drafter_ops {
      * price. NULL: it has none. */
     int (*valid_rows)(const hn_drafter *d, int seq);
     double (*pass_s)(const hn_drafter *d); /* seconds that passes of its own have taken so far; NULL: it has none */
-    /* Called before a text ends or is preempted, and before another text takes rows that it shares: computes pending committed rows, so
-     * that they can be shared. */
-    void (*catch_up)(hn_drafter *d, int seq);
+    /* Called before texts end or are preempted, and before another text takes rows that it shares with them: computes pending committed
+     * rows of n sequences, together, so that they can be shared. */
+    void (*catch_up)(hn_drafter *d, const int *seq, int n);
     void (*end)(hn_drafter *d, int seq);
     /* Empties stores that outlive sequences; live sequences keep what they committed. */
     void (*forget)(hn_drafter *d);

@@ -70,7 +70,7 @@ hunch_status hn_session_emit(hunch_session *s, int32_t token, int drafter, const
     hunch_status st = emit_reserve(t, r, n, err);
     if (st) return st;
     t->token[t->n++] = token;
-    t->drafter_of[n] = (int16_t)drafter_of;
+    t->drafter_of[n] = (int16_t)drafter;
     if (r->logprobs) t->logprob[n] = (float)hn_logprob(logits, vocab, token);
     if (r->n_top) hn_logprob_top(logits, vocab, t->top + n * (size_t)r->n_top, r->n_top);
     if (r->on_logits) r->on_logits(r->on_logits_user, n, logits, vocab);

@@ -216,9 +216,9 @@ static inline size_t hn_prefill_rows(const hunch_session *s) {
 
 /* Adds the pages that became full to the prefix index. */
 void hn_session_publish(hunch_session *s);
-/* Computes the pending rows of drafters, so that a text that continues this one finds them. */
-void hn_session_catch_up(hunch_session *s);
-/* The same for texts that begin like this one, which is about to restore rows. */
+/* Computes the pending rows of drafters, of all these texts together, so that a text that continues one of them finds them. */
+void hn_catch_up(hunch_engine *e, hunch_session *const *s, int n);
+/* The same for texts of which a drafter has not computed all rows that they share with this one, which is about to restore them. */
 void hn_catch_up_alike(const hunch_session *s);
 /* Whether a placed session is about to compute rows that this one shares. Then it waits for them: answers to one prompt, or prompts
  * with one system message, are computed once. */

@@ -229,16 +229,24 @@ static void read_pass(hunch_session *s, hn_runner *runner) {
     if (!prompt) s->stats.verify_s += hn_now() - start;
 }
 
-/* Reports to drafters, controller and index; a session that ended is released. */
-static void end_session(hunch_session *s, double pass_s) {
+/* Reports to drafters, controller and index. */
+static void report_session(hunch_session *s, double pass_s) {
     const hn_session_round *r = &s->round;
-    if (s->stats.finish != HUNCH_FINISH_FAILED) {
-        const int n = r->verdict.n_accepted, accepted = r->n_committed < n ? r->n_committed : n;
-        if (r->from_tree) notify_drafters(s, &r->verdict, r->n_committed);
-        hn_session_publish(s);
-        if (r->from_tree) report_round(s, r->first_committed, accepted, pass_s);
-    }
-    if (!hn_session_running(s)) hn_session_release(s);
+    const int n = r->verdict.n_accepted, accepted = r->n_committed < n ? r->n_committed : n;
+    if (s->stats.finish == HUNCH_FINISH_FAILED) return;
+    if (r->from_tree) notify_drafters(s, &r->verdict, r->n_committed);
+    hn_session_publish(s);
+    if (r->from_tree) report_round(s, r->first_committed, accepted, pass_s);
+}
+
+/* Sessions that ended are released, after their drafters' pending rows were computed in one batch. */
+static void release_ended(hunch_engine *e, const hn_batch *b) {
+    hunch_session *ended[HN_MAX_TEXTS];
+    int n = 0;
+    for (int i = 0; i < b->n_sessions; i++)
+        if (!hn_session_running(b->session[i])) ended[n++] = b->session[i];
+    if (n > 1) hn_catch_up(e, ended, n);
+    for (int i = 0; i < n; i++) hn_session_release(ended[i]);
 }
 
 hunch_status hn_batch_run(hunch_engine *e, hn_batch *b, hunch_error *err) {
@@ -253,7 +261,8 @@ hunch_status hn_batch_run(hunch_engine *e, hn_batch *b, hunch_error *err) {
 /* The time of the pass is distributed by rows. */
 void hn_batch_end(hunch_engine *e, hn_batch *b) {
     if (e->feeds) feed(e, b);
-    for (int i = 0; i < b->n_sessions; i++) end_session(b->session[i], b->pass_s);
+    for (int i = 0; i < b->n_sessions; i++) report_session(b->session[i], b->pass_s);
+    release_ended(e, b);
     const double whole = hn_now() - b->start, per_row = whole / b->n_rows;
     if (e->controller && !b->prompts)
         hn_cost_pass_experts(hn_controller_cost(e->controller), b->n_rows, (int)(b->context / b->n_sessions), hn_experts_used(e), whole);

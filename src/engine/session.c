@@ -138,7 +138,7 @@ void hn_session_release(hunch_session *s) {
     hunch_engine *e = s->engine;
     if (s->stats.waiting) hn_queue_remove(s);
     if (s->id < 0) return;
-    hn_session_catch_up(s);
+    hn_catch_up(e, &s, 1);
     hn_session_publish(s);
     for (int i = 0; i < e->n_drafters; i++)
         if (e->drafter[i].ops->end) e->drafter[i].ops->end(&e->drafter[i], s->id);

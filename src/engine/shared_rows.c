@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shared_rows.c - rows that texts share through the prefix index: when a text's own rows are entered, and who waits for another's. */
+#include <assert.h>
+
 #include "engine/engine.h"
 
 void hn_session_publish(hunch_session *s) {
@@ -14,12 +16,13 @@ void hn_session_publish(hunch_session *s) {
     hn_cache_publish(e->cache, s->id, s->text.token, valid);
 }
 
-void hn_session_catch_up(hunch_session *s) {
-    hunch_engine *e = s->engine;
-    const hunch_finish how = s->stats.finish;
-    if (!e->reuse || how == HUNCH_FINISH_FAILED || how == HUNCH_FINISH_CANCELLED) return;
-    for (int i = 0; i < e->n_drafters; i++)
-        if (e->drafter[i].ops->catch_up) e->drafter[i].ops->catch_up(&e->drafter[i], s->id);
+void hn_catch_up(hunch_engine *e, hunch_session *const *s, int n) {
+    int seq[HN_MAX_TEXTS], m = 0;
+    assert(n <= HN_MAX_TEXTS);
+    for (int i = 0; e->reuse && i < n; i++)
+        if (s[i]->stats.finish != HUNCH_FINISH_FAILED && s[i]->stats.finish != HUNCH_FINISH_CANCELLED) seq[m++] = s[i]->id;
+    for (int i = 0; m > 0 && i < e->n_drafters; i++)
+        if (e->drafter[i].ops->catch_up) e->drafter[i].ops->catch_up(&e->drafter[i], seq, m);
     hn_note_failures(e);
 }
 
@@ -29,15 +32,28 @@ static size_t same_tokens(const hunch_session *a, const hunch_session *b, size_t
     return n;
 }
 
+/* Whether some drafter has rows to compute before these, which it could share. */
+static bool rows_missing(const hunch_engine *e, const hunch_session *s, size_t rows) {
+    for (int i = 0; i < e->n_drafters; i++) {
+        const hn_drafter *d = &e->drafter[i];
+        if (d->ops->catch_up && d->ops->valid_rows && d->needs.n_groups && (size_t)d->ops->valid_rows(d, s->id) < rows) return true;
+    }
+    return false;
+}
+
 void hn_catch_up_alike(const hunch_session *s) {
     hunch_engine *e = s->engine;
+    hunch_session *alike[HN_MAX_TEXTS];
     const size_t page = (size_t)hn_cache_step(e->cache);
+    int n = 0;
     for (int i = 0; i < e->parallel; i++) {
         hunch_session *p = e->session[i];
-        if (!p || s->text.n < page || p->text.n < page || same_tokens(s, p, page) < page) continue;
-        hn_session_catch_up(p);
-        hn_session_publish(p);
+        if (!p) continue;
+        const size_t both = s->text.n < p->text.n ? s->text.n : p->text.n, shared = same_tokens(s, p, both) / page * page;
+        if (shared > 0 && rows_missing(e, p, shared)) alike[n++] = p;
     }
+    if (n > 0) hn_catch_up(e, alike, n);
+    for (int i = 0; i < n; i++) hn_session_publish(alike[i]);
 }
 
 bool hn_shared_rows_pending(const hunch_engine *e, const hunch_session *s) {

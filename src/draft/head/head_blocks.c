@@ -57,11 +57,11 @@ static void context_run(hn_head_passes *h, context_batch *b) {
     hn_head_pass_start(p);
 }
 
-void hn_head_blocks_evaluate(hn_head_passes *h, int first, int end) {
+void hn_head_blocks_evaluate(hn_head_passes *h, const int *seq, int n) {
     context_batch b;
     hn_head_pass_start(&b.pass);
-    for (int seq = first; seq < end; seq++)
-        while (!context_add(h, &b, seq)) context_run(h, &b);
+    for (int i = 0; i < n; i++)
+        while (!context_add(h, &b, seq ? seq[i] : i)) context_run(h, &b);
     context_run(h, &b);
 }
 

@@ -128,9 +128,9 @@ double hn_head_drafter_pass_s(const hn_drafter *d) {
     return hn_runner_seconds(st->passes.runner);
 }
 
-void hn_head_drafter_flush_pending(hn_drafter *d, int seq) {
+void hn_head_drafter_flush_pending(hn_drafter *d, const int *seq, int n) {
     head_state *st = d->state;
-    hn_head_flush_pending(&st->passes, seq);
+    hn_head_flush_pending(&st->passes, seq, n);
 }
 
 void hn_head_drafter_end(hn_drafter *d, int seq) {

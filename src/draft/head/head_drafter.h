@@ -62,7 +62,7 @@ void hn_head_drafter_feed(hn_drafter *d, const hn_feed_row *rows, int n, const h
 int hn_head_drafter_propose(hn_drafter *d, hn_propose *p, int n, int level);
 int hn_head_drafter_valid_rows(const hn_drafter *d, int seq);
 double hn_head_drafter_pass_s(const hn_drafter *d);
-void hn_head_drafter_flush_pending(hn_drafter *d, int seq);
+void hn_head_drafter_flush_pending(hn_drafter *d, const int *seq, int n);
 void hn_head_drafter_end(hn_drafter *d, int seq);
 void hn_head_drafter_close(hn_drafter *d);
 bool hn_head_reads_word(const char *key, const char *value); /* a tree that is not a file: chain, dynamic, a published one */

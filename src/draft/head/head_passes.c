@@ -105,15 +105,15 @@ int hn_head_rows(const hn_head_passes *h, int seq) {
 
 /* ---- which file computes the rows --------------------------------------------------------------------------------------- */
 
-void hn_head_evaluate(hn_head_passes *h, int first, int end) {
+void hn_head_evaluate(hn_head_passes *h, const int *seq, int n) {
     if (hn_head_is_block(h))
-        hn_head_blocks_evaluate(h, first, end);
+        hn_head_blocks_evaluate(h, seq, n);
     else
-        hn_head_text_evaluate(h, first, end);
+        hn_head_text_evaluate(h, seq, n);
 }
 
-void hn_head_flush_pending(hn_head_passes *h, int seq) {
-    if (hn_head_has_rows(h)) hn_head_evaluate(h, seq, seq + 1);
+void hn_head_flush_pending(hn_head_passes *h, const int *seq, int n) {
+    if (hn_head_has_rows(h)) hn_head_evaluate(h, seq, n);
 }
 
 void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx) {

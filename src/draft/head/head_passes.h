@@ -88,8 +88,8 @@ void hn_head_passes_close(hn_head_passes *h); /* zeroed is fine; the model too *
 void hn_head_begin(hn_head_passes *h, const hn_begin *b);
 void hn_head_end(hn_head_passes *h, int seq);
 void hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, const hn_features *f);
-/* Evaluates the pending rows of a sequence, except its newest row, whose logits may be needed: those that can be shared. */
-void hn_head_flush_pending(hn_head_passes *h, int seq);
+/* Evaluates the pending rows of n sequences, except the newest row of each, whose logits may be needed: those that can be shared. */
+void hn_head_flush_pending(hn_head_passes *h, const int *seq, int n);
 int hn_head_rows(const hn_head_passes *h, int seq); /* cache rows that hold the committed text */
 
 /* A drafted token, or a root, whose successors are requested. */

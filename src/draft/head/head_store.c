@@ -111,7 +111,7 @@ static int feed_newest(hn_head_passes *h, const hn_feed_row *rows, int n, int32_
 /* The same for heads with rows: all that the cache does not have yet are pending. */
 static int feed_pending(hn_head_passes *h, const hn_feed_row *rows, int n, int32_t *from, int32_t *to) {
     int m = 0;
-    if (h->n_free < n) hn_head_evaluate(h, 0, h->n_seqs); /* makes room in the store */
+    if (h->n_free < n) hn_head_evaluate(h, NULL, h->n_seqs); /* makes room in the store */
     for (int i = 0; i < n; i++) {
         hn_head_seq *s = &h->seq[rows[i].seq];
         const int next = hn_head_rows_held(h, rows[i].seq) + s->n_pending, slot = rows[i].position + !hn_head_is_block(h);

@@ -162,11 +162,11 @@ static void batch_run(hn_head_passes *h, batch *b, hn_head_node *node, hn_head_t
 
 /* ---- all of a call ------------------------------------------------------------------------------------------------------ */
 
-void hn_head_text_evaluate(hn_head_passes *h, int first, int end) {
+void hn_head_text_evaluate(hn_head_passes *h, const int *seq, int n) {
     batch b;
     batch_start(&b);
-    for (int seq = first; seq < end; seq++)
-        while (!batch_add(h, &b, seq, -1, 0)) batch_run(h, &b, NULL, NULL, NULL);
+    for (int i = 0; i < n; i++)
+        while (!batch_add(h, &b, seq ? seq[i] : i, -1, 0)) batch_run(h, &b, NULL, NULL, NULL);
     batch_run(h, &b, NULL, NULL, NULL);
 }
 
