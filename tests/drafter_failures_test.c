@@ -315,7 +315,7 @@ static void test_reserved_once(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reserved_once), cmocka_unit_test(test_feeds), cmocka_unit_test(test_catching_up),
-                                       cmocka_unit_test(test_drafters), cmocka_unit_test(test_mapped)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reserved_once), cmocka_unit_test(test_feeds),
+                                       cmocka_unit_test(test_catching_up), cmocka_unit_test(test_drafters), cmocka_unit_test(test_mapped)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keyed_hash_test.c - the values of the reference implementation (its vectors.h); a key is another one each time. */
+/* keyed_hash_test.c - the values of the reference implementation; a key is another one each time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

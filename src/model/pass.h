@@ -90,8 +90,8 @@ typedef struct hn_pass_options {
  * that lacked them stay reserved. */
 hunch_status hn_pass_reserve(const hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_options *more,
                              hunch_error *err);
-/* A pass with options, whose slots are reserved: by hn_pass_reserve, or by the caller, sequence by sequence (hn_cache_reserve). Paths are at
- * most HN_MAX_ROWS rows long. The tentative slots of a sequence are limited by its group. Errors: files that changed. */
+/* A pass with options, whose slots are reserved: by hn_pass_reserve, or by the caller, sequence by sequence (hn_cache_reserve). Paths are
+ * at most HN_MAX_ROWS rows long. The tentative slots of a sequence are limited by its group. Errors: files that changed. */
 hunch_status hn_pass_run_with(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
                               const hn_pass_options *more, hunch_error *err);
 
