@@ -42,8 +42,9 @@ static void add_word(uint64_t v[4], uint64_t word) {
 
 uint64_t hn_keyed_hash(const uint64_t key[2], const void *bytes, size_t len) {
     const unsigned char *p = bytes;
-    uint64_t v[4] = {key[0] ^ 0x736F6D6570736575u, key[1] ^ 0x646F72616E646F6Du, /* "somepseudorandomlygeneratedbytes" */
-                     key[0] ^ 0x6C7967656E657261u, key[1] ^ 0x7465646279746573u};
+    /* "somepseudorandomlygeneratedbytes" */
+    uint64_t v[4] = {key[0] ^ 0x736F6D6570736575u, key[1] ^ 0x646F72616E646F6Du, key[0] ^ 0x6C7967656E657261u,
+                     key[1] ^ 0x7465646279746573u};
     uint64_t word;
     size_t left = len;
     for (; left >= 8; p += 8, left -= 8) {
