@@ -152,6 +152,7 @@ static hunch_status create_tables(hn_cache *c, hunch_error *err) {
     /* The lowest page is on top of the stack, so that a short run touches little of the pool. */
     for (int p = 0; p < c->n_pages; p++) c->free[p] = c->n_pages - 1 - p;
     c->n_free = c->n_pages;
+    for (int g = 0; g < c->n_groups; g++) c->idle[g] = (hn_idle_pages){HN_NO_PAGE, HN_NO_PAGE};
     return c->ops->mem_create(c->ops, (2 * HN_KEY_SPAN + (size_t)widest) * sizeof(int32_t), &c->moves, err);
 }
 

@@ -55,7 +55,14 @@ static bool index_valid(const hn_cache *c, hn_page_use *seen) {
 bool hn_cache_valid(const hn_cache *c) {
     hn_page_use *seen = hn_zalloc((size_t)c->n_pages, sizeof *seen);
     bool ok = seen && tables_valid(c, seen) && index_valid(c, seen);
-    int idle = 0, used = 0;
+    int idle = 0, used = 0, listed = 0;
+    for (int g = 0; ok && g < c->n_groups; g++) /* lists of idle pages, in order of time, each at its node */
+        for (int32_t p = c->idle[g].oldest, older = HN_NO_PAGE; ok && p != HN_NO_PAGE; older = p, p = c->use[p].newer, listed++) {
+            const hn_page_use *u = &c->use[p];
+            ok = seen[p].nodes && !seen[p].tables && u->older == older && u->node->page[u->slot] == p && listed < c->n_pages;
+            ok = ok && u->slot >= c->first_slot[g] && u->slot < c->first_slot[g + 1];
+            ok = ok && (older == HN_NO_PAGE || c->use[older].idle_since <= u->idle_since);
+        }
     for (int p = 0; ok && p < c->n_pages; p++) {
         ok = seen[p].tables == c->use[p].tables && seen[p].nodes == c->use[p].nodes;
         idle += seen[p].nodes && !seen[p].tables;
@@ -64,5 +71,5 @@ bool hn_cache_valid(const hn_cache *c) {
     for (int i = 0; ok && i < c->n_free; i++) /* marked, so that a page that is free twice is detected */
         ok = !seen[c->free[i]].nodes++ && !seen[c->free[i]].tables;
     hn_free(seen);
-    return ok && idle == c->n_idle && c->n_free + idle + used == c->n_pages;
+    return ok && idle == c->n_idle && listed == idle && c->n_free + idle + used == c->n_pages;
 }

@@ -167,30 +167,37 @@ static void evict(hn_cache *c, hn_prefix_node *b, int slot) {
     hn_node_prune(c, b);
 }
 
-/* The candidate for eviction, idle longest: a page of a window group in a node (slot), or a whole node (slot -1). */
-typedef struct victim {
-    hn_prefix_node *node;
-    int slot;
-    uint64_t since;
-} victim;
-
-static void choose(victim *v, hn_prefix_node *b, int slot, uint64_t since) {
-    if (!v->node || since < v->since) *v = (victim){b, slot, since};
+/* Ends of texts are evicted as whole nodes, if no table has their page of the target. */
+static bool may_go(const hn_cache *c, const hn_prefix_node *b) {
+    if (!b->is_end || (b->page[0] != HN_NO_PAGE && !is_idle(c, b->page[0]))) return false;
+    for (int i = 0; i < c->prefix.n_slots; i++)
+        if (is_idle(c, b->page[i])) return true;
+    return false;
 }
 
-/* Leaf nodes are evicted as a whole; of other nodes only pages of window groups. */
-static void consider_block(const hn_cache *c, hn_prefix_node *b, victim *v) {
-    const bool leaf = !b->children && !b->users && (b->page[0] == HN_NO_PAGE || is_idle(c, b->page[0]));
+/* The end of a text that was used last the longest ago; NULL: none may go. */
+static hn_prefix_node *oldest_end(const hn_cache *c) {
+    hn_prefix_node *b = c->prefix.oldest_end;
+    while (b && !may_go(c, b)) b = b->newer_end;
+    return b;
+}
+
+/* Of a group's idle pages, since before a time, the one that has been idle longest, if it is not part of an end that may go as a whole. */
+static int32_t oldest_page(const hn_cache *c, int group, uint64_t before) {
+    int32_t page = c->idle[group].oldest;
+    while (page != HN_NO_PAGE && c->use[page].idle_since < before && may_go(c, c->use[page].node)) page = c->use[page].newer;
+    return page != HN_NO_PAGE && c->use[page].idle_since < before ? page : HN_NO_PAGE;
+}
+
+/* Of the pages that have been idle longest in each group the last of the text that was used longest ago. */
+static int32_t last_of_drafters(const hn_cache *c) {
+    int32_t best = HN_NO_PAGE;
     for (int g = 0; g < c->n_groups; g++) {
-        if (!leaf && !c->group[g].window && c->group[g].kind != HN_CACHE_STATE) continue;
-        for (int i = c->first_slot[g]; i < c->first_slot[g + 1]; i++) {
-            if (!is_idle(c, b->page[i])) continue;
-            if (leaf)
-                choose(v, b, -1, b->used);
-            else
-                choose(v, b, i, c->use[b->page[i]].idle_since);
-        }
+        const int32_t page = c->idle[g].oldest;
+        const hn_page_use *u = page != HN_NO_PAGE ? &c->use[page] : NULL;
+        if (u && (best == HN_NO_PAGE || u->node->used <= c->use[best].node->used)) best = page;
     }
+    return best;
 }
 
 /* Least recently used first. So an ended text loses its end before its beginning, and before both the pages that its windows
@@ -200,17 +207,17 @@ static void consider_block(const hn_cache *c, hn_prefix_node *b, victim *v) {
  * such node becomes a leaf in its turn; a drafter that has not been rewound with the target yet keeps its own page there.
  * Other idle pages are full pages of drafters in nodes that a sequence uses. */
 void hn_cache_evict(hn_cache *c) {
-    victim v = {NULL, -1, 0};
-    for (hn_prefix_node *b = c->prefix.oldest; b && (c->windows || !v.node); b = b->newer) consider_block(c, b, &v);
-    if (v.node) {
-        evict(c, v.node, v.slot);
-        return;
+    hn_prefix_node *end = oldest_end(c);
+    int32_t page = HN_NO_PAGE;
+    for (int g = 0; g < c->n_groups; g++) { /* pages that windows have passed, and states */
+        if (!c->group[g].window && c->group[g].kind != HN_CACHE_STATE) continue;
+        const int32_t p = oldest_page(c, g, page != HN_NO_PAGE ? c->use[page].idle_since : end ? end->used : UINT64_MAX);
+        if (p != HN_NO_PAGE) page = p;
     }
-    for (hn_prefix_node *b = c->prefix.oldest; b; b = b->newer)
-        for (int i = c->prefix.n_slots - 1; i > 0; i--)
-            if (is_idle(c, b->page[i])) {
-                evict(c, b, i);
-                return;
-            }
-    assert(false && "no idle page");
+    if (!end && page == HN_NO_PAGE) page = last_of_drafters(c);
+    assert((end || page != HN_NO_PAGE) && "no idle page");
+    if (page != HN_NO_PAGE)
+        evict(c, c->use[page].node, c->use[page].slot);
+    else
+        evict(c, end, -1);
 }

@@ -79,8 +79,53 @@ void hn_page_free(hn_cache *c, int32_t page) {
     c->free[c->n_free++] = page;
 }
 
+static int group_of_slot(const hn_cache *c, int slot) {
+    int g = 0;
+    while (slot >= c->first_slot[g + 1]) g++;
+    return g;
+}
+
+static void unlink_idle(hn_cache *c, int32_t page) {
+    hn_page_use *u = &c->use[page];
+    hn_idle_pages *list = &c->idle[group_of_slot(c, u->slot)];
+    *(u->newer != HN_NO_PAGE ? &c->use[u->newer].older : &list->newest) = u->older;
+    *(u->older != HN_NO_PAGE ? &c->use[u->older].newer : &list->oldest) = u->newer;
+    c->n_idle--;
+}
+
+/* In its place by time, which nearly always is that of the newest. */
+static void link_idle(hn_cache *c, int32_t page) {
+    hn_page_use *u = &c->use[page];
+    hn_idle_pages *list = &c->idle[group_of_slot(c, u->slot)];
+    int32_t older = list->newest, newer = HN_NO_PAGE;
+    for (; older != HN_NO_PAGE && c->use[older].idle_since > u->idle_since; older = c->use[older].older) newer = older;
+    u->newer = newer;
+    u->older = older;
+    *(newer != HN_NO_PAGE ? &c->use[newer].older : &list->newest) = page;
+    *(older != HN_NO_PAGE ? &c->use[older].newer : &list->oldest) = page;
+    c->n_idle++;
+}
+
+void hn_page_idle_since(hn_cache *c, int32_t page, uint64_t since) {
+    hn_page_use *u = &c->use[page];
+    const bool idle = u->tables == 0 && u->nodes > 0;
+    if (idle) unlink_idle(c, page);
+    u->idle_since = since;
+    if (idle) link_idle(c, page);
+}
+
+void hn_page_enter(hn_cache *c, int32_t page, hn_prefix_node *b, int slot) {
+    hn_page_use *u = &c->use[page];
+    assert(u->tables > 0 && b->page[slot] == HN_NO_PAGE);
+    b->page[slot] = page;
+    if (u->nodes++ > 0) return;
+    u->node = b;
+    u->slot = slot;
+}
+
 void hn_page_take(hn_cache *c, int32_t page) {
-    if (c->use[page].tables++ == 0) c->n_idle--;
+    if (c->use[page].tables == 0) unlink_idle(c, page);
+    c->use[page].tables++;
 }
 
 void hn_page_release(hn_cache *c, int32_t page) {
@@ -88,7 +133,7 @@ void hn_page_release(hn_cache *c, int32_t page) {
     if (--c->use[page].tables) return;
     if (c->use[page].nodes) {
         c->use[page].idle_since = ++c->prefix.clock;
-        c->n_idle++;
+        link_idle(c, page);
     } else {
         hn_page_free(c, page);
     }
@@ -108,11 +153,23 @@ void hn_node_prune(hn_cache *c, hn_prefix_node *b) {
 
 void hn_cache_set_last_node(hn_cache *c, hn_seq *s, hn_prefix_node *b) {
     hn_prefix_node *old = s->node;
-    if (b) b->users++;
+    if (b) hn_prefix_use(&c->prefix, b, 1);
     s->node = b;
     if (!old) return;
-    old->users--;
+    hn_prefix_use(&c->prefix, old, -1);
     hn_node_prune(c, old);
+}
+
+/* The page left its node, and is in another one: of a text that differs after a page shorter than a node, which is rare. */
+static void find_block(hn_cache *c, int32_t page) {
+    for (hn_prefix_node *b = c->prefix.oldest; b; b = b->newer)
+        for (int i = 0; i < c->prefix.n_slots; i++)
+            if (b->page[i] == page) {
+                c->use[page].node = b;
+                c->use[page].slot = i;
+                return;
+            }
+    assert(false && "a page in no node");
 }
 
 void hn_node_drop_page(hn_cache *c, hn_prefix_node *b, int slot) {
@@ -122,7 +179,12 @@ void hn_node_drop_page(hn_cache *c, hn_prefix_node *b, int slot) {
     for (int g = 0; g < c->n_groups; g++)
         if (c->group[g].kind == HN_CACHE_STATE && slot >= c->first_slot[g] && slot < c->first_slot[g + 1])
             c->state_pages[g]--;
-    if (--c->use[page].nodes || c->use[page].tables) return;
-    c->n_idle--;
-    hn_page_free(c, page);
+    hn_page_use *u = &c->use[page];
+    if (u->nodes == 1 && u->tables == 0) unlink_idle(c, page);
+    if (--u->nodes > 0) {
+        if (u->node == b) find_block(c, page);
+        return;
+    }
+    u->node = NULL;
+    if (u->tables == 0) hn_page_free(c, page);
 }

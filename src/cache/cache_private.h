@@ -29,7 +29,15 @@ typedef struct hn_page_use {
     int32_t tables; /* number of page table entries with this page, and of sequences that hold it */
     int32_t nodes; /* number of index nodes with it: several if their texts differ after a page shorter than a node */
     uint64_t idle_since; /* of idle pages: by the clock of the index */
+    hn_prefix_node *node;     /* one of its nodes, and its slot there; NULL: in none */
+    int slot;
+    int32_t newer, older; /* of idle pages: neighbours in the list of their group */
 } hn_page_use;
+
+/* The idle pages of a group, by the time since when they are. */
+typedef struct hn_idle_pages {
+    int32_t newest, oldest; /* HN_NO_PAGE: there are none */
+} hn_idle_pages;
 
 typedef struct hn_seq {
     bool live;
@@ -62,6 +70,7 @@ struct hn_cache {
     hn_mem *moves;    /* device copy of one move: from and to [HN_KEY_SPAN], page table [largest stride] */
     int32_t *free;    /* stack of page numbers */
     hn_page_use *use; /* [n_pages] */
+    hn_idle_pages idle[HN_MAX_GROUPS];
     hn_seq *seq;      /* [max_seqs] */
     hn_prefix prefix;
     hn_prefix_node **path; /* [stride of group 0] work memory: the nodes of a text */
@@ -116,6 +125,10 @@ static inline int hn_slot_of_page(const hn_cache *c, int group, int i) {
 
 /* The most pages of a group that a sequence of `rows` rows and a pass after them needs. */
 int64_t hn_cache_pages_at_most(const hn_cache *c, int group, int64_t rows);
+/* A page of a table is entered into an empty slot of a node. */
+void hn_page_enter(hn_cache *c, int32_t page, hn_prefix_node *b, int slot);
+/* A page counts as idle since another time. */
+void hn_page_idle_since(hn_cache *c, int32_t page, uint64_t since);
 /* A table takes a page that is in use elsewhere already; a table releases a page. */
 void hn_page_take(hn_cache *c, int32_t page);
 void hn_page_release(hn_cache *c, int32_t page);

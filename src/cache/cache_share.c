@@ -12,20 +12,20 @@
 /* ---- publish --------------------------------------------------------------------------------------------------- */
 
 /* Enters a page of a table into its slot of a node, or replaces it by the page there. */
-static void share_page(hn_cache *c, int32_t *mine, int32_t *there) {
-    if (*there == HN_NO_PAGE) {
-        c->use[*mine].nodes++;
-        *there = *mine;
-    } else if (*there != *mine) {
-        hn_page_take(c, *there);
+static void share_page(hn_cache *c, int32_t *mine, hn_prefix_node *b, int slot) {
+    const int32_t there = b->page[slot];
+    if (there == HN_NO_PAGE) {
+        hn_page_enter(c, *mine, b, slot);
+    } else if (there != *mine) {
+        hn_page_take(c, there);
         hn_page_release(c, *mine);
-        *mine = *there;
+        *mine = there;
     }
 }
 
 /* Enters page i of the sequence, which belongs to node b; a released page is skipped. */
 static void enter_page(hn_cache *c, hn_seq *s, int group, int i, hn_prefix_node *b) {
-    if (i >= s->first[group]) share_page(c, &s->pages[group][i], &b->page[hn_slot_of_page(c, group, i)]);
+    if (i >= s->first[group]) share_page(c, &s->pages[group][i], b, hn_slot_of_page(c, group, i));
     s->published[group]++;
 }
 
@@ -121,10 +121,10 @@ static void touch_pages(hn_cache *c, int group, int rows, int less) {
     const hn_prefix_node *last = c->path[rows / c->prefix.node_rows - 1];
     const uint64_t now = ++c->prefix.clock;
     if (c->group[group].kind == HN_CACHE_STATE)
-        for (int i = c->first_slot[group]; i < c->first_slot[group + 1]; i++) c->use[last->page[i]].idle_since = now;
+        for (int i = c->first_slot[group]; i < c->first_slot[group + 1]; i++) hn_page_idle_since(c, last->page[i], now);
     else if (c->group[group].window)
         for (int i = hn_first_page(c, group, hn_needed_from(c, group, rows, less)); i < rows / c->group[group].page_rows; i++)
-            c->use[c->path[hn_node_of_page(c, group, i)]->page[hn_slot_of_page(c, group, i)]].idle_since = now;
+            hn_page_idle_since(c, c->path[hn_node_of_page(c, group, i)]->page[hn_slot_of_page(c, group, i)], now);
 }
 
 void hn_cache_touch(hn_cache *c, const int32_t *text, int n) {

@@ -53,7 +53,7 @@ void hn_saved_release(hn_cache *c, hn_seq *s, int model_id, uint64_t since) {
         while (c->group[g].model_id == model_id && s->n_saved[g] > 0) {
             const int32_t page = s->saved[g][--s->n_saved[g]];
             hn_page_release(c, page);
-            c->use[page].idle_since = since;
+            hn_page_idle_since(c, page, since);
         }
     }
 }
@@ -128,13 +128,11 @@ static void states_thin(hn_cache *c, const hn_prefix_node *b, int group) {
 
 /* The node whose state has been idle longest; NULL: all are in use. */
 static hn_prefix_node *oldest_state(const hn_cache *c, int group) {
-    const int slot = c->first_slot[group];
-    hn_prefix_node *oldest = NULL;
-    for (hn_prefix_node *b = c->prefix.oldest; b; b = b->newer) {
-        if (!hn_node_has_state(c, b, group) || state_in_use(c, b, group)) continue;
-        if (!oldest || c->use[b->page[slot]].idle_since < c->use[oldest->page[slot]].idle_since) oldest = b;
+    for (int32_t page = c->idle[group].oldest; page != HN_NO_PAGE; page = c->use[page].newer) {
+        hn_prefix_node *b = c->use[page].node;
+        if (hn_node_has_state(c, b, group) && !state_in_use(c, b, group)) return b;
     }
-    return oldest;
+    return NULL;
 }
 
 /* Makes room for one more. False: the limit is reached, and all of them are in tables. */
@@ -169,8 +167,7 @@ void hn_state_publish(hn_cache *c, hn_seq *s, int group) {
     if (!states_limit(c, group)) return;
     c->state_pages[group] += pages;
     for (int i = 0; i < pages; i++) {
-        b->page[c->first_slot[group] + i] = s->pages[group][i];
-        c->use[s->pages[group][i]].nodes++;
+        hn_page_enter(c, s->pages[group][i], b, c->first_slot[group] + i);
     }
     b->absorbed[model_id] = absorbed;
     states_thin(c, b, group);

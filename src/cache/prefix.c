@@ -24,7 +24,7 @@ void hn_prefix_clear(hn_prefix *x) {
         newer = b->newer;
         hn_free(b);
     }
-    x->newest = x->oldest = NULL;
+    x->newest = x->oldest = x->newest_end = x->oldest_end = NULL;
     x->n_blocks = 0;
     for (size_t i = 0; i < x->n_buckets; i++) x->bucket[i] = NULL;
 }
@@ -73,10 +73,52 @@ static void link_newest(hn_prefix *x, hn_prefix_node *b) {
     x->newest = b;
 }
 
+static void unlink_end(hn_prefix *x, hn_prefix_node *b) {
+    *(b->newer_end ? &b->newer_end->older_end : &x->newest_end) = b->older_end;
+    *(b->older_end ? &b->older_end->newer_end : &x->oldest_end) = b->newer_end;
+    b->newer_end = b->older_end = NULL;
+    b->is_end = false;
+}
+
+/* Its place by the time of use is near one of the ends of the list: a text's node was used with the one after it, which was the oldest, or
+ * just now. */
+static void link_end(hn_prefix *x, hn_prefix_node *b) {
+    hn_prefix_node *newer = x->oldest_end, *older = x->newest_end;
+    while (newer && newer->used < b->used && older->used > b->used) {
+        newer = newer->newer_end;
+        older = older->older_end;
+    }
+    if (newer && newer->used > b->used)
+        older = newer->older_end;
+    else
+        newer = older ? older->newer_end : NULL;
+    b->newer_end = newer;
+    b->older_end = older;
+    *(newer ? &newer->older_end : &x->newest_end) = b;
+    *(older ? &older->newer_end : &x->oldest_end) = b;
+    b->is_end = true;
+}
+
+/* After a change of its children or users. */
+static void update_end(hn_prefix *x, hn_prefix_node *b) {
+    const bool is_end = b->children == 0 && b->users == 0;
+    if (is_end && !b->is_end) link_end(x, b);
+    if (!is_end && b->is_end) unlink_end(x, b);
+}
+
+void hn_prefix_use(hn_prefix *x, hn_prefix_node *b, int more) {
+    b->users += more;
+    assert(b->users >= 0);
+    update_end(x, b);
+}
+
 void hn_prefix_touch(hn_prefix *x, hn_prefix_node *b) {
     for (; b; b = b->parent) {
         unlink_node(x, b);
         link_newest(x, b);
+        if (!b->is_end) continue;
+        unlink_end(x, b);
+        link_end(x, b);
     }
 }
 
@@ -92,7 +134,11 @@ hn_prefix_node *hn_prefix_add(hn_prefix *x, hn_prefix_node *parent, const int32_
     b->next = *bucket_of(x, b->hash);
     *bucket_of(x, b->hash) = b;
     link_newest(x, b);
-    if (parent) parent->children++;
+    link_end(x, b);
+    if (parent) {
+        parent->children++;
+        update_end(x, parent);
+    }
     x->n_blocks++;
     return b;
 }
@@ -103,13 +149,17 @@ void hn_prefix_remove(hn_prefix *x, hn_prefix_node *b) {
     while (*at != b) at = &(*at)->next;
     *at = b->next;
     unlink_node(x, b);
-    if (b->parent) b->parent->children--;
+    unlink_end(x, b);
+    if (b->parent) {
+        b->parent->children--;
+        update_end(x, b->parent);
+    }
     x->n_blocks--;
     hn_free(b);
 }
 
 bool hn_prefix_valid(const hn_prefix *x) {
-    int seen = 0, children = 0, with_parent = 0;
+    int seen = 0, children = 0, with_parent = 0, ends = 0;
     for (const hn_prefix_node *b = x->oldest, *before = NULL; b; before = b, b = b->newer, seen++) {
         if (b->older != before || (!b->newer && b != x->newest) || seen >= x->n_blocks) return false;
         if (before && before->used >= b->used) return false;
@@ -118,7 +168,13 @@ bool hn_prefix_valid(const hn_prefix *x) {
         if (!named) return false;
         children += b->children;
         with_parent += b->parent != NULL;
+        ends += b->is_end;
+        if (b->is_end != (b->children == 0 && b->users == 0)) return false;
     }
+    for (const hn_prefix_node *b = x->oldest_end, *before = NULL; b; before = b, b = b->newer_end, ends--)
+        if (!b->is_end || b->older_end != before || (!b->newer_end && b != x->newest_end) || (before && before->used >= b->used))
+            return false;
+    if (ends != 0) return false;
     if (seen != x->n_blocks || children != with_parent) return false;
     for (const hn_prefix_node *b = x->oldest; b; b = b->newer)
         if (hn_prefix_child(x, b->parent, b->token) != b || b->depth != (b->parent ? b->parent->depth + 1 : 0))

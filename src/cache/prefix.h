@@ -20,12 +20,14 @@ struct hn_prefix_node {
     hn_prefix_node *parent;        /* NULL: the text begins here */
     hn_prefix_node *next;          /* in the bucket */
     hn_prefix_node *newer, *older; /* in the order of use */
+    hn_prefix_node *newer_end, *older_end; /* the same among ends of texts; of others NULL */
+    bool is_end;             /* it has neither children nor users */
     uint64_t hash;           /* of the whole text */
     uint64_t used;           /* time of the last use: the larger, the newer */
     int depth;               /* nodes before this one */
     int absorbed[HN_PREFIX_MODELS]; /* rows absorbed into each model's state among its pages, if there is one */
     int children;
-    int users;       /* sequences whose text in the index ends here; maintained by the owner of the index */
+    int users;       /* sequences whose text in the index ends here (hn_prefix_use) */
     int32_t *page;   /* [n_slots] */
     int32_t token[]; /* [node_rows], then the pages */
 };
@@ -36,6 +38,7 @@ typedef struct hn_prefix {
     hn_prefix_node **bucket; /* [n_buckets] */
     uint64_t key[2];   /* of the hash, chosen at random: a user cannot send texts whose nodes meet in one bucket */
     hn_prefix_node *newest, *oldest;
+    hn_prefix_node *newest_end, *oldest_end; /* nodes without children and users, in the order of use: what may be evicted first */
     uint64_t clock; /* counts uses; the owner of the index may use it for its own events too */
     int n_blocks;
 } hn_prefix;
@@ -51,6 +54,8 @@ hn_prefix_node *hn_prefix_child(const hn_prefix *x, const hn_prefix_node *parent
 hn_prefix_node *hn_prefix_add(hn_prefix *x, hn_prefix_node *parent, const int32_t *token);
 /* Frees a node without children and users. */
 void hn_prefix_remove(hn_prefix *x, hn_prefix_node *b);
+/* One sequence more (1) or less (-1) whose text ends in b. */
+void hn_prefix_use(hn_prefix *x, hn_prefix_node *b, int more);
 /* Makes b and all nodes before it the newest, the first node of the text newest of all. b NULL is fine. */
 void hn_prefix_touch(hn_prefix *x, hn_prefix_node *b);
 
