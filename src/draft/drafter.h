@@ -190,7 +190,7 @@ typedef struct hn_drafter_ops {
     double (*pass_s)(const hn_drafter *d); /* seconds that passes of its own have taken so far; NULL: it has none */
     /* Called before texts end or are preempted, and before another text takes rows that it shares with them: computes pending committed
      * rows of n sequences, together, so that they can be shared. */
-    void (*catch_up)(hn_drafter *d, const int *seq, int n);
+    void (*flush_pending)(hn_drafter *d, const int *seq, int n);
     void (*end)(hn_drafter *d, int seq);
     /* Empties stores that outlive sequences; live sequences keep what they committed. */
     void (*forget)(hn_drafter *d);

@@ -217,9 +217,9 @@ static inline size_t hn_prefill_rows(const hunch_session *s) {
 /* Adds the pages that became full to the prefix index. */
 void hn_session_publish(hunch_session *s);
 /* Computes the pending rows of drafters, of all these texts together, so that a text that continues one of them finds them. */
-void hn_catch_up(hunch_engine *e, hunch_session *const *s, int n);
+void hn_flush_pending(hunch_engine *e, hunch_session *const *s, int n);
 /* The same for texts of which a drafter has not computed all rows that they share with this one, which is about to restore them. */
-void hn_catch_up_alike(const hunch_session *s);
+void hn_flush_alike(const hunch_session *s);
 /* Whether a placed session is about to compute rows that this one shares. Then it waits for them: answers to one prompt, or prompts
  * with one system message, are computed once. */
 bool hn_shared_rows_pending(const hunch_engine *e, const hunch_session *s);

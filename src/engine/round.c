@@ -245,7 +245,7 @@ static void release_ended(hunch_engine *e, const hn_batch *b) {
     int n = 0;
     for (int i = 0; i < b->n_sessions; i++)
         if (!hn_session_running(b->session[i])) ended[n++] = b->session[i];
-    if (n > 1) hn_catch_up(e, ended, n);
+    if (n > 1) hn_flush_pending(e, ended, n);
     for (int i = 0; i < n; i++) hn_session_release(ended[i]);
 }
 

@@ -112,7 +112,7 @@ hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err) {
     s->id = id;
     hn_cache_seq_begin(e->cache, id);
     if (e->reuse) {
-        hn_catch_up_alike(s);
+        hn_flush_alike(s);
         /* The row that decides the first token must be computed. A text that resumes needs none: a draft head without layers, which has
          * lost the newest state with the place, waits for the next round's pass, and that emits a token as well, unlike a pass that
          * computes only the last row again. */
@@ -138,7 +138,7 @@ void hn_session_release(hunch_session *s) {
     hunch_engine *e = s->engine;
     if (s->stats.waiting) hn_queue_remove(s);
     if (s->id < 0) return;
-    hn_catch_up(e, &s, 1);
+    hn_flush_pending(e, &s, 1);
     hn_session_publish(s);
     for (int i = 0; i < e->n_drafters; i++)
         if (e->drafter[i].ops->end) e->drafter[i].ops->end(&e->drafter[i], s->id);

@@ -16,13 +16,13 @@ void hn_session_publish(hunch_session *s) {
     hn_cache_publish(e->cache, s->id, s->text.token, valid);
 }
 
-void hn_catch_up(hunch_engine *e, hunch_session *const *s, int n) {
+void hn_flush_pending(hunch_engine *e, hunch_session *const *s, int n) {
     int seq[HN_MAX_TEXTS], m = 0;
     assert(n <= HN_MAX_TEXTS);
     for (int i = 0; e->reuse && i < n; i++)
         if (s[i]->stats.finish != HUNCH_FINISH_FAILED && s[i]->stats.finish != HUNCH_FINISH_CANCELLED) seq[m++] = s[i]->id;
     for (int i = 0; m > 0 && i < e->n_drafters; i++)
-        if (e->drafter[i].ops->catch_up) e->drafter[i].ops->catch_up(&e->drafter[i], seq, m);
+        if (e->drafter[i].ops->flush_pending) e->drafter[i].ops->flush_pending(&e->drafter[i], seq, m);
     hn_note_failures(e);
 }
 
@@ -36,12 +36,12 @@ static size_t same_tokens(const hunch_session *a, const hunch_session *b, size_t
 static bool rows_missing(const hunch_engine *e, const hunch_session *s, size_t rows) {
     for (int i = 0; i < e->n_drafters; i++) {
         const hn_drafter *d = &e->drafter[i];
-        if (d->ops->catch_up && d->ops->valid_rows && d->needs.n_groups && (size_t)d->ops->valid_rows(d, s->id) < rows) return true;
+        if (d->ops->flush_pending && d->ops->valid_rows && d->needs.n_groups && (size_t)d->ops->valid_rows(d, s->id) < rows) return true;
     }
     return false;
 }
 
-void hn_catch_up_alike(const hunch_session *s) {
+void hn_flush_alike(const hunch_session *s) {
     hunch_engine *e = s->engine;
     hunch_session *alike[HN_MAX_TEXTS];
     const size_t page = (size_t)hn_cache_step(e->cache);
@@ -52,7 +52,7 @@ void hn_catch_up_alike(const hunch_session *s) {
         const size_t both = s->text.n < p->text.n ? s->text.n : p->text.n, shared = same_tokens(s, p, both) / page * page;
         if (shared > 0 && rows_missing(e, p, shared)) alike[n++] = p;
     }
-    if (n > 0) hn_catch_up(e, alike, n);
+    if (n > 0) hn_flush_pending(e, alike, n);
     for (int i = 0; i < n; i++) hn_session_publish(alike[i]);
 }
 

@@ -69,7 +69,7 @@ bool hn_head_reads_word(const char *key, const char *value); /* a tree that is n
 
 #define HN_HEAD_DRAFTER_OPS                                                                                            \
     .attach = hn_head_drafter_attach, .begin = hn_head_drafter_begin, .feed = hn_head_drafter_feed,                   \
-    .propose = hn_head_drafter_propose, .valid_rows = hn_head_drafter_valid_rows, .catch_up = hn_head_drafter_flush_pending, \
+    .propose = hn_head_drafter_propose, .valid_rows = hn_head_drafter_valid_rows, .flush_pending = hn_head_drafter_flush_pending, \
     .pass_s = hn_head_drafter_pass_s, .end = hn_head_drafter_end, .close = hn_head_drafter_close,                     \
     .path_is_model = true, .reads = {"tree", "ranks", "trie", "ids", "texts"},                                                  \
     .reads_word = hn_head_reads_word

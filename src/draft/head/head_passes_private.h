@@ -54,8 +54,8 @@ void hn_head_lose(hn_head_passes *h, hn_head_seq *s);                /* drops al
 
 /* ---- rows of the text (head_text_rows.c), of blocks (head_blocks.c) ---- */
 
-/* Evaluates the pending rows of n sequences (seq NULL: 0 to n - 1): all but the last ones, whose logits may be needed; of blocks all. The first calls
- * that of the head's kind. */
+/* Evaluates the pending rows of n sequences (seq NULL: 0 to n - 1): all but the last ones, whose logits may be needed; of blocks all.
+ * The first calls that of the head's kind. */
 void hn_head_evaluate(hn_head_passes *h, const int *seq, int n);
 void hn_head_text_evaluate(hn_head_passes *h, const int *seq, int n);
 void hn_head_blocks_evaluate(hn_head_passes *h, const int *seq, int n);
