@@ -6,7 +6,7 @@
 #ifndef HN_TESTS_CHAT_INTERRUPTS_H
 #define HN_TESTS_CHAT_INTERRUPTS_H
 
-#include "terminal.h"
+#include "pseudo_terminal.h"
 
 #include <sched.h>
 #include <time.h>

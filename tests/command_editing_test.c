@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* command_editing_test.c - `hunch chat` at a terminal: keys that edit a line, history, pastes, Ctrl-C, commands, a full context, a loop.
  * The text received is checked by the answers' objects, which go to a file: their tokens are those of `hunch run` for the same text. */
-#include "terminal.h"
+#include "pseudo_terminal.h"
 
 #define READY "\033[?2004h" /* turns on bracketed paste: from now on the editor reads the keys */
 #define PASTE(text) "\033[200~" text "\033[201~"

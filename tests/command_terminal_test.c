@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* command_terminal_test.c - the `hunch` command on a terminal: progress bars that fit and are wiped, colours, and interactive messages. The
  * terminal is a pseudo-terminal, whose output is read as it arrives. */
-#include "terminal.h"
+#include "pseudo_terminal.h"
 
 /* ---- bars ------------------------------------------------------------------------------------------------------ */
 

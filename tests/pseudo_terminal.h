@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* terminal.h - the `hunch` command on a pseudo-terminal: its output is read as it arrives, keys are sent as bytes. Nothing
+/* pseudo_terminal.h - the `hunch` command on a pseudo-terminal: its output is read as it arrives, keys are sent as bytes. Nothing
  * depends on when output arrives. */
 #ifndef HN_TESTS_TERMINAL_H
 #define HN_TESTS_TERMINAL_H
