@@ -29,7 +29,7 @@ static hunch_status put_true(head_conversion *k, hn_head_key key, bool value) {
 }
 
 static hunch_status put_frequencies(head_conversion *k, hn_head_key key, const double *freq) {
-    const int n = k->c.arch.rope_dims / 2;
+    const int n = k->c.arch.rotation[0].dims / 2;
     if (!freq) return HUNCH_OK;
     float *f = hn_alloc((size_t)n * sizeof *f);
     if (!f) return hn_fail_memory(k->c.err, "rope frequencies", (size_t)n * sizeof *f);
@@ -41,11 +41,11 @@ static hunch_status put_frequencies(head_conversion *k, hn_head_key key, const d
 
 /* The usual keys round their values to f32; frequencies computed from them may have other bits. */
 static hunch_status put_rotation(head_conversion *k) {
-    const hn_arch *a = &k->c.arch;
-    if (a->scaling.kind == HN_SCALING_NONE && (double)(float)a->scaling.theta == a->scaling.theta) return HUNCH_OK;
-    hunch_status st = put_frequencies(k, HN_HEAD_KEY_FREQUENCIES, a->rope_freq);
-    if (!st) st = put_frequencies(k, HN_HEAD_KEY_LONG_FREQUENCIES, a->rope_long);
-    return st ? st : hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_KEY_AMPLITUDE), a->rope_scale, k->c.err);
+    const hn_rotation *r = &k->c.arch.rotation[0];
+    if (r->scaling.kind == HN_SCALING_NONE && (double)(float)r->scaling.theta == r->scaling.theta) return HUNCH_OK;
+    hunch_status st = put_frequencies(k, HN_HEAD_KEY_FREQUENCIES, r->freq);
+    if (!st) st = put_frequencies(k, HN_HEAD_KEY_LONG_FREQUENCIES, r->freq_long);
+    return st ? st : hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_KEY_AMPLITUDE), r->scale, k->c.err);
 }
 
 static hunch_status put_states(head_conversion *k) {

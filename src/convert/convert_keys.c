@@ -63,7 +63,7 @@ static hunch_status dimensions_write(hn_conversion *c) {
         {"feed_forward_length", l->ffn_width},
         {"attention.head_count", l->heads},
         {"attention.head_count_kv", l->kv_heads},
-        {"rope.dimension_count", a->dense->no_rope_count ? 0 : a->rope_dims},
+        {"rope.dimension_count", a->dense->no_rope_count ? 0 : hn_conversion_rotation(c)->dims},
         {"attention.sliding_window", window},
         {"attention.key_length", l->head_dim * l->heads == a->hidden ? 0 : l->head_dim},
         {"attention.value_length", l->head_dim * l->heads == a->hidden ? 0 : l->head_dim},

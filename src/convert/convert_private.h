@@ -13,7 +13,7 @@ typedef struct hn_conversion {
     hn_gguf_writer *w;
     struct {
         const char *name;    /* NULL: none */
-        float *values;       /* [rope_dims / 2] */
+        float *values;       /* [dims / 2] */
     } table[2];              /* of the rotation */
     hunch_progress progress; /* NULL: not reported */
     void *user;
@@ -30,6 +30,8 @@ hunch_status hn_conversion_put_type(hn_conversion *c, const hn_tensor *t); /* ge
 hunch_status hn_conversion_put_sizes(hn_conversion *c); /* sizes and rotation of a dense family */
 hunch_status hn_conversion_put_sampling(hn_conversion *c); /* how the model's publisher draws tokens */
 
+/* The rotation that the usual keys describe; a family writes the keys of others. */
+static inline const hn_rotation *hn_conversion_rotation(const hn_conversion *c) { return &c->arch.rotation[0]; }
 /* convert_rotation.c. Determines the tables of the rotation; writes its keys; declares the tables, or writes them. */
 hunch_status hn_conversion_plan_rotation(hn_conversion *c);
 hunch_status hn_conversion_put_rotation(hn_conversion *c);

@@ -12,13 +12,13 @@
 hunch_status hn_conversion_put_rotation(hn_conversion *c) {
     static const char *const names[] = {
         [HN_SCALING_LINEAR] = "linear", [HN_SCALING_YARN] = "yarn", [HN_SCALING_LONGROPE] = "longrope"};
-    const hn_arch *a = &c->arch;
-    const hn_scaling *s = &a->scaling;
+    const hn_rotation *r = hn_conversion_rotation(c);
+    const hn_scaling *s = &r->scaling;
     const bool yarn = s->kind == HN_SCALING_YARN, longrope = s->kind == HN_SCALING_LONGROPE;
     const char *name = names[s->kind];
     /* attn_factor multiplies YaRN's usual amplitude; for longrope it is the whole amplitude */
     const hn_scaling plain = {.kind = s->kind, .factor = yarn ? s->factor : 1};
-    const double times = (double)a->rope_scale / hn_rope_usual_amplitude(&plain);
+    const double times = (double)r->scale / hn_rope_usual_amplitude(&plain);
     const struct {
         const char *key;
         double value;
@@ -45,29 +45,30 @@ hunch_status hn_conversion_put_rotation(hn_conversion *c) {
 
 /* The description holds finished frequencies; GGUF has a tensor of divisors of the plain ones. */
 static hunch_status divisors_make(hn_conversion *c, const double *freq, float **out) {
-    const int half = c->arch.rope_dims / 2;
+    const hn_rotation *r = hn_conversion_rotation(c);
+    const int half = r->dims / 2;
     *out = hn_zalloc((size_t)half, sizeof **out);
     if (*out == NULL)
         return hn_fail_memory(c->err, "rope divisors", (size_t)half * sizeof **out);
     for (int i = 0; i < half; i++)
-        (*out)[i] = (float)(pow(c->arch.scaling.theta, -2.0 * i / c->arch.rope_dims) / freq[i]);
+        (*out)[i] = (float)(pow(r->scaling.theta, -2.0 * i / r->dims) / freq[i]);
     return HUNCH_OK;
 }
 
 hunch_status hn_conversion_plan_rotation(hn_conversion *c) {
-    const hn_arch *a = &c->arch;
-    const hn_scaling *s = &a->scaling;
+    const hn_rotation *r = hn_conversion_rotation(c);
+    const hn_scaling *s = &r->scaling;
     hunch_status status = HUNCH_OK;
     if (s->kind == HN_SCALING_LLAMA3) {
         c->table[0].name = "rope_freqs.weight";
-        status = divisors_make(c, a->rope_freq, &c->table[0].values);
+        status = divisors_make(c, r->freq, &c->table[0].values);
     }
     if (s->kind == HN_SCALING_LONGROPE) {
         c->table[0].name = "rope_factors_short.weight";
         c->table[1].name = "rope_factors_long.weight";
-        status = divisors_make(c, a->rope_freq, &c->table[0].values);
+        status = divisors_make(c, r->freq, &c->table[0].values);
         if (!status)
-            status = divisors_make(c, a->rope_long, &c->table[1].values);
+            status = divisors_make(c, r->freq_long, &c->table[1].values);
     }
     if (s->kind == HN_SCALING_YARN && !s->whole)
         status =
@@ -77,7 +78,7 @@ hunch_status hn_conversion_plan_rotation(hn_conversion *c) {
 }
 
 hunch_status hn_conversion_visit_tables(hn_conversion *c, bool write) {
-    const uint64_t half = (uint64_t)c->arch.rope_dims / 2;
+    const uint64_t half = (uint64_t)hn_conversion_rotation(c)->dims / 2;
     hunch_status status = HUNCH_OK;
     for (int i = 0; i < 2 && !status && c->table[i].name != NULL; i++)
         status = write ? hn_gguf_data(c->w, c->table[i].values, (size_t)half * sizeof *c->table[i].values, c->err)

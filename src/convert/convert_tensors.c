@@ -76,7 +76,7 @@ static hunch_status rows_write(hn_conversion *c, const void *data, size_t bytes,
     char *copy = hn_alloc(bytes);
     if (copy == NULL)
         return hn_fail_memory(c->err, name, bytes);
-    rows_pair(copy, data, heads, head_dim, c->arch.rope_dims, bytes / ((size_t)heads * (size_t)head_dim));
+    rows_pair(copy, data, heads, head_dim, hn_conversion_rotation(c)->dims, bytes / ((size_t)heads * (size_t)head_dim));
     hunch_status status = hn_gguf_data(c->w, copy, bytes, c->err);
     hn_free(copy);
     return status;

@@ -175,10 +175,10 @@ static void assert_same_description(hn_source *made, hn_source *folder) {
     assert_int_equal(a.layer[0].kv_heads, b.layer[0].kv_heads);
     assert_int_equal(a.layer[0].head_dim, b.layer[0].head_dim);
     assert_int_equal(a.layer[0].ffn_width, b.layer[0].ffn_width);
-    assert_int_equal(a.rope_dims, b.rope_dims);
+    assert_int_equal(a.rotation[0].dims, b.rotation[0].dims);
     assert_true(a.rope_interleaved && !b.rope_interleaved);
-    for (int i = 0; i < a.rope_dims / 2; i++)
-        assert_true(fabs(a.rope_freq[i] - b.rope_freq[i]) <= 2e-7 * b.rope_freq[i]);
+    for (int i = 0; i < a.rotation[0].dims / 2; i++)
+        assert_true(fabs(a.rotation[0].freq[i] - b.rotation[0].freq[i]) <= 2e-7 * b.rotation[0].freq[i]);
     assert_true(fabs(a.sampling.temperature - b.sampling.temperature) < 1e-6);
     assert_int_equal(a.sampling.top_k, b.sampling.top_k);
     assert_true(fabs(a.sampling.repetition_penalty - b.sampling.repetition_penalty) < 1e-6);
@@ -234,15 +234,15 @@ static void check_changed(const char *folder, const char *find, const char *repl
     hn_source *made = assert_converts(test_path("changed")), *given = folder_open();
     assert_int_equal(hn_model_mark(made, &a, NULL, NULL), HUNCH_OK);
     assert_int_equal(hn_arch_read(&b, given, NULL), HUNCH_OK);
-    assert_near((double)a.rope_scale, (double)b.rope_scale);
-    assert_int_equal(a.rope_dims, b.rope_dims);
+    assert_near((double)a.rotation[0].scale, (double)b.rotation[0].scale);
+    assert_int_equal(a.rotation[0].dims, b.rotation[0].dims);
     assert_int_equal(a.context, b.context);
-    assert_true(!a.rope_long == !b.rope_long);
-    for (int i = 0; i < a.rope_dims / 2; i++) {
-        assert_near(a.rope_freq[i], b.rope_freq[i]);
-        if (a.rope_long) assert_near(a.rope_long[i], b.rope_long[i]);
+    assert_true(!a.rotation[0].freq_long == !b.rotation[0].freq_long);
+    for (int i = 0; i < a.rotation[0].dims / 2; i++) {
+        assert_near(a.rotation[0].freq[i], b.rotation[0].freq[i]);
+        if (a.rotation[0].freq_long) assert_near(a.rotation[0].freq_long[i], b.rotation[0].freq_long[i]);
     }
-    if (a.rope_long) assert_int_equal(a.rope_original, b.rope_original);
+    if (a.rotation[0].freq_long) assert_true(a.rotation[0].scaling.original == b.rotation[0].scaling.original);
     for (int i = 0; i < a.layers; i++) {
         const hn_layer_desc *x = &a.layer[i], *y = &b.layer[i];
         assert_int_equal(x->window, y->window);

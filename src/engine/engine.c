@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "base/mem.h"
 
 enum { DEFAULT_CONTEXT = 8192 };
@@ -176,8 +177,10 @@ static hunch_status open_parts(hunch_engine *e, const hunch_engine_options *o, h
 
 /* The default: short enough that longrope does not use its factors for long texts. */
 static int usual_context(const hn_arch *a) {
-    const int most = a->rope_long && a->rope_original < DEFAULT_CONTEXT ? a->rope_original : DEFAULT_CONTEXT;
-    return a->context < most ? a->context : most;
+    int most = hn_least(a->context, DEFAULT_CONTEXT);
+    for (int i = 0; i < a->rotations; i++)
+        if (a->rotation[i].freq_long) most = hn_least(most, (int)a->rotation[i].scaling.original);
+    return most;
 }
 
 hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_engine_options *o, hunch_error *err) {

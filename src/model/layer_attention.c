@@ -49,9 +49,7 @@ void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const h
     if (d->gated) part_gates(ex, n, d, s);
     if (d->qkv_bias || d->qk_norm)
         o->fix_heads(ex, n, &l->heads, d->heads, d->kv_heads, d->head_dim, q, k, v, s->ldqkv);
-    hn_rope rope = d->local ? m->rope_local : m->rope;
-    if (d->no_rope) rope.dims = 0; /* only stores */
-    o->rope_store(ex, rows, &rope, d->local ? s->rotation_local : s->rotation, d->heads, kv, q, k, v, s->ldqkv);
+    o->rope_store(ex, rows, hn_layer_rotation(s, d), d->heads, kv, q, k, v, s->ldqkv);
     hn_attention_params how = hn_layer_how(d);
     how.sinks = l->sinks;
     const bool later = d->gated || m->arch.residual_scale != 1;

@@ -12,9 +12,7 @@ void hn_layer_context(const hn_exec *ex, const hn_model *m, int layer, const hn_
     const hn_buf k = s->qkv, v = hn_at(k, sizeof(float) * (size_t)(d->kv_heads * d->head_dim));
     const hn_linear_out both[] = {{&l->k, k, s->ldqkv}, {&l->v, v, s->ldqkv}};
     const hn_act in = {s->in.data, l->k.in, s->in.max_rows};
-    hn_rope rope = d->local ? m->rope_local : m->rope;
-    if (d->no_rope) rope.dims = 0;
     o->linear(ex, rows->n, in, both, 2, false);
     if (d->qkv_bias || d->qk_norm) o->fix_heads(ex, rows->n, &l->heads, 0, d->kv_heads, d->head_dim, k, k, v, s->ldqkv);
-    o->rope_store(ex, rows, &rope, d->local ? s->rotation_local : s->rotation, 0, kv, k, k, v, s->ldqkv);
+    o->rope_store(ex, rows, hn_layer_rotation(s, d), 0, kv, k, k, v, s->ldqkv);
 }

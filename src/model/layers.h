@@ -28,7 +28,7 @@ typedef struct hn_pass_buffers {
     hn_buf attended; /* f32 [rows][ldattended] */
     hn_buf gate, up; /* f32 [rows][ldhidden] if the product of gate and up is a separate operation */
     hn_buf branch;   /* f32 [rows][ldx] the output of a branch, if it is normed first */
-    hn_buf rotation, rotation_local; /* rope tables of the rows */
+    hn_rope_table rotation[HN_MOST_ROTATIONS]; /* of the rows, by each of the model's */
     hn_buf scratch;  /* of attention */
     /* of layers of experts */
     hn_buf scores;       /* f32 [rows][ldscores] */
@@ -53,6 +53,11 @@ typedef struct hn_pass_buffers {
     size_t delta_bytes;
     int ldx, ldqkv, ldattended, ldhidden, ldpair, ldjoint, ldfused, ldz, ldgates, ldscores;
 } hn_pass_buffers;
+
+/* How a layer's heads are rotated; NULL: not at all. */
+static inline const hn_rope_table *hn_layer_rotation(const hn_pass_buffers *s, const hn_layer_desc *d) {
+    return d->rotation == HN_NO_ROTATION ? NULL : &s->rotation[d->rotation];
+}
 
 /* The inputs and states of a gated delta net's rows, and the order of the walk. */
 typedef struct hn_delta_at {

@@ -126,8 +126,15 @@ hunch_status hn_plan_layer(hn_plan *p, int i, hunch_error *err) {
     return st ? st : plan_vectors(p, i, err);
 }
 
-void hn_plan_rotation(hn_plan *p) {
-    p->tables = hn_plan_room(p, 3 * (size_t)p->m->arch.rope_dims / 2 * sizeof(float));
+static size_t frequency_bytes(const hn_rotation *r) {
+    return (size_t)r->dims / 2 * sizeof(float);
+}
+
+void hn_plan_rotations(hn_plan *p) {
+    const hn_arch *a = &p->m->arch;
+    size_t bytes = 0;
+    for (int i = 0; i < a->rotations; i++) bytes += (a->rotation[i].freq_long ? 2 : 1) * frequency_bytes(&a->rotation[i]);
+    p->tables = hn_plan_room(p, bytes);
 }
 
 static bool begins(const char *name, const char *with) {
@@ -172,7 +179,7 @@ static hunch_status plan_model(hn_plan *p, hn_model *m, hn_source *src, const hn
     for (int i = 0; !st && i < a->layers; i++) st = hn_plan_layer(p, i, err);
     if (!st) st = hn_plan_vector(p, HN_ROLE_OUTPUT_NORM, 0, whole, &m->output_norm, err);
     if (!st && !a->tied) st = hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, whole, false, &m->output, err);
-    hn_plan_rotation(p);
+    hn_plan_rotations(p);
     if (m->expert_layers > 0) m->expert_bytes /= (uint64_t)m->expert_layers;
     return st ? st : check_rest(p, err);
 }
@@ -194,29 +201,32 @@ hunch_status hn_model_mark(hn_source *src, hn_arch *arch, hn_model_bytes *bytes,
     return st;
 }
 
-static hunch_status load_rope(hn_model *m, const double *freq, float scale, size_t off, hn_rope *rope,
-                              hunch_error *err) {
-    const hn_arch *a = &m->arch;
-    if (!freq) return HUNCH_OK;
-    float *f = hn_alloc((size_t)a->rope_dims / 2 * sizeof *f);
-    if (!f) return hn_fail_memory(err, "rope frequencies", (size_t)a->rope_dims / 2 * sizeof *f);
-    for (int i = 0; i < a->rope_dims / 2; i++) f[i] = (float)freq[i];
-    *rope = (hn_rope){a->rope_dims, a->rope_interleaved, scale, {m->weights, off}};
-    m->ops.write(&m->ops, rope->freq, f, (size_t)a->rope_dims / 2 * sizeof *f);
+/* Loads frequencies of a rotation to *off, and moves *off behind them. */
+static hunch_status load_rope(hn_model *m, const hn_rotation *r, const double *freq, size_t *off, hn_rope *rope, hunch_error *err) {
+    const size_t bytes = frequency_bytes(r);
+    float *f = hn_alloc(bytes);
+    if (!f) return hn_fail_memory(err, "rope frequencies", bytes);
+    for (int i = 0; i < r->dims / 2; i++) f[i] = (float)freq[i];
+    *rope = (hn_rope){r->first, r->dims, m->arch.rope_interleaved, r->scale, {m->weights, *off}};
+    m->ops.write(&m->ops, rope->freq, f, bytes);
+    *off += bytes;
     hn_free(f);
     return HUNCH_OK;
 }
 
-hunch_status hn_model_load_rotation(hn_model *m, size_t off, hunch_error *err) {
-    const hn_arch *a = &m->arch;
-    const size_t each = (size_t)a->rope_dims / 2 * sizeof(float);
-    hunch_status st = load_rope(m, a->rope_freq, a->rope_scale, off, &m->rope, err);
-    if (!st) st = load_rope(m, a->rope_long, a->rope_scale, off + each, &m->rope_long, err);
-    return st ? st : load_rope(m, a->rope_local, 1, off + 2 * each, &m->rope_local, err);
+hunch_status hn_model_load_rotations(hn_model *m, size_t off, hunch_error *err) {
+    hunch_status st = HUNCH_OK;
+    for (int i = 0; !st && i < m->arch.rotations; i++) {
+        const hn_rotation *r = &m->arch.rotation[i];
+        st = load_rope(m, r, r->freq, &off, &m->rope[i], err);
+        if (!st && r->freq_long) st = load_rope(m, r, r->freq_long, &off, &m->rope_long[i], err);
+    }
+    return st;
 }
 
-const hn_rope *hn_model_rope(const hn_model *m, int max_context) {
-    return m->arch.rope_long && max_context > m->arch.rope_original ? &m->rope_long : &m->rope;
+const hn_rope *hn_model_rope(const hn_model *m, int rotation, int max_context) {
+    const hn_rotation *r = &m->arch.rotation[rotation];
+    return r->freq_long && max_context > (int)r->scaling.original ? &m->rope_long[rotation] : &m->rope[rotation];
 }
 
 static void choose_expert_forms(const hn_ops *o, const hn_expert_desc *d, hn_layer_experts *e) {
@@ -257,7 +267,7 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
     if (!st) st = plan_model(&p, m, src, load, err);
     if (!st) hn_head_mark_own(src, &m->arch);
     if (!st) st = hn_plan_load(&p, load, err);
-    if (!st) st = hn_model_load_rotation(m, p.tables, err);
+    if (!st) st = hn_model_load_rotations(m, p.tables, err);
     if (!st) {
         if (m->arch.tied) m->output = m->embedding;
         if (load->mapped || (load->mapped_experts && m->expert_layers > 0)) m->files = src;

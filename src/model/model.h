@@ -95,7 +95,7 @@ typedef struct hn_model {
     hn_weight output;    /* [vocab, hidden]; the embedding itself if tied */
     hn_buf output_norm;  /* f32 [hidden] */
     hn_head head;        /* of a draft head */
-    hn_rope rope, rope_long, rope_local; /* hn_model_rope chooses one of the first two */
+    hn_rope rope[HN_MOST_ROTATIONS], rope_long[HN_MOST_ROTATIONS]; /* of each rotation; hn_model_rope chooses between them */
     hn_layer *layer; /* [arch.layers] */
     int output_forms;
     uint64_t weight_bytes; /* bytes of matrices that a pass of one row reads, in memory or in the mapped file */
@@ -125,8 +125,8 @@ typedef struct hn_model_load {
  * HUNCH_NO_MEMORY. On failure nothing is allocated. */
 hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *load, hunch_error *err);
 void hn_model_close(hn_model *m); /* zeroed is fine */
-/* The rotation of layers that are not local, if sequences may reach max_context rows. */
-const hn_rope *hn_model_rope(const hn_model *m, int max_context);
+/* Rotation number `rotation` of the description, if sequences may reach max_context rows. */
+const hn_rope *hn_model_rope(const hn_model *m, int rotation, int max_context);
 /* Marks the tensors that hn_model_open would use (for inspect); *bytes: their sizes when packed (may be NULL). */
 hunch_status hn_model_mark(hn_source *src, hn_arch *arch, hn_model_bytes *bytes, hunch_error *err);
 #endif

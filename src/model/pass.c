@@ -187,8 +187,8 @@ static size_t lay_out(hn_runner *r, int max_context) {
     l->gate = take_floats(r, &total, w.in_steps ? l->ldhidden : 0);
     l->up = take_floats(r, &total, w.in_steps ? l->ldhidden : 0);
     l->branch = take_floats(r, &total, w.branch ? l->ldx : 0);
-    l->rotation = take_floats(r, &total, pad16(a->rope_dims));
-    l->rotation_local = take_floats(r, &total, a->rope_local ? pad16(a->rope_dims) : 0);
+    for (int i = 0; i < a->rotations; i++)
+        l->rotation[i] = (hn_rope_table){hn_model_rope(m, i, max_context), take_floats(r, &total, pad16(a->rotation[i].dims))};
     l->scratch = take(&total, w.scratch);
     lay_out_experts(r, &w, &total);
     l->fused = take_floats(r, &total, l->ldfused);
@@ -225,7 +225,7 @@ static void bind(hn_runner *r) {
     hn_pass_buffers *l = &r->buf;
     hn_buf *all[] = {&l->x,       &l->in.data,     &l->mixed.data,     &l->gated.data,
                      &l->qkv,     &l->attended,    &l->gate,           &l->up,
-                     &l->branch,  &l->rotation,    &l->rotation_local, &l->scratch,
+                     &l->branch,  &l->scratch,
                      &r->out_x,   &r->out_norm,    &r->out_act.data,   &r->logits,
                      &r->best.id, &r->best.value,  &r->best.scratch,   &r->features,
                      &r->nearest.id, &r->nearest.value, &r->nearest.scratch,
@@ -240,6 +240,7 @@ static void bind(hn_runner *r) {
                      &l->routing.id, &l->routing.share, &l->routing.pair, &l->routing.row, &l->routing.first,
                      &l->routing.distinct};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) all[i]->mem = r->buffers;
+    for (int i = 0; i < r->m->arch.rotations; i++) l->rotation[i].cs.mem = r->buffers;
     if (r->m->arch.draft_head.features > 0) r->best.sums.mem = r->buffers;
     hn_rows *rows = &r->rows[0];
     const struct {
@@ -318,7 +319,6 @@ static hunch_status runner_open(hn_runner **out, const hn_model *m, hn_cache *ca
     r->max_rows = max_rows;
     r->out_rows = hn_most(HN_LOGIT_ROWS, (set && set->post_norm) || stores->features ? max_rows : 0);
     r->path_room = most_paths(max_rows);
-    r->rope = hn_model_rope(m, max_context);
     r->store_rows = stores->features;
     r->output_rows = stores->outputs;
     r->best.k = stores->best;
@@ -393,6 +393,10 @@ static void export_boundary(const hn_exec *ex, const hn_runner *r, int k) {
         export_rows(ex, r, offsetof(hn_row_image, feature), r->buf.x, r->feature_slot[k]);
 }
 
+void hn_pass_rotations(const hn_exec *ex, const hn_runner *r) {
+    for (int i = 0; i < r->m->arch.rotations; i++) ex->ops->rope_table(ex, &r->turned, &r->buf.rotation[i]);
+}
+
 /* The beginning of the stream: embeddings, or a draft head's combination of them with its features. */
 static void prologue(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
@@ -405,8 +409,7 @@ static void prologue(const hn_exec *ex, const hn_runner *r) {
         hn_layer_head(ex, m, &in, l);
     else
         ex->ops->embed(ex, l->rows, &m->embedding, m->arch.embed_scale, l->x, l->ldx);
-    ex->ops->rope_table(ex, &r->turned, r->rope, l->rotation);
-    if (m->arch.rope_local) ex->ops->rope_table(ex, &r->turned, &m->rope_local, l->rotation_local);
+    hn_pass_rotations(ex, r);
 }
 
 static void delta_layer(const hn_exec *ex, const hn_runner *r, int i) {

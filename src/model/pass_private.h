@@ -33,7 +33,6 @@ struct hn_runner {
     hn_layer_place *place;            /* [layers] group of each layer */
     hn_mem *buffers;
     hn_pass_buffers buf;
-    const hn_rope *rope; /* of layers that are not local */
     hn_rows turned;      /* the rows with the positions that they are rotated by */
     hn_rows rows[HN_MODEL_GROUPS]; /* the same rows; the page tables are each group's own */
     hn_row_image *image;
@@ -76,6 +75,8 @@ struct hn_runner {
     const float *host_logits, *host_features, *host_value, *host_sums;
     const int32_t *host_best, *host_clusters;
 };
+
+void hn_pass_rotations(const hn_exec *ex, const hn_runner *r); /* pass.c: the tables of the rows, by each of the model's rotations */
 
 /* pass_steps.c. Widths of its buffers: state, result, mid, token, input of matrices; width of a stored output. */
 typedef struct hn_step_widths {

@@ -63,7 +63,7 @@ static void root_states(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
     const hn_step_buffers *s = &r->steps;
     const hn_buf to = hn_at(s->state, sizeof(float) * (size_t)hn_step_state_at(&m->arch));
-    if (m->arch.layers > 0) ex->ops->rope_table(ex, &r->turned, r->rope, r->buf.rotation);
+    hn_pass_rotations(ex, r);
     if (m->arch.draft_head.steps.kind == HN_STEP_LAYERS) {
         layer_a_step(ex, r);
         return;

@@ -4,6 +4,7 @@
  * strip by strip whenever they are needed (ops/cpu_linear.c). The load itself: weights_load.c. */
 #include "model/weights.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -94,7 +95,10 @@ static void plan_vector(hn_plan *p, hn_tensor *t, hn_part part, float times, flo
 }
 
 static hn_row_order row_order_of(const hn_arch *a, hn_role role, int layer) {
-    return (hn_row_order){a->rows_in_pairs && hn_role_is_rotated(role) ? a->layer[layer].head_dim : 0, a->rope_dims};
+    if (!a->rows_in_pairs || !hn_role_is_rotated(role) || a->layer[layer].rotation == HN_NO_ROTATION) return (hn_row_order){0, 0};
+    const hn_rotation *rotation = &a->rotation[a->layer[layer].rotation];
+    assert(rotation->first == 0);
+    return (hn_row_order){a->layer[layer].head_dim, rotation->dims};
 }
 
 hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err) {

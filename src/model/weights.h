@@ -40,7 +40,7 @@ typedef struct hn_plan {
     size_t bytes;  /* of memory */
     uint64_t stored; /* of matrices in the file */
     uint64_t experts_memory, experts_stored; /* of experts: packed, and in the file */
-    size_t tables; /* offset of the tables of the rotation */
+    size_t tables; /* offset of the frequencies of all rotations */
     /* collects the names of missing tensors, and the plan continues, but cannot be loaded; NULL: the first is an error */
     hn_name_list *missing;
     size_t strips; /* the most bytes of strips that a rank packs while it computes; 0: none */
@@ -70,9 +70,9 @@ hunch_status hn_plan_named_vector(hn_plan *p, const char *name, int count, hn_bu
 hunch_status hn_plan_named_matrix(hn_plan *p, const char *name, int in, int out, hn_weight *w, hunch_error *err);
 /* Some rows of a matrix. */
 hunch_status hn_plan_named_rows(hn_plan *p, const char *name, int in, int out, hn_part part, hn_weight *w, hunch_error *err);
-/* model.c: all tensors of a layer; room for the tables of the rotation (p->tables). */
+/* model.c: all tensors of a layer; room for the frequencies of all rotations (p->tables). */
 hunch_status hn_plan_layer(hn_plan *p, int layer, hunch_error *err);
-void hn_plan_rotation(hn_plan *p);
+void hn_plan_rotations(hn_plan *p);
 enum { HN_MOST_LAYER_TENSORS = 32 }; /* beside those of experts */
 size_t hn_plan_expert_tensors(const hn_arch *a); /* of all layers, at most */
 size_t hn_plan_factors(const hn_tensor *factors); /* their number, for all matrices of a tensor */
@@ -81,7 +81,7 @@ size_t hn_plan_room(hn_plan *p, size_t bytes);
 /* Allocates the memory (m->weights) and loads everything planned. On failure the caller frees m->weights. */
 hunch_status hn_plan_load(hn_plan *p, const hn_model_load *load, hunch_error *err);
 void hn_plan_end(hn_plan *p); /* zeroed is fine */
-/* model.c, after the load: the tables of the rotation; the forms that the inputs of all matrices must have. */
-hunch_status hn_model_load_rotation(hn_model *m, size_t tables, hunch_error *err);
+/* model.c, after the load: the frequencies of all rotations; the forms that the inputs of all matrices must have. */
+hunch_status hn_model_load_rotations(hn_model *m, size_t tables, hunch_error *err);
 void hn_model_choose_forms(hn_model *m);
 #endif

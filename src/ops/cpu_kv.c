@@ -58,34 +58,40 @@ static void store(const struct hn_kernels *k, const hn_kv *kv, unsigned char *pa
     hn_kv_copy(page, r, rounded, &packed);
 }
 
-/* Rotates the key of row i, head h, and stores it and the value. */
-static void store_row(const hn_ops *o, const hn_rows *rows, const hn_rope *rope, const float *cs, const hn_kv *kv,
-                      int i, int h, float *key, const float *value) {
+/* One head of row i. */
+static void rotate(const hn_ops *o, const hn_rope_table *by, int i, float *x) {
+    if (!by) return;
+    const hn_rope *rope = by->rope;
+    o->kernels->rope(x + rope->first, hn_host_f32(by->cs) + (size_t)rope->dims * (size_t)i, rope->dims, rope->interleaved);
+}
+
+/* Stores the key and the value of row i, head h. */
+static void store_row(const hn_ops *o, const hn_rows *rows, const hn_kv *kv, int i, int h, const float *key, const float *value) {
     int seq = hn_host_i32(rows->seq)[i], row;
     const int32_t *pages = hn_host_i32(rows->page_table) + (size_t)rows->page_stride * (size_t)seq;
     unsigned char *page = page_of(kv, pages, hn_host_i32(rows->slot)[i], &row);
     const hn_kv_row k = hn_kv_key_row(kv, h, row), v = hn_kv_value_row(kv, h, row);
-    o->kernels->rope(key, cs, rope->dims, rope->interleaved);
     store(o->kernels, kv, page, &k, key, kv->head_dim);
     store(o->kernels, kv, page, &v, value, kv->v_dim);
 }
 
 /* Items are [kv head][its query heads, then itself][row]: neighbouring rows write the same cache lines of K, so one
  * rank takes all rows of a head. */
-void hn_cpu_rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs, int heads,
-                       const hn_kv *kv, hn_buf q, hn_buf k, hn_buf v, int ldq) {
+void hn_cpu_rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *by, int heads, const hn_kv *kv, hn_buf q,
+                       hn_buf k, hn_buf v, int ldq) {
     assert(kv->head_dim <= HN_MAX_HEAD_DIM && kv->v_dim <= HN_MAX_HEAD_DIM && heads % kv->kv_heads == 0);
+    assert(!by || by->rope->first + by->rope->dims <= kv->head_dim);
     int n = rows->n, group = heads / kv->kv_heads, dim = kv->head_dim, first, last;
     hn_share(ex, (heads + kv->kv_heads) * n, &first, &last);
     for (int item = first; item < last; item++) {
         int i = item % n, h = item / n / (group + 1), j = item / n % (group + 1);
-        const float *row_cs = hn_host_f32(cs) + (size_t)rope->dims * (size_t)i;
         size_t row = (size_t)ldq * (size_t)i;
         if (j < group) {
-            ex->ops->kernels->rope(hn_host_f32(q) + row + (h * group + j) * dim, row_cs, rope->dims, rope->interleaved);
+            rotate(ex->ops, by, i, hn_host_f32(q) + row + (h * group + j) * dim);
         } else {
-            store_row(ex->ops, rows, rope, row_cs, kv, i, h, hn_host_f32(k) + row + h * dim,
-                      hn_host_f32(v) + row + h * kv->v_dim);
+            float *key = hn_host_f32(k) + row + h * dim;
+            rotate(ex->ops, by, i, key);
+            store_row(ex->ops, rows, kv, i, h, key, hn_host_f32(v) + row + h * kv->v_dim);
         }
     }
     hn_barrier(ex->ops->pool, ex->rank);

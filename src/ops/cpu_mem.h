@@ -45,9 +45,9 @@ void hn_cpu_experts_linear(const hn_exec *ex, int n, const hn_routing *by, hn_ac
 void hn_cpu_combine(const hn_exec *ex, int n, const hn_routing *by, hn_buf results, int ld, const hn_shared *shared, hn_buf x,
                     int ldx, int cols);
 size_t hn_cpu_top_scratch(const hn_ops *o, int max_rows, int k);
-void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs);
-void hn_cpu_rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs, int heads,
-                       const hn_kv *kv, hn_buf q, hn_buf k, hn_buf v, int ldq);
+void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *to);
+void hn_cpu_rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *by, int heads, const hn_kv *kv, hn_buf q,
+                       hn_buf k, hn_buf v, int ldq);
 void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_buf q,
                       int ldq, hn_buf out, int ldo, hn_act a, int forms, hn_buf scratch);
 size_t hn_cpu_attention_scratch(const hn_ops *o, int max_rows, int heads, int v_dim, int max_positions);

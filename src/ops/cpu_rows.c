@@ -227,13 +227,14 @@ void hn_cpu_scale(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, float a
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
-void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs) {
+void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *to) {
+    const hn_rope *rope = to->rope;
     const int32_t *position = hn_host_i32(rows->position);
     const float *freq = hn_host_f32(rope->freq);
     int half = rope->dims / 2, first, last;
     hn_share(ex, rows->n * half, &first, &last);
     for (int i = first; i < last; i++) {
-        float *row = hn_host_f32(cs) + (size_t)(i / half) * (size_t)rope->dims;
+        float *row = hn_host_f32(to->cs) + (size_t)(i / half) * (size_t)rope->dims;
         float angle = (float)position[i / half] * freq[i % half]; /* rounded to f32, as the reference does */
         /* Rounded from double, every C library gives the same float; their sinf and cosf sometimes differ in the last bit. */
         row[i % half] = (float)cos((double)angle) * rope->scale;

@@ -197,11 +197,17 @@ typedef enum hn_function {
 typedef enum hn_into { HN_INTO_SET, HN_INTO_ADD, HN_INTO_TIMES } hn_into;
 
 typedef struct hn_rope {
-    int dims;           /* rotated dims of a head (even), the rest is unchanged */
-    bool interleaved;   /* pairs (2i, 2i+1), else (i, i + dims/2) */
+    int first, dims;    /* dims [first, first + dims) of a head are rotated (both even), the rest is unchanged */
+    bool interleaved;   /* pairs (2i, 2i+1) of them, else (i, i + dims/2) */
     float scale;        /* cos and sin are multiplied by it */
-    hn_buf freq;        /* f32 [dims/2] radians a position, computed at load in double and rounded */
+    hn_buf freq;        /* f32 [dims/2] radians a position, computed at load in double and rounded; 0: the pair is only scaled */
 } hn_rope;
+
+/* A rotation of a pass's rows. */
+typedef struct hn_rope_table {
+    const hn_rope *rope;
+    hn_buf cs; /* f32 [n][dims]: dims/2 cosines, then dims/2 sines of each row, including scale */
+} hn_rope_table;
 
 typedef enum hn_glu { HN_SILU, HN_GELU, HN_GATE } hn_glu; /* x / (1 + e^-x); 1606.08415 in its tanh form; 1 / (1 + e^-x) */
 
@@ -326,16 +332,16 @@ struct hn_ops {
      * expert's result (f32 [.][ld] and [n][ldx], cols wide). */
     void (*combine)(const hn_exec *ex, int n, const hn_routing *by, hn_buf results, int ld, const hn_shared *shared, hn_buf x,
                     int ldx, int cols);
-    /* cs[i] = the rotation of row i at its position: dims/2 cosines, then dims/2 sines, f32 [n][dims], including scale.
-     * Called once per pass (for each distinct rope of the model); every layer's rope_store reads it. */
-    void (*rope_table)(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs);
+    /* cs[i] = the rotation of row i at its position. Called once per pass (for each distinct rope of the model); every layer's
+     * rope_store reads it. */
+    void (*rope_table)(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *to);
     /* In place on q [n][ldq] (heads * head_dim wide), k and v (kv_heads * head_dim). */
     void (*fix_heads)(const hn_exec *ex, int n, const hn_head_fix *fix, int heads, int kv_heads, int head_dim, hn_buf q,
                       hn_buf k, hn_buf v, int ldq);
     /* Rotates q [n][ldq] (heads * head_dim) in place and k, then stores k and v (both kv_heads * head_dim wide, rows
-     * ldq apart) in the cache type at each row's slot. cs: rope_table of the same rows and rope. */
-    void (*rope_store)(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs, int heads, const hn_kv *kv,
-                       hn_buf q, hn_buf k, hn_buf v, int ldq);
+     * ldq apart) in the cache type at each row's slot. by: of the same rows; NULL: they are only stored. */
+    void (*rope_store)(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *by, int heads, const hn_kv *kv, hn_buf q,
+                       hn_buf k, hn_buf v, int ldq);
     /* Attention of q [n][ldq] (heads * head_dim) over each row's path; out f32 [n][ldo] (heads * v_dim), and in `forms` a
      * (forms 0: none). scratch: attention_scratch bytes, 64-byte aligned. */
     void (*attention)(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_buf q,

@@ -184,9 +184,9 @@ static void quantise(const hn_exec *ex, int n, hn_buf x, int ldx, hn_act a, int 
     span_end(&s);
 }
 
-static void rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs) {
+static void rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *to) {
     const span s = span_begin(ex, HN_PHASE_ROPE);
-    s.ex.ops->rope_table(&s.ex, rows, rope, cs);
+    s.ex.ops->rope_table(&s.ex, rows, to);
     span_end(&s);
 }
 
@@ -197,10 +197,10 @@ static void fix_heads(const hn_exec *ex, int n, const hn_head_fix *fix, int head
     span_end(&s);
 }
 
-static void rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope *rope, hn_buf cs, int heads, const hn_kv *kv,
-                       hn_buf q, hn_buf k, hn_buf v, int ldq) {
+static void rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *by, int heads, const hn_kv *kv, hn_buf q,
+                       hn_buf k, hn_buf v, int ldq) {
     const span s = span_begin(ex, HN_PHASE_ROPE);
-    s.ex.ops->rope_store(&s.ex, rows, rope, cs, heads, kv, q, k, v, ldq);
+    s.ex.ops->rope_store(&s.ex, rows, by, heads, kv, q, k, v, ldq);
     span_end(&s);
 }
 

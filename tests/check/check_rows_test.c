@@ -223,6 +223,7 @@ typedef struct world {
     hn_weight table;
     hn_kv kv;
     hn_rope rope;
+    bool store_only; /* without a rotation */
     hn_act act;
     hn_buf x, normed, norm, cs, q, k, v, index, places, gathered, from, to;
     int in, ld, n_moves;
@@ -237,8 +238,9 @@ static void world_rank(void *arg, int rank, int ranks) {
     o->rmsnorm(&ex, w->rows.n, w->x, w->ld, w->norm, 1e-5f, w->act, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16,
                w->normed, w->ld);
     o->gather(&ex, w->rows.n, w->index, w->normed, w->ld, w->places, w->gathered, w->ld, w->in);
-    o->rope_table(&ex, &w->rows, &w->rope, w->cs);
-    o->rope_store(&ex, &w->rows, &w->rope, w->cs, HEADS, &w->kv, w->q, w->k, w->v, w->ld);
+    const hn_rope_table turned = {&w->rope, w->cs};
+    o->rope_table(&ex, &w->rows, &turned);
+    o->rope_store(&ex, &w->rows, w->store_only ? NULL : &turned, HEADS, &w->kv, w->q, w->k, w->v, w->ld);
     o->kv_move(&ex, &w->kv, w->rows.page_table, w->n_moves, w->from, w->to);
 }
 
@@ -300,9 +302,10 @@ static world world_create(hn_isa isa, int threads, hn_dtype table, hn_dtype cach
     world_rows(&w, n);
     world_cache(&w, cache);
     world_table(&w, table);
-    w.rope = (hn_rope){.dims = ROPE_DIMS, .interleaved = interleaved, .scale = 1.25f,
+    w.store_only = check_int(0, 4) == 0;
+    w.rope = (hn_rope){.first = check_int(0, 1) ? DIM - ROPE_DIMS : 0, .dims = ROPE_DIMS, .interleaved = interleaved, .scale = 1.25f,
                        .freq = check_mem(o, ROPE_DIMS / 2 * sizeof(float))};
-    for (int i = 0; i < ROPE_DIMS / 2; i++) hn_host_f32(w.rope.freq)[i] = powf(10000, -2.0f * (float)i / ROPE_DIMS);
+    for (int i = 0; i < ROPE_DIMS / 2; i++) hn_host_f32(w.rope.freq)[i] = i % 4 == 3 ? 0 : powf(10000, -2.0f * (float)i / ROPE_DIMS);
     w.act = (hn_act){check_mem(o, o->act_bytes(w.in, n)), w.in, n};
     w.x = check_mem(o, (size_t)(n * w.ld) * sizeof(float));
     w.normed = check_mem(o, (size_t)(n * w.ld) * sizeof(float));
@@ -358,13 +361,14 @@ static void check_world_cache(const world *w, const float *q, const float *k, co
     double tolerance = w->kv.type == HN_F32 ? 2e-5 : w->kv.type == HN_F16 ? 1e-3 : 1e-2;
     for (int i = 0; i < w->rows.n; i++) {
         int slot = ints(w->rows.slot)[i], pair = check_int(0, ROPE_DIMS / 2 - 1), head = check_int(0, KV_HEADS - 1);
-        int a = w->rope.interleaved ? 2 * pair : pair, b = w->rope.interleaved ? a + 1 : pair + ROPE_DIMS / 2;
+        const int first = w->rope.first, a = first + (w->rope.interleaved ? 2 * pair : pair);
+        const int b = w->rope.interleaved ? a + 1 : a + ROPE_DIMS / 2;
         float angle = (float)ints(w->rows.position)[i] * hn_host_f32(w->rope.freq)[pair];
-        double c = cos(angle) * 1.25, s = sin(angle) * 1.25;
+        const double c = w->store_only ? 1 : cos(angle) * 1.25, s = w->store_only ? 0 : sin(angle) * 1.25;
         const float *x = q + i * w->ld + head * DIM, *y = hn_host_f32(w->q) + i * w->ld + head * DIM;
         assert_true(fabs(y[a] - (x[a] * c - x[b] * s)) < 2e-5);
         assert_true(fabs(y[b] - (x[b] * c + x[a] * s)) < 2e-5);
-        for (int d = ROPE_DIMS; d < DIM; d++) assert_true(y[d] == x[d]);
+        for (int d = 0; d < DIM; d++) assert_true(y[d] == x[d] || (d >= first && d < first + ROPE_DIMS));
         for (int to = 0; to < PAGES * PAGE_ROWS; to++) {
             if (source_of(w, to) != slot) continue;
             x = k + i * w->ld + head * DIM;

@@ -39,10 +39,11 @@ typedef struct bench {
     layer layers[LAYERS];
     hn_weight head;
     hn_act act, wide;
-    hn_buf x, qkv, att, logits, norm, cs, scratch;
+    hn_buf x, qkv, att, logits, norm, scratch;
     hn_top best;
     hn_rows rows;
     hn_rope rope;
+    hn_rope_table turned;
     hn_buf weights; /* all in one block, for huge pages */
     size_t weight_bytes;
     double parts[8]; /* seconds of the best run on rank 0, by operation */
@@ -148,7 +149,7 @@ static void run_layer(bench *b, const hn_exec *ex, layer *l, double *t) {
     o->linear(ex, n, b->act, qkv, 3, false);
     mark(b, ex->rank, 0, t);
     if (!b->products_only) {
-        o->rope_store(ex, &b->rows, &b->rope, b->cs, HEADS, &l->kv, qkv[0].y, qkv[1].y, qkv[2].y, QKV);
+        o->rope_store(ex, &b->rows, &b->turned, HEADS, &l->kv, qkv[0].y, qkv[1].y, qkv[2].y, QKV);
         mark(b, ex->rank, 6, t);
         const hn_attention_params how = {.heads = HEADS, .scale = 0.125f};
         o->attention(ex, &b->rows, &l->kv, &how, b->qkv, QKV, b->att, HIDDEN, b->act, HN_ACT_Q8, b->scratch);
@@ -169,7 +170,7 @@ static void pass(void *arg, int rank, int ranks) {
     bench *b = arg;
     hn_exec ex = {&b->o, rank, ranks};
     double t = clock_s(b);
-    if (!b->products_only) b->o.rope_table(&ex, &b->rows, &b->rope, b->cs);
+    if (!b->products_only) b->o.rope_table(&ex, &b->rows, &b->turned);
     for (int i = 0; i < LAYERS; i++) run_layer(b, &ex, &b->layers[i], &t);
     b->o.linear_top(&ex, b->n, b->act, &b->head, 1, 0, b->logits, VOCAB, b->greedy ? 0 : b->n, &b->best);
     mark(b, rank, 3, &t);
@@ -203,7 +204,7 @@ static void buffers_create(bench *b) {
     b->att = mem(b, 4 * HN_MAX_ROWS * HIDDEN);
     b->logits = mem(b, (size_t)4 * HN_MAX_ROWS * VOCAB);
     b->norm = mem(b, 4 * HIDDEN);
-    b->cs = mem(b, 4 * HN_MAX_ROWS * DIM);
+    b->turned = (hn_rope_table){&b->rope, mem(b, 4 * HN_MAX_ROWS * DIM)};
     b->best = (hn_top){.k = 1, .id = mem(b, 4 * HN_MAX_ROWS), .value = mem(b, 4 * HN_MAX_ROWS),
                        .scratch = mem(b, b->o.top_scratch(&b->o, HN_MAX_ROWS, 1))};
     b->scratch = mem(b, b->o.attention_scratch(&b->o, HN_MAX_ROWS, HEADS, DIM, MAX_CONTEXT));

@@ -82,11 +82,13 @@ hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err) {
 
 void hn_arch_fini(hn_arch *a) {
     hn_free(a->layer);
-    hn_free(a->rope_freq);
-    hn_free(a->rope_long);
-    hn_free(a->rope_local);
     a->layer = NULL;
-    a->rope_freq = a->rope_long = a->rope_local = NULL;
+    for (int i = 0; i < a->rotations; i++) {
+        hn_free(a->rotation[i].freq);
+        hn_free(a->rotation[i].freq_long);
+        a->rotation[i] = (hn_rotation){0};
+    }
+    a->rotations = 0;
 }
 
 /* The usual name, unless the family has another one or its experts are stored in other tensors. */

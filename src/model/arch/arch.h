@@ -49,8 +49,7 @@ typedef struct hn_layer_desc {
     bool qkv_bias, o_bias; /* q, k and v have biases; o has one */
     bool qk_norm;          /* RMSNorm over each head of q and k, before rotation */
     bool sinks;            /* each head has a score that takes part in the softmax and has no value */
-    bool no_rope;          /* no rotation at all (NoPE) */
-    bool local;            /* rotates with rope_local */
+    int rotation;          /* index of its rotation (hn_arch.rotation); HN_NO_ROTATION: none at all (NoPE) */
     bool fused_qkv;        /* q, k, v are one matrix */
     bool post_norms;       /* the output of each branch is normed before it is added to the stream */
     bool gated;            /* each head of q is followed by a gate; the head's result is multiplied by its sigmoid */
@@ -145,6 +144,17 @@ typedef struct hn_scaling {
     double mscale, mscale_all; /* YaRN: factors of the amplitude; 0: not given */
     double amplitude;          /* of cos and sin, as given by the file; 0: the usual one of the kind */
 } hn_scaling;
+
+/* One rotation of the heads of queries and keys (RoPE). A model has a list of them, since its layers may differ in base, scaling and
+ * width. A frequency of 0 leaves its pair as it is, so a rotation of some pairs of a head has the dims of all. */
+typedef struct hn_rotation {
+    int first, dims;    /* the rotated dims of a head are [first, first + dims); both even */
+    hn_scaling scaling; /* how the frequencies are made */
+    double *freq;       /* owned: [dims / 2] radians a position */
+    double *freq_long;  /* owned: the same if texts may grow beyond scaling.original; NULL: freq applies to all */
+    float scale;        /* of cos and sin */
+} hn_rotation;
+enum { HN_MOST_ROTATIONS = 4, HN_NO_ROTATION = -1 };
 
 struct hn_arch;
 /* How a family's files describe experts (arch_moe.c); NULL: the format has no such key, and the default here applies. */
@@ -280,16 +290,10 @@ typedef struct hn_arch {
     float logit_cap;                   /* logits are cap * tanh(logits / cap); 0: they are not capped */
     bool tied;            /* the output matrix is the embedding */
     hn_layer_desc *layer; /* [layers] */
-    int rope_dims;
-    bool rope_interleaved;
+    int rotations;        /* number of different rotations; the first is that of layers with full attention */
+    hn_rotation rotation[HN_MOST_ROTATIONS];
+    bool rope_interleaved; /* rotated dims are in neighbouring pairs, else in halves */
     bool rows_in_pairs;   /* the file has Q and K rows in pairs; they are packed in halves, so rope_interleaved is false */
-    hn_scaling scaling;
-    double *rope_freq;  /* [rope_dims / 2] radians a position */
-    double *rope_long;  /* the same if texts may grow beyond rope_original; NULL: rope_freq applies to all */
-    int rope_original;  /* with rope_long */
-    float rope_scale;   /* of cos and sin, with rope_freq and rope_long */
-    double local_theta; /* of rope_local */
-    double *rope_local; /* of layers marked local; NULL: there are none */
     bool norms_less_one;      /* norm weights are stored less 1 */
     hn_source_kind form;      /* of the file that it was read from; determines the names of tensors */
     const char *body, *head;  /* prefixes of a folder's names, instead of "model." and before the others */
@@ -398,9 +402,12 @@ hunch_status hn_moe_put(const hn_arch *a, hn_gguf_writer *w, hunch_error *err); 
 
 /* ---- rotation (arch_rope.c) ----------------------------------------------------------------------------------------- */
 
-/* Reads the file's scaling and makes the frequencies; rope_dims, context and dense are set. theta: the base. */
-hunch_status hn_rope_read(hn_arch *a, hn_source *src, double theta, hunch_error *err);
-/* freq [dims / 2] of a scaling without tables. */
-void hn_rope_frequencies(const hn_scaling *s, int dims, double *freq);
+/* Adds a rotation of the first `dims` dims of a head with theta as its base: reads the file's scaling and makes the frequencies.
+ * context and dense are set. */
+hunch_status hn_rope_read(hn_arch *a, hn_source *src, int dims, double theta, hunch_error *err);
+/* Adds a rotation with a scaling without tables. */
+hunch_status hn_rope_add(hn_arch *a, int dims, const hn_scaling *s, hunch_error *err);
+/* Adds a copy of another description's rotation. */
+hunch_status hn_rope_add_copy(hn_arch *a, const hn_rotation *from, hunch_error *err);
 double hn_rope_usual_amplitude(const hn_scaling *s);
 #endif

@@ -365,7 +365,6 @@ static hunch_status read_stack(hn_arch *a, hn_source *src, const hn_dense *famil
     a->layers = k->layers;
     a->hidden = k->hidden;
     a->context = k->context;
-    a->rope_dims = k->rope_dims;
     a->norm_eps = (float)k->eps;
     a->embed_scale = a->residual_scale = a->logit_scale = 1;
     *usual = (hn_layer_desc){.mixer = HN_MIXER_ATTENTION,
@@ -392,7 +391,7 @@ hunch_status hn_dense_read_layers(hn_arch *a, hn_source *src, const hn_dense *fa
     a->dense = family;
     a->form = hn_source_get_kind(src);
     hunch_status st = read_stack(a, src, family, &k, &usual, err);
-    if (!st) st = hn_rope_read(a, src, k.theta, err);
+    if (!st) st = hn_rope_read(a, src, k.rope_dims, k.theta, err);
     return st ? st : layers_create(a, &usual, err);
 }
 
@@ -407,7 +406,7 @@ hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, h
     if (!st) st = read_name(a, src, err);
     if (!st) st = read_vocab(a, src, family, err);
     if (!st) st = read_tied(a, src, family, err);
-    if (!st) st = hn_rope_read(a, src, k.theta, err);
+    if (!st) st = hn_rope_read(a, src, k.rope_dims, k.theta, err);
     if (!st) st = read_parts(&usual, a, src, family, err);
     if (!st && family->windowed) st = read_window(a, src, family, &usual.window, err);
     if (!st) st = layers_create(a, &usual, err);

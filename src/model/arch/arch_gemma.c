@@ -6,11 +6,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "model/arch/arch.h"
 
 #define CAP "gemma3.final_logit_softcapping"
 enum { USUAL_PATTERN = 6, LAYERS_OF_27B = 62, USUAL_LOCAL_BASE = 10000 };
+
+enum { OF_FULL, OF_LOCAL }; /* the rotations */
 
 /* All layers but every period-th are local. */
 static void mark_period(hn_arch *a, int period, int window) {
@@ -31,34 +32,27 @@ static hunch_status mark_local(hn_arch *a, const hn_source *src, int window, hun
         st = hn_key_int(src, &every, &period, err);
         if (!st) mark_period(a, period, window);
     }
-    for (int i = 0; i < a->layers; i++) a->layer[i].local = a->layer[i].window > 0;
+    for (int i = 0; i < a->layers; i++) a->layer[i].rotation = a->layer[i].window > 0 ? OF_LOCAL : OF_FULL;
     return st;
 }
 
-static hunch_status make_local_rope(hn_arch *a, hunch_error *err) {
-    const hn_scaling plain = {.theta = a->local_theta, .factor = 1};
-    a->rope_local = hn_zalloc((size_t)a->rope_dims / 2, sizeof *a->rope_local);
-    if (!a->rope_local) return hn_fail_memory(err, "rope frequencies", (size_t)a->rope_dims / 2 * sizeof(double));
-    hn_rope_frequencies(&plain, a->rope_dims, a->rope_local);
-    return HUNCH_OK;
-}
-
-/* The base of local layers: in their own dictionary, else a key beside the other base. They are never scaled. */
-static hunch_status read_local_base(hn_arch *a, const hn_source *src, hunch_error *err) {
+/* The rotation of local layers has a base of its own: in their own dictionary, else a key beside the other base. It is never scaled. */
+static hunch_status add_local_rotation(hn_arch *a, const hn_source *src, hunch_error *err) {
     static const hn_key nested = {NULL, "rope_parameters.sliding_attention.rope_theta", 1, 1e12, 0},
                         older = {"gemma3.rope.local.freq_base", "rope_local_base_freq", 1, 1e12, 0},
                         usual = {"gemma3.rope.freq_base_swa", NULL, 1, 1e12, USUAL_LOCAL_BASE};
     static const hn_key *const places[] = {&nested, &older, &usual};
     const char *type = "default";
+    hn_scaling plain = {.theta = 0, .factor = 1};
     bool found;
     hunch_status st = HUNCH_OK;
-    for (int i = 0; !st && i < 3 && a->local_theta < 1; i++) st = hn_key_real(src, places[i], &a->local_theta, err);
+    for (int i = 0; !st && i < 3 && plain.theta < 1; i++) st = hn_key_real(src, places[i], &plain.theta, err);
     if (!st && hn_source_get_kind(src) == HN_SOURCE_HF)
         st = hn_source_str(src, "rope_parameters.sliding_attention.rope_type", &type, NULL, &found, err);
     if (!st && strcmp(type, "default"))
         st = hn_fail(err, HUNCH_REFUSED, "%s: rope scaling \"%.40s\" of sliding layers, expected default",
                      hn_source_path(src), type);
-    return st;
+    return st ? st : hn_rope_add(a, a->rotation[OF_FULL].dims, &plain, err);
 }
 
 /* The default divisor in the square of the attention scale: 256 in a folder; in a GGUF the size of a head, but hidden /
@@ -83,8 +77,7 @@ static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err
     if (!st) st = hn_key_real(src, &factor, &scale, err);
     if (!st) st = hn_key_real(src, &most, &cap, err);
     if (!st) st = mark_local(a, src, rows, err);
-    if (!st) st = read_local_base(a, src, err);
-    if (!st) st = make_local_rope(a, err);
+    if (!st) st = add_local_rotation(a, src, err);
     if (st) return st;
     a->embed_scale = sqrtf((float)a->hidden);
     a->logit_cap = (float)cap;
@@ -100,14 +93,14 @@ static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err
 /* Values that all published models share are not written: programs assume them, and some have no key for them. */
 static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
     const float scale = a->layer[0].attention_scale;
+    const double local_base = a->rotation[OF_LOCAL].scaling.theta;
     bool usual = true;
-    for (int i = 0; i < a->layers; i++) usual = usual && a->layer[i].local == ((i + 1) % USUAL_PATTERN != 0);
+    for (int i = 0; i < a->layers; i++) usual = usual && (a->layer[i].rotation == OF_LOCAL) == ((i + 1) % USUAL_PATTERN != 0);
     hunch_status st = HUNCH_OK;
     if (!usual) st = hn_dense_put_layers(a, w, "gemma3.attention.sliding_window_pattern", hn_dense_slides, err);
     if (!st && fabs((double)scale * sqrt(usual_width(a, true)) - 1) > 1e-6)
         st = hn_gguf_put_f32(w, "gemma3.attention.scale", scale, err);
-    if (!st && a->local_theta != USUAL_LOCAL_BASE)
-        st = hn_gguf_put_f32(w, "gemma3.rope.freq_base_swa", (float)a->local_theta, err);
+    if (!st && local_base != USUAL_LOCAL_BASE) st = hn_gguf_put_f32(w, "gemma3.rope.freq_base_swa", (float)local_base, err);
     if (!st && a->logit_cap > 0) st = hn_gguf_put_f32(w, CAP, a->logit_cap, err);
     return st;
 }

@@ -144,7 +144,7 @@ static int period_of(const hn_arch *a) {
 
 /* The parts of a head that are rotated by each of three positions, which are equal in text. */
 static hunch_status put_sections(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
-    const int32_t half = a->rope_dims / 2, sections[4] = {(half + 2) / 3, (half + 1) / 3, half / 3, 0};
+    const int32_t half = a->rotation[0].dims / 2, sections[4] = {(half + 2) / 3, (half + 1) / 3, half / 3, 0};
     char key[96];
     hn_dense_key(a->dense, "rope.dimension_sections", key);
     return hn_gguf_put_i32s(w, key, sections, 4, err);

@@ -69,12 +69,12 @@ static void test_read(void **state) {
                          "\"layer_types\": [\"linear_attention\", \"linear_attention\", \"linear_attention\", \"full_attention\"]");
     assert_int_equal(mark(folder_open(), &a, &err), HUNCH_OK);
     assert_true(a.layer[0].mixer == HN_MIXER_DELTA && a.layer[3].mixer == HN_MIXER_ATTENTION && a.layer[3].gated);
-    assert_true(a.rope_dims == 8 && a.norms_less_one && a.layer[3].qk_norm && !a.layer[0].qk_norm);
+    assert_true(a.rotation[0].dims == 8 && a.norms_less_one && a.layer[3].qk_norm && !a.layer[0].qk_norm);
     assert_true(a.layer[0].delta.taps == 4 && !a.layer[0].delta.tiled);
     hn_arch_fini(&a);
     folder_write_changed(GOLDEN, "\"partial_rotary_factor\": 0.25", "\"other\": 1"); /* a quarter is the default */
     assert_int_equal(mark(folder_open(), &a, &err), HUNCH_OK);
-    assert_int_equal(a.rope_dims, 8);
+    assert_int_equal(a.rotation[0].dims, 8);
     hn_arch_fini(&a);
 }
 

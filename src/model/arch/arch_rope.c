@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch_rope.c - the frequencies of the rotation: reading a file's scaling, and making them (linear, llama3, YaRN, longrope).
+/* arch_rope.c - the rotations of a description: reading a file's scaling, and making frequencies (linear, llama3, YaRN, longrope).
  *
  * Frequencies are fixed when a model (longrope: an engine) opens. Scalings that depend on the current length of the text are
  * refused: a row's value would depend on later rows (contract C2). */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,14 +41,17 @@ static double llama3_slowed(const hn_scaling *s, double f) {
     return (1 - keep) * f / s->factor + keep * f;
 }
 
-void hn_rope_frequencies(const hn_scaling *s, int dims, double *freq) {
-    for (int i = 0; i < dims / 2; i++) {
-        const double f = pow(s->theta, -2.0 * i / dims);
+/* Those of a scaling without tables. */
+static void make_frequencies(hn_rotation *r) {
+    const hn_scaling *s = &r->scaling;
+    double *freq = r->freq;
+    for (int i = 0; i < r->dims / 2; i++) {
+        const double f = pow(s->theta, -2.0 * i / r->dims);
         freq[i] = f;
         if (s->kind == HN_SCALING_LINEAR) freq[i] = f / s->factor;
         if (s->kind == HN_SCALING_LLAMA3) freq[i] = llama3_slowed(s, f);
         if (s->kind == HN_SCALING_YARN) {
-            const double slowed = yarn_ramp(s, dims, i);
+            const double slowed = yarn_ramp(s, r->dims, i);
             freq[i] = f * (1 - slowed) + f / s->factor * slowed;
         }
     }
@@ -64,6 +68,44 @@ double hn_rope_usual_amplitude(const hn_scaling *s) {
                    : yarn_scale(s->factor, 1);
     if (s->kind == HN_SCALING_LONGROPE && s->factor > 1) return sqrt(1 + log(s->factor) / log(s->original));
     return 1;
+}
+
+/* ---- the list ------------------------------------------------------------------------------------------------------- */
+
+static hunch_status table_create(double **freq, int dims, hunch_error *err) {
+    *freq = hn_zalloc((size_t)dims / 2, sizeof **freq);
+    return *freq ? HUNCH_OK : hn_fail_memory(err, "rope frequencies", (size_t)dims / 2 * sizeof **freq);
+}
+
+/* Appends a rotation, whose frequencies are still to be made; NULL: no memory. */
+static hn_rotation *append(hn_arch *a, int dims, const hn_scaling *s, hunch_error *err) {
+    hn_rotation *r = &a->rotation[a->rotations];
+    assert(a->rotations < HN_MOST_ROTATIONS);
+    *r = (hn_rotation){.dims = dims, .scaling = *s};
+    if (table_create(&r->freq, dims, err)) return NULL;
+    a->rotations++;
+    return r;
+}
+
+hunch_status hn_rope_add(hn_arch *a, int dims, const hn_scaling *s, hunch_error *err) {
+    hn_rotation *r = append(a, dims, s, err);
+    if (!r) return HUNCH_NO_MEMORY;
+    r->scale = (float)(s->amplitude > 0 ? s->amplitude : hn_rope_usual_amplitude(s));
+    make_frequencies(r);
+    return HUNCH_OK;
+}
+
+hunch_status hn_rope_add_copy(hn_arch *a, const hn_rotation *from, hunch_error *err) {
+    const size_t bytes = (size_t)from->dims / 2 * sizeof *from->freq;
+    hn_rotation *r = append(a, from->dims, &from->scaling, err);
+    if (!r) return HUNCH_NO_MEMORY;
+    r->first = from->first;
+    r->scale = from->scale;
+    memcpy(r->freq, from->freq, bytes);
+    if (!from->freq_long) return HUNCH_OK;
+    hunch_status st = table_create(&r->freq_long, from->dims, err);
+    if (!st) memcpy(r->freq_long, from->freq_long, bytes);
+    return st;
 }
 
 /* ---- a folder ------------------------------------------------------------------------------------------------------- */
@@ -100,31 +142,26 @@ static hunch_status folder_yarn(hn_scaling *s, const hn_source *src, const char 
 }
 
 /* freq[i] = theta^(-2i / dims) / list[i]. */
-static hunch_status folder_table(const hn_arch *a, const hn_source *src, const char *where, const char *name,
+static hunch_status folder_table(const hn_rotation *r, const hn_source *src, const char *where, const char *name,
                                  double *freq, hunch_error *err) {
     char path[96];
     snprintf(path, sizeof path, "%s.%s", where, name);
     const json_t *list = hn_source_config(src, path);
-    bool good = json_is_array(list) && json_array_size(list) == (size_t)a->rope_dims / 2;
-    for (int i = 0; good && i < a->rope_dims / 2; i++) {
+    bool good = json_is_array(list) && json_array_size(list) == (size_t)r->dims / 2;
+    for (int i = 0; good && i < r->dims / 2; i++) {
         const double d = json_number_value(json_array_get(list, (size_t)i)); /* 0: not a number */
         good = d > 0 && d < MAX_FACTOR;
-        freq[i] = pow(a->scaling.theta, -2.0 * i / a->rope_dims) / d;
+        freq[i] = pow(r->scaling.theta, -2.0 * i / r->dims) / d;
     }
     return good ? HUNCH_OK
                 : hn_fail(err, HUNCH_REFUSED, "%s: config.json: %s, expected a list of %d positive numbers",
-                          hn_source_path(src), path, a->rope_dims / 2);
+                          hn_source_path(src), path, r->dims / 2);
 }
 
-static hunch_status fail_no_memory(const hn_arch *a, hunch_error *err) {
-    return hn_fail_memory(err, "rope frequencies", (size_t)a->rope_dims / 2 * sizeof(double));
-}
-
-static hunch_status folder_longrope(hn_arch *a, const hn_source *src, const char *where, hunch_error *err) {
-    a->rope_long = hn_zalloc((size_t)a->rope_dims / 2, sizeof *a->rope_long);
-    if (!a->rope_long) return fail_no_memory(a, err);
-    hunch_status st = folder_table(a, src, where, "short_factor", a->rope_freq, err);
-    return st ? st : folder_table(a, src, where, "long_factor", a->rope_long, err);
+static hunch_status folder_longrope(hn_rotation *r, const hn_source *src, const char *where, hunch_error *err) {
+    hunch_status st = table_create(&r->freq_long, r->dims, err);
+    if (!st) st = folder_table(r, src, where, "short_factor", r->freq, err);
+    return st ? st : folder_table(r, src, where, "long_factor", r->freq_long, err);
 }
 
 /* Finds where a folder specifies its scaling (per kind of layer, as transformers 5 writes it, or as most files have it), and its kind. */
@@ -159,17 +196,15 @@ static hunch_status folder_kind(hn_scaling *s, const hn_source *src, const char 
 }
 
 /* The context before scaling: a key of its own (Phi-3), a key of the scaling, else the context. */
-static hunch_status folder_original(hn_arch *a, const hn_source *src, const char *where, hunch_error *err) {
+static hunch_status folder_original(hn_scaling *s, int context, const hn_source *src, const char *where, hunch_error *err) {
     const hn_key beside = {NULL, "original_max_position_embeddings", 2, 1 << 24, 0};
-    hunch_status st = hn_key_real(src, &beside, &a->scaling.original, err);
-    if (!st && a->scaling.original == 0)
-        st = number_at(src, where, "original_max_position_embeddings", 2, 1 << 24, a->context, &a->scaling.original,
-                       err);
+    hunch_status st = hn_key_real(src, &beside, &s->original, err);
+    if (!st && s->original == 0) st = number_at(src, where, "original_max_position_embeddings", 2, 1 << 24, context, &s->original, err);
     return st;
 }
 
-static hunch_status read_folder(hn_arch *a, const hn_source *src, hunch_error *err) {
-    hn_scaling *s = &a->scaling;
+static hunch_status read_folder(const hn_arch *a, hn_rotation *r, const hn_source *src, hunch_error *err) {
+    hn_scaling *s = &r->scaling;
     const char *where;
     hunch_status st = folder_kind(s, src, &where, err);
     if (st || s->kind == HN_SCALING_NONE) return st;
@@ -177,7 +212,7 @@ static hunch_status read_folder(hn_arch *a, const hn_source *src, hunch_error *e
     snprintf(path, sizeof path, "%s.short_factor", where);
     if (s->kind == HN_SCALING_YARN && hn_source_config(src, path))
         s->kind = HN_SCALING_LONGROPE; /* its early name */
-    st = folder_original(a, src, where, err);
+    st = folder_original(s, a->context, src, where, err);
     const bool follows = s->kind == HN_SCALING_YARN || s->kind == HN_SCALING_LONGROPE;
     if (!st)
         st = number_at(src, where, "factor", 1e-6, MAX_FACTOR, follows ? a->context / s->original : NAN, &s->factor,
@@ -185,16 +220,16 @@ static hunch_status read_folder(hn_arch *a, const hn_source *src, hunch_error *e
     if (!st && follows) st = number_at(src, where, "attention_factor", 1e-3, 1e3, 0, &s->amplitude, err);
     if (!st && s->kind == HN_SCALING_LLAMA3) st = folder_llama3(s, src, where, err);
     if (!st && s->kind == HN_SCALING_YARN) st = folder_yarn(s, src, where, err);
-    if (!st && s->kind == HN_SCALING_LONGROPE) st = folder_longrope(a, src, where, err);
+    if (!st && s->kind == HN_SCALING_LONGROPE) st = folder_longrope(r, src, where, err);
     return st;
 }
 
 /* ---- a GGUF --------------------------------------------------------------------------------------------------------- */
 
 /* freq[i] = theta^(-2i / dims) / factor / tensor[i]. */
-static hunch_status gguf_table(const hn_arch *a, const hn_source *src, const hn_tensor *t, double *freq,
+static hunch_status gguf_table(const hn_rotation *r, const hn_source *src, const hn_tensor *t, double *freq,
                                hunch_error *err) {
-    const int half = a->rope_dims / 2;
+    const int half = r->dims / 2;
     if (!t->known || t->dtype != HN_F32 || t->n_dims != 1 || t->dims[0] != (uint64_t)half)
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: expected F32 [%d]", hn_source_path(src), t->name, half);
     for (int i = 0; i < half; i++) {
@@ -204,7 +239,7 @@ static hunch_status gguf_table(const hn_arch *a, const hn_source *src, const hn_
         if (!(d > 0 && (double)d < MAX_FACTOR))
             return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: value %g, expected a positive divisor",
                            hn_source_path(src), t->name, (double)d);
-        freq[i] = pow(a->scaling.theta, -2.0 * i / a->rope_dims) / a->scaling.factor / (double)d;
+        freq[i] = pow(r->scaling.theta, -2.0 * i / r->dims) / r->scaling.factor / (double)d;
     }
     return HUNCH_OK;
 }
@@ -216,10 +251,9 @@ static hunch_status gguf_real(const hn_arch *a, const hn_source *src, const char
 }
 
 /* Without a type a factor means linear scaling, under either of its names. */
-static hunch_status gguf_kind(hn_arch *a, hn_source *src, hunch_error *err) {
+static hunch_status gguf_kind(const hn_arch *a, hn_scaling *s, hn_source *src, hunch_error *err) {
     static const char *const names[] = {"none", "linear", "yarn", "longrope"};
     static const hn_scaling_kind kinds[] = {HN_SCALING_NONE, HN_SCALING_LINEAR, HN_SCALING_YARN, HN_SCALING_LONGROPE};
-    hn_scaling *s = &a->scaling;
     const char *type = "linear";
     hn_dense_key_buf key;
     bool found;
@@ -243,8 +277,7 @@ static hunch_status gguf_kind(hn_arch *a, hn_source *src, hunch_error *err) {
 
 /* cos and sin are multiplied by the usual amplitude times attn_factor; a yarn_attn_factor with another value is
  * refused, since other programs interpret it in two ways. */
-static hunch_status gguf_yarn(hn_arch *a, const hn_source *src, double times, hunch_error *err) {
-    hn_scaling *s = &a->scaling;
+static hunch_status gguf_yarn(const hn_arch *a, hn_scaling *s, const hn_source *src, double times, hunch_error *err) {
     double ext = 1, said = 0;
     s->whole = true;
     s->mscale = 1;
@@ -261,58 +294,54 @@ static hunch_status gguf_yarn(hn_arch *a, const hn_source *src, double times, hu
     return st;
 }
 
-static hunch_status gguf_longrope(hn_arch *a, hn_source *src, const hn_tensor *few, const hn_tensor *many,
+static hunch_status gguf_longrope(hn_rotation *r, hn_source *src, const hn_tensor *few, const hn_tensor *many,
                                   hunch_error *err) {
     if (!few || !many)
         return hn_fail(err, HUNCH_REFUSED,
                        "%s: longrope needs tensors rope_factors_short.weight and rope_factors_long.weight",
                        hn_source_path(src));
-    a->scaling.kind = HN_SCALING_LONGROPE;
-    a->scaling.factor = 1;
-    a->rope_long = hn_zalloc((size_t)a->rope_dims / 2, sizeof *a->rope_long);
-    if (!a->rope_long) return fail_no_memory(a, err);
-    hunch_status st = gguf_table(a, src, few, a->rope_freq, err);
-    return st ? st : gguf_table(a, src, many, a->rope_long, err);
+    r->scaling.kind = HN_SCALING_LONGROPE;
+    r->scaling.factor = 1;
+    hunch_status st = table_create(&r->freq_long, r->dims, err);
+    if (!st) st = gguf_table(r, src, few, r->freq, err);
+    return st ? st : gguf_table(r, src, many, r->freq_long, err);
 }
 
-static hunch_status read_gguf(hn_arch *a, hn_source *src, hunch_error *err) {
+static hunch_status read_gguf(const hn_arch *a, hn_rotation *r, hn_source *src, hunch_error *err) {
     const hn_tensor *each = hn_source_take(src, "rope_freqs.weight"),
                     *few = hn_source_take(src, "rope_factors_short.weight"),
                     *many = hn_source_take(src, "rope_factors_long.weight");
-    hn_scaling *s = &a->scaling;
+    hn_scaling *s = &r->scaling;
     double times = 1;
-    hunch_status st = gguf_kind(a, src, err);
+    hunch_status st = gguf_kind(a, s, src, err);
     if (!st) st = gguf_real(a, src, "rope.scaling.attn_factor", 1e-3, 1e3, 1, &times, err);
     if (!st) st = gguf_real(a, src, "rope.scaling.original_context_length", 2, 1 << 24, a->context, &s->original, err);
-    if (!st && s->kind == HN_SCALING_YARN) st = gguf_yarn(a, src, times, err);
+    if (!st && s->kind == HN_SCALING_YARN) st = gguf_yarn(a, s, src, times, err);
     if (!st && (s->kind == HN_SCALING_LONGROPE || few || many)) {
-        st = gguf_longrope(a, src, few, many, err);
+        st = gguf_longrope(r, src, few, many, err);
         s->amplitude = times; /* not a factor of the usual one */
     } else
         s->amplitude = hn_rope_usual_amplitude(s) * times;
     if (!st && each && (s->kind == HN_SCALING_YARN || s->kind == HN_SCALING_LONGROPE))
         st = hn_fail(err, HUNCH_REFUSED, "%s: tensor rope_freqs.weight beside another scaling", hn_source_path(src));
     if (st || !each) return st;
-    st = gguf_table(a, src, each, a->rope_freq, err);
+    st = gguf_table(r, src, each, r->freq, err);
     s->kind = HN_SCALING_DIVISORS;
     return st;
 }
 
 /* ---- both ------------------------------------------------------------------------------------------------------------ */
 
-hunch_status hn_rope_read(hn_arch *a, hn_source *src, double theta, hunch_error *err) {
+hunch_status hn_rope_read(hn_arch *a, hn_source *src, int dims, double theta, hunch_error *err) {
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
-    a->scaling = (hn_scaling){.theta = theta, .factor = 1};
+    hn_rotation *r = append(a, dims, &(hn_scaling){.theta = theta, .factor = 1}, err);
+    if (!r) return HUNCH_NO_MEMORY;
     a->rope_interleaved = gguf && a->dense->interleaved;
-    a->rope_freq = hn_zalloc((size_t)a->rope_dims / 2, sizeof *a->rope_freq);
-    if (!a->rope_freq) return fail_no_memory(a, err);
-    hunch_status st = gguf ? read_gguf(a, src, err) : read_folder(a, src, err);
+    hunch_status st = gguf ? read_gguf(a, r, src, err) : read_folder(a, r, src, err);
     if (st) return st;
-    const hn_scaling *s = &a->scaling;
-    if (s->kind != HN_SCALING_DIVISORS && s->kind != HN_SCALING_LONGROPE)
-        hn_rope_frequencies(s, a->rope_dims, a->rope_freq);
-    a->rope_original = (int)s->original;
-    a->rope_scale = (float)(s->amplitude > 0 ? s->amplitude : hn_rope_usual_amplitude(s));
+    const hn_scaling *s = &r->scaling;
+    if (s->kind != HN_SCALING_DIVISORS && s->kind != HN_SCALING_LONGROPE) make_frequencies(r);
+    r->scale = (float)(s->amplitude > 0 ? s->amplitude : hn_rope_usual_amplitude(s));
     /* Published files with YaRN give the context before scaling, or the one after it. */
     if (s->kind == HN_SCALING_YARN && s->original * s->factor > a->context && s->original * s->factor <= 1 << 24)
         a->context = (int)(s->original * s->factor);

@@ -37,10 +37,10 @@ static void assert_frequencies(const char *name, const double *got, const json_t
 static void check(const json_t *c, const hn_arch *a, double bound) {
     const char *name = json_string_value(json_object_get(c, "name"));
     const json_t *many = json_object_get(c, "long");
-    assert_frequencies(name, a->rope_freq, json_object_get(c, "freq"), a->rope_dims, bound);
-    assert_true(!many == !a->rope_long);
-    if (many) assert_frequencies(name, a->rope_long, many, a->rope_dims, bound);
-    assert_close(name, "the amplitude", (double)a->rope_scale, json_number_value(json_object_get(c, "amplitude")),
+    assert_frequencies(name, a->rotation[0].freq, json_object_get(c, "freq"), a->rotation[0].dims, bound);
+    assert_true(!many == !a->rotation[0].freq_long);
+    if (many) assert_frequencies(name, a->rotation[0].freq_long, many, a->rotation[0].dims, bound);
+    assert_close(name, "the amplitude", (double)a->rotation[0].scale, json_number_value(json_object_get(c, "amplitude")),
                  1e-7 + bound);
 }
 
@@ -188,7 +188,7 @@ static void test_gguf_tables(void **state) {
                               {"llama.rope.scaling.attn_factor", 1.1902380714238083, NULL}};
     if (read_gguf(keys, 4, pair, divisors, 24, &a, &err) != HUNCH_OK) fail_msg("%s", err.message);
     check(c, &a, 2e-7);
-    assert_int_equal(a.rope_original, 4096);
+    assert_true(a.rotation[0].scaling.original == 4096);
     hn_arch_fini(&a);
     json_decref(all);
 }
@@ -232,7 +232,7 @@ static void test_refused_gguf(void **state) {
             read_gguf(cases[i].key, cases[i].n, cases[i].tables, cases[i].divisors, cases[i].half, &a, &err);
         if (st != HUNCH_REFUSED || !strstr(err.message, cases[i].word))
             fail_msg("case %zu (%s): status %d, '%s'", i, cases[i].word, st, err.message);
-        assert_null(a.rope_freq); /* nothing is allocated */
+        assert_null(a.rotation[0].freq); /* nothing is allocated */
     }
 }
 
@@ -265,8 +265,8 @@ static void test_refused_folders(void **state) {
         const hunch_status st = read_as(&a, &err);
         if (st != HUNCH_REFUSED || !strstr(err.message, cases[i].word))
             fail_msg("%s: status %d, '%s'", cases[i].scaling, st, err.message);
-        assert_null(a.rope_freq);
-        assert_null(a.rope_long);
+        assert_null(a.rotation[0].freq);
+        assert_null(a.rotation[0].freq_long);
     }
 }
 
@@ -297,7 +297,7 @@ static void test_no_memory(void **state) {
         hn_fault_arm(HN_FAULT_ALLOC, -1, false);
         if (!st) break;
         assert_int_equal(st, HUNCH_NO_MEMORY);
-        assert_true(!a.layer && !a.rope_freq && !a.rope_long);
+        assert_true(!a.layer && !a.rotation[0].freq && !a.rotation[0].freq_long);
         failures++;
     }
     assert_int_equal(failures, 3); /* both rotations, the layers */

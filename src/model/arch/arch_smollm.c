@@ -7,13 +7,21 @@ enum { USUAL_INTERVAL = 4 };
 /* In a GGUF: no_rope_layers, if it is not every fourth layer. Other programs have no key for it. */
 static const char own_layers[] = "smollm3.hunch.no_rope_layers";
 
+static bool turns(const hn_layer_desc *l) {
+    return l->rotation != HN_NO_ROTATION;
+}
+
+static void set_turns(hn_layer_desc *l, bool turns) {
+    l->rotation = turns ? 0 : HN_NO_ROTATION;
+}
+
 static hunch_status read_own_layers(hn_arch *a, const hn_source *src, hunch_error *err) {
     const hn_array *list = NULL;
     hunch_status st = hn_source_array(src, own_layers, &list, err);
     if (st || !list) return st;
     if (hn_array_is_strings(list) || hn_array_count(list) != (size_t)a->layers)
         return hn_fail(err, HUNCH_REFUSED, "%s: %s, expected %d numbers", hn_source_path(src), own_layers, a->layers);
-    for (int i = 0; i < a->layers; i++) a->layer[i].no_rope = hn_array_number(list, (size_t)i) == 0;
+    for (int i = 0; i < a->layers; i++) set_turns(&a->layer[i], hn_array_number(list, (size_t)i) != 0);
     return HUNCH_OK;
 }
 
@@ -30,24 +38,20 @@ static hunch_status read_layers(hn_arch *a, const hn_source *src, hunch_error *e
         return hn_fail(err, HUNCH_REFUSED, "%s: config.json: no_rope_layer_interval, expected 1 or more",
                        hn_source_path(src));
     for (int i = 0; i < a->layers; i++)
-        a->layer[i].no_rope = list ? json_integer_value(json_array_get(list, (size_t)i)) == 0 : (i + 1) % interval == 0;
+        set_turns(&a->layer[i], list ? json_integer_value(json_array_get(list, (size_t)i)) != 0 : (i + 1) % interval != 0);
     int window;
     bool said;
     hunch_status st = read_own_layers(a, src, err);
     if (!st) st = hn_dense_sliding(src, &window, err);
     if (st || window == 0) return st;
     st = hn_dense_layer_types(a, src, window, &said, err);
-    for (int i = 0; !st && !said && i < a->layers; i++) a->layer[i].window = a->layer[i].no_rope ? window : 0;
+    for (int i = 0; !st && !said && i < a->layers; i++) a->layer[i].window = turns(&a->layer[i]) ? 0 : window;
     return st;
-}
-
-static bool turns(const hn_layer_desc *l) {
-    return !l->no_rope;
 }
 
 static bool usual_layers(const hn_arch *a) {
     for (int i = 0; i < a->layers; i++)
-        if (a->layer[i].no_rope != ((i + 1) % USUAL_INTERVAL == 0)) return false;
+        if (turns(&a->layer[i]) != ((i + 1) % USUAL_INTERVAL != 0)) return false;
     return true;
 }
 

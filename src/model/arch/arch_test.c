@@ -171,12 +171,12 @@ static void test_spellings(void **state) {
             "gemma3_text-local", "\"rope_theta\": 1000000.0,",
             "\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"linear\", \"factor\": 8.0, \"rope_theta\": "
             "1000000.0}, \"sliding_attention\": {\"rope_theta\": 500.0}},");
-    for (int i = 0; i < a.rope_dims / 2; i++) {
-        assert_true(fabs(a.rope_freq[i] - b.rope_freq[i]) <= 1e-12 * a.rope_freq[i]);
-        assert_true(fabs(a.rope_local[i] - pow(10000, -2.0 * i / a.rope_dims)) < 1e-12);
-        assert_true(fabs(b.rope_local[i] - pow(500, -2.0 * i / a.rope_dims)) < 1e-12);
+    for (int i = 0; i < a.rotation[0].dims / 2; i++) {
+        assert_true(fabs(a.rotation[0].freq[i] - b.rotation[0].freq[i]) <= 1e-12 * a.rotation[0].freq[i]);
+        assert_true(fabs(a.rotation[1].freq[i] - pow(10000, -2.0 * i / a.rotation[0].dims)) < 1e-12);
+        assert_true(fabs(b.rotation[1].freq[i] - pow(500, -2.0 * i / a.rotation[0].dims)) < 1e-12);
     }
-    assert_true(fabs(a.rope_freq[0] - 1.0 / 8) < 1e-12);
+    assert_true(fabs(a.rotation[0].freq[0] - 1.0 / 8) < 1e-12);
     for (int i = 0; i < a.layers; i++) assert_int_equal(a.layer[i].window, i == 5 ? 0 : 16);
     hn_arch_fini(&a);
     hn_arch_fini(&b);
@@ -184,7 +184,7 @@ static void test_spellings(void **state) {
         "gemma3_text-local", "\"sliding_window_pattern\": 6",
         "\"layer_types\": [\"full_attention\", \"sliding_attention\", \"sliding_attention\", \"sliding_attention\", "
         "\"sliding_attention\", \"full_attention\"]");
-    for (int i = 0; i < a.layers; i++) assert_int_equal(a.layer[i].local, i != 0 && i != 5);
+    for (int i = 0; i < a.layers; i++) assert_int_equal(a.layer[i].rotation, i != 0 && i != 5);
     hn_arch_fini(&a);
     a = read_as("gemma3_text-cap", "5.0", "2.5");
     assert_true(a.logit_cap == 2.5f);
@@ -196,13 +196,13 @@ static void test_spellings(void **state) {
     assert_int_equal(a.layer[0].window, 0);
     hn_arch_fini(&a);
     a = read_as("phi3-fused", "\"rope_theta\": 10000.0", "\"partial_rotary_factor\": 0.5");
-    assert_int_equal(a.rope_dims, a.layer[0].head_dim / 2);
+    assert_int_equal(a.rotation[0].dims, a.layer[0].head_dim / 2);
     hn_arch_fini(&a);
     a = read_as("smollm3-nope", "\"no_rope_layers\"", "\"other\"");
-    for (int i = 0; i < a.layers; i++) assert_int_equal(a.layer[i].no_rope, i == 3);
+    for (int i = 0; i < a.layers; i++) assert_int_equal(a.layer[i].rotation, i == 3 ? HN_NO_ROTATION : 0);
     hn_arch_fini(&a);
     a = read_as("mistral-sliding", "\"rope_theta\": 10000.0", "\"rope_scaling\": null"); /* as in Llama 2 */
-    assert_true(fabs(a.rope_freq[1] - pow(10000, -2.0 / a.rope_dims)) < 1e-12 && a.rope_scale == 1);
+    assert_true(fabs(a.rotation[0].freq[1] - pow(10000, -2.0 / a.rotation[0].dims)) < 1e-12 && a.rotation[0].scale == 1);
     hn_arch_fini(&a);
 }
 
@@ -276,7 +276,7 @@ static void assert_gemma(const hn_arch *a, int window, int head_dim, double widt
     for (int i = 0; i < a->layers; i++) {
         const hn_layer_desc *l = &a->layer[i];
         assert_int_equal(l->window, (i + 1) % 6 ? window : 0);
-        assert_int_equal(l->local, (i + 1) % 6 != 0);
+        assert_int_equal(l->rotation, (i + 1) % 6 != 0);
         assert_int_equal(l->head_dim, head_dim);
         assert_true(fabs((double)l->attention_scale * sqrt(width) - 1) < 1e-6);
         assert_true(l->qk_norm && l->post_norms && l->ffn == HN_FFN_GEGLU && !l->qkv_bias);
@@ -285,8 +285,8 @@ static void assert_gemma(const hn_arch *a, int window, int head_dim, double widt
     assert_true(fabs((double)a->embed_scale - sqrt(a->hidden)) < 1e-4);
     assert_true(fabs((double)a->norm_eps - 1e-6) < 1e-12);
     for (int i = 0; i < head_dim / 2; i++) {
-        assert_true(fabs(a->rope_freq[i] * full_base_by * pow(1e6, 2.0 * i / head_dim) - 1) < 1e-9);
-        assert_true(fabs(a->rope_local[i] * pow(1e4, 2.0 * i / head_dim) - 1) < 1e-9);
+        assert_true(fabs(a->rotation[0].freq[i] * full_base_by * pow(1e6, 2.0 * i / head_dim) - 1) < 1e-9);
+        assert_true(fabs(a->rotation[1].freq[i] * pow(1e4, 2.0 * i / head_dim) - 1) < 1e-9);
     }
 }
 
@@ -400,8 +400,8 @@ static void test_gemma_ggufs(void **state) {
     assert_gemma(&a, 1024, 128, 168, 8);
     hn_arch_fini(&a);
     a = read_gemma_gguf((gemma_gguf){4, 640, 4, 1, 256, 512, 0, 500, 2, NULL});
-    assert_true(a.layer[0].local && !a.layer[1].local && a.layer[2].local && !a.layer[3].local);
-    assert_true(fabs(a.rope_local[1] - pow(500, -2.0 / 256)) < 1e-9);
+    for (int i = 0; i < 4; i++) assert_int_equal(a.layer[i].rotation, i % 2 == 0);
+    assert_true(fabs(a.rotation[1].freq[1] - pow(500, -2.0 / 256)) < 1e-9);
     hn_arch_fini(&a);
     static const int32_t flags[] = {1, 0, 0, 1};
     a = read_gemma_gguf((gemma_gguf){4, 640, 4, 1, 256, 512, 0, 0, 0, flags});

@@ -327,7 +327,7 @@ static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_
     if (!st && a->draft_head.steps.n) st = hn_steps_plan(p, err);
     if (!st && hn_head_has(a, HN_HEAD_OUTPUT)) st = hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, (hn_part){0, 0}, false, &m->output, err);
     if (!st) st = plan_part_matrix(p, HN_HEAD_CENTROIDS, &m->head.centroids, err);
-    hn_plan_rotation(p);
+    hn_plan_rotations(p);
     if (!st && p->missing && p->missing->n)
         st = hn_fail(err, HUNCH_REFUSED, "%s: %zu of its tensors %s missing: %s%s", hn_source_path(src), p->missing->n,
                      p->missing->n == 1 ? "is" : "are", p->missing->name[0], p->missing->n > 1 ? ", ..." : "");
@@ -424,7 +424,7 @@ hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head
     m->ops = load->target->ops;
     hunch_status st = plan_head(&p, m, src, load, err);
     if (!st) st = hn_plan_load(&p, &how, err);
-    if (!st) st = hn_model_load_rotation(m, p.tables, err);
+    if (!st) st = hn_model_load_rotations(m, p.tables, err);
     if (!st) borrow(m, load->target);
     if (!st) st = finish_outputs(m, load, ids, err);
     if (!st) {

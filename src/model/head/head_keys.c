@@ -162,28 +162,29 @@ hunch_status hn_head_check_kind(const hn_source *src, const char *kind, hunch_er
 
 /* ---- the rotation, if the usual keys would give other bits -------------------------------------------------------- */
 
-static hunch_status read_frequencies(const hn_arch *a, const hn_source *src, hn_head_key key, double *freq, hunch_error *err) {
+static hunch_status read_frequencies(int count, const hn_source *src, hn_head_key key, double *freq, hunch_error *err) {
     const char *name = hn_head_key_name(src, key, 0);
     const hn_array *list;
     hunch_status st = hn_source_array(src, name, &list, err);
     if (st || !list) return st;
-    bool good = freq && !hn_array_is_strings(list) && hn_array_count(list) == (size_t)a->rope_dims / 2;
-    for (int i = 0; good && i < a->rope_dims / 2; i++) {
+    bool good = freq && !hn_array_is_strings(list) && hn_array_count(list) == (size_t)count;
+    for (int i = 0; good && i < count; i++) {
         freq[i] = hn_array_number(list, (size_t)i);
         good = freq[i] >= 0 && freq[i] <= 1e9;
     }
     return good ? HUNCH_OK
                 : hn_fail(err, HUNCH_REFUSED, "%s: %s, expected a list of %d numbers from 0 on", hn_source_path(src), name,
-                          freq ? a->rope_dims / 2 : 0);
+                          freq ? count : 0);
 }
 
 hunch_status hn_head_read_rotation(hn_arch *a, const hn_source *src, hunch_error *err) {
-    const hn_key amplitude = {hn_head_key_name(src, HN_HEAD_KEY_AMPLITUDE, 0), NULL, 1e-3, 1e3, (double)a->rope_scale};
-    double scale = (double)a->rope_scale;
+    hn_rotation *r = &a->rotation[0];
+    const hn_key amplitude = {hn_head_key_name(src, HN_HEAD_KEY_AMPLITUDE, 0), NULL, 1e-3, 1e3, (double)r->scale};
+    double scale = (double)r->scale;
     if (hn_source_get_kind(src) == HN_SOURCE_HF) return HUNCH_OK;
-    hunch_status st = read_frequencies(a, src, HN_HEAD_KEY_FREQUENCIES, a->rope_freq, err);
-    if (!st) st = read_frequencies(a, src, HN_HEAD_KEY_LONG_FREQUENCIES, a->rope_long, err);
+    hunch_status st = read_frequencies(r->dims / 2, src, HN_HEAD_KEY_FREQUENCIES, r->freq, err);
+    if (!st) st = read_frequencies(r->dims / 2, src, HN_HEAD_KEY_LONG_FREQUENCIES, r->freq_long, err);
     if (!st) st = hn_key_real(src, &amplitude, &scale, err);
-    a->rope_scale = (float)scale;
+    r->scale = (float)scale;
     return st;
 }

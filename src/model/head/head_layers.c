@@ -14,12 +14,6 @@
 
 enum { MOST_WIDTH = 1 << 20 };
 
-static hunch_status rotation_create(hn_arch *a, int dims, hunch_error *err) {
-    a->rope_dims = dims;
-    a->rope_freq = hn_zalloc((size_t)dims / 2 + 1, sizeof *a->rope_freq);
-    return a->rope_freq ? HUNCH_OK : hn_fail_memory(err, "rope frequencies", (size_t)dims / 2 * sizeof *a->rope_freq);
-}
-
 static hunch_status layers_create(hn_arch *a, int n, const hn_layer_desc *like, hunch_error *err) {
     a->layer = hn_zalloc((size_t)n, sizeof *a->layer);
     if (!a->layer) return hn_fail_memory(err, "layer descriptions", (size_t)n * sizeof *a->layer);
@@ -57,11 +51,10 @@ static hunch_status read_prefix(hn_arch *a, const hn_source *src, const hn_arch 
                        hn_source_path(src));
     const hn_layer_desc like = {.heads = of->heads, .kv_heads = of->kv_heads, .head_dim = of->head_dim,
                                 .attention_scale = 1.0f / sqrtf((float)of->head_dim), .ffn = HN_FFN_SWIGLU, .ffn_width = of->ffn_width};
-    hunch_status st = rotation_create(a, target->rope_dims, err);
+    hn_rotation rotation = target->rotation[0];
+    rotation.freq_long = NULL; /* also in long texts it rotates as in short ones */
+    hunch_status st = hn_rope_add_copy(a, &rotation, err);
     if (st) return st;
-    memcpy(a->rope_freq, target->rope_freq, (size_t)target->rope_dims / 2 * sizeof *a->rope_freq);
-    a->scaling = target->scaling;
-    a->rope_scale = target->rope_scale;
     a->norm_eps = target->norm_eps;
     a->layer_names = prefix_names;
     return layers_create(a, 1, &like, err);
@@ -112,11 +105,8 @@ static hunch_status read_meta(hn_arch *a, const hn_source *src, hunch_error *err
                        hn_source_path(src), heads, kv_heads, a->hidden);
     const hn_layer_desc like = {.heads = heads, .kv_heads = kv_heads, .head_dim = dim, .attention_scale = 1.0f / sqrtf((float)dim),
                                 .ffn = HN_FFN_SWIGLU, .ffn_width = (int)up->dims[1]};
-    st = rotation_create(a, dim, err);
+    st = hn_rope_add(a, dim, &(hn_scaling){.theta = theta, .factor = 1}, err);
     if (st) return st;
-    a->scaling = (hn_scaling){.theta = theta, .factor = 1};
-    hn_rope_frequencies(&a->scaling, dim, a->rope_freq);
-    a->rope_scale = 1;
     a->norm_eps = (float)eps;
     a->rows_in_pairs = true; /* of Q and K, as in Llama's own files */
     a->layer_names = meta_names;

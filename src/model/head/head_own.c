@@ -92,15 +92,12 @@ static hunch_status refuse_more(const hn_source *src, const hn_head_names *names
                          names->modules, HN_MOST_HEAD_MODULES);
 }
 
+/* The target's rotation of the layer that all modules are like becomes their only one. */
 static hunch_status copy_rotation(hn_arch *a, const hn_arch *target, hunch_error *err) {
-    const size_t half = (size_t)a->rope_dims / 2;
-    a->rope_local = NULL;
-    a->rope_freq = hn_zalloc(half, sizeof *a->rope_freq);
-    a->rope_long = target->rope_long ? hn_zalloc(half, sizeof *a->rope_long) : NULL;
-    if (!a->rope_freq || (target->rope_long && !a->rope_long)) return hn_fail_memory(err, "rope frequencies", half * sizeof(double));
-    memcpy(a->rope_freq, target->rope_freq, half * sizeof *a->rope_freq);
-    if (a->rope_long) memcpy(a->rope_long, target->rope_long, half * sizeof *a->rope_long);
-    return HUNCH_OK;
+    const int like = a->layer[0].rotation;
+    if (like == HN_NO_ROTATION) return HUNCH_OK;
+    for (int k = 0; k < a->layers; k++) a->layer[k].rotation = 0;
+    return hn_rope_add_copy(a, &target->rotation[like], err);
 }
 
 /* As the target's last layer with full attention. */
@@ -160,7 +157,8 @@ hunch_status hn_head_read_own(hn_arch *a, const hn_source *src, const hn_head_na
     if (st) return st;
     *a = *target;
     a->layer = NULL;
-    a->rope_freq = a->rope_long = a->rope_local = NULL;
+    a->rotations = 0;
+    memset(a->rotation, 0, sizeof a->rotation);
     a->layers = names->modules;
     a->next_layers = 0;
     a->body = names->front;

@@ -11,8 +11,8 @@
 /* ---- supported models ------------------------------------------------------------------------------------------------ */
 
 static const char *odd_model(const hn_arch *a) {
-    if (a->scaling.kind != HN_SCALING_NONE || a->rope_long) return "a rotation that is scaled";
-    if (a->rope_dims != a->layer[0].head_dim) return "a rotation of parts of a head";
+    if (a->rotation[0].scaling.kind != HN_SCALING_NONE || a->rotation[0].freq_long) return "a rotation that is scaled";
+    if (a->rotation[0].dims != a->layer[0].head_dim) return "a rotation of parts of a head";
     if (a->embed_scale != 1 || a->residual_scale != 1 || a->logit_scale != 1 || a->logit_cap != 0)
         return "scaled embeddings, branches or logits";
     return NULL;
@@ -20,7 +20,7 @@ static const char *odd_model(const hn_arch *a) {
 
 static const char *odd_layer(const hn_layer_desc *l, const hn_layer_desc *first) {
     if (l->mixer != HN_MIXER_ATTENTION || l->ffn != HN_FFN_SWIGLU) return "layers that are not attention and SwiGLU";
-    if (l->window || l->local || l->no_rope) return "layers with windows, or without a rotation";
+    if (l->window || l->rotation != 0) return "layers with windows, or without a rotation";
     if (l->qkv_bias || l->o_bias || l->gate_up_bias || l->down_bias) return "biases";
     if (l->post_norms || l->gated || l->fused_qkv || l->fused_gate_up) return "more norms, gates or fused matrices";
     if (l->heads != first->heads || l->kv_heads != first->kv_heads || l->head_dim != first->head_dim ||
@@ -127,7 +127,7 @@ static hn_student_shape shape_of_arch(const hn_arch *a, int layers) {
                               .layers = layers ? layers : a->layers,
                               .vocab = a->vocab,
                               .eps = (double)a->norm_eps,
-                              .theta = a->scaling.theta,
+                              .theta = a->rotation[0].scaling.theta,
                               .head_norms = l->qk_norm,
                               .tied = a->tied};
 }
