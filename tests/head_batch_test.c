@@ -18,21 +18,20 @@ enum { SEQS = 8, DEPTH = 4, MOST_DEPTH = 20, CONTEXT = 128, TOKENS = 40, MOST_VE
 #define TARGET "goldens-heads/targets/llama-a"
 
 static const hn_drafter_ops *real;
-static void (*real_embed)(const hn_exec *, const hn_rows *, const hn_weight *, float, hn_buf, int);
-static void (*real_top)(const hn_exec *, int, hn_act, const hn_weight *, float, float, hn_buf, int, int, const hn_top *);
+static void (*real_embed)(const hn_exec *, const hn_rows *, const hn_weight *, float, hn_matrix);
+static void (*real_top)(const hn_exec *, int, hn_act, const hn_weight *, const hn_output_rows *, const hn_top *);
 static int passes; /* since the last check */
 static bool by_top; /* for heads that embed no token, or one for each gate; those here have one output matrix for all positions */
 
-static void count_tops(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, float cap, hn_buf y, int ldy, int n_written,
-                       const hn_top *top) {
+static void count_tops(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_output_rows *out, const hn_top *top) {
     if (ex->rank == 0 && by_top) passes++;
-    real_top(ex, n, a, w, scale, cap, y, ldy, n_written, top);
+    real_top(ex, n, a, w, out, top);
 }
 
 /* A pass of a head embeds its rows' tokens once. */
-static void count_passes(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_buf x, int ldx) {
+static void count_passes(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_matrix x) {
     if (ex->rank == 0 && !by_top) passes++;
-    real_embed(ex, rows, table, scale, x, ldx);
+    real_embed(ex, rows, table, scale, x);
 }
 
 /* The drafts after a text of this many tokens. */

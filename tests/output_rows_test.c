@@ -177,12 +177,13 @@ static void chosen_rank(void *arg, int rank, int ranks) {
     const hn_ops *o = &c->m->ops;
     const hn_exec ex = {o, rank, ranks};
     const int vocab = c->m->arch.vocab;
-    o->quantise(&ex, INPUTS, c->x, c->m->arch.hidden, c->act, c->m->output_forms);
-    const float cap = c->m->arch.logit_cap;
+    const int hidden = c->m->arch.hidden;
+    const hn_output_rows all = {1, c->m->arch.logit_cap, INPUTS, {c->logits, vocab, vocab}}, none = {.scale = 1, .cap = all.cap};
     hn_top whole = c->top;
     whole.map = (hn_buf){NULL, 0};
-    o->linear_top(&ex, INPUTS, c->act, &c->m->output, 1, cap, c->logits, vocab, INPUTS, &whole);
-    o->linear_top(&ex, INPUTS, c->act, &c->reduced.w, 1, cap, (hn_buf){NULL, 0}, 0, 0, &c->top);
+    o->quantise(&ex, INPUTS, (hn_matrix){c->x, hidden, hidden}, c->act);
+    o->linear_top(&ex, INPUTS, c->act, &c->m->output, &all, &whole);
+    o->linear_top(&ex, INPUTS, c->act, &c->reduced.w, &none, &c->top);
 }
 
 static hn_buf room(const hn_model *m, size_t bytes) {
@@ -195,7 +196,7 @@ static void check_chosen(const hn_model *m) {
     const int hidden = m->arch.hidden, vocab = m->arch.vocab;
     chosen c = {.m = m, .x = room(m, sizeof(float) * (size_t)(INPUTS * hidden)),
                 .logits = room(m, sizeof(float) * (size_t)(INPUTS * vocab)),
-                .act = {room(m, m->ops.act_bytes(hidden, INPUTS)), hidden, INPUTS},
+                .act = {room(m, m->ops.act_bytes(hidden, INPUTS)), hidden, INPUTS, m->output_forms},
                 .top = {.k = TOP, .id = room(m, 4 * INPUTS * TOP), .value = room(m, 4 * INPUTS * TOP),
                         .scratch = room(m, m->ops.top_scratch(&m->ops, INPUTS, TOP))}};
     int32_t ids[CHOSEN];

@@ -9,10 +9,10 @@ void hn_layer_context(const hn_exec *ex, const hn_model *m, int layer, const hn_
     const hn_ops *o = ex->ops;
     const hn_layer *l = &m->layer[layer];
     const hn_layer_desc *d = &m->arch.layer[layer];
-    const hn_buf k = s->qkv, v = hn_at(k, sizeof(float) * (size_t)(d->kv_heads * d->head_dim));
-    const hn_linear_out both[] = {{&l->k, k, s->ldqkv}, {&l->v, v, s->ldqkv}};
-    const hn_act in = {s->in.data, l->k.in, s->in.max_rows};
-    o->linear(ex, rows->n, in, both, 2, false);
-    if (d->qkv_bias || d->qk_norm) o->fix_heads(ex, rows->n, &l->heads, 0, d->kv_heads, d->head_dim, k, k, v, s->ldqkv);
-    o->rope_store(ex, rows, hn_layer_rotation(s, d), 0, kv, k, k, v, s->ldqkv);
+    const int width = d->kv_heads * d->head_dim;
+    const hn_qkv x = {hn_no_matrix, hn_columns(s->qkv, 0, width), hn_columns(s->qkv, width, width), d->head_dim};
+    const hn_linear_out both[] = {{&l->k, x.k}, {&l->v, x.v}};
+    o->linear(ex, rows->n, hn_act_of(s->in, l->k.in, l->attn_forms), both, 2, false);
+    if (d->qkv_bias || d->qk_norm) o->fix_heads(ex, rows->n, &l->heads, &x);
+    o->rope_store(ex, rows, hn_layer_rotation(s, d), kv, &x);
 }

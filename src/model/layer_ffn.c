@@ -17,19 +17,18 @@ void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_pass
         hn_layer_experts_run(ex, m, layer, s);
         return;
     }
-    const hn_act gated = {s->gated.data, d->ffn_width, s->gated.max_rows}, in = {s->in.data, m->arch.hidden, s->in.max_rows};
-    const hn_linear_out out = {&l->down, d->post_norms ? s->branch : s->x, s->ldx};
+    const hn_act gated = hn_act_of(s->gated, d->ffn_width, l->down_forms), in = hn_act_of(s->in, m->arch.hidden, l->ffn_forms);
+    const hn_linear_out out = {&l->down, d->post_norms ? s->branch : s->x};
 
-    o->rmsnorm(ex, n, s->x, s->ldx, l->ffn_norm, m->arch.norm_eps, in, l->ffn_forms, (hn_buf){NULL, 0}, 0);
+    o->rmsnorm(ex, n, s->x, l->ffn_norm, m->arch.norm_eps, in, hn_no_matrix);
     if (hn_ffn_in_steps(&m->arch, layer)) {
-        const hn_linear_out both[] = {{&l->gate, s->gate, s->ldhidden}, {&l->up, s->up, s->ldhidden}};
-        o->linear(ex, n, in, both, 2, false);
-        o->glu(ex, n, d->ffn == HN_FFN_GEGLU ? HN_GELU : HN_SILU, s->gate, l->gate_bias, s->up, l->up_bias, s->ldhidden,
-               m->arch.residual_scale, gated, l->down_forms);
+        const hn_glu_in both = {hn_columns(s->gate, 0, d->ffn_width), hn_columns(s->up, 0, d->ffn_width), l->gate_bias, l->up_bias};
+        const hn_linear_out products[] = {{&l->gate, both.gate}, {&l->up, both.up}};
+        o->linear(ex, n, in, products, 2, false);
+        o->glu(ex, n, d->ffn == HN_FFN_GEGLU ? HN_GELU : HN_SILU, &both, m->arch.residual_scale, gated);
     } else
-        o->linear_glu(ex, n, in, &l->gate, &l->up, gated, l->down_forms);
+        o->linear_glu(ex, n, in, &l->gate, &l->up, gated);
     o->linear(ex, n, gated, &out, 1, !d->post_norms);
-    if (d->down_bias) o->add_bias(ex, n, out.y, s->ldx, m->arch.hidden, l->down_bias);
-    if (d->post_norms)
-        o->norm_add(ex, n, s->branch, s->ldx, l->post_ffn_norm, m->arch.norm_eps, s->x, s->ldx, m->arch.hidden);
+    if (d->down_bias) o->add_bias(ex, n, out.y, l->down_bias);
+    if (d->post_norms) o->norm_add(ex, n, s->branch, l->post_ffn_norm, m->arch.norm_eps, s->x);
 }

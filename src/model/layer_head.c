@@ -13,51 +13,52 @@
 /* The states of a feature, each normed separately, side by side. */
 static void norm_each(const hn_exec *ex, const hn_model *m, const hn_pass_buffers *s) {
     const hn_head_desc *d = &m->arch.draft_head;
-    const hn_act one = {s->joint_in.data, d->feature_width, s->joint_in.max_rows};
-    for (int k = 0; k < d->features; k++) {
-        const size_t at = sizeof(float) * (size_t)k * (size_t)d->feature_width;
-        ex->ops->rmsnorm(ex, s->rows->n, hn_at(s->states, at), s->ldjoint, m->head.fc_norm[k], m->arch.norm_eps, one, 0,
-                         hn_at(s->joint, at), s->ldjoint);
-    }
+    const int width = d->feature_width;
+    for (int k = 0; k < d->features; k++)
+        ex->ops->rmsnorm(ex, s->rows->n, hn_columns(s->states, k * width, width), m->head.fc_norm[k], m->arch.norm_eps,
+                         hn_act_of(s->joint_in, width, 0), hn_columns(s->joint, k * width, width));
 }
 
 static void input_product(const hn_exec *ex, const hn_model *m, int module, const hn_pass_buffers *s) {
     const hn_head *h = &m->head;
     const hn_head_desc *d = &m->arch.draft_head;
     const int n = s->rows->n;
-    const hn_linear_out out = {module > 0 ? &h->further[module - 1].fc : &h->fc, s->x, s->ldx};
+    const hn_linear_out out = {module > 0 ? &h->further[module - 1].fc : &h->fc, s->x};
+    const hn_act in = hn_act_of(s->joint_in, s->joint.cols, h->fc_forms);
     if (d->fc_norms) norm_each(ex, m, s);
     if (d->norm_before_fc)
-        ex->ops->rmsnorm(ex, n, s->joint, s->ldjoint, h->feature_norm, m->arch.norm_eps, s->joint_in, h->fc_forms,
-                         (hn_buf){NULL, 0}, 0);
+        ex->ops->rmsnorm(ex, n, s->joint, h->feature_norm, m->arch.norm_eps, in, hn_no_matrix);
     else
-        ex->ops->quantise(ex, n, s->joint, s->ldjoint, s->joint_in, h->fc_forms);
-    ex->ops->linear(ex, n, s->joint_in, &out, 1, false);
-    if (d->fc_bias) ex->ops->add_bias(ex, n, s->x, s->ldx, m->arch.hidden, h->fc_bias);
+        ex->ops->quantise(ex, n, s->joint, in);
+    ex->ops->linear(ex, n, in, &out, 1, false);
+    if (d->fc_bias) ex->ops->add_bias(ex, n, s->x, h->fc_bias);
 }
 
 /* A layer of an LSTM whose state is zero: of its gates (input, forget, candidate, output) the forget gate is not needed. */
 static void lstm_layer(const hn_exec *ex, const hn_model *m, int k, hn_act in, const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
     const hn_head *h = &m->head;
-    const int n = s->rows->n, hidden = m->arch.hidden, ld = 4 * s->ldx;
-    const hn_linear_out out = {&h->lstm[k], s->lstm, ld};
+    const int n = s->rows->n, hidden = m->arch.hidden;
+    const hn_linear_out out = {&h->lstm[k], s->lstm};
     const size_t gate = sizeof(float) * (size_t)hidden;
     const hn_buf bias = h->lstm_state_bias[k], none = {NULL, 0};
+    const hn_matrix input = hn_columns(s->lstm, 0, hidden), candidate = hn_columns(s->lstm, 2 * hidden, hidden),
+                    output = hn_columns(s->lstm, 3 * hidden, hidden);
     o->linear(ex, n, in, &out, 1, false);
-    o->add_bias(ex, n, s->lstm, ld, 4 * hidden, h->lstm_bias[k]);
-    o->apply(ex, n, HN_TANH, HN_INTO_SET, hn_at(s->lstm, 2 * gate), ld, hn_at(bias, 2 * gate), s->x, s->ldx, hidden);
-    o->apply(ex, n, HN_SIGMOID, HN_INTO_TIMES, s->lstm, ld, bias, s->x, s->ldx, hidden);
-    o->apply(ex, n, HN_TANH, HN_INTO_SET, s->x, s->ldx, none, s->x, s->ldx, hidden);
-    o->apply(ex, n, HN_SIGMOID, HN_INTO_TIMES, hn_at(s->lstm, 3 * gate), ld, hn_at(bias, 3 * gate), s->x, s->ldx, hidden);
+    o->add_bias(ex, n, s->lstm, h->lstm_bias[k]);
+    o->apply(ex, n, HN_TANH, HN_INTO_SET, candidate, hn_at(bias, 2 * gate), s->x);
+    o->apply(ex, n, HN_SIGMOID, HN_INTO_TIMES, input, bias, s->x);
+    o->apply(ex, n, HN_TANH, HN_INTO_SET, s->x, none, s->x);
+    o->apply(ex, n, HN_SIGMOID, HN_INTO_TIMES, output, hn_at(bias, 3 * gate), s->x);
 }
 
 /* x = lstm(lstm(embedding | feature)) */
 static void lstm_input(const hn_exec *ex, const hn_model *m, const hn_pass_buffers *s) {
-    const hn_act in = {s->in.data, m->arch.hidden, s->in.max_rows};
-    ex->ops->quantise(ex, s->rows->n, s->joint, s->ldjoint, s->joint_in, m->head.lstm_forms[0]);
-    lstm_layer(ex, m, 0, s->joint_in, s);
-    ex->ops->quantise(ex, s->rows->n, s->x, s->ldx, in, m->head.lstm_forms[1]);
+    const hn_act joint = hn_act_of(s->joint_in, s->joint.cols, m->head.lstm_forms[0]);
+    const hn_act in = hn_act_of(s->in, m->arch.hidden, m->head.lstm_forms[1]);
+    ex->ops->quantise(ex, s->rows->n, s->joint, joint);
+    lstm_layer(ex, m, 0, joint, s);
+    ex->ops->quantise(ex, s->rows->n, s->x, in);
     lstm_layer(ex, m, 1, in, s);
 }
 
@@ -66,13 +67,12 @@ static void make_pair(const hn_exec *ex, const hn_model *m, const hn_pass_buffer
     const hn_ops *o = ex->ops;
     const int n = s->rows->n, hidden = m->arch.hidden;
     const float eps = m->arch.norm_eps;
-    const hn_act one = {s->in.data, hidden, s->in.max_rows};
-    const hn_buf right = hn_at(s->pair, sizeof(float) * (size_t)hidden);
-    o->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, s->token, s->ldx);
-    o->rmsnorm(ex, n, s->token, s->ldx, m->head.token_norm, eps, one, 0, s->pair, s->ldpair);
-    o->rmsnorm(ex, n, s->x, s->ldx, m->head.stream_norm, eps, one, 0, right, s->ldpair);
-    if (m->arch.draft_head.normed_stream)
-        o->gather(ex, n, s->each, right, s->ldpair, (hn_buf){NULL, 0}, s->x, s->ldx, hidden);
+    const hn_act one = hn_act_of(s->in, hidden, 0);
+    const hn_matrix left = hn_columns(s->pair, 0, hidden), right = hn_columns(s->pair, hidden, hidden);
+    o->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, s->token);
+    o->rmsnorm(ex, n, s->token, m->head.token_norm, eps, one, left);
+    o->rmsnorm(ex, n, s->x, m->head.stream_norm, eps, one, right);
+    if (m->arch.draft_head.normed_stream) o->gather(ex, n, s->each, right, (hn_buf){NULL, 0}, s->x);
 }
 
 /* embedding | feature, each normed if the description has its norm */
@@ -80,48 +80,44 @@ static void make_joint(const hn_exec *ex, const hn_model *m, const hn_head_input
     const hn_ops *o = ex->ops;
     const int n = s->rows->n, hidden = m->arch.hidden, width = m->arch.draft_head.features * m->arch.draft_head.feature_width;
     const float eps = m->arch.norm_eps;
-    const hn_buf own = {NULL, 0}, right = hn_at(s->joint, sizeof(float) * (size_t)hidden);
+    const hn_matrix left = hn_columns(s->joint, 0, hidden), right = hn_columns(s->joint, hidden, width);
     const bool norms = m->arch.draft_head.joint_norms;
+    const hn_matrix feature = norms ? hn_columns(s->states, 0, width) : right;
     const hn_head_module *b = in->module > 0 ? &m->head.further[in->module - 1] : NULL;
-    o->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, norms ? s->token : s->joint, norms ? s->ldx : s->ldjoint);
-    o->gather(ex, n, in->from, in->rows, in->ld, own, norms ? s->states : right, s->ldjoint, width);
+    o->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, norms ? s->token : left);
+    o->gather(ex, n, in->from, hn_columns(in->rows, 0, width), (hn_buf){NULL, 0}, feature);
     if (!norms) return;
-    const hn_act token = {s->joint_in.data, hidden, s->joint_in.max_rows}, feature = {s->joint_in.data, width, s->joint_in.max_rows};
-    o->rmsnorm(ex, n, s->token, s->ldx, b ? b->token_norm : m->head.token_norm, eps, token, 0, s->joint, s->ldjoint);
-    o->rmsnorm(ex, n, s->states, s->ldjoint, b ? b->stream_norm : m->head.stream_norm, eps, feature, 0, right, s->ldjoint);
+    o->rmsnorm(ex, n, s->token, b ? b->token_norm : m->head.token_norm, eps, hn_act_of(s->joint_in, hidden, 0), left);
+    o->rmsnorm(ex, n, feature, b ? b->stream_norm : m->head.stream_norm, eps, hn_act_of(s->joint_in, width, 0), right);
 }
 
 /* Replaces a mask's pair and stream by the head's own vectors: mask | its first half. */
 static void put_masks(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
-    const hn_ops *o = ex->ops;
-    const int hidden = m->arch.hidden;
-    o->gather(ex, in->n_masks, in->zero, m->head.mask, 2 * hidden, in->masks, s->pair, s->ldpair, 2 * hidden);
-    o->gather(ex, in->n_masks, in->zero, m->head.mask, 2 * hidden, in->masks, s->x, s->ldx, hidden);
+    const hn_matrix mask = {m->head.mask, 2 * m->arch.hidden, 0};
+    ex->ops->gather(ex, in->n_masks, in->zero, mask, in->masks, s->pair);
+    ex->ops->gather(ex, in->n_masks, in->zero, hn_columns(mask, 0, m->arch.hidden), in->masks, s->x);
 }
 
 /* Embeddings; masks get their own row if the head has one. */
 static void begin_block(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
-    ex->ops->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, s->x, s->ldx);
-    if (in->n_masks > 0)
-        ex->ops->gather(ex, in->n_masks, in->zero, m->head.mask_row, 0, in->masks, s->x, s->ldx, m->arch.hidden);
+    const hn_matrix mask = {m->head.mask_row, m->arch.hidden, 0};
+    ex->ops->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, s->x);
+    if (in->n_masks > 0) ex->ops->gather(ex, in->n_masks, in->zero, mask, in->masks, s->x);
 }
 
 /* norm(fc(feature)) in all forms that the layers' k and v read. */
 static void begin_context(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
-    const hn_head_desc *d = &m->arch.draft_head;
-    const hn_act act = {s->in.data, m->arch.hidden, s->in.max_rows};
     int forms = 0;
     for (int i = 0; i < m->arch.layers; i++) forms |= m->layer[i].attn_forms;
-    ex->ops->gather(ex, s->rows->n, in->from, in->rows, in->ld, (hn_buf){NULL, 0}, s->joint, s->ldjoint,
-                    d->features * d->feature_width);
+    ex->ops->gather(ex, s->rows->n, in->from, in->rows, (hn_buf){NULL, 0}, s->joint);
     input_product(ex, m, 0, s);
-    ex->ops->rmsnorm(ex, s->rows->n, s->x, s->ldx, m->head.context_norm, m->arch.norm_eps, act, forms, (hn_buf){NULL, 0}, 0);
+    ex->ops->rmsnorm(ex, s->rows->n, s->x, m->head.context_norm, m->arch.norm_eps, hn_act_of(s->in, m->arch.hidden, forms), hn_no_matrix);
 }
 
 void hn_layer_head(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
     const hn_head_desc *d = &m->arch.draft_head;
-    const int n = s->rows->n, width = d->features * d->feature_width;
+    const int n = s->rows->n;
     const hn_buf own = {NULL, 0};
     if (d->block) {
         in->context ? begin_context(ex, m, in, s) : begin_block(ex, m, in, s);
@@ -134,9 +130,9 @@ void hn_layer_head(const hn_exec *ex, const hn_model *m, const hn_head_input *in
         else
             input_product(ex, m, in->module, s);
     } else if (in->drafts) {
-        o->gather(ex, n, in->from, in->rows, in->ld, own, s->x, s->ldx, m->arch.hidden);
+        o->gather(ex, n, in->from, in->rows, own, s->x);
     } else {
-        o->gather(ex, n, in->from, in->rows, in->ld, own, d->fc_norms ? s->states : s->joint, s->ldjoint, width);
+        o->gather(ex, n, in->from, in->rows, own, d->fc_norms ? s->states : s->joint);
         input_product(ex, m, 0, s);
     }
     if (m->arch.layer[0].input == HN_INPUT_PAIR) make_pair(ex, m, s);

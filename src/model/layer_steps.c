@@ -27,44 +27,31 @@ typedef struct work {
     int k, n; /* step; rows */
 } work;
 
-static hn_buf row_of(hn_buf b, int ld, int row) {
-    return hn_at(b, sizeof(float) * (size_t)ld * (size_t)row);
-}
-
-static hn_buf column_of(hn_buf b, int column) {
-    return hn_at(b, sizeof(float) * (size_t)column);
-}
-
 static int forms_of(const hn_model *m, const hn_weight *w) {
     return m->ops.act_forms(&m->ops, w->dtype);
 }
 
-static hn_act input_of(const hn_step_buffers *s, int width) {
-    return (hn_act){s->in.data, width, s->in.max_rows};
-}
-
 /* y += silu(W y + b), for each resblock from `from` on. */
-static void resblocks_from(const work *w, hn_buf y, int from) {
+static void resblocks_from(const work *w, hn_matrix y, int from) {
     const hn_step_buffers *s = w->s;
     for (int j = from; j < w->m->arch.draft_head.steps.resblocks; j++) {
-        const hn_linear_out out = {&w->step->resblock[j], s->mid, s->ldmid};
-        const hn_act in = input_of(s, out.w->in);
-        w->o->quantise(w->ex, w->n, y, s->ldstate, in, forms_of(w->m, out.w));
+        const hn_linear_out out = {&w->step->resblock[j], hn_columns(s->mid, 0, y.cols)};
+        const hn_act in = hn_act_of(s->in, out.w->in, forms_of(w->m, out.w));
+        w->o->quantise(w->ex, w->n, y, in);
         w->o->linear(w->ex, w->n, in, &out, 1, false);
-        w->o->apply(w->ex, w->n, HN_SWISH, HN_INTO_ADD, s->mid, s->ldmid, w->step->resblock_bias[j], y, s->ldstate, w->m->arch.hidden);
+        w->o->apply(w->ex, w->n, HN_SWISH, HN_INTO_ADD, out.y, w->step->resblock_bias[j], y);
     }
 }
 
-static void grounded(const work *w, hn_buf state, hn_buf y) {
+static void grounded(const work *w, hn_matrix state, hn_matrix y) {
     const hn_step_buffers *s = w->s;
-    const int hidden = w->m->arch.hidden;
-    const hn_linear_out out[] = {{&w->step->residual, y, s->ldstate}, {&w->step->resblock[0], s->mid, s->ldmid}};
-    const int forms = forms_of(w->m, &w->step->residual) | forms_of(w->m, &w->step->resblock[0]);
-    const hn_act in = input_of(s, out[0].w->in);
-    w->o->quantise(w->ex, w->n, state, s->ldstate, in, forms);
+    const hn_linear_out out[] = {{&w->step->residual, y}, {&w->step->resblock[0], hn_columns(s->mid, 0, y.cols)}};
+    const int read = out[0].w->in, forms = forms_of(w->m, &w->step->residual) | forms_of(w->m, &w->step->resblock[0]);
+    const hn_act in = hn_act_of(s->in, read, forms);
+    w->o->quantise(w->ex, w->n, hn_columns(state, 0, read), in);
     w->o->linear(w->ex, w->n, in, out, 2, false);
-    w->o->add_bias(w->ex, w->n, y, s->ldstate, hidden, w->step->residual_bias);
-    w->o->apply(w->ex, w->n, HN_SWISH, HN_INTO_ADD, s->mid, s->ldmid, w->step->resblock_bias[0], y, s->ldstate, hidden);
+    w->o->add_bias(w->ex, w->n, y, w->step->residual_bias);
+    w->o->apply(w->ex, w->n, HN_SWISH, HN_INTO_ADD, out[1].y, w->step->resblock_bias[0], y);
     resblocks_from(w, y, 1);
 }
 
@@ -76,56 +63,55 @@ static float token_weight(const hn_steps_desc *d) {
 }
 
 /* The input of a step's projections: its state; that of the first may be normed and divided by sqrt 2. */
-static hn_act read_state(const work *w, hn_buf state) {
-    const hn_act in = input_of(w->s, w->step->gate[0].in);
-    const hn_buf none = {NULL, 0};
+static hn_act read_state(const work *w, hn_matrix state) {
+    const int width = w->step->gate[0].in;
     int forms = 0;
     for (int g = 0; g < HN_STEP_GATES; g++)
         if (w->step->gate[g].in > 0) forms |= forms_of(w->m, &w->step->gate[g]);
+    const hn_act in = hn_act_of(w->s->in, width, forms);
+    state = hn_columns(state, 0, width);
     if (w->k == 0 && w->m->arch.draft_head.steps.scale_input)
-        w->o->rmsnorm(w->ex, w->n, state, w->s->ldstate, w->m->head.root_half, SUM_EPS, in, forms, none, 0);
+        w->o->rmsnorm(w->ex, w->n, state, w->m->head.root_half, SUM_EPS, in, hn_no_matrix);
     else
-        w->o->quantise(w->ex, w->n, state, w->s->ldstate, in, forms);
+        w->o->quantise(w->ex, w->n, state, in);
     return in;
 }
 
 /* to = gelu(norm(x) + bias) */
-static void normed_gelu(const work *w, hn_buf x, int ldx, hn_buf norm, hn_buf bias, hn_buf to) {
-    const int inner = w->m->arch.draft_head.steps.inner, ld = w->s->ldstate;
-    w->o->rmsnorm(w->ex, w->n, x, ldx, norm, SUM_EPS, input_of(w->s, inner), 0, to, ld);
-    w->o->apply(w->ex, w->n, HN_GELU_ERF, HN_INTO_SET, to, ld, bias, to, ld, inner);
+static void normed_gelu(const work *w, hn_matrix x, hn_buf norm, hn_buf bias, hn_matrix to) {
+    w->o->rmsnorm(w->ex, w->n, x, norm, SUM_EPS, hn_act_of(w->s->in, x.cols, 0), to);
+    w->o->apply(w->ex, w->n, HN_GELU_ERF, HN_INTO_SET, to, bias, to);
 }
 
-static void sum_step(const work *w, const hn_rows *rows, hn_buf state) {
-    const hn_step_buffers *s = w->s;
-    const hn_linear_out out = {&w->step->gate[0], s->mid, s->ldmid};
-    w->o->embed(w->ex, rows, &w->step->embedding, token_weight(&w->m->arch.draft_head.steps), s->mid, s->ldmid);
+static void sum_step(const work *w, const hn_rows *rows, hn_matrix state) {
+    const hn_steps_desc *d = &w->m->arch.draft_head.steps;
+    const hn_linear_out out = {&w->step->gate[0], hn_columns(w->s->mid, 0, d->inner)};
+    w->o->embed(w->ex, rows, &w->step->embedding, token_weight(d), out.y);
     w->o->linear(w->ex, w->n, read_state(w, state), &out, 1, true);
-    normed_gelu(w, s->mid, s->ldmid, w->step->norm, w->step->norm_bias, state);
+    normed_gelu(w, out.y, w->step->norm, w->step->norm_bias, hn_columns(state, 0, d->inner));
 }
 
 /* state: c | s */
-static void lstm_step(const work *w, const hn_rows *rows, hn_buf state) {
+static void lstm_step(const work *w, const hn_rows *rows, hn_matrix state) {
     const hn_step_buffers *s = w->s;
     const hn_ops *o = w->o;
-    const int inner = w->m->arch.draft_head.steps.inner, ld = s->ldstate;
-    const hn_buf cell = state, own = column_of(state, inner), none = {NULL, 0};
-    hn_buf gate[HN_STEP_GATES];
+    const int inner = w->m->arch.draft_head.steps.inner;
+    const hn_matrix cell = hn_columns(state, 0, inner), own = hn_columns(state, inner, inner), result = hn_columns(s->result, 0, inner);
+    const hn_buf none = {NULL, 0};
     hn_linear_out out[HN_STEP_GATES];
     for (int g = 0; g < HN_STEP_GATES; g++) {
-        gate[g] = column_of(s->mid, g * inner);
-        out[g] = (hn_linear_out){&w->step->gate[g], gate[g], s->ldmid};
-        o->embed(w->ex, rows, &w->step->embedding, token_weight(&w->m->arch.draft_head.steps), gate[g], s->ldmid);
+        out[g] = (hn_linear_out){&w->step->gate[g], hn_columns(s->mid, g * inner, inner)};
+        o->embed(w->ex, rows, &w->step->embedding, token_weight(&w->m->arch.draft_head.steps), out[g].y);
     }
-    const hn_act in = read_state(w, own);
+    const hn_act in = read_state(w, hn_columns(state, inner, state.cols - inner));
     o->linear(w->ex, w->n, in, out, 2, true);
     o->linear(w->ex, w->n, in, out + 2, 2, true);
-    normed_gelu(w, gate[3], s->ldmid, w->step->cell_norm, w->step->cell_norm_bias, s->result);
-    o->apply(w->ex, w->n, HN_SIGMOID, HN_INTO_TIMES, gate[1], s->ldmid, none, s->result, ld, inner);
-    if (w->k > 0) o->apply(w->ex, w->n, HN_SIGMOID, HN_INTO_TIMES, gate[0], s->ldmid, none, cell, ld, inner);
-    o->apply(w->ex, w->n, HN_SAME, w->k > 0 ? HN_INTO_ADD : HN_INTO_SET, s->result, ld, none, cell, ld, inner);
-    normed_gelu(w, cell, ld, w->step->norm, w->step->norm_bias, own);
-    o->apply(w->ex, w->n, HN_SIGMOID, HN_INTO_TIMES, gate[2], s->ldmid, none, own, ld, inner);
+    normed_gelu(w, out[3].y, w->step->cell_norm, w->step->cell_norm_bias, result);
+    o->apply(w->ex, w->n, HN_SIGMOID, HN_INTO_TIMES, out[1].y, none, result);
+    if (w->k > 0) o->apply(w->ex, w->n, HN_SIGMOID, HN_INTO_TIMES, out[0].y, none, cell);
+    o->apply(w->ex, w->n, HN_SAME, w->k > 0 ? HN_INTO_ADD : HN_INTO_SET, result, none, cell);
+    normed_gelu(w, cell, w->step->norm, w->step->norm_bias, own);
+    o->apply(w->ex, w->n, HN_SIGMOID, HN_INTO_TIMES, out[2].y, none, own);
 }
 
 /* ---- a step -------------------------------------------------------------------------------------------------------------- */
@@ -144,17 +130,23 @@ int hn_step_width(const hn_arch *a, int step) {
     }
 }
 
-hn_buf hn_step_result(const hn_arch *a, const hn_step_buffers *s, int row) {
-    const hn_buf from = a->draft_head.steps.kind == HN_STEP_GROUNDED ? s->result : column_of(s->state, hn_step_state_at(a));
-    return row_of(from, s->ldstate, row);
+/* The part of a row that the output matrix reads, and that the next step begins with. */
+static int result_width(const hn_arch *a) {
+    const hn_steps_desc *d = &a->draft_head.steps;
+    return d->kind == HN_STEP_SUM || d->kind == HN_STEP_LSTM ? d->inner : a->hidden;
+}
+
+hn_matrix hn_step_result(const hn_arch *a, const hn_step_buffers *s, int row) {
+    const bool own = a->draft_head.steps.kind == HN_STEP_GROUNDED;
+    return hn_rows_from(hn_columns(own ? s->result : s->state, own ? 0 : hn_step_state_at(a), result_width(a)), row);
 }
 
 void hn_layer_step(const hn_exec *ex, const hn_model *m, const hn_rows *rows, int step, int first, int n, const hn_step_buffers *s) {
     const work w = {ex, ex->ops, m, s, &m->head.step[step], step, n};
     const hn_steps_desc *d = &m->arch.draft_head.steps;
-    const hn_buf state = row_of(s->state, s->ldstate, first);
-    if (d->kind == HN_STEP_RESBLOCKS) resblocks_from(&w, state, 0);
-    if (d->kind == HN_STEP_GROUNDED) grounded(&w, state, row_of(s->result, s->ldstate, first));
+    const hn_matrix state = hn_rows_from(s->state, first);
+    if (d->kind == HN_STEP_RESBLOCKS) resblocks_from(&w, hn_columns(state, 0, m->arch.hidden), 0);
+    if (d->kind == HN_STEP_GROUNDED) grounded(&w, state, hn_step_result(&m->arch, s, first));
     if (d->kind == HN_STEP_SUM) sum_step(&w, rows, state);
     if (d->kind == HN_STEP_LSTM) lstm_step(&w, rows, state);
 }

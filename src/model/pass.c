@@ -28,13 +28,17 @@ static hn_buf take_floats(const hn_runner *r, size_t *total, int cols) {
     return take(total, sizeof(float) * (size_t)r->max_rows * (size_t)cols);
 }
 
-static hn_act take_act(const hn_runner *r, size_t *total, int in) {
-    return (hn_act){take(total, r->m->ops.act_bytes(in, r->max_rows)), in, r->max_rows};
+static hn_matrix take_matrix(size_t *total, int rows, int cols) {
+    return (hn_matrix){take(total, sizeof(float) * (size_t)rows * (size_t)pad16(cols)), cols, pad16(cols)};
 }
 
-/* For the rows that are gathered after the layers. */
-static hn_buf take_out(const hn_runner *r, size_t *total, int cols) {
-    return take(total, sizeof(float) * (size_t)r->out_rows * (size_t)cols);
+/* As many rows as a pass may have. */
+static hn_matrix take_rows(const hn_runner *r, size_t *total, int cols) {
+    return take_matrix(total, r->max_rows, cols);
+}
+
+static hn_act take_act(const hn_runner *r, size_t *total, int rows, int in) {
+    return (hn_act){take(total, r->m->ops.act_bytes(in, rows)), in, rows, 0};
 }
 
 /* The largest widths of any layer. */
@@ -93,17 +97,15 @@ static size_t most_steps(const hn_runner *r) {
 
 /* Buffers of layers with experts. */
 static void lay_out_experts(hn_runner *r, const widths *w, size_t *total) {
-    const hn_ops *o = &r->m->ops;
     hn_pass_buffers *l = &r->buf;
     const size_t ids = sizeof(int32_t) * (size_t)w->pairs;
     if (w->experts == 0) return;
-    l->ldscores = pad16(w->experts);
-    l->scores = take_floats(r, total, l->ldscores);
-    l->shared_gate = take_floats(r, total, HN_STRIP);
-    l->gathered = (hn_act){take(total, o->act_bytes(r->m->arch.hidden, w->pairs)), r->m->arch.hidden, w->pairs};
-    l->expert_gated = (hn_act){take(total, o->act_bytes(w->expert, w->pairs)), w->expert, w->pairs};
-    l->expert_out = take(total, sizeof(float) * (size_t)w->pairs * (size_t)l->ldx);
+    l->scores = take_rows(r, total, w->experts);
+    l->shared_gate = take_rows(r, total, 1);
+    l->expert_gated = take_act(r, total, w->pairs, w->expert);
+    l->expert_out = take_matrix(total, w->pairs, r->m->arch.hidden);
     l->routing = (hn_routing){.experts = w->experts, .used = w->used, .max_rows = r->max_rows};
+    l->routing.gathered = take_act(r, total, w->pairs, r->m->arch.hidden);
     hn_buf *const lists[] = {&l->routing.id, &l->routing.share, &l->routing.pair, &l->routing.row};
     for (int i = 0; i < 4; i++) *lists[i] = take(total, ids);
     l->routing.first = take(total, sizeof(int32_t) * (size_t)(w->experts + 1));
@@ -117,32 +119,25 @@ static void lay_out_head(hn_runner *r, size_t *total) {
     hn_pass_buffers *l = &r->buf;
     const int feature = d->features * d->feature_width, read = d->joint ? a->hidden + feature : feature;
     if (d->features == 0) return;
-    l->ldjoint = pad16(read);
-    l->ldpair = pad16(2 * a->hidden);
-    r->ld_store = pad16(feature);
-    r->ld_outputs = pad16(hn_pass_output_width(a));
-    l->joint = take_floats(r, total, l->ldjoint);
-    l->joint_in = take_act(r, total, read);
-    l->states = take_floats(r, total, d->fc_norms || d->joint_norms ? l->ldjoint : 0);
-    l->pair = take_floats(r, total, l->ldpair);
-    l->token = take_floats(r, total, l->ldx);
-    l->lstm = take_floats(r, total, d->lstm ? 4 * l->ldx : 0);
-    r->store = take(total, sizeof(float) * (size_t)r->store_rows * (size_t)r->ld_store);
-    r->outputs = take(total, sizeof(float) * (size_t)r->output_rows * (size_t)r->ld_outputs);
+    l->joint = take_rows(r, total, read);
+    l->joint_in = take_act(r, total, r->max_rows, read);
+    l->states = take_rows(r, total, d->fc_norms || d->joint_norms ? feature : 0);
+    l->pair = take_rows(r, total, 2 * a->hidden);
+    l->token = take_rows(r, total, a->hidden);
+    l->lstm = take_rows(r, total, d->lstm ? 4 * a->hidden : 0);
+    r->store = take_matrix(total, r->store_rows, feature);
+    r->outputs = take_matrix(total, r->output_rows, hn_pass_output_width(a));
 }
 
 static void lay_out_steps(hn_runner *r, size_t *total) {
     const hn_step_widths w = hn_pass_step_widths(&r->m->arch);
     hn_step_buffers *s = &r->steps;
     if (r->m->arch.draft_head.steps.n == 0) return;
-    s->ldstate = pad16(w.state);
-    s->ldmid = pad16(w.mid);
-    s->ldtoken = pad16(w.token);
-    s->state = take_floats(r, total, s->ldstate);
-    s->result = take_floats(r, total, w.result ? s->ldstate : 0);
-    s->mid = take_floats(r, total, s->ldmid);
-    s->token = take_floats(r, total, s->ldtoken);
-    s->in = take_act(r, total, w.in);
+    s->state = take_rows(r, total, w.state);
+    s->result = take_rows(r, total, w.result);
+    s->mid = take_rows(r, total, w.mid);
+    s->token = take_rows(r, total, w.token);
+    s->in = take_act(r, total, r->max_rows, w.in);
 }
 
 static void lay_out_clusters(hn_runner *r, size_t *total) {
@@ -168,32 +163,23 @@ static size_t lay_out(hn_runner *r, int max_context) {
     const bool pair = a->layers > 0 && a->layer[0].input == HN_INPUT_PAIR;
     size_t total = 0;
     hn_pass_buffers *l = &r->buf;
-    l->ldx = pad16(a->hidden);
-    l->ldqkv = pad16(w.qkv);
-    l->ldattended = pad16(w.q);
-    l->ldhidden = pad16(w.ffn);
-    l->ldfused = pad16(w.fused);
-    l->ldz = w.z ? hn_most(pad16(w.z), l->ldattended) : 0;
-    if (w.z) l->ldattended = l->ldz; /* the same stride as their gates */
-    l->ldgates = pad16(w.gates);
-    l->delta_bytes = (w.delta + 63) & ~(size_t)63;
-    r->ld_logits = pad16(hn_arch_logits(a));
-    l->x = take_floats(r, &total, l->ldx);
-    l->in = take_act(r, &total, pair ? 2 * a->hidden : a->hidden);
-    l->mixed = take_act(r, &total, w.mixed);
-    l->gated = take_act(r, &total, w.ffn);
-    l->qkv = take_floats(r, &total, l->ldqkv);
-    l->attended = take_floats(r, &total, l->ldattended);
-    l->gate = take_floats(r, &total, w.in_steps ? l->ldhidden : 0);
-    l->up = take_floats(r, &total, w.in_steps ? l->ldhidden : 0);
-    l->branch = take_floats(r, &total, w.branch ? l->ldx : 0);
+    l->x = take_rows(r, &total, a->hidden);
+    l->in = take_act(r, &total, r->max_rows, pair ? 2 * a->hidden : a->hidden);
+    l->mixed = take_act(r, &total, r->max_rows, w.mixed);
+    l->gated = take_act(r, &total, r->max_rows, w.ffn);
+    l->qkv = take_rows(r, &total, w.qkv);
+    l->attended = take_rows(r, &total, w.q);
+    l->gate = take_rows(r, &total, w.in_steps ? w.ffn : 0);
+    l->up = take_rows(r, &total, w.in_steps ? w.ffn : 0);
+    l->branch = take_rows(r, &total, w.branch ? a->hidden : 0);
     for (int i = 0; i < a->rotations; i++)
         l->rotation[i] = (hn_rope_table){hn_model_rope(m, i, max_context), take_floats(r, &total, pad16(a->rotation[i].dims))};
     l->scratch = take(&total, w.scratch);
     lay_out_experts(r, &w, &total);
-    l->fused = take_floats(r, &total, l->ldfused);
-    l->z = take_floats(r, &total, l->ldz);
-    l->gates = take_floats(r, &total, l->ldgates);
+    l->fused = take_rows(r, &total, w.fused);
+    l->z = take_rows(r, &total, w.z);
+    l->gates = take_rows(r, &total, w.gates);
+    l->delta_bytes = (w.delta + 63) & ~(size_t)63;
     l->delta_scratch = take(&total, l->delta_bytes * (size_t)hn_pool_threads(m->ops.pool));
     if (r->step) {
         r->walk.step = take(&total, most_steps(r) * sizeof *r->step);
@@ -203,10 +189,10 @@ static size_t lay_out(hn_runner *r, int max_context) {
     }
     lay_out_head(r, &total);
     lay_out_steps(r, &total);
-    r->out_x = take_out(r, &total, l->ldx);
-    r->out_norm = take_out(r, &total, l->ldx);
-    r->out_act = (hn_act){take(&total, m->ops.act_bytes(a->hidden, r->out_rows)), a->hidden, r->out_rows};
-    r->logits = take(&total, sizeof(float) * HN_LOGIT_ROWS * (size_t)r->ld_logits);
+    r->out_x = take_matrix(&total, r->out_rows, a->hidden);
+    r->out_norm = take_matrix(&total, r->out_rows, a->hidden);
+    r->out_act = take_act(r, &total, r->out_rows, a->hidden);
+    r->logits = take_matrix(&total, HN_LOGIT_ROWS, hn_arch_logits(a));
     r->best = (hn_top){.k = r->best.k,
                        .id = take(&total, sizeof(int32_t) * HN_LOGIT_ROWS * (size_t)r->best.k),
                        .value = take(&total, sizeof(float) * HN_LOGIT_ROWS * (size_t)r->best.k),
@@ -214,7 +200,7 @@ static size_t lay_out(hn_runner *r, int max_context) {
                        .scratch = take(&total, m->ops.top_scratch(&m->ops, HN_LOGIT_ROWS, r->best.k))};
     r->best.sums = take(&total, a->draft_head.features ? sizeof(float) * HN_LOGIT_ROWS * (size_t)hn_sum_parts(hn_arch_logits(a)) : 0);
     lay_out_clusters(r, &total);
-    r->features = take_floats(r, &total, l->ldx * (r->n_boundaries + 1));
+    r->features = take_matrix(&total, r->max_rows * (r->n_boundaries + 1), a->hidden);
     r->image_buf = take(&total, image_bytes(r, r->path_room));
     for (int g = 0; g < r->n_groups; g++)
         r->rows[g].page_table = take(&total, sizeof(int32_t) * HN_MAX_TEXTS * (size_t)r->rows[g].page_stride);
@@ -223,22 +209,16 @@ static size_t lay_out(hn_runner *r, int max_context) {
 
 static void bind(hn_runner *r) {
     hn_pass_buffers *l = &r->buf;
-    hn_buf *all[] = {&l->x,       &l->in.data,     &l->mixed.data,     &l->gated.data,
-                     &l->qkv,     &l->attended,    &l->gate,           &l->up,
-                     &l->branch,  &l->scratch,
-                     &r->out_x,   &r->out_norm,    &r->out_act.data,   &r->logits,
-                     &r->best.id, &r->best.value,  &r->best.scratch,   &r->features,
-                     &r->nearest.id, &r->nearest.value, &r->nearest.scratch,
-                     &r->image_buf,
-                     &l->joint,   &l->joint_in.data, &l->states,     &l->pair,       &l->lstm,
-                     &l->fused,   &l->z,          &l->gates,         &l->delta_scratch,
-                     &r->walk.step, &r->walk.first, &r->walk.fresh, &r->next_state,
-                     &l->token,   &r->store,      &r->outputs,
-                     &r->steps.state, &r->steps.result, &r->steps.mid,  &r->steps.token,
-                     &r->steps.in.data,
-                     &l->scores,  &l->shared_gate, &l->gathered.data, &l->expert_gated.data, &l->expert_out,
-                     &l->routing.id, &l->routing.share, &l->routing.pair, &l->routing.row, &l->routing.first,
-                     &l->routing.distinct};
+    hn_matrix *matrices[] = {&l->x,     &l->qkv,   &l->attended, &l->gate,         &l->up,         &l->branch, &r->out_x,  &r->out_norm,
+                             &r->logits, &r->features, &l->joint, &l->states,      &l->pair,       &l->lstm,   &l->fused,  &l->z,
+                             &l->gates, &l->token, &r->store,    &r->outputs,      &r->steps.state, &r->steps.result,
+                             &r->steps.mid, &r->steps.token, &l->scores, &l->shared_gate, &l->expert_out};
+    hn_buf *all[] = {&l->in.data, &l->mixed.data, &l->gated.data, &l->scratch, &r->out_act.data, &r->best.id, &r->best.value,
+                     &r->best.scratch, &r->nearest.id, &r->nearest.value, &r->nearest.scratch, &r->image_buf, &l->joint_in.data,
+                     &l->delta_scratch, &r->walk.step, &r->walk.first, &r->walk.fresh, &r->next_state, &r->steps.in.data,
+                     &l->routing.gathered.data, &l->expert_gated.data, &l->routing.id, &l->routing.share, &l->routing.pair,
+                     &l->routing.row, &l->routing.first, &l->routing.distinct};
+    for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++) matrices[i]->at.mem = r->buffers;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) all[i]->mem = r->buffers;
     for (int i = 0; i < r->m->arch.rotations; i++) l->rotation[i].cs.mem = r->buffers;
     if (r->m->arch.draft_head.features > 0) r->best.sums.mem = r->buffers;
@@ -377,15 +357,13 @@ void hn_runner_close(hn_runner **rp) {
 
 /* ---- the pass ------------------------------------------------------------------------------------------------------- */
 
-static hn_buf feature_block(const hn_runner *r, int place) {
-    return hn_at(r->features, sizeof(float) * (size_t)r->max_rows * (size_t)r->buf.ldx * (size_t)place);
+static hn_matrix feature_block(const hn_runner *r, int place) {
+    return hn_rows_from(r->features, r->max_rows * place);
 }
 
 /* Copies the chosen rows of the residual stream (or of its norm) to the block of a feature. */
-static void export_rows(const hn_exec *ex, const hn_runner *r, size_t index, hn_buf from, int place) {
-    const int ld = r->buf.ldx;
-    ex->ops->gather(ex, r->n_features, hn_at(r->image_buf, index), from, ld, (hn_buf){NULL, 0}, feature_block(r, place), ld,
-                    r->m->arch.hidden);
+static void export_rows(const hn_exec *ex, const hn_runner *r, size_t index, hn_matrix from, int place) {
+    ex->ops->gather(ex, r->n_features, hn_at(r->image_buf, index), from, (hn_buf){NULL, 0}, feature_block(r, place));
 }
 
 static void export_boundary(const hn_exec *ex, const hn_runner *r, int k) {
@@ -402,13 +380,13 @@ static void prologue(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
     const hn_pass_buffers *l = &r->buf;
     const hn_head_input in = {hn_at(r->image_buf, offsetof(hn_row_image, from)), r->drafts ? r->outputs : r->store,
-                              r->drafts ? l->ldx : r->ld_store, r->drafts, r->n_masks,
+                              r->drafts, r->n_masks,
                               hn_at(r->image_buf, offsetof(hn_row_image, zero)),
                               hn_at(r->image_buf, offsetof(hn_row_image, mask_row)), r->context, r->module};
     if (m->arch.draft_head.features > 0)
         hn_layer_head(ex, m, &in, l);
     else
-        ex->ops->embed(ex, l->rows, &m->embedding, m->arch.embed_scale, l->x, l->ldx);
+        ex->ops->embed(ex, l->rows, &m->embedding, m->arch.embed_scale, l->x);
     hn_pass_rotations(ex, r);
 }
 
@@ -457,10 +435,8 @@ static void layers(const hn_exec *ex, const hn_runner *r) {
 static void keep_outputs(const hn_exec *ex, const hn_runner *r) {
     const hn_buf from = hn_at(r->image_buf, offsetof(hn_row_image, output_row)),
                  to = hn_at(r->image_buf, offsetof(hn_row_image, output_slot));
-    const int ld = r->buf.ldx;
     if (r->n_output_rows > 0)
-        ex->ops->gather(ex, r->n_output_rows, from, r->m->arch.draft_head.norm_output ? r->out_norm : r->buf.x, ld, to, r->outputs, ld,
-                        r->m->arch.hidden);
+        ex->ops->gather(ex, r->n_output_rows, from, r->m->arch.draft_head.norm_output ? r->out_norm : r->buf.x, to, r->outputs);
 }
 
 /* Logits of the wanted rows: of all outputs, or of the clusters that are nearest by their centroids. */
@@ -468,15 +444,15 @@ static void output(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
     const hn_arch *a = &m->arch;
     const hn_head_desc *d = &a->draft_head;
+    const hn_act in = hn_act_of(r->out_act, a->hidden, m->output_forms);
+    const hn_output_rows out = {a->logit_scale, a->logit_cap, r->n_full, r->logits}, centroids = {.scale = 1};
     if (d->clusters == 0) {
-        ex->ops->linear_top(ex, r->n_logits, r->out_act, &m->output, a->logit_scale, a->logit_cap, r->logits, r->ld_logits, r->n_full,
-                            &r->best);
+        ex->ops->linear_top(ex, r->n_logits, in, &m->output, &out, &r->best);
         return;
     }
     const hn_clusters of = {d->clusters_used, a->vocab / d->clusters, r->nearest.id};
-    ex->ops->linear_top(ex, r->n_logits, r->out_act, &m->head.centroids, 1, 0, (hn_buf){NULL, 0}, 0, 0, &r->nearest);
-    ex->ops->clusters_top(ex, r->n_logits, r->out_act, &m->output, &of, a->logit_scale, a->logit_cap, r->logits, r->ld_logits, r->n_full,
-                          &r->best);
+    ex->ops->linear_top(ex, r->n_logits, in, &m->head.centroids, &centroids, &r->nearest);
+    ex->ops->clusters_top(ex, r->n_logits, in, &m->output, &of, &out, &r->best);
 }
 
 /* Norms the gathered rows for the output matrix, and into out_norm if that is exported, or read by a later pass. */
@@ -484,31 +460,29 @@ static void norm_rows(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
     const hn_head_desc *d = &m->arch.draft_head;
     const hn_ops *o = ex->ops;
-    const int ldx = r->buf.ldx;
     const float eps = m->arch.norm_eps;
     const hn_buf norm = r->module > 0 ? m->head.further[r->module - 1].output_norm : m->output_norm;
-    hn_buf from = r->out_x, kept = {NULL, 0};
+    const hn_act act = hn_act_of(r->out_act, m->arch.hidden, m->output_forms);
+    hn_matrix from = r->out_x, kept = hn_no_matrix;
     if (d->norm_twice) {
-        o->rmsnorm(ex, r->n_out, r->out_x, ldx, norm, eps, r->out_act, 0, r->out_norm, ldx);
+        o->rmsnorm(ex, r->n_out, r->out_x, norm, eps, hn_act_of(act, act.in, 0), r->out_norm);
         from = r->out_norm;
     } else if (r->set.post_norm || d->norm_output || d->markov) {
         kept = r->out_norm;
     }
     if (d->no_norm)
-        o->quantise(ex, r->n_out, r->out_x, ldx, r->out_act, m->output_forms);
+        o->quantise(ex, r->n_out, r->out_x, act);
     else
-        o->rmsnorm(ex, r->n_out, from, ldx, norm, eps, r->out_act, m->output_forms, kept, ldx);
+        o->rmsnorm(ex, r->n_out, from, norm, eps, act, drafts);
 }
 
 /* From the stream to logits: the wanted rows are normed and multiplied by the output matrix. */
 static void tail(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
-    const hn_pass_buffers *l = &r->buf;
     const hn_ops *o = ex->ops;
     const hn_buf none = {NULL, 0};
     if (r->n_out > 0) {
-        o->gather(ex, r->n_out, hn_at(r->image_buf, offsetof(hn_row_image, out)), l->x, l->ldx, none, r->out_x, l->ldx,
-                  m->arch.hidden);
+        o->gather(ex, r->n_out, hn_at(r->image_buf, offsetof(hn_row_image, out)), r->buf.x, none, r->out_x);
         norm_rows(ex, r);
     }
     if (r->set.post_norm && r->n_features > 0)
@@ -548,8 +522,8 @@ static hunch_status run_rows(hn_runner *r, const hn_row *rows, int n, const int 
     if (r->step) hn_walk_done(r, cache_seq, n_seqs);
     st = files ? hn_source_check(files, err) : HUNCH_OK;
     if (st) return st;
-    r->host_logits = o->view(o, r->logits);
-    r->host_features = o->view(o, r->features);
+    r->host_logits = o->view(o, r->logits.at);
+    r->host_features = o->view(o, r->features.at);
     r->host_best = o->view(o, r->best.id);
     r->host_value = o->view(o, r->best.value);
     r->host_clusters = r->nearest.k ? o->view(o, r->nearest.id) : NULL;
@@ -582,9 +556,10 @@ static void store_states(void *arg, int rank, int ranks) {
     const hn_head_desc *d = &r->m->arch.draft_head;
     const hn_buf from = hn_at(r->image_buf, offsetof(hn_row_image, store_from)),
                  to = hn_at(r->image_buf, offsetof(hn_row_image, store_to));
-    for (int k = 0; k < d->features; k++)
-        ex.ops->gather(&ex, r->n_stored, from, r->states[k], r->ld_states, to,
-                       hn_at(r->store, sizeof(float) * (size_t)k * (size_t)d->feature_width), r->ld_store, d->feature_width);
+    for (int k = 0; k < d->features; k++) {
+        const hn_matrix state = {r->states[k], d->feature_width, r->ld_states};
+        ex.ops->gather(&ex, r->n_stored, from, state, to, hn_columns(r->store, k * d->feature_width, d->feature_width));
+    }
 }
 
 void hn_pass_store(hn_runner *r, const hn_buf *states, int ld, const int32_t *from, const int32_t *to, int n) {
@@ -601,7 +576,7 @@ void hn_pass_store(hn_runner *r, const hn_buf *states, int ld, const int32_t *fr
 
 const float *hn_pass_logits(const hn_runner *r, int row) {
     assert(r->out_of_row[row] >= 0 && r->out_of_row[row] < r->n_logits);
-    return r->out_of_row[row] < r->n_full ? r->host_logits + (size_t)r->out_of_row[row] * (size_t)r->ld_logits : NULL;
+    return r->out_of_row[row] < r->n_full ? r->host_logits + (size_t)r->out_of_row[row] * (size_t)r->logits.ld : NULL;
 }
 
 const int32_t *hn_pass_clusters(const hn_runner *r, int row) {
@@ -630,7 +605,7 @@ double hn_pass_sum(const hn_runner *r, int row) {
 const float *hn_pass_feature(const hn_runner *r, int boundary, int row) {
     const int place = boundary == HN_FEATURE_POST_NORM ? r->n_boundaries : r->feature_slot[boundary];
     assert(r->feature_of_row[row] >= 0 && place >= 0);
-    return r->host_features + ((size_t)place * (size_t)r->max_rows + (size_t)r->feature_of_row[row]) * (size_t)r->buf.ldx;
+    return r->host_features + ((size_t)place * (size_t)r->max_rows + (size_t)r->feature_of_row[row]) * (size_t)r->features.ld;
 }
 
 int hn_pass_features(const hn_runner *r, const hn_feature_set *wanted, hn_buf buffers[HN_MAX_FEATURES], int *ld) {
@@ -638,11 +613,11 @@ int hn_pass_features(const hn_runner *r, const hn_feature_set *wanted, hn_buf bu
     for (int k = 0; k <= r->m->arch.layers && k <= 256; k++)
         if (wants_boundary(wanted, k)) {
             assert(r->feature_slot[k] >= 0);
-            buffers[n++] = feature_block(r, r->feature_slot[k]);
+            buffers[n++] = feature_block(r, r->feature_slot[k]).at;
         }
     assert(r->set.post_norm || !wanted->post_norm);
-    if (wanted->post_norm) buffers[n++] = feature_block(r, r->n_boundaries);
-    *ld = r->buf.ldx;
+    if (wanted->post_norm) buffers[n++] = feature_block(r, r->n_boundaries).at;
+    *ld = r->features.ld;
     return n;
 }
 

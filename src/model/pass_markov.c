@@ -24,8 +24,9 @@ typedef struct markov_image {
 struct hn_markov {
     hn_mem *mem;
     markov_image image;
-    int n, states, ld_e, ld_joint, ld_mix, ld_logits;
-    hn_buf image_buf, e, joint, mix, state, own, base, logits, n_certain;
+    int n, states;
+    hn_buf image_buf;
+    hn_matrix e, joint, mix, state, own, base, logits, n_certain;
     hn_act joint_in, e_in;
     hn_top best;
 };
@@ -40,8 +41,12 @@ static hn_buf take(size_t *total, size_t bytes) {
     return b;
 }
 
-static hn_buf take_rows(size_t *total, int rows, int ld) {
-    return take(total, sizeof(float) * (size_t)rows * (size_t)ld);
+static hn_buf take_floats(size_t *total, int rows, int cols) {
+    return take(total, sizeof(float) * (size_t)rows * (size_t)cols);
+}
+
+static hn_matrix take_matrix(size_t *total, int rows, int cols) {
+    return (hn_matrix){take_floats(total, rows, pad16(cols)), cols, pad16(cols)};
 }
 
 static size_t lay_out(hn_markov *k, const hn_runner *r) {
@@ -49,29 +54,25 @@ static size_t lay_out(hn_markov *k, const hn_runner *r) {
     const hn_ops *o = &r->m->ops;
     const int rank = a->draft_head.markov_rank, joint = a->hidden + 2 * rank;
     size_t total = 0;
-    k->ld_e = pad16(rank);
-    k->ld_joint = pad16(joint);
-    k->ld_mix = pad16(3 * rank);
-    k->ld_logits = r->ld_logits;
     k->image_buf = take(&total, sizeof k->image);
-    k->e = take_rows(&total, HN_MAX_ROWS, k->ld_e);
-    k->own = take_rows(&total, HN_MAX_ROWS, k->ld_e);
-    k->joint = take_rows(&total, HN_MAX_ROWS, k->ld_joint);
-    k->mix = take_rows(&total, HN_MAX_ROWS, k->ld_mix);
-    k->n_certain = take_rows(&total, HN_MAX_ROWS, HN_STRIP);
-    k->state = take_rows(&total, k->states, k->ld_e);
-    k->base = take_rows(&total, HN_MAX_ROWS, k->ld_logits);
-    k->logits = take_rows(&total, HN_MAX_ROWS, k->ld_logits);
-    k->joint_in = (hn_act){take(&total, o->act_bytes(joint, HN_MAX_ROWS)), joint, HN_MAX_ROWS};
-    k->e_in = (hn_act){take(&total, o->act_bytes(rank, HN_MAX_ROWS)), rank, HN_MAX_ROWS};
+    k->e = take_matrix(&total, HN_MAX_ROWS, rank);
+    k->own = take_matrix(&total, HN_MAX_ROWS, rank);
+    k->joint = take_matrix(&total, HN_MAX_ROWS, joint);
+    k->mix = take_matrix(&total, HN_MAX_ROWS, 3 * rank);
+    k->n_certain = take_matrix(&total, HN_MAX_ROWS, 1);
+    k->state = take_matrix(&total, k->states, rank);
+    k->base = take_matrix(&total, HN_MAX_ROWS, a->vocab);
+    k->logits = take_matrix(&total, HN_MAX_ROWS, a->vocab);
+    k->joint_in = (hn_act){take(&total, o->act_bytes(joint, HN_MAX_ROWS)), joint, HN_MAX_ROWS, 0};
+    k->e_in = (hn_act){take(&total, o->act_bytes(rank, HN_MAX_ROWS)), rank, HN_MAX_ROWS, 0};
     k->best = (hn_top){.k = r->best.k,
                        .id = take(&total, sizeof(int32_t) * HN_MAX_ROWS * (size_t)r->best.k),
-                       .value = take_rows(&total, HN_MAX_ROWS, r->best.k),
-                       .bias = k->base,
-                       .ld_bias = k->ld_logits,
+                       .value = take_floats(&total, HN_MAX_ROWS, r->best.k),
+                       .bias = k->base.at,
+                       .ld_bias = k->base.ld,
                        .map = r->m->head.ids,
                        .scratch = take(&total, o->top_scratch(o, HN_MAX_ROWS, r->best.k)),
-                       .sums = take_rows(&total, HN_MAX_ROWS, hn_sum_parts(a->vocab))};
+                       .sums = take_floats(&total, HN_MAX_ROWS, hn_sum_parts(a->vocab))};
     return total;
 }
 
@@ -82,8 +83,8 @@ hunch_status hn_markov_open(hn_runner *r, int states, hunch_error *err) {
     k->states = states + 1; /* the first is zero, for the begin of a block */
     const hunch_status st = o->mem_create(o, lay_out(k, r), &k->mem, err);
     if (st) return st;
-    hn_buf *all[] = {&k->image_buf, &k->e, &k->own, &k->joint, &k->mix, &k->n_certain, &k->state, &k->base, &k->logits, &k->joint_in.data,
-                     &k->e_in.data, &k->best.id, &k->best.value, &k->best.bias, &k->best.scratch, &k->best.sums};
+    hn_buf *all[] = {&k->image_buf, &k->e.at, &k->own.at, &k->joint.at, &k->mix.at, &k->n_certain.at, &k->state.at, &k->base.at, &k->logits.at,
+                     &k->joint_in.data, &k->e_in.data, &k->best.id, &k->best.value, &k->best.bias, &k->best.scratch, &k->best.sums};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) all[i]->mem = k->mem;
     return HUNCH_OK;
 }
@@ -101,15 +102,11 @@ static hn_buf image_at(const hn_markov *k, size_t offset) {
 }
 
 /* y = W (left | right): the product with the first `in` numbers of the joint rows. */
-static void joint_product(const hn_exec *ex, const hn_markov *k, const hn_weight *w, hn_buf y, int ld) {
-    const hn_act in = {k->joint_in.data, w->in, k->joint_in.max_rows};
-    const hn_linear_out out = {w, y, ld};
-    ex->ops->quantise(ex, k->n, k->joint, k->ld_joint, in, ex->ops->act_forms(ex->ops, w->dtype));
+static void joint_product(const hn_exec *ex, const hn_markov *k, const hn_weight *w, hn_matrix y) {
+    const hn_act in = hn_act_of(k->joint_in, w->in, ex->ops->act_forms(ex->ops, w->dtype));
+    const hn_linear_out out = {w, y};
+    ex->ops->quantise(ex, k->n, hn_columns(k->joint, 0, w->in), in);
     ex->ops->linear(ex, k->n, in, &out, 1, false);
-}
-
-static hn_buf column(hn_buf b, int col) {
-    return hn_at(b, sizeof(float) * (size_t)col);
 }
 
 /* h | e, and the confidence and the gate computed from it. */
@@ -120,16 +117,17 @@ static void with_state(const hn_exec *ex, const hn_runner *r) {
     const hn_ops *o = ex->ops;
     const hn_buf none = {NULL, 0}, each = r->buf.each;
     const int hidden = r->m->arch.hidden, rank = d->markov_rank;
+    const hn_matrix gate = hn_columns(k->mix, 0, rank);
     if (!d->confidence && d->markov != HN_MARKOV_GATED) return;
-    o->gather(ex, k->n, image_at(k, offsetof(markov_image, place)), r->out_norm, r->buf.ldx, none, k->joint, k->ld_joint, hidden);
-    o->gather(ex, k->n, each, k->e, k->ld_e, none, column(k->joint, hidden), k->ld_joint, rank);
+    o->gather(ex, k->n, image_at(k, offsetof(markov_image, place)), r->out_norm, none, hn_columns(k->joint, 0, hidden));
+    o->gather(ex, k->n, each, k->e, none, hn_columns(k->joint, hidden, rank));
     if (d->confidence) {
-        joint_product(ex, k, &h->confidence, k->n_certain, HN_STRIP);
-        o->add_bias(ex, k->n, k->n_certain, HN_STRIP, 1, h->confidence_bias);
+        joint_product(ex, k, &h->confidence, k->n_certain);
+        o->add_bias(ex, k->n, k->n_certain, h->confidence_bias);
     }
     if (d->markov != HN_MARKOV_GATED) return;
-    joint_product(ex, k, &h->markov_mix, k->mix, k->ld_mix);
-    o->apply(ex, k->n, HN_SIGMOID, HN_INTO_TIMES, k->mix, k->ld_mix, h->markov_bias, k->e, k->ld_e, rank);
+    joint_product(ex, k, &h->markov_mix, gate);
+    o->apply(ex, k->n, HN_SIGMOID, HN_INTO_TIMES, gate, h->markov_bias, k->e);
 }
 
 /* Replaces e by tanh(o), and updates the state. */
@@ -138,23 +136,24 @@ static void recurrent(const hn_exec *ex, const hn_runner *r) {
     const hn_head *h = &r->m->head;
     const hn_ops *o = ex->ops;
     const hn_buf none = {NULL, 0}, each = r->buf.each, bias = h->markov_bias;
-    const int rank = r->m->arch.draft_head.markov_rank, ld = k->ld_mix;
-    const hn_buf a = k->mix, c = column(a, rank), out = column(a, 2 * rank);
-    o->gather(ex, k->n, image_at(k, offsetof(markov_image, from)), k->state, k->ld_e, none, k->own, k->ld_e, rank);
-    o->gather(ex, k->n, each, k->own, k->ld_e, none, k->joint, k->ld_joint, rank);
-    o->gather(ex, k->n, each, k->e, k->ld_e, none, column(k->joint, rank), k->ld_joint, rank);
-    o->gather(ex, k->n, image_at(k, offsetof(markov_image, place)), r->out_norm, r->buf.ldx, none, column(k->joint, 2 * rank),
-              k->ld_joint, r->m->arch.hidden);
-    joint_product(ex, k, &h->markov_mix, k->mix, ld);
-    o->apply(ex, k->n, HN_SIGMOID, HN_INTO_SET, a, ld, bias, a, ld, rank);
-    o->apply(ex, k->n, HN_TANH, HN_INTO_SET, c, ld, column(bias, rank), c, ld, rank);
-    o->apply(ex, k->n, HN_TANH, HN_INTO_SET, out, ld, column(bias, 2 * rank), k->e, k->ld_e, rank);
-    o->apply(ex, k->n, HN_SAME, HN_INTO_TIMES, a, ld, none, k->own, k->ld_e, rank); /* a s */
-    o->apply(ex, k->n, HN_SAME, HN_INTO_ADD, c, ld, none, k->own, k->ld_e, rank);   /* + c */
-    o->apply(ex, k->n, HN_SAME, HN_INTO_TIMES, c, ld, none, a, ld, rank);
-    o->scale(ex, k->n, a, ld, rank, -1);
-    o->apply(ex, k->n, HN_SAME, HN_INTO_ADD, a, ld, none, k->own, k->ld_e, rank);   /* - a c */
-    o->gather(ex, k->n, each, k->own, k->ld_e, image_at(k, offsetof(markov_image, to)), k->state, k->ld_e, rank);
+    const int rank = r->m->arch.draft_head.markov_rank;
+    const size_t part = sizeof(float) * (size_t)rank;
+    const hn_matrix a = hn_columns(k->mix, 0, rank), c = hn_columns(k->mix, rank, rank), out = hn_columns(k->mix, 2 * rank, rank);
+    o->gather(ex, k->n, image_at(k, offsetof(markov_image, from)), k->state, none, k->own);
+    o->gather(ex, k->n, each, k->own, none, hn_columns(k->joint, 0, rank));
+    o->gather(ex, k->n, each, k->e, none, hn_columns(k->joint, rank, rank));
+    o->gather(ex, k->n, image_at(k, offsetof(markov_image, place)), r->out_norm, none,
+              hn_columns(k->joint, 2 * rank, r->m->arch.hidden));
+    joint_product(ex, k, &h->markov_mix, k->mix);
+    o->apply(ex, k->n, HN_SIGMOID, HN_INTO_SET, a, bias, a);
+    o->apply(ex, k->n, HN_TANH, HN_INTO_SET, c, hn_at(bias, part), c);
+    o->apply(ex, k->n, HN_TANH, HN_INTO_SET, out, hn_at(bias, 2 * part), k->e);
+    o->apply(ex, k->n, HN_SAME, HN_INTO_TIMES, a, none, k->own); /* a s */
+    o->apply(ex, k->n, HN_SAME, HN_INTO_ADD, c, none, k->own);   /* + c */
+    o->apply(ex, k->n, HN_SAME, HN_INTO_TIMES, c, none, a);
+    o->scale(ex, k->n, a, -1);
+    o->apply(ex, k->n, HN_SAME, HN_INTO_ADD, a, none, k->own);   /* - a c */
+    o->gather(ex, k->n, each, k->own, image_at(k, offsetof(markov_image, to)), k->state);
 }
 
 static void forward(void *arg, int rank, int ranks) {
@@ -164,14 +163,14 @@ static void forward(void *arg, int rank, int ranks) {
     const hn_ops *o = r->ops;
     const hn_head *h = &r->m->head;
     const hn_rows rows = {.n = k->n, .token = image_at(k, offsetof(markov_image, token))};
-    const int forms = o->act_forms(o, h->markov_out.dtype);
-    o->embed(&ex, &rows, &h->markov_in, 1, k->e, k->ld_e);
+    const hn_act e_in = hn_act_of(k->e_in, k->e.cols, o->act_forms(o, h->markov_out.dtype));
+    const hn_output_rows out = {.scale = 1, .n_written = k->n, .y = k->logits};
+    o->embed(&ex, &rows, &h->markov_in, 1, k->e);
     with_state(&ex, r);
     if (r->m->arch.draft_head.markov == HN_MARKOV_RNN) recurrent(&ex, r);
-    o->gather(&ex, k->n, image_at(k, offsetof(markov_image, place)), r->logits, r->ld_logits, (hn_buf){NULL, 0}, k->base, k->ld_logits,
-              r->m->arch.vocab);
-    o->quantise(&ex, k->n, k->e, k->ld_e, k->e_in, forms);
-    o->linear_top(&ex, k->n, k->e_in, &h->markov_out, 1, 0, k->logits, k->ld_logits, k->n, &k->best);
+    o->gather(&ex, k->n, image_at(k, offsetof(markov_image, place)), r->logits, (hn_buf){NULL, 0}, k->base);
+    o->quantise(&ex, k->n, k->e, e_in);
+    o->linear_top(&ex, k->n, e_in, &h->markov_out, &out, &k->best);
 }
 
 void hn_pass_markov(hn_runner *r, const hn_markov_row *rows, int n) {
@@ -191,8 +190,8 @@ void hn_pass_markov(hn_runner *r, const hn_markov_row *rows, int n) {
 }
 
 const float *hn_markov_logits(const hn_runner *r, int i) {
-    const float *all = r->m->ops.view(&r->m->ops, r->markov->logits);
-    return all + (size_t)i * (size_t)r->markov->ld_logits;
+    const float *all = r->m->ops.view(&r->m->ops, r->markov->logits.at);
+    return all + (size_t)i * (size_t)r->markov->logits.ld;
 }
 
 const int32_t *hn_markov_best(const hn_runner *r, int i, const float **value) {
@@ -210,6 +209,6 @@ double hn_markov_sum(const hn_runner *r, int i) {
 }
 
 double hn_markov_confidence(const hn_runner *r, int i) {
-    const float *n_certain = r->m->ops.view(&r->m->ops, r->markov->n_certain);
-    return r->m->arch.draft_head.confidence ? 1 / (1 + exp(-(double)n_certain[i * HN_STRIP])) : NAN;
+    const float *n_certain = r->m->ops.view(&r->m->ops, r->markov->n_certain.at);
+    return r->m->arch.draft_head.confidence ? 1 / (1 + exp(-(double)n_certain[i * r->markov->n_certain.ld])) : NAN;
 }

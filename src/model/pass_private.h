@@ -37,7 +37,9 @@ struct hn_runner {
     hn_rows rows[HN_MODEL_GROUPS]; /* the same rows; the page tables are each group's own */
     hn_row_image *image;
     int32_t *table[HN_MODEL_GROUPS]; /* host copy of the page tables [HN_MAX_TEXTS][stride] */
-    hn_buf image_buf, out_x, out_norm, logits, features;
+    hn_buf image_buf;
+    hn_matrix out_x, out_norm, logits;
+    hn_matrix features; /* of the exported boundaries, [max_rows] rows of each */
     hn_top best; /* one a row */
     hn_top nearest; /* with clusters: of the centroids, those whose outputs are computed */
     hn_act out_act;
@@ -46,14 +48,13 @@ struct hn_runner {
     int n_boundaries;
     int n_out, n_full, n_logits, n_features;                      /* of this pass; n_full have all their logits */
     /* of a draft head: stores of the target's states and of its own outputs */
-    hn_buf store, outputs;
-    int ld_store, store_rows, output_rows;
+    hn_matrix store, outputs;
+    int store_rows, output_rows;
     bool drafts; /* of this pass: features are outputs */
     int n_output_rows, n_masks; /* of this pass: stored outputs, rows that are masks after the norms */
     bool context; /* of this pass: only keys and values */
     int module;   /* of this pass: which of a head's modules, each one layer */
     hn_markov *markov; /* the stage after a block, NULL: none */
-    int ld_outputs;
     /* of a head with steps */
     hn_step_buffers steps;
     int first_step;                    /* of this pass: the step of the rows themselves */
@@ -71,7 +72,6 @@ struct hn_runner {
     int absorb_to[HN_MAX_TEXTS]; /* rows in the states after this pass */
     double seconds; /* of all passes */
     int16_t out_of_row[HN_PASS_ROWS + HN_LOGIT_ROWS], feature_of_row[HN_PASS_ROWS]; /* -1: none; further outputs follow the rows */
-    int ld_logits;
     const float *host_logits, *host_features, *host_value, *host_sums;
     const int32_t *host_best, *host_clusters;
 };

@@ -31,8 +31,8 @@ int hn_pass_output_width(const hn_arch *a) {
 
 static void gather_root(const hn_exec *ex, const hn_runner *r) {
     const hn_buf own = {NULL, 0};
-    ex->ops->gather(ex, r->rows[0].n, hn_at(r->image_buf, offsetof(hn_row_image, from)), r->store, r->ld_store, own, r->buf.x,
-                    r->buf.ldx, r->m->arch.hidden);
+    ex->ops->gather(ex, r->rows[0].n, hn_at(r->image_buf, offsetof(hn_row_image, from)), hn_columns(r->store, 0, r->m->arch.hidden), own,
+                    r->buf.x);
 }
 
 static void run_layer(const hn_exec *ex, const hn_runner *r, int i) {
@@ -43,11 +43,9 @@ static void run_layer(const hn_exec *ex, const hn_runner *r, int i) {
 }
 
 /* Gathers rows [first, first + n) of the wanted ones. */
-static void gather_wanted(const hn_exec *ex, const hn_runner *r, int first, int n, hn_buf to, int ld) {
+static void gather_wanted(const hn_exec *ex, const hn_runner *r, int first, int n, hn_matrix to) {
     const hn_buf own = {NULL, 0}, from = hn_at(r->image_buf, offsetof(hn_row_image, out) + sizeof(int32_t) * (size_t)first);
-    if (n > 0)
-        ex->ops->gather(ex, n, from, r->buf.x, r->buf.ldx, own, hn_at(to, sizeof(float) * (size_t)first * (size_t)ld), ld,
-                        r->m->arch.hidden);
+    if (n > 0) ex->ops->gather(ex, n, from, r->buf.x, own, hn_rows_from(to, first));
 }
 
 /* A layer for each step, all from the same state, and its result for the rows that need it. */
@@ -55,14 +53,13 @@ static void layer_a_step(const hn_exec *ex, const hn_runner *r) {
     for (int i = 0; i < r->m->arch.layers; i++) {
         gather_root(ex, r);
         run_layer(ex, r, i);
-        gather_wanted(ex, r, r->step_begin[i], r->step_begin[i + 1] - r->step_begin[i], r->out_x, r->buf.ldx);
+        gather_wanted(ex, r, r->step_begin[i], r->step_begin[i + 1] - r->step_begin[i], r->out_x);
     }
 }
 
 static void root_states(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
-    const hn_step_buffers *s = &r->steps;
-    const hn_buf to = hn_at(s->state, sizeof(float) * (size_t)hn_step_state_at(&m->arch));
+    const hn_matrix to = hn_columns(r->steps.state, hn_step_state_at(&m->arch), m->arch.hidden);
     hn_pass_rotations(ex, r);
     if (m->arch.draft_head.steps.kind == HN_STEP_LAYERS) {
         layer_a_step(ex, r);
@@ -72,27 +69,28 @@ static void root_states(const hn_exec *ex, const hn_runner *r) {
     for (int i = 0; i < m->arch.layers; i++) run_layer(ex, r, i);
     if (r->n_out == 0) return;
     if (m->arch.draft_head.no_norm) {
-        gather_wanted(ex, r, 0, r->n_out, to, s->ldstate);
+        gather_wanted(ex, r, 0, r->n_out, to);
         return;
     }
-    gather_wanted(ex, r, 0, r->n_out, r->out_x, r->buf.ldx);
-    ex->ops->rmsnorm(ex, r->n_out, r->out_x, r->buf.ldx, m->output_norm, m->arch.norm_eps, r->out_act, 0, to, s->ldstate);
+    gather_wanted(ex, r, 0, r->n_out, r->out_x);
+    ex->ops->rmsnorm(ex, r->n_out, r->out_x, m->output_norm, m->arch.norm_eps, r->out_act, to);
 }
 
 static void draft_states(const hn_exec *ex, const hn_runner *r) {
     const hn_buf own = {NULL, 0};
-    ex->ops->gather(ex, r->n_out, hn_at(r->image_buf, offsetof(hn_row_image, from)), r->outputs, r->ld_outputs, own, r->steps.state,
-                    r->steps.ldstate, hn_step_width(&r->m->arch, r->first_step - 1));
+    const int kept = hn_step_width(&r->m->arch, r->first_step - 1);
+    ex->ops->gather(ex, r->n_out, hn_at(r->image_buf, offsetof(hn_row_image, from)), hn_columns(r->outputs, 0, drafts), own,
+                    hn_columns(r->steps.state, 0, drafts));
 }
 
 /* Appends the embedding of each row's token to its state. */
 static void append_tokens(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
     const hn_step_buffers *s = &r->steps;
-    const hn_buf own = {NULL, 0}, to = hn_at(s->state, sizeof(float) * (size_t)((r->first_step + 1) * m->arch.hidden));
-    ex->ops->embed(ex, &r->rows[0], &m->embedding, m->arch.embed_scale, s->token, s->ldtoken);
-    ex->ops->gather(ex, r->n_out, hn_at(r->image_buf, offsetof(hn_row_image, out)), s->token, s->ldtoken, own, to, s->ldstate,
-                    m->arch.hidden);
+    const hn_buf own = {NULL, 0};
+    ex->ops->embed(ex, &r->rows[0], &m->embedding, m->arch.embed_scale, s->token);
+    ex->ops->gather(ex, r->n_out, hn_at(r->image_buf, offsetof(hn_row_image, out)), s->token, own,
+                    hn_columns(s->state, (r->first_step + 1) * m->arch.hidden, m->arch.hidden));
 }
 
 /* ---- outputs --------------------------------------------------------------------------------------------------------------- */
@@ -100,34 +98,31 @@ static void append_tokens(const hn_exec *ex, const hn_runner *r) {
 static void keep_states(const hn_exec *ex, const hn_runner *r) {
     const hn_buf from = hn_at(r->image_buf, offsetof(hn_row_image, output_row)),
                  to = hn_at(r->image_buf, offsetof(hn_row_image, output_slot));
-    if (r->n_output_rows > 0)
-        ex->ops->gather(ex, r->n_output_rows, from, r->steps.state, r->steps.ldstate, to, r->outputs, r->ld_outputs,
-                        hn_step_width(&r->m->arch, r->first_step));
+    const int kept = hn_step_width(&r->m->arch, r->first_step);
+    if (r->n_output_rows > 0) ex->ops->gather(ex, r->n_output_rows, from, hn_columns(r->steps.state, 0, drafts), to, hn_columns(r->outputs, 0, drafts));
 }
 
 /* Logits of rows [first, first + n) of the input `in`. */
 static void step_logits(const hn_exec *ex, const hn_runner *r, const hn_step *step, hn_act in, int first, int n) {
     const size_t parts = (size_t)hn_sum_parts(r->m->arch.vocab), at = (size_t)first;
+    const hn_output_rows out = {r->m->arch.logit_scale, r->m->arch.logit_cap, n, hn_rows_from(r->logits, first)};
     hn_top top = r->best;
     top.id = hn_at(top.id, sizeof(int32_t) * at * (size_t)top.k);
     top.value = hn_at(top.value, sizeof(float) * at * (size_t)top.k);
     top.sums = hn_at(top.sums, sizeof(float) * at * parts);
     top.bias = step->output_bias;
-    ex->ops->linear_top(ex, n, in, &step->output, r->m->arch.logit_scale, r->m->arch.logit_cap,
-                        hn_at(r->logits, sizeof(float) * at * (size_t)r->ld_logits), r->ld_logits, n, &top);
+    ex->ops->linear_top(ex, n, in, &step->output, &out, &top);
 }
 
 static void rows_logits(const hn_exec *ex, const hn_runner *r, const hn_step *step, int first, int n) {
     const hn_model *m = r->m;
-    const int forms = m->ops.act_forms(&m->ops, step->output.dtype), ldx = r->buf.ldx;
-    const hn_act in = {r->steps.in.data, step->output.in, r->steps.in.max_rows};
-    if (m->arch.draft_head.steps.kind == HN_STEP_LAYERS) {
-        const hn_buf x = hn_at(r->out_x, sizeof(float) * (size_t)first * (size_t)ldx), none = {NULL, 0};
-        ex->ops->rmsnorm(ex, n, x, ldx, m->output_norm, m->arch.norm_eps, r->out_act, forms, none, 0);
-        step_logits(ex, r, step, r->out_act, first, n);
-        return;
-    }
-    ex->ops->quantise(ex, n, hn_step_result(&m->arch, &r->steps, first), r->steps.ldstate, in, forms);
+    const int forms = m->ops.act_forms(&m->ops, step->output.dtype);
+    const bool layers = m->arch.draft_head.steps.kind == HN_STEP_LAYERS;
+    const hn_act in = hn_act_of(layers ? r->out_act : r->steps.in, step->output.in, forms);
+    if (layers)
+        ex->ops->rmsnorm(ex, n, hn_rows_from(r->out_x, first), m->output_norm, m->arch.norm_eps, in, hn_no_matrix);
+    else
+        ex->ops->quantise(ex, n, hn_step_result(&m->arch, &r->steps, first), in);
     step_logits(ex, r, step, in, first, n);
 }
 

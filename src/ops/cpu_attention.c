@@ -470,8 +470,9 @@ static void run_item(const call *c, tile *t, int item) {
     run_block(c, t, item % tiles);
 }
 
-void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_buf q,
-                      int ldq, hn_buf out, int ldo, hn_act a, int forms, hn_buf scratch) {
+void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_matrix q,
+                      hn_matrix out, hn_act a, hn_buf scratch) {
+    assert(q.cols == how->heads * kv->head_dim && out.cols == how->heads * kv->v_dim);
     assert(kv->head_dim <= HN_MAX_HEAD_DIM && kv->v_dim <= HN_MAX_HEAD_DIM && how->heads % kv->kv_heads == 0);
     assert(kv->head_dim % hn_kv_multiple(kv->type) == 0 && kv->v_dim % hn_kv_multiple(kv->type) == 0);
     rank_scratch *const scratches = (rank_scratch *)(void *)hn_host(scratch);
@@ -480,8 +481,8 @@ void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, c
               .sinks = how->sinks.mem ? hn_host_f32(how->sinks) : NULL, .from = hn_host_i32(rows->from),
               .last = hn_host_i32(how->ahead ? rows->last : rows->position), .bf16 = kv->type == HN_BF16 && !ex->ops->f32,
               .group = how->heads / kv->kv_heads, .spans = rows->max_position / HN_KEY_SPAN + 1, .act = &a,
-              .forms = whole ? forms : 0, .queries = HN_QUERIES, .q = hn_host_f32(q), .ldq = ldq, .out = hn_host_f32(out),
-              .ldo = ldo, .rank_scratch = scratches + ex->rank, .part = (float *)(void *)(scratches + ex->ranks)};
+              .forms = whole ? a.forms : 0, .queries = HN_QUERIES, .q = hn_host_f32(q.at), .ldq = q.ld, .out = hn_host_f32(out.at),
+              .ldo = out.ld, .rank_scratch = scratches + ex->rank, .part = (float *)(void *)(scratches + ex->ranks)};
     int items = plan_items(&c);
     hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, items);
     for (int item; (item = hn_claim_next(&claim)) >= 0;) run_item(&c, &c.rank_scratch->t, item);
@@ -490,5 +491,5 @@ void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, c
         merge_parts(&c);
     }
     hn_barrier(ex->ops->pool, ex->rank);
-    if (forms && !whole) hn_cpu_quantise(ex, rows->n, out, ldo, a, forms);
+    if (a.forms && !whole) hn_cpu_quantise(ex, rows->n, out, a);
 }

@@ -62,7 +62,7 @@ static float *inputs_at(const head *h, int slot) {
 /* m of a row, in the pass or in the cache; NULL: there is none. */
 static const float *m_of(const head *h, int32_t row) {
     if (row == HN_WALK_NONE) return NULL;
-    return row < 0 ? inputs_at(h, -2 - row) : hn_host_f32(h->j->m) + (size_t)h->j->ldm * (size_t)row;
+    return row < 0 ? inputs_at(h, -2 - row) : hn_host_row(h->j->m, row);
 }
 
 static const float *own_m(const head *h, const hn_walk_step *s) {
@@ -87,11 +87,10 @@ static void read_gates(head *h, int i) {
         h->g[i] = at[channels + d->value_heads + h->number];
         return;
     }
-    const size_t place = (size_t)j->ldg * (size_t)s->row + (size_t)h->number;
-    const double x = (double)(hn_host_f32(j->a)[place] + hn_host_f32(d->dt)[h->number]);
+    const double x = (double)(hn_host_row(j->a, s->row)[h->number] + hn_host_f32(d->dt)[h->number]);
     const double soft = x > 30 ? x : log1p(exp(x)); /* in double: every C library gives the same float */
     h->g[i] = (float)exp((double)hn_host_f32(d->decay)[h->number] * soft);
-    h->beta[i] = 1 / (1 + hn_exp(-hn_host_f32(j->b)[place]));
+    h->beta[i] = 1 / (1 + hn_exp(-hn_host_row(j->b, s->row)[h->number]));
     at[channels + h->number] = h->beta[i];
     at[channels + d->value_heads + h->number] = h->g[i];
     const float *m = own_m(h, s);
@@ -168,8 +167,7 @@ static void finish_rows(const head *h) {
         float *out = h->rows + (size_t)step_floats(d) * (size_t)i + 2 * pad16(d->key_dim) + pad16(d->value_dim);
         if (h->step[i].row < 0) continue;
         hn_rmsnorm(h->k, out, hn_host_f32(d->norm), d->value_dim, d->eps, out);
-        h->k->swiglu(hn_host_f32(h->j->z) + (size_t)h->j->ldz * (size_t)h->step[i].row + h->number * d->value_dim, out,
-                     d->value_dim);
+        h->k->swiglu(hn_host_row(h->j->z, h->step[i].row) + h->number * d->value_dim, out, d->value_dim);
     }
 }
 

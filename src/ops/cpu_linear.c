@@ -49,6 +49,7 @@ int hn_cpu_weight_form(const hn_ops *o, const hn_weight *w) {
 static hn_strips_fn *choose(const hn_ops *o, const hn_act *a, int first, const hn_weight *w, hn_strips_job *j) {
     const unsigned char *base = hn_host(a->data);
     const int form = hn_cpu_weight_form(o, w);
+    assert((a->forms & form) && a->in == w->in);
     j->in = w->in;
     if (form == HN_ACT_Q8) {
         j->x = base + hn_act_q8_off(a->in, first);
@@ -96,9 +97,9 @@ static void run_rows(const hn_exec *ex, const hn_cpu_span *span, const hn_linear
         j->n = span->n - first < HN_CALL_ROWS ? span->n - first : HN_CALL_ROWS;
         j->x = x + j->x_stride * (size_t)first;
         fn(j);
-        float *y = hn_host_f32(out->y) + (size_t)out->ldy * (size_t)(span->to + first) + s * HN_STRIP;
+        float *y = hn_host_row(out->y, span->to + first) + s * HN_STRIP;
         for (int i = 0; i < j->strips; i++)
-            o->kernels->store(c + i * j->n * HN_STRIP, j->n, y + i * HN_STRIP, out->ldy, columns(out->w, s + i), add);
+            o->kernels->store(c + i * j->n * HN_STRIP, j->n, y + i * HN_STRIP, out->y.ld, columns(out->w, s + i), add);
     }
     j->x = x;
 }
@@ -150,8 +151,7 @@ static void run_pairs(const hn_exec *ex, const hn_cpu_span *span, const hn_weigh
     }
 }
 
-void hn_cpu_run_glu(const hn_exec *ex, const hn_cpu_span *span, const hn_weight *gate, const hn_weight *up, const hn_act *y,
-                    int forms, int group) {
+void hn_cpu_run_glu(const hn_exec *ex, const hn_cpu_span *span, const hn_weight *gate, const hn_weight *up, const hn_act *y, int group) {
     float hidden[HN_CALL_ROWS * HN_GROUP];
     const int left = y->in - group * HN_GROUP, count = left < HN_GROUP ? left : HN_GROUP;
     hn_cpu_span part = *span;
@@ -160,7 +160,7 @@ void hn_cpu_run_glu(const hn_exec *ex, const hn_cpu_span *span, const hn_weight 
         part.n = span->n - first < HN_CALL_ROWS ? span->n - first : HN_CALL_ROWS;
         run_pairs(ex, &part, gate, up, group * GROUP_STRIPS, group * GROUP_STRIPS + hn_strips(count), hidden);
         for (int r = 0; r < part.n; r++)
-            hn_cpu_put_inputs(ex->ops, hidden + HN_GROUP * r, count, y, forms, span->to + first + r, group);
+            hn_cpu_put_inputs(ex->ops, hidden + HN_GROUP * r, count, y, y->forms, span->to + first + r, group);
     }
 }
 
@@ -169,13 +169,13 @@ int hn_cpu_unit_groups(const hn_exec *ex, const hn_weight *gate, int n, int grou
 }
 
 /* Computes whole groups of the next product's input, so that they can be quantised at once. */
-void hn_cpu_linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y, int forms) {
+void hn_cpu_linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y) {
     assert(n >= 1 && n <= y.max_rows && gate->out == y.in && up->out == y.in && gate->in == up->in);
     const hn_cpu_span span = {.a = &a, .n = n};
     const int groups = hn_act_groups(y.in), unit = hn_cpu_unit_groups(ex, gate, n, groups);
     hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, (groups + unit - 1) / unit);
     for (int i; (i = hn_claim_next(&claim)) >= 0;)
-        for (int g = i * unit; g < (i + 1) * unit && g < groups; g++) hn_cpu_run_glu(ex, &span, gate, up, &y, forms, g);
+        for (int g = i * unit; g < (i + 1) * unit && g < groups; g++) hn_cpu_run_glu(ex, &span, gate, up, &y, g);
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
@@ -241,29 +241,41 @@ static void add_to_strip(const hn_ops *o, float *c, int n, const float *bias, si
     for (int r = 0; r < n; r++) o->kernels->add(c + r * HN_STRIP, bias + ld * (size_t)r, cols);
 }
 
+/* The call of a rank: what all its strips or clusters have in common. */
+typedef struct top_call {
+    const hn_exec *ex;
+    const hn_act *a;
+    const hn_weight *w;
+    const hn_output_rows *out;
+    const hn_top *top;
+    found found;
+} top_call;
+
 /* Strips [s, end): adds the bias, scales, caps, finds the best, and writes the first n_written rows. */
-static void run_top(const hn_exec *ex, const hn_act *a, const hn_linear_out *out, float scale, float cap, int n_written,
-                    const found *top, const hn_top *how, int s, int end) {
+static void run_top(const top_call *k, int s, int end) {
+    const hn_exec *ex = k->ex;
+    const hn_top *how = k->top;
+    const hn_output_rows *out = k->out;
     const hn_ops *o = ex->ops;
     const int32_t *map = how->map.mem ? hn_host_i32(how->map) : NULL;
     const float *bias = how->bias.mem ? hn_host_f32(how->bias) : NULL;
     _Alignas(64) float c[HN_CALL_STRIPS * HN_CALL_ROWS * HN_STRIP];
-    hn_strips_job j = {.n = top->n, .c = c};
-    hn_strips_fn *fn = choose(o, a, 0, out->w, &j);
-    const int most = most_strips(out->w);
+    hn_strips_job j = {.n = k->found.n, .c = c};
+    hn_strips_fn *fn = choose(o, k->a, 0, k->w, &j);
+    const int most = most_strips(k->w);
     for (; s < end; s += j.strips) {
         j.strips = end - s < most ? end - s : most;
-        for (int i = 0; i < j.strips; i++) j.w[i] = strip_at(ex, out->w, 0, s + i, i);
+        for (int i = 0; i < j.strips; i++) j.w[i] = strip_at(ex, k->w, 0, s + i, i);
         fn(&j);
         for (int i = 0; bias && i < j.strips; i++)
-            add_to_strip(o, c + i * j.n * HN_STRIP, j.n, bias + (s + i) * HN_STRIP, (size_t)how->ld_bias, columns(out->w, s + i));
-        if (scale != 1) o->kernels->scale(c, c, j.strips * j.n * HN_STRIP, scale);
-        if (cap > 0) o->kernels->softcap(c, j.strips * j.n * HN_STRIP, cap);
+            add_to_strip(o, c + i * j.n * HN_STRIP, j.n, bias + (s + i) * HN_STRIP, (size_t)how->ld_bias, columns(k->w, s + i));
+        if (out->scale != 1) o->kernels->scale(c, c, j.strips * j.n * HN_STRIP, out->scale);
+        if (out->cap > 0) o->kernels->softcap(c, j.strips * j.n * HN_STRIP, out->cap);
         for (int i = 0; i < j.strips; i++) {
             const float *strip = c + i * j.n * HN_STRIP;
-            const int first = (s + i) * HN_STRIP, cols = columns(out->w, s + i);
-            find_in_strip(o, top, strip, first, cols, map);
-            if (n_written > 0) o->kernels->store(strip, n_written, hn_host_f32(out->y) + first, out->ldy, cols, false);
+            const int first = (s + i) * HN_STRIP, cols = columns(k->w, s + i);
+            find_in_strip(o, &k->found, strip, first, cols, map);
+            if (out->n_written > 0) o->kernels->store(strip, out->n_written, hn_host_f32(out->y.at) + first, out->y.ld, cols, false);
         }
     }
 }
@@ -284,14 +296,14 @@ static void merge_row(const hn_exec *ex, const hn_top *top, int n, int row) {
 }
 
 /* Divided like strips: most outputs are in the cache of the rank that computed them. */
-static void sum_rows(const hn_exec *ex, int n, int out, hn_buf y, int ldy, const hn_top *top) {
-    const int parts = hn_sum_parts(out);
+static void sum_rows(const hn_exec *ex, int n, hn_matrix y, const hn_top *top) {
+    const int parts = hn_sum_parts(y.cols);
     hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, parts * n);
     for (int i; (i = hn_claim_next(&claim)) >= 0;) {
         const int row = i % n, part = i / n, first = part * HN_SUM_PART;
-        const int left = out - first, count = left < HN_SUM_PART ? left : HN_SUM_PART;
+        const int left = y.cols - first, count = left < HN_SUM_PART ? left : HN_SUM_PART;
         hn_host_f32(top->sums)[row * parts + part] =
-            ex->ops->kernels->exp_sum(hn_host_f32(y) + (size_t)row * (size_t)ldy + first, count, hn_host_f32(top->value)[row * top->k]);
+            ex->ops->kernels->exp_sum(hn_host_row(y, row) + first, count, hn_host_f32(top->value)[row * top->k]);
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }
@@ -303,45 +315,34 @@ static void found_begin(const found *s) {
     }
 }
 
-/* After all outputs: the result of all ranks. out: number of outputs of a row of y. */
-static void finish_top(const hn_exec *ex, int n, int out, hn_buf y, int ldy, int n_written, const hn_top *top) {
+/* After all outputs: the result of all ranks. */
+static void finish_top(const hn_exec *ex, int n, const hn_output_rows *out, const hn_top *top) {
     int from, to;
     hn_barrier(ex->ops->pool, ex->rank);
     hn_share(ex, n, &from, &to);
     for (int r = from; r < to; r++) merge_row(ex, top, n, r);
     hn_barrier(ex->ops->pool, ex->rank);
-    if (top->sums.mem && n_written > 0) sum_rows(ex, n_written, out, y, ldy, top);
+    if (top->sums.mem && out->n_written > 0) sum_rows(ex, out->n_written, out->y, top);
 }
 
-void hn_cpu_linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, float cap, hn_buf y, int ldy,
-                       int n_written, const hn_top *top) {
-    assert(n >= 1 && n <= HN_CALL_ROWS && n_written <= n && top->k >= 1 && top->k <= HN_MAX_TOP);
-    const hn_linear_out out = {w, y, ldy};
-    const found mine = found_by(top, n, ex->rank);
-    const split s = split_strips(ex, n, &out, 1);
-    found_begin(&mine);
+void hn_cpu_linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_output_rows *out, const hn_top *top) {
+    assert(n >= 1 && n <= HN_CALL_ROWS && out->n_written <= n && top->k >= 1 && top->k <= HN_MAX_TOP);
+    assert(out->n_written == 0 || out->y.cols == w->out);
+    const top_call k = {ex, &a, w, out, top, found_by(top, n, ex->rank)};
+    const split s = split_strips(ex, n, &(hn_linear_out){.w = w}, 1);
+    found_begin(&k.found);
     hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, s.first_unit[1]);
     for (int unit; (unit = hn_claim_next(&claim)) >= 0;) {
         const int first = unit * s.unit, strips = hn_strips(w->out);
-        run_top(ex, &a, &out, scale, cap, n_written, &mine, top, first,
-                first + s.unit < strips ? first + s.unit : strips);
+        run_top(&k, first, first + s.unit < strips ? first + s.unit : strips);
     }
-    finish_top(ex, n, w->out, y, ldy, n_written, top);
+    finish_top(ex, n, out, top);
 }
 
 /* ---- the best of a row's clusters ---------------------------------------------------------------------------------- */
 
-typedef struct cluster_work {
-    const hn_exec *ex;
-    const hn_act *a;
-    const hn_weight *w;
-    const hn_top *top;
-    found found;
-    float scale, cap;
-} cluster_work;
-
 /* Finds the best of outputs [at, end) for a row among strips that begin with output `first`; c [strips][16]. */
-static void find_between(const cluster_work *k, int row, const float *c, int first, int at, int end) {
+static void find_between(const top_call *k, int row, const float *c, int first, int at, int end) {
     const int32_t *map = k->top->map.mem ? hn_host_i32(k->top->map) : NULL;
     for (int strip = at / HN_STRIP * HN_STRIP; strip < end; strip += HN_STRIP) {
         const float *outputs = c + (strip - first);
@@ -355,7 +356,7 @@ static void find_between(const cluster_work *k, int row, const float *c, int fir
 }
 
 /* Outputs [at, end) of a row; y NULL: they are not written. Whole strips are computed, and their other outputs dropped. */
-static void run_cluster(const cluster_work *k, int row, int at, int end, float *y) {
+static void run_cluster(const top_call *k, int row, int at, int end, float *y) {
     const hn_ops *o = k->ex->ops;
     _Alignas(64) float c[HN_CALL_STRIPS * HN_STRIP];
     hn_strips_job j = {.n = 1, .c = c};
@@ -365,8 +366,8 @@ static void run_cluster(const cluster_work *k, int row, int at, int end, float *
         j.strips = last - s < most ? last - s : most;
         for (int i = 0; i < j.strips; i++) j.w[i] = strip_at(k->ex, k->w, 0, s + i, i);
         fn(&j);
-        if (k->scale != 1) o->kernels->scale(c, c, j.strips * HN_STRIP, k->scale);
-        if (k->cap > 0) o->kernels->softcap(c, j.strips * HN_STRIP, k->cap);
+        if (k->out->scale != 1) o->kernels->scale(c, c, j.strips * HN_STRIP, k->out->scale);
+        if (k->out->cap > 0) o->kernels->softcap(c, j.strips * HN_STRIP, k->out->cap);
         const int first = s * HN_STRIP, behind = first + j.strips * HN_STRIP, to = behind < end ? behind : end;
         find_between(k, row, c, first, at, to);
         if (y) memcpy(y, c + (at - first), (size_t)(to - at) * sizeof *y);
@@ -376,19 +377,20 @@ static void run_cluster(const cluster_work *k, int row, int at, int end, float *
 }
 
 /* Each cluster of each row is a unit: the product of one row, whose bits are those of any number of rows. */
-void hn_cpu_clusters_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_clusters *of, float scale, float cap,
-                         hn_buf y, int ldy, int n_written, const hn_top *top) {
-    assert(n >= 1 && n <= HN_CALL_ROWS && n_written <= n && top->k >= 1 && top->k <= HN_MAX_TOP && !top->bias.mem);
-    const cluster_work k = {ex, &a, w, top, found_by(top, n, ex->rank), scale, cap};
+void hn_cpu_clusters_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_clusters *of, const hn_output_rows *out,
+                         const hn_top *top) {
+    assert(n >= 1 && n <= HN_CALL_ROWS && out->n_written <= n && top->k >= 1 && top->k <= HN_MAX_TOP && !top->bias.mem);
+    assert(out->n_written == 0 || out->y.cols == of->used * of->size);
+    const top_call k = {ex, &a, w, out, top, found_by(top, n, ex->rank)};
     const int32_t *id = hn_host_i32(of->id);
     found_begin(&k.found);
     hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, n * of->used);
     for (int unit; (unit = hn_claim_next(&claim)) >= 0;) {
         const int row = unit / of->used, place = unit % of->used, at = id[unit] * of->size;
-        float *to = row < n_written ? hn_host_f32(y) + (size_t)row * (size_t)ldy + place * of->size : NULL;
+        float *to = row < out->n_written ? hn_host_row(out->y, row) + place * of->size : NULL;
         assert(at + of->size <= w->out);
         if (id[unit] >= 0) run_cluster(&k, row, at, at + of->size, to);
         for (int i = 0; id[unit] < 0 && to && i < of->size; i++) to[i] = -INFINITY;
     }
-    finish_top(ex, n, of->used * of->size, y, ldy, n_written, top);
+    finish_top(ex, n, out, top);
 }

@@ -12,6 +12,7 @@ struct hn_mem {
 static inline void *hn_host(hn_buf b) { return b.mem->base + b.off; }
 static inline float *hn_host_f32(hn_buf b) { return (float *)hn_host(b); }
 static inline const int32_t *hn_host_i32(hn_buf b) { return (const int32_t *)hn_host(b); }
+static inline float *hn_host_row(hn_matrix m, int row) { return hn_host_f32(m.at) + (size_t)m.ld * (size_t)row; }
 
 /* The part [*first, *last) of `count` items of a rank: contiguous, of nearly equal size. */
 static inline void hn_share(const hn_exec *ex, int count, int *first, int *last) {
@@ -20,38 +21,31 @@ static inline void hn_share(const hn_exec *ex, int count, int *first, int *last)
 }
 
 /* Operations, one file per group; hn_ops_cpu puts them in the table. Contracts: ops.h. */
-void hn_cpu_embed(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_buf x, int ldx);
-void hn_cpu_fix_heads(const hn_exec *ex, int n, const hn_head_fix *fix, int heads, int kv_heads, int head_dim, hn_buf q,
-                      hn_buf k, hn_buf v, int ldq);
-void hn_cpu_norm_add(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_buf y, int ldy, int cols);
-void hn_cpu_glu(const hn_exec *ex, int n, hn_glu act, hn_buf gate, hn_buf gate_bias, hn_buf up, hn_buf up_bias, int ld,
-                float scale, hn_act y, int forms);
-void hn_cpu_add_bias(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf bias);
-void hn_cpu_apply(const hn_exec *ex, int n, hn_function f, hn_into into, hn_buf x, int ldx, hn_buf bias, hn_buf y, int ldy, int cols);
-void hn_cpu_scale(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, float a);
-void hn_cpu_rmsnorm(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_act a, int forms, hn_buf y,
-                    int ldy);
-void hn_cpu_quantise(const hn_exec *ex, int n, hn_buf x, int ldx, hn_act a, int forms);
+void hn_cpu_embed(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_matrix x);
+void hn_cpu_fix_heads(const hn_exec *ex, int n, const hn_head_fix *fix, const hn_qkv *x);
+void hn_cpu_norm_add(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, hn_matrix y);
+void hn_cpu_glu(const hn_exec *ex, int n, hn_glu act, const hn_glu_in *in, float scale, hn_act y);
+void hn_cpu_add_bias(const hn_exec *ex, int n, hn_matrix x, hn_buf bias);
+void hn_cpu_apply(const hn_exec *ex, int n, hn_function f, hn_into into, hn_matrix x, hn_buf bias, hn_matrix y);
+void hn_cpu_scale(const hn_exec *ex, int n, hn_matrix x, float a);
+void hn_cpu_rmsnorm(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, hn_act a, hn_matrix y);
+void hn_cpu_quantise(const hn_exec *ex, int n, hn_matrix x, hn_act a);
 void hn_cpu_linear(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs, int n_outs, bool add);
-void hn_cpu_linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y, int forms);
-void hn_cpu_linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, float cap, hn_buf y, int ldy,
-                       int n_written, const hn_top *top);
-void hn_cpu_clusters_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_clusters *of, float scale, float cap,
-                         hn_buf y, int ldy, int n_written, const hn_top *top);
-void hn_cpu_route(const hn_exec *ex, int n, const hn_router *router, hn_buf scores, int ld, const hn_routing *to);
-void hn_cpu_experts_glu(const hn_exec *ex, int n, const hn_routing *by, hn_act a, hn_act gathered, const hn_weight *gate,
-                        const hn_weight *up, hn_act y, int forms);
-void hn_cpu_experts_linear(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *w, hn_buf y, int ldy);
-void hn_cpu_combine(const hn_exec *ex, int n, const hn_routing *by, hn_buf results, int ld, const hn_shared *shared, hn_buf x,
-                    int ldx, int cols);
+void hn_cpu_linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y);
+void hn_cpu_linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_output_rows *out, const hn_top *top);
+void hn_cpu_clusters_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_clusters *of, const hn_output_rows *out,
+                         const hn_top *top);
+void hn_cpu_route(const hn_exec *ex, int n, const hn_router *router, hn_matrix scores, const hn_routing *to);
+void hn_cpu_experts_glu(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y);
+void hn_cpu_experts_linear(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *w, hn_matrix y);
+void hn_cpu_combine(const hn_exec *ex, int n, const hn_routing *by, hn_matrix results, const hn_shared *shared, hn_matrix x);
 size_t hn_cpu_top_scratch(const hn_ops *o, int max_rows, int k);
 void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *to);
-void hn_cpu_rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *by, int heads, const hn_kv *kv, hn_buf q,
-                       hn_buf k, hn_buf v, int ldq);
-void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_buf q,
-                      int ldq, hn_buf out, int ldo, hn_act a, int forms, hn_buf scratch);
+void hn_cpu_rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *by, const hn_kv *kv, const hn_qkv *x);
+void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_matrix q,
+                      hn_matrix out, hn_act a, hn_buf scratch);
 size_t hn_cpu_attention_scratch(const hn_ops *o, int max_rows, int heads, int v_dim, int max_positions);
-void hn_cpu_gather(const hn_exec *ex, int n, hn_buf from, hn_buf src, int lds, hn_buf to, hn_buf dst, int ldd, int cols);
+void hn_cpu_gather(const hn_exec *ex, int n, hn_buf from, hn_matrix src, hn_buf to, hn_matrix dst);
 void hn_cpu_pick(const hn_exec *ex, int n, const hn_pick *parts, int n_parts);
 void hn_cpu_rows_move(const hn_exec *ex, const hn_plain_rows *at, hn_buf pages, int n, hn_buf from, hn_buf to);
 void hn_cpu_kv_move(const hn_exec *ex, const hn_kv *kv, hn_buf pages, int n, hn_buf from, hn_buf to);

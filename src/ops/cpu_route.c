@@ -111,15 +111,14 @@ static void order_pairs(int n, const hn_routing *to) {
     }
 }
 
-void hn_cpu_route(const hn_exec *ex, int n, const hn_router *router, hn_buf scores, int ld, const hn_routing *to) {
+void hn_cpu_route(const hn_exec *ex, int n, const hn_router *router, hn_matrix scores, const hn_routing *to) {
     const int used = to->used;
     int first, last;
     assert(n >= 1 && n <= to->max_rows && router->experts <= HN_MAX_EXPERTS && used <= HN_MAX_USED);
     assert(router->experts == to->experts && router->used == used);
     hn_share(ex, n, &first, &last);
     for (int i = first; i < last; i++)
-        route_row(router, hn_host_f32(scores) + (size_t)ld * (size_t)i, (int32_t *)hn_host(to->id) + i * used,
-                  hn_host_f32(to->share) + i * used);
+        route_row(router, hn_host_row(scores, i), (int32_t *)hn_host(to->id) + i * used, hn_host_f32(to->share) + i * used);
     hn_barrier(ex->ops->pool, ex->rank);
     if (ex->rank == 0) order_pairs(n, to);
     hn_barrier(ex->ops->pool, ex->rank);
@@ -128,17 +127,17 @@ void hn_cpu_route(const hn_exec *ex, int n, const hn_router *router, hn_buf scor
 /* ---- the sum -------------------------------------------------------------------------------------------------------- */
 
 /* Inputs [from, from + count) of row i, at most a group. */
-static void combine_part(const hn_exec *ex, const hn_routing *by, const float *results, int ld, const hn_shared *shared, int i,
-                         int from, int count, float *x) {
+static void combine_part(const hn_exec *ex, const hn_routing *by, hn_matrix results, const hn_shared *shared, int i, int from, int count,
+                         float *x) {
     const struct hn_kernels *k = ex->ops->kernels;
     const int32_t *pair = hn_host_i32(by->pair) + i * by->used;
     const float *share = hn_host_f32(by->share) + i * by->used;
     float sum[HN_GROUP] = {0}, own[HN_GROUP];
-    for (int j = 0; j < by->used; j++) k->merge(sum, results + (size_t)ld * (size_t)pair[j] + from, count, 1, share[j]);
-    if (shared->y.mem) {
-        const float *y = hn_host_f32(shared->y) + (size_t)shared->ld * (size_t)i + from;
-        if (shared->gate.mem) {
-            const float gate = hn_host_f32(shared->gate)[(size_t)shared->ldgate * (size_t)i];
+    for (int j = 0; j < by->used; j++) k->merge(sum, hn_host_row(results, pair[j]) + from, count, 1, share[j]);
+    if (shared->y.at.mem) {
+        const float *y = hn_host_row(shared->y, i) + from;
+        if (shared->gate.at.mem) {
+            const float gate = *hn_host_row(shared->gate, i);
             k->scale(own, y, count, 1 / (1 + hn_exp(-gate)));
             y = own;
         }
@@ -147,15 +146,14 @@ static void combine_part(const hn_exec *ex, const hn_routing *by, const float *r
     k->add(x, sum, count);
 }
 
-void hn_cpu_combine(const hn_exec *ex, int n, const hn_routing *by, hn_buf results, int ld, const hn_shared *shared, hn_buf x,
-                    int ldx, int cols) {
-    const int groups = hn_act_groups(cols);
+void hn_cpu_combine(const hn_exec *ex, int n, const hn_routing *by, hn_matrix results, const hn_shared *shared, hn_matrix x) {
+    const int groups = hn_act_groups(x.cols);
     int first, last;
+    assert(results.cols == x.cols);
     hn_share(ex, n * groups, &first, &last);
     for (int item = first; item < last; item++) {
-        const int i = item / groups, from = item % groups * HN_GROUP, left = cols - from;
-        combine_part(ex, by, hn_host_f32(results), ld, shared, i, from, left < HN_GROUP ? left : HN_GROUP,
-                     hn_host_f32(x) + (size_t)ldx * (size_t)i + from);
+        const int i = item / groups, from = item % groups * HN_GROUP, left = x.cols - from;
+        combine_part(ex, by, results, shared, i, from, left < HN_GROUP ? left : HN_GROUP, hn_host_row(x, i) + from);
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }

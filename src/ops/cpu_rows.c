@@ -24,13 +24,13 @@ static void table_row(const hn_weight *table, int token, float *dst) {
     for (int k = 0; k < table->in && factors; k++) dst[k] *= factors[k / HN_F8_TILE];
 }
 
-void hn_cpu_embed(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_buf x, int ldx) {
+void hn_cpu_embed(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_matrix x) {
     const int32_t *token = hn_host_i32(rows->token);
     int first, last;
     hn_share(ex, rows->n, &first, &last);
     for (int i = first; i < last; i++) {
         assert(token[i] >= 0 && token[i] < table->out);
-        float *dst = hn_host_f32(x) + (size_t)ldx * (size_t)i;
+        float *dst = hn_host_row(x, i);
         table_row(table, token[i], dst);
         for (int k = 0; k < table->in && scale != 1.0f; k++) dst[k] *= scale;
     }
@@ -72,17 +72,16 @@ static bool next_piece(const hn_exec *ex, int n, int in, piece *p) {
     return true;
 }
 
-void hn_cpu_rmsnorm(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_act a, int forms, hn_buf y,
-                    int ldy) {
-    assert(n <= a.max_rows);
+void hn_cpu_rmsnorm(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, hn_act a, hn_matrix y) {
+    assert(n <= a.max_rows && x.cols == a.in && (!y.at.mem || y.cols == a.in));
     const struct hn_kernels *k = ex->ops->kernels;
     piece p = {0};
     while (next_piece(ex, n, a.in, &p)) {
-        const float *row = hn_host_f32(x) + (size_t)ldx * (size_t)p.row;
+        const float *row = hn_host_row(x, p.row);
         float *normed = act_f32(&a, p.row) + p.from; /* the F32 row is scratch if it is not wanted */
         k->normalise(row + p.from, hn_host_f32(w) + p.from, p.count, k->inverse_rms(row, a.in, eps), normed);
-        hn_cpu_put_inputs(ex->ops, normed, p.count, &a, forms & ~HN_ACT_F32, p.row, p.from / HN_GROUP);
-        if (y.mem) memcpy(hn_host_f32(y) + (size_t)ldy * (size_t)p.row + p.from, normed, (size_t)p.count * sizeof(float));
+        hn_cpu_put_inputs(ex->ops, normed, p.count, &a, a.forms & ~HN_ACT_F32, p.row, p.from / HN_GROUP);
+        if (y.at.mem) memcpy(hn_host_row(y, p.row) + p.from, normed, (size_t)p.count * sizeof(float));
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }
@@ -98,13 +97,10 @@ static int share_groups(const hn_exec *ex, int in, int *from, int *to) {
 
 /* Split by columns: a single row is split too, and a rank mostly gets columns that it wrote itself (products and
  * attention give their ranks neighbouring columns). */
-void hn_cpu_quantise(const hn_exec *ex, int n, hn_buf x, int ldx, hn_act a, int forms) {
+void hn_cpu_quantise(const hn_exec *ex, int n, hn_matrix x, hn_act a) {
     int k, end, first = share_groups(ex, a.in, &k, &end);
-    assert(n <= a.max_rows);
-    for (int i = 0; i < n && k < end; i++) {
-        const float *src = hn_host_f32(x) + (size_t)ldx * (size_t)i + k;
-        hn_cpu_put_inputs(ex->ops, src, end - k, &a, forms, i, first);
-    }
+    assert(n <= a.max_rows && x.cols == a.in);
+    for (int i = 0; i < n && k < end; i++) hn_cpu_put_inputs(ex->ops, hn_host_row(x, i) + k, end - k, &a, a.forms, i, first);
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
@@ -118,22 +114,20 @@ static const float *or_none(hn_buf b) {
     return b.mem ? hn_host_f32(b) : NULL;
 }
 
-void hn_cpu_fix_heads(const hn_exec *ex, int n, const hn_head_fix *fix, int heads, int kv_heads, int head_dim, hn_buf q,
-                      hn_buf k, hn_buf v, int ldq) {
+void hn_cpu_fix_heads(const hn_exec *ex, int n, const hn_head_fix *fix, const hn_qkv *x) {
     const struct {
-        float *x;
+        hn_matrix x;
         const float *bias, *norm;
-        int heads;
-    } part[3] = {{hn_host_f32(q), or_none(fix->q_bias), or_none(fix->q_norm), heads},
-                 {hn_host_f32(k), or_none(fix->k_bias), or_none(fix->k_norm), kv_heads},
-                 {hn_host_f32(v), or_none(fix->v_bias), NULL, kv_heads}};
+    } part[3] = {{x->q, or_none(fix->q_bias), or_none(fix->q_norm)},
+                 {x->k, or_none(fix->k_bias), or_none(fix->k_norm)},
+                 {x->v, or_none(fix->v_bias), NULL}};
+    const int dim = x->head_dim, heads = (x->q.cols + x->k.cols + x->v.cols) / dim;
     int first, last;
-    hn_share(ex, n * (heads + 2 * kv_heads), &first, &last);
+    hn_share(ex, n * heads, &first, &last);
     for (int i = first; i < last; i++) {
-        int head = i % (heads + 2 * kv_heads), p = 0;
-        while (head >= part[p].heads) head -= part[p++].heads;
-        const size_t at = (size_t)head * (size_t)head_dim, row = (size_t)(i / (heads + 2 * kv_heads)) * (size_t)ldq;
-        fix_head(ex->ops->kernels, part[p].x + row + at, part[p].bias ? part[p].bias + at : NULL, part[p].norm, head_dim,
+        int at = i % heads * dim, p = 0;
+        while (at >= part[p].x.cols) at -= part[p++].x.cols;
+        fix_head(ex->ops->kernels, hn_host_row(part[p].x, i / heads) + at, part[p].bias ? part[p].bias + at : NULL, part[p].norm, dim,
                  fix->eps);
     }
     hn_barrier(ex->ops->pool, ex->rank);
@@ -147,13 +141,14 @@ static void share_columns(const hn_exec *ex, int cols, int *from, int *to) {
     *to = last * HN_STRIP < cols ? last * HN_STRIP : cols;
 }
 
-void hn_cpu_norm_add(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_buf y, int ldy, int cols) {
+void hn_cpu_norm_add(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, hn_matrix y) {
     const struct hn_kernels *k = ex->ops->kernels;
     piece p = {0};
-    while (next_piece(ex, n, cols, &p)) {
-        const float *branch = hn_host_f32(x) + (size_t)ldx * (size_t)p.row;
-        float *sum = hn_host_f32(y) + (size_t)ldy * (size_t)p.row, normed[HN_GROUP];
-        const float r = k->inverse_rms(branch, cols, eps);
+    assert(x.cols == y.cols);
+    while (next_piece(ex, n, x.cols, &p)) {
+        const float *branch = hn_host_row(x, p.row);
+        float *sum = hn_host_row(y, p.row), normed[HN_GROUP];
+        const float r = k->inverse_rms(branch, x.cols, eps);
         for (int i = p.from; i < p.from + p.count; i += HN_GROUP) {
             const int left = p.from + p.count - i, count = left < HN_GROUP ? left : HN_GROUP;
             k->normalise(branch + i, hn_host_f32(w) + i, count, r, normed);
@@ -163,31 +158,26 @@ void hn_cpu_norm_add(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, floa
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
-void hn_cpu_glu(const hn_exec *ex, int n, hn_glu act, hn_buf gate, hn_buf gate_bias, hn_buf up, hn_buf up_bias, int ld,
-                float scale, hn_act y, int forms) {
-    const float *gb = or_none(gate_bias), *ub = or_none(up_bias);
+void hn_cpu_glu(const hn_exec *ex, int n, hn_glu act, const hn_glu_in *in, float scale, hn_act y) {
+    const float *gb = or_none(in->gate_bias), *ub = or_none(in->up_bias);
     const struct hn_kernels *k = ex->ops->kernels;
     int from, to, first = share_groups(ex, y.in, &from, &to);
-    assert(n <= y.max_rows);
+    assert(n <= y.max_rows && in->gate.cols == y.in && in->up.cols == y.in);
     for (int i = 0; i < n && from < to; i++) {
-        const size_t at = (size_t)ld * (size_t)i + (size_t)from;
-        float *g = hn_host_f32(gate) + at, *u = hn_host_f32(up) + at;
+        float *g = hn_host_row(in->gate, i) + from, *u = hn_host_row(in->up, i) + from;
         if (gb) k->add(g, gb + from, to - from);
         if (ub) k->add(u, ub + from, to - from);
         (act == HN_GELU ? k->geglu : act == HN_SILU ? k->swiglu : k->sigmoid_glu)(g, u, to - from);
         if (scale != 1) k->scale(g, g, to - from, scale);
-        hn_cpu_put_inputs(ex->ops, g, to - from, &y, forms, i, first);
+        hn_cpu_put_inputs(ex->ops, g, to - from, &y, y.forms, i, first);
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
-void hn_cpu_add_bias(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf bias) {
+void hn_cpu_add_bias(const hn_exec *ex, int n, hn_matrix x, hn_buf bias) {
     int from, to;
-    share_columns(ex, cols, &from, &to);
-    for (int i = 0; i < n; i++) {
-        float *row = hn_host_f32(x) + (size_t)ldx * (size_t)i;
-        ex->ops->kernels->add(row + from, hn_host_f32(bias) + from, to - from);
-    }
+    share_columns(ex, x.cols, &from, &to);
+    for (int i = 0; i < n; i++) ex->ops->kernels->add(hn_host_row(x, i) + from, hn_host_f32(bias) + from, to - from);
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
@@ -202,13 +192,14 @@ static float apply_one(hn_function f, float x) {
     return x;
 }
 
-void hn_cpu_apply(const hn_exec *ex, int n, hn_function f, hn_into into, hn_buf x, int ldx, hn_buf bias, hn_buf y, int ldy, int cols) {
+void hn_cpu_apply(const hn_exec *ex, int n, hn_function f, hn_into into, hn_matrix x, hn_buf bias, hn_matrix y) {
     const float *b = or_none(bias);
     int from, to;
-    share_columns(ex, cols, &from, &to);
+    assert(x.cols == y.cols);
+    share_columns(ex, y.cols, &from, &to);
     for (int i = 0; i < n; i++) {
-        const float *src = hn_host_f32(x) + (size_t)ldx * (size_t)i;
-        float *dst = hn_host_f32(y) + (size_t)ldy * (size_t)i;
+        const float *src = hn_host_row(x, i);
+        float *dst = hn_host_row(y, i);
         for (int k = from; k < to; k++) {
             const float value = apply_one(f, b ? src[k] + b[k] : src[k]);
             dst[k] = into == HN_INTO_SET ? value : into == HN_INTO_ADD ? dst[k] + value : dst[k] * value;
@@ -217,11 +208,11 @@ void hn_cpu_apply(const hn_exec *ex, int n, hn_function f, hn_into into, hn_buf 
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
-void hn_cpu_scale(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, float a) {
+void hn_cpu_scale(const hn_exec *ex, int n, hn_matrix x, float a) {
     int from, to;
-    share_columns(ex, cols, &from, &to);
+    share_columns(ex, x.cols, &from, &to);
     for (int i = 0; i < n; i++) {
-        float *row = hn_host_f32(x) + (size_t)ldx * (size_t)i + from;
+        float *row = hn_host_row(x, i) + from;
         ex->ops->kernels->scale(row, row, to - from, a);
     }
     hn_barrier(ex->ops->pool, ex->rank);
@@ -249,21 +240,21 @@ void hn_cpu_pick(const hn_exec *ex, int n, const hn_pick *parts, int n_parts) {
     for (int i = first; i < last; i++)
         for (int k = 0; k < n_parts; k++) {
             const hn_pick *p = &parts[k];
-            const float *src = hn_host_f32(p->src) + (size_t)p->lds * (size_t)i + p->first;
-            float *dst = hn_host_f32(p->dst) + (size_t)p->ldd * (size_t)i;
-            for (int c = 0; c < p->count; c += p->run, src += p->stride)
-                memcpy(dst + c, src, sizeof *dst * (size_t)(p->count - c < p->run ? p->count - c : p->run));
+            const float *src = hn_host_row(p->src, i) + p->first;
+            float *dst = hn_host_row(p->dst, i);
+            for (int c = 0, left; (left = p->dst.cols - c) > 0; c += p->run, src += p->stride)
+                memcpy(dst + c, src, sizeof *dst * (size_t)(left < p->run ? left : p->run));
         }
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
-void hn_cpu_gather(const hn_exec *ex, int n, hn_buf from, hn_buf src, int lds, hn_buf to, hn_buf dst, int ldd, int cols) {
+void hn_cpu_gather(const hn_exec *ex, int n, hn_buf from, hn_matrix src, hn_buf to, hn_matrix dst) {
     int first, last;
+    assert(src.cols == dst.cols);
     hn_share(ex, n, &first, &last);
     for (int i = first; i < last; i++) {
         const int at = to.mem ? hn_host_i32(to)[i] : i;
-        memcpy(hn_host_f32(dst) + (size_t)ldd * (size_t)at,
-               hn_host_f32(src) + (size_t)lds * (size_t)hn_host_i32(from)[i], (size_t)cols * sizeof(float));
+        memcpy(hn_host_row(dst, at), hn_host_row(src, hn_host_i32(from)[i]), (size_t)dst.cols * sizeof(float));
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }

@@ -75,15 +75,14 @@ typedef struct hn_state_pages {
     int first, page_units, stride;
 } hn_state_pages;
 
-/* y is written in place of z. m f32 [n][ldm], z f32 [n][ldz], b and a f32 [n][ldg]. */
+/* y is written in place of z. */
 typedef struct hn_delta_job {
     const hn_delta *net;
     const hn_delta_walk *walk;
     int n_seqs;
     hn_input_pages inputs;
     hn_state_pages states;
-    hn_buf m, z, b, a;
-    int ldm, ldz, ldg;
+    hn_matrix m, z, b, a;
     hn_buf scratch; /* hn_delta_scratch bytes a rank */
     size_t scratch_bytes;
 } hn_delta_job;

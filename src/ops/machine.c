@@ -160,7 +160,7 @@ typedef struct product {
 static void run_product(void *arg, int rank, int ranks) {
     product *p = arg;
     const hn_exec ex = {p->m->o, rank, ranks};
-    const hn_linear_out out = {&p->w, p->y, p->w.out};
+    const hn_linear_out out = {&p->w, {p->y, p->w.out, p->w.out}};
     for (int i = 0; i < (ex.ops->isa == HN_ISA_REF ? SLOW_TIMES : TIMES); i++) {
         mark_begin(p->m, rank);
         ex.ops->linear(&ex, ROWS, p->a, &out, 1, false);
@@ -174,7 +174,7 @@ static hunch_status measure_product(hn_machine *m, hn_dtype type, double *gmac_s
     const size_t strip = o->strip_bytes(type, IN), strips = (RANK_BYTES / strip + 1) * (size_t)ranks;
     const size_t act = (o->act_bytes(IN, ROWS) + 63) / 64 * 64;
     product p = {.m = m, .w = {.dtype = type, .out = (int)strips * HN_STRIP, .in = IN, .strip_stride = strip},
-                 .a = {.in = IN, .max_rows = ROWS}};
+                 .a = {.in = IN, .max_rows = ROWS, .forms = HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16}};
     hn_mem *mem;
     hunch_status st = o->mem_create(o, strip * strips + act + sizeof(float) * ROWS * (size_t)p.w.out, &mem, err);
     if (st) return st;

@@ -100,12 +100,31 @@ static inline bool hn_is_stored(const hn_weight *w) { return w->stored.rows || w
 
 /* ---- activations ------------------------------------------------------------------------------------------------- */
 
+/* A matrix of f32, a row for each row of the operation's n: row i begins ld floats behind row i - 1, and its first `cols` are the
+ * matrix. It refers to a part of a buffer, and is passed by value. at.mem NULL: there is none. */
+typedef struct hn_matrix {
+    hn_buf at;
+    int cols, ld;
+} hn_matrix;
+static const hn_matrix hn_no_matrix = {{NULL, 0}, 0, 0};
+/* Columns [first, first + count), the same rows. */
+static inline hn_matrix hn_columns(hn_matrix m, int first, int count) {
+    return (hn_matrix){hn_at(m.at, sizeof(float) * (size_t)first), count, m.ld};
+}
+/* Rows from `first` on. */
+static inline hn_matrix hn_rows_from(hn_matrix m, int first) {
+    return (hn_matrix){hn_at(m.at, sizeof(float) * (size_t)first * (size_t)m.ld), m.cols, m.ld};
+}
+
 enum { HN_ACT_F32 = 1, HN_ACT_Q8 = 2, HN_ACT_BF16 = 4 }; /* forms of an activation row; a mask */
-/* Rows of a matrix input in the forms that their consumers read. Layout: ops/act.h. */
+/* Rows of a matrix input. Their writer makes `forms`; a product reads the form that its matrix wants. Layout: ops/act.h. */
 typedef struct hn_act {
     hn_buf data;
     int in, max_rows;
+    int forms;
 } hn_act;
+/* The same buffer for rows of another width, in other forms. */
+static inline hn_act hn_act_of(hn_act a, int in, int forms) { return (hn_act){a.data, in, a.max_rows, forms}; }
 
 enum { HN_NO_PAGE = -1 };
 
@@ -161,9 +180,22 @@ typedef struct hn_exec {
 
 typedef struct hn_linear_out {
     const hn_weight *w;
-    hn_buf y;     /* f32 [n][ldy], this matrix writes columns 0..out-1 from here */
-    int ldy;
+    hn_matrix y; /* [out] wide at least */
 } hn_linear_out;
+
+/* The inputs of an activation with a gate, both overwritten. */
+typedef struct hn_glu_in {
+    hn_matrix gate, up;
+    hn_buf gate_bias, up_bias; /* f32 [cols]; mem NULL: none */
+} hn_glu_in;
+
+/* What is computed of a row's outputs, and written: y = scale * (W a + bias), or cap * tanh(y / cap) if cap is not 0. Capped values may
+ * tie although others do not: the best are those of y as it is written. */
+typedef struct hn_output_rows {
+    float scale, cap;
+    int n_written; /* the first of the rows that are written to y */
+    hn_matrix y;
+} hn_output_rows;
 
 /* The best outputs of rows: value descending, ties to the lower id, NaN never among them. */
 typedef struct hn_top {
@@ -233,14 +265,20 @@ typedef struct hn_routing {
     hn_buf row;    /* int32 [n * used] row of each pair */
     hn_buf first;  /* int32 [experts + 1] first pair of each expert */
     hn_buf distinct;  /* int32 [1 + experts] number of experts with rows; their ids, ascending */
+    hn_act gathered;  /* room for the input of each pair */
 } hn_routing;
 
 /* The result of the shared expert, added to those of a row's experts; mem NULL: none. */
 typedef struct hn_shared {
-    hn_buf y;    /* f32 [n][ld] */
-    hn_buf gate; /* f32 [n][ldgate] column 0: y is multiplied by its sigmoid */
-    int ld, ldgate;
+    hn_matrix y;
+    hn_matrix gate; /* column 0: y is multiplied by its sigmoid */
 } hn_shared;
+
+/* The heads of a layer's queries, keys and values, side by side in a row each. */
+typedef struct hn_qkv {
+    hn_matrix q, k, v; /* q: [heads * head_dim] wide; 0: there are no queries */
+    int head_dim;
+} hn_qkv;
 
 /* Biases and norms of the heads of q, k and v between their products and the rotation; mem NULL: none. */
 typedef struct hn_head_fix {
@@ -261,8 +299,8 @@ typedef struct hn_attention_params {
 
 /* Columns of one matrix of rows that are copied to the first columns of another: runs of columns at a stride. */
 typedef struct hn_pick {
-    hn_buf src, dst; /* f32 [n][lds], [n][ldd] */
-    int lds, ldd, first, run, stride, count;
+    hn_matrix src, dst; /* all of dst is written */
+    int first, run, stride;
 } hn_pick;
 
 /* Cache rows of row_bytes bytes: slot s in page s / page_rows of a table. */
@@ -297,72 +335,61 @@ struct hn_ops {
 
     /* -- operations: all ranks call, each ends in a barrier -- */
 
-    /* x[i] = scale * row token[i] of the table, dequantised. f32 [n][ldx] */
-    void (*embed)(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_buf x, int ldx);
-    /* a[i] = rmsnorm(x[i]) * w in `forms`; x f32 [n][ldx], w f32 [a.in]. y: if mem is not NULL, f32 [n][ldy] gets the
-     * normed row too (the post-norm feature). */
-    void (*rmsnorm)(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_act a, int forms, hn_buf y, int ldy);
-    /* a[i] = x[i] in `forms`. */
-    void (*quantise)(const hn_exec *ex, int n, hn_buf x, int ldx, hn_act a, int forms);
+    /* x[i] = scale * row token[i] of the table, dequantised. */
+    void (*embed)(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_matrix x);
+    /* a[i] = rmsnorm(x[i]) * w; w f32 [a.in]. y, if there is one, gets the normed row too (the post-norm feature). */
+    void (*rmsnorm)(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, hn_act a, hn_matrix y);
+    /* a[i] = x[i] */
+    void (*quantise)(const hn_exec *ex, int n, hn_matrix x, hn_act a);
     /* y_k = W_k a for up to HN_MAX_LINEAR matrices; add: y_k += W_k a (the residual). */
     void (*linear)(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs, int n_outs, bool add);
-    /* y = silu(gate a) * (up a), in `forms`. gate and up have equal shapes. */
-    void (*linear_glu)(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y, int forms);
-    /* The best of each row of y = scale * (W a + bias), or of cap * tanh(y / cap) if cap is not 0, and all of the first
-     * n_written rows: f32 [n_written][ldy]. Capped values may tie although others do not: the best are those of y as it
-     * is written. */
-    void (*linear_top)(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, float cap, hn_buf y, int ldy,
-                       int n_written, const hn_top *top);
+    /* y = silu(gate a) * (up a). gate and up have equal shapes. */
+    void (*linear_glu)(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y);
+    /* The best of each row of W a, and all outputs of the first rows. */
+    void (*linear_top)(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_output_rows *out, const hn_top *top);
     size_t (*top_scratch)(const hn_ops *o, int max_rows, int k);
     /* linear_top of each row's clusters alone; no other strips of w are read. A row of y has the outputs of its clusters in
      * their order, used * size, -infinity instead of those of a cluster that is -1. top: without a bias; its map is of all
      * outputs of w, its sums have hn_sum_parts(used * size) parts. */
-    void (*clusters_top)(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_clusters *of, float scale, float cap,
-                         hn_buf y, int ldy, int n_written, const hn_top *top);
-    /* The router's choice for each row; scores f32 [n][ld], its product, are overwritten. */
-    void (*route)(const hn_exec *ex, int n, const hn_router *router, hn_buf scores, int ld, const hn_routing *to);
+    void (*clusters_top)(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_clusters *of, const hn_output_rows *out,
+                         const hn_top *top);
+    /* The router's choice for each row; scores, its product, are overwritten. */
+    void (*route)(const hn_exec *ex, int n, const hn_router *router, hn_matrix scores, const hn_routing *to);
     /* linear_glu for every pair: y[pair] from a[row of the pair] and the matrices of its expert. An expert's weights
-     * are read once for all rows that use it. gathered: room for n * used rows of a. y: max_rows is at least n *
-     * used. */
-    void (*experts_glu)(const hn_exec *ex, int n, const hn_routing *by, hn_act a, hn_act gathered, const hn_weight *gate,
-                        const hn_weight *up, hn_act y, int forms);
-    /* y[pair] = W of its expert times a[pair]; f32 [n * used][ldy] */
-    void (*experts_linear)(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *w, hn_buf y, int ldy);
+     * are read once for all rows that use it. max_rows of y and by->gathered is at least n * used. */
+    void (*experts_glu)(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y);
+    /* y[pair] = W of its expert times a[pair], for n * used rows */
+    void (*experts_linear)(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *w, hn_matrix y);
     /* x[i] += the sum of share times result over the row's pairs, experts ascending, from 0 on by fmaf, plus the shared
-     * expert's result (f32 [.][ld] and [n][ldx], cols wide). */
-    void (*combine)(const hn_exec *ex, int n, const hn_routing *by, hn_buf results, int ld, const hn_shared *shared, hn_buf x,
-                    int ldx, int cols);
+     * expert's result. results: a row for each pair. */
+    void (*combine)(const hn_exec *ex, int n, const hn_routing *by, hn_matrix results, const hn_shared *shared, hn_matrix x);
     /* cs[i] = the rotation of row i at its position. Called once per pass (for each distinct rope of the model); every layer's
      * rope_store reads it. */
     void (*rope_table)(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *to);
-    /* In place on q [n][ldq] (heads * head_dim wide), k and v (kv_heads * head_dim). */
-    void (*fix_heads)(const hn_exec *ex, int n, const hn_head_fix *fix, int heads, int kv_heads, int head_dim, hn_buf q,
-                      hn_buf k, hn_buf v, int ldq);
-    /* Rotates q [n][ldq] (heads * head_dim) in place and k, then stores k and v (both kv_heads * head_dim wide, rows
-     * ldq apart) in the cache type at each row's slot. by: of the same rows; NULL: they are only stored. */
-    void (*rope_store)(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *by, int heads, const hn_kv *kv, hn_buf q,
-                       hn_buf k, hn_buf v, int ldq);
-    /* Attention of q [n][ldq] (heads * head_dim) over each row's path; out f32 [n][ldo] (heads * v_dim), and in `forms` a
-     * (forms 0: none). scratch: attention_scratch bytes, 64-byte aligned. */
-    void (*attention)(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_buf q,
-                      int ldq, hn_buf out, int ldo, hn_act a, int forms, hn_buf scratch);
+    /* In place on all heads. */
+    void (*fix_heads)(const hn_exec *ex, int n, const hn_head_fix *fix, const hn_qkv *x);
+    /* Rotates q and k in place, then stores k and v in the cache type at each row's slot. by: of the same rows; NULL: they are only
+     * stored. */
+    void (*rope_store)(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *by, const hn_kv *kv, const hn_qkv *x);
+    /* Attention of q [heads * head_dim] over each row's path to out [heads * v_dim], and the same to a (no forms: none).
+     * scratch: attention_scratch bytes, 64-byte aligned. */
+    void (*attention)(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_matrix q,
+                      hn_matrix out, hn_act a, hn_buf scratch);
     size_t (*attention_scratch)(const hn_ops *o, int max_rows, int heads, int v_dim, int max_positions);
-    /* dst[to[i]] = src[from[i]], rows of `cols` floats; from, to: int32 [n] buffers, mem of `to` NULL: row i. Rows of
-     * dst are not repeated, and src and dst do not overlap. */
-    void (*gather)(const hn_exec *ex, int n, hn_buf from, hn_buf src, int lds, hn_buf to, hn_buf dst, int ldd, int cols);
-    /* y[i][0..cols) += rmsnorm(x[i]) * w. */
-    void (*norm_add)(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_buf y, int ldy, int cols);
-    /* y[i] = act(gate[i] + gate_bias) * (up[i] + up_bias) * scale, in `forms`; gate and up f32 [n][ld], both
-     * overwritten; biases f32 [y.in], mem NULL: none. */
-    void (*glu)(const hn_exec *ex, int n, hn_glu act, hn_buf gate, hn_buf gate_bias, hn_buf up, hn_buf up_bias, int ld,
-                float scale, hn_act y, int forms);
-    /* x[i][0..cols) += bias, in place. */
-    void (*add_bias)(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf bias);
-    /* y[i][0..cols) =, += or *= f(x[i] + bias); bias f32 [cols], mem NULL: none. x and y may be the same. */
-    void (*apply)(const hn_exec *ex, int n, hn_function f, hn_into into, hn_buf x, int ldx, hn_buf bias, hn_buf y, int ldy, int cols);
-    /* x[i][0..cols) *= a, in place. */
-    void (*scale)(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, float a);
-    /* For every part of row i: dst[i][c] = src[i][first + c / run * stride + c % run], c < count. */
+    /* dst[to[i]] = src[from[i]], both of the same width; from, to: int32 [n] buffers, mem of `to` NULL: row i. Rows of dst are not
+     * repeated, and src and dst do not overlap. */
+    void (*gather)(const hn_exec *ex, int n, hn_buf from, hn_matrix src, hn_buf to, hn_matrix dst);
+    /* y[i] += rmsnorm(x[i]) * w */
+    void (*norm_add)(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, hn_matrix y);
+    /* y[i] = act(gate[i] + gate_bias) * (up[i] + up_bias) * scale */
+    void (*glu)(const hn_exec *ex, int n, hn_glu act, const hn_glu_in *in, float scale, hn_act y);
+    /* x[i] += bias, in place. */
+    void (*add_bias)(const hn_exec *ex, int n, hn_matrix x, hn_buf bias);
+    /* y[i] =, += or *= f(x[i] + bias); bias f32 [cols], mem NULL: none. x and y may be the same. */
+    void (*apply)(const hn_exec *ex, int n, hn_function f, hn_into into, hn_matrix x, hn_buf bias, hn_matrix y);
+    /* x[i] *= a, in place. */
+    void (*scale)(const hn_exec *ex, int n, hn_matrix x, float a);
+    /* For every part of row i: dst[i][c] = src[i][first + c / run * stride + c % run], for all columns c of dst. */
     void (*pick)(const hn_exec *ex, int n, const hn_pick *parts, int n_parts);
     /* A layer of gated delta nets without its products: delta.h. */
     void (*delta)(const hn_exec *ex, const struct hn_delta_job *job);

@@ -67,38 +67,35 @@ static void linear(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs
     span_end(&s);
 }
 
-static void linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y,
-                       int forms) {
+static void linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y) {
     const span s = span_begin(ex, HN_PHASE_GATE_UP);
     note_product(&s, n, gate);
     note_product(&s, n, up);
-    s.ex.ops->linear_glu(&s.ex, n, a, gate, up, y, forms);
+    s.ex.ops->linear_glu(&s.ex, n, a, gate, up, y);
     span_end(&s);
 }
 
-static void glu(const hn_exec *ex, int n, hn_glu act, hn_buf gate, hn_buf gate_bias, hn_buf up, hn_buf up_bias, int ld,
-                float scale, hn_act y, int forms) {
+static void glu(const hn_exec *ex, int n, hn_glu act, const hn_glu_in *in, float scale, hn_act y) {
     const span s = span_begin(ex, HN_PHASE_GATE_UP);
-    s.ex.ops->glu(&s.ex, n, act, gate, gate_bias, up, up_bias, ld, scale, y, forms);
+    s.ex.ops->glu(&s.ex, n, act, in, scale, y);
     span_end(&s);
 }
 
-static void linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, float scale, float cap, hn_buf y,
-                       int ldy, int n_written, const hn_top *top) {
+static void linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_output_rows *out, const hn_top *top) {
     const span s = span_begin(ex, HN_PHASE_OUTPUT);
     note_product(&s, n, w);
-    s.ex.ops->linear_top(&s.ex, n, a, w, scale, cap, y, ldy, n_written, top);
+    s.ex.ops->linear_top(&s.ex, n, a, w, out, top);
     span_end(&s);
 }
 
 /* Notes what the rows' clusters read, also those that several rows have. */
-static void clusters_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_clusters *of, float scale, float cap,
-                         hn_buf y, int ldy, int n_written, const hn_top *top) {
+static void clusters_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_clusters *of, const hn_output_rows *out,
+                         const hn_top *top) {
     const span s = span_begin(ex, HN_PHASE_OUTPUT);
     const double outputs = (double)n * of->used * of->size;
     s.to->bytes += (double)ex->ops->strip_bytes(w->dtype, w->in) * outputs / HN_STRIP;
     s.to->macs += outputs * w->in;
-    s.ex.ops->clusters_top(&s.ex, n, a, w, of, scale, cap, y, ldy, n_written, top);
+    s.ex.ops->clusters_top(&s.ex, n, a, w, of, out, top);
     span_end(&s);
 }
 
@@ -109,32 +106,30 @@ static void note_experts(const span *s, int n, const hn_routing *by, const hn_we
     s->to->macs += (double)n * by->used * w->out * w->in;
 }
 
-static void route(const hn_exec *ex, int n, const hn_router *router, hn_buf scores, int ld, const hn_routing *to) {
+static void route(const hn_exec *ex, int n, const hn_router *router, hn_matrix scores, const hn_routing *to) {
     const span s = span_begin(ex, HN_PHASE_ROUTER);
-    s.ex.ops->route(&s.ex, n, router, scores, ld, to);
+    s.ex.ops->route(&s.ex, n, router, scores, to);
     span_end(&s);
 }
 
-static void experts_glu(const hn_exec *ex, int n, const hn_routing *by, hn_act a, hn_act gathered, const hn_weight *gate,
-                        const hn_weight *up, hn_act y, int forms) {
+static void experts_glu(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y) {
     const span s = span_begin(ex, HN_PHASE_GATE_UP);
     note_experts(&s, n, by, gate);
     note_experts(&s, n, by, up);
-    s.ex.ops->experts_glu(&s.ex, n, by, a, gathered, gate, up, y, forms);
+    s.ex.ops->experts_glu(&s.ex, n, by, a, gate, up, y);
     span_end(&s);
 }
 
-static void experts_linear(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *w, hn_buf y, int ldy) {
+static void experts_linear(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *w, hn_matrix y) {
     const span s = span_begin(ex, HN_PHASE_DOWN);
     note_experts(&s, n, by, w);
-    s.ex.ops->experts_linear(&s.ex, n, by, a, w, y, ldy);
+    s.ex.ops->experts_linear(&s.ex, n, by, a, w, y);
     span_end(&s);
 }
 
-static void combine(const hn_exec *ex, int n, const hn_routing *by, hn_buf results, int ld, const hn_shared *shared, hn_buf x,
-                    int ldx, int cols) {
+static void combine(const hn_exec *ex, int n, const hn_routing *by, hn_matrix results, const hn_shared *shared, hn_matrix x) {
     const span s = span_begin(ex, HN_PHASE_ROUTER);
-    s.ex.ops->combine(&s.ex, n, by, results, ld, shared, x, ldx, cols);
+    s.ex.ops->combine(&s.ex, n, by, results, shared, x);
     span_end(&s);
 }
 
@@ -149,38 +144,37 @@ static void note_attention(const span *s, const hn_rows *rows, const hn_kv *kv, 
     for (int i = 0; i < rows->n; i++) s->to->macs += hn_kv_macs(kv, how, from[i], last[i]);
 }
 
-static void attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_buf q,
-                      int ldq, hn_buf out, int ldo, hn_act a, int forms, hn_buf scratch) {
+static void attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_matrix q,
+                      hn_matrix out, hn_act a, hn_buf scratch) {
     const span s = span_begin(ex, HN_PHASE_ATTENTION);
     note_attention(&s, rows, kv, how);
-    s.ex.ops->attention(&s.ex, rows, kv, how, q, ldq, out, ldo, a, forms, scratch);
+    s.ex.ops->attention(&s.ex, rows, kv, how, q, out, a, scratch);
     span_end(&s);
 }
 
 /* ---- other operations ------------------------------------------------------------------------------------------------- */
 
-static void embed(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_buf x, int ldx) {
+static void embed(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_matrix x) {
     const span s = span_begin(ex, HN_PHASE_EMBED);
-    s.ex.ops->embed(&s.ex, rows, table, scale, x, ldx);
+    s.ex.ops->embed(&s.ex, rows, table, scale, x);
     span_end(&s);
 }
 
-static void rmsnorm(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_act a, int forms, hn_buf y,
-                    int ldy) {
+static void rmsnorm(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, hn_act a, hn_matrix y) {
     const span s = span_begin(ex, HN_PHASE_NORM);
-    s.ex.ops->rmsnorm(&s.ex, n, x, ldx, w, eps, a, forms, y, ldy);
+    s.ex.ops->rmsnorm(&s.ex, n, x, w, eps, a, y);
     span_end(&s);
 }
 
-static void norm_add(const hn_exec *ex, int n, hn_buf x, int ldx, hn_buf w, float eps, hn_buf y, int ldy, int cols) {
+static void norm_add(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, hn_matrix y) {
     const span s = span_begin(ex, HN_PHASE_NORM);
-    s.ex.ops->norm_add(&s.ex, n, x, ldx, w, eps, y, ldy, cols);
+    s.ex.ops->norm_add(&s.ex, n, x, w, eps, y);
     span_end(&s);
 }
 
-static void quantise(const hn_exec *ex, int n, hn_buf x, int ldx, hn_act a, int forms) {
+static void quantise(const hn_exec *ex, int n, hn_matrix x, hn_act a) {
     const span s = span_begin(ex, HN_PHASE_NORM);
-    s.ex.ops->quantise(&s.ex, n, x, ldx, a, forms);
+    s.ex.ops->quantise(&s.ex, n, x, a);
     span_end(&s);
 }
 
@@ -190,41 +184,39 @@ static void rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope_tab
     span_end(&s);
 }
 
-static void fix_heads(const hn_exec *ex, int n, const hn_head_fix *fix, int heads, int kv_heads, int head_dim, hn_buf q,
-                      hn_buf k, hn_buf v, int ldq) {
+static void fix_heads(const hn_exec *ex, int n, const hn_head_fix *fix, const hn_qkv *x) {
     const span s = span_begin(ex, HN_PHASE_ROPE);
-    s.ex.ops->fix_heads(&s.ex, n, fix, heads, kv_heads, head_dim, q, k, v, ldq);
+    s.ex.ops->fix_heads(&s.ex, n, fix, x);
     span_end(&s);
 }
 
-static void rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *by, int heads, const hn_kv *kv, hn_buf q,
-                       hn_buf k, hn_buf v, int ldq) {
+static void rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *by, const hn_kv *kv, const hn_qkv *x) {
     const span s = span_begin(ex, HN_PHASE_ROPE);
-    s.ex.ops->rope_store(&s.ex, rows, by, heads, kv, q, k, v, ldq);
+    s.ex.ops->rope_store(&s.ex, rows, by, kv, x);
     span_end(&s);
 }
 
-static void gather(const hn_exec *ex, int n, hn_buf from, hn_buf src, int lds, hn_buf to, hn_buf dst, int ldd, int cols) {
+static void gather(const hn_exec *ex, int n, hn_buf from, hn_matrix src, hn_buf to, hn_matrix dst) {
     const span s = span_begin(ex, HN_PHASE_OTHER);
-    s.ex.ops->gather(&s.ex, n, from, src, lds, to, dst, ldd, cols);
+    s.ex.ops->gather(&s.ex, n, from, src, to, dst);
     span_end(&s);
 }
 
-static void add_bias(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, hn_buf bias) {
+static void add_bias(const hn_exec *ex, int n, hn_matrix x, hn_buf bias) {
     const span s = span_begin(ex, HN_PHASE_OTHER);
-    s.ex.ops->add_bias(&s.ex, n, x, ldx, cols, bias);
+    s.ex.ops->add_bias(&s.ex, n, x, bias);
     span_end(&s);
 }
 
-static void apply(const hn_exec *ex, int n, hn_function f, hn_into into, hn_buf x, int ldx, hn_buf bias, hn_buf y, int ldy, int cols) {
+static void apply(const hn_exec *ex, int n, hn_function f, hn_into into, hn_matrix x, hn_buf bias, hn_matrix y) {
     const span s = span_begin(ex, HN_PHASE_OTHER);
-    s.ex.ops->apply(&s.ex, n, f, into, x, ldx, bias, y, ldy, cols);
+    s.ex.ops->apply(&s.ex, n, f, into, x, bias, y);
     span_end(&s);
 }
 
-static void scale_rows(const hn_exec *ex, int n, hn_buf x, int ldx, int cols, float a) {
+static void scale_rows(const hn_exec *ex, int n, hn_matrix x, float a) {
     const span s = span_begin(ex, HN_PHASE_OTHER);
-    s.ex.ops->scale(&s.ex, n, x, ldx, cols, a);
+    s.ex.ops->scale(&s.ex, n, x, a);
     span_end(&s);
 }
 

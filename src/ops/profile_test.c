@@ -33,7 +33,7 @@ static void rig_open(rig *r) {
     assert_int_equal(r->o.mem_create(&r->o, 2 * row + act + strip, &r->mem, NULL), HUNCH_OK);
     r->x = (hn_buf){r->mem, 0};
     r->y = hn_at(r->x, row);
-    r->act = (hn_act){hn_at(r->y, row), IN, ROWS};
+    r->act = (hn_act){hn_at(r->y, row), IN, ROWS, HN_ACT_F32};
     r->weights = hn_at(r->act.data, act);
 }
 
@@ -45,11 +45,12 @@ static void rig_close(rig *r) {
 static void call_products(void *arg, int rank, int ranks) {
     const rig *r = arg;
     const hn_exec ex = {r->called, rank, ranks};
-    ex.ops->quantise(&ex, ROWS, r->x, IN, r->act, HN_ACT_F32);
+    ex.ops->quantise(&ex, ROWS, (hn_matrix){r->x, IN, IN}, r->act);
     for (int i = 0; i < PRODUCTS; i++) {
         const hn_weight w = {.dtype = HN_F32, .out = OUT, .in = IN, .data = r->weights,
                              .strip_stride = ex.ops->strip_bytes(HN_F32, IN), .phase = products[i]};
-        const hn_linear_out outs[] = {{&w, r->y, OUT}, {&w, r->y, OUT}};
+        const hn_matrix y = {r->y, OUT, OUT};
+        const hn_linear_out outs[] = {{&w, y}, {&w, y}};
         ex.ops->linear(&ex, ROWS, r->act, outs, 1 + i % 2, false);
     }
 }

@@ -263,7 +263,8 @@ static void pass_rank(void *arg, int rank, int ranks) {
     pass *p = arg;
     hn_exec ex = {&p->c.o, rank, ranks};
     const hn_attention_params how = {p->s->kv_heads * p->s->group, p->s->scale, p->s->window, p->sinks, p->s->from, p->s->ahead};
-    p->c.o.attention(&ex, &p->rows, &p->kv, &how, p->q, p->ldq, p->out, p->ldo, p->act, HN_ACT_F32 | HN_ACT_Q8, p->scratch);
+    const hn_matrix q = {p->q, q_width(p->s), p->ldq}, out = {p->out, width(p->s), p->ldo};
+    p->c.o.attention(&ex, &p->rows, &p->kv, &how, q, out, p->act, p->scratch);
 }
 
 static void pass_buffers(pass *p, const arrays *a) {
@@ -287,7 +288,7 @@ static void pass_buffers(pass *p, const arrays *a) {
     p->out = check_mem(o, (size_t)(a->n * p->ldo) * sizeof(float));
     int heads = s->kv_heads * s->group;
     p->scratch = check_mem(o, o->attention_scratch(o, a->n, heads, s->v_dim, a->max_position + 1));
-    p->act = (hn_act){check_mem(o, o->act_bytes(width(s), a->n)), width(s), a->n};
+    p->act = (hn_act){check_mem(o, o->act_bytes(width(s), a->n)), width(s), a->n, HN_ACT_F32 | HN_ACT_Q8};
     if (s->sinks) p->sinks = check_put(o, s->sinks, (size_t)heads * sizeof(float));
     for (int i = 0; i < a->n; i++) {
         int row = p->w->only < 0 ? i : p->w->only;

@@ -147,16 +147,16 @@ static bench *open_bench(const hn_ops *o) {
     const size_t row = sizeof(float) * (size_t)(hn_delta_inputs(d) + 3), unit = sizeof(float) * (size_t)hn_delta_state(d);
     const size_t page = 2 * row > unit ? 2 * row : unit;
     t->pages = ROWS / 2 + d->value_heads;
-    t->j = (hn_delta_job){.net = d, .walk = &t->w, .n_seqs = SEQS, .ldm = t->channels, .ldz = t->values, .ldg = d->value_heads};
+    t->j = (hn_delta_job){.net = d, .walk = &t->w, .n_seqs = SEQS};
     hn_buf pool = check_mem(o, page * (size_t)(SEQS * t->pages)), table = check_mem(o, SEQS * (size_t)t->pages * sizeof(int32_t));
     for (int i = 0; i < SEQS * t->pages; i++) ((int32_t *)hn_host(table))[i] = SEQS * t->pages - 1 - i;
     t->j.inputs = (hn_input_pages){pool, table, page, row, 0, 2, t->pages};
     t->j.states = (hn_state_pages){pool, hn_at(table, ROWS / 2 * sizeof(int32_t)), hn_at(table, ROWS / 2 * sizeof(int32_t)), page, unit, 0,
                                     1, t->pages};
-    t->j.m = check_mem(o, sizeof(float) * HN_MAX_ROWS * (size_t)t->channels);
-    t->j.z = check_mem(o, sizeof(float) * HN_MAX_ROWS * (size_t)t->values);
-    t->j.a = check_mem(o, sizeof(float) * HN_MAX_ROWS * 4);
-    t->j.b = check_mem(o, sizeof(float) * HN_MAX_ROWS * 4);
+    t->j.m = (hn_matrix){check_mem(o, sizeof(float) * HN_MAX_ROWS * (size_t)t->channels), t->channels, t->channels};
+    t->j.z = (hn_matrix){check_mem(o, sizeof(float) * HN_MAX_ROWS * (size_t)t->values), t->values, t->values};
+    t->j.a = (hn_matrix){check_mem(o, sizeof(float) * HN_MAX_ROWS * 4), d->value_heads, d->value_heads};
+    t->j.b = (hn_matrix){check_mem(o, sizeof(float) * HN_MAX_ROWS * 4), d->value_heads, d->value_heads};
     t->j.scratch_bytes = (hn_delta_scratch(d) + 63) & ~(size_t)63;
     t->j.scratch = check_mem(o, t->j.scratch_bytes * (size_t)hn_pool_threads(o->pool));
     make_texts(t);
@@ -165,7 +165,7 @@ static bench *open_bench(const hn_ops *o) {
 
 static void close_bench(const hn_ops *o, bench *t) {
     const hn_buf all[] = {t->d.conv, t->d.dt, t->d.norm, t->d.decay, t->w.step, t->w.first, t->w.fresh, t->j.inputs.pool,
-                          t->j.inputs.table, t->j.m, t->j.z, t->j.a, t->j.b, t->j.scratch};
+                          t->j.inputs.table, t->j.m.at, t->j.z.at, t->j.a.at, t->j.b.at, t->j.scratch};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) o->mem_free(o, all[i].mem);
     hn_free(t);
 }
@@ -202,10 +202,10 @@ static void run_pass(const hn_ops *o, bench *t, int folded, int committed, int e
             fill_before(t, &step[steps++], slot_row, r);
         }
         for (int r = committed; r < end; r++, n++) {
-            memcpy(hn_host_f32(t->j.m) + n * t->channels, t->m[s][r], (size_t)t->channels * sizeof(float));
-            memcpy(hn_host_f32(t->j.z) + n * t->values, t->z[s][r], (size_t)t->values * sizeof(float));
-            memcpy(hn_host_f32(t->j.a) + n * t->j.ldg, t->a[s][r], (size_t)t->j.ldg * sizeof(float));
-            memcpy(hn_host_f32(t->j.b) + n * t->j.ldg, t->b[s][r], (size_t)t->j.ldg * sizeof(float));
+            memcpy(hn_host_row(t->j.m, n), t->m[s][r], (size_t)t->channels * sizeof(float));
+            memcpy(hn_host_row(t->j.z, n), t->z[s][r], (size_t)t->values * sizeof(float));
+            memcpy(hn_host_row(t->j.a, n), t->a[s][r], (size_t)t->j.a.cols * sizeof(float));
+            memcpy(hn_host_row(t->j.b, n), t->b[s][r], (size_t)t->j.b.cols * sizeof(float));
         }
     }
     first[SEQS] = steps;
@@ -214,8 +214,7 @@ static void run_pass(const hn_ops *o, bench *t, int folded, int committed, int e
     n = 0;
     for (int s = 0; s < SEQS; s++)
         for (int r = committed; r < end; r++, n++)
-            memcpy(out + (size_t)(s * ROWS + r) * (size_t)t->values, hn_host_f32(t->j.z) + n * t->values,
-                   (size_t)t->values * sizeof(float));
+            memcpy(out + (size_t)(s * ROWS + r) * (size_t)t->values, hn_host_row(t->j.z, n), (size_t)t->values * sizeof(float));
 }
 
 static double tap_sum(const bench *t, int s, int r, int c) {

@@ -16,8 +16,15 @@ typedef struct choice {
 
 static hn_routing routing_create(const hn_ops *o, int experts, int used, int rows) {
     const size_t pairs = (size_t)(rows * used) * sizeof(int32_t);
-    return (hn_routing){experts, used, rows, check_mem(o, pairs), check_mem(o, pairs), check_mem(o, pairs),
-                        check_mem(o, pairs), check_mem(o, (size_t)(experts + 1) * 4), check_mem(o, (size_t)(experts + 1) * 4)};
+    return (hn_routing){.experts = experts,
+                        .used = used,
+                        .max_rows = rows,
+                        .id = check_mem(o, pairs),
+                        .share = check_mem(o, pairs),
+                        .pair = check_mem(o, pairs),
+                        .row = check_mem(o, pairs),
+                        .first = check_mem(o, (size_t)(experts + 1) * 4),
+                        .distinct = check_mem(o, (size_t)(experts + 1) * 4)};
 }
 
 static void routing_free(const hn_ops *o, hn_routing *r) {
@@ -33,7 +40,7 @@ typedef struct route_call {
 static void route_rank(void *arg, int rank, int ranks) {
     const route_call *r = arg;
     const hn_exec ex = {r->o, rank, ranks};
-    r->o->route(&ex, r->c->n, &r->c->router, r->c->scores, r->c->ld, &r->c->to);
+    r->o->route(&ex, r->c->n, &r->c->router, (hn_matrix){r->c->scores, r->c->router.experts, r->c->ld}, &r->c->to);
 }
 
 static float value_of(float score, const float *bias, int e) {
@@ -218,8 +225,8 @@ typedef struct layer_call {
     const hn_ops *o;
     const hn_weight *w[PARTS];
     choice *c;
-    hn_act in, gathered, gated, one, one_gated; /* the last two: of a row alone */
-    hn_buf x, results, sum, row;
+    hn_act in, gated, one, one_gated; /* the last two: of a row alone */
+    hn_matrix x, results, sum, row;
     hn_shared shared;
     int ldy;
     int alone_row, alone_pair;
@@ -229,22 +236,19 @@ typedef struct layer_call {
 static void layer_rank(void *arg, int rank, int ranks) {
     const layer_call *l = arg;
     const hn_exec ex = {l->o, rank, ranks};
-    const int forms = l->o->act_forms(l->o, l->w[GATE]->dtype) | l->o->act_forms(l->o, l->w[UP]->dtype);
-    l->o->route(&ex, l->c->n, &l->c->router, l->c->scores, l->c->ld, &l->c->to);
-    l->o->quantise(&ex, l->c->n, l->x, l->in.in, l->in, forms);
-    l->o->experts_glu(&ex, l->c->n, &l->c->to, l->in, l->gathered, l->w[GATE], l->w[UP], l->gated,
-                      l->o->act_forms(l->o, l->w[DOWN]->dtype));
-    l->o->experts_linear(&ex, l->c->n, &l->c->to, l->gated, l->w[DOWN], l->results, l->ldy);
-    l->o->combine(&ex, l->c->n, &l->c->to, l->results, l->ldy, &l->shared, l->sum, l->ldy, l->w[DOWN]->out);
+    l->o->route(&ex, l->c->n, &l->c->router, (hn_matrix){l->c->scores, l->c->router.experts, l->c->ld}, &l->c->to);
+    l->o->quantise(&ex, l->c->n, l->x, l->in);
+    l->o->experts_glu(&ex, l->c->n, &l->c->to, l->in, l->w[GATE], l->w[UP], l->gated);
+    l->o->experts_linear(&ex, l->c->n, &l->c->to, l->gated, l->w[DOWN], l->results);
+    l->o->combine(&ex, l->c->n, &l->c->to, l->results, &l->shared, l->sum);
 }
 
 static void alone_rank(void *arg, int rank, int ranks) {
     const layer_call *l = arg;
     const hn_exec ex = {l->o, rank, ranks};
-    const int forms = l->o->act_forms(l->o, l->single[GATE].dtype) | l->o->act_forms(l->o, l->single[UP].dtype);
-    const hn_linear_out out = {&l->single[DOWN], l->row, l->ldy};
-    l->o->quantise(&ex, 1, hn_at(l->x, sizeof(float) * (size_t)(l->alone_row * l->in.in)), l->in.in, l->one, forms);
-    l->o->linear_glu(&ex, 1, l->one, &l->single[GATE], &l->single[UP], l->one_gated, l->o->act_forms(l->o, l->single[DOWN].dtype));
+    const hn_linear_out out = {&l->single[DOWN], l->row};
+    l->o->quantise(&ex, 1, hn_rows_from(l->x, l->alone_row), l->one);
+    l->o->linear_glu(&ex, 1, l->one, &l->single[GATE], &l->single[UP], l->one_gated);
     l->o->linear(&ex, 1, l->one_gated, &out, 1, false);
 }
 
@@ -254,12 +258,12 @@ static void check_sum(const layer_call *l, const float *x, int i) {
     const float *share = hn_host_f32(l->c->to.share) + i * used;
     for (int k = 0; k < cols; k++) {
         float sum = 0;
-        for (int j = 0; j < used; j++) sum = fmaf(share[j], hn_host_f32(l->results)[pair[j] * l->ldy + k], sum);
-        if (l->shared.y.mem) {
-            const float y = hn_host_f32(l->shared.y)[i * l->shared.ld + k];
-            sum += l->shared.gate.mem ? y * (1 / (1 + hn_exp(-hn_host_f32(l->shared.gate)[i * l->shared.ldgate]))) : y;
+        for (int j = 0; j < used; j++) sum = fmaf(share[j], hn_host_row(l->results, pair[j])[k], sum);
+        if (l->shared.y.at.mem) {
+            const float y = hn_host_row(l->shared.y, i)[k];
+            sum += l->shared.gate.at.mem ? y * (1 / (1 + hn_exp(-*hn_host_row(l->shared.gate, i)))) : y;
         }
-        const float want = x[i * l->ldy + k] + sum, got = hn_host_f32(l->sum)[i * l->ldy + k];
+        const float want = x[i * l->ldy + k] + sum, got = hn_host_row(l->sum, i)[k];
         if (!check_same(got, want)) fail_msg("row %d, column %d: %a, expected %a", i, k, (double)got, (double)want);
     }
 }
@@ -273,8 +277,7 @@ static void check_results(layer_call *l, const part *p, const char *level) {
             for (int k = 0; k < PARTS; k++) l->single[k] = alone(&p[k], expert);
             l->alone_row = i;
             hn_pool_run(l->o->pool, alone_rank, l);
-            check_same_row(hn_host_f32(l->results) + hn_host_i32(l->c->to.pair)[i * used + j] * l->ldy, hn_host_f32(l->row), cols,
-                           level, i);
+            check_same_row(hn_host_row(l->results, hn_host_i32(l->c->to.pair)[i * used + j]), hn_host_row(l->row, 0), cols, level, i);
         }
 }
 
@@ -282,23 +285,24 @@ static void call_create(layer_call *l, const hn_ops *o, const part *p, bool stor
     const int in = p[GATE].packed.in, width = p[GATE].packed.out, pairs = c->n * c->router.used, out = p[DOWN].packed.out;
     *l = (layer_call){.o = o, .c = c, .ldy = out + 5};
     for (int k = 0; k < PARTS; k++) l->w[k] = stored ? &p[k].stored : &p[k].packed;
-    l->in = (hn_act){check_mem(o, o->act_bytes(in, c->n)), in, c->n};
-    l->gathered = (hn_act){check_mem(o, o->act_bytes(in, pairs + 1)), in, pairs + 1};
-    l->gated = (hn_act){check_mem(o, o->act_bytes(width, pairs + 2)), width, pairs + 2};
-    l->one = (hn_act){check_mem(o, o->act_bytes(in, 1)), in, 1};
-    l->one_gated = (hn_act){check_mem(o, o->act_bytes(width, 1)), width, 1};
-    l->x = check_put(o, x, (size_t)(c->n * in) * sizeof *x);
-    l->results = check_mem(o, (size_t)(pairs * l->ldy) * sizeof(float));
-    l->sum = check_put(o, sum, (size_t)(c->n * l->ldy) * sizeof *sum);
-    l->row = check_mem(o, (size_t)l->ldy * sizeof(float));
+    const int forms = o->act_forms(o, l->w[GATE]->dtype) | o->act_forms(o, l->w[UP]->dtype), down = o->act_forms(o, l->w[DOWN]->dtype);
+    l->in = (hn_act){check_mem(o, o->act_bytes(in, c->n)), in, c->n, forms};
+    c->to.gathered = (hn_act){check_mem(o, o->act_bytes(in, pairs + 1)), in, pairs + 1, forms};
+    l->gated = (hn_act){check_mem(o, o->act_bytes(width, pairs + 2)), width, pairs + 2, down};
+    l->one = (hn_act){check_mem(o, o->act_bytes(in, 1)), in, 1, forms};
+    l->one_gated = (hn_act){check_mem(o, o->act_bytes(width, 1)), width, 1, down};
+    l->x = (hn_matrix){check_put(o, x, (size_t)(c->n * in) * sizeof *x), in, in};
+    l->results = (hn_matrix){check_mem(o, (size_t)(pairs * l->ldy) * sizeof(float)), out, l->ldy};
+    l->sum = (hn_matrix){check_put(o, sum, (size_t)(c->n * l->ldy) * sizeof *sum), out, l->ldy};
+    l->row = (hn_matrix){check_mem(o, (size_t)l->ldy * sizeof(float)), out, l->ldy};
     const int more = check_int(0, 2);
-    if (more > 0) l->shared = (hn_shared){.y = check_put_random(o, c->n * (out + 2)), .ld = out + 2, .ldgate = 3};
-    if (more > 1) l->shared.gate = check_put_random(o, c->n * 3);
+    if (more > 0) l->shared.y = (hn_matrix){check_put_random(o, c->n * (out + 2)), out, out + 2};
+    if (more > 1) l->shared.gate = (hn_matrix){check_put_random(o, c->n * 3), 1, 3};
 }
 
 static void call_free(layer_call *l) {
-    hn_mem *const all[] = {l->in.data.mem, l->gathered.data.mem, l->gated.data.mem, l->one.data.mem, l->one_gated.data.mem,
-                           l->x.mem, l->results.mem, l->sum.mem, l->row.mem, l->shared.y.mem, l->shared.gate.mem};
+    hn_mem *const all[] = {l->in.data.mem, l->c->to.gathered.data.mem, l->gated.data.mem, l->one.data.mem, l->one_gated.data.mem,
+                           l->x.at.mem, l->results.at.mem, l->sum.at.mem, l->row.at.mem, l->shared.y.at.mem, l->shared.gate.at.mem};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) l->o->mem_free(l->o, all[i]);
 }
 
@@ -369,31 +373,31 @@ typedef struct many {
     const hn_ops *o;
     hn_weight gate, up;
     hn_act in, gated;
-    hn_buf x, y;
-    int n, ldy;
+    hn_matrix x, y;
+    int n;
 } many;
 
 static void many_rank(void *arg, int rank, int ranks) {
     const many *m = arg;
     const hn_exec ex = {m->o, rank, ranks};
-    const hn_linear_out outs[] = {{&m->gate, m->y, m->ldy}, {&m->up, hn_at(m->y, sizeof(float) * (size_t)m->gate.out), m->ldy}};
-    m->o->quantise(&ex, m->n, m->x, m->in.in, m->in, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16);
+    const hn_linear_out outs[] = {{&m->gate, hn_columns(m->y, 0, m->gate.out)}, {&m->up, hn_columns(m->y, m->gate.out, m->up.out)}};
+    m->o->quantise(&ex, m->n, m->x, m->in);
     m->o->linear(&ex, m->n, m->in, outs, 2, true);
-    m->o->linear_glu(&ex, m->n, m->in, &m->gate, &m->up, m->gated, HN_ACT_F32);
+    m->o->linear_glu(&ex, m->n, m->in, &m->gate, &m->up, m->gated);
 }
 
 /* n rows at once, or each alone: y and the gated rows into `to`. */
 static void many_run(many m, int n, int at, float *to) {
     const int width = m.gate.out;
     m.n = n;
-    m.x = hn_at(m.x, sizeof(float) * (size_t)(at * m.in.in));
-    m.y = check_mem(m.o, (size_t)(n * m.ldy) * sizeof(float));
+    m.x = hn_rows_from(m.x, at);
+    m.y = (hn_matrix){check_mem(m.o, (size_t)(n * 2 * width) * sizeof(float)), 2 * width, 2 * width};
     hn_pool_run(m.o->pool, many_rank, &m);
     for (int i = 0; i < n; i++) {
-        memcpy(to + (size_t)(i * 3 * width), hn_host_f32(m.y) + i * m.ldy, (size_t)(2 * width) * sizeof *to);
+        memcpy(to + (size_t)(i * 3 * width), hn_host_row(m.y, i), (size_t)(2 * width) * sizeof *to);
         memcpy(to + (size_t)(i * 3 * width + 2 * width), act_f32(&m.gated, i), (size_t)width * sizeof *to);
     }
-    m.o->mem_free(m.o, m.y.mem);
+    m.o->mem_free(m.o, m.y.at.mem);
 }
 
 static void many_rows_test(void **state HN_UNUSED) {
@@ -402,9 +406,9 @@ static void many_rows_test(void **state HN_UNUSED) {
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
         check_ops c = check_open(2, isa, isa == HN_ISA_REF);
         part gate = part_create(&c.o, HN_Q4_K, 1, WIDTH, IN), up = part_create(&c.o, HN_BF16, 1, WIDTH, IN);
-        many m = {.o = &c.o, .gate = alone(&gate, 0), .up = alone(&up, 0), .ldy = 2 * WIDTH, .x = check_put_random(&c.o, N * IN)};
-        m.in = (hn_act){check_mem(&c.o, c.o.act_bytes(IN, N)), IN, N};
-        m.gated = (hn_act){check_mem(&c.o, c.o.act_bytes(WIDTH, N)), WIDTH, N};
+        many m = {.o = &c.o, .gate = alone(&gate, 0), .up = alone(&up, 0), .x = {check_put_random(&c.o, N * IN), IN, IN}};
+        m.in = (hn_act){check_mem(&c.o, c.o.act_bytes(IN, N)), IN, N, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16};
+        m.gated = (hn_act){check_mem(&c.o, c.o.act_bytes(WIDTH, N)), WIDTH, N, HN_ACT_F32};
         m.up.wide = true; /* reads floats in native precision too */
         many_run(m, N, 0, all);
         for (int i = 0; i < N; i += 7) {
@@ -415,7 +419,7 @@ static void many_rows_test(void **state HN_UNUSED) {
             c.o.f32 = isa == HN_ISA_REF;
             check_same_row(all + i * 3 * WIDTH + WIDTH, one + WIDTH, WIDTH, hn_isa_name(isa), i);
         }
-        hn_mem *const mems[] = {m.in.data.mem, m.gated.data.mem, m.x.mem};
+        hn_mem *const mems[] = {m.in.data.mem, m.gated.data.mem, m.x.at.mem};
         for (int i = 0; i < 3; i++) c.o.mem_free(&c.o, mems[i]);
         part_free(&c.o, &gate);
         part_free(&c.o, &up);

@@ -103,10 +103,12 @@ static void layer_rank(void *arg, int rank, int ranks) {
     const layer *l = arg;
     const hn_ops *o = &l->c.o;
     hn_exec ex = {o, rank, ranks};
-    o->fix_heads(&ex, l->n, &l->fix, HEADS, KV_HEADS, DIM, l->q, l->k, l->v, LD);
-    o->glu(&ex, l->n, HN_GELU, l->gate, (hn_buf){0}, l->up, (hn_buf){0}, LD, 1, l->gated, HN_ACT_F32);
-    o->norm_add(&ex, l->n, l->branch, LD, l->norm, 1e-5f, l->residual, LD, COLS);
-    o->scale(&ex, l->n, l->scaled, LD, COLS, 0.37f);
+    const hn_qkv heads = {{l->q, HEADS * DIM, LD}, {l->k, KV_HEADS * DIM, LD}, {l->v, KV_HEADS * DIM, LD}, DIM};
+    const hn_glu_in both = {.gate = {l->gate, COLS, LD}, .up = {l->up, COLS, LD}};
+    o->fix_heads(&ex, l->n, &l->fix, &heads);
+    o->glu(&ex, l->n, HN_GELU, &both, 1, l->gated);
+    o->norm_add(&ex, l->n, (hn_matrix){l->branch, COLS, LD}, l->norm, 1e-5f, (hn_matrix){l->residual, COLS, LD});
+    o->scale(&ex, l->n, (hn_matrix){l->scaled, COLS, LD}, 0.37f);
 }
 
 /* Each of q, k and v with or without a bias; q and k with or without a norm. */
@@ -116,7 +118,7 @@ static void layer_create(layer *l, hn_isa isa, int with) {
     hn_buf *const rows[] = {&l->q, &l->k, &l->v, &l->gate, &l->up, &l->branch, &l->residual, &l->scaled};
     for (int i = 0; i < 8; i++) *rows[i] = check_put_random(o, ROWS * LD);
     l->norm = check_put_random(o, COLS);
-    l->gated = (hn_act){check_mem(o, o->act_bytes(COLS, ROWS)), COLS, ROWS};
+    l->gated = (hn_act){check_mem(o, o->act_bytes(COLS, ROWS)), COLS, ROWS, HN_ACT_F32};
     l->n = check_int(1, ROWS);
     l->fix = (hn_head_fix){.eps = 1e-6f};
     if (with & 1) l->fix.q_bias = check_put_random(o, HEADS * DIM);

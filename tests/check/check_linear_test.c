@@ -444,11 +444,10 @@ static void call_rank(void *arg, int rank, int ranks) {
     const call *c = arg;
     hn_exec ex = {c->o, rank, ranks};
     hn_linear_out outs[MATRICES];
-    for (int i = 0; i < c->l->n_mats; i++) outs[i] = (hn_linear_out){&c->l->w[i], c->y[i], c->ldy[i]};
-    c->o->quantise(&ex, c->n, c->x, c->l->in, c->act,
-                   HN_ACT_F32 | HN_ACT_BF16 | (c->l->in % HN_BLOCK ? 0 : HN_ACT_Q8));
+    for (int i = 0; i < c->l->n_mats; i++) outs[i] = (hn_linear_out){&c->l->w[i], {c->y[i], c->l->w[i].out, c->ldy[i]}};
+    c->o->quantise(&ex, c->n, (hn_matrix){c->x, c->l->in, c->l->in}, c->act);
     if (c->glu) {
-        c->o->linear_glu(&ex, c->n, c->act, &c->l->w[0], &c->l->w[1], c->gated, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16);
+        c->o->linear_glu(&ex, c->n, c->act, &c->l->w[0], &c->l->w[1], c->gated);
     } else {
         c->o->linear(&ex, c->n, c->act, outs, c->l->n_mats, c->add);
     }
@@ -458,10 +457,10 @@ static void call_rank(void *arg, int rank, int ranks) {
 static void call_run(const hn_ops *o, hn_pool *pool, const layer *l, const float *x, int n, bool add, bool glu,
                      float *results) {
     call c = {.o = o, .l = l, .n = n, .add = add, .glu = glu};
-    c.act = (hn_act){check_mem(o, o->act_bytes(l->in, n)), l->in, n};
+    c.act = (hn_act){check_mem(o, o->act_bytes(l->in, n)), l->in, n, HN_ACT_F32 | HN_ACT_BF16 | (l->in % HN_BLOCK ? 0 : HN_ACT_Q8)};
     c.x = check_put(o, x, (size_t)(n * l->in) * sizeof *x);
     int mats = glu ? 0 : l->n_mats;
-    if (glu) c.gated = (hn_act){check_mem(o, o->act_bytes(l->w[0].out, n)), l->w[0].out, n};
+    if (glu) c.gated = (hn_act){check_mem(o, o->act_bytes(l->w[0].out, n)), l->w[0].out, n, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16};
     for (int i = 0; i < mats; i++) {
         c.ldy[i] = l->w[i].out + 5;
         c.y[i] = check_mem(o, (size_t)(n * c.ldy[i]) * sizeof(float));

@@ -234,13 +234,14 @@ static void world_rank(void *arg, int rank, int ranks) {
     const world *w = arg;
     const hn_ops *o = &w->c.o;
     hn_exec ex = {o, rank, ranks};
-    o->embed(&ex, &w->rows, &w->table, 1.5f, w->x, w->ld);
-    o->rmsnorm(&ex, w->rows.n, w->x, w->ld, w->norm, 1e-5f, w->act, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16,
-               w->normed, w->ld);
-    o->gather(&ex, w->rows.n, w->index, w->normed, w->ld, w->places, w->gathered, w->ld, w->in);
+    const hn_matrix x = {w->x, w->in, w->ld}, normed = {w->normed, w->in, w->ld};
     const hn_rope_table turned = {&w->rope, w->cs};
+    const hn_qkv heads = {{w->q, HEADS * DIM, w->ld}, {w->k, KV_HEADS * DIM, w->ld}, {w->v, KV_HEADS * DIM, w->ld}, DIM};
+    o->embed(&ex, &w->rows, &w->table, 1.5f, x);
+    o->rmsnorm(&ex, w->rows.n, x, w->norm, 1e-5f, w->act, normed);
+    o->gather(&ex, w->rows.n, w->index, normed, w->places, (hn_matrix){w->gathered, w->in, w->ld});
     o->rope_table(&ex, &w->rows, &turned);
-    o->rope_store(&ex, &w->rows, w->store_only ? NULL : &turned, HEADS, &w->kv, w->q, w->k, w->v, w->ld);
+    o->rope_store(&ex, &w->rows, w->store_only ? NULL : &turned, &w->kv, &heads);
     o->kv_move(&ex, &w->kv, w->rows.page_table, w->n_moves, w->from, w->to);
 }
 
@@ -306,7 +307,7 @@ static world world_create(hn_isa isa, int threads, hn_dtype table, hn_dtype cach
     w.rope = (hn_rope){.first = check_int(0, 1) ? DIM - ROPE_DIMS : 0, .dims = ROPE_DIMS, .interleaved = interleaved, .scale = 1.25f,
                        .freq = check_mem(o, ROPE_DIMS / 2 * sizeof(float))};
     for (int i = 0; i < ROPE_DIMS / 2; i++) hn_host_f32(w.rope.freq)[i] = i % 4 == 3 ? 0 : powf(10000, -2.0f * (float)i / ROPE_DIMS);
-    w.act = (hn_act){check_mem(o, o->act_bytes(w.in, n)), w.in, n};
+    w.act = (hn_act){check_mem(o, o->act_bytes(w.in, n)), w.in, n, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16};
     w.x = check_mem(o, (size_t)(n * w.ld) * sizeof(float));
     w.normed = check_mem(o, (size_t)(n * w.ld) * sizeof(float));
     w.gathered = check_mem(o, (size_t)(n * w.ld) * sizeof(float));
@@ -441,9 +442,9 @@ typedef struct glu_work {
 static void glu_rank(void *arg, int rank, int ranks) {
     const glu_work *w = arg;
     const hn_exec ex = {w->o, rank, ranks};
-    w->o->glu(&ex, GLU_ROWS, w->act, w->gate, w->gate_bias, w->up, w->up_bias, GLU_LD, w->scale,
-              w->y, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16);
-    w->o->add_bias(&ex, GLU_ROWS, w->sum, GLU_LD, GLU_COLS, w->bias);
+    const hn_glu_in in = {{w->gate, GLU_COLS, GLU_LD}, {w->up, GLU_COLS, GLU_LD}, w->gate_bias, w->up_bias};
+    w->o->glu(&ex, GLU_ROWS, w->act, &in, w->scale, w->y);
+    w->o->add_bias(&ex, GLU_ROWS, (hn_matrix){w->sum, GLU_COLS, GLU_LD}, w->bias);
 }
 
 static double glu_want(hn_glu act, double gate, double up) {
@@ -457,7 +458,8 @@ static void glu_test(void **state HN_UNUSED) {
         glu_work w = {&c.o, round & 1 ? HN_GELU : HN_SILU, check_put_random(&c.o, GLU_ROWS * GLU_LD),
                       check_put_random(&c.o, GLU_ROWS * GLU_LD), none, none, check_put_random(&c.o, GLU_ROWS * GLU_LD),
                       check_put_random(&c.o, GLU_COLS), round & 8 ? 0.25f : 1,
-                      {check_mem(&c.o, c.o.act_bytes(GLU_COLS, GLU_ROWS)), GLU_COLS, GLU_ROWS}};
+                      {check_mem(&c.o, c.o.act_bytes(GLU_COLS, GLU_ROWS)), GLU_COLS, GLU_ROWS,
+                       HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16}};
         if (round & 2) w.gate_bias = check_put_random(&c.o, GLU_COLS);
         if (round & 4) w.up_bias = check_put_random(&c.o, GLU_COLS);
         float gate[GLU_ROWS * GLU_LD], up[GLU_ROWS * GLU_LD], sum[GLU_ROWS * GLU_LD];
@@ -495,7 +497,8 @@ typedef struct apply_work {
 static void apply_rank(void *arg, int rank, int ranks) {
     const apply_work *w = arg;
     const hn_exec ex = {w->o, rank, ranks};
-    w->o->apply(&ex, APPLY_ROWS, w->f, w->into, w->x, APPLY_LD, w->bias, w->y, APPLY_LD, APPLY_COLS);
+    const hn_matrix x = {w->x, APPLY_COLS, APPLY_LD}, y = {w->y, APPLY_COLS, APPLY_LD};
+    w->o->apply(&ex, APPLY_ROWS, w->f, w->into, x, w->bias, y);
 }
 
 static double apply_want(hn_function f, double x) {

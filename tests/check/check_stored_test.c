@@ -51,11 +51,11 @@ typedef struct call {
 static void call_rank(void *arg, int rank, int ranks) {
     const call *c = arg;
     const hn_exec ex = {c->o, rank, ranks};
-    const hn_linear_out outs[MATRICES] = {{c->w[0], c->y[0], LD}, {c->w[1], c->y[1], LD}};
-    c->o->quantise(&ex, c->n, c->x, c->w[0]->in, c->act, HN_ACT_F32 | HN_ACT_BF16 | (c->w[0]->in % HN_BLOCK ? 0 : HN_ACT_Q8));
+    const hn_linear_out outs[MATRICES] = {{c->w[0], {c->y[0], c->w[0]->out, LD}}, {c->w[1], {c->y[1], c->w[1]->out, LD}}};
+    c->o->quantise(&ex, c->n, (hn_matrix){c->x, c->w[0]->in, c->w[0]->in}, c->act);
     c->o->linear(&ex, c->n, c->act, outs, MATRICES, true);
-    c->o->linear_glu(&ex, c->n, c->act, c->w[0], c->w[1], c->glu, HN_ACT_F32);
-    c->o->embed(&ex, &c->rows, c->w[0], 1.5f, c->embedded, LD);
+    c->o->linear_glu(&ex, c->n, c->act, c->w[0], c->w[1], c->glu);
+    c->o->embed(&ex, &c->rows, c->w[0], 1.5f, (hn_matrix){c->embedded, c->w[0]->in, LD});
 }
 
 static void call_run(const hn_ops *o, const twin *w, bool stored, const float *x, const int32_t *tokens, int n,
@@ -64,9 +64,9 @@ static void call_run(const hn_ops *o, const twin *w, bool stored, const float *x
     const size_t each = (size_t)n * LD;
     call c = {.o = o, .n = n, .rows = {.n = n, .token = check_put(o, tokens, (size_t)n * sizeof *tokens)}};
     for (int i = 0; i < MATRICES; i++) c.w[i] = stored ? &w[i].stored : &w[i].packed;
-    c.act = (hn_act){check_mem(o, o->act_bytes(in, n)), in, n};
+    c.act = (hn_act){check_mem(o, o->act_bytes(in, n)), in, n, HN_ACT_F32 | HN_ACT_BF16 | (in % HN_BLOCK ? 0 : HN_ACT_Q8)};
     c.x = check_put(o, x, (size_t)(n * in) * sizeof *x);
-    c.glu = (hn_act){check_mem(o, o->act_bytes(w[0].packed.out, n)), w[0].packed.out, n};
+    c.glu = (hn_act){check_mem(o, o->act_bytes(w[0].packed.out, n)), w[0].packed.out, n, HN_ACT_F32};
     hn_buf *const out[] = {&c.y[0], &c.y[1], &c.embedded};
     for (int i = 0; i < 3; i++) *out[i] = check_mem(o, each * sizeof(float));
     hn_pool_run(o->pool, call_rank, &c);

@@ -21,12 +21,13 @@ static void work_rank(void *arg, int rank, int ranks) {
     const work *k = arg;
     const hn_ops *o = &k->c.o;
     const hn_exec ex = {o, rank, ranks};
-    const hn_linear_out all = {&k->w, k->all, k->ldy};
-    o->quantise(&ex, k->n, k->x, k->w.in, k->act, o->act_forms(o, k->w.dtype));
+    const hn_linear_out all = {&k->w, {k->all, k->w.out, k->ldy}};
+    const hn_output_rows out = {k->scale, k->cap, k->n_written, {k->y, k->w.out, k->ldy}};
+    o->quantise(&ex, k->n, (hn_matrix){k->x, k->w.in, k->w.in}, k->act);
     o->linear(&ex, k->n, k->act, &all, 1, false);
-    if (k->top.bias.mem) o->add_bias(&ex, k->n, k->all, k->ldy, k->w.out, k->top.bias);
-    if (k->scale != 1) o->scale(&ex, k->n, k->all, k->ldy, k->w.out, k->scale);
-    o->linear_top(&ex, k->n, k->act, &k->w, k->scale, k->cap, k->y, k->ldy, k->n_written, &k->top);
+    if (k->top.bias.mem) o->add_bias(&ex, k->n, all.y, k->top.bias);
+    if (k->scale != 1) o->scale(&ex, k->n, all.y, k->scale);
+    o->linear_top(&ex, k->n, k->act, &k->w, &out, &k->top);
 }
 
 static hn_weight weight_create(const hn_ops *o, hn_dtype t, int out, int in) {
@@ -68,7 +69,7 @@ static work work_create(hn_isa isa, hn_dtype t, bool f32) {
     k.scale = check_int(0, 1) ? 1 : 0.125f;
     k.cap = check_int(0, 1) ? 0 : 0.5f; /* small: many different numbers tie at +-0.5 */
     k.w = weight_create(o, t, out, in);
-    k.act = (hn_act){check_mem(o, o->act_bytes(in, k.n)), in, k.n};
+    k.act = (hn_act){check_mem(o, o->act_bytes(in, k.n)), in, k.n, o->act_forms(o, t)};
     k.x = check_mem(o, (size_t)(k.n * in) * sizeof(float));
     for (int r = 0; r < k.n; r++)
         check_fill(hn_host_f32(k.x) + r * in, in, check_int(0, 3) ? USUAL : check_int(0, 1) ? ZERO : NOT_FINITE);
@@ -165,7 +166,8 @@ static void cluster_rank(void *arg, int rank, int ranks) {
     const cluster_case *c = arg;
     const work *k = &c->k;
     const hn_exec ex = {&k->c.o, rank, ranks};
-    k->c.o.clusters_top(&ex, k->n, k->act, &k->w, &c->of, k->scale, k->cap, k->y, k->ldy, k->n_written, &k->top);
+    const hn_output_rows out = {k->scale, k->cap, k->n_written, {k->y, c->of.used * c->of.size, k->ldy}};
+    k->c.o.clusters_top(&ex, k->n, k->act, &k->w, &c->of, &out, &k->top);
 }
 
 /* Different clusters for each row; sometimes fewer than all. */

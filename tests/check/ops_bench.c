@@ -142,25 +142,27 @@ static void mark(bench *b, int rank, int part, double *t) {
 static void run_layer(bench *b, const hn_exec *ex, layer *l, double *t) {
     const hn_ops *o = &b->o;
     int n = b->n;
-    if (!b->products_only) o->rmsnorm(ex, n, b->x, HIDDEN, b->norm, 1e-5f, b->act, HN_ACT_Q8, (hn_buf){NULL, 0}, 0);
+    const hn_matrix all = {b->qkv, QKV, QKV}, x = {b->x, HIDDEN, HIDDEN};
+    const hn_qkv heads = {hn_columns(all, 0, HIDDEN), hn_columns(all, HIDDEN, KV_HEADS * DIM),
+                          hn_columns(all, HIDDEN + KV_HEADS * DIM, KV_HEADS * DIM), DIM};
+    if (!b->products_only) o->rmsnorm(ex, n, x, b->norm, 1e-5f, b->act, hn_no_matrix);
     mark(b, ex->rank, 5, t);
-    hn_linear_out qkv[3] = {{&l->q, b->qkv, QKV}, {&l->k, hn_at(b->qkv, 4 * HIDDEN), QKV},
-                            {&l->v, hn_at(b->qkv, 4 * (HIDDEN + KV_HEADS * DIM)), QKV}};
+    hn_linear_out qkv[3] = {{&l->q, heads.q}, {&l->k, heads.k}, {&l->v, heads.v}};
     o->linear(ex, n, b->act, qkv, 3, false);
     mark(b, ex->rank, 0, t);
     if (!b->products_only) {
-        o->rope_store(ex, &b->rows, &b->turned, HEADS, &l->kv, qkv[0].y, qkv[1].y, qkv[2].y, QKV);
+        o->rope_store(ex, &b->rows, &b->turned, &l->kv, &heads);
         mark(b, ex->rank, 6, t);
         const hn_attention_params how = {.heads = HEADS, .scale = 0.125f};
-        o->attention(ex, &b->rows, &l->kv, &how, b->qkv, QKV, b->att, HIDDEN, b->act, HN_ACT_Q8, b->scratch);
+        o->attention(ex, &b->rows, &l->kv, &how, heads.q, (hn_matrix){b->att, HIDDEN, HIDDEN}, b->act, b->scratch);
         mark(b, ex->rank, 4, t);
     }
-    hn_linear_out out = {&l->o, b->x, HIDDEN}, down = {&l->down, b->x, HIDDEN};
+    hn_linear_out out = {&l->o, x}, down = {&l->down, x};
     o->linear(ex, n, b->act, &out, 1, true);
     mark(b, ex->rank, 0, t);
-    if (!b->products_only) o->rmsnorm(ex, n, b->x, HIDDEN, b->norm, 1e-5f, b->act, HN_ACT_Q8, (hn_buf){NULL, 0}, 0);
+    if (!b->products_only) o->rmsnorm(ex, n, x, b->norm, 1e-5f, b->act, hn_no_matrix);
     mark(b, ex->rank, 5, t);
-    o->linear_glu(ex, n, b->act, &l->gate, &l->up, b->wide, HN_ACT_Q8);
+    o->linear_glu(ex, n, b->act, &l->gate, &l->up, b->wide);
     mark(b, ex->rank, 1, t);
     o->linear(ex, n, b->wide, &down, 1, true);
     mark(b, ex->rank, 2, t);
@@ -172,7 +174,8 @@ static void pass(void *arg, int rank, int ranks) {
     double t = clock_s(b);
     if (!b->products_only) b->o.rope_table(&ex, &b->rows, &b->turned);
     for (int i = 0; i < LAYERS; i++) run_layer(b, &ex, &b->layers[i], &t);
-    b->o.linear_top(&ex, b->n, b->act, &b->head, 1, 0, b->logits, VOCAB, b->greedy ? 0 : b->n, &b->best);
+    const hn_output_rows out = {1, 0, b->greedy ? 0 : b->n, {b->logits, VOCAB, VOCAB}};
+    b->o.linear_top(&ex, b->n, b->act, &b->head, &out, &b->best);
     mark(b, rank, 3, &t);
 }
 
@@ -197,8 +200,8 @@ static double best_pass(bench *b, int n, bool products_only) {
 }
 
 static void buffers_create(bench *b) {
-    b->act = (hn_act){mem(b, b->o.act_bytes(HIDDEN, HN_MAX_ROWS)), HIDDEN, HN_MAX_ROWS};
-    b->wide = (hn_act){mem(b, b->o.act_bytes(FFN, HN_MAX_ROWS)), FFN, HN_MAX_ROWS};
+    b->act = (hn_act){mem(b, b->o.act_bytes(HIDDEN, HN_MAX_ROWS)), HIDDEN, HN_MAX_ROWS, HN_ACT_Q8};
+    b->wide = (hn_act){mem(b, b->o.act_bytes(FFN, HN_MAX_ROWS)), FFN, HN_MAX_ROWS, HN_ACT_Q8};
     b->x = mem(b, 4 * HN_MAX_ROWS * HIDDEN);
     b->qkv = mem(b, 4 * HN_MAX_ROWS * QKV);
     b->att = mem(b, 4 * HN_MAX_ROWS * HIDDEN);
@@ -229,8 +232,8 @@ static void attention_pass(void *arg, int rank, int ranks) {
     const int heads = a->how.heads, dim = a->kv[0].head_dim;
     double start = ranks == 1 ? thread_s() : now_s();
     for (int i = 0; i < ATTENTION_LAYERS; i++) {
-        a->b->o.attention(&ex, &a->b->rows, &a->kv[i], &a->how, a->q, heads * dim, a->out, heads * dim, a->act, HN_ACT_Q8,
-                          a->b->scratch);
+        const hn_matrix q = {a->q, heads * dim, heads * dim}, out = {a->out, heads * dim, heads * dim};
+        a->b->o.attention(&ex, &a->b->rows, &a->kv[i], &a->how, q, out, a->act, a->b->scratch);
     }
     if (rank == 0) a->seconds = ((ranks == 1 ? thread_s() : now_s()) - start) / ATTENTION_LAYERS;
 }
@@ -268,7 +271,7 @@ static void time_attention(bench *b, int heads, int kv_heads, int dim, int only_
     const int wide = heads * dim;
     a.q = mem(b, (size_t)4 * HN_MAX_ROWS * (size_t)wide);
     a.out = mem(b, (size_t)4 * HN_MAX_ROWS * (size_t)wide);
-    a.act = (hn_act){mem(b, b->o.act_bytes(wide, HN_MAX_ROWS)), wide, HN_MAX_ROWS};
+    a.act = (hn_act){mem(b, b->o.act_bytes(wide, HN_MAX_ROWS)), wide, HN_MAX_ROWS, HN_ACT_Q8};
     b->scratch = mem(b, b->o.attention_scratch(&b->o, HN_MAX_ROWS, heads, dim, ATTENTION_CONTEXT + HN_MAX_ROWS));
     for (int i = 0; i < HN_MAX_ROWS * wide; i++) hn_host_f32(a.q)[i] = (float)(hn_splitmix(&seed) % 2001) * 1e-3f - 1;
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
@@ -304,7 +307,7 @@ typedef struct product {
 static void product_pass(void *arg, int rank, int ranks) {
     product *p = arg;
     hn_exec ex = {&p->o, rank, ranks};
-    hn_linear_out out = {&p->w, p->y, p->w.out};
+    hn_linear_out out = {&p->w, {p->y, p->w.out, p->w.out}};
     double start = ranks == 1 ? thread_s() : now_s();
     p->o.linear(&ex, p->n, p->act, &out, 1, false);
     if (rank == 0) p->seconds = (ranks == 1 ? thread_s() : now_s()) - start;
@@ -313,7 +316,7 @@ static void product_pass(void *arg, int rank, int ranks) {
 static void product_rows(void *arg, int rank, int ranks) {
     product *p = arg;
     hn_exec ex = {&p->o, rank, ranks};
-    p->o.quantise(&ex, HN_MAX_ROWS, p->x, TYPES_IN, p->act, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16);
+    p->o.quantise(&ex, HN_MAX_ROWS, (hn_matrix){p->x, TYPES_IN, TYPES_IN}, p->act);
 }
 
 /* Seconds to pack the matrix, on this thread, from as many bytes as a file would have of it. */
@@ -362,7 +365,7 @@ static void time_types(bench *b, int count, char **names) {
     b->weights = mem(b, (size_t)TYPES_BYTES);
     p.x = mem(b, (size_t)HN_MAX_ROWS * TYPES_IN * sizeof(float));
     p.y = mem(b, (size_t)HN_MAX_ROWS * (size_t)most_out * sizeof(float));
-    p.act = (hn_act){mem(b, b->o.act_bytes(TYPES_IN, HN_MAX_ROWS)), TYPES_IN, HN_MAX_ROWS};
+    p.act = (hn_act){mem(b, b->o.act_bytes(TYPES_IN, HN_MAX_ROWS)), TYPES_IN, HN_MAX_ROWS, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16};
     for (int i = 0; i < HN_MAX_ROWS * TYPES_IN; i++) hn_host_f32(p.x)[i] = (float)(hn_splitmix(&seed) % 2001) * 1e-3f - 1;
     hn_pool_run(p.o.pool, product_rows, &p);
     uint64_t *stored = hn_host(mem(b, stored_bytes));
