@@ -37,8 +37,8 @@ hn_delta hn_layer_delta_sizes(const hn_layer_desc *d) {
                       .taps = n->taps, .tiled = n->tiled};
 }
 
-static int pad16(int n) {
-    return (n + 15) & ~15;
+size_t hn_layer_delta_bytes(const hn_delta *d) {
+    return sizeof(float) * (size_t)((hn_delta_inputs(d) + 15) & ~15);
 }
 
 /* The group of the states of all gated delta nets, or of the rows' inputs until they are folded into it. These layers have one shape. */
@@ -57,7 +57,7 @@ static bool collect_delta(const hn_arch *a, hn_cache_kind kind, hn_cache_group *
         return true;
     }
     g->units = layers;
-    g->unit_bytes = sizeof(float) * (size_t)pad16(hn_delta_inputs(&d));
+    g->unit_bytes = hn_layer_delta_bytes(&d);
     g->window = d.taps;
     g->back = HN_MAX_ROWS; /* rows that are committed and will be folded by the next pass */
     return true;

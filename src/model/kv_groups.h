@@ -20,6 +20,7 @@ int hn_kv_groups(const hn_arch *a, hn_dtype type, hn_cache_group group[HN_MODEL_
 
 /* Sizes of a gated delta net; its weights are not set. */
 hn_delta hn_layer_delta_sizes(const hn_layer_desc *d);
+size_t hn_layer_delta_bytes(const hn_delta *d); /* of its inputs in a row of the cache */
 /* Scale, window and sinks of a layer's attention. */
 hn_attention_params hn_layer_how(const hn_layer_desc *d);
 /* What the attention of all layers and the gated delta nets read and compute for a chain of n rows after `committed`

@@ -22,7 +22,7 @@ typedef struct markov_image {
 } markov_image;
 
 struct hn_markov {
-    hn_mem *mem;
+    hn_buf_room buffers;
     markov_image image;
     int n, states;
     hn_buf image_buf;
@@ -31,66 +31,42 @@ struct hn_markov {
     hn_top best;
 };
 
-static int pad16(int n) {
-    return (n + 15) & ~15;
-}
-
-static hn_buf take(size_t *total, size_t bytes) {
-    const hn_buf b = {NULL, *total};
-    *total += (bytes + 63) & ~(size_t)63;
-    return b;
-}
-
-static hn_buf take_floats(size_t *total, int rows, int cols) {
-    return take(total, sizeof(float) * (size_t)rows * (size_t)cols);
-}
-
-static hn_matrix take_matrix(size_t *total, int rows, int cols) {
-    return (hn_matrix){take_floats(total, rows, pad16(cols)), cols, pad16(cols)};
-}
-
-static size_t lay_out(hn_markov *k, const hn_runner *r) {
+static void list_buffers(void *runner, hn_buf_room *room) {
+    const hn_runner *r = runner;
     const hn_arch *a = &r->m->arch;
-    const hn_ops *o = &r->m->ops;
     const int rank = a->draft_head.markov_rank, joint = a->hidden + 2 * rank;
-    size_t total = 0;
-    k->image_buf = take(&total, sizeof k->image);
-    k->e = take_matrix(&total, HN_MAX_ROWS, rank);
-    k->own = take_matrix(&total, HN_MAX_ROWS, rank);
-    k->joint = take_matrix(&total, HN_MAX_ROWS, joint);
-    k->mix = take_matrix(&total, HN_MAX_ROWS, 3 * rank);
-    k->n_certain = take_matrix(&total, HN_MAX_ROWS, 1);
-    k->state = take_matrix(&total, k->states, rank);
-    k->base = take_matrix(&total, HN_MAX_ROWS, a->vocab);
-    k->logits = take_matrix(&total, HN_MAX_ROWS, a->vocab);
-    k->joint_in = (hn_act){take(&total, o->act_bytes(joint, HN_MAX_ROWS)), joint, HN_MAX_ROWS, 0};
-    k->e_in = (hn_act){take(&total, o->act_bytes(rank, HN_MAX_ROWS)), rank, HN_MAX_ROWS, 0};
+    const size_t best = HN_MAX_ROWS * (size_t)r->best.k;
+    hn_markov *k = r->markov;
+    k->image_buf = hn_buf_room_take(room, sizeof k->image);
+    k->e = hn_buf_room_matrix(room, HN_MAX_ROWS, rank);
+    k->own = hn_buf_room_matrix(room, HN_MAX_ROWS, rank);
+    k->joint = hn_buf_room_matrix(room, HN_MAX_ROWS, joint);
+    k->mix = hn_buf_room_matrix(room, HN_MAX_ROWS, 3 * rank);
+    k->n_certain = hn_buf_room_matrix(room, HN_MAX_ROWS, 1);
+    k->state = hn_buf_room_matrix(room, k->states, rank);
+    k->base = hn_buf_room_matrix(room, HN_MAX_ROWS, a->vocab);
+    k->logits = hn_buf_room_matrix(room, HN_MAX_ROWS, a->vocab);
+    k->joint_in = hn_buf_room_act(room, HN_MAX_ROWS, joint);
+    k->e_in = hn_buf_room_act(room, HN_MAX_ROWS, rank);
     k->best = (hn_top){.k = r->best.k,
-                       .id = take(&total, sizeof(int32_t) * HN_MAX_ROWS * (size_t)r->best.k),
-                       .value = take_floats(&total, HN_MAX_ROWS, r->best.k),
+                       .id = hn_buf_room_take(room, sizeof(int32_t) * best),
+                       .value = hn_buf_room_take(room, sizeof(float) * best),
                        .bias = k->base.at,
                        .ld_bias = k->base.ld,
                        .map = r->m->head.ids,
-                       .scratch = take(&total, o->top_scratch(o, HN_MAX_ROWS, r->best.k)),
-                       .sums = take_floats(&total, HN_MAX_ROWS, hn_sum_parts(a->vocab))};
-    return total;
+                       .scratch = hn_buf_room_take(room, room->ops->top_scratch(room->ops, HN_MAX_ROWS, r->best.k)),
+                       .sums = hn_buf_room_take(room, sizeof(float) * HN_MAX_ROWS * (size_t)hn_sum_parts(a->vocab))};
 }
 
 hunch_status hn_markov_open(hn_runner *r, int states, hunch_error *err) {
-    const hn_ops *o = &r->m->ops;
     hn_markov *k = r->markov = hn_zalloc(1, sizeof *k);
     if (!k) return hn_fail_memory(err, "a Markov head", sizeof *k);
     k->states = states + 1; /* the first is zero, for the begin of a block */
-    const hunch_status st = o->mem_create(o, lay_out(k, r), &k->mem, err);
-    if (st) return st;
-    hn_buf *all[] = {&k->image_buf, &k->e.at, &k->own.at, &k->joint.at, &k->mix.at, &k->n_certain.at, &k->state.at, &k->base.at, &k->logits.at,
-                     &k->joint_in.data, &k->e_in.data, &k->best.id, &k->best.value, &k->best.bias, &k->best.scratch, &k->best.sums};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) all[i]->mem = k->mem;
-    return HUNCH_OK;
+    return hn_buf_room_open(&k->buffers, &r->m->ops, list_buffers, r, err);
 }
 
 void hn_markov_close(hn_runner *r) {
-    if (r->markov) r->m->ops.mem_free(&r->m->ops, r->markov->mem);
+    if (r->markov) hn_buf_room_close(&r->markov->buffers);
     hn_free(r->markov);
     r->markov = NULL;
 }

@@ -2,6 +2,7 @@
 /* pass_private.h - the fields of a runner, shared by pass.c (buffers, the forward) and pass_rows.c (descriptions of rows). */
 #ifndef HN_PASS_PRIVATE_H
 #define HN_PASS_PRIVATE_H
+#include "model/buf_room.h"
 #include "model/kv_groups.h"
 #include "model/layers.h"
 #include "model/pass.h"
@@ -22,16 +23,22 @@ typedef struct hn_row_image {
     int32_t path_slots[]; /* [path_room of the runner]; a pass writes as many as it has */
 } hn_row_image;
 
+/* Bytes of row descriptions with `paths` entries of paths. */
+static inline size_t hn_image_bytes(int paths) {
+    return offsetof(hn_row_image, path_slots) + sizeof(int32_t) * (size_t)paths;
+}
+
 struct hn_runner {
     const hn_model *m;
     const hn_ops *ops; /* called by a pass: the model's, or a table that forwards to it */
     hn_cache *cache;
     int first_group, n_groups, model_id; /* of the cache */
     int max_rows;                     /* of a pass: HN_MAX_ROWS, or for prompts up to HN_PASS_ROWS */
+    int max_context;                  /* the most rows of a sequence */
     int out_rows;                     /* the most rows that are gathered after the layers */
     int path_room, n_path;            /* entries of path_slots; of this pass */
     hn_layer_place *place;            /* [layers] group of each layer */
-    hn_mem *buffers;
+    hn_buf_room buffers;
     hn_pass_buffers buf;
     hn_rows turned;      /* the rows with the positions that they are rotated by */
     hn_rows rows[HN_MODEL_GROUPS]; /* the same rows; the page tables are each group's own */
@@ -76,7 +83,18 @@ struct hn_runner {
     const int32_t *host_best, *host_clusters;
 };
 
-void hn_pass_rotations(const hn_exec *ex, const hn_runner *r); /* pass.c: the tables of the rows, by each of the model's rotations */
+/* runner_buffers.c. Takes every buffer of a runner (hn_buf_room_open). */
+void hn_runner_list_buffers(void *runner, hn_buf_room *room);
+
+/* pass.c. The tables of the rows, by each of the model's rotations. */
+void hn_pass_rotations(const hn_exec *ex, const hn_runner *r);
+
+/* pass_head.c. Stores outputs of a draft head that later rows read. */
+void hn_head_keep_outputs(const hn_exec *ex, const hn_runner *r);
+
+/* pass_results.c. Whether the set has the state at a boundary of layers; the rows of an exported feature. */
+bool hn_feature_wants(const hn_feature_set *s, int boundary);
+hn_matrix hn_feature_block(const hn_runner *r, int place);
 
 /* pass_steps.c. Widths of its buffers: state, result, mid, token, input of matrices; width of a stored output. */
 typedef struct hn_step_widths {
@@ -93,10 +111,14 @@ void hn_markov_close(hn_runner *r);
 /* pass_rows.c. Describes the rows of a pass, whose slots are reserved, in the runner's buffers. more: not NULL. */
 void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_options *more);
 
-/* pass_walk.c. Appends the walk of sequence `seq` of the pass, whose rows are [first, last), the first `n_certain` of which
- * will certainly be committed. absorb false: the state does not change, and no row is certain; true: there are no draft rows. */
-void hn_walk_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int cache_seq,
-                      const hn_draft_rows *drafts, int n_certain, bool absorb);
+/* pass_walk.c. The most steps of a pass: its rows, and for each sequence rows before it, which may all be absorbed, and draft rows of
+ * earlier ones. */
+size_t hn_walk_most_steps(const hn_runner *r);
+/* Appends the walk of sequence `seq` of the pass, whose rows are [first, last), the first `n_certain` of which
+ * will certainly be committed. absorb false: the state does not change, and no row is certain; true: there are no draft
+ * rows. */
+void hn_walk_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int cache_seq, const hn_draft_rows *drafts, int n_certain,
+                      bool absorb);
 void hn_walk_write(hn_runner *r, int n_seqs);
 void hn_walk_done(hn_runner *r, const int *cache_seq, int n_seqs); /* after the pass: updates the rows of the states */
 #endif

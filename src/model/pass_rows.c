@@ -177,7 +177,7 @@ static void describe_tables(hn_runner *r, int seq, int cache_seq) {
 static void write_description(hn_runner *r) {
     const hn_ops *o = &r->m->ops;
     const hn_rows *rows = &r->rows[0];
-    o->write(o, r->image_buf, r->image, offsetof(hn_row_image, path_slots) + sizeof *r->image->path_slots * (size_t)r->n_path);
+    o->write(o, r->image_buf, r->image, hn_image_bytes(r->n_path));
     r->turned.n = rows->n;
     for (int g = 0; g < r->n_groups; g++) {
         r->rows[g].n = rows->n;

@@ -79,8 +79,8 @@ static void root_states(const hn_exec *ex, const hn_runner *r) {
 static void draft_states(const hn_exec *ex, const hn_runner *r) {
     const hn_buf own = {NULL, 0};
     const int kept = hn_step_width(&r->m->arch, r->first_step - 1);
-    ex->ops->gather(ex, r->n_out, hn_at(r->image_buf, offsetof(hn_row_image, from)), hn_columns(r->outputs, 0, drafts), own,
-                    hn_columns(r->steps.state, 0, drafts));
+    ex->ops->gather(ex, r->n_out, hn_at(r->image_buf, offsetof(hn_row_image, from)), hn_columns(r->outputs, 0, kept), own,
+                    hn_columns(r->steps.state, 0, kept));
 }
 
 /* Appends the embedding of each row's token to its state. */
@@ -99,7 +99,8 @@ static void keep_states(const hn_exec *ex, const hn_runner *r) {
     const hn_buf from = hn_at(r->image_buf, offsetof(hn_row_image, output_row)),
                  to = hn_at(r->image_buf, offsetof(hn_row_image, output_slot));
     const int kept = hn_step_width(&r->m->arch, r->first_step);
-    if (r->n_output_rows > 0) ex->ops->gather(ex, r->n_output_rows, from, hn_columns(r->steps.state, 0, drafts), to, hn_columns(r->outputs, 0, drafts));
+    if (r->n_output_rows > 0 && kept > 0)
+        ex->ops->gather(ex, r->n_output_rows, from, hn_columns(r->steps.state, 0, kept), to, hn_columns(r->outputs, 0, kept));
 }
 
 /* Logits of rows [first, first + n) of the input `in`. */

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pass_results.c - what the last pass computed, by the numbers of its rows. */
+#include <assert.h>
+#include <math.h>
+#include <stddef.h>
+
+#include "model/pass_private.h"
+
+bool hn_feature_wants(const hn_feature_set *s, int boundary) {
+    return boundary < 256 && (s->layers[boundary / 64] >> (boundary % 64) & 1);
+}
+
+hn_matrix hn_feature_block(const hn_runner *r, int place) {
+    return hn_rows_from(r->features, r->max_rows * place);
+}
+
+int hn_pass_experts(const hn_runner *r, int layer, const int32_t **which) {
+    if (r->m->arch.layer[layer].ffn != HN_FFN_EXPERTS) return 0;
+    const int32_t *distinct = r->m->ops.view(&r->m->ops, hn_distinct_of(&r->buf.routing, layer));
+    if (which) *which = distinct + 1;
+    return distinct[0];
+}
+
+double hn_runner_seconds(const hn_runner *r) {
+    return r->seconds;
+}
+
+const float *hn_pass_logits(const hn_runner *r, int row) {
+    assert(r->out_of_row[row] >= 0 && r->out_of_row[row] < r->n_logits);
+    return r->out_of_row[row] < r->n_full ? r->host_logits + (size_t)r->out_of_row[row] * (size_t)r->logits.ld : NULL;
+}
+
+const int32_t *hn_pass_clusters(const hn_runner *r, int row) {
+    return r->host_clusters ? r->host_clusters + r->out_of_row[row] * r->nearest.k : NULL;
+}
+
+int32_t hn_pass_argmax(const hn_runner *r, int row) {
+    const int at = r->out_of_row[row] * r->best.k;
+    return r->host_value[at] > -INFINITY ? r->host_best[at] : -1;
+}
+
+const int32_t *hn_pass_best(const hn_runner *r, int row, const float **values) {
+    const int at = r->out_of_row[row] * r->best.k;
+    *values = r->host_value + at;
+    return r->host_best + at;
+}
+
+double hn_pass_sum(const hn_runner *r, int row) {
+    const int parts = hn_sum_parts(hn_arch_logits(&r->m->arch));
+    double sum = 0;
+    assert(r->host_sums && r->out_of_row[row] >= 0 && r->out_of_row[row] < r->n_full);
+    for (int i = 0; i < parts; i++) sum += (double)r->host_sums[r->out_of_row[row] * parts + i];
+    return sum > 1 ? sum : 1; /* also if the best is infinite */
+}
+
+const float *hn_pass_feature(const hn_runner *r, int boundary, int row) {
+    const int place = boundary == HN_FEATURE_POST_NORM ? r->n_boundaries : r->feature_slot[boundary];
+    assert(r->feature_of_row[row] >= 0 && place >= 0);
+    return r->host_features + ((size_t)place * (size_t)r->max_rows + (size_t)r->feature_of_row[row]) * (size_t)r->features.ld;
+}
+
+int hn_pass_features(const hn_runner *r, const hn_feature_set *wanted, hn_buf buffers[HN_MAX_FEATURES], int *ld) {
+    int n = 0;
+    for (int k = 0; k <= r->m->arch.layers && k <= 256; k++)
+        if (hn_feature_wants(wanted, k)) {
+            assert(r->feature_slot[k] >= 0);
+            buffers[n++] = hn_feature_block(r, r->feature_slot[k]).at;
+        }
+    assert(r->set.post_norm || !wanted->post_norm);
+    if (wanted->post_norm) buffers[n++] = hn_feature_block(r, r->n_boundaries).at;
+    *ld = r->features.ld;
+    return n;
+}
+
+int hn_pass_further(const hn_runner *r, int row, int step) {
+    return r->further[row] + step - 1;
+}
+
+int hn_pass_feature_row(const hn_runner *r, int row) {
+    return r->feature_of_row[row];
+}

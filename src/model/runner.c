@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runner.c - opens and closes a runner: what it needs of the model and the cache, and the memory that its passes write. Its buffers:
+ * runner_buffers.c; its passes: pass.c. */
+#include <assert.h>
+#include <string.h>
+
+#include "base/least.h"
+#include "base/mem.h"
+#include "model/pass_private.h"
+
+/* The model's groups in the cache start at first_group, each with its own page table. */
+static hunch_status open_tables(hn_runner *r, int first_group, hunch_error *err) {
+    hn_cache_group group[HN_MODEL_GROUPS];
+    r->place = hn_zalloc((size_t)r->m->arch.layers + 1, sizeof *r->place); /* a head may have none */
+    r->image = hn_zalloc(1, hn_image_bytes(r->path_room));
+    if (!r->place || !r->image) return hn_fail_memory(err, "row tables", hn_image_bytes(r->path_room));
+    r->first_group = first_group;
+    r->n_groups = hn_kv_groups(&r->m->arch, HN_F32, group, r->place);
+    assert(r->n_groups > 0 || r->m->arch.layers == 0);
+    if (r->n_groups > 0) r->model_id = hn_cache_model_id(r->cache, first_group);
+    r->inputs_group = r->states_group = -1;
+    for (int g = 0; g < r->n_groups; g++) {
+        if (group[g].kind == HN_CACHE_ROWS) {
+            r->inputs_group = g;
+            r->taps = group[g].window;
+            r->step = hn_zalloc(hn_walk_most_steps(r), sizeof *r->step);
+            if (!r->step) return hn_fail_memory(err, "a walk", hn_walk_most_steps(r) * sizeof *r->step);
+        }
+        if (group[g].kind == HN_CACHE_STATE) r->states_group = g;
+        assert(hn_cache_model_id(r->cache, first_group + g) == r->model_id);
+        r->rows[g].page_stride = hn_cache_table_stride(r->cache, first_group + g);
+        const size_t table = (size_t)r->rows[g].page_stride * HN_MAX_TEXTS;
+        r->table[g] = hn_zalloc(table, sizeof *r->table[g]);
+        if (r->states_group == g) r->next_table = hn_zalloc(table, sizeof *r->next_table);
+        if (!r->table[g] || (r->states_group == g && !r->next_table))
+            return hn_fail_memory(err, "page tables", table * sizeof *r->table[g]);
+    }
+    return HUNCH_OK;
+}
+
+/* Entries for the paths of a tree of HN_MAX_ROWS rows, including kept rows, or of one or more chains of max_rows rows in all. */
+static int most_paths(int max_rows) {
+    const int tree = HN_MAX_ROWS * HN_MAX_ROWS, chain = max_rows * (max_rows + 1) / 2;
+    return hn_most(tree, chain);
+}
+
+static hunch_status runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context, int max_rows,
+                                const hn_feature_set *set, const hn_head_stores *stores, hunch_error *err) {
+    *out = NULL;
+    hn_runner *r = hn_zalloc(1, sizeof *r);
+    if (!r) return hn_fail_memory(err, "runner", sizeof *r);
+    r->m = m;
+    r->ops = &m->ops;
+    r->cache = cache;
+    r->max_rows = max_rows;
+    r->out_rows = hn_most(HN_LOGIT_ROWS, (set && set->post_norm) || stores->features ? max_rows : 0);
+    r->max_context = max_context;
+    r->path_room = most_paths(max_rows);
+    r->store_rows = stores->features;
+    r->output_rows = stores->outputs;
+    r->best.k = stores->best;
+    if (set) r->set = *set;
+    for (int k = 0; k <= 256; k++)
+        r->feature_slot[k] = k <= m->arch.layers && hn_feature_wants(&r->set, k) ? r->n_boundaries++ : -1;
+    hunch_status st = open_tables(r, first_group, err);
+    if (!st) st = hn_buf_room_open(&r->buffers, &m->ops, hn_runner_list_buffers, r, err);
+    if (st) {
+        hn_runner_close(&r);
+        return st;
+    }
+    for (int i = 0; i < HN_PASS_ROWS; i++) r->image->each[i] = i;
+    *out = r;
+    return HUNCH_OK;
+}
+
+hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
+                            const hn_feature_set *features, hunch_error *err) {
+    return hn_runner_open_for(out, m, cache, first_group, max_context, HN_MAX_ROWS, features, err);
+}
+
+hunch_status hn_runner_open_for(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context, int max_rows,
+                                const hn_feature_set *features, hunch_error *err) {
+    const hn_head_stores none = {0, 0, 1};
+    assert(m->arch.draft_head.features == 0 && max_rows >= HN_MAX_ROWS && max_rows <= HN_PASS_ROWS);
+    return runner_open(out, m, cache, first_group, max_context, max_rows, features, &none, err);
+}
+
+hunch_status hn_runner_open_head(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
+                                 const hn_head_stores *stores, hunch_error *err) {
+    assert(m->arch.draft_head.features > 0 && stores->features > 0 && stores->outputs > 0 && stores->best > 0);
+    hunch_status st = runner_open(out, m, cache, first_group, max_context, HN_MAX_ROWS, NULL, stores, err);
+    if (!st && m->arch.draft_head.markov) st = hn_markov_open(*out, stores->outputs, err);
+    if (st && *out) hn_runner_close(out);
+    return st;
+}
+
+void hn_runner_set_ops(hn_runner *r, const hn_ops *o) {
+    r->ops = o ? o : &r->m->ops;
+}
+
+void hn_runner_close(hn_runner **rp) {
+    hn_runner *r = *rp;
+    *rp = NULL;
+    if (!r) return;
+    hn_markov_close(r);
+    hn_buf_room_close(&r->buffers);
+    for (int g = 0; g < HN_MODEL_GROUPS; g++) hn_free(r->table[g]);
+    hn_free(r->step);
+    hn_free(r->next_table);
+    hn_free(r->image);
+    hn_free(r->place);
+    hn_free(r);
+}

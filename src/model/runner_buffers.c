@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* runner_buffers.c - the buffers of a runner: one list of all, each with its size. The lists of its parts follow pass_private.h. */
+#include <string.h>
+
+#include "base/least.h"
+#include "model/pass_private.h"
+
+/* The largest widths of any layer. */
+typedef struct widths {
+    int q, kv, ffn, qkv, mixed, fused, z, gates;
+    int experts, used, expert, pairs; /* pairs of rows and experts */
+    bool in_steps, branch;
+    size_t scratch, delta;
+} widths;
+
+static void widen_delta(widths *w, const hn_layer_desc *l) {
+    const hn_delta d = hn_layer_delta_sizes(l);
+    const size_t scratch = hn_delta_scratch(&d);
+    w->qkv = hn_most(w->qkv, hn_delta_channels(&d));
+    w->mixed = hn_most(w->mixed, hn_delta_values(&d));
+    w->z = hn_most(w->z, hn_delta_values(&d));
+    w->gates = hn_most(w->gates, 2 * d.value_heads);
+    if (l->delta.fused || l->delta.fused_gates)
+        w->fused = hn_most(w->fused, hn_delta_channels(&d) + hn_delta_values(&d) + 2 * d.value_heads);
+    if (scratch > w->delta) w->delta = scratch;
+}
+
+static widths widest(const hn_runner *r) {
+    const hn_model *m = r->m;
+    const hn_arch *a = &m->arch;
+    widths w = {0};
+    for (int i = 0; i < a->layers; i++) {
+        const hn_layer_desc *d = &a->layer[i];
+        w.ffn = hn_most(w.ffn, d->ffn == HN_FFN_EXPERTS ? d->experts.shared_width : d->ffn_width);
+        w.experts = hn_most(w.experts, d->experts.count);
+        w.used = hn_most(w.used, d->experts.used);
+        w.expert = hn_most(w.expert, d->experts.width);
+        w.in_steps |= hn_ffn_in_steps(a, i);
+        w.branch |= d->post_norms || d->experts.shared_width > 0;
+        if (d->mixer == HN_MIXER_DELTA) {
+            widen_delta(&w, d);
+            continue;
+        }
+        const size_t s = m->ops.attention_scratch(&m->ops, r->max_rows, d->heads, d->head_dim, r->max_context + HN_MAX_ROWS);
+        w.q = hn_most(w.q, d->heads * d->head_dim);
+        w.kv = hn_most(w.kv, d->kv_heads * d->head_dim);
+        if (s > w.scratch) w.scratch = s;
+        if (d->gated) w.fused = hn_most(w.fused, 2 * d->heads * d->head_dim);
+        if (d->gated) w.z = hn_most(w.z, d->heads * d->head_dim);
+    }
+    w.qkv = hn_most(w.qkv, w.q + 2 * w.kv);
+    w.mixed = hn_most(w.mixed, w.q);
+    w.pairs = r->max_rows * w.used;
+    return w;
+}
+
+static hn_matrix room_rows(hn_buf_room *room, const hn_runner *r, int cols) {
+    return hn_buf_room_matrix(room, r->max_rows, cols);
+}
+
+static void list_layers(hn_buf_room *room, hn_runner *r, const widths *w) {
+    const hn_model *m = r->m;
+    const hn_arch *a = &m->arch;
+    const bool pair = a->layers > 0 && a->layer[0].input == HN_INPUT_PAIR;
+    hn_pass_buffers *l = &r->buf;
+    l->x = room_rows(room, r, a->hidden);
+    l->in = hn_buf_room_act(room, r->max_rows, pair ? 2 * a->hidden : a->hidden);
+    l->mixed = hn_buf_room_act(room, r->max_rows, w->mixed);
+    l->gated = hn_buf_room_act(room, r->max_rows, w->ffn);
+    l->qkv = room_rows(room, r, w->qkv);
+    l->attended = room_rows(room, r, w->q);
+    l->gate = room_rows(room, r, w->in_steps ? w->ffn : 0);
+    l->up = room_rows(room, r, w->in_steps ? w->ffn : 0);
+    l->branch = room_rows(room, r, w->branch ? a->hidden : 0);
+    for (int i = 0; i < a->rotations; i++)
+        l->rotation[i] = (hn_rope_table){hn_model_rope(m, i, r->max_context), room_rows(room, r, a->rotation[i].dims).at};
+    l->scratch = hn_buf_room_take(room, w->scratch);
+    l->fused = room_rows(room, r, w->fused);
+    l->z = room_rows(room, r, w->z);
+    l->gates = room_rows(room, r, w->gates);
+    l->delta_bytes = (w->delta + 63) & ~(size_t)63;
+    l->delta_scratch = hn_buf_room_take(room, l->delta_bytes * (size_t)hn_pool_threads(m->ops.pool));
+}
+
+static void list_experts(hn_buf_room *room, hn_runner *r, const widths *w) {
+    const hn_arch *a = &r->m->arch;
+    const size_t ids = sizeof(int32_t) * (size_t)w->pairs, counts = sizeof(int32_t) * (size_t)(w->experts + 1);
+    hn_pass_buffers *l = &r->buf;
+    if (w->experts == 0) return;
+    l->scores = room_rows(room, r, w->experts);
+    l->shared_gate = room_rows(room, r, 1);
+    l->expert_gated = hn_buf_room_act(room, w->pairs, w->expert);
+    l->expert_out = hn_buf_room_matrix(room, w->pairs, a->hidden);
+    l->routing = (hn_routing){.experts = w->experts,
+                              .used = w->used,
+                              .max_rows = r->max_rows,
+                              .id = hn_buf_room_take(room, ids),
+                              .share = hn_buf_room_take(room, ids),
+                              .pair = hn_buf_room_take(room, ids),
+                              .row = hn_buf_room_take(room, ids),
+                              .first = hn_buf_room_take(room, counts),
+                              .distinct = hn_buf_room_take(room, counts * (size_t)a->layers),
+                              .gathered = hn_buf_room_act(room, w->pairs, a->hidden)};
+}
+
+/* Of models with gated delta nets. */
+static void list_walk(hn_buf_room *room, hn_runner *r) {
+    if (!r->step) return;
+    r->walk.step = hn_buf_room_take(room, hn_walk_most_steps(r) * sizeof *r->step);
+    r->walk.first = hn_buf_room_take(room, sizeof r->step_first);
+    r->walk.fresh = hn_buf_room_take(room, sizeof r->step_fresh);
+    r->next_state = hn_buf_room_take(room, sizeof(int32_t) * HN_MAX_TEXTS * (size_t)r->rows[r->states_group].page_stride);
+}
+
+/* Of a draft head outside its layers. */
+static void list_head(hn_buf_room *room, hn_runner *r) {
+    const hn_arch *a = &r->m->arch;
+    const hn_head_desc *d = &a->draft_head;
+    hn_pass_buffers *l = &r->buf;
+    const int feature = d->features * d->feature_width, read = d->joint ? a->hidden + feature : feature;
+    if (d->features == 0) return;
+    l->joint = room_rows(room, r, read);
+    l->joint_in = hn_buf_room_act(room, r->max_rows, read);
+    l->states = room_rows(room, r, d->fc_norms || d->joint_norms ? feature : 0);
+    l->pair = room_rows(room, r, 2 * a->hidden);
+    l->token = room_rows(room, r, a->hidden);
+    l->lstm = room_rows(room, r, d->lstm ? 4 * a->hidden : 0);
+    r->store = hn_buf_room_matrix(room, r->store_rows, feature);
+    r->outputs = hn_buf_room_matrix(room, r->output_rows, hn_pass_output_width(a));
+}
+
+static void list_steps(hn_buf_room *room, hn_runner *r) {
+    const hn_step_widths w = hn_pass_step_widths(&r->m->arch);
+    hn_step_buffers *s = &r->steps;
+    if (r->m->arch.draft_head.steps.n == 0) return;
+    s->state = room_rows(room, r, w.state);
+    s->result = room_rows(room, r, w.result);
+    s->mid = room_rows(room, r, w.mid);
+    s->token = room_rows(room, r, w.token);
+    s->in = hn_buf_room_act(room, r->max_rows, w.in);
+}
+
+/* The k best of each row with logits. */
+static hn_top room_top(hn_buf_room *room, int k) {
+    const size_t n = HN_LOGIT_ROWS * (size_t)k;
+    return (hn_top){.k = k,
+                    .id = hn_buf_room_take(room, sizeof(int32_t) * n),
+                    .value = hn_buf_room_take(room, sizeof(float) * n),
+                    .scratch = hn_buf_room_take(room, room->ops->top_scratch(room->ops, HN_LOGIT_ROWS, k))};
+}
+
+static void list_outputs(hn_buf_room *room, hn_runner *r) {
+    const hn_arch *a = &r->m->arch;
+    const hn_head_desc *d = &a->draft_head;
+    const int logits = hn_arch_logits(a);
+    r->out_x = hn_buf_room_matrix(room, r->out_rows, a->hidden);
+    r->out_norm = hn_buf_room_matrix(room, r->out_rows, a->hidden);
+    r->out_act = hn_buf_room_act(room, r->out_rows, a->hidden);
+    r->logits = hn_buf_room_matrix(room, HN_LOGIT_ROWS, logits);
+    r->best = room_top(room, r->best.k);
+    r->best.map = r->m->head.ids;
+    r->best.sums = hn_buf_room_take(room, d->features ? sizeof(float) * HN_LOGIT_ROWS * (size_t)hn_sum_parts(logits) : 0);
+    if (d->clusters_used) r->nearest = room_top(room, d->clusters_used);
+    r->features = hn_buf_room_matrix(room, r->max_rows * (r->n_boundaries + 1), a->hidden);
+}
+
+/* The descriptions of rows: parts of one buffer, and the page tables of each group. */
+static void list_rows(hn_buf_room *room, hn_runner *r) {
+    const hn_buf image = r->image_buf = hn_buf_room_take(room, hn_image_bytes(r->path_room));
+    const hn_rows rows = {.token = hn_at(image, offsetof(hn_row_image, token)),
+                          .position = hn_at(image, offsetof(hn_row_image, position)),
+                          .slot = hn_at(image, offsetof(hn_row_image, slot)),
+                          .seq = hn_at(image, offsetof(hn_row_image, seq)),
+                          .path_start = hn_at(image, offsetof(hn_row_image, path_start)),
+                          .path_slots = hn_at(image, offsetof(hn_row_image, path_slots)),
+                          .seq_first = hn_at(image, offsetof(hn_row_image, seq_first)),
+                          .committed = hn_at(image, offsetof(hn_row_image, committed)),
+                          .direct = hn_at(image, offsetof(hn_row_image, direct)),
+                          .last = hn_at(image, offsetof(hn_row_image, last)),
+                          .from = hn_at(image, offsetof(hn_row_image, seen_from))};
+    for (int g = 0; g < HN_MODEL_GROUPS; g++) {
+        const int stride = r->rows[g].page_stride;
+        r->rows[g] = rows;
+        r->rows[g].page_stride = stride;
+        r->rows[g].page_table = hn_buf_room_take(room, sizeof(int32_t) * HN_MAX_TEXTS * (size_t)stride);
+    }
+    r->turned = rows;
+    r->turned.position = hn_at(image, offsetof(hn_row_image, turned));
+    r->buf.rows = &r->rows[0];
+    r->buf.each = hn_at(image, offsetof(hn_row_image, each));
+}
+
+void hn_runner_list_buffers(void *runner, hn_buf_room *room) {
+    hn_runner *r = runner;
+    const widths w = widest(r);
+    list_layers(room, r, &w);
+    list_experts(room, r, &w);
+    list_walk(room, r);
+    list_head(room, r);
+    list_steps(room, r);
+    list_outputs(room, r);
+    list_rows(room, r);
+}
