@@ -62,8 +62,8 @@ int clock_gettime(clockid_t id, struct timespec *t) {
 /* The logits are the first that is read of a pass of the model. */
 static const void *view(const hn_ops *o, hn_buf b) {
     const hn_runner *r = engine ? engine->runner : NULL;
-    if (r && b.mem == r->logits.at.mem && b.off == r->logits.at.off && r->rows[0].n < HN_COST_ROWS)
-        time_now += machine_seconds(&on, r->rows[0].n, 0);
+    if (r && b.mem == r->out.logits.at.mem && b.off == r->out.logits.at.off && r->rows.group[0].n < HN_COST_ROWS)
+        time_now += machine_seconds(&on, r->rows.group[0].n, 0);
     return inner_view(o, b);
 }
 

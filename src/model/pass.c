@@ -9,68 +9,65 @@
 
 /* Copies the chosen rows of the residual stream (or of its norm) to the block of a feature. */
 static void export_rows(const hn_exec *ex, const hn_runner *r, size_t index, hn_matrix from, int place) {
-    ex->ops->gather(ex, r->n_features, hn_at(r->image_buf, index), from, (hn_buf){NULL, 0}, hn_feature_block(r, place));
+    ex->ops->gather(ex, r->features.n, hn_image_at(r, index), from, (hn_buf){NULL, 0}, hn_feature_block(r, place));
 }
 
 static void export_boundary(const hn_exec *ex, const hn_runner *r, int k) {
-    if (r->n_features > 0 && k <= 256 && r->feature_slot[k] >= 0)
-        export_rows(ex, r, offsetof(hn_row_image, feature), r->buf.x, r->feature_slot[k]);
+    if (r->features.n > 0 && k <= 256 && r->features.slot[k] >= 0)
+        export_rows(ex, r, offsetof(hn_row_image, feature), r->buf.x, r->features.slot[k]);
 }
 
 void hn_pass_rotations(const hn_exec *ex, const hn_runner *r) {
-    for (int i = 0; i < r->m->arch.rotations; i++) ex->ops->rope_table(ex, &r->turned, &r->buf.rotation[i]);
+    for (int i = 0; i < r->m->arch.rotations; i++) ex->ops->rope_table(ex, &r->rows.turned, &r->buf.rotation[i]);
 }
 
 /* The beginning of the stream: embeddings, or a draft head's combination of them with its features. */
 static void prologue(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
     const hn_pass_buffers *l = &r->buf;
-    const hn_head_input in = {hn_at(r->image_buf, offsetof(hn_row_image, from)), r->drafts ? r->outputs : r->store,
-                              r->drafts, r->n_masks,
-                              hn_at(r->image_buf, offsetof(hn_row_image, zero)),
-                              hn_at(r->image_buf, offsetof(hn_row_image, mask_row)), r->context, r->module};
-    if (m->arch.draft_head.features > 0)
+    if (m->arch.draft_head.features > 0) {
+        const hn_head_input in = hn_head_input_of(r);
         hn_layer_head(ex, m, &in, l);
-    else
+    } else
         ex->ops->embed(ex, l->rows, &m->embedding, m->arch.embed_scale, l->x);
     hn_pass_rotations(ex, r);
 }
 
 static void delta_layer(const hn_exec *ex, const hn_runner *r, int i) {
-    const hn_layer_place place = r->place[i];
+    const hn_layer_place place = r->groups.place[i];
     const hn_delta d = hn_layer_delta_sizes(&r->m->arch.layer[i]);
-    const int inputs = r->first_group + r->inputs_group, states = r->first_group + r->states_group;
-    const hn_plain_rows rows = hn_cache_rows(r->cache, inputs);
-    const hn_rows *in = &r->rows[r->inputs_group], *at_states = &r->rows[r->states_group];
-    const hn_delta_at at = {.walk = &r->walk,
+    const int inputs = r->groups.first + r->groups.inputs, states = r->groups.first + r->groups.states;
+    const hn_plain_rows rows = hn_cache_rows(r->groups.cache, inputs);
+    const hn_rows *in = &r->rows.group[r->groups.inputs], *at_states = &r->rows.group[r->groups.states];
+    const hn_delta_at at = {.walk = &r->walk.at,
                             .inputs = {rows.pool, in->page_table, rows.page_bytes, rows.row_bytes,
                                        hn_layer_delta_bytes(&d) * (size_t)place.index, rows.page_rows, in->page_stride},
-                            .states = {rows.pool, at_states->page_table, r->next_state, rows.page_bytes,
+                            .states = {rows.pool, at_states->page_table, r->walk.next_state, rows.page_bytes,
                                        sizeof(float) * (size_t)hn_delta_state(&d), d.value_heads * place.index,
-                                       hn_cache_page_units(r->cache, states), at_states->page_stride}};
+                                       hn_cache_page_units(r->groups.cache, states), at_states->page_stride}};
     hn_layer_delta(ex, r->m, i, &at, &r->buf);
 }
 
 static void mixer(const hn_exec *ex, const hn_runner *r, int i) {
-    const hn_layer_place place = r->place[i];
+    const hn_layer_place place = r->groups.place[i];
     if (r->m->arch.layer[i].mixer == HN_MIXER_DELTA) {
         delta_layer(ex, r, i);
         return;
     }
-    const hn_kv kv = hn_cache_kv(r->cache, r->first_group + place.group, place.index);
-    if (r->context)
-        hn_layer_context(ex, r->m, i, &r->rows[place.group], &kv, &r->buf);
+    const hn_kv kv = hn_cache_kv(r->groups.cache, r->groups.first + place.group, place.index);
+    if (r->head.context)
+        hn_layer_context(ex, r->m, i, &r->rows.group[place.group], &kv, &r->buf);
     else
-        hn_layer_attention(ex, r->m, i, &r->rows[place.group], &kv, &r->buf);
+        hn_layer_attention(ex, r->m, i, &r->rows.group[place.group], &kv, &r->buf);
 }
 
 static void layers(const hn_exec *ex, const hn_runner *r) {
     const bool in_turn = hn_head_modules(&r->m->arch.draft_head) > 1;
     for (int i = 0; i < r->m->arch.layers; i++) {
-        if (in_turn && i != r->module) continue;
+        if (in_turn && i != r->head.module) continue;
         export_boundary(ex, r, i);
         mixer(ex, r, i);
-        if (r->context) continue; /* keys and values only */
+        if (r->head.context) continue; /* keys and values only */
         hn_layer_ffn(ex, r->m, i, &r->buf);
     }
     export_boundary(ex, r, r->m->arch.layers);
@@ -81,36 +78,36 @@ static void output(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
     const hn_arch *a = &m->arch;
     const hn_head_desc *d = &a->draft_head;
-    const hn_act in = hn_act_of(r->out_act, a->hidden, m->output_forms);
-    const hn_output_rows out = {a->logit_scale, a->logit_cap, r->n_full, r->logits}, centroids = {.scale = 1};
+    const hn_act in = hn_act_of(r->out.act, a->hidden, m->output_forms);
+    const hn_output_rows out = {a->logit_scale, a->logit_cap, r->out.n_full, r->out.logits}, centroids = {.scale = 1};
     if (d->clusters == 0) {
-        ex->ops->linear_top(ex, r->n_logits, in, &m->output, &out, &r->best);
+        ex->ops->linear_top(ex, r->out.n_logits, in, &m->output, &out, &r->out.best);
         return;
     }
-    const hn_clusters of = {d->clusters_used, a->vocab / d->clusters, r->nearest.id};
-    ex->ops->linear_top(ex, r->n_logits, in, &m->head.centroids, &centroids, &r->nearest);
-    ex->ops->clusters_top(ex, r->n_logits, in, &m->output, &of, &out, &r->best);
+    const hn_clusters of = {d->clusters_used, a->vocab / d->clusters, r->out.nearest.id};
+    ex->ops->linear_top(ex, r->out.n_logits, in, &m->head.centroids, &centroids, &r->out.nearest);
+    ex->ops->clusters_top(ex, r->out.n_logits, in, &m->output, &of, &out, &r->out.best);
 }
 
-/* Norms the gathered rows for the output matrix, and into out_norm if that is exported, or read by a later pass. */
+/* Norms the gathered rows for the output matrix, and into out.norm if that is exported, or read by a later pass. */
 static void norm_rows(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
     const hn_head_desc *d = &m->arch.draft_head;
     const hn_ops *o = ex->ops;
     const float eps = m->arch.norm_eps;
-    const hn_buf norm = r->module > 0 ? m->head.further[r->module - 1].output_norm : m->output_norm;
-    const hn_act act = hn_act_of(r->out_act, m->arch.hidden, m->output_forms);
-    hn_matrix from = r->out_x, kept = hn_no_matrix;
+    const hn_buf norm = r->head.module > 0 ? m->head.further[r->head.module - 1].output_norm : m->output_norm;
+    const hn_act act = hn_act_of(r->out.act, m->arch.hidden, m->output_forms);
+    hn_matrix from = r->out.x, kept = hn_no_matrix;
     if (d->norm_twice) {
-        o->rmsnorm(ex, r->n_out, r->out_x, norm, eps, hn_act_of(act, act.in, 0), r->out_norm);
-        from = r->out_norm;
-    } else if (r->set.post_norm || d->norm_output || d->markov) {
-        kept = r->out_norm;
+        o->rmsnorm(ex, r->out.n, r->out.x, norm, eps, hn_act_of(act, act.in, 0), r->out.norm);
+        from = r->out.norm;
+    } else if (r->features.set.post_norm || d->norm_output || d->markov) {
+        kept = r->out.norm;
     }
     if (d->no_norm)
-        o->quantise(ex, r->n_out, r->out_x, act);
+        o->quantise(ex, r->out.n, r->out.x, act);
     else
-        o->rmsnorm(ex, r->n_out, from, norm, eps, act, kept);
+        o->rmsnorm(ex, r->out.n, from, norm, eps, act, kept);
 }
 
 /* From the stream to logits: the wanted rows are normed and multiplied by the output matrix. */
@@ -118,14 +115,14 @@ static void tail(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
     const hn_ops *o = ex->ops;
     const hn_buf none = {NULL, 0};
-    if (r->n_out > 0) {
-        o->gather(ex, r->n_out, hn_at(r->image_buf, offsetof(hn_row_image, out)), r->buf.x, none, r->out_x);
+    if (r->out.n > 0) {
+        o->gather(ex, r->out.n, hn_image_at(r, offsetof(hn_row_image, out)), r->buf.x, none, r->out.x);
         norm_rows(ex, r);
     }
-    if (r->set.post_norm && r->n_features > 0)
-        export_rows(ex, r, offsetof(hn_row_image, normed), r->out_norm, r->n_boundaries);
+    if (r->features.set.post_norm && r->features.n > 0)
+        export_rows(ex, r, offsetof(hn_row_image, normed), r->out.norm, r->features.n_boundaries);
     if (m->arch.draft_head.features > 0) hn_head_keep_outputs(ex, r);
-    if (r->n_logits > 0) output(ex, r);
+    if (r->out.n_logits > 0) output(ex, r);
 }
 
 static void forward(void *arg, int rank, int ranks) {
@@ -156,15 +153,15 @@ static hunch_status run_rows(hn_runner *r, const hn_row *rows, int n, const int 
     hn_pass_describe(r, rows, n, cache_seq, n_seqs, more);
     const hn_ops *o = &r->m->ops;
     hn_pool_run(o->pool, forward, r);
-    if (r->step) hn_walk_done(r, cache_seq, n_seqs);
+    if (r->walk.step) hn_walk_done(r, cache_seq, n_seqs);
     st = files ? hn_source_check(files, err) : HUNCH_OK;
     if (st) return st;
-    r->host_logits = o->view(o, r->logits.at);
-    r->host_features = o->view(o, r->features.at);
-    r->host_best = o->view(o, r->best.id);
-    r->host_value = o->view(o, r->best.value);
-    r->host_clusters = r->nearest.k ? o->view(o, r->nearest.id) : NULL;
-    r->host_sums = r->best.sums.mem ? o->view(o, r->best.sums) : NULL;
+    r->out.host_logits = o->view(o, r->out.logits.at);
+    r->features.host = o->view(o, r->features.states.at);
+    r->out.host_best = o->view(o, r->out.best.id);
+    r->out.host_value = o->view(o, r->out.best.value);
+    r->out.host_clusters = r->out.nearest.k ? o->view(o, r->out.nearest.id) : NULL;
+    r->out.host_sums = r->out.best.sums.mem ? o->view(o, r->out.best.sums) : NULL;
     return HUNCH_OK;
 }
 

@@ -1,39 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pass_head.c - the stores of a draft head: features, which are copied from the target's states before its passes, and outputs of its own
- * that later rows read. */
+ * that later rows read; and what its layers begin with. */
 #include <assert.h>
 #include <stddef.h>
 
 #include "model/pass_private.h"
 
+typedef struct storing {
+    const hn_runner *r;
+    const hn_buf *states;
+    int ld, n;
+} storing;
+
 static void store_states(void *arg, int rank, int ranks) {
-    const hn_runner *r = arg;
+    const storing *s = arg;
+    const hn_runner *r = s->r;
     const hn_exec ex = {r->ops, rank, ranks};
     const hn_head_desc *d = &r->m->arch.draft_head;
-    const hn_buf from = hn_at(r->image_buf, offsetof(hn_row_image, store_from)),
-                 to = hn_at(r->image_buf, offsetof(hn_row_image, store_to));
+    const hn_buf from = hn_image_at(r, offsetof(hn_row_image, store_from)),
+                 to = hn_image_at(r, offsetof(hn_row_image, store_to));
     for (int k = 0; k < d->features; k++) {
-        const hn_matrix state = {r->states[k], d->feature_width, r->ld_states};
-        ex.ops->gather(&ex, r->n_stored, from, state, to, hn_columns(r->store, k * d->feature_width, d->feature_width));
+        const hn_matrix state = {s->states[k], d->feature_width, s->ld};
+        ex.ops->gather(&ex, s->n, from, state, to, hn_columns(r->head.store, k * d->feature_width, d->feature_width));
     }
 }
 
 void hn_pass_store(hn_runner *r, const hn_buf *states, int ld, const int32_t *from, const int32_t *to, int n) {
     const hn_ops *o = &r->m->ops;
+    storing s = {r, states, ld, n};
     assert(n >= 1 && n <= HN_MAX_ROWS);
-    for (int i = 0; i < n; i++) assert(to[i] >= 0 && to[i] < r->store_rows);
-    o->write(o, hn_at(r->image_buf, offsetof(hn_row_image, store_from)), from, (size_t)n * sizeof *from);
-    o->write(o, hn_at(r->image_buf, offsetof(hn_row_image, store_to)), to, (size_t)n * sizeof *to);
-    r->states = states;
-    r->ld_states = ld;
-    r->n_stored = n;
-    hn_pool_run(o->pool, store_states, r);
+    for (int i = 0; i < n; i++) assert(to[i] >= 0 && to[i] < r->head.store_rows);
+    o->write(o, hn_image_at(r, offsetof(hn_row_image, store_from)), from, (size_t)n * sizeof *from);
+    o->write(o, hn_image_at(r, offsetof(hn_row_image, store_to)), to, (size_t)n * sizeof *to);
+    hn_pool_run(o->pool, store_states, &s);
 }
 
-/* Stores outputs of a draft head that later rows read. */
+hn_head_input hn_head_input_of(const hn_runner *r) {
+    const hn_pass_head *h = &r->head;
+    return (hn_head_input){.from = hn_image_at(r, offsetof(hn_row_image, from)),
+                           .rows = h->drafts ? h->outputs : h->store,
+                           .drafts = h->drafts,
+                           .n_masks = h->n_masks,
+                           .zero = hn_image_at(r, offsetof(hn_row_image, zero)),
+                           .masks = hn_image_at(r, offsetof(hn_row_image, mask_row)),
+                           .context = h->context,
+                           .module = h->module};
+}
+
 void hn_head_keep_outputs(const hn_exec *ex, const hn_runner *r) {
-    const hn_buf from = hn_at(r->image_buf, offsetof(hn_row_image, output_row)),
-                 to = hn_at(r->image_buf, offsetof(hn_row_image, output_slot));
-    if (r->n_output_rows > 0)
-        ex->ops->gather(ex, r->n_output_rows, from, r->m->arch.draft_head.norm_output ? r->out_norm : r->buf.x, to, r->outputs);
+    const hn_buf from = hn_image_at(r, offsetof(hn_row_image, output_row)),
+                 to = hn_image_at(r, offsetof(hn_row_image, output_slot));
+    if (r->head.n_output_rows > 0)
+        ex->ops->gather(ex, r->head.n_output_rows, from, r->m->arch.draft_head.norm_output ? r->out.norm : r->buf.x, to, r->head.outputs);
 }

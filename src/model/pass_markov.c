@@ -35,7 +35,7 @@ static void list_buffers(void *runner, hn_buf_room *room) {
     const hn_runner *r = runner;
     const hn_arch *a = &r->m->arch;
     const int rank = a->draft_head.markov_rank, joint = a->hidden + 2 * rank;
-    const size_t best = HN_MAX_ROWS * (size_t)r->best.k;
+    const size_t best = HN_MAX_ROWS * (size_t)r->out.best.k;
     hn_markov *k = r->markov;
     k->image_buf = hn_buf_room_take(room, sizeof k->image);
     k->e = hn_buf_room_matrix(room, HN_MAX_ROWS, rank);
@@ -48,13 +48,13 @@ static void list_buffers(void *runner, hn_buf_room *room) {
     k->logits = hn_buf_room_matrix(room, HN_MAX_ROWS, a->vocab);
     k->joint_in = hn_buf_room_act(room, HN_MAX_ROWS, joint);
     k->e_in = hn_buf_room_act(room, HN_MAX_ROWS, rank);
-    k->best = (hn_top){.k = r->best.k,
+    k->best = (hn_top){.k = r->out.best.k,
                        .id = hn_buf_room_take(room, sizeof(int32_t) * best),
                        .value = hn_buf_room_take(room, sizeof(float) * best),
                        .bias = k->base.at,
                        .ld_bias = k->base.ld,
                        .map = r->m->head.ids,
-                       .scratch = hn_buf_room_take(room, room->ops->top_scratch(room->ops, HN_MAX_ROWS, r->best.k)),
+                       .scratch = hn_buf_room_take(room, room->ops->top_scratch(room->ops, HN_MAX_ROWS, r->out.best.k)),
                        .sums = hn_buf_room_take(room, sizeof(float) * HN_MAX_ROWS * (size_t)hn_sum_parts(a->vocab))};
 }
 
@@ -95,7 +95,7 @@ static void with_state(const hn_exec *ex, const hn_runner *r) {
     const int hidden = r->m->arch.hidden, rank = d->markov_rank;
     const hn_matrix gate = hn_columns(k->mix, 0, rank);
     if (!d->confidence && d->markov != HN_MARKOV_GATED) return;
-    o->gather(ex, k->n, image_at(k, offsetof(markov_image, place)), r->out_norm, none, hn_columns(k->joint, 0, hidden));
+    o->gather(ex, k->n, image_at(k, offsetof(markov_image, place)), r->out.norm, none, hn_columns(k->joint, 0, hidden));
     o->gather(ex, k->n, each, k->e, none, hn_columns(k->joint, hidden, rank));
     if (d->confidence) {
         joint_product(ex, k, &h->confidence, k->n_certain);
@@ -118,7 +118,7 @@ static void recurrent(const hn_exec *ex, const hn_runner *r) {
     o->gather(ex, k->n, image_at(k, offsetof(markov_image, from)), k->state, none, k->own);
     o->gather(ex, k->n, each, k->own, none, hn_columns(k->joint, 0, rank));
     o->gather(ex, k->n, each, k->e, none, hn_columns(k->joint, rank, rank));
-    o->gather(ex, k->n, image_at(k, offsetof(markov_image, place)), r->out_norm, none,
+    o->gather(ex, k->n, image_at(k, offsetof(markov_image, place)), r->out.norm, none,
               hn_columns(k->joint, 2 * rank, r->m->arch.hidden));
     joint_product(ex, k, &h->markov_mix, k->mix);
     o->apply(ex, k->n, HN_SIGMOID, HN_INTO_SET, a, bias, a);
@@ -144,7 +144,7 @@ static void forward(void *arg, int rank, int ranks) {
     o->embed(&ex, &rows, &h->markov_in, 1, k->e);
     with_state(&ex, r);
     if (r->m->arch.draft_head.markov == HN_MARKOV_RNN) recurrent(&ex, r);
-    o->gather(&ex, k->n, image_at(k, offsetof(markov_image, place)), r->logits, (hn_buf){NULL, 0}, k->base);
+    o->gather(&ex, k->n, image_at(k, offsetof(markov_image, place)), r->out.logits, (hn_buf){NULL, 0}, k->base);
     o->quantise(&ex, k->n, k->e, e_in);
     o->linear_top(&ex, k->n, e_in, &h->markov_out, &out, &k->best);
 }
@@ -154,9 +154,9 @@ void hn_pass_markov(hn_runner *r, const hn_markov_row *rows, int n) {
     const hn_ops *o = &r->m->ops;
     assert(n >= 1 && n <= HN_MAX_ROWS);
     for (int i = 0; i < n; i++) {
-        assert(r->out_of_row[rows[i].place] >= 0 && rows[i].from < k->states - 1 && rows[i].to >= 0 && rows[i].to < k->states - 1);
+        assert(r->out.of_row[rows[i].place] >= 0 && rows[i].from < k->states - 1 && rows[i].to >= 0 && rows[i].to < k->states - 1);
         k->image.token[i] = rows[i].token;
-        k->image.place[i] = r->out_of_row[rows[i].place];
+        k->image.place[i] = r->out.of_row[rows[i].place];
         k->image.from[i] = rows[i].from + 1;
         k->image.to[i] = rows[i].to + 1;
     }

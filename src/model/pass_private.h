@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pass_private.h - the fields of a runner, shared by pass.c (buffers, the forward) and pass_rows.c (descriptions of rows). */
+/* pass_private.h - the parts of a runner, and the functions that its files share. All parts are placed when the runner opens (runner.c,
+ * runner_buffers.c); who writes a part's numbers later is said beside it. While workers run a pass, they write buffers alone. */
 #ifndef HN_PASS_PRIVATE_H
 #define HN_PASS_PRIVATE_H
 #include "model/buf_room.h"
@@ -28,60 +29,102 @@ static inline size_t hn_image_bytes(int paths) {
     return offsetof(hn_row_image, path_slots) + sizeof(int32_t) * (size_t)paths;
 }
 
+/* The model's groups in the cache. Set when the runner opens. */
+typedef struct hn_pass_groups {
+    hn_cache *cache;
+    int first, n, model_id; /* the model's group g is group first + g of the cache */
+    hn_layer_place *place; /* owned: [layers] the group of each */
+    int inputs, states;    /* the groups of gated delta nets, -1: none */
+    int taps;              /* of their convolution */
+} hn_pass_groups;
+
+/* The rows of a pass. Described on the host before each pass (pass_rows.c), then written to the buffers, which workers read. */
+typedef struct hn_pass_rows {
+    int max;                         /* of a pass: HN_MAX_ROWS, or for prompts up to HN_PASS_ROWS */
+    int path_room, n_path;           /* entries of path_slots; of this pass */
+    hn_row_image *image;             /* owned */
+    int32_t *table[HN_MODEL_GROUPS]; /* owned: host copy of the page tables [HN_MAX_TEXTS][stride] */
+    hn_buf image_buf;
+    hn_rows group[HN_MODEL_GROUPS]; /* the same rows; the page tables are each group's own */
+    hn_rows turned;                 /* the rows with the positions that they are rotated by */
+} hn_pass_rows;
+
+/* The order in which gated delta nets walk the rows. Described on the host before each pass (pass_walk.c), then written to the buffers. */
+typedef struct hn_pass_walk {
+    hn_delta_walk at;
+    hn_buf next_state;   /* page tables of the states that a pass writes */
+    int32_t *next_table; /* owned: their host copy */
+    hn_walk_step *step;  /* owned: [hn_walk_most_steps]; NULL: the model has no such layers */
+    int32_t first[HN_MAX_TEXTS + 1], fresh[HN_MAX_TEXTS];
+    int absorb_to[HN_MAX_TEXTS]; /* rows in the states after this pass */
+} hn_pass_walk;
+
+/* The input of a draft head's pass and the stores that it reads: workers write them (pass_head.c); the rest is described before each pass
+ * (pass_rows.c). */
+typedef struct hn_pass_head {
+    hn_matrix store, outputs; /* the target's states, side by side; outputs of its own that later rows read */
+    int store_rows, output_rows;
+    bool drafts;         /* of this pass: features are outputs */
+    bool context;        /* of this pass: only keys and values */
+    int module;          /* of this pass: which of a head's modules, each one layer */
+    int n_output_rows, n_masks; /* of this pass: stored outputs, rows that are masks after the norms */
+} hn_pass_head;
+
+/* The rows of a head with steps, in the order of their steps. Workers write the buffers (pass_steps.c); the rest is described before each
+ * pass (pass_rows.c). */
+typedef struct hn_step_rows {
+    hn_step_buffers buffers;
+    int first;                         /* the step of the pass's own rows */
+    int begin[HN_MOST_HEAD_STEPS + 1]; /* first of each step's rows among the wanted ones */
+    int further[HN_MAX_ROWS];          /* number of each row's first further output */
+} hn_step_rows;
+
+/* From the stream to logits. Numbers of rows are described before each pass (pass_rows.c), workers write the buffers; host: views of
+ * them after the pass. */
+typedef struct hn_pass_output {
+    int rows; /* the most that are gathered after the layers */
+    hn_matrix x, norm, logits;
+    hn_act act;
+    hn_top best;                /* of each row */
+    hn_top nearest;             /* with clusters: of the centroids, those whose outputs are computed */
+    int n, n_full, n_logits;    /* gathered rows; the first n_full have all their logits, the first n_logits the best of them */
+    int16_t of_row[HN_PASS_ROWS + HN_LOGIT_ROWS]; /* the gathered row of each row, -1: none; further outputs follow the rows */
+    const float *host_logits, *host_value, *host_sums;
+    const int32_t *host_best, *host_clusters;
+} hn_pass_output;
+
+/* The states that are exported. The set is fixed when the runner opens; the rest as in hn_pass_output. */
+typedef struct hn_pass_export {
+    hn_feature_set set;
+    int slot[257];    /* place of boundary k among the exported ones, -1: not exported */
+    int n_boundaries; /* without the one after the last norm, whose place is behind them */
+    hn_matrix states; /* [hn_pass_rows.max] rows of each boundary */
+    int n;            /* rows that are exported */
+    int16_t of_row[HN_PASS_ROWS];
+    const float *host;
+} hn_pass_export;
+
 struct hn_runner {
     const hn_model *m;
-    const hn_ops *ops; /* called by a pass: the model's, or a table that forwards to it */
-    hn_cache *cache;
-    int first_group, n_groups, model_id; /* of the cache */
-    int max_rows;                     /* of a pass: HN_MAX_ROWS, or for prompts up to HN_PASS_ROWS */
-    int max_context;                  /* the most rows of a sequence */
-    int out_rows;                     /* the most rows that are gathered after the layers */
-    int path_room, n_path;            /* entries of path_slots; of this pass */
-    hn_layer_place *place;            /* [layers] group of each layer */
-    hn_buf_room buffers;
-    hn_pass_buffers buf;
-    hn_rows turned;      /* the rows with the positions that they are rotated by */
-    hn_rows rows[HN_MODEL_GROUPS]; /* the same rows; the page tables are each group's own */
-    hn_row_image *image;
-    int32_t *table[HN_MODEL_GROUPS]; /* host copy of the page tables [HN_MAX_TEXTS][stride] */
-    hn_buf image_buf;
-    hn_matrix out_x, out_norm, logits;
-    hn_matrix features; /* of the exported boundaries, [max_rows] rows of each */
-    hn_top best; /* one a row */
-    hn_top nearest; /* with clusters: of the centroids, those whose outputs are computed */
-    hn_act out_act;
-    hn_feature_set set;
-    int feature_slot[257]; /* place of boundary k among the exported ones, -1: not exported */
-    int n_boundaries;
-    int n_out, n_full, n_logits, n_features;                      /* of this pass; n_full have all their logits */
-    /* of a draft head: stores of the target's states and of its own outputs */
-    hn_matrix store, outputs;
-    int store_rows, output_rows;
-    bool drafts; /* of this pass: features are outputs */
-    int n_output_rows, n_masks; /* of this pass: stored outputs, rows that are masks after the norms */
-    bool context; /* of this pass: only keys and values */
-    int module;   /* of this pass: which of a head's modules, each one layer */
-    hn_markov *markov; /* the stage after a block, NULL: none */
-    /* of a head with steps */
-    hn_step_buffers steps;
-    int first_step;                    /* of this pass: the step of the rows themselves */
-    int step_begin[HN_MOST_HEAD_STEPS + 1]; /* of this pass: first of each step's rows among the wanted ones */
-    int further[HN_MAX_ROWS];          /* of this pass: number of each row's first further output */
-    const hn_buf *states; /* source, while states are stored */
-    int ld_states, n_stored;
-    /* of models with gated delta nets: their groups of the cache, -1: none; the walk, as built on the host */
-    int inputs_group, states_group, taps;
-    hn_delta_walk walk;
-    hn_buf next_state;   /* page tables of the states that a pass writes */
-    int32_t *next_table; /* their host copy */
-    hn_walk_step *step; /* [most_steps] */
-    int32_t step_first[HN_MAX_TEXTS + 1], step_fresh[HN_MAX_TEXTS];
-    int absorb_to[HN_MAX_TEXTS]; /* rows in the states after this pass */
-    double seconds; /* of all passes */
-    int16_t out_of_row[HN_PASS_ROWS + HN_LOGIT_ROWS], feature_of_row[HN_PASS_ROWS]; /* -1: none; further outputs follow the rows */
-    const float *host_logits, *host_features, *host_value, *host_sums;
-    const int32_t *host_best, *host_clusters;
+    const hn_ops *ops;   /* called by a pass: the model's, or a table that forwards to it */
+    int max_context;     /* the most rows of a sequence */
+    hn_buf_room buffers; /* owned: all buffers of the parts below (runner_buffers.c) */
+    hn_pass_groups groups;
+    hn_pass_rows rows;
+    hn_pass_walk walk;
+    hn_pass_buffers buf; /* what layers read and write */
+    hn_pass_head head;
+    hn_step_rows steps;
+    hn_pass_output out;
+    hn_pass_export features;
+    hn_markov *markov; /* owned: the stage after a block, NULL: none */
+    double seconds;    /* of all passes */
 };
+
+/* A part of the described rows: its offset in hn_row_image. */
+static inline hn_buf hn_image_at(const hn_runner *r, size_t offset) {
+    return hn_at(r->rows.image_buf, offset);
+}
 
 /* runner_buffers.c. Takes every buffer of a runner (hn_buf_room_open). */
 void hn_runner_list_buffers(void *runner, hn_buf_room *room);
@@ -89,7 +132,8 @@ void hn_runner_list_buffers(void *runner, hn_buf_room *room);
 /* pass.c. The tables of the rows, by each of the model's rotations. */
 void hn_pass_rotations(const hn_exec *ex, const hn_runner *r);
 
-/* pass_head.c. Stores outputs of a draft head that later rows read. */
+/* pass_head.c. The input of a draft head's layers; stores outputs that later rows read. */
+hn_head_input hn_head_input_of(const hn_runner *r);
 void hn_head_keep_outputs(const hn_exec *ex, const hn_runner *r);
 
 /* pass_results.c. Whether the set has the state at a boundary of layers; the rows of an exported feature. */

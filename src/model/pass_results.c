@@ -11,7 +11,7 @@ bool hn_feature_wants(const hn_feature_set *s, int boundary) {
 }
 
 hn_matrix hn_feature_block(const hn_runner *r, int place) {
-    return hn_rows_from(r->features, r->max_rows * place);
+    return hn_rows_from(r->features.states, r->rows.max * place);
 }
 
 int hn_pass_experts(const hn_runner *r, int layer, const int32_t **which) {
@@ -26,56 +26,56 @@ double hn_runner_seconds(const hn_runner *r) {
 }
 
 const float *hn_pass_logits(const hn_runner *r, int row) {
-    assert(r->out_of_row[row] >= 0 && r->out_of_row[row] < r->n_logits);
-    return r->out_of_row[row] < r->n_full ? r->host_logits + (size_t)r->out_of_row[row] * (size_t)r->logits.ld : NULL;
+    assert(r->out.of_row[row] >= 0 && r->out.of_row[row] < r->out.n_logits);
+    return r->out.of_row[row] < r->out.n_full ? r->out.host_logits + (size_t)r->out.of_row[row] * (size_t)r->out.logits.ld : NULL;
 }
 
 const int32_t *hn_pass_clusters(const hn_runner *r, int row) {
-    return r->host_clusters ? r->host_clusters + r->out_of_row[row] * r->nearest.k : NULL;
+    return r->out.host_clusters ? r->out.host_clusters + r->out.of_row[row] * r->out.nearest.k : NULL;
 }
 
 int32_t hn_pass_argmax(const hn_runner *r, int row) {
-    const int at = r->out_of_row[row] * r->best.k;
-    return r->host_value[at] > -INFINITY ? r->host_best[at] : -1;
+    const int at = r->out.of_row[row] * r->out.best.k;
+    return r->out.host_value[at] > -INFINITY ? r->out.host_best[at] : -1;
 }
 
 const int32_t *hn_pass_best(const hn_runner *r, int row, const float **values) {
-    const int at = r->out_of_row[row] * r->best.k;
-    *values = r->host_value + at;
-    return r->host_best + at;
+    const int at = r->out.of_row[row] * r->out.best.k;
+    *values = r->out.host_value + at;
+    return r->out.host_best + at;
 }
 
 double hn_pass_sum(const hn_runner *r, int row) {
     const int parts = hn_sum_parts(hn_arch_logits(&r->m->arch));
     double sum = 0;
-    assert(r->host_sums && r->out_of_row[row] >= 0 && r->out_of_row[row] < r->n_full);
-    for (int i = 0; i < parts; i++) sum += (double)r->host_sums[r->out_of_row[row] * parts + i];
+    assert(r->out.host_sums && r->out.of_row[row] >= 0 && r->out.of_row[row] < r->out.n_full);
+    for (int i = 0; i < parts; i++) sum += (double)r->out.host_sums[r->out.of_row[row] * parts + i];
     return sum > 1 ? sum : 1; /* also if the best is infinite */
 }
 
 const float *hn_pass_feature(const hn_runner *r, int boundary, int row) {
-    const int place = boundary == HN_FEATURE_POST_NORM ? r->n_boundaries : r->feature_slot[boundary];
-    assert(r->feature_of_row[row] >= 0 && place >= 0);
-    return r->host_features + ((size_t)place * (size_t)r->max_rows + (size_t)r->feature_of_row[row]) * (size_t)r->features.ld;
+    const int place = boundary == HN_FEATURE_POST_NORM ? r->features.n_boundaries : r->features.slot[boundary];
+    assert(r->features.of_row[row] >= 0 && place >= 0);
+    return r->features.host + ((size_t)place * (size_t)r->rows.max + (size_t)r->features.of_row[row]) * (size_t)r->features.states.ld;
 }
 
 int hn_pass_features(const hn_runner *r, const hn_feature_set *wanted, hn_buf buffers[HN_MAX_FEATURES], int *ld) {
     int n = 0;
     for (int k = 0; k <= r->m->arch.layers && k <= 256; k++)
         if (hn_feature_wants(wanted, k)) {
-            assert(r->feature_slot[k] >= 0);
-            buffers[n++] = hn_feature_block(r, r->feature_slot[k]).at;
+            assert(r->features.slot[k] >= 0);
+            buffers[n++] = hn_feature_block(r, r->features.slot[k]).at;
         }
-    assert(r->set.post_norm || !wanted->post_norm);
-    if (wanted->post_norm) buffers[n++] = hn_feature_block(r, r->n_boundaries).at;
-    *ld = r->features.ld;
+    assert(r->features.set.post_norm || !wanted->post_norm);
+    if (wanted->post_norm) buffers[n++] = hn_feature_block(r, r->features.n_boundaries).at;
+    *ld = r->features.states.ld;
     return n;
 }
 
 int hn_pass_further(const hn_runner *r, int row, int step) {
-    return r->further[row] + step - 1;
+    return r->steps.further[row] + step - 1;
 }
 
 int hn_pass_feature_row(const hn_runner *r, int row) {
-    return r->feature_of_row[row];
+    return r->features.of_row[row];
 }

@@ -42,8 +42,8 @@ static int see_ahead(hn_row_image *im, const hn_row *rows, int i, int last, int3
 /* Positions, slots and paths of the rows of one sequence: rows [first, last). Returns the next free path entry. */
 static int describe_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int committed,
                              const hn_draft_rows *drafts, int path) {
-    hn_row_image *im = r->image;
-    int depth[HN_PASS_ROWS], *max_position = &r->rows[0].max_position;
+    hn_row_image *im = r->rows.image;
+    int depth[HN_PASS_ROWS], *max_position = &r->rows.group[0].max_position;
     im->committed[seq] = committed;
     im->direct[seq] = drafts_are_chain(drafts);
     for (int i = first; i < last; i++) {
@@ -66,7 +66,7 @@ static int describe_sequence(hn_runner *r, const hn_row *rows, int first, int la
         im->path_slots[path + depth[i]] = im->slot[i];
         path += depth[i] + 1;
         path += see_ahead(im, rows, i, last, im->path_slots + path);
-        assert(path - im->path_start[i] <= r->max_rows && path <= r->path_room);
+        assert(path - im->path_start[i] <= r->rows.max && path <= r->rows.path_room);
         if (im->position[i] > *max_position) *max_position = im->position[i];
     }
     return path;
@@ -76,35 +76,35 @@ static int describe_sequence(hn_runner *r, const hn_row *rows, int first, int la
 static void gather_wanting(hn_runner *r, const hn_row *rows, int n, hn_logits what) {
     for (int i = 0; i < n; i++)
         if (rows[i].logits == what) {
-            r->out_of_row[i] = (int16_t)r->n_out;
-            r->image->out[r->n_out++] = i;
+            r->out.of_row[i] = (int16_t)r->out.n;
+            r->rows.image->out[r->out.n++] = i;
         }
 }
 
 /* Rows to gather after the last layer: first those with all logits, then those with their best one, then those that
  * need only the post-norm feature. */
 static void describe_outputs(hn_runner *r, const hn_row *rows, int n, const hn_pass_options *more) {
-    r->n_out = r->n_features = 0;
-    for (int i = 0; i < n; i++) r->out_of_row[i] = r->feature_of_row[i] = -1;
+    r->out.n = r->features.n = 0;
+    for (int i = 0; i < n; i++) r->out.of_row[i] = r->features.of_row[i] = -1;
     gather_wanting(r, rows, n, HN_LOGITS_ALL);
-    r->n_full = r->n_out;
+    r->out.n_full = r->out.n;
     gather_wanting(r, rows, n, HN_LOGITS_BEST);
-    r->n_logits = r->n_out;
-    assert(r->n_logits <= HN_LOGIT_ROWS);
+    r->out.n_logits = r->out.n;
+    assert(r->out.n_logits <= HN_LOGIT_ROWS);
     for (int i = 0; i < n; i++) {
         if (!rows[i].feature) continue;
-        r->feature_of_row[i] = (int16_t)r->n_features;
-        r->image->feature[r->n_features++] = i;
-        if (r->set.post_norm && rows[i].logits == HN_LOGITS_NONE) {
-            r->out_of_row[i] = (int16_t)r->n_out;
-            r->image->out[r->n_out++] = i;
+        r->features.of_row[i] = (int16_t)r->features.n;
+        r->rows.image->feature[r->features.n++] = i;
+        if (r->features.set.post_norm && rows[i].logits == HN_LOGITS_NONE) {
+            r->out.of_row[i] = (int16_t)r->out.n;
+            r->rows.image->out[r->out.n++] = i;
         }
-        r->image->normed[r->n_features - 1] = r->out_of_row[i];
+        r->rows.image->normed[r->features.n - 1] = r->out.of_row[i];
     }
     for (int i = 0; more->output && i < n; i++) { /* stored normed outputs of rows without logits */
-        if (more->output[i] < 0 || !r->m->arch.draft_head.norm_output || r->out_of_row[i] >= 0) continue;
-        r->out_of_row[i] = (int16_t)r->n_out;
-        r->image->out[r->n_out++] = i;
+        if (more->output[i] < 0 || !r->m->arch.draft_head.norm_output || r->out.of_row[i] >= 0) continue;
+        r->out.of_row[i] = (int16_t)r->out.n;
+        r->rows.image->out[r->out.n++] = i;
     }
 }
 
@@ -112,93 +112,93 @@ static void describe_outputs(hn_runner *r, const hn_row *rows, int n, const hn_p
 static void describe_steps(hn_runner *r, const hn_row *rows, int n, const hn_pass_options *more) {
     const int steps = r->m->arch.draft_head.steps.n;
     int next = n;
-    r->n_out = r->n_features = 0;
-    r->first_step = more->step;
+    r->out.n = r->features.n = 0;
+    r->steps.first = more->step;
     for (int i = 0; i < n; i++) {
-        r->out_of_row[i] = r->feature_of_row[i] = -1;
-        r->further[i] = next;
+        r->out.of_row[i] = r->features.of_row[i] = -1;
+        r->steps.further[i] = next;
         next += more->further ? more->further[i] : 0;
     }
     assert(next <= HN_MAX_ROWS + HN_LOGIT_ROWS);
     for (int k = 0; k <= steps; k++) {
         const int behind = k - more->step;
-        r->step_begin[k] = r->n_out;
+        r->steps.begin[k] = r->out.n;
         for (int i = 0; k < steps && behind >= 0 && i < n; i++) {
             if (rows[i].logits == HN_LOGITS_NONE || behind > (more->further ? more->further[i] : 0)) continue;
-            assert(r->n_out < HN_LOGIT_ROWS);
-            r->out_of_row[behind ? r->further[i] + behind - 1 : i] = (int16_t)r->n_out;
-            r->image->out[r->n_out++] = i;
+            assert(r->out.n < HN_LOGIT_ROWS);
+            r->out.of_row[behind ? r->steps.further[i] + behind - 1 : i] = (int16_t)r->out.n;
+            r->rows.image->out[r->out.n++] = i;
         }
     }
-    r->n_full = r->n_logits = r->n_out;
+    r->out.n_full = r->out.n_logits = r->out.n;
 }
 
 /* A head's blocks: places of the features of the text's rows, or the masks of a block. */
 static void describe_blocks(hn_runner *r, const hn_row *rows, int n, const hn_pass_options *more) {
-    hn_row_image *im = r->image;
-    r->context = more->context;
-    r->n_masks = 0;
+    hn_row_image *im = r->rows.image;
+    r->head.context = more->context;
+    r->head.n_masks = 0;
     for (int i = 0; i < n; i++) {
-        assert(!more->context || (more->feature[i] >= 0 && more->feature[i] < r->store_rows && rows[i].logits == HN_LOGITS_NONE));
+        assert(!more->context || (more->feature[i] >= 0 && more->feature[i] < r->head.store_rows && rows[i].logits == HN_LOGITS_NONE));
         im->from[i] = more->context ? more->feature[i] : 0;
-        if (!more->context && r->m->arch.draft_head.mask_row && rows[i].parent >= 0) im->mask_row[r->n_masks++] = i;
+        if (!more->context && r->m->arch.draft_head.mask_row && rows[i].parent >= 0) im->mask_row[r->head.n_masks++] = i;
     }
 }
 
 /* The places of the features of a head's rows, and the outputs that are stored. */
 static void describe_head(hn_runner *r, const hn_row *rows, int n, const hn_pass_options *more) {
-    hn_row_image *im = r->image;
-    r->drafts = more->drafts;
-    r->module = more->module;
-    assert(r->module < hn_head_modules(&r->m->arch.draft_head));
-    r->n_output_rows = r->n_masks = 0;
+    hn_row_image *im = r->rows.image;
+    r->head.drafts = more->drafts;
+    r->head.module = more->module;
+    assert(r->head.module < hn_head_modules(&r->m->arch.draft_head));
+    r->head.n_output_rows = r->head.n_masks = 0;
     for (int i = 0; i < n; i++) {
         assert(more->feature[i] >= (r->m->arch.draft_head.mask_pair ? -1 : 0));
-        assert(more->feature[i] < (more->drafts ? r->output_rows : r->store_rows));
+        assert(more->feature[i] < (more->drafts ? r->head.output_rows : r->head.store_rows));
         im->from[i] = more->feature[i] < 0 ? 0 : more->feature[i]; /* a mask: any, it is not read */
-        if (more->feature[i] < 0) im->mask_row[r->n_masks++] = i;
+        if (more->feature[i] < 0) im->mask_row[r->head.n_masks++] = i;
         if (more->output[i] < 0) continue;
         const hn_head_desc *d = &r->m->arch.draft_head;
-        assert((rows[i].logits != HN_LOGITS_NONE || d->norm_output) && more->output[i] < r->output_rows);
-        im->output_row[r->n_output_rows] = d->norm_output || d->steps.n ? r->out_of_row[i] : i;
-        im->output_slot[r->n_output_rows++] = more->output[i];
+        assert((rows[i].logits != HN_LOGITS_NONE || d->norm_output) && more->output[i] < r->head.output_rows);
+        im->output_row[r->head.n_output_rows] = d->norm_output || d->steps.n ? r->out.of_row[i] : i;
+        im->output_slot[r->head.n_output_rows++] = more->output[i];
     }
 }
 
 /* Copies the page tables of cache_seq for sequence `seq` of the pass. */
 static void describe_tables(hn_runner *r, int seq, int cache_seq) {
-    for (int g = 0; g < r->n_groups; g++) {
+    for (int g = 0; g < r->groups.n; g++) {
         int pages;
-        const int32_t *t = hn_cache_pages(r->cache, cache_seq, r->first_group + g, &pages);
-        memcpy(r->table[g] + (size_t)seq * (size_t)r->rows[g].page_stride, t, (size_t)pages * sizeof *t);
+        const int32_t *t = hn_cache_pages(r->groups.cache, cache_seq, r->groups.first + g, &pages);
+        memcpy(r->rows.table[g] + (size_t)seq * (size_t)r->rows.group[g].page_stride, t, (size_t)pages * sizeof *t);
     }
 }
 
 static void write_description(hn_runner *r) {
     const hn_ops *o = &r->m->ops;
-    const hn_rows *rows = &r->rows[0];
-    o->write(o, r->image_buf, r->image, hn_image_bytes(r->n_path));
-    r->turned.n = rows->n;
-    for (int g = 0; g < r->n_groups; g++) {
-        r->rows[g].n = rows->n;
-        r->rows[g].n_seqs = rows->n_seqs;
-        r->rows[g].max_position = rows->max_position;
-        o->write(o, r->rows[g].page_table, r->table[g],
-                 (size_t)rows->n_seqs * (size_t)r->rows[g].page_stride * sizeof(int32_t));
+    const hn_rows *rows = &r->rows.group[0];
+    o->write(o, r->rows.image_buf, r->rows.image, hn_image_bytes(r->rows.n_path));
+    r->rows.turned.n = rows->n;
+    for (int g = 0; g < r->groups.n; g++) {
+        r->rows.group[g].n = rows->n;
+        r->rows.group[g].n_seqs = rows->n_seqs;
+        r->rows.group[g].max_position = rows->max_position;
+        o->write(o, r->rows.group[g].page_table, r->rows.table[g],
+                 (size_t)rows->n_seqs * (size_t)r->rows.group[g].page_stride * sizeof(int32_t));
     }
 }
 
 /* Rows that are not in the cache: only their tokens are needed. */
 static void describe_tokens(hn_runner *r, const hn_row *rows, int first, int last, int seq) {
     for (int i = first; i < last; i++) {
-        r->image->token[i] = rows[i].token;
-        r->image->seq[i] = seq;
+        r->rows.image->token[i] = rows[i].token;
+        r->rows.image->seq[i] = seq;
     }
 }
 
 /* Whether the rows of a pass have slots in the cache. */
 static bool has_slots(const hn_runner *r, const hn_pass_options *more) {
-    return r->n_groups > 0 && !(r->m->arch.draft_head.steps.n > 0 && more->drafts);
+    return r->groups.n > 0 && !(r->m->arch.draft_head.steps.n > 0 && more->drafts);
 }
 
 static int rows_of_sequence(const hn_row *rows, int n, int first, int seq) {
@@ -212,7 +212,7 @@ hunch_status hn_pass_reserve(const hn_runner *r, const hn_row *rows, int n, cons
     hunch_status st = HUNCH_OK;
     for (int s = 0, first = 0; !st && has_slots(r, more) && s < n_seqs; s++) {
         const int own = rows_of_sequence(rows, n, first, s), kept = more->draft_rows ? more->draft_rows[s].n : 0;
-        st = hn_cache_reserve(r->cache, cache_seq[s], r->model_id, kept + own, err);
+        st = hn_cache_reserve(r->groups.cache, cache_seq[s], r->groups.model_id, kept + own, err);
         first += own;
     }
     return st;
@@ -222,10 +222,10 @@ void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_
     const hn_draft_rows none = {0, NULL};
     const bool steps = r->m->arch.draft_head.steps.n > 0, cached = has_slots(r, more);
     int first = 0, path = 0;
-    assert(n >= 1 && n <= r->max_rows && n_seqs >= 1 && n_seqs <= n && n_seqs <= HN_MAX_TEXTS);
-    r->rows[0].n = n;
-    r->rows[0].n_seqs = n_seqs;
-    r->rows[0].max_position = 0;
+    assert(n >= 1 && n <= r->rows.max && n_seqs >= 1 && n_seqs <= n && n_seqs <= HN_MAX_TEXTS);
+    r->rows.group[0].n = n;
+    r->rows.group[0].n_seqs = n_seqs;
+    r->rows.group[0].max_position = 0;
     for (int s = 0; s < n_seqs; s++) {
         const int last = first + rows_of_sequence(rows, n, first, s);
         assert(last > first);
@@ -235,17 +235,17 @@ void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_
             first = last;
             continue;
         }
-        assert(hn_cache_reserved(r->cache, cache_seq[s], r->model_id, drafts->n + last - first));
-        path = describe_sequence(r, rows, first, last, s, hn_cache_committed(r->cache, cache_seq[s], r->model_id), drafts, path);
+        assert(hn_cache_reserved(r->groups.cache, cache_seq[s], r->groups.model_id, drafts->n + last - first));
+        path = describe_sequence(r, rows, first, last, s, hn_cache_committed(r->groups.cache, cache_seq[s], r->groups.model_id), drafts, path);
         describe_tables(r, s, cache_seq[s]);
         const int n_certain = more->n_certain ? more->n_certain[s] : 0;
-        if (r->step) hn_walk_sequence(r, rows, first, last, s, cache_seq[s], drafts, n_certain, !more->draft_rows);
-        r->image->seq_first[s] = first;
+        if (r->walk.step) hn_walk_sequence(r, rows, first, last, s, cache_seq[s], drafts, n_certain, !more->draft_rows);
+        r->rows.image->seq_first[s] = first;
         first = last;
     }
     assert(first == n);
-    r->image->seq_first[n_seqs] = n;
-    r->n_path = path;
+    r->rows.image->seq_first[n_seqs] = n;
+    r->rows.n_path = path;
     if (steps)
         describe_steps(r, rows, n, more);
     else
@@ -255,5 +255,5 @@ void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_
     else if (r->m->arch.draft_head.features > 0)
         describe_head(r, rows, n, more);
     write_description(r);
-    if (r->step) hn_walk_write(r, n_seqs);
+    if (r->walk.step) hn_walk_write(r, n_seqs);
 }

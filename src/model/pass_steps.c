@@ -31,20 +31,20 @@ int hn_pass_output_width(const hn_arch *a) {
 
 static void gather_root(const hn_exec *ex, const hn_runner *r) {
     const hn_buf own = {NULL, 0};
-    ex->ops->gather(ex, r->rows[0].n, hn_at(r->image_buf, offsetof(hn_row_image, from)), hn_columns(r->store, 0, r->m->arch.hidden), own,
-                    r->buf.x);
+    ex->ops->gather(ex, r->rows.group[0].n, hn_image_at(r, offsetof(hn_row_image, from)),
+                    hn_columns(r->head.store, 0, r->m->arch.hidden), own, r->buf.x);
 }
 
 static void run_layer(const hn_exec *ex, const hn_runner *r, int i) {
-    const hn_layer_place place = r->place[i];
-    const hn_kv kv = hn_cache_kv(r->cache, r->first_group + place.group, place.index);
-    hn_layer_attention(ex, r->m, i, &r->rows[place.group], &kv, &r->buf);
+    const hn_layer_place place = r->groups.place[i];
+    const hn_kv kv = hn_cache_kv(r->groups.cache, r->groups.first + place.group, place.index);
+    hn_layer_attention(ex, r->m, i, &r->rows.group[place.group], &kv, &r->buf);
     hn_layer_ffn(ex, r->m, i, &r->buf);
 }
 
 /* Gathers rows [first, first + n) of the wanted ones. */
 static void gather_wanted(const hn_exec *ex, const hn_runner *r, int first, int n, hn_matrix to) {
-    const hn_buf own = {NULL, 0}, from = hn_at(r->image_buf, offsetof(hn_row_image, out) + sizeof(int32_t) * (size_t)first);
+    const hn_buf own = {NULL, 0}, from = hn_image_at(r, offsetof(hn_row_image, out) + sizeof(int32_t) * (size_t)first);
     if (n > 0) ex->ops->gather(ex, n, from, r->buf.x, own, hn_rows_from(to, first));
 }
 
@@ -53,13 +53,13 @@ static void layer_a_step(const hn_exec *ex, const hn_runner *r) {
     for (int i = 0; i < r->m->arch.layers; i++) {
         gather_root(ex, r);
         run_layer(ex, r, i);
-        gather_wanted(ex, r, r->step_begin[i], r->step_begin[i + 1] - r->step_begin[i], r->out_x);
+        gather_wanted(ex, r, r->steps.begin[i], r->steps.begin[i + 1] - r->steps.begin[i], r->out.x);
     }
 }
 
 static void root_states(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
-    const hn_matrix to = hn_columns(r->steps.state, hn_step_state_at(&m->arch), m->arch.hidden);
+    const hn_matrix to = hn_columns(r->steps.buffers.state, hn_step_state_at(&m->arch), m->arch.hidden);
     hn_pass_rotations(ex, r);
     if (m->arch.draft_head.steps.kind == HN_STEP_LAYERS) {
         layer_a_step(ex, r);
@@ -67,47 +67,47 @@ static void root_states(const hn_exec *ex, const hn_runner *r) {
     }
     gather_root(ex, r);
     for (int i = 0; i < m->arch.layers; i++) run_layer(ex, r, i);
-    if (r->n_out == 0) return;
+    if (r->out.n == 0) return;
     if (m->arch.draft_head.no_norm) {
-        gather_wanted(ex, r, 0, r->n_out, to);
+        gather_wanted(ex, r, 0, r->out.n, to);
         return;
     }
-    gather_wanted(ex, r, 0, r->n_out, r->out_x);
-    ex->ops->rmsnorm(ex, r->n_out, r->out_x, m->output_norm, m->arch.norm_eps, r->out_act, to);
+    gather_wanted(ex, r, 0, r->out.n, r->out.x);
+    ex->ops->rmsnorm(ex, r->out.n, r->out.x, m->output_norm, m->arch.norm_eps, r->out.act, to);
 }
 
 static void draft_states(const hn_exec *ex, const hn_runner *r) {
     const hn_buf own = {NULL, 0};
-    const int kept = hn_step_width(&r->m->arch, r->first_step - 1);
-    ex->ops->gather(ex, r->n_out, hn_at(r->image_buf, offsetof(hn_row_image, from)), hn_columns(r->outputs, 0, kept), own,
-                    hn_columns(r->steps.state, 0, kept));
+    const int kept = hn_step_width(&r->m->arch, r->steps.first - 1);
+    ex->ops->gather(ex, r->out.n, hn_image_at(r, offsetof(hn_row_image, from)), hn_columns(r->head.outputs, 0, kept), own,
+                    hn_columns(r->steps.buffers.state, 0, kept));
 }
 
 /* Appends the embedding of each row's token to its state. */
 static void append_tokens(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
-    const hn_step_buffers *s = &r->steps;
+    const hn_step_buffers *s = &r->steps.buffers;
     const hn_buf own = {NULL, 0};
-    ex->ops->embed(ex, &r->rows[0], &m->embedding, m->arch.embed_scale, s->token);
-    ex->ops->gather(ex, r->n_out, hn_at(r->image_buf, offsetof(hn_row_image, out)), s->token, own,
-                    hn_columns(s->state, (r->first_step + 1) * m->arch.hidden, m->arch.hidden));
+    ex->ops->embed(ex, &r->rows.group[0], &m->embedding, m->arch.embed_scale, s->token);
+    ex->ops->gather(ex, r->out.n, hn_image_at(r, offsetof(hn_row_image, out)), s->token, own,
+                    hn_columns(s->state, (r->steps.first + 1) * m->arch.hidden, m->arch.hidden));
 }
 
 /* ---- outputs --------------------------------------------------------------------------------------------------------------- */
 
 static void keep_states(const hn_exec *ex, const hn_runner *r) {
-    const hn_buf from = hn_at(r->image_buf, offsetof(hn_row_image, output_row)),
-                 to = hn_at(r->image_buf, offsetof(hn_row_image, output_slot));
-    const int kept = hn_step_width(&r->m->arch, r->first_step);
-    if (r->n_output_rows > 0 && kept > 0)
-        ex->ops->gather(ex, r->n_output_rows, from, hn_columns(r->steps.state, 0, kept), to, hn_columns(r->outputs, 0, kept));
+    const hn_buf from = hn_image_at(r, offsetof(hn_row_image, output_row)),
+                 to = hn_image_at(r, offsetof(hn_row_image, output_slot));
+    const int kept = hn_step_width(&r->m->arch, r->steps.first);
+    if (r->head.n_output_rows > 0 && kept > 0)
+        ex->ops->gather(ex, r->head.n_output_rows, from, hn_columns(r->steps.buffers.state, 0, kept), to, hn_columns(r->head.outputs, 0, kept));
 }
 
 /* Logits of rows [first, first + n) of the input `in`. */
 static void step_logits(const hn_exec *ex, const hn_runner *r, const hn_step *step, hn_act in, int first, int n) {
     const size_t parts = (size_t)hn_sum_parts(r->m->arch.vocab), at = (size_t)first;
-    const hn_output_rows out = {r->m->arch.logit_scale, r->m->arch.logit_cap, n, hn_rows_from(r->logits, first)};
-    hn_top top = r->best;
+    const hn_output_rows out = {r->m->arch.logit_scale, r->m->arch.logit_cap, n, hn_rows_from(r->out.logits, first)};
+    hn_top top = r->out.best;
     top.id = hn_at(top.id, sizeof(int32_t) * at * (size_t)top.k);
     top.value = hn_at(top.value, sizeof(float) * at * (size_t)top.k);
     top.sums = hn_at(top.sums, sizeof(float) * at * parts);
@@ -119,28 +119,28 @@ static void rows_logits(const hn_exec *ex, const hn_runner *r, const hn_step *st
     const hn_model *m = r->m;
     const int forms = m->ops.act_forms(&m->ops, step->output.dtype);
     const bool layers = m->arch.draft_head.steps.kind == HN_STEP_LAYERS;
-    const hn_act in = hn_act_of(layers ? r->out_act : r->steps.in, step->output.in, forms);
+    const hn_act in = hn_act_of(layers ? r->out.act : r->steps.buffers.in, step->output.in, forms);
     if (layers)
-        ex->ops->rmsnorm(ex, n, hn_rows_from(r->out_x, first), m->output_norm, m->arch.norm_eps, in, hn_no_matrix);
+        ex->ops->rmsnorm(ex, n, hn_rows_from(r->out.x, first), m->output_norm, m->arch.norm_eps, in, hn_no_matrix);
     else
-        ex->ops->quantise(ex, n, hn_step_result(&m->arch, &r->steps, first), in);
+        ex->ops->quantise(ex, n, hn_step_result(&m->arch, &r->steps.buffers, first), in);
     step_logits(ex, r, step, in, first, n);
 }
 
 void hn_pass_steps(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
     const hn_steps_desc *d = &m->arch.draft_head.steps;
-    if (r->drafts)
+    if (r->head.drafts)
         draft_states(ex, r);
     else
         root_states(ex, r);
-    if (r->n_out == 0) return;
+    if (r->out.n == 0) return;
     if (d->kind == HN_STEP_GROUNDED) append_tokens(ex, r);
     for (int k = 0; k < d->n; k++) {
-        const int first = r->step_begin[k], n = r->step_begin[k + 1] - first;
-        if (n > 0) hn_layer_step(ex, m, &r->rows[0], k, first, n, &r->steps);
+        const int first = r->steps.begin[k], n = r->steps.begin[k + 1] - first;
+        if (n > 0) hn_layer_step(ex, m, &r->rows.group[0], k, first, n, &r->steps.buffers);
         if (n > 0 && !d->one_output) rows_logits(ex, r, &m->head.step[k], first, n);
     }
     keep_states(ex, r);
-    if (d->one_output) rows_logits(ex, r, &m->head.step[0], 0, r->n_out);
+    if (d->one_output) rows_logits(ex, r, &m->head.step[0], 0, r->out.n);
 }

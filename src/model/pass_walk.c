@@ -15,7 +15,7 @@
 #include "model/pass_private.h"
 
 size_t hn_walk_most_steps(const hn_runner *r) {
-    return (size_t)r->max_rows + (size_t)HN_MAX_TEXTS * (2 * HN_MAX_ROWS + HN_MOST_TAPS);
+    return (size_t)r->rows.max + (size_t)HN_MAX_TEXTS * (2 * HN_MAX_ROWS + HN_MOST_TAPS);
 }
 
 /* The walk of one sequence while it is built. Nodes are numbered: the draft rows, then those of the pass. */
@@ -129,33 +129,34 @@ static void mark_continued(route *w) {
 
 void hn_walk_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int cache_seq,
                       const hn_draft_rows *drafts, int n_certain, bool absorb) {
-    const int absorbed = hn_cache_absorbed(r->cache, cache_seq, r->model_id);
-    const int committed = hn_cache_committed(r->cache, cache_seq, r->model_id);
+    const hn_pass_groups *g = &r->groups;
+    const int absorbed = hn_cache_absorbed(g->cache, cache_seq, g->model_id);
+    const int committed = hn_cache_committed(g->cache, cache_seq, g->model_id);
     route w = {.rows = rows, .first = first, .draft_rows = drafts, .nodes = drafts->n + last - first, .committed = committed,
-               .absorbed = absorbed, .taps = r->taps, .step = r->step + r->step_first[seq]};
+               .absorbed = absorbed, .taps = g->taps, .step = r->walk.step + r->walk.first[seq]};
     int parent;
     assert(absorbed <= committed && n_certain <= last - first && drafts->n <= HN_MAX_ROWS && (absorb ? drafts->n == 0 : n_certain == 0));
     mark_continued(&w);
     const int level = walk_committed(&w, absorb);
-    n_certain = absorb_certain(&w, rows_to_absorb(&w, n_certain, hn_cache_node_rows(r->cache)), &parent);
+    n_certain = absorb_certain(&w, rows_to_absorb(&w, n_certain, hn_cache_node_rows(g->cache)), &parent);
     visit_children(&w, parent, n_certain, level);
-    const int group = r->first_group + r->states_group, stride = r->rows[r->states_group].page_stride;
-    memcpy(r->next_table + (size_t)seq * (size_t)stride, hn_cache_next_state(r->cache, cache_seq, group),
-           (size_t)stride * sizeof *r->next_table);
-    r->step_fresh[seq] = absorbed == 0;
-    r->step_first[seq + 1] = r->step_first[seq] + w.n;
-    r->absorb_to[seq] = absorb ? committed + n_certain : absorbed;
+    const int stride = r->rows.group[g->states].page_stride;
+    memcpy(r->walk.next_table + (size_t)seq * (size_t)stride, hn_cache_next_state(g->cache, cache_seq, g->first + g->states),
+           (size_t)stride * sizeof *r->walk.next_table);
+    r->walk.fresh[seq] = absorbed == 0;
+    r->walk.first[seq + 1] = r->walk.first[seq] + w.n;
+    r->walk.absorb_to[seq] = absorb ? committed + n_certain : absorbed;
 }
 
 void hn_walk_write(hn_runner *r, int n_seqs) {
     const hn_ops *o = &r->m->ops;
-    o->write(o, r->walk.step, r->step, (size_t)r->step_first[n_seqs] * sizeof *r->step);
-    o->write(o, r->walk.first, r->step_first, ((size_t)n_seqs + 1) * sizeof *r->step_first);
-    o->write(o, r->next_state, r->next_table,
-             (size_t)n_seqs * (size_t)r->rows[r->states_group].page_stride * sizeof *r->next_table);
-    o->write(o, r->walk.fresh, r->step_fresh, (size_t)n_seqs * sizeof *r->step_fresh);
+    o->write(o, r->walk.at.step, r->walk.step, (size_t)r->walk.first[n_seqs] * sizeof *r->walk.step);
+    o->write(o, r->walk.at.first, r->walk.first, ((size_t)n_seqs + 1) * sizeof *r->walk.first);
+    o->write(o, r->walk.next_state, r->walk.next_table,
+             (size_t)n_seqs * (size_t)r->rows.group[r->groups.states].page_stride * sizeof *r->walk.next_table);
+    o->write(o, r->walk.at.fresh, r->walk.fresh, (size_t)n_seqs * sizeof *r->walk.fresh);
 }
 
 void hn_walk_done(hn_runner *r, const int *cache_seq, int n_seqs) {
-    for (int s = 0; s < n_seqs; s++) hn_cache_absorb(r->cache, cache_seq[s], r->model_id, r->absorb_to[s]);
+    for (int s = 0; s < n_seqs; s++) hn_cache_absorb(r->groups.cache, cache_seq[s], r->groups.model_id, r->walk.absorb_to[s]);
 }

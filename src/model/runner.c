@@ -11,29 +11,29 @@
 /* The model's groups in the cache start at first_group, each with its own page table. */
 static hunch_status open_tables(hn_runner *r, int first_group, hunch_error *err) {
     hn_cache_group group[HN_MODEL_GROUPS];
-    r->place = hn_zalloc((size_t)r->m->arch.layers + 1, sizeof *r->place); /* a head may have none */
-    r->image = hn_zalloc(1, hn_image_bytes(r->path_room));
-    if (!r->place || !r->image) return hn_fail_memory(err, "row tables", hn_image_bytes(r->path_room));
-    r->first_group = first_group;
-    r->n_groups = hn_kv_groups(&r->m->arch, HN_F32, group, r->place);
-    assert(r->n_groups > 0 || r->m->arch.layers == 0);
-    if (r->n_groups > 0) r->model_id = hn_cache_model_id(r->cache, first_group);
-    r->inputs_group = r->states_group = -1;
-    for (int g = 0; g < r->n_groups; g++) {
+    r->groups.place = hn_zalloc((size_t)r->m->arch.layers + 1, sizeof *r->groups.place); /* a head may have none */
+    r->rows.image = hn_zalloc(1, hn_image_bytes(r->rows.path_room));
+    if (!r->groups.place || !r->rows.image) return hn_fail_memory(err, "row tables", hn_image_bytes(r->rows.path_room));
+    r->groups.first = first_group;
+    r->groups.n = hn_kv_groups(&r->m->arch, HN_F32, group, r->groups.place);
+    assert(r->groups.n > 0 || r->m->arch.layers == 0);
+    if (r->groups.n > 0) r->groups.model_id = hn_cache_model_id(r->groups.cache, first_group);
+    r->groups.inputs = r->groups.states = -1;
+    for (int g = 0; g < r->groups.n; g++) {
         if (group[g].kind == HN_CACHE_ROWS) {
-            r->inputs_group = g;
-            r->taps = group[g].window;
-            r->step = hn_zalloc(hn_walk_most_steps(r), sizeof *r->step);
-            if (!r->step) return hn_fail_memory(err, "a walk", hn_walk_most_steps(r) * sizeof *r->step);
+            r->groups.inputs = g;
+            r->groups.taps = group[g].window;
+            r->walk.step = hn_zalloc(hn_walk_most_steps(r), sizeof *r->walk.step);
+            if (!r->walk.step) return hn_fail_memory(err, "a walk", hn_walk_most_steps(r) * sizeof *r->walk.step);
         }
-        if (group[g].kind == HN_CACHE_STATE) r->states_group = g;
-        assert(hn_cache_model_id(r->cache, first_group + g) == r->model_id);
-        r->rows[g].page_stride = hn_cache_table_stride(r->cache, first_group + g);
-        const size_t table = (size_t)r->rows[g].page_stride * HN_MAX_TEXTS;
-        r->table[g] = hn_zalloc(table, sizeof *r->table[g]);
-        if (r->states_group == g) r->next_table = hn_zalloc(table, sizeof *r->next_table);
-        if (!r->table[g] || (r->states_group == g && !r->next_table))
-            return hn_fail_memory(err, "page tables", table * sizeof *r->table[g]);
+        if (group[g].kind == HN_CACHE_STATE) r->groups.states = g;
+        assert(hn_cache_model_id(r->groups.cache, first_group + g) == r->groups.model_id);
+        r->rows.group[g].page_stride = hn_cache_table_stride(r->groups.cache, first_group + g);
+        const size_t table = (size_t)r->rows.group[g].page_stride * HN_MAX_TEXTS;
+        r->rows.table[g] = hn_zalloc(table, sizeof *r->rows.table[g]);
+        if (r->groups.states == g) r->walk.next_table = hn_zalloc(table, sizeof *r->walk.next_table);
+        if (!r->rows.table[g] || (r->groups.states == g && !r->walk.next_table))
+            return hn_fail_memory(err, "page tables", table * sizeof *r->rows.table[g]);
     }
     return HUNCH_OK;
 }
@@ -51,24 +51,24 @@ static hunch_status runner_open(hn_runner **out, const hn_model *m, hn_cache *ca
     if (!r) return hn_fail_memory(err, "runner", sizeof *r);
     r->m = m;
     r->ops = &m->ops;
-    r->cache = cache;
-    r->max_rows = max_rows;
-    r->out_rows = hn_most(HN_LOGIT_ROWS, (set && set->post_norm) || stores->features ? max_rows : 0);
+    r->groups.cache = cache;
+    r->rows.max = max_rows;
+    r->out.rows = hn_most(HN_LOGIT_ROWS, (set && set->post_norm) || stores->features ? max_rows : 0);
     r->max_context = max_context;
-    r->path_room = most_paths(max_rows);
-    r->store_rows = stores->features;
-    r->output_rows = stores->outputs;
-    r->best.k = stores->best;
-    if (set) r->set = *set;
+    r->rows.path_room = most_paths(max_rows);
+    r->head.store_rows = stores->features;
+    r->head.output_rows = stores->outputs;
+    r->out.best.k = stores->best;
+    if (set) r->features.set = *set;
     for (int k = 0; k <= 256; k++)
-        r->feature_slot[k] = k <= m->arch.layers && hn_feature_wants(&r->set, k) ? r->n_boundaries++ : -1;
+        r->features.slot[k] = k <= m->arch.layers && hn_feature_wants(&r->features.set, k) ? r->features.n_boundaries++ : -1;
     hunch_status st = open_tables(r, first_group, err);
     if (!st) st = hn_buf_room_open(&r->buffers, &m->ops, hn_runner_list_buffers, r, err);
     if (st) {
         hn_runner_close(&r);
         return st;
     }
-    for (int i = 0; i < HN_PASS_ROWS; i++) r->image->each[i] = i;
+    for (int i = 0; i < HN_PASS_ROWS; i++) r->rows.image->each[i] = i;
     *out = r;
     return HUNCH_OK;
 }
@@ -104,10 +104,10 @@ void hn_runner_close(hn_runner **rp) {
     if (!r) return;
     hn_markov_close(r);
     hn_buf_room_close(&r->buffers);
-    for (int g = 0; g < HN_MODEL_GROUPS; g++) hn_free(r->table[g]);
-    hn_free(r->step);
-    hn_free(r->next_table);
-    hn_free(r->image);
-    hn_free(r->place);
+    for (int g = 0; g < HN_MODEL_GROUPS; g++) hn_free(r->rows.table[g]);
+    hn_free(r->walk.step);
+    hn_free(r->walk.next_table);
+    hn_free(r->rows.image);
+    hn_free(r->groups.place);
     hn_free(r);
 }

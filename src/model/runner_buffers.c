@@ -41,7 +41,7 @@ static widths widest(const hn_runner *r) {
             widen_delta(&w, d);
             continue;
         }
-        const size_t s = m->ops.attention_scratch(&m->ops, r->max_rows, d->heads, d->head_dim, r->max_context + HN_MAX_ROWS);
+        const size_t s = m->ops.attention_scratch(&m->ops, r->rows.max, d->heads, d->head_dim, r->max_context + HN_MAX_ROWS);
         w.q = hn_most(w.q, d->heads * d->head_dim);
         w.kv = hn_most(w.kv, d->kv_heads * d->head_dim);
         if (s > w.scratch) w.scratch = s;
@@ -50,12 +50,12 @@ static widths widest(const hn_runner *r) {
     }
     w.qkv = hn_most(w.qkv, w.q + 2 * w.kv);
     w.mixed = hn_most(w.mixed, w.q);
-    w.pairs = r->max_rows * w.used;
+    w.pairs = r->rows.max * w.used;
     return w;
 }
 
 static hn_matrix room_rows(hn_buf_room *room, const hn_runner *r, int cols) {
-    return hn_buf_room_matrix(room, r->max_rows, cols);
+    return hn_buf_room_matrix(room, r->rows.max, cols);
 }
 
 static void list_layers(hn_buf_room *room, hn_runner *r, const widths *w) {
@@ -64,9 +64,9 @@ static void list_layers(hn_buf_room *room, hn_runner *r, const widths *w) {
     const bool pair = a->layers > 0 && a->layer[0].input == HN_INPUT_PAIR;
     hn_pass_buffers *l = &r->buf;
     l->x = room_rows(room, r, a->hidden);
-    l->in = hn_buf_room_act(room, r->max_rows, pair ? 2 * a->hidden : a->hidden);
-    l->mixed = hn_buf_room_act(room, r->max_rows, w->mixed);
-    l->gated = hn_buf_room_act(room, r->max_rows, w->ffn);
+    l->in = hn_buf_room_act(room, r->rows.max, pair ? 2 * a->hidden : a->hidden);
+    l->mixed = hn_buf_room_act(room, r->rows.max, w->mixed);
+    l->gated = hn_buf_room_act(room, r->rows.max, w->ffn);
     l->qkv = room_rows(room, r, w->qkv);
     l->attended = room_rows(room, r, w->q);
     l->gate = room_rows(room, r, w->in_steps ? w->ffn : 0);
@@ -93,7 +93,7 @@ static void list_experts(hn_buf_room *room, hn_runner *r, const widths *w) {
     l->expert_out = hn_buf_room_matrix(room, w->pairs, a->hidden);
     l->routing = (hn_routing){.experts = w->experts,
                               .used = w->used,
-                              .max_rows = r->max_rows,
+                              .max_rows = r->rows.max,
                               .id = hn_buf_room_take(room, ids),
                               .share = hn_buf_room_take(room, ids),
                               .pair = hn_buf_room_take(room, ids),
@@ -105,11 +105,11 @@ static void list_experts(hn_buf_room *room, hn_runner *r, const widths *w) {
 
 /* Of models with gated delta nets. */
 static void list_walk(hn_buf_room *room, hn_runner *r) {
-    if (!r->step) return;
-    r->walk.step = hn_buf_room_take(room, hn_walk_most_steps(r) * sizeof *r->step);
-    r->walk.first = hn_buf_room_take(room, sizeof r->step_first);
-    r->walk.fresh = hn_buf_room_take(room, sizeof r->step_fresh);
-    r->next_state = hn_buf_room_take(room, sizeof(int32_t) * HN_MAX_TEXTS * (size_t)r->rows[r->states_group].page_stride);
+    if (!r->walk.step) return;
+    r->walk.at.step = hn_buf_room_take(room, hn_walk_most_steps(r) * sizeof *r->walk.step);
+    r->walk.at.first = hn_buf_room_take(room, sizeof r->walk.first);
+    r->walk.at.fresh = hn_buf_room_take(room, sizeof r->walk.fresh);
+    r->walk.next_state = hn_buf_room_take(room, sizeof(int32_t) * HN_MAX_TEXTS * (size_t)r->rows.group[r->groups.states].page_stride);
 }
 
 /* Of a draft head outside its layers. */
@@ -120,24 +120,24 @@ static void list_head(hn_buf_room *room, hn_runner *r) {
     const int feature = d->features * d->feature_width, read = d->joint ? a->hidden + feature : feature;
     if (d->features == 0) return;
     l->joint = room_rows(room, r, read);
-    l->joint_in = hn_buf_room_act(room, r->max_rows, read);
+    l->joint_in = hn_buf_room_act(room, r->rows.max, read);
     l->states = room_rows(room, r, d->fc_norms || d->joint_norms ? feature : 0);
     l->pair = room_rows(room, r, 2 * a->hidden);
     l->token = room_rows(room, r, a->hidden);
     l->lstm = room_rows(room, r, d->lstm ? 4 * a->hidden : 0);
-    r->store = hn_buf_room_matrix(room, r->store_rows, feature);
-    r->outputs = hn_buf_room_matrix(room, r->output_rows, hn_pass_output_width(a));
+    r->head.store = hn_buf_room_matrix(room, r->head.store_rows, feature);
+    r->head.outputs = hn_buf_room_matrix(room, r->head.output_rows, hn_pass_output_width(a));
 }
 
 static void list_steps(hn_buf_room *room, hn_runner *r) {
     const hn_step_widths w = hn_pass_step_widths(&r->m->arch);
-    hn_step_buffers *s = &r->steps;
+    hn_step_buffers *s = &r->steps.buffers;
     if (r->m->arch.draft_head.steps.n == 0) return;
     s->state = room_rows(room, r, w.state);
     s->result = room_rows(room, r, w.result);
     s->mid = room_rows(room, r, w.mid);
     s->token = room_rows(room, r, w.token);
-    s->in = hn_buf_room_act(room, r->max_rows, w.in);
+    s->in = hn_buf_room_act(room, r->rows.max, w.in);
 }
 
 /* The k best of each row with logits. */
@@ -153,20 +153,20 @@ static void list_outputs(hn_buf_room *room, hn_runner *r) {
     const hn_arch *a = &r->m->arch;
     const hn_head_desc *d = &a->draft_head;
     const int logits = hn_arch_logits(a);
-    r->out_x = hn_buf_room_matrix(room, r->out_rows, a->hidden);
-    r->out_norm = hn_buf_room_matrix(room, r->out_rows, a->hidden);
-    r->out_act = hn_buf_room_act(room, r->out_rows, a->hidden);
-    r->logits = hn_buf_room_matrix(room, HN_LOGIT_ROWS, logits);
-    r->best = room_top(room, r->best.k);
-    r->best.map = r->m->head.ids;
-    r->best.sums = hn_buf_room_take(room, d->features ? sizeof(float) * HN_LOGIT_ROWS * (size_t)hn_sum_parts(logits) : 0);
-    if (d->clusters_used) r->nearest = room_top(room, d->clusters_used);
-    r->features = hn_buf_room_matrix(room, r->max_rows * (r->n_boundaries + 1), a->hidden);
+    r->out.x = hn_buf_room_matrix(room, r->out.rows, a->hidden);
+    r->out.norm = hn_buf_room_matrix(room, r->out.rows, a->hidden);
+    r->out.act = hn_buf_room_act(room, r->out.rows, a->hidden);
+    r->out.logits = hn_buf_room_matrix(room, HN_LOGIT_ROWS, logits);
+    r->out.best = room_top(room, r->out.best.k);
+    r->out.best.map = r->m->head.ids;
+    r->out.best.sums = hn_buf_room_take(room, d->features ? sizeof(float) * HN_LOGIT_ROWS * (size_t)hn_sum_parts(logits) : 0);
+    if (d->clusters_used) r->out.nearest = room_top(room, d->clusters_used);
+    r->features.states = hn_buf_room_matrix(room, r->rows.max * (r->features.n_boundaries + 1), a->hidden);
 }
 
 /* The descriptions of rows: parts of one buffer, and the page tables of each group. */
 static void list_rows(hn_buf_room *room, hn_runner *r) {
-    const hn_buf image = r->image_buf = hn_buf_room_take(room, hn_image_bytes(r->path_room));
+    const hn_buf image = r->rows.image_buf = hn_buf_room_take(room, hn_image_bytes(r->rows.path_room));
     const hn_rows rows = {.token = hn_at(image, offsetof(hn_row_image, token)),
                           .position = hn_at(image, offsetof(hn_row_image, position)),
                           .slot = hn_at(image, offsetof(hn_row_image, slot)),
@@ -179,14 +179,14 @@ static void list_rows(hn_buf_room *room, hn_runner *r) {
                           .last = hn_at(image, offsetof(hn_row_image, last)),
                           .from = hn_at(image, offsetof(hn_row_image, seen_from))};
     for (int g = 0; g < HN_MODEL_GROUPS; g++) {
-        const int stride = r->rows[g].page_stride;
-        r->rows[g] = rows;
-        r->rows[g].page_stride = stride;
-        r->rows[g].page_table = hn_buf_room_take(room, sizeof(int32_t) * HN_MAX_TEXTS * (size_t)stride);
+        const int stride = r->rows.group[g].page_stride;
+        r->rows.group[g] = rows;
+        r->rows.group[g].page_stride = stride;
+        r->rows.group[g].page_table = hn_buf_room_take(room, sizeof(int32_t) * HN_MAX_TEXTS * (size_t)stride);
     }
-    r->turned = rows;
-    r->turned.position = hn_at(image, offsetof(hn_row_image, turned));
-    r->buf.rows = &r->rows[0];
+    r->rows.turned = rows;
+    r->rows.turned.position = hn_at(image, offsetof(hn_row_image, turned));
+    r->buf.rows = &r->rows.group[0];
     r->buf.each = hn_at(image, offsetof(hn_row_image, each));
 }
 
