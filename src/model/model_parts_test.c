@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model_parts_test.c - fused matrices and their biases load as their parts; a branch's last bias is scaled like its
- * product; unused tensors are refused by name. */
+ * product; unused tensors are refused by name; each rotation has its own frequencies. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "format/gguf_writer.h"
-#include "model/model.h"
+#include "model/weights.h"
 #include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
 
 enum { HIDDEN = 32, HEADS = 2, HEAD = 16, FFN = 48, VOCAB = 8, Q = HEADS * HEAD, KV = HEAD };
@@ -159,7 +159,37 @@ static void test_rest(void **state) {
     }
 }
 
+/* Rotations of several widths, of a part of a head, of some of its pairs, and with frequencies for long texts. */
+static void test_rotations(void **state) {
+    (void)state;
+    enum { SHORT_ROWS = 100 };
+    static double half_turns[] = {1, 0.5, 0, 0}, others[] = {0.25, 0.125, 0.0625}, others_long[] = {0.75, 0.5, 0.375};
+    hn_model m = {.arch = {.rotations = 2,
+                           .rotation = {{.dims = 8, .freq = half_turns, .scale = 1},
+                                        {.first = 10, .dims = 6, .scaling = {.original = SHORT_ROWS}, .freq = others,
+                                         .freq_long = others_long, .scale = 1.5f}}}};
+    hn_plan p = {.m = &m};
+    hn_plan_room(&p, 12);
+    hn_plan_rotations(&p);
+    hn_ops_cpu(&m.ops, NULL, HN_ISA_REF, false);
+    assert_int_equal(m.ops.mem_create(&m.ops, p.bytes, &m.weights, NULL), HUNCH_OK);
+    assert_int_equal(hn_model_load_rotations(&m, p.tables, NULL), HUNCH_OK);
+    const struct {
+        const double *freq;
+        int rotation, rows;
+    } cases[] = {{half_turns, 0, SHORT_ROWS + 1}, {others, 1, SHORT_ROWS}, {others_long, 1, SHORT_ROWS + 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const hn_rotation *want = &m.arch.rotation[cases[i].rotation];
+        const hn_rope *r = hn_model_rope(&m, cases[i].rotation, cases[i].rows);
+        const float *freq = m.ops.view(&m.ops, r->freq);
+        assert_true(r->first == want->first && r->dims == want->dims && r->scale == want->scale);
+        assert_true(r->freq.off + (size_t)r->dims / 2 * sizeof *freq <= p.bytes);
+        for (int k = 0; k < r->dims / 2; k++) assert_true((double)freq[k] == cases[i].freq[k]);
+    }
+    m.ops.mem_free(&m.ops, m.weights);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fused), cmocka_unit_test(test_rest)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fused), cmocka_unit_test(test_rest), cmocka_unit_test(test_rotations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
