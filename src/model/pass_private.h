@@ -161,8 +161,8 @@ size_t hn_walk_most_steps(const hn_runner *r);
 /* Appends the walk of sequence `seq` of the pass, whose rows are [first, last), the first `n_certain` of which
  * will certainly be committed. absorb false: the state does not change, and no row is certain; true: there are no draft
  * rows. */
-void hn_walk_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int cache_seq, const hn_draft_rows *drafts, int n_certain,
-                      bool absorb);
+void hn_walk_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int cache_seq,
+                      const hn_draft_rows *drafts, int n_certain, bool absorb);
 void hn_walk_write(hn_runner *r, int n_seqs);
 void hn_walk_done(hn_runner *r, const int *cache_seq, int n_seqs); /* after the pass: updates the rows of the states */
 #endif

@@ -236,7 +236,8 @@ void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_
             continue;
         }
         assert(hn_cache_reserved(r->groups.cache, cache_seq[s], r->groups.model_id, drafts->n + last - first));
-        path = describe_sequence(r, rows, first, last, s, hn_cache_committed(r->groups.cache, cache_seq[s], r->groups.model_id), drafts, path);
+        const int committed = hn_cache_committed(r->groups.cache, cache_seq[s], r->groups.model_id);
+        path = describe_sequence(r, rows, first, last, s, committed, drafts, path);
         describe_tables(r, s, cache_seq[s]);
         const int n_certain = more->n_certain ? more->n_certain[s] : 0;
         if (r->walk.step) hn_walk_sequence(r, rows, first, last, s, cache_seq[s], drafts, n_certain, !more->draft_rows);

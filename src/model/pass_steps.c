@@ -78,9 +78,9 @@ static void root_states(const hn_exec *ex, const hn_runner *r) {
 
 static void draft_states(const hn_exec *ex, const hn_runner *r) {
     const hn_buf own = {NULL, 0};
-    const int kept = hn_step_width(&r->m->arch, r->steps.first - 1);
-    ex->ops->gather(ex, r->out.n, hn_image_at(r, offsetof(hn_row_image, from)), hn_columns(r->head.outputs, 0, kept), own,
-                    hn_columns(r->steps.buffers.state, 0, kept));
+    const int width = hn_step_width(&r->m->arch, r->steps.first - 1);
+    ex->ops->gather(ex, r->out.n, hn_image_at(r, offsetof(hn_row_image, from)), hn_columns(r->head.outputs, 0, width), own,
+                    hn_columns(r->steps.buffers.state, 0, width));
 }
 
 /* Appends the embedding of each row's token to its state. */
@@ -98,9 +98,10 @@ static void append_tokens(const hn_exec *ex, const hn_runner *r) {
 static void keep_states(const hn_exec *ex, const hn_runner *r) {
     const hn_buf from = hn_image_at(r, offsetof(hn_row_image, output_row)),
                  to = hn_image_at(r, offsetof(hn_row_image, output_slot));
-    const int kept = hn_step_width(&r->m->arch, r->steps.first);
-    if (r->head.n_output_rows > 0 && kept > 0)
-        ex->ops->gather(ex, r->head.n_output_rows, from, hn_columns(r->steps.buffers.state, 0, kept), to, hn_columns(r->head.outputs, 0, kept));
+    const int width = hn_step_width(&r->m->arch, r->steps.first);
+    if (r->head.n_output_rows > 0 && width > 0)
+        ex->ops->gather(ex, r->head.n_output_rows, from, hn_columns(r->steps.buffers.state, 0, width), to,
+                        hn_columns(r->head.outputs, 0, width));
 }
 
 /* Logits of rows [first, first + n) of the input `in`. */
