@@ -38,7 +38,7 @@ static int files_make(void **state) {
     text_write("prompt.txt", "Once upon a time");
     text_write("ids.json", "[1, 403, 407, 261]");
     text_write("list.json", "[]");
-    if (symlink("model.gguf", path_of("link")) || symlink("link", path_of("rope_offset")) ||
+    if (symlink("model.gguf", path_of("link")) || symlink("link", path_of("farther")) ||
         link(path_of("model.gguf"), path_of("hard")))
         return -1;
     char spec[400];
@@ -96,7 +96,7 @@ static void test_every_output(void **state) {
         "chat %/model.gguf -n 3 --draft cache,save",
         "draft %/model.gguf Once --draft cache,save",
     };
-    static const char *const names[] = {"model.gguf", "link", "rope_offset", "hard", "hf/../model.gguf"};
+    static const char *const names[] = {"model.gguf", "link", "farther", "hard", "hf/../model.gguf"};
     char line[400];
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         for (size_t k = 0; k < sizeof names / sizeof *names; k++) {

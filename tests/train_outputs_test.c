@@ -72,7 +72,7 @@ static int setup(void **state) {
     test_file_write(test_path("w.txt"), "Once upon a time there was a dog.\n", 34);
     test_file_write(test_path("notes.gguf"), "my notes\n", 9);
     char line[700];
-    snprintf(line, sizeof line, "cp -r '%s' hf && ln -s m.gguf link && ln -s link rope_offset && ln m.gguf hard && ln -s hf hf-link",
+    snprintf(line, sizeof line, "cp -r '%s' hf && ln -s m.gguf link && ln -s link farther && ln m.gguf hard && ln -s hf hf-link",
              data_path("models/stories260K/hf"));
     works(line);
     works("train data m.gguf -f rows.jsonl -n 40 -o texts");
@@ -86,7 +86,7 @@ static const char reads[] = "would be written over a file that the training read
  * `--force`." */
 static void test_inputs(void **state) {
     (void)state;
-    static const char *const names[] = {"m.gguf", "link", "rope_offset", "hard", "texts/../m.gguf"};
+    static const char *const names[] = {"m.gguf", "link", "farther", "hard", "texts/../m.gguf"};
     char line[300];
     for (int force = 0; force < 2; force++) {
         const char *more = force ? " --force" : "";

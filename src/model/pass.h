@@ -22,7 +22,7 @@ typedef struct hn_row {
     /* rows of a block, each of which continues the one before */
     int16_t n_lookahead; /* number of later rows of this pass that it sees, in layers that look ahead */
     int16_t before; /* windows are counted back from the row this many before it: 0, or the distance to its block's first row */
-    int16_t rope_offset; /* added to its position in the path for the rotation: the rows between belong to other blocks */
+    int32_t rope_offset; /* added to its position in the path for the rotation: the rows between belong to other modules */
 } hn_row;
 
 /* Which features a runner exports for rows that want them. */

@@ -153,7 +153,7 @@ static int add_row(level *l, int seq, int32_t token, int parent, int32_t feature
     if (parent >= 0) in_pass = parent < l->before ? hn_draft_parent(parent) : base + parent - l->before;
     p->feature[at] = feature;
     p->output[at] = hn_head_next_output(l->h);
-    p->row[at] = (hn_row){.token = token, .seq = (int16_t)(p->n_seqs - 1), .rope_offset = (int16_t)rope_offset,
+    p->row[at] = (hn_row){.token = token, .seq = (int16_t)(p->n_seqs - 1), .rope_offset = rope_offset,
                           .logits = logits ? HN_LOGITS_ALL : HN_LOGITS_NONE,
                           .parent = (int16_t)in_pass};
     t->parent[l->module][t->n_draft_rows[l->module]] = (int16_t)parent;
