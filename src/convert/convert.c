@@ -19,8 +19,8 @@
 /* The layer of a folder's tensor, by its name; -1: none. */
 static int layer_of(const hn_conversion *c, const char *name) {
     static const char layers[] = "layers.";
-    const size_t body = strlen(c->arch.body), all = body + sizeof layers - 1;
-    return strncmp(name, c->arch.body, body) == 0 && strncmp(name + body, layers, sizeof layers - 1) == 0 ? atoi(name + all) : -1;
+    const size_t body = strlen(c->arch.files.body), all = body + sizeof layers - 1;
+    return strncmp(name, c->arch.files.body, body) == 0 && strncmp(name + body, layers, sizeof layers - 1) == 0 ? atoi(name + all) : -1;
 }
 
 /* Tensors that are not converted: blocks after the layers, which predict further tokens; rotary tables of old files
@@ -30,14 +30,14 @@ static bool tensor_may_stay(const hn_conversion *c, const char *name) {
     const size_t len = strlen(name), tail = sizeof table - 1;
     char head[128];
     hn_arch_tensor_name(&c->arch, HN_ROLE_OUTPUT, 0, head);
-    if (c->arch.next_layers > 0 && (strstr(name, ".embed_tokens.") != NULL || strstr(name, ".shared_head.head.") != NULL) &&
-        c->own.first_block > 0)
+    if (c->arch.files.next_layers > 0 && (strstr(name, ".embed_tokens.") != NULL || strstr(name, ".shared_head.head.") != NULL) &&
+        c->own.files.first_block > 0)
         return true; /* copies in a draft block */
     if ((len > tail && strcmp(name + len - tail, table) == 0) || (c->arch.tied && strcmp(name, head) == 0))
         return true;
     if (c->arch.dense->next_layers && layer_of(c, name) >= c->arch.layers)
         return true;
-    return strcmp(c->arch.body, "model.") != 0 && strncmp(name, c->arch.body, strlen(c->arch.body)) != 0;
+    return strcmp(c->arch.files.body, "model.") != 0 && strncmp(name, c->arch.files.body, strlen(c->arch.files.body)) != 0;
 }
 
 /* Any other tensor that is not written would change what the model computes. */

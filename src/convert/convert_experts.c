@@ -39,7 +39,7 @@ static hunch_status check_type(const hn_conversion *c, const hn_tensor *first, c
 }
 
 hunch_status hn_conversion_declare_experts(hn_conversion *c, hn_role role, int layer) {
-    const hn_arch named = {.form = HN_SOURCE_GGUF, .dense = c->arch.dense, .first_block = c->first_layer};
+    const hn_arch named = {.files.form = HN_SOURCE_GGUF, .dense = c->arch.dense, .files.first_block = c->first_layer};
     const int count = c->arch.layer[layer].experts.count;
     hunch_status status = HUNCH_OK;
     hn_tensor *first = NULL;

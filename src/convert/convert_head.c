@@ -87,7 +87,7 @@ static hunch_status put_steps(head_conversion *k) {
     const float scale = k->c.arch.logit_scale;
     hunch_status st = put_number(k, HN_HEAD_KEY_STEPS, d->n);
     if (!st) st = put_true(k, HN_HEAD_KEY_SCALE_INPUT, d->scale_input);
-    if (!st) st = put_true(k, HN_HEAD_KEY_ROWS_IN_PAIRS, k->c.arch.rows_in_pairs);
+    if (!st) st = put_true(k, HN_HEAD_KEY_ROWS_IN_PAIRS, k->c.arch.files.rows_in_pairs);
     if (!st && d->state_offset) st = put_number(k, HN_HEAD_KEY_STATE_OFFSET, d->state_offset);
     return st || scale == 1 ? st : hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_KEY_LOGIT_SCALE), scale, k->c.err);
 }
@@ -194,7 +194,7 @@ hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const cha
                                .convert = h->type != HN_WEIGHT_TYPES,
                                .as = h->type},
                          .h = h,
-                         .from = {(hn_head_form)h->arch->draft_head.form, h->arch->body, h->arch->first_layer, 0, 0},
+                         .from = {(hn_head_form)h->arch->draft_head.form, h->arch->files.body, h->arch->files.first_layer, 0, 0},
                          .to = {steps                                   ? HN_HEAD_GGUF_STEPS
                                 : form == HN_HEAD_MTP                   ? HN_HEAD_GGUF_MTP
                                 : hn_head_form_folder_blocks((int)form) ? HN_HEAD_GGUF_BLOCKS

@@ -13,13 +13,13 @@ hunch_status hn_conversion_find_own(hn_conversion *c) {
     c->own.draft_head.features = 1;
     c->own.draft_head.feature_width = c->own.hidden;
     c->own.draft_head.joint = c->own.draft_head.joint_norms = true;
-    c->arch.next_layers = c->own.layers;
+    c->arch.files.next_layers = c->own.layers;
     return HUNCH_OK;
 }
 
 /* Visits the part of module k. If modules share one, each gets a copy, as in other GGUF files. */
 static hunch_status visit_part(hn_conversion *c, hn_head_part part, int k, bool write) {
-    const hn_head_names from = {(hn_head_form)c->own.draft_head.form, c->own.body, NULL, c->own.first_block + k, 0},
+    const hn_head_names from = {(hn_head_form)c->own.draft_head.form, c->own.files.body, NULL, c->own.files.first_block + k, 0},
                         to = {HN_HEAD_OWN_GGUF, "", "", c->arch.layers + k, 0};
     const bool vector = hn_head_part_is_vector(part);
     char name[128], written[128];
@@ -29,14 +29,14 @@ static hunch_status visit_part(hn_conversion *c, hn_head_part part, int k, bool 
     hunch_status st = hn_source_need(c->src, hn_head_name(&from, part, 0, name), vector ? 1 : 2, dims[0], dims[1], &t, c->err);
     if (st) return st;
     if (!write) return hn_conversion_declare(c, t, hn_head_name(&to, part, 0, written), vector, dims);
-    return vector ? hn_conversion_write_vector(c, t, c->own.norms_less_one ? 1 : 0) : hn_conversion_write(c, t, false);
+    return vector ? hn_conversion_write_vector(c, t, c->own.files.norms_less_one ? 1 : 0) : hn_conversion_write(c, t, false);
 }
 
 hunch_status hn_conversion_visit_own(hn_conversion *c, bool write) {
     static const hn_head_part parts[] = {HN_HEAD_FC, HN_HEAD_TOKEN_NORM, HN_HEAD_STREAM_NORM, HN_HEAD_OUTPUT_NORM};
     const hn_arch model = c->arch;
     hunch_status st = HUNCH_OK;
-    if (c->arch.next_layers == 0) return HUNCH_OK;
+    if (c->arch.files.next_layers == 0) return HUNCH_OK;
     for (int k = 0; k < c->own.layers; k++)
         for (size_t i = 0; !st && i < sizeof parts / sizeof *parts; i++) st = visit_part(c, parts[i], k, write);
     c->arch = c->own; /* its one layer is written like the model's */

@@ -8,7 +8,7 @@
 typedef struct hn_conversion {
     hn_source *src;
     hn_arch arch;            /* of the folder; its family is the GGUF's */
-    hn_arch own;             /* of the modules of multi-token prediction, if arch.next_layers is not 0 */
+    hn_arch own;             /* of the modules of multi-token prediction, if arch.files.next_layers is not 0 */
     int first_layer;         /* added to the numbers of layers that are written */
     hn_gguf_writer *w;
     struct {

@@ -33,7 +33,7 @@ hunch_status hn_conversion_declare(hn_conversion *c, const hn_tensor *t, const c
 
 hunch_status hn_conversion_declare_role(hn_conversion *c, hn_role role, int layer) {
     char name[128];
-    const hn_arch named = {.form = HN_SOURCE_GGUF, .dense = c->arch.dense, .first_block = c->first_layer};
+    const hn_arch named = {.files.form = HN_SOURCE_GGUF, .dense = c->arch.dense, .files.first_block = c->first_layer};
     uint64_t dims[2];
     hn_tensor *t;
     if (hn_role_of_experts(role))

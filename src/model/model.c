@@ -144,8 +144,8 @@ static bool begins(const char *name, const char *with) {
 /* Whether the tensor belongs to a layer of multi-token prediction after the model's own. */
 static bool of_next_layers(const hn_arch *a, const char *name) {
     int layer, end = 0;
-    return a->next_layers > 0 && sscanf(name, "blk.%d.%n", &layer, &end) == 1 && end > 0 && layer >= a->layers &&
-           layer < a->layers + a->next_layers;
+    return a->files.next_layers > 0 && sscanf(name, "blk.%d.%n", &layer, &end) == 1 && end > 0 && layer >= a->layers &&
+           layer < a->layers + a->files.next_layers;
 }
 
 /* Refuses an unused tensor of a GGUF's layers or output: the model is another one than its keys describe. (In a folder,

@@ -259,12 +259,12 @@ const hn_tensor *hn_arch_find_tensor(const hn_arch *a, const hn_source *src, hn_
 }
 
 float hn_arch_vector_more(const hn_arch *a, hn_role role) {
-    return a->norms_less_one && table[role].kind == NORM ? 1 : 0;
+    return a->files.norms_less_one && table[role].kind == NORM ? 1 : 0;
 }
 
 int hn_arch_matrices(const hn_arch *a, hn_role role, int layer) {
     const hn_expert_desc *e = &a->layer[layer].experts;
-    return hn_role_of_experts(role) && (e->stacked || (a->form == HN_SOURCE_GGUF && !e->single)) ? e->count : 1;
+    return hn_role_of_experts(role) && (e->stacked || (a->files.form == HN_SOURCE_GGUF && !e->single)) ? e->count : 1;
 }
 
 void hn_arch_tensor_shape(const hn_arch *a, hn_role role, int layer, uint64_t dims[2]) {

@@ -92,7 +92,7 @@ static void check_norms(hn_arch *a, const hn_layer_desc *l) {
     assert_int_equal(hn_arch_has(a, HN_ROLE_OUTPUT, 0), !a->tied);
     assert_true(length(a, HN_ROLE_K_NORM) == 10 && length(a, HN_ROLE_PRE_FFN_NORM) == 50);
     for (int less = 0; less < 2; less++) {
-        a->norms_less_one = less;
+        a->files.norms_less_one = less;
         for (int i = 0; i < HN_ROLES; i++) {
             const char *name = hn_role_name((hn_role)i, HN_SOURCE_GGUF);
             const bool norm = strstr(name, "norm") && !strstr(name, "ssm_norm"); /* that of a delta net is stored complete */
@@ -154,7 +154,7 @@ static void test_experts(void **state) {
         l.ffn = HN_FFN_EXPERTS;
         l.experts = (hn_expert_desc){.count = 12, .used = 3, .width = 20, .bias = flags & 1, .stacked = flags & 2,
                                      .shared_width = flags & 4 ? 30 : 0, .shared_gate = flags & 8};
-        a.form = flags & 16 ? HN_SOURCE_HF : HN_SOURCE_GGUF;
+        a.files.form = flags & 16 ? HN_SOURCE_HF : HN_SOURCE_GGUF;
         check_names(&a);
         check_forms(&a, HN_ROLE_EXPERT_GATE_UP, gate_up, 2, true);
         assert_int_equal(hn_arch_has(&a, HN_ROLE_EXPERT_GATE_UP, 0), l.experts.stacked);
@@ -166,7 +166,7 @@ static void test_experts(void **state) {
         hn_arch_tensor_shape(&a, HN_ROLE_ROUTER, 0, router);
         hn_arch_tensor_shape(&a, HN_ROLE_EXPERT_DOWN, 0, down);
         assert_true(router[0] == 50 && router[1] == 12 && down[0] == 20 && down[1] == 50 && length(&a, HN_ROLE_ROUTER_BIAS) == 12);
-        assert_int_equal(hn_arch_matrices(&a, HN_ROLE_EXPERT_DOWN, 0), a.form == HN_SOURCE_GGUF || l.experts.stacked ? 12 : 1);
+        assert_int_equal(hn_arch_matrices(&a, HN_ROLE_EXPERT_DOWN, 0), a.files.form == HN_SOURCE_GGUF || l.experts.stacked ? 12 : 1);
         assert_int_equal(hn_arch_matrices(&a, HN_ROLE_ROUTER, 0), 1);
         l.ffn = HN_FFN_SWIGLU;
         for (int i = HN_ROLE_ROUTER; i <= HN_ROLE_SHARED_DOWN; i++) assert_false(hn_arch_has(&a, (hn_role)i, 0));

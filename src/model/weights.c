@@ -95,7 +95,7 @@ static void plan_vector(hn_plan *p, hn_tensor *t, hn_part part, float times, flo
 }
 
 static hn_row_order row_order_of(const hn_arch *a, hn_role role, int layer) {
-    if (!a->rows_in_pairs || !hn_role_is_rotated(role) || a->layer[layer].rotation == HN_NO_ROTATION) return (hn_row_order){0, 0};
+    if (!a->files.rows_in_pairs || !hn_role_is_rotated(role) || a->layer[layer].rotation == HN_NO_ROTATION) return (hn_row_order){0, 0};
     const hn_rotation *rotation = &a->rotation[a->layer[layer].rotation];
     assert(rotation->first == 0);
     return (hn_row_order){a->layer[layer].head_dim, rotation->dims};
@@ -112,7 +112,7 @@ hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, h
     if (!part.count) part.count = (int)dims[0];
     plan_vector(p, t, part, ends_branch ? a->residual_scale : 1, hn_arch_vector_more(a, role), dst);
     p->item[p->n - 1].order = row_order_of(a, role, layer);
-    if (a->form == HN_SOURCE_HF) p->item[p->n - 1].change = hn_role_change(role);
+    if (a->files.form == HN_SOURCE_HF) p->item[p->n - 1].change = hn_role_change(role);
     return HUNCH_OK;
 }
 
@@ -125,7 +125,7 @@ hunch_status hn_plan_convolution(hn_plan *p, hn_role role, int layer, hn_buf *ds
     hn_arch_tensor_name(a, role, layer, name);
     hn_arch_tensor_shape(a, role, layer, dims);
     const int count = (int)(dims[0] * dims[1]);
-    const bool folder = a->form == HN_SOURCE_HF;
+    const bool folder = a->files.form == HN_SOURCE_HF;
     if (folder) {
         dims[2] = dims[1];
         dims[1] = 1;

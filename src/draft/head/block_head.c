@@ -181,7 +181,7 @@ static hunch_status read_sight(hn_arch *a, const hn_source *src, hunch_error *er
     if (!st) st = hn_head_bool(src, HN_HEAD_KEY_SCALED_EMBEDDING, &d->scaled_embedding, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_KEY_HALVES, &halves, err);
     if (!st) st = hn_head_bool_given(src, HN_HEAD_KEY_CAUSAL, &causal, &given, err);
-    if (!halves) a->rows_in_pairs = true;
+    if (!halves) a->files.rows_in_pairs = true;
     if (given && folder) ahead = !causal;
     for (int i = 0; i < a->layers; i++) {
         hn_layer_desc *l = &a->layer[i];

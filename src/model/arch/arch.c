@@ -93,7 +93,7 @@ void hn_arch_fini(hn_arch *a) {
 
 /* The usual name, unless the family has another one or its experts are stored in other tensors. */
 static const char *template_of(const hn_arch *a, hn_role role, int layer) {
-    const bool folder = a->form == HN_SOURCE_HF;
+    const bool folder = a->files.form == HN_SOURCE_HF;
     const hn_expert_desc *e = a->layer ? &a->layer[layer].experts : NULL;
     if (folder && e && e->stacked && hn_role_stacked_name(role)) return hn_role_stacked_name(role);
     if (!folder && e && e->single && hn_role_single_name(role)) return hn_role_single_name(role);
@@ -101,7 +101,7 @@ static const char *template_of(const hn_arch *a, hn_role role, int layer) {
         const char *other = folder ? o->folder : o->gguf;
         if (o->role == role && other) return other;
     }
-    return hn_role_name(role, a->form);
+    return hn_role_name(role, a->files.form);
 }
 
 /* Appends `name` up to its first %d, and the number; returns the rest of `name` after it, or its end. */
@@ -117,22 +117,22 @@ static const char *put_number(const char *name, int number, char out[128]) {
 
 void hn_arch_expert_name(const hn_arch *a, hn_role role, int layer, int expert, char out[128]) {
     static const char model[] = "model.", layers[] = "layers.%d.";
-    if (a->layer_names && a->layer_names[role]) {
-        snprintf(out, 128, a->layer_names[role], layer);
+    if (a->files.layer_names && a->files.layer_names[role]) {
+        snprintf(out, 128, a->files.layer_names[role], layer);
         return;
     }
     const char *p = template_of(a, role, layer), *front = "";
-    if (a->body) {
+    if (a->files.body) {
         const bool inside = !strncmp(p, model, sizeof model - 1);
-        front = inside ? a->body : a->head;
+        front = inside ? a->files.body : a->files.head;
         if (inside) p += sizeof model - 1;
     }
-    if (a->first_layer && layer == 0 && !strncmp(p, layers, sizeof layers - 1)) {
-        snprintf(out, 128, "%s%s%s", front, a->first_layer, p + sizeof layers - 1);
+    if (a->files.first_layer && layer == 0 && !strncmp(p, layers, sizeof layers - 1)) {
+        snprintf(out, 128, "%s%s%s", front, a->files.first_layer, p + sizeof layers - 1);
         return;
     }
     snprintf(out, 128, "%s", front);
-    p = put_number(put_number(p, layer + a->first_block, out), expert, out);
+    p = put_number(put_number(p, layer + a->files.first_block, out), expert, out);
     snprintf(out + strlen(out), 128 - strlen(out), "%s", p);
 }
 

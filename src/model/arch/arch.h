@@ -280,11 +280,23 @@ typedef struct hn_head_desc {
 enum { HN_MOST_HEAD_FEATURES = 16, HN_MOST_HEAD_MODULES = 8 };
 static inline int hn_head_modules(const hn_head_desc *d) { return d->modules > 1 ? d->modules : 1; }
 
+/* How the file that a description was read from names and stores its tensors. Loading and converting read it, mostly through
+ * hn_arch_tensor_name, hn_arch_find_tensor, hn_arch_matrices and hn_arch_vector_more; passes and operations never do. */
+typedef struct hn_arch_files {
+    hn_source_kind form;     /* determines the names of tensors */
+    const char *body, *head; /* prefixes of a folder's names, instead of "model." and before the others; NULL: as they are */
+    int first_block;         /* added to the layer numbers in names */
+    const char *first_layer; /* prefix instead of "layers.0."; NULL: none */
+    const char *const *layer_names; /* [HN_ROLES] names of a folder's layer tensors, %d is the layer; NULL: the usual ones */
+    bool rows_in_pairs;  /* Q and K rows are in pairs; they are packed in halves, so rope_interleaved is false */
+    bool norms_less_one; /* norm weights are stored less 1 */
+    int next_layers;     /* GGUF: blocks after the model's layers, of a draft head */
+} hn_arch_files;
+
 typedef struct hn_arch {
     char architecture[32];
     char name[128];
     int layers, hidden, vocab, context;
-    int next_layers; /* GGUF: blocks after these, of a draft head */
     float norm_eps, embed_scale;
     float residual_scale, logit_scale; /* factors of each branch's output and of the logits */
     float logit_cap;                   /* logits are cap * tanh(logits / cap); 0: they are not capped */
@@ -293,14 +305,8 @@ typedef struct hn_arch {
     int rotations;        /* number of different rotations; the first is that of layers with full attention */
     hn_rotation rotation[HN_MOST_ROTATIONS];
     bool rope_interleaved; /* rotated dims are in neighbouring pairs, else in halves */
-    bool rows_in_pairs;   /* the file has Q and K rows in pairs; they are packed in halves, so rope_interleaved is false */
-    bool norms_less_one;      /* norm weights are stored less 1 */
-    hn_source_kind form;      /* of the file that it was read from; determines the names of tensors */
-    const char *body, *head;  /* prefixes of a folder's names, instead of "model." and before the others */
-    int first_block;          /* added to the layer numbers in names */
-    const char *const *layer_names; /* [HN_ROLES] names of a folder's layer tensors, %d is the layer; NULL: the usual ones */
-    const char *first_layer;  /* prefix instead of "layers.0."; NULL: none */
-    const hn_dense *dense;    /* the family */
+    const hn_dense *dense; /* the family */
+    hn_arch_files files;
     hn_head_desc draft_head;  /* zeroed for targets */
     hunch_sampling sampling;  /* the file's defaults, else temperature 0 */
 } hn_arch;

@@ -200,13 +200,13 @@ static void find_body(hn_arch *a, hn_source *src) {
         {"model.", ""}, {"model.language_model.", ""}, {"language_model.model.", "language_model."}};
     for (int i = 0; i < 3; i++) {
         char name[128];
-        a->body = bodies[i][0];
-        a->head = bodies[i][1];
+        a->files.body = bodies[i][0];
+        a->files.head = bodies[i][1];
         hn_arch_tensor_name(a, HN_ROLE_EMBEDDING, 0, name);
         if (hn_source_take(src, name)) return;
     }
-    a->body = bodies[0][0];
-    a->head = bodies[0][1];
+    a->files.body = bodies[0][0];
+    a->files.head = bodies[0][1];
 }
 
 static hn_tensor *take_role(const hn_arch *a, hn_source *src, hn_role role) {
@@ -358,8 +358,8 @@ static hunch_status read_stack(hn_arch *a, hn_source *src, const hn_dense *famil
     if (!st) st = read_keys(k, src, family, err);
     if (!st && family->next_layers) {
         hn_dense_key_buf key;
-        st = hn_key_int(src, hn_dense_key_of(&key, family, "nextn_predict_layers", NULL, 0, k->layers - 1, 0), &a->next_layers, err);
-        k->layers -= a->next_layers;
+        st = hn_key_int(src, hn_dense_key_of(&key, family, "nextn_predict_layers", NULL, 0, k->layers - 1, 0), &a->files.next_layers, err);
+        k->layers -= a->files.next_layers;
     }
     if (st) return st;
     a->layers = k->layers;
@@ -389,7 +389,7 @@ hunch_status hn_dense_read_layers(hn_arch *a, hn_source *src, const hn_dense *fa
     hn_layer_desc usual;
     dense_keys k = {0};
     a->dense = family;
-    a->form = hn_source_get_kind(src);
+    a->files.form = hn_source_get_kind(src);
     hunch_status st = read_stack(a, src, family, &k, &usual, err);
     if (!st) st = hn_rope_read(a, src, k.rope_dims, k.theta, err);
     return st ? st : layers_create(a, &usual, err);
@@ -400,7 +400,7 @@ hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, h
     hn_layer_desc usual;
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
     a->dense = family;
-    a->form = hn_source_get_kind(src);
+    a->files.form = hn_source_get_kind(src);
     if (!gguf) find_body(a, src);
     hunch_status st = read_stack(a, src, family, &k, &usual, err);
     if (!st) st = read_name(a, src, err);

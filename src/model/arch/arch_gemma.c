@@ -81,7 +81,7 @@ static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err
     if (st) return st;
     a->embed_scale = sqrtf((float)a->hidden);
     a->logit_cap = (float)cap;
-    a->norms_less_one = !gguf;
+    a->files.norms_less_one = !gguf;
     for (int i = 0; i < a->layers; i++) {
         a->layer[i].post_norms = true;
         a->layer[i].ffn = HN_FFN_GEGLU;

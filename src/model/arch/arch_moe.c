@@ -10,7 +10,7 @@
 enum { GATING_SOFTMAX = 1, GATING_SIGMOID = 2, MOST_WIDTH = 1 << 20 }; /* expert_gating_func of a GGUF */
 
 static bool is_gguf(const hn_arch *a) {
-    return a->form == HN_SOURCE_GGUF;
+    return a->files.form == HN_SOURCE_GGUF;
 }
 
 static hunch_status key_int(const hn_arch *a, const hn_source *src, const char *suffix, const char *hf, double min, double max,
@@ -69,7 +69,7 @@ static hunch_status read_shares(const hn_arch *a, const hn_source *src, hn_exper
     double scale = 1;
     bool found;
     hunch_status st = HUNCH_OK;
-    e->normalised = moe->always_normalised || moe->normalised[a->form];
+    e->normalised = moe->always_normalised || moe->normalised[a->files.form];
     hn_dense_key(a->dense, "expert_weights_norm", key.name);
     if (!moe->always_normalised)
         st = hn_source_bool(src, is_gguf(a) ? key.name : "norm_topk_prob", &e->normalised, &found, err);

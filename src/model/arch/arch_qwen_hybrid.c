@@ -29,7 +29,7 @@ static hunch_status layer_types(hn_arch *a, const hn_source *src, const json_t *
 }
 
 static hunch_status listed_layers(hn_arch *a, const hn_source *src, const char *key, const hn_array *list, hunch_error *err) {
-    const size_t most = (size_t)(a->layers + a->next_layers);
+    const size_t most = (size_t)(a->layers + a->files.next_layers);
     if (hn_array_is_strings(list) || (hn_array_count(list) != most && hn_array_count(list) != (size_t)a->layers))
         return hn_fail(err, HUNCH_REFUSED, "%s: %s, expected %zu flags", hn_source_path(src), key, most);
     for (int i = 0; i < a->layers; i++)
@@ -112,7 +112,7 @@ static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err
     if (!st) st = read_sizes(&d, a, src, err);
     if (!st) st = refuse_gates(src, &gated, err);
     if (st) return st;
-    a->norms_less_one = !gguf;
+    a->files.norms_less_one = !gguf;
     for (int i = 0; i < a->layers; i++) {
         hn_layer_desc *l = &a->layer[i];
         const bool delta = l->mixer == HN_MIXER_DELTA;
@@ -182,7 +182,7 @@ static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *er
 static void mark_next(hn_arch *a, const hn_source *src) {
     for (int i = 0; i < a->layers; i++) {
         hn_delta_desc *d = &a->layer[i].delta;
-        d->fused = a->form == HN_SOURCE_HF || hn_arch_find_tensor(a, src, HN_ROLE_DELTA_QKVZ, i);
+        d->fused = a->files.form == HN_SOURCE_HF || hn_arch_find_tensor(a, src, HN_ROLE_DELTA_QKVZ, i);
         d->tiled = false;
         d->fused_gates = true;
     }

@@ -69,7 +69,7 @@ static void test_read(void **state) {
                          "\"layer_types\": [\"linear_attention\", \"linear_attention\", \"linear_attention\", \"full_attention\"]");
     assert_int_equal(mark(folder_open(), &a, &err), HUNCH_OK);
     assert_true(a.layer[0].mixer == HN_MIXER_DELTA && a.layer[3].mixer == HN_MIXER_ATTENTION && a.layer[3].gated);
-    assert_true(a.rotation[0].dims == 8 && a.norms_less_one && a.layer[3].qk_norm && !a.layer[0].qk_norm);
+    assert_true(a.rotation[0].dims == 8 && a.files.norms_less_one && a.layer[3].qk_norm && !a.layer[0].qk_norm);
     assert_true(a.layer[0].delta.taps == 4 && !a.layer[0].delta.tiled);
     hn_arch_fini(&a);
     folder_write_changed(GOLDEN, "\"partial_rotary_factor\": 0.25", "\"other\": 1"); /* a quarter is the default */
@@ -142,7 +142,7 @@ static void test_own_blocks(void **state) {
     assert_int_equal(hn_arch_read(&a, s, &err), HUNCH_OK);
     assert_true(hn_head_find_own(s, &a, &names) && names.form == HN_HEAD_OWN);
     assert_int_equal(hn_head_read_own(&head, s, &names, &a, &err), HUNCH_OK);
-    assert_true(head.layers == 1 && head.layer[0].gated && head.layer[0].first == 1 && head.norms_less_one);
+    assert_true(head.layers == 1 && head.layer[0].gated && head.layer[0].first == 1 && head.files.norms_less_one);
     hn_arch_fini(&head);
     names.modules = HN_MOST_HEAD_MODULES + 1;
     assert_int_equal(hn_head_read_own(&head, s, &names, &a, &err), HUNCH_REFUSED);

@@ -322,7 +322,7 @@ static void test_gemma_vision_folders(void **state) {
         assert_int_equal(a.layer[0].heads, cases[i].heads);
         assert_int_equal(a.layer[0].kv_heads, cases[i].kv_heads);
         assert_int_equal(a.context, 131072);
-        assert_true(a.norms_less_one);
+        assert_true(a.files.norms_less_one);
         hn_arch_fini(&a);
         hn_source_close(&s);
     }
@@ -391,7 +391,7 @@ static void test_gemma_ggufs(void **state) {
     (void)state;
     hn_arch a = read_gemma_gguf((gemma_gguf){18, 640, 4, 1, 256, 512, 0, 0, 0, NULL});
     assert_gemma(&a, 512, 256, 256, 1);
-    assert_true(!a.norms_less_one);
+    assert_true(!a.files.norms_less_one);
     hn_arch_fini(&a);
     a = read_gemma_gguf((gemma_gguf){34, 2560, 8, 4, 256, 1024, 8, 1e4, 6, NULL});
     assert_gemma(&a, 1024, 256, 256, 8);

@@ -134,11 +134,11 @@ hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names
                        MOST_LAYERS);
     st = hn_head_form_blocks(names->form) ? HUNCH_OK : refuse_windows(a, src, err);
     if (st) return st;
-    a->body = names->front;
-    a->head = "";
-    a->first_layer = names->first;
+    a->files.body = names->front;
+    a->files.head = "";
+    a->files.first_layer = names->first;
     a->draft_head.form = names->form;
-    a->rows_in_pairs = a->rope_interleaved; /* packed in a folder's order: a head drafts the same bits from either file */
+    a->files.rows_in_pairs = a->rope_interleaved; /* packed in a folder's order: a head drafts the same bits from either file */
     a->rope_interleaved = false;
     for (int i = 0; i < a->layers; i++) read_parts(&a->layer[i], a, src);
     snprintf(a->architecture, sizeof a->architecture, "head");
@@ -192,7 +192,8 @@ hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n,
 /* ---- weights --------------------------------------------------------------------------------------------------------- */
 
 static hn_head_names names_of(const hn_arch *a) {
-    return (hn_head_names){(hn_head_form)a->draft_head.form, a->body, a->first_layer, a->first_block, a->draft_head.modules};
+    const hn_arch_files *f = &a->files;
+    return (hn_head_names){(hn_head_form)a->draft_head.form, f->body, f->first_layer, f->first_block, a->draft_head.modules};
 }
 
 /* One of the head's parts. k: the state, or the block if there are several. */
@@ -209,7 +210,7 @@ static hunch_status plan_part(hn_plan *p, hn_head_part part, int k, hn_buf *to, 
         snprintf(name, sizeof name, "output_norm.weight"); /* a block without a norm uses the model's */
     const int before = p->n;
     const hunch_status st = hn_plan_named_vector(p, name, (int)dims[0], to, err);
-    if (!st && p->n > before && p->m->arch.norms_less_one) p->item[before].more = 1;
+    if (!st && p->n > before && p->m->arch.files.norms_less_one) p->item[before].more = 1;
     return st;
 }
 
@@ -276,7 +277,7 @@ static bool tensor_counts(const hn_source *src, const hn_arch *a, const char *na
     const hn_head_names names = names_of(a);
     if (a->draft_head.form >= HN_HEAD_OWN) return hn_head_own_tensor(&names, name);
     const bool mtp = a->draft_head.form == HN_HEAD_MTP;
-    const size_t inner = strncmp(a->body, "model.", 6) ? 0 : 6, front = mtp ? inner : strlen(a->body);
+    const size_t inner = strncmp(a->files.body, "model.", 6) ? 0 : 6, front = mtp ? inner : strlen(a->files.body);
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return strcmp(name, "t2d") != 0 && strncmp(name, "rope_", 5) != 0;
     if (a->draft_head.steps.n) return hn_steps_counts(a, name);
     if (strstr(name, "rotary_emb.")) return false;
@@ -286,7 +287,7 @@ static bool tensor_counts(const hn_source *src, const hn_arch *a, const char *na
             if (!strncmp(name + at, copies[k], strlen(copies[k]))) return false;
         return true;
     }
-    if (strncmp(name, a->body, front)) return false;
+    if (strncmp(name, a->files.body, front)) return false;
     for (size_t k = 0; k < sizeof layers / sizeof *layers; k++)
         if (!strncmp(name + front, layers[k], strlen(layers[k]))) return true;
     return false;

@@ -56,7 +56,7 @@ static hunch_status read_prefix(hn_arch *a, const hn_source *src, const hn_arch 
     hunch_status st = hn_rope_add_copy(a, &rotation, err);
     if (st) return st;
     a->norm_eps = target->norm_eps;
-    a->layer_names = prefix_names;
+    a->files.layer_names = prefix_names;
     return layers_create(a, 1, &like, err);
 }
 
@@ -108,8 +108,8 @@ static hunch_status read_meta(hn_arch *a, const hn_source *src, hunch_error *err
     st = hn_rope_add(a, dim, &(hn_scaling){.theta = theta, .factor = 1}, err);
     if (st) return st;
     a->norm_eps = (float)eps;
-    a->rows_in_pairs = true; /* of Q and K, as in Llama's own files */
-    a->layer_names = meta_names;
+    a->files.rows_in_pairs = true; /* of Q and K, as in Llama's own files */
+    a->files.layer_names = meta_names;
     return layers_create(a, n, &like, err);
 }
 
@@ -123,7 +123,7 @@ static hunch_status read_gguf(hn_arch *a, hn_source *src, hunch_error *err) {
     if (!st) st = hn_dense_read_layers(a, src, family, err);
     if (!st) st = hn_head_read_rotation(a, src, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_KEY_ROWS_IN_PAIRS, &pairs, err);
-    a->rows_in_pairs = pairs;
+    a->files.rows_in_pairs = pairs;
     a->draft_head.no_norm = false;
     if (st) return st;
     return a->hidden == before.hidden ? HUNCH_OK

@@ -31,8 +31,8 @@ bool hn_head_find_own(const hn_source *src, const hn_arch *target, hn_head_names
     static const char *const fronts[] = {"mtp.", "model.mtp.", "model.language_model.mtp.", "language_model.mtp."};
     const int module = target->layers;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) {
-        *names = (hn_head_names){HN_HEAD_OWN_GGUF, "", "", module, target->next_layers};
-        return target->next_layers > 0 && has(src, "", "blk.%d.nextn.eh_proj.weight", module);
+        *names = (hn_head_names){HN_HEAD_OWN_GGUF, "", "", module, target->files.next_layers};
+        return target->files.next_layers > 0 && has(src, "", "blk.%d.nextn.eh_proj.weight", module);
     }
     for (size_t i = 0; i < sizeof fronts / sizeof *fronts; i++)
         if (has(src, fronts[i], "fc.weight", 0)) {
@@ -40,8 +40,8 @@ bool hn_head_find_own(const hn_source *src, const hn_arch *target, hn_head_names
             *names = (hn_head_names){HN_HEAD_OWN, fronts[i], NULL, 0, n > 1 ? n : 1};
             return true;
         }
-    *names = (hn_head_names){HN_HEAD_OWN_NEXT, target->body ? target->body : "", NULL, module, 0};
-    if (target->body) names->modules = count_modules(src, target->body, "layers.%d.eh_proj.weight", module);
+    *names = (hn_head_names){HN_HEAD_OWN_NEXT, target->files.body ? target->files.body : "", NULL, module, 0};
+    if (target->files.body) names->modules = count_modules(src, target->files.body, "layers.%d.eh_proj.weight", module);
     return names->modules > 0;
 }
 
@@ -136,9 +136,9 @@ static void choose_ffn(hn_arch *a, const hn_source *src, const hn_arch *target, 
 /* Names and layout of the module's own file, which may be of another form than the target's. A side file may have an
  * output for a part of the vocabulary. */
 static hunch_status read_form(hn_arch *a, const hn_source *src, const hn_head_names *names, hunch_error *err) {
-    a->form = hn_source_get_kind(src);
-    if (a->form == HN_SOURCE_HF) return HUNCH_OK;
-    a->norms_less_one = false;
+    a->files.form = hn_source_get_kind(src);
+    if (a->files.form == HN_SOURCE_HF) return HUNCH_OK;
+    a->files.norms_less_one = false;
     const hn_tensor *output = hn_head_find_tensor(src, names, HN_HEAD_OUTPUT);
     if (!hn_source_find(src, "d2t") || !output) return HUNCH_OK;
     if (output->n_dims != 2 || output->dims[1] < 1 || output->dims[1] > (uint64_t)a->vocab)
@@ -160,11 +160,11 @@ hunch_status hn_head_read_own(hn_arch *a, const hn_source *src, const hn_head_na
     a->rotations = 0;
     memset(a->rotation, 0, sizeof a->rotation);
     a->layers = names->modules;
-    a->next_layers = 0;
-    a->body = names->front;
-    a->head = "";
-    a->first_layer = NULL;
-    a->first_block = names->module;
+    a->files.next_layers = 0;
+    a->files.body = names->front;
+    a->files.head = "";
+    a->files.first_layer = NULL;
+    a->files.first_block = names->module;
     a->draft_head = (hn_head_desc){.form = (int)names->form, .embeddings = target->vocab, .modules = names->modules};
     snprintf(a->architecture, sizeof a->architecture, "head");
     st = copy_layers(a, src, target, err);

@@ -185,14 +185,14 @@ void hn_steps_guess(const hn_source *src, const hn_head_names *names, int *token
 
 void hn_steps_begin(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target) {
     snprintf(a->architecture, sizeof a->architecture, "head");
-    a->form = hn_source_get_kind(src);
+    a->files.form = hn_source_get_kind(src);
     a->hidden = target->hidden;
     a->context = 1 << 24; /* the file has no limit */
     a->vocab = target->vocab;
     a->norm_eps = 1e-6f;
     a->embed_scale = a->residual_scale = a->logit_scale = 1;
-    a->body = names->front;
-    a->head = "";
+    a->files.body = names->front;
+    a->files.head = "";
     a->draft_head.form = names->form;
     a->draft_head.features = 1;
     a->draft_head.feature_width = target->hidden;

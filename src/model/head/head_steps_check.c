@@ -95,7 +95,7 @@ static hunch_status compare(const hn_source *src, const hn_tensor *copy, const h
 }
 
 hunch_status hn_steps_take_copies(hn_source *src, const hn_arch *a, hunch_error *err) {
-    const hn_head_names names = {(hn_head_form)a->draft_head.form, a->body, a->first_layer, 0, 0};
+    const hn_head_names names = {(hn_head_form)a->draft_head.form, a->files.body, a->files.first_layer, 0, 0};
     hn_arch untied = *a;
     hn_step_tensor t = {0, 0, -1};
     hunch_status st = HUNCH_OK;
@@ -117,8 +117,8 @@ hunch_status hn_steps_take_copies(hn_source *src, const hn_arch *a, hunch_error 
 /* ---- other tensors ------------------------------------------------------------------------------------------------------ */
 
 bool hn_steps_counts(const hn_arch *a, const char *name) {
-    const bool whole_model = *a->body && (a->draft_head.form == HN_HEAD_MEDUSA || a->draft_head.form == HN_HEAD_MEDUSA_VLLM);
+    const bool whole_model = *a->files.body && (a->draft_head.form == HN_HEAD_MEDUSA || a->draft_head.form == HN_HEAD_MEDUSA_VLLM);
     if (strstr(name, "rotary_emb.") || !strncmp(name, "prefix_embeding_layer.embed_tokens.", 35)) return false;
     if (a->draft_head.form == HN_HEAD_META) return !strncmp(name, "extra_heads.", 12);
-    return !whole_model || !strncmp(name, a->body, strlen(a->body));
+    return !whole_model || !strncmp(name, a->files.body, strlen(a->files.body));
 }

@@ -59,7 +59,7 @@ static hunch_status plan_matrix(hn_plan *p, const char *name, hn_step_tensor t, 
 hunch_status hn_steps_plan(hn_plan *p, hunch_error *err) {
     hn_model *m = p->m;
     const hn_arch *a = &m->arch;
-    const hn_head_names names = {(hn_head_form)a->draft_head.form, a->body, a->first_layer, 0, 0};
+    const hn_head_names names = {(hn_head_form)a->draft_head.form, a->files.body, a->files.first_layer, 0, 0};
     const hn_steps_desc *d = &a->draft_head.steps;
     hn_step_tensor t = {0, 0, -1};
     char name[128];

@@ -96,7 +96,7 @@ static hunch_status read_layer(hn_student *s, hn_source *src, const hn_arch *a, 
     for (int part = 0; !st && part < HN_STUDENT_LAYER_PARTS; part++) {
         const hn_mat to = hn_student_part_of(&s->shape, i * HN_STUDENT_LAYER_PARTS + part, s->begin);
         if (to.rows > 0) st = read_part(src, a, roles[part], from, to, room, err);
-        if (!st && to.rows > 1 && (a->rows_in_pairs || a->rope_interleaved) && hn_role_is_rotated(roles[part]))
+        if (!st && to.rows > 1 && (a->files.rows_in_pairs || a->rope_interleaved) && hn_role_is_rotated(roles[part]))
             to_halves(to, s->shape.head_dim, head);
     }
     return st;
