@@ -248,10 +248,10 @@ static void test_preemption(void **state) {
 /* A sequence takes pages of these models until no more than `left` are free. */
 static void take_pages(hunch_engine *e, int seq, int models, int left) {
     hn_cache_seq_begin(e->cache, seq);
-    for (int owner = models - 1; owner >= 0; owner--)
-        while (hn_cache_free_pages(e->cache) > left && hn_cache_committed(e->cache, seq, owner) < e->context - 2 &&
-               !hn_cache_reserve(e->cache, seq, owner, 1, NULL))
-            hn_cache_commit(e->cache, seq, owner, NULL, 1);
+    for (int model_id = models - 1; model_id >= 0; model_id--)
+        while (hn_cache_free_pages(e->cache) > left && hn_cache_committed(e->cache, seq, model_id) < e->context - 2 &&
+               !hn_cache_reserve(e->cache, seq, model_id, 1, NULL))
+            hn_cache_commit(e->cache, seq, model_id, NULL, 1);
 }
 
 /* The oldest session wants pages for more rows than there are: the youngest loses its place, and gets one again. True: it continues from

@@ -45,12 +45,12 @@ hunch_status __wrap_hn_pass_run_with(hn_runner *r, const hn_row *rows, int n, co
     return __real_hn_pass_run_with(r, rows, n, cache_seq, n_seqs, more, err);
 }
 
-hunch_status __real_hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hunch_error *err);
-hunch_status __wrap_hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hunch_error *err);
-hunch_status __wrap_hn_cache_reserve(hn_cache *c, int seq, int owner, int tentative, hunch_error *err) {
-    if (owner > 0 && inject(err)) return fails_with;
-    target_reserves += owner == 0;
-    return __real_hn_cache_reserve(c, seq, owner, tentative, err);
+hunch_status __real_hn_cache_reserve(hn_cache *c, int seq, int model_id, int tentative, hunch_error *err);
+hunch_status __wrap_hn_cache_reserve(hn_cache *c, int seq, int model_id, int tentative, hunch_error *err);
+hunch_status __wrap_hn_cache_reserve(hn_cache *c, int seq, int model_id, int tentative, hunch_error *err) {
+    if (model_id > 0 && inject(err)) return fails_with;
+    target_reserves += model_id == 0;
+    return __real_hn_cache_reserve(c, seq, model_id, tentative, err);
 }
 
 static int text_passes; /* of the target, for each text that was in one */

@@ -412,9 +412,9 @@ static int starving_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     hn_head_passes *h = d->state; /* the state of every head begins with it */
     const int other = h->n_seqs - 1;
     hn_cache_seq_begin(h->cache, other);
-    for (int owner = 0; owner < 2; owner++)
-        while (hn_cache_free_pages(h->cache) > 0 && !hn_cache_reserve(h->cache, other, owner, 1, NULL))
-            hn_cache_commit(h->cache, other, owner, NULL, 1);
+    for (int model_id = 0; model_id < 2; model_id++)
+        while (hn_cache_free_pages(h->cache) > 0 && !hn_cache_reserve(h->cache, other, model_id, 1, NULL))
+            hn_cache_commit(h->cache, other, model_id, NULL, 1);
     const int added = heads_propose(d, p, n, level);
     hn_cache_seq_end(h->cache, other);
     return added;

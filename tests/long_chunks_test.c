@@ -108,7 +108,7 @@ static void test_dense_models_keep_theirs(void **state) {
     check_model("goldens/gemma3_text-local", 64, 512);
 }
 
-/* Rows that are folded into states, more of them in a pass than rows of a tree may be. */
+/* Rows that are absorbed into states, more of them in a pass than rows of a tree may be. */
 static void test_recurrent_models(void **state) {
     (void)state;
     check_model("goldens/qwen3_5-dense", 64, 512);

@@ -283,7 +283,7 @@ typedef struct hunch_bias {
     double bias; /* added to its logit; -INFINITY forbids the token */
 } hunch_bias;
 
-/* The distribution (probability distribution) that tokens are drawn from. In order of application: logit bias; penalties; DRY; temperature;
+/* The probability distribution that tokens are drawn from. In order of application: logit bias; penalties; DRY; temperature;
  * top-n-sigma; top-k; typical; top-p; min-p; XTC. */
 typedef struct hunch_sampling {
     double temperature; /* 0: greedy, ties to the lowest id */

@@ -23,7 +23,7 @@
  *   Q6_K    q[128]  h[64]  s[16]  d          parts of 16   w = d*s*(q - 32), s signed
  *   IQ4_XS  d  s[6]  q[128]                  parts of 32   w = d*(s - 32)*level[q], the levels of IQ4_NL
  * One weight: F8_E4M3, the form without infinities (2209.05433: e4m3fn; 0x7F and 0xFF are NaN). Matrices of it come with
- * an f32 factor for each block of HN_F8_TILE x HN_F8_TILE weights, which is in another tensor. */
+ * an f32 factor for each tile of HN_F8_TILE x HN_F8_TILE weights, which is in another tensor. */
 enum { HN_F8_TILE = 128 };
 typedef enum hn_dtype {
     HN_F32, HN_F16, HN_BF16, HN_F8_E4M3,

@@ -313,7 +313,7 @@ static void copy_page(hn_cache *c, hn_seq *s, int group, int i, int n) {
     hn_page_release(c, old);
 }
 
-/* Rows of the page with row `committed` to copy: those before it; with `recompute` > 1 also those that the model_id recomputes. */
+/* Rows of the page with row `committed` to copy: those before it; with `recompute` > 1 also those that the model recomputes. */
 static int rows_to_copy(const hn_cache *c, int group, int committed) {
     const int page_rows = c->group[group].page_rows, before = committed % page_rows;
     const int more = c->group[group].recompute > 1 ? c->group[group].recompute : 0;

@@ -22,7 +22,7 @@
  * Rows are absorbed only when they are committed or certain to be, so a rollback needs no work. A rewind below `absorbed` goes back to
  * a state in the index, or to no rows.
  *
- * Groups belong to models: model_id 0 is the target, others are drafters with rows of their own. The groups of one model_id keep the
+ * Groups belong to models: model 0 is the target, others are drafters with rows of their own. The groups of one model keep the
  * same rows and are reserved, committed and rewound together; models of a sequence are independent of each other.
  *
  * The prefix index (prefix.h) shares full pages of committed rows between sequences, and keeps those of ended ones as long as
@@ -46,7 +46,7 @@
 typedef enum hn_cache_kind {
     HN_CACHE_KV,    /* K and V of its layers for each row */
     HN_CACHE_ROWS,  /* rows of units * unit_bytes bytes */
-    HN_CACHE_STATE  /* one state of all rows up to `absorbed`, which passes advance; at most one such group for each model_id */
+    HN_CACHE_STATE  /* one state of all rows up to `absorbed`, which passes advance; at most one such group for each model */
 } hn_cache_kind;
 
 typedef struct hn_cache_group {
@@ -54,7 +54,7 @@ typedef struct hn_cache_group {
     int layers, kv_heads, head_dim; /* equal over the group */
     hn_dtype type;                  /* HN_BF16, HN_F16, HN_F32 or HN_Q8_0 */
     int page_rows;                  /* given for the first group, set by hn_cache_open for the others */
-    int model_id;                      /* 0..HN_MAX_MODELS-1; groups are in order of models, group 0 is the target's */
+    int model_id;                   /* 0..HN_MAX_MODELS-1; groups are in order of models, group 0 is the target's */
     int window; /* 0: all rows are kept; else the number of rows that a row of its layers sees, itself included. A full group of
                    the target precedes its window groups */
     int back;   /* of a window group: rows kept beyond the window, so that a rewind by up to as many needs no others */
@@ -104,7 +104,7 @@ int hn_cache_committed(const hn_cache *c, int seq, int model_id);
 const int32_t *hn_cache_pages(const hn_cache *c, int seq, int group, int *n_pages);
 int hn_cache_table_stride(const hn_cache *c, int group); /* entries of a table */
 
-/* Makes room for `tentative` rows of an model_id after its committed ones, including existing tentative ones; outside of a pool
+/* Makes room for `tentative` rows of a model after its committed ones, including existing tentative ones; outside of a pool
  * run. Pages below the windows are released here, not at the commit, because publish is called between them. HUNCH_NO_MEMORY:
  * no page left (nothing else changed). HUNCH_USAGE: more rows than were planned. */
 hunch_status hn_cache_reserve(hn_cache *c, int seq, int model_id, int tentative, hunch_error *err);
@@ -127,19 +127,19 @@ int hn_cache_rewind(hn_cache *c, int seq, int model_id, int rows);
 
 /* ---- shared prefixes ---- */
 
-/* For an empty sequence: takes the pages in the index for a prefix of text[0..n), for each model_id up to the last boundary where
- * all its groups are valid: full groups from the first row on, window groups as far back as the next row sees. An model_id other
- * than the target gets at most the target's rows. Returns the target's rows, a multiple of hn_cache_step; if an model_id has
- * `recompute`, that model_id's rows less its `recompute`. */
+/* For an empty sequence: takes the pages in the index for a prefix of text[0..n), for each model up to the last boundary where
+ * all its groups are valid: full groups from the first row on, window groups as far back as the next row sees. A model other
+ * than the target gets at most the target's rows. Returns the target's rows, a multiple of hn_cache_step; if a model has
+ * `recompute`, that model's rows less its `recompute`. */
 int hn_cache_restore(hn_cache *c, int seq, const int32_t *text, int n);
 int hn_cache_node_rows(const hn_cache *c); /* rows of a node of the index */
 int hn_cache_step(const hn_cache *c); /* the largest page of the target's groups, in rows */
 /* Enters the sequence's full pages into the index. text: the tokens of its rows; valid[model_id]: how many committed rows of the
- * model_id have that text. If the index has the text already, the sequence uses the pages there instead of its own, so it must be
+ * model have that text. If the index has the text already, the sequence uses the pages there instead of its own, so it must be
  * called between passes, not between a reserve and its commit; after every commit, so that pages of window groups are entered
  * before they are released, and the state at the last full node. Cheap if nothing is new; without memory a node is omitted. */
 void hn_cache_publish(hn_cache *c, int seq, const int32_t *text, const int *valid);
-/* The same for an model_id other than the target, all of whose committed rows have the text: called between its passes if many of
+/* The same for a model other than the target, all of whose committed rows have the text: called between its passes if many of
  * them follow each other, so that pages of window groups and states at ends of nodes are entered before they are released. The
  * nodes of the text are those that the target has entered. */
 void hn_cache_publish_rows(hn_cache *c, int seq, int model_id);

@@ -30,7 +30,7 @@ static bool page_present(const hn_cache *c, int group, int i) {
     return c->path[hn_node_of_page(c, group, i)]->page[hn_slot_of_page(c, group, i)] != HN_NO_PAGE;
 }
 
-/* The row whose window an model_id needs at the end of its rows: the next one; for rows that are absorbed into a state, the one after
+/* The row whose window a model needs at the end of its rows: the next one; for rows that are absorbed into a state, the one after
  * that state. */
 int hn_needed_from(const hn_cache *c, int group, int rows, int less) {
     const int model_id = c->group[group].model_id, node_rows = c->prefix.node_rows;
@@ -59,7 +59,7 @@ static int group_rows_present(const hn_cache *c, int group, int rows, int less) 
     return n * page_rows;
 }
 
-/* The same for all groups of an model_id, in the nodes of c->path. */
+/* The same for all groups of a model, in the nodes of c->path. */
 int hn_model_rows_present(const hn_cache *c, int model_id, int rows, int less) {
     for (int before = -1; before != rows;) {
         before = rows;

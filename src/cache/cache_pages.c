@@ -161,7 +161,7 @@ void hn_cache_set_last_node(hn_cache *c, hn_seq *s, hn_prefix_node *b) {
 }
 
 /* The page left its node, and is in another one: of a text that differs after a page shorter than a node, which is rare. */
-static void find_block(hn_cache *c, int32_t page) {
+static void find_node(hn_cache *c, int32_t page) {
     for (hn_prefix_node *b = c->prefix.oldest; b; b = b->newer)
         for (int i = 0; i < c->prefix.n_slots; i++)
             if (b->page[i] == page) {
@@ -182,7 +182,7 @@ void hn_node_drop_page(hn_cache *c, hn_prefix_node *b, int slot) {
     hn_page_use *u = &c->use[page];
     if (u->nodes == 1 && u->tables == 0) unlink_idle(c, page);
     if (--u->nodes > 0) {
-        if (u->node == b) find_block(c, page);
+        if (u->node == b) find_node(c, page);
         return;
     }
     u->node = NULL;

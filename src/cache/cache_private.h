@@ -90,7 +90,7 @@ static inline int hn_pages_of(const hn_cache *c, int group, int rows) {
     return rows > 0 ? (d->units + units - 1) / units : 0;
 }
 
-/* The row from which on an model_id's rows must be kept: `back` before its end; for HN_CACHE_ROWS the first that is not absorbed. */
+/* The row from which on a model's rows must be kept: `back` before its end; for HN_CACHE_ROWS the first that is not absorbed. */
 static inline int hn_first_row_needed(const hn_cache *c, const hn_seq *s, int group) {
     const int model_id = c->group[group].model_id, committed = s->committed[model_id] - c->group[group].back;
     if (c->group[group].kind != HN_CACHE_ROWS) return committed;
@@ -141,11 +141,11 @@ void hn_cache_set_last_node(hn_cache *c, hn_seq *s, hn_prefix_node *b);
 
 /* ---- cache_states.c ---- */
 
-/* The state group of an model_id; -1: it has none. */
+/* The state group of a model; -1: it has none. */
 int hn_state_group(const hn_cache *c, int model_id);
 bool hn_node_has_state(const hn_cache *c, const hn_prefix_node *b, int group);
 void hn_state_drop(hn_cache *c, hn_prefix_node *b, int group);
-/* Gives the state's pages to the last node that the model_id's rows fill, if 1 to HN_MAX_ROWS rows before the node's end are not
+/* Gives the state's pages to the last node that the model's rows fill, if 1 to HN_MAX_ROWS rows before the node's end are not
  * absorbed yet and enough pages are left for another state. */
 void hn_state_publish(hn_cache *c, hn_seq *s, int group);
 /* The most pages of a group that a sequence holds for its newest state in the index. */
@@ -162,16 +162,16 @@ void hn_path_fill(hn_cache *c, hn_prefix_node *b);
 /* The row whose window a group needs at the end of `rows` rows: `less` before the next one; for rows that are absorbed into a state the
  * one after that state, if it is earlier. */
 int hn_needed_from(const hn_cache *c, int group, int rows, int less);
-/* The last end of a page, at `rows` at most, for which the index has all pages that an model_id needs to continue there, and those that the
+/* The last end of a page, at `rows` at most, for which the index has all pages that a model needs to continue there, and those that the
  * row `less` before it sees; the same for the target and all models with `recompute`. */
 int hn_model_rows_present(const hn_cache *c, int model_id, int rows, int less);
 int hn_target_rows_present(const hn_cache *c, int rows, int less);
-/* The sequence, which has none, takes these rows of an model_id. */
+/* The sequence, which has none, takes these rows of a model. */
 void hn_take_rows(hn_cache *c, hn_seq *s, int model_id, int rows, int less);
-/* The number of published rows of the model_id, `rows` at most, after which the index has all pages that its window groups need.
+/* The number of published rows of the model, `rows` at most, after which the index has all pages that its window groups need.
  * The table takes these pages back; the caller releases those after them. */
 int hn_cache_reclaim(hn_cache *c, hn_seq *s, int model_id, int rows);
-/* The model_id dropped its rows from `rows` on; if it is the target, no later page counts as published, of any model_id. */
+/* The model dropped its rows from `rows` on; if it is the target, no later page counts as published, of any model. */
 void hn_cache_unpublish(hn_cache *c, hn_seq *s, int model_id, int rows);
 /* Takes idle pages out of the index; there must be one. If none is free afterwards, a second call frees one. */
 void hn_cache_evict(hn_cache *c);

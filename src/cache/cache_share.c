@@ -45,7 +45,7 @@ static void publish_nodes(hn_cache *c, hn_seq *s, const int32_t *text, int rows)
     }
 }
 
-/* The pages of an model_id's groups behind group 0, as far as the text's nodes go. */
+/* The pages of a model's groups behind group 0, as far as the text's nodes go. */
 static void publish_rows(hn_cache *c, hn_seq *s, int model_id, int rows) {
     bool path = false;
     rows = hn_least(hn_least(rows, s->committed[model_id]), s->published[0] * c->prefix.node_rows);

@@ -53,7 +53,7 @@ static void make_text(int32_t *text, uint64_t seed) {
     for (int i = 0; i < TEXT; i++) text[i] = (int32_t)(hn_splitmix(&seed) % 1000);
 }
 
-/* Takes pages of an model_id, a few rows at a time, until only `left` are free or there are no more. */
+/* Takes pages of a model, a few rows at a time, until only `left` are free or there are no more. */
 static void take_pages(hn_cache *c, int seq, int model_id, int left) {
     hunch_error err;
     while (hn_cache_free_pages(c) > left && hn_cache_reserve(c, seq, model_id, 16, &err) == HUNCH_OK) {
@@ -104,7 +104,7 @@ static void test_longest_prefix(void **state) {
     hn_cache_close(&c);
 }
 
-/* Each model_id is restored as far as it was published, and never beyond the target. */
+/* Each model is restored as far as it was published, and never beyond the target. */
 static void test_models_restore_apart(void **state) {
     (void)state;
     static const struct {
@@ -402,7 +402,7 @@ static void test_idle_pages_of_drafters(void **state) {
 /* The groups of a drafter lose pages one by one; the restored rows end where all of them have a page's end. */
 static void test_groups_end_together(void **state) {
     (void)state;
-    enum { IDLE = 8 + 16 }; /* pages of model_id 2 */
+    enum { IDLE = 8 + 16 }; /* pages of model 2 */
     int32_t text[TEXT];
     make_text(text, 8);
     for (int gone = 0; gone <= 4; gone++) {

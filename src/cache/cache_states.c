@@ -104,7 +104,7 @@ void hn_cache_release_states(hn_cache *c, int seq) {
         if (s->saved_node[model_id]) hn_saved_release(c, s, model_id, s->saved_since[model_id]);
 }
 
-/* Of the model_id's states the sequence that has held one longest gives it up. False: none is held. */
+/* Of the model's states the sequence that has held one longest gives it up. False: none is held. */
 static bool release_oldest(hn_cache *c, int model_id) {
     hn_seq *oldest = NULL;
     for (int i = 0; i < c->max_seqs; i++) {
@@ -148,7 +148,7 @@ static bool states_limit(hn_cache *c, int group) {
     return true;
 }
 
-/* The last node that the model_id's rows fill. */
+/* The last node that the model's rows fill. */
 static hn_prefix_node *last_full(const hn_cache *c, const hn_seq *s, int model_id) {
     hn_prefix_node *b = s->node;
     while (b && (b->depth + 1) * c->prefix.node_rows > s->committed[model_id]) b = b->parent;

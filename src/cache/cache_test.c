@@ -152,7 +152,7 @@ static void test_geometry(void **state) {
     }
 }
 
-/* Commits chains until the sequence has `rows` rows of the model_id; returns the rows that the pool allowed. */
+/* Commits chains until the sequence has `rows` rows of the model; returns the rows that the pool allowed. */
 static int fill(hn_cache *c, int seq, int model_id, int rows) {
     hunch_error err;
     for (int n; (n = rows - hn_cache_committed(c, seq, model_id)) > 0;) {

@@ -60,7 +60,7 @@ static int first_page(int group, int rows) {
     return first_seen(group, rows) / of->rows[group];
 }
 
-/* Rows of the model_id that the naive index has for the sequence's text, `rows` at most. */
+/* Rows of the model that the naive index has for the sequence's text, `rows` at most. */
 static int naive_rows(walk *w, int s, int model_id, int rows) {
     for (; rows > 0; rows--) {
         bool whole = true;
@@ -172,14 +172,14 @@ static void walk_extend(walk *w, int s, int o) {
     for (int i = 0; i < k; i++, ++*at) w->seq[s].has[o][*at] = w->seq[s].mark[*at];
 }
 
-/* True if the model_id released rows that the one after `rows` rows sees. */
+/* True if the model released rows that the one after `rows` rows sees. */
 static bool naive_gone(const walk *w, int s, int o, int rows) {
     for (int g = 0; g < of->n; g++)
         if (of->group[g].model_id == o && first_page(g, rows) < w->seq[s].first[g]) return true;
     return false;
 }
 
-/* Rows of an model_id that the naive index restores: published ones, `rows` at most. */
+/* Rows of a model that the naive index restores: published ones, `rows` at most. */
 static int naive_back(walk *w, int s, int o, int rows) {
     for (int g = 0; g < of->n; g++) {
         const int published = w->seq[s].published[g] * of->rows[g];

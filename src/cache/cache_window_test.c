@@ -55,7 +55,7 @@ static int held(const hn_cache *c, int seq, int group, int *first) {
     return n - none;
 }
 
-/* A pass of n tentative rows of model_id 0; checks the rows that they see: the window before them. */
+/* A pass of n tentative rows of model 0; checks the rows that they see: the window before them. */
 static void pass(hn_cache *c, int seq, int groups, int window, int n, int keep) {
     hunch_error err;
     const int at = hn_cache_committed(c, seq, 0), low = window && at - window + 1 > 0 ? at - window + 1 : 0;

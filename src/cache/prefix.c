@@ -8,9 +8,9 @@
 #include "base/keyed_hash.h"
 #include "base/mem.h"
 
-hunch_status hn_prefix_init(hn_prefix *x, int node_rows, int n_slots, int max_blocks, hunch_error *err) {
+hunch_status hn_prefix_init(hn_prefix *x, int node_rows, int n_slots, int max_nodes, hunch_error *err) {
     *x = (hn_prefix){.node_rows = node_rows, .n_slots = n_slots, .n_buckets = 16};
-    while (x->n_buckets < (size_t)max_blocks) x->n_buckets *= 2;
+    while (x->n_buckets < (size_t)max_nodes) x->n_buckets *= 2;
     hn_hash_key(x->key);
     x->bucket = hn_zalloc(x->n_buckets, sizeof *x->bucket);
     if (x->bucket) return HUNCH_OK;

@@ -43,8 +43,8 @@ typedef struct hn_prefix {
     int n_blocks;
 } hn_prefix;
 
-/* max_blocks: expected maximum, which only determines the number of buckets. */
-hunch_status hn_prefix_init(hn_prefix *x, int node_rows, int n_slots, int max_blocks, hunch_error *err);
+/* max_nodes: expected maximum, which only determines the number of buckets. */
+hunch_status hn_prefix_init(hn_prefix *x, int node_rows, int n_slots, int max_nodes, hunch_error *err);
 void hn_prefix_fini(hn_prefix *x);  /* a zeroed index is fine */
 void hn_prefix_clear(hn_prefix *x); /* frees all nodes */
 

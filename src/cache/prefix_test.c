@@ -14,9 +14,9 @@
 
 enum { B = 4, SLOTS = 3 };
 
-static void init(hn_prefix *x, int max_blocks) {
+static void init(hn_prefix *x, int max_nodes) {
     hunch_error err;
-    assert_int_equal(hn_prefix_init(x, B, SLOTS, max_blocks, &err), HUNCH_OK);
+    assert_int_equal(hn_prefix_init(x, B, SLOTS, max_nodes, &err), HUNCH_OK);
 }
 
 static void test_names_are_texts(void **state) {

@@ -5,7 +5,7 @@
 #define HN_SHARED_ROWS_FOR_TESTS_H
 #include "cache/rows_for_tests.h"
 
-/* Nodes of 32 rows. Owners 0 to 2 have rows, model_id 3 has none. */
+/* Nodes of 32 rows. Models 0 to 2 have rows, model 3 has none. */
 enum { B = 32, MOST_GROUPS = 6, MODELS = 4, ROWS = 320, TEXT = ROWS + HN_MAX_ROWS };
 typedef struct shape {
     int n;
@@ -13,7 +13,7 @@ typedef struct shape {
     int rows[MOST_GROUPS]; /* of a page */
 } shape;
 
-/* Owner 0: 32 and 64 rows a page; model_id 1: 128; model_id 2: 32 and 16. */
+/* Model 0: 32 and 64 rows a page; model 1: 128; model 2: 32 and 16. */
 HELPER const shape FULL = {5,
                            {{"target", 4, 1, 8, HN_BF16, B, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
                             {"narrow", 2, 1, 8, HN_BF16, 0, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
@@ -65,7 +65,7 @@ HELPER void write_rows(const hn_cache *c, int seq, int model_id, int first, int 
             group_row(c, seq, g, of->group[g].layers, first + i, mark[i], true);
 }
 
-/* Checks that the committed rows of the model_id which the next row sees have these marks. */
+/* Checks that the committed rows of the model which the next row sees have these marks. */
 HELPER void check_rows(const hn_cache *c, int seq, int model_id, const uint32_t *mark) {
     const int rows = hn_cache_committed(c, seq, model_id);
     for (int g = 0; g < of->n; g++)

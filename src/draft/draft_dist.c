@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* draft_dist.c - distributions (distributions) that drafts are drawn from, and the draws. Verification uses them in verify/residual.c. */
+/* draft_dist.c - distributions that drafts are drawn from, and the draws. Verification uses them in verify/residual.c. */
 #include "draft/draft_dist.h"
 
 #include <assert.h>

@@ -212,7 +212,7 @@ static void test_no_pages(void **state) {
     story *const starved = &s[SEQS - 2], *const last = &s[SEQS - 1];
     assert_int_equal(propose_once(&r, last, 0, 9), 1); /* it still has a page then */
     hn_tree_reset(&last->tree, last->token[last->n - 1], HN_TREE_ROWS);
-    for (int i = 0; i < SEQS * MODEL_ID; i++) /* other owners take the rest */
+    for (int i = 0; i < SEQS * MODEL_ID; i++) /* other models take the rest */
         while (hn_cache_committed(r.cache, i / MODEL_ID, i % MODEL_ID) < CONTEXT &&
                !hn_cache_reserve(r.cache, i / MODEL_ID, i % MODEL_ID, 16, NULL))
             hn_cache_commit(r.cache, i / MODEL_ID, i % MODEL_ID, NULL, 16);

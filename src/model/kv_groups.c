@@ -41,7 +41,7 @@ size_t hn_layer_delta_bytes(const hn_delta *d) {
     return sizeof(float) * (size_t)((hn_delta_inputs(d) + 15) & ~15);
 }
 
-/* The group of the states of all gated delta nets, or of the rows' inputs until they are folded into it. These layers have one shape. */
+/* The group of the states of all gated delta nets, or of the rows' inputs until they are absorbed into it. These layers have one shape. */
 static bool collect_delta(const hn_arch *a, hn_cache_kind kind, hn_cache_group *group, int *n) {
     int first = 0, layers = 0;
     for (int i = 0; i < a->layers; i++)
@@ -59,7 +59,7 @@ static bool collect_delta(const hn_arch *a, hn_cache_kind kind, hn_cache_group *
     g->units = layers;
     g->unit_bytes = hn_layer_delta_bytes(&d);
     g->window = d.taps;
-    g->back = HN_MAX_ROWS; /* rows that are committed and will be folded by the next pass */
+    g->back = HN_MAX_ROWS; /* rows that are committed and will be absorbed by the next pass */
     return true;
 }
 

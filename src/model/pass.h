@@ -35,7 +35,7 @@ enum { HN_FEATURE_POST_NORM = -1 };
 typedef struct hn_runner hn_runner;
 
 /* max_context: the most rows of a sequence. first_group: the first of the model's groups (hn_kv_groups) in the cache,
- * in order; their model_id manages the rows; a head without layers has none. features may be NULL. The model and the cache
+ * in order, all of one model_id (hn_cache_group); a head without layers has none. features may be NULL. The model and the cache
  * are borrowed. */
 hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                             const hn_feature_set *features, hunch_error *err);

@@ -38,7 +38,7 @@ static hunch_status open_tables(hn_runner *r, int first_group, hunch_error *err)
     return HUNCH_OK;
 }
 
-/* Entries for the paths of a tree of HN_MAX_ROWS rows, including kept rows, or of one or more chains of max_rows rows in all. */
+/* Entries for the paths of a tree of HN_MAX_ROWS rows, including draft rows, or of one or more chains of max_rows rows in all. */
 static int most_paths(int max_rows) {
     const int tree = HN_MAX_ROWS * HN_MAX_ROWS, chain = max_rows * (max_rows + 1) / 2;
     return hn_most(tree, chain);

@@ -110,7 +110,7 @@ static void race_support(race *r, int n) {
     }
 }
 
-/* The draw by a replaced random numbers.draw, which takes doubles: only in tests. */
+/* The draw by a replaced rng.draw, which takes doubles: only in tests. */
 static int32_t draw_replaced(const hn_sampler *s, const hn_random_key *key, int n) {
     double *weight = hn_zalloc((size_t)n, sizeof *weight);
     if (!weight) return -1;

@@ -57,7 +57,7 @@ static inline int dist_spread(hn_sampler *s, const float *logits, const hn_histo
     return dist.n;
 }
 
-/* XTC's accept at a position, by its key. */
+/* XTC's random number at a position, by its key. */
 static inline bool xtc_expected(const hunch_sampling *q, int position) {
     const hn_random_key key = {.seed = q->seed, .position = (uint64_t)position, .purpose = HN_PURPOSE_XTC};
     return hn_random_uniform(&key) < q->xtc_probability;

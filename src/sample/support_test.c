@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* support_test.c - every cut and all of them together against the definition by sorting; distributions known by hand; XTC's accept;
+/* support_test.c - every cut and all of them together against the definition by sorting; distributions known by hand; XTC's random number;
  * large vocabularies; the same bits at every level. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -178,7 +178,7 @@ static void test_min_p_in_doubles(void **state) {
     }
 }
 
-/* ---- XTC's accept ------------------------------------------------------------------------------------------------- */
+/* ---- XTC's random number ------------------------------------------------------------------------------------------------- */
 
 /* It is a function of seed and position, for drafted and committed rows, draws and distributions alike, and follows its probability. */
 static void test_xtc_draw(void **state) {

@@ -2,7 +2,7 @@
 /* explorer_for_tests.h - random numbers that take every outcome in turn, so that the real code can be enumerated: run it until
  * explorer_next returns false, weighting each run with explorer.p; the weights of all runs add up to 1.
  *
- * It models keys, not calls: a accept used twice keeps the interval that is left after its first outcomes, and a repeated draw
+ * It models keys, not calls: a random number used twice keeps the interval that is left after its first outcomes, and a repeated draw
  * gives the same outcome. So noise that is used again, in the same round or the next, changes the distribution. Include after
  * cmocka. */
 #ifndef HN_EXPLORER_FOR_TESTS_H

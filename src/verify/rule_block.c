@@ -4,7 +4,7 @@
  *
  *   w_0 = 1,  w_i = min(1, w_{i-1} P(d_i)/Q(d_i))
  *   Z_i = sum (w_i P - Q)+ at row i,  h_i = Z_i / (Z_i + 1 - w_i),  h_K = w_K
- *   accepted: up to the *last* i whose accept falls below h_i; the next token from N((w_A P - Q)+) at row A, from P at row K
+ *   accepted: up to the *last* i whose random number falls below h_i; the next token from N((w_A P - Q)+) at row A, from P at row K
  */
 #include "verify/verify_private.h"
 

@@ -19,7 +19,7 @@ static int try_drawn(const hn_walk *k, hn_residual *r) {
     return -1;
 }
 
-/* One accept for the row selects a child with the child's own probability. The same distribution as drawing the target's token and
+/* One random number for the row selects a child with the child's own probability. The same distribution as drawing the target's token and
  * following it. */
 static int try_points(const hn_walk *k, hn_residual *r) {
     const hn_candidate *first = &k->t->candidate[k->t->first[r->row]];

@@ -368,7 +368,7 @@ typedef struct script {
     int32_t winner[TOY_TEXT]; /* by position */
 } script;
 
-/* The scripted token's accept makes it win any race against a token of probability above 1e-10. */
+/* The scripted token's random number makes it win any race against a token of probability above 1e-10. */
 static double uniform_script(void *ctx, const hn_random_key *key) {
     const script *s = ctx;
     assert_int_equal(key->purpose, HN_PURPOSE_TARGET);

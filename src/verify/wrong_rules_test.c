@@ -270,7 +270,7 @@ static void test_wrong_block(void **state) {
     refuse("block with random numbers keyed by token position", &right, &wrong);
     right.rule = wrong.rule = HN_RULE_TRAVERSAL;
     refuse("traversal with random numbers keyed by token position", &right, &wrong);
-    right.rule = HN_RULE_RATIO; /* uses no accept after the accepted path */
+    right.rule = HN_RULE_RATIO; /* uses no random number after the accepted path */
     right.rekey = rng_by_position;
     wrong.rule = HN_RULE_BLOCK;
     refuse("block, beside ratio, with random numbers keyed by token position", &right, &wrong);

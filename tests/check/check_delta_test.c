@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_delta_test.c - gated delta nets: the kernels at every level against ref, bit for bit; the operation against the recurrence
- * in double precision, over trees, batches and any number of threads; and rows that are folded later against rows that are
+ * in double precision, over trees, batches and any number of threads; and rows that are absorbed later against rows that are
  * computed at once, bit for bit. */
 #include "check.h"
 
@@ -184,18 +184,18 @@ static void run_delta(void *arg, int rank, int ranks) {
     o->delta(&ex, both[1]);
 }
 
-/* A pass: rows [folded, committed) of each text are folded, rows [committed, end) are new, the first `n_certain` of them go into the
+/* A pass: rows [absorbed, committed) of each text are absorbed, rows [committed, end) are new, the first `n_certain` of them go into the
  * state. out: [SEQS][ROWS][values], the new rows'. */
-static void run_pass(const hn_ops *o, bench *t, int folded, int committed, int end, int n_certain, float *out) {
+static void run_pass(const hn_ops *o, bench *t, int absorbed, int committed, int end, int n_certain, float *out) {
     int n = 0, steps = 0;
     int32_t *first = hn_host(t->w.first), *fresh = hn_host(t->w.fresh);
     hn_walk_step *step = hn_host(t->w.step);
     for (int s = 0; s < SEQS; s++) {
         int slot_row[ROWS];
         first[s] = steps;
-        fresh[s] = folded == 0;
+        fresh[s] = absorbed == 0;
         for (int r = 0; r < ROWS; r++) slot_row[r] = r >= committed && r < end ? n + r - committed : -1;
-        for (int r = folded; r < end; r++) {
+        for (int r = absorbed; r < end; r++) {
             const bool state = r < committed + n_certain;
             const int from = r <= committed + n_certain ? 0 : 1, to = state ? 0 : r + 1 < end ? 1 : HN_WALK_NONE;
             step[steps] = (hn_walk_step){slot_row[r], r, {0}, from, to};
@@ -282,11 +282,11 @@ static void operation_test(void **state HN_UNUSED) {
         float *whole = hn_zalloc(size, sizeof *whole), *cut = hn_zalloc(size, sizeof *cut);
         run_pass(&ref.o, t, 0, 0, ROWS, 0, whole);
         check_definition(t, whole);
-        for (int at = 0, folded = 0; at < ROWS;) {
+        for (int at = 0, absorbed = 0; at < ROWS;) {
             const int most = at + check_int(1, 7), end = most < ROWS ? most : ROWS, keep = check_int(1, end - at);
             const int n_certain = check_int(0, keep);
-            run_pass(&c.o, t, folded, at, end, n_certain, cut); /* rows after `keep` are rolled back */
-            folded = at + n_certain;
+            run_pass(&c.o, t, absorbed, at, end, n_certain, cut); /* rows after `keep` are rolled back */
+            absorbed = at + n_certain;
             at += keep;
         }
         check_same_row(cut, whole, (int)size, "rows cut into passes", round);

@@ -138,7 +138,7 @@ static void test_history_tree(void **state) {
     check_dist("forced,accept=0.5,depth=4,tree=random,seed=9", &history_dist);
 }
 
-/* XTC's accept and every cut: their distribution is not enumerated here, but the text is the same with drafts as without. */
+/* XTC's random number and every cut: their distribution is not enumerated here, but the text is the same with drafts as without. */
 /* README: "By default a seed gives one text, whichever drafter is used." */
 static void test_every_processor(void **state) {
     (void)state;

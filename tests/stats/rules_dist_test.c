@@ -250,7 +250,7 @@ static void test_rng_by_position_are_found(void **state) {
     const outcome block = explore(e, &exact_dist, &rng, NULL);
     hunch_engine_close(&e);
     e = open_rule(spec("model:%s,depth=2"), HUNCH_VERIFY_RATIO, 1);
-    const outcome ratio = explore(e, &exact_dist, &rng, NULL); /* uses no accept after the accepted path */
+    const outcome ratio = explore(e, &exact_dist, &rng, NULL); /* uses no random number after the accepted path */
     hunch_engine_close(&e);
     if (!(block.off > 1e-4)) fail_msg("block with random numbers keyed by position passes, off by %g", block.off);
     assert_true(ratio.off < 1e-9);

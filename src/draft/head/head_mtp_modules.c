@@ -138,7 +138,7 @@ typedef struct level {
     int before; /* rows of the module that the last sequence had before the pass */
 } level;
 
-/* The ancestor of a kept row, `steps` up; -1: the text. */
+/* The ancestor of a draft row, `steps` up; -1: the text. */
 static int ancestor(const hn_head_seq *s, int row, int steps) {
     for (; steps > 0 && row >= 0; steps--) row = s->draft_parent[row];
     return row;

@@ -28,7 +28,7 @@ static void beam_children(hn_head_round *c, const hn_propose *p, int at, int row
     if (m > 0) s->beam.node[first].confidence = isnan(c->confidence) ? 0 : (float)c->confidence;
 }
 
-/* Takes a node's row, or a mask: the level of the whole frontier. A beam node's place among kept rows and outputs is that of its pass. */
+/* Takes a node's row, or a mask: the level of the whole frontier. A beam node's place among draft rows and outputs is that of its pass. */
 static void take_beam(void *ctx, int i, int mask, int row) {
     hn_head_round *c = ctx;
     hn_head_trees *t = c->t;

@@ -31,9 +31,9 @@ typedef struct hn_learn_batch {
     const int *before;     /* [texts]: the token at the place of the first row's states */
     hn_mat states;         /* [rows]: the target's states at the row's place that the head reads */
     hn_mat next;           /* [rows][hidden]: the last state after the norm, one place later */
-    hn_mat dist;            /* [..][o->vocab]: the target's after the token, for rows with a loss */
+    hn_mat dist;           /* [..][o->vocab]: the target's after the token, for rows with a loss */
     const hn_real *weight; /* [rows], 0: no loss there */
-    const int *dist_row;    /* [rows]: its row of distribution */
+    const int *dist_row;   /* [rows]: its row of `dist` */
     uint64_t seed;         /* for random choices of a kind */
     const int *label;      /* [rows]: number of the chosen token after the row's token, -1: another token, or the end of the text */
 } hn_learn_batch;

@@ -17,7 +17,7 @@ typedef enum hn_divergence { HN_KL_FORWARD, HN_KL_REVERSE, HN_JSD, HN_TVD } hn_d
 /* By its name on the command line: forward, reverse, jsd, tvd. false: there is none. */
 const char *hn_divergence_name(hn_divergence kind);
 bool hn_divergence_named(const char *name, hn_divergence *out);
-/* distribution [..][vocabulary]: row dist_row[r] is that of row r, NULL: row r. dlogits may be the logits. */
+/* dist [..][vocabulary]: row dist_row[r] is that of row r, NULL: row r. dlogits may be the logits. */
 double hn_loss_divergence(hn_team *t, hn_divergence d, hn_mat logits, hn_mat dist, const int *dist_row,
                           const hn_real *weight, hn_mat dlogits, hn_real *losses);
 #endif

@@ -20,6 +20,6 @@ double hn_loss_smooth_l1(hn_team *t, hn_mat x, hn_mat target, const hn_real *wei
 
 /* The target's distributions over a drafter's vocabulary: the softmax of its logits of the tokens kept[j] (kept NULL: all).
  * inside [rows], may be NULL: 1 if the likeliest of all tokens is kept, else 0; covered [rows], may be NULL: the kept
- * share of the whole distribution. distribution must not be the matrix of the logits. */
+ * share of the whole distribution. `dist` must not be the matrix of the logits. */
 void hn_target_dist(hn_team *t, hn_mat logits, const int *kept, hn_mat dist, hn_real *inside, hn_real *covered);
 #endif

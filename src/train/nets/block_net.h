@@ -76,9 +76,9 @@ typedef struct hn_block_batch {
     const int *start;      /* [texts + 1], as in attention_back.h; start[0] is 0 */
     const int *token;      /* [rows] */
     hn_mat taps;           /* [rows][taps] */
-    hn_mat dist;            /* [rows][vocab], the target's after the token: hn_target_dist */
+    hn_mat dist;           /* [rows][vocab], the target's after the token: hn_target_dist */
     const hn_real *weight; /* [rows], 0: no loss there */
-    const int *dist_row;    /* [rows]: its row of distribution, if it has a loss; NULL: the same row */
+    const int *dist_row;   /* [rows]: its row of `dist`, if it has a loss; NULL: the same row */
     uint64_t seed;         /* of the random choices */
 } hn_block_batch;
 

@@ -57,9 +57,9 @@ typedef struct hn_eagle3_batch {
     const int *start;      /* [texts + 1], as in attention_back.h; start[0] is 0 */
     const int *token;      /* [rows] */
     hn_mat taps;           /* [rows][taps] */
-    hn_mat dist;            /* [rows][vocab], the target's: hn_target_dist */
+    hn_mat dist;           /* [rows][vocab], the target's: hn_target_dist */
     const hn_real *weight; /* [rows], 0: no loss there */
-    const int *dist_row;    /* [rows]: its row of distribution, if it has a loss; NULL: the same row */
+    const int *dist_row;   /* [rows]: its row of `dist`, if it has a loss; NULL: the same row */
 } hn_eagle3_batch;
 
 typedef struct hn_eagle3_net hn_eagle3_net;

@@ -46,9 +46,9 @@ typedef struct hn_eagle_batch {
     const int *start;      /* [texts + 1], as in attention_back.h; start[0] is 0 */
     const int *token;      /* [rows] */
     hn_mat state, next;    /* [rows][hidden]: the target's at the row's place, and one place on */
-    hn_mat dist;            /* [rows][vocabulary], the target's after the token: hn_target_dist */
+    hn_mat dist;           /* [rows][vocabulary], the target's after the token: hn_target_dist */
     const hn_real *weight; /* [rows], 0: no loss there */
-    const int *dist_row;    /* [rows]: its row of distribution, if it has a loss; NULL: the same row */
+    const int *dist_row;   /* [rows]: its row of `dist`, if it has a loss; NULL: the same row */
 } hn_eagle_batch;
 
 typedef struct hn_eagle_frozen {

@@ -168,7 +168,7 @@ static void place_rows(hn_falcon_net *n, int pass) {
     }
 }
 
-/* The rows of blocks with labels: those of k - 1 places after their own in next and distribution. */
+/* The rows of blocks with labels: those of k - 1 places after their own in `next` and `dist`. */
 static void pick_rows(hn_falcon_net *n, int pass) {
     const hn_falcon_batch *b = n->b;
     const int k = n->shape.span;

@@ -54,9 +54,9 @@ typedef struct hn_falcon_batch {
     const int *token;      /* [rows] */
     hn_mat state;          /* [rows][hidden]: the target's at the row's place */
     hn_mat next;           /* [rows][hidden]: one place on */
-    hn_mat dist;            /* [..][vocabulary], the target's after the token */
+    hn_mat dist;           /* [..][vocabulary], the target's after the token */
     const hn_real *weight; /* [rows], 0: no loss there */
-    const int *dist_row;    /* [rows]: its row of distribution, if it has a loss; NULL: the same row */
+    const int *dist_row;   /* [rows]: its row of `dist`, if it has a loss; NULL: the same row */
     uint64_t seed;         /* of the cuts of texts */
     bool same_guesses;     /* pass 1 reads the guesses of the call before, for the same batch: for tests of gradients */
 } hn_falcon_batch;

@@ -13,9 +13,9 @@ typedef struct hn_positions_batch {
     const int *start;      /* [texts + 1], as in attention_back.h; start[0] is 0 */
     const int *token;      /* [rows]: after the row's place */
     hn_mat state;          /* [rows][hidden]: the target's at the row's place */
-    hn_mat dist;            /* [..][vocabulary], the target's after the token */
+    hn_mat dist;           /* [..][vocabulary], the target's after the token */
     const hn_real *weight; /* [rows], 0: no loss there */
-    const int *dist_row;    /* [rows]: its row of distribution, if it has a loss; NULL: the same row */
+    const int *dist_row;   /* [rows]: its row of `dist`, if it has a loss; NULL: the same row */
 } hn_positions_batch;
 
 /* The rows of a position. */

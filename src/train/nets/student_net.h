@@ -34,9 +34,9 @@ typedef struct hn_student_batch {
     const int *start;      /* [texts + 1], as in attention_back.h; start[0] is 0 */
     const int *before;     /* [texts]: the token before the first row's */
     const int *token;      /* [rows] */
-    hn_mat dist;            /* [rows][vocabulary], the target's after the token: hn_target_dist */
+    hn_mat dist;           /* [rows][vocabulary], the target's after the token: hn_target_dist */
     const hn_real *weight; /* [rows], 0: no loss there */
-    const int *dist_row;    /* [rows]: its row of distribution, if it has a loss; NULL: the same row */
+    const int *dist_row;   /* [rows]: its row of `dist`, if it has a loss; NULL: the same row */
 } hn_student_batch;
 
 typedef struct hn_student_net hn_student_net;
