@@ -213,31 +213,19 @@ static void test_evaluate(void **state) {
 
 /* ---- beside a full engine ---------------------------------------------------------------------------------------------- */
 
-typedef struct logits {
-    float *row;
-    int vocab;
-} logits;
-
-static void keep_row(void *user, size_t at, const float *from, int vocab) {
-    logits *l = user;
-    l->vocab = vocab;
-    l->row = realloc(l->row, (at + 1) * (size_t)vocab * sizeof *l->row);
-    memcpy(l->row + at * (size_t)vocab, from, (size_t)vocab * sizeof *from);
-}
-
 /* A text as long as the context is read while other texts have all pages: they give way, and continue with the same tokens. */
 static void test_beside_a_full_engine(void **state) {
     (void)state;
     enum { LONG = 512, HALF = 230 };
     hunch_token text[LONG];
-    logits alone = {0}, beside = {0};
+    answer alone = {0}, beside = {0};
     answer want[PLACES] = {{0}};
     hunch_session *s[PLACES];
     hunch_request r[PLACES];
     uint64_t preempted = 0;
     for (int k = 0; k < LONG; k++) text[k] = (hunch_token)(k * 17 % 500 + 1);
     hunch_engine *e = open_places(NULL, 1, LONG, 0);
-    must(hunch_evaluate(e, text, LONG, keep_row, &alone, err));
+    must(hunch_evaluate(e, text, LONG, keep_logits, &alone, err));
     for (int i = 0; i < PLACES; i++) {
         struct listener none = {.me = i};
         r[i] = request_of(&none, true);
@@ -250,8 +238,8 @@ static void test_beside_a_full_engine(void **state) {
     e = open_places("suffix", PLACES, LONG, LONG);
     for (int i = 0; i < PLACES; i++) must(hunch_session_open(&s[i], e, &r[i], err));
     while (hn_session_emitted(s[0]) < HALF - 30) must(hunch_engine_round(e, err));
-    must(hunch_evaluate(e, text, LONG, keep_row, &beside, err));
-    assert_memory_equal(alone.row, beside.row, LONG * (size_t)alone.vocab * sizeof(float));
+    must(hunch_evaluate(e, text, LONG, keep_logits, &beside, err));
+    assert_memory_equal(alone.logits, beside.logits, LONG * (size_t)alone.vocab * sizeof(float));
     must(hunch_engine_run(e, err));
     for (int i = 0; i < PLACES; i++) {
         hunch_session_state st;
@@ -265,8 +253,8 @@ static void test_beside_a_full_engine(void **state) {
     assert_true(preempted > 0);
     assert_true(hn_cache_valid(e->cache));
     hunch_engine_close(&e);
-    free(alone.row);
-    free(beside.row);
+    answer_free(&alone);
+    answer_free(&beside);
 }
 
 int main(void) {

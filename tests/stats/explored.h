@@ -69,4 +69,21 @@ HELPER outcome explore(hunch_engine *e, const dist *l, const hn_rng *rng, const 
     for (int c = 0; c < l->cells; c++) o.off = fmax(o.off, fabs(joint[c] - l->p[c]));
     return o;
 }
+
+/* The same distribution by n draws with the engine's own random numbers. */
+HELPER void check_counts(const char *drafts, hunch_verify rule, const dist *l, int n) {
+    long counts[DIST_CELLS] = {0};
+    uint64_t accepted = 0;
+    hunch_engine *e = open_rule(drafts, rule, 1);
+    for (int i = 0; i < n; i++) {
+        hunch_session_state st;
+        hunch_session *s = open_text(e, l, (uint64_t)i * 104729 + 3, ANSWER);
+        counts[run_text(e, l, s, &st)]++;
+        accepted += st.accepted;
+        hunch_session_close(&s);
+    }
+    hunch_engine_close(&e);
+    if (accepted < (uint64_t)n / 4) fail_msg("%s, rule %d: %d accepted", drafts, (int)rule, (int)accepted);
+    if (!chi_square_fits(counts, l->p, l->cells, n)) fail_msg("%s, rule %d: another distribution", drafts, (int)rule);
+}
 #endif

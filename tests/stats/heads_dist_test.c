@@ -221,21 +221,7 @@ static void test_wrong_dists_are_found(void **state) {
 static void check_counted(const char *drafts, hunch_verify rule) {
     static int number;
     if (number++ % test_every(1, 3)) return;
-    const dist *l = &count_dist;
-    const int n = light() ? 50 : 1000;
-    long counts[DIST_CELLS] = {0};
-    uint64_t accepted = 0;
-    hunch_engine *e = open_rule(heads_spec(drafts), rule, 1);
-    for (int i = 0; i < n; i++) {
-        hunch_session_state st;
-        hunch_session *s = open_text(e, l, (uint64_t)i * 104729 + 3, ANSWER);
-        counts[run_text(e, l, s, &st)]++;
-        accepted += st.accepted;
-        hunch_session_close(&s);
-    }
-    hunch_engine_close(&e);
-    if (accepted < (uint64_t)n / 4) fail_msg("%s, rule %d: %d accepted", drafts, (int)rule, (int)accepted);
-    if (!chi_square_fits(counts, l->p, l->cells, n)) fail_msg("%s, rule %d: another distribution", drafts, (int)rule);
+    check_counts(heads_spec(drafts), rule, &count_dist, light() ? 50 : 1000);
 }
 
 static void test_counted(void **state) {

@@ -259,21 +259,7 @@ static void test_rng_by_position_are_found(void **state) {
 /* ---- counted ----------------------------------------------------------------------------------------------------- */
 
 static void check_counted(const char *drafts, hunch_verify rule) {
-    const dist *l = &count_dist;
-    const int n = light() ? 100 : 2000;
-    long counts[DIST_CELLS] = {0};
-    uint64_t accepted = 0;
-    hunch_engine *e = open_rule(drafts, rule, 1);
-    for (int i = 0; i < n; i++) {
-        hunch_session_state st;
-        hunch_session *s = open_text(e, l, (uint64_t)i * 104729 + 3, ANSWER);
-        counts[run_text(e, l, s, &st)]++;
-        accepted += st.accepted;
-        hunch_session_close(&s);
-    }
-    hunch_engine_close(&e);
-    if (accepted < (uint64_t)n / 4) fail_msg("%s, rule %d: %d accepted", drafts, (int)rule, (int)accepted);
-    if (!chi_square_fits(counts, l->p, l->cells, n)) fail_msg("%s, rule %d: another distribution", drafts, (int)rule);
+    check_counts(drafts, rule, &count_dist, light() ? 100 : 2000);
 }
 
 static void test_counted(void **state) {
