@@ -309,11 +309,12 @@ typedef struct hunch_sampling {
 
 typedef enum hunch_finish {
     HUNCH_RUNNING,
-    HUNCH_FINISH_STOP,      /* end-of-sequence token or stop string */
+    HUNCH_FINISH_STOP,      /* end-of-sequence token, stop token or stop string: hunch_session_state names it */
     HUNCH_FINISH_LENGTH,    /* max_tokens or context */
     HUNCH_FINISH_CANCELLED,
     HUNCH_FINISH_FAILED,    /* see hunch_session_state */
-    HUNCH_FINISH_LOOP       /* loop_tokens of hunch_request */
+    HUNCH_FINISH_LOOP,      /* loop_tokens of hunch_request */
+    HUNCH_FINISH_DEADLINE   /* its deadline_s */
 } hunch_finish;
 
 /* The output of a session since the last call of its on_output. */
@@ -333,7 +334,9 @@ typedef struct hunch_logprob {
     float logprob;
 } hunch_logprob;
 enum { HUNCH_MOST_TOP_LOGPROBS = 100, HUNCH_LOOP_TOKENS = 64 };
-enum { HUNCH_MOST_STOPS = 64, HUNCH_MOST_STOP_BYTES = 1024, HUNCH_MOST_BREAKERS = 16 };
+enum { HUNCH_MOST_STOPS = 64, HUNCH_MOST_STOP_BYTES = 1024, HUNCH_MOST_BREAKERS = 16, HUNCH_MOST_SALT_BYTES = 256 };
+enum { HUNCH_MAX_DEPTH = 63, HUNCH_MAX_ROWS = 63 }; /* most levels of a draft tree, and drafted rows of it in a pass */
+#define HUNCH_ALL_DRAFTERS UINT32_MAX
 
 struct hunch_round_report;
 typedef struct hunch_request {
@@ -347,6 +350,25 @@ typedef struct hunch_request {
     const char *const *stop;   /* stop strings, UTF-8, copied; the text ends before the first one that appears. At most
                                   HUNCH_MOST_STOPS of HUNCH_MOST_STOP_BYTES each */
     int n_stop;
+    const hunch_token *stop_tokens; /* tokens that end the text as an end-of-sequence token does, with ignore_eos too; copied; at most
+                                  HUNCH_MOST_STOPS */
+    int n_stop_tokens;
+    int min_tokens;            /* the text does not end before it has this many tokens: until then end-of-sequence tokens (unless
+                                  ignore_eos) and stop_tokens have probability 0, a stop string is text, and repetition does not
+                                  end it. 0; at most max_tokens, if there is one. max_tokens and the context end it in any case */
+    bool special_text;         /* the text has special tokens too, by their names; false: only what is not special. Never the
+                                  token that ends it */
+    uint32_t drafters;         /* bit i: drafter i of the engine may propose for this text. The others still read it, so that they can
+                                  draft for texts that continue it. HUNCH_ALL_DRAFTERS by default; 0: plain decoding */
+    int draft_depth;           /* most levels that are drafted for it in a round, to HUNCH_MAX_DEPTH; 0: as the engine chooses */
+    int draft_rows;            /* most rows that are drafted for it in a round, to HUNCH_MAX_ROWS; 0: as the engine chooses */
+    const char *salt;          /* texts share rows of prefixes only with those of the same salt, so that the time to a first token
+                                  tells nothing of what others sent; copied; at most HUNCH_MOST_SALT_BYTES. NULL or "": none, shared
+                                  by all that have none */
+    int priority;              /* of waiting texts that of the largest priority gets the next place, of equal ones the oldest; one place
+                                  in eight goes to the text that waited longest, so that none waits for ever. 0 */
+    double deadline_s;         /* seconds after hunch_session_open at which it ends (HUNCH_FINISH_DEADLINE) with what it has then,
+                                  waiting or running; looked at when a round begins. 0: never */
     const hunch_token *prediction; /* a text that the answer is expected to resemble, for `prediction` drafters; copied */
     size_t n_prediction;
     bool logprobs;             /* keep the log-probability of every emitted token */
@@ -419,7 +441,7 @@ typedef struct hunch_round_report {
 } hunch_round_report;
 
 void hunch_request_defaults(hunch_request *r, const hunch_model *m);
-/* A session beyond `parallel` waits for a place, in order of opening.
+/* A session beyond `parallel` waits for a place, in order of priority, then of opening.
  * Errors: HUNCH_USAGE (prompt empty, an id outside the vocabulary, longer than the context, parameters out of range),
  * HUNCH_NO_MEMORY. */
 hunch_status hunch_session_open(hunch_session **out, hunch_engine *e, const hunch_request *r, hunch_error *err);
@@ -430,14 +452,15 @@ void hunch_session_close(hunch_session **s);
  * in it. */
 void hunch_session_cancel(hunch_session *s);
 
-enum { HUNCH_MAX_DEPTH = 63 };
-
 /* Everything about a session; arrays belong to the session and are valid until its next round or close.
  * rounds: target passes that decoded or verified (prefill's first token belongs to none); tau = (n_tokens-1)/rounds;
  * drafted: candidates verified; accepted: tokens emitted from candidates. */
 typedef struct hunch_session_state {
     hunch_finish finish;
     hunch_error error;          /* of HUNCH_FINISH_FAILED */
+    int stop_string;            /* of HUNCH_FINISH_STOP: index of the stop string that ended it, of several that begin at the same place
+                                   the first; -1: none did */
+    hunch_token stop_token;     /* of HUNCH_FINISH_STOP: the token that ended it, which is its last one; -1: none did */
     size_t n_prompt, n_prefilled;
     const hunch_token *tokens;  /* emitted, an end-of-sequence token that stopped it included */
     const int16_t *drafter_of;  /* one a token: -1 target, or index of the drafter */

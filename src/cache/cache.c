@@ -325,6 +325,7 @@ static int rows_to_copy(const hn_cache *c, int group, int committed) {
 void hn_cache_seq_begin(hn_cache *c, int seq) {
     assert(!c->seq[seq].live);
     c->seq[seq].live = true;
+    c->seq[seq].salt = 0;
 }
 
 void hn_cache_seq_end(hn_cache *c, int seq) {

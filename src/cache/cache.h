@@ -98,6 +98,8 @@ int hn_cache_page_units(const hn_cache *c, int group); /* units of a state in a 
 /* Sequences have ids 0..max_seqs-1. begin: empty. end: its pages return to the pool, or stay in the index. */
 void hn_cache_seq_begin(hn_cache *c, int seq);
 void hn_cache_seq_end(hn_cache *c, int seq);
+/* After begin: its text shares rows only with those of the same salt. 0 until then. */
+void hn_cache_seq_salt(hn_cache *c, int seq, uint64_t salt);
 int hn_cache_committed(const hn_cache *c, int seq, int model_id);
 /* Page table of a group (valid until the next reserve, commit, rewind, publish, restore or end). Entries of a window group
  * are HN_NO_PAGE up to its first page. */
@@ -144,7 +146,7 @@ void hn_cache_publish(hn_cache *c, int seq, const int32_t *text, const int *vali
  * nodes of the text are those that the target has entered. */
 void hn_cache_publish_rows(hn_cache *c, int seq, int model_id);
 /* The rows that a restore of this text would take count as used now: of a text that waits to continue. */
-void hn_cache_touch(hn_cache *c, const int32_t *text, int n);
+void hn_cache_touch(hn_cache *c, uint64_t salt, const int32_t *text, int n);
 /* The sequence gives up what it holds of the newest states of its text in the index, until the next publish: these pages count as free. */
 void hn_cache_release_states(hn_cache *c, int seq);
 void hn_cache_index_clear(hn_cache *c); /* clears the index */

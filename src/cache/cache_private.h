@@ -41,6 +41,7 @@ typedef struct hn_idle_pages {
 
 typedef struct hn_seq {
     bool live;
+    uint64_t salt; /* of its text in the index */
     int committed[HN_MAX_MODELS];
     int absorbed[HN_MAX_MODELS]; /* of models with a state: may exceed committed until the commit of a pass */
     int n_pages[HN_MAX_GROUPS];

@@ -36,9 +36,9 @@ static void publish_nodes(hn_cache *c, hn_seq *s, const int32_t *text, int rows)
     while ((s->published[0] + 1) * node_rows <= rows) {
         const int i = s->published[0];
         const int32_t *token = text + (size_t)i * (size_t)node_rows;
-        hn_prefix_node *b = hn_prefix_child(&c->prefix, s->node, token);
+        hn_prefix_node *b = hn_prefix_child(&c->prefix, s->salt, s->node, token);
         if (!b && (c->group[0].window || c->use[s->pages[0][i]].tables == 1))
-            b = hn_prefix_add(&c->prefix, s->node, token);
+            b = hn_prefix_add(&c->prefix, s->salt, s->node, token);
         if (!b) return;
         enter_page(c, s, 0, i, b);
         hn_cache_set_last_node(c, s, b);
@@ -79,6 +79,11 @@ void hn_cache_publish_rows(hn_cache *c, int seq, int model_id) {
 
 /* ---- restore --------------------------------------------------------------------------------------------------- */
 
+void hn_cache_seq_salt(hn_cache *c, int seq, uint64_t salt) {
+    assert(c->seq[seq].live && !c->seq[seq].node);
+    c->seq[seq].salt = salt;
+}
+
 int hn_cache_node_rows(const hn_cache *c) {
     return c->prefix.node_rows;
 }
@@ -90,12 +95,12 @@ int hn_cache_step(const hn_cache *c) {
     return step;
 }
 
-/* The nodes of the index which the text begins with, in c->path; returns their number. */
-static int find_path(hn_cache *c, const int32_t *text, int n) {
+/* The nodes of the index which a text of this salt begins with, in c->path; returns their number. */
+static int find_path(hn_cache *c, uint64_t salt, const int32_t *text, int n) {
     const int node_rows = c->prefix.node_rows, most = hn_least(n, c->rows) / node_rows;
     int depth = 0;
     for (hn_prefix_node *b = NULL; depth < most; c->path[depth++] = b) {
-        b = hn_prefix_child(&c->prefix, b, text + (size_t)depth * (size_t)node_rows);
+        b = hn_prefix_child(&c->prefix, salt, b, text + (size_t)depth * (size_t)node_rows);
         if (!b) break;
     }
     return depth;
@@ -106,7 +111,7 @@ int hn_cache_restore(hn_cache *c, int seq, const int32_t *text, int n) {
     const int node_rows = c->prefix.node_rows, less = hn_cache_recompute(c);
     assert(s->live);
     for (int g = 0; g < c->n_groups; g++) assert(s->n_pages[g] == 0);
-    const int rows = hn_target_rows_present(c, find_path(c, text, n) * node_rows, less);
+    const int rows = hn_target_rows_present(c, find_path(c, s->salt, text, n) * node_rows, less);
     for (int g = 0, model_id = -1; g < c->n_groups; g++) {
         if (c->group[g].model_id == model_id) continue;
         model_id = c->group[g].model_id;
@@ -127,9 +132,9 @@ static void touch_pages(hn_cache *c, int group, int rows, int less) {
             hn_page_idle_since(c, c->path[hn_node_of_page(c, group, i)]->page[hn_slot_of_page(c, group, i)], now);
 }
 
-void hn_cache_touch(hn_cache *c, const int32_t *text, int n) {
+void hn_cache_touch(hn_cache *c, uint64_t salt, const int32_t *text, int n) {
     const int less = hn_cache_recompute(c);
-    const int all = hn_target_rows_present(c, find_path(c, text, n) * c->prefix.node_rows, less);
+    const int all = hn_target_rows_present(c, find_path(c, salt, text, n) * c->prefix.node_rows, less);
     if (all > 0) hn_prefix_touch(&c->prefix, c->path[all / c->prefix.node_rows - 1]);
     for (int g = 0; g < c->n_groups; g++) {
         const int model_id = c->group[g].model_id, rows = model_id ? hn_model_rows_present(c, model_id, all, 0) : all;

@@ -317,7 +317,7 @@ static void test_no_page_for_the_copy(void **state) {
 /* Nodes of a text that are in the index. Does not count as a use. */
 static int blocks_there(const hn_cache *c, const int32_t *text) {
     int n = 0;
-    for (const hn_prefix_node *b = NULL; (b = hn_prefix_child(&c->prefix, b, text + n * c->prefix.node_rows)); n++) {
+    for (const hn_prefix_node *b = NULL; (b = hn_prefix_child(&c->prefix, 0, b, text + n * c->prefix.node_rows)); n++) {
     }
     return n;
 }

@@ -103,10 +103,10 @@ static void test_waiting(void **state) {
     hn_cache_seq_end(c, 0);
     begin(c, 1, other, 10);
     for (int rows = 16; rows <= 256; rows += 16) {
-        hn_cache_touch(c, text, CONTEXT);
+        hn_cache_touch(c, 0, text, CONTEXT);
         read_text(c, 1, other, rows);
     }
-    hn_cache_touch(c, text, CONTEXT);
+    hn_cache_touch(c, 0, text, CONTEXT);
     take_pages(c, 4 + 3 + 8 + 2); /* its rows, its state, the inputs of its last node; some of the branch */
     assert_int_equal(resumes_at(c, text), 64);
     hn_cache_close(&c);
@@ -126,7 +126,7 @@ static void test_own_first(void **state) {
     assert_int_equal(resumes_at(c, text), 64);
     hn_cache_seq_end(c, 0); /* it waits */
     read_text(c, 1, other, 272);
-    hn_cache_touch(c, text, CONTEXT);
+    hn_cache_touch(c, 0, text, CONTEXT);
     read_text(c, 1, other, 288);
     assert_int_equal(resumes_at(c, text), 64);
     hn_cache_close(&c);

@@ -248,7 +248,7 @@ static void test_published_late(void **state) {
 static int blocks_of(const hn_cache *c, const int32_t *t, int from, int to, int group, int *pages) {
     int n = 0;
     *pages = 0;
-    for (const hn_prefix_node *b = NULL; n < to && (b = hn_prefix_child(&c->prefix, b, t + n * PAGE)); n++)
+    for (const hn_prefix_node *b = NULL; n < to && (b = hn_prefix_child(&c->prefix, 0, b, t + n * PAGE)); n++)
         *pages += n >= from && b->page[c->first_slot[group]] != HN_NO_PAGE;
     return n > from ? n - from : 0;
 }

@@ -41,9 +41,9 @@ static size_t token_bytes(const hn_prefix *x) {
     return (size_t)x->node_rows * sizeof(int32_t);
 }
 
-/* The hash only selects the bucket: nodes are equal if their parents and tokens are. */
-static uint64_t text_hash(const hn_prefix *x, const hn_prefix_node *parent, const int32_t *token) {
-    const uint64_t key[2] = {x->key[0], x->key[1] ^ (parent ? parent->hash : 0)};
+/* The hash only selects the bucket: nodes are equal if their salts, parents and tokens are. */
+static uint64_t text_hash(const hn_prefix *x, uint64_t salt, const hn_prefix_node *parent, const int32_t *token) {
+    const uint64_t key[2] = {x->key[0], x->key[1] ^ (parent ? parent->hash : salt)};
     return hn_keyed_hash(key, token, token_bytes(x));
 }
 
@@ -51,10 +51,10 @@ static hn_prefix_node **bucket_of(const hn_prefix *x, uint64_t hash) {
     return &x->bucket[hash & (x->n_buckets - 1)];
 }
 
-hn_prefix_node *hn_prefix_child(const hn_prefix *x, const hn_prefix_node *parent, const int32_t *token) {
-    const uint64_t hash = text_hash(x, parent, token);
+hn_prefix_node *hn_prefix_child(const hn_prefix *x, uint64_t salt, const hn_prefix_node *parent, const int32_t *token) {
+    const uint64_t hash = text_hash(x, salt, parent, token);
     hn_prefix_node *b = *bucket_of(x, hash);
-    while (b && !(b->hash == hash && b->parent == parent && memcmp(b->token, token, token_bytes(x)) == 0)) b = b->next;
+    while (b && !(b->hash == hash && b->salt == salt && b->parent == parent && memcmp(b->token, token, token_bytes(x)) == 0)) b = b->next;
     return b;
 }
 
@@ -124,10 +124,14 @@ void hn_prefix_touch(hn_prefix *x, hn_prefix_node *b) {
 
 /* ---- nodes ---------------------------------------------------------------------------------------------------- */
 
-hn_prefix_node *hn_prefix_add(hn_prefix *x, hn_prefix_node *parent, const int32_t *token) {
+hn_prefix_node *hn_prefix_add(hn_prefix *x, uint64_t salt, hn_prefix_node *parent, const int32_t *token) {
+    assert(!parent || parent->salt == salt);
     hn_prefix_node *b = hn_alloc(sizeof *b + token_bytes(x) + (size_t)x->n_slots * sizeof(int32_t));
     if (!b) return NULL;
-    *b = (hn_prefix_node){.parent = parent, .hash = text_hash(x, parent, token), .depth = parent ? parent->depth + 1 : 0};
+    *b = (hn_prefix_node){.parent = parent,
+                          .hash = text_hash(x, salt, parent, token),
+                          .salt = salt,
+                          .depth = parent ? parent->depth + 1 : 0};
     memcpy(b->token, token, token_bytes(x));
     b->page = b->token + x->node_rows;
     for (int i = 0; i < x->n_slots; i++) b->page[i] = HN_NO_PAGE;
@@ -177,7 +181,7 @@ bool hn_prefix_valid(const hn_prefix *x) {
     if (ends != 0) return false;
     if (seen != x->n_blocks || children != with_parent) return false;
     for (const hn_prefix_node *b = x->oldest; b; b = b->newer)
-        if (hn_prefix_child(x, b->parent, b->token) != b || b->depth != (b->parent ? b->parent->depth + 1 : 0))
+        if (hn_prefix_child(x, b->salt, b->parent, b->token) != b || b->depth != (b->parent ? b->parent->depth + 1 : 0))
             return false;
     return true;
 }

@@ -23,6 +23,7 @@ struct hn_prefix_node {
     hn_prefix_node *newer_end, *older_end; /* the same among ends of texts; of others NULL */
     bool is_end;             /* it has neither children nor users */
     uint64_t hash;           /* of the whole text */
+    uint64_t salt;           /* of the text: texts of different salts have no node in common */
     uint64_t used;           /* time of the last use: the larger, the newer */
     int depth;               /* nodes before this one */
     int absorbed[HN_PREFIX_MODELS]; /* rows absorbed into each model's state among its pages, if there is one */
@@ -48,10 +49,10 @@ hunch_status hn_prefix_init(hn_prefix *x, int node_rows, int n_slots, int max_no
 void hn_prefix_fini(hn_prefix *x);  /* a zeroed index is fine */
 void hn_prefix_clear(hn_prefix *x); /* frees all nodes */
 
-/* The child of parent (NULL: of the root) with these node_rows tokens, or NULL. Tokens are compared, not only hashes. */
-hn_prefix_node *hn_prefix_child(const hn_prefix *x, const hn_prefix_node *parent, const int32_t *token);
+/* The child of parent (NULL: of the salt's root) with these node_rows tokens, or NULL. Tokens are compared, not only hashes. */
+hn_prefix_node *hn_prefix_child(const hn_prefix *x, uint64_t salt, const hn_prefix_node *parent, const int32_t *token);
 /* Adds that child, as the newest, without pages; it must not exist yet. NULL: no memory, nothing changed. */
-hn_prefix_node *hn_prefix_add(hn_prefix *x, hn_prefix_node *parent, const int32_t *token);
+hn_prefix_node *hn_prefix_add(hn_prefix *x, uint64_t salt, hn_prefix_node *parent, const int32_t *token);
 /* Frees a node without children and users. */
 void hn_prefix_remove(hn_prefix *x, hn_prefix_node *b);
 /* One sequence more (1) or less (-1) whose text ends in b. */

@@ -24,25 +24,25 @@ static void test_names_are_texts(void **state) {
     static const int32_t one[B] = {1, 2, 3, 4}, two[B] = {1, 2, 9, 4}, big[B] = {-1, INT32_MAX, INT32_MIN, 0};
     hn_prefix x;
     init(&x, 64);
-    assert_null(hn_prefix_child(&x, NULL, one));
-    hn_prefix_node *a = hn_prefix_add(&x, NULL, one), *b = hn_prefix_add(&x, a, one), *c = hn_prefix_add(&x, a, two),
-             *d = hn_prefix_add(&x, NULL, big);
+    assert_null(hn_prefix_child(&x, 0, NULL, one));
+    hn_prefix_node *a = hn_prefix_add(&x, 0, NULL, one), *b = hn_prefix_add(&x, 0, a, one), *c = hn_prefix_add(&x, 0, a, two),
+             *d = hn_prefix_add(&x, 0, NULL, big);
     assert_true(a && b && c && d);
     for (int i = 0; i < SLOTS; i++) assert_int_equal(a->page[i], HN_NO_PAGE);
-    assert_ptr_equal(hn_prefix_child(&x, NULL, one), a);
-    assert_ptr_equal(hn_prefix_child(&x, a, one), b);
-    assert_ptr_equal(hn_prefix_child(&x, a, two), c);
-    assert_ptr_equal(hn_prefix_child(&x, NULL, big), d);
-    assert_null(hn_prefix_child(&x, NULL, two));
-    assert_null(hn_prefix_child(&x, b, one));
+    assert_ptr_equal(hn_prefix_child(&x, 0, NULL, one), a);
+    assert_ptr_equal(hn_prefix_child(&x, 0, a, one), b);
+    assert_ptr_equal(hn_prefix_child(&x, 0, a, two), c);
+    assert_ptr_equal(hn_prefix_child(&x, 0, NULL, big), d);
+    assert_null(hn_prefix_child(&x, 0, NULL, two));
+    assert_null(hn_prefix_child(&x, 0, b, one));
     assert_int_equal(b->depth, 1);
     assert_true(hn_prefix_valid(&x));
     hn_prefix_remove(&x, b);
-    assert_null(hn_prefix_child(&x, a, one));
+    assert_null(hn_prefix_child(&x, 0, a, one));
     assert_true(hn_prefix_valid(&x));
     hn_prefix_clear(&x);
     assert_int_equal(x.n_blocks, 0);
-    assert_null(hn_prefix_child(&x, NULL, one));
+    assert_null(hn_prefix_child(&x, 0, NULL, one));
     assert_true(hn_prefix_valid(&x));
     hn_prefix_fini(&x);
 }
@@ -54,7 +54,7 @@ static void test_buckets_are_secret(void **state) {
     hn_prefix x, y;
     init(&x, 64);
     init(&y, 64);
-    const hn_prefix_node *a = hn_prefix_add(&x, NULL, one), *b = hn_prefix_add(&y, NULL, one);
+    const hn_prefix_node *a = hn_prefix_add(&x, 0, NULL, one), *b = hn_prefix_add(&y, 0, NULL, one);
     assert_true(a && b && a->hash != b->hash);
     hn_prefix_fini(&x);
     hn_prefix_fini(&y);
@@ -66,13 +66,13 @@ static void test_tokens_are_compared(void **state) {
     static const int32_t one[B] = {1, 2, 3, 4};
     hn_prefix x;
     init(&x, 64);
-    hn_prefix_node *a = hn_prefix_add(&x, NULL, one);
+    hn_prefix_node *a = hn_prefix_add(&x, 0, NULL, one);
     for (int i = 0; i < B; i++) {
         a->token[i] ^= 0x10000;
-        assert_null(hn_prefix_child(&x, NULL, one));
+        assert_null(hn_prefix_child(&x, 0, NULL, one));
         a->token[i] ^= 0x10000;
     }
-    assert_ptr_equal(hn_prefix_child(&x, NULL, one), a);
+    assert_ptr_equal(hn_prefix_child(&x, 0, NULL, one), a);
     hn_prefix_fini(&x);
 }
 
@@ -83,7 +83,7 @@ static void test_order_of_use(void **state) {
     hn_prefix_node *path[6];
     for (int32_t i = 0; i < 6; i++) {
         const int32_t token[B] = {i, i, i, i};
-        path[i] = hn_prefix_add(&x, i % 3 ? path[i - 1] : NULL, token);
+        path[i] = hn_prefix_add(&x, 0, i % 3 ? path[i - 1] : NULL, token);
     }
     hn_prefix_touch(&x, path[1]); /* oldest to newest: 2, 3, 4, 5, then 1, 0 */
     static const int want[6] = {2, 3, 4, 5, 1, 0};
@@ -112,9 +112,9 @@ static void test_random_walk(void **state) {
         hn_prefix_node *known = NULL;
         for (int i = 0; i < n; i++)
             if (all[i]->parent == parent && memcmp(all[i]->token, token, sizeof token) == 0) known = all[i];
-        assert_ptr_equal(hn_prefix_child(&x, parent, token), known);
+        assert_ptr_equal(hn_prefix_child(&x, 0, parent, token), known);
         if (!known && n < MOST) {
-            all[n] = hn_prefix_add(&x, parent, token);
+            all[n] = hn_prefix_add(&x, 0, parent, token);
             assert_ptr_equal(x.newest, all[n++]);
         } else if (n && all[pick]->children == 0) {
             hn_prefix_remove(&x, all[pick]);
@@ -136,13 +136,13 @@ static void test_memory_faults(void **state) {
     assert_int_equal(hn_prefix_init(&x, B, SLOTS, 100, &err), HUNCH_NO_MEMORY);
     hn_prefix_fini(&x);
     init(&x, 100);
-    hn_prefix_node *a = hn_prefix_add(&x, NULL, token);
+    hn_prefix_node *a = hn_prefix_add(&x, 0, NULL, token);
     hn_fault_arm(HN_FAULT_ALLOC, 0, false);
-    assert_null(hn_prefix_add(&x, a, token));
+    assert_null(hn_prefix_add(&x, 0, a, token));
     assert_int_equal(a->children, 0);
     assert_true(hn_prefix_valid(&x));
     hn_fault_arm(HN_FAULT_ALLOC, -1, false);
-    assert_non_null(hn_prefix_add(&x, a, token));
+    assert_non_null(hn_prefix_add(&x, 0, a, token));
     hn_prefix_fini(&x);
 }
 

@@ -2,6 +2,7 @@
 /* drafting.c - the trees of a round. Without a controller every open drafter proposes all that it can, level by level, and all of it
  * is verified; with one (`auto`) the controller chooses the drafters, because every drafter's time is measured: those that cost nothing
  * are called first, one that costs passes continues while a level is worth its time, and rows not worth verifying are removed. */
+#include "base/least.h"
 #include "engine/engine.h"
 
 /* The sessions whose trees are made. */
@@ -16,8 +17,19 @@ typedef struct drafting {
 static int depth_limit(const drafting *g, int i) {
     const hunch_session *s = g->s[i];
     const size_t left = s->request.max_new - hn_session_emitted(s) - 1, room = (size_t)g->e->context - s->text.n;
-    const size_t d = left < room ? left : room, most = (size_t)(g->probe ? g->probe->depth : HUNCH_MAX_DEPTH);
+    const size_t d = left < room ? left : room, most = (size_t)(g->probe ? g->probe->depth : s->request.draft_depth);
     return (int)(d < most ? d : most);
+}
+
+static bool may_propose(const drafting *g, int i, int drafter) {
+    return g->s[i]->request.drafters >> drafter & 1;
+}
+
+/* The texts for which a drafter may propose. */
+static int texts_of(const drafting *g, int drafter) {
+    int n = 0;
+    for (int i = 0; i < g->n; i++) n += may_propose(g, i, drafter);
+    return n;
 }
 
 static hn_propose proposal_of(const drafting *g, int i, bool by_levels) {
@@ -39,13 +51,14 @@ static hn_propose proposal_of(const drafting *g, int i, bool by_levels) {
     return p;
 }
 
-/* One level of every tree by one drafter. Sessions at their depth limit are left out. */
-static int propose_level(const drafting *g, hn_drafter *d, int level, bool by_levels) {
+/* One level of every tree by one drafter. Sessions at their depth limit are left out, and those that it may not propose for. */
+static int propose_level(const drafting *g, int drafter, int level, bool by_levels) {
     hn_propose p[HN_MAX_TEXTS];
+    hn_drafter *d = &g->e->drafter[drafter];
     int m = 0;
     if (level >= d->needs.max_depth) return 0;
     for (int i = 0; i < g->n; i++)
-        if (level < depth_limit(g, i)) p[m++] = proposal_of(g, i, by_levels);
+        if (may_propose(g, i, drafter) && level < depth_limit(g, i)) p[m++] = proposal_of(g, i, by_levels);
     return m > 0 ? d->ops->propose(d, p, m, level) : 0;
 }
 
@@ -53,7 +66,7 @@ static void draft_everything(const drafting *g) {
     int added = 1;
     for (int level = 0; added > 0 && level < HUNCH_MAX_DEPTH; level++) {
         added = 0;
-        for (int d = 0; d < g->e->n_drafters; d++) added += propose_level(g, &g->e->drafter[d], level, false);
+        for (int d = 0; d < g->e->n_drafters; d++) added += propose_level(g, d, level, false);
     }
 }
 
@@ -62,9 +75,11 @@ enum {
 }; /* about the most rows that a round adds: a drafter that lacks more of a text was not called for a while */
 
 /* Rows that the drafter has to read before it can draft, except those of one round. */
-static int rows_behind(const drafting *g, const hn_drafter *d) {
+static int rows_behind(const drafting *g, int drafter) {
+    const hn_drafter *d = &g->e->drafter[drafter];
     int behind = 0;
     for (int i = 0; d->ops->valid_rows && i < g->n; i++) {
+        if (!may_propose(g, i, drafter)) continue;
         const int missing = (int)g->s[i]->text.n - d->ops->valid_rows(d, g->s[i]->id);
         behind += missing > ONE_ROUND ? missing : 0;
     }
@@ -76,8 +91,8 @@ static void draft_at_once(const drafting *g, int d) {
     const double start = hn_now();
     int added = 1, all = 0;
     for (int level = 0; added > 0 && level < HUNCH_MAX_DEPTH; level++)
-        all += added = propose_level(g, &g->e->drafter[d], level, false);
-    hn_controller_took(g->e->controller, d, g->n, 0, all, hn_now() - start);
+        all += added = propose_level(g, d, level, false);
+    hn_controller_took(g->e->controller, d, texts_of(g, d), 0, all, hn_now() - start);
 }
 
 /* A drafter's levels, while they are worth their time. */
@@ -87,8 +102,8 @@ static void draft_by_levels(const drafting *g, int d, const hn_plan_seq *plan, b
     for (int level = 0; added > 0 && level < HUNCH_MAX_DEPTH; level++) {
         if (!hn_controller_go_on(c, plan, g->n, d, level, by_history)) return;
         const double start = hn_now();
-        added = propose_level(g, &g->e->drafter[d], level, true);
-        hn_controller_took(c, d, g->n, level, added, hn_now() - start);
+        added = propose_level(g, d, level, true);
+        hn_controller_took(c, d, texts_of(g, d), level, added, hn_now() - start);
     }
 }
 
@@ -99,10 +114,11 @@ static void draft_controlled(const drafting *g) {
     bool by_history = false;
     for (int i = 0; i < g->n; i++) {
         const int id = g->s[i]->id;
-        plan[i] = (hn_plan_seq){id, hn_cache_committed(e->cache, id, 0), &g->s[i]->round.tree, depth_limit(g, i)};
+        plan[i] = (hn_plan_seq){id, hn_cache_committed(e->cache, id, 0), &g->s[i]->round.tree, depth_limit(g, i),
+                                ~g->s[i]->request.drafters};
         by_history |= hn_rule_wants_dist(g->s[i]->request.rule);
     }
-    for (int k = 0; k < e->n_drafters; k++) behind[k] = rows_behind(g, &e->drafter[k]);
+    for (int k = 0; k < e->n_drafters; k++) behind[k] = rows_behind(g, k);
     hn_controller_start(e->controller, plan, g->n, behind);
     while ((d = hn_controller_choose(e->controller, plan, g->n, by_history)) >= 0) {
         if (e->drafter[d].needs.cost == HN_COST_PER_LEVEL)
@@ -131,7 +147,8 @@ static int tree_rows(int n) {
 void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n, const hn_draft_probe *probe) {
     const drafting g = {e, s, n, probe};
     const double start = hn_now(), before = draft_passes(e);
-    for (int i = 0; i < n; i++) hn_tree_reset(&s[i]->round.tree, s[i]->text.token[s[i]->text.n - 1], tree_rows(n));
+    for (int i = 0; i < n; i++)
+        hn_tree_reset(&s[i]->round.tree, s[i]->text.token[s[i]->text.n - 1], hn_least(tree_rows(n), 1 + s[i]->request.draft_rows));
     if (e->n_drafters == 0) return;
     if (e->controller)
         draft_controlled(&g);

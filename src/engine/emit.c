@@ -9,13 +9,15 @@
 #include "engine/engine.h"
 #include "engine/repeats.h"
 
-/* First occurrence of a stop string in the text, or -1. Only the new end can have one. */
-static long find_stop(const hn_session_text *t, const hn_session_request *r, size_t old_len) {
-    const size_t from = old_len > r->longest_stop ? old_len - r->longest_stop : 0;
+/* First occurrence of a stop string (*which) that ends in the text's new end, or -1. */
+static long find_stop(const hn_session_text *t, const hn_session_request *r, size_t old_len, int *which) {
     long best = -1;
     for (int i = 0; i < r->n_stop; i++) {
-        const char *hit = t->out_len > from ? memmem(t->out + from, t->out_len - from, r->stop[i], strlen(r->stop[i])) : NULL;
-        if (hit && (best < 0 || hit - t->out < best)) best = hit - t->out;
+        const size_t n = strlen(r->stop[i]), from = old_len >= n ? old_len - n + 1 : 0;
+        const char *hit = t->out_len > from ? memmem(t->out + from, t->out_len - from, r->stop[i], n) : NULL;
+        if (!hit || (best >= 0 && hit - t->out >= best)) continue;
+        best = hit - t->out;
+        *which = i;
     }
     return best;
 }
@@ -34,12 +36,13 @@ static size_t shown_length(const hn_session_text *t, const hn_session_request *r
     return t->out_len - hold;
 }
 
-static hunch_status emit_text(hunch_session *s, int32_t token, bool *stopped, hunch_error *err) {
+/* may_end: the text has its least number of tokens. */
+static hunch_status emit_text(hunch_session *s, int32_t token, bool may_end, bool *stopped, hunch_error *err) {
     hn_session_text *t = &s->text;
     const size_t old_len = t->out_len;
     hunch_status st = hn_detok_push(&t->detok, s->engine->model->tokenizer, token, &t->out, &t->out_len, &t->out_cap, err);
     if (st) return st;
-    const long cut = find_stop(t, &s->request, old_len);
+    const long cut = may_end ? find_stop(t, &s->request, old_len, &s->stats.stop_string) : -1;
     if (cut >= 0) {
         t->out_len = (size_t)cut;
         t->out[t->out_len] = '\0';
@@ -74,14 +77,16 @@ hunch_status hn_session_emit(hunch_session *s, int32_t token, int drafter, const
     if (r->logprobs) t->logprob[n] = (float)hn_logprob(logits, vocab, token);
     if (r->n_top) hn_logprob_top(logits, vocab, t->top + n * (size_t)r->n_top, r->n_top);
     if (r->on_logits) r->on_logits(r->on_logits_user, n, logits, vocab);
-    bool stopped = tokenizer && !r->ignore_eos && hn_tokenizer_is_end(tokenizer, token);
+    const bool may_end = n >= r->min_new;
+    bool stopped = may_end && hn_request_ends(s, token);
+    if (stopped) s->stats.stop_token = token;
     if (tokenizer && !stopped) {
-        st = emit_text(s, token, &stopped, err);
+        st = emit_text(s, token, may_end, &stopped, err);
         if (st) return st;
     }
     if (stopped)
         hn_session_finish(s, HUNCH_FINISH_STOP);
-    else if (r->loop_tokens && hn_repeats(t->token + t->n_prompt, n + 1, r->loop_tokens, HN_LOOP_TIMES))
+    else if (may_end && r->loop_tokens && hn_repeats(t->token + t->n_prompt, n + 1, r->loop_tokens, HN_LOOP_TIMES))
         hn_session_finish(s, HUNCH_FINISH_LOOP);
     else if (n + 1 >= r->max_new)
         hn_session_finish(s, HUNCH_FINISH_LENGTH);

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/keyed_hash.h"
 #include "base/least.h"
 #include "base/mem.h"
 
@@ -204,6 +205,7 @@ hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_e
     e->lossy = o->lossy;
     e->kv = hn_kv_type(m, o->kv);
     e->reuse = !o->no_prefix_reuse;
+    hn_hash_key(e->salt_key);
     st = open_parts(e, o, err);
     if (st) {
         hunch_engine_close(&e);

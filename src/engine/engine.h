@@ -60,7 +60,7 @@ struct hunch_engine {
     hunch_verify verify;
     hunch_lossy lossy;
     hunch_session **session; /* [parallel] those that have a place, by id; NULL: free */
-    hunch_session *queue;    /* waiting sessions, first come first served */
+    hunch_session *queue;    /* waiting sessions, the next one first */
     hunch_session *streams, *last_stream; /* sessions whose on_output has not got its last call, in order of opening */
     hunch_session *callback_session, *callback_next;      /* while callbacks run: whose, and the one after it */
     bool in_output_callback;            /* on_output runs */
@@ -68,6 +68,9 @@ struct hunch_engine {
     hunch_session *held[HN_MAX_TEXTS]; /* while busy: sessions that had a place when the call began */
     int n_held;
     bool forget;             /* was asked for while busy */
+    uint64_t salt_key[2];    /* of the hash that makes numbers of salts */
+    uint64_t opened;         /* sessions so far */
+    int overtaken;           /* places given to others since the text that has waited longest, or an older one, got one */
     uint64_t admissions;     /* so far: a session with a larger number got its place later */
     bool internal;           /* the internal sequence is in use */
 };
@@ -81,11 +84,18 @@ typedef struct hn_session_request {
     size_t loop_tokens; /* 0: off */
     char **stop;        /* [n_stop], owned */
     int n_stop;
+    int32_t *stop_token; /* [n_stop_tokens], owned */
+    int n_stop_tokens;
+    size_t min_new;     /* tokens before which it does not end */
+    uint32_t drafters;  /* that may propose: bits of their indices */
+    int draft_depth, draft_rows; /* most of a round */
+    uint64_t salt;      /* of its rows in the prefix index; 0: none */
+    int priority;
+    double deadline;    /* by hn_now; 0: none */
     hunch_sampling sampling; /* without breakers */
     hunch_bias *bias;   /* [sampling.n_bias], owned */
     char **breaker;     /* [n_breakers] of DRY, owned; NULL: the usual ones */
     int n_breakers;
-    size_t longest_stop;
     int32_t *oracle, *prediction; /* passed to drafters when the sequence begins, owned */
     int n_oracle, n_prediction;
     void (*on_logits)(void *user, size_t index, const float *logits, int vocab);
@@ -135,6 +145,7 @@ struct hunch_session {
     hunch_engine *engine;
     int id;              /* of its place, and of its sequence in the cache; -1: none */
     hunch_session *next; /* in the queue */
+    uint64_t opened;     /* the how manyeth session of the engine */
     uint64_t admission;
     bool held;           /* a call that runs passes has it in its hands: what ends the session waits until that returns */
     hn_session_wish wish;
@@ -172,6 +183,8 @@ hunch_status hn_request_check(const hunch_engine *e, const hunch_request *r, hun
  * belongs to the session. */
 hunch_status hn_request_copy(hunch_session *s, const hunch_request *r, hunch_error *err);
 void hn_request_fini(hn_session_request *r);
+/* Whether the token ends the text: one of its stop tokens, or an end-of-sequence token that is not ignored. */
+bool hn_request_ends(const hunch_session *s, int32_t token);
 /* Makes the session's sampler, if it has none. */
 hunch_status hn_request_sampler(hunch_session *s, hunch_error *err);
 
@@ -186,6 +199,7 @@ static inline size_t hn_session_emitted(const hunch_session *s) {
 static inline bool hn_session_running(const hunch_session *s) {
     return s->stats.finish == HUNCH_RUNNING;
 }
+/* Before those of lower priority; front: before all. */
 void hn_queue_push(hunch_session *s, bool front);
 void hn_queue_remove(hunch_session *s);
 /* Gives a session the place `id`, or the internal sequence: sequence, shared prefix, drafters. */
@@ -199,8 +213,11 @@ void hn_session_preempt(hunch_session *s);
 
 /* ---- scheduler.c ---- */
 
-/* Places waiting sessions, first come first served, while there are places and pages. A session that fails ends alone. */
+/* Places waiting sessions while there are places and pages: those that were preempted first, then by priority and age, but one in
+ * eight the one that waited longest. A session that fails ends alone. */
 void hn_admit(hunch_engine *e);
+/* Ends the sessions whose deadline has passed. */
+void hn_expire(hunch_engine *e);
 /* Reserves pages for rows of a sequence that is no session's. If there are too few, sessions are preempted, the youngest first. */
 hunch_status hn_reserve(hunch_engine *e, int seq, int rows, hunch_error *err);
 /* Reserves pages for the session's round.n_rows. If there are too few, the youngest sessions are preempted and wait; they are computed

@@ -36,6 +36,8 @@ hunch_status hn_oracle_text(hunch_engine *e, const hunch_request *r, int32_t **o
     hunch_session *s = NULL;
     hunch_request plain = *r;
     if (!e->plain) return HUNCH_OK;
+    plain.drafters = HUNCH_ALL_DRAFTERS;
+    plain.deadline_s = 0;
     plain.on_logits = NULL;
     plain.on_round = NULL;
     plain.on_output = NULL;

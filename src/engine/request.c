@@ -3,6 +3,7 @@
  * session gets a place. */
 #include <string.h>
 
+#include "base/keyed_hash.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "engine/engine.h"
@@ -10,6 +11,7 @@
 void hunch_request_defaults(hunch_request *r, const hunch_model *m) {
     if (!r) return;
     memset(r, 0, sizeof *r);
+    r->drafters = HUNCH_ALL_DRAFTERS;
     r->sampling = m ? m->target.arch.sampling : (hunch_sampling){.top_p = 1};
 }
 
@@ -34,6 +36,34 @@ static hunch_status check_stops(const hunch_request *r, hunch_error *err) {
     return HUNCH_OK;
 }
 
+/* Where the text may end. */
+static hunch_status check_ends(const hunch_engine *e, const hunch_request *r, hunch_error *err) {
+    if (r->n_stop < 0 || (r->n_stop > 0 && !e->model->tokenizer))
+        return hn_fail(err, HUNCH_USAGE, "stop strings need a tokenizer, and this model has none");
+    if (r->n_stop_tokens < 0 || r->n_stop_tokens > HUNCH_MOST_STOPS || (r->n_stop_tokens > 0 && !r->stop_tokens))
+        return hn_fail(err, HUNCH_USAGE, "stop_tokens: %d of them, expected a list of 0 to %d", r->n_stop_tokens, HUNCH_MOST_STOPS);
+    if (r->min_tokens < 0 || (r->max_tokens > 0 && r->min_tokens > r->max_tokens))
+        return hn_fail(err, HUNCH_USAGE, "min_tokens is %d, expected 0 to max_tokens (%d)", r->min_tokens, r->max_tokens);
+    if (!(r->deadline_s >= 0)) return hn_fail(err, HUNCH_USAGE, "deadline_s is %g, expected 0 (none) or more", r->deadline_s);
+    if (r->loop_tokens < 0) return hn_fail(err, HUNCH_USAGE, "loop_tokens is %d, expected 0 or more", r->loop_tokens);
+    const hunch_status st = hn_check_tokens(e, "stop_tokens: ", r->stop_tokens, (size_t)r->n_stop_tokens, err);
+    return st ? st : check_stops(r, err);
+}
+
+static hunch_status check_drafting(const hunch_engine *e, const hunch_request *r, hunch_error *err) {
+    const uint32_t known = ((uint32_t)1 << e->n_drafters) - 1;
+    if (r->drafters != HUNCH_ALL_DRAFTERS && (r->drafters & ~known))
+        return hn_fail(err, HUNCH_USAGE, "drafters is 0x%x, expected bits of the engine's %d drafters, or HUNCH_ALL_DRAFTERS",
+                       (unsigned)r->drafters, e->n_drafters);
+    if (r->draft_depth < 0 || r->draft_depth > HUNCH_MAX_DEPTH)
+        return hn_fail(err, HUNCH_USAGE, "draft_depth is %d, expected 0 (as the engine chooses) to %d", r->draft_depth, HUNCH_MAX_DEPTH);
+    if (r->draft_rows < 0 || r->draft_rows > HUNCH_MAX_ROWS)
+        return hn_fail(err, HUNCH_USAGE, "draft_rows is %d, expected 0 (as the engine chooses) to %d", r->draft_rows, HUNCH_MAX_ROWS);
+    if (r->salt && strlen(r->salt) > HUNCH_MOST_SALT_BYTES)
+        return hn_fail(err, HUNCH_USAGE, "salt has %zu bytes, expected at most %d", strlen(r->salt), HUNCH_MOST_SALT_BYTES);
+    return HUNCH_OK;
+}
+
 /* The whole vocabulary is searched for each, between two rounds. */
 static hunch_status check_breakers(const hunch_sampling *p, hunch_error *err) {
     if (p->n_dry_breakers > HUNCH_MOST_BREAKERS)
@@ -50,7 +80,6 @@ hunch_status hn_request_check(const hunch_engine *e, const hunch_request *r, hun
     if (!r->prompt || r->n_prompt == 0)
         return hn_fail(err, HUNCH_USAGE, "prompt is empty: expected at least one token");
     if (r->n_prompt > (size_t)e->context) return hn_fail_context(e, "prompt", r->n_prompt, err);
-    if (r->loop_tokens < 0) return hn_fail(err, HUNCH_USAGE, "loop_tokens is %d, expected 0 or more", r->loop_tokens);
     if (r->top_logprobs < 0 || r->top_logprobs > HUNCH_MOST_TOP_LOGPROBS)
         return hn_fail(err, HUNCH_USAGE, "top_logprobs is %d, expected 0 to %d", r->top_logprobs, HUNCH_MOST_TOP_LOGPROBS);
     if (r->n_prediction > MOST_PREDICTED)
@@ -59,9 +88,8 @@ hunch_status hn_request_check(const hunch_engine *e, const hunch_request *r, hun
     hunch_status st = hn_check_tokens(e, "prompt ", r->prompt, r->n_prompt, err);
     if (!st) st = hn_check_tokens(e, "prediction ", r->prediction, r->prediction ? r->n_prediction : 0, err);
     if (st) return st;
-    if (r->n_stop < 0 || (r->n_stop > 0 && !e->model->tokenizer))
-        return hn_fail(err, HUNCH_USAGE, "stop strings need a tokenizer, and this model has none");
-    st = check_stops(r, err);
+    st = check_ends(e, r, err);
+    if (!st) st = check_drafting(e, r, err);
     if (st) return st;
     if (r->sampling.dry_multiplier > 0 && r->sampling.dry_breakers && !e->model->tokenizer)
         return hn_fail(err, HUNCH_USAGE, "DRY breakers need a tokenizer, and this model has none");
@@ -127,6 +155,13 @@ hunch_status hn_request_copy(hunch_session *s, const hunch_request *r, hunch_err
     s->request.loop_tokens = (size_t)r->loop_tokens;
     s->request.logprobs = r->logprobs || r->top_logprobs > 0;
     s->request.n_top = r->top_logprobs < e->model->target.arch.vocab ? r->top_logprobs : e->model->target.arch.vocab;
+    s->request.min_new = (size_t)r->min_tokens;
+    s->request.drafters = r->drafters;
+    s->request.draft_depth = r->draft_depth ? r->draft_depth : HUNCH_MAX_DEPTH;
+    s->request.draft_rows = r->draft_rows ? r->draft_rows : HUNCH_MAX_ROWS;
+    s->request.salt = r->salt && *r->salt ? hn_keyed_hash(e->salt_key, r->salt, strlen(r->salt)) : 0;
+    s->request.priority = r->priority;
+    s->request.deadline = r->deadline_s > 0 ? hn_now() + r->deadline_s : 0;
     s->request.on_logits = r->on_logits;
     s->request.on_logits_user = r->on_logits_user;
     s->request.on_round = r->on_round;
@@ -145,8 +180,8 @@ hunch_status hn_request_copy(hunch_session *s, const hunch_request *r, hunch_err
     if (!st) st = hn_rule_choose(e->verify, &e->lossy, &r->sampling, &s->request.rule, err);
     if (!st) st = copy_sampling(&s->request, &r->sampling, err);
     if (!st) st = copy_strings(&s->request.stop, &s->request.n_stop, r->stop, r->n_stop, "stop strings", err);
-    for (int i = 0; i < s->request.n_stop; i++)
-        if (strlen(s->request.stop[i]) > s->request.longest_stop) s->request.longest_stop = strlen(s->request.stop[i]);
+    if (!st) st = copy_tokens(&s->request.stop_token, r->stop_tokens, (size_t)r->n_stop_tokens, "stop tokens", err);
+    s->request.n_stop_tokens = s->request.stop_token ? r->n_stop_tokens : 0;
     if (!st) record_rule(s);
     return st;
 }
@@ -154,6 +189,7 @@ hunch_status hn_request_copy(hunch_session *s, const hunch_request *r, hunch_err
 void hn_request_fini(hn_session_request *r) {
     strings_free(r->stop, r->n_stop);
     strings_free(r->breaker, r->n_breakers);
+    hn_free(r->stop_token);
     hn_free(r->bias);
     hn_free(r->oracle);
     hn_free(r->prediction);
@@ -180,11 +216,33 @@ static hunch_status find_breakers(hn_sampler *sampler, const hn_session_request 
     return st;
 }
 
+bool hn_request_ends(const hunch_session *s, int32_t token) {
+    const hn_tokenizer *t = s->engine->model->tokenizer;
+    for (int i = 0; i < s->request.n_stop_tokens; i++)
+        if (s->request.stop_token[i] == token) return true;
+    return t && !s->request.ignore_eos && hn_tokenizer_is_end(t, token);
+}
+
+/* Until the text may end, the tokens that would end it have probability 0. */
+static hunch_status forbid_ends(hunch_session *s, hunch_error *err) {
+    const int vocab = s->sampler.vocab;
+    int n = 0;
+    if (s->request.min_new == 0) return HUNCH_OK;
+    int32_t *ends = hn_alloc((size_t)vocab * sizeof *ends);
+    if (!ends) return hn_fail_memory(err, "tokens that end a text", (size_t)vocab * sizeof *ends);
+    for (int32_t id = 0; id < vocab; id++)
+        if (hn_request_ends(s, id)) ends[n++] = id;
+    const hunch_status st = hn_sampler_forbid(&s->sampler, ends, n, s->text.n_prompt + s->request.min_new, err);
+    hn_free(ends);
+    return st;
+}
+
 hunch_status hn_request_sampler(hunch_session *s, hunch_error *err) {
     const hunch_model *m = s->engine->model;
     if (s->sampler.vocab > 0) return HUNCH_OK;
     hunch_status st = hn_sampler_init(&s->sampler, &s->request.sampling, m->target.arch.vocab, err);
     if (!st) st = find_breakers(&s->sampler, &s->request, m->tokenizer, err);
+    if (!st) st = forbid_ends(s, err);
     if (st) hn_sampler_fini(&s->sampler);
     return st;
 }

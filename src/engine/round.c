@@ -31,7 +31,7 @@ static int rows_wanted(const hunch_session *s, bool others_wait) {
 /* ALL if more of a row than its best token is used: by another rule or a processor, log-probabilities, a callback. */
 static hn_logits logits_wanted(const hunch_session *s) {
     const hn_session_request *r = &s->request;
-    const bool best = r->rule == HN_RULE_GREEDY && hn_sampler_takes_best(&s->sampler) && !r->logprobs && !r->on_logits;
+    const bool best = r->rule == HN_RULE_GREEDY && hn_sampler_takes_best(&s->sampler, s->text.n) && !r->logprobs && !r->on_logits;
     return best ? HN_LOGITS_BEST : HN_LOGITS_ALL;
 }
 
@@ -329,6 +329,7 @@ hunch_status hunch_engine_round(hunch_engine *e, hunch_error *err) {
     if (e->in_output_callback) return hn_fail(err, HUNCH_USAGE, "a round from inside on_output: expected the callback to return first");
     st = hn_engine_check_idle(e, err);
     if (st) return st;
+    hn_expire(e);
     hn_admit(e);
     for (int i = 0; i < e->parallel; i++)
         if (e->session[i] && hn_session_running(e->session[i])) running[n++] = e->session[i];

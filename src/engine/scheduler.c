@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scheduler.c - which sessions have a place. First come, first served; when pages run out the youngest session is preempted and its
- * rows are computed again later (by contract C2 with the same text). */
+/* scheduler.c - which sessions have a place: by priority, then by age, and none waits for ever; when pages run out the youngest session
+ * is preempted and its rows are computed again later (by contract C2 with the same text). */
 #include "engine/engine.h"
 
 /* ---- admission --------------------------------------------------------------------------------------------------------- */
@@ -22,25 +22,67 @@ static bool anyone_placed(const hunch_engine *e) {
 static void keep_for_preempted(hunch_engine *e) {
     const hunch_session *oldest = NULL;
     for (const hunch_session *s = e->queue; s; s = s->next)
-        if (s->stats.preempted > 0 && e->reuse) hn_cache_touch(e->cache, s->text.token, (int)s->text.n - 1);
+        if (s->stats.preempted > 0 && e->reuse) hn_cache_touch(e->cache, s->request.salt, s->text.token, (int)s->text.n - 1);
     for (int i = 0; i < e->parallel; i++)
         if (e->session[i] && (!oldest || e->session[i]->admission < oldest->admission)) oldest = e->session[i];
     if (oldest) hn_cache_release_states(e->cache, oldest->id);
 }
 
+static hunch_session *waited_longest(const hunch_engine *e) {
+    hunch_session *oldest = e->queue;
+    for (hunch_session *s = e->queue; s; s = s->next)
+        if (s->opened < oldest->opened) oldest = s;
+    return oldest;
+}
+
+typedef enum outcome {
+    PLACED,  /* or failed: it waits no longer */
+    PASSED,  /* it waits for rows that another text is computing: those after it need not */
+    NO_ROOM  /* for it, so for none after it */
+} outcome;
+
+static outcome place(hunch_engine *e, hunch_session *s) {
+    const int id = free_place(e);
+    hunch_error why = {0};
+    if (id == e->parallel) return NO_ROOM;
+    if (hn_shared_rows_pending(e, s)) return PASSED;
+    if (anyone_placed(e) && hn_cache_free_pages(e->cache) < hn_cache_pages_for(e->cache, (int)s->text.n)) return NO_ROOM;
+    e->overtaken = s == waited_longest(e) ? 0 : e->overtaken + 1;
+    hn_queue_remove(s);
+    if (hn_session_place(s, id, &why)) hn_session_fail(s, &why);
+    return PLACED;
+}
+
 void hn_admit(hunch_engine *e) {
+    enum { MOST_OVERTAKEN = 7 };
+    bool passed = false; /* the oldest */
     keep_for_preempted(e);
     for (hunch_session *s = e->queue, *next; s; s = next) {
-        const int id = free_place(e);
-        hunch_error why = {0};
+        hunch_session *oldest = !passed && e->overtaken >= MOST_OVERTAKEN ? waited_longest(e) : s;
+        if (oldest != s) {
+            const outcome o = place(e, oldest);
+            if (o == NO_ROOM) return;
+            passed = o == PASSED;
+        }
         next = s->next;
-        if (id == e->parallel) return;
-        if (hn_shared_rows_pending(e, s)) continue; /* those after it need not wait */
-        if (anyone_placed(e) && hn_cache_free_pages(e->cache) < hn_cache_pages_for(e->cache, (int)s->text.n))
-            return;
-        hn_queue_remove(s);
-        if (hn_session_place(s, id, &why)) hn_session_fail(s, &why);
+        if (place(e, s) == NO_ROOM) return;
     }
+}
+
+static void expire(hunch_session *s, double now) {
+    if (s->request.deadline == 0 || now < s->request.deadline || !hn_session_running(s)) return;
+    hn_session_finish(s, HUNCH_FINISH_DEADLINE);
+    hn_session_release(s);
+}
+
+void hn_expire(hunch_engine *e) {
+    const double now = hn_now();
+    for (hunch_session *s = e->queue, *next; s; s = next) {
+        next = s->next;
+        expire(s, now);
+    }
+    for (int i = 0; i < e->parallel; i++)
+        if (e->session[i]) expire(e->session[i], now);
 }
 
 /* ---- preemption -------------------------------------------------------------------------------------------------------- */

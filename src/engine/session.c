@@ -15,6 +15,8 @@ hunch_status hn_session_create(hunch_session **out, hunch_engine *e, const hunch
     s->engine = e;
     s->id = -1;
     hn_detok_init(&s->text.detok);
+    s->stats.stop_string = s->stats.stop_token = -1;
+    s->text.detok.special = r->special_text;
     s->text.detok.started = true; /* the text continues the prompt: a leading space belongs to it */
     st = hn_request_copy(s, r, err);
     if (st) {
@@ -51,6 +53,7 @@ hunch_status hunch_session_open(hunch_session **out, hunch_engine *e, const hunc
         hn_session_destroy(s);
         return st;
     }
+    s->opened = ++e->opened;
     hn_queue_push(s, false);
     hn_admit(e);
     if (s->stats.finish == HUNCH_FINISH_FAILED) { /* it got a place, but a drafter could not begin */
@@ -67,7 +70,7 @@ hunch_status hunch_session_open(hunch_session **out, hunch_engine *e, const hunc
 
 void hn_queue_push(hunch_session *s, bool front) {
     hunch_session **at = &s->engine->queue;
-    while (!front && *at) at = &(*at)->next;
+    while (!front && *at && ((*at)->stats.preempted || (*at)->request.priority >= s->request.priority)) at = &(*at)->next;
     s->next = *at;
     *at = s;
     s->stats.waiting = true;
@@ -111,6 +114,7 @@ hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err) {
     if (st) return st;
     s->id = id;
     hn_cache_seq_begin(e->cache, id);
+    hn_cache_seq_salt(e->cache, id, s->request.salt);
     if (e->reuse) {
         hn_flush_alike(s);
         /* The row that decides the first token must be computed. A text that resumes needs none: a draft head without layers, which has

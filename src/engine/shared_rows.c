@@ -26,8 +26,10 @@ void hn_flush_pending(hunch_engine *e, hunch_session *const *s, int n) {
     hn_note_failures(e);
 }
 
+/* The tokens that both texts begin with, if they may share their rows. */
 static size_t same_tokens(const hunch_session *a, const hunch_session *b, size_t most) {
     size_t n = 0;
+    if (a->request.salt != b->request.salt) return 0;
     while (n < most && a->text.token[n] == b->text.token[n]) n++;
     return n;
 }

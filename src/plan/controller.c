@@ -137,6 +137,8 @@ void hn_controller_start(hn_controller *c, const hn_plan_seq *s, int n, const in
         x->why = HN_NOT_CALLED;
         x->best = (hunch_choice){0};
         x->behind = behind[d];
+        x->texts = 0;
+        for (int i = 0; i < n; i++) x->texts += hn_plan_has(&s[i], d);
         x->levels = 0;
         x->spent = 0;
     }
@@ -232,7 +234,7 @@ static void tree_cut(hn_controller *c, const hn_plan_seq *s, int i, hn_plan_cut 
 /* Reads the expected gain of a drafter's tree from the front of the list that was made of it alone. */
 static void results_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int rows) {
     for (int i = 0; i < n; i++) {
-        c->text[s[i].seq].called[drafter] = true;
+        c->text[s[i].seq].called[drafter] = hn_plan_has(&s[i], drafter);
         c->text[s[i].seq].result[drafter] = (hn_yield_round){.levels = c->drafter[drafter].levels};
     }
     for (int m = 0; m < rows; m++) {
@@ -248,7 +250,7 @@ static void drafters_read(hn_controller *c, const hn_plan_seq *s, int n, bool by
     for (int d = 0; d < c->n_drafters; d++) {
         const hn_plan_drafter *x = &c->drafter[d];
         if (x->why == HN_NOT_CALLED) continue;
-        const double call = hn_cost_of_draft(&c->cost, d, n);
+        const double call = hn_cost_of_draft(&c->cost, d, x->texts);
         const bool by_levels = x->kind == HN_COST_PER_LEVEL;
         double drafting = x->why == HN_CALLED_CHEAP || isnan(call) ? 0 : call;
         if (by_levels) drafting = x->spent;
@@ -261,7 +263,7 @@ static void drafters_read(hn_controller *c, const hn_plan_seq *s, int n, bool by
 
 void hn_controller_prune(hn_controller *c, const hn_plan_seq *s, int n, bool by_history) {
     c->n_report = 0;
-    hn_plan_stepper_ends(c, n);
+    hn_plan_stepper_ends(c);
     if (!hn_plan_curve(c, s, n)) return; /* nothing is known of the machine: any pass is informative */
     const double spent = c->spent;
     const int sole = hn_plan_sole(s, n);

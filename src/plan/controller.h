@@ -39,17 +39,18 @@ typedef struct hn_plan_seq {
     int seq, context; /* committed rows */
     hn_tree *tree;
     int depth_limit; /* no deeper level may be drafted */
+    uint32_t without; /* bit d: drafter d is not called for it */
 } hn_plan_seq;
 
 /* Starts a round. behind[d]: rows of text that drafter d has to read, over all sequences, before it can draft; 0: no more
  * than a round adds. */
 void hn_controller_start(hn_controller *c, const hn_plan_seq *s, int n, const int *behind);
-/* The drafter to call next, for all sequences together; -1: no more. */
+/* The drafter to call next, for all sequences together but those without it; -1: no more. */
 int hn_controller_choose(hn_controller *c, const hn_plan_seq *s, int n, bool by_history);
 /* Before each level of a drafter of HN_COST_PER_LEVEL: whether that level is worth its time. */
 bool hn_controller_go_on(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int level, bool by_history);
-/* The time that such a drafter took, after each level, or another after all its levels (as level 0), and how many candidates
- * it added. */
+/* The time that such a drafter took for n sequences, after each level, or another after all its levels (as level 0), and how many
+ * candidates it added. */
 void hn_controller_took(hn_controller *c, int drafter, int n, int level, int added, double seconds);
 /* Removes the rows that are not worth verifying from the trees. by_history: drawn candidates stay. */
 void hn_controller_prune(hn_controller *c, const hn_plan_seq *s, int n, bool by_history);

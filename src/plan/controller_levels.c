@@ -19,10 +19,11 @@ static void ahead_read(hn_controller *c, const hn_plan_seq *s, int n, int drafte
     const int levels = c->drafter[drafter].most_levels;
     for (int i = 0; i < n; i++) {
         const hn_plan_text *x = &c->text[s[i].seq];
+        const int most = !hn_plan_has(&s[i], drafter) ? 0 : levels < s[i].depth_limit ? levels : s[i].depth_limit;
         for (int d = 1; d <= hn_plan_deepest(s, n); d++) {
             hn_plan_rates_of *a = &c->ahead[i][d];
-            a->n = d > s[i].depth_limit || d > levels ? 0 : hn_growth_at(&c->growth, &x->growth, drafter, d, a->rate);
-            if (a->n > 1 || d > s[i].depth_limit || d > levels) continue;
+            a->n = d > most ? 0 : hn_growth_at(&c->growth, &x->growth, drafter, d, a->rate);
+            if (a->n > 1 || d > most) continue;
             a->n = 1;
             a->rate[0] = hn_acceptance_at(&c->all, &x->own, drafter, d);
         }
@@ -103,11 +104,11 @@ static hn_plan_cut levels_cut(hn_controller *c, const hn_plan_seq *s, int n, int
     hn_plan_sort(c->list, m);
     for (int i = 0; i < n; i++)
         for (int d = 1; d <= levels && c->base[i].takes; d++) m = list_front(c, i, d, by_history, m);
-    return hn_plan_best_cut(c, c->list, m, n, c->spent + hn_plan_levels_price(c, drafter, n, levels));
+    return hn_plan_best_cut(c, c->list, m, n, c->spent + hn_plan_levels_price(c, drafter, levels));
 }
 
 double hn_plan_levels_value(hn_controller *c, const hn_plan_seq *s, int n, int drafter, bool by_history) {
-    const double call = hn_cost_of_draft_level(&c->cost, drafter, n);
+    const double call = hn_cost_of_draft_level(&c->cost, drafter, c->drafter[drafter].texts);
     hn_plan_cut best = {0};
     int levels = 0;
     ahead_read(c, s, n, drafter);
@@ -149,8 +150,8 @@ static void tips_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter
 
 /* Are more levels after the first `level` ones worth their time? */
 static bool level_pays(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int level, bool by_history) {
-    const double before = c->spent + hn_plan_levels_price(c, drafter, n, level),
-                 call = hn_cost_of_draft_level(&c->cost, drafter, n);
+    const double before = c->spent + hn_plan_levels_price(c, drafter, level),
+                 call = hn_cost_of_draft_level(&c->cost, drafter, c->drafter[drafter].texts);
     int m = 0;
     hn_plan_rates(c, s, n, by_history);
     ahead_read(c, s, n, drafter);
@@ -175,8 +176,8 @@ bool hn_controller_go_on(hn_controller *c, const hn_plan_seq *s, int n, int draf
     if (drafter != c->stepper || level >= hn_plan_deepest(s, n) || level >= d->most_levels) return false;
     if (level > 0) {
         if (!hn_plan_curve(c, s, n)) return false;
-        const bool tried = d->why == HN_CALLED_TRIED, timed = hn_cost_knows_level(&c->cost, drafter, n);
-        if (tried && timed && !(d->account >= hn_cost_of_draft_level(&c->cost, drafter, n))) return false;
+        const bool tried = d->why == HN_CALLED_TRIED, timed = hn_cost_knows_level(&c->cost, drafter, d->texts);
+        if (tried && timed && !(d->account >= hn_cost_of_draft_level(&c->cost, drafter, d->texts))) return false;
         /* else it is drafted to be timed: it may cost much less than the first */
         if ((!tried || timed) && !level_pays(c, s, n, drafter, level, by_history)) return false;
     }
@@ -199,6 +200,7 @@ static void row_learn(const hn_controller *c, int i, const hn_tree *t, int draft
 
 void hn_plan_levels_learn(hn_controller *c, const hn_plan_seq *s, int n, int drafter) {
     for (int i = 0; i < n; i++) {
+        if (!hn_plan_has(&s[i], drafter)) continue;
         const hn_tree *t = s[i].tree;
         hn_growth_level level[HN_GROWTH_DEPTHS] = {{0}};
         for (int r = 0; r < t->n_rows; r++)

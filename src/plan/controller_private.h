@@ -77,6 +77,7 @@ typedef struct hn_plan_drafter {
     int rounds_untimed;      /* rounds in which it was tried before a call of it could be timed */
     int behind;              /* rows that it has to read in this round before it can draft */
     int most_levels;         /* that it can draft */
+    int texts;               /* of this round for which it may be called */
     int levels;              /* drafted in this round, of one that is decided on level by level, and their seconds */
     double spent;
     hunch_choice best;       /* its expected gain, for the whole round; rows 0: not considered */
@@ -124,6 +125,11 @@ static inline bool hn_plan_before(const hn_plan_item *a, const hn_plan_item *b) 
     return a->seq != b->seq ? a->seq < b->seq : a->row < b->row;
 }
 
+/* Whether a drafter may be called for the sequence. */
+static inline bool hn_plan_has(const hn_plan_seq *s, int drafter) {
+    return !(s->without >> drafter & 1);
+}
+
 static inline double hn_plan_larger(double a, double b) {
     return a > b ? a : b; /* fmax looks for NaN, in a call */
 }
@@ -153,11 +159,11 @@ bool hn_plan_plain_due(const hn_controller *c);
 /* The deepest level that is considered, over all sequences. */
 int hn_plan_deepest(const hn_plan_seq *s, int n);
 /* Seconds of this many levels of a drafter that is decided on level by level, with its part of the rows to read. */
-double hn_plan_levels_price(const hn_controller *c, int drafter, int n, int levels);
+double hn_plan_levels_price(const hn_controller *c, int drafter, int levels);
 /* Seconds of this round's drafting that count in the choice: not of cheap drafters; reading text is spread over rounds. */
-double hn_plan_spent(const hn_controller *c, int n);
+double hn_plan_spent(const hn_controller *c);
 /* Ends the drafter that was being decided on level by level. */
-void hn_plan_stepper_ends(hn_controller *c, int n);
+void hn_plan_stepper_ends(hn_controller *c);
 /* Adds to the accounts their part of a round of this many seconds. */
 void hn_plan_accounts_add(hn_controller *c, int n, double seconds);
 /* A drafter that was tried in the last round had this many rows in a text's tree that no other had, and of these so many were accepted:

@@ -53,30 +53,36 @@ static double reading(const hn_controller *c, int drafter) {
     return hn_cost_of_reading(&c->cost, drafter, c->drafter[drafter].behind);
 }
 
-/* Of one call, with its part of the reading. NAN: never timed. */
-static double price(const hn_controller *c, int drafter, int n) {
-    return hn_cost_of_draft(&c->cost, drafter, n) + reading(c, drafter) / READ_OVER;
+/* Of one call for the texts that it may be called for. NAN: never timed. */
+static double call_of(const hn_controller *c, int drafter) {
+    const int texts = c->drafter[drafter].texts;
+    return hn_cost_of_draft(&c->cost, drafter, texts > 0 ? texts : 1);
+}
+
+/* The same with its part of the reading. */
+static double price(const hn_controller *c, int drafter) {
+    return call_of(c, drafter) + reading(c, drafter) / READ_OVER;
 }
 
 /* levels: a mean; 0 for a drafter that is called for a whole round. */
-static double cost_of_levels(const hn_controller *c, int drafter, int n, double levels) {
-    const double more = levels > 1 ? (levels - 1) * hn_cost_of_draft_level(&c->cost, drafter, n) : 0;
-    return price(c, drafter, n) + more;
+static double cost_of_levels(const hn_controller *c, int drafter, double levels) {
+    const double more = levels > 1 ? (levels - 1) * hn_cost_of_draft_level(&c->cost, drafter, c->drafter[drafter].texts) : 0;
+    return price(c, drafter) + more;
 }
 
-double hn_plan_levels_price(const hn_controller *c, int drafter, int n, int levels) {
-    return levels > 0 ? cost_of_levels(c, drafter, n, levels) : 0;
+double hn_plan_levels_price(const hn_controller *c, int drafter, int levels) {
+    return levels > 0 ? cost_of_levels(c, drafter, levels) : 0;
 }
 
-double hn_plan_spent(const hn_controller *c, int n) {
-    const double own = c->levels > 0 ? hn_plan_levels_price(c, c->stepper, n, c->levels) : 0;
+double hn_plan_spent(const hn_controller *c) {
+    const double own = c->levels > 0 ? hn_plan_levels_price(c, c->stepper, c->levels) : 0;
     return isnan(own) ? c->spent : c->spent + own; /* NAN: it is timed in this round */
 }
 
-void hn_plan_stepper_ends(hn_controller *c, int n) {
+void hn_plan_stepper_ends(hn_controller *c) {
     if (c->stepper < 0) return;
     hn_plan_drafter *d = &c->drafter[c->stepper];
-    const double all = hn_plan_spent(c, n);
+    const double all = hn_plan_spent(c);
     d->levels = c->levels;
     d->spent = all - c->spent;
     if (d->why == HN_CALLED_TRIED) c->trials += d->spent;
@@ -88,7 +94,7 @@ void hn_plan_stepper_ends(hn_controller *c, int n) {
 /* seconds < 0: charges it. */
 static void account_add(hn_controller *c, int drafter, int n, double seconds) {
     hn_plan_drafter *x = &c->drafter[drafter];
-    const double call = hn_cost_of_draft(&c->cost, drafter, n), trial = isnan(call) ? 0 : call + reading(c, drafter);
+    const double call = call_of(c, drafter), trial = isnan(call) ? 0 : call + reading(c, drafter);
     const double round = hn_plan_on_curve(c->seconds, n);
     if (seconds < 0)
         x->account = hn_plan_larger(x->account + seconds, fmin(x->account, -MOST_OWED * round));
@@ -180,13 +186,13 @@ static double round_value(hn_controller *c, const hn_plan_seq *s, int n, int dra
     for (int i = 0; i < n; i++) {
         const hn_yield_mean p = hn_yield_of(&c->yield, &c->text[s[i].seq].yield, drafter);
         const double gain = fmin(p.gain, s[i].depth_limit);
-        const bool more = gain > c->base[i].gain;
+        const bool more = hn_plan_has(&s[i], drafter) && gain > c->base[i].gain;
         tokens += more ? gain : c->base[i].gain;
         rows += more ? p.rows : c->base[i].rows;
         depth = hn_plan_larger(depth, p.depth);
         levels = hn_plan_larger(levels, p.levels);
     }
-    const double cost = cost_of_levels(c, drafter, n, levels);
+    const double cost = cost_of_levels(c, drafter, levels);
     const int drafted = (int)ceil(rows - n);
     c->drafter[drafter].best = (hunch_choice){drafter, drafted > 0 ? drafted : 1, depth > 1 ? (int)lround(depth) : 1,
                                               tokens, hn_plan_on_curve(c->seconds, rows) + c->spent + cost};
@@ -195,9 +201,9 @@ static double round_value(hn_controller *c, const hn_plan_seq *s, int n, int dra
 
 /* ---- the next drafter ---- */
 
-static int call_begin(hn_controller *c, int n, int drafter, hn_plan_why why) {
+static int call_begin(hn_controller *c, int drafter, hn_plan_why why) {
     hn_plan_drafter *d = &c->drafter[drafter];
-    const double cost = price(c, drafter, n);
+    const double cost = price(c, drafter);
     d->why = why;
     if (why != HN_CALLED_CHEAP) d->tried = c->round;
     if (d->kind == HN_COST_PER_LEVEL) {
@@ -215,10 +221,10 @@ static int next_cheap(hn_controller *c, int n, bool known) {
     const double round = known ? hn_plan_on_curve(c->seconds, n) : 0;
     for (int d = 0; d < c->n_drafters; d++) {
         const hn_plan_drafter *x = &c->drafter[d];
-        if (x->kind == HN_COST_PER_LEVEL || x->why != HN_NOT_CALLED) continue;
-        if (!known) return call_begin(c, n, d, HN_CALLED_TRIED);
-        const double cost = price(c, d, n), most = CHEAP * (x->before == HN_CALLED_CHEAP ? STAYS_CHEAP : 1);
-        if (cost <= most * round && c->cheap + cost <= ALL_CHEAP * round) return call_begin(c, n, d, HN_CALLED_CHEAP);
+        if (x->kind == HN_COST_PER_LEVEL || x->why != HN_NOT_CALLED || x->texts == 0) continue;
+        if (!known) return call_begin(c, d, HN_CALLED_TRIED);
+        const double cost = price(c, d), most = CHEAP * (x->before == HN_CALLED_CHEAP ? STAYS_CHEAP : 1);
+        if (cost <= most * round && c->cheap + cost <= ALL_CHEAP * round) return call_begin(c, d, HN_CALLED_CHEAP);
     }
     return HN_PLAN_NONE;
 }
@@ -228,7 +234,7 @@ static double threshold(const hn_controller *c, int drafter, int n) {
     const hn_plan_drafter *d = &c->drafter[drafter];
     if (d->before == HN_CALLED_WORTH) return 1;
     if (d->kind == HN_COST_PER_LEVEL) return LEVEL_WORTH;
-    return fmin(LEVEL_WORTH, 1 + PRICE_WORTH * price(c, drafter, n) / hn_plan_on_curve(c->seconds, n));
+    return fmin(LEVEL_WORTH, 1 + PRICE_WORTH * price(c, drafter) / hn_plan_on_curve(c->seconds, n));
 }
 
 /* Value of a drafter that is decided on level by level: of its levels by their rates, or of past rounds of such decisions. */
@@ -246,13 +252,13 @@ static int call_best(hn_controller *c, const hn_plan_seq *s, int n, bool by_hist
     double value = c->value = base_read(c, s, n, by_history);
     int best = HN_PLAN_NONE;
     for (int d = 0; d < c->n_drafters; d++) {
-        if (c->drafter[d].why != HN_NOT_CALLED || isnan(price(c, d, n))) continue;
+        if (c->drafter[d].why != HN_NOT_CALLED || c->drafter[d].texts == 0 || isnan(price(c, d))) continue;
         const double one = worth(c, s, n, d, by_history) / threshold(c, d, n);
         if (one <= value) continue;
         value = one;
         best = d;
     }
-    return best < 0 ? HN_PLAN_NONE : call_begin(c, n, best, HN_CALLED_WORTH);
+    return best < 0 ? HN_PLAN_NONE : call_begin(c, best, HN_CALLED_WORTH);
 }
 
 /* The very first call may have included reading the texts, if it took much less than the target would take for them. */
@@ -265,9 +271,9 @@ static bool may_have_read(const hn_controller *c, const hn_plan_seq *s, int n, d
 /* Never timed, or not recently, and its account pays for a trial. Its drafts need not be verified to be learned from. */
 static bool may_be_tried(hn_controller *c, const hn_plan_seq *s, int n, int drafter) {
     hn_plan_drafter *d = &c->drafter[drafter];
-    const double call = hn_cost_of_draft(&c->cost, drafter, n);
+    const double call = call_of(c, drafter);
     const int calls = hn_cost_draft_calls(&c->cost, drafter);
-    if (d->why != HN_NOT_CALLED) return false;
+    if (d->why != HN_NOT_CALLED || d->texts == 0) return false;
     if (calls == 0) return d->rounds_untimed++ < MOST_UNTIMED;
     if (calls == 1 && call <= COLD * hn_plan_on_curve(c->seconds, n)) return true;
     if (calls == 1 && d->kind == HN_COST_PER_ROUND && may_have_read(c, s, n, call)) return true;
@@ -277,18 +283,18 @@ static bool may_be_tried(hn_controller *c, const hn_plan_seq *s, int n, int draf
 
 static int next_trial(hn_controller *c, const hn_plan_seq *s, int n) {
     for (int d = 0; d < c->n_drafters; d++)
-        if (may_be_tried(c, s, n, d)) return call_begin(c, n, d, HN_CALLED_TRIED);
+        if (may_be_tried(c, s, n, d)) return call_begin(c, d, HN_CALLED_TRIED);
     return HN_PLAN_NONE;
 }
 
 static bool all_called(const hn_controller *c) {
     for (int d = 0; d < c->n_drafters; d++)
-        if (c->drafter[d].why == HN_NOT_CALLED) return false;
+        if (c->drafter[d].why == HN_NOT_CALLED && c->drafter[d].texts > 0) return false;
     return true;
 }
 
 int hn_controller_choose(hn_controller *c, const hn_plan_seq *s, int n, bool by_history) {
-    hn_plan_stepper_ends(c, n);
+    hn_plan_stepper_ends(c);
     if ((c->stepped && by_history) || all_called(c) || hn_plan_deepest(s, n) == 0) return HN_PLAN_NONE;
     const bool known = hn_plan_curve(c, s, n);
     if (known) accounts_open(c, n);

@@ -126,7 +126,7 @@ HELPER bool propose(world *w, int i, int d, int level) {
 HELPER void trees_reset(world *w) {
     for (int i = 0; i < w->n_seqs; i++) {
         hn_tree_reset(&w->tree[i], truth(w, i, 0), HN_TREE_ROWS / w->n_seqs);
-        w->plan[i] = (hn_plan_seq){i, w->context, &w->tree[i], DEPTH};
+        w->plan[i] = (hn_plan_seq){i, w->context, &w->tree[i], DEPTH, 0};
         for (int d = 0; d < w->n_drafters; d++) {
             w->alive[i][d] = true;
             w->tip[i][d] = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* processors.c - logit bias, penalties and DRY: one copy of a row's logits, of which only single tokens are changed. If only the
- * best token is needed and the row's own is known and not changed, only the changed logits are copied.
+/* processors.c - logit bias, penalties, DRY and forbidden tokens: one copy of a row's logits, of which only single tokens are
+ * changed. If only the best token is needed and the row's own is known and not changed, only the changed logits are copied.
  *
  * The occurrences of the committed text are counted once: a call whose text begins with the text counted last adds the new
  * tokens, any other text is counted from scratch. A drafted path is added during one call and removed again, so rows share no
@@ -88,6 +88,7 @@ void hn_processors_fini(hn_sampler *s) {
     }
     hn_free(c);
     hn_free(s->bias);
+    hn_free(s->forbidden);
     hn_free(s->processed);
 }
 
@@ -99,6 +100,18 @@ hunch_status hn_sampler_breakers(hn_sampler *s, const uint8_t *breakers, hunch_e
     memcpy(copy, breakers, bytes);
     hn_free(s->penalties->breakers);
     s->penalties->breakers = copy;
+    return HUNCH_OK;
+}
+
+hunch_status hn_sampler_forbid(hn_sampler *s, const int32_t *token, int n, uint64_t before, hunch_error *err) {
+    const size_t bytes = (size_t)n * sizeof *token;
+    if (n == 0) return HUNCH_OK;
+    s->forbidden = hn_alloc(bytes);
+    if (!s->processed) s->processed = hn_alloc((size_t)s->vocab * sizeof *s->processed);
+    if (!s->forbidden || !s->processed) return hn_fail_memory(err, "a sampler's forbidden tokens", bytes);
+    memcpy(s->forbidden, token, bytes);
+    s->n_forbidden = n;
+    s->forbidden_before = before;
     return HUNCH_OK;
 }
 
@@ -233,14 +246,18 @@ static void dry_apply(hn_sampler *s, float *l, int allowed, int n) {
 
 /* ---- all -------------------------------------------------------------------------------------------------------- */
 
-/* The tokens whose logits change after a history, by processor: s->bias, the penalties' list, and n_repeated of s->id. */
+/* The tokens whose logits change after a history, by processor: s->bias, s->forbidden, the penalties' list, and n_repeated of s->id. */
 typedef struct changes {
-    int n_bias, n_counted, n_repeated, allowed;
+    int n_bias, n_forbidden, n_counted, n_repeated, allowed;
 } changes;
+
+bool hn_processors_act(const hn_sampler *s, uint64_t position) {
+    return s->bias || s->penalties || position < s->forbidden_before;
+}
 
 static changes changes_begin(hn_sampler *s, const hn_history *h) {
     penalties *c = s->penalties;
-    changes t = {.n_bias = s->params.n_bias};
+    changes t = {.n_bias = s->params.n_bias, .n_forbidden = hn_history_position(h) < s->forbidden_before ? s->n_forbidden : 0};
     if (c && c->count) {
         count_text(s, h);
         for (int i = 0; i < h->n_path; i++) count_add(s, h->path[i], true);
@@ -257,10 +274,12 @@ static changes changes_begin(hn_sampler *s, const hn_history *h) {
 static int32_t change_at(const hn_sampler *s, const changes *t, int i) {
     if (i < t->n_bias) return s->bias[i].token;
     i -= t->n_bias;
+    if (i < t->n_forbidden) return s->forbidden[i];
+    i -= t->n_forbidden;
     return i < t->n_counted ? s->penalties->token[i] : s->id[i - t->n_counted];
 }
 
-static int change_count(const changes *t) { return t->n_bias + t->n_counted + t->n_repeated; }
+static int change_count(const changes *t) { return t->n_bias + t->n_forbidden + t->n_counted + t->n_repeated; }
 
 static void changes_end(hn_sampler *s, const hn_history *h, const changes *t) {
     float *l = s->processed;
@@ -270,10 +289,11 @@ static void changes_end(hn_sampler *s, const hn_history *h, const changes *t) {
         for (int i = h->n_path - 1; i >= 0; i--) count_remove(s, h->path[i]);
     }
     dry_apply(s, l, t->allowed, t->n_repeated);
+    for (int i = 0; i < t->n_forbidden; i++) l[s->forbidden[i]] = -INFINITY;
 }
 
 const float *hn_processors_apply(hn_sampler *s, const float *logits, const hn_history *h) {
-    if (!s->processed) return logits;
+    if (!hn_processors_act(s, hn_history_position(h))) return logits;
     const changes t = changes_begin(s, h);
     memcpy(s->processed, logits, (size_t)s->vocab * sizeof *logits);
     changes_end(s, h, &t);
@@ -288,7 +308,7 @@ static int32_t better_of(const float *l, int32_t a, int32_t b) {
 int32_t hn_processors_best(hn_sampler *s, const float *logits, const hn_history *h, int32_t hint) {
     const float *l = logits;
     int32_t best = hint;
-    if (s->processed) {
+    if (hn_processors_act(s, hn_history_position(h))) {
         float *to = s->processed;
         const changes t = changes_begin(s, h);
         const int n = change_count(&t);

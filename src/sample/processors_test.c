@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* processors_test.c - bias, penalties and DRY: against the definition over random texts; after a drafted path as after the
- * same tokens committed; whatever text a sampler saw before; and rows with another row's history are detected. */
+/* processors_test.c - bias, penalties, DRY and forbidden tokens: against the definition over random texts; after a drafted
+ * path as after the same tokens committed; whatever text a sampler saw before; and rows with another row's history are detected. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -213,6 +213,66 @@ static void test_bias_forbids(void **state) {
 }
 
 /* With any parameters numbers stay finite and drawable, and ids beyond the vocabulary are ignored. */
+static void same_law(hn_sampler *a, hn_sampler *b, const float *l, const hn_history *h, bool *same) {
+    static double p[MAX_VOCAB], q[MAX_VOCAB];
+    const int best = a->vocab_ops->argmax(l, a->vocab);
+    dist_spread(a, l, h, p);
+    dist_spread(b, l, h, q);
+    *same = memcmp(p, q, (size_t)a->vocab * sizeof *p) == 0;
+    if (!*same) return;
+    assert_int_equal(hn_sampler_draw(a, l, h, best), hn_sampler_draw(b, l, h, -1));
+    assert_int_equal(hn_sampler_draw(a, l, h, -1), hn_sampler_draw(b, l, h, best));
+}
+
+/* Before their position forbidden tokens are as with a bias of -infinity, from it on as without; whatever other processors do. */
+static void test_forbidden_until_a_position(void **state) {
+    (void)state;
+    static float l[MAX_VOCAB];
+    static int32_t text[MAX_TEXT];
+    uint64_t seed = 77;
+    int differ = 0;
+    for (int round = 0; round < (light() ? 100 : 600); round++) {
+        enum { FORBIDDEN = 4 };
+        const int vocab = 40 + below(&seed, 200), n = 2 + below(&seed, 60), n_path = below(&seed, n), before = below(&seed, 60);
+        const hn_history h = split(text, n, (n - n_path) / 2, n_path);
+        int32_t token[FORBIDDEN];
+        hunch_bias bias[MAX_BIAS + FORBIDDEN];
+        hn_sampler forbids, biased, plain;
+        bool same;
+        request r;
+        request_make(&r, &seed, vocab, 3);
+        if (below(&seed, 3) == 0) r.q.temperature = 0;
+        logits_make(&seed, l, vocab, true);
+        text_make(&seed, text, n, vocab);
+        int n_bias = 0;
+        for (int i = 0; i < FORBIDDEN; i++) {
+            token[i] = i * 9 + below(&seed, 9);
+            bias[n_bias++] = (hunch_bias){token[i], -INFINITY};
+            if (below(&seed, 2)) l[token[i]] += 8; /* likely otherwise */
+        }
+        for (int i = 0; i < r.q.n_bias; i++) {
+            bool is = false;
+            for (int k = 0; k < FORBIDDEN; k++) is |= token[k] == r.bias[i].token;
+            if (!is) bias[n_bias++] = r.bias[i];
+        }
+        request_open(&plain, &r, vocab);
+        request_open(&forbids, &r, vocab);
+        assert_int_equal(hn_sampler_forbid(&forbids, token, FORBIDDEN, (uint64_t)before, NULL), HUNCH_OK);
+        r.q.bias = bias;
+        r.q.n_bias = n_bias;
+        request_open(&biased, &r, vocab);
+        same_law(&forbids, n < before ? &biased : &plain, l, &h, &same);
+        assert_true(same);
+        assert_true(hn_sampler_takes_best(&forbids, (uint64_t)n) == (n >= before && hn_sampler_takes_best(&plain, 0)));
+        same_law(&forbids, n < before ? &plain : &biased, l, &h, &same);
+        differ += !same;
+        hn_sampler_fini(&plain);
+        hn_sampler_fini(&forbids);
+        hn_sampler_fini(&biased);
+    }
+    assert_true(differ > 20);
+}
+
 static void test_finite_stays_finite(void **state) {
     (void)state;
     const float l[] = {FLT_MAX, -FLT_MAX, -3e38f, -INFINITY, NAN};
@@ -463,6 +523,7 @@ int main(void) {
         cmocka_unit_test(test_dry_by_hand),
         cmocka_unit_test(test_dry_on_long_repetitions),
         cmocka_unit_test(test_bias_forbids),
+        cmocka_unit_test(test_forbidden_until_a_position),
         cmocka_unit_test(test_finite_stays_finite),
         cmocka_unit_test(test_path_is_like_text),
         cmocka_unit_test(test_hints),

@@ -127,9 +127,9 @@ static bool xtc_acts(const hn_sampler *s, uint64_t position) {
     return s->params.xtc_probability > 0 && hn_rng_accept(&s->rng, &key, s->params.xtc_probability);
 }
 
-static uint64_t position_of(const hn_history *h) { return (uint64_t)h->n + (uint64_t)h->n_path; }
-
-bool hn_sampler_takes_best(const hn_sampler *s) { return s->params.temperature == 0 && !s->processed; }
+bool hn_sampler_takes_best(const hn_sampler *s, uint64_t position) {
+    return s->params.temperature == 0 && !hn_processors_act(s, position);
+}
 
 int32_t hn_sampler_draw(hn_sampler *s, const float *logits, const hn_history *h, int32_t greedy_hint) {
     assert(greedy_hint < s->vocab);
@@ -138,7 +138,7 @@ int32_t hn_sampler_draw(hn_sampler *s, const float *logits, const hn_history *h,
     const float max = hn_support_maxima(s, l);
     if (max == -INFINITY) return -1;
     race r = {.s = s, .time = INFINITY, .winner = -1,
-              .key = {.seed = s->params.seed, .position = position_of(h), .purpose = HN_PURPOSE_TARGET}};
+              .key = {.seed = s->params.seed, .position = hn_history_position(h), .purpose = HN_PURPOSE_TARGET}};
     const bool xtc = xtc_acts(s, r.key.position);
     const bool philox = !s->rng.draw && s->rng.uniform == hn_rng_philox.uniform;
     if (philox && !xtc && hn_support_is_all(s)) {
@@ -176,7 +176,7 @@ void hn_sampler_dist_lazy(hn_sampler *s, const float *logits, const hn_history *
         out->sum = 1;
         return;
     }
-    const bool xtc = xtc_acts(s, position_of(h));
+    const bool xtc = xtc_acts(s, hn_history_position(h));
     if (!xtc && hn_support_is_all(s)) {
         dist_of_all(s, l, max, hn_sampler_scale(s), out);
         return;

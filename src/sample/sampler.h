@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sampler.h - the target's distribution D(logits, history, parameters) → P, and one draw from it.
  *
- * Order of processors: logit bias, penalties (repetition, frequency, presence), DRY, temperature, top-n-sigma, top-k,
+ * Order of processors: logit bias, penalties (repetition, frequency, presence), DRY, forbidden tokens, temperature, top-n-sigma, top-k,
  * typical, top-p, min-p, XTC. Temperature 0 takes the largest processed logit. The draw is an exponential race: the token
  * x of the support with the smallest e_x / P(x), e_x ~ Exp(1) keyed by (seed, position, HN_PURPOSE_TARGET, token id), so
  * a drafter that draws with the same noise couples with it and changes no text (verification.md 4, 10; 2408.07978).
@@ -27,6 +27,11 @@ typedef struct hn_history {
     int n_path;
 } hn_history;
 
+/* Of the token that is drawn. */
+static inline uint64_t hn_history_position(const hn_history *h) {
+    return (uint64_t)h->n + (uint64_t)h->n_path;
+}
+
 /* P by its support: P(id[i]) = weight[i] / sum, weight[i] > 0, ids ascending. Owned by the sampler, valid until its next call.
  * n == 0: nothing can be drawn. At temperature 0: one id. */
 typedef struct hn_dist {
@@ -51,6 +56,9 @@ typedef struct hn_sampler {
     float *bucket; /* [hn_vocab_buckets(vocab)] largest logit of each 64 */
     float *key;   /* [vocab], only for typical_p: the keys of candidates */
     hunch_bias *bias;               /* [params.n_bias] */
+    int32_t *forbidden;             /* [n_forbidden] of hn_sampler_forbid */
+    int n_forbidden;
+    uint64_t forbidden_before;      /* position */
     float *processed;               /* [vocab], only if a processor changes logits */
     struct hn_penalties *penalties; /* only if one looks at the history */
 } hn_sampler;
@@ -66,8 +74,11 @@ void hn_sampler_fini(hn_sampler *s);
 hunch_status hn_sampler_breakers(hn_sampler *s, const uint8_t *breakers, hunch_error *err);
 bool hn_sampler_wants_breakers(const hn_sampler *s); /* DRY is on */
 
-/* True if the drawn token is always the argmax of the raw logits: temperature 0 and no processor. */
-bool hn_sampler_takes_best(const hn_sampler *s);
+/* These tokens have probability 0 at all positions before this one; copied. Once a sampler. */
+hunch_status hn_sampler_forbid(hn_sampler *s, const int32_t *token, int n, uint64_t before, hunch_error *err);
+
+/* True if the drawn token is always the argmax of the raw logits from this position on: temperature 0 and no processor. */
+bool hn_sampler_takes_best(const hn_sampler *s, uint64_t position);
 
 /* The token that plain decoding emits after this history. logits: [vocab], not changed. greedy_hint: the argmax of
  * logits if the caller has it, else -1. Returns -1 if no token can be drawn (all logits NaN or -inf). */

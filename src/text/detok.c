@@ -61,7 +61,7 @@ hunch_status hn_detok_push(hn_detok *d, const hn_tokenizer *t, int32_t id, char 
                            hunch_error *err) {
     char joined[sizeof d->pending + 1 + HN_MAX_TOKEN_BYTES];
     size_t n = 0;
-    const char *piece = hn_tokenizer_is_special(t, id) ? NULL : hn_tokenizer_piece(t, id, &n);
+    const char *piece = !d->special && hn_tokenizer_is_special(t, id) ? NULL : hn_tokenizer_piece(t, id, &n);
     if (!reserve(text, *len, cap, n + sizeof d->pending)) return hn_fail_memory(err, "the text", *len + n);
     if (n == 0) { /* special, outside the vocabulary, or empty: pending bytes stay pending */
         (*text)[*len] = '\0';

@@ -31,10 +31,11 @@ hunch_status hn_tokenizer_encode(const hn_tokenizer *t, const char *text, size_t
 const char *hn_tokenizer_piece(const hn_tokenizer *t, int32_t id, size_t *len);
 
 /* Incremental detokenising: never splits a UTF-8 sequence, bytes that can never become valid show as U+FFFD, special
- * tokens are left out, SentencePiece's leading space is dropped at the start of the text. */
+ * tokens are left out unless they are asked for, SentencePiece's leading space is dropped at the start of the text. */
 typedef struct hn_detok {
     char pending[8];
     int n_pending;
+    bool special; /* set it after hn_detok_init for the names of special tokens, too */
     bool started; /* set it after hn_detok_init if the ids continue a text: then no leading space is dropped */
 } hn_detok;
 void hn_detok_init(hn_detok *d);

@@ -71,7 +71,8 @@ const char *tool_finish_name(hunch_finish f) {
                                         [HUNCH_FINISH_LENGTH] = "length",
                                         [HUNCH_FINISH_CANCELLED] = "cancelled",
                                         [HUNCH_FINISH_FAILED] = "failed",
-                                        [HUNCH_FINISH_LOOP] = "loop"};
+                                        [HUNCH_FINISH_LOOP] = "loop",
+                                        [HUNCH_FINISH_DEADLINE] = "deadline"};
     return names[f];
 }
 

@@ -18,7 +18,7 @@ static int choose(hn_head_round *c, const hn_propose *p, int row, const hn_histo
     if (best[0] < 0 || !(value[0] > -INFINITY)) return 0;
     const double sum = hn_head_sum(t->head, row);
     int m = 0;
-    if ((t->likely && !p->chain) || hn_sampler_takes_best(p->sampler)) {
+    if ((t->likely && !p->chain) || hn_sampler_takes_best(p->sampler, (uint64_t)p->text.n)) {
         for (; m < n && m < t->topk && best[m] >= 0 && value[m] > -INFINITY; m++) {
             token[m] = best[m];
             prob[m] = (float)(exp((double)value[m] - (double)value[0]) / sum);
