@@ -283,6 +283,10 @@ static void nothing_is_returned(hunch_model *m, hunch_engine *e) {
     hunch_session_get(NULL, &state), seen("hunch_session_get", "s");
     assert_true(state.n_tokens == 0 && state.tokens == NULL);
     hunch_session_get(NULL, NULL), seen("hunch_session_get", "state");
+    hunch_engine_stats numbers = {.pages = 7};
+    hunch_engine_get_stats(NULL, &numbers), seen("hunch_engine_get_stats", "e");
+    assert_int_equal(numbers.pages, 0);
+    hunch_engine_get_stats(NULL, NULL), seen("hunch_engine_get_stats", "out");
     assert_true(hunch_measure_experts(NULL) == 0), seen("hunch_measure_experts", "e");
     hunch_engine_work(e, 1, 1, 1, NULL), seen("hunch_engine_work", "out");
     hunch_engine_work(NULL, 1, 1, 1, &work), seen("hunch_engine_work", "e");

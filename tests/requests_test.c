@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* requests_test.c - what a request may ask for, each with and without drafts: where a text may end and what it is then said to have
- * ended with, who may draft for it and how much, with whom it shares rows, and when it gets a place. */
+ * ended with, who may draft for it and how much, with whom it shares rows, and when it gets a place; and the
+ * numbers of an engine that serves them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -573,6 +574,125 @@ static void test_refusals(void **state) {
     hunch_engine_close(&e);
 }
 
+/* ---- the numbers of an engine -------------------------------------------------------------------------------------------------- */
+
+/* Sums over sessions, and over drafters, are the engine's; pages add up at any time; nothing is lost when a session closes. */
+static void test_numbers(void **state) {
+    (void)state;
+    enum { N = 12, PLACES = 6 };
+    char specs[700];
+    snprintf(specs, sizeof specs, "ngram+forced,accept=0.7,depth=4+%s", self_draft);
+    hunch_engine_options o;
+    hunch_engine_options_defaults(&o);
+    o.parallel = PLACES;
+    o.context = CONTEXT;
+    o.page_rows = PAGE;
+    o.pool_rows = CONTEXT; /* so few that texts are preempted */
+    hunch_engine *e = open_engine_with(model, specs, o);
+    hunch_session *s[N];
+    hunch_engine_stats n;
+    const hunch_token often[] = {290, 300, 310, 320, 330, 340, 350, 360};
+    uint64_t tokens = 0, accepted = 0, drafted = 0, restored = 0, preempted = 0, trees = 0, at[4] = {0}, by[3] = {0};
+    for (int i = 0; i < N; i++) {
+        hunch_request r = hot(200, (uint64_t)i);
+        r.ignore_eos = true;
+        r.stop_tokens = often;
+        r.n_stop_tokens = i < 3 ? 8 : 0;
+        must(hunch_session_open(&s[i], e, &r, err));
+    }
+    hunch_engine_get_stats(e, &n);
+    assert_int_equal(n.running, PLACES);
+    assert_int_equal(n.waiting, N - PLACES);
+    assert_int_equal(n.n_drafters, 3);
+    uint64_t rounds = 0;
+    while (hunch_engine_running(e) > 0) {
+        must(hunch_engine_round(e, err));
+        hunch_engine_get_stats(e, &n);
+        rounds++;
+        assert_int_equal(n.running + n.waiting, hunch_engine_running(e));
+        assert_true(n.running <= PLACES && n.pages_used >= 0 && n.pages_idle >= 0 && n.pages_free >= 0);
+        assert_int_equal(n.pages, n.pages_used + n.pages_idle + n.pages_free);
+        assert_true(n.running == 0 || n.pages_used > 0);
+    }
+    assert_int_equal(n.pages_used, 0);
+    assert_true(n.pages_idle > 0 && n.page_bytes > 0);
+    for (int i = 0; i < N; i++) {
+        hunch_session_state st;
+        hunch_session_get(s[i], &st);
+        tokens += st.n_tokens;
+        accepted += st.accepted;
+        drafted += st.drafted;
+        restored += st.n_restored;
+        preempted += st.preempted;
+        for (int k = 0; k < 4; k++) at[k] += st.accepted_per_position[k];
+        for (size_t k = 0; k < st.n_tokens; k++)
+            if (st.drafter_of[k] >= 0) by[st.drafter_of[k]]++;
+        assert_true(st.wait_s >= 0 && (i < PLACES || st.wait_s > 0));
+        trees += st.rounds;
+        hunch_session_close(&s[i]);
+    }
+    hunch_engine_get_stats(e, &n);
+    assert_int_equal(n.tokens, tokens);
+    assert_int_equal(n.accepted, accepted);
+    assert_int_equal(n.drafted, drafted);
+    assert_int_equal(n.prefix_hits, restored);
+    assert_int_equal(n.prefix_queries, N * sizeof prompt / sizeof *prompt);
+    assert_int_equal(n.prompt_tokens, N * sizeof prompt / sizeof *prompt);
+    assert_int_equal(n.preemptions, preempted);
+    assert_true(preempted > 0);
+    assert_true(n.recomputed > 0);
+    assert_true(n.recomputed <= n.prompt_rows);
+    assert_int_equal(n.rounds, rounds);
+    assert_true(n.passes >= n.rounds && n.rows > n.prompt_rows && n.rows >= n.drafted);
+    assert_true(n.drafts > 0 && n.drafts <= trees);
+    assert_int_equal(n.finished[HUNCH_FINISH_LENGTH] + n.finished[HUNCH_FINISH_STOP], N);
+    assert_true(n.finished[HUNCH_FINISH_STOP] > 0);
+    uint64_t by_drafter = 0;
+    for (int d = 0; d < 3; d++) {
+        uint64_t sum = 0, right = 0;
+        assert_int_equal(n.drafter[d].accepted, by[d]);
+        for (int k = 0; k < HUNCH_MAX_DEPTH; k++) {
+            sum += n.drafter[d].drafted_per_position[k];
+            right += n.drafter[d].accepted_per_position[k];
+            assert_true(n.drafter[d].accepted_per_position[k] <= n.drafter[d].drafted_per_position[k]);
+        }
+        assert_int_equal(sum, n.drafter[d].drafted);
+        assert_int_equal(right, n.drafter[d].accepted);
+        by_drafter += sum;
+    }
+    assert_int_equal(by_drafter, drafted);
+    for (int k = 0; k < 4; k++) assert_int_equal(n.accepted_per_position[k], at[k]);
+    assert_true(n.drafter[2].pass_s > 0 && n.drafter[0].pass_s == 0);
+    assert_true(n.pass_s > 0 && n.draft_s > 0 && n.verify_s > 0 && n.pass_s + n.draft_s + n.verify_s <= n.round_s);
+    hunch_engine_close(&e);
+}
+
+/* Recomputed rows are those that were lost: with prefixes off, all that a preempted text had. */
+static void test_hits_and_rows(void **state) {
+    (void)state;
+    hunch_token text[100];
+    for (int i = 0; i < 100; i++) text[i] = i == 0 ? 1 : 260 + i;
+    hunch_engine *e = open_with(NULL, 1);
+    hunch_engine_stats n;
+    for (int i = 0; i < 3; i++) {
+        hunch_request r = request(2);
+        answer a = {0};
+        r.prompt = text;
+        r.n_prompt = 100;
+        run_requests(e, &r, 1, false, &a);
+        hunch_engine_get_stats(e, &n);
+        assert_int_equal(n.prefix_queries, 100 * (i + 1));
+        assert_int_equal(n.prefix_hits, 96 * i);
+        assert_int_equal(n.prompt_rows, 100 + 4 * i);
+        assert_int_equal(n.rows, 100 + 4 * i + i + 1); /* the second token has a row of its own */
+        assert_int_equal(n.recomputed, 0);
+        answer_free(&a);
+    }
+    hunch_engine_get_stats(NULL, &n);
+    assert_int_equal(n.pages, 0);
+    hunch_engine_close(&e);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stop_tokens),
@@ -590,6 +710,8 @@ int main(void) {
         cmocka_unit_test(test_none_starves),
         cmocka_unit_test(test_deadlines),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_hits_and_rows),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

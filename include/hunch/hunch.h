@@ -316,6 +316,7 @@ typedef enum hunch_finish {
     HUNCH_FINISH_LOOP,      /* loop_tokens of hunch_request */
     HUNCH_FINISH_DEADLINE   /* its deadline_s */
 } hunch_finish;
+enum { HUNCH_FINISHES = HUNCH_FINISH_DEADLINE + 1 };
 
 /* The output of a session since the last call of its on_output. */
 typedef struct hunch_output {
@@ -484,8 +485,43 @@ typedef struct hunch_session_state {
     double prefill_s, decode_s; /* share of wall time of the rounds that it took part in */
     double draft_s, verify_s;   /* parts of decode_s */
     double draft_pass_s;        /* of draft_s: passes of draft models and heads */
+    double wait_s;              /* from hunch_session_open to its first place, or until now; part of no other time */
 } hunch_session_state;
 void hunch_session_get(const hunch_session *s, hunch_session_state *state);
+
+/* ---- the numbers of an engine ---------------------------------------------------------------------------------- */
+
+/* What one drafter did since the engine was opened. A draft that several drafters made is one of each that made it; if it was accepted, it
+ * counts for the one that `drafter_of` names. Position i of an array is depth i + 1. */
+typedef struct hunch_drafter_stats {
+    uint64_t drafted, accepted; /* candidates that were verified; tokens that were emitted from them */
+    uint64_t drafted_per_position[HUNCH_MAX_DEPTH], accepted_per_position[HUNCH_MAX_DEPTH];
+    double pass_s; /* passes of a draft model or head; 0 for others */
+} hunch_drafter_stats;
+
+/* What an engine is doing, and counters since it was opened, which only grow: of all its sessions, those that are closed too. */
+typedef struct hunch_engine_stats {
+    int running, waiting;       /* sessions with a place, and those that wait for one */
+    int pages, pages_used, pages_idle, pages_free; /* pages = used + idle (of ended texts, kept until their room is needed) + free */
+    size_t page_bytes;
+    uint64_t finished[HUNCH_FINISHES]; /* sessions by enum hunch_finish */
+    uint64_t prompt_tokens;     /* of sessions that got a place */
+    uint64_t tokens;            /* emitted */
+    uint64_t prefix_queries, prefix_hits; /* rows of prompts that were looked up in the prefix index, and found there */
+    uint64_t preemptions;       /* a session lost its place */
+    uint64_t recomputed;        /* rows that were computed again after it */
+    uint64_t rounds, passes;    /* of the target */
+    uint64_t rows, prompt_rows; /* of those passes: all, and those that read a prompt, or a preempted text again */
+    uint64_t drafts;            /* trees with at least one candidate: one a text and round */
+    uint64_t drafted, accepted; /* as in hunch_session_state */
+    uint64_t accepted_per_position[HUNCH_MAX_DEPTH];
+    double round_s;             /* seconds in rounds; of them: */
+    double pass_s, draft_s, verify_s; /* passes of the target; drafting; verification with what it emits */
+    int n_drafters;
+    const hunch_drafter_stats *drafter; /* [n_drafters], owned by the engine; rounds change it */
+} hunch_engine_stats;
+/* On the engine's thread, inside callbacks too. Takes no time worth counting. */
+void hunch_engine_get_stats(const hunch_engine *e, hunch_engine_stats *out);
 
 /* ---- inspection ---------------------------------------------------------------------------------------------- */
 

@@ -83,6 +83,8 @@ hunch_status hn_cache_open(hn_cache **out, const hn_ops *ops, const hn_cache_gro
                            int rows, int pool_rows, hunch_error *err);
 void hn_cache_close(hn_cache **c);
 size_t hn_cache_bytes(const hn_cache *c);
+int hn_cache_all_pages(const hn_cache *c);
+int hn_cache_idle_pages(const hn_cache *c); /* those that only the prefix index holds */
 int hn_cache_free_pages(const hn_cache *c); /* those that only the prefix index holds count as free */
 /* The most pages that a sequence of `rows` rows and a pass after them needs, over all groups. */
 int hn_cache_pages_for(const hn_cache *c, int rows);

@@ -23,6 +23,14 @@ size_t hn_cache_bytes(const hn_cache *c) {
     return c->page_bytes * (size_t)c->n_pages;
 }
 
+int hn_cache_all_pages(const hn_cache *c) {
+    return c->n_pages;
+}
+
+int hn_cache_idle_pages(const hn_cache *c) {
+    return c->n_idle;
+}
+
 int hn_cache_free_pages(const hn_cache *c) {
     return c->n_free + c->n_idle;
 }

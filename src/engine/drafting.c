@@ -155,7 +155,8 @@ void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n, const hn_dr
     else
         draft_everything(&g);
     hn_note_failures(e);
-    const double share = (hn_now() - start) / n, passes = (draft_passes(e) - before) / n;
+    const double seconds = hn_now() - start, share = seconds / n, passes = (draft_passes(e) - before) / n;
+    e->stats.draft_s += seconds;
     for (int i = 0; i < n; i++) {
         s[i]->round.draft_s = share;
         s[i]->round.draft_pass_s = passes;

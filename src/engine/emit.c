@@ -73,6 +73,7 @@ hunch_status hn_session_emit(hunch_session *s, int32_t token, int drafter, const
     hunch_status st = emit_reserve(t, r, n, err);
     if (st) return st;
     t->token[t->n++] = token;
+    s->engine->stats.tokens++;
     t->drafter_of[n] = (int16_t)drafter;
     if (r->logprobs) t->logprob[n] = (float)hn_logprob(logits, vocab, token);
     if (r->n_top) hn_logprob_top(logits, vocab, t->top + n * (size_t)r->n_top, r->n_top);
@@ -102,6 +103,7 @@ void hn_session_finish(hunch_session *s, hunch_finish how) {
         (void)hn_detok_end(&t->detok, &t->out, &t->out_len, &t->out_cap, &ignored);
     t->shown = t->out_len;
     s->stats.finish = how;
+    s->engine->stats.finished[how]++;
 }
 
 void hn_session_fail(hunch_session *s, const hunch_error *err) {

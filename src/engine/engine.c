@@ -165,6 +165,7 @@ static hunch_status open_parts(hunch_engine *e, const hunch_engine_options *o, h
     if (!e->session) return hn_fail_memory(err, "sessions", (size_t)e->parallel * sizeof(hunch_session *));
     hunch_status st = hn_engine_open_drafters(e, o, &controlled, err);
     if (!st) st = check_rule(e, err);
+    if (!st) st = hn_stats_open(e, err);
     choose_chunk(e, o->chunk);
     e->row = hn_zalloc((size_t)e->pass_rows, sizeof *e->row);
     if (!st && !e->row) st = hn_fail_memory(err, "rows of a pass", (size_t)e->pass_rows * sizeof *e->row);
@@ -233,6 +234,7 @@ void hunch_engine_close(hunch_engine **ep) {
     hn_name_list_fini(&e->notes);
     hn_free(e->drafter);
     hn_free(e->session);
+    hn_free(e->drafter_stats);
     hn_free(e->row);
     hn_free(e);
 }

@@ -2,8 +2,8 @@
 /* engine.h - the structs behind the three public handles. Files: model_api.c (load, text), engine.c (open and close),
  * open_drafters.c (its drafters), oracle.c (what those of tests know), request.c (what a session was asked for), session.c (its life, from
  * open to close), scheduler.c (which sessions have a place), shared_rows.c (rows that texts share), emit.c (what is emitted, and when a
- * text ends), repeats.c (answers that repeat themselves), drafting.c (the trees of a round), round.c (the one round of all sessions),
- * internal_rows.c (a sequence that is no session's), stream.c (on_output), draft_api.c (hunch_draft), inspect_api.c (evaluate, inspect,
+ * text ends), engine_stats.c (an engine's numbers), repeats.c (answers that repeat themselves), drafting.c (the trees of a round),
+ * round.c (the one round of all sessions), internal_rows.c (a sequence that is no session's), stream.c (on_output), draft_api.c (hunch_draft), inspect_api.c (evaluate, inspect,
  * convert), measure_api.c (times of passes, limits of the machine),
  * check_api.c and its parts (head_check.h: whether a draft head fits and drafts well), curves.c (measured costs between
  * processes). */
@@ -73,6 +73,8 @@ struct hunch_engine {
     int overtaken;           /* places given to others since the text that has waited longest, or an older one, got one */
     uint64_t admissions;     /* so far: a session with a larger number got its place later */
     bool internal;           /* the internal sequence is in use */
+    hunch_engine_stats stats; /* its counters and times */
+    hunch_drafter_stats *drafter_stats; /* [n_drafters] */
 };
 
 /* What was asked for: fixed while the session lives, except that `oracle` is made after the rest. */
@@ -146,6 +148,8 @@ struct hunch_session {
     int id;              /* of its place, and of its sequence in the cache; -1: none */
     hunch_session *next; /* in the queue */
     uint64_t opened;     /* the how manyeth session of the engine */
+    double opened_at;    /* by hn_now */
+    int lost_rows;       /* that it had in the cache when it was preempted */
     uint64_t admission;
     bool held;           /* a call that runs passes has it in its hands: what ends the session waits until that returns */
     hn_session_wish wish;
@@ -228,6 +232,12 @@ bool hn_make_room(hunch_session *s);
 static inline size_t hn_prefill_rows(const hunch_session *s) {
     return s->text.n > s->text.n_prompt ? s->text.n - 1 : s->text.n_prompt;
 }
+
+/* ---- engine_stats.c ---- */
+
+hunch_status hn_stats_open(hunch_engine *e, hunch_error *err);
+void hn_stats_drafted(hunch_engine *e, const hn_tree *t);             /* a tree that was verified */
+void hn_stats_accepted(hunch_engine *e, int drafter, int depth); /* a candidate that was emitted */
 
 /* ---- shared_rows.c ---- */
 

@@ -52,6 +52,7 @@ void hn_batch_add(hn_batch *b, hunch_session *s) {
         /* in a text that resumes no prompt row decides a token */
         row->logits = !prompt || (size_t)(done + i) + 1 == s->text.n ? logits_wanted(s) : HN_LOGITS_NONE;
         row->feature = s->engine->feeds;
+        b->n_prompt_rows += prompt;
         b->n_logits += row->logits != HN_LOGITS_NONE;
     }
     b->session[seq] = s;
@@ -59,7 +60,6 @@ void hn_batch_add(hn_batch *b, hunch_session *s) {
     b->n_certain[seq] = prompt ? r->n_rows : 1;
     b->first_token[seq] = hn_session_emitted(s) == 0;
     b->n_sessions++;
-    b->prompts |= prompt;
     b->context += done;
 }
 
@@ -97,6 +97,7 @@ static hunch_status emit_verdict(hunch_session *s, const hn_verdict *v, tree_log
         if (!own) {
             s->stats.accepted++;
             s->stats.accepted_per_position[s->round.tree.depth[v->path[i]] - 1]++;
+            hn_stats_accepted(s->engine, v->drafter_of[i], s->round.tree.depth[v->path[i]]);
         }
     }
     return HUNCH_OK;
@@ -190,6 +191,7 @@ hunch_status hn_tree_take(hunch_session *s, const hn_runner *runner, hunch_error
     s->stats.rounds++;
     s->stats.drafted += (uint64_t)r->tree.n_candidates;
     s->stats.depth_drafted += (uint64_t)hn_tree_depth(&r->tree);
+    hn_stats_drafted(s->engine, &r->tree);
     hunch_status st = emit_verdict(s, &r->verdict, &t, &kept, err);
     if (st) return st;
     r->committed[0] = 0;
@@ -254,6 +256,10 @@ hunch_status hn_batch_run(hunch_engine *e, hn_batch *b, hunch_error *err) {
     b->start = hn_now();
     hunch_status st = hn_pass_run_with(e->runner, b->row, b->n_rows, b->cache_seq, b->n_sessions, &more, err);
     b->pass_s = hn_now() - b->start;
+    e->stats.passes++;
+    e->stats.rows += (uint64_t)b->n_rows;
+    e->stats.prompt_rows += (uint64_t)b->n_prompt_rows;
+    e->stats.pass_s += b->pass_s;
     for (int i = 0; !st && i < b->n_sessions; i++) b->session[i]->stats.passes++;
     return st;
 }
@@ -264,7 +270,7 @@ void hn_batch_end(hunch_engine *e, hn_batch *b) {
     for (int i = 0; i < b->n_sessions; i++) report_session(b->session[i], b->pass_s);
     release_ended(e, b);
     const double whole = hn_now() - b->start, per_row = whole / b->n_rows;
-    if (e->controller && !b->prompts)
+    if (e->controller && b->n_prompt_rows == 0)
         hn_cost_pass_experts(hn_controller_cost(e->controller), b->n_rows, (int)(b->context / b->n_sessions), hn_experts_used(e), whole);
     for (int i = 0; i < b->n_sessions; i++) {
         hunch_session_state *t = &b->session[i]->stats;
@@ -278,7 +284,9 @@ static hunch_status flush(hunch_engine *e, hn_batch *b, hunch_error *err) {
     if (b->n_rows == 0) return HUNCH_OK;
     hunch_status st = hn_batch_run(e, b, err);
     if (st) return st;
+    const double start = hn_now();
     for (int i = 0; i < b->n_sessions; i++) read_pass(b->session[i], e->runner);
+    e->stats.verify_s += hn_now() - start;
     hn_batch_end(e, b);
     return HUNCH_OK;
 }
@@ -334,8 +342,11 @@ hunch_status hunch_engine_round(hunch_engine *e, hunch_error *err) {
     for (int i = 0; i < e->parallel; i++)
         if (e->session[i] && hn_session_running(e->session[i])) running[n++] = e->session[i];
     qsort(running, (size_t)n, sizeof *running, by_age); /* older sessions get pages first */
+    const double start = hn_now();
     hn_engine_enter(e);
     if (n > 0) st = hn_round(e, running, n, err);
+    e->stats.rounds += n > 0;
+    e->stats.round_s += hn_now() - start;
     hn_engine_leave(e);
     hn_stream_deliver(e);
     return st;

@@ -15,7 +15,7 @@ typedef struct hn_batch {
     int n_certain[HN_MAX_TEXTS]; /* rows of each session that will be committed whatever the verifier decides */
     bool first_token[HN_MAX_TEXTS]; /* nothing was emitted before */
     int n_rows, n_logits, n_sessions;
-    bool prompts;           /* some rows are of prompts */
+    int n_prompt_rows;      /* of n_rows: of prompts, and of preempted texts that are read again */
     double context;         /* committed rows, summed over sessions */
     double start, pass_s;   /* when the pass began; its seconds */
 } hn_batch;

@@ -54,6 +54,7 @@ hunch_status hunch_session_open(hunch_session **out, hunch_engine *e, const hunc
         return st;
     }
     s->opened = ++e->opened;
+    s->opened_at = hn_now();
     hn_queue_push(s, false);
     hn_admit(e);
     if (s->stats.finish == HUNCH_FINISH_FAILED) { /* it got a place, but a drafter could not begin */
@@ -108,6 +109,20 @@ static hunch_status begin_drafters(hunch_session *s, hunch_error *err) {
     return HUNCH_OK;
 }
 
+/* A first place, or another after it was preempted. */
+static void count_place(hunch_session *s) {
+    hunch_engine *e = s->engine;
+    const int restored = hn_cache_committed(e->cache, s->id, 0);
+    if (s->stats.preempted > 0) {
+        e->stats.recomputed += restored < s->lost_rows ? (uint64_t)(s->lost_rows - restored) : 0;
+        return;
+    }
+    s->stats.wait_s = hn_now() - s->opened_at;
+    e->stats.prompt_tokens += s->text.n_prompt;
+    e->stats.prefix_queries += e->reuse ? s->text.n_prompt : 0;
+    e->stats.prefix_hits += (uint64_t)restored;
+}
+
 hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err) {
     hunch_engine *e = s->engine;
     hunch_status st = hn_request_sampler(s, err);
@@ -126,6 +141,7 @@ hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err) {
         s->stats.n_restored += hn_session_emitted(s) ? 0 : prompt;
         if (prompt > s->stats.n_prefilled) s->stats.n_prefilled = prompt;
     }
+    count_place(s);
     st = begin_drafters(s, err);
     if (st) {
         hn_cache_seq_end(e->cache, id);
@@ -153,8 +169,10 @@ void hn_session_release(hunch_session *s) {
 }
 
 void hn_session_preempt(hunch_session *s) {
+    s->lost_rows = hn_cache_committed(s->engine->cache, s->id, 0);
     hn_session_release(s);
     s->stats.preempted++;
+    s->engine->stats.preemptions++;
     hn_queue_push(s, true);
 }
 
@@ -197,6 +215,7 @@ void hunch_session_get(const hunch_session *s, hunch_session_state *state) {
     *state = (hunch_session_state){0};
     if (!s) return;
     *state = s->stats;
+    if (s->stats.waiting && s->stats.preempted == 0) state->wait_s = hn_now() - s->opened_at;
     state->n_prompt = s->text.n_prompt;
     state->tokens = s->text.token + s->text.n_prompt;
     state->drafter_of = s->text.drafter_of;
