@@ -244,6 +244,7 @@ typedef struct hunch_engine_options {
                                   continue from, those of draft models included, beside those of running texts; 0: 16 states,
                                   or fewer if memory is short. With fewer than texts a preempted one may begin again */
     bool no_prefix_reuse;      /* false: a prompt that shares a prefix with an earlier text starts after its pages */
+    bool pooling;              /* requests may ask for pooled states: passes keep the last state of each row */
 } hunch_engine_options;
 
 void hunch_engine_options_defaults(hunch_engine_options *o);
@@ -339,6 +340,9 @@ enum { HUNCH_MOST_STOPS = 64, HUNCH_MOST_STOP_BYTES = 1024, HUNCH_MOST_BREAKERS 
 enum { HUNCH_MAX_DEPTH = 63, HUNCH_MAX_ROWS = 63 }; /* most levels of a draft tree, and drafted rows of it in a pass */
 #define HUNCH_ALL_DRAFTERS UINT32_MAX
 
+/* One vector for a prompt, made of the states of its rows after the model's last norm, those that its output matrix reads. */
+typedef enum hunch_pooling { HUNCH_POOL_NONE, HUNCH_POOL_MEAN, HUNCH_POOL_LAST } hunch_pooling;
+
 struct hunch_round_report;
 typedef struct hunch_request {
     const hunch_token *prompt; /* copied; at least one token */
@@ -374,6 +378,12 @@ typedef struct hunch_request {
     size_t n_prediction;
     bool logprobs;             /* keep the log-probability of every emitted token */
     int top_logprobs;          /* keep those of this many likeliest tokens at each position, too (and `logprobs`); 0: none */
+    /* Log-probabilities of the prompt, and its pooled state: such a request computes all rows of its prompt, and takes none from the
+     * prefix index. */
+    bool prompt_logprobs;      /* keep the log-probability of every token of the prompt but the first, and of the top_logprobs likeliest
+                                  tokens there */
+    hunch_pooling pooling;     /* HUNCH_POOL_NONE; others need hunch_engine_options.pooling */
+    bool prompt_only;          /* it ends when the prompt was read, without a token: HUNCH_FINISH_LENGTH */
     /* Called with the logits (float [vocab]) that decided each emitted token, in order; may be NULL. */
     void (*on_logits)(void *user, size_t index, const float *logits, int vocab);
     void *on_logits_user;
@@ -480,6 +490,11 @@ typedef struct hunch_session_state {
     const float *logprobs;      /* [n_tokens] natural logs under softmax(logits) before any processing; NULL unless requested */
     const hunch_logprob *top_logprobs; /* [n_tokens][n_top_logprobs], likeliest first, equal ones by their ids; NULL unless requested */
     int n_top_logprobs;         /* as requested, but at most the vocabulary */
+    const float *prompt_logprobs; /* [n_prompt] of each token of the prompt given those before it; NAN for the first one, and for those
+                                   that are not read yet. NULL unless requested */
+    const hunch_logprob *prompt_top_logprobs; /* [n_prompt][n_top_logprobs], likewise; token -1 where the others have NAN */
+    const float *pooled;        /* [n_pooled] of the whole prompt; NULL unless requested, and until it was read */
+    int n_pooled;               /* hidden of hunch_model_info */
     hunch_lossy lossy;          /* the rule that made it, if not lossless */
     hunch_verify verify;        /* the rule that verified: greedy, match, ratio, block or traversal */
     double prefill_s, decode_s; /* share of wall time of the rounds that it took part in */

@@ -52,9 +52,9 @@ static hunch_status check_rule(const hunch_engine *e, hunch_error *err) {
     return st ? st : hn_rule_check(rule, d, e->n_drafters, err);
 }
 
-/* The features that the drafters need, together. */
+/* The features that the drafters and pooled states need, together. */
 static hn_feature_set feature_set(const hunch_engine *e) {
-    hn_feature_set f = {{0}, false};
+    hn_feature_set f = {{0}, e->pooling};
     for (int i = 0; i < e->n_drafters; i++) {
         const hn_feature_set *want = &e->drafter[i].needs.features;
         for (int w = 0; w < 4; w++) f.layers[w] |= want->layers[w];
@@ -206,6 +206,7 @@ hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_e
     e->lossy = o->lossy;
     e->kv = hn_kv_type(m, o->kv);
     e->reuse = !o->no_prefix_reuse;
+    e->pooling = o->pooling;
     hn_hash_key(e->salt_key);
     st = open_parts(e, o, err);
     if (st) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine.h - the structs behind the three public handles. Files: model_api.c (load, text), engine.c (open and close),
- * open_drafters.c (its drafters), oracle.c (what those of tests know), request.c (what a session was asked for), session.c (its life, from
- * open to close), scheduler.c (which sessions have a place), shared_rows.c (rows that texts share), emit.c (what is emitted, and when a
- * text ends), engine_stats.c (an engine's numbers), repeats.c (answers that repeat themselves), drafting.c (the trees of a round),
- * round.c (the one round of all sessions), internal_rows.c (a sequence that is no session's), stream.c (on_output), draft_api.c (hunch_draft), inspect_api.c (evaluate, inspect,
- * convert), measure_api.c (times of passes, limits of the machine),
- * check_api.c and its parts (head_check.h: whether a draft head fits and drafts well), curves.c (measured costs between
+/* engine.h - the structs behind the three public handles. Files: model_api.c (load, text), engine.c (open and close), open_drafters.c
+ * (its drafters), oracle.c (what those of tests know), request.c (what a session was asked for), session.c (its life, from open to
+ * close), scheduler.c (which sessions have a place), shared_rows.c (rows that texts share), emit.c (what is emitted, and when a text
+ * ends), prompt_rows.c (values of a prompt's rows), engine_stats.c (an engine's numbers), repeats.c (answers that repeat themselves),
+ * drafting.c (the trees of a round), round.c (the one round of all sessions), internal_rows.c (a sequence that is no session's),
+ * stream.c (on_output), draft_api.c (hunch_draft), inspect_api.c (evaluate, inspect, convert), measure_api.c (times of passes, limits of
+ * the machine), check_api.c and its parts (head_check.h: whether a draft head fits and drafts well), curves.c (measured costs between
  * processes). */
 #ifndef HN_ENGINE_H
 #define HN_ENGINE_H
@@ -57,6 +57,7 @@ struct hunch_engine {
     hn_row *row;          /* [pass_rows] of the pass that is being put together */
     hn_dtype kv;
     bool reuse; /* of prefixes */
+    bool pooling;
     hunch_verify verify;
     hunch_lossy lossy;
     hunch_session **session; /* [parallel] those that have a place, by id; NULL: free */
@@ -81,6 +82,8 @@ struct hunch_engine {
 typedef struct hn_session_request {
     hn_rule rule;
     bool ignore_eos, logprobs;
+    bool prompt_logprobs, prompt_only;
+    hunch_pooling pooling;
     int n_top;          /* log-probabilities of the likeliest tokens */
     size_t max_new;     /* tokens */
     size_t loop_tokens; /* 0: off */
@@ -115,6 +118,11 @@ typedef struct hn_session_text {
     int16_t *drafter_of; /* of emitted tokens */
     float *logprob;      /* the same; NULL: not requested */
     hunch_logprob *top;  /* n_top a token, likewise */
+    float *prompt_logprob;     /* [n_prompt]; NULL: not requested */
+    hunch_logprob *prompt_top; /* [n_prompt][n_top], likewise */
+    double *pooled;            /* [hidden] sum of states, or the last one, of the prompt's rows so far; NULL: not requested */
+    float *pooled_out;         /* [hidden] when all were read */
+    size_t n_read;             /* rows of the prompt that these are made of */
     size_t cap_drafter_of, cap_logprob, cap_top;
     hn_detok detok;
     char *out; /* the emitted tokens as UTF-8 */
@@ -232,6 +240,19 @@ bool hn_make_room(hunch_session *s);
 static inline size_t hn_prefill_rows(const hunch_session *s) {
     return s->text.n > s->text.n_prompt ? s->text.n - 1 : s->text.n_prompt;
 }
+
+/* ---- prompt_rows.c ---- */
+
+/* The values that were requested of the prompt's rows. */
+hunch_status hn_prompt_values_open(hunch_session *s, const hunch_request *r, hunch_error *err);
+void hn_prompt_values_fini(hn_session_text *t);
+/* Rows that it may take from the prefix index: those whose values it has, if it was asked for any, else all. */
+size_t hn_prompt_shared_rows(const hunch_session *s);
+/* Whether it needs all logits of this row of the prompt, or its state. */
+bool hn_prompt_wants_logits(const hunch_session *s, size_t row);
+bool hn_prompt_wants_state(const hunch_session *s, size_t row);
+/* Takes what it needs of the rows that the last pass computed. */
+void hn_prompt_rows_read(hunch_session *s, const hn_runner *runner);
 
 /* ---- engine_stats.c ---- */
 

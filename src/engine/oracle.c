@@ -41,7 +41,8 @@ hunch_status hn_oracle_text(hunch_engine *e, const hunch_request *r, int32_t **o
     plain.on_logits = NULL;
     plain.on_round = NULL;
     plain.on_output = NULL;
-    plain.logprobs = false;
+    plain.logprobs = plain.prompt_logprobs = plain.prompt_only = false;
+    plain.pooling = HUNCH_POOL_NONE;
     plain.top_logprobs = 0;
     hunch_status st = hunch_session_open(&s, e->plain, &plain, err);
     if (!st) st = hunch_engine_run(e->plain, err);

@@ -82,6 +82,10 @@ hunch_status hn_request_check(const hunch_engine *e, const hunch_request *r, hun
     if (r->n_prompt > (size_t)e->context) return hn_fail_context(e, "prompt", r->n_prompt, err);
     if (r->top_logprobs < 0 || r->top_logprobs > HUNCH_MOST_TOP_LOGPROBS)
         return hn_fail(err, HUNCH_USAGE, "top_logprobs is %d, expected 0 to %d", r->top_logprobs, HUNCH_MOST_TOP_LOGPROBS);
+    if ((unsigned)r->pooling > HUNCH_POOL_LAST)
+        return hn_fail(err, HUNCH_USAGE, "pooling is %d, expected one of enum hunch_pooling", (int)r->pooling);
+    if (r->pooling != HUNCH_POOL_NONE && !e->pooling)
+        return hn_fail(err, HUNCH_USAGE, "pooling: this engine was opened without hunch_engine_options.pooling");
     if (r->n_prediction > MOST_PREDICTED)
         return hn_fail(err, HUNCH_USAGE, "prediction of %zu tokens, expected at most %d", r->n_prediction,
                        MOST_PREDICTED);
@@ -175,7 +179,8 @@ hunch_status hn_request_copy(hunch_session *s, const hunch_request *r, hunch_err
     if (!hn_grow((void **)&s->text.token, &s->text.cap, s->text.n_prompt + 1, sizeof *s->text.token))
         return hn_fail_memory(err, "prompt", s->text.n_prompt * sizeof *s->text.token);
     memcpy(s->text.token, r->prompt, s->text.n_prompt * sizeof *s->text.token);
-    hunch_status st = copy_tokens(&s->request.prediction, r->prediction, r->n_prediction, "prediction", err);
+    hunch_status st = hn_prompt_values_open(s, r, err);
+    if (!st) st = copy_tokens(&s->request.prediction, r->prediction, r->n_prediction, "prediction", err);
     s->request.n_prediction = s->request.prediction ? (int)r->n_prediction : 0;
     if (!st) st = hn_rule_choose(e->verify, &e->lossy, &r->sampling, &s->request.rule, err);
     if (!st) st = copy_sampling(&s->request, &r->sampling, err);

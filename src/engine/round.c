@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "engine/round.h"
 
 static bool prefilling(const hunch_session *s) {
@@ -24,6 +25,7 @@ static int rows_wanted(const hunch_session *s, bool others_wait) {
     const int done = hn_cache_committed(s->engine->cache, s->id, 0), left = (int)hn_prefill_rows(s) - done;
     int chunk = s->engine->chunk;
     if (others_wait && chunk > HN_MAX_ROWS) chunk = HN_MAX_ROWS;
+    if (s->request.prompt_logprobs) chunk = hn_least(chunk, HN_LOGIT_ROWS);
     if (hn_model_is_recurrent(&s->engine->model->target.arch)) chunk -= done % chunk; /* ends where the index keeps states */
     return left < chunk ? left : chunk;
 }
@@ -50,8 +52,11 @@ void hn_batch_add(hn_batch *b, hunch_session *s) {
         row->parent = (int16_t)(parent < 0 ? -1 : r->first_row + parent);
         row->token = prompt ? s->text.token[done + i] : r->tree.token[i];
         /* in a text that resumes no prompt row decides a token */
-        row->logits = !prompt || (size_t)(done + i) + 1 == s->text.n ? logits_wanted(s) : HN_LOGITS_NONE;
-        row->feature = s->engine->feeds;
+        const size_t at = (size_t)(done + i);
+        row->logits = !prompt || at + 1 == s->text.n ? logits_wanted(s)
+                      : hn_prompt_wants_logits(s, at) ? HN_LOGITS_ALL
+                                                      : HN_LOGITS_NONE;
+        row->feature = s->engine->feeds || (prompt && hn_prompt_wants_state(s, at));
         b->n_prompt_rows += prompt;
         b->n_logits += row->logits != HN_LOGITS_NONE;
     }
@@ -65,7 +70,7 @@ void hn_batch_add(hn_batch *b, hunch_session *s) {
 
 /* Upper limit of a session's rows with logits in the next pass. */
 static int most_logits(const hunch_session *s) {
-    return prefilling(s) ? 1 : s->round.n_rows;
+    return prefilling(s) && !s->request.prompt_logprobs ? 1 : s->round.n_rows;
 }
 
 typedef struct tree_logits {
@@ -215,11 +220,15 @@ static hunch_status read_tree(hunch_session *s, hn_runner *runner, hunch_error *
 
 static hunch_status read_prompt(hunch_session *s, hn_runner *runner, hunch_error *err) {
     hn_session_round *r = &s->round;
+    hn_prompt_rows_read(s, runner);
     hn_cache_commit(s->engine->cache, s->id, 0, NULL, r->n_rows);
     r->n_committed = r->n_rows;
     const size_t done = (size_t)(r->first_committed + r->n_rows);
     if (s->stats.n_prefilled < s->text.n_prompt) s->stats.n_prefilled = done < s->text.n_prompt ? done : s->text.n_prompt;
-    return !prefilling(s) && hn_session_emitted(s) == 0 ? finish_prompt(s, runner, err) : HUNCH_OK;
+    if (prefilling(s) || hn_session_emitted(s) > 0) return HUNCH_OK;
+    if (!s->request.prompt_only) return finish_prompt(s, runner, err);
+    hn_session_finish(s, HUNCH_FINISH_LENGTH);
+    return HUNCH_OK;
 }
 
 /* Processes the results of a pass for one session. A session that fails ends alone. */

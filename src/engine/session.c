@@ -35,6 +35,7 @@ void hn_session_destroy(hunch_session *s) {
     hn_free(s->text.logprob);
     hn_free(s->text.top);
     hn_free(s->text.out);
+    hn_prompt_values_fini(&s->text);
     hn_free(s);
 }
 
@@ -135,8 +136,8 @@ hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err) {
         /* The row that decides the first token must be computed. A text that resumes needs none: a draft head without layers, which has
          * lost the newest state with the place, waits for the next round's pass, and that emits a token as well, unlike a pass that
          * computes only the last row again. */
-        const size_t most = s->text.n > s->text.n_prompt ? s->text.n - 1 : s->text.n_prompt - 1;
-        const size_t rows = (size_t)hn_cache_restore(e->cache, id, s->text.token, (int)most);
+        const size_t most = s->text.n > s->text.n_prompt ? s->text.n - 1 : s->text.n_prompt - 1, may = hn_prompt_shared_rows(s);
+        const size_t rows = (size_t)hn_cache_restore(e->cache, id, s->text.token, (int)(most < may ? most : may));
         const size_t prompt = rows < s->text.n_prompt ? rows : s->text.n_prompt;
         s->stats.n_restored += hn_session_emitted(s) ? 0 : prompt;
         if (prompt > s->stats.n_prefilled) s->stats.n_prefilled = prompt;
@@ -222,6 +223,10 @@ void hunch_session_get(const hunch_session *s, hunch_session_state *state) {
     state->logprobs = s->text.logprob;
     state->top_logprobs = s->text.top;
     state->n_top_logprobs = s->request.n_top;
+    state->prompt_logprobs = s->text.prompt_logprob;
+    state->prompt_top_logprobs = s->text.prompt_top;
+    state->pooled = s->text.n_read == s->text.n_prompt ? s->text.pooled_out : NULL;
+    state->n_pooled = s->text.pooled ? s->engine->model->target.arch.hidden : 0;
     state->n_tokens = hn_session_emitted(s);
     state->text = s->engine->model->tokenizer ? (s->text.out ? s->text.out : "") : NULL;
     state->text_len = s->text.shown;

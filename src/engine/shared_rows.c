@@ -60,7 +60,7 @@ void hn_flush_alike(const hunch_session *s) {
 
 bool hn_shared_rows_pending(const hunch_engine *e, const hunch_session *s) {
     const size_t page = (size_t)hn_cache_step(e->cache);
-    if (!e->reuse) return false;
+    if (!e->reuse || hn_prompt_shared_rows(s) < s->text.n_prompt) return false;
     for (int i = 0; i < e->parallel; i++) {
         const hunch_session *p = e->session[i];
         if (!p) continue;
