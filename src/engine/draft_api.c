@@ -42,7 +42,6 @@ static hunch_status copy_tree(const hunch_engine *e, const hn_tree *t, hunch_dra
 static hunch_status accept_drafts(hunch_session *s, int accept, hunch_error *err) {
     const hn_tree *t = &s->round.tree;
     hn_verdict *v = &s->round.verdict;
-    const hn_runner *runner = s->engine->runner;
     int row = 0;
     v->n_accepted = 0;
     while (v->n_accepted < accept && t->first[row] >= 0) {
@@ -52,10 +51,10 @@ static hunch_status accept_drafts(hunch_session *s, int accept, hunch_error *err
         row = c->child;
     }
     v->next_row = (int16_t)row;
-    v->next = hn_tree_best(s, runner, row);
+    v->next = hn_tree_best(s, row);
     if (v->next < 0)
         return hn_fail(err, HUNCH_FAILED, "%s: no token behind the drafts: every logit is NaN or -inf", s->engine->model->path);
-    return hn_tree_take(s, runner, err);
+    return hn_tree_take(s, err);
 }
 
 /* A round whose verdict is ours: a chain is drafted, and its first drafts are accepted whatever the target says. */

@@ -172,7 +172,7 @@ static hunch_status open_parts(hunch_engine *e, const hunch_engine_options *o, h
     if (!st) st = open_pool(e, o, err);
     const hn_feature_set features = feature_set(e);
     if (!st) st = hn_runner_open_for(&e->runner, &e->model->target, e->cache, 0, e->context, e->pass_rows, &features, err);
-    if (!st) st = hn_verifier_open(&e->verifier, e->model->target.arch.vocab, err);
+    if (!st) st = hn_verifiers_open(&e->verifiers, e->model->target.pool, e->model->target.arch.vocab, err);
     if (!st && controlled) st = open_controller(e, err);
     return st ? st : hn_oracle_open(e, o, err);
 }
@@ -229,7 +229,7 @@ void hunch_engine_close(hunch_engine **ep) {
     hn_curves_close(e);
     hn_controller_close(&e->controller);
     for (int i = 0; i < e->n_drafters; i++) hn_drafter_close(&e->drafter[i]);
-    hn_verifier_close(&e->verifier);
+    hn_verifiers_close(&e->verifiers);
     hn_runner_close(&e->runner);
     hn_cache_close(&e->cache);
     hn_name_list_fini(&e->notes);

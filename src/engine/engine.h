@@ -42,7 +42,7 @@ struct hunch_engine {
     hunch_model *model;
     hn_cache *cache;
     hn_runner *runner;
-    hn_verifier *verifier;
+    hn_verifiers *verifiers;
     hn_drafter *drafter; /* [n_drafters] */
     int n_drafters;
     int tried[HN_MAX_MODELS];   /* of each head: drafts so far, none of them right; -1: one was right, or the note was added */
@@ -134,6 +134,9 @@ typedef struct hn_session_round {
     hn_tree tree;
     int place;             /* among the sessions that draft in this round */
     int first_row, n_rows; /* in the pass */
+    int root_row;          /* in the pass: the tree's root; of a prompt the last row, whose tree is the root alone */
+    bool decides;          /* a token is emitted after the pass */
+    hn_verify_job verification;
     hn_verdict verdict;
     int first_committed, n_committed; /* of its rows */
     bool from_tree;                   /* else from a prompt */
@@ -252,7 +255,7 @@ size_t hn_prompt_shared_rows(const hunch_session *s);
 bool hn_prompt_wants_logits(const hunch_session *s, size_t row);
 bool hn_prompt_wants_state(const hunch_session *s, size_t row);
 /* Takes what it needs of the rows that the last pass computed. */
-void hn_prompt_rows_read(hunch_session *s, const hn_runner *runner);
+void hn_prompt_rows_read(hunch_session *s);
 
 /* ---- engine_stats.c ---- */
 

@@ -70,14 +70,14 @@ static void pool(hunch_session *s) {
     for (int i = 0; i < s->engine->model->target.arch.hidden; i++) s->text.pooled_out[i] = (float)(s->text.pooled[i] / rows);
 }
 
-void hn_prompt_rows_read(hunch_session *s, const hn_runner *runner) {
+void hn_prompt_rows_read(hunch_session *s) {
     hn_session_text *t = &s->text;
     if (!asks(s)) return;
     for (int i = 0; i < s->round.n_rows && t->n_read < t->n_prompt; i++) {
         const size_t row = (size_t)(s->round.first_committed + i);
         if (row != t->n_read) continue; /* computed again */
-        if (hn_prompt_wants_logits(s, row)) take_logprobs(s, row, hn_pass_logits(runner, s->round.first_row + i));
-        if (hn_prompt_wants_state(s, row)) take_state(s, hn_pass_feature(runner, HN_FEATURE_POST_NORM, s->round.first_row + i));
+        if (hn_prompt_wants_logits(s, row)) take_logprobs(s, row, hn_pass_logits(s->engine->runner, s->round.first_row + i));
+        if (hn_prompt_wants_state(s, row)) take_state(s, hn_pass_feature(s->engine->runner, HN_FEATURE_POST_NORM, s->round.first_row + i));
         t->n_read++;
     }
     if (t->pooled && t->n_read == t->n_prompt) pool(s);

@@ -45,6 +45,7 @@ void hn_batch_add(hn_batch *b, hunch_session *s) {
     r->first_committed = done;
     r->n_committed = 0;
     r->from_tree = false;
+    r->root_row = prompt ? b->n_rows + r->n_rows - 1 : b->n_rows;
     for (int i = 0; i < r->n_rows; i++) {
         hn_row *row = &b->row[b->n_rows++];
         const int parent = prompt ? i - 1 : r->tree.parent[i];
@@ -60,6 +61,7 @@ void hn_batch_add(hn_batch *b, hunch_session *s) {
         b->n_prompt_rows += prompt;
         b->n_logits += row->logits != HN_LOGITS_NONE;
     }
+    r->decides = !prompt || ((size_t)(done + r->n_rows) == s->text.n && !s->request.prompt_only);
     b->session[seq] = s;
     b->cache_seq[seq] = s->id;
     b->n_certain[seq] = prompt ? r->n_rows : 1;
@@ -73,30 +75,27 @@ static int most_logits(const hunch_session *s) {
     return prefilling(s) && !s->request.prompt_logprobs ? 1 : s->round.n_rows;
 }
 
-typedef struct tree_logits {
-    const hn_runner *runner;
-    int first;
-} tree_logits;
-
-static const float *logits_of(void *ctx, int row) {
-    const tree_logits *t = ctx;
-    return hn_pass_logits(t->runner, t->first + row);
+/* Of a row of the session's tree. */
+static const float *logits_of(void *session, int row) {
+    const hunch_session *s = session;
+    return hn_pass_logits(s->engine->runner, s->round.root_row + row);
 }
 
-static int32_t greedy_of(void *ctx, int row) {
-    const tree_logits *t = ctx;
-    return hn_pass_argmax(t->runner, t->first + row);
+static int32_t greedy_of(void *session, int row) {
+    const hunch_session *s = session;
+    return hn_pass_argmax(s->engine->runner, s->round.root_row + row);
 }
 
 /* Emits the verdict token by token; *kept is how many of its tokens were emitted. */
-static hunch_status emit_verdict(hunch_session *s, const hn_verdict *v, tree_logits *src, int *kept, hunch_error *err) {
+static hunch_status emit_verdict(hunch_session *s, int *kept, hunch_error *err) {
+    const hn_verdict *v = &s->round.verdict;
     bool ended = false;
     *kept = 0;
     for (int i = 0; i <= v->n_accepted && !ended; i++) {
         const bool own = i == v->n_accepted;
         const int32_t token = own ? v->next : s->round.tree.token[v->path[i]];
         const int row = own ? v->next_row : s->round.tree.parent[v->path[i]];
-        hunch_status st = hn_session_emit(s, token, own ? -1 : v->drafter_of[i], logits_of(src, row), &ended, err);
+        hunch_status st = hn_session_emit(s, token, own ? -1 : v->drafter_of[i], logits_of(s, row), &ended, err);
         if (st) return st;
         ++*kept;
         if (!own) {
@@ -133,26 +132,53 @@ static void feed(hunch_engine *e, const hn_batch *b) {
     hn_note_failures(e);
 }
 
-static hunch_status verify(hunch_session *s, const tree_logits *t, hn_verdict *v, hunch_error *err) {
+/* ---- what the target decides ----------------------------------------------------------------------------------------- */
+
+static void verification_of(hunch_session *s, const hn_batch *b) {
     const hunch_engine *e = s->engine;
-    const hn_verification how = {.rule = s->request.rule,
-                                 .a = e->lossy.a,
-                                 .b = e->lossy.b,
-                                 .sampler = &s->sampler,
-                                 .committed = {s->text.token, (int)s->text.n, (int)s->text.n_prompt, NULL, 0},
-                                 .rows = {logits_of, greedy_of, (void *)t}};
-    const hunch_status st = hn_verify_tree(e->verifier, &s->round.tree, &how, v, err);
-    if (st == HUNCH_FAILED) hn_error_prefix(err, "%s", e->model->path); /* NaN logits */
-    return st;
+    hn_session_round *r = &s->round;
+    hn_verify_job *j = &r->verification;
+    if (prefilling(s)) hn_tree_reset(&r->tree, s->text.token[s->text.n_prompt - 1], 1);
+    assert(hn_tree_valid(&r->tree) && hn_rule_fits(s->request.rule, &r->tree));
+    j->tree = &r->tree;
+    j->out = &r->verdict;
+    j->whole_rows = b->row[r->root_row].logits == HN_LOGITS_ALL;
+    j->how = (hn_verification){.rule = s->request.rule,
+                               .a = e->lossy.a,
+                               .b = e->lossy.b,
+                               .sampler = &s->sampler,
+                               .committed = {s->text.token, (int)s->text.n, (int)s->text.n_prompt, NULL, 0},
+                               .rows = {logits_of, greedy_of, s}};
 }
 
-static hunch_status finish_prompt(hunch_session *s, hn_runner *runner, hunch_error *err) {
-    tree_logits t = {runner, s->round.first_row + s->round.n_rows - 1};
-    hn_verdict v;
-    int kept;
-    hn_tree_reset(&s->round.tree, s->text.token[s->text.n_prompt - 1], 1);
-    hunch_status st = verify(s, &t, &v, err);
-    return st ? st : emit_verdict(s, &v, &t, &kept, err);
+/* The verdicts on all trees of the pass, by all workers; what they say is emitted later, in order. A text's part of the time is by its
+ * part of the work. */
+static void verify(hunch_engine *e, const hn_batch *b) {
+    hn_verify_job *job[HN_MAX_TEXTS];
+    const double start = hn_now();
+    double sum = 0;
+    int n = 0;
+    for (int i = 0; i < b->n_sessions; i++) {
+        if (!b->session[i]->round.decides) continue;
+        verification_of(b->session[i], b);
+        job[n++] = &b->session[i]->round.verification;
+    }
+    hn_verify_trees(e->verifiers, job, n);
+    for (int i = 0; i < n; i++) sum += job[i]->seconds;
+    const double wall = hn_now() - start;
+    for (int i = 0; i < b->n_sessions; i++) {
+        hunch_session *s = b->session[i];
+        if (s->round.decides && !prefilling(s) && sum > 0) s->stats.verify_s += wall * s->round.verification.seconds / sum;
+    }
+}
+
+/* HUNCH_OK, or why there is no verdict. */
+static hunch_status verdict_status(const hunch_session *s, hunch_error *err) {
+    const hn_verify_job *j = &s->round.verification;
+    if (!j->status) return HUNCH_OK;
+    *err = j->error;
+    if (j->status == HUNCH_FAILED) hn_error_prefix(err, "%s", s->engine->model->path); /* NaN logits */
+    return j->status;
 }
 
 static void report_round(const hunch_session *s, int context, int accepted, double pass_s) {
@@ -189,15 +215,14 @@ static void notify_drafters(hunch_session *s, const hn_verdict *v, int kept) {
     hn_watch_heads(e, &s->round.tree, v);
 }
 
-hunch_status hn_tree_take(hunch_session *s, const hn_runner *runner, hunch_error *err) {
+hunch_status hn_tree_take(hunch_session *s, hunch_error *err) {
     hn_session_round *r = &s->round;
-    tree_logits t = {runner, r->first_row};
     int kept;
     s->stats.rounds++;
     s->stats.drafted += (uint64_t)r->tree.n_candidates;
     s->stats.depth_drafted += (uint64_t)hn_tree_depth(&r->tree);
     hn_stats_drafted(s->engine, &r->tree);
-    hunch_status st = emit_verdict(s, &r->verdict, &t, &kept, err);
+    hunch_status st = emit_verdict(s, &kept, err);
     if (st) return st;
     r->committed[0] = 0;
     memcpy(r->committed + 1, r->verdict.path, (size_t)(kept - 1) * sizeof *r->committed);
@@ -207,36 +232,37 @@ hunch_status hn_tree_take(hunch_session *s, const hn_runner *runner, hunch_error
     return HUNCH_OK;
 }
 
-int32_t hn_tree_best(const hunch_session *s, const hn_runner *runner, int row) {
-    return hn_pass_argmax(runner, s->round.first_row + row);
+int32_t hn_tree_best(const hunch_session *s, int row) {
+    return hn_pass_argmax(s->engine->runner, s->round.root_row + row);
 }
 
-static hunch_status read_tree(hunch_session *s, hn_runner *runner, hunch_error *err) {
-    tree_logits t = {runner, s->round.first_row};
-    assert(hn_tree_valid(&s->round.tree) && hn_rule_fits(s->request.rule, &s->round.tree));
-    hunch_status st = verify(s, &t, &s->round.verdict, err);
-    return st ? st : hn_tree_take(s, runner, err);
+static hunch_status read_tree(hunch_session *s, hunch_error *err) {
+    const hunch_status st = verdict_status(s, err);
+    return st ? st : hn_tree_take(s, err);
 }
 
-static hunch_status read_prompt(hunch_session *s, hn_runner *runner, hunch_error *err) {
+static hunch_status read_prompt(hunch_session *s, hunch_error *err) {
     hn_session_round *r = &s->round;
-    hn_prompt_rows_read(s, runner);
+    hn_prompt_rows_read(s);
     hn_cache_commit(s->engine->cache, s->id, 0, NULL, r->n_rows);
     r->n_committed = r->n_rows;
     const size_t done = (size_t)(r->first_committed + r->n_rows);
+    int kept;
     if (s->stats.n_prefilled < s->text.n_prompt) s->stats.n_prefilled = done < s->text.n_prompt ? done : s->text.n_prompt;
-    if (prefilling(s) || hn_session_emitted(s) > 0) return HUNCH_OK;
-    if (!s->request.prompt_only) return finish_prompt(s, runner, err);
-    hn_session_finish(s, HUNCH_FINISH_LENGTH);
+    if (r->decides) {
+        const hunch_status st = verdict_status(s, err);
+        return st ? st : emit_verdict(s, &kept, err);
+    }
+    if (s->request.prompt_only && done == s->text.n_prompt) hn_session_finish(s, HUNCH_FINISH_LENGTH);
     return HUNCH_OK;
 }
 
-/* Processes the results of a pass for one session. A session that fails ends alone. */
-static void read_pass(hunch_session *s, hn_runner *runner) {
+/* Commits and emits what was decided of one session. A session that fails ends alone. */
+static void read_pass(hunch_session *s) {
     hunch_error why = {0};
     const double start = hn_now();
     const bool prompt = prefilling(s);
-    if (prompt ? read_prompt(s, runner, &why) : read_tree(s, runner, &why)) hn_session_fail(s, &why);
+    if (prompt ? read_prompt(s, &why) : read_tree(s, &why)) hn_session_fail(s, &why);
     if (!prompt) s->stats.verify_s += hn_now() - start;
 }
 
@@ -294,7 +320,8 @@ static hunch_status flush(hunch_engine *e, hn_batch *b, hunch_error *err) {
     hunch_status st = hn_batch_run(e, b, err);
     if (st) return st;
     const double start = hn_now();
-    for (int i = 0; i < b->n_sessions; i++) read_pass(b->session[i], e->runner);
+    verify(e, b);
+    for (int i = 0; i < b->n_sessions; i++) read_pass(b->session[i]);
     e->stats.verify_s += hn_now() - start;
     hn_batch_end(e, b);
     return HUNCH_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* round.h - the steps of a round, for those who take them one by one: rows of sessions are put together, run, read and reported.
  *
- *   hn_batch_add · hn_batch_run · read each session: hn_tree_take, or its prompt · hn_batch_end
+ *   hn_batch_add · hn_batch_run · verdicts of all sessions, by all workers · of each its hn_tree_take, or its prompt · hn_batch_end
  */
 #ifndef HN_ROUND_H
 #define HN_ROUND_H
@@ -26,9 +26,9 @@ void hn_batch_add(hn_batch *b, hunch_session *s);
 hunch_status hn_batch_run(hunch_engine *e, hn_batch *b, hunch_error *err);
 /* Emits the session's round.verdict on its tree and commits the rows: the root's, and those of every emitted token but the newest, whose
  * row is computed with the next tree. On failure the caller fails the session. */
-hunch_status hn_tree_take(hunch_session *s, const hn_runner *runner, hunch_error *err);
+hunch_status hn_tree_take(hunch_session *s, hunch_error *err);
 /* Feeds and reports to drafters, controller and index, releases sessions that ended, and empties the batch. */
 void hn_batch_end(hunch_engine *e, hn_batch *b);
 /* The best token after row i of the session's tree; -1: no logit is a number. */
-int32_t hn_tree_best(const hunch_session *s, const hn_runner *runner, int row);
+int32_t hn_tree_best(const hunch_session *s, int row);
 #endif

@@ -131,6 +131,11 @@ bool hn_sampler_takes_best(const hn_sampler *s, uint64_t position) {
     return s->params.temperature == 0 && !hn_processors_act(s, position);
 }
 
+int hn_sampler_support_limit(const hn_sampler *s) {
+    if (s->params.temperature == 0) return 1;
+    return s->params.top_k > 0 && s->params.top_k < s->vocab ? s->params.top_k : s->vocab;
+}
+
 int32_t hn_sampler_draw(hn_sampler *s, const float *logits, const hn_history *h, int32_t greedy_hint) {
     assert(greedy_hint < s->vocab);
     if (s->params.temperature == 0) return hn_processors_best(s, logits, h, greedy_hint);

@@ -84,6 +84,9 @@ bool hn_sampler_takes_best(const hn_sampler *s, uint64_t position);
  * logits if the caller has it, else -1. Returns -1 if no token can be drawn (all logits NaN or -inf). */
 int32_t hn_sampler_draw(hn_sampler *s, const float *logits, const hn_history *h, int32_t greedy_hint);
 
+/* An upper limit of the number of tokens in the support of any distribution after any logits. */
+int hn_sampler_support_limit(const hn_sampler *s);
+
 /* The distribution after this history. */
 void hn_sampler_dist(hn_sampler *s, const float *logits, const hn_history *h, hn_dist *out);
 /* The same, but if all tokens are in its support, without a list of it: for callers that need only a few tokens. The logits

@@ -25,6 +25,33 @@ void hn_verifier_close(hn_verifier **v) {
     *v = NULL;
 }
 
+/* Of the distributions that are on the stack at one time: traversal's are those of a path, the other rules' one row's. */
+static size_t stack_limit(const hn_verifier *w, const hn_tree *t, const hn_verification *v) {
+    if (v->rule == HN_RULE_GREEDY || v->rule == HN_RULE_MATCH || t->n_candidates == 0) return 0;
+    const bool softmax = v->sampler->params.temperature == 0; /* which is what typical and top-m judge by there */
+    const size_t rows = v->rule == HN_RULE_TRAVERSAL ? (size_t)hn_tree_depth(t) + 1 : 1;
+    return rows * (size_t)(softmax ? w->vocab : hn_sampler_support_limit(v->sampler));
+}
+
+/* Nothing is copied, so memory that is only reserved is never touched. */
+hunch_status hn_verifier_reserve(hn_verifier *w, const hn_tree *t, const hn_verification *v, hunch_error *err) {
+    const size_t need = stack_limit(w, t, v);
+    w->used = 0;
+    if (need > w->cap_id) {
+        hn_free(w->id);
+        w->id = NULL;
+        w->cap_id = 0;
+    }
+    if (need > w->cap_p) {
+        hn_free(w->p);
+        w->p = NULL;
+        w->cap_p = 0;
+    }
+    if (!hn_grow((void **)&w->id, &w->cap_id, need, sizeof *w->id) || !hn_grow((void **)&w->p, &w->cap_p, need, sizeof *w->p))
+        return hn_fail_memory(err, "the distributions of a tree", need * (sizeof *w->id + sizeof *w->p));
+    return HUNCH_OK;
+}
+
 hn_history hn_row_history(const hn_walk *k, int row, int32_t path[HN_TREE_ROWS]) {
     hn_history h = k->v->committed;
     h.path = path;

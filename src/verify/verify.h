@@ -15,6 +15,7 @@
  */
 #ifndef HN_VERIFY_H
 #define HN_VERIFY_H
+#include "base/threads.h"
 #include "draft/tree.h"
 #include "sample/sampler.h"
 
@@ -81,4 +82,31 @@ typedef struct hn_verification {
 /* HUNCH_FAILED if a row has no drawable token, HUNCH_NO_MEMORY. */
 hunch_status hn_verify_tree(hn_verifier *w, const hn_tree *t, const hn_verification *v, hn_verdict *out,
                             hunch_error *err);
+/* Allocates what hn_verify_tree needs at most for this tree, so that it cannot fail for lack of memory. HUNCH_NO_MEMORY; the
+ * verifier can be used then as before. */
+hunch_status hn_verifier_reserve(hn_verifier *w, const hn_tree *t, const hn_verification *v, hunch_error *err);
+
+/* ---- verify_trees.c: several texts at a time ---- */
+
+/* A verifier for each worker of a pool. */
+typedef struct hn_verifiers hn_verifiers;
+/* The pool is borrowed. */
+hunch_status hn_verifiers_open(hn_verifiers **out, hn_pool *pool, int vocab, hunch_error *err);
+void hn_verifiers_close(hn_verifiers **v);
+
+/* One text's tree. */
+typedef struct hn_verify_job {
+    const hn_tree *tree;
+    hn_verification how;
+    hn_verdict *out;
+    bool whole_rows; /* its rows have all logits; else it is decided by their best tokens alone, which takes next to no time */
+    /* filled: */
+    hunch_status status; /* as hn_verify_tree's; the error is there if it is not HUNCH_OK */
+    hunch_error error;
+    double seconds;      /* of one worker */
+} hn_verify_job;
+/* hn_verify_tree for n texts, each with a sampler of its own: the workers take those with whole rows, the caller does the others. The
+ * verdicts are those of one text after the other. Workers allocate nothing whose lack would fail a text: a text that cannot be given
+ * what hn_verifier_reserve allocates fails alone, whichever worker would have taken it. */
+void hn_verify_trees(hn_verifiers *v, hn_verify_job *const *job, int n);
 #endif
