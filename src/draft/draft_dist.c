@@ -8,10 +8,11 @@
 #include "base/least.h"
 #include "base/mem.h"
 
-hunch_status hn_draft_dists_open(hn_draft_dists *l, int vocab, int seqs, int slots, hunch_error *err) {
-    *l = (hn_draft_dists){.vocab = vocab, .slots = slots, .n = (size_t)seqs * (size_t)slots};
+hunch_status hn_draft_dists_open(hn_draft_dists *l, int vocab, int seqs, int slots, int workers, hunch_error *err) {
+    *l = (hn_draft_dists){.vocab = vocab, .slots = slots, .n = (size_t)seqs * (size_t)slots, .workers = workers};
     l->dist = hn_zalloc(l->n, sizeof *l->dist);
-    return l->dist ? HUNCH_OK : hn_fail_memory(err, "the distributions of drafts", l->n * sizeof *l->dist);
+    l->left = hn_zalloc((size_t)workers, sizeof *l->left);
+    return l->dist && l->left ? HUNCH_OK : hn_fail_memory(err, "the distributions of drafts", l->n * sizeof *l->dist);
 }
 
 void hn_draft_dists_close(hn_draft_dists *l) {
@@ -19,12 +20,27 @@ void hn_draft_dists_close(hn_draft_dists *l) {
         hn_free(l->dist[i].id);
         hn_free(l->dist[i].weight);
     }
+    for (int i = 0; l->left && i < l->workers; i++) hn_free(l->left[i].weight);
     hn_free(l->dist);
     hn_free(l->left);
     *l = (hn_draft_dists){0};
 }
 
 /* Half a vocabulary with its ids takes as much memory as the whole without, and lookup in the whole is faster. */
+static bool is_dense(const hn_draft_dists *l, int n) {
+    return n > l->vocab / 2;
+}
+
+bool hn_draft_dist_reserve(hn_draft_dists *l, int seq, int slot, const hn_sampler *s) {
+    hn_draft_dist *x = &l->dist[seq * l->slots + slot];
+    const int most = hn_sampler_support_limit(s);
+    const size_t weights = (size_t)(is_dense(l, most) ? l->vocab : most), ids = (size_t)hn_least(most, l->vocab / 2);
+    for (int i = 0; i < l->workers; i++)
+        if (!hn_grow((void **)&l->left[i].weight, &l->left[i].cap, weights, sizeof *l->left[i].weight)) return false;
+    return hn_grow((void **)&x->weight, &x->cap_weight, weights, sizeof *x->weight) &&
+           hn_grow((void **)&x->id, &x->cap_id, ids, sizeof *x->id);
+}
+
 static bool make_dense(hn_draft_dist *x, const hn_dist *dist, int vocab) {
     const size_t n = (size_t)vocab;
     if (!hn_grow((void **)&x->weight, &x->cap_weight, n, sizeof *x->weight)) return false;
@@ -53,7 +69,7 @@ const hn_draft_dist *hn_draft_dist_make(hn_draft_dists *l, int seq, int slot, hn
     hn_sampler_dist(s, logits, h, &dist);
     if (dist.n < 1) return NULL;
     x->sum = dist.sum;
-    return (dist.n > l->vocab / 2 ? make_dense(x, &dist, l->vocab) : make_sparse(x, &dist)) ? x : NULL;
+    return (is_dense(l, dist.n) ? make_dense(x, &dist, l->vocab) : make_sparse(x, &dist)) ? x : NULL;
 }
 
 /* ---- draws --------------------------------------------------------------------------------------------------------- */
@@ -76,32 +92,33 @@ static void largest(const hn_proposal_dist *q, int n, float most[HN_TREE_ROWS]) 
 }
 
 /* Draws one of the remaining tokens; -1: none is left. */
-static int draw_one(const hn_draft_dists *l, const hn_proposal_dist *q, const hn_propose *p, int drafter) {
+static int draw_one(const double *left, const hn_proposal_dist *q, const hn_propose *p, int drafter) {
     const hn_random_key key = {.seed = p->sampler->params.seed,
                                .position = (uint64_t)p->text.n - 1,
                                .purpose = HN_PURPOSE_PROPOSAL,
                                .drafter = (uint32_t)drafter,
                                .number = (uint32_t)hn_tree_next_number(p->tree, drafter)};
-    return hn_rng_draw(&p->sampler->rng, &key, q->id, l->left, q->n);
+    return hn_rng_draw(&p->sampler->rng, &key, q->id, left, q->n);
 }
 
 int hn_draft_dist_draw(hn_draft_dists *l, const hn_draft_dist *dist, const hn_propose *p, int drafter, int row, int n,
-                      int16_t child[HN_TREE_ROWS]) {
+                      int16_t child[HN_TREE_ROWS], int worker) {
     const hn_proposal_dist *q = &dist->q;
+    double **left = &l->left[worker].weight;
     float most[HN_TREE_ROWS];
     int drawn = 0;
     n = hn_least(n, room_of(p));
-    if (n < 1 || !hn_grow((void **)&l->left, &l->cap_left, (size_t)q->n, sizeof *l->left)) return 0;
+    if (n < 1 || !hn_grow((void **)left, &l->left[worker].cap, (size_t)q->n, sizeof **left)) return 0;
     largest(q, n, most);
-    for (int i = 0; i < q->n; i++) l->left[i] = (double)q->weight[i];
+    for (int i = 0; i < q->n; i++) (*left)[i] = (double)q->weight[i];
     for (; drawn < n; drawn++) {
-        const int at = draw_one(l, q, p, drafter);
+        const int at = draw_one(*left, q, p, drafter);
         if (at < 0) break;
         const int32_t token = q->id ? q->id[at] : at;
         const int made = hn_tree_add_drawn(p->tree, row, token, drafter, (float)((double)most[drawn] / dist->sum), q, n > 1);
         assert(made >= 0);
         child[drawn] = (int16_t)made;
-        l->left[at] = 0;
+        (*left)[at] = 0;
     }
     return drawn;
 }

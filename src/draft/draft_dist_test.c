@@ -34,7 +34,7 @@ typedef struct rig {
 
 static void rig_open(rig *r, const hunch_sampling *params, bool reduced, int rows) {
     memset(r, 0, sizeof *r);
-    assert_int_equal(hn_draft_dists_open(&r->dists, VOCAB, 2, 5, NULL), HUNCH_OK);
+    assert_int_equal(hn_draft_dists_open(&r->dists, VOCAB, 2, 5, 1, NULL), HUNCH_OK);
     assert_int_equal(hn_sampler_init(&r->sampler, params, VOCAB, NULL), HUNCH_OK);
     hn_tree_reset(&r->tree, text[ROOT], rows);
     logits_make(r->logits, reduced);
@@ -86,7 +86,7 @@ static void count(const hunch_sampling *params, bool reduced, long *counts) {
         int16_t child[HN_TREE_ROWS];
         hn_tree_reset(&r.tree, text[ROOT], 8);
         r.sampler.params.seed = (uint64_t)i;
-        assert_int_equal(hn_draft_dist_draw(&r.dists, dist_at(&r, 0, 1), &r.p, DRAFTER, 0, 2, child), 2);
+        assert_int_equal(hn_draft_dist_draw(&r.dists, dist_at(&r, 0, 1), &r.p, DRAFTER, 0, 2, child, 0), 2);
         counts[r.tree.token[child[0]] * VOCAB + r.tree.token[child[1]]]++;
     }
     rig_close(&r);
@@ -134,9 +134,9 @@ static void test_candidates(void **state) {
     r.sampler.rng.uniform = check_key;
     draws = 0;
     const hn_draft_dist *dist = dist_at(&r, 0, 0);
-    assert_int_equal(hn_draft_dist_draw(&r.dists, dist, &r.p, DRAFTER, 0, 3, child), 3);
+    assert_int_equal(hn_draft_dist_draw(&r.dists, dist, &r.p, DRAFTER, 0, 3, child, 0), 3);
     const hn_draft_dist *next = dist_at(&r, 0, 1);
-    assert_int_equal(hn_draft_dist_draw(&r.dists, next, &r.p, DRAFTER, child[1], 1, child), 1);
+    assert_int_equal(hn_draft_dist_draw(&r.dists, next, &r.p, DRAFTER, child[1], 1, child, 0), 1);
     assert_int_equal(draws, 4);
     assert_true(hn_tree_valid(&r.tree));
     double last = 1;
@@ -161,16 +161,16 @@ static void test_room(void **state) {
     rig r;
     int16_t child[HN_TREE_ROWS];
     rig_open(&r, &warm, true, 3);
-    assert_int_equal(hn_draft_dist_draw(&r.dists, dist_at(&r, 0, 0), &r.p, DRAFTER, 0, 4, child), 2); /* rows */
+    assert_int_equal(hn_draft_dist_draw(&r.dists, dist_at(&r, 0, 0), &r.p, DRAFTER, 0, 4, child, 0), 2); /* rows */
     assert_true(r.tree.candidate[0].without && r.tree.candidate[1].without);
     r.p.budget = 1;
     hn_tree_reset(&r.tree, text[ROOT], 8);
-    assert_int_equal(hn_draft_dist_draw(&r.dists, dist_at(&r, 0, 0), &r.p, DRAFTER, 0, 4, child), 1);
+    assert_int_equal(hn_draft_dist_draw(&r.dists, dist_at(&r, 0, 0), &r.p, DRAFTER, 0, 4, child, 0), 1);
     r.p.budget = 0;
-    assert_int_equal(hn_draft_dist_draw(&r.dists, dist_at(&r, 0, 1), &r.p, DRAFTER, 1, 4, child), 0);
+    assert_int_equal(hn_draft_dist_draw(&r.dists, dist_at(&r, 0, 1), &r.p, DRAFTER, 1, 4, child, 0), 0);
     r.p.budget = 7;
     hn_tree_reset(&r.tree, text[ROOT], 8);
-    assert_int_equal(hn_draft_dist_draw(&r.dists, dist_at(&r, 0, 0), &r.p, DRAFTER, 0, 6, child), HAVE); /* tokens */
+    assert_int_equal(hn_draft_dist_draw(&r.dists, dist_at(&r, 0, 0), &r.p, DRAFTER, 0, 6, child, 0), HAVE); /* tokens */
     for (int i = 0; i < VOCAB; i++) r.logits[i] = -INFINITY;
     assert_null(dist_at(&r, 0, 0));
     rig_close(&r);
@@ -181,7 +181,7 @@ static void test_no_memory(void **state) {
     hn_draft_dists l;
     int refused = 0;
     hn_fault_arm(HN_FAULT_ALLOC, 0, true);
-    assert_int_equal(hn_draft_dists_open(&l, VOCAB, 1, 1, NULL), HUNCH_NO_MEMORY);
+    assert_int_equal(hn_draft_dists_open(&l, VOCAB, 1, 1, 1, NULL), HUNCH_NO_MEMORY);
     hn_fault_arm(HN_FAULT_ALLOC, -1, false);
     hn_draft_dists_close(&l);
     for (int at = 0; at < 6; at++) {
@@ -190,15 +190,26 @@ static void test_no_memory(void **state) {
         rig_open(&r, &biting, at % 2, 8);
         hn_fault_arm(HN_FAULT_ALLOC, at / 2, true);
         const hn_draft_dist *dist = dist_at(&r, 0, 0);
-        const int n = dist ? hn_draft_dist_draw(&r.dists, dist, &r.p, DRAFTER, 0, 2, child) : 0;
+        const int n = dist ? hn_draft_dist_draw(&r.dists, dist, &r.p, DRAFTER, 0, 2, child, 0) : 0;
         hn_fault_arm(HN_FAULT_ALLOC, -1, false);
         assert_int_equal(n, 0);
         refused += dist == NULL;
         assert_int_equal(r.tree.n_candidates, 0);
-        assert_int_equal(hn_draft_dist_draw(&r.dists, dist_at(&r, 0, 0), &r.p, DRAFTER, 0, 2, child), 2);
+        assert_int_equal(hn_draft_dist_draw(&r.dists, dist_at(&r, 0, 0), &r.p, DRAFTER, 0, 2, child, 0), 2);
         rig_close(&r);
     }
     assert_int_equal(refused, 4);
+    for (int dense = 0; dense < 2; dense++) { /* what is reserved is enough */
+        rig r;
+        int16_t child[HN_TREE_ROWS];
+        rig_open(&r, &biting, dense, 8);
+        assert_true(hn_draft_dist_reserve(&r.dists, 0, 0, r.p.sampler));
+        hn_fault_arm(HN_FAULT_ALLOC, 0, true);
+        assert_int_equal(hn_draft_dist_draw(&r.dists, dist_at(&r, 0, 0), &r.p, DRAFTER, 0, 2, child, 0), 2);
+        assert_false(hn_draft_dist_reserve(&r.dists, 0, 1, r.p.sampler));
+        hn_fault_arm(HN_FAULT_ALLOC, -1, false);
+        rig_close(&r);
+    }
 }
 
 int main(void) {

@@ -28,7 +28,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/lane_sum.h"
 #include "base/mem.h"
 #include "draft/draft_dist.h"
 #include "draft/vocabulary_fit.h"
@@ -52,8 +51,8 @@ typedef struct model_state {
     int depth, context;
     bool recurrent;
     int vocab;     /* the target's */
-    float *logits; /* [vocab] if the draft model has fewer; else NULL */
-    float *weight; /* [vocab] workspace */
+    int workers;   /* of the pool: they draw, each for another sequence */
+    float *logits; /* [workers][vocab] if the draft model has fewer; else NULL */
     hn_draft_dists dists; /* of drawn drafts, a slot a level */
     int n_seqs;
     model_seq *seq;  /* [n_seqs] */
@@ -70,7 +69,6 @@ static void state_free(model_state *st) {
     hn_free(st->chains);
     hn_free(st->seq);
     hn_free(st->logits);
-    hn_free(st->weight);
     hn_free(st);
 }
 
@@ -82,14 +80,13 @@ static hunch_status tables_create(model_state *st, hunch_error *err) {
     const size_t n = (size_t)st->n_seqs, slots = n * (size_t)st->depth, vocab = (size_t)st->vocab;
     st->seq = hn_zalloc(n, sizeof *st->seq);
     st->chains = hn_zalloc(slots, sizeof *st->chains);
-    st->weight = hn_zalloc(vocab, sizeof *st->weight);
     const bool fewer = st->model.arch.vocab < st->vocab;
-    if (fewer) st->logits = hn_zalloc(vocab, sizeof *st->logits);
-    if (!st->seq || !st->chains || !st->weight || (fewer && !st->logits))
+    if (fewer) st->logits = hn_zalloc((size_t)st->workers * vocab, sizeof *st->logits);
+    if (!st->seq || !st->chains || (fewer && !st->logits))
         return hn_fail_memory(err, "the tables of drafter 'model'",
-                              slots * sizeof *st->chains + vocab * sizeof *st->weight);
+                              slots * sizeof *st->chains + (fewer ? (size_t)st->workers * vocab * sizeof *st->logits : 0));
     for (int i = 0; i < st->n_seqs; i++) st->seq[i].chain = st->chains + (size_t)i * (size_t)st->depth;
-    return hn_draft_dists_open(&st->dists, st->vocab, st->n_seqs, st->depth, err);
+    return hn_draft_dists_open(&st->dists, st->vocab, st->n_seqs, st->depth, st->workers, err);
 }
 
 /* Checks the vocabularies before weights are read. */
@@ -142,6 +139,7 @@ static hunch_status state_open(model_state *st, const char *path, const model_op
     st->recurrent = hn_model_is_recurrent(&st->model.arch);
     st->vocab = target->vocab;
     st->depth = (int)o->depth;
+    st->workers = hn_pool_threads(st->model.pool);
     return tables_create(st, err);
 }
 
@@ -241,18 +239,20 @@ static int chain_tip(const model_seq *s, const hn_tree *t) {
 }
 
 /* A row of logits in the target's vocabulary: ids that the draft model lacks get -inf, its own padding is cut. */
-static const float *logits_fit(model_state *st, const float *own) {
+static const float *logits_fit(const model_state *st, const float *own, int worker) {
     const int n = st->model.arch.vocab;
     if (!st->logits) return own;
-    memcpy(st->logits, own, (size_t)n * sizeof *own);
-    for (int i = n; i < st->vocab; i++) st->logits[i] = -INFINITY;
-    return st->logits;
+    float *fit = st->logits + (size_t)worker * (size_t)st->vocab;
+    memcpy(fit, own, (size_t)n * sizeof *own);
+    for (int i = n; i < st->vocab; i++) fit[i] = -INFINITY;
+    return fit;
 }
 
 /* softmax(logits)[token]. best: the argmax. */
-static float probability(model_state *st, const hn_vocab_ops *vocab_ops, const float *logits, int32_t best, int32_t token) {
-    vocab_ops->weights(logits, st->vocab, logits[best], 1, st->weight);
-    return (float)((double)st->weight[token] / hn_lane_sum_floats(st->weight, st->vocab));
+static float probability(const model_state *st, const hn_vocab_ops *vocab_ops, const float *logits, int32_t best, int32_t token) {
+    float weight;
+    vocab_ops->weights(logits + token, 1, logits[best], 1, &weight);
+    return (float)((double)weight / vocab_ops->weigh(logits, st->vocab, logits[best], 1));
 }
 
 static int32_t argmax(const float *l, int n) {
@@ -277,28 +277,28 @@ static bool draft_coupled(hn_drafter *d, hn_propose *p, int row, const float *lo
 }
 
 /* A token drawn from the request's distribution over the draft model's logits; the candidate carries that distribution. */
-static bool draft_drawn(hn_drafter *d, hn_propose *p, int row, const float *logits, const hn_history *h) {
+static bool draft_drawn(hn_drafter *d, hn_propose *p, int row, const float *logits, const hn_history *h, int worker) {
     model_state *st = d->state;
     model_seq *s = &st->seq[p->seq];
     int16_t child[HN_TREE_ROWS];
     const hn_draft_dist *dist = hn_draft_dist_make(&st->dists, p->seq, s->n_chain, p->sampler, logits, h);
-    if (!dist || hn_draft_dist_draw(&st->dists, dist, p, d->index, row, 1, child) < 1) return false;
+    if (!dist || hn_draft_dist_draw(&st->dists, dist, p, d->index, row, 1, child, worker) < 1) return false;
     s->chain[s->n_chain++] = p->tree->token[child[0]];
     return true;
 }
 
-/* Adds the candidate of a row of the last pass. */
-static bool draft(hn_drafter *d, hn_propose *p, int pass_row) {
+/* Adds the candidate of a row of the last pass. Changes what belongs to this text and this worker alone. */
+static bool draft(hn_drafter *d, hn_propose *p, int pass_row, int worker) {
     model_state *st = d->state;
     const model_seq *s = &st->seq[p->seq];
-    const float *logits = logits_fit(st, hn_pass_logits(st->runner, pass_row));
+    const float *logits = logits_fit(st, hn_pass_logits(st->runner, pass_row), worker);
     const hn_history h = {p->text.token, p->text.n, p->text.n_prompt, s->chain, s->n_chain};
     int32_t best = hn_pass_argmax(st->runner, pass_row);
     if (best >= st->vocab) best = argmax(logits, st->vocab); /* the maximum was in the draft model's padding */
     if (p->on_logits) p->on_logits(p->on_logits_ctx, s->n_chain, logits);
     if (best < 0) return false;
     const int row = chain_tip(s, p->tree);
-    return p->drawn ? draft_drawn(d, p, row, logits, &h) : draft_coupled(d, p, row, logits, best, &h);
+    return p->drawn ? draft_drawn(d, p, row, logits, &h, worker) : draft_coupled(d, p, row, logits, best, &h);
 }
 
 /* ---- passes ---------------------------------------------------------------------------------------------------------- */
@@ -310,7 +310,7 @@ static void draft_failed(hn_drafter *d, int seq, const hunch_error *why) {
     st->seq[seq].lost |= why->status != HUNCH_NO_MEMORY;
 }
 
-/* The rows of one pass. A sequence's part is whole if its last row is the one that gives the draft. */
+/* The rows of one pass. A sequence's part is whole if its last row is the one that gives the draft, and that was not refused memory. */
 typedef struct batch {
     int n_rows, n_seqs;
     hn_row row[HN_MAX_ROWS];
@@ -318,8 +318,8 @@ typedef struct batch {
     hn_draft_rows drafts[HN_MAX_ROWS];
     struct {
         hn_propose *p;
-        int rows;
-        bool whole;
+        int rows, last; /* how many; the last one in the pass */
+        bool whole, added;
     } part[HN_MAX_ROWS];
 } batch;
 
@@ -371,6 +371,7 @@ static bool batch_add(hn_drafter *d, batch *b, hn_propose *p, int level) {
     b->part[b->n_seqs].p = p;
     b->part[b->n_seqs].rows = n;
     b->part[b->n_seqs].whole = n == missing;
+    b->part[b->n_seqs].added = false;
     b->drafts[b->n_seqs] = (hn_draft_rows){kept, one_by_one};
     b->n_certain[b->n_seqs] = n;
     b->cache_seq[b->n_seqs++] = p->seq;
@@ -378,12 +379,44 @@ static bool batch_add(hn_drafter *d, batch *b, hn_propose *p, int level) {
     return n == missing;
 }
 
+typedef struct drawing {
+    hn_drafter *d;
+    batch *b;
+} drawing;
+
+static void draw_rank(void *arg, int rank, int ranks HN_UNUSED) {
+    const drawing *g = arg;
+    const model_state *st = g->d->state;
+    hn_claim c = hn_claim_begin(st->model.pool, rank, g->b->n_seqs);
+    for (int i; (i = hn_claim_next(&c)) >= 0;)
+        if (g->b->part[i].whole) g->b->part[i].added = draft(g->d, g->b->part[i].p, g->b->part[i].last, rank);
+}
+
+/* Adds the candidates of the sequences that are complete, by all workers if there are several; each has its own noise, so it does not
+ * matter by which. Their memory is reserved before. Returns how many. */
+static int draw_all(hn_drafter *d, batch *b) {
+    model_state *st = d->state;
+    drawing g = {d, b};
+    int n = 0, added = 0;
+    for (int i = 0; i < b->n_seqs; i++) n += b->part[i].whole;
+    const bool together = n > 1 && st->workers > 1;
+    for (int i = 0; i < b->n_seqs; i++) {
+        const hn_propose *p = b->part[i].p;
+        if (b->part[i].whole && together && p->drawn)
+            b->part[i].whole = hn_draft_dist_reserve(&st->dists, p->seq, st->seq[p->seq].n_chain, p->sampler);
+        if (b->part[i].whole && !together) b->part[i].added = draft(d, b->part[i].p, b->part[i].last, 0);
+    }
+    if (together) hn_pool_run(st->model.pool, draw_rank, &g);
+    for (int i = 0; i < b->n_seqs; i++) added += b->part[i].added;
+    return added;
+}
+
 /* Evaluates, keeps the rows and adds the candidates of the sequences that are complete. Returns how many, -1: the pass failed. */
 static int batch_run(hn_drafter *d, batch *b, int level) {
     model_state *st = d->state;
     const hn_pass_options more = {.draft_rows = level ? b->drafts : NULL, .n_certain = level ? NULL : b->n_certain};
     hunch_error why = {0};
-    int added = 0, last = -1;
+    int last = -1;
     if (b->n_rows == 0) return 0;
     if (hn_pass_run_with(st->runner, b->row, b->n_rows, b->cache_seq, b->n_seqs, &more, &why)) {
         for (int i = 0; i < b->n_seqs; i++) draft_failed(d, b->cache_seq[i], &why);
@@ -397,9 +430,9 @@ static int batch_run(hn_drafter *d, batch *b, int level) {
             hn_cache_publish_rows(st->cache, seq, st->model_id);
         } else
             st->seq[seq].n_draft_rows++;
-        if (b->part[i].whole) added += draft(d, b->part[i].p, last);
+        b->part[i].last = last;
     }
-    return added;
+    return draw_all(d, b);
 }
 
 /* Level 0 starts a round: the newest token's row is always evaluated, because it gives the draft. */

@@ -94,7 +94,7 @@ static hunch_status tables_create(hn_head_trees *t, hunch_error *err) {
     t->path = hn_zalloc(n * (size_t)(t->block > 1 ? t->block : 1), sizeof *t->path);
     if (!t->path || !t->seq || !t->node || !t->of || !t->place || !t->drawn)
         return hn_fail_memory(err, "the tables of a draft head", n * sizeof *t->node + (size_t)t->vocab * sizeof *t->drawn);
-    hunch_status s = hn_draft_dists_open(&t->dists, t->vocab, t->n_seqs, HN_TREE_ROWS, err);
+    hunch_status s = hn_draft_dists_open(&t->dists, t->vocab, t->n_seqs, HN_TREE_ROWS, 1, err);
     return s || !t->likely ? s : likely_create(t, err);
 }
 

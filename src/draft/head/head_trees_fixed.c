@@ -60,7 +60,7 @@ static void draw_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, 
     if ((double)drafted_at(s, at)->path / sum < t->min_p) return; /* known before a draw: the draw follows q */
     const hn_draft_dist *dist = hn_draft_dist_make(&t->dists, p->seq, at + 1, p->sampler, logits, h);
     if (!dist) return;
-    const int before = p->tree->n_rows, m = hn_draft_dist_draw(&t->dists, dist, p, c->d->index, drafted_at(s, at)->row, n, row);
+    const int before = p->tree->n_rows, m = hn_draft_dist_draw(&t->dists, dist, p, c->d->index, drafted_at(s, at)->row, n, row, 0);
     p->budget -= p->tree->n_rows - before;
     for (int i = 0; i < m; i++) {
         token[i] = p->tree->token[row[i]];
