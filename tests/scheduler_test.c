@@ -106,7 +106,21 @@ static void test_prefixes(void **state) {
     for (size_t i = 0; i < sizeof drafts / sizeof *drafts; i++) check_prefixes(drafts[i], 0);
 }
 
-/* A second turn: the first one's answer, whose rows were drafted and committed out of order, is part of the prompt. */
+/* The text of the prompt's first n tokens and others after them: of a text that the index has up to there the rest is computed. */
+static void check_branch(hunch_engine *e, const char *draft, hunch_token *prompt, size_t n) {
+    answer want = {0}, got = {0};
+    for (size_t i = n; i < n + 10; i++) prompt[i] = prompt[i] == 300 ? 301 : 300;
+    const hunch_request r = ask(prompt, n + 10, 20, 0.8);
+    alone(&r, NULL, HUNCH_VERIFY_DEFAULT, &want);
+    run_requests(e, &r, 1, true, &got);
+    assert_same(&want, &got, draft);
+    assert_int_equal(got.restored, n);
+    answer_free(&want);
+    answer_free(&got);
+}
+
+/* A second turn: the first one's answer, whose rows were drafted and committed out of order, is part of the prompt. It computes the new rows
+ * alone, wherever in a page they begin; so does a third one that branches inside the last page of the second. */
 static void check_second_turn(void) {
     const char *const drafts[] = {"forced,accept=0.8,depth=5,tree=random,seed=3", self_draft};
     for (size_t d = 0; d < sizeof drafts / sizeof *drafts; d++) {
@@ -121,8 +135,10 @@ static void check_second_turn(void) {
         alone(&r, NULL, HUNCH_VERIFY_DEFAULT, &want);
         run_requests(e, &r, 1, true, &got);
         assert_same(&want, &got, drafts[d]);
-        assert_int_equal(got.restored, 99 / PAGE * PAGE); /* the newest token of the answer had no row */
+        assert_int_equal(got.restored, 99); /* the newest token of the answer had no row */
+        memcpy(prompt + 110, got.token, 40 * sizeof *prompt);
         answer_free(&got);
+        check_branch(e, drafts[d], prompt, 147);
         hunch_engine_forget(e);
         run_requests(e, &r, 1, true, &got);
         assert_same(&want, &got, drafts[d]);

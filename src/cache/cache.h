@@ -29,6 +29,9 @@
  * their room is not needed: they are evicted least recently used first, the end of a text before its beginning. A shared page
  * is never written: after a rewind into one, rows are written to a copy.
  *
+ * When a text ends, the rows after its last full page are entered too: a text that continues it, as the next turn of a chat does, begins
+ * inside that page and computes new rows only. Models with a state continue at ends of nodes alone.
+ *
  * The state of a text is kept in the index when a node becomes full, by giving its pages to the node: the next pass reads them
  * and writes others, so that nothing is copied. Few states of a text are kept, fewer of older ones: those of the last node, of
  * the last whose number is a multiple of 2, of 4, of 8, ... They are evicted like pages of windows; if a group has as many as it
@@ -132,9 +135,9 @@ int hn_cache_rewind(hn_cache *c, int seq, int model_id, int rows);
 /* ---- shared prefixes ---- */
 
 /* For an empty sequence: takes the pages in the index for a prefix of text[0..n), for each model up to the last boundary where
- * all its groups are valid: full groups from the first row on, window groups as far back as the next row sees. A model other
- * than the target gets at most the target's rows. Returns the target's rows, a multiple of hn_cache_step; if a model has
- * `recompute`, that model's rows less its `recompute`. */
+ * all its groups are valid: full groups from the first row on, window groups as far back as the next row sees. A boundary is the end of
+ * a page, or any row of the end of a text that hn_cache_publish_end entered. A model other than the target gets at most the
+ * target's rows. Returns the target's rows; if a model has `recompute`, that model's rows less its `recompute`. */
 int hn_cache_restore(hn_cache *c, int seq, const int32_t *text, int n);
 int hn_cache_node_rows(const hn_cache *c); /* rows of a node of the index */
 int hn_cache_step(const hn_cache *c); /* the largest page of the target's groups, in rows */
@@ -143,7 +146,10 @@ int hn_cache_step(const hn_cache *c); /* the largest page of the target's groups
  * called between passes, not between a reserve and its commit; after every commit, so that pages of window groups are entered
  * before they are released, and the state at the last full node. Cheap if nothing is new; without memory a node is omitted. */
 void hn_cache_publish(hn_cache *c, int seq, const int32_t *text, const int *valid);
-/* The same for a model other than the target, all of whose committed rows have the text: called between its passes if many of
+/* The same for a text that ends: its rows after the last full page are entered too. Nothing may be written to the sequence afterwards but by
+ * way of another reserve, which copies a page that is in the index. */
+void hn_cache_publish_end(hn_cache *c, int seq, const int32_t *text, const int *valid);
+/* hn_cache_publish for a model other than the target, all of whose committed rows have the text: called between its passes if many of
  * them follow each other, so that pages of window groups and states at ends of nodes are entered before they are released. The
  * nodes of the text are those that the target has entered. */
 void hn_cache_publish_rows(hn_cache *c, int seq, int model_id);

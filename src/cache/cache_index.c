@@ -8,6 +8,9 @@
  *   larger page  |                              page 0   |     slot of node 3
  *   smaller      |  0 |  1 |  2 |  3 |  4 |  5 |  6 |  7 |     two slots in every node
  *
+ * A leaf (prefix.h) has the pages with the rows after the last full node, also those that would end in a later one: at most one of a group with
+ * pages larger than a node, which then may begin before the leaf.
+ *
  * Pages of window groups are entered like all others, when they become full. When a table releases one, the index keeps it,
  * idle: a later text that branches from this one near there needs it. So the slots of window groups may be empty anywhere,
  * and if the target has only window groups so may whole nodes, which then represent their text only:
@@ -23,11 +26,23 @@
 /* ---- rows of a text --------------------------------------------------------------------------------------------- */
 
 void hn_path_fill(hn_cache *c, hn_prefix_node *b) {
+    c->leaf = NULL;
     for (; b; b = b->parent) c->path[b->depth] = b;
 }
 
+int32_t hn_path_page(const hn_cache *c, int group, int i) {
+    const int depth = hn_node_of_page(c, group, i), slot = hn_slot_of_page(c, group, i);
+    return (c->leaf && depth >= c->leaf->depth ? c->leaf : c->path[depth])->page[slot];
+}
+
+hn_prefix_node *hn_path_last(const hn_cache *c, int rows) {
+    const int nodes = rows / c->prefix.node_rows;
+    if (c->leaf && rows > c->leaf->depth * c->prefix.node_rows) return c->leaf;
+    return nodes > 0 ? c->path[nodes - 1] : NULL;
+}
+
 static bool page_present(const hn_cache *c, int group, int i) {
-    return c->path[hn_node_of_page(c, group, i)]->page[hn_slot_of_page(c, group, i)] != HN_NO_PAGE;
+    return hn_path_page(c, group, i) != HN_NO_PAGE;
 }
 
 /* The row whose window a model needs at the end of its rows: the next one; for rows that are absorbed into a state, the one after
@@ -40,23 +55,35 @@ int hn_needed_from(const hn_cache *c, int group, int rows, int less) {
     return hn_node_has_state(c, b, state) ? hn_least(b->absorbed[model_id], rows - less) : rows - less;
 }
 
-/* The last end of a page, at `rows` at most, for which the index has all pages that the group needs to continue there, and those
- * that the row `less` before it sees. */
+/* The last row, at `rows` at most, after which a text may continue: the end of a page; in a leaf each row that the model had, unless the model
+ * computes several rows before it again, which must be in one page. */
+static int last_boundary(const hn_cache *c, int group, int rows) {
+    const int begin = c->leaf ? c->leaf->depth * c->prefix.node_rows : rows;
+    if (rows > begin && c->leaf->rows[c->group[group].model_id] > begin) {
+        rows = hn_least(rows, c->leaf->rows[c->group[group].model_id]);
+        if (c->group[group].recompute <= 1) return rows;
+    }
+    return rows - rows % c->group[group].page_rows;
+}
+
+/* The last boundary, at `rows` at most, for which the index has all pages that the group needs to continue there, and those that the row `less`
+ * before it sees. */
 static int group_rows_present(const hn_cache *c, int group, int rows, int less) {
     if (c->group[group].kind == HN_CACHE_STATE) {
         int n = rows / c->prefix.node_rows;
         while (n > 0 && !hn_node_has_state(c, c->path[n - 1], group)) n--;
         return n * c->prefix.node_rows;
     }
-    const int page_rows = c->group[group].page_rows, most = rows / page_rows;
-    int n = most;
+    const int page_rows = c->group[group].page_rows;
+    rows = last_boundary(c, group, rows);
     if (c->group[group].window) {
-        for (int i = most - 1; i >= hn_first_page(c, group, hn_needed_from(c, group, n * page_rows, less)); i--)
-            if (!page_present(c, group, i)) n = i;
-    } else {
-        for (n = 0; n < most && page_present(c, group, n);) n++;
+        for (int i = hn_pages_of(c, group, rows) - 1; i >= hn_first_page(c, group, hn_needed_from(c, group, rows, less)); i--)
+            if (!page_present(c, group, i)) rows = i * page_rows;
+        return rows;
     }
-    return n * page_rows;
+    int n = 0;
+    while (n * page_rows < rows && page_present(c, group, n)) n++;
+    return hn_least(rows, n * page_rows);
 }
 
 /* The same for all groups of a model, in the nodes of c->path. */
@@ -82,7 +109,7 @@ int hn_target_rows_present(const hn_cache *c, int rows, int less) {
 /* The table takes pages [first, end) of a group from the nodes of c->path. */
 static void take_pages(hn_cache *c, hn_seq *s, int group, int first, int end) {
     for (int i = first; i < end; i++) {
-        s->pages[group][i] = c->path[hn_node_of_page(c, group, i)]->page[hn_slot_of_page(c, group, i)];
+        s->pages[group][i] = hn_path_page(c, group, i);
         hn_page_take(c, s->pages[group][i]);
     }
 }
@@ -106,11 +133,13 @@ void hn_take_rows(hn_cache *c, hn_seq *s, int model_id, int rows, int less) {
             take_state(c, s, g, rows);
             continue;
         }
-        const int first = hn_first_page(c, g, hn_needed_from(c, g, rows, less)), n = rows / c->group[g].page_rows;
+        const int first = hn_first_page(c, g, hn_needed_from(c, g, rows, less)), n = hn_pages_of(c, g, rows);
+        const int in_nodes = c->leaf ? hn_least(rows, c->leaf->depth * c->prefix.node_rows) : rows;
         for (int i = 0; i < first; i++) s->pages[g][i] = HN_NO_PAGE;
         take_pages(c, s, g, first, n);
         s->first[g] = first;
-        s->n_pages[g] = s->published[g] = n;
+        s->n_pages[g] = n;
+        s->published[g] = in_nodes / c->group[g].page_rows;
     }
     s->committed[model_id] = rows;
 }

@@ -74,7 +74,8 @@ struct hn_cache {
     hn_idle_pages idle[HN_MAX_GROUPS];
     hn_seq *seq;      /* [max_seqs] */
     hn_prefix prefix;
-    hn_prefix_node **path; /* [stride of group 0] work memory: the nodes of a text */
+    hn_prefix_node **path; /* [stride of group 0] work memory: the nodes of a text, and its leaf after them */
+    hn_prefix_node *leaf;  /* the same: NULL: none */
 };
 
 /* The first page that a group needs after `rows` rows: that of the first row which the next one sees. */
@@ -158,13 +159,17 @@ void hn_saved_release(hn_cache *c, hn_seq *s, int model_id, uint64_t since);
 
 /* ---- cache_index.c ---- */
 
-/* The nodes from the first one to b, into c->path, where the next four calls read them. */
+/* The nodes from the first one to b, into c->path, where the next calls read them. */
 void hn_path_fill(hn_cache *c, hn_prefix_node *b);
+/* Page i of a group in these nodes, HN_NO_PAGE: it is not there. */
+int32_t hn_path_page(const hn_cache *c, int group, int i);
+/* The last of these nodes with rows before the end of `rows` rows, the leaf if they end there; NULL: none. */
+hn_prefix_node *hn_path_last(const hn_cache *c, int rows);
 /* The row whose window a group needs at the end of `rows` rows: `less` before the next one; for rows that are absorbed into a state the
  * one after that state, if it is earlier. */
 int hn_needed_from(const hn_cache *c, int group, int rows, int less);
-/* The last end of a page, at `rows` at most, for which the index has all pages that a model needs to continue there, and those that the
- * row `less` before it sees; the same for the target and all models with `recompute`. */
+/* The last end of a page, or row of the leaf, at `rows` at most, for which the index has all pages that a model needs to continue there, and
+ * those that the row `less` before it sees; the same for the target and all models with `recompute`. */
 int hn_model_rows_present(const hn_cache *c, int model_id, int rows, int less);
 int hn_target_rows_present(const hn_cache *c, int rows, int less);
 /* The sequence, which has none, takes these rows of a model. */

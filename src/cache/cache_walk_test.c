@@ -12,7 +12,15 @@
 #include "cache/shared_rows_for_tests.h"
 #include "fixture.h"
 
-enum { SEQS = 6, KEYS = 1 << 16 };
+enum { SEQS = 6, KEYS = 1 << 16, LEAVES = 2000 };
+
+/* The end of a text that filled no node. */
+typedef struct leaf {
+    uint32_t before; /* mark of the text before it */
+    int begin, n;
+    int32_t token[B];
+    int rows[MODELS], first[MOST_GROUPS]; /* of each model; first page that the table still had */
+} leaf;
 
 typedef struct walk {
     hn_cache *c;
@@ -20,6 +28,9 @@ typedef struct walk {
     int all_pages;
     bool exact;       /* no evictions: all published pages are there */
     int brought_back; /* rewinds that found released rows in the index */
+    int inside;       /* restores that ended inside a leaf's page */
+    int n_leaves;
+    leaf leaf[LEAVES]; /* in the order in which they were added */
     struct {
         bool live;
         int32_t text[TEXT];         /* of its rows, and of those that it will write */
@@ -56,22 +67,70 @@ static bool known(walk *w, int s, int group, int i, bool add) {
     return w->key[at] == key;
 }
 
+/* Whether the text has node i in the index. add: adds it. */
+static bool node_known(walk *w, int s, int i, bool add) {
+    uint64_t key = ((uint64_t)w->seq[s].mark[(i + 1) * B - 1] << 32) + (uint64_t)(MOST_GROUPS * 4096 + i + 1);
+    uint64_t hash = key;
+    size_t at = (size_t)hn_splitmix(&hash) % KEYS;
+    while (w->key[at] && w->key[at] != key) at = (at + 1) % KEYS;
+    if (add) w->key[at] = key;
+    return w->key[at] == key;
+}
+
+/* How many tokens of a leaf the text has, which ends after n. */
+static int leaf_same(const walk *w, int s, const leaf *l, int n) {
+    int k = 0;
+    if (l->n == 0 || (l->begin > 0 && w->seq[s].mark[l->begin - 1] != l->before)) return 0;
+    while (k < l->n && l->begin + k < n && l->token[k] == w->seq[s].text[l->begin + k]) k++;
+    return k;
+}
+
+/* The leaf at a place that has most of the text, of equal ones the newest; NULL: none has. */
+static leaf *leaf_at(walk *w, int s, int begin, int n, int *same) {
+    leaf *best = NULL;
+    *same = 0;
+    for (int i = w->n_leaves - 1; i >= 0; i--) {
+        const int k = w->leaf[i].begin == begin ? leaf_same(w, s, &w->leaf[i], n) : 0;
+        if (k > *same) *same = k, best = &w->leaf[i];
+    }
+    return best;
+}
+
 static int first_page(int group, int rows) {
     return first_seen(group, rows) / of->rows[group];
 }
 
-/* Rows of the model that the naive index has for the sequence's text, `rows` at most. */
-static int naive_rows(walk *w, int s, int model_id, int rows) {
+/* Whether the index has page i of a group, in a node or in the leaf. */
+static bool page_known(walk *w, int s, int g, int i, const leaf *l) {
+    const int model_id = of->group[g].model_id;
+    if (!l || ((i + 1) * of->rows[g] - 1) / B < l->begin / B) return known(w, s, g, i, false);
+    return l->rows[model_id] > l->begin && i >= l->first[g] && i * of->rows[g] < l->rows[model_id];
+}
+
+/* Rows of the model that the naive index has for the sequence's text, `rows` at most; l: the leaf after the text's last node, NULL: none. */
+static int naive_rows(walk *w, int s, int model_id, int rows, const leaf *l) {
     for (; rows > 0; rows--) {
         bool whole = true;
         for (int g = 0; g < of->n && whole; g++) {
             if (of->group[g].model_id != model_id) continue;
-            whole = rows % of->rows[g] == 0;
-            for (int i = first_page(g, rows); i < rows / of->rows[g] && whole; i++) whole = known(w, s, g, i, false);
+            const bool in_leaf = l && rows > l->begin;
+            whole = in_leaf ? rows <= l->rows[model_id] : rows % of->rows[g] == 0;
+            for (int i = first_page(g, rows); i * of->rows[g] < rows && whole; i++) whole = page_known(w, s, g, i, l);
         }
         if (whole) break;
     }
     return rows;
+}
+
+/* After evictions: at most the rows that one of the leaves, or none, gives. */
+static int naive_most(walk *w, int s, int model_id, int rows, int n) {
+    int most = naive_rows(w, s, model_id, rows / B * B, NULL);
+    for (int i = 0; i < w->n_leaves; i++) {
+        const int same = leaf_same(w, s, &w->leaf[i], n), end = w->leaf[i].begin + same;
+        const int got = same > 0 ? naive_rows(w, s, model_id, end < rows ? end : rows, &w->leaf[i]) : 0;
+        if (got > most) most = got;
+    }
+    return most;
 }
 
 static void walk_begin(walk *w, int s) {
@@ -79,8 +138,13 @@ static void walk_begin(walk *w, int s) {
     plan_text(w, s, 0);
     hn_cache_seq_begin(w->c, s);
     const int got = hn_cache_restore(w->c, s, w->seq[s].text, n);
+    int nodes = 0, same;
+    while ((nodes + 1) * B <= n && node_known(w, s, nodes, false)) nodes++;
+    const leaf *l = leaf_at(w, s, nodes * B, n, &same);
+    w->inside += got % B > 0;
     for (int o = 0; o < MODELS; o++) {
-        const int rows = hn_cache_committed(w->c, s, o), naive = o == 3 ? 0 : naive_rows(w, s, o, o ? got : n / B * B);
+        const int rows = hn_cache_committed(w->c, s, o), most = o ? got : w->exact ? nodes * B + same : n;
+        const int naive = o == 3 ? 0 : w->exact ? naive_rows(w, s, o, most, l) : naive_most(w, s, o, most, n);
         assert_true(w->exact ? rows == naive : rows <= naive);
         w->seq[s].rows[o] = rows;
         memcpy(w->seq[s].has[o], w->seq[s].mark, sizeof w->seq[s].mark);
@@ -88,14 +152,10 @@ static void walk_begin(walk *w, int s) {
     assert_int_equal(w->seq[s].rows[0], got);
     for (int g = 0; g < of->n; g++) {
         w->seq[s].first[g] = first_page(g, w->seq[s].rows[of->group[g].model_id]);
-        w->seq[s].published[g] = w->seq[s].rows[of->group[g].model_id] / of->rows[g];
+        const int rows = w->seq[s].rows[of->group[g].model_id];
+        w->seq[s].published[g] = (rows < got / B * B ? rows : got / B * B) / of->rows[g];
     }
     w->seq[s].live = true;
-}
-
-static void walk_end(walk *w, int s) {
-    hn_cache_seq_end(w->c, s);
-    w->seq[s].live = false;
 }
 
 /* Number of leading rows that have the sequence's text. */
@@ -185,7 +245,7 @@ static int naive_back(walk *w, int s, int o, int rows) {
         const int published = w->seq[s].published[g] * of->rows[g];
         if (of->group[g].model_id == o && published < rows) rows = published;
     }
-    return naive_rows(w, s, o, rows);
+    return naive_rows(w, s, o, rows, NULL);
 }
 
 /* Rewinds the target to some row, from which another text follows; or a drafter, at most to where the text branches. Sometimes
@@ -207,17 +267,42 @@ static void walk_rewind(walk *w, int s, int o) {
     if (o == 0) plan_text(w, s, rows);
 }
 
-static void walk_publish(walk *w, int s) {
-    int valid[MODELS] = {0};
+/* Adds what the naive index has of the text's last page. */
+static void walk_leaf(walk *w, int s, const int *valid, bool shared) {
+    const int begin = valid[0] / B * B, n = valid[0] - begin;
+    int same;
+    leaf *old = leaf_at(w, s, begin, valid[0], &same), l = {.before = begin ? w->seq[s].mark[begin - 1] : 0, .begin = begin, .n = n};
+    if (n == 0 || shared || (w->exact && old && same == n && old->n > n)) return;
+    memcpy(l.token, w->seq[s].text + begin, (size_t)n * sizeof *l.token);
+    for (int o = 0; o < 3; o++) l.rows[o] = valid[o] < valid[0] ? valid[o] : valid[0];
+    memcpy(l.first, w->seq[s].first, sizeof l.first);
+    if (w->exact && old && same == old->n) old->n = 0;
+    assert_true(w->n_leaves < LEAVES);
+    w->leaf[w->n_leaves++] = l;
+}
+
+static void walk_publish(walk *w, int s, bool end) {
+    int valid[MODELS] = {0}, pages;
     for (int o = 0; o < 3; o++) valid[o] = walk_valid(w, s, o);
     const int nodes = valid[0] / B;
-    hn_cache_publish(w->c, s, w->seq[s].text, valid);
+    const int32_t *page = hn_cache_pages(w->c, s, 0, &pages);
+    /* a page that others use is in the index, unless it was cleared */
+    const bool shared = nodes < pages && !of->group[0].window && w->c->use[page[nodes]].tables > 1;
+    (end ? hn_cache_publish_end : hn_cache_publish)(w->c, s, w->seq[s].text, valid);
+    for (int i = 0; i < nodes; i++) node_known(w, s, i, true);
+    if (end) walk_leaf(w, s, valid, shared);
     for (int g = 0; g < of->n; g++) {
         int *i = &w->seq[s].published[g];
         const int model_id = of->group[g].model_id, rows = valid[model_id] < nodes * B ? valid[model_id] : nodes * B;
         for (; (*i + 1) * of->rows[g] <= rows; ++*i)
             if (*i >= w->seq[s].first[g]) known(w, s, g, *i, true);
     }
+}
+
+static void walk_end(walk *w, int s) {
+    if (pick(w, 4)) walk_publish(w, s, true);
+    hn_cache_seq_end(w->c, s);
+    w->seq[s].live = false;
 }
 
 /* Pages in no table are free or idle, all others are not; a table has the right ones. */
@@ -254,7 +339,7 @@ static void walk_step(walk *w) {
     else if (what < 15)
         walk_rewind(w, s, o);
     else if (what < 40)
-        walk_publish(w, s);
+        walk_publish(w, s, false);
     else if (what < 41 && !w->exact)
         walk_forget(w);
     else
@@ -276,6 +361,7 @@ static void run_walk(const shape *with, uint64_t seed, bool exact, int pool_rows
     for (int step = 0; step < (light() ? 300 : 1500); step++) walk_step(w);
     assert_true(!exact || w->c->n_free > 0); /* else something was evicted: the pool is too small for this walk */
     assert_true(light() || !exact || of == &FULL || w->brought_back > 0);
+    assert_true(light() || w->inside > 0);
     for (int s = 0; s < SEQS; s++)
         if (w->seq[s].live) walk_end(w, s);
     check_pages(w);

@@ -41,10 +41,11 @@ static size_t token_bytes(const hn_prefix *x) {
     return (size_t)x->node_rows * sizeof(int32_t);
 }
 
-/* The hash only selects the bucket: nodes are equal if their salts, parents and tokens are. */
-static uint64_t text_hash(const hn_prefix *x, uint64_t salt, const hn_prefix_node *parent, const int32_t *token) {
+/* The hash only selects the bucket: nodes are equal if their salts, parents and tokens are. The leaves of a parent are in one bucket, because
+ * they are found by some of their tokens. */
+static uint64_t text_hash(const hn_prefix *x, uint64_t salt, const hn_prefix_node *parent, const int32_t *token, int n) {
     const uint64_t key[2] = {x->key[0], x->key[1] ^ (parent ? parent->hash : salt)};
-    return hn_keyed_hash(key, token, token_bytes(x));
+    return hn_keyed_hash(key, token, n < x->node_rows ? 0 : token_bytes(x));
 }
 
 static hn_prefix_node **bucket_of(const hn_prefix *x, uint64_t hash) {
@@ -52,10 +53,39 @@ static hn_prefix_node **bucket_of(const hn_prefix *x, uint64_t hash) {
 }
 
 hn_prefix_node *hn_prefix_child(const hn_prefix *x, uint64_t salt, const hn_prefix_node *parent, const int32_t *token) {
-    const uint64_t hash = text_hash(x, salt, parent, token);
+    const uint64_t hash = text_hash(x, salt, parent, token, x->node_rows);
     hn_prefix_node *b = *bucket_of(x, hash);
-    while (b && !(b->hash == hash && b->salt == salt && b->parent == parent && memcmp(b->token, token, token_bytes(x)) == 0)) b = b->next;
+    while (b && !(b->hash == hash && b->salt == salt && b->parent == parent && b->n == x->node_rows &&
+                  memcmp(b->token, token, token_bytes(x)) == 0))
+        b = b->next;
     return b;
+}
+
+/* The first leaf of parent from b on in a bucket, which begins with the one that was added last. */
+static hn_prefix_node *leaf_from(const hn_prefix *x, uint64_t salt, const hn_prefix_node *parent, hn_prefix_node *b) {
+    while (b && (b->salt != salt || b->parent != parent || b->n == x->node_rows)) b = b->next;
+    return b;
+}
+
+static hn_prefix_node *first_leaf(const hn_prefix *x, uint64_t salt, const hn_prefix_node *parent) {
+    return leaf_from(x, salt, parent, *bucket_of(x, text_hash(x, salt, parent, NULL, 0)));
+}
+
+hn_prefix_node *hn_prefix_leaf_beyond(const hn_prefix *x, uint64_t salt, const hn_prefix_node *parent, int most) {
+    hn_prefix_node *b = first_leaf(x, salt, parent);
+    while (b && most-- > 0) b = leaf_from(x, salt, parent, b->next);
+    return b;
+}
+
+hn_prefix_node *hn_prefix_leaf(const hn_prefix *x, uint64_t salt, const hn_prefix_node *parent, const int32_t *token, int n, int *same) {
+    hn_prefix_node *best = NULL;
+    *same = 0;
+    for (hn_prefix_node *b = first_leaf(x, salt, parent); b; b = leaf_from(x, salt, parent, b->next)) {
+        int k = 0;
+        while (k < n && k < b->n && b->token[k] == token[k]) k++;
+        if (k > *same) *same = k, best = b;
+    }
+    return best;
 }
 
 /* ---- the order of use ------------------------------------------------------------------------------------------ */
@@ -124,15 +154,16 @@ void hn_prefix_touch(hn_prefix *x, hn_prefix_node *b) {
 
 /* ---- nodes ---------------------------------------------------------------------------------------------------- */
 
-hn_prefix_node *hn_prefix_add(hn_prefix *x, uint64_t salt, hn_prefix_node *parent, const int32_t *token) {
-    assert(!parent || parent->salt == salt);
+hn_prefix_node *hn_prefix_add(hn_prefix *x, uint64_t salt, hn_prefix_node *parent, const int32_t *token, int n) {
+    assert(n > 0 && n <= x->node_rows && (!parent || (parent->n == x->node_rows && parent->salt == salt)));
     hn_prefix_node *b = hn_alloc(sizeof *b + token_bytes(x) + (size_t)x->n_slots * sizeof(int32_t));
     if (!b) return NULL;
     *b = (hn_prefix_node){.parent = parent,
-                          .hash = text_hash(x, salt, parent, token),
+                          .hash = text_hash(x, salt, parent, token, n),
                           .salt = salt,
-                          .depth = parent ? parent->depth + 1 : 0};
-    memcpy(b->token, token, token_bytes(x));
+                          .depth = parent ? parent->depth + 1 : 0,
+                          .n = n};
+    memcpy(b->token, token, (size_t)n * sizeof *token);
     b->page = b->token + x->node_rows;
     for (int i = 0; i < x->n_slots; i++) b->page[i] = HN_NO_PAGE;
     b->next = *bucket_of(x, b->hash);
@@ -180,8 +211,13 @@ bool hn_prefix_valid(const hn_prefix *x) {
             return false;
     if (ends != 0) return false;
     if (seen != x->n_blocks || children != with_parent) return false;
-    for (const hn_prefix_node *b = x->oldest; b; b = b->newer)
-        if (hn_prefix_child(x, b->salt, b->parent, b->token) != b || b->depth != (b->parent ? b->parent->depth + 1 : 0))
+    for (const hn_prefix_node *b = x->oldest; b; b = b->newer) {
+        const bool leaf = b->n < x->node_rows;
+        int same = 0;
+        if (leaf ? !hn_prefix_leaf(x, b->salt, b->parent, b->token, b->n, &same) || same != b->n || b->children || b->users
+                 : hn_prefix_child(x, b->salt, b->parent, b->token) != b)
             return false;
+        if (b->depth != (b->parent ? b->parent->depth + 1 : 0)) return false;
+    }
     return true;
 }

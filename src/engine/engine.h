@@ -267,6 +267,8 @@ void hn_stats_accepted(hunch_engine *e, int drafter, int depth); /* a candidate 
 
 /* Adds the pages that became full to the prefix index. */
 void hn_session_publish(hunch_session *s);
+/* The same for a text that gives its place back: its last page too, which is not full, so that what continues it computes new rows only. */
+void hn_session_publish_end(hunch_session *s);
 /* Computes the pending rows of drafters, of all these texts together, so that a text that continues one of them finds them. */
 void hn_flush_pending(hunch_engine *e, hunch_session *const *s, int n);
 /* The same for texts of which a drafter has not computed all rows that they share with this one, which is about to restore them. */

@@ -160,7 +160,7 @@ void hn_session_release(hunch_session *s) {
     if (s->stats.waiting) hn_queue_remove(s);
     if (s->id < 0) return;
     hn_flush_pending(e, &s, 1);
-    hn_session_publish(s);
+    hn_session_publish_end(s);
     for (int i = 0; i < e->n_drafters; i++)
         if (e->drafter[i].ops->end) e->drafter[i].ops->end(&e->drafter[i], s->id);
     hn_cache_seq_end(e->cache, s->id);

@@ -4,7 +4,7 @@
 
 #include "engine/engine.h"
 
-void hn_session_publish(hunch_session *s) {
+static void publish(hunch_session *s, void (*enter)(hn_cache *c, int seq, const int32_t *text, const int *valid)) {
     hunch_engine *e = s->engine;
     int valid[HN_MAX_MODELS] = {0};
     if (!e->reuse || s->id < 0) return;
@@ -13,7 +13,15 @@ void hn_session_publish(hunch_session *s) {
         const hn_drafter *d = &e->drafter[i];
         valid[i + 1] = d->ops->valid_rows && d->needs.n_groups ? d->ops->valid_rows(d, s->id) : 0;
     }
-    hn_cache_publish(e->cache, s->id, s->text.token, valid);
+    enter(e->cache, s->id, s->text.token, valid);
+}
+
+void hn_session_publish(hunch_session *s) {
+    publish(s, hn_cache_publish);
+}
+
+void hn_session_publish_end(hunch_session *s) {
+    publish(s, hn_cache_publish_end);
 }
 
 void hn_flush_pending(hunch_engine *e, hunch_session *const *s, int n) {
