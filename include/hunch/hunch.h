@@ -439,7 +439,7 @@ typedef struct hunch_draft_node {
 typedef struct hunch_round_report {
     uint64_t round;      /* of the session, from 1 */
     int context;         /* committed rows before it */
-    bool controlled;     /* a controller chose; else every draft is verified and `considered` is empty */
+    bool controlled;     /* a controller chose; else every draft that fits is verified and `considered` is empty */
     const hunch_choice *considered;
     int n_considered, chosen; /* chosen: index, -1 if nothing was considered */
     hunch_reason reason;

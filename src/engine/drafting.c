@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drafting.c - the trees of a round. Without a controller every open drafter proposes all that it can, level by level, and all of it
  * is verified; with one (`auto`) the controller chooses the drafters, because every drafter's time is measured: those that cost nothing
- * are called first, one that costs passes continues while a level is worth its time, and rows not worth verifying are removed. */
+ * are called first, one that costs passes continues while a level is worth its time, and rows not worth verifying are removed.
+ *
+ * Every text may propose a whole tree. If all trees together have more rows than the round's passes take, the likeliest are kept, by the
+ * controller's rates or, without one, by the drafters' estimates: rows go to the texts that have something to propose. What was drawn is
+ * kept whatever it is (verification.md 11), so there a text has its share of the rows that are left before each level is drawn; the same
+ * share limits drafters that pay for each row that they propose. */
 #include "base/least.h"
 #include "engine/engine.h"
+#include "plan/tree_rows.h"
 
 /* The sessions whose trees are made. */
 typedef struct drafting {
     hunch_engine *e;
     hunch_session *const *s;
     int n;
+    int rows; /* most of all trees together, roots included */
     const hn_draft_probe *probe; /* NULL: none */
+    bool out[HN_MAX_MODELS][HN_MAX_TEXTS]; /* by drafter and session: a further level could not be kept */
 } drafting;
 
 /* How deep a tree may go: never past what may still be emitted (the last token is the target's own), nor the context. */
@@ -32,13 +40,53 @@ static int texts_of(const drafting *g, int drafter) {
     return n;
 }
 
-static hn_propose proposal_of(const drafting *g, int i, bool by_levels) {
+static int rows_of_trees(const drafting *g) {
+    int rows = 0;
+    for (int i = 0; i < g->n; i++) rows += g->s[i]->round.tree.n_rows;
+    return rows;
+}
+
+/* Marks the likeliest rows that the round's passes take, by estimate. */
+static void cut_by_estimate(const drafting *g, bool (*keep)[HN_TREE_ROWS]) {
+    const hn_tree *tree[HN_MAX_TEXTS];
+    for (int i = 0; i < g->n; i++) tree[i] = &g->s[i]->round.tree;
+    hn_plan_cut_by_estimate(tree, g->n, g->rows - g->n, g->e->cut, keep);
+}
+
+/* The drafter has rows at this depth of the tree, none of which is kept: those after them are less likely, and cannot be. */
+static bool all_cut(const hn_tree *t, const bool *keep, int drafter, int depth) {
+    bool any = false;
+    for (int k = 0; k < t->n_candidates; k++) {
+        const hn_candidate *c = &t->candidate[k];
+        if (c->drafter != drafter || t->depth[c->child] != depth) continue;
+        if (keep[c->child]) return false;
+        any = true;
+    }
+    return any;
+}
+
+/* Leaves sessions out of the further levels of a drafter that pays for each level, if these could not be kept. */
+static void leave_out(drafting *g, const hn_drafter *d, int level) {
+    bool keep[HN_MAX_TEXTS][HN_TREE_ROWS];
+    if (level == 0 || d->needs.cost != HN_COST_PER_LEVEL || rows_of_trees(g) <= g->rows) return;
+    cut_by_estimate(g, keep);
+    for (int i = 0; i < g->n; i++) g->out[d->index][i] |= all_cut(&g->s[i]->round.tree, keep[i], d->index, level);
+}
+
+/* Rows that this drafter may add. share: of the rows that are left. */
+static int budget_of(const drafting *g, int i, const hn_drafter *d, int share) {
+    const hn_tree *t = &g->s[i]->round.tree;
+    const int room = t->max_rows - t->n_rows;
+    if (d->needs.has_dist && hn_rule_wants_dist(g->s[i]->request.rule)) return hn_least(room, share);
+    return d->needs.cost == HN_COST_PER_LEVEL ? hn_least(room, hn_most(share, 1)) : room;
+}
+
+static hn_propose proposal_of(const drafting *g, int i, int budget, bool by_levels) {
     hunch_session *s = g->s[i];
-    hn_tree *t = &s->round.tree;
     hn_propose p = {.seq = s->id,
                     .text = {s->text.token, (int)s->text.n, (int)s->text.n_prompt},
-                    .tree = t,
-                    .budget = t->max_rows - t->n_rows,
+                    .tree = &s->round.tree,
+                    .budget = budget,
                     .depth = depth_limit(g, i),
                     .by_levels = by_levels,
                     .sampler = &s->sampler,
@@ -52,22 +100,29 @@ static hn_propose proposal_of(const drafting *g, int i, bool by_levels) {
 }
 
 /* One level of every tree by one drafter. Sessions at their depth limit are left out, and those that it may not propose for. */
-static int propose_level(const drafting *g, int drafter, int level, bool by_levels) {
-    hn_propose p[HN_MAX_TEXTS];
+static int propose_level(drafting *g, int drafter, int level, bool by_levels) {
     hn_drafter *d = &g->e->drafter[drafter];
-    int m = 0;
+    hn_propose p[HN_MAX_TEXTS];
+    int of[HN_MAX_TEXTS], m = 0;
     if (level >= d->needs.max_depth) return 0;
+    leave_out(g, d, level);
     for (int i = 0; i < g->n; i++)
-        if (may_propose(g, i, drafter) && level < depth_limit(g, i)) p[m++] = proposal_of(g, i, by_levels);
+        if (may_propose(g, i, drafter) && level < depth_limit(g, i) && !g->out[drafter][i]) of[m++] = i;
+    const int share = m > 0 ? hn_most(g->rows - rows_of_trees(g), 0) / m : 0;
+    for (int k = 0; k < m; k++) p[k] = proposal_of(g, of[k], budget_of(g, of[k], d, share), by_levels);
     return m > 0 ? d->ops->propose(d, p, m, level) : 0;
 }
 
-static void draft_everything(const drafting *g) {
+static void draft_everything(drafting *g) {
+    bool keep[HN_MAX_TEXTS][HN_TREE_ROWS];
     int added = 1;
     for (int level = 0; added > 0 && level < HUNCH_MAX_DEPTH; level++) {
         added = 0;
         for (int d = 0; d < g->e->n_drafters; d++) added += propose_level(g, d, level, false);
     }
+    if (rows_of_trees(g) <= g->rows) return;
+    cut_by_estimate(g, keep);
+    for (int i = 0; i < g->n; i++) hn_tree_keep(&g->s[i]->round.tree, keep[i], NULL);
 }
 
 enum {
@@ -87,7 +142,7 @@ static int rows_behind(const drafting *g, int drafter) {
 }
 
 /* All levels of one drafter's round. */
-static void draft_at_once(const drafting *g, int d) {
+static void draft_at_once(drafting *g, int d) {
     const double start = hn_now();
     int added = 1, all = 0;
     for (int level = 0; added > 0 && level < HUNCH_MAX_DEPTH; level++)
@@ -96,7 +151,7 @@ static void draft_at_once(const drafting *g, int d) {
 }
 
 /* A drafter's levels, while they are worth their time. */
-static void draft_by_levels(const drafting *g, int d, const hn_plan_seq *plan, bool by_history) {
+static void draft_by_levels(drafting *g, int d, const hn_plan_seq *plan, bool by_history) {
     hn_controller *c = g->e->controller;
     int added = 1;
     for (int level = 0; added > 0 && level < HUNCH_MAX_DEPTH; level++) {
@@ -107,7 +162,7 @@ static void draft_by_levels(const drafting *g, int d, const hn_plan_seq *plan, b
     }
 }
 
-static void draft_controlled(const drafting *g) {
+static void draft_controlled(drafting *g) {
     hunch_engine *e = g->e;
     hn_plan_seq plan[HN_MAX_TEXTS];
     int behind[HN_MAX_MODELS], d;
@@ -119,7 +174,7 @@ static void draft_controlled(const drafting *g) {
         by_history |= hn_rule_wants_dist(g->s[i]->request.rule);
     }
     for (int k = 0; k < e->n_drafters; k++) behind[k] = rows_behind(g, k);
-    hn_controller_start(e->controller, plan, g->n, behind);
+    hn_controller_start(e->controller, plan, g->n, &(hn_plan_round){g->rows, behind});
     while ((d = hn_controller_choose(e->controller, plan, g->n, by_history)) >= 0) {
         if (e->drafter[d].needs.cost == HN_COST_PER_LEVEL)
             draft_by_levels(g, d, plan, by_history);
@@ -137,18 +192,17 @@ static double draft_passes(const hunch_engine *e) {
     return seconds;
 }
 
-/* Rows for each of n trees: all of them go into one pass, with logits. */
-static int tree_rows(int n) {
-    _Static_assert(HN_MAX_TEXTS <= HN_LOGIT_ROWS, "each has its root there at least");
-    const int share = HN_LOGIT_ROWS / n;
-    return share < HN_TREE_ROWS ? share : HN_TREE_ROWS;
+/* Rows of the trees of n texts, roots included: those of one pass with logits, or of two if the roots take more than half of one. */
+static int rows_of_round(int n) {
+    _Static_assert(HN_MAX_TEXTS <= HN_LOGIT_ROWS, "each has its root in one pass at least");
+    return n <= HN_LOGIT_ROWS / 2 ? HN_LOGIT_ROWS : n + HN_LOGIT_ROWS;
 }
 
 void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n, const hn_draft_probe *probe) {
-    const drafting g = {e, s, n, probe};
+    drafting g = {e, s, n, rows_of_round(n), probe, {{false}}};
     const double start = hn_now(), before = draft_passes(e);
     for (int i = 0; i < n; i++)
-        hn_tree_reset(&s[i]->round.tree, s[i]->text.token[s[i]->text.n - 1], hn_least(tree_rows(n), 1 + s[i]->request.draft_rows));
+        hn_tree_reset(&s[i]->round.tree, s[i]->text.token[s[i]->text.n - 1], hn_least(HN_TREE_ROWS, 1 + s[i]->request.draft_rows));
     if (e->n_drafters == 0) return;
     if (e->controller)
         draft_controlled(&g);

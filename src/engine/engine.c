@@ -8,6 +8,7 @@
 #include "base/keyed_hash.h"
 #include "base/least.h"
 #include "base/mem.h"
+#include "plan/tree_rows.h"
 
 enum { DEFAULT_CONTEXT = 8192 };
 
@@ -157,6 +158,13 @@ static hunch_status open_controller(hunch_engine *e, hunch_error *err) {
     return st ? st : hn_curves_open(e, err);
 }
 
+/* The internal sequence has no tree beside others. */
+static hunch_status open_cut(hunch_engine *e, hunch_error *err) {
+    const size_t n = (size_t)e->parallel * HN_TREE_ROWS;
+    e->cut = hn_zalloc(n, sizeof *e->cut);
+    return e->cut ? HUNCH_OK : hn_fail_memory(err, "rows of trees", n * sizeof *e->cut);
+}
+
 /* ---- the engine -------------------------------------------------------------------------------------------------------- */
 
 static hunch_status open_parts(hunch_engine *e, const hunch_engine_options *o, hunch_error *err) {
@@ -166,6 +174,7 @@ static hunch_status open_parts(hunch_engine *e, const hunch_engine_options *o, h
     hunch_status st = hn_engine_open_drafters(e, o, &controlled, err);
     if (!st) st = check_rule(e, err);
     if (!st) st = hn_stats_open(e, err);
+    if (!st && e->n_drafters > 0) st = open_cut(e, err);
     choose_chunk(e, o->chunk);
     e->row = hn_zalloc((size_t)e->pass_rows, sizeof *e->row);
     if (!st && !e->row) st = hn_fail_memory(err, "rows of a pass", (size_t)e->pass_rows * sizeof *e->row);
@@ -237,6 +246,7 @@ void hunch_engine_close(hunch_engine **ep) {
     hn_free(e->session);
     hn_free(e->drafter_stats);
     hn_free(e->row);
+    hn_free(e->cut);
     hn_free(e);
 }
 

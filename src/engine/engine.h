@@ -49,7 +49,8 @@ struct hunch_engine {
     hn_name_list notes;         /* for the user */
     bool feeds;                 /* some drafter reads the target's features */
     hunch_engine *plain;        /* makes the plain text of a request for drafters that need it; NULL: none does */
-    hn_controller *controller;  /* NULL: everything that is drafted is verified */
+    hn_controller *controller;  /* NULL: everything that is drafted is verified, as far as it fits */
+    struct hn_plan_item *cut;   /* [parallel * HN_TREE_ROWS] for the cut of trees by estimate; NULL: there are no drafters */
     char *curve_path, *curve_key; /* file and key of the controller's costs; NULL: not kept */
     int states; /* of recurrent layers: most that are kept for later texts */
     int context, parallel;

@@ -128,15 +128,16 @@ static void roots_learn(hn_controller *c, const hn_plan_seq *s, int n) {
     }
 }
 
-void hn_controller_start(hn_controller *c, const hn_plan_seq *s, int n, const int *behind) {
-    assert(n >= 1 && n <= c->max_seqs);
+void hn_controller_start(hn_controller *c, const hn_plan_seq *s, int n, const hn_plan_round *r) {
+    assert(n >= 1 && n <= c->max_seqs && r->rows >= n && r->rows <= HN_PLAN_MOST_ROWS);
+    c->most_rows = r->rows;
     roots_learn(c, s, n);
     for (int d = 0; d < c->n_drafters; d++) {
         hn_plan_drafter *x = &c->drafter[d];
         x->before = x->why;
         x->why = HN_NOT_CALLED;
         x->best = (hunch_choice){0};
-        x->behind = behind[d];
+        x->behind = r->behind[d];
         x->texts = 0;
         for (int i = 0; i < n; i++) x->texts += hn_plan_has(&s[i], d);
         x->levels = 0;

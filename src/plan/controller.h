@@ -42,9 +42,12 @@ typedef struct hn_plan_seq {
     uint32_t without; /* bit d: drafter d is not called for it */
 } hn_plan_seq;
 
-/* Starts a round. behind[d]: rows of text that drafter d has to read, over all sequences, before it can draft; 0: no more
- * than a round adds. */
-void hn_controller_start(hn_controller *c, const hn_plan_seq *s, int n, const int *behind);
+typedef struct hn_plan_round {
+    int rows;          /* most rows of all trees together, roots included; at most those of two passes */
+    const int *behind; /* rows of text that each drafter has to read, over all sequences, before it can draft; 0: no more than a round adds */
+} hn_plan_round;
+
+void hn_controller_start(hn_controller *c, const hn_plan_seq *s, int n, const hn_plan_round *r);
 /* The drafter to call next, for all sequences together but those without it; -1: no more. */
 int hn_controller_choose(hn_controller *c, const hn_plan_seq *s, int n, bool by_history);
 /* Before each level of a drafter of HN_COST_PER_LEVEL: whether that level is worth its time. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* controller_cuts.c - rows in the order of the probability that they are on the accepted path, and the best cut through
  * them. The trees of a round, one drafter's part of them, and what a drafter might draw are such lists. */
+#include "base/least.h"
 #include "plan/controller_private.h"
 
 static const double MIN_RATIO = 1.02;  /* value of drafting to that of plain decoding: less is not drafted */
@@ -8,9 +9,10 @@ static const double NEAR_BEST = 0.995; /* of choices of at least this part of th
 static const double OPTIMISM = 0.7;    /* standard deviations by which an uncertain cost is lowered, see hn_cost_curve */
 
 double hn_plan_on_curve(const double *seconds, double rows) {
-    if (rows >= HN_COST_ROWS) return seconds[HN_COST_ROWS] * rows / HN_COST_ROWS;
-    const int whole = (int)rows;
-    return seconds[whole] + (rows - whole) * (seconds[whole + 1] - seconds[whole]);
+    const int passes = (int)(rows / HN_COST_ROWS);
+    const double rest = rows - passes * HN_COST_ROWS;
+    const int whole = (int)rest;
+    return passes * seconds[HN_COST_ROWS] + seconds[whole] + (rest - whole) * (seconds[whole + 1] - seconds[whole]);
 }
 
 bool hn_plan_curve(hn_controller *c, const hn_plan_seq *s, int n) {
@@ -44,53 +46,20 @@ void hn_plan_reach(hn_controller *c, int i, const hn_tree *t, int only) {
     for (int r = 1; r < t->n_rows; r++) c->reach[i][r] = best[r] * c->reach[i][t->parent[r]];
 }
 
-/* Marks the rows that drawn candidates lead to, and those before them. */
-static void must_stay(const hn_tree *t, bool *stay) {
-    for (int k = 0; k < t->n_candidates; k++)
-        if (t->candidate[k].q) stay[t->candidate[k].child] = true;
-    for (int r = t->n_rows - 1; r > 0; r--)
-        if (stay[r]) stay[t->parent[r]] = true;
-}
-
-int hn_plan_list_tree(hn_controller *c, int i, const hn_tree *t, bool by_history, int n) {
-    bool stay[HN_TREE_ROWS] = {false};
-    if (by_history) must_stay(t, stay);
-    for (int r = 1; r < t->n_rows; r++) {
-        const double p = c->reach[i][r];
-        if (p > 0 || stay[r]) c->list[n++] = (hn_plan_item){stay[r] ? 2 : p, p, (int16_t)i, (int16_t)r, t->depth[r]};
-    }
-    return n;
-}
-
 static int list_trees(hn_controller *c, const hn_plan_seq *s, int n, int only, bool by_history) {
     int m = 0;
     for (int i = 0; i < n; i++) {
         hn_plan_reach(c, i, s[i].tree, only);
-        m = hn_plan_list_tree(c, i, s[i].tree, by_history, m);
+        m = hn_plan_list_rows(c->list, m, i, s[i].tree, c->reach[i], by_history);
     }
     return m;
 }
 
-/* Shell's sort; a few chains in a row are nearly sorted, and short lists are inserted. */
-void hn_plan_sort(hn_plan_item *list, int n) {
-    static const int gaps[] = {301, 57, 10, 1};
-    for (size_t g = 0; g < sizeof gaps / sizeof *gaps; g++) {
-        const int gap = gaps[g];
-        if (gap > 1 && gap * 4 > n) continue;
-        for (int i = gap; i < n; i++) {
-            const hn_plan_item x = list[i];
-            int j = i;
-            for (; j >= gap && hn_plan_before(&x, &list[j - gap]); j -= gap) list[j] = list[j - gap];
-            list[j] = x;
-        }
-    }
-}
-
 hn_plan_cut hn_plan_best_cut(const hn_controller *c, const hn_plan_item *list, int n_list, int n, double spent) {
-    double value[HN_COST_ROWS + 1], tokens = n, best = 0;
+    double value[HN_PLAN_MOST_ROWS + 1], tokens = n, best = 0;
     int first = 0, last = 0;
     while (first < n_list && list[first].key > 1) tokens += list[first++].p;
-    const int most = n_list - first < HN_COST_ROWS ? n_list - first : HN_COST_ROWS;
+    const int room = hn_most(c->most_rows - n - first, 0), most = hn_least(n_list - first, room);
     for (int m = 0; m <= most; m++) {
         if (m > 0) tokens += list[first + m - 1].p;
         value[m] = tokens / (hn_plan_on_curve(c->optimistic, n + first + m) + spent);

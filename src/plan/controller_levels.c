@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "plan/controller_private.h"
 
 /* ---- levels to come ---- */
@@ -56,10 +57,10 @@ static void front_grow(hn_plan_front *to, const hn_plan_front *from, const hn_pl
 }
 
 /* The next level of all sequences; returns its expected gain. */
-static double fronts_grow(hn_controller *c, const hn_plan_seq *s, int n, int depth) {
+static double fronts_grow(hn_controller *c, int n, int depth) {
+    const int most = hn_least((c->most_rows - n) / n, HN_PLAN_FRONT); /* as the engine shares them out: drafting.c */
     double mass = 0;
     for (int i = 0; i < n; i++) {
-        const int room = s[i].tree->max_rows - 1, most = room < HN_PLAN_FRONT ? room : HN_PLAN_FRONT;
         c->front[i][depth].n = 0;
         c->front[i][depth].mass = 0;
         if (most > 0) front_grow(&c->front[i][depth], &c->front[i][depth - 1], &c->ahead[i][depth], most);
@@ -99,7 +100,7 @@ static hn_plan_cut levels_cut(hn_controller *c, const hn_plan_seq *s, int n, int
         double gain = 0;
         for (int d = 1; d <= levels; d++) gain += c->front[i][d].mass;
         c->base[i].takes = gain > tree_gain(c, i, s[i].tree);
-        if (!c->base[i].takes) m = hn_plan_list_tree(c, i, s[i].tree, false, m);
+        if (!c->base[i].takes) m = hn_plan_list_rows(c->list, m, i, s[i].tree, c->reach[i], false);
     }
     hn_plan_sort(c->list, m);
     for (int i = 0; i < n; i++)
@@ -114,7 +115,7 @@ double hn_plan_levels_value(hn_controller *c, const hn_plan_seq *s, int n, int d
     ahead_read(c, s, n, drafter);
     for (int i = 0; i < n; i++) c->front[i][0] = (hn_plan_front){1, {1}, 1};
     for (int k = 1; k <= hn_plan_deepest(s, n); k++) {
-        const double mass = fronts_grow(c, s, n, k);
+        const double mass = fronts_grow(c, n, k);
         const hn_plan_cut one = levels_cut(c, s, n, drafter, k, by_history);
         if (one.value > best.value) {
             best = one;
@@ -157,13 +158,13 @@ static bool level_pays(hn_controller *c, const hn_plan_seq *s, int n, int drafte
     ahead_read(c, s, n, drafter);
     for (int i = 0; i < n; i++) {
         hn_plan_reach(c, i, s[i].tree, HN_PLAN_ANY);
-        m = hn_plan_list_tree(c, i, s[i].tree, by_history, m);
+        m = hn_plan_list_rows(c->list, m, i, s[i].tree, c->reach[i], by_history);
     }
     hn_plan_sort(c->list, m);
     const double stop = hn_plan_best_cut(c, c->list, m, n, before).value;
     tips_read(c, s, n, drafter, level);
     for (int d = level + 1; d <= hn_plan_deepest(s, n); d++) {
-        const double mass = fronts_grow(c, s, n, d);
+        const double mass = fronts_grow(c, n, d);
         for (int i = 0; i < n; i++) m = list_front(c, i, d, by_history, m);
         if (hn_plan_best_cut(c, c->list, m, n, before + (d - level) * call).value > stop) return true;
         if (mass <= stop * call) return false;

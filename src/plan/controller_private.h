@@ -6,10 +6,12 @@
 #define HN_CONTROLLER_PRIVATE_H
 #include "plan/controller.h"
 #include "plan/growth.h"
+#include "plan/tree_rows.h"
 #include "plan/yield.h"
 
 /* Levels of look-ahead; expected nodes of each; items of a sequence. */
 enum { HN_PLAN_AHEAD = HN_GROWTH_DEPTHS, HN_PLAN_FRONT = 16, HN_PLAN_LIST = HN_TREE_ROWS + HN_PLAN_AHEAD * HN_PLAN_FRONT };
+enum { HN_PLAN_MOST_ROWS = 2 * HN_COST_ROWS }; /* of all trees of a round: of two passes */
 enum { HN_PLAN_CHOICES = HN_ACCEPT_DRAFTERS + 2, HN_PLAN_SEVERAL = -2, HN_PLAN_NONE = -1, HN_PLAN_ANY = -1 };
 
 /* The tree of the last round before the cut. */
@@ -28,11 +30,6 @@ typedef struct hn_plan_text {
     bool called[HN_ACCEPT_DRAFTERS]; /* called in this round, for all its levels; with what result: */
     hn_yield_round result[HN_ACCEPT_DRAFTERS];
 } hn_plan_text;
-
-typedef struct hn_plan_item {
-    double key, p; /* sorted by key: p, or above all others for a row that must stay */
-    int16_t seq, row, depth;
-} hn_plan_item;
 
 /* The rates of the candidates that a level of a drafter adds after a row, descending. */
 typedef struct hn_plan_rates_of {
@@ -96,6 +93,7 @@ struct hn_controller {
     hn_growth growth;
     hn_plan_drafter drafter[HN_ACCEPT_DRAFTERS];
     int n_drafters, max_seqs;
+    int most_rows;       /* of all trees of this round, roots included */
     uint64_t round;
     bool accounts_open;
     int stepper, levels; /* of this round: the drafter that is being decided on level by level, and its levels so far */
@@ -118,13 +116,6 @@ struct hn_controller {
     double each_row; /* seconds that each drafted row added to the last round's pass */
 };
 
-/* Parents come before children even where probabilities are equal. */
-static inline bool hn_plan_before(const hn_plan_item *a, const hn_plan_item *b) {
-    if (a->key != b->key) return a->key > b->key;
-    if (a->depth != b->depth) return a->depth < b->depth;
-    return a->seq != b->seq ? a->seq < b->seq : a->row < b->row;
-}
-
 /* Whether a drafter may be called for the sequence. */
 static inline bool hn_plan_has(const hn_plan_seq *s, int drafter) {
     return !(s->without >> drafter & 1);
@@ -136,7 +127,7 @@ static inline double hn_plan_larger(double a, double b) {
 
 /* ---- controller_cuts.c ---- */
 
-/* Seconds of `rows` rows, not necessarily an integer, on a curve of seconds by rows. */
+/* Seconds of `rows` rows, not necessarily an integer, on a curve of seconds by rows; in several passes if there are too many for one. */
 double hn_plan_on_curve(const double *seconds, double rows);
 /* Takes the curve at the sequences' mean context; false: nothing is known. */
 bool hn_plan_curve(hn_controller *c, const hn_plan_seq *s, int n);
@@ -144,9 +135,6 @@ bool hn_plan_curve(hn_controller *c, const hn_plan_seq *s, int n);
 void hn_plan_rates(hn_controller *c, const hn_plan_seq *s, int n, bool by_history);
 /* The rows' probabilities; of two candidates that share a row the likelier counts. only: of one drafter, or HN_PLAN_ANY. */
 void hn_plan_reach(hn_controller *c, int i, const hn_tree *t, int only);
-/* Appends the rows of tree i after the list's first n; returns the new n. */
-int hn_plan_list_tree(hn_controller *c, int i, const hn_tree *t, bool by_history, int n);
-void hn_plan_sort(hn_plan_item *list, int n);
 /* The best number of rows from the front of a sorted list, for n sequences, after `spent` seconds of drafting. */
 hn_plan_cut hn_plan_best_cut(const hn_controller *c, const hn_plan_item *list, int n_list, int n, double spent);
 /* The same of the trees; the list is left sorted. */

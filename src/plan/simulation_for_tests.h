@@ -125,7 +125,7 @@ HELPER bool propose(world *w, int i, int d, int level) {
 /* Begins a round. */
 HELPER void trees_reset(world *w) {
     for (int i = 0; i < w->n_seqs; i++) {
-        hn_tree_reset(&w->tree[i], truth(w, i, 0), HN_TREE_ROWS / w->n_seqs);
+        hn_tree_reset(&w->tree[i], truth(w, i, 0), HN_TREE_ROWS);
         w->plan[i] = (hn_plan_seq){i, w->context, &w->tree[i], DEPTH, 0};
         for (int d = 0; d < w->n_drafters; d++) {
             w->alive[i][d] = true;
@@ -134,7 +134,7 @@ HELPER void trees_reset(world *w) {
     }
     int behind[DRAFTERS];
     for (int d = 0; d < w->n_drafters; d++) behind[d] = w->unread[d] > DEPTH * w->n_seqs ? w->unread[d] : 0;
-    hn_controller_start(w->c, w->plan, w->n_seqs, behind);
+    hn_controller_start(w->c, w->plan, w->n_seqs, &(hn_plan_round){HN_TREE_ROWS, behind});
 }
 
 HELPER double one_row(const world *w) {
