@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify_texts.c - what a round's verification takes, without the pass: the draws of many texts over a large vocabulary, by one worker and by more.
+/* verify_texts.c - what a round's verification takes, without the pass: the draws of many texts over a large vocabulary, by one worker
+ * and by more.
  *
  *   build-test/verify_texts [THREADS [TURNS]]      default: 2 threads, 21 turns
  *
- * 64 texts at temperature 1 over 151,936 tokens (Qwen3's vocabulary); each tree is a root and a draft that is accepted, so two rows of logits
- * are read for each text. Under match both rows are drawn with the text's noise; under ratio the draft carries a distribution over the whole
- * vocabulary. Turns alternate between one worker and all; milliseconds a round, median and quartiles.
+ * 64 texts at temperature 1 over 151,936 tokens (Qwen3's vocabulary); each tree is a root and a draft that is accepted, so two rows of
+ * logits are read for each text. Under match both rows are drawn with the text's noise; under ratio the draft carries a distribution over
+ * the whole vocabulary. Turns alternate between one worker and all; milliseconds a round, median and quartiles.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -371,8 +371,9 @@ static void check_prefixes(hunch_model *m, const char *draft, double temperature
         r = small_request(m, text, length[i] + got.n + 12, 20, temperature);
         run_requests(e, &r, 1, true, &turn);
         check_same_as_plain(m, &r, &turn, draft);
-        const size_t rows = (length[i] + got.n - 1) / PAGE * PAGE; /* the newest token of the answer had no row */
-        assert_int_equal(turn.restored, rows - recompute);
+        const size_t rows = length[i] + got.n - 1; /* the newest token of the answer had no row */
+        /* a head that recomputes several rows continues at the end of a page */
+        assert_int_equal(turn.restored, (recompute > 1 ? rows / PAGE * PAGE : rows) - recompute);
         answer_free(&got);
         answer_free(&turn);
     }

@@ -279,8 +279,9 @@ static void test_second_turn(void **state) {
         r[1] = small_request(*k->model, prompt, 110, 40, k->params);
         restored_of(k, NULL, r, 2, plain);
         restored_of(k, heads_spec(k->form), r, 2, head);
-        assert_int_equal(plain[1], 99 / PAGE * PAGE); /* the newest token of the answer had no row */
-        assert_int_equal(head[1], plain[1] - recompute(k));
+        assert_int_equal(plain[1], 99); /* the newest token of the answer had no row */
+        /* a head that recomputes several rows continues at the end of a page */
+        assert_int_equal(head[1], (recompute(k) > 1 ? 99 / PAGE * PAGE : 99) - recompute(k));
     }
 }
 
@@ -346,7 +347,11 @@ static void check_interrupted(const kind *k, int every, bool reuse) {
         while (hunch_engine_running(e) > 0 && hn_session_emitted(s) == before);
     }
     hunch_session_close(&s);
-    same_as_fresh(k, l, light() ? 4 : 2, "interrupted");
+    /* a head without layers needs a pass of the place that it drafts in; a text that finds all of its rows has none before the next token */
+    if (e->drafter[0].needs.n_groups == 0 && every == 1 && reuse)
+        assert_int_equal(l->n, 0);
+    else
+        same_as_fresh(k, l, light() ? 4 : 2, "interrupted");
     assert_true(hn_cache_valid(e->cache));
     heads_listen_end(l);
     hunch_engine_close(&e);

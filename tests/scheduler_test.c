@@ -119,8 +119,8 @@ static void check_branch(hunch_engine *e, const char *draft, hunch_token *prompt
     answer_free(&got);
 }
 
-/* A second turn: the first one's answer, whose rows were drafted and committed out of order, is part of the prompt. It computes the new rows
- * alone, wherever in a page they begin; so does a third one that branches inside the last page of the second. */
+/* A second turn: the first one's answer, whose rows were drafted and committed out of order, is part of the prompt. It computes the new
+ * rows alone, wherever in a page they begin; so does a third one that branches inside the last page of the second. */
 static void check_second_turn(void) {
     const char *const drafts[] = {"forced,accept=0.8,depth=5,tree=random,seed=3", self_draft};
     for (size_t d = 0; d < sizeof drafts / sizeof *drafts; d++) {

@@ -146,8 +146,8 @@ int hn_cache_step(const hn_cache *c); /* the largest page of the target's groups
  * called between passes, not between a reserve and its commit; after every commit, so that pages of window groups are entered
  * before they are released, and the state at the last full node. Cheap if nothing is new; without memory a node is omitted. */
 void hn_cache_publish(hn_cache *c, int seq, const int32_t *text, const int *valid);
-/* The same for a text that ends: its rows after the last full page are entered too. Nothing may be written to the sequence afterwards but by
- * way of another reserve, which copies a page that is in the index. */
+/* The same for a text that ends: its rows after the last full page are entered too. Only after another reserve, which copies a page that
+ * is in the index, may rows be written to the sequence. */
 void hn_cache_publish_end(hn_cache *c, int seq, const int32_t *text, const int *valid);
 /* hn_cache_publish for a model other than the target, all of whose committed rows have the text: called between its passes if many of
  * them follow each other, so that pages of window groups and states at ends of nodes are entered before they are released. The

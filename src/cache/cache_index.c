@@ -8,8 +8,8 @@
  *   larger page  |                              page 0   |     slot of node 3
  *   smaller      |  0 |  1 |  2 |  3 |  4 |  5 |  6 |  7 |     two slots in every node
  *
- * A leaf (prefix.h) has the pages with the rows after the last full node, also those that would end in a later one: at most one of a group with
- * pages larger than a node, which then may begin before the leaf.
+ * A leaf (prefix.h) has the pages with the rows after the last full node, also those that would end in a later one: at most one of a
+ * group with pages larger than a node, which then may begin before the leaf.
  *
  * Pages of window groups are entered like all others, when they become full. When a table releases one, the index keeps it,
  * idle: a later text that branches from this one near there needs it. So the slots of window groups may be empty anywhere,
@@ -55,8 +55,8 @@ int hn_needed_from(const hn_cache *c, int group, int rows, int less) {
     return hn_node_has_state(c, b, state) ? hn_least(b->absorbed[model_id], rows - less) : rows - less;
 }
 
-/* The last row, at `rows` at most, after which a text may continue: the end of a page; in a leaf each row that the model had, unless the model
- * computes several rows before it again, which must be in one page. */
+/* The last row, at `rows` at most, after which a text may continue: the end of a page; in a leaf each row that the model had, unless the
+ * model computes several rows before it again, which must be in one page. */
 static int last_boundary(const hn_cache *c, int group, int rows) {
     const int begin = c->leaf ? c->leaf->depth * c->prefix.node_rows : rows;
     if (rows > begin && c->leaf->rows[c->group[group].model_id] > begin) {
@@ -66,8 +66,8 @@ static int last_boundary(const hn_cache *c, int group, int rows) {
     return rows - rows % c->group[group].page_rows;
 }
 
-/* The last boundary, at `rows` at most, for which the index has all pages that the group needs to continue there, and those that the row `less`
- * before it sees. */
+/* The last boundary, at `rows` at most, for which the index has all pages that the group needs to continue there, and those that the
+ * row `less` before it sees. */
 static int group_rows_present(const hn_cache *c, int group, int rows, int less) {
     if (c->group[group].kind == HN_CACHE_STATE) {
         int n = rows / c->prefix.node_rows;

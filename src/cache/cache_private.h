@@ -168,8 +168,8 @@ hn_prefix_node *hn_path_last(const hn_cache *c, int rows);
 /* The row whose window a group needs at the end of `rows` rows: `less` before the next one; for rows that are absorbed into a state the
  * one after that state, if it is earlier. */
 int hn_needed_from(const hn_cache *c, int group, int rows, int less);
-/* The last end of a page, or row of the leaf, at `rows` at most, for which the index has all pages that a model needs to continue there, and
- * those that the row `less` before it sees; the same for the target and all models with `recompute`. */
+/* The last end of a page, or row of the leaf, at `rows` at most, for which the index has all pages that a model needs to continue there,
+ * and those that the row `less` before it sees; the same for the target and all models with `recompute`. */
 int hn_model_rows_present(const hn_cache *c, int model_id, int rows, int less);
 int hn_target_rows_present(const hn_cache *c, int rows, int less);
 /* The sequence, which has none, takes these rows of a model. */

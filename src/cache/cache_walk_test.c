@@ -107,7 +107,7 @@ static bool page_known(walk *w, int s, int g, int i, const leaf *l) {
     return l->rows[model_id] > l->begin && i >= l->first[g] && i * of->rows[g] < l->rows[model_id];
 }
 
-/* Rows of the model that the naive index has for the sequence's text, `rows` at most; l: the leaf after the text's last node, NULL: none. */
+/* Rows of the model that the naive index has for the sequence's text, `rows` at most; l: the leaf after its last node, NULL: none. */
 static int naive_rows(walk *w, int s, int model_id, int rows, const leaf *l) {
     for (; rows > 0; rows--) {
         bool whole = true;

@@ -7,8 +7,8 @@
  *                               \--[u64 .. u127]-- node        groups that ends in it, HN_NO_PAGE if there is none
  *                                                \--[u128 .. u140]-- leaf
  *
- * The end of a text that fills no node is a leaf, of fewer tokens: its pages are those with the text's last rows, which are not full. A text
- * that begins with some of its tokens may continue inside it.
+ * The end of a text that fills no node is a leaf, of fewer tokens: its pages are those with the text's last rows, which are not full. A
+ * text that begins with some of its tokens may continue inside it.
  *
  * It owns the nodes, their tokens and the order of their use. It does not own pages: cache_share.c decides what is
  * entered and evicted, and counts references. In memory only.
@@ -59,13 +59,13 @@ void hn_prefix_clear(hn_prefix *x); /* frees all nodes */
 
 /* The child of parent (NULL: of the salt's root) with these node_rows tokens, or NULL. Tokens are compared, not only hashes. */
 hn_prefix_node *hn_prefix_child(const hn_prefix *x, uint64_t salt, const hn_prefix_node *parent, const int32_t *token);
-/* The leaf of parent (NULL: of the salt's root) that shares most of the n first tokens, at least one: *same of them; of equal ones the one that was
- * added last. NULL: none does. */
+/* The leaf of parent (NULL: of the salt's root) that shares most of the n first tokens, at least one: *same of them; of equal ones
+ * the one that was added last. NULL: none does. */
 hn_prefix_node *hn_prefix_leaf(const hn_prefix *x, uint64_t salt, const hn_prefix_node *parent, const int32_t *token, int n, int *same);
 /* The leaf of parent that was added when there were `most` later ones; NULL: it has no more than that. */
 hn_prefix_node *hn_prefix_leaf_beyond(const hn_prefix *x, uint64_t salt, const hn_prefix_node *parent, int most);
-/* Adds a child of n tokens, as the newest, without pages; it must not exist yet. n: 1 to node_rows; fewer: a leaf. NULL: no memory, nothing
- * changed. */
+/* Adds a child of n tokens, as the newest, without pages; it must not exist yet. n: 1 to node_rows; fewer: a leaf. NULL: no memory,
+ * nothing changed. */
 hn_prefix_node *hn_prefix_add(hn_prefix *x, uint64_t salt, hn_prefix_node *parent, const int32_t *token, int n);
 /* Frees a node without children and users. */
 void hn_prefix_remove(hn_prefix *x, hn_prefix_node *b);

@@ -72,7 +72,8 @@ static uint64_t check_way(hunch_model *one, hunch_model *three, const way *w) {
     run_way(one, w, TEXTS, together);
     run_way(three, w, TEXTS, workers);
     for (int i = 0; i < TEXTS; i++) {
-        snprintf(what, sizeof what, "draft %s, rule %d, lossy %d, text %d", w->draft ? w->draft : "none", (int)w->verify, (int)w->lossy.rule, i);
+        snprintf(what, sizeof what, "draft %s, rule %d, lossy %d, text %d", w->draft ? w->draft : "none", (int)w->verify,
+                 (int)w->lossy.rule, i);
         assert_same(&together[i], &workers[i], what);
         assert_int_equal(together[i].accepted, workers[i].accepted);
         /* rows for a tree depend on how many texts there are, and with them what these rules accept: not the law */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* verify_trees.c - the trees of several texts, verified by all workers of a pool. A verdict depends on the text's own tree, logits and
- * sampler alone (contract C3), so it does not matter which worker makes it. One text's tree is one worker's: its walk goes from row to row. */
+ * sampler alone (contract C3), so it does not matter which worker makes it. One text's tree is one worker's: its walk goes from row to
+ * row. */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "verify/verify.h"

@@ -31,8 +31,8 @@ static texts *texts_make(int rule) {
     for (int i = 0; i < TEXTS; i++) {
         const hn_rule r = rule < 0 ? (hn_rule)(i % (HN_RULE_TOP_M + 1)) : (hn_rule)rule;
         const bool chain = r == HN_RULE_BLOCK;
-        const hunch_sampling params = {.temperature = r == HN_RULE_GREEDY ? 0 : i % 3 ? 1 : .7, .top_p = i % 2 ? 1 : .9, .top_k = i % 5 == 3 ? 3 : 0,
-                                       .repetition_penalty = i % 4 ? 0 : 1.3, .seed = (uint64_t)i};
+        const hunch_sampling params = {.temperature = r == HN_RULE_GREEDY ? 0 : i % 3 ? 1 : .7, .top_p = i % 2 ? 1 : .9,
+                                       .top_k = i % 5 == 3 ? 3 : 0, .repetition_penalty = i % 4 ? 0 : 1.3, .seed = (uint64_t)i};
         x->pass[i] = (toy_pass){.m = &target, .t = &x->tree[i], .n = TOY_PROMPT + 3};
         for (int k = 0; k < x->pass[i].n; k++) x->pass[i].text[k] = (k * 3 + i) % V;
         x->drafter[i] = (toy_drafter){.branch = {chain ? 1 : 2, chain ? 1 : 2, 1, i % 2}, .without = !chain, .kind = TOY_Q_CONTEXT};
