@@ -15,7 +15,7 @@
 enum { TEXTS = 6, TOKENS = 20, CONTEXT = 128 };
 #define STORIES "models/stories260K/stories260K.f32.gguf"
 
-static char model_draft[600], chain_head[600], tree_head[600], fixed_head[600];
+static char model_draft[600], chain_head[600], tree_head[600], fixed_head[600], masks[600], modules[600];
 
 static int setup(void **state) {
     (void)state;
@@ -23,6 +23,8 @@ static int setup(void **state) {
     snprintf(chain_head, sizeof chain_head, "eagle3:%s,depth=3", head_write_form(&STORIES_EAGLE3, test_path("three")));
     snprintf(tree_head, sizeof tree_head, "eagle3:%s,tree=dynamic,topk=3,total=9,depth=3", test_path("three"));
     snprintf(fixed_head, sizeof fixed_head, "eagle3:%s,tree=eagle_mc_sim_7b_63", test_path("three"));
+    snprintf(masks, sizeof masks, "peagle:%s,tree=eagle_mc_sim_7b_63", head_write_form(&STORIES_PEAGLE, test_path("masks")));
+    snprintf(modules, sizeof modules, "mtp:%s,depth=3", head_write_form(&STORIES_MTP, test_path("mtp")));
     return 0;
 }
 
@@ -101,6 +103,9 @@ static void test_workers(void **state) {
                         {fixed_head, HUNCH_VERIFY_MATCH, {0}},
                         {fixed_head, HUNCH_VERIFY_RATIO, {0}},
                         {fixed_head, HUNCH_VERIFY_TRAVERSAL, {0}},
+                        {masks, HUNCH_VERIFY_MATCH, {0}},
+                        {masks, HUNCH_VERIFY_TRAVERSAL, {0}},
+                        {modules, HUNCH_VERIFY_RATIO, {0}},
                         {model_draft, HUNCH_VERIFY_DEFAULT, {.rule = HUNCH_LOSSY_LENIENCE, .a = .6}},
                         {model_draft, HUNCH_VERIFY_DEFAULT, {.rule = HUNCH_LOSSY_TYPICAL, .a = .3, .b = .1}},
                         {model_draft, HUNCH_VERIFY_DEFAULT, {.rule = HUNCH_LOSSY_TOP_M, .a = 2}}};

@@ -73,7 +73,7 @@ typedef struct block_batch {
 } block_batch;
 
 /* The first drafts of the pass's blocks. A recurrence begins with the root's row, whether it drafts or not. */
-static void markov_roots(hn_head_passes *h, const block_batch *b, hn_head_node *node, hn_head_take take, void *ctx) {
+static void markov_roots(hn_head_passes *h, const block_batch *b, hn_head_node *node, hn_head_row_list *list) {
     const hn_head_desc *d = &h->model.arch.draft_head;
     hn_markov_row row[HN_MAX_ROWS];
     const int n = b->pass.n_seqs, first = !d->root_drafts, begin = d->markov == HN_MARKOV_RNN ? 0 : first;
@@ -87,11 +87,12 @@ static void markov_roots(hn_head_passes *h, const block_batch *b, hn_head_node *
         node[b->node[i]].kept = row[i].place;
         node[b->node[i]].output = row[i].to;
     }
-    for (int i = 0; i < n; i++) take(ctx, b->node[i], 0, i);
+    for (int i = 0; i < n; i++) hn_head_row_list_add(list, b->node[i], 0, i);
 }
 
 void hn_head_blocks_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx) {
     hn_markov_row row[HN_MAX_ROWS];
+    hn_head_row_list list = {.take = take, .ctx = ctx};
     for (int first = 0, m; first < n; first += m) {
         m = n - first < HN_MAX_ROWS ? n - first : HN_MAX_ROWS;
         for (int i = 0; i < m; i++) {
@@ -101,7 +102,8 @@ void hn_head_blocks_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_
             at->output = row[i].to;
         }
         hn_pass_markov(h->runner, row, m);
-        for (int i = 0; i < m; i++) take(ctx, first + i, 0, i);
+        for (int i = 0; i < m; i++) hn_head_row_list_add(&list, first + i, 0, i);
+        hn_head_row_list_end(&list);
     }
 }
 
@@ -110,10 +112,12 @@ static void block_run(hn_head_passes *h, block_batch *b, hn_head_node *node, hn_
     const hn_pass_options more = {0};
     if (b->pass.n_rows == 0) return;
     const bool ran = hn_head_run(h, &b->pass, &more);
-    if (ran && d->markov) markov_roots(h, b, node, take, ctx);
+    hn_head_row_list list = {.take = take, .ctx = ctx};
+    if (ran && d->markov) markov_roots(h, b, node, &list);
     for (int i = 0; ran && !d->markov && i < b->pass.n_seqs; i++)
         for (int level = 0; level <= node[b->node[i]].masks; level++)
-            take(ctx, b->node[i], level, i * d->block + level + !d->root_drafts);
+            hn_head_row_list_add(&list, b->node[i], level, i * d->block + level + !d->root_drafts);
+    hn_head_row_list_end(&list);
     hn_head_pass_start(&b->pass);
 }
 

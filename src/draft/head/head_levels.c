@@ -47,8 +47,10 @@ static void level_pass(hn_head_passes *h, hn_head_node *node, int first, int las
                                   .drafts = true, .step = h->level};
     if (!hn_head_run_drafts(h, &p, &more)) return; /* no more levels */
     for (int i = first; i < last; i++) keep_node(h, &p, &node[i], (i - first) * h->span);
+    hn_head_row_list list = {.take = take, .ctx = ctx};
     for (int i = first; i < last; i++)
-        for (int j = 0; j < h->span; j++) take(ctx, i, j, (i - first) * h->span + j);
+        for (int j = 0; j < h->span; j++) hn_head_row_list_add(&list, i, j, (i - first) * h->span + j);
+    hn_head_row_list_end(&list);
 }
 
 void hn_head_drafts_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx) {

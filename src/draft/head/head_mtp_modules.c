@@ -206,7 +206,9 @@ static bool run_level(level *l) {
     hn_head_pass *p = &l->pass;
     const hn_pass_options more = {.draft_rows = p->drafts, .feature = p->feature, .output = p->output, .drafts = true, .module = l->module};
     if (p->n_rows > 0 && !hn_head_run_drafts(l->h, p, &more)) return false;
-    for (int i = 0; i < l->n_nodes; i++) l->take(l->ctx, l->node_of[i], 0, l->row_of[i]);
+    hn_head_row_list list = {.take = l->take, .ctx = l->ctx};
+    for (int i = 0; i < l->n_nodes; i++) hn_head_row_list_add(&list, l->node_of[i], 0, l->row_of[i]);
+    hn_head_row_list_end(&list);
     hn_head_pass_start(p);
     l->n_nodes = 0;
     return true;

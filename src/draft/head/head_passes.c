@@ -23,9 +23,10 @@ static hunch_status copy_ids(hn_head_passes *h, const int32_t *ids, hunch_error 
 
 /* Room for a row in the target's vocabulary, which the head's ids reduce. */
 static hunch_status create_logits(hn_head_passes *h, hunch_error *err) {
-    h->logits = hn_zalloc((size_t)h->vocab, sizeof *h->logits);
-    if (!h->logits) return hn_fail_memory(err, "the tables of a draft head", (size_t)h->vocab * sizeof *h->logits);
-    for (int i = 0; i < h->vocab; i++) h->logits[i] = -INFINITY;
+    const size_t n = (size_t)h->workers * (size_t)h->vocab;
+    h->logits = hn_zalloc(n, sizeof *h->logits);
+    if (!h->logits) return hn_fail_memory(err, "the tables of a draft head", n * sizeof *h->logits);
+    for (size_t i = 0; i < n; i++) h->logits[i] = -INFINITY;
     return HUNCH_OK;
 }
 
@@ -45,6 +46,7 @@ hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n
                                  int n_seqs, int width, hn_dtype kv, hn_needs *needs, hunch_error *err) {
     const hn_head_desc *d = &h->model.arch.draft_head;
     h->n_seqs = n_seqs;
+    h->workers = hn_pool_threads(h->model.pool);
     h->vocab = vocab;
     h->span = d->span > 1 ? d->span : 1;
     h->modules = hn_head_modules(d);
@@ -179,22 +181,23 @@ static bool has_markov(const hn_head_passes *h) {
 }
 
 /* With clusters: the logits of those of the row, all others -infinity. */
-static const float *spread_clusters(hn_head_passes *h, const float *own, const int32_t *cluster) {
+static const float *spread_clusters(const hn_head_passes *h, const float *own, const int32_t *cluster, float *to) {
     const hn_head_desc *d = &h->model.arch.draft_head;
     const int size = h->model.arch.vocab / d->clusters;
-    for (int i = 0; i < h->vocab; i++) h->logits[i] = -INFINITY;
+    for (int i = 0; i < h->vocab; i++) to[i] = -INFINITY;
     for (int k = 0; k < d->clusters_used && cluster[k] >= 0; k++)
-        for (int i = 0; i < size; i++) h->logits[h->ids[cluster[k] * size + i]] = own[k * size + i];
-    return h->logits;
+        for (int i = 0; i < size; i++) to[h->ids[cluster[k] * size + i]] = own[k * size + i];
+    return to;
 }
 
-const float *hn_head_logits(hn_head_passes *h, int row) {
+const float *hn_head_logits(const hn_head_passes *h, int row, int worker) {
     const float *own = has_markov(h) ? hn_markov_logits(h->runner, row) : hn_pass_logits(h->runner, row);
     const int n = h->model.arch.vocab;
-    if (h->model.arch.draft_head.clusters) return spread_clusters(h, own, hn_pass_clusters(h->runner, row));
     if (!h->logits) return own;
-    for (int i = 0; i < n; i++) h->logits[h->ids[i]] = own[i];
-    return h->logits;
+    float *to = h->logits + (size_t)worker * (size_t)h->vocab;
+    if (h->model.arch.draft_head.clusters) return spread_clusters(h, own, hn_pass_clusters(h->runner, row), to);
+    for (int i = 0; i < n; i++) to[h->ids[i]] = own[i];
+    return to;
 }
 
 const int32_t *hn_head_best(const hn_head_passes *h, int row, const float **value) {

@@ -66,7 +66,8 @@ typedef struct hn_head_passes {
     int n_states;
     int order[HN_MOST_HEAD_FEATURES]; /* state k of a feature is the order[k]-th of the fed buffers */
     int32_t *ids;       /* [outputs] the target's token of each, NULL: the same */
-    float *logits;      /* [vocab] of a row in the target's vocabulary, if that differs */
+    float *logits;      /* [workers][vocab] of a row in the target's vocabulary, if that differs */
+    int workers;        /* of the pool: they read rows of a pass at the same time */
     int vocab;          /* the target's */
     int room;           /* slots of the store; slot 0 holds zeros, slot 1 the mask's feature */
     int32_t *free_slot;
@@ -103,19 +104,23 @@ typedef struct hn_head_node {
     const int32_t *path; /* of a drafted token of a head that continues by blocks: the tokens of one, the node's own last */
 } hn_head_node;
 
-/* Called for each node while its row's logits can be read, and then for each level after a root that was computed with it, the first
- * of which is mask 1: its logits are those of every node of that depth. For a head that continues by blocks also after drafted tokens:
- * those of nodes of that depth after it. */
-typedef void (*hn_head_take)(void *ctx, int node, int mask, int row);
+/* A row of a pass that a node reads: its own (mask 0), and then each level after a root that was computed with it, the first of which is
+ * mask 1: its logits are those of every node of that depth. For a head that continues by blocks also after drafted tokens: those of nodes
+ * of that depth after it. */
+typedef struct hn_head_row {
+    int node, mask, row;
+} hn_head_row;
+/* Called after a pass while the logits of its rows can be read, with those that nodes read, of each node in order. */
+typedef void (*hn_head_take)(void *ctx, const hn_head_row *read, int n);
 
-/* The roots of sequences (nodes in any order, each of another sequence; text_n[i] tokens committed): evaluates pending rows. take is not
- * called for a node whose sequence cannot be drafted for. */
+/* The roots of sequences (nodes in any order, each of another sequence; text_n[i] tokens committed): evaluates pending rows. take gets
+ * nothing for a node whose sequence cannot be drafted for. */
 void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx);
 /* A level of drafted tokens, those of a sequence side by side, at most `width` of each. */
 void hn_head_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx);
 
-/* Of the row that take was called for, until the next call or pass: logits in the target's vocabulary, -inf outside a reduced one. */
-const float *hn_head_logits(hn_head_passes *h, int row);
+/* Of a row that take gets, until this worker's next call: logits in the target's vocabulary, -inf outside a reduced one. */
+const float *hn_head_logits(const hn_head_passes *h, int row, int worker);
 /* Its best tokens, value descending, ties to the lower id of the head's; rows with fewer numbers end in -1. */
 const int32_t *hn_head_best(const hn_head_passes *h, int row, const float **value);
 double hn_head_sum(const hn_head_passes *h, int row); /* over all of its logits the sum of e^(logit - the best one) */

@@ -38,6 +38,23 @@ bool hn_head_reserve(hn_head_passes *h, int seq, int rows);
 void hn_head_next_level(hn_head_passes *h);
 int32_t hn_head_next_output(hn_head_passes *h);
 
+/* The rows of one pass that nodes read, while they are listed. */
+typedef struct hn_head_row_list {
+    hn_head_take take;
+    void *ctx;
+    int n;
+    hn_head_row row[4 * HN_MAX_ROWS];
+} hn_head_row_list;
+static inline void hn_head_row_list_end(hn_head_row_list *l) {
+    if (l->n > 0) l->take(l->ctx, l->row, l->n);
+    l->n = 0;
+}
+/* If the list is full its rows are taken already. */
+static inline void hn_head_row_list_add(hn_head_row_list *l, int node, int mask, int row) {
+    if (l->n == 4 * HN_MAX_ROWS) hn_head_row_list_end(l);
+    l->row[l->n++] = (hn_head_row){node, mask, row};
+}
+
 /* ---- the store, and pending rows (head_store.c) ---- */
 
 enum { HN_NO_FEATURE = 0, HN_MASK_FEATURE = 1 }; /* slots of the store: zeros, and the mask's */

@@ -11,6 +11,11 @@ int hn_head_force(const hn_head_round *c, const hn_propose *p, hn_head_seq_tree 
     return hn_head_oracle_force(&s->oracle, p, &c->t->force, c->d->index, c->t->vocab, c->level, token, n);
 }
 
+/* Whether tokens are drawn from a row's logits, not chosen from its best ones. */
+static bool draws(const hn_head_trees *t, const hn_propose *p) {
+    return !(t->likely && !p->chain) && (p->drawn || !hn_sampler_takes_best(p->sampler));
+}
+
 static int choose(hn_head_round *c, const hn_propose *p, int row, const hn_history *h, int n, int32_t *token, float *prob) {
     hn_head_trees *t = c->t;
     const float *value;
@@ -25,14 +30,15 @@ static int choose(hn_head_round *c, const hn_propose *p, int row, const hn_histo
         }
         return m;
     }
-    const float *logits = hn_head_logits(t->head, row);
-    if (n > 1) logits = memcpy(t->drawn, logits, (size_t)t->vocab * sizeof *logits);
+    const float *logits = hn_head_logits(t->head, row, c->worker);
+    float *left = t->drawn + (size_t)c->worker * (size_t)t->vocab;
+    if (n > 1) logits = memcpy(left, logits, (size_t)t->vocab * sizeof *logits);
     for (; m < n; m++) {
         const int32_t hint = m ? HN_NONE : best[0];
         token[m] = t->picks_best ? hn_processors_best(p->sampler, logits, h, hint) : hn_sampler_draw(p->sampler, logits, h, hint);
         if (token[m] < 0) break;
         prob[m] = (float)(exp((double)logits[token[m]] - (double)value[0]) / sum);
-        if (n > 1) t->drawn[token[m]] = -INFINITY;
+        if (n > 1) left[token[m]] = -INFINITY;
     }
     return m;
 }
@@ -61,7 +67,60 @@ int hn_head_masks(const hn_head_trees *t, const hn_propose *p, int levels) {
     return (t->at_once || t->laid_out) && n > 1 ? n - 1 : 0;
 }
 
-void hn_head_run_roots(hn_head_round *c, int n, hn_head_take take) {
+/* What the workers share: the rows of a pass, by text. */
+typedef struct reading {
+    hn_head_round *c;
+    const hn_head_row *read;
+    int n, n_texts;
+    bool ready[HN_MAX_TEXTS];
+    int added[HN_MAX_TEXTS];
+} reading;
+
+static void take_rank(void *arg, int rank, int ranks HN_UNUSED) {
+    reading *r = arg;
+    const hn_head_trees *t = r->c->t;
+    hn_claim claim = hn_claim_begin(t->head->model.pool, rank, r->n_texts);
+    for (int text; (text = hn_claim_next(&claim)) >= 0;) {
+        hn_head_round own = *r->c;
+        own.added = 0;
+        own.worker = rank;
+        for (int k = 0; k < r->n && r->ready[text]; k++)
+            if (t->of[r->read[k].node] == text) own.take(&own, r->read[k].node, r->read[k].mask, r->read[k].row);
+        r->added[text] = own.added;
+    }
+}
+
+/* Lists the texts. True if several of them draw from whole rows, which are not shown to a callback. */
+static bool by_workers(reading *r) {
+    const hn_head_round *c = r->c;
+    int drawing = 0;
+    for (int k = 0; k < r->n; k++) {
+        const int text = c->t->of[r->read[k].node];
+        if (c->p[text].on_logits) return false;
+        if (r->ready[text]) continue;
+        r->ready[text] = true;
+        drawing += draws(c->t, &c->p[text]);
+        if (text >= r->n_texts) r->n_texts = text + 1;
+    }
+    return drawing > 1 && c->t->head->workers > 1;
+}
+
+void hn_head_take_rows(void *round, const hn_head_row *read, int n) {
+    hn_head_round *c = round;
+    reading r = {.c = c, .read = read, .n = n};
+    if (!by_workers(&r)) {
+        for (int k = 0; k < n; k++) c->take(c, read[k].node, read[k].mask, read[k].row);
+        return;
+    }
+    for (int k = 0; c->reserve && k < n; k++) {
+        bool *ready = &r.ready[c->t->of[read[k].node]];
+        *ready = *ready && c->reserve(c, read[k].node, read[k].mask);
+    }
+    hn_pool_run(c->t->head->model.pool, take_rank, &r);
+    for (int text = 0; text < r.n_texts; text++) c->added += r.added[text];
+}
+
+void hn_head_run_roots(hn_head_round *c, int n) {
     hn_head_trees *t = c->t;
     int text_n[HN_MAX_TEXTS], m = 0;
     for (int i = 0; i < n; i++) {
@@ -72,5 +131,5 @@ void hn_head_run_roots(hn_head_round *c, int n, hn_head_take take) {
         text_n[m] = p->text.n;
         t->node[m++] = (hn_head_node){p->seq, p->text.token[p->text.n - 1], hn_head_masks(t, p, t->depth), -1, -1, NULL};
     }
-    if (m > 0) hn_head_roots(t->head, t->node, text_n, m, take, c);
+    if (m > 0) hn_head_roots(t->head, t->node, text_n, m, hn_head_take_rows, c);
 }

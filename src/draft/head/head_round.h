@@ -62,19 +62,25 @@ typedef struct hn_head_trees {
     hn_head_node *node;    /* [n_seqs * width] of a level */
     int *of;               /* [n_seqs * width] which proposal each is of */
     int *place;            /* the same: node of the shape or of the beam */
-    float *drawn;          /* [vocab] logits without the tokens drawn so far */
+    float *drawn;          /* [workers][vocab] logits without the tokens drawn so far */
     int16_t *row;          /* of trees grown by levels: row of each node of a beam */
     struct hn_head_pruned *grams; /* of a pruned tree (head_trees_pruned.c); else NULL */
 } hn_head_trees;
 
-typedef struct hn_head_round {
+typedef struct hn_head_round hn_head_round;
+struct hn_head_round {
     hn_drafter *d;
     hn_head_trees *t;
     hn_propose *p;
     int level, added;
     double confidence; /* of the row that is being read: the head's confidence that its draft is accepted; NAN: none */
     int base; /* the level of the nodes that are being evaluated; `level` is that of the row, with a block or masks further down */
-} hn_head_round;
+    int worker;
+    /* Takes a row of node i of the level (hn_head_row): changes what belongs to the node's text and this worker alone. */
+    void (*take)(hn_head_round *c, int i, int mask, int row);
+    /* Allocates what take would. False: no memory. NULL: it allocates nothing. */
+    bool (*reserve)(hn_head_round *c, int i, int mask);
+};
 
 /* The tokens of a row that follow the request's own noise, or the best ones; p: softmax at temperature 1, or what `force` makes of it.
  * Returns how many. */
@@ -86,8 +92,11 @@ int hn_head_force(const hn_head_round *c, const hn_propose *p, hn_head_seq_tree 
 bool hn_head_row_confident(hn_head_round *c, const hn_propose *p, int row);
 /* Sets the estimate of the best token's candidate, which was added last: the head's own confidence is better than its softmax. */
 void hn_head_set_estimate(const hn_head_round *c, hn_tree *t);
-/* Runs the roots of all proposals that have room, with as many levels as their pass gives; take as hn_head_roots calls it. */
-void hn_head_run_roots(hn_head_round *c, int n, hn_head_take take);
+/* Runs the roots of all proposals that have room, with as many levels as their pass gives. */
+void hn_head_run_roots(hn_head_round *c, int n);
+/* For hn_head_roots and hn_head_level, the round being ctx: has every row taken; if tokens are drawn from whole rows of several texts, by
+ * all workers, each text's rows in order by one of them. */
+void hn_head_take_rows(void *round, const hn_head_row *read, int n);
 /* The levels after a root's own that are requested, for a tree of this many levels. */
 int hn_head_masks(const hn_head_trees *t, const hn_propose *p, int levels);
 #endif

@@ -100,14 +100,16 @@ static bool batch_add(hn_head_passes *h, batch *b, int seq, int node, int levels
 
 /* ---- running a pass ----------------------------------------------------------------------------------------------------- */
 
-/* Calls take for what the root of sequence i drafts. */
-static void take_root(const hn_head_passes *h, const batch *b, int i, hn_head_node *node, hn_head_take take, void *ctx) {
+/* Lists what the root of sequence i drafts. */
+static void read_root(const hn_head_passes *h, const batch *b, int i, hn_head_node *node, hn_head_row_list *list) {
     const int root = b->last[i], first = root - (h->span - 1); /* of the rows that draft */
     if (b->node[i] < 0) return;
     node[b->node[i]].kept = h->span > 1 ? h->span - 1 : -1;
     node[b->node[i]].output = b->pass.output[first];
-    for (int level = 0; level <= b->levels[i]; level++)
-        take(ctx, b->node[i], level, level && hn_head_has_steps(h) ? hn_pass_further(h->runner, root, level) : first + level);
+    for (int level = 0; level <= b->levels[i]; level++) {
+        const int row = level && hn_head_has_steps(h) ? hn_pass_further(h->runner, root, level) : first + level;
+        hn_head_row_list_add(list, b->node[i], level, row);
+    }
 }
 
 /* Keeps the rows of sequence i but those of its last block, which may be evaluated again: until then these are kept like drafts. */
@@ -149,7 +151,9 @@ static void batch_run(hn_head_passes *h, batch *b, hn_head_node *node, hn_head_t
     for (int i = 0; i < p->n_seqs; i++) of[i] = (hn_head_rows_of){p->cache_seq[i], b->rows[i]};
     if (h->modules > 1) hn_mtp_slots(h, of, p->n_seqs, p->output);
     bool ran = hn_head_run(h, p, &more);
-    for (int i = 0; ran && i < p->n_seqs; i++) take_root(h, b, i, node, take, ctx);
+    hn_head_row_list list = {.take = take, .ctx = ctx};
+    for (int i = 0; ran && i < p->n_seqs; i++) read_root(h, b, i, node, &list);
+    hn_head_row_list_end(&list);
     if (ran && h->modules > 1) ran = hn_mtp_follow(h, of, p->n_seqs, p->row);
     for (int i = 0; i < p->n_seqs; i++) {
         if (ran)

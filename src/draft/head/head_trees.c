@@ -86,15 +86,16 @@ static hunch_status likely_create(hn_head_trees *t, hunch_error *err) {
 
 static hunch_status tables_create(hn_head_trees *t, hunch_error *err) {
     const size_t n = (size_t)t->n_seqs * (size_t)t->width;
+    const size_t drawn = (size_t)t->head->workers * (size_t)t->vocab * sizeof *t->drawn; /* touched when it is written */
     t->seq = hn_zalloc((size_t)t->n_seqs, sizeof *t->seq);
     t->node = hn_zalloc(n, sizeof *t->node);
     t->of = hn_zalloc(n, sizeof *t->of);
     t->place = hn_zalloc(n, sizeof *t->place);
-    t->drawn = hn_zalloc((size_t)t->vocab, sizeof *t->drawn);
+    t->drawn = hn_alloc(drawn);
     t->path = hn_zalloc(n * (size_t)(t->block > 1 ? t->block : 1), sizeof *t->path);
     if (!t->path || !t->seq || !t->node || !t->of || !t->place || !t->drawn)
-        return hn_fail_memory(err, "the tables of a draft head", n * sizeof *t->node + (size_t)t->vocab * sizeof *t->drawn);
-    hunch_status s = hn_draft_dists_open(&t->dists, t->vocab, t->n_seqs, HN_TREE_ROWS, 1, err);
+        return hn_fail_memory(err, "the tables of a draft head", n * sizeof *t->node + drawn);
+    hunch_status s = hn_draft_dists_open(&t->dists, t->vocab, t->n_seqs, HN_TREE_ROWS, t->head->workers, err);
     return s || !t->likely ? s : likely_create(t, err);
 }
 
@@ -184,7 +185,7 @@ void hn_head_trees_end(hn_head_trees *t, int seq) {
 /* ---- a level ----------------------------------------------------------------------------------------------------------- */
 
 int hn_head_trees_propose(hn_head_trees *t, hn_drafter *d, hn_propose *p, int n, int level) {
-    hn_head_round c = {d, t, p, level, 0, NAN, level};
+    hn_head_round c = {.d = d, .t = t, .p = p, .level = level, .confidence = NAN, .base = level};
     if (!t->likely || (n > 0 && p[0].chain)) return hn_head_propose_fixed(&c, n);
     if (level > 0 && (t->at_once || n == 0 || !p[0].by_levels)) return 0;
     if (t->form == HN_TREE_PRUNED) return hn_head_propose_pruned(&c, n);

@@ -7,8 +7,7 @@
 #include "draft/head/head_trees_private.h"
 
 /* Reads the tokens of the next level. */
-static void take_level(void *ctx, int i, int mask, int row) {
-    hn_head_round *c = ctx;
+static void take_level(hn_head_round *c, int i, int mask, int row) {
     hn_head_trees *t = c->t;
     const hn_propose *p = &c->p[t->of[i]];
     hn_head_seq_tree *s = &t->seq[p->seq];
@@ -44,7 +43,8 @@ static void add_tree(hn_head_round *c, hn_propose *p) {
 int hn_head_propose_best(hn_head_round *c, int n) {
     hn_head_trees *t = c->t;
     for (int i = 0; i < n; i++) t->seq[c->p[i].seq].n_levels = t->seq[c->p[i].seq].spine = 0;
-    hn_head_run_roots(c, n, take_level);
+    c->take = take_level;
+    hn_head_run_roots(c, n);
     for (int i = 0; i < n; i++) add_tree(c, &c->p[i]);
     return c->added;
 }

@@ -54,13 +54,13 @@ static void draw_children(hn_head_round *c, hn_propose *p, hn_head_seq_tree *s, 
     int32_t token[HN_TREE_ROWS];
     int16_t row[HN_TREE_ROWS];
     float prob[HN_TREE_ROWS];
-    const float *logits = hn_head_logits(t->head, from), *value;
+    const float *logits = hn_head_logits(t->head, from, c->worker), *value;
     const double sum = hn_head_sum(t->head, from);
     (void)hn_head_best(t->head, from, &value);
     if ((double)drafted_at(s, at)->path / sum < t->min_p) return; /* known before a draw: the draw follows q */
     const hn_draft_dist *dist = hn_draft_dist_make(&t->dists, p->seq, at + 1, p->sampler, logits, h);
     if (!dist) return;
-    const int before = p->tree->n_rows, m = hn_draft_dist_draw(&t->dists, dist, p, c->d->index, drafted_at(s, at)->row, n, row, 0);
+    const int before = p->tree->n_rows, m = hn_draft_dist_draw(&t->dists, dist, p, c->d->index, drafted_at(s, at)->row, n, row, c->worker);
     p->budget -= p->tree->n_rows - before;
     for (int i = 0; i < m; i++) {
         token[i] = p->tree->token[row[i]];
@@ -101,14 +101,13 @@ static bool is_descendant(const hn_shape *shape, int at, int other) {
 
 /* The row of a node was computed, or a mask, or a further row of its block: adds its children, or those of all its descendants of that
  * level. */
-static void take_node(void *ctx, int i, int mask, int row) {
-    hn_head_round *c = ctx;
+static void take_node(hn_head_round *c, int i, int mask, int row) {
     hn_head_trees *t = c->t;
     hn_propose *p = &c->p[t->of[i]];
     hn_head_seq_tree *s = &t->seq[p->seq];
     c->level = c->base + mask;
     if (t->block > 1 && (c->level >= p->depth || c->level >= s->shape->depth)) return;
-    if (p->on_logits && s->shape->widest == 1) p->on_logits(p->on_logits_ctx, c->level, hn_head_logits(t->head, row));
+    if (p->on_logits && s->shape->widest == 1) p->on_logits(p->on_logits_ctx, c->level, hn_head_logits(t->head, row, c->worker));
     const bool counts = hn_head_row_confident(c, p, row);
     if (mask == 0) {
         hn_drafted *node = drafted_at(s, t->place[i]);
@@ -119,6 +118,20 @@ static void take_node(void *ctx, int i, int mask, int row) {
     }
     for (int at = 0; counts && at < s->shape->n; at++)
         if (wants_children(p, s, at, c->level) && is_descendant(s->shape, at, t->place[i])) take_children(c, p, s, at, row);
+}
+
+/* The distributions that take_node makes: of the node, or of the nodes of a level after it. */
+static bool reserve_node(hn_head_round *c, int i, int mask) {
+    hn_head_trees *t = c->t;
+    const hn_propose *p = &c->p[t->of[i]];
+    const hn_shape *shape = t->seq[p->seq].shape;
+    bool there = true;
+    if (!p->drawn || !t->dist) return true;
+    if (mask == 0) return hn_draft_dist_reserve(&t->dists, p->seq, t->place[i] + 1, p->sampler);
+    for (int at = 0; there && at < shape->n; at++)
+        if (shape->node[at].depth == c->base + mask && children_of(shape, at) > 0 && is_descendant(shape, at, t->place[i]))
+            there = hn_draft_dist_reserve(&t->dists, p->seq, at + 1, p->sampler);
+    return there;
 }
 
 static void round_start(hn_head_trees *t, const hn_propose *p) {
@@ -161,12 +174,14 @@ int hn_head_propose_fixed(hn_head_round *c, int n) {
     hn_head_trees *t = c->t;
     int text_n[HN_MAX_TEXTS];
     if ((t->at_once || t->block > 1) && c->level > 0) return 0;
+    c->take = take_node;
+    c->reserve = reserve_node;
     for (int i = 0; i < n && c->level == 0; i++) round_start(t, &c->p[i]);
     for (int m; (m = list_level(c, n, text_n)) > 0;) {
         if (c->base == 0)
-            hn_head_roots(t->head, t->node, text_n, m, take_node, c);
+            hn_head_roots(t->head, t->node, text_n, m, hn_head_take_rows, c);
         else
-            hn_head_level(t->head, t->node, m, take_node, c);
+            hn_head_level(t->head, t->node, m, hn_head_take_rows, c);
         if (t->block <= 1) break;
         c->base += t->block;
     }

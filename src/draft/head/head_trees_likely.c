@@ -29,8 +29,7 @@ static void beam_children(hn_head_round *c, const hn_propose *p, int at, int row
 }
 
 /* Takes a node's row, or a mask: the level of the whole frontier. A beam node's place among draft rows and outputs is that of its pass. */
-static void take_beam(void *ctx, int i, int mask, int row) {
-    hn_head_round *c = ctx;
+static void take_beam(hn_head_round *c, int i, int mask, int row) {
     hn_head_trees *t = c->t;
     const hn_propose *p = &c->p[t->of[i]];
     hn_head_seq_tree *s = &t->seq[p->seq];
@@ -108,7 +107,8 @@ static void grow_roots(hn_head_round *c, int n) {
         s->rows = c->p[i].tree->n_rows;
         s->candidates = c->p[i].tree->n_candidates;
     }
-    hn_head_run_roots(c, n, take_beam);
+    c->take = take_beam;
+    hn_head_run_roots(c, n);
 }
 
 /* Level c->level of all beams, after the previous one. False: there is none. */
@@ -120,7 +120,8 @@ static bool grow_level(hn_head_round *c, int n) {
         s->newest = s->beam.n;
     }
     const int m = list_frontier(c, n);
-    if (m > 0) hn_head_level(t->head, t->node, m, take_beam, c);
+    c->take = take_beam;
+    if (m > 0) hn_head_level(t->head, t->node, m, hn_head_take_rows, c);
     return m > 0;
 }
 

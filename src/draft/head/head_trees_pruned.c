@@ -47,8 +47,7 @@ void hn_head_pruned_close(hn_head_trees *t) {
 }
 
 /* Reads the root's row, or that of a level after it. */
-static void take_level(void *ctx, int i, int mask, int row) {
-    hn_head_round *c = ctx;
+static void take_level(hn_head_round *c, int i, int mask, int row) {
     hn_head_trees *t = c->t;
     hn_head_pruned *g = t->grams;
     const hn_propose *p = &c->p[t->of[i]];
@@ -99,7 +98,8 @@ int hn_head_propose_pruned(hn_head_round *c, int n) {
         hn_pruned_start(&g->seq[p->seq], p->text.token, p->text.n);
         g->right[p->seq] = true;
     }
-    hn_head_run_roots(c, n, take_level);
+    c->take = take_level;
+    hn_head_run_roots(c, n);
     for (int i = 0; i < n; i++) add_best(c, &c->p[i], &g->seq[c->p[i].seq]);
     return c->added;
 }
