@@ -347,7 +347,7 @@ static void check_interrupted(const kind *k, int every, bool reuse) {
         while (hunch_engine_running(e) > 0 && hn_session_emitted(s) == before);
     }
     hunch_session_close(&s);
-    /* a head without layers needs a pass of the place that it drafts in; a text that finds all of its rows has none before the next token */
+    /* a head without layers drafts after a pass in its place; a text that finds all of its rows has none before the next token */
     if (e->drafter[0].needs.n_groups == 0 && every == 1 && reuse)
         assert_int_equal(l->n, 0);
     else
