@@ -10,6 +10,8 @@
 #include "base/cpu.h"
 #include "base/mem.h"
 #include "engine/engine.h"
+#include "model/kv_groups.h"
+#include "ops/pack.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
 #define BUILD "debug"
@@ -56,17 +58,29 @@ static void name_curves(hunch_engine *e) {
     e->curve_path = hn_strdup(path);
 }
 
-/* Passes of 1, 8 and 4 rows, each once after a warm-up pass, until the given seconds have passed. */
+double hn_reads(const hunch_engine *e, int committed) {
+    const hn_model *m = &e->model->target;
+    return hn_model_kv_work(&m->arch, e->kv, committed, 1).bytes / (double)m->weight_bytes;
+}
+
+static double output_part(const hn_model *m) {
+    return (double)m->ops.strip_bytes(m->output.dtype, m->output.in) * hn_strips(m->output.out) / (double)m->weight_bytes;
+}
+
+/* Passes of 1, 8 and 4 rows, in two turns so that a change of speed is not taken for the cost of rows, the first time after a warm-up
+ * pass, until the given seconds have passed. */
 static hunch_status measure(hunch_engine *e, double seconds, hunch_error *err) {
     static const int widths[] = {1, 8, 4};
     hn_cost *c = hn_controller_cost(e->controller);
-    const double start = hn_now();
+    const double start = hn_now(), reads = hn_reads(e, 0);
     hunch_status st = HUNCH_OK;
-    for (int i = 0; !st && i < 3 && (i == 0 || hn_now() - start < seconds); i++) {
+    for (int i = 0; !st && i < 6 && (i == 0 || hn_now() - start < seconds); i++) {
+        const int rows = widths[i % 3], reps = i < 3 ? 2 : 1;
         double t[2];
-        if (widths[i] > e->context) break;
-        st = hunch_measure_pass(e, widths[i], 0, 2, t, err);
-        if (!st) hn_cost_pass_experts(c, widths[i], 0, hn_experts_used(e), t[1]);
+        if (rows > e->context) break;
+        st = hunch_measure_pass(e, rows, 0, reps, t, err);
+        const hn_cost_work w = {.rows = rows, .reads = reads, .again = (rows - 1) * reads, .distinct = hn_experts_used(e)};
+        if (!st) hn_cost_pass(c, &w, t[reps - 1]);
     }
     hn_internal_end(e);
     return st;
@@ -76,6 +90,7 @@ hunch_status hn_curves_open(hunch_engine *e, hunch_error *err) {
     bool found = false;
     name_curves(e);
     hunch_error ignored;
+    hn_cost_set_output(hn_controller_cost(e->controller), output_part(&e->model->target));
     hunch_model_info info;
     hunch_model_get_info(e->model, &info);
     if (info.experts > 0)

@@ -62,7 +62,7 @@ static hunch_status accepting_round(hunch_session *s, int accept, int depth, hun
     hunch_engine *e = s->engine;
     hn_batch b = {.row = e->row};
     hunch_error why = {0};
-    hn_draft_trees(e, &s, 1, &(hn_draft_probe){.depth = depth, .chain = true});
+    hn_draft_trees(e, &s, 1, NULL, &(hn_draft_probe){.depth = depth, .chain = true});
     s->round.n_rows = s->round.tree.n_rows;
     if (!hn_make_room(s)) return HUNCH_OK; /* it failed */
     hn_batch_add(&b, s);
@@ -111,8 +111,8 @@ static hunch_status last_draft(hunch_session *s, int depth, viewer *v, hunch_dra
     }
     probe.chain = true;
     probe.confidence = confidence;
-    if (v->on_logits || !out->is_tree) hn_draft_trees(e, &s, 1, &probe);
-    if (out->is_tree) hn_draft_trees(e, &s, 1, &(hn_draft_probe){.depth = depth});
+    if (v->on_logits || !out->is_tree) hn_draft_trees(e, &s, 1, NULL, &probe);
+    if (out->is_tree) hn_draft_trees(e, &s, 1, NULL, &(hn_draft_probe){.depth = depth});
     const hunch_status st = copy_tree(e, &s->round.tree, out, err);
     for (int i = 0; !st && i < out->n; i++)
         out->node[i].confidence = out->is_tree || isnan(confidence[i]) ? -1 : (double)confidence[i];

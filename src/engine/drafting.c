@@ -17,6 +17,7 @@ typedef struct drafting {
     hunch_session *const *s;
     int n;
     int rows; /* most of all trees together, roots included */
+    hn_cost_work beside;         /* in the pass */
     const hn_draft_probe *probe; /* NULL: none */
     bool out[HN_MAX_MODELS][HN_MAX_TEXTS]; /* by drafter and session: a further level could not be kept */
 } drafting;
@@ -168,13 +169,13 @@ static void draft_controlled(drafting *g) {
     int behind[HN_MAX_MODELS], d;
     bool by_history = false;
     for (int i = 0; i < g->n; i++) {
-        const int id = g->s[i]->id;
-        plan[i] = (hn_plan_seq){id, hn_cache_committed(e->cache, id, 0), &g->s[i]->round.tree, depth_limit(g, i),
+        const int id = g->s[i]->id, rows = hn_cache_committed(e->cache, id, 0);
+        plan[i] = (hn_plan_seq){id, rows, &g->s[i]->round.tree, depth_limit(g, i), hn_reads(e, rows),
                                 ~g->s[i]->request.drafters};
         by_history |= hn_rule_wants_dist(g->s[i]->request.rule);
     }
     for (int k = 0; k < e->n_drafters; k++) behind[k] = rows_behind(g, k);
-    hn_controller_start(e->controller, plan, g->n, &(hn_plan_round){g->rows, behind});
+    hn_controller_start(e->controller, plan, g->n, &(hn_plan_round){g->rows, behind, g->beside});
     while ((d = hn_controller_choose(e->controller, plan, g->n, by_history)) >= 0) {
         if (e->drafter[d].needs.cost == HN_COST_PER_LEVEL)
             draft_by_levels(g, d, plan, by_history);
@@ -198,8 +199,8 @@ static int rows_of_round(int n) {
     return n <= HN_LOGIT_ROWS / 2 ? HN_LOGIT_ROWS : n + HN_LOGIT_ROWS;
 }
 
-void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n, const hn_draft_probe *probe) {
-    drafting g = {e, s, n, rows_of_round(n), probe, {{false}}};
+void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n, const hn_cost_work *beside, const hn_draft_probe *probe) {
+    drafting g = {.e = e, .s = s, .n = n, .rows = rows_of_round(n), .beside = beside ? *beside : (hn_cost_work){0}, .probe = probe};
     const double start = hn_now(), before = draft_passes(e);
     for (int i = 0; i < n; i++)
         hn_tree_reset(&s[i]->round.tree, s[i]->text.token[s[i]->text.n - 1], hn_least(HN_TREE_ROWS, 1 + s[i]->request.draft_rows));

@@ -334,8 +334,9 @@ typedef struct hn_draft_probe {
     void *on_logits_ctx;
     float *confidence; /* [HUNCH_MAX_DEPTH + 1] that each draft of a chain is accepted; NAN: the head has none. NULL: not wanted */
 } hn_draft_probe;
-/* The trees of sessions that decode, under the controller if there is one. probe: NULL in a round. */
-void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n, const hn_draft_probe *probe);
+/* The trees of sessions that decode, under the controller if there is one. beside: what else the controller is to expect in their pass,
+ * NULL: nothing. probe: NULL in a round. */
+void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n, const hn_cost_work *beside, const hn_draft_probe *probe);
 /* One round over the given placed and running sessions. */
 hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hunch_error *err);
 /* A tree's candidates, except those that share another's row, parents first: node[n_rows - 1]. Returns how many. */
@@ -344,6 +345,8 @@ int hn_draft_nodes(const hunch_engine *e, const hn_tree *t, hunch_draft_node *no
 double hn_experts_used(const hunch_engine *e);
 /* n tokens as a chain of rows. */
 void hn_chain_rows(hn_row *rows, const hunch_token *tokens, int n, hn_logits logits);
+/* Keys and values that a row after this many reads, in the unit of hn_cost_work. */
+double hn_reads(const hunch_engine *e, int committed);
 /* Opens the controller's costs: loads them from the file, else measures a few passes. */
 hunch_status hn_curves_open(hunch_engine *e, hunch_error *err);
 void hn_curves_close(hunch_engine *e);

@@ -67,7 +67,8 @@ void hn_batch_add(hn_batch *b, hunch_session *s) {
     b->n_certain[seq] = prompt ? r->n_rows : 1;
     b->first_token[seq] = hn_session_emitted(s) == 0;
     b->n_sessions++;
-    b->context += done;
+    b->work.reads += hn_reads(s->engine, done);
+    b->work.again += (r->n_rows - 1) * hn_reads(s->engine, prompt ? done + r->n_rows / 2 : done);
 }
 
 /* Upper limit of a session's rows with logits in the next pass. */
@@ -305,8 +306,12 @@ void hn_batch_end(hunch_engine *e, hn_batch *b) {
     for (int i = 0; i < b->n_sessions; i++) report_session(b->session[i], b->pass_s);
     release_ended(e, b);
     const double whole = hn_now() - b->start, per_row = whole / b->n_rows;
-    if (e->controller && b->n_prompt_rows == 0)
-        hn_cost_pass_experts(hn_controller_cost(e->controller), b->n_rows, (int)(b->context / b->n_sessions), hn_experts_used(e), whole);
+    if (e->controller) {
+        b->work.rows = b->n_logits;
+        b->work.prompt = b->n_rows - b->n_logits;
+        b->work.distinct = hn_experts_used(e);
+        hn_cost_pass(hn_controller_cost(e->controller), &b->work, whole);
+    }
     for (int i = 0; i < b->n_sessions; i++) {
         hunch_session_state *t = &b->session[i]->stats;
         *(b->first_token[i] ? &t->prefill_s : &t->decode_s) += per_row * b->session[i]->round.n_rows;
@@ -334,6 +339,30 @@ double hn_experts_used(const hunch_engine *e) {
     return m->expert_layers > 0 ? sum / m->expert_layers : 0;
 }
 
+/* The rows of prompts that are expected in one pass with texts that decode, whose trees are not made yet: a row each. */
+static hn_cost_work prompts_beside(const hunch_engine *e, hunch_session *const *sessions, int n) {
+    hn_cost_work beside = {0}, one = {0};
+    int rows = 0;
+    for (int i = 0; i < n; i++) {
+        const bool prompt = prefilling(sessions[i]);
+        const int wanted = prompt ? rows_wanted(sessions[i], true) : 1, done = hn_cache_committed(e->cache, sessions[i]->id, 0);
+        if (rows + wanted > e->pass_rows) {
+            one = (hn_cost_work){0};
+            rows = 0;
+        }
+        rows += wanted;
+        one.rows += !prompt;
+        if (prompt) {
+            one.prompt += wanted;
+            one.reads += hn_reads(e, done);
+            one.again += (wanted - 1) * hn_reads(e, done + wanted / 2);
+        }
+        if (one.rows > 0 && one.prompt > beside.prompt) beside = one;
+    }
+    beside.rows = 0;
+    return beside;
+}
+
 hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hunch_error *err) {
     hunch_session *decoding[HN_MAX_TEXTS];
     hn_batch b = {.row = e->row};
@@ -344,7 +373,8 @@ hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hu
         sessions[i]->round.place = n_decoding;
         decoding[n_decoding++] = sessions[i];
     }
-    if (n_decoding > 0) hn_draft_trees(e, decoding, n_decoding, NULL);
+    const hn_cost_work beside = n_decoding > 0 ? prompts_beside(e, sessions, n) : (hn_cost_work){0};
+    if (n_decoding > 0) hn_draft_trees(e, decoding, n_decoding, &beside, NULL);
     for (int i = 0; i < n; i++) {
         hunch_session *s = sessions[i];
         if (s->id < 0) continue; /* an older one needed its pages */

@@ -16,7 +16,7 @@ typedef struct hn_batch {
     bool first_token[HN_MAX_TEXTS]; /* nothing was emitted before */
     int n_rows, n_logits, n_sessions;
     int n_prompt_rows;      /* of n_rows: of prompts, and of preempted texts that are read again */
-    double context;         /* committed rows, summed over sessions */
+    hn_cost_work work;      /* for the controller */
     double start, pass_s;   /* when the pass began; its seconds */
 } hn_batch;
 

@@ -33,8 +33,9 @@ hunch_status hn_controller_open(hn_controller **out, const hn_draft_cost *kinds,
     c->front = hn_zalloc(n, sizeof *c->front);
     c->list = hn_zalloc(n, HN_PLAN_LIST * sizeof *c->list);
     c->base = hn_zalloc(n, sizeof *c->base);
+    c->price = hn_zalloc(n, sizeof *c->price);
     c->report = hn_zalloc(n, sizeof *c->report);
-    if (!c->text || !c->rate || !c->reach || !c->ahead || !c->front || !c->list || !c->base || !c->report) {
+    if (!c->text || !c->rate || !c->reach || !c->ahead || !c->front || !c->list || !c->base || !c->price || !c->report) {
         hn_controller_close(&c);
         return hn_fail_memory(err, "controller", n * sizeof *c->text);
     }
@@ -60,6 +61,7 @@ void hn_controller_close(hn_controller **c) {
     hn_free((*c)->front);
     hn_free((*c)->list);
     hn_free((*c)->base);
+    hn_free((*c)->price);
     hn_free((*c)->report);
     hn_free(*c);
     *c = NULL;
@@ -131,6 +133,7 @@ static void roots_learn(hn_controller *c, const hn_plan_seq *s, int n) {
 void hn_controller_start(hn_controller *c, const hn_plan_seq *s, int n, const hn_plan_round *r) {
     assert(n >= 1 && n <= c->max_seqs && r->rows >= n && r->rows <= HN_PLAN_MOST_ROWS);
     c->most_rows = r->rows;
+    c->beside = r->beside;
     roots_learn(c, s, n);
     for (int d = 0; d < c->n_drafters; d++) {
         hn_plan_drafter *x = &c->drafter[d];

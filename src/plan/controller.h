@@ -4,8 +4,9 @@
  * (contract C5), and every drafter's time is part of the value of the choice that calls it.
  *
  * value of a choice = Σ over sequences (1 + Σ probability that each drafted row is on the accepted path) / seconds of the
- * round. Rows are taken in order of that probability up to the number of best value (TETRIS 2502.15197, goodput 2406.14066);
- * along a path probabilities fall, so the rows that are taken are connected.
+ * round. Rows of all texts are taken in order of that probability up to the number of best value (TETRIS 2502.15197, goodput 2406.14066);
+ * along a path probabilities fall, so the rows that are taken are connected. A row of a text with a long context costs more, and
+ * comes later by as much.
  *
  *   round:  start → (choose → one drafter's round, or its levels while go_on → took)* → prune → the pass → hn_cost_pass,
  *           observe
@@ -39,12 +40,15 @@ typedef struct hn_plan_seq {
     int seq, context; /* committed rows */
     hn_tree *tree;
     int depth_limit; /* no deeper level may be drafted */
+    double reads;    /* keys and values that a row of it reads, in the unit of hn_cost_work */
     uint32_t without; /* bit d: drafter d is not called for it */
 } hn_plan_seq;
 
 typedef struct hn_plan_round {
     int rows;          /* most rows of all trees together, roots included; at most those of two passes */
-    const int *behind; /* rows of text that each drafter has to read, over all sequences, before it can draft; 0: no more than a round adds */
+    const int *behind; /* rows of text that each drafter has to read, over all sequences, before it can draft; 0: no more than a
+                          round adds */
+    hn_cost_work beside; /* rows of prompts that are expected in the same pass */
 } hn_plan_round;
 
 void hn_controller_start(hn_controller *c, const hn_plan_seq *s, int n, const hn_plan_round *r);

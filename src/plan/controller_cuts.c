@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* controller_cuts.c - rows in the order of the probability that they are on the accepted path, and the best cut through
  * them. The trees of a round, one drafter's part of them, and what a drafter might draw are such lists. */
+#include <math.h>
+
 #include "base/least.h"
 #include "plan/controller_private.h"
 
 static const double MIN_RATIO = 1.02;  /* value of drafting to that of plain decoding: less is not drafted */
 static const double NEAR_BEST = 0.995; /* of choices of at least this part of the best value the one of fewest rows is taken */
+static const double LEAST_PRICE = 0.01; /* of a row, in parts of a pass of one row */
+enum { SLOPE_ROWS = 16 };               /* over which what a row adds to a pass is measured */
 static const double OPTIMISM = 0.7;    /* standard deviations by which an uncertain cost is lowered, see hn_cost_curve */
 
 double hn_plan_on_curve(const double *seconds, double rows) {
@@ -15,10 +19,25 @@ double hn_plan_on_curve(const double *seconds, double rows) {
     return passes * seconds[HN_COST_ROWS] + seconds[whole] + (rest - whole) * (seconds[whole + 1] - seconds[whole]);
 }
 
+/* A row costs what it adds to the pass, and what it reads of its own text. */
+static void prices_read(hn_controller *c, const hn_plan_seq *s, int n, double mean) {
+    const int from = hn_least(n, HN_COST_ROWS / 2), to = hn_least(from + SLOPE_ROWS, HN_COST_ROWS);
+    const double again = hn_cost_of_again(&c->cost), row = (c->seconds[to] - c->seconds[from]) / (to - from) - again * mean;
+    double cheapest = INFINITY;
+    for (int i = 0; i < n; i++) {
+        c->price[i].more = again * (s[i].reads - mean);
+        c->price[i].weight = hn_plan_larger(row, LEAST_PRICE * c->seconds[1]) + again * s[i].reads; /* its price, so far */
+        cheapest = hn_least_double(cheapest, c->price[i].weight);
+    }
+    for (int i = 0; i < n; i++) c->price[i].weight = cheapest / c->price[i].weight;
+}
+
 bool hn_plan_curve(hn_controller *c, const hn_plan_seq *s, int n) {
-    double context = 0;
-    for (int i = 0; i < n; i++) context += s[i].context;
-    return n > 0 && hn_cost_curve(&c->cost, (int)(context / n), c->seconds, c->optimistic, OPTIMISM);
+    hn_cost_round r = {.texts = n, .beside = c->beside};
+    for (int i = 0; i < n; i++) r.reads += s[i].reads / n;
+    if (n == 0 || !hn_cost_curve(&c->cost, &r, c->seconds, c->optimistic, OPTIMISM)) return false;
+    prices_read(c, s, n, r.reads);
+    return true;
 }
 
 void hn_plan_rates(hn_controller *c, const hn_plan_seq *s, int n, bool by_history) {
@@ -46,28 +65,39 @@ void hn_plan_reach(hn_controller *c, int i, const hn_tree *t, int only) {
     for (int r = 1; r < t->n_rows; r++) c->reach[i][r] = best[r] * c->reach[i][t->parent[r]];
 }
 
+int hn_plan_list_tree(hn_controller *c, int i, const hn_tree *t, bool by_history, int n) {
+    return hn_plan_list_rows(c->list, n, i, t, c->reach[i], c->price[i].weight, by_history);
+}
+
 static int list_trees(hn_controller *c, const hn_plan_seq *s, int n, int only, bool by_history) {
     int m = 0;
     for (int i = 0; i < n; i++) {
         hn_plan_reach(c, i, s[i].tree, only);
-        m = hn_plan_list_rows(c->list, m, i, s[i].tree, c->reach[i], by_history);
+        m = hn_plan_list_tree(c, i, s[i].tree, by_history, m);
     }
     return m;
 }
 
 hn_plan_cut hn_plan_best_cut(const hn_controller *c, const hn_plan_item *list, int n_list, int n, double spent) {
-    double value[HN_PLAN_MOST_ROWS + 1], tokens = n, best = 0;
+    double value[HN_PLAN_MOST_ROWS + 1], more[HN_PLAN_MOST_ROWS + 1], tokens = n, own = spent, best = 0;
     int first = 0, last = 0;
-    while (first < n_list && list[first].key > 1) tokens += list[first++].p;
+    for (; first < n_list && list[first].key > 1; first++) {
+        tokens += list[first].p;
+        own += c->price[list[first].seq].more;
+    }
     const int room = hn_most(c->most_rows - n - first, 0), most = hn_least(n_list - first, room);
     for (int m = 0; m <= most; m++) {
-        if (m > 0) tokens += list[first + m - 1].p;
-        value[m] = tokens / (hn_plan_on_curve(c->optimistic, n + first + m) + spent);
+        if (m > 0) {
+            tokens += list[first + m - 1].p;
+            own += c->price[list[first + m - 1].seq].more;
+        }
+        more[m] = own;
+        value[m] = tokens / (hn_plan_on_curve(c->optimistic, n + first + m) + own);
         best = hn_plan_larger(best, value[m]);
     }
     if (best >= value[0] * MIN_RATIO)
         while (value[last] < best * NEAR_BEST) last++;
-    return (hn_plan_cut){first + last, hn_plan_on_curve(c->seconds, n + first + last) + spent, value[last],
+    return (hn_plan_cut){first + last, hn_plan_on_curve(c->seconds, n + first + last) + more[last], value[last],
                          value[last] / value[0] - 1};
 }
 

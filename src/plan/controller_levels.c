@@ -74,7 +74,7 @@ static int list_front(hn_controller *c, int i, int depth, bool stay, int n) {
     const hn_plan_front *f = &c->front[i][depth];
     const int all = n + f->n;
     for (int to = all, a = n - 1, b = f->n - 1; b >= 0;) {
-        const hn_plan_item x = {stay ? 2 : f->p[b], f->p[b], (int16_t)i, HN_PLAN_NONE, (int16_t)depth};
+        const hn_plan_item x = {stay ? 2 : f->p[b] * c->price[i].weight, f->p[b], (int16_t)i, HN_PLAN_NONE, (int16_t)depth};
         if (a >= 0 && hn_plan_before(&x, &c->list[a])) {
             c->list[--to] = c->list[a--];
         } else {
@@ -100,7 +100,7 @@ static hn_plan_cut levels_cut(hn_controller *c, const hn_plan_seq *s, int n, int
         double gain = 0;
         for (int d = 1; d <= levels; d++) gain += c->front[i][d].mass;
         c->base[i].takes = gain > tree_gain(c, i, s[i].tree);
-        if (!c->base[i].takes) m = hn_plan_list_rows(c->list, m, i, s[i].tree, c->reach[i], false);
+        if (!c->base[i].takes) m = hn_plan_list_tree(c, i, s[i].tree, false, m);
     }
     hn_plan_sort(c->list, m);
     for (int i = 0; i < n; i++)
@@ -158,7 +158,7 @@ static bool level_pays(hn_controller *c, const hn_plan_seq *s, int n, int drafte
     ahead_read(c, s, n, drafter);
     for (int i = 0; i < n; i++) {
         hn_plan_reach(c, i, s[i].tree, HN_PLAN_ANY);
-        m = hn_plan_list_rows(c->list, m, i, s[i].tree, c->reach[i], by_history);
+        m = hn_plan_list_tree(c, i, s[i].tree, by_history, m);
     }
     hn_plan_sort(c->list, m);
     const double stop = hn_plan_best_cut(c, c->list, m, n, before).value;

@@ -86,6 +86,12 @@ typedef struct hn_plan_base {
     bool takes; /* the drafter under consideration would add to it */
 } hn_plan_base;
 
+/* Of a drafted row of one sequence. */
+typedef struct hn_plan_price {
+    double more;   /* seconds, than of a row of mean context */
+    double weight; /* of its probability in the order of rows: the price of the cheapest sequence's row to that of its own */
+} hn_plan_price;
+
 struct hn_controller {
     hn_cost cost;
     hn_acceptance all;
@@ -94,6 +100,7 @@ struct hn_controller {
     hn_plan_drafter drafter[HN_ACCEPT_DRAFTERS];
     int n_drafters, max_seqs;
     int most_rows;       /* of all trees of this round, roots included */
+    hn_cost_work beside; /* in this round's pass */
     uint64_t round;
     bool accounts_open;
     int stepper, levels; /* of this round: the drafter that is being decided on level by level, and its levels so far */
@@ -108,6 +115,7 @@ struct hn_controller {
     hn_plan_front (*front)[HN_PLAN_AHEAD + 1];    /* [max_seqs]: the levels that it would draft, by depth */
     hn_plan_item *list;                 /* [max_seqs * HN_PLAN_LIST] */
     hn_plan_base *base;                 /* [max_seqs] */
+    hn_plan_price *price;               /* [max_seqs] */
     hn_plan_considered *report;         /* [max_seqs]: of the last round */
     int n_report;
     int since_plain; /* rounds */
@@ -129,12 +137,14 @@ static inline double hn_plan_larger(double a, double b) {
 
 /* Seconds of `rows` rows, not necessarily an integer, on a curve of seconds by rows; in several passes if there are too many for one. */
 double hn_plan_on_curve(const double *seconds, double rows);
-/* Takes the curve at the sequences' mean context; false: nothing is known. */
+/* Takes the curve at the sequences' mean context, and each one's price of a row; false: nothing is known. */
 bool hn_plan_curve(hn_controller *c, const hn_plan_seq *s, int n);
 /* The candidates' rates. by_history: drawn ones have the rate of their depth, because their values must not influence it. */
 void hn_plan_rates(hn_controller *c, const hn_plan_seq *s, int n, bool by_history);
 /* The rows' probabilities; of two candidates that share a row the likelier counts. only: of one drafter, or HN_PLAN_ANY. */
 void hn_plan_reach(hn_controller *c, int i, const hn_tree *t, int only);
+/* Appends the rows of tree i, by their reach, after the list's first n; returns the new n. */
+int hn_plan_list_tree(hn_controller *c, int i, const hn_tree *t, bool by_history, int n);
 /* The best number of rows from the front of a sorted list, for n sequences, after `spent` seconds of drafting. */
 hn_plan_cut hn_plan_best_cut(const hn_controller *c, const hn_plan_item *list, int n_list, int n, double spent);
 /* The same of the trees; the list is left sorted. */

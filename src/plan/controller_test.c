@@ -454,13 +454,13 @@ static void test_equals_exhaustive_search(void **state) {
         m.kind = (enum machine_kind)(test % CONTEXT);
         must(hn_controller_open(&c, kinds, 2, 3, err));
         for (int k = 0; k < 400; k++)
-            for (int r = 1; r <= 16; r++) hn_cost_pass(hn_controller_cost(c), r, 0, machine_pass(&m, r, 0));
+            for (int r = 1; r <= 16; r++) record_pass(hn_controller_cost(c), r, 0, machine_pass(&m, r, 0));
         for (int i = 0; i < n; i++) {
             random_tree(&t[i], &m, rows);
             s[i] = (hn_plan_seq){i, 0, &t[i].tree, 10, 0};
         }
         exhaust(t, n, rows, best);
-        hn_controller_start(c, s, n, &(hn_plan_round){HN_TREE_ROWS, (const int[2]){0}});
+        hn_controller_start(c, s, n, &(hn_plan_round){.rows = HN_TREE_ROWS, .behind = (const int[2]){0}});
         shape before[3];
         memcpy(before, t, sizeof t);
         hn_controller_prune(c, s, n, false);
@@ -540,7 +540,7 @@ static void test_nothing_known_nothing_cut(void **state) {
     must(hn_controller_open(&c, kinds, 1, 1, err));
     hn_tree_reset(&t, 5, 8);
     hn_tree_add(&t, 0, 6, 0, 0.001f);
-    hn_controller_start(c, &s, 1, &(hn_plan_round){HN_TREE_ROWS, (const int[1]){0}});
+    hn_controller_start(c, &s, 1, &(hn_plan_round){.rows = HN_TREE_ROWS, .behind = (const int[1]){0}});
     assert_int_equal(hn_controller_choose(c, &s, 1, false), -1);
     hn_controller_prune(c, &s, 1, false);
     assert_int_equal(t.n_rows, 2);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cost.c - the filter behind cost.h; its file is cost_file.c.
  *
- * The model of a pass: log(seconds) = log(speed) + log(shape) + noise. Both have a variance, each shape has a covariance with the
- * speed, and a Kalman filter distributes the difference between a pass and its expectation (covariances between shapes are left
- * out). Speed gains variance with every pass, because it drifts, so it takes most of the difference; a shape that was never seen
+ * The model of a pass: log(seconds) = log(speed) + log(shape + parts) + noise. All have a variance, each shape has a covariance with the
+ * speed, and a Kalman filter distributes the difference between a pass and its expectation (other covariances are left out). Speed
+ * gains variance with every pass, because it drifts, so it takes most of the difference; a shape that was never seen
  * takes most of its first pass and later little; and if the next passes of another width show that it was not the speed, the
- * covariance returns it to the shape. In the long run only comparisons of widths move a shape. The time of an expert is one more
- * such number: passes of one width that use more experts than others, or fewer, separate it from the shape.
+ * covariance returns it to the shape. In the long run only comparisons of widths move a shape. The price of a part is one more such
+ * number, as far as it is part of the pass: passes of one width that read more than others, or use more experts, separate it from the
+ * shape.
  */
 #include "plan/cost.h"
 
@@ -19,20 +20,24 @@
 /* Of logarithms. */
 static const double NOISE = 0.0025;      /* variance of a pass: 5 % */
 static const double DRIFT = 4e-4;        /* variance of the speed that a pass adds: 2 % */
-static const double FIRST_VARIANCE = 0.01;  /* of the speed after the first pass, and added by another context */
+static const double FIRST_VARIANCE = 0.01;  /* of the speed after the first pass */
 static const double MOST_VARIANCE = 0.25;   /* of the speed */
-static const double SHAPE_DRIFT = 1e-6;  /* variance that a pass adds to every shape of its context */
+static const double SHAPE_DRIFT = 1e-6;  /* variance that a pass adds to every shape */
 static const double GUESSED = 0.01;      /* variance of an interpolation between neighbours on both sides: 10 % */
+static const double CLOSE = 1.25;        /* neighbours whose rows differ by less: less, by the logarithm */
 static const double BEYOND = 0.25;       /* variance of an extrapolation, by the square of the distance */
 static const double LEAST_VARIANCE = 1e-6;
 static const double MOST_SHAPE_VARIANCE = 1;
-static const double INHERITED = 0.0025;   /* least variance of what a class of context takes over from another */
 static const double LEAST_SECONDS = 1e-9; /* of a pass */
 /* Of a drafter's calls. One counts for at most SLOW times the mean and SLOW_PASS of a pass; each that takes longer lets the
  * next count for MORE_SLOW times as much, each that does not for LESS_SLOW: one among a dozen soon has its full weight. */
 static const double CALLS = 16, READ_PART = 1.0 / 4; /* how many make the mean */
 static const double SLOW = 4, SLOW_PASS = 0.02, MORE_SLOW = 4, LESS_SLOW = 0.95;
 static const double UNSEEN_SLOPE = 0.05; /* a row, as long as only passes of one row were seen: low, so that more are tried */
+/* What parts cost before passes have shown it. A text's first row reads its keys and values from memory, as it reads the weights; further
+ * rows find them in the caches. Variances of the logarithms: of that, and what a pass adds. */
+static const double FIRST_EACH[HN_COST_KINDS] = {1, 0.2, 1}, FIRST_PART[HN_COST_KINDS] = {0.25, 1, 0.25}, PART_DRIFT = 1e-5;
+static const double LEAST_EACH = 1e-6, MOST_EACH = 1000, MOST_READS = 1e6; /* limits, against clocks that jump */
 /* Of experts: variance between their share of the time and their share of the bytes (50 %), what a pass adds to that variance, the least
  * remainder of a shape, number of passes in the mean of distinct experts; above this part of all experts a pass does not count in it. */
 static const double EACH_VARIANCE = 0.25, EACH_DRIFT = 1e-5, LEAST_REST = 0.05, DISTINCT_PASSES = 16, NEARLY_ALL = 0.97;
@@ -42,26 +47,17 @@ static const double FIRST_ALIKE = 0.2, FIRST_WEIGHT = 1, KEPT = 1 - 1.0 / 300;
 
 void hn_cost_init(hn_cost *c) {
     memset(c, 0, sizeof *c);
+    for (int k = 0; k < HN_COST_KINDS; k++) c->part[k] = (hn_cost_part){FIRST_EACH[k], FIRST_PART[k]};
+}
+
+void hn_cost_set_output(hn_cost *c, double part) {
+    assert(part >= 0 && part <= 1);
+    c->output = part;
 }
 
 /* A time below a nanosecond or above HN_COST_MOST_SECONDS is an error of the clock. */
 static bool can_be(double seconds) {
     return seconds >= LEAST_SECONDS && seconds <= HN_COST_MOST_SECONDS;
-}
-
-static int class_of(int context) {
-    int k = 0;
-    for (int limit = 256; context > limit && k < HN_COST_CONTEXTS - 1; limit *= 2) k++;
-    return k;
-}
-
-/* The class itself or the nearest one that was seen, the smaller of two. -1: none was. */
-static int class_near(const hn_cost *c, int k) {
-    for (int away = 0; away < HN_COST_CONTEXTS; away++) {
-        if (k - away >= 0 && c->one_row[k - away] > 0) return k - away;
-        if (k + away < HN_COST_CONTEXTS && c->one_row[k + away] > 0) return k + away;
-    }
-    return -1;
 }
 
 /* ---- experts ---- */
@@ -95,7 +91,7 @@ double hn_cost_distinct_experts(const hn_cost *c, double rows) {
 }
 
 /* Time of the experts that rows after the first are expected to add, in passes of one row. */
-static double of_distinct(const hn_cost *c, int rows) {
+static double of_distinct(const hn_cost *c, double rows) {
     return c->experts.count == 0 ? 0 : c->experts.each * (hn_cost_distinct_experts(c, rows) - c->experts.used);
 }
 
@@ -126,6 +122,7 @@ typedef struct points {
     const hn_cost *of;
     int n, rows[HN_COST_ROWS];
     double ratio[HN_COST_ROWS], variance[HN_COST_ROWS];
+    double rest[HN_COST_ROWS + 1], unsure[HN_COST_ROWS + 1]; /* by rows: without experts; variance of the logarithm */
 } points;
 
 /* A point without the experts that it is expected to use: these values lie on a line. */
@@ -148,6 +145,11 @@ static double beyond_variance(const points *p, int n, int rows) {
     const int last = p->rows[n - 1];
     const double far = 2.0 * (rows - last) / (rows + last); /* about the logarithm, of small ratios */
     return GUESSED + BEYOND * far * far;
+}
+
+/* Between neighbours that are close to each other there is less to guess. */
+static double between_variance(const points *p, int a, int b) {
+    return GUESSED * hn_least_double(log((double)p->rows[b] / p->rows[a]) / log(CLOSE), 1);
 }
 
 static double between(const points *p, int a, int b, int rows) {
@@ -174,123 +176,149 @@ static void points_rise(points *p) {
     }
 }
 
-static void points_read(const hn_cost *c, int k, points *p) {
+/* Between the points, and beyond them. */
+static void curve_read(points *p) {
+    for (int r = 1, i = 0; r <= HN_COST_ROWS; r++) {
+        while (i + 1 < p->n && p->rows[i + 1] <= r) i++;
+        double ratio = p->ratio[i], variance = p->variance[i];
+        if (p->rows[i] != r) {
+            const bool inner = i + 1 < p->n;
+            ratio = inner ? between(p, i, i + 1, r) : beyond(p, p->n, r);
+            variance = inner ? between_variance(p, i, i + 1) : beyond_variance(p, p->n, r);
+        }
+        p->rest[r] = ratio - of_distinct(p->of, r);
+        p->unsure[r] = variance;
+    }
+}
+
+static void points_read(const hn_cost *c, points *p) {
     p->of = c;
     p->n = 1;
     p->rows[0] = 1;
     p->ratio[0] = 1;
     p->variance[0] = 0;
     for (int r = 2; r <= HN_COST_ROWS; r++) {
-        if (c->shape[k][r].variance <= 0) continue;
-        p->variance[p->n] = c->shape[k][r].variance;
+        if (c->shape[r].variance <= 0) continue;
+        p->variance[p->n] = c->shape[r].variance;
         p->rows[p->n] = r;
-        p->ratio[p->n++] = c->shape[k][r].ratio + of_distinct(c, r);
+        p->ratio[p->n++] = c->shape[r].ratio + of_distinct(c, r);
     }
     points_rise(p);
     for (int i = 1; i < p->n; i++) { /* in place: neighbours to the left have been compared with theirs already */
         const bool inner = i + 1 < p->n;
         const double guess = inner ? between(p, i - 1, i + 1, p->rows[i]) : beyond(p, i, p->rows[i]);
-        const double weak = inner ? GUESSED : beyond_variance(p, i, p->rows[i]);
+        const double weak = inner ? between_variance(p, i - 1, i + 1) : beyond_variance(p, i, p->rows[i]);
         const double own = p->variance[i];
         p->ratio[i] = (weak * p->ratio[i] + own * guess) / (weak + own);
         p->variance[i] = weak * own / (weak + own);
     }
-}
-
-static double shape_of(const points *p, int rows) {
-    for (int i = 0; i < p->n; i++) {
-        if (p->rows[i] == rows) return p->ratio[i];
-        if (p->rows[i] > rows) return between(p, i - 1, i, rows);
-    }
-    return beyond(p, p->n, rows);
-}
-
-/* Enters another context class: one that is seen for the first time starts with the values of the nearest one. */
-static void class_enter(hn_cost *c, int k) {
-    const int from = class_near(c, k);
-    if (k == c->at && c->one_row[k] > 0) return;
-    if (from >= 0 && from != k) {
-        memcpy(c->shape[k], c->shape[from], sizeof c->shape[k]);
-        for (int r = 2; r <= HN_COST_ROWS; r++)
-            if (c->shape[k][r].variance > 0) c->shape[k][r].variance = hn_most_double(c->shape[k][r].variance, INHERITED);
-        c->one_row[k] = c->one_row[from];
-    }
-    for (int r = 2; r <= HN_COST_ROWS; r++) c->shape[k][r].covariance = 0;
-    if (c->one_row[k] > 0 && c->one_row[c->at] > 0) c->speed *= c->one_row[k] / c->one_row[c->at];
-    c->variance = hn_least_double(c->variance + FIRST_VARIANCE, MOST_VARIANCE);
-    c->at = k;
+    curve_read(p);
 }
 
 /* The approximations must not make variances negative, nor a correlation 1. */
-static void filter_check(hn_cost *c, int k) {
+static void filter_check(hn_cost *c) {
     c->variance = hn_most_double(c->variance, LEAST_VARIANCE);
     for (int r = 2; r <= HN_COST_ROWS; r++) {
-        if (c->shape[k][r].variance <= 0) continue;
-        c->shape[k][r].variance = hn_most_double(c->shape[k][r].variance, LEAST_VARIANCE);
-        const double most = 0.9 * sqrt(c->variance * c->shape[k][r].variance);
-        c->shape[k][r].covariance = hn_least_double(hn_most_double(c->shape[k][r].covariance, -most), most);
+        if (c->shape[r].variance <= 0) continue;
+        c->shape[r].variance = hn_most_double(c->shape[r].variance, LEAST_VARIANCE);
+        const double most = 0.9 * sqrt(c->variance * c->shape[r].variance);
+        c->shape[r].covariance = hn_least_double(hn_most_double(c->shape[r].covariance, -most), most);
     }
 }
 
-/* Kalman update: the speed takes part `of_speed` of the innovation `more` of a pass of `rows`; its shape, the shapes with a covariance to
- * the speed and the time of an expert take the rest: x += P h e / S, P -= P h h' P / S with h = 1 for speed, `of_rest` for this shape, the
- * rest of 1 for experts. */
-static void filter(hn_cost *c, int k, int rows, double of_rest, double more) {
+/* ---- a pass ---- */
+
+/* What a pass is expected to take, in passes of one row, and whose it is. */
+typedef struct expectation {
+    int width; /* whose shape it has */
+    double rest, part[HN_COST_KINDS], experts, all;
+} expectation;
+
+/* The shape at a number of rows that need not be an integer, without experts. */
+static double rest_at(const points *p, double rows) {
+    const int whole = (int)rows;
+    return rows > whole ? p->rest[whole] + (rows - whole) * (p->rest[whole + 1] - p->rest[whole]) : p->rest[whole];
+}
+
+static bool distinct_known(const hn_cost *c, const hn_cost_work *w) {
+    return c->experts.count > 0 && w->distinct >= c->experts.used && w->distinct <= c->experts.count;
+}
+
+/* Rows without logits count for less. */
+static expectation expect(const points *p, const hn_cost_work *w) {
+    const hn_cost *c = p->of;
+    const double rows = hn_most_double(w->rows + (1 - c->output) * w->prompt, 1), inside = hn_least_double(rows, HN_COST_ROWS);
+    double amount[HN_COST_KINDS] = {w->reads, w->again, 0};
+    expectation e = {.width = (int)(inside + 0.5)};
+    if (rows > inside)
+        amount[HN_COST_WIDE] = (rows - inside) * hn_most_double(p->rest[HN_COST_ROWS] - p->rest[HN_COST_ROWS / 2], 0) * 2 / HN_COST_ROWS;
+    e.rest = hn_most_double(rest_at(p, inside), LEAST_REST);
+    e.experts = distinct_known(c, w) ? c->experts.each * (w->distinct - c->experts.used) : of_distinct(c, w->rows + w->prompt);
+    e.all = e.rest + e.experts;
+    for (int k = 0; k < HN_COST_KINDS; k++) e.all += e.part[k] = c->part[k].each * amount[k];
+    return e;
+}
+
+/* Moves the price of a part by its share of the pass; all: variance of the innovation. */
+static void part_learn(double *each, double *variance, double share, double clipped, double all, double drift, double most) {
+    const double of_each = share * *variance;
+    *each = hn_least_double(hn_most_double(*each * exp(clipped * of_each / all), LEAST_EACH), MOST_EACH);
+    *variance = hn_least_double(*variance - of_each * of_each / all + drift, most);
+}
+
+/* Kalman update: the speed, the shape of this width, the shapes with a covariance to the speed, and the prices of the parts divide the
+ * innovation `more`: x += P h e / S, P -= P h h' / S with h = 1 for speed, and their shares of the pass for the others. */
+static void filter(hn_cost *c, const expectation *e, double more) {
     hn_cost_experts *x = &c->experts;
-    const double variance = rows > 1 ? c->shape[k][rows].variance : 0, covariance = rows > 1 ? c->shape[k][rows].covariance : 0;
+    const int rows = e->width;
+    const double of_rest = e->rest / e->all, of_experts = e->experts / e->all;
+    const double variance = rows > 1 ? c->shape[rows].variance : 0, covariance = rows > 1 ? c->shape[rows].covariance : 0;
     const double of_speed = c->variance + of_rest * covariance, of_shape = of_rest * variance + covariance;
-    const double of_each = (1 - of_rest) * x->variance;
-    const double all = of_speed + of_rest * of_shape + (1 - of_rest) * of_each + NOISE;
+    double all = of_speed + of_rest * of_shape + of_experts * of_experts * x->variance + NOISE;
+    for (int k = 0; k < HN_COST_KINDS; k++) all += e->part[k] / e->all * (e->part[k] / e->all) * c->part[k].variance;
     const double most = 3 * sqrt(all), clipped = fabs(more) > most ? copysign(most, more) : more;
     const double before = c->variance;
     c->speed *= exp(clipped * of_speed / all);
     c->variance -= of_speed * of_speed / all;
     for (int r = 2; r <= HN_COST_ROWS; r++) {
-        if (c->shape[k][r].variance <= 0) continue;
-        const double part = r == rows ? of_shape : c->shape[k][r].covariance;
-        c->shape[k][r].ratio *= exp(clipped * part / all);
-        c->shape[k][r].variance = hn_least_double(c->shape[k][r].variance - part * part / all + SHAPE_DRIFT, MOST_SHAPE_VARIANCE);
-        c->shape[k][r].covariance -= of_speed * part / all;
+        if (c->shape[r].variance <= 0) continue;
+        const double part = r == rows ? of_shape : c->shape[r].covariance;
+        c->shape[r].ratio *= exp(clipped * part / all);
+        c->shape[r].variance = hn_least_double(c->shape[r].variance - part * part / all + SHAPE_DRIFT, MOST_SHAPE_VARIANCE);
+        c->shape[r].covariance -= of_speed * part / all;
     }
-    x->each *= exp(clipped * of_each / all);
-    x->variance = hn_least_double(x->variance - of_each * of_each / all + EACH_DRIFT, EACH_VARIANCE);
+    part_learn(&x->each, &x->variance, of_experts, clipped, all, EACH_DRIFT, EACH_VARIANCE);
+    for (int k = 0; k < HN_COST_KINDS; k++)
+        part_learn(&c->part[k].each, &c->part[k].variance, e->part[k] / e->all, clipped, all, PART_DRIFT, FIRST_PART[k]);
     if (clipped != more)
         c->variance = hn_least_double(2 * before, MOST_VARIANCE); /* a spike, or a new speed: adapt faster to the next one */
-    filter_check(c, k);
+    filter_check(c);
 }
 
-/* A width that was not seen at this context begins with the estimate from its neighbours. */
-static void width_enter(hn_cost *c, int k, int rows, const points *p, double rest) {
-    if (rows == 1 || c->shape[k][rows].variance > 0) return;
-    c->shape[k][rows].ratio = rest;
-    c->shape[k][rows].variance = rows < p->rows[p->n - 1] ? GUESSED : beyond_variance(p, p->n, rows);
-    c->shape[k][rows].covariance = 0;
+/* A width that was not seen begins with the estimate from its neighbours. */
+static void width_enter(hn_cost *c, const points *p, const expectation *e) {
+    const int rows = e->width;
+    if (rows == 1 || c->shape[rows].variance > 0) return;
+    c->shape[rows].ratio = e->rest;
+    c->shape[rows].variance = rows < p->rows[p->n - 1] ? GUESSED : beyond_variance(p, p->n, rows);
+    c->shape[rows].covariance = 0;
 }
 
-void hn_cost_pass_experts(hn_cost *c, int rows, int context, double distinct, double seconds) {
+void hn_cost_pass(hn_cost *c, const hn_cost_work *w, double seconds) {
     points p;
-    const hn_cost_experts *x = &c->experts;
-    if (rows < 1 || rows > HN_COST_ROWS || !can_be(seconds)) return;
-    const int k = class_of(context);
-    const bool known = x->count > 0 && distinct >= x->used && distinct <= x->count;
-    if (known) distinct_learn(&c->experts, rows, distinct);
-    class_enter(c, k);
-    points_read(c, k, &p);
-    const double rest = hn_most_double(shape_of(&p, rows) - of_distinct(c, rows), LEAST_REST);
-    const double expected = rest + (known ? x->each * (distinct - x->used) : of_distinct(c, rows));
+    if (w->rows < 0 || w->prompt < 0 || w->rows + w->prompt < 1 || !can_be(seconds)) return;
+    if (!(w->reads >= 0 && w->reads <= MOST_READS && w->again >= 0 && w->again <= MOST_READS)) return;
+    if (distinct_known(c, w) && w->prompt == 0) distinct_learn(&c->experts, w->rows, w->distinct);
+    points_read(c, &p);
+    const expectation e = expect(&p, w);
     if (c->speed <= 0) { /* the very first pass */
-        c->speed = c->one_row[k] = seconds / expected;
-        c->variance = FIRST_VARIANCE + (rows > 1 ? beyond_variance(&p, p.n, rows) : 0);
+        c->speed = seconds / e.all;
+        c->variance = FIRST_VARIANCE + (e.width > 1 ? beyond_variance(&p, p.n, e.width) : 0);
         return;
     }
-    width_enter(c, k, rows, &p, rest);
+    width_enter(c, &p, &e);
     c->variance += DRIFT;
-    filter(c, k, rows, rest / expected, log(seconds / (c->speed * expected)));
-    c->one_row[k] += (c->speed - c->one_row[k]) / 64;
-}
-
-void hn_cost_pass(hn_cost *c, int rows, int context, double seconds) {
-    hn_cost_pass_experts(c, rows, context, 0, seconds);
+    filter(c, &e, log(seconds / (c->speed * e.all)));
 }
 
 /* ---- drafters ---- */
@@ -371,27 +399,28 @@ double hn_cost_of_reading(const hn_cost *c, int drafter, int behind) {
 
 /* ---- what the next pass costs ---- */
 
-bool hn_cost_curve(const hn_cost *c, int context, double *seconds, double *optimistic, double optimism) {
+double hn_cost_of_again(const hn_cost *c) {
+    return c->speed * c->part[HN_COST_AGAIN].each;
+}
+
+bool hn_cost_curve(const hn_cost *c, const hn_cost_round *r, double *seconds, double *optimistic, double optimism) {
     points p;
-    const int k = class_near(c, class_of(context));
-    if (c->speed <= 0 || k < 0) return false;
-    const double one = c->speed * c->one_row[k] / c->one_row[c->at];
-    points_read(c, k, &p);
+    if (c->speed <= 0) return false;
+    points_read(c, &p);
     seconds[0] = optimistic[0] = 0;
-    for (int r = 1, i = 0; r <= HN_COST_ROWS; r++) {
-        while (i + 1 < p.n && p.rows[i + 1] <= r) i++;
-        const bool seen = p.rows[i] == r;
-        double ratio = p.ratio[i], variance = p.variance[i];
-        if (!seen && i + 1 < p.n) {
-            ratio = between(&p, i, i + 1, r);
-            variance = GUESSED;
-        } else if (!seen) {
-            ratio = beyond(&p, p.n, r);
-            variance = beyond_variance(&p, p.n, r);
-        }
-        seconds[r] = one * ratio;
-        const double before = seen ? one : hn_most_double(one, optimistic[p.rows[i]]);
-        optimistic[r] = hn_most_double(seconds[r] / (1 + optimism * sqrt(variance)), before);
+    for (int rows = 1, seen = 1; rows <= HN_COST_ROWS; rows++) {
+        hn_cost_work w = r->beside;
+        w.rows += rows;
+        w.reads += r->reads * hn_least(rows, r->texts);
+        w.again += r->reads * hn_most(rows - r->texts, 0);
+        const expectation e = expect(&p, &w);
+        const bool known = e.width == 1 || c->shape[e.width].variance > 0;
+        const double unsure = e.rest + e.experts, hoped = unsure / (1 + optimism * sqrt(p.unsure[e.width]));
+        seconds[rows] = c->speed * e.all;
+        optimistic[rows] = seconds[rows] + c->speed * (hoped - unsure);
+        const double least = known ? seconds[1] : hn_most_double(seconds[1], optimistic[seen]);
+        if (rows > 1) optimistic[rows] = hn_most_double(optimistic[rows], least);
+        if (known) seen = rows;
     }
     return true;
 }

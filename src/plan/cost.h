@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cost.h - the cost of a pass: seconds by rows and context, measured in the passes themselves (contract C5: no constants of a
+/* cost.h - the cost of a pass: seconds by rows and by what they read, measured in the passes themselves (contract C5: no constants of a
  * machine).
  *
- * seconds(rows, context) = speed · shape(rows, context). The speed of the moment (a neighbour's load, another placement of
- * the cores) moves fast and is common to all; the shape, seconds relative to one row, moves slowly. So a pass of eight
- * rows on a machine that has just become slower lowers the speed, and does not make eight rows expensive.
+ * seconds = speed · (shape(rows) + parts that are proportional: keys and values that are read, rows beyond the curve, experts). The
+ * speed of the moment (a neighbour's load, another placement of the cores) moves fast and is common to all; the shape, seconds relative
+ * to one row, moves slowly, and so do the prices of the parts. So a pass of eight rows on a machine that has just become slower lowers the
+ * speed, and does not make eight rows expensive.
  */
 #ifndef HN_COST_H
 #define HN_COST_H
@@ -12,7 +13,7 @@
 
 #include "base/status.h"
 
-enum { HN_COST_ROWS = 64, HN_COST_CONTEXTS = 8, HN_COST_DRAFTERS = 16, HN_COST_MOST_SECONDS = 1000000 };
+enum { HN_COST_ROWS = 64, HN_COST_DRAFTERS = 16, HN_COST_MOST_SECONDS = 1000000 };
 enum { HN_COST_WIDTHS = 7, HN_COST_FIRST = 3, HN_COST_FRESH = 2, HN_COST_ALIKE = 1, HN_COST_EXPERTS = 4096 };
 
 typedef struct hn_cost_call {
@@ -39,21 +40,52 @@ typedef struct hn_cost_experts {
     double spread_rows, spread_both; /* weighted sums of squares and products, of which alike is the slope */
 } hn_cost_experts;
 
+/* What is paid for besides the rows. */
+typedef enum hn_cost_kind {
+    HN_COST_READ,  /* keys and values that each text's first row reads */
+    HN_COST_AGAIN, /* the same for each further row of a text: they are in the caches, but are computed with again */
+    HN_COST_WIDE,  /* rows beyond HN_COST_ROWS, relative to the slope at the curve's end */
+    HN_COST_KINDS
+} hn_cost_kind;
+
+typedef struct hn_cost_part {
+    double each, variance; /* for an amount of 1: in passes of one row; of its logarithm */
+} hn_cost_part;
+
 typedef struct hn_cost {
-    double speed; /* seconds of one row now, at the class of context of the last pass; 0: nothing is known */
+    double speed; /* seconds of one row without context now; 0: nothing is known */
     double variance; /* of its logarithm */
-    int at;       /* class of context of the last pass */
     struct {
-        double ratio;  /* to one row at the same context; with experts: of the time without them */
+        double ratio;  /* to one row, without context; with experts: of the time without them */
         double variance; /* of its logarithm, growing while others are seen; 0: never seen */
         double covariance; /* with the speed, large while few passes separate the two */
-    } shape[HN_COST_CONTEXTS][HN_COST_ROWS + 1]; /* by class of context (doubling), by rows; of one row always 1 */
-    double one_row[HN_COST_CONTEXTS]; /* seconds of one row at this class, slow average; 0: class was never seen */
+    } shape[HN_COST_ROWS + 1]; /* by rows; of one row always 1 */
+    hn_cost_part part[HN_COST_KINDS];
+    double output; /* 0..1: part of a row that only rows with logits take */
     hn_cost_drafter drafter[HN_COST_DRAFTERS];
     hn_cost_experts experts;
 } hn_cost;
 
+/* What a pass consists of. The unit of `reads` is what a pass of one row reads without context: a text whose keys and values have half as
+ * many bytes as all weights has 0.5. */
+typedef struct hn_cost_work {
+    int rows;     /* with logits: of trees, of texts that decode */
+    int prompt;   /* without: of prompts */
+    double reads; /* by texts, once each, summed */
+    double again; /* by further rows of these texts, summed */
+    double distinct; /* experts of a layer that were used, on average over layers; 0: not known, or the model has none */
+} hn_cost_work;
+
+/* A pass that is planned. */
+typedef struct hn_cost_round {
+    int texts;    /* each of the first so many rows is another one's */
+    double reads; /* of a text, on average */
+    hn_cost_work beside; /* what is in the pass besides: rows of prompts */
+} hn_cost_round;
+
 void hn_cost_init(hn_cost *c);
+/* The share of the output's matrix in the bytes that a pass of one row reads, 0..1: rows without logits do not take it. */
+void hn_cost_set_output(hn_cost *c, double part);
 /* The model's layers have `count` experts, of which a row uses `used` (1..count); part: their share of all bytes that a pass of one row
  * reads, 0..1, which is used as their share of its time until passes have been measured. */
 void hn_cost_set_experts(hn_cost *c, int count, int used, double part);
@@ -65,10 +97,8 @@ double hn_cost_fresh(const hn_cost_experts *x, double rows);
 void hn_cost_set_alike(hn_cost_experts *x, double alike, double passes);
 /* How many experts of a layer this many rows are expected to use; 0: the model has none. */
 double hn_cost_distinct_experts(const hn_cost *c, double rows);
-/* Records a pass. More rows than HN_COST_ROWS, or an impossible time (0, 1e-300, 1e300, no number), are ignored. */
-void hn_cost_pass(hn_cost *c, int rows, int context, double seconds);
-/* The same for a pass that used this many experts per layer, on average over layers; 0: not known, or the model has none. */
-void hn_cost_pass_experts(hn_cost *c, int rows, int context, double distinct, double seconds);
+/* Records a pass. One without rows, or with an impossible time (0, 1e-300, 1e300, no number), is ignored. */
+void hn_cost_pass(hn_cost *c, const hn_cost_work *w, double seconds);
 /* Records a drafter's call for this many sequences (a level, or its whole round: hn_draft_cost), before which it had to read
  * `behind` rows of text that it had not seen yet. With such rows the call gives the cost of a row to read, not of a call. Ignored
  * before the first pass. Of the first HN_COST_FIRST calls the quickest counts (cold memory); later a single slow one has little
@@ -76,12 +106,14 @@ void hn_cost_pass_experts(hn_cost *c, int rows, int context, double distinct, do
 void hn_cost_draft(hn_cost *c, int drafter, int seqs, int behind, double seconds);
 /* The same for a level after a round's first one. */
 void hn_cost_draft_level(hn_cost *c, int drafter, int seqs, double seconds);
-/* Predicted seconds for all row counts, [0..HN_COST_ROWS], 0 for no row. Between row counts that were seen it interpolates
+/* Predicted seconds of the pass for all row counts, [0..HN_COST_ROWS], 0 for no row. Between row counts that were seen it interpolates
  * (never below the fewer rows' time), beyond them it extrapolates with the slope of their wider half, and a time that was seen
- * only once is compared with its neighbours, so that one spike does not rule out a width for good. A class of context that was
- * never seen is treated like the nearest. optimistic: less `optimism` standard deviations of the uncertainty, so that widths that were not
- * tried yet, or not recently, look good enough to be tried; never below one row's time. False: nothing is known yet. */
-bool hn_cost_curve(const hn_cost *c, int context, double *seconds, double *optimistic, double optimism);
+ * only once is compared with its neighbours, so that one spike does not rule out a width for good. optimistic: less `optimism` standard
+ * deviations of the uncertainty, so that widths that were not tried yet, or not recently, look good enough to be tried; never below one
+ * row's time. False: nothing is known yet. */
+bool hn_cost_curve(const hn_cost *c, const hn_cost_round *r, double *seconds, double *optimistic, double optimism);
+/* Seconds of what a further row of a text reads, for reads 1. */
+double hn_cost_of_again(const hn_cost *c);
 /* Seconds of a drafter's next call for this many sequences; NAN: it was never timed. A time for another number of sequences is
  * scaled so that it looks cheap and is tried. */
 double hn_cost_of_draft(const hn_cost *c, int drafter, int seqs);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cost_file.c - the file of a cost curve (cost.h): JSON,
- *   {"format":1, "key":TEXT, "speed":s, "at":class, "one_row":[s a class], "shape":[[class, rows, ratio, variance]...]}
+ *   {"format":2, "key":TEXT, "speed":s, "shape":[[rows, ratio, variance]...], "parts":[[price, variance] a kind of hn_cost_kind]}
  *
  * of a model with experts also "experts":[each, variance, fresh, alike]: a file without it has shapes of another kind.
  * Numbers are untrusted: an impossible one makes the file count as damaged, and a damaged file as none.
@@ -11,11 +11,12 @@
 
 #include "base/file.h"
 #include "base/file_out.h"
+#include "base/least.h"
 #include "base/mem.h"
 #include "format/json_load.h"
 #include "plan/cost.h"
 
-enum { FORMAT = 1, MAX_BYTES = 1 << 20 };
+enum { FORMAT = 2, MAX_BYTES = 1 << 20 };
 static const double LOADED_VARIANCE = 0.04; /* of the speed: it was measured earlier */
 static const double LOADED_SHAPE_VARIANCE = 2e-4;
 static const double MOST_RATIO = 1000;
@@ -43,17 +44,27 @@ static bool integer_read(const json_t *v, int least, int most, int *out) {
 static bool shape_read(hn_cost *c, const json_t *list) {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *row = json_array_get(list, i);
-        int k, rows;
+        int rows;
         double ratio, variance;
-        if (!json_is_array(row) || json_array_size(row) != 4) return false;
-        if (!integer_read(json_array_get(row, 0), 0, HN_COST_CONTEXTS - 1, &k)) return false;
-        if (!integer_read(json_array_get(row, 1), 2, HN_COST_ROWS, &rows)) return false;
-        if (!number_read(json_array_get(row, 2), MOST_RATIO, &ratio)) return false;
-        if (!number_read(json_array_get(row, 3), 1, &variance)) return false;
-        c->shape[k][rows].ratio = ratio;
-        c->shape[k][rows].variance = fmax(variance, LOADED_SHAPE_VARIANCE);
+        if (!json_is_array(row) || json_array_size(row) != 3) return false;
+        if (!integer_read(json_array_get(row, 0), 2, HN_COST_ROWS, &rows)) return false;
+        if (!number_read(json_array_get(row, 1), MOST_RATIO, &ratio)) return false;
+        if (!number_read(json_array_get(row, 2), 1, &variance)) return false;
+        c->shape[rows].ratio = ratio;
+        c->shape[rows].variance = fmax(variance, LOADED_SHAPE_VARIANCE);
     }
     return json_is_array(list);
+}
+
+static bool parts_read(hn_cost *c, const json_t *list) {
+    if (!json_is_array(list) || json_array_size(list) != HN_COST_KINDS) return false;
+    for (size_t k = 0; k < HN_COST_KINDS; k++) {
+        const json_t *part = json_array_get(list, k);
+        if (!json_is_array(part) || json_array_size(part) != 2) return false;
+        if (!number_read(json_array_get(part, 0), MOST_RATIO, &c->part[k].each)) return false;
+        if (!number_read(json_array_get(part, 1), 1, &c->part[k].variance)) return false;
+    }
+    return true;
 }
 
 static bool experts_read(hn_cost_experts *x, const json_t *list) {
@@ -70,20 +81,13 @@ static bool experts_read(hn_cost_experts *x, const json_t *list) {
 
 static bool cost_read(hn_cost *c, const json_t *o, const char *key) {
     int format;
-    const json_t *one = json_object_get(o, "one_row"), *name = json_object_get(o, "key");
+    const json_t *name = json_object_get(o, "key");
     if (!integer_read(json_object_get(o, "format"), FORMAT, FORMAT, &format)) return false;
     if (!json_is_string(name) || strcmp(json_string_value(name), key) != 0) return false;
     if (!number_read(json_object_get(o, "speed"), HN_COST_MOST_SECONDS, &c->speed)) return false;
-    if (!integer_read(json_object_get(o, "at"), 0, HN_COST_CONTEXTS - 1, &c->at)) return false;
-    if (!json_is_array(one) || json_array_size(one) != HN_COST_CONTEXTS) return false;
-    for (size_t k = 0; k < HN_COST_CONTEXTS; k++) {
-        const json_t *v = json_array_get(one, k);
-        if (!number_or_zero_read(v, HN_COST_MOST_SECONDS, &c->one_row[k])) return false;
-    }
-    if (!(c->one_row[c->at] > 0)) return false;
     c->variance = LOADED_VARIANCE;
     if (!experts_read(&c->experts, json_object_get(o, "experts"))) return false;
-    return shape_read(c, json_object_get(o, "shape"));
+    return parts_read(c, json_object_get(o, "parts")) && shape_read(c, json_object_get(o, "shape"));
 }
 
 hunch_status hn_cost_load(hn_cost *c, const char *path, const char *key, bool *found, hunch_error *err) {
@@ -99,6 +103,7 @@ hunch_status hn_cost_load(hn_cost *c, const char *path, const char *key, bool *f
     hn_free(text);
     hn_cost_init(&read);
     read.experts = c->experts;
+    read.output = c->output;
     *found = o && cost_read(&read, o, key);
     if (*found) *c = read;
     json_decref(o);
@@ -107,18 +112,16 @@ hunch_status hn_cost_load(hn_cost *c, const char *path, const char *key, bool *f
 
 /* Takes key. NULL: no memory. */
 static json_t *cost_write(const hn_cost *c, json_t *key) {
-    json_t *one = json_array(), *shape = json_array();
-    bool whole = one && shape;
-    for (int k = 0; whole && k < HN_COST_CONTEXTS; k++) {
-        whole = json_array_append_new(one, json_real(c->one_row[k])) == 0;
-        for (int r = 2; whole && r <= HN_COST_ROWS; r++) {
-            const double ratio = c->shape[k][r].ratio, variance = c->shape[k][r].variance;
-            if (variance > 0 && ratio > 0 && ratio <= MOST_RATIO)
-                whole = json_array_append_new(shape, json_pack("[i,i,f,f]", k, r, ratio, variance)) == 0;
-        }
+    json_t *parts = json_array(), *shape = json_array();
+    bool whole = parts && shape;
+    for (int k = 0; whole && k < HN_COST_KINDS; k++)
+        whole = json_array_append_new(parts, json_pack("[f,f]", hn_least_double(c->part[k].each, MOST_RATIO), c->part[k].variance)) == 0;
+    for (int r = 2; whole && r <= HN_COST_ROWS; r++) {
+        const double ratio = c->shape[r].ratio, variance = c->shape[r].variance;
+        if (variance > 0 && ratio > 0 && ratio <= MOST_RATIO)
+            whole = json_array_append_new(shape, json_pack("[i,f,f]", r, ratio, variance)) == 0;
     }
-    json_t *o = json_pack("{s:i, s:o, s:f, s:i, s:o, s:o}", "format", FORMAT, "key", key, "speed", c->speed, "at", c->at,
-                          "one_row", one, "shape", shape);
+    json_t *o = json_pack("{s:i, s:o, s:f, s:o, s:o}", "format", FORMAT, "key", key, "speed", c->speed, "parts", parts, "shape", shape);
     const hn_cost_experts *x = &c->experts;
     if (o && x->count > 0) {
         const double fresh = fmax(hn_cost_fresh(x, 2), LEAST_FRESH);

@@ -11,7 +11,10 @@
 #include "plan/machine_for_tests.h"
 
 
-enum { SEQS = 4, DEPTH = 12, DRAFTERS = 3 };
+#ifndef SIMULATED_TEXTS
+#define SIMULATED_TEXTS 4
+#endif
+enum { SEQS = SIMULATED_TEXTS, DEPTH = 12, DRAFTERS = 3 };
 
 /* A drafter that proposes chains of `depth`; the token of each depth is right with probability a if those before were. */
 typedef struct simulated {
@@ -126,7 +129,7 @@ HELPER bool propose(world *w, int i, int d, int level) {
 HELPER void trees_reset(world *w) {
     for (int i = 0; i < w->n_seqs; i++) {
         hn_tree_reset(&w->tree[i], truth(w, i, 0), HN_TREE_ROWS);
-        w->plan[i] = (hn_plan_seq){i, w->context, &w->tree[i], DEPTH, 0};
+        w->plan[i] = (hn_plan_seq){i, w->context, &w->tree[i], DEPTH, machine_reads(&w->m, w->context), 0};
         for (int d = 0; d < w->n_drafters; d++) {
             w->alive[i][d] = true;
             w->tip[i][d] = 0;
@@ -134,7 +137,7 @@ HELPER void trees_reset(world *w) {
     }
     int behind[DRAFTERS];
     for (int d = 0; d < w->n_drafters; d++) behind[d] = w->unread[d] > DEPTH * w->n_seqs ? w->unread[d] : 0;
-    hn_controller_start(w->c, w->plan, w->n_seqs, &(hn_plan_round){HN_TREE_ROWS, behind});
+    hn_controller_start(w->c, w->plan, w->n_seqs, &(hn_plan_round){.rows = HN_TREE_ROWS, .behind = behind});
 }
 
 HELPER double one_row(const world *w) {

@@ -27,12 +27,12 @@ static void must_stay(const hn_tree *t, bool *stay) {
         if (stay[r]) stay[t->parent[r]] = true;
 }
 
-int hn_plan_list_rows(hn_plan_item *list, int n, int seq, const hn_tree *t, const double *reach, bool drawn_stays) {
+int hn_plan_list_rows(hn_plan_item *list, int n, int seq, const hn_tree *t, const double *reach, double weight, bool drawn_stays) {
     bool stay[HN_TREE_ROWS] = {false};
     if (drawn_stays) must_stay(t, stay);
     for (int r = 1; r < t->n_rows; r++)
         if (reach[r] > 0 || stay[r])
-            list[n++] = (hn_plan_item){stay[r] ? 2 : reach[r], reach[r], (int16_t)seq, (int16_t)r, t->depth[r]};
+            list[n++] = (hn_plan_item){stay[r] ? 2 : weight * reach[r], reach[r], (int16_t)seq, (int16_t)r, t->depth[r]};
     return n;
 }
 
@@ -55,7 +55,7 @@ void hn_plan_cut_by_estimate(const hn_tree *const *trees, int n, int most, hn_pl
         memset(keep[i], 0, sizeof keep[i]);
         keep[i][0] = true;
         reach_by_estimate(trees[i], reach);
-        m = hn_plan_list_rows(list, m, i, trees[i], reach, true);
+        m = hn_plan_list_rows(list, m, i, trees[i], reach, 1, true);
     }
     hn_plan_sort(list, m);
     for (int k = 0; k < m && (k < most || list[k].key > 1); k++) keep[list[k].seq][list[k].row] = true;

@@ -9,7 +9,7 @@
 #include "draft/tree.h"
 
 typedef struct hn_plan_item {
-    double key, p; /* sorted by key: p, or above all others for a row that must stay */
+    double key, p; /* sorted by key: p times the tree's weight, or above all others for a row that must stay */
     int16_t seq, row, depth;
 } hn_plan_item;
 
@@ -22,8 +22,9 @@ static inline bool hn_plan_before(const hn_plan_item *a, const hn_plan_item *b) 
 
 void hn_plan_sort(hn_plan_item *list, int n);
 /* Appends the rows of tree number `seq` with reach[row], the probability that it is on the accepted path, after the list's first n;
- * returns the new n. Rows of probability 0 are left out. drawn_stays: rows of drawn candidates, and those before them, come first. */
-int hn_plan_list_rows(hn_plan_item *list, int n, int seq, const hn_tree *t, const double *reach, bool drawn_stays);
+ * returns the new n. Rows of probability 0 are left out. weight: of the tree's probabilities in the order, above 0, at most 1.
+ * drawn_stays: rows of drawn candidates, and those before them, come first. */
+int hn_plan_list_rows(hn_plan_item *list, int n, int seq, const hn_tree *t, const double *reach, double weight, bool drawn_stays);
 
 /* Without measured rates: the likeliest rows by the estimates of their candidates, at most `most` besides the roots, but all that drawn
  * candidates lead to. list: room for the rows of n trees. keep[i][row] is set for all rows of tree i. */

@@ -16,10 +16,11 @@ static void read_curve(const uint8_t *data, size_t size, bool experts) {
     if (!found) return;
     for (int context = 1; context < 1 << 20; context *= 7) {
         double seconds[HN_COST_ROWS + 1], hoped[HN_COST_ROWS + 1];
-        FUZZ_MUST(hn_cost_curve(&c, context, seconds, hoped, 1));
+        const hn_cost_round r = {.texts = 3, .reads = context * 1e-4, .beside = {.prompt = 20}};
+        FUZZ_MUST(hn_cost_curve(&c, &r, seconds, hoped, 1));
         for (int rows = 1; rows <= HN_COST_ROWS; rows++)
             FUZZ_MUST(isfinite(seconds[rows]) && seconds[rows] > 0 && isfinite(hoped[rows]) && hoped[rows] > 0);
-        hn_cost_pass_experts(&c, 3, context, 11, 0.01);
+        hn_cost_pass(&c, &(hn_cost_work){3, 100, context * 1e-4, 0.1, 11}, 0.01);
     }
 }
 

@@ -13,7 +13,7 @@ int hn_head_force(const hn_head_round *c, const hn_propose *p, hn_head_seq_tree 
 
 /* Whether tokens are drawn from a row's logits, not chosen from its best ones. */
 static bool draws(const hn_head_trees *t, const hn_propose *p) {
-    return !(t->likely && !p->chain) && (p->drawn || !hn_sampler_takes_best(p->sampler));
+    return !(t->likely && !p->chain) && (p->drawn || !hn_sampler_takes_best(p->sampler, (uint64_t)p->text.n));
 }
 
 static int choose(hn_head_round *c, const hn_propose *p, int row, const hn_history *h, int n, int32_t *token, float *prob) {
