@@ -209,14 +209,24 @@ static hunch_engine *open_few_pages(hunch_model *m, const char *draft, int paral
     o.parallel = parallel;
     o.context = o.pool_rows = context;
     o.page_rows = PAGE;
+    o.max_pause = 1000; /* prompts take the same rounds on every machine */
     o.state_bytes = info.state_bytes * (uint64_t)states;
     return open_engine_with(m, draft, o);
 }
 
-/* Nine texts where there are pages for few: the youngest are read again from the beginning, states and all. */
+/* A sequence takes pages of these models until no more than `left` are free. */
+static void take_pages(hunch_engine *e, int seq, int models, int left) {
+    hn_cache_seq_begin(e->cache, seq);
+    for (int model_id = models - 1; model_id >= 0; model_id--)
+        while (hn_cache_free_pages(e->cache) > left && hn_cache_committed(e->cache, seq, model_id) < e->context - 2 &&
+               !hn_cache_reserve(e->cache, seq, model_id, 1, NULL))
+            hn_cache_commit(e->cache, seq, model_id, NULL, 1);
+}
+
+/* Nine texts, whose pages others take again and again: the youngest are read again from the beginning, states and all. */
 static void test_preemption(void **state) {
     (void)state;
-    enum { TEXTS = 9, PROMPT = 1500, ALL = 1700 };
+    enum { TEXTS = 9, TAKEN = 4, EVERY = 16, LEFT = 60, PROMPT = 400, ALL = 600 };
     hunch_model *m = open_model(data_path(HYBRID), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     const char *const drafts[] = {"forced,accept=0.6,depth=5,tree=random,seed=2", draft_model("", ",depth=3")};
     static hunch_token ids[TEXTS][PROMPT];
@@ -230,28 +240,30 @@ static void test_preemption(void **state) {
     run_alone(m, r, want, TEXTS, ALL);
     for (int d = 0; d < 2; d++) {
         uint64_t preempted = 0;
-        hunch_engine *e = open_few_pages(m, drafts[d], TEXTS, ALL, 1 + d); /* pages for more states would be there for rows */
-        run_requests(e, r, TEXTS, true, got);
+        hunch_engine *e = open_few_pages(m, drafts[d], TEXTS + TAKEN, ALL, 1 + d); /* pages for more states would be there for rows */
+        hunch_session *s[TEXTS];
+        for (int i = 0; i < TEXTS; i++) must(hunch_session_open(&s[i], e, &r[i], err));
+        for (int round = 0; hunch_engine_running(e) > 0; round++) {
+            for (int seq = TEXTS; seq < TEXTS + TAKEN; seq++) { /* places that no session has */
+                if (round % EVERY == EVERY / 2) take_pages(e, seq, 2, LEFT);
+                if (round % EVERY == EVERY - 1) hn_cache_seq_end(e->cache, seq);
+            }
+            must(hunch_engine_round(e, err));
+        }
         for (int i = 0; i < TEXTS; i++) {
+            keep_answer(&got[i], s[i]);
+            hunch_session_close(&s[i]);
             assert_same(&want[i], &got[i], "a text that lost its place");
             preempted += got[i].preempted;
             answer_free(&got[i]);
         }
         assert_true(preempted > 0);
+        for (int seq = TEXTS; seq < TEXTS + TAKEN; seq++) hn_cache_seq_end(e->cache, seq);
         assert_true(hn_cache_valid(e->cache));
         hunch_engine_close(&e);
     }
     for (int i = 0; i < TEXTS; i++) answer_free(&want[i]);
     hunch_model_close(&m);
-}
-
-/* A sequence takes pages of these models until no more than `left` are free. */
-static void take_pages(hunch_engine *e, int seq, int models, int left) {
-    hn_cache_seq_begin(e->cache, seq);
-    for (int model_id = models - 1; model_id >= 0; model_id--)
-        while (hn_cache_free_pages(e->cache) > left && hn_cache_committed(e->cache, seq, model_id) < e->context - 2 &&
-               !hn_cache_reserve(e->cache, seq, model_id, 1, NULL))
-            hn_cache_commit(e->cache, seq, model_id, NULL, 1);
 }
 
 /* The oldest session wants pages for more rows than there are: the youngest loses its place, and gets one again. True: it continues from
@@ -399,7 +411,7 @@ static void test_resume(void **state) {
     }
     run_alone(m, r, want, TEXTS, 3 * ANSWER);
     for (int states = TEXTS - 1; states <= TEXTS + 3; states++)
-        for (int rounds = 40; rounds <= 60; rounds += 10) {
+        for (int rounds = 36; rounds <= 44; rounds += 4) {
             int lost;
             const int again = rows_again(m, r, want, TEXTS, rounds, states, &lost);
             print_message("%d states, after %d rounds: %d places lost, %d rows computed again\n", states, rounds, lost, again);

@@ -61,6 +61,8 @@ static hunch_engine *open_small(const char *draft, int parallel, int pool_rows, 
     hunch_engine_options_defaults(&o);
     o.parallel = parallel;
     o.context = CONTEXT;
+    o.max_pause = 1000; /* prompts take the same rounds on every machine */
+    o.chunk = 64; /* of windows the pool has so many rows for every text */
     o.page_rows = PAGE;
     o.pool_rows = pool_rows;
     o.no_prefix_reuse = !reuse;

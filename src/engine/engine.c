@@ -19,6 +19,9 @@ void hunch_engine_options_defaults(hunch_engine_options *o) {
     o->page_rows = 64;
 }
 
+enum { MOST_PAUSE = 3600 };
+static const double USUAL_PAUSE = 0.1;
+
 static hunch_status check_options(const hunch_engine_options *o, const hunch_model *m, hunch_error *err) {
     if (o->context < 0 || o->context > m->target.arch.context)
         return hn_fail(err, HUNCH_USAGE, "context %d: this model takes 1 to %d", o->context, m->target.arch.context);
@@ -26,6 +29,8 @@ static hunch_status check_options(const hunch_engine_options *o, const hunch_mod
         return hn_fail(err, HUNCH_USAGE, "parallel %d: expected 1 to %d", o->parallel, HN_MAX_TEXTS);
     if (o->draft_depth < 0 || o->draft_depth > HUNCH_MAX_DEPTH)
         return hn_fail(err, HUNCH_USAGE, "draft_depth %d: expected 0 (as drafters choose) to %d", o->draft_depth, HUNCH_MAX_DEPTH);
+    if (!(o->max_pause >= 0 && o->max_pause <= MOST_PAUSE))
+        return hn_fail(err, HUNCH_USAGE, "max_pause %g: expected 0 (%g) to %d seconds", o->max_pause, USUAL_PAUSE, MOST_PAUSE);
     if (o->chunk < 0) return hn_fail(err, HUNCH_USAGE, "chunk %d: expected 1 or more, or 0 (as the model asks)", o->chunk);
     /* a caller in another language may send any number */
     if ((unsigned)o->kv > HUNCH_KV_Q8_0) return hn_fail(err, HUNCH_USAGE, "cache type %d: expected one of enum hunch_kv", (int)o->kv);
@@ -84,11 +89,12 @@ static hunch_status limit_states(hn_cache_group *group, int n, uint64_t bytes, h
 
 /* ---- prefill -------------------------------------------------------------------------------------------------------------- */
 
-/* Rows of a prompt, so many that on average ROWS_OF_EXPERT of them use an expert: reading its weights then takes a small part of the
- * time of its products. */
-static int rows_of_experts(const hn_arch *a) {
+/* Rows of a prompt: with experts so many that on average ROWS_OF_EXPERT of them use one: reading its weights then takes a small part of
+ * the time of its products. Twice as many as other passes have are as fast as more in a dense model; in a recurrent one a pass leaves
+ * one state for the index, so with longer passes a text that begins like another one finds fewer of them. */
+static int rows_of_prompt(const hn_arch *a) {
     enum { ROWS_OF_EXPERT = 16 };
-    int rows = HN_MAX_ROWS;
+    int rows = hn_model_is_recurrent(a) ? HN_MAX_ROWS : 2 * HN_MAX_ROWS;
     for (int i = 0; i < a->layers; i++) {
         const hn_expert_desc *d = &a->layer[i].experts;
         while (a->layer[i].ffn == HN_FFN_EXPERTS && rows < HN_PASS_ROWS && rows * d->used < ROWS_OF_EXPERT * d->count) rows *= 2;
@@ -110,18 +116,16 @@ static size_t bytes_of_rows(const hunch_engine *e, int rows) {
     return (most + inputs) * (size_t)rows;
 }
 
-/* Passes of more than HN_MAX_ROWS rows are for prompts of mixtures of experts, or on request: a dense model reads its weights fast enough
- * with HN_MAX_ROWS. Of recurrent layers a pass leaves one state for the index, so with longer passes a text that begins like another one
- * finds fewer states; passes are half as long there. */
+/* As many as that, or half as many of recurrent layers, if context and memory allow. */
 static void choose_chunk(hunch_engine *e, int asked) {
     const hn_arch *a = &e->model->target.arch;
     const int usual = hn_model_is_recurrent(a) ? HN_PASS_ROWS / 2 : HN_PASS_ROWS;
-    int rows = asked ? asked : rows_of_experts(a);
+    int rows = asked ? asked : rows_of_prompt(a);
     while (!asked && rows > HN_MAX_ROWS &&
            (rows > usual || rows > e->context || bytes_of_rows(e, rows) > hn_memory_available() / 8))
         rows /= 2;
     e->chunk = rows < HN_PASS_ROWS ? rows : HN_PASS_ROWS;
-    e->pass_rows = e->chunk > HN_MAX_ROWS ? e->chunk : HN_MAX_ROWS;
+    e->pass_rows = hn_least(hn_most(e->chunk, HN_MAX_ROWS) + HN_LOGIT_ROWS, HN_PASS_ROWS);
 }
 
 /* One pool for the target and for every drafter with rows of its own (contract C7). */
@@ -131,7 +135,7 @@ static hunch_status open_pool(hunch_engine *e, const hunch_engine_options *o, hu
     int n = of_target;
     if (n == 0) return hn_fail(err, HUNCH_REFUSED, "layers with more than %d kinds of rows", HN_MODEL_GROUPS);
     group[0].page_rows = o->page_rows;
-    for (int g = 0; g < of_target; g++) group[g].tentative = group[g].window ? e->pass_rows : 0;
+    for (int g = 0; g < of_target; g++) group[g].tentative = group[g].window ? hn_most(e->chunk, HN_MAX_ROWS) : 0;
     for (int i = 0; i < e->n_drafters; i++)
         for (int g = 0; g < e->drafter[i].needs.n_groups; g++) {
             if (n == HN_MAX_GROUPS) return hn_fail(err, HUNCH_USAGE, "drafters with more than %d cache groups", n - of_target);
@@ -213,6 +217,7 @@ hunch_status hunch_engine_open(hunch_engine **out, hunch_model *m, const hunch_e
     e->parallel = o->parallel;
     e->verify = o->verify;
     e->lossy = o->lossy;
+    e->max_pause = o->max_pause > 0 ? o->max_pause : USUAL_PAUSE;
     e->kv = hn_kv_type(m, o->kv);
     e->reuse = !o->no_prefix_reuse;
     e->pooling = o->pooling;

@@ -54,7 +54,9 @@ struct hunch_engine {
     char *curve_path, *curve_key; /* file and key of the controller's costs; NULL: not kept */
     int states; /* of recurrent layers: most that are kept for later texts */
     int context, parallel;
-    int chunk, pass_rows; /* rows of a prompt in a pass; of a pass in total: HN_MAX_ROWS, or chunk if more */
+    int chunk, pass_rows; /* rows of a prompt in a pass; of a pass in total: room for those that decode beside it */
+    double max_pause;     /* seconds between two rounds in which prompts are read beside decoding texts */
+    double row_s;         /* seconds a row of the newest rounds with rows of prompts; 0: there was none */
     hn_row *row;          /* [pass_rows] of the pass that is being put together */
     hn_dtype kv;
     bool reuse; /* of prefixes */

@@ -4,8 +4,9 @@
  *   prefilling sessions   rows = the next chunk of the prompt, whose last row decides the first token; or, of a text that
  *                         was preempted, of its tokens so far
  *   decoding sessions     rows = the draft tree, whose root is the newest token
- * Sessions are packed into passes of at most pass_rows rows, at most HN_LOGIT_ROWS of them with logits; by contract C2 the packing changes
- * no bit. */
+ * Sessions are packed into passes of at most pass_rows rows, at most HN_LOGIT_ROWS of them with logits: decoding ones first, then prompts,
+ * the oldest first, as many rows of these as the pause between two tokens of the others allows (chunked prefill, Sarathi 2308.16369). By
+ * contract C2 the packing changes no bit. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,15 +20,26 @@ static bool prefilling(const hunch_session *s) {
 
 /* ---- passes --------------------------------------------------------------------------------------------------------- */
 
-/* others_wait: decoding texts are in the round too; a prompt must not delay them by more than a usual pass. */
-static int rows_wanted(const hunch_session *s, bool others_wait) {
-    if (!prefilling(s)) return s->round.tree.n_rows;
+/* Rows of prompts in a round. Beside decoding texts with `beside` rows as many as max_pause allows at the speed of the newest rounds. */
+static int prompt_budget(const hunch_engine *e, int beside) {
+    enum { LEAST = 16 };
+    const int most = hn_most(e->chunk, HN_MAX_ROWS);
+    if (beside == 0) return most;
+    const double rows = e->row_s > 0 ? e->max_pause / e->row_s - beside : LEAST;
+    return rows > most ? most : rows > LEAST ? (int)rows : LEAST;
+}
+
+static void learn_row(hunch_engine *e, double seconds) {
+    e->row_s = e->row_s > 0 ? (e->row_s + seconds) / 2 : seconds;
+}
+
+/* Of a prompt, at most `budget`. */
+static int chunk_rows(const hunch_session *s, int budget) {
     const int done = hn_cache_committed(s->engine->cache, s->id, 0), left = (int)hn_prefill_rows(s) - done;
     int chunk = s->engine->chunk;
-    if (others_wait && chunk > HN_MAX_ROWS) chunk = HN_MAX_ROWS;
     if (s->request.prompt_logprobs) chunk = hn_least(chunk, HN_LOGIT_ROWS);
     if (hn_model_is_recurrent(&s->engine->model->target.arch)) chunk -= done % chunk; /* ends where the index keeps states */
-    return left < chunk ? left : chunk;
+    return hn_least(hn_least(left, chunk), budget);
 }
 
 /* ALL if more of a row than its best token is used: by another rule or a processor, log-probabilities, a callback. */
@@ -339,54 +351,70 @@ double hn_experts_used(const hunch_engine *e) {
     return m->expert_layers > 0 ? sum / m->expert_layers : 0;
 }
 
-/* The rows of prompts that are expected in one pass with texts that decode, whose trees are not made yet: a row each. */
-static hn_cost_work prompts_beside(const hunch_engine *e, hunch_session *const *sessions, int n) {
-    hn_cost_work beside = {0}, one = {0};
-    int rows = 0;
+/* The rows of prompts that are expected in the pass of n_decoding texts whose trees are not made yet: a row each. */
+static hn_cost_work prompts_beside(const hunch_engine *e, hunch_session *const *sessions, int n, int n_decoding) {
+    hn_cost_work beside = {0};
+    int budget = prompt_budget(e, n_decoding);
     for (int i = 0; i < n; i++) {
-        const bool prompt = prefilling(sessions[i]);
-        const int wanted = prompt ? rows_wanted(sessions[i], true) : 1, done = hn_cache_committed(e->cache, sessions[i]->id, 0);
-        if (rows + wanted > e->pass_rows) {
-            one = (hn_cost_work){0};
-            rows = 0;
-        }
-        rows += wanted;
-        one.rows += !prompt;
-        if (prompt) {
-            one.prompt += wanted;
-            one.reads += hn_reads(e, done);
-            one.again += (wanted - 1) * hn_reads(e, done + wanted / 2);
-        }
-        if (one.rows > 0 && one.prompt > beside.prompt) beside = one;
+        if (!prefilling(sessions[i])) continue;
+        const int rows = chunk_rows(sessions[i], budget), done = hn_cache_committed(e->cache, sessions[i]->id, 0);
+        if (rows == 0 || n_decoding + beside.prompt + rows > e->pass_rows) break;
+        budget -= rows;
+        beside.prompt += rows;
+        beside.reads += hn_reads(e, done);
+        beside.again += (rows - 1) * hn_reads(e, done + rows / 2);
     }
-    beside.rows = 0;
     return beside;
+}
+
+/* Reserves each session's rows of the round, the oldest first; prompts have none when their budget is spent. Returns the rows of prompts. */
+static int reserve_rows(hunch_engine *e, hunch_session *const *sessions, int n, int beside) {
+    const int budget = prompt_budget(e, beside);
+    int of_prompts = 0;
+    for (int i = 0; i < n; i++) {
+        hunch_session *s = sessions[i];
+        if (s->id < 0) continue; /* an older one needed its pages */
+        const bool prompt = prefilling(s);
+        s->round.n_rows = prompt ? chunk_rows(s, budget - of_prompts) : s->round.tree.n_rows;
+        if (s->round.n_rows > 0 && hn_make_room(s) && prompt) of_prompts += s->round.n_rows;
+    }
+    return of_prompts;
+}
+
+/* Adds those that are prompts, or those that are not, to passes. */
+static hunch_status run_rows(hunch_engine *e, hn_batch *b, hunch_session *const *sessions, int n, bool prompts, hunch_error *err) {
+    hunch_status st = HUNCH_OK;
+    for (int i = 0; !st && i < n; i++) {
+        hunch_session *s = sessions[i];
+        if (s->id < 0 || s->round.n_rows == 0 || prefilling(s) != prompts) continue;
+        if (b->n_rows + s->round.n_rows > e->pass_rows || b->n_logits + most_logits(s) > HN_LOGIT_ROWS) st = flush(e, b, err);
+        if (!st) hn_batch_add(b, s);
+    }
+    return st;
 }
 
 hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hunch_error *err) {
     hunch_session *decoding[HN_MAX_TEXTS];
     hn_batch b = {.row = e->row};
-    int n_decoding = 0;
+    int n_decoding = 0, rows = 0;
+    const double start = hn_now();
     assert(n <= HN_MAX_TEXTS);
     for (int i = 0; i < n; i++) {
         if (prefilling(sessions[i])) continue;
         sessions[i]->round.place = n_decoding;
         decoding[n_decoding++] = sessions[i];
     }
-    const hn_cost_work beside = n_decoding > 0 ? prompts_beside(e, sessions, n) : (hn_cost_work){0};
-    if (n_decoding > 0) hn_draft_trees(e, decoding, n_decoding, &beside, NULL);
-    for (int i = 0; i < n; i++) {
-        hunch_session *s = sessions[i];
-        if (s->id < 0) continue; /* an older one needed its pages */
-        s->round.n_rows = rows_wanted(s, n_decoding > 0);
-        if (!hn_make_room(s)) continue;
-        if (b.n_rows + s->round.n_rows > e->pass_rows || b.n_logits + most_logits(s) > HN_LOGIT_ROWS) {
-            hunch_status st = flush(e, &b, err);
-            if (st) return st;
-        }
-        hn_batch_add(&b, s);
+    if (n_decoding > 0) {
+        const hn_cost_work beside = prompts_beside(e, sessions, n, n_decoding);
+        hn_draft_trees(e, decoding, n_decoding, &beside, NULL);
     }
-    return flush(e, &b, err);
+    for (int i = 0; i < n_decoding; i++) rows += decoding[i]->round.tree.n_rows;
+    const int prompt_rows = reserve_rows(e, sessions, n, rows);
+    hunch_status st = run_rows(e, &b, sessions, n, false, err);
+    if (!st) st = run_rows(e, &b, sessions, n, true, err);
+    if (!st) st = flush(e, &b, err);
+    if (!st && prompt_rows > 0) learn_row(e, (hn_now() - start) / (rows + prompt_rows));
+    return st;
 }
 
 static int by_age(const void *a, const void *b) {

@@ -457,7 +457,7 @@ static void test_equals_exhaustive_search(void **state) {
             for (int r = 1; r <= 16; r++) record_pass(hn_controller_cost(c), r, 0, machine_pass(&m, r, 0));
         for (int i = 0; i < n; i++) {
             random_tree(&t[i], &m, rows);
-            s[i] = (hn_plan_seq){i, 0, &t[i].tree, 10, 0};
+            s[i] = (hn_plan_seq){i, 0, &t[i].tree, 10, 0, 0};
         }
         exhaust(t, n, rows, best);
         hn_controller_start(c, s, n, &(hn_plan_round){.rows = HN_TREE_ROWS, .behind = (const int[2]){0}});
@@ -533,7 +533,7 @@ static void test_nothing_known_nothing_cut(void **state) {
     const hn_draft_cost kinds[1] = {HN_COST_PER_LEVEL};
     hn_controller *c;
     hn_tree t;
-    hn_plan_seq s = {0, 10, &t, 5, 0};
+    hn_plan_seq s = {0, 10, &t, 5, 0, 0};
     const hunch_choice *list;
     int chosen;
     hunch_reason reason;

@@ -106,7 +106,7 @@ static void test_rows_of_a_long_text_cost_more(void **state) {
             for (int i = 0; i < 2; i++) {
                 hn_tree_reset(&tree[i], 1, HN_TREE_ROWS);
                 for (int k = 0, row = 0; k < 8; k++) row = hn_tree_add(&tree[i], row, 2 + k, 0, 0.8f);
-                s[i] = (hn_plan_seq){i, 100, &tree[i], 8, reads[i]};
+                s[i] = (hn_plan_seq){i, 100, &tree[i], 8, reads[i], 0};
             }
             hn_controller_start(c, s, 2, &(hn_plan_round){.rows = HN_TREE_ROWS, .behind = (const int[1]){0}});
             while (hn_controller_choose(c, s, 2, false) >= 0) hn_controller_took(c, 0, 2, 0, 16, 0);

@@ -214,7 +214,9 @@ const tool_flag tool_flags[] = {
      "rows a sequence may hold; default: the model's, at most 8192; of a window of score 2048; compare, bench, logits: "
      "what they need"},
     {"--chunk", NULL, TOOL_INT, AT(chunk), ENGINED & ~TOOL_CHECK, ENGINE, 1, INT_MAX, NULL, "N",
-     "rows of prefill a pass, to 512; default 64, more where experts are many"},
+     "rows of prefill a pass, to 512; default 128, more where experts are many"},
+    {"--max-pause", NULL, TOOL_INT, AT(max_pause), TOOL_RUN, ENGINE, 1, 3600000, NULL, "MS",
+     "with --parallel: the longest pause between tokens that prompts may cause, which are read meanwhile; default 100"},
     {"--state-memory", NULL, TOOL_INT, AT(state_memory), GENERATES, ENGINE, 1, INT_MAX, NULL, "MB",
      "of models with recurrent layers: memory for saved states that later texts can start from; default: 16 states"},
     {"--pool-rows", NULL, TOOL_INT, AT(pool_rows), GENERATES, ENGINE, 1, INT_MAX, NULL, "N",

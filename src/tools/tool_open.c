@@ -202,6 +202,8 @@ int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, 
         eo.draft_depth = o->depth;
     if (o->chunk != TOOL_UNSET)
         eo.chunk = o->chunk;
+    if (o->max_pause != TOOL_UNSET)
+        eo.max_pause = o->max_pause * 1e-3;
     if (o->pool_rows != TOOL_UNSET)
         eo.pool_rows = o->pool_rows;
     if (o->state_memory != TOOL_UNSET)

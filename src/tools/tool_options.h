@@ -45,7 +45,7 @@ typedef struct tool_options {
     tool_biases biases;
     bool raw, ignore_eos, json, json_lines, cold, show, text_only, help, mapped, mapped_experts, resume, why, trees,
         no_prefix_reuse, machine, profile, requests, quick, quiet, list, force, no_smoke, no_loop_guard, no_history;
-    int n, top_k, logprobs, threads, context, kv, precision, verify, type, chunk, parallel, samples, color, pool_rows,
+    int n, top_k, logprobs, threads, context, kv, precision, verify, type, chunk, max_pause, parallel, samples, color, pool_rows,
         state_memory, repeat, depth, accept, dry_allowed_length, dry_range, lossy_top_m, keep;
     int64_t seed;
     double temperature, top_p, min_p, top_n_sigma, typical, xtc_probability, xtc_threshold, dry_multiplier, dry_base,
