@@ -19,6 +19,7 @@ static const char *const optional[] = {"hunch_free p",
                                        "hunch_model_row_bytes window",
                                        "hunch_token_piece special",
                                        "hunch_chat_render o",
+                                       "hunch_chat_pieces o",
                                        "hunch_template_render now",
                                        "hunch_engine_open o",
                                        "hunch_draft sampling",
@@ -165,6 +166,28 @@ static void files_and_texts(hunch_model *m) {
     REFUSED(hunch_chat_render, vars_json, m, NULL, NULL, &text, &n, why);
     REFUSED(hunch_chat_render, text, m, "{}", NULL, NULL, &n, why);
     REFUSED(hunch_chat_render, len, m, "{}", NULL, &text, NULL, why);
+    hunch_piece *pieces;
+    size_t n_pieces;
+    REFUSED(hunch_chat_pieces, m, NULL, "{}", NULL, &text, &n, &pieces, &n_pieces, why);
+    REFUSED(hunch_chat_pieces, vars_json, m, NULL, NULL, &text, &n, &pieces, &n_pieces, why);
+    REFUSED(hunch_chat_pieces, text, m, "{}", NULL, NULL, &n, &pieces, &n_pieces, why);
+    REFUSED(hunch_chat_pieces, len, m, "{}", NULL, &text, NULL, &pieces, &n_pieces, why);
+    REFUSED(hunch_chat_pieces, pieces, m, "{}", NULL, &text, &n, NULL, &n_pieces, why);
+    REFUSED(hunch_chat_pieces, n_pieces, m, "{}", NULL, &text, &n, &pieces, NULL, why);
+    const hunch_piece whole = {1, true};
+    REFUSED(hunch_tokenize_pieces, m, NULL, "a", 1, &whole, 1, &ids, &n, why);
+    REFUSED(hunch_tokenize_pieces, text, m, NULL, 1, &whole, 1, &ids, &n, why);
+    REFUSED(hunch_tokenize_pieces, pieces, m, "a", 1, NULL, 1, &ids, &n, why);
+    REFUSED(hunch_tokenize_pieces, ids, m, "a", 1, &whole, 1, NULL, &n, why);
+    REFUSED(hunch_tokenize_pieces, n, m, "a", 1, &whole, 1, &ids, NULL, why);
+    hunch_split split = {0};
+    hunch_part part;
+    assert_false(hunch_prompt_thinks(NULL, "a", 1)), seen("hunch_prompt_thinks", "m");
+    assert_false(hunch_prompt_thinks(m, NULL, 1)), seen("hunch_prompt_thinks", "text");
+    assert_false(hunch_split_next(NULL, &split, "a", 1, true, &part)), seen("hunch_split_next", "m");
+    assert_false(hunch_split_next(m, NULL, "a", 1, true, &part)), seen("hunch_split_next", "s");
+    assert_false(hunch_split_next(m, &split, NULL, 1, true, &part)), seen("hunch_split_next", "text");
+    assert_false(hunch_split_next(m, &split, "a", 1, true, NULL)), seen("hunch_split_next", "part");
     REFUSED(hunch_chat_tokens, m, NULL, &message, 1, &ids, &n, why);
     REFUSED(hunch_chat_tokens, messages, m, NULL, 1, &ids, &n, why);
     REFUSED(hunch_chat_tokens, ids, m, &message, 1, NULL, &n, why);

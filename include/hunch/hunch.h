@@ -180,14 +180,46 @@ typedef struct hunch_chat_options {
 void hunch_chat_options_defaults(hunch_chat_options *o);
 hunch_status hunch_chat_render(const hunch_model *m, const char *vars_json, const hunch_chat_options *o, char **text, size_t *len,
                                hunch_error *err);
+/* A part of a text, in order. Names of special tokens that begin and end in parts that are special are these tokens (templates make
+ * some of a role: "<|" + role + "|>"), others are plain text. */
+typedef struct hunch_piece {
+    size_t len; /* bytes */
+    bool special;
+} hunch_piece;
+/* The same, with the pieces that the template wrote (special) and those that come from the variables, together as long as the text: so
+ * nobody's message can end itself and begin another. Of vars_json only bos_token and eos_token that are not given count as the template's.
+ * *text and *pieces (NULL if the text is empty): to be freed with hunch_free. */
+hunch_status hunch_chat_pieces(const hunch_model *m, const char *vars_json, const hunch_chat_options *o, char **text, size_t *len,
+                               hunch_piece **pieces, size_t *n_pieces, hunch_error *err);
+/* Tokens of a text in pieces that were rendered: as hunch_tokenize does with HUNCH_TEXT_RENDERED, but names of
+ * special tokens are read where they begin and end in special pieces alone. HUNCH_USAGE: the pieces are not as long as the text, or it is
+ * not UTF-8. *ids: to be freed with hunch_free. */
+hunch_status hunch_tokenize_pieces(const hunch_model *m, const char *text, size_t len, const hunch_piece *pieces, size_t n_pieces,
+                                   hunch_token **ids, size_t *n, hunch_error *err);
 typedef struct hunch_message {
     const char *role, *content; /* role: "system", "user", "assistant" */
 } hunch_message;
 /* A conversation as the prompt for the next answer: rendered by the model's chat template (without one: the contents
- * concatenated), as tokens. *ids: to be freed with hunch_free. HUNCH_USAGE: the template refuses the conversation, it is empty,
- * or it is not UTF-8. */
+ * concatenated), as tokens. Names of special tokens in roles and contents are plain text. *ids: to be freed with hunch_free. HUNCH_USAGE:
+ * the template refuses the conversation, it is empty, or it is not UTF-8. */
 hunch_status hunch_chat_tokens(const hunch_model *m, const hunch_message *messages, size_t n, hunch_token **ids,
                                size_t *n_ids, hunch_error *err);
+/* The parts of an answer: what it says, what the model thought before, and the marks that its template has around that ("<think>"). */
+typedef enum hunch_part_kind { HUNCH_PART_TEXT, HUNCH_PART_THINKING, HUNCH_PART_MARK } hunch_part_kind;
+typedef struct hunch_part {
+    hunch_part_kind kind;
+    size_t from, len; /* bytes of the text; len > 0 */
+} hunch_part;
+/* How far an answer was split. thinking is set before its first part: hunch_prompt_thinks of its prompt. */
+typedef struct hunch_split {
+    bool thinking;
+    size_t done; /* bytes */
+} hunch_split;
+/* Whether a rendered prompt ends inside a thinking block, so that the answer begins in it. */
+bool hunch_prompt_thinks(const hunch_model *m, const char *text, size_t len);
+/* The next part of an answer's text so far (which grows from call to call), false: none yet. While it grows, a possible beginning of a
+ * mark at its end is no part; ended: the text is whole. A model whose marks are special tokens needs `special_text` of the request. */
+bool hunch_split_next(const hunch_model *m, hunch_split *s, const char *text, size_t len, bool ended, hunch_part *part);
 /* Renders any template without a model. now: "YYYY-MM-DD HH:MM:SS" for strftime_now, or NULL for the clock. */
 hunch_status hunch_template_render(const char *template_text, const char *vars_json, const char *now, char **text,
                                    size_t *len, hunch_error *err);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine.h - the structs behind the three public handles. Files: model_api.c (load, text), engine.c (open and close), open_drafters.c
- * (its drafters), oracle.c (what those of tests know), request.c (what a session was asked for), session.c (its life, from open to
- * close), scheduler.c (which sessions have a place), shared_rows.c (rows that texts share), emit.c (what is emitted, and when a text
- * ends), prompt_rows.c (values of a prompt's rows), engine_stats.c (an engine's numbers), repeats.c (answers that repeat themselves),
- * drafting.c (the trees of a round), round.c (the one round of all sessions), internal_rows.c (a sequence that is no session's),
- * stream.c (on_output), draft_api.c (hunch_draft), inspect_api.c (evaluate, inspect, convert), measure_api.c (times of passes, limits of
- * the machine), check_api.c and its parts (head_check.h: whether a draft head fits and drafts well), curves.c (measured costs between
- * processes). */
+/* engine.h - the structs behind the three public handles. Files: model_api.c (load, text), chat_api.c (conversations), answer_parts.c
+ * (what of an answer is thinking), engine.c (open and close), open_drafters.c (its drafters), oracle.c (what those of tests know),
+ * request.c (what a session was asked for), session.c (its life, from open to close), scheduler.c (which sessions have a place),
+ * shared_rows.c (rows that texts share), emit.c (what is emitted, and when a text ends), prompt_rows.c (values of a prompt's rows),
+ * engine_stats.c (an engine's numbers), repeats.c (answers that repeat themselves), drafting.c (the trees of a round), round.c (the one
+ * round of all sessions), internal_rows.c (a sequence that is no session's), stream.c (on_output), draft_api.c (hunch_draft),
+ * inspect_api.c (evaluate, inspect, convert), measure_api.c (times of passes, limits of the machine), check_api.c and its parts
+ * (head_check.h: whether a draft head fits and drafts well), curves.c (measured costs between processes). */
 #ifndef HN_ENGINE_H
 #define HN_ENGINE_H
 #include "base/clock.h"
@@ -29,6 +29,7 @@ struct hunch_model {
     hn_template *chat;         /* NULL: none */
     hn_template *chat_tools;   /* for conversations with tools; NULL: chat */
     char *chat_refused, *chat_tools_refused; /* why the file's templates are not used; NULL: they are, or there are none */
+    const char *think_begin, *think_end; /* the template's marks around thinking */
     char *chat_bos, *chat_eos; /* names of those tokens for the template, "" if absent */
     int threads;
     double load_seconds;
@@ -186,10 +187,16 @@ void hn_engine_leave(hunch_engine *e);
 
 /* ---- model_api.c ---- */
 
+hunch_status hn_need_tokenizer(const hunch_model *m, hunch_error *err); /* HUNCH_USAGE: the model has none */
 hn_dtype hn_kv_type(const hunch_model *m, hunch_kv kv); /* of the cache; DEFAULT: that of the precision */
 /* The error for a text (what: "prompt") of n tokens that does not fit the context; it names a context that is large enough, if
  * there is one. */
 hunch_status hn_fail_context(const hunch_engine *e, const char *what, size_t n, hunch_error *err);
+
+/* ---- answer_parts.c ---- */
+
+/* Chooses the marks around thinking that a template has; NULL: the usual ones. */
+void hn_think_marks(hunch_model *m, const char *template_text, size_t len);
 
 /* ---- request.c ---- */
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* model_api.c - the public model handle: weights, tokenizer and chat template together; text calls. */
+/* model_api.c - the public model handle: weights, tokenizer and chat template together; text calls, but those of chats (chat_api.c). */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "engine/engine.h"
-#include "format/json_load.h"
 #include "model/kv_groups.h"
 #include "text/build_info.h"
 
@@ -38,19 +37,20 @@ static hunch_status parse_chat(hn_template **out, char **refused, const hn_sourc
     return *refused ? HUNCH_OK : hn_fail_memory(err, "a message", strlen(why.message));
 }
 
-static hunch_status open_chat_for(hn_template **out, char **refused, const hn_source *src, hn_chat_use use,
+static hunch_status open_chat_for(hunch_model *m, hn_template **out, char **refused, const hn_source *src, hn_chat_use use,
                                   hunch_error *err) {
     char *text;
     size_t len;
     hunch_status st = hn_source_chat_template(src, use, &text, &len, err);
     if (!st && text) st = parse_chat(out, refused, src, text, len, err);
+    if (!st && use == HN_CHAT_DEFAULT) hn_think_marks(m, text, text ? len : 0);
     hn_free(text);
     return st;
 }
 
 static hunch_status open_chat(hunch_model *m, const hn_source *src, hunch_error *err) {
-    hunch_status st = open_chat_for(&m->chat, &m->chat_refused, src, HN_CHAT_DEFAULT, err);
-    return st ? st : open_chat_for(&m->chat_tools, &m->chat_tools_refused, src, HN_CHAT_TOOLS, err);
+    hunch_status st = open_chat_for(m, &m->chat, &m->chat_refused, src, HN_CHAT_DEFAULT, err);
+    return st ? st : open_chat_for(m, &m->chat_tools, &m->chat_tools_refused, src, HN_CHAT_TOOLS, err);
 }
 
 /* For templates: "" for a token that does not exist, or is not valid UTF-8. */
@@ -110,6 +110,7 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
     m->threads = load.threads;
     m->precision = o->precision;
     m->text_only = o->text_only;
+    hn_think_marks(m, NULL, 0);
     st = hn_source_open(&src, path, err);
     if (!st && !m->text_only) st = hn_model_open(&m->target, src, &load, err);
     if (!st) st = open_text(m, src, err);
@@ -223,7 +224,7 @@ hunch_status hn_fail_context(const hunch_engine *e, const char *what, size_t n, 
 
 /* ---- text ------------------------------------------------------------------------------------------------------------ */
 
-static hunch_status need_tokenizer(const hunch_model *m, hunch_error *err) {
+hunch_status hn_need_tokenizer(const hunch_model *m, hunch_error *err) {
     return m->tokenizer ? HUNCH_OK
                         : hn_fail(err, HUNCH_USAGE, "this model has no tokenizer: give token ids instead of text");
 }
@@ -233,26 +234,8 @@ hunch_status hunch_tokenize(const hunch_model *m, const char *text, size_t len, 
     const hn_argument needed[] = {{"m", m}, {"text", text || len == 0}, {"ids", ids}, {"n", n}, {0}};
     hunch_status st = hn_check_arguments(__func__, needed, err);
     if (st) return st;
-    enum { BOTH = HUNCH_TEXT_PARSE_SPECIAL | HUNCH_TEXT_ADD_SPECIAL };
-    hunch_token *with;
-    size_t n_with;
-    st = need_tokenizer(m, err);
-    if (st) return st;
-    if ((flags & HUNCH_TEXT_RENDERED) != HUNCH_TEXT_RENDERED)
-        return hn_tokenizer_encode(m->tokenizer, text, len, flags & BOTH, ids, n, err);
-    st = hn_tokenizer_encode(m->tokenizer, text, len, HUNCH_TEXT_PARSE_SPECIAL, ids, n, err);
-    if (st) return st;
-    st = hn_tokenizer_encode(m->tokenizer, text, len, BOTH, &with, &n_with, err);
-    /* was one added before one that the text has already? */
-    const bool twice = !st && n_with == *n + 1 && *n > 0 && with[0] == (*ids)[0] && with[1] == with[0];
-    if (twice) {
-        hn_free(with);
-        return HUNCH_OK;
-    }
-    hn_free(*ids);
-    *ids = st ? NULL : with;
-    *n = st ? 0 : n_with;
-    return st;
+    st = hn_need_tokenizer(m, err);
+    return st ? st : hn_tokenizer_encode(m->tokenizer, text, len, flags & HUNCH_TEXT_RENDERED, ids, n, err);
 }
 
 hunch_status hunch_token_piece(const hunch_model *m, hunch_token id, const char **bytes, size_t *len, bool *special,
@@ -260,7 +243,7 @@ hunch_status hunch_token_piece(const hunch_model *m, hunch_token id, const char 
     const hn_argument needed[] = {{"m", m}, {"bytes", bytes}, {"len", len}, {0}};
     hunch_status st = hn_check_arguments(__func__, needed, err);
     if (st) return st;
-    st = need_tokenizer(m, err);
+    st = hn_need_tokenizer(m, err);
     if (st) return st;
     *bytes = hn_tokenizer_piece(m->tokenizer, id, len);
     if (!*bytes)
@@ -278,7 +261,7 @@ hunch_status hunch_detokenize(const hunch_model *m, const hunch_token *ids, size
     *len = 0;
     size_t cap = 0;
     hn_detok d;
-    st = need_tokenizer(m, err);
+    st = hn_need_tokenizer(m, err);
     hn_detok_init(&d);
     for (size_t i = 0; !st && i < n; i++) st = hn_detok_push(&d, m->tokenizer, ids[i], text, len, &cap, err);
     if (!st) st = hn_detok_end(&d, text, len, &cap, err);
@@ -287,143 +270,5 @@ hunch_status hunch_detokenize(const hunch_model *m, const hunch_token *ids, size
         hn_free(*text);
         *text = NULL;
     }
-    return st;
-}
-
-static hunch_status parse_vars(const char *vars_json, json_t **vars, hunch_error *err) {
-    json_error_t e;
-    *vars = hn_json_load(vars_json, strlen(vars_json), JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &e);
-    if (json_is_object(*vars)) return HUNCH_OK;
-    if (!*vars && json_error_code(&e) == json_error_out_of_memory)
-        return hn_fail_memory(err, "template variables", strlen(vars_json));
-    hunch_status st = *vars ? hn_fail(err, HUNCH_USAGE, "template variables: expected a JSON object")
-                            : hn_fail(err, HUNCH_USAGE, "template variables: line %d: %s", e.line, e.text);
-    json_decref(*vars);
-    *vars = NULL;
-    return st;
-}
-
-/* Variables of the model that templates use, unless the caller sets them. */
-static hunch_status chat_defaults(const hunch_model *m, json_t *vars, hunch_error *err) {
-    const char *bos = m->chat_bos ? m->chat_bos : "", *eos = m->chat_eos ? m->chat_eos : "";
-    if ((!json_object_get(vars, "bos_token") && json_object_set_new(vars, "bos_token", json_string(bos)) != 0) ||
-        (!json_object_get(vars, "eos_token") && json_object_set_new(vars, "eos_token", json_string(eos)) != 0) ||
-        (!json_object_get(vars, "add_generation_prompt") &&
-         json_object_set_new(vars, "add_generation_prompt", json_true()) != 0))
-        return hn_fail_memory(err, "template variables", strlen(bos) + strlen(eos));
-    return HUNCH_OK;
-}
-
-/* The model's own template for a conversation, with tools or without. */
-static hunch_status own_template(const hunch_model *m, bool tools, const hn_template **out, hunch_error *err) {
-    const bool special = tools && (m->chat_tools || m->chat_tools_refused);
-    const char *refused = special ? m->chat_tools_refused : m->chat_refused;
-    *out = special ? m->chat_tools : m->chat;
-    if (refused) return hn_fail(err, HUNCH_REFUSED, "%s", refused);
-    return *out ? HUNCH_OK : hn_fail(err, HUNCH_USAGE, "this model has no chat template: give raw text");
-}
-
-void hunch_chat_options_defaults(hunch_chat_options *o) {
-    if (o) memset(o, 0, sizeof *o);
-}
-
-static hunch_status render_chat(const hunch_model *m, const hunch_chat_options *o, json_t *vars, char **text, size_t *len,
-                                hunch_error *err) {
-    hn_template *given = NULL;
-    const hn_template *use = NULL;
-    hunch_status st;
-    if (o->template_text) {
-        st = hn_template_parse(&given, o->template_text, strlen(o->template_text), err);
-        use = given;
-    } else {
-        st = own_template(m, json_array_size(json_object_get(vars, "tools")) > 0, &use, err);
-    }
-    if (!st) st = chat_defaults(m, vars, err);
-    if (!st) st = hn_template_render(use, vars, o->now, text, len, err);
-    hn_template_free(given);
-    return st;
-}
-
-hunch_status hunch_chat_render(const hunch_model *m, const char *vars_json, const hunch_chat_options *o, char **text, size_t *len,
-                               hunch_error *err) {
-    const hn_argument needed[] = {{"m", m}, {"vars_json", vars_json}, {"text", text}, {"len", len}, {0}};
-    hunch_status st = hn_check_arguments(__func__, needed, err);
-    if (st) return st;
-    json_t *vars = NULL;
-    *text = NULL;
-    st = parse_vars(vars_json, &vars, err);
-    if (!st) st = render_chat(m, o ? o : &(hunch_chat_options){0}, vars, text, len, err);
-    json_decref(vars);
-    return st;
-}
-
-static hunch_status conversation_json(const hunch_message *messages, size_t n, json_t **vars, hunch_error *err) {
-    json_t *list = json_array();
-    *vars = json_pack("{s:o}", "messages", list);
-    for (size_t i = 0; *vars && i < n; i++) {
-        const hunch_message *a = &messages[i];
-        if (!a->role || !a->content || hn_utf8_check(a->role, strlen(a->role)) < strlen(a->role) ||
-            hn_utf8_check(a->content, strlen(a->content)) < strlen(a->content)) {
-            json_decref(*vars);
-            *vars = NULL;
-            return hn_fail(err, HUNCH_USAGE, "message %zu: expected a role and a content in UTF-8", i);
-        }
-        if (json_array_append_new(list, json_pack("{s:s, s:s}", "role", a->role, "content", a->content))) {
-            json_decref(*vars);
-            *vars = NULL;
-        }
-    }
-    return *vars ? HUNCH_OK : hn_fail_memory(err, "a conversation", n * sizeof *messages);
-}
-
-/* Replaces the template if the model has none. */
-static hunch_status contents_in_a_row(const hunch_message *messages, size_t n, char **text, size_t *len, hunch_error *err) {
-    *len = 0;
-    for (size_t i = 0; i < n; i++) *len += strlen(messages[i].content);
-    char *end = *text = hn_alloc(*len + 1);
-    if (!*text) return hn_fail_memory(err, "a conversation", *len + 1);
-    for (size_t i = 0; i < n; i++) end = stpcpy(end, messages[i].content);
-    *end = '\0';
-    return HUNCH_OK;
-}
-
-hunch_status hunch_chat_tokens(const hunch_model *m, const hunch_message *messages, size_t n, hunch_token **ids, size_t *n_ids,
-                               hunch_error *err) {
-    const hn_argument needed[] = {{"m", m}, {"messages", messages || n == 0}, {"ids", ids}, {"n_ids", n_ids}, {0}};
-    hunch_status st = hn_check_arguments(__func__, needed, err);
-    if (st) return st;
-    json_t *vars = NULL;
-    char *text = NULL;
-    size_t len = 0;
-    *ids = NULL;
-    *n_ids = 0;
-    st = need_tokenizer(m, err);
-    if (!st) st = conversation_json(messages, n, &vars, err);
-    if (!st) st = m->chat || m->chat_refused ? render_chat(m, &(hunch_chat_options){0}, vars, &text, &len, err)
-                                            : contents_in_a_row(messages, n, &text, &len, err);
-    if (!st) st = hunch_tokenize(m, text, len, HUNCH_TEXT_RENDERED, ids, n_ids, err);
-    if (!st && *n_ids == 0) {
-        hn_free(*ids);
-        *ids = NULL;
-        st = hn_fail(err, HUNCH_USAGE, "the conversation is empty: expected a message with a text");
-    }
-    hn_free(text);
-    json_decref(vars);
-    return st;
-}
-
-hunch_status hunch_template_render(const char *template_text, const char *vars_json, const char *now, char **text,
-                                   size_t *len, hunch_error *err) {
-    const hn_argument needed[] = {{"template_text", template_text}, {"vars_json", vars_json}, {"text", text}, {"len", len}, {0}};
-    hunch_status st = hn_check_arguments(__func__, needed, err);
-    if (st) return st;
-    json_t *vars = NULL;
-    hn_template *t = NULL;
-    *text = NULL;
-    st = parse_vars(vars_json, &vars, err);
-    if (!st) st = hn_template_parse(&t, template_text, strlen(template_text), err);
-    if (!st) st = hn_template_render(t, vars, now, text, len, err);
-    hn_template_free(t);
-    json_decref(vars);
     return st;
 }

@@ -66,14 +66,19 @@ int32_t hn_names_get(const hn_names *s, const char *name, size_t len) {
     return e ? e->id : -1;
 }
 
+/* A name may have a part that is not marked in its middle: templates make some of a message's role. */
+static bool is_marked(const uint8_t *mark, size_t n) {
+    return !mark || (mark[0] && mark[n - 1]);
+}
+
 /* The longest name at the start of text that may be matched. */
-static const hn_name_entry *longest_at(const hn_names *s, const char *text, size_t len, bool special) {
+static const hn_name_entry *longest_at(const hn_names *s, const char *text, size_t len, bool special, const uint8_t *mark) {
     const hn_name_entry *longest = NULL;
     hn_prefix_walk w;
     hn_prefix_walk_begin(&s->index, &w, text, len);
     while (hn_prefix_walk_next(&s->index, &w)) {
         const hn_name_entry *e = &s->entries[w.value];
-        if (special || !(e->marks & HN_NAME_SPECIAL)) longest = e;
+        if (!(e->marks & HN_NAME_SPECIAL) || (special && is_marked(mark, e->name.len))) longest = e;
     }
     return longest;
 }
@@ -82,14 +87,14 @@ static bool is_alone(const char *text, size_t from, size_t to, size_t len) {
     return !hn_word_at_end(text, from) && !hn_word_at_start(text + to, len - to);
 }
 
-bool hn_names_find(const hn_names *s, const char *text, size_t at, size_t len, bool special, hn_name_match *match) {
+bool hn_names_find(const hn_names *s, const char *text, size_t at, size_t len, bool special, const uint8_t *mark, hn_name_match *match) {
     size_t start = at;
     if (!s->pairs) return false;
     while (at < len) {
         unsigned second = at + 1 < len ? (unsigned char)text[at + 1] : 0;
         unsigned pair = (unsigned)(unsigned char)text[at] << 8 | second;
         bool maybe = s->pairs[pair / 32] >> pair % 32 & 1;
-        const hn_name_entry *e = maybe ? longest_at(s, text + at, len - at, special) : NULL;
+        const hn_name_entry *e = maybe ? longest_at(s, text + at, len - at, special, mark ? mark + at : NULL) : NULL;
         if (!e) {
             at++;
             continue;

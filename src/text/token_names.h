@@ -42,6 +42,7 @@ typedef struct hn_name_match {
     int32_t id;
 } hn_name_match;
 
-/* The first match in valid UTF-8 text[at, len); its white space does not begin before `at`. */
-bool hn_names_find(const hn_names *s, const char *text, size_t at, size_t len, bool special, hn_name_match *match);
+/* The first match in valid UTF-8 text[at, len); its white space does not begin before `at`. special: special names too; mark [len]: only
+ * where their first and last bytes are marked; NULL: anywhere. */
+bool hn_names_find(const hn_names *s, const char *text, size_t at, size_t len, bool special, const uint8_t *mark, hn_name_match *match);
 #endif

@@ -71,7 +71,7 @@ static void test_against_definition(void **state) {
             hn_name_match m;
             for (bool found = true; found; at = m.to) {
                 int want = find_by_definition(names, text, at, len, special, &place);
-                found = hn_names_find(&s, text, at, len, special, &m);
+                found = hn_names_find(&s, text, at, len, special, NULL, &m);
                 assert_int_equal(found, want >= 0);
                 if (!found) break;
                 assert_int_equal(m.id, want);
@@ -90,7 +90,7 @@ static void check_one(uint8_t marks, const char *text, int from, int to) {
     hn_names s = {0};
     hn_name_match m = {0};
     assert_true(hn_names_add(&s, "tok", 3, 9, marks) && hn_names_finish(&s));
-    bool found = hn_names_find(&s, text, 0, strlen(text), true, &m);
+    bool found = hn_names_find(&s, text, 0, strlen(text), true, NULL, &m);
     if (found != (from >= 0) || (found && ((int)m.from != from || (int)m.to != to)))
         fail_msg("\"%s\": %d, [%zu, %zu)", text, found, m.from, m.to);
     hn_names_fini(&s);
@@ -118,11 +118,11 @@ static void test_eaten_once(void **state) {
     hn_name_match m;
     assert_true(hn_names_add(&s, "<", 1, 0, HN_NAME_EAT_RIGHT) && hn_names_add(&s, ">", 1, 1, HN_NAME_EAT_LEFT) &&
                 hn_names_finish(&s));
-    assert_true(hn_names_find(&s, "<  >", 0, 4, false, &m) && m.to == 3);
-    assert_true(hn_names_find(&s, "<  >", m.to, 4, false, &m) && m.from == 3 && m.to == 4);
-    assert_false(hn_names_find(&s, "<  >", m.to, 4, false, &m));
+    assert_true(hn_names_find(&s, "<  >", 0, 4, false, NULL, &m) && m.to == 3);
+    assert_true(hn_names_find(&s, "<  >", m.to, 4, false, NULL, &m) && m.from == 3 && m.to == 4);
+    assert_false(hn_names_find(&s, "<  >", m.to, 4, false, NULL, &m));
     hn_names_fini(&s);
-    assert_false(hn_names_find(&s, "<", 0, 1, false, &m)); /* no names at all */
+    assert_false(hn_names_find(&s, "<", 0, 1, false, NULL, &m)); /* no names at all */
 }
 
 /* Half a character is not a name: matched inside a character, it would leave the other half. */
@@ -132,8 +132,8 @@ static void test_half_characters(void **state) {
     hn_name_match m;
     assert_true(hn_names_add(&s, "\xA9", 1, 0, 0) && hn_names_add(&s, "\xC3", 1, 1, 0) &&
                 hn_names_add(&s, "", 0, 2, 0) && hn_names_add(&s, "\xC3\xA9", 2, 3, 0) && hn_names_finish(&s));
-    assert_true(hn_names_find(&s, "a\xC3\xA9", 0, 3, true, &m) && m.id == 3);
-    assert_false(hn_names_find(&s, "\xC3\xA8", 0, 2, true, &m));
+    assert_true(hn_names_find(&s, "a\xC3\xA9", 0, 3, true, NULL, &m) && m.id == 3);
+    assert_false(hn_names_find(&s, "\xC3\xA8", 0, 2, true, NULL, &m));
     hn_names_fini(&s);
 }
 

@@ -89,38 +89,40 @@ const char *hn_tokenizer_piece(const hn_tokenizer *t, int32_t id, size_t *len) {
 
 /* ---- encoding ---- */
 
-typedef hunch_status fragment_fn(hn_encoder *e, const char *text, size_t len, bool first, bool special,
+typedef hunch_status fragment_fn(hn_encoder *e, const char *text, const uint8_t *mark, size_t len, bool first, bool special,
                                  hunch_error *err);
 
-/* Puts the ids of names, and calls `fragment` for the text between them. */
-static hunch_status encode_between(hn_encoder *e, const hn_names *names, const char *text, size_t len, bool first,
+/* Puts the ids of names, and calls `fragment` for the text between them. mark: hn_names_find. */
+static hunch_status encode_between(hn_encoder *e, const hn_names *names, const char *text, const uint8_t *mark, size_t len, bool first,
                                    bool special, fragment_fn *fragment, hunch_error *err) {
     hn_name_match m;
     hunch_status s = HUNCH_OK;
     size_t at = 0;
-    for (; !s && hn_names_find(names, text, at, len, special, &m); at = m.to) {
-        s = fragment(e, text + at, m.from - at, first && at == 0, special, err);
+    for (; !s && hn_names_find(names, text, at, len, special, mark, &m); at = m.to) {
+        s = fragment(e, text + at, mark ? mark + at : NULL, m.from - at, first && at == 0, special, err);
         if (!s) s = hn_encoder_put(e, m.id, err);
     }
-    return s ? s : fragment(e, text + at, len - at, first && at == 0, special, err);
+    return s ? s : fragment(e, text + at, mark ? mark + at : NULL, len - at, first && at == 0, special, err);
 }
 
 /* A fragment_fn. */
-static hunch_status encode_normal(hn_encoder *e, const char *text, size_t len, bool first, bool special,
+static hunch_status encode_normal(hn_encoder *e, const char *text, const uint8_t *mark, size_t len, bool first, bool special,
                                   hunch_error *err) {
+    (void)mark;
     (void)special;
     return hn_encoder_piece(e, text, len, first, err);
 }
 
-/* A fragment_fn. */
-static hunch_status encode_raw(hn_encoder *e, const char *text, size_t len, bool first, bool special,
+/* A fragment_fn. Normalised text has no marks any more: special names are in it only if all of it is marked. */
+static hunch_status encode_raw(hn_encoder *e, const char *text, const uint8_t *mark, size_t len, bool first, bool special,
                                hunch_error *err) {
     const hn_tokenizer *t = e->t;
     hn_normal_text normal = {.bytes = text, .len = len};
     hunch_status s = len && t->normalizer ? hn_normalize(t->normalizer, e->normal, text, len, &normal, err) : HUNCH_OK;
     if (s) return s;
     first = first && !normal.lost_start;
-    return encode_between(e, &t->normal_names, normal.bytes, normal.len, first, special, encode_normal, err);
+    special = special && !(mark && memchr(mark, 0, len));
+    return encode_between(e, &t->normal_names, normal.bytes, NULL, normal.len, first, special, encode_normal, err);
 }
 
 static hunch_status put_added(hn_encoder *e, const hn_added *added, bool wanted, hunch_error *err) {
@@ -129,8 +131,15 @@ static hunch_status put_added(hn_encoder *e, const hn_added *added, bool wanted,
     return s;
 }
 
-hunch_status hn_tokenizer_encode(const hn_tokenizer *t, const char *text, size_t len, int flags, int32_t **ids,
-                                 size_t *n, hunch_error *err) {
+/* A text of a template may have the token that is added before texts already. */
+static void drop_second(const hn_encoder *e, int32_t *ids, size_t *n) {
+    const hn_tokenizer *t = e->t;
+    if (t->front.n != 1 || t->back.n != 0 || *n < 2 || ids[1] != ids[0]) return;
+    memmove(ids, ids + 1, --*n * sizeof *ids);
+}
+
+static hunch_status encode(const hn_tokenizer *t, const char *text, const uint8_t *mark, size_t len, int flags, int32_t **ids,
+                           size_t *n, hunch_error *err) {
     *ids = NULL;
     *n = 0;
     if (len > INT32_MAX)
@@ -141,14 +150,46 @@ hunch_status hn_tokenizer_encode(const hn_tokenizer *t, const char *text, size_t
     bool add = flags & HUNCH_TEXT_ADD_SPECIAL, special = flags & HUNCH_TEXT_PARSE_SPECIAL;
     hunch_status s = hn_encoder_init(&e, t, len, err);
     if (!s) s = put_added(&e, &t->front, add, err);
-    if (!s) s = encode_between(&e, &t->names, text, len, true, special, encode_raw, err);
+    if (!s) s = encode_between(&e, &t->names, text, mark, len, true, special, encode_raw, err);
     if (!s) s = put_added(&e, &t->back, add, err);
     hn_encoder_fini(&e);
     if (!s) {
         *ids = e.ids;
         *n = e.n;
+        if ((flags & HUNCH_TEXT_RENDERED) == HUNCH_TEXT_RENDERED) drop_second(&e, *ids, n);
     } else {
         hn_free(e.ids);
     }
     return s;
+}
+
+/* A mark for each byte of the text; NULL: no memory. */
+static uint8_t *marks_of(const hunch_piece *pieces, size_t n, size_t len) {
+    uint8_t *mark = hn_zalloc(len + 1, 1);
+    for (size_t i = 0, at = 0; mark && i < n; at += pieces[i++].len)
+        if (pieces[i].special) memset(mark + at, 1, pieces[i].len);
+    return mark;
+}
+
+static bool covers(const hunch_piece *pieces, size_t n, size_t len) {
+    size_t at = 0;
+    for (size_t i = 0; i < n && pieces[i].len <= len - at; i++) at += pieces[i].len;
+    return at == len;
+}
+
+hunch_status hn_tokenizer_encode_pieces(const hn_tokenizer *t, const char *text, size_t len, const hunch_piece *pieces, size_t n_pieces,
+                                        int flags, int32_t **ids, size_t *n, hunch_error *err) {
+    *ids = NULL;
+    *n = 0;
+    if (!covers(pieces, n_pieces, len)) return hn_fail(err, HUNCH_USAGE, "pieces of a text of %zu bytes: expected as many in all", len);
+    uint8_t *mark = marks_of(pieces, n_pieces, len);
+    if (!mark) return hn_fail_memory(err, "a text's pieces", len);
+    const hunch_status s = encode(t, text, mark, len, flags, ids, n, err);
+    hn_free(mark);
+    return s;
+}
+
+hunch_status hn_tokenizer_encode(const hn_tokenizer *t, const char *text, size_t len, int flags, int32_t **ids, size_t *n,
+                                 hunch_error *err) {
+    return encode(t, text, NULL, len, flags, ids, n, err);
 }

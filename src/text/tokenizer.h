@@ -26,6 +26,10 @@ hunch_status hn_tokenizer_order(const hn_tokenizer *t, int32_t *ids, bool *by_fr
 /* flags: HUNCH_TEXT_*. text must be valid UTF-8 (else HUNCH_USAGE). ids: hn_alloc'ed, freed with hn_free. */
 hunch_status hn_tokenizer_encode(const hn_tokenizer *t, const char *text, size_t len, int flags, int32_t **ids,
                                  size_t *n, hunch_error *err);
+/* The same of a text in pieces, which must add up to it: special names are tokens only where they begin and end in pieces that are
+ * `special`. */
+hunch_status hn_tokenizer_encode_pieces(const hn_tokenizer *t, const char *text, size_t len, const hunch_piece *pieces, size_t n_pieces,
+                                        int flags, int32_t **ids, size_t *n, hunch_error *err);
 /* Bytes of the token inside a text (of "Ġa": " a", of "<0x0A>": "\n", of a special token: its name).
  * Owned by the tokenizer. NULL if id is outside the vocabulary. */
 const char *hn_tokenizer_piece(const hn_tokenizer *t, int32_t id, size_t *len);

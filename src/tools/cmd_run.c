@@ -234,7 +234,7 @@ static int run_command(run *r) {
     tool_request_init(&r->request, r->model, &r->o, DEFAULT_TOKENS);
     tool_row_request(&r->request, p);
     r->color = !r->json && tool_colors(r->o.color, stdout);
-    r->stream = (tool_stream){.model = r->model, .color = r->color, .thinks = p->thinks};
+    r->stream = (tool_stream){.model = r->model, .color = r->color, .split.thinking = p->thinks};
     return samples_run(r, parallel);
 }
 

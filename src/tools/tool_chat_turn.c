@@ -131,7 +131,7 @@ static int turn_report(tool_chat_state *c, const hunch_session_state *st) {
 static int turn_generate(tool_chat_state *c, hunch_session **s, bool thinks, bool *answered) {
     tool_wrap wrap = {.to = stdout};
     tool_stream stream = {
-        .model = c->model, .color = c->color, .thinks = thinks, .wrap = tool_is_terminal(stdout) ? &wrap : NULL};
+        .model = c->model, .color = c->color, .split.thinking = thinks, .wrap = tool_is_terminal(stdout) ? &wrap : NULL};
     tool_rounds rounds = {.engine = c->engine, .session = s, .n = 1, .stream = c->o.json_lines ? NULL : &stream};
     hunch_session_state st = {.finish = HUNCH_RUNNING};
     int code = 0;

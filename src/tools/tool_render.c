@@ -85,17 +85,24 @@ static void ids_take(hunch_token **to, size_t *n_to, const hunch_token *ids, siz
     *n_to = n;
 }
 
+/* A rendered conversation. */
+typedef struct chat_text {
+    char *text;
+    size_t len;
+    hunch_piece *pieces;
+    size_t n_pieces;
+} chat_text;
+
+static void chat_text_fini(chat_text *c) {
+    hunch_free(c->text);
+    hunch_free(c->pieces);
+}
+
 /* The functions below return the exit code and leave the message in err, so that the caller can add the prompt's
- * place. rendered: the text comes from a template. */
-static int ids_of(tool_rendered *out, const hunch_model *m, const char *text, size_t len, bool rendered,
-                  hunch_error *err) {
-    hunch_token *ids;
-    size_t n;
-    hunch_status s =
-        hunch_tokenize(m, text, len, rendered ? HUNCH_TEXT_RENDERED : HUNCH_TEXT_PARSE_SPECIAL | HUNCH_TEXT_ADD_SPECIAL,
-                       &ids, &n, err);
-    if (s != HUNCH_OK)
-        return (int)s;
+ * place. Takes the ids, if there are any. */
+static int ids_of(tool_rendered *out, hunch_status status, hunch_token *ids, size_t n, hunch_error *err) {
+    if (status != HUNCH_OK)
+        return (int)status;
     int code = n == 0 ? (int)hn_fail(err, HUNCH_USAGE, "the prompt is empty") : 0;
     if (!code)
         ids_take(&out->ids, &out->n, ids, n);
@@ -103,16 +110,22 @@ static int ids_of(tool_rendered *out, const hunch_model *m, const char *text, si
     return code;
 }
 
-/* Ends with <think>, spaces and line breaks aside. */
-static bool opens_think(const char *text, size_t len) {
-    static const char tag[] = "<think>";
-    while (len && strchr(" \r\n", text[len - 1]))
-        len--;
-    return len >= sizeof tag - 1 && memcmp(text + len - (sizeof tag - 1), tag, sizeof tag - 1) == 0;
+static int ids_of_text(tool_rendered *out, const hunch_model *m, const char *text, size_t len, hunch_error *err) {
+    hunch_token *ids = NULL;
+    size_t n = 0;
+    const hunch_status s = hunch_tokenize(m, text, len, HUNCH_TEXT_PARSE_SPECIAL | HUNCH_TEXT_ADD_SPECIAL, &ids, &n, err);
+    return ids_of(out, s, ids, n, err);
 }
 
-/* Renders messages by the template; to be freed with hunch_free. tools NULL: none, even if t has some. */
-static int text_of(char **text, size_t *len, const tool_template *t, const hunch_model *m, json_t *messages,
+static int ids_of_chat(tool_rendered *out, const hunch_model *m, const chat_text *c, hunch_error *err) {
+    hunch_token *ids = NULL;
+    size_t n = 0;
+    const hunch_status s = hunch_tokenize_pieces(m, c->text, c->len, c->pieces, c->n_pieces, &ids, &n, err);
+    return ids_of(out, s, ids, n, err);
+}
+
+/* Renders messages by the template; chat_text_fini frees it. tools NULL: none, even if t has some. */
+static int text_of(chat_text *c, const tool_template *t, const hunch_model *m, json_t *messages,
                    json_t *tools, hunch_error *err) {
     json_t *vars = json_copy(t->args);
     char *dump = NULL;
@@ -127,7 +140,7 @@ static int text_of(char **text, size_t *len, const tool_template *t, const hunch
     hunch_chat_options how;
     hunch_chat_options_defaults(&how);
     how.template_text = t->text;
-    const int code = (int)hunch_chat_render(m, dump, &how, text, len, &why);
+    const int code = (int)hunch_chat_pieces(m, dump, &how, &c->text, &c->len, &c->pieces, &c->n_pieces, &why);
     if (code)
         hn_fail(err, why.status, "%.300s%s%.600s", t->path ? t->path : "", t->path ? ": " : "", why.message);
     free(dump);
@@ -136,42 +149,39 @@ static int text_of(char **text, size_t *len, const tool_template *t, const hunch
 
 /* Whether the template's output depends on the tools: it may ignore them, so that the model would not see them. A
  * template that fails without them depends on them. */
-static bool uses_tools(const char *text, size_t len, const tool_template *t, const hunch_model *m, json_t *messages) {
+static bool uses_tools(const chat_text *with, const tool_template *t, const hunch_model *m, json_t *messages) {
     hunch_error ignored;
-    char *without = NULL;
-    size_t n = 0;
+    chat_text c = {0};
     const bool same =
-        text_of(&without, &n, t, m, messages, NULL, &ignored) == 0 && n == len && memcmp(without, text, len) == 0;
-    hunch_free(without);
+        text_of(&c, t, m, messages, NULL, &ignored) == 0 && c.len == with->len && memcmp(c.text, with->text, c.len) == 0;
+    chat_text_fini(&c);
     return !same;
 }
 
 /* tools: of this conversation, instead of those of t; NULL: none. */
 static int template_render(tool_rendered *out, const tool_template *t, const hunch_model *m, json_t *messages,
                            json_t *tools, hunch_error *err) {
-    char *text = NULL;
-    size_t len;
-    int code = text_of(&text, &len, t, m, messages, tools ? tools : json_object_get(t->args, "tools"), err);
-    if (!code && tools && !uses_tools(text, len, t, m, messages))
+    chat_text c = {0};
+    int code = text_of(&c, t, m, messages, tools ? tools : json_object_get(t->args, "tools"), err);
+    if (!code && tools && !uses_tools(&c, t, m, messages))
         code = (int)hn_fail(err, HUNCH_USAGE, "\"tools\": " NO_TOOLS);
     if (!code) {
-        out->thinks = opens_think(text, len);
-        code = ids_of(out, m, text, len, true, err);
+        out->thinks = hunch_prompt_thinks(m, c.text, c.len);
+        code = ids_of_chat(out, m, &c, err);
     }
-    hunch_free(text);
+    chat_text_fini(&c);
     return code;
 }
 
 /* A template that refuses this sample conversation may still accept others, so it passes. */
 static int tools_check(const tool_template *t, const hunch_model *m) {
     hunch_error ignored;
-    char *text = NULL;
-    size_t len;
+    chat_text c = {0};
     json_t *messages = json_pack("[{s:s,s:s}]", "role", "user", "content", "a"),
            *tools = json_object_get(t->args, "tools");
     const bool used =
-        text_of(&text, &len, t, m, messages, tools, &ignored) != 0 || uses_tools(text, len, t, m, messages);
-    hunch_free(text);
+        text_of(&c, t, m, messages, tools, &ignored) != 0 || uses_tools(&c, t, m, messages);
+    chat_text_fini(&c);
     json_decref(messages);
     return used ? 0 : tool_usage("--tools %s: " NO_TOOLS, t->tools);
 }
@@ -195,7 +205,7 @@ static int contents_join(tool_rendered *out, const hunch_model *m, const json_t 
             memcpy(text + len, json_string_value(content), n);
         len += n;
     }
-    int code = ids_of(out, m, text ? text : "", len, false, err);
+    int code = ids_of_text(out, m, text ? text : "", len, err);
     hn_free(text);
     return code;
 }
@@ -248,7 +258,7 @@ static int text_ids(tool_prompt *p, const hunch_model *m, const tool_template *t
     if (t)
         return conversation_ids(p, m, t, err);
     tool_rendered r = {0};
-    int code = ids_of(&r, m, p->text, p->len, false, err);
+    int code = ids_of_text(&r, m, p->text, p->len, err);
     p->ids = r.ids;
     p->n_ids = r.n;
     return code;

@@ -74,10 +74,10 @@ static void stream_colored(const tool_stream *s, const int16_t *drafter_of, cons
         if (newline)
             end = newline > text + from ? (size_t)(newline - text) : from + 1;
         bool drafted = drafter_of[token] >= 0 && text[from] != '\n';
-        stream_style(s, tool_style(s->thinks, 'd'));
+        stream_style(s, tool_style(s->dim, 'd'));
         stream_style(s, tool_color(drafted, drafter_of[token]));
         stream_write(s, text + from, end - from);
-        stream_style(s, tool_style(s->thinks || drafted, '0'));
+        stream_style(s, tool_style(s->dim || drafted, '0'));
         from = end;
     }
 }
@@ -88,30 +88,14 @@ static void stream_ids(tool_stream *s, const hunch_session_state *st) {
                (int)st->tokens[s->tokens]);
 }
 
-/* Bytes at the end of the text that may be the beginning of the tag. */
-static size_t tag_begun(const char *text, size_t len, const char *tag) {
-    size_t k = strlen(tag) - 1;
-    if (k > len)
-        k = len;
-    while (k > 0 && memcmp(text + len - k, tag, k) != 0)
-        k--;
-    return k;
-}
-
-/* Writes up to the next begin or end of a <think> block, or to the end of the text except for a possible beginning of a
- * tag. False: nothing more to write yet. */
+/* Writes the next part of the text. False: nothing more to write yet. */
 static bool stream_part(tool_stream *s, const hunch_session_state *st) {
-    const char *tag = s->thinks ? "</think>" : "<think>", *from = st->text + s->bytes;
-    size_t left = st->text_len - s->bytes;
-    const char *at = memmem(from, left, tag, strlen(tag));
-    size_t n = at ? (size_t)(at - from) + (s->thinks ? strlen(tag) : 0) : left;
-    if (!at && st->finish == HUNCH_RUNNING)
-        n -= tag_begun(from, left, tag);
-    if (n)
-        stream_colored(s, st->drafter_of, st->text, s->bytes, s->bytes + n);
-    s->bytes += n;
-    s->thinks = s->thinks != (at != NULL);
-    return at != NULL;
+    hunch_part part;
+    if (!hunch_split_next(s->model, &s->split, st->text, st->text_len, st->finish != HUNCH_RUNNING, &part))
+        return false;
+    s->dim = part.kind != HUNCH_PART_TEXT;
+    stream_colored(s, st->drafter_of, st->text, part.from, part.from + part.len);
+    return true;
 }
 
 void tool_stream_update(tool_stream *s, const hunch_session_state *st) {

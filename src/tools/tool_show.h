@@ -17,11 +17,12 @@ typedef struct tool_ends {
  * piece alone may differ (a leading space that is dropped, a character made of several tokens). */
 void tool_ends_update(tool_ends *e, const hunch_model *m, const hunch_token *tokens, size_t n_tokens);
 void tool_ends_fini(tool_ends *e);
-/* State of printing a session. Initialise as {.model, .color, .thinks = the text begins inside a <think> block}. */
+/* State of printing a session. Initialise as {.model, .color, .split.thinking = the text begins in thinking}. */
 typedef struct tool_stream {
     const hunch_model *model;
-    bool color;  /* by provenance, <think> blocks dimmed */
-    bool thinks; /* in such a block now */
+    bool color;  /* by provenance, thinking dimmed */
+    bool dim;    /* what is being written is thinking, or a mark around it */
+    hunch_split split;
     tool_wrap *wrap; /* breaks the lines of a text; NULL: the terminal does */
     size_t bytes, tokens;
     tool_ends ends; /* only when colours are on */

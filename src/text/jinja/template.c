@@ -4,6 +4,7 @@
  * The files of the engine are listed in template_private.h. A template may do what Hugging Face's sandbox permits; the
  * limits on its resources are in template_private.h as well.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/c_locale.h"
@@ -50,13 +51,26 @@ void hn_template_free(hn_template *t) {
     hn_free(t);
 }
 
-hunch_status hn_template_render(const hn_template *t, const json_t *vars, const char *now, char **out, size_t *len,
-                                hunch_error *err) {
+/* The runs of equal marks. */
+static hunch_status pieces_of(const tbuf *text, hunch_piece **pieces, size_t *n, hunch_error *err) {
+    size_t cap = 0;
+    for (size_t at = 0, end; at < text->n; at = end) {
+        end = at + 1;
+        while (end < text->n && text->mark[end] == text->mark[at]) end++;
+        if (!hn_grow((void **)pieces, &cap, *n + 1, sizeof **pieces)) return hn_fail_memory(err, "the chat's pieces", text->n);
+        (*pieces)[(*n)++] = (hunch_piece){end - at, text->mark[at]};
+    }
+    return HUNCH_OK;
+}
+
+/* marks NULL: without pieces. */
+static hunch_status render(const hn_template *t, const json_t *vars, const char *now, const ta_marks *marks, char **out, size_t *len,
+                           hunch_piece **pieces, size_t *n_pieces, hunch_error *err) {
     *out = NULL;
     *len = 0;
     if (!json_is_object(vars))
         return hn_fail(err, HUNCH_USAGE, "the chat template's variables: expected a JSON object");
-    trun r = {.err = err, .now = now};
+    trun r = {.err = err, .now = now, .arena = {.marks = marks}};
     tbuf text = {.arena = &r.arena};
     r.out = &text;
     locale_t before = hn_c_locale_begin();
@@ -68,6 +82,35 @@ hunch_status hn_template_render(const hn_template *t, const json_t *vars, const 
         *len = text.n;
         if (!*out) s = hn_fail_memory(err, "the chat's text", text.n);
     }
+    if (!s && marks) s = pieces_of(&text, pieces, n_pieces, err);
     ta_fini(&r.arena);
+    return s;
+}
+
+hunch_status hn_template_render(const hn_template *t, const json_t *vars, const char *now, char **out, size_t *len,
+                                hunch_error *err) {
+    return render(t, vars, now, NULL, out, len, NULL, NULL, err);
+}
+
+hunch_status hn_template_render_pieces(const hn_template *t, const json_t *vars, const char *now, const char *const *own, size_t n_own,
+                                       char **out, size_t *len, hunch_piece **pieces, size_t *n_pieces, hunch_error *err) {
+    enum { MOST_OWN = 4 };
+    tstr strings[MOST_OWN];
+    ta_marks marks = {.of = t, .own = strings};
+    assert(n_own <= MOST_OWN);
+    *pieces = NULL;
+    *n_pieces = 0;
+    for (size_t i = 0; i < n_own; i++) {
+        const json_t *v = json_object_get(vars, own[i]);
+        if (json_is_string(v)) strings[marks.n_own++] = (tstr){json_string_value(v), json_string_length(v)};
+    }
+    hunch_status s = render(t, vars, now, &marks, out, len, pieces, n_pieces, err);
+    if (s) {
+        hn_free(*out);
+        hn_free(*pieces);
+        *out = NULL;
+        *pieces = NULL;
+        *len = *n_pieces = 0;
+    }
     return s;
 }

@@ -15,4 +15,9 @@ void hn_template_free(hn_template *t);
  * HUNCH_USAGE: the template raised an error, or needs a variable that vars lacks. */
 hunch_status hn_template_render(const hn_template *t, const json_t *vars, const char *now, char **out, size_t *len,
                                 hunch_error *err);
+/* The same, with the parts of the text that the template wrote itself and those that it copied from the variables, in order, together
+ * as long as the text; hn_alloc'ed, NULL if there are none. Of the variables in own[n_own], those that are strings count as the
+ * template's. Bytes that a filter made of others (upper case, escapes) are never the template's. */
+hunch_status hn_template_render_pieces(const hn_template *t, const json_t *vars, const char *now, const char *const *own, size_t n_own,
+                                       char **out, size_t *len, hunch_piece **pieces, size_t *n_pieces, hunch_error *err);
 #endif

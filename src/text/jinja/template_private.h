@@ -34,8 +34,20 @@ enum {
 
 /* ---- memory ---- */
 
+/* An arena of a rendering may keep a mark for each byte of its strings: whether the template wrote it. All strings are made by tbuf_put,
+ * which takes the marks from where it copies: what lies in the template, or in a string that counts as its own, is marked, and so are
+ * copies of marked bytes; everything else, such as what the caller's variables have, is not. */
+typedef struct ta_marks {
+    const struct hn_template *of;
+    const struct tstr *own; /* [n_own] strings of the caller's variables that count as the template's */
+    size_t n_own;
+} ta_marks;
+
 typedef struct ta_arena {
     struct ta_block *blocks;
+    struct ta_block **by_address; /* [n_blocks] */
+    size_t n_blocks, cap;
+    const ta_marks *marks; /* NULL: none are kept */
     size_t used;
     bool exhausted; /* the last failure was the limit, not the system */
 } ta_arena;
@@ -51,6 +63,7 @@ typedef struct tstr { /* bytes of valid UTF-8, owned by an arena, the template o
 typedef struct tbuf { /* a growing string; failed stays set */
     ta_arena *arena;
     char *s;
+    uint8_t *mark; /* of each byte: 1, the template wrote it; NULL: marks are not kept */
     size_t n, cap;
     bool failed, too_long;
 } tbuf;
