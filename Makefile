@@ -37,7 +37,7 @@ USER_BUILD := cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DHUNCH_WE
 all:
 	@command -v cmake ninja > /dev/null || { echo "cmake or ninja is missing: make deps installs what is" >&2; exit 1; }
 	@$(USER_BUILD) > /dev/null
-	@cmake --build build -j $(JOBS) --target hunch hunch-train
+	@cmake --build build -j $(JOBS) --target hunch hunch-train hunch_programs
 
 deps:
 	@./scripts/deps.sh
@@ -103,7 +103,7 @@ install uninstall: export PREFIX := $(PREFIX)
 install uninstall: export DESTDIR := $(DESTDIR)
 install: all
 	@[[ $$PREFIX == /* ]] || PREFIX=$$PWD/$$PREFIX; $(USER_BUILD) -DCMAKE_INSTALL_PREFIX="$$PREFIX" > /dev/null
-	@cmake --build build -j $(JOBS) --target hunch hunch-train hunch_lib hunch_shared hunch_pages
+	@cmake --build build -j $(JOBS) --target hunch hunch-train hunch_programs hunch_lib hunch_shared hunch_pages
 	@cmake --install build
 
 # Removes the files of the last install, and of the folders only hunch's own.

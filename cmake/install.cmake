@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/hunch)
 
 install(FILES include/hunch/hunch.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hunch)
-install(TARGETS hunch hunch-train RUNTIME)
+install(TARGETS hunch hunch-train ${HUNCH_PROGRAMS} RUNTIME)
 install(TARGETS hunch_lib EXPORT hunch_static ARCHIVE INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT hunch_static NAMESPACE hunch:: FILE hunch-static-targets.cmake DESTINATION ${config_dir})
 if(HUNCH_SHARED)

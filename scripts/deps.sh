@@ -38,6 +38,7 @@ library libpcre2-dev libpcre2-8
 library libutf8proc-dev libutf8proc
 library libjansson-dev jansson
 library libedit-dev libedit
+library libmicrohttpd-dev libmicrohttpd
 library libcmocka-dev cmocka
 need python3 python3 --version
 need python3-pip python3 -m pip --version

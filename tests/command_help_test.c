@@ -9,7 +9,7 @@
 #include "random_head.h"
 
 static const char *const commands[] = {"run",   "chat",    "compare", "bench", "inspect", "tokenize",   "logits",
-                                       "draft", "check",   "score",   "convert", "train", "help",  "manual",
+                                       "serve", "draft", "check",   "score",   "convert", "train", "help",  "manual",
                                         "completion", "version"};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
@@ -192,11 +192,12 @@ static void files_for_examples(void) {
     assert_int_equal(system(line), 0);
 }
 
-/* Runs an example of a page in the folder of its files. Measurements are slow and tested elsewhere; man may be missing; sourced scripts are
+/* Runs an example of a page in the folder of its files. Measurements are slow and tested elsewhere, and a server does not end; man may be missing; sourced scripts are
  * tested below. */
 static void example_run(const char *line, size_t len) {
     char command_line[1200], path[600];
-    if (memmem(line, len, "hunch bench", 11) || memmem(line, len, "man -l", 6) || memmem(line, len, "source", 6))
+    if (memmem(line, len, "hunch bench", 11) || memmem(line, len, "man -l", 6) || memmem(line, len, "source", 6) ||
+        memmem(line, len, "hunch serve", 11))
         return;
     snprintf(path, sizeof path, "%s", HUNCH_COMMAND);
     *strrchr(path, '/') = 0;

@@ -25,26 +25,30 @@ static const char *const layers[] = {
     "base",       "format",      "text",       "text/jinja", "ops",    "cache", "model/arch", "model", "model/head", "sample",    "draft",
     "draft/text", "draft/shape", "draft/head", "convert",    "verify", "plan",  "engine",     "check", "train/math", "train/data",
     "train/nets", "train/learn", "train"};
-enum { LAYERS = sizeof layers / sizeof *layers, TOOLS = LAYERS, NOWHERE = -1 };
+enum { LAYERS = sizeof layers / sizeof *layers, TOOLS = LAYERS, SERVER, NOWHERE = -1 };
 
-/* Arrows that point up: the table of all kinds of drafters; the tensors of every model; what training uses of the command: its flags. */
+/* Arrows that point up: the table of all kinds of drafters; the tensors of every model; what training and the server use of the command: its
+ * flags. */
 static const struct { const char *file, *header; } allowed[] = {{"src/draft/drafter.c", "draft/head/head_kind.h"},
                                                                {"src/model/model.c", "model/head/head_steps.h"},
                                                                {"src/model/arch/arch_qwen_hybrid_test.c", "convert/convert.h"},
                                                                {"src/train/options.h", "tools/tool_options.h"},
                                                                {"src/train/train_main.c", "tools/tool_train.h"},
-                                                               {"src/train/learn/learn_kind.c", "tools/tool_train_kinds.h"}};
+                                                               {"src/train/learn/learn_kind.c", "tools/tool_train_kinds.h"},
+                                                               {"src/server/serve_main.c", "tools/tool_open.h"},
+                                                               {"src/server/serve_main.c", "tools/tool_serve.h"}};
 
 /* What the command may include beside hunch.h and base/. */
 static const char for_programs[] = "engine/program_files.h";
 
 /* Libraries beyond the C library: the module that CMake finds, its header, and the folders or files that may include it; tests may include
  * jansson too, and they alone cmocka. */
-static const struct { const char *module, *header, *place[6]; } libraries[] = {
-    {"jansson", "jansson.h", {"src/format/", "src/text/", "src/draft/shape/", "src/plan/", "src/tools/", "src/train/"}},
+static const struct { const char *module, *header, *place[7]; } libraries[] = {
+    {"jansson", "jansson.h", {"src/format/", "src/text/", "src/draft/shape/", "src/plan/", "src/tools/", "src/train/", "src/server/"}},
     {"libpcre2-8", "pcre2.h", {"src/text/"}},
     {"libutf8proc", "utf8proc.h", {"src/text/"}},
     {"libedit", "histedit.h", {"src/tools/tool_editor.c"}},
+    {"libmicrohttpd", "microhttpd.h", {"src/server/serve_http.c"}},
     {"cmocka", "cmocka.h", {NULL}}};
 enum { LIBRARIES = sizeof libraries / sizeof *libraries, PLACES = sizeof libraries[0].place / sizeof *libraries[0].place };
 
@@ -86,7 +90,7 @@ static int teardown(void **state) {
 
 /* The layer that a path below src/ belongs to: "ops/x86/rows_avx2.c" and "ops/ops.h" are both of ops. */
 static int layer_of(const char *path) {
-    int found = strncmp(path, "tools/", 6) == 0 ? TOOLS : NOWHERE;
+    int found = strncmp(path, "tools/", 6) == 0 ? TOOLS : strncmp(path, "server/", 7) == 0 ? SERVER : NOWHERE;
     size_t longest = 0;
     for (int i = 0; i < LAYERS; i++) {
         size_t n = strlen(layers[i]);
@@ -129,6 +133,8 @@ static const char *include_wrong(const char *file, const char *name, bool quoted
     if (has_suffix(file, "_test.c") && to >= 0 && same_layer(file + 4, name)) return NULL; /* a test uses all rooms of its layer */
     for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
         if (strcmp(file, allowed[i].file) == 0 && strcmp(name, allowed[i].header) == 0) return NULL;
+    if (from == SERVER && to != SERVER) return strncmp(name, "base/", 5) == 0 ? NULL : "the server sees hunch.h and base/ only";
+    if (to == SERVER && from != SERVER) return "the server is above all layers";
     if (to == TOOLS) return "the command is above all layers";
     if (to == NOWHERE) return "includes name their layer: \"base/mem.h\"";
     return to <= from ? NULL : "the arrow points up";
@@ -188,6 +194,16 @@ static void test_the_rules(void **state) {
     assert_non_null(include_wrong("src/train/options.h", "tools/tool_help.h", true));
     assert_non_null(include_wrong("src/train/a.c", "tools/tool_options.h", true));
     assert_non_null(include_wrong("src/engine/a.c", "tools/tool_options.h", true));
+    assert_null(include_wrong("src/server/a.c", "server/a.h", true));
+    assert_null(include_wrong("src/server/a.c", "base/mem.h", true));
+    assert_null(include_wrong("src/server/a.c", "hunch/hunch.h", true));
+    assert_null(include_wrong("src/server/serve_main.c", "tools/tool_open.h", true));
+    assert_non_null(include_wrong("src/server/a.c", "tools/tool_open.h", true));
+    assert_non_null(include_wrong("src/server/a.c", "engine/engine.h", true));
+    assert_non_null(include_wrong("src/engine/a.c", "server/a.h", true));
+    assert_non_null(include_wrong("src/tools/a.c", "server/a.h", true));
+    assert_non_null(include_wrong("src/server/a.c", "microhttpd.h", false));
+    assert_null(include_wrong("src/server/serve_http.c", "microhttpd.h", false));
     assert_non_null(include_wrong("src/base/a.c", "mem.h", true));
     assert_non_null(include_wrong("src/other/a.c", "base/mem.h", true));
     assert_non_null(include_wrong("src/ops/a.c", "pcre2.h", false));

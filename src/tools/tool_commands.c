@@ -141,6 +141,18 @@ const tool_command tool_commands[] = {
      {"KIND", "MODEL", "FILES"},
      {{"The model's answers to prompts, to learn from.", "hunch train data model.gguf -f prompts.jsonl -o texts"},
       {"A head of EAGLE-3 that learns from them.", "hunch train eagle3 model.gguf -f texts -o my-head --steps 50"}}},
+    {TOOL_SERVE, "serve", "a server with OpenAI's protocol: many clients at once, with speculation",
+     "MODEL [--port N] [--draft SPEC]... [FLAG...]",
+     "Chats, completions, streams, models, tokens, metrics: docs/server.md has every field. Requests that arrive together "
+     "are answered together, up to --parallel; each has the text that hunch run gives for its seed, whatever else runs. "
+     "The first line on standard error is the address, before the model is loaded; /health answers 200 once it is.\n\n"
+     "Ctrl-C and SIGTERM let running answers end and refuse new ones; a second one ends the server at once. It listens "
+     "on this machine alone unless --host says otherwise, and speaks no TLS: put a proxy in front of it. All is done by "
+     "hunch-serve, a program of its own beside hunch.",
+     {"MODEL"},
+     {{"On this machine, port 8080.", "hunch serve model.gguf"},
+      {"For others, who have a key of a file with one a line.",
+       "hunch serve model.gguf --host 0.0.0.0 --api-key-file keys.txt"}}},
     {TOOL_HELP, "help", "about hunch, a command or a topic", "[COMMAND | TOPIC]",
      "hunch COMMAND --help prints the same for a command; -h only its most used flags.", {"COMMAND"},
      {{"All that run can do.", "hunch help run"}, {"Every way to draft.", "hunch help drafts"}}},

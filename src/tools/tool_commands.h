@@ -26,7 +26,8 @@ enum {
     TOOL_COMPLETION = 4096,
     TOOL_VERSION = 8192,
     TOOL_CHECK = 16384,
-    TOOL_TRAIN = 32768
+    TOOL_TRAIN = 32768,
+    TOOL_SERVE = 65536
 };
 
 typedef struct tool_example {
@@ -73,6 +74,7 @@ int tool_logits(int argc, char **argv);
 int tool_score(int argc, char **argv);
 int tool_convert(int argc, char **argv);
 int tool_train(int argc, char **argv);
+int tool_serve(int argc, char **argv);
 int tool_help(int argc, char **argv);
 int tool_manual(int argc, char **argv);
 int tool_completion(int argc, char **argv);

@@ -20,8 +20,7 @@ static const tool_foreign flags[] = {
 
 static const tool_foreign commands[] = {
     {"perplexity", "score", NULL},
-    {"serve", NULL,
-     "it answers on the command line, and whole files: hunch run MODEL -f prompts.jsonl --json-lines --parallel 8"},
+    {"server", "serve", NULL},
     {NULL, NULL, NULL},
 };
 

@@ -51,6 +51,10 @@ typedef struct tool_options {
     double temperature, top_p, min_p, top_n_sigma, typical, xtc_probability, xtc_threshold, dry_multiplier, dry_base,
         repetition_penalty, presence_penalty, frequency_penalty, lossy_lenience, until_width;
     double lossy_typical[2];
+    /* of serve */
+    const char *host, *memory, *api_key_file, *served_model_name, *cors;
+    int port, queue, stall, connections, max_body;
+    bool log_json, log_text;
     /* of train: positional is data, trie or the kind of head */
     tool_texts files, leave_out;
     tool_reals temperatures;

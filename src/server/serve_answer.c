@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_answer.c - see serve_answer.h: whole answers, usage, figures of speculation. */
+#include "server/serve_answer.h"
+
+#include "base/utf8.h"
+
+bool serve_answer_failed(const serve_call *c, serve_error *err) {
+    for (int i = 0; i < c->n_choices; i++) {
+        const serve_choice *one = &c->choices[i];
+        if (one->done && one->state.finish == HUNCH_FINISH_FAILED) return serve_fail_hunch(err, NULL, &one->state.error), true;
+    }
+    return false;
+}
+
+json_t *serve_text_json(const char *bytes, size_t n) {
+    json_t *text = json_stringn(n ? bytes : "", n);
+    serve_bytes mended = {0};
+    if (text) return text;
+    for (size_t at = 0; at < n;) {
+        uint32_t point;
+        const int len = hn_utf8_decode(bytes + at, n - at, &point);
+        if (len) serve_bytes_add(&mended, bytes + at, (size_t)len);
+        else serve_bytes_add(&mended, "\xEF\xBF\xBD", 3);
+        at += len ? (size_t)len : 1;
+    }
+    text = json_stringn(mended.n ? mended.at : "", mended.n);
+    serve_bytes_free(&mended);
+    return text;
+}
+
+json_t *serve_ids_json(const hunch_token *ids, size_t n) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) json_array_append_new(list, json_integer(ids[i]));
+    return list;
+}
+
+json_t *serve_finish_json(const serve_choice *c) {
+    if (!c->done) return json_null();
+    switch (c->state.finish) {
+    case HUNCH_FINISH_STOP:
+    case HUNCH_FINISH_LOOP: return json_string("stop");
+    case HUNCH_FINISH_LENGTH: return json_string("length");
+    default: return json_string("abort");
+    }
+}
+
+/* Prompt tokens count once a prompt, however many choices it has; cached are those that the first of its sessions was given. */
+json_t *serve_usage_json(const serve_call *c) {
+    const size_t prompt = serve_call_prompt_tokens(c);
+    uint64_t cached = 0;
+    size_t answer = 0;
+    for (int i = 0; i < c->n_choices; i++) {
+        answer += c->choices[i].n_tokens;
+        if (i % c->n == 0) cached += c->choices[i].state.n_restored;
+    }
+    return json_pack("{s:I,s:I,s:I,s:{s:I}}", "prompt_tokens", (json_int_t)prompt, "completion_tokens", (json_int_t)answer,
+                     "total_tokens", (json_int_t)(prompt + answer), "prompt_tokens_details", "cached_tokens", (json_int_t)cached);
+}
+
+/* ---- figures ------------------------------------------------------------------------------------------------- */
+
+/* Rounds by how many drafts they accepted, from the rounds that accepted at least so many. */
+static json_t *histogram(const hunch_session_state *st) {
+    json_t *list = json_array();
+    int deepest = HUNCH_MAX_DEPTH;
+    while (deepest > 0 && !st->accepted_per_position[deepest - 1]) deepest--;
+    for (int k = 0; k <= deepest; k++) {
+        const uint64_t at_least = k ? st->accepted_per_position[k - 1] : st->rounds;
+        const uint64_t more = k < deepest ? st->accepted_per_position[k] : 0;
+        json_array_append_new(list, json_integer((json_int_t)(at_least - more)));
+    }
+    return list;
+}
+
+static json_t *metrics_json(const hunch_session_state *st) {
+    const double rounds = (double)st->rounds, drafted = (double)st->drafted, accepted = (double)st->accepted;
+    json_t *histogram_of = histogram(st);
+    const json_int_t deepest = (json_int_t)json_array_size(histogram_of) - 1;
+    return json_pack("{s:{s:f,s:f,s:o,s:I,s:I,s:I,s:I}}", "speculative_decoding", "mean_acceptance_length",
+                     rounds > 0 ? 1 + accepted / rounds : 1, "draft_acceptance_rate", drafted > 0 ? accepted / drafted : 0,
+                     "acceptance_histogram", histogram_of, "num_spec_steps", (json_int_t)st->rounds, "num_accepted_draft_tokens",
+                     (json_int_t)st->accepted, "num_draft_tokens", (json_int_t)st->drafted, "num_spec_tokens", deepest);
+}
+
+/* As llama.cpp's server: milliseconds. */
+static json_t *timings_json(const serve_choice *c) {
+    const hunch_session_state *st = &c->state;
+    const double read = (double)(st->n_prefilled - st->n_restored), made = (double)c->n_tokens;
+    return json_pack("{s:f,s:f,s:f,s:f,s:f,s:f,s:I,s:I,s:I}", "prompt_n", read, "prompt_ms", st->prefill_s * 1e3, "prompt_per_second",
+                     st->prefill_s > 0 ? read / st->prefill_s : 0, "predicted_n", made, "predicted_ms", st->decode_s * 1e3,
+                     "predicted_per_second", st->decode_s > 0 ? made / st->decode_s : 0, "draft_n", (json_int_t)st->drafted,
+                     "draft_n_accepted", (json_int_t)st->accepted, "seed", (json_int_t)c->seed);
+}
+
+void serve_figures_add(json_t *to, const serve_call *c) {
+    if (c->with_metrics) json_object_set_new(to, "metrics", metrics_json(&c->choices[0].state));
+    if (c->with_timings) json_object_set_new(to, "timings", timings_json(&c->choices[0]));
+}
+
+/* ---- whole answers ------------------------------------------------------------------------------------------- */
+
+static json_t *text_of(const serve_call *c, const serve_choice *one) {
+    serve_bytes all = {0};
+    if (!c->echo) return serve_text_json(one->text.at, one->text.n);
+    serve_bytes_add(&all, one->prompt->text.at, one->prompt->text.n);
+    serve_bytes_add(&all, one->text.at, one->text.n);
+    json_t *text = serve_text_json(all.at, all.n);
+    serve_bytes_free(&all);
+    return text;
+}
+
+static json_t *choice_json(const serve_server *s, const serve_call *c, const serve_choice *one) {
+    json_t *choice = json_pack("{s:i}", "index", one->index);
+    if (c->chat)
+        json_object_set_new(choice, "message", json_pack("{s:s,s:o}", "role", "assistant", "content", text_of(c, one)));
+    else json_object_set_new(choice, "text", text_of(c, one));
+    json_object_set_new(choice, "logprobs", c->request.logprobs ? serve_logprobs_json(s, one, 0, one->n_tokens, 0) : json_null());
+    json_object_set_new(choice, "finish_reason", serve_finish_json(one));
+    if (c->token_ids) {
+        json_object_set_new(choice, "token_ids", serve_ids_json(one->tokens, one->n_tokens));
+        json_object_set_new(choice, "prompt_token_ids", serve_ids_json(one->prompt->ids, one->prompt->n));
+    }
+    return choice;
+}
+
+json_t *serve_answer_json(const serve_server *s, const serve_call *c) {
+    json_t *choices = json_array();
+    for (int i = 0; i < c->n_choices; i++) json_array_append_new(choices, choice_json(s, c, &c->choices[i]));
+    json_t *answer = json_pack("{s:s,s:s,s:I,s:s,s:o,s:o}", "id", c->id, "object", c->chat ? "chat.completion" : "text_completion",
+                               "created", (json_int_t)c->created, "model", s->settings->model_name, "choices", choices, "usage",
+                               serve_usage_json(c));
+    serve_figures_add(answer, c);
+    return answer;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_answer.h - what a call gave, as OpenAI's objects: a whole answer, or the events of a stream. Under the lock of the call. */
+#ifndef HN_SERVE_ANSWER_H
+#define HN_SERVE_ANSWER_H
+
+#include "server/serve_server.h"
+
+/* The error of a call that failed: the first choice's that did. False: none failed. */
+bool serve_answer_failed(const serve_call *c, serve_error *err);
+/* chat.completion or text_completion; every choice is done. */
+json_t *serve_answer_json(const serve_server *s, const serve_call *c);
+
+typedef enum serve_more { SERVE_BYTES, SERVE_NOTHING_YET, SERVE_LAST } serve_more;
+/* Adds the events of everything that is new: one a choice. SERVE_LAST: with `data: [DONE]`, or an error, the stream ends. */
+serve_more serve_stream_next(const serve_server *s, serve_call *c, serve_bytes *out);
+
+/* ---- parts of both ---- */
+
+/* null while it runs. */
+json_t *serve_finish_json(const serve_choice *c);
+json_t *serve_usage_json(const serve_call *c);
+/* Tokens [from, to) of a choice, as a chat's or a completion's "logprobs". before: bytes of text before the first of them. */
+json_t *serve_logprobs_json(const serve_server *s, const serve_choice *c, size_t from, size_t to, size_t before);
+json_t *serve_ids_json(const hunch_token *ids, size_t n);
+json_t *serve_text_json(const char *bytes, size_t n); /* what is not UTF-8 becomes U+FFFD */
+/* Adds "metrics" and "timings" to an answer or its last event, if the call wants them. */
+void serve_figures_add(json_t *to, const serve_call *c);
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_call.h - a call: one HTTP request for generated text, with its choices, each of which is a session of the engine.
+ *
+ * A thread of HTTP makes it, fills the request and the prompts, and submits it (serve_engine.h); the engine's thread appends what its
+ * sessions give; the thread of HTTP reads that and answers. Each of both holds a reference. What both use is under `lock`; the rest
+ * belongs to one of them, as noted. */
+#ifndef HN_SERVE_CALL_H
+#define HN_SERVE_CALL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "hunch/hunch.h"
+#include "server/serve_bytes.h"
+
+struct serve_call;
+
+typedef struct serve_prompt {
+    hunch_token *ids; /* freed with hunch_free */
+    size_t n;
+    serve_bytes text; /* of completions: as the client gave it, for `echo`; empty if it gave ids */
+} serve_prompt;
+
+typedef struct serve_choice {
+    struct serve_call *call;
+    int index; /* of the answer */
+    const serve_prompt *prompt;
+    uint64_t seed;
+    /* the engine's thread */
+    hunch_session *session; /* NULL: not open, or over */
+    /* under the lock */
+    serve_bytes text;
+    hunch_token *tokens;
+    size_t n_tokens, cap_tokens;
+    float *logprobs; /* [n_tokens], if wanted */
+    size_t cap_logprobs;
+    hunch_logprob *top; /* [n_tokens][n_top] */
+    size_t cap_top;
+    int n_top;
+    bool done;
+    hunch_session_state state; /* once it is done; without its arrays */
+    double first_s, last_s;    /* times (hn_now) of its first and newest token; 0: none yet */
+    /* the thread of HTTP: what a stream has sent */
+    size_t sent_text, sent_tokens;
+    bool begun, ended;
+} serve_choice;
+
+enum { SERVE_MOST_N = 8, SERVE_MOST_CHOICES = 1024 };
+
+typedef struct serve_call {
+    /* set before it is submitted, then only read */
+    bool chat;
+    char id[80];            /* "chatcmpl-..." */
+    time_t created;
+    hunch_request request;  /* of every choice; but its prompt, seed and callbacks. Its lists belong to this call */
+    bool seed_given;
+    serve_prompt *prompts;  /* [n_prompts] */
+    int n_prompts, n;       /* n: choices a prompt */
+    bool stream, include_usage, continuous_usage, echo, token_ids, with_metrics, with_timings;
+    int priority;           /* larger ones are opened first */
+    double received_s;
+    int fd;                 /* of the connection, to see a client that hung up */
+    serve_choice *choices;  /* [n_choices], of the first prompt first */
+    int n_choices;
+
+    pthread_mutex_t lock;
+    /* under the lock */
+    bool gone;              /* nobody waits for it any more: its sessions end */
+    bool stopped;           /* the server ends */
+    bool comment;           /* a stream that was silent for long sends a comment */
+    int left;               /* choices that are not done */
+    double opened_s;        /* when its first session was opened; 0: it waits in the queue */
+    bool news;              /* output since the connection was last woken */
+    bool asleep;            /* the connection waits for news */
+    void (*wake)(void *user); /* called under the lock, from the engine's thread */
+    void *wake_user;
+    /* the engine's thread */
+    struct serve_call *next;
+    int n_opened;
+    struct serve_metrics *metrics;
+    double spoke_s; /* when it last had news */
+
+    atomic_int references;
+} serve_call;
+
+serve_call *serve_call_new(void); /* with one reference */
+void serve_call_release(serve_call *c);
+/* Makes the choices of its prompts; each has its own seed: the request's + 0, 1, .. n - 1. */
+void serve_call_choices(serve_call *c);
+/* Wakes the connection, if it sleeps. Under the lock. */
+void serve_call_wake(serve_call *c);
+size_t serve_call_prompt_tokens(const serve_call *c);
+
+#endif

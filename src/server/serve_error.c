@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_error.c - see serve_error.h. */
+#include "server/serve_error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void fill(serve_error *e, int http, const char *code, const char *param, const char *fmt, va_list list) {
+    *e = (serve_error){.http = http, .code = code};
+    snprintf(e->param, sizeof e->param, "%s", param ? param : "");
+    vsnprintf(e->message, sizeof e->message, fmt, list);
+}
+
+bool serve_fail(serve_error *e, int http, const char *param, const char *fmt, ...) {
+    va_list list;
+    va_start(list, fmt);
+    fill(e, http, NULL, param, fmt, list);
+    va_end(list);
+    return false;
+}
+
+bool serve_fail_code(serve_error *e, int http, const char *code, const char *param, const char *fmt, ...) {
+    va_list list;
+    va_start(list, fmt);
+    fill(e, http, code, param, fmt, list);
+    va_end(list);
+    return false;
+}
+
+bool serve_fail_hunch(serve_error *e, const char *param, const hunch_error *err) {
+    const int http = err->status == HUNCH_USAGE ? 400 : err->status == HUNCH_NO_MEMORY ? 503 : 500;
+    return serve_fail(e, http, param, "%s", err->message);
+}
+
+static const char *type_of(int http) {
+    return http == 401   ? "authentication_error"
+           : http == 403 ? "permission_error"
+           : http == 404 ? "not_found_error"
+           : http == 429 ? "rate_limit_error"
+           : http >= 500 ? "server_error"
+                         : "invalid_request_error";
+}
+
+/* A text that clients sent, and messages quote, may be cut within a character. */
+static json_t *text_of(const char *message) {
+    json_t *text = json_string(message);
+    char plain[sizeof((serve_error *)0)->message];
+    if (text) return text;
+    snprintf(plain, sizeof plain, "%s", message);
+    for (char *c = plain; *c; c++)
+        if ((unsigned char)*c >= 128) *c = '?';
+    return json_string(plain);
+}
+
+json_t *serve_error_json(const serve_error *e) {
+    return json_pack("{s:{s:o,s:s,s:o,s:s?}}", "error", "message", text_of(e->message), "type", type_of(e->http), "param",
+                     e->param[0] ? text_of(e->param) : json_null(), "code", e->code);
+}

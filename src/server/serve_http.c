@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_http.c - see serve_http.h. A connection that waits for the engine is suspended: no thread waits with it, and the engine's thread
+ * wakes it (serve_call.h). While it is suspended libmicrohttpd does not look at its socket; the engine's thread does, between rounds. */
+#include "server/serve_http.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "server/serve_answer.h"
+#include "server/serve_fields.h"
+#include "server/serve_log.h"
+
+enum { THREADS = 2, CONNECTION_MEMORY = 32 << 10, PIECE = 16 << 10, OWN_FILES = 128, BACKLOG = 1024 };
+static const size_t most_bodies = (size_t)256 << 20; /* bytes of all requests that are being received */
+
+struct serve_http {
+    serve_server *server;
+    struct MHD_Daemon *daemon;
+    atomic_int busy;
+    atomic_size_t bodies;
+};
+
+/* A request under way. */
+typedef struct exchange {
+    serve_http *h;
+    struct MHD_Connection *connection;
+    const serve_route *route;
+    char method[12], path[200], id[72];
+    double begun_s;
+    serve_bytes body;
+    bool too_large, handled;
+    serve_call *call;   /* submitted; NULL: none */
+    bool streaming, last;
+    serve_bytes events; /* of a stream, [sent, n) is not sent yet */
+    size_t sent;
+    int http;
+} exchange;
+
+/* ---- answers ------------------------------------------------------------------------------------------------- */
+
+static const char *header(exchange *x, const char *name) {
+    return MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
+}
+
+/* CORS: only the origin that was named, or any. */
+static void cors_add(exchange *x, struct MHD_Response *r) {
+    const char *allowed = x->h->server->settings->cors, *origin = header(x, "Origin");
+    if (!allowed || !origin || (strcmp(allowed, "*") != 0 && strcmp(allowed, origin) != 0)) return;
+    MHD_add_response_header(r, "Access-Control-Allow-Origin", allowed);
+    MHD_add_response_header(r, "Vary", "Origin");
+    if (strcmp(x->method, "OPTIONS") != 0) return;
+    MHD_add_response_header(r, "Access-Control-Allow-Methods", "GET, POST, OPTIONS");
+    MHD_add_response_header(r, "Access-Control-Allow-Headers", "Authorization, Content-Type, X-Request-Id, X-Priority");
+    MHD_add_response_header(r, "Access-Control-Max-Age", "86400");
+}
+
+static enum MHD_Result respond(exchange *x, int http, struct MHD_Response *r, const char *type) {
+    x->http = http;
+    x->handled = true;
+    if (!r) return MHD_NO;
+    if (type) MHD_add_response_header(r, "Content-Type", type);
+    MHD_add_response_header(r, "X-Request-Id", x->id);
+    cors_add(x, r);
+    const enum MHD_Result ok = MHD_queue_response(x->connection, (unsigned)http, r);
+    MHD_destroy_response(r);
+    return ok;
+}
+
+static struct MHD_Response *json_response(json_t *value) {
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    json_decref(value);
+    return MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE); /* made by serve_json_alloc, so by malloc */
+}
+
+static enum MHD_Result respond_error(exchange *x, const serve_error *err) {
+    char number[16];
+    struct MHD_Response *r = json_response(serve_error_json(err));
+    serve_metrics_refused(x->h->server->metrics, err->http);
+    snprintf(number, sizeof number, "%d", err->retry_after);
+    if (r && err->retry_after) MHD_add_response_header(r, "Retry-After", number);
+    if (r && err->http == 500) MHD_add_response_header(r, "X-Should-Retry", "false"); /* it would fail again */
+    if (r && err->http == 401) MHD_add_response_header(r, "WWW-Authenticate", "Bearer");
+    return respond(x, err->http, r, "application/json");
+}
+
+static enum MHD_Result respond_text(exchange *x, serve_bytes *text) {
+    struct MHD_Response *r = MHD_create_response_from_buffer(text->n, text->n ? text->at : "", MHD_RESPMEM_MUST_COPY);
+    serve_bytes_free(text);
+    return respond(x, 200, r, "text/plain; version=0.0.4; charset=utf-8");
+}
+
+/* ---- calls --------------------------------------------------------------------------------------------------- */
+
+/* Under the call's lock, from the engine's thread. */
+static void wake(void *user) {
+    exchange *x = user;
+    MHD_resume_connection(x->connection);
+}
+
+static void fall_asleep(exchange *x) {
+    x->call->asleep = true;
+    MHD_suspend_connection(x->connection);
+}
+
+/* The reader of a stream: gives what is there, or suspends the connection. */
+static ssize_t stream_read(void *user, uint64_t at, char *buf, size_t max) {
+    exchange *x = user;
+    (void)at;
+    if (x->sent == x->events.n) {
+        x->sent = x->events.n = 0;
+        if (x->last) return MHD_CONTENT_READER_END_OF_STREAM;
+        pthread_mutex_lock(&x->call->lock);
+        const bool gone = x->call->gone;
+        const serve_more more = gone ? SERVE_LAST : serve_stream_next(x->h->server, x->call, &x->events);
+        x->last = more == SERVE_LAST;
+        if (more == SERVE_NOTHING_YET) fall_asleep(x);
+        pthread_mutex_unlock(&x->call->lock);
+        if (gone) return MHD_CONTENT_READER_END_WITH_ERROR;
+    }
+    size_t n = x->events.n - x->sent;
+    if (n > max) n = max;
+    if (n) memcpy(buf, x->events.at + x->sent, n);
+    x->sent += n;
+    return (ssize_t)n;
+}
+
+static enum MHD_Result respond_stream(exchange *x) {
+    struct MHD_Response *r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, PIECE, stream_read, x, NULL);
+    x->streaming = true;
+    if (r) MHD_add_response_header(r, "Cache-Control", "no-cache");
+    if (r) MHD_add_response_header(r, "X-Accel-Buffering", "no");
+    return respond(x, 200, r, "text/event-stream; charset=utf-8");
+}
+
+/* The whole answer if it is there, else the connection sleeps until it is. */
+static enum MHD_Result respond_whole(exchange *x) {
+    serve_call *c = x->call;
+    serve_error err;
+    json_t *answer = NULL;
+    bool failed = false;
+    pthread_mutex_lock(&c->lock);
+    const bool gone = c->gone, over = c->left == 0;
+    if (!gone && over) failed = serve_answer_failed(c, &err);
+    if (!gone && over && !failed) answer = serve_answer_json(x->h->server, c);
+    if (!gone && !over) fall_asleep(x);
+    pthread_mutex_unlock(&c->lock);
+    if (gone) return MHD_NO;
+    if (!over) return MHD_YES;
+    return failed ? respond_error(x, &err) : respond(x, 200, json_response(answer), "application/json");
+}
+
+static enum MHD_Result call_begin(exchange *x, serve_call *c) {
+    serve_error err = {0};
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    c->fd = info ? info->connect_fd : -1;
+    c->wake = wake;
+    c->wake_user = x;
+    if (!serve_engine_submit(x->h->server->engine, c, &err)) {
+        serve_call_release(c);
+        return respond_error(x, &err);
+    }
+    x->call = c;
+    return c->stream ? respond_stream(x) : respond_whole(x);
+}
+
+/* ---- requests ------------------------------------------------------------------------------------------------ */
+
+static enum MHD_Result answer(exchange *x) {
+    serve_server *s = x->h->server;
+    serve_asked q = {.id = x->id, .received_s = x->begun_s, .priority = header(x, "X-Priority")};
+    serve_reply r = {0};
+    serve_error err = {0};
+    size_t n = strlen(x->route->path);
+    if (x->call) return respond_whole(x); /* it was woken */
+    if (x->too_large) {
+        serve_fail(&err, 413, NULL, "the body is larger than %zu bytes", s->settings->most_body);
+        return respond_error(x, &err);
+    }
+    q.rest = strlen(x->path) > n ? x->path + n : "";
+    if (strcmp(x->route->method, "POST") == 0 && !(q.body = serve_body_parse(x->body.at, x->body.n, &err))) return respond_error(x, &err);
+    const bool ok = x->route->answer(s, &q, &r, &err);
+    json_decref(q.body);
+    if (!ok) return respond_error(x, &err);
+    if (r.call) return call_begin(x, r.call);
+    return r.json ? respond(x, 200, json_response(r.json), "application/json") : respond_text(x, &r.text);
+}
+
+/* The client's id of the request if it is a plain word, else one of our own. */
+static void id_choose(exchange *x) {
+    const char *given = header(x, "X-Request-Id");
+    const size_t n = given ? strlen(given) : 0;
+    unsigned char random[12];
+    if (n && n < sizeof x->id - 8 &&
+        strspn(given, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == n) {
+        memcpy(x->id, given, n + 1);
+        return;
+    }
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) memset(random, 0, sizeof random);
+    for (size_t i = 0; i < sizeof random; i++) snprintf(x->id + 2 * i, 3, "%02x", random[i]);
+}
+
+/* What can be refused before the body is read. */
+static bool admit(exchange *x, serve_error *err) {
+    const serve_server *s = x->h->server;
+    const char *length = header(x, "Content-Length"), *method = strcmp(x->method, "HEAD") == 0 ? "GET" : x->method;
+    if (!(x->route = serve_route_find(method, x->path, err))) return false;
+    if (s->keys && !x->route->open && !serve_keys_fit(s->keys, header(x, "Authorization")))
+        return serve_fail_code(err, 401, "invalid_api_key", NULL,
+                               "expected the header Authorization: Bearer KEY with a key that is known here");
+    if (length && strtoull(length, NULL, 10) > s->settings->most_body)
+        return serve_fail(err, 413, NULL, "the body is larger than %zu bytes", s->settings->most_body);
+    return true;
+}
+
+static exchange *begin(serve_http *h, struct MHD_Connection *connection, const char *url, const char *method) {
+    exchange *x = serve_alloc(1, sizeof *x);
+    x->h = h;
+    x->connection = connection;
+    x->begun_s = hn_now();
+    snprintf(x->method, sizeof x->method, "%s", method);
+    snprintf(x->path, sizeof x->path, "%s", url);
+    id_choose(x);
+    atomic_fetch_add(&h->busy, 1);
+    return x;
+}
+
+/* Keeps a piece of the body. Beyond the limits the rest is read and dropped: an answer can be sent only then. */
+static bool body_take(exchange *x, const char *data, size_t n) {
+    serve_http *h = x->h;
+    const size_t most = h->server->settings->most_body;
+    if (hn_now() - x->begun_s > h->server->settings->stall_s) return false;
+    if (x->too_large || x->body.n + n > most) {
+        x->too_large = true;
+        x->body.cap += n; /* what was dropped counts: a client that sends on without end is cut off */
+        return x->body.cap <= 4 * most;
+    }
+    if (atomic_fetch_add(&h->bodies, n) + n > most_bodies) return atomic_fetch_sub(&h->bodies, n), false;
+    if (serve_bytes_add(&x->body, data, n)) return true;
+    atomic_fetch_sub(&h->bodies, n);
+    return false;
+}
+
+static enum MHD_Result access_handle(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
+                                     const char *http_version, const char *data, size_t *n, void **state) {
+    serve_error err = {0};
+    exchange *x = *state;
+    (void)http_version;
+    if (!x) {
+        *state = x = begin(cls, connection, url, method);
+        if (strcmp(method, "OPTIONS") == 0 && x->h->server->settings->cors)
+            return respond(x, 204, MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT), NULL);
+        return admit(x, &err) ? MHD_YES : respond_error(x, &err);
+    }
+    if (*n) {
+        const bool ok = body_take(x, data, *n);
+        *n = 0;
+        return ok ? MHD_YES : MHD_NO;
+    }
+    return answer(x);
+}
+
+static void completed(void *cls, struct MHD_Connection *connection, void **state, enum MHD_RequestTerminationCode code) {
+    serve_http *h = cls;
+    exchange *x = *state;
+    (void)connection;
+    if (!x) return;
+    if (x->call) serve_engine_abandon(h->server->engine, x->call);
+    serve_log_request(h->server->settings, x->method, x->path, x->id, x->http, hn_now() - x->begun_s,
+                      code == MHD_REQUEST_TERMINATED_COMPLETED_OK, x->call);
+    atomic_fetch_sub(&h->bodies, x->body.n);
+    serve_call_release(x->call);
+    serve_bytes_free(&x->body);
+    serve_bytes_free(&x->events);
+    hn_free(x);
+    *state = NULL;
+    atomic_fetch_sub(&h->busy, 1);
+}
+
+/* ---- the daemon ---------------------------------------------------------------------------------------------- */
+
+int serve_http_busy(serve_http *h) { return atomic_load(&h->busy); }
+
+void serve_http_stop(serve_http *h) {
+    MHD_stop_daemon(h->daemon);
+    hn_free(h);
+}
+
+/* As many as the limit of open files allows, which is raised as far as it may be. */
+static unsigned connections(int wanted) {
+    struct rlimit r;
+    if (getrlimit(RLIMIT_NOFILE, &r)) return (unsigned)wanted;
+    const rlim_t need = (rlim_t)wanted + OWN_FILES;
+    if (r.rlim_cur < need) {
+        r.rlim_cur = r.rlim_max < need ? r.rlim_max : need;
+        setrlimit(RLIMIT_NOFILE, &r);
+        getrlimit(RLIMIT_NOFILE, &r);
+    }
+    return r.rlim_cur < need ? (unsigned)(r.rlim_cur > 2 * OWN_FILES ? r.rlim_cur - OWN_FILES : OWN_FILES) : (unsigned)wanted;
+}
+
+static hunch_status socket_open(int *out, const serve_settings *s, char *url, hunch_error *err) {
+    char port[8], number[64];
+    struct addrinfo hints = {.ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM}, *list;
+    struct sockaddr_storage own;
+    socklen_t size = sizeof own;
+    const int yes = 1;
+    snprintf(port, sizeof port, "%d", s->port);
+    const int code = getaddrinfo(s->host, port, &hints, &list);
+    if (code) return hn_fail(err, HUNCH_USAGE, "--host %s: %s", s->host, gai_strerror(code));
+    const int fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+                    bind(fd, list->ai_addr, list->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0 &&
+                    getsockname(fd, (struct sockaddr *)&own, &size) == 0 &&
+                    getnameinfo((struct sockaddr *)&own, size, NULL, 0, number, sizeof number, NI_NUMERICSERV) == 0;
+    const int why = errno;
+    freeaddrinfo(list);
+    if (!ok) {
+        if (fd >= 0) close(fd);
+        return hn_fail(err, HUNCH_FAILED, "cannot listen at %s, port %d: %s", s->host, s->port, strerror(why));
+    }
+    snprintf(url, 300, strchr(s->host, ':') ? "http://[%.200s]:%s" : "http://%.200s:%s", s->host, number);
+    *out = fd;
+    return HUNCH_OK;
+}
+
+hunch_status serve_http_start(serve_http **out, serve_server *server, char *url, hunch_error *err) {
+    const serve_settings *s = server->settings;
+    int fd;
+    const hunch_status st = socket_open(&fd, s, url, err);
+    if (st) return st;
+    serve_http *h = serve_alloc(1, sizeof *h);
+    h->server = server;
+    h->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, access_handle, h,
+                                 MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS, MHD_OPTION_CONNECTION_LIMIT,
+                                 connections(s->connections), MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)s->stall_s,
+                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_NOTIFY_COMPLETED, completed, h,
+                                 MHD_OPTION_END);
+    if (h->daemon) return *out = h, HUNCH_OK;
+    close(fd);
+    hn_free(h);
+    return hn_fail(err, HUNCH_FAILED, "the server's threads cannot be started");
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_keys.c - see serve_keys.h. */
+#include "server/serve_keys.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "server/serve_bytes.h"
+
+enum { MOST_BYTES = 1 << 20 };
+
+struct serve_keys {
+    char **key; /* [n] */
+    size_t n;
+};
+
+static void key_add(serve_keys *k, const char *line, size_t n) {
+    while (n && (line[n - 1] == '\r' || line[n - 1] == ' ' || line[n - 1] == '\t')) n--;
+    while (n && (*line == ' ' || *line == '\t')) line++, n--;
+    if (n == 0 || *line == '#') return;
+    char **grown = serve_alloc(k->n + 1, sizeof *grown);
+    if (k->n) memcpy(grown, k->key, k->n * sizeof *grown);
+    hn_free(k->key);
+    k->key = grown;
+    k->key[k->n] = serve_alloc(n + 1, 1);
+    memcpy(k->key[k->n++], line, n);
+}
+
+hunch_status serve_keys_read(serve_keys **out, const char *path, hunch_error *err) {
+    char *text = NULL;
+    size_t size;
+    const hunch_status st = hn_file_read(path, MOST_BYTES, &text, &size, err);
+    if (st) return st;
+    serve_keys *k = serve_alloc(1, sizeof *k);
+    for (char *line = text, *end; line < text + size; line = end + 1) {
+        end = memchr(line, '\n', (size_t)(text + size - line));
+        if (!end) end = text + size;
+        key_add(k, line, (size_t)(end - line));
+    }
+    memset(text, 0, size);
+    hn_free(text);
+    if (k->n) return *out = k, HUNCH_OK;
+    serve_keys_free(k);
+    return hn_fail(err, HUNCH_USAGE, "%s: no key in it, expected one a line", path);
+}
+
+void serve_keys_free(serve_keys *k) {
+    if (!k) return;
+    for (size_t i = 0; i < k->n; i++) hn_free(k->key[i]);
+    hn_free(k->key);
+    hn_free(k);
+}
+
+/* Every byte is compared, so that the time does not tell how many are right. */
+static bool is_same(const char *key, const char *given, size_t n) {
+    volatile unsigned char differ = 0;
+    for (size_t i = 0; i < n; i++) differ = (unsigned char)(differ | (key[i] ^ given[i]));
+    return differ == 0;
+}
+
+bool serve_keys_fit(const serve_keys *k, const char *authorization) {
+    bool fits = false;
+    if (!authorization || strncasecmp(authorization, "Bearer ", 7) != 0) return false;
+    const char *given = authorization + 7 + strspn(authorization + 7, " ");
+    const size_t n = strlen(given);
+    for (size_t i = 0; i < k->n; i++)
+        if (strlen(k->key[i]) == n) fits |= is_same(k->key[i], given, n);
+    return fits;
+}

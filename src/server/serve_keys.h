@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_keys.h - the API keys that the server accepts, from a file with one a line; empty lines and those that begin with # are none. */
+#ifndef HN_SERVE_KEYS_H
+#define HN_SERVE_KEYS_H
+
+#include "base/status.h"
+
+typedef struct serve_keys serve_keys;
+
+/* A file without a key is an error. */
+hunch_status serve_keys_read(serve_keys **out, const char *path, hunch_error *err);
+void serve_keys_free(serve_keys *k);
+/* Whether the header's value is "Bearer KEY" with one of them. Takes the same time for every wrong key of one length. */
+bool serve_keys_fit(const serve_keys *k, const char *authorization);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_main.c - hunch-serve, the program that `hunch serve` starts: reads the flags, listens, lets the engine's thread load the model, and
+ * waits for signals. The rest is in the files beside it: connections (serve_http.c), endpoints (serve_routes.c), the engine
+ * (serve_engine.c). */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "server/serve_http.h"
+#include "tools/tool_open.h"
+#include "tools/tool_serve.h"
+
+enum { MOST_TEMPLATE = 4 << 20, AVERAGE_ROWS = 1024, TICK_NS = 50000000 };
+
+typedef struct program {
+    tool_options o;
+    serve_settings settings;
+    serve_server server;
+    serve_http *http;
+    char name[256];
+    char *template_text;
+    int code; /* of the engine's thread */
+    volatile sig_atomic_t ended;
+} program;
+
+/* ---- the engine ---------------------------------------------------------------------------------------------- */
+
+static int engine_open(hunch_engine **e, hunch_model *m, program *p, int context, int rows) {
+    tool_method method;
+    tool_method_init(&method, p->o.drafts.items, p->o.drafts.n);
+    p->o.pool_rows = rows;
+    const int code = tool_engine_open(e, m, &p->o, &method, context, p->o.parallel);
+    tool_method_fini(&method);
+    return code;
+}
+
+/* Rows of the cache for the memory that was given, or four fifths of what is free; at most a context for each text and one more. */
+static int rows_of(const program *p, const hunch_model *m, int context) {
+    uint64_t window;
+    const uint64_t row = hunch_model_row_bytes(m, p->o.kv == TOOL_UNSET ? HUNCH_KV_DEFAULT : (hunch_kv)p->o.kv, &window) + window;
+    const uint64_t given = tool_serve_memory(&p->o), memory = given ? given : hn_memory_available() / 5 * 4;
+    const uint64_t most = ((uint64_t)p->o.parallel + 1) * (uint64_t)context, rows = row ? memory / row : most;
+    const uint64_t fit = rows < most ? rows : most;
+    return (int)(fit < (uint64_t)context ? (uint64_t)context : fit > INT32_MAX ? INT32_MAX : fit);
+}
+
+static int context_of(const program *p, const hunch_model *m) {
+    enum { BY_DEFAULT = 8192 };
+    hunch_model_info info;
+    hunch_model_get_info(m, &info);
+    return p->o.context != TOOL_UNSET ? p->o.context : info.context < BY_DEFAULT ? info.context : BY_DEFAULT;
+}
+
+static int open_all(void *user, hunch_model **m, hunch_engine **e) {
+    program *p = user;
+    int code = tool_model_open(m, &p->o, NULL);
+    if (code) return code;
+    const int context = context_of(p, *m);
+    code = engine_open(e, *m, p, context, rows_of(p, *m, context));
+    return code;
+}
+
+static void ready(void *user, hunch_model *m, hunch_engine *e) {
+    program *p = user;
+    uint64_t window;
+    char size[32];
+    json_t *drafters = json_array();
+    const uint64_t row = hunch_model_row_bytes(m, p->o.kv == TOOL_UNSET ? HUNCH_KV_DEFAULT : (hunch_kv)p->o.kv, &window);
+    for (int i = 0; i < hunch_engine_drafters(e); i++) json_array_append_new(drafters, json_string(hunch_engine_drafter_name(e, i)));
+    p->server.drafters = drafters;
+    tool_drafters_note(e);
+    if (p->o.quiet) return;
+    tool_size_text((double)(row + window) * p->o.pool_rows, size);
+    tool_message("ready: context %d, %d texts at once, %s for %d rows: %d texts of %d tokens fit", hunch_engine_context(e), p->o.parallel,
+                 size, p->o.pool_rows, p->o.pool_rows / AVERAGE_ROWS, AVERAGE_ROWS);
+}
+
+static void ended(void *user, int code) {
+    program *p = user;
+    p->code = code;
+    p->ended = 1;
+    kill(getpid(), SIGUSR1); /* the main thread waits for signals */
+}
+
+/* ---- settings ------------------------------------------------------------------------------------------------ */
+
+/* The last part of the model's path, without .gguf: no answer has the rest. */
+static void name_choose(program *p) {
+    char path[1024];
+    snprintf(path, sizeof path, "%s", p->o.model);
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') path[--n] = 0;
+    const char *last = strrchr(path, '/');
+    snprintf(p->name, sizeof p->name, "%.255s", p->o.served_model_name ? p->o.served_model_name : last ? last + 1 : path);
+    n = strlen(p->name);
+    if (!p->o.served_model_name && n > 5 && strcmp(p->name + n - 5, ".gguf") == 0) p->name[n - 5] = 0;
+}
+
+static int settings_make(program *p) {
+    const tool_options *o = &p->o;
+    hunch_error err = {0};
+    size_t n;
+    name_choose(p);
+    if (o->chat_template_file && hn_file_read(o->chat_template_file, MOST_TEMPLATE, &p->template_text, &n, &err))
+        return tool_failed(&err);
+    if (o->api_key_file && serve_keys_read(&p->server.keys, o->api_key_file, &err)) return tool_failed(&err);
+    p->settings = (serve_settings){.host = o->host, .port = o->port, .model_name = p->name, .cors = o->cors, .parallel = o->parallel,
+                                   .queue = o->queue, .connections = o->connections, .stall_s = o->stall,
+                                   .most_body = (size_t)o->max_body << 20, .log_json = o->log_json, .log_text = o->log_text,
+                                   .quiet = o->quiet, .template_text = p->template_text};
+    p->server.settings = &p->settings;
+    p->server.metrics = serve_metrics_new();
+    p->server.started = time(NULL);
+    return 0;
+}
+
+/* ---- running ------------------------------------------------------------------------------------------------- */
+
+/* The next of these signals, or 0 after a moment. */
+static int signal_wait(const sigset_t *set, bool for_long) {
+    const struct timespec moment = {0, TICK_NS};
+    int number = 0;
+    if (for_long) return sigwait(set, &number) == 0 ? number : 0;
+    number = sigtimedwait(set, NULL, &moment);
+    return number > 0 ? number : 0;
+}
+
+/* Until every answer is sent, or another signal comes. */
+static void drain(program *p, const sigset_t *set) {
+    if (!p->o.quiet) tool_message("new requests are refused; running ones end first");
+    serve_engine_drain(p->server.engine);
+    while (!p->ended && !(serve_engine_idle(p->server.engine) && serve_http_busy(p->http) == 0))
+        if (signal_wait(set, false)) return;
+}
+
+static int run(program *p, const sigset_t *set) {
+    const serve_engine_options eo = {.parallel = p->o.parallel, .queue = p->o.queue, .metrics = p->server.metrics, .open = open_all,
+                                     .ended = ended, .ready = ready, .user = p};
+    char url[300];
+    hunch_error err = {0};
+    /* The address is known before the engine's thread begins; a client that comes in between waits for the answer of its first look. */
+    p->server.engine = serve_engine_new(&eo);
+    hunch_status st = serve_http_start(&p->http, &p->server, url, &err);
+    if (st) return tool_failed(&err);
+    fprintf(stderr, "listening on %s\n", url);
+    if (!serve_engine_start(p->server.engine)) return tool_message("the engine's thread cannot be started"), HUNCH_FAILED;
+    signal_wait(set, true);
+    if (!p->ended) drain(p, set);
+    if (serve_engine_phase(p->server.engine) == SERVE_LOADING) _exit(128 + SIGTERM); /* it cannot be interrupted */
+    serve_engine_stop(p->server.engine);
+    serve_http_stop(p->http);
+    serve_engine_free(p->server.engine);
+    return p->code;
+}
+
+/* Reserves the numbers of standard streams that are closed: a connection would otherwise get one, and receive messages. */
+static void closed_streams_reserve(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/", O_PATH) != fd) _exit(HUNCH_FAILED);
+}
+
+int main(int argc, char **argv) {
+    static program p;
+    sigset_t set;
+    closed_streams_reserve();
+    json_set_alloc_funcs(serve_json_alloc, free);
+    int code = tool_serve_parse(&p.o, argc, argv);
+    if (code >= 0) return code;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &set, NULL); /* for all threads: they are taken here alone */
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+    code = settings_make(&p);
+    if (!code) code = run(&p, &set);
+    if (p.server.metrics) serve_metrics_free(p.server.metrics);
+    serve_keys_free(p.server.keys);
+    json_decref(p.server.drafters);
+    hn_free(p.template_text);
+    tool_options_fini(&p.o);
+    return code;
+}

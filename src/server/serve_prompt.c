@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_prompt.c - see serve_prompt.h. */
+#include "server/serve_prompt.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "server/serve_fields.h"
+
+bool serve_prompt_tokenize(hunch_model *m, const char *text, size_t len, int flags, const char *field, hunch_token **ids, size_t *n,
+                           serve_error *err) {
+    hunch_error why = {0};
+    hunch_model_info info;
+    hunch_model_get_info(m, &info);
+    if (!info.has_tokenizer) return serve_fail(err, 400, field, "the model has no tokenizer: send token ids");
+    if (hunch_tokenize(m, text, len, flags, ids, n, &why)) return serve_fail_hunch(err, field, &why);
+    return true;
+}
+
+/* ---- conversations ------------------------------------------------------------------------------------------- */
+
+/* A list of text parts as one text: templates expect a text. NULL: another kind of part. */
+static json_t *parts_join(const json_t *parts, const char **wrong) {
+    serve_bytes all = {0};
+    size_t i;
+    const json_t *part;
+    bool ok = true;
+    json_array_foreach(parts, i, part) {
+        const char *type = json_string_value(json_object_get(part, "type"));
+        const json_t *text = json_object_get(part, "text");
+        ok = ok && type && strcmp(type, "text") == 0 && json_is_string(text) &&
+             serve_bytes_add(&all, json_string_value(text), json_string_length(text));
+        if (!ok && !*wrong) *wrong = type ? type : "none";
+    }
+    json_t *joined = ok ? json_stringn(all.n ? all.at : "", all.n) : NULL;
+    serve_bytes_free(&all);
+    return joined;
+}
+
+/* Arguments of calls come as a text of JSON; templates expect the object. */
+static void arguments_parse(json_t *message) {
+    size_t i;
+    json_t *call;
+    json_array_foreach(json_object_get(message, "tool_calls"), i, call) {
+        json_t *function = json_object_get(call, "function"), *given = json_object_get(function, "arguments");
+        json_t *parsed = json_is_string(given) ? json_loads(json_string_value(given), 0, NULL) : NULL;
+        if (json_is_object(parsed)) json_object_set(function, "arguments", parsed);
+        json_decref(parsed);
+    }
+}
+
+static bool message_read(json_t *message, size_t i, serve_error *err) {
+    char field[80];
+    const char *wrong = NULL;
+    json_t *content = json_object_get(message, "content");
+    snprintf(field, sizeof field, "messages[%zu].content", i);
+    if (!json_string_length(json_object_get(message, "role")))
+        return serve_fail(err, 400, "messages", "messages[%zu] is not an object with a role", i);
+    if (json_is_array(content)) {
+        json_t *joined = parts_join(content, &wrong);
+        if (!joined) return serve_fail(err, 400, field, "%s: a part of type %.40s: only text is supported", field, wrong);
+        json_object_set_new(message, "content", joined);
+    } else if (content && !json_is_string(content) && !json_is_null(content))
+        return serve_fail(err, 400, field, "%s is not a text or a list of parts", field);
+    arguments_parse(message);
+    return true;
+}
+
+/* The conversation as templates expect it: a new array. NULL after an error. */
+static json_t *messages_read(const json_t *body, serve_error *err) {
+    const json_t *given = serve_field(body, "messages");
+    if (!json_array_size(given)) return serve_fail(err, 400, "messages", "messages is not a list of messages, or is empty"), NULL;
+    json_t *messages = json_deep_copy(given);
+    size_t i;
+    json_t *message;
+    json_array_foreach(messages, i, message)
+        if (!message_read(message, i, err)) return json_decref(messages), NULL;
+    return messages;
+}
+
+static bool tools_add(json_t *vars, const json_t *body, serve_error *err) {
+    json_t *tools = serve_field(body, "tools");
+    const char *choice = json_string_value(serve_field(body, "tool_choice"));
+    if (!tools || (json_is_array(tools) && json_array_size(tools) == 0)) return true;
+    if (!json_is_array(tools)) return serve_fail(err, 400, "tools", "tools is not a list");
+    if (!choice || strcmp(choice, "none") != 0) json_object_set(vars, "tools", tools);
+    return true;
+}
+
+/* Variables of the template. NULL after an error. */
+static json_t *variables(const json_t *body, bool add, serve_error *err) {
+    json_t *vars = json_object(), *own = serve_field(body, "chat_template_kwargs");
+    json_t *messages = messages_read(body, err), *effort = serve_field(body, "reasoning_effort");
+    if (messages && own && !json_is_object(own))
+        serve_fail(err, 400, "chat_template_kwargs", "chat_template_kwargs is not an object"), json_decref(messages), messages = NULL;
+    if (!messages || !tools_add(vars, body, err)) return json_decref(messages), json_decref(vars), NULL;
+    json_object_set_new(vars, "add_generation_prompt", json_boolean(add));
+    if (json_is_string(effort)) json_object_set(vars, "reasoning_effort", effort);
+    if (own) json_object_update(vars, own);
+    json_object_set_new(vars, "messages", messages);
+    return vars;
+}
+
+static bool render(const serve_server *s, hunch_model *m, json_t *vars, char **text, size_t *len, serve_error *err) {
+    hunch_chat_options how;
+    hunch_error why = {0};
+    char *dump = json_dumps(vars, 0);
+    hunch_chat_options_defaults(&how);
+    how.template_text = s->settings->template_text;
+    const hunch_status st = hunch_chat_render(m, dump, &how, text, len, &why);
+    free(dump);
+    return st ? serve_fail_hunch(err, "messages", &why) : true;
+}
+
+/* Without a template: the contents, one after the other. */
+static bool contents_join(const json_t *vars, char **text, size_t *len) {
+    serve_bytes all = {0};
+    size_t i;
+    const json_t *message;
+    json_array_foreach(json_object_get(vars, "messages"), i, message) {
+        const json_t *content = json_object_get(message, "content");
+        serve_bytes_add(&all, json_string_value(content), json_string_length(content));
+    }
+    *text = hn_strndup(all.n ? all.at : "", all.n); /* hunch_free takes it, too */
+    *len = all.n;
+    serve_bytes_free(&all);
+    return *text != NULL;
+}
+
+/* Whether the template's output depends on the tools: else the model would not see them. */
+static bool tools_seen(const serve_server *s, hunch_model *m, json_t *vars, const char *text, size_t len, serve_error *err) {
+    serve_error ignored;
+    char *without = NULL;
+    size_t n = 0;
+    if (!json_object_get(vars, "tools")) return true;
+    json_object_del(vars, "tools");
+    const bool same = render(s, m, vars, &without, &n, &ignored) && n == len && memcmp(without, text, len) == 0;
+    hunch_free(without);
+    return same ? serve_fail(err, 400, "tools", "the model's chat template ignores tools, so it would not see them") : true;
+}
+
+static bool has_template(const serve_server *s, const hunch_model *m) {
+    hunch_model_info info;
+    hunch_model_get_info(m, &info);
+    return s->settings->template_text || info.has_chat_template;
+}
+
+bool serve_prompt_render(serve_server *s, hunch_model *m, const json_t *body, bool add, char **text, size_t *len, serve_error *err) {
+    json_t *vars = variables(body, add, err);
+    if (!vars) return false;
+    bool ok;
+    if (has_template(s, m)) ok = render(s, m, vars, text, len, err) && tools_seen(s, m, vars, *text, *len, err);
+    else if (json_object_get(vars, "tools")) ok = serve_fail(err, 400, "tools", "the model has no chat template that renders tools");
+    else ok = contents_join(vars, text, len) || serve_fail(err, 503, NULL, "no memory for the conversation");
+    json_decref(vars);
+    if (!ok) hunch_free(*text), *text = NULL;
+    return ok;
+}
+
+static serve_prompt *prompts_make(serve_call *c, size_t n) {
+    c->prompts = serve_alloc(n, sizeof *c->prompts);
+    c->n_prompts = (int)n;
+    return c->prompts;
+}
+
+bool serve_prompt_chat(serve_server *s, serve_call *c, hunch_model *m, const json_t *body, serve_error *err) {
+    char *text = NULL;
+    size_t len;
+    bool add = true;
+    if (!serve_field_bool(body, "add_generation_prompt", &add, err) || !serve_prompt_render(s, m, body, add, &text, &len, err))
+        return false;
+    serve_prompt *p = prompts_make(c, 1);
+    const int flags = has_template(s, m) ? HUNCH_TEXT_RENDERED : HUNCH_TEXT_PARSE_SPECIAL | HUNCH_TEXT_ADD_SPECIAL;
+    bool ok = serve_prompt_tokenize(m, text, len, flags, "messages", &p->ids, &p->n, err);
+    hunch_free(text);
+    if (ok && p->n == 0) ok = serve_fail(err, 400, "messages", "the conversation is empty");
+    return ok;
+}
+
+/* ---- completions --------------------------------------------------------------------------------------------- */
+
+static bool text_read(serve_prompt *p, hunch_model *m, const json_t *text, bool special, serve_error *err) {
+    const int flags = HUNCH_TEXT_PARSE_SPECIAL | (special ? HUNCH_TEXT_ADD_SPECIAL : 0);
+    const char *at = json_string_value(text);
+    const size_t len = json_string_length(text);
+    if (!serve_bytes_add(&p->text, at, len)) return serve_fail(err, 503, NULL, "no memory for the prompt");
+    return serve_prompt_tokenize(m, at, len, flags, "prompt", &p->ids, &p->n, err);
+}
+
+static bool ids_read(serve_prompt *p, hunch_model *m, const json_t *list, serve_error *err) {
+    hunch_model_info info;
+    hunch_error why = {0};
+    char *text = NULL;
+    size_t len = 0;
+    hunch_model_get_info(m, &info);
+    if (!serve_ids_read(list, "prompt", info.vocab, &p->ids, &p->n, err)) return false;
+    if (info.has_tokenizer && hunch_detokenize(m, p->ids, p->n, &text, &len, &why)) return serve_fail_hunch(err, "prompt", &why);
+    const bool kept = serve_bytes_add(&p->text, text, len);
+    hunch_free(text);
+    return kept || serve_fail(err, 503, NULL, "no memory for the prompt");
+}
+
+bool serve_prompt_completion(serve_call *c, hunch_model *m, const json_t *body, serve_error *err) {
+    const json_t *given = serve_field(body, "prompt");
+    const json_t *first = json_array_get(given, 0);
+    const bool many = json_is_array(given) && !json_is_integer(first);
+    const size_t n = many ? json_array_size(given) : 1;
+    bool special = true;
+    if (!serve_field_bool(body, "add_special_tokens", &special, err)) return false;
+    if (!given || n == 0) return serve_fail(err, 400, "prompt", "prompt is missing or empty");
+    if (n > SERVE_MOST_CHOICES) return serve_fail(err, 400, "prompt", "%zu prompts: at most %d", n, SERVE_MOST_CHOICES);
+    prompts_make(c, n);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *one = many ? json_array_get(given, i) : given;
+        serve_prompt *p = &c->prompts[i];
+        const bool text = json_is_string(one);
+        if (!text && !json_is_array(one))
+            return serve_fail(err, 400, "prompt", "prompt is not a text, a list of texts, ids or a list of lists of ids");
+        if (!(text ? text_read(p, m, one, special, err) : ids_read(p, m, one, err))) return false;
+        if (p->n == 0) return serve_fail(err, 400, "prompt", "a prompt is empty");
+    }
+    return true;
+}

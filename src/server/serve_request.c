@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_request.c - see serve_request.h: the fields but those of sampling (serve_sampling.h) and the prompts (serve_prompt.h). */
+#include "server/serve_request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "server/serve_fields.h"
+#include "server/serve_prompt.h"
+#include "server/serve_sampling.h"
+
+enum { MOST_TOP = 20, COMPLETION_TOKENS = 16 }; /* of OpenAI: top_logprobs of chats, max_tokens of completions where none is given */
+
+/* ---- what is refused ----------------------------------------------------------------------------------------- */
+
+/* Fields that would change the answer and are not honoured: ignoring them silently would be wrong. */
+static const char *const refused[] = {
+    "suffix",           "functions",         "function_call",       "grammar",      "guided_json",  "guided_regex",
+    "guided_choice",    "guided_grammar",    "structured_outputs",  "json_schema",  "logits_processors",
+    "bad_words",        "allowed_token_ids", "prompt_logprobs",     "audio",        "chat_template",
+    "documents",        "images",            "web_search_options",  "lora_request", "truncate_prompt_tokens",
+    "min_tokens",       "stop_token_ids",    "thinking_token_budget"};
+
+static bool is_plain(const json_t *value) {
+    return json_is_false(value) || (json_is_array(value) && json_array_size(value) == 0) ||
+           (json_is_object(value) && json_object_size(value) == 0) || (json_is_integer(value) && json_integer_value(value) == 0) ||
+           (json_is_string(value) && json_string_length(value) == 0);
+}
+
+static bool switch_check(const json_t *body, const char *name, bool must, serve_error *err) {
+    bool value = must;
+    if (!serve_field_bool(body, name, &value, err)) return false;
+    return value == must ? true : serve_fail(err, 400, name, "%s: only %s is supported", name, must ? "true" : "false");
+}
+
+static bool format_check(const json_t *body, serve_error *err) {
+    const json_t *format = serve_field(body, "response_format");
+    const char *type = json_string_value(json_object_get(format, "type"));
+    if (!format || (type && strcmp(type, "text") == 0)) return true;
+    return serve_fail(err, 400, "response_format", "response_format: only {\"type\": \"text\"} is supported: answers cannot be held "
+                      "to a schema");
+}
+
+static bool choice_check(const json_t *body, serve_error *err) {
+    const json_t *choice = serve_field(body, "tool_choice");
+    const char *word = json_string_value(choice);
+    if (!choice || (word && (strcmp(word, "auto") == 0 || strcmp(word, "none") == 0))) return true;
+    return serve_fail(err, 400, "tool_choice", "tool_choice: only \"auto\" and \"none\" are supported: a call cannot be forced");
+}
+
+static bool refused_check(const json_t *body, serve_error *err) {
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        const json_t *value = serve_field(body, refused[i]);
+        if (value && !is_plain(value)) return serve_fail(err, 400, refused[i], "%s is not supported", refused[i]);
+    }
+    return format_check(body, err) && choice_check(body, err) && switch_check(body, "use_beam_search", false, err) &&
+           switch_check(body, "skip_special_tokens", true, err) && switch_check(body, "continue_final_message", false, err) &&
+           switch_check(body, "include_stop_str_in_output", false, err);
+}
+
+/* ---- fields -------------------------------------------------------------------------------------------------- */
+
+static bool model_check(const serve_server *s, const json_t *body, serve_error *err) {
+    const char *name = NULL;
+    if (!serve_field_text(body, "model", &name, err)) return false;
+    if (!name || strcmp(name, s->settings->model_name) == 0) return true;
+    return serve_fail_code(err, 404, "model_not_found", "model", "there is no model %.200s here, but %s", name,
+                           s->settings->model_name);
+}
+
+static bool stream_read(serve_call *c, const json_t *body, serve_error *err) {
+    const json_t *options = serve_field(body, "stream_options");
+    if (!serve_field_bool(body, "stream", &c->stream, err)) return false;
+    if (!options) return true;
+    if (!json_is_object(options)) return serve_fail(err, 400, "stream_options", "stream_options is not an object");
+    if (!c->stream) return serve_fail(err, 400, "stream_options", "stream_options is for streams: \"stream\": true");
+    return serve_field_bool(options, "include_usage", &c->include_usage, err) &&
+           serve_field_bool(options, "continuous_usage_stats", &c->continuous_usage, err);
+}
+
+static bool logprobs_read(serve_call *c, const json_t *body, serve_error *err) {
+    int64_t top = -1;
+    if (!c->chat) {
+        if (!serve_field_int(body, "logprobs", 0, HUNCH_MOST_TOP_LOGPROBS, &top, err)) return false;
+        c->request.logprobs = top >= 0;
+    } else if (!serve_field_bool(body, "logprobs", &c->request.logprobs, err) ||
+               !serve_field_int(body, "top_logprobs", 0, MOST_TOP, &top, err)) return false;
+    if (top > 0 && !c->request.logprobs) return serve_fail(err, 400, "top_logprobs", "top_logprobs needs \"logprobs\": true");
+    c->request.top_logprobs = top > 0 ? (int)top : 0;
+    return true;
+}
+
+static bool limit_read(serve_call *c, const json_t *body, serve_error *err) {
+    int64_t most = c->chat ? 0 : COMPLETION_TOKENS;
+    if (!serve_field_int(body, "max_tokens", 0, INT32_MAX, &most, err) ||
+        !serve_field_int(body, "max_completion_tokens", 1, INT32_MAX, &most, err)) return false;
+    if (most == 0 && serve_field(body, "max_tokens"))
+        return serve_fail(err, 400, "max_tokens", "max_tokens is 0: an answer has at least one token");
+    c->request.max_tokens = (int)most;
+    return serve_field_bool(body, "ignore_eos", &c->request.ignore_eos, err);
+}
+
+static bool number_read(serve_call *c, const json_t *body, serve_error *err) {
+    int64_t n = 1, best = 0;
+    if (!serve_field_int(body, "n", 1, SERVE_MOST_N, &n, err) || !serve_field_int(body, "best_of", 1, 100, &best, err)) return false;
+    if (best > n) return serve_fail(err, 400, "best_of", "best_of is larger than n: answers are not ranked");
+    c->n = (int)n;
+    return true;
+}
+
+static bool report_read(serve_call *c, const json_t *body, serve_error *err) {
+    if (!serve_field_bool(body, "return_token_ids", &c->token_ids, err) || !serve_field_bool(body, "timings", &c->with_timings, err) ||
+        !serve_field_bool(body, "speculation_metrics", &c->with_metrics, err)) return false;
+    if (c->with_metrics && c->n * c->n_prompts > 1)
+        return serve_fail(err, 400, "speculation_metrics", "speculation_metrics is for one answer, but there are %d", c->n * c->n_prompts);
+    if (!c->chat && !serve_field_bool(body, "echo", &c->echo, err)) return false;
+    if (c->echo && c->request.logprobs)
+        return serve_fail(err, 400, "echo", "echo with logprobs is not supported: the prompt's log-probabilities are not known");
+    return true;
+}
+
+/* A seed that was not given is random, below 2^53, so that readers of JSON that keep doubles can send it back. */
+static bool seed_read(serve_call *c, const json_t *body, serve_error *err) {
+    int64_t seed = -1;
+    uint64_t any;
+    if (!serve_field_int(body, "seed", INT64_MIN, INT64_MAX, &seed, err)) return false;
+    if (serve_field(body, "seed")) return c->request.sampling.seed = (uint64_t)seed, true;
+    if (getrandom(&any, sizeof any, 0) != (ssize_t)sizeof any) any = (uint64_t)hn_now_ns();
+    c->request.sampling.seed = any >> 11;
+    return true;
+}
+
+/* The service tier, or the header x-priority, a number: larger ones go first. */
+static bool priority_read(serve_call *c, const serve_asked *q, serve_error *err) {
+    const char *tier = NULL;
+    char *end = NULL;
+    if (!serve_field_text(q->body, "service_tier", &tier, err)) return false;
+    if (tier) c->priority = strcmp(tier, "priority") == 0 ? 1 : strcmp(tier, "flex") == 0 ? -1 : 0;
+    if (!q->priority) return true;
+    const long given = strtol(q->priority, &end, 10);
+    if (*end || end == q->priority || given < -100 || given > 100)
+        return serve_fail(err, 400, "x-priority", "the header x-priority is not a whole number from -100 to 100");
+    c->priority = (int)given;
+    return true;
+}
+
+/* ---- prompts ------------------------------------------------------------------------------------------------- */
+
+static bool context_check(const serve_call *c, int context, serve_error *err) {
+    for (int i = 0; i < c->n_prompts; i++)
+        if (c->prompts[i].n >= (size_t)context)
+            return serve_fail_code(err, 400, "context_length_exceeded", c->chat ? "messages" : "prompt",
+                                   "the prompt has %zu tokens, but the context holds %d, the answer included", c->prompts[i].n, context);
+    if (c->n_prompts * c->n > SERVE_MOST_CHOICES)
+        return serve_fail(err, 400, "prompt", "%d prompts of %d answers each: at most %d answers together", c->n_prompts, c->n,
+                          SERVE_MOST_CHOICES);
+    return true;
+}
+
+static bool read_all(serve_server *s, serve_call *c, const serve_asked *q, hunch_model *m, serve_error *err) {
+    const json_t *body = q->body;
+    hunch_request_defaults(&c->request, m);
+    return model_check(s, body, err) && refused_check(body, err) && stream_read(c, body, err) && number_read(c, body, err) &&
+           limit_read(c, body, err) && logprobs_read(c, body, err) && seed_read(c, body, err) && priority_read(c, q, err) &&
+           serve_sampling_read(&c->request, body, err) &&
+           (c->chat ? serve_prompt_chat(s, c, m, body, err) : serve_prompt_completion(c, m, body, err)) &&
+           context_check(c, serve_engine_context(s->engine), err) && report_read(c, body, err);
+}
+
+serve_call *serve_request_read(serve_server *s, const serve_asked *q, bool chat, serve_error *err) {
+    hunch_model *m = serve_model(s, err);
+    if (!m) return NULL;
+    serve_call *c = serve_call_new();
+    c->chat = chat;
+    c->received_s = q->received_s;
+    c->created = time(NULL);
+    snprintf(c->id, sizeof c->id, "%s-%s", chat ? "chatcmpl" : "cmpl", q->id);
+    if (!read_all(s, c, q, m, err)) return serve_call_release(c), NULL;
+    serve_call_choices(c);
+    return c;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_routes.c - the table of endpoints, and those that say what the server is. */
+#include <stdio.h>
+#include <string.h>
+
+#include "server/serve_endpoints.h"
+#include "server/serve_fields.h"
+#include "server/serve_request.h"
+
+hunch_model *serve_model(serve_server *s, serve_error *err) {
+    hunch_model *m = serve_engine_model(s->engine);
+    if (m) return m;
+    serve_fail(err, 503, NULL, "the model is still being loaded");
+    err->retry_after = 1;
+    return NULL;
+}
+
+/* ---- what the server is -------------------------------------------------------------------------------------- */
+
+static bool health(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    (void)q;
+    const serve_phase phase = serve_engine_phase(s->engine);
+    if (phase == SERVE_READY) return r->json = json_pack("{s:s}", "status", "ok"), true;
+    serve_fail(err, 503, NULL, phase == SERVE_LOADING ? "the model is still being loaded" : "the server is shutting down");
+    err->retry_after = 1;
+    return false;
+}
+
+static bool version(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    (void)s, (void)q, (void)err;
+    r->json = json_pack("{s:s}", "version", hunch_version());
+    return true;
+}
+
+static json_t *model_json(const serve_server *s) {
+    const char *name = s->settings->model_name;
+    return json_pack("{s:s,s:s,s:I,s:s,s:s,s:n,s:i}", "id", name, "object", "model", "created", (json_int_t)s->started, "owned_by",
+                     "hunch", "root", name, "parent", "max_model_len", serve_engine_context(s->engine));
+}
+
+static bool models(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    (void)q;
+    if (!serve_model(s, err)) return false;
+    r->json = json_pack("{s:s,s:[o]}", "object", "list", "data", model_json(s));
+    return true;
+}
+
+static bool model(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    if (!serve_model(s, err)) return false;
+    if (strcmp(q->rest, s->settings->model_name) != 0)
+        return serve_fail_code(err, 404, "model_not_found", "model", "there is no model %.200s here, but %s", q->rest,
+                               s->settings->model_name);
+    r->json = model_json(s);
+    return true;
+}
+
+static bool metrics(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    (void)q, (void)err;
+    const serve_load load = serve_engine_load(s->engine);
+    serve_metrics_write(s->metrics, s->settings->model_name, load.running, load.queued, &r->text);
+    return true;
+}
+
+/* ---- generated text ------------------------------------------------------------------------------------------ */
+
+static bool generate(serve_server *s, const serve_asked *q, bool chat, serve_reply *r, serve_error *err) {
+    r->call = serve_request_read(s, q, chat, err);
+    return r->call != NULL;
+}
+
+static bool chat(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) { return generate(s, q, true, r, err); }
+
+static bool completion(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) { return generate(s, q, false, r, err); }
+
+static const serve_route routes[] = {{"GET", "/health", true, health},
+                                     {"GET", "/version", false, version},
+                                     {"GET", "/metrics", true, metrics},
+                                     {"GET", "/v1/models", false, models},
+                                     {"GET", "/v1/models/", false, model},
+                                     {"GET", "/props", false, serve_props},
+                                     {"GET", "/tokenizer_info", false, serve_tokenizer_info},
+                                     {"POST", "/tokenize", false, serve_tokenize},
+                                     {"POST", "/detokenize", false, serve_detokenize},
+                                     {"POST", "/apply-template", false, serve_apply_template},
+                                     {"POST", "/v1/chat/completions", false, chat},
+                                     {"POST", "/v1/completions", false, completion}};
+
+static bool path_fits(const char *route, const char *path) {
+    const size_t n = strlen(route);
+    return route[n - 1] == '/' ? strncmp(route, path, n) == 0 && path[n] : strcmp(route, path) == 0;
+}
+
+const serve_route *serve_route_find(const char *method, const char *path, serve_error *err) {
+    const serve_route *other = NULL;
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
+        if (!path_fits(routes[i].path, path)) continue;
+        if (strcmp(routes[i].method, method) == 0) return &routes[i];
+        other = &routes[i];
+    }
+    if (other) serve_fail(err, 405, NULL, "%s takes %s", other->path, other->method);
+    else serve_fail(err, 404, NULL, "there is no %.200s here", path);
+    return NULL;
+}

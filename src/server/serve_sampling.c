@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_sampling.c - see serve_sampling.h. The names are those of OpenAI, else of vLLM and llama.cpp; the ranges are those of the flags. */
+#include "server/serve_sampling.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "server/serve_bytes.h"
+
+#define AT(field) offsetof(hunch_request, sampling.field)
+static const struct {
+    const char *name;
+    double least, most;
+    bool whole, above; /* above: `least` itself is too small */
+    size_t at;
+} numbers[] = {
+    {"temperature", 0, 1000, false, false, AT(temperature)},
+    {"top_p", 0, 1, false, true, AT(top_p)},
+    {"top_k", -1, INT32_MAX, true, false, AT(top_k)},
+    {"min_p", 0, 1, false, false, AT(min_p)},
+    {"top_n_sigma", 0, 1000, false, false, AT(top_n_sigma)},
+    {"typical_p", 0, 1, false, false, AT(typical_p)},
+    {"xtc_probability", 0, 1, false, false, AT(xtc_probability)},
+    {"xtc_threshold", 0, 0.5, false, false, AT(xtc_threshold)},
+    {"repetition_penalty", 0, 100, false, false, AT(repetition_penalty)},
+    {"frequency_penalty", -2, 2, false, false, AT(frequency_penalty)},
+    {"presence_penalty", -2, 2, false, false, AT(presence_penalty)},
+    {"dry_multiplier", 0, 1000, false, false, AT(dry_multiplier)},
+    {"dry_base", 1, 100, false, false, AT(dry_base)},
+    {"dry_allowed_length", 1, 1000, true, false, AT(dry_allowed_length)},
+    {"dry_penalty_last_n", -1, INT32_MAX, true, false, AT(dry_range)},
+};
+enum { NUMBERS = sizeof numbers / sizeof *numbers, MOST_BIASES = 1024 };
+
+static bool number_read(hunch_request *r, int i, const json_t *body, serve_error *err) {
+    const char *name = numbers[i].name;
+    const json_t *value = serve_field(body, name);
+    const double x = json_number_value(value);
+    if (!value) return true;
+    if (!(numbers[i].whole ? json_is_integer(value) : json_is_number(value)) || x < numbers[i].least || x > numbers[i].most ||
+        (numbers[i].above && x == numbers[i].least))
+        return serve_fail(err, 400, name, "%s is not a %snumber %s %g%s %g", name, numbers[i].whole ? "whole " : "",
+                          numbers[i].above ? "above" : "from", numbers[i].least, numbers[i].above ? " and at most" : " to",
+                          numbers[i].most);
+    if (numbers[i].whole) *(int *)((char *)r + numbers[i].at) = x < 0 ? 0 : (int)x; /* -1: off, or no limit */
+    else *(double *)((char *)r + numbers[i].at) = x;
+    return true;
+}
+
+/* A text, or a list of texts, none of them empty. */
+static bool texts_read(const json_t *body, const char *name, int most, const char *const **out, int *n_out, serve_error *err) {
+    const json_t *value = serve_field(body, name);
+    const size_t n = json_is_array(value) ? json_array_size(value) : 1;
+    if (!value || n == 0) return true;
+    if (n > (size_t)most) return serve_fail(err, 400, name, "%s has %zu texts: at most %d", name, n, most);
+    const char **list = serve_alloc(n, sizeof *list);
+    *out = list;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *one = json_is_array(value) ? json_array_get(value, i) : value;
+        const size_t len = json_string_length(one);
+        if (len == 0 || len > HUNCH_MOST_STOP_BYTES)
+            return serve_fail(err, 400, name, "%s is not a text, or a list of texts, of 1 to %d bytes each", name, HUNCH_MOST_STOP_BYTES);
+        char *copy = serve_alloc(len + 1, 1);
+        memcpy(copy, json_string_value(one), len);
+        list[(*n_out)++] = copy;
+    }
+    return true;
+}
+
+static bool bias_read(const char *key, const json_t *value, hunch_bias *to, serve_error *err) {
+    char *end;
+    const long id = strtol(key, &end, 10);
+    const double bias = json_number_value(value);
+    if (end == key || *end || id < 0 || id > INT32_MAX || !json_is_number(value) || !(bias >= -100 && bias <= 100))
+        return serve_fail(err, 400, "logit_bias", "logit_bias is not an object of token ids and numbers from -100 to 100");
+    *to = (hunch_bias){(hunch_token)id, bias <= -100 ? -INFINITY : bias}; /* OpenAI's -100 is a ban */
+    return true;
+}
+
+static bool biases_read(hunch_request *r, const json_t *body, serve_error *err) {
+    json_t *object = serve_field(body, "logit_bias");
+    const char *key;
+    json_t *value;
+    const size_t n = json_object_size(object);
+    if (!object) return true;
+    if (!json_is_object(object) || n > MOST_BIASES)
+        return serve_fail(err, 400, "logit_bias", "logit_bias is not an object of at most %d token ids", MOST_BIASES);
+    hunch_bias *list = serve_alloc(n, sizeof *list);
+    r->sampling.bias = list;
+    json_object_foreach(object, key, value)
+        if (!bias_read(key, value, &list[r->sampling.n_bias++], err)) return false;
+    return true;
+}
+
+bool serve_sampling_read(hunch_request *r, const json_t *body, serve_error *err) {
+    for (int i = 0; i < NUMBERS; i++)
+        if (!number_read(r, i, body, err)) return false;
+    if (r->sampling.xtc_probability > 0 && r->sampling.xtc_threshold == 0) r->sampling.xtc_threshold = 0.1;
+    return biases_read(r, body, err) && texts_read(body, "stop", HUNCH_MOST_STOPS, &r->stop, &r->n_stop, err) &&
+           texts_read(body, "dry_sequence_breakers", HUNCH_MOST_BREAKERS, &r->sampling.dry_breakers, &r->sampling.n_dry_breakers, err);
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_sessions.c - see serve_sessions.h. */
+#include "server/serve_sessions.h"
+
+#include <poll.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/status.h"
+
+enum { SILENT_SECONDS = 10 }; /* after which a stream sends a comment */
+
+struct serve_sessions {
+    hunch_engine *engine;
+    serve_metrics *metrics;
+    int parallel;
+    int open;          /* sessions */
+    serve_call *first; /* calls that have choices which are not done, in the order in which they were taken */
+};
+
+serve_sessions *serve_sessions_new(hunch_engine *e, int parallel, serve_metrics *m) {
+    serve_sessions *s = serve_alloc(1, sizeof *s);
+    *s = (serve_sessions){.engine = e, .parallel = parallel, .metrics = m};
+    return s;
+}
+
+/* Twice as many as run at once: the rest wait in the engine, so that a free place is taken within the same round. */
+bool serve_sessions_room(const serve_sessions *s) { return s->open < 2 * s->parallel; }
+
+int serve_sessions_open(const serve_sessions *s) { return s->open + (s->first != NULL); }
+
+/* ---- output -------------------------------------------------------------------------------------------------- */
+
+/* Log-probabilities of the tokens that are new. */
+static bool logprobs_take(serve_choice *c, const hunch_session_state *st, size_t n) {
+    const size_t had = c->n_tokens - n, top = (size_t)st->n_top_logprobs;
+    if (!st->logprobs) return true;
+    if (!hn_grow((void **)&c->logprobs, &c->cap_logprobs, c->n_tokens, sizeof *c->logprobs)) return false;
+    memcpy(c->logprobs + had, st->logprobs + had, n * sizeof *c->logprobs);
+    c->n_top = st->n_top_logprobs;
+    if (!top) return true;
+    if (!hn_grow((void **)&c->top, &c->cap_top, c->n_tokens * top, sizeof *c->top)) return false;
+    memcpy(c->top + had * top, st->top_logprobs + had * top, n * top * sizeof *c->top);
+    return true;
+}
+
+static bool tokens_take(serve_choice *c, const hunch_output *out) {
+    const double now = hn_now();
+    hunch_session_state st;
+    if (out->n_tokens == 0) return true;
+    if (!hn_grow((void **)&c->tokens, &c->cap_tokens, c->n_tokens + out->n_tokens, sizeof *c->tokens)) return false;
+    memcpy(c->tokens + c->n_tokens, out->tokens, out->n_tokens * sizeof *c->tokens);
+    c->n_tokens += out->n_tokens;
+    if (!c->first_s) c->first_s = now;
+    c->last_s = now;
+    if (!c->call->request.logprobs) return true;
+    hunch_session_get(out->session, &st);
+    return logprobs_take(c, &st, out->n_tokens);
+}
+
+static bool on_output(void *user, const hunch_output *out) {
+    serve_choice *c = user;
+    serve_call *call = c->call;
+    pthread_mutex_lock(&call->lock);
+    const double before = c->last_s;
+    const bool kept = serve_bytes_add(&c->text, out->text, out->text_len) && tokens_take(c, out);
+    if (!kept) hn_fail(&c->state.error, HUNCH_NO_MEMORY, "no memory for the answer");
+    const bool go_on = kept && !call->gone;
+    call->news = true;
+    if (before && c->last_s > before) serve_metrics_pause(call->metrics, c->last_s - before);
+    pthread_mutex_unlock(&call->lock);
+    return go_on;
+}
+
+/* A choice is over; under the lock of its call. */
+static void choice_end(serve_choice *c, const hunch_session_state *st) {
+    c->state = *st;
+    c->state.tokens = NULL;
+    c->state.drafter_of = NULL;
+    c->state.text = NULL;
+    c->state.logprobs = NULL;
+    c->state.top_logprobs = NULL;
+    c->done = true;
+    c->call->news = true;
+    c->call->left--;
+}
+
+static void choice_fail(serve_choice *c, const hunch_error *err) {
+    choice_end(c, &(hunch_session_state){.finish = HUNCH_FINISH_FAILED, .error = *err});
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------------- */
+
+static void choice_open(serve_sessions *s, serve_choice *c) {
+    serve_call *call = c->call;
+    hunch_request r = call->request;
+    hunch_error err = {0};
+    r.prompt = c->prompt->ids;
+    r.n_prompt = c->prompt->n;
+    r.sampling.seed = c->seed;
+    r.on_output = on_output;
+    r.on_output_user = c;
+    const hunch_status st = hunch_session_open(&c->session, s->engine, &r, &err);
+    pthread_mutex_lock(&call->lock);
+    if (!call->opened_s) call->opened_s = hn_now();
+    if (st) choice_fail(c, &err);
+    pthread_mutex_unlock(&call->lock);
+    s->open += st == HUNCH_OK;
+}
+
+static void call_fill(serve_sessions *s, serve_call *c) {
+    while (c->n_opened < c->n_choices && serve_sessions_room(s)) choice_open(s, &c->choices[c->n_opened++]);
+}
+
+void serve_sessions_take(serve_sessions *s, serve_call *c) {
+    serve_call **at = &s->first;
+    while (*at) at = &(*at)->next;
+    *at = c;
+    c->next = NULL;
+    c->spoke_s = hn_now();
+    c->metrics = s->metrics;
+    call_fill(s, c);
+}
+
+/* ---- the end of calls ---------------------------------------------------------------------------------------- */
+
+static void session_end(serve_sessions *s, serve_choice *c) {
+    if (!c->session) return;
+    hunch_session_close(&c->session);
+    s->open--;
+}
+
+/* What of a call is not done ends now, with this state. */
+static void call_end(serve_sessions *s, serve_call *c, const hunch_session_state *st) {
+    for (int i = 0; i < c->n_choices; i++) session_end(s, &c->choices[i]);
+    pthread_mutex_lock(&c->lock);
+    for (int i = 0; i < c->n_choices; i++)
+        if (!c->choices[i].done) choice_end(&c->choices[i], st);
+    serve_metrics_call(s->metrics, c);
+    serve_call_wake(c);
+    pthread_mutex_unlock(&c->lock);
+    serve_call_release(c);
+}
+
+static void call_cancel(serve_sessions *s, serve_call *c) {
+    pthread_mutex_lock(&c->lock);
+    c->gone = true;
+    pthread_mutex_unlock(&c->lock);
+    call_end(s, c, &(hunch_session_state){.finish = HUNCH_FINISH_CANCELLED});
+}
+
+void serve_sessions_refuse(serve_sessions *s, serve_call *c) { call_cancel(s, c); }
+
+void serve_sessions_fail(serve_sessions *s, const hunch_error *err) {
+    for (serve_call *c; (c = s->first);) {
+        s->first = c->next;
+        call_end(s, c, &(hunch_session_state){.finish = HUNCH_FINISH_FAILED, .error = *err});
+    }
+}
+
+void serve_sessions_free(serve_sessions *s) {
+    if (!s) return;
+    for (serve_call *c; (c = s->first);) {
+        s->first = c->next;
+        call_cancel(s, c);
+    }
+    hn_free(s);
+}
+
+/* ---- between rounds ------------------------------------------------------------------------------------------ */
+
+/* A connection that its client has closed, or whose sending side it has. */
+static bool is_closed(int fd) {
+    struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+    return fd >= 0 && poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL));
+}
+
+bool serve_sessions_look(serve_call *c) {
+    const double now = hn_now();
+    pthread_mutex_lock(&c->lock);
+    if (!c->gone && is_closed(c->fd)) c->gone = true;
+    if (!c->spoke_s) c->spoke_s = c->received_s;
+    if (c->stream && now - c->spoke_s > SILENT_SECONDS) {
+        c->comment = true;
+        c->spoke_s = now;
+        serve_call_wake(c);
+    }
+    const bool gone = c->gone;
+    pthread_mutex_unlock(&c->lock);
+    return gone;
+}
+
+void serve_sessions_sweep(serve_sessions *s) {
+    for (serve_call **at = &s->first; *at;) {
+        serve_call *c = *at;
+        if (serve_sessions_look(c)) {
+            *at = c->next;
+            call_cancel(s, c);
+            continue;
+        }
+        call_fill(s, c);
+        at = &c->next;
+    }
+}
+
+/* Whether the choice has ended. */
+static bool choice_report(serve_sessions *s, serve_choice *c) {
+    hunch_session_state st;
+    if (!c->session) return false;
+    hunch_session_get(c->session, &st);
+    if (st.finish == HUNCH_RUNNING) return false;
+    pthread_mutex_lock(&c->call->lock);
+    if (st.finish == HUNCH_FINISH_CANCELLED && c->state.error.status) { /* on_output had no memory */
+        st.finish = HUNCH_FINISH_FAILED;
+        st.error = c->state.error;
+    }
+    choice_end(c, &st);
+    pthread_mutex_unlock(&c->call->lock);
+    session_end(s, c);
+    return true;
+}
+
+void serve_sessions_report(serve_sessions *s) {
+    for (serve_call **at = &s->first; *at;) {
+        serve_call *c = *at;
+        for (int i = 0; i < c->n_opened; i++) choice_report(s, &c->choices[i]);
+        pthread_mutex_lock(&c->lock);
+        const bool over = c->left == 0;
+        if (c->news) c->spoke_s = hn_now();
+        if (c->stream && c->news && !over) serve_call_wake(c);
+        c->news = false;
+        pthread_mutex_unlock(&c->lock);
+        if (!over) {
+            at = &c->next;
+            continue;
+        }
+        *at = c->next;
+        call_end(s, c, &(hunch_session_state){0});
+    }
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_stream.c - the events of a stream (serve_answer.h): "data: {json}" and an empty line each; one a choice and round, more rounds in
+ * one if the client reads slowly. */
+#include <stdlib.h>
+
+#include "server/serve_answer.h"
+
+static void event_add(serve_bytes *out, json_t *value) {
+    char *text = json_dumps(value, JSON_COMPACT);
+    serve_bytes_put(out, "data: ");
+    serve_bytes_put(out, text);
+    serve_bytes_put(out, "\n\n");
+    free(text);
+    json_decref(value);
+}
+
+static json_t *chunk(const serve_server *s, const serve_call *c, json_t *choices) {
+    json_t *one = json_pack("{s:s,s:s,s:I,s:s,s:o}", "id", c->id, "object", c->chat ? "chat.completion.chunk" : "text_completion",
+                            "created", (json_int_t)c->created, "model", s->settings->model_name, "choices", choices);
+    if (c->continuous_usage) json_object_set_new(one, "usage", serve_usage_json(c));
+    else if (c->include_usage) json_object_set_new(one, "usage", json_null());
+    return one;
+}
+
+static void choice_event(const serve_server *s, const serve_call *c, json_t *choice, serve_bytes *out) {
+    event_add(out, chunk(s, c, json_pack("[o]", choice)));
+}
+
+/* The first event: of a chat the role, of a completion with echo the prompt. */
+static void begin(const serve_server *s, const serve_call *c, serve_choice *one, serve_bytes *out) {
+    one->begun = true;
+    if (c->chat)
+        choice_event(s, c, json_pack("{s:i,s:{s:s,s:s},s:n,s:n}", "index", one->index, "delta", "role", "assistant", "content", "",
+                                     "logprobs", "finish_reason"), out);
+    else if (c->echo)
+        choice_event(s, c, json_pack("{s:i,s:o,s:n,s:n}", "index", one->index, "text",
+                                     serve_text_json(one->prompt->text.at, one->prompt->text.n), "logprobs", "finish_reason"), out);
+}
+
+/* Text and tokens that are new; at the end of a completion with the reason, of a chat the reason is an event of its own. */
+static void piece(const serve_server *s, const serve_call *c, serve_choice *one, serve_bytes *out) {
+    const bool last = one->done && !c->chat;
+    json_t *text = serve_text_json(one->text.at + one->sent_text, one->text.n - one->sent_text);
+    json_t *logprobs = c->request.logprobs && one->n_tokens > one->sent_tokens
+                           ? serve_logprobs_json(s, one, one->sent_tokens, one->n_tokens, one->sent_text)
+                           : json_null();
+    json_t *choice = c->chat ? json_pack("{s:i,s:{s:o}}", "index", one->index, "delta", "content", text)
+                             : json_pack("{s:i,s:o}", "index", one->index, "text", text);
+    json_object_set_new(choice, "logprobs", logprobs);
+    json_object_set_new(choice, "finish_reason", last ? serve_finish_json(one) : json_null());
+    if (c->token_ids)
+        json_object_set_new(choice, "token_ids", serve_ids_json(one->tokens + one->sent_tokens, one->n_tokens - one->sent_tokens));
+    one->sent_text = one->text.n;
+    one->sent_tokens = one->n_tokens;
+    choice_event(s, c, choice, out);
+}
+
+static void choice_next(const serve_server *s, const serve_call *c, serve_choice *one, serve_bytes *out) {
+    if (!one->begun) begin(s, c, one, out);
+    const bool more = one->text.n > one->sent_text || one->n_tokens > one->sent_tokens;
+    if (more || (one->done && !one->ended && !c->chat)) piece(s, c, one, out);
+    if (one->done && !one->ended && c->chat)
+        choice_event(s, c, json_pack("{s:i,s:{},s:n,s:o}", "index", one->index, "delta", "logprobs", "finish_reason",
+                                     serve_finish_json(one)), out);
+    one->ended = one->done;
+}
+
+static void end(const serve_server *s, const serve_call *c, serve_bytes *out) {
+    if (c->include_usage || c->with_metrics || c->with_timings) {
+        json_t *last = chunk(s, c, json_array());
+        json_object_set_new(last, "usage", serve_usage_json(c));
+        serve_figures_add(last, c);
+        event_add(out, last);
+    }
+    serve_bytes_put(out, "data: [DONE]\n\n");
+}
+
+serve_more serve_stream_next(const serve_server *s, serve_call *c, serve_bytes *out) {
+    serve_error err;
+    const size_t had = out->n;
+    if (serve_answer_failed(c, &err)) return event_add(out, serve_error_json(&err)), SERVE_LAST;
+    for (int i = 0; i < c->n_choices; i++)
+        if (!c->choices[i].ended) choice_next(s, c, &c->choices[i], out);
+    if (c->left == 0) return end(s, c, out), SERVE_LAST;
+    if (out->n == had && c->comment) serve_bytes_put(out, ": still at work\n\n");
+    c->comment = false;
+    return out->n > had ? SERVE_BYTES : SERVE_NOTHING_YET;
+}

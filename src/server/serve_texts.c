@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_texts.c - endpoints of texts and tokens, in vLLM's and llama.cpp's shapes; and what is known of model and engine. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "server/serve_answer.h"
+#include "server/serve_endpoints.h"
+#include "server/serve_fields.h"
+#include "server/serve_prompt.h"
+
+/* ---- tokens -------------------------------------------------------------------------------------------------- */
+
+static json_t *pieces_json(hunch_model *m, const hunch_token *ids, size_t n) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < n; i++) {
+        const char *bytes = "";
+        size_t len = 0;
+        hunch_token_piece(m, ids[i], &bytes, &len, NULL, NULL);
+        json_array_append_new(list, serve_text_json(bytes, len));
+    }
+    return list;
+}
+
+/* The text of "prompt" (vLLM), of "content" (llama.cpp), or of "messages" as their template renders them. */
+static bool text_tokenize(serve_server *s, hunch_model *m, const json_t *body, hunch_token **ids, size_t *n, serve_error *err) {
+    const char *field = serve_field(body, "content") ? "content" : "prompt";
+    const json_t *given = serve_field(body, field);
+    bool special = strcmp(field, "prompt") == 0, add = true;
+    char *text = NULL;
+    size_t len;
+    if (serve_field(body, "messages")) {
+        if (!serve_field_bool(body, "add_generation_prompt", &add, err) || !serve_prompt_render(s, m, body, add, &text, &len, err))
+            return false;
+        const bool ok = serve_prompt_tokenize(m, text, len, HUNCH_TEXT_RENDERED, "messages", ids, n, err);
+        hunch_free(text);
+        return ok;
+    }
+    if (!json_is_string(given)) return serve_fail(err, 400, field, "%s is not a text", field);
+    if (!serve_field_bool(body, "add_special_tokens", &special, err) || !serve_field_bool(body, "add_special", &special, err)) return false;
+    return serve_prompt_tokenize(m, json_string_value(given), json_string_length(given),
+                                 HUNCH_TEXT_PARSE_SPECIAL | (special ? HUNCH_TEXT_ADD_SPECIAL : 0), field, ids, n, err);
+}
+
+bool serve_tokenize(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    hunch_model *m = serve_model(s, err);
+    hunch_token *ids = NULL;
+    size_t n = 0;
+    bool pieces = false;
+    if (!m || !serve_field_bool(q->body, "return_token_strs", &pieces, err) || !text_tokenize(s, m, q->body, &ids, &n, err)) return false;
+    r->json = json_pack("{s:I,s:i,s:o,s:o}", "count", (json_int_t)n, "max_model_len", serve_engine_context(s->engine), "tokens",
+                        serve_ids_json(ids, n), "token_strs", pieces ? pieces_json(m, ids, n) : json_null());
+    hunch_free(ids);
+    return true;
+}
+
+bool serve_detokenize(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    hunch_model *m = serve_model(s, err);
+    hunch_token *ids = NULL;
+    hunch_model_info info;
+    hunch_error why = {0};
+    char *text = NULL;
+    size_t n = 0, len = 0;
+    if (!m) return false;
+    hunch_model_get_info(m, &info);
+    const json_t *given = serve_field(q->body, "tokens");
+    if (!json_is_array(given)) return serve_fail(err, 400, "tokens", "tokens is not a list of token ids");
+    if (!serve_ids_read(given, "tokens", info.vocab, &ids, &n, err)) return false;
+    const hunch_status st = hunch_detokenize(m, ids, n, &text, &len, &why);
+    hn_free(ids);
+    if (st) return serve_fail_hunch(err, "tokens", &why);
+    json_t *value = serve_text_json(text, len);
+    r->json = json_pack("{s:O,s:o}", "prompt", value, "content", value);
+    hunch_free(text);
+    return true;
+}
+
+bool serve_apply_template(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    hunch_model *m = serve_model(s, err);
+    char *text = NULL;
+    size_t len;
+    bool add = true;
+    if (!m || !serve_field_bool(q->body, "add_generation_prompt", &add, err) || !serve_prompt_render(s, m, q->body, add, &text, &len, err))
+        return false;
+    r->json = json_pack("{s:o}", "prompt", serve_text_json(text, len));
+    hunch_free(text);
+    return true;
+}
+
+/* ---- what is known ------------------------------------------------------------------------------------------- */
+
+bool serve_tokenizer_info(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    (void)q;
+    hunch_model *m = serve_model(s, err);
+    hunch_model_info info;
+    if (!m) return false;
+    hunch_model_get_info(m, &info);
+    r->json = json_pack("{s:s,s:i,s:i,s:b,s:b}", "tokenizer_class", "hunch", "vocab_size", info.vocab, "model_max_length", info.context,
+                        "has_tokenizer", info.has_tokenizer, "has_chat_template", info.has_chat_template);
+    return true;
+}
+
+bool serve_props(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    (void)q;
+    hunch_model *m = serve_model(s, err);
+    hunch_model_info info;
+    if (!m) return false;
+    hunch_model_get_info(m, &info);
+    const serve_load load = serve_engine_load(s->engine);
+    r->json = json_pack("{s:s,s:s,s:s?,s:I,s:i,s:i,s:i,s:i,s:i,s:s,s:i,s:o}", "version", hunch_version(), "model",
+                        s->settings->model_name, "architecture", info.architecture, "parameters", (json_int_t)info.parameters, "context",
+                        serve_engine_context(s->engine), "parallel", s->settings->parallel, "queue", s->settings->queue, "running",
+                        load.running, "waiting", load.queued, "isa", info.isa, "threads", info.threads, "drafters",
+                        json_deep_copy(s->drafters));
+    return true;
+}
