@@ -40,21 +40,40 @@ json_t *serve_finish_json(const serve_choice *c) {
     case HUNCH_FINISH_STOP:
     case HUNCH_FINISH_LOOP: return json_string("stop");
     case HUNCH_FINISH_LENGTH: return json_string("length");
+    case HUNCH_FINISH_DEADLINE: return json_string("length");
     default: return json_string("abort");
     }
+}
+
+/* As vLLM: the stop string or the stop token that ended it, null for an end-of-sequence token; and "deadline". */
+json_t *serve_stop_json(const serve_choice *c) {
+    const hunch_request *r = &c->call->request;
+    if (c->done && c->state.finish == HUNCH_FINISH_DEADLINE) return json_string("deadline");
+    if (!c->done || c->state.finish != HUNCH_FINISH_STOP) return json_null();
+    if (c->state.stop_string >= 0) return json_string(r->stop[c->state.stop_string]);
+    for (int i = 0; i < r->n_stop_tokens; i++)
+        if (r->stop_tokens[i] == c->state.stop_token) return json_integer(c->state.stop_token);
+    return json_null();
 }
 
 /* Prompt tokens count once a prompt, however many choices it has; cached are those that the first of its sessions was given. */
 json_t *serve_usage_json(const serve_call *c) {
     const size_t prompt = serve_call_prompt_tokens(c);
-    uint64_t cached = 0;
+    uint64_t cached = 0, predicted = 0, right = 0;
     size_t answer = 0;
     for (int i = 0; i < c->n_choices; i++) {
         answer += c->choices[i].n_tokens;
+        predicted += c->choices[i].predicted;
+        right += c->choices[i].predicted_right;
         if (i % c->n == 0) cached += c->choices[i].state.n_restored;
     }
-    return json_pack("{s:I,s:I,s:I,s:{s:I}}", "prompt_tokens", (json_int_t)prompt, "completion_tokens", (json_int_t)answer,
+    json_t *usage = json_pack("{s:I,s:I,s:I,s:{s:I}}", "prompt_tokens", (json_int_t)prompt, "completion_tokens", (json_int_t)answer,
                      "total_tokens", (json_int_t)(prompt + answer), "prompt_tokens_details", "cached_tokens", (json_int_t)cached);
+    if (c->request.n_prediction)
+        json_object_set_new(usage, "completion_tokens_details",
+                            json_pack("{s:I,s:I}", "accepted_prediction_tokens", (json_int_t)right, "rejected_prediction_tokens",
+                                      (json_int_t)(predicted - right)));
+    return usage;
 }
 
 /* ---- figures ------------------------------------------------------------------------------------------------- */
@@ -116,6 +135,7 @@ static json_t *choice_json(const serve_server *s, const serve_call *c, const ser
     else json_object_set_new(choice, "text", text_of(c, one));
     json_object_set_new(choice, "logprobs", c->request.logprobs ? serve_logprobs_json(s, one, 0, one->n_tokens, 0) : json_null());
     json_object_set_new(choice, "finish_reason", serve_finish_json(one));
+    json_object_set_new(choice, "stop_reason", serve_stop_json(one));
     if (c->token_ids) {
         json_object_set_new(choice, "token_ids", serve_ids_json(one->tokens, one->n_tokens));
         json_object_set_new(choice, "prompt_token_ids", serve_ids_json(one->prompt->ids, one->prompt->n));

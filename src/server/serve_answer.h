@@ -18,6 +18,8 @@ serve_more serve_stream_next(const serve_server *s, serve_call *c, serve_bytes *
 
 /* null while it runs. */
 json_t *serve_finish_json(const serve_choice *c);
+/* What ended it, "stop_reason"; null: an end-of-sequence token, or its length. */
+json_t *serve_stop_json(const serve_choice *c);
 json_t *serve_usage_json(const serve_call *c);
 /* Tokens [from, to) of a choice, as a chat's or a completion's "logprobs". before: bytes of text before the first of them. */
 json_t *serve_logprobs_json(const serve_server *s, const serve_choice *c, size_t from, size_t to, size_t before);

@@ -10,6 +10,7 @@ serve_call *serve_call_new(void) {
     atomic_init(&c->references, 1);
     c->fd = -1;
     c->n = 1;
+    c->predicting = -1;
     return c;
 }
 
@@ -28,6 +29,8 @@ void serve_call_release(serve_call *c) {
         serve_bytes_free(&c->prompts[i].text);
     }
     for (int i = 0; i < c->request.n_stop; i++) hn_free((void *)(uintptr_t)c->request.stop[i]);
+    hn_free((void *)(uintptr_t)c->request.stop_tokens);
+    hn_free((void *)(uintptr_t)c->request.salt);
     for (int i = 0; i < c->request.sampling.n_dry_breakers; i++)
         hn_free((void *)(uintptr_t)c->request.sampling.dry_breakers[i]);
     hn_free((void *)(uintptr_t)c->request.stop);

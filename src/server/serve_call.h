@@ -40,6 +40,7 @@ typedef struct serve_choice {
     int n_top;
     bool done;
     hunch_session_state state; /* once it is done; without its arrays */
+    uint64_t predicted, predicted_right; /* tokens of the prediction that were verified, and accepted */
     double first_s, last_s;    /* times (hn_now) of its first and newest token; 0: none yet */
     /* the thread of HTTP: what a stream has sent */
     size_t sent_text, sent_tokens;
@@ -58,7 +59,7 @@ typedef struct serve_call {
     serve_prompt *prompts;  /* [n_prompts] */
     int n_prompts, n;       /* n: choices a prompt */
     bool stream, include_usage, continuous_usage, echo, token_ids, with_metrics, with_timings;
-    int priority;           /* larger ones are opened first */
+    int predicting;         /* the drafter that uses the request's prediction; -1: none */
     double received_s;
     int fd;                 /* of the connection, to see a client that hung up */
     serve_choice *choices;  /* [n_choices], of the first prompt first */

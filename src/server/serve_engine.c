@@ -59,7 +59,7 @@ serve_load serve_engine_load(serve_engine *e) {
 /* Behind those of its priority. */
 static void queue_insert(serve_engine *e, serve_call *c) {
     serve_call **at = &e->first;
-    while (*at && (*at)->priority >= c->priority) at = &(*at)->next;
+    while (*at && (*at)->request.priority >= c->request.priority) at = &(*at)->next;
     c->next = *at;
     *at = c;
     e->queued++;

@@ -36,6 +36,7 @@ typedef struct exchange {
     struct MHD_Connection *connection;
     const serve_route *route;
     char method[12], path[200], id[72];
+    uint64_t tenant; /* of its API key */
     double begun_s;
     serve_bytes body;
     bool too_large, handled;
@@ -177,7 +178,7 @@ static enum MHD_Result call_begin(exchange *x, serve_call *c) {
 
 static enum MHD_Result answer(exchange *x) {
     serve_server *s = x->h->server;
-    serve_asked q = {.id = x->id, .received_s = x->begun_s, .priority = header(x, "X-Priority")};
+    serve_asked q = {.id = x->id, .received_s = x->begun_s, .priority = header(x, "X-Priority"), .tenant = x->tenant};
     serve_reply r = {0};
     serve_error err = {0};
     size_t n = strlen(x->route->path);
@@ -214,7 +215,8 @@ static bool admit(exchange *x, serve_error *err) {
     const serve_server *s = x->h->server;
     const char *length = header(x, "Content-Length"), *method = strcmp(x->method, "HEAD") == 0 ? "GET" : x->method;
     if (!(x->route = serve_route_find(method, x->path, err))) return false;
-    if (s->keys && !x->route->open && !serve_keys_fit(s->keys, header(x, "Authorization")))
+    x->tenant = s->keys ? serve_keys_fit(s->keys, header(x, "Authorization")) : 0;
+    if (s->keys && !x->route->open && !x->tenant)
         return serve_fail_code(err, 401, "invalid_api_key", NULL,
                                "expected the header Authorization: Bearer KEY with a key that is known here");
     if (length && strtoull(length, NULL, 10) > s->settings->most_body)

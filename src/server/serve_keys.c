@@ -60,12 +60,12 @@ static bool is_same(const char *key, const char *given, size_t n) {
     return differ == 0;
 }
 
-bool serve_keys_fit(const serve_keys *k, const char *authorization) {
-    bool fits = false;
-    if (!authorization || strncasecmp(authorization, "Bearer ", 7) != 0) return false;
+uint64_t serve_keys_fit(const serve_keys *k, const char *authorization) {
+    uint64_t found = 0;
+    if (!authorization || strncasecmp(authorization, "Bearer ", 7) != 0) return 0;
     const char *given = authorization + 7 + strspn(authorization + 7, " ");
     const size_t n = strlen(given);
     for (size_t i = 0; i < k->n; i++)
-        if (strlen(k->key[i]) == n) fits |= is_same(k->key[i], given, n);
-    return fits;
+        if (strlen(k->key[i]) == n && is_same(k->key[i], given, n)) found = i + 1;
+    return found;
 }

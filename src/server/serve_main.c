@@ -30,9 +30,23 @@ typedef struct program {
 
 /* ---- the engine ---------------------------------------------------------------------------------------------- */
 
+/* The drafters of the flags, and one for requests that bring a prediction, which proposes nothing for others. A rule that wants one
+ * drafter alone has that. */
+static void method_make(tool_method *method, const tool_options *o) {
+    const char *specs[64] = {"auto"};
+    int n = o->drafts.n ? 0 : 1;
+    bool add = o->verify == TOOL_UNSET || o->verify == HUNCH_VERIFY_MATCH || o->verify == HUNCH_VERIFY_GREEDY;
+    for (int i = 0; i < o->drafts.n && n < 63; i++) {
+        specs[n++] = o->drafts.items[i];
+        add = add && strcmp(o->drafts.items[i], "none") != 0 && !strstr(o->drafts.items[i], "prediction");
+    }
+    if (add) specs[n++] = "prediction";
+    tool_method_init(method, specs, n);
+}
+
 static int engine_open(hunch_engine **e, hunch_model *m, program *p, int context, int rows) {
     tool_method method;
-    tool_method_init(&method, p->o.drafts.items, p->o.drafts.n);
+    method_make(&method, &p->o);
     p->o.pool_rows = rows;
     const int code = tool_engine_open(e, m, &p->o, &method, context, p->o.parallel);
     tool_method_fini(&method);

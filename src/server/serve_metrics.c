@@ -83,9 +83,9 @@ static void note(serve_metrics *m, int which, double value) {
 
 static int reason_of(const hunch_session_state *st) {
     return st->finish == HUNCH_FINISH_STOP || st->finish == HUNCH_FINISH_LOOP ? STOP
-           : st->finish == HUNCH_FINISH_LENGTH                                ? LENGTH
-           : st->finish == HUNCH_FINISH_CANCELLED                             ? ABORT
-                                                                              : ERROR;
+           : st->finish == HUNCH_FINISH_LENGTH || st->finish == HUNCH_FINISH_DEADLINE ? LENGTH
+           : st->finish == HUNCH_FINISH_CANCELLED                                     ? ABORT
+                                                                                      : ERROR;
 }
 
 static void choice_count(serve_metrics *m, const serve_call *call, const serve_choice *c) {

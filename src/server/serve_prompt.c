@@ -39,6 +39,11 @@ static json_t *parts_join(const json_t *parts, const char **wrong) {
     return joined;
 }
 
+json_t *serve_prompt_content(const json_t *content) {
+    const char *wrong = NULL;
+    return json_is_array(content) ? parts_join(content, &wrong) : json_is_string(content) ? json_copy((json_t *)(uintptr_t)content) : NULL;
+}
+
 /* Arguments of calls come as a text of JSON; templates expect the object. */
 static void arguments_parse(json_t *message) {
     size_t i;
@@ -199,7 +204,7 @@ static bool ids_read(serve_prompt *p, hunch_model *m, const json_t *list, serve_
     if (info.has_tokenizer && hunch_detokenize(m, p->ids, p->n, &text, &len, &why)) return serve_fail_hunch(err, "prompt", &why);
     const bool kept = serve_bytes_add(&p->text, text, len);
     hunch_free(text);
-    return kept || serve_fail(err, 503, NULL, "no memory for the prompt");
+    return kept ? true : serve_fail(err, 503, NULL, "no memory for the prompt");
 }
 
 bool serve_prompt_completion(serve_call *c, hunch_model *m, const json_t *body, serve_error *err) {

@@ -12,8 +12,9 @@
 #include "server/serve_fields.h"
 #include "server/serve_prompt.h"
 #include "server/serve_sampling.h"
+#include "server/serve_speculation.h"
 
-enum { MOST_TOP = 20, COMPLETION_TOKENS = 16 }; /* of OpenAI: top_logprobs of chats, max_tokens of completions where none is given */
+enum { MOST_TOP = 20, COMPLETION_TOKENS = 16, MOST_SALT = 200 }; /* of OpenAI: top_logprobs of chats, max_tokens of completions */
 
 /* ---- what is refused ----------------------------------------------------------------------------------------- */
 
@@ -23,7 +24,7 @@ static const char *const refused[] = {
     "guided_choice",    "guided_grammar",    "structured_outputs",  "json_schema",  "logits_processors",
     "bad_words",        "allowed_token_ids", "prompt_logprobs",     "audio",        "chat_template",
     "documents",        "images",            "web_search_options",  "lora_request", "truncate_prompt_tokens",
-    "min_tokens",       "stop_token_ids",    "thinking_token_budget"};
+    "thinking_token_budget"};
 
 static bool is_plain(const json_t *value) {
     return json_is_false(value) || (json_is_array(value) && json_array_size(value) == 0) ||
@@ -58,7 +59,7 @@ static bool refused_check(const json_t *body, serve_error *err) {
         if (value && !is_plain(value)) return serve_fail(err, 400, refused[i], "%s is not supported", refused[i]);
     }
     return format_check(body, err) && choice_check(body, err) && switch_check(body, "use_beam_search", false, err) &&
-           switch_check(body, "skip_special_tokens", true, err) && switch_check(body, "continue_final_message", false, err) &&
+           switch_check(body, "continue_final_message", false, err) &&
            switch_check(body, "include_stop_str_in_output", false, err);
 }
 
@@ -101,7 +102,28 @@ static bool limit_read(serve_call *c, const json_t *body, serve_error *err) {
     if (most == 0 && serve_field(body, "max_tokens"))
         return serve_fail(err, 400, "max_tokens", "max_tokens is 0: an answer has at least one token");
     c->request.max_tokens = (int)most;
+    int64_t least = 0;
+    bool special = true;
+    if (!serve_field_int(body, "min_tokens", 0, most ? most : INT32_MAX, &least, err) ||
+        !serve_field_bool(body, "skip_special_tokens", &special, err)) return false;
+    c->request.min_tokens = (int)least;
+    c->request.special_text = !special;
     return serve_field_bool(body, "ignore_eos", &c->request.ignore_eos, err);
+}
+
+static bool stop_tokens_read(serve_call *c, const json_t *body, const hunch_model *m, serve_error *err) {
+    const json_t *list = serve_field(body, "stop_token_ids");
+    hunch_model_info info;
+    hunch_token *ids = NULL;
+    size_t n = 0;
+    hunch_model_get_info(m, &info);
+    if (!list) return true;
+    if (!json_is_array(list) || json_array_size(list) > HUNCH_MOST_STOPS)
+        return serve_fail(err, 400, "stop_token_ids", "stop_token_ids is not a list of at most %d token ids", HUNCH_MOST_STOPS);
+    if (!serve_ids_read(list, "stop_token_ids", info.vocab, &ids, &n, err)) return false;
+    c->request.stop_tokens = ids;
+    c->request.n_stop_tokens = (int)n;
+    return true;
 }
 
 static bool number_read(serve_call *c, const json_t *body, serve_error *err) {
@@ -134,18 +156,35 @@ static bool seed_read(serve_call *c, const json_t *body, serve_error *err) {
     return true;
 }
 
-/* The service tier, or the header x-priority, a number: larger ones go first. */
+/* The service tier, or the header x-priority, a number: larger ones go first. And the time after which an answer is of no use. */
 static bool priority_read(serve_call *c, const serve_asked *q, serve_error *err) {
+    const json_t *deadline = serve_field(q->body, "deadline");
     const char *tier = NULL;
     char *end = NULL;
     if (!serve_field_text(q->body, "service_tier", &tier, err)) return false;
-    if (tier) c->priority = strcmp(tier, "priority") == 0 ? 1 : strcmp(tier, "flex") == 0 ? -1 : 0;
+    if (deadline && (!json_is_number(deadline) || !(json_number_value(deadline) > 0)))
+        return serve_fail(err, 400, "deadline", "deadline is not a number of seconds above 0");
+    c->request.deadline_s = json_number_value(deadline);
+    if (tier) c->request.priority = strcmp(tier, "priority") == 0 ? 1 : strcmp(tier, "flex") == 0 ? -1 : 0;
     if (!q->priority) return true;
     const long given = strtol(q->priority, &end, 10);
     if (*end || end == q->priority || given < -100 || given > 100)
         return serve_fail(err, 400, "x-priority", "the header x-priority is not a whole number from -100 to 100");
-    c->priority = (int)given;
+    c->request.priority = (int)given;
     return true;
+}
+
+/* Texts share rows only with those of the same key and "cache_salt": others could tell by the time what was sent before. */
+static bool salt_make(serve_call *c, const serve_asked *q, serve_error *err) {
+    const char *given = NULL;
+    char salt[HUNCH_MOST_SALT_BYTES];
+    if (!serve_field_text(q->body, "cache_salt", &given, err)) return false;
+    if (given && strlen(given) > MOST_SALT)
+        return serve_fail(err, 400, "cache_salt", "cache_salt has more than %d bytes", MOST_SALT);
+    if (!given && !q->tenant) return true;
+    snprintf(salt, sizeof salt, "%016llx%s", (unsigned long long)q->tenant, given ? given : "");
+    c->request.salt = hn_strdup(salt);
+    return c->request.salt ? true : serve_fail(err, 503, NULL, "no memory for the request");
 }
 
 /* ---- prompts ------------------------------------------------------------------------------------------------- */
@@ -166,6 +205,7 @@ static bool read_all(serve_server *s, serve_call *c, const serve_asked *q, hunch
     hunch_request_defaults(&c->request, m);
     return model_check(s, body, err) && refused_check(body, err) && stream_read(c, body, err) && number_read(c, body, err) &&
            limit_read(c, body, err) && logprobs_read(c, body, err) && seed_read(c, body, err) && priority_read(c, q, err) &&
+           salt_make(c, q, err) && stop_tokens_read(c, body, m, err) && serve_speculation_read(s, c, m, body, err) &&
            serve_sampling_read(&c->request, body, err) &&
            (c->chat ? serve_prompt_chat(s, c, m, body, err) : serve_prompt_completion(c, m, body, err)) &&
            context_check(c, serve_engine_context(s->engine), err) && report_read(c, body, err);

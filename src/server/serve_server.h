@@ -34,6 +34,7 @@ typedef struct serve_asked {
     const char *rest;     /* of the path, behind the route's */
     const char *id;       /* of the request */
     const char *priority; /* the header x-priority; NULL: none */
+    uint64_t tenant;      /* of its API key; 0: there are none */
     double received_s;
 } serve_asked;
 

@@ -10,6 +10,7 @@
 #include "base/status.h"
 
 enum { SILENT_SECONDS = 10 }; /* after which a stream sends a comment */
+#define LEAST_SECONDS 1e-6   /* of a deadline that has passed: 0 would be none */
 
 struct serve_sessions {
     hunch_engine *engine;
@@ -73,6 +74,18 @@ static bool on_output(void *user, const hunch_output *out) {
     return go_on;
 }
 
+/* Counts what of a prediction was verified and accepted. */
+static void on_round(void *user, const hunch_round_report *report) {
+    serve_choice *c = user;
+    uint64_t predicted = 0, right = 0;
+    for (int i = 0; i < report->rows - 1; i++) predicted += report->node[i].drafter == c->call->predicting;
+    for (int i = 0; i < report->accepted; i++) right += report->node[report->path[i]].drafter == c->call->predicting;
+    pthread_mutex_lock(&c->call->lock);
+    c->predicted += predicted;
+    c->predicted_right += right;
+    pthread_mutex_unlock(&c->call->lock);
+}
+
 /* A choice is over; under the lock of its call. */
 static void choice_end(serve_choice *c, const hunch_session_state *st) {
     c->state = *st;
@@ -101,6 +114,12 @@ static void choice_open(serve_sessions *s, serve_choice *c) {
     r.sampling.seed = c->seed;
     r.on_output = on_output;
     r.on_output_user = c;
+    r.on_round = call->predicting >= 0 ? on_round : NULL;
+    r.on_round_user = c;
+    if (r.deadline_s > 0) { /* it counts from the arrival */
+        const double left = call->received_s + r.deadline_s - hn_now();
+        r.deadline_s = left > LEAST_SECONDS ? left : LEAST_SECONDS;
+    }
     const hunch_status st = hunch_session_open(&c->session, s->engine, &r, &err);
     pthread_mutex_lock(&call->lock);
     if (!call->opened_s) call->opened_s = hn_now();

@@ -48,6 +48,7 @@ static void piece(const serve_server *s, const serve_call *c, serve_choice *one,
                              : json_pack("{s:i,s:o}", "index", one->index, "text", text);
     json_object_set_new(choice, "logprobs", logprobs);
     json_object_set_new(choice, "finish_reason", last ? serve_finish_json(one) : json_null());
+    if (last) json_object_set_new(choice, "stop_reason", serve_stop_json(one));
     if (c->token_ids)
         json_object_set_new(choice, "token_ids", serve_ids_json(one->tokens + one->sent_tokens, one->n_tokens - one->sent_tokens));
     one->sent_text = one->text.n;
@@ -60,8 +61,8 @@ static void choice_next(const serve_server *s, const serve_call *c, serve_choice
     const bool more = one->text.n > one->sent_text || one->n_tokens > one->sent_tokens;
     if (more || (one->done && !one->ended && !c->chat)) piece(s, c, one, out);
     if (one->done && !one->ended && c->chat)
-        choice_event(s, c, json_pack("{s:i,s:{},s:n,s:o}", "index", one->index, "delta", "logprobs", "finish_reason",
-                                     serve_finish_json(one)), out);
+        choice_event(s, c, json_pack("{s:i,s:{},s:n,s:o,s:o}", "index", one->index, "delta", "logprobs", "finish_reason",
+                                     serve_finish_json(one), "stop_reason", serve_stop_json(one)), out);
     one->ended = one->done;
 }
 

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_speculation.c - see serve_speculation.h. A request chooses among the drafters that the server has opened; it never names a file. */
+#include "server/serve_speculation.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "server/serve_fields.h"
+#include "server/serve_prompt.h"
+
+/* Index of the drafter of this name; -1: there is none. */
+static int drafter_find(const serve_server *s, const char *name) {
+    for (size_t i = 0; i < json_array_size(s->drafters); i++)
+        if (strcmp(json_string_value(json_array_get(s->drafters, i)), name) == 0) return (int)i;
+    return -1;
+}
+
+static bool unknown(const serve_server *s, const char *name, serve_error *err) {
+    char names[300] = "";
+    size_t at = 0;
+    for (size_t i = 0; i < json_array_size(s->drafters) && at < sizeof names; i++)
+        at += (size_t)snprintf(names + at, sizeof names - at, ", %s", json_string_value(json_array_get(s->drafters, i)));
+    return serve_fail(err, 400, "speculation.draft", "speculation.draft: no drafter %.60s here: expected \"auto\", \"none\" or a list of%s",
+                      name, at ? names + 1 : " none, since the server drafts nothing");
+}
+
+static bool mask_read(const serve_server *s, const json_t *draft, uint32_t *mask, serve_error *err) {
+    const char *word = json_string_value(draft);
+    if (word && strcmp(word, "auto") == 0) return true;
+    *mask = 0;
+    if (word && strcmp(word, "none") == 0) return true;
+    if (word) return unknown(s, word, err);
+    for (size_t i = 0; i < json_array_size(draft); i++) {
+        const char *name = json_string_value(json_array_get(draft, i));
+        const int at = name ? drafter_find(s, name) : -1;
+        if (at < 0) return unknown(s, name ? name : "without a name", err);
+        *mask |= 1U << at;
+    }
+    return *mask ? true : unknown(s, "in an empty list", err);
+}
+
+static bool limits_read(const json_t *given, hunch_request *r, serve_error *err) {
+    int64_t depth = 0, rows = 0;
+    if (!serve_field_int(given, "depth", 1, HUNCH_MAX_DEPTH, &depth, err) || !serve_field_int(given, "rows", 1, HUNCH_MAX_ROWS, &rows, err))
+        return false;
+    r->draft_depth = (int)depth;
+    r->draft_rows = (int)rows;
+    return true;
+}
+
+/* A text, or a list of text parts. */
+static bool prediction_read(const serve_server *s, serve_call *c, hunch_model *m, const json_t *body, serve_error *err) {
+    const json_t *given = serve_field(body, "prediction"), *content = json_object_get(given, "content");
+    hunch_token *ids = NULL;
+    if (!given) return true;
+    json_t *text = serve_prompt_content(content);
+    if (!text) return serve_fail(err, 400, "prediction", "prediction is not {\"type\": \"content\", \"content\": TEXT or text parts}");
+    const bool ok = serve_prompt_tokenize(m, json_string_value(text), json_string_length(text), 0, "prediction", &ids,
+                                          &c->request.n_prediction, err);
+    c->request.prediction = ids;
+    c->predicting = drafter_find(s, "prediction");
+    if (c->predicting >= 0 && c->request.drafters) c->request.drafters |= 1U << c->predicting;
+    json_decref(text);
+    return ok;
+}
+
+bool serve_speculation_read(const serve_server *s, serve_call *c, hunch_model *m, const json_t *body, serve_error *err) {
+    const json_t *given = serve_field(body, "speculation"), *draft;
+    if (given && !json_is_object(given)) return serve_fail(err, 400, "speculation", "speculation is not an object");
+    if (given && (draft = serve_field(given, "draft")) && !mask_read(s, draft, &c->request.drafters, err)) return false;
+    return (!given || limits_read(given, &c->request, err)) && prediction_read(s, c, m, body, err);
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_speculation.h - who may draft for a request: "speculation", and "prediction", the text that its answer is expected to resemble. */
+#ifndef HN_SERVE_SPECULATION_H
+#define HN_SERVE_SPECULATION_H
+
+#include "server/serve_server.h"
+
+/* "speculation": {"draft": "auto" | "none" | [names], "depth": N, "rows": N}, "prediction": {"type": "content", "content": TEXT}. */
+bool serve_speculation_read(const serve_server *s, serve_call *c, hunch_model *m, const json_t *body, serve_error *err);
+
+#endif
