@@ -39,7 +39,8 @@ typedef struct exchange {
     uint64_t tenant; /* of its API key */
     double begun_s;
     serve_bytes body;
-    bool too_large, handled;
+    size_t dropped;     /* bytes of the body that were not kept */
+    serve_error refused; /* before the body; its status is 0: it was not */
     serve_call *call;   /* submitted; NULL: none */
     bool streaming, last;
     serve_bytes events; /* of a stream, [sent, n) is not sent yet */
@@ -67,7 +68,6 @@ static void cors_add(exchange *x, struct MHD_Response *r) {
 
 static enum MHD_Result respond(exchange *x, int http, struct MHD_Response *r, const char *type) {
     x->http = http;
-    x->handled = true;
     if (!r) return MHD_NO;
     if (type) MHD_add_response_header(r, "Content-Type", type);
     MHD_add_response_header(r, "X-Request-Id", x->id);
@@ -176,17 +176,18 @@ static enum MHD_Result call_begin(exchange *x, serve_call *c) {
 
 /* ---- requests ------------------------------------------------------------------------------------------------ */
 
+/* A browser that asks whether a page may call. */
+static bool is_preflight(const exchange *x) { return strcmp(x->method, "OPTIONS") == 0 && x->h->server->settings->cors; }
+
 static enum MHD_Result answer(exchange *x) {
     serve_server *s = x->h->server;
     serve_asked q = {.id = x->id, .received_s = x->begun_s, .priority = header(x, "X-Priority"), .tenant = x->tenant};
     serve_reply r = {0};
     serve_error err = {0};
-    size_t n = strlen(x->route->path);
     if (x->call) return respond_whole(x); /* it was woken */
-    if (x->too_large) {
-        serve_fail(&err, 413, NULL, "the body is larger than %zu bytes", s->settings->most_body);
-        return respond_error(x, &err);
-    }
+    if (is_preflight(x)) return respond(x, 204, MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT), NULL);
+    if (x->refused.http) return respond_error(x, &x->refused);
+    const size_t n = strlen(x->route->path);
     q.rest = strlen(x->path) > n ? x->path + n : "";
     if (strcmp(x->route->method, "POST") == 0 && !(q.body = serve_body_parse(x->body.at, x->body.n, &err))) return respond_error(x, &err);
     const bool ok = x->route->answer(s, &q, &r, &err);
@@ -210,17 +211,19 @@ static void id_choose(exchange *x) {
     for (size_t i = 0; i < sizeof random; i++) snprintf(x->id + 2 * i, 3, "%02x", random[i]);
 }
 
+static bool too_large(const exchange *x, serve_error *err) {
+    return serve_fail(err, 413, NULL, "the body is larger than %zu bytes", x->h->server->settings->most_body);
+}
+
 /* What can be refused before the body is read. */
 static bool admit(exchange *x, serve_error *err) {
     const serve_server *s = x->h->server;
-    const char *length = header(x, "Content-Length"), *method = strcmp(x->method, "HEAD") == 0 ? "GET" : x->method;
+    const char *method = strcmp(x->method, "HEAD") == 0 ? "GET" : x->method;
     if (!(x->route = serve_route_find(method, x->path, err))) return false;
     x->tenant = s->keys ? serve_keys_fit(s->keys, header(x, "Authorization")) : 0;
     if (s->keys && !x->route->open && !x->tenant)
         return serve_fail_code(err, 401, "invalid_api_key", NULL,
                                "expected the header Authorization: Bearer KEY with a key that is known here");
-    if (length && strtoull(length, NULL, 10) > s->settings->most_body)
-        return serve_fail(err, 413, NULL, "the body is larger than %zu bytes", s->settings->most_body);
     return true;
 }
 
@@ -236,16 +239,14 @@ static exchange *begin(serve_http *h, struct MHD_Connection *connection, const c
     return x;
 }
 
-/* Keeps a piece of the body. Beyond the limits the rest is read and dropped: an answer can be sent only then. */
+/* Keeps a piece of the body. Of a refused request it is read and dropped, since an answer can be sent only then; a client that sends on
+ * without end is cut off. */
 static bool body_take(exchange *x, const char *data, size_t n) {
     serve_http *h = x->h;
     const size_t most = h->server->settings->most_body;
     if (hn_now() - x->begun_s > h->server->settings->stall_s) return false;
-    if (x->too_large || x->body.n + n > most) {
-        x->too_large = true;
-        x->body.cap += n; /* what was dropped counts: a client that sends on without end is cut off */
-        return x->body.cap <= 4 * most;
-    }
+    if (!x->refused.http && x->body.n + n > most) too_large(x, &x->refused);
+    if (x->refused.http) return (x->dropped += n) <= 4 * most;
     if (atomic_fetch_add(&h->bodies, n) + n > most_bodies) return atomic_fetch_sub(&h->bodies, n), false;
     if (serve_bytes_add(&x->body, data, n)) return true;
     atomic_fetch_sub(&h->bodies, n);
@@ -254,14 +255,17 @@ static bool body_take(exchange *x, const char *data, size_t n) {
 
 static enum MHD_Result access_handle(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
                                      const char *http_version, const char *data, size_t *n, void **state) {
-    serve_error err = {0};
     exchange *x = *state;
     (void)http_version;
-    if (!x) {
+    if (!x) { /* an answer that is given now closes the connection: only if the body is too large to be read */
         *state = x = begin(cls, connection, url, method);
-        if (strcmp(method, "OPTIONS") == 0 && x->h->server->settings->cors)
-            return respond(x, 204, MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT), NULL);
-        return admit(x, &err) ? MHD_YES : respond_error(x, &err);
+        const char *length = header(x, "Content-Length");
+        if (length && strtoull(length, NULL, 10) > x->h->server->settings->most_body) {
+            too_large(x, &x->refused);
+            return respond_error(x, &x->refused);
+        }
+        if (!is_preflight(x)) admit(x, &x->refused);
+        return MHD_YES;
     }
     if (*n) {
         const bool ok = body_take(x, data, *n);

@@ -2,12 +2,12 @@
 /* serve_metrics.c - see serve_metrics.h. */
 #include "server/serve_metrics.h"
 
+#include <stddef.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/mem.h"
 
-enum { MOST_BOUNDS = 20 };
+enum { MOST_BOUNDS = 20, MOST_DRAFTERS = 32, MOST_NAME = 64 };
 
 enum { FIRST_TOKEN, PAUSE, A_TOKEN, WHOLE, QUEUED, PREFILL, DECODE, PROMPT, GENERATED, HISTOGRAMS };
 static const struct {
@@ -34,26 +34,35 @@ static const struct {
                    {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000}},
 };
 
-enum { DRAFTS, DRAFTED, ACCEPTED, PROMPT_TOKENS, TOKENS, QUERIES, HITS, PREEMPTED, COUNTERS };
+/* Counters of the engine. */
+#define AT(field) offsetof(hunch_engine_stats, field)
 static const struct {
     const char *name, *help;
-} counters[COUNTERS] = {
-    [DRAFTS] = {"vllm:spec_decode_num_drafts_total", "Rounds that verified drafts or decoded plainly."},
-    [DRAFTED] = {"vllm:spec_decode_num_draft_tokens_total", "Drafted tokens that were verified."},
-    [ACCEPTED] = {"vllm:spec_decode_num_accepted_tokens_total", "Drafted tokens that were accepted."},
-    [PROMPT_TOKENS] = {"vllm:prompt_tokens_total", "Tokens of prompts."},
-    [TOKENS] = {"vllm:generation_tokens_total", "Tokens of answers."},
-    [QUERIES] = {"vllm:prefix_cache_queries_total", "Tokens of prompts that were looked for among earlier ones."},
-    [HITS] = {"vllm:prefix_cache_hits_total", "Tokens of prompts that were there."},
-    [PREEMPTED] = {"vllm:num_preemptions_total", "Times that a text gave up its memory, to be computed again."},
+    size_t at;
+} counters[] = {
+    {"vllm:spec_decode_num_drafts_total", "Trees of drafts that were verified.", AT(drafts)},
+    {"vllm:spec_decode_num_draft_tokens_total", "Drafted tokens that were verified.", AT(drafted)},
+    {"vllm:spec_decode_num_accepted_tokens_total", "Drafted tokens that were accepted.", AT(accepted)},
+    {"vllm:prompt_tokens_total", "Tokens of prompts.", AT(prompt_tokens)},
+    {"vllm:generation_tokens_total", "Tokens of answers.", AT(tokens)},
+    {"vllm:prefix_cache_queries_total", "Rows of prompts that were looked for among earlier ones.", AT(prefix_queries)},
+    {"vllm:prefix_cache_hits_total", "Rows of prompts that were there.", AT(prefix_hits)},
+    {"vllm:num_preemptions_total", "Times that a text gave up its memory, to be computed again.", AT(preemptions)},
+    {"hunch:recomputed_rows_total", "Rows that were computed again for that.", AT(recomputed)},
+    {"hunch:rounds_total", "Rounds of the engine.", AT(rounds)},
+    {"hunch:rows_total", "Rows of its passes.", AT(rows)},
 };
+enum { COUNTERS = sizeof counters / sizeof *counters };
 
 enum { STOP, LENGTH, ABORT, ERROR, REASONS };
 static const char *const reasons[REASONS] = {"stop", "length", "abort", "error"};
 
 struct serve_metrics {
     pthread_mutex_t lock;
-    uint64_t counter[COUNTERS], reason[REASONS], position[HUNCH_MAX_DEPTH];
+    hunch_engine_stats engine; /* but its drafters: */
+    char name[MOST_DRAFTERS][MOST_NAME];
+    uint64_t drafted[MOST_DRAFTERS], accepted[MOST_DRAFTERS];
+    uint64_t reason[REASONS];
     struct {
         uint64_t bucket[MOST_BOUNDS], count;
         double sum;
@@ -88,18 +97,21 @@ static int reason_of(const hunch_session_state *st) {
                                                                                       : ERROR;
 }
 
+void serve_metrics_engine(serve_metrics *m, const hunch_engine *e) {
+    pthread_mutex_lock(&m->lock);
+    hunch_engine_get_stats(e, &m->engine);
+    if (m->engine.n_drafters > MOST_DRAFTERS) m->engine.n_drafters = MOST_DRAFTERS;
+    for (int i = 0; i < m->engine.n_drafters; i++) {
+        if (!m->name[i][0]) snprintf(m->name[i], MOST_NAME, "%s", hunch_engine_drafter_name(e, i));
+        m->drafted[i] = m->engine.drafter[i].drafted;
+        m->accepted[i] = m->engine.drafter[i].accepted;
+    }
+    pthread_mutex_unlock(&m->lock);
+}
+
 static void choice_count(serve_metrics *m, const serve_call *call, const serve_choice *c) {
     const hunch_session_state *st = &c->state;
     m->reason[reason_of(st)]++;
-    m->counter[DRAFTS] += st->rounds;
-    m->counter[DRAFTED] += st->drafted;
-    m->counter[ACCEPTED] += st->accepted;
-    for (int i = 0; i < HUNCH_MAX_DEPTH; i++) m->position[i] += st->accepted_per_position[i];
-    m->counter[PROMPT_TOKENS] += st->n_prompt;
-    m->counter[QUERIES] += st->n_prompt;
-    m->counter[HITS] += st->n_restored;
-    m->counter[TOKENS] += c->n_tokens;
-    m->counter[PREEMPTED] += st->preempted;
     note(m, PREFILL, st->prefill_s);
     note(m, DECODE, st->decode_s);
     note(m, PROMPT, (double)st->n_prompt);
@@ -204,21 +216,32 @@ static void refused_write(const serve_metrics *m, const char *model, serve_bytes
 /* Depths at which something was accepted, or 1. */
 static int positions(const serve_metrics *m) {
     int n = HUNCH_MAX_DEPTH;
-    while (n > 1 && !m->position[n - 1]) n--;
+    while (n > 1 && !m->engine.accepted_per_position[n - 1]) n--;
     return n;
 }
 
-void serve_metrics_write(serve_metrics *m, const char *model_name, int running, int waiting, serve_bytes *out) {
-    pthread_mutex_lock(&m->lock);
-    gauge_write(out, "vllm:num_requests_running", "Sessions that are open.", model_name, running);
-    gauge_write(out, "vllm:num_requests_waiting", "Requests in the queue.", model_name, waiting);
+static void engine_write(const serve_metrics *m, const char *model, int queued, serve_bytes *out) {
+    const hunch_engine_stats *e = &m->engine;
+    const char *names[MOST_DRAFTERS];
+    gauge_write(out, "vllm:num_requests_running", "Texts that have a place.", model, e->running);
+    gauge_write(out, "vllm:num_requests_waiting", "Requests in the queue, and texts that wait for a place.", model, queued + e->waiting);
+    gauge_write(out, "vllm:kv_cache_usage_perc", "Share of the cache's pages that texts hold, 0 to 1.", model,
+                e->pages ? (double)e->pages_used / e->pages : 0);
     for (int i = 0; i < COUNTERS; i++) {
         head_write(out, counters[i].name, counters[i].help, "counter");
-        name_write(out, counters[i].name, model_name, NULL, NULL);
-        serve_bytes_print(out, "%llu\n", (unsigned long long)m->counter[i]);
+        name_write(out, counters[i].name, model, NULL, NULL);
+        serve_bytes_print(out, "%llu\n", (unsigned long long)*(const uint64_t *)((const char *)e + counters[i].at));
     }
     counts_write("vllm:spec_decode_num_accepted_tokens_per_pos_total", "Accepted drafts by their depth.", "position", NULL,
-                 m->position, positions(m), model_name, out);
+                 e->accepted_per_position, positions(m), model, out);
+    for (int i = 0; i < e->n_drafters; i++) names[i] = m->name[i];
+    counts_write("hunch:drafted_tokens_total", "Verified drafts by drafter.", "drafter", names, m->drafted, e->n_drafters, model, out);
+    counts_write("hunch:accepted_tokens_total", "Accepted drafts by drafter.", "drafter", names, m->accepted, e->n_drafters, model, out);
+}
+
+void serve_metrics_write(serve_metrics *m, const char *model_name, int queued, serve_bytes *out) {
+    pthread_mutex_lock(&m->lock);
+    engine_write(m, model_name, queued, out);
     counts_write("vllm:request_success_total", "Answers, by how they ended.", "finished_reason", reasons, m->reason, REASONS,
                  model_name, out);
     refused_write(m, model_name, out);

@@ -56,8 +56,7 @@ static bool model(serve_server *s, const serve_asked *q, serve_reply *r, serve_e
 
 static bool metrics(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
     (void)q, (void)err;
-    const serve_load load = serve_engine_load(s->engine);
-    serve_metrics_write(s->metrics, s->settings->model_name, load.running, load.queued, &r->text);
+    serve_metrics_write(s->metrics, s->settings->model_name, serve_engine_load(s->engine).queued, &r->text);
     return true;
 }
 

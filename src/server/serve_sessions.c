@@ -241,6 +241,7 @@ static bool choice_report(serve_sessions *s, serve_choice *c) {
 }
 
 void serve_sessions_report(serve_sessions *s) {
+    serve_metrics_engine(s->metrics, s->engine);
     for (serve_call **at = &s->first; *at;) {
         serve_call *c = *at;
         for (int i = 0; i < c->n_opened; i++) choice_report(s, &c->choices[i]);

@@ -1,0 +1,8 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Much of what strangers may send (server_hostile.py). server_hostile_long_test.py FOLDER"""
+import sys
+
+from server_hostile import all_of_it
+
+all_of_it(sys.argv[1], 100000, 10000, 10000, 2)
