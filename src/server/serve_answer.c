@@ -133,7 +133,7 @@ static json_t *choice_json(const serve_server *s, const serve_call *c, const ser
     if (c->chat)
         json_object_set_new(choice, "message", json_pack("{s:s,s:o}", "role", "assistant", "content", text_of(c, one)));
     else json_object_set_new(choice, "text", text_of(c, one));
-    json_object_set_new(choice, "logprobs", c->request.logprobs ? serve_logprobs_json(s, one, 0, one->n_tokens, 0) : json_null());
+    json_object_set_new(choice, "logprobs", c->request.logprobs ? serve_logprobs_json(s, one, 0, serve_echoed(one) + one->n_tokens, 0) : json_null());
     json_object_set_new(choice, "finish_reason", serve_finish_json(one));
     json_object_set_new(choice, "stop_reason", serve_stop_json(one));
     if (c->token_ids) {

@@ -19,6 +19,8 @@ static void choice_free(serve_choice *c) {
     hn_free(c->tokens);
     hn_free(c->logprobs);
     hn_free(c->top);
+    hn_free(c->prompt_logprobs);
+    hn_free(c->prompt_top);
 }
 
 void serve_call_release(serve_call *c) {

@@ -38,6 +38,8 @@ typedef struct serve_choice {
     hunch_logprob *top; /* [n_tokens][n_top] */
     size_t cap_top;
     int n_top;
+    float *prompt_logprobs;      /* [prompt->n], if wanted and once it is read; NAN for the first token */
+    hunch_logprob *prompt_top;   /* [prompt->n][n_top] */
     bool done;
     hunch_session_state state; /* once it is done; without its arrays */
     uint64_t predicted, predicted_right; /* tokens of the prediction that were verified, and accepted */

@@ -99,7 +99,7 @@ static bool limit_read(serve_call *c, const json_t *body, serve_error *err) {
     int64_t most = c->chat ? 0 : COMPLETION_TOKENS;
     if (!serve_field_int(body, "max_tokens", 0, INT32_MAX, &most, err) ||
         !serve_field_int(body, "max_completion_tokens", 1, INT32_MAX, &most, err)) return false;
-    if (most == 0 && serve_field(body, "max_tokens"))
+    if (most == 0 && c->chat && serve_field(body, "max_tokens"))
         return serve_fail(err, 400, "max_tokens", "max_tokens is 0: an answer has at least one token");
     c->request.max_tokens = (int)most;
     int64_t least = 0;
@@ -140,9 +140,10 @@ static bool report_read(serve_call *c, const json_t *body, serve_error *err) {
     if (c->with_metrics && c->n * c->n_prompts > 1)
         return serve_fail(err, 400, "speculation_metrics", "speculation_metrics is for one answer, but there are %d", c->n * c->n_prompts);
     if (!c->chat && !serve_field_bool(body, "echo", &c->echo, err)) return false;
-    if (c->echo && c->request.logprobs)
-        return serve_fail(err, 400, "echo", "echo with logprobs is not supported: the prompt's log-probabilities are not known");
-    return true;
+    c->request.prompt_logprobs = c->echo && c->request.logprobs;
+    if (c->request.max_tokens > 0 || c->chat || !serve_field(body, "max_tokens")) return true;
+    c->request.prompt_only = true;
+    return c->echo ? true : serve_fail(err, 400, "max_tokens", "max_tokens is 0: without echo an answer has at least one token");
 }
 
 /* A seed that was not given is random, below 2^53, so that readers of JSON that keep doubles can send it back. */

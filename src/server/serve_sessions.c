@@ -46,6 +46,19 @@ static bool logprobs_take(serve_choice *c, const hunch_session_state *st, size_t
     return true;
 }
 
+/* Those of the prompt, once it is read. */
+static bool prompt_take(serve_choice *c, const hunch_session_state *st) {
+    const size_t n = c->prompt->n, top = n * (size_t)st->n_top_logprobs;
+    if (!st->prompt_logprobs || c->prompt_logprobs || st->n_prefilled < n) return true;
+    c->n_top = st->n_top_logprobs;
+    c->prompt_logprobs = hn_alloc(n * sizeof *c->prompt_logprobs);
+    c->prompt_top = top ? hn_alloc(top * sizeof *c->prompt_top) : NULL;
+    if (!c->prompt_logprobs || (top && !c->prompt_top)) return false;
+    memcpy(c->prompt_logprobs, st->prompt_logprobs, n * sizeof *c->prompt_logprobs);
+    if (top) memcpy(c->prompt_top, st->prompt_top_logprobs, top * sizeof *c->prompt_top);
+    return true;
+}
+
 static bool tokens_take(serve_choice *c, const hunch_output *out) {
     const double now = hn_now();
     hunch_session_state st;
@@ -57,7 +70,7 @@ static bool tokens_take(serve_choice *c, const hunch_output *out) {
     c->last_s = now;
     if (!c->call->request.logprobs) return true;
     hunch_session_get(out->session, &st);
-    return logprobs_take(c, &st, out->n_tokens);
+    return prompt_take(c, &st) && logprobs_take(c, &st, out->n_tokens);
 }
 
 static bool on_output(void *user, const hunch_output *out) {
@@ -94,6 +107,9 @@ static void choice_end(serve_choice *c, const hunch_session_state *st) {
     c->state.text = NULL;
     c->state.logprobs = NULL;
     c->state.top_logprobs = NULL;
+    c->state.prompt_logprobs = NULL;
+    c->state.prompt_top_logprobs = NULL;
+    c->state.pooled = NULL;
     c->done = true;
     c->call->news = true;
     c->call->left--;
@@ -233,6 +249,9 @@ static bool choice_report(serve_sessions *s, serve_choice *c) {
     if (st.finish == HUNCH_FINISH_CANCELLED && c->state.error.status) { /* on_output had no memory */
         st.finish = HUNCH_FINISH_FAILED;
         st.error = c->state.error;
+    } else if (!prompt_take(c, &st)) {
+        st.finish = HUNCH_FINISH_FAILED;
+        hn_fail(&st.error, HUNCH_NO_MEMORY, "no memory for the answer");
     }
     choice_end(c, &st);
     pthread_mutex_unlock(&c->call->lock);

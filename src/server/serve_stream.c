@@ -26,23 +26,28 @@ static void choice_event(const serve_server *s, const serve_call *c, json_t *cho
     event_add(out, chunk(s, c, json_pack("[o]", choice)));
 }
 
-/* The first event: of a chat the role, of a completion with echo the prompt. */
-static void begin(const serve_server *s, const serve_call *c, serve_choice *one, serve_bytes *out) {
-    one->begun = true;
+/* The first event: of a chat the role, of a completion with echo the prompt. False: that is not read yet. */
+static bool begin(const serve_server *s, const serve_call *c, serve_choice *one, serve_bytes *out) {
+    const bool logprobs = c->request.prompt_logprobs;
+    if (logprobs && !one->prompt_logprobs && !one->done) return false;
     if (c->chat)
         choice_event(s, c, json_pack("{s:i,s:{s:s,s:s},s:n,s:n}", "index", one->index, "delta", "role", "assistant", "content", "",
                                      "logprobs", "finish_reason"), out);
     else if (c->echo)
-        choice_event(s, c, json_pack("{s:i,s:o,s:n,s:n}", "index", one->index, "text",
-                                     serve_text_json(one->prompt->text.at, one->prompt->text.n), "logprobs", "finish_reason"), out);
+        choice_event(s, c, json_pack("{s:i,s:o,s:o,s:n}", "index", one->index, "text",
+                                     serve_text_json(one->prompt->text.at, one->prompt->text.n), "logprobs",
+                                     logprobs && one->prompt_logprobs ? serve_logprobs_json(s, one, 0, one->prompt->n, 0) : json_null(),
+                                     "finish_reason"), out);
+    return one->begun = true;
 }
 
 /* Text and tokens that are new; at the end of a completion with the reason, of a chat the reason is an event of its own. */
 static void piece(const serve_server *s, const serve_call *c, serve_choice *one, serve_bytes *out) {
     const bool last = one->done && !c->chat;
+    const size_t echoed = serve_echoed(one), before = one->sent_text + (c->echo ? one->prompt->text.n : 0);
     json_t *text = serve_text_json(one->text.at + one->sent_text, one->text.n - one->sent_text);
     json_t *logprobs = c->request.logprobs && one->n_tokens > one->sent_tokens
-                           ? serve_logprobs_json(s, one, one->sent_tokens, one->n_tokens, one->sent_text)
+                           ? serve_logprobs_json(s, one, echoed + one->sent_tokens, echoed + one->n_tokens, before)
                            : json_null();
     json_t *choice = c->chat ? json_pack("{s:i,s:{s:o}}", "index", one->index, "delta", "content", text)
                              : json_pack("{s:i,s:o}", "index", one->index, "text", text);
@@ -57,7 +62,7 @@ static void piece(const serve_server *s, const serve_call *c, serve_choice *one,
 }
 
 static void choice_next(const serve_server *s, const serve_call *c, serve_choice *one, serve_bytes *out) {
-    if (!one->begun) begin(s, c, one, out);
+    if (!one->begun && !begin(s, c, one, out)) return;
     const bool more = one->text.n > one->sent_text || one->n_tokens > one->sent_tokens;
     if (more || (one->done && !one->ended && !c->chat)) piece(s, c, one, out);
     if (one->done && !one->ended && c->chat)

@@ -139,6 +139,20 @@ def test_logprobs():
     streamed = server.post("/v1/completions", dict(fields, logprobs=3, stream=True)).events()
     joined = {k: [x for e in streamed if e["choices"][0]["logprobs"] for x in e["choices"][0]["logprobs"][k]] for k in l}
     assert joined == l, (joined, l)
+    # with echo those of the prompt, too, which no score of `hunch score` contradicts; lm-eval asks so
+    echoed = server.complete(**fields, logprobs=3, echo=True)["choices"][0]
+    e = echoed["logprobs"]
+    assert len(e["tokens"]) == 5 + 12 and e["token_logprobs"][0] is e["top_logprobs"][0] is None
+    assert e["token_logprobs"][5:] == l["token_logprobs"] and e["top_logprobs"][5:] == l["top_logprobs"]
+    ids = server.post("/tokenize", {"prompt": "Once upon a time"}).json()["tokens"]
+    for k in range(1, 5):  # what a prompt that ends before token k says of it
+        top = server.complete(prompt=ids[:k], max_tokens=1, temperature=0, logprobs=100)["choices"][0]["logprobs"]["top_logprobs"][0]
+        assert top[e["tokens"][k]] == e["token_logprobs"][k], (k, e["token_logprobs"][k], top[e["tokens"][k]])
+    alone = server.complete(prompt=ids, max_tokens=0, temperature=0, logprobs=3, echo=True)
+    assert alone["choices"][0]["logprobs"]["token_logprobs"] == e["token_logprobs"][:5] and alone["usage"]["completion_tokens"] == 0
+    streamed = server.post("/v1/completions", dict(fields, logprobs=3, echo=True, stream=True)).events()
+    joined = {k: [x for v in streamed if v["choices"][0]["logprobs"] for x in v["choices"][0]["logprobs"][k]] for k in e}
+    assert joined == e, (joined, e)
     chat = server.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "Once upon a time"}], "max_tokens": 12,
                                                 "temperature": 0, "logprobs": True, "top_logprobs": 2}).json()["choices"][0]
     for entry in chat["logprobs"]["content"]:
