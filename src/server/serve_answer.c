@@ -128,12 +128,12 @@ static json_t *text_of(const serve_call *c, const serve_choice *one) {
     return text;
 }
 
-static json_t *choice_json(const serve_server *s, const serve_call *c, const serve_choice *one) {
+static json_t *choice_json(const serve_call *c, const serve_choice *one) {
     json_t *choice = json_pack("{s:i}", "index", one->index);
     if (c->chat)
         json_object_set_new(choice, "message", json_pack("{s:s,s:o}", "role", "assistant", "content", text_of(c, one)));
     else json_object_set_new(choice, "text", text_of(c, one));
-    json_object_set_new(choice, "logprobs", c->request.logprobs ? serve_logprobs_json(s, one, 0, serve_echoed(one) + one->n_tokens, 0) : json_null());
+    json_object_set_new(choice, "logprobs", c->request.logprobs ? serve_logprobs_json(one, 0, serve_echoed(one) + one->n_tokens, 0) : json_null());
     json_object_set_new(choice, "finish_reason", serve_finish_json(one));
     json_object_set_new(choice, "stop_reason", serve_stop_json(one));
     if (c->token_ids) {
@@ -145,7 +145,7 @@ static json_t *choice_json(const serve_server *s, const serve_call *c, const ser
 
 json_t *serve_answer_json(const serve_server *s, const serve_call *c) {
     json_t *choices = json_array();
-    for (int i = 0; i < c->n_choices; i++) json_array_append_new(choices, choice_json(s, c, &c->choices[i]));
+    for (int i = 0; i < c->n_choices; i++) json_array_append_new(choices, choice_json(c, &c->choices[i]));
     json_t *answer = json_pack("{s:s,s:s,s:I,s:s,s:o,s:o}", "id", c->id, "object", c->chat ? "chat.completion" : "text_completion",
                                "created", (json_int_t)c->created, "model", s->settings->model_name, "choices", choices, "usage",
                                serve_usage_json(c));

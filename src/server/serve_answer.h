@@ -23,7 +23,7 @@ json_t *serve_stop_json(const serve_choice *c);
 json_t *serve_usage_json(const serve_call *c);
 /* Tokens [from, to) of a choice, as a chat's or a completion's "logprobs". With echo the tokens of the prompt come first. before: bytes of
  * text before the first of them. */
-json_t *serve_logprobs_json(const serve_server *s, const serve_choice *c, size_t from, size_t to, size_t before);
+json_t *serve_logprobs_json(const serve_choice *c, size_t from, size_t to, size_t before);
 size_t serve_echoed(const serve_choice *c); /* tokens of the prompt that an answer begins with */
 json_t *serve_ids_json(const hunch_token *ids, size_t n);
 json_t *serve_text_json(const char *bytes, size_t n); /* what is not UTF-8 becomes U+FFFD */

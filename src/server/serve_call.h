@@ -56,6 +56,7 @@ typedef struct serve_call {
     bool chat;
     char id[80];            /* "chatcmpl-..." */
     time_t created;
+    hunch_model *model;
     hunch_request request;  /* of every choice; but its prompt, seed and callbacks. Its lists belong to this call */
     bool seed_given;
     serve_prompt *prompts;  /* [n_prompts] */

@@ -24,6 +24,7 @@ struct serve_engine {
     /* the thread */
     hunch_engine *engine;
     serve_sessions *sessions;
+    serve_call **listed; /* [o.queue] */
 };
 
 /* ---- other threads ------------------------------------------------------------------------------------------- */
@@ -122,6 +123,7 @@ void serve_engine_free(serve_engine *e) {
     hunch_model_close(&e->model);
     pthread_mutex_destroy(&e->lock);
     pthread_cond_destroy(&e->news);
+    hn_free(e->listed);
     hn_free(e);
 }
 
@@ -141,25 +143,31 @@ static serve_call *queue_take(serve_engine *e) {
     return c;
 }
 
-/* Calls of the queue whose clients have gone leave it. */
-static void queue_sweep(serve_engine *e) {
-    serve_call *gone = NULL;
+/* The calls of the queue as they stand now. Only this thread takes calls out of it, so they stay. */
+static int queue_list(serve_engine *e) {
+    int n = 0;
     pthread_mutex_lock(&e->lock);
-    for (serve_call **at = &e->first; *at;) {
-        serve_call *c = *at;
-        if (!serve_sessions_look(c)) {
-            at = &c->next;
-            continue;
-        }
-        *at = c->next;
-        e->queued--;
-        c->next = gone;
-        gone = c;
-    }
+    for (serve_call *c = e->first; c; c = c->next) e->listed[n++] = c;
     pthread_mutex_unlock(&e->lock);
-    for (serve_call *next; gone; gone = next) {
-        next = gone->next;
-        serve_sessions_refuse(e->sessions, gone);
+    return n;
+}
+
+static void queue_remove(serve_engine *e, const serve_call *c) {
+    pthread_mutex_lock(&e->lock);
+    serve_call **at = &e->first;
+    while (*at != c) at = &(*at)->next;
+    *at = c->next;
+    e->queued--;
+    pthread_mutex_unlock(&e->lock);
+}
+
+/* Calls of the queue whose clients have gone leave it. The lock of a call is never taken under that of the queue. */
+static void queue_sweep(serve_engine *e) {
+    const int n = queue_list(e);
+    for (int i = 0; i < n; i++) {
+        if (!serve_sessions_look(e->listed[i])) continue;
+        queue_remove(e, e->listed[i]);
+        serve_sessions_refuse(e->sessions, e->listed[i]);
     }
 }
 
@@ -228,6 +236,7 @@ static void *run(void *user) {
 serve_engine *serve_engine_new(const serve_engine_options *o) {
     serve_engine *e = serve_alloc(1, sizeof *e);
     e->o = *o;
+    e->listed = serve_alloc((size_t)o->queue, sizeof(serve_call *));
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->news, NULL);
     return e;

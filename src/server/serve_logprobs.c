@@ -105,8 +105,8 @@ static json_t *of_completion(const hunch_model *m, const serve_choice *c, size_t
     return json_pack("{s:o,s:o,s:o,s:o}", "tokens", tokens, "token_logprobs", values, "top_logprobs", tops, "text_offset", offsets);
 }
 
-json_t *serve_logprobs_json(const serve_server *s, const serve_choice *c, size_t from, size_t to, size_t before) {
-    const hunch_model *m = serve_engine_model(s->engine);
+json_t *serve_logprobs_json(const serve_choice *c, size_t from, size_t to, size_t before) {
+    const hunch_model *m = c->call->model;
     if (c->call->chat) return of_chat(m, c, from, to);
     return of_completion(m, c, from, to, from < serve_echoed(c) ? prompt_begin(m, c) : (json_int_t)before);
 }

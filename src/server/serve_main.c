@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,8 +25,8 @@ typedef struct program {
     serve_http *http;
     char name[256];
     char *template_text;
-    int code; /* of the engine's thread */
-    volatile sig_atomic_t ended;
+    atomic_int code;   /* of the engine's thread */
+    atomic_bool ended; /* that thread has */
 } program;
 
 /* ---- the engine ---------------------------------------------------------------------------------------------- */

@@ -217,6 +217,7 @@ serve_call *serve_request_read(serve_server *s, const serve_asked *q, bool chat,
     if (!m) return NULL;
     serve_call *c = serve_call_new();
     c->chat = chat;
+    c->model = m;
     c->received_s = q->received_s;
     c->created = time(NULL);
     snprintf(c->id, sizeof c->id, "%s-%s", chat ? "chatcmpl" : "cmpl", q->id);

@@ -36,7 +36,7 @@ static bool begin(const serve_server *s, const serve_call *c, serve_choice *one,
     else if (c->echo)
         choice_event(s, c, json_pack("{s:i,s:o,s:o,s:n}", "index", one->index, "text",
                                      serve_text_json(one->prompt->text.at, one->prompt->text.n), "logprobs",
-                                     logprobs && one->prompt_logprobs ? serve_logprobs_json(s, one, 0, one->prompt->n, 0) : json_null(),
+                                     logprobs && one->prompt_logprobs ? serve_logprobs_json(one, 0, one->prompt->n, 0) : json_null(),
                                      "finish_reason"), out);
     return one->begun = true;
 }
@@ -47,7 +47,7 @@ static void piece(const serve_server *s, const serve_call *c, serve_choice *one,
     const size_t echoed = serve_echoed(one), before = one->sent_text + (c->echo ? one->prompt->text.n : 0);
     json_t *text = serve_text_json(one->text.at + one->sent_text, one->text.n - one->sent_text);
     json_t *logprobs = c->request.logprobs && one->n_tokens > one->sent_tokens
-                           ? serve_logprobs_json(s, one, echoed + one->sent_tokens, echoed + one->n_tokens, before)
+                           ? serve_logprobs_json(one, echoed + one->sent_tokens, echoed + one->n_tokens, before)
                            : json_null();
     json_t *choice = c->chat ? json_pack("{s:i,s:{s:o}}", "index", one->index, "delta", "content", text)
                              : json_pack("{s:i,s:o}", "index", one->index, "text", text);
