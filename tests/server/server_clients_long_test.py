@@ -121,9 +121,9 @@ doc_to_target: 0
 metric_list:
 - {metric: acc}
 """
-DOCUMENTS = [("Once upon a time, there was a little girl named", [" Lily", " stone", " ran"]), ("The dog ran to the", [" park", " eat", " he"]),
-             ("She was very", [" happy", " the", " and"]), ("They went to the park to", [" play", " was", " his"]),
-             ("The cat sat on the", [" bed", " said", " very"]), ("Tim had a big red", [" ball", " was", " they"])]
+DOCUMENTS = [("Once upon a time, there was a little girl named", ["Lily", "stone", "ran"]), ("The dog ran to the", ["park", "eat", "he"]),
+             ("She was very", ["happy", "the", "and"]), ("They went to the park to", ["play", "was", "his"]),
+             ("The cat sat on the", ["bed", "said", "very"]), ("Tim had a big red", ["ball", "was", "they"])]
 
 
 def lm_eval(server, folder):
