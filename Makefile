@@ -9,7 +9,7 @@
 #   make fuzz       an hour of libFuzzer; adds what covers more to tests/data/fuzz (FUZZ_SECONDS a target, FUZZ_TARGETS)
 #   make demo       fetches a small chat model once and shows it answering faster; MODEL=/path/file.gguf for your own
 #   make install    command, libraries, header into PREFIX (/usr/local), under DESTDIR; make uninstall removes them
-#   make deb        Debian packages into build-deb/ (hunch, libhunch0.N, libhunch-dev)
+#   make deb        Debian packages into build-deb/ (hunch, hunch-server, libhunch0.N, libhunch-dev)
 #   make reproducible   two builds in two folders, and two sets of packages, are the same bytes
 #   make clean
 SHELL := /bin/bash

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds the Debian packages hunch, libhunch0.N and libhunch-dev of this tree into build-deb/ (or the folder given), as any user, without
+# Builds the Debian packages hunch, hunch-server, libhunch0.N and libhunch-dev of this tree into build-deb/ (or the folder given), as any user, without
 # network. DEB_BUILD_OPTIONS=nocheck leaves the tests out. scripts/deps.sh deb installs what it needs. In a given folder only files of the
 # same names are replaced; build-deb/ is emptied first.
 set -euo pipefail

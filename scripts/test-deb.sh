@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # test-deb.sh ROOT [FOLDER]: installs the packages of FOLDER (build-deb) in a Debian root folder (of debootstrap, with gcc, pkg-config,
-# libjansson-dev, libpcre2-dev and libutf8proc-dev), builds the examples there and runs them as a user of that system would, and removes the
-# packages again: nothing may be left. As root.
+# libjansson-dev, libpcre2-dev, libutf8proc-dev and libmicrohttpd12), builds the examples there and runs them as a user of that system
+# would, and removes the packages again: nothing may be left. As root.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 root=$(cd "${1:?a Debian root folder}" && pwd)
@@ -16,7 +16,7 @@ files() { # files that packages may leave: all but logs, dpkg's database and the
 work=$(mktemp -d "$root/tmp/hunch-test.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 at=${work#"$root"}
-cp "$debs"/{hunch,libhunch[0-9]*,libhunch-dev}_*.deb "$here/tests/data/models/stories260K/stories260K.f32.gguf" "$work/"
+cp "$debs"/{hunch,hunch-server,libhunch[0-9]*,libhunch-dev}_*.deb "$here/tests/data/models/stories260K/stories260K.f32.gguf" "$work/"
 rm -f "$work"/*-dbgsym_*
 files > "$work/before"
 

@@ -56,23 +56,58 @@ json_t *serve_stop_json(const serve_choice *c) {
     return json_null();
 }
 
+serve_parts serve_choice_parts(const serve_choice *c) {
+    if (c->call->whole_text) return (serve_parts){.n_answer = c->text.n};
+    return serve_parts_of(c->text.at, c->text.n, c->prompt->thinks, c->done);
+}
+
+/* Tokens before the end of thinking. */
+static size_t thinking_tokens(const serve_choice *c) {
+    const serve_parts p = serve_choice_parts(c);
+    const size_t end = p.thinking + p.n_thinking;
+    size_t at = 0, n = 0;
+    while (n < c->n_tokens && p.n_thinking && at < end) {
+        const char *bytes;
+        size_t len = 0;
+        bool special = false;
+        hunch_token_piece(c->call->model, c->tokens[n++], &bytes, &len, &special, NULL);
+        at += special && !c->call->request.special_text ? 0 : len;
+    }
+    return n;
+}
+
+/* Parts of an answer's tokens, as far as there are any. */
+static json_t *details_json(const serve_call *c) {
+    json_t *details = json_object();
+    uint64_t predicted = 0, right = 0;
+    size_t thinking = 0;
+    for (int i = 0; i < c->n_choices; i++) {
+        predicted += c->choices[i].predicted;
+        right += c->choices[i].predicted_right;
+        thinking += thinking_tokens(&c->choices[i]);
+    }
+    if (thinking) json_object_set_new(details, "reasoning_tokens", json_integer((json_int_t)thinking));
+    if (c->request.n_prediction) {
+        json_object_set_new(details, "accepted_prediction_tokens", json_integer((json_int_t)right));
+        json_object_set_new(details, "rejected_prediction_tokens", json_integer((json_int_t)(predicted - right)));
+    }
+    return details;
+}
+
 /* Prompt tokens count once a prompt, however many choices it has; cached are those that the first of its sessions was given. */
 json_t *serve_usage_json(const serve_call *c) {
     const size_t prompt = serve_call_prompt_tokens(c);
-    uint64_t cached = 0, predicted = 0, right = 0;
+    uint64_t cached = 0;
     size_t answer = 0;
     for (int i = 0; i < c->n_choices; i++) {
         answer += c->choices[i].n_tokens;
-        predicted += c->choices[i].predicted;
-        right += c->choices[i].predicted_right;
         if (i % c->n == 0) cached += c->choices[i].state.n_restored;
     }
     json_t *usage = json_pack("{s:I,s:I,s:I,s:{s:I}}", "prompt_tokens", (json_int_t)prompt, "completion_tokens", (json_int_t)answer,
                      "total_tokens", (json_int_t)(prompt + answer), "prompt_tokens_details", "cached_tokens", (json_int_t)cached);
-    if (c->request.n_prediction)
-        json_object_set_new(usage, "completion_tokens_details",
-                            json_pack("{s:I,s:I}", "accepted_prediction_tokens", (json_int_t)right, "rejected_prediction_tokens",
-                                      (json_int_t)(predicted - right)));
+    json_t *details = details_json(c);
+    if (json_object_size(details)) json_object_set(usage, "completion_tokens_details", details);
+    json_decref(details);
     return usage;
 }
 
@@ -128,10 +163,16 @@ static json_t *text_of(const serve_call *c, const serve_choice *one) {
     return text;
 }
 
+static json_t *message_json(const serve_choice *one) {
+    const serve_parts p = serve_choice_parts(one);
+    json_t *message = json_pack("{s:s,s:o}", "role", "assistant", "content", serve_text_json(one->text.at + p.answer, p.n_answer));
+    if (p.n_thinking) json_object_set_new(message, "reasoning_content", serve_text_json(one->text.at + p.thinking, p.n_thinking));
+    return message;
+}
+
 static json_t *choice_json(const serve_call *c, const serve_choice *one) {
     json_t *choice = json_pack("{s:i}", "index", one->index);
-    if (c->chat)
-        json_object_set_new(choice, "message", json_pack("{s:s,s:o}", "role", "assistant", "content", text_of(c, one)));
+    if (c->chat) json_object_set_new(choice, "message", message_json(one));
     else json_object_set_new(choice, "text", text_of(c, one));
     json_object_set_new(choice, "logprobs", c->request.logprobs ? serve_logprobs_json(one, 0, serve_echoed(one) + one->n_tokens, 0) : json_null());
     json_object_set_new(choice, "finish_reason", serve_finish_json(one));

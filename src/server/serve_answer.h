@@ -4,6 +4,7 @@
 #define HN_SERVE_ANSWER_H
 
 #include "server/serve_server.h"
+#include "server/serve_thinking.h"
 
 /* The error of a call that failed: the first choice's that did. False: none failed. */
 bool serve_answer_failed(const serve_call *c, serve_error *err);
@@ -16,6 +17,8 @@ serve_more serve_stream_next(const serve_server *s, serve_call *c, serve_bytes *
 
 /* ---- parts of both ---- */
 
+/* Thinking and answer of a choice. */
+serve_parts serve_choice_parts(const serve_choice *c);
 /* null while it runs. */
 json_t *serve_finish_json(const serve_choice *c);
 /* What ended it, "stop_reason"; null: an end-of-sequence token, or its length. */

@@ -19,6 +19,7 @@ struct serve_call;
 typedef struct serve_prompt {
     hunch_token *ids; /* freed with hunch_free */
     size_t n;
+    bool thinks;      /* of chats: the answer begins in thinking */
     serve_bytes text; /* of completions: as the client gave it, for `echo`; empty if it gave ids */
 } serve_prompt;
 
@@ -45,7 +46,7 @@ typedef struct serve_choice {
     uint64_t predicted, predicted_right; /* tokens of the prediction that were verified, and accepted */
     double first_s, last_s;    /* times (hn_now) of its first and newest token; 0: none yet */
     /* the thread of HTTP: what a stream has sent */
-    size_t sent_text, sent_tokens;
+    size_t sent_text, sent_tokens, sent_thinking; /* sent_text: of a chat of the answer alone */
     bool begun, ended;
 } serve_choice;
 
@@ -61,6 +62,7 @@ typedef struct serve_call {
     bool seed_given;
     serve_prompt *prompts;  /* [n_prompts] */
     int n_prompts, n;       /* n: choices a prompt */
+    bool whole_text;        /* thinking stays in the answer's text */
     bool stream, include_usage, continuous_usage, echo, token_ids, with_metrics, with_timings;
     int predicting;         /* the drafter that uses the request's prediction; -1: none */
     double received_s;

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "server/serve_fields.h"
+#include "server/serve_thinking.h"
 
 bool serve_prompt_tokenize(hunch_model *m, const char *text, size_t len, int flags, const char *field, hunch_token **ids, size_t *n,
                            serve_error *err) {
@@ -179,6 +180,7 @@ bool serve_prompt_chat(serve_server *s, serve_call *c, hunch_model *m, const jso
     serve_prompt *p = prompts_make(c, 1);
     const int flags = has_template(s, m) ? HUNCH_TEXT_RENDERED : HUNCH_TEXT_PARSE_SPECIAL | HUNCH_TEXT_ADD_SPECIAL;
     bool ok = serve_prompt_tokenize(m, text, len, flags, "messages", &p->ids, &p->n, err);
+    p->thinks = serve_opens_thinking(text, len);
     hunch_free(text);
     if (ok && p->n == 0) ok = serve_fail(err, 400, "messages", "the conversation is empty");
     return ok;

@@ -139,6 +139,9 @@ static bool report_read(serve_call *c, const json_t *body, serve_error *err) {
         !serve_field_bool(body, "speculation_metrics", &c->with_metrics, err)) return false;
     if (c->with_metrics && c->n * c->n_prompts > 1)
         return serve_fail(err, 400, "speculation_metrics", "speculation_metrics is for one answer, but there are %d", c->n * c->n_prompts);
+    bool apart = true;
+    if (!serve_field_bool(body, "separate_reasoning", &apart, err)) return false;
+    c->whole_text = !c->chat || !apart;
     if (!c->chat && !serve_field_bool(body, "echo", &c->echo, err)) return false;
     c->request.prompt_logprobs = c->echo && c->request.logprobs;
     if (c->request.max_tokens > 0 || c->chat || !serve_field(body, "max_tokens")) return true;

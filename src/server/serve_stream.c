@@ -41,29 +41,45 @@ static bool begin(const serve_server *s, const serve_call *c, serve_choice *one,
     return one->begun = true;
 }
 
+/* What is new of a chat: a delta; of a completion: its text. */
+static json_t *new_text(const serve_call *c, serve_choice *one) {
+    const serve_parts p = serve_choice_parts(one);
+    json_t *answer = serve_text_json(one->text.at + p.answer + one->sent_text, p.n_answer - one->sent_text), *choice;
+    if (c->chat) {
+        json_t *delta = json_object();
+        if (p.n_thinking > one->sent_thinking)
+            json_object_set_new(delta, "reasoning_content",
+                                serve_text_json(one->text.at + p.thinking + one->sent_thinking, p.n_thinking - one->sent_thinking));
+        if (p.n_answer > one->sent_text || !json_object_size(delta)) json_object_set(delta, "content", answer);
+        json_decref(answer);
+        choice = json_pack("{s:i,s:o}", "index", one->index, "delta", delta);
+    } else choice = json_pack("{s:i,s:o}", "index", one->index, "text", answer);
+    one->sent_text = p.n_answer;
+    one->sent_thinking = p.n_thinking;
+    return choice;
+}
+
 /* Text and tokens that are new; at the end of a completion with the reason, of a chat the reason is an event of its own. */
 static void piece(const serve_server *s, const serve_call *c, serve_choice *one, serve_bytes *out) {
     const bool last = one->done && !c->chat;
     const size_t echoed = serve_echoed(one), before = one->sent_text + (c->echo ? one->prompt->text.n : 0);
-    json_t *text = serve_text_json(one->text.at + one->sent_text, one->text.n - one->sent_text);
+    json_t *choice = new_text(c, one);
     json_t *logprobs = c->request.logprobs && one->n_tokens > one->sent_tokens
                            ? serve_logprobs_json(one, echoed + one->sent_tokens, echoed + one->n_tokens, before)
                            : json_null();
-    json_t *choice = c->chat ? json_pack("{s:i,s:{s:o}}", "index", one->index, "delta", "content", text)
-                             : json_pack("{s:i,s:o}", "index", one->index, "text", text);
     json_object_set_new(choice, "logprobs", logprobs);
     json_object_set_new(choice, "finish_reason", last ? serve_finish_json(one) : json_null());
     if (last) json_object_set_new(choice, "stop_reason", serve_stop_json(one));
     if (c->token_ids)
         json_object_set_new(choice, "token_ids", serve_ids_json(one->tokens + one->sent_tokens, one->n_tokens - one->sent_tokens));
-    one->sent_text = one->text.n;
     one->sent_tokens = one->n_tokens;
     choice_event(s, c, choice, out);
 }
 
 static void choice_next(const serve_server *s, const serve_call *c, serve_choice *one, serve_bytes *out) {
     if (!one->begun && !begin(s, c, one, out)) return;
-    const bool more = one->text.n > one->sent_text || one->n_tokens > one->sent_tokens;
+    const serve_parts p = serve_choice_parts(one);
+    const bool more = p.n_answer > one->sent_text || p.n_thinking > one->sent_thinking || one->n_tokens > one->sent_tokens;
     if (more || (one->done && !one->ended && !c->chat)) piece(s, c, one, out);
     if (one->done && !one->ended && c->chat)
         choice_event(s, c, json_pack("{s:i,s:{},s:n,s:o,s:o}", "index", one->index, "delta", "logprobs", "finish_reason",

@@ -104,6 +104,27 @@ def test_chat():
     assert all("usage" not in e for e in events)
 
 
+def test_thinking():
+    """A prompt that ends within <think>: the answer begins in thinking, which is a part of its own."""
+    with tempfile.NamedTemporaryFile("w", suffix=".jinja") as f:
+        f.write("{% for m in messages %}{{ m.content }}{% endfor %}{% if enable_thinking is not false %}<think>{% endif %}")
+        f.flush()
+        with Server(SERVE, "--chat-template-file", f.name, "--draft", "ngram") as s:
+            fields = {"messages": [{"role": "user", "content": "Once upon a time"}], "max_tokens": 20, "temperature": 0}
+            whole = s.post("/v1/chat/completions", fields).json()
+            thought = whole["choices"][0]["message"]["reasoning_content"]
+            assert thought and whole["choices"][0]["message"]["content"] == ""
+            assert whole["usage"]["completion_tokens_details"]["reasoning_tokens"] == 20
+            together = s.post("/v1/chat/completions", dict(fields, separate_reasoning=False)).json()["choices"][0]["message"]
+            assert together["content"].lstrip("\n") == thought and "reasoning_content" not in together
+            deltas = [e["choices"][0]["delta"] for e in s.post("/v1/chat/completions", dict(fields, stream=True)).events()]
+            assert "".join(d.get("reasoning_content", "") for d in deltas) == thought
+            assert "".join(d.get("content", "") for d in deltas) == ""
+            plain = s.post("/v1/chat/completions", dict(fields, chat_template_kwargs={"enable_thinking": False})).json()["choices"][0]
+            assert plain["message"] == {"role": "assistant", "content": server.complete(
+                prompt="Once upon a time", max_tokens=20, temperature=0)["choices"][0]["text"]}
+
+
 def test_prompts():
     """Texts, lists of texts, ids and lists of ids, and n answers of each, with seeds S, S+1, ..."""
     ids = server.post("/tokenize", {"prompt": "Once upon a time"}).json()["tokens"]
