@@ -192,7 +192,8 @@ static void files_for_examples(void) {
     assert_int_equal(system(line), 0);
 }
 
-/* Runs an example of a page in the folder of its files. Measurements are slow and tested elsewhere, and a server does not end; man may be missing; sourced scripts are
+/* Runs an example of a page in the folder of its files. Measurements are slow and tested elsewhere, and a server does not end; man may be
+ * missing; sourced scripts are
  * tested below. */
 static void example_run(const char *line, size_t len) {
     char command_line[1200], path[600];

@@ -353,7 +353,7 @@ static void test_commands(void **state) {
             end = line + strcspn(line, "\n");
             inside ^= text_starts(line, "```");
             const char *at = line + (text_starts(line, "$ ") ? 2 : 0);
-            if (!inside || !text_starts(at, "hunch ") || text_starts(at, "hunch bench")) continue;
+            if (!inside || !text_starts(at, "hunch ") || text_starts(at, "hunch bench") || text_starts(at, "hunch serve")) continue;
             if (!shown_command(at, shown, &end)) continue;
             wrong += !shown_runs(text_file[i], shown) || !shown_drafts(text_file[i], shown);
             ran++;

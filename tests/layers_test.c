@@ -27,8 +27,8 @@ static const char *const layers[] = {
     "train/nets", "train/learn", "train"};
 enum { LAYERS = sizeof layers / sizeof *layers, TOOLS = LAYERS, SERVER, NOWHERE = -1 };
 
-/* Arrows that point up: the table of all kinds of drafters; the tensors of every model; what training and the server use of the command: its
- * flags. */
+/* Arrows that point up: the table of all kinds of drafters; the tensors of every model; what training
+ * and the server use of the command: its flags, and how it opens a model. */
 static const struct { const char *file, *header; } allowed[] = {{"src/draft/drafter.c", "draft/head/head_kind.h"},
                                                                {"src/model/model.c", "model/head/head_steps.h"},
                                                                {"src/model/arch/arch_qwen_hybrid_test.c", "convert/convert.h"},

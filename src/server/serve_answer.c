@@ -174,7 +174,8 @@ static json_t *choice_json(const serve_call *c, const serve_choice *one) {
     json_t *choice = json_pack("{s:i}", "index", one->index);
     if (c->chat) json_object_set_new(choice, "message", message_json(one));
     else json_object_set_new(choice, "text", text_of(c, one));
-    json_object_set_new(choice, "logprobs", c->request.logprobs ? serve_logprobs_json(one, 0, serve_echoed(one) + one->n_tokens, 0) : json_null());
+    json_object_set_new(choice, "logprobs",
+                        c->request.logprobs ? serve_logprobs_json(one, 0, serve_echoed(one) + one->n_tokens, 0) : json_null());
     json_object_set_new(choice, "finish_reason", serve_finish_json(one));
     json_object_set_new(choice, "stop_reason", serve_stop_json(one));
     if (c->token_ids) {
