@@ -179,7 +179,7 @@ static void test_columns(void **state) {
 /* ---- flags ------------------------------------------------------------------------------------------------------ */
 
 static const char *const commands[] = {"run",      "chat",   "compare", "draft", "bench", "inspect",
-                                       "convert",  "tokenize", "logits", "score", "check", "train", "help",
+                                       "convert",  "tokenize", "logits", "score", "check", "train", "serve", "help",
                                        "manual",   "completion", "version"};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 static char *help[COMMANDS];
