@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* convert_experts.c - writes experts to a GGUF: one tensor with the gates of all experts, one with their ups, one with
- * their downs, in the order of experts, whether the folder has one tensor for each expert or stacks them. */
+ * their downs, in the order of experts, whether the folder has one tensor for each expert or stacks them; and their biases. */
+#include <string.h>
+
 #include "base/mem.h"
 #include "convert/convert_private.h"
 
@@ -83,4 +85,54 @@ hunch_status hn_conversion_write_experts(hn_conversion *c, hn_role role, int lay
     }
     hn_free(buffer);
     return status;
+}
+
+/* ---- biases ---- */
+
+/* The folder's tensor of vectors for a role of a GGUF, and the first value of each that is the role's. */
+static hunch_status vectors_find(hn_conversion *c, hn_role role, int layer, hn_tensor **t, size_t *first) {
+    const hn_expert_desc *e = &c->arch.layer[layer].experts;
+    const bool half = e->stacked && role != HN_ROLE_EXPERT_DOWN_BIAS;
+    const hn_role own = half ? HN_ROLE_EXPERT_GATE_UP_BIAS : role;
+    uint64_t dims[2];
+    char name[128];
+    *first = half && role == HN_ROLE_EXPERT_UP_BIAS ? (size_t)e->width : 0;
+    hn_arch_tensor_name(&c->arch, own, layer, name);
+    hn_arch_tensor_shape(&c->arch, own, layer, dims);
+    return hn_source_need(c->src, name, 2, dims[0], dims[1], t, c->err);
+}
+
+/* Values [first, first + each) of every vector of the tensor, as floats. */
+static hunch_status vectors_write(hn_conversion *c, const hn_tensor *t, size_t first, size_t each) {
+    const size_t count = (size_t)t->dims[1], stored = (size_t)t->dims[0], n = count * stored;
+    void *raw = hn_alloc(t->bytes);
+    float *values = hn_zalloc(n, sizeof *values);
+    hunch_status status = raw && values ? hn_source_read(c->src, t, 0, t->bytes, raw, c->err)
+                                        : hn_fail_memory(c->err, t->name, t->bytes + n * sizeof *values);
+    if (!status) {
+        hn_dequantise(t->dtype, raw, n, values);
+        for (size_t e = 0; e < count; e++)
+            memmove(values + e * each, values + e * stored + first, each * sizeof *values);
+        status = hn_gguf_data(c->w, values, count * each * sizeof *values, c->err);
+    }
+    hn_free(values);
+    hn_free(raw);
+    return hn_conversion_done(c, count * each * (t->bytes / n), status);
+}
+
+hunch_status hn_conversion_visit_expert_vectors(hn_conversion *c, hn_role role, int layer, bool write) {
+    const hn_arch named = {.files.form = HN_SOURCE_GGUF, .dense = c->arch.dense, .files.first_block = c->first_layer};
+    uint64_t dims[2];
+    size_t first;
+    hn_tensor *t;
+    char name[128];
+    hunch_status status = vectors_find(c, role, layer, &t, &first);
+    hn_arch_tensor_shape(&c->arch, role, layer, dims);
+    if (status)
+        return status;
+    if (write)
+        return vectors_write(c, t, first, (size_t)dims[0]);
+    c->total += (size_t)dims[0] * (size_t)dims[1] * (t->bytes / (size_t)(t->dims[0] * t->dims[1]));
+    hn_arch_tensor_name(&named, role, layer, name);
+    return hn_gguf_declare(c->w, name, HN_F32, 2, dims, c->err);
 }

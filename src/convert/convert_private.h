@@ -68,6 +68,8 @@ hunch_status hn_conversion_done(hn_conversion *c, size_t bytes, hunch_status sta
 /* convert_experts.c. The matrices of all experts for a role of a GGUF. */
 hunch_status hn_conversion_declare_experts(hn_conversion *c, hn_role role, int layer);
 hunch_status hn_conversion_write_experts(hn_conversion *c, hn_role role, int layer);
+/* Vectors of all experts, declared or written. */
+hunch_status hn_conversion_visit_expert_vectors(hn_conversion *c, hn_role role, int layer, bool write);
 
 /* Finishes the file, or removes it if status is an error. */
 hunch_status hn_conversion_finish(hn_conversion *c, hunch_status status);

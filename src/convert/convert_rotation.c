@@ -70,10 +70,9 @@ hunch_status hn_conversion_plan_rotation(hn_conversion *c) {
         if (!status)
             status = divisors_make(c, r->freq_long, &c->table[1].values);
     }
-    if (s->kind == HN_SCALING_YARN && !s->whole)
-        status =
-            hn_fail(c->err, HUNCH_REFUSED, "%s: rope scaling yarn with truncate false: a GGUF file has no place for it",
-                    hn_source_path(c->src));
+    if (s->kind == HN_SCALING_YARN && s->whole == c->arch.dense->yarn_exact)
+        status = hn_fail(c->err, HUNCH_REFUSED, "%s: rope scaling yarn with truncate %s: a GGUF file has no place for it",
+                         hn_source_path(c->src), s->whole ? "true" : "false");
     return status;
 }
 

@@ -38,6 +38,8 @@ hunch_status hn_conversion_declare_role(hn_conversion *c, hn_role role, int laye
     hn_tensor *t;
     if (hn_role_of_experts(role))
         return hn_conversion_declare_experts(c, role, layer);
+    if (hn_role_of_expert_vectors(role))
+        return hn_conversion_visit_expert_vectors(c, role, layer, false);
     hunch_status status = role_need(c, role, layer, &t);
     if (status)
         return status;
@@ -175,6 +177,8 @@ hunch_status hn_conversion_write_role(hn_conversion *c, hn_role role, int layer)
     hn_tensor *t;
     if (hn_role_of_experts(role))
         return hn_conversion_write_experts(c, role, layer);
+    if (hn_role_of_expert_vectors(role))
+        return hn_conversion_visit_expert_vectors(c, role, layer, true);
     hunch_status status = role_need(c, role, layer, &t);
     if (!status && hn_conversion_has_heads(c, role, layer))
         return hn_conversion_done(c, t->bytes, hn_conversion_write_heads(c, t, role, layer));
@@ -185,11 +189,15 @@ hunch_status hn_conversion_write_role(hn_conversion *c, hn_role role, int layer)
 
 /* ---- all of a layer ---- */
 
-/* Whether a GGUF of the model has it: there the experts' matrices of a kind are one tensor, gate and up separate. */
+/* Whether a GGUF of the model has it: there the experts' matrices of a kind are one tensor, gate and up separate, and so are
+ * their biases. */
 static bool role_written(const hn_conversion *c, hn_role role, int layer) {
-    if (!hn_role_of_experts(role))
+    const bool vectors = hn_role_of_expert_vectors(role);
+    const hn_layer_desc *l = &c->arch.layer[layer];
+    if (!hn_role_of_experts(role) && !vectors)
         return hn_arch_has(&c->arch, role, layer);
-    return c->arch.layer[layer].ffn == HN_FFN_EXPERTS && role != HN_ROLE_EXPERT_GATE_UP;
+    return l->ffn == HN_FFN_EXPERTS && (!vectors || l->experts.biases) && role != HN_ROLE_EXPERT_GATE_UP &&
+           role != HN_ROLE_EXPERT_GATE_UP_BIAS;
 }
 
 hunch_status hn_conversion_visit_layers(hn_conversion *c, hn_visit_role visit) {

@@ -91,8 +91,10 @@ void hn_source_close(hn_source **source) {
     if (s == NULL)
         return;
     hn_source_trim(s);
-    for (size_t i = 0; i < s->n_tensors; i++)
+    for (size_t i = 0; i < s->n_tensors; i++) {
         hn_free((char *)(uintptr_t)s->tensors[i].name);
+        hn_free(s->tensors[i].view);
+    }
     for (size_t i = 0; i < s->n_files; i++) {
         hn_map_close(&s->files[i].map);
         hn_free(s->files[i].path);
@@ -280,6 +282,8 @@ hunch_status hn_source_need(hn_source *s, const char *name, int n_dims, uint64_t
 hunch_status hn_source_read(const hn_source *s, const hn_tensor *t, size_t off, size_t bytes, void *to,
                             hunch_error *err) {
     const hn_source_file *f = &s->files[t->file];
+    if (t->view)
+        return hn_view_read(s, t, off, bytes, to, err);
     return hn_map_read(&f->map, f->path, (size_t)((const unsigned char *)t->data - f->map.data) + off, bytes, to, err);
 }
 

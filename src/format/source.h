@@ -27,6 +27,7 @@ typedef struct hn_tensor {
     size_t file;                /* which of the source's files holds it */
     const void *data;           /* mapped, NOT necessarily aligned to the element; checked to lie inside the file. To read it
                                    once: hn_source_read */
+    struct hn_tensor_view *view; /* owned; NULL: its bytes are at data, else data is NULL, and hn_source_read puts them together */
     size_t bytes;               /* of a GGUF type that hunch does not read: up to the next tensor, padding included */
     bool used;
 } hn_tensor;
@@ -68,6 +69,12 @@ hunch_status hn_source_need(hn_source *s, const char *name, int n_dims, uint64_t
  * truncated. */
 hunch_status hn_source_read(const hn_source *s, const hn_tensor *t, size_t off, size_t bytes, void *to,
                             hunch_error *err);
+/* Both for tensors of a folder's experts (tensor_view.c); the second call does nothing. Errors: HUNCH_NO_MEMORY.
+ * Of a tensor of matrices of floats, each stored by columns: from now on its shape and its bytes are by rows. */
+hunch_status hn_source_turn(hn_tensor *t, hunch_error *err);
+/* Of a tensor of matrices (3 dimensions) or vectors (2) that alternate between two things: rows, or values, 0, 2, 4, ... of
+ * each are read first, then 1, 3, 5, ... Their number is even. */
+hunch_status hn_source_alternate(hn_tensor *t, hunch_error *err);
 /* Reads a vector of n integers or booleans (0 and 1). HUNCH_REFUSED, naming the tensor: of another type or shape, or an element
  * below least or above most. */
 hunch_status hn_source_read_integers(const hn_source *s, const hn_tensor *t, size_t n, int64_t least, int64_t most,

@@ -58,6 +58,19 @@ typedef struct hn_meta {
     hn_array array;
 } hn_meta;
 
+/* Stored bytes, and the file that has them. */
+typedef struct hn_stored_part {
+    const unsigned char *data;
+    size_t file;
+} hn_stored_part;
+
+/* How the bytes of a tensor are put together (tensor_view.c). */
+typedef struct hn_tensor_view {
+    hn_stored_part values, scales; /* scales: data NULL, or those of MXFP4, whose codes are `values` */
+    size_t rows, row_bytes;        /* of each matrix, as they are read */
+    bool turned, alternating;      /* hn_source_turn, hn_source_alternate */
+} hn_tensor_view;
+
 typedef struct hn_source_file {
     char *path;
     hn_map map; /* the part of the header that was read is a private copy: see file.h */
@@ -94,6 +107,11 @@ hunch_status hn_torch_read(hn_source *s, const char *path, hunch_error *err);   
 /* Appends the one tensor of a file beside a head's weights, by this name. *token: which it is the row of, -1: the file does not say. */
 #define HN_MASK_TENSOR "mask_embedding"
 hunch_status hn_torch_read_mask(hn_source *s, const char *path, int64_t *token, hunch_error *err);
+
+/* Joins each pair of X_blocks and X_scales to X, of type MXFP4 (tensor_view.c). */
+hunch_status hn_source_join_mxfp4(hn_source *s, hunch_error *err);
+/* hn_source_read of a tensor with a view. */
+hunch_status hn_view_read(const hn_source *s, const hn_tensor *t, size_t off, size_t bytes, void *to, hunch_error *err);
 
 /* Used by the readers. */
 /* *file: valid until the next file is added. */

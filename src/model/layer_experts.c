@@ -30,9 +30,10 @@ void hn_layer_experts_run(const hn_exec *ex, const hn_model *m, int layer, const
 
     o->rmsnorm(ex, n, s->x, m->layer[layer].ffn_norm, m->arch.norm_eps, in, hn_no_matrix);
     o->linear(ex, n, in, routers, d->experts.shared_gate ? 2 : 1, false);
+    if (d->experts.biases) o->add_bias(ex, n, scores, l->score_bias);
     o->route(ex, n, &l->choice, scores, &routing);
     const hn_shared shared = run_shared(ex, d, l, in, s);
-    o->experts_glu(ex, n, &routing, in, &l->gate, &l->up, gated);
+    o->experts_glu(ex, n, &routing, in, &l->gate, &l->up, &l->unit, gated);
     o->experts_linear(ex, n, &routing, gated, &l->down, s->expert_out);
-    o->combine(ex, n, &routing, s->expert_out, &shared, s->x);
+    o->combine(ex, n, &routing, s->expert_out, l->down_bias, &shared, s->x);
 }

@@ -74,6 +74,20 @@ static hunch_status plan_shared(hn_plan *p, int i, hunch_error *err) {
     return st ? st : hn_plan_matrix(p, HN_ROLE_SHARED_DOWN, i, whole, false, &l->shared_down, err);
 }
 
+/* Biases of gate and up: two tensors, or one with an expert's gate and up one after another. */
+static hunch_status plan_expert_biases(hn_plan *p, int i, hunch_error *err) {
+    hn_layer_experts *l = &p->m->layer[i].experts;
+    const hn_expert_desc *d = &p->m->arch.layer[i].experts;
+    const hn_part halves[] = {{0, d->width}, {d->width, d->width}};
+    l->unit = (hn_expert_unit){.limit = d->limit, .alpha = d->alpha, .ld_bias = d->width};
+    hunch_status st = hn_plan_vector(p, HN_ROLE_SCORE_BIAS, i, whole, &l->score_bias, err);
+    if (!st) st = hn_plan_expert_vectors(p, HN_ROLE_EXPERT_GATE_UP_BIAS, i, halves[0], &l->unit.gate_bias, err);
+    if (!st) st = hn_plan_expert_vectors(p, HN_ROLE_EXPERT_GATE_UP_BIAS, i, halves[1], &l->unit.up_bias, err);
+    if (!st) st = hn_plan_expert_vectors(p, HN_ROLE_EXPERT_GATE_BIAS, i, whole, &l->unit.gate_bias, err);
+    if (!st) st = hn_plan_expert_vectors(p, HN_ROLE_EXPERT_UP_BIAS, i, whole, &l->unit.up_bias, err);
+    return st ? st : hn_plan_expert_vectors(p, HN_ROLE_EXPERT_DOWN_BIAS, i, whole, &l->down_bias, err);
+}
+
 static hunch_status plan_experts(hn_plan *p, int i, hunch_error *err) {
     hn_layer_experts *l = &p->m->layer[i].experts;
     const hn_expert_desc *d = &p->m->arch.layer[i].experts;
@@ -85,6 +99,7 @@ static hunch_status plan_experts(hn_plan *p, int i, hunch_error *err) {
     hunch_status st = plan_router(p, HN_ROLE_ROUTER, i, &l->router, err);
     if (!st) st = hn_plan_vector(p, HN_ROLE_ROUTER_BIAS, i, whole, &l->choice.bias, err);
     if (!st) st = plan_shared(p, i, err);
+    if (!st) st = plan_expert_biases(p, i, err);
     if (!st) st = hn_plan_experts(p, both ? HN_ROLE_EXPERT_GATE_UP : HN_ROLE_EXPERT_GATE, i, gate, false, &l->gate, err);
     if (!st) st = hn_plan_experts(p, both ? HN_ROLE_EXPERT_GATE_UP : HN_ROLE_EXPERT_UP, i, up, true, &l->up, err);
     return st ? st : hn_plan_experts(p, HN_ROLE_EXPERT_DOWN, i, whole, false, &l->down, err);

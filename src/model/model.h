@@ -11,6 +11,8 @@
 typedef struct hn_layer_experts {
     hn_router choice;
     hn_weight router, gate, up, down; /* [experts, hidden]; for each expert [width, hidden] twice (strips interleaved), [hidden, width] */
+    hn_expert_unit unit;
+    hn_buf score_bias, down_bias; /* f32 [experts], [experts][hidden], if the description has them */
     hn_weight shared_router, shared_gate, shared_up, shared_down; /* [1, hidden]; as in a dense layer, with the shared width */
     int in_forms, down_forms, shared_forms; /* forms that the inputs of the half, of down and of shared_down must have */
 } hn_layer_experts;

@@ -65,12 +65,13 @@ enum { /* properties of a description */
     STACKED = 1 << 17,
     SHARES = 1 << 18,
     SHARED_GATE = 1 << 19,
-    SINKS = 1 << 20
+    SINKS = 1 << 20,
+    EXPERT_BIASES = 1 << 21
 };
 
 static unsigned flags_of_experts(const hn_expert_desc *e) {
     return SPARSE | (e->bias ? ROUTER_BIAS : 0u) | (e->stacked ? STACKED : 0u) | (e->shared_width > 0 ? SHARES : 0u) |
-           (e->shared_gate ? SHARED_GATE : 0u);
+           (e->shared_gate ? SHARED_GATE : 0u) | (e->biases ? EXPERT_BIASES : 0u);
 }
 
 static unsigned flags_of(const hn_arch *a, const hn_layer_desc *l) {
@@ -84,14 +85,15 @@ static unsigned flags_of(const hn_arch *a, const hn_layer_desc *l) {
 
 /* ---- the table ----------------------------------------------------------------------------------------------------- */
 
-typedef enum kind { MATRIX, NORM, BIAS, VECTOR, CONVOLUTION, OF_EXPERTS } kind; /* VECTOR: as stored; the last: a matrix for each expert */
+/* VECTOR: as stored; the last two: a matrix, or a vector, for each expert */
+typedef enum kind { MATRIX, NORM, BIAS, VECTOR, CONVOLUTION, OF_EXPERTS, EXPERT_VECTORS } kind;
 
 typedef struct role_row {
     /* in a GGUF, in a folder, in a folder whose experts are stacked, in a GGUF with a tensor for each expert (NULL: the
      * first or second); %d is the layer, then the expert */
     const char *name[4];
     kind kind;
-    width in, out;       /* a vector's length is `in` */
+    width in, out;       /* a vector's length is `in`; `out` is the number of an expert's */
     hn_phase phase;      /* of a matrix's product */
     unsigned with, without; /* properties that the description must and must not have */
 } role_row;
@@ -193,6 +195,16 @@ static const role_row table[HN_ROLES] = {
         LAYER("mlp.experts.gate_up_proj")}, OF_EXPERTS, HIDDEN, BOTH_EXPERT, HN_PHASE_GATE_UP, SPARSE | STACKED, 0},
     [HN_ROLE_EXPERT_DOWN] = {{BLK("ffn_down_exps.weight"), LAYER("mlp.experts.%d.down_proj.weight"),
         LAYER("mlp.experts.down_proj"), BLK("ffn_down.%d.weight")}, OF_EXPERTS, EXPERT, HIDDEN, HN_PHASE_DOWN, SPARSE, 0},
+    [HN_ROLE_SCORE_BIAS] = {{BLK("ffn_gate_inp.bias"), LAYER("mlp.router.bias")},
+        BIAS, EXPERTS, ONE, HN_PHASE_OTHER, SPARSE | EXPERT_BIASES, 0},
+    [HN_ROLE_EXPERT_GATE_BIAS] = {{BLK("ffn_gate_exps.bias"), LAYER("mlp.experts.gate_proj_bias")},
+        EXPERT_VECTORS, EXPERT, EXPERTS, HN_PHASE_OTHER, SPARSE | EXPERT_BIASES, STACKED},
+    [HN_ROLE_EXPERT_UP_BIAS] = {{BLK("ffn_up_exps.bias"), LAYER("mlp.experts.up_proj_bias")},
+        EXPERT_VECTORS, EXPERT, EXPERTS, HN_PHASE_OTHER, SPARSE | EXPERT_BIASES, STACKED},
+    [HN_ROLE_EXPERT_GATE_UP_BIAS] = {{BLK("ffn_gate_up_exps.bias"), LAYER("mlp.experts.gate_up_proj_bias")},
+        EXPERT_VECTORS, BOTH_EXPERT, EXPERTS, HN_PHASE_OTHER, SPARSE | EXPERT_BIASES | STACKED, 0},
+    [HN_ROLE_EXPERT_DOWN_BIAS] = {{BLK("ffn_down_exps.bias"), LAYER("mlp.experts.down_proj_bias")},
+        EXPERT_VECTORS, HIDDEN, EXPERTS, HN_PHASE_OTHER, SPARSE | EXPERT_BIASES, 0},
     [HN_ROLE_SHARED_ROUTER] = {{BLK("ffn_gate_inp_shexp.weight"), LAYER("mlp.shared_expert_gate.weight")},
         MATRIX, HIDDEN, ONE, HN_PHASE_ROUTER, SPARSE | SHARES | SHARED_GATE, 0},
     [HN_ROLE_SHARED_GATE] = {{BLK("ffn_gate_shexp.weight"), LAYER("mlp.shared_expert.gate_proj.weight")},
@@ -223,6 +235,10 @@ bool hn_role_is_vector(hn_role role) {
 
 bool hn_role_of_experts(hn_role role) {
     return table[role].kind == OF_EXPERTS;
+}
+
+bool hn_role_of_expert_vectors(hn_role role) {
+    return table[role].kind == EXPERT_VECTORS;
 }
 
 bool hn_role_of_layer(hn_role role) {

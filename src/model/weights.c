@@ -73,7 +73,7 @@ static hunch_status find_tensor(hn_plan *p, hn_role role, int layer, uint64_t di
     char name[128];
     hn_arch_tensor_name(&p->m->arch, role, layer, name);
     hn_arch_tensor_shape(&p->m->arch, role, layer, dims);
-    return need_tensor(p, name, hn_role_is_vector(role) ? 1 : 2, dims[0], dims[1], t, err);
+    return need_tensor(p, name, hn_role_is_vector(role) && !hn_role_of_expert_vectors(role) ? 1 : 2, dims[0], dims[1], t, err);
 }
 
 /* The factors of a matrix of 8-bit floats: X.weight_scale_inv, [inputs / 128, outputs / 128] (DeepSeek-V3's format),
@@ -113,6 +113,20 @@ hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, h
     plan_vector(p, t, part, ends_branch ? a->residual_scale : 1, hn_arch_vector_more(a, role), dst);
     p->item[p->n - 1].order = row_order_of(a, role, layer);
     if (a->files.form == HN_SOURCE_HF) p->item[p->n - 1].change = hn_role_change(role);
+    return HUNCH_OK;
+}
+
+hunch_status hn_plan_expert_vectors(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err) {
+    uint64_t dims[2];
+    hn_tensor *t;
+    if (!hn_arch_has(&p->m->arch, role, layer)) return HUNCH_OK;
+    hunch_status st = find_tensor(p, role, layer, dims, &t, err);
+    if (st || !t) return st;
+    if (!part.count) part.count = (int)dims[0];
+    const int vectors = (int)dims[1];
+    p->item[p->n++] = (hn_placement){.tensor = t, .vector = dst, .first = part.first, .out = part.count, .vectors = vectors, .times = 1,
+                                     .off = hn_plan_room(p, (size_t)part.count * (size_t)vectors * sizeof(float))};
+    p->m->parameters += (uint64_t)part.count * (uint64_t)vectors;
     return HUNCH_OK;
 }
 
@@ -214,6 +228,14 @@ static hunch_status check_factors(const hn_plan *p, const hn_tensor *t, const hn
                    hn_source_path(p->src), t->name, part.first, HN_STRIP, t->type_name);
 }
 
+static hunch_status check_stays(const hn_plan *p, const hn_tensor *t, const hn_weight *w, hunch_error *err) {
+    if (!t->view || !hn_plan_stays_in_file(p, w)) return HUNCH_OK;
+    return hn_fail(err, HUNCH_REFUSED,
+                   "%s: tensor %s: the parts of its rows are apart in the file, so that it cannot stay there; expected a GGUF, which "
+                   "hunch convert makes of the folder",
+                   hn_source_path(p->src), t->name);
+}
+
 static hn_weight weight_of(const hn_plan *p, const hn_tensor *t, int out, int experts) {
     const int in = (int)t->dims[0];
     const hn_dtype type = packed_type(p, t, in);
@@ -246,6 +268,7 @@ static hunch_status plan_expert(hn_plan *p, hn_role role, int layer, int e, int 
     hunch_status st = need_matrices(p, name, dims, &it.tensor, err);
     if (st || !it.tensor) return st;
     st = find_factors(p, it.tensor, matrices, &it.factors, err);
+    if (!st) st = check_stays(p, it.tensor, w, err);
     if (!st) st = check_factors(p, it.tensor, it.factors, part, err);
     if (st) return st;
     if (hn_plan_stays_in_file(p, w)) it.off = place_factors(p, it.factors);

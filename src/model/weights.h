@@ -22,6 +22,7 @@ typedef struct hn_placement {
     int expert, matrices; /* experts: the matrices of the weight that it holds; matrices 0: a plain matrix */
     hn_tensor *factors; /* of F8_E4M3 */
     hn_row_order order;
+    int vectors; /* of a tensor with a vector for each expert: their number, `first` and `out` being values of each; else 0 */
     hn_change change;
 } hn_placement;
 
@@ -63,6 +64,9 @@ hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, hn_part part, b
 hunch_status hn_plan_convolution(hn_plan *p, hn_role role, int layer, hn_buf *dst, hunch_error *err);
 /* The matrices of all experts for a role as one weight: from one tensor with all, or from one for each. */
 hunch_status hn_plan_experts(hn_plan *p, hn_role role, int layer, hn_part part, bool pair, hn_weight *w, hunch_error *err);
+/* Values [part.first, part.first + part.count) of each expert's vector (count 0: all), one expert's after another's. A role that the
+ * description does not have is skipped. */
+hunch_status hn_plan_expert_vectors(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err);
 /* Whether a matrix stays in its file. */
 bool hn_plan_stays_in_file(const hn_plan *p, const hn_weight *w);
 /* The same by name and shape, for tensors without a role. A vector may have further dimensions of 1. */

@@ -181,7 +181,22 @@ static hunch_status put_taps_first(float *f, int taps, int count, hunch_error *e
     return HUNCH_OK;
 }
 
+/* Each expert's own part of a tensor of vectors, one after another. */
+static hunch_status load_vectors(hn_plan *p, const hn_placement *it, hunch_error *err) {
+    const size_t each = (size_t)it->tensor->dims[0], own = (size_t)it->out, n = own * (size_t)it->vectors;
+    float *f;
+    hunch_status st = read_values(p->src, it->tensor, each * (size_t)it->vectors, &f, err);
+    if (st) return st;
+    for (size_t e = 0; e < (size_t)it->vectors; e++) memmove(f + e * own, f + e * each + it->first, own * sizeof *f);
+    if (p->finite && !all_finite(f, n)) st = not_finite(p->src, it->tensor, err);
+    *it->vector = (hn_buf){p->m->weights, it->off};
+    if (!st) p->m->ops.write(&p->m->ops, *it->vector, f, n * sizeof *f);
+    hn_free(f);
+    return st;
+}
+
 static hunch_status load_vector(hn_plan *p, const hn_placement *it, hunch_error *err) {
+    if (it->vectors > 0) return load_vectors(p, it, err);
     float *f;
     hunch_status st = read_values(p->src, it->tensor, (size_t)(it->first + it->out), &f, err);
     if (st) return st;

@@ -44,19 +44,20 @@ static void gather_pairs(const hn_exec *ex, int n, const hn_routing *by, const h
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
-void hn_cpu_experts_glu(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y) {
+void hn_cpu_experts_glu(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *gate, const hn_weight *up,
+                        const hn_expert_unit *unit, hn_act y) {
     const hn_ops *o = ex->ops;
     const int groups = hn_act_groups(y.in);
     assert(n >= 1 && n <= by->max_rows && n * by->used <= y.max_rows && n * by->used <= by->gathered.max_rows);
     assert(gate->out == y.in && up->out == y.in && gate->in == a.in && up->in == a.in && by->gathered.in == a.in);
     if (n > 1) gather_pairs(ex, n, by, &a, hn_cpu_weight_form(o, gate) | hn_cpu_weight_form(o, up));
-    const int unit = hn_cpu_unit_groups(ex, gate, usual_rows(by, n), groups * distinct_count(by)), units = (groups + unit - 1) / unit;
+    const int each = hn_cpu_unit_groups(ex, gate, usual_rows(by, n), groups * distinct_count(by)), units = (groups + each - 1) / each;
     hn_claim claim = hn_claim_begin(o->pool, ex->rank, units * distinct_count(by));
     for (int i; (i = hn_claim_next(&claim)) >= 0;) {
         hn_cpu_span span = span_of(by, n > 1 ? &by->gathered : &a, i / units);
         if (n == 1) span.from = 0;
-        for (int g = i % units * unit; g < (i % units + 1) * unit && g < groups; g++)
-            hn_cpu_run_glu(ex, &span, gate, up, &y, g);
+        for (int g = i % units * each; g < (i % units + 1) * each && g < groups; g++)
+            hn_cpu_run_glu(ex, &span, gate, up, unit, &y, g);
     }
     hn_barrier(o->pool, ex->rank);
 }

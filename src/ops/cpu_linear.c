@@ -132,9 +132,21 @@ void hn_cpu_linear(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs
 
 enum { GROUP_STRIPS = HN_GROUP / HN_STRIP };
 
+/* The unit of an expert for a strip of outputs from `first` on; c: n rows of gate, then n of up, [16] each. */
+static void store_unit(const struct hn_kernels *k, const hn_expert_unit *unit, int expert, float *c, int n, int first, int cols, float *y) {
+    float *up = c + n * HN_STRIP;
+    const size_t at = (size_t)expert * (size_t)unit->ld_bias + (size_t)first;
+    for (int r = 0; r < n; r++) {
+        k->add(c + r * HN_STRIP, hn_host_f32(unit->gate_bias) + at, cols);
+        k->add(up + r * HN_STRIP, hn_host_f32(unit->up_bias) + at, cols);
+    }
+    k->clamped_glu(c, up, n * HN_STRIP, unit->alpha, unit->limit);
+    k->store(c, n, y, HN_GROUP, cols, false);
+}
+
 /* Strip pairs [s, end) of gate and up, at most a group of outputs; y [n][64]. */
-static void run_pairs(const hn_exec *ex, const hn_cpu_span *span, const hn_weight *gate, const hn_weight *up, int s, int end,
-                      float *y) {
+static void run_pairs(const hn_exec *ex, const hn_cpu_span *span, const hn_weight *gate, const hn_weight *up, const hn_expert_unit *unit,
+                      int s, int end, float *y) {
     const hn_ops *o = ex->ops;
     const int n = span->n;
     _Alignas(64) float c[2 * HN_CALL_ROWS * HN_STRIP];
@@ -147,18 +159,22 @@ static void run_pairs(const hn_exec *ex, const hn_cpu_span *span, const hn_weigh
         jg.w[1] = ju.w[0] = strip_at(ex, up, span->expert, s, 1);
         fg(&jg);
         if (!same) fu(&ju);
-        o->kernels->store_glu(c, c + n * HN_STRIP, n, y, HN_GROUP, columns(gate, s));
+        if (unit->limit > 0)
+            store_unit(o->kernels, unit, span->expert, c, n, s * HN_STRIP, columns(gate, s), y);
+        else
+            o->kernels->store_glu(c, c + n * HN_STRIP, n, y, HN_GROUP, columns(gate, s));
     }
 }
 
-void hn_cpu_run_glu(const hn_exec *ex, const hn_cpu_span *span, const hn_weight *gate, const hn_weight *up, const hn_act *y, int group) {
+void hn_cpu_run_glu(const hn_exec *ex, const hn_cpu_span *span, const hn_weight *gate, const hn_weight *up, const hn_expert_unit *unit,
+                    const hn_act *y, int group) {
     float hidden[HN_CALL_ROWS * HN_GROUP];
     const int left = y->in - group * HN_GROUP, count = left < HN_GROUP ? left : HN_GROUP;
     hn_cpu_span part = *span;
     for (int first = 0; first < span->n; first += part.n) {
         part.from = span->from + first;
         part.n = span->n - first < HN_CALL_ROWS ? span->n - first : HN_CALL_ROWS;
-        run_pairs(ex, &part, gate, up, group * GROUP_STRIPS, group * GROUP_STRIPS + hn_strips(count), hidden);
+        run_pairs(ex, &part, gate, up, unit, group * GROUP_STRIPS, group * GROUP_STRIPS + hn_strips(count), hidden);
         for (int r = 0; r < part.n; r++)
             hn_cpu_put_inputs(ex->ops, hidden + HN_GROUP * r, count, y, y->forms, span->to + first + r, group);
     }
@@ -172,10 +188,11 @@ int hn_cpu_unit_groups(const hn_exec *ex, const hn_weight *gate, int n, int grou
 void hn_cpu_linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y) {
     assert(n >= 1 && n <= y.max_rows && gate->out == y.in && up->out == y.in && gate->in == up->in);
     const hn_cpu_span span = {.a = &a, .n = n};
+    const hn_expert_unit plain = {.limit = 0};
     const int groups = hn_act_groups(y.in), unit = hn_cpu_unit_groups(ex, gate, n, groups);
     hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, (groups + unit - 1) / unit);
     for (int i; (i = hn_claim_next(&claim)) >= 0;)
-        for (int g = i * unit; g < (i + 1) * unit && g < groups; g++) hn_cpu_run_glu(ex, &span, gate, up, &y, g);
+        for (int g = i * unit; g < (i + 1) * unit && g < groups; g++) hn_cpu_run_glu(ex, &span, gate, up, &plain, &y, g);
     hn_barrier(ex->ops->pool, ex->rank);
 }
 

@@ -19,6 +19,7 @@ int hn_cpu_unit_strips(const hn_exec *ex, const hn_weight *w, int n, int strips)
 int hn_cpu_unit_groups(const hn_exec *ex, const hn_weight *gate, int n, int groups);
 /* Computes strips [s, end) of a matrix, and stores or adds the results. */
 void hn_cpu_run_strips(const hn_exec *ex, const hn_cpu_span *span, const hn_linear_out *out, int s, int end, bool add);
-/* A group of 64 of silu(gate a) * (up a). */
-void hn_cpu_run_glu(const hn_exec *ex, const hn_cpu_span *span, const hn_weight *gate, const hn_weight *up, const hn_act *y, int group);
+/* A group of 64 of silu(gate a) * (up a), or of what the unit of experts says. */
+void hn_cpu_run_glu(const hn_exec *ex, const hn_cpu_span *span, const hn_weight *gate, const hn_weight *up, const hn_expert_unit *unit,
+                    const hn_act *y, int group);
 #endif

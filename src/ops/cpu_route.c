@@ -127,13 +127,21 @@ void hn_cpu_route(const hn_exec *ex, int n, const hn_router *router, hn_matrix s
 /* ---- the sum -------------------------------------------------------------------------------------------------------- */
 
 /* Inputs [from, from + count) of row i, at most a group. */
-static void combine_part(const hn_exec *ex, const hn_routing *by, hn_matrix results, const hn_shared *shared, int i, int from, int count,
-                         float *x) {
+static void combine_part(const hn_exec *ex, const hn_routing *by, hn_matrix results, hn_buf bias, const hn_shared *shared, int i, int from,
+                         int count, float *x) {
     const struct hn_kernels *k = ex->ops->kernels;
-    const int32_t *pair = hn_host_i32(by->pair) + i * by->used;
+    const int32_t *pair = hn_host_i32(by->pair) + i * by->used, *id = hn_host_i32(by->id) + i * by->used;
     const float *share = hn_host_f32(by->share) + i * by->used;
     float sum[HN_GROUP] = {0}, own[HN_GROUP];
-    for (int j = 0; j < by->used; j++) k->merge(sum, hn_host_row(results, pair[j]) + from, count, 1, share[j]);
+    for (int j = 0; j < by->used; j++) {
+        const float *result = hn_host_row(results, pair[j]) + from;
+        if (bias.mem) {
+            memcpy(own, result, (size_t)count * sizeof *own);
+            k->add(own, hn_host_f32(bias) + (size_t)id[j] * (size_t)results.cols + from, count);
+            result = own;
+        }
+        k->merge(sum, result, count, 1, share[j]);
+    }
     if (shared->y.at.mem) {
         const float *y = hn_host_row(shared->y, i) + from;
         if (shared->gate.at.mem) {
@@ -146,14 +154,15 @@ static void combine_part(const hn_exec *ex, const hn_routing *by, hn_matrix resu
     k->add(x, sum, count);
 }
 
-void hn_cpu_combine(const hn_exec *ex, int n, const hn_routing *by, hn_matrix results, const hn_shared *shared, hn_matrix x) {
+void hn_cpu_combine(const hn_exec *ex, int n, const hn_routing *by, hn_matrix results, hn_buf bias, const hn_shared *shared,
+                    hn_matrix x) {
     const int groups = hn_act_groups(x.cols);
     int first, last;
     assert(results.cols == x.cols);
     hn_share(ex, n * groups, &first, &last);
     for (int item = first; item < last; item++) {
         const int i = item / groups, from = item % groups * HN_GROUP, left = x.cols - from;
-        combine_part(ex, by, results, shared, i, from, left < HN_GROUP ? left : HN_GROUP, hn_host_row(x, i) + from);
+        combine_part(ex, by, results, bias, shared, i, from, left < HN_GROUP ? left : HN_GROUP, hn_host_row(x, i) + from);
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }

@@ -8,4 +8,5 @@ void DELTA_TABLE(struct hn_kernels *k) {
     k->delta_step = delta_step;
     k->swiglu = swiglu;
     k->sigmoid_glu = sigmoid_glu;
+    k->clamped_glu = clamped_glu;
 }

@@ -69,6 +69,8 @@ struct hn_kernels {
     /* -- gates and gated delta nets (delta.h) -- */
     void (*swiglu)(float *gate, const float *up, int count);      /* gate = gate / (1 + e^-gate) * up */
     void (*sigmoid_glu)(float *gate, const float *up, int count); /* gate = up / (1 + e^-gate) */
+    /* gate = g / (1 + e^-(alpha g)) * (u + 1), g = min(gate, limit), u = up brought into [-limit, limit] */
+    void (*clamped_glu)(float *gate, const float *up, int count, float alpha, float limit);
     /* y = silu(sum of w[t][c] m[t][c], t ascending, each step an fma); m[t] NULL: zeros. w [taps][ldw] */
     void (*convolve)(const float *const *m, int taps, const float *w, int ldw, int count, float *y);
     float (*dot)(const float *x, const float *y, int count); /* with the lanes of inverse_rms */

@@ -268,6 +268,14 @@ typedef struct hn_routing {
     hn_act gathered;  /* room for the input of each pair */
 } hn_routing;
 
+/* What an expert computes of its two products g and u: silu(g) * u; or with a limit, of g' = min(g + bias, limit) and
+ * u' = u + bias, brought into [-limit, limit]: g' / (1 + e^(-alpha g')) * (u' + 1) (GPT-OSS). */
+typedef struct hn_expert_unit {
+    float limit, alpha; /* limit 0: the former, which has no biases */
+    hn_buf gate_bias, up_bias; /* f32, those of expert e from e * ld_bias on */
+    int ld_bias;
+} hn_expert_unit;
+
 /* The result of the shared expert, added to those of a row's experts; mem NULL: none. */
 typedef struct hn_shared {
     hn_matrix y;
@@ -355,14 +363,16 @@ struct hn_ops {
                          const hn_top *top);
     /* The router's choice for each row; scores, its product, are overwritten. */
     void (*route)(const hn_exec *ex, int n, const hn_router *router, hn_matrix scores, const hn_routing *to);
-    /* linear_glu for every pair: y[pair] from a[row of the pair] and the matrices of its expert. An expert's weights
-     * are read once for all rows that use it. max_rows of y and by->gathered is at least n * used. */
-    void (*experts_glu)(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y);
+    /* linear_glu for every pair, with the unit of experts: y[pair] from a[row of the pair] and the matrices of its expert. An
+     * expert's weights are read once for all rows that use it. max_rows of y and by->gathered is at least n * used. */
+    void (*experts_glu)(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *gate, const hn_weight *up,
+                        const hn_expert_unit *unit, hn_act y);
     /* y[pair] = W of its expert times a[pair], for n * used rows */
     void (*experts_linear)(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *w, hn_matrix y);
-    /* x[i] += the sum of share times result over the row's pairs, experts ascending, from 0 on by fmaf, plus the shared
-     * expert's result. results: a row for each pair. */
-    void (*combine)(const hn_exec *ex, int n, const hn_routing *by, hn_matrix results, const hn_shared *shared, hn_matrix x);
+    /* x[i] += the sum of share times (result + bias) over the row's pairs, experts ascending, from 0 on by fmaf, plus the shared
+     * expert's result. results: a row for each pair; bias: f32 [experts][x.cols], mem NULL: none. */
+    void (*combine)(const hn_exec *ex, int n, const hn_routing *by, hn_matrix results, hn_buf bias, const hn_shared *shared,
+                    hn_matrix x);
     /* cs[i] = the rotation of row i at its position. Called once per pass (for each distinct rope of the model); every layer's
      * rope_store reads it. */
     void (*rope_table)(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *to);

@@ -112,11 +112,12 @@ static void route(const hn_exec *ex, int n, const hn_router *router, hn_matrix s
     span_end(&s);
 }
 
-static void experts_glu(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y) {
+static void experts_glu(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *gate, const hn_weight *up,
+                        const hn_expert_unit *unit, hn_act y) {
     const span s = span_begin(ex, HN_PHASE_GATE_UP);
     note_experts(&s, n, by, gate);
     note_experts(&s, n, by, up);
-    s.ex.ops->experts_glu(&s.ex, n, by, a, gate, up, y);
+    s.ex.ops->experts_glu(&s.ex, n, by, a, gate, up, unit, y);
     span_end(&s);
 }
 
@@ -127,9 +128,10 @@ static void experts_linear(const hn_exec *ex, int n, const hn_routing *by, hn_ac
     span_end(&s);
 }
 
-static void combine(const hn_exec *ex, int n, const hn_routing *by, hn_matrix results, const hn_shared *shared, hn_matrix x) {
+static void combine(const hn_exec *ex, int n, const hn_routing *by, hn_matrix results, hn_buf bias, const hn_shared *shared,
+                    hn_matrix x) {
     const span s = span_begin(ex, HN_PHASE_ROUTER);
-    s.ex.ops->combine(&s.ex, n, by, results, shared, x);
+    s.ex.ops->combine(&s.ex, n, by, results, bias, shared, x);
     span_end(&s);
 }
 

@@ -27,6 +27,32 @@ static void one_gate(const struct hn_kernels *k, const char *name) {
     for (int i = 0; i < 4; i++) check_free(&b[i]);
 }
 
+/* The unit with limits; its value, gates of NaN included. */
+static void one_clamped(const struct hn_kernels *k, const char *name) {
+    const int n = check_int(1, 100);
+    const float limit = check_int(0, 1) ? 7 : 0.5f, alpha = check_int(0, 1) ? 1.702f : 1;
+    check_buf b[4];
+    float *x[4];
+    for (int i = 0; i < 4; i++) x[i] = check_guarded(&b[i], n);
+    const enum check_kind kind = check_any_kind();
+    check_fill(x[0], n, kind);
+    check_fill(x[1], n, kind);
+    for (int i = 0; i < n; i++) x[1][i] *= check_int(0, 1) ? 1 : 20;
+    for (int i = 2; i < 4; i++) memcpy(x[i], x[0], (size_t)n * sizeof(float));
+    check_ref()->clamped_glu(x[2], x[1], n, alpha, limit);
+    k->clamped_glu(x[3], x[1], n, alpha, limit);
+    check_same_row(x[3], x[2], n, name, 0);
+    for (int i = 0; i < n; i++) {
+        const double g = fmin((double)x[0][i], (double)limit), u = fmax(fmin((double)x[1][i], (double)limit), -(double)limit);
+        const double want = (u + 1) * g / (1 + exp(-(double)alpha * g));
+        if (isnan(x[0][i]) || isnan(x[1][i]))
+            assert_true(isnan(x[2][i]));
+        else if (kind == USUAL)
+            assert_true(fabs((double)x[2][i] - want) <= 1e-5 * fabs(want) + 1e-6);
+    }
+    for (int i = 0; i < 4; i++) check_free(&b[i]);
+}
+
 static void one_convolution(const struct hn_kernels *k, const char *name) {
     const int taps = check_int(1, HN_MOST_TAPS), count = check_int(1, 100), ldw = count + check_int(0, 9);
     check_buf bw, ba, bb, bm[HN_MOST_TAPS];
@@ -93,6 +119,7 @@ static void kernels_test(void **state HN_UNUSED) {
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa))
         for (int round = 0; round < 60; round++) {
             one_gate(hn_kernels_get(isa), hn_isa_name(isa));
+            one_clamped(hn_kernels_get(isa), hn_isa_name(isa));
             one_convolution(hn_kernels_get(isa), hn_isa_name(isa));
             one_dot(hn_kernels_get(isa), hn_isa_name(isa));
             one_step(hn_kernels_get(isa), hn_isa_name(isa));

@@ -228,8 +228,11 @@ typedef struct layer_call {
     hn_act in, gated, one, one_gated; /* the last two: of a row alone */
     hn_matrix x, results, sum, row;
     hn_shared shared;
+    hn_expert_unit unit;
+    hn_buf bias;               /* of down */
+    hn_matrix both, hidden;    /* of a row alone: gate | up, and the unit of them */
     int ldy;
-    int alone_row, alone_pair;
+    int alone_row, alone_expert;
     hn_weight single[PARTS];
 } layer_call;
 
@@ -238,9 +241,26 @@ static void layer_rank(void *arg, int rank, int ranks) {
     const hn_exec ex = {l->o, rank, ranks};
     l->o->route(&ex, l->c->n, &l->c->router, (hn_matrix){l->c->scores, l->c->router.experts, l->c->ld}, &l->c->to);
     l->o->quantise(&ex, l->c->n, l->x, l->in);
-    l->o->experts_glu(&ex, l->c->n, &l->c->to, l->in, l->w[GATE], l->w[UP], l->gated);
+    l->o->experts_glu(&ex, l->c->n, &l->c->to, l->in, l->w[GATE], l->w[UP], &l->unit, l->gated);
     l->o->experts_linear(&ex, l->c->n, &l->c->to, l->gated, l->w[DOWN], l->results);
-    l->o->combine(&ex, l->c->n, &l->c->to, l->results, &l->shared, l->sum);
+    l->o->combine(&ex, l->c->n, &l->c->to, l->results, l->bias, &l->shared, l->sum);
+}
+
+/* The unit with biases and limits by plain operations. */
+static void alone_unit(const layer_call *l, const hn_exec *ex) {
+    const int width = l->hidden.cols;
+    const hn_matrix gate = hn_columns(l->both, 0, width), up = hn_columns(l->both, width, width);
+    const hn_linear_out outs[] = {{&l->single[GATE], gate}, {&l->single[UP], up}};
+    const size_t at = sizeof(float) * (size_t)l->alone_expert * (size_t)l->unit.ld_bias;
+    l->o->linear(ex, 1, l->one, outs, 2, false);
+    l->o->add_bias(ex, 1, gate, hn_at(l->unit.gate_bias, at));
+    l->o->add_bias(ex, 1, up, hn_at(l->unit.up_bias, at));
+    if (ex->rank == 0) {
+        check_ref()->clamped_glu(hn_host_row(gate, 0), hn_host_row(up, 0), width, l->unit.alpha, l->unit.limit);
+        memcpy(hn_host_row(l->hidden, 0), hn_host_row(gate, 0), (size_t)width * sizeof(float));
+    }
+    hn_barrier(l->o->pool, ex->rank);
+    l->o->quantise(ex, 1, l->hidden, l->one_gated);
 }
 
 static void alone_rank(void *arg, int rank, int ranks) {
@@ -248,7 +268,10 @@ static void alone_rank(void *arg, int rank, int ranks) {
     const hn_exec ex = {l->o, rank, ranks};
     const hn_linear_out out = {&l->single[DOWN], l->row};
     l->o->quantise(&ex, 1, hn_rows_from(l->x, l->alone_row), l->one);
-    l->o->linear_glu(&ex, 1, l->one, &l->single[GATE], &l->single[UP], l->one_gated);
+    if (l->unit.limit > 0)
+        alone_unit(l, &ex);
+    else
+        l->o->linear_glu(&ex, 1, l->one, &l->single[GATE], &l->single[UP], l->one_gated);
     l->o->linear(&ex, 1, l->one_gated, &out, 1, false);
 }
 
@@ -256,9 +279,13 @@ static void alone_rank(void *arg, int rank, int ranks) {
 static void check_sum(const layer_call *l, const float *x, int i) {
     const int used = l->c->router.used, cols = l->w[DOWN]->out, *pair = hn_host_i32(l->c->to.pair) + i * used;
     const float *share = hn_host_f32(l->c->to.share) + i * used;
+    const int32_t *id = hn_host_i32(l->c->to.id) + i * used;
     for (int k = 0; k < cols; k++) {
         float sum = 0;
-        for (int j = 0; j < used; j++) sum = fmaf(share[j], hn_host_row(l->results, pair[j])[k], sum);
+        for (int j = 0; j < used; j++) {
+            const float result = hn_host_row(l->results, pair[j])[k];
+            sum = fmaf(share[j], l->bias.mem ? result + hn_host_f32(l->bias)[id[j] * cols + k] : result, sum);
+        }
         if (l->shared.y.at.mem) {
             const float y = hn_host_row(l->shared.y, i)[k];
             sum += l->shared.gate.at.mem ? y * (1 / (1 + hn_exp(-*hn_host_row(l->shared.gate, i)))) : y;
@@ -276,6 +303,7 @@ static void check_results(layer_call *l, const part *p, const char *level) {
             const int expert = hn_host_i32(l->c->to.id)[i * used + j];
             for (int k = 0; k < PARTS; k++) l->single[k] = alone(&p[k], expert);
             l->alone_row = i;
+            l->alone_expert = expert;
             hn_pool_run(l->o->pool, alone_rank, l);
             check_same_row(hn_host_row(l->results, hn_host_i32(l->c->to.pair)[i * used + j]), hn_host_row(l->row, 0), cols, level, i);
         }
@@ -295,6 +323,14 @@ static void call_create(layer_call *l, const hn_ops *o, const part *p, bool stor
     l->results = (hn_matrix){check_mem(o, (size_t)(pairs * l->ldy) * sizeof(float)), out, l->ldy};
     l->sum = (hn_matrix){check_put(o, sum, (size_t)(c->n * l->ldy) * sizeof *sum), out, l->ldy};
     l->row = (hn_matrix){check_mem(o, (size_t)l->ldy * sizeof(float)), out, l->ldy};
+    l->both = (hn_matrix){check_mem(o, 2 * (size_t)width * sizeof(float)), 2 * width, 2 * width};
+    l->hidden = (hn_matrix){check_mem(o, (size_t)width * sizeof(float)), width, width};
+    if (check_int(0, 1)) { /* one buffer with both biases, or two */
+        const int experts = c->router.experts, ld = check_int(0, 1) ? width : 2 * width;
+        l->unit = (hn_expert_unit){.limit = 7, .alpha = 1.702f, .ld_bias = ld, .gate_bias = check_put_random(o, experts * 2 * width)};
+        l->unit.up_bias = hn_at(l->unit.gate_bias, sizeof(float) * (size_t)(ld == width ? experts * width : width));
+        l->bias = check_put_random(o, experts * out);
+    }
     const int more = check_int(0, 2);
     if (more > 0) l->shared.y = (hn_matrix){check_put_random(o, c->n * (out + 2)), out, out + 2};
     if (more > 1) l->shared.gate = (hn_matrix){check_put_random(o, c->n * 3), 1, 3};
@@ -302,7 +338,8 @@ static void call_create(layer_call *l, const hn_ops *o, const part *p, bool stor
 
 static void call_free(layer_call *l) {
     hn_mem *const all[] = {l->in.data.mem, l->c->to.gathered.data.mem, l->gated.data.mem, l->one.data.mem, l->one_gated.data.mem,
-                           l->x.at.mem, l->results.at.mem, l->sum.at.mem, l->row.at.mem, l->shared.y.at.mem, l->shared.gate.at.mem};
+                           l->x.at.mem, l->results.at.mem, l->sum.at.mem, l->row.at.mem, l->shared.y.at.mem, l->shared.gate.at.mem,
+                           l->both.at.mem, l->hidden.at.mem, l->unit.gate_bias.mem, l->bias.mem};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) l->o->mem_free(l->o, all[i]);
 }
 

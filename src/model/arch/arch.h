@@ -25,7 +25,7 @@ typedef struct hn_delta_desc {
     bool fused;       /* q, k, v and z of each key head are adjacent rows of one matrix */
     bool fused_gates; /* b and a of each key head are adjacent rows of one matrix */
 } hn_delta_desc;
-/* The experts of a layer: SwiGLU each; hn_router describes how rows choose among them. */
+/* The experts of a layer; hn_router describes how rows choose among them. */
 typedef struct hn_expert_desc {
     int count, used, width;
     bool sigmoid, normalised, bias;
@@ -34,6 +34,8 @@ typedef struct hn_expert_desc {
     int shared_width; /* width of the shared expert that all rows use; 0: none */
     bool shared_gate; /* its result is multiplied by the sigmoid of a product of its own */
     bool stacked;     /* gate and up of all experts are one tensor, down another */
+    bool biases;      /* of gate, up and down of each expert, and of the router's product */
+    float limit, alpha; /* of their unit (hn_expert_unit); 0: SwiGLU */
     bool single;      /* GGUF: one tensor for each expert, as in old files (and in folders that are not stacked) */
 } hn_expert_desc;
 
@@ -107,11 +109,16 @@ typedef enum hn_role {
     HN_ROLE_DELTA_OUT,
     /* layers of experts, instead of gate, up and down; tensors of experts hold one matrix for each */
     HN_ROLE_ROUTER,
-    HN_ROLE_ROUTER_BIAS,
+    HN_ROLE_ROUTER_BIAS, /* for the choice alone */
+    HN_ROLE_SCORE_BIAS,  /* of the router's product */
     HN_ROLE_EXPERT_GATE,
     HN_ROLE_EXPERT_UP,
     HN_ROLE_EXPERT_GATE_UP, /* instead of both if experts are stacked */
     HN_ROLE_EXPERT_DOWN,
+    HN_ROLE_EXPERT_GATE_BIAS,
+    HN_ROLE_EXPERT_UP_BIAS,
+    HN_ROLE_EXPERT_GATE_UP_BIAS, /* instead of both if experts are stacked */
+    HN_ROLE_EXPERT_DOWN_BIAS,
     HN_ROLE_SHARED_ROUTER,
     HN_ROLE_SHARED_GATE,
     HN_ROLE_SHARED_UP,
@@ -186,6 +193,7 @@ typedef struct hn_dense {
     const hn_moe *moe;   /* some layers have experts; NULL: none */
     bool no_rope_count;  /* a GGUF has no rope.dimension_count: whole heads are rotated */
     bool logit_cap;      /* final_logit_softcapping caps the logits */
+    bool yarn_exact;     /* the bounds of YaRN in a GGUF, which has no key for it, are not rounded */
     double theta;        /* the rotation's usual base; 0: 10000 */
     bool whole_heads;    /* whole heads of a folder are rotated; partial_rotary_factor applies to scaled rotations only */
     double rotated;      /* the usual fraction of a head that is rotated; 0: all */
@@ -197,7 +205,7 @@ typedef struct hn_dense {
     } usual; /* defaults of keys that a folder may omit; 0: required */
     const char *activation_key, *activation; /* in a folder; NULL: hidden_act, silu */
     /* Adds the family's own properties to an otherwise finished description; NULL: there are none. */
-    hunch_status (*finish)(struct hn_arch *a, const hn_source *src, hunch_error *err);
+    hunch_status (*finish)(struct hn_arch *a, hn_source *src, hunch_error *err);
     /* Writes the family's own keys of a GGUF; NULL: there are none. */
     hunch_status (*put)(const struct hn_arch *a, hn_gguf_writer *w, hunch_error *err);
 } hn_dense;
@@ -344,7 +352,8 @@ typedef enum hn_change {
 } hn_change;
 hn_change hn_role_change(hn_role role);
 bool hn_role_is_vector(hn_role role);                        /* norms and biases */
-bool hn_role_of_experts(hn_role role);                       /* each expert of a layer has its own */
+bool hn_role_of_experts(hn_role role);                       /* each expert of a layer has its own matrix */
+bool hn_role_of_expert_vectors(hn_role role);                /* each has its own vector, all in one tensor */
 bool hn_role_of_layer(hn_role role);                         /* each layer has its own */
 bool hn_role_is_rotated(hn_role role);                            /* its rows, or its values for each head, are rotated */
 bool hn_role_ends_branch(hn_role role);                      /* a bias of a branch's output */
@@ -364,7 +373,7 @@ typedef struct hn_family {
 extern const hn_family hn_family_llama, hn_family_mistral, hn_family_smollm3, hn_family_qwen2, hn_family_qwen3,
     hn_family_granite, hn_family_gemma3, hn_family_phi3, hn_family_qwen35, hn_family_qwen35_text,
     hn_family_qwen35_moe, hn_family_qwen35_moe_text, hn_family_qwen3_next, hn_family_mixtral,
-    hn_family_qwen2_moe, hn_family_qwen3_moe, hn_family_glm4_moe;
+    hn_family_qwen2_moe, hn_family_qwen3_moe, hn_family_glm4_moe, hn_family_gpt_oss;
 hunch_status hn_mixtral_read(hn_arch *a, hn_source *src, hunch_error *err); /* its GGUF architecture is llama */
 
 /* A key of the family: "llama.block_count" for the suffix "block_count". */
@@ -392,6 +401,9 @@ typedef struct hn_key {
 hunch_status hn_key_int(const hn_source *src, const hn_key *k, int *out, hunch_error *err);
 hunch_status hn_key_real(const hn_source *src, const hn_key *k, double *out, hunch_error *err);
 
+/* Which layers have this window: those of a folder's layer_types, or of a GGUF's list of flags under the key `period`; else all but
+ * every period-th, by that key or its default. */
+hunch_status hn_dense_windows(hn_arch *a, const hn_source *src, const hn_key *period, int window, hunch_error *err);
 /* A key of a dense family: its suffix in a GGUF, its path in a folder. Valid as long as *k. */
 typedef struct hn_dense_key_buf {
     char name[96];

@@ -329,6 +329,18 @@ hunch_status hn_dense_layer_types(hn_arch *a, const hn_source *src, int window, 
                           hn_source_path(src), a->layers, full, sliding);
 }
 
+hunch_status hn_dense_windows(hn_arch *a, const hn_source *src, const hn_key *period, int window, hunch_error *err) {
+    const hn_array *list = NULL;
+    bool said = false;
+    int every = 1;
+    hunch_status st = hn_dense_layer_types(a, src, window, &said, err);
+    if (st || said) return st;
+    if (!hn_source_array(src, period->gguf, &list, NULL) && list) return hn_dense_listed_windows(a, src, list, window, err);
+    st = hn_key_int(src, period, &every, err);
+    for (int i = 0; !st && i < a->layers; i++) a->layer[i].window = (i + 1) % every ? window : 0;
+    return st;
+}
+
 /* Parts of a layer that a folder's keys specify; a GGUF shows them by its tensors. */
 static hunch_status read_parts(hn_layer_desc *l, const hn_arch *a, hn_source *src, const hn_dense *f,
                                hunch_error *err) {

@@ -13,25 +13,10 @@ enum { USUAL_PATTERN = 6, LAYERS_OF_27B = 62, USUAL_LOCAL_BASE = 10000 };
 
 enum { OF_FULL, OF_LOCAL }; /* the rotations */
 
-/* All layers but every period-th are local. */
-static void mark_period(hn_arch *a, int period, int window) {
-    for (int i = 0; i < a->layers; i++) a->layer[i].window = (i + 1) % period ? window : 0;
-}
-
 /* Which layers are local: layer_types (in a GGUF a list), else all but every sliding_window_pattern-th (default: sixth). */
 static hunch_status mark_local(hn_arch *a, const hn_source *src, int window, hunch_error *err) {
     const hn_key every = {"gemma3.attention.sliding_window_pattern", "sliding_window_pattern", 1, 1024, USUAL_PATTERN};
-    const hn_array *list = NULL;
-    bool said = false;
-    int period = USUAL_PATTERN;
-    hunch_status st = hn_dense_layer_types(a, src, window, &said, err);
-    if (st) return st;
-    if (!said && !hn_source_array(src, every.gguf, &list, NULL) && list)
-        st = hn_dense_listed_windows(a, src, list, window, err);
-    else if (!said) {
-        st = hn_key_int(src, &every, &period, err);
-        if (!st) mark_period(a, period, window);
-    }
+    const hunch_status st = hn_dense_windows(a, src, &every, window, err);
     for (int i = 0; i < a->layers; i++) a->layer[i].rotation = a->layer[i].window > 0 ? OF_LOCAL : OF_FULL;
     return st;
 }
@@ -63,7 +48,7 @@ static double usual_width(const hn_arch *a, bool gguf) {
     return a->layers == LAYERS_OF_27B ? a->hidden / l->heads : l->head_dim;
 }
 
-static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err) {
+static hunch_status read_rest(hn_arch *a, hn_source *src, hunch_error *err) {
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
     const hn_key window = {"gemma3.attention.sliding_window", "sliding_window", 1, 1 << 24, NAN},
                  scalar = {NULL, "query_pre_attn_scalar", 1, 1e6, usual_width(a, gguf)};

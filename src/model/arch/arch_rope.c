@@ -279,7 +279,7 @@ static hunch_status gguf_kind(const hn_arch *a, hn_scaling *s, hn_source *src, h
  * refused, since other programs interpret it in two ways. */
 static hunch_status gguf_yarn(const hn_arch *a, hn_scaling *s, const hn_source *src, double times, hunch_error *err) {
     double ext = 1, said = 0;
-    s->whole = true;
+    s->whole = !a->dense->yarn_exact;
     s->mscale = 1;
     hunch_status st = gguf_real(a, src, "rope.scaling.yarn_beta_fast", 1e-3, 1e6, 32, &s->fast, err);
     if (!st) st = gguf_real(a, src, "rope.scaling.yarn_beta_slow", 1e-3, 1e6, 1, &s->slow, err);

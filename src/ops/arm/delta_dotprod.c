@@ -71,5 +71,15 @@ static void sigmoid_glu(float *gate, const float *up, int count) {
     }
 }
 
+static void clamped_glu(float *gate, const float *up, int count, float alpha, float limit) {
+    const float32x4_t most = vdupq_n_f32(limit), least = vdupq_n_f32(-limit), one = vdupq_n_f32(1.0f);
+    for (int i = 0; i < count; i += 4) { /* the minimum of NaN and a number is NaN */
+        const float32x4_t g = vminq_f32(hn_load_neon(gate + i, count - i), most);
+        const float32x4_t u = vmaxq_f32(vminq_f32(hn_load_neon(up + i, count - i), most), least);
+        const float32x4_t part = sigmoid_of(vmulq_f32(vdupq_n_f32(alpha), g), g);
+        hn_store_neon(gate + i, count - i, vmulq_f32(part, vaddq_f32(u, one)));
+    }
+}
+
 #define DELTA_TABLE hn_kernels_dotprod_delta
 #include "ops/delta_table_tmpl.h"

@@ -47,5 +47,13 @@ static void sigmoid_glu(float *gate, const float *up, int count) {
     for (int i = 0; i < count; i++) gate[i] = up[i] / (1 + hn_exp(-gate[i]));
 }
 
+static void clamped_glu(float *gate, const float *up, int count, float alpha, float limit) {
+    for (int i = 0; i < count; i++) {
+        const float g = gate[i] > limit ? limit : gate[i];
+        const float low = up[i] > limit ? limit : up[i], u = low < -limit ? -limit : low;
+        gate[i] = g / (1 + hn_exp(-(alpha * g))) * (u + 1);
+    }
+}
+
 #define DELTA_TABLE hn_kernels_ref_delta
 #include "ops/delta_table_tmpl.h"

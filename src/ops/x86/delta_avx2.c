@@ -81,5 +81,15 @@ static void sigmoid_glu(float *gate, const float *up, int count) {
     }
 }
 
+static void clamped_glu(float *gate, const float *up, int count, float alpha, float limit) {
+    const __m256 most = _mm256_set1_ps(limit), least = _mm256_set1_ps(-limit), one = _mm256_set1_ps(1.0f);
+    for (int i = 0; i < count; i += 8) { /* of NaN and a number the second operand */
+        const __m256 g = _mm256_min_ps(most, hn_load_avx2(gate + i, count - i));
+        const __m256 u = _mm256_max_ps(least, _mm256_min_ps(most, hn_load_avx2(up + i, count - i)));
+        const __m256 part = sigmoid_of(_mm256_mul_ps(_mm256_set1_ps(alpha), g), g);
+        hn_store_avx2(gate + i, count - i, _mm256_mul_ps(part, _mm256_add_ps(u, one)));
+    }
+}
+
 #define DELTA_TABLE hn_kernels_avx2_delta
 #include "ops/delta_table_tmpl.h"

@@ -88,5 +88,16 @@ static void sigmoid_glu(float *gate, const float *up, int count) {
     }
 }
 
+static void clamped_glu(float *gate, const float *up, int count, float alpha, float limit) {
+    const __m512 most = _mm512_set1_ps(limit), least = _mm512_set1_ps(-limit), one = _mm512_set1_ps(1.0f);
+    for (int i = 0; i < count; i += 16) { /* of NaN and a number the second operand */
+        const __mmask16 lanes = lanes_of(count - i);
+        const __m512 g = _mm512_min_ps(most, _mm512_maskz_loadu_ps(lanes, gate + i));
+        const __m512 u = _mm512_max_ps(least, _mm512_min_ps(most, _mm512_maskz_loadu_ps(lanes, up + i)));
+        const __m512 part = sigmoid_of(_mm512_mul_ps(_mm512_set1_ps(alpha), g), g);
+        _mm512_mask_storeu_ps(gate + i, lanes, _mm512_mul_ps(part, _mm512_add_ps(u, one)));
+    }
+}
+
 #define DELTA_TABLE hn_kernels_avx512_delta
 #include "ops/delta_table_tmpl.h"
