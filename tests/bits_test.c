@@ -34,14 +34,14 @@ static void test_babyllama(void **state) {
     check_levels("models/babyllama105/babyllama105.q8_0.gguf", HUNCH_PRECISION_F32, HUNCH_KV_F32, HN_F32, true);
 }
 
-/* Biases, norms of heads, windows, layers without rotation, two rotations, scales, caps, fused matrices, FP8. */
+/* Biases, norms of heads, windows, layers without rotation, two rotations, scales, caps, fused matrices, FP8, sinks, MXFP4. */
 static void test_families(void **state) {
     static const char *const families[] = {"gemma3_text-local", "granite-bias",    "granite-mults", "llama-bias",
                                            "llama-gqa",         "mistral-sliding", "phi3-fused",    "phi3-longrope",
                                            "qwen2-bias",        "qwen2-window",    "qwen3-dense",   "qwen3-fp8",
                                            "qwen3-yarn",        "smollm3-nope",    "smollm3-window",
                                            "gemma3_text-cap",   "qwen3_5-dense",
-                                           "qwen3_next-moe",    "qwen3_5_moe-fused"};
+                                           "qwen3_next-moe",    "qwen3_5_moe-fused", "gpt_oss-bf16",  "gpt_oss-mxfp4"};
     (void)state;
     for (size_t f = 0; f < sizeof families / sizeof *families; f += (size_t)test_every(1, 6)) {
         char name[100];

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include <unistd.h>
+
 #include "fixture.h"
 
 static void answer_of(hunch_model *m, const char *draft, answer *out) {
@@ -54,7 +56,7 @@ static void test_same_bits(void **state) {
     static const char *const models[] = {"models/stories260K/stories260K.f16.gguf", "models/babyllama105/babyllama105.q8_0.gguf",
                                          "goldens/qwen3-fp8", "goldens/phi3-fused", "goldens/llama-tied",
                                          "goldens/granite-bias", "goldens/qwen3_moe-top2", "goldens/qwen3_moe-mixed",
-                                         "goldens/glm4_moe-groups", "goldens/qwen3_next-moe"};
+                                         "goldens/glm4_moe-groups", "goldens/qwen3_next-moe", "goldens/gpt_oss-mxfp4"};
     const char *isa[HN_ISA_COUNT];
     const int n = levels(isa);
     for (size_t i = 0; i < sizeof models / sizeof *models; i++)
@@ -68,8 +70,9 @@ static void test_same_bits(void **state) {
 /* Experts in the file, the rest in memory. */
 static void test_experts_alone(void **state) {
     (void)state;
-    static const char *const models[] = {"goldens/qwen3_moe-top2", "goldens/qwen3_moe-mixed", "goldens/glm4_moe-groups"};
-    for (size_t i = 0; i < 3; i++) {
+    static const char *const models[] = {"goldens/qwen3_moe-top2", "goldens/qwen3_moe-mixed", "goldens/glm4_moe-groups",
+                                         "goldens/gpt_oss-mxfp4"};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         hunch_model_options o;
         hunch_model_info packed, all, info;
         hunch_model *m = open_model_as(data_path(models[i]), "best", 2, HUNCH_PRECISION_NATIVE, false);
@@ -98,6 +101,36 @@ static void test_experts_alone(void **state) {
     }
 }
 
+/* Rows of a matrix that is stored by columns are nowhere in the file; a GGUF has them. */
+static void test_stored_by_columns(void **state) {
+    (void)state;
+    char path[] = "/tmp/hunch-mapped-XXXXXX";
+    for (int i = 0; i < 2; i++) {
+        hunch_model_options o;
+        hunch_model *m = NULL;
+        hunch_error error = {0};
+        hunch_model_options_defaults(&o);
+        o.mapped = i;
+        o.mapped_experts = !i;
+        assert_int_equal(hunch_model_open(&m, data_path("goldens/gpt_oss-bf16"), &o, &error), HUNCH_REFUSED);
+        assert_non_null(strstr(error.message, "model.layers.0.mlp.experts.gate_up_proj is stored by columns"));
+    }
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    must(hunch_convert(data_path("goldens/gpt_oss-bf16"), path, NULL, err));
+    answer want = {0}, got = {0};
+    for (int i = 0; i < 2; i++) {
+        hunch_model *m = open_model_as(path, "best", 1, HUNCH_PRECISION_NATIVE, i);
+        answer_of(m, NULL, i ? &got : &want);
+        hunch_model_close(&m);
+    }
+    assert_same(&want, &got, "a converted folder, mapped");
+    answer_free(&want);
+    answer_free(&got);
+    unlink(path);
+}
+
 /* Text comes from what was read before the source was trimmed. */
 static void test_text(void **state) {
     (void)state;
@@ -117,6 +150,7 @@ static void test_text(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_experts_alone), cmocka_unit_test(test_text)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_experts_alone), cmocka_unit_test(test_stored_by_columns),
+                                       cmocka_unit_test(test_text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

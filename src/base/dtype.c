@@ -192,6 +192,14 @@ static void mxfp4_block(const unsigned char *b, float *dst) {
     levels_decode(hn_mxfp4_scale(b[0]), hn_mxfp4_levels, b + 1, dst);
 }
 
+void hn_mxfp4_join(uint8_t scale, const uint8_t codes[16], uint8_t block[17]) {
+    block[0] = scale;
+    for (int i = 0; i < 16; i++) {
+        const int shift = i % 2 * 4, low = codes[i / 2] >> shift & 15, high = codes[8 + i / 2] >> shift & 15;
+        block[1 + i] = (uint8_t)(low | high << 4);
+    }
+}
+
 /* Two bits of weight i of 256, in Q2_K, Q3_K and Q6_K: 32 bytes hold 128 weights, the lowest bits the first 32. */
 static int two_bits(const unsigned char *q, int i) {
     return q[i / 128 * 32 + i % 32] >> i % 128 / 32 * 2 & 3;

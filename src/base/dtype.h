@@ -52,6 +52,8 @@ float hn_f8_to_f32(uint8_t b);    /* F8_E4M3 */
 float hn_mxfp4_scale(uint8_t e);  /* 2^(e-128), subnormal for 0 and 1; as in ggml 2^127 for 255, a NaN in the specification */
 /* The 16 signed values of the codes of IQ4_NL and IQ4_XS, and of MXFP4. */
 extern const int8_t hn_iq4_levels[16], hn_mxfp4_levels[16];
+/* A block of MXFP4 from its scale and its 32 codes as safetensors have them: 2i and 2i + 1 in byte i, the first one low. */
+void hn_mxfp4_join(uint8_t scale, const uint8_t codes[16], uint8_t block[17]);
 /* n stored weights at src (n whole blocks) to f32, each computed as ggml does: every product and sum rounded to f32. */
 void hn_dequantise(hn_dtype t, const void *src, size_t n, float *dst);
 /* n floats to F32, BF16, F16, Q8_0 or Q4_0 at dst (n whole blocks), as ggml's reference does it. */

@@ -75,6 +75,16 @@ hunch_status hn_source_turn(hn_tensor *t, hunch_error *err);
 /* Of a tensor of matrices (3 dimensions) or vectors (2) that alternate between two things: rows, or values, 0, 2, 4, ... of
  * each are read first, then 1, 3, 5, ... Their number is even. */
 hunch_status hn_source_alternate(hn_tensor *t, hunch_error *err);
+/* Rows of a matrix in its mapped file, at equal distances. */
+typedef struct hn_file_rows {
+    const unsigned char *rows;
+    size_t row_bytes;
+    const unsigned char *scales; /* MXFP4 of a folder, whose codes are in `rows` (hn_mxfp4_join): one a block; else NULL */
+    size_t scale_bytes;          /* from a row's scales to the next row's */
+} hn_file_rows;
+/* Of a tensor's row number `row`, all matrices' rows counted, and those after it: of the same matrix, and if its rows alternate, of
+ * the same half. False: they are stored by columns. */
+bool hn_tensor_rows(const hn_tensor *t, size_t row, hn_file_rows *out);
 /* Reads a vector of n integers or booleans (0 and 1). HUNCH_REFUSED, naming the tensor: of another type or shape, or an element
  * below least or above most. */
 hunch_status hn_source_read_integers(const hn_source *s, const hn_tensor *t, size_t n, int64_t least, int64_t most,

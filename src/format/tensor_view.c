@@ -29,15 +29,6 @@ static hunch_status read_at(const view_read *r, const hn_stored_part *part, size
     return hn_map_read(&f->map, f->path, (size_t)(part->data - f->map.data) + off, bytes, to, r->err);
 }
 
-/* A block with codes i and i + 16 in byte i, from one with codes 2i and 2i + 1. */
-static void block_join(unsigned char scale, const unsigned char *codes, unsigned char *to) {
-    to[0] = scale;
-    for (int i = 0; i < CODES; i++) {
-        const int shift = i % 2 * 4, low = codes[i / 2] >> shift & 15, high = codes[CODES / 2 + i / 2] >> shift & 15;
-        to[1 + i] = (unsigned char)(low | high << 4);
-    }
-}
-
 /* Rows `first`, first + step, ... as they are stored, n of them, `apart` rows together; each writes them to `to` one after another. */
 static hunch_status read_plain(const view_read *r, size_t first, size_t n, size_t step, unsigned char *to) {
     const size_t row = r->v->row_bytes, apart = (n - 1) * step + 1;
@@ -54,7 +45,7 @@ static hunch_status read_joined(const view_read *r, size_t first, size_t n, size
     if (!st) st = read_at(r, &r->v->scales, first * blocks, apart * blocks, scales);
     for (size_t i = 0; !st && i < n; i++)
         for (size_t b = i * step * blocks; b < (i * step + 1) * blocks; b++, to += BLOCK)
-            block_join(scales[b], codes + b * CODES, to);
+            hn_mxfp4_join(scales[b], codes + b * CODES, to);
     return st;
 }
 
@@ -76,11 +67,16 @@ static size_t rows_at_once(const hn_tensor_view *v) {
     return rows > 0 ? rows : 1;
 }
 
+/* The number of a row as it is stored. */
+static size_t stored_row(const hn_tensor_view *v, size_t row) {
+    const size_t i = row % v->rows, half = v->rows / 2;
+    return row - i + (!v->alternating ? i : i < half ? 2 * i : 2 * (i - half) + 1);
+}
+
 /* n rows from `row` on, all of one matrix, and of the same half of it if rows alternate. */
 static hunch_status read_rows(const view_read *r, size_t row, size_t n, unsigned char *to) {
     const hn_tensor_view *v = r->v;
-    const size_t i = row % v->rows, half = v->rows / 2, step = v->alternating ? 2 : 1;
-    const size_t first = row - i + (!v->alternating ? i : i < half ? 2 * i : 2 * (i - half) + 1);
+    const size_t first = stored_row(v, row), step = v->alternating ? 2 : 1;
     return v->turned ? read_turned(r, first, n, step, to)
                      : v->scales.data ? read_joined(r, first, n, step, to) : read_plain(r, first, n, step, to);
 }
@@ -118,6 +114,24 @@ hunch_status hn_view_read(const hn_source *s, const hn_tensor *t, size_t off, si
     }
     hn_free(r.room);
     return st;
+}
+
+bool hn_tensor_rows(const hn_tensor *t, size_t row, hn_file_rows *out) {
+    const hn_tensor_view *v = t->view;
+    size_t row_bytes = 0, blocks;
+    hn_dtype_row_bytes(t->dtype, t->dims[0], &row_bytes);
+    *out = (hn_file_rows){.rows = (const unsigned char *)t->data + row * row_bytes, .row_bytes = row_bytes};
+    if (!v) return true;
+    if (v->turned) return false;
+    const size_t step = v->alternating ? 2 : 1, first = stored_row(v, row);
+    blocks = row_bytes / BLOCK;
+    row_bytes = v->scales.data ? blocks * CODES : row_bytes;
+    *out = (hn_file_rows){.rows = v->values.data + first * row_bytes, .row_bytes = step * row_bytes};
+    if (v->scales.data) {
+        out->scales = v->scales.data + first * blocks;
+        out->scale_bytes = step * blocks;
+    }
+    return true;
 }
 
 /* ---- making them ------------------------------------------------------------------------------------------------------ */

@@ -228,11 +228,12 @@ static hunch_status check_factors(const hn_plan *p, const hn_tensor *t, const hn
                    hn_source_path(p->src), t->name, part.first, HN_STRIP, t->type_name);
 }
 
+/* Only experts' rows may be apart from each other in the file. */
 static hunch_status check_stays(const hn_plan *p, const hn_tensor *t, const hn_weight *w, hunch_error *err) {
-    if (!t->view || !hn_plan_stays_in_file(p, w)) return HUNCH_OK;
+    hn_file_rows rows;
+    if (!hn_plan_stays_in_file(p, w) || !t->view || (w->experts > 0 && hn_tensor_rows(t, 0, &rows))) return HUNCH_OK;
     return hn_fail(err, HUNCH_REFUSED,
-                   "%s: tensor %s: the parts of its rows are apart in the file, so that it cannot stay there; expected a GGUF, which "
-                   "hunch convert makes of the folder",
+                   "%s: tensor %s is stored by columns, and cannot stay in the file: expected a GGUF, which hunch convert makes of the folder",
                    hn_source_path(p->src), t->name);
 }
 
@@ -248,7 +249,8 @@ static hunch_status plan_matrix(hn_plan *p, hn_tensor *t, hn_part part, bool pai
     if (!st) st = check_factors(p, t, it.factors, part, err);
     if (st) return st;
     *w = weight_of(p, t, part.count, 0);
-    st = place_matrix(p, t, pair, w, &it.off, err);
+    st = check_stays(p, t, w, err);
+    if (!st) st = place_matrix(p, t, pair, w, &it.off, err);
     if (st) return st;
     if (hn_plan_stays_in_file(p, w)) it.off = place_factors(p, it.factors);
     p->item[p->n++] = it;

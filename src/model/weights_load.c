@@ -218,14 +218,18 @@ static hunch_status load_vector(hn_plan *p, const hn_placement *it, hunch_error 
 
 /* Leaves the matrix in the file, and stores the place of its rows. */
 static void leave_in_file(hn_plan *p, const hn_placement *it, hn_stored *from) {
-    const char *rows = (const char *)it->tensor->data + (size_t)it->first * from->row_bytes;
-    const size_t matrix = (size_t)it->tensor->dims[1] * from->row_bytes;
-    from->rows = rows;
+    hn_file_rows at;
+    hn_tensor_rows(it->tensor, (size_t)it->first, &at);
+    from->rows = at.rows;
     if (it->matrices == 0) it->weight->stored = *from;
     for (int i = 0; i < it->matrices; i++) {
         hn_stored *to = p->each + (size_t)(it->expert + i);
+        hn_tensor_rows(it->tensor, (size_t)i * (size_t)it->tensor->dims[1] + (size_t)it->first, &at);
         *to = *from;
-        to->rows = rows + matrix * (size_t)i;
+        to->rows = at.rows;
+        to->row_bytes = at.row_bytes;
+        to->scales = at.scales;
+        to->scale_bytes = at.scale_bytes;
         if (to->factors) to->factors += factors_of_matrix(it) * (size_t)i;
     }
     if (it->expert + it->matrices < it->weight->experts || it->matrices == 0) return;

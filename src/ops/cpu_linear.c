@@ -74,8 +74,11 @@ static const unsigned char *strip_at(const hn_exec *ex, const hn_weight *w, int 
     const hn_stored *from = w->each ? &w->each[expert] : &w->stored;
     unsigned char *to = (unsigned char *)hn_host(o->strips) + o->strip_room * (size_t)(ex->rank * HN_RANK_STRIPS + place);
     assert(place < HN_RANK_STRIPS && hn_strip_bytes(w->dtype, w->in) <= o->strip_room);
-    hn_pack_strip(w->dtype, w->out, w->in, from->rows, from->row_bytes, hn_stored_factors(from, w->in, strip * HN_STRIP),
-                  strip * HN_STRIP, to);
+    if (from->scales)
+        hn_pack_parts(w->out, w->in, from, strip * HN_STRIP, to);
+    else
+        hn_pack_strip(w->dtype, w->out, w->in, from->rows, from->row_bytes, hn_stored_factors(from, w->in, strip * HN_STRIP),
+                      strip * HN_STRIP, to);
     return to;
 }
 

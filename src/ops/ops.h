@@ -75,6 +75,8 @@ typedef struct hn_stored {
     size_t row_bytes;
     const float *factors; /* F8_E4M3: [blocks of rows][blocks of inputs] of the tensor that holds the matrix; else NULL */
     int first;            /* the matrix's row 0 in that tensor */
+    const uint8_t *scales; /* MXFP4 in two parts: one scale a block, `rows` having codes alone (hn_mxfp4_join); else NULL */
+    size_t scale_bytes;    /* from a row's scales to the next row's */
 } hn_stored;
 
 /* The factors of a row (and of its whole strip: strips do not cross a block of rows), one for each HN_F8_TILE inputs. */

@@ -278,6 +278,26 @@ void hn_pack_strip(hn_dtype t, int out, int in, const void *src, size_t row_byte
     packers[t](min_int(out - first, HN_STRIP), in, (const unsigned char *)src + row_bytes * (size_t)first, row_bytes, strip);
 }
 
+void hn_pack_parts(int out, int in, const hn_stored *from, int first, void *dst) {
+    const hn_layout l = hn_layout_of(HN_MXFP4);
+    const int lanes = min_int(out - first, HN_STRIP);
+    unsigned char *strip = dst, block[17];
+    memset(strip, 0, hn_strip_bytes(HN_MXFP4, in));
+    for (int b = 0; b < in / HN_BLOCK; b++) {
+        const int place = b % (l.inputs / HN_BLOCK);
+        unsigned char *head = strip + hn_super_bytes(l) * (size_t)(b * HN_BLOCK / l.inputs);
+        for (int lane = 0; lane < lanes; lane++) {
+            const size_t row = (size_t)(first + lane);
+            uint32_t w[8];
+            hn_mxfp4_join(from->scales[row * from->scale_bytes + (size_t)b],
+                          (const unsigned char *)from->rows + row * from->row_bytes + 16 * (size_t)b, block);
+            head_put(HN_MXFP4, block, place, lane, head);
+            block_words(HN_MXFP4, block, 0, w);
+            piece_put(w, 0, l.low, head + l.head + hn_block_bytes(l) * (size_t)place + 4 * lane);
+        }
+    }
+}
+
 /* ---- lanes ----------------------------------------------------------------------------------------------------------------- */
 
 /* Copies a lane of `rows` rows of 16 values of `size` bytes. */

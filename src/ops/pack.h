@@ -77,6 +77,8 @@ size_t hn_strip_bytes(hn_dtype t, int in);
 /* Packs rows [first, first + 16) of a stored matrix as a strip; rows at or beyond `out` become zeros. factors: with
  * F8_E4M3 those of the strip's rows, one for each 128 inputs; else NULL. */
 void hn_pack_strip(hn_dtype t, int out, int in, const void *src, size_t row_bytes, const float *factors, int first, void *dst);
+/* The same for MXFP4 in two parts (hn_stored.scales). */
+void hn_pack_parts(int out, int in, const hn_stored *from, int first, void *dst);
 /* Inputs [k, k + count) of output `lane` of a strip, dequantised exactly as the stored row by hn_dequantise (times the
  * factor, with F8_E4M3). */
 void hn_strip_row(hn_dtype t, int in, const void *strip, int lane, int k, int count, float *dst);

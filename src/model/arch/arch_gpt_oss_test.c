@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* arch_gpt_oss_test.c - GPT-OSS: spellings of a folder's keys and of a GGUF's, and refusals by name: keys, tensors, and what a GGUF
+ * has no place for. Its results are compared with goldens in tests/golden. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "convert/convert.h"
+#include "model/arch/arch.h"
+#include "model/folder_for_tests.h"
+#include "model/model.h"
+
+#define FLOATS "gpt_oss-bf16"
+#define MXFP4 "gpt_oss-mxfp4"
+
+/* ---- a folder -------------------------------------------------------------------------------------------------------- */
+
+static void test_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *folder, *find, *replace, *word;
+    } cases[] = {
+        {FLOATS, "\"sliding_window\": 16", "\"sliding_window\": 0", "sliding_window is 0"},
+        {FLOATS, "\"sliding_window\": 16", "\"sliding_window\": null", "sliding_window is null"},
+        {FLOATS, "\"swiglu_limit\": 7.0", "\"swiglu_limit\": 0", "swiglu_limit is 0"},
+        {FLOATS, "\"swiglu_limit\": 7.0", "\"swiglu_limit\": -7", "swiglu_limit is -7"},
+        {FLOATS, "\"swiglu_limit\": 7.0", "\"swiglu_limit\": \"7\"", "swiglu_limit"},
+        {FLOATS, "\"swiglu_limit\": 7.0", "\"swiglu_alpha\": 0", "swiglu_alpha is 0"},
+        {FLOATS, "\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 2, \"experts_per_token\": 4", "experts_per_token is 4"},
+        {FLOATS, "\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 9", "rows use 9 of 8 experts"},
+        {FLOATS, "\"num_local_experts\": 8", "\"other\": 8", "num_local_experts is missing"},
+        {FLOATS, "\"attention_bias\": true", "\"attention_bias\": 1", "attention_bias"},
+        {FLOATS, "\"attention_bias\": true", "\"use_sliding_window\": true", "use_sliding_window"},
+        {FLOATS, "\"silu\"", "\"gelu\"", "hidden_act is \"gelu\""},
+        {FLOATS, "\"full_attention\"", "\"linear_attention\"", "layer_types"},
+        {FLOATS, "\"rope_type\": \"yarn\"", "\"rope_type\": \"ntk\"", "rope scaling \"ntk\""},
+        {FLOATS, "\"truncate\": false", "\"truncate\": 0", "truncate"},
+        {FLOATS, "\"factor\": 32.0", "\"factor\": -1", "factor"},
+        {FLOATS, "\"beta_fast\": 32.0", "\"beta_fast\": 0", "beta_fast"},
+        {FLOATS, "\"original_max_position_embeddings\": 64", "\"original_max_position_embeddings\": 0", "original_max_position_embeddings"},
+        {MXFP4, "\"quant_method\": \"mxfp4\"", "\"quant_method\": \"awq\"", "quantization_config.quant_method is \"awq\", expected mxfp4"},
+        {MXFP4, "\"quant_method\": \"mxfp4\"", "\"quant_method\": 4", "quant_method"},
+        /* found by the tensors */
+        {FLOATS, "\"num_local_experts\": 8", "\"num_local_experts\": 9", "mlp.router.weight has shape [64, 8]; expected [64, 9]"},
+        {FLOATS, "\"intermediate_size\": 64", "\"intermediate_size\": 32", "experts.gate_up_proj_bias has shape [128, 8]; expected [64, 8]"},
+        {MXFP4, "\"intermediate_size\": 64", "\"intermediate_size\": 96", "experts.gate_up_proj_bias has shape [128, 8]; expected [192, 8]"},
+        {FLOATS, "\"num_attention_heads\": 4", "\"num_attention_heads\": 8", "q_proj.weight has shape"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hn_arch a = {0};
+        hunch_error err = {0};
+        folder_write_changed(cases[i].folder, cases[i].find, cases[i].replace);
+        hn_source *s = folder_open();
+        const hunch_status st = hn_model_mark(s, &a, NULL, &err);
+        if (st != HUNCH_REFUSED || !strstr(err.message, cases[i].word))
+            fail_msg("%s with %s: status %d, '%s'", cases[i].folder, cases[i].replace, st, err.message);
+        assert_null(a.layer);
+        hn_source_close(&s);
+    }
+}
+
+static hn_arch read_as(const char *folder, const char *find, const char *replace) {
+    hn_arch a;
+    hunch_error err = {0};
+    folder_write_changed(folder, find, replace);
+    hn_source *s = folder_open();
+    if (hn_arch_read(&a, s, &err) != HUNCH_OK) fail_msg("%s", err.message);
+    hn_source_close(&s);
+    return a;
+}
+
+static void test_spellings(void **state) {
+    (void)state;
+    hn_arch a = read_as(MXFP4, "\"layer_types\"", "\"other\"");
+    for (int i = 0; i < a.layers; i++) {
+        const hn_layer_desc *l = &a.layer[i];
+        assert_int_equal(l->window, i % 2 ? 0 : 16);
+        assert_true(l->sinks && l->qkv_bias && l->o_bias && !l->qk_norm && l->ffn == HN_FFN_EXPERTS);
+        assert_true(l->experts.biases && l->experts.normalised && !l->experts.sigmoid && l->experts.stacked && l->experts.used == 4);
+        assert_true(l->experts.limit == 7 && l->experts.alpha == 1.702f);
+    }
+    hn_arch_fini(&a);
+    a = read_as(MXFP4, "\"sliding_window\": 16,", "");
+    assert_int_equal(a.layer[0].window, 128);
+    hn_arch_fini(&a);
+    a = read_as(FLOATS, "\"attention_bias\": true,", "");
+    assert_true(a.layer[0].qkv_bias && a.layer[0].o_bias);
+    hn_arch_fini(&a);
+    a = read_as(FLOATS, "\"attention_bias\": true", "\"attention_bias\": false");
+    assert_true(!a.layer[0].qkv_bias && !a.layer[0].o_bias);
+    hn_arch_fini(&a);
+    a = read_as(FLOATS, "\"swiglu_limit\": 7.0", "\"swiglu_limit\": 5, \"swiglu_alpha\": 1");
+    assert_true(a.layer[3].experts.limit == 5 && a.layer[3].experts.alpha == 1);
+    hn_arch_fini(&a);
+    a = read_as(FLOATS, "\"rope_theta\": 150000", "\"other\": 150000"); /* its usual base */
+    assert_true(a.rotation[0].scaling.theta == 150000 && !a.rotation[0].scaling.whole);
+    hn_arch_fini(&a);
+}
+
+/* ---- a GGUF ------------------------------------------------------------------------------------------------------------ */
+
+/* The folder with a change in config.json as a GGUF. */
+static hn_arch converted(const char *find, const char *replace) {
+    hn_arch a;
+    hunch_error err = {0};
+    hn_source *s = NULL;
+    folder_write_changed(MXFP4, find, replace);
+    if (hn_convert(test_path("changed"), test_path("made.gguf"), &err)) fail_msg("%s", err.message);
+    if (hn_source_open(&s, test_path("made.gguf"), &err) || hn_arch_read(&a, s, &err)) fail_msg("%s", err.message);
+    hn_source_close(&s);
+    return a;
+}
+
+static void test_converted(void **state) {
+    (void)state;
+    hn_arch a = converted("\"swiglu_limit\": 7.0", "\"swiglu_limit\": 7.0");
+    for (int i = 0; i < a.layers; i++) {
+        const hn_expert_desc *e = &a.layer[i].experts;
+        assert_int_equal(a.layer[i].window, i % 2 ? 0 : 16);
+        assert_true(e->limit == 7 && e->alpha == 1.702f && e->biases && e->normalised && !e->stacked && !e->single && e->width == 64);
+        assert_true(a.layer[i].sinks && a.layer[i].qkv_bias && a.layer[i].o_bias);
+    }
+    assert_true(!a.rotation[0].scaling.whole && a.rotation[0].scaling.factor == 32 && fabsf(a.rotation[0].scale - 1.3465736f) < 1e-6f);
+    hn_arch_fini(&a);
+    a = converted("\"swiglu_limit\": 7.0", "\"swiglu_limit\": 4.5, \"swiglu_alpha\": 2");
+    assert_true(a.layer[2].experts.limit == 4.5f && a.layer[2].experts.alpha == 2);
+    hn_arch_fini(&a);
+    a = converted("\"sliding_attention\",\n  \"full_attention\",", "\"full_attention\",\n  \"full_attention\",");
+    for (int i = 0; i < a.layers; i++) assert_int_equal(a.layer[i].window, i == 2 ? 16 : 0);
+    hn_arch_fini(&a);
+}
+
+/* Programs round the bounds of YaRN or not by the family; there is no key for it. */
+static void test_not_converted(void **state) {
+    (void)state;
+    hunch_error err = {0};
+    folder_write_changed(MXFP4, "\"truncate\": false", "\"truncate\": true");
+    assert_int_equal(hn_convert(test_path("changed"), test_path("no.gguf"), &err), HUNCH_REFUSED);
+    assert_non_null(strstr(err.message, "yarn with truncate true: a GGUF file has no place for it"));
+    assert_false(test_file_exists(test_path("no.gguf")));
+}
+
+/* Two matrices of experts, their biases and a router of one layer, under the names of other programs. */
+static void test_names(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        hn_dtype type;
+        uint64_t dims[3];
+    } tensors[] = {{"blk.1.attn_sinks.weight", HN_F32, {4}},
+                   {"blk.1.post_attention_norm.weight", HN_F32, {64}},
+                   {"blk.1.attn_q.bias", HN_F32, {64}},
+                   {"blk.1.attn_output.bias", HN_F32, {64}},
+                   {"blk.1.ffn_gate_inp.weight", HN_BF16, {64, 8}},
+                   {"blk.1.ffn_gate_inp.bias", HN_F32, {8}},
+                   {"blk.1.ffn_gate_exps.weight", HN_MXFP4, {64, 64, 8}},
+                   {"blk.1.ffn_up_exps.weight", HN_MXFP4, {64, 64, 8}},
+                   {"blk.1.ffn_down_exps.weight", HN_MXFP4, {64, 64, 8}},
+                   {"blk.1.ffn_gate_exps.bias", HN_F32, {64, 8}},
+                   {"blk.1.ffn_up_exps.bias", HN_F32, {64, 8}},
+                   {"blk.1.ffn_down_exps.bias", HN_F32, {64, 8}}};
+    hn_arch a = converted("\"swiglu_limit\": 7.0", "\"swiglu_limit\": 7.0");
+    hn_arch_fini(&a);
+    hn_source *s = NULL;
+    assert_int_equal(hn_source_open(&s, test_path("made.gguf"), NULL), HUNCH_OK);
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        const hn_tensor *t = hn_source_find(s, tensors[i].name);
+        if (!t || t->dtype != tensors[i].type) fail_msg("%s is missing or of another type", tensors[i].name);
+        for (int k = 0; k < t->n_dims; k++) assert_int_equal(t->dims[k], tensors[i].dims[k]);
+    }
+    assert_int_equal(hn_source_tensor_count(s), 3 + 4 * 19);
+    uint64_t window = 0, width = 0;
+    bool found;
+    assert_int_equal(hn_source_u64(s, "gpt-oss.attention.sliding_window", &window, &found, NULL), HUNCH_OK);
+    assert_int_equal(hn_source_u64(s, "gpt-oss.expert_feed_forward_length", &width, &found, NULL), HUNCH_OK);
+    assert_true(window == 16 && width == 64);
+    hn_source_close(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_refused), cmocka_unit_test(test_spellings), cmocka_unit_test(test_converted),
+                                       cmocka_unit_test(test_not_converted), cmocka_unit_test(test_names)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
