@@ -232,13 +232,19 @@ def sparse(family, kind="F32", wide=8, count=4, used=2, more=(), layout="stacked
             (f + "embedding_length", U32, wide), (f + "feed_forward_length", U32, wide), (f + "attention.head_count", U32, heads),
             (f + "context_length", U32, 64), (f + "attention.layer_norm_rms_epsilon", F32, 1e-5),
             (f + "expert_count", U32, count), (f + "expert_used_count", U32, used), (f + "expert_feed_forward_length", U32, wide)]
-    norm = "post_attention_norm" if family == "glm4moe" else "ffn_norm"
+    norm = "post_attention_norm" if family in ("glm4moe", "gpt-oss") else "ffn_norm"
     tensors = [("token_embd.weight", kind, (wide, vocab)), ("output_norm.weight", "F32", (wide,)), ("output.weight", kind, (wide, vocab)),
                (b + "attn_norm.weight", "F32", (wide,)), (b + norm + ".weight", "F32", (wide,))]
     tensors += [(b + n + ".weight", kind, (wide, wide)) for n in ("attn_q", "attn_k", "attn_v", "attn_output")]
     tensors += expert_tensors(kind, wide, count, layout)
     tensors.append((b + "ffn_gate_inp.weight", "F32", (wide, count)))
-    if family in ("glm4moe", "qwen2moe"):
+    if family == "gpt-oss":
+        keys += [(f + "attention.sliding_window", U32, 16), (f + "rope.scaling.type", STRING, "yarn"),
+                 (f + "rope.scaling.factor", F32, 32.0), (f + "rope.scaling.original_context_length", U32, 16)]
+        tensors += [(b + "attn_output.bias", "F32", (wide,)), (b + "attn_sinks.weight", "F32", (heads,)),
+                    (b + "ffn_gate_inp.bias", "F32", (count,))]
+        tensors += [(b + "ffn_%s_exps.bias" % n, "F32", (wide, count)) for n in ("gate", "up", "down")]
+    if family in ("glm4moe", "qwen2moe", "gpt-oss"):
         tensors += [(b + "attn_%s.bias" % c, "F32", (wide,)) for c in "qkv"]
     if shared:
         tensors += [(b + "ffn_%s_shexp.weight" % n, kind, (wide, wide)) for n in ("gate", "up", "down")]
@@ -318,6 +324,17 @@ SPARSE = {
 }
 
 
+# One layer of GPT-OSS: its names, those of MXFP4's parts, those of its matrices by columns, in shards g, h and i.
+GPT_OSS = dict(LLAMA, model_type="gpt_oss", hidden_size=32, intermediate_size=32, head_dim=4, num_local_experts=2, num_experts_per_tok=2,
+               sliding_window=16, swiglu_limit=7.0, layer_types=["sliding_attention"],
+               rope_scaling={"rope_type": "yarn", "factor": 32.0, "truncate": False, "original_max_position_embeddings": 16})
+GPT_OSS_REST = SHARD_A + [n for n in SHARD_B if ".mlp." not in n] + [LAYER + n for n in (
+    "self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias", "self_attn.o_proj.bias", "self_attn.sinks",
+    "mlp.router.weight", "mlp.router.bias", "mlp.experts.gate_up_proj_bias", "mlp.experts.down_proj_bias")]
+GPT_OSS_EXPERTS = {"mxfp4": ("h", ["%s_proj_%s" % (a, b) for a in ("gate_up", "down") for b in ("blocks", "scales")]),
+                   "columns": ("i", ["gate_up_proj", "down_proj"])}
+
+
 def folder_index(shard="", experts=()):
     """The dense layer is in shard b; of a layer with experts, these are in `shard`, the rest in d."""
     layer = [(n, "d.safetensors") for n in SHARD_B if ".mlp." not in n] if experts else [(n, "b.safetensors") for n in SHARD_B]
@@ -351,6 +368,10 @@ def folders():
         yield name, [json.dumps(dict(LLAMA, **more)), folder_index(), json.dumps(generation)]
     for name, (more, shard, names) in SPARSE.items():
         yield name, [json.dumps(dict(LLAMA, **EXPERTS, **more)), folder_index(shard, names), json.dumps(generation)]
+    for name, (shard, names) in GPT_OSS_EXPERTS.items():
+        index = {"weight_map": dict([(n, "g.safetensors") for n in GPT_OSS_REST] +
+                                    [(LAYER + "mlp.experts." + n, shard + ".safetensors") for n in names])}
+        yield "gpt-oss-" + name, [json.dumps(GPT_OSS), json.dumps(index), json.dumps(generation)]
 
 
 def safetensors(head, n):
@@ -698,8 +719,9 @@ def main(out):
         put("folder", "tokenizer-" + name, *next(folders())[1], json.dumps(doc, ensure_ascii=False))
     for family in ("llama", "qwen2", "qwen3", "gemma3", "granite", "phi3", "smollm3"):
         put("model", family, model(family))
-    for family in ("llama", "qwen2moe", "qwen3moe", "glm4moe"):
+    for family in ("llama", "qwen2moe", "qwen3moe", "glm4moe", "gpt-oss"):
         put("model", "sparse-" + family, sparse(family))
+    put("model", "sparse-gpt-oss-mxfp4", sparse("gpt-oss", "MXFP4", 32, more=[("gpt-oss.hunch.swiglu_limit", F32, 5.0)]))
     put("model", "sparse-q4", sparse("qwen3moe", "Q4_0", 32, 6, 3))
     put("model", "sparse-old", sparse("llama", layout="one"))
     put("model", "sparse-old-q4", sparse("llama", "Q4_0", 32, 3, 2, layout="one"))

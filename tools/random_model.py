@@ -4,6 +4,8 @@
 written directly, nothing is quantised. It says nothing and has no tokenizer.
 
     tools/random_model.py qwen3-0.6b Q4_K_M out.gguf        needs numpy and the gguf package
+
+MXFP4_MOE is the mix of GPT-OSS' published files: experts in MXFP4, all else in Q8_0.
 """
 import argparse
 
@@ -35,6 +37,10 @@ EXPERTS = {  # the same as the first, then experts, of a row, width of each, sha
     "glm-4.5-air": (46, 4096, 10944, 96, 8, 128, 151552, 128, 8, 1408, 1, 1),
     "glm-4.5-air-5layers": (5, 4096, 10944, 96, 8, 128, 151552, 128, 8, 1408, 1, 1),
     "mixtral-8x7b-4layers": (4, 4096, 14336, 32, 8, 128, 32000, 8, 2, 14336, 0, 0),
+    "gpt-oss-20b": (24, 2880, 2880, 64, 8, 64, 201088, 32, 4, 2880, 0, 0),
+    "gpt-oss-20b-4layers": (4, 2880, 2880, 64, 8, 64, 201088, 32, 4, 2880, 0, 0),
+    "gpt-oss-120b-2layers": (2, 2880, 2880, 64, 8, 64, 201088, 128, 4, 2880, 0, 0),
+    "gpt-oss-tiny": (4, 256, 256, 8, 2, 32, 4096, 32, 4, 256, 0, 0),
     "qwen3moe-tiny": (4, 256, 512, 4, 2, 64, 4096, 128, 8, 32, 0, 0),
     "qwen3moe-tiny256": (4, 256, 512, 4, 2, 64, 4096, 256, 8, 32, 0, 0),
 }
@@ -121,6 +127,8 @@ def kind_of(mix, name, i, layers, cols):
 
 
 def kind_of_name(mix, name, i, layers):
+    if mix == "MXFP4_MOE":
+        return "MXFP4" if name.endswith("_exps") else "Q8_0"
     if mix != "Q4_K_M":
         return mix
     if name in ("token_embd", "output"):
@@ -173,6 +181,16 @@ def hybrid_parts(shape, family, blocks=1):
     return numbers, matrices, vectors
 
 
+def gpt_oss_vectors(i, shape):
+    """Of a layer of GPT-OSS: biases of all products, and the sinks."""
+    hidden, heads, kv, dim, count, width = shape[1], *shape[3:6], shape[7], shape[9]
+    rng = np.random.default_rng(1000 + i)
+    sizes = {"attn_q.bias": heads * dim, "attn_k.bias": kv * dim, "attn_v.bias": kv * dim, "attn_output.bias": hidden,
+             "attn_sinks.weight": heads, "ffn_gate_inp.bias": count, "ffn_gate_exps.bias": (count, width),
+             "ffn_up_exps.bias": (count, width), "ffn_down_exps.bias": (count, hidden)}
+    return [(f"blk.{i}.{name}", 0.1 * rng.standard_normal(size)) for name, size in sizes.items()]
+
+
 def expert_parts(shape, family):
     """Keys, matrices (those of experts stacked: rows of all) and vectors of a model with experts."""
     layers, hidden, ffn, heads, kv, dim, _, count, used, width, shared, dense = shape
@@ -198,10 +216,12 @@ def expert_parts(shape, family):
                           ("ffn_down_shexp", hidden, shared * width)]
             if glm:
                 vectors.append((f"blk.{i}.exp_probs_b.bias", np.zeros(count)))
-        norms = ["attn_norm", "post_attention_norm" if glm else "ffn_norm"]
+        norms = ["attn_norm", "post_attention_norm" if glm or family == "gpt-oss" else "ffn_norm"]
         vectors += [(f"blk.{i}.{n}.weight", np.ones(hidden)) for n in norms]
         if family == "qwen3moe":
             vectors += [(f"blk.{i}.attn_{x}_norm.weight", np.ones(dim)) for x in "qk"]
+        if family == "gpt-oss":
+            vectors += gpt_oss_vectors(i, shape)
         if glm:
             vectors += [(f"blk.{i}.attn_{x}.bias", np.zeros(n * dim)) for x, n in (("q", heads), ("k", kv), ("v", kv))]
         matrices += [(f"blk.{i}.{name}.weight", name, rows, cols, i) for name, rows, cols in parts]
@@ -211,7 +231,7 @@ def expert_parts(shape, family):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("shape", choices=sorted(SHAPES) + sorted(HYBRIDS) + sorted(MIXED) + sorted(EXPERTS))
-    p.add_argument("type", choices=sorted(BLOCKS) + ["F32", "F16", "BF16", "Q4_K_M"])
+    p.add_argument("type", choices=sorted(BLOCKS) + ["F32", "F16", "BF16", "Q4_K_M", "MXFP4_MOE"])
     p.add_argument("out")
     p.add_argument("--no-block", action="store_true", 
                    help="of a hybrid: without its block of multi-token prediction, for programs that cannot read it")
@@ -220,7 +240,7 @@ def main():
     layers, hidden, ffn, heads, kv, dim, vocab = SHAPES.get(a.shape) or (hybrid or experts)[:7]
     made = Blocks()
     hybrids = "qwen3next" if "next" in a.shape else "qwen35moe" if a.shape in MIXED else "qwen35"
-    family = hybrids if hybrid else "qwen3" if a.shape.startswith("qwen3") else "glm4moe" if a.shape.startswith("glm") else "llama"
+    family = hybrids if hybrid else "qwen3" if a.shape.startswith("qwen3") else "glm4moe" if a.shape.startswith("glm") else "gpt-oss" if a.shape.startswith("gpt-oss") else "llama"
     if experts and family == "qwen3":
         family = "qwen3moe"
     w = gguf.GGUFWriter(a.out, family, use_temp_file=False)
@@ -231,9 +251,14 @@ def main():
         if value:
             w.add_uint32(f"{family}.{key}", value)
     w.add_float32(f"{family}.attention.layer_norm_rms_epsilon", 1e-6)
-    w.add_float32(f"{family}.rope.freq_base", {"qwen35": 1e7, "qwen35moe": 1e7, "qwen3next": 1e7, "qwen3": 1e6, "qwen3moe": 1e6, "glm4moe": 1e6}.get(family, 5e5))
+    w.add_float32(f"{family}.rope.freq_base", {"qwen35": 1e7, "qwen35moe": 1e7, "qwen3next": 1e7, "qwen3": 1e6, "qwen3moe": 1e6, "glm4moe": 1e6, "gpt-oss": 1.5e5}.get(family, 5e5))
     todo = [("token_embd.weight", "token_embd", vocab, hidden, -1)]
-    if family in ("llama", "glm4moe", "qwen3moe", "qwen35moe", "qwen3next"):
+    if family == "gpt-oss":
+        w.add_uint32("gpt-oss.attention.sliding_window", 128)
+        w.add_string("gpt-oss.rope.scaling.type", "yarn")
+        w.add_float32("gpt-oss.rope.scaling.factor", 32.0)
+        w.add_uint32("gpt-oss.rope.scaling.original_context_length", 4096)
+    if family in ("llama", "glm4moe", "qwen3moe", "qwen35moe", "qwen3next", "gpt-oss"):
         todo.append(("output.weight", "output", vocab, hidden, -1))
     for i in range(0 if hybrid or experts else layers):
         for name, rows, cols in (("attn_q", heads * dim, hidden), ("attn_k", kv * dim, hidden), ("attn_v", kv * dim, hidden),
@@ -245,7 +270,7 @@ def main():
         vectors += [(f"blk.{i}.attn_norm.weight", np.ones(hidden)), (f"blk.{i}.ffn_norm.weight", np.ones(hidden))]
         if family == "qwen3":
             vectors += [(f"blk.{i}.attn_q_norm.weight", np.ones(dim)), (f"blk.{i}.attn_k_norm.weight", np.ones(dim))]
-    if experts:
+    if experts and family != "gpt-oss":
         w.add_bool(f"{family}.expert_weights_norm", True)
     if family == "glm4moe":
         w.add_float32(f"{family}.expert_weights_scale", 1.0)

@@ -9,11 +9,12 @@
 #define LAYER "model.layers.0."
 
 /* A llama of one layer, 8 wide, 16 tokens, whose data is all zeros, in a and b; or with two experts instead of the dense layer: a, d
- * and one of c (a tensor of each expert), e (stacks), f (a tensor of each, by Mixtral's names). */
+ * and one of c (a tensor of each expert), e (stacks), f (a tensor of each, by Mixtral's names). Or a GPT-OSS of one layer, 32 wide:
+ * g, and its experts in MXFP4 (h) or by columns (i). */
 static const struct {
     char shard;
     const char *name;
-    int n_dims, dims[3];
+    int n_dims, dims[4];
 } TENSORS[] = {
     {'a', "model.embed_tokens.weight", 2, {16, 8}},
     {'a', "lm_head.weight", 2, {16, 8}},
@@ -54,15 +55,40 @@ static const struct {
     {'d', LAYER "self_attn.k_proj.weight", 2, {8, 8}},
     {'d', LAYER "self_attn.v_proj.weight", 2, {8, 8}},
     {'d', LAYER "self_attn.o_proj.weight", 2, {8, 8}},
+    {'g', "model.embed_tokens.weight", 2, {16, 32}},
+    {'g', "lm_head.weight", 2, {16, 32}},
+    {'g', "model.norm.weight", 1, {32}},
+    {'g', LAYER "input_layernorm.weight", 1, {32}},
+    {'g', LAYER "post_attention_layernorm.weight", 1, {32}},
+    {'g', LAYER "self_attn.q_proj.weight", 2, {8, 32}},
+    {'g', LAYER "self_attn.k_proj.weight", 2, {8, 32}},
+    {'g', LAYER "self_attn.v_proj.weight", 2, {8, 32}},
+    {'g', LAYER "self_attn.o_proj.weight", 2, {32, 8}},
+    {'g', LAYER "self_attn.q_proj.bias", 1, {8}},
+    {'g', LAYER "self_attn.k_proj.bias", 1, {8}},
+    {'g', LAYER "self_attn.v_proj.bias", 1, {8}},
+    {'g', LAYER "self_attn.o_proj.bias", 1, {32}},
+    {'g', LAYER "self_attn.sinks", 1, {2}},
+    {'g', LAYER "mlp.router.weight", 2, {2, 32}},
+    {'g', LAYER "mlp.router.bias", 1, {2}},
+    {'g', LAYER "mlp.experts.gate_up_proj_bias", 2, {2, 64}},
+    {'g', LAYER "mlp.experts.down_proj_bias", 2, {2, 32}},
+    {'h', LAYER "mlp.experts.gate_up_proj_blocks", 4, {2, 64, 1, 16}},
+    {'h', LAYER "mlp.experts.gate_up_proj_scales", 3, {2, 64, 1}},
+    {'h', LAYER "mlp.experts.down_proj_blocks", 4, {2, 32, 1, 16}},
+    {'h', LAYER "mlp.experts.down_proj_scales", 3, {2, 32, 1}},
+    {'i', LAYER "mlp.experts.gate_up_proj", 3, {2, 32, 64}},
+    {'i', LAYER "mlp.experts.down_proj", 3, {2, 32, 32}},
 };
-enum { N_TENSORS = sizeof TENSORS / sizeof *TENSORS, SHARD_BYTES = 16384, FIRST_FILE = 4 };
+enum { N_TENSORS = sizeof TENSORS / sizeof *TENSORS, SHARD_BYTES = 32768, FIRST_FILE = 4 };
 
 static size_t head_text(char *out, size_t size, char shard) {
     size_t len = (size_t)snprintf(out, size, "{\"__metadata__\":{\"format\":\"pt\"}"), at = 0;
     for (int i = 0; i < N_TENSORS; i++) {
         if (TENSORS[i].shard != shard) continue;
-        size_t bytes = sizeof(float);
-        len += (size_t)snprintf(out + len, size - len, ",\"%s\":{\"dtype\":\"F32\",\"shape\":", TENSORS[i].name);
+        const bool parts = strstr(TENSORS[i].name, "_blocks") || strstr(TENSORS[i].name, "_scales");
+        size_t bytes = parts ? 1 : sizeof(float);
+        len += (size_t)snprintf(out + len, size - len, ",\"%s\":{\"dtype\":\"%s\",\"shape\":", TENSORS[i].name, parts ? "U8" : "F32");
         for (int d = 0; d < TENSORS[i].n_dims; d++) {
             len += (size_t)snprintf(out + len, size - len, "%c%d", d ? ',' : '[', TENSORS[i].dims[d]);
             bytes *= (size_t)TENSORS[i].dims[d];
@@ -77,7 +103,7 @@ static void shard_make(char shard) {
     static uint8_t bytes[SHARD_BYTES];
     char name[] = "a.safetensors";
     memset(bytes, 0, sizeof bytes);
-    size_t len = head_text((char *)bytes + 8, SHARD_BYTES / 2, shard);
+    size_t len = head_text((char *)bytes + 8, SHARD_BYTES / 4, shard);
     bytes[0] = (uint8_t)len;
     bytes[1] = (uint8_t)(len >> 8);
     name[0] = shard;
@@ -107,7 +133,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hn_arch arch = {0};
     hunch_error err = {0};
     if (!made) {
-        for (char shard = 'a'; shard <= 'f'; shard++) shard_make(shard);
+        for (char shard = 'a'; shard <= 'i'; shard++) shard_make(shard);
         made = true;
     }
     fuzz_folder_file("config.json", 0, fuzz_part(&rest), false);
