@@ -557,35 +557,49 @@ static void check_ways_of_weights(const char *path, const char *const *drafts, i
     answers_free(want);
 }
 
-/* Rows of chains and trees that use different experts, with shared prefixes and preempted texts. */
-static void test_experts(void **state) {
-    (void)state;
-    static const char *const models[] = {"goldens/qwen3_moe-top2", "goldens/glm4_moe-groups", "goldens/gpt_oss-mxfp4"};
-    static const char *const rests[] = {"depth=4,force=0.7", "depth=5,tree=dynamic,topk=4,total=24,force=0.7",
-                                        "tree=mc_sim_7b_63,force=0.6"};
-    char folder[] = "/tmp/hunch-experts-XXXXXX", spec[3][200], file[200];
-    const char *drafts[3];
+/* Writes a random head's files, which folder_remove_head removes. */
+static void folder_make_head(const head_form *form, char *folder) {
     assert_non_null(mkdtemp(folder));
-    head_write_form(&STORIES_EAGLE3, folder);
-    for (int d = 0; d < 3; d++) {
-        snprintf(spec[d], sizeof spec[d], "eagle3:%s,%s", folder, rests[d]);
-        drafts[d] = spec[d];
-    }
-    for (int t = 0; t < (light() ? 1 : COUNT(models)); t++) {
-        const target one = {models[t], drafts, 3};
-        check_target(&one, t == 1 ? 0.9 : 0, HUNCH_KV_DEFAULT);
-        check_ways_of_weights(models[t], drafts, 3);
-        hunch_model *m = open_model(data_path(models[t]), "best", test_threads(), HUNCH_PRECISION_NATIVE);
-        check_prefixes(m, drafts[t], 0);
-        if (check_crowd(m, drafts[t == 0], t == 1 ? 0 : 0.9, 8, 1, 400) == 0) fail_msg("%s: nobody had to give way", models[t]);
-        hunch_model_close(&m);
-    }
+    head_write_form(form, folder);
+}
+
+static void folder_remove_head(const char *folder) {
     static const char *const files[] = {"config.json", "model.safetensors"};
+    char file[200];
     for (int i = 0; i < 2; i++) {
         snprintf(file, sizeof file, "%s/%s", folder, files[i]);
         assert_int_equal(unlink(file), 0);
     }
     assert_int_equal(rmdir(folder), 0);
+}
+
+/* Rows of chains and trees that use different experts, with shared prefixes and preempted texts. */
+static void test_experts(void **state) {
+    (void)state;
+    static const char *const models[] = {"goldens/qwen3_moe-top2", "goldens/glm4_moe-groups", "goldens/gpt_oss-mxfp4"};
+    static const char *const rests[] = {"depth=4,force=0.7", "depth=5,tree=dynamic,topk=4,total=24,force=0.7",
+                                        "tree=mc_sim_7b_63,force=0.6", "force=0.7", "tree=best,topk=4,total=20,force=0.7"};
+    enum { EAGLES = 3, ALL = sizeof rests / sizeof *rests };
+    char eagle[] = "/tmp/hunch-experts-XXXXXX", block[] = "/tmp/hunch-experts-XXXXXX", spec[ALL][200];
+    const char *drafts[ALL];
+    folder_make_head(&STORIES_EAGLE3, eagle);
+    folder_make_head(&STORIES_DFLASH, block);
+    for (int d = 0; d < ALL; d++) {
+        snprintf(spec[d], sizeof spec[d], "%s:%s,%s", d < EAGLES ? "eagle3" : "dflash", d < EAGLES ? eagle : block, rests[d]);
+        drafts[d] = spec[d];
+    }
+    for (int t = light() ? 2 : 0; t < COUNT(models); t++) { /* the last one has all: windows, sinks, biases, MXFP4 */
+        const int n = t == 2 ? ALL : EAGLES;
+        const target one = {models[t], drafts, n};
+        check_target(&one, t == 1 ? 0.9 : 0, HUNCH_KV_DEFAULT);
+        check_ways_of_weights(models[t], drafts, n);
+        hunch_model *m = open_model(data_path(models[t]), "best", test_threads(), HUNCH_PRECISION_NATIVE);
+        check_prefixes(m, drafts[t], 0);
+        if (check_crowd(m, drafts[t == 0], t == 1 ? 0 : 0.9, 8, 1, 400) == 0) fail_msg("%s: nobody had to give way", models[t]);
+        hunch_model_close(&m);
+    }
+    folder_remove_head(eagle);
+    folder_remove_head(block);
 }
 
 int main(void) {
