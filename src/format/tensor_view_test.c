@@ -80,7 +80,8 @@ static void test_turned(void **state) {
             for (size_t r = 0; r < rows; r++)
                 for (size_t k = 0; k < in; k++) {
                     const size_t row = pairs ? alternating(r, rows) : r;
-                    memcpy(want + 2 * ((e * rows + r) * in + k), data + 2 * (turn ? (e * in + k) * rows + row : (e * rows + row) * in + k), 2);
+                    const size_t from = turn ? (e * in + k) * rows + row : (e * rows + row) * in + k;
+                    memcpy(want + 2 * ((e * rows + r) * in + k), data + 2 * from, 2);
                 }
         hn_source *s = open_folder();
         hn_tensor *t = hn_source_take(s, "x");

@@ -233,7 +233,8 @@ static hunch_status check_stays(const hn_plan *p, const hn_tensor *t, const hn_w
     hn_file_rows rows;
     if (!hn_plan_stays_in_file(p, w) || !t->view || (w->experts > 0 && hn_tensor_rows(t, 0, &rows))) return HUNCH_OK;
     return hn_fail(err, HUNCH_REFUSED,
-                   "%s: tensor %s is stored by columns, and cannot stay in the file: expected a GGUF, which hunch convert makes of the folder",
+                   "%s: tensor %s is stored by columns, and cannot stay in the file: expected a GGUF, which hunch convert "
+                   "makes of the folder",
                    hn_source_path(p->src), t->name);
 }
 

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpt_oss_gguf_test.c - GPT-OSS as GGUF files: keys that convert writes and that are read again, names and types of its tensors, and
+ * what a GGUF has no place for. Folders: model/arch/arch_gpt_oss_test.c. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "convert/convert.h"
+#include "model/arch/arch.h"
+#include "model/folder_for_tests.h"
+
+#define MXFP4 "gpt_oss-mxfp4"
+
+/* The folder with a change in config.json as a GGUF. */
+static hn_arch converted(const char *find, const char *replace) {
+    hn_arch a;
+    hunch_error err = {0};
+    hn_source *s = NULL;
+    folder_write_changed(MXFP4, find, replace);
+    if (hn_convert(test_path("changed"), test_path("made.gguf"), &err)) fail_msg("%s", err.message);
+    if (hn_source_open(&s, test_path("made.gguf"), &err) || hn_arch_read(&a, s, &err)) fail_msg("%s", err.message);
+    hn_source_close(&s);
+    return a;
+}
+
+static void test_converted(void **state) {
+    (void)state;
+    hn_arch a = converted("\"swiglu_limit\": 7.0", "\"swiglu_limit\": 7.0");
+    for (int i = 0; i < a.layers; i++) {
+        const hn_expert_desc *e = &a.layer[i].experts;
+        assert_int_equal(a.layer[i].window, i % 2 ? 0 : 16);
+        assert_true(e->limit == 7 && e->alpha == 1.702f && e->biases && e->normalised && !e->stacked && !e->single && e->width == 64);
+        assert_true(a.layer[i].sinks && a.layer[i].qkv_bias && a.layer[i].o_bias);
+    }
+    assert_true(!a.rotation[0].scaling.whole && a.rotation[0].scaling.factor == 32 && fabsf(a.rotation[0].scale - 1.3465736f) < 1e-6f);
+    hn_arch_fini(&a);
+    a = converted("\"swiglu_limit\": 7.0", "\"swiglu_limit\": 4.5, \"swiglu_alpha\": 2");
+    assert_true(a.layer[2].experts.limit == 4.5f && a.layer[2].experts.alpha == 2);
+    hn_arch_fini(&a);
+    a = converted("\"sliding_attention\",\n  \"full_attention\",", "\"full_attention\",\n  \"full_attention\",");
+    for (int i = 0; i < a.layers; i++) assert_int_equal(a.layer[i].window, i == 2 ? 16 : 0);
+    hn_arch_fini(&a);
+}
+
+/* Programs round the bounds of YaRN or not by the family; there is no key for it. */
+static void test_not_converted(void **state) {
+    (void)state;
+    hunch_error err = {0};
+    folder_write_changed(MXFP4, "\"truncate\": false", "\"truncate\": true");
+    assert_int_equal(hn_convert(test_path("changed"), test_path("no.gguf"), &err), HUNCH_REFUSED);
+    assert_non_null(strstr(err.message, "yarn with truncate true: a GGUF file has no place for it"));
+    assert_false(test_file_exists(test_path("no.gguf")));
+}
+
+/* Two matrices of experts, their biases and a router of one layer, under the names of other programs. */
+static void test_names(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        hn_dtype type;
+        uint64_t dims[3];
+    } tensors[] = {{"blk.1.attn_sinks.weight", HN_F32, {4}},
+                   {"blk.1.post_attention_norm.weight", HN_F32, {64}},
+                   {"blk.1.attn_q.bias", HN_F32, {64}},
+                   {"blk.1.attn_output.bias", HN_F32, {64}},
+                   {"blk.1.ffn_gate_inp.weight", HN_BF16, {64, 8}},
+                   {"blk.1.ffn_gate_inp.bias", HN_F32, {8}},
+                   {"blk.1.ffn_gate_exps.weight", HN_MXFP4, {64, 64, 8}},
+                   {"blk.1.ffn_up_exps.weight", HN_MXFP4, {64, 64, 8}},
+                   {"blk.1.ffn_down_exps.weight", HN_MXFP4, {64, 64, 8}},
+                   {"blk.1.ffn_gate_exps.bias", HN_F32, {64, 8}},
+                   {"blk.1.ffn_up_exps.bias", HN_F32, {64, 8}},
+                   {"blk.1.ffn_down_exps.bias", HN_F32, {64, 8}}};
+    hn_arch a = converted("\"swiglu_limit\": 7.0", "\"swiglu_limit\": 7.0");
+    hn_arch_fini(&a);
+    hn_source *s = NULL;
+    assert_int_equal(hn_source_open(&s, test_path("made.gguf"), NULL), HUNCH_OK);
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        const hn_tensor *t = hn_source_find(s, tensors[i].name);
+        if (!t || t->dtype != tensors[i].type) fail_msg("%s is missing or of another type", tensors[i].name);
+        for (int k = 0; k < t->n_dims; k++) assert_int_equal(t->dims[k], tensors[i].dims[k]);
+    }
+    assert_int_equal(hn_source_tensor_count(s), 3 + 4 * 19);
+    uint64_t window = 0, width = 0, type = 0;
+    bool found;
+    assert_int_equal(hn_source_u64(s, "gpt-oss.attention.sliding_window", &window, &found, NULL), HUNCH_OK);
+    assert_int_equal(hn_source_u64(s, "gpt-oss.expert_feed_forward_length", &width, &found, NULL), HUNCH_OK);
+    assert_int_equal(hn_source_u64(s, "general.file_type", &type, &found, NULL), HUNCH_OK);
+    assert_true(window == 16 && width == 64 && type == 38);
+    hn_source_close(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_converted), cmocka_unit_test(test_not_converted),
+                                       cmocka_unit_test(test_names)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
