@@ -197,7 +197,7 @@ static part part_create(const hn_ops *o, hn_dtype t, int experts, int out, int i
     }
     for (int e = 0; e < experts; e++) {
         unsigned char *rows = p.raw + matrix_bytes * (size_t)e;
-        p.each[e] = (hn_stored){rows, row, p.factors ? p.factors + grid * e : NULL, 0};
+        p.each[e] = (hn_stored){.rows = rows, .row_bytes = row, .factors = p.factors ? p.factors + grid * e : NULL};
         for (int i = 0; i < out; i++) check_weights(t, in, SMALL, rows + row * (size_t)i);
         for (int s = 0; s < strips; s++)
             o->pack_strip(o, t, out, in, rows, row, hn_stored_factors(&p.each[e], in, s * HN_STRIP), s * HN_STRIP,

@@ -24,7 +24,7 @@ static twin twin_create(const hn_ops *o, hn_dtype t, int out, int in) {
     }
     const hn_weight shape = {.dtype = t, .out = out, .in = in, .strip_stride = strip};
     w.stored = w.packed = shape;
-    w.stored.stored = (hn_stored){w.raw + 1, row_bytes, w.factors, FIRST};
+    w.stored.stored = (hn_stored){.rows = w.raw + 1, .row_bytes = row_bytes, .factors = w.factors, .first = FIRST};
     w.packed.data = check_mem(o, strip * (size_t)hn_strips(out));
     for (int s = 0; s < hn_strips(out); s++)
         o->pack_strip(o, t, out, in, w.raw + 1, row_bytes, hn_stored_factors(&w.stored.stored, in, s * HN_STRIP),
