@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "convert/convert.h"
+#include "format/gguf_writer.h"
 #include "model/arch/arch.h"
 #include "model/folder_for_tests.h"
 
@@ -94,8 +95,88 @@ static void test_names(void **state) {
     hn_source_close(&s);
 }
 
+/* ---- keys of any file ---------------------------------------------------------------------------------------------------- */
+
+/* A key that is written instead of the usual one, or not at all. */
+typedef struct changed_key {
+    const char *name;
+    enum { LEFT_OUT, WHOLE, REAL, LIST } kind;
+    double value;
+} changed_key;
+
+/* Reads a file with only an embedding, which is enough for the description. */
+static hunch_status read_with(const changed_key *c, hn_arch *a, hunch_error *err) {
+    static const struct {
+        const char *name;
+        uint32_t value;
+    } usual[] = {{"context_length", 131072}, {"embedding_length", 32},        {"block_count", 4},
+                 {"feed_forward_length", 32}, {"attention.head_count", 4},    {"attention.head_count_kv", 2},
+                 {"attention.key_length", 8}, {"attention.value_length", 8},  {"attention.sliding_window", 128},
+                 {"expert_count", 8},         {"expert_used_count", 4},       {"expert_feed_forward_length", 32}};
+    static const int32_t flags[] = {1, 1, 0, 1};
+    static const uint16_t zeros[32];
+    hn_gguf_writer *w = NULL;
+    hn_source *s = NULL;
+    char key[96];
+    assert_int_equal(hn_gguf_writer_open(&w, test_path("keys.gguf"), NULL), HUNCH_OK);
+    assert_int_equal(hn_gguf_put_str(w, "general.architecture", "gpt-oss", 7, NULL), HUNCH_OK);
+    assert_int_equal(hn_gguf_put_f32(w, "gpt-oss.attention.layer_norm_rms_epsilon", 1e-5f, NULL), HUNCH_OK);
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
+        if (!strcmp(c->name, usual[i].name)) continue;
+        snprintf(key, sizeof key, "gpt-oss.%s", usual[i].name);
+        assert_int_equal(hn_gguf_put_u32(w, key, usual[i].value, NULL), HUNCH_OK);
+    }
+    snprintf(key, sizeof key, "gpt-oss.%s", c->name);
+    if (c->kind == WHOLE) assert_int_equal(hn_gguf_put_u32(w, key, (uint32_t)c->value, NULL), HUNCH_OK);
+    if (c->kind == REAL) assert_int_equal(hn_gguf_put_f32(w, key, (float)c->value, NULL), HUNCH_OK);
+    if (c->kind == LIST) assert_int_equal(hn_gguf_put_i32s(w, key, flags, (size_t)c->value, NULL), HUNCH_OK);
+    assert_int_equal(hn_gguf_declare(w, "token_embd.weight", HN_F16, 2, (const uint64_t[]){32, 1}, NULL), HUNCH_OK);
+    assert_int_equal(hn_gguf_data(w, zeros, sizeof zeros, NULL), HUNCH_OK);
+    assert_int_equal(hn_gguf_writer_finish(&w, NULL), HUNCH_OK);
+    assert_int_equal(hn_source_open(&s, test_path("keys.gguf"), NULL), HUNCH_OK);
+    const hunch_status st = hn_arch_read(a, s, err);
+    hn_source_close(&s);
+    return st;
+}
+
+static void test_keys(void **state) {
+    (void)state;
+    static const struct {
+        changed_key key;
+        unsigned slide; /* bit i: layer i has the window */
+    } good[] = {{{"attention.sliding_window_pattern", WHOLE, 2}, 5},
+                {{"attention.sliding_window_pattern", WHOLE, 3}, 11},
+                {{"attention.sliding_window_pattern", LIST, 4}, 11},
+                {{"expert_gating_func", WHOLE, 1}, 5}};
+    static const struct {
+        changed_key key;
+        const char *word;
+    } wrong[] = {{{"attention.sliding_window", LEFT_OUT, 0}, "gpt-oss.attention.sliding_window is missing"},
+                 {{"attention.sliding_window", WHOLE, 0}, "gpt-oss.attention.sliding_window is 0"},
+                 {{"attention.sliding_window_pattern", WHOLE, 0}, "sliding_window_pattern is 0"},
+                 {{"attention.sliding_window_pattern", LIST, 3}, "sliding_window_pattern, expected 4 flags"},
+                 {{"expert_feed_forward_length", LEFT_OUT, 0}, "expert_feed_forward_length is missing"},
+                 {{"expert_used_count", WHOLE, 9}, "rows use 9 of 8 experts"},
+                 {{"expert_gating_func", WHOLE, 2}, "expert_gating_func is that of sigmoids"},
+                 {{"expert_gating_func", WHOLE, 7}, "expert_gating_func is 7"},
+                 {{"hunch.swiglu_limit", REAL, 0}, "hunch.swiglu_limit is 0"},
+                 {{"hunch.swiglu_alpha", REAL, -1}, "hunch.swiglu_alpha is -1"},
+                 {{"final_logit_softcapping", REAL, 30}, "final_logit_softcapping is 30"}};
+    hn_arch a;
+    hunch_error err = {0};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        if (read_with(&good[i].key, &a, &err)) fail_msg("%s: %s", good[i].key.name, err.message);
+        for (int k = 0; k < a.layers; k++)
+            assert_int_equal(a.layer[k].window, good[i].slide >> k & 1 ? 128 : 0);
+        hn_arch_fini(&a);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (read_with(&wrong[i].key, &a, &err) != HUNCH_REFUSED || !strstr(err.message, wrong[i].word))
+            fail_msg("%s: '%s'", wrong[i].key.name, err.message);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_converted), cmocka_unit_test(test_not_converted),
-                                       cmocka_unit_test(test_names)};
+                                       cmocka_unit_test(test_names), cmocka_unit_test(test_keys)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

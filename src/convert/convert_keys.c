@@ -9,7 +9,8 @@
 
 enum { QUANTISATION_VERSION = 2 }; /* of ggml's blocks as they are now */
 /* general.file_type: the type of most weights. */
-static const uint32_t file_type[HN_WEIGHT_TYPES] = {[HN_F32] = 0, [HN_F16] = 1, [HN_BF16] = 32, [HN_Q4_0] = 2, [HN_Q8_0] = 7, [HN_MXFP4] = 38};
+static const uint32_t file_type[HN_WEIGHT_TYPES] = {[HN_F32] = 0,  [HN_F16] = 1,  [HN_BF16] = 32,
+                                                    [HN_Q4_0] = 2, [HN_Q8_0] = 7, [HN_MXFP4] = 38};
 
 const char *hn_conversion_key(const hn_conversion *c, const char *suffix, char key[96]) {
     hn_dense_key(c->arch.dense, suffix, key);

@@ -17,7 +17,7 @@
 /* Splits of tokenizer.json, each followed by a ByteLevel step that does not split, and their name in GGUF. */
 static const struct {
     const char *patterns[3], *pre;
-    bool whole_words; /* "ignore_merges" */
+    bool whole_words; /* "ignore_merges", unless another key says otherwise */
 } byte_level_kinds[] = {
     {{LIKE_LLAMA3("\\p{N}{1,3}")}, "llama-bpe", true},
     {{LIKE_LLAMA3("\\p{N}{1,3}")}, "smaug-bpe", false},
@@ -45,30 +45,39 @@ static bool step_is_split(const json_t *step, const char *behavior, const char *
            hn_json_is_text(json_object_get(json_object_get(step, "pattern"), kind), pattern);
 }
 
-/* The name of the kind whose patterns pre has, in order, followed by a ByteLevel step; NULL: none. */
-static const char *split_name(const json_t *pre, bool whole_words) {
-    for (size_t k = 0; k < sizeof byte_level_kinds / sizeof *byte_level_kinds; k++) {
-        size_t i = 0;
-        while (i < 3 && byte_level_kinds[k].patterns[i] != NULL &&
-               step_is_split(hn_hf_part(pre, "pretokenizers", i), "Isolated", "Regex", byte_level_kinds[k].patterns[i]))
-            i++;
-        bool all = i == 3 || byte_level_kinds[k].patterns[i] == NULL;
-        if (all && byte_level_kinds[k].whole_words == whole_words &&
-            step_is_bytes(hn_hf_part(pre, "pretokenizers", i), false) && hn_hf_part(pre, "pretokenizers", i + 1) == NULL)
-            return byte_level_kinds[k].pre;
-    }
-    return NULL;
+/* Whether pre has the patterns of a kind, in order, followed by a ByteLevel step. */
+static bool is_kind(const json_t *pre, const char *const patterns[3]) {
+    size_t i = 0;
+    while (i < 3 && patterns[i] != NULL && step_is_split(hn_hf_part(pre, "pretokenizers", i), "Isolated", "Regex", patterns[i]))
+        i++;
+    return (i == 3 || patterns[i] == NULL) && step_is_bytes(hn_hf_part(pre, "pretokenizers", i), false) &&
+           hn_hf_part(pre, "pretokenizers", i + 1) == NULL;
 }
 
-const char *hn_pre_tokenizer_name(const hn_tokenizer_conversion *c, bool *nfc) {
+/* The name of the kind that pre is, one that treats whole words alike if there is one; *unlike: there is none. NULL: no kind. */
+static const char *split_name(const json_t *pre, bool whole_words, bool *unlike) {
+    const char *name = NULL;
+    for (size_t k = 0; k < sizeof byte_level_kinds / sizeof *byte_level_kinds; k++) {
+        if (!is_kind(pre, byte_level_kinds[k].patterns))
+            continue;
+        *unlike = byte_level_kinds[k].whole_words != whole_words;
+        name = byte_level_kinds[k].pre;
+        if (!*unlike)
+            break;
+    }
+    return name;
+}
+
+const char *hn_pre_tokenizer_name(const hn_tokenizer_conversion *c, bool *nfc, bool *unlike) {
     bool whole_words = json_is_true(json_object_get(c->model, "ignore_merges"));
+    *unlike = false;
     const json_t *pre = json_object_get(c->root, "pre_tokenizer");
     const json_t *first = hn_hf_part(pre, "pretokenizers", 0), *second = hn_hf_part(pre, "pretokenizers", 1);
     const json_t *normalizer = json_object_get(c->root, "normalizer"), *form = hn_hf_part(normalizer, "normalizers", 0);
     *nfc = form != NULL && hn_step_is(form, "NFC") && hn_hf_part(normalizer, "normalizers", 1) == NULL;
     if (form != NULL && !*nfc)
         return NULL;
-    const char *name = split_name(pre, whole_words);
+    const char *name = split_name(pre, whole_words, unlike);
     if (name != NULL || whole_words || hn_hf_part(pre, "pretokenizers", 2) != NULL)
         return name;
     if (second == NULL)

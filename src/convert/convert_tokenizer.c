@@ -17,10 +17,12 @@ static hunch_status text_write(const hn_tokenizer_conversion *c, const char *key
     return hn_gguf_put_str(c->w, key, text, strlen(text), c->err);
 }
 
-static hunch_status byte_level_write(const hn_tokenizer_conversion *c, const char *pre, bool nfc, const hn_merge_list *m) {
+static hunch_status byte_level_write(const hn_tokenizer_conversion *c, const char *pre, bool nfc, bool unlike, const hn_merge_list *m) {
     hunch_status status = text_write(c, "tokenizer.ggml.model", "gpt2");
     if (!status && nfc)
         status = hn_gguf_put_bool(c->w, "tokenizer.hunch.nfc", true, c->err);
+    if (!status && unlike)
+        status = hn_gguf_put_bool(c->w, "tokenizer.hunch.ignore_merges", json_is_true(json_object_get(c->model, "ignore_merges")), c->err);
     if (!status)
         status = text_write(c, "tokenizer.ggml.pre", pre);
     if (!status)
@@ -38,10 +40,10 @@ static hunch_status space_marks_write(const hn_tokenizer_conversion *c, bool pre
 }
 
 static hunch_status kind_write(const hn_tokenizer_conversion *c, const hn_merge_list *m) {
-    bool prefix = false, nfc;
-    const char *pre = hn_pre_tokenizer_name(c, &nfc);
+    bool prefix = false, nfc, unlike;
+    const char *pre = hn_pre_tokenizer_name(c, &nfc, &unlike);
     if (pre != NULL)
-        return byte_level_write(c, pre, nfc, m);
+        return byte_level_write(c, pre, nfc, unlike, m);
     if (hn_space_marks_are_known(c, &prefix))
         return space_marks_write(c, prefix, m);
     return hn_tokenizer_refuse(c, "its normalizer and pre_tokenizer are none that GGUF names; expected SentencePiece's ▁ for "

@@ -49,8 +49,9 @@ hunch_status hn_token_marks_write(const hn_tokenizer_conversion *c);
 
 /* ---- convert_pretokenizer.c ---- */
 
-/* The pre-tokenizer's name in GGUF files; NULL: none of byte-level BPE. nfc: texts are normalised to NFC before it. */
-const char *hn_pre_tokenizer_name(const hn_tokenizer_conversion *c, bool *nfc);
+/* The pre-tokenizer's name in GGUF files; NULL: none of byte-level BPE. nfc: texts are normalised to NFC before it. unlike: the name
+ * means the opposite of the model's ignore_merges (words that are tokens without being merged: yes or no). */
+const char *hn_pre_tokenizer_name(const hn_tokenizer_conversion *c, bool *nfc, bool *unlike);
 /* Whether it is BPE over text with ▁ for spaces, in the older spelling (a normalizer) or the newer one (Metaspace). prefix: ▁
  * starts the text. */
 bool hn_space_marks_are_known(const hn_tokenizer_conversion *c, bool *prefix);

@@ -119,17 +119,17 @@ static void test_small(void **state) {
     "\"added_tokens\": [{\"id\": 6, \"content\": \"<l>\", \"lstrip\": true, \"normalized\": false}, {\"id\": 7, "      \
     "\"content\": \"<r>\", \"special\": true, \"rstrip\": true}, {\"id\": 8, \"content\": \"b\", \"single_word\": "    \
     "true}]"
-    static const char *const cased =
-        "{" ADDED
-        ", \"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Split\", \"behavior\": "
-        "\"Isolated\", \"pattern\": {\"Regex\": "
-        "\"[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]*"
-        "[\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?"
-        "[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]+[\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|"
-        "'d)?|"
-        "\\\\p{N}{1,3}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n/]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"}}, "
-        "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": false}]}, "
-        "\"model\": {\"type\": \"BPE\", \"vocab\": {" LETTERS "}, \"merges\": [\"a b\", \"\u0120 a\"]}}";
+#define CASED(whole)                                                                                                                     \
+    "{" ADDED                                                                                                                            \
+    ", \"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Split\", \"behavior\": "                             \
+    "\"Isolated\", \"pattern\": {\"Regex\": "                                                                                            \
+    "\"[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]*"                                                    \
+    "[\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?"                                 \
+    "[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]+[\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|"                     \
+    "'d)?|"                                                                                                                              \
+    "\\\\p{N}{1,3}| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n/]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"}}, "                           \
+    "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": false}]}, "                                                   \
+    "\"model\": {\"type\": \"BPE\", " whole "\"vocab\": {" LETTERS ", \"aab\": 9}, \"merges\": [\"a b\", \"\u0120 a\"]}}"
     static const char *const gemma =
         "{" ADDED ", \"normalizer\": {\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, \"content\": \"▁\"}, "
         "\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"String\": \" \"}, \"behavior\": "
@@ -138,12 +138,18 @@ static void test_small(void **state) {
         "0, \"b\": 1, \"▁\": 2, "
         "\"▁▁\": 3, \"▁a\": 4, \"A\": 5}, \"merges\": [\"▁ ▁\", \"▁ a\"]}}";
     static const char *const parts[] = {"a", "b", " ", "  ", "A", "<l>", "<r>", "\n", "c", "ab"};
-    const char *const files[] = {cased, gemma};
-    for (int i = 0; i < 2; i++) {
+    /* of "aab" alone: the third has it as a whole, although no merge makes it */
+    const char *const files[] = {CASED(""), gemma, CASED("\"ignore_merges\": true, ")};
+    for (int i = 0; i < 3; i++) {
         tokenizer_folder(files[i], strlen(files[i]), "{}", "{}");
         hn_source *src = open_source(test_path("hf"));
         hn_tokenizer *a = open_tokenizer(src), *b = convert(src, 12);
         compare_random(&(twins){a, b}, parts, sizeof parts / sizeof *parts);
+        int32_t *ids;
+        size_t n;
+        assert_int_equal(hn_tokenizer_encode(b, "aab", 3, 0, &ids, &n, NULL), HUNCH_OK);
+        if (i != 1) assert_int_equal(n, i == 0 ? 2 : 1);
+        hn_free(ids);
         hn_tokenizer_close(&a);
         hn_tokenizer_close(&b);
         hn_source_close(&src);

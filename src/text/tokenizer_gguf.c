@@ -270,6 +270,7 @@ static hunch_status open_merged(hn_tokenizer *t, const hn_source *src, const hn_
     t->fuse_unknown = true;
     bool nfc = false;
     hunch_status s = open_pretok(t, kind, err);
+    if (!s) s = read_flag(src, OWN_KEY "ignore_merges", &t->ignore_merges, err);
     if (!s) s = read_flag(src, OWN_KEY "nfc", &nfc, err);
     if (!s && nfc) s = hn_normalizer_open(&t->normalizer, &(hn_normal_step){.kind = HN_NORMAL_NFC}, 1, err);
     return s ? s : read_merges(t, src, err);

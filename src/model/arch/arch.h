@@ -205,7 +205,7 @@ typedef struct hn_dense {
     } usual; /* defaults of keys that a folder may omit; 0: required */
     const char *activation_key, *activation; /* in a folder; NULL: hidden_act, silu */
     /* Adds the family's own properties to an otherwise finished description; NULL: there are none. */
-    hunch_status (*finish)(struct hn_arch *a, hn_source *src, hunch_error *err);
+    hunch_status (*finish)(struct hn_arch *a, const hn_source *src, hunch_error *err);
     /* Writes the family's own keys of a GGUF; NULL: there are none. */
     hunch_status (*put)(const struct hn_arch *a, hn_gguf_writer *w, hunch_error *err);
 } hn_dense;

@@ -48,7 +48,7 @@ static double usual_width(const hn_arch *a, bool gguf) {
     return a->layers == LAYERS_OF_27B ? a->hidden / l->heads : l->head_dim;
 }
 
-static hunch_status read_rest(hn_arch *a, hn_source *src, hunch_error *err) {
+static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err) {
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
     const hn_key window = {"gemma3.attention.sliding_window", "sliding_window", 1, 1 << 24, NAN},
                  scalar = {NULL, "query_pre_attn_scalar", 1, 1e6, usual_width(a, gguf)};

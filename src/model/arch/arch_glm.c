@@ -6,7 +6,7 @@
 #include "model/arch/arch.h"
 
 /* use_qk_norm in a folder; a GGUF shows it by its tensors. */
-static hunch_status read_rest(hn_arch *a, hn_source *src, hunch_error *err) {
+static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err) {
     bool on = false, found;
     hunch_status st = HUNCH_OK;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF)

@@ -39,7 +39,7 @@ static hunch_status view_experts(const hn_arch *a, hn_source *src, int layer, hu
     hunch_status st = HUNCH_OK;
     if (is_stored_by_columns(both) && has_shape(both, 2 * width, hidden, count)) st = hn_source_turn(both, err);
     if (!st && is_stored_by_columns(down) && has_shape(down, hidden, width, count)) st = hn_source_turn(down, err);
-    if (!st && both && has_shape(both, hidden, 2 * width, count)) st = hn_source_alternate(both, err);
+    if (!st && both && both->known && has_shape(both, hidden, 2 * width, count)) st = hn_source_alternate(both, err);
     if (!st && bias && bias->known && bias->n_dims == 2 && bias->dims[0] == 2 * width) st = hn_source_alternate(bias, err);
     return st;
 }
@@ -72,7 +72,7 @@ static hunch_status read_biases(hn_arch *a, const hn_source *src, hunch_error *e
     return st;
 }
 
-static hunch_status read_rest(hn_arch *a, hn_source *src, hunch_error *err) {
+static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err) {
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
     const hn_key window = {"gpt-oss.attention.sliding_window", "sliding_window", 1, 1 << 24, gguf ? (double)NAN : USUAL_WINDOW},
                  period = {PATTERN, NULL, 1, 1024, USUAL_PERIOD}, limit = {LIMIT, "swiglu_limit", 1e-3, 1e6, usual_limit},
@@ -92,9 +92,7 @@ static hunch_status read_rest(hn_arch *a, hn_source *src, hunch_error *err) {
         l->sinks = l->experts.biases = true;
         l->experts.limit = (float)most;
         l->experts.alpha = (float)slope;
-        if (gguf) continue;
-        l->experts.stacked = true;
-        st = view_experts(a, src, i, err);
+        if (!gguf) l->experts.stacked = true;
     }
     return st;
 }
@@ -124,8 +122,11 @@ static hunch_status gpt_oss_read(hn_arch *a, hn_source *src, hunch_error *err) {
                                      .moe = &moe,
                                      .finish = read_rest,
                                      .put = put_own};
-    if (hn_source_get_kind(src) == HN_SOURCE_HF) a->files.layer_names = folder_names;
-    return hn_dense_read(a, src, &gpt_oss, err);
+    const bool folder = hn_source_get_kind(src) == HN_SOURCE_HF;
+    if (folder) a->files.layer_names = folder_names;
+    hunch_status st = hn_dense_read(a, src, &gpt_oss, err);
+    for (int i = 0; !st && folder && i < a->layers; i++) st = view_experts(a, src, i, err);
+    return st;
 }
 
 const hn_family hn_family_gpt_oss = {"gpt-oss", "gpt_oss", gpt_oss_read};

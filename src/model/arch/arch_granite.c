@@ -3,7 +3,7 @@
  * sqrt(head size); logits are divided by the logit multiplier. */
 #include "model/arch/arch.h"
 
-static hunch_status read_multipliers(hn_arch *a, hn_source *src, hunch_error *err) {
+static hunch_status read_multipliers(hn_arch *a, const hn_source *src, hunch_error *err) {
     const double usual = (double)a->layer[0].attention_scale;
     const hn_key keys[] = {{"granite.embedding_scale", "embedding_multiplier", 1e-6, 1e6, 1},
                            {"granite.residual_scale", "residual_multiplier", 1e-6, 1e6, 1},

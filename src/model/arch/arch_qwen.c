@@ -6,7 +6,7 @@
 
 enum { USUAL_FULL_LAYERS = 28 };
 
-static hunch_status read_windows(hn_arch *a, hn_source *src, hunch_error *err) {
+static hunch_status read_windows(hn_arch *a, const hn_source *src, hunch_error *err) {
     const hn_key full = {NULL, "max_window_layers", 0, 1024, USUAL_FULL_LAYERS};
     int window, first;
     bool said;

@@ -104,7 +104,7 @@ static hunch_status refuse_gates(const hn_source *src, bool *gated, hunch_error 
     return st;
 }
 
-static hunch_status read_rest(hn_arch *a, hn_source *src, hunch_error *err) {
+static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err) {
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
     hn_delta_desc d = {.tiled = gguf};
     bool gated;
@@ -188,7 +188,7 @@ static void mark_next(hn_arch *a, const hn_source *src) {
     }
 }
 
-static hunch_status read_next(hn_arch *a, hn_source *src, hunch_error *err) {
+static hunch_status read_next(hn_arch *a, const hn_source *src, hunch_error *err) {
     hunch_status st = read_rest(a, src, err);
     if (!st) mark_next(a, src);
     return st;

@@ -27,7 +27,7 @@ static hunch_status read_own_layers(hn_arch *a, const hn_source *src, hunch_erro
 
 /* no_rope_layers is 0 for layers without rotation; if it is absent, every fourth. If windows are used, these are the
  * layers that have one. */
-static hunch_status read_layers(hn_arch *a, hn_source *src, hunch_error *err) {
+static hunch_status read_layers(hn_arch *a, const hn_source *src, hunch_error *err) {
     const json_t *list = hn_source_config(src, "no_rope_layers"),
                  *every = hn_source_config(src, "no_rope_layer_interval");
     const json_int_t interval = json_is_integer(every) ? json_integer_value(every) : USUAL_INTERVAL;
