@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "format/source.h"
+#include "model/model.h"
 #include "format/bytes_for_tests.h" /* last: it calls a type "bytes" */
 
 /* Writes NAME in the folder `changed`. */
@@ -85,5 +86,18 @@ static inline hn_source *folder_open(void) {
     hunch_error err = {0};
     if (hn_source_open(&s, test_path("changed"), &err) != HUNCH_OK) fail_msg("%s", err.message);
     return s;
+}
+
+/* The golden folder with `find` replaced in its config.json is refused, by its description or its tensors, with this word. */
+static inline void folder_refused(const char *folder, const char *find, const char *replace, const char *word) {
+    hn_arch a = {0};
+    hunch_error err = {0};
+    folder_write_changed(folder, find, replace);
+    hn_source *s = folder_open();
+    const hunch_status st = hn_model_mark(s, &a, NULL, &err);
+    if (st != HUNCH_REFUSED || !strstr(err.message, word))
+        fail_msg("%s with %s: status %d, '%s'", folder, replace, st, err.message);
+    assert_null(a.layer);
+    hn_source_close(&s);
 }
 #endif

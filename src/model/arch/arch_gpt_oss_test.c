@@ -9,7 +9,6 @@
 
 #include "model/arch/arch.h"
 #include "model/folder_for_tests.h"
-#include "model/model.h"
 
 #define FLOATS "gpt_oss-bf16"
 #define MXFP4 "gpt_oss-mxfp4"
@@ -51,17 +50,8 @@ static void test_refused(void **state) {
          "experts.gate_up_proj_bias has shape [128, 8]; expected [192, 8]"},
         {FLOATS, "\"num_attention_heads\": 4", "\"num_attention_heads\": 8", "q_proj.weight has shape"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        hn_arch a = {0};
-        hunch_error err = {0};
-        folder_write_changed(cases[i].folder, cases[i].find, cases[i].replace);
-        hn_source *s = folder_open();
-        const hunch_status st = hn_model_mark(s, &a, NULL, &err);
-        if (st != HUNCH_REFUSED || !strstr(err.message, cases[i].word))
-            fail_msg("%s with %s: status %d, '%s'", cases[i].folder, cases[i].replace, st, err.message);
-        assert_null(a.layer);
-        hn_source_close(&s);
-    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        folder_refused(cases[i].folder, cases[i].find, cases[i].replace, cases[i].word);
 }
 
 static hn_arch read_as(const char *folder, const char *find, const char *replace) {
