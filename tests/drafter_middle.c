@@ -23,9 +23,9 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     if (!found || layer > 256)
         return hn_fail(err, HUNCH_REFUSED, "%s: reads_layer: expected a layer of 0 to 256", hn_source_path(src));
     *taps = (hn_head_taps){1, {(int)layer}};
-    a->draft_head.features = 1;
-    a->draft_head.feature_width = a->hidden;
-    a->draft_head.joint = true; /* embedding and feature together go through fc */
+    a->draft_head.input.stream = HN_STREAM_JOINT; /* embedding and feature together go through fc */
+    a->draft_head.input.features = 1;
+    a->draft_head.input.feature_width = a->hidden;
     a->layer[0].input = HN_INPUT_NORMED;
     return HUNCH_OK;
 }

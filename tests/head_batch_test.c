@@ -47,15 +47,15 @@ static int full;     /* passes beyond the first of a level */
 /* Checks the passes of a call: one; for blocks, which are run as a whole, as many as they fill; if a pass drafts k tokens, one for each k
  * of them; with masks the rows of all texts, those of a text's masks in the pass of its root. */
 static void check_passes(const hn_head_passes *h, int texts, int rows, int depth, int added) {
-    const int block = h->model.arch.draft_head.block;
-    const int k = h->model.arch.draft_head.span > 1 ? h->model.arch.draft_head.span : depth;
-    if (block > 0) {
-        const int each = HN_MAX_ROWS / block;
-        const int tokens_read = h->model.arch.draft_head.markov ? depth + 1 : 0; /* by its Markov head, of each place */
+    const hn_head_desc *is = &h->model.arch.draft_head;
+    const int k = h->span > 1 ? h->span : depth;
+    if (is->rows.kind == HN_ROWS_BLOCK) {
+        const int each = HN_MAX_ROWS / is->rows.block.n;
+        const int tokens_read = hn_head_has_markov(is) ? depth + 1 : 0; /* by its Markov head, of each place */
         assert_true(passes >= (added > 0) && passes <= (texts + each - 1) / each + tokens_read);
         return;
     }
-    if (!h->model.arch.draft_head.mask || rows <= HN_MAX_ROWS) {
+    if (is->rows.kind != HN_ROWS_MASKS || rows <= HN_MAX_ROWS) {
         assert_true(passes >= (added > 0) && passes <= (added > 0 ? (depth + k - 1) / k : 0)); /* fewer where a text ends */
         return;
     }
@@ -76,7 +76,9 @@ static int record_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     for (int i = 0; i < n; i++) before[i] = p[i].tree->n_candidates;
     const hn_head_passes *head = d->state; /* the state of every head begins with it */
     const hn_head_desc *is = &head->model.arch.draft_head;
-    const bool masks = is->mask, at_once = masks || hn_steps_at_once(&is->steps) || is->block > 0 || is->span > 1;
+    const hn_steps_desc *steps = hn_head_steps(is);
+    const bool masks = is->rows.kind == HN_ROWS_MASKS;
+    const bool at_once = masks || (steps && hn_steps_at_once(steps)) || is->rows.kind == HN_ROWS_BLOCK || head->span > 1;
     const int depth = d->needs.max_depth, rows = masks && level == 0 ? rows_to_run(head, p, n, depth) : 0;
     passes = 0;
     const int added = real->propose(d, p, n, level);

@@ -52,11 +52,11 @@ static void test_borrowed_files(void **state) {
         hn_model head;
         assert_int_equal(m->target.files != NULL, mapped);
         load_head(&head, &STORIES_EAGLE3, m);
-        assert_true(head.arch.draft_head.own_output && !head.arch.draft_head.own_embedding);
+        assert_true(head.arch.draft_head.output.own && !head.arch.draft_head.input.own_embedding);
         assert_ptr_equal(head.files, m->target.files);
         hn_model_close(&head);
         load_head(&head, &STORIES_PEAGLE, m);
-        assert_true(head.arch.draft_head.own_output && head.arch.draft_head.own_embedding);
+        assert_true(head.arch.draft_head.output.own && head.arch.draft_head.input.own_embedding);
         assert_null(head.files);
         hn_model_close(&head);
         hunch_model_close(&m);

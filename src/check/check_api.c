@@ -189,11 +189,12 @@ static json_t *vocabulary_of(const check *c) {
     put(&v, "drafts", r->described ? json_integer(r->drafts) : json_null());
     put(&v, "embeddings", r->described ? json_integer(r->embeddings) : json_null());
     const hn_head_embedding embedding = hn_head_embedding_of(&r->desc);
+    const bool clusters = r->desc.output.kind == HN_OUTPUT_CLUSTERS;
     put(&v, "own_embedding",
         r->described && embedding != HN_EMBEDDING_NONE ? json_boolean(embedding == HN_EMBEDDING_OWN) : json_null());
-    put(&v, "own_output", r->described ? json_boolean(r->desc.own_output) : json_null());
-    put(&v, "clusters", r->described ? json_integer(r->desc.clusters) : json_null());
-    put(&v, "clusters_used", r->described ? json_integer(r->desc.clusters_used) : json_null());
+    put(&v, "own_output", r->described ? json_boolean(r->desc.output.own) : json_null());
+    put(&v, "clusters", r->described ? json_integer(clusters ? r->desc.output.clusters.n : 0) : json_null());
+    put(&v, "clusters_used", r->described ? json_integer(clusters ? r->desc.output.clusters.used : 0) : json_null());
     return v;
 }
 
@@ -229,7 +230,8 @@ static json_t *cause_of(const check *c, json_t **repair) {
         snprintf(text, sizeof text,
                  "trained for another model or on other pairs of state and token, or not trained: of %d other ways to read it "
                  "(alignment, norms%s) none is clearly better%s",
-                 c->causes.n - 1, c->report.desc.joint ? "" : ", taps", c->causes.cut ? "; there was no time for all" : "");
+                 c->causes.n - 1, hn_head_reads_tokens(&c->report.desc) ? "" : ", taps",
+                 c->causes.cut ? "; there was no time for all" : "");
         return json_string(text);
     }
     const hn_reading *best = &c->causes.reading[c->causes.best];

@@ -213,14 +213,15 @@ static void add_alignment(hn_causes *c, bool pairs) {
 }
 
 static void add_norms(hn_causes *c, const struct hn_head_report *r, int layers) {
-    const hn_head_desc *d = &r->desc;
-    if (d->joint && r->taps.boundary[0] == HN_FEATURE_POST_NORM) add(c, "norm: the last state before the final norm", "last", "raw");
-    if (d->joint && r->taps.boundary[0] == layers) add(c, "norm: the last state behind the final norm", "last", "normed");
-    if (d->joint || d->block) return;
-    add(c, d->normed_stream ? "norm: the residual plain" : "norm: the residual normed", "residual", d->normed_stream ? "plain" : "normed");
-    add(c, d->norm_output ? "norm: drafts read the plain output" : "norm: drafts read the normed output", "output",
-        d->norm_output ? "plain" : "normed");
-    if (d->norm_before_fc || d->fc_norms) add(c, "norm: none before fc", "fc_norms", "off");
+    const hn_input_stage *in = &r->desc.input;
+    const bool joint = hn_head_reads_tokens(&r->desc), normed = r->reads == HN_INPUT_PAIR_NORMED, output = r->desc.output.reads_normed;
+    if (joint && r->taps.boundary[0] == HN_FEATURE_POST_NORM) add(c, "norm: the last state before the final norm", "last", "raw");
+    if (joint && r->taps.boundary[0] == layers) add(c, "norm: the last state behind the final norm", "last", "normed");
+    if (joint || r->desc.rows.kind == HN_ROWS_BLOCK) return;
+    add(c, normed ? "norm: the residual plain" : "norm: the residual normed", "residual", normed ? "plain" : "normed");
+    add(c, output ? "norm: drafts read the plain output" : "norm: drafts read the normed output", "output", output ? "plain" : "normed");
+    if (in->stream == HN_STREAM_FEATURE && (in->feature.norm_all || in->feature.norm_each))
+        add(c, "norm: none before fc", "fc_norms", "off");
 }
 
 /* Adds a list of taps, unless it is the file's own, has a layer outside the model or one twice, or was added before. */
@@ -294,9 +295,9 @@ hunch_status hn_causes_find(hn_causes *c, hunch_model *m, const hn_spec *spec, c
     add(c, "as the file says", "", "");
     hunch_status st = try_reading(smoke, m, spec, &c->reading[0], start + seconds, own, err);
     if (st) return st;
-    add_alignment(c, !report->desc.block); /* rows of blocks consist of states alone */
+    add_alignment(c, report->desc.rows.kind != HN_ROWS_BLOCK); /* rows of blocks consist of states alone */
     add_norms(c, report, layers);
-    if (!report->desc.joint) add_taps(c, &report->taps, layers);
+    if (!hn_head_reads_tokens(&report->desc)) add_taps(c, &report->taps, layers);
     for (int i = 1; !st && i < c->n; i++) {
         hn_reading *way = &c->reading[i];
         if (p.call) p.call(p.user, (uint64_t)(HN_CHECK_WANTED + HN_CHECK_WANTED * i / c->n), 2 * HN_CHECK_WANTED);

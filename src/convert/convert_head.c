@@ -49,41 +49,47 @@ static hunch_status put_rotation(head_conversion *k) {
 }
 
 static hunch_status put_states(head_conversion *k) {
-    const hn_head_desc *d = &k->c.arch.draft_head;
-    hunch_status st = hn_gguf_put_i32s(k->c.w, key_of(k, HN_HEAD_KEY_STATES), k->h->states, (size_t)d->features, k->c.err);
-    if (!st) st = put_true(k, HN_HEAD_KEY_NORM_BEFORE_RESIDUAL, d->normed_stream);
-    if (!st) st = put_true(k, HN_HEAD_KEY_NORM_BEFORE_FC, d->norm_before_fc);
-    if (!st) st = put_true(k, HN_HEAD_KEY_FC_NORM, d->fc_norms);
-    if (!st) st = put_true(k, HN_HEAD_KEY_NORM_OUTPUT, d->norm_output);
-    if (!st && d->most_levels > 0 && !d->block) st = put_number(k, HN_HEAD_KEY_MASKS, d->most_levels - 1);
-    return st || !((d->mask && !d->mask_pair) || (d->block && !d->mask_row)) ? st : put_number(k, HN_HEAD_KEY_MASK_TOKEN, d->mask_token);
+    const hn_input_stage *in = &k->c.arch.draft_head.input;
+    const bool feature = in->stream == HN_STREAM_FEATURE;
+    hunch_status st = hn_gguf_put_i32s(k->c.w, key_of(k, HN_HEAD_KEY_STATES), k->h->states, (size_t)in->features, k->c.err);
+    if (!st) st = put_true(k, HN_HEAD_KEY_NORM_BEFORE_RESIDUAL, k->c.arch.layer[0].input == HN_INPUT_PAIR_NORMED);
+    if (!st) st = put_true(k, HN_HEAD_KEY_NORM_BEFORE_FC, feature && in->feature.norm_all);
+    if (!st) st = put_true(k, HN_HEAD_KEY_FC_NORM, feature && in->feature.norm_each);
+    return st ? st : put_true(k, HN_HEAD_KEY_NORM_OUTPUT, k->c.arch.draft_head.output.reads_normed);
 }
 
 static hunch_status put_clusters(head_conversion *k) {
-    const int used = k->c.arch.draft_head.clusters_used;
-    return used ? put_number(k, HN_HEAD_KEY_CLUSTERS_USED, used) : HUNCH_OK;
+    const hn_output_stage *out = &k->c.arch.draft_head.output;
+    return out->kind == HN_OUTPUT_CLUSTERS ? put_number(k, HN_HEAD_KEY_CLUSTERS_USED, out->clusters.used) : HUNCH_OK;
+}
+
+static hunch_status put_masks(head_conversion *k) {
+    const hn_masks_desc *d = &k->c.arch.draft_head.rows.masks;
+    const hunch_status st = d->levels > 0 ? put_number(k, HN_HEAD_KEY_MASKS, d->levels - 1) : HUNCH_OK;
+    return st || d->pair ? st : put_number(k, HN_HEAD_KEY_MASK_TOKEN, d->token);
 }
 
 /* Keys of a head of blocks. The windows of its layers are keys of a dense family (convert_keys.c). */
 static hunch_status put_block(head_conversion *k) {
     const hn_arch *a = &k->c.arch;
-    const hn_head_desc *d = &a->draft_head;
+    const hn_block_desc *d = &a->draft_head.rows.block;
     bool ahead = false, causal = false;
     for (int i = 0; i < a->layers; i++) {
         ahead |= a->layer[i].window && a->layer[i].ahead;
         causal |= !a->layer[i].window && !a->layer[i].ahead;
     }
-    hunch_status st = put_number(k, HN_HEAD_KEY_BLOCK, d->block);
+    hunch_status st = d->mask_row ? HUNCH_OK : put_number(k, HN_HEAD_KEY_MASK_TOKEN, d->mask_token);
+    if (!st) st = put_number(k, HN_HEAD_KEY_BLOCK, d->n);
     if (!st) st = hn_gguf_put_bool(k->c.w, key_of(k, HN_HEAD_KEY_ROOT_DRAFTS), d->root_drafts, k->c.err);
     if (!st) st = put_true(k, HN_HEAD_KEY_WINDOWS_AHEAD, ahead);
     if (!st) st = put_true(k, HN_HEAD_KEY_CAUSAL, causal);
     if (!st) st = put_true(k, HN_HEAD_KEY_WINDOWS_OF_ROOT, d->windows_of_root);
-    return st ? st : put_true(k, HN_HEAD_KEY_SCALED_EMBEDDING, d->scaled_embedding);
+    return st ? st : put_true(k, HN_HEAD_KEY_SCALED_EMBEDDING, a->draft_head.input.context.scaled);
 }
 
 /* Keys of a head with weights for each position; what its tensors show is not written. */
 static hunch_status put_steps(head_conversion *k) {
-    const hn_steps_desc *d = &k->c.arch.draft_head.steps;
+    const hn_steps_desc *d = &k->c.arch.draft_head.rows.steps;
     const float scale = k->c.arch.logit_scale;
     hunch_status st = put_number(k, HN_HEAD_KEY_STEPS, d->n);
     if (!st) st = put_true(k, HN_HEAD_KEY_SCALE_INPUT, d->scale_input);
@@ -92,10 +98,22 @@ static hunch_status put_steps(head_conversion *k) {
     return st || scale == 1 ? st : hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_KEY_LOGIT_SCALE), scale, k->c.err);
 }
 
+static hunch_status put_rows(head_conversion *k) {
+    switch (k->c.arch.draft_head.rows.kind) {
+    case HN_ROWS_SPAN: return put_number(k, HN_HEAD_KEY_SPAN, k->c.arch.draft_head.rows.span);
+    case HN_ROWS_MASKS: return put_masks(k);
+    case HN_ROWS_BLOCK: return put_block(k);
+    case HN_ROWS_STEPS: return put_steps(k);
+    case HN_ROWS_CHAIN:
+    case HN_ROWS_TURNS: break;
+    }
+    return HUNCH_OK;
+}
+
 /* Sizes of its layers; of a head without layers those that remain. */
 static hunch_status put_sizes(head_conversion *k) {
     hn_conversion *c = &k->c;
-    const hn_steps_desc *d = &c->arch.draft_head.steps;
+    const hn_steps_desc *d = &c->arch.draft_head.rows.steps;
     if (c->arch.layers > 0) return hn_conversion_put_sizes(c);
     const bool resblocks = d->resblocks > 0;
     const hn_step_tensor most = {resblocks ? HN_STEP_RESBLOCK : HN_STEP_OUTPUT, 0, 0};
@@ -110,12 +128,10 @@ static hunch_status put_keys(head_conversion *k) {
     if (!st) st = hn_conversion_put_name(c);
     if (!st) st = put_sizes(k);
     if (!st) st = hn_gguf_put_str(c->w, key_of(k, HN_HEAD_KEY_KIND), kind, strlen(kind), c->err);
-    if (!st) st = put_number(k, HN_HEAD_KEY_TARGET_WIDTH, c->arch.draft_head.feature_width);
-    if (!st && c->arch.draft_head.steps.n) st = put_steps(k);
-    if (!st && k->h->states && !c->arch.draft_head.steps.n) st = put_states(k);
-    if (!st && c->arch.draft_head.block) st = put_block(k);
+    if (!st) st = put_number(k, HN_HEAD_KEY_TARGET_WIDTH, c->arch.draft_head.input.feature_width);
+    if (!st && k->h->states && c->arch.draft_head.rows.kind != HN_ROWS_STEPS) st = put_states(k);
+    if (!st) st = put_rows(k);
     if (!st) st = put_clusters(k);
-    if (!st && c->arch.draft_head.span > 1) st = put_number(k, HN_HEAD_KEY_SPAN, c->arch.draft_head.span);
     if (!st && k->to.form == HN_HEAD_GGUF_MTP) st = put_number(k, HN_HEAD_KEY_MTP_LAYERS, 1);
     return st || c->arch.layers == 0 ? st : put_rotation(k);
 }
@@ -152,7 +168,7 @@ static hunch_status visit_part(head_conversion *k, hn_head_part part, int number
 
 static hunch_status visit_steps(head_conversion *k, bool write) {
     const hn_arch *a = k->h->arch;
-    const hn_steps_desc *d = &a->draft_head.steps;
+    const hn_steps_desc *d = &a->draft_head.rows.steps;
     hn_step_tensor at = {0, 0, -1};
     hunch_status st = HUNCH_OK;
     while (!st && hn_step_next(a, &at)) {
@@ -173,7 +189,7 @@ static hunch_status visit(head_conversion *k, bool write) {
     const hn_arch *a = k->h->arch;
     hunch_status st = HUNCH_OK;
     for (int part = 0; part < HN_HEAD_PARTS; part++) {
-        const int n = part == HN_HEAD_STATE_NORM ? a->draft_head.features : 1;
+        const int n = part == HN_HEAD_STATE_NORM ? a->draft_head.input.features : 1;
         if (!hn_head_has(a, (hn_head_part)part) || (part == HN_HEAD_IDS && !k->h->ids)) continue;
         for (int i = 0; !st && i < n; i++) st = visit_part(k, (hn_head_part)part, i, write);
     }
@@ -184,8 +200,8 @@ static hunch_status visit(head_conversion *k, bool write) {
 
 hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const char *out_path, hunch_progress progress, void *user,
                              hunch_error *err) {
-    const int form = h->arch->draft_head.form;
-    const bool steps = h->arch->draft_head.steps.n > 0;
+    const int form = h->arch->files.head_form;
+    const bool steps = hn_head_steps(&h->arch->draft_head);
     head_conversion k = {.c = {.src = src,
                                .arch = *h->arch,
                                .progress = progress,
@@ -194,18 +210,19 @@ hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const cha
                                .convert = h->type != HN_WEIGHT_TYPES,
                                .as = h->type},
                          .h = h,
-                         .from = {(hn_head_form)h->arch->draft_head.form, h->arch->files.body, h->arch->files.first_layer, 0, 0},
-                         .to = {steps                                   ? HN_HEAD_GGUF_STEPS
-                                : form == HN_HEAD_MTP                   ? HN_HEAD_GGUF_MTP
-                                : hn_head_form_folder_blocks((int)form) ? HN_HEAD_GGUF_BLOCKS
-                                                                        : HN_HEAD_GGUF,
-                                "", "", 0, 0}};
+                         .from = hn_head_names_of(h->arch),
+                         .to = {.form = steps                                   ? HN_HEAD_GGUF_STEPS
+                                        : form == HN_HEAD_MTP                   ? HN_HEAD_GGUF_MTP
+                                        : hn_head_form_folder_blocks((int)form) ? HN_HEAD_GGUF_BLOCKS
+                                                                                : HN_HEAD_GGUF,
+                                .front = "",
+                                .first = ""}};
     k.c.arch.dense = hn_head_family(&h->arch->draft_head, h->states && !steps);
     k.c.arch.vocab = h->tokens;
-    if (form == HN_HEAD_MTP && h->arch->draft_head.modules > 1)
+    if (form == HN_HEAD_MTP && hn_arch_modules(h->arch) > 1)
         return hn_fail(err, HUNCH_REFUSED,
                        "%s: %d modules in a row: a GGUF holds one; expected the folder to be used as it is",
-                       hn_source_path(src), h->arch->draft_head.modules);
+                       hn_source_path(src), hn_arch_modules(h->arch));
     hunch_status st = hn_conversion_plan_rotation(&k.c);
     if (!st) st = hn_gguf_writer_open(&k.c.w, out_path, err);
     if (!st) st = put_keys(&k);

@@ -10,21 +10,19 @@ hunch_status hn_conversion_find_own(hn_conversion *c) {
     if (!hn_head_find_own(c->src, &c->arch, &names)) return HUNCH_OK;
     hunch_status st = hn_head_read_own(&c->own, c->src, &names, &c->arch, c->err);
     if (st) return st;
-    c->own.draft_head.features = 1;
-    c->own.draft_head.feature_width = c->own.hidden;
-    c->own.draft_head.joint = c->own.draft_head.joint_norms = true;
     c->arch.files.next_layers = c->own.layers;
     return HUNCH_OK;
 }
 
 /* Visits the part of module k. If modules share one, each gets a copy, as in other GGUF files. */
 static hunch_status visit_part(hn_conversion *c, hn_head_part part, int k, bool write) {
-    const hn_head_names from = {(hn_head_form)c->own.draft_head.form, c->own.files.body, NULL, c->own.files.first_block + k, 0},
-                        to = {HN_HEAD_OWN_GGUF, "", "", c->arch.layers + k, 0};
+    const hn_head_names to = {.form = HN_HEAD_OWN_GGUF, .front = "", .module = c->arch.layers + k};
+    hn_head_names from = hn_head_names_of(&c->own);
     const bool vector = hn_head_part_is_vector(part);
     char name[128], written[128];
     uint64_t dims[2];
     hn_tensor *t;
+    from.module += k;
     hn_head_part_shape(&c->own, part, dims);
     hunch_status st = hn_source_need(c->src, hn_head_name(&from, part, 0, name), vector ? 1 : 2, dims[0], dims[1], &t, c->err);
     if (st) return st;

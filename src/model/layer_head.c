@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer_head.c - the input of a draft head's layers: the stream is computed from embedding and feature.
+/* layer_head.c - what the stream of a pass's rows begins as: embeddings, or in a draft head by its input stage (arch/head_desc.h).
  *
  *   EAGLE-1, -2 (2401.15077)   x = fc(embedding | feature)
  *   MTP (2412.19437)           x = fc(norm(embedding) | norm(feature))
@@ -12,7 +12,7 @@
 
 /* The states of a feature, each normed separately, side by side. */
 static void norm_each(const hn_exec *ex, const hn_model *m, const hn_pass_buffers *s) {
-    const hn_head_desc *d = &m->arch.draft_head;
+    const hn_input_stage *d = &m->arch.draft_head.input;
     const int width = d->feature_width;
     for (int k = 0; k < d->features; k++)
         ex->ops->rmsnorm(ex, s->rows->n, hn_columns(s->states, k * width, width), m->head.fc_norm[k], m->arch.norm_eps,
@@ -21,12 +21,12 @@ static void norm_each(const hn_exec *ex, const hn_model *m, const hn_pass_buffer
 
 static void input_product(const hn_exec *ex, const hn_model *m, int module, const hn_pass_buffers *s) {
     const hn_head *h = &m->head;
-    const hn_head_desc *d = &m->arch.draft_head;
+    const hn_input_stage *d = &m->arch.draft_head.input;
     const int n = s->rows->n;
     const hn_linear_out out = {module > 0 ? &h->further[module - 1].fc : &h->fc, s->x};
     const hn_act in = hn_act_of(s->joint_in, s->joint.cols, h->fc_forms);
-    if (d->fc_norms) norm_each(ex, m, s);
-    if (d->norm_before_fc)
+    if (d->stream == HN_STREAM_FEATURE && d->feature.norm_each) norm_each(ex, m, s);
+    if (d->stream == HN_STREAM_FEATURE && d->feature.norm_all)
         ex->ops->rmsnorm(ex, n, s->joint, h->feature_norm, m->arch.norm_eps, in, hn_no_matrix);
     else
         ex->ops->quantise(ex, n, s->joint, in);
@@ -72,16 +72,17 @@ static void make_pair(const hn_exec *ex, const hn_model *m, const hn_pass_buffer
     o->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, s->token);
     o->rmsnorm(ex, n, s->token, m->head.token_norm, eps, one, left);
     o->rmsnorm(ex, n, s->x, m->head.stream_norm, eps, one, right);
-    if (m->arch.draft_head.normed_stream) o->gather(ex, n, s->each, right, (hn_buf){NULL, 0}, s->x);
+    if (m->arch.layer[0].input == HN_INPUT_PAIR_NORMED) o->gather(ex, n, s->each, right, (hn_buf){NULL, 0}, s->x);
 }
 
 /* embedding | feature, each normed if the description has its norm */
 static void make_joint(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
-    const int n = s->rows->n, hidden = m->arch.hidden, width = m->arch.draft_head.features * m->arch.draft_head.feature_width;
+    const hn_input_stage *d = &m->arch.draft_head.input;
+    const int n = s->rows->n, hidden = m->arch.hidden, width = d->features * d->feature_width;
     const float eps = m->arch.norm_eps;
     const hn_matrix left = hn_columns(s->joint, 0, hidden), right = hn_columns(s->joint, hidden, width);
-    const bool norms = m->arch.draft_head.joint_norms;
+    const bool norms = d->stream == HN_STREAM_JOINT && d->joint.norms;
     const hn_matrix feature = norms ? hn_columns(s->states, 0, width) : right;
     const hn_head_module *b = in->module > 0 ? &m->head.further[in->module - 1] : NULL;
     o->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, norms ? s->token : left);
@@ -114,27 +115,29 @@ static void begin_context(const hn_exec *ex, const hn_model *m, const hn_head_in
     ex->ops->rmsnorm(ex, s->rows->n, s->x, m->head.context_norm, m->arch.norm_eps, hn_act_of(s->in, m->arch.hidden, forms), hn_no_matrix);
 }
 
-void hn_layer_head(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
-    const hn_ops *o = ex->ops;
-    const hn_head_desc *d = &m->arch.draft_head;
-    const int n = s->rows->n;
+/* x = fc(feature), or in rows of drafts the output before them. */
+static void begin_feature(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
     const hn_buf own = {NULL, 0};
-    if (d->block) {
-        in->context ? begin_context(ex, m, in, s) : begin_block(ex, m, in, s);
-        return;
-    }
-    if (d->joint) {
+    const bool norm_each = m->arch.draft_head.input.feature.norm_each;
+    ex->ops->gather(ex, s->rows->n, in->from, in->rows, own, in->drafts ? s->x : norm_each ? s->states : s->joint);
+    if (!in->drafts) input_product(ex, m, 0, s);
+}
+
+void hn_layer_head(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
+    switch (m->arch.draft_head.input.stream) {
+    case HN_STREAM_TOKEN: ex->ops->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, s->x); return;
+    case HN_STREAM_CONTEXT: in->context ? begin_context(ex, m, in, s) : begin_block(ex, m, in, s); return;
+    case HN_STREAM_STATE: return; /* pass_steps.c */
+    case HN_STREAM_FEATURE: begin_feature(ex, m, in, s); break;
+    case HN_STREAM_JOINT:
         make_joint(ex, m, in, s);
-        if (d->lstm)
-            lstm_input(ex, m, s);
-        else
-            input_product(ex, m, in->module, s);
-    } else if (in->drafts) {
-        o->gather(ex, n, in->from, in->rows, own, s->x);
-    } else {
-        o->gather(ex, n, in->from, in->rows, own, d->fc_norms ? s->states : s->joint);
-        input_product(ex, m, 0, s);
+        input_product(ex, m, in->module, s);
+        break;
+    case HN_STREAM_LSTM:
+        make_joint(ex, m, in, s);
+        lstm_input(ex, m, s);
+        break;
     }
-    if (m->arch.layer[0].input == HN_INPUT_PAIR) make_pair(ex, m, s);
+    if (hn_layer_reads_pair(&m->arch.layer[0])) make_pair(ex, m, s);
     if (in->n_masks > 0) put_masks(ex, m, in, s);
 }

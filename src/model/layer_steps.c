@@ -34,7 +34,7 @@ static int forms_of(const hn_model *m, const hn_weight *w) {
 /* y += silu(W y + b), for each resblock from `from` on. */
 static void resblocks_from(const work *w, hn_matrix y, int from) {
     const hn_step_buffers *s = w->s;
-    for (int j = from; j < w->m->arch.draft_head.steps.resblocks; j++) {
+    for (int j = from; j < w->m->arch.draft_head.rows.steps.resblocks; j++) {
         const hn_linear_out out = {&w->step->resblock[j], hn_columns(s->mid, 0, y.cols)};
         const hn_act in = hn_act_of(s->in, out.w->in, forms_of(w->m, out.w));
         w->o->quantise(w->ex, w->n, y, in);
@@ -70,7 +70,7 @@ static hn_act read_state(const work *w, hn_matrix state) {
         if (w->step->gate[g].in > 0) forms |= forms_of(w->m, &w->step->gate[g]);
     const hn_act in = hn_act_of(w->s->in, width, forms);
     state = hn_columns(state, 0, width);
-    if (w->k == 0 && w->m->arch.draft_head.steps.scale_input)
+    if (w->k == 0 && w->m->arch.draft_head.rows.steps.scale_input)
         w->o->rmsnorm(w->ex, w->n, state, w->m->head.root_half, SUM_EPS, in, hn_no_matrix);
     else
         w->o->quantise(w->ex, w->n, state, in);
@@ -84,7 +84,7 @@ static void normed_gelu(const work *w, hn_matrix x, hn_buf norm, hn_buf bias, hn
 }
 
 static void sum_step(const work *w, const hn_rows *rows, hn_matrix state) {
-    const hn_steps_desc *d = &w->m->arch.draft_head.steps;
+    const hn_steps_desc *d = &w->m->arch.draft_head.rows.steps;
     const hn_linear_out out = {&w->step->gate[0], hn_columns(w->s->mid, 0, d->inner)};
     w->o->embed(w->ex, rows, &w->step->embedding, token_weight(d), out.y);
     w->o->linear(w->ex, w->n, read_state(w, state), &out, 1, true);
@@ -95,13 +95,13 @@ static void sum_step(const work *w, const hn_rows *rows, hn_matrix state) {
 static void lstm_step(const work *w, const hn_rows *rows, hn_matrix state) {
     const hn_step_buffers *s = w->s;
     const hn_ops *o = w->o;
-    const int inner = w->m->arch.draft_head.steps.inner;
+    const int inner = w->m->arch.draft_head.rows.steps.inner;
     const hn_matrix cell = hn_columns(state, 0, inner), own = hn_columns(state, inner, inner), result = hn_columns(s->result, 0, inner);
     const hn_buf none = {NULL, 0};
     hn_linear_out out[HN_STEP_GATES];
     for (int g = 0; g < HN_STEP_GATES; g++) {
         out[g] = (hn_linear_out){&w->step->gate[g], hn_columns(s->mid, g * inner, inner)};
-        o->embed(w->ex, rows, &w->step->embedding, token_weight(&w->m->arch.draft_head.steps), out[g].y);
+        o->embed(w->ex, rows, &w->step->embedding, token_weight(&w->m->arch.draft_head.rows.steps), out[g].y);
     }
     const hn_act in = read_state(w, hn_columns(state, inner, state.cols - inner));
     o->linear(w->ex, w->n, in, out, 2, true);
@@ -117,11 +117,11 @@ static void lstm_step(const work *w, const hn_rows *rows, hn_matrix state) {
 /* ---- a step -------------------------------------------------------------------------------------------------------------- */
 
 int hn_step_state_at(const hn_arch *a) {
-    return a->draft_head.steps.kind == HN_STEP_LSTM ? a->draft_head.steps.inner : 0;
+    return a->draft_head.rows.steps.kind == HN_STEP_LSTM ? a->draft_head.rows.steps.inner : 0;
 }
 
 int hn_step_width(const hn_arch *a, int step) {
-    const hn_steps_desc *d = &a->draft_head.steps;
+    const hn_steps_desc *d = &a->draft_head.rows.steps;
     switch (d->kind) {
     case HN_STEP_GROUNDED: return (step + 2) * a->hidden;
     case HN_STEP_SUM: return d->inner;
@@ -132,18 +132,18 @@ int hn_step_width(const hn_arch *a, int step) {
 
 /* The part of a row that the output matrix reads, and that the next step begins with. */
 static int result_width(const hn_arch *a) {
-    const hn_steps_desc *d = &a->draft_head.steps;
+    const hn_steps_desc *d = &a->draft_head.rows.steps;
     return d->kind == HN_STEP_SUM || d->kind == HN_STEP_LSTM ? d->inner : a->hidden;
 }
 
 hn_matrix hn_step_result(const hn_arch *a, const hn_step_buffers *s, int row) {
-    const bool own = a->draft_head.steps.kind == HN_STEP_GROUNDED;
+    const bool own = a->draft_head.rows.steps.kind == HN_STEP_GROUNDED;
     return hn_rows_from(hn_columns(own ? s->result : s->state, own ? 0 : hn_step_state_at(a), result_width(a)), row);
 }
 
 void hn_layer_step(const hn_exec *ex, const hn_model *m, const hn_rows *rows, int step, int first, int n, const hn_step_buffers *s) {
     const work w = {ex, ex->ops, m, s, &m->head.step[step], step, n};
-    const hn_steps_desc *d = &m->arch.draft_head.steps;
+    const hn_steps_desc *d = &m->arch.draft_head.rows.steps;
     const hn_matrix state = hn_rows_from(s->state, first);
     if (d->kind == HN_STEP_RESBLOCKS) resblocks_from(&w, hn_columns(state, 0, m->arch.hidden), 0);
     if (d->kind == HN_STEP_GROUNDED) grounded(&w, state, hn_step_result(&m->arch, s, first));

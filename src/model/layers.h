@@ -9,7 +9,7 @@ typedef struct hn_head_input {
     hn_buf from;    /* int32 [n] */
     hn_matrix rows; /* the head's own outputs, or the target's states side by side */
     bool drafts;    /* the former */
-    int n_masks; /* with mask_pair, or in a block if masks have a row of their own */
+    int n_masks; /* with hn_masks_desc.pair, or in a block with mask_row */
     hn_buf zero, masks; /* int32 [n_masks]: 0, 0, ...; the rows that are masks */
     bool context;  /* rows of the text in a head of blocks: `in` gets the input of their keys and values */
     int module;    /* number of the module, if several draft in turn */

@@ -23,13 +23,8 @@ void hn_pass_rotations(const hn_exec *ex, const hn_runner *r) {
 
 /* The beginning of the stream: embeddings, or a draft head's combination of them with its features. */
 static void prologue(const hn_exec *ex, const hn_runner *r) {
-    const hn_model *m = r->m;
-    const hn_pass_buffers *l = &r->buf;
-    if (m->arch.draft_head.features > 0) {
-        const hn_head_input in = hn_head_input_of(r);
-        hn_layer_head(ex, m, &in, l);
-    } else
-        ex->ops->embed(ex, l->rows, &m->embedding, m->arch.embed_scale, l->x);
+    const hn_head_input in = hn_head_input_of(r);
+    hn_layer_head(ex, r->m, &in, &r->buf);
     hn_pass_rotations(ex, r);
 }
 
@@ -62,7 +57,7 @@ static void mixer(const hn_exec *ex, const hn_runner *r, int i) {
 }
 
 static void layers(const hn_exec *ex, const hn_runner *r) {
-    const bool in_turn = hn_head_modules(&r->m->arch.draft_head) > 1;
+    const bool in_turn = r->m->arch.draft_head.rows.kind == HN_ROWS_TURNS;
     for (int i = 0; i < r->m->arch.layers; i++) {
         if (in_turn && i != r->head.module) continue;
         export_boundary(ex, r, i);
@@ -77,14 +72,14 @@ static void layers(const hn_exec *ex, const hn_runner *r) {
 static void output(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
     const hn_arch *a = &m->arch;
-    const hn_head_desc *d = &a->draft_head;
+    const hn_output_stage *d = &a->draft_head.output;
     const hn_act in = hn_act_of(r->out.act, a->hidden, m->output_forms);
     const hn_output_rows out = {a->logit_scale, a->logit_cap, r->out.n_full, r->out.logits}, centroids = {.scale = 1};
-    if (d->clusters == 0) {
+    if (d->kind != HN_OUTPUT_CLUSTERS) {
         ex->ops->linear_top(ex, r->out.n_logits, in, &m->output, &out, &r->out.best);
         return;
     }
-    const hn_clusters of = {d->clusters_used, a->vocab / d->clusters, r->out.nearest.id};
+    const hn_clusters of = {d->clusters.used, a->vocab / d->clusters.n, r->out.nearest.id};
     ex->ops->linear_top(ex, r->out.n_logits, in, &m->head.centroids, &centroids, &r->out.nearest);
     ex->ops->clusters_top(ex, r->out.n_logits, in, &m->output, &of, &out, &r->out.best);
 }
@@ -92,19 +87,19 @@ static void output(const hn_exec *ex, const hn_runner *r) {
 /* Norms the gathered rows for the output matrix, and into out.norm if that is exported, or read by a later pass. */
 static void norm_rows(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
-    const hn_head_desc *d = &m->arch.draft_head;
+    const hn_output_stage *d = &m->arch.draft_head.output;
     const hn_ops *o = ex->ops;
     const float eps = m->arch.norm_eps;
     const hn_buf norm = r->head.module > 0 ? m->head.further[r->head.module - 1].output_norm : m->output_norm;
     const hn_act act = hn_act_of(r->out.act, m->arch.hidden, m->output_forms);
     hn_matrix from = r->out.x, kept = hn_no_matrix;
-    if (d->norm_twice) {
+    if (d->norm == HN_NORM_TWICE) {
         o->rmsnorm(ex, r->out.n, r->out.x, norm, eps, hn_act_of(act, act.in, 0), r->out.norm);
         from = r->out.norm;
-    } else if (r->features.set.post_norm || d->norm_output || d->markov) {
+    } else if (r->features.set.post_norm || d->reads_normed || d->kind == HN_OUTPUT_MARKOV) {
         kept = r->out.norm;
     }
-    if (d->no_norm)
+    if (d->norm == HN_NORM_NONE)
         o->quantise(ex, r->out.n, r->out.x, act);
     else
         o->rmsnorm(ex, r->out.n, from, norm, eps, act, kept);
@@ -121,14 +116,14 @@ static void tail(const hn_exec *ex, const hn_runner *r) {
     }
     if (r->features.set.post_norm && r->features.n > 0)
         export_rows(ex, r, offsetof(hn_row_image, normed), r->out.norm, r->features.n_boundaries);
-    if (m->arch.draft_head.features > 0) hn_head_keep_outputs(ex, r);
+    if (hn_arch_is_head(&m->arch)) hn_head_keep_outputs(ex, r);
     if (r->out.n_logits > 0) output(ex, r);
 }
 
 static void forward(void *arg, int rank, int ranks) {
     const hn_runner *r = arg;
     const hn_exec ex = {r->ops, rank, ranks};
-    if (r->m->arch.draft_head.steps.n > 0) {
+    if (r->m->arch.draft_head.rows.kind == HN_ROWS_STEPS) {
         hn_pass_steps(&ex, r);
         return;
     }

@@ -72,7 +72,7 @@ typedef struct hn_pass_options {
     const int *n_certain;
     /* Draft heads: the place of each row's feature in its store; the place to store its output, -1: not stored. drafts:
      * features are outputs of the head's earlier passes, else states of the target. A feature of -1: the row of a mask,
-     * with mask_pair. */
+     * with hn_masks_desc.pair. */
     const int32_t *feature, *output; /* [n] */
     bool drafts;
     /* Heads with steps: the step of the rows' own outputs; how many further outputs, of the next steps, each row with
@@ -134,7 +134,7 @@ void hn_pass_store(hn_runner *r, const hn_buf *states, int ld, const int32_t *fr
 int hn_pass_further(const hn_runner *r, int row, int step);
 /* Results of the last pass, valid until the next one. The row must have asked for them. */
 const float *hn_pass_logits(const hn_runner *r, int row);                /* [hn_arch_logits]; NULL: the row has only its best one */
-/* Of a head with clusters: those of the row [clusters_used], whose outputs are its logits, cluster after cluster; -1: none, and -infinity
+/* Of a head with clusters: those of the row [clusters.used], whose outputs are its logits, cluster after cluster; -1: none, and -infinity
  * for its outputs. NULL: the model has none. */
 const int32_t *hn_pass_clusters(const hn_runner *r, int row);
 int32_t hn_pass_argmax(const hn_runner *r, int row);                     /* -1: every logit is NaN or -inf */

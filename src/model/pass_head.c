@@ -16,7 +16,7 @@ static void store_states(void *arg, int rank, int ranks) {
     const storing *s = arg;
     const hn_runner *r = s->r;
     const hn_exec ex = {r->ops, rank, ranks};
-    const hn_head_desc *d = &r->m->arch.draft_head;
+    const hn_input_stage *d = &r->m->arch.draft_head.input;
     const hn_buf from = hn_image_at(r, offsetof(hn_row_image, store_from)),
                  to = hn_image_at(r, offsetof(hn_row_image, store_to));
     for (int k = 0; k < d->features; k++) {
@@ -50,6 +50,6 @@ hn_head_input hn_head_input_of(const hn_runner *r) {
 void hn_head_keep_outputs(const hn_exec *ex, const hn_runner *r) {
     const hn_buf from = hn_image_at(r, offsetof(hn_row_image, output_row)),
                  to = hn_image_at(r, offsetof(hn_row_image, output_slot));
-    if (r->head.n_output_rows > 0)
-        ex->ops->gather(ex, r->head.n_output_rows, from, r->m->arch.draft_head.norm_output ? r->out.norm : r->buf.x, to, r->head.outputs);
+    const hn_matrix output = r->m->arch.draft_head.output.reads_normed ? r->out.norm : r->buf.x;
+    if (r->head.n_output_rows > 0) ex->ops->gather(ex, r->head.n_output_rows, from, output, to, r->head.outputs);
 }

@@ -34,7 +34,7 @@ struct hn_markov {
 static void list_buffers(void *runner, hn_buf_room *room) {
     const hn_runner *r = runner;
     const hn_arch *a = &r->m->arch;
-    const int rank = a->draft_head.markov_rank, joint = a->hidden + 2 * rank;
+    const int rank = a->draft_head.output.markov.rank, joint = a->hidden + 2 * rank;
     const size_t best = HN_MAX_ROWS * (size_t)r->out.best.k;
     hn_markov *k = r->markov;
     k->image_buf = hn_buf_room_take(room, sizeof k->image);
@@ -89,19 +89,20 @@ static void joint_product(const hn_exec *ex, const hn_markov *k, const hn_weight
 static void with_state(const hn_exec *ex, const hn_runner *r) {
     const hn_markov *k = r->markov;
     const hn_head *h = &r->m->head;
-    const hn_head_desc *d = &r->m->arch.draft_head;
+    const hn_output_stage *d = &r->m->arch.draft_head.output;
     const hn_ops *o = ex->ops;
     const hn_buf none = {NULL, 0}, each = r->buf.each;
-    const int hidden = r->m->arch.hidden, rank = d->markov_rank;
+    const int hidden = r->m->arch.hidden, rank = d->markov.rank;
     const hn_matrix gate = hn_columns(k->mix, 0, rank);
-    if (!d->confidence && d->markov != HN_MARKOV_GATED) return;
+    const bool gated = d->markov.kind == HN_MARKOV_GATED, confident = d->markov.confidence != HN_CONFIDENCE_NONE;
+    if (!confident && !gated) return;
     o->gather(ex, k->n, image_at(k, offsetof(markov_image, place)), r->out.norm, none, hn_columns(k->joint, 0, hidden));
     o->gather(ex, k->n, each, k->e, none, hn_columns(k->joint, hidden, rank));
-    if (d->confidence) {
+    if (confident) {
         joint_product(ex, k, &h->confidence, k->n_certain);
         o->add_bias(ex, k->n, k->n_certain, h->confidence_bias);
     }
-    if (d->markov != HN_MARKOV_GATED) return;
+    if (!gated) return;
     joint_product(ex, k, &h->markov_mix, gate);
     o->apply(ex, k->n, HN_SIGMOID, HN_INTO_TIMES, gate, h->markov_bias, k->e);
 }
@@ -112,7 +113,7 @@ static void recurrent(const hn_exec *ex, const hn_runner *r) {
     const hn_head *h = &r->m->head;
     const hn_ops *o = ex->ops;
     const hn_buf none = {NULL, 0}, each = r->buf.each, bias = h->markov_bias;
-    const int rank = r->m->arch.draft_head.markov_rank;
+    const int rank = r->m->arch.draft_head.output.markov.rank;
     const size_t part = sizeof(float) * (size_t)rank;
     const hn_matrix a = hn_columns(k->mix, 0, rank), c = hn_columns(k->mix, rank, rank), out = hn_columns(k->mix, 2 * rank, rank);
     o->gather(ex, k->n, image_at(k, offsetof(markov_image, from)), k->state, none, k->own);
@@ -143,7 +144,7 @@ static void forward(void *arg, int rank, int ranks) {
     const hn_output_rows out = {.scale = 1, .n_written = k->n, .y = k->logits};
     o->embed(&ex, &rows, &h->markov_in, 1, k->e);
     with_state(&ex, r);
-    if (r->m->arch.draft_head.markov == HN_MARKOV_RNN) recurrent(&ex, r);
+    if (r->m->arch.draft_head.output.markov.kind == HN_MARKOV_RNN) recurrent(&ex, r);
     o->gather(&ex, k->n, image_at(k, offsetof(markov_image, place)), r->out.logits, (hn_buf){NULL, 0}, k->base);
     o->quantise(&ex, k->n, k->e, e_in);
     o->linear_top(&ex, k->n, e_in, &h->markov_out, &out, &k->best);
@@ -186,5 +187,5 @@ double hn_markov_sum(const hn_runner *r, int i) {
 
 double hn_markov_confidence(const hn_runner *r, int i) {
     const float *n_certain = r->m->ops.view(&r->m->ops, r->markov->n_certain.at);
-    return r->m->arch.draft_head.confidence ? 1 / (1 + exp(-(double)n_certain[i * r->markov->n_certain.ld])) : NAN;
+    return hn_head_has_confidence(&r->m->arch.draft_head) ? 1 / (1 + exp(-(double)n_certain[i * r->markov->n_certain.ld])) : NAN;
 }

@@ -102,7 +102,7 @@ static void describe_outputs(hn_runner *r, const hn_row *rows, int n, const hn_p
         r->rows.image->normed[r->features.n - 1] = r->out.of_row[i];
     }
     for (int i = 0; more->output && i < n; i++) { /* stored normed outputs of rows without logits */
-        if (more->output[i] < 0 || !r->m->arch.draft_head.norm_output || r->out.of_row[i] >= 0) continue;
+        if (more->output[i] < 0 || !r->m->arch.draft_head.output.reads_normed || r->out.of_row[i] >= 0) continue;
         r->out.of_row[i] = (int16_t)r->out.n;
         r->rows.image->out[r->out.n++] = i;
     }
@@ -110,7 +110,7 @@ static void describe_outputs(hn_runner *r, const hn_row *rows, int n, const hn_p
 
 /* The same for a head with steps: outputs in the order of their steps. Further ones have numbers after the rows. */
 static void describe_steps(hn_runner *r, const hn_row *rows, int n, const hn_pass_options *more) {
-    const int steps = r->m->arch.draft_head.steps.n;
+    const int steps = r->m->arch.draft_head.rows.steps.n;
     int next = n;
     r->out.n = r->features.n = 0;
     r->steps.first = more->step;
@@ -141,26 +141,27 @@ static void describe_blocks(hn_runner *r, const hn_row *rows, int n, const hn_pa
     for (int i = 0; i < n; i++) {
         assert(!more->context || (more->feature[i] >= 0 && more->feature[i] < r->head.store_rows && rows[i].logits == HN_LOGITS_NONE));
         im->from[i] = more->context ? more->feature[i] : 0;
-        if (!more->context && r->m->arch.draft_head.mask_row && rows[i].parent >= 0) im->mask_row[r->head.n_masks++] = i;
+        if (!more->context && r->m->arch.draft_head.rows.block.mask_row && rows[i].parent >= 0) im->mask_row[r->head.n_masks++] = i;
     }
 }
 
 /* The places of the features of a head's rows, and the outputs that are stored. */
 static void describe_head(hn_runner *r, const hn_row *rows, int n, const hn_pass_options *more) {
     hn_row_image *im = r->rows.image;
+    const hn_head_desc *d = &r->m->arch.draft_head;
+    const bool steps = d->rows.kind == HN_ROWS_STEPS, pairs = d->rows.kind == HN_ROWS_MASKS && d->rows.masks.pair;
     r->head.drafts = more->drafts;
     r->head.module = more->module;
-    assert(r->head.module < hn_head_modules(&r->m->arch.draft_head));
+    assert(r->head.module < hn_arch_modules(&r->m->arch));
     r->head.n_output_rows = r->head.n_masks = 0;
     for (int i = 0; i < n; i++) {
-        assert(more->feature[i] >= (r->m->arch.draft_head.mask_pair ? -1 : 0));
+        assert(more->feature[i] >= (pairs ? -1 : 0));
         assert(more->feature[i] < (more->drafts ? r->head.output_rows : r->head.store_rows));
         im->from[i] = more->feature[i] < 0 ? 0 : more->feature[i]; /* a mask: any, it is not read */
         if (more->feature[i] < 0) im->mask_row[r->head.n_masks++] = i;
         if (more->output[i] < 0) continue;
-        const hn_head_desc *d = &r->m->arch.draft_head;
-        assert((rows[i].logits != HN_LOGITS_NONE || d->norm_output) && more->output[i] < r->head.output_rows);
-        im->output_row[r->head.n_output_rows] = d->norm_output || d->steps.n ? r->out.of_row[i] : i;
+        assert((rows[i].logits != HN_LOGITS_NONE || d->output.reads_normed) && more->output[i] < r->head.output_rows);
+        im->output_row[r->head.n_output_rows] = d->output.reads_normed || steps ? r->out.of_row[i] : i;
         im->output_slot[r->head.n_output_rows++] = more->output[i];
     }
 }
@@ -198,7 +199,7 @@ static void describe_tokens(hn_runner *r, const hn_row *rows, int first, int las
 
 /* Whether the rows of a pass have slots in the cache. */
 static bool has_slots(const hn_runner *r, const hn_pass_options *more) {
-    return r->groups.n > 0 && !(r->m->arch.draft_head.steps.n > 0 && more->drafts);
+    return r->groups.n > 0 && !(r->m->arch.draft_head.rows.kind == HN_ROWS_STEPS && more->drafts);
 }
 
 static int rows_of_sequence(const hn_row *rows, int n, int first, int seq) {
@@ -220,7 +221,8 @@ hunch_status hn_pass_reserve(const hn_runner *r, const hn_row *rows, int n, cons
 
 void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_options *more) {
     const hn_draft_rows none = {0, NULL};
-    const bool steps = r->m->arch.draft_head.steps.n > 0, cached = has_slots(r, more);
+    const hn_rows_kind kind = r->m->arch.draft_head.rows.kind;
+    const bool cached = has_slots(r, more);
     int first = 0, path = 0;
     assert(n >= 1 && n <= r->rows.max && n_seqs >= 1 && n_seqs <= n && n_seqs <= HN_MAX_TEXTS);
     r->rows.group[0].n = n;
@@ -247,13 +249,13 @@ void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_
     assert(first == n);
     r->rows.image->seq_first[n_seqs] = n;
     r->rows.n_path = path;
-    if (steps)
+    if (kind == HN_ROWS_STEPS)
         describe_steps(r, rows, n, more);
     else
         describe_outputs(r, rows, n, more);
-    if (r->m->arch.draft_head.block > 0)
+    if (kind == HN_ROWS_BLOCK)
         describe_blocks(r, rows, n, more);
-    else if (r->m->arch.draft_head.features > 0)
+    else if (hn_arch_is_head(&r->m->arch))
         describe_head(r, rows, n, more);
     write_description(r);
     if (r->walk.step) hn_walk_write(r, n_seqs);

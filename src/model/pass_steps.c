@@ -9,22 +9,21 @@
 #include "model/pass_private.h"
 
 hn_step_widths hn_pass_step_widths(const hn_arch *a) {
-    const hn_steps_desc *d = &a->draft_head.steps;
+    const hn_steps_desc *d = &a->draft_head.rows.steps;
     const int hidden = a->hidden, reads = hn_most(hidden, d->inner);
     switch (d->kind) {
     case HN_STEP_RESBLOCKS: return (hn_step_widths){hidden, 0, hidden, 0, hidden};
     case HN_STEP_GROUNDED: return (hn_step_widths){(d->n + 1) * hidden, (d->n + 1) * hidden, hidden, hidden, (d->n + 1) * hidden};
     case HN_STEP_SUM: return (hn_step_widths){reads, 0, d->inner, 0, reads};
     case HN_STEP_LSTM: return (hn_step_widths){d->inner + reads, d->inner + reads, HN_STEP_GATES * d->inner, 0, reads};
-    case HN_STEP_LAYERS:
-    case HN_STEP_NONE: break;
+    case HN_STEP_LAYERS: break;
     }
     return (hn_step_widths){0};
 }
 
 int hn_pass_output_width(const hn_arch *a) {
-    const hn_steps_desc *d = &a->draft_head.steps;
-    return d->kind == HN_STEP_NONE ? a->hidden : hn_step_width(a, d->n - 1);
+    const hn_steps_desc *d = hn_head_steps(&a->draft_head);
+    return d ? hn_step_width(a, d->n - 1) : a->hidden;
 }
 
 /* ---- input of the steps ------------------------------------------------------------------------------------------- */
@@ -61,14 +60,14 @@ static void root_states(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
     const hn_matrix to = hn_columns(r->steps.buffers.state, hn_step_state_at(&m->arch), m->arch.hidden);
     hn_pass_rotations(ex, r);
-    if (m->arch.draft_head.steps.kind == HN_STEP_LAYERS) {
+    if (m->arch.draft_head.rows.steps.kind == HN_STEP_LAYERS) {
         layer_a_step(ex, r);
         return;
     }
     gather_root(ex, r);
     for (int i = 0; i < m->arch.layers; i++) run_layer(ex, r, i);
     if (r->out.n == 0) return;
-    if (m->arch.draft_head.no_norm) {
+    if (m->arch.draft_head.output.norm == HN_NORM_NONE) {
         gather_wanted(ex, r, 0, r->out.n, to);
         return;
     }
@@ -119,7 +118,7 @@ static void step_logits(const hn_exec *ex, const hn_runner *r, const hn_step *st
 static void rows_logits(const hn_exec *ex, const hn_runner *r, const hn_step *step, int first, int n) {
     const hn_model *m = r->m;
     const int forms = m->ops.act_forms(&m->ops, step->output.dtype);
-    const bool layers = m->arch.draft_head.steps.kind == HN_STEP_LAYERS;
+    const bool layers = m->arch.draft_head.rows.steps.kind == HN_STEP_LAYERS;
     const hn_act in = hn_act_of(layers ? r->out.act : r->steps.buffers.in, step->output.in, forms);
     if (layers)
         ex->ops->rmsnorm(ex, n, hn_rows_from(r->out.x, first), m->output_norm, m->arch.norm_eps, in, hn_no_matrix);
@@ -130,7 +129,7 @@ static void rows_logits(const hn_exec *ex, const hn_runner *r, const hn_step *st
 
 void hn_pass_steps(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
-    const hn_steps_desc *d = &m->arch.draft_head.steps;
+    const hn_steps_desc *d = &m->arch.draft_head.rows.steps;
     if (r->head.drafts)
         draft_states(ex, r);
     else

@@ -19,7 +19,7 @@ static uint64_t width_of(const hn_arch *a, const hn_layer_desc *l, width w) {
     switch (w) {
     case ONE: return 1;
     case HIDDEN: return (uint64_t)hidden;
-    case READ: return (uint64_t)(l->input == HN_INPUT_PAIR ? 2 * hidden : hidden);
+    case READ: return (uint64_t)(hn_layer_reads_pair(l) ? 2 * hidden : hidden);
     case VOCAB: return (uint64_t)a->vocab;
     case HEAD: return (uint64_t)l->head_dim;
     case QUERIES: return (uint64_t)q;
@@ -75,7 +75,7 @@ static unsigned flags_of_experts(const hn_expert_desc *e) {
 }
 
 static unsigned flags_of(const hn_arch *a, const hn_layer_desc *l) {
-    return (a->tied ? TIED : 0u) | (a->draft_head.no_norm ? NO_NORM : 0u) |
+    return (a->tied ? TIED : 0u) | (a->draft_head.output.norm == HN_NORM_NONE ? NO_NORM : 0u) |
            (l->input == HN_INPUT_NORMED ? NORMED : 0u) | (l->fused_qkv ? QKV_FUSED : 0u) | (l->qkv_bias ? QKV_BIAS : 0u) |
            (l->qk_norm ? QK_NORM : 0u) | (l->sinks ? SINKS : 0u) | (l->o_bias ? O_BIAS : 0u) | (l->post_norms ? POST_NORMS : 0u) |
            (l->hybrid ? HYBRID : 0u) | (l->mixer == HN_MIXER_DELTA ? DELTA : 0u) | (l->delta.fused ? FUSED : 0u) |

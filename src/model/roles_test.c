@@ -20,7 +20,7 @@ static hn_arch described(unsigned flags, hn_layer_desc *l) {
                          .post_norms = flags & 16, .fused_gate_up = flags & 32, .gate_up_bias = flags & 64,
                          .down_bias = flags & 128, .input = flags & 256 ? HN_INPUT_PAIR : HN_INPUT_NORMED};
     return (hn_arch){.layers = 1, .layer = l, .hidden = 50, .vocab = 900, .tied = flags & 512,
-                     .draft_head.no_norm = flags & 1024};
+                     .draft_head.output.norm = flags & 1024 ? HN_NORM_NONE : HN_NORM_ONCE};
 }
 
 static uint64_t length(const hn_arch *a, hn_role matrix_or_vector) {
@@ -88,7 +88,7 @@ static void check_norms(hn_arch *a, const hn_layer_desc *l) {
     assert_int_equal(hn_arch_has(a, HN_ROLE_FFN_NORM, 0), !l->post_norms);
     assert_int_equal(hn_arch_has(a, HN_ROLE_ATTN_NORM, 0), l->input == HN_INPUT_NORMED);
     assert_int_equal(hn_arch_has(a, HN_ROLE_Q_NORM, 0), l->qk_norm);
-    assert_int_equal(hn_arch_has(a, HN_ROLE_OUTPUT_NORM, 0), !a->draft_head.no_norm);
+    assert_int_equal(hn_arch_has(a, HN_ROLE_OUTPUT_NORM, 0), a->draft_head.output.norm != HN_NORM_NONE);
     assert_int_equal(hn_arch_has(a, HN_ROLE_OUTPUT, 0), !a->tied);
     assert_true(length(a, HN_ROLE_K_NORM) == 10 && length(a, HN_ROLE_PRE_FFN_NORM) == 50);
     for (int less = 0; less < 2; less++) {

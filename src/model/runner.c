@@ -81,15 +81,15 @@ hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache,
 hunch_status hn_runner_open_for(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context, int max_rows,
                                 const hn_feature_set *features, hunch_error *err) {
     const hn_head_stores none = {0, 0, 1};
-    assert(m->arch.draft_head.features == 0 && max_rows >= HN_MAX_ROWS && max_rows <= HN_PASS_ROWS);
+    assert(!hn_arch_is_head(&m->arch) && max_rows >= HN_MAX_ROWS && max_rows <= HN_PASS_ROWS);
     return runner_open(out, m, cache, first_group, max_context, max_rows, features, &none, err);
 }
 
 hunch_status hn_runner_open_head(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                                  const hn_head_stores *stores, hunch_error *err) {
-    assert(m->arch.draft_head.features > 0 && stores->features > 0 && stores->outputs > 0 && stores->best > 0);
+    assert(hn_arch_is_head(&m->arch) && stores->features > 0 && stores->outputs > 0 && stores->best > 0);
     hunch_status st = runner_open(out, m, cache, first_group, max_context, HN_MAX_ROWS, NULL, stores, err);
-    if (!st && m->arch.draft_head.markov) st = hn_markov_open(*out, stores->outputs, err);
+    if (!st && hn_head_has_markov(&m->arch.draft_head)) st = hn_markov_open(*out, stores->outputs, err);
     if (st && *out) hn_runner_close(out);
     return st;
 }

@@ -61,7 +61,7 @@ static hn_matrix room_rows(hn_buf_room *room, const hn_runner *r, int cols) {
 static void list_layers(hn_buf_room *room, hn_runner *r, const widths *w) {
     const hn_model *m = r->m;
     const hn_arch *a = &m->arch;
-    const bool pair = a->layers > 0 && a->layer[0].input == HN_INPUT_PAIR;
+    const bool pair = a->layers > 0 && hn_layer_reads_pair(&a->layer[0]);
     hn_pass_buffers *l = &r->buf;
     l->x = room_rows(room, r, a->hidden);
     l->in = hn_buf_room_act(room, r->rows.max, pair ? 2 * a->hidden : a->hidden);
@@ -115,24 +115,26 @@ static void list_walk(hn_buf_room *room, hn_runner *r) {
 /* Of a draft head outside its layers. */
 static void list_head(hn_buf_room *room, hn_runner *r) {
     const hn_arch *a = &r->m->arch;
-    const hn_head_desc *d = &a->draft_head;
+    const hn_input_stage *d = &a->draft_head.input;
     hn_pass_buffers *l = &r->buf;
-    const int feature = d->features * d->feature_width, read = d->joint ? a->hidden + feature : feature;
+    const bool lstm = d->stream == HN_STREAM_LSTM, joint = d->stream == HN_STREAM_JOINT;
+    const bool normed = joint ? d->joint.norms : d->stream == HN_STREAM_FEATURE && d->feature.norm_each;
+    const int feature = d->features * d->feature_width, read = joint || lstm ? a->hidden + feature : feature;
     if (d->features == 0) return;
     l->joint = room_rows(room, r, read);
     l->joint_in = hn_buf_room_act(room, r->rows.max, read);
-    l->states = room_rows(room, r, d->fc_norms || d->joint_norms ? feature : 0);
+    l->states = room_rows(room, r, normed ? feature : 0);
     l->pair = room_rows(room, r, 2 * a->hidden);
     l->token = room_rows(room, r, a->hidden);
-    l->lstm = room_rows(room, r, d->lstm ? 4 * a->hidden : 0);
+    l->lstm = room_rows(room, r, lstm ? 4 * a->hidden : 0);
     r->head.store = hn_buf_room_matrix(room, r->head.store_rows, feature);
     r->head.outputs = hn_buf_room_matrix(room, r->head.output_rows, hn_pass_output_width(a));
 }
 
 static void list_steps(hn_buf_room *room, hn_runner *r) {
-    const hn_step_widths w = hn_pass_step_widths(&r->m->arch);
     hn_step_buffers *s = &r->steps.buffers;
-    if (r->m->arch.draft_head.steps.n == 0) return;
+    if (!hn_head_steps(&r->m->arch.draft_head)) return;
+    const hn_step_widths w = hn_pass_step_widths(&r->m->arch);
     s->state = room_rows(room, r, w.state);
     s->result = room_rows(room, r, w.result);
     s->mid = room_rows(room, r, w.mid);
@@ -151,7 +153,7 @@ static hn_top room_top(hn_buf_room *room, int k) {
 
 static void list_outputs(hn_buf_room *room, hn_runner *r) {
     const hn_arch *a = &r->m->arch;
-    const hn_head_desc *d = &a->draft_head;
+    const hn_output_stage *d = &a->draft_head.output;
     const int logits = hn_arch_logits(a);
     r->out.x = hn_buf_room_matrix(room, r->out.rows, a->hidden);
     r->out.norm = hn_buf_room_matrix(room, r->out.rows, a->hidden);
@@ -159,8 +161,8 @@ static void list_outputs(hn_buf_room *room, hn_runner *r) {
     r->out.logits = hn_buf_room_matrix(room, HN_LOGIT_ROWS, logits);
     r->out.best = room_top(room, r->out.best.k);
     r->out.best.map = r->m->head.ids;
-    r->out.best.sums = hn_buf_room_take(room, d->features ? sizeof(float) * HN_LOGIT_ROWS * (size_t)hn_sum_parts(logits) : 0);
-    if (d->clusters_used) r->out.nearest = room_top(room, d->clusters_used);
+    r->out.best.sums = hn_buf_room_take(room, hn_arch_is_head(a) ? sizeof(float) * HN_LOGIT_ROWS * (size_t)hn_sum_parts(logits) : 0);
+    if (d->kind == HN_OUTPUT_CLUSTERS) r->out.nearest = room_top(room, d->clusters.used);
     r->features.states = hn_buf_room_matrix(room, r->rows.max * (r->features.n_boundaries + 1), a->hidden);
 }
 

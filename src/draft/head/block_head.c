@@ -93,33 +93,32 @@ static hunch_status read_taps(const hn_arch *a, const hn_source *src, hn_spec *s
 
 /* The default of sample_from_anchor: by DSpark's class, with a Markov head or without; by vLLM's key for the opposite; or because one
  * token less than the block has rows is to be proposed. */
-static hunch_status guess_root(hn_head_desc *d, const hn_source *src, uint64_t block, hunch_error *err) {
+static hunch_status guess_root(bool *root_drafts, const hn_source *src, uint64_t block, hunch_error *err) {
     const char *class = json_string_value(json_array_get(hn_source_config(src, "architectures"), 0));
     const json_t *methods = hn_source_config(src, "speculators_config.proposal_methods");
     const json_t *proposed = json_object_get(json_array_get(methods, 0), "speculative_tokens");
     bool apart = false, found = false;
     hunch_status st = hn_source_bool(src, "dspark_bonus_anchor", &apart, &found, err);
-    if (class && strstr(class, "DSpark")) d->root_drafts = true;
-    if (found) d->root_drafts = !apart;
-    if (!found && d->root_drafts && json_is_integer(proposed) && (uint64_t)json_integer_value(proposed) + 1 == block)
-        d->root_drafts = false;
+    if (class && strstr(class, "DSpark")) *root_drafts = true;
+    if (found) *root_drafts = !apart;
+    if (!found && *root_drafts && json_is_integer(proposed) && (uint64_t)json_integer_value(proposed) + 1 == block)
+        *root_drafts = false;
     return st;
 }
 
-static hunch_status read_block(hn_head_desc *d, const hn_source *src, hunch_error *err) {
+static hunch_status read_block(hn_rows_stage *d, const hn_source *src, hunch_error *err) {
     uint64_t block = of_speculators(src) ? 8 : 0;
     const char *name;
     bool given = false;
     hunch_status st = hn_head_u64(src, HN_HEAD_KEY_BLOCK, &block, &name, err);
-    if (!st) st = hn_head_bool_given(src, HN_HEAD_KEY_ROOT_DRAFTS, &d->root_drafts, &given, err);
-    if (!st && !given && hn_source_get_kind(src) == HN_SOURCE_HF) st = guess_root(d, src, block, err);
+    if (!st) st = hn_head_bool_given(src, HN_HEAD_KEY_ROOT_DRAFTS, &d->block.root_drafts, &given, err);
+    if (!st && !given && hn_source_get_kind(src) == HN_SOURCE_HF) st = guess_root(&d->block.root_drafts, src, block, err);
     if (st) return st;
     if (!name) name = hn_head_key_name(src, HN_HEAD_KEY_BLOCK, 0);
-    if (block < (d->root_drafts ? 1 : 2) || block > HN_MAX_ROWS)
+    if (block < (d->block.root_drafts ? 1 : 2) || block > HN_MAX_ROWS)
         return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected blocks of %d to %d rows", hn_source_path(src), name,
-                       (unsigned long long)block, d->root_drafts ? 1 : 2, HN_MAX_ROWS);
-    d->block = (int)block;
-    d->most_levels = d->block - !d->root_drafts;
+                       (unsigned long long)block, d->block.root_drafts ? 1 : 2, HN_MAX_ROWS);
+    d->block.n = (int)block;
     return HUNCH_OK;
 }
 
@@ -173,12 +172,13 @@ static hunch_status read_sight(hn_arch *a, const hn_source *src, hunch_error *er
     hn_head_desc *d = &a->draft_head;
     const bool folder = hn_source_get_kind(src) == HN_SOURCE_HF;
     bool ahead = false, causal = false, given = false, all = false, halves = true;
-    d->windows_of_root = of_speculators(src);
-    d->scaled_embedding = folder && !of_speculators(src) && !d->own_embedding;
+    bool *windows_of_root = &d->rows.block.windows_of_root, *scaled = &d->input.context.scaled;
+    *windows_of_root = of_speculators(src);
+    *scaled = folder && !of_speculators(src) && !d->input.own_embedding;
     hunch_status st = read_windows(a, src, &all, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_KEY_WINDOWS_AHEAD, &ahead, err);
-    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_WINDOWS_OF_ROOT, &d->windows_of_root, err);
-    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_SCALED_EMBEDDING, &d->scaled_embedding, err);
+    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_WINDOWS_OF_ROOT, windows_of_root, err);
+    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_SCALED_EMBEDDING, scaled, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_KEY_HALVES, &halves, err);
     if (!st) st = hn_head_bool_given(src, HN_HEAD_KEY_CAUSAL, &causal, &given, err);
     if (!halves) a->files.rows_in_pairs = true;
@@ -186,7 +186,7 @@ static hunch_status read_sight(hn_arch *a, const hn_source *src, hunch_error *er
     for (int i = 0; i < a->layers; i++) {
         hn_layer_desc *l = &a->layer[i];
         l->ahead = !l->window || (all && !given) ? !causal : ahead;
-        l->window += l->window && d->windows_of_root && folder; /* this many before the root */
+        l->window += l->window && *windows_of_root && folder; /* this many before the root */
     }
     return st;
 }
@@ -216,16 +216,18 @@ hunch_status hn_block_describe(hn_arch *a, hn_source *src, const hn_head_names *
     hn_head_desc *d = &a->draft_head;
     if (!hn_head_form_blocks((int)names->form))
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor hidden_norm.weight: not a head that drafts blocks", hn_source_path(src));
-    d->root_drafts = root_drafts;
+    d->rows.kind = HN_ROWS_BLOCK;
+    d->rows.block.root_drafts = root_drafts;
     hunch_status st = refuse_more(a, src, err);
     if (!st) st = read_taps(a, src, spec, target->layers, taps, err);
     if (!st) st = hn_head_check_fc(src, names, taps, target, err);
-    if (!st) st = read_block(d, src, err);
+    if (!st) st = read_block(&d->rows, src, err);
     if (!st) st = read_sight(a, src, err);
     if (st) return st;
-    d->features = taps->n;
-    d->feature_width = target->hidden;
-    d->fc_bias = hn_head_find_tensor(src, names, HN_HEAD_FC_BIAS);
-    d->mask_row = hn_head_find_tensor(src, names, HN_HEAD_MASK_ROW);
-    return d->mask_row ? HUNCH_OK : hn_head_read_mask_token(src, d->embeddings, &d->mask_token, err);
+    d->input.stream = HN_STREAM_CONTEXT;
+    d->input.features = taps->n;
+    d->input.feature_width = target->hidden;
+    d->input.fc_bias = hn_head_find_tensor(src, names, HN_HEAD_FC_BIAS);
+    d->rows.block.mask_row = hn_head_find_tensor(src, names, HN_HEAD_MASK_ROW);
+    return d->rows.block.mask_row ? HUNCH_OK : hn_head_read_mask_token(src, d->input.embeddings, &d->rows.block.mask_token, err);
 }

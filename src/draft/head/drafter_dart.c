@@ -46,9 +46,10 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor mask_rep is missing: not a head of DART", hn_source_path(src));
     st = hn_eagle3_describe(a, src, names, spec, target, taps, err);
     if (!st) st = hn_spec_choice(spec, "norm", times, 0, &norm, err);
-    if (!st) st = read_masks(src, &a->draft_head.most_levels, err);
-    a->draft_head.mask = a->draft_head.mask_pair = true;
-    a->draft_head.norm_twice = norm == 0;
+    if (!st) st = read_masks(src, &a->draft_head.rows.masks.levels, err);
+    a->draft_head.rows.kind = HN_ROWS_MASKS;
+    a->draft_head.rows.masks.pair = true;
+    if (norm == 0) a->draft_head.output.norm = HN_NORM_TWICE;
     return st;
 }
 

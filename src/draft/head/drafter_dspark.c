@@ -17,23 +17,25 @@
 #include "draft/head/block_head.h"
 
 static hunch_status read_markov(hn_arch *a, const hn_source *src, const hn_head_names *names, hunch_error *err) {
-    hn_head_desc *d = &a->draft_head;
+    hn_output_stage *d = &a->draft_head.output;
     const hn_tensor *in = hn_head_find_tensor(src, names, HN_HEAD_MARKOV_IN),
                     *confidence = hn_head_find_tensor(src, names, HN_HEAD_CONFIDENCE);
     if (!in || in->n_dims != 2 || in->dims[0] < 1 || in->dims[0] > 1 << 16)
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor markov_w1.weight %s, expected [tokens, rank] of a head of DSpark",
                        hn_source_path(src), in ? "has another shape" : "is missing");
-    d->markov_rank = (int)in->dims[0];
-    d->markov = hn_head_find_tensor(src, names, HN_HEAD_MARKOV_STEP)   ? HN_MARKOV_RNN
-                : hn_head_find_tensor(src, names, HN_HEAD_MARKOV_GATE) ? HN_MARKOV_GATED
-                                                                : HN_MARKOV_VANILLA;
-    static const char *const names_of[] = {"none", "vanilla", "gated", "rnn"};
+    d->kind = HN_OUTPUT_MARKOV;
+    d->markov.rank = (int)in->dims[0];
+    d->markov.kind = hn_head_find_tensor(src, names, HN_HEAD_MARKOV_STEP)   ? HN_MARKOV_RNN
+                     : hn_head_find_tensor(src, names, HN_HEAD_MARKOV_GATE) ? HN_MARKOV_GATED
+                                                                            : HN_MARKOV_VANILLA;
+    static const char *const names_of[] = {"vanilla", "gated", "rnn"};
     const char *named = json_string_value(hn_source_config(src, "markov_head_type"));
-    if (named && strcmp(named, names_of[d->markov]) != 0)
+    if (named && strcmp(named, names_of[d->markov.kind]) != 0)
         return hn_fail(err, HUNCH_REFUSED, "%s: markov_head_type is \"%.40s\", expected %s by its tensors", hn_source_path(src), named,
-                       names_of[d->markov]);
-    d->confidence = confidence;
-    d->confidence_of_token = confidence && confidence->dims[0] == (uint64_t)a->hidden + in->dims[0];
+                       names_of[d->markov.kind]);
+    if (confidence)
+        d->markov.confidence =
+            confidence->dims[0] == (uint64_t)a->hidden + in->dims[0] ? HN_CONFIDENCE_OF_TOKEN : HN_CONFIDENCE_OF_STATE;
     return HUNCH_OK;
 }
 

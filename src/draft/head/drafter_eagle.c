@@ -30,10 +30,11 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     if (a->vocab != target->vocab)
         return hn_fail(err, HUNCH_REFUSED, "%s: an output of %d tokens, expected the target's own matrix", hn_source_path(src),
                        a->vocab);
-    d->features = 1;
-    d->feature_width = a->hidden;
-    d->joint = d->no_norm = true;
-    d->fc_bias = hn_head_find_tensor(src, names, HN_HEAD_FC_BIAS);
+    d->input.stream = HN_STREAM_JOINT;
+    d->input.features = 1;
+    d->input.feature_width = a->hidden;
+    d->output.norm = HN_NORM_NONE;
+    d->input.fc_bias = hn_head_find_tensor(src, names, HN_HEAD_FC_BIAS);
     a->layer[0].input = HN_INPUT_PLAIN;
     return hn_head_read_last(spec, target, taps, err);
 }

@@ -51,10 +51,12 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
         return hn_fail(err, HUNCH_REFUSED, "%s: %d layers, expected a head of Falcon to have one", hn_source_path(src), a->layers);
     if (a->vocab != target->vocab)
         return hn_fail(err, HUNCH_REFUSED, "%s: an output of %d tokens, expected the target's own matrix", hn_source_path(src), a->vocab);
-    d->features = 1;
-    d->feature_width = a->hidden;
-    d->joint = d->no_norm = d->lstm = true;
-    st = read_span(src, &d->span, err);
+    d->input.stream = HN_STREAM_LSTM;
+    d->input.features = 1;
+    d->input.feature_width = a->hidden;
+    d->rows.kind = HN_ROWS_SPAN;
+    d->output.norm = HN_NORM_NONE;
+    st = read_span(src, &d->rows.span, err);
     a->layer[0].input = HN_INPUT_PLAIN;
     a->layer[0].ahead = true;
     return st ? st : hn_head_read_last(spec, target, taps, err);

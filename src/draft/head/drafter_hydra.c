@@ -48,12 +48,12 @@ static hunch_status read_offset(const hn_source *src, hn_spec *spec, const hn_ta
 
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
                              const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
-    hn_steps_desc *d = &a->draft_head.steps;
+    hn_steps_desc *d = &a->draft_head.rows.steps;
     hunch_status st = hn_source_get_kind(src) == HN_SOURCE_GGUF ? hn_head_check_kind(src, "hydra", err) : check_form(src, err);
     if (st) return st;
     if (names->form != HN_HEAD_HYDRA && names->form != HN_HEAD_GGUF_STEPS)
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor hydra_mlp.0.*: not a head of Hydra", hn_source_path(src));
-    hn_steps_number(src, names, d);
+    hn_steps_count_parts(src, names, d);
     d->kind = hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_RESIDUAL, 0, 0}) ? HN_STEP_GROUNDED : HN_STEP_RESBLOCKS;
     d->n = hn_steps_count(src, names, d, HN_STEP_RESBLOCK);
     st = hn_steps_check_layers(a, src, 1, err);

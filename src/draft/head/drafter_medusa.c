@@ -21,7 +21,7 @@
 
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
                              const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
-    hn_steps_desc *d = &a->draft_head.steps;
+    hn_steps_desc *d = &a->draft_head.rows.steps;
     const hn_key scale = {hn_head_key_name(src, HN_HEAD_KEY_LOGIT_SCALE, 0), "logit_scale", 1e-6, 1e6, 1};
     double logit_scale = 1;
     hunch_status st = hn_source_get_kind(src) == HN_SOURCE_GGUF ? hn_head_check_kind(src, "medusa", err) : HUNCH_OK;
@@ -30,7 +30,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor 0.0.linear.weight nor blocks.0.layers.0.weight: not a head of Medusa",
                        hn_source_path(src));
     d->kind = HN_STEP_RESBLOCKS;
-    hn_steps_number(src, names, d);
+    hn_steps_count_parts(src, names, d);
     d->n = hn_steps_count(src, names, d, d->resblocks ? HN_STEP_RESBLOCK : HN_STEP_OUTPUT);
     const int outputs = hn_steps_count(src, names, d, HN_STEP_OUTPUT);
     d->one_output = d->n > 1 && outputs == 1;

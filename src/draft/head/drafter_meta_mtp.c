@@ -17,7 +17,7 @@
 
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec HN_UNUSED,
                              const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
-    hn_steps_desc *d = &a->draft_head.steps;
+    hn_steps_desc *d = &a->draft_head.rows.steps;
     hunch_status st = hn_source_get_kind(src) == HN_SOURCE_GGUF ? hn_head_check_kind(src, "meta-mtp", err) : HUNCH_OK;
     if (st) return st;
     if ((names->form != HN_HEAD_META && names->form != HN_HEAD_GGUF_STEPS) || a->layers == 0)

@@ -25,7 +25,7 @@
 static hunch_status check_modules(const hn_source *src, const hn_head_names *names, const hn_steps_desc *d, hunch_error *err) {
     char name[128], deeper[140];
     const hn_step_tensor all[] = {{HN_STEP_GATE, 0, 0}, {HN_STEP_EMBEDDING, 0, 0}, {HN_STEP_NORM, 0, 0}};
-    for (size_t i = 0; d->inside && i < sizeof all / sizeof *all; i++) {
+    for (size_t i = 0; names->steps.inside && i < sizeof all / sizeof *all; i++) {
         hn_step_name(names, d, all[i], name);
         const size_t n = strlen(name) - strlen(".0.weight");
         snprintf(deeper, sizeof deeper, "%.*s.%d.weight", (int)n, name, i == 2 ? 2 : 1);
@@ -67,13 +67,13 @@ static hunch_status read_inner(hn_steps_desc *d, const hn_source *src, const hn_
 
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
                              const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
-    hn_steps_desc *d = &a->draft_head.steps;
+    hn_steps_desc *d = &a->draft_head.rows.steps;
     hunch_status st = hn_source_get_kind(src) == HN_SOURCE_GGUF ? hn_head_check_kind(src, "mlp", err) : HUNCH_OK;
     if (st) return st;
     if (names->form != HN_HEAD_SPECULATOR && names->form != HN_HEAD_ARCTIC_LSTM && names->form != HN_HEAD_GGUF_STEPS)
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor speculator.emb.0.weight nor forget_emb.0.weight: not a speculator of products",
                        hn_source_path(src));
-    hn_steps_number(src, names, d);
+    hn_steps_count_parts(src, names, d);
     d->kind = names->form == HN_HEAD_ARCTIC_LSTM || is_lstm(src, names, d) ? HN_STEP_LSTM : HN_STEP_SUM;
     st = hn_steps_check_layers(a, src, 0, err);
     if (!st) st = check_modules(src, names, d, err);

@@ -19,7 +19,6 @@
 
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
                              const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
-    hn_head_desc *d = &a->draft_head;
     const char *name;
     uint64_t layers = 1;
     const bool own = names->form >= HN_HEAD_OWN;
@@ -34,10 +33,8 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
         return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected %llu layer%s, which draft%s any depth",
                        hn_source_path(src), name, (unsigned long long)layers, (unsigned long long)modules, modules == 1 ? "" : "s",
                        modules == 1 ? "s" : "");
-    d->features = 1;
-    d->feature_width = target->hidden;
-    d->joint = d->joint_norms = d->norm_output = true;
-    d->fc_bias = hn_head_find_tensor(src, names, HN_HEAD_FC_BIAS);
+    hn_head_set_mtp(a, names, target->hidden);
+    a->draft_head.input.fc_bias = hn_head_find_tensor(src, names, HN_HEAD_FC_BIAS);
     return hn_head_read_last(spec, target, taps, err);
 }
 

@@ -24,8 +24,8 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor mask_hidden is missing: not a head of P-EAGLE",
                        hn_source_path(src));
     st = hn_eagle3_describe(a, src, names, spec, target, taps, err);
-    if (!st) st = hn_head_read_mask_token(src, a->draft_head.embeddings, &a->draft_head.mask_token, err);
-    a->draft_head.mask = true;
+    if (!st) st = hn_head_read_mask_token(src, a->draft_head.input.embeddings, &a->draft_head.rows.masks.token, err);
+    a->draft_head.rows.kind = HN_ROWS_MASKS;
     return st;
 }
 

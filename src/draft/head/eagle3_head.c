@@ -41,13 +41,16 @@ static hunch_status read_taps(hn_source *src, hn_spec *spec, int layers, hn_head
 }
 
 /* Norms before fc exist if the file specifies them or has a tensor of one; a missing tensor is an error, not another kind of head. */
-static hunch_status read_norms(hn_head_desc *d, const hn_source *src, const hn_head_names *names, hunch_error *err) {
-    hunch_status st = hn_head_bool(src, HN_HEAD_KEY_NORM_BEFORE_RESIDUAL, &d->normed_stream, err);
-    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_NORM_OUTPUT, &d->norm_output, err);
-    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_NORM_BEFORE_FC, &d->norm_before_fc, err);
-    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_FC_NORM, &d->fc_norms, err);
-    d->norm_before_fc |= hn_head_find_tensor(src, names, HN_HEAD_FEATURE_NORM) != NULL;
-    d->fc_norms |= hn_head_find_tensor(src, names, HN_HEAD_STATE_NORM) != NULL;
+static hunch_status read_norms(hn_arch *a, const hn_source *src, const hn_head_names *names, hunch_error *err) {
+    hn_head_desc *d = &a->draft_head;
+    bool normed = false;
+    hunch_status st = hn_head_bool(src, HN_HEAD_KEY_NORM_BEFORE_RESIDUAL, &normed, err);
+    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_NORM_OUTPUT, &d->output.reads_normed, err);
+    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_NORM_BEFORE_FC, &d->input.feature.norm_all, err);
+    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_FC_NORM, &d->input.feature.norm_each, err);
+    d->input.feature.norm_all |= hn_head_find_tensor(src, names, HN_HEAD_FEATURE_NORM) != NULL;
+    d->input.feature.norm_each |= hn_head_find_tensor(src, names, HN_HEAD_STATE_NORM) != NULL;
+    a->layer[0].input = normed ? HN_INPUT_PAIR_NORMED : HN_INPUT_PAIR;
     return st;
 }
 
@@ -57,10 +60,10 @@ hunch_status hn_eagle3_describe(hn_arch *a, hn_source *src, const hn_head_names 
     hunch_status st = read_taps(src, spec, target->layers, taps, err);
     if (!st) st = hn_head_check_fc(src, names, taps, target, err);
     if (st) return st;
-    d->features = taps->n;
-    d->feature_width = target->hidden;
-    d->fc_bias = hn_head_find_tensor(src, names, HN_HEAD_FC_BIAS);
-    a->layer[0].input = HN_INPUT_PAIR;
-    st = read_norms(d, src, names, err);
-    return st ? st : hn_head_read_norms(spec, d, err);
+    d->input.stream = HN_STREAM_FEATURE;
+    d->input.features = taps->n;
+    d->input.feature_width = target->hidden;
+    d->input.fc_bias = hn_head_find_tensor(src, names, HN_HEAD_FC_BIAS);
+    st = read_norms(a, src, names, err);
+    return st ? st : hn_head_read_norms(spec, a, err);
 }

@@ -40,26 +40,26 @@ static void append_taps(char *to, size_t size, const hn_head_taps *t) {
 }
 
 hn_head_embedding hn_head_embedding_of(const hn_head_desc *h) {
-    const hn_step_kind steps = h->steps.n ? h->steps.kind : HN_STEP_NONE;
-    if (h->own_embedding || steps == HN_STEP_SUM || steps == HN_STEP_LSTM) return HN_EMBEDDING_OWN;
-    return steps == HN_STEP_NONE || steps == HN_STEP_GROUNDED ? HN_EMBEDDING_MODEL : HN_EMBEDDING_NONE;
+    const hn_steps_desc *steps = hn_head_steps(h);
+    if (h->input.own_embedding || (steps && (steps->kind == HN_STEP_SUM || steps->kind == HN_STEP_LSTM))) return HN_EMBEDDING_OWN;
+    return !steps || steps->kind == HN_STEP_GROUNDED ? HN_EMBEDDING_MODEL : HN_EMBEDDING_NONE;
 }
 
 /* Appends which matrices it takes from the model. */
 static void append_borrowed(char *to, size_t size, const hn_head_desc *h) {
     const bool embedding = hn_head_embedding_of(h) == HN_EMBEDDING_MODEL;
-    if (!embedding && h->own_output) return;
-    append(to, size, " with the model's %s%s%s", embedding ? "embedding" : "", embedding && !h->own_output ? " and " : "",
-           h->own_output ? "" : "output");
+    if (!embedding && h->output.own) return;
+    append(to, size, " with the model's %s%s%s", embedding ? "embedding" : "", embedding && !h->output.own ? " and " : "",
+           h->output.own ? "" : "output");
 }
 
 /* Appends its structure. */
 static void append_shape(char *to, size_t size, const hn_arch *a) {
-    const hn_steps_desc *d = &a->draft_head.steps;
-    if (d->n > 0) append(to, size, "%d position%s", d->n, d->n == 1 ? "" : "s");
-    if (d->resblocks > 0) append(to, size, " of %d resblock%s", d->resblocks, d->resblocks == 1 ? "" : "s");
-    if (d->inner > 0) append(to, size, " of %s state of %d", d->kind == HN_STEP_LSTM ? "a cell and a" : "a", d->inner);
-    if (d->n > 0 && a->layers > 0) append(to, size, " behind ");
+    const hn_steps_desc *d = hn_head_steps(&a->draft_head);
+    if (d) append(to, size, "%d position%s", d->n, d->n == 1 ? "" : "s");
+    if (d && d->resblocks > 0) append(to, size, " of %d resblock%s", d->resblocks, d->resblocks == 1 ? "" : "s");
+    if (d && d->inner > 0) append(to, size, " of %s state of %d", d->kind == HN_STEP_LSTM ? "a cell and a" : "a", d->inner);
+    if (d && a->layers > 0) append(to, size, " behind ");
     if (a->layers > 0) append(to, size, "%d layer%s", a->layers, a->layers == 1 ? "" : "s");
     append(to, size, ", %d wide; ", a->hidden);
 }
@@ -80,8 +80,9 @@ hunch_status hn_head_about(char **out, const hn_spec *spec, const hn_model *head
     append_shape(text, sizeof text, a);
     append_taps(text, sizeof text, taps);
     append(text, sizeof text, "; drafts %d of %d tokens", a->vocab, target->vocab);
-    if (a->draft_head.clusters)
-        append(text, sizeof text, ", of each row those of %d of %d clusters,", a->draft_head.clusters_used, a->draft_head.clusters);
+    const hn_output_stage *output = &a->draft_head.output;
+    if (output->kind == HN_OUTPUT_CLUSTERS)
+        append(text, sizeof text, ", of each row those of %d of %d clusters,", output->clusters.used, output->clusters.n);
     append_borrowed(text, sizeof text, &a->draft_head);
     append(text, sizeof text, "; %.1f MB", (double)head->bytes.memory / 1e6);
     if (types) append(text, sizeof text, " as %s", hn_dtype_name(type_of(head)));

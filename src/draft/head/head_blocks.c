@@ -72,15 +72,20 @@ typedef struct block_batch {
     int node[HN_MAX_ROWS]; /* of each sequence: its root */
 } block_batch;
 
+static bool is_recurrent(const hn_head_passes *h) {
+    const hn_head_desc *d = &h->model.arch.draft_head;
+    return hn_head_has_markov(d) && d->output.markov.kind == HN_MARKOV_RNN;
+}
+
 /* The first drafts of the pass's blocks. A recurrence begins with the root's row, whether it drafts or not. */
 static void markov_roots(hn_head_passes *h, const block_batch *b, hn_head_node *node, hn_head_row_list *list) {
-    const hn_head_desc *d = &h->model.arch.draft_head;
+    const hn_block_desc *d = &h->model.arch.draft_head.rows.block;
     hn_markov_row row[HN_MAX_ROWS];
-    const int n = b->pass.n_seqs, first = !d->root_drafts, begin = d->markov == HN_MARKOV_RNN ? 0 : first;
+    const int n = b->pass.n_seqs, first = !d->root_drafts, begin = is_recurrent(h) ? 0 : first;
     for (int k = begin; k <= first; k++) {
         hn_head_next_level(h);
         for (int i = 0; i < n; i++)
-            row[i] = (hn_markov_row){i * d->block + k, node[b->node[i]].token, k == begin ? -1 : row[i].to, hn_head_next_output(h)};
+            row[i] = (hn_markov_row){i * d->n + k, node[b->node[i]].token, k == begin ? -1 : row[i].to, hn_head_next_output(h)};
         hn_pass_markov(h->runner, row, n);
     }
     for (int i = 0; i < n; i++) {
@@ -108,31 +113,32 @@ void hn_head_blocks_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_
 }
 
 static void block_run(hn_head_passes *h, block_batch *b, hn_head_node *node, hn_head_take take, void *ctx) {
-    const hn_head_desc *d = &h->model.arch.draft_head;
+    const hn_block_desc *d = &h->model.arch.draft_head.rows.block;
     const hn_pass_options more = {0};
+    const bool markov = hn_head_has_markov(&h->model.arch.draft_head);
     if (b->pass.n_rows == 0) return;
     const bool ran = hn_head_run(h, &b->pass, &more);
     hn_head_row_list list = {.take = take, .ctx = ctx};
-    if (ran && d->markov) markov_roots(h, b, node, &list);
-    for (int i = 0; ran && !d->markov && i < b->pass.n_seqs; i++)
+    if (ran && markov) markov_roots(h, b, node, &list);
+    for (int i = 0; ran && !markov && i < b->pass.n_seqs; i++)
         for (int level = 0; level <= node[b->node[i]].masks; level++)
-            hn_head_row_list_add(&list, b->node[i], level, i * d->block + level + !d->root_drafts);
+            hn_head_row_list_add(&list, b->node[i], level, i * d->n + level + !d->root_drafts);
     hn_head_row_list_end(&list);
     hn_head_pass_start(&b->pass);
 }
 
 /* Adds the root and the masks after it; with logits of the rows that draft the requested levels. */
 static void block_add(const hn_head_passes *h, block_batch *b, int i, const hn_head_node *node) {
-    const hn_head_desc *d = &h->model.arch.draft_head;
-    const int first = d->markov == HN_MARKOV_RNN ? -1 : 0; /* a recurrence begins with the root's row */
+    const hn_block_desc *d = &h->model.arch.draft_head.rows.block;
+    const int first = is_recurrent(h) ? -1 : 0; /* a recurrence begins with the root's row */
     hn_head_pass *p = &b->pass;
-    for (int k = 0; k < d->block; k++) {
+    for (int k = 0; k < d->n; k++) {
         const int at = p->n_rows++, level = k - !d->root_drafts;
         p->row[at] = (hn_row){.token = k ? d->mask_token : node->token,
                               .seq = (int16_t)p->n_seqs,
                               .parent = (int16_t)(k ? at - 1 : -1),
                               .logits = level >= first && level <= node->masks ? HN_LOGITS_ALL : HN_LOGITS_NONE,
-                              .n_lookahead = (int16_t)(d->block - 1 - k),
+                              .n_lookahead = (int16_t)(d->n - 1 - k),
                               .before = (int16_t)(d->windows_of_root ? k : 0)};
     }
     b->node[p->n_seqs] = i;
@@ -140,7 +146,7 @@ static void block_add(const hn_head_passes *h, block_batch *b, int i, const hn_h
 }
 
 void hn_head_blocks_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx) {
-    const int block = h->model.arch.draft_head.block;
+    const int block = h->model.arch.draft_head.rows.block.n;
     context_batch c;
     block_batch b;
     hn_head_pass_start(&c.pass);

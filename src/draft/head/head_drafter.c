@@ -26,10 +26,21 @@ static void state_free(head_state *st) {
 
 /* Levels that the root's pass gives. */
 static int levels_of_root(const hn_head_desc *d) {
-    if (d->markov) return 1;
-    if (d->most_levels > 0) return d->most_levels;
-    if (d->mask) return HN_MOST_MASKS + 1;
-    return hn_steps_at_once(&d->steps) ? d->steps.n : 1;
+    if (hn_head_has_markov(d)) return 1;
+    switch (d->rows.kind) {
+    case HN_ROWS_MASKS: return d->rows.masks.levels > 0 ? d->rows.masks.levels : HN_MOST_MASKS + 1;
+    case HN_ROWS_BLOCK: return hn_block_levels(&d->rows.block);
+    case HN_ROWS_STEPS: return hn_steps_at_once(&d->rows.steps) ? d->rows.steps.n : 1;
+    case HN_ROWS_CHAIN:
+    case HN_ROWS_TURNS:
+    case HN_ROWS_SPAN: break;
+    }
+    return 1;
+}
+
+/* Levels that it was trained to draft in a pass; 0: not given. */
+static int trained_levels(const hn_rows_stage *rows) {
+    return rows->kind == HN_ROWS_BLOCK ? hn_block_levels(&rows->block) : rows->kind == HN_ROWS_MASKS ? rows->masks.levels : 0;
 }
 
 /* The head's model, and what its passes need; reads the options of its trees, which decide how many outputs a level has. */
@@ -41,7 +52,8 @@ static hunch_status open_passes(hn_drafter *d, head_state *st, hn_spec *spec, hn
     hunch_status s = spec->path ? hn_source_open_head(&src, spec->path, err) : hn_source_open(&src, target->path, err);
     if (!s && target->report) target->report->read = true;
     if (!s) s = hn_head_loading_run(&st->passes.model, src, spec, o, target, taps, &ids, err);
-    if (!s && desc->most_levels > 0 && !o->depth_given) o->depth = desc->most_levels;
+    const int levels = s ? 0 : trained_levels(&desc->rows);
+    if (levels > 0 && !o->depth_given) o->depth = levels;
     if (!s) s = hn_head_trees_read(&st->trees, spec, o, err);
     if (!s)
         s = hn_head_passes_open(&st->passes, taps->boundary, taps->n, ids, target->vocab, d->max_seqs, st->trees.width, o->kv, needs, err);
@@ -53,13 +65,14 @@ static hunch_status open_passes(hn_drafter *d, head_state *st, hn_spec *spec, hn
 /* The trees that were read, as far as this head can have them. */
 static hunch_status open_trees(head_state *st, const hn_spec *spec, const hn_head_options *o, int n_seqs, int vocab, hunch_error *err) {
     const hn_head_desc *desc = &st->passes.model.arch.draft_head;
-    st->trees.block = desc->span;
-    st->trees.laid_out = desc->markov != HN_MARKOV_NONE;
-    if (o->min_confidence > 0 && !desc->confidence)
+    const hn_steps_desc *steps = hn_head_steps(desc);
+    st->trees.block = st->passes.span;
+    st->trees.laid_out = hn_head_has_markov(desc);
+    if (o->min_confidence > 0 && !hn_head_has_confidence(desc))
         return hn_fail(err, HUNCH_USAGE,
                        "drafter '%s': min_confidence: this head has no confidence_head, expected one that says how sure it is", spec->text);
-    hunch_status s = desc->markov ? hn_head_trees_check(&st->trees, spec, desc->most_levels, err) : HUNCH_OK;
-    if (!s && desc->steps.n) hn_head_trees_limit(&st->trees, desc->steps.n);
+    hunch_status s = st->trees.laid_out ? hn_head_trees_check(&st->trees, spec, trained_levels(&desc->rows), err) : HUNCH_OK;
+    if (!s && steps) hn_head_trees_limit(&st->trees, steps->n);
     return s ? s : hn_head_trees_open(&st->trees, spec, &st->passes, levels_of_root(desc), n_seqs, vocab, err);
 }
 
@@ -87,7 +100,7 @@ hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_
     }
     d->state = st;
     hn_head_trees_needs(&st->trees, needs);
-    if (st->passes.model.arch.draft_head.markov) needs->cost = HN_COST_PER_ROUND; /* the block; later levels cost almost nothing */
+    if (st->trees.laid_out) needs->cost = HN_COST_PER_ROUND; /* the block; later levels cost almost nothing */
     return HUNCH_OK;
 }
 
@@ -167,6 +180,6 @@ static int propose_blocks(head_state *st, hn_drafter *d, hn_propose *p, int n, i
 int hn_head_drafter_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     head_state *st = d->state;
     const hn_head_desc *desc = &st->passes.model.arch.draft_head;
-    return desc->markov ? propose_blocks(st, d, p, n, level, hn_head_block_seqs(desc))
+    return st->trees.laid_out ? propose_blocks(st, d, p, n, level, hn_head_block_seqs(desc))
                         : hn_head_trees_propose(&st->trees, d, p, n, level);
 }

@@ -19,10 +19,10 @@ hunch_status hn_head_check_taps(const hn_arch *a, const hn_source *src, const hn
                 return hn_fail(err, HUNCH_REFUSED, "%s: reads the state at layer %d twice: expected distinct layers",
                                hn_source_path(src), t->boundary[i]);
     }
-    return a->draft_head.feature_width == target->hidden
+    return a->draft_head.input.feature_width == target->hidden
                ? HUNCH_OK
                : hn_fail(err, HUNCH_REFUSED, "%s: reads states of %d numbers, the target's have %d", hn_source_path(src),
-                         a->draft_head.feature_width, target->hidden);
+                         a->draft_head.input.feature_width, target->hidden);
 }
 
 hunch_status hn_head_check_form(const hn_source *src, const hn_head_names *names, const char *kind, hunch_error *err) {
@@ -37,9 +37,9 @@ hunch_status hn_head_check_form(const hn_source *src, const hn_head_names *names
 static hunch_status choose_tokens(const hn_spec *spec, const hn_head_options *o, const hn_arch *a, const hn_target_info *target,
                                   int32_t **ids, int *n, hunch_error *err) {
     if (!o->tokens.n) return HUNCH_OK;
-    if (a->draft_head.clusters)
+    if (a->draft_head.output.kind == HN_OUTPUT_CLUSTERS)
         return hn_fail(err, HUNCH_USAGE, "drafter '%s': vocab=%d: the head has %d clusters of tokens, expected none of them to be left out",
-                       spec->text, o->tokens.n, a->draft_head.clusters);
+                       spec->text, o->tokens.n, a->draft_head.output.clusters.n);
     if (*ids)
         return hn_fail(err, HUNCH_USAGE, "drafter '%s': vocab=%d: the head has a reduced vocabulary already, %d of %d tokens",
                        spec->text, o->tokens.n, a->vocab, target->vocab);

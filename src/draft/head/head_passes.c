@@ -37,19 +37,19 @@ static void request(const hn_head_passes *h, hn_dtype kv, hn_needs *needs) {
     for (int g = 0; g < needs->n_groups; g++) {
         needs->group[g].name = "draft head";
         /* the text's new rows stay until they are in the index, and a block follows them */
-        needs->group[g].tentative = hn_head_is_block(h) ? HN_MAX_ROWS + h->model.arch.draft_head.block : HN_MOST_DRAFT_ROWS + HN_MAX_ROWS;
+        needs->group[g].tentative = HN_MAX_ROWS + (hn_head_is_block(h) ? h->model.arch.draft_head.rows.block.n : HN_MOST_DRAFT_ROWS);
         needs->group[g].recompute = hn_head_recompute(h);
     }
 }
 
 hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n_states, const int32_t *ids, int vocab,
                                  int n_seqs, int width, hn_dtype kv, hn_needs *needs, hunch_error *err) {
-    const hn_head_desc *d = &h->model.arch.draft_head;
+    const hn_rows_stage *rows = &h->model.arch.draft_head.rows;
     h->n_seqs = n_seqs;
     h->workers = hn_pool_threads(h->model.pool);
     h->vocab = vocab;
-    h->span = d->span > 1 ? d->span : 1;
-    h->modules = hn_head_modules(d);
+    h->span = rows->kind == HN_ROWS_SPAN ? rows->span : 1;
+    h->modules = hn_arch_modules(&h->model.arch);
     h->width = width * h->span;
     hunch_status st = ids ? copy_ids(h, ids, err) : HUNCH_OK;
     if (!st) st = hn_head_store_open(h, boundaries, n_states, err);
@@ -65,7 +65,8 @@ hunch_status hn_head_passes_attach(hn_head_passes *h, hn_cache *cache, int first
     h->cache = cache;
     h->model_id = model_id;
     hunch_status st = hn_runner_open_head(&h->runner, &h->model, cache, first_group, context, &stores, err);
-    if (!st && h->model.arch.draft_head.mask && !h->model.arch.draft_head.mask_pair) hn_head_store_mask(h);
+    const hn_rows_stage *rows = &h->model.arch.draft_head.rows;
+    if (!st && rows->kind == HN_ROWS_MASKS && !rows->masks.pair) hn_head_store_mask(h);
     return st;
 }
 
@@ -177,15 +178,15 @@ int32_t hn_head_next_output(hn_head_passes *h) {
 /* ---- results of a row --------------------------------------------------------------------------------------------------- */
 
 static bool has_markov(const hn_head_passes *h) {
-    return h->model.arch.draft_head.markov != HN_MARKOV_NONE;
+    return hn_head_has_markov(&h->model.arch.draft_head);
 }
 
 /* With clusters: the logits of those of the row, all others -infinity. */
 static const float *spread_clusters(const hn_head_passes *h, const float *own, const int32_t *cluster, float *to) {
-    const hn_head_desc *d = &h->model.arch.draft_head;
-    const int size = h->model.arch.vocab / d->clusters;
+    const hn_output_stage *d = &h->model.arch.draft_head.output;
+    const int size = h->model.arch.vocab / d->clusters.n;
     for (int i = 0; i < h->vocab; i++) to[i] = -INFINITY;
-    for (int k = 0; k < d->clusters_used && cluster[k] >= 0; k++)
+    for (int k = 0; k < d->clusters.used && cluster[k] >= 0; k++)
         for (int i = 0; i < size; i++) to[h->ids[cluster[k] * size + i]] = own[k * size + i];
     return to;
 }
@@ -195,7 +196,7 @@ const float *hn_head_logits(const hn_head_passes *h, int row, int worker) {
     const int n = h->model.arch.vocab;
     if (!h->logits) return own;
     float *to = h->logits + (size_t)worker * (size_t)h->vocab;
-    if (h->model.arch.draft_head.clusters) return spread_clusters(h, own, hn_pass_clusters(h->runner, row), to);
+    if (h->model.arch.draft_head.output.kind == HN_OUTPUT_CLUSTERS) return spread_clusters(h, own, hn_pass_clusters(h->runner, row), to);
     for (int i = 0; i < n; i++) to[h->ids[i]] = own[i];
     return to;
 }

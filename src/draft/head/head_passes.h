@@ -128,5 +128,5 @@ double hn_head_confidence(const hn_head_passes *h, int row); /* confidence that 
 
 /* Of a head that drafts a block from which later tokens are drafted one by one (DSpark): how many sequences a round can have, since only
  * one pass has room for their blocks. */
-static inline int hn_head_block_seqs(const hn_head_desc *d) { return HN_MAX_ROWS / d->block; }
+static inline int hn_head_block_seqs(const hn_head_desc *d) { return HN_MAX_ROWS / d->rows.block.n; }
 #endif

@@ -7,12 +7,13 @@
 
 /* ---- what kind of head it is ---- */
 
+static inline hn_rows_kind hn_head_rows_kind(const hn_head_passes *h) { return h->model.arch.draft_head.rows.kind; }
 /* A head without layers has no rows in the cache: it reads the newest feature only. */
 static inline bool hn_head_has_rows(const hn_head_passes *h) { return h->model.arch.layers > 0; }
 /* With weights for each position: its drafts are no rows of the cache. */
-static inline bool hn_head_has_steps(const hn_head_passes *h) { return h->model.arch.draft_head.steps.n > 0; }
+static inline bool hn_head_has_steps(const hn_head_passes *h) { return hn_head_rows_kind(h) == HN_ROWS_STEPS; }
 /* It drafts a block at once, and its rows of the text have keys and values only (head_blocks.c). */
-static inline bool hn_head_is_block(const hn_head_passes *h) { return h->model.arch.draft_head.block > 0; }
+static inline bool hn_head_is_block(const hn_head_passes *h) { return hn_head_rows_kind(h) == HN_ROWS_BLOCK; }
 /* How many of a restored text's last rows lack something, and are computed again. */
 static inline int hn_head_recompute(const hn_head_passes *h) { return h->modules > 1 ? h->modules : h->span; }
 static inline int hn_head_rows_held(const hn_head_passes *h, int seq) { return hn_cache_committed(h->cache, seq, h->model_id); }

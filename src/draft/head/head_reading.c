@@ -14,7 +14,8 @@ void hn_head_report_arch(struct hn_head_report *r, const hn_arch *a, const hn_he
     r->layers = a->layers;
     r->hidden = a->hidden;
     r->drafts = a->vocab;
-    r->embeddings = a->draft_head.embeddings;
+    r->embeddings = a->draft_head.input.embeddings;
+    r->reads = a->layers > 0 ? a->layer[0].input : HN_INPUT_NORMED;
     r->desc = a->draft_head;
     r->taps = *taps;
 }
@@ -68,14 +69,15 @@ hunch_status hn_head_read_mask_token(const hn_source *src, int tokens, int *out,
     return HUNCH_OK;
 }
 
-hunch_status hn_head_read_norms(hn_spec *spec, hn_head_desc *d, hunch_error *err) {
+hunch_status hn_head_read_norms(hn_spec *spec, hn_arch *a, hunch_error *err) {
     static const char *const streams[] = {"plain", "normed", NULL}, *const switches[] = {"off", "on", NULL};
-    int stream = d->normed_stream, output = d->norm_output, norms = 1;
+    hn_head_desc *d = &a->draft_head;
+    int stream = a->layer[0].input == HN_INPUT_PAIR_NORMED, output = d->output.reads_normed, norms = 1;
     hunch_status st = hn_spec_choice(spec, "residual", streams, stream, &stream, err);
     if (!st) st = hn_spec_choice(spec, "output", streams, output, &output, err);
     if (!st) st = hn_spec_choice(spec, "fc_norms", switches, 1, &norms, err);
-    d->normed_stream = stream;
-    d->norm_output = output;
-    if (!norms) d->norm_before_fc = d->fc_norms = false;
+    a->layer[0].input = stream ? HN_INPUT_PAIR_NORMED : HN_INPUT_PAIR;
+    d->output.reads_normed = output;
+    if (!norms) d->input.feature.norm_all = d->input.feature.norm_each = false;
     return st;
 }

@@ -10,6 +10,7 @@ struct hn_head_report {
     bool read;         /* its files could be opened: errors from there on are of the head */
     bool described;    /* its shape is known, and all below except the tensors */
     int layers, hidden, drafts, embeddings;
+    hn_layer_input reads; /* of the first layer */
     hn_head_desc desc; /* pointers into the source are not to be followed */
     hn_head_taps taps; /* n 0: not known */
     bool planned;      /* its tensors were searched for */
@@ -27,8 +28,9 @@ hunch_status hn_head_read_last(hn_spec *spec, const hn_target_info *target, hn_h
 /* HUNCH_REFUSED: fc does not read these states of the target. A missing one is no error here if there is a report, which has it. */
 hunch_status hn_head_check_fc(const hn_source *src, const hn_head_names *names, const hn_head_taps *taps, const hn_target_info *target,
                               hunch_error *err);
-/* Keys residual and output (normed, plain), fc_norms (off: without existing ones; on), which override the files. */
-hunch_status hn_head_read_norms(hn_spec *spec, hn_head_desc *d, hunch_error *err);
+/* Keys residual and output (normed, plain), fc_norms (off: without existing ones; on), which override the files of a head whose first
+ * layer reads a pair. */
+hunch_status hn_head_read_norms(hn_spec *spec, hn_arch *a, hunch_error *err);
 /* The token of rows that are not known yet, one of the embedding's `tokens`. HUNCH_REFUSED: the file does not specify it. */
 hunch_status hn_head_read_mask_token(const hn_source *src, int tokens, int *out, hunch_error *err);
 #endif

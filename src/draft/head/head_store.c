@@ -49,7 +49,7 @@ void hn_head_store_close(hn_head_passes *h) {
 }
 
 void hn_head_store_mask(hn_head_passes *h) {
-    const int width = h->model.arch.draft_head.feature_width, from = 0, to = HN_MASK_FEATURE;
+    const int width = h->model.arch.draft_head.input.feature_width, from = 0, to = HN_MASK_FEATURE;
     hn_buf state[HN_MOST_HEAD_FEATURES];
     for (int k = 0; k < h->n_states; k++) state[k] = hn_at(h->model.head.mask, sizeof(float) * (size_t)(k * width));
     hn_pass_store(h->runner, state, width, &from, &to, 1);

@@ -71,7 +71,7 @@ static void join_rows(hn_head_passes *h, hn_head_pass *p) {
 /* Adds pending rows of a sequence to the pass, and what its root drafts with. node: the root's; -1: all rows but the last, whose logits
  * may still be needed. False: some did not fit. */
 static bool batch_add(hn_head_passes *h, batch *b, int seq, int node, int levels) {
-    const hn_head_desc *d = &h->model.arch.draft_head;
+    const hn_rows_stage *d = &h->model.arch.draft_head.rows;
     hn_head_pass *p = &b->pass;
     hn_head_seq *s = &h->seq[seq];
     const int missing = s->n_pending - (node < 0 ? h->span : 0), i = p->n_seqs;
@@ -90,7 +90,7 @@ static bool batch_add(hn_head_passes *h, batch *b, int seq, int node, int levels
     b->further[b->last[i]] = of.further;
     b->n_further += of.further;
     if (of.root && h->span > 1) join_rows(h, p);
-    for (int k = 0; k < of.masks; k++) add_row(b, false, d->mask_token, d->mask_pair ? -1 : HN_MASK_FEATURE, -1, true);
+    for (int k = 0; k < of.masks; k++) add_row(b, false, d->masks.token, d->masks.pair ? -1 : HN_MASK_FEATURE, -1, true);
     b->rows[i] = of.rows;
     b->node[i] = of.root ? node : -1;
     b->levels[i] = of.root && h->span > 1 ? h->span - 1 : of.masks + of.further;

@@ -1,67 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arch.h - the description of a target as checked data. One small file per architecture (arch_llama.c, arch_qwen.c)
- * maps a file's keys and tensor names to it; layer code (layer_*.c) is written once against it. */
+/* arch.h - the description of a model as checked data: its sizes, its layers (layer_desc.h), the stages around them if it is a draft head
+ * (head_desc.h), and how its files name all this. One small file per architecture (arch_llama.c, arch_qwen.c) maps a file's keys and
+ * tensor names to it; layer code (layer_*.c) is written once against it. */
 #ifndef HN_ARCH_H
 #define HN_ARCH_H
 #include "format/gguf_writer.h"
 #include "format/source.h"
+#include "model/arch/head_desc.h"
+#include "model/arch/layer_desc.h"
 #include "ops/ops.h"
-
-/* A new kind of layer is a value here, fields below, roles for its tensors, and a file layer_*.c that pass.c calls. */
-typedef enum hn_mixer { HN_MIXER_ATTENTION, HN_MIXER_DELTA } hn_mixer; /* latent attention: a later kind */
-typedef enum hn_ffn { HN_FFN_SWIGLU, HN_FFN_GEGLU, HN_FFN_EXPERTS } hn_ffn;
-
-/* What a layer's attention reads. */
-typedef enum hn_layer_input {
-    HN_INPUT_NORMED, /* the norm of the stream */
-    HN_INPUT_PLAIN,  /* the stream itself */
-    HN_INPUT_PAIR    /* norm(embedding) | norm(stream), twice as wide: first layer of a draft head */
-} hn_layer_input;
-
-/* Sizes and layout of a gated delta net (ops/delta.h). */
-typedef struct hn_delta_desc {
-    int key_heads, value_heads, key_dim, value_dim, taps;
-    bool tiled;       /* the file has its value heads tiled */
-    bool fused;       /* q, k, v and z of each key head are adjacent rows of one matrix */
-    bool fused_gates; /* b and a of each key head are adjacent rows of one matrix */
-} hn_delta_desc;
-/* The experts of a layer; hn_router describes how rows choose among them. */
-typedef struct hn_expert_desc {
-    int count, used, width;
-    bool sigmoid, normalised, bias;
-    int groups, groups_used;
-    float scale;
-    int shared_width; /* width of the shared expert that all rows use; 0: none */
-    bool shared_gate; /* its result is multiplied by the sigmoid of a product of its own */
-    bool stacked;     /* gate and up of all experts are one tensor, down another */
-    bool biases;      /* of gate, up and down of each expert, and of the router's product */
-    float limit, alpha; /* of their unit (hn_expert_unit); 0: SwiGLU */
-    bool single;      /* GGUF: one tensor for each expert, as in old files (and in folders that are not stacked) */
-} hn_expert_desc;
-
-typedef struct hn_layer_desc {
-    hn_mixer mixer;
-    hn_delta_desc delta; /* of HN_MIXER_DELTA */
-    hn_layer_input input;
-    int heads, kv_heads, head_dim;
-    int window; /* 0: full attention */
-    int first;  /* positions below it are not visible to rows at or above it */
-    bool ahead; /* rows of a block see later rows of the block */
-    float attention_scale;
-    bool qkv_bias, o_bias; /* q, k and v have biases; o has one */
-    bool qk_norm;          /* RMSNorm over each head of q and k, before rotation */
-    bool sinks;            /* each head has a score that takes part in the softmax and has no value */
-    int rotation;          /* index of its rotation (hn_arch.rotation); HN_NO_ROTATION: none at all (NoPE) */
-    bool fused_qkv;        /* q, k, v are one matrix */
-    bool post_norms;       /* the output of each branch is normed before it is added to the stream */
-    bool gated;            /* each head of q is followed by a gate; the head's result is multiplied by its sigmoid */
-    bool hybrid;           /* a GGUF calls the norm before the feed-forward half post_attention_norm */
-    hn_ffn ffn;
-    int ffn_width;
-    bool fused_gate_up; /* gate and up are one matrix */
-    bool gate_up_bias, down_bias;
-    hn_expert_desc experts; /* HN_FFN_EXPERTS only; ffn_width is the width of the model's dense layers */
-} hn_layer_desc;
 
 /* Tensors by their role; the table of roles.c has the properties of each. */
 typedef enum hn_role {
@@ -132,37 +79,6 @@ typedef struct hn_role_other {
     const char *gguf, *folder; /* NULL: the usual one */
 } hn_role_other;
 
-/* How frequencies are made from theta^(-2i / dims); arch_rope.c. */
-typedef enum hn_scaling_kind {
-    HN_SCALING_NONE,
-    HN_SCALING_LINEAR,   /* all / factor */
-    HN_SCALING_LLAMA3,   /* long waves / factor, short ones unchanged, linear in between */
-    HN_SCALING_DIVISORS, /* each / its own: llama3 in a GGUF */
-    HN_SCALING_YARN,
-    HN_SCALING_LONGROPE, /* each / its own, and a second set for contexts beyond the original one */
-} hn_scaling_kind;
-typedef struct hn_scaling {
-    hn_scaling_kind kind;
-    double theta, factor;
-    double original;           /* context before scaling */
-    double low, high;          /* llama3: turns in the original context */
-    double fast, slow;         /* YaRN: the same */
-    bool whole;                /* YaRN: the bounds computed from them are rounded outwards */
-    double mscale, mscale_all; /* YaRN: factors of the amplitude; 0: not given */
-    double amplitude;          /* of cos and sin, as given by the file; 0: the usual one of the kind */
-} hn_scaling;
-
-/* One rotation of the heads of queries and keys (RoPE). A model has a list of them, since its layers may differ in base, scaling and
- * width. A frequency of 0 leaves its pair as it is, so a rotation of some pairs of a head has the dims of all. */
-typedef struct hn_rotation {
-    int first, dims;    /* the rotated dims of a head are [first, first + dims); both even */
-    hn_scaling scaling; /* how the frequencies are made */
-    double *freq;       /* owned: [dims / 2] radians a position */
-    double *freq_long;  /* owned: the same if texts may grow beyond scaling.original; NULL: freq applies to all */
-    float scale;        /* of cos and sin */
-} hn_rotation;
-enum { HN_MOST_ROTATIONS = 4, HN_NO_ROTATION = -1 };
-
 struct hn_arch;
 /* How a family's files describe experts (arch_moe.c); NULL: the format has no such key, and the default here applies. */
 typedef struct hn_moe {
@@ -210,83 +126,11 @@ typedef struct hn_dense {
     hunch_status (*put)(const struct hn_arch *a, hn_gguf_writer *w, hunch_error *err);
 } hn_dense;
 
-/* Steps: drafting of heads that have weights of their own for each position, without cache or attention (layer_steps.c). */
-typedef enum hn_step_kind {
-    HN_STEP_NONE,     /* no steps: the head continues from its own output, or has masks */
-    HN_STEP_RESBLOCKS,   /* residual blocks on the target's state: Medusa; Hydra that is not grounded */
-    HN_STEP_GROUNDED, /* residual blocks on the state and the tokens drafted so far: Hydra */
-    HN_STEP_SUM,      /* the sum of a state and a token: IBM's speculator */
-    HN_STEP_LSTM,     /* the same with a gated cell: Arctic's */
-    HN_STEP_LAYERS    /* one layer for each position, all from the same state: Meta's heads */
-} hn_step_kind;
-enum { HN_MOST_HEAD_STEPS = 16, HN_MOST_STEP_RESBLOCKS = 8, HN_STEP_GATES = 4 };
-
-typedef struct hn_steps_desc {
-    hn_step_kind kind;
-    int n;            /* positions that it drafts */
-    int resblocks;    /* residual blocks of each */
-    int inner;        /* SUM and LSTM: width of their own state */
-    bool resblock_bias, output_bias;
-    bool tied;        /* SUM and LSTM: steps share embedding, norm and output, and all but the first share the projection */
-    bool one_output;  /* one output matrix for all */
-    bool scale_input; /* SUM and LSTM: the target's state is normed and divided by sqrt 2 */
-    bool fused_gates; /* LSTM: the projections of the four gates are one matrix */
-    int first_resblock, resblock_stride; /* folder: number of the first one, and distance to the next */
-    int state_offset; /* Hydra: layers before the target's last state; 0: after the final norm */
-    bool inside;      /* folder: names have another 0 or 1 inside, from a list of modules */
-} hn_steps_desc;
-/* Does it draft all positions in the root's pass, independent of the tokens before them? */
-static inline bool hn_steps_at_once(const hn_steps_desc *s) { return s->kind == HN_STEP_RESBLOCKS || s->kind == HN_STEP_LAYERS; }
-
-/* How the token before a draft changes its logits (pass_markov.c). */
-typedef enum hn_markov_kind { HN_MARKOV_NONE, HN_MARKOV_VANILLA, HN_MARKOV_GATED, HN_MARKOV_RNN } hn_markov_kind;
-
-/* What a draft head has before and after its layers; zeroed for targets. A row of a head is a token and the feature of
- * the token before it: states of the target side by side, or the head's own output if that token is a draft too. */
-typedef struct hn_head_desc {
-    int features, feature_width; /* number of the target's states in a feature, and the width of each; 0: not a head */
-    /* the stream begins as fc(embedding | feature); else as fc(feature), or in rows of drafts as the output before it */
-    bool joint;
-    bool joint_norms;    /* with joint: fc(norm(embedding) | norm(feature)) */
-    bool mask;           /* rows of mask_token, with a feature of the head's own, draft the levels after the root's */
-    int mask_token;
-    /* with mask: such a row's first layer reads and continues from vectors of the head's own, after the norms, not from
-     * a token and a feature */
-    bool mask_pair;
-    bool norm_twice;     /* the norm before the output matrix is applied twice */
-    bool lstm;           /* instead of fc two layers of an LSTM; the state of each row is zero */
-    /* number of last rows of text and drafts that see each other: each drafts the token that many after its own; 0: 1 */
-    int span;
-    int most_levels;     /* levels that a head with masks was trained to draft in a pass; 0: not given */
-    bool fc_bias;
-    bool norm_before_fc; /* one RMSNorm over the whole feature */
-    bool fc_norms;       /* one RMSNorm over each state of the feature */
-    bool normed_stream;  /* with HN_INPUT_PAIR: the stream continues as its norm */
-    bool norm_output;    /* the head's output is the normed stream, else the stream */
-    bool no_norm;        /* no norm before the output matrix */
-    bool own_embedding, own_output; /* else it uses the target's */
-    /* A head that drafts a block: rows of the text have only keys and values, computed from norm(fc(feature)); the
-     * stream of a block's rows begins as embeddings, of the root and of the masks after it. */
-    int block;            /* rows of a block, including the root's; 0: it drafts none */
-    bool root_drafts;     /* the root's row drafts too; else the first mask drafts what the root's row would */
-    bool windows_of_root; /* windows are counted back from the root, else from each row */
-    bool mask_row;        /* masks use a vector of their own instead of mask_token's embedding */
-    bool scaled_embedding; /* as the target scales it */
-    hn_markov_kind markov;
-    int markov_rank;
-    bool confidence, confidence_of_token; /* it computes a confidence of each draft; also from the token before it */
-    /* The output's rows are in clusters of equal size; a row has logits only of the `clusters_used` ones whose centroids have the
-     * largest products with its state. 0: of all outputs */
-    int clusters, clusters_used;
-    int form;            /* hn_head_form of its file */
-    int embeddings;      /* rows of the embedding (vocab: of the output) */
-    /* in a model's own file or a folder of modules: number of modules of one layer that draft in turn, each from the
-     * output of the one before; 0: one */
-    int modules;
-    hn_steps_desc steps;
-} hn_head_desc;
-enum { HN_MOST_HEAD_FEATURES = 16, HN_MOST_HEAD_MODULES = 8 };
-static inline int hn_head_modules(const hn_head_desc *d) { return d->modules > 1 ? d->modules : 1; }
+/* The numbers in the names of a head's tensors, if it has weights for each position. */
+typedef struct hn_step_numbers {
+    int first_resblock, resblock_stride; /* number of the first one, and distance to the next */
+    bool inside; /* names have another 0 or 1 inside, from a list of modules */
+} hn_step_numbers;
 
 /* How the file that a description was read from names and stores its tensors. Loading and converting read it, mostly through
  * hn_arch_tensor_name, hn_arch_find_tensor, hn_arch_matrices and hn_arch_vector_more; passes and operations never do. */
@@ -299,6 +143,8 @@ typedef struct hn_arch_files {
     bool rows_in_pairs;  /* Q and K rows are in pairs; they are packed in halves, so rope_interleaved is false */
     bool norms_less_one; /* norm weights are stored less 1 */
     int next_layers;     /* GGUF: blocks after the model's layers, of a draft head */
+    int head_form;       /* of a draft head: hn_head_form */
+    hn_step_numbers steps;
 } hn_arch_files;
 
 typedef struct hn_arch {
@@ -319,11 +165,14 @@ typedef struct hn_arch {
     hunch_sampling sampling;  /* the file's defaults, else temperature 0 */
 } hn_arch;
 
+static inline bool hn_arch_is_head(const hn_arch *a) { return a->draft_head.input.stream != HN_STREAM_TOKEN; }
 /* The number of logits of a row. */
 static inline int hn_arch_logits(const hn_arch *a) {
-    const hn_head_desc *d = &a->draft_head;
-    return d->clusters ? d->clusters_used * (a->vocab / d->clusters) : a->vocab;
+    const hn_output_stage *o = &a->draft_head.output;
+    return o->kind == HN_OUTPUT_CLUSTERS ? o->clusters.used * (a->vocab / o->clusters.n) : a->vocab;
 }
+/* The number of a head's modules that draft in turn, each a layer; 1: there is one. */
+static inline int hn_arch_modules(const hn_arch *a) { return a->draft_head.rows.kind == HN_ROWS_TURNS ? a->layers : 1; }
 
 /* Finds the architecture and describes it. Unknown: HUNCH_REFUSED, naming it and the known ones. */
 hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err);

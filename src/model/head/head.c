@@ -2,6 +2,7 @@
 /* head.c - opens a draft head: its description from its file, its tensors, and what it borrows from the target. */
 #include "model/head/head.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,9 +15,21 @@ enum { OWN_TENSORS = 20 + HN_MOST_HEAD_FEATURES, MOST_LAYERS = 16 };
 
 /* ---- the description ------------------------------------------------------------------------------------------------ */
 
+bool hn_head_stages_fit(const hn_head_desc *d) {
+    enum { JOINT = 1 << HN_STREAM_JOINT, LSTM = 1 << HN_STREAM_LSTM, FEATURE = 1 << HN_STREAM_FEATURE, CONTEXT = 1 << HN_STREAM_CONTEXT,
+           STATE = 1 << HN_STREAM_STATE };
+    static const int streams[] = {
+        [HN_ROWS_CHAIN] = JOINT | LSTM | FEATURE, [HN_ROWS_TURNS] = JOINT,   [HN_ROWS_SPAN] = JOINT | LSTM,
+        [HN_ROWS_MASKS] = FEATURE,                [HN_ROWS_BLOCK] = CONTEXT, [HN_ROWS_STEPS] = STATE};
+    const hn_rows_kind rows = d->rows.kind;
+    if (!(streams[rows] >> d->input.stream & 1) || (d->output.reads_normed && d->output.norm == HN_NORM_NONE)) return false;
+    if (d->output.kind == HN_OUTPUT_MARKOV) return rows == HN_ROWS_BLOCK;
+    return d->output.kind == HN_OUTPUT_ALL || (rows != HN_ROWS_BLOCK && rows != HN_ROWS_STEPS);
+}
+
 /* Biases and norms are those in the first layer of the file. */
 static void read_parts(hn_layer_desc *l, const hn_arch *a, const hn_source *src) {
-    const bool pairs = !hn_head_form_blocks(a->draft_head.form);
+    const bool pairs = !hn_head_form_blocks(a->files.head_form);
     l->fused_qkv = hn_arch_find_tensor(a, src, HN_ROLE_QKV, 0);
     l->qkv_bias = hn_arch_find_tensor(a, src, l->fused_qkv ? HN_ROLE_QKV_BIAS : HN_ROLE_Q_BIAS, 0);
     l->o_bias = hn_arch_find_tensor(a, src, HN_ROLE_O_BIAS, 0);
@@ -70,7 +83,7 @@ static hunch_status check_target_keys(const hn_arch *a, const hn_source *src, co
                      (unsigned long long)said, a->vocab);
     if (!st) st = hn_head_u64(src, HN_HEAD_KEY_TOKENS, &said, &name, err);
     if (!st && name && said != (uint64_t)target->vocab && said != (uint64_t)a->vocab &&
-        said != (uint64_t)a->draft_head.embeddings)
+        said != (uint64_t)a->draft_head.input.embeddings)
         st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected the %d of this target", hn_source_path(src), name,
                      (unsigned long long)said, target->vocab);
     return st;
@@ -85,9 +98,9 @@ static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn
         embedding = NULL;
         if (output && output->n_dims == 2 && output->dims[1] == (uint64_t)target->vocab) output = NULL;
     }
-    d->own_embedding = embedding;
-    d->own_output = output;
-    d->embeddings = target->vocab;
+    d->input.own_embedding = embedding;
+    d->output.own = output;
+    d->input.embeddings = target->vocab;
     if (output && output->n_dims != 2)
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has %d dimensions, expected 2", hn_source_path(src), output->name,
                        output->n_dims);
@@ -95,7 +108,7 @@ static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn
     if (embedding && (embedding->n_dims != 2 || embedding->dims[1] < (uint64_t)target->vocab))
         return hn_fail(err, HUNCH_REFUSED, "%s: an embedding of %llu tokens, expected the %d of the target", hn_source_path(src),
                        embedding->n_dims == 2 ? (unsigned long long)embedding->dims[1] : 0, target->vocab);
-    if (embedding) d->embeddings = (int)embedding->dims[1];
+    if (embedding) d->input.embeddings = (int)embedding->dims[1];
     if (output && (output->dims[1] < 1 || output->dims[1] > (uint64_t)target->vocab))
         return hn_fail(err, HUNCH_REFUSED, "%s: an output of %llu tokens, expected at most the %d of the target",
                        hn_source_path(src), (unsigned long long)output->dims[1], target->vocab);
@@ -125,10 +138,7 @@ hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names
     if (names->form == HN_HEAD_MTP && names->modules > a->layers)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d modules of multi-token prediction, expected num_hidden_layers to be as many, not %d",
                        hn_source_path(src), names->modules, a->layers);
-    if (names->form == HN_HEAD_MTP) { /* config.json may have the target's number */
-        a->layers = names->modules ? names->modules : 1;
-        a->draft_head.modules = names->modules;
-    }
+    if (names->form == HN_HEAD_MTP) a->layers = names->modules ? names->modules : 1; /* config.json may have the target's number */
     if (a->layers > MOST_LAYERS)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d layers, expected a draft head of at most %d", hn_source_path(src), a->layers,
                        MOST_LAYERS);
@@ -137,7 +147,7 @@ hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names
     a->files.body = names->front;
     a->files.head = "";
     a->files.first_layer = names->first;
-    a->draft_head.form = names->form;
+    a->files.head_form = names->form;
     a->files.rows_in_pairs = a->rope_interleaved; /* packed in a folder's order: a head drafts the same bits from either file */
     a->rope_interleaved = false;
     for (int i = 0; i < a->layers; i++) read_parts(&a->layer[i], a, src);
@@ -191,14 +201,14 @@ hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n,
 
 /* ---- weights --------------------------------------------------------------------------------------------------------- */
 
-static hn_head_names names_of(const hn_arch *a) {
+hn_head_names hn_head_names_of(const hn_arch *a) {
     const hn_arch_files *f = &a->files;
-    return (hn_head_names){(hn_head_form)a->draft_head.form, f->body, f->first_layer, f->first_block, a->draft_head.modules};
+    return (hn_head_names){(hn_head_form)f->head_form, f->body, f->first_layer, f->first_block, a->layers, f->steps};
 }
 
 /* One of the head's parts. k: the state, or the block if there are several. */
 static hunch_status plan_part(hn_plan *p, hn_head_part part, int k, hn_buf *to, hunch_error *err) {
-    hn_head_names names = names_of(&p->m->arch);
+    hn_head_names names = hn_head_names_of(&p->m->arch);
     char name[128];
     names.module += k;
     uint64_t dims[2];
@@ -215,7 +225,7 @@ static hunch_status plan_part(hn_plan *p, hn_head_part part, int k, hn_buf *to, 
 }
 
 static hunch_status plan_module_matrix(hn_plan *p, hn_head_part part, int block, hn_weight *w, hunch_error *err) {
-    hn_head_names names = names_of(&p->m->arch);
+    hn_head_names names = hn_head_names_of(&p->m->arch);
     names.module += block;
     char name[128];
     uint64_t dims[2];
@@ -230,9 +240,9 @@ static hunch_status plan_part_matrix(hn_plan *p, hn_head_part part, hn_weight *w
 
 /* Qwen's folders have one projection and its norms for all blocks: those of the first are shared after the load. */
 static hunch_status plan_further_modules(hn_plan *p, hunch_error *err) {
-    const hn_head_desc *d = &p->m->arch.draft_head;
+    const hn_arch *a = &p->m->arch;
     hunch_status st = HUNCH_OK;
-    for (int k = 1; !st && k < d->modules && d->form != HN_HEAD_OWN; k++) {
+    for (int k = 1; !st && k < hn_arch_modules(a) && a->files.head_form != HN_HEAD_OWN; k++) {
         hn_head_module *b = &p->m->head.further[k - 1];
         st = plan_module_matrix(p, HN_HEAD_FC, k, &b->fc, err);
         if (!st) st = plan_part(p, HN_HEAD_TOKEN_NORM, k, &b->token_norm, err);
@@ -252,7 +262,7 @@ static hunch_status plan_input(hn_plan *p, hn_model *m, hunch_error *err) {
         if (!st) st = plan_part(p, (hn_head_part)(HN_HEAD_LSTM_STATE_BIAS_1 + k), 0, &h->lstm_state_bias[k], err);
     }
     if (!st) st = plan_part(p, HN_HEAD_FEATURE_NORM, 0, &h->feature_norm, err);
-    for (int k = 0; !st && k < m->arch.draft_head.features; k++) st = plan_part(p, HN_HEAD_STATE_NORM, k, &h->fc_norm[k], err);
+    for (int k = 0; !st && k < m->arch.draft_head.input.features; k++) st = plan_part(p, HN_HEAD_STATE_NORM, k, &h->fc_norm[k], err);
     if (!st) st = plan_part(p, HN_HEAD_MASK, 0, &h->mask, err);
     if (!st) st = plan_part(p, HN_HEAD_MASK_PAIR, 0, &h->mask, err);
     if (!st) st = plan_part(p, HN_HEAD_CONTEXT_NORM, 0, &h->context_norm, err);
@@ -274,14 +284,14 @@ static hunch_status plan_input(hn_plan *p, hn_model *m, hunch_error *err) {
 static bool tensor_counts(const hn_source *src, const hn_arch *a, const char *name) {
     static const char *const layers[] = {"layers.", "midlayer.", "mtp_layers.", "blk."};
     static const char *const copies[] = {"embed_tokens.", "lm_head.", "d2t", "t2d", "verifier_norm.", "verifier_lm_head."};
-    const hn_head_names names = names_of(a);
-    if (a->draft_head.form >= HN_HEAD_OWN) return hn_head_own_tensor(&names, name);
-    const bool mtp = a->draft_head.form == HN_HEAD_MTP;
+    const hn_head_names names = hn_head_names_of(a);
+    if (a->files.head_form >= HN_HEAD_OWN) return hn_head_own_tensor(&names, name);
+    const bool mtp = a->files.head_form == HN_HEAD_MTP;
     const size_t inner = strncmp(a->files.body, "model.", 6) ? 0 : 6, front = mtp ? inner : strlen(a->files.body);
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return strcmp(name, "t2d") != 0 && strncmp(name, "rope_", 5) != 0;
-    if (a->draft_head.steps.n) return hn_steps_counts(a, name);
+    if (hn_head_steps(&a->draft_head)) return hn_steps_counts(a, name);
     if (strstr(name, "rotary_emb.")) return false;
-    if (hn_head_form_folder_blocks(a->draft_head.form)) { /* a tensor of other kinds of heads means that this head is another one */
+    if (hn_head_form_folder_blocks(a->files.head_form)) { /* a tensor of other kinds of heads means that this head is another one */
         const size_t at = strncmp(name, "model.", 6) ? 0 : 6;
         for (size_t k = 0; k < sizeof copies / sizeof *copies; k++)
             if (!strncmp(name + at, copies[k], strlen(copies[k]))) return false;
@@ -296,8 +306,8 @@ static bool tensor_counts(const hn_source *src, const hn_arch *a, const char *na
 hunch_status hn_head_check_rest(hn_source *src, const hn_arch *a, hunch_error *err) {
     const hunch_status st = hn_steps_take_copies(src, a, err);
     if (st) return st;
-    const bool steps = a->draft_head.steps.n > 0;
-    const int parts = steps ? a->draft_head.steps.n : a->layers;
+    const hn_steps_desc *steps = hn_head_steps(&a->draft_head);
+    const int parts = steps ? steps->n : a->layers;
     for (size_t i = 0; i < hn_source_tensor_count(src); i++) {
         const hn_tensor *t = hn_source_tensor(src, i);
         if (!t->used && tensor_counts(src, a, t->name))
@@ -325,7 +335,7 @@ static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_
     for (int i = 0; !st && i < a->layers; i++) st = hn_plan_layer(p, i, err);
     if (!st) st = plan_part(p, HN_HEAD_OUTPUT_NORM, 0, &m->output_norm, err);
     if (!st) st = plan_further_modules(p, err);
-    if (!st && a->draft_head.steps.n) st = hn_steps_plan(p, err);
+    if (!st && hn_head_steps(&a->draft_head)) st = hn_steps_plan(p, err);
     if (!st && hn_head_has(a, HN_HEAD_OUTPUT)) st = hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, (hn_part){0, 0}, false, &m->output, err);
     if (!st) st = plan_part_matrix(p, HN_HEAD_CENTROIDS, &m->head.centroids, err);
     hn_plan_rotations(p);
@@ -340,9 +350,10 @@ static uint64_t packed_bytes(const hn_model *m, const hn_weight *w) {
 }
 
 static void borrow(hn_model *m, const hn_model *target) {
-    const bool embedding = !m->arch.draft_head.own_embedding, output = !m->arch.draft_head.own_output;
+    const hn_input_stage *in = &m->arch.draft_head.input;
+    const bool embedding = !in->own_embedding, output = !m->arch.draft_head.output.own;
     if (embedding) m->embedding = target->embedding;
-    if (m->arch.draft_head.scaled_embedding) m->arch.embed_scale = target->arch.embed_scale;
+    if (in->stream == HN_STREAM_CONTEXT && in->context.scaled) m->arch.embed_scale = target->arch.embed_scale;
     if (embedding || output) m->files = target->files; /* which may hold their rows */
     if (!output) return;
     m->output = target->output;
@@ -379,28 +390,28 @@ static hunch_status trim_matrix(hn_model *m, hn_weight *w, const int32_t *ids, i
 static hunch_status trim(hn_model *m, const hn_source *files, const int32_t *ids, int n, hunch_error *err) {
     hunch_status st = files ? hn_source_check(files, err) : HUNCH_OK; /* a truncated file cannot be read */
     if (!st) st = trim_matrix(m, &m->output, ids, n, &m->head.table, err);
-    if (!st && m->arch.draft_head.markov) st = trim_matrix(m, &m->head.markov_out, ids, n, &m->head.markov_rows, err);
+    if (!st && hn_head_has_markov(&m->arch.draft_head)) st = trim_matrix(m, &m->head.markov_out, ids, n, &m->head.markov_rows, err);
     if (st) return st;
     m->arch.vocab = n;
-    if (m->arch.draft_head.own_embedding) m->files = NULL;
+    if (m->arch.draft_head.input.own_embedding) m->files = NULL;
     return files ? hn_source_check(files, err) : HUNCH_OK; /* nor is a file that was changed meanwhile the model */
 }
 
 /* The output's rows in the order of their clusters, of which a row reads few. ids: of each place; NULL: `order` itself. */
 static hunch_status order_output(hn_model *m, const hn_source *files, const int32_t *order, const int32_t *ids, hunch_error *err) {
-    const hn_head_desc *d = &m->arch.draft_head;
+    const hn_output_stage *d = &m->arch.draft_head.output;
     const int n = m->arch.vocab;
     const hunch_status st = trim(m, files, order, n, err);
     if (st) return st;
     m->ops.write(&m->ops, m->head.ids, ids, (size_t)n * sizeof *ids);
-    m->weight_bytes -= packed_bytes(m, &m->output) / (uint64_t)d->clusters * (uint64_t)(d->clusters - d->clusters_used);
+    m->weight_bytes -= packed_bytes(m, &m->output) / (uint64_t)d->clusters.n * (uint64_t)(d->clusters.n - d->clusters.used);
     m->macs_per_row -= (double)m->output.in * (n - hn_arch_logits(&m->arch));
     return HUNCH_OK;
 }
 
 /* Sets up the outputs that a pass reads, from what was borrowed and loaded. */
 static hunch_status finish_outputs(hn_model *m, const hn_head_load *load, const int32_t *ids, hunch_error *err) {
-    if (m->arch.draft_head.steps.n) {
+    if (hn_head_steps(&m->arch.draft_head)) {
         hn_steps_share(m);
         return load->trim ? hn_steps_trim(m, ids, load->trim, err) : load_ids(m, ids, err);
     }
@@ -409,16 +420,29 @@ static hunch_status finish_outputs(hn_model *m, const hn_head_load *load, const 
     return load->trim ? trim(m, files, ids, load->trim, err) : load_ids(m, ids, err);
 }
 
-static void share_blocks(hn_model *m) {
+static void share_modules(hn_model *m) {
     const hn_head *h = &m->head;
-    for (int k = 1; k < m->arch.draft_head.modules && m->arch.draft_head.form == HN_HEAD_OWN; k++)
+    for (int k = 1; k < hn_arch_modules(&m->arch) && m->arch.files.head_form == HN_HEAD_OWN; k++)
         m->head.further[k - 1] = (hn_head_module){h->fc, h->token_norm, h->stream_norm, m->output_norm};
+}
+
+/* The forms that inputs of the head's matrices must have. */
+static void choose_forms(hn_model *m) {
+    const hn_ops *o = &m->ops;
+    hn_head *h = &m->head;
+    hn_model_choose_forms(m);
+    share_modules(m);
+    h->fc_forms = o->act_forms(o, h->fc.dtype);
+    if (m->arch.draft_head.output.kind == HN_OUTPUT_CLUSTERS) m->output_forms |= o->act_forms(o, h->centroids.dtype);
+    for (int k = 1; k < hn_arch_modules(&m->arch); k++) h->fc_forms |= o->act_forms(o, h->further[k - 1].fc.dtype);
+    for (int k = 0; m->arch.draft_head.input.stream == HN_STREAM_LSTM && k < 2; k++) h->lstm_forms[k] = o->act_forms(o, h->lstm[k].dtype);
 }
 
 hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head_load *load, const int32_t *ids,
                           hunch_error *err) {
     const hn_model_load how = {.pool = load->target->pool};
     hn_plan p = {0};
+    assert(hn_head_stages_fit(&a->draft_head));
     memset(m, 0, sizeof *m);
     m->arch = *a;
     m->pool = load->target->pool;
@@ -428,14 +452,7 @@ hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head
     if (!st) st = hn_model_load_rotations(m, p.tables, err);
     if (!st) borrow(m, load->target);
     if (!st) st = finish_outputs(m, load, ids, err);
-    if (!st) {
-        hn_model_choose_forms(m);
-        share_blocks(m);
-        m->head.fc_forms = m->ops.act_forms(&m->ops, m->head.fc.dtype);
-        if (m->arch.draft_head.clusters) m->output_forms |= m->ops.act_forms(&m->ops, m->head.centroids.dtype);
-        for (int k = 1; k < m->arch.draft_head.modules; k++) m->head.fc_forms |= m->ops.act_forms(&m->ops, m->head.further[k - 1].fc.dtype);
-        for (int k = 0; m->arch.draft_head.lstm && k < 2; k++) m->head.lstm_forms[k] = m->ops.act_forms(&m->ops, m->head.lstm[k].dtype);
-    }
+    if (!st) choose_forms(m);
     hn_plan_end(&p);
     if (st) hn_model_close(m);
     *a = (hn_arch){0};

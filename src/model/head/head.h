@@ -73,10 +73,12 @@ typedef struct hn_head_names {
     hn_head_form form;
     const char *front, *first; /* "midlayer.", "layers.0." */
     int module;                 /* number of a block in a model's own files, or of a module of speculators */
-    int modules;                /* number of consecutive blocks from `block` on; 0: one */
+    int modules;                /* number of consecutive ones from `module` on; 0: one */
+    hn_step_numbers steps;
 } hn_head_names;
 
 hn_head_names hn_head_find_names(hn_source *src);
+hn_head_names hn_head_names_of(const hn_arch *a); /* of the file that the description was read from */
 /* The name of a part; k: number of the state. NULL: this form has none. */
 const char *hn_head_name(const hn_head_names *names, hn_head_part part, int k, char out[128]);
 /* The tensor of a part (of the first state), not marked as used; NULL: there is none. */
@@ -142,7 +144,7 @@ hunch_status hn_head_read_rotation(hn_arch *a, const hn_source *src, hunch_error
 
 /* Reads the keys of the head's layers (in a folder as in the config of Llama or Qwen3) into a zeroed description, and
  * what its tensors show: biases, norms of q and k, the embedding, the output (with d2t as many rows as that has).
- * target: the model whose vocabulary it drafts. The caller sets a->draft_head.features. HUNCH_REFUSED. The caller ends
+ * target: the model whose vocabulary it drafts. The caller sets the stages. HUNCH_REFUSED. The caller ends
  * it with hn_arch_fini. */
 hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err);
 
@@ -155,7 +157,9 @@ hunch_status hn_head_find_side(const hn_source *src, const hn_arch *target, hn_h
 bool hn_head_own_tensor(const hn_head_names *names, const char *name);
 /* Marks their tensors as used. */
 void hn_head_mark_own(hn_source *src, const hn_arch *target);
-/* As hn_head_read, for such blocks of one layer each: like the target in all else. */
+/* Sets the stages of a head of multi-token prediction that reads one state of that width. */
+void hn_head_set_mtp(hn_arch *a, const hn_head_names *names, int width);
+/* As hn_head_read, for such blocks of one layer each: like the target in all else. Sets the stages too. */
 hunch_status hn_head_read_own(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target,
                               hunch_error *err);
 
@@ -182,8 +186,8 @@ hunch_status hn_head_check_rest(hn_source *src, const hn_arch *a, hunch_error *e
  * (hn_free); NULL if the file has none. HUNCH_REFUSED: a token is not in the vocabulary, or listed twice. */
 hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n, int vocab, int32_t **ids, hunch_error *err);
 
-/* An output whose rows are in clusters, each with a centroid (Gemma 4's "ordered embeddings"). Sets a->draft_head.clusters, 0 if the file
- * has no centroids. a->vocab is known. HUNCH_REFUSED: only one of the two tensors, clusters of different sizes, no number of clusters of a
+/* An output whose rows are in clusters, each with a centroid (Gemma 4's "ordered embeddings"). The output's kind is set if the file
+ * has centroids. a->vocab is known. HUNCH_REFUSED: only one of the two tensors, clusters of different sizes, no number of clusters of a
  * row or one that cannot be. */
 hunch_status hn_head_read_clusters(hn_arch *a, const hn_source *src, const hn_head_names *names, hunch_error *err);
 /* *order: the output of each place, cluster after cluster, the caller's (hn_free); NULL: the head has no clusters. HUNCH_REFUSED: not each

@@ -13,14 +13,14 @@ static hunch_status check_pair(const hn_source *src, const hn_head_names *names,
                    name[centroids != NULL]);
 }
 
-static hunch_status read_used(hn_head_desc *d, const hn_source *src, hunch_error *err) {
-    const int most = d->clusters < HN_MAX_TOP ? d->clusters : HN_MAX_TOP;
+static hunch_status read_used(hn_output_stage *d, const hn_source *src, hunch_error *err) {
+    const int most = d->clusters.n < HN_MAX_TOP ? d->clusters.n : HN_MAX_TOP;
     uint64_t said = 0;
     const char *name;
     hunch_status st = hn_head_u64(src, HN_HEAD_KEY_CLUSTERS, &said, &name, err);
-    if (!st && name && said != (uint64_t)d->clusters)
+    if (!st && name && said != (uint64_t)d->clusters.n)
         st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected the %d rows of its centroids", hn_source_path(src), name,
-                     (unsigned long long)said, d->clusters);
+                     (unsigned long long)said, d->clusters.n);
     if (!st) st = hn_head_u64(src, HN_HEAD_KEY_CLUSTERS_USED, &said, &name, err);
     if (st) return st;
     if (!name)
@@ -28,8 +28,8 @@ static hunch_status read_used(hn_head_desc *d, const hn_source *src, hunch_error
                        hn_source_path(src), hn_head_key_name(src, HN_HEAD_KEY_CLUSTERS_USED, 0));
     if (said < 1 || said > (uint64_t)most)
         return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected 1 to %d of %d clusters", hn_source_path(src), name,
-                       (unsigned long long)said, most, d->clusters);
-    d->clusters_used = (int)said;
+                       (unsigned long long)said, most, d->clusters.n);
+    d->clusters.used = (int)said;
     return HUNCH_OK;
 }
 
@@ -42,8 +42,9 @@ hunch_status hn_head_read_clusters(hn_arch *a, const hn_source *src, const hn_he
     if (n < 1 || n > vocab || vocab % n != 0)
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has %llu rows, expected a divisor of the %d tokens that it drafts: clusters of "
                        "equal size", hn_source_path(src), centroids->name, (unsigned long long)n, a->vocab);
-    a->draft_head.clusters = (int)n;
-    return read_used(&a->draft_head, src, err);
+    a->draft_head.output.kind = HN_OUTPUT_CLUSTERS;
+    a->draft_head.output.clusters.n = (int)n;
+    return read_used(&a->draft_head.output, src, err);
 }
 
 static hunch_status check_order(const hn_source *src, const char *name, const int32_t *order, int n, hunch_error *err) {
@@ -61,7 +62,7 @@ hunch_status hn_head_read_order(hn_source *src, const hn_head_names *names, cons
     const size_t n = (size_t)a->vocab;
     char name[128];
     *order = NULL;
-    if (!a->draft_head.clusters) return HUNCH_OK;
+    if (a->draft_head.output.kind != HN_OUTPUT_CLUSTERS) return HUNCH_OK;
     hn_tensor *t = hn_source_take(src, hn_head_name(names, HN_HEAD_ORDER, 0, name));
     int64_t *stored = hn_alloc(n * sizeof *stored);
     int32_t *list = hn_alloc(n * sizeof *list);

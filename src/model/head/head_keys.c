@@ -86,7 +86,7 @@ static const hn_dense families[KEY_FORMS] = {
 };
 
 const hn_dense *hn_head_family(const hn_head_desc *d, bool states) {
-    return &families[d->block ? BLOCKS : states ? EAGLE3 : OWN];
+    return &families[d->rows.kind == HN_ROWS_BLOCK ? BLOCKS : states ? EAGLE3 : OWN];
 }
 
 bool hn_head_family_blocks(const hn_dense *family) {

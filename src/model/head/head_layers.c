@@ -18,7 +18,7 @@ static hunch_status layers_create(hn_arch *a, int n, const hn_layer_desc *like, 
     a->layer = hn_zalloc((size_t)n, sizeof *a->layer);
     if (!a->layer) return hn_fail_memory(err, "layer descriptions", (size_t)n * sizeof *a->layer);
     a->layers = n;
-    a->draft_head.no_norm = false;
+    a->draft_head.output.norm = HN_NORM_ONCE;
     for (int i = 0; i < n; i++) a->layer[i] = *like;
     return HUNCH_OK;
 }
@@ -124,7 +124,7 @@ static hunch_status read_gguf(hn_arch *a, hn_source *src, hunch_error *err) {
     if (!st) st = hn_head_read_rotation(a, src, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_KEY_ROWS_IN_PAIRS, &pairs, err);
     a->files.rows_in_pairs = pairs;
-    a->draft_head.no_norm = false;
+    a->draft_head.output.norm = HN_NORM_ONCE;
     if (st) return st;
     return a->hidden == before.hidden ? HUNCH_OK
                                       : hn_fail(err, HUNCH_REFUSED, "%s: layers %d wide, expected the %d of the target",

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/head/head.h"
+#include "model/head/head_steps.h"
 
 /* '@': a tensor of layer 0; '!': without a prefix; %d is the number of a state. NULL: the form has none.
  * HN_HEAD_ENCODER: only names that differ from other folders of blocks. */
@@ -93,39 +93,46 @@ const hn_tensor *hn_head_find_tensor(const hn_source *src, const hn_head_names *
     return hn_head_name(names, part, 0, name) ? hn_source_find(src, name) : NULL;
 }
 
+static bool has_joint_norms(const hn_input_stage *in) {
+    return in->stream == HN_STREAM_JOINT && in->joint.norms;
+}
+
 bool hn_head_has(const hn_arch *a, hn_head_part part) {
     const hn_head_desc *d = &a->draft_head;
+    const hn_input_stage *in = &d->input;
+    const hn_output_stage *out = &d->output;
+    const hn_rows_stage *rows = &d->rows;
     switch (part) {
-    case HN_HEAD_FC: return d->steps.kind == HN_STEP_NONE && !d->lstm;
+    case HN_HEAD_FC: return in->stream == HN_STREAM_JOINT || in->stream == HN_STREAM_FEATURE || in->stream == HN_STREAM_CONTEXT;
     case HN_HEAD_LSTM_1:
     case HN_HEAD_LSTM_2:
     case HN_HEAD_LSTM_BIAS_1:
     case HN_HEAD_LSTM_BIAS_2:
     case HN_HEAD_LSTM_STATE_BIAS_1:
-    case HN_HEAD_LSTM_STATE_BIAS_2: return d->lstm;
-    case HN_HEAD_FC_BIAS: return d->fc_bias;
-    case HN_HEAD_FEATURE_NORM: return d->norm_before_fc;
-    case HN_HEAD_STATE_NORM: return d->fc_norms;
+    case HN_HEAD_LSTM_STATE_BIAS_2: return in->stream == HN_STREAM_LSTM;
+    case HN_HEAD_FC_BIAS: return in->fc_bias;
+    case HN_HEAD_FEATURE_NORM: return in->stream == HN_STREAM_FEATURE && in->feature.norm_all;
+    case HN_HEAD_STATE_NORM: return in->stream == HN_STREAM_FEATURE && in->feature.norm_each;
     case HN_HEAD_TOKEN_NORM:
-    case HN_HEAD_STREAM_NORM: return (a->layers > 0 && a->layer[0].input == HN_INPUT_PAIR) || d->joint_norms;
-    case HN_HEAD_OUTPUT_NORM: return !d->no_norm;
-    case HN_HEAD_MASK: return d->mask && !d->mask_pair;
-    case HN_HEAD_MASK_PAIR: return d->mask_pair;
-    case HN_HEAD_CONTEXT_NORM: return d->block > 0;
-    case HN_HEAD_MASK_ROW: return d->mask_row;
+    case HN_HEAD_STREAM_NORM: return (a->layers > 0 && hn_layer_reads_pair(&a->layer[0])) || has_joint_norms(in);
+    case HN_HEAD_OUTPUT_NORM: return out->norm != HN_NORM_NONE;
+    case HN_HEAD_MASK: return rows->kind == HN_ROWS_MASKS && !rows->masks.pair;
+    case HN_HEAD_MASK_PAIR: return rows->kind == HN_ROWS_MASKS && rows->masks.pair;
+    case HN_HEAD_CONTEXT_NORM: return in->stream == HN_STREAM_CONTEXT;
+    case HN_HEAD_MASK_ROW: return rows->kind == HN_ROWS_BLOCK && rows->block.mask_row;
     case HN_HEAD_MARKOV_IN:
-    case HN_HEAD_MARKOV_OUT: return d->markov != HN_MARKOV_NONE;
+    case HN_HEAD_MARKOV_OUT: return hn_head_has_markov(d);
     case HN_HEAD_MARKOV_GATE:
-    case HN_HEAD_MARKOV_GATE_BIAS: return d->markov == HN_MARKOV_GATED;
+    case HN_HEAD_MARKOV_GATE_BIAS: return hn_head_has_markov(d) && out->markov.kind == HN_MARKOV_GATED;
     case HN_HEAD_MARKOV_STEP:
-    case HN_HEAD_MARKOV_STEP_BIAS: return d->markov == HN_MARKOV_RNN;
+    case HN_HEAD_MARKOV_STEP_BIAS: return hn_head_has_markov(d) && out->markov.kind == HN_MARKOV_RNN;
     case HN_HEAD_CONFIDENCE:
-    case HN_HEAD_CONFIDENCE_BIAS: return d->confidence;
-    case HN_HEAD_EMBEDDING: return d->own_embedding;
-    case HN_HEAD_OUTPUT: return d->own_output && d->steps.kind == HN_STEP_NONE;
-    case HN_HEAD_IDS: return d->own_output;
+    case HN_HEAD_CONFIDENCE_BIAS: return hn_head_has_confidence(d);
+    case HN_HEAD_EMBEDDING: return in->own_embedding;
+    case HN_HEAD_OUTPUT: return out->own && rows->kind != HN_ROWS_STEPS;
+    case HN_HEAD_IDS: return out->own;
     case HN_HEAD_CENTROIDS:
-    case HN_HEAD_ORDER: return d->clusters > 0;
+    case HN_HEAD_ORDER: return out->kind == HN_OUTPUT_CLUSTERS;
     case HN_HEAD_PARTS: break;
     }
     return false;
@@ -150,29 +157,30 @@ bool hn_head_part_is_vector(hn_head_part part) {
 
 void hn_head_part_shape(const hn_arch *a, hn_head_part part, uint64_t dims[2]) {
     const hn_head_desc *d = &a->draft_head;
-    const uint64_t hidden = (uint64_t)a->hidden, width = (uint64_t)d->feature_width, feature = (uint64_t)d->features * width;
+    const hn_input_stage *in = &d->input;
+    const uint64_t hidden = (uint64_t)a->hidden, width = (uint64_t)in->feature_width, feature = (uint64_t)in->features * width;
     dims[0] = hidden;
     dims[1] = 1;
-    if (part == HN_HEAD_FC) dims[0] = d->joint ? hidden + feature : feature, dims[1] = hidden;
+    if (part == HN_HEAD_FC) dims[0] = in->stream == HN_STREAM_JOINT ? hidden + feature : feature, dims[1] = hidden;
     if (part == HN_HEAD_FEATURE_NORM || part == HN_HEAD_MASK) dims[0] = feature;
     if (part == HN_HEAD_MASK_PAIR) dims[0] = 2 * hidden;
     if (part == HN_HEAD_LSTM_1) dims[0] = hidden + feature, dims[1] = 4 * hidden;
     if (part == HN_HEAD_LSTM_2) dims[1] = 4 * hidden;
     if (part >= HN_HEAD_LSTM_BIAS_1 && part <= HN_HEAD_LSTM_STATE_BIAS_2) dims[0] = 4 * hidden;
     if (part == HN_HEAD_STATE_NORM) dims[0] = width;
-    if (part == HN_HEAD_STREAM_NORM && d->joint_norms) dims[0] = feature;
-    if (part == HN_HEAD_EMBEDDING) dims[1] = (uint64_t)d->embeddings;
+    if (part == HN_HEAD_STREAM_NORM && has_joint_norms(in)) dims[0] = feature;
+    if (part == HN_HEAD_EMBEDDING) dims[1] = (uint64_t)in->embeddings;
     if (part == HN_HEAD_OUTPUT) dims[1] = (uint64_t)a->vocab;
     if (part == HN_HEAD_IDS || part == HN_HEAD_ORDER) dims[0] = (uint64_t)a->vocab;
-    if (part == HN_HEAD_CENTROIDS) dims[1] = (uint64_t)d->clusters;
-    const uint64_t rank = (uint64_t)d->markov_rank;
-    if (part == HN_HEAD_MARKOV_IN) dims[0] = rank, dims[1] = (uint64_t)d->embeddings;
+    if (part == HN_HEAD_CENTROIDS) dims[1] = (uint64_t)d->output.clusters.n;
+    const uint64_t rank = hn_head_has_markov(d) ? (uint64_t)d->output.markov.rank : 0;
+    if (part == HN_HEAD_MARKOV_IN) dims[0] = rank, dims[1] = (uint64_t)in->embeddings;
     if (part == HN_HEAD_MARKOV_OUT) dims[0] = rank, dims[1] = (uint64_t)a->vocab;
     if (part == HN_HEAD_MARKOV_GATE) dims[0] = hidden + rank, dims[1] = rank;
     if (part == HN_HEAD_MARKOV_GATE_BIAS) dims[0] = rank;
     if (part == HN_HEAD_MARKOV_STEP) dims[0] = hidden + 2 * rank, dims[1] = 3 * rank;
     if (part == HN_HEAD_MARKOV_STEP_BIAS) dims[0] = 3 * rank;
-    if (part == HN_HEAD_CONFIDENCE) dims[0] = hidden + (d->confidence_of_token ? rank : 0);
+    if (part == HN_HEAD_CONFIDENCE) dims[0] = hidden + (d->output.markov.confidence == HN_CONFIDENCE_OF_TOKEN ? rank : 0);
     if (part == HN_HEAD_CONFIDENCE_BIAS) dims[0] = 1;
 }
 
@@ -206,7 +214,8 @@ static bool find_steps(hn_source *src, hn_head_names *names) {
         char begin[64];
         snprintf(begin, sizeof begin, "%s%s", all[i].front, all[i].begin);
         if (!has_tensor(src, begin)) continue;
-        *names = (hn_head_names){all[i].form, all[i].front, NULL, 0, 0};
+        *names = (hn_head_names){.form = all[i].form, .front = all[i].front};
+        names->steps = hn_steps_find_numbers(src, names);
         return true;
     }
     return false;
@@ -218,7 +227,7 @@ static bool find_blocks(hn_source *src, const char *front, hn_head_names *names)
     char middle[32];
     snprintf(middle, sizeof middle, "%smidlayer.", front);
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-        *names = (hn_head_names){forms[i], front, has_tensor(src, middle) ? "midlayer." : "layers.0.", 0, 0};
+        *names = (hn_head_names){.form = forms[i], .front = front, .first = has_tensor(src, middle) ? "midlayer." : "layers.0."};
         if (hn_head_find_tensor(src, names, HN_HEAD_CONTEXT_NORM)) return true;
     }
     return false;
@@ -239,15 +248,15 @@ hn_head_names hn_head_find_names(hn_source *src) {
     const char *name;
     uint64_t n;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) {
-        if (!hn_head_u64(src, HN_HEAD_KEY_STEPS, &n, &name, NULL) && name) return (hn_head_names){HN_HEAD_GGUF_STEPS, "", NULL, 0, 0};
-        return (hn_head_names){gguf_form(src), "", "", 0, 0};
+        if (!hn_head_u64(src, HN_HEAD_KEY_STEPS, &n, &name, NULL) && name) return (hn_head_names){.form = HN_HEAD_GGUF_STEPS, .front = ""};
+        return (hn_head_names){.form = gguf_form(src), .front = "", .first = ""};
     }
     if (find_steps(src, &steps)) return steps;
-    if (has_tensor(src, "mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "mtp_", NULL, 0, count_modules(src, "mtp_")};
-    if (has_tensor(src, "model.mtp_layers.")) return (hn_head_names){HN_HEAD_MTP, "model.mtp_", NULL, 0,
-                                                                         count_modules(src, "model.mtp_")};
+    if (has_tensor(src, "mtp_layers.")) return (hn_head_names){.form = HN_HEAD_MTP, .front = "mtp_", .modules = count_modules(src, "mtp_")};
+    if (has_tensor(src, "model.mtp_layers."))
+        return (hn_head_names){.form = HN_HEAD_MTP, .front = "model.mtp_", .modules = count_modules(src, "model.mtp_")};
     if (find_blocks(src, "", &blocks) || find_blocks(src, "model.", &blocks)) return blocks;
     const bool inner = hn_source_find(src, "model.fc.weight");
     const bool middle = has_tensor(src, inner ? "model.midlayer." : "midlayer.");
-    return (hn_head_names){HN_HEAD_FOLDER, inner ? "model." : "", middle ? "midlayer." : "layers.0.", 0, 0};
+    return (hn_head_names){.form = HN_HEAD_FOLDER, .front = inner ? "model." : "", .first = middle ? "midlayer." : "layers.0."};
 }

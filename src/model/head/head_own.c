@@ -27,20 +27,24 @@ static int count_modules(const hn_source *src, const char *front, const char *na
     return n;
 }
 
+static hn_head_names own_names(hn_head_form form, const char *front, int module, int modules) {
+    return (hn_head_names){.form = form, .front = front, .module = module, .modules = modules};
+}
+
 bool hn_head_find_own(const hn_source *src, const hn_arch *target, hn_head_names *names) {
     static const char *const fronts[] = {"mtp.", "model.mtp.", "model.language_model.mtp.", "language_model.mtp."};
     const int module = target->layers;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) {
-        *names = (hn_head_names){HN_HEAD_OWN_GGUF, "", "", module, target->files.next_layers};
+        *names = own_names(HN_HEAD_OWN_GGUF, "", module, target->files.next_layers);
         return target->files.next_layers > 0 && has(src, "", "blk.%d.nextn.eh_proj.weight", module);
     }
     for (size_t i = 0; i < sizeof fronts / sizeof *fronts; i++)
         if (has(src, fronts[i], "fc.weight", 0)) {
             const int n = count_modules(src, fronts[i], "layers.%d.input_layernorm.weight", 0);
-            *names = (hn_head_names){HN_HEAD_OWN, fronts[i], NULL, 0, n > 1 ? n : 1};
+            *names = own_names(HN_HEAD_OWN, fronts[i], 0, n > 1 ? n : 1);
             return true;
         }
-    *names = (hn_head_names){HN_HEAD_OWN_NEXT, target->files.body ? target->files.body : "", NULL, module, 0};
+    *names = own_names(HN_HEAD_OWN_NEXT, target->files.body ? target->files.body : "", module, 0);
     if (target->files.body) names->modules = count_modules(src, target->files.body, "layers.%d.eh_proj.weight", module);
     return names->modules > 0;
 }
@@ -59,7 +63,7 @@ hunch_status hn_head_find_side(const hn_source *src, const hn_arch *target, hn_h
             "%s: no tensor blk.%d.nextn.eh_proj.weight: expected a module of multi-token prediction after the %d layers "
             "of this target",
             hn_source_path(src), target->layers, target->layers);
-    *names = (hn_head_names){HN_HEAD_OWN_GGUF, "", "", target->layers, n};
+    *names = own_names(HN_HEAD_OWN_GGUF, "", target->layers, n);
     *found = true;
     return HUNCH_OK;
 }
@@ -147,8 +151,18 @@ static hunch_status read_form(hn_arch *a, const hn_source *src, const hn_head_na
                        hn_source_path(src), output->name,
                        (unsigned long long)(output->n_dims == 2 ? output->dims[1] : 0), a->vocab);
     a->vocab = (int)output->dims[1];
-    a->draft_head.own_output = true;
+    a->draft_head.output.own = true;
     return HUNCH_OK;
+}
+
+void hn_head_set_mtp(hn_arch *a, const hn_head_names *names, int width) {
+    hn_head_desc *d = &a->draft_head;
+    d->input.stream = HN_STREAM_JOINT;
+    d->input.features = 1;
+    d->input.feature_width = width;
+    d->input.joint.norms = true;
+    d->rows.kind = names->modules > 1 ? HN_ROWS_TURNS : HN_ROWS_CHAIN;
+    d->output.reads_normed = true;
 }
 
 hunch_status hn_head_read_own(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target,
@@ -165,7 +179,9 @@ hunch_status hn_head_read_own(hn_arch *a, const hn_source *src, const hn_head_na
     a->files.head = "";
     a->files.first_layer = NULL;
     a->files.first_block = names->module;
-    a->draft_head = (hn_head_desc){.form = (int)names->form, .embeddings = target->vocab, .modules = names->modules};
+    a->files.head_form = (int)names->form;
+    a->draft_head = (hn_head_desc){.input.embeddings = target->vocab};
+    hn_head_set_mtp(a, names, target->hidden);
     snprintf(a->architecture, sizeof a->architecture, "head");
     st = copy_layers(a, src, target, err);
     if (!st) st = read_form(a, src, names, err);

@@ -49,7 +49,8 @@ bool hn_head_form_has_steps(hn_head_form form) {
 const char *hn_step_name(const hn_head_names *names, const hn_steps_desc *d, hn_step_tensor t, char out[128]) {
     const char *p = form_of(names, d, t);
     const bool folder = names->form != HN_HEAD_GGUF_STEPS;
-    const int first = folder ? d->first_resblock : 0, stride = folder && d->resblock_stride ? d->resblock_stride : 1;
+    const hn_step_numbers *at = &names->steps;
+    const int first = folder ? at->first_resblock : 0, stride = folder && at->resblock_stride ? at->resblock_stride : 1;
     if (!p) return NULL;
     size_t n = (size_t)snprintf(out, 128, "%s", names->front);
     for (; *p && n < 120; p++) {
@@ -60,7 +61,7 @@ const char *hn_step_name(const hn_head_names *names, const hn_steps_desc *d, hn_
         else if (*p == '^')
             n += (size_t)snprintf(out + n, 128 - n, "%d", d->resblocks);
         else if (*p == '~')
-            n += d->inside ? (size_t)snprintf(out + n, 128 - n, names->form == HN_HEAD_HYDRA ? ".1" : ".0") : 0;
+            n += at->inside ? (size_t)snprintf(out + n, 128 - n, names->form == HN_HEAD_HYDRA ? ".1" : ".0") : 0;
         else
             out[n++] = *p;
     }
@@ -85,7 +86,7 @@ static bool has_state(const hn_steps_desc *d) {
 }
 
 void hn_step_shape(const hn_arch *a, hn_step_tensor t, uint64_t dims[2]) {
-    const hn_steps_desc *d = &a->draft_head.steps;
+    const hn_steps_desc *d = &a->draft_head.rows.steps;
     const uint64_t hidden = (uint64_t)a->hidden, inner = (uint64_t)d->inner;
     const bool grounded = d->kind == HN_STEP_GROUNDED && t.number == 0;
     dims[0] = has_state(d) ? inner : hidden;
@@ -95,10 +96,10 @@ void hn_step_shape(const hn_arch *a, hn_step_tensor t, uint64_t dims[2]) {
         if (grounded) dims[0] = (uint64_t)(t.step + 2) * hidden;
     }
     if (t.part == HN_STEP_GATE || t.part == HN_STEP_GATES_FUSED) {
-        dims[0] = t.step == 0 ? (uint64_t)a->draft_head.feature_width : inner;
+        dims[0] = t.step == 0 ? (uint64_t)a->draft_head.input.feature_width : inner;
         dims[1] = t.part == HN_STEP_GATE ? inner : HN_STEP_GATES * inner;
     }
-    if (t.part == HN_STEP_EMBEDDING) dims[1] = (uint64_t)a->draft_head.embeddings;
+    if (t.part == HN_STEP_EMBEDDING) dims[1] = (uint64_t)a->draft_head.input.embeddings;
     if (t.part == HN_STEP_OUTPUT) dims[1] = (uint64_t)a->vocab;
     if (t.part == HN_STEP_OUTPUT_BIAS) dims[0] = (uint64_t)a->vocab;
 }
@@ -106,7 +107,7 @@ void hn_step_shape(const hn_arch *a, hn_step_tensor t, uint64_t dims[2]) {
 /* The number of a step's own tensors of a part. */
 static int tensors_of(const hn_arch *a, hn_step_part part, int step) {
     const hn_head_desc *h = &a->draft_head;
-    const hn_steps_desc *d = &h->steps;
+    const hn_steps_desc *d = &h->rows.steps;
     const bool lstm = d->kind == HN_STEP_LSTM, state = has_state(d), own = !d->tied || step == 0;
     switch (part) {
     case HN_STEP_RESBLOCK: return d->resblocks;
@@ -120,7 +121,7 @@ static int tensors_of(const hn_arch *a, hn_step_part part, int step) {
     case HN_STEP_NORM_BIAS: return state && own;
     case HN_STEP_CELL_NORM:
     case HN_STEP_CELL_NORM_BIAS: return lstm && own;
-    case HN_STEP_OUTPUT: return h->own_output && (!d->one_output || step == 0);
+    case HN_STEP_OUTPUT: return h->output.own && (!d->one_output || step == 0);
     case HN_STEP_OUTPUT_BIAS: return d->output_bias && (!d->one_output || step == 0);
     case HN_STEP_PARTS: break;
     }
@@ -128,7 +129,8 @@ static int tensors_of(const hn_arch *a, hn_step_part part, int step) {
 }
 
 bool hn_step_next(const hn_arch *a, hn_step_tensor *t) {
-    const int n = a->draft_head.steps.n;
+    const hn_steps_desc *d = hn_head_steps(&a->draft_head);
+    const int n = d ? d->n : 0;
     t->number++;
     while (t->step < n && t->number >= tensors_of(a, t->part, t->step)) {
         t->number = 0;
@@ -153,11 +155,16 @@ static bool shows(const hn_source *src, const hn_head_names *names, const hn_ste
 }
 
 /* Hydra's lists may have a dropout before each module, Arctic's are lists of one. */
-void hn_steps_number(const hn_source *src, const hn_head_names *names, hn_steps_desc *d) {
+hn_step_numbers hn_steps_find_numbers(const hn_source *src, const hn_head_names *names) {
+    const hn_steps_desc none = {0};
     const hn_step_part listed = names->form == HN_HEAD_HYDRA ? HN_STEP_OUTPUT : HN_STEP_EMBEDDING;
-    d->resblock_stride = 1;
-    if (names->form == HN_HEAD_HYDRA || names->form == HN_HEAD_SPECULATOR) d->inside = !shows(src, names, d, listed);
-    if (names->form == HN_HEAD_HYDRA && !shows(src, names, d, HN_STEP_RESBLOCK)) d->first_resblock = 1, d->resblock_stride = 2;
+    hn_step_numbers n = {.resblock_stride = 1};
+    if (names->form == HN_HEAD_HYDRA || names->form == HN_HEAD_SPECULATOR) n.inside = !shows(src, names, &none, listed);
+    if (names->form == HN_HEAD_HYDRA && !shows(src, names, &none, HN_STEP_RESBLOCK)) n.first_resblock = 1, n.resblock_stride = 2;
+    return n;
+}
+
+void hn_steps_count_parts(const hn_source *src, const hn_head_names *names, hn_steps_desc *d) {
     while (d->resblocks < 10000 && hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_RESBLOCK, 0, d->resblocks})) d->resblocks++;
     d->fused_gates = shows(src, names, d, HN_STEP_GATES_FUSED);
 }
@@ -167,9 +174,9 @@ static int dim_of(const hn_tensor *t, int dim) {
 }
 
 void hn_steps_guess(const hn_source *src, const hn_head_names *names, int *tokens, int *width) {
-    hn_steps_desc d = {.kind = names->form == HN_HEAD_ARCTIC_LSTM ? HN_STEP_LSTM : HN_STEP_NONE};
+    hn_steps_desc d = {.kind = names->form == HN_HEAD_ARCTIC_LSTM ? HN_STEP_LSTM : HN_STEP_RESBLOCKS}; /* as names need it */
     const hn_step_tensor block = {HN_STEP_RESBLOCK, 0, 0}, output = {HN_STEP_OUTPUT, 0, 0}, embedding = {HN_STEP_EMBEDDING, 0, 0};
-    hn_steps_number(src, names, &d);
+    hn_steps_count_parts(src, names, &d);
     const hn_step_tensor gate = {d.fused_gates ? HN_STEP_GATES_FUSED : HN_STEP_GATE, 0, 0};
     *tokens = *width = 0;
     if (names->form == HN_HEAD_META) {
@@ -193,15 +200,16 @@ void hn_steps_begin(hn_arch *a, const hn_source *src, const hn_head_names *names
     a->embed_scale = a->residual_scale = a->logit_scale = 1;
     a->files.body = names->front;
     a->files.head = "";
-    a->draft_head.form = names->form;
-    a->draft_head.features = 1;
-    a->draft_head.feature_width = target->hidden;
-    a->draft_head.no_norm = true;
-    a->draft_head.embeddings = target->vocab;
+    a->files.head_form = names->form;
+    a->files.steps = names->steps;
+    a->draft_head.input = (hn_input_stage){
+        .stream = HN_STREAM_STATE, .features = 1, .feature_width = target->hidden, .embeddings = target->vocab};
+    a->draft_head.rows.kind = HN_ROWS_STEPS;
+    a->draft_head.output.norm = HN_NORM_NONE;
 }
 
 static hunch_status check_counts(const hn_arch *a, const hn_source *src, hunch_error *err) {
-    const hn_steps_desc *d = &a->draft_head.steps;
+    const hn_steps_desc *d = &a->draft_head.rows.steps;
     if (d->n < 1 || d->n > HN_MOST_HEAD_STEPS)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d positions are drafted, expected 1 to %d", hn_source_path(src), d->n, HN_MOST_HEAD_STEPS);
     if (d->resblocks > HN_MOST_STEP_RESBLOCKS)
@@ -219,8 +227,8 @@ static hunch_status check_matrix(const hn_source *src, const hn_tensor *t, hunch
 /* Every token may be the last of a text, so it must have an embedding; each output is a token of the target. */
 static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn_head_names *names, int tokens, hunch_error *err) {
     hn_head_desc *h = &a->draft_head;
-    const hn_tensor *embedding = hn_step_find_tensor(src, names, &h->steps, (hn_step_tensor){HN_STEP_EMBEDDING, 0, 0}),
-                    *output = hn_step_find_tensor(src, names, &h->steps, (hn_step_tensor){HN_STEP_OUTPUT, 0, 0});
+    const hn_tensor *embedding = hn_step_find_tensor(src, names, &h->rows.steps, (hn_step_tensor){HN_STEP_EMBEDDING, 0, 0}),
+                    *output = hn_step_find_tensor(src, names, &h->rows.steps, (hn_step_tensor){HN_STEP_OUTPUT, 0, 0});
     hunch_status st = embedding ? check_matrix(src, embedding, err) : HUNCH_OK;
     if (!st && output) st = check_matrix(src, output, err);
     if (st) return st;
@@ -230,20 +238,20 @@ static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn
     if (output && output->dims[1] > (uint64_t)tokens)
         return hn_fail(err, HUNCH_REFUSED, "%s: an output of %llu tokens, expected at most the %d of the target",
                        hn_source_path(src), (unsigned long long)output->dims[1], tokens);
-    if (embedding) h->embeddings = (int)embedding->dims[1];
+    if (embedding) h->input.embeddings = (int)embedding->dims[1];
     a->vocab = output ? (int)output->dims[1] : tokens;
     return HUNCH_OK;
 }
 
 hunch_status hn_steps_finish(hn_arch *a, const hn_source *src, const hn_head_names *names, int tokens, hunch_error *err) {
     hn_head_desc *h = &a->draft_head;
-    hn_steps_desc *d = &h->steps;
+    hn_steps_desc *d = &h->rows.steps;
     hunch_status st = check_counts(a, src, err);
     if (st) return st;
     d->resblock_bias = hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_RESBLOCK_BIAS, 0, 0});
     d->output_bias = hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_OUTPUT_BIAS, 0, 0});
-    h->own_output = hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_OUTPUT, 0, 0});
-    if (!h->own_output || d->tied) d->one_output = true;
+    h->output.own = hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_OUTPUT, 0, 0});
+    if (!h->output.own || d->tied) d->one_output = true;
     st = read_vocabularies(a, src, names, tokens, err);
     return st ? st : hn_steps_check_said(a, src, names, tokens, err);
 }

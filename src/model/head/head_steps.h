@@ -30,7 +30,7 @@ typedef struct hn_step_tensor {
 } hn_step_tensor;
 
 bool hn_head_form_has_steps(hn_head_form form);
-/* Its name in such a file; NULL: the form has none. Of d, resblocks and numbering are used. */
+/* Its name in such a file; NULL: the form has none. Of d, kind and resblocks are used. */
 const char *hn_step_name(const hn_head_names *names, const hn_steps_desc *d, hn_step_tensor t, char out[128]);
 const hn_tensor *hn_step_find_tensor(const hn_source *src, const hn_head_names *names, const hn_steps_desc *d, hn_step_tensor t);
 bool hn_step_part_is_vector(hn_step_part part);
@@ -40,6 +40,8 @@ void hn_step_shape(const hn_arch *a, hn_step_tensor t, uint64_t dims[2]); /* as 
  * steps share are listed once, as those of the first step. */
 bool hn_step_next(const hn_arch *a, hn_step_tensor *t);
 
+/* How a folder numbers resblocks and modules. */
+hn_step_numbers hn_steps_find_numbers(const hn_source *src, const hn_head_names *names);
 /* Sets the sizes outside layers in a zeroed description, for a head of the target's width without layers. */
 void hn_steps_begin(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target);
 /* After it: the layers that such heads have before their steps, or as their steps. */
@@ -55,8 +57,8 @@ hunch_status hn_steps_check_layers(const hn_arch *a, const hn_source *src, int m
 hunch_status hn_steps_take_copies(hn_source *src, const hn_arch *a, hunch_error *err);
 /* For a folder: whether an unused tensor of this name means that the head is another one. */
 bool hn_steps_counts(const hn_arch *a, const char *name);
-/* Sets the folder's numbering of resblocks and modules, the number of resblocks, and whether gates are fused, in a zeroed description. */
-void hn_steps_number(const hn_source *src, const hn_head_names *names, hn_steps_desc *d);
+/* Sets the number of resblocks, and whether gates are fused, in a zeroed description. */
+void hn_steps_count_parts(const hn_source *src, const hn_head_names *names, hn_steps_desc *d);
 /* The target's vocabulary and width as the folder's tensors show them; 0: they do not. */
 void hn_steps_guess(const hn_source *src, const hn_head_names *names, int *tokens, int *width);
 /* The number of steps in a file, by tensors of that part. */

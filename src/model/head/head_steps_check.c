@@ -32,20 +32,20 @@ static const struct {
 static hunch_status check_number(const hn_arch *a, const hn_source *src, const char *key, said what, int tokens, hunch_error *err) {
     static const char *const words[] = {"positions", "tokens at once", "resblocks a position", "tokens of its output",
                                         "tokens of this target"};
-    const hn_steps_desc *d = &a->draft_head.steps;
+    const hn_steps_desc *d = &a->draft_head.rows.steps;
     const int known[] = {d->n, d->n + 1, d->resblocks, a->vocab, tokens};
     uint64_t value = 0;
     bool found = false;
     hunch_status st = hn_source_u64(src, key, &value, &found, err);
     if (st || !found || value == (uint64_t)known[what]) return st;
-    if (what == SAID_TOKENS && (value == (uint64_t)a->draft_head.embeddings || value == (uint64_t)a->vocab)) return HUNCH_OK;
+    if (what == SAID_TOKENS && (value == (uint64_t)a->draft_head.input.embeddings || value == (uint64_t)a->vocab)) return HUNCH_OK;
     return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected %d, the %s", hn_source_path(src), key,
                    (unsigned long long)value, known[what], words[what]);
 }
 
 /* Hydra: whether its heads read tokens, and whether a layer precedes them. */
 static hunch_status check_hydra(const hn_arch *a, const hn_source *src, hunch_error *err) {
-    const bool reads = a->draft_head.steps.kind == HN_STEP_GROUNDED;
+    const bool reads = a->draft_head.rows.steps.kind == HN_STEP_GROUNDED;
     const char *form = a->layers ? "prefix-mlp" : "mlp";
     bool grounded = reads, found = false;
     hunch_status st = hn_source_bool(src, "grounded_heads", &grounded, &found, err);
@@ -95,21 +95,21 @@ static hunch_status compare(const hn_source *src, const hn_tensor *copy, const h
 }
 
 hunch_status hn_steps_take_copies(hn_source *src, const hn_arch *a, hunch_error *err) {
-    const hn_head_names names = {(hn_head_form)a->draft_head.form, a->files.body, a->files.first_layer, 0, 0};
+    const hn_head_names names = hn_head_names_of(a);
     hn_arch untied = *a;
     hn_step_tensor t = {0, 0, -1};
     hunch_status st = HUNCH_OK;
-    if (!a->draft_head.steps.tied) return HUNCH_OK;
-    untied.draft_head.steps.tied = untied.draft_head.steps.one_output = false;
+    if (!hn_head_steps(&a->draft_head) || !a->draft_head.rows.steps.tied) return HUNCH_OK;
+    untied.draft_head.rows.steps.tied = untied.draft_head.rows.steps.one_output = false;
     while (!st && hn_step_next(&untied, &t)) {
         const bool gate = t.part == HN_STEP_GATE || t.part == HN_STEP_GATES_FUSED;
         char name[128];
-        const hn_tensor *copy = hn_step_find_tensor(src, &names, &a->draft_head.steps, t),
-                        *of = hn_step_find_tensor(src, &names, &a->draft_head.steps,
+        const hn_tensor *copy = hn_step_find_tensor(src, &names, &a->draft_head.rows.steps, t),
+                        *of = hn_step_find_tensor(src, &names, &a->draft_head.rows.steps,
                                                   (hn_step_tensor){t.part, gate && t.step > 0, t.number});
         if (!copy || !of || copy->used) continue;
         st = compare(src, copy, of, err);
-        hn_source_take(src, hn_step_name(&names, &a->draft_head.steps, t, name));
+        hn_source_take(src, hn_step_name(&names, &a->draft_head.rows.steps, t, name));
     }
     return st;
 }
@@ -117,8 +117,8 @@ hunch_status hn_steps_take_copies(hn_source *src, const hn_arch *a, hunch_error 
 /* ---- other tensors ------------------------------------------------------------------------------------------------------ */
 
 bool hn_steps_counts(const hn_arch *a, const char *name) {
-    const bool whole_model = *a->files.body && (a->draft_head.form == HN_HEAD_MEDUSA || a->draft_head.form == HN_HEAD_MEDUSA_VLLM);
+    const bool whole_model = *a->files.body && (a->files.head_form == HN_HEAD_MEDUSA || a->files.head_form == HN_HEAD_MEDUSA_VLLM);
     if (strstr(name, "rotary_emb.") || !strncmp(name, "prefix_embeding_layer.embed_tokens.", 35)) return false;
-    if (a->draft_head.form == HN_HEAD_META) return !strncmp(name, "extra_heads.", 12);
+    if (a->files.head_form == HN_HEAD_META) return !strncmp(name, "extra_heads.", 12);
     return !whole_model || !strncmp(name, a->files.body, strlen(a->files.body));
 }

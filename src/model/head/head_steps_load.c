@@ -43,7 +43,7 @@ static hunch_status plan_matrix(hn_plan *p, const char *name, hn_step_tensor t, 
     const double macs = p->m->macs_per_row;
     hunch_status st = HUNCH_OK;
     if (t.part == HN_STEP_GATES_FUSED) {
-        const int inner = p->m->arch.draft_head.steps.inner;
+        const int inner = p->m->arch.draft_head.rows.steps.inner;
         for (int g = 0; !st && g < HN_STEP_GATES; g++)
             st = hn_plan_named_rows(p, name, (int)dims[0], (int)dims[1], (hn_part){g * inner, inner}, &s->gate[g], err);
         return st;
@@ -59,8 +59,8 @@ static hunch_status plan_matrix(hn_plan *p, const char *name, hn_step_tensor t, 
 hunch_status hn_steps_plan(hn_plan *p, hunch_error *err) {
     hn_model *m = p->m;
     const hn_arch *a = &m->arch;
-    const hn_head_names names = {(hn_head_form)a->draft_head.form, a->files.body, a->files.first_layer, 0, 0};
-    const hn_steps_desc *d = &a->draft_head.steps;
+    const hn_head_names names = hn_head_names_of(a);
+    const hn_steps_desc *d = &a->draft_head.rows.steps;
     hn_step_tensor t = {0, 0, -1};
     char name[128];
     uint64_t dims[2];
@@ -73,7 +73,7 @@ hunch_status hn_steps_plan(hn_plan *p, hunch_error *err) {
         st = hn_step_part_is_vector(t.part) ? hn_plan_named_vector(p, name, (int)dims[0], vector_of(&m->head.step[t.step], t), err)
                                             : plan_matrix(p, name, t, dims, err);
     }
-    if (!st && d->scale_input) m->head.root_half.off = hn_plan_room(p, (size_t)a->draft_head.feature_width * sizeof(float));
+    if (!st && d->scale_input) m->head.root_half.off = hn_plan_room(p, (size_t)a->draft_head.input.feature_width * sizeof(float));
     return st;
 }
 
@@ -81,16 +81,16 @@ hunch_status hn_steps_plan(hn_plan *p, hunch_error *err) {
 static void write_root_half(hn_model *m) {
     const float half = 0.70710678f;
     m->head.root_half.mem = m->weights;
-    for (int i = 0; i < m->arch.draft_head.feature_width; i++)
+    for (int i = 0; i < m->arch.draft_head.input.feature_width; i++)
         m->ops.write(&m->ops, hn_at(m->head.root_half, (size_t)i * sizeof half), &half, sizeof half);
 }
 
 void hn_steps_share(hn_model *m) {
-    const hn_steps_desc *d = &m->arch.draft_head.steps;
+    const hn_steps_desc *d = &m->arch.draft_head.rows.steps;
     const hn_step *first = m->head.step;
     for (int k = 0; k < d->n; k++) {
         hn_step *s = &m->head.step[k];
-        if (!m->arch.draft_head.own_output) s->output = m->output;
+        if (!m->arch.draft_head.output.own) s->output = m->output;
         if (k == 0) continue;
         if (d->one_output) {
             s->output = first->output;
@@ -128,7 +128,7 @@ static hunch_status trim_bias(hn_model *m, hn_buf *bias, const int32_t *ids, int
 }
 
 hunch_status hn_steps_trim(hn_model *m, const int32_t *ids, int n, hunch_error *err) {
-    const hn_steps_desc *d = &m->arch.draft_head.steps;
+    const hn_steps_desc *d = &m->arch.draft_head.rows.steps;
     const hn_source *files = m->head.step[0].output.stored.rows ? m->files : NULL;
     hunch_status st = files ? hn_source_check(files, err) : HUNCH_OK; /* a truncated file cannot be read */
     if (st) return st;
@@ -153,7 +153,7 @@ hunch_status hn_steps_trim(hn_model *m, const int32_t *ids, int n, hunch_error *
 }
 
 void hn_steps_close(hn_model *m) {
-    for (int k = 0; m->head.picked && k < m->arch.draft_head.steps.n; k++) m->ops.mem_free(&m->ops, m->head.picked[k]);
+    for (int k = 0; m->head.picked && k < m->arch.draft_head.rows.steps.n; k++) m->ops.mem_free(&m->ops, m->head.picked[k]);
     hn_free(m->head.picked);
     hn_free(m->head.step);
 }

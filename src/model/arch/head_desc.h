@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_desc.h - what a draft head is beside its layers (layer_desc.h): three stages, each of one kind, with the data of that kind. A row
+ * of a head is a token and the feature of the token before it: states of the target side by side, or the head's own output if that
+ * token is a draft too.
+ *
+ *                                        input     rows           output
+ *   EAGLE-1, -2, HASS                    JOINT     CHAIN          ALL
+ *   MTP; of several modules              JOINT     CHAIN; TURNS   ALL
+ *   EAGLE-3                              FEATURE   CHAIN          ALL, CLUSTERS
+ *   P-EAGLE, DART                        FEATURE   MASKS          ALL, CLUSTERS
+ *   Falcon                               LSTM      SPAN           ALL
+ *   DFlash                               CONTEXT   BLOCK          ALL
+ *   DSpark                               CONTEXT   BLOCK          MARKOV
+ *   Medusa, Hydra, MLP speculators,      STATE     STEPS          ALL
+ *   Meta's heads
+ *
+ * A new kind of head combines these, or adds a kind of a stage: a value here, its data, and a case in each switch on that stage
+ * (docs/writing-heads.md). hn_head_stages_fit says which go together. A zeroed description is a target's. */
+#ifndef HN_HEAD_DESC_H
+#define HN_HEAD_DESC_H
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { HN_MOST_HEAD_FEATURES = 16, HN_MOST_HEAD_MODULES = 8 };
+
+/* ---- input: what the stream begins as (layer_head.c) ------------------------------------------------------------------ */
+
+typedef enum hn_stream {
+    HN_STREAM_TOKEN,   /* embedding: a target */
+    HN_STREAM_JOINT,   /* fc(embedding | feature) */
+    HN_STREAM_LSTM,    /* two layers of an LSTM, of embedding | feature; the state of each row is zero */
+    HN_STREAM_FEATURE, /* fc(feature); in rows of drafts the output before it */
+    HN_STREAM_CONTEXT, /* in rows of the text norm(fc(feature)), for keys and values alone; in those of a block embeddings */
+    HN_STREAM_STATE    /* the feature itself, one state */
+} hn_stream;
+
+typedef struct hn_input_stage {
+    hn_stream stream;
+    int features, feature_width; /* number of the target's states in a feature, and the width of each */
+    int embeddings;              /* rows of the embedding of tokens */
+    bool own_embedding;          /* else it uses the target's */
+    bool fc_bias;                /* of kinds with fc */
+    union {
+        struct {
+            bool norms; /* fc(norm(embedding) | norm(feature)) */
+        } joint;
+        struct {
+            bool norm_all, norm_each; /* before fc: one RMSNorm over the whole feature; one over each of its states */
+        } feature;
+        struct {
+            bool scaled; /* a block's embeddings are scaled as the target scales them */
+        } context;
+    };
+} hn_input_stage;
+
+/* ---- rows: which rows draft (draft/head/head_passes.h) ----------------------------------------------------------------- */
+
+/* Steps: weights of their own for each position, without cache or attention (layer_steps.c). */
+typedef enum hn_step_kind {
+    HN_STEP_RESBLOCKS, /* residual blocks on the target's state: Medusa; Hydra that is not grounded */
+    HN_STEP_GROUNDED,  /* residual blocks on the state and the tokens drafted so far: Hydra */
+    HN_STEP_SUM,       /* the sum of a state and a token: IBM's speculator */
+    HN_STEP_LSTM,      /* the same with a gated cell: Arctic's */
+    HN_STEP_LAYERS     /* one layer for each position, all from the same state: Meta's heads */
+} hn_step_kind;
+enum { HN_MOST_HEAD_STEPS = 16, HN_MOST_STEP_RESBLOCKS = 8, HN_STEP_GATES = 4 };
+
+typedef struct hn_steps_desc {
+    hn_step_kind kind;
+    int n;            /* positions that it drafts */
+    int resblocks;    /* residual blocks of each */
+    int inner;        /* SUM and LSTM: width of their own state */
+    bool resblock_bias, output_bias;
+    bool tied;        /* SUM and LSTM: steps share embedding, norm and output, and all but the first share the projection */
+    bool one_output;  /* one output matrix for all */
+    bool scale_input; /* SUM and LSTM: the target's state is normed and divided by sqrt 2 */
+    bool fused_gates; /* LSTM: the projections of the four gates are one matrix */
+    int state_offset; /* Hydra: layers before the target's last state; 0: after the final norm */
+} hn_steps_desc;
+/* Does it draft all positions in the root's pass, independent of the tokens before them? */
+static inline bool hn_steps_at_once(const hn_steps_desc *s) { return s->kind == HN_STEP_RESBLOCKS || s->kind == HN_STEP_LAYERS; }
+
+typedef enum hn_rows_kind {
+    HN_ROWS_CHAIN, /* a row a drafted token, which reads the output of the row before */
+    HN_ROWS_TURNS, /* the same, and the layers are modules that draft in turn, each from the output of the one before */
+    HN_ROWS_SPAN,  /* the last rows of text and drafts see each other; each drafts the token that many after its own */
+    HN_ROWS_MASKS, /* rows of masks after the root's draft the further levels in the same pass */
+    HN_ROWS_BLOCK, /* the root and masks, which see each other; rows of the text have only keys and values */
+    HN_ROWS_STEPS  /* none: further outputs of the root's row, from weights of their own */
+} hn_rows_kind;
+
+typedef struct hn_masks_desc {
+    bool pair;  /* the first layer of a mask's row reads and continues from vectors of the head's own, after the norms; else it has */
+    int token;  /* this token, and a feature of the head's own */
+    int levels; /* that the head was trained to draft in a pass, the root's included; 0: not given */
+} hn_masks_desc;
+
+typedef struct hn_block_desc {
+    int n;                /* rows, including the root's */
+    bool root_drafts;     /* the root's row drafts too; else the first mask drafts what the root's row would */
+    bool windows_of_root; /* windows are counted back from the root, else from each row */
+    bool mask_row;        /* a mask's stream begins as a vector of the head's own, else as the embedding of */
+    int mask_token;
+} hn_block_desc;
+/* Levels that it drafts. */
+static inline int hn_block_levels(const hn_block_desc *b) { return b->n - !b->root_drafts; }
+
+typedef struct hn_rows_stage {
+    hn_rows_kind kind;
+    union {
+        int span; /* rows that see each other */
+        hn_masks_desc masks;
+        hn_block_desc block;
+        hn_steps_desc steps;
+    };
+} hn_rows_stage;
+
+/* ---- output: from the stream to logits (pass.c) ------------------------------------------------------------------------- */
+
+/* The norm before the output matrix. */
+typedef enum hn_output_norm { HN_NORM_ONCE, HN_NORM_NONE, HN_NORM_TWICE } hn_output_norm;
+
+typedef enum hn_output_kind {
+    HN_OUTPUT_ALL,
+    HN_OUTPUT_CLUSTERS, /* logits of those clusters of outputs whose centroids have the largest products with the row's state */
+    HN_OUTPUT_MARKOV    /* a bias on all from the token before a draft (pass_markov.c) */
+} hn_output_kind;
+
+typedef enum hn_markov_kind { HN_MARKOV_VANILLA, HN_MARKOV_GATED, HN_MARKOV_RNN } hn_markov_kind;
+/* What a head's confidence that a draft is accepted is computed from. */
+typedef enum hn_confidence { HN_CONFIDENCE_NONE, HN_CONFIDENCE_OF_STATE, HN_CONFIDENCE_OF_TOKEN } hn_confidence; /* last: both */
+
+typedef struct hn_markov_desc {
+    hn_markov_kind kind;
+    int rank;
+    hn_confidence confidence;
+} hn_markov_desc;
+
+typedef struct hn_output_stage {
+    hn_output_kind kind;
+    hn_output_norm norm;
+    bool reads_normed; /* rows of drafts read the normed stream, else the stream */
+    bool own;          /* a matrix of its own, else the target's */
+    union {
+        struct {
+            int n, used; /* clusters of equal size; those of a row */
+        } clusters;
+        hn_markov_desc markov;
+    };
+} hn_output_stage;
+
+typedef struct hn_head_desc {
+    hn_input_stage input;
+    hn_rows_stage rows;
+    hn_output_stage output;
+} hn_head_desc;
+
+/* Whether the stream begins with the embedding beside the feature. */
+static inline bool hn_head_reads_tokens(const hn_head_desc *d) {
+    return d->input.stream == HN_STREAM_JOINT || d->input.stream == HN_STREAM_LSTM;
+}
+/* The steps of a head with weights for each position; NULL: it is another. */
+static inline const hn_steps_desc *hn_head_steps(const hn_head_desc *d) { return d->rows.kind == HN_ROWS_STEPS ? &d->rows.steps : NULL; }
+static inline bool hn_head_has_markov(const hn_head_desc *d) { return d->output.kind == HN_OUTPUT_MARKOV; }
+static inline bool hn_head_has_confidence(const hn_head_desc *d) {
+    return hn_head_has_markov(d) && d->output.markov.confidence != HN_CONFIDENCE_NONE;
+}
+bool hn_head_stages_fit(const hn_head_desc *d); /* which stages go together (head.c) */
+#endif

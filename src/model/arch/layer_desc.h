@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layer_desc.h - what a layer is, of a target or of a draft head: its mixer and feed-forward half, heads, widths, window, and which of the
+ * model's rotations its heads have. Layer code (layer_*.c) switches on it. */
+#ifndef HN_LAYER_DESC_H
+#define HN_LAYER_DESC_H
+#include <stdbool.h>
+
+/* A new kind of layer is a value here, fields below, roles for its tensors (arch.h), and a file layer_*.c that pass.c calls. */
+typedef enum hn_mixer { HN_MIXER_ATTENTION, HN_MIXER_DELTA } hn_mixer; /* latent attention: a later kind */
+typedef enum hn_ffn { HN_FFN_SWIGLU, HN_FFN_GEGLU, HN_FFN_EXPERTS } hn_ffn;
+
+/* What a layer's attention reads. */
+typedef enum hn_layer_input {
+    HN_INPUT_NORMED, /* the norm of the stream */
+    HN_INPUT_PLAIN,  /* the stream itself */
+    HN_INPUT_PAIR,   /* norm(embedding) | norm(stream), twice as wide: first layer of a draft head */
+    HN_INPUT_PAIR_NORMED /* the same, and the stream continues as its norm */
+} hn_layer_input;
+
+/* Sizes and layout of a gated delta net (ops/delta.h). */
+typedef struct hn_delta_desc {
+    int key_heads, value_heads, key_dim, value_dim, taps;
+    bool tiled;       /* the file has its value heads tiled */
+    bool fused;       /* q, k, v and z of each key head are adjacent rows of one matrix */
+    bool fused_gates; /* b and a of each key head are adjacent rows of one matrix */
+} hn_delta_desc;
+/* The experts of a layer; hn_router describes how rows choose among them. */
+typedef struct hn_expert_desc {
+    int count, used, width;
+    bool sigmoid, normalised, bias;
+    int groups, groups_used;
+    float scale;
+    int shared_width; /* width of the shared expert that all rows use; 0: none */
+    bool shared_gate; /* its result is multiplied by the sigmoid of a product of its own */
+    bool stacked;     /* gate and up of all experts are one tensor, down another */
+    bool biases;      /* of gate, up and down of each expert, and of the router's product */
+    float limit, alpha; /* of their unit (hn_expert_unit); 0: SwiGLU */
+    bool single;      /* GGUF: one tensor for each expert, as in old files (and in folders that are not stacked) */
+} hn_expert_desc;
+
+typedef struct hn_layer_desc {
+    hn_mixer mixer;
+    hn_delta_desc delta; /* of HN_MIXER_DELTA */
+    hn_layer_input input;
+    int heads, kv_heads, head_dim;
+    int window; /* 0: full attention */
+    int first;  /* positions below it are not visible to rows at or above it */
+    bool ahead; /* rows of a block see later rows of the block */
+    float attention_scale;
+    bool qkv_bias, o_bias; /* q, k and v have biases; o has one */
+    bool qk_norm;          /* RMSNorm over each head of q and k, before rotation */
+    bool sinks;            /* each head has a score that takes part in the softmax and has no value */
+    int rotation;          /* index of its rotation (hn_arch.rotation); HN_NO_ROTATION: none at all (NoPE) */
+    bool fused_qkv;        /* q, k, v are one matrix */
+    bool post_norms;       /* the output of each branch is normed before it is added to the stream */
+    bool gated;            /* each head of q is followed by a gate; the head's result is multiplied by its sigmoid */
+    bool hybrid;           /* a GGUF calls the norm before the feed-forward half post_attention_norm */
+    hn_ffn ffn;
+    int ffn_width;
+    bool fused_gate_up; /* gate and up are one matrix */
+    bool gate_up_bias, down_bias;
+    hn_expert_desc experts; /* HN_FFN_EXPERTS only; ffn_width is the width of the model's dense layers */
+} hn_layer_desc;
+
+/* Whether its attention reads a pair. */
+static inline bool hn_layer_reads_pair(const hn_layer_desc *l) { return l->input == HN_INPUT_PAIR || l->input == HN_INPUT_PAIR_NORMED; }
+
+/* How frequencies are made from theta^(-2i / dims); arch_rope.c. */
+typedef enum hn_scaling_kind {
+    HN_SCALING_NONE,
+    HN_SCALING_LINEAR,   /* all / factor */
+    HN_SCALING_LLAMA3,   /* long waves / factor, short ones unchanged, linear in between */
+    HN_SCALING_DIVISORS, /* each / its own: llama3 in a GGUF */
+    HN_SCALING_YARN,
+    HN_SCALING_LONGROPE, /* each / its own, and a second set for contexts beyond the original one */
+} hn_scaling_kind;
+typedef struct hn_scaling {
+    hn_scaling_kind kind;
+    double theta, factor;
+    double original;           /* context before scaling */
+    double low, high;          /* llama3: turns in the original context */
+    double fast, slow;         /* YaRN: the same */
+    bool whole;                /* YaRN: the bounds computed from them are rounded outwards */
+    double mscale, mscale_all; /* YaRN: factors of the amplitude; 0: not given */
+    double amplitude;          /* of cos and sin, as given by the file; 0: the usual one of the kind */
+} hn_scaling;
+
+/* One rotation of the heads of queries and keys (RoPE). A model has a list of them, since its layers may differ in base, scaling and
+ * width. A frequency of 0 leaves its pair as it is, so a rotation of some pairs of a head has the dims of all. */
+typedef struct hn_rotation {
+    int first, dims;    /* the rotated dims of a head are [first, first + dims); both even */
+    hn_scaling scaling; /* how the frequencies are made */
+    double *freq;       /* owned: [dims / 2] radians a position */
+    double *freq_long;  /* owned: the same if texts may grow beyond scaling.original; NULL: freq applies to all */
+    float scale;        /* of cos and sin */
+} hn_rotation;
+enum { HN_MOST_ROTATIONS = 4, HN_NO_ROTATION = -1 };
+#endif
