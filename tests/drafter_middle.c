@@ -30,4 +30,5 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     return HUNCH_OK;
 }
 
-const hn_drafter_ops hn_drafter_middle = {.name = "middle", .open = hn_head_drafter_open, .describe = describe, HN_HEAD_DRAFTER_OPS};
+static const hn_head_facts facts = {.describe = describe};
+const hn_drafter_kind hn_drafter_middle = {.name = "middle", .head = &facts, HN_HEAD_KIND};

@@ -34,8 +34,8 @@ void hunch_check_options_defaults(hunch_check_options *o) {
 
 /* ---- whether it fits ---------------------------------------------------------------------------------------------------- */
 
-static bool is_head(const hn_drafter_ops *ops) {
-    return ops && ops->feed;
+static bool is_head(const hn_drafter_kind *kind) {
+    return kind && kind->head;
 }
 
 /* Reads the kind of the files into c->kind; if it has no drafter, the reason into c->reason. */
@@ -55,13 +55,13 @@ static hunch_status check_files(check *c, hunch_error *err) {
 /* Finds the kind. *known: it has a drafter; else c->reason says why not. */
 static hunch_status find_kind(check *c, bool *known, hunch_error *err) {
     const char *named = c->spec.kind;
-    const hn_drafter_ops *ops = named ? hn_drafter_named(named) : NULL;
-    *known = is_head(ops) && (c->spec.path || ops == &hn_drafter_mtp); /* without a path: the model's own block */
+    const hn_drafter_kind *kind = named ? hn_drafter_named(named) : NULL;
+    *known = is_head(kind) && (c->spec.path || kind->head->in_model); /* without a path: the model's own block */
     if (*known) {
         snprintf(c->kind, sizeof c->kind, "%s", named);
         return HUNCH_OK;
     }
-    if (named && (ops || !c->spec.path))
+    if (named && (kind || !c->spec.path))
         return hn_fail(err, HUNCH_USAGE, "'%s': expected a draft head: its folder or file, or KIND:PATH such as eagle3:PATH", c->given);
     const hunch_status st = check_files(c, err);
     if (st) return st;
@@ -71,9 +71,9 @@ static hunch_status find_kind(check *c, bool *known, hunch_error *err) {
     if (!strcmp(c->kind, "model"))
         return hn_fail(err, HUNCH_USAGE,
                        "'%s': a language model, expected a draft head (hunch compare MODEL --draft model:PATH measures it)", c->given);
-    ops = hn_drafter_named(c->kind);
-    *known = is_head(ops) && !named;
-    if (*known) c->spec.kind = ops->name;
+    kind = hn_drafter_named(c->kind);
+    *known = is_head(kind) && !named;
+    if (*known) c->spec.kind = kind->name;
     return HUNCH_OK;
 }
 

@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "draft/head/block_head.h"
-#include "draft/head/eagle3_head.h"
 #include "convert/convert.h"
+#include "draft/head/head_drafter.h"
 #include "model/head/head_steps.h"
 
 enum { ANY_LAYERS = 256 }; /* of a target that was not given: checked when the head is opened */
@@ -61,11 +60,9 @@ static hunch_status guess_by_steps(hn_arch *a, hn_source *src, const hn_head_nam
 }
 
 /* The target as far as a head's own file describes it. */
-static hunch_status guess_target(hn_arch *a, hn_source *src, const hn_head_names *names, const char *kind, hunch_error *err) {
-    const bool reads_layers = !strcmp(kind, "eagle3") || !strcmp(kind, "peagle") || !strcmp(kind, "dart");
-    const bool blocks = hn_head_form_folder_blocks((int)names->form);
-    const size_t states = blocks ? (size_t)hn_block_states(src) : reads_layers ? json_array_size(hn_eagle3_list(src)) : 0;
-    if ((blocks || reads_layers) && !states) return need_target(src, "which layers of its model it reads", err);
+static hunch_status guess_target(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_head_facts *facts, hunch_error *err) {
+    const size_t states = facts->states ? facts->states(src) : 0;
+    if (facts->states && !states) return need_target(src, "which layers of its model it reads", err);
     const bool steps = hn_head_form_has_steps(names->form);
     hunch_status st = steps ? guess_by_steps(a, src, names, err) : find_tokens(src, names, &a->vocab, err);
     if (!st && !steps) st = find_width(src, names, states, &a->hidden, err);
@@ -95,7 +92,7 @@ static hunch_status write_head(hn_source *src, const char *kind, const hn_arch *
     int32_t *ids = NULL, *order = NULL;
     hunch_status st = hn_head_check_form(src, &names, kind, err);
     if (!st) st = hn_head_read(&a, src, &names, target, err);
-    if (!st) st = hn_drafter_named(kind)->describe(&a, src, &names, &spec, &info, &taps, err);
+    if (!st) st = hn_drafter_named(kind)->head->describe(&a, src, &names, &spec, &info, &taps, err);
     if (!st) st = hn_head_check_taps(&a, src, &taps, &info, err);
     if (!st) st = hn_head_read_ids(src, &names, a.vocab, target->vocab, &ids, err);
     if (!st) st = hn_head_read_order(src, &names, &a, &order, err);
@@ -110,15 +107,15 @@ static hunch_status write_head(hn_source *src, const char *kind, const hn_arch *
 
 hunch_status hn_head_to_gguf(hn_source *src, const char *kind, const char *target, hn_dtype type, const char *out_path,
                              hunch_progress progress, void *user, hunch_error *err) {
-    const hn_drafter_ops *ops = hn_drafter_named(kind);
+    const hn_drafter_kind *of = hn_drafter_named(kind);
     const hn_head_names names = hn_head_find_names(src);
     hn_arch a = {0};
     hunch_status st;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF)
         return hn_fail(err, HUNCH_USAGE, "%s: is a GGUF file, expected a folder or file of a draft head to convert", hn_source_path(src));
-    if (!ops || !ops->describe)
+    if (!of || !of->head)
         return hn_fail(err, HUNCH_REFUSED, "%s: a draft head of kind %.40s, which has no drafter here", hn_source_path(src), kind);
-    st = target ? read_target(&a, target, err) : guess_target(&a, src, &names, kind, err);
+    st = target ? read_target(&a, target, err) : guess_target(&a, src, &names, of->head, err);
     if (!st) st = write_head(src, kind, &a, type, out_path, progress, user, err);
     hn_arch_fini(&a);
     return st;

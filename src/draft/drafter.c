@@ -15,14 +15,12 @@
 #include "draft/drafter_files.h"
 #include "draft/head/head_kind.h"
 
-/* One line for each drafter. Words that the engine replaces by drafters are SPECs as well. */
+/* Words that the engine replaces by drafters are SPECs as well. */
 static const char *const BY_ENGINE[] = {"none", "auto"};
 enum { N_BY_ENGINE = sizeof BY_ENGINE / sizeof BY_ENGINE[0] };
-static const hn_drafter_ops *const KINDS[] = {
-    &hn_drafter_ngram,  &hn_drafter_cache,    &hn_drafter_suffix, &hn_drafter_prediction, &hn_drafter_model,
-    &hn_drafter_forced, &hn_drafter_eagle,    &hn_drafter_hass,   &hn_drafter_eagle3,     &hn_drafter_peagle,
-    &hn_drafter_mtp,    &hn_drafter_medusa,   &hn_drafter_hydra,  &hn_drafter_mlp,        &hn_drafter_meta_mtp,
-    &hn_drafter_dart,   &hn_drafter_dflash,   &hn_drafter_dspark, &hn_drafter_falcon};
+#define LISTED(NAME) &hn_drafter_##NAME,
+static const hn_drafter_kind *const KINDS[] = {HN_DRAFTER_KINDS(LISTED)};
+#undef LISTED
 enum { N_KINDS = sizeof KINDS / sizeof KINDS[0] };
 
 /* ---- SPEC ------------------------------------------------------------------------------------------------------ */
@@ -59,7 +57,11 @@ void hn_drafter_record(hn_drafter *d, const hunch_error *why) {
     if (why->status != HUNCH_NO_MEMORY && d->failure.status == HUNCH_OK) d->failure = *why;
 }
 
-const hn_drafter_ops *hn_drafter_named(const char *name) {
+const hn_drafter_kind *hn_drafter_kind_at(int i) {
+    return i < N_KINDS ? KINDS[i] : NULL;
+}
+
+const hn_drafter_kind *hn_drafter_named(const char *name) {
     for (int i = 0; i < N_KINDS; i++)
         if (!strcmp(KINDS[i]->name, name)) return KINDS[i];
     return NULL;
@@ -248,7 +250,7 @@ hunch_status hn_spec_all_used(const hn_spec *s, hunch_error *err) {
 
 /* ---- open and close ---------------------------------------------------------------------------------------------- */
 
-static hunch_status kind_find(const hn_spec *s, const hn_drafter_ops **out, hunch_error *err) {
+static hunch_status kind_find(const hn_spec *s, const hn_drafter_kind **out, hunch_error *err) {
     const char *names[N_KINDS + N_BY_ENGINE + 1] = {NULL};
     *out = hn_drafter_named(s->kind);
     if (*out) return HUNCH_OK;
@@ -271,15 +273,15 @@ static hunch_status kind_of_path(hn_spec *s, hunch_error *err) {
         hn_error_prefix(err, "drafter '%s'", s->text);
         return st;
     }
-    const char *kind = hn_head_kind(src);
-    const hn_drafter_ops *ops = kind ? hn_drafter_named(kind) : NULL;
-    if (ops && !ops->feed && !ops->path_is_model) ops = NULL; /* no head has such a kind, whatever its folder specifies */
-    if (!kind)
+    const char *name = hn_head_kind(src);
+    const hn_drafter_kind *kind = name ? hn_drafter_named(name) : NULL;
+    if (kind && !kind->path_is_model) kind = NULL; /* no head has such a kind, whatever its folder specifies */
+    if (!name)
         st = hn_fail(err, HUNCH_REFUSED, "drafter '%s': neither a draft head that is known nor a language model", s->text);
-    else if (!ops)
-        st = hn_fail(err, HUNCH_REFUSED, "drafter '%s': a head of kind %.40s, for which there is no drafter here", s->text, kind);
+    else if (!kind)
+        st = hn_fail(err, HUNCH_REFUSED, "drafter '%s': a head of kind %.40s, for which there is no drafter here", s->text, name);
     else
-        s->kind = ops->name;
+        s->kind = kind->name;
     hn_source_close(&src);
     return st;
 }
@@ -305,19 +307,19 @@ static hunch_status label_make(hn_drafter *d, const hn_spec *s, bool by_kind) {
 }
 
 static hunch_status drafter_open(hn_drafter *d, hn_spec *s, const hn_target_info *target, hunch_error *err) {
-    const hn_drafter_ops *ops = NULL;
+    const hn_drafter_kind *kind = NULL;
     hunch_status st = s->kind ? HUNCH_OK : kind_of_path(s, err);
-    if (!st) st = kind_find(s, &ops, err);
+    if (!st) st = kind_find(s, &kind, err);
     if (st) return st;
     d->name = hn_strdup(s->text);
-    if (!d->name || label_make(d, s, ops->feed || ops->path_is_model))
+    if (!d->name || label_make(d, s, kind->path_is_model))
         return hn_fail_memory(err, "a drafter's name", strlen(s->text) + 1);
-    st = ops->open(d, s, target, &d->needs, err);
+    st = kind->ops->open(d, s, target, &d->needs, err);
     if (st) return st;
     assert(d->needs.max_depth >= 1);
-    d->ops = ops; /* from here on there is something to close */
+    d->ops = kind->ops; /* from here on there is something to close */
     st = hn_spec_all_used(s, err);
-    return st || d->about || !ops->path_is_model || !s->path ? st : about_path(d, s, err);
+    return st || d->about || !kind->path_is_model || !s->path ? st : about_path(d, s, err);
 }
 
 hunch_status hn_drafter_open(hn_drafter *d, const char *spec, int index, int max_seqs, const hn_target_info *target,
@@ -347,15 +349,15 @@ void hn_drafter_close(hn_drafter *d) {
 typedef void (*file_callback)(void *user, const char *file, hn_file_use use);
 
 static hunch_status spec_files(hn_spec *s, file_callback each, void *user, hunch_error *err) {
-    const hn_drafter_ops *ops = &hn_drafter_eagle3; /* for a path alone: all heads have the same keys of files */
-    hunch_status st = s->kind ? kind_find(s, &ops, err) : HUNCH_OK;
+    const hn_drafter_kind *kind = &hn_drafter_eagle3; /* for a path alone: all heads have the same keys of files */
+    hunch_status st = s->kind ? kind_find(s, &kind, err) : HUNCH_OK;
     if (st) return st;
-    const char *written = ops->writes ? spec_value(s, ops->writes) : NULL;
-    if (s->path) each(user, s->path, ops->path_is_model ? HN_FILE_MODEL : HN_FILE_READ);
+    const char *written = kind->writes ? spec_value(s, kind->writes) : NULL;
+    if (s->path) each(user, s->path, kind->path_is_model ? HN_FILE_MODEL : HN_FILE_READ);
     if (written) each(user, written, HN_FILE_WRITTEN);
-    for (const char *const *key = ops->reads; *key; key++) {
+    for (const char *const *key = kind->reads; *key; key++) {
         const char *read = spec_value(s, *key);
-        if (!read || (ops->reads_word && ops->reads_word(*key, read))) continue;
+        if (!read || (kind->reads_word && kind->reads_word(*key, read))) continue;
         /* a file that is both read and written loses nothing: its old contents are part of the new ones */
         if (!(written && hn_same_file(read, written))) each(user, read, HN_FILE_READ);
     }
@@ -374,10 +376,10 @@ hunch_status hn_drafter_files(const char *spec, file_callback each, void *user, 
 }
 
 static hunch_status written_check(hn_spec *s, hunch_error *err) {
-    const hn_drafter_ops *ops = &hn_drafter_eagle3; /* a path alone is a head or a model, which write nothing */
-    hunch_status st = s->kind ? kind_find(s, &ops, err) : HUNCH_OK;
-    const char *written = !st && ops->writes ? spec_value(s, ops->writes) : NULL;
-    return written && ops->check_written && hn_is_file(written) ? ops->check_written(written, err) : st;
+    const hn_drafter_kind *kind = &hn_drafter_eagle3; /* a path alone is a head or a model, which write nothing */
+    hunch_status st = s->kind ? kind_find(s, &kind, err) : HUNCH_OK;
+    const char *written = !st && kind->writes ? spec_value(s, kind->writes) : NULL;
+    return written && kind->check_written && hn_is_file(written) ? kind->check_written(written, err) : st;
 }
 
 hunch_status hn_drafter_check_written(const char *spec, hunch_error *err) {

@@ -8,9 +8,9 @@
  * a sequence (its tree was full, others were worth more), and a tree that is observed may have lost rows since propose:
  * recognise paths by their tokens, and new text by its length: until `end` a text only grows.
  *
- * To add a drafter: one file with its hn_drafter_ops, which is declared at the end of this one and listed in the table of
- * drafter.c. open, propose and close are required; the others may be NULL. A drafter of one chain a round makes it with
- * draft_chain.h; drafter_for_tests.h drives a drafter as the engine does. docs/drafting.md, "Adding a drafter".
+ * To add a drafter: one file with its hn_drafter_kind, and its name in the list at the end of this one. Of its operations open,
+ * propose and close are required; the others may be NULL. A drafter of one chain a round makes it with draft_chain.h;
+ * drafter_for_tests.h drives a drafter as the engine does. docs/drafting.md, "Adding a drafter".
  */
 #ifndef HN_DRAFTER_H
 #define HN_DRAFTER_H
@@ -157,16 +157,20 @@ struct hn_head_taps;
 typedef hunch_status (*hn_head_describe)(hn_arch *a, hn_source *src, const struct hn_head_names *names, hn_spec *spec,
                                          const hn_target_info *target, struct hn_head_taps *taps, hunch_error *err);
 
+/* What is known of a kind of draft head without opening one: how its files are recognised (head/head_kind.h), and what they hold. */
+typedef struct hn_head_facts {
+    hn_head_describe describe;
+    const char *only[8];   /* beginnings of names that only this kind's tensors in a folder have, "model." before them or not */
+    const char *shared[3]; /* the same, if tensors of kinds with names of their own have such names too */
+    bool (*is)(hn_source *folder);     /* whether a folder without any of these is of this kind; NULL: no */
+    const char *architecture, *tensor; /* of a GGUF that does not name its kind: its architecture, and a tensor of it; NULL: any */
+    const char *steps_tensor;          /* with weights for each position: the tensor by which it is recognised; else NULL */
+    size_t (*states)(const hn_source *folder); /* how many layers of a model it reads, 0: not specified; NULL: the last state */
+    bool in_model;       /* a model's own file may have such a head */
+    bool has_confidence; /* it may estimate its confidence in a draft: key min_confidence */
+} hn_head_facts;
+
 typedef struct hn_drafter_ops {
-    const char *name;  /* KIND */
-    /* How it uses files: PATH is a model, a draft head or another file that is read; the keys whose values are files that it reads (NULL at
-     * the end), and the key of the file that it writes (NULL: none). */
-    bool path_is_model;
-    const char *reads[6], *writes;
-    hunch_status (*check_written)(const char *path, hunch_error *err); /* HUNCH_REFUSED: the file is no earlier one of `writes` */
-    bool (*reads_word)(const char *key, const char *value); /* a value of a key of `reads` that is no file; NULL: all are files */
-    const char *steps_tensor; /* of a head with weights for each position: the tensor by which it is recognised; else NULL */
-    hn_head_describe describe; /* of a kind of draft head (head_drafter.h), which can be converted; else NULL */
     /* Sets d->state, for d->max_seqs sequences, and needs; a failed open leaves nothing behind. Before it d->state is NULL. */
     hunch_status (*open)(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err);
     /* Called after every drafter was opened and the pool made: its groups are first_group .. first_group + n_groups - 1, their rows
@@ -197,6 +201,19 @@ typedef struct hn_drafter_ops {
     void (*close)(hn_drafter *d); /* frees d->state; sequences may be live */
 } hn_drafter_ops;
 
+/* A kind of drafter: facts about its name and files, and its operations. */
+typedef struct hn_drafter_kind {
+    const char *name;  /* KIND */
+    /* How it uses files: PATH is a model, a draft head or another file that is read; the keys whose values are files that it reads (NULL at
+     * the end), and the key of the file that it writes (NULL: none). */
+    bool path_is_model;
+    const char *reads[6], *writes;
+    hunch_status (*check_written)(const char *path, hunch_error *err); /* HUNCH_REFUSED: the file is no earlier one of `writes` */
+    bool (*reads_word)(const char *key, const char *value); /* a value of a key of `reads` that is no file; NULL: all are files */
+    const hn_head_facts *head; /* of a kind of draft head, which can be converted; else NULL */
+    const hn_drafter_ops *ops;
+} hn_drafter_kind;
+
 struct hn_drafter {
     const hn_drafter_ops *ops;
     void *state;
@@ -214,30 +231,19 @@ struct hn_drafter {
  * allocate nothing, so it says that the pool has no page left, and that only means fewer drafts. */
 void hn_drafter_record(hn_drafter *d, const hunch_error *why);
 
-const hn_drafter_ops *hn_drafter_named(const char *kind); /* NULL: there is none */
+const hn_drafter_kind *hn_drafter_named(const char *kind); /* NULL: there is none */
+const hn_drafter_kind *hn_drafter_kind_at(int i);            /* the i-th of the list; NULL: there are no more */
 
 /* Finds the kind, opens it, checks that every key was known. Unknown kind: HUNCH_USAGE with a list of the kinds. */
 hunch_status hn_drafter_open(hn_drafter *d, const char *spec, int index, int max_seqs, const hn_target_info *target,
                              hunch_error *err);
 void hn_drafter_close(hn_drafter *d); /* zeroed drafter is fine */
 
-extern const hn_drafter_ops hn_drafter_ngram;
-extern const hn_drafter_ops hn_drafter_cache;
-extern const hn_drafter_ops hn_drafter_suffix;
-extern const hn_drafter_ops hn_drafter_prediction;
-extern const hn_drafter_ops hn_drafter_model;
-extern const hn_drafter_ops hn_drafter_forced;
-extern const hn_drafter_ops hn_drafter_eagle;
-extern const hn_drafter_ops hn_drafter_hass;
-extern const hn_drafter_ops hn_drafter_eagle3;
-extern const hn_drafter_ops hn_drafter_peagle;
-extern const hn_drafter_ops hn_drafter_mtp;
-extern const hn_drafter_ops hn_drafter_medusa;
-extern const hn_drafter_ops hn_drafter_hydra;
-extern const hn_drafter_ops hn_drafter_mlp;
-extern const hn_drafter_ops hn_drafter_meta_mtp;
-extern const hn_drafter_ops hn_drafter_dart;
-extern const hn_drafter_ops hn_drafter_dflash;
-extern const hn_drafter_ops hn_drafter_dspark;
-extern const hn_drafter_ops hn_drafter_falcon;
+/* The list of kinds, in the order in which messages name them. KIND(NAME) is hn_drafter_NAME, which drafter_NAME.c defines. */
+#define HN_DRAFTER_KINDS(KIND)                                                                                                        \
+    KIND(ngram) KIND(cache) KIND(suffix) KIND(prediction) KIND(model) KIND(forced)                                                     \
+    KIND(eagle) KIND(hass) KIND(eagle3) KIND(peagle) KIND(mtp) KIND(medusa) KIND(hydra) KIND(mlp) KIND(meta_mtp) KIND(dart)            \
+    KIND(dflash) KIND(dspark) KIND(falcon)
+#define HN_DRAFTER_DECLARED(NAME) extern const hn_drafter_kind hn_drafter_##NAME;
+HN_DRAFTER_KINDS(HN_DRAFTER_DECLARED)
 #endif

@@ -264,7 +264,9 @@ static void forced_close(hn_drafter *d) {
     hn_free(st);
 }
 
-const hn_drafter_ops hn_drafter_forced = {
-    .name = "forced", .open = forced_open, .begin = forced_begin, .propose = forced_propose, .end = forced_end,
+static const hn_drafter_ops ops = {
+    .open = forced_open, .begin = forced_begin, .propose = forced_propose, .end = forced_end,
     .close = forced_close,
 };
+
+const hn_drafter_kind hn_drafter_forced = {.name = "forced", .ops = &ops};

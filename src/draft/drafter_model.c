@@ -456,9 +456,7 @@ static double model_pass_s(const hn_drafter *d) {
     return hn_runner_seconds(st->runner);
 }
 
-const hn_drafter_ops hn_drafter_model = {
-    .name = "model",
-    .path_is_model = true,
+static const hn_drafter_ops ops = {
     .open = model_open,
     .attach = model_attach,
     .begin = model_begin,
@@ -469,3 +467,5 @@ const hn_drafter_ops hn_drafter_model = {
     .end = model_end,
     .close = model_close,
 };
+
+const hn_drafter_kind hn_drafter_model = {.name = "model", .path_is_model = true, .ops = &ops};

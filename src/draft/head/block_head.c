@@ -11,11 +11,19 @@
 #include <math.h>
 #include <string.h>
 
+#include "draft/head/head_kind.h"
 #include "draft/head/head_reading.h"
 #include "draft/head/head_taps.h"
 
 static bool of_speculators(const hn_source *src) {
     return hn_source_config(src, "speculators_model_type") != NULL;
+}
+
+bool hn_block_is(hn_source *folder) {
+    if (!hn_head_has_layer(folder)) return false;
+    if (hn_head_has_begin(folder, "encoder.output_norm_enc.weight")) return true;
+    const bool normed = hn_source_config(folder, "dflash_config") || hn_head_has_begin(folder, "hidden_norm.weight");
+    return normed && hn_head_has_begin(folder, "fc.weight");
 }
 
 /* ---- states ------------------------------------------------------------------------------------------------------------ */
@@ -42,13 +50,13 @@ static const json_t *find_list(const hn_source *src, const layer_list **found) {
     return NULL;
 }
 
-int hn_block_states(const hn_source *src) {
+size_t hn_block_states(const hn_source *src) {
     const layer_list *which;
     const json_t *list = find_list(src, &which), *layers = hn_source_config(src, "num_hidden_layers");
     if (!list && !of_speculators(src) && hn_source_config(src, "num_target_layers") && json_is_integer(layers))
-        return json_integer_value(layers) >= 0 && json_integer_value(layers) <= HN_MOST_HEAD_FEATURES ? (int)json_integer_value(layers)
+        return json_integer_value(layers) >= 0 && json_integer_value(layers) <= HN_MOST_HEAD_FEATURES ? (size_t)json_integer_value(layers)
                                                                                                       : 0;
-    return (int)json_array_size(list);
+    return json_array_size(list);
 }
 
 /* As published: outputs round(1 + i (layers - 4) / (n - 1)), where a half of the whole sum goes to the even number. */

@@ -53,4 +53,10 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     return st;
 }
 
-const hn_drafter_ops hn_drafter_dart = {.name = "dart", .open = hn_head_drafter_open, .describe = describe, HN_HEAD_DRAFTER_OPS};
+static const hn_head_facts facts = {
+    .describe = describe,
+    .only = {"midlayer.mask_rep"},
+    .architecture = "eagle3", .tensor = "blk.0.mask_rep",
+    .states = hn_eagle3_states,
+};
+const hn_drafter_kind hn_drafter_dart = {.name = "dart", .head = &facts, HN_HEAD_KIND};

@@ -25,4 +25,10 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     return st ? st : hn_block_describe(a, src, names, spec, target, false, taps, err);
 }
 
-const hn_drafter_ops hn_drafter_dflash = {.name = "dflash", .open = hn_head_drafter_open, .describe = describe, HN_HEAD_DRAFTER_OPS};
+static const hn_head_facts facts = {
+    .describe = describe,
+    .is = hn_block_is,
+    .architecture = "dflash",
+    .states = hn_block_states,
+};
+const hn_drafter_kind hn_drafter_dflash = {.name = "dflash", .head = &facts, HN_HEAD_KIND};

@@ -46,4 +46,11 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     return st ? st : read_markov(a, src, names, err);
 }
 
-const hn_drafter_ops hn_drafter_dspark = {.name = "dspark", .open = hn_head_drafter_open, .describe = describe, HN_HEAD_DRAFTER_OPS};
+static const hn_head_facts facts = {
+    .describe = describe,
+    .only = {"markov_head."},
+    .architecture = "dflash", .tensor = "markov_w1.weight",
+    .states = hn_block_states,
+    .has_confidence = true,
+};
+const hn_drafter_kind hn_drafter_dspark = {.name = "dspark", .head = &facts, HN_HEAD_KIND};

@@ -15,6 +15,8 @@
  * The embedding is the target's unless the file has one. Files: fc.weight [H, 2H], fc.bias, layers.0.self_attn.*, layers.0.mlp.*,
  * layers.0.post_attention_layernorm.weight, embed_tokens.weight; safetensors, or PyTorch's .bin; config.json is Llama's.
  */
+#include "draft/head/block_head.h"
+#include "draft/head/head_kind.h"
 #include "draft/head/head_reading.h"
 
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
@@ -39,5 +41,16 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     return hn_head_read_last(spec, target, taps, err);
 }
 
-const hn_drafter_ops hn_drafter_eagle = {.name = "eagle", .open = hn_head_drafter_open, .describe = describe, HN_HEAD_DRAFTER_OPS};
-const hn_drafter_ops hn_drafter_hass = {.name = "hass", .open = hn_head_drafter_open, .describe = describe, HN_HEAD_DRAFTER_OPS};
+/* fc and a layer, as DFlash's files have, and no sign of that. */
+static bool is_eagle(hn_source *folder) {
+    return hn_head_has_begin(folder, "fc.weight") && hn_head_has_layer(folder) && !hn_block_is(folder);
+}
+
+static const hn_head_facts facts = {
+    .describe = describe,
+    .is = is_eagle,
+};
+const hn_drafter_kind hn_drafter_eagle = {.name = "eagle", .head = &facts, HN_HEAD_KIND};
+
+static const hn_head_facts hass_facts = {.describe = describe}; /* the same files */
+const hn_drafter_kind hn_drafter_hass = {.name = "hass", .head = &hass_facts, HN_HEAD_KIND};

@@ -31,4 +31,10 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     return hn_eagle3_describe(a, src, names, spec, target, taps, err);
 }
 
-const hn_drafter_ops hn_drafter_eagle3 = {.name = "eagle3", .open = hn_head_drafter_open, .describe = describe, HN_HEAD_DRAFTER_OPS};
+static const hn_head_facts facts = {
+    .describe = describe,
+    .shared = {"midlayer.hidden_norm.", "layers.0.hidden_norm.weight"},
+    .architecture = "eagle3",
+    .states = hn_eagle3_states,
+};
+const hn_drafter_kind hn_drafter_eagle3 = {.name = "eagle3", .head = &facts, HN_HEAD_KIND};

@@ -62,4 +62,8 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     return st ? st : hn_head_read_last(spec, target, taps, err);
 }
 
-const hn_drafter_ops hn_drafter_falcon = {.name = "falcon", .open = hn_head_drafter_open, .describe = describe, HN_HEAD_DRAFTER_OPS};
+static const hn_head_facts facts = {
+    .describe = describe,
+    .only = {"lstm."},
+};
+const hn_drafter_kind hn_drafter_falcon = {.name = "falcon", .head = &facts, HN_HEAD_KIND};

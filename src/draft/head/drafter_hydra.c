@@ -61,5 +61,9 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     return st ? st : read_offset(src, spec, target, taps, &d->state_offset, err);
 }
 
-const hn_drafter_ops hn_drafter_hydra = {.name = "hydra", .open = hn_head_drafter_open, .describe = describe,
-                                         .steps_tensor = "hydra_mlp.0.0.linear.weight", HN_HEAD_DRAFTER_OPS};
+static const hn_head_facts facts = {
+    .describe = describe,
+    .only = {"hydra_"},
+    .steps_tensor = "hydra_mlp.0.0.linear.weight",
+};
+const hn_drafter_kind hn_drafter_hydra = {.name = "hydra", .head = &facts, HN_HEAD_KIND};

@@ -41,5 +41,9 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     return st ? st : hn_head_read_last(spec, target, taps, err);
 }
 
-const hn_drafter_ops hn_drafter_medusa = {.name = "medusa", .open = hn_head_drafter_open, .describe = describe,
-                                          .steps_tensor = "0.0.linear.weight or blocks.0.layers.0.weight", HN_HEAD_DRAFTER_OPS};
+static const hn_head_facts facts = {
+    .describe = describe,
+    .only = {"medusa_head.", "medusa_heads.", "blocks.0.layers.0.", "0.0.linear.weight", "lm_heads.0.weight"},
+    .steps_tensor = "0.0.linear.weight or blocks.0.layers.0.weight",
+};
+const hn_drafter_kind hn_drafter_medusa = {.name = "medusa", .head = &facts, HN_HEAD_KIND};

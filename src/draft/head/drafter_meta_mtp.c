@@ -28,5 +28,9 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     return hn_steps_finish(a, src, names, target->vocab, err);
 }
 
-const hn_drafter_ops hn_drafter_meta_mtp = {.name = "meta-mtp", .open = hn_head_drafter_open, .describe = describe,
-                                            .steps_tensor = "extra_heads.0.attention_norm.weight", HN_HEAD_DRAFTER_OPS};
+static const hn_head_facts facts = {
+    .describe = describe,
+    .only = {"extra_heads."},
+    .steps_tensor = "extra_heads.0.attention_norm.weight",
+};
+const hn_drafter_kind hn_drafter_meta_mtp = {.name = "meta-mtp", .head = &facts, HN_HEAD_KIND};

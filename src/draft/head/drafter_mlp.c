@@ -84,5 +84,9 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     return st ? st : hn_head_read_last(spec, target, taps, err);
 }
 
-const hn_drafter_ops hn_drafter_mlp = {.name = "mlp", .open = hn_head_drafter_open, .describe = describe,
-                                       .steps_tensor = "speculator.emb.0.weight or forget_emb.0.weight", HN_HEAD_DRAFTER_OPS};
+static const hn_head_facts facts = {
+    .describe = describe,
+    .only = {"speculator.emb.", "speculator.forget_emb.", "forget_emb.", "emb.0."},
+    .steps_tensor = "speculator.emb.0.weight or forget_emb.0.weight",
+};
+const hn_drafter_kind hn_drafter_mlp = {.name = "mlp", .head = &facts, HN_HEAD_KIND};

@@ -14,7 +14,7 @@
  * (mtp_layers.0.*: input_proj, token_layernorm, hidden_layernorm, final_layernorm, and a layer's); embedding and output are the target's
  * unless the file has them. Without a path, or with the model's own: the block of the model's file (model/head/head_own.c).
  */
-#include "base/file.h"
+#include "draft/head/head_kind.h"
 #include "draft/head/head_reading.h"
 
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
@@ -38,10 +38,15 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     return hn_head_read_last(spec, target, taps, err);
 }
 
-static hunch_status mtp_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs,
-                             hunch_error *err) {
-    if (spec->path && target->path && target->model->has_own_head && hn_same_file(spec->path, target->path)) spec->path = NULL;
-    return hn_head_drafter_open(d, spec, target, needs, err);
+/* Modules that are in the folder of their model do not make it a head. */
+static bool is_module(hn_source *folder) {
+    return hn_head_has_begin(folder, "mtp_layers.0.") && !(hn_source_find(folder, "model.embed_tokens.weight") &&
+                                                           hn_source_find(folder, "model.layers.0.input_layernorm.weight"));
 }
 
-const hn_drafter_ops hn_drafter_mtp = {.name = "mtp", .open = mtp_open, .describe = describe, HN_HEAD_DRAFTER_OPS};
+static const hn_head_facts facts = {
+    .describe = describe,
+    .is = is_module,
+    .in_model = true,
+};
+const hn_drafter_kind hn_drafter_mtp = {.name = "mtp", .head = &facts, HN_HEAD_KIND};

@@ -19,11 +19,15 @@ static hunch_status read_list(const json_t *list, const hn_source *src, hn_head_
     return HUNCH_OK;
 }
 
-const json_t *hn_eagle3_list(const hn_source *src) {
+static const json_t *find_list(const hn_source *src) {
     const json_t *list = NULL;
     const char *name;
     for (int i = 0; !list && (name = hn_head_key_name(src, HN_HEAD_KEY_STATES, i)); i++) list = hn_source_config(src, name);
     return list;
+}
+
+size_t hn_eagle3_states(const hn_source *src) {
+    return json_array_size(find_list(src));
 }
 
 static hunch_status read_taps(hn_source *src, hn_spec *spec, int layers, hn_head_taps *taps, hunch_error *err) {
@@ -31,7 +35,7 @@ static hunch_status read_taps(hn_source *src, hn_spec *spec, int layers, hn_head
     hunch_status st = hn_taps_of_spec(spec, taps, &given, err);
     if (st || given) return st;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return hn_taps_of_gguf(src, taps, err);
-    const json_t *list = hn_eagle3_list(src);
+    const json_t *list = find_list(src);
     if (list) return read_list(list, src, taps, err);
     if (layers < 7)
         return hn_fail(err, HUNCH_REFUSED, "%s: the layers that it reads are not specified, and the usual ones collide in %d layers: "

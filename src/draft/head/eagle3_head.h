@@ -8,6 +8,6 @@
 /* Key taps: LOW:MID:HIGH. Describes the head as hn_head_describe does, but does not check its kind. */
 hunch_status hn_eagle3_describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
                                 const hn_target_info *target, hn_head_taps *taps, hunch_error *err);
-/* A folder's list of the layers that are read; NULL: it has none. */
-const json_t *hn_eagle3_list(const hn_source *src);
+/* How many layers a folder lists as read; 0: it has no list. */
+size_t hn_eagle3_states(const hn_source *src);
 #endif

@@ -3,6 +3,7 @@
  * passes by head_passes.h. */
 #include "draft/head/head_drafter.h"
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "draft/head/head_loading.h"
 #include "draft/head/head_passes.h"
@@ -84,8 +85,10 @@ static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, hn_
     return s ? s : hn_head_about(&d->about, spec, &st->passes.model, &taps, target, o->convert, err);
 }
 
-hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err) {
+static hunch_status drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err) {
     hn_head_options o = {0};
+    const bool in_model = hn_drafter_named(spec->kind)->head->in_model && target->path && target->model->has_own_head;
+    if (in_model && spec->path && hn_same_file(spec->path, target->path)) spec->path = NULL;
     hunch_status s = hn_head_options_read(&o, spec, target, err);
     if (s) return s;
     head_state *st = hn_zalloc(1, sizeof *st);
@@ -104,19 +107,19 @@ hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_
     return HUNCH_OK;
 }
 
-hunch_status hn_head_drafter_attach(hn_drafter *d, hn_cache *cache, int first_group, int model_id, hunch_error *err) {
+static hunch_status drafter_attach(hn_drafter *d, hn_cache *cache, int first_group, int model_id, hunch_error *err) {
     head_state *st = d->state;
     const int best = hn_head_trees_best(&st->trees, hn_arch_logits(&st->passes.model.arch));
     return hn_head_passes_attach(&st->passes, cache, first_group, model_id, st->context, best, err);
 }
 
-void hn_head_drafter_close(hn_drafter *d) {
+static void drafter_close(hn_drafter *d) {
     state_free(d->state);
 }
 
 /* ---- life of a sequence --------------------------------------------------------------------------------------------------- */
 
-hunch_status hn_head_drafter_begin(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err) {
+static hunch_status drafter_begin(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err) {
     head_state *st = d->state;
     hunch_status s = HUNCH_OK;
     for (int i = 0; !s && i < n; i++) {
@@ -126,27 +129,27 @@ hunch_status hn_head_drafter_begin(hn_drafter *d, const hn_begin *seqs, int n, h
     return s;
 }
 
-void hn_head_drafter_feed(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f) {
+static void drafter_feed(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f) {
     head_state *st = d->state;
     hn_head_feed(&st->passes, rows, n, f);
 }
 
-int hn_head_drafter_valid_rows(const hn_drafter *d, int seq) {
+static int drafter_valid_rows(const hn_drafter *d, int seq) {
     const head_state *st = d->state;
     return hn_head_rows(&st->passes, seq);
 }
 
-double hn_head_drafter_pass_s(const hn_drafter *d) {
+static double drafter_pass_s(const hn_drafter *d) {
     const head_state *st = d->state;
     return hn_runner_seconds(st->passes.runner);
 }
 
-void hn_head_drafter_flush_pending(hn_drafter *d, const int *seq, int n) {
+static void drafter_flush_pending(hn_drafter *d, const int *seq, int n) {
     head_state *st = d->state;
     hn_head_flush_pending(&st->passes, seq, n);
 }
 
-void hn_head_drafter_end(hn_drafter *d, int seq) {
+static void drafter_end(hn_drafter *d, int seq) {
     head_state *st = d->state;
     hn_head_end(&st->passes, seq);
     hn_head_trees_end(&st->trees, seq);
@@ -177,9 +180,22 @@ static int propose_blocks(head_state *st, hn_drafter *d, hn_propose *p, int n, i
     return all;
 }
 
-int hn_head_drafter_propose(hn_drafter *d, hn_propose *p, int n, int level) {
+static int drafter_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     head_state *st = d->state;
     const hn_head_desc *desc = &st->passes.model.arch.draft_head;
     return st->trees.laid_out ? propose_blocks(st, d, p, n, level, hn_head_block_seqs(desc))
                         : hn_head_trees_propose(&st->trees, d, p, n, level);
 }
+
+const hn_drafter_ops hn_head_drafter_ops = {
+    .open = drafter_open,
+    .attach = drafter_attach,
+    .begin = drafter_begin,
+    .feed = drafter_feed,
+    .propose = drafter_propose,
+    .valid_rows = drafter_valid_rows,
+    .flush_pending = drafter_flush_pending,
+    .pass_s = drafter_pass_s,
+    .end = drafter_end,
+    .close = drafter_close,
+};

@@ -53,24 +53,11 @@ hn_head_embedding hn_head_embedding_of(const hn_head_desc *d);
 hunch_status hn_head_about(char **out, const hn_spec *spec, const hn_model *head, const hn_head_taps *taps,
                            const hn_target_info *target, bool types, hunch_error *err);
 
-/* The calls of a kind's hn_drafter_ops. open reads the head as the kind's `describe` says; a kind with something else to do before that
- * has an open of its own. */
-hunch_status hn_head_drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err);
-hunch_status hn_head_drafter_attach(hn_drafter *d, hn_cache *cache, int first_group, int model_id, hunch_error *err);
-hunch_status hn_head_drafter_begin(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err);
-void hn_head_drafter_feed(hn_drafter *d, const hn_feed_row *rows, int n, const hn_features *f);
-int hn_head_drafter_propose(hn_drafter *d, hn_propose *p, int n, int level);
-int hn_head_drafter_valid_rows(const hn_drafter *d, int seq);
-double hn_head_drafter_pass_s(const hn_drafter *d);
-void hn_head_drafter_flush_pending(hn_drafter *d, const int *seq, int n);
-void hn_head_drafter_end(hn_drafter *d, int seq);
-void hn_head_drafter_close(hn_drafter *d);
 bool hn_head_reads_word(const char *key, const char *value); /* a tree that is not a file: chain, dynamic, a published one */
 
-#define HN_HEAD_DRAFTER_OPS                                                                                            \
-    .attach = hn_head_drafter_attach, .begin = hn_head_drafter_begin, .feed = hn_head_drafter_feed,                   \
-    .propose = hn_head_drafter_propose, .valid_rows = hn_head_drafter_valid_rows, .flush_pending = hn_head_drafter_flush_pending, \
-    .pass_s = hn_head_drafter_pass_s, .end = hn_head_drafter_end, .close = hn_head_drafter_close,                     \
-    .path_is_model = true, .reads = {"tree", "ranks", "trie", "ids", "texts"},                                                  \
-    .reads_word = hn_head_reads_word
+/* The operations of all draft heads: open reads the head as the kind's `describe` says. HN_HEAD_KIND: what a kind's hn_drafter_kind has
+ * beside its name and its facts. */
+extern const hn_drafter_ops hn_head_drafter_ops;
+#define HN_HEAD_KIND                                                                                                                  \
+    .path_is_model = true, .reads = {"tree", "ranks", "trie", "ids", "texts"}, .reads_word = hn_head_reads_word, .ops = &hn_head_drafter_ops
 #endif

@@ -1,44 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* head_kind.c - see head_kind.h. A folder's own statement counts first (speculators), then tensors that no other kind has, then those that
- * kinds share. Model types are of no use: most heads have llama. */
+ * kinds share: each kind's hn_head_facts say which. Model types are of no use: most heads have llama. */
 #include "draft/head/head_kind.h"
 
 #include <string.h>
 
-/* Beginnings of tensors' names that only this kind has, after "model." if that precedes them. The first row that fits counts. */
+#include "draft/drafter.h"
+
+/* Kinds that have no drafter here, by what only their tensors are called. */
 static const struct {
     const char *kind, *begin;
-} signs[] = {
-    {"peagle", "mask_hidden"},
-    {"dart", "midlayer.mask_rep"},
-    {"dflash2", "candidate_selector."},
-    {"xpress", "refiner_head."},
-    {"domino", "prefix_gru."},
-    {"dspark", "markov_head."},
-    {"mtp", "mtp_layers.0."},
-    {"meta-mtp", "extra_heads."},
-    {"falcon", "lstm."},
-    {"mlp", "speculator.emb."},
-    {"mlp", "speculator.forget_emb."},
-    {"mlp", "forget_emb."},
-    {"mlp", "emb.0."},
-    {"hydra", "hydra_"},
-    {"medusa", "medusa_head."},
-    {"medusa", "medusa_heads."},
-    {"medusa", "blocks.0.layers.0."},
-    {"medusa", "0.0.linear.weight"},
-    {"medusa", "lm_heads.0.weight"},
-    {"eagle3", "midlayer.hidden_norm."},
-    {"eagle3", "layers.0.hidden_norm.weight"},
-};
+} others[] = {{"dflash2", "candidate_selector."}, {"xpress", "refiner_head."}, {"domino", "prefix_gru."}};
 
-static bool has_begin(hn_source *src, const char *begin) {
+bool hn_head_has_begin(hn_source *src, const char *begin) {
     for (size_t i = 0; i < hn_source_tensor_count(src); i++) {
         const char *name = hn_source_tensor(src, i)->name;
         if (!strncmp(name, "model.", 6)) name += 6;
         if (!strncmp(name, begin, strlen(begin))) return true;
     }
     return false;
+}
+
+bool hn_head_has_layer(hn_source *src) {
+    return hn_head_has_begin(src, "layers.0.self_attn.") || hn_head_has_begin(src, "midlayer.self_attn.");
 }
 
 /* Models of several parts have such tensors under other prefixes. */
@@ -54,34 +38,65 @@ static const char *text_of(const hn_source *src, const char *key) {
     return !hn_source_str(src, key, &text, NULL, &found, NULL) && found ? text : NULL;
 }
 
-/* A model's own trunk: modules of multi-token prediction may be in the same folder. */
-static bool has_trunk(const hn_source *src) {
-    return hn_source_find(src, "model.embed_tokens.weight") &&
-           hn_source_find(src, "model.layers.0.input_layernorm.weight");
+typedef bool (*test)(const hn_head_facts *f, hn_source *src);
+
+/* The first kind of head whose facts pass; NULL: none. */
+static const char *first_kind(hn_source *src, test passes) {
+    const hn_drafter_kind *k;
+    for (int i = 0; (k = hn_drafter_kind_at(i)); i++)
+        if (k->head && passes(k->head, src)) return k->name;
+    return NULL;
+}
+
+static bool has_any(hn_source *src, const char *const *begin) {
+    while (*begin && !hn_head_has_begin(src, *begin)) begin++;
+    return *begin;
+}
+
+static bool has_own(const hn_head_facts *f, hn_source *src) {
+    return has_any(src, f->only);
+}
+
+static bool has_shared(const hn_head_facts *f, hn_source *src) {
+    return has_any(src, f->shared);
+}
+
+static bool is_it(const hn_head_facts *f, hn_source *src) {
+    return f->is && f->is(src);
 }
 
 static const char *by_tensors(hn_source *src) {
-    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-        if (has_begin(src, signs[i].begin) && (strcmp(signs[i].kind, "mtp") != 0 || !has_trunk(src)))
-            return signs[i].kind;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (hn_head_has_begin(src, others[i].begin)) return others[i].kind;
+    const char *kind = first_kind(src, has_own);
+    if (!kind) kind = first_kind(src, has_shared);
     const char *projector = json_string_value(hn_source_config(src, "dflash_config.projector_type"));
-    if (projector && !strcmp(projector, "domino")) return "domino";
-    if (!has_begin(src, "layers.0.self_attn.") && !has_begin(src, "midlayer.self_attn.")) return NULL;
-    if (has_begin(src, "encoder.output_norm_enc.weight")) return "dflash";
-    if (!has_begin(src, "fc.weight")) return NULL;
-    return hn_source_config(src, "dflash_config") || has_begin(src, "hidden_norm.weight") ? "dflash" : "eagle";
+    if (!kind && projector && !strcmp(projector, "domino")) return "domino";
+    return kind ? kind : first_kind(src, is_it);
+}
+
+static bool has_architecture(const hn_head_facts *f, hn_source *src) {
+    return f->architecture && !strcmp(text_of(src, "general.architecture"), f->architecture);
+}
+
+static bool has_tensor(const hn_head_facts *f, hn_source *src) {
+    return has_architecture(f, src) && f->tensor && hn_source_find(src, f->tensor);
+}
+
+static bool is_plain(const hn_head_facts *f, hn_source *src) {
+    return has_architecture(f, src) && !f->tensor;
 }
 
 static const char *of_gguf(hn_source *src) {
     const char *named = text_of(src, "hunch.head.kind"), *architecture = text_of(src, "general.architecture");
     if (named) return named;
     if (!architecture) return NULL;
-    if (!strcmp(architecture, "dflash") && has_begin(src, "selector_")) return "dflash2";
-    if (!strcmp(architecture, "dflash")) return hn_source_find(src, "markov_w1.weight") ? "dspark" : "dflash";
-    if (!strcmp(architecture, "eagle3"))
-        return hn_source_find(src, "mask_hidden") ? "peagle" : hn_source_find(src, "blk.0.mask_rep") ? "dart" : "eagle3";
+    if (!strcmp(architecture, "dflash") && hn_head_has_begin(src, "selector_")) return "dflash2";
+    const char *kind = first_kind(src, has_tensor);
+    if (!kind) kind = first_kind(src, is_plain);
+    if (kind) return kind;
     if (hn_source_find(src, "blk.0.attn_norm.weight") || hn_source_find(src, "blk.0.attn_q.weight")) return "model";
-    return has_part(src, ".nextn.eh_proj.weight") ? "mtp" : NULL; /* only a model's block of multi-token prediction */
+    return has_part(src, ".nextn.eh_proj.weight") ? hn_drafter_mtp.name : NULL; /* only a model's module of multi-token prediction */
 }
 
 const char *hn_head_kind(hn_source *src) {

@@ -7,4 +7,8 @@
 /* The kind's name ("eagle3"; "model" for a whole language model), of the known kinds, including those without a drafter here, or the name
  * that the folder has. Valid while src is open. NULL: unknown. */
 const char *hn_head_kind(hn_source *src);
+/* For the `is` of a kind's hn_head_facts: whether a tensor's name begins so, "model." before it or not; whether there is a layer with
+ * attention. */
+bool hn_head_has_begin(hn_source *src, const char *begin);
+bool hn_head_has_layer(hn_source *src);
 #endif

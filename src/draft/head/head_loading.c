@@ -26,11 +26,12 @@ hunch_status hn_head_check_taps(const hn_arch *a, const hn_source *src, const hn
 }
 
 hunch_status hn_head_check_form(const hn_source *src, const hn_head_names *names, const char *kind, hunch_error *err) {
-    const hn_drafter_ops *ops = hn_drafter_named(kind);
+    const hn_drafter_kind *of = hn_drafter_named(kind);
+    const char *tensor = of && of->head ? of->head->steps_tensor : NULL;
     const bool has = hn_head_form_has_steps(names->form);
-    if (!ops || has == (ops->steps_tensor != NULL)) return HUNCH_OK;
+    if (!of || has == (tensor != NULL)) return HUNCH_OK;
     return has ? hn_fail(err, HUNCH_REFUSED, "%s: no head of kind %s: it has weights for each position", hn_source_path(src), kind)
-               : hn_fail(err, HUNCH_REFUSED, "%s: no head of kind %s: expected a tensor %s", hn_source_path(src), kind, ops->steps_tensor);
+               : hn_fail(err, HUNCH_REFUSED, "%s: no head of kind %s: expected a tensor %s", hn_source_path(src), kind, tensor);
 }
 
 /* *ids, *n: the tokens that it drafts, if these are chosen by the spec; else unchanged. */
@@ -60,13 +61,14 @@ static hunch_status open_model(hn_model *m, hn_source *src, hn_arch *a, const hn
 hunch_status hn_head_loading_run(hn_model *m, hn_source *src, hn_spec *spec, const hn_head_options *o, const hn_target_info *target,
                                  hn_head_taps *taps, int32_t **ids, hunch_error *err) {
     const hn_arch *model = &target->model->arch;
+    const hn_head_facts *facts = hn_drafter_named(spec->kind)->head;
     hn_head_names names = spec->path ? hn_head_find_names(src) : (hn_head_names){0};
     hn_head_load load = {.target = target->model, .convert = o->convert, .weights = o->weights,
                          .missing = target->report ? &target->report->missing : NULL};
     hn_arch a = {0};
     hunch_status s = spec->path ? hn_head_check_form(src, &names, spec->kind, err) : HUNCH_OK;
     bool side = false;
-    if (!s && spec->path && !strcmp(spec->kind, "mtp")) s = hn_head_find_side(src, model, &names, &side, err);
+    if (!s && spec->path && facts->in_model) s = hn_head_find_side(src, model, &names, &side, err);
     if (s) return s;
     if (side)
         s = hn_head_read_own(&a, src, &names, model, err);
@@ -77,7 +79,7 @@ hunch_status hn_head_loading_run(hn_model *m, hn_source *src, hn_spec *spec, con
     else
         s = hn_fail(err, HUNCH_USAGE, "drafter '%s': %s holds no block of multi-token prediction (expected %s:PATH)", spec->text,
                     hn_source_path(src), spec->kind);
-    if (!s) s = hn_drafter_named(spec->kind)->describe(&a, src, &names, spec, target, taps, err);
+    if (!s) s = facts->describe(&a, src, &names, spec, target, taps, err);
     if (!s && target->report) hn_head_report_arch(target->report, &a, taps);
     if (!s) s = hn_spec_all_used(spec, err); /* before weights are read */
     if (!s) s = hn_head_check_taps(&a, src, taps, target, err);

@@ -79,14 +79,15 @@ hunch_status hn_head_options_read(hn_head_options *o, hn_spec *spec, const hn_ta
     static const char *const types[] = {"q8_0", "q4_0", "bf16", "f32", NULL}, *const picks[] = {"drawn", "best", NULL};
     static const hn_dtype of_type[] = {HN_Q8_0, HN_Q4_0, HN_BF16, HN_F32};
     int type = target->f32 ? 3 : 0, pick = 0;
-    if (!spec->path && (strcmp(spec->kind, "mtp") != 0 || !target->path))
+    const hn_head_facts *facts = hn_drafter_named(spec->kind)->head;
+    if (!spec->path && (!facts->in_model || !target->path))
         return hn_fail(err, HUNCH_USAGE, "drafter '%s': which head? (expected %s:PATH)", spec->text, spec->kind);
     hunch_status s = hn_spec_int(spec, "depth", 1, HN_TREE_ROWS - 1, target->depth ? target->depth : DEFAULT_DEPTH, &o->depth, err);
     o->depth_given = target->depth || hn_spec_string(spec, "depth");
     if (!s) s = hn_spec_choice(spec, "weights", types, type, &type, err);
     if (!s) s = hn_spec_kv(spec, target->kv, &o->kv, err);
     if (!s) s = hn_spec_double(spec, "min_p", 0, 1, 0, &o->min_p, err);
-    if (!s && !strcmp(spec->kind, "dspark")) s = hn_spec_double(spec, "min_confidence", 0, 1, 0, &o->min_confidence, err);
+    if (!s && facts->has_confidence) s = hn_spec_double(spec, "min_confidence", 0, 1, 0, &o->min_confidence, err);
     if (!s) s = hn_spec_choice(spec, "pick", picks, 0, &pick, err);
     o->picks_best = pick;
     if (!s) s = hn_forced_rates_read(&o->force, spec, err);

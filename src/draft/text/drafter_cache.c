@@ -281,11 +281,7 @@ static void cache_close(hn_drafter *d) {
     d->state = NULL;
 }
 
-const hn_drafter_ops hn_drafter_cache = {
-    .name = "cache",
-    .reads = {"dynamic"},
-    .writes = "save",
-    .check_written = hn_counts_file_check,
+static const hn_drafter_ops ops = {
     .open = cache_open,
     .begin = cache_begin,
     .observe = cache_observe,
@@ -294,3 +290,6 @@ const hn_drafter_ops hn_drafter_cache = {
     .forget = cache_forget,
     .close = cache_close,
 };
+
+const hn_drafter_kind hn_drafter_cache = {
+    .name = "cache", .reads = {"dynamic"}, .writes = "save", .check_written = hn_counts_file_check, .ops = &ops};

@@ -324,8 +324,7 @@ static void ngram_close(hn_drafter *d) {
     hn_free(st);
 }
 
-const hn_drafter_ops hn_drafter_ngram = {
-    .name = "ngram",
+static const hn_drafter_ops ops = {
     .open = ngram_open,
     .begin = ngram_begin,
     .observe = ngram_observe,
@@ -334,3 +333,5 @@ const hn_drafter_ops hn_drafter_ngram = {
     .forget = ngram_forget,
     .close = ngram_close,
 };
+
+const hn_drafter_kind hn_drafter_ngram = {.name = "ngram", .ops = &ops};

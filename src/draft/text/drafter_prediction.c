@@ -167,11 +167,12 @@ static void prediction_close(hn_drafter *d) {
     d->state = NULL;
 }
 
-const hn_drafter_ops hn_drafter_prediction = {
-    .name = "prediction",
+static const hn_drafter_ops ops = {
     .open = prediction_open,
     .begin = prediction_begin,
     .propose = prediction_propose,
     .end = prediction_end,
     .close = prediction_close,
 };
+
+const hn_drafter_kind hn_drafter_prediction = {.name = "prediction", .ops = &ops};

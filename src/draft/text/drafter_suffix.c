@@ -214,7 +214,9 @@ static int suffix_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     return added;
 }
 
-const hn_drafter_ops hn_drafter_suffix = {
-    .name = "suffix", .open = suffix_open, .begin = suffix_begin, .observe = suffix_observe, .propose = suffix_propose,
+static const hn_drafter_ops ops = {
+    .open = suffix_open, .begin = suffix_begin, .observe = suffix_observe, .propose = suffix_propose,
     .end = suffix_end, .forget = suffix_forget, .close = suffix_close,
 };
+
+const hn_drafter_kind hn_drafter_suffix = {.name = "suffix", .ops = &ops};
