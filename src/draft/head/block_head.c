@@ -11,19 +11,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "draft/head/head_kind.h"
 #include "draft/head/head_reading.h"
 #include "draft/head/head_taps.h"
 
 static bool of_speculators(const hn_source *src) {
     return hn_source_config(src, "speculators_model_type") != NULL;
-}
-
-bool hn_block_is(hn_source *folder) {
-    if (!hn_head_has_layer(folder)) return false;
-    if (hn_head_has_begin(folder, "encoder.output_norm_enc.weight")) return true;
-    const bool normed = hn_source_config(folder, "dflash_config") || hn_head_has_begin(folder, "hidden_norm.weight");
-    return normed && hn_head_has_begin(folder, "fc.weight");
 }
 
 /* ---- states ------------------------------------------------------------------------------------------------------------ */

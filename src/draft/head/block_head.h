@@ -9,8 +9,6 @@
  * root_drafts: the default if the file does not specify it. */
 hunch_status hn_block_describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec, const hn_target_info *target,
                                bool root_drafts, hn_head_taps *taps, hunch_error *err);
-/* Whether a folder is of such a head, which may be of another kind: a layer, and a norm after fc, or the keys of one. */
-bool hn_block_is(hn_source *folder);
 /* How many states of its model the head reads by a folder's config.json; 0: not specified. */
 size_t hn_block_states(const hn_source *src);
 /* The states that a head of n layers reads of a model of `layers` >= 5 if its file does not list them: the outputs of n layers, spread

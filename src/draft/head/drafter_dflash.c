@@ -18,6 +18,7 @@
  * a reduced vocabulary.
  */
 #include "draft/head/block_head.h"
+#include "draft/head/head_kind.h"
 
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec, const hn_target_info *target,
                              hn_head_taps *taps, hunch_error *err) {
@@ -25,9 +26,17 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     return st ? st : hn_block_describe(a, src, names, spec, target, false, taps, err);
 }
 
+/* A layer, and a norm after fc, or the keys of one. */
+static bool is_dflash(hn_source *folder) {
+    if (!hn_head_has_layer(folder)) return false;
+    if (hn_head_has_begin(folder, "encoder.output_norm_enc.weight")) return true;
+    const bool normed = hn_source_config(folder, "dflash_config") || hn_head_has_begin(folder, "hidden_norm.weight");
+    return normed && hn_head_has_begin(folder, "fc.weight");
+}
+
 static const hn_head_facts facts = {
     .describe = describe,
-    .is = hn_block_is,
+    .is = is_dflash,
     .architecture = "dflash",
     .states = hn_block_states,
 };

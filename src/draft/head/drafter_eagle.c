@@ -15,7 +15,6 @@
  * The embedding is the target's unless the file has one. Files: fc.weight [H, 2H], fc.bias, layers.0.self_attn.*, layers.0.mlp.*,
  * layers.0.post_attention_layernorm.weight, embed_tokens.weight; safetensors, or PyTorch's .bin; config.json is Llama's.
  */
-#include "draft/head/block_head.h"
 #include "draft/head/head_kind.h"
 #include "draft/head/head_reading.h"
 
@@ -41,9 +40,9 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     return hn_head_read_last(spec, target, taps, err);
 }
 
-/* fc and a layer, as DFlash's files have, and no sign of that. */
+/* What many heads have. */
 static bool is_eagle(hn_source *folder) {
-    return hn_head_has_begin(folder, "fc.weight") && hn_head_has_layer(folder) && !hn_block_is(folder);
+    return hn_head_has_begin(folder, "fc.weight") && hn_head_has_layer(folder);
 }
 
 static const hn_head_facts facts = {

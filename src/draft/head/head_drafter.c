@@ -87,8 +87,8 @@ static hunch_status state_open(hn_drafter *d, head_state *st, hn_spec *spec, hn_
 
 static hunch_status drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs, hunch_error *err) {
     hn_head_options o = {0};
-    const bool in_model = hn_drafter_named(spec->kind)->head->in_model && target->path && target->model->has_own_head;
-    if (in_model && spec->path && hn_same_file(spec->path, target->path)) spec->path = NULL;
+    const bool in_model = hn_drafter_named(spec->kind)->head->in_model && spec->path && target->path && target->model->has_own_head;
+    if (in_model && hn_same_file(spec->path, target->path)) spec->path = NULL;
     hunch_status s = hn_head_options_read(&o, spec, target, err);
     if (s) return s;
     head_state *st = hn_zalloc(1, sizeof *st);

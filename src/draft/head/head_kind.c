@@ -38,14 +38,15 @@ static const char *text_of(const hn_source *src, const char *key) {
     return !hn_source_str(src, key, &text, NULL, &found, NULL) && found ? text : NULL;
 }
 
-typedef bool (*test)(const hn_head_facts *f, hn_source *src);
+typedef bool (*fact_check)(const hn_head_facts *f, hn_source *src);
 
-/* The first kind of head whose facts pass; NULL: none. */
-static const char *first_kind(hn_source *src, test passes) {
+/* The last kind of head in the list whose facts pass, as later kinds extend earlier ones; NULL: none. */
+static const char *last_kind(hn_source *src, fact_check passes) {
+    const char *name = NULL;
     const hn_drafter_kind *k;
     for (int i = 0; (k = hn_drafter_kind_at(i)); i++)
-        if (k->head && passes(k->head, src)) return k->name;
-    return NULL;
+        if (k->head && passes(k->head, src)) name = k->name;
+    return name;
 }
 
 static bool has_any(hn_source *src, const char *const *begin) {
@@ -68,11 +69,11 @@ static bool is_it(const hn_head_facts *f, hn_source *src) {
 static const char *by_tensors(hn_source *src) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (hn_head_has_begin(src, others[i].begin)) return others[i].kind;
-    const char *kind = first_kind(src, has_own);
-    if (!kind) kind = first_kind(src, has_shared);
+    const char *kind = last_kind(src, has_own);
+    if (!kind) kind = last_kind(src, has_shared);
     const char *projector = json_string_value(hn_source_config(src, "dflash_config.projector_type"));
     if (!kind && projector && !strcmp(projector, "domino")) return "domino";
-    return kind ? kind : first_kind(src, is_it);
+    return kind ? kind : last_kind(src, is_it);
 }
 
 static bool has_architecture(const hn_head_facts *f, hn_source *src) {
@@ -92,8 +93,8 @@ static const char *of_gguf(hn_source *src) {
     if (named) return named;
     if (!architecture) return NULL;
     if (!strcmp(architecture, "dflash") && hn_head_has_begin(src, "selector_")) return "dflash2";
-    const char *kind = first_kind(src, has_tensor);
-    if (!kind) kind = first_kind(src, is_plain);
+    const char *kind = last_kind(src, has_tensor);
+    if (!kind) kind = last_kind(src, is_plain);
     if (kind) return kind;
     if (hn_source_find(src, "blk.0.attn_norm.weight") || hn_source_find(src, "blk.0.attn_q.weight")) return "model";
     return has_part(src, ".nextn.eh_proj.weight") ? hn_drafter_mtp.name : NULL; /* only a model's module of multi-token prediction */

@@ -130,12 +130,14 @@ void hn_head_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int
 void hn_head_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx) {
     h->level++;
     hn_head_next_level(h);
-    if (hn_head_is_block(h))
-        hn_head_blocks_level(h, node, n, take, ctx);
-    else if (h->modules > 1)
-        hn_mtp_level(h, node, n, take, ctx);
-    else
-        hn_head_drafts_level(h, node, n, take, ctx);
+    switch (hn_head_rows_kind(h)) {
+    case HN_ROWS_BLOCK: hn_head_blocks_level(h, node, n, take, ctx); return;
+    case HN_ROWS_TURNS: hn_mtp_level(h, node, n, take, ctx); return;
+    case HN_ROWS_CHAIN:
+    case HN_ROWS_SPAN:
+    case HN_ROWS_MASKS:
+    case HN_ROWS_STEPS: hn_head_drafts_level(h, node, n, take, ctx);
+    }
 }
 
 /* ---- a pass ------------------------------------------------------------------------------------------------------------- */
