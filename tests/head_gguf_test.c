@@ -231,6 +231,24 @@ static void test_configs(void **state) {
         }
 }
 
+/* Falcon with blocks of one row: the GGUF says so, although such rows draft as those of a chain do. */
+static void test_blocks_of_one(void **state) {
+    head_form form = LLAMA_FALCON;
+    char folder[600], file[600];
+    random_head h;
+    (void)state;
+    form.falcon = 1;
+    head_make(&h, &form);
+    snprintf(folder, sizeof folder, "%s", test_path("folder"));
+    snprintf(file, sizeof file, "%s", test_path("head.gguf"));
+    head_write(&h, folder);
+    head_free(&h);
+    hunch_model *m = open_model(LLAMA, "best", 1, HUNCH_PRECISION_F32);
+    must(hunch_convert(folder, file, NULL, err));
+    assert_true(same(m, spec_of("falcon", folder), spec_of("falcon", file), ""));
+    hunch_model_close(&m);
+}
+
 /* Number of the file's tensors of a type. */
 static int tensors_of(const char *path, const char *type) {
     char *text = NULL;
@@ -457,7 +475,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_goldens),         cmocka_unit_test(test_configs), cmocka_unit_test(test_types),
         cmocka_unit_test(test_convert_refuses), cmocka_unit_test(test_formats), cmocka_unit_test(test_q8_0),
-        cmocka_unit_test(test_q4_k),            cmocka_unit_test(test_inspect),
+        cmocka_unit_test(test_q4_k),            cmocka_unit_test(test_inspect), cmocka_unit_test(test_blocks_of_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* model_parts_test.c - fused matrices and their biases load as their parts; a branch's last bias is scaled like its
- * product; unused tensors are refused by name; each rotation has its own frequencies. */
+ * product; unused tensors are refused by name; each rotation has its own frequencies; which stages of a draft head go together. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -189,7 +189,32 @@ static void test_rotations(void **state) {
     m.ops.mem_free(&m.ops, m.weights);
 }
 
+/* The heads that head_desc.h lists, and what none of them is. */
+static void test_stages(void **state) {
+    static const struct {
+        hn_stream stream;
+        hn_rows_kind rows;
+        hn_output_kind output;
+        bool fit;
+    } cases[] = {{HN_STREAM_JOINT, HN_ROWS_CHAIN, HN_OUTPUT_ALL, true},       {HN_STREAM_JOINT, HN_ROWS_TURNS, HN_OUTPUT_ALL, true},
+                 {HN_STREAM_FEATURE, HN_ROWS_CHAIN, HN_OUTPUT_CLUSTERS, true}, {HN_STREAM_FEATURE, HN_ROWS_MASKS, HN_OUTPUT_ALL, true},
+                 {HN_STREAM_LSTM, HN_ROWS_SPAN, HN_OUTPUT_ALL, true},          {HN_STREAM_CONTEXT, HN_ROWS_BLOCK, HN_OUTPUT_ALL, true},
+                 {HN_STREAM_CONTEXT, HN_ROWS_BLOCK, HN_OUTPUT_MARKOV, true},   {HN_STREAM_STATE, HN_ROWS_STEPS, HN_OUTPUT_ALL, true},
+                 {HN_STREAM_TOKEN, HN_ROWS_CHAIN, HN_OUTPUT_ALL, false},       {HN_STREAM_LSTM, HN_ROWS_TURNS, HN_OUTPUT_ALL, false},
+                 {HN_STREAM_JOINT, HN_ROWS_BLOCK, HN_OUTPUT_ALL, false},       {HN_STREAM_STATE, HN_ROWS_CHAIN, HN_OUTPUT_ALL, false},
+                 {HN_STREAM_FEATURE, HN_ROWS_CHAIN, HN_OUTPUT_MARKOV, false},  {HN_STREAM_STATE, HN_ROWS_STEPS, HN_OUTPUT_CLUSTERS, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hn_head_desc d = {.input.stream = cases[i].stream, .rows.kind = cases[i].rows, .output.kind = cases[i].output};
+        assert_int_equal(hn_head_stages_fit(&d), cases[i].fit);
+        d.output.norm = HN_NORM_NONE;
+        d.output.reads_normed = true; /* there is no normed output to read */
+        assert_false(hn_head_stages_fit(&d));
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fused), cmocka_unit_test(test_rest), cmocka_unit_test(test_rotations)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fused), cmocka_unit_test(test_rest), cmocka_unit_test(test_rotations),
+                                       cmocka_unit_test(test_stages)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
