@@ -90,8 +90,9 @@ typedef enum hn_rows_kind {
 } hn_rows_kind;
 
 typedef struct hn_masks_desc {
-    bool pair;  /* the first layer of a mask's row reads and continues from vectors of the head's own, after the norms; else it has */
-    int token;  /* this token, and a feature of the head's own */
+    bool pair;  /* a mask's row begins behind the first layer's norms, with a vector of the head's own (DART); else as a row of the text,
+                   with `token` and a feature of the head's own (P-EAGLE) */
+    int token;
     int levels; /* that the head was trained to draft in a pass, the root's included; 0: not given */
 } hn_masks_desc;
 
@@ -99,7 +100,7 @@ typedef struct hn_block_desc {
     int n;                /* rows, including the root's */
     bool root_drafts;     /* the root's row drafts too; else the first mask drafts what the root's row would */
     bool windows_of_root; /* windows are counted back from the root, else from each row */
-    bool mask_row;        /* a mask's stream begins as a vector of the head's own, else as the embedding of */
+    bool mask_row;        /* a mask's stream begins as a vector of the head's own, else as the embedding of mask_token */
     int mask_token;
 } hn_block_desc;
 /* Levels that it drafts. */
@@ -128,7 +129,7 @@ typedef enum hn_output_kind {
 
 typedef enum hn_markov_kind { HN_MARKOV_VANILLA, HN_MARKOV_GATED, HN_MARKOV_RNN } hn_markov_kind;
 /* What a head's confidence that a draft is accepted is computed from. */
-typedef enum hn_confidence { HN_CONFIDENCE_NONE, HN_CONFIDENCE_OF_STATE, HN_CONFIDENCE_OF_TOKEN } hn_confidence; /* last: both */
+typedef enum hn_confidence { HN_CONFIDENCE_NONE, HN_CONFIDENCE_OF_STATE, HN_CONFIDENCE_OF_TOKEN } hn_confidence; /* the last: of both */
 
 typedef struct hn_markov_desc {
     hn_markov_kind kind;
