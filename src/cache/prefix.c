@@ -41,8 +41,8 @@ static size_t token_bytes(const hn_prefix *x) {
     return (size_t)x->node_rows * sizeof(int32_t);
 }
 
-/* The hash only selects the bucket: nodes are equal if their salts, parents and tokens are. The leaves of a parent are in one bucket, because
- * they are found by some of their tokens. */
+/* The hash only selects the bucket: nodes are equal if their salts, parents and tokens are. The leaves of a parent are in one bucket,
+ * because they are found by some of their tokens. */
 static uint64_t text_hash(const hn_prefix *x, uint64_t salt, const hn_prefix_node *parent, const int32_t *token, int n) {
     const uint64_t key[2] = {x->key[0], x->key[1] ^ (parent ? parent->hash : salt)};
     return hn_keyed_hash(key, token, n < x->node_rows ? 0 : token_bytes(x));

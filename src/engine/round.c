@@ -367,7 +367,8 @@ static hn_cost_work prompts_beside(const hunch_engine *e, hunch_session *const *
     return beside;
 }
 
-/* Reserves each session's rows of the round, the oldest first; prompts have none when their budget is spent. Returns the rows of prompts. */
+/* Reserves each session's rows of the round, the oldest first; prompts have none when their budget is spent. Returns the rows of
+ * prompts. */
 static int reserve_rows(hunch_engine *e, hunch_session *const *sessions, int n, int beside) {
     const int budget = prompt_budget(e, beside);
     int of_prompts = 0;
