@@ -526,7 +526,7 @@ static void test_other_programs(void **state) {
         refused(2, flags[i].says, "run", "-m", STORIES, "-p", "a", flags[i].flag, "1");
     refused(2, "see hunch inspect --help", "inspect", STORIES, "-t", "1"); /* inspect has no such flag */
     refused(2, "did you mean score?", "perplexity");
-    refused(2, "has no serve: ", "serve");
+    refused(2, "did you mean serve?", "server");
 }
 
 int main(void) {

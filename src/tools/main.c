@@ -41,8 +41,6 @@ static bool is_model(const char *name) {
 
 static int unknown_command(const char *name) {
     const tool_foreign *other = tool_foreign_command(name);
-    if (other && !other->ours)
-        return tool_usage("hunch has no %s: %s", name, other->note);
     const char *near = other ? other->ours : tool_command_near(name, false);
     if (near)
         return tool_usage("unknown command %s, did you mean %s?", name, near);
