@@ -21,6 +21,7 @@
 #include "base/random.h"
 #include "engine/engine.h"
 #include "fixture.h"
+#include "preempt_for_tests.h"
 
 enum { SOAK_CONTEXT = 128, SOAK_PAGE = 16, SOAK_CHECKED = 16, SOAK_MOST = 16, SOAK_PROMPT = 60, SOAK_NEW = 24 };
 #define SOAK_MODEL "models/stories260K/stories260K.f32.gguf"
@@ -239,6 +240,7 @@ static void soak_block(soak *s, const soak_kind *k, hunch_engine *e) {
             soak_begin(s, k, e, s->requests++, &x[n++]);
             started++;
         }
+        if (soak_below(&s->random, 16) == 0) preempt_youngest(e);
         must(hunch_engine_round(e, err));
         for (int i = 0; i < n;) {
             if (!soak_step(s, k, &x[i])) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scheduler.c - which sessions have a place: by priority, then by age, and none waits for ever; when pages run out the youngest session
  * is preempted and its rows are computed again later (by contract C2 with the same text). */
+#include "base/least.h"
 #include "engine/engine.h"
 
 /* ---- admission --------------------------------------------------------------------------------------------------------- */
@@ -35,6 +36,26 @@ static hunch_session *waited_longest(const hunch_engine *e) {
     return oldest;
 }
 
+/* Rows that a text will have soon: its answer's first tokens, or some more of a longer one. */
+static int rows_soon(const hunch_session *s) {
+    enum { ANSWER = 256, MORE = 64 };
+    const size_t answer = s->text.n_prompt + hn_least_size(s->request.max_new, ANSWER);
+    const size_t more = s->text.n + hn_least_size(s->request.max_new - hn_session_emitted(s), MORE);
+    return (int)(answer > more ? answer : more);
+}
+
+/* Whether there are pages for the text, and for what those that have a place will take soon: else its admission would only buy a
+ * preemption. */
+static bool has_room(const hunch_engine *e, const hunch_session *s) {
+    int64_t pages = hn_cache_pages_for(e->cache, rows_soon(s));
+    for (int i = 0; i < e->parallel; i++) {
+        if (!e->session[i]) continue;
+        const int held = hn_cache_committed(e->cache, i, 0);
+        pages += hn_cache_pages_for(e->cache, rows_soon(e->session[i])) - (held > 0 ? hn_cache_pages_for(e->cache, held) : 0);
+    }
+    return hn_cache_free_pages(e->cache) >= pages;
+}
+
 typedef enum outcome {
     PLACED,  /* or failed: it waits no longer */
     PASSED,  /* it waits for rows that another text is computing: those after it need not */
@@ -46,7 +67,7 @@ static outcome place(hunch_engine *e, hunch_session *s) {
     hunch_error why = {0};
     if (id == e->parallel) return NO_ROOM;
     if (hn_shared_rows_pending(e, s)) return PASSED;
-    if (anyone_placed(e) && hn_cache_free_pages(e->cache) < hn_cache_pages_for(e->cache, (int)s->text.n)) return NO_ROOM;
+    if (anyone_placed(e) && !has_room(e, s)) return NO_ROOM;
     e->overtaken = s == waited_longest(e) ? 0 : e->overtaken + 1;
     hn_queue_remove(s);
     if (hn_session_place(s, id, &why)) hn_session_fail(s, &why);
