@@ -124,6 +124,7 @@ static void test_pieces_do_not_cut_words(void **state) {
     assert_null(ids);
     const hunch_piece long_one = {SIZE_MAX, true};
     assert_int_equal(hunch_tokenize_pieces(model, text, strlen(text), &long_one, 1, &ids, &n, &why), HUNCH_USAGE);
+    hunch_free(whole);
 }
 
 /* ---- the parts of an answer ------------------------------------------------------------------------------------------------ */
