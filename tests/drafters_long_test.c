@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "smollm2.h"
+#include "preempt_for_tests.h"
 
 enum { PROMPTS = 64, TOKENS = 200, CONTEXT = 1024 };
 static hunch_model *model;
@@ -96,7 +97,8 @@ static void check_way(int number, const char *draft, bool sampled, int parallel,
     hunch_engine *e = open_engine_with(model, draft, o);
     hunch_request r[PROMPTS];
     for (int i = 0; i < PROMPTS; i++) r[i] = request(i, sampled);
-    run_requests(e, r, PROMPTS, false, got);
+    if (pool_rows) run_preempted_requests(e, r, PROMPTS, got);
+    else run_requests(e, r, PROMPTS, false, got);
     for (int i = 0; i < PROMPTS; i++) {
         snprintf(what, sizeof what, "way %d: draft %s, %s, %d at once, %d rows, prompt %d", number, draft,
                  sampled ? "sampled" : "greedy", parallel, pool_rows, i);

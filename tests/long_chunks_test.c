@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "heads.h"
+#include "preempt_for_tests.h"
 
 enum { CONTEXT = 700, TEXTS = 3, TOKENS = 10, VOCAB = 256 };
 static size_t lengths[TEXTS] = {613, 130, 33};
@@ -270,7 +271,7 @@ static void test_places_are_lost(void **state) {
     hunch_engine_options o = options(300, TEXTS);
     o.pool_rows = CONTEXT;
     e = open_engine_with(m, "forced,accept=0.6,depth=4,seed=3", o);
-    run_requests(e, r, TEXTS, true, got);
+    run_preempted_requests(e, r, TEXTS, got);
     hunch_engine_close(&e);
     for (int i = 0; i < TEXTS; i++) {
         assert_same(&want[i], &got[i], "few pages");

@@ -19,6 +19,7 @@
 #include "sample/chi_square.h"
 #include "dist.h"
 #include "explored.h"
+#include "preempt_for_tests.h"
 
 /* Two or three tokens that occur often, so that target and drafter have the same support, with different distributions. */
 static const hunch_bias two[] = {{261, 14}, {378, 14}}, three[] = {{261, 14}, {378, 14}, {407, 14}};
@@ -335,12 +336,15 @@ static void test_acceptance(void **state) {
 
 enum { TEXTS = 4, N_TOKENS = 170 };
 
-/* Answers by seed; returns how often sessions were preempted. */
-static uint64_t generate_all(hunch_engine *e, hunch_token emitted[TEXTS][N_TOKENS]) {
+/* Answers by seed; preempting: the youngest loses its place again and again. Returns how often sessions were preempted. */
+static uint64_t generate_all(hunch_engine *e, bool preempting, hunch_token emitted[TEXTS][N_TOKENS]) {
     hunch_session *s[TEXTS];
     uint64_t preempted = 0;
     for (int i = 0; i < TEXTS; i++) s[i] = open_text(e, &count_dist, 100 + (uint64_t)i, N_TOKENS);
-    while (hunch_engine_running(e) > 0) must(hunch_engine_round(e, err));
+    for (int round = 1; hunch_engine_running(e) > 0; round++) {
+        must(hunch_engine_round(e, err));
+        if (preempting && round % 8 == 0) preempt_youngest(e);
+    }
     for (int i = 0; i < TEXTS; i++) {
         hunch_session_state st;
         hunch_session_get(s[i], &st);
@@ -364,14 +368,14 @@ static void test_a_seed_is_a_text(void **state) {
         o.context = 3 * CONTEXT;
         o.verify = rules[i];
         hunch_engine *e = open_engine_with(model, spec("model:%s,depth=3"), o);
-        generate_all(e, alone);
+        generate_all(e, false, alone);
         hunch_engine_close(&e);
         o.parallel = 4;
         o.page_rows = 16;
         for (int tight = 0; tight < 2; tight++) {
             o.pool_rows = tight ? 3 * CONTEXT : 0; /* of four texts, of one */
             e = open_engine_with(model, spec("model:%s,depth=3"), o);
-            const uint64_t preempted = generate_all(e, other);
+            const uint64_t preempted = generate_all(e, tight, other);
             hunch_engine_close(&e);
             assert_int_equal(preempted > 0, tight);
             assert_memory_equal(alone, other, sizeof alone);
