@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "engine/engine.h"
 #include "fixture.h"
+#include "preempt_for_tests.h"
 
 static hunch_model *model;
 static const hunch_token prompts[4][6] = {
@@ -102,7 +103,7 @@ static void run(hunch_engine *e) {
     assert_true(hn_cache_valid(e->cache));
 }
 
-/* Four texts in three places, with too few pages, so that they wait and are preempted; every drafter; two of them stopped by a string
+/* Four texts in three places, which they lose again and again, so that they wait and are preempted; every drafter; two of them stopped by a string
  * that they would contain. The pieces are what plain decoding of each text alone gives. */
 static void test_every_drafter(void **state) {
     (void)state;
@@ -132,6 +133,10 @@ static void test_every_drafter(void **state) {
             r.prediction = plain[i].token; /* of the first run: nothing yet */
             r.n_prediction = plain[i].n_tokens;
             start(e, &r, &to[i]);
+        }
+        for (int round = 1; hunch_engine_running(e) > 0; round++) {
+            must(hunch_engine_round(e, err));
+            if (round % 11 == 0) preempt_youngest(e);
         }
         run(e);
         for (int i = 0; i < 4; i++) {
