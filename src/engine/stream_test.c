@@ -103,8 +103,8 @@ static void run(hunch_engine *e) {
     assert_true(hn_cache_valid(e->cache));
 }
 
-/* Four texts in three places, which they lose again and again, so that they wait and are preempted; every drafter; two of them stopped by a string
- * that they would contain. The pieces are what plain decoding of each text alone gives. */
+/* Four texts in three places, which they lose again and again, so that they wait and are preempted; every drafter; two of them stopped by a
+ * string that they would contain. The pieces are what plain decoding of each text alone gives. */
 static void test_every_drafter(void **state) {
     (void)state;
     static char self[600];
