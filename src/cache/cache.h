@@ -160,6 +160,22 @@ void hn_cache_release_states(hn_cache *c, int seq);
 void hn_cache_index_clear(hn_cache *c); /* clears the index */
 int hn_cache_states_kept(const hn_cache *c, int group); /* states in the index */
 
-/* For tests: true if every page is free, in the index, or in tables, and all counts agree. */
+/* ---- views ---- */
+
+/* A table of a reader that has no rows of its own: pages of some groups of a model, as a sequence has them at a time. The view holds
+ * these pages: none of them is free or written before it takes others or releases them, even if the sequence ends. So it is taken for
+ * the time of a pass: pages that it holds longer are not there for others, and a sequence whose last page is held writes to a copy. */
+typedef struct hn_cache_view hn_cache_view;
+/* of: mask of groups (bit g: group g). A view does not outlive the cache. */
+hunch_status hn_cache_view_open(hn_cache *c, unsigned of, hn_cache_view **out, hunch_error *err);
+void hn_cache_view_close(hn_cache *c, hn_cache_view **v); /* *v NULL is fine */
+/* Takes the committed rows of a sequence: those of one model, whose groups they are. The pages it held before are released. */
+void hn_cache_view_take(hn_cache *c, hn_cache_view *v, int seq);
+void hn_cache_view_release(hn_cache *c, hn_cache_view *v);
+int hn_cache_view_rows(const hn_cache_view *v); /* 0: it holds none */
+/* As hn_cache_pages; valid until the next take or release. */
+const int32_t *hn_cache_view_pages(const hn_cache_view *v, int group, int *n_pages);
+
+/* For tests: true if every page is free, in the index, in tables, or held by a view, and all counts agree. */
 bool hn_cache_valid(const hn_cache *c);
 #endif

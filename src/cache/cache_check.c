@@ -35,6 +35,17 @@ static bool tables_valid(const hn_cache *c, hn_page_use *seen) {
     return true;
 }
 
+/* Counts the pages that views hold. */
+static bool views_valid(const hn_cache *c, hn_page_use *seen) {
+    for (const hn_cache_view *v = c->views; v; v = v->next)
+        for (int g = 0; g < c->n_groups; g++) {
+            if (v->n_pages[g] > 0 && !v->pages[g]) return false;
+            for (int p = 0; p < v->n_pages[g]; p++)
+                if (v->pages[g][p] != HN_NO_PAGE) seen[v->pages[g][p]].tables++;
+        }
+    return true;
+}
+
 /* A node without the target's page is one of window groups, and has children, users or other pages. */
 static bool index_valid(const hn_cache *c, hn_page_use *seen) {
     int users = 0;
@@ -54,7 +65,7 @@ static bool index_valid(const hn_cache *c, hn_page_use *seen) {
 
 bool hn_cache_valid(const hn_cache *c) {
     hn_page_use *seen = hn_zalloc((size_t)c->n_pages, sizeof *seen);
-    bool ok = seen && tables_valid(c, seen) && index_valid(c, seen);
+    bool ok = seen && tables_valid(c, seen) && views_valid(c, seen) && index_valid(c, seen);
     int idle = 0, used = 0, listed = 0;
     for (int g = 0; ok && g < c->n_groups; g++) /* lists of idle pages, in order of time, each at its node */
         for (int32_t p = c->idle[g].oldest, older = HN_NO_PAGE; ok && p != HN_NO_PAGE; older = p, p = c->use[p].newer, listed++) {

@@ -2,6 +2,7 @@
 /* cache_private.h - shared by the cache's files. Each calls only those below it:
  *
  *   cache_share.c    texts: entered into the index, restored from it
+ *   cache_view.c     tables of readers that have no rows of their own
  *   cache.c          open and close, the tables of sequences: reserve, commit, rewind
  *   cache_index.c    the index: which rows of a text it has, eviction
  *   cache_states.c   states of recurrent layers in it
@@ -26,7 +27,7 @@
 _Static_assert((int)HN_PREFIX_MODELS == (int)HN_MAX_MODELS, "states of a node");
 
 typedef struct hn_page_use {
-    int32_t tables; /* number of page table entries with this page, and of sequences that hold it */
+    int32_t tables; /* number of page table entries with this page, and of sequences and views that hold it */
     int32_t nodes; /* number of index nodes with it: several if their texts differ after a page shorter than a node */
     uint64_t idle_since; /* of idle pages: by the clock of the index */
     hn_prefix_node *node;     /* one of its nodes, and its slot there; NULL: in none */
@@ -56,6 +57,13 @@ typedef struct hn_seq {
     hn_prefix_node *node;               /* the last of the published[0] nodes of the text; NULL: none */
 } hn_seq;
 
+struct hn_cache_view {
+    hn_cache_view *next; /* of the cache's views */
+    int rows;
+    int n_pages[HN_MAX_GROUPS];    /* 0: it holds none of the group */
+    int32_t *pages[HN_MAX_GROUPS]; /* owned: [stride of the group]; NULL: not of this view */
+};
+
 struct hn_cache {
     const hn_ops *ops;
     hn_cache_group group[HN_MAX_GROUPS];
@@ -73,6 +81,7 @@ struct hn_cache {
     hn_page_use *use; /* [n_pages] */
     hn_idle_pages idle[HN_MAX_GROUPS];
     hn_seq *seq;      /* [max_seqs] */
+    hn_cache_view *views; /* the newest */
     hn_prefix prefix;
     hn_prefix_node **path; /* [stride of group 0] work memory: the nodes of a text, and its leaf after them */
     hn_prefix_node *leaf;  /* the same: NULL: none */

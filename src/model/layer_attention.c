@@ -26,7 +26,8 @@ void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const h
     const hn_ops *o = ex->ops;
     const hn_layer *l = &m->layer[layer];
     const hn_layer_desc *d = &m->arch.layer[layer];
-    const int n = rows->n, q_width = d->heads * d->head_dim, kv_width = d->kv_heads * d->head_dim;
+    const bool stores = rows->slot.mem; /* else queries alone */
+    const int n = rows->n, q_width = d->heads * d->head_dim, kv_width = stores ? d->kv_heads * d->head_dim : 0;
     const hn_qkv x = {hn_columns(s->qkv, 0, q_width), hn_columns(s->qkv, q_width, kv_width),
                       hn_columns(s->qkv, q_width + kv_width, kv_width), d->head_dim};
     const hn_matrix fused = hn_columns(s->fused, 0, 2 * q_width), attended = hn_columns(s->attended, 0, q_width);
@@ -38,13 +39,14 @@ void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const h
         o->rmsnorm(ex, n, s->x, l->attn_norm, m->arch.norm_eps, in, hn_no_matrix);
     else
         o->quantise(ex, n, d->input == HN_INPUT_PLAIN ? s->x : s->pair, in);
-    o->linear(ex, n, in, qkv, 3, false);
+    o->linear(ex, n, in, qkv, stores ? 3 : 1, false);
     if (d->gated && d->qkv_bias) o->add_bias(ex, n, fused, l->gated_bias);
     if (d->gated) part_gates(ex, n, d, x.q, hn_columns(s->z, 0, q_width), s);
     if (d->qkv_bias || d->qk_norm) o->fix_heads(ex, n, &l->heads, &x);
     o->rope_store(ex, rows, hn_layer_rotation(s, d), kv, &x);
     hn_attention_params how = hn_layer_how(d);
     how.sinks = l->sinks;
+    how.ahead |= !stores; /* rows without slots see up to the last one of others */
     const bool later = d->gated || m->arch.residual_scale != 1;
     o->attention(ex, rows, kv, &how, x.q, attended, hn_act_of(mixed, q_width, later ? 0 : l->o_forms), s->scratch);
     if (later) mix(ex, m, layer, n, attended, mixed, s);

@@ -84,6 +84,10 @@ typedef struct hn_pass_options {
     /* Heads that draft blocks: rows of the text, from whose features only keys and values are computed; else rows of
      * blocks, which have neither feature nor output: a row without a parent is a root, the rows after it are masks. */
     bool context;
+    /* Runners that borrow: [n_seqs] what the rows of each sequence see, all of its rows, held until the pass is over; and the
+     * position of its rows, counted from the view's end (-1: that of its last row). Windows are counted back from there. */
+    const hn_cache_view *const *views;
+    int shift;
 } hn_pass_options;
 
 /* Reserves the slots of a pass, after those of draft rows. HUNCH_NO_MEMORY: there are too few pages; slots of the sequences before the one
@@ -127,6 +131,12 @@ typedef struct hn_head_stores {
 } hn_head_stores;
 hunch_status hn_runner_open_head(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                                  const hn_head_stores *stores, hunch_error *err);
+/* A runner that borrows: layer i reads the keys and values of layer place[i] of another model, whose groups in the cache begin at
+ * first_group, and computes queries alone. Its rows have no slots: nothing is reserved, stored or committed, and each sees the rows of a
+ * view (hn_pass_options.views). stores: of a draft head; NULL: the model is none. */
+struct hn_layer_place;
+hunch_status hn_runner_open_borrowed(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group,
+                                     const struct hn_layer_place *place, const hn_head_stores *stores, int max_context, hunch_error *err);
 /* states[k]: f32 [.][ld], the k-th state of a feature. Copies row from[i] of each to place to[i] of the store, n <= HN_MAX_ROWS. */
 void hn_pass_store(hn_runner *r, const hn_buf *states, int ld, const int32_t *from, const int32_t *to, int n);
 

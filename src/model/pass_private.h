@@ -36,6 +36,9 @@ typedef struct hn_pass_groups {
     hn_layer_place *place; /* owned: [layers] the group of each */
     int inputs, states;    /* the groups of gated delta nets, -1: none */
     int taps;              /* of their convolution */
+    bool borrowed; /* they are another model's, and the rows of a pass have no slots in them */
+    unsigned read; /* then: mask of those that some layer reads */
+    int window;    /* then: the smallest window of its layers; 0: none has one */
 } hn_pass_groups;
 
 /* The rows of a pass. Described on the host before each pass (pass_rows.c), then written to the buffers, which workers read. */

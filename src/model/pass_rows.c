@@ -166,13 +166,36 @@ static void describe_head(hn_runner *r, const hn_row *rows, int n, const hn_pass
     }
 }
 
-/* Copies the page tables of cache_seq for sequence `seq` of the pass. */
-static void describe_tables(hn_runner *r, int seq, int cache_seq) {
+/* Copies the page tables of cache_seq, or of a view, for sequence `seq` of the pass. */
+static void describe_tables(hn_runner *r, int seq, int cache_seq, const hn_cache_view *view) {
     for (int g = 0; g < r->groups.n; g++) {
-        int pages;
-        const int32_t *t = hn_cache_pages(r->groups.cache, cache_seq, r->groups.first + g, &pages);
+        const int group = r->groups.first + g;
+        int pages = 0;
+        if (view && !(r->groups.read >> g & 1)) continue;
+        const int32_t *t = view ? hn_cache_view_pages(view, group, &pages) : hn_cache_pages(r->groups.cache, cache_seq, group, &pages);
         memcpy(r->rows.table[g] + (size_t)seq * (size_t)r->rows.group[g].page_stride, t, (size_t)pages * sizeof *t);
     }
+}
+
+/* Rows [first, last) that see the rows of a view, and each other not. Far behind its last row their windows would be empty: then that row
+ * is in them. */
+static void describe_viewers(hn_runner *r, const hn_row *rows, int first, int last, int seq, const hn_cache_view *view, int shift) {
+    hn_row_image *im = r->rows.image;
+    const int n = hn_cache_view_rows(view), at = n + shift, farthest = n - 1 + r->groups.window - 1;
+    int *max_position = &r->rows.group[0].max_position;
+    assert(n > 0 && at >= 0);
+    im->committed[seq] = n;
+    im->direct[seq] = 1;
+    for (int i = first; i < last; i++) {
+        im->token[i] = rows[i].token;
+        im->seq[i] = seq;
+        im->position[i] = im->turned[i] = at;
+        im->path_start[i] = 0;
+        im->last[i] = n - 1;
+        im->seen_from[i] = r->groups.window && at > farthest ? farthest : at;
+    }
+    if (n - 1 > *max_position) *max_position = n - 1;
+    describe_tables(r, seq, 0, view);
 }
 
 static void write_description(hn_runner *r) {
@@ -199,7 +222,7 @@ static void describe_tokens(hn_runner *r, const hn_row *rows, int first, int las
 
 /* Whether the rows of a pass have slots in the cache. */
 static bool has_slots(const hn_runner *r, const hn_pass_options *more) {
-    return r->groups.n > 0 && !(r->m->arch.draft_head.rows.kind == HN_ROWS_STEPS && more->drafts);
+    return r->groups.n > 0 && !r->groups.borrowed && !(r->m->arch.draft_head.rows.kind == HN_ROWS_STEPS && more->drafts);
 }
 
 static int rows_of_sequence(const hn_row *rows, int n, int first, int seq) {
@@ -232,6 +255,12 @@ void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_
         const int last = first + rows_of_sequence(rows, n, first, s);
         assert(last > first);
         const hn_draft_rows *drafts = more->draft_rows ? &more->draft_rows[s] : &none;
+        if (r->groups.borrowed) {
+            describe_viewers(r, rows, first, last, s, more->views[s], more->shift);
+            r->rows.image->seq_first[s] = first;
+            first = last;
+            continue;
+        }
         if (!cached) {
             describe_tokens(r, rows, first, last, s);
             first = last;
@@ -240,7 +269,7 @@ void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_
         assert(hn_cache_reserved(r->groups.cache, cache_seq[s], r->groups.model_id, drafts->n + last - first));
         const int committed = hn_cache_committed(r->groups.cache, cache_seq[s], r->groups.model_id);
         path = describe_sequence(r, rows, first, last, s, committed, drafts, path);
-        describe_tables(r, s, cache_seq[s]);
+        describe_tables(r, s, cache_seq[s], NULL);
         const int n_certain = more->n_certain ? more->n_certain[s] : 0;
         if (r->walk.step) hn_walk_sequence(r, rows, first, last, s, cache_seq[s], drafts, n_certain, !more->draft_rows);
         r->rows.image->seq_first[s] = first;

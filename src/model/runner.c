@@ -8,17 +8,48 @@
 #include "base/mem.h"
 #include "model/pass_private.h"
 
-/* The model's groups in the cache start at first_group, each with its own page table. */
-static hunch_status open_tables(hn_runner *r, int first_group, hunch_error *err) {
+/* The page tables of group g of the model. */
+static hunch_status open_table(hn_runner *r, int g, hunch_error *err) {
+    assert(hn_cache_model_id(r->groups.cache, r->groups.first + g) == r->groups.model_id);
+    r->rows.group[g].page_stride = hn_cache_table_stride(r->groups.cache, r->groups.first + g);
+    const size_t table = (size_t)r->rows.group[g].page_stride * HN_MAX_TEXTS;
+    r->rows.table[g] = hn_zalloc(table, sizeof *r->rows.table[g]);
+    if (r->groups.states == g) r->walk.next_table = hn_zalloc(table, sizeof *r->walk.next_table);
+    return r->rows.table[g] && (r->groups.states != g || r->walk.next_table)
+               ? HUNCH_OK
+               : hn_fail_memory(err, "page tables", table * sizeof *r->rows.table[g]);
+}
+
+/* Those of another model's groups that its layers read. */
+static hunch_status open_borrowed(hn_runner *r, const hn_layer_place *place, hunch_error *err) {
+    hunch_status st = HUNCH_OK;
+    r->groups.borrowed = true;
+    for (int i = 0; i < r->m->arch.layers; i++) {
+        const int window = r->m->arch.layer[i].window;
+        r->groups.place[i] = place[i];
+        r->groups.read |= 1u << place[i].group;
+        r->groups.n = hn_most(r->groups.n, place[i].group + 1);
+        if (window > 0) r->groups.window = r->groups.window > 0 ? hn_least(r->groups.window, window) : window;
+    }
+    for (int g = 0; !st && g < r->groups.n; g++)
+        if (r->groups.read >> g & 1) st = open_table(r, g, err);
+    return st;
+}
+
+/* The model's groups in the cache start at first_group, each with its own page table. place: NULL, or those of the layers of another model,
+ * whose groups these are. */
+static hunch_status open_tables(hn_runner *r, int first_group, const hn_layer_place *place, hunch_error *err) {
     hn_cache_group group[HN_MODEL_GROUPS];
     r->groups.place = hn_zalloc((size_t)r->m->arch.layers + 1, sizeof *r->groups.place); /* a head may have none */
     r->rows.image = hn_zalloc(1, hn_image_bytes(r->rows.path_room));
     if (!r->groups.place || !r->rows.image) return hn_fail_memory(err, "row tables", hn_image_bytes(r->rows.path_room));
     r->groups.first = first_group;
+    r->groups.inputs = r->groups.states = -1;
+    if (place) r->groups.model_id = hn_cache_model_id(r->groups.cache, first_group);
+    if (place) return open_borrowed(r, place, err);
     r->groups.n = hn_kv_groups(&r->m->arch, HN_F32, group, r->groups.place);
     assert(r->groups.n > 0 || r->m->arch.layers == 0);
     if (r->groups.n > 0) r->groups.model_id = hn_cache_model_id(r->groups.cache, first_group);
-    r->groups.inputs = r->groups.states = -1;
     for (int g = 0; g < r->groups.n; g++) {
         if (group[g].kind == HN_CACHE_ROWS) {
             r->groups.inputs = g;
@@ -27,13 +58,8 @@ static hunch_status open_tables(hn_runner *r, int first_group, hunch_error *err)
             if (!r->walk.step) return hn_fail_memory(err, "a walk", hn_walk_most_steps(r) * sizeof *r->walk.step);
         }
         if (group[g].kind == HN_CACHE_STATE) r->groups.states = g;
-        assert(hn_cache_model_id(r->groups.cache, first_group + g) == r->groups.model_id);
-        r->rows.group[g].page_stride = hn_cache_table_stride(r->groups.cache, first_group + g);
-        const size_t table = (size_t)r->rows.group[g].page_stride * HN_MAX_TEXTS;
-        r->rows.table[g] = hn_zalloc(table, sizeof *r->rows.table[g]);
-        if (r->groups.states == g) r->walk.next_table = hn_zalloc(table, sizeof *r->walk.next_table);
-        if (!r->rows.table[g] || (r->groups.states == g && !r->walk.next_table))
-            return hn_fail_memory(err, "page tables", table * sizeof *r->rows.table[g]);
+        const hunch_status st = open_table(r, g, err);
+        if (st) return st;
     }
     return HUNCH_OK;
 }
@@ -44,25 +70,34 @@ static int most_paths(int max_rows) {
     return hn_most(tree, chain);
 }
 
-static hunch_status runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context, int max_rows,
-                                const hn_feature_set *set, const hn_head_stores *stores, hunch_error *err) {
+/* What a runner is opened with beside its model and its cache. */
+typedef struct runner_needs {
+    int first_group, max_context, max_rows;
+    const hn_feature_set *set;    /* NULL: none */
+    hn_head_stores stores;
+    const hn_layer_place *place;  /* of a runner that borrows; else NULL */
+} runner_needs;
+
+static hunch_status runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, const runner_needs *needs, hunch_error *err) {
+    const hn_feature_set *set = needs->set;
+    const hn_head_stores *stores = &needs->stores;
     *out = NULL;
     hn_runner *r = hn_zalloc(1, sizeof *r);
     if (!r) return hn_fail_memory(err, "runner", sizeof *r);
     r->m = m;
     r->ops = &m->ops;
     r->groups.cache = cache;
-    r->rows.max = max_rows;
-    r->out.rows = hn_most(HN_LOGIT_ROWS, (set && set->post_norm) || stores->features ? max_rows : 0);
-    r->max_context = max_context;
-    r->rows.path_room = most_paths(max_rows);
+    r->rows.max = needs->max_rows;
+    r->out.rows = hn_most(HN_LOGIT_ROWS, (set && set->post_norm) || stores->features ? needs->max_rows : 0);
+    r->max_context = needs->max_context;
+    r->rows.path_room = most_paths(needs->max_rows);
     r->head.store_rows = stores->features;
     r->head.output_rows = stores->outputs;
     r->out.best.k = stores->best;
     if (set) r->features.set = *set;
     for (int k = 0; k <= 256; k++)
         r->features.slot[k] = k <= m->arch.layers && hn_feature_wants(&r->features.set, k) ? r->features.n_boundaries++ : -1;
-    hunch_status st = open_tables(r, first_group, err);
+    hunch_status st = open_tables(r, needs->first_group, needs->place, err);
     if (!st) st = hn_buf_room_open(&r->buffers, &m->ops, hn_runner_list_buffers, r, err);
     if (st) {
         hn_runner_close(&r);
@@ -80,18 +115,26 @@ hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache,
 
 hunch_status hn_runner_open_for(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context, int max_rows,
                                 const hn_feature_set *features, hunch_error *err) {
-    const hn_head_stores none = {0, 0, 1};
+    const runner_needs needs = {first_group, max_context, max_rows, features, {0, 0, 1}, NULL};
     assert(!hn_arch_is_head(&m->arch) && max_rows >= HN_MAX_ROWS && max_rows <= HN_PASS_ROWS);
-    return runner_open(out, m, cache, first_group, max_context, max_rows, features, &none, err);
+    return runner_open(out, m, cache, &needs, err);
 }
 
 hunch_status hn_runner_open_head(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                                  const hn_head_stores *stores, hunch_error *err) {
     assert(hn_arch_is_head(&m->arch) && stores->features > 0 && stores->outputs > 0 && stores->best > 0);
-    hunch_status st = runner_open(out, m, cache, first_group, max_context, HN_MAX_ROWS, NULL, stores, err);
+    const runner_needs needs = {first_group, max_context, HN_MAX_ROWS, NULL, *stores, NULL};
+    hunch_status st = runner_open(out, m, cache, &needs, err);
     if (!st && hn_head_has_markov(&m->arch.draft_head)) st = hn_markov_open(*out, stores->outputs, err);
     if (st && *out) hn_runner_close(out);
     return st;
+}
+
+hunch_status hn_runner_open_borrowed(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, const hn_layer_place *place,
+                                     const hn_head_stores *stores, int max_context, hunch_error *err) {
+    const runner_needs needs = {first_group, max_context, HN_MAX_ROWS, NULL, stores ? *stores : (hn_head_stores){0, 0, 1}, place};
+    assert(m->arch.layers > 0 && hn_arch_is_head(&m->arch) == (stores != NULL));
+    return runner_open(out, m, cache, &needs, err);
 }
 
 void hn_runner_set_ops(hn_runner *r, const hn_ops *o) {

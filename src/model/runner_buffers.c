@@ -184,6 +184,7 @@ static void list_rows(hn_buf_room *room, hn_runner *r) {
         const int stride = r->rows.group[g].page_stride;
         r->rows.group[g] = rows;
         r->rows.group[g].page_stride = stride;
+        if (r->groups.borrowed) r->rows.group[g].slot = (hn_buf){NULL, 0};
         r->rows.group[g].page_table = hn_buf_room_take(room, sizeof(int32_t) * HN_MAX_TEXTS * (size_t)stride);
     }
     r->rows.turned = rows;

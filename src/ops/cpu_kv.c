@@ -75,17 +75,18 @@ static void store_row(const hn_ops *o, const hn_rows *rows, const hn_kv *kv, int
     store(o->kernels, kv, page, &v, value, kv->v_dim);
 }
 
-/* Items are [kv head][its query heads, then itself][row]: neighbouring rows write the same cache lines of K, so one
- * rank takes all rows of a head. */
+/* Items are [kv head][its query heads, then itself if there are keys][row]: neighbouring rows write the same cache lines of K, so
+ * one rank takes all rows of a head. */
 void hn_cpu_rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *by, const hn_kv *kv, const hn_qkv *x) {
     const int heads = x->q.cols / kv->head_dim;
     assert(kv->head_dim <= HN_MAX_HEAD_DIM && kv->v_dim <= HN_MAX_HEAD_DIM && heads % kv->kv_heads == 0);
-    assert(x->k.cols == kv->kv_heads * kv->head_dim && x->v.cols == kv->kv_heads * kv->v_dim);
+    const bool stores = x->k.cols > 0;
+    assert(!stores || (x->k.cols == kv->kv_heads * kv->head_dim && x->v.cols == kv->kv_heads * kv->v_dim));
     assert(!by || by->rope->first + by->rope->dims <= kv->head_dim);
-    int n = rows->n, group = heads / kv->kv_heads, dim = kv->head_dim, first, last;
-    hn_share(ex, (heads + kv->kv_heads) * n, &first, &last);
+    int n = rows->n, group = heads / kv->kv_heads, parts = group + stores, dim = kv->head_dim, first, last;
+    hn_share(ex, kv->kv_heads * parts * n, &first, &last);
     for (int item = first; item < last; item++) {
-        int i = item % n, h = item / n / (group + 1), j = item / n % (group + 1);
+        int i = item % n, h = item / n / parts, j = item / n % parts;
         if (j < group) {
             rotate(ex->ops, by, i, hn_host_row(x->q, i) + (h * group + j) * dim);
         } else {

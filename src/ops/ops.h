@@ -141,7 +141,7 @@ typedef struct hn_rows {
     int max_position;  /* the largest position of any row */
     hn_buf token;      /* [n] */
     hn_buf position;   /* [n] */
-    hn_buf slot;       /* [n] cache slot that the row writes, in the sequence's page table */
+    hn_buf slot;       /* [n] cache slot that the row writes, in the sequence's page table; mem NULL: none, nothing is stored */
     hn_buf seq;        /* [n] 0..n_seqs-1, ascending */
     hn_buf path_start; /* [n] index into path_slots of the row's entry for position `committed` */
     hn_buf path_slots; /* [sum of path lengths]; row i's path covers positions committed[seq] .. last[i] */
@@ -381,7 +381,7 @@ struct hn_ops {
     /* In place on all heads. */
     void (*fix_heads)(const hn_exec *ex, int n, const hn_head_fix *fix, const hn_qkv *x);
     /* Rotates q and k in place, then stores k and v in the cache type at each row's slot. by: of the same rows; NULL: they are only
-     * stored. */
+     * stored. k 0 columns wide: queries alone, and nothing is stored. */
     void (*rope_store)(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *by, const hn_kv *kv, const hn_qkv *x);
     /* Attention of q [heads * head_dim] over each row's path to out [heads * v_dim], and the same to a (no forms: none).
      * scratch: attention_scratch bytes, 64-byte aligned. */

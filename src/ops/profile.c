@@ -140,9 +140,10 @@ static void note_attention(const span *s, const hn_rows *rows, const hn_kv *kv, 
     const hn_ops *o = s->ex.ops;
     const int32_t *first = o->view(o, rows->seq_first), *committed = o->view(o, rows->committed);
     const int32_t *from = o->view(o, rows->from), *last = o->view(o, how->ahead ? rows->last : rows->position);
+    const bool stored = rows->slot.mem; /* the rows themselves are read too */
     if (!first || !committed || !from || !last) return;
     for (int i = 0; i < rows->n_seqs; i++)
-        s->to->bytes += hn_kv_read_bytes(kv, hn_kv_read(how, committed[i], first[i + 1] - first[i]));
+        s->to->bytes += hn_kv_read_bytes(kv, hn_kv_read(how, committed[i], stored ? first[i + 1] - first[i] : 0));
     for (int i = 0; i < rows->n; i++) s->to->macs += hn_kv_macs(kv, how, from[i], last[i]);
 }
 
