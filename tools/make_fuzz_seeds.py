@@ -683,6 +683,32 @@ TEMPLATES = {
 }
 
 
+def bodies():
+    """Of requests to the server: the digit of the endpoint, and the body."""
+    say = [{"role": "user", "content": [{"type": "text", "text": "ab "}, {"type": "text", "text": "c"}]}, {"role": "assistant", "content": "a",
+           "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": "{\"x\": [1]}"}}]}]
+    for name, which, body in (
+            ("text", 0, {"prompt": "ab a", "max_tokens": 5, "temperature": 0, "stop": "c", "stream": False}),
+            ("many", 0, {"prompt": ["ab", [3, 4, 5]], "n": 3, "temperature": 1, "seed": 7, "top_p": 0.9, "stream": True, "logprobs": 3,
+                         "echo": True, "stream_options": {"include_usage": True, "continuous_usage_stats": True}}),
+            ("limits", 0, {"prompt": [1, 3, 4], "max_tokens": 9, "min_tokens": 2, "ignore_eos": True, "stop_token_ids": [5],
+                           "return_token_ids": True, "skip_special_tokens": False, "logit_bias": {"4": -100, "5": 2}, "deadline": 1000}),
+            ("read", 0, {"prompt": "abc", "max_tokens": 0, "echo": True, "logprobs": 1, "cache_salt": "s", "best_of": 1}),
+            ("drafts", 0, {"prompt": "ab ab ab", "speculation": {"draft": ["ngram", "suffix"], "depth": 2, "rows": 4}, "timings": True,
+                           "prediction": {"type": "content", "content": "ab ab"}, "speculation_metrics": True}),
+            ("sampling", 0, {"prompt": "a", "temperature": 0.7, "top_k": 3, "min_p": 0.1, "typical_p": 0.9, "top_n_sigma": 1, "xtc_probability": 0.5,
+                             "xtc_threshold": 0.2, "repetition_penalty": 1.1, "frequency_penalty": 1, "presence_penalty": -1, "dry_multiplier": 1,
+                             "dry_base": 2, "dry_allowed_length": 1, "dry_penalty_last_n": -1, "dry_sequence_breakers": ["a"]}),
+            ("chat", 1, {"messages": say, "max_completion_tokens": 4, "logprobs": True, "top_logprobs": 2, "service_tier": "flex",
+                         "response_format": {"type": "text"}, "reasoning_effort": "low"}),
+            ("stream", 1, {"messages": say[:1], "stream": True, "max_tokens": 6, "separate_reasoning": False, "model": "tiny",
+                           "chat_template_kwargs": {"a": {"b": [None, 1.5]}}, "tools": [], "tool_choice": "auto"}),
+            ("tokenize", 2, {"prompt": "ab", "add_special_tokens": False, "return_token_strs": True}),
+            ("tokenize-chat", 2, {"messages": say, "add_generation_prompt": False}),
+            ("detokenize", 3, {"tokens": [3, 4, 5]}), ("template", 4, {"messages": say, "chat_template_kwargs": {}})):
+        yield name, (str(which) + json.dumps(body), "3" if name == "text" else "")
+
+
 def main(out):
     def put(target, name, *parts):
         os.makedirs(os.path.join(out, target), exist_ok=True)
@@ -786,6 +812,8 @@ def main(out):
             bytes([0, 1, 8, 16, 0, name % 6, 0, 0, 0, 0, 0, 20]) + bytes([80, 95, 5, 0, 0, 0, 0, 110, 10, 10, 80, 175] * (name % 2)))
     put("request", "lossy", "ngram", "", bytes([1, 8, 9, 8]), "", "", bytes([40, 2, 8, 16, 2, 0, 1, 0, 1, 50, 0, 9, 70, 100]))
     put("request", "biases", "", "", bytes([1, 2]), "", "", bytes([0, 1, 8, 16, 0, 0, 0, 0, 0, 0, 0, 9] + [0] * 2 + [0] * 13 + [3, 202, 4, 199]))
+    for name, parts in bodies():
+        put("body", name, *parts)
     put("lines", "chat", "abc a\n\n/system b\nab\\\nc\n/stats\n/help\n/reset\n /a\n/no\nc\n/exit\n")
     put("lines", "bench", "info\npass 2 8\npass 1 0\nprefill 16\ndecode 3 8\npass 64 1\npass x\nquit\n")
     rows = '{"text": "ab a"}\n{"messages": [{"role": "user", "content": ["b", {"text": "aab"}]}]}\n'
