@@ -402,8 +402,8 @@ typedef struct hunch_request {
                                   draft for texts that continue it. HUNCH_ALL_DRAFTERS by default; 0: plain decoding */
     int draft_depth;           /* most levels that are drafted for it in a round, to HUNCH_MAX_DEPTH; 0: as the engine chooses */
     int draft_rows;            /* most rows that are drafted for it in a round, to HUNCH_MAX_ROWS; 0: as the engine chooses */
-    const char *salt;          /* texts share rows of prefixes only with those of the same salt, so that the time to a first token
-                                  tells nothing of what others sent; copied; at most HUNCH_MOST_SALT_BYTES. NULL or "": none, shared
+    const char *salt;          /* texts share rows of prefixes, and stores of drafters, only with those of the same salt, so that times
+                                  tell nothing of what others sent; copied; at most HUNCH_MOST_SALT_BYTES. NULL or "": none, shared
                                   by all that have none */
     int priority;              /* of waiting texts that of the largest priority gets the next place, of equal ones the oldest; one place
                                   in eight goes to the text that waited longest, so that none waits for ever. 0 */

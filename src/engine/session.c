@@ -92,6 +92,7 @@ static hunch_status begin_drafters(hunch_session *s, hunch_error *err) {
     hunch_engine *e = s->engine;
     hn_begin b = {.seq = s->id,
                   .seed = s->sampler.params.seed,
+                  .salt = s->request.salt,
                   .text = {s->text.token, (int)s->text.n, (int)s->text.n_prompt},
                   .oracle = s->request.oracle,
                   .n_oracle = s->request.n_oracle,

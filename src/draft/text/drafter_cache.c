@@ -4,14 +4,15 @@
  *   cache[:FILE][,depth=K][,mib=N][,dynamic=FILE][,save=FILE]
  *
  *   context  this sequence's own text
- *   dynamic  earlier texts of this engine: a text is added when its sequence ends
+ *   dynamic  earlier texts of this engine, of the same salt: a text is added when its sequence ends
  *   static   n-grams of two tokens of a large corpus, from FILE (counts_file.h)
  *
  *   depth    tokens of a draft                                                                       8
  *   mib      most memory of the dynamic level, and of each context; when it is exceeded, the half of   64
- *            the n-grams that was counted longest ago is dropped. The static level takes what its file takes
- *   dynamic  file that the dynamic level starts with
- *   save     file that it is written to when the engine closes, if there was a text. Closing cannot
+ *            the n-grams that was counted longest ago is dropped. That of a salt has a quarter of it (tenants.h). The
+ *            static level takes what its file takes
+ *   dynamic  file that the dynamic level of texts without a salt starts with
+ *   save     file that this is written to when the engine closes, if there was a text. Closing cannot
  *            report a failure: open checks whether the file can be written. A program asks before that whether it holds
  *            anything but a lookup cache (hn_drafter_check_written)
  *
@@ -32,6 +33,7 @@
 #include "draft/text/counts_file.h"
 #include "draft/draft_chain.h"
 #include "draft/text/kept_text.h"
+#include "draft/text/tenants.h"
 
 enum { STATIC_N = 2, ENDED_TEXTS = 64 };
 
@@ -41,8 +43,16 @@ typedef struct ended_text {
     int n;
 } ended_text;
 
+/* The dynamic level of a salt. */
+typedef struct cache_store {
+    hn_counts counts;
+    ended_text ended[ENDED_TEXTS];
+    unsigned n_ended; /* ever; the newest ENDED_TEXTS are kept */
+} cache_store;
+
 typedef struct cache_seq {
     bool live;
+    int store; /* of the dynamic level; 0: none */
     hn_kept_text text;
     hn_counts context;
     int counted; /* tokens of the text that are in the context */
@@ -51,9 +61,9 @@ typedef struct cache_seq {
 } cache_seq;
 
 typedef struct cache_state {
-    hn_counts corpus, dynamic; /* corpus: the static level */
-    ended_text ended[ENDED_TEXTS];
-    unsigned n_ended; /* ever; the newest ENDED_TEXTS are kept */
+    hn_counts corpus; /* the static level */
+    hn_tenants tenants;
+    cache_store dynamic[HN_TENANT_STORES];
     int depth, n_seqs;
     char *save; /* NULL: do not */
     bool began; /* at least one text began: there is something to save */
@@ -77,7 +87,7 @@ static hunch_status files_open(cache_state *st, hn_spec *spec, int vocab, hunch_
     const char *dynamic = hn_spec_string(spec, "dynamic"), *save = hn_spec_string(spec, "save");
     hunch_status s = HUNCH_OK;
     if (spec->path) s = hn_counts_read(&st->corpus, spec->path, STATIC_N, STATIC_N, vocab, err);
-    if (!s && dynamic) s = hn_counts_read(&st->dynamic, dynamic, 1, HN_COUNTS_N, vocab, err);
+    if (!s && dynamic) s = hn_counts_read(&st->dynamic[1].counts, dynamic, 1, HN_COUNTS_N, vocab, err);
     if (!s && save) s = save_try(st, save, err);
     if (s) hn_error_prefix(err, "drafter '%s'", spec->text);
     return s;
@@ -94,7 +104,7 @@ static hunch_status cache_open(hn_drafter *d, hn_spec *spec, const hn_target_inf
     d->state = st;
     st->n_seqs = d->max_seqs;
     st->depth = (int)depth;
-    hn_counts_init(&st->dynamic, (size_t)mib << 20);
+    for (int i = 1; i < HN_TENANT_STORES; i++) hn_counts_init(&st->dynamic[i].counts, hn_tenants_bytes(i, (size_t)mib << 20));
     st->seq = hn_zalloc((size_t)d->max_seqs, sizeof *st->seq);
     s = st->seq ? files_open(st, spec, target->vocab, err)
                 : hn_fail_memory(err, "drafter 'cache'", (size_t)d->max_seqs * sizeof *st->seq);
@@ -171,7 +181,7 @@ static bool next_find(const cache_state *st, const cache_seq *q, const int32_t *
     for (int k = n; k >= 1; k--)
         if (level_find(&q->context, &LAX, k, end, &st->corpus, c, out)) return true;
     for (int k = n; k >= 1; k--)
-        if (level_find(&st->dynamic, &STRICT, k, end, &st->corpus, c, out)) return true;
+        if (level_find(&st->dynamic[q->store].counts, &STRICT, k, end, &st->corpus, c, out)) return true;
     return c && level_find(&st->corpus, &ALONE, STATIC_N, end, NULL, NULL, out);
 }
 
@@ -218,7 +228,7 @@ static void cache_observe(hn_drafter *d, const hn_observe *o, int n) {
 /* ---- life -------------------------------------------------------------------------------------------------------- */
 
 /* The length of the longest ended text that the text starts with. */
-static int known_start(const cache_state *st, const hn_committed_text *t) {
+static int known_start(const cache_store *st, const hn_committed_text *t) {
     const unsigned kept = st->n_ended < ENDED_TEXTS ? st->n_ended : ENDED_TEXTS;
     int known = 0, longest = 0;
     for (unsigned k = 0; k < kept; k++)
@@ -239,14 +249,28 @@ static void seq_fini(cache_seq *q) {
     q->live = false;
 }
 
+static void store_empty(cache_store *x) {
+    hn_counts_fini(&x->counts);
+    x->n_ended = 0;
+}
+
+static int store_enter(cache_state *st, uint64_t salt) {
+    bool fresh;
+    const int at = hn_tenants_enter(&st->tenants, salt, &fresh);
+    if (fresh) store_empty(&st->dynamic[at]);
+    return at;
+}
+
 static hunch_status cache_begin(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err HN_UNUSED) {
     cache_state *st = d->state;
     for (int i = 0; i < n; i++) {
         assert(seqs[i].seq >= 0 && seqs[i].seq < st->n_seqs);
         cache_seq *q = &st->seq[seqs[i].seq];
         seq_fini(q);
+        hn_tenants_leave(&st->tenants, &q->store);
+        q->store = store_enter(st, seqs[i].salt);
         q->live = st->began = true;
-        q->known = known_start(st, &seqs[i].text);
+        q->known = known_start(&st->dynamic[q->store], &seqs[i].text);
         context_extend(q, &seqs[i].text);
     }
     return HUNCH_OK;
@@ -255,26 +279,27 @@ static hunch_status cache_begin(hn_drafter *d, const hn_begin *seqs, int n, hunc
 static void cache_end(hn_drafter *d, int seq) {
     cache_state *st = d->state;
     cache_seq *q = &st->seq[seq];
-    if (q->live && hn_counts_text(&st->dynamic, q->text.token, q->known, q->text.n)) {
+    cache_store *x = &st->dynamic[q->store];
+    if (q->live && q->store && hn_counts_text(&x->counts, q->text.token, q->known, q->text.n)) {
         const uint64_t h = hn_hash_tokens(0, q->text.token, q->text.n);
-        st->ended[st->n_ended++ % ENDED_TEXTS] = (ended_text){h, q->text.n};
+        x->ended[x->n_ended++ % ENDED_TEXTS] = (ended_text){h, q->text.n};
     }
+    hn_tenants_leave(&st->tenants, &q->store);
     seq_fini(q);
 }
 
 static void cache_forget(hn_drafter *d) {
     cache_state *st = d->state;
-    hn_counts_fini(&st->dynamic);
-    st->n_ended = 0;
+    for (int i = 0; i < HN_TENANT_STORES; i++) store_empty(&st->dynamic[i]);
     for (int i = 0; i < st->n_seqs; i++) st->seq[i].known = 0;
 }
 
 static void cache_close(hn_drafter *d) {
     cache_state *st = d->state;
     for (int i = 0; st->seq && i < st->n_seqs; i++) cache_end(d, i);
-    if (st->save && st->began) (void)hn_counts_write(&st->dynamic, st->save, NULL);
+    if (st->save && st->began) (void)hn_counts_write(&st->dynamic[1].counts, st->save, NULL);
     hn_counts_fini(&st->corpus);
-    hn_counts_fini(&st->dynamic);
+    for (int i = 0; i < HN_TENANT_STORES; i++) store_empty(&st->dynamic[i]);
     hn_free(st->save);
     hn_free(st->seq);
     hn_free(st);

@@ -17,7 +17,7 @@
  *            n-gram limits the next one (ngram_map.h)
  *   map-k4v  up to four continuations of K tokens, counted; the most   1..K tokens        12, 12, 48
  *            frequent, if seen twice as often as the others together; limited as in map-k
- *   mod      a table that all texts share, keyed by a hash of the n    min..K tokens      48, 24, 63
+ *   mod      a table that all texts of a salt share, keyed by a hash of the n    min..K tokens      48, 24, 63
  *            = max last tokens, looked up token by token (ngram_mod.h)
  *
  * longest, simple, map-k, map-k4v: one bound alone sets both; the last three match n = max tokens, so both must be
@@ -48,6 +48,7 @@
 #include "draft/text/ngram_index.h"
 #include "draft/text/ngram_map.h"
 #include "draft/text/ngram_mod.h"
+#include "draft/text/tenants.h"
 
 enum { MOD_BATCH = 32, MOD_BAD_ROUNDS = 5 };
 enum form { RECENT, PLD, HF, LONGEST, SIMPLE, MAP_K, MAP_K4V, MOD };
@@ -67,16 +68,23 @@ typedef struct ngram_seq {
     int key, value;       /* the map's entry that the chain came from */
     hn_kept_text text;    /* mod: the text, of which the first `learned` tokens are in the table */
     int learned;
+    int table;            /* of `mod`; 0: none */
     hn_draft_chain chain;
     bool unseen; /* the chain's verification was not observed yet */
 } ngram_seq;
+
+/* Of `mod`: the table that texts of a salt share. */
+typedef struct mod_table {
+    hn_ngram_mod mod; /* zeroed until a text needs it */
+    int bad_rounds;   /* in succession */
+} mod_table;
 
 typedef struct ngram_state {
     enum form form;
     int min, max, depth;
     double grow;      /* of `recent` */
-    hn_ngram_mod mod; /* of `mod`, shared by the sequences */
-    int bad_rounds;   /* of `mod`, in succession */
+    hn_tenants tenants; /* of `mod`: */
+    mod_table mod[HN_TENANT_STORES];
     int n_seqs;
     ngram_seq *seq; /* [n_seqs] */
 } ngram_state;
@@ -132,7 +140,7 @@ static hunch_status ngram_open(hn_drafter *d, hn_spec *spec, const hn_target_inf
     if (s) return s;
     ngram_state *out = hn_alloc(sizeof *out);
     st.seq = hn_zalloc((size_t)st.n_seqs, sizeof *st.seq);
-    if (!out || !st.seq || (st.form == MOD && !hn_ngram_mod_init(&st.mod, st.max))) {
+    if (!out || !st.seq || (st.form == MOD && !hn_ngram_mod_init(&st.mod[1].mod, st.max))) {
         hn_free(out);
         hn_free(st.seq);
         return hn_fail_memory(err, "drafter 'ngram'", sizeof *out + (size_t)st.n_seqs * sizeof *st.seq);
@@ -162,9 +170,24 @@ static void seq_extend(const ngram_state *st, ngram_seq *q, const hn_committed_t
         hn_ngram_index_extend(&q->index, t->token, end > 0 ? end : 0);
 }
 
+static void mod_empty(mod_table *x) {
+    if (x->mod.next) hn_ngram_mod_empty(&x->mod);
+    x->bad_rounds = 0;
+}
+
+/* The table of a text's salt; without memory there is none. */
+static int mod_enter(ngram_state *st, uint64_t salt) {
+    bool fresh;
+    int at = hn_tenants_enter(&st->tenants, salt, &fresh);
+    mod_table *x = &st->mod[at];
+    if (fresh) mod_empty(x);
+    if (at && !x->mod.next && !hn_ngram_mod_init(&x->mod, st->max)) hn_tenants_leave(&st->tenants, &at);
+    return at;
+}
+
 static void mod_learn(ngram_state *st, ngram_seq *q, int at_least) {
-    if (q->text.confirmed - q->learned < at_least) return;
-    hn_ngram_mod_learn(&st->mod, q->text.token, q->learned, q->text.confirmed);
+    if (!q->table || q->text.confirmed - q->learned < at_least) return;
+    hn_ngram_mod_learn(&st->mod[q->table].mod, q->text.token, q->learned, q->text.confirmed);
     q->learned = q->text.confirmed;
 }
 
@@ -234,7 +257,8 @@ static void chain_map(const ngram_state *st, ngram_seq *q, const hn_committed_te
 
 static void chain_mod(const ngram_state *st, ngram_seq *q, const hn_committed_text *t) {
     int32_t token[HN_CHAIN_MAX];
-    const int len = hn_ngram_mod_chain(&st->mod, t->token, t->n, token, st->depth);
+    if (!q->table) return;
+    const int len = hn_ngram_mod_chain(&st->mod[q->table].mod, t->token, t->n, token, st->depth);
     for (int i = 0; i < len && len >= st->min; i++)
         hn_draft_chain_push(&q->chain, token[i], hn_draft_chain_estimate(st->max + i));
 }
@@ -261,7 +285,9 @@ static hunch_status ngram_begin(hn_drafter *d, const hn_begin *seqs, int n, hunc
         seq_empty(q);
         seq_extend(st, q, &seqs[i].text);
         if (st->form != MOD) continue;
-        if (st->mod.used > HN_MOD_SIZE / 4) hn_ngram_mod_empty(&st->mod);
+        hn_tenants_leave(&st->tenants, &q->table);
+        q->table = mod_enter(st, seqs[i].salt);
+        if (q->table && st->mod[q->table].mod.used > HN_MOD_SIZE / 4) hn_ngram_mod_empty(&st->mod[q->table].mod);
         mod_learn(st, q, 1);
     }
     return HUNCH_OK;
@@ -279,11 +305,9 @@ static int ngram_propose(hn_drafter *d, hn_propose *p, int n, int level) {
 }
 
 /* Evaluates a round of `mod` in which `right` of `verified` drafts were right. */
-static void mod_judge(ngram_state *st, int right, int verified) {
-    st->bad_rounds = right * 4 < verified ? st->bad_rounds + 1 : 0;
-    if (st->bad_rounds < MOD_BAD_ROUNDS) return;
-    hn_ngram_mod_empty(&st->mod);
-    st->bad_rounds = 0;
+static void mod_judge(mod_table *x, int right, int verified) {
+    x->bad_rounds = right * 4 < verified ? x->bad_rounds + 1 : 0;
+    if (x->bad_rounds >= MOD_BAD_ROUNDS) mod_empty(x);
 }
 
 static void ngram_observe(hn_drafter *d, const hn_observe *o, int n) {
@@ -296,7 +320,7 @@ static void ngram_observe(hn_drafter *d, const hn_observe *o, int n) {
         const int right = hn_draft_chain_agreed(&q->chain, &o[i], &verified);
         if (st->form == MOD) {
             mod_learn(st, q, MOD_BATCH);
-            if (verified > 0) mod_judge(st, right, verified);
+            if (verified > 0) mod_judge(&st->mod[q->table], right, verified);
         } else if ((st->form == MAP_K || st->form == MAP_K4V) && right < verified) {
             hn_ngram_map_cap(&q->map, q->key, q->value, right);
         }
@@ -306,20 +330,20 @@ static void ngram_observe(hn_drafter *d, const hn_observe *o, int n) {
 static void ngram_end(hn_drafter *d, int seq) {
     ngram_state *st = d->state;
     seq_empty(&st->seq[seq]);
+    hn_tenants_leave(&st->tenants, &st->seq[seq].table);
 }
 
 /* The table of `mod` outlives sequences; those that live add their text again with the next batch. */
 static void ngram_forget(hn_drafter *d) {
     ngram_state *st = d->state;
-    if (st->form == MOD) hn_ngram_mod_empty(&st->mod);
-    st->bad_rounds = 0;
+    for (int i = 0; i < HN_TENANT_STORES; i++) mod_empty(&st->mod[i]);
     for (int i = 0; i < st->n_seqs; i++) st->seq[i].learned = 0;
 }
 
 static void ngram_close(hn_drafter *d) {
     ngram_state *st = d->state;
     for (int i = 0; i < st->n_seqs; i++) seq_empty(&st->seq[i]);
-    if (st->form == MOD) hn_ngram_mod_fini(&st->mod);
+    for (int i = 0; i < HN_TENANT_STORES; i++) hn_ngram_mod_fini(&st->mod[i].mod);
     hn_free(st->seq);
     hn_free(st);
 }

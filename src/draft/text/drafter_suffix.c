@@ -11,7 +11,8 @@
  *   offset     O, -64..64                                                                                      0
  *   min_p      least probability of a token's path, given the match; 0..1                                      0.3
  *   max_texts  earlier texts that are kept; 0: this text alone                                                 10000
- *   mib        limit of their memory; whole texts are dropped, the oldest first                                64
+ *   mib        limit of their memory; whole texts are dropped, the oldest first. Texts of one salt share their 64
+ *              own store of a quarter of that (tenants.h)
  *   text       tokens of one text that are used, the newest; 256..16777216, at most 80 bytes each              131072
  *
  * All matches of all lengths are tried (suffix_draft.h); the draft with the highest score wins; of this text's and the
@@ -20,8 +21,8 @@
  *
  * Both limits hold at rest; a tree that grows exists twice for a moment.
  *
- * State: a tree for each sequence, extended to the committed text at a round's first level; one store of
- * earlier texts, to which a sequence's text is added when it ends. Without memory there is no draft, or a text is not stored.
+ * State: a tree for each sequence, extended to the committed text at a round's first level; a store of
+ * earlier texts for each salt, to which a sequence's text is added when it ends. Without memory there is no draft, or a text is not stored.
  */
 #include <assert.h>
 #include <string.h>
@@ -30,6 +31,7 @@
 #include "draft/drafter.h"
 #include "draft/text/suffix_draft.h"
 #include "draft/text/suffix_store.h"
+#include "draft/text/tenants.h"
 
 typedef struct suffix_seq {
     hn_suffix_tree tree;          /* a text position is a position there */
@@ -37,13 +39,15 @@ typedef struct suffix_seq {
     int16_t row[HN_SUFFIX_DEPTH]; /* the draft tree's rows of its tokens, -1: none */
     int budget;                   /* number of tokens, from the first, that may take new rows */
     int text_n;                   /* 0: no round */
+    int store;                    /* of earlier texts; 0: none */
 } suffix_seq;
 
 typedef struct suffix_state {
     hn_suffix_rules rules;
     int window, text, max_texts;
     size_t bytes;
-    hn_suffix_store earlier;
+    hn_tenants tenants;
+    hn_suffix_store earlier[HN_TENANT_STORES]; /* zeroed until a text needs it */
     int n_seqs;
     suffix_seq *seq; /* [n_seqs] */
 } suffix_state;
@@ -77,7 +81,7 @@ static hunch_status options_read(suffix_state *st, hn_spec *spec, hunch_error *e
 static void suffix_close(hn_drafter *d) {
     suffix_state *st = d->state;
     for (int i = 0; i < st->n_seqs && st->seq; i++) hn_suffix_fini(&st->seq[i].tree);
-    hn_suffix_store_fini(&st->earlier);
+    for (int i = 0; i < HN_TENANT_STORES; i++) hn_suffix_store_fini(&st->earlier[i]);
     hn_free(st->seq);
     hn_free(st);
 }
@@ -91,7 +95,7 @@ static hunch_status suffix_open(hn_drafter *d, hn_spec *spec, const hn_target_in
     hunch_status s = options_read(st, spec, err);
     if (!s) {
         st->seq = hn_zalloc((size_t)st->n_seqs, sizeof *st->seq);
-        if (!st->seq || !hn_suffix_store_init(&st->earlier, st->window, st->bytes, st->max_texts))
+        if (!st->seq || !hn_suffix_store_init(&st->earlier[1], st->window, st->bytes, st->max_texts))
             s = hn_fail_memory(err, "drafter 'suffix'", (size_t)st->n_seqs * sizeof *st->seq);
     }
     if (s) {
@@ -133,12 +137,27 @@ static bool text_count(const suffix_state *st, suffix_seq *q, const hn_committed
     return text_store(st, t, text) && hn_suffix_count(t);
 }
 
+/* The store of a text's salt, made or emptied for it if need be. Without memory there is none. */
+static int store_enter(suffix_state *st, uint64_t salt) {
+    bool fresh;
+    int at = hn_tenants_enter(&st->tenants, salt, &fresh);
+    hn_suffix_store *s = &st->earlier[at];
+    if (fresh && s->text) hn_suffix_store_clear(s);
+    if (!at || s->text || hn_suffix_store_init(s, st->window, hn_tenants_bytes(at, st->bytes), st->max_texts)) return at;
+    hn_suffix_store_fini(s);
+    *s = (hn_suffix_store){0};
+    hn_tenants_leave(&st->tenants, &at);
+    return 0;
+}
+
 static hunch_status suffix_begin(hn_drafter *d, const hn_begin *seqs, int n, hunch_error *err HN_UNUSED) {
     suffix_state *st = d->state;
     for (int i = 0; i < n; i++) {
         assert(seqs[i].seq >= 0 && seqs[i].seq < st->n_seqs);
         suffix_seq *q = &st->seq[seqs[i].seq];
         hn_suffix_fini(&q->tree);
+        hn_tenants_leave(&st->tenants, &q->store);
+        q->store = store_enter(st, seqs[i].salt);
         q->text_n = 0;
         text_store(st, &q->tree, &seqs[i].text); /* counted by the next draft, which also stores it if memory fails here */
     }
@@ -160,14 +179,16 @@ static void suffix_observe(hn_drafter *d, const hn_observe *o, int n) {
 static void suffix_end(hn_drafter *d, int seq) {
     suffix_state *st = d->state;
     suffix_seq *q = &st->seq[seq];
-    hn_suffix_store_add(&st->earlier, &q->tree);
+    if (q->store) hn_suffix_store_add(&st->earlier[q->store], &q->tree);
+    hn_tenants_leave(&st->tenants, &q->store);
     hn_suffix_fini(&q->tree);
     q->text_n = 0;
 }
 
 static void suffix_forget(hn_drafter *d) {
     suffix_state *st = d->state;
-    hn_suffix_store_clear(&st->earlier);
+    for (int i = 0; i < HN_TENANT_STORES; i++)
+        if (st->earlier[i].text) hn_suffix_store_clear(&st->earlier[i]);
 }
 
 /* ---- drafting ---------------------------------------------------------------------------------------------------- */
@@ -180,8 +201,10 @@ static void round_begin(const suffix_state *st, suffix_seq *q, const hn_propose 
     const int most = (p->text.n < st->window ? p->text.n : st->window) - 1;
     hn_suffix_draft other;
     hn_suffix_best(&q->tree, &st->rules, NULL, most, &q->draft);
-    hn_suffix_best(&st->earlier.tree, &st->rules, p->text.token + p->text.n, most, &other);
-    if (other.score > q->draft.score) q->draft = other;
+    if (q->store) {
+        hn_suffix_best(&st->earlier[q->store].tree, &st->rules, p->text.token + p->text.n, most, &other);
+        if (other.score > q->draft.score) q->draft = other;
+    }
     q->text_n = p->text.n;
     q->budget = p->budget;
 }
