@@ -55,7 +55,7 @@ static hunch_status put_states(head_conversion *k) {
     if (!st) st = put_true(k, HN_HEAD_KEY_NORM_BEFORE_RESIDUAL, k->c.arch.layer[0].input == HN_INPUT_PAIR_NORMED);
     if (!st) st = put_true(k, HN_HEAD_KEY_NORM_BEFORE_FC, feature && in->feature.norm_all);
     if (!st) st = put_true(k, HN_HEAD_KEY_FC_NORM, feature && in->feature.norm_each);
-    return st ? st : put_true(k, HN_HEAD_KEY_NORM_OUTPUT, k->c.arch.draft_head.output.reads_normed);
+    return st ? st : put_true(k, HN_HEAD_KEY_NORM_OUTPUT, k->c.arch.draft_head.output.norm == HN_NORM_READ);
 }
 
 static hunch_status put_clusters(head_conversion *k) {
@@ -90,11 +90,13 @@ static hunch_status put_block(head_conversion *k) {
 /* Keys of a head with weights for each position; what its tensors show is not written. */
 static hunch_status put_steps(head_conversion *k) {
     const hn_steps_desc *d = &k->c.arch.draft_head.rows.steps;
+    const hn_own_state_desc *state = hn_steps_own_state(d);
+    const int offset = k->c.arch.draft_head.input.state.offset;
     const float scale = k->c.arch.logit_scale;
     hunch_status st = put_number(k, HN_HEAD_KEY_STEPS, d->n);
-    if (!st) st = put_true(k, HN_HEAD_KEY_SCALE_INPUT, d->scale_input);
+    if (!st) st = put_true(k, HN_HEAD_KEY_SCALE_INPUT, state && state->scale_input);
     if (!st) st = put_true(k, HN_HEAD_KEY_ROWS_IN_PAIRS, k->c.arch.files.rows_in_pairs);
-    if (!st && d->state_offset) st = put_number(k, HN_HEAD_KEY_STATE_OFFSET, d->state_offset);
+    if (!st && offset) st = put_number(k, HN_HEAD_KEY_STATE_OFFSET, offset);
     return st || scale == 1 ? st : hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_KEY_LOGIT_SCALE), scale, k->c.err);
 }
 
@@ -113,11 +115,9 @@ static hunch_status put_rows(head_conversion *k) {
 /* Sizes of its layers; of a head without layers those that remain. */
 static hunch_status put_sizes(head_conversion *k) {
     hn_conversion *c = &k->c;
-    const hn_steps_desc *d = &c->arch.draft_head.rows.steps;
     if (c->arch.layers > 0) return hn_conversion_put_sizes(c);
-    const bool resblocks = d->resblocks > 0;
-    const hn_step_tensor most = {resblocks ? HN_STEP_RESBLOCK : HN_STEP_OUTPUT, 0, 0};
-    hunch_status st = hn_conversion_put_type(c, hn_step_find_tensor(c->src, &k->from, d, most));
+    const hn_step_tensor most = {k->from.steps.resblocks > 0 ? HN_STEP_RESBLOCK : HN_STEP_OUTPUT, 0, 0};
+    hunch_status st = hn_conversion_put_type(c, hn_step_find_tensor(c->src, &k->from, most));
     return st ? st : put_number(k, HN_HEAD_KEY_TOKENS, c->arch.vocab);
 }
 
@@ -168,7 +168,6 @@ static hunch_status visit_part(head_conversion *k, hn_head_part part, int number
 
 static hunch_status visit_steps(head_conversion *k, bool write) {
     const hn_arch *a = k->h->arch;
-    const hn_steps_desc *d = &a->draft_head.rows.steps;
     hn_step_tensor at = {0, 0, -1};
     hunch_status st = HUNCH_OK;
     while (!st && hn_step_next(a, &at)) {
@@ -176,8 +175,8 @@ static hunch_status visit_steps(head_conversion *k, bool write) {
         uint64_t dims[2];
         hn_tensor *t;
         const bool vector = hn_step_part_is_vector(at.part);
-        hn_step_name(&k->from, d, at, from);
-        hn_step_name(&k->to, d, at, to);
+        hn_step_name(&k->from, at, from);
+        hn_step_name(&k->to, at, to);
         hn_step_shape(a, at, dims);
         st = hn_source_need(k->c.src, from, vector ? 1 : 2, dims[0], dims[1], &t, k->c.err);
         if (!st) st = write ? hn_conversion_write(&k->c, t, vector) : hn_conversion_declare(&k->c, t, to, vector, dims);

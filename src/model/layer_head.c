@@ -31,7 +31,7 @@ static void input_product(const hn_exec *ex, const hn_model *m, int module, cons
     else
         ex->ops->quantise(ex, n, s->joint, in);
     ex->ops->linear(ex, n, in, &out, 1, false);
-    if (d->fc_bias) ex->ops->add_bias(ex, n, s->x, h->fc_bias);
+    if (hn_head_has_fc_bias(&m->arch.draft_head)) ex->ops->add_bias(ex, n, s->x, h->fc_bias);
 }
 
 /* A layer of an LSTM whose state is zero: of its gates (input, forget, candidate, output) the forget gate is not needed. */

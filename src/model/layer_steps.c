@@ -34,7 +34,7 @@ static int forms_of(const hn_model *m, const hn_weight *w) {
 /* y += silu(W y + b), for each resblock from `from` on. */
 static void resblocks_from(const work *w, hn_matrix y, int from) {
     const hn_step_buffers *s = w->s;
-    for (int j = from; j < w->m->arch.draft_head.rows.steps.resblocks; j++) {
+    for (int j = from; j < w->m->arch.draft_head.rows.steps.resblocks.n; j++) {
         const hn_linear_out out = {&w->step->resblock[j], hn_columns(s->mid, 0, y.cols)};
         const hn_act in = hn_act_of(s->in, out.w->in, forms_of(w->m, out.w));
         w->o->quantise(w->ex, w->n, y, in);
@@ -59,7 +59,7 @@ static void grounded(const work *w, hn_matrix state, hn_matrix y) {
 
 static float token_weight(const hn_steps_desc *d) {
     const double state = pow(0.5, 0.5 / d->n);
-    return (float)(sqrt((1 - state * state) * d->inner / 2) / state);
+    return (float)(sqrt((1 - state * state) * d->own_state.width / 2) / state);
 }
 
 /* The input of a step's projections: its state; that of the first may be normed and divided by sqrt 2. */
@@ -70,7 +70,7 @@ static hn_act read_state(const work *w, hn_matrix state) {
         if (w->step->gate[g].in > 0) forms |= forms_of(w->m, &w->step->gate[g]);
     const hn_act in = hn_act_of(w->s->in, width, forms);
     state = hn_columns(state, 0, width);
-    if (w->k == 0 && w->m->arch.draft_head.rows.steps.scale_input)
+    if (w->k == 0 && w->m->arch.draft_head.rows.steps.own_state.scale_input)
         w->o->rmsnorm(w->ex, w->n, state, w->m->head.root_half, SUM_EPS, in, hn_no_matrix);
     else
         w->o->quantise(w->ex, w->n, state, in);
@@ -85,17 +85,17 @@ static void normed_gelu(const work *w, hn_matrix x, hn_buf norm, hn_buf bias, hn
 
 static void sum_step(const work *w, const hn_rows *rows, hn_matrix state) {
     const hn_steps_desc *d = &w->m->arch.draft_head.rows.steps;
-    const hn_linear_out out = {&w->step->gate[0], hn_columns(w->s->mid, 0, d->inner)};
+    const hn_linear_out out = {&w->step->gate[0], hn_columns(w->s->mid, 0, d->own_state.width)};
     w->o->embed(w->ex, rows, &w->step->embedding, token_weight(d), out.y);
     w->o->linear(w->ex, w->n, read_state(w, state), &out, 1, true);
-    normed_gelu(w, out.y, w->step->norm, w->step->norm_bias, hn_columns(state, 0, d->inner));
+    normed_gelu(w, out.y, w->step->norm, w->step->norm_bias, hn_columns(state, 0, d->own_state.width));
 }
 
 /* state: c | s */
 static void lstm_step(const work *w, const hn_rows *rows, hn_matrix state) {
     const hn_step_buffers *s = w->s;
     const hn_ops *o = w->o;
-    const int inner = w->m->arch.draft_head.rows.steps.inner;
+    const int inner = w->m->arch.draft_head.rows.steps.own_state.width;
     const hn_matrix cell = hn_columns(state, 0, inner), own = hn_columns(state, inner, inner), result = hn_columns(s->result, 0, inner);
     const hn_buf none = {NULL, 0};
     hn_linear_out out[HN_STEP_GATES];
@@ -117,23 +117,23 @@ static void lstm_step(const work *w, const hn_rows *rows, hn_matrix state) {
 /* ---- a step -------------------------------------------------------------------------------------------------------------- */
 
 int hn_step_state_at(const hn_arch *a) {
-    return a->draft_head.rows.steps.kind == HN_STEP_LSTM ? a->draft_head.rows.steps.inner : 0;
+    return a->draft_head.rows.steps.kind == HN_STEP_LSTM ? a->draft_head.rows.steps.own_state.width : 0;
 }
 
 int hn_step_width(const hn_arch *a, int step) {
     const hn_steps_desc *d = &a->draft_head.rows.steps;
     switch (d->kind) {
     case HN_STEP_GROUNDED: return (step + 2) * a->hidden;
-    case HN_STEP_SUM: return d->inner;
-    case HN_STEP_LSTM: return 2 * d->inner;
+    case HN_STEP_SUM: return d->own_state.width;
+    case HN_STEP_LSTM: return 2 * d->own_state.width;
     default: return 0;
     }
 }
 
 /* The part of a row that the output matrix reads, and that the next step begins with. */
 static int result_width(const hn_arch *a) {
-    const hn_steps_desc *d = &a->draft_head.rows.steps;
-    return d->kind == HN_STEP_SUM || d->kind == HN_STEP_LSTM ? d->inner : a->hidden;
+    const hn_own_state_desc *state = hn_steps_own_state(&a->draft_head.rows.steps);
+    return state ? state->width : a->hidden;
 }
 
 hn_matrix hn_step_result(const hn_arch *a, const hn_step_buffers *s, int row) {

@@ -10,12 +10,13 @@
 
 hn_step_widths hn_pass_step_widths(const hn_arch *a) {
     const hn_steps_desc *d = &a->draft_head.rows.steps;
-    const int hidden = a->hidden, reads = hn_most(hidden, d->inner);
+    const hn_own_state_desc *state = hn_steps_own_state(d);
+    const int hidden = a->hidden, own = state ? state->width : 0, reads = hn_most(hidden, own);
     switch (d->kind) {
     case HN_STEP_RESBLOCKS: return (hn_step_widths){hidden, 0, hidden, 0, hidden};
     case HN_STEP_GROUNDED: return (hn_step_widths){(d->n + 1) * hidden, (d->n + 1) * hidden, hidden, hidden, (d->n + 1) * hidden};
-    case HN_STEP_SUM: return (hn_step_widths){reads, 0, d->inner, 0, reads};
-    case HN_STEP_LSTM: return (hn_step_widths){d->inner + reads, d->inner + reads, HN_STEP_GATES * d->inner, 0, reads};
+    case HN_STEP_SUM: return (hn_step_widths){reads, 0, own, 0, reads};
+    case HN_STEP_LSTM: return (hn_step_widths){own + reads, own + reads, HN_STEP_GATES * own, 0, reads};
     case HN_STEP_LAYERS: break;
     }
     return (hn_step_widths){0};

@@ -227,7 +227,7 @@ hunch_status hn_block_describe(hn_arch *a, hn_source *src, const hn_head_names *
     d->input.stream = HN_STREAM_CONTEXT;
     d->input.features = taps->n;
     d->input.feature_width = target->hidden;
-    d->input.fc_bias = hn_head_find_tensor(src, names, HN_HEAD_FC_BIAS);
+    d->input.context.fc_bias = hn_head_find_tensor(src, names, HN_HEAD_FC_BIAS);
     d->rows.block.mask_row = hn_head_find_tensor(src, names, HN_HEAD_MASK_ROW);
     return d->rows.block.mask_row ? HUNCH_OK : hn_head_read_mask_token(src, d->input.embeddings, &d->rows.block.mask_token, err);
 }

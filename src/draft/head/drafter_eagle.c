@@ -35,7 +35,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     d->input.features = 1;
     d->input.feature_width = a->hidden;
     d->output.norm = HN_NORM_NONE;
-    d->input.fc_bias = hn_head_find_tensor(src, names, HN_HEAD_FC_BIAS);
+    d->input.joint.fc_bias = hn_head_find_tensor(src, names, HN_HEAD_FC_BIAS);
     a->layer[0].input = HN_INPUT_PLAIN;
     return hn_head_read_last(spec, target, taps, err);
 }

@@ -53,12 +53,12 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     if (st) return st;
     if (names->form != HN_HEAD_HYDRA && names->form != HN_HEAD_GGUF_STEPS)
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor hydra_mlp.0.*: not a head of Hydra", hn_source_path(src));
-    hn_steps_count_parts(src, names, d);
-    d->kind = hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_RESIDUAL, 0, 0}) ? HN_STEP_GROUNDED : HN_STEP_RESBLOCKS;
-    d->n = hn_steps_count(src, names, d, HN_STEP_RESBLOCK);
+    d->kind = hn_step_find_tensor(src, names, (hn_step_tensor){HN_STEP_RESIDUAL, 0, 0}) ? HN_STEP_GROUNDED : HN_STEP_RESBLOCKS;
+    d->n = hn_steps_count(src, names, HN_STEP_RESBLOCK);
+    d->resblocks.n = names->steps.resblocks;
     st = hn_steps_check_layers(a, src, 1, err);
     if (!st) st = hn_steps_finish(a, src, names, target->vocab, err);
-    return st ? st : read_offset(src, spec, target, taps, &d->state_offset, err);
+    return st ? st : read_offset(src, spec, target, taps, &a->draft_head.input.state.offset, err);
 }
 
 static const hn_head_facts facts = {

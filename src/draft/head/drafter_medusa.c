@@ -30,9 +30,9 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor 0.0.linear.weight nor blocks.0.layers.0.weight: not a head of Medusa",
                        hn_source_path(src));
     d->kind = HN_STEP_RESBLOCKS;
-    hn_steps_count_parts(src, names, d);
-    d->n = hn_steps_count(src, names, d, d->resblocks ? HN_STEP_RESBLOCK : HN_STEP_OUTPUT);
-    const int outputs = hn_steps_count(src, names, d, HN_STEP_OUTPUT);
+    d->resblocks.n = names->steps.resblocks;
+    d->n = hn_steps_count(src, names, d->resblocks.n ? HN_STEP_RESBLOCK : HN_STEP_OUTPUT);
+    const int outputs = hn_steps_count(src, names, HN_STEP_OUTPUT);
     d->one_output = d->n > 1 && outputs == 1;
     st = hn_steps_check_layers(a, src, 0, err);
     if (!st) st = hn_steps_finish(a, src, names, target->vocab, err);

@@ -22,11 +22,11 @@
 #include "model/head/head_steps.h"
 
 /* Arctic's files may have several products where others have one; these are refused. */
-static hunch_status check_modules(const hn_source *src, const hn_head_names *names, const hn_steps_desc *d, hunch_error *err) {
+static hunch_status check_modules(const hn_source *src, const hn_head_names *names, hunch_error *err) {
     char name[128], deeper[140];
-    const hn_step_tensor all[] = {{HN_STEP_GATE, 0, 0}, {HN_STEP_EMBEDDING, 0, 0}, {HN_STEP_NORM, 0, 0}};
+    const hn_step_tensor all[] = {{HN_STEP_PROJECTION, 0, 0}, {HN_STEP_EMBEDDING, 0, 0}, {HN_STEP_NORM, 0, 0}};
     for (size_t i = 0; names->steps.inside && i < sizeof all / sizeof *all; i++) {
-        hn_step_name(names, d, all[i], name);
+        hn_step_name(names, all[i], name);
         const size_t n = strlen(name) - strlen(".0.weight");
         snprintf(deeper, sizeof deeper, "%.*s.%d.weight", (int)n, name, i == 2 ? 2 : 1);
         if (hn_source_find(src, deeper))
@@ -36,8 +36,8 @@ static hunch_status check_modules(const hn_source *src, const hn_head_names *nam
     return HUNCH_OK;
 }
 
-static bool is_lstm(const hn_source *src, const hn_head_names *names, hn_steps_desc *d) {
-    return hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_CELL_NORM, 0, 0});
+static bool is_lstm(const hn_source *src, const hn_head_names *names) {
+    return names->form == HN_HEAD_ARCTIC_LSTM || hn_step_find_tensor(src, names, (hn_step_tensor){HN_STEP_CELL_NORM, 0, 0});
 }
 
 /* Number of steps: n_predict if the file has it, because tied steps have only one set of tensors. */
@@ -45,23 +45,23 @@ static hunch_status read_steps(hn_steps_desc *d, const hn_source *src, const hn_
     const char *name;
     uint64_t n = 0;
     bool tied = false, found = false;
-    const int outputs = hn_steps_count(src, names, d, HN_STEP_OUTPUT);
+    const int outputs = hn_steps_count(src, names, HN_STEP_OUTPUT);
     hunch_status st = hn_head_u64(src, HN_HEAD_KEY_STEPS, &n, &name, err);
     if (!st && names->form != HN_HEAD_GGUF_STEPS) st = hn_source_bool(src, "tie_weights", &tied, &found, err);
     if (st) return st;
-    d->tied = tied || d->kind == HN_STEP_LSTM || (!found && name && n > 1 && outputs == 1);
-    if (d->tied && !name)
+    d->own_state.tied = tied || d->kind == HN_STEP_LSTM || (!found && name && n > 1 && outputs == 1);
+    if (d->own_state.tied && !name)
         return hn_fail(err, HUNCH_REFUSED, "%s: the number of tokens that it drafts is not specified: expected n_predict in config.json",
                        hn_source_path(src));
     d->n = name ? n > HN_MOST_HEAD_STEPS ? HN_MOST_HEAD_STEPS + 1 : (int)n : outputs;
     return HUNCH_OK;
 }
 
-static hunch_status read_inner(hn_steps_desc *d, const hn_source *src, const hn_head_names *names, hunch_error *err) {
-    const hn_tensor *output = hn_step_find_tensor(src, names, d, (hn_step_tensor){HN_STEP_OUTPUT, 0, 0});
+static hunch_status read_width(hn_steps_desc *d, const hn_source *src, const hn_head_names *names, hunch_error *err) {
+    const hn_tensor *output = hn_step_find_tensor(src, names, (hn_step_tensor){HN_STEP_OUTPUT, 0, 0});
     if (!output || output->n_dims != 2 || output->dims[0] < 1 || output->dims[0] > 1 << 17)
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor head.0.weight of a speculator, or not a matrix", hn_source_path(src));
-    d->inner = (int)output->dims[0];
+    d->own_state.width = (int)output->dims[0];
     return HUNCH_OK;
 }
 
@@ -73,13 +73,12 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     if (names->form != HN_HEAD_SPECULATOR && names->form != HN_HEAD_ARCTIC_LSTM && names->form != HN_HEAD_GGUF_STEPS)
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor speculator.emb.0.weight nor forget_emb.0.weight: not a speculator of products",
                        hn_source_path(src));
-    hn_steps_count_parts(src, names, d);
-    d->kind = names->form == HN_HEAD_ARCTIC_LSTM || is_lstm(src, names, d) ? HN_STEP_LSTM : HN_STEP_SUM;
+    d->kind = is_lstm(src, names) ? HN_STEP_LSTM : HN_STEP_SUM;
     st = hn_steps_check_layers(a, src, 0, err);
-    if (!st) st = check_modules(src, names, d, err);
+    if (!st) st = check_modules(src, names, err);
     if (!st) st = read_steps(d, src, names, err);
-    if (!st) st = read_inner(d, src, names, err);
-    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_SCALE_INPUT, &d->scale_input, err);
+    if (!st) st = read_width(d, src, names, err);
+    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_SCALE_INPUT, &d->own_state.scale_input, err);
     if (!st) st = hn_steps_finish(a, src, names, target->vocab, err);
     return st ? st : hn_head_read_last(spec, target, taps, err);
 }

@@ -34,7 +34,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
                        hn_source_path(src), name, (unsigned long long)layers, (unsigned long long)modules, modules == 1 ? "" : "s",
                        modules == 1 ? "s" : "");
     hn_head_set_mtp(a, names, target->hidden);
-    a->draft_head.input.fc_bias = hn_head_find_tensor(src, names, HN_HEAD_FC_BIAS);
+    a->draft_head.input.joint.fc_bias = hn_head_find_tensor(src, names, HN_HEAD_FC_BIAS);
     return hn_head_read_last(spec, target, taps, err);
 }
 

@@ -47,13 +47,14 @@ static hunch_status read_taps(hn_source *src, hn_spec *spec, int layers, hn_head
 /* Norms before fc exist if the file specifies them or has a tensor of one; a missing tensor is an error, not another kind of head. */
 static hunch_status read_norms(hn_arch *a, const hn_source *src, const hn_head_names *names, hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
-    bool normed = false;
+    bool normed = false, read = false;
     hunch_status st = hn_head_bool(src, HN_HEAD_KEY_NORM_BEFORE_RESIDUAL, &normed, err);
-    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_NORM_OUTPUT, &d->output.reads_normed, err);
+    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_NORM_OUTPUT, &read, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_KEY_NORM_BEFORE_FC, &d->input.feature.norm_all, err);
     if (!st) st = hn_head_bool(src, HN_HEAD_KEY_FC_NORM, &d->input.feature.norm_each, err);
     d->input.feature.norm_all |= hn_head_find_tensor(src, names, HN_HEAD_FEATURE_NORM) != NULL;
     d->input.feature.norm_each |= hn_head_find_tensor(src, names, HN_HEAD_STATE_NORM) != NULL;
+    d->output.norm = read ? HN_NORM_READ : HN_NORM_ONCE;
     a->layer[0].input = normed ? HN_INPUT_PAIR_NORMED : HN_INPUT_PAIR;
     return st;
 }
@@ -67,7 +68,7 @@ hunch_status hn_eagle3_describe(hn_arch *a, hn_source *src, const hn_head_names 
     d->input.stream = HN_STREAM_FEATURE;
     d->input.features = taps->n;
     d->input.feature_width = target->hidden;
-    d->input.fc_bias = hn_head_find_tensor(src, names, HN_HEAD_FC_BIAS);
+    d->input.feature.fc_bias = hn_head_find_tensor(src, names, HN_HEAD_FC_BIAS);
     st = read_norms(a, src, names, err);
     return st ? st : hn_head_read_norms(spec, a, err);
 }

@@ -41,7 +41,7 @@ static void append_taps(char *to, size_t size, const hn_head_taps *t) {
 
 hn_head_embedding hn_head_embedding_of(const hn_head_desc *h) {
     const hn_steps_desc *steps = hn_head_steps(h);
-    if (h->input.own_embedding || (steps && (steps->kind == HN_STEP_SUM || steps->kind == HN_STEP_LSTM))) return HN_EMBEDDING_OWN;
+    if (h->input.own_embedding || (steps && hn_steps_own_state(steps))) return HN_EMBEDDING_OWN;
     return !steps || steps->kind == HN_STEP_GROUNDED ? HN_EMBEDDING_MODEL : HN_EMBEDDING_NONE;
 }
 
@@ -56,9 +56,11 @@ static void append_borrowed(char *to, size_t size, const hn_head_desc *h) {
 /* Appends its structure. */
 static void append_shape(char *to, size_t size, const hn_arch *a) {
     const hn_steps_desc *d = hn_head_steps(&a->draft_head);
+    const hn_resblocks_desc *blocks = d ? hn_steps_resblocks(d) : NULL;
+    const hn_own_state_desc *state = d ? hn_steps_own_state(d) : NULL;
     if (d) append(to, size, "%d position%s", d->n, d->n == 1 ? "" : "s");
-    if (d && d->resblocks > 0) append(to, size, " of %d resblock%s", d->resblocks, d->resblocks == 1 ? "" : "s");
-    if (d && d->inner > 0) append(to, size, " of %s state of %d", d->kind == HN_STEP_LSTM ? "a cell and a" : "a", d->inner);
+    if (blocks && blocks->n > 0) append(to, size, " of %d resblock%s", blocks->n, blocks->n == 1 ? "" : "s");
+    if (state) append(to, size, " of %s state of %d", d->kind == HN_STEP_LSTM ? "a cell and a" : "a", state->width);
     if (d && a->layers > 0) append(to, size, " behind ");
     if (a->layers > 0) append(to, size, "%d layer%s", a->layers, a->layers == 1 ? "" : "s");
     append(to, size, ", %d wide; ", a->hidden);

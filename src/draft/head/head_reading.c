@@ -72,12 +72,12 @@ hunch_status hn_head_read_mask_token(const hn_source *src, int tokens, int *out,
 hunch_status hn_head_read_norms(hn_spec *spec, hn_arch *a, hunch_error *err) {
     static const char *const streams[] = {"plain", "normed", NULL}, *const switches[] = {"off", "on", NULL};
     hn_head_desc *d = &a->draft_head;
-    int stream = a->layer[0].input == HN_INPUT_PAIR_NORMED, output = d->output.reads_normed, norms = 1;
+    int stream = a->layer[0].input == HN_INPUT_PAIR_NORMED, output = d->output.norm == HN_NORM_READ, norms = 1;
     hunch_status st = hn_spec_choice(spec, "residual", streams, stream, &stream, err);
     if (!st) st = hn_spec_choice(spec, "output", streams, output, &output, err);
     if (!st) st = hn_spec_choice(spec, "fc_norms", switches, 1, &norms, err);
     a->layer[0].input = stream ? HN_INPUT_PAIR_NORMED : HN_INPUT_PAIR;
-    d->output.reads_normed = output;
+    d->output.norm = output ? HN_NORM_READ : HN_NORM_ONCE;
     if (!norms) d->input.feature.norm_all = d->input.feature.norm_each = false;
     return st;
 }

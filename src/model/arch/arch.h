@@ -126,11 +126,13 @@ typedef struct hn_dense {
     hunch_status (*put)(const struct hn_arch *a, hn_gguf_writer *w, hunch_error *err);
 } hn_dense;
 
-/* The numbers in the names of a head's tensors, if it has weights for each position. */
-typedef struct hn_step_numbers {
-    int first_resblock, resblock_stride; /* number of the first one, and distance to the next */
-    bool inside; /* names have another 0 or 1 inside, from a list of modules */
-} hn_step_numbers;
+/* How a file lays out the tensors of a head with weights for each position. */
+typedef struct hn_step_layout {
+    int resblocks;                       /* of each position */
+    int first_resblock, resblock_stride; /* number of the first one in names, and distance to the next; 0: 1 */
+    bool inside;                         /* names have another 0 or 1 inside, from a list of modules */
+    bool fused_gates;                    /* the projections of a cell's four gates are one matrix */
+} hn_step_layout;
 
 /* How the file that a description was read from names and stores its tensors. Loading and converting read it, mostly through
  * hn_arch_tensor_name, hn_arch_find_tensor, hn_arch_matrices and hn_arch_vector_more; passes and operations never do. */
@@ -144,7 +146,7 @@ typedef struct hn_arch_files {
     bool norms_less_one; /* norm weights are stored less 1 */
     int next_layers;     /* GGUF: blocks after the model's layers, of a draft head */
     int head_form;       /* of a draft head: hn_head_form */
-    hn_step_numbers steps;
+    hn_step_layout steps;
 } hn_arch_files;
 
 typedef struct hn_arch {

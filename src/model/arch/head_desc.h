@@ -39,17 +39,22 @@ typedef struct hn_input_stage {
     int features, feature_width; /* number of the target's states in a feature, and the width of each */
     int embeddings;              /* rows of the embedding of tokens */
     bool own_embedding;          /* else it uses the target's */
-    bool fc_bias;                /* of kinds with fc */
     union {
         struct {
+            bool fc_bias;
             bool norms; /* fc(norm(embedding) | norm(feature)) */
         } joint;
         struct {
+            bool fc_bias;
             bool norm_all, norm_each; /* before fc: one RMSNorm over the whole feature; one over each of its states */
         } feature;
         struct {
+            bool fc_bias;
             bool scaled; /* a block's embeddings are scaled as the target scales them */
         } context;
+        struct {
+            int offset; /* layers before the target's last state; 0: after the final norm */
+        } state;
     };
 } hn_input_stage;
 
@@ -65,20 +70,37 @@ typedef enum hn_step_kind {
 } hn_step_kind;
 enum { HN_MOST_HEAD_STEPS = 16, HN_MOST_STEP_RESBLOCKS = 8, HN_STEP_GATES = 4 };
 
+/* Of RESBLOCKS and GROUNDED. */
+typedef struct hn_resblocks_desc {
+    int n; /* of each position */
+    bool bias;
+} hn_resblocks_desc;
+/* Of SUM and LSTM. */
+typedef struct hn_own_state_desc {
+    int width;
+    bool tied;        /* steps share embedding, norm and output, and all but the first share the projection */
+    bool scale_input; /* the target's state is normed and divided by sqrt 2 */
+} hn_own_state_desc;
+
 typedef struct hn_steps_desc {
     hn_step_kind kind;
-    int n;            /* positions that it drafts */
-    int resblocks;    /* residual blocks of each */
-    int inner;        /* SUM and LSTM: width of their own state */
-    bool resblock_bias, output_bias;
-    bool tied;        /* SUM and LSTM: steps share embedding, norm and output, and all but the first share the projection */
-    bool one_output;  /* one output matrix for all */
-    bool scale_input; /* SUM and LSTM: the target's state is normed and divided by sqrt 2 */
-    bool fused_gates; /* LSTM: the projections of the four gates are one matrix */
-    int state_offset; /* Hydra: layers before the target's last state; 0: after the final norm */
+    int n;           /* positions that it drafts */
+    bool one_output; /* one output matrix for all */
+    bool output_bias;
+    union {
+        hn_resblocks_desc resblocks;
+        hn_own_state_desc own_state;
+    };
 } hn_steps_desc;
 /* Does it draft all positions in the root's pass, independent of the tokens before them? */
 static inline bool hn_steps_at_once(const hn_steps_desc *s) { return s->kind == HN_STEP_RESBLOCKS || s->kind == HN_STEP_LAYERS; }
+/* The data of its kind; NULL: it is of another. */
+static inline const hn_resblocks_desc *hn_steps_resblocks(const hn_steps_desc *s) {
+    return s->kind == HN_STEP_RESBLOCKS || s->kind == HN_STEP_GROUNDED ? &s->resblocks : NULL;
+}
+static inline const hn_own_state_desc *hn_steps_own_state(const hn_steps_desc *s) {
+    return s->kind == HN_STEP_SUM || s->kind == HN_STEP_LSTM ? &s->own_state : NULL;
+}
 
 typedef enum hn_rows_kind {
     HN_ROWS_CHAIN, /* a row a drafted token, which reads the output of the row before */
@@ -118,8 +140,13 @@ typedef struct hn_rows_stage {
 
 /* ---- output: from the stream to logits (pass.c) ------------------------------------------------------------------------- */
 
-/* The norm before the output matrix. */
-typedef enum hn_output_norm { HN_NORM_ONCE, HN_NORM_NONE, HN_NORM_TWICE } hn_output_norm;
+/* The norm before the output matrix. Rows of drafts read the stream before it, except after READ. */
+typedef enum hn_output_norm {
+    HN_NORM_ONCE,
+    HN_NORM_READ, /* rows of drafts read the normed stream */
+    HN_NORM_TWICE,
+    HN_NORM_NONE
+} hn_output_norm;
 
 typedef enum hn_output_kind {
     HN_OUTPUT_ALL,
@@ -140,8 +167,7 @@ typedef struct hn_markov_desc {
 typedef struct hn_output_stage {
     hn_output_kind kind;
     hn_output_norm norm;
-    bool reads_normed; /* rows of drafts read the normed stream, else the stream */
-    bool own;          /* a matrix of its own, else the target's */
+    bool own; /* a matrix of its own, else the target's */
     union {
         struct {
             int n, used; /* clusters of equal size; those of a row */
@@ -156,6 +182,21 @@ typedef struct hn_head_desc {
     hn_output_stage output;
 } hn_head_desc;
 
+/* Whether its input has a product fc, and whether that has a bias. */
+static inline bool hn_head_has_fc(const hn_head_desc *d) {
+    return d->input.stream == HN_STREAM_JOINT || d->input.stream == HN_STREAM_FEATURE || d->input.stream == HN_STREAM_CONTEXT;
+}
+static inline bool hn_head_has_fc_bias(const hn_head_desc *d) {
+    switch (d->input.stream) {
+    case HN_STREAM_JOINT: return d->input.joint.fc_bias;
+    case HN_STREAM_FEATURE: return d->input.feature.fc_bias;
+    case HN_STREAM_CONTEXT: return d->input.context.fc_bias;
+    case HN_STREAM_TOKEN:
+    case HN_STREAM_LSTM:
+    case HN_STREAM_STATE: break;
+    }
+    return false;
+}
 /* Whether the stream begins with the embedding beside the feature. */
 static inline bool hn_head_reads_tokens(const hn_head_desc *d) {
     return d->input.stream == HN_STREAM_JOINT || d->input.stream == HN_STREAM_LSTM;

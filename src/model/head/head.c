@@ -22,7 +22,7 @@ bool hn_head_stages_fit(const hn_head_desc *d) {
         [HN_ROWS_CHAIN] = JOINT | LSTM | FEATURE, [HN_ROWS_TURNS] = JOINT,   [HN_ROWS_SPAN] = JOINT | LSTM,
         [HN_ROWS_MASKS] = FEATURE,                [HN_ROWS_BLOCK] = CONTEXT, [HN_ROWS_STEPS] = STATE};
     const hn_rows_kind rows = d->rows.kind;
-    if (!(streams[rows] >> d->input.stream & 1) || (d->output.reads_normed && d->output.norm == HN_NORM_NONE)) return false;
+    if (!(streams[rows] >> d->input.stream & 1)) return false;
     if (d->output.kind == HN_OUTPUT_MARKOV) return rows == HN_ROWS_BLOCK;
     return d->output.kind == HN_OUTPUT_ALL || (rows != HN_ROWS_BLOCK && rows != HN_ROWS_STEPS);
 }

@@ -74,7 +74,7 @@ typedef struct hn_head_names {
     const char *front, *first; /* "midlayer.", "layers.0." */
     int module;                 /* number of a block in a model's own files, or of a module of speculators */
     int modules;                /* number of consecutive ones from `module` on; 0: one */
-    hn_step_numbers steps;
+    hn_step_layout steps;
 } hn_head_names;
 
 hn_head_names hn_head_find_names(hn_source *src);

@@ -103,14 +103,14 @@ bool hn_head_has(const hn_arch *a, hn_head_part part) {
     const hn_output_stage *out = &d->output;
     const hn_rows_stage *rows = &d->rows;
     switch (part) {
-    case HN_HEAD_FC: return in->stream == HN_STREAM_JOINT || in->stream == HN_STREAM_FEATURE || in->stream == HN_STREAM_CONTEXT;
+    case HN_HEAD_FC: return hn_head_has_fc(d);
     case HN_HEAD_LSTM_1:
     case HN_HEAD_LSTM_2:
     case HN_HEAD_LSTM_BIAS_1:
     case HN_HEAD_LSTM_BIAS_2:
     case HN_HEAD_LSTM_STATE_BIAS_1:
     case HN_HEAD_LSTM_STATE_BIAS_2: return in->stream == HN_STREAM_LSTM;
-    case HN_HEAD_FC_BIAS: return in->fc_bias;
+    case HN_HEAD_FC_BIAS: return hn_head_has_fc_bias(d);
     case HN_HEAD_FEATURE_NORM: return in->stream == HN_STREAM_FEATURE && in->feature.norm_all;
     case HN_HEAD_STATE_NORM: return in->stream == HN_STREAM_FEATURE && in->feature.norm_each;
     case HN_HEAD_TOKEN_NORM:
@@ -215,7 +215,7 @@ static bool find_steps(hn_source *src, hn_head_names *names) {
         snprintf(begin, sizeof begin, "%s%s", all[i].front, all[i].begin);
         if (!has_tensor(src, begin)) continue;
         *names = (hn_head_names){.form = all[i].form, .front = all[i].front};
-        names->steps = hn_steps_find_numbers(src, names);
+        names->steps = hn_steps_find_layout(src, names);
         return true;
     }
     return false;
@@ -248,7 +248,11 @@ hn_head_names hn_head_find_names(hn_source *src) {
     const char *name;
     uint64_t n;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) {
-        if (!hn_head_u64(src, HN_HEAD_KEY_STEPS, &n, &name, NULL) && name) return (hn_head_names){.form = HN_HEAD_GGUF_STEPS, .front = ""};
+        if (!hn_head_u64(src, HN_HEAD_KEY_STEPS, &n, &name, NULL) && name) {
+            steps = (hn_head_names){.form = HN_HEAD_GGUF_STEPS, .front = ""};
+            steps.steps = hn_steps_find_layout(src, &steps);
+            return steps;
+        }
         return (hn_head_names){.form = gguf_form(src), .front = "", .first = ""};
     }
     if (find_steps(src, &steps)) return steps;

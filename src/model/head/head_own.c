@@ -162,7 +162,7 @@ void hn_head_set_mtp(hn_arch *a, const hn_head_names *names, int width) {
     d->input.feature_width = width;
     d->input.joint.norms = true;
     d->rows.kind = names->modules > 1 ? HN_ROWS_TURNS : HN_ROWS_CHAIN;
-    d->output.reads_normed = true;
+    d->output.norm = HN_NORM_READ;
 }
 
 hunch_status hn_head_read_own(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target,

@@ -7,11 +7,15 @@
 #include "model/weights.h"
 
 typedef enum hn_step_part {
-    HN_STEP_RESBLOCK, /* number: of the resblock */
+    HN_STEP_RESBLOCK,
     HN_STEP_RESBLOCK_BIAS,
     HN_STEP_RESIDUAL,
     HN_STEP_RESIDUAL_BIAS,
-    HN_STEP_GATE,  /* number: of the gate; HN_STEP_SUM has one projection */
+    HN_STEP_PROJECTION,
+    HN_STEP_GATE_FORGET, /* the gates of a cell, in this order also if they are one matrix */
+    HN_STEP_GATE_INPUT,
+    HN_STEP_GATE_OUTPUT,
+    HN_STEP_GATE_CELL,
     HN_STEP_GATES_FUSED,
     HN_STEP_EMBEDDING,
     HN_STEP_NORM,
@@ -23,31 +27,32 @@ typedef enum hn_step_part {
     HN_STEP_PARTS
 } hn_step_part;
 
-/* A tensor of a step. */
+/* A tensor of a step; block: the number of its resblock. */
 typedef struct hn_step_tensor {
     hn_step_part part;
-    int step, number;
+    int step, block;
 } hn_step_tensor;
 
 bool hn_head_form_has_steps(hn_head_form form);
-/* Its name in such a file; NULL: the form has none. Of d, kind and resblocks are used. */
-const char *hn_step_name(const hn_head_names *names, const hn_steps_desc *d, hn_step_tensor t, char out[128]);
-const hn_tensor *hn_step_find_tensor(const hn_source *src, const hn_head_names *names, const hn_steps_desc *d, hn_step_tensor t);
+/* Its name in such a file; NULL: the form has none. */
+const char *hn_step_name(const hn_head_names *names, hn_step_tensor t, char out[128]);
+const hn_tensor *hn_step_find_tensor(const hn_source *src, const hn_head_names *names, hn_step_tensor t);
 bool hn_step_part_is_vector(hn_step_part part);
+bool hn_step_part_is_projection(hn_step_part part); /* of a state: tied steps share those after the first */
 void hn_step_shape(const hn_arch *a, hn_step_tensor t, uint64_t dims[2]); /* as hn_head_part_shape */
 
 /* Iterates over all tensors of a head of this description: *t becomes the next; begin with {0, 0, -1}. Tensors that
  * steps share are listed once, as those of the first step. */
 bool hn_step_next(const hn_arch *a, hn_step_tensor *t);
 
-/* How a folder numbers resblocks and modules. */
-hn_step_numbers hn_steps_find_numbers(const hn_source *src, const hn_head_names *names);
+/* The layout of a file of this form, from its tensors. */
+hn_step_layout hn_steps_find_layout(const hn_source *src, const hn_head_names *names);
 /* Sets the sizes outside layers in a zeroed description, for a head of the target's width without layers. */
 void hn_steps_begin(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target);
 /* After it: the layers that such heads have before their steps, or as their steps. */
 hunch_status hn_steps_read_layers(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err);
-/* With kind, n, resblocks and inner set: reads what the tensors show (biases, own outputs, vocabularies). HUNCH_REFUSED if
- * they do not fit a target of `tokens` tokens. */
+/* With the kind, n, and the number of resblocks or the width of its own state set: reads what the tensors show (biases, own outputs,
+ * vocabularies). HUNCH_REFUSED if they do not fit a target of `tokens` tokens. */
 hunch_status hn_steps_finish(hn_arch *a, const hn_source *src, const hn_head_names *names, int tokens, hunch_error *err);
 /* After it, compares the file's keys with its tensors (head_steps_check.c): HUNCH_REFUSED, naming the key, if they differ. */
 hunch_status hn_steps_check_said(const hn_arch *a, const hn_source *src, const hn_head_names *names, int tokens, hunch_error *err);
@@ -57,12 +62,10 @@ hunch_status hn_steps_check_layers(const hn_arch *a, const hn_source *src, int m
 hunch_status hn_steps_take_copies(hn_source *src, const hn_arch *a, hunch_error *err);
 /* For a folder: whether an unused tensor of this name means that the head is another one. */
 bool hn_steps_counts(const hn_arch *a, const char *name);
-/* Sets the number of resblocks, and whether gates are fused, in a zeroed description. */
-void hn_steps_count_parts(const hn_source *src, const hn_head_names *names, hn_steps_desc *d);
 /* The target's vocabulary and width as the folder's tensors show them; 0: they do not. */
 void hn_steps_guess(const hn_source *src, const hn_head_names *names, int *tokens, int *width);
 /* The number of steps in a file, by tensors of that part. */
-int hn_steps_count(const hn_source *src, const hn_head_names *names, const hn_steps_desc *d, hn_step_part part);
+int hn_steps_count(const hn_source *src, const hn_head_names *names, hn_step_part part);
 
 /* Plans all tensors; m->head.step exists. hn_steps_share copies shared tensors to each step, after the load and after
  * m->output was set to the target's if the file has none. */

@@ -33,7 +33,8 @@ static hunch_status check_number(const hn_arch *a, const hn_source *src, const c
     static const char *const words[] = {"positions", "tokens at once", "resblocks a position", "tokens of its output",
                                         "tokens of this target"};
     const hn_steps_desc *d = &a->draft_head.rows.steps;
-    const int known[] = {d->n, d->n + 1, d->resblocks, a->vocab, tokens};
+    const hn_resblocks_desc *blocks = hn_steps_resblocks(d);
+    const int known[] = {d->n, d->n + 1, blocks ? blocks->n : 0, a->vocab, tokens};
     uint64_t value = 0;
     bool found = false;
     hunch_status st = hn_source_u64(src, key, &value, &found, err);
@@ -95,21 +96,21 @@ static hunch_status compare(const hn_source *src, const hn_tensor *copy, const h
 }
 
 hunch_status hn_steps_take_copies(hn_source *src, const hn_arch *a, hunch_error *err) {
+    const hn_steps_desc *d = hn_head_steps(&a->draft_head);
+    const hn_own_state_desc *state = d ? hn_steps_own_state(d) : NULL;
     const hn_head_names names = hn_head_names_of(a);
     hn_arch untied = *a;
     hn_step_tensor t = {0, 0, -1};
     hunch_status st = HUNCH_OK;
-    if (!hn_head_steps(&a->draft_head) || !a->draft_head.rows.steps.tied) return HUNCH_OK;
-    untied.draft_head.rows.steps.tied = untied.draft_head.rows.steps.one_output = false;
+    if (!state || !state->tied) return HUNCH_OK;
+    untied.draft_head.rows.steps.own_state.tied = untied.draft_head.rows.steps.one_output = false;
     while (!st && hn_step_next(&untied, &t)) {
-        const bool gate = t.part == HN_STEP_GATE || t.part == HN_STEP_GATES_FUSED;
+        const hn_step_tensor shared = {t.part, hn_step_part_is_projection(t.part) && t.step > 0, 0};
+        const hn_tensor *copy = hn_step_find_tensor(src, &names, t), *of = hn_step_find_tensor(src, &names, shared);
         char name[128];
-        const hn_tensor *copy = hn_step_find_tensor(src, &names, &a->draft_head.rows.steps, t),
-                        *of = hn_step_find_tensor(src, &names, &a->draft_head.rows.steps,
-                                                  (hn_step_tensor){t.part, gate && t.step > 0, t.number});
         if (!copy || !of || copy->used) continue;
         st = compare(src, copy, of, err);
-        hn_source_take(src, hn_step_name(&names, &a->draft_head.rows.steps, t, name));
+        hn_source_take(src, hn_step_name(&names, t, name));
     }
     return st;
 }

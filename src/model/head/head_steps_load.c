@@ -16,7 +16,7 @@ size_t hn_steps_tensors(const hn_arch *a) {
 
 static hn_buf *vector_of(hn_step *s, hn_step_tensor t) {
     switch (t.part) {
-    case HN_STEP_RESBLOCK_BIAS: return &s->resblock_bias[t.number];
+    case HN_STEP_RESBLOCK_BIAS: return &s->resblock_bias[t.block];
     case HN_STEP_RESIDUAL_BIAS: return &s->residual_bias;
     case HN_STEP_NORM: return &s->norm;
     case HN_STEP_NORM_BIAS: return &s->norm_bias;
@@ -28,9 +28,13 @@ static hn_buf *vector_of(hn_step *s, hn_step_tensor t) {
 
 static hn_weight *matrix_of(hn_step *s, hn_step_tensor t) {
     switch (t.part) {
-    case HN_STEP_RESBLOCK: return &s->resblock[t.number];
+    case HN_STEP_RESBLOCK: return &s->resblock[t.block];
     case HN_STEP_RESIDUAL: return &s->residual;
-    case HN_STEP_GATE: return &s->gate[t.number];
+    case HN_STEP_PROJECTION: return &s->gate[0];
+    case HN_STEP_GATE_FORGET:
+    case HN_STEP_GATE_INPUT:
+    case HN_STEP_GATE_OUTPUT:
+    case HN_STEP_GATE_CELL: return &s->gate[t.part - HN_STEP_GATE_FORGET];
     case HN_STEP_EMBEDDING: return &s->embedding;
     default: return &s->output;
     }
@@ -43,9 +47,9 @@ static hunch_status plan_matrix(hn_plan *p, const char *name, hn_step_tensor t, 
     const double macs = p->m->macs_per_row;
     hunch_status st = HUNCH_OK;
     if (t.part == HN_STEP_GATES_FUSED) {
-        const int inner = p->m->arch.draft_head.rows.steps.inner;
+        const int width = p->m->arch.draft_head.rows.steps.own_state.width;
         for (int g = 0; !st && g < HN_STEP_GATES; g++)
-            st = hn_plan_named_rows(p, name, (int)dims[0], (int)dims[1], (hn_part){g * inner, inner}, &s->gate[g], err);
+            st = hn_plan_named_rows(p, name, (int)dims[0], (int)dims[1], (hn_part){g * width, width}, &s->gate[g], err);
         return st;
     }
     st = hn_plan_named_matrix(p, name, (int)dims[0], (int)dims[1], w, err);
@@ -69,11 +73,13 @@ hunch_status hn_steps_plan(hn_plan *p, hunch_error *err) {
     if (!m->head.step) return hn_fail_memory(err, "positions of a draft head", (size_t)d->n * sizeof *m->head.step);
     while (!st && hn_step_next(a, &t)) {
         hn_step_shape(a, t, dims);
-        hn_step_name(&names, d, t, name);
+        hn_step_name(&names, t, name);
         st = hn_step_part_is_vector(t.part) ? hn_plan_named_vector(p, name, (int)dims[0], vector_of(&m->head.step[t.step], t), err)
                                             : plan_matrix(p, name, t, dims, err);
     }
-    if (!st && d->scale_input) m->head.root_half.off = hn_plan_room(p, (size_t)a->draft_head.input.feature_width * sizeof(float));
+    const hn_own_state_desc *state = hn_steps_own_state(d);
+    if (!st && state && state->scale_input)
+        m->head.root_half.off = hn_plan_room(p, (size_t)a->draft_head.input.feature_width * sizeof(float));
     return st;
 }
 
@@ -87,6 +93,7 @@ static void write_root_half(hn_model *m) {
 
 void hn_steps_share(hn_model *m) {
     const hn_steps_desc *d = &m->arch.draft_head.rows.steps;
+    const hn_own_state_desc *state = hn_steps_own_state(d);
     const hn_step *first = m->head.step;
     for (int k = 0; k < d->n; k++) {
         hn_step *s = &m->head.step[k];
@@ -96,7 +103,7 @@ void hn_steps_share(hn_model *m) {
             s->output = first->output;
             s->output_bias = first->output_bias;
         }
-        if (!d->tied) continue;
+        if (!state || !state->tied) continue;
         s->embedding = first->embedding;
         s->norm = first->norm;
         s->norm_bias = first->norm_bias;
@@ -104,7 +111,7 @@ void hn_steps_share(hn_model *m) {
         s->cell_norm_bias = first->cell_norm_bias;
         if (k > 1) memcpy(s->gate, m->head.step[1].gate, sizeof s->gate);
     }
-    if (d->scale_input) write_root_half(m);
+    if (state && state->scale_input) write_root_half(m);
 }
 
 /* ---- a smaller vocabulary ------------------------------------------------------------------------------------------------- */
