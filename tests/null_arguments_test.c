@@ -182,6 +182,7 @@ static void files_and_texts(hunch_model *m) {
     REFUSED(hunch_tokenize_pieces, n, m, "a", 1, &whole, 1, &ids, NULL, why);
     hunch_split split = {0};
     hunch_part part;
+    assert_false(hunch_marks_are_special(NULL)), seen("hunch_marks_are_special", "m");
     assert_false(hunch_prompt_thinks(NULL, "a", 1)), seen("hunch_prompt_thinks", "m");
     assert_false(hunch_prompt_thinks(m, NULL, 1)), seen("hunch_prompt_thinks", "text");
     assert_false(hunch_split_next(NULL, &split, "a", 1, true, &part)), seen("hunch_split_next", "m");

@@ -204,21 +204,25 @@ typedef struct hunch_message {
  * the template refuses the conversation, it is empty, or it is not UTF-8. */
 hunch_status hunch_chat_tokens(const hunch_model *m, const hunch_message *messages, size_t n, hunch_token **ids,
                                size_t *n_ids, hunch_error *err);
-/* The parts of an answer: what it says, what the model thought before, and the marks that its template has around that ("<think>"). */
-typedef enum hunch_part_kind { HUNCH_PART_TEXT, HUNCH_PART_THINKING, HUNCH_PART_MARK } hunch_part_kind;
+/* The parts of an answer: what it says, what the model thought before, the marks that its template has around that ("<think>", or the
+ * headers and ends of messages in channels), and calls of tools with their headers, which only templates with channels tell apart. */
+typedef enum hunch_part_kind { HUNCH_PART_TEXT, HUNCH_PART_THINKING, HUNCH_PART_MARK, HUNCH_PART_CALL } hunch_part_kind;
 typedef struct hunch_part {
     hunch_part_kind kind;
     size_t from, len; /* bytes of the text; len > 0 */
 } hunch_part;
-/* How far an answer was split. thinking is set before its first part: hunch_prompt_thinks of its prompt. */
+/* How far an answer was split; all zero but thinking, which is set before its first part: hunch_prompt_thinks of its prompt. */
 typedef struct hunch_split {
     bool thinking;
+    int message; /* of a template with channels: the message that the next part is in */
     size_t done; /* bytes */
 } hunch_split;
+/* Whether the marks are special tokens, so that an answer has them only with special_text of its request: without it all is text. */
+bool hunch_marks_are_special(const hunch_model *m);
 /* Whether a rendered prompt ends inside a thinking block, so that the answer begins in it. */
 bool hunch_prompt_thinks(const hunch_model *m, const char *text, size_t len);
 /* The next part of an answer's text so far (which grows from call to call), false: none yet. While it grows, a possible beginning of a
- * mark at its end is no part; ended: the text is whole. A model whose marks are special tokens needs `special_text` of the request. */
+ * mark at its end is no part; ended: the text is whole. */
 bool hunch_split_next(const hunch_model *m, hunch_split *s, const char *text, size_t len, bool ended, hunch_part *part);
 /* Renders any template without a model. now: "YYYY-MM-DD HH:MM:SS" for strftime_now, or NULL for the clock. */
 hunch_status hunch_template_render(const char *template_text, const char *vars_json, const char *now, char **text,

@@ -30,6 +30,8 @@ struct hunch_model {
     hn_template *chat_tools;   /* for conversations with tools; NULL: chat */
     char *chat_refused, *chat_tools_refused; /* why the file's templates are not used; NULL: they are, or there are none */
     const char *think_begin, *think_end; /* the template's marks around thinking */
+    bool think_channels; /* answers are messages whose headers name channels (answer_parts.c) */
+    bool think_special;  /* the marks are special tokens */
     char *chat_bos, *chat_eos; /* names of those tokens for the template, "" if absent */
     int threads;
     double load_seconds;
@@ -196,7 +198,7 @@ hunch_status hn_fail_context(const hunch_engine *e, const char *what, size_t n, 
 /* ---- answer_parts.c ---- */
 
 /* Chooses the marks around thinking that a template has; NULL: the usual ones. */
-void hn_think_marks(hunch_model *m, const char *template_text, size_t len);
+hunch_status hn_think_marks(hunch_model *m, const char *template_text, size_t len, hunch_error *err);
 
 /* ---- request.c ---- */
 

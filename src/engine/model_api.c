@@ -43,7 +43,7 @@ static hunch_status open_chat_for(hunch_model *m, hn_template **out, char **refu
     size_t len;
     hunch_status st = hn_source_chat_template(src, use, &text, &len, err);
     if (!st && text) st = parse_chat(out, refused, src, text, len, err);
-    if (!st && use == HN_CHAT_DEFAULT) hn_think_marks(m, text, text ? len : 0);
+    if (!st && use == HN_CHAT_DEFAULT) st = hn_think_marks(m, text, text ? len : 0, err);
     hn_free(text);
     return st;
 }
@@ -110,7 +110,7 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
     m->threads = load.threads;
     m->precision = o->precision;
     m->text_only = o->text_only;
-    hn_think_marks(m, NULL, 0);
+    (void)hn_think_marks(m, NULL, 0, err); /* without a tokenizer it cannot fail */
     st = hn_source_open(&src, path, err);
     if (!st && !m->text_only) st = hn_model_open(&m->target, src, &load, err);
     if (!st) st = open_text(m, src, err);

@@ -56,17 +56,12 @@ json_t *serve_stop_json(const serve_choice *c) {
     return json_null();
 }
 
-serve_parts serve_choice_parts(const serve_choice *c) {
-    if (c->call->whole_text) return (serve_parts){.n_answer = c->text.n};
-    return serve_parts_of(c->text.at, c->text.n, c->prompt->thinks, c->done);
-}
+const serve_bytes *serve_choice_answer(const serve_choice *c) { return c->call->whole_text ? &c->text : &c->parts.answer; }
 
 /* Tokens before the end of thinking. */
 static size_t thinking_tokens(const serve_choice *c) {
-    const serve_parts p = serve_choice_parts(c);
-    const size_t end = p.thinking + p.n_thinking;
     size_t at = 0, n = 0;
-    while (n < c->n_tokens && p.n_thinking && at < end) {
+    while (n < c->n_tokens && at < c->parts.thinking_end) {
         const char *bytes;
         size_t len = 0;
         bool special = false;
@@ -164,9 +159,9 @@ static json_t *text_of(const serve_call *c, const serve_choice *one) {
 }
 
 static json_t *message_json(const serve_choice *one) {
-    const serve_parts p = serve_choice_parts(one);
-    json_t *message = json_pack("{s:s,s:o}", "role", "assistant", "content", serve_text_json(one->text.at + p.answer, p.n_answer));
-    if (p.n_thinking) json_object_set_new(message, "reasoning_content", serve_text_json(one->text.at + p.thinking, p.n_thinking));
+    const serve_bytes *answer = serve_choice_answer(one), *thinking = &one->parts.thinking;
+    json_t *message = json_pack("{s:s,s:o}", "role", "assistant", "content", serve_text_json(answer->at, answer->n));
+    if (thinking->n) json_object_set_new(message, "reasoning_content", serve_text_json(thinking->at, thinking->n));
     return message;
 }
 

@@ -4,7 +4,6 @@
 #define HN_SERVE_ANSWER_H
 
 #include "server/serve_server.h"
-#include "server/serve_thinking.h"
 
 /* The error of a call that failed: the first choice's that did. False: none failed. */
 bool serve_answer_failed(const serve_call *c, serve_error *err);
@@ -17,8 +16,8 @@ serve_more serve_stream_next(const serve_server *s, serve_call *c, serve_bytes *
 
 /* ---- parts of both ---- */
 
-/* Thinking and answer of a choice. */
-serve_parts serve_choice_parts(const serve_choice *c);
+/* What of a choice is the answer: of a chat without its thinking, unless the call wants it whole. */
+const serve_bytes *serve_choice_answer(const serve_choice *c);
 /* null while it runs. */
 json_t *serve_finish_json(const serve_choice *c);
 /* What ended it, "stop_reason"; null: an end-of-sequence token, or its length. */

@@ -16,6 +16,7 @@ serve_call *serve_call_new(void) {
 
 static void choice_free(serve_choice *c) {
     serve_bytes_free(&c->text);
+    serve_parts_free(&c->parts);
     hn_free(c->tokens);
     hn_free(c->logprobs);
     hn_free(c->top);
@@ -53,6 +54,7 @@ void serve_call_choices(serve_call *c) {
         c->choices[i] = (serve_choice){.call = c,
                                        .index = i,
                                        .prompt = &c->prompts[i / c->n],
+                                       .parts.split.thinking = c->prompts[i / c->n].thinks,
                                        .seed = c->request.sampling.seed + (uint64_t)(i % c->n)};
 }
 

@@ -13,6 +13,7 @@
 
 #include "hunch/hunch.h"
 #include "server/serve_bytes.h"
+#include "server/serve_thinking.h"
 
 struct serve_call;
 
@@ -32,6 +33,7 @@ typedef struct serve_choice {
     hunch_session *session; /* NULL: not open, or over */
     /* under the lock */
     serve_bytes text;
+    serve_parts parts;   /* of a chat's text, unless the call wants it whole */
     hunch_token *tokens;
     size_t n_tokens, cap_tokens;
     float *logprobs; /* [n_tokens], if wanted */

@@ -8,7 +8,6 @@
 
 #include "base/mem.h"
 #include "server/serve_fields.h"
-#include "server/serve_thinking.h"
 
 bool serve_prompt_tokenize(hunch_model *m, const char *text, size_t len, int flags, const char *field, hunch_token **ids, size_t *n,
                            serve_error *err) {
@@ -57,6 +56,13 @@ static void arguments_parse(json_t *message) {
     }
 }
 
+/* What clients call reasoning_content is `thinking` for templates with channels; they take one text beside calls. */
+static void thinking_name(json_t *message) {
+    json_t *thinking = json_object_get(message, "reasoning_content");
+    const bool both = json_string_length(json_object_get(message, "content")) && json_array_size(json_object_get(message, "tool_calls"));
+    if (json_string_length(thinking) && !both && !json_object_get(message, "thinking")) json_object_set(message, "thinking", thinking);
+}
+
 static bool message_read(json_t *message, size_t i, serve_error *err) {
     char field[80];
     const char *wrong = NULL;
@@ -71,6 +77,7 @@ static bool message_read(json_t *message, size_t i, serve_error *err) {
     } else if (content && !json_is_string(content) && !json_is_null(content))
         return serve_fail(err, 400, field, "%s is not a text or a list of parts", field);
     arguments_parse(message);
+    thinking_name(message);
     return true;
 }
 
@@ -120,6 +127,19 @@ static bool render(const serve_server *s, hunch_model *m, json_t *vars, char **t
     return st ? serve_fail_hunch(err, "messages", &why) : true;
 }
 
+/* Messages that only call have null as their content; templates that fail for it may take none. False: there is no such message. */
+static bool nulls_drop(json_t *vars) {
+    bool any = false;
+    size_t i;
+    json_t *message;
+    json_array_foreach(json_object_get(vars, "messages"), i, message) {
+        if (!json_is_null(json_object_get(message, "content"))) continue;
+        json_object_del(message, "content");
+        any = true;
+    }
+    return any;
+}
+
 /* Without a template: the contents, one after the other. */
 static bool contents_join(const json_t *vars, char **text, size_t *len) {
     serve_bytes all = {0};
@@ -157,7 +177,9 @@ bool serve_prompt_render(serve_server *s, hunch_model *m, const json_t *body, bo
     json_t *vars = variables(body, add, err);
     if (!vars) return false;
     bool ok;
-    if (has_template(s, m)) ok = render(s, m, vars, text, len, err) && tools_seen(s, m, vars, *text, *len, err);
+    if (has_template(s, m))
+        ok = (render(s, m, vars, text, len, err) || (nulls_drop(vars) && render(s, m, vars, text, len, err))) &&
+             tools_seen(s, m, vars, *text, *len, err);
     else if (json_object_get(vars, "tools")) ok = serve_fail(err, 400, "tools", "the model has no chat template that renders tools");
     else ok = contents_join(vars, text, len) || serve_fail(err, 503, NULL, "no memory for the conversation");
     json_decref(vars);
@@ -180,7 +202,8 @@ bool serve_prompt_chat(serve_server *s, serve_call *c, hunch_model *m, const jso
     serve_prompt *p = prompts_make(c, 1);
     const int flags = has_template(s, m) ? HUNCH_TEXT_RENDERED : HUNCH_TEXT_PARSE_SPECIAL | HUNCH_TEXT_ADD_SPECIAL;
     bool ok = serve_prompt_tokenize(m, text, len, flags, "messages", &p->ids, &p->n, err);
-    p->thinks = serve_opens_thinking(text, len);
+    p->thinks = hunch_prompt_thinks(m, text, len);
+    if (has_template(s, m) && hunch_marks_are_special(m)) c->request.special_text = true; /* they are in no answer that is sent */
     hunch_free(text);
     if (ok && p->n == 0) ok = serve_fail(err, 400, "messages", "the conversation is empty");
     return ok;

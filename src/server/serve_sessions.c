@@ -73,12 +73,18 @@ static bool tokens_take(serve_choice *c, const hunch_output *out) {
     return prompt_take(c, &st) && logprobs_take(c, &st, out->n_tokens);
 }
 
+/* Thinking apart from the answer, as far as both are known. */
+static bool parts_take(serve_choice *c, bool done) {
+    const serve_call *call = c->call;
+    return call->whole_text || serve_parts_grow(&c->parts, call->model, c->text.at, c->text.n, done);
+}
+
 static bool on_output(void *user, const hunch_output *out) {
     serve_choice *c = user;
     serve_call *call = c->call;
     pthread_mutex_lock(&call->lock);
     const double before = c->last_s;
-    const bool kept = serve_bytes_add(&c->text, out->text, out->text_len) && tokens_take(c, out);
+    const bool kept = serve_bytes_add(&c->text, out->text, out->text_len) && parts_take(c, false) && tokens_take(c, out);
     if (!kept) hn_fail(&c->state.error, HUNCH_NO_MEMORY, "no memory for the answer");
     const bool go_on = kept && !call->gone;
     call->news = true;
@@ -110,6 +116,10 @@ static void choice_end(serve_choice *c, const hunch_session_state *st) {
     c->state.prompt_logprobs = NULL;
     c->state.prompt_top_logprobs = NULL;
     c->state.pooled = NULL;
+    if (!parts_take(c, true)) {
+        hn_fail(&c->state.error, HUNCH_NO_MEMORY, "no memory for the answer");
+        c->state.finish = HUNCH_FINISH_FAILED;
+    }
     c->done = true;
     c->call->news = true;
     c->call->left--;

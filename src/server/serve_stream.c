@@ -43,19 +43,19 @@ static bool begin(const serve_server *s, const serve_call *c, serve_choice *one,
 
 /* What is new of a chat: a delta; of a completion: its text. */
 static json_t *new_text(const serve_call *c, serve_choice *one) {
-    const serve_parts p = serve_choice_parts(one);
-    json_t *answer = serve_text_json(one->text.at + p.answer + one->sent_text, p.n_answer - one->sent_text), *choice;
+    const serve_bytes *said = serve_choice_answer(one), *thinking = &one->parts.thinking;
+    json_t *answer = said->n ? serve_text_json(said->at + one->sent_text, said->n - one->sent_text) : json_string(""), *choice;
     if (c->chat) {
         json_t *delta = json_object();
-        if (p.n_thinking > one->sent_thinking)
+        if (thinking->n > one->sent_thinking)
             json_object_set_new(delta, "reasoning_content",
-                                serve_text_json(one->text.at + p.thinking + one->sent_thinking, p.n_thinking - one->sent_thinking));
-        if (p.n_answer > one->sent_text || !json_object_size(delta)) json_object_set(delta, "content", answer);
+                                serve_text_json(thinking->at + one->sent_thinking, thinking->n - one->sent_thinking));
+        if (said->n > one->sent_text || !json_object_size(delta)) json_object_set(delta, "content", answer);
         json_decref(answer);
         choice = json_pack("{s:i,s:o}", "index", one->index, "delta", delta);
     } else choice = json_pack("{s:i,s:o}", "index", one->index, "text", answer);
-    one->sent_text = p.n_answer;
-    one->sent_thinking = p.n_thinking;
+    one->sent_text = said->n;
+    one->sent_thinking = thinking->n;
     return choice;
 }
 
@@ -78,8 +78,8 @@ static void piece(const serve_server *s, const serve_call *c, serve_choice *one,
 
 static void choice_next(const serve_server *s, const serve_call *c, serve_choice *one, serve_bytes *out) {
     if (!one->begun && !begin(s, c, one, out)) return;
-    const serve_parts p = serve_choice_parts(one);
-    const bool more = p.n_answer > one->sent_text || p.n_thinking > one->sent_thinking || one->n_tokens > one->sent_tokens;
+    const bool more = serve_choice_answer(one)->n > one->sent_text || one->parts.thinking.n > one->sent_thinking ||
+                      one->n_tokens > one->sent_tokens;
     if (more || (one->done && !one->ended && !c->chat)) piece(s, c, one, out);
     if (one->done && !one->ended && c->chat)
         choice_event(s, c, json_pack("{s:i,s:{},s:n,s:o,s:o}", "index", one->index, "delta", "logprobs", "finish_reason",

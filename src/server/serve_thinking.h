@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* serve_thinking.h - what of a growing answer is thinking, between <think> and </think>, and what is the answer itself. */
+/* serve_thinking.h - what of a growing answer is thinking, and what is the answer itself: two texts that only grow while it does. The
+ * model's own marks tell them apart (hunch_split_next), and are in neither. */
 #ifndef HN_SERVE_THINKING_H
 #define HN_SERVE_THINKING_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "hunch/hunch.h"
+#include "server/serve_bytes.h"
 
-/* Parts of a text; neither has the tags, nor line breaks at its beginning. */
 typedef struct serve_parts {
-    size_t thinking, n_thinking; /* where it begins, and its bytes */
-    size_t answer, n_answer;
+    hunch_split split; /* .thinking is set before the first text */
+    serve_bytes thinking, answer; /* without line breaks at their beginnings; an answer also has calls of tools */
+    size_t thinking_end; /* bytes of the whole text up to the end of the newest thinking */
 } serve_parts;
 
-/* A prompt that ends with <think>, spaces and line breaks aside: its answer begins in thinking. */
-bool serve_opens_thinking(const char *prompt, size_t n);
-/* thinks: of its prompt. done: the text does not grow any more; else what may be the beginning of a tag is left out, so that both parts
- * only grow while the text does. A text that neither began in thinking nor begins with <think> is all answer. */
-serve_parts serve_parts_of(const char *text, size_t n, bool thinks, bool done);
+/* Adds what is new in the whole text. done: it does not grow any more. False: no memory. */
+bool serve_parts_grow(serve_parts *p, const hunch_model *m, const char *text, size_t n, bool done);
+void serve_parts_free(serve_parts *p);
 
 #endif

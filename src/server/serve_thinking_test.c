@@ -9,7 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fixture.h"
 #include "server/serve_thinking.h"
+
+static hunch_model *model; /* without a template: its marks are <think> and </think> */
 
 static const struct {
     const char *text;
@@ -22,48 +25,50 @@ static const struct {
              {"so</think>yes", true, "so", "yes"},
              {"so", true, "so", ""},
              {"so </thin", true, "so </thin", ""},
-             {"a <think> b </think> c", false, "", "a <think> b </think> c"},
+             {"a <think> b </think> c", false, " b ", "a  c"},
              {"<thin", false, "", "<thin"},
              {"<think></think>", false, "", ""},
              {"<think>a</think>b</think>c", false, "a", "b</think>c"},
              {"a < b </ c </think>\n\nd\n\n", true, "a < b </ c ", "d\n\n"}};
 enum { CASES = sizeof cases / sizeof *cases };
 
-static void check_part(const char *text, size_t at, size_t n, const char *want) {
-    assert_int_equal(n, strlen(want));
-    assert_memory_equal(text + at, want, n);
+static void check_part(const serve_bytes *part, const char *want, bool whole) {
+    assert_true(whole ? part->n == strlen(want) : part->n <= strlen(want));
+    if (part->n) assert_memory_equal(part->at, want, part->n);
 }
 
 static void test_parts(void **state) {
     (void)state;
-    for (int i = 0; i < CASES; i++) {
-        const char *text = cases[i].text;
-        const size_t n = strlen(text);
-        size_t thinking = 0, answer = 0;
-        for (size_t k = 0; k <= n; k++) { /* what was sent is never taken back */
-            const serve_parts p = serve_parts_of(text, k, cases[i].thinks, false);
-            assert_true(p.n_thinking >= thinking && p.n_answer >= answer);
-            assert_memory_equal(text + p.thinking, cases[i].thinking, p.n_thinking);
-            assert_memory_equal(text + p.answer, cases[i].answer, p.n_answer);
-            thinking = p.n_thinking;
-            answer = p.n_answer;
+    for (int i = 0; i < CASES; i++)
+        for (size_t step = 1; step < 40; step *= 3) { /* what was sent is never taken back */
+            const size_t n = strlen(cases[i].text);
+            serve_parts p = {.split.thinking = cases[i].thinks};
+            for (size_t k = 0; k <= n; k += step) {
+                assert_true(serve_parts_grow(&p, model, cases[i].text, k, false));
+                check_part(&p.thinking, cases[i].thinking, false);
+                check_part(&p.answer, cases[i].answer, false);
+            }
+            assert_true(serve_parts_grow(&p, model, cases[i].text, n, true));
+            check_part(&p.thinking, cases[i].thinking, true);
+            check_part(&p.answer, cases[i].answer, true);
+            assert_true(p.thinking_end <= n && (p.thinking_end > 0 || !p.thinking.n));
+            serve_parts_free(&p);
         }
-        const serve_parts p = serve_parts_of(text, n, cases[i].thinks, true);
-        check_part(text, p.thinking, p.n_thinking, cases[i].thinking);
-        check_part(text, p.answer, p.n_answer, cases[i].answer);
-    }
 }
 
-static void test_prompts(void **state) {
+static int setup(void **state) {
     (void)state;
-    assert_true(serve_opens_thinking("x<think>\n", 9));
-    assert_true(serve_opens_thinking("<think>", 7));
-    assert_false(serve_opens_thinking("<think>\n\n</think>\n\n", 19));
-    assert_false(serve_opens_thinking("", 0));
-    assert_false(serve_opens_thinking("think>", 6));
+    model = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 1, HUNCH_PRECISION_NATIVE);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    hunch_model_close(&model);
+    return 0;
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts), cmocka_unit_test(test_prompts)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_parts)};
+    return cmocka_run_group_tests(tests, setup, teardown);
 }

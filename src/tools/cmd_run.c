@@ -65,6 +65,8 @@ static int sample_report(run *r, const hunch_session_state *st, const tool_why *
                           .load_s = r->load_s,
                           .seed = seed,
                           .logprobs = r->o.logprobs,
+                          .chat = r->prompts.items[0].chat,
+                          .thinks = r->prompts.items[0].thinks,
                           .why = r->o.why ? why : NULL,
                           .trees = r->o.trees ? why : NULL};
     if (r->json)
@@ -233,6 +235,7 @@ static int run_command(run *r) {
     const tool_prompt *p = &r->prompts.items[0];
     tool_request_init(&r->request, r->model, &r->o, DEFAULT_TOKENS);
     tool_row_request(&r->request, p);
+    r->request.special_text = p->chat && hunch_marks_are_special(r->model);
     r->color = !r->json && tool_colors(r->o.color, stdout);
     r->stream = (tool_stream){.model = r->model, .color = r->color, .split.thinking = p->thinks};
     return samples_run(r, parallel);

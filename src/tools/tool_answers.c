@@ -88,6 +88,7 @@ static int row_open(window *w, int at) {
         w->places[at] = (place){.row = w->next};
         tool_request_init(&q, a->model, a->o, a->default_n);
         tool_row_request(&q, p);
+        q.special_text = p->chat && hunch_marks_are_special(a->model);
         q.on_round = a->o->why || a->o->trees ? tool_why_add : NULL;
         q.on_round_user = &w->places[at].why;
         w->places[at].seed = q.sampling.seed;
@@ -115,6 +116,8 @@ static int row_report(window *w, int at, const hunch_session_state *st) {
                                 .load_s = a->load_s,
                                 .seed = p->seed,
                                 .logprobs = a->o->logprobs,
+                                .chat = a->prompts->items[p->row].chat,
+                                .thinks = a->prompts->items[p->row].thinks,
                                 .why = a->o->why ? &p->why : NULL,
                                 .trees = a->o->trees ? &p->why : NULL};
     json_t *line = json_pack("{s:O}", "id", a->prompts->items[p->row].id), *answer = tool_result_json(&result, st);

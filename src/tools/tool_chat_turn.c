@@ -106,14 +106,32 @@ static void end_note(const tool_chat_state *c, const hunch_session_state *st) {
                      tool_context_advice(c->model, (size_t)c->context + 1, "/set context=", advice));
 }
 
-static int turn_report(tool_chat_state *c, const hunch_session_state *st) {
+/* Marks that are special tokens have no place in a message, where their names are text: thinking is a field of its own, as templates with
+ * such marks expect it. Other templates find what is between their marks themselves. */
+static void answer_keep(tool_chat_state *c, const hunch_session_state *st, const tool_rendered *prompt) {
+    if (!prompt->chat || !hunch_marks_are_special(c->model)) {
+        tool_conversation_add(&c->talk, "assistant", st->text, st->text_len);
+        return;
+    }
+    tool_apart a = tool_answer_apart(c->model, prompt->thinks, st->text, st->text_len);
+    tool_conversation_add(&c->talk, "assistant", a.said, a.n_said);
+    if (a.n_thought)
+        tool_conversation_set(&c->talk, "thinking", a.thought, a.n_thought);
+    tool_apart_fini(&a);
+}
+
+static int turn_report(tool_chat_state *c, const hunch_session_state *st, const tool_rendered *prompt) {
     int code;
     totals_add(c, st);
-    tool_conversation_add(&c->talk, "assistant", st->text, st->text_len);
+    answer_keep(c, st, prompt);
     if (c->o.json_lines) {
-        tool_result result = {
-            .engine = c->engine, .load_s = c->load_s, .seed = c->request.sampling.seed, .model = c->model,
-            .logprobs = c->o.logprobs};
+        tool_result result = {.engine = c->engine,
+                              .load_s = c->load_s,
+                              .seed = c->request.sampling.seed,
+                              .model = c->model,
+                              .logprobs = c->o.logprobs,
+                              .chat = prompt->chat,
+                              .thinks = prompt->thinks};
         code = tool_print_json(tool_result_json(&result, st));
     } else {
         printf("%s\n", tool_style(c->color, '0'));
@@ -128,10 +146,10 @@ static int turn_report(tool_chat_state *c, const hunch_session_state *st) {
 /* ---- generating -------------------------------------------------------------------------------------------------- */
 
 /* *answered: there is an answer, perhaps incomplete. */
-static int turn_generate(tool_chat_state *c, hunch_session **s, bool thinks, bool *answered) {
+static int turn_generate(tool_chat_state *c, hunch_session **s, const tool_rendered *prompt, bool *answered) {
     tool_wrap wrap = {.to = stdout};
     tool_stream stream = {
-        .model = c->model, .color = c->color, .split.thinking = thinks, .wrap = tool_is_terminal(stdout) ? &wrap : NULL};
+        .model = c->model, .color = c->color, .split.thinking = prompt->thinks, .wrap = tool_is_terminal(stdout) ? &wrap : NULL};
     tool_rounds rounds = {.engine = c->engine, .session = s, .n = 1, .stream = c->o.json_lines ? NULL : &stream};
     hunch_session_state st = {.finish = HUNCH_RUNNING};
     int code = 0;
@@ -151,7 +169,7 @@ static int turn_generate(tool_chat_state *c, hunch_session **s, bool thinks, boo
     if (st.finish == HUNCH_FINISH_FAILED)
         return message_failed(c, &st.error);
     *answered = true;
-    code = turn_report(c, &st);
+    code = turn_report(c, &st, prompt);
     return tool_interrupted && tool_interrupted != SIGINT ? HUNCH_CANCELLED : code;
 }
 
@@ -165,9 +183,10 @@ static int turn_answer(tool_chat_state *c, bool *answered) {
         code = oldest_leave_out(c, &r, &err);
     c->request.prompt = r.ids;
     c->request.n_prompt = r.n;
+    c->request.special_text = r.chat && hunch_marks_are_special(c->model);
     if (!code)
         code = (int)hunch_session_open(&s, c->engine, &c->request, &err);
-    code = code ? message_failed(c, &err) : turn_generate(c, &s, r.thinks, answered);
+    code = code ? message_failed(c, &err) : turn_generate(c, &s, &r, answered);
     hunch_session_close(&s);
     hn_free(r.ids);
     return code;

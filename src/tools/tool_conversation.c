@@ -45,6 +45,11 @@ void tool_conversation_add(tool_conversation *c, const char *role, const char *t
     }
 }
 
+void tool_conversation_set(tool_conversation *c, const char *field, const char *text, size_t len) {
+    json_t *newest = json_array_get(c->messages, json_array_size(c->messages) - 1);
+    json_object_set_new(newest, field, tool_json_text(text, len));
+}
+
 const json_t *tool_conversation_last(const tool_conversation *c) {
     const size_t n = json_array_size(c->messages);
     return n ? json_array_get(c->messages, n - 1) : NULL;

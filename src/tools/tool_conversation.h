@@ -19,6 +19,8 @@ void tool_conversation_fini(tool_conversation *c);
 void tool_conversation_clear(tool_conversation *c); /* removes all messages but the system message */
 void tool_conversation_system(tool_conversation *c, const char *text); /* "": none */
 void tool_conversation_add(tool_conversation *c, const char *role, const char *text, size_t len);
+/* Sets a field of the newest message. */
+void tool_conversation_set(tool_conversation *c, const char *field, const char *text, size_t len);
 /* The newest message, or NULL. Borrowed. */
 const json_t *tool_conversation_last(const tool_conversation *c);
 bool tool_conversation_last_is(const tool_conversation *c, const char *role);

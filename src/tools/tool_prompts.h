@@ -26,7 +26,7 @@ typedef struct tool_prompt {
     size_t prediction_len;
     hunch_token *prediction_ids; /* made by tool_prompt_ids */
     size_t n_prediction;
-    bool thinks; /* set by tool_prompt_ids: the template has opened a <think> block that the answer begins in */
+    bool chat, thinks; /* set by tool_prompt_ids: a template made it; which has opened a <think> block that the answer begins in */
 } tool_prompt;
 
 typedef struct tool_prompts {

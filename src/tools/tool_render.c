@@ -166,6 +166,7 @@ static int template_render(tool_rendered *out, const tool_template *t, const hun
     if (!code && tools && !uses_tools(&c, t, m, messages))
         code = (int)hn_fail(err, HUNCH_USAGE, "\"tools\": " NO_TOOLS);
     if (!code) {
+        out->chat = true;
         out->thinks = hunch_prompt_thinks(m, c.text, c.len);
         code = ids_of_chat(out, m, &c, err);
     }
@@ -245,6 +246,7 @@ static int conversation_ids(tool_prompt *p, const hunch_model *m, const tool_tem
     json_decref(messages);
     p->ids = r.ids;
     p->n_ids = r.n;
+    p->chat = r.chat;
     p->thinks = r.thinks;
     return code;
 }

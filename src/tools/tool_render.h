@@ -31,7 +31,7 @@ int tool_template_check(const tool_template *t, const hunch_model *m);
 typedef struct tool_rendered {
     hunch_token *ids;
     size_t n;
-    bool thinks; /* the template has opened a <think> block that the answer begins in */
+    bool chat, thinks; /* a template made it; which has opened a <think> block that the answer begins in */
 } tool_rendered;
 /* messages: a JSON array of {"role","content"}. An empty text is wrong usage. The message is left in err. */
 int tool_messages_render(tool_rendered *out, const tool_template *t, const hunch_model *m, json_t *messages,

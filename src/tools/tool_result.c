@@ -185,6 +185,46 @@ static json_t *drafter_of_json(const hunch_session_state *st) {
     return list;
 }
 
+/* ---- parts ------------------------------------------------------------------------------------------------- */
+
+static void apart_add(char *to, size_t *n, const char *text, size_t len) {
+    while (*n == 0 && len && (*text == '\n' || *text == '\r'))
+        text++, len--;
+    memcpy(to + *n, text, len);
+    *n += len;
+}
+
+tool_apart tool_answer_apart(const hunch_model *m, bool thinks, const char *text, size_t len) {
+    tool_apart a = {.said = tool_alloc(len + 1, 1), .thought = tool_alloc(len + 1, 1)};
+    hunch_split split = {.thinking = thinks};
+    hunch_part part;
+    while (hunch_split_next(m, &split, text, len, true, &part)) {
+        if (part.kind == HUNCH_PART_THINKING)
+            apart_add(a.thought, &a.n_thought, text + part.from, part.len);
+        else if (part.kind != HUNCH_PART_MARK)
+            apart_add(a.said, &a.n_said, text + part.from, part.len);
+    }
+    return a;
+}
+
+void tool_apart_fini(tool_apart *a) {
+    hn_free(a->said);
+    hn_free(a->thought);
+    *a = (tool_apart){0};
+}
+
+static void apart_json(json_t *out, const tool_result *r, const hunch_session_state *st) {
+    json_object_set_new(out, "answer", json_null());
+    json_object_set_new(out, "thinking", json_null());
+    if (!r->chat || !st->text)
+        return;
+    tool_apart a = tool_answer_apart(r->model, r->thinks, st->text, st->text_len);
+    json_object_set_new(out, "answer", tool_json_text(a.said, a.n_said));
+    if (a.n_thought)
+        json_object_set_new(out, "thinking", tool_json_text(a.thought, a.n_thought));
+    tool_apart_fini(&a);
+}
+
 json_t *tool_result_json(const tool_result *r, const hunch_session_state *st) {
     json_t *out = json_pack(
         "{s:o,s:o,s:s,s:I,s:I,s:o,s:o,s:I,s:o,s:I,s:I,s:o,s:I,s:I,s:I,s:s,s:o}", "tokens",
@@ -199,6 +239,7 @@ json_t *tool_result_json(const tool_result *r, const hunch_session_state *st) {
         tool_lossy_json(&st->lossy));
     if (!out)
         return NULL;
+    apart_json(out, r, st);
     json_object_set_new(out, "context_full", json_boolean(tool_context_full(r->engine, st)));
     json_object_set_new(out, "about", about_json(r->engine));
     json_object_set_new(out, "timing", timing_json(r, st));

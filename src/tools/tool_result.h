@@ -30,8 +30,17 @@ typedef struct tool_result {
     uint64_t seed;
     const tool_why *why, *trees; /* NULL: not wanted */
     int logprobs;        /* as in tool_options */
+    bool chat, thinks;   /* as in tool_prompt */
 } tool_result;
 json_t *tool_result_json(const tool_result *r, const hunch_session_state *st); /* NULL: out of memory */
+/* An answer to a conversation in two texts; both hn_free'd. Marks are in neither, nor line breaks at their beginnings; calls of tools that
+ * are parts of their own belong to what is said. */
+typedef struct tool_apart {
+    char *said, *thought;
+    size_t n_said, n_thought;
+} tool_apart;
+tool_apart tool_answer_apart(const hunch_model *m, bool thinks, const char *text, size_t len);
+void tool_apart_fini(tool_apart *a);
 /* The text ends where the context does. */
 bool tool_context_full(const hunch_engine *e, const hunch_session_state *st);
 /* Several lines on standard error. */
