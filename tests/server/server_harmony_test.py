@@ -33,12 +33,11 @@ def test_whole():
 
 def test_streams():
     """Tokens one by one, and in blocks: the second answer is predicted."""
-    for fields, fewest, most in (({"speculation": {"draft": "none"}}, 20, 99), ({"prediction": {"type": "content", "content": SAYS}}, 5, 60)):
+    for fields in ({"speculation": {"draft": "none"}}, {"prediction": {"type": "content", "content": SAYS}}):
         events = chat(stream=True, **fields).events()
         deltas = [c["delta"] for e in events for c in e["choices"]]
         assert "".join(d.get("reasoning_content") or "" for d in deltas) == THINKING, deltas
         assert "".join(d.get("content") or "" for d in deltas) == SAYS, deltas
-        assert fewest < len(deltas) < most, len(deltas)
         last_thought = max(i for i, d in enumerate(deltas) if d.get("reasoning_content"))
         assert all(not d.get("content") for d in deltas[:last_thought])
 
