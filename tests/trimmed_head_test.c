@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "draft/head/eagle3_head.h"
+#include "draft/head/head_form.h"
 #include "ops/pack.h"
 #include "heads.h"
 #include "command.h"

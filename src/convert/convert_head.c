@@ -132,7 +132,7 @@ static hunch_status put_keys(head_conversion *k) {
     if (!st && k->h->states && c->arch.draft_head.rows.kind != HN_ROWS_STEPS) st = put_states(k);
     if (!st) st = put_rows(k);
     if (!st) st = put_clusters(k);
-    if (!st && k->to.form == HN_HEAD_GGUF_MTP) st = put_number(k, HN_HEAD_KEY_MTP_LAYERS, 1);
+    if (!st && k->to.form == &hn_head_gguf_mtp) st = put_number(k, HN_HEAD_KEY_MTP_LAYERS, 1);
     return st || c->arch.layers == 0 ? st : put_rotation(k);
 }
 
@@ -199,7 +199,7 @@ static hunch_status visit(head_conversion *k, bool write) {
 
 hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const char *out_path, hunch_progress progress, void *user,
                              hunch_error *err) {
-    const int form = h->arch->files.head_form;
+    const hn_head_form *form = h->arch->files.head_form;
     const bool steps = hn_head_steps(&h->arch->draft_head);
     head_conversion k = {.c = {.src = src,
                                .arch = *h->arch,
@@ -210,15 +210,15 @@ hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const cha
                                .as = h->type},
                          .h = h,
                          .from = hn_head_names_of(h->arch),
-                         .to = {.form = steps                                   ? HN_HEAD_GGUF_STEPS
-                                        : form == HN_HEAD_MTP                   ? HN_HEAD_GGUF_MTP
-                                        : hn_head_form_folder_blocks((int)form) ? HN_HEAD_GGUF_BLOCKS
-                                                                                : HN_HEAD_GGUF,
+                         .to = {.form = steps                              ? &hn_head_gguf_steps
+                                        : form == &hn_head_mtp             ? &hn_head_gguf_mtp
+                                        : hn_head_form_folder_blocks(form) ? &hn_head_gguf_blocks
+                                                                           : &hn_head_gguf,
                                 .front = "",
                                 .first = ""}};
     k.c.arch.dense = hn_head_family(&h->arch->draft_head, h->states && !steps);
     k.c.arch.vocab = h->tokens;
-    if (form == HN_HEAD_MTP && hn_arch_modules(h->arch) > 1)
+    if (form == &hn_head_mtp && hn_arch_modules(h->arch) > 1)
         return hn_fail(err, HUNCH_REFUSED,
                        "%s: %d modules in a row: a GGUF holds one; expected the folder to be used as it is",
                        hn_source_path(src), hn_arch_modules(h->arch));

@@ -16,7 +16,7 @@ hunch_status hn_conversion_find_own(hn_conversion *c) {
 
 /* Visits the part of module k. If modules share one, each gets a copy, as in other GGUF files. */
 static hunch_status visit_part(hn_conversion *c, hn_head_part part, int k, bool write) {
-    const hn_head_names to = {.form = HN_HEAD_OWN_GGUF, .front = "", .module = c->arch.layers + k};
+    const hn_head_names to = {.form = &hn_head_own_gguf, .front = "", .module = c->arch.layers + k};
     hn_head_names from = hn_head_names_of(&c->own);
     const bool vector = hn_head_part_is_vector(part);
     char name[128], written[128];

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "convert/convert.h"
 #include "draft/head/head_drafter.h"
+#include "draft/head/head_form.h"
 #include "model/head/head_steps.h"
 
 enum { ANY_LAYERS = 256 }; /* of a target that was not given: checked when the head is opened */
@@ -63,7 +64,7 @@ static hunch_status guess_by_steps(hn_arch *a, hn_source *src, const hn_head_nam
 static hunch_status guess_target(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_head_facts *facts, hunch_error *err) {
     const size_t states = facts->states ? facts->states(src) : 0;
     if (facts->states && !states) return need_target(src, "which layers of its model it reads", err);
-    const bool steps = hn_head_form_has_steps(names->form);
+    const bool steps = names->form->steps;
     hunch_status st = steps ? guess_by_steps(a, src, names, err) : find_tokens(src, names, &a->vocab, err);
     if (!st && !steps) st = find_width(src, names, states, &a->hidden, err);
     if (!st && !a->vocab) st = need_target(src, "how many tokens its model has", err);

@@ -151,6 +151,7 @@ typedef struct hn_needs {      /* what open requests from the engine */
     int n_groups;
 } hn_needs;
 
+struct hn_head_form;
 struct hn_head_names;
 struct hn_head_taps;
 /* Describes the head in a file: a is filled by hn_head_read, its other fields are to be set. HUNCH_REFUSED: it is not of the kind,
@@ -161,6 +162,7 @@ typedef hunch_status (*hn_head_describe)(hn_arch *a, hn_source *src, const struc
 /* What is known of a kind of draft head without opening one: how its files are recognised (head/head_kind.h), and what they hold. */
 typedef struct hn_head_facts {
     hn_head_describe describe;
+    const struct hn_head_form *form[2]; /* forms of folders that only this kind has (model/head/head.h); NULL: none */
     const char *only[8];   /* beginnings of names that only this kind's tensors in a folder have, "model." before them or not */
     const char *shared[3]; /* the same, if tensors of kinds with names of their own have such names too */
     bool (*is)(hn_source *folder);     /* whether a folder without any of these is of this kind; NULL: no */

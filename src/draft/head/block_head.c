@@ -214,7 +214,7 @@ static hunch_status refuse_more(const hn_arch *a, const hn_source *src, hunch_er
 hunch_status hn_block_describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec, const hn_target_info *target,
                                bool root_drafts, hn_head_taps *taps, hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
-    if (!hn_head_form_blocks((int)names->form))
+    if (!hn_head_form_blocks(names->form))
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor hidden_norm.weight: not a head that drafts blocks", hn_source_path(src));
     d->rows.kind = HN_ROWS_BLOCK;
     d->rows.block.root_drafts = root_drafts;

@@ -25,7 +25,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     hunch_status st = hn_source_get_kind(src) == HN_SOURCE_GGUF ? hn_head_check_kind(src, "eagle", err) : HUNCH_OK;
     const bool noted = !fc && target->report; /* reported with the other missing tensors */
     if (st) return st;
-    if (names->form == HN_HEAD_MTP || (!noted && (!fc || fc->n_dims != 2 || fc->dims[0] != 2 * (uint64_t)a->hidden)))
+    if (names->form == &hn_head_mtp || (!noted && (!fc || fc->n_dims != 2 || fc->dims[0] != 2 * (uint64_t)a->hidden)))
         return hn_fail(err, HUNCH_REFUSED, "%s: not a head of EAGLE-1 or -2: expected a tensor fc.weight of %d inputs",
                        hn_source_path(src), 2 * a->hidden);
     if (a->vocab != target->vocab)

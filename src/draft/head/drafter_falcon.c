@@ -24,6 +24,15 @@
 
 enum { MOST_SPAN = 8 };
 
+/* All but the LSTM is named as in EAGLE's. */
+static const hn_head_form release_form = {
+    .base = &hn_head_folder,
+    .part = {[HN_HEAD_LSTM_1] = "lstm.weight_ih_l0", [HN_HEAD_LSTM_2] = "lstm.weight_ih_l1",
+             [HN_HEAD_LSTM_BIAS_1] = "lstm.bias_ih_l0", [HN_HEAD_LSTM_BIAS_2] = "lstm.bias_ih_l1",
+             [HN_HEAD_LSTM_STATE_BIAS_1] = "lstm.bias_hh_l0", [HN_HEAD_LSTM_STATE_BIAS_2] = "lstm.bias_hh_l1"},
+    .mark = {{"", "lstm."}},
+};
+
 static hunch_status read_span(const hn_source *src, int *out, hunch_error *err) {
     uint64_t k = 0;
     const char *name;
@@ -64,6 +73,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
 
 static const hn_head_facts facts = {
     .describe = describe,
+    .form = {&release_form},
     .only = {"lstm."},
 };
 const hn_drafter_kind hn_drafter_falcon = {.name = "falcon", .head = &facts, HN_HEAD_KIND};

@@ -17,10 +17,92 @@
  * Files: hydra_lm_head.pt with hydra_mlp.{k}.{j}.*, hydra_lm_head.{k}.*, prefix_embeding_layer.*; a release with dropout has its modules
  * at every other index.
  */
+#include <math.h>
 #include <string.h>
 
 #include "draft/head/head_reading.h"
 #include "model/head/head_steps.h"
+
+/* ---- files ------------------------------------------------------------------------------------------------------------------ */
+
+/* A dropout may be before each module of a list: then it has every other number, and outputs are inside the list. */
+static void number(hn_step_layout *layout, const hn_source *src, const hn_head_names *names) {
+    layout->inside = !hn_step_find_tensor(src, names, (hn_step_tensor){HN_STEP_OUTPUT, 0, 0});
+    if (hn_step_find_tensor(src, names, (hn_step_tensor){HN_STEP_RESBLOCK, 0, 0})) return;
+    layout->first_resblock = 1;
+    layout->resblock_stride = 2;
+}
+
+#define PREFIX "prefix_embeding_layer.layers.%d."
+static const char *const prefix_names[HN_ROLES] = {
+    [HN_ROLE_ATTN_NORM] = PREFIX "input_layernorm.weight",
+    [HN_ROLE_Q] = PREFIX "self_attn.q_proj.weight",
+    [HN_ROLE_K] = PREFIX "self_attn.k_proj.weight",
+    [HN_ROLE_V] = PREFIX "self_attn.v_proj.weight",
+    [HN_ROLE_O] = PREFIX "self_attn.o_proj.weight",
+    [HN_ROLE_FFN_NORM] = PREFIX "post_attention_layernorm.weight",
+    [HN_ROLE_GATE] = PREFIX "mlp.gate_proj.weight",
+    [HN_ROLE_UP] = PREFIX "mlp.up_proj.weight",
+    [HN_ROLE_DOWN] = PREFIX "mlp.down_proj.weight",
+};
+
+/* One layer like the target's first, which is its only description. */
+static hunch_status read_prefix(hn_arch *a, hn_source *src, const hn_arch *target, hunch_error *err) {
+    const hn_layer_desc *of = target->layer;
+    if (!hn_source_find(src, "prefix_embeding_layer.layers.0.self_attn.q_proj.weight")) return HUNCH_OK;
+    if (!of)
+        return hn_fail(
+            err, HUNCH_USAGE,
+            "%s: its prefix layer is like the model's layers: expected --target with the model that it drafts for",
+            hn_source_path(src));
+    if (of->mixer != HN_MIXER_ATTENTION)
+        return hn_fail(err, HUNCH_REFUSED,
+                       "%s: a prefix layer, expected a model whose first layer has attention",
+                       hn_source_path(src));
+    const hn_layer_desc like = {.heads = of->heads, .kv_heads = of->kv_heads, .head_dim = of->head_dim,
+                                .attention_scale = 1.0f / sqrtf((float)of->head_dim), .ffn = HN_FFN_SWIGLU, .ffn_width = of->ffn_width};
+    hn_rotation rotation = target->rotation[0];
+    rotation.freq_long = NULL; /* also in long texts it rotates as in short ones */
+    hunch_status st = hn_rope_add_copy(a, &rotation, err);
+    if (st) return st;
+    a->norm_eps = target->norm_eps;
+    a->files.layer_names = prefix_names;
+    return hn_steps_create_layers(a, 1, &like, err);
+}
+
+static const hn_step_form release_steps = {
+    .name = {[HN_STEP_RESBLOCK] = "hydra_mlp.#.@.linear.weight", [HN_STEP_RESBLOCK_BIAS] = "hydra_mlp.#.@.linear.bias",
+             [HN_STEP_RESIDUAL] = "hydra_mlp.#.@.res_connection.weight", [HN_STEP_RESIDUAL_BIAS] = "hydra_mlp.#.@.res_connection.bias",
+             [HN_STEP_OUTPUT] = "hydra_lm_head.#~1.weight", [HN_STEP_OUTPUT_BIAS] = "hydra_lm_head.#~1.bias"},
+    .key = {{"hydra_num_heads", HN_FACT_POSITIONS}, {"hydra_num_layers", HN_FACT_RESBLOCKS}},
+    .number = number,
+    .read_layers = read_prefix,
+};
+static const hn_head_form release_form = {
+    .part = {[HN_HEAD_OUTPUT_NORM] = "prefix_embeding_layer.norm.weight", [HN_HEAD_IDS] = "!d2t"},
+    .steps = &release_steps,
+    .mark = {{"", "hydra_mlp.0."}, {"hydra_head.", "hydra_mlp.0."}},
+};
+
+/* Keys that say whether its heads read tokens, and whether a layer precedes them. */
+static hunch_status check_keys(const hn_arch *a, const hn_source *src, hunch_error *err) {
+    const bool reads = a->draft_head.rows.steps.kind == HN_STEP_GROUNDED;
+    const char *form = a->layers ? "prefix-mlp" : "mlp";
+    bool grounded = reads, found = false;
+    hunch_status st = hn_source_bool(src, "grounded_heads", &grounded, &found, err);
+    if (!st && grounded != reads)
+        st = hn_fail(err, HUNCH_REFUSED,
+                     "%s: grounded_heads is %s, and there is %s tensor hydra_mlp.0.*.res_connection.weight",
+                     hn_source_path(src), grounded ? "true" : "false", reads ? "a" : "no");
+    if (!st) st = hn_source_str(src, "hydra_head_arch", &form, NULL, &found, err);
+    if (!st && !strcmp(form, "prefix-mlp") != (a->layers > 0))
+        st = hn_fail(err, HUNCH_REFUSED,
+                     "%s: hydra_head_arch is \"%.40s\", and there is %s layer prefix_embeding_layer.*",
+                     hn_source_path(src), form, a->layers ? "a" : "no");
+    return st;
+}
+
+/* ---- the description -------------------------------------------------------------------------------------------------------- */
 
 static hunch_status check_form(const hn_source *src, hunch_error *err) {
     const char *form = "mlp";
@@ -51,18 +133,20 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     hn_steps_desc *d = &a->draft_head.rows.steps;
     hunch_status st = hn_source_get_kind(src) == HN_SOURCE_GGUF ? hn_head_check_kind(src, "hydra", err) : check_form(src, err);
     if (st) return st;
-    if (names->form != HN_HEAD_HYDRA && names->form != HN_HEAD_GGUF_STEPS)
+    if (names->form != &release_form && names->form != &hn_head_gguf_steps)
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor hydra_mlp.0.*: not a head of Hydra", hn_source_path(src));
     d->kind = hn_step_find_tensor(src, names, (hn_step_tensor){HN_STEP_RESIDUAL, 0, 0}) ? HN_STEP_GROUNDED : HN_STEP_RESBLOCKS;
     d->n = hn_steps_count(src, names, HN_STEP_RESBLOCK);
     d->resblocks.n = names->steps.resblocks;
     st = hn_steps_check_layers(a, src, 1, err);
     if (!st) st = hn_steps_finish(a, src, names, target->vocab, err);
+    if (!st && names->form == &release_form) st = check_keys(a, src, err);
     return st ? st : read_offset(src, spec, target, taps, &a->draft_head.input.state.offset, err);
 }
 
 static const hn_head_facts facts = {
     .describe = describe,
+    .form = {&release_form},
     .only = {"hydra_"},
     .steps_tensor = "hydra_mlp.0.0.linear.weight",
 };

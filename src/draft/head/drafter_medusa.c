@@ -19,6 +19,33 @@
 #include "draft/head/head_reading.h"
 #include "model/head/head_steps.h"
 
+static const hn_step_form release_steps = {
+    .name = {[HN_STEP_RESBLOCK] = "#.@.linear.weight", [HN_STEP_RESBLOCK_BIAS] = "#.@.linear.bias", [HN_STEP_OUTPUT] = "#.^.weight"},
+    .in_model = true,
+};
+static const hn_head_form release_form = {
+    .part = {[HN_HEAD_IDS] = "!d2t"},
+    .steps = &release_steps,
+    .mark = {{"", "0.0.linear.weight"}, {"medusa_head.", "0.0.linear.weight"}, {"model.medusa_head.", "0.0.linear.weight"}},
+};
+
+static const hn_step_form vllm_steps = {
+    .name = {[HN_STEP_RESBLOCK] = "blocks.#.layers.@.weight",
+             [HN_STEP_RESBLOCK_BIAS] = "blocks.#.layers.@.bias",
+             [HN_STEP_OUTPUT] = "lm_heads.#.weight"},
+    .key = {{"num_heads", HN_FACT_POSITIONS},
+            {"num_hidden_layers", HN_FACT_RESBLOCKS},
+            {"truncated_vocab_size", HN_FACT_OUTPUTS},
+            {"vocab_size", HN_FACT_TOKENS}},
+    .in_model = true,
+};
+static const hn_head_form vllm_form = {
+    .part = {[HN_HEAD_IDS] = "token_map"},
+    .lists_tokens = true,
+    .steps = &vllm_steps,
+    .mark = {{"", "blocks.0.layers.0."}, {"medusa_heads.", "blocks.0.layers.0."}, {"", "lm_heads.0."}, {"medusa_heads.", "lm_heads.0."}},
+};
+
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
                              const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
     hn_steps_desc *d = &a->draft_head.rows.steps;
@@ -26,7 +53,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     double logit_scale = 1;
     hunch_status st = hn_source_get_kind(src) == HN_SOURCE_GGUF ? hn_head_check_kind(src, "medusa", err) : HUNCH_OK;
     if (st) return st;
-    if (names->form != HN_HEAD_MEDUSA && names->form != HN_HEAD_MEDUSA_VLLM && names->form != HN_HEAD_GGUF_STEPS)
+    if (names->form != &release_form && names->form != &vllm_form && names->form != &hn_head_gguf_steps)
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor 0.0.linear.weight nor blocks.0.layers.0.weight: not a head of Medusa",
                        hn_source_path(src));
     d->kind = HN_STEP_RESBLOCKS;
@@ -43,6 +70,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
 
 static const hn_head_facts facts = {
     .describe = describe,
+    .form = {&release_form, &vllm_form},
     .only = {"medusa_head.", "medusa_heads.", "blocks.0.layers.0.", "0.0.linear.weight", "lm_heads.0.weight"},
     .steps_tensor = "0.0.linear.weight or blocks.0.layers.0.weight",
 };

@@ -21,6 +21,41 @@
 #include "draft/head/head_reading.h"
 #include "model/head/head_steps.h"
 
+/* ---- files ------------------------------------------------------------------------------------------------------------------ */
+
+/* Arctic's are lists of one module. */
+static void number(hn_step_layout *layout, const hn_source *src, const hn_head_names *names) {
+    layout->inside = !hn_step_find_tensor(src, names, (hn_step_tensor){HN_STEP_EMBEDDING, 0, 0});
+}
+
+static const hn_step_form sum_steps = {
+    .name = {[HN_STEP_PROJECTION] = "proj.#~0.weight", [HN_STEP_EMBEDDING] = "emb.#~0.weight", [HN_STEP_NORM] = "ln.#~0.weight",
+             [HN_STEP_NORM_BIAS] = "ln.#~0.bias", [HN_STEP_OUTPUT] = "head.#.weight"},
+    .key = {{"vocab_size", HN_FACT_TOKENS}},
+    .number = number,
+};
+static const hn_head_form sum_form = {
+    .part = {[HN_HEAD_IDS] = "!d2t"},
+    .steps = &sum_steps,
+    .mark = {{"speculator.", "emb.0."}, {"", "emb.0."}},
+};
+
+static const hn_step_form lstm_steps = {
+    .name = {[HN_STEP_GATE_FORGET] = "forget_proj.#.weight", [HN_STEP_GATE_INPUT] = "input_proj.#.weight",
+             [HN_STEP_GATE_OUTPUT] = "output_proj.#.weight", [HN_STEP_GATE_CELL] = "cell_proj.#.weight",
+             [HN_STEP_GATES_FUSED] = "projs.#.weight", [HN_STEP_EMBEDDING] = "forget_emb.#.weight", [HN_STEP_NORM] = "state_ln.#.weight",
+             [HN_STEP_NORM_BIAS] = "state_ln.#.bias", [HN_STEP_CELL_NORM] = "cell_ln.#.weight", [HN_STEP_CELL_NORM_BIAS] = "cell_ln.#.bias",
+             [HN_STEP_OUTPUT] = "head.#.weight"},
+    .key = {{"vocab_size", HN_FACT_TOKENS}},
+};
+static const hn_head_form lstm_form = {
+    .part = {[HN_HEAD_IDS] = "!d2t"},
+    .steps = &lstm_steps,
+    .mark = {{"speculator.", "forget_emb.0."}, {"", "forget_emb.0."}},
+};
+
+/* ---- the description -------------------------------------------------------------------------------------------------------- */
+
 /* Arctic's files may have several products where others have one; these are refused. */
 static hunch_status check_modules(const hn_source *src, const hn_head_names *names, hunch_error *err) {
     char name[128], deeper[140];
@@ -37,7 +72,7 @@ static hunch_status check_modules(const hn_source *src, const hn_head_names *nam
 }
 
 static bool is_lstm(const hn_source *src, const hn_head_names *names) {
-    return names->form == HN_HEAD_ARCTIC_LSTM || hn_step_find_tensor(src, names, (hn_step_tensor){HN_STEP_CELL_NORM, 0, 0});
+    return names->form == &lstm_form || hn_step_find_tensor(src, names, (hn_step_tensor){HN_STEP_CELL_NORM, 0, 0});
 }
 
 /* Number of steps: n_predict if the file has it, because tied steps have only one set of tensors. */
@@ -47,7 +82,7 @@ static hunch_status read_steps(hn_steps_desc *d, const hn_source *src, const hn_
     bool tied = false, found = false;
     const int outputs = hn_steps_count(src, names, HN_STEP_OUTPUT);
     hunch_status st = hn_head_u64(src, HN_HEAD_KEY_STEPS, &n, &name, err);
-    if (!st && names->form != HN_HEAD_GGUF_STEPS) st = hn_source_bool(src, "tie_weights", &tied, &found, err);
+    if (!st && names->form != &hn_head_gguf_steps) st = hn_source_bool(src, "tie_weights", &tied, &found, err);
     if (st) return st;
     d->own_state.tied = tied || d->kind == HN_STEP_LSTM || (!found && name && n > 1 && outputs == 1);
     if (d->own_state.tied && !name)
@@ -70,7 +105,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     hn_steps_desc *d = &a->draft_head.rows.steps;
     hunch_status st = hn_source_get_kind(src) == HN_SOURCE_GGUF ? hn_head_check_kind(src, "mlp", err) : HUNCH_OK;
     if (st) return st;
-    if (names->form != HN_HEAD_SPECULATOR && names->form != HN_HEAD_ARCTIC_LSTM && names->form != HN_HEAD_GGUF_STEPS)
+    if (names->form != &sum_form && names->form != &lstm_form && names->form != &hn_head_gguf_steps)
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor speculator.emb.0.weight nor forget_emb.0.weight: not a speculator of products",
                        hn_source_path(src));
     d->kind = is_lstm(src, names) ? HN_STEP_LSTM : HN_STEP_SUM;
@@ -85,6 +120,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
 
 static const hn_head_facts facts = {
     .describe = describe,
+    .form = {&sum_form, &lstm_form},
     .only = {"speculator.emb.", "speculator.forget_emb.", "forget_emb.", "emb.0."},
     .steps_tensor = "speculator.emb.0.weight or forget_emb.0.weight",
 };

@@ -21,13 +21,13 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
                              const hn_target_info *target, hn_head_taps *taps, hunch_error *err) {
     const char *name;
     uint64_t layers = 1;
-    const bool own = names->form >= HN_HEAD_OWN;
+    const bool own = hn_head_form_own(names->form);
     hunch_status st = own ? HUNCH_OK : hn_head_check_kind(src, "mtp", err);
     if (!st && !own) st = hn_head_u64(src, HN_HEAD_KEY_MTP_LAYERS, &layers, &name, err);
     if (st) return st;
-    if (!own && names->form != HN_HEAD_MTP && names->form != HN_HEAD_GGUF_MTP)
+    if (!own && names->form != &hn_head_mtp && names->form != &hn_head_gguf_mtp)
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor %s: not a module of multi-token prediction",
-                       hn_source_path(src), names->form == HN_HEAD_GGUF ? "blk.0.nextn.*" : "mtp_layers.0.*");
+                       hn_source_path(src), names->form == &hn_head_gguf ? "blk.0.nextn.*" : "mtp_layers.0.*");
     const uint64_t modules = !own && names->modules ? (uint64_t)names->modules : 1;
     if (layers != 1 && layers != modules)
         return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected %llu layer%s, which draft%s any depth",

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "draft/head/head_form.h"
 #include "draft/head/head_reading.h"
 #include "model/head/head_steps.h"
 
@@ -28,7 +29,7 @@ hunch_status hn_head_check_taps(const hn_arch *a, const hn_source *src, const hn
 hunch_status hn_head_check_form(const hn_source *src, const hn_head_names *names, const char *kind, hunch_error *err) {
     const hn_drafter_kind *of = hn_drafter_named(kind);
     const char *tensor = of && of->head ? of->head->steps_tensor : NULL;
-    const bool has = hn_head_form_has_steps(names->form);
+    const bool has = names->form->steps;
     if (!of || has == (tensor != NULL)) return HUNCH_OK;
     return has ? hn_fail(err, HUNCH_REFUSED, "%s: no head of kind %s: it has weights for each position", hn_source_path(src), kind)
                : hn_fail(err, HUNCH_REFUSED, "%s: no head of kind %s: expected a tensor %s", hn_source_path(src), kind, tensor);

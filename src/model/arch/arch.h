@@ -145,7 +145,7 @@ typedef struct hn_arch_files {
     bool rows_in_pairs;  /* Q and K rows are in pairs; they are packed in halves, so rope_interleaved is false */
     bool norms_less_one; /* norm weights are stored less 1 */
     int next_layers;     /* GGUF: blocks after the model's layers, of a draft head */
-    int head_form;       /* of a draft head: hn_head_form */
+    const struct hn_head_form *head_form; /* of a draft head (head/head.h); NULL: it is none */
     hn_step_layout steps;
 } hn_arch_files;
 

@@ -140,7 +140,7 @@ static void test_own_blocks(void **state) {
     folder_write_changed(GOLDEN, "\"head_dim\": 32", "\"head_dim\": 32");
     hn_source *s = folder_open();
     assert_int_equal(hn_arch_read(&a, s, &err), HUNCH_OK);
-    assert_true(hn_head_find_own(s, &a, &names) && names.form == HN_HEAD_OWN);
+    assert_true(hn_head_find_own(s, &a, &names) && names.form == &hn_head_own);
     assert_int_equal(hn_head_read_own(&head, s, &names, &a, &err), HUNCH_OK);
     assert_true(head.layers == 1 && head.layer[0].gated && head.layer[0].first == 1 && head.files.norms_less_one);
     hn_arch_fini(&head);

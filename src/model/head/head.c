@@ -94,7 +94,7 @@ static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn
     hn_head_desc *d = &a->draft_head;
     const hn_tensor *embedding = hn_head_find_tensor(src, names, HN_HEAD_EMBEDDING),
                     *output = hn_head_find_tensor(src, names, HN_HEAD_OUTPUT);
-    if (hn_head_form_folder_blocks((int)names->form) && a->hidden == target->hidden) { /* copies of the target's matrices, if any */
+    if (hn_head_form_folder_blocks(names->form) && a->hidden == target->hidden) { /* copies of the target's matrices, if any */
         embedding = NULL;
         if (output && output->n_dims == 2 && output->dims[1] == (uint64_t)target->vocab) output = NULL;
     }
@@ -118,27 +118,30 @@ static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn
     return check_target_keys(a, src, target, err);
 }
 
+static hunch_status read_steps(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
+    const hn_step_form *form = names->form->steps;
+    hn_steps_begin(a, src, names, target);
+    hunch_status st = form->read_layers ? form->read_layers(a, src, target, err) : HUNCH_OK;
+    if (!st && names->form == &hn_head_gguf_steps) st = refuse_windows(a, src, err);
+    for (int i = 0; !st && i < a->layers; i++) read_parts(&a->layer[i], a, src);
+    return st;
+}
+
 hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
     const hn_dense *family;
-    if (hn_head_form_has_steps(names->form)) {
-        hn_steps_begin(a, src, names, target);
-        hunch_status read = hn_steps_read_layers(a, src, names, target, err);
-        if (!read && names->form == HN_HEAD_GGUF_STEPS) read = refuse_windows(a, src, err);
-        for (int i = 0; !read && i < a->layers; i++) read_parts(&a->layer[i], a, src);
-        return read;
-    }
+    if (names->form->steps) return read_steps(a, src, names, target, err);
     hunch_status st = hn_head_find_family(src, &family, err);
     if (!st) st = refuse_other_layers(src, err);
     if (!st) st = hn_dense_read_layers(a, src, family, err);
     if (!st) st = hn_head_read_rotation(a, src, err);
     if (st) return st;
-    if (names->form == HN_HEAD_MTP && names->modules > HN_MOST_HEAD_MODULES)
+    if (names->form == &hn_head_mtp && names->modules > HN_MOST_HEAD_MODULES)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d modules of multi-token prediction or more, expected at most %d", hn_source_path(src),
                        names->modules, HN_MOST_HEAD_MODULES);
-    if (names->form == HN_HEAD_MTP && names->modules > a->layers)
+    if (names->form == &hn_head_mtp && names->modules > a->layers)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d modules of multi-token prediction, expected num_hidden_layers to be as many, not %d",
                        hn_source_path(src), names->modules, a->layers);
-    if (names->form == HN_HEAD_MTP) a->layers = names->modules ? names->modules : 1; /* config.json may have the target's number */
+    if (names->form == &hn_head_mtp) a->layers = names->modules ? names->modules : 1; /* config.json may have the target's number */
     if (a->layers > MOST_LAYERS)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d layers, expected a draft head of at most %d", hn_source_path(src), a->layers,
                        MOST_LAYERS);
@@ -178,13 +181,13 @@ hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n,
     *ids = NULL;
     const bool has_name = hn_head_name(names, HN_HEAD_IDS, 0, name);
     hn_tensor *t = has_name ? hn_source_take(src, name) : NULL;
-    const bool offsets = hn_source_get_kind(src) == HN_SOURCE_HF && !(t && names->form == HN_HEAD_MEDUSA_VLLM);
+    const bool offsets = hn_source_get_kind(src) == HN_SOURCE_HF && !(t && names->form->lists_tokens);
     if (!t) t = hn_source_take(src, "d2t");
     if (!t && n < vocab)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d draft tokens of %d, but no tensor %s with their ids", hn_source_path(src), n,
                        vocab, has_name ? name : "d2t");
     if (!t) return HUNCH_OK;
-    if (!hn_head_form_has_steps(names->form) && !hn_head_find_tensor(src, names, HN_HEAD_OUTPUT))
+    if (!names->form->steps && !hn_head_find_tensor(src, names, HN_HEAD_OUTPUT))
         return hn_fail(err, HUNCH_REFUSED, "%s: a tensor %s, and no %s: expected the output whose tokens it names",
                        hn_source_path(src), t->name, hn_head_name(names, HN_HEAD_OUTPUT, 0, name));
     int64_t *stored = hn_alloc((size_t)n * sizeof *stored);
@@ -203,7 +206,7 @@ hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n,
 
 hn_head_names hn_head_names_of(const hn_arch *a) {
     const hn_arch_files *f = &a->files;
-    return (hn_head_names){(hn_head_form)f->head_form, f->body, f->first_layer, f->first_block, a->layers, f->steps};
+    return (hn_head_names){f->head_form, f->body, f->first_layer, f->first_block, a->layers, f->steps};
 }
 
 /* One of the head's parts. k: the state, or the block if there are several. */
@@ -216,7 +219,7 @@ static hunch_status plan_part(hn_plan *p, hn_head_part part, int k, hn_buf *to, 
     hn_head_part_shape(&p->m->arch, part, dims);
     if (!hn_head_name(&names, part, k, name))
         return hn_fail(err, HUNCH_REFUSED, "%s: a head of this form has no such norms as its folder asks for", hn_source_path(p->src));
-    if (part == HN_HEAD_OUTPUT_NORM && names.form == HN_HEAD_OWN_GGUF && !hn_source_find(p->src, name))
+    if (part == HN_HEAD_OUTPUT_NORM && names.form == &hn_head_own_gguf && !hn_source_find(p->src, name))
         snprintf(name, sizeof name, "output_norm.weight"); /* a block without a norm uses the model's */
     const int before = p->n;
     const hunch_status st = hn_plan_named_vector(p, name, (int)dims[0], to, err);
@@ -242,7 +245,7 @@ static hunch_status plan_part_matrix(hn_plan *p, hn_head_part part, hn_weight *w
 static hunch_status plan_further_modules(hn_plan *p, hunch_error *err) {
     const hn_arch *a = &p->m->arch;
     hunch_status st = HUNCH_OK;
-    for (int k = 1; !st && k < hn_arch_modules(a) && a->files.head_form != HN_HEAD_OWN; k++) {
+    for (int k = 1; !st && k < hn_arch_modules(a) && a->files.head_form != &hn_head_own; k++) {
         hn_head_module *b = &p->m->head.further[k - 1];
         st = plan_module_matrix(p, HN_HEAD_FC, k, &b->fc, err);
         if (!st) st = plan_part(p, HN_HEAD_TOKEN_NORM, k, &b->token_norm, err);
@@ -285,8 +288,8 @@ static bool tensor_counts(const hn_source *src, const hn_arch *a, const char *na
     static const char *const layers[] = {"layers.", "midlayer.", "mtp_layers.", "blk."};
     static const char *const copies[] = {"embed_tokens.", "lm_head.", "d2t", "t2d", "verifier_norm.", "verifier_lm_head."};
     const hn_head_names names = hn_head_names_of(a);
-    if (a->files.head_form >= HN_HEAD_OWN) return hn_head_own_tensor(&names, name);
-    const bool mtp = a->files.head_form == HN_HEAD_MTP;
+    if (hn_head_form_own(a->files.head_form)) return hn_head_own_tensor(&names, name);
+    const bool mtp = a->files.head_form == &hn_head_mtp;
     const size_t inner = strncmp(a->files.body, "model.", 6) ? 0 : 6, front = mtp ? inner : strlen(a->files.body);
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return strcmp(name, "t2d") != 0 && strncmp(name, "rope_", 5) != 0;
     if (hn_head_steps(&a->draft_head)) return hn_steps_counts(a, name);
@@ -422,7 +425,7 @@ static hunch_status finish_outputs(hn_model *m, const hn_head_load *load, const 
 
 static void share_modules(hn_model *m) {
     const hn_head *h = &m->head;
-    for (int k = 1; k < hn_arch_modules(&m->arch) && m->arch.files.head_form == HN_HEAD_OWN; k++)
+    for (int k = 1; k < hn_arch_modules(&m->arch) && m->arch.files.head_form == &hn_head_own; k++)
         m->head.further[k - 1] = (hn_head_module){h->fc, h->token_norm, h->stream_norm, m->output_norm};
 }
 

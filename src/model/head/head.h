@@ -42,42 +42,40 @@ typedef enum hn_head_part {
     HN_HEAD_PARTS
 } hn_head_part;
 
-/* Forms of files. */
-typedef enum hn_head_form {
-    HN_HEAD_FOLDER,
-    HN_HEAD_MTP,
-    HN_HEAD_GGUF,
-    HN_HEAD_GGUF_MTP,
-    HN_HEAD_BLOCKS, /* folders of heads that draft blocks */
-    HN_HEAD_ENCODER, /* the same with other names of fc and its norm, which vLLM reads too */
-    HN_HEAD_GGUF_BLOCKS,
-    /* with weights for each position (head_steps.h) */
-    HN_HEAD_MEDUSA,
-    HN_HEAD_MEDUSA_VLLM,
-    HN_HEAD_HYDRA,
-    HN_HEAD_SPECULATOR, /* IBM's, and Arctic's without a cell */
-    HN_HEAD_ARCTIC_LSTM,
-    HN_HEAD_META,
-    HN_HEAD_GGUF_STEPS,
-    /* blocks in a model's own files: head_own.c */
-    HN_HEAD_OWN,
-    HN_HEAD_OWN_NEXT,
-    HN_HEAD_OWN_GGUF,
-    HN_HEAD_FORMS
+/* A form of files: how they name the tensors of a head outside its layers. A form of one kind of heads is in that kind's
+ * drafter_KIND.c; these are shared, or of no kind's own files. */
+typedef struct hn_head_form {
+    const struct hn_head_form *base; /* names that it lacks are those of this form; NULL: there are none */
+    /* '@': a tensor of layer 0; '!': without a prefix; %d: the number of a state, or of a module. NULL: see base */
+    const char *part[HN_HEAD_PARTS];
+    const struct hn_step_form *steps; /* of heads with weights for each position (head_steps.h); NULL: of others */
+    bool lists_tokens;                /* a list of drafted tokens in a folder has ids, else offsets */
+    bool numbered;                    /* %d is the number of a module */
+    /* A folder has this form if the name of a tensor begins with a prefix of all names and then so. */
+    struct {
+        const char *front, *begin;
+    } mark[8];
 } hn_head_form;
-static inline bool hn_head_form_folder_blocks(int form) { return form == HN_HEAD_BLOCKS || form == HN_HEAD_ENCODER; }
-static inline bool hn_head_form_blocks(int form) { return hn_head_form_folder_blocks(form) || form == HN_HEAD_GGUF_BLOCKS; }
+
+extern const hn_head_form hn_head_folder, hn_head_gguf;   /* EAGLE's, which most heads have */
+extern const hn_head_form hn_head_mtp, hn_head_gguf_mtp; /* modules of multi-token prediction in a folder of their own: speculators' */
+/* Of heads that draft blocks; the second: other names of fc and its norm, which vLLM reads too. */
+extern const hn_head_form hn_head_blocks, hn_head_encoder, hn_head_gguf_blocks;
+extern const hn_head_form hn_head_gguf_steps;
+extern const hn_head_form hn_head_own, hn_head_own_next, hn_head_own_gguf; /* blocks in a model's own files: head_own.c */
+static inline bool hn_head_form_folder_blocks(const hn_head_form *f) { return f == &hn_head_blocks || f == &hn_head_encoder; }
+static inline bool hn_head_form_blocks(const hn_head_form *f) { return hn_head_form_folder_blocks(f) || f == &hn_head_gguf_blocks; }
+static inline bool hn_head_form_own(const hn_head_form *f) { return f == &hn_head_own || f == &hn_head_own_next || f == &hn_head_own_gguf; }
 
 /* Names of the head's tensors in a file: all start with `front` ("", "model."), those of layer 0 continue with `first`. */
 typedef struct hn_head_names {
-    hn_head_form form;
+    const hn_head_form *form;
     const char *front, *first; /* "midlayer.", "layers.0." */
     int module;                 /* number of a block in a model's own files, or of a module of speculators */
     int modules;                /* number of consecutive ones from `module` on; 0: one */
     hn_step_layout steps;
 } hn_head_names;
 
-hn_head_names hn_head_find_names(hn_source *src);
 hn_head_names hn_head_names_of(const hn_arch *a); /* of the file that the description was read from */
 /* The name of a part; k: number of the state. NULL: this form has none. */
 const char *hn_head_name(const hn_head_names *names, hn_head_part part, int k, char out[128]);

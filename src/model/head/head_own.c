@@ -27,7 +27,7 @@ static int count_modules(const hn_source *src, const char *front, const char *na
     return n;
 }
 
-static hn_head_names own_names(hn_head_form form, const char *front, int module, int modules) {
+static hn_head_names own_names(const hn_head_form *form, const char *front, int module, int modules) {
     return (hn_head_names){.form = form, .front = front, .module = module, .modules = modules};
 }
 
@@ -35,16 +35,16 @@ bool hn_head_find_own(const hn_source *src, const hn_arch *target, hn_head_names
     static const char *const fronts[] = {"mtp.", "model.mtp.", "model.language_model.mtp.", "language_model.mtp."};
     const int module = target->layers;
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) {
-        *names = own_names(HN_HEAD_OWN_GGUF, "", module, target->files.next_layers);
+        *names = own_names(&hn_head_own_gguf, "", module, target->files.next_layers);
         return target->files.next_layers > 0 && has(src, "", "blk.%d.nextn.eh_proj.weight", module);
     }
     for (size_t i = 0; i < sizeof fronts / sizeof *fronts; i++)
         if (has(src, fronts[i], "fc.weight", 0)) {
             const int n = count_modules(src, fronts[i], "layers.%d.input_layernorm.weight", 0);
-            *names = own_names(HN_HEAD_OWN, fronts[i], 0, n > 1 ? n : 1);
+            *names = own_names(&hn_head_own, fronts[i], 0, n > 1 ? n : 1);
             return true;
         }
-    *names = own_names(HN_HEAD_OWN_NEXT, target->files.body ? target->files.body : "", module, 0);
+    *names = own_names(&hn_head_own_next, target->files.body ? target->files.body : "", module, 0);
     if (target->files.body) names->modules = count_modules(src, target->files.body, "layers.%d.eh_proj.weight", module);
     return names->modules > 0;
 }
@@ -63,7 +63,7 @@ hunch_status hn_head_find_side(const hn_source *src, const hn_arch *target, hn_h
             "%s: no tensor blk.%d.nextn.eh_proj.weight: expected a module of multi-token prediction after the %d layers "
             "of this target",
             hn_source_path(src), target->layers, target->layers);
-    *names = own_names(HN_HEAD_OWN_GGUF, "", target->layers, n);
+    *names = own_names(&hn_head_own_gguf, "", target->layers, n);
     *found = true;
     return HUNCH_OK;
 }
@@ -74,8 +74,8 @@ bool hn_head_own_tensor(const hn_head_names *names, const char *name) {
     if (strncmp(name, names->front, front) != 0 || strstr(name, "embed_tokens.") || strstr(name, "shared_head.head.") ||
         strstr(name, "shared_head_head.") || strstr(name, "rotary_emb."))
         return false;
-    if (names->form == HN_HEAD_OWN) return true;
-    if (sscanf(name + front, names->form == HN_HEAD_OWN_NEXT ? "layers.%d.%n" : "blk.%d.%n", &module, &end) != 1 || end == 0)
+    if (names->form == &hn_head_own) return true;
+    if (sscanf(name + front, names->form == &hn_head_own_next ? "layers.%d.%n" : "blk.%d.%n", &module, &end) != 1 || end == 0)
         return false;
     return module >= names->module && module < names->module + names->modules;
 }
@@ -179,7 +179,7 @@ hunch_status hn_head_read_own(hn_arch *a, const hn_source *src, const hn_head_na
     a->files.head = "";
     a->files.first_layer = NULL;
     a->files.first_block = names->module;
-    a->files.head_form = (int)names->form;
+    a->files.head_form = names->form;
     a->draft_head = (hn_head_desc){.input.embeddings = target->vocab};
     hn_head_set_mtp(a, names, target->hidden);
     snprintf(a->architecture, sizeof a->architecture, "head");

@@ -1,47 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_steps.c - see head_steps.h: names, shapes, and what a file's tensors show. Loading: head_steps_load.c. */
+/* head_steps.c - see head_steps.h: names, shapes, what a file's tensors show, and the form of a GGUF. Loading: head_steps_load.c. */
 #include "model/head/head_steps.h"
 
 #include <stdio.h>
-#include <string.h>
+
+#include "base/mem.h"
 
 /* ---- names ----------------------------------------------------------------------------------------------------------------- */
 
-/* '#': the step; '@': the resblock; '^': the number after all resblocks; '~': ".0" or ".1" if modules are in a list; NULL:
- * the form has none. */
-static const char *const folders[HN_STEP_PARTS][HN_HEAD_FORMS] = {
-    [HN_STEP_RESBLOCK] = {[HN_HEAD_MEDUSA] = "#.@.linear.weight", [HN_HEAD_MEDUSA_VLLM] = "blocks.#.layers.@.weight",
-                       [HN_HEAD_HYDRA] = "hydra_mlp.#.@.linear.weight", [HN_HEAD_GGUF_STEPS] = "step.#.ffn.@.weight"},
-    [HN_STEP_RESBLOCK_BIAS] = {[HN_HEAD_MEDUSA] = "#.@.linear.bias", [HN_HEAD_MEDUSA_VLLM] = "blocks.#.layers.@.bias",
-                            [HN_HEAD_HYDRA] = "hydra_mlp.#.@.linear.bias", [HN_HEAD_GGUF_STEPS] = "step.#.ffn.@.bias"},
-    [HN_STEP_RESIDUAL] = {[HN_HEAD_HYDRA] = "hydra_mlp.#.@.res_connection.weight", [HN_HEAD_GGUF_STEPS] = "step.#.ffn_residual.weight"},
-    [HN_STEP_RESIDUAL_BIAS] = {[HN_HEAD_HYDRA] = "hydra_mlp.#.@.res_connection.bias",
-                               [HN_HEAD_GGUF_STEPS] = "step.#.ffn_residual.bias"},
-    [HN_STEP_PROJECTION] = {[HN_HEAD_SPECULATOR] = "proj.#~.weight", [HN_HEAD_GGUF_STEPS] = "step.#.proj.weight"},
-    [HN_STEP_GATE_FORGET] = {[HN_HEAD_ARCTIC_LSTM] = "forget_proj.#.weight", [HN_HEAD_GGUF_STEPS] = "step.#.gate_forget.weight"},
-    [HN_STEP_GATE_INPUT] = {[HN_HEAD_ARCTIC_LSTM] = "input_proj.#.weight", [HN_HEAD_GGUF_STEPS] = "step.#.gate_input.weight"},
-    [HN_STEP_GATE_OUTPUT] = {[HN_HEAD_ARCTIC_LSTM] = "output_proj.#.weight", [HN_HEAD_GGUF_STEPS] = "step.#.gate_output.weight"},
-    [HN_STEP_GATE_CELL] = {[HN_HEAD_ARCTIC_LSTM] = "cell_proj.#.weight", [HN_HEAD_GGUF_STEPS] = "step.#.gate_cell.weight"},
-    [HN_STEP_GATES_FUSED] = {[HN_HEAD_ARCTIC_LSTM] = "projs.#.weight", [HN_HEAD_GGUF_STEPS] = "step.#.gates.weight"},
-    [HN_STEP_EMBEDDING] = {[HN_HEAD_SPECULATOR] = "emb.#~.weight", [HN_HEAD_ARCTIC_LSTM] = "forget_emb.#.weight",
-                           [HN_HEAD_GGUF_STEPS] = "step.#.token_embd.weight"},
-    [HN_STEP_NORM] = {[HN_HEAD_SPECULATOR] = "ln.#~.weight", [HN_HEAD_ARCTIC_LSTM] = "state_ln.#.weight",
-                      [HN_HEAD_GGUF_STEPS] = "step.#.norm.weight"},
-    [HN_STEP_NORM_BIAS] = {[HN_HEAD_SPECULATOR] = "ln.#~.bias", [HN_HEAD_ARCTIC_LSTM] = "state_ln.#.bias",
-                           [HN_HEAD_GGUF_STEPS] = "step.#.norm.bias"},
-    [HN_STEP_CELL_NORM] = {[HN_HEAD_ARCTIC_LSTM] = "cell_ln.#.weight", [HN_HEAD_GGUF_STEPS] = "step.#.cell_norm.weight"},
-    [HN_STEP_CELL_NORM_BIAS] = {[HN_HEAD_ARCTIC_LSTM] = "cell_ln.#.bias", [HN_HEAD_GGUF_STEPS] = "step.#.cell_norm.bias"},
-    [HN_STEP_OUTPUT] = {[HN_HEAD_MEDUSA] = "#.^.weight", [HN_HEAD_MEDUSA_VLLM] = "lm_heads.#.weight",
-                        [HN_HEAD_HYDRA] = "hydra_lm_head.#~.weight", [HN_HEAD_SPECULATOR] = "head.#.weight",
-                        [HN_HEAD_ARCTIC_LSTM] = "head.#.weight", [HN_HEAD_GGUF_STEPS] = "step.#.output.weight"},
-    [HN_STEP_OUTPUT_BIAS] = {[HN_HEAD_HYDRA] = "hydra_lm_head.#~.bias", [HN_HEAD_GGUF_STEPS] = "step.#.output.bias"},
-};
-bool hn_head_form_has_steps(hn_head_form form) {
-    return form == HN_HEAD_META || folders[HN_STEP_OUTPUT][form] != NULL;
-}
-
 const char *hn_step_name(const hn_head_names *names, hn_step_tensor t, char out[128]) {
-    const char *p = folders[t.part][names->form];
+    const char *p = names->form->steps->name[t.part];
     const hn_step_layout *at = &names->steps;
     const int stride = at->resblock_stride ? at->resblock_stride : 1;
     if (!p) return NULL;
@@ -54,7 +22,7 @@ const char *hn_step_name(const hn_head_names *names, hn_step_tensor t, char out[
         else if (*p == '^')
             n += (size_t)snprintf(out + n, 128 - n, "%d", at->resblocks);
         else if (*p == '~')
-            n += at->inside ? (size_t)snprintf(out + n, 128 - n, names->form == HN_HEAD_HYDRA ? ".1" : ".0") : 0;
+            n += p++ && at->inside ? (size_t)snprintf(out + n, 128 - n, ".%c", *p) : 0;
         else
             out[n++] = *p;
     }
@@ -153,14 +121,11 @@ static bool shows(const hn_source *src, const hn_head_names *names, hn_step_part
     return hn_step_find_tensor(src, names, (hn_step_tensor){part, 0, 0});
 }
 
-/* Hydra's lists may have a dropout before each module, Arctic's are lists of one. */
 hn_step_layout hn_steps_find_layout(const hn_source *src, const hn_head_names *names) {
-    const hn_step_part listed = names->form == HN_HEAD_HYDRA ? HN_STEP_OUTPUT : HN_STEP_EMBEDDING;
     hn_head_names found = *names;
     hn_step_layout *l = &found.steps;
     *l = (hn_step_layout){0};
-    if (names->form == HN_HEAD_HYDRA || names->form == HN_HEAD_SPECULATOR) l->inside = !shows(src, &found, listed);
-    if (names->form == HN_HEAD_HYDRA && !shows(src, &found, HN_STEP_RESBLOCK)) l->first_resblock = 1, l->resblock_stride = 2;
+    if (names->form->steps->number) names->form->steps->number(l, src, &found);
     while (l->resblocks < 10000 && hn_step_find_tensor(src, &found, (hn_step_tensor){HN_STEP_RESBLOCK, 0, l->resblocks})) l->resblocks++;
     l->fused_gates = shows(src, &found, HN_STEP_GATES_FUSED);
     return *l;
@@ -173,9 +138,9 @@ static int dim_of(const hn_tensor *t, int dim) {
 void hn_steps_guess(const hn_source *src, const hn_head_names *names, int *tokens, int *width) {
     static const hn_step_tensor block = {HN_STEP_RESBLOCK, 0, 0}, output = {HN_STEP_OUTPUT, 0, 0}, embedding = {HN_STEP_EMBEDDING, 0, 0};
     *tokens = *width = 0;
-    if (names->form == HN_HEAD_META) {
-        *tokens = dim_of(hn_source_find(src, "output.weight"), 1);
-        *width = dim_of(hn_source_find(src, "norm.weight"), 0);
+    if (names->form->steps->model_output) {
+        *tokens = dim_of(hn_source_find(src, names->form->steps->model_output), 1);
+        *width = dim_of(hn_source_find(src, names->form->steps->model_norm), 0);
         return;
     }
     *width = dim_of(hn_step_find_tensor(src, names, block), 1);
@@ -201,6 +166,15 @@ void hn_steps_begin(hn_arch *a, const hn_source *src, const hn_head_names *names
         .stream = HN_STREAM_STATE, .features = 1, .feature_width = target->hidden, .embeddings = target->vocab};
     a->draft_head.rows.kind = HN_ROWS_STEPS;
     a->draft_head.output.norm = HN_NORM_NONE;
+}
+
+hunch_status hn_steps_create_layers(hn_arch *a, int n, const hn_layer_desc *like, hunch_error *err) {
+    a->layer = hn_zalloc((size_t)n, sizeof *a->layer);
+    if (!a->layer) return hn_fail_memory(err, "layer descriptions", (size_t)n * sizeof *a->layer);
+    a->layers = n;
+    a->draft_head.output.norm = HN_NORM_ONCE;
+    for (int i = 0; i < n; i++) a->layer[i] = *like;
+    return HUNCH_OK;
 }
 
 static hunch_status check_counts(const hn_arch *a, const hn_source *src, hunch_error *err) {
@@ -250,5 +224,42 @@ hunch_status hn_steps_finish(hn_arch *a, const hn_source *src, const hn_head_nam
     h->output.own = shows(src, names, HN_STEP_OUTPUT);
     if (!h->output.own || (state && state->tied)) d->one_output = true;
     st = read_vocabularies(a, src, names, tokens, err);
-    return st ? st : hn_steps_check_said(a, src, names, tokens, err);
+    return st ? st : hn_steps_check_keys(a, src, names, tokens, err);
 }
+
+/* ---- our GGUF --------------------------------------------------------------------------------------------------------------- */
+
+/* Layers in a GGUF are described like those of every head (head_keys.c). */
+static hunch_status read_gguf_layers(hn_arch *a, hn_source *src, const hn_arch *target HN_UNUSED, hunch_error *err) {
+    if (!hn_source_find(src, "blk.0.attn_q.weight")) return HUNCH_OK;
+    const hn_arch before = *a;
+    const hn_dense *family;
+    bool pairs = false;
+    hunch_status st = hn_head_find_family(src, &family, err);
+    if (!st) st = hn_dense_read_layers(a, src, family, err);
+    if (!st) st = hn_head_read_rotation(a, src, err);
+    if (!st) st = hn_head_bool(src, HN_HEAD_KEY_ROWS_IN_PAIRS, &pairs, err);
+    a->files.rows_in_pairs = pairs;
+    a->draft_head.output.norm = HN_NORM_ONCE;
+    if (st) return st;
+    return a->hidden == before.hidden ? HUNCH_OK
+                                      : hn_fail(err, HUNCH_REFUSED, "%s: layers %d wide, expected the %d of the target",
+                                                hn_source_path(src), a->hidden, before.hidden);
+}
+
+static const hn_step_form gguf_steps = {
+    .name = {[HN_STEP_RESBLOCK] = "step.#.ffn.@.weight", [HN_STEP_RESBLOCK_BIAS] = "step.#.ffn.@.bias",
+             [HN_STEP_RESIDUAL] = "step.#.ffn_residual.weight", [HN_STEP_RESIDUAL_BIAS] = "step.#.ffn_residual.bias",
+             [HN_STEP_PROJECTION] = "step.#.proj.weight", [HN_STEP_GATE_FORGET] = "step.#.gate_forget.weight",
+             [HN_STEP_GATE_INPUT] = "step.#.gate_input.weight", [HN_STEP_GATE_OUTPUT] = "step.#.gate_output.weight",
+             [HN_STEP_GATE_CELL] = "step.#.gate_cell.weight", [HN_STEP_GATES_FUSED] = "step.#.gates.weight",
+             [HN_STEP_EMBEDDING] = "step.#.token_embd.weight", [HN_STEP_NORM] = "step.#.norm.weight",
+             [HN_STEP_NORM_BIAS] = "step.#.norm.bias", [HN_STEP_CELL_NORM] = "step.#.cell_norm.weight", [HN_STEP_CELL_NORM_BIAS] = "step.#.cell_norm.bias",
+             [HN_STEP_OUTPUT] = "step.#.output.weight", [HN_STEP_OUTPUT_BIAS] = "step.#.output.bias"},
+    .key = {{"hunch-head.steps", HN_FACT_POSITIONS}, {"hunch-head.vocab_size", HN_FACT_TOKENS}},
+    .read_layers = read_gguf_layers,
+};
+const hn_head_form hn_head_gguf_steps = {
+    .part = {[HN_HEAD_OUTPUT_NORM] = "output_norm.weight", [HN_HEAD_IDS] = "d2t"},
+    .steps = &gguf_steps,
+};

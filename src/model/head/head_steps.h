@@ -33,7 +33,26 @@ typedef struct hn_step_tensor {
     int step, block;
 } hn_step_tensor;
 
-bool hn_head_form_has_steps(hn_head_form form);
+/* What a key of a file says that its tensors show too. */
+typedef enum hn_step_fact { HN_FACT_POSITIONS, HN_FACT_WITH_FIRST, HN_FACT_RESBLOCKS, HN_FACT_OUTPUTS, HN_FACT_TOKENS } hn_step_fact;
+
+/* The part of a form of files (hn_head_form) that is of such heads alone. */
+typedef struct hn_step_form {
+    /* '#': the step; '@': the resblock; '^': the number after all resblocks; '~' and a digit: ".0" if modules are in a list. NULL: the
+     * form has none */
+    const char *name[HN_STEP_PARTS];
+    struct {
+        const char *key;
+        hn_step_fact is;
+    } key[5]; /* to a NULL key: they must agree with the tensors */
+    const char *model_norm, *model_output; /* of the whole model, if they are in such a folder: its width and tokens; NULL: neither is */
+    bool in_model;                         /* tensors without the names' prefix are the model's */
+    /* How modules and resblocks are numbered, in a zeroed layout; NULL: from 0 on. names has the layout so far. */
+    void (*number)(hn_step_layout *layout, const hn_source *src, const hn_head_names *names);
+    /* The layers that such heads have before their steps, or as their steps; NULL: they have none. After hn_steps_begin. */
+    hunch_status (*read_layers)(hn_arch *a, hn_source *src, const hn_arch *target, hunch_error *err);
+} hn_step_form;
+
 /* Its name in such a file; NULL: the form has none. */
 const char *hn_step_name(const hn_head_names *names, hn_step_tensor t, char out[128]);
 const hn_tensor *hn_step_find_tensor(const hn_source *src, const hn_head_names *names, hn_step_tensor t);
@@ -49,13 +68,13 @@ bool hn_step_next(const hn_arch *a, hn_step_tensor *t);
 hn_step_layout hn_steps_find_layout(const hn_source *src, const hn_head_names *names);
 /* Sets the sizes outside layers in a zeroed description, for a head of the target's width without layers. */
 void hn_steps_begin(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target);
-/* After it: the layers that such heads have before their steps, or as their steps. */
-hunch_status hn_steps_read_layers(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err);
+/* For read_layers: n layers like this one, and a norm before the output. */
+hunch_status hn_steps_create_layers(hn_arch *a, int n, const hn_layer_desc *like, hunch_error *err);
 /* With the kind, n, and the number of resblocks or the width of its own state set: reads what the tensors show (biases, own outputs,
  * vocabularies). HUNCH_REFUSED if they do not fit a target of `tokens` tokens. */
 hunch_status hn_steps_finish(hn_arch *a, const hn_source *src, const hn_head_names *names, int tokens, hunch_error *err);
 /* After it, compares the file's keys with its tensors (head_steps_check.c): HUNCH_REFUSED, naming the key, if they differ. */
-hunch_status hn_steps_check_said(const hn_arch *a, const hn_source *src, const hn_head_names *names, int tokens, hunch_error *err);
+hunch_status hn_steps_check_keys(const hn_arch *a, const hn_source *src, const hn_head_names *names, int tokens, hunch_error *err);
 /* HUNCH_REFUSED if such a head has more layers of attention. */
 hunch_status hn_steps_check_layers(const hn_arch *a, const hn_source *src, int most, hunch_error *err);
 /* After the plan: marks copies of tensors that tied steps share as used. HUNCH_REFUSED, naming it, if one is not a copy; HUNCH_FAILED. */

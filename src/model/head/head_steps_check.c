@@ -8,28 +8,7 @@
 
 /* ---- keys ------------------------------------------------------------------------------------------------------- */
 
-/* Medusa's released config is not checked: it specifies 2 heads, and there are 5. */
-typedef enum said { SAID_POSITIONS, SAID_WITH_FIRST, SAID_BLOCKS, SAID_OUTPUTS, SAID_TOKENS } said;
-
-static const struct {
-    hn_head_form form;
-    const char *key;
-    said what;
-} numbers[] = {
-    {HN_HEAD_MEDUSA_VLLM, "num_heads", SAID_POSITIONS},
-    {HN_HEAD_MEDUSA_VLLM, "num_hidden_layers", SAID_BLOCKS},
-    {HN_HEAD_MEDUSA_VLLM, "truncated_vocab_size", SAID_OUTPUTS},
-    {HN_HEAD_MEDUSA_VLLM, "vocab_size", SAID_TOKENS},
-    {HN_HEAD_HYDRA, "hydra_num_heads", SAID_POSITIONS},
-    {HN_HEAD_HYDRA, "hydra_num_layers", SAID_BLOCKS},
-    {HN_HEAD_SPECULATOR, "vocab_size", SAID_TOKENS},
-    {HN_HEAD_ARCTIC_LSTM, "vocab_size", SAID_TOKENS},
-    {HN_HEAD_META, "n_future_tokens", SAID_WITH_FIRST},
-    {HN_HEAD_GGUF_STEPS, "hunch-head.steps", SAID_POSITIONS},
-    {HN_HEAD_GGUF_STEPS, "hunch-head.vocab_size", SAID_TOKENS},
-};
-
-static hunch_status check_number(const hn_arch *a, const hn_source *src, const char *key, said what, int tokens, hunch_error *err) {
+static hunch_status check_number(const hn_arch *a, const hn_source *src, const char *key, hn_step_fact is, int tokens, hunch_error *err) {
     static const char *const words[] = {"positions", "tokens at once", "resblocks a position", "tokens of its output",
                                         "tokens of this target"};
     const hn_steps_desc *d = &a->draft_head.rows.steps;
@@ -38,35 +17,17 @@ static hunch_status check_number(const hn_arch *a, const hn_source *src, const c
     uint64_t value = 0;
     bool found = false;
     hunch_status st = hn_source_u64(src, key, &value, &found, err);
-    if (st || !found || value == (uint64_t)known[what]) return st;
-    if (what == SAID_TOKENS && (value == (uint64_t)a->draft_head.input.embeddings || value == (uint64_t)a->vocab)) return HUNCH_OK;
+    if (st || !found || value == (uint64_t)known[is]) return st;
+    if (is == HN_FACT_TOKENS && (value == (uint64_t)a->draft_head.input.embeddings || value == (uint64_t)a->vocab)) return HUNCH_OK;
     return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected %d, the %s", hn_source_path(src), key,
-                   (unsigned long long)value, known[what], words[what]);
+                   (unsigned long long)value, known[is], words[is]);
 }
 
-/* Hydra: whether its heads read tokens, and whether a layer precedes them. */
-static hunch_status check_hydra(const hn_arch *a, const hn_source *src, hunch_error *err) {
-    const bool reads = a->draft_head.rows.steps.kind == HN_STEP_GROUNDED;
-    const char *form = a->layers ? "prefix-mlp" : "mlp";
-    bool grounded = reads, found = false;
-    hunch_status st = hn_source_bool(src, "grounded_heads", &grounded, &found, err);
-    if (!st && grounded != reads)
-        st = hn_fail(err, HUNCH_REFUSED,
-                     "%s: grounded_heads is %s, and there is %s tensor hydra_mlp.0.*.res_connection.weight",
-                     hn_source_path(src), grounded ? "true" : "false", reads ? "a" : "no");
-    if (!st) st = hn_source_str(src, "hydra_head_arch", &form, NULL, &found, err);
-    if (!st && !strcmp(form, "prefix-mlp") != (a->layers > 0))
-        st = hn_fail(err, HUNCH_REFUSED,
-                     "%s: hydra_head_arch is \"%.40s\", and there is %s layer prefix_embeding_layer.*",
-                     hn_source_path(src), form, a->layers ? "a" : "no");
-    return st;
-}
-
-hunch_status hn_steps_check_said(const hn_arch *a, const hn_source *src, const hn_head_names *names, int tokens, hunch_error *err) {
+hunch_status hn_steps_check_keys(const hn_arch *a, const hn_source *src, const hn_head_names *names, int tokens, hunch_error *err) {
+    const hn_step_form *form = names->form->steps;
     hunch_status st = HUNCH_OK;
-    for (size_t i = 0; !st && i < sizeof numbers / sizeof *numbers; i++)
-        if (numbers[i].form == names->form) st = check_number(a, src, numbers[i].key, numbers[i].what, tokens, err);
-    return st || names->form != HN_HEAD_HYDRA ? st : check_hydra(a, src, err);
+    for (int i = 0; !st && form->key[i].key; i++) st = check_number(a, src, form->key[i].key, form->key[i].is, tokens, err);
+    return st;
 }
 
 hunch_status hn_steps_check_layers(const hn_arch *a, const hn_source *src, int most, hunch_error *err) {
@@ -118,8 +79,6 @@ hunch_status hn_steps_take_copies(hn_source *src, const hn_arch *a, hunch_error 
 /* ---- other tensors ------------------------------------------------------------------------------------------------------ */
 
 bool hn_steps_counts(const hn_arch *a, const char *name) {
-    const bool whole_model = *a->files.body && (a->files.head_form == HN_HEAD_MEDUSA || a->files.head_form == HN_HEAD_MEDUSA_VLLM);
     if (strstr(name, "rotary_emb.") || !strncmp(name, "prefix_embeding_layer.embed_tokens.", 35)) return false;
-    if (a->files.head_form == HN_HEAD_META) return !strncmp(name, "extra_heads.", 12);
-    return !whole_model || !strncmp(name, a->files.body, strlen(a->files.body));
+    return !a->files.head_form->steps->in_model || !strncmp(name, a->files.body, strlen(a->files.body));
 }

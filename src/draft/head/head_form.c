@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_form.c - see head_form.h. The forms of single kinds come first, in the order of the list of kinds. */
+#include "draft/head/head_form.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "draft/drafter.h"
+#include "model/head/head_steps.h"
+
+/* Whether there is a tensor whose name begins with it. */
+static bool has_tensor(hn_source *src, const char *begin) {
+    for (size_t i = 0; i < hn_source_tensor_count(src); i++)
+        if (!strncmp(hn_source_tensor(src, i)->name, begin, strlen(begin))) return true;
+    return false;
+}
+
+/* Names of layers, of which the first may have a name of its own. */
+static const char *first_layer(hn_source *src, const char *front) {
+    char middle[40];
+    snprintf(middle, sizeof middle, "%smidlayer.", front);
+    return has_tensor(src, middle) ? "midlayer." : "layers.0.";
+}
+
+static bool has_form(hn_source *src, const hn_head_form *form, hn_head_names *names) {
+    for (size_t i = 0; i < sizeof form->mark / sizeof *form->mark && form->mark[i].begin; i++) {
+        char begin[64];
+        snprintf(begin, sizeof begin, "%s%s", form->mark[i].front, form->mark[i].begin);
+        if (!has_tensor(src, begin)) continue;
+        *names = (hn_head_names){.form = form, .front = form->mark[i].front};
+        if (form->steps)
+            names->steps = hn_steps_find_layout(src, names);
+        else
+            names->first = first_layer(src, names->front);
+        return true;
+    }
+    return false;
+}
+
+static bool find_form_of_kind(hn_source *src, hn_head_names *names) {
+    const hn_drafter_kind *k;
+    for (int i = 0; (k = hn_drafter_kind_at(i)); i++)
+        for (size_t f = 0; k->head && f < sizeof k->head->form / sizeof *k->head->form; f++)
+            if (k->head->form[f] && has_form(src, k->head->form[f], names)) return true;
+    return false;
+}
+
+/* Heads that draft blocks, with one of these prefixes. */
+static bool find_blocks(hn_source *src, const char *front, hn_head_names *names) {
+    static const hn_head_form *const forms[] = {&hn_head_blocks, &hn_head_encoder};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        *names = (hn_head_names){.form = forms[i], .front = front, .first = first_layer(src, front)};
+        if (hn_head_find_tensor(src, names, HN_HEAD_CONTEXT_NORM)) return true;
+    }
+    return false;
+}
+
+/* The number of consecutive modules of multi-token prediction; 0: one. */
+static int count_modules(hn_source *src, const char *front) {
+    char begin[64];
+    int n = -1;
+    do
+        snprintf(begin, sizeof begin, "%slayers.%d.", front, ++n);
+    while (n <= HN_MOST_HEAD_MODULES && has_tensor(src, begin));
+    return n > 1 ? n : 0;
+}
+
+static bool find_modules(hn_source *src, const char *front, hn_head_names *names) {
+    char begin[40];
+    snprintf(begin, sizeof begin, "%slayers.", front);
+    *names = (hn_head_names){.form = &hn_head_mtp, .front = front, .modules = count_modules(src, front)};
+    return has_tensor(src, begin);
+}
+
+static hn_head_names gguf_names(hn_source *src) {
+    hn_head_names names = {.form = &hn_head_gguf, .front = "", .first = ""};
+    const hn_dense *family;
+    const char *name;
+    uint64_t n;
+    if (!hn_head_u64(src, HN_HEAD_KEY_STEPS, &n, &name, NULL) && name) {
+        names = (hn_head_names){.form = &hn_head_gguf_steps, .front = ""};
+        names.steps = hn_steps_find_layout(src, &names);
+    } else if (!hn_head_find_family(src, &family, NULL) && hn_head_family_blocks(family)) {
+        names.form = &hn_head_gguf_blocks;
+    } else if (has_tensor(src, "blk.0.nextn.")) {
+        names.form = &hn_head_gguf_mtp;
+    }
+    return names;
+}
+
+hn_head_names hn_head_find_names(hn_source *src) {
+    hn_head_names names;
+    if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return gguf_names(src);
+    if (find_form_of_kind(src, &names) || find_modules(src, "mtp_", &names) || find_modules(src, "model.mtp_", &names) ||
+        find_blocks(src, "", &names) || find_blocks(src, "model.", &names))
+        return names;
+    const char *front = hn_source_find(src, "model.fc.weight") ? "model." : "";
+    return (hn_head_names){.form = &hn_head_folder, .front = front, .first = first_layer(src, front)};
+}
