@@ -9,11 +9,9 @@
 #include "base/mem.h"
 #include "model/arch/sampling_keys.h"
 
-static const hn_family *const families[] = {&hn_family_llama,   &hn_family_mistral,   &hn_family_mixtral, &hn_family_smollm3,
-                                           &hn_family_qwen2,   &hn_family_qwen2_moe, &hn_family_qwen3,   &hn_family_qwen3_moe,
-                                           &hn_family_granite, &hn_family_gemma3,    &hn_family_phi3,    &hn_family_qwen35,
-                                           &hn_family_qwen35_text, &hn_family_qwen35_moe, &hn_family_qwen35_moe_text,
-                                           &hn_family_qwen3_next, &hn_family_glm4_moe, &hn_family_gpt_oss};
+#define LISTED(NAME) &hn_family_##NAME,
+static const hn_family *const families[] = {HN_FAMILIES(LISTED)};
+#undef LISTED
 enum { N_FAMILIES = sizeof families / sizeof *families };
 
 static const char *key_name(const hn_source *src, const hn_key *k) {

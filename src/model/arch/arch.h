@@ -221,10 +221,14 @@ typedef struct hn_family {
     const char *gguf_name, *hf_type; /* general.architecture, config.json model_type */
     hunch_status (*read)(hn_arch *a, hn_source *src, hunch_error *err);
 } hn_family;
-extern const hn_family hn_family_llama, hn_family_mistral, hn_family_smollm3, hn_family_qwen2, hn_family_qwen3,
-    hn_family_granite, hn_family_gemma3, hn_family_phi3, hn_family_qwen35, hn_family_qwen35_text,
-    hn_family_qwen35_moe, hn_family_qwen35_moe_text, hn_family_qwen3_next, hn_family_mixtral,
-    hn_family_qwen2_moe, hn_family_qwen3_moe, hn_family_glm4_moe, hn_family_gpt_oss;
+/* The list of families, in the order in which messages name them; two that share a GGUF architecture are side by side, and the first of
+ * them reads it. FAMILY(NAME) is hn_family_NAME, which an arch_*.c defines. */
+#define HN_FAMILIES(FAMILY)                                                                                                           \
+    FAMILY(llama) FAMILY(mistral) FAMILY(mixtral) FAMILY(smollm3) FAMILY(qwen2) FAMILY(qwen2_moe) FAMILY(qwen3) FAMILY(qwen3_moe)     \
+    FAMILY(granite) FAMILY(gemma3) FAMILY(phi3) FAMILY(qwen35) FAMILY(qwen35_text) FAMILY(qwen35_moe) FAMILY(qwen35_moe_text)         \
+    FAMILY(qwen3_next) FAMILY(glm4_moe) FAMILY(gpt_oss)
+#define HN_FAMILY_DECLARED(NAME) extern const hn_family hn_family_##NAME;
+HN_FAMILIES(HN_FAMILY_DECLARED)
 hunch_status hn_mixtral_read(hn_arch *a, hn_source *src, hunch_error *err); /* its GGUF architecture is llama */
 
 /* A key of the family: "llama.block_count" for the suffix "block_count". */
