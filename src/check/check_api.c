@@ -43,11 +43,13 @@ static hunch_status check_files(check *c, hunch_error *err) {
     hn_source *src = NULL;
     const hunch_status st = hn_source_open_head(&src, c->spec.path, err);
     if (st) return st;
-    const char *kind = hn_head_kind(src); /* may be the source's */
-    snprintf(c->kind, sizeof c->kind, "%s", kind ? kind : "");
-    c->reason.status = HUNCH_REFUSED;
-    snprintf(c->reason.message, sizeof c->reason.message, "%.500s: %s%s", hn_source_path(src),
-             kind ? "a head of a kind that has no drafter here yet: " : "neither a draft head that is known nor a model", c->kind);
+    const char *kind; /* may be the source's */
+    if (!hn_head_kind(src, &kind, &c->reason)) {
+        snprintf(c->kind, sizeof c->kind, "%s", kind ? kind : "");
+        c->reason.status = HUNCH_REFUSED;
+        snprintf(c->reason.message, sizeof c->reason.message, "%.500s: %s%s", hn_source_path(src),
+                 kind ? "a head of a kind that has no drafter here yet: " : "neither a draft head that is known nor a model", c->kind);
+    }
     hn_source_close(&src);
     return HUNCH_OK;
 }

@@ -13,8 +13,11 @@ void hunch_convert_options_defaults(hunch_convert_options *o) {
 static hunch_status convert(const char *path, const char *out_path, const hunch_convert_options *o, hn_dtype type, hunch_error *err) {
     hn_source *src = NULL;
     hunch_status st = hn_source_open_head(&src, path, err);
-    const char *kind = st ? NULL : hn_head_kind(src);
-    if (hn_head_is(kind))
+    const char *kind = NULL;
+    const hunch_status known = st ? HUNCH_OK : hn_head_kind(src, &kind, err);
+    if (known)
+        st = known;
+    else if (hn_head_is(kind))
         st = hn_head_to_gguf(src, kind, o->target, type, out_path, o->progress, o->progress_user, err);
     else if (o->target && !st)
         st = hn_fail(err, HUNCH_USAGE, "%s: is no draft head, expected one beside --target", path);

@@ -268,12 +268,14 @@ static hunch_status kind_find(const hn_spec *s, const hn_drafter_kind **out, hun
 /* Finds the kind of a spec that is only a path. */
 static hunch_status kind_of_path(hn_spec *s, hunch_error *err) {
     hn_source *src;
+    const char *name = NULL;
     hunch_status st = hn_source_open_head(&src, s->path, err);
+    if (!st) st = hn_head_kind(src, &name, err);
     if (st) {
         hn_error_prefix(err, "drafter '%s'", s->text);
+        hn_source_close(&src);
         return st;
     }
-    const char *name = hn_head_kind(src);
     const hn_drafter_kind *kind = name ? hn_drafter_named(name) : NULL;
     if (kind && !kind->path_is_model) kind = NULL; /* no head has such a kind, whatever its folder specifies */
     if (!name)

@@ -116,8 +116,11 @@ hunch_status hunch_inspect(const char *path, char **json, hunch_error *err) {
     hn_source *src = NULL;
     *json = NULL;
     st = hn_source_open_head(&src, path, err);
-    const char *kind = st ? NULL : hn_head_kind(src);
-    if (hn_head_is(kind)) {
+    const char *kind = NULL;
+    const hunch_status known = st ? HUNCH_OK : hn_head_kind(src, &kind, err);
+    if (known) {
+        st = known;
+    } else if (hn_head_is(kind)) {
         st = inspect_head(src, kind, json, err);
     } else if (st != HUNCH_NO_MEMORY && st != HUNCH_FAILED) {
         hn_source_close(&src);

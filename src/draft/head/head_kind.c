@@ -66,6 +66,20 @@ static bool is_it(const hn_head_facts *f, hn_source *src) {
     return f->is && f->is(src);
 }
 
+/* Two heads in one folder, or the wrong file of one: no guess. */
+static hunch_status refuse_two(hn_source *src, hunch_error *err) {
+    const char *first = NULL;
+    const hn_drafter_kind *k;
+    for (int i = 0; (k = hn_drafter_kind_at(i)); i++) {
+        if (!k->head || !has_own(k->head, src)) continue;
+        if (first)
+            return hn_fail(err, HUNCH_REFUSED, "%s: tensors of two kinds of draft heads, %s and %s: expected those of one", hn_source_path(src),
+                           first, k->name);
+        first = k->name;
+    }
+    return HUNCH_OK;
+}
+
 static const char *by_tensors(hn_source *src) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (hn_head_has_begin(src, others[i].begin)) return others[i].kind;
@@ -100,10 +114,17 @@ static const char *of_gguf(hn_source *src) {
     return has_part(src, ".nextn.eh_proj.weight") ? hn_drafter_mtp.name : NULL; /* only a model's module of multi-token prediction */
 }
 
-const char *hn_head_kind(hn_source *src) {
-    if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return of_gguf(src);
-    const char *named = text_of(src, "speculators_model_type"), *kind = named ? named : by_tensors(src);
+static const char *of_folder(hn_source *src) {
+    const char *kind = by_tensors(src);
     if (kind) return kind;
     const bool whole = has_part(src, "embed_tokens.weight") && has_part(src, "layers.0.input_layernorm.weight");
     return whole && text_of(src, "model_type") ? "model" : NULL;
+}
+
+hunch_status hn_head_kind(hn_source *src, const char **kind, hunch_error *err) {
+    const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
+    const char *named = gguf ? NULL : text_of(src, "speculators_model_type");
+    const hunch_status st = gguf || named ? HUNCH_OK : refuse_two(src, err);
+    *kind = st ? NULL : gguf ? of_gguf(src) : named ? named : of_folder(src);
+    return st;
 }

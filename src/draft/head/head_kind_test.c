@@ -18,9 +18,11 @@
 static const char *kind_at(const char *path) {
     hn_source *src;
     must(hn_source_open_head(&src, path, err));
-    const char *kind = hn_head_kind(src);
-    static char copy[40];
-    snprintf(copy, sizeof copy, "%s", kind ? kind : "nothing");
+    const char *kind;
+    hunch_error error;
+    static char copy[sizeof error.message];
+    const hunch_status st = hn_head_kind(src, &kind, &error);
+    snprintf(copy, sizeof copy, "%s", st ? error.message : kind ? kind : "nothing");
     hn_source_close(&src);
     return copy;
 }
@@ -94,6 +96,23 @@ static void test_tensors(void **state) {
             if (strcmp(kind_at(test_path("head")), cases[i].kind) != 0)
                 fail_msg("case %zu is %s, expected %s", i, kind_at(test_path("head")), cases[i].kind);
         }
+}
+
+/* Heads of two kinds in one folder: neither is guessed. */
+static void test_two(void **state) {
+    (void)state;
+    static const struct {
+        const char *name[2], *kinds;
+    } cases[] = {{{"hydra_mlp.0.0.linear.weight", "0.0.linear.weight"}, "medusa and hydra"},
+                 {{"mask_hidden", "midlayer.mask_rep"}, "peagle and dart"},
+                 {{"lstm.weight_ih_l0", "markov_head.markov_w1.weight"}, "dspark and falcon"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        random_head h = {.config = json_object()};
+        for (int k = 0; k < 2; k++) head_floats(&h, "", cases[i].name[k], 2, 2);
+        head_write(&h, test_path("head"));
+        head_free(&h);
+        if (!strstr(kind_at(test_path("head")), cases[i].kinds)) fail_msg("%s, expected %s", kind_at(test_path("head")), cases[i].kinds);
+    }
 }
 
 /* One file of weights with its config.json beside it. */
@@ -184,7 +203,7 @@ static void test_named_like_kinds(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_folders), cmocka_unit_test(test_models_are_models),
-                                       cmocka_unit_test(test_tensors), cmocka_unit_test(test_files),
+                                       cmocka_unit_test(test_tensors), cmocka_unit_test(test_two), cmocka_unit_test(test_files),
                                        cmocka_unit_test(test_specs), cmocka_unit_test(test_named_like_kinds)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
