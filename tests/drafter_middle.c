@@ -13,6 +13,7 @@
  * Files: fc.weight [H, 2H], layers.0.* as Llama's, norm.weight; config.json is Llama's with "reads_layer".
  */
 #include "draft/head/head_drafter.h"
+#include "draft/head/head_help.h"
 
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names HN_UNUSED, hn_spec *spec HN_UNUSED,
                              const hn_target_info *target HN_UNUSED, hn_head_taps *taps, hunch_error *err) {
@@ -31,4 +32,5 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
 }
 
 static const hn_head_facts facts = {.describe = describe};
-const hn_drafter_kind hn_drafter_middle = {.name = "middle", .head = &facts, HN_HEAD_KIND};
+static const hn_drafter_help help = {":HEAD", "a head that reads one layer of the model", {HN_HELP_HEAD}};
+const hn_drafter_kind hn_drafter_middle = {.name = "middle", .help = &help, .head = &facts, HN_HEAD_KIND};

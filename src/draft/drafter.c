@@ -57,6 +57,12 @@ void hn_drafter_record(hn_drafter *d, const hunch_error *why) {
     if (why->status != HUNCH_NO_MEMORY && d->failure.status == HUNCH_OK) d->failure = *why;
 }
 
+const hn_drafter_help *hn_drafter_help_at(int i, const char **name) {
+    const hn_drafter_kind *k = hn_drafter_kind_at(i);
+    if (k) *name = k->name;
+    return k ? k->help : NULL;
+}
+
 const hn_drafter_kind *hn_drafter_kind_at(int i) {
     return i < N_KINDS ? KINDS[i] : NULL;
 }

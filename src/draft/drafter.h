@@ -15,6 +15,7 @@
 #ifndef HN_DRAFTER_H
 #define HN_DRAFTER_H
 #include "base/status.h"
+#include "draft/drafter_help.h"
 #include "draft/tree.h"
 #include "model/pass.h"
 #include "sample/sampler.h"
@@ -206,7 +207,8 @@ typedef struct hn_drafter_ops {
 
 /* A kind of drafter: facts about its name and files, and its operations. */
 typedef struct hn_drafter_kind {
-    const char *name;  /* KIND */
+    const char *name; /* KIND */
+    const hn_drafter_help *help;
     /* How it uses files: PATH is a model, a draft head or another file that is read; the keys whose values are files that it reads (NULL at
      * the end), and the key of the file that it writes (NULL: none). */
     bool path_is_model;
@@ -244,9 +246,9 @@ void hn_drafter_close(hn_drafter *d); /* zeroed drafter is fine */
 
 /* The list of kinds, in the order in which messages name them. KIND(NAME) is hn_drafter_NAME, which drafter_NAME.c defines. */
 #define HN_DRAFTER_KINDS(KIND)                                                                                                        \
-    KIND(ngram) KIND(cache) KIND(suffix) KIND(prediction) KIND(model) KIND(forced)                                                     \
+    KIND(ngram) KIND(cache) KIND(suffix) KIND(prediction) KIND(model)                                                                  \
     KIND(eagle) KIND(hass) KIND(eagle3) KIND(peagle) KIND(mtp) KIND(medusa) KIND(hydra) KIND(mlp) KIND(meta_mtp) KIND(dart)            \
-    KIND(dflash) KIND(dspark) KIND(falcon)
+    KIND(dflash) KIND(dspark) KIND(falcon) KIND(forced)
 #define HN_DRAFTER_DECLARED(NAME) extern const hn_drafter_kind hn_drafter_##NAME;
 HN_DRAFTER_KINDS(HN_DRAFTER_DECLARED)
 #endif

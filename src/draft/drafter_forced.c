@@ -269,4 +269,12 @@ static const hn_drafter_ops ops = {
     .close = forced_close,
 };
 
-const hn_drafter_kind hn_drafter_forced = {.name = "forced", .ops = &ops};
+static const hn_drafter_help help = {
+    NULL, "for tests: right with a given probability, by looking at the plain answer",
+    {{"accept", "0..1", "that probability, default 1"},
+     {"depth", "1..63", "tokens drafted, default 4"},
+     {"tree", "shaped|random", "its shape, default shaped"},
+     {"width", "1..16", "children of a node"},
+     {"seed", "0..", "of its random numbers, default 0"},
+     {"cost_us", "0..1000000", "simulated microseconds per draft, default 0"}}};
+const hn_drafter_kind hn_drafter_forced = {.name = "forced", .help = &help, .ops = &ops};

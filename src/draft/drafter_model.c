@@ -468,4 +468,9 @@ static const hn_drafter_ops ops = {
     .close = model_close,
 };
 
-const hn_drafter_kind hn_drafter_model = {.name = "model", .path_is_model = true, .ops = &ops};
+static const hn_drafter_help help = {
+    ":MODEL", "a smaller model of the same vocabulary",
+    {{"precision", "native|f32", "that of the target by default"},
+     {"kv", "bf16|f16|f32", "that of the target by default"},
+     {"depth", "1..63", "tokens drafted, default 5"}}};
+const hn_drafter_kind hn_drafter_model = {.name = "model", .help = &help, .path_is_model = true, .ops = &ops};

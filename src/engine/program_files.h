@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program_files.h - what hunch's own programs ask beside hunch.h: which files they must not overwrite, and which downloads there are. The
+/* program_files.h - what hunch's own programs ask beside hunch.h: which files they must not overwrite, which downloads there are,
+ * and help for drafters. The
  * programs are linked with libhunch.a; libhunch.so does not export these. The only header of a layer above base/ that src/tools/ may
  * include (tests/layers_test.c). */
 #ifndef HN_PROGRAM_FILES_H
 #define HN_PROGRAM_FILES_H
 #include "draft/drafter_files.h"
+#include "draft/drafter_help.h"
 
 /* The files of a model, or a draft head, that are read when it is opened: the parts of a split GGUF file; of a folder its weights, JSON
  * and chat template. A name is valid during the call; compare the files themselves, not the names. Errors: as hunch_model_open. */

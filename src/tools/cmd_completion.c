@@ -148,7 +148,7 @@ static void words_answer(const query *q, const char *words, char apart, const ch
 }
 
 /* Values of a drafter's key; those in capitals are placeholders. */
-static void key_words_answer(const query *q, const tool_draft_key *k) {
+static void key_words_answer(const query *q, const hn_drafter_key *k) {
     char words[64] = "";
     for (const char *at = k->value; *at;) {
         const size_t len = strcspn(at, "|");
@@ -160,17 +160,18 @@ static void key_words_answer(const query *q, const tool_draft_key *k) {
 }
 
 static void kinds_answer(const query *q) {
-    for (const tool_draft_kind *k = tool_draft_kinds; k->name; k++)
-        answer(q, k->name, k->path && k->path[0] == ':' ? ":" : "", k->help);
+    tool_draft_kind k;
+    for (int i = 0; tool_draft_kind_at(i, &k); i++)
+        answer(q, k.name, k.path && k.path[0] == ':' ? ":" : "", k.help);
 }
 
 static void keys_answer(const query *q, const tool_draft_kind *kind) {
-    for (const tool_draft_key *key = kind->keys; key->name; key++)
+    for (const hn_drafter_key *key = kind->keys; key->name; key++)
         answer(q, key->name, "=", key->help);
 }
 
 static void key_values_answer(const query *q, const tool_draft_kind *kind, const char *key, size_t len) {
-    for (const tool_draft_key *k = kind->keys; k->name; k++) {
+    for (const hn_drafter_key *k = kind->keys; k->name; k++) {
         if (strlen(k->name) != len || memcmp(k->name, key, len) != 0)
             continue;
         if (strchr(k->value, '|'))
@@ -186,7 +187,8 @@ static void spec_answer(query *q) {
     spec = plus ? plus + 1 : spec;
     q->kept = (int)(spec - q->word);
     const size_t len = strcspn(spec, ":,");
-    const tool_draft_kind *kind = tool_draft_kind_find(spec, len);
+    tool_draft_kind found;
+    const tool_draft_kind *kind = tool_draft_kind_find(spec, len, &found) ? &found : NULL;
     const char *comma = strrchr(spec, ','), *colon = strchr(spec, ':'), *equals = comma ? strchr(comma, '=') : NULL;
     if (!comma && !colon) {
         kinds_answer(q);

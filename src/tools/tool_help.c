@@ -65,7 +65,7 @@ void tool_write_examples(tool_page *p, const tool_example *e, int most) {
 }
 
 /* WORD stands for one of several words, which the text lists. help: NULL leaves it at these. */
-static void draft_key_write(tool_page *p, const tool_draft_key *key, const char *help) {
+static void draft_key_write(tool_page *p, const hn_drafter_key *key, const char *help) {
     const bool words = strchr(key->value, '|') != NULL;
     char value[80], text[300];
     size_t n = 0;
@@ -78,13 +78,14 @@ static void draft_key_write(tool_page *p, const tool_draft_key *key, const char 
 
 /* Of a kind its own keys, and where a shared one has other values these; what all draft heads share is at the end, once. */
 static void drafts_write(tool_page *p) {
-    for (const tool_draft_kind *k = tool_draft_kinds; k->name; k++) {
+    tool_draft_kind k;
+    for (int i = 0; tool_draft_kind_at(i, &k); i++) {
         if (!p->roff)
             putchar('\n');
         tool_page_items(p, 18);
-        tool_page_item(p, k->name, k->path, k->help, false);
-        for (const tool_draft_key *key = k->keys; key->name; key++) {
-            const tool_draft_key *shared = tool_draft_key_shared(key);
+        tool_page_item(p, k.name, k.path, k.help, false);
+        for (const hn_drafter_key *key = k.keys; key->name; key++) {
+            const hn_drafter_key *shared = tool_draft_key_shared(key);
             if (!shared)
                 draft_key_write(p, key, key->help);
             else if (strcmp(shared->value, key->value) != 0)
@@ -95,8 +96,8 @@ static void drafts_write(tool_page *p) {
         putchar('\n');
     tool_page_text(p, "Every draft head (:HEAD) also has these; where its own words are listed above, those:");
     tool_page_items(p, 18);
-    for (const tool_draft_kind *k = tool_draft_kinds; k->name; k++)
-        for (const tool_draft_key *key = k->keys; key->name; key++)
+    for (int i = 0; tool_draft_kind_at(i, &k); i++)
+        for (const hn_drafter_key *key = k.keys; key->name; key++)
             if (tool_draft_key_shared(key) == key)
                 draft_key_write(p, key, key->help);
 }

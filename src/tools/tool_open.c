@@ -87,8 +87,9 @@ int tool_model_open(hunch_model **out, const tool_options *o, double *load_s) {
 /* The + that ends a SPEC; NULL: it is the last. Within a path or a value a + is part of it, unless a kind follows. */
 static char *spec_end(char *spec) {
     const char *behind_kind = spec + strcspn(spec, ":=/");
+    tool_draft_kind k;
     for (char *plus = spec; (plus = strchr(plus, '+')); plus++)
-        if (plus < behind_kind || tool_draft_kind_find(plus + 1, strcspn(plus + 1, ":,+")))
+        if (plus < behind_kind || tool_draft_kind_find(plus + 1, strcspn(plus + 1, ":,+"), &k))
             return plus;
     return NULL;
 }

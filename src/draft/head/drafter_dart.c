@@ -19,6 +19,7 @@
  * Files: midlayer.* with midlayer.mask_rep, fc, norm, lm_head, d2t; config.json has draft_length.
  */
 #include "draft/head/eagle3_head.h"
+#include "draft/head/head_help.h"
 #include "draft/head/head_passes.h"
 
 static hunch_status read_masks(const hn_source *src, int *levels, hunch_error *err) {
@@ -59,4 +60,8 @@ static const hn_head_facts facts = {
     .architecture = "eagle3", .tensor = "blk.0.mask_rep",
     .states = hn_eagle3_states,
 };
-const hn_drafter_kind hn_drafter_dart = {.name = "dart", .head = &facts, HN_HEAD_KIND};
+static const hn_drafter_help help = {
+    ":HEAD", "a draft head of DART: rows as EAGLE-3's, all its tokens in one pass",
+    {{"norm", "twice|once", "the norm before its output matrix; default twice, as released"}, HN_HELP_TAPS,
+     HN_HELP_AT_ONCE}};
+const hn_drafter_kind hn_drafter_dart = {.name = "dart", .help = &help, .head = &facts, HN_HEAD_KIND};

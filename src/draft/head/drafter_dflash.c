@@ -18,6 +18,7 @@
  * a reduced vocabulary.
  */
 #include "draft/head/block_head.h"
+#include "draft/head/head_help.h"
 #include "draft/head/head_kind.h"
 
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec, const hn_target_info *target,
@@ -40,4 +41,8 @@ static const hn_head_facts facts = {
     .architecture = "dflash",
     .states = hn_block_states,
 };
-const hn_drafter_kind hn_drafter_dflash = {.name = "dflash", .head = &facts, HN_HEAD_KIND};
+static const hn_drafter_help help = {
+    ":HEAD", "a draft head of DFlash: drafts a block of tokens in one pass",
+    {{"taps", "LAYER:LAYER", "layers whose entering states are read, such as 2:16:29; default the head's own"},
+     HN_HELP_AT_ONCE}};
+const hn_drafter_kind hn_drafter_dflash = {.name = "dflash", .help = &help, .head = &facts, HN_HEAD_KIND};

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "draft/head/block_head.h"
+#include "draft/head/head_help.h"
 
 static hunch_status read_markov(hn_arch *a, const hn_source *src, const hn_head_names *names, hunch_error *err) {
     hn_output_stage *d = &a->draft_head.output;
@@ -53,4 +54,9 @@ static const hn_head_facts facts = {
     .states = hn_block_states,
     .has_confidence = true,
 };
-const hn_drafter_kind hn_drafter_dspark = {.name = "dspark", .head = &facts, HN_HEAD_KIND};
+static const hn_drafter_help help = {
+    ":HEAD", "a draft head of DSpark: DFlash's, where each token also depends on the one drafted before it",
+    {{"taps", "LAYER:LAYER", "layers whose entering states are read, such as 2:16:29; default the head's own"},
+     {"min_confidence", "0..1",
+      "drafting stops at the first position with less confidence, default 0"}, HN_HELP_HEAD}};
+const hn_drafter_kind hn_drafter_dspark = {.name = "dspark", .help = &help, .head = &facts, HN_HEAD_KIND};

@@ -15,6 +15,7 @@
  * The embedding is the target's unless the file has one. Files: fc.weight [H, 2H], fc.bias, layers.0.self_attn.*, layers.0.mlp.*,
  * layers.0.post_attention_layernorm.weight, embed_tokens.weight; safetensors, or PyTorch's .bin; config.json is Llama's.
  */
+#include "draft/head/head_help.h"
 #include "draft/head/head_kind.h"
 #include "draft/head/head_reading.h"
 
@@ -49,7 +50,12 @@ static const hn_head_facts facts = {
     .describe = describe,
     .is = is_eagle,
 };
-const hn_drafter_kind hn_drafter_eagle = {.name = "eagle", .head = &facts, HN_HEAD_KIND};
+static const hn_drafter_help help = {
+    ":HEAD", "a draft head of EAGLE-1 or EAGLE-2 for this model: reads the model's last hidden states",
+    {HN_HELP_LAST, HN_HELP_HEAD}};
+const hn_drafter_kind hn_drafter_eagle = {.name = "eagle", .help = &help, .head = &facts, HN_HEAD_KIND};
 
 static const hn_head_facts hass_facts = {.describe = describe}; /* the same files */
-const hn_drafter_kind hn_drafter_hass = {.name = "hass", .head = &hass_facts, HN_HEAD_KIND};
+static const hn_drafter_help hass_help = {
+    ":HEAD", "the same for heads trained as HASS", {HN_HELP_LAST, HN_HELP_HEAD}};
+const hn_drafter_kind hn_drafter_hass = {.name = "hass", .help = &hass_help, .head = &hass_facts, HN_HEAD_KIND};

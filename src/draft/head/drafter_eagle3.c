@@ -17,6 +17,7 @@
  * Files: SafeAILab's and SpecForge's (midlayer.*), speculators' and vLLM's (layers.0.*), llama.cpp's GGUF.
  */
 #include "draft/head/eagle3_head.h"
+#include "draft/head/head_help.h"
 
 /* Heads of other kinds have nearly the same tensors. */
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec, const hn_target_info *target,
@@ -37,4 +38,8 @@ static const hn_head_facts facts = {
     .architecture = "eagle3",
     .states = hn_eagle3_states,
 };
-const hn_drafter_kind hn_drafter_eagle3 = {.name = "eagle3", .head = &facts, HN_HEAD_KIND};
+static const hn_drafter_help help = {
+    ":HEAD",
+    "a draft head of EAGLE-3: reads several layers of the model, may draft a part of the vocabulary",
+    {HN_HELP_TAPS, HN_HELP_HEAD}};
+const hn_drafter_kind hn_drafter_eagle3 = {.name = "eagle3", .help = &help, .head = &facts, HN_HEAD_KIND};

@@ -20,6 +20,7 @@
  *
  * Files: lstm.{weight_ih,bias_ih,bias_hh}_l{0,1}, and EAGLE-1's layers.0.*; config.json is Llama's with k_mask.
  */
+#include "draft/head/head_help.h"
 #include "draft/head/head_reading.h"
 
 enum { MOST_SPAN = 8 };
@@ -76,4 +77,7 @@ static const hn_head_facts facts = {
     .form = {&release_form},
     .only = {"lstm."},
 };
-const hn_drafter_kind hn_drafter_falcon = {.name = "falcon", .head = &facts, HN_HEAD_KIND};
+static const hn_drafter_help help = {
+    ":HEAD", "a draft head of Falcon: as EAGLE-1's, but drafts k tokens a pass",
+    {HN_HELP_LAST, HN_HELP_TREES("chain|NAME|FILE")}};
+const hn_drafter_kind hn_drafter_falcon = {.name = "falcon", .help = &help, .head = &facts, HN_HEAD_KIND};

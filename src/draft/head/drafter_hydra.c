@@ -20,6 +20,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "draft/head/head_help.h"
 #include "draft/head/head_reading.h"
 #include "model/head/head_steps.h"
 
@@ -150,4 +151,6 @@ static const hn_head_facts facts = {
     .only = {"hydra_"},
     .steps_tensor = "hydra_mlp.0.0.linear.weight",
 };
-const hn_drafter_kind hn_drafter_hydra = {.name = "hydra", .head = &facts, HN_HEAD_KIND};
+static const hn_drafter_help help = {
+    ":HEAD", "Hydra's: the same, but each reads the tokens drafted before it", {HN_HELP_LAST, HN_HELP_HEAD}};
+const hn_drafter_kind hn_drafter_hydra = {.name = "hydra", .help = &help, .head = &facts, HN_HEAD_KIND};

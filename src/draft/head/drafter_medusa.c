@@ -16,6 +16,7 @@
  * vLLM's (blocks.{k}.layers.{j}.*, lm_heads.{k}.weight, token_map of a reduced vocabulary). Heads and resblocks are counted by tensors:
  * config.json of the first releases has 2 where there are 5.
  */
+#include "draft/head/head_help.h"
 #include "draft/head/head_reading.h"
 #include "model/head/head_steps.h"
 
@@ -74,4 +75,7 @@ static const hn_head_facts facts = {
     .only = {"medusa_head.", "medusa_heads.", "blocks.0.layers.0.", "0.0.linear.weight", "lm_heads.0.weight"},
     .steps_tensor = "0.0.linear.weight or blocks.0.layers.0.weight",
 };
-const hn_drafter_kind hn_drafter_medusa = {.name = "medusa", .head = &facts, HN_HEAD_KIND};
+static const hn_drafter_help help = {
+    ":HEAD", "Medusa's heads: each drafts one of the next tokens, all in one pass",
+    {HN_HELP_LAST, HN_HELP_AT_ONCE}};
+const hn_drafter_kind hn_drafter_medusa = {.name = "medusa", .help = &help, .head = &facts, HN_HEAD_KIND};

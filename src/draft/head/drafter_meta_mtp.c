@@ -15,6 +15,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "draft/head/head_help.h"
 #include "draft/head/head_reading.h"
 #include "model/head/head_steps.h"
 
@@ -106,4 +107,7 @@ static const hn_head_facts facts = {
     .only = {"extra_heads."},
     .steps_tensor = "extra_heads.0.attention_norm.weight",
 };
-const hn_drafter_kind hn_drafter_meta_mtp = {.name = "meta-mtp", .head = &facts, HN_HEAD_KIND};
+static const hn_drafter_help help = {
+    ":HEAD",
+    "the further heads of Meta's models that predict several tokens: a layer each, all in one pass", {HN_HELP_AT_ONCE}};
+const hn_drafter_kind hn_drafter_meta_mtp = {.name = "meta-mtp", .help = &help, .head = &facts, HN_HEAD_KIND};

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "draft/head/head_help.h"
 #include "draft/head/head_reading.h"
 #include "model/head/head_steps.h"
 
@@ -124,4 +125,7 @@ static const hn_head_facts facts = {
     .only = {"speculator.emb.", "speculator.forget_emb.", "forget_emb.", "emb.0."},
     .steps_tensor = "speculator.emb.0.weight or forget_emb.0.weight",
 };
-const hn_drafter_kind hn_drafter_mlp = {.name = "mlp", .head = &facts, HN_HEAD_KIND};
+static const hn_drafter_help help = {
+    ":HEAD", "IBM's and Arctic's speculators: a state of their own and a token make the next one",
+    {HN_HELP_LAST, HN_HELP_HEAD}};
+const hn_drafter_kind hn_drafter_mlp = {.name = "mlp", .help = &help, .head = &facts, HN_HEAD_KIND};

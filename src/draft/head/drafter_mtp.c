@@ -14,6 +14,7 @@
  * (mtp_layers.0.*: input_proj, token_layernorm, hidden_layernorm, final_layernorm, and a layer's); embedding and output are the target's
  * unless the file has them. Without a path, or with the model's own: the block of the model's file (model/head/head_own.c).
  */
+#include "draft/head/head_help.h"
 #include "draft/head/head_kind.h"
 #include "draft/head/head_reading.h"
 
@@ -49,4 +50,8 @@ static const hn_head_facts facts = {
     .is = is_module,
     .in_model = true,
 };
-const hn_drafter_kind hn_drafter_mtp = {.name = "mtp", .head = &facts, HN_HEAD_KIND};
+static const hn_drafter_help help = {
+    ":HEAD",
+    "a module of multi-token prediction: one layer that drafts any depth; without HEAD that of the model's own file",
+    {HN_HELP_LAST, HN_HELP_HEAD}};
+const hn_drafter_kind hn_drafter_mtp = {.name = "mtp", .help = &help, .head = &facts, HN_HEAD_KIND};

@@ -14,6 +14,7 @@
  * mask_hidden and the token's id, of speculators, SpecForge, or as vLLM serves them (parallel_drafting).
  */
 #include "draft/head/eagle3_head.h"
+#include "draft/head/head_help.h"
 #include "draft/head/head_reading.h"
 
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec,
@@ -35,4 +36,7 @@ static const hn_head_facts facts = {
     .architecture = "eagle3", .tensor = "mask_hidden",
     .states = hn_eagle3_states,
 };
-const hn_drafter_kind hn_drafter_peagle = {.name = "peagle", .head = &facts, HN_HEAD_KIND};
+static const hn_drafter_help help = {
+    ":HEAD", "a draft head of P-EAGLE: as EAGLE-3's, but drafts all its tokens in one pass",
+    {HN_HELP_TAPS, HN_HELP_AT_ONCE}};
+const hn_drafter_kind hn_drafter_peagle = {.name = "peagle", .help = &help, .head = &facts, HN_HEAD_KIND};

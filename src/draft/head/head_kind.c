@@ -73,8 +73,8 @@ static hunch_status refuse_two(hn_source *src, hunch_error *err) {
     for (int i = 0; (k = hn_drafter_kind_at(i)); i++) {
         if (!k->head || !has_own(k->head, src)) continue;
         if (first)
-            return hn_fail(err, HUNCH_REFUSED, "%s: tensors of two kinds of draft heads, %s and %s: expected those of one", hn_source_path(src),
-                           first, k->name);
+            return hn_fail(err, HUNCH_REFUSED, "%s: tensors of two kinds of draft heads, %s and %s: expected those of one",
+                           hn_source_path(src), first, k->name);
         first = k->name;
     }
     return HUNCH_OK;

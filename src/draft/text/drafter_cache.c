@@ -316,5 +316,12 @@ static const hn_drafter_ops ops = {
     .close = cache_close,
 };
 
+static const hn_drafter_help help = {
+    "[:FILE]",
+    "n-gram counts of this text, of earlier ones, and of a FILE in llama.cpp's lookup-cache format",
+    {{"dynamic", "FILE", "counts of earlier texts to begin with"},
+     {"save", "FILE", "where they go at the end"},
+     {"depth", "1..63", "tokens drafted at most, default 8"},
+     {"mib", "1..1048576", "memory for counts, default 64"}}};
 const hn_drafter_kind hn_drafter_cache = {
-    .name = "cache", .reads = {"dynamic"}, .writes = "save", .check_written = hn_counts_file_check, .ops = &ops};
+    .name = "cache", .help = &help, .reads = {"dynamic"}, .writes = "save", .check_written = hn_counts_file_check, .ops = &ops};

@@ -358,4 +358,11 @@ static const hn_drafter_ops ops = {
     .close = ngram_close,
 };
 
-const hn_drafter_kind hn_drafter_ngram = {.name = "ngram", .ops = &ops};
+static const hn_drafter_help help = {
+    NULL, "the continuation of an earlier occurrence of the last tokens in this text",
+    {{"form", "recent|pld|hf|longest|simple|map-k|map-k4v|mod", "how places are found and chosen; default recent"},
+     {"min", "1..32", "tokens that must agree; of form mod the shortest draft, to 63"},
+     {"max", "1..32", "tokens that are looked for at most"},
+     {"depth", "1..63", "tokens drafted at most; by form 8 to 63"},
+     {"grow", "0.1..63", "of form recent: tokens drafted for each that agrees, default 1"}}};
+const hn_drafter_kind hn_drafter_ngram = {.name = "ngram", .help = &help, .ops = &ops};

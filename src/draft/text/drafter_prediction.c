@@ -175,4 +175,9 @@ static const hn_drafter_ops ops = {
     .close = prediction_close,
 };
 
-const hn_drafter_kind hn_drafter_prediction = {.name = "prediction", .ops = &ops};
+static const hn_drafter_help help = {
+    "[:FILE]",
+    "the text of FILE, or the \"prediction\" of a prompt's row; survives insertions, deletions, renames",
+    {{"depth", "1..63", "tokens drafted at most, default 16"},
+     {"window", "1..1024", "tokens within which it finds its position again, default 64"}}};
+const hn_drafter_kind hn_drafter_prediction = {.name = "prediction", .help = &help, .ops = &ops};

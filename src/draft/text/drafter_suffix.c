@@ -242,4 +242,15 @@ static const hn_drafter_ops ops = {
     .end = suffix_end, .forget = suffix_forget, .close = suffix_close,
 };
 
-const hn_drafter_kind hn_drafter_suffix = {.name = "suffix", .ops = &ops};
+static const hn_drafter_help help = {
+    NULL, "suffixes of this text and of earlier ones, with their counts",
+    {{"mode", "path|tree", "one likeliest path, or branches; default path"},
+     {"depth", "1..63", "tokens drafted at most, default 16"},
+     {"window", "2..64", "tokens of a suffix at most, default 64"},
+     {"factor", "0..64", "depth for each token that matches, default 1"},
+     {"offset", "-64..64", "and that much more, default 0"},
+     {"min_p", "0..1", "tokens less likely than that are not drafted, default 0.3"},
+     {"max_texts", "0..1000000", "earlier texts that are kept, default 10000"},
+     {"mib", "1..65536", "memory for them, default 64"},
+     {"text", "256..16777216", "tokens of a text that are kept, default 131072"}}};
+const hn_drafter_kind hn_drafter_suffix = {.name = "suffix", .help = &help, .ops = &ops};
