@@ -153,15 +153,28 @@ else
     echo "note: the demo model is not there: a chat template was not tried"
 fi
 
-# ---- the program of docs/library.md, built by the command of that page ----------------------------------------------------------------
-sed -n '/^```c$/,/^```$/{/^```/d;p;}' "$source/docs/library.md" > answer.c
+# ---- the programs of docs/library.md, built by the commands of that page ----------------------------------------------------------------
+for name in answer ask; do
+    awk -v "from=program, \`$name.c\`" 'index($0, from) { found = 1 } /^```c$/ { code = found; next } /^```$/ { if (code) exit } code' \
+        "$source/docs/library.md" > $name.c
+    [ -s $name.c ] || fail "docs/library.md has no program $name.c"
+done
+[ "$(grep -cv '^$' ask.c)" -le 60 ] || fail "ask.c has more than 60 lines"
 build_answer=$(sed -n 's/^\(cc answer.c .*-rpath.*\)$/\1/p' "$source/docs/library.md")
 [ -n "$build_answer" ] || fail "docs/library.md has no command with an rpath"
+build_ask=$(sed -n 's/^\(cc ask.c .*\) && .*$/\1/p' "$source/docs/library.md")
+[ -n "$build_ask" ] || fail "docs/library.md has no command for ask.c"
 ln -s "$(command -v "$cc")" cc
-(PATH=$work:$PATH && eval "$build_answer") || fail "docs/library.md: $build_answer"
+(PATH=$work:$PATH && eval "$build_answer" && eval "$build_ask -Wall -Wextra -Werror") || fail "docs/library.md: $build_answer, $build_ask"
 (unset LD_LIBRARY_PATH && ./answer "$model" "$prompt" > text) || fail "docs/library.md: the program fails"
 "$prefix/bin/hunch" run -m "$model" -p "$prompt" -n 256 > said 2> log || fail "hunch run: $(cat log)"
 diff said text || fail "docs/library.md: the program does not say what hunch run says"
+for end in "${ends[@]}"; do echo "$prompt$end"; done | ./ask "$model" > many || fail "docs/library.md: ask fails: $(cat many)"
+for end in "${ends[@]}"; do
+    "$prefix/bin/hunch" run -m "$model" -p "$prompt$end"$'\n' -n 64 > said 2> log
+    (echo "$prompt$end" && cat said) > expected
+    grep -A "$(($(wc -l < said)))" -xF "$prompt$end" many | diff expected - || fail "docs/library.md: ask: '$end' has another answer"
+done
 
 # ---- other languages --------------------------------------------------------------------------------------------------------------------
 if command -v c++ > /dev/null; then
