@@ -79,7 +79,7 @@ static int columns_check(const char *file, const char *text, bool is_c) {
 /* ---- names of files --------------------------------------------------------------------------------------------- */
 
 /* Files of others, headers of the system and of libraries, and the program that docs/library.md writes. */
-static const char *const elsewhere[] = {"llama2.c",   "run.c",       "jansson.h",  "pcre2.h", "cmocka.h",  "answer.c",
+static const char *const elsewhere[] = {"llama2.c",   "run.c",       "jansson.h",  "pcre2.h", "cmocka.h",  "answer.c", "ask.c",
                                         "utf8proc.h", "immintrin.h", "arm_neon.h", "llama.h", "ggml.h"};
 
 static bool in_name(char c) {

@@ -453,7 +453,8 @@ static int documented_missing(const char *section, const char *end, const json_t
 static void test_json(void **state) {
     (void)state;
     static const char *const run[][16] = {
-        {"### `hunch run`", "run", "-m", STORIES, "-p", "Once", "-n", "8", "--logprobs=2", "--why", "--trees"},
+        {"### `hunch run`", "run", "-m", STORIES, "-p", "Once", "-n", "8", "--logprobs=2", "--why", "--trees",
+         "--prompt-logprobs", "--pooling=mean"},
         {"### `hunch compare`", "compare", "-m", STORIES, "-p", "Once", "-n", "8", "--draft", "ngram"},
         {"### `hunch draft`", "draft", "-m", STORIES, "-p", "Once", "--draft", "ngram"},
         {"### `hunch tokenize`", "tokenize", "-m", STORIES, "-p", "Once"},

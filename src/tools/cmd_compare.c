@@ -195,6 +195,8 @@ static int batch_run(tool_comparison *c, const hunch_request *base, size_t first
         b.requests[i] = *base;
         tool_row_request(&b.requests[i], p);
         b.requests[i].max_tokens = tokens_of(p, base->max_tokens);
+        b.requests[i].prompt_only = b.requests[i].prompt_logprobs = false; /* answers are compared */
+        b.requests[i].pooling = HUNCH_POOL_NONE;
     }
     for (; !code && !batch_done(c, &b); b.repeat++)
         code = batch_once(c, &b);

@@ -67,6 +67,7 @@ static int sample_report(run *r, const hunch_session_state *st, const tool_why *
                           .logprobs = r->o.logprobs,
                           .chat = r->prompts.items[0].chat,
                           .thinks = r->prompts.items[0].thinks,
+                          .stops = r->request.stop,
                           .why = r->o.why ? why : NULL,
                           .trees = r->o.trees ? why : NULL};
     if (r->json)
@@ -166,6 +167,8 @@ static int flags_check(const run *r) {
                           o->seed, o->samples, INT64_MAX);
     if (o->logprobs != TOOL_UNSET && !r->json)
         return tool_usage("--logprobs needs --json or --json-lines");
+    if ((o->prompt_logprobs || o->pooling > 0) && !r->json)
+        return tool_usage("%s needs --json or --json-lines", o->prompt_logprobs ? "--prompt-logprobs" : "--pooling");
     if (o->trees && !r->json)
         return tool_usage("--trees needs --json or --json-lines: without them --why shows the trees");
     if (o->output && (!o->json_lines || o->samples > 1))
@@ -196,6 +199,9 @@ static int inputs_read(run *r) {
     if (code || (code = flags_check(r)) || (code = system_check(r)) || (code = tool_template_open(&r->template, &r->o)))
         return code;
     r->template.system = r->o.system;
+    r->o.pools = r->o.pooling > 0;
+    for (size_t i = 0; i < r->prompts.n; i++)
+        r->o.pools |= json_object_get(r->prompts.items[i].settings, "pooling") != NULL;
     r->by_row = r->o.json_lines && r->o.samples <= 1 && (r->prompts.rows || r->o.output);
     r->answers =
         (tool_answers){.o = &r->o, .prompts = &r->prompts, .template = &r->template, .default_n = DEFAULT_TOKENS};
@@ -235,7 +241,10 @@ static int run_command(run *r) {
     const tool_prompt *p = &r->prompts.items[0];
     tool_request_init(&r->request, r->model, &r->o, DEFAULT_TOKENS);
     tool_row_request(&r->request, p);
-    r->request.special_text = p->chat && hunch_marks_are_special(r->model);
+    r->request.special_text |= p->chat && hunch_marks_are_special(r->model);
+    hunch_error err = {0};
+    if (tool_row_drafters(&r->request, r->engine, &r->o, p, &err))
+        return tool_failed(&err);
     r->color = !r->json && tool_colors(r->o.color, stdout);
     r->stream = (tool_stream){.model = r->model, .color = r->color, .split.thinking = p->thinks};
     return samples_run(r, parallel);

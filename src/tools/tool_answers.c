@@ -88,11 +88,13 @@ static int row_open(window *w, int at) {
         w->places[at] = (place){.row = w->next};
         tool_request_init(&q, a->model, a->o, a->default_n);
         tool_row_request(&q, p);
-        q.special_text = p->chat && hunch_marks_are_special(a->model);
+        q.special_text |= p->chat && hunch_marks_are_special(a->model);
         q.on_round = a->o->why || a->o->trees ? tool_why_add : NULL;
         q.on_round_user = &w->places[at].why;
         w->places[at].seed = q.sampling.seed;
         code = (int)tool_context_check(a->engine, a->model, q.n_prompt, &err);
+        if (!code)
+            code = (int)tool_row_drafters(&q, a->engine, a->o, p, &err);
         if (!code)
             code = (int)hunch_session_open(&w->session[at], a->engine, &q, &err);
     }
@@ -118,6 +120,7 @@ static int row_report(window *w, int at, const hunch_session_state *st) {
                                 .logprobs = a->o->logprobs,
                                 .chat = a->prompts->items[p->row].chat,
                                 .thinks = a->prompts->items[p->row].thinks,
+                                .stops = a->prompts->items[p->row].n_stops ? a->prompts->items[p->row].stops : a->o->stops.items,
                                 .why = a->o->why ? &p->why : NULL,
                                 .trees = a->o->trees ? &p->why : NULL};
     json_t *line = json_pack("{s:O}", "id", a->prompts->items[p->row].id), *answer = tool_result_json(&result, st);

@@ -33,6 +33,7 @@ const char *const tool_type_names[] = {"q8_0", "q4_0", "bf16", "f32", NULL};
 const char *const tool_kv_names[] = {"default", "bf16", "f16", "f32", "q8_0", NULL}; /* in the order of hunch_kv */
 static const char *const precision_names[] = {"native", "f32", NULL};
 const char *const tool_verify_names[] = {"default", "greedy", "match", "ratio", "block", "traversal", NULL}; /* of hunch_verify */
+const char *const tool_pooling_names[] = {"none", "mean", "last", NULL}; /* of hunch_pooling */
 static const char *const head_formats[] = {"gguf", "hf", NULL};
 static const char *const divergences[] = {"forward", "reverse", "jsd", "tvd", NULL};
 static const char *const centroid_starts[] = {"kmeans", "random", "frequency", NULL};
@@ -102,6 +103,14 @@ const tool_flag tool_flags[] = {
      "do not stop at the end-of-sequence token"},
     {"--stop", NULL, TOOL_TEXTS, AT(stops), GENERATES, ANSWER, 0, 0, NULL, "TEXT",
      "end the text before TEXT (repeatable)"},
+    {"--stop-token", NULL, TOOL_INTS, AT(stop_tokens), TOOL_RUN, ANSWER, 0, INT_MAX, NULL, "IDS",
+     "tokens that end the text as an end-of-sequence token does: ids, such as 13,198"},
+    {"--min-tokens", NULL, TOOL_INT, AT(min_tokens), TOOL_RUN, ANSWER, 0, INT_MAX, NULL, "N",
+     "the text does not end before it has N tokens; default 0"},
+    {"--deadline", NULL, TOOL_ABOVE, AT(deadline), TOOL_RUN, ANSWER, 0, 1e9, NULL, "SECONDS",
+     "the answer ends with what it has so many seconds after it was asked for; default: never"},
+    {"--prompt-only", NULL, TOOL_SWITCH, AT(prompt_only), TOOL_RUN, ANSWER, 0, 0, NULL, NULL,
+     "read the prompt, and generate nothing: for --prompt-logprobs and --pooling"},
     {"--draft", NULL, TOOL_TEXTS, AT(drafts), SAMPLED | TOOL_SERVE, DRAFTING | TOOL_BASIC, 0, 0, NULL, "SPEC",
      "the drafter, such as none, ngram or suffix,depth=8 (hunch help drafts); repeatable; A+B draft together; default "
      "auto"},
@@ -109,6 +118,12 @@ const tool_flag tool_flags[] = {
      "the draft head: its folder or file, or a SPEC such as eagle3:PATH (hunch help drafts)"},
     {"--no-smoke", NULL, TOOL_SWITCH, AT(no_smoke), TOOL_CHECK, MEASURING | TOOL_BASIC, 0, 0, NULL, NULL,
      "only check that the head fits: no text is generated"},
+    {"--drafters", NULL, TOOL_TEXTS, AT(only_drafters), TOOL_RUN, DRAFTING, 0, 0, NULL, "NAME",
+     "of the drafters of --draft NAME alone may propose, the others only read (repeatable), none: no one may; default all"},
+    {"--draft-depth", NULL, TOOL_INT, AT(draft_depth), TOOL_RUN, DRAFTING, 1, HUNCH_MAX_DEPTH, NULL, "N",
+     "at most N levels are drafted for a text in a round"},
+    {"--draft-rows", NULL, TOOL_INT, AT(draft_rows), TOOL_RUN, DRAFTING, 1, HUNCH_MAX_ROWS, NULL, "N",
+     "at most N rows are drafted for a text in a round"},
     {"--verify", NULL, TOOL_CHOICE, AT(verify), GENERATES | TOOL_SERVE, DRAFTING, 0, 0, tool_verify_names, "RULE",
      "the lossless rule that accepts drafts: greedy, match, ratio, block or traversal; default: greedy at temperature "
      "0, else match"},
@@ -157,6 +172,13 @@ const tool_flag tool_flags[] = {
     {"--logprobs", NULL, TOOL_COUNT, AT(logprobs), TOOL_RUN | TOOL_CHAT, OUTPUT, 0, HUNCH_MOST_TOP_LOGPROBS, NULL,
      "[=N]",
      "the target's log-probability of every token, and the N likeliest in its place (with --json or --json-lines)"},
+    {"--prompt-logprobs", NULL, TOOL_SWITCH, AT(prompt_logprobs), TOOL_RUN, OUTPUT, 0, 0, NULL, NULL,
+     "the target's log-probability of every token of the prompt, and with --logprobs=N the N likeliest in its place (with --json or "
+     "--json-lines)"},
+    {"--pooling", NULL, TOOL_CHOICE, AT(pooling), TOOL_RUN, OUTPUT, 0, 0, tool_pooling_names, "HOW",
+     "one vector for the prompt: none, the mean of its last states, or the last row's (with --json or --json-lines)"},
+    {"--special-text", NULL, TOOL_SWITCH, AT(special_text), TOOL_RUN, OUTPUT, 0, 0, NULL, NULL,
+     "the text has special tokens too, by their names, but not the one that ends it"},
     {"--why", NULL, TOOL_SWITCH, AT(why), TOOL_RUN, OUTPUT, 0, 0, NULL, NULL,
      "what the controller considered and chose, a line a round"},
     {"--trees", NULL, TOOL_SWITCH, AT(trees), TOOL_RUN | TOOL_COMPARE, OUTPUT, 0, 0, NULL, NULL,
@@ -250,6 +272,10 @@ const tool_flag tool_flags[] = {
     {"--pool-rows", NULL, TOOL_INT, AT(pool_rows), GENERATES, ENGINE, 1, INT_MAX, NULL, "N",
      "cache rows of all sequences together, at least a context; default: a context for each that may run at once and "
      "one more, as far as there is memory"},
+    {"--priority", NULL, TOOL_INT, AT(priority), TOOL_RUN, ENGINE, 0, 1000, NULL, "N",
+     "of rows that wait for a place (--parallel) those with larger numbers go first, but one place in eight is the oldest's; default 0"},
+    {"--salt", NULL, TOOL_TEXT, AT(salt), TOOL_RUN, ENGINE, 0, 0, NULL, "TEXT",
+     "texts share rows of prefixes only with those of the same salt"},
     {"--no-prefix-reuse", NULL, TOOL_SWITCH, AT(no_prefix_reuse), GENERATES | TOOL_SERVE, ENGINE, 0, 0, NULL, NULL,
      "compute every prompt from its first token"},
     {"--json", NULL, TOOL_SWITCH, AT(json), (ALL & ~TOOL_CHAT & ~TOOL_BENCH & ~TOOL_SERVE) | TOOL_VERSION, OUTPUT | TOOL_BASIC, 0, 0,

@@ -48,6 +48,7 @@ extern const tool_flag tool_flags[];
 extern const int tool_n_flags;
 extern const char *const tool_groups[]; /* headings, then NULL */
 extern const char *const tool_kv_names[], *const tool_verify_names[]; /* in the order of hunch_kv, hunch_verify */
+extern const char *const tool_pooling_names[];                       /* of hunch_pooling */
 extern const char *const tool_type_names[];                          /* of hunch_convert_as */
 
 /* The flag named by the first len bytes of name; NULL: this command has none of that name. */

@@ -210,6 +210,7 @@ int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, 
     if (o->state_memory != TOOL_UNSET)
         eo.state_bytes = (uint64_t)o->state_memory * 1000000;
     eo.no_prefix_reuse = o->no_prefix_reuse;
+    eo.pooling = o->pools;
     hunch_error err = {0};
     if (hunch_engine_open(out, m, &eo, &err) != HUNCH_OK)
         return tool_failed(&err);
@@ -294,8 +295,21 @@ void tool_request_init(hunch_request *r, const hunch_model *m, const tool_option
     r->loop_tokens = o->command == TOOL_CHAT && !o->no_loop_guard ? HUNCH_LOOP_TOKENS : 0;
     r->stop = o->stops.items;
     r->n_stop = o->stops.n;
+    r->stop_tokens = o->stop_tokens.items;
+    r->n_stop_tokens = o->stop_tokens.n;
     r->logprobs = o->logprobs != TOOL_UNSET;
     r->top_logprobs = r->logprobs ? o->logprobs : 0;
+    r->special_text = o->special_text;
+    r->prompt_logprobs = o->prompt_logprobs;
+    r->prompt_only = o->prompt_only;
+    r->salt = o->salt;
+    set_int(&r->min_tokens, o->min_tokens);
+    set_int(&r->draft_depth, o->draft_depth);
+    set_int(&r->draft_rows, o->draft_rows);
+    set_int(&r->priority, o->priority);
+    set_real(&r->deadline_s, o->deadline);
+    if (o->pooling != TOOL_UNSET)
+        r->pooling = (hunch_pooling)o->pooling;
     tool_sampling_set(&r->sampling, o);
 }
 
@@ -309,6 +323,7 @@ int tool_request_try(hunch_engine *e, const hunch_request *r) {
     probe.prediction = NULL;
     probe.n_prediction = 0;
     probe.max_tokens = 1;
+    probe.min_tokens = 0;
     hunch_status status = hunch_session_open(&s, e, &probe, &err);
     hunch_session_close(&s);
     return status == HUNCH_OK ? 0 : tool_failed(&err);

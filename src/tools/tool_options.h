@@ -39,18 +39,22 @@ typedef struct tool_options {
         *isa, *positional; /* positional: neither model nor text */
     const char *chat_template_file, *chat_tools_file, *system;
     const char *json_to, *csv_to, *svg; /* "-": standard output */
-    tool_texts drafts, stops, breakers, template_args;
+    tool_texts drafts, stops, breakers, template_args, only_drafters;
     tool_texts words; /* arguments after the others, of commands that take any number of them */
-    tool_ints rows, contexts;
+    tool_ints rows, contexts, stop_tokens;
     tool_biases biases;
     bool raw, ignore_eos, json, json_lines, cold, show, text_only, help, mapped, mapped_experts, resume, why, trees,
-        no_prefix_reuse, machine, profile, requests, quick, quiet, list, force, no_smoke, no_loop_guard, no_history;
+        no_prefix_reuse, special_text, prompt_logprobs, prompt_only, machine, profile, requests, quick, quiet, list, force, no_smoke,
+        no_loop_guard, no_history;
     int n, top_k, logprobs, threads, context, kv, precision, verify, type, chunk, max_pause, parallel, samples, color, pool_rows,
-        state_memory, repeat, depth, accept, dry_allowed_length, dry_range, lossy_top_m, keep;
+        state_memory, min_tokens, draft_depth, draft_rows, priority, pooling, repeat, depth, accept, dry_allowed_length, dry_range,
+        lossy_top_m, keep;
     int64_t seed;
     double temperature, top_p, min_p, top_n_sigma, typical, xtc_probability, xtc_threshold, dry_multiplier, dry_base,
         repetition_penalty, presence_penalty, frequency_penalty, lossy_lenience, until_width;
-    double lossy_typical[2];
+    double lossy_typical[2], deadline;
+    const char *salt;
+    bool pools; /* pooling was asked for, by its flag or a row; set by the command */
     /* of serve */
     const char *host, *memory, *api_key_file, *served_model_name, *cors;
     int port, queue, stall, connections, max_body;

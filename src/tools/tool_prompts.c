@@ -274,6 +274,8 @@ void tool_prompt_fini(tool_prompt *p) {
     json_decref(p->tools);
     json_decref(p->settings);
     hn_free(p->stops);
+    hn_free(p->stop_tokens);
+    hn_free(p->drafters);
     hn_free(p->group);
     hn_free(p->text);
     hn_free(p->ids);

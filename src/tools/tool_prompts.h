@@ -20,6 +20,10 @@ typedef struct tool_prompt {
     json_t *settings; /* keys of a row that have a flag: tool_row_keys.h; NULL: none */
     const char **stops; /* stop strings among them; their texts belong to settings */
     int n_stops;
+    hunch_token *stop_tokens; /* [n_stop_tokens] among them */
+    size_t n_stop_tokens;
+    const char **drafters; /* names of those that may propose, likewise; NULL: not given */
+    int n_drafters;
     hunch_token *ids; /* of a token file or row, or made by tool_prompt_ids */
     size_t n_ids;
     char *prediction; /* text that a row expects as the answer; NULL: none */

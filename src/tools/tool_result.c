@@ -115,12 +115,12 @@ static json_t *counts_json(const uint64_t *count, int n) {
 }
 
 static json_t *timing_json(const tool_result *r, const hunch_session_state *st) {
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "load_s", tool_json_real(r->load_s), "prefill_s",
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "load_s", tool_json_real(r->load_s), "prefill_s",
                      tool_json_real(st->prefill_s), "decode_s", tool_json_real(st->decode_s), "prefill_tok_s",
                      tool_json_real(prefill_speed(st)), "decode_tok_s",
                      tool_json_real(per_second((double)st->n_tokens - 1, st->decode_s)), "draft_s",
                      tool_json_real(st->draft_s), "draft_pass_s", tool_json_real(st->draft_pass_s), "verify_s",
-                     tool_json_real(st->verify_s));
+                     tool_json_real(st->verify_s), "wait_s", tool_json_real(st->wait_s));
 }
 
 json_t *tool_lossy_json(const hunch_lossy *lossy) {
@@ -134,11 +134,20 @@ json_t *tool_lossy_json(const hunch_lossy *lossy) {
     return json_pack("{s:s,s:o}", "rule", lossy_name(lossy->rule), "parameters", parameters);
 }
 
-static json_t *logprobs_json(const hunch_session_state *st) {
+static json_t *reals_json(const float *x, size_t n) {
     json_t *list = json_array();
-    for (size_t i = 0; i < st->n_tokens; i++)
-        json_array_append_new(list, tool_json_real(st->logprobs[i]));
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, tool_json_real(x[i]));
     return list;
+}
+
+/* The stop token or stop string that ended the text. */
+static json_t *stop_json(const tool_result *r, const hunch_session_state *st) {
+    if (st->finish != HUNCH_FINISH_STOP)
+        return json_null();
+    if (st->stop_string >= 0 && r->stops)
+        return tool_json_text(r->stops[st->stop_string], strlen(r->stops[st->stop_string]));
+    return st->stop_token >= 0 ? json_integer(st->stop_token) : json_null();
 }
 
 static json_t *piece_json(const hunch_model *m, hunch_token id) {
@@ -147,13 +156,12 @@ static json_t *piece_json(const hunch_model *m, hunch_token id) {
     return hunch_token_piece(m, id, &bytes, &len, NULL, NULL) == HUNCH_OK ? tool_json_piece(bytes, len) : json_null();
 }
 
-/* One list per token, of the likeliest tokens at its position. */
-static json_t *top_json(const hunch_model *m, const hunch_session_state *st) {
+/* One list per token, of the n_top likeliest tokens at its position; null where there are none. */
+static json_t *top_json(const hunch_model *m, const hunch_logprob *top, size_t n, int n_top) {
     json_t *all = json_array();
-    for (size_t i = 0; i < st->n_tokens; i++) {
-        json_t *list = json_array();
-        const hunch_logprob *top = st->top_logprobs + i * (size_t)st->n_top_logprobs;
-        for (int k = 0; k < st->n_top_logprobs; k++)
+    for (size_t i = 0; i < n; i++, top += n_top) {
+        json_t *list = top[0].token < 0 ? json_null() : json_array();
+        for (int k = 0; k < n_top && top[0].token >= 0; k++)
             json_array_append_new(list,
                                   json_pack("{s:i,s:o,s:o}", "token", (int)top[k].token, "piece",
                                             piece_json(m, top[k].token), "logprob", tool_json_real(top[k].logprob)));
@@ -240,14 +248,21 @@ json_t *tool_result_json(const tool_result *r, const hunch_session_state *st) {
     if (!out)
         return NULL;
     apart_json(out, r, st);
+    json_object_set_new(out, "stop_reason", stop_json(r, st));
     json_object_set_new(out, "context_full", json_boolean(tool_context_full(r->engine, st)));
     json_object_set_new(out, "about", about_json(r->engine));
     json_object_set_new(out, "timing", timing_json(r, st));
     json_object_set_new(out, "peak_rss_mib", tool_json_real(tool_peak_mib()));
     if (r->logprobs != TOOL_UNSET)
-        json_object_set_new(out, "logprobs", logprobs_json(st));
+        json_object_set_new(out, "logprobs", reals_json(st->logprobs, st->n_tokens));
     if (r->logprobs > 0)
-        json_object_set_new(out, "top_logprobs", top_json(r->model, st));
+        json_object_set_new(out, "top_logprobs", top_json(r->model, st->top_logprobs, st->n_tokens, st->n_top_logprobs));
+    if (st->prompt_logprobs)
+        json_object_set_new(out, "prompt_logprobs", reals_json(st->prompt_logprobs, st->n_prompt));
+    if (st->prompt_top_logprobs)
+        json_object_set_new(out, "prompt_top_logprobs", top_json(r->model, st->prompt_top_logprobs, st->n_prompt, st->n_top_logprobs));
+    if (st->pooled)
+        json_object_set_new(out, "pooled", reals_json(st->pooled, (size_t)st->n_pooled));
     if (r->why)
         json_object_set_new(out, "why", tool_why_json(r->why));
     if (r->trees)

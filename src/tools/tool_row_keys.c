@@ -2,8 +2,10 @@
 /* tool_row_keys.c - see tool_row_keys.h. Values have the ranges of the flags: tool_flags.c. */
 #include "tool_row_keys.h"
 
+#include <limits.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "tool_flags.h"
 #include "tool_open.h"
 
@@ -22,6 +24,16 @@ static const struct {
     {"repetition_penalty", "--repetition-penalty", AT(sampling.repetition_penalty)},
     {"presence_penalty", "--presence-penalty", AT(sampling.presence_penalty)},
     {"frequency_penalty", "--frequency-penalty", AT(sampling.frequency_penalty)},
+    {"min_tokens", "--min-tokens", AT(min_tokens)},
+    {"deadline", "--deadline", AT(deadline_s)},
+    {"priority", "--priority", AT(priority)},
+    {"draft_depth", "--draft-depth", AT(draft_depth)},
+    {"draft_rows", "--draft-rows", AT(draft_rows)},
+    {"cache_salt", "--salt", AT(salt)},
+    {"special_text", "--special-text", AT(special_text)},
+    {"prompt_logprobs", "--prompt-logprobs", AT(prompt_logprobs)},
+    {"prompt_only", "--prompt-only", AT(prompt_only)},
+    {"pooling", "--pooling", AT(pooling)},
 };
 enum { KEYS = sizeof keys / sizeof *keys };
 
@@ -31,7 +43,26 @@ static const tool_flag *flag_of(int key) {
 
 /* ---- reading ------------------------------------------------------------------------------------------------- */
 
+/* A zero byte would truncate it. */
+static bool text_fits(const json_t *text) {
+    return json_string_length(text) > 0 && strlen(json_string_value(text)) == json_string_length(text);
+}
+
+/* The index of a choice's word; -1: it is none. */
+static int word_find(const tool_flag *f, const char *word) {
+    for (int i = 0; word && f->choices[i]; i++)
+        if (strcmp(f->choices[i], word) == 0)
+            return i;
+    return -1;
+}
+
 static bool value_fits(const tool_flag *f, const json_t *value) {
+    if (f->kind == TOOL_SWITCH)
+        return json_is_boolean(value);
+    if (f->kind == TOOL_TEXT)
+        return text_fits(value);
+    if (f->kind == TOOL_CHOICE)
+        return word_find(f, json_string_value(value)) >= 0;
     if (f->kind == TOOL_REAL || f->kind == TOOL_ABOVE)
         return json_is_number(value) && tool_in_range(f, json_number_value(value));
     if (!json_is_integer(value))
@@ -41,28 +72,50 @@ static bool value_fits(const tool_flag *f, const json_t *value) {
                                  : tool_in_range(f, (double)n) || (f->kind == TOOL_LIMIT && n == -1);
 }
 
-/* A text, or a list of them. A zero byte would truncate it. */
-static bool stop_fits(const json_t *stop) {
-    return json_string_length(stop) > 0 && strlen(json_string_value(stop)) == json_string_length(stop);
+static const char *what_fits(const tool_flag *f, char *out, size_t size) {
+    char words[128];
+    if (f->kind == TOOL_CHOICE)
+        snprintf(out, size, "one of %s", tool_choices_text(f, words, sizeof words));
+    else if (f->kind == TOOL_SWITCH || f->kind == TOOL_TEXT)
+        snprintf(out, size, "%s", f->kind == TOOL_SWITCH ? "true or false" : "a text that is not empty");
+    else
+        tool_range_text(f, out, size);
+    return out;
 }
 
-static int stops_take(tool_prompt *to, const json_t *stop, const char *where) {
-    const size_t n = json_is_array(stop) ? json_array_size(stop) : 1;
-    to->stops = tool_alloc(n, sizeof *to->stops);
+/* A text, or a list of them; they belong to the row's settings. */
+static int texts_take(const char ***to, int *n_to, const char *key, const json_t *value, const char *where) {
+    const size_t n = json_is_array(value) ? json_array_size(value) : 1;
+    *to = tool_alloc(n + 1, sizeof **to);
     for (size_t i = 0; i < n; i++) {
-        const json_t *one = json_is_array(stop) ? json_array_get(stop, i) : stop;
-        if (!stop_fits(one))
-            return tool_usage("%s: \"stop\" is not a text, or a list of texts, none of them empty", where);
-        to->stops[to->n_stops++] = json_string_value(one);
+        const json_t *one = json_is_array(value) ? json_array_get(value, i) : value;
+        if (!text_fits(one))
+            return tool_usage("%s: \"%s\" is not a text, or a list of texts, none of them empty", where, key);
+        (*to)[(*n_to)++] = json_string_value(one);
     }
     return 0;
+}
+
+static bool is_list(const char *key) {
+    return strcmp(key, "stop") == 0 || strcmp(key, "stop_token_ids") == 0 || strcmp(key, "drafters") == 0;
+}
+
+static int list_take(tool_prompt *to, const char *key, json_t *value, const char *where) {
+    char place[1200];
+    json_object_set(to->settings, key, value);
+    if (strcmp(key, "stop") == 0)
+        return texts_take(&to->stops, &to->n_stops, key, value, where);
+    if (strcmp(key, "drafters") == 0)
+        return texts_take(&to->drafters, &to->n_drafters, key, value, where);
+    snprintf(place, sizeof place, "%s: \"%s\"", where, key);
+    return tool_tokens_from_json(value, place, &to->stop_tokens, &to->n_stop_tokens);
 }
 
 static int setting_take(tool_prompt *to, int key, json_t *value, const char *where) {
     char range[160];
     const tool_flag *f = flag_of(key);
     if (!value_fits(f, value))
-        return tool_usage("%s: \"%s\" is not %s", where, keys[key].key, tool_range_text(f, range, sizeof range));
+        return tool_usage("%s: \"%s\" is not %s", where, keys[key].key, what_fits(f, range, sizeof range));
     json_object_set(to->settings, keys[key].key, value);
     return 0;
 }
@@ -97,8 +150,8 @@ int tool_row_keys_take(tool_prompts *p, tool_prompt *to, json_t *row, const char
     int code = 0;
     json_object_foreach(row, name, value) {
         const int key = key_find(name);
-        const bool stop = strcmp(name, "stop") == 0;
-        if (key < 0 && !stop) {
+        const bool list = is_list(name);
+        if (key < 0 && !list) {
             if (!is_known(name))
                 unknown_add(p, name, to->line);
             continue;
@@ -107,9 +160,7 @@ int tool_row_keys_take(tool_prompts *p, tool_prompt *to, json_t *row, const char
             continue;
         if (!to->settings)
             to->settings = json_object();
-        if (stop)
-            json_object_set(to->settings, name, value);
-        if ((code = stop ? stops_take(to, value, where) : setting_take(to, key, value, where)))
+        if ((code = list ? list_take(to, name, value, where) : setting_take(to, key, value, where)))
             return code;
     }
     return 0;
@@ -141,6 +192,12 @@ static void setting_set(hunch_request *r, int key, const json_t *value) {
     const json_int_t n = json_integer_value(value);
     if (f->kind == TOOL_REAL || f->kind == TOOL_ABOVE)
         *(double *)at = json_number_value(value);
+    else if (f->kind == TOOL_SWITCH)
+        *(bool *)at = json_is_true(value);
+    else if (f->kind == TOOL_TEXT)
+        *(const char **)at = json_string_value(value);
+    else if (f->kind == TOOL_CHOICE)
+        *(int *)at = word_find(f, json_string_value(value));
     else if (f->kind == TOOL_INT64)
         *(uint64_t *)at = n < 0 ? tool_random_seed() : (uint64_t)n;
     else
@@ -156,9 +213,40 @@ void tool_row_request(hunch_request *r, const tool_prompt *p) {
         r->stop = p->stops;
         r->n_stop = p->n_stops;
     }
+    if (p->n_stop_tokens) {
+        r->stop_tokens = p->stop_tokens;
+        r->n_stop_tokens = (int)hn_least_size(p->n_stop_tokens, INT_MAX);
+    }
     for (int i = 0; i < KEYS && p->settings; i++) {
         const json_t *value = json_object_get(p->settings, keys[i].key);
         if (value)
             setting_set(r, i, value);
     }
+}
+
+/* A drafter's name is its SPEC without a path: "ngram,depth=4", for which "ngram" is enough. */
+static bool is_drafter(const char *drafter, const char *name) {
+    const size_t n = strlen(name);
+    return strncmp(drafter, name, n) == 0 && (drafter[n] == 0 || drafter[n] == ',');
+}
+
+hunch_status tool_row_drafters(hunch_request *r, const hunch_engine *e, const tool_options *o, const tool_prompt *p, hunch_error *err) {
+    const char *const *names = p->drafters ? p->drafters : o->only_drafters.items;
+    const int n = p->drafters ? p->n_drafters : o->only_drafters.n;
+    if (!p->drafters && n == 0)
+        return HUNCH_OK;
+    r->drafters = 0;
+    for (int i = 0; i < n; i++) {
+        uint32_t found = 0;
+        for (int d = 0; d < hunch_engine_drafters(e); d++)
+            found |= is_drafter(hunch_engine_drafter_name(e, d), names[i]) ? (uint32_t)1 << d : 0;
+        r->drafters |= found;
+        if (found || strcmp(names[i], "none") == 0)
+            continue;
+        err->status = HUNCH_USAGE;
+        snprintf(err->message, sizeof err->message, "drafters: \"%.100s\" is none of this engine's (\"drafters\" of a result lists them)",
+                 names[i]);
+        return HUNCH_USAGE;
+    }
+    return HUNCH_OK;
 }

@@ -12,5 +12,7 @@ int tool_row_keys_take(tool_prompts *p, tool_prompt *to, json_t *row, const char
 void tool_row_keys_note(const tool_prompts *p, const char *path);
 /* Overrides a request by the ids, prediction and settings of a prompt. Its pointers are borrowed from p. */
 void tool_row_request(hunch_request *r, const tool_prompt *p);
+/* Which drafters may propose, by the row's list of names or that of the flags. HUNCH_USAGE: the engine has none of a name. */
+hunch_status tool_row_drafters(hunch_request *r, const hunch_engine *e, const tool_options *o, const tool_prompt *p, hunch_error *err);
 
 #endif
