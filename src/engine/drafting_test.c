@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "draft/tree.h"
 #include "fixture.h"
 
 enum { TOKENS = 120 };
@@ -83,8 +84,45 @@ static void test_passes_of_drafters(void **state) {
     assert_true(without.draft_s > 0 && without.draft_pass_s == 0);
 }
 
+/* Of sixteen texts one has a certain copy of thirty tokens, the others have nothing: the copy is verified whole. With copies for all each
+ * gets its part of the rows. */
+static void test_rows_go_to_those_who_propose(void **state) {
+    (void)state;
+    enum { TEXTS = 16, COPY = 30, PART = (HN_TREE_ROWS - TEXTS) / TEXTS };
+    hunch_model *m = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 1, HUNCH_PRECISION_NATIVE);
+    const hunch_token prompt[] = {1, 403, 407, 261, 378};
+    hunch_token copy[COPY + 1];
+    for (int copies = 0; copies <= TEXTS; copies += copies ? TEXTS - 1 : 1) { /* none, one, all */
+        hunch_engine *e = open_engine(m, "prediction,depth=30", TEXTS, 64, HUNCH_KV_DEFAULT, 64, 256);
+        hunch_session *s[TEXTS];
+        hunch_request r;
+        hunch_request_defaults(&r, m);
+        r.prompt = prompt;
+        r.n_prompt = sizeof prompt / sizeof *prompt;
+        r.max_tokens = COPY + 2;
+        r.ignore_eos = true;
+        r.sampling.temperature = 0;
+        for (int i = 0; i < TEXTS; i++) {
+            r.prediction = i < copies ? copy : NULL;
+            r.n_prediction = i < copies ? COPY + 1 : 0;
+            must(hunch_session_open(&s[i], e, &r, err));
+        }
+        must(hunch_engine_run(e, err));
+        for (int i = 0; i < TEXTS; i++) {
+            hunch_session_state st;
+            hunch_session_get(s[i], &st);
+            if (copies == 0) memcpy(copy, st.tokens, sizeof copy);
+            if (i < copies) assert_int_equal(st.accepted_per_position[COPY - 1], copies == 1);
+            if (i < copies) assert_true(st.accepted_per_position[PART - 1] > 0);
+            hunch_session_close(&s[i]);
+        }
+        hunch_engine_close(&e);
+    }
+    hunch_model_close(&m);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_passes_of_drafters),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_passes_of_drafters), cmocka_unit_test(test_rows_go_to_those_who_propose),
                                        cmocka_unit_test(test_slow_and_wrong_is_seldom_called),
                                        cmocka_unit_test(test_slow_and_wrong_for_several)};
     return cmocka_run_group_tests(tests, NULL, NULL);
