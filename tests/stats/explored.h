@@ -44,27 +44,32 @@ HELPER int run_text(hunch_engine *e, const dist *l, hunch_session *s, hunch_sess
 typedef struct outcome {
     double off;            /* of the farthest cell */
     double accepted, runs; /* mean, and how many */
+    double rounds, rows;   /* of all runs; and rows that were drafted in them */
 } outcome;
 
 static explorer explored;
 
-/* beside: of another text that runs in the same passes; NULL: none does. */
+/* beside: of other texts that run in the same passes, in all other places of the engine; NULL: none does. */
 HELPER outcome explore(hunch_engine *e, const dist *l, const hn_rng *rng, const dist *beside) {
     double joint[DIST_CELLS] = {0};
-    outcome o = {0, 0, 0};
+    outcome o = {0};
+    hunch_session *other[HN_MAX_TEXTS];
+    const int others = beside ? e->parallel - 1 : 0;
     memset(&explored, 0, sizeof explored);
     do {
         hunch_session_state st;
-        hunch_session *other = beside ? open_text(e, beside, (uint64_t)o.runs, ANSWER) : NULL,
-                      *s = open_text(e, l, 5, ANSWER);
+        for (int i = 0; i < others; i++) other[i] = open_text(e, beside, (uint64_t)o.runs * 64 + (uint64_t)i, ANSWER - i % 3);
+        hunch_session *s = open_text(e, l, 5, ANSWER);
         explorer_begin(&explored);
         s->sampler.rng = *rng;
         const int cell = run_text(e, l, s, &st);
         joint[cell] += explored.p;
         o.accepted += explored.p * (double)st.accepted;
         o.runs++;
+        o.rounds += (double)st.rounds;
+        o.rows += (double)st.drafted;
         hunch_session_close(&s);
-        hunch_session_close(&other);
+        for (int i = 0; i < others; i++) hunch_session_close(&other[i]);
     } while (explorer_next(&explored));
     for (int c = 0; c < l->cells; c++) o.off = fmax(o.off, fabs(joint[c] - l->p[c]));
     return o;

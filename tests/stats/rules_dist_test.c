@@ -29,6 +29,11 @@ static dist exact_dist = {.prompt = {1, 403, 407, 261, 378},
                         .top = 2,
                         .tokens = 4,
                         .params = {.temperature = 3, .top_p = 1, .bias = two, .n_bias = 2}},
+           short_dist = {.prompt = {1, 403, 407, 261, 378},
+                        .n_prompt = 5,
+                        .top = 2,
+                        .tokens = 3,
+                        .params = {.temperature = 3, .top_p = 1, .bias = two, .n_bias = 2}},
            penal_dist = {.prompt = {1, 403, 407, 261, 378},
                         .n_prompt = 5,
                         .top = 2,
@@ -61,10 +66,10 @@ static const char *spec(const char *form) {
 
 static int setup(void **state) {
     (void)state;
-    dist *const all[] = {&exact_dist, &penal_dist, &three_dist, &count_dist};
+    dist *const all[] = {&exact_dist, &short_dist, &penal_dist, &three_dist, &count_dist};
     model = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 1, HUNCH_PRECISION_NATIVE);
     hunch_engine *e = open_rule(NULL, HUNCH_VERIFY_DEFAULT, 1);
-    for (int i = 0; i < 4; i++) dist_enumerate(all[i], e, model);
+    for (int i = 0; i < 5; i++) dist_enumerate(all[i], e, model);
     hunch_engine_close(&e);
     return 0;
 }
@@ -96,6 +101,25 @@ static void test_model_exact(void **state) {
         check_exact(spec("model:%s,depth=3"), rules[i], &penal_dist, false);
         check_exact(spec("model:%s,depth=2"), rules[i], &three_dist, false);
         check_exact(spec("model:%s,depth=1"), rules[i], &exact_dist, true);
+    }
+}
+
+/* Twenty texts that all have more to draft than a round has rows: each draws its share of those that are left, which depends on what the
+ * others have drawn and on how near their ends are. */
+static void test_shares_exact(void **state) {
+    (void)state;
+    enum { TEXTS = 20 };
+    static const hunch_verify rules[] = {HUNCH_VERIFY_RATIO, HUNCH_VERIFY_BLOCK, HUNCH_VERIFY_TRAVERSAL};
+    const hn_rng rng = explorer_rng(&explored);
+    for (int i = 0; i < (light() ? 1 : 3); i++) {
+        hunch_engine *e = open_rule(spec("model:%s,depth=5"), rules[i], TEXTS);
+        const outcome o = explore(e, &short_dist, &rng, &count_dist);
+        hunch_engine_close(&e);
+        if (!(o.off < 1e-9)) fail_msg("rule %d: off by %g", (int)rules[i], o.off);
+        if (!(o.accepted > .05)) fail_msg("rule %d: accepts %g", (int)rules[i], o.accepted);
+        const double rows = o.rows / o.rounds; /* of its own; a text alone drafts five */
+        if (!(rows > 1 && rows < (HN_LOGIT_ROWS - TEXTS) / TEXTS + 1))
+            fail_msg("rule %d: %g rows a round: shares do not bind", (int)rules[i], rows);
     }
 }
 
@@ -386,6 +410,7 @@ static void test_a_seed_is_a_text(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_model_exact),
+        cmocka_unit_test(test_shares_exact),
         cmocka_unit_test(test_points_exact),
         cmocka_unit_test(test_trees_exact),
         cmocka_unit_test(test_wrong_drafters_are_found),
