@@ -25,7 +25,7 @@ FUZZ_EXECUTIONS ?= 10000000
 TSAN_TESTS ?= threads_test|equality_test|equality_heads_test|head_rows_test|session_test|scheduler_test|$\
 	shared_model_test|soak_test|model_test|window_test|mapped_test|$\
 	drafter_model_test|feed_test|measure_test|fault_test|round_test|verify_trees_test|$\
-	server_protocol_test|server_soak_test|server_hostile_test
+	server_protocol_test|server_cases_test|server_soak_test|server_hostile_test
 # Tests of code that could read uninitialised memory; memcheck supports the levels up to AVX2.
 VALGRIND_TESTS ?= gguf_test hf_test split_test convert_test tokenizer_test template_test cache_test prefix_test \
 	sampler_test verify_test suffix_tree_test ngram_index_test drafter_ngram_test drafter_suffix_test drafter_cache_test \

@@ -270,6 +270,7 @@ static void nothing_happens(void) {
     hunch_session_close(NULL), seen("hunch_session_close", "s");
     hunch_meter_close(NULL), seen("hunch_meter_close", "t");
     hunch_session_cancel(NULL), seen("hunch_session_cancel", "s");
+    hunch_session_pause(NULL, true), seen("hunch_session_pause", "s");
     hunch_engine_forget(NULL), seen("hunch_engine_forget", "e");
     hunch_build_get_info(NULL), seen("hunch_build_get_info", "out");
     hunch_model_options_defaults(NULL), seen("hunch_model_options_defaults", "o");

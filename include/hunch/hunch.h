@@ -312,7 +312,7 @@ void hunch_engine_forget(hunch_engine *e);
  * verification and commit. A session that fails, also for lack of memory, ends alone (hunch_session_state) and changes no other's
  * text; a status other than HUNCH_OK means that the engine itself cannot continue: a mapped file changed (hunch_model_options). */
 hunch_status hunch_engine_round(hunch_engine *e, hunch_error *err);
-int hunch_engine_running(const hunch_engine *e); /* sessions not finished */
+int hunch_engine_running(const hunch_engine *e); /* sessions not finished, but those that are paused */
 /* Runs rounds until no session runs, including those that are opened meanwhile (on_output). A failed session is HUNCH_OK here. */
 hunch_status hunch_engine_run(hunch_engine *e, hunch_error *err);
 
@@ -501,6 +501,10 @@ void hunch_session_close(hunch_session **s);
 /* Finishes as HUNCH_FINISH_CANCELLED; inside such a callback when the round or hunch_evaluate returns, and not at all if the session ends
  * in it. */
 void hunch_session_cancel(hunch_session *s);
+/* A paused session takes no part in rounds until it is resumed: for an answer whose reader is slow. It keeps its place while no other
+ * session needs that or its pages, and then gives it up before any other; its text is the same. It ends by its deadline, cancel and close
+ * only. */
+void hunch_session_pause(hunch_session *s, bool paused);
 
 /* Everything about a session; arrays belong to the session and are valid until its next round or close.
  * rounds: target passes that decoded or verified (prefill's first token belongs to none); tau = (n_tokens-1)/rounds;
@@ -525,6 +529,7 @@ typedef struct hunch_session_state {
     uint64_t passes;            /* target passes, prefill included */
     bool waiting;               /* for a place, for pages, or for shared rows that an earlier session is computing */
     uint64_t n_restored;        /* prompt rows from a shared prefix; part of n_prefilled */
+    bool paused;                /* by hunch_session_pause */
     uint64_t preempted;         /* times its rows were dropped and computed again */
     const float *logprobs;      /* [n_tokens] natural logs under softmax(logits) before any processing; NULL unless requested */
     const hunch_logprob *top_logprobs; /* [n_tokens][n_top_logprobs], likeliest first, equal ones by their ids; NULL unless requested */

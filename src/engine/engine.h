@@ -229,6 +229,10 @@ static inline bool hn_session_running(const hunch_session *s) {
 /* Before those of lower priority; front: before all. */
 void hn_queue_push(hunch_session *s, bool front);
 void hn_queue_remove(hunch_session *s);
+/* Whether it takes part in rounds: it is running, and not paused. */
+static inline bool hn_session_awake(const hunch_session *s) {
+    return hn_session_running(s) && !s->stats.paused;
+}
 /* Gives a session the place `id`, or the internal sequence: sequence, shared prefix, drafters. */
 hunch_status hn_session_place(hunch_session *s, int id, hunch_error *err);
 /* Takes the place back, in the cache and in the drafters; its full pages stay with the prefix index. Idempotent. */

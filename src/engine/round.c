@@ -435,7 +435,7 @@ hunch_status hunch_engine_round(hunch_engine *e, hunch_error *err) {
     hn_expire(e);
     hn_admit(e);
     for (int i = 0; i < e->parallel; i++)
-        if (e->session[i] && hn_session_running(e->session[i])) running[n++] = e->session[i];
+        if (e->session[i] && hn_session_awake(e->session[i])) running[n++] = e->session[i];
     qsort(running, (size_t)n, sizeof *running, by_age); /* older sessions get pages first */
     const double start = hn_now();
     hn_engine_enter(e);
@@ -459,7 +459,7 @@ hunch_status hunch_engine_run(hunch_engine *e, hunch_error *err) {
 int hunch_engine_running(const hunch_engine *e) {
     int n = 0;
     if (!e) return 0;
-    for (int i = 0; i < e->parallel; i++) n += e->session[i] && hn_session_running(e->session[i]);
-    for (const hunch_session *s = e->queue; s; s = s->next) n++;
+    for (int i = 0; i < e->parallel; i++) n += e->session[i] && hn_session_awake(e->session[i]);
+    for (const hunch_session *s = e->queue; s; s = s->next) n += !s->stats.paused;
     return n;
 }

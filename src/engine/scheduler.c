@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scheduler.c - which sessions have a place: by priority, then by age, and none waits for ever; when pages run out the youngest session
- * is preempted and its rows are computed again later (by contract C2 with the same text). */
+/* scheduler.c - which sessions have a place: by priority, then by age, and none waits for ever; when pages run out a paused session, else
+ * the youngest is preempted and its rows are computed again later (by contract C2 with the same text). */
 #include "base/least.h"
 #include "engine/engine.h"
 
@@ -23,17 +23,25 @@ static bool anyone_placed(const hunch_engine *e) {
 static void keep_for_preempted(hunch_engine *e) {
     const hunch_session *oldest = NULL;
     for (const hunch_session *s = e->queue; s; s = s->next)
-        if (s->stats.preempted > 0 && e->reuse) hn_cache_touch(e->cache, s->request.salt, s->text.token, (int)s->text.n - 1);
+        if (s->stats.preempted > 0 && !s->stats.paused && e->reuse)
+            hn_cache_touch(e->cache, s->request.salt, s->text.token, (int)s->text.n - 1);
     for (int i = 0; i < e->parallel; i++)
         if (e->session[i] && (!oldest || e->session[i]->admission < oldest->admission)) oldest = e->session[i];
     if (oldest) hn_cache_release_states(e->cache, oldest->id);
 }
 
 static hunch_session *waited_longest(const hunch_engine *e) {
-    hunch_session *oldest = e->queue;
+    hunch_session *oldest = NULL;
     for (hunch_session *s = e->queue; s; s = s->next)
-        if (s->opened < oldest->opened) oldest = s;
+        if (!s->stats.paused && (!oldest || s->opened < oldest->opened)) oldest = s;
     return oldest;
+}
+
+/* A paused session that has a place, or NULL. */
+static hunch_session *paused_placed(const hunch_engine *e) {
+    for (int i = 0; i < e->parallel; i++)
+        if (e->session[i] && e->session[i]->stats.paused) return e->session[i];
+    return NULL;
 }
 
 /* Rows that a text will have soon: its answer's first tokens, or some more of a longer one. */
@@ -56,18 +64,28 @@ static bool has_room(const hunch_engine *e, const hunch_session *s) {
     return hn_cache_free_pages(e->cache) >= pages;
 }
 
+/* Makes a place and pages for the text, if paused sessions have them. */
+static bool make_place(hunch_engine *e, const hunch_session *s) {
+    while (free_place(e) == e->parallel || (anyone_placed(e) && !has_room(e, s))) {
+        hunch_session *paused = paused_placed(e);
+        if (!paused) return false;
+        hn_session_preempt(paused);
+    }
+    return true;
+}
+
 typedef enum outcome {
     PLACED,  /* or failed: it waits no longer */
-    PASSED,  /* it waits for rows that another text is computing: those after it need not */
+    PASSED,  /* it waits for rows that another text is computing, or is paused: those after it need not */
     NO_ROOM  /* for it, so for none after it */
 } outcome;
 
 static outcome place(hunch_engine *e, hunch_session *s) {
-    const int id = free_place(e);
     hunch_error why = {0};
-    if (id == e->parallel) return NO_ROOM;
-    if (hn_shared_rows_pending(e, s)) return PASSED;
-    if (anyone_placed(e) && !has_room(e, s)) return NO_ROOM;
+    if (free_place(e) == e->parallel && !paused_placed(e)) return NO_ROOM;
+    if (s->stats.paused || hn_shared_rows_pending(e, s)) return PASSED;
+    if (!make_place(e, s)) return NO_ROOM;
+    const int id = free_place(e);
     e->overtaken = s == waited_longest(e) ? 0 : e->overtaken + 1;
     hn_queue_remove(s);
     if (hn_session_place(s, id, &why)) hn_session_fail(s, &why);
@@ -80,7 +98,7 @@ void hn_admit(hunch_engine *e) {
     keep_for_preempted(e);
     for (hunch_session *s = e->queue, *next; s; s = next) {
         hunch_session *oldest = !passed && e->overtaken >= MOST_OVERTAKEN ? waited_longest(e) : s;
-        if (oldest != s) {
+        if (oldest && oldest != s) {
             const outcome o = place(e, oldest);
             if (o == NO_ROOM) return;
             passed = o == PASSED;
@@ -108,16 +126,21 @@ void hn_expire(hunch_engine *e) {
 
 /* ---- preemption -------------------------------------------------------------------------------------------------------- */
 
-static hunch_session *youngest(const hunch_engine *e, const hunch_session *but) {
+/* Who gives its pages to others first: of two sessions one that is paused, else the younger. */
+static bool yields_to(const hunch_session *a, const hunch_session *b) {
+    return a->stats.paused != b->stats.paused ? a->stats.paused : a->admission > b->admission;
+}
+
+static hunch_session *first_to_yield(const hunch_engine *e, const hunch_session *but) {
     hunch_session *y = NULL;
     for (int i = 0; i < e->parallel; i++)
-        if (e->session[i] && e->session[i] != but && (!y || e->session[i]->admission > y->admission)) y = e->session[i];
+        if (e->session[i] && e->session[i] != but && (!y || yields_to(e->session[i], y))) y = e->session[i];
     return y;
 }
 
 hunch_status hn_reserve(hunch_engine *e, int seq, int rows, hunch_error *err) {
     for (hunch_status st; (st = hn_cache_reserve(e->cache, seq, 0, rows, err)) != HUNCH_OK;) {
-        hunch_session *y = st == HUNCH_NO_MEMORY ? youngest(e, NULL) : NULL;
+        hunch_session *y = st == HUNCH_NO_MEMORY ? first_to_yield(e, NULL) : NULL;
         if (!y) return st;
         hn_session_preempt(y);
     }
@@ -127,13 +150,13 @@ hunch_status hn_reserve(hunch_engine *e, int seq, int rows, hunch_error *err) {
 bool hn_make_room(hunch_session *s) {
     hunch_error why = {0};
     for (hunch_status st; (st = hn_cache_reserve(s->engine->cache, s->id, 0, s->round.n_rows, &why)) != HUNCH_OK;) {
-        hunch_session *y = st == HUNCH_NO_MEMORY ? youngest(s->engine, s) : NULL;
+        hunch_session *y = st == HUNCH_NO_MEMORY ? first_to_yield(s->engine, s) : NULL;
         if (!y) { /* the only one, and still too few pages; or no matter of pages */
             hn_session_fail(s, &why);
             hn_session_release(s);
             return false;
         }
-        if (s->id < s->engine->parallel && y->admission < s->admission) {
+        if (s->id < s->engine->parallel && yields_to(s, y)) {
             hn_session_preempt(s);
             return false;
         }

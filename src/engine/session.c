@@ -191,6 +191,10 @@ void hunch_session_cancel(hunch_session *s) {
     hn_session_release(s);
 }
 
+void hunch_session_pause(hunch_session *s, bool paused) {
+    if (s && hn_session_running(s)) s->stats.paused = paused;
+}
+
 void hunch_session_close(hunch_session **sp) {
     hunch_session *s = sp ? *sp : NULL;
     if (!s) return;

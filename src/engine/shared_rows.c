@@ -71,7 +71,7 @@ bool hn_shared_rows_pending(const hunch_engine *e, const hunch_session *s) {
     if (!e->reuse || hn_prompt_shared_rows(s) < s->text.n_prompt) return false;
     for (int i = 0; i < e->parallel; i++) {
         const hunch_session *p = e->session[i];
-        if (!p) continue;
+        if (!p || p->stats.paused) continue;
         const size_t done = (size_t)hn_cache_committed(e->cache, i, 0), goal = hn_prefill_rows(p);
         if (done >= goal) continue;
         const size_t same = same_tokens(s, p, s->text.n - 1 < goal ? s->text.n - 1 : goal);

@@ -69,3 +69,9 @@ size_t serve_call_prompt_tokens(const serve_call *c) {
     for (int i = 0; i < c->n_prompts; i++) sum += c->prompts[i].n;
     return sum;
 }
+
+size_t serve_call_unsent(const serve_call *c) {
+    size_t sum = 0;
+    for (int i = 0; i < c->n_choices; i++) sum += c->choices[i].n_tokens - c->choices[i].sent_tokens;
+    return sum;
+}

@@ -31,6 +31,7 @@ typedef struct serve_choice {
     uint64_t seed;
     /* the engine's thread */
     hunch_session *session; /* NULL: not open, or over */
+    bool paused;            /* until its reader has taken what there is */
     /* under the lock */
     serve_bytes text;
     serve_parts parts;   /* of a chat's text, unless the call wants it whole */
@@ -52,7 +53,11 @@ typedef struct serve_choice {
     bool begun, ended;
 } serve_choice;
 
-enum { SERVE_MOST_N = 8, SERVE_MOST_CHOICES = 1024 };
+enum {
+    SERVE_MOST_N = 8,
+    SERVE_MOST_CHOICES = 1024,
+    SERVE_MOST_UNSENT = 128 /* tokens of a choice that wait for a slow reader of a stream: then it is paused */
+};
 
 typedef struct serve_call {
     /* set before it is submitted, then only read */
@@ -76,6 +81,7 @@ typedef struct serve_call {
     /* under the lock */
     bool gone;              /* nobody waits for it any more: its sessions end */
     bool stopped;           /* the server ends */
+    bool paused;            /* its sessions are: its client reads slowly */
     bool comment;           /* a stream that was silent for long sends a comment */
     int left;               /* choices that are not done */
     double opened_s;        /* when its first session was opened; 0: it waits in the queue */
@@ -99,5 +105,6 @@ void serve_call_choices(serve_call *c);
 /* Wakes the connection, if it sleeps. Under the lock. */
 void serve_call_wake(serve_call *c);
 size_t serve_call_prompt_tokens(const serve_call *c);
+size_t serve_call_unsent(const serve_call *c); /* tokens of a stream that its connection has not taken. Under the lock */
 
 #endif

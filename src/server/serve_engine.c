@@ -16,6 +16,7 @@ struct serve_engine {
     /* under the lock */
     serve_phase phase;
     bool stop;
+    bool looked_for; /* something happened that the thread should look at, though nothing runs */
     hunch_model *model;
     int context;
     serve_call *first; /* the queue, in the order in which it is opened */
@@ -93,7 +94,12 @@ void serve_engine_abandon(serve_engine *e, serve_call *c) {
     c->wake = NULL;
     c->fd = -1;
     pthread_mutex_unlock(&c->lock);
+    serve_engine_look(e);
+}
+
+void serve_engine_look(serve_engine *e) {
     pthread_mutex_lock(&e->lock);
+    e->looked_for = true;
     pthread_cond_signal(&e->news);
     pthread_mutex_unlock(&e->lock);
 }
@@ -171,11 +177,23 @@ static void queue_sweep(serve_engine *e) {
     }
 }
 
+/* Under the lock, for a moment: clients of paused answers may hang up, and their deadlines pass. */
+static void wait_a_moment(serve_engine *e) {
+    enum { MOMENT_NS = 100000000, SECOND_NS = 1000000000 };
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += MOMENT_NS;
+    if (until.tv_nsec >= SECOND_NS) until.tv_sec++, until.tv_nsec -= SECOND_NS;
+    pthread_cond_timedwait(&e->news, &e->lock, &until);
+}
+
 /* Sleeps until there is something to do. False: the end. */
 static bool wait_for_news(serve_engine *e) {
     pthread_mutex_lock(&e->lock);
     e->load.running = serve_sessions_open(e->sessions);
     while (!e->stop && !e->first && e->load.running == 0) pthread_cond_wait(&e->news, &e->lock);
+    if (!e->stop && !e->first && !e->looked_for && hunch_engine_running(e->engine) == 0) wait_a_moment(e); /* all are paused */
+    e->looked_for = false;
     const bool go_on = !e->stop;
     pthread_mutex_unlock(&e->lock);
     return go_on;

@@ -35,6 +35,8 @@ int serve_engine_context(serve_engine *e);
 bool serve_engine_submit(serve_engine *e, serve_call *c, serve_error *err);
 /* Nobody waits for a call any more. Any thread; the call may be over already. */
 void serve_engine_abandon(serve_engine *e, serve_call *c);
+/* The reader of a paused stream has taken what waited for it. Any thread. */
+void serve_engine_look(serve_engine *e);
 /* New calls are refused from now on; those that are there are answered. */
 void serve_engine_drain(serve_engine *e);
 bool serve_engine_idle(serve_engine *e); /* no call is queued or running */

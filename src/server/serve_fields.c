@@ -2,6 +2,8 @@
 /* serve_fields.c - see serve_fields.h. */
 #include "server/serve_fields.h"
 
+#include <string.h>
+
 #include "base/mem.h"
 #include "server/serve_bytes.h"
 
@@ -36,8 +38,14 @@ json_t *serve_field(const json_t *body, const char *name) {
     return json_is_null(value) ? NULL : value;
 }
 
+/* Of an object within the body the name begins with its own: "speculation.depth". */
+static const json_t *named(const json_t *body, const char *name) {
+    const char *dot = strrchr(name, '.');
+    return serve_field(body, dot ? dot + 1 : name);
+}
+
 bool serve_field_bool(const json_t *body, const char *name, bool *out, serve_error *err) {
-    const json_t *value = serve_field(body, name);
+    const json_t *value = named(body, name);
     if (!value) return true;
     if (!json_is_boolean(value)) return serve_fail(err, 400, name, "%s is not true or false", name);
     *out = json_is_true(value);
@@ -45,7 +53,7 @@ bool serve_field_bool(const json_t *body, const char *name, bool *out, serve_err
 }
 
 bool serve_field_int(const json_t *body, const char *name, int64_t least, int64_t most, int64_t *out, serve_error *err) {
-    const json_t *value = serve_field(body, name);
+    const json_t *value = named(body, name);
     if (!value) return true;
     if (!json_is_integer(value) || json_integer_value(value) < least || json_integer_value(value) > most)
         return serve_fail(err, 400, name, "%s is not a whole number from %lld to %lld", name, (long long)least, (long long)most);

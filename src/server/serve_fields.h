@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* serve_fields.h - reading the fields of a request's JSON, with errors that name the field. A field that is missing or null leaves
- * *out as it is. All return false after an error. */
+ * *out as it is. All return false after an error. Whole numbers and booleans may be in an object within the body: "speculation.depth" is
+ * read as "depth" of the object that is given. */
 #ifndef HN_SERVE_FIELDS_H
 #define HN_SERVE_FIELDS_H
 

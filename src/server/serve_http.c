@@ -20,7 +20,7 @@
 #include "server/serve_fields.h"
 #include "server/serve_log.h"
 
-enum { THREADS = 2, CONNECTION_MEMORY = 32 << 10, PIECE = 16 << 10, OWN_FILES = 128, BACKLOG = 1024 };
+enum { THREADS = 2, CONNECTION_MEMORY = 32 << 10, PIECE = 16 << 10, OWN_FILES = 128, BACKLOG = 1024, SEND_BUFFER = 128 << 10 };
 static const size_t most_bodies = (size_t)256 << 20; /* bytes of all requests that are being received */
 
 struct serve_http {
@@ -125,7 +125,9 @@ static ssize_t stream_read(void *user, uint64_t at, char *buf, size_t max) {
         const serve_more more = gone ? SERVE_LAST : serve_stream_next(x->h->server, x->call, &x->events);
         x->last = more == SERVE_LAST;
         if (more == SERVE_NOTHING_YET) fall_asleep(x);
+        const bool paused = x->call->paused;
         pthread_mutex_unlock(&x->call->lock);
+        if (paused) serve_engine_look(x->h->server->engine);
         if (gone) return MHD_CONTENT_READER_END_WITH_ERROR;
     }
     size_t n = x->events.n - x->sent;
@@ -319,12 +321,13 @@ static hunch_status socket_open(int *out, const serve_settings *s, char *url, hu
     struct addrinfo hints = {.ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM}, *list;
     struct sockaddr_storage own;
     socklen_t size = sizeof own;
-    const int yes = 1;
+    const int yes = 1, buffer = SEND_BUFFER; /* what a client does not read waits here, where it can be paused, not in the system */
     snprintf(port, sizeof port, "%d", s->port);
     const int code = getaddrinfo(s->host, port, &hints, &list);
     if (code) return hn_fail(err, HUNCH_USAGE, "--host %s: %s", s->host, gai_strerror(code));
     const int fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     const bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+                    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer) == 0 &&
                     bind(fd, list->ai_addr, list->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0 &&
                     getsockname(fd, (struct sockaddr *)&own, &size) == 0 &&
                     getnameinfo((struct sockaddr *)&own, size, NULL, 0, number, sizeof number, NI_NUMERICSERV) == 0;

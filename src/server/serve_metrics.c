@@ -68,6 +68,7 @@ struct serve_metrics {
         double sum;
     } histogram[HISTOGRAMS];
     uint64_t refused[600];
+    int paused;
 };
 
 serve_metrics *serve_metrics_new(void) {
@@ -131,6 +132,12 @@ void serve_metrics_call(serve_metrics *m, const serve_call *c) {
 void serve_metrics_pause(serve_metrics *m, double seconds) {
     pthread_mutex_lock(&m->lock);
     note(m, PAUSE, seconds);
+    pthread_mutex_unlock(&m->lock);
+}
+
+void serve_metrics_paused(serve_metrics *m, int n) {
+    pthread_mutex_lock(&m->lock);
+    m->paused = n;
     pthread_mutex_unlock(&m->lock);
 }
 
@@ -225,6 +232,7 @@ static void engine_write(const serve_metrics *m, const char *model, int queued, 
     const char *names[MOST_DRAFTERS];
     gauge_write(out, "vllm:num_requests_running", "Texts that have a place.", model, e->running);
     gauge_write(out, "vllm:num_requests_waiting", "Requests in the queue, and texts that wait for a place.", model, queued + e->waiting);
+    gauge_write(out, "hunch:answers_paused", "Answers that wait for their slow readers.", model, m->paused);
     gauge_write(out, "vllm:kv_cache_usage_perc", "Share of the cache's pages that texts hold, 0 to 1.", model,
                 e->pages ? (double)e->pages_used / e->pages : 0);
     for (int i = 0; i < COUNTERS; i++) {

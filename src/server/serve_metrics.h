@@ -16,6 +16,8 @@ void serve_metrics_engine(serve_metrics *m, const hunch_engine *e);
 void serve_metrics_call(serve_metrics *m, const serve_call *c);
 /* Seconds between two outputs of a choice. */
 void serve_metrics_pause(serve_metrics *m, double seconds);
+/* Answers that are paused now, for slow readers. */
+void serve_metrics_paused(serve_metrics *m, int n);
 /* Refused before there was a call, by status. */
 void serve_metrics_refused(serve_metrics *m, int http);
 /* queued: calls that wait before the engine. */

@@ -108,9 +108,11 @@ static json_t *variables(const json_t *body, bool add, serve_error *err) {
     json_t *messages = messages_read(body, err), *effort = serve_field(body, "reasoning_effort");
     if (messages && own && !json_is_object(own))
         serve_fail(err, 400, "chat_template_kwargs", "chat_template_kwargs is not an object"), json_decref(messages), messages = NULL;
+    if (messages && effort && !json_is_string(effort))
+        serve_fail(err, 400, "reasoning_effort", "reasoning_effort is not a text"), json_decref(messages), messages = NULL;
     if (!messages || !tools_add(vars, body, err)) return json_decref(messages), json_decref(vars), NULL;
     json_object_set_new(vars, "add_generation_prompt", json_boolean(add));
-    if (json_is_string(effort)) json_object_set(vars, "reasoning_effort", effort);
+    if (effort) json_object_set(vars, "reasoning_effort", effort);
     if (own) json_object_update(vars, own);
     json_object_set_new(vars, "messages", messages);
     return vars;

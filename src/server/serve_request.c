@@ -53,12 +53,21 @@ static bool choice_check(const json_t *body, serve_error *err) {
     return serve_fail(err, 400, "tool_choice", "tool_choice: only \"auto\" and \"none\" are supported: a call cannot be forced");
 }
 
+/* What an answer consists of: a text. */
+static bool modalities_check(const json_t *body, serve_error *err) {
+    const json_t *list = serve_field(body, "modalities"), *one = json_array_get(list, 0);
+    if (!list || (json_array_size(list) == 1 && json_is_string(one) && strcmp(json_string_value(one), "text") == 0)) return true;
+    return serve_fail(err, 400, "modalities", "modalities: only [\"text\"] is supported");
+}
+
 static bool refused_check(const json_t *body, serve_error *err) {
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         const json_t *value = serve_field(body, refused[i]);
         if (value && !is_plain(value)) return serve_fail(err, 400, refused[i], "%s is not supported", refused[i]);
     }
-    return format_check(body, err) && choice_check(body, err) && switch_check(body, "use_beam_search", false, err) &&
+    bool any;
+    return format_check(body, err) && choice_check(body, err) && modalities_check(body, err) &&
+           serve_field_bool(body, "parallel_tool_calls", &any, err) && switch_check(body, "use_beam_search", false, err) &&
            switch_check(body, "continue_final_message", false, err) &&
            switch_check(body, "include_stop_str_in_output", false, err);
 }
@@ -79,8 +88,8 @@ static bool stream_read(serve_call *c, const json_t *body, serve_error *err) {
     if (!options) return true;
     if (!json_is_object(options)) return serve_fail(err, 400, "stream_options", "stream_options is not an object");
     if (!c->stream) return serve_fail(err, 400, "stream_options", "stream_options is for streams: \"stream\": true");
-    return serve_field_bool(options, "include_usage", &c->include_usage, err) &&
-           serve_field_bool(options, "continuous_usage_stats", &c->continuous_usage, err);
+    return serve_field_bool(options, "stream_options.include_usage", &c->include_usage, err) &&
+           serve_field_bool(options, "stream_options.continuous_usage_stats", &c->continuous_usage, err);
 }
 
 static bool logprobs_read(serve_call *c, const json_t *body, serve_error *err) {
@@ -160,16 +169,26 @@ static bool seed_read(serve_call *c, const json_t *body, serve_error *err) {
     return true;
 }
 
+static bool tier_read(serve_call *c, const json_t *body, serve_error *err) {
+    static const struct {
+        const char *name;
+        int priority;
+    } tiers[] = {{"auto", 0}, {"default", 0}, {"flex", -1}, {"priority", 1}, {"scale", 0}};
+    const char *given = NULL;
+    if (!serve_field_text(body, "service_tier", &given, err)) return false;
+    for (size_t i = 0; given && i < sizeof tiers / sizeof *tiers; i++)
+        if (strcmp(given, tiers[i].name) == 0) return c->request.priority = tiers[i].priority, true;
+    return given ? serve_fail(err, 400, "service_tier", "service_tier is none of auto, default, flex, priority, scale") : true;
+}
+
 /* The service tier, or the header x-priority, a number: larger ones go first. And the time after which an answer is of no use. */
 static bool priority_read(serve_call *c, const serve_asked *q, serve_error *err) {
     const json_t *deadline = serve_field(q->body, "deadline");
-    const char *tier = NULL;
     char *end = NULL;
-    if (!serve_field_text(q->body, "service_tier", &tier, err)) return false;
+    if (!tier_read(c, q->body, err)) return false;
     if (deadline && (!json_is_number(deadline) || !(json_number_value(deadline) > 0)))
         return serve_fail(err, 400, "deadline", "deadline is not a number of seconds above 0");
     c->request.deadline_s = json_number_value(deadline);
-    if (tier) c->request.priority = strcmp(tier, "priority") == 0 ? 1 : strcmp(tier, "flex") == 0 ? -1 : 0;
     if (!q->priority) return true;
     const long given = strtol(q->priority, &end, 10);
     if (*end || end == q->priority || given < -100 || given > 100)
@@ -210,7 +229,7 @@ static bool read_all(serve_server *s, serve_call *c, const serve_asked *q, hunch
     return model_check(s, body, err) && refused_check(body, err) && stream_read(c, body, err) && number_read(c, body, err) &&
            limit_read(c, body, err) && logprobs_read(c, body, err) && seed_read(c, body, err) && priority_read(c, q, err) &&
            salt_make(c, q, err) && stop_tokens_read(c, body, m, err) && serve_speculation_read(s, c, m, body, err) &&
-           serve_sampling_read(&c->request, body, err) &&
+           serve_sampling_read(&c->request, m, body, err) &&
            (c->chat ? serve_prompt_chat(s, c, m, body, err) : serve_prompt_completion(c, m, body, err)) &&
            context_check(c, serve_engine_context(s->engine), err) && report_read(c, body, err);
 }

@@ -70,17 +70,19 @@ static bool texts_read(const json_t *body, const char *name, int most, const cha
     return true;
 }
 
-static bool bias_read(const char *key, const json_t *value, hunch_bias *to, serve_error *err) {
+static bool bias_read(const char *key, const json_t *value, int vocab, hunch_bias *to, serve_error *err) {
     char *end;
     const long id = strtol(key, &end, 10);
     const double bias = json_number_value(value);
-    if (end == key || *end || id < 0 || id > INT32_MAX || !json_is_number(value) || !(bias >= -100 && bias <= 100))
-        return serve_fail(err, 400, "logit_bias", "logit_bias is not an object of token ids and numbers from -100 to 100");
+    if (end == key || *end || id < 0 || id >= vocab || !json_is_number(value) || !(bias >= -100 && bias <= 100))
+        return serve_fail(err, 400, "logit_bias", "logit_bias is not an object of token ids, 0 to %d, and numbers from -100 to 100",
+                          vocab - 1);
     *to = (hunch_bias){(hunch_token)id, bias <= -100 ? -INFINITY : bias}; /* OpenAI's -100 is a ban */
     return true;
 }
 
-static bool biases_read(hunch_request *r, const json_t *body, serve_error *err) {
+static bool biases_read(hunch_request *r, const hunch_model *m, const json_t *body, serve_error *err) {
+    hunch_model_info info;
     json_t *object = serve_field(body, "logit_bias");
     const char *key;
     json_t *value;
@@ -90,15 +92,16 @@ static bool biases_read(hunch_request *r, const json_t *body, serve_error *err) 
         return serve_fail(err, 400, "logit_bias", "logit_bias is not an object of at most %d token ids", MOST_BIASES);
     hunch_bias *list = serve_alloc(n, sizeof *list);
     r->sampling.bias = list;
+    hunch_model_get_info(m, &info);
     json_object_foreach(object, key, value)
-        if (!bias_read(key, value, &list[r->sampling.n_bias++], err)) return false;
+        if (!bias_read(key, value, info.vocab, &list[r->sampling.n_bias++], err)) return false;
     return true;
 }
 
-bool serve_sampling_read(hunch_request *r, const json_t *body, serve_error *err) {
+bool serve_sampling_read(hunch_request *r, const hunch_model *m, const json_t *body, serve_error *err) {
     for (int i = 0; i < NUMBERS; i++)
         if (!number_read(r, i, body, err)) return false;
     if (r->sampling.xtc_probability > 0 && r->sampling.xtc_threshold == 0) r->sampling.xtc_threshold = 0.1;
-    return biases_read(r, body, err) && texts_read(body, "stop", HUNCH_MOST_STOPS, &r->stop, &r->n_stop, err) &&
+    return biases_read(r, m, body, err) && texts_read(body, "stop", HUNCH_MOST_STOPS, &r->stop, &r->n_stop, err) &&
            texts_read(body, "dry_sequence_breakers", HUNCH_MOST_BREAKERS, &r->sampling.dry_breakers, &r->sampling.n_dry_breakers, err);
 }

@@ -7,6 +7,6 @@
 #include "server/serve_fields.h"
 
 /* Overrides the values in r by those of the body. Lists are made by hn_alloc, and belong to the call. False after an error. */
-bool serve_sampling_read(hunch_request *r, const json_t *body, serve_error *err);
+bool serve_sampling_read(hunch_request *r, const hunch_model *m, const json_t *body, serve_error *err);
 
 #endif

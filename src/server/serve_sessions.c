@@ -16,7 +16,7 @@ struct serve_sessions {
     hunch_engine *engine;
     serve_metrics *metrics;
     int parallel;
-    int open;          /* sessions */
+    int open, paused;  /* sessions */
     serve_call *first; /* calls that have choices which are not done, in the order in which they were taken */
 };
 
@@ -26,8 +26,9 @@ serve_sessions *serve_sessions_new(hunch_engine *e, int parallel, serve_metrics 
     return s;
 }
 
-/* Twice as many as run at once: the rest wait in the engine, so that a free place is taken within the same round. */
-bool serve_sessions_room(const serve_sessions *s) { return s->open < 2 * s->parallel; }
+/* Twice as many as run at once: the rest wait in the engine, so that a free place is taken within the same round. Paused ones leave their
+ * places to others. */
+bool serve_sessions_room(const serve_sessions *s) { return s->open - s->paused < 2 * s->parallel; }
 
 int serve_sessions_open(const serve_sessions *s) { return s->open + (s->first != NULL); }
 
@@ -155,7 +156,7 @@ static void choice_open(serve_sessions *s, serve_choice *c) {
 }
 
 static void call_fill(serve_sessions *s, serve_call *c) {
-    while (c->n_opened < c->n_choices && serve_sessions_room(s)) choice_open(s, &c->choices[c->n_opened++]);
+    while (!c->paused && c->n_opened < c->n_choices && serve_sessions_room(s)) choice_open(s, &c->choices[c->n_opened++]);
 }
 
 void serve_sessions_take(serve_sessions *s, serve_call *c) {
@@ -170,8 +171,16 @@ void serve_sessions_take(serve_sessions *s, serve_call *c) {
 
 /* ---- the end of calls ---------------------------------------------------------------------------------------- */
 
+static void choice_pause(serve_sessions *s, serve_choice *c, bool paused) {
+    if (!c->session || c->paused == paused) return;
+    hunch_session_pause(c->session, paused);
+    c->paused = paused;
+    s->paused += paused ? 1 : -1;
+}
+
 static void session_end(serve_sessions *s, serve_choice *c) {
     if (!c->session) return;
+    choice_pause(s, c, false);
     hunch_session_close(&c->session);
     s->open--;
 }
@@ -236,6 +245,15 @@ bool serve_sessions_look(serve_call *c) {
     return gone;
 }
 
+/* A stream whose reader is slow is paused when much waits for it, until that is taken. */
+static void call_pace(serve_sessions *s, serve_call *c) {
+    pthread_mutex_lock(&c->lock);
+    const size_t unsent = c->stream ? serve_call_unsent(c) : 0;
+    c->paused = unsent > (c->paused ? 0 : (size_t)c->n_choices * SERVE_MOST_UNSENT);
+    for (int i = 0; i < c->n_opened; i++) choice_pause(s, &c->choices[i], c->paused);
+    pthread_mutex_unlock(&c->lock);
+}
+
 void serve_sessions_sweep(serve_sessions *s) {
     for (serve_call **at = &s->first; *at;) {
         serve_call *c = *at;
@@ -244,9 +262,11 @@ void serve_sessions_sweep(serve_sessions *s) {
             call_cancel(s, c);
             continue;
         }
+        call_pace(s, c);
         call_fill(s, c);
         at = &c->next;
     }
+    serve_metrics_paused(s->metrics, s->paused);
 }
 
 /* Whether the choice has ended. */

@@ -30,6 +30,8 @@ static bool mask_read(const serve_server *s, const json_t *draft, uint32_t *mask
     *mask = 0;
     if (word && strcmp(word, "none") == 0) return true;
     if (word) return unknown(s, word, err);
+    if (!json_is_array(draft))
+        return serve_fail(err, 400, "speculation.draft", "speculation.draft is not \"auto\", \"none\" or a list of drafters");
     for (size_t i = 0; i < json_array_size(draft); i++) {
         const char *name = json_string_value(json_array_get(draft, i));
         const int at = name ? drafter_find(s, name) : -1;
@@ -41,7 +43,8 @@ static bool mask_read(const serve_server *s, const json_t *draft, uint32_t *mask
 
 static bool limits_read(const json_t *given, hunch_request *r, serve_error *err) {
     int64_t depth = 0, rows = 0;
-    if (!serve_field_int(given, "depth", 1, HUNCH_MAX_DEPTH, &depth, err) || !serve_field_int(given, "rows", 1, HUNCH_MAX_ROWS, &rows, err))
+    if (!serve_field_int(given, "speculation.depth", 1, HUNCH_MAX_DEPTH, &depth, err) ||
+        !serve_field_int(given, "speculation.rows", 1, HUNCH_MAX_ROWS, &rows, err))
         return false;
     r->draft_depth = (int)depth;
     r->draft_rows = (int)rows;
@@ -53,7 +56,8 @@ static bool prediction_read(const serve_server *s, serve_call *c, hunch_model *m
     const json_t *given = serve_field(body, "prediction"), *content = json_object_get(given, "content");
     hunch_token *ids = NULL;
     if (!given) return true;
-    json_t *text = serve_prompt_content(content);
+    const char *type = json_string_value(json_object_get(given, "type"));
+    json_t *text = type && strcmp(type, "content") == 0 ? serve_prompt_content(content) : NULL;
     if (!text) return serve_fail(err, 400, "prediction", "prediction is not {\"type\": \"content\", \"content\": TEXT or text parts}");
     const bool ok = serve_prompt_tokenize(m, json_string_value(text), json_string_length(text), 0, "prediction", &ids,
                                           &c->request.n_prediction, err);

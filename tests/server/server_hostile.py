@@ -224,6 +224,33 @@ def stalled_reader(program):
         still(s, before)
 
 
+def slow_reader(program):
+    """An answer whose client reads slowly is paused, gives its only place to others, and goes on, with the same tokens, when it is read."""
+    with Server(program, "--quiet", "--parallel", "1", "--draft", "none") as s:
+        before = state(s)
+        fields = {"prompt": "Once upon a time", "max_tokens": 500, "ignore_eos": True, "logprobs": 100, "temperature": 1, "seed": 1,
+                  "return_token_ids": True}
+        want = s.complete(**fields)["choices"][0]["token_ids"]
+        c = s.connect()
+        c.socket.close()
+        c.socket = socket.socket()
+        c.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        c.socket.connect(("127.0.0.1", s.port))
+        c.ask("POST", "/v1/completions", dict(fields, stream=True))
+        end = time.monotonic() + 60
+        while s.metric("hunch:answers_paused") == 0:
+            assert time.monotonic() < end, "it is not paused"
+            time.sleep(0.02)
+        now = [s.metric("vllm:generation_tokens_total") for _ in range(2) if not time.sleep(0.3)]
+        assert now[0] == now[1] < 1000, now
+        assert s.complete(prompt="Once upon a time", max_tokens=4, temperature=0)["choices"][0]["text"] == ", there was a"
+        assert s.metric("vllm:num_preemptions_total") == 1 and s.metric("hunch:answers_paused") == 1
+        got = [t for e in c.answer().events() for choice in e["choices"] for t in choice["token_ids"]]
+        assert got == want, (len(got), len(want))
+        c.close()
+        still(s, before)
+
+
 def all_of_it(folder, bodies_mutated, hung_up, connections, seed):
     serve = os.path.join(folder, "hunch-serve")
     with Server(serve, "--quiet", "--stall", "3", "--max-body", "2", "--draft", "ngram") as s:
@@ -236,3 +263,4 @@ def all_of_it(folder, bodies_mutated, hung_up, connections, seed):
             print("%s: %.1f s" % (step, time.monotonic() - began), flush=True)
     full_queue(serve)
     stalled_reader(serve)
+    slow_reader(serve)

@@ -214,8 +214,11 @@ def test_speculation():
     assert details["accepted_prediction_tokens"] > 100 > details["rejected_prediction_tokens"], details
     assert all("completion_tokens_details" not in a["usage"] for a in answers[:4])
     refused(400, "speculation.draft", "/v1/completions", {"prompt": "a", "speculation": {"draft": ["/etc/passwd"]}})
-    refused(400, "depth", "/v1/completions", {"prompt": "a", "speculation": {"depth": 99}})
+    refused(400, "speculation.depth", "/v1/completions", {"prompt": "a", "speculation": {"depth": 99}})
     refused(400, "prediction", "/v1/completions", {"prompt": "a", "prediction": 3})
+    refused(400, "prediction", "/v1/completions", {"prompt": "a", "prediction": {"type": "image", "content": "a"}})
+    refused(400, "speculation.draft", "/v1/completions", {"prompt": "a", "speculation": {"draft": 3}})
+    refused(400, "speculation.rows", "/v1/completions", {"prompt": "a", "speculation": {"rows": "x"}})
 
 
 def test_texts():
@@ -252,7 +255,10 @@ def test_refusals():
                         ("tool_choice", {"messages": hello, "tool_choice": "required"}), ("tools", {"messages": hello, "tools": [{}]}),
                         ("top_logprobs", {"messages": hello, "top_logprobs": 2}), ("top_logprobs", {"messages": hello, "logprobs": True,
                                                                                                      "top_logprobs": 21}),
-                        ("chat_template", {"messages": hello, "chat_template": "x"})):
+                        ("chat_template", {"messages": hello, "chat_template": "x"}), ("service_tier", {"messages": hello, "service_tier": "fast"}),
+                        ("reasoning_effort", {"messages": hello, "reasoning_effort": 3}), ("modalities", {"messages": hello, "modalities": ["audio"]}),
+                        ("parallel_tool_calls", {"messages": hello, "parallel_tool_calls": "no"}), ("logit_bias", {"messages": hello, "logit_bias": {"512": 1}}),
+                        ("stream_options.include_usage", {"messages": hello, "stream": True, "stream_options": {"include_usage": "x"}})):
         refused(400, param, chat, body)
     assert refused(404, "model", complete, {"prompt": "a", "model": "gpt-4"})["code"] == "model_not_found"
     error = refused(400, "prompt", complete, {"prompt": "word " * 3000})
