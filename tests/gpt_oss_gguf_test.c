@@ -45,6 +45,10 @@ static void test_converted(void **state) {
     a = converted("\"sliding_attention\",\n  \"full_attention\",", "\"full_attention\",\n  \"full_attention\",");
     for (int i = 0; i < a.layers; i++) assert_int_equal(a.layer[i].window, i == 2 ? 16 : 0);
     hn_arch_fini(&a);
+    a = converted("\"sliding_attention\",\n  \"full_attention\",\n  \"sliding_attention\",",
+                  "\"full_attention\",\n  \"full_attention\",\n  \"full_attention\",");
+    for (int i = 0; i < a.layers; i++) assert_int_equal(a.layer[i].window, 0);
+    hn_arch_fini(&a);
 }
 
 /* Programs round the bounds of YaRN or not by the family; there is no key for it. */

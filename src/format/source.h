@@ -71,7 +71,7 @@ hunch_status hn_source_read(const hn_source *s, const hn_tensor *t, size_t off, 
                             hunch_error *err);
 /* Both for tensors of a folder's experts (tensor_view.c); the second call does nothing. Errors: HUNCH_NO_MEMORY.
  * Of a tensor of matrices of floats, each stored by columns: from now on its shape and its bytes are by rows. */
-hunch_status hn_source_turn(hn_tensor *t, hunch_error *err);
+hunch_status hn_source_turn(hn_source *s, hn_tensor *t, hunch_error *err);
 /* Of a tensor of matrices (3 dimensions) or vectors (2) that alternate between two things: rows, or values, 0, 2, 4, ... of
  * each are read first, then 1, 3, 5, ... Their number is even. */
 hunch_status hn_source_alternate(hn_tensor *t, hunch_error *err);

@@ -92,6 +92,7 @@ struct hn_source {
     hn_name_index by_key;
     json_t *documents[HN_HF_DOCUMENTS]; /* HF; NULL where the file is absent */
     size_t json_bytes;                  /* their estimated memory (json_load.h) */
+    struct hn_turned_bands *turned;     /* of tensors that are stored by columns (turned_bands.c); NULL: there are none */
 };
 
 /* The readers fill an empty source; after an error hn_source_close frees what they added. */
@@ -110,6 +111,14 @@ hunch_status hn_torch_read_mask(hn_source *s, const char *path, int64_t *token, 
 
 /* Joins each pair of X_blocks and X_scales to X, of type MXFP4 (tensor_view.c). */
 hunch_status hn_source_join_mxfp4(hn_source *s, hunch_error *err);
+/* Rows first, first + step, ... as they are stored, n of them, of a tensor that is stored by columns (turned_bands.c); any thread. trim
+ * gives the memory back that they are kept in. */
+typedef struct hn_turned_bands hn_turned_bands;
+hunch_status hn_turned_open(hn_source *s, hunch_error *err);
+hunch_status hn_turned_read(const hn_source *s, const hn_tensor *t, size_t first, size_t n, size_t step, unsigned char *to,
+                            hunch_error *err);
+void hn_turned_trim(hn_source *s);
+void hn_turned_close(hn_source *s);
 /* hn_source_read of a tensor with a view. */
 hunch_status hn_view_read(const hn_source *s, const hn_tensor *t, size_t off, size_t bytes, void *to, hunch_error *err);
 

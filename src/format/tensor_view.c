@@ -49,18 +49,6 @@ static hunch_status read_joined(const view_read *r, size_t first, size_t n, size
     return st;
 }
 
-/* Rows of a matrix that is stored by columns. */
-static hunch_status read_turned(const view_read *r, size_t first, size_t n, size_t step, unsigned char *to) {
-    const size_t in = (size_t)r->t->dims[0], rows = r->v->rows, element = r->v->row_bytes / in, apart = (n - 1) * step + 1;
-    const size_t matrix = first / rows, row = first % rows;
-    hunch_status st = HUNCH_OK;
-    for (size_t k = 0; !st && k < in; k++) {
-        st = read_at(r, &r->v->values, ((matrix * in + k) * rows + row) * element, apart * element, r->room);
-        for (size_t i = 0; !st && i < n; i++) memcpy(to + (i * in + k) * element, r->room + i * step * element, element);
-    }
-    return st;
-}
-
 /* The most rows that are read together: they and those between them are in r->room. */
 static size_t rows_at_once(const hn_tensor_view *v) {
     const size_t rows = READ_BYTES / v->row_bytes / (v->alternating ? 2 : 1);
@@ -77,7 +65,7 @@ static size_t stored_row(const hn_tensor_view *v, size_t row) {
 static hunch_status read_rows(const view_read *r, size_t row, size_t n, unsigned char *to) {
     const hn_tensor_view *v = r->v;
     const size_t first = stored_row(v, row), step = v->alternating ? 2 : 1;
-    return v->turned ? read_turned(r, first, n, step, to)
+    return v->turned ? hn_turned_read(r->s, r->t, first, n, step, to, r->err)
                      : v->scales.data ? read_joined(r, first, n, step, to) : read_plain(r, first, n, step, to);
 }
 
@@ -147,11 +135,12 @@ static hunch_status view_create(hn_tensor *t, size_t rows, size_t row_bytes, hun
     return HUNCH_OK;
 }
 
-hunch_status hn_source_turn(hn_tensor *t, hunch_error *err) {
+hunch_status hn_source_turn(hn_source *s, hn_tensor *t, hunch_error *err) {
     const size_t element = (size_t)hn_dtype_block_bytes(t->dtype);
     if (t->view && t->view->turned) return HUNCH_OK;
     assert(t->n_dims == 3 && hn_dtype_block(t->dtype) == 1 && !t->view);
-    hunch_status st = view_create(t, (size_t)t->dims[0], (size_t)t->dims[1] * element, err);
+    hunch_status st = hn_turned_open(s, err);
+    if (!st) st = view_create(t, (size_t)t->dims[0], (size_t)t->dims[1] * element, err);
     if (st) return st;
     const uint64_t rows = t->dims[0];
     t->dims[0] = t->dims[1];

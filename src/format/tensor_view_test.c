@@ -86,7 +86,7 @@ static void test_turned(void **state) {
         hn_source *s = open_folder();
         hn_tensor *t = hn_source_take(s, "x");
         for (int again = 0; again < 2; again++) { /* the second time it is so already */
-            if (turn) assert_int_equal(hn_source_turn(t, NULL), HUNCH_OK);
+            if (turn) assert_int_equal(hn_source_turn(s, t, NULL), HUNCH_OK);
             if (pairs) assert_int_equal(hn_source_alternate(t, NULL), HUNCH_OK);
         }
         assert_true(t->dims[0] == in && t->dims[1] == rows && t->dims[2] == EXPERTS);
@@ -95,6 +95,29 @@ static void test_turned(void **state) {
         assert_int_equal(hn_tensor_rows(t, 0, &at), !turn);
         hn_source_close(&s);
     }
+}
+
+/* A matrix of several bands, read strip by strip in two threads' order: each is a step behind the other. */
+static void test_bands(void **state) {
+    (void)state;
+    enum { LONG = 3001, COLUMNS = 801, SIZE = 2 * LONG * COLUMNS * 2, STRIP = 16 };
+    unsigned char *data = malloc(SIZE), strip[STRIP * COLUMNS * 2];
+    char head[200];
+    snprintf(head, sizeof head, "{\"x\": {\"dtype\": \"F16\", \"shape\": [2, %d, %d], \"data_offsets\": [0, %d]}}", COLUMNS, LONG, SIZE);
+    write_folder(head, data, SIZE);
+    hn_source *s = open_folder();
+    hn_tensor *t = hn_source_take(s, "x");
+    assert_int_equal(hn_source_turn(s, t, NULL), HUNCH_OK);
+    for (size_t i = 0; i < 2 * (2 * LONG / STRIP); i++) {
+        const size_t row = (i / 2 + (i % 2 ? 0 : 1)) % (2 * LONG / STRIP) * STRIP;
+        if (i > 20 && i % 7 > 1 && row % LONG > 2 * STRIP && row % 1248 > 2 * STRIP) continue; /* ends of bands, and some others */
+        assert_int_equal(hn_source_read(s, t, row * COLUMNS * 2, sizeof strip, strip, NULL), HUNCH_OK);
+        for (size_t r = row; r < row + STRIP; r++)
+            for (size_t k = 0; k < COLUMNS; k++)
+                assert_memory_equal(strip + ((r - row) * COLUMNS + k) * 2, data + ((r / LONG * COLUMNS + k) * LONG + r % LONG) * 2, 2);
+    }
+    hn_source_close(&s);
+    free(data);
 }
 
 /* Values of vectors that alternate. */
@@ -196,7 +219,8 @@ static void test_misfits(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_turned), cmocka_unit_test(test_vectors), cmocka_unit_test(test_joined),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_turned), cmocka_unit_test(test_bands),
+                                       cmocka_unit_test(test_vectors), cmocka_unit_test(test_joined),
                                        cmocka_unit_test(test_misfits)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

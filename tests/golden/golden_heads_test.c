@@ -20,7 +20,8 @@ static const char *const folders[] = {
     "hass-bias",            "eagle3-official-d2t", "eagle3-official-fullvocab",
     "eagle3-outputs",       "eagle3-narrow",      "eagle3spec-plain",
     "eagle3spec-norm-before-residual", "eagle3spec-v31", "eagle3spec-qwen3-mqa",
-    "eagle3spec-biases",    "eagle3spec-2layers", "eagle3spec-gptoss",  "peagle-spec-2layers",
+    "eagle3spec-biases",    "eagle3spec-2layers", "eagle3spec-gptoss",  "eagle3-gptoss-tree",
+    "peagle-spec-2layers",
     "peagle-vllm-4layers",  "peagle-norms",       "peagle-biases",
     "mtp-spec-qwen3",       "mtp-untied-bias",
     "medusa-2heads-pt",     "medusa-4heads",      "medusa-3blocks",
@@ -32,6 +33,7 @@ static const char *const folders[] = {
     "dart-d2t",             "dart-7masks",
 
     "dflash-zlab",          "dflash-default-ids", "dflashmask-zlab",    "dflashwin-zlab",
+    "dflash-gptoss-zlab",   "dflashspec-gptoss",
     "dflashspec-d2t",       "dflashspec-windows", "dflashspec-ahead-anchor",
     "dspark-vanilla",       "dspark-gated",       "dspark-rnn",         "dspark-windows",
     "dflash-deepspec",      "dflash-swa-sinks",   "dflash-causal",      "dflash-noncausal",   "dspark-deepspec",

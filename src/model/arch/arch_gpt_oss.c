@@ -11,6 +11,7 @@ enum { USUAL_WINDOW = 128, USUAL_PERIOD = 2 };
 static const double usual_limit = 7, usual_alpha = 1.702;
 #define LIMIT "gpt-oss.hunch.swiglu_limit" /* other programs know the usual ones alone */
 #define ALPHA "gpt-oss.hunch.swiglu_alpha"
+#define WINDOW "gpt-oss.attention.sliding_window"
 #define PATTERN "gpt-oss.attention.sliding_window_pattern"
 
 /* ---- a folder's tensors ------------------------------------------------------------------------------------------------ */
@@ -37,8 +38,8 @@ static hunch_status view_experts(const hn_arch *a, hn_source *src, int layer, hu
     hn_tensor *both = take_role(a, src, HN_ROLE_EXPERT_GATE_UP, layer), *down = take_role(a, src, HN_ROLE_EXPERT_DOWN, layer),
               *bias = take_role(a, src, HN_ROLE_EXPERT_GATE_UP_BIAS, layer);
     hunch_status st = HUNCH_OK;
-    if (is_stored_by_columns(both) && has_shape(both, 2 * width, hidden, count)) st = hn_source_turn(both, err);
-    if (!st && is_stored_by_columns(down) && has_shape(down, hidden, width, count)) st = hn_source_turn(down, err);
+    if (is_stored_by_columns(both) && has_shape(both, 2 * width, hidden, count)) st = hn_source_turn(src, both, err);
+    if (!st && is_stored_by_columns(down) && has_shape(down, hidden, width, count)) st = hn_source_turn(src, down, err);
     if (!st && both && both->known && has_shape(both, hidden, 2 * width, count)) st = hn_source_alternate(both, err);
     if (!st && bias && bias->known && bias->n_dims == 2 && bias->dims[0] == 2 * width) st = hn_source_alternate(bias, err);
     return st;
@@ -74,7 +75,7 @@ static hunch_status read_biases(hn_arch *a, const hn_source *src, hunch_error *e
 
 static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err) {
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
-    const hn_key window = {"gpt-oss.attention.sliding_window", "sliding_window", 1, 1 << 24, gguf ? (double)NAN : USUAL_WINDOW},
+    const hn_key window = {WINDOW, "sliding_window", 1, 1 << 24, gguf ? (double)NAN : USUAL_WINDOW},
                  period = {PATTERN, NULL, 1, 1024, USUAL_PERIOD}, limit = {LIMIT, "swiglu_limit", 1e-3, 1e6, usual_limit},
                  alpha = {ALPHA, "swiglu_alpha", 1e-3, 1e3, usual_alpha};
     double most = 0, slope = 0;
@@ -99,9 +100,13 @@ static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err
 
 static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
     const hn_expert_desc *e = &a->layer[0].experts;
-    bool usual = true;
-    for (int i = 0; i < a->layers; i++) usual = usual && hn_dense_slides(&a->layer[i]) == ((i + 1) % USUAL_PERIOD != 0);
+    bool usual = true, any = false;
+    for (int i = 0; i < a->layers; i++) {
+        usual = usual && hn_dense_slides(&a->layer[i]) == ((i + 1) % USUAL_PERIOD != 0);
+        any = any || hn_dense_slides(&a->layer[i]);
+    }
     hunch_status st = usual ? HUNCH_OK : hn_dense_put_layers(a, w, PATTERN, hn_dense_slides, err);
+    if (!st && !any) st = hn_gguf_put_u32(w, WINDOW, USUAL_WINDOW, err); /* which a file has even if no layer does */
     if (!st && e->limit != (float)usual_limit) st = hn_gguf_put_f32(w, LIMIT, e->limit, err);
     if (!st && e->alpha != (float)usual_alpha) st = hn_gguf_put_f32(w, ALPHA, e->alpha, err);
     return st;

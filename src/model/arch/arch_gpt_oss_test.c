@@ -54,6 +54,40 @@ static void test_refused(void **state) {
         folder_refused(cases[i].folder, cases[i].find, cases[i].replace, cases[i].word);
 }
 
+/* Every key that is read, with a value of another type or one that no model has: the message names the key. */
+static void test_wrong_values(void **state) {
+    (void)state;
+    static const char *const numbers[] = {"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+                                          "num_key_value_heads", "vocab_size", "max_position_embeddings", "rms_norm_eps", "head_dim",
+                                          "num_local_experts", "num_experts_per_tok", "experts_per_token", "sliding_window",
+                                          "swiglu_limit", "swiglu_alpha", "rope_theta", "rope_scaling.factor", "rope_scaling.beta_fast",
+                                          "rope_scaling.beta_slow", "rope_scaling.original_max_position_embeddings"};
+    static const char *const others[] = {"hidden_act", "layer_types", "quantization_config.quant_method", "rope_scaling.rope_type",
+                                         "attention_bias", "tie_word_embeddings", "rope_scaling.truncate", "rope_scaling"};
+    enum { NUMBERS = sizeof numbers / sizeof *numbers, OTHERS = sizeof others / sizeof *others };
+    static const char *const values[] = {"-1", "1e30", "\"7\"", "[1]", "{\"a\": 1}", "true"};
+    for (size_t k = 0; k < NUMBERS + OTHERS; k++)
+        for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
+            const char *key = k < NUMBERS ? numbers[k] : others[k - NUMBERS], *dot = strchr(key, '.'), *last = dot ? dot + 1 : key;
+            const bool is_bool = strstr("attention_bias tie_word_embeddings truncate", last) != NULL;
+            if ((is_bool && v == 5) || (!strcmp(key, "rope_scaling") && v == 4)) continue; /* of its type */
+            json_t *config = json_load_file(HUNCH_TEST_DATA "/goldens/" MXFP4 "/config.json", 0, NULL);
+            json_t *in = !dot ? config : json_object_get(config, !strncmp(key, "rope", 4) ? "rope_scaling" : "quantization_config");
+            json_object_set_new(in, last, json_loads(values[v], JSON_DECODE_ANY, NULL));
+            folder_write_config(config);
+            folder_link_weights(MXFP4);
+            json_decref(config);
+            hn_arch a = {0};
+            hunch_error err = {0};
+            hn_source *s = folder_open();
+            const hunch_status st = hn_model_mark(s, &a, NULL, &err);
+            const bool named = strstr(err.message, last) || (!strcmp(last, "rope_type") && strstr(err.message, "rope scaling"));
+            if (st != HUNCH_REFUSED || !named)
+                fail_msg("%s is %s: status %d, '%s'", key, values[v], st, err.message);
+            hn_source_close(&s);
+        }
+}
+
 static hn_arch read_as(const char *folder, const char *find, const char *replace) {
     hn_arch a;
     hunch_error err = {0};
@@ -93,6 +127,7 @@ static void test_spellings(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_refused), cmocka_unit_test(test_spellings)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_refused), cmocka_unit_test(test_wrong_values),
+                                       cmocka_unit_test(test_spellings)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
