@@ -131,6 +131,7 @@ typedef struct hunch_model_info {
     uint64_t weight_bytes;   /* read by a pass of one row: every matrix once; of an untied embedding one row only */
     uint64_t memory_bytes;   /* of weights in memory: packed matrices, vectors */
     uint64_t mapped_bytes;   /* of matrices that stay in the file; 0: none do */
+    uint64_t table_bytes;    /* of a table in the file of which a pass reads a row for each token; in no other number; 0: there is none */
     int experts, experts_used; /* of a layer that has them (the largest), and how many a row uses; 0: there are none */
     uint64_t expert_bytes;   /* of one expert in every layer that has them; weight_bytes has experts_used of these */
     uint64_t state_bytes;    /* of recurrent layers: one state of a text; 0: no such layers */

@@ -37,6 +37,8 @@ static bool tensor_may_stay(const hn_conversion *c, const char *name) {
         return true;
     if (c->arch.dense->next_layers && layer_of(c, name) >= c->arch.layers)
         return true;
+    if (hn_arch_is_unread(&c->arch, name))
+        return true;
     return strcmp(c->arch.files.body, "model.") != 0 && strncmp(name, c->arch.files.body, strlen(c->arch.files.body)) != 0;
 }
 

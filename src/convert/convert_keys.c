@@ -48,6 +48,7 @@ hunch_status hn_conversion_put_type(hn_conversion *c, const hn_tensor *t) {
 static hunch_status dimensions_write(hn_conversion *c) {
     const hn_arch *a = &c->arch;
     const hn_layer_desc *l = &a->layer[0];
+    const bool usual_heads = l->head_dim * l->heads == a->hidden;
     int window = 0;
     for (int i = 0; i < a->layers; i++)
         if (a->layer[i].window > 0)
@@ -61,13 +62,13 @@ static hunch_status dimensions_write(hn_conversion *c) {
         {"embedding_length", a->hidden},
         {"block_count", a->layers + a->files.next_layers},
         {"nextn_predict_layers", a->files.next_layers},
-        {"feed_forward_length", l->ffn_width},
+        {"feed_forward_length", a->dense->by_layer ? 0 : l->ffn_width},
         {"attention.head_count", l->heads},
-        {"attention.head_count_kv", l->kv_heads},
+        {"attention.head_count_kv", a->dense->by_layer ? 0 : l->kv_heads},
         {"rope.dimension_count", a->dense->no_rope_count ? 0 : hn_conversion_rotation(c)->dims},
         {"attention.sliding_window", window},
-        {"attention.key_length", l->head_dim * l->heads == a->hidden ? 0 : l->head_dim},
-        {"attention.value_length", l->head_dim * l->heads == a->hidden ? 0 : l->head_dim},
+        {"attention.key_length", usual_heads || a->dense->by_layer ? 0 : l->head_dim},
+        {"attention.value_length", usual_heads || a->dense->by_layer ? 0 : l->head_dim},
     };
     char key[96];
     hunch_status status = HUNCH_OK;

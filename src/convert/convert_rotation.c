@@ -11,7 +11,7 @@
 
 hunch_status hn_conversion_put_rotation(hn_conversion *c) {
     static const char *const names[] = {
-        [HN_SCALING_LINEAR] = "linear", [HN_SCALING_YARN] = "yarn", [HN_SCALING_LONGROPE] = "longrope"};
+        [HN_SCALING_LINEAR] = "linear", [HN_SCALING_YARN] = "yarn", [HN_SCALING_LONGROPE] = "longrope", [HN_SCALING_PART] = NULL};
     const hn_rotation *r = hn_conversion_rotation(c);
     const hn_scaling *s = &r->scaling;
     const bool yarn = s->kind == HN_SCALING_YARN, longrope = s->kind == HN_SCALING_LONGROPE;
@@ -43,6 +43,9 @@ hunch_status hn_conversion_put_rotation(hn_conversion *c) {
 
 /* ---- tables ---- */
 
+/* The divisor of a pair that is not rotated, as other programs write it. */
+#define NOT_ROTATED 1e30f
+
 /* The description holds finished frequencies; GGUF has a tensor of divisors of the plain ones. */
 static hunch_status divisors_make(hn_conversion *c, const double *freq, float **out) {
     const hn_rotation *r = hn_conversion_rotation(c);
@@ -51,7 +54,7 @@ static hunch_status divisors_make(hn_conversion *c, const double *freq, float **
     if (*out == NULL)
         return hn_fail_memory(c->err, "rope divisors", (size_t)half * sizeof **out);
     for (int i = 0; i < half; i++)
-        (*out)[i] = (float)(pow(r->scaling.theta, -2.0 * i / r->dims) / freq[i]);
+        (*out)[i] = freq[i] > 0 ? (float)(pow(r->scaling.theta, -2.0 * i / r->dims) / freq[i]) : NOT_ROTATED;
     return HUNCH_OK;
 }
 
@@ -59,7 +62,7 @@ hunch_status hn_conversion_plan_rotation(hn_conversion *c) {
     const hn_rotation *r = hn_conversion_rotation(c);
     const hn_scaling *s = &r->scaling;
     hunch_status status = HUNCH_OK;
-    if (s->kind == HN_SCALING_LLAMA3) {
+    if (s->kind == HN_SCALING_LLAMA3 || s->kind == HN_SCALING_PART) {
         c->table[0].name = "rope_freqs.weight";
         status = divisors_make(c, r->freq, &c->table[0].values);
     }

@@ -52,7 +52,7 @@ static void name_curves(hunch_engine *e) {
     snprintf(key, sizeof key, "%s|%s|%s %s|%d threads|%s %s, %llu parameters, %llu bytes%s|precision %d|kv %d", cpu,
              hn_isa_name(e->model->target.ops.isa), HUNCH_VERSION, BUILD, e->model->threads, a->architecture, a->name,
              (unsigned long long)e->model->target.parameters, (unsigned long long)e->model->target.weight_bytes,
-             e->model->mapped ? " mapped" : "", (int)e->model->precision, (int)e->kv);
+             e->model->target.bytes.stored > 0 ? " mapped" : "", (int)e->model->precision, (int)e->kv);
     snprintf(path, sizeof path, "%s/curve-%016llx.json", folder, (unsigned long long)hash_text(key));
     e->curve_key = hn_strdup(key);
     e->curve_path = hn_strdup(path);

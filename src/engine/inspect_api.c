@@ -69,6 +69,7 @@ static bool describe_model(json_t *d, const hn_arch *a, const hn_model_bytes *by
     ok = ok && json_object_set_new(model, "cache_row_bytes", json_integer((json_int_t)row)) == 0;
     if (window > 0) ok = ok && json_object_set_new(model, "cache_window_row_bytes", json_integer((json_int_t)window)) == 0;
     if (state > 0) ok = ok && json_object_set_new(model, "state_bytes", json_integer((json_int_t)state)) == 0;
+    if (bytes->table > 0) ok = ok && json_object_set_new(model, "table_bytes", json_integer((json_int_t)bytes->table)) == 0;
     if (bytes->experts_stored > 0)
         ok = ok && json_object_set_new(model, "expert_bytes", json_integer((json_int_t)bytes->experts_stored)) == 0 &&
              json_object_set_new(model, "packed_expert_bytes", json_integer((json_int_t)bytes->experts_memory)) == 0;

@@ -216,9 +216,11 @@ void hunch_engine_work(const hunch_engine *e, int rows, int logits, int context,
     *out = (hunch_work){.weight_bytes = (double)m->weight_bytes - (logits ? 0 : output_bytes), .kv_bytes = kv.bytes};
     *(e->kv == HN_BF16 && !m->ops.f32 ? &out->macs_bf16 : &out->macs_f32) += kv.macs;
     add_matrix(&m->ops, &m->output, logits, out);
+    add_matrix(&m->ops, &m->token_product, rows, out);
     for (int i = 0; i < m->arch.layers; i++) {
         const hn_layer *l = &m->layer[i];
-        const hn_weight *const all[] = {&l->q, &l->k, &l->v, &l->o, &l->z, &l->beta, &l->alpha, &l->gate, &l->up, &l->down};
+        const hn_weight *const all[] = {&l->q, &l->k, &l->v, &l->o, &l->z, &l->beta, &l->alpha, &l->gate, &l->up, &l->down,
+                                        &l->input_gate, &l->input_product};
         for (size_t k = 0; k < sizeof all / sizeof *all; k++) add_matrix(&m->ops, all[k], rows, out);
         if (m->arch.layer[i].ffn == HN_FFN_EXPERTS) add_experts(&m->ops, &l->experts, rows, out);
     }

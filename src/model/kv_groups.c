@@ -8,6 +8,11 @@ static bool attends(const hn_layer_desc *d) {
     return d->mixer == HN_MIXER_ATTENTION;
 }
 
+/* Whether a layer has rows of its own in the cache. */
+static bool stores(const hn_layer_desc *d) {
+    return attends(d) && d->kv_back == 0;
+}
+
 static bool keeps_the_same(const hn_cache_group *g, const hn_layer_desc *d) {
     return g->kind == HN_CACHE_KV && g->window == d->window && g->kv_heads == d->kv_heads && g->head_dim == d->head_dim;
 }
@@ -17,7 +22,7 @@ static bool collect(const hn_arch *a, bool windows, hn_dtype type, hn_cache_grou
     for (int i = 0; i < a->layers; i++) {
         const hn_layer_desc *d = &a->layer[i];
         int g = 0;
-        if (!attends(d) || (d->window > 0) != windows) continue;
+        if (!stores(d) || (d->window > 0) != windows) continue;
         while (g < *n && !keeps_the_same(&group[g], d)) g++;
         if (g == HN_MODEL_GROUPS) return false;
         if (g == *n)
@@ -70,6 +75,10 @@ int hn_kv_groups(const hn_arch *a, hn_dtype type, hn_cache_group group[HN_MODEL_
         return 0;
     for (int i = 0; place && i < a->layers; i++) {
         int g = 0;
+        if (a->layer[i].kv_back > 0) {
+            place[i] = place[i - a->layer[i].kv_back];
+            continue;
+        }
         while (attends(&a->layer[i]) ? !keeps_the_same(&group[g], &a->layer[i]) : group[g].kind != HN_CACHE_ROWS) g++;
         place[i] = (hn_layer_place){(int16_t)g, (int16_t)next[g]++};
     }
@@ -95,7 +104,7 @@ uint64_t hn_model_row_bytes(const hn_arch *a, hn_dtype type, uint64_t *window) {
     *window = 0;
     for (int i = 0; i < a->layers; i++) {
         const hn_layer_desc *d = &a->layer[i];
-        if (attends(d)) *(d->window > 0 ? window : &all) += 2 * (uint64_t)d->kv_heads * hn_kv_bytes(type, d->head_dim, 1);
+        if (stores(d)) *(d->window > 0 ? window : &all) += 2 * (uint64_t)d->kv_heads * hn_kv_bytes(type, d->head_dim, 1);
     }
     return all;
 }

@@ -13,6 +13,6 @@ void hn_layer_context(const hn_exec *ex, const hn_model *m, int layer, const hn_
     const hn_qkv x = {hn_no_matrix, hn_columns(s->qkv, 0, width), hn_columns(s->qkv, width, width), d->head_dim};
     const hn_linear_out both[] = {{&l->k, x.k}, {&l->v, x.v}};
     o->linear(ex, rows->n, hn_act_of(s->in, l->k.in, l->attn_forms), both, 2, false);
-    if (d->qkv_bias || d->qk_norm) o->fix_heads(ex, rows->n, &l->heads, &x);
+    if (d->qkv_bias || d->qk_norm || d->v_norm) o->fix_heads(ex, rows->n, &l->heads, &x);
     o->rope_store(ex, rows, hn_layer_rotation(s, d), kv, &x);
 }

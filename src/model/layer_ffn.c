@@ -30,5 +30,5 @@ void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_pass
         o->linear_glu(ex, n, in, &l->gate, &l->up, gated);
     o->linear(ex, n, gated, &out, 1, !d->post_norms);
     if (d->down_bias) o->add_bias(ex, n, out.y, l->down_bias);
-    if (d->post_norms) o->norm_add(ex, n, s->branch, l->post_ffn_norm, m->arch.norm_eps, s->x);
+    if (d->post_norms) o->norm_add(ex, n, s->branch, l->post_ffn_norm, m->arch.norm_eps, hn_ffn_scale(l, d), s->x);
 }

@@ -28,6 +28,7 @@ typedef struct hn_pass_buffers {
     hn_matrix branch;   /* [hidden] the output of a branch, if it is normed first */
     hn_rope_table rotation[HN_MOST_ROTATIONS]; /* of the rows, by each of the model's */
     hn_buf scratch;     /* of attention */
+    hn_matrix token_inputs, token_products; /* of all layers, side by side; a layer overwrites its own */
     /* of layers of experts */
     hn_matrix scores;      /* [experts] */
     hn_matrix shared_gate; /* [1] */
@@ -89,11 +90,17 @@ void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const h
 void hn_layer_delta(const hn_exec *ex, const hn_model *m, int layer, const hn_delta_at *at, const hn_pass_buffers *s);
 /* x += down(act(gate norm x) * up norm x) */
 void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s);
+/* The inputs that the rows' tokens have for every layer, from the table and from x, their embeddings; nothing if there are none. */
+void hn_token_inputs_make(const hn_exec *ex, const hn_model *m, const hn_pass_buffers *s);
+/* x = (x + norm(product(gelu(gate x) * the token's input of the layer))) * the layer's scale */
+void hn_layer_token_input(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s);
 /* x += the result of each row's experts and of the shared expert for norm x */
 void hn_layer_experts_run(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s);
 /* A layer's part of routing.distinct. */
 static inline hn_buf hn_distinct_of(const hn_routing *r, int layer) {
     return hn_at(r->distinct, sizeof(int32_t) * (size_t)layer * (size_t)(r->experts + 1));
 }
+/* What the stream is multiplied by after the feed-forward half: the layer's scale, unless its last part follows. */
+static inline float hn_ffn_scale(const hn_layer *l, const hn_layer_desc *d) { return d->token_input > 0 ? 1 : l->scale; }
 bool hn_ffn_in_steps(const hn_arch *a, int layer); /* gate and up are separate products, and need the buffers gate and up */
 #endif

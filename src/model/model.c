@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "model/head/head_steps.h"
 
-enum { PER_MODEL = 3 };
+enum { PER_MODEL = 6 };
 
 static const hn_part whole = {0, 0};
 
@@ -21,9 +21,11 @@ static hunch_status plan_qkv(hn_plan *p, int i, hunch_error *err) {
     hn_weight *const w[] = {&l->q, &l->k, &l->v};
     hn_buf *const bias[] = {d->gated ? &l->gated_bias : &l->heads.q_bias, &l->heads.k_bias, &l->heads.v_bias};
     hunch_status st = HUNCH_OK;
-    for (int j = 0; !st && j < 3; j++)
+    for (int j = 0; !st && j < 3; j++) {
+        if (!d->fused_qkv && !hn_arch_has(&p->m->arch, own[j], i)) continue;
         st = d->fused_qkv ? hn_plan_matrix(p, HN_ROLE_QKV, i, fused[j], false, w[j], err)
                           : hn_plan_matrix(p, own[j], i, whole, false, w[j], err);
+    }
     for (int j = 0; !st && j < 3; j++)
         st = d->fused_qkv ? hn_plan_vector(p, HN_ROLE_QKV_BIAS, i, fused[j], bias[j], err)
                           : hn_plan_vector(p, own_bias[j], i, whole, bias[j], err);
@@ -111,6 +113,14 @@ static hunch_status plan_ffn(hn_plan *p, int i, hunch_error *err) {
     return st ? st : hn_plan_matrix(p, HN_ROLE_DOWN, i, whole, false, &p->m->layer[i].down, err);
 }
 
+/* The token's own input of a layer. */
+static hunch_status plan_input(hn_plan *p, int i, hunch_error *err) {
+    hn_layer *l = &p->m->layer[i];
+    if (p->m->arch.layer[i].token_input == 0) return HUNCH_OK;
+    hunch_status st = hn_plan_matrix(p, HN_ROLE_INPUT_GATE, i, whole, false, &l->input_gate, err);
+    return st ? st : hn_plan_matrix(p, HN_ROLE_INPUT_PRODUCT, i, whole, false, &l->input_product, err);
+}
+
 /* All vectors of the description. */
 static hunch_status plan_vectors(hn_plan *p, int i, hunch_error *err) {
     hn_layer *l = &p->m->layer[i];
@@ -125,7 +135,8 @@ static hunch_status plan_vectors(hn_plan *p, int i, hunch_error *err) {
                {HN_ROLE_UP_BIAS, &l->up_bias},         {HN_ROLE_DOWN_BIAS, &l->down_bias},
                {HN_ROLE_POST_FFN_NORM, &l->post_ffn_norm}, {HN_ROLE_HYBRID_FFN_NORM, &l->ffn_norm},
                {HN_ROLE_DELTA_DECAY, &l->decay},       {HN_ROLE_DELTA_DT, &l->dt},
-               {HN_ROLE_DELTA_NORM, &l->delta_norm}};
+               {HN_ROLE_DELTA_NORM, &l->delta_norm},   {HN_ROLE_INPUT_NORM, &l->input_norm},
+               {HN_ROLE_LAYER_SCALE, &l->scale_at}};
     hunch_status st = HUNCH_OK;
     for (size_t k = 0; !st && k < sizeof all / sizeof *all; k++)
         st = hn_plan_vector(p, all[k].role, i, whole, all[k].dst, err);
@@ -136,8 +147,10 @@ static hunch_status plan_vectors(hn_plan *p, int i, hunch_error *err) {
 hunch_status hn_plan_layer(hn_plan *p, int i, hunch_error *err) {
     hn_layer *l = &p->m->layer[i];
     l->heads.eps = p->m->arch.norm_eps;
+    l->heads.v_norm = p->m->arch.layer[i].v_norm;
     hunch_status st = plan_mixer(p, i, err);
     if (!st) st = plan_ffn(p, i, err);
+    if (!st) st = plan_input(p, i, err);
     return st ? st : plan_vectors(p, i, err);
 }
 
@@ -168,13 +181,22 @@ static bool of_next_layers(const hn_arch *a, const char *name) {
 static hunch_status check_rest(const hn_plan *p, hunch_error *err) {
     for (size_t i = 0; hn_source_get_kind(p->src) == HN_SOURCE_GGUF && i < hn_source_tensor_count(p->src); i++) {
         const hn_tensor *t = hn_source_tensor(p->src, i);
-        if (of_next_layers(&p->m->arch, t->name)) continue;
+        if (of_next_layers(&p->m->arch, t->name) || hn_arch_is_unread(&p->m->arch, t->name)) continue;
         const bool inside = begins(t->name, "blk.") || begins(t->name, "output");
         if (!t->used && inside && !strstr(t->name, "rot_embd") && !strstr(t->name, "rope_"))
             return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: %s models are read without", hn_source_path(p->src),
                            t->name, p->m->arch.architecture);
     }
     return HUNCH_OK;
+}
+
+/* What makes the inputs that each token has for every layer. */
+static hunch_status plan_token_inputs(hn_plan *p, hunch_error *err) {
+    hn_model *m = p->m;
+    hunch_status st = hn_plan_table(p, HN_ROLE_TOKEN_TABLE, &m->token_table, err);
+    if (!st && hn_arch_has(&m->arch, HN_ROLE_TOKEN_PRODUCT, 0))
+        st = hn_plan_matrix(p, HN_ROLE_TOKEN_PRODUCT, 0, whole, false, &m->token_product, err);
+    return st ? st : hn_plan_vector(p, HN_ROLE_TOKEN_NORM, 0, whole, &m->token_norm, err);
 }
 
 static hunch_status plan_model(hn_plan *p, hn_model *m, hn_source *src, const hn_model_load *load, hunch_error *err) {
@@ -191,6 +213,7 @@ static hunch_status plan_model(hn_plan *p, hn_model *m, hn_source *src, const hn
         m->weight_bytes = 0;
         m->macs_per_row = 0;
     }
+    st = plan_token_inputs(p, err);
     for (int i = 0; !st && i < a->layers; i++) st = hn_plan_layer(p, i, err);
     if (!st) st = hn_plan_vector(p, HN_ROLE_OUTPUT_NORM, 0, whole, &m->output_norm, err);
     if (!st && !a->tied) st = hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, whole, false, &m->output, err);
@@ -206,7 +229,7 @@ hunch_status hn_model_mark(hn_source *src, hn_arch *arch, hn_model_bytes *bytes,
     hunch_status st = hn_arch_read(&m.arch, src, err);
     if (!st) st = plan_model(&p, &m, src, &(hn_model_load){.mapped = false}, err);
     if (!st) hn_head_mark_own(src, &m.arch);
-    if (bytes) *bytes = (hn_model_bytes){p.bytes, p.stored, p.experts_memory, p.experts_stored};
+    if (bytes) *bytes = (hn_model_bytes){p.bytes, p.stored, p.experts_memory, p.experts_stored, p.table};
     hn_plan_end(&p);
     hn_free(m.layer);
     if (st)
@@ -263,9 +286,14 @@ void hn_model_choose_forms(hn_model *m) {
         l->o_forms = o->act_forms(o, l->o.dtype);
         l->ffn_forms = o->act_forms(o, l->gate.dtype) | o->act_forms(o, l->up.dtype);
         l->down_forms = o->act_forms(o, l->down.dtype);
+        l->input_forms = o->act_forms(o, l->input_gate.dtype);
+        l->input_product_forms = o->act_forms(o, l->input_product.dtype);
+        l->scale = 1;
+        if (l->scale_at.mem) o->read(o, &l->scale, l->scale_at, sizeof l->scale);
         if (m->arch.layer[i].ffn == HN_FFN_EXPERTS) choose_expert_forms(o, &m->arch.layer[i].experts, &l->experts);
     }
     m->output_forms = o->act_forms(o, m->output.dtype);
+    m->token_forms = o->act_forms(o, m->token_product.dtype);
 }
 
 hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *load, hunch_error *err) {
@@ -285,7 +313,7 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
     if (!st) st = hn_model_load_rotations(m, p.tables, err);
     if (!st) {
         if (m->arch.tied) m->output = m->embedding;
-        if (load->mapped || (load->mapped_experts && m->expert_layers > 0)) m->files = src;
+        if (load->mapped || m->token_table.by_row || (load->mapped_experts && m->expert_layers > 0)) m->files = src;
         hn_model_choose_forms(m);
     }
     hn_plan_end(&p);

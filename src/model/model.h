@@ -20,6 +20,8 @@ typedef struct hn_layer_experts {
 typedef struct hn_layer {
     hn_buf attn_norm, ffn_norm; /* f32 [hidden] */
     hn_buf post_attn_norm, post_ffn_norm; /* the same, if the description has them */
+    hn_buf scale_at; /* f32 [1], if the description has it */
+    float scale;     /* the same number, else 1 */
     hn_head_fix heads;          /* biases and norms of q, k, v, if any */
     hn_buf gated_bias;          /* f32 [2*heads*head_dim], instead of q's bias: for each head and its gate, if any */
     hn_buf sinks;               /* f32 [heads], if any */
@@ -32,6 +34,10 @@ typedef struct hn_layer {
     hn_weight z, beta, alpha;  /* [values, hidden], [value heads, hidden] twice; no alpha if beta has both */
     hn_buf conv, decay, dt, delta_norm; /* hn_delta's */
     hn_layer_experts experts;                       /* instead of gate, up and down with HN_FFN_EXPERTS */
+    /* of a token's own input (width P): [P, hidden], [hidden, P], f32 [hidden] */
+    hn_weight input_gate, input_product;
+    hn_buf input_norm;
+    int input_forms, input_product_forms;
     int attn_forms, o_forms, ffn_forms, down_forms; /* forms that their inputs must have, HN_ACT_* */
 } hn_layer;
 
@@ -83,8 +89,9 @@ typedef struct hn_head {
 /* Sizes of the weights. */
 typedef struct hn_model_bytes {
     uint64_t memory; /* packed matrices, vectors, tables */
-    uint64_t stored; /* matrices in the file, also if they were packed */
+    uint64_t stored; /* matrices in the file: those that stay there, or (hn_model_mark) all */
     uint64_t experts_memory, experts_stored; /* the part of experts: packed, in the file */
+    uint64_t table; /* of a table whose rows are read from the file, one for each token; beside `stored` */
 } hn_model_bytes;
 
 typedef struct hn_model {
@@ -94,6 +101,11 @@ typedef struct hn_model {
     bool owns_pool;
     hn_mem *weights;     /* owned: every matrix and vector */
     hn_weight embedding; /* [vocab, hidden] */
+    /* of inputs that each token has for every layer (widths W in all): [vocab, W], of which a pass reads rows where they lie in the
+     * file; [W, hidden]; f32 of one layer's width. Without outputs: there are none */
+    hn_weight token_table, token_product;
+    hn_buf token_norm;
+    int token_forms;
     hn_weight output;    /* [vocab, hidden]; the embedding itself if tied */
     hn_buf output_norm;  /* f32 [hidden] */
     hn_head head;        /* of a draft head */

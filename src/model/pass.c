@@ -25,6 +25,7 @@ void hn_pass_rotations(const hn_exec *ex, const hn_runner *r) {
 static void prologue(const hn_exec *ex, const hn_runner *r) {
     const hn_head_input in = hn_head_input_of(r);
     hn_layer_head(ex, r->m, &in, &r->buf);
+    hn_token_inputs_make(ex, r->m, &r->buf);
     hn_pass_rotations(ex, r);
 }
 
@@ -64,6 +65,7 @@ static void layers(const hn_exec *ex, const hn_runner *r) {
         mixer(ex, r, i);
         if (r->head.context) continue; /* keys and values only */
         hn_layer_ffn(ex, r->m, i, &r->buf);
+        if (r->m->arch.layer[i].token_input > 0) hn_layer_token_input(ex, r->m, i, &r->buf);
     }
     export_boundary(ex, r, r->m->arch.layers);
 }

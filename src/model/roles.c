@@ -9,7 +9,7 @@
 
 typedef enum width { ONE, HIDDEN, READ, VOCAB, HEAD, QUERIES, QUERY_ROWS, QUERY_HEADS, KEYS, ALL_HEADS, FFN, BOTH_FFN,
                      TAPS, CHANNELS, VALUES, CHANNELS_VALUES, VALUE_HEADS, BOTH_HEADS, VALUE,
-                     EXPERTS, EXPERT, BOTH_EXPERT, SHARED } width;
+                     EXPERTS, EXPERT, BOTH_EXPERT, SHARED, INPUT, ALL_INPUTS } width;
 
 /* READ: the input of the products of a layer's attention. */
 static uint64_t width_of(const hn_arch *a, const hn_layer_desc *l, width w) {
@@ -40,6 +40,8 @@ static uint64_t width_of(const hn_arch *a, const hn_layer_desc *l, width w) {
     case EXPERT: return (uint64_t)l->experts.width;
     case BOTH_EXPERT: return 2 * (uint64_t)l->experts.width;
     case SHARED: return (uint64_t)l->experts.shared_width;
+    case INPUT: return (uint64_t)l->token_input;
+    case ALL_INPUTS: return (uint64_t)l->token_input * (uint64_t)a->layers;
     }
     return 0;
 }
@@ -66,7 +68,11 @@ enum { /* properties of a description */
     SHARES = 1 << 18,
     SHARED_GATE = 1 << 19,
     SINKS = 1 << 20,
-    EXPERT_BIASES = 1 << 21
+    EXPERT_BIASES = 1 << 21,
+    V_IS_K = 1 << 22,
+    OTHERS_KV = 1 << 23,   /* keys and values are another layer's */
+    TOKEN_INPUT = 1 << 24,
+    SCALED = 1 << 25
 };
 
 static unsigned flags_of_experts(const hn_expert_desc *e) {
@@ -80,7 +86,8 @@ static unsigned flags_of(const hn_arch *a, const hn_layer_desc *l) {
            (l->qk_norm ? QK_NORM : 0u) | (l->sinks ? SINKS : 0u) | (l->o_bias ? O_BIAS : 0u) | (l->post_norms ? POST_NORMS : 0u) |
            (l->hybrid ? HYBRID : 0u) | (l->mixer == HN_MIXER_DELTA ? DELTA : 0u) | (l->delta.fused ? FUSED : 0u) |
            (l->delta.fused_gates ? FUSED_GATES : 0u) | (l->fused_gate_up ? FFN_FUSED : 0u) | (l->gate_up_bias ? FFN_BIAS : 0u) |
-           (l->down_bias ? DOWN_BIAS : 0u) | (l->ffn == HN_FFN_EXPERTS ? flags_of_experts(&l->experts) : 0u);
+           (l->v_is_k ? V_IS_K : 0u) | (l->kv_back > 0 ? OTHERS_KV : 0u) | (l->token_input > 0 ? TOKEN_INPUT : 0u) |
+           (l->scaled ? SCALED : 0u) | (l->down_bias ? DOWN_BIAS : 0u) | (l->ffn == HN_FFN_EXPERTS ? flags_of_experts(&l->experts) : 0u);
 }
 
 /* ---- the table ----------------------------------------------------------------------------------------------------- */
@@ -103,6 +110,12 @@ typedef struct role_row {
 static const role_row table[HN_ROLES] = {
     [HN_ROLE_EMBEDDING] = {{"token_embd.weight", "model.embed_tokens.weight"},
         MATRIX, HIDDEN, VOCAB, HN_PHASE_EMBED, 0, 0},
+    [HN_ROLE_TOKEN_TABLE] = {{"per_layer_token_embd.weight", "model.embed_tokens_per_layer.weight"},
+        MATRIX, ALL_INPUTS, VOCAB, HN_PHASE_EMBED, TOKEN_INPUT, 0},
+    [HN_ROLE_TOKEN_PRODUCT] = {{"per_layer_model_proj.weight", "model.per_layer_model_projection.weight"},
+        MATRIX, HIDDEN, ALL_INPUTS, HN_PHASE_EMBED, TOKEN_INPUT, 0},
+    [HN_ROLE_TOKEN_NORM] = {{"per_layer_proj_norm.weight", "model.per_layer_projection_norm.weight"},
+        NORM, INPUT, ONE, HN_PHASE_OTHER, TOKEN_INPUT, 0},
     [HN_ROLE_OUTPUT_NORM] = {{"output_norm.weight", "model.norm.weight"},
         NORM, HIDDEN, ONE, HN_PHASE_OTHER, 0, NO_NORM},
     [HN_ROLE_OUTPUT] = {{"output.weight", "lm_head.weight"}, MATRIX, HIDDEN, VOCAB, HN_PHASE_OUTPUT, 0, TIED},
@@ -112,9 +125,9 @@ static const role_row table[HN_ROLES] = {
     [HN_ROLE_Q] = {{BLK("attn_q.weight"), LAYER("self_attn.q_proj.weight")},
         MATRIX, READ, QUERY_ROWS, HN_PHASE_QKV, 0, QKV_FUSED | DELTA},
     [HN_ROLE_K] = {{BLK("attn_k.weight"), LAYER("self_attn.k_proj.weight")},
-        MATRIX, READ, KEYS, HN_PHASE_QKV, 0, QKV_FUSED | DELTA},
+        MATRIX, READ, KEYS, HN_PHASE_QKV, 0, QKV_FUSED | DELTA | OTHERS_KV},
     [HN_ROLE_V] = {{BLK("attn_v.weight"), LAYER("self_attn.v_proj.weight")},
-        MATRIX, READ, KEYS, HN_PHASE_QKV, 0, QKV_FUSED | DELTA},
+        MATRIX, READ, KEYS, HN_PHASE_QKV, 0, QKV_FUSED | DELTA | OTHERS_KV | V_IS_K},
     [HN_ROLE_QKV] = {{BLK("attn_qkv.weight"), LAYER("self_attn.qkv_proj.weight")},
         MATRIX, READ, ALL_HEADS, HN_PHASE_QKV, QKV_FUSED, 0},
     [HN_ROLE_Q_BIAS] = {{BLK("attn_q.bias"), LAYER("self_attn.q_proj.bias")},
@@ -128,7 +141,7 @@ static const role_row table[HN_ROLES] = {
     [HN_ROLE_Q_NORM] = {{BLK("attn_q_norm.weight"), LAYER("self_attn.q_norm.weight")},
         NORM, HEAD, ONE, HN_PHASE_OTHER, QK_NORM, 0},
     [HN_ROLE_K_NORM] = {{BLK("attn_k_norm.weight"), LAYER("self_attn.k_norm.weight")},
-        NORM, HEAD, ONE, HN_PHASE_OTHER, QK_NORM, 0},
+        NORM, HEAD, ONE, HN_PHASE_OTHER, QK_NORM, OTHERS_KV},
     [HN_ROLE_SINKS] = {{BLK("attn_sinks.weight"), LAYER("self_attn.attention_sink_bias")},
         VECTOR, QUERY_HEADS, ONE, HN_PHASE_OTHER, SINKS, 0},
     [HN_ROLE_O] = {{BLK("attn_output.weight"), LAYER("self_attn.o_proj.weight")},
@@ -159,6 +172,15 @@ static const role_row table[HN_ROLES] = {
         BIAS, HIDDEN, ONE, HN_PHASE_OTHER, DOWN_BIAS, SPARSE},
     [HN_ROLE_POST_FFN_NORM] = {{BLK("post_ffw_norm.weight"), LAYER("post_feedforward_layernorm.weight")},
         NORM, HIDDEN, ONE, HN_PHASE_OTHER, POST_NORMS, 0},
+
+    [HN_ROLE_INPUT_GATE] = {{BLK("inp_gate.weight"), LAYER("per_layer_input_gate.weight")},
+        MATRIX, HIDDEN, INPUT, HN_PHASE_GATE_UP, TOKEN_INPUT, 0},
+    [HN_ROLE_INPUT_PRODUCT] = {{BLK("proj.weight"), LAYER("per_layer_projection.weight")},
+        MATRIX, INPUT, HIDDEN, HN_PHASE_DOWN, TOKEN_INPUT, 0},
+    [HN_ROLE_INPUT_NORM] = {{BLK("post_norm.weight"), LAYER("post_per_layer_input_norm.weight")},
+        NORM, HIDDEN, ONE, HN_PHASE_OTHER, TOKEN_INPUT, 0},
+    [HN_ROLE_LAYER_SCALE] = {{BLK("layer_output_scale.weight"), LAYER("layer_scalar")},
+        VECTOR, ONE, ONE, HN_PHASE_OTHER, SCALED, 0},
 
     [HN_ROLE_DELTA_QKV] = {{BLK("attn_qkv.weight"), LAYER("linear_attn.in_proj_qkv.weight")},
         MATRIX, HIDDEN, CHANNELS, HN_PHASE_QKV, DELTA, FUSED},
@@ -268,6 +290,17 @@ bool hn_arch_has(const hn_arch *a, hn_role role, int layer) {
     return (properties & table[role].with) == table[role].with && (properties & table[role].without) == 0;
 }
 
+bool hn_arch_is_unread(const hn_arch *a, const char *name) {
+    static const hn_role roles[] = {HN_ROLE_K, HN_ROLE_V, HN_ROLE_K_NORM};
+    char own[128];
+    for (int i = 0; i < a->layers; i++)
+        for (int k = 0; k < 3 && a->layer[i].kv_back > 0; k++) {
+            hn_arch_tensor_name(a, roles[k], i, own);
+            if (!strcmp(name, own)) return true;
+        }
+    return false;
+}
+
 const hn_tensor *hn_arch_find_tensor(const hn_arch *a, const hn_source *src, hn_role role, int layer) {
     char name[128];
     hn_arch_tensor_name(a, role, layer, name);
@@ -276,6 +309,11 @@ const hn_tensor *hn_arch_find_tensor(const hn_arch *a, const hn_source *src, hn_
 
 float hn_arch_vector_more(const hn_arch *a, hn_role role) {
     return a->files.norms_less_one && table[role].kind == NORM ? 1 : 0;
+}
+
+float hn_arch_vector_times(const hn_arch *a, hn_role role) {
+    if (role == HN_ROLE_TOKEN_NORM) return HN_TOKEN_INPUT_SHARE;
+    return hn_role_ends_branch(role) ? a->residual_scale : 1;
 }
 
 int hn_arch_matrices(const hn_arch *a, hn_role role, int layer) {

@@ -10,6 +10,7 @@ typedef struct widths {
     int q, kv, ffn, qkv, mixed, fused, z, gates;
     int experts, used, expert, pairs; /* pairs of rows and experts */
     bool in_steps, branch;
+    int inputs; /* of tokens, for all layers */
     size_t scratch, delta;
 } widths;
 
@@ -32,6 +33,8 @@ static widths widest(const hn_runner *r) {
     for (int i = 0; i < a->layers; i++) {
         const hn_layer_desc *d = &a->layer[i];
         w.ffn = hn_most(w.ffn, d->ffn == HN_FFN_EXPERTS ? d->experts.shared_width : d->ffn_width);
+        w.ffn = hn_most(w.ffn, d->token_input);
+        w.inputs += d->token_input;
         w.experts = hn_most(w.experts, d->experts.count);
         w.used = hn_most(w.used, d->experts.used);
         w.expert = hn_most(w.expert, d->experts.width);
@@ -71,6 +74,8 @@ static void list_layers(hn_buf_room *room, hn_runner *r, const widths *w) {
     l->attended = room_rows(room, r, w->q);
     l->gate = room_rows(room, r, w->in_steps ? w->ffn : 0);
     l->up = room_rows(room, r, w->in_steps ? w->ffn : 0);
+    l->token_inputs = room_rows(room, r, w->inputs);
+    l->token_products = room_rows(room, r, w->inputs);
     l->branch = room_rows(room, r, w->branch ? a->hidden : 0);
     for (int i = 0; i < a->rotations; i++)
         l->rotation[i] = (hn_rope_table){hn_model_rope(m, i, r->max_context), room_rows(room, r, a->rotation[i].dims).at};

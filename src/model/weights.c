@@ -103,14 +103,13 @@ static hn_row_order row_order_of(const hn_arch *a, hn_role role, int layer) {
 
 hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err) {
     const hn_arch *a = &p->m->arch;
-    const bool ends_branch = hn_role_ends_branch(role); /* scaled like the product */
     uint64_t dims[2];
     hn_tensor *t;
     if (!hn_arch_has(a, role, layer)) return HUNCH_OK;
     hunch_status st = find_tensor(p, role, layer, dims, &t, err);
     if (st || !t) return st;
     if (!part.count) part.count = (int)dims[0];
-    plan_vector(p, t, part, ends_branch ? a->residual_scale : 1, hn_arch_vector_more(a, role), dst);
+    plan_vector(p, t, part, hn_arch_vector_times(a, role), hn_arch_vector_more(a, role), dst);
     p->item[p->n - 1].order = row_order_of(a, role, layer);
     if (a->files.form == HN_SOURCE_HF) p->item[p->n - 1].change = hn_role_change(role);
     return HUNCH_OK;
@@ -164,7 +163,7 @@ hunch_status hn_plan_named_vector(hn_plan *p, const char *name, int count, hn_bu
 }
 
 bool hn_plan_stays_in_file(const hn_plan *p, const hn_weight *w) {
-    return p->mapped || (p->mapped_experts && w->experts > 0);
+    return p->mapped || w->by_row || (p->mapped_experts && w->experts > 0);
 }
 
 /* Determines the place of a matrix's strips. */
@@ -320,6 +319,26 @@ hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, hn_part part, b
     if (!st) p->item[p->n - 1].order = row_order_of(&p->m->arch, role, layer);
     w->phase = hn_role_phase(role);
     return st;
+}
+
+hunch_status hn_plan_table(hn_plan *p, hn_role role, hn_weight *w, hunch_error *err) {
+    hn_placement it = {.weight = w};
+    uint64_t dims[2];
+    size_t row;
+    if (!hn_arch_has(&p->m->arch, role, 0)) return HUNCH_OK;
+    hunch_status st = find_tensor(p, role, 0, dims, &it.tensor, err);
+    if (st || !it.tensor) return st;
+    *w = (hn_weight){.dtype = it.tensor->dtype, .out = (int)dims[1], .in = (int)dims[0], .by_row = true, .phase = hn_role_phase(role)};
+    st = find_factors(p, it.tensor, 1, &it.factors, err);
+    if (!st) st = check_stays(p, it.tensor, w, err);
+    if (st) return st;
+    it.out = w->out;
+    it.off = place_factors(p, it.factors);
+    p->item[p->n++] = it;
+    hn_dtype_row_bytes(w->dtype, dims[0], &row);
+    p->table += row * dims[1];
+    p->m->parameters += dims[0] * dims[1];
+    return HUNCH_OK;
 }
 
 hunch_status hn_plan_named_rows(hn_plan *p, const char *name, int in, int out, hn_part part, hn_weight *w, hunch_error *err) {

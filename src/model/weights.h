@@ -41,6 +41,7 @@ typedef struct hn_plan {
     size_t bytes;  /* of memory */
     uint64_t stored; /* of matrices in the file */
     uint64_t experts_memory, experts_stored; /* of experts: packed, and in the file */
+    uint64_t table; /* of a table that stays in the file */
     size_t tables; /* offset of the frequencies of all rotations */
     /* collects the names of missing tensors, and the plan continues, but cannot be loaded; NULL: the first is an error */
     hn_name_list *missing;
@@ -60,6 +61,9 @@ hunch_status hn_plan_begin(hn_plan *p, hn_model *m, hn_source *src, bool mapped,
 hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err);
 /* pair: the strips of this matrix alternate with those of the one planned before it, which has the same shape. */
 hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, hn_part part, bool pair, hn_weight *w, hunch_error *err);
+/* A table whose rows are read where they lie in the file: no part of what a pass reads. A role that the description does not have is
+ * skipped. */
+hunch_status hn_plan_table(hn_plan *p, hn_role role, hn_weight *w, hunch_error *err);
 /* Weights of a convolution, [channels][taps]: dst gets [taps][channels]. */
 hunch_status hn_plan_convolution(hn_plan *p, hn_role role, int layer, hn_buf *dst, hunch_error *err);
 /* The matrices of all experts for a role as one weight: from one tensor with all, or from one for each. */

@@ -276,8 +276,8 @@ static hunch_status take_memory(hn_plan *p, hunch_error *err) {
         m->ops.strips = (hn_buf){m->weights, strips_off};
         m->ops.strip_room = p->strips;
     }
-    const bool experts_only = p->mapped_experts && !p->mapped;
-    m->bytes = (hn_model_bytes){p->bytes, experts_only ? p->experts_stored : p->stored, p->experts_memory, p->experts_stored};
+    const uint64_t stays = p->mapped ? p->stored : p->mapped_experts ? p->experts_stored : 0;
+    m->bytes = (hn_model_bytes){p->bytes, stays, p->experts_memory, p->experts_stored, p->table};
     return HUNCH_OK;
 }
 

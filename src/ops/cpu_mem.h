@@ -23,7 +23,7 @@ static inline void hn_share(const hn_exec *ex, int count, int *first, int *last)
 /* Operations, one file per group; hn_ops_cpu puts them in the table. Contracts: ops.h. */
 void hn_cpu_embed(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_matrix x);
 void hn_cpu_fix_heads(const hn_exec *ex, int n, const hn_head_fix *fix, const hn_qkv *x);
-void hn_cpu_norm_add(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, hn_matrix y);
+void hn_cpu_norm_add(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, float times, hn_matrix y);
 void hn_cpu_glu(const hn_exec *ex, int n, hn_glu act, const hn_glu_in *in, float scale, hn_act y);
 void hn_cpu_add_bias(const hn_exec *ex, int n, hn_matrix x, hn_buf bias);
 void hn_cpu_apply(const hn_exec *ex, int n, hn_function f, hn_into into, hn_matrix x, hn_buf bias, hn_matrix y);

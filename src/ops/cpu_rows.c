@@ -104,10 +104,11 @@ void hn_cpu_quantise(const hn_exec *ex, int n, hn_matrix x, hn_act a) {
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
-/* One head of one row: bias, then norm. */
-static void fix_head(const struct hn_kernels *k, float *x, const float *bias, const float *norm, int dim, float eps) {
+/* One head of one row: bias, then norm, with weights or plain. */
+static void fix_head(const struct hn_kernels *k, float *x, const float *bias, const float *norm, bool plain, int dim, float eps) {
     if (bias) k->add(x, bias, dim);
     if (norm) hn_rmsnorm(k, x, norm, dim, eps, x);
+    if (plain) k->scale(x, x, dim, k->inverse_rms(x, dim, eps));
 }
 
 static const float *or_none(hn_buf b) {
@@ -121,14 +122,15 @@ void hn_cpu_fix_heads(const hn_exec *ex, int n, const hn_head_fix *fix, const hn
     } part[3] = {{x->q, or_none(fix->q_bias), or_none(fix->q_norm)},
                  {x->k, or_none(fix->k_bias), or_none(fix->k_norm)},
                  {x->v, or_none(fix->v_bias), NULL}};
+    enum { V = 2 };
     const int dim = x->head_dim, heads = (x->q.cols + x->k.cols + x->v.cols) / dim;
     int first, last;
     hn_share(ex, n * heads, &first, &last);
     for (int i = first; i < last; i++) {
         int at = i % heads * dim, p = 0;
         while (at >= part[p].x.cols) at -= part[p++].x.cols;
-        fix_head(ex->ops->kernels, hn_host_row(part[p].x, i / heads) + at, part[p].bias ? part[p].bias + at : NULL, part[p].norm, dim,
-                 fix->eps);
+        fix_head(ex->ops->kernels, hn_host_row(part[p].x, i / heads) + at, part[p].bias ? part[p].bias + at : NULL, part[p].norm,
+                 p == V && fix->v_norm, dim, fix->eps);
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }
@@ -141,7 +143,7 @@ static void share_columns(const hn_exec *ex, int cols, int *from, int *to) {
     *to = last * HN_STRIP < cols ? last * HN_STRIP : cols;
 }
 
-void hn_cpu_norm_add(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, hn_matrix y) {
+void hn_cpu_norm_add(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, float times, hn_matrix y) {
     const struct hn_kernels *k = ex->ops->kernels;
     piece p = {0};
     assert(x.cols == y.cols);
@@ -153,6 +155,7 @@ void hn_cpu_norm_add(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps,
             const int left = p.from + p.count - i, count = left < HN_GROUP ? left : HN_GROUP;
             k->normalise(branch + i, hn_host_f32(w) + i, count, r, normed);
             k->add(sum + i, normed, count);
+            if (times != 1) k->scale(sum + i, sum + i, count, times);
         }
     }
     hn_barrier(ex->ops->pool, ex->rank);

@@ -95,6 +95,7 @@ typedef struct hn_weight {
     hn_stored stored;    /* rows NULL: packed, at data */
     hn_phase phase;      /* purpose of its products */
     bool wide;           /* its products read F32 rows in native precision too */
+    bool by_row;         /* it is a table that `embed` alone reads, and is stored whatever else is packed */
     int experts;         /* 0; or the number of matrices [out, in], the strips of one after another */
     const hn_stored *each; /* [experts] as they are stored, instead of `stored`; NULL: packed */
 } hn_weight;
@@ -286,7 +287,7 @@ typedef struct hn_shared {
 
 /* The heads of a layer's queries, keys and values, side by side in a row each. */
 typedef struct hn_qkv {
-    hn_matrix q, k, v; /* q: [heads * head_dim] wide; 0: there are no queries */
+    hn_matrix q, k, v; /* q: [heads * head_dim] wide, 0: there are no queries; k and v 0: there are none */
     int head_dim;
 } hn_qkv;
 
@@ -294,6 +295,7 @@ typedef struct hn_qkv {
 typedef struct hn_head_fix {
     hn_buf q_bias, k_bias, v_bias; /* f32 [heads or kv_heads * head_dim], added */
     hn_buf q_norm, k_norm;         /* f32 [head_dim]: RMSNorm over each head, after the bias */
+    bool v_norm;                   /* the same for v, without weights */
     float eps;
 } hn_head_fix;
 
@@ -391,8 +393,8 @@ struct hn_ops {
     /* dst[to[i]] = src[from[i]], both of the same width; from, to: int32 [n] buffers, mem of `to` NULL: row i. Rows of dst are not
      * repeated, and src and dst do not overlap. */
     void (*gather)(const hn_exec *ex, int n, hn_buf from, hn_matrix src, hn_buf to, hn_matrix dst);
-    /* y[i] += rmsnorm(x[i]) * w */
-    void (*norm_add)(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, hn_matrix y);
+    /* y[i] = (y[i] + rmsnorm(x[i]) * w) * times */
+    void (*norm_add)(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, float times, hn_matrix y);
     /* y[i] = act(gate[i] + gate_bias) * (up[i] + up_bias) * scale */
     void (*glu)(const hn_exec *ex, int n, hn_glu act, const hn_glu_in *in, float scale, hn_act y);
     /* x[i] += bias, in place. */

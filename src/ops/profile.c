@@ -169,9 +169,9 @@ static void rmsnorm(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, 
     span_end(&s);
 }
 
-static void norm_add(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, hn_matrix y) {
+static void norm_add(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, float times, hn_matrix y) {
     const span s = span_begin(ex, HN_PHASE_NORM);
-    s.ex.ops->norm_add(&s.ex, n, x, w, eps, y);
+    s.ex.ops->norm_add(&s.ex, n, x, w, eps, times, y);
     span_end(&s);
 }
 

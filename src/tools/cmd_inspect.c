@@ -148,6 +148,9 @@ static void summary_print(const json_t *d, bool color) {
         printf(" and %s of experts left in the file", tool_size_text((double)int_of(model, "expert_bytes"), size));
     }
     printf(", or with --mapped %s left in the file\n", tool_size_text((double)int_of(model, "mapped_bytes"), size));
+    if (json_object_get(model, "table_bytes"))
+        printf("  %-12s a table of %s stays in the file: a pass reads a row of it for each token\n", "",
+               tool_size_text((double)int_of(model, "table_bytes"), size));
     char cache[160];
     printf("  %-12s %s\n", "cache",
            tool_cache_text((double)int_of(model, "cache_row_bytes"), (double)int_of(model, "cache_window_row_bytes"),

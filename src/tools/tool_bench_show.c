@@ -121,6 +121,8 @@ int bench_table(const bench *b) {
     if (b->model)
         printf("%s: %.1f M parameters, %.1f MB read a pass, loaded in %.2f s\n", b->name,
                (double)b->info.parameters / 1e6, (double)b->info.weight_bytes / 1e6, b->load_s);
+    if (b->model && b->info.table_bytes > 0)
+        printf("a table of %.1f MB stays in the file; a row of it for each token is not counted\n", (double)b->info.table_bytes / 1e6);
     for (int i = 0; i < b->n_profiles; i++)
         profile_show(&b->profiles[i], l);
     if (b->model && !b->n_profiles) {

@@ -96,6 +96,7 @@ typedef struct layer {
     hn_head_fix fix;
     hn_buf q, k, v, gate, up, branch, residual, scaled, norm;
     hn_act gated;
+    float times;
     int n;
 } layer;
 
@@ -107,11 +108,11 @@ static void layer_rank(void *arg, int rank, int ranks) {
     const hn_glu_in both = {.gate = {l->gate, COLS, LD}, .up = {l->up, COLS, LD}};
     o->fix_heads(&ex, l->n, &l->fix, &heads);
     o->glu(&ex, l->n, HN_GELU, &both, 1, l->gated);
-    o->norm_add(&ex, l->n, (hn_matrix){l->branch, COLS, LD}, l->norm, 1e-5f, (hn_matrix){l->residual, COLS, LD});
+    o->norm_add(&ex, l->n, (hn_matrix){l->branch, COLS, LD}, l->norm, 1e-5f, l->times, (hn_matrix){l->residual, COLS, LD});
     o->scale(&ex, l->n, (hn_matrix){l->scaled, COLS, LD}, 0.37f);
 }
 
-/* Each of q, k and v with or without a bias; q and k with or without a norm. */
+/* Each of q, k and v with or without a bias; q and k with or without a norm, v with or without one that has no weights. */
 static void layer_create(layer *l, hn_isa isa, int with) {
     l->c = check_open(check_int(1, 4), isa, false);
     const hn_ops *o = &l->c.o;
@@ -126,6 +127,8 @@ static void layer_create(layer *l, hn_isa isa, int with) {
     if (with & 2) l->fix.v_bias = check_put_random(o, KV_HEADS * DIM);
     if (with & 4) l->fix.q_norm = check_put_random(o, DIM);
     if (with & 4) l->fix.k_norm = check_put_random(o, DIM);
+    l->fix.v_norm = with & 8;
+    l->times = with & 8 ? 0.3f : 1;
 }
 
 static void layer_free(layer *l) {
@@ -142,13 +145,17 @@ static float *copy_of(hn_buf b) {
 }
 
 /* One row of heads before the operation (x), by plain loops, against the row after it; numbers after the heads do not change. */
-static void check_heads(float *x, hn_buf have, int row, int heads, hn_buf bias, hn_buf norm, const char *what) {
+static void check_heads(float *x, hn_buf have, int row, int heads, hn_buf bias, hn_buf norm, bool plain, const char *what) {
     x += row * LD;
     for (int i = 0; i < heads * DIM && bias.mem; i++) x[i] += hn_host_f32(bias)[i];
     for (int h = 0; h < heads && norm.mem; h++) {
         float normed[DIM];
         hn_rmsnorm(check_ref(), x + h * DIM, hn_host_f32(norm), DIM, 1e-6f, normed);
         memcpy(x + h * DIM, normed, sizeof normed);
+    }
+    for (int h = 0; h < heads && plain; h++) {
+        const float r = check_ref()->inverse_rms(x + h * DIM, DIM, 1e-6f);
+        for (int i = 0; i < DIM; i++) x[h * DIM + i] *= r;
     }
     check_same_row(hn_host_f32(have) + row * LD, x, LD, what, row);
 }
@@ -159,7 +166,7 @@ static void check_branch(const layer *l, float *gate, float *branch, float *resi
     check_ref()->geglu(gate + at, hn_host_f32(l->up) + at, COLS);
     check_same_row(act_f32(&l->gated, row), gate + at, COLS, "geglu", row);
     hn_rmsnorm(check_ref(), branch + at, hn_host_f32(l->norm), COLS, 1e-5f, normed);
-    for (int k = 0; k < COLS; k++) residual[at + k] += normed[k];
+    for (int k = 0; k < COLS; k++) residual[at + k] = (residual[at + k] + normed[k]) * l->times;
     check_same_row(hn_host_f32(l->residual) + at, residual + at, LD, "norm_add", row);
     for (int k = 0; k < COLS; k++) scaled[at + k] *= 0.37f;
     check_same_row(hn_host_f32(l->scaled) + at, scaled + at, LD, "scale", row);
@@ -172,9 +179,9 @@ static void one_layer(hn_isa isa, int with) {
                        copy_of(l.scaled)};
     hn_pool_run(l.c.pool, layer_rank, &l);
     for (int row = 0; row < l.n; row++) {
-        check_heads(before[0], l.q, row, HEADS, l.fix.q_bias, l.fix.q_norm, "q");
-        check_heads(before[1], l.k, row, KV_HEADS, l.fix.k_bias, l.fix.k_norm, "k");
-        check_heads(before[2], l.v, row, KV_HEADS, l.fix.v_bias, (hn_buf){NULL, 0}, "v");
+        check_heads(before[0], l.q, row, HEADS, l.fix.q_bias, l.fix.q_norm, false, "q");
+        check_heads(before[1], l.k, row, KV_HEADS, l.fix.k_bias, l.fix.k_norm, false, "k");
+        check_heads(before[2], l.v, row, KV_HEADS, l.fix.v_bias, (hn_buf){NULL, 0}, l.fix.v_norm, "v");
         check_branch(&l, before[3], before[4], before[5], before[6], row);
     }
     for (int i = 0; i < 7; i++) hn_free(before[i]);
@@ -183,7 +190,7 @@ static void one_layer(hn_isa isa, int with) {
 
 static void operations_test(void **state HN_UNUSED) {
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
-        for (int with = 0; with < 8; with++) one_layer(isa, with);
+        for (int with = 0; with < 16; with++) one_layer(isa, with);
     }
 }
 

@@ -51,11 +51,26 @@ hunch_status hn_key_int(const hn_source *src, const hn_key *k, int *out, hunch_e
     return HUNCH_OK;
 }
 
+hunch_status hn_key_of_layer(const hn_source *src, const hn_key *k, int layer, int *out, hunch_error *err) {
+    const hn_array *list = NULL;
+    const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
+    if (!gguf || hn_source_array(src, k->gguf, &list, NULL) || !list) return hn_key_int(src, k, out, err);
+    if (hn_array_is_strings(list) || hn_array_count(list) <= (size_t)layer)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s is a list of %zu, expected a number for each layer", hn_source_path(src), k->gguf,
+                       hn_array_count(list));
+    const double v = hn_array_number(list, (size_t)layer);
+    if (!(v >= k->min && v <= k->max))
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %g for layer %d, expected %g to %g", hn_source_path(src), k->gguf, v, layer, k->min,
+                       k->max);
+    *out = (int)v;
+    return HUNCH_OK;
+}
+
 hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err) {
     memset(a, 0, sizeof *a);
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
     const char *key = gguf ? "general.architecture" : "model_type", *name = NULL;
-    char known[400] = "";
+    char known[500] = "";
     bool found = false;
     hunch_status st = hn_source_str(src, key, &name, NULL, &found, err);
     if (st) return st;

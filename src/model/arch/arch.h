@@ -13,6 +13,9 @@
 /* Tensors by their role; the table of roles.c has the properties of each. */
 typedef enum hn_role {
     HN_ROLE_EMBEDDING,
+    HN_ROLE_TOKEN_TABLE, /* inputs of each token for all layers, side by side */
+    HN_ROLE_TOKEN_PRODUCT, /* what the embedding adds to them */
+    HN_ROLE_TOKEN_NORM,
     HN_ROLE_OUTPUT_NORM,
     HN_ROLE_OUTPUT,
     HN_ROLE_ATTN_NORM,
@@ -42,6 +45,11 @@ typedef enum hn_role {
     HN_ROLE_QKV,     /* instead of q, k and v: their rows one after another */
     HN_ROLE_GATE_UP, /* instead of gate and up */
     HN_ROLE_HYBRID_FFN_NORM,
+    /* of a token's own input for the layer, and the number that its result is multiplied by */
+    HN_ROLE_INPUT_GATE,
+    HN_ROLE_INPUT_PRODUCT,
+    HN_ROLE_INPUT_NORM,
+    HN_ROLE_LAYER_SCALE,
     /* of a gated delta net */
     HN_ROLE_DELTA_QKV,
     HN_ROLE_DELTA_Z,
@@ -111,6 +119,10 @@ typedef struct hn_dense {
     bool logit_cap;      /* final_logit_softcapping caps the logits */
     bool yarn_exact;     /* the bounds of YaRN in a GGUF, which has no key for it, are not rounded */
     double theta;        /* the rotation's usual base; 0: 10000 */
+    /* sizes of heads and feed-forward halves differ by layer: finish reads those of layers, of which a GGUF may have lists, and all
+     * rotations, and put writes them */
+    bool by_layer;
+    bool sees_images;    /* use_bidirectional_attention is a word, which finish reads */
     bool whole_heads;    /* whole heads of a folder are rotated; partial_rotary_factor applies to scaled rotations only */
     double rotated;      /* the usual fraction of a head that is rotated; 0: all */
     bool next_layers;    /* the last blocks of a GGUF may belong to a draft head (nextn_predict_layers) */
@@ -187,10 +199,13 @@ void hn_arch_expert_name(const hn_arch *a, hn_role role, int layer, int expert, 
 /* Number of matrices in one tensor of a role, its third dimension: that of the experts, or 1. */
 int hn_arch_matrices(const hn_arch *a, hn_role role, int layer);
 bool hn_arch_has(const hn_arch *a, hn_role role, int layer);
+/* Whether it is one that files may have of layers that read the keys and values of others; no model reads it. */
+bool hn_arch_is_unread(const hn_arch *a, const char *name);
 /* The file's tensor of that name, as hn_source_find; NULL: there is none. */
 const hn_tensor *hn_arch_find_tensor(const hn_arch *a, const hn_source *src, hn_role role, int layer);
 void hn_arch_tensor_shape(const hn_arch *a, hn_role role, int layer, uint64_t dims[2]);
 float hn_arch_vector_more(const hn_arch *a, hn_role role);
+float hn_arch_vector_times(const hn_arch *a, hn_role role); /* the factor of its stored values */
 /* Properties of a role in every model (roles.c). */
 const char *hn_role_name(hn_role role, hn_source_kind form); /* the usual name; %d in it is the layer, then the expert */
 const char *hn_role_stacked_name(hn_role role); /* in a folder whose experts are stacked; NULL: the role has none */
@@ -226,7 +241,8 @@ typedef struct hn_family {
 #define HN_FAMILIES(FAMILY)                                                                                                           \
     FAMILY(llama) FAMILY(mistral) FAMILY(mixtral) FAMILY(smollm3) FAMILY(qwen2) FAMILY(qwen2_moe) FAMILY(qwen3) FAMILY(qwen3_moe)     \
     FAMILY(granite) FAMILY(gemma3) FAMILY(phi3) FAMILY(qwen35) FAMILY(qwen35_text) FAMILY(qwen35_moe) FAMILY(qwen35_moe_text)         \
-    FAMILY(qwen3_next) FAMILY(glm4_moe) FAMILY(gpt_oss)
+    FAMILY(qwen3_next) FAMILY(glm4_moe) FAMILY(gpt_oss) FAMILY(gemma4) FAMILY(gemma4_text) FAMILY(gemma4_unified)                       \
+    FAMILY(gemma4_unified_text)
 #define HN_FAMILY_DECLARED(NAME) extern const hn_family hn_family_##NAME;
 HN_FAMILIES(HN_FAMILY_DECLARED)
 hunch_status hn_mixtral_read(hn_arch *a, hn_source *src, hunch_error *err); /* its GGUF architecture is llama */
@@ -255,6 +271,8 @@ typedef struct hn_key {
 } hn_key;
 hunch_status hn_key_int(const hn_source *src, const hn_key *k, int *out, hunch_error *err);
 hunch_status hn_key_real(const hn_source *src, const hn_key *k, double *out, hunch_error *err);
+/* The same of a key whose value in a GGUF may be a list with one for each layer. */
+hunch_status hn_key_of_layer(const hn_source *src, const hn_key *k, int layer, int *out, hunch_error *err);
 
 /* Which layers have this window: those of a folder's layer_types, or of a GGUF's list of flags under the key `period`; else all but
  * every period-th, by that key or its default. */

@@ -34,12 +34,13 @@ static hunch_status refuse_flags(const hn_source *src, const hn_dense *f, hunch_
     } flags[] = {{"attention_bias", f->attention_bias},
                  {"mlp_bias", f->mlp_bias},
                  {"use_sliding_window", f->may_slide},
-                 {"use_bidirectional_attention", false}};
+                 {"use_bidirectional_attention", f->sees_images}};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         bool on = false, found;
+        if (flags[i].read) continue;
         hunch_status st = hn_source_bool(src, flags[i].key, &on, &found, err);
         if (st) return st;
-        if (on && !flags[i].read)
+        if (on)
             return hn_fail(err, HUNCH_REFUSED, "%s: %s is true: %s models are read without", hn_source_path(src),
                            flags[i].key, f->prefix);
     }
@@ -135,6 +136,11 @@ static hunch_status read_rotated(dense_keys *k, const hn_source *src, const hn_d
                            err);
 }
 
+/* A size of all layers, or of the first one. */
+static hunch_status size_read(const hn_source *src, const hn_dense *f, const hn_key *k, int *out, hunch_error *err) {
+    return f->by_layer ? hn_key_of_layer(src, k, 0, out, err) : hn_key_int(src, k, out, err);
+}
+
 /* Numbers that have the same name in every family. */
 static hunch_status read_sizes(dense_keys *k, const hn_source *src, const hn_dense *f, hunch_error *err) {
     const bool folder = hn_source_get_kind(src) == HN_SOURCE_HF;
@@ -151,10 +157,10 @@ static hunch_status read_sizes(dense_keys *k, const hn_source *src, const hn_den
     hn_dense_key_buf key;
     hunch_status st = HUNCH_OK;
     for (size_t i = 0; !st && i < sizeof sizes / sizeof *sizes; i++)
-        st = hn_key_int(src,
-                        hn_dense_key_of(&key, f, sizes[i].suffix, sizes[i].hf, 1, sizes[i].max,
-                                        (folder || sizes[i].out == &k->ffn) && sizes[i].usual ? (double)sizes[i].usual : NAN),
-                        sizes[i].out, err);
+        st = size_read(src, f,
+                       hn_dense_key_of(&key, f, sizes[i].suffix, sizes[i].hf, 1, sizes[i].max,
+                                       (folder || sizes[i].out == &k->ffn) && sizes[i].usual ? (double)sizes[i].usual : NAN),
+                       sizes[i].out, err);
     if (st) return st;
     return hn_key_real(src, hn_dense_key_of(&key, f, "attention.layer_norm_rms_epsilon", "rms_norm_eps", 0, 1, eps),
                        &k->eps, err);
@@ -166,8 +172,8 @@ static hunch_status read_heads(dense_keys *k, const hn_source *src, const hn_den
     hn_dense_key_buf key;
     int value_dim = 0, usual = folder && f->usual.head_dim ? f->usual.head_dim : k->hidden / k->heads,
         kv_heads = folder && f->usual.kv_heads ? f->usual.kv_heads : k->heads;
-    hunch_status st = hn_key_int(
-        src, hn_dense_key_of(&key, f, "attention.head_count_kv", "num_key_value_heads", 1, 1024, kv_heads), &k->kv_heads, err);
+    hunch_status st = size_read(
+        src, f, hn_dense_key_of(&key, f, "attention.head_count_kv", "num_key_value_heads", 1, 1024, kv_heads), &k->kv_heads, err);
     if (!st)
         st = hn_key_int(src, hn_dense_key_of(&key, f, "attention.key_length", "head_dim", 2, 512, usual), &k->head_dim,
                         err);
@@ -418,7 +424,7 @@ hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, h
     if (!st) st = read_name(a, src, err);
     if (!st) st = read_vocab(a, src, family, err);
     if (!st) st = read_tied(a, src, family, err);
-    if (!st) st = hn_rope_read(a, src, k.rope_dims, k.theta, err);
+    if (!st && !family->by_layer) st = hn_rope_read(a, src, k.rope_dims, k.theta, err);
     if (!st) st = read_parts(&usual, a, src, family, err);
     if (!st && family->windowed) st = read_window(a, src, family, &usual.window, err);
     if (!st) st = layers_create(a, &usual, err);

@@ -48,6 +48,7 @@ static void make_frequencies(hn_rotation *r) {
     for (int i = 0; i < r->dims / 2; i++) {
         const double f = pow(s->theta, -2.0 * i / r->dims);
         freq[i] = f;
+        if (s->kind == HN_SCALING_PART && i >= s->pairs) freq[i] = 0;
         if (s->kind == HN_SCALING_LINEAR) freq[i] = f / s->factor;
         if (s->kind == HN_SCALING_LLAMA3) freq[i] = llama3_slowed(s, f);
         if (s->kind == HN_SCALING_YARN) {

@@ -49,6 +49,9 @@ typedef struct hn_layer_desc {
     float attention_scale;
     bool qkv_bias, o_bias; /* q, k and v have biases; o has one */
     bool qk_norm;          /* RMSNorm over each head of q and k, before rotation */
+    bool v_norm;           /* the same over each head of v, without weights */
+    bool v_is_k;           /* v has no product: it is that of k, before its norm and rotation */
+    int kv_back;           /* its keys and values are those of the layer that many before it, and it stores none; 0: its own */
     bool sinks;            /* each head has a score that takes part in the softmax and has no value */
     int rotation;          /* index of its rotation (hn_arch.rotation); HN_NO_ROTATION: none at all (NoPE) */
     bool fused_qkv;        /* q, k, v are one matrix */
@@ -59,8 +62,13 @@ typedef struct hn_layer_desc {
     int ffn_width;
     bool fused_gate_up; /* gate and up are one matrix */
     bool gate_up_bias, down_bias;
+    int token_input;       /* width of the input that each token has for this layer alone (layer_input.c); 0: none */
+    bool scaled;           /* its result is multiplied by a number of its own */
     hn_expert_desc experts; /* HN_FFN_EXPERTS only; ffn_width is the width of the model's dense layers */
 } hn_layer_desc;
+
+/* A token's inputs are the mean of two parts, times the root of 2: each is multiplied by the root of 1/2. */
+#define HN_TOKEN_INPUT_SHARE 0.70710678f
 
 /* Whether its attention reads a pair. */
 static inline bool hn_layer_reads_pair(const hn_layer_desc *l) { return l->input == HN_INPUT_PAIR || l->input == HN_INPUT_PAIR_NORMED; }
@@ -73,6 +81,7 @@ typedef enum hn_scaling_kind {
     HN_SCALING_DIVISORS, /* each / its own: llama3 in a GGUF */
     HN_SCALING_YARN,
     HN_SCALING_LONGROPE, /* each / its own, and a second set for contexts beyond the original one */
+    HN_SCALING_PART,     /* the first pairs as they are, the others are not rotated */
 } hn_scaling_kind;
 typedef struct hn_scaling {
     hn_scaling_kind kind;
@@ -83,6 +92,7 @@ typedef struct hn_scaling {
     bool whole;                /* YaRN: the bounds computed from them are rounded outwards */
     double mscale, mscale_all; /* YaRN: factors of the amplitude; 0: not given */
     double amplitude;          /* of cos and sin, as given by the file; 0: the usual one of the kind */
+    int pairs;                 /* HN_SCALING_PART: the number that are rotated */
 } hn_scaling;
 
 /* One rotation of the heads of queries and keys (RoPE). A model has a list of them, since its layers may differ in base, scaling and

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* arch_gemma4.c - Gemma 4 (text; folders with vision and audio too): Gemma 3's block with plain norm weights, attention of scale 1, a
+ * norm of v, and heads of two sizes. Layers with full attention rotate the first pairs of their heads only, and may have fewer kv
+ * heads and no product of v. The last layers may read the keys and values of the last ones of their kind before them. E models have an
+ * input of each token for every layer (layer_input.c). */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/arch/arch.h"
+
+#define KEY(suffix) "gemma4." suffix
+#define PATTERN KEY("attention.sliding_window_pattern")
+enum { USUAL_PERIOD = 6, USUAL_WINDOW = 512, USUAL_FULL_HEAD = 512, USUAL_INPUT = 256, MOST_HEAD = 512 };
+enum { OF_FULL, OF_LOCAL }; /* the rotations */
+static const double full_theta = 1e6, local_theta = 1e4, full_part = 0.25, usual_cap = 30;
+static const float least_divisor = 1e29f; /* of pairs that a GGUF does not rotate */
+
+static bool is_gguf(const hn_source *src) {
+    return hn_source_get_kind(src) == HN_SOURCE_GGUF;
+}
+
+/* ---- heads -------------------------------------------------------------------------------------------------------------- */
+
+/* The sizes of the heads of layers with full attention, and with a window. */
+typedef struct head_sizes {
+    int dim[2], kv_heads[2];
+} head_sizes;
+
+static hunch_status read_head_sizes(const hn_arch *a, const hn_source *src, bool v_is_k, head_sizes *h, hunch_error *err) {
+    const bool gguf = is_gguf(src);
+    const hn_layer_desc *l = &a->layer[0];
+    const hn_key other = {KEY("attention.key_length_swa"), "global_head_dim", 2, MOST_HEAD, gguf ? (double)NAN : USUAL_FULL_HEAD},
+                 value = {KEY("attention.value_length_swa"), NULL, 2, MOST_HEAD, l->head_dim},
+                 few = {NULL, "num_global_key_value_heads", 1, 1024, l->kv_heads};
+    int values = 0;
+    h->dim[OF_FULL] = h->dim[OF_LOCAL] = l->head_dim; /* a GGUF's key_length is of full attention, a folder's head_dim is not */
+    h->kv_heads[OF_FULL] = h->kv_heads[OF_LOCAL] = l->kv_heads;
+    hunch_status st = hn_key_int(src, &other, &h->dim[gguf ? OF_LOCAL : OF_FULL], err);
+    if (!st && gguf) st = hn_key_int(src, &value, &values, err);
+    if (!st && v_is_k) st = hn_key_int(src, &few, &h->kv_heads[OF_FULL], err);
+    if (!st && (h->dim[OF_FULL] % 2 || h->dim[OF_LOCAL] % 2 || (gguf && values != h->dim[OF_LOCAL])))
+        st = hn_fail(err, HUNCH_REFUSED, "%s: heads of %d and %d (values %d): expected even and equal sizes", hn_source_path(src),
+                     h->dim[OF_FULL], h->dim[OF_LOCAL], gguf ? values : h->dim[OF_LOCAL]);
+    return st;
+}
+
+/* Which layers have full attention, and the heads of each. */
+static hunch_status read_heads(hn_arch *a, const hn_source *src, bool v_is_k, hunch_error *err) {
+    const bool gguf = is_gguf(src);
+    const hn_key window = {KEY("attention.sliding_window"), "sliding_window", 1, 1 << 24, gguf ? (double)NAN : USUAL_WINDOW},
+                 period = {PATTERN, NULL, 1, 1024, USUAL_PERIOD};
+    hn_layer_desc *last = &a->layer[a->layers - 1];
+    head_sizes h;
+    int rows = 0;
+    hunch_status st = hn_key_int(src, &window, &rows, err);
+    if (!st) st = hn_dense_windows(a, src, &period, rows, err);
+    if (!st && !gguf && !hn_source_config(src, "layer_types")) last->window = 0;
+    if (!st && last->window > 0)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: %s: the last layer has a window, expected full attention", hn_source_path(src),
+                     gguf ? PATTERN : "layer_types");
+    if (!st) st = read_head_sizes(a, src, v_is_k, &h, err);
+    for (int i = 0; !st && i < a->layers; i++) {
+        hn_layer_desc *l = &a->layer[i];
+        const hn_key listed = {KEY("attention.head_count_kv"), NULL, 1, 1024, h.kv_heads[OF_FULL]};
+        const int kind = l->window > 0 ? OF_LOCAL : OF_FULL;
+        l->head_dim = h.dim[kind];
+        l->kv_heads = h.kv_heads[kind];
+        l->rotation = kind;
+        l->v_is_k = v_is_k && kind == OF_FULL;
+        if (gguf) l->v_is_k = kind == OF_FULL && !hn_arch_find_tensor(a, src, HN_ROLE_V, i);
+        if (gguf) st = hn_key_of_layer(src, &listed, i, &l->kv_heads, err);
+        if (!st && l->heads % l->kv_heads)
+            st = hn_fail(err, HUNCH_REFUSED, "%s: layer %d: %d heads do not share %d key heads evenly", hn_source_path(src), i, l->heads,
+                         l->kv_heads);
+    }
+    return st;
+}
+
+/* The last layers have the keys and values of the last layer of their kind that is not one of them; such layers may be twice as wide. */
+static hunch_status share_keys(hn_arch *a, const hn_source *src, hunch_error *err) {
+    const hn_key shared = {KEY("attention.shared_kv_layers"), "num_kv_shared_layers", 0, a->layers - 1, 0};
+    int n = 0;
+    bool wide = false, found;
+    hunch_status st = hn_key_int(src, &shared, &n, err);
+    if (!st && !is_gguf(src)) st = hn_source_bool(src, "use_double_wide_mlp", &wide, &found, err);
+    for (int i = a->layers - n; !st && i < a->layers; i++) {
+        hn_layer_desc *l = &a->layer[i];
+        int from = a->layers - n - 1;
+        while (from >= 0 && a->layer[from].window != l->window) from--;
+        if (from < 0 || a->layer[from].kv_heads != l->kv_heads)
+            return hn_fail(err, HUNCH_REFUSED, "%s: %s is %d: layer %d would read keys of %d heads, %s", hn_source_path(src),
+                           is_gguf(src) ? shared.gguf : shared.hf, n, i, l->kv_heads,
+                           from < 0 ? "and no layer of its kind before these has any" : "and the last such layer before these has others");
+        l->kv_back = i - from;
+        l->v_is_k = false;
+        if (wide) l->ffn_width *= 2;
+    }
+    return st;
+}
+
+/* ---- rotations ------------------------------------------------------------------------------------------------------------ */
+
+/* A folder's rotation of one kind of layers: "proportional" rotates the first pairs of the whole head's frequencies. */
+static hunch_status folder_rotation(hn_arch *a, const hn_source *src, int kind, int dims, hunch_error *err) {
+    static const char *const names[] = {"full_attention", "sliding_attention"}, *const types[] = {"proportional", "default"};
+    char type_at[80], theta_at[80], part_at[80], factor_at[80];
+    const char *type = types[kind];
+    snprintf(type_at, sizeof type_at, "rope_parameters.%s.rope_type", names[kind]);
+    snprintf(theta_at, sizeof theta_at, "rope_parameters.%s.rope_theta", names[kind]);
+    snprintf(part_at, sizeof part_at, "rope_parameters.%s.partial_rotary_factor", names[kind]);
+    snprintf(factor_at, sizeof factor_at, "rope_parameters.%s.factor", names[kind]);
+    const bool described = hn_source_config(src, "rope_parameters") != NULL;
+    const hn_key theta = {NULL, theta_at, 1, 1e12, kind == OF_FULL ? full_theta : local_theta},
+                 part = {NULL, part_at, 0, 1, described ? 1 : full_part}, factor = {NULL, factor_at, 1, 1, 1};
+    hn_scaling s = {.factor = 1};
+    double rotated = 1, by = 1;
+    bool found;
+    hunch_status st = hn_source_str(src, type_at, &type, NULL, &found, err);
+    if (!st && strcmp(type, types[1]) != 0 && (kind == OF_LOCAL || strcmp(type, types[0]) != 0))
+        st = hn_fail(err, HUNCH_REFUSED, "%s: %s is \"%.40s\", expected %s", hn_source_path(src), type_at, type,
+                     kind == OF_LOCAL ? "default" : "proportional or default");
+    if (!st) st = hn_key_real(src, &theta, &s.theta, err);
+    if (!st) st = hn_key_real(src, &part, &rotated, err);
+    if (!st) st = hn_key_real(src, &factor, &by, err);
+    s.pairs = (int)(rotated * dims / 2);
+    if (!strcmp(type, types[0]) && s.pairs < dims / 2) s.kind = HN_SCALING_PART;
+    return st ? st : hn_rope_add(a, dims, &s, err);
+}
+
+/* The number of pairs that a GGUF rotates: divisors of 1, then such that nothing is left. */
+static hunch_status gguf_pairs(const hn_source *src, const hn_tensor *t, int half, int *pairs, hunch_error *err) {
+    *pairs = 0;
+    if (!t || !t->known || t->dtype != HN_F32 || t->n_dims != 1 || t->dims[0] != (uint64_t)half)
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor rope_freqs.weight: expected F32 [%d]", hn_source_path(src), half);
+    for (int i = 0; i < half; i++) {
+        float d;
+        const hunch_status st = hn_source_read(src, t, (size_t)i * sizeof d, sizeof d, &d, err);
+        if (st) return st;
+        if (*pairs == i && d == 1)
+            (*pairs)++;
+        else if (!(d >= least_divisor))
+            return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: value %g at %d, expected 1 at the pairs that are rotated, then 1e30",
+                           hn_source_path(src), t->name, (double)d, i);
+    }
+    return HUNCH_OK;
+}
+
+/* A GGUF's keys about rotations that have one possible value. */
+static hunch_status check_gguf_rotations(const hn_source *src, const int dims[2], hunch_error *err) {
+    const hn_key fixed[] = {{KEY("rope.dimension_count"), NULL, dims[OF_FULL], dims[OF_FULL], dims[OF_FULL]},
+                            {KEY("rope.dimension_count_swa"), NULL, dims[OF_LOCAL], dims[OF_LOCAL], dims[OF_LOCAL]}},
+                 factor = {KEY("rope.scaling.factor"), NULL, 1, 1, 1};
+    const char *type = "none";
+    double by;
+    int n;
+    bool found;
+    hunch_status st = HUNCH_OK;
+    for (int i = 0; !st && i < 2; i++) st = hn_key_int(src, &fixed[i], &n, err);
+    if (!st) st = hn_key_real(src, &factor, &by, err);
+    if (!st) st = hn_source_str(src, KEY("rope.scaling.type"), &type, NULL, &found, err);
+    if (!st && strcmp(type, "none"))
+        st = hn_fail(err, HUNCH_REFUSED, "%s: %s is \"%.40s\", expected none", hn_source_path(src), KEY("rope.scaling.type"), type);
+    return st;
+}
+
+static hunch_status gguf_rotations(hn_arch *a, hn_source *src, const int dims[2], hunch_error *err) {
+    const hn_key full = {KEY("rope.freq_base"), NULL, 1, 1e12, full_theta}, local = {KEY("rope.freq_base_swa"), NULL, 1, 1e12, local_theta};
+    hn_scaling s = {.factor = 1}, plain = {.factor = 1};
+    hunch_status st = check_gguf_rotations(src, dims, err);
+    if (!st) st = gguf_pairs(src, hn_source_take(src, "rope_freqs.weight"), dims[OF_FULL] / 2, &s.pairs, err);
+    if (!st) st = hn_key_real(src, &full, &s.theta, err);
+    if (!st) st = hn_key_real(src, &local, &plain.theta, err);
+    if (s.pairs < dims[OF_FULL] / 2) s.kind = HN_SCALING_PART;
+    if (!st) st = hn_rope_add(a, dims[OF_FULL], &s, err);
+    return st ? st : hn_rope_add(a, dims[OF_LOCAL], &plain, err);
+}
+
+static hunch_status read_rotations(hn_arch *a, hn_source *src, hunch_error *err) {
+    int dims[2] = {0}, i = 0;
+    dims[OF_FULL] = dims[OF_LOCAL] = a->layer[a->layers - 1].head_dim;
+    for (; i < a->layers && a->layer[i].window == 0; i++) {}
+    if (i < a->layers) dims[OF_LOCAL] = a->layer[i].head_dim;
+    if (is_gguf(src)) return gguf_rotations(a, src, dims, err);
+    const hunch_status st = folder_rotation(a, src, OF_FULL, dims[OF_FULL], err);
+    return st ? st : folder_rotation(a, src, OF_LOCAL, dims[OF_LOCAL], err);
+}
+
+/* ---- the rest --------------------------------------------------------------------------------------------------------------- */
+
+/* The width of each token's input of a layer. */
+static hunch_status read_inputs(hn_arch *a, const hn_source *src, hunch_error *err) {
+    const bool none = is_gguf(src) || hn_source_is_null(src, "hidden_size_per_layer_input");
+    const hn_key width = {KEY("embedding_length_per_layer_input"), "hidden_size_per_layer_input", 0, 1 << 16, none ? 0 : USUAL_INPUT},
+                 tokens = {NULL, "vocab_size_per_layer_input", 0, 1 << 24, a->vocab};
+    int n = 0, rows = 0;
+    hunch_status st = hn_key_int(src, &width, &n, err);
+    if (!st && n > 0) st = hn_key_int(src, &tokens, &rows, err);
+    if (!st && n > 0 && rows != a->vocab)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: vocab_size_per_layer_input is %d, expected the vocabulary's %d", hn_source_path(src), rows,
+                     a->vocab);
+    if (!st && (double)n * a->layers > 1 << 24)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %d, expected at most %d for %d layers", hn_source_path(src),
+                     is_gguf(src) ? width.gguf : width.hf, n, (1 << 24) / a->layers, a->layers);
+    for (int i = 0; !st && i < a->layers; i++) a->layer[i].token_input = n;
+    return st;
+}
+
+/* Images may see each other ("vision"); text never sees ahead. */
+static hunch_status check_direction(const hn_source *src, hunch_error *err) {
+    const json_t *ahead = hn_source_config(src, "use_bidirectional_attention");
+    const char *word = json_string_value(ahead);
+    if (is_gguf(src) || !ahead || json_is_null(ahead) || json_is_false(ahead) || (word && !strcmp(word, "vision"))) return HUNCH_OK;
+    return hn_fail(err, HUNCH_REFUSED, "%s: use_bidirectional_attention is %.20s, expected null or \"vision\"", hn_source_path(src),
+                   word ? word : "no word");
+}
+
+static hunch_status read_widths(hn_arch *a, const hn_source *src, hunch_error *err) {
+    hunch_status st = HUNCH_OK;
+    for (int i = 0; !st && is_gguf(src) && i < a->layers; i++) {
+        const hn_key width = {KEY("feed_forward_length"), NULL, 1, 1 << 20, NAN};
+        st = hn_key_of_layer(src, &width, i, &a->layer[i].ffn_width, err);
+    }
+    return st;
+}
+
+static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err) {
+    const bool gguf = is_gguf(src);
+    const hn_key most = {KEY("final_logit_softcapping"), "final_logit_softcapping", 0, 1e9, gguf ? usual_cap : 0};
+    bool v_is_k = false, found;
+    double cap = 0;
+    hunch_status st = check_direction(src, err);
+    if (!st) st = hn_key_real(src, &most, &cap, err);
+    if (!st && !gguf) st = hn_source_bool(src, "attention_k_eq_v", &v_is_k, &found, err);
+    if (!st) st = read_heads(a, src, v_is_k, err);
+    if (!st) st = read_widths(a, src, err);
+    if (!st) st = share_keys(a, src, err);
+    if (!st) st = read_inputs(a, src, err);
+    a->embed_scale = sqrtf((float)a->hidden);
+    a->logit_cap = (float)cap;
+    for (int i = 0; !st && i < a->layers; i++) {
+        hn_layer_desc *l = &a->layer[i];
+        l->post_norms = l->v_norm = true;
+        l->scaled = !gguf || hn_arch_find_tensor(a, src, HN_ROLE_LAYER_SCALE, i);
+        l->attention_scale = 1;
+        l->ffn = HN_FFN_GEGLU;
+    }
+    return st;
+}
+
+/* ---- writing ---------------------------------------------------------------------------------------------------------------- */
+
+static int kv_heads_of(const hn_layer_desc *l) {
+    return l->kv_heads;
+}
+
+static int width_of(const hn_layer_desc *l) {
+    return l->ffn_width;
+}
+
+/* A number of each layer: one if all are equal, else a list. */
+static hunch_status put_of_layers(const hn_arch *a, hn_gguf_writer *w, const char *key, int (*of)(const hn_layer_desc *),
+                                  hunch_error *err) {
+    const size_t n = (size_t)a->layers;
+    bool equal = true;
+    int32_t *list = hn_alloc(n * sizeof *list);
+    if (!list) return hn_fail_memory(err, "a list of layers", n * sizeof *list);
+    for (size_t i = 0; i < n; i++) {
+        list[i] = of(&a->layer[i]);
+        equal = equal && list[i] == list[0];
+    }
+    hunch_status st = equal ? hn_gguf_put_u32(w, key, (uint32_t)list[0], err) : hn_gguf_put_i32s(w, key, list, n, err);
+    hn_free(list);
+    return st;
+}
+
+static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
+    int shared = 0;
+    for (int i = 0; i < a->layers; i++) shared += a->layer[i].kv_back > 0;
+    const struct {
+        const char *key;
+        int value;
+    } numbers[] = {{KEY("attention.key_length"), a->rotation[OF_FULL].dims},
+                   {KEY("attention.value_length"), a->rotation[OF_FULL].dims},
+                   {KEY("attention.key_length_swa"), a->rotation[OF_LOCAL].dims},
+                   {KEY("attention.value_length_swa"), a->rotation[OF_LOCAL].dims},
+                   {KEY("rope.dimension_count_swa"), a->rotation[OF_LOCAL].dims},
+                   {KEY("attention.shared_kv_layers"), shared},
+                   {KEY("embedding_length_per_layer_input"), a->layer[0].token_input}};
+    hunch_status st = hn_dense_put_layers(a, w, PATTERN, hn_dense_slides, err);
+    for (size_t i = 0; !st && i < sizeof numbers / sizeof *numbers; i++)
+        st = hn_gguf_put_u32(w, numbers[i].key, (uint32_t)numbers[i].value, err);
+    if (!st) st = put_of_layers(a, w, KEY("attention.head_count_kv"), kv_heads_of, err);
+    if (!st) st = put_of_layers(a, w, KEY("feed_forward_length"), width_of, err);
+    if (!st) st = hn_gguf_put_f32(w, KEY("rope.freq_base_swa"), (float)a->rotation[OF_LOCAL].scaling.theta, err);
+    return st ? st : hn_gguf_put_f32(w, KEY("final_logit_softcapping"), a->logit_cap, err);
+}
+
+static hunch_status gemma4_read(hn_arch *a, hn_source *src, hunch_error *err) {
+    static const hn_dense gemma4 = {.prefix = "gemma4",
+                                    .qk_norm = true,
+                                    .window_key = true,
+                                    .logit_cap = true,
+                                    .by_layer = true,
+                                    .sees_images = true,
+                                    .theta = 1e6,
+                                    .tied = true,
+                                    .usual = {8, 4, 256, 131072, 1e-6},
+                                    .activation_key = "hidden_activation",
+                                    .activation = "gelu_pytorch_tanh",
+                                    .finish = read_rest,
+                                    .put = put_own};
+    hunch_status st = hn_dense_read(a, src, &gemma4, err);
+    return st ? st : read_rotations(a, src, err);
+}
+
+const hn_family hn_family_gemma4 = {"gemma4", "gemma4", gemma4_read};
+const hn_family hn_family_gemma4_text = {"gemma4", "gemma4_text", gemma4_read};
+const hn_family hn_family_gemma4_unified = {"gemma4", "gemma4_unified", gemma4_read};
+const hn_family hn_family_gemma4_unified_text = {"gemma4", "gemma4_unified_text", gemma4_read};

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layer_input.c - inputs that each token has for every layer (per-layer embeddings, Gemma 4): rows of a table that stays in the file,
+ * and what the token's embedding adds to them; made once a pass. Each layer adds its part, gated by the stream, after its
+ * feed-forward half. */
+#include <math.h>
+
+#include "model/layers.h"
+
+void hn_token_inputs_make(const hn_exec *ex, const hn_model *m, const hn_pass_buffers *s) {
+    const hn_ops *o = ex->ops;
+    const int n = s->rows->n, width = m->arch.layers > 0 ? m->arch.layer[0].token_input : 0;
+    const hn_linear_out product = {&m->token_product, s->token_products};
+    const hn_act in = hn_act_of(s->in, m->arch.hidden, m->token_forms);
+    /* the reference divides the product by sqrt(hidden) before the norm: only its eps sees that */
+    const hn_head_fix norm = {.q_norm = m->token_norm, .eps = m->arch.norm_eps * (float)m->arch.hidden};
+    const hn_qkv parts = {s->token_products, hn_no_matrix, hn_no_matrix, width};
+    if (width == 0) return;
+    o->embed(ex, s->rows, &m->token_table, HN_TOKEN_INPUT_SHARE * sqrtf((float)width), s->token_inputs);
+    o->quantise(ex, n, s->x, in);
+    o->linear(ex, n, in, &product, 1, false);
+    o->fix_heads(ex, n, &norm, &parts);
+    o->apply(ex, n, HN_SAME, HN_INTO_ADD, s->token_products, (hn_buf){NULL, 0}, s->token_inputs);
+}
+
+void hn_layer_token_input(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s) {
+    const hn_ops *o = ex->ops;
+    const hn_layer *l = &m->layer[layer];
+    const int n = s->rows->n, width = m->arch.layer[layer].token_input;
+    const hn_act in = hn_act_of(s->in, m->arch.hidden, l->input_forms), gated = hn_act_of(s->gated, width, l->input_product_forms);
+    const hn_glu_in both = {.gate = hn_columns(s->gate, 0, width), .up = hn_columns(s->token_inputs, layer * width, width)};
+    const hn_linear_out gate = {&l->input_gate, both.gate}, product = {&l->input_product, s->branch};
+    o->quantise(ex, n, s->x, in);
+    o->linear(ex, n, in, &gate, 1, false);
+    o->glu(ex, n, HN_GELU, &both, 1, gated);
+    o->linear(ex, n, gated, &product, 1, false);
+    o->norm_add(ex, n, s->branch, l->input_norm, m->arch.norm_eps, l->scale, s->x);
+}
