@@ -42,7 +42,7 @@ static void test_families(void **state) {
                                            "qwen3-yarn",        "smollm3-nope",    "smollm3-window",
                                            "gemma3_text-cap",   "qwen3_5-dense",
                                            "qwen3_next-moe",    "qwen3_5_moe-fused", "gpt_oss-bf16",  "gpt_oss-mxfp4",
-                                           "gemma4-e",          "gemma4-keqv"};
+                                           "gemma4-e",          "gemma4-keqv",      "gemma4_text-moe"};
     (void)state;
     for (size_t f = 0; f < sizeof families / sizeof *families; f += (size_t)test_every(1, 6)) {
         char name[100];

@@ -209,6 +209,7 @@ static void test_experts(void **state) {
     check_model("goldens/gpt_oss-mxfp4", 512, HUNCH_KV_F16, true);
     check_model("goldens/gemma4-e", 512, HUNCH_KV_BF16, true);
     check_model("goldens/gemma4-keqv", 512, HUNCH_KV_BF16, true);
+    check_model("goldens/gemma4_text-moe", 512, HUNCH_KV_BF16, true);
 }
 
 int main(void) {

@@ -18,7 +18,7 @@ static int vocab; /* of the model in use: WIDEST at most */
 
 static const char *const families[] = {"goldens/gemma3_text-local", "goldens/mistral-sliding", "goldens/phi3-fused",
                                        "goldens/qwen2-window", "goldens/smollm3-window", "goldens/gpt_oss-mxfp4",
-                                       "goldens/gemma4-e",          "goldens/gemma4-keqv"};
+                                       "goldens/gemma4-e",          "goldens/gemma4_text-moe"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 static hunch_model *open_family(int f, int threads) {

@@ -59,7 +59,7 @@ static hunch_status leftovers_check(const hn_conversion *c) {
 static hunch_status type_check(const hn_conversion *c) {
     for (int i = 0; c->convert && i < c->arch.layers; i++) {
         const hn_layer_desc *l = &c->arch.layer[i];
-        if (l->ffn == HN_FFN_EXPERTS || l->mixer == HN_MIXER_DELTA)
+        if (hn_layer_has_experts(l) || l->mixer == HN_MIXER_DELTA)
             return hn_fail(c->err, HUNCH_REFUSED, "%s: layer %d has %s, which are converted as stored alone: expected no type",
                            hn_source_path(c->src), i, l->mixer == HN_MIXER_DELTA ? "a gated delta net's weights" : "experts");
     }

@@ -16,7 +16,7 @@ typedef struct expert_matrix {
 static hunch_status matrix_find(hn_conversion *c, hn_role role, int layer, int expert, expert_matrix *s) {
     const hn_arch *a = &c->arch;
     const hn_expert_desc *e = &a->layer[layer].experts;
-    const bool half = e->stacked && role != HN_ROLE_EXPERT_DOWN;
+    const bool half = e->stacked && role != HN_ROLE_EXPERT_DOWN && role != HN_ROLE_EXPERT_GATE_UP;
     const hn_role own = half ? HN_ROLE_EXPERT_GATE_UP : role;
     const int matrices = hn_arch_matrices(a, own, layer);
     uint64_t dims[3];

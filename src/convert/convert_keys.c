@@ -97,7 +97,7 @@ hunch_status hn_conversion_put_sampling(hn_conversion *c) {
 hunch_status hn_conversion_put_sizes(hn_conversion *c) {
     char key[96], name[128];
     const int last = c->arch.layers - 1; /* the first layers of some models are dense */
-    hn_arch_tensor_name(&c->arch, c->arch.layer[last].ffn == HN_FFN_EXPERTS ? HN_ROLE_EXPERT_DOWN : HN_ROLE_DOWN, last, name);
+    hn_arch_tensor_name(&c->arch, hn_layer_has_experts(&c->arch.layer[last]) ? HN_ROLE_EXPERT_DOWN : HN_ROLE_DOWN, last, name);
     hunch_status status = hn_conversion_put_type(c, hn_source_take(c->src, name));
     if (!status)
         status = dimensions_write(c);

@@ -189,15 +189,17 @@ hunch_status hn_conversion_write_role(hn_conversion *c, hn_role role, int layer)
 
 /* ---- all of a layer ---- */
 
-/* Whether a GGUF of the model has it: there the experts' matrices of a kind are one tensor, gate and up separate, and so are
- * their biases. */
+/* Whether a GGUF of the model has it: there the experts' matrices of a kind are one tensor, gate and up separate (unless the family has
+ * them in one), and so are their biases. */
 static bool role_written(const hn_conversion *c, hn_role role, int layer) {
     const bool vectors = hn_role_of_expert_vectors(role);
     const hn_layer_desc *l = &c->arch.layer[layer];
     if (!hn_role_of_experts(role) && !vectors)
         return hn_arch_has(&c->arch, role, layer);
-    return l->ffn == HN_FFN_EXPERTS && (!vectors || l->experts.biases) && role != HN_ROLE_EXPERT_GATE_UP &&
-           role != HN_ROLE_EXPERT_GATE_UP_BIAS;
+    if (!hn_layer_has_experts(l) || (vectors && !l->experts.biases) || role == HN_ROLE_EXPERT_GATE_UP_BIAS)
+        return false;
+    const bool fused = c->arch.dense->moe->fused;
+    return role == HN_ROLE_EXPERT_GATE_UP ? fused : (role != HN_ROLE_EXPERT_GATE && role != HN_ROLE_EXPERT_UP) || !fused;
 }
 
 hunch_status hn_conversion_visit_layers(hn_conversion *c, hn_visit_role visit) {

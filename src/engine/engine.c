@@ -97,7 +97,7 @@ static int rows_of_prompt(const hn_arch *a) {
     int rows = hn_model_is_recurrent(a) ? HN_MAX_ROWS : 2 * HN_MAX_ROWS;
     for (int i = 0; i < a->layers; i++) {
         const hn_expert_desc *d = &a->layer[i].experts;
-        while (a->layer[i].ffn == HN_FFN_EXPERTS && rows < HN_PASS_ROWS && rows * d->used < ROWS_OF_EXPERT * d->count) rows *= 2;
+        while (hn_layer_has_experts(&a->layer[i]) && rows < HN_PASS_ROWS && rows * d->used < ROWS_OF_EXPERT * d->count) rows *= 2;
     }
     return rows;
 }
@@ -111,7 +111,7 @@ static size_t bytes_of_rows(const hunch_engine *e, int rows) {
     for (int i = 0; i < a->layers; i++) {
         const hn_expert_desc *d = &a->layer[i].experts;
         const size_t of_pair = 2 * sizeof(float) * (size_t)(a->hidden + d->width);
-        if (a->layer[i].ffn == HN_FFN_EXPERTS && of_pair * (size_t)d->used > most) most = of_pair * (size_t)d->used;
+        if (hn_layer_has_experts(&a->layer[i]) && of_pair * (size_t)d->used > most) most = of_pair * (size_t)d->used;
     }
     return (most + inputs) * (size_t)rows;
 }

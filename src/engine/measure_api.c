@@ -222,7 +222,7 @@ void hunch_engine_work(const hunch_engine *e, int rows, int logits, int context,
         const hn_weight *const all[] = {&l->q, &l->k, &l->v, &l->o, &l->z, &l->beta, &l->alpha, &l->gate, &l->up, &l->down,
                                         &l->input_gate, &l->input_product};
         for (size_t k = 0; k < sizeof all / sizeof *all; k++) add_matrix(&m->ops, all[k], rows, out);
-        if (m->arch.layer[i].ffn == HN_FFN_EXPERTS) add_experts(&m->ops, &l->experts, rows, out);
+        if (hn_layer_has_experts(&m->arch.layer[i])) add_experts(&m->ops, &l->experts, rows, out);
     }
 }
 

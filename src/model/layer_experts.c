@@ -4,6 +4,16 @@
  * rows that chose it. */
 #include "model/layers.h"
 
+/* Of this layer's rows; in: what its experts read. */
+static hn_routing routing_of(const hn_pass_buffers *s, const hn_layer_desc *d, int layer, hn_act in) {
+    hn_routing routing = s->routing;
+    routing.experts = d->experts.count;
+    routing.used = d->experts.used;
+    routing.distinct = hn_distinct_of(&s->routing, layer);
+    routing.gathered.forms = in.forms;
+    return routing;
+}
+
 /* The shared expert, into the branch. */
 static hn_shared run_shared(const hn_exec *ex, const hn_layer_desc *d, const hn_layer_experts *l, hn_act in, const hn_pass_buffers *s) {
     const hn_act gated = hn_act_of(s->gated, d->experts.shared_width, l->shared_forms);
@@ -22,11 +32,7 @@ void hn_layer_experts_run(const hn_exec *ex, const hn_model *m, int layer, const
     const hn_act in = hn_act_of(s->in, m->arch.hidden, l->in_forms), gated = hn_act_of(s->expert_gated, d->experts.width, l->down_forms);
     const hn_matrix scores = hn_columns(s->scores, 0, d->experts.count);
     const hn_linear_out routers[] = {{&l->router, scores}, {&l->shared_router, s->shared_gate}};
-    hn_routing routing = s->routing;
-    routing.experts = d->experts.count;
-    routing.used = d->experts.used;
-    routing.distinct = hn_distinct_of(&s->routing, layer);
-    routing.gathered.forms = in.forms;
+    const hn_routing routing = routing_of(s, d, layer, in);
 
     o->rmsnorm(ex, n, s->x, m->layer[layer].ffn_norm, m->arch.norm_eps, in, hn_no_matrix);
     o->linear(ex, n, in, routers, d->experts.shared_gate ? 2 : 1, false);
@@ -35,5 +41,24 @@ void hn_layer_experts_run(const hn_exec *ex, const hn_model *m, int layer, const
     const hn_shared shared = run_shared(ex, d, l, in, s);
     o->experts_glu(ex, n, &routing, in, &l->gate, &l->up, &l->unit, gated);
     o->experts_linear(ex, n, &routing, gated, &l->down, s->expert_out);
-    o->combine(ex, n, &routing, s->expert_out, l->down_bias, &shared, s->x);
+    o->combine(ex, n, &routing, s->expert_out, l->down_bias, &shared, true, s->x);
+}
+
+void hn_layer_experts_beside(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s, hn_matrix y) {
+    const hn_ops *o = ex->ops;
+    const hn_layer_experts *l = &m->layer[layer].experts;
+    const hn_layer_desc *d = &m->arch.layer[layer];
+    const int n = s->rows->n;
+    const hn_act in = hn_act_of(s->in, m->arch.hidden, l->in_forms), gated = hn_act_of(s->expert_gated, d->experts.width, l->down_forms);
+    const hn_matrix scores = hn_columns(s->scores, 0, d->experts.count);
+    const hn_linear_out router = {&l->router, scores};
+    const hn_routing routing = routing_of(s, d, layer, in);
+    const hn_shared none = {0};
+    o->rmsnorm(ex, n, s->x, l->router_norm, m->arch.norm_eps, hn_act_of(in, in.in, HN_ACT_F32), hn_no_matrix);
+    o->linear(ex, n, in, &router, 1, false);
+    o->route(ex, n, &l->choice, scores, &routing);
+    o->rmsnorm(ex, n, s->x, l->norm, m->arch.norm_eps, in, hn_no_matrix);
+    o->experts_glu(ex, n, &routing, in, &l->gate, &l->up, &l->unit, gated);
+    o->experts_linear(ex, n, &routing, gated, &l->down, s->expert_out);
+    o->combine(ex, n, &routing, s->expert_out, (hn_buf){NULL, 0}, &none, false, y);
 }

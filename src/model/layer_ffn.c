@@ -1,11 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* layer_ffn.c - the feed-forward half, with experts (layer_experts.c) or dense: SwiGLU (one operation, unless there are
- * biases) or GeGLU. */
+ * biases) or GeGLU; or dense with experts beside it. */
 #include "model/layers.h"
+
+static bool is_geglu(const hn_layer_desc *d) {
+    return d->ffn == HN_FFN_GEGLU || d->ffn == HN_FFN_BESIDE;
+}
 
 bool hn_ffn_in_steps(const hn_arch *a, int layer) {
     const hn_layer_desc *d = &a->layer[layer];
-    return d->ffn != HN_FFN_EXPERTS && (d->ffn == HN_FFN_GEGLU || d->gate_up_bias || a->residual_scale != 1);
+    return d->ffn != HN_FFN_EXPERTS && (is_geglu(d) || d->gate_up_bias || a->residual_scale != 1);
+}
+
+/* Adds the normed sum of the dense half, which is in the branch, and of the experts beside it, each normed. */
+static void add_beside(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s) {
+    const hn_ops *o = ex->ops;
+    const hn_layer *l = &m->layer[layer];
+    const int n = s->rows->n;
+    const float eps = m->arch.norm_eps;
+    o->rmsnorm(ex, n, s->branch, l->experts.post_dense_norm, eps, hn_act_of(s->in, m->arch.hidden, 0), s->halves);
+    hn_layer_experts_beside(ex, m, layer, s, s->branch);
+    o->norm_add(ex, n, s->branch, l->experts.post_norm, eps, 1, s->halves);
+    o->norm_add(ex, n, s->halves, l->post_ffn_norm, eps, hn_ffn_scale(l, &m->arch.layer[layer]), s->x);
 }
 
 void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s) {
@@ -25,10 +41,13 @@ void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_pass
         const hn_glu_in both = {hn_columns(s->gate, 0, d->ffn_width), hn_columns(s->up, 0, d->ffn_width), l->gate_bias, l->up_bias};
         const hn_linear_out products[] = {{&l->gate, both.gate}, {&l->up, both.up}};
         o->linear(ex, n, in, products, 2, false);
-        o->glu(ex, n, d->ffn == HN_FFN_GEGLU ? HN_GELU : HN_SILU, &both, m->arch.residual_scale, gated);
+        o->glu(ex, n, is_geglu(d) ? HN_GELU : HN_SILU, &both, m->arch.residual_scale, gated);
     } else
         o->linear_glu(ex, n, in, &l->gate, &l->up, gated);
     o->linear(ex, n, gated, &out, 1, !d->post_norms);
     if (d->down_bias) o->add_bias(ex, n, out.y, l->down_bias);
-    if (d->post_norms) o->norm_add(ex, n, s->branch, l->post_ffn_norm, m->arch.norm_eps, hn_ffn_scale(l, d), s->x);
+    if (d->ffn == HN_FFN_BESIDE)
+        add_beside(ex, m, layer, s);
+    else if (d->post_norms)
+        o->norm_add(ex, n, s->branch, l->post_ffn_norm, m->arch.norm_eps, hn_ffn_scale(l, d), s->x);
 }

@@ -26,6 +26,7 @@ typedef struct hn_pass_buffers {
     hn_matrix attended; /* [heads * head_dim] */
     hn_matrix gate, up; /* [ffn] if the product of gate and up is a separate operation */
     hn_matrix branch;   /* [hidden] the output of a branch, if it is normed first */
+    hn_matrix halves;   /* [hidden] the sum of a dense half and experts beside it */
     hn_rope_table rotation[HN_MOST_ROTATIONS]; /* of the rows, by each of the model's */
     hn_buf scratch;     /* of attention */
     hn_matrix token_inputs, token_products; /* of all layers, side by side; a layer overwrites its own */
@@ -94,6 +95,8 @@ void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_pass
 void hn_token_inputs_make(const hn_exec *ex, const hn_model *m, const hn_pass_buffers *s);
 /* x = (x + norm(product(gelu(gate x) * the token's input of the layer))) * the layer's scale */
 void hn_layer_token_input(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s);
+/* y = the result of each row's experts for norm x, which the router reads by a norm of its own (HN_FFN_BESIDE) */
+void hn_layer_experts_beside(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s, hn_matrix y);
 /* x += the result of each row's experts and of the shared expert for norm x */
 void hn_layer_experts_run(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s);
 /* A layer's part of routing.distinct. */

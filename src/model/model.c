@@ -81,7 +81,8 @@ static hunch_status plan_expert_biases(hn_plan *p, int i, hunch_error *err) {
     hn_layer_experts *l = &p->m->layer[i].experts;
     const hn_expert_desc *d = &p->m->arch.layer[i].experts;
     const hn_part halves[] = {{0, d->width}, {d->width, d->width}};
-    l->unit = (hn_expert_unit){.limit = d->limit, .alpha = d->alpha, .ld_bias = d->width};
+    l->unit = (hn_expert_unit){.limit = d->limit, .alpha = d->alpha, .ld_bias = d->width,
+                               .gelu = p->m->arch.layer[i].ffn == HN_FFN_BESIDE};
     hunch_status st = hn_plan_vector(p, HN_ROLE_SCORE_BIAS, i, whole, &l->score_bias, err);
     if (!st) st = hn_plan_expert_vectors(p, HN_ROLE_EXPERT_GATE_UP_BIAS, i, halves[0], &l->unit.gate_bias, err);
     if (!st) st = hn_plan_expert_vectors(p, HN_ROLE_EXPERT_GATE_UP_BIAS, i, halves[1], &l->unit.up_bias, err);
@@ -108,9 +109,13 @@ static hunch_status plan_experts(hn_plan *p, int i, hunch_error *err) {
 }
 
 static hunch_status plan_ffn(hn_plan *p, int i, hunch_error *err) {
-    if (p->m->arch.layer[i].ffn == HN_FFN_EXPERTS) return plan_experts(p, i, err);
-    hunch_status st = plan_gate_up(p, i, err);
-    return st ? st : hn_plan_matrix(p, HN_ROLE_DOWN, i, whole, false, &p->m->layer[i].down, err);
+    const hn_layer_desc *d = &p->m->arch.layer[i];
+    hunch_status st = HUNCH_OK;
+    if (d->ffn != HN_FFN_EXPERTS) {
+        st = plan_gate_up(p, i, err);
+        if (!st) st = hn_plan_matrix(p, HN_ROLE_DOWN, i, whole, false, &p->m->layer[i].down, err);
+    }
+    return st || !hn_layer_has_experts(d) ? st : plan_experts(p, i, err);
 }
 
 /* The token's own input of a layer. */
@@ -136,7 +141,10 @@ static hunch_status plan_vectors(hn_plan *p, int i, hunch_error *err) {
                {HN_ROLE_POST_FFN_NORM, &l->post_ffn_norm}, {HN_ROLE_HYBRID_FFN_NORM, &l->ffn_norm},
                {HN_ROLE_DELTA_DECAY, &l->decay},       {HN_ROLE_DELTA_DT, &l->dt},
                {HN_ROLE_DELTA_NORM, &l->delta_norm},   {HN_ROLE_INPUT_NORM, &l->input_norm},
-               {HN_ROLE_LAYER_SCALE, &l->scale_at}};
+               {HN_ROLE_LAYER_SCALE, &l->scale_at},
+               {HN_ROLE_ROUTER_SCALE, &l->experts.router_norm}, {HN_ROLE_EXPERT_SCALE, &l->experts.choice.expert_scale},
+               {HN_ROLE_PRE_EXPERTS_NORM, &l->experts.norm},    {HN_ROLE_POST_DENSE_NORM, &l->experts.post_dense_norm},
+               {HN_ROLE_POST_EXPERTS_NORM, &l->experts.post_norm}};
     hunch_status st = HUNCH_OK;
     for (size_t k = 0; !st && k < sizeof all / sizeof *all; k++)
         st = hn_plan_vector(p, all[k].role, i, whole, all[k].dst, err);
@@ -290,7 +298,7 @@ void hn_model_choose_forms(hn_model *m) {
         l->input_product_forms = o->act_forms(o, l->input_product.dtype);
         l->scale = 1;
         if (l->scale_at.mem) o->read(o, &l->scale, l->scale_at, sizeof l->scale);
-        if (m->arch.layer[i].ffn == HN_FFN_EXPERTS) choose_expert_forms(o, &m->arch.layer[i].experts, &l->experts);
+        if (hn_layer_has_experts(&m->arch.layer[i])) choose_expert_forms(o, &m->arch.layer[i].experts, &l->experts);
     }
     m->output_forms = o->act_forms(o, m->output.dtype);
     m->token_forms = o->act_forms(o, m->token_product.dtype);

@@ -12,6 +12,7 @@ typedef struct hn_layer_experts {
     hn_router choice;
     hn_weight router, gate, up, down; /* [experts, hidden]; for each expert [width, hidden] twice (strips interleaved), [hidden, width] */
     hn_expert_unit unit;
+    hn_buf router_norm, norm, post_dense_norm, post_norm; /* f32 [hidden] each, with HN_FFN_BESIDE */
     hn_buf score_bias, down_bias; /* f32 [experts], [experts][hidden], if the description has them */
     hn_weight shared_router, shared_gate, shared_up, shared_down; /* [1, hidden]; as in a dense layer, with the shared width */
     int in_forms, down_forms, shared_forms; /* forms that the inputs of the half, of down and of shared_down must have */
@@ -33,7 +34,7 @@ typedef struct hn_layer {
     /* of a gated delta net, beside o; z also of attention with gates, whose q has them too */
     hn_weight z, beta, alpha;  /* [values, hidden], [value heads, hidden] twice; no alpha if beta has both */
     hn_buf conv, decay, dt, delta_norm; /* hn_delta's */
-    hn_layer_experts experts;                       /* instead of gate, up and down with HN_FFN_EXPERTS */
+    hn_layer_experts experts;                       /* instead of gate, up and down, or beside them */
     /* of a token's own input (width P): [P, hidden], [hidden, P], f32 [hidden] */
     hn_weight input_gate, input_product;
     hn_buf input_norm;

@@ -15,7 +15,7 @@ hn_matrix hn_feature_block(const hn_runner *r, int place) {
 }
 
 int hn_pass_experts(const hn_runner *r, int layer, const int32_t **which) {
-    if (r->m->arch.layer[layer].ffn != HN_FFN_EXPERTS) return 0;
+    if (!hn_layer_has_experts(&r->m->arch.layer[layer])) return 0;
     const int32_t *distinct = r->m->ops.view(&r->m->ops, hn_distinct_of(&r->buf.routing, layer));
     if (which) *which = distinct + 1;
     return distinct[0];

@@ -3,6 +3,7 @@
  * it. All properties of a role are in this table. */
 #include "model/arch/arch.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- widths and conditions --------------------------------------------------------------------------------------- */
@@ -72,7 +73,9 @@ enum { /* properties of a description */
     V_IS_K = 1 << 22,
     OTHERS_KV = 1 << 23,   /* keys and values are another layer's */
     TOKEN_INPUT = 1 << 24,
-    SCALED = 1 << 25
+    SCALED = 1 << 25,
+    DENSE = 1 << 26, /* the layer has a feed-forward half without experts */
+    BESIDE = 1 << 27 /* it has both */
 };
 
 static unsigned flags_of_experts(const hn_expert_desc *e) {
@@ -87,7 +90,8 @@ static unsigned flags_of(const hn_arch *a, const hn_layer_desc *l) {
            (l->hybrid ? HYBRID : 0u) | (l->mixer == HN_MIXER_DELTA ? DELTA : 0u) | (l->delta.fused ? FUSED : 0u) |
            (l->delta.fused_gates ? FUSED_GATES : 0u) | (l->fused_gate_up ? FFN_FUSED : 0u) | (l->gate_up_bias ? FFN_BIAS : 0u) |
            (l->v_is_k ? V_IS_K : 0u) | (l->kv_back > 0 ? OTHERS_KV : 0u) | (l->token_input > 0 ? TOKEN_INPUT : 0u) |
-           (l->scaled ? SCALED : 0u) | (l->down_bias ? DOWN_BIAS : 0u) | (l->ffn == HN_FFN_EXPERTS ? flags_of_experts(&l->experts) : 0u);
+           (l->scaled ? SCALED : 0u) | (l->down_bias ? DOWN_BIAS : 0u) | (l->ffn != HN_FFN_EXPERTS ? DENSE : 0u) |
+           (l->ffn == HN_FFN_BESIDE ? BESIDE : 0u) | (hn_layer_has_experts(l) ? flags_of_experts(&l->experts) : 0u);
 }
 
 /* ---- the table ----------------------------------------------------------------------------------------------------- */
@@ -158,18 +162,18 @@ static const role_row table[HN_ROLES] = {
     [HN_ROLE_HYBRID_FFN_NORM] = {{BLK("post_attention_norm.weight"), LAYER("post_attention_layernorm.weight")},
         NORM, HIDDEN, ONE, HN_PHASE_OTHER, HYBRID, POST_NORMS},
     [HN_ROLE_GATE] = {{BLK("ffn_gate.weight"), LAYER("mlp.gate_proj.weight")},
-        MATRIX, HIDDEN, FFN, HN_PHASE_GATE_UP, 0, FFN_FUSED | SPARSE},
+        MATRIX, HIDDEN, FFN, HN_PHASE_GATE_UP, DENSE, FFN_FUSED},
     [HN_ROLE_UP] = {{BLK("ffn_up.weight"), LAYER("mlp.up_proj.weight")},
-        MATRIX, HIDDEN, FFN, HN_PHASE_GATE_UP, 0, FFN_FUSED | SPARSE},
+        MATRIX, HIDDEN, FFN, HN_PHASE_GATE_UP, DENSE, FFN_FUSED},
     [HN_ROLE_GATE_UP] = {{BLK("ffn_up.weight"), LAYER("mlp.gate_up_proj.weight")},
-        MATRIX, HIDDEN, BOTH_FFN, HN_PHASE_GATE_UP, FFN_FUSED, SPARSE},
+        MATRIX, HIDDEN, BOTH_FFN, HN_PHASE_GATE_UP, DENSE | FFN_FUSED, 0},
     [HN_ROLE_GATE_BIAS] = {{BLK("ffn_gate.bias"), LAYER("mlp.gate_proj.bias")},
-        BIAS, FFN, ONE, HN_PHASE_OTHER, FFN_BIAS, SPARSE},
-    [HN_ROLE_UP_BIAS] = {{BLK("ffn_up.bias"), LAYER("mlp.up_proj.bias")}, BIAS, FFN, ONE, HN_PHASE_OTHER, FFN_BIAS, SPARSE},
+        BIAS, FFN, ONE, HN_PHASE_OTHER, DENSE | FFN_BIAS, 0},
+    [HN_ROLE_UP_BIAS] = {{BLK("ffn_up.bias"), LAYER("mlp.up_proj.bias")}, BIAS, FFN, ONE, HN_PHASE_OTHER, DENSE | FFN_BIAS, 0},
     [HN_ROLE_DOWN] = {{BLK("ffn_down.weight"), LAYER("mlp.down_proj.weight")},
-        MATRIX, FFN, HIDDEN, HN_PHASE_DOWN, 0, SPARSE},
+        MATRIX, FFN, HIDDEN, HN_PHASE_DOWN, DENSE, 0},
     [HN_ROLE_DOWN_BIAS] = {{BLK("ffn_down.bias"), LAYER("mlp.down_proj.bias")},
-        BIAS, HIDDEN, ONE, HN_PHASE_OTHER, DOWN_BIAS, SPARSE},
+        BIAS, HIDDEN, ONE, HN_PHASE_OTHER, DENSE | DOWN_BIAS, 0},
     [HN_ROLE_POST_FFN_NORM] = {{BLK("post_ffw_norm.weight"), LAYER("post_feedforward_layernorm.weight")},
         NORM, HIDDEN, ONE, HN_PHASE_OTHER, POST_NORMS, 0},
 
@@ -227,6 +231,16 @@ static const role_row table[HN_ROLES] = {
         EXPERT_VECTORS, BOTH_EXPERT, EXPERTS, HN_PHASE_OTHER, SPARSE | EXPERT_BIASES | STACKED, 0},
     [HN_ROLE_EXPERT_DOWN_BIAS] = {{BLK("ffn_down_exps.bias"), LAYER("mlp.experts.down_proj_bias")},
         EXPERT_VECTORS, HIDDEN, EXPERTS, HN_PHASE_OTHER, SPARSE | EXPERT_BIASES, 0},
+    [HN_ROLE_ROUTER_SCALE] = {{BLK("ffn_gate_inp.scale"), LAYER("router.scale")},
+        VECTOR, HIDDEN, ONE, HN_PHASE_OTHER, BESIDE, 0},
+    [HN_ROLE_EXPERT_SCALE] = {{BLK("ffn_down_exps.scale"), LAYER("router.per_expert_scale")},
+        VECTOR, EXPERTS, ONE, HN_PHASE_OTHER, BESIDE, 0},
+    [HN_ROLE_PRE_EXPERTS_NORM] = {{BLK("pre_ffw_norm_2.weight"), LAYER("pre_feedforward_layernorm_2.weight")},
+        NORM, HIDDEN, ONE, HN_PHASE_OTHER, BESIDE, 0},
+    [HN_ROLE_POST_DENSE_NORM] = {{BLK("post_ffw_norm_1.weight"), LAYER("post_feedforward_layernorm_1.weight")},
+        NORM, HIDDEN, ONE, HN_PHASE_OTHER, BESIDE, 0},
+    [HN_ROLE_POST_EXPERTS_NORM] = {{BLK("post_ffw_norm_2.weight"), LAYER("post_feedforward_layernorm_2.weight")},
+        NORM, HIDDEN, ONE, HN_PHASE_OTHER, BESIDE, 0},
     [HN_ROLE_SHARED_ROUTER] = {{BLK("ffn_gate_inp_shexp.weight"), LAYER("mlp.shared_expert_gate.weight")},
         MATRIX, HIDDEN, ONE, HN_PHASE_ROUTER, SPARSE | SHARES | SHARED_GATE, 0},
     [HN_ROLE_SHARED_GATE] = {{BLK("ffn_gate_shexp.weight"), LAYER("mlp.shared_expert.gate_proj.weight")},
@@ -313,6 +327,7 @@ float hn_arch_vector_more(const hn_arch *a, hn_role role) {
 
 float hn_arch_vector_times(const hn_arch *a, hn_role role) {
     if (role == HN_ROLE_TOKEN_NORM) return HN_TOKEN_INPUT_SHARE;
+    if (role == HN_ROLE_ROUTER_SCALE) return 1 / sqrtf((float)a->hidden);
     return hn_role_ends_branch(role) ? a->residual_scale : 1;
 }
 

@@ -10,6 +10,7 @@ typedef struct widths {
     int q, kv, ffn, qkv, mixed, fused, z, gates;
     int experts, used, expert, pairs; /* pairs of rows and experts */
     bool in_steps, branch;
+    bool halves;
     int inputs; /* of tokens, for all layers */
     size_t scratch, delta;
 } widths;
@@ -39,6 +40,7 @@ static widths widest(const hn_runner *r) {
         w.used = hn_most(w.used, d->experts.used);
         w.expert = hn_most(w.expert, d->experts.width);
         w.in_steps |= hn_ffn_in_steps(a, i);
+        w.halves |= d->ffn == HN_FFN_BESIDE;
         w.branch |= d->post_norms || d->experts.shared_width > 0;
         if (d->mixer == HN_MIXER_DELTA) {
             widen_delta(&w, d);
@@ -77,6 +79,7 @@ static void list_layers(hn_buf_room *room, hn_runner *r, const widths *w) {
     l->token_inputs = room_rows(room, r, w->inputs);
     l->token_products = room_rows(room, r, w->inputs);
     l->branch = room_rows(room, r, w->branch ? a->hidden : 0);
+    l->halves = room_rows(room, r, w->halves ? a->hidden : 0);
     for (int i = 0; i < a->rotations; i++)
         l->rotation[i] = (hn_rope_table){hn_model_rope(m, i, r->max_context), room_rows(room, r, a->rotation[i].dims).at};
     l->scratch = hn_buf_room_take(room, w->scratch);

@@ -138,6 +138,11 @@ enum { GROUP_STRIPS = HN_GROUP / HN_STRIP };
 /* The unit of an expert for a strip of outputs from `first` on; c: n rows of gate, then n of up, [16] each. */
 static void store_unit(const struct hn_kernels *k, const hn_expert_unit *unit, int expert, float *c, int n, int first, int cols, float *y) {
     float *up = c + n * HN_STRIP;
+    if (unit->gelu) {
+        k->geglu(c, up, n * HN_STRIP);
+        k->store(c, n, y, HN_GROUP, cols, false);
+        return;
+    }
     const size_t at = (size_t)expert * (size_t)unit->ld_bias + (size_t)first;
     for (int r = 0; r < n; r++) {
         k->add(c + r * HN_STRIP, hn_host_f32(unit->gate_bias) + at, cols);
@@ -162,7 +167,7 @@ static void run_pairs(const hn_exec *ex, const hn_cpu_span *span, const hn_weigh
         jg.w[1] = ju.w[0] = strip_at(ex, up, span->expert, s, 1);
         fg(&jg);
         if (!same) fu(&ju);
-        if (unit->limit > 0)
+        if (unit->gelu || unit->limit > 0)
             store_unit(o->kernels, unit, span->expert, c, n, s * HN_STRIP, columns(gate, s), y);
         else
             o->kernels->store_glu(c, c + n * HN_STRIP, n, y, HN_GROUP, columns(gate, s));

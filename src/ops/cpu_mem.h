@@ -40,7 +40,7 @@ void hn_cpu_experts_glu(const hn_exec *ex, int n, const hn_routing *by, hn_act a
                         const hn_expert_unit *unit, hn_act y);
 void hn_cpu_experts_linear(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *w, hn_matrix y);
 void hn_cpu_combine(const hn_exec *ex, int n, const hn_routing *by, hn_matrix results, hn_buf bias, const hn_shared *shared,
-                    hn_matrix x);
+                    bool add, hn_matrix x);
 size_t hn_cpu_top_scratch(const hn_ops *o, int max_rows, int k);
 void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *to);
 void hn_cpu_rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *by, const hn_kv *kv, const hn_qkv *x);

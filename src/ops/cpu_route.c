@@ -86,6 +86,7 @@ static void route_row(const hn_router *r, float *score, int32_t *id, float *shar
     for (int i = 0; i < n; i++) {
         if (r->normalised) share[i] /= sum + 1e-20f; /* as the reference does: sigmoids may all be 0 */
         share[i] *= r->scale;
+        if (r->expert_scale.mem) share[i] *= hn_host_f32(r->expert_scale)[id[i]];
     }
 }
 
@@ -128,7 +129,7 @@ void hn_cpu_route(const hn_exec *ex, int n, const hn_router *router, hn_matrix s
 
 /* Inputs [from, from + count) of row i, at most a group. */
 static void combine_part(const hn_exec *ex, const hn_routing *by, hn_matrix results, hn_buf bias, const hn_shared *shared, int i, int from,
-                         int count, float *x) {
+                         int count, bool add, float *x) {
     const struct hn_kernels *k = ex->ops->kernels;
     const int32_t *pair = hn_host_i32(by->pair) + i * by->used, *id = hn_host_i32(by->id) + i * by->used;
     const float *share = hn_host_f32(by->share) + i * by->used;
@@ -151,18 +152,21 @@ static void combine_part(const hn_exec *ex, const hn_routing *by, hn_matrix resu
         }
         k->add(sum, y, count);
     }
-    k->add(x, sum, count);
+    if (add)
+        k->add(x, sum, count);
+    else
+        memcpy(x, sum, (size_t)count * sizeof *sum);
 }
 
 void hn_cpu_combine(const hn_exec *ex, int n, const hn_routing *by, hn_matrix results, hn_buf bias, const hn_shared *shared,
-                    hn_matrix x) {
+                    bool add, hn_matrix x) {
     const int groups = hn_act_groups(x.cols);
     int first, last;
     assert(results.cols == x.cols);
     hn_share(ex, n * groups, &first, &last);
     for (int item = first; item < last; item++) {
         const int i = item / groups, from = item % groups * HN_GROUP, left = x.cols - from;
-        combine_part(ex, by, results, bias, shared, i, from, left < HN_GROUP ? left : HN_GROUP, hn_host_row(x, i) + from);
+        combine_part(ex, by, results, bias, shared, i, from, left < HN_GROUP ? left : HN_GROUP, add, hn_host_row(x, i) + from);
     }
     hn_barrier(ex->ops->pool, ex->rank);
 }

@@ -257,6 +257,7 @@ typedef struct hn_router {
     int groups, groups_used; /* 0 or 1: one group */
     float scale;
     hn_buf bias;             /* f32 [experts]; mem NULL: none */
+    hn_buf expert_scale;     /* f32 [experts]: the weight of an expert is multiplied by its own at last; mem NULL: not at all */
 } hn_router;
 
 /* The experts that the rows of a pass use. A pair is a row and one of its experts; pairs are ordered by expert, then by row. */
@@ -274,7 +275,8 @@ typedef struct hn_routing {
 /* What an expert computes of its two products g and u: silu(g) * u; or with a limit, of g' = min(g + bias, limit) and
  * u' = u + bias, brought into [-limit, limit]: g' / (1 + e^(-alpha g')) * (u' + 1) (GPT-OSS). */
 typedef struct hn_expert_unit {
-    float limit, alpha; /* limit 0: the former, which has no biases */
+    bool gelu;          /* gelu(g) * u, in its tanh form, instead of the first */
+    float limit, alpha; /* limit 0: the former two, which have no biases */
     hn_buf gate_bias, up_bias; /* f32, those of expert e from e * ld_bias on */
     int ld_bias;
 } hn_expert_unit;
@@ -373,10 +375,10 @@ struct hn_ops {
                         const hn_expert_unit *unit, hn_act y);
     /* y[pair] = W of its expert times a[pair], for n * used rows */
     void (*experts_linear)(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *w, hn_matrix y);
-    /* x[i] += the sum of share times (result + bias) over the row's pairs, experts ascending, from 0 on by fmaf, plus the shared
+    /* x[i] = (add: +=) the sum of share times (result + bias) over the row's pairs, experts ascending, from 0 on by fmaf, plus the shared
      * expert's result. results: a row for each pair; bias: f32 [experts][x.cols], mem NULL: none. */
     void (*combine)(const hn_exec *ex, int n, const hn_routing *by, hn_matrix results, hn_buf bias, const hn_shared *shared,
-                    hn_matrix x);
+                    bool add, hn_matrix x);
     /* cs[i] = the rotation of row i at its position. Called once per pass (for each distinct rope of the model); every layer's
      * rope_store reads it. */
     void (*rope_table)(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *to);

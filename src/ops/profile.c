@@ -129,9 +129,9 @@ static void experts_linear(const hn_exec *ex, int n, const hn_routing *by, hn_ac
 }
 
 static void combine(const hn_exec *ex, int n, const hn_routing *by, hn_matrix results, hn_buf bias, const hn_shared *shared,
-                    hn_matrix x) {
+                    bool add, hn_matrix x) {
     const span s = span_begin(ex, HN_PHASE_ROUTER);
-    s.ex.ops->combine(&s.ex, n, by, results, bias, shared, x);
+    s.ex.ops->combine(&s.ex, n, by, results, bias, shared, add, x);
     span_end(&s);
 }
 

@@ -243,7 +243,7 @@ static void layer_rank(void *arg, int rank, int ranks) {
     l->o->quantise(&ex, l->c->n, l->x, l->in);
     l->o->experts_glu(&ex, l->c->n, &l->c->to, l->in, l->w[GATE], l->w[UP], &l->unit, l->gated);
     l->o->experts_linear(&ex, l->c->n, &l->c->to, l->gated, l->w[DOWN], l->results);
-    l->o->combine(&ex, l->c->n, &l->c->to, l->results, l->bias, &l->shared, l->sum);
+    l->o->combine(&ex, l->c->n, &l->c->to, l->results, l->bias, &l->shared, true, l->sum);
 }
 
 /* The unit with biases and limits by plain operations. */

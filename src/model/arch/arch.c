@@ -108,12 +108,12 @@ void hn_arch_fini(hn_arch *a) {
 static const char *template_of(const hn_arch *a, hn_role role, int layer) {
     const bool folder = a->files.form == HN_SOURCE_HF;
     const hn_expert_desc *e = a->layer ? &a->layer[layer].experts : NULL;
-    if (folder && e && e->stacked && hn_role_stacked_name(role)) return hn_role_stacked_name(role);
-    if (!folder && e && e->single && hn_role_single_name(role)) return hn_role_single_name(role);
     for (const hn_role_other *o = a->dense ? a->dense->names : NULL; o && o->role != HN_ROLES; o++) {
         const char *other = folder ? o->folder : o->gguf;
         if (o->role == role && other) return other;
     }
+    if (folder && e && e->stacked && hn_role_stacked_name(role)) return hn_role_stacked_name(role);
+    if (!folder && e && e->single && hn_role_single_name(role)) return hn_role_single_name(role);
     return hn_role_name(role, a->files.form);
 }
 

@@ -74,6 +74,12 @@ typedef enum hn_role {
     HN_ROLE_EXPERT_UP_BIAS,
     HN_ROLE_EXPERT_GATE_UP_BIAS, /* instead of both if experts are stacked */
     HN_ROLE_EXPERT_DOWN_BIAS,
+    /* with experts beside a dense half: the router's norm, a factor of each expert's weight; norms before the experts and after each half */
+    HN_ROLE_ROUTER_SCALE,
+    HN_ROLE_EXPERT_SCALE,
+    HN_ROLE_PRE_EXPERTS_NORM,
+    HN_ROLE_POST_DENSE_NORM,
+    HN_ROLE_POST_EXPERTS_NORM,
     HN_ROLE_SHARED_ROUTER,
     HN_ROLE_SHARED_GATE,
     HN_ROLE_SHARED_UP,
@@ -91,6 +97,9 @@ struct hn_arch;
 /* How a family's files describe experts (arch_moe.c); NULL: the format has no such key, and the default here applies. */
 typedef struct hn_moe {
     const char *count, *width, *groups, *groups_used, *scale; /* keys of a folder */
+    const char *used;     /* another one; NULL: num_experts_per_tok */
+    bool beside;          /* every layer has them beside a dense half (HN_FFN_BESIDE) */
+    bool fused;           /* a GGUF that is written has gate and up in one tensor */
     bool width_is_ffn;    /* GGUF: feed_forward_length is the width if expert_feed_forward_length is absent */
     bool sigmoid, bias;
     bool always_normalised;

@@ -2,7 +2,7 @@
 /* arch_gemma4.c - Gemma 4 (text; folders with vision and audio too): Gemma 3's block with plain norm weights, attention of scale 1, a
  * norm of v, and heads of two sizes. Layers with full attention rotate the first pairs of their heads only, and may have fewer kv
  * heads and no product of v. The last layers may read the keys and values of the last ones of their kind before them. E models have an
- * input of each token for every layer (layer_input.c). */
+ * input of each token for every layer (layer_input.c), 26B-A4B has experts beside the dense half of every layer. */
 #include <math.h>
 #include <string.h>
 
@@ -243,7 +243,7 @@ static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err
         l->post_norms = l->v_norm = true;
         l->scaled = !gguf || hn_arch_find_tensor(a, src, HN_ROLE_LAYER_SCALE, i);
         l->attention_scale = 1;
-        l->ffn = HN_FFN_GEGLU;
+        if (l->ffn == HN_FFN_SWIGLU) l->ffn = HN_FFN_GEGLU;
     }
     return st;
 }
@@ -296,21 +296,38 @@ static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *er
     return st ? st : hn_gguf_put_f32(w, KEY("final_logit_softcapping"), a->logit_cap, err);
 }
 
+/* Whether every layer has experts. */
+static hunch_status find_experts(const hn_source *src, bool *experts, hunch_error *err) {
+    const hn_key count = {KEY("expert_count"), NULL, 0, HN_MAX_EXPERTS, 0};
+    int n = 0;
+    bool found;
+    *experts = false;
+    if (!is_gguf(src)) return hn_source_bool(src, "enable_moe_block", experts, &found, err);
+    const hunch_status st = hn_key_int(src, &count, &n, err);
+    *experts = n > 0;
+    return st;
+}
+
+#define FAMILY                                                                                                                             \
+    .prefix = "gemma4", .qk_norm = true, .window_key = true, .logit_cap = true, .by_layer = true, .sees_images = true, .theta = 1e6,       \
+    .tied = true, .usual = {8, 4, 256, 131072, 1e-6}, .activation_key = "hidden_activation", .activation = "gelu_pytorch_tanh",            \
+    .finish = read_rest, .put = put_own
+
 static hunch_status gemma4_read(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const hn_dense gemma4 = {.prefix = "gemma4",
-                                    .qk_norm = true,
-                                    .window_key = true,
-                                    .logit_cap = true,
-                                    .by_layer = true,
-                                    .sees_images = true,
-                                    .theta = 1e6,
-                                    .tied = true,
-                                    .usual = {8, 4, 256, 131072, 1e-6},
-                                    .activation_key = "hidden_activation",
-                                    .activation = "gelu_pytorch_tanh",
-                                    .finish = read_rest,
-                                    .put = put_own};
-    hunch_status st = hn_dense_read(a, src, &gemma4, err);
+    static const hn_moe moe = {.count = "num_experts",
+                               .used = "top_k_experts",
+                               .width = "moe_intermediate_size",
+                               .always_normalised = true,
+                               .beside = true,
+                               .fused = true};
+    static const hn_role_other names[] = {{HN_ROLE_ROUTER, NULL, "model.layers.%d.router.proj.weight"},
+                                          {HN_ROLE_EXPERT_GATE_UP, NULL, "model.layers.%d.experts.gate_up_proj"},
+                                          {HN_ROLE_EXPERT_DOWN, NULL, "model.layers.%d.experts.down_proj"},
+                                          {HN_ROLES, NULL, NULL}};
+    static const hn_dense dense = {FAMILY}, with_experts = {FAMILY, .moe = &moe, .names = names};
+    bool experts;
+    hunch_status st = find_experts(src, &experts, err);
+    if (!st) st = hn_dense_read(a, src, experts ? &with_experts : &dense, err);
     return st ? st : read_rotations(a, src, err);
 }
 

@@ -100,7 +100,7 @@ static hunch_status read_groups(const hn_arch *a, const hn_source *src, hn_exper
 static hunch_status read_experts(const hn_arch *a, const hn_source *src, hn_expert_desc *e, hunch_error *err) {
     const hn_moe *moe = a->dense->moe;
     hunch_status st = key_int(a, src, "expert_count", moe->count, 1, HN_MAX_EXPERTS, NAN, &e->count, err);
-    if (!st) st = key_int(a, src, "expert_used_count", "num_experts_per_tok", 1, HN_MAX_USED, NAN, &e->used, err);
+    if (!st) st = key_int(a, src, "expert_used_count", moe->used ? moe->used : "num_experts_per_tok", 1, HN_MAX_USED, NAN, &e->used, err);
     if (!st) st = read_width(a, src, e, err);
     if (!st) st = read_shared(a, src, e, err);
     if (!st) st = read_scores(a, src, e, err);
@@ -138,7 +138,7 @@ static hunch_status mark_after_first(hn_arch *a, const hn_source *src, hunch_err
                               err);
     for (int i = 0; !st && i < a->layers; i++) {
         const bool dense = i < first || (is_gguf(a) && hn_arch_find_tensor(a, src, HN_ROLE_UP, i));
-        a->layer[i].ffn = dense ? HN_FFN_SWIGLU : HN_FFN_EXPERTS;
+        a->layer[i].ffn = a->dense->moe->beside ? HN_FFN_BESIDE : dense ? HN_FFN_SWIGLU : HN_FFN_EXPERTS;
     }
     return st;
 }
@@ -156,7 +156,7 @@ static bool is_there(const hn_arch *a, const hn_source *src, hn_role role, int l
 void hn_moe_find_tensors(hn_arch *a, const hn_source *src) {
     for (int i = 0; i < a->layers; i++) {
         hn_expert_desc *e = &a->layer[i].experts;
-        if (a->layer[i].ffn != HN_FFN_EXPERTS) continue;
+        if (!hn_layer_has_experts(&a->layer[i])) continue;
         e->stacked = is_there(a, src, HN_ROLE_EXPERT_GATE_UP, i, true, false);
         e->single = is_gguf(a) && !e->stacked && is_there(a, src, HN_ROLE_EXPERT_GATE, i, false, true);
     }
@@ -167,7 +167,7 @@ hunch_status hn_moe_read(hn_arch *a, hn_source *src, hunch_error *err) {
     hunch_status st = read_experts(a, src, &e, err);
     if (!st) st = a->dense->moe->sparse_step && !is_gguf(a) ? mark_by_step(a, src, err) : mark_after_first(a, src, err);
     for (int i = 0; !st && i < a->layers; i++)
-        if (a->layer[i].ffn == HN_FFN_EXPERTS) a->layer[i].experts = e;
+        if (hn_layer_has_experts(&a->layer[i])) a->layer[i].experts = e;
     if (!st) hn_moe_find_tensors(a, src);
     return st;
 }
@@ -199,7 +199,7 @@ static hunch_status put_choice(const hn_arch *a, hn_gguf_writer *w, const hn_exp
 hunch_status hn_moe_put(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
     const hn_moe *moe = a->dense->moe;
     int first = 0;
-    while (first < a->layers && a->layer[first].ffn != HN_FFN_EXPERTS) first++;
+    while (first < a->layers && !hn_layer_has_experts(&a->layer[first])) first++;
     if (first == a->layers)
         return hn_fail(err, HUNCH_REFUSED, "%s: no layer has experts: a GGUF of this family has no place for it", a->name);
     const hn_expert_desc *e = &a->layer[first].experts;

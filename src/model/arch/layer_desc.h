@@ -7,7 +7,12 @@
 
 /* A new kind of layer is a value here, fields below, roles for its tensors (arch.h), and a file layer_*.c that pass.c calls. */
 typedef enum hn_mixer { HN_MIXER_ATTENTION, HN_MIXER_DELTA } hn_mixer; /* latent attention: a later kind */
-typedef enum hn_ffn { HN_FFN_SWIGLU, HN_FFN_GEGLU, HN_FFN_EXPERTS } hn_ffn;
+typedef enum hn_ffn {
+    HN_FFN_SWIGLU,
+    HN_FFN_GEGLU,
+    HN_FFN_EXPERTS,
+    HN_FFN_BESIDE /* GeGLU, and experts of GeGLU beside it, each with norms of its own; their sum is normed */
+} hn_ffn;
 
 /* What a layer's attention reads. */
 typedef enum hn_layer_input {
@@ -64,9 +69,10 @@ typedef struct hn_layer_desc {
     bool gate_up_bias, down_bias;
     int token_input;       /* width of the input that each token has for this layer alone (layer_input.c); 0: none */
     bool scaled;           /* its result is multiplied by a number of its own */
-    hn_expert_desc experts; /* HN_FFN_EXPERTS only; ffn_width is the width of the model's dense layers */
+    hn_expert_desc experts; /* of kinds with experts; ffn_width is the width of the dense half, or of the model's dense layers */
 } hn_layer_desc;
 
+static inline bool hn_layer_has_experts(const hn_layer_desc *l) { return l->ffn == HN_FFN_EXPERTS || l->ffn == HN_FFN_BESIDE; }
 /* A token's inputs are the mean of two parts, times the root of 2: each is multiplied by the root of 1/2. */
 #define HN_TOKEN_INPUT_SHARE 0.70710678f
 
