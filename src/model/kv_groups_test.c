@@ -69,6 +69,29 @@ static void test_too_many_kinds(void **state) {
     assert_int_equal(hn_kv_groups(&b, HN_F16, g, NULL), 0);
 }
 
+/* Layers that read others' rows have their place, are not counted in their group, and read as much. */
+static void test_shared(void **state) {
+    (void)state;
+    hn_layer_desc layer[MOST];
+    hn_layer_place place[MOST];
+    hn_cache_group g[HN_MODEL_GROUPS];
+    uint64_t window, alone;
+    hn_arch a = made_of("aaAaaA", layer);
+    const hn_kv_work all = hn_model_kv_work(&a, HN_F32, 30, 2);
+    layer[3].kv_back = 2;
+    layer[4].kv_back = 3;
+    layer[5].kv_back = 3;
+    assert_int_equal(hn_kv_groups(&a, HN_F16, g, place), 2);
+    assert_true(g[0].layers == 1 && g[1].layers == 2);
+    assert_memory_equal(&place[3], &place[1], sizeof *place);
+    assert_memory_equal(&place[4], &place[1], sizeof *place);
+    assert_memory_equal(&place[5], &place[2], sizeof *place);
+    assert_true(hn_model_kv_work(&a, HN_F32, 30, 2).elements == all.elements);
+    const uint64_t row = hn_model_row_bytes(&a, HN_F32, &window);
+    a = made_of("aaA", layer);
+    assert_true(row == hn_model_row_bytes(&a, HN_F32, &alone) && window == alone);
+}
+
 /* Compared with counting the rows that see each position. */
 static void test_work(void **state) {
     (void)state;
@@ -99,7 +122,7 @@ static void test_work(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_groups), cmocka_unit_test(test_too_many_kinds),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_groups), cmocka_unit_test(test_too_many_kinds), cmocka_unit_test(test_shared),
                                        cmocka_unit_test(test_work)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
