@@ -123,8 +123,8 @@ static hunch_status folder_rotation(hn_arch *a, const hn_source *src, int kind, 
     if (!st) st = hn_key_real(src, &theta, &s.theta, err);
     if (!st) st = hn_key_real(src, &part, &rotated, err);
     if (!st) st = hn_key_real(src, &factor, &by, err);
-    s.pairs = (int)(rotated * dims / 2);
-    if (!strcmp(type, types[0]) && s.pairs < dims / 2) s.kind = HN_SCALING_PART;
+    s.pairs = strcmp(type, types[0]) == 0 ? (int)(rotated * dims / 2) : dims / 2;
+    if (kind == OF_FULL) s.kind = HN_SCALING_PART; /* a GGUF has its table, also if all pairs are rotated */
     return st ? st : hn_rope_add(a, dims, &s, err);
 }
 
@@ -171,7 +171,7 @@ static hunch_status gguf_rotations(hn_arch *a, hn_source *src, const int dims[2]
     if (!st) st = gguf_pairs(src, hn_source_take(src, "rope_freqs.weight"), dims[OF_FULL] / 2, &s.pairs, err);
     if (!st) st = hn_key_real(src, &full, &s.theta, err);
     if (!st) st = hn_key_real(src, &local, &plain.theta, err);
-    if (s.pairs < dims[OF_FULL] / 2) s.kind = HN_SCALING_PART;
+    s.kind = HN_SCALING_PART;
     if (!st) st = hn_rope_add(a, dims[OF_FULL], &s, err);
     return st ? st : hn_rope_add(a, dims[OF_LOCAL], &plain, err);
 }
@@ -288,6 +288,9 @@ static hunch_status put_own(const hn_arch *a, hn_gguf_writer *w, hunch_error *er
                    {KEY("attention.shared_kv_layers"), shared},
                    {KEY("embedding_length_per_layer_input"), a->layer[0].token_input}};
     hunch_status st = hn_dense_put_layers(a, w, PATTERN, hn_dense_slides, err);
+    bool slides = false;
+    for (int i = 0; i < a->layers; i++) slides |= hn_dense_slides(&a->layer[i]);
+    if (!st && !slides) st = hn_gguf_put_u32(w, KEY("attention.sliding_window"), USUAL_WINDOW, err); /* programs need it */
     for (size_t i = 0; !st && i < sizeof numbers / sizeof *numbers; i++)
         st = hn_gguf_put_u32(w, numbers[i].key, (uint32_t)numbers[i].value, err);
     if (!st) st = put_of_layers(a, w, KEY("attention.head_count_kv"), kv_heads_of, err);
