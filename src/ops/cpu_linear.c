@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "ops/cpu_linear.h"
 #include "ops/kernels.h"
 
@@ -250,14 +251,14 @@ static void insert(const found *s, int row, best b) {
     if (s->count[row] == s->k) s->least[row] = list[s->k - 1].value;
 }
 
-/* The outputs of a strip; c [n][16]. */
-static void find_in_strip(const hn_ops *o, const found *s, const float *c, int first, int cols, const int32_t *map) {
+/* The outputs of a strip for n rows from `row` on; c [n][16]. */
+static void find_in_strip(const hn_ops *o, const found *s, const float *c, int row, int n, int first, int cols, const int32_t *map) {
     uint16_t lanes[HN_CALL_ROWS];
-    if (!o->kernels->at_least(c, s->n, cols, s->least, lanes)) return;
-    for (int r = 0; r < s->n; r++) {
+    if (!o->kernels->at_least(c, n, cols, s->least + row, lanes)) return;
+    for (int r = 0; r < n; r++) {
         for (unsigned left = lanes[r]; left; left &= left - 1) {
             const int lane = __builtin_ctz(left), at = first + lane;
-            insert(s, r, (best){c[r * HN_STRIP + lane], map ? map[at] : at});
+            insert(s, row + r, (best){c[r * HN_STRIP + lane], map ? map[at] : at});
         }
     }
 }
@@ -276,31 +277,42 @@ typedef struct top_call {
     found found;
 } top_call;
 
-/* Strips [s, end): adds the bias, scales, caps, finds the best, and writes the first n_written rows. */
-static void run_top(const top_call *k, int s, int end) {
-    const hn_exec *ex = k->ex;
+/* Outputs of some strips from s on for rows [row, row + j->n): adds the bias, scales, caps, finds the best, and writes those of the rows
+ * that are written. */
+static void read_outputs(const top_call *k, const hn_strips_job *j, int row, int s) {
     const hn_top *how = k->top;
     const hn_output_rows *out = k->out;
-    const hn_ops *o = ex->ops;
+    const hn_ops *o = k->ex->ops;
     const int32_t *map = how->map.mem ? hn_host_i32(how->map) : NULL;
-    const float *bias = how->bias.mem ? hn_host_f32(how->bias) : NULL;
+    const float *bias = how->bias.mem ? hn_host_f32(how->bias) + (size_t)how->ld_bias * (size_t)row : NULL;
+    const int written = hn_least(hn_most(out->n_written - row, 0), j->n), values = j->strips * j->n * HN_STRIP;
+    for (int i = 0; bias && i < j->strips; i++)
+        add_to_strip(o, j->c + i * j->n * HN_STRIP, j->n, bias + (s + i) * HN_STRIP, (size_t)how->ld_bias, columns(k->w, s + i));
+    if (out->scale != 1) o->kernels->scale(j->c, j->c, values, out->scale);
+    if (out->cap > 0) o->kernels->softcap(j->c, values, out->cap);
+    for (int i = 0; i < j->strips; i++) {
+        const float *strip = j->c + i * j->n * HN_STRIP;
+        const int first = (s + i) * HN_STRIP, cols = columns(k->w, s + i);
+        find_in_strip(o, &k->found, strip, row, j->n, first, cols, map);
+        if (written > 0) o->kernels->store(strip, written, hn_host_row(out->y, row) + first, out->y.ld, cols, false);
+    }
+}
+
+/* Strips [s, end), each with all rows while it is in the cache. */
+static void run_top(const top_call *k, int s, int end) {
+    const int n = k->found.n, most = most_strips(k->w);
     _Alignas(64) float c[HN_CALL_STRIPS * HN_CALL_ROWS * HN_STRIP];
-    hn_strips_job j = {.n = k->found.n, .c = c};
-    hn_strips_fn *fn = choose(o, k->a, 0, k->w, &j);
-    const int most = most_strips(k->w);
+    hn_strips_job j = {.c = c};
+    hn_strips_fn *fn = choose(k->ex->ops, k->a, 0, k->w, &j);
+    const unsigned char *x = j.x;
     for (; s < end; s += j.strips) {
-        j.strips = end - s < most ? end - s : most;
-        for (int i = 0; i < j.strips; i++) j.w[i] = strip_at(ex, k->w, 0, s + i, i);
-        fn(&j);
-        for (int i = 0; bias && i < j.strips; i++)
-            add_to_strip(o, c + i * j.n * HN_STRIP, j.n, bias + (s + i) * HN_STRIP, (size_t)how->ld_bias, columns(k->w, s + i));
-        if (out->scale != 1) o->kernels->scale(c, c, j.strips * j.n * HN_STRIP, out->scale);
-        if (out->cap > 0) o->kernels->softcap(c, j.strips * j.n * HN_STRIP, out->cap);
-        for (int i = 0; i < j.strips; i++) {
-            const float *strip = c + i * j.n * HN_STRIP;
-            const int first = (s + i) * HN_STRIP, cols = columns(k->w, s + i);
-            find_in_strip(o, &k->found, strip, first, cols, map);
-            if (out->n_written > 0) o->kernels->store(strip, out->n_written, hn_host_f32(out->y.at) + first, out->y.ld, cols, false);
+        j.strips = hn_least(end - s, most);
+        for (int i = 0; i < j.strips; i++) j.w[i] = strip_at(k->ex, k->w, 0, s + i, i);
+        for (int row = 0; row < n; row += j.n) {
+            j.n = hn_least(n - row, HN_CALL_ROWS);
+            j.x = x + j.x_stride * (size_t)row;
+            fn(&j);
+            read_outputs(k, &j, row, s);
         }
     }
 }
@@ -351,7 +363,7 @@ static void finish_top(const hn_exec *ex, int n, const hn_output_rows *out, cons
 }
 
 void hn_cpu_linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_output_rows *out, const hn_top *top) {
-    assert(n >= 1 && n <= HN_CALL_ROWS && out->n_written <= n && top->k >= 1 && top->k <= HN_MAX_TOP);
+    assert(n >= 1 && n <= a.max_rows && out->n_written <= n && top->k >= 1 && top->k <= HN_MAX_TOP);
     assert(out->n_written == 0 || out->y.cols == w->out);
     const top_call k = {ex, &a, w, out, top, found_by(top, n, ex->rank)};
     const split s = split_strips(ex, n, &(hn_linear_out){.w = w}, 1);
@@ -404,7 +416,7 @@ static void run_cluster(const top_call *k, int row, int at, int end, float *y) {
 /* Each cluster of each row is a unit: the product of one row, whose bits are those of any number of rows. */
 void hn_cpu_clusters_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_clusters *of, const hn_output_rows *out,
                          const hn_top *top) {
-    assert(n >= 1 && n <= HN_CALL_ROWS && out->n_written <= n && top->k >= 1 && top->k <= HN_MAX_TOP && !top->bias.mem);
+    assert(n >= 1 && n <= a.max_rows && out->n_written <= n && top->k >= 1 && top->k <= HN_MAX_TOP && !top->bias.mem);
     assert(out->n_written == 0 || out->y.cols == of->used * of->size);
     const top_call k = {ex, &a, w, out, top, found_by(top, n, ex->rank)};
     const int32_t *id = hn_host_i32(of->id);
