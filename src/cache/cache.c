@@ -108,14 +108,20 @@ static hunch_status with_advice(const hn_cache *c, hunch_status st, hunch_error 
     return st;
 }
 
-/* Without pool_rows: pages for all sequences, or for all but one if memory is short, which works too. The available memory is
+/* Without pool_rows: pages for all sequences, or for all but one if memory is short, or for as many rows as four fifths of it hold, at
+ * least one whole sequence: several rarely all fill their contexts, and the scheduler does with fewer. The available memory is
  * checked before it is reserved, as for the weights: pages are touched only as texts grow, and a system without memory then
  * kills the process without an error. */
 static hunch_status plan_pool(hn_cache *c, int pool_rows, size_t *bytes, hunch_error *err) {
     const size_t left = hn_memory_available();
+    int64_t rows = (int64_t)(c->max_seqs - 1) * c->rows;
     hunch_status st = plan_counts(c, pool_rows, bytes, err);
-    if (!st && !pool_rows && c->max_seqs > 1 && *bytes > left)
-        st = plan_counts(c, (int64_t)(c->max_seqs - 1) * c->rows, bytes, err);
+    if (!st && !pool_rows && c->max_seqs > 1 && *bytes > left) st = plan_counts(c, rows, bytes, err);
+    const size_t most = *bytes > left ? left / 5 * 4 : left;
+    while (!st && !pool_rows && *bytes > most && rows > c->rows) {
+        rows = rows / 10 * 9 > c->rows ? rows / 10 * 9 : c->rows;
+        st = plan_counts(c, rows, bytes, err);
+    }
     if (!st && *bytes > left)
         st = hn_fail(err, HUNCH_NO_MEMORY, "its pages need %zu bytes of memory, %zu are available", *bytes, left);
     return with_advice(c, st, err);
