@@ -117,7 +117,7 @@ HELPER void keep_answer(answer *a, const hunch_session *s) {
 
 /* Runs n requests together on one engine; out[i] must be zeroed and keeps logits if `logits`. */
 HELPER void run_requests(hunch_engine *e, const hunch_request *r, int n, bool logits, answer *out) {
-    hunch_session *s[64] = {0};
+    hunch_session **s = calloc((size_t)n, sizeof *s);
     for (int i = 0; i < n; i++) {
         hunch_request q = r[i];
         if (logits) {
@@ -131,6 +131,7 @@ HELPER void run_requests(hunch_engine *e, const hunch_request *r, int n, bool lo
         keep_answer(&out[i], s[i]);
         hunch_session_close(&s[i]);
     }
+    free(s);
 }
 
 /* Tokens and logits of b equal a's, bit for bit. */

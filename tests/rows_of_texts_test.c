@@ -144,11 +144,11 @@ static void test_levels_that_cannot_be_kept(void **state) {
     while (hunch_engine_running(e) > 0) {
         proposed = rows_of_round = 0;
         must(hunch_engine_round(e, err));
-        if (rows_of_round > HN_LOGIT_ROWS) fail_msg("%ld rows", rows_of_round);
+        if (rows_of_round > HN_TREE_ROWS) fail_msg("%ld rows", rows_of_round);
         if (proposed > 16 * 8) fail_msg("%ld levels of sixteen texts", proposed);
         if (rows_of_round > most_rows) most_rows = rows_of_round;
     }
-    assert_true(most_rows > HN_LOGIT_ROWS - 16);
+    assert_true(most_rows > HN_TREE_ROWS - 16);
     for (int i = 0; i < 16; i++) {
         answer a = {0};
         keep_answer(&a, s[i]);

@@ -12,30 +12,35 @@
 
 #include "fixture.h"
 
-enum { STACK = 128 << 10, PROMPT = 200 };
+enum { STACK = 128 << 10, PROMPT = 200, MANY = 256 };
 
 typedef struct job {
     const char *path, *draft, *isa;
     hunch_precision precision;
+    int texts; /* at once; 0: one */
     hunch_status st;
     hunch_error err;
 } job;
 
 /* No cmocka here: its failures jump to the stack of the test. */
-static hunch_status generate(hunch_engine *e, hunch_model *m, hunch_error *err) {
+static hunch_status generate(hunch_engine *e, hunch_model *m, int texts, hunch_error *err) {
+    static hunch_session *s[MANY]; /* the caller's own */
+    hunch_status st = HUNCH_OK;
     hunch_token prompt[PROMPT];
     hunch_request r;
-    hunch_session *s = NULL;
     for (int i = 0; i < PROMPT; i++) prompt[i] = 1 + i * 7 % 40;
     hunch_request_defaults(&r, m);
     r.prompt = prompt;
-    r.n_prompt = PROMPT;
+    r.n_prompt = texts == 1 ? PROMPT : 20;
     r.max_tokens = 20;
     r.ignore_eos = true;
     r.sampling = (hunch_sampling){.temperature = 1, .top_p = 0.9, .top_k = 30, .seed = 3};
-    hunch_status st = hunch_session_open(&s, e, &r, err);
+    for (int i = 0; !st && i < texts; i++) {
+        prompt[0] = i;
+        st = hunch_session_open(&s[i], e, &r, err);
+    }
     if (!st) st = hunch_engine_run(e, err);
-    hunch_session_close(&s);
+    for (int i = 0; i < texts; i++) hunch_session_close(&s[i]);
     return st;
 }
 
@@ -56,10 +61,11 @@ static void *live(void *user) {
     eo.drafts = drafts;
     eo.n_drafts = 1;
     eo.context = 256;
+    if (j->texts) eo.parallel = j->texts;
     j->st = hunch_model_open(&m, j->path, &mo, &j->err);
     if (!j->st && !strcmp(j->draft, "auto")) j->st = hunch_tokenize(m, "Once upon a time", 16, 0, &ids, &n, &j->err);
     if (!j->st) j->st = hunch_engine_open(&e, m, &eo, &j->err);
-    if (!j->st) j->st = generate(e, m, &j->err);
+    if (!j->st) j->st = generate(e, m, j->texts ? j->texts : 1, &j->err);
     hunch_free(ids);
     hunch_engine_close(&e);
     hunch_model_close(&m);
@@ -86,6 +92,22 @@ static void test_small_stack(void **state) {
         for (int i = 0; i < 6; i++)
             run(&(job){.path = data_path(paths[i / 2]), .draft = "auto", .isa = hn_isa_name(isa),
                        .precision = i % 2 ? HUNCH_PRECISION_F32 : HUNCH_PRECISION_NATIVE});
+}
+
+/* As many texts as an engine may have at once; trees of a model and of heads, the controller, drawn drafts. */
+static void test_many_texts(void **state) {
+    (void)state;
+    if (SANITIZED) skip();
+    static const char *const specs[] = {"auto", "model:%s/models/stories260K/stories260K.f16.gguf,depth=4",
+                                        "eagle:%s/goldens-heads/eagle2-nobias-gqa/head,tree=dynamic,depth=3",
+                                        "eagle:%s/goldens-heads/eagle2-nobias-gqa/head,tree=mc_sim_7b_63",
+                                        "dspark:%s/goldens-heads/dspark-rnn/head"};
+    for (int i = 0; i < (int)(sizeof specs / sizeof *specs); i++) {
+        char draft[600];
+        snprintf(draft, sizeof draft, specs[i], HUNCH_TEST_DATA);
+        run(&(job){.path = data_path(i < 2 ? "models/stories260K/stories260K.f32.gguf" : "goldens-heads/targets/llama-a"), .draft = draft,
+                   .isa = "best", .precision = HUNCH_PRECISION_NATIVE, .texts = MANY});
+    }
 }
 
 /* Heads are opened, and draft, on the caller's stack too: pickles and safetensors, chains and trees. */
@@ -120,6 +142,6 @@ static void test_heads(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_stack), cmocka_unit_test(test_heads)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_stack), cmocka_unit_test(test_many_texts), cmocka_unit_test(test_heads)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -265,7 +265,7 @@ typedef struct hunch_engine_options {
     int context;               /* rows a sequence may hold; 0: the model's, at most 8192. Models with longrope (Phi-3) have
                                   two rotations: a context beyond their original length chooses the one for long texts,
                                   for every text of the engine; 0 stays within that length */
-    int parallel;              /* sequences at once; 1 */
+    int parallel;              /* sequences at once, at most 256; 1 */
     hunch_kv kv;               /* HUNCH_KV_DEFAULT: bf16, or f32 under HUNCH_PRECISION_F32 */
     hunch_verify verify;       /* default: greedy at temperature 0, else match */
     hunch_lossy lossy;         /* HUNCH_LOSSLESS; anything else needs verify DEFAULT */
@@ -277,7 +277,8 @@ typedef struct hunch_engine_options {
     int page_rows;             /* rows a cache page of the attention group holds, a power of two >= 16; 64 */
     int draft_depth;           /* levels of drafters whose spec gives no depth; 0: their own default */
     int pool_rows;             /* rows of all sequences together that the pages are planned for; 0: parallel + 1
-                                  times the context, or parallel times if memory has no more. With fewer, sessions
+                                  times the context, or parallel times if memory has no more, or what four fifths of it hold, at
+                                  least one context. With fewer, sessions
                                   wait or are preempted and recomputed: their text stays the same. Raised to
                                   hunch_engine_context if less: one sequence always fits */
     uint64_t state_bytes;      /* of models with recurrent layers: memory for states that later texts, and preempted ones, may

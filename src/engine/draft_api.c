@@ -60,7 +60,7 @@ static hunch_status accept_drafts(hunch_session *s, int accept, hunch_error *err
 /* A round whose verdict is ours: a chain is drafted, and its first drafts are accepted whatever the target says. */
 static hunch_status accepting_round(hunch_session *s, int accept, int depth, hunch_error *err) {
     hunch_engine *e = s->engine;
-    hn_batch b = {.row = e->row};
+    hn_batch b = hn_batch_begin(e);
     hunch_error why = {0};
     hn_draft_trees(e, &s, 1, NULL, &(hn_draft_probe){.depth = depth, .chain = true});
     s->round.n_rows = s->round.tree.n_rows;

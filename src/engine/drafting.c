@@ -7,6 +7,8 @@
  * controller's rates or, without one, by the drafters' estimates: rows go to the texts that have something to propose. What was drawn is
  * kept whatever it is (verification.md 11), so there a text has its share of the rows that are left before each level is drawn; the same
  * share limits drafters that pay for each row that they propose. */
+#include <string.h>
+
 #include "base/least.h"
 #include "engine/engine.h"
 #include "plan/tree_rows.h"
@@ -19,7 +21,7 @@ typedef struct drafting {
     int rows; /* most of all trees together, roots included */
     hn_cost_work beside;         /* in the pass */
     const hn_draft_probe *probe; /* NULL: none */
-    bool out[HN_MAX_MODELS][HN_MAX_TEXTS]; /* by drafter and session: a further level could not be kept */
+    bool (*out)[HN_MAX_MODELS];  /* by session and drafter: a further level could not be kept */
 } drafting;
 
 /* How deep a tree may go: never past what may still be emitted (the last token is the target's own), nor the context. */
@@ -47,11 +49,12 @@ static int rows_of_trees(const drafting *g) {
     return rows;
 }
 
-/* Marks the likeliest rows that the round's passes take, by estimate. */
-static void cut_by_estimate(const drafting *g, bool (*keep)[HN_TREE_ROWS]) {
-    const hn_tree *tree[HN_MAX_TEXTS];
-    for (int i = 0; i < g->n; i++) tree[i] = &g->s[i]->round.tree;
-    hn_plan_cut_by_estimate(tree, g->n, g->rows - g->n, g->e->cut, keep);
+/* The likeliest rows that the round's passes take, by estimate. */
+static bool (*cut_by_estimate(const drafting *g))[HN_TREE_ROWS] {
+    const hn_text_lists *l = &g->e->list;
+    for (int i = 0; i < g->n; i++) l->tree[i] = &g->s[i]->round.tree;
+    hn_plan_cut_by_estimate(l->tree, g->n, g->rows - g->n, g->e->cut, l->keep);
+    return l->keep;
 }
 
 /* The drafter has rows at this depth of the tree, none of which is kept: those after them are less likely, and cannot be. */
@@ -68,10 +71,9 @@ static bool all_cut(const hn_tree *t, const bool *keep, int drafter, int depth) 
 
 /* Leaves sessions out of the further levels of a drafter that pays for each level, if these could not be kept. */
 static void leave_out(drafting *g, const hn_drafter *d, int level) {
-    bool keep[HN_MAX_TEXTS][HN_TREE_ROWS];
     if (level == 0 || d->needs.cost != HN_COST_PER_LEVEL || rows_of_trees(g) <= g->rows) return;
-    cut_by_estimate(g, keep);
-    for (int i = 0; i < g->n; i++) g->out[d->index][i] |= all_cut(&g->s[i]->round.tree, keep[i], d->index, level);
+    bool (*keep)[HN_TREE_ROWS] = cut_by_estimate(g);
+    for (int i = 0; i < g->n; i++) g->out[i][d->index] |= all_cut(&g->s[i]->round.tree, keep[i], d->index, level);
 }
 
 /* Rows that this drafter may add. share: of the rows that are left. */
@@ -103,26 +105,25 @@ static hn_propose proposal_of(const drafting *g, int i, int budget, bool by_leve
 /* One level of every tree by one drafter. Sessions at their depth limit are left out, and those that it may not propose for. */
 static int propose_level(drafting *g, int drafter, int level, bool by_levels) {
     hn_drafter *d = &g->e->drafter[drafter];
-    hn_propose p[HN_MAX_TEXTS];
-    int of[HN_MAX_TEXTS], m = 0;
+    hn_propose *p = g->e->list.propose;
+    int *of = g->e->list.proposing, m = 0;
     if (level >= d->needs.max_depth) return 0;
     leave_out(g, d, level);
     for (int i = 0; i < g->n; i++)
-        if (may_propose(g, i, drafter) && level < depth_limit(g, i) && !g->out[drafter][i]) of[m++] = i;
+        if (may_propose(g, i, drafter) && level < depth_limit(g, i) && !g->out[i][drafter]) of[m++] = i;
     const int share = m > 0 ? hn_most(g->rows - rows_of_trees(g), 0) / m : 0;
     for (int k = 0; k < m; k++) p[k] = proposal_of(g, of[k], budget_of(g, of[k], d, share), by_levels);
     return m > 0 ? d->ops->propose(d, p, m, level) : 0;
 }
 
 static void draft_everything(drafting *g) {
-    bool keep[HN_MAX_TEXTS][HN_TREE_ROWS];
     int added = 1;
     for (int level = 0; added > 0 && level < HUNCH_MAX_DEPTH; level++) {
         added = 0;
         for (int d = 0; d < g->e->n_drafters; d++) added += propose_level(g, d, level, false);
     }
     if (rows_of_trees(g) <= g->rows) return;
-    cut_by_estimate(g, keep);
+    bool (*keep)[HN_TREE_ROWS] = cut_by_estimate(g);
     for (int i = 0; i < g->n; i++) hn_tree_keep(&g->s[i]->round.tree, keep[i], NULL);
 }
 
@@ -165,7 +166,7 @@ static void draft_by_levels(drafting *g, int d, const hn_plan_seq *plan, bool by
 
 static void draft_controlled(drafting *g) {
     hunch_engine *e = g->e;
-    hn_plan_seq plan[HN_MAX_TEXTS];
+    hn_plan_seq *plan = e->list.plan;
     int behind[HN_MAX_MODELS], d;
     bool by_history = false;
     for (int i = 0; i < g->n; i++) {
@@ -193,18 +194,19 @@ static double draft_passes(const hunch_engine *e) {
     return seconds;
 }
 
-/* Rows of the trees of n texts, roots included: those of one pass with logits, or of two if the roots take more than half of one. */
+/* Rows of the trees of n texts, roots included: those of one tree, or so many beside the roots if these take more than half of them. */
 static int rows_of_round(int n) {
-    _Static_assert(HN_MAX_TEXTS <= HN_LOGIT_ROWS, "each has its root in one pass at least");
-    return n <= HN_LOGIT_ROWS / 2 ? HN_LOGIT_ROWS : n + HN_LOGIT_ROWS;
+    return n <= HN_TREE_ROWS / 2 ? HN_TREE_ROWS : n + HN_TREE_ROWS;
 }
 
 void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n, const hn_cost_work *beside, const hn_draft_probe *probe) {
-    drafting g = {.e = e, .s = s, .n = n, .rows = rows_of_round(n), .beside = beside ? *beside : (hn_cost_work){0}, .probe = probe};
+    drafting g = {.e = e, .s = s, .n = n, .rows = rows_of_round(n), .beside = beside ? *beside : (hn_cost_work){0}, .probe = probe,
+                  .out = e->list.out};
     const double start = hn_now(), before = draft_passes(e);
     for (int i = 0; i < n; i++)
         hn_tree_reset(&s[i]->round.tree, s[i]->text.token[s[i]->text.n - 1], hn_least(HN_TREE_ROWS, 1 + s[i]->request.draft_rows));
     if (e->n_drafters == 0) return;
+    memset(g.out, 0, (size_t)n * sizeof *g.out);
     if (e->controller)
         draft_controlled(&g);
     else

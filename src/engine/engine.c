@@ -125,7 +125,15 @@ static void choose_chunk(hunch_engine *e, int asked) {
            (rows > usual || rows > e->context || bytes_of_rows(e, rows) > hn_memory_available() / 8))
         rows /= 2;
     e->chunk = rows < HN_PASS_ROWS ? rows : HN_PASS_ROWS;
-    e->pass_rows = hn_least(hn_most(e->chunk, HN_MAX_ROWS) + HN_LOGIT_ROWS, HN_PASS_ROWS);
+}
+
+/* Of a pass: all trees of a round, and beside them the last row of each prompt, have logits; a single text has one or the other. */
+static void choose_sizes(hunch_engine *e) {
+    _Static_assert(HN_MAX_TEXTS + HN_TREE_ROWS <= HN_PASS_ROWS, "one pass has all trees");
+    const int trees = e->parallel > 1 ? e->parallel + HN_TREE_ROWS : HN_TREE_ROWS;
+    e->most.texts = hn_most(e->parallel, HN_MAX_ROWS);
+    e->most.logits = trees;
+    e->most.rows = hn_least(hn_most(e->chunk, HN_MAX_ROWS) + trees, HN_PASS_ROWS);
 }
 
 /* One pool for the target and for every drafter with rows of its own (contract C7). */
@@ -180,11 +188,11 @@ static hunch_status open_parts(hunch_engine *e, const hunch_engine_options *o, h
     if (!st) st = hn_stats_open(e, err);
     if (!st && e->n_drafters > 0) st = open_cut(e, err);
     choose_chunk(e, o->chunk);
-    e->row = hn_zalloc((size_t)e->pass_rows, sizeof *e->row);
-    if (!st && !e->row) st = hn_fail_memory(err, "rows of a pass", (size_t)e->pass_rows * sizeof *e->row);
+    choose_sizes(e);
+    if (!st) st = hn_text_lists_open(&e->list, e->parallel, e->most.rows, err);
     if (!st) st = open_pool(e, o, err);
     const hn_feature_set features = feature_set(e);
-    if (!st) st = hn_runner_open_for(&e->runner, &e->model->target, e->cache, 0, e->context, e->pass_rows, &features, err);
+    if (!st) st = hn_runner_open_for(&e->runner, &e->model->target, e->cache, 0, e->context, &e->most, &features, err);
     if (!st) st = hn_verifiers_open(&e->verifiers, e->model->target.pool, e->model->target.arch.vocab, err);
     if (!st && controlled) st = open_controller(e, err);
     return st ? st : hn_oracle_open(e, o, err);
@@ -250,7 +258,7 @@ void hunch_engine_close(hunch_engine **ep) {
     hn_free(e->drafter);
     hn_free(e->session);
     hn_free(e->drafter_stats);
-    hn_free(e->row);
+    hn_text_lists_close(&e->list);
     hn_free(e->cut);
     hn_free(e);
 }
@@ -266,13 +274,13 @@ void hn_engine_enter(hunch_engine *e) {
     for (int i = 0; i < e->parallel; i++) {
         if (!e->session[i]) continue;
         e->session[i]->held = true;
-        e->held[e->n_held++] = e->session[i];
+        e->list.held[e->n_held++] = e->session[i];
     }
 }
 
 void hn_engine_leave(hunch_engine *e) {
     e->busy = false;
-    while (e->n_held > 0) hn_session_let_go(e->held[--e->n_held]);
+    while (e->n_held > 0) hn_session_let_go(e->list.held[--e->n_held]);
     if (e->forget) hunch_engine_forget(e);
 }
 

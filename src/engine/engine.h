@@ -3,7 +3,7 @@
  * (what of an answer is thinking), engine.c (open and close), open_drafters.c (its drafters), oracle.c (what those of tests know),
  * request.c (what a session was asked for), session.c (its life, from open to close), scheduler.c (which sessions have a place),
  * shared_rows.c (rows that texts share), emit.c (what is emitted, and when a text ends), prompt_rows.c (values of a prompt's rows),
- * engine_stats.c (an engine's numbers), repeats.c (answers that repeat themselves), drafting.c (the trees of a round), round.c (the one
+ * engine_stats.c (an engine's numbers), text_lists.c (memory of a round's lists), repeats.c (answers that repeat themselves), drafting.c (the trees of a round), round.c (the one
  * round of all sessions), internal_rows.c (a sequence that is no session's), stream.c (on_output), draft_api.c (hunch_draft),
  * inspect_api.c (evaluate, inspect, convert), measure_api.c (times of passes, limits of the machine), check_api.c and its parts
  * (head_check.h: whether a draft head fits and drafts well), curves.c (measured costs between processes). */
@@ -41,6 +41,28 @@ struct hunch_model {
     bool text_only; /* target is zeroed */
 };
 
+/* Lists of a round, each [parallel] but the last two (text_lists.c). A name says what it has, and who of round.c, drafting.c and
+ * shared_rows.c uses it, until which call returns: none is used twice at a time. */
+typedef struct hn_text_lists {
+    hunch_session **running, **decoding; /* of hunch_engine_round, of hn_round */
+    hunch_session **ended;               /* while they are released */
+    hunch_session **alike;               /* of hn_flush_alike */
+    hunch_session **held;                /* while the engine is busy: sessions that had a place when the call began */
+    hunch_session **pass;                /* of hn_batch, as the next three */
+    int *pass_seq, *n_certain;
+    bool *first_token;
+    hn_verify_job **job;                 /* while a pass is verified */
+    int *flush;                          /* sequences, of hn_flush_pending */
+    hn_propose *propose;                 /* of a drafter's level, and which session each is of */
+    int *proposing;
+    hn_plan_seq *plan;                   /* of hn_draft_trees, as the next three */
+    const hn_tree **tree;
+    bool (*keep)[HN_TREE_ROWS];
+    bool (*out)[HN_MAX_MODELS];
+    hn_row *row;                         /* [most.rows] of the pass that is being put together */
+    hn_feed_row *feed;                   /* [most.rows] that were committed */
+} hn_text_lists;
+
 struct hunch_engine {
     hunch_model *model;
     hn_cache *cache;
@@ -57,10 +79,11 @@ struct hunch_engine {
     char *curve_path, *curve_key; /* file and key of the controller's costs; NULL: not kept */
     int states; /* of recurrent layers: most that are kept for later texts */
     int context, parallel;
-    int chunk, pass_rows; /* rows of a prompt in a pass; of a pass in total: room for those that decode beside it */
+    int chunk;            /* rows of a prompt in a pass */
+    hn_pass_sizes most;   /* of a pass: rows of a prompt, and beside them those of all trees */
     double max_pause;     /* seconds between two rounds in which prompts are read beside decoding texts */
     double row_s;         /* seconds a row of the newest rounds with rows of prompts; 0: there was none */
-    hn_row *row;          /* [pass_rows] of the pass that is being put together */
+    hn_text_lists list;
     hn_dtype kv;
     bool reuse; /* of prefixes */
     bool pooling;
@@ -72,8 +95,7 @@ struct hunch_engine {
     hunch_session *callback_session, *callback_next;      /* while callbacks run: whose, and the one after it */
     bool in_output_callback;            /* on_output runs */
     bool busy;               /* a call that runs passes has not returned: its callbacks may run */
-    hunch_session *held[HN_MAX_TEXTS]; /* while busy: sessions that had a place when the call began */
-    int n_held;
+    int n_held;              /* of list.held */
     bool forget;             /* was asked for while busy */
     uint64_t salt_key[2];    /* of the hash that makes numbers of salts */
     uint64_t opened;         /* sessions so far */
@@ -272,6 +294,11 @@ bool hn_prompt_wants_logits(const hunch_session *s, size_t row);
 bool hn_prompt_wants_state(const hunch_session *s, size_t row);
 /* Takes what it needs of the rows that the last pass computed. */
 void hn_prompt_rows_read(hunch_session *s);
+
+/* ---- text_lists.c ---- */
+
+hunch_status hn_text_lists_open(hn_text_lists *l, int texts, int rows, hunch_error *err); /* what was made before an error is closed too */
+void hn_text_lists_close(hn_text_lists *l);
 
 /* ---- engine_stats.c ---- */
 

@@ -15,7 +15,7 @@
 /* Extends it to `upto` committed rows of arbitrary text, `chunk` rows a pass; last_logits: of the last row. */
 static hunch_status read_on(hunch_engine *e, int upto, int chunk, bool last_logits, hunch_error *err) {
     const int id = hn_internal_seq(e), vocab = e->model->target.arch.vocab;
-    hn_row *rows = e->row;
+    hn_row *rows = e->list.row;
     uint64_t seed = 1;
     for (int at; (at = hn_cache_committed(e->cache, id, 0)) < upto;) {
         const int m = upto - at < chunk ? upto - at : chunk;

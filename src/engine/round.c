@@ -4,7 +4,7 @@
  *   prefilling sessions   rows = the next chunk of the prompt, whose last row decides the first token; or, of a text that
  *                         was preempted, of its tokens so far
  *   decoding sessions     rows = the draft tree, whose root is the newest token
- * Sessions are packed into passes of at most pass_rows rows, at most HN_LOGIT_ROWS of them with logits: decoding ones first, then prompts,
+ * Sessions are packed into passes of at most most.rows rows, most.logits of them with logits: decoding ones first, then prompts,
  * the oldest first, as many rows of these as the pause between two tokens of the others allows (chunked prefill, Sarathi 2308.16369). By
  * contract C2 the packing changes no bit. */
 #include <assert.h>
@@ -37,7 +37,7 @@ static void learn_row(hunch_engine *e, double seconds) {
 static int chunk_rows(const hunch_session *s, int budget) {
     const int done = hn_cache_committed(s->engine->cache, s->id, 0), left = (int)hn_prefill_rows(s) - done;
     int chunk = s->engine->chunk;
-    if (s->request.prompt_logprobs) chunk = hn_least(chunk, HN_LOGIT_ROWS);
+    if (s->request.prompt_logprobs) chunk = hn_least(chunk, HN_MAX_ROWS);
     if (hn_model_is_recurrent(&s->engine->model->target.arch)) chunk -= done % chunk; /* ends where the index keeps states */
     return hn_least(hn_least(left, chunk), budget);
 }
@@ -47,6 +47,11 @@ static hn_logits logits_wanted(const hunch_session *s) {
     const hn_session_request *r = &s->request;
     const bool best = r->rule == HN_RULE_GREEDY && hn_sampler_takes_best(&s->sampler, s->text.n) && !r->logprobs && !r->on_logits;
     return best ? HN_LOGITS_BEST : HN_LOGITS_ALL;
+}
+
+hn_batch hn_batch_begin(hunch_engine *e) {
+    const hn_text_lists *l = &e->list;
+    return (hn_batch){.row = l->row, .session = l->pass, .cache_seq = l->pass_seq, .n_certain = l->n_certain, .first_token = l->first_token};
 }
 
 void hn_batch_add(hn_batch *b, hunch_session *s) {
@@ -123,7 +128,7 @@ static hunch_status emit_verdict(hunch_session *s, int *kept, hunch_error *err) 
 /* Feeds the committed rows of the pass to the drafters that read the target, of all its sessions together. Texts that ended are
  * included: their rows will be shared. */
 static void feed(hunch_engine *e, const hn_batch *b) {
-    hn_feed_row rows[HN_PASS_ROWS];
+    hn_feed_row *rows = e->list.feed;
     hn_buf buffers[HN_MAX_FEATURES];
     int n = 0;
     for (int k = 0; k < b->n_sessions; k++) {
@@ -167,7 +172,7 @@ static void verification_of(hunch_session *s, const hn_batch *b) {
 /* The verdicts on all trees of the pass, by all workers; what they say is emitted later, in order. A text's part of the time is by its
  * part of the work. */
 static void verify(hunch_engine *e, const hn_batch *b) {
-    hn_verify_job *job[HN_MAX_TEXTS];
+    hn_verify_job **job = e->list.job;
     const double start = hn_now();
     double sum = 0;
     int n = 0;
@@ -291,7 +296,7 @@ static void report_session(hunch_session *s, double pass_s) {
 
 /* Sessions that ended are released, after their drafters' pending rows were computed in one batch. */
 static void release_ended(hunch_engine *e, const hn_batch *b) {
-    hunch_session *ended[HN_MAX_TEXTS];
+    hunch_session **ended = e->list.ended;
     int n = 0;
     for (int i = 0; i < b->n_sessions; i++)
         if (!hn_session_running(b->session[i])) ended[n++] = b->session[i];
@@ -328,7 +333,7 @@ void hn_batch_end(hunch_engine *e, hn_batch *b) {
         hunch_session_state *t = &b->session[i]->stats;
         *(b->first_token[i] ? &t->prefill_s : &t->decode_s) += per_row * b->session[i]->round.n_rows;
     }
-    *b = (hn_batch){.row = e->row};
+    *b = hn_batch_begin(e);
 }
 
 /* Runs and processes a batch. */
@@ -358,7 +363,7 @@ static hn_cost_work prompts_beside(const hunch_engine *e, hunch_session *const *
     for (int i = 0; i < n; i++) {
         if (!prefilling(sessions[i])) continue;
         const int rows = chunk_rows(sessions[i], budget), done = hn_cache_committed(e->cache, sessions[i]->id, 0);
-        if (rows == 0 || n_decoding + beside.prompt + rows > e->pass_rows) break;
+        if (rows == 0 || n_decoding + beside.prompt + rows > e->most.rows) break;
         budget -= rows;
         beside.prompt += rows;
         beside.reads += hn_reads(e, done);
@@ -388,18 +393,18 @@ static hunch_status run_rows(hunch_engine *e, hn_batch *b, hunch_session *const 
     for (int i = 0; !st && i < n; i++) {
         hunch_session *s = sessions[i];
         if (s->id < 0 || s->round.n_rows == 0 || prefilling(s) != prompts) continue;
-        if (b->n_rows + s->round.n_rows > e->pass_rows || b->n_logits + most_logits(s) > HN_LOGIT_ROWS) st = flush(e, b, err);
+        if (b->n_rows + s->round.n_rows > e->most.rows || b->n_logits + most_logits(s) > e->most.logits) st = flush(e, b, err);
         if (!st) hn_batch_add(b, s);
     }
     return st;
 }
 
 hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hunch_error *err) {
-    hunch_session *decoding[HN_MAX_TEXTS];
-    hn_batch b = {.row = e->row};
+    hunch_session **decoding = e->list.decoding;
+    hn_batch b = hn_batch_begin(e);
     int n_decoding = 0, rows = 0;
     const double start = hn_now();
-    assert(n <= HN_MAX_TEXTS);
+    assert(n <= e->parallel);
     for (int i = 0; i < n; i++) {
         if (prefilling(sessions[i])) continue;
         sessions[i]->round.place = n_decoding;
@@ -427,11 +432,11 @@ hunch_status hunch_engine_round(hunch_engine *e, hunch_error *err) {
     const hn_argument needed[] = {{"e", e}, {0}};
     hunch_status st = hn_check_arguments(__func__, needed, err);
     if (st) return st;
-    hunch_session *running[HN_MAX_TEXTS];
     int n = 0;
     if (e->in_output_callback) return hn_fail(err, HUNCH_USAGE, "a round from inside on_output: expected the callback to return first");
     st = hn_engine_check_idle(e, err);
     if (st) return st;
+    hunch_session **running = e->list.running;
     hn_expire(e);
     hn_admit(e);
     for (int i = 0; i < e->parallel; i++)

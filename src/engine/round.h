@@ -9,17 +9,19 @@
 
 /* A pass that is being put together. */
 typedef struct hn_batch {
-    hn_row *row; /* the engine's */
-    hunch_session *session[HN_MAX_TEXTS];
-    int cache_seq[HN_MAX_TEXTS];
-    int n_certain[HN_MAX_TEXTS]; /* rows of each session that will be committed whatever the verifier decides */
-    bool first_token[HN_MAX_TEXTS]; /* nothing was emitted before */
+    hn_row *row; /* lists of the engine, as the next four */
+    hunch_session **session;
+    int *cache_seq;
+    int *n_certain;    /* rows of each session that will be committed whatever the verifier decides */
+    bool *first_token; /* nothing was emitted before */
     int n_rows, n_logits, n_sessions;
     int n_prompt_rows;      /* of n_rows: of prompts, and of preempted texts that are read again */
     hn_cost_work work;      /* for the controller */
     double start, pass_s;   /* when the pass began; its seconds */
 } hn_batch;
 
+/* An empty one: there is one at a time. */
+hn_batch hn_batch_begin(hunch_engine *e);
 /* Adds the session's round.n_rows rows, which are reserved (hn_make_room). */
 void hn_batch_add(hn_batch *b, hunch_session *s);
 /* Runs the pass. */

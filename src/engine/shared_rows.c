@@ -25,8 +25,8 @@ void hn_session_publish_end(hunch_session *s) {
 }
 
 void hn_flush_pending(hunch_engine *e, hunch_session *const *s, int n) {
-    int seq[HN_MAX_TEXTS], m = 0;
-    assert(n <= HN_MAX_TEXTS);
+    int *seq = e->list.flush, m = 0;
+    assert(n <= e->parallel);
     for (int i = 0; e->reuse && i < n; i++)
         if (s[i]->stats.finish != HUNCH_FINISH_FAILED && s[i]->stats.finish != HUNCH_FINISH_CANCELLED) seq[m++] = s[i]->id;
     for (int i = 0; m > 0 && i < e->n_drafters; i++)
@@ -53,7 +53,7 @@ static bool rows_missing(const hunch_engine *e, const hunch_session *s, size_t r
 
 void hn_flush_alike(const hunch_session *s) {
     hunch_engine *e = s->engine;
-    hunch_session *alike[HN_MAX_TEXTS];
+    hunch_session **alike = e->list.alike;
     const size_t page = (size_t)hn_cache_step(e->cache);
     int n = 0;
     for (int i = 0; i < e->parallel; i++) {

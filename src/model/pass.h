@@ -34,22 +34,29 @@ enum { HN_FEATURE_POST_NORM = -1 };
 
 typedef struct hn_runner hn_runner;
 
-/* max_context: the most rows of a sequence. first_group: the first of the model's groups (hn_kv_groups) in the cache,
- * in order, all of one model_id (hn_cache_group); a head without layers has none. features may be NULL. The model and the cache
- * are borrowed. */
+/* The most of a pass: three numbers that do not depend on each other, but that each sequence has a row. */
+typedef struct hn_pass_sizes {
+    int texts;  /* sequences, up to HN_MAX_TEXTS: a page table each */
+    int logits; /* rows with logits, up to HN_PASS_ROWS. Those that have their best one alone need none of the memory for all logits: the
+                   system gives it when it is written */
+    int rows;   /* up to HN_PASS_ROWS */
+} hn_pass_sizes;
+
+/* For passes of HN_MAX_ROWS of each. max_context: the most rows of a sequence. first_group: the first of the model's groups (hn_kv_groups)
+ * in the cache, in order, all of one model_id (hn_cache_group); a head without layers has none. features may be NULL. The model and the
+ * cache are borrowed. */
 hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                             const hn_feature_set *features, hunch_error *err);
 void hn_runner_close(hn_runner **r);
-/* The same for passes of up to max_rows rows (HN_MAX_ROWS..HN_PASS_ROWS): passes of more than HN_MAX_ROWS are prompts, without logits. */
-hunch_status hn_runner_open_for(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context, int max_rows,
-                                const hn_feature_set *features, hunch_error *err);
+/* The same for passes of other sizes, all at least HN_MAX_ROWS. */
+hunch_status hn_runner_open_for(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
+                                const hn_pass_sizes *most, const hn_feature_set *features, hunch_error *err);
 /* Sets the table of operations for later passes, which forwards to the model's (ops/profile.h); NULL: the model's. */
 void hn_runner_set_ops(hn_runner *r, const hn_ops *o);
 
-/* Runs n rows (1..HN_MAX_ROWS, or as many as the runner was opened for) of n_seqs sequences (at most HN_MAX_TEXTS), at
- * most HN_LOGIT_ROWS of them with logits; cache_seq[i] is the cache's id of sequence i. Row j of a sequence takes the
- * sequence's tentative slot j; its position is committed + depth. Reserves the slots, and runs the pass without options. Errors:
- * HUNCH_NO_MEMORY (pages). Nothing is committed. */
+/* Runs n rows of n_seqs sequences, some of them with logits, as many of each as the runner was opened for; cache_seq[i] is the cache's id
+ * of sequence i. Row j of a sequence takes the sequence's tentative slot j; its position is committed + depth. Reserves the slots, and runs the pass
+ * without options. Errors: HUNCH_NO_MEMORY (pages). Nothing is committed. */
 hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, hunch_error *err);
 
 /* ---- rows over several passes, and draft heads ---- */
@@ -76,7 +83,7 @@ typedef struct hn_pass_options {
     const int32_t *feature, *output; /* [n] */
     bool drafts;
     /* Heads with steps: the step of the rows' own outputs; how many further outputs, of the next steps, each row with
-     * logits needs (NULL: none), at most HN_LOGIT_ROWS outputs in all. Drafts are not rows of the cache, and all have
+     * logits needs (NULL: none), at most HN_MAX_ROWS outputs in all. Drafts are not rows of the cache, and all have
      * logits. */
     int step;
     const int *further; /* [n] */

@@ -43,10 +43,10 @@ typedef struct hn_pass_groups {
 
 /* The rows of a pass. Described on the host before each pass (pass_rows.c), then written to the buffers, which workers read. */
 typedef struct hn_pass_rows {
-    int max;                         /* of a pass: HN_MAX_ROWS, or for prompts up to HN_PASS_ROWS */
+    int max, max_texts;              /* of a pass */
     int path_room, n_path;           /* entries of path_slots; of this pass */
     hn_row_image *image;             /* owned */
-    int32_t *table[HN_MODEL_GROUPS]; /* owned: host copy of the page tables [HN_MAX_TEXTS][stride] */
+    int32_t *table[HN_MODEL_GROUPS]; /* owned: host copy of the page tables [max_texts][stride] */
     hn_buf image_buf;
     hn_rows group[HN_MODEL_GROUPS]; /* the same rows; the page tables are each group's own */
     hn_rows turned;                 /* the rows with the positions that they are rotated by */
@@ -85,13 +85,14 @@ typedef struct hn_step_rows {
 /* From the stream to logits. Numbers of rows are described before each pass (pass_rows.c), workers write the buffers; host: views of
  * them after the pass. */
 typedef struct hn_pass_output {
-    int rows; /* the most that are gathered after the layers */
-    hn_matrix x, norm, logits;
+    int rows, max_logits; /* the most that are gathered after the layers; of them with logits */
+    hn_matrix x, norm;
+    hn_matrix logits; /* [max_logits]: those of rows with all logits come first, so the memory of other rows is never touched */
     hn_act act;
     hn_top best;                /* of each row */
     hn_top nearest;             /* with clusters: of the centroids, those whose outputs are computed */
     int n, n_full, n_logits;    /* gathered rows; the first n_full have all their logits, the first n_logits the best of them */
-    int16_t of_row[HN_PASS_ROWS + HN_LOGIT_ROWS]; /* the gathered row of each row, -1: none; further outputs follow the rows */
+    int16_t of_row[HN_PASS_ROWS + HN_MAX_ROWS]; /* the gathered row of each row, -1: none; further outputs follow the rows */
     const float *host_logits, *host_value, *host_sums;
     const int32_t *host_best, *host_clusters;
 } hn_pass_output;

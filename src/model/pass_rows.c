@@ -90,7 +90,7 @@ static void describe_outputs(hn_runner *r, const hn_row *rows, int n, const hn_p
     r->out.n_full = r->out.n;
     gather_wanting(r, rows, n, HN_LOGITS_BEST);
     r->out.n_logits = r->out.n;
-    assert(r->out.n_logits <= HN_LOGIT_ROWS);
+    assert(r->out.n_logits <= r->out.max_logits);
     for (int i = 0; i < n; i++) {
         if (!rows[i].feature) continue;
         r->features.of_row[i] = (int16_t)r->features.n;
@@ -119,13 +119,13 @@ static void describe_steps(hn_runner *r, const hn_row *rows, int n, const hn_pas
         r->steps.further[i] = next;
         next += more->further ? more->further[i] : 0;
     }
-    assert(next <= HN_MAX_ROWS + HN_LOGIT_ROWS);
+    assert(next <= 2 * HN_MAX_ROWS);
     for (int k = 0; k <= steps; k++) {
         const int behind = k - more->step;
         r->steps.begin[k] = r->out.n;
         for (int i = 0; k < steps && behind >= 0 && i < n; i++) {
             if (rows[i].logits == HN_LOGITS_NONE || behind > (more->further ? more->further[i] : 0)) continue;
-            assert(r->out.n < HN_LOGIT_ROWS);
+            assert(r->out.n < HN_MAX_ROWS);
             r->out.of_row[behind ? r->steps.further[i] + behind - 1 : i] = (int16_t)r->out.n;
             r->rows.image->out[r->out.n++] = i;
         }
@@ -248,7 +248,7 @@ void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_
     const hn_rows_kind kind = r->m->arch.draft_head.rows.kind;
     const bool cached = has_slots(r, more);
     int first = 0, path = 0;
-    assert(n >= 1 && n <= r->rows.max && n_seqs >= 1 && n_seqs <= n && n_seqs <= HN_MAX_TEXTS);
+    assert(n >= 1 && n <= r->rows.max && n_seqs >= 1 && n_seqs <= n && n_seqs <= r->rows.max_texts);
     r->rows.group[0].n = n;
     r->rows.group[0].n_seqs = n_seqs;
     r->rows.group[0].max_position = 0;

@@ -15,7 +15,7 @@
 #include "model/pass_private.h"
 
 size_t hn_walk_most_steps(const hn_runner *r) {
-    return (size_t)r->rows.max + (size_t)HN_MAX_TEXTS * (2 * HN_MAX_ROWS + HN_MOST_TAPS);
+    return (size_t)r->rows.max + (size_t)r->rows.max_texts * (2 * HN_MAX_ROWS + HN_MOST_TAPS);
 }
 
 /* The walk of one sequence while it is built. Nodes are numbered: the draft rows, then those of the pass. */

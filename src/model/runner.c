@@ -12,7 +12,7 @@
 static hunch_status open_table(hn_runner *r, int g, hunch_error *err) {
     assert(hn_cache_model_id(r->groups.cache, r->groups.first + g) == r->groups.model_id);
     r->rows.group[g].page_stride = hn_cache_table_stride(r->groups.cache, r->groups.first + g);
-    const size_t table = (size_t)r->rows.group[g].page_stride * HN_MAX_TEXTS;
+    const size_t table = (size_t)r->rows.group[g].page_stride * (size_t)r->rows.max_texts;
     r->rows.table[g] = hn_zalloc(table, sizeof *r->rows.table[g]);
     if (r->groups.states == g) r->walk.next_table = hn_zalloc(table, sizeof *r->walk.next_table);
     return r->rows.table[g] && (r->groups.states != g || r->walk.next_table)
@@ -64,6 +64,8 @@ static hunch_status open_tables(hn_runner *r, int first_group, const hn_layer_pl
     return HUNCH_OK;
 }
 
+static const hn_pass_sizes usual_sizes = {HN_MAX_ROWS, HN_MAX_ROWS, HN_MAX_ROWS};
+
 /* Entries for the paths of a tree of HN_MAX_ROWS rows, including draft rows, or of one or more chains of max_rows rows in all. */
 static int most_paths(int max_rows) {
     const int tree = HN_MAX_ROWS * HN_MAX_ROWS, chain = max_rows * (max_rows + 1) / 2;
@@ -72,7 +74,8 @@ static int most_paths(int max_rows) {
 
 /* What a runner is opened with beside its model and its cache. */
 typedef struct runner_needs {
-    int first_group, max_context, max_rows;
+    int first_group, max_context;
+    hn_pass_sizes most;
     const hn_feature_set *set;    /* NULL: none */
     hn_head_stores stores;
     const hn_layer_place *place;  /* of a runner that borrows; else NULL */
@@ -87,10 +90,12 @@ static hunch_status runner_open(hn_runner **out, const hn_model *m, hn_cache *ca
     r->m = m;
     r->ops = &m->ops;
     r->groups.cache = cache;
-    r->rows.max = needs->max_rows;
-    r->out.rows = hn_most(HN_LOGIT_ROWS, (set && set->post_norm) || stores->features ? needs->max_rows : 0);
+    r->rows.max = needs->most.rows;
+    r->rows.max_texts = needs->most.texts;
+    r->out.max_logits = needs->most.logits;
+    r->out.rows = (set && set->post_norm) || stores->features ? needs->most.rows : needs->most.logits;
     r->max_context = needs->max_context;
-    r->rows.path_room = most_paths(needs->max_rows);
+    r->rows.path_room = most_paths(needs->most.rows);
     r->head.store_rows = stores->features;
     r->head.output_rows = stores->outputs;
     r->out.best.k = stores->best;
@@ -110,20 +115,21 @@ static hunch_status runner_open(hn_runner **out, const hn_model *m, hn_cache *ca
 
 hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                             const hn_feature_set *features, hunch_error *err) {
-    return hn_runner_open_for(out, m, cache, first_group, max_context, HN_MAX_ROWS, features, err);
+    return hn_runner_open_for(out, m, cache, first_group, max_context, &usual_sizes, features, err);
 }
 
-hunch_status hn_runner_open_for(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context, int max_rows,
-                                const hn_feature_set *features, hunch_error *err) {
-    const runner_needs needs = {first_group, max_context, max_rows, features, {0, 0, 1}, NULL};
-    assert(!hn_arch_is_head(&m->arch) && max_rows >= HN_MAX_ROWS && max_rows <= HN_PASS_ROWS);
+hunch_status hn_runner_open_for(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
+                                const hn_pass_sizes *most, const hn_feature_set *features, hunch_error *err) {
+    const runner_needs needs = {first_group, max_context, *most, features, {0, 0, 1}, NULL};
+    assert(!hn_arch_is_head(&m->arch) && most->texts >= HN_MAX_ROWS && most->texts <= HN_MAX_TEXTS);
+    assert(most->logits >= HN_MAX_ROWS && most->logits <= most->rows && most->rows <= HN_PASS_ROWS);
     return runner_open(out, m, cache, &needs, err);
 }
 
 hunch_status hn_runner_open_head(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                                  const hn_head_stores *stores, hunch_error *err) {
     assert(hn_arch_is_head(&m->arch) && stores->features > 0 && stores->outputs > 0 && stores->best > 0);
-    const runner_needs needs = {first_group, max_context, HN_MAX_ROWS, NULL, *stores, NULL};
+    const runner_needs needs = {first_group, max_context, usual_sizes, NULL, *stores, NULL};
     hunch_status st = runner_open(out, m, cache, &needs, err);
     if (!st && hn_head_has_markov(&m->arch.draft_head)) st = hn_markov_open(*out, stores->outputs, err);
     if (st && *out) hn_runner_close(out);
@@ -132,7 +138,7 @@ hunch_status hn_runner_open_head(hn_runner **out, const hn_model *m, hn_cache *c
 
 hunch_status hn_runner_open_borrowed(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, const hn_layer_place *place,
                                      const hn_head_stores *stores, int max_context, hunch_error *err) {
-    const runner_needs needs = {first_group, max_context, HN_MAX_ROWS, NULL, stores ? *stores : (hn_head_stores){0, 0, 1}, place};
+    const runner_needs needs = {first_group, max_context, usual_sizes, NULL, stores ? *stores : (hn_head_stores){0, 0, 1}, place};
     assert(m->arch.layers > 0 && hn_arch_is_head(&m->arch) == (stores != NULL));
     return runner_open(out, m, cache, &needs, err);
 }

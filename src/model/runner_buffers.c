@@ -117,7 +117,7 @@ static void list_walk(hn_buf_room *room, hn_runner *r) {
     r->walk.at.step = hn_buf_room_take(room, hn_walk_most_steps(r) * sizeof *r->walk.step);
     r->walk.at.first = hn_buf_room_take(room, sizeof r->walk.first);
     r->walk.at.fresh = hn_buf_room_take(room, sizeof r->walk.fresh);
-    r->walk.next_state = hn_buf_room_take(room, sizeof(int32_t) * HN_MAX_TEXTS * (size_t)r->rows.group[r->groups.states].page_stride);
+    r->walk.next_state = hn_buf_room_take(room, sizeof(int32_t) * (size_t)r->rows.max_texts * (size_t)r->rows.group[r->groups.states].page_stride);
 }
 
 /* Of a draft head outside its layers. */
@@ -151,12 +151,12 @@ static void list_steps(hn_buf_room *room, hn_runner *r) {
 }
 
 /* The k best of each row with logits. */
-static hn_top room_top(hn_buf_room *room, int k) {
-    const size_t n = HN_LOGIT_ROWS * (size_t)k;
+static hn_top room_top(hn_buf_room *room, const hn_runner *r, int k) {
+    const size_t n = (size_t)r->out.max_logits * (size_t)k;
     return (hn_top){.k = k,
                     .id = hn_buf_room_take(room, sizeof(int32_t) * n),
                     .value = hn_buf_room_take(room, sizeof(float) * n),
-                    .scratch = hn_buf_room_take(room, room->ops->top_scratch(room->ops, HN_LOGIT_ROWS, k))};
+                    .scratch = hn_buf_room_take(room, room->ops->top_scratch(room->ops, r->out.max_logits, k))};
 }
 
 static void list_outputs(hn_buf_room *room, hn_runner *r) {
@@ -166,11 +166,12 @@ static void list_outputs(hn_buf_room *room, hn_runner *r) {
     r->out.x = hn_buf_room_matrix(room, r->out.rows, a->hidden);
     r->out.norm = hn_buf_room_matrix(room, r->out.rows, a->hidden);
     r->out.act = hn_buf_room_act(room, r->out.rows, a->hidden);
-    r->out.logits = hn_buf_room_matrix(room, HN_LOGIT_ROWS, logits);
-    r->out.best = room_top(room, r->out.best.k);
+    r->out.logits = hn_buf_room_matrix(room, r->out.max_logits, logits);
+    r->out.best = room_top(room, r, r->out.best.k);
     r->out.best.map = r->m->head.ids;
-    r->out.best.sums = hn_buf_room_take(room, hn_arch_is_head(a) ? sizeof(float) * HN_LOGIT_ROWS * (size_t)hn_sum_parts(logits) : 0);
-    if (d->kind == HN_OUTPUT_CLUSTERS) r->out.nearest = room_top(room, d->clusters.used);
+    const size_t sums = sizeof(float) * (size_t)r->out.max_logits * (size_t)hn_sum_parts(logits);
+    r->out.best.sums = hn_buf_room_take(room, hn_arch_is_head(a) ? sums : 0);
+    if (d->kind == HN_OUTPUT_CLUSTERS) r->out.nearest = room_top(room, r, d->clusters.used);
     r->features.states = hn_buf_room_matrix(room, r->rows.max * (r->features.n_boundaries + 1), a->hidden);
 }
 
@@ -193,7 +194,7 @@ static void list_rows(hn_buf_room *room, hn_runner *r) {
         r->rows.group[g] = rows;
         r->rows.group[g].page_stride = stride;
         if (r->groups.borrowed) r->rows.group[g].slot = (hn_buf){NULL, 0};
-        r->rows.group[g].page_table = hn_buf_room_take(room, sizeof(int32_t) * HN_MAX_TEXTS * (size_t)stride);
+        r->rows.group[g].page_table = hn_buf_room_take(room, sizeof(int32_t) * (size_t)r->rows.max_texts * (size_t)stride);
     }
     r->rows.turned = rows;
     r->rows.turned.position = hn_at(image, offsetof(hn_row_image, turned));

@@ -29,7 +29,7 @@ enum {
 };
 static const size_t scratch_cap = (size_t)64 << 20;
 
-/* One call of the operation, and the first items of its sequences. */
+/* One call of the operation. */
 typedef struct call {
     const hn_exec *ex;
     const hn_rows *rows;
@@ -51,7 +51,6 @@ typedef struct call {
     bool split;  /* items are single spans */
     struct rank_scratch *rank_scratch; /* this rank's */
     float *part;       /* [row][head][spans][STATS + v_dim], if split */
-    int first_item[HN_MAX_TEXTS + 1];
 } call;
 
 /* The queries of an item that see something of a span, and their results. */
@@ -79,6 +78,7 @@ typedef struct merged {
 
 /* The buffers of a rank. Too large for the stack: rank 0 runs on the stack of the library's caller. */
 typedef struct rank_scratch {
+    int first_item[HN_MAX_TEXTS + 1]; /* of each sequence */
     tile t;
     merged g;
 } rank_scratch;
@@ -422,12 +422,12 @@ static int number_items(call *c) {
     int64_t items = 0;
     for (int seq = 0; seq < c->rows->n_seqs; seq++) {
         int first, last;
-        c->first_item[seq] = (int)items;
+        c->rank_scratch->first_item[seq] = (int)items;
         seq_nodes(c, seq, &first, &last);
         items += (int64_t)c->kv->kv_heads * seq_tiles(c, seq) * (c->split ? last - first + 1 : 1);
         if (items > ITEMS_MAX) return -1;
     }
-    c->first_item[c->rows->n_seqs] = (int)items;
+    c->rank_scratch->first_item[c->rows->n_seqs] = (int)items;
     return (int)items;
 }
 
@@ -455,8 +455,8 @@ static int plan_items(call *c) {
 
 static void run_item(const call *c, tile *t, int item) {
     t->seq = 0;
-    while (item >= c->first_item[t->seq + 1]) t->seq++;
-    item -= c->first_item[t->seq];
+    while (item >= c->rank_scratch->first_item[t->seq + 1]) t->seq++;
+    item -= c->rank_scratch->first_item[t->seq];
     int tiles = seq_tiles(c, t->seq), first, last;
     if (!c->split) {
         t->kv_head = item / tiles;

@@ -39,10 +39,9 @@ static inline hn_buf hn_at(hn_buf b, size_t bytes) { return (hn_buf){b.mem, b.of
 enum {
     HN_STRIP = 16,       /* outputs a weight strip */
     HN_KEY_SPAN = 256,  /* logical positions a span of attention (C2) */
-    HN_PASS_ROWS = 512,  /* the most rows of a pass, for prompts (contract C2: no bit depends on it) */
-    HN_MAX_ROWS = 64,    /* rows of other passes: of drafters, of trees */
-    HN_LOGIT_ROWS = 64,  /* rows of a pass with logits, which need memory for a vocabulary each */
-    HN_MAX_TEXTS = 64,   /* texts of a pass, so also of an engine at once; each has a page table in the pass */
+    HN_PASS_ROWS = 512,  /* the most rows of a pass (contract C2: no bit depends on it) */
+    HN_MAX_ROWS = 64,    /* rows of a drafter's pass, and of one text in a pass that is not its prompt */
+    HN_MAX_TEXTS = 256,  /* texts of a pass, so also of an engine at once; each has a page table in the pass */
     HN_MAX_HEAD_DIM = 576, /* of attention; heads must be a multiple of kv_heads */
     HN_MAX_LINEAR = 4,   /* matrices that share an input in one call */
     HN_MAX_TOP = 64,     /* best outputs of a row in linear_top */

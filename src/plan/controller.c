@@ -41,6 +41,7 @@ hunch_status hn_controller_open(hn_controller **out, const hn_draft_cost *kinds,
     }
     c->n_drafters = n_drafters;
     c->max_seqs = max_seqs;
+    c->n_seconds = HN_COST_ROWS;
     c->stepper = HN_PLAN_NONE;
     for (int d = 0; d < n_drafters; d++) {
         c->drafter[d].kind = kinds[d];
@@ -282,7 +283,7 @@ void hn_controller_prune(hn_controller *c, const hn_plan_seq *s, int n, bool by_
     c->since_plain = best.rows > 0 ? c->since_plain + 1 : 0;
     hn_plan_note_chosen(c, n, best, sole, by_history, measured);
     c->n_report = n;
-    const double more = hn_plan_on_curve(c->seconds, n + best.rows) - hn_plan_on_curve(c->seconds, n);
+    const double more = hn_plan_on_curve(c, c->seconds, n + best.rows) - hn_plan_on_curve(c, c->seconds, n);
     c->each_row = best.rows > 0 ? more / best.rows : 0;
     hn_plan_accounts_add(c, n, best.seconds);
     for (int i = 0; i < n; i++) tree_cut(c, s, i, best);

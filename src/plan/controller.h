@@ -45,7 +45,7 @@ typedef struct hn_plan_seq {
 } hn_plan_seq;
 
 typedef struct hn_plan_round {
-    int rows;          /* most rows of all trees together, roots included; at most those of two passes */
+    int rows;          /* most rows of all trees together, roots included */
     const int *behind; /* rows of text that each drafter has to read, over all sequences, before it can draft; 0: no more than a
                           round adds */
     hn_cost_work beside; /* rows of prompts that are expected in the same pass */

@@ -12,11 +12,9 @@ static const double LEAST_PRICE = 0.01; /* of a row, in parts of a pass of one r
 enum { SLOPE_ROWS = 16 };               /* over which what a row adds to a pass is measured */
 static const double OPTIMISM = 0.7;    /* standard deviations by which an uncertain cost is lowered, see hn_cost_curve */
 
-double hn_plan_on_curve(const double *seconds, double rows) {
-    const int passes = (int)(rows / HN_COST_ROWS);
-    const double rest = rows - passes * HN_COST_ROWS;
-    const int whole = (int)rest;
-    return passes * seconds[HN_COST_ROWS] + seconds[whole] + (rest - whole) * (seconds[whole + 1] - seconds[whole]);
+double hn_plan_on_curve(const hn_controller *c, const double *seconds, double rows) {
+    const int whole = hn_least((int)rows, c->n_seconds - 1);
+    return seconds[whole] + (rows - whole) * (seconds[whole + 1] - seconds[whole]);
 }
 
 /* A row costs what it adds to the pass, and what it reads of its own text. */
@@ -33,9 +31,10 @@ static void prices_read(hn_controller *c, const hn_plan_seq *s, int n, double me
 }
 
 bool hn_plan_curve(hn_controller *c, const hn_plan_seq *s, int n) {
-    hn_cost_round r = {.texts = n, .beside = c->beside};
+    hn_cost_round r = {.texts = n, .beside = c->beside, .most = c->most_rows};
     for (int i = 0; i < n; i++) r.reads += s[i].reads / n;
     if (n == 0 || !hn_cost_curve(&c->cost, &r, c->seconds, c->optimistic, OPTIMISM)) return false;
+    c->n_seconds = hn_most(c->most_rows, HN_COST_ROWS);
     prices_read(c, s, n, r.reads);
     return true;
 }
@@ -92,12 +91,12 @@ hn_plan_cut hn_plan_best_cut(const hn_controller *c, const hn_plan_item *list, i
             own += c->price[list[first + m - 1].seq].more;
         }
         more[m] = own;
-        value[m] = tokens / (hn_plan_on_curve(c->optimistic, n + first + m) + own);
+        value[m] = tokens / (hn_plan_on_curve(c, c->optimistic, n + first + m) + own);
         best = hn_plan_larger(best, value[m]);
     }
     if (best >= value[0] * MIN_RATIO)
         while (value[last] < best * NEAR_BEST) last++;
-    return (hn_plan_cut){first + last, hn_plan_on_curve(c->seconds, n + first + last) + more[last], value[last],
+    return (hn_plan_cut){first + last, hn_plan_on_curve(c, c->seconds, n + first + last) + more[last], value[last],
                          value[last] / value[0] - 1};
 }
 

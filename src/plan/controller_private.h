@@ -11,7 +11,7 @@
 
 /* Levels of look-ahead; expected nodes of each; items of a sequence. */
 enum { HN_PLAN_AHEAD = HN_GROWTH_DEPTHS, HN_PLAN_FRONT = 16, HN_PLAN_LIST = HN_TREE_ROWS + HN_PLAN_AHEAD * HN_PLAN_FRONT };
-enum { HN_PLAN_MOST_ROWS = 2 * HN_COST_ROWS }; /* of all trees of a round: of two passes */
+enum { HN_PLAN_MOST_ROWS = 5 * HN_COST_ROWS }; /* of all trees of a round */
 enum { HN_PLAN_CHOICES = HN_ACCEPT_DRAFTERS + 2, HN_PLAN_SEVERAL = -2, HN_PLAN_NONE = -1, HN_PLAN_ANY = -1 };
 
 /* The tree of the last round before the cut. */
@@ -107,7 +107,9 @@ struct hn_controller {
     bool stepped;        /* there was one in this round */
     double spent, cheap; /* seconds of this round's drafters that cost, less the stepper's; of the cheap ones */
     double trials;       /* of spent: of those that were tried */
-    double seconds[HN_COST_ROWS + 1], optimistic[HN_COST_ROWS + 1]; /* of a pass in this round, by rows */
+    /* of a pass in this round, by rows: up to those of this round, at least HN_COST_ROWS */
+    double seconds[HN_PLAN_MOST_ROWS + 1], optimistic[HN_PLAN_MOST_ROWS + 1];
+    int n_seconds;
     hn_plan_text *text;                                        /* [max_seqs] */
     float (*rate)[HN_TREE_CANDIDATES];                         /* [max_seqs]: calibrated, of the trees of this round */
     double (*reach)[HN_TREE_ROWS];      /* [max_seqs]: probability that a row is on the accepted path */
@@ -135,8 +137,8 @@ static inline double hn_plan_larger(double a, double b) {
 
 /* ---- controller_cuts.c ---- */
 
-/* Seconds of `rows` rows, not necessarily an integer, on a curve of seconds by rows; in several passes if there are too many for one. */
-double hn_plan_on_curve(const double *seconds, double rows);
+/* Seconds of `rows` rows, not necessarily an integer, on one of the two curves; beyond the round's rows with the slope of its last ones. */
+double hn_plan_on_curve(const hn_controller *c, const double *seconds, double rows);
 /* Takes the curve at the sequences' mean context, and each one's price of a row; false: nothing is known. */
 bool hn_plan_curve(hn_controller *c, const hn_plan_seq *s, int n);
 /* The candidates' rates. by_history: drawn ones have the rate of their depth, because their values must not influence it. */

@@ -95,7 +95,7 @@ void hn_plan_stepper_ends(hn_controller *c) {
 static void account_add(hn_controller *c, int drafter, int n, double seconds) {
     hn_plan_drafter *x = &c->drafter[drafter];
     const double call = call_of(c, drafter), trial = isnan(call) ? 0 : call + reading(c, drafter);
-    const double round = hn_plan_on_curve(c->seconds, n);
+    const double round = hn_plan_on_curve(c, c->seconds, n);
     if (seconds < 0)
         x->account = hn_plan_larger(x->account + seconds, fmin(x->account, -MOST_OWED * round));
     else
@@ -117,7 +117,7 @@ static void accounts_open(hn_controller *c, int n) {
     if (c->accounts_open) return;
     c->accounts_open = true;
     for (int d = 0; d < c->n_drafters; d++)
-        c->drafter[d].account = hn_plan_larger(c->drafter[d].account, FIRST_SAVED * hn_plan_on_curve(c->seconds, n));
+        c->drafter[d].account = hn_plan_larger(c->drafter[d].account, FIRST_SAVED * hn_plan_on_curve(c, c->seconds, n));
 }
 
 void hn_controller_took(hn_controller *c, int drafter, int n, int level, int added, double seconds) {
@@ -136,7 +136,7 @@ void hn_controller_took(hn_controller *c, int drafter, int n, int level, int add
 /* ---- the drafts that exist ---- */
 
 static double value_of(const hn_controller *c, double tokens, double rows, double spent) {
-    return tokens / (hn_plan_on_curve(c->optimistic, rows) + spent);
+    return tokens / (hn_plan_on_curve(c, c->optimistic, rows) + spent);
 }
 
 /* By history the values of drawn candidates must not decide: they count with the mean yield of their drafters. */
@@ -195,7 +195,7 @@ static double round_value(hn_controller *c, const hn_plan_seq *s, int n, int dra
     const double cost = cost_of_levels(c, drafter, levels);
     const int drafted = (int)ceil(rows - n);
     c->drafter[drafter].best = (hunch_choice){drafter, drafted > 0 ? drafted : 1, depth > 1 ? (int)lround(depth) : 1,
-                                              tokens, hn_plan_on_curve(c->seconds, rows) + c->spent + cost};
+                                              tokens, hn_plan_on_curve(c, c->seconds, rows) + c->spent + cost};
     return value_of(c, tokens, rows, c->spent + cost);
 }
 
@@ -218,7 +218,7 @@ static int call_begin(hn_controller *c, int drafter, hn_plan_why why) {
 
 /* As long as nothing is known of the machine all drafters are called that need no decision. */
 static int next_cheap(hn_controller *c, int n, bool known) {
-    const double round = known ? hn_plan_on_curve(c->seconds, n) : 0;
+    const double round = known ? hn_plan_on_curve(c, c->seconds, n) : 0;
     for (int d = 0; d < c->n_drafters; d++) {
         const hn_plan_drafter *x = &c->drafter[d];
         if (x->kind == HN_COST_PER_LEVEL || x->why != HN_NOT_CALLED || x->texts == 0) continue;
@@ -234,7 +234,7 @@ static double threshold(const hn_controller *c, int drafter, int n) {
     const hn_plan_drafter *d = &c->drafter[drafter];
     if (d->before == HN_CALLED_WORTH) return 1;
     if (d->kind == HN_COST_PER_LEVEL) return LEVEL_WORTH;
-    return fmin(LEVEL_WORTH, 1 + PRICE_WORTH * price(c, drafter) / hn_plan_on_curve(c->seconds, n));
+    return fmin(LEVEL_WORTH, 1 + PRICE_WORTH * price(c, drafter) / hn_plan_on_curve(c, c->seconds, n));
 }
 
 /* Value of a drafter that is decided on level by level: of its levels by their rates, or of past rounds of such decisions. */
@@ -275,7 +275,7 @@ static bool may_be_tried(hn_controller *c, const hn_plan_seq *s, int n, int draf
     const int calls = hn_cost_draft_calls(&c->cost, drafter);
     if (d->why != HN_NOT_CALLED || d->texts == 0) return false;
     if (calls == 0) return d->rounds_untimed++ < MOST_UNTIMED;
-    if (calls == 1 && call <= COLD * hn_plan_on_curve(c->seconds, n)) return true;
+    if (calls == 1 && call <= COLD * hn_plan_on_curve(c, c->seconds, n)) return true;
     if (calls == 1 && d->kind == HN_COST_PER_ROUND && may_have_read(c, s, n, call)) return true;
     if (call + reading(c, drafter) > d->account) return false;
     return calls < HN_COST_FIRST || d->kind == HN_COST_PER_ROUND || c->round >= d->tried + LEAST_PAUSE;

@@ -41,7 +41,7 @@ int hn_plan_sole(const hn_plan_seq *s, int n) {
 void hn_plan_note_plain(hn_controller *c, int n) {
     for (int i = 0; i < n; i++) {
         c->report[i].n = c->report[i].chosen = 0;
-        note(&c->report[i], (hunch_choice){HN_PLAN_NONE, 0, 0, 1, hn_plan_on_curve(c->seconds, n)}, false, 0);
+        note(&c->report[i], (hunch_choice){HN_PLAN_NONE, 0, 0, 1, hn_plan_on_curve(c, c->seconds, n)}, false, 0);
     }
 }
 

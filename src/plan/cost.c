@@ -408,7 +408,7 @@ bool hn_cost_curve(const hn_cost *c, const hn_cost_round *r, double *seconds, do
     if (c->speed <= 0) return false;
     points_read(c, &p);
     seconds[0] = optimistic[0] = 0;
-    for (int rows = 1, seen = 1; rows <= HN_COST_ROWS; rows++) {
+    for (int rows = 1, seen = 1; rows <= hn_most(r->most, HN_COST_ROWS); rows++) {
         hn_cost_work w = r->beside;
         w.rows += rows;
         w.reads += r->reads * hn_least(rows, r->texts);

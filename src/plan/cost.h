@@ -14,7 +14,7 @@
 #include "base/status.h"
 
 enum { HN_COST_ROWS = 64, HN_COST_DRAFTERS = 16, HN_COST_MOST_SECONDS = 1000000 };
-enum { HN_COST_WIDTHS = 7, HN_COST_FIRST = 3, HN_COST_FRESH = 2, HN_COST_ALIKE = 1, HN_COST_EXPERTS = 4096 };
+enum { HN_COST_WIDTHS = 9, HN_COST_FIRST = 3, HN_COST_FRESH = 2, HN_COST_ALIKE = 1, HN_COST_EXPERTS = 4096 };
 
 typedef struct hn_cost_call {
     double ratio, count; /* of a call; calls that were timed */
@@ -81,6 +81,7 @@ typedef struct hn_cost_round {
     int texts;    /* each of the first so many rows is another one's */
     double reads; /* of a text, on average */
     hn_cost_work beside; /* what is in the pass besides: rows of prompts */
+    int most;     /* rows up to which the curve is wanted; less than HN_COST_ROWS: up to those */
 } hn_cost_round;
 
 void hn_cost_init(hn_cost *c);
@@ -106,7 +107,7 @@ void hn_cost_pass(hn_cost *c, const hn_cost_work *w, double seconds);
 void hn_cost_draft(hn_cost *c, int drafter, int seqs, int behind, double seconds);
 /* The same for a level after a round's first one. */
 void hn_cost_draft_level(hn_cost *c, int drafter, int seqs, double seconds);
-/* Predicted seconds of the pass for all row counts, [0..HN_COST_ROWS], 0 for no row. Between row counts that were seen it interpolates
+/* Predicted seconds of the pass for all row counts, [0..HN_COST_ROWS], or to r->most, 0 for no row. Between row counts that were seen it interpolates
  * (never below the fewer rows' time), beyond them it extrapolates with the slope of their wider half, and a time that was seen
  * only once is compared with its neighbours, so that one spike does not rule out a width for good. optimistic: less `optimism` standard
  * deviations of the uncertainty, so that widths that were not tried yet, or not recently, look good enough to be tried; never below one

@@ -75,20 +75,30 @@ HELPER outcome explore(hunch_engine *e, const dist *l, const hn_rng *rng, const 
     return o;
 }
 
-/* The same distribution by n draws with the engine's own random numbers. */
-HELPER void check_counts(const char *drafts, hunch_verify rule, const dist *l, int n) {
+/* The same distribution by n draws with the engine's own random numbers, of so many texts at once. Returns how many drafts were accepted. */
+HELPER uint64_t check_counts_of(const char *drafts, hunch_verify rule, const dist *l, int n, int at_once) {
     long counts[DIST_CELLS] = {0};
     uint64_t accepted = 0;
-    hunch_engine *e = open_rule(drafts, rule, 1);
-    for (int i = 0; i < n; i++) {
-        hunch_session_state st;
-        hunch_session *s = open_text(e, l, (uint64_t)i * 104729 + 3, ANSWER);
-        counts[run_text(e, l, s, &st)]++;
-        accepted += st.accepted;
-        hunch_session_close(&s);
+    hunch_session **s = calloc((size_t)at_once, sizeof *s);
+    hunch_engine *e = open_rule(drafts, rule, at_once);
+    for (int first = 0; first < n; first += at_once) {
+        const int m = n - first < at_once ? n - first : at_once;
+        for (int i = 0; i < m; i++) s[i] = open_text(e, l, (uint64_t)(first + i) * 104729 + 3, ANSWER);
+        for (int i = 0; i < m; i++) {
+            hunch_session_state st;
+            counts[run_text(e, l, s[i], &st)]++;
+            accepted += st.accepted;
+        }
+        for (int i = 0; i < m; i++) hunch_session_close(&s[i]);
     }
     hunch_engine_close(&e);
-    if (accepted < (uint64_t)n / 4) fail_msg("%s, rule %d: %d accepted", drafts, (int)rule, (int)accepted);
+    free(s);
     if (!chi_square_fits(counts, l->p, l->cells, n)) fail_msg("%s, rule %d: another distribution", drafts, (int)rule);
+    return accepted;
+}
+
+HELPER void check_counts(const char *drafts, hunch_verify rule, const dist *l, int n) {
+    const uint64_t accepted = check_counts_of(drafts, rule, l, n, 1);
+    if (accepted < (uint64_t)n / 4) fail_msg("%s, rule %d: %d accepted", drafts, (int)rule, (int)accepted);
 }
 #endif

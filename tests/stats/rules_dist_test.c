@@ -296,6 +296,20 @@ static void test_counted(void **state) {
     check_counted("forced,accept=0.6,depth=3,width=2,tree=random,seed=9", HUNCH_VERIFY_RATIO);
 }
 
+/* Several texts at once share the rows of a round: of drawn candidates each has the same part, here one row of the three that its drafter
+ * would draw; with 256 texts there is none. */
+static void test_counted_together(void **state) {
+    (void)state;
+    static const hunch_verify rules[] = {HUNCH_VERIFY_RATIO, HUNCH_VERIFY_BLOCK, HUNCH_VERIFY_TRAVERSAL};
+    const int n = light() ? 192 : 1920;
+    for (int i = 0; i < 3; i++) {
+        const uint64_t accepted = check_counts_of(spec("model:%s,depth=3"), rules[i], &count_dist, n, 48);
+        if (accepted < (uint64_t)n / 4) fail_msg("rule %d: %d accepted", (int)rules[i], (int)accepted);
+    }
+    assert_int_equal(check_counts_of(spec("model:%s,depth=3"), HUNCH_VERIFY_RATIO, &count_dist, light() ? 256 : 1536, 256), 0);
+    check_counts_of(spec("model:%s,depth=3"), HUNCH_VERIFY_MATCH, &count_dist, light() ? 256 : 1536, 256);
+}
+
 /* With the target as drafter both distributions are equal: everything is accepted. */
 static void test_the_target_itself(void **state) {
     (void)state;
@@ -416,6 +430,7 @@ int main(void) {
         cmocka_unit_test(test_wrong_drafters_are_found),
         cmocka_unit_test(test_rng_by_position_are_found),
         cmocka_unit_test(test_counted),
+        cmocka_unit_test(test_counted_together),
         cmocka_unit_test(test_the_target_itself),
         cmocka_unit_test(test_acceptance),
         cmocka_unit_test(test_a_seed_is_a_text),

@@ -14,6 +14,8 @@ typedef struct head_state {
     hn_head_passes passes; /* first: tests read it as the state */
     hn_head_trees trees;
     int context;
+    hn_propose *level; /* [max_seqs] that have a level, and which proposal each is */
+    int *of;
 } head_state;
 
 /* ---- open and close ----------------------------------------------------------------------------------------------------- */
@@ -22,6 +24,8 @@ static void state_free(head_state *st) {
     if (!st) return;
     hn_head_trees_close(&st->trees);
     hn_head_passes_close(&st->passes);
+    hn_free(st->level);
+    hn_free(st->of);
     hn_free(st);
 }
 
@@ -95,7 +99,10 @@ static hunch_status drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_i
     if (!st) return hn_fail_memory(err, "a draft head", sizeof *st);
     st->context = target->context;
     st->passes.drafter = d;
-    s = state_open(d, st, spec, &o, target, needs, err);
+    st->level = hn_zalloc((size_t)d->max_seqs, sizeof *st->level);
+    st->of = hn_zalloc((size_t)d->max_seqs, sizeof *st->of);
+    s = st->level && st->of ? HUNCH_OK : hn_fail_memory(err, "a draft head", (size_t)d->max_seqs * sizeof *st->level);
+    if (!s) s = state_open(d, st, spec, &o, target, needs, err);
     if (s) {
         if (s != HUNCH_USAGE) hn_error_prefix(err, "drafter '%s'", spec->text); /* errors of the spec name it already */
         state_free(st);
@@ -157,8 +164,8 @@ static void drafter_end(hn_drafter *d, int seq) {
 
 /* A level of those sequences whose trees may have it. */
 static int propose_level(head_state *st, hn_drafter *d, hn_propose *p, int n, int level) {
-    hn_propose own[HN_MAX_TEXTS];
-    int of[HN_MAX_TEXTS], m = 0;
+    hn_propose *own = st->level;
+    int *of = st->of, m = 0;
     for (int i = 0; i < n; i++) {
         if (level >= p[i].depth) continue;
         of[m] = i;

@@ -72,8 +72,8 @@ typedef struct reading {
     hn_head_round *c;
     const hn_head_row *read;
     int n, n_texts;
-    bool ready[HN_MAX_TEXTS];
-    int added[HN_MAX_TEXTS];
+    bool *ready; /* [n_texts] has rows that can be taken */
+    int *added;
 } reading;
 
 static void take_rank(void *arg, int rank, int ranks HN_UNUSED) {
@@ -107,7 +107,8 @@ static bool by_workers(reading *r) {
 
 void hn_head_take_rows(void *round, const hn_head_row *read, int n) {
     hn_head_round *c = round;
-    reading r = {.c = c, .read = read, .n = n};
+    reading r = {.c = c, .read = read, .n = n, .ready = c->t->ready, .added = c->t->added};
+    memset(r.ready, 0, (size_t)c->t->n_seqs * sizeof *r.ready);
     if (!by_workers(&r)) {
         for (int k = 0; k < n; k++) c->take(c, read[k].node, read[k].mask, read[k].row);
         return;
@@ -122,7 +123,7 @@ void hn_head_take_rows(void *round, const hn_head_row *read, int n) {
 
 void hn_head_run_roots(hn_head_round *c, int n) {
     hn_head_trees *t = c->t;
-    int text_n[HN_MAX_TEXTS], m = 0;
+    int *text_n = t->text_n, m = 0;
     for (int i = 0; i < n; i++) {
         const hn_propose *p = &c->p[i];
         if (!hn_propose_has_room(p, 0)) continue;

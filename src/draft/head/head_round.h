@@ -62,6 +62,8 @@ typedef struct hn_head_trees {
     hn_head_node *node;    /* [n_seqs * width] of a level */
     int *of;               /* [n_seqs * width] which proposal each is of */
     int *place;            /* the same: node of the shape or of the beam */
+    int *text_n, *added;   /* [n_seqs] of a pass: tokens of each root's text; of each proposal candidates, and */
+    bool *ready;           /* whether it takes rows */
     float *drawn;          /* [workers][vocab] logits without the tokens drawn so far */
     int16_t *row;          /* of trees grown by levels: row of each node of a beam */
     struct hn_head_pruned *grams; /* of a pruned tree (head_trees_pruned.c); else NULL */

@@ -91,9 +91,12 @@ static hunch_status tables_create(hn_head_trees *t, hunch_error *err) {
     t->node = hn_zalloc(n, sizeof *t->node);
     t->of = hn_zalloc(n, sizeof *t->of);
     t->place = hn_zalloc(n, sizeof *t->place);
+    t->text_n = hn_zalloc((size_t)t->n_seqs, sizeof *t->text_n);
+    t->added = hn_zalloc((size_t)t->n_seqs, sizeof *t->added);
+    t->ready = hn_zalloc((size_t)t->n_seqs, sizeof *t->ready);
     t->drawn = hn_alloc(drawn);
     t->path = hn_zalloc(n * (size_t)(t->block > 1 ? t->block : 1), sizeof *t->path);
-    if (!t->path || !t->seq || !t->node || !t->of || !t->place || !t->drawn)
+    if (!t->path || !t->seq || !t->node || !t->of || !t->place || !t->text_n || !t->added || !t->ready || !t->drawn)
         return hn_fail_memory(err, "the tables of a draft head", n * sizeof *t->node + drawn);
     hunch_status s = hn_draft_dists_open(&t->dists, t->vocab, t->n_seqs, HN_TREE_ROWS, t->head->workers, err);
     return s || !t->likely ? s : likely_create(t, err);
@@ -154,6 +157,9 @@ void hn_head_trees_close(hn_head_trees *t) {
     hn_free(t->node);
     hn_free(t->of);
     hn_free(t->place);
+    hn_free(t->text_n);
+    hn_free(t->added);
+    hn_free(t->ready);
     hn_free(t->drawn);
     hn_free(t->row);
     memset(t, 0, sizeof *t);

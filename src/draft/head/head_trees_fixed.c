@@ -172,7 +172,7 @@ static int list_level(hn_head_round *c, int n, int *text_n) {
 /* A level of trees of fixed shape; for heads that continue by blocks all levels. */
 int hn_head_propose_fixed(hn_head_round *c, int n) {
     hn_head_trees *t = c->t;
-    int text_n[HN_MAX_TEXTS];
+    int *text_n = t->text_n;
     if ((t->at_once || t->block > 1) && c->level > 0) return 0;
     c->take = take_node;
     c->reserve = reserve_node;
