@@ -285,9 +285,43 @@ static void test_chat_template(void **state) {
     }
 }
 
+/* What a text costs in drafters: one with tables of n-grams, one with a tree of the text, a head, which keeps features of the target
+ * (here eight places of 64 floats at least) and tables of its trees. */
+static void test_text_in_drafters(void **state) {
+    (void)state;
+    char head[600];
+    snprintf(head, sizeof head, "eagle:%s", data_path("goldens-heads/eagle2-nobias-gqa/head"));
+    result r = command("inspect", data_path("goldens-heads/targets/llama-a"), "--draft", "ngram,min=2,max=4", "--draft", head, "--json");
+    assert_int_equal(r.code, 0);
+    json_t *d = json_loads(r.out, 0, NULL), *list = json_object_get(d, "drafters");
+    assert_int_equal(json_array_size(list), 2);
+    json_int_t cost[2][2];
+    for (int i = 0; i < 2; i++) {
+        json_t *one = json_array_get(list, (size_t)i);
+        cost[i][0] = json_integer_value(json_object_get(one, "text_bytes"));
+        cost[i][1] = json_integer_value(json_object_get(one, "full_text_bytes"));
+    }
+    const json_int_t context = json_integer_value(json_object_get(json_array_get(list, 0), "context"));
+    json_int_t slots = 64;
+    while (slots < 2 * context) slots *= 2;
+    assert_int_equal(cost[0][1] - cost[0][0], 3 * 8 * slots); /* three lengths, eight bytes a slot, at most half of them used */
+    assert_true(cost[1][0] > 8 * 64 * 4);
+    assert_int_equal(cost[1][1], cost[1][0]);
+    json_decref(d);
+    result_free(&r);
+    r = command("inspect", data_path("goldens-heads/targets/llama-a"), "--draft", "suffix");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "a text in drafters"));
+    assert_non_null(strstr(r.out, "  suffix  "));
+    result_free(&r);
+    r = command("inspect", data_path("goldens-heads/targets/llama-a"), "--draft", "nothing");
+    assert_int_equal(r.code, HUNCH_USAGE);
+    result_free(&r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_large), cmocka_unit_test(test_unused),
                                        cmocka_unit_test(test_refused), cmocka_unit_test(test_by_name),
-                                       cmocka_unit_test(test_chat_template)};
+                                       cmocka_unit_test(test_chat_template), cmocka_unit_test(test_text_in_drafters)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -301,6 +301,7 @@ static void nothing_is_returned(hunch_model *m, hunch_engine *e) {
     assert_int_equal(hunch_engine_running(NULL), 0), seen("hunch_engine_running", "e");
     assert_null(hunch_engine_drafter_name(NULL, 0)), seen("hunch_engine_drafter_name", "e");
     assert_null(hunch_engine_drafter_about(NULL, 0)), seen("hunch_engine_drafter_about", "e");
+    assert_int_equal(hunch_engine_drafter_bytes(NULL, 0, 1), 0), seen("hunch_engine_drafter_bytes", "e");
     assert_null(hunch_engine_note(NULL, 0)), seen("hunch_engine_note", "e");
     hunch_request_defaults(NULL, m), seen("hunch_request_defaults", "r");
     hunch_request_defaults(&r, NULL), seen("hunch_request_defaults", "m");

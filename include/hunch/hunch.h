@@ -303,6 +303,9 @@ const char *hunch_engine_drafter_name(const hunch_engine *e, int index); /* as t
                                                                             is in _about); owned by the engine */
 /* One line: the contents of a draft head's files and what it reads of the model; NULL for other drafters. Owned by the engine. */
 const char *hunch_engine_drafter_about(const hunch_engine *e, int index);
+/* About what a text of this many tokens takes of the drafter's own memory (stores, tables, features), besides its rows in the cache; of an
+ * engine without drafters, or without one of this index, 0. */
+uint64_t hunch_engine_drafter_bytes(const hunch_engine *e, int index, int tokens);
 /* Notes for the user, a line each, index 0, 1, ...; NULL: no more. There may be more after a round: a draft head whose drafts are
  * never right, a head beside the model that `auto` does not use, why texts lost a drafter. Owned by the engine. */
 const char *hunch_engine_note(const hunch_engine *e, int index);

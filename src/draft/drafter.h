@@ -196,6 +196,8 @@ typedef struct hn_drafter_ops {
      * price. NULL: it has none. */
     int (*valid_rows)(const hn_drafter *d, int seq);
     double (*pass_s)(const hn_drafter *d); /* seconds that passes of its own have taken so far; NULL: it has none */
+    /* About the bytes that a text of so many tokens takes, in this drafter's stores and tables: its rows in the pool are not counted. */
+    size_t (*text_bytes)(const hn_drafter *d, int tokens);
     /* Called before texts end or are preempted, and before another text takes rows that it shares with them: computes pending committed
      * rows of n sequences, together, so that they can be shared. */
     void (*flush_pending)(hn_drafter *d, const int *seq, int n);

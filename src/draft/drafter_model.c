@@ -456,6 +456,12 @@ static double model_pass_s(const hn_drafter *d) {
     return hn_runner_seconds(st->runner);
 }
 
+/* A drawn level's distribution has up to a vocabulary more. */
+static size_t model_text_bytes(const hn_drafter *d, int tokens HN_UNUSED) {
+    const model_state *st = d->state;
+    return sizeof *st->seq + (size_t)st->depth * (sizeof *st->chains + sizeof *st->dists.dist);
+}
+
 static const hn_drafter_ops ops = {
     .open = model_open,
     .attach = model_attach,
@@ -464,6 +470,7 @@ static const hn_drafter_ops ops = {
     .propose = model_propose,
     .valid_rows = model_valid_rows,
     .pass_s = model_pass_s,
+    .text_bytes = model_text_bytes,
     .end = model_end,
     .close = model_close,
 };

@@ -308,6 +308,11 @@ const char *hunch_engine_drafter_about(const hunch_engine *e, int index) {
     return e && index >= 0 && index < e->n_drafters ? e->drafter[index].about : NULL;
 }
 
+uint64_t hunch_engine_drafter_bytes(const hunch_engine *e, int index, int tokens) {
+    const hn_drafter *d = e && index >= 0 && index < e->n_drafters ? &e->drafter[index] : NULL;
+    return d && d->ops->text_bytes ? d->ops->text_bytes(d, hn_most(tokens, 0)) : 0;
+}
+
 void hunch_engine_forget(hunch_engine *e) {
     if (!e) return;
     e->forget = e->busy;

@@ -147,6 +147,8 @@ hunch_status hn_runner_open_borrowed(hn_runner **out, const hn_model *m, hn_cach
 /* states[k]: f32 [.][ld], the k-th state of a feature. Copies row from[i] of each to place to[i] of the store, n <= HN_MAX_ROWS. */
 void hn_pass_store(hn_runner *r, const hn_buf *states, int ld, const int32_t *from, const int32_t *to, int n);
 
+size_t hn_pass_store_bytes(const hn_runner *r); /* of both stores of a head */
+
 /* The row number for the calls below of the output of a row's `step`-th further step (1: the first). */
 int hn_pass_further(const hn_runner *r, int row, int step);
 /* Results of the last pass, valid until the next one. The row must have asked for them. */

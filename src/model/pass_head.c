@@ -35,6 +35,11 @@ void hn_pass_store(hn_runner *r, const hn_buf *states, int ld, const int32_t *fr
     hn_pool_run(o->pool, store_states, &s);
 }
 
+size_t hn_pass_store_bytes(const hn_runner *r) {
+    const hn_pass_head *h = &r->head;
+    return sizeof(float) * ((size_t)h->store_rows * (size_t)h->store.ld + (size_t)h->output_rows * (size_t)h->outputs.ld);
+}
+
 hn_head_input hn_head_input_of(const hn_runner *r) {
     const hn_pass_head *h = &r->head;
     return (hn_head_input){.from = hn_image_at(r, offsetof(hn_row_image, from)),

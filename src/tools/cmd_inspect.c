@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_inspect.c - `hunch inspect`: keys and tensors of a model file or folder, and which of them the engine uses. A file that cannot run is
- * shown all the same, with the reason. The summary comes last, where a terminal shows it. */
+ * shown all the same, with the reason; with --draft also what a text costs in drafters. The summary comes last, where a terminal shows
+ * it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,6 +158,53 @@ static void summary_print(const json_t *d, bool color) {
                            (double)int_of(model, "state_bytes"), cache, sizeof cache));
 }
 
+/* ---- what a text costs in drafters ---- */
+
+static void drafters_list(const hunch_engine *e, json_t *list) {
+    const int context = hunch_engine_context(e);
+    for (int i = 0; i < hunch_engine_drafters(e); i++)
+        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:i}", "drafter", hunch_engine_drafter_name(e, i), "text_bytes",
+                                              (json_int_t)hunch_engine_drafter_bytes(e, i, 0), "full_text_bytes",
+                                              (json_int_t)hunch_engine_drafter_bytes(e, i, context), "context", context));
+}
+
+/* Adds "drafters" to the description. 0, or an exit code after a message. */
+static int drafters_add(const tool_options *o, json_t *d) {
+    enum { PARALLEL = 32 };
+    hunch_error err = {0};
+    hunch_model_options mo;
+    hunch_model *m = NULL;
+    hunch_engine *e = NULL;
+    tool_method method;
+    hunch_model_options_defaults(&mo);
+    mo.mapped = true;
+    if (hunch_model_open(&m, o->model, &mo, &err) != HUNCH_OK)
+        return tool_failed(&err);
+    json_t *list = json_array();
+    tool_method_init(&method, (const char *const *)o->drafts.items, o->drafts.n);
+    const int code = tool_engine_open(&e, m, o, &method, 0, o->parallel == TOOL_UNSET ? PARALLEL : o->parallel);
+    if (!code)
+        drafters_list(e, list);
+    tool_method_fini(&method);
+    hunch_engine_close(&e);
+    hunch_model_close(&m);
+    json_object_set_new(d, "drafters", list);
+    return code;
+}
+
+static void drafters_print(const json_t *list, bool color) {
+    size_t i;
+    const json_t *one;
+    if (!list)
+        return;
+    heading("a text in drafters, beside its rows in the cache", color);
+    json_array_foreach (list, i, one) {
+        char begin[32], full[32];
+        printf("  %-12s %s, and %s with %lld tokens\n", text_of(one, "drafter"), tool_size_text((double)int_of(one, "text_bytes"), begin),
+               tool_size_text((double)int_of(one, "full_text_bytes"), full), int_of(one, "context"));
+    }
+}
+
 /* Masks control characters: text of a file must not send escape sequences to the terminal. */
 static void strings_mask(json_t *value) {
     size_t i;
@@ -179,6 +227,7 @@ static int table_print(const json_t *d, const tool_options *o) {
     tensors_print(json_object_get(d, "tensors"), color);
     types_print(d, color);
     summary_print(d, color);
+    drafters_print(json_object_get(d, "drafters"), color);
     return tool_done(HUNCH_OK);
 }
 
@@ -196,12 +245,17 @@ static int inspect_run(const tool_options *o) {
         tool_message("%s: its description is not valid JSON", path);
         return HUNCH_FAILED;
     }
+    const int code = o->drafts.n ? drafters_add(o, d) : 0;
+    if (code) {
+        json_decref(d);
+        return code;
+    }
     if (o->json)
         return tool_print_json(d);
     strings_mask(d);
-    int code = table_print(d, o);
+    const int printed = table_print(d, o);
     json_decref(d);
-    return code;
+    return printed;
 }
 
 int tool_inspect(int argc, char **argv) {

@@ -114,6 +114,8 @@ const tool_flag tool_flags[] = {
     {"--draft", NULL, TOOL_TEXTS, AT(drafts), SAMPLED | TOOL_SERVE, DRAFTING | TOOL_BASIC, 0, 0, NULL, "SPEC",
      "the drafter, such as none, ngram or suffix,depth=8 (hunch help drafts); repeatable; A+B draft together; default "
      "auto"},
+    {"--draft", NULL, TOOL_TEXTS, AT(drafts), TOOL_INSPECT, READ | TOOL_BASIC, 0, 0, NULL, "SPEC",
+     "also what a text costs in this drafter's own memory (hunch help drafts); repeatable"},
     {"--draft", NULL, TOOL_TEXTS, AT(drafts), TOOL_CHECK, READ | TOOL_BASIC, 0, 0, NULL, "SPEC",
      "the draft head: its folder or file, or a SPEC such as eagle3:PATH (hunch help drafts)"},
     {"--no-smoke", NULL, TOOL_SWITCH, AT(no_smoke), TOOL_CHECK, MEASURING | TOOL_BASIC, 0, 0, NULL, NULL,
@@ -221,6 +223,8 @@ const tool_flag tool_flags[] = {
      "the template's clock, \"YYYY-MM-DD HH:MM:SS\""},
     {"--parallel", NULL, TOOL_INT, AT(parallel), PROMPTED | TOOL_BENCH, ENGINE, 1, 256, NULL, "N",
      "sequences at once, at most 256; default 1"},
+    {"--parallel", NULL, TOOL_INT, AT(parallel), TOOL_INSPECT, READ, 1, 256, NULL, "N",
+     "with --draft: of so many texts at once; default 32"},
     {"--parallel", NULL, TOOL_INT, AT(parallel), TOOL_SERVE, ENGINE | TOOL_BASIC, 1, 256, NULL, "N",
      "texts at once, at most 256; default 32"},
     {"--memory", NULL, TOOL_TEXT, AT(memory), TOOL_SERVE, ENGINE | TOOL_BASIC, 0, 0, NULL, "SIZE",

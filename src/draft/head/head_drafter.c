@@ -146,6 +146,11 @@ static int drafter_valid_rows(const hn_drafter *d, int seq) {
     return hn_head_rows(&st->passes, seq);
 }
 
+static size_t drafter_text_bytes(const hn_drafter *d, int tokens HN_UNUSED) {
+    const head_state *st = d->state;
+    return hn_head_text_bytes(&st->passes) + hn_head_tree_bytes(&st->trees) + sizeof *st->level + sizeof *st->of;
+}
+
 static double drafter_pass_s(const hn_drafter *d) {
     const head_state *st = d->state;
     return hn_runner_seconds(st->passes.runner);
@@ -203,6 +208,7 @@ const hn_drafter_ops hn_head_drafter_ops = {
     .valid_rows = drafter_valid_rows,
     .flush_pending = drafter_flush_pending,
     .pass_s = drafter_pass_s,
+    .text_bytes = drafter_text_bytes,
     .end = drafter_end,
     .close = drafter_close,
 };

@@ -70,6 +70,11 @@ hunch_status hn_head_passes_attach(hn_head_passes *h, hn_cache *cache, int first
     return st;
 }
 
+size_t hn_head_text_bytes(const hn_head_passes *h) {
+    const size_t lists = 2 * (size_t)h->room * sizeof *h->lists, in_turn = h->in_turn ? sizeof *h->in_turn : 0;
+    return sizeof *h->seq + lists + in_turn + hn_pass_store_bytes(h->runner) / (size_t)h->n_seqs;
+}
+
 void hn_head_passes_close(hn_head_passes *h) {
     hn_runner_close(&h->runner);
     hn_model_close(&h->model);

@@ -144,6 +144,13 @@ hunch_status hn_head_trees_open(hn_head_trees *t, const hn_spec *spec, hn_head_p
     return s || t->form != HN_TREE_PRUNED ? s : hn_head_pruned_open(t, err);
 }
 
+size_t hn_head_tree_bytes(const hn_head_trees *t) {
+    const size_t block = (size_t)(t->block > 1 ? t->block : 1), beam = (size_t)t->seq[0].beam.cap * sizeof *t->seq[0].beam.node;
+    const size_t levels = t->seq[0].level ? (size_t)t->depth * sizeof *t->seq[0].level : 0;
+    return sizeof *t->seq + beam + levels + HN_TREE_ROWS * sizeof *t->dists.dist + sizeof *t->text_n + sizeof *t->added +
+           (size_t)t->width * (sizeof *t->node + sizeof *t->of + sizeof *t->place + block * sizeof *t->path);
+}
+
 void hn_head_trees_close(hn_head_trees *t) {
     hn_draft_dists_close(&t->dists);
     hn_head_pruned_close(t);

@@ -20,6 +20,7 @@ hunch_status hn_head_trees_open(hn_head_trees *t, const hn_spec *spec, hn_head_p
 hunch_status hn_head_trees_check(const hn_head_trees *t, const hn_spec *spec, int levels, hunch_error *err);
 /* Before open: the head drafts no deeper. */
 void hn_head_trees_limit(hn_head_trees *t, int levels);
+size_t hn_head_tree_bytes(const hn_head_trees *t); /* of a sequence */
 void hn_head_trees_close(hn_head_trees *t); /* zeroed is fine */
 void hn_head_trees_needs(const hn_head_trees *t, hn_needs *needs);
 /* How many best tokens of a row are needed, for a head that drafts `outputs` tokens. */

@@ -306,11 +306,20 @@ static void cache_close(hn_drafter *d) {
     d->state = NULL;
 }
 
+/* As if every n-gram of the text were new, up to the limit. */
+static size_t cache_text_bytes(const hn_drafter *d, int tokens) {
+    const cache_state *st = d->state;
+    const size_t gram = sizeof(hn_counts_entry) + sizeof(hn_counts_pair) + 4 * sizeof(uint32_t), limit = st->seq[0].context.limit;
+    const size_t counts = (size_t)tokens * HN_COUNTS_N * gram;
+    return sizeof *st->seq + (size_t)tokens * sizeof(int32_t) + (limit > 0 && limit < counts ? limit : counts);
+}
+
 static const hn_drafter_ops ops = {
     .open = cache_open,
     .begin = cache_begin,
     .observe = cache_observe,
     .propose = cache_propose,
+    .text_bytes = cache_text_bytes,
     .end = cache_end,
     .forget = cache_forget,
     .close = cache_close,

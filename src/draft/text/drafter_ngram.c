@@ -348,11 +348,29 @@ static void ngram_close(hn_drafter *d) {
     hn_free(st);
 }
 
+/* As if every n-gram of the text were new. */
+static size_t ngram_text_bytes(const hn_drafter *d, int tokens) {
+    const ngram_state *st = d->state;
+    const size_t n = (size_t)tokens;
+    switch (st->form) {
+    case MOD: return sizeof *st->seq + n * sizeof(int32_t);
+    case MAP_K:
+    case MAP_K4V: return sizeof *st->seq + n * (sizeof(hn_map_key) + 4 * sizeof(int32_t));
+    case RECENT:
+    case PLD:
+    case HF:
+    case LONGEST:
+    case SIMPLE: break;
+    }
+    return sizeof *st->seq + hn_ngram_index_bytes(&st->seq[0].index, n);
+}
+
 static const hn_drafter_ops ops = {
     .open = ngram_open,
     .begin = ngram_begin,
     .observe = ngram_observe,
     .propose = ngram_propose,
+    .text_bytes = ngram_text_bytes,
     .end = ngram_end,
     .forget = ngram_forget,
     .close = ngram_close,

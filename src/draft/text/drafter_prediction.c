@@ -167,10 +167,16 @@ static void prediction_close(hn_drafter *d) {
     d->state = NULL;
 }
 
+/* A request's own prediction is not known here. */
+static size_t prediction_text_bytes(const hn_drafter *d HN_UNUSED, int tokens HN_UNUSED) {
+    return sizeof(prediction_seq);
+}
+
 static const hn_drafter_ops ops = {
     .open = prediction_open,
     .begin = prediction_begin,
     .propose = prediction_propose,
+    .text_bytes = prediction_text_bytes,
     .end = prediction_end,
     .close = prediction_close,
 };

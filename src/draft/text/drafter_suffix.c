@@ -237,9 +237,16 @@ static int suffix_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     return added;
 }
 
+/* Its tree, of the tokens that are used: hn_suffix_capacity. */
+static size_t suffix_text_bytes(const hn_drafter *d, int tokens) {
+    const suffix_state *st = d->state;
+    const size_t n = (size_t)(tokens < st->text ? tokens : st->text);
+    return sizeof *st->seq + n * 2 * (sizeof(hn_suffix_node) + sizeof(int32_t));
+}
+
 static const hn_drafter_ops ops = {
     .open = suffix_open, .begin = suffix_begin, .observe = suffix_observe, .propose = suffix_propose,
-    .end = suffix_end, .forget = suffix_forget, .close = suffix_close,
+    .text_bytes = suffix_text_bytes, .end = suffix_end, .forget = suffix_forget, .close = suffix_close,
 };
 
 static const hn_drafter_help help = {

@@ -58,6 +58,12 @@ static bool table_grow(hn_ngram_table *t) {
     return true;
 }
 
+size_t hn_ngram_index_bytes(const hn_ngram_index *x, size_t grams) {
+    size_t size = 64;
+    while (size < 2 * grams) size *= 2;
+    return grams > 0 ? (size_t)(x->max - x->min + 1) * size * sizeof(hn_ngram_slot) : 0;
+}
+
 static void table_put(hn_ngram_index *x, int n, uint32_t hash, const int32_t *token, int position) {
     hn_ngram_table *t = &x->table[n];
     if (t->used * 2 >= t->size && !table_grow(t) && t->used + 1 >= t->size) return; /* one slot stays empty */

@@ -30,6 +30,8 @@ typedef struct hn_ngram_index {
 } hn_ngram_index;
 
 void hn_ngram_index_init(hn_ngram_index *x, int min, int max, bool latest); /* allocates nothing */
+/* Of an index whose tables have this many n-grams each. */
+size_t hn_ngram_index_bytes(const hn_ngram_index *x, size_t grams);
 void hn_ngram_index_fini(hn_ngram_index *x);  /* frees; usable again as after init */
 
 /* Adds every n-gram of token[0..end) that was not added yet; a smaller end than before empties the index and starts over. The

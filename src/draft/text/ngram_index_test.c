@@ -39,6 +39,23 @@ static void expect_plain(const hn_ngram_index *x, const int32_t *token, int n) {
     assert_int_equal(longest, expected);
 }
 
+/* The memory of an index is known before it is made. */
+static void test_bytes(void **state) {
+    (void)state;
+    int32_t token[TEXT];
+    for (int i = 0; i < TEXT; i++) token[i] = i;
+    for (int n = 0; n <= TEXT; n += 7) {
+        hn_ngram_index x;
+        size_t bytes = 0;
+        hn_ngram_index_init(&x, 2, 5, true);
+        hn_ngram_index_extend(&x, token, n);
+        for (int len = 2; len <= 5; len++) bytes += x.table[len].size * sizeof *x.table[len].slot;
+        const size_t most = hn_ngram_index_bytes(&x, (size_t)n); /* of n n-grams each; the text has a few less */
+        if (n > 5 && (bytes > most || bytes < hn_ngram_index_bytes(&x, (size_t)n - 4))) fail_msg("%d tokens: %zu bytes", n, bytes);
+        hn_ngram_index_fini(&x);
+    }
+}
+
 static void test_against_plain_search(void **state) {
     (void)state;
     uint64_t seed = 5;
@@ -78,7 +95,7 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_against_plain_search),
+        cmocka_unit_test(test_bytes), cmocka_unit_test(test_against_plain_search),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
