@@ -15,10 +15,11 @@ enum { MIN_PAGE_ROWS = 16 }; /* required by the ops (hn_kv) */
 
 static hunch_status check_heads(const hn_cache_group *d, hunch_error *err) {
     const int multiple = hn_kv_multiple(d->type);
-    if (d->head_dim % multiple == 0) return HUNCH_OK;
+    const int odd = d->head_dim % multiple ? d->head_dim : d->v_in_k;
+    if (odd % multiple == 0) return HUNCH_OK;
     return hn_fail(err, HUNCH_REFUSED,
                    "a cache of %s takes heads of a multiple of %d, not of %d: expected another --kv",
-                   hn_dtype_name(d->type), multiple, d->head_dim);
+                   hn_dtype_name(d->type), multiple, odd);
 }
 
 /* Sets the bytes of a row, or of a whole state; *least: minimum bytes of a page, for group 0 by its page_rows. */
@@ -28,7 +29,7 @@ static hunch_status plan_row(hn_cache_group *d, bool first, size_t *least, hunch
     hunch_status st = d->kind == HN_CACHE_KV ? check_heads(d, err) : HUNCH_OK;
     if (st) return st;
     if (d->kind == HN_CACHE_KV)
-        row = 2 * (size_t)d->layers * (size_t)d->kv_heads * hn_kv_bytes(d->type, d->head_dim, 1);
+        row = (size_t)d->layers * (size_t)d->kv_heads * hn_kv_row_bytes(d->type, d->head_dim, d->v_in_k);
     if (d->kind != HN_CACHE_KV && !hn_mul_size(d->unit_bytes, (size_t)d->units, &row))
         return hn_fail_memory(err, d->name, SIZE_MAX);
     d->row_bytes = row;

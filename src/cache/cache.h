@@ -55,6 +55,7 @@ typedef enum hn_cache_kind {
 typedef struct hn_cache_group {
     const char *name;
     int layers, kv_heads, head_dim; /* equal over the group */
+    int v_in_k;                     /* 0: values are as wide as keys; else a key's first v_in_k numbers are its value, stored once */
     hn_dtype type;                  /* HN_BF16, HN_F16, HN_F32 or HN_Q8_0 */
     int page_rows;                  /* given for the first group, set by hn_cache_open for the others */
     int model_id;                   /* 0..HN_MAX_MODELS-1; groups are in order of models, group 0 is the target's */

@@ -43,16 +43,18 @@ int hn_cache_pages_for(const hn_cache *c, int rows) {
 
 hn_kv hn_cache_kv(const hn_cache *c, int group, int layer) {
     const hn_cache_group *g = &c->group[group];
-    const size_t half = (size_t)g->kv_heads * hn_kv_bytes(g->type, g->head_dim, g->page_rows);
+    const size_t keys = (size_t)g->kv_heads * hn_kv_bytes(g->type, g->head_dim, g->page_rows);
+    const size_t at = (g->v_in_k ? 1 : 2) * keys * (size_t)layer;
     return (hn_kv){.type = g->type,
                    .pool = {c->pool, 0},
                    .page_bytes = c->page_bytes,
-                   .k_off = 2 * half * (size_t)layer,
-                   .v_off = 2 * half * (size_t)layer + half,
+                   .k_off = at,
+                   .v_off = at + keys,
                    .page_rows = g->page_rows,
                    .kv_heads = g->kv_heads,
                    .head_dim = g->head_dim,
-                   .v_dim = g->head_dim};
+                   .v_dim = g->v_in_k ? g->v_in_k : g->head_dim,
+                   .v_in_k = g->v_in_k > 0};
 }
 
 hn_plain_rows hn_cache_rows(const hn_cache *c, int group) {

@@ -48,7 +48,7 @@ hunch_status hn_conversion_put_type(hn_conversion *c, const hn_tensor *t) {
 static hunch_status dimensions_write(hn_conversion *c) {
     const hn_arch *a = &c->arch;
     const hn_layer_desc *l = &a->layer[0];
-    const bool usual_heads = l->head_dim * l->heads == a->hidden;
+    const bool usual_heads = l->mixer == HN_MIXER_ATTENTION && l->head_dim * l->heads == a->hidden;
     int window = 0;
     for (int i = 0; i < a->layers; i++)
         if (a->layer[i].window > 0)
@@ -68,7 +68,7 @@ static hunch_status dimensions_write(hn_conversion *c) {
         {"rope.dimension_count", a->dense->no_rope_count ? 0 : hn_conversion_rotation(c)->dims},
         {"attention.sliding_window", window},
         {"attention.key_length", usual_heads || a->dense->by_layer ? 0 : l->head_dim},
-        {"attention.value_length", usual_heads || a->dense->by_layer ? 0 : l->head_dim},
+        {"attention.value_length", usual_heads || a->dense->by_layer ? 0 : hn_layer_value_dim(l)},
     };
     char key[96];
     hunch_status status = HUNCH_OK;

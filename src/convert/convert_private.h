@@ -71,6 +71,10 @@ hunch_status hn_conversion_write_experts(hn_conversion *c, hn_role role, int lay
 /* Vectors of all experts, declared or written. */
 hunch_status hn_conversion_visit_expert_vectors(hn_conversion *c, hn_role role, int layer, bool write);
 
+/* convert_heads.c. The matrices of heads of latent attention for a role of a GGUF. */
+hunch_status hn_conversion_declare_heads(hn_conversion *c, hn_role role, int layer);
+hunch_status hn_conversion_write_head_matrices(hn_conversion *c, hn_role role, int layer);
+
 /* Finishes the file, or removes it if status is an error. */
 hunch_status hn_conversion_finish(hn_conversion *c, hunch_status status);
 #endif

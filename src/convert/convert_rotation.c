@@ -17,7 +17,8 @@ hunch_status hn_conversion_put_rotation(hn_conversion *c) {
     const bool yarn = s->kind == HN_SCALING_YARN, longrope = s->kind == HN_SCALING_LONGROPE;
     const char *name = names[s->kind];
     /* attn_factor multiplies YaRN's usual amplitude; for longrope it is the whole amplitude */
-    const hn_scaling plain = {.kind = s->kind, .factor = yarn ? s->factor : 1};
+    const double scores = c->arch.dense->yarn_scores ? s->mscale_all : 0;
+    const hn_scaling plain = {.kind = s->kind, .factor = yarn ? s->factor : 1, .mscale = scores, .mscale_all = scores};
     const double times = (double)r->scale / hn_rope_usual_amplitude(&plain);
     const struct {
         const char *key;
@@ -27,6 +28,7 @@ hunch_status hn_conversion_put_rotation(hn_conversion *c) {
                  {"rope.scaling.factor", s->factor, s->kind == HN_SCALING_LINEAR || yarn},
                  {"rope.scaling.yarn_beta_fast", s->fast, yarn},
                  {"rope.scaling.yarn_beta_slow", s->slow, yarn},
+                 {"rope.scaling.yarn_log_multiplier", scores / 10, yarn && scores > 0},
                  {"rope.scaling.attn_factor", times, longrope || fabs(times - 1) > 1e-6}};
     char key[96];
     hunch_status status = HUNCH_OK;

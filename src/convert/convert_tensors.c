@@ -40,6 +40,8 @@ hunch_status hn_conversion_declare_role(hn_conversion *c, hn_role role, int laye
         return hn_conversion_declare_experts(c, role, layer);
     if (hn_role_of_expert_vectors(role))
         return hn_conversion_visit_expert_vectors(c, role, layer, false);
+    if (hn_role_of_heads(role))
+        return hn_conversion_declare_heads(c, role, layer);
     hunch_status status = role_need(c, role, layer, &t);
     if (status)
         return status;
@@ -179,6 +181,8 @@ hunch_status hn_conversion_write_role(hn_conversion *c, hn_role role, int layer)
         return hn_conversion_write_experts(c, role, layer);
     if (hn_role_of_expert_vectors(role))
         return hn_conversion_visit_expert_vectors(c, role, layer, true);
+    if (hn_role_of_heads(role))
+        return hn_conversion_write_head_matrices(c, role, layer);
     hunch_status status = role_need(c, role, layer, &t);
     if (!status && hn_conversion_has_heads(c, role, layer))
         return hn_conversion_done(c, t->bytes, hn_conversion_write_heads(c, t, role, layer));
@@ -190,10 +194,12 @@ hunch_status hn_conversion_write_role(hn_conversion *c, hn_role role, int layer)
 /* ---- all of a layer ---- */
 
 /* Whether a GGUF of the model has it: there the experts' matrices of a kind are one tensor, gate and up separate (unless the family has
- * them in one), and so are their biases. */
+ * them in one), and so are their biases; and the two matrices of heads. */
 static bool role_written(const hn_conversion *c, hn_role role, int layer) {
     const bool vectors = hn_role_of_expert_vectors(role);
     const hn_layer_desc *l = &c->arch.layer[layer];
+    if (hn_role_of_heads(role) || role == HN_ROLE_KV_B)
+        return l->mixer == HN_MIXER_LATENT && role != HN_ROLE_KV_B;
     if (!hn_role_of_experts(role) && !vectors)
         return hn_arch_has(&c->arch, role, layer);
     if (!hn_layer_has_experts(l) || (vectors && !l->experts.biases) || role == HN_ROLE_EXPERT_GATE_UP_BIAS)

@@ -4,17 +4,14 @@
 
 #include "ops/kv.h"
 
-static bool attends(const hn_layer_desc *d) {
-    return d->mixer == HN_MIXER_ATTENTION;
-}
-
 /* Whether a layer has rows of its own in the cache. */
 static bool stores(const hn_layer_desc *d) {
-    return attends(d) && d->kv_back == 0;
+    return hn_layer_attends(d) && d->kv_back == 0;
 }
 
 static bool keeps_the_same(const hn_cache_group *g, const hn_layer_desc *d) {
-    return g->kind == HN_CACHE_KV && g->window == d->window && g->kv_heads == d->kv_heads && g->head_dim == d->head_dim;
+    return g->kind == HN_CACHE_KV && g->window == d->window && g->kv_heads == d->kv_heads && g->head_dim == d->head_dim &&
+           g->v_in_k == hn_layer_value_in_key(d);
 }
 
 /* Adds the groups of full layers, or those of layers with a window. False: there are too many. */
@@ -30,6 +27,7 @@ static bool collect(const hn_arch *a, bool windows, hn_dtype type, hn_cache_grou
                                              .type = type,
                                              .kv_heads = d->kv_heads,
                                              .head_dim = d->head_dim,
+                                             .v_in_k = hn_layer_value_in_key(d),
                                              .window = d->window};
         group[g].layers++;
     }
@@ -50,7 +48,7 @@ size_t hn_layer_delta_bytes(const hn_delta *d) {
 static bool collect_delta(const hn_arch *a, hn_cache_kind kind, hn_cache_group *group, int *n) {
     int first = 0, layers = 0;
     for (int i = 0; i < a->layers; i++)
-        if (!attends(&a->layer[i]) && !layers++) first = i;
+        if (!hn_layer_attends(&a->layer[i]) && !layers++) first = i;
     if (layers == 0) return true;
     if (*n == HN_MODEL_GROUPS) return false;
     const hn_delta d = hn_layer_delta_sizes(&a->layer[first]);
@@ -79,7 +77,7 @@ int hn_kv_groups(const hn_arch *a, hn_dtype type, hn_cache_group group[HN_MODEL_
             place[i] = place[i - a->layer[i].kv_back];
             continue;
         }
-        while (attends(&a->layer[i]) ? !keeps_the_same(&group[g], &a->layer[i]) : group[g].kind != HN_CACHE_ROWS) g++;
+        while (hn_layer_attends(&a->layer[i]) ? !keeps_the_same(&group[g], &a->layer[i]) : group[g].kind != HN_CACHE_ROWS) g++;
         place[i] = (hn_layer_place){(int16_t)g, (int16_t)next[g]++};
     }
     return n;
@@ -87,7 +85,7 @@ int hn_kv_groups(const hn_arch *a, hn_dtype type, hn_cache_group group[HN_MODEL_
 
 bool hn_model_is_recurrent(const hn_arch *a) {
     for (int i = 0; i < a->layers; i++)
-        if (!attends(&a->layer[i])) return true;
+        if (!hn_layer_attends(&a->layer[i])) return true;
     return false;
 }
 
@@ -104,7 +102,8 @@ uint64_t hn_model_row_bytes(const hn_arch *a, hn_dtype type, uint64_t *window) {
     *window = 0;
     for (int i = 0; i < a->layers; i++) {
         const hn_layer_desc *d = &a->layer[i];
-        if (stores(d)) *(d->window > 0 ? window : &all) += 2 * (uint64_t)d->kv_heads * hn_kv_bytes(type, d->head_dim, 1);
+        if (!stores(d)) continue;
+        *(d->window > 0 ? window : &all) += (uint64_t)d->kv_heads * hn_kv_row_bytes(type, d->head_dim, hn_layer_value_in_key(d));
     }
     return all;
 }
@@ -118,7 +117,7 @@ hn_kv_work hn_model_kv_work(const hn_arch *a, hn_dtype type, int committed, int 
     hn_kv_work w = {0};
     for (int i = 0; i < a->layers; i++) {
         const hn_layer_desc *d = &a->layer[i];
-        if (!attends(d)) {
+        if (!hn_layer_attends(d)) {
             const hn_delta net = hn_layer_delta_sizes(d); /* read and written; each number is used twice and then computed anew */
             const double state = (double)hn_delta_state(&net) * net.value_heads;
             w.bytes += 2 * state * (double)sizeof(float);
@@ -126,7 +125,8 @@ hn_kv_work hn_model_kv_work(const hn_arch *a, hn_dtype type, int committed, int 
             continue;
         }
         const hn_attention_params how = hn_layer_how(d);
-        const hn_kv kv = {.type = type, .kv_heads = d->kv_heads, .head_dim = d->head_dim, .v_dim = d->head_dim};
+        const hn_kv kv = {.type = type, .kv_heads = d->kv_heads, .head_dim = d->head_dim, .v_dim = hn_layer_value_dim(d),
+                          .v_in_k = hn_layer_value_in_key(d) > 0};
         const int read = hn_kv_read(&how, committed, n);
         w.elements += hn_kv_elements(&kv, read);
         w.bytes += hn_kv_read_bytes(&kv, read);

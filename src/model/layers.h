@@ -44,10 +44,11 @@ typedef struct hn_pass_buffers {
     hn_matrix lstm;   /* [4 * hidden] gates of an LSTM */
     hn_matrix token;  /* [hidden] embedding of the rows' tokens */
     hn_buf each;      /* int32 [rows] 0, 1, 2, ... */
-    /* of gated delta nets, and of attention with gates */
-    hn_matrix fused; /* products whose parts are interleaved */
-    hn_matrix z;     /* gates of results; in a delta net then its results */
+    /* of gated delta nets, of attention with gates, of latent attention */
+    hn_matrix fused; /* products whose parts are interleaved; latent: reduced queries | latent row | queries */
+    hn_matrix z;     /* gates of results; in a delta net then its results; latent: the heads' results */
     hn_matrix gates; /* b | a */
+    hn_act head_in;  /* of latent attention: the inputs of all heads of some rows */
     hn_buf delta_scratch; /* [ranks] of delta_bytes */
     size_t delta_bytes;
 } hn_pass_buffers;
@@ -87,6 +88,8 @@ void hn_layer_context(const hn_exec *ex, const hn_model *m, int layer, const hn_
 /* x += o(attention(norm x)); writes the rows' K and V to the cache. rows: with the page tables of the layer's group. */
 void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const hn_rows *rows, const hn_kv *kv,
                         const hn_pass_buffers *s);
+/* The same by latent attention. */
+void hn_layer_latent(const hn_exec *ex, const hn_model *m, int layer, const hn_rows *rows, const hn_kv *kv, const hn_pass_buffers *s);
 /* x += o(delta net(norm x)); updates the state, and writes the rows' inputs to the cache. */
 void hn_layer_delta(const hn_exec *ex, const hn_model *m, int layer, const hn_delta_at *at, const hn_pass_buffers *s);
 /* x += down(act(gate norm x) * up norm x) */

@@ -44,9 +44,19 @@ static hunch_status plan_delta(hn_plan *p, int i, hunch_error *err) {
     return st ? st : hn_plan_matrix(p, HN_ROLE_DELTA_OUT, i, whole, false, &l->o, err);
 }
 
+static hunch_status plan_latent(hn_plan *p, int i, hunch_error *err) {
+    hn_layer *l = &p->m->layer[i];
+    const bool reduced = p->m->arch.layer[i].latent.query_rank > 0;
+    hunch_status st = reduced ? hn_plan_matrix(p, HN_ROLE_Q_A, i, whole, false, &l->q_a, err) : HUNCH_OK;
+    if (!st) st = hn_plan_matrix(p, reduced ? HN_ROLE_Q_B : HN_ROLE_Q, i, whole, false, &l->q, err);
+    if (!st) st = hn_plan_matrix(p, HN_ROLE_KV_A, i, whole, false, &l->kv_a, err);
+    return st ? st : hn_plan_heads(p, i, err);
+}
+
 static hunch_status plan_mixer(hn_plan *p, int i, hunch_error *err) {
-    if (p->m->arch.layer[i].mixer == HN_MIXER_DELTA) return plan_delta(p, i, err);
-    hunch_status st = plan_qkv(p, i, err);
+    const hn_mixer mixer = p->m->arch.layer[i].mixer;
+    if (mixer == HN_MIXER_DELTA) return plan_delta(p, i, err);
+    hunch_status st = mixer == HN_MIXER_LATENT ? plan_latent(p, i, err) : plan_qkv(p, i, err);
     return st ? st : hn_plan_matrix(p, HN_ROLE_O, i, whole, false, &p->m->layer[i].o, err);
 }
 
@@ -97,7 +107,7 @@ static hunch_status plan_experts(hn_plan *p, int i, hunch_error *err) {
     const bool both = hn_arch_has(&p->m->arch, HN_ROLE_EXPERT_GATE_UP, i);
     const hn_part gate = {0, both ? d->width : 0}, up = {both ? d->width : 0, both ? d->width : 0};
     l->choice = (hn_router){.experts = d->count, .used = d->used, .sigmoid = d->sigmoid, .normalised = d->normalised,
-                            .groups = d->groups, .groups_used = d->groups_used, .scale = d->scale};
+                            .groups = d->groups, .groups_used = d->groups_used, .largest = d->largest, .scale = d->scale};
     p->m->expert_layers++;
     hunch_status st = plan_router(p, HN_ROLE_ROUTER, i, &l->router, err);
     if (!st) st = hn_plan_vector(p, HN_ROLE_ROUTER_BIAS, i, whole, &l->choice.bias, err);
@@ -144,7 +154,9 @@ static hunch_status plan_vectors(hn_plan *p, int i, hunch_error *err) {
                {HN_ROLE_LAYER_SCALE, &l->scale_at},
                {HN_ROLE_ROUTER_SCALE, &l->experts.router_norm}, {HN_ROLE_EXPERT_SCALE, &l->experts.choice.expert_scale},
                {HN_ROLE_PRE_EXPERTS_NORM, &l->experts.norm},    {HN_ROLE_POST_DENSE_NORM, &l->experts.post_dense_norm},
-               {HN_ROLE_POST_EXPERTS_NORM, &l->experts.post_norm}};
+               {HN_ROLE_POST_EXPERTS_NORM, &l->experts.post_norm},
+               {HN_ROLE_Q_A_NORM, &l->q_a_norm},       {HN_ROLE_KV_A_NORM, &l->kv_a_norm},
+               {HN_ROLE_Q_A_BIAS, &l->q_a_bias},       {HN_ROLE_KV_A_BIAS, &l->kv_a_bias}};
     hunch_status st = HUNCH_OK;
     for (size_t k = 0; !st && k < sizeof all / sizeof *all; k++)
         st = hn_plan_vector(p, all[k].role, i, whole, all[k].dst, err);
@@ -287,8 +299,10 @@ void hn_model_choose_forms(hn_model *m) {
     const hn_ops *o = &m->ops;
     for (int i = 0; i < m->arch.layers; i++) {
         hn_layer *l = &m->layer[i];
-        const hn_weight *const read[] = {&l->q, &l->k, &l->v, &l->z, &l->beta, &l->alpha};
+        const bool reduced = l->q_a.out > 0; /* q reads another product */
+        const hn_weight *const read[] = {reduced ? &l->q_a : &l->q, &l->k, &l->v, &l->z, &l->beta, &l->alpha, &l->kv_a};
         l->attn_forms = 0;
+        l->q_forms = reduced ? o->act_forms(o, l->q.dtype) : 0;
         for (size_t k = 0; k < sizeof read / sizeof *read; k++)
             if (read[k]->out > 0) l->attn_forms |= o->act_forms(o, read[k]->dtype);
         l->o_forms = o->act_forms(o, l->o.dtype);

@@ -39,7 +39,11 @@ typedef struct hn_layer {
     hn_weight input_gate, input_product;
     hn_buf input_norm;
     int input_forms, input_product_forms;
-    int attn_forms, o_forms, ffn_forms, down_forms; /* forms that their inputs must have, HN_ACT_* */
+    /* of latent attention, beside q and o: the product that reduces to query_rank, whose norm q reads (none: q reads the stream), that to
+     * a latent row; for each head [rank, nope] and [value, rank] */
+    hn_weight q_a, kv_a, k_b, v_b;
+    hn_buf q_a_norm, kv_a_norm, q_a_bias, kv_a_bias; /* f32 [query_rank], [rank], and the products' biases, if any */
+    int attn_forms, q_forms, o_forms, ffn_forms, down_forms; /* q_forms: of q behind q_a. Forms that their inputs must have, HN_ACT_* */
 } hn_layer;
 
 /* The weights of a draft head for one drafted position (hn_steps_desc); H: hidden, I: inner. */

@@ -51,7 +51,9 @@ static void mixer(const hn_exec *ex, const hn_runner *r, int i) {
         return;
     }
     const hn_kv kv = hn_cache_kv(r->groups.cache, r->groups.first + place.group, place.index);
-    if (r->head.context)
+    if (r->m->arch.layer[i].mixer == HN_MIXER_LATENT)
+        hn_layer_latent(ex, r->m, i, &r->rows.group[place.group], &kv, &r->buf);
+    else if (r->head.context)
         hn_layer_context(ex, r->m, i, &r->rows.group[place.group], &kv, &r->buf);
     else
         hn_layer_attention(ex, r->m, i, &r->rows.group[place.group], &kv, &r->buf);

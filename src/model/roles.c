@@ -9,12 +9,15 @@
 /* ---- widths and conditions --------------------------------------------------------------------------------------- */
 
 typedef enum width { ONE, HIDDEN, READ, VOCAB, HEAD, QUERIES, QUERY_ROWS, QUERY_HEADS, KEYS, ALL_HEADS, FFN, BOTH_FFN,
+                     MIXED, QUERY_RANK, RANK, LATENT_ROW, NOPE, HEAD_VALUE, LATENT_HEADS,
                      TAPS, CHANNELS, VALUES, CHANNELS_VALUES, VALUE_HEADS, BOTH_HEADS, VALUE,
                      EXPERTS, EXPERT, BOTH_EXPERT, SHARED, INPUT, ALL_INPUTS } width;
 
 /* READ: the input of the products of a layer's attention. */
 static uint64_t width_of(const hn_arch *a, const hn_layer_desc *l, width w) {
     const hn_delta_desc *d = &l->delta;
+    const hn_latent_desc *t = &l->latent;
+    const uint64_t heads = (uint64_t)l->heads;
     const int values = d->value_heads * d->value_dim, channels = 2 * d->key_heads * d->key_dim + values;
     const int hidden = a->hidden, q = l->heads * l->head_dim, kv = l->kv_heads * l->head_dim;
     switch (w) {
@@ -24,12 +27,19 @@ static uint64_t width_of(const hn_arch *a, const hn_layer_desc *l, width w) {
     case VOCAB: return (uint64_t)a->vocab;
     case HEAD: return (uint64_t)l->head_dim;
     case QUERIES: return (uint64_t)q;
-    case QUERY_ROWS: return (l->gated ? 2 : 1) * (uint64_t)q;
-    case QUERY_HEADS: return (uint64_t)l->heads;
+    case QUERY_ROWS: return l->mixer == HN_MIXER_LATENT ? heads * (uint64_t)(t->nope + t->rope) : (l->gated ? 2 : 1) * (uint64_t)q;
+    case QUERY_HEADS: return heads;
     case KEYS: return (uint64_t)kv;
     case ALL_HEADS: return (uint64_t)q + 2 * (uint64_t)kv;
     case FFN: return (uint64_t)l->ffn_width;
     case BOTH_FFN: return 2 * (uint64_t)l->ffn_width;
+    case MIXED: return (uint64_t)hn_layer_mixed_width(l);
+    case QUERY_RANK: return (uint64_t)t->query_rank;
+    case RANK: return (uint64_t)t->rank;
+    case LATENT_ROW: return (uint64_t)t->rank + (uint64_t)t->rope;
+    case NOPE: return (uint64_t)t->nope;
+    case HEAD_VALUE: return (uint64_t)t->value;
+    case LATENT_HEADS: return heads * (uint64_t)(t->nope + t->value);
     case TAPS: return (uint64_t)d->taps;
     case CHANNELS: return (uint64_t)channels;
     case VALUES: return (uint64_t)values;
@@ -75,8 +85,15 @@ enum { /* properties of a description */
     TOKEN_INPUT = 1 << 24,
     SCALED = 1 << 25,
     DENSE = 1 << 26, /* the layer has a feed-forward half without experts */
-    BESIDE = 1 << 27 /* it has both */
+    BESIDE = 1 << 27, /* it has both */
+    LATENT = 1 << 28,
+    QUERY_REDUCED = 1 << 29, /* its queries have a rank */
+    SPLIT = 1 << 30          /* its matrices of heads are apart */
 };
+
+static unsigned flags_of_latent(const hn_layer_desc *l) {
+    return LATENT | (l->latent.query_rank ? QUERY_REDUCED : 0u) | (l->latent.split ? SPLIT : 0u);
+}
 
 static unsigned flags_of_experts(const hn_expert_desc *e) {
     return SPARSE | (e->bias ? ROUTER_BIAS : 0u) | (e->stacked ? STACKED : 0u) | (e->shared_width > 0 ? SHARES : 0u) |
@@ -86,6 +103,7 @@ static unsigned flags_of_experts(const hn_expert_desc *e) {
 static unsigned flags_of(const hn_arch *a, const hn_layer_desc *l) {
     return (a->tied ? TIED : 0u) | (a->draft_head.output.norm == HN_NORM_NONE ? NO_NORM : 0u) |
            (l->input == HN_INPUT_NORMED ? NORMED : 0u) | (l->fused_qkv ? QKV_FUSED : 0u) | (l->qkv_bias ? QKV_BIAS : 0u) |
+           (l->mixer == HN_MIXER_LATENT ? flags_of_latent(l) : 0u) |
            (l->qk_norm ? QK_NORM : 0u) | (l->sinks ? SINKS : 0u) | (l->o_bias ? O_BIAS : 0u) | (l->post_norms ? POST_NORMS : 0u) |
            (l->hybrid ? HYBRID : 0u) | (l->mixer == HN_MIXER_DELTA ? DELTA : 0u) | (l->delta.fused ? FUSED : 0u) |
            (l->delta.fused_gates ? FUSED_GATES : 0u) | (l->fused_gate_up ? FFN_FUSED : 0u) | (l->gate_up_bias ? FFN_BIAS : 0u) |
@@ -96,8 +114,8 @@ static unsigned flags_of(const hn_arch *a, const hn_layer_desc *l) {
 
 /* ---- the table ----------------------------------------------------------------------------------------------------- */
 
-/* VECTOR: as stored; the last two: a matrix, or a vector, for each expert */
-typedef enum kind { MATRIX, NORM, BIAS, VECTOR, CONVOLUTION, OF_EXPERTS, EXPERT_VECTORS } kind;
+/* VECTOR: as stored; the last three: a matrix, or a vector, for each expert, a matrix for each head */
+typedef enum kind { MATRIX, NORM, BIAS, VECTOR, CONVOLUTION, OF_EXPERTS, EXPERT_VECTORS, OF_HEADS } kind;
 
 typedef struct role_row {
     /* in a GGUF, in a folder, in a folder whose experts are stacked, in a GGUF with a tensor for each expert (NULL: the
@@ -127,19 +145,19 @@ static const role_row table[HN_ROLES] = {
     [HN_ROLE_ATTN_NORM] = {{BLK("attn_norm.weight"), LAYER("input_layernorm.weight")},
         NORM, HIDDEN, ONE, HN_PHASE_OTHER, NORMED, 0},
     [HN_ROLE_Q] = {{BLK("attn_q.weight"), LAYER("self_attn.q_proj.weight")},
-        MATRIX, READ, QUERY_ROWS, HN_PHASE_QKV, 0, QKV_FUSED | DELTA},
+        MATRIX, READ, QUERY_ROWS, HN_PHASE_QKV, 0, QKV_FUSED | DELTA | QUERY_REDUCED},
     [HN_ROLE_K] = {{BLK("attn_k.weight"), LAYER("self_attn.k_proj.weight")},
-        MATRIX, READ, KEYS, HN_PHASE_QKV, 0, QKV_FUSED | DELTA | OTHERS_KV},
+        MATRIX, READ, KEYS, HN_PHASE_QKV, 0, QKV_FUSED | DELTA | OTHERS_KV | LATENT},
     [HN_ROLE_V] = {{BLK("attn_v.weight"), LAYER("self_attn.v_proj.weight")},
-        MATRIX, READ, KEYS, HN_PHASE_QKV, 0, QKV_FUSED | DELTA | OTHERS_KV | V_IS_K},
+        MATRIX, READ, KEYS, HN_PHASE_QKV, 0, QKV_FUSED | DELTA | OTHERS_KV | V_IS_K | LATENT},
     [HN_ROLE_QKV] = {{BLK("attn_qkv.weight"), LAYER("self_attn.qkv_proj.weight")},
         MATRIX, READ, ALL_HEADS, HN_PHASE_QKV, QKV_FUSED, 0},
     [HN_ROLE_Q_BIAS] = {{BLK("attn_q.bias"), LAYER("self_attn.q_proj.bias")},
-        BIAS, QUERY_ROWS, ONE, HN_PHASE_OTHER, QKV_BIAS, QKV_FUSED},
+        BIAS, QUERY_ROWS, ONE, HN_PHASE_OTHER, QKV_BIAS, QKV_FUSED | LATENT},
     [HN_ROLE_K_BIAS] = {{BLK("attn_k.bias"), LAYER("self_attn.k_proj.bias")},
-        BIAS, KEYS, ONE, HN_PHASE_OTHER, QKV_BIAS, QKV_FUSED},
+        BIAS, KEYS, ONE, HN_PHASE_OTHER, QKV_BIAS, QKV_FUSED | LATENT},
     [HN_ROLE_V_BIAS] = {{BLK("attn_v.bias"), LAYER("self_attn.v_proj.bias")},
-        BIAS, KEYS, ONE, HN_PHASE_OTHER, QKV_BIAS, QKV_FUSED},
+        BIAS, KEYS, ONE, HN_PHASE_OTHER, QKV_BIAS, QKV_FUSED | LATENT},
     [HN_ROLE_QKV_BIAS] = {{BLK("attn_qkv.bias"), LAYER("self_attn.qkv_proj.bias")},
         BIAS, ALL_HEADS, ONE, HN_PHASE_OTHER, QKV_BIAS | QKV_FUSED, 0},
     [HN_ROLE_Q_NORM] = {{BLK("attn_q_norm.weight"), LAYER("self_attn.q_norm.weight")},
@@ -149,7 +167,7 @@ static const role_row table[HN_ROLES] = {
     [HN_ROLE_SINKS] = {{BLK("attn_sinks.weight"), LAYER("self_attn.attention_sink_bias")},
         VECTOR, QUERY_HEADS, ONE, HN_PHASE_OTHER, SINKS, 0},
     [HN_ROLE_O] = {{BLK("attn_output.weight"), LAYER("self_attn.o_proj.weight")},
-        MATRIX, QUERIES, HIDDEN, HN_PHASE_O, 0, DELTA},
+        MATRIX, MIXED, HIDDEN, HN_PHASE_O, 0, DELTA},
     [HN_ROLE_O_BIAS] = {{BLK("attn_output.bias"), LAYER("self_attn.o_proj.bias")},
         BIAS, HIDDEN, ONE, HN_PHASE_OTHER, O_BIAS, 0},
     [HN_ROLE_POST_ATTN_NORM] = {{BLK("post_attention_norm.weight"), LAYER("post_attention_layernorm.weight")},
@@ -185,6 +203,24 @@ static const role_row table[HN_ROLES] = {
         NORM, HIDDEN, ONE, HN_PHASE_OTHER, TOKEN_INPUT, 0},
     [HN_ROLE_LAYER_SCALE] = {{BLK("layer_output_scale.weight"), LAYER("layer_scalar")},
         VECTOR, ONE, ONE, HN_PHASE_OTHER, SCALED, 0},
+    [HN_ROLE_Q_A] = {{BLK("attn_q_a.weight"), LAYER("self_attn.q_a_proj.weight")},
+        MATRIX, HIDDEN, QUERY_RANK, HN_PHASE_QKV, LATENT | QUERY_REDUCED, 0},
+    [HN_ROLE_Q_A_BIAS] = {{BLK("attn_q_a.bias"), LAYER("self_attn.q_a_proj.bias")},
+        BIAS, QUERY_RANK, ONE, HN_PHASE_OTHER, LATENT | QUERY_REDUCED | QKV_BIAS, 0},
+    [HN_ROLE_Q_A_NORM] = {{BLK("attn_q_a_norm.weight"), LAYER("self_attn.q_a_layernorm.weight")},
+        NORM, QUERY_RANK, ONE, HN_PHASE_OTHER, LATENT | QUERY_REDUCED, 0},
+    [HN_ROLE_Q_B] = {{BLK("attn_q_b.weight"), LAYER("self_attn.q_b_proj.weight")},
+        MATRIX, QUERY_RANK, QUERY_ROWS, HN_PHASE_QKV, LATENT | QUERY_REDUCED, 0},
+    [HN_ROLE_KV_A] = {{BLK("attn_kv_a_mqa.weight"), LAYER("self_attn.kv_a_proj_with_mqa.weight")},
+        MATRIX, HIDDEN, LATENT_ROW, HN_PHASE_QKV, LATENT, 0},
+    [HN_ROLE_KV_A_BIAS] = {{BLK("attn_kv_a_mqa.bias"), LAYER("self_attn.kv_a_proj_with_mqa.bias")},
+        BIAS, LATENT_ROW, ONE, HN_PHASE_OTHER, LATENT | QKV_BIAS, 0},
+    [HN_ROLE_KV_A_NORM] = {{BLK("attn_kv_a_norm.weight"), LAYER("self_attn.kv_a_layernorm.weight")},
+        NORM, RANK, ONE, HN_PHASE_OTHER, LATENT, 0},
+    [HN_ROLE_KV_B] = {{BLK("attn_kv_b.weight"), LAYER("self_attn.kv_b_proj.weight")},
+        MATRIX, RANK, LATENT_HEADS, HN_PHASE_QKV, LATENT, SPLIT},
+    [HN_ROLE_K_B] = {{BLK("attn_k_b.weight"), LAYER("self_attn.kv_b_proj.weight")}, OF_HEADS, NOPE, RANK, HN_PHASE_QKV, LATENT | SPLIT, 0},
+    [HN_ROLE_V_B] = {{BLK("attn_v_b.weight"), LAYER("self_attn.kv_b_proj.weight")}, OF_HEADS, RANK, HEAD_VALUE, HN_PHASE_O, LATENT | SPLIT, 0},
 
     [HN_ROLE_DELTA_QKV] = {{BLK("attn_qkv.weight"), LAYER("linear_attn.in_proj_qkv.weight")},
         MATRIX, HIDDEN, CHANNELS, HN_PHASE_QKV, DELTA, FUSED},
@@ -266,7 +302,11 @@ const char *hn_role_single_name(hn_role role) {
 }
 
 bool hn_role_is_vector(hn_role role) {
-    return table[role].kind != MATRIX && table[role].kind != OF_EXPERTS;
+    return table[role].kind != MATRIX && table[role].kind != OF_EXPERTS && table[role].kind != OF_HEADS;
+}
+
+bool hn_role_of_heads(hn_role role) {
+    return table[role].kind == OF_HEADS;
 }
 
 bool hn_role_of_experts(hn_role role) {
@@ -333,6 +373,7 @@ float hn_arch_vector_times(const hn_arch *a, hn_role role) {
 
 int hn_arch_matrices(const hn_arch *a, hn_role role, int layer) {
     const hn_expert_desc *e = &a->layer[layer].experts;
+    if (hn_role_of_heads(role)) return a->layer[layer].heads;
     return hn_role_of_experts(role) && (e->stacked || (a->files.form == HN_SOURCE_GGUF && !e->single)) ? e->count : 1;
 }
 

@@ -9,6 +9,7 @@
 typedef struct widths {
     int q, kv, ffn, qkv, mixed, fused, z, gates;
     int experts, used, expert, pairs; /* pairs of rows and experts */
+    int heads, head;                  /* of latent attention: heads, and the widest input of a head's own matrix */
     bool in_steps, branch;
     bool halves;
     int inputs; /* of tokens, for all layers */
@@ -25,6 +26,15 @@ static void widen_delta(widths *w, const hn_layer_desc *l) {
     if (l->delta.fused || l->delta.fused_gates)
         w->fused = hn_most(w->fused, hn_delta_channels(&d) + hn_delta_values(&d) + 2 * d.value_heads);
     if (scratch > w->delta) w->delta = scratch;
+}
+
+static void widen_latent(widths *w, const hn_layer_desc *l) {
+    const hn_latent_desc *d = &l->latent;
+    w->fused = hn_most(w->fused, hn_latent_queries_at(d) + l->heads * (d->nope + d->rope));
+    w->z = hn_most(w->z, hn_layer_mixed_width(l));
+    w->head = hn_most(w->head, hn_most(d->nope, d->rank));
+    w->heads = hn_most(w->heads, l->heads);
+    w->mixed = hn_most(w->mixed, hn_most(hn_layer_mixed_width(l), hn_most(d->query_rank, d->rank)));
 }
 
 static widths widest(const hn_runner *r) {
@@ -46,12 +56,14 @@ static widths widest(const hn_runner *r) {
             widen_delta(&w, d);
             continue;
         }
-        const size_t s = m->ops.attention_scratch(&m->ops, r->rows.max, d->heads, d->head_dim, r->max_context + HN_MAX_ROWS);
+        const size_t s = m->ops.attention_scratch(&m->ops, r->rows.max, d->heads, hn_layer_value_dim(d), hn_layer_value_in_key(d) > 0,
+                                                  r->max_context + HN_MAX_ROWS);
         w.q = hn_most(w.q, d->heads * d->head_dim);
         w.kv = hn_most(w.kv, d->kv_heads * d->head_dim);
         if (s > w.scratch) w.scratch = s;
         if (d->gated) w.fused = hn_most(w.fused, 2 * d->heads * d->head_dim);
         if (d->gated) w.z = hn_most(w.z, d->heads * d->head_dim);
+        if (d->mixer == HN_MIXER_LATENT) widen_latent(&w, d);
     }
     w.qkv = hn_most(w.qkv, w.q + 2 * w.kv);
     w.mixed = hn_most(w.mixed, w.q);
@@ -86,6 +98,7 @@ static void list_layers(hn_buf_room *room, hn_runner *r, const widths *w) {
     l->fused = room_rows(room, r, w->fused);
     l->z = room_rows(room, r, w->z);
     l->gates = room_rows(room, r, w->gates);
+    l->head_in = hn_buf_room_act(room, hn_least(r->rows.max, HN_MAX_ROWS) * w->heads, w->head);
     l->delta_bytes = (w->delta + 63) & ~(size_t)63;
     l->delta_scratch = hn_buf_room_take(room, l->delta_bytes * (size_t)hn_pool_threads(m->ops.pool));
 }

@@ -163,7 +163,7 @@ hunch_status hn_plan_named_vector(hn_plan *p, const char *name, int count, hn_bu
 }
 
 bool hn_plan_stays_in_file(const hn_plan *p, const hn_weight *w) {
-    return p->mapped || w->by_row || (p->mapped_experts && w->experts > 0);
+    return p->mapped || w->by_row || (p->mapped_experts && w->experts > 0 && !w->of_heads);
 }
 
 /* Determines the place of a matrix's strips. */
@@ -204,21 +204,23 @@ static hn_dtype packed_type(const hn_plan *p, const hn_tensor *t, int in) {
     return hn_dtype_row_bytes(p->as, (uint64_t)in, &row) ? p->as : HN_BF16;
 }
 
-/* Adds a matrix of rows of this tensor to the work of a pass of one row: `used` of the experts, or 1. */
-static void count_matrix(hn_plan *p, const hn_tensor *t, const hn_weight *w, int used) {
-    const uint64_t experts = w->experts > 0 ? (uint64_t)w->experts : 1, out = (uint64_t)w->out;
+/* Adds a matrix to the work of a pass of one row: `used` of those of experts or heads, or 1. stored: whether the pass reads the file's
+ * rows. */
+static void count_matrix(hn_plan *p, const hn_tensor *t, const hn_weight *w, int used, bool stored) {
+    const uint64_t matrices = w->experts > 0 ? (uint64_t)w->experts : 1, out = (uint64_t)w->out, in = (uint64_t)w->in;
+    const uint64_t packed = p->m->ops.strip_bytes(w->dtype, w->in) * (uint64_t)hn_strips(w->out);
     size_t row = 0;
     hn_dtype_row_bytes(t->dtype, t->dims[0], &row);
-    const uint64_t bytes = hn_plan_stays_in_file(p, w) ? row * out : p->m->ops.strip_bytes(w->dtype, w->in) * (size_t)hn_strips(w->out);
-    p->stored += row * out * experts;
-    if (w->experts > 0) {
-        p->experts_memory += p->m->ops.strip_bytes(w->dtype, w->in) * (uint64_t)hn_strips(w->out) * experts;
-        p->experts_stored += row * out * experts;
+    const uint64_t in_file = row * in * out / t->dims[0], bytes = stored ? in_file : packed;
+    p->stored += in_file * matrices;
+    if (w->experts > 0 && !w->of_heads) {
+        p->experts_memory += packed * matrices;
+        p->experts_stored += in_file * matrices;
+        p->m->expert_bytes += bytes; /* of all layers; model.c divides it */
     }
-    p->m->parameters += t->dims[0] * out * experts;
+    p->m->parameters += in * out * matrices;
     p->m->weight_bytes += bytes * (uint64_t)used;
-    p->m->macs_per_row += (double)t->dims[0] * (double)out * used;
-    if (w->experts > 0) p->m->expert_bytes += bytes; /* of all layers; model.c divides it */
+    p->m->macs_per_row += (double)in * (double)out * used;
 }
 
 static hunch_status check_factors(const hn_plan *p, const hn_tensor *t, const hn_tensor *factors, hn_part part, hunch_error *err) {
@@ -254,7 +256,7 @@ static hunch_status plan_matrix(hn_plan *p, hn_tensor *t, hn_part part, bool pai
     if (st) return st;
     if (hn_plan_stays_in_file(p, w)) it.off = place_factors(p, it.factors);
     p->item[p->n++] = it;
-    count_matrix(p, t, w, 1);
+    count_matrix(p, t, w, 1, hn_plan_stays_in_file(p, w));
     return HUNCH_OK;
 }
 
@@ -299,13 +301,97 @@ hunch_status hn_plan_experts(hn_plan *p, hn_role role, int layer, hn_part part, 
     w->phase = hn_role_phase(role);
     st = place_matrix(p, t, pair, w, &off, err);
     for (int i = begun; !st && !hn_plan_stays_in_file(p, w) && i < p->n; i++) p->item[i].off = off;
-    if (!st) count_matrix(p, t, w, d->used);
+    if (!st) count_matrix(p, t, w, d->used, hn_plan_stays_in_file(p, w));
     return st;
 }
 
 size_t hn_plan_expert_tensors(const hn_arch *a) {
     size_t n = 0;
     for (int i = 0; i < a->layers; i++) n += 3 * (size_t)a->layer[i].experts.count;
+    return n;
+}
+
+/* ---- matrices of heads ------------------------------------------------------------------------------------------------ */
+
+/* The matrices of all heads, in a tensor of their own or as rows of one with others, whose matrices are `each` rows apart. */
+static hunch_status plan_head_rows(hn_plan *p, hn_tensor *t, hn_part part, int each, int heads, hn_weight *w, hunch_error *err) {
+    hn_placement it = {.tensor = t, .weight = w, .first = part.first, .out = part.count, .matrices = heads, .each = each};
+    *w = weight_of(p, t, part.count, heads);
+    w->of_heads = true;
+    hunch_status st = find_factors(p, t, t->n_dims == 3 ? heads : 1, &it.factors, err);
+    if (!st) st = check_factors(p, t, it.factors, part, err);
+    if (!st && it.factors && each % HN_F8_TILE)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: %d rows of a head, expected a multiple of %d for %s", hn_source_path(p->src),
+                     t->name, each, HN_F8_TILE, t->type_name);
+    if (!st) st = check_stays(p, t, w, err);
+    if (!st) st = place_matrix(p, t, false, w, &it.off, err);
+    if (st) return st;
+    if (hn_plan_stays_in_file(p, w)) it.off = place_factors(p, it.factors);
+    p->item[p->n++] = it;
+    count_matrix(p, t, w, heads, hn_plan_stays_in_file(p, w));
+    return HUNCH_OK;
+}
+
+/* The type that exchanged rows and columns have: the tensor's, if a row of the result can have it without rounding. */
+static hn_dtype transposed_type(const hn_plan *p, const hn_tensor *t, int in, int each) {
+    if (t->dtype <= HN_BF16) return packed_type(p, t, in);
+    if (t->dtype == HN_F8_E4M3 && in % HN_F8_TILE == 0 && each % HN_F8_TILE == 0) return HN_F8_E4M3;
+    return p->m->ops.f32 ? HN_F32 : HN_BF16;
+}
+
+/* The same, with rows and columns of each matrix exchanged: they are in memory also if others stay in the file. */
+static hunch_status plan_transposed(hn_plan *p, hn_tensor *t, int in, int each, int heads, hn_weight *w, hunch_error *err) {
+    hn_placement it = {.tensor = t, .weight = w, .out = in, .matrices = heads, .each = each, .transposed = true};
+    const hn_dtype type = transposed_type(p, t, in, each);
+    const int out = (int)t->dims[0];
+    size_t bytes;
+    *w = (hn_weight){.dtype = type, .out = out, .in = in, .strip_stride = p->m->ops.strip_bytes(type, in), .experts = heads, .of_heads = true};
+    hunch_status st = find_factors(p, t, 1, &it.factors, err);
+    if (st) return st;
+    if (!hn_mul_size(w->strip_stride, (size_t)hn_strips(out) * (size_t)heads, &bytes)) return hn_fail_memory(err, t->name, SIZE_MAX);
+    it.off = hn_plan_room(p, bytes);
+    p->item[p->n++] = it;
+    count_matrix(p, t, w, heads, false);
+    return HUNCH_OK;
+}
+
+static hunch_status plan_split(hn_plan *p, hn_role role, int layer, hn_weight *w, hunch_error *err) {
+    const int heads = p->m->arch.layer[layer].heads;
+    uint64_t dims[3];
+    char name[128];
+    hn_tensor *t;
+    hn_arch_tensor_name(&p->m->arch, role, layer, name);
+    hn_arch_tensor_shape(&p->m->arch, role, layer, dims);
+    dims[2] = (uint64_t)heads;
+    hunch_status st = need_matrices(p, name, dims, &t, err);
+    if (!st && t) st = plan_head_rows(p, t, (hn_part){0, (int)dims[1]}, (int)dims[1], heads, w, err);
+    w->phase = hn_role_phase(role);
+    return st;
+}
+
+hunch_status hn_plan_heads(hn_plan *p, int layer, hunch_error *err) {
+    const hn_layer_desc *d = &p->m->arch.layer[layer];
+    hn_layer *l = &p->m->layer[layer];
+    const int each = d->latent.nope + d->latent.value;
+    uint64_t dims[2];
+    hn_tensor *t;
+    hunch_status st;
+    if (d->latent.split) {
+        st = plan_split(p, HN_ROLE_K_B, layer, &l->k_b, err);
+        return st ? st : plan_split(p, HN_ROLE_V_B, layer, &l->v_b, err);
+    }
+    st = find_tensor(p, HN_ROLE_KV_B, layer, dims, &t, err);
+    if (st || !t) return st;
+    st = plan_transposed(p, t, d->latent.nope, each, d->heads, &l->k_b, err);
+    if (!st) st = plan_head_rows(p, t, (hn_part){d->latent.nope, d->latent.value}, each, d->heads, &l->v_b, err);
+    l->k_b.phase = hn_role_phase(HN_ROLE_K_B);
+    l->v_b.phase = hn_role_phase(HN_ROLE_V_B);
+    return st;
+}
+
+size_t hn_plan_head_matrices(const hn_arch *a) {
+    size_t n = 0;
+    for (int i = 0; i < a->layers; i++) n += a->layer[i].mixer == HN_MIXER_LATENT ? 2 * (size_t)a->layer[i].heads : 0;
     return n;
 }
 

@@ -22,6 +22,8 @@ typedef struct hn_placement {
     int expert, matrices; /* experts: the matrices of the weight that it holds; matrices 0: a plain matrix */
     hn_tensor *factors; /* of F8_E4M3 */
     hn_row_order order;
+    int each;        /* matrices > 0: rows from one matrix to the next in the tensor; 0: all its rows are a matrix's */
+    bool transposed; /* the matrices' rows are the columns of the tensor's rows (weights_heads.c) */
     int vectors; /* of a tensor with a vector for each expert: their number, `first` and `out` being values of each; else 0 */
     hn_change change;
 } hn_placement;
@@ -64,6 +66,13 @@ hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, hn_part part, b
 /* A table whose rows are read where they lie in the file: no part of what a pass reads. A role that the description does not have is
  * skipped. */
 hunch_status hn_plan_table(hn_plan *p, hn_role role, hn_weight *w, hunch_error *err);
+/* The matrices of heads of latent attention: k_b and v_b of a layer, from two tensors, or from the rows of one. */
+hunch_status hn_plan_heads(hn_plan *p, int layer, hunch_error *err);
+hunch_status hn_load_heads(hn_plan *p, const hn_placement *it, hunch_error *err); /* of a placement that is transposed */
+/* Reads the tensor's first n values as floats, to be freed with hn_free; whether numbers are finite, and the error that they are not. */
+hunch_status hn_plan_read_values(const hn_source *src, const hn_tensor *t, size_t n, float **out, hunch_error *err);
+bool hn_plan_all_finite(const float *f, size_t n);
+hunch_status hn_plan_not_finite(const hn_source *src, const hn_tensor *t, hunch_error *err);
 /* Weights of a convolution, [channels][taps]: dst gets [taps][channels]. */
 hunch_status hn_plan_convolution(hn_plan *p, hn_role role, int layer, hn_buf *dst, hunch_error *err);
 /* The matrices of all experts for a role as one weight: from one tensor with all, or from one for each. */
@@ -83,6 +92,7 @@ hunch_status hn_plan_layer(hn_plan *p, int layer, hunch_error *err);
 void hn_plan_rotations(hn_plan *p);
 enum { HN_MOST_LAYER_TENSORS = 32 }; /* beside those of experts */
 size_t hn_plan_expert_tensors(const hn_arch *a); /* of all layers, at most */
+size_t hn_plan_head_matrices(const hn_arch *a);  /* matrices of heads, of all layers */
 size_t hn_plan_factors(const hn_tensor *factors); /* their number, for all matrices of a tensor */
 /* Reserves bytes of the model's block for data that is not in the file. Returns the offset. */
 size_t hn_plan_room(hn_plan *p, size_t bytes);

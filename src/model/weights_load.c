@@ -29,6 +29,7 @@ typedef struct pack_job {
     hn_stored from;      /* rows NULL */
     hn_row_order order;
     int expert, matrices;  /* in a weight of experts: the matrices of this tensor */
+    size_t each; /* rows from a matrix to the next */
     size_t matrix_factors;
     unsigned char *rows; /* [ranks][HN_STRIP] [HN_STRIP] rows as in the file, then as floats if the type differs */
     size_t rank_bytes;   /* of each rank */
@@ -40,7 +41,11 @@ typedef struct pack_job {
 
 /* The tensor's row that is the first of a matrix. */
 static size_t matrix_row(const pack_job *j, int matrix) {
-    return (size_t)matrix * (size_t)j->tensor->dims[1] + (size_t)j->from.first;
+    return (size_t)matrix * j->each + (size_t)j->from.first;
+}
+
+static size_t rows_apart(const hn_placement *it) {
+    return it->each > 0 ? (size_t)it->each : (size_t)it->tensor->dims[1];
 }
 
 /* The number of factors of each matrix; 0: there are none. */
@@ -61,11 +66,11 @@ static hunch_status read_strip(const pack_job *j, int matrix, int s, unsigned ch
     return st;
 }
 
-static hunch_status not_finite(const hn_source *src, const hn_tensor *t, hunch_error *err) {
+hunch_status hn_plan_not_finite(const hn_source *src, const hn_tensor *t, hunch_error *err) {
     return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: a value is not finite", hn_source_path(src), t->name);
 }
 
-static bool all_finite(const float *f, size_t n) {
+bool hn_plan_all_finite(const float *f, size_t n) {
     for (size_t i = 0; i < n; i++)
         if (!isfinite(f[i])) return false;
     return true;
@@ -84,7 +89,7 @@ static hunch_status convert_strip(const pack_job *j, int s, unsigned char *rows,
     if (same && !j->finite) return HUNCH_OK;
     for (int i = 0; i < n; i++) {
         hn_dequantise(j->tensor->dtype, rows + (size_t)i * j->from.row_bytes, (size_t)in, f);
-        if (j->finite && !all_finite(f, (size_t)in)) return not_finite(j->src, j->tensor, err);
+        if (j->finite && !hn_plan_all_finite(f, (size_t)in)) return hn_plan_not_finite(j->src, j->tensor, err);
         if (same) continue;
         hn_dtype_row_bytes(j->w->dtype, (uint64_t)in, row_bytes);
         hn_quantise(j->w->dtype, f, (size_t)in, to + (size_t)i * *row_bytes);
@@ -139,6 +144,7 @@ static hunch_status pack_all(hn_plan *p, const hn_placement *it, const hn_stored
                   .order = it->order,
                   .expert = it->expert,
                   .matrices = it->matrices > 0 ? it->matrices : 1,
+                  .each = rows_apart(it),
                   .matrix_factors = factors_of_matrix(it),
                   .err = err};
     j.rows = hn_alloc(room);
@@ -149,7 +155,7 @@ static hunch_status pack_all(hn_plan *p, const hn_placement *it, const hn_stored
 }
 
 /* Reads the tensor's first n values as floats. To be freed with hn_free. */
-static hunch_status read_values(const hn_source *src, const hn_tensor *t, size_t n, float **out, hunch_error *err) {
+hunch_status hn_plan_read_values(const hn_source *src, const hn_tensor *t, size_t n, float **out, hunch_error *err) {
     float *f = hn_alloc(n * sizeof *f);
     void *stored = hn_alloc(t->bytes);
     hunch_status st = f && stored ? hn_source_read(src, t, 0, t->bytes, stored, err)
@@ -185,10 +191,10 @@ static hunch_status put_taps_first(float *f, int taps, int count, hunch_error *e
 static hunch_status load_vectors(hn_plan *p, const hn_placement *it, hunch_error *err) {
     const size_t each = (size_t)it->tensor->dims[0], own = (size_t)it->out, n = own * (size_t)it->vectors;
     float *f;
-    hunch_status st = read_values(p->src, it->tensor, each * (size_t)it->vectors, &f, err);
+    hunch_status st = hn_plan_read_values(p->src, it->tensor, each * (size_t)it->vectors, &f, err);
     if (st) return st;
     for (size_t e = 0; e < (size_t)it->vectors; e++) memmove(f + e * own, f + e * each + it->first, own * sizeof *f);
-    if (p->finite && !all_finite(f, n)) st = not_finite(p->src, it->tensor, err);
+    if (p->finite && !hn_plan_all_finite(f, n)) st = hn_plan_not_finite(p->src, it->tensor, err);
     *it->vector = (hn_buf){p->m->weights, it->off};
     if (!st) p->m->ops.write(&p->m->ops, *it->vector, f, n * sizeof *f);
     hn_free(f);
@@ -198,10 +204,10 @@ static hunch_status load_vectors(hn_plan *p, const hn_placement *it, hunch_error
 static hunch_status load_vector(hn_plan *p, const hn_placement *it, hunch_error *err) {
     if (it->vectors > 0) return load_vectors(p, it, err);
     float *f;
-    hunch_status st = read_values(p->src, it->tensor, (size_t)(it->first + it->out), &f, err);
+    hunch_status st = hn_plan_read_values(p->src, it->tensor, (size_t)(it->first + it->out), &f, err);
     if (st) return st;
     float *own = f + it->first;
-    if (p->finite && !all_finite(own, (size_t)it->out)) st = not_finite(p->src, it->tensor, err);
+    if (p->finite && !hn_plan_all_finite(own, (size_t)it->out)) st = hn_plan_not_finite(p->src, it->tensor, err);
     if (!st && it->order.size) st = reorder_values(it->order, own, it->out, err);
     if (!st && it->change == HN_CHANGE_TAPS) st = put_taps_first(own, (int)it->tensor->dims[0], it->out, err);
     if (st) {
@@ -224,7 +230,7 @@ static void leave_in_file(hn_plan *p, const hn_placement *it, hn_stored *from) {
     if (it->matrices == 0) it->weight->stored = *from;
     for (int i = 0; i < it->matrices; i++) {
         hn_stored *to = p->each + (size_t)(it->expert + i);
-        hn_tensor_rows(it->tensor, (size_t)i * (size_t)it->tensor->dims[1] + (size_t)it->first, &at);
+        hn_tensor_rows(it->tensor, (size_t)i * rows_apart(it) + (size_t)it->first, &at);
         *to = *from;
         to->rows = at.rows;
         to->row_bytes = at.row_bytes;
@@ -239,12 +245,13 @@ static void leave_in_file(hn_plan *p, const hn_placement *it, hn_stored *from) {
 
 /* Packs the matrix, or leaves it in the file. */
 static hunch_status load_matrix(hn_plan *p, const hn_placement *it, hunch_error *err) {
+    if (it->transposed) return hn_load_heads(p, it, err);
     const hn_ops *o = &p->m->ops;
     const hn_buf place = {p->m->weights, it->off};
     const size_t n_factors = it->factors ? hn_plan_factors(it->factors) : 0;
     hn_stored from = {.first = it->first};
     float *factors = NULL;
-    hunch_status st = it->factors ? read_values(p->src, it->factors, n_factors, &factors, err) : HUNCH_OK;
+    hunch_status st = it->factors ? hn_plan_read_values(p->src, it->factors, n_factors, &factors, err) : HUNCH_OK;
     if (st) return st;
     hn_dtype_row_bytes(it->tensor->dtype, (uint64_t)it->weight->in, &from.row_bytes);
     if (hn_plan_stays_in_file(p, it->weight)) {
@@ -283,10 +290,10 @@ static hunch_status take_memory(hn_plan *p, hunch_error *err) {
 
 /* Allocates the places of experts that stay in the file. */
 static hunch_status take_places(hn_plan *p, hunch_error *err) {
-    const size_t room = hn_plan_expert_tensors(&p->m->arch);
+    const size_t room = hn_plan_expert_tensors(&p->m->arch) + hn_plan_head_matrices(&p->m->arch);
     if (room == 0 || !(p->mapped || p->mapped_experts)) return HUNCH_OK;
     p->each = p->m->each = hn_zalloc(room, sizeof *p->each);
-    return p->each ? HUNCH_OK : hn_fail_memory(err, "places of experts", room * sizeof *p->each);
+    return p->each ? HUNCH_OK : hn_fail_memory(err, "places of matrices", room * sizeof *p->each);
 }
 
 hunch_status hn_plan_load(hn_plan *p, const hn_model_load *load, hunch_error *err) {

@@ -9,7 +9,7 @@
  *
  * Inside a span, chunks of 16 positions whose cache slots equal their positions are read in place, for all queries of
  * the item together. Chunks that hold positions of a draft tree differ between rows: they are gathered slot by slot, one
- * chunk at a time, for the row's own queries.
+ * chunk at a time, for the row's own queries. Values that are a part of keys are brought to their own layout once an item and span.
  *
  * Over a BF16 cache the queries and the weights of values are rounded to bf16 and multiplied in pairs (kernels.h). Ranges
  * of positions are cut between pairs only, so that a pair is halved only by the range that its row sees.
@@ -67,6 +67,7 @@ typedef struct tile {
     _Alignas(64) float o[HN_QUERIES * HN_MAX_HEAD_DIM]; /* [n][v_dim] */
     _Alignas(64) uint16_t rounded[HN_QUERIES * HN_MAX_HEAD_DIM]; /* queries of the item */
     _Alignas(64) unsigned char chunk[HN_KEY_CHUNK * HN_MAX_HEAD_DIM * sizeof(float)]; /* gathered positions */
+    unsigned char *values; /* [HN_KEY_CHUNKS] chunks of values that were in keys */
 } tile;
 
 /* Merged spans of the queries of an item. */
@@ -90,10 +91,14 @@ static size_t part_bytes(int rows, int heads, int dim, int positions) {
     return (size_t)rows * (size_t)heads * spans * part_stride(dim) * sizeof(float);
 }
 
-/* A rank_scratch for every rank, then the partial results; calls that would need more of these do not split spans. */
-size_t hn_cpu_attention_scratch(const hn_ops *o, int max_rows, int heads, int v_dim, int max_positions) {
-    size_t bytes = part_bytes(max_rows, heads, v_dim, max_positions);
-    return sizeof(rank_scratch) * (size_t)hn_pool_threads(o->pool) + (bytes < scratch_cap ? bytes : scratch_cap);
+/* Bytes of a rank for the values of a span that are in keys, in the largest type. */
+static size_t values_bytes(int v_dim, bool v_in_k) { return v_in_k ? hn_kv_bytes(HN_F32, v_dim, HN_KEY_SPAN) : 0; }
+
+/* A rank_scratch for every rank, then its values of keys, then the partial results; calls that would need more of these do not split
+ * spans. */
+size_t hn_cpu_attention_scratch(const hn_ops *o, int max_rows, int heads, int v_dim, bool v_in_k, int max_positions) {
+    const size_t ranks = (size_t)hn_pool_threads(o->pool), bytes = part_bytes(max_rows, heads, v_dim, max_positions);
+    return (sizeof(rank_scratch) + values_bytes(v_dim, v_in_k)) * ranks + (bytes < scratch_cap ? bytes : scratch_cap);
 }
 
 /* ---- one span ------------------------------------------------------------------------------------------------- */
@@ -114,20 +119,44 @@ static int shared_chunks(const call *c, const tile *t) {
     return below >= HN_KEY_SPAN ? HN_KEY_CHUNKS : below / HN_KEY_CHUNK;
 }
 
+/* Sets the values of chunk i. */
+static void enter_values(const unsigned char *page, const hn_kv_row *v, hn_keys *keys, int i) {
+    keys->v[i] = page + v->at;
+    keys->v_scale[i] = (const float *)(const void *)(page + v->scale_at);
+}
+
 /* Sets chunk i to row `row` and up of a page, or of gathered chunks. */
 static void enter_chunk(const hn_kv *kv, const unsigned char *page, int head, int row, hn_keys *keys, int i) {
     const hn_kv_row k = hn_kv_key_row(kv, head, row), v = hn_kv_value_row(kv, head, row);
     keys->k[i] = page + k.at;
-    keys->v[i] = page + v.at;
     keys->k_scale[i] = (const float *)(const void *)(page + k.scale_at);
-    keys->v_scale[i] = (const float *)(const void *)(page + v.scale_at);
     keys->k_stride[i] = kv->page_rows;
+    enter_values(page, &v, keys, i);
 }
 
-static void keys_in_place(const call *c, const tile *t, int c0, int c1, hn_keys *keys) {
+/* A page that is one chunk. */
+static hn_kv chunk_page(const hn_kv *kv) {
+    hn_kv own = *kv;
+    own.page_rows = HN_KEY_CHUNK;
+    own.k_off = own.v_off = 0;
+    return own;
+}
+
+/* Sets the values of chunk i to those in the keys of row `row` and up. */
+static void enter_values_of_keys(const hn_kv *kv, tile *t, const unsigned char *page, int head, int row, hn_keys *keys, int i) {
+    const hn_kv own = chunk_page(kv);
+    unsigned char *to = t->values + hn_kv_bytes(kv->type, kv->v_dim, HN_KEY_CHUNK) * (size_t)i;
+    const hn_kv_row v = hn_kv_value_row(&own, 0, 0);
+    hn_kv_values_of_keys(kv, page, hn_kv_key_row(kv, head, row), to);
+    enter_values(to, &v, keys, i);
+}
+
+static void keys_in_place(const call *c, tile *t, int c0, int c1, hn_keys *keys) {
     for (int i = c0; i < c1; i++) {
-        int slot = t->span * HN_KEY_SPAN + i * HN_KEY_CHUNK;
-        enter_chunk(c->kv, slot_page(c, t->seq, slot), t->kv_head, slot % c->kv->page_rows, keys, i);
+        const int slot = t->span * HN_KEY_SPAN + i * HN_KEY_CHUNK, row = slot % c->kv->page_rows;
+        const unsigned char *page = slot_page(c, t->seq, slot);
+        enter_chunk(c->kv, page, t->kv_head, row, keys, i);
+        if (c->kv->v_in_k) enter_values_of_keys(c->kv, t, page, t->kv_head, row, keys, i);
     }
 }
 
@@ -141,9 +170,9 @@ static int path_slot(const call *c, const tile *t, int row, int position) {
 /* Gathers the keys or the values of a row's positions in chunk i, as in a page of 16 rows; positions that it does not
  * see are not written, and are not read. */
 static void copy_chunk(const call *c, tile *t, int first, int i, bool of_keys, hn_keys *keys) {
-    hn_kv own = *c->kv;
-    own.page_rows = HN_KEY_CHUNK;
-    own.k_off = own.v_off = 0;
+    const hn_kv own = chunk_page(c->kv);
+    const bool values_of_keys = !of_keys && c->kv->v_in_k;
+    of_keys |= values_of_keys;
     for (int p = 0; p < HN_KEY_CHUNK; p++) {
         int at = i * HN_KEY_CHUNK + p;
         if (at < t->lo[first] || at >= t->hi[first]) continue;
@@ -153,6 +182,7 @@ static void copy_chunk(const call *c, tile *t, int first, int i, bool of_keys, h
         hn_kv_copy(t->chunk, &to, slot_page(c, t->seq, slot), &from);
     }
     enter_chunk(&own, t->chunk, 0, 0, keys, i);
+    if (values_of_keys) enter_values_of_keys(&own, t, t->chunk, 0, 0, keys, i);
 }
 
 /* Scores of queries [i, end) with chunks [c0, c1). */
@@ -476,14 +506,17 @@ void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, c
     assert(kv->head_dim <= HN_MAX_HEAD_DIM && kv->v_dim <= HN_MAX_HEAD_DIM && how->heads % kv->kv_heads == 0);
     assert(kv->head_dim % hn_kv_multiple(kv->type) == 0 && kv->v_dim % hn_kv_multiple(kv->type) == 0);
     rank_scratch *const scratches = (rank_scratch *)(void *)hn_host(scratch);
+    unsigned char *const values = (unsigned char *)(scratches + ex->ranks);
+    const size_t values_each = values_bytes(kv->v_dim, kv->v_in_k);
     const bool whole = kv->v_dim % HN_GROUP == 0; /* heads are whole groups: the rank that finishes one can quantise it */
     call c = {.ex = ex, .rows = rows, .kv = kv, .kernels = ex->ops->kernels, .how = how,
               .sinks = how->sinks.mem ? hn_host_f32(how->sinks) : NULL, .from = hn_host_i32(rows->from),
               .last = hn_host_i32(how->ahead ? rows->last : rows->position), .bf16 = kv->type == HN_BF16 && !ex->ops->f32,
               .group = how->heads / kv->kv_heads, .spans = rows->max_position / HN_KEY_SPAN + 1, .act = &a,
               .forms = whole ? a.forms : 0, .queries = HN_QUERIES, .q = hn_host_f32(q.at), .ldq = q.ld, .out = hn_host_f32(out.at),
-              .ldo = out.ld, .rank_scratch = scratches + ex->rank, .part = (float *)(void *)(scratches + ex->ranks)};
+              .ldo = out.ld, .rank_scratch = scratches + ex->rank, .part = (float *)(void *)(values + values_each * (size_t)ex->ranks)};
     int items = plan_items(&c);
+    c.rank_scratch->t.values = values + values_each * (size_t)ex->rank;
     hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, items);
     for (int item; (item = hn_claim_next(&claim)) >= 0;) run_item(&c, &c.rank_scratch->t, item);
     if (c.split) {

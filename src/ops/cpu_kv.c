@@ -27,6 +27,35 @@ void hn_kv_copy(unsigned char *to, const hn_kv_row *t, const unsigned char *from
     }
 }
 
+/* Two rows of K in pairs of dims become one of V in pairs of rows. */
+static void values_of_pairs(const unsigned char *k, size_t step, int dim, unsigned char *v) {
+    for (int j = 0; j < dim / 2; j++, k += step, v += 8) {
+        uint32_t rows[2];
+        memcpy(rows, k, sizeof rows);
+        const uint32_t pair[2] = {(rows[0] & 0xffff) | rows[1] << 16, rows[0] >> 16 | (rows[1] & 0xffff0000)};
+        memcpy(v, pair, sizeof pair);
+    }
+}
+
+void hn_kv_values_of_keys(const hn_kv *kv, const unsigned char *page, hn_kv_row key, unsigned char *to) {
+    hn_kv own = *kv;
+    own.page_rows = HN_KEY_CHUNK;
+    own.v_off = 0;
+    if (kv->type == HN_BF16) {
+        for (int p = 0; p < HN_KEY_CHUNK; p += 2)
+            values_of_pairs(page + key.at + (size_t)p * key.size, key.step, kv->v_dim, to + 2 * (size_t)p * (size_t)kv->v_dim);
+        return;
+    }
+    key.count = kv->v_dim;
+    key.scales = kv->type == HN_Q8_0 ? kv->v_dim / HN_KV_SCALED : 0;
+    for (int p = 0; p < HN_KEY_CHUNK; p++) {
+        const hn_kv_row value = hn_kv_value_row(&own, 0, p);
+        hn_kv_copy(to, &value, page, &key);
+        key.at += key.size;
+        key.scale_at += sizeof(float);
+    }
+}
+
 /* The place of a slot: its page, and its row in it. */
 static unsigned char *page_of(const hn_kv *kv, const int32_t *pages, int slot, int *row) {
     *row = slot % kv->page_rows;
@@ -72,7 +101,7 @@ static void store_row(const hn_ops *o, const hn_rows *rows, const hn_kv *kv, int
     unsigned char *page = page_of(kv, pages, hn_host_i32(rows->slot)[i], &row);
     const hn_kv_row k = hn_kv_key_row(kv, h, row), v = hn_kv_value_row(kv, h, row);
     store(o->kernels, kv, page, &k, key, kv->head_dim);
-    store(o->kernels, kv, page, &v, value, kv->v_dim);
+    if (!kv->v_in_k) store(o->kernels, kv, page, &v, value, kv->v_dim);
 }
 
 /* Items are [kv head][its query heads, then itself if there are keys][row]: neighbouring rows write the same cache lines of K, so
@@ -81,7 +110,7 @@ void hn_cpu_rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope_tab
     const int heads = x->q.cols / kv->head_dim;
     assert(kv->head_dim <= HN_MAX_HEAD_DIM && kv->v_dim <= HN_MAX_HEAD_DIM && heads % kv->kv_heads == 0);
     const bool stores = x->k.cols > 0;
-    assert(!stores || (x->k.cols == kv->kv_heads * kv->head_dim && x->v.cols == kv->kv_heads * kv->v_dim));
+    assert(!stores || (x->k.cols == kv->kv_heads * kv->head_dim && (kv->v_in_k || x->v.cols == kv->kv_heads * kv->v_dim)));
     assert(!by || by->rope->first + by->rope->dims <= kv->head_dim);
     int n = rows->n, group = heads / kv->kv_heads, parts = group + stores, dim = kv->head_dim, first, last;
     hn_share(ex, kv->kv_heads * parts * n, &first, &last);
@@ -92,7 +121,7 @@ void hn_cpu_rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope_tab
         } else {
             float *key = hn_host_row(x->k, i) + h * dim;
             rotate(ex->ops, by, i, key);
-            store_row(ex->ops, rows, kv, i, h, key, hn_host_row(x->v, i) + h * kv->v_dim);
+            store_row(ex->ops, rows, kv, i, h, key, kv->v_in_k ? NULL : hn_host_row(x->v, i) + h * kv->v_dim);
         }
     }
     hn_barrier(ex->ops->pool, ex->rank);
@@ -106,7 +135,7 @@ static void move_head(const hn_kv *kv, const int32_t *pages, int h, int from, in
     const hn_kv_row k_from = hn_kv_key_row(kv, h, row_from), k_to = hn_kv_key_row(kv, h, row_to),
                     v_from = hn_kv_value_row(kv, h, row_from), v_to = hn_kv_value_row(kv, h, row_to);
     hn_kv_copy(dst, &k_to, src, &k_from);
-    hn_kv_copy(dst, &v_to, src, &v_from);
+    if (!kv->v_in_k) hn_kv_copy(dst, &v_to, src, &v_from);
 }
 
 /* Each rank moves its share of the bytes of all rows, in order. */

@@ -39,6 +39,7 @@ void hn_cpu_route(const hn_exec *ex, int n, const hn_router *router, hn_matrix s
 void hn_cpu_experts_glu(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *gate, const hn_weight *up,
                         const hn_expert_unit *unit, hn_act y);
 void hn_cpu_experts_linear(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *w, hn_matrix y);
+void hn_cpu_heads_linear(const hn_exec *ex, int n, const hn_weight *w, hn_head_columns x, int rest, hn_act room, hn_head_columns y);
 void hn_cpu_combine(const hn_exec *ex, int n, const hn_routing *by, hn_matrix results, hn_buf bias, const hn_shared *shared,
                     bool add, hn_matrix x);
 size_t hn_cpu_top_scratch(const hn_ops *o, int max_rows, int k);
@@ -46,7 +47,7 @@ void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope_tab
 void hn_cpu_rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *by, const hn_kv *kv, const hn_qkv *x);
 void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_matrix q,
                       hn_matrix out, hn_act a, hn_buf scratch);
-size_t hn_cpu_attention_scratch(const hn_ops *o, int max_rows, int heads, int v_dim, int max_positions);
+size_t hn_cpu_attention_scratch(const hn_ops *o, int max_rows, int heads, int v_dim, bool v_in_k, int max_positions);
 void hn_cpu_gather(const hn_exec *ex, int n, hn_buf from, hn_matrix src, hn_buf to, hn_matrix dst);
 void hn_cpu_pick(const hn_exec *ex, int n, const hn_pick *parts, int n_parts);
 void hn_cpu_rows_move(const hn_exec *ex, const hn_plain_rows *at, hn_buf pages, int n, hn_buf from, hn_buf to);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_ops.c - the CPU backend: its memory, and the table of its operations.
  *
- * The operations themselves: cpu_linear.c (matrix products), cpu_experts.c and cpu_route.c (experts), cpu_attention.c, cpu_delta.c,
+ * The operations themselves: cpu_linear.c (matrix products), cpu_heads.c (a matrix for each head),
+ * cpu_experts.c and cpu_route.c (experts), cpu_attention.c, cpu_delta.c,
  * cpu_kv.c (rows of the cache), cpu_rows.c (all else). Their inner
  * functions: kernels.h.
  */
@@ -92,6 +93,7 @@ void hn_ops_cpu(hn_ops *o, hn_pool *pool, hn_isa isa, bool f32) {
         .route = hn_cpu_route,
         .experts_glu = hn_cpu_experts_glu,
         .experts_linear = hn_cpu_experts_linear,
+        .heads_linear = hn_cpu_heads_linear,
         .combine = hn_cpu_combine,
         .rope_table = hn_cpu_rope_table,
         .rope_store = hn_cpu_rope_store,

@@ -38,13 +38,13 @@ static int best_of(const float *value, int first, int last, int most, int *best,
     return n;
 }
 
-/* Chooses groups by the sum of their two largest scores; in ascending order. */
+/* Chooses groups by the sum of their two largest scores, or by the largest alone; in ascending order. */
 static void best_groups(const hn_router *r, const float *value, int *chosen) {
     const int each = r->experts / r->groups;
     float sum[HN_MAX_EXPERTS];
     for (int g = 0; g < r->groups; g++) {
         int two[2] = {g * each, 0};
-        const int n = best_of(value, g * each, (g + 1) * each, 2, two, 0);
+        const int n = best_of(value, g * each, (g + 1) * each, r->largest ? 1 : 2, two, 0);
         sum[g] = value[two[0]] + (n > 1 ? value[two[1]] : 0);
     }
     const int n = best_of(sum, 0, r->groups, r->groups_used, chosen, 0);

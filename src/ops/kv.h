@@ -9,7 +9,8 @@
  *   Q8_0       as F16, in signed bytes; followed by f32 scales,
  *              K [dim / 32][rows]       V [rows][v_dim / 32]        one for each 32 dims of a position
  *
- * So a lane (a position of K, a dim of V) loads its elements without a shuffle.
+ * So a lane (a position of K, a dim of V) loads its elements without a shuffle. With v_in_k there is no V: attention brings the
+ * chunks that it reads to V's layout (hn_kv_values_of_keys).
  */
 #ifndef HN_KV_H
 #define HN_KV_H
@@ -30,6 +31,9 @@ static inline size_t hn_kv_bytes(hn_dtype t, int dim, int rows) {
     return count * hn_kv_element_bytes(t) + (t == HN_Q8_0 ? count / HN_KV_SCALED * sizeof(float) : 0);
 }
 
+/* Bytes of K and V of one head and row; v_in_k: 0, or how many numbers of K are V. */
+static inline size_t hn_kv_row_bytes(hn_dtype t, int head_dim, int v_in_k) { return (v_in_k ? 1 : 2) * hn_kv_bytes(t, head_dim, 1); }
+
 /* ---- rows that attention reads, and its work ----------------------------------------------- */
 
 /* The first position that a row sees whose window is counted back from position `at`: its own, or its block's first. */
@@ -43,11 +47,11 @@ static inline int hn_kv_read(const hn_attention_params *how, int committed, int 
 }
 /* Numbers of K and V in `positions` positions of a layer; their bytes. */
 static inline uint64_t hn_kv_elements(const hn_kv *kv, int positions) {
-    return (uint64_t)kv->kv_heads * (uint64_t)(kv->head_dim + kv->v_dim) * (uint64_t)positions;
+    return (uint64_t)kv->kv_heads * (uint64_t)(kv->head_dim + (kv->v_in_k ? 0 : kv->v_dim)) * (uint64_t)positions;
 }
 static inline double hn_kv_read_bytes(const hn_kv *kv, int positions) {
-    return (double)kv->kv_heads *
-           (double)(hn_kv_bytes(kv->type, kv->head_dim, positions) + hn_kv_bytes(kv->type, kv->v_dim, positions));
+    const size_t values = kv->v_in_k ? 0 : hn_kv_bytes(kv->type, kv->v_dim, positions);
+    return (double)kv->kv_heads * (double)(hn_kv_bytes(kv->type, kv->head_dim, positions) + values);
 }
 /* Multiply-accumulates of a row that sees up to position `last`. */
 static inline double hn_kv_macs(const hn_kv *kv, const hn_attention_params *how, int at, int last) {
@@ -94,6 +98,10 @@ static inline size_t hn_kv_element(const hn_kv *kv, const hn_kv_row *r, int d) {
 
 /* Copies such a row from one place to another, or between a page and adjacent elements (hn_kv_packed). */
 void hn_kv_copy(unsigned char *to, const hn_kv_row *t, const unsigned char *from, const hn_kv_row *f);
+
+/* V of HN_KEY_CHUNK rows of one head whose V is in K, as in a page of as many rows. key: the place of the first
+ * one's K in the page, which has the other rows' behind it. */
+void hn_kv_values_of_keys(const hn_kv *kv, const unsigned char *page, hn_kv_row key, unsigned char *to);
 
 /* The same elements without gaps, followed by the scales. */
 static inline hn_kv_row hn_kv_packed(hn_kv_row r) {

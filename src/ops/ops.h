@@ -95,7 +95,8 @@ typedef struct hn_weight {
     hn_phase phase;      /* purpose of its products */
     bool wide;           /* its products read F32 rows in native precision too */
     bool by_row;         /* it is a table that `embed` alone reads, and is stored whatever else is packed */
-    int experts;         /* 0; or the number of matrices [out, in], the strips of one after another */
+    int experts;         /* 0; or the number of matrices [out, in], of experts or heads, the strips of one after another */
+    bool of_heads;       /* they are those of heads, which every row uses */
     const hn_stored *each; /* [experts] as they are stored, instead of `stored`; NULL: packed */
 } hn_weight;
 static inline bool hn_is_stored(const hn_weight *w) { return w->stored.rows || w->each; }
@@ -167,8 +168,8 @@ typedef struct hn_kv {
     size_t page_bytes, k_off, v_off;
     int page_rows; /* power of two, 16..HN_KEY_SPAN */
     int kv_heads;
-    /* width of a query and its keys; of a value and the result. Latent attention: V is the first v_dim dims of K, stored again */
-    int head_dim, v_dim;
+    int head_dim, v_dim; /* width of a query and its keys; of a value and the result */
+    bool v_in_k;         /* V is the first v_dim dims of K, stored once (latent attention); v_off has no meaning */
 } hn_kv;
 
 /* ---- the table ------------------------------------------------------------------------------------------------------ */
@@ -248,12 +249,13 @@ typedef enum hn_glu { HN_SILU, HN_GELU, HN_GATE } hn_glu; /* x / (1 + e^-x); 160
 /* How rows choose among the experts of a layer, by the router's product. The scores are its softmax, or the sigmoid of
  * each; the `used` largest of score + bias are chosen (DeepSeek-V3, 2412.19437, section 2.1.2), ties to the lower id.
  * With groups (neighbouring experts, the same number each) only those of the best groups, which are compared by the sum
- * of their two largest, ties to the lower. The weight of an expert is its score (without the bias), divided by the sum
+ * of their two largest (DeepSeek-V2, 2405.04434: by their largest), ties to the lower. The weight of an expert is its score (without the bias), divided by the sum
  * of the chosen ones if `normalised`, times scale. NaN is less than all numbers. */
 typedef struct hn_router {
     int experts, used;       /* 1..HN_MAX_EXPERTS; 1..HN_MAX_USED, at most the number in the used groups */
     bool sigmoid, normalised;
     int groups, groups_used; /* 0 or 1: one group */
+    bool largest;            /* groups are compared by their largest alone */
     float scale;
     hn_buf bias;             /* f32 [experts]; mem NULL: none */
     hn_buf expert_scale;     /* f32 [experts]: the weight of an expert is multiplied by its own at last; mem NULL: not at all */
@@ -309,6 +311,12 @@ typedef struct hn_attention_params {
     int first;    /* rows from this position on do not see those below it; less than HN_KEY_SPAN */
     bool ahead;   /* rows see up to rows.last[i], else up to their own position */
 } hn_attention_params;
+
+/* The columns of heads in a matrix of rows: those of head h begin with column h * step. */
+typedef struct hn_head_columns {
+    hn_matrix rows;
+    int step;
+} hn_head_columns;
 
 /* Columns of one matrix of rows that are copied to the first columns of another: runs of columns at a stride. */
 typedef struct hn_pick {
@@ -374,6 +382,10 @@ struct hn_ops {
                         const hn_expert_unit *unit, hn_act y);
     /* y[pair] = W of its expert times a[pair], for n * used rows */
     void (*experts_linear)(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *w, hn_matrix y);
+    /* For each matrix W of w, one for each head: y's first w->out columns of the head = W times x's first w->in of it; the `rest`
+     * columns of x behind them are copied behind those of y. room: rows of w->in inputs for w->experts heads, as many rows of the pass
+     * at a time as it has. x and y do not overlap. */
+    void (*heads_linear)(const hn_exec *ex, int n, const hn_weight *w, hn_head_columns x, int rest, hn_act room, hn_head_columns y);
     /* x[i] = (add: +=) the sum of share times (result + bias) over the row's pairs, experts ascending, from 0 on by fmaf, plus the shared
      * expert's result. results: a row for each pair; bias: f32 [experts][x.cols], mem NULL: none. */
     void (*combine)(const hn_exec *ex, int n, const hn_routing *by, hn_matrix results, hn_buf bias, const hn_shared *shared,
@@ -390,7 +402,7 @@ struct hn_ops {
      * scratch: attention_scratch bytes, 64-byte aligned. */
     void (*attention)(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_matrix q,
                       hn_matrix out, hn_act a, hn_buf scratch);
-    size_t (*attention_scratch)(const hn_ops *o, int max_rows, int heads, int v_dim, int max_positions);
+    size_t (*attention_scratch)(const hn_ops *o, int max_rows, int heads, int v_dim, bool v_in_k, int max_positions);
     /* dst[to[i]] = src[from[i]], both of the same width; from, to: int32 [n] buffers, mem of `to` NULL: row i. Rows of dst are not
      * repeated, and src and dst do not overlap. */
     void (*gather)(const hn_exec *ex, int n, hn_buf from, hn_matrix src, hn_buf to, hn_matrix dst);

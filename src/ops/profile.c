@@ -128,6 +128,14 @@ static void experts_linear(const hn_exec *ex, int n, const hn_routing *by, hn_ac
     span_end(&s);
 }
 
+static void heads_linear(const hn_exec *ex, int n, const hn_weight *w, hn_head_columns x, int rest, hn_act room, hn_head_columns y) {
+    const span s = span_begin(ex, w->phase);
+    s.to->bytes += (double)s.ex.ops->strip_bytes(w->dtype, w->in) * hn_strips(w->out) * w->experts;
+    s.to->macs += (double)n * w->experts * w->out * w->in;
+    s.ex.ops->heads_linear(&s.ex, n, w, x, rest, room, y);
+    span_end(&s);
+}
+
 static void combine(const hn_exec *ex, int n, const hn_routing *by, hn_matrix results, hn_buf bias, const hn_shared *shared,
                     bool add, hn_matrix x) {
     const span s = span_begin(ex, HN_PHASE_ROUTER);
@@ -261,6 +269,7 @@ static void wrap(hn_ops *o) {
     o->route = route;
     o->experts_glu = experts_glu;
     o->experts_linear = experts_linear;
+    o->heads_linear = heads_linear;
     o->combine = combine;
     o->rope_table = rope_table;
     o->fix_heads = fix_heads;

@@ -287,7 +287,7 @@ static void pass_buffers(pass *p, const arrays *a) {
     p->q = check_mem(o, (size_t)(a->n * p->ldq) * sizeof(float));
     p->out = check_mem(o, (size_t)(a->n * p->ldo) * sizeof(float));
     int heads = s->kv_heads * s->group;
-    p->scratch = check_mem(o, o->attention_scratch(o, a->n, heads, s->v_dim, a->max_position + 1));
+    p->scratch = check_mem(o, o->attention_scratch(o, a->n, heads, s->v_dim, false, a->max_position + 1));
     p->act = (hn_act){check_mem(o, o->act_bytes(width(s), a->n)), width(s), a->n, HN_ACT_F32 | HN_ACT_Q8};
     if (s->sinks) p->sinks = check_put(o, s->sinks, (size_t)heads * sizeof(float));
     for (int i = 0; i < a->n; i++) {

@@ -210,7 +210,7 @@ static void buffers_create(bench *b) {
     b->turned = (hn_rope_table){&b->rope, mem(b, 4 * HN_MAX_ROWS * DIM)};
     b->best = (hn_top){.k = 1, .id = mem(b, 4 * HN_MAX_ROWS), .value = mem(b, 4 * HN_MAX_ROWS),
                        .scratch = mem(b, b->o.top_scratch(&b->o, HN_MAX_ROWS, 1))};
-    b->scratch = mem(b, b->o.attention_scratch(&b->o, HN_MAX_ROWS, HEADS, DIM, MAX_CONTEXT));
+    b->scratch = mem(b, b->o.attention_scratch(&b->o, HN_MAX_ROWS, HEADS, DIM, false, MAX_CONTEXT));
 }
 
 /* ---- attention alone: shapes of models, types of cache ------------------------------------------------------------------ */
@@ -272,7 +272,7 @@ static void time_attention(bench *b, int heads, int kv_heads, int dim, int only_
     a.q = mem(b, (size_t)4 * HN_MAX_ROWS * (size_t)wide);
     a.out = mem(b, (size_t)4 * HN_MAX_ROWS * (size_t)wide);
     a.act = (hn_act){mem(b, b->o.act_bytes(wide, HN_MAX_ROWS)), wide, HN_MAX_ROWS, HN_ACT_Q8};
-    b->scratch = mem(b, b->o.attention_scratch(&b->o, HN_MAX_ROWS, heads, dim, ATTENTION_CONTEXT + HN_MAX_ROWS));
+    b->scratch = mem(b, b->o.attention_scratch(&b->o, HN_MAX_ROWS, heads, dim, false, ATTENTION_CONTEXT + HN_MAX_ROWS));
     for (int i = 0; i < HN_MAX_ROWS * wide; i++) hn_host_f32(a.q)[i] = (float)(hn_splitmix(&seed) % 2001) * 1e-3f - 1;
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
         attention_cache(&a, types[t], kv_heads, dim);

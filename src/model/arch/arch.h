@@ -50,6 +50,17 @@ typedef enum hn_role {
     HN_ROLE_INPUT_PRODUCT,
     HN_ROLE_INPUT_NORM,
     HN_ROLE_LAYER_SCALE,
+    /* of latent attention, with HN_ROLE_Q and HN_ROLE_O */
+    HN_ROLE_Q_A, /* with Q_B instead of q if the queries have a rank */
+    HN_ROLE_Q_A_BIAS,
+    HN_ROLE_Q_A_NORM,
+    HN_ROLE_Q_B,
+    HN_ROLE_KV_A,
+    HN_ROLE_KV_A_BIAS,
+    HN_ROLE_KV_A_NORM,
+    HN_ROLE_KV_B, /* rows of keys, then of values, of each head; or these two, a matrix for each head: */
+    HN_ROLE_K_B,  /* with rows and columns exchanged */
+    HN_ROLE_V_B,
     /* of a gated delta net */
     HN_ROLE_DELTA_QKV,
     HN_ROLE_DELTA_Z,
@@ -109,6 +120,12 @@ typedef struct hn_moe {
     bool sparse_step;     /* decoder_sparse_step and mlp_only_layers specify the dense layers, else first_k_dense_replace */
 } hn_moe;
 
+/* The shape of a layer's heads. */
+typedef struct hn_head_sizes {
+    int heads, kv_heads, head_dim, rope_dims;
+    hn_latent_desc latent; /* rank 0: the layers have no latent attention */
+} hn_head_sizes;
+
 /* The differences between the dense families (arch_dense.c); they share keys, tensor names and the block. */
 typedef struct hn_dense {
     const char *prefix;  /* of its keys in a GGUF: "llama" */
@@ -140,6 +157,9 @@ typedef struct hn_dense {
         int heads, kv_heads, head_dim, context;
         double eps;
     } usual; /* defaults of keys that a folder may omit; 0: required */
+    bool yarn_scores;    /* YaRN's mscale_all_dim scales the scores of attention; a GGUF has a tenth of it (yarn_log_multiplier) */
+    /* Reads the shape of heads, their number being set; NULL: that of grouped queries. */
+    hunch_status (*read_heads)(hn_head_sizes *h, const struct hn_arch *a, const hn_source *src, hunch_error *err);
     const char *activation_key, *activation; /* in a folder; NULL: hidden_act, silu */
     /* Adds the family's own properties to an otherwise finished description; NULL: there are none. */
     hunch_status (*finish)(struct hn_arch *a, const hn_source *src, hunch_error *err);
@@ -205,7 +225,7 @@ void hn_arch_fini(hn_arch *a);
 void hn_arch_tensor_name(const hn_arch *a, hn_role role, int layer, char out[128]);
 /* The name of one expert's tensor, if each has its own (hn_arch_matrices is 1). */
 void hn_arch_expert_name(const hn_arch *a, hn_role role, int layer, int expert, char out[128]);
-/* Number of matrices in one tensor of a role, its third dimension: that of the experts, or 1. */
+/* Number of matrices in one tensor of a role, its third dimension: that of the experts or heads, or 1. */
 int hn_arch_matrices(const hn_arch *a, hn_role role, int layer);
 bool hn_arch_has(const hn_arch *a, hn_role role, int layer);
 /* Whether it is one that files may have of layers that read the keys and values of others; no model reads it. */
@@ -228,6 +248,7 @@ typedef enum hn_change {
 hn_change hn_role_change(hn_role role);
 bool hn_role_is_vector(hn_role role);                        /* norms and biases */
 bool hn_role_of_experts(hn_role role);                       /* each expert of a layer has its own matrix */
+bool hn_role_of_heads(hn_role role);                         /* each head of a layer has its own matrix, all in one tensor */
 bool hn_role_of_expert_vectors(hn_role role);                /* each has its own vector, all in one tensor */
 bool hn_role_of_layer(hn_role role);                         /* each layer has its own */
 bool hn_role_is_rotated(hn_role role);                            /* its rows, or its values for each head, are rotated */
@@ -251,7 +272,7 @@ typedef struct hn_family {
     FAMILY(llama) FAMILY(mistral) FAMILY(mixtral) FAMILY(smollm3) FAMILY(qwen2) FAMILY(qwen2_moe) FAMILY(qwen3) FAMILY(qwen3_moe)     \
     FAMILY(granite) FAMILY(gemma3) FAMILY(phi3) FAMILY(qwen35) FAMILY(qwen35_text) FAMILY(qwen35_moe) FAMILY(qwen35_moe_text)         \
     FAMILY(qwen3_next) FAMILY(glm4_moe) FAMILY(gpt_oss) FAMILY(gemma4) FAMILY(gemma4_text) FAMILY(gemma4_unified)                       \
-    FAMILY(gemma4_unified_text)
+    FAMILY(gemma4_unified_text) FAMILY(deepseek_v2) FAMILY(deepseek_v3) FAMILY(kimi_k2) FAMILY(glm4_moe_lite)
 #define HN_FAMILY_DECLARED(NAME) extern const hn_family hn_family_##NAME;
 HN_FAMILIES(HN_FAMILY_DECLARED)
 hunch_status hn_mixtral_read(hn_arch *a, hn_source *src, hunch_error *err); /* its GGUF architecture is llama */

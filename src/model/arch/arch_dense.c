@@ -10,7 +10,8 @@
 #include "model/arch/arch.h"
 
 typedef struct dense_keys {
-    int layers, hidden, ffn, heads, kv_heads, head_dim, context, vocab, rope_dims;
+    int layers, hidden, ffn, context, vocab;
+    hn_head_sizes head;
     double eps, theta;
 } dense_keys;
 
@@ -130,9 +131,9 @@ static hunch_status read_rotated(dense_keys *k, const hn_source *src, const hn_d
     hunch_status st = whole ? HUNCH_OK : hn_key_real(src, &part, &old, err);
     if (!st && !whole) st = hn_key_real(src, &part_new, &newer, err);
     const double said = old > 0 && (newer <= 0 || old < newer) ? old : newer;
-    const int dims = (int)(k->head_dim * (said > 0 ? said : usual));
+    const int dims = (int)(k->head.head_dim * (said > 0 ? said : usual));
     return st ? st
-              : hn_key_int(src, hn_dense_key_of(&key, f, "rope.dimension_count", NULL, 2, 512, dims), &k->rope_dims,
+              : hn_key_int(src, hn_dense_key_of(&key, f, "rope.dimension_count", NULL, 2, 512, dims), &k->head.rope_dims,
                            err);
 }
 
@@ -151,7 +152,7 @@ static hunch_status read_sizes(dense_keys *k, const hn_source *src, const hn_den
     } sizes[] = {{"block_count", "num_hidden_layers", 1024, 0, &k->layers},
                  {"embedding_length", "hidden_size", 1 << 17, 0, &k->hidden},
                  {"feed_forward_length", "intermediate_size", 1 << 20, f->no_ffn, &k->ffn},
-                 {"attention.head_count", "num_attention_heads", 1024, f->usual.heads, &k->heads},
+                 {"attention.head_count", "num_attention_heads", 1024, f->usual.heads, &k->head.heads},
                  {"context_length", "max_position_embeddings", 1 << 24, f->usual.context, &k->context}};
     const double eps = folder && f->usual.eps > 0 ? f->usual.eps : NAN;
     hn_dense_key_buf key;
@@ -170,32 +171,33 @@ static hunch_status read_sizes(dense_keys *k, const hn_source *src, const hn_den
 static hunch_status read_heads(dense_keys *k, const hn_source *src, const hn_dense *f, hunch_error *err) {
     const bool folder = hn_source_get_kind(src) == HN_SOURCE_HF;
     hn_dense_key_buf key;
-    int value_dim = 0, usual = folder && f->usual.head_dim ? f->usual.head_dim : k->hidden / k->heads,
-        kv_heads = folder && f->usual.kv_heads ? f->usual.kv_heads : k->heads;
+    int value_dim = 0, usual = folder && f->usual.head_dim ? f->usual.head_dim : k->hidden / k->head.heads,
+        kv_heads = folder && f->usual.kv_heads ? f->usual.kv_heads : k->head.heads;
     hunch_status st = size_read(
-        src, f, hn_dense_key_of(&key, f, "attention.head_count_kv", "num_key_value_heads", 1, 1024, kv_heads), &k->kv_heads, err);
+        src, f, hn_dense_key_of(&key, f, "attention.head_count_kv", "num_key_value_heads", 1, 1024, kv_heads), &k->head.kv_heads, err);
     if (!st)
-        st = hn_key_int(src, hn_dense_key_of(&key, f, "attention.key_length", "head_dim", 2, 512, usual), &k->head_dim,
+        st = hn_key_int(src, hn_dense_key_of(&key, f, "attention.key_length", "head_dim", 2, 512, usual), &k->head.head_dim,
                         err);
     if (!st)
         st = hn_key_int(src, hn_dense_key_of(&key, f, "attention.value_length", "head_dim", 2, 512, usual), &value_dim,
                         err);
     if (!st) st = read_rotated(k, src, f, err);
     if (st) return st;
-    if (k->heads % k->kv_heads)
+    if (k->head.heads % k->head.kv_heads)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d heads do not share %d key heads evenly", hn_source_path(src),
-                       k->heads, k->kv_heads);
-    if (k->head_dim < 2 || k->head_dim % 2 || k->rope_dims < 2 || k->rope_dims % 2 || k->rope_dims > k->head_dim ||
-        value_dim != k->head_dim)
+                       k->head.heads, k->head.kv_heads);
+    if (k->head.head_dim < 2 || k->head.head_dim % 2 || k->head.rope_dims < 2 || k->head.rope_dims % 2 || k->head.rope_dims > k->head.head_dim ||
+        value_dim != k->head.head_dim)
         return hn_fail(err, HUNCH_REFUSED, "%s: head size %d (values %d, rotated %d): expected even and equal sizes",
-                       hn_source_path(src), k->head_dim, value_dim, k->rope_dims);
+                       hn_source_path(src), k->head.head_dim, value_dim, k->head.rope_dims);
     return HUNCH_OK;
 }
 
-static hunch_status read_keys(dense_keys *k, const hn_source *src, const hn_dense *f, hunch_error *err) {
+static hunch_status read_keys(dense_keys *k, const hn_arch *a, const hn_source *src, const hn_dense *f, hunch_error *err) {
     hunch_status st = read_sizes(k, src, f, err);
     if (!st) st = read_theta(k, src, f, err);
-    return st ? st : read_heads(k, src, f, err);
+    if (st) return st;
+    return f->read_heads ? f->read_heads(&k->head, a, src, err) : read_heads(k, src, f, err);
 }
 
 /* ---- names ----------------------------------------------------------------------------------------------------------- */
@@ -373,7 +375,7 @@ static hunch_status read_parts(hn_layer_desc *l, const hn_arch *a, hn_source *sr
 static hunch_status read_stack(hn_arch *a, hn_source *src, const hn_dense *family, dense_keys *k, hn_layer_desc *usual,
                                hunch_error *err) {
     hunch_status st = refuse_variants(src, family, err);
-    if (!st) st = read_keys(k, src, family, err);
+    if (!st) st = read_keys(k, a, src, family, err);
     if (!st && family->next_layers) {
         hn_dense_key_buf key;
         st = hn_key_int(src, hn_dense_key_of(&key, family, "nextn_predict_layers", NULL, 0, k->layers - 1, 0), &a->files.next_layers, err);
@@ -385,11 +387,14 @@ static hunch_status read_stack(hn_arch *a, hn_source *src, const hn_dense *famil
     a->context = k->context;
     a->norm_eps = (float)k->eps;
     a->embed_scale = a->residual_scale = a->logit_scale = 1;
-    *usual = (hn_layer_desc){.mixer = HN_MIXER_ATTENTION,
-                             .heads = k->heads,
-                             .kv_heads = k->kv_heads,
-                             .head_dim = k->head_dim,
-                             .attention_scale = 1.0f / sqrtf((float)k->head_dim),
+    const hn_latent_desc *latent = &k->head.latent;
+    const int width = latent->rank > 0 ? latent->nope + latent->rope : k->head.head_dim; /* of a query before it is made as wide as a row */
+    *usual = (hn_layer_desc){.mixer = latent->rank > 0 ? HN_MIXER_LATENT : HN_MIXER_ATTENTION,
+                             .latent = *latent,
+                             .heads = k->head.heads,
+                             .kv_heads = k->head.kv_heads,
+                             .head_dim = k->head.head_dim,
+                             .attention_scale = 1.0f / sqrtf((float)width),
                              .qk_norm = family->qk_norm,
                              .ffn = HN_FFN_SWIGLU,
                              .ffn_width = k->ffn};
@@ -409,7 +414,7 @@ hunch_status hn_dense_read_layers(hn_arch *a, hn_source *src, const hn_dense *fa
     a->dense = family;
     a->files.form = hn_source_get_kind(src);
     hunch_status st = read_stack(a, src, family, &k, &usual, err);
-    if (!st) st = hn_rope_read(a, src, k.rope_dims, k.theta, err);
+    if (!st) st = hn_rope_read(a, src, k.head.rope_dims, k.theta, err);
     return st ? st : layers_create(a, &usual, err);
 }
 
@@ -424,7 +429,7 @@ hunch_status hn_dense_read(hn_arch *a, hn_source *src, const hn_dense *family, h
     if (!st) st = read_name(a, src, err);
     if (!st) st = read_vocab(a, src, family, err);
     if (!st) st = read_tied(a, src, family, err);
-    if (!st && !family->by_layer) st = hn_rope_read(a, src, k.rope_dims, k.theta, err);
+    if (!st && !family->by_layer) st = hn_rope_read(a, src, k.head.rope_dims, k.theta, err);
     if (!st) st = read_parts(&usual, a, src, family, err);
     if (!st && family->windowed) st = read_window(a, src, family, &usual.window, err);
     if (!st) st = layers_create(a, &usual, err);

@@ -285,6 +285,7 @@ static hunch_status gguf_yarn(const hn_arch *a, hn_scaling *s, const hn_source *
     hunch_status st = gguf_real(a, src, "rope.scaling.yarn_beta_fast", 1e-3, 1e6, 32, &s->fast, err);
     if (!st) st = gguf_real(a, src, "rope.scaling.yarn_beta_slow", 1e-3, 1e6, 1, &s->slow, err);
     if (!st) st = gguf_real(a, src, "rope.scaling.yarn_log_multiplier", 0, 1e3, 0, &s->mscale_all, err);
+    if (a->dense->yarn_scores) s->mscale = s->mscale_all *= 10;
     if (!st) st = gguf_real(a, src, "rope.scaling.yarn_ext_factor", 1, 1, 1, &ext, err);
     if (!st) st = gguf_real(a, src, "rope.scaling.yarn_attn_factor", 1e-3, 1e3, 0, &said, err);
     const double amplitude = hn_rope_usual_amplitude(s) * times;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 /* A new kind of layer is a value here, fields below, roles for its tensors (arch.h), and a file layer_*.c that pass.c calls. */
-typedef enum hn_mixer { HN_MIXER_ATTENTION, HN_MIXER_DELTA } hn_mixer; /* latent attention: a later kind */
+typedef enum hn_mixer { HN_MIXER_ATTENTION, HN_MIXER_LATENT, HN_MIXER_DELTA } hn_mixer;
 typedef enum hn_ffn {
     HN_FFN_SWIGLU,
     HN_FFN_GEGLU,
@@ -29,11 +29,21 @@ typedef struct hn_delta_desc {
     bool fused;       /* q, k, v and z of each key head are adjacent rows of one matrix */
     bool fused_gates; /* b and a of each key head are adjacent rows of one matrix */
 } hn_delta_desc;
+/* Latent attention (DeepSeek-V2, 2405.04434), in its absorbed form: all heads read one row of `rank` numbers, their keys and values,
+ * and `rope` numbers that are rotated; a head's query is made as wide by a matrix of its own, and its result brought back by another. */
+typedef struct hn_latent_desc {
+    int query_rank;   /* of the product that makes the queries; 0: it is one matrix */
+    int rank, rope;   /* of a row of the cache */
+    int nope, value;  /* width of a head's query without its rotated part, and of its result */
+    bool split;       /* the file has the two matrices of each head apart, those of the keys transposed */
+} hn_latent_desc;
+
 /* The experts of a layer; hn_router describes how rows choose among them. */
 typedef struct hn_expert_desc {
     int count, used, width;
     bool sigmoid, normalised, bias;
     int groups, groups_used;
+    bool largest;     /* groups are compared by their largest score */
     float scale;
     int shared_width; /* width of the shared expert that all rows use; 0: none */
     bool shared_gate; /* its result is multiplied by the sigmoid of a product of its own */
@@ -45,14 +55,16 @@ typedef struct hn_expert_desc {
 
 typedef struct hn_layer_desc {
     hn_mixer mixer;
-    hn_delta_desc delta; /* of HN_MIXER_DELTA */
+    hn_delta_desc delta;   /* of HN_MIXER_DELTA */
+    hn_latent_desc latent; /* of HN_MIXER_LATENT, whose kv_heads is 1 */
     hn_layer_input input;
-    int heads, kv_heads, head_dim;
+    int heads, kv_heads;
+    int head_dim; /* of queries and keys; of a latent row rank + rope */
     int window; /* 0: full attention */
     int first;  /* positions below it are not visible to rows at or above it */
     bool ahead; /* rows of a block see later rows of the block */
     float attention_scale;
-    bool qkv_bias, o_bias; /* q, k and v have biases; o has one */
+    bool qkv_bias, o_bias; /* q, k and v (latent: the products that reduce to a rank) have biases; o has one */
     bool qk_norm;          /* RMSNorm over each head of q and k, before rotation */
     bool v_norm;           /* the same over each head of v, without weights */
     bool v_is_k;           /* v has no product: it is that of k, before its norm and rotation */
@@ -75,6 +87,16 @@ typedef struct hn_layer_desc {
 static inline bool hn_layer_has_experts(const hn_layer_desc *l) { return l->ffn == HN_FFN_EXPERTS || l->ffn == HN_FFN_BESIDE; }
 /* A token's inputs are the mean of two parts, times the root of 2: each is multiplied by the root of 1/2. */
 #define HN_TOKEN_INPUT_SHARE 0.70710678f
+/* Whether it stores keys; how many of a key's first numbers are its value, 0: values are stored beside keys; the width of values. */
+static inline bool hn_layer_attends(const hn_layer_desc *l) { return l->mixer != HN_MIXER_DELTA; }
+static inline int hn_layer_value_in_key(const hn_layer_desc *l) { return l->mixer == HN_MIXER_LATENT ? l->latent.rank : 0; }
+static inline int hn_layer_value_dim(const hn_layer_desc *l) { return l->mixer == HN_MIXER_LATENT ? l->latent.rank : l->head_dim; }
+/* Columns before the queries in the products of a latent layer. */
+static inline int hn_latent_queries_at(const hn_latent_desc *d) { return d->query_rank + d->rank + d->rope; }
+/* Width of the input of o. */
+static inline int hn_layer_mixed_width(const hn_layer_desc *l) {
+    return l->heads * (l->mixer == HN_MIXER_LATENT ? l->latent.value : l->head_dim);
+}
 
 /* Whether its attention reads a pair. */
 static inline bool hn_layer_reads_pair(const hn_layer_desc *l) { return l->input == HN_INPUT_PAIR || l->input == HN_INPUT_PAIR_NORMED; }

@@ -107,7 +107,7 @@ static hunch_status copy_rotation(hn_arch *a, const hn_arch *target, hunch_error
 /* As the target's last layer with full attention. */
 static hunch_status copy_layers(hn_arch *a, const hn_source *src, const hn_arch *target, hunch_error *err) {
     int like = target->layers - 1;
-    while (like >= 0 && (target->layer[like].mixer != HN_MIXER_ATTENTION || target->layer[like].window > 0)) like--;
+    while (like >= 0 && (!hn_layer_attends(&target->layer[like]) || target->layer[like].window > 0)) like--;
     if (like < 0)
         return hn_fail(err, HUNCH_REFUSED, "%s: no layer of the model attends to all rows, as its module of multi-token prediction would",
                        hn_source_path(src));

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* weights_heads.c - loads the matrices of heads whose rows and columns are exchanged: the part of a tensor that makes keys of a latent
+ * row is used the other way round, on queries (layer_latent.c). */
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/weights.h"
+#include "ops/pack.h"
+
+/* One matrix at a time. */
+typedef struct exchange {
+    hn_plan *p;
+    const hn_placement *it;
+    const float *factors; /* of the whole tensor; NULL: none */
+    size_t stored_row, row; /* bytes of a row in the file; of the result */
+    unsigned char *stored;  /* [in] rows of the tensor */
+    float *values;          /* [in][out], then a row of the result */
+    unsigned char *rows;    /* [out] rows of the result */
+} exchange;
+
+/* The factor of a value of the tensor, by its row and column. */
+static float factor_at(const exchange *x, size_t row, size_t column) {
+    const size_t across = ((size_t)x->it->weight->out + HN_F8_TILE - 1) / HN_F8_TILE;
+    return x->factors[row / HN_F8_TILE * across + column / HN_F8_TILE];
+}
+
+/* 8-bit floats stay as they are, and so do their factors, which are found by the other index. */
+static void exchange_bytes(const exchange *x) {
+    const size_t in = (size_t)x->it->weight->in, out = (size_t)x->it->weight->out;
+    for (size_t c = 0; c < out; c++)
+        for (size_t r = 0; r < in; r++) x->rows[c * in + r] = x->stored[r * out + c];
+}
+
+static hunch_status exchange_values(const exchange *x, size_t first, hunch_error *err) {
+    const hn_weight *w = x->it->weight;
+    const hn_tensor *t = x->it->tensor;
+    const size_t in = (size_t)w->in, out = (size_t)w->out;
+    float *row = x->values + in * out;
+    for (size_t r = 0; r < in; r++) {
+        float *to = x->values + r * out;
+        hn_dequantise(t->dtype, x->stored + r * x->stored_row, out, to);
+        for (size_t c = 0; c < out && x->factors; c++) to[c] *= factor_at(x, first + r, c);
+        if (x->p->finite && !hn_plan_all_finite(to, out)) return hn_plan_not_finite(x->p->src, t, err);
+    }
+    for (size_t c = 0; c < out; c++) {
+        for (size_t r = 0; r < in; r++) row[r] = x->values[r * out + c];
+        hn_quantise(w->dtype, row, in, x->rows + c * x->row);
+    }
+    return HUNCH_OK;
+}
+
+/* Packs the result as matrix number `head`. */
+static void pack_head(const exchange *x, int head) {
+    const hn_weight *w = x->it->weight;
+    const hn_ops *o = &x->p->m->ops;
+    const int strips = hn_strips(w->out);
+    float factors[HN_MAX_HEAD_DIM / HN_F8_TILE + 1];
+    for (int s = 0; s < strips; s++) {
+        const int column = s * HN_STRIP;
+        for (int b = 0; w->dtype == HN_F8_E4M3 && b * HN_F8_TILE < w->in; b++)
+            factors[b] = factor_at(x, (size_t)head * (size_t)x->it->each + (size_t)b * HN_F8_TILE, (size_t)column);
+        o->pack_strip(o, w->dtype, w->out - column, w->in, x->rows + (size_t)column * x->row, x->row,
+                      w->dtype == HN_F8_E4M3 ? factors : NULL, 0, hn_at(w->data, (size_t)(head * strips + s) * w->strip_stride));
+    }
+}
+
+static hunch_status exchange_all(exchange *x, hunch_error *err) {
+    const hn_placement *it = x->it;
+    hunch_status st = HUNCH_OK;
+    for (int head = 0; !st && head < it->matrices; head++) {
+        const size_t first = (size_t)head * (size_t)it->each;
+        st = hn_source_read(x->p->src, it->tensor, first * x->stored_row, (size_t)it->weight->in * x->stored_row, x->stored, err);
+        if (st) return st;
+        if (it->weight->dtype == HN_F8_E4M3)
+            exchange_bytes(x);
+        else
+            st = exchange_values(x, first, err);
+        if (!st) pack_head(x, head);
+    }
+    return st;
+}
+
+hunch_status hn_load_heads(hn_plan *p, const hn_placement *it, hunch_error *err) {
+    hn_weight *w = it->weight;
+    const size_t in = (size_t)w->in, out = (size_t)w->out;
+    float *factors = NULL;
+    exchange x = {.p = p, .it = it};
+    hunch_status st = it->factors ? hn_plan_read_values(p->src, it->factors, hn_plan_factors(it->factors), &factors, err) : HUNCH_OK;
+    if (st) return st;
+    hn_dtype_row_bytes(it->tensor->dtype, it->tensor->dims[0], &x.stored_row);
+    hn_dtype_row_bytes(w->dtype, in, &x.row);
+    x.factors = factors;
+    x.stored = hn_alloc(in * x.stored_row);
+    x.values = hn_alloc((in * out + in) * sizeof *x.values);
+    x.rows = hn_alloc(out * x.row);
+    w->data = (hn_buf){p->m->weights, it->off};
+    st = x.stored && x.values && x.rows ? exchange_all(&x, err) : hn_fail_memory(err, it->tensor->name, in * out * sizeof *x.values);
+    hn_free(x.stored);
+    hn_free(x.values);
+    hn_free(x.rows);
+    hn_free(factors);
+    return st;
+}
