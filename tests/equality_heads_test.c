@@ -576,7 +576,8 @@ static void folder_remove_head(const char *folder) {
 /* Rows of chains and trees that use different experts, with shared prefixes and preempted texts. */
 static void test_experts(void **state) {
     (void)state;
-    static const char *const models[] = {"goldens/qwen3_moe-top2", "goldens/glm4_moe-groups", "goldens/gpt_oss-mxfp4"};
+    static const char *const models[] = {"goldens/qwen3_moe-top2", "goldens/glm4_moe-groups", "goldens/gpt_oss-mxfp4",
+                                        "goldens/deepseek_v2-lite"};
     static const char *const rests[] = {"depth=4,force=0.7", "depth=5,tree=dynamic,topk=4,total=24,force=0.7",
                                         "tree=mc_sim_7b_63,force=0.6", "force=0.7", "tree=best,topk=4,total=20,force=0.7"};
     enum { EAGLES = 3, ALL = sizeof rests / sizeof *rests };

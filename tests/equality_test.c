@@ -205,6 +205,7 @@ static void test_experts(void **state) {
     check_model("goldens/qwen2_moe-gated", 512, HUNCH_KV_BF16, true);
     check_model("goldens/mixtral-window", 512, HUNCH_KV_BF16, true);
     check_model("goldens/glm4_moe-groups", 512, HUNCH_KV_BF16, true);
+    check_model("goldens/deepseek_v3-yarn", 512, HUNCH_KV_BF16, true);
     check_model("goldens/gpt_oss-bf16", 512, HUNCH_KV_BF16, true);
     check_model("goldens/gpt_oss-mxfp4", 512, HUNCH_KV_F16, true);
     check_model("goldens/gemma4-e", 512, HUNCH_KV_BF16, true);

@@ -57,7 +57,8 @@ static void test_same_bits(void **state) {
                                          "goldens/qwen3-fp8", "goldens/phi3-fused", "goldens/llama-tied",
                                          "goldens/granite-bias", "goldens/qwen3_moe-top2", "goldens/qwen3_moe-mixed",
                                          "goldens/glm4_moe-groups", "goldens/qwen3_next-moe", "goldens/gpt_oss-mxfp4",
-                                         "goldens/gemma4-e",      "goldens/gemma4_text-moe"};
+                                         "goldens/gemma4-e",      "goldens/gemma4_text-moe",
+                                         "goldens/deepseek_v3-yarn", "goldens/deepseek_v2-lite"};
     const char *isa[HN_ISA_COUNT];
     const int n = levels(isa);
     for (size_t i = 0; i < sizeof models / sizeof *models; i++)
@@ -72,7 +73,7 @@ static void test_same_bits(void **state) {
 static void test_experts_alone(void **state) {
     (void)state;
     static const char *const models[] = {"goldens/qwen3_moe-top2", "goldens/qwen3_moe-mixed", "goldens/glm4_moe-groups",
-                                         "goldens/gpt_oss-mxfp4"};
+                                         "goldens/gpt_oss-mxfp4", "goldens/deepseek_v2-groups"};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         hunch_model_options o;
         hunch_model_info packed, all, info;

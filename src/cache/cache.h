@@ -55,7 +55,6 @@ typedef enum hn_cache_kind {
 typedef struct hn_cache_group {
     const char *name;
     int layers, kv_heads, head_dim; /* equal over the group */
-    int v_in_k;                     /* 0: values are as wide as keys; else a key's first v_in_k numbers are its value, stored once */
     hn_dtype type;                  /* HN_BF16, HN_F16, HN_F32 or HN_Q8_0 */
     int page_rows;                  /* given for the first group, set by hn_cache_open for the others */
     int model_id;                   /* 0..HN_MAX_MODELS-1; groups are in order of models, group 0 is the target's */
@@ -72,6 +71,7 @@ typedef struct hn_cache_group {
     int units;         /* of other kinds than HN_CACHE_KV: parts of a row or state, unit_bytes each; a unit of a state is in one page */
     size_t unit_bytes;
     int kept;          /* of a state group: most states in the index, with pages planned for each; 0: as many as free pages allow */
+    int v_in_k;        /* 0: values are as wide as keys; else a key's first v_in_k numbers are its value, stored once */
 } hn_cache_group;
 
 enum { HN_MAX_GROUPS = 16, HN_MAX_MODELS = 16 };

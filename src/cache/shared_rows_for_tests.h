@@ -15,27 +15,27 @@ typedef struct shape {
 
 /* Model 0: 32 and 64 rows a page; model 1: 128; model 2: 32 and 16. */
 HELPER const shape FULL = {5,
-                           {{"target", 4, 1, 8, HN_BF16, B, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
-                            {"narrow", 2, 1, 8, HN_BF16, 0, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
-                            {"light", 1, 1, 8, HN_F16, 0, 1, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
-                            {"even", 4, 1, 8, HN_BF16, 0, 2, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
-                            {"heavy", 8, 1, 8, HN_BF16, 0, 2, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0}},
+                           {{"target", 4, 1, 8, HN_BF16, B, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
+                            {"narrow", 2, 1, 8, HN_BF16, 0, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
+                            {"light", 1, 1, 8, HN_F16, 0, 1, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
+                            {"even", 4, 1, 8, HN_BF16, 0, 2, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
+                            {"heavy", 8, 1, 8, HN_BF16, 0, 2, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0}},
                            {32, 64, 128, 32, 16}};
 /* Windows and full groups, in larger, equal and smaller pages. */
 HELPER const shape MIXED = {6,
-                            {{"target", 4, 1, 8, HN_BF16, B, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
-                             {"target's window", 8, 1, 8, HN_BF16, 0, 0, 70, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
-                             {"window of a page", 2, 1, 8, HN_BF16, 0, 0, 64, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
-                             {"drafter's window", 4, 1, 8, HN_BF16, 0, 1, 50, 9, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
-                             {"even", 4, 1, 8, HN_BF16, 0, 2, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
-                             {"short window", 8, 1, 8, HN_BF16, 0, 2, 2, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0}},
+                            {{"target", 4, 1, 8, HN_BF16, B, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
+                             {"target's window", 8, 1, 8, HN_BF16, 0, 0, 70, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
+                             {"window of a page", 2, 1, 8, HN_BF16, 0, 0, 64, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
+                             {"drafter's window", 4, 1, 8, HN_BF16, 0, 1, 50, 9, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
+                             {"even", 4, 1, 8, HN_BF16, 0, 2, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
+                             {"short window", 8, 1, 8, HN_BF16, 0, 2, 2, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0}},
                             {32, 16, 64, 32, 32, 16}};
 /* A target with windows only. */
 HELPER const shape WINDOWS = {4,
-                              {{"target's window", 4, 1, 8, HN_BF16, B, 0, 75, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
-                               {"shorter", 8, 1, 8, HN_BF16, 0, 0, 17, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
-                               {"full", 4, 1, 8, HN_BF16, 0, 1, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0},
-                               {"drafter's window", 1, 1, 8, HN_F16, 0, 2, 40, 5, 0, 0, 0, HN_CACHE_KV, 0, 0, 0}},
+                              {{"target's window", 4, 1, 8, HN_BF16, B, 0, 75, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
+                               {"shorter", 8, 1, 8, HN_BF16, 0, 0, 17, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
+                               {"full", 4, 1, 8, HN_BF16, 0, 1, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
+                               {"drafter's window", 1, 1, 8, HN_F16, 0, 2, 40, 5, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0}},
                               {32, 16, 32, 128}};
 static const shape *of = &FULL; /* the caches that are opened */
 

@@ -18,7 +18,8 @@
 
 enum { MOST = 8, CONTEXT = 256, TOKENS = 40 };
 static const char *const folders[] = {"goldens/qwen3_5-dense", "goldens/qwen3_next-moe", "goldens/qwen3_5_moe-fused",
-                                      "goldens/glm4_moe-qknorm", "goldens/glm4_moe-3blocks", "goldens/qwen3_next-odd"};
+                                      "goldens/glm4_moe-qknorm", "goldens/glm4_moe-3blocks", "goldens/qwen3_next-odd",
+                                      "goldens/deepseek_v3-yarn", "goldens/deepseek_v3-mtp2", "goldens/glm4_moe_lite-base"};
 enum { N_FOLDERS = sizeof folders / sizeof *folders };
 
 typedef struct taken {

@@ -321,6 +321,9 @@ hunch_status hn_moe_read(hn_arch *a, hn_source *src, hunch_error *err);
 void hn_moe_find_tensors(hn_arch *a, const hn_source *src); /* finds the tensors that hold the experts of each layer */
 hunch_status hn_moe_put(const hn_arch *a, hn_gguf_writer *w, hunch_error *err); /* writes the GGUF keys */
 
+/* Finds whether the matrices of heads of each layer with latent attention are apart (arch_deepseek.c). */
+void hn_latent_find_tensors(hn_arch *a, const hn_source *src);
+
 /* ---- rotation (arch_rope.c) ----------------------------------------------------------------------------------------- */
 
 /* Adds a rotation of the first `dims` dims of a head with theta as its base: reads the file's scaling and makes the frequencies.

@@ -154,18 +154,22 @@ static void finish_rotation(hn_arch *a, bool interleaved) {
     for (int i = 0; i < a->layers; i++) a->layer[i].attention_scale *= times * times;
 }
 
+void hn_latent_find_tensors(hn_arch *a, const hn_source *src) {
+    for (int i = 0; i < a->layers; i++) {
+        hn_latent_desc *t = &a->layer[i].latent;
+        t->split = a->layer[i].mixer == HN_MIXER_LATENT && is_gguf(src); /* only then a layer has a name for it */
+        t->split = t->split && hn_arch_find_tensor(a, src, HN_ROLE_K_B, i);
+    }
+}
+
 static hunch_status finish(hn_arch *a, const hn_source *src, hunch_error *err) {
     bool interleaved = true, found;
     hunch_status st = is_gguf(src) ? HUNCH_OK : hn_source_bool(src, "rope_interleave", &interleaved, &found, err);
     if (st) return st;
     finish_rotation(a, interleaved);
-    for (int i = 0; i < a->layers; i++) {
-        hn_layer_desc *l = &a->layer[i];
-        if (!is_gguf(src)) continue;
-        l->latent.split = true; /* the name of a tensor that layers with split matrices have */
-        l->latent.split = hn_arch_find_tensor(a, src, HN_ROLE_K_B, i);
-        l->qkv_bias = hn_arch_find_tensor(a, src, HN_ROLE_KV_A_BIAS, i);
-    }
+    hn_latent_find_tensors(a, src);
+    for (int i = 0; i < a->layers && is_gguf(src); i++)
+        a->layer[i].qkv_bias = hn_arch_find_tensor(a, src, HN_ROLE_KV_A_BIAS, i);
     return finish_experts(a, src, err);
 }
 

@@ -68,16 +68,25 @@ hunch_status hn_head_find_side(const hn_source *src, const hn_arch *target, hn_h
     return HUNCH_OK;
 }
 
-bool hn_head_own_tensor(const hn_head_names *names, const char *name) {
+/* Copies of what the model has. */
+static bool is_copy(const char *name) {
+    return strstr(name, "embed_tokens.") || strstr(name, "shared_head.head.") || strstr(name, "shared_head_head.") ||
+           strstr(name, "rotary_emb.");
+}
+
+/* Whether the tensor is of one of the modules, be it a copy. */
+static bool of_modules(const hn_head_names *names, const char *name) {
     const size_t front = strlen(names->front);
     int module, end = 0;
-    if (strncmp(name, names->front, front) != 0 || strstr(name, "embed_tokens.") || strstr(name, "shared_head.head.") ||
-        strstr(name, "shared_head_head.") || strstr(name, "rotary_emb."))
-        return false;
+    if (strncmp(name, names->front, front) != 0) return false;
     if (names->form == &hn_head_own) return true;
     if (sscanf(name + front, names->form == &hn_head_own_next ? "layers.%d.%n" : "blk.%d.%n", &module, &end) != 1 || end == 0)
         return false;
     return module >= names->module && module < names->module + names->modules;
+}
+
+bool hn_head_own_tensor(const hn_head_names *names, const char *name) {
+    return of_modules(names, name) && !is_copy(name);
 }
 
 void hn_head_mark_own(hn_source *src, const hn_arch *target) {
@@ -85,7 +94,7 @@ void hn_head_mark_own(hn_source *src, const hn_arch *target) {
     if (!hn_head_find_own(src, target, &names)) return;
     for (size_t i = 0; i < hn_source_tensor_count(src); i++) {
         const char *name = hn_source_tensor(src, i)->name;
-        if (hn_head_own_tensor(&names, name)) hn_source_take(src, name);
+        if (of_modules(&names, name)) hn_source_take(src, name); /* copies are known, though not read */
     }
 }
 
@@ -187,5 +196,6 @@ hunch_status hn_head_read_own(hn_arch *a, const hn_source *src, const hn_head_na
     if (!st) st = read_form(a, src, names, err);
     for (int i = 0; !st && i < a->layers; i++) choose_ffn(a, src, target, i);
     if (!st) hn_moe_find_tensors(a, src);
+    if (!st) hn_latent_find_tensors(a, src);
     return st ? st : copy_rotation(a, target, err);
 }
