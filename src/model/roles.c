@@ -219,8 +219,10 @@ static const role_row table[HN_ROLES] = {
         NORM, RANK, ONE, HN_PHASE_OTHER, LATENT, 0},
     [HN_ROLE_KV_B] = {{BLK("attn_kv_b.weight"), LAYER("self_attn.kv_b_proj.weight")},
         MATRIX, RANK, LATENT_HEADS, HN_PHASE_QKV, LATENT, SPLIT},
-    [HN_ROLE_K_B] = {{BLK("attn_k_b.weight"), LAYER("self_attn.kv_b_proj.weight")}, OF_HEADS, NOPE, RANK, HN_PHASE_QKV, LATENT | SPLIT, 0},
-    [HN_ROLE_V_B] = {{BLK("attn_v_b.weight"), LAYER("self_attn.kv_b_proj.weight")}, OF_HEADS, RANK, HEAD_VALUE, HN_PHASE_O, LATENT | SPLIT, 0},
+    [HN_ROLE_K_B] = {{BLK("attn_k_b.weight"), LAYER("self_attn.kv_b_proj.weight")},
+        OF_HEADS, NOPE, RANK, HN_PHASE_QKV, LATENT | SPLIT, 0},
+    [HN_ROLE_V_B] = {{BLK("attn_v_b.weight"), LAYER("self_attn.kv_b_proj.weight")},
+        OF_HEADS, RANK, HEAD_VALUE, HN_PHASE_O, LATENT | SPLIT, 0},
 
     [HN_ROLE_DELTA_QKV] = {{BLK("attn_qkv.weight"), LAYER("linear_attn.in_proj_qkv.weight")},
         MATRIX, HIDDEN, CHANNELS, HN_PHASE_QKV, DELTA, FUSED},

@@ -345,7 +345,8 @@ static hunch_status plan_transposed(hn_plan *p, hn_tensor *t, int in, int each, 
     const hn_dtype type = transposed_type(p, t, in, each);
     const int out = (int)t->dims[0];
     size_t bytes;
-    *w = (hn_weight){.dtype = type, .out = out, .in = in, .strip_stride = p->m->ops.strip_bytes(type, in), .experts = heads, .of_heads = true};
+    *w = (hn_weight){.dtype = type, .out = out, .in = in, .experts = heads, .of_heads = true};
+    w->strip_stride = p->m->ops.strip_bytes(type, in);
     hunch_status st = find_factors(p, t, 1, &it.factors, err);
     if (st) return st;
     if (!hn_mul_size(w->strip_stride, (size_t)hn_strips(out) * (size_t)heads, &bytes)) return hn_fail_memory(err, t->name, SIZE_MAX);
@@ -377,6 +378,9 @@ hunch_status hn_plan_heads(hn_plan *p, int layer, hunch_error *err) {
     hn_tensor *t;
     hunch_status st;
     if (d->latent.split) {
+        char both[128]; /* some files have the rows of one tensor too: the same numbers */
+        hn_arch_tensor_name(&p->m->arch, HN_ROLE_KV_B, layer, both);
+        hn_source_take(p->src, both);
         st = plan_split(p, HN_ROLE_K_B, layer, &l->k_b, err);
         return st ? st : plan_split(p, HN_ROLE_V_B, layer, &l->v_b, err);
     }

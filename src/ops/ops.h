@@ -249,8 +249,8 @@ typedef enum hn_glu { HN_SILU, HN_GELU, HN_GATE } hn_glu; /* x / (1 + e^-x); 160
 /* How rows choose among the experts of a layer, by the router's product. The scores are its softmax, or the sigmoid of
  * each; the `used` largest of score + bias are chosen (DeepSeek-V3, 2412.19437, section 2.1.2), ties to the lower id.
  * With groups (neighbouring experts, the same number each) only those of the best groups, which are compared by the sum
- * of their two largest (DeepSeek-V2, 2405.04434: by their largest), ties to the lower. The weight of an expert is its score (without the bias), divided by the sum
- * of the chosen ones if `normalised`, times scale. NaN is less than all numbers. */
+ * of their two largest (DeepSeek-V2, 2405.04434: by their largest), ties to the lower. The weight of an expert is its score
+ * (without the bias), divided by the sum of the chosen ones if `normalised`, times scale. NaN is less than all numbers. */
 typedef struct hn_router {
     int experts, used;       /* 1..HN_MAX_EXPERTS; 1..HN_MAX_USED, at most the number in the used groups */
     bool sigmoid, normalised;

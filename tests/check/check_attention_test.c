@@ -18,6 +18,7 @@ typedef struct scene {
     bool ahead, of_block;             /* rows see to the end of their block; windows count from its first row */
     int before[ROWS], behind[ROWS];   /* rows of its block before and after a row, each of which continues the one before */
     bool chain[SEQS];
+    bool v_in_k;              /* values are the first dims of keys */
     float *k[SEQS], *v[SEQS]; /* [slot][kv_head][dim or v_dim], rounded to the type */
     float *k_scale[SEQS], *v_scale[SEQS]; /* Q8_0: one for each 32 of them */
     float *q;                 /* [n][kv_heads * group * dim] */
@@ -111,7 +112,7 @@ static scene scene_create(int longest) {
 
 /* Latent attention: one kv head for all, values that are the first dims of keys. */
 static scene latent_create(hn_dtype type) {
-    scene s = {.type = type, .kv_heads = 1, .group = check_int(5, 30), .dim = 576, .v_dim = 512, .seqs = 1};
+    scene s = {.type = type, .kv_heads = 1, .group = check_int(5, 30), .dim = 576, .v_dim = 512, .seqs = 1, .v_in_k = true};
     draw_rows(&s, 300);
     for (int slot = 0; slot < slots(&s, 0); slot++) {
         memcpy(s.v[0] + slot * 512, s.k[0] + slot * 576, 512 * sizeof(float));
@@ -165,6 +166,7 @@ typedef struct way {
     int threads, page_rows;
     int only;       /* a row to run alone, or -1 */
     bool no_direct; /* chains through path_slots like trees */
+    bool v_apart;   /* values that are in keys are stored beside them too */
 } way;
 
 typedef struct pass {
@@ -241,6 +243,7 @@ static void fill_cache(const pass *p, const arrays *a, int seq, int index) {
             const hn_kv_row k = hn_kv_key_row(&p->kv, h, at), v = hn_kv_value_row(&p->kv, h, at);
             const int head = slot * s->kv_heads + h;
             write_row(p, &k, page, s->k[seq] + head * s->dim, s->dim, scaled ? s->k_scale[seq] + head * s->dim / 32 : NULL);
+            if (p->kv.v_in_k) continue;
             write_row(p, &v, page, s->v[seq] + head * s->v_dim, s->v_dim,
                       scaled ? s->v_scale[seq] + head * s->v_dim / 32 : NULL);
         }
@@ -287,7 +290,7 @@ static void pass_buffers(pass *p, const arrays *a) {
     p->q = check_mem(o, (size_t)(a->n * p->ldq) * sizeof(float));
     p->out = check_mem(o, (size_t)(a->n * p->ldo) * sizeof(float));
     int heads = s->kv_heads * s->group;
-    p->scratch = check_mem(o, o->attention_scratch(o, a->n, heads, s->v_dim, false, a->max_position + 1));
+    p->scratch = check_mem(o, o->attention_scratch(o, a->n, heads, s->v_dim, p->kv.v_in_k, a->max_position + 1));
     p->act = (hn_act){check_mem(o, o->act_bytes(width(s), a->n)), width(s), a->n, HN_ACT_F32 | HN_ACT_Q8};
     if (s->sinks) p->sinks = check_put(o, s->sinks, (size_t)heads * sizeof(float));
     for (int i = 0; i < a->n; i++) {
@@ -332,7 +335,8 @@ static void scene_run(const scene *s, const way *w, float *out) {
     size_t keys = hn_kv_bytes(s->type, s->dim, w->page_rows) * (size_t)s->kv_heads,
            values = hn_kv_bytes(s->type, s->v_dim, w->page_rows) * (size_t)s->kv_heads;
     p.kv = (hn_kv){.type = s->type, .page_bytes = keys + values + 192, .k_off = 64, .v_off = keys + 128,
-                   .page_rows = w->page_rows, .kv_heads = s->kv_heads, .head_dim = s->dim, .v_dim = s->v_dim};
+                   .page_rows = w->page_rows, .kv_heads = s->kv_heads, .head_dim = s->dim, .v_dim = s->v_dim,
+                   .v_in_k = s->v_in_k && !w->v_apart};
     size_t pool = p.kv.page_bytes * (size_t)(SEQS * a->page_stride);
     p.kv.pool = check_mem(&p.c.o, pool);
     memset(hn_host(p.kv.pool), 0xff, pool); /* NaN in every type: of bytes their scales */
@@ -385,7 +389,7 @@ static void check_exact(const scene *s, const float *out, int row, int head) {
 static void check_scene(const scene *s) {
     size_t size = (size_t)(s->n * width(s));
     float *want = hn_alloc(size * sizeof *want), *got = hn_alloc(size * sizeof *got);
-    way w = {.isa = HN_ISA_REF, .threads = 1, .page_rows = 64, .only = -1};
+    way w = {.isa = HN_ISA_REF, .threads = 1, .page_rows = 64, .only = -1, .v_apart = true};
     scene_run(s, &w, want);
     for (int i = 0; i < s->n; i++) check_exact(s, want, i, check_int(0, s->kv_heads * s->group - 1));
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
@@ -454,8 +458,8 @@ static void softmax_test(void **state HN_UNUSED) {
 }
 
 static void latent_test(void **state HN_UNUSED) {
-    static const hn_dtype types[] = {HN_BF16, HN_F16, HN_Q8_0};
-    for (int i = 0; i < 3; i++) {
+    static const hn_dtype types[] = {HN_BF16, HN_F16, HN_Q8_0, HN_F32};
+    for (int i = 0; i < 4; i++) {
         scene s = latent_create(types[i]);
         check_scene(&s);
         scene_free(&s);

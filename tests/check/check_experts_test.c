@@ -70,7 +70,7 @@ static void allow(const hn_router *r, const float *value, bool *allowed) {
             } else if (value[e] > b)
                 b = value[e];
         }
-        sum[g] = each > 1 ? a + b : a;
+        sum[g] = each > 1 && !r->largest ? a + b : a;
         all[g] = true;
     }
     for (int e = 0; e < r->experts; e++)
@@ -137,6 +137,7 @@ static hn_router random_router(const hn_ops *o) {
     hn_router r = {.experts = each * groups,
                    .sigmoid = check_int(0, 1),
                    .normalised = check_int(0, 1),
+                   .largest = check_int(0, 1),
                    .scale = check_int(0, 1) ? 1 : 2.5f};
     const bool grouped = check_int(0, 1);
     r.groups = grouped ? groups : check_int(0, 1);

@@ -60,7 +60,8 @@ static hunch_status read_gguf_heads(hn_latent_desc *t, const hn_arch *a, const h
     t->nope = own_key - t->rope;
     t->value = own_value;
     if (t->nope < 1 || t->nope > 512 || t->value > 512)
-        return hn_fail(err, HUNCH_REFUSED, "%s: heads of %d numbers, %d of them rotated, and values of %d: expected 1 to 512 beside those rotated",
+        return hn_fail(err, HUNCH_REFUSED,
+                       "%s: heads of %d numbers, %d of them rotated, and values of %d: expected 1 to 512 beside those rotated",
                        hn_source_path(src), own_key, t->rope, t->value);
     return HUNCH_OK;
 }
@@ -77,7 +78,8 @@ static hunch_status read_heads(hn_head_sizes *h, const hn_arch *a, const hn_sour
 /* ---- experts ---------------------------------------------------------------------------------------------------------- */
 
 /* The value of a folder's key, if it is there, must be one of two. */
-static hunch_status expect(const hn_source *src, const char *key, const char *one, const char *other, const char **value, hunch_error *err) {
+static hunch_status expect(const hn_source *src, const char *key, const char *one, const char *other, const char **value,
+                           hunch_error *err) {
     bool found = false;
     *value = NULL;
     hunch_status st = hn_source_str(src, key, value, NULL, &found, err);
@@ -137,8 +139,8 @@ static hunch_status mark_layers(hn_arch *a, const hn_source *src, hunch_error *e
         a->layer[i].experts = a->layer[i].ffn == HN_FFN_EXPERTS ? experts : (hn_expert_desc){0};
     }
     return good ? HUNCH_OK
-                : hn_fail(err, HUNCH_REFUSED, "%s: config.json: mlp_layer_types, expected a list of %d names, %s or %s", hn_source_path(src),
-                          a->layers, dense, sparse);
+                : hn_fail(err, HUNCH_REFUSED, "%s: config.json: mlp_layer_types, expected a list of %d names, %s or %s",
+                          hn_source_path(src), a->layers, dense, sparse);
 }
 
 /* ---- the rest --------------------------------------------------------------------------------------------------------- */

@@ -186,10 +186,10 @@ static hunch_status read_heads(dense_keys *k, const hn_source *src, const hn_den
     if (k->head.heads % k->head.kv_heads)
         return hn_fail(err, HUNCH_REFUSED, "%s: %d heads do not share %d key heads evenly", hn_source_path(src),
                        k->head.heads, k->head.kv_heads);
-    if (k->head.head_dim < 2 || k->head.head_dim % 2 || k->head.rope_dims < 2 || k->head.rope_dims % 2 || k->head.rope_dims > k->head.head_dim ||
-        value_dim != k->head.head_dim)
+    const int dim = k->head.head_dim, rotated = k->head.rope_dims;
+    if (dim < 2 || dim % 2 || rotated < 2 || rotated % 2 || rotated > dim || value_dim != dim)
         return hn_fail(err, HUNCH_REFUSED, "%s: head size %d (values %d, rotated %d): expected even and equal sizes",
-                       hn_source_path(src), k->head.head_dim, value_dim, k->head.rope_dims);
+                       hn_source_path(src), dim, value_dim, rotated);
     return HUNCH_OK;
 }
 
