@@ -1,366 +1,138 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu_attention.c - attention on the CPU: how queries and cached positions are cut into items of work.
+/* cpu_attention.c - attention on the CPU: how queries and cached positions are cut into items of work. One span of
+ * positions: cpu_attention_span.c.
  *
  * A query is (row, head). The positions it sees are cut into spans of HN_KEY_SPAN from position 0; each span gives a
  * partial result (maximum m, sum l, weighted values o) from a fresh state, and partial results are merged in ascending
- * order. An item is (sequence, kv head, up to HN_QUERIES of its queries, and one span or all spans): all spans if
- * there are enough queries for every thread, else one, with the partial results in scratch and the merge after a barrier.
- * The bits are the same in both cases.
+ * order. An item is (kv head, a lot: up to LOT queries of neighbouring rows, and one span or all spans): all spans if there
+ * are enough lots for every thread, else one, with the partial results of a wave of spans in scratch, which are merged
+ * between two barriers. The bits are the same in all cases.
  *
- * Inside a span, chunks of 16 positions whose cache slots equal their positions are read in place, for all queries of
- * the item together. Chunks that hold positions of a draft tree differ between rows: they are gathered slot by slot, one
- * chunk at a time, for the row's own queries. Values that are a part of keys are brought to their own layout once an item and span.
- *
- * Over a BF16 cache the queries and the weights of values are rounded to bf16 and multiplied in pairs (kernels.h). Ranges
- * of positions are cut between pairs only, so that a pair is halved only by the range that its row sees.
+ * K and V of a span are read from memory once for all queries of the lot: in tiles of up to HN_QUERIES, one after the other,
+ * while the span is in the cache of the core. Rows of several texts share tiles where their pages are the same.
  */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/least.h"
-#include "ops/cpu_mem.h"
-#include "ops/kernels.h"
+#include "ops/cpu_attention.h"
 
 enum {
+    LOT = 128,                 /* most queries of an item: 64 multiply-accumulates a byte of K and V */
+    LEAST_LOT = 48,            /* of one text, if K and V would be read more often for more items */
     ITEMS_A_RANK = 3,          /* with fewer items per rank they are cut smaller */
     ITEMS_MAX = (1 << 20) - 1, /* of hn_claim */
-    STATS = 16                 /* floats before a partial result; m and l are used */
+    STATS = 16                 /* floats before a partial result: m, l, and whether there is one of all spans so far */
 };
-static const size_t scratch_cap = (size_t)64 << 20;
+static const size_t part_cap = (size_t)4 << 20; /* bytes of partial results a rank: they stay in the last cache */
 
-/* One call of the operation. */
-typedef struct call {
-    const hn_exec *ex;
-    const hn_rows *rows;
-    const hn_kv *kv;
-    const struct hn_kernels *kernels;
-    const hn_attention_params *how;
-    const float *sinks;
-    const int32_t *from, *last; /* for each row: the position that its window is counted back from, the last position that it sees */
-    bool bf16; /* products of pairs */
-    int group; /* query heads that share a kv head */
-    int spans;
-    const hn_act *act; /* gets the rows too, in these forms */
-    int forms;
-    const float *q;
-    int ldq;
-    float *out;
-    int ldo;
-    int queries; /* most queries an item, up to HN_QUERIES */
-    bool split;  /* items are single spans */
-    struct rank_scratch *rank_scratch; /* this rank's */
-    float *part;       /* [row][head][spans][STATS + v_dim], if split */
-} call;
+typedef hn_attention_call call;
+typedef hn_attention_tile tile;
 
-/* The queries of an item that see something of a span, and their results. */
-typedef struct tile {
-    int seq, kv_head, span;
-    int n;
-    int row[HN_QUERIES], head[HN_QUERIES];
-    int lo[HN_QUERIES], hi[HN_QUERIES]; /* positions seen, counted from the span's first */
-    const float *q[HN_QUERIES];
-    const uint16_t *q16[HN_QUERIES];
-    float m[HN_QUERIES], l[HN_QUERIES];
-    _Alignas(64) float s[HN_QUERIES * HN_KEY_SPAN];
-    _Alignas(64) uint16_t e[HN_QUERIES * HN_KEY_SPAN];
-    _Alignas(64) float o[HN_QUERIES * HN_MAX_HEAD_DIM]; /* [n][v_dim] */
-    _Alignas(64) uint16_t rounded[HN_QUERIES * HN_MAX_HEAD_DIM]; /* queries of the item */
-    _Alignas(64) unsigned char chunk[HN_KEY_CHUNK * HN_MAX_HEAD_DIM * sizeof(float)]; /* gathered positions */
-    unsigned char *values; /* [HN_KEY_CHUNKS] chunks of values that were in keys */
-} tile;
-
-/* Merged spans of the queries of an item. */
-typedef struct merged {
-    bool any[HN_QUERIES];
-    float m[HN_QUERIES], l[HN_QUERIES];
-    _Alignas(64) float o[HN_QUERIES * HN_MAX_HEAD_DIM];
-} merged;
+/* Queries [first, end) of a kv head, of all rows in order; and what is merged of each. */
+typedef struct lot {
+    int kv_head, first, end;
+    bool any[LOT];
+    float m[LOT], l[LOT];
+    _Alignas(64) float o[LOT * HN_MAX_HEAD_DIM];
+    _Alignas(64) uint16_t rounded[LOT * HN_MAX_HEAD_DIM]; /* queries */
+} lot;
 
 /* The buffers of a rank. Too large for the stack: rank 0 runs on the stack of the library's caller. */
 typedef struct rank_scratch {
-    int first_item[HN_MAX_TEXTS + 1]; /* of each sequence */
     tile t;
-    merged g;
+    lot g;
 } rank_scratch;
 
 static size_t part_stride(int dim) { return STATS + ((size_t)dim + 15) / 16 * 16; }
 
-static size_t part_bytes(int rows, int heads, int dim, int positions) {
-    size_t spans = ((size_t)positions + HN_KEY_SPAN - 1) / HN_KEY_SPAN;
-    return (size_t)rows * (size_t)heads * spans * part_stride(dim) * sizeof(float);
+/* Partial results of a span for all queries. */
+static size_t part_bytes(int rows, int heads, int dim) {
+    return (size_t)rows * (size_t)heads * part_stride(dim) * sizeof(float);
 }
 
 /* Bytes of a rank for the values of a span that are in keys, in the largest type. */
 static size_t values_bytes(int v_dim, bool v_in_k) { return v_in_k ? hn_kv_bytes(HN_F32, v_dim, HN_KEY_SPAN) : 0; }
 
-/* A rank_scratch for every rank, then its values of keys, then the partial results; calls that would need more of these do not split
- * spans. */
+/* A rank_scratch for every rank, then its values of keys, then the partial results: of as many spans as there are, or as the cap
+ * allows. */
 size_t hn_cpu_attention_scratch(const hn_ops *o, int max_rows, int heads, int v_dim, bool v_in_k, int max_positions) {
-    const size_t ranks = (size_t)hn_pool_threads(o->pool), bytes = part_bytes(max_rows, heads, v_dim, max_positions);
-    return (sizeof(rank_scratch) + values_bytes(v_dim, v_in_k)) * ranks + (bytes < scratch_cap ? bytes : scratch_cap);
-}
-
-/* ---- one span ------------------------------------------------------------------------------------------------- */
-
-static const unsigned char *slot_page(const call *c, int seq, int slot) {
-    const int32_t *pages = hn_host_i32(c->rows->page_table) + (size_t)c->rows->page_stride * (size_t)seq;
-    assert(pages[slot / c->kv->page_rows] != HN_NO_PAGE);
-    return (const unsigned char *)hn_host(c->kv->pool) + c->kv->page_bytes * (size_t)pages[slot / c->kv->page_rows];
-}
-
-static int chunks_to(int hi) { return (hi + HN_KEY_CHUNK - 1) / HN_KEY_CHUNK; }
-
-/* Chunks [0, result) of the span have slot = position for every row of the sequence. */
-static int shared_chunks(const call *c, const tile *t) {
-    if (hn_host_i32(c->rows->direct)[t->seq]) return HN_KEY_CHUNKS;
-    int below = hn_host_i32(c->rows->committed)[t->seq] - t->span * HN_KEY_SPAN;
-    if (below <= 0) return 0;
-    return below >= HN_KEY_SPAN ? HN_KEY_CHUNKS : below / HN_KEY_CHUNK;
-}
-
-/* Sets the values of chunk i. */
-static void enter_values(const unsigned char *page, const hn_kv_row *v, hn_keys *keys, int i) {
-    keys->v[i] = page + v->at;
-    keys->v_scale[i] = (const float *)(const void *)(page + v->scale_at);
-}
-
-/* Sets chunk i to row `row` and up of a page, or of gathered chunks. */
-static void enter_chunk(const hn_kv *kv, const unsigned char *page, int head, int row, hn_keys *keys, int i) {
-    const hn_kv_row k = hn_kv_key_row(kv, head, row), v = hn_kv_value_row(kv, head, row);
-    keys->k[i] = page + k.at;
-    keys->k_scale[i] = (const float *)(const void *)(page + k.scale_at);
-    keys->k_stride[i] = kv->page_rows;
-    enter_values(page, &v, keys, i);
-}
-
-/* A page that is one chunk. */
-static hn_kv chunk_page(const hn_kv *kv) {
-    hn_kv own = *kv;
-    own.page_rows = HN_KEY_CHUNK;
-    own.k_off = own.v_off = 0;
-    return own;
-}
-
-/* Sets the values of chunk i to those in the keys of row `row` and up. */
-static void enter_values_of_keys(const hn_kv *kv, tile *t, const unsigned char *page, int head, int row, hn_keys *keys, int i) {
-    const hn_kv own = chunk_page(kv);
-    unsigned char *to = t->values + hn_kv_bytes(kv->type, kv->v_dim, HN_KEY_CHUNK) * (size_t)i;
-    const hn_kv_row v = hn_kv_value_row(&own, 0, 0);
-    hn_kv_values_of_keys(kv, page, hn_kv_key_row(kv, head, row), to);
-    enter_values(to, &v, keys, i);
-}
-
-static void keys_in_place(const call *c, tile *t, int c0, int c1, hn_keys *keys) {
-    for (int i = c0; i < c1; i++) {
-        const int slot = t->span * HN_KEY_SPAN + i * HN_KEY_CHUNK, row = slot % c->kv->page_rows;
-        const unsigned char *page = slot_page(c, t->seq, slot);
-        enter_chunk(c->kv, page, t->kv_head, row, keys, i);
-        if (c->kv->v_in_k) enter_values_of_keys(c->kv, t, page, t->kv_head, row, keys, i);
-    }
-}
-
-/* The slot of a position on a row's path. */
-static int path_slot(const call *c, const tile *t, int row, int position) {
-    int beyond = position - hn_host_i32(c->rows->committed)[t->seq];
-    if (beyond < 0) return position;
-    return hn_host_i32(c->rows->path_slots)[hn_host_i32(c->rows->path_start)[row] + beyond];
-}
-
-/* Gathers the keys or the values of a row's positions in chunk i, as in a page of 16 rows; positions that it does not
- * see are not written, and are not read. */
-static void copy_chunk(const call *c, tile *t, int first, int i, bool of_keys, hn_keys *keys) {
-    const hn_kv own = chunk_page(c->kv);
-    const bool values_of_keys = !of_keys && c->kv->v_in_k;
-    of_keys |= values_of_keys;
-    for (int p = 0; p < HN_KEY_CHUNK; p++) {
-        int at = i * HN_KEY_CHUNK + p;
-        if (at < t->lo[first] || at >= t->hi[first]) continue;
-        int slot = path_slot(c, t, t->row[first], t->span * HN_KEY_SPAN + at), row = slot % c->kv->page_rows;
-        const hn_kv_row from = of_keys ? hn_kv_key_row(c->kv, t->kv_head, row) : hn_kv_value_row(c->kv, t->kv_head, row),
-                        to = of_keys ? hn_kv_key_row(&own, 0, p) : hn_kv_value_row(&own, 0, p);
-        hn_kv_copy(t->chunk, &to, slot_page(c, t->seq, slot), &from);
-    }
-    enter_chunk(&own, t->chunk, 0, 0, keys, i);
-    if (values_of_keys) enter_values_of_keys(&own, t, t->chunk, 0, 0, keys, i);
-}
-
-/* Scores of queries [i, end) with chunks [c0, c1). */
-static void scores(const call *c, tile *t, const hn_keys *keys, int c0, int c1, int i, int end) {
-    float *s = t->s + i * HN_KEY_SPAN;
-    const int dim = c->kv->head_dim;
-    if (c->bf16) {
-        c->kernels->scores_bf16(keys, c0, c1, t->q16 + i, end - i, dim, c->how->scale, s);
-    } else {
-        c->kernels->scores(c->kv->type, keys, c0, c1, t->q + i, end - i, dim, c->how->scale, s);
-    }
-}
-
-/* Adds values of positions [lo, hi) to the results of queries [i, end). */
-static void values(const call *c, tile *t, const hn_keys *keys, int lo, int hi, int i, int end) {
-    const int dim = c->kv->v_dim, at = i * HN_KEY_SPAN;
-    if (lo >= hi) return;
-    if (c->bf16) {
-        c->kernels->values_bf16(keys, lo, hi, t->e + at, end - i, dim, t->o + i * dim, dim);
-    } else {
-        c->kernels->values(c->kv->type, keys, lo, hi, t->s + at, end - i, dim, t->o + i * dim, dim);
-    }
-}
-
-/* Queries [i, result) belong to one row. */
-static int row_end(const tile *t, int i) {
-    int end = i + 1;
-    while (end < t->n && t->row[end] == t->row[i]) end++;
-    return end;
-}
-
-/* Scores of all queries of the tile: with chunks [c0, c1) in place, and from `shared` on with each row's own positions. */
-static void tile_scores(const call *c, tile *t, const hn_keys *keys, int c0, int c1, int shared) {
-    if (c0 < c1) scores(c, t, keys, c0, c1, 0, t->n);
-    for (int i = 0, end; i < t->n; i = end) {
-        end = row_end(t, i);
-        for (int j = hn_most(t->lo[i] / HN_KEY_CHUNK, shared); j < chunks_to(t->hi[i]); j++) {
-            hn_keys own;
-            copy_chunk(c, t, i, j, true, &own);
-            scores(c, t, &own, j, j + 1, i, end);
-        }
-    }
-}
-
-/* Values of chunks in place for queries [i, end), whose ranges may differ: the common part for all queries at once. */
-static void shared_values(const call *c, tile *t, const hn_keys *keys, int i, int end, int limit) {
-    int lo = 0, hi = limit;
-    for (int x = i; x < end; x++) {
-        lo = hn_most(lo, t->lo[x]);
-        hi = hn_least(hi, t->hi[x]);
-    }
-    lo += lo % 2;
-    hi = hn_most(hi - hi % 2, lo);
-    for (int x = i, next; x < end; x = next) { /* positions before the common part */
-        next = hn_least(row_end(t, x), end);
-        values(c, t, keys, t->lo[x], hn_least(hn_least(lo, t->hi[x]), limit), x, next);
-    }
-    values(c, t, keys, lo, hi, i, end);
-    for (int x = i, next; x < end; x = next) { /* positions after it */
-        next = hn_least(row_end(t, x), end);
-        values(c, t, keys, hn_most(hi, t->lo[x]), hn_least(t->hi[x], limit), x, next);
-    }
-}
-
-static void own_values(const call *c, tile *t, int i, int end, int shared) {
-    for (int j = hn_most(t->lo[i] / HN_KEY_CHUNK, shared); j < chunks_to(t->hi[i]); j++) {
-        hn_keys own;
-        const int lo = j * HN_KEY_CHUNK;
-        copy_chunk(c, t, i, j, false, &own);
-        values(c, t, &own, hn_most(lo, t->lo[i]), hn_least(lo + HN_KEY_CHUNK, t->hi[i]), i, end);
-    }
-}
-
-static void tile_softmax(const call *c, tile *t, int i) {
-    float *s = t->s + i * HN_KEY_SPAN;
-    if (c->bf16) {
-        c->kernels->softmax_bf16(s, t->lo[i], t->hi[i], &t->m[i], &t->l[i], t->e + i * HN_KEY_SPAN);
-    } else {
-        c->kernels->softmax(s, t->lo[i], t->hi[i], &t->m[i], &t->l[i]);
-    }
-}
-
-/* Partial results of all queries of the tile on its span. */
-static void tile_block(const call *c, tile *t) {
-    hn_keys keys;
-    int shared = shared_chunks(c, t), hi = 0, lo = HN_KEY_SPAN;
-    for (int i = 0; i < t->n; i++) {
-        hi = hn_most(hi, t->hi[i]);
-        lo = hn_least(lo, t->lo[i]);
-    }
-    int in_place = hn_least(chunks_to(hi), shared), tiles = (t->n + c->kernels->value_rows - 1) / c->kernels->value_rows;
-    keys_in_place(c, t, lo / HN_KEY_CHUNK, in_place, &keys);
-    tile_scores(c, t, &keys, lo / HN_KEY_CHUNK, in_place, shared);
-    for (int i = 0; i < t->n; i++) tile_softmax(c, t, i);
-    memset(t->o, 0, (size_t)(t->n * c->kv->v_dim) * sizeof(float));
-    for (int part = 0; part < tiles; part++) {
-        shared_values(c, t, &keys, t->n * part / tiles, t->n * (part + 1) / tiles, in_place * HN_KEY_CHUNK);
-    }
-    for (int i = 0, end; i < t->n; i = end) {
-        end = row_end(t, i);
-        own_values(c, t, i, end, shared);
-    }
+    const size_t spans = ((size_t)max_positions + HN_KEY_SPAN - 1) / HN_KEY_SPAN + 1, ranks = (size_t)hn_pool_threads(o->pool);
+    return ranks * (sizeof(rank_scratch) + values_bytes(v_dim, v_in_k)) + hn_least_size(part_bytes(max_rows, heads, v_dim) * spans, ranks * part_cap);
 }
 
 /* ---- queries of an item ---------------------------------------------------------------------------------------- */
 
-/* The positions of a span that a row sees; false: none. */
-static bool sees(const call *c, int row, int span, int *lo, int *hi) {
-    int base = span * HN_KEY_SPAN;
-    *hi = hn_least(c->last[row] + 1 - base, HN_KEY_SPAN);
-    *lo = hn_most(hn_kv_seen_from(c->how, c->from[row]) - base, 0);
-    return *lo < *hi;
+static int row_of(const call *c, int query) { return query / c->group; }
+static int head_of(const call *c, const lot *g, int query) { return g->kv_head * c->group + query % c->group; }
+static int seq_of(const call *c, int query) { return hn_host_i32(c->rows->seq)[row_of(c, query)]; }
+
+static const float *query_at(const call *c, const lot *g, int query) {
+    return c->q + (size_t)c->ldq * (size_t)row_of(c, query) + head_of(c, g, query) * c->kv->head_dim;
 }
 
-static int seq_row(const call *c, int seq) { return hn_host_i32(c->rows->seq_first)[seq]; }
-static int seq_queries(const call *c, int seq) { return (seq_row(c, seq + 1) - seq_row(c, seq)) * c->group; }
-static int seq_tiles(const call *c, int seq) { return (seq_queries(c, seq) + c->queries - 1) / c->queries; }
-
-/* Queries [first, end) of a sequence are tile number `part`. */
-static void tile_queries(const call *c, const tile *t, int part, int *first, int *end) {
-    *first = part * c->queries;
-    *end = hn_least(*first + c->queries, seq_queries(c, t->seq));
-}
-
-/* The row and head of query i of a sequence. */
-static void query_of(const call *c, const tile *t, int i, int *row, int *head) {
-    *row = seq_row(c, t->seq) + i / c->group;
-    *head = t->kv_head * c->group + i % c->group;
-}
-
-static const float *query(const call *c, int row, int head) {
-    return c->q + (size_t)c->ldq * (size_t)row + head * c->kv->head_dim;
-}
-
-/* Once an item: rounds its queries. */
-static void tile_round(const call *c, tile *t, int part) {
-    int first, end, row, head;
-    tile_queries(c, t, part, &first, &end);
-    for (int i = first; c->bf16 && i < end; i++) {
-        query_of(c, t, i, &row, &head);
-        c->kernels->round_bf16(query(c, row, head), c->kv->head_dim, t->rounded + (i - first) * c->kv->head_dim);
+static void lot_start(const call *c, lot *g, int kv_head, int number) {
+    const int dim = c->kv->head_dim;
+    g->kv_head = kv_head;
+    g->first = number * c->lot;
+    g->end = hn_least(g->first + c->lot, c->rows->n * c->group);
+    memset(g->any, 0, sizeof g->any);
+    for (int i = g->first; c->bf16 && i < g->end; i++) {
+        c->kernels->round_bf16(query_at(c, g, i), dim, g->rounded + (i - g->first) * dim);
     }
 }
 
-/* Queries of tile number `part` of a sequence that see something of the span. */
-static void tile_fill(const call *c, tile *t, int part) {
-    int first, end, row, head;
-    tile_queries(c, t, part, &first, &end);
+/* Queries [i, result) of the lot read the same pages of a span. */
+static int alike_end(const call *c, const lot *g, int i, int span) {
+    int seq = seq_of(c, i);
+    while (seq + 1 < c->rows->n_seqs && c->alike[seq + 1] > span) seq++;
+    return hn_least(hn_host_i32(c->rows->seq_first)[seq + 1] * c->group, g->end);
+}
+
+/* Queries [i, end) that see something of the span. */
+static void tile_fill(const call *c, tile *t, const lot *g, int i, int end) {
+    const int dim = c->kv->head_dim;
     t->n = 0;
-    for (int i = first; i < end; i++) {
-        query_of(c, t, i, &row, &head);
-        if (!sees(c, row, t->span, &t->lo[t->n], &t->hi[t->n])) continue;
+    for (; i < end; i++) {
+        const int row = row_of(c, i);
+        if (!hn_attention_sees(c, row, t->span, &t->lo[t->n], &t->hi[t->n])) continue;
         t->row[t->n] = row;
-        t->head[t->n] = head;
-        t->q[t->n] = query(c, row, head);
-        t->q16[t->n] = t->rounded + (i - first) * c->kv->head_dim;
+        t->head[t->n] = head_of(c, g, i);
+        t->at[t->n] = i - g->first;
+        t->q[t->n] = query_at(c, g, i);
+        t->q16[t->n] = g->rounded + (i - g->first) * dim;
         t->n++;
     }
 }
 
-/* Spans [first, last] that any row of a sequence sees. */
-static void seq_nodes(const call *c, int seq, int *first, int *last) {
-    int min = c->from[seq_row(c, seq)], max = c->last[seq_row(c, seq)];
-    for (int row = seq_row(c, seq); row < seq_row(c, seq + 1); row++) {
-        min = hn_least(min, c->from[row]);
-        max = hn_most(max, c->last[row]);
+/* What is read after queries up to `end` of the lot have been computed: other pages of this span, the next span, the next head. */
+static void set_next(const call *c, tile *t, const lot *g, int end) {
+    t->n_next = 0;
+    if (end < g->end) {
+        t->next[t->n_next].seq = seq_of(c, end);
+        t->next[t->n_next].kv_head = g->kv_head;
+        t->next[t->n_next++].span = t->span;
+        return;
     }
-    *first = hn_kv_seen_from(c->how, min) / HN_KEY_SPAN;
-    *last = max / HN_KEY_SPAN;
+    for (int i = 0, head = g->kv_head, span = t->span; i < 2; i++) {
+        const bool last = span == c->last_span;
+        head += last;
+        span = last ? c->first_span : span + 1;
+        if (head >= c->kv->kv_heads) return;
+        t->next[t->n_next].seq = seq_of(c, g->first);
+        t->next[t->n_next].kv_head = head;
+        t->next[t->n_next++].span = span;
+    }
 }
 
-static float *part_at(const call *c, int row, int head, int span) {
-    size_t i = ((size_t)row * (size_t)c->how->heads + (size_t)head) * (size_t)c->spans + (size_t)span;
+static float *part_at(const call *c, int row, int head, int number) {
+    const size_t i = ((size_t)row * (size_t)c->how->heads + (size_t)head) * (size_t)(c->wave + 1) + (size_t)number;
     return c->part + i * part_stride(c->kv->v_dim);
 }
 
-/* Adds one span's result to query i of a merged state. */
-static void merge_block(const call *c, merged *g, int i, float m, float l, const float *o) {
+/* Adds one span's result to query i of a lot. */
+static void merge_span(const call *c, lot *g, int i, float m, float l, const float *o) {
     int dim = c->kv->v_dim;
     float *to = g->o + i * dim;
     if (!g->any[i]) {
@@ -377,127 +149,180 @@ static void merge_block(const call *c, merged *g, int i, float m, float l, const
     c->kernels->merge(to, o, dim, a, b);
 }
 
+/* The tile's results: to scratch, or merged at once. wave: its first span. */
+static void keep(const call *c, const tile *t, lot *g, int wave) {
+    const int dim = c->kv->v_dim;
+    for (int i = 0; i < t->n; i++) {
+        if (!c->split) {
+            merge_span(c, g, t->at[i], t->m[i], t->l[i], t->o + i * dim);
+            continue;
+        }
+        float *p = part_at(c, t->row[i], t->head[i], 1 + t->span - wave);
+        p[0] = t->m[i];
+        p[1] = t->l[i];
+        memcpy(p + STATS, t->o + i * dim, (size_t)dim * sizeof(float));
+    }
+}
+
+/* One span for all queries of a lot. */
+static void run_span(const call *c, tile *t, lot *g, int span, int wave) {
+    t->span = span;
+    t->kv_head = g->kv_head;
+    for (int i = g->first, end; i < g->end; i = end) {
+        end = alike_end(c, g, i, span);
+        bool fetch = true; /* the first tile that sees something reads all for the others */
+        t->seq = seq_of(c, i);
+        set_next(c, t, g, end);
+        for (int from = i; from < end; from += HN_QUERIES) {
+            tile_fill(c, t, g, from, hn_least(from + HN_QUERIES, end));
+            if (t->n == 0) continue;
+            hn_attention_span(c, t, fetch);
+            fetch = false;
+            keep(c, t, g, wave);
+        }
+    }
+}
+
 /* The factor of the merged values: 1 / l, including the head's sink. */
-static float factor(const call *c, const merged *g, int i, int head) {
+static float factor(const call *c, const lot *g, int i, int head) {
     if (!c->sinks) return 1.0f / g->l[i];
     float sink = c->sinks[head], top = sink > g->m[i] ? sink : g->m[i], a = hn_exp(g->m[i] - top);
     return a / fmaf(g->l[i], a, hn_exp(sink - top));
 }
 
-static void write_out(const call *c, const merged *g, int i, int row, int head) {
+static void write_out(const call *c, const lot *g, int i, int row, int head) {
     int dim = c->kv->v_dim;
     float *out = c->out + (size_t)c->ldo * (size_t)row + head * dim;
     c->kernels->scale(out, g->o + i * dim, dim, factor(c, g, i, head));
     if (c->forms) hn_cpu_put_inputs(c->ex->ops, out, dim, c->act, c->forms, row, head * dim / HN_GROUP);
 }
 
-/* An item of one span: partial results to scratch. */
-static void run_block(const call *c, tile *t, int part) {
-    tile_fill(c, t, part);
-    if (t->n == 0) return;
-    tile_round(c, t, part);
-    tile_block(c, t);
-    for (int i = 0; i < t->n; i++) {
-        float *p = part_at(c, t->row[i], t->head[i], t->span);
-        p[0] = t->m[i];
-        p[1] = t->l[i];
-        memcpy(p + STATS, t->o + i * c->kv->v_dim, (size_t)c->kv->v_dim * sizeof(float));
+/* ---- items of all spans -------------------------------------------------------------------------------------------- */
+
+static void run_whole(const call *c, rank_scratch *mine) {
+    lot *g = &mine->g;
+    hn_claim claim = hn_claim_begin(c->ex->ops->pool, c->ex->rank, c->kv->kv_heads * c->lots);
+    for (int item; (item = hn_claim_next(&claim)) >= 0;) {
+        lot_start(c, g, item / c->lots, item % c->lots);
+        for (int span = c->first_span; span <= c->last_span; span++) run_span(c, &mine->t, g, span, 0);
+        for (int i = g->first; i < g->end; i++) write_out(c, g, i - g->first, row_of(c, i), head_of(c, g, i));
     }
 }
 
-/* An item of all spans: merged at once. A tile's queries are numbered as in the item by row and head. */
-static void run_all_blocks(const call *c, tile *t, int part) {
-    merged *g = &c->rank_scratch->g;
-    int first, last, base, end, row, head, row0 = seq_row(c, t->seq);
-    tile_queries(c, t, part, &base, &end);
-    tile_round(c, t, part);
-    memset(g->any, 0, sizeof g->any);
-    seq_nodes(c, t->seq, &first, &last);
-    for (t->span = first; t->span <= last; t->span++) {
-        tile_fill(c, t, part);
-        if (t->n == 0) continue;
-        tile_block(c, t);
-        for (int i = 0; i < t->n; i++) {
-            int at = (t->row[i] - row0) * c->group + t->head[i] % c->group - base;
-            merge_block(c, g, at, t->m[i], t->l[i], t->o + i * c->kv->v_dim);
-        }
+/* ---- items of single spans, in waves --------------------------------------------------------------------------------- */
+
+/* Merges the partial results of spans [from, end) of one query; after the last wave the result is written. */
+static void merge_query(const call *c, lot *g, int row, int head, int from, int end) {
+    float *kept = part_at(c, row, head, 0);
+    const int dim = c->kv->v_dim;
+    int lo, hi;
+    g->any[0] = from > c->first_span && kept[2] != 0;
+    if (g->any[0]) {
+        g->m[0] = kept[0];
+        g->l[0] = kept[1];
+        memcpy(g->o, kept + STATS, (size_t)dim * sizeof(float));
     }
-    for (int i = base; i < end; i++) {
-        query_of(c, t, i, &row, &head);
-        write_out(c, g, i - base, row, head);
+    for (int span = from; span < end; span++) {
+        if (!hn_attention_sees(c, row, span, &lo, &hi)) continue;
+        const float *p = part_at(c, row, head, 1 + span - from);
+        merge_span(c, g, 0, p[0], p[1], p + STATS);
     }
+    if (end > c->last_span) {
+        write_out(c, g, 0, row, head);
+        return;
+    }
+    kept[0] = g->m[0];
+    kept[1] = g->l[0];
+    kept[2] = g->any[0];
+    memcpy(kept + STATS, g->o, (size_t)dim * sizeof(float));
 }
 
-/* Merges the partial results of this rank's share of the queries: neighbouring heads of all rows, most of whose items it ran. */
-static void merge_parts(const call *c) {
-    merged *g = &c->rank_scratch->g;
+/* This rank's share of the queries: neighbouring heads of all rows, most of whose items it ran. */
+static void merge_wave(const call *c, lot *g, int from, int end) {
     int first, last;
     hn_share(c->ex, c->rows->n * c->how->heads, &first, &last);
-    for (int i = first; i < last; i++) {
-        int row = i % c->rows->n, head = i / c->rows->n, lo, hi;
-        g->any[0] = false;
-        for (int b = 0; b < c->spans; b++) {
-            if (!sees(c, row, b, &lo, &hi)) continue;
-            const float *p = part_at(c, row, head, b);
-            merge_block(c, g, 0, p[0], p[1], p + STATS);
+    for (int i = first; i < last; i++) merge_query(c, g, i % c->rows->n, i / c->rows->n, from, end);
+}
+
+static void run_split(const call *c, rank_scratch *mine) {
+    lot *g = &mine->g;
+    for (int from = c->first_span, end; from <= c->last_span; from = end) {
+        end = hn_least(from + c->wave, c->last_span + 1);
+        const int spans = end - from;
+        int number = -1; /* of the lot that was started */
+        hn_claim claim = hn_claim_begin(c->ex->ops->pool, c->ex->rank, c->kv->kv_heads * c->lots * spans);
+        for (int item; (item = hn_claim_next(&claim)) >= 0;) {
+            if (item / spans != number) {
+                number = item / spans;
+                lot_start(c, g, number / c->lots, number % c->lots);
+            }
+            run_span(c, &mine->t, g, from + item % spans, from);
         }
-        write_out(c, g, 0, row, head);
+        hn_barrier(c->ex->ops->pool, c->ex->rank);
+        merge_wave(c, g, from, end);
+        if (end <= c->last_span) hn_barrier(c->ex->ops->pool, c->ex->rank);
     }
 }
 
 /* ---- the operation --------------------------------------------------------------------------------------------- */
 
-/* Numbers the items: for each sequence [kv head][span, if split][tile]. Returns their number, or -1: too many. */
-static int number_items(call *c) {
-    int64_t items = 0;
-    for (int seq = 0; seq < c->rows->n_seqs; seq++) {
-        int first, last;
-        c->rank_scratch->first_item[seq] = (int)items;
-        seq_nodes(c, seq, &first, &last);
-        items += (int64_t)c->kv->kv_heads * seq_tiles(c, seq) * (c->split ? last - first + 1 : 1);
-        if (items > ITEMS_MAX) return -1;
+/* Spans that any row sees. */
+static void find_spans(call *c) {
+    int min = c->from[0], max = c->last[0];
+    for (int row = 1; row < c->rows->n; row++) {
+        min = hn_least(min, c->from[row]);
+        max = hn_most(max, c->last[row]);
     }
-    c->rank_scratch->first_item[c->rows->n_seqs] = (int)items;
-    return (int)items;
+    c->first_span = hn_kv_seen_from(c->how, min) / HN_KEY_SPAN;
+    c->last_span = max / HN_KEY_SPAN;
 }
 
-/* Cuts the call into items, enough of them for every rank: first by spans, then by fewer queries an item. */
-static int plan_items(call *c) {
-    int wanted = ITEMS_A_RANK * c->ex->ranks, items = number_items(c);
-    if (items >= wanted) return items;
-    size_t bytes = part_bytes(c->rows->n, c->how->heads, c->kv->v_dim, c->rows->max_position + 1);
-    if (c->spans > 1 && bytes <= scratch_cap) {
-        c->split = true;
-        int split_items = number_items(c);
-        c->split = split_items >= 0;
-        items = c->split ? split_items : number_items(c);
-    }
-    /* the last span is often nearly empty */
-    int full = c->split ? (int)((int64_t)items * (c->spans - 1) / c->spans) : items;
-    if (c->ex->ranks > 1 && full < wanted) {
-        int tiles = full > 0 ? (wanted + full - 1) / full : wanted, queries = 0;
-        for (int seq = 0; seq < c->rows->n_seqs; seq++) queries = hn_most(queries, seq_queries(c, seq));
-        c->queries = (hn_least(queries, HN_QUERIES) + tiles - 1) / tiles;
-        items = number_items(c);
-    }
-    return items;
+/* Whole spans of committed positions that two neighbouring texts have in the same pages. */
+static int spans_alike(const call *c, int seq) {
+    const int32_t *committed = hn_host_i32(c->rows->committed), a_page = c->kv->page_rows;
+    const int32_t *b = hn_host_i32(c->rows->page_table) + (size_t)c->rows->page_stride * (size_t)seq, *a = b - c->rows->page_stride;
+    const int spans = hn_least(hn_least(committed[seq - 1], committed[seq]) / HN_KEY_SPAN, c->last_span + 1);
+    int page = c->first_span * HN_KEY_SPAN / a_page;
+    while (page < spans * HN_KEY_SPAN / a_page && a[page] == b[page]) page++;
+    return page * a_page / HN_KEY_SPAN;
 }
 
-static void run_item(const call *c, tile *t, int item) {
-    t->seq = 0;
-    while (item >= c->rank_scratch->first_item[t->seq + 1]) t->seq++;
-    item -= c->rank_scratch->first_item[t->seq];
-    int tiles = seq_tiles(c, t->seq), first, last;
-    if (!c->split) {
-        t->kv_head = item / tiles;
-        run_all_blocks(c, t, item % tiles);
+static void find_alike(call *c) {
+    for (int seq = 1; seq < c->rows->n_seqs; seq++) c->alike[seq] = spans_alike(c, seq);
+}
+
+/* Lots of nearly equal size, of `most` queries at most. */
+static void cut_lots(call *c, int most) {
+    const int all = c->rows->n * c->group, lots = (all + most - 1) / most;
+    c->lot = (all + lots - 1) / lots;
+    c->lots = (all + c->lot - 1) / c->lot;
+}
+
+/* The most queries of a kv head that a text has. */
+static int most_queries(const call *c) {
+    const int32_t *first = hn_host_i32(c->rows->seq_first);
+    int most = 0;
+    for (int seq = 0; seq < c->rows->n_seqs; seq++) most = hn_most(most, (first[seq + 1] - first[seq]) * c->group);
+    return most;
+}
+
+/* Cuts the call into items, enough of them for every rank: smaller lots, single spans, or both. */
+static void plan(call *c) {
+    const int wanted = c->ex->ranks > 1 ? ITEMS_A_RANK * c->ex->ranks : 1, heads = c->kv->kv_heads;
+    const int all = c->rows->n * c->group, spans = c->last_span - c->first_span + 1, wanted_lots = (wanted + heads - 1) / heads;
+    const size_t bytes = part_bytes(c->rows->n, c->how->heads, c->kv->v_dim);
+    cut_lots(c, LOT);
+    if (heads * c->lots >= wanted) return;
+    const int fewer = all / wanted_lots;
+    if (fewer >= hn_least(LEAST_LOT, most_queries(c))) {
+        cut_lots(c, fewer);
         return;
     }
-    seq_nodes(c, t->seq, &first, &last);
-    int spans = last - first + 1;
-    t->kv_head = item / (tiles * spans);
-    t->span = first + item / tiles % spans;
-    run_block(c, t, item % tiles);
+    c->wave = hn_least(spans, (int)((size_t)c->ex->ranks * part_cap / bytes) - 1);
+    c->wave = hn_least(c->wave, ITEMS_MAX / (heads * c->lots));
+    c->split = spans > 1 && c->wave > 0;
+    const int full = c->split ? heads * c->lots * hn_most(c->wave - 1, 1) : heads * c->lots; /* the last span is often nearly empty */
+    if (full < wanted) cut_lots(c, hn_most(1, c->lot / ((wanted + full - 1) / full)));
 }
 
 void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_matrix q,
@@ -512,16 +337,17 @@ void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, c
     call c = {.ex = ex, .rows = rows, .kv = kv, .kernels = ex->ops->kernels, .how = how,
               .sinks = how->sinks.mem ? hn_host_f32(how->sinks) : NULL, .from = hn_host_i32(rows->from),
               .last = hn_host_i32(how->ahead ? rows->last : rows->position), .bf16 = kv->type == HN_BF16 && !ex->ops->f32,
-              .group = how->heads / kv->kv_heads, .spans = rows->max_position / HN_KEY_SPAN + 1, .act = &a,
-              .forms = whole ? a.forms : 0, .queries = HN_QUERIES, .q = hn_host_f32(q.at), .ldq = q.ld, .out = hn_host_f32(out.at),
-              .ldo = out.ld, .rank_scratch = scratches + ex->rank, .part = (float *)(void *)(values + values_each * (size_t)ex->ranks)};
-    int items = plan_items(&c);
-    c.rank_scratch->t.values = values + values_each * (size_t)ex->rank;
-    hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, items);
-    for (int item; (item = hn_claim_next(&claim)) >= 0;) run_item(&c, &c.rank_scratch->t, item);
+              .group = how->heads / kv->kv_heads, .act = &a, .forms = whole ? a.forms : 0, .q = hn_host_f32(q.at), .ldq = q.ld,
+              .out = hn_host_f32(out.at), .ldo = out.ld, .part = (float *)(void *)(values + values_each * (size_t)ex->ranks)};
+    assert(rows->n > 0);
+    scratches[ex->rank].t.values = (hn_values_of_keys){.at = values + values_each * (size_t)ex->rank};
+    find_spans(&c);
+    find_alike(&c);
+    plan(&c);
     if (c.split) {
-        hn_barrier(ex->ops->pool, ex->rank);
-        merge_parts(&c);
+        run_split(&c, scratches + ex->rank);
+    } else {
+        run_whole(&c, scratches + ex->rank);
     }
     hn_barrier(ex->ops->pool, ex->rank);
     if (a.forms && !whole) hn_cpu_quantise(ex, rows->n, out, a);

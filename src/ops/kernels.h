@@ -20,6 +20,17 @@ enum {
     HN_QUERIES = 24                            /* most query rows (row x head of a group) a call */
 };
 
+/* Memory that is read soon, in runs, in the order of reading: a kernel may prefetch from it as many lines as it reads. */
+typedef struct hn_read_ahead {
+    const unsigned char *at, *end; /* what is left of the run before `next` */
+    int every; /* steps of a tile from one prefetch to the next, so that all tiles of a chunk take part */
+    int next, count;
+    struct {
+        const unsigned char *at;
+        size_t bytes;
+    } run[2 * HN_KEY_CHUNKS];
+} hn_read_ahead;
+
 /* c[strip][row][16 outputs] = W x for up to HN_CALL_STRIPS strips of one type and n rows, up to HN_CALL_ROWS. */
 typedef struct hn_strips_job {
     const unsigned char *w[HN_CALL_STRIPS]; /* strips */
@@ -38,6 +49,7 @@ typedef struct hn_keys {
     const float *k_scale[HN_KEY_CHUNKS];
     const float *v_scale[HN_KEY_CHUNKS];
     int k_stride[HN_KEY_CHUNKS];
+    hn_read_ahead *ahead; /* NULL: nothing */
 } hn_keys;
 
 struct hn_kernels {

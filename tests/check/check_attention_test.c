@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_attention_test.c - attention over random caches, chains, trees and blocks whose rows see later ones, in every
- * type of cache, with sinks and with values narrower than keys: ref against double arithmetic; every level, number of
- * threads, page size and set of other rows against ref, bit for bit (C2). Slots that no row may see are NaN. */
+ * type of cache, with sinks, with values narrower than keys, and of texts that begin with the same pages: ref against
+ * double arithmetic; every level, number of threads, page size and set of other rows against ref, bit for bit (C2). Slots
+ * that no row may see are NaN. */
 #include "base/run_mode_for_tests.h"
 #include "check.h"
 
@@ -15,6 +16,7 @@ typedef struct scene {
     int kv_heads, group, dim, v_dim, window, from, seqs, n; /* from: the first position that is seen */
     float scale, *sinks; /* NULL: none */
     int committed[SEQS], first[SEQS + 1], parent[ROWS]; /* parent: row, -1: the committed context */
+    int shared; /* first positions that all sequences have in the same pages: whole spans */
     bool ahead, of_block;             /* rows see to the end of their block; windows count from its first row */
     int before[ROWS], behind[ROWS];   /* rows of its block before and after a row, each of which continues the one before */
     bool chain[SEQS];
@@ -107,6 +109,35 @@ static scene scene_create(int longest) {
     s.window = check_int(0, 2) ? 0 : check_int(1, check_int(0, 1) ? 300 : 40);
     s.from = check_int(0, 2) ? 0 : check_int(1, 20);
     draw_rows(&s, longest);
+    return s;
+}
+
+/* Sequences that begin with the same pages. */
+static scene shared_create(void) {
+    scene s = scene_create(2 * HN_KEY_SPAN);
+    s.window = 0; /* no page is forgotten */
+    s.shared = s.seqs > 1 ? 1500 : 0;
+    for (int seq = 0; seq < s.seqs; seq++) s.shared = s.committed[seq] < s.shared ? s.committed[seq] : s.shared;
+    s.shared -= s.shared % HN_KEY_SPAN;
+    for (int seq = 1; seq < s.seqs; seq++) {
+        const size_t keys = (size_t)(s.shared * s.kv_heads * s.dim), values = (size_t)(s.shared * s.kv_heads * s.v_dim);
+        memcpy(s.k[seq], s.k[0], keys * sizeof(float));
+        memcpy(s.v[seq], s.v[0], values * sizeof(float));
+        if (s.type != HN_Q8_0) continue;
+        memcpy(s.k_scale[seq], s.k_scale[0], keys / 32 * sizeof(float));
+        memcpy(s.v_scale[seq], s.v_scale[0], values / 32 * sizeof(float));
+    }
+    return s;
+}
+
+/* Many queries of one kv head over many positions: too many partial results to keep all. */
+static scene waves_create(void) {
+    scene s = {.type = HN_F32, .kv_heads = 1, .group = 28, .dim = 8, .v_dim = 512, .seqs = 1, .n = 10, .scale = 0.3f};
+    s.committed[0] = 18 * HN_KEY_SPAN - 5;
+    s.first[1] = s.n;
+    for (int i = 0; i < s.n; i++) s.parent[i] = i < 4 ? i - 1 : check_int(0, i - 1);
+    draw_slots(&s, 0);
+    s.q = random_rows(&s, s.n, q_width(&s));
     return s;
 }
 
@@ -213,6 +244,7 @@ static void add_seq(const scene *s, const way *w, arrays *a, int seq, int *next_
         table[i] = table[j];
         table[j] = t;
     }
+    if (a->n_seqs > 0) memcpy(table, a->pages, (size_t)(s->shared / w->page_rows) * sizeof *table);
     for (int row = s->first[seq]; row < s->first[seq + 1]; row++) {
         if (w->only < 0 || w->only == row) add_row(s, a, row);
     }
@@ -457,6 +489,34 @@ static void softmax_test(void **state HN_UNUSED) {
     }
 }
 
+/* Rows of several texts may be computed together where their pages are the same, and only there. */
+static void shared_test(void **state HN_UNUSED) {
+    int sharing = 0;
+    for (int round = 0; round < 12 / test_every(1, 3) || sharing == 0; round++) {
+        scene s = shared_create();
+        sharing += s.shared > 0;
+        check_scene(&s);
+        scene_free(&s);
+    }
+}
+
+/* More partial results than are kept at a time: they are merged in waves. */
+static void waves_test(void **state HN_UNUSED) {
+    scene s = waves_create();
+    const int size = s.n * width(&s);
+    float *want = hn_alloc((size_t)size * sizeof *want), *got = hn_alloc((size_t)size * sizeof *got);
+    way w = {.isa = hn_isa_best(), .threads = 1, .page_rows = 64, .only = -1};
+    scene_run(&s, &w, want);
+    check_exact(&s, want, s.n - 1, 3);
+    for (w.threads = 2; w.threads < 5; w.threads++) {
+        scene_run(&s, &w, got);
+        check_same_row(got, want, size, "threads", w.threads);
+    }
+    hn_free(want);
+    hn_free(got);
+    scene_free(&s);
+}
+
 static void latent_test(void **state HN_UNUSED) {
     static const hn_dtype types[] = {HN_BF16, HN_F16, HN_Q8_0, HN_F32};
     for (int i = 0; i < 4; i++) {
@@ -499,6 +559,7 @@ static void block_point(block *b) {
         b->keys.v[c] = b->v[c];
         b->keys.k_stride[c] = HN_KEY_CHUNK;
     }
+    b->keys.ahead = NULL;
     for (int i = 0; i < QUERIES; i++) b->rows[i] = b->q[i];
 }
 
@@ -559,9 +620,9 @@ static void round_test(void **state HN_UNUSED) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(short_test),   cmocka_unit_test(long_context_test), cmocka_unit_test(latent_test),
-        cmocka_unit_test(edge_test),
-        cmocka_unit_test(softmax_test), cmocka_unit_test(bf16_test),         cmocka_unit_test(round_test),
+        cmocka_unit_test(short_test),  cmocka_unit_test(long_context_test), cmocka_unit_test(shared_test),
+        cmocka_unit_test(waves_test),  cmocka_unit_test(latent_test),       cmocka_unit_test(edge_test),
+        cmocka_unit_test(softmax_test), cmocka_unit_test(bf16_test),        cmocka_unit_test(round_test),
     };
     check_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,8 +3,8 @@
  * distinct weights, then the other operations of a layer, beside the machine's limits in the same seconds.
  *
  *   ops_bench [LEVEL [THREADS [CONTEXT [ROWS...]]]]      defaults: best, all cores, 256, 1 to 64 rows
- *   ops_bench attention [LEVEL [THREADS [HEADS [KV_HEADS [DIM [CONTEXT]]]]]]
- *                                                     attention alone; 16 heads, 8 kv heads of 128; one context
+ *   ops_bench attention [LEVEL [THREADS [HEADS [KV_HEADS [DIM [CONTEXT [PAGE_ROWS [TYPE [V_DIM]]]]]]]]]
+ *                                                     attention alone; 16 heads, 8 kv heads of 128; one context, 0: three
  *   ops_bench types [LEVEL [THREADS [TYPE...]]]          one product for each weight type; how fast one thread packs it
  *
  * BENCH_TYPE=q4_0 or q8_0 in the environment: the type of the layers' weights, else Q4_1. BENCH_GREEDY: no row of logits is
@@ -101,18 +101,18 @@ static void layer_create(bench *b, layer *l) {
     memset(hn_host(l->kv.pool), 0, l->kv.pool.mem->size);
 }
 
-static void rows_create(bench *b) {
+static void rows_create(bench *b, int context, int page_rows) {
     hn_rows *r = &b->rows;
-    r->position = mem(b, 4 * HN_MAX_ROWS);
+    r->position = mem(b, 4 * HN_PASS_ROWS);
     r->slot = r->last = r->from = r->position;
-    r->token = mem(b, 4 * HN_MAX_ROWS);
-    r->seq = mem(b, 4 * HN_MAX_ROWS);
-    r->path_start = mem(b, 4 * HN_MAX_ROWS);
-    r->path_slots = mem(b, 4 * HN_MAX_ROWS);
+    r->token = mem(b, 4 * HN_PASS_ROWS);
+    r->seq = mem(b, 4 * HN_PASS_ROWS);
+    r->path_start = mem(b, 4 * HN_PASS_ROWS);
+    r->path_slots = mem(b, 4 * HN_PASS_ROWS);
     r->seq_first = mem(b, 8);
     r->committed = mem(b, 4);
     r->direct = mem(b, 4);
-    r->page_stride = MAX_CONTEXT / PAGE_ROWS + 2;
+    r->page_stride = (context + 2 * HN_PASS_ROWS) / page_rows + 1;
     r->page_table = mem(b, 4 * (size_t)r->page_stride);
     for (int i = 0; i < r->page_stride; i++) ((int32_t *)hn_host(r->page_table))[i] = i;
     b->rope = (hn_rope){.dims = DIM, .interleaved = true, .scale = 1, .freq = mem(b, DIM * 2)};
@@ -215,12 +215,18 @@ static void buffers_create(bench *b) {
 
 /* ---- attention alone: shapes of models, types of cache ------------------------------------------------------------------ */
 
-enum { ATTENTION_LAYERS = 8, ATTENTION_CONTEXT = 8192, ATTENTION_REPEATS = 9 };
+enum { ATTENTION_BYTES = 256 << 20, ATTENTION_REPEATS = 5, MOST_LAYERS = 32 };
+
+/* What is asked for. */
+typedef struct shape {
+    int heads, kv_heads, dim, v_dim, page_rows;
+} shape;
 
 typedef struct attention {
     bench *b;
     hn_attention_params how;
-    hn_kv kv[ATTENTION_LAYERS];
+    int layers;
+    hn_kv kv[MOST_LAYERS];
     hn_buf q, out;
     hn_act act;
     double seconds; /* of the last pass, a layer, on rank 0: its own time where it is alone */
@@ -229,13 +235,13 @@ typedef struct attention {
 static void attention_pass(void *arg, int rank, int ranks) {
     attention *a = arg;
     const hn_exec ex = {&a->b->o, rank, ranks};
-    const int heads = a->how.heads, dim = a->kv[0].head_dim;
+    const int heads = a->how.heads, q_width = heads * a->kv[0].head_dim, width = heads * a->kv[0].v_dim;
     double start = ranks == 1 ? thread_s() : now_s();
-    for (int i = 0; i < ATTENTION_LAYERS; i++) {
-        const hn_matrix q = {a->q, heads * dim, heads * dim}, out = {a->out, heads * dim, heads * dim};
+    for (int i = 0; i < a->layers; i++) {
+        const hn_matrix q = {a->q, q_width, q_width}, out = {a->out, width, width};
         a->b->o.attention(&ex, &a->b->rows, &a->kv[i], &a->how, q, out, a->act, a->b->scratch);
     }
-    if (rank == 0) a->seconds = ((ranks == 1 ? thread_s() : now_s()) - start) / ATTENTION_LAYERS;
+    if (rank == 0) a->seconds = ((ranks == 1 ? thread_s() : now_s()) - start) / a->layers;
 }
 
 static double attention_time(attention *a, int n, int context) {
@@ -250,44 +256,75 @@ static double attention_time(attention *a, int n, int context) {
     return best;
 }
 
-/* Pages of all layers side by side, as in a cache; elements of every type stay small. */
-static void attention_cache(attention *a, hn_dtype type, int kv_heads, int dim) {
-    const size_t plane = hn_kv_bytes(type, dim, PAGE_ROWS) * (size_t)kv_heads;
-    const hn_buf pool = mem(a->b, 2 * plane * ATTENTION_LAYERS * (ATTENTION_CONTEXT / PAGE_ROWS + 2));
-    for (int i = 0; i < ATTENTION_LAYERS; i++) {
-        a->kv[i] = (hn_kv){.type = type, .pool = pool, .page_bytes = 2 * plane * ATTENTION_LAYERS, .k_off = 2 * plane * (size_t)i,
-                           .v_off = 2 * plane * (size_t)i + plane, .page_rows = PAGE_ROWS, .kv_heads = kv_heads,
-                           .head_dim = dim, .v_dim = dim};
+/* Pages of all layers side by side, as in a cache, of more bytes than the caches hold; elements of every type stay small. */
+static void attention_cache(attention *a, hn_dtype type, const shape *s, int context) {
+    const size_t keys = hn_kv_bytes(type, s->dim, s->page_rows) * (size_t)s->kv_heads,
+                 both = keys + hn_kv_bytes(type, s->v_dim, s->page_rows) * (size_t)s->kv_heads;
+    const int pages = (context + 2 * HN_PASS_ROWS) / s->page_rows + 1;
+    const size_t layers = ATTENTION_BYTES / (both * (size_t)(context / s->page_rows + 1)) + 1;
+    a->layers = layers < MOST_LAYERS ? (int)layers : MOST_LAYERS;
+    const hn_buf pool = mem(a->b, both * (size_t)a->layers * (size_t)pages);
+    for (int i = 0; i < a->layers; i++) {
+        a->kv[i] = (hn_kv){.type = type, .pool = pool, .page_bytes = both * (size_t)a->layers, .k_off = both * (size_t)i,
+                           .v_off = both * (size_t)i + keys, .page_rows = s->page_rows, .kv_heads = s->kv_heads,
+                           .head_dim = s->dim, .v_dim = s->v_dim};
     }
     uint64_t *p = hn_host(pool);
     for (size_t i = 0; i < pool.mem->size / 8; i++) p[i] = (hn_splitmix(&seed) & 0x83ff83ff83ff83ffu) | 0x3000300030003000u;
 }
 
-/* One line for each type of cache and context: microseconds a layer, and what part of t(1) more rows cost. */
-static void time_attention(bench *b, int heads, int kv_heads, int dim, int only_context) {
+typedef struct limits {
+    double read_gb_s, bf16_gmac_s, f32_gmac_s;
+} limits;
+
+static limits limits_now(bench *b) {
+    hn_machine *machine;
+    hn_peaks peaks;
+    double read[5];
+    const int threads = hn_pool_threads(b->o.pool);
+    if (hn_machine_open(&machine, &b->o, NULL) != HUNCH_OK ||
+        hn_machine_read(machine, ATTENTION_BYTES, threads, true, 5, read, NULL) != HUNCH_OK ||
+        hn_machine_peaks(machine, &peaks, NULL) != HUNCH_OK) exit(4);
+    hn_machine_close(&machine);
+    for (int i = 1; i < 5; i++) read[0] = read[i] > read[0] ? read[i] : read[0];
+    const limits l = {read[0], peaks.bf16_dot_gmac_s > 0 ? peaks.bf16_dot_gmac_s : peaks.bf16_gmac_s, peaks.f32_gmac_s};
+    printf("read %.1f GB/s, bf16 %.0f, f32 %.0f G MAC/s\n", l.read_gb_s, l.bf16_gmac_s, l.f32_gmac_s);
+    return l;
+}
+
+/* One line for each type of cache and context: microseconds a layer for numbers of rows, and the share of the limit: K and V
+ * read once, or the products. */
+static void time_attention(bench *b, const shape *s, int only_context, const char *only_type) {
     static const hn_dtype types[] = {HN_BF16, HN_F16, HN_Q8_0};
-    static const int contexts[] = {256, 2048, 8128}, rows[] = {1, 2, 4, 8, 16, 32};
-    attention a = {.b = b, .how = {.heads = heads, .scale = 0.1f}};
-    const int wide = heads * dim;
-    a.q = mem(b, (size_t)4 * HN_MAX_ROWS * (size_t)wide);
-    a.out = mem(b, (size_t)4 * HN_MAX_ROWS * (size_t)wide);
-    a.act = (hn_act){mem(b, b->o.act_bytes(wide, HN_MAX_ROWS)), wide, HN_MAX_ROWS, HN_ACT_Q8};
-    b->scratch = mem(b, b->o.attention_scratch(&b->o, HN_MAX_ROWS, heads, dim, false, ATTENTION_CONTEXT + HN_MAX_ROWS));
-    for (int i = 0; i < HN_MAX_ROWS * wide; i++) hn_host_f32(a.q)[i] = (float)(hn_splitmix(&seed) % 2001) * 1e-3f - 1;
+    static const int contexts[] = {256, 2048, 8128}, rows[] = {1, 2, 4, 8, 16, 64};
+    attention a = {.b = b, .how = {.heads = s->heads, .scale = 0.1f}};
+    const int q_width = s->heads * s->dim, width = s->heads * s->v_dim;
+    a.q = mem(b, (size_t)4 * HN_PASS_ROWS * (size_t)q_width);
+    a.out = mem(b, (size_t)4 * HN_PASS_ROWS * (size_t)width);
+    a.act = (hn_act){mem(b, b->o.act_bytes(width, HN_PASS_ROWS)), width, HN_PASS_ROWS, HN_ACT_Q8};
+    for (int i = 0; i < HN_PASS_ROWS * q_width; i++) hn_host_f32(a.q)[i] = (float)(hn_splitmix(&seed) % 2001) * 1e-3f - 1;
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
-        attention_cache(&a, types[t], kv_heads, dim);
-        for (size_t c = 0; c < sizeof contexts / sizeof *contexts; c++) {
-            if (only_context && contexts[c] != only_context) continue;
-            printf("%d/%d heads of %d, %-4s context %4d: us a layer", heads, kv_heads, dim, hn_dtype_name(types[t]), contexts[c]);
+        if (only_type && strcmp(only_type, hn_dtype_name(types[t]))) continue;
+        for (size_t c = 0; c < (only_context ? 1 : sizeof contexts / sizeof *contexts); c++) {
+            const int context = only_context ? only_context : contexts[c];
+            const limits l = limits_now(b);
+            attention_cache(&a, types[t], s, context);
+            b->scratch = mem(b, b->o.attention_scratch(&b->o, HN_PASS_ROWS, s->heads, s->v_dim, false, context + HN_PASS_ROWS));
+            rows_create(b, context, s->page_rows);
+            printf("%d/%d heads of %d, %-4s context %4d: us a layer", s->heads, s->kv_heads, s->dim, hn_dtype_name(types[t]), context);
             for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-                const double s = attention_time(&a, rows[i], contexts[c]);
-                const double macs = 2.0 * rows[i] * heads * dim * (contexts[c] + rows[i] / 2.0);
-                printf(" | %2d %7.1f (%.0f G)", rows[i], s * 1e6, macs / s * 1e-9);
+                const double t_s = attention_time(&a, rows[i], context), seen = context + rows[i] / 2.0;
+                const double macs = (double)rows[i] * s->heads * (s->dim + s->v_dim) * seen,
+                             bytes = hn_kv_read_bytes(&a.kv[0], context + rows[i]);
+                const double by_bytes = bytes / l.read_gb_s, by_macs = macs / (types[t] == HN_BF16 ? l.bf16_gmac_s : l.f32_gmac_s);
+                printf(" | %d %.1f %.2f%s", rows[i], t_s * 1e6, (by_bytes > by_macs ? by_bytes : by_macs) * 1e-9 / t_s,
+                       by_bytes > by_macs ? "" : "m");
             }
             printf("\n");
             fflush(stdout);
+            b->o.mem_free(&b->o, a.kv[0].pool.mem);
+            b->o.mem_free(&b->o, b->scratch.mem);
         }
-        b->o.mem_free(&b->o, a.kv[0].pool.mem);
     }
 }
 
@@ -399,9 +436,10 @@ int main(int argc, char **argv) {
     }
     b.greedy = getenv("BENCH_GREEDY") != NULL;
     if (alone) {
-        const int shape[3] = {argc > 3 ? atoi(argv[3]) : 16, argc > 4 ? atoi(argv[4]) : 8, argc > 5 ? atoi(argv[5]) : 128};
-        rows_create(&b);
-        time_attention(&b, shape[0], shape[1], shape[2], argc > 6 ? atoi(argv[6]) : 0);
+        shape s = {argc > 3 ? atoi(argv[3]) : 16, argc > 4 ? atoi(argv[4]) : 8, argc > 5 ? atoi(argv[5]) : 128, 0,
+                   argc > 7 ? atoi(argv[7]) : PAGE_ROWS};
+        s.v_dim = argc > 9 ? atoi(argv[9]) : s.dim;
+        time_attention(&b, &s, argc > 6 ? atoi(argv[6]) : 0, argc > 8 ? argv[8] : NULL);
         hn_pool_free(pool);
         return 0;
     }
@@ -411,7 +449,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < LAYERS; i++) layer_create(&b, &b.layers[i]);
     b.head = weight(&b, HN_Q8_0, VOCAB, HIDDEN);
     buffers_create(&b);
-    rows_create(&b);
+    rows_create(&b, MAX_CONTEXT, PAGE_ROWS);
     double read[8];
     hn_peaks peaks;
     hn_machine *machine;

@@ -49,13 +49,13 @@ HN_INLINE void score_dim(const int T, const int P, const float *const *row, int 
     }
 }
 
-HN_INLINE void score_tile(const hn_dtype t, const int T, const int P, const hn_keys *keys, int c, int c1, int part,
-                          int parts, const float *const *q, int dim, float scale, float *s) {
+HN_INLINE void score_tile(const hn_dtype t, const int T, const int P, const hn_keys *keys, hn_read_ahead *ahead, int turn, int c,
+                          const float *const *q, int dim, float scale, float *s) {
     const int pair = hn_kv_pair(t);
     const unsigned char *k[SCORE_CHUNKS];
     const float *row[SCORE_ROWS];
     size_t step[SCORE_CHUNKS];
-    int turn = part; /* each tile prefetches its part of the next keys */
+    hn_fetch fetch = hn_fetch_begin(ahead, turn);
     __m512 acc[SCORE_ROWS * SCORE_CHUNKS];
     HN_UNROLL for (int p = 0; p < P; p++) {
         k[p] = keys->k[c + p];
@@ -64,10 +64,7 @@ HN_INLINE void score_tile(const hn_dtype t, const int T, const int P, const hn_k
     HN_UNROLL for (int i = 0; i < T; i++) row[i] = q[i];
     HN_UNROLL for (int i = 0; i < T * P; i++) acc[i] = _mm512_setzero_ps();
     for (int d = 0; d < dim / pair; d++) {
-        if (d == turn) {
-            hn_prefetch_ahead(t, P, keys, c, c1, d);
-            turn += parts;
-        }
+        hn_fetch_step(t, P, d, ahead, &fetch);
         HN_UNROLL for (int u = 0; u < pair; u++) {
             __m512 v[SCORE_CHUNKS];
             HN_UNROLL for (int p = 0; p < P; p++) {
@@ -82,6 +79,7 @@ HN_INLINE void score_tile(const hn_dtype t, const int T, const int P, const hn_k
         }
         HN_UNROLL for (int p = 0; p < P; p++) k[p] += step[p];
     }
+    hn_fetch_end(ahead, &fetch);
     HN_UNROLL for (int i = 0; i < T; i++) {
         HN_UNROLL for (int p = 0; p < P; p++) {
             _mm512_storeu_ps(s + i * HN_KEY_SPAN + (c + p) * HN_KEY_CHUNK,
@@ -90,13 +88,13 @@ HN_INLINE void score_tile(const hn_dtype t, const int T, const int P, const hn_k
     }
 }
 
-typedef void score_fn(const hn_keys *keys, int c, int c1, int part, int parts, const float *const *q, int dim, float scale,
+typedef void score_fn(const hn_keys *keys, hn_read_ahead *ahead, int turn, int c, const float *const *q, int dim, float scale,
                       float *s);
-#define SCORE(type, T, P)                                                                                              \
-    static __attribute__((noinline)) void score_##type##_##T##x##P(const hn_keys *keys, int c, int c1, int part,       \
-                                                                   int parts, const float *const *q, int dim,        \
-                                                                   float scale, float *s) {                           \
-        score_tile(HN_##type, T, P, keys, c, c1, part, parts, q, dim, scale, s);                                       \
+#define SCORE(type, T, P)                                                                                             \
+    static __attribute__((noinline)) void score_##type##_##T##x##P(const hn_keys *keys, hn_read_ahead *ahead, int turn, int c,\
+                                                                   const float *const *q, int dim, float scale,       \
+                                                                   float *s) {                                        \
+        score_tile(HN_##type, T, P, keys, ahead, turn, c, q, dim, scale, s);                                          \
     }
 #define SCORES(type)                                                                                                  \
     SCORE(type, 1, 1) SCORE(type, 2, 1) SCORE(type, 3, 1) SCORE(type, 4, 1) SCORE(type, 5, 1) SCORE(type, 6, 1)       \
@@ -126,7 +124,7 @@ static void scores(hn_dtype t, const hn_keys *keys, int c0, int c1, const float 
         while (c + (1 << wide) > c1) wide--;
         for (int part = 0, i = 0; part < tiles; part++) {
             int rows = nq * (part + 1) / tiles - i;
-            fn[wide][rows](keys, c, c1, part, tiles, q + i, dim, scale, s + i * HN_KEY_SPAN);
+            fn[wide][rows](keys, keys->ahead, part, c, q + i, dim, scale, s + i * HN_KEY_SPAN);
             i += rows;
         }
         c += 1 << wide;
@@ -155,8 +153,10 @@ static void softmax(float *s, int lo, int hi, float *m, float *l) {
 
 /* ---- values -------------------------------------------------------------------------------------------------------- */
 
-HN_INLINE void value_tile(const hn_dtype t, const int T, const int D, const hn_keys *keys, int lo, int hi, const float *e,
-                          int dim, int d0, float *o, int ldo) {
+HN_INLINE void value_tile(const hn_dtype t, const int T, const int D, const hn_keys *keys, hn_read_ahead *ahead, int lo, int hi,
+                          const float *e, int dim, int d0, float *o, int ldo) {
+    hn_fetch fetch = hn_fetch_begin(ahead, 0);
+    int step = 0;
     const __mmask16 lanes = D > 1 || dim - d0 >= 16 ? (__mmask16)0xffff : (__mmask16)((1u << (dim - d0)) - 1);
     const size_t row = (size_t)dim * hn_kv_lane_bytes(t);
     __m512 acc[VALUE_ROWS * VALUE_VECTORS];
@@ -167,14 +167,15 @@ HN_INLINE void value_tile(const hn_dtype t, const int T, const int D, const hn_k
         const int c = p / HN_KEY_CHUNK, end = hi < (c + 1) * HN_KEY_CHUNK ? hi : (c + 1) * HN_KEY_CHUNK;
         const unsigned char *base = (const unsigned char *)keys->v[c] + (size_t)d0 * hn_kv_lane_bytes(t);
         for (; p < end; p++) {
-            const unsigned at = (unsigned)p % HN_KEY_CHUNK, second = at % (unsigned)hn_kv_pair(t);
-            const unsigned char *v = base + row * (at / (unsigned)hn_kv_pair(t));
+            const unsigned in_chunk = (unsigned)p % HN_KEY_CHUNK, second = in_chunk % (unsigned)hn_kv_pair(t);
+            const unsigned char *v = base + row * (in_chunk / (unsigned)hn_kv_pair(t));
             __m512 x[VALUE_VECTORS];
+            if (second == 0) hn_fetch_step(t, D, step++, ahead, &fetch);
             HN_UNROLL for (int j = 0; j < D; j++) {
                 const size_t to = 16 * (size_t)j * hn_kv_lane_bytes(t);
                 __m512 by = _mm512_setzero_ps();
                 if (t == HN_Q8_0) {
-                    const int block = (int)at * (dim / HN_KV_SCALED) + (d0 + 16 * j) / HN_KV_SCALED;
+                    const int block = (int)in_chunk * (dim / HN_KV_SCALED) + (d0 + 16 * j) / HN_KV_SCALED;
                     by = _mm512_set1_ps(keys->v_scale[c][block]);
                 }
                 x[j] = D > 1 ? load_all(t, v + to, second, by) : load_lanes(t, v, second, by, lanes);
@@ -185,17 +186,19 @@ HN_INLINE void value_tile(const hn_dtype t, const int T, const int D, const hn_k
             }
         }
     }
+    hn_fetch_end(ahead, &fetch);
     HN_UNROLL for (int i = 0; i < T; i++) {
         HN_UNROLL for (int j = 0; j < D; j++) _mm512_mask_storeu_ps(o + i * ldo + d0 + 16 * j, lanes, acc[i * D + j]);
     }
 }
 
-typedef void value_fn(const hn_keys *keys, int lo, int hi, const float *e, int dim, int d0, float *o, int ldo);
+typedef void value_fn(const hn_keys *keys, hn_read_ahead *ahead, int lo, int hi, const float *e, int dim, int d0, float *o,
+                      int ldo);
 #define VALUE(type, T, D)                                                                                             \
-    static __attribute__((noinline)) void value_##type##_##T##x##D(const hn_keys *keys, int lo, int hi,               \
-                                                                   const float *e, int dim, int d0, float *o,         \
+    static __attribute__((noinline)) void value_##type##_##T##x##D(const hn_keys *keys, hn_read_ahead *ahead, int lo,      \
+                                                                   int hi, const float *e, int dim, int d0, float *o, \
                                                                    int ldo) {                                         \
-        value_tile(HN_##type, T, D, keys, lo, hi, e, dim, d0, o, ldo);                                                \
+        value_tile(HN_##type, T, D, keys, ahead, lo, hi, e, dim, d0, o, ldo);                                         \
     }
 #define VALUES(type)                                                                                                  \
     VALUE(type, 1, 1) VALUE(type, 2, 1) VALUE(type, 3, 1) VALUE(type, 4, 1) VALUE(type, 5, 1) VALUE(type, 6, 1)       \
@@ -217,9 +220,9 @@ static void values(hn_dtype t, const hn_keys *keys, int lo, int hi, const float 
         int rows = nq - i < VALUE_ROWS ? nq - i : VALUE_ROWS, d = 0;
         const float *ei = e + i * HN_KEY_SPAN;
         for (; d + 16 * VALUE_VECTORS <= dim; d += 16 * VALUE_VECTORS) {
-            fn[1][rows](keys, lo, hi, ei, dim, d, o + i * ldo, ldo);
+            fn[1][rows](keys, keys->ahead, lo, hi, ei, dim, d, o + i * ldo, ldo);
         }
-        for (; d < dim; d += 16) fn[0][rows](keys, lo, hi, ei, dim, d, o + i * ldo, ldo);
+        for (; d < dim; d += 16) fn[0][rows](keys, keys->ahead, lo, hi, ei, dim, d, o + i * ldo, ldo);
         i += rows;
     }
 }

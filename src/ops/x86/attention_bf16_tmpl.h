@@ -24,12 +24,12 @@ enum { SCORE_ROWS = 6, VALUE_ROWS = 6, FLUSH = 0x8040 /* of MXCSR: denormal inpu
 
 /* ---- scores -------------------------------------------------------------------------------------------------------- */
 
-HN_INLINE void score_tile(const int T, const int P, const hn_keys *keys, int c, int c1, int part, int parts,
+HN_INLINE void score_tile(const int T, const int P, const hn_keys *keys, hn_read_ahead *ahead, int turn, int c,
                           const uint16_t *const *q, int dim, float scale, float *s) {
     const unsigned char *k[SCORE_CHUNKS];
     const uint16_t *row[SCORE_ROWS];
     size_t step[SCORE_CHUNKS];
-    int turn = part; /* each tile prefetches its part of the next keys */
+    hn_fetch fetch = hn_fetch_begin(ahead, turn);
     __m512 acc[SCORE_ROWS * SCORE_CHUNKS];
     HN_UNROLL for (int p = 0; p < P; p++) {
         k[p] = keys->k[c + p];
@@ -39,10 +39,7 @@ HN_INLINE void score_tile(const int T, const int P, const hn_keys *keys, int c, 
     HN_UNROLL for (int i = 0; i < T * P; i++) acc[i] = _mm512_setzero_ps();
     for (int d = 0; d < dim / 2; d++) {
         pairs v[SCORE_CHUNKS];
-        if (d == turn) {
-            hn_prefetch_ahead(HN_BF16, P, keys, c, c1, d);
-            turn += parts;
-        }
+        hn_fetch_step(HN_BF16, P, d, ahead, &fetch);
         HN_UNROLL for (int p = 0; p < P; p++) {
             v[p] = of_line(_mm512_loadu_si512(k[p]));
             k[p] += step[p];
@@ -52,6 +49,7 @@ HN_INLINE void score_tile(const int T, const int P, const hn_keys *keys, int c, 
             HN_UNROLL for (int p = 0; p < P; p++) acc[i * P + p] = add_pairs(acc[i * P + p], x, v[p]);
         }
     }
+    hn_fetch_end(ahead, &fetch);
     HN_UNROLL for (int i = 0; i < T; i++) {
         HN_UNROLL for (int p = 0; p < P; p++) {
             _mm512_storeu_ps(s + i * HN_KEY_SPAN + (c + p) * HN_KEY_CHUNK,
@@ -60,12 +58,12 @@ HN_INLINE void score_tile(const int T, const int P, const hn_keys *keys, int c, 
     }
 }
 
-typedef void score_fn(const hn_keys *keys, int c, int c1, int part, int parts, const uint16_t *const *q, int dim, float scale,
+typedef void score_fn(const hn_keys *keys, hn_read_ahead *ahead, int turn, int c, const uint16_t *const *q, int dim, float scale,
                       float *s);
 #define SCORE(T, P)                                                                                                   \
-    static __attribute__((noinline)) void score_##T##x##P(const hn_keys *keys, int c, int c1, int part, int parts,             \
+    static __attribute__((noinline)) void score_##T##x##P(const hn_keys *keys, hn_read_ahead *ahead, int turn, int c,      \
                                                           const uint16_t *const *q, int dim, float scale, float *s) { \
-        score_tile(T, P, keys, c, c1, part, parts, q, dim, scale, s);                                                       \
+        score_tile(T, P, keys, ahead, turn, c, q, dim, scale, s);                                                     \
     }
 SCORE(1, 1) SCORE(2, 1) SCORE(3, 1) SCORE(4, 1) SCORE(5, 1) SCORE(6, 1)
 SCORE(1, 2) SCORE(2, 2) SCORE(3, 2) SCORE(4, 2) SCORE(5, 2) SCORE(6, 2)
@@ -89,7 +87,7 @@ static void scores(const hn_keys *keys, int c0, int c1, const uint16_t *const *q
         while (c + (1 << wide) > c1) wide--;
         for (int part = 0, i = 0; part < tiles; part++) {
             int rows = nq * (part + 1) / tiles - i;
-            score_fns[wide][rows](keys, c, c1, part, tiles, q + i, dim, scale, s + i * HN_KEY_SPAN);
+            score_fns[wide][rows](keys, keys->ahead, part, c, q + i, dim, scale, s + i * HN_KEY_SPAN);
             i += rows;
         }
         c += 1 << wide;
@@ -143,8 +141,10 @@ HN_INLINE const unsigned char *pair_at(const hn_keys *keys, int p, int dim, int 
     return (const unsigned char *)keys->v[p / HN_KEY_CHUNK] + at * hn_kv_lane_bytes(HN_BF16);
 }
 
-HN_INLINE void value_tile(const int T, const int D, const hn_keys *keys, int lo, int hi, const uint16_t *e, int dim, int d0,
-                          float *o, int ldo) {
+HN_INLINE void value_tile(const int T, const int D, const hn_keys *keys, hn_read_ahead *ahead, int lo, int hi, const uint16_t *e,
+                          int dim, int d0, float *o, int ldo) {
+    hn_fetch fetch = hn_fetch_begin(ahead, 0);
+    int step = 0;
     const __mmask16 lanes = D > 1 || dim - d0 >= 16 ? (__mmask16)0xffff : (__mmask16)((1u << (dim - d0)) - 1);
     const size_t row = (size_t)dim * hn_kv_lane_bytes(HN_BF16);
     int p = lo / 2 * 2;
@@ -160,19 +160,24 @@ HN_INLINE void value_tile(const int T, const int D, const hn_keys *keys, int lo,
     while (p + 1 < hi) {
         const int end = p / HN_KEY_CHUNK * HN_KEY_CHUNK + HN_KEY_CHUNK;
         const unsigned char *v = pair_at(keys, p, dim, d0);
-        for (; p < end && p + 1 < hi; p += 2, v += row) value_pair(T, D, v, UINT32_MAX, e + p, lanes, acc);
+        for (; p < end && p + 1 < hi; p += 2, v += row) {
+            hn_fetch_step(HN_BF16, D, step++, ahead, &fetch);
+            value_pair(T, D, v, UINT32_MAX, e + p, lanes, acc);
+        }
     }
     if (p < hi) value_pair(T, D, pair_at(keys, p, dim, d0), 0x0000ffff, e + p, lanes, acc);
+    hn_fetch_end(ahead, &fetch);
     HN_UNROLL for (int i = 0; i < T; i++) {
         HN_UNROLL for (int j = 0; j < D; j++) _mm512_mask_storeu_ps(o + i * ldo + d0 + 16 * j, lanes, acc[i * D + j]);
     }
 }
 
-typedef void value_fn(const hn_keys *keys, int lo, int hi, const uint16_t *e, int dim, int d0, float *o, int ldo);
+typedef void value_fn(const hn_keys *keys, hn_read_ahead *ahead, int lo, int hi, const uint16_t *e, int dim, int d0, float *o,
+                      int ldo);
 #define VALUE(T, D, name)                                                                                             \
-    static __attribute__((noinline)) void value_##T##name(const hn_keys *keys, int lo, int hi, const uint16_t *e,     \
-                                                          int dim, int d0, float *o, int ldo) {                       \
-        value_tile(T, D, keys, lo, hi, e, dim, d0, o, ldo);                                                           \
+    static __attribute__((noinline)) void value_##T##name(const hn_keys *keys, hn_read_ahead *ahead, int lo, int hi,       \
+                                                          const uint16_t *e, int dim, int d0, float *o, int ldo) {    \
+        value_tile(T, D, keys, ahead, lo, hi, e, dim, d0, o, ldo);                                                    \
     }
 VALUE(1, 1, narrow) VALUE(2, 1, narrow) VALUE(3, 1, narrow) VALUE(4, 1, narrow) VALUE(5, 1, narrow) VALUE(6, 1, narrow)
 VALUE(1, VALUE_VECTORS, wide) VALUE(2, VALUE_VECTORS, wide) VALUE(3, VALUE_VECTORS, wide)
@@ -188,9 +193,9 @@ static void values(const hn_keys *keys, int lo, int hi, const uint16_t *e, int n
         int rows = nq - i < VALUE_ROWS ? nq - i : VALUE_ROWS, d = 0;
         const uint16_t *ei = e + i * HN_KEY_SPAN;
         for (; d + 16 * VALUE_VECTORS <= dim; d += 16 * VALUE_VECTORS) {
-            value_fns[1][rows](keys, lo, hi, ei, dim, d, o + i * ldo, ldo);
+            value_fns[1][rows](keys, keys->ahead, lo, hi, ei, dim, d, o + i * ldo, ldo);
         }
-        for (; d < dim; d += 16) value_fns[0][rows](keys, lo, hi, ei, dim, d, o + i * ldo, ldo);
+        for (; d < dim; d += 16) value_fns[0][rows](keys, keys->ahead, lo, hi, ei, dim, d, o + i * ldo, ldo);
         i += rows;
     }
     _mm_setcsr(csr);
