@@ -314,7 +314,7 @@ static void test_text_in_drafters(void **state) {
     assert_non_null(strstr(r.out, "a text in drafters"));
     assert_non_null(strstr(r.out, "  suffix  "));
     result_free(&r);
-    r = command("inspect", data_path("goldens-heads/targets/llama-a"), "--draft", "nothing");
+    r = command("inspect", data_path("goldens-heads/targets/llama-a"), "--draft", "ngram,min=9,max=2");
     assert_int_equal(r.code, HUNCH_USAGE);
     result_free(&r);
 }
