@@ -17,6 +17,7 @@ hunch_status hn_think_marks(hunch_model *m, const char *template_text, size_t le
                                            {"[THINK]", "[/THINK]"},
                                            {"<seed:think>", "</seed:think>"},
                                            {"<|START_THINKING|>", "<|END_THINKING|>"},
+                                           {"<|channel>thought", "<channel|>"},
                                            {"<|channel|>analysis<|message|>", "<|end|>"}};
     enum { KINDS = sizeof marks / sizeof *marks, CHANNELS = KINDS - 1 };
     size_t i = has_text(template_text, len, "<|channel|>analysis") ? CHANNELS : 0, n = 0;

@@ -100,7 +100,8 @@ static void check_route_row(const choice *c, const float *x, int row) {
         chosen += score[id[k]];
     }
     for (int k = 0; k < r->used; k++) {
-        const float want = (r->normalised ? score[id[k]] / (chosen + 1e-20f) : score[id[k]]) * r->scale;
+        const float own = r->expert_scale.mem ? hn_host_f32(r->expert_scale)[id[k]] : 1;
+        const float want = (r->normalised ? score[id[k]] / (chosen + 1e-20f) : score[id[k]]) * r->scale * own;
         if (!check_same(share[k], want)) fail_msg("row %d, expert %d: share %a, expected %a", row, id[k], (double)share[k], (double)want);
     }
 }
@@ -145,6 +146,7 @@ static hn_router random_router(const hn_ops *o) {
     const int room = grouped ? each * count : r.experts;
     r.used = check_int(1, room < HN_MAX_USED ? room : HN_MAX_USED);
     if (check_int(0, 1)) r.bias = check_put_random(o, r.experts);
+    if (check_int(0, 2) == 0) r.expert_scale = check_put_random(o, r.experts);
     return r;
 }
 
@@ -166,7 +168,8 @@ static void route_test(void **state HN_UNUSED) {
         check_pairs(&c); /* for any numbers, a row has `used` different experts */
         hn_free(x);
         ops.o.mem_free(&ops.o, c.scores.mem);
-        if (c.router.bias.mem) ops.o.mem_free(&ops.o, c.router.bias.mem);
+        ops.o.mem_free(&ops.o, c.router.bias.mem);
+        ops.o.mem_free(&ops.o, c.router.expert_scale.mem);
         routing_free(&ops.o, &c.to);
         check_close(&ops);
     }
@@ -230,6 +233,7 @@ typedef struct layer_call {
     hn_matrix x, results, sum, row;
     hn_shared shared;
     hn_expert_unit unit;
+    bool add;
     hn_buf bias;               /* of down */
     hn_matrix both, hidden;    /* of a row alone: gate | up, and the unit of them */
     int ldy;
@@ -244,20 +248,23 @@ static void layer_rank(void *arg, int rank, int ranks) {
     l->o->quantise(&ex, l->c->n, l->x, l->in);
     l->o->experts_glu(&ex, l->c->n, &l->c->to, l->in, l->w[GATE], l->w[UP], &l->unit, l->gated);
     l->o->experts_linear(&ex, l->c->n, &l->c->to, l->gated, l->w[DOWN], l->results);
-    l->o->combine(&ex, l->c->n, &l->c->to, l->results, l->bias, &l->shared, true, l->sum);
+    l->o->combine(&ex, l->c->n, &l->c->to, l->results, l->bias, &l->shared, l->add, l->sum);
 }
 
-/* The unit with biases and limits by plain operations. */
+/* The unit of GELU, or with biases and limits, by plain operations. */
 static void alone_unit(const layer_call *l, const hn_exec *ex) {
     const int width = l->hidden.cols;
     const hn_matrix gate = hn_columns(l->both, 0, width), up = hn_columns(l->both, width, width);
     const hn_linear_out outs[] = {{&l->single[GATE], gate}, {&l->single[UP], up}};
     const size_t at = sizeof(float) * (size_t)l->alone_expert * (size_t)l->unit.ld_bias;
     l->o->linear(ex, 1, l->one, outs, 2, false);
-    l->o->add_bias(ex, 1, gate, hn_at(l->unit.gate_bias, at));
-    l->o->add_bias(ex, 1, up, hn_at(l->unit.up_bias, at));
+    if (!l->unit.gelu) l->o->add_bias(ex, 1, gate, hn_at(l->unit.gate_bias, at));
+    if (!l->unit.gelu) l->o->add_bias(ex, 1, up, hn_at(l->unit.up_bias, at));
     if (ex->rank == 0) {
-        check_ref()->clamped_glu(hn_host_row(gate, 0), hn_host_row(up, 0), width, l->unit.alpha, l->unit.limit);
+        if (l->unit.gelu)
+            check_ref()->geglu(hn_host_row(gate, 0), hn_host_row(up, 0), width);
+        else
+            check_ref()->clamped_glu(hn_host_row(gate, 0), hn_host_row(up, 0), width, l->unit.alpha, l->unit.limit);
         memcpy(hn_host_row(l->hidden, 0), hn_host_row(gate, 0), (size_t)width * sizeof(float));
     }
     hn_barrier(l->o->pool, ex->rank);
@@ -269,7 +276,7 @@ static void alone_rank(void *arg, int rank, int ranks) {
     const hn_exec ex = {l->o, rank, ranks};
     const hn_linear_out out = {&l->single[DOWN], l->row};
     l->o->quantise(&ex, 1, hn_rows_from(l->x, l->alone_row), l->one);
-    if (l->unit.limit > 0)
+    if (l->unit.gelu || l->unit.limit > 0)
         alone_unit(l, &ex);
     else
         l->o->linear_glu(&ex, 1, l->one, &l->single[GATE], &l->single[UP], l->one_gated);
@@ -291,7 +298,7 @@ static void check_sum(const layer_call *l, const float *x, int i) {
             const float y = hn_host_row(l->shared.y, i)[k];
             sum += l->shared.gate.at.mem ? y * (1 / (1 + hn_exp(-*hn_host_row(l->shared.gate, i)))) : y;
         }
-        const float want = x[i * l->ldy + k] + sum, got = hn_host_row(l->sum, i)[k];
+        const float want = l->add ? x[i * l->ldy + k] + sum : sum, got = hn_host_row(l->sum, i)[k];
         if (!check_same(got, want)) fail_msg("row %d, column %d: %a, expected %a", i, k, (double)got, (double)want);
     }
 }
@@ -326,7 +333,9 @@ static void call_create(layer_call *l, const hn_ops *o, const part *p, bool stor
     l->row = (hn_matrix){check_mem(o, (size_t)l->ldy * sizeof(float)), out, l->ldy};
     l->both = (hn_matrix){check_mem(o, 2 * (size_t)width * sizeof(float)), 2 * width, 2 * width};
     l->hidden = (hn_matrix){check_mem(o, (size_t)width * sizeof(float)), width, width};
-    if (check_int(0, 1)) { /* one buffer with both biases, or two */
+    l->add = check_int(0, 1);
+    l->unit.gelu = check_int(0, 2) == 0;
+    if (!l->unit.gelu && check_int(0, 1)) { /* one buffer with both biases, or two */
         const int experts = c->router.experts, ld = check_int(0, 1) ? width : 2 * width;
         l->unit = (hn_expert_unit){.limit = 7, .alpha = 1.702f, .ld_bias = ld, .gate_bias = check_put_random(o, experts * 2 * width)};
         l->unit.up_bias = hn_at(l->unit.gate_bias, sizeof(float) * (size_t)(ld == width ? experts * width : width));
