@@ -22,7 +22,7 @@ static void test_usage_errors(void **state) {
     refused(2, "-n 3000000000 is not a whole number from 1 to 2147483647", "run", "-n", "3000000000");
     refused(2, "from -1 to 9223372036854775807", "run", "--seed", "9223372036854775808");
     refused(2, "from 0 to 2147483647", "bench", "--contexts", "1,99999999999");
-    refused(2, "from 1 to 64", "run", "--parallel", "65");
+    refused(2, "from 1 to 256", "run", "--parallel", "257");
     refused(2, "is too large for 3 samples", "run", "-m", STORIES, "-p", "a", "--json-lines", "--seed",
             "9223372036854775806", "--samples", "3");
     refused(2, "--temperature hot", "run", "-m", STORIES, "-p", "a", "--temperature", "hot");

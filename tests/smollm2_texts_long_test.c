@@ -25,7 +25,8 @@ static answer want[TEXTS];
 
 static int setup(void **state) {
     (void)state;
-    static const char *const asked[] = {"Tell a story about a number: %d.", "What is the capital of country %d?", "Count from %d on:", "%d is"};
+    static const char *const asked[] = {"Tell a story about a number: %d.", "What is the capital of country %d?", "Count from %d on:",
+                                        "%d is"};
     model = open_model(smollm2_path(), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     hunch_engine *e = open_engine(model, NULL, 1, 0, HUNCH_KV_DEFAULT, 64, CONTEXT);
     for (int i = 0; i < TEXTS; i++) {

@@ -3,10 +3,11 @@
  * (what of an answer is thinking), engine.c (open and close), open_drafters.c (its drafters), oracle.c (what those of tests know),
  * request.c (what a session was asked for), session.c (its life, from open to close), scheduler.c (which sessions have a place),
  * shared_rows.c (rows that texts share), emit.c (what is emitted, and when a text ends), prompt_rows.c (values of a prompt's rows),
- * engine_stats.c (an engine's numbers), text_lists.c (memory of a round's lists), repeats.c (answers that repeat themselves), drafting.c (the trees of a round), round.c (the one
- * round of all sessions), internal_rows.c (a sequence that is no session's), stream.c (on_output), draft_api.c (hunch_draft),
- * inspect_api.c (evaluate, inspect, convert), measure_api.c (times of passes, limits of the machine), check_api.c and its parts
- * (head_check.h: whether a draft head fits and drafts well), curves.c (measured costs between processes). */
+ * engine_stats.c (an engine's numbers), text_lists.c (memory of a round's lists), repeats.c (answers that repeat themselves), drafting.c
+ * (the trees of a round), round.c (the one round of all sessions), internal_rows.c (a sequence that is no session's), stream.c
+ * (on_output), draft_api.c (hunch_draft), inspect_api.c (evaluate, inspect, convert), measure_api.c (times of passes, limits of the
+ * machine), check_api.c and its parts (head_check.h: whether a draft head fits and drafts well), curves.c (measured costs between
+ * processes). */
 #ifndef HN_ENGINE_H
 #define HN_ENGINE_H
 #include "base/clock.h"

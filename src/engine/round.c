@@ -51,7 +51,8 @@ static hn_logits logits_wanted(const hunch_session *s) {
 
 hn_batch hn_batch_begin(hunch_engine *e) {
     const hn_text_lists *l = &e->list;
-    return (hn_batch){.row = l->row, .session = l->pass, .cache_seq = l->pass_seq, .n_certain = l->n_certain, .first_token = l->first_token};
+    return (hn_batch){
+        .row = l->row, .session = l->pass, .cache_seq = l->pass_seq, .n_certain = l->n_certain, .first_token = l->first_token};
 }
 
 void hn_batch_add(hn_batch *b, hunch_session *s) {

@@ -381,7 +381,7 @@ static void test_bad_options(void **state) {
                {offsetof(hunch_engine_options, kv), -1, "cache type -1"},
                {offsetof(hunch_engine_options, kv), 5, "cache type 5"},
                {offsetof(hunch_engine_options, chunk), -1, "chunk -1"},
-               {offsetof(hunch_engine_options, parallel), 65, "parallel 65"},
+               {offsetof(hunch_engine_options, parallel), 257, "parallel 257"},
                {offsetof(hunch_engine_options, context), -1, "context -1"},
                {offsetof(hunch_engine_options, page_rows), 48, "page rows 48"},
                {offsetof(hunch_engine_options, verify), -1, "verify -1"},

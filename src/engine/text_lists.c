@@ -34,7 +34,7 @@ hunch_status hn_text_lists_open(hn_text_lists *l, int texts, int rows, hunch_err
 }
 
 void hn_text_lists_close(hn_text_lists *l) {
-    void *const all[] = {l->running, l->decoding, l->ended,     l->alike, l->held, l->pass, l->pass_seq, l->n_certain, l->first_token, l->job,
+    void *const all[] = {l->running, l->decoding, l->ended, l->alike, l->held, l->pass, l->pass_seq, l->n_certain, l->first_token, l->job,
                          l->flush,   l->propose,  l->proposing, l->plan,  (void *)l->tree, l->keep, l->out, l->row, l->feed};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) hn_free(all[i]);
     *l = (hn_text_lists){0};

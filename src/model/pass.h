@@ -54,9 +54,9 @@ hunch_status hn_runner_open_for(hn_runner **out, const hn_model *m, hn_cache *ca
 /* Sets the table of operations for later passes, which forwards to the model's (ops/profile.h); NULL: the model's. */
 void hn_runner_set_ops(hn_runner *r, const hn_ops *o);
 
-/* Runs n rows of n_seqs sequences, some of them with logits, as many of each as the runner was opened for; cache_seq[i] is the cache's id
- * of sequence i. Row j of a sequence takes the sequence's tentative slot j; its position is committed + depth. Reserves the slots, and runs the pass
- * without options. Errors: HUNCH_NO_MEMORY (pages). Nothing is committed. */
+/* Runs n rows of n_seqs sequences, some of them with logits, as many of each as the runner was opened for; cache_seq[i] is the cache's
+ * id of sequence i. Row j of a sequence takes the sequence's tentative slot j; its position is committed + depth. Reserves the slots,
+ * and runs the pass without options. Errors: HUNCH_NO_MEMORY (pages). Nothing is committed. */
 hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, hunch_error *err);
 
 /* ---- rows over several passes, and draft heads ---- */

@@ -130,7 +130,8 @@ static void list_walk(hn_buf_room *room, hn_runner *r) {
     r->walk.at.step = hn_buf_room_take(room, hn_walk_most_steps(r) * sizeof *r->walk.step);
     r->walk.at.first = hn_buf_room_take(room, sizeof r->walk.first);
     r->walk.at.fresh = hn_buf_room_take(room, sizeof r->walk.fresh);
-    r->walk.next_state = hn_buf_room_take(room, sizeof(int32_t) * (size_t)r->rows.max_texts * (size_t)r->rows.group[r->groups.states].page_stride);
+    const size_t pages = (size_t)r->rows.max_texts * (size_t)r->rows.group[r->groups.states].page_stride;
+    r->walk.next_state = hn_buf_room_take(room, sizeof(int32_t) * pages);
 }
 
 /* Of a draft head outside its layers. */

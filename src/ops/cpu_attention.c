@@ -59,7 +59,8 @@ static size_t values_bytes(int v_dim, bool v_in_k) { return v_in_k ? hn_kv_bytes
  * allows. */
 size_t hn_cpu_attention_scratch(const hn_ops *o, int max_rows, int heads, int v_dim, bool v_in_k, int max_positions) {
     const size_t spans = ((size_t)max_positions + HN_KEY_SPAN - 1) / HN_KEY_SPAN + 1, ranks = (size_t)hn_pool_threads(o->pool);
-    return ranks * (sizeof(rank_scratch) + values_bytes(v_dim, v_in_k)) + hn_least_size(part_bytes(max_rows, heads, v_dim) * spans, ranks * part_cap);
+    const size_t parts = hn_least_size(part_bytes(max_rows, heads, v_dim) * spans, ranks * part_cap);
+    return ranks * (sizeof(rank_scratch) + values_bytes(v_dim, v_in_k)) + parts;
 }
 
 /* ---- queries of an item ---------------------------------------------------------------------------------------- */

@@ -107,11 +107,11 @@ void hn_cost_pass(hn_cost *c, const hn_cost_work *w, double seconds);
 void hn_cost_draft(hn_cost *c, int drafter, int seqs, int behind, double seconds);
 /* The same for a level after a round's first one. */
 void hn_cost_draft_level(hn_cost *c, int drafter, int seqs, double seconds);
-/* Predicted seconds of the pass for all row counts, [0..HN_COST_ROWS], or to r->most, 0 for no row. Between row counts that were seen it interpolates
- * (never below the fewer rows' time), beyond them it extrapolates with the slope of their wider half, and a time that was seen
- * only once is compared with its neighbours, so that one spike does not rule out a width for good. optimistic: less `optimism` standard
- * deviations of the uncertainty, so that widths that were not tried yet, or not recently, look good enough to be tried; never below one
- * row's time. False: nothing is known yet. */
+/* Predicted seconds of the pass for all row counts, [0..HN_COST_ROWS], or to r->most, 0 for no row. Between row counts that were seen it
+ * interpolates (never below the fewer rows' time), beyond them it extrapolates with the slope of their wider half, and a time that was
+ * seen only once is compared with its neighbours, so that one spike does not rule out a width for good. optimistic: less `optimism`
+ * standard deviations of the uncertainty, so that widths that were not tried yet, or not recently, look good enough to be tried; never
+ * below one row's time. False: nothing is known yet. */
 bool hn_cost_curve(const hn_cost *c, const hn_cost_round *r, double *seconds, double *optimistic, double optimism);
 /* Seconds of what a further row of a text reads, for reads 1. */
 double hn_cost_of_again(const hn_cost *c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_top_test.c - the best outputs of a product, against sorting all of them: at every level, with any number of threads,
- * with ties, with rows of no numbers, with more rows than a call of a kernel has, through a map of ids, with a bias; rows that are not to be written do not change; the
- * sums of the written rows' weights; the same of clusters that each row chooses, without reading others. Matrices of rows
- * picked from others. */
+/* check_top_test.c - the best outputs of a product, against sorting all of them: at every level, with any number of threads, with ties,
+ * with rows of no numbers, with more rows than a call of a kernel has, through a map of ids, with a bias; rows that are not to be
+ * written do not change; the sums of the written rows' weights; the same of clusters that each row chooses, without reading others.
+ * Matrices of rows picked from others. */
 #include "check.h"
 
 enum { MOST_OUT = 300, MANY_OUT = 2 * HN_SUM_PART + 77 };
@@ -63,7 +63,8 @@ static work work_create(hn_isa isa, hn_dtype t, bool f32) {
     const bool many = check_int(0, 7) == 0;
     const int block = hn_dtype_block(t), in = block * (many ? 1 : check_int(1, 256 / block));
     const int out = many ? check_int(HN_SUM_PART, MANY_OUT) : check_int(1, MOST_OUT);
-    work k = {.c = check_open(check_int(1, 4), isa, f32), .n = check_int(1, many ? 3 : check_int(0, 3) ? HN_MAX_ROWS : 3 * HN_MAX_ROWS), .ldy = out + 3};
+    const int most = many ? 3 : check_int(0, 3) ? HN_MAX_ROWS : 3 * HN_MAX_ROWS;
+    work k = {.c = check_open(check_int(1, 4), isa, f32), .n = check_int(1, most), .ldy = out + 3};
     const hn_ops *o = &k.c.o;
     k.n_written = check_int(0, 2) ? check_int(0, k.n) : 0;
     k.scale = check_int(0, 1) ? 1 : 0.125f;

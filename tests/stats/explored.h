@@ -75,7 +75,8 @@ HELPER outcome explore(hunch_engine *e, const dist *l, const hn_rng *rng, const 
     return o;
 }
 
-/* The same distribution by n draws with the engine's own random numbers, of so many texts at once. Returns how many drafts were accepted. */
+/* The same distribution by n draws with the engine's own random numbers, of so many texts at once. Returns how many drafts were
+ * accepted. */
 HELPER uint64_t check_counts_of(const char *drafts, hunch_verify rule, const dist *l, int n, int at_once) {
     long counts[DIST_CELLS] = {0};
     uint64_t accepted = 0;

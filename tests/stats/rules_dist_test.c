@@ -118,7 +118,7 @@ static void test_shares_exact(void **state) {
         if (!(o.off < 1e-9)) fail_msg("rule %d: off by %g", (int)rules[i], o.off);
         if (!(o.accepted > .05)) fail_msg("rule %d: accepts %g", (int)rules[i], o.accepted);
         const double rows = o.rows / o.rounds; /* of its own; a text alone drafts five */
-        if (!(rows > 1 && rows < (HN_LOGIT_ROWS - TEXTS) / TEXTS + 1))
+        if (!(rows > 1 && rows < (HN_TREE_ROWS - TEXTS) / TEXTS + 1))
             fail_msg("rule %d: %g rows a round: shares do not bind", (int)rules[i], rows);
     }
 }

@@ -70,7 +70,7 @@ hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err) {
     memset(a, 0, sizeof *a);
     const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
     const char *key = gguf ? "general.architecture" : "model_type", *name = NULL;
-    char known[500] = "";
+    char known[800] = "";
     bool found = false;
     hunch_status st = hn_source_str(src, key, &name, NULL, &found, err);
     if (st) return st;
@@ -104,17 +104,25 @@ void hn_arch_fini(hn_arch *a) {
     a->rotations = 0;
 }
 
+/* The family's own name; NULL: it has none. */
+static const char *other_name(const hn_role_other *list, hn_role role, bool folder) {
+    for (; list && list->role != HN_ROLES; list++) {
+        const char *other = folder ? list->folder : list->gguf;
+        if (list->role == role && other) return other;
+    }
+    return NULL;
+}
+
 /* The usual name, unless the family has another one or its experts are stored in other tensors. */
 static const char *template_of(const hn_arch *a, hn_role role, int layer) {
     const bool folder = a->files.form == HN_SOURCE_HF;
     const hn_expert_desc *e = a->layer ? &a->layer[layer].experts : NULL;
-    for (const hn_role_other *o = a->dense ? a->dense->names : NULL; o && o->role != HN_ROLES; o++) {
-        const char *other = folder ? o->folder : o->gguf;
-        if (o->role == role && other) return other;
-    }
-    if (folder && e && e->stacked && hn_role_stacked_name(role)) return hn_role_stacked_name(role);
-    if (!folder && e && e->single && hn_role_single_name(role)) return hn_role_single_name(role);
-    return hn_role_name(role, a->files.form);
+    const char *name = NULL;
+    if (folder && e && e->stacked) name = a->dense ? other_name(a->dense->stacked_names, role, true) : NULL;
+    if (!name && folder && e && e->stacked) name = hn_role_stacked_name(role);
+    if (!name && !folder && e && e->single) name = hn_role_single_name(role);
+    if (!name && a->dense) name = other_name(a->dense->names, role, folder);
+    return name ? name : hn_role_name(role, a->files.form);
 }
 
 /* Appends `name` up to its first %d, and the number; returns the rest of `name` after it, or its end. */

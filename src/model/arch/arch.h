@@ -85,7 +85,8 @@ typedef enum hn_role {
     HN_ROLE_EXPERT_UP_BIAS,
     HN_ROLE_EXPERT_GATE_UP_BIAS, /* instead of both if experts are stacked */
     HN_ROLE_EXPERT_DOWN_BIAS,
-    /* with experts beside a dense half: the router's norm, a factor of each expert's weight; norms before the experts and after each half */
+    /* with experts beside a dense half: the router's norm, a factor of each expert's weight; norms before the experts and after each
+     * half */
     HN_ROLE_ROUTER_SCALE,
     HN_ROLE_EXPERT_SCALE,
     HN_ROLE_PRE_EXPERTS_NORM,
@@ -140,6 +141,7 @@ typedef struct hn_dense {
     bool no_ffn;         /* files may omit the width of a dense feed-forward half: there is none */
     bool no_o_bias;      /* attention_bias adds none to o */
     const hn_role_other *names; /* ends with a role HN_ROLES; NULL: all are the usual ones */
+    const hn_role_other *stacked_names; /* the same, before `names`, in a folder whose experts are stacked */
     const hn_moe *moe;   /* some layers have experts; NULL: none */
     bool no_rope_count;  /* a GGUF has no rope.dimension_count: whole heads are rotated */
     bool logit_cap;      /* final_logit_softcapping caps the logits */

@@ -35,13 +35,13 @@ static hunch_status refuse_flags(const hn_source *src, const hn_dense *f, hunch_
     } flags[] = {{"attention_bias", f->attention_bias},
                  {"mlp_bias", f->mlp_bias},
                  {"use_sliding_window", f->may_slide},
-                 {"use_bidirectional_attention", f->sees_images}};
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+                 {"use_bidirectional_attention", false}};
+    const size_t n = sizeof flags / sizeof *flags - f->sees_images; /* then the last one is no flag */
+    for (size_t i = 0; i < n; i++) {
         bool on = false, found;
-        if (flags[i].read) continue;
         hunch_status st = hn_source_bool(src, flags[i].key, &on, &found, err);
         if (st) return st;
-        if (on)
+        if (on && !flags[i].read)
             return hn_fail(err, HUNCH_REFUSED, "%s: %s is true: %s models are read without", hn_source_path(src),
                            flags[i].key, f->prefix);
     }

@@ -327,7 +327,7 @@ static hunch_status gemma4_read(hn_arch *a, hn_source *src, hunch_error *err) {
                                           {HN_ROLE_EXPERT_GATE_UP, NULL, "model.layers.%d.experts.gate_up_proj"},
                                           {HN_ROLE_EXPERT_DOWN, NULL, "model.layers.%d.experts.down_proj"},
                                           {HN_ROLES, NULL, NULL}};
-    static const hn_dense dense = {FAMILY}, with_experts = {FAMILY, .moe = &moe, .names = names};
+    static const hn_dense dense = {FAMILY}, with_experts = {FAMILY, .moe = &moe, .stacked_names = names};
     bool experts;
     hunch_status st = find_experts(src, &experts, err);
     if (!st) st = hn_dense_read(a, src, experts ? &with_experts : &dense, err);
