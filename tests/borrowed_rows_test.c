@@ -103,8 +103,7 @@ static void check_family(const char *family, hn_dtype kv, int page_rows, uint64_
             for (int i = 0; i < n; i++) text[i] = (int32_t)(hn_splitmix(&rng) % (uint64_t)r.vocab);
             write_rows(&r, s, text, n, want[s]);
             last[s] = text[n - 1];
-            hn_cache_view_take(r.cache, r.view[s], s);
-            assert_int_equal(hn_cache_view_rows(r.view[s]), hn_cache_committed(r.cache, s, 0));
+            hn_cache_view_take(r.cache, r.view[s], s, hn_cache_committed(r.cache, s, 0));
         }
         assert_true(hn_cache_valid(r.cache));
         for (int n = 1; n <= SEQS; n++) read_rows(&r, n, last, n == 2 ? 20 : n, -1, want, "a reader");
@@ -131,7 +130,7 @@ static void test_far_positions(void **state) {
     float want[WIDEST];
     for (int i = 0; i < 60; i++) text[i] = i;
     write_rows(&r, 0, text, 60, want);
-    hn_cache_view_take(r.cache, r.view[0], 0);
+    hn_cache_view_take(r.cache, r.view[0], 0, 60);
     for (int shift = 0; shift < 70; shift++) {
         const hn_row row = {.token = 7, .parent = -1, .logits = HN_LOGITS_ALL};
         const hn_cache_view *const view = r.view[0];
@@ -155,7 +154,7 @@ static void check_held(const char *family) {
     for (int i = 0; i < 200; i++) text[i] = (i * 7 + 3) % r.vocab;
     const int free_before = hn_cache_free_pages(r.cache);
     write_rows(&r, 0, text, 100, want);
-    hn_cache_view_take(r.cache, r.view[0], 0);
+    hn_cache_view_take(r.cache, r.view[0], 0, 100);
     hn_cache_seq_end(r.cache, 0);
     assert_true(hn_cache_valid(r.cache));
     assert_true(hn_cache_free_pages(r.cache) < free_before);
@@ -191,7 +190,7 @@ static void test_held_in_index(void **state) {
     for (int i = 0; i < 200; i++) text[i] = (i * 7 + 3) % r.vocab, others[i] = (i * 3 + 2) % r.vocab;
     write_rows(&r, 0, text, 96, want);
     hn_cache_publish(r.cache, 0, text, valid);
-    hn_cache_view_take(r.cache, r.view[0], 0);
+    hn_cache_view_take(r.cache, r.view[0], 0, 96);
     hn_cache_seq_end(r.cache, 0);
     assert_int_equal(hn_cache_idle_pages(r.cache), 0);
     for (int i = 0; i < 5; i++) {

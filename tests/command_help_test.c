@@ -2,11 +2,13 @@
 /* command_help_test.c - the command's documentation: help, manual, completion, version. They are compared with each other and with what the
  * command and the library accept: every flag is in all of them and is parsed, every kind and key of a drafter is listed and opens, every
  * example runs. Shells and readers of man pages that are not installed are skipped. */
+#include "model/arch/arch.h" /* first: command.h has a type bytes, which names of its parameters would hide */
+
 #include "command.h"
 
+#include "random_assistant.h"
 #include "random_head.h"
 #include "random_steps.h"
-#include "random_head.h"
 
 static const char *const commands[] = {"run",   "chat",    "compare", "bench", "inspect", "tokenize",   "logits",
                                        "serve", "draft", "check",   "score",   "convert", "train", "help",  "manual",
@@ -229,6 +231,17 @@ static void test_examples_run(void **state) {
 
 /* ---- drafters -------------------------------------------------------------------------------------------------- */
 
+static const char *assistant_for_stories(const char *to) {
+    hn_source *src;
+    hn_arch target = {0};
+    hunch_error why;
+    if (hn_source_open(&src, STORIES, &why) || hn_arch_read(&target, src, &why)) fail_msg("%s", why.message);
+    assistant_write(&CLUSTERED_ASSISTANT, &target, to);
+    hn_arch_fini(&target);
+    hn_source_close(&src);
+    return to;
+}
+
 static const char *spec_of(const char *kind, const char *rest) {
     static char spec[600];
     static const struct {
@@ -242,6 +255,7 @@ static const char *spec_of(const char *kind, const char *rest) {
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
         if (strcmp(kind, heads[i].kind) == 0)
             path = head_write_form(heads[i].form, path_of(kind));
+    if (strcmp(kind, "assistant") == 0) path = assistant_for_stories(path_of(kind));
     if (!path) path = steps_write(kind, path_of(kind));
     snprintf(spec, sizeof spec, "%s%s%s%s", kind, path ? ":" : "", path ? path : "", rest);
     return spec;

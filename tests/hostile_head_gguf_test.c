@@ -53,7 +53,7 @@ static void test_keys(void **state) {
         const char *says;
     } cases[] = {
         {EAGLE3, "general.architecture", STRING, 0, "llama",
-         "general.architecture is \"llama\", expected a draft head's: eagle3, dflash or"},
+         "general.architecture is \"llama\", expected a draft head's: eagle3, dflash, gemma4-assistant or"},
         {EAGLE3, "general.architecture", STRING, 0, "bloom", "general.architecture is \"bloom\""},
         {EAGLE3, "general.architecture", U32, 3, NULL, "general.architecture is"},
         {EAGLE3, "general.architecture", 0, NAN, NULL, "general.architecture is \"\""},

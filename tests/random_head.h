@@ -54,7 +54,7 @@ typedef struct head_tensor {
 } head_tensor;
 
 typedef struct random_head {
-    head_tensor tensor[40];
+    head_tensor tensor[56];
     int n;
     json_t *config;
 } random_head;

@@ -433,7 +433,7 @@ def head_tensors(eagle3, layer, outputs=0, more=()):
     return out
 
 
-IDS = ("d2t", "token_map")
+IDS = ("d2t", "token_map", "masked_embedding.token_ordering")
 
 
 def head_safetensors(tensors):
@@ -634,6 +634,34 @@ def block_heads():
     yield "falcon-gguf", ["falcon", "", "", head_gguf("hunch-head", [("hunch.head.kind", STRING, "falcon"), ("hunch-head.k_mask", U32, 2)], gates)]
 
 
+def assistants():
+    """Assistants of Gemma 4: queries alone over the keys and values of the same model."""
+    layer = {"input_layernorm.weight": (4,), "self_attn.q_proj.weight": (8, 4), "self_attn.q_norm.weight": (4,),
+             "self_attn.o_proj.weight": (4, 8), "post_attention_layernorm.weight": (4,), "pre_feedforward_layernorm.weight": (4,),
+             "mlp.gate_proj.weight": (6, 4), "mlp.up_proj.weight": (6, 4), "mlp.down_proj.weight": (4, 6),
+             "post_feedforward_layernorm.weight": (4,), "layer_scalar": (1,)}
+    shapes = {"pre_projection.weight": (4, 16), "post_projection.weight": (8, 4), "model.norm.weight": (4,), "model.embed_tokens.weight": (15, 4)}
+    shapes.update({"model.layers.0." + k: s for k, s in layer.items()})
+    def filled(of):
+        return {k: (s, [((i * 37 + j * 11) % 17 - 8) / 16 if len(s) > 1 else 1.0 for j in range(s[0] * (s[1] if len(s) > 1 else 1))])
+                for i, (k, s) in enumerate(of.items())}
+    rope = {"full_attention": {"rope_type": "proportional", "partial_rotary_factor": 1.0, "rope_theta": 10000.0}}
+    text = {"hidden_size": 4, "intermediate_size": 6, "num_hidden_layers": 1, "num_kv_shared_layers": 1, "num_attention_heads": 2,
+            "num_key_value_heads": 1, "head_dim": 4, "global_head_dim": 4, "sliding_window": 4, "max_position_embeddings": 64,
+            "rms_norm_eps": 1e-6, "hidden_activation": "gelu_pytorch_tanh", "layer_types": ["full_attention"], "rope_parameters": rope,
+            "vocab_size": 15}
+    config = {"model_type": "gemma4_assistant", "backbone_hidden_size": 8, "num_centroids": 3, "centroid_intermediate_top_k": 2, "text_config": text}
+    clusters = dict(filled(shapes), **{"masked_embedding.centroids.weight": ((3, 4), [k % 5 / 4 for k in range(12)])})
+    order = {"masked_embedding.token_ordering": ((15,), [k * 7 % 15 for k in range(15)])}
+    yield "assistant", ["assistant,depth=3", json.dumps(config), "", head_safetensors(filled(shapes))]
+    yield "assistant-tree", ["assistant,position=step,force=0.5", json.dumps(config), "[[0],[1],[0,0],[0,1]]", head_safetensors(dict(clusters, **order))]
+    names = [("nextn.pre_projection.weight", "F32", (16, 4)), ("nextn.post_projection.weight", "F32", (4, 8)), ("output_norm.weight", "F32", (4,)),
+             ("token_embd.weight", "F32", (4, 15)), ("rope_freqs.weight", "F32", (2,))]
+    keys = [("gemma4-assistant." + k, U32, v) for k, v in
+            (("embedding_length_out", 8), ("attention.key_length_swa", 4), ("attention.sliding_window", 4), ("attention.sliding_window_pattern", 1))]
+    yield "assistant-gguf", ["assistant", "", "", head_gguf("gemma4-assistant", keys, names)]
+
+
 def trie_parts():
     """Tokens, pairs, triples, then the parts: behind each token one pair, behind each pair one triple."""
     singles = b"".join(struct.pack("<II", 2, min(i, 4)) for i in range(16))
@@ -731,7 +759,7 @@ def main(out):
     put("safetensors", "empty", safetensors({}, 0))
     for name, data in checkpoints():
         put("pickle", name, data)
-    for name, parts in itertools.chain(heads(), gguf_heads(), step_heads(), block_heads()):
+    for name, parts in itertools.chain(heads(), gguf_heads(), step_heads(), block_heads(), assistants()):
         put("head", name, *parts)
     put("trie", "parts", trie_parts())
     for name, texts in (("one", [[1, 2, 3, 1, 2, 4]]), ("ends", [[5], [5, 6], [5, 6, 7], [14, 0, 14, 0, 14]])):

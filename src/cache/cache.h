@@ -170,8 +170,9 @@ typedef struct hn_cache_view hn_cache_view;
 /* of: mask of groups (bit g: group g). A view does not outlive the cache. */
 hunch_status hn_cache_view_open(hn_cache *c, unsigned of, hn_cache_view **out, hunch_error *err);
 void hn_cache_view_close(hn_cache *c, hn_cache_view **v); /* *v NULL is fine */
-/* Takes the committed rows of a sequence: those of one model, whose groups they are. The pages it held before are released. */
-void hn_cache_view_take(hn_cache *c, hn_cache_view *v, int seq);
+/* Takes the first rows of a sequence: committed ones of the model whose groups they are, and of the tentative ones that a pass wrote
+ * after them as a chain. The pages it held before are released. */
+void hn_cache_view_take(hn_cache *c, hn_cache_view *v, int seq, int rows);
 void hn_cache_view_release(hn_cache *c, hn_cache_view *v);
 int hn_cache_view_rows(const hn_cache_view *v); /* 0: it holds none */
 /* As hn_cache_pages; valid until the next take or release. */

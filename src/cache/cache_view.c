@@ -34,16 +34,14 @@ void hn_cache_view_close(hn_cache *c, hn_cache_view **vp) {
     hn_free(v);
 }
 
-void hn_cache_view_take(hn_cache *c, hn_cache_view *v, int seq) {
+void hn_cache_view_take(hn_cache *c, hn_cache_view *v, int seq, int rows) {
     const hn_seq *s = &c->seq[seq];
-    int model = -1;
     hn_cache_view_release(c, v);
+    v->rows = rows;
     for (int g = 0; g < c->n_groups; g++) {
         if (!v->pages[g]) continue;
-        assert(s->live && c->group[g].kind == HN_CACHE_KV && (model < 0 || model == c->group[g].model_id));
-        model = c->group[g].model_id;
-        v->rows = s->committed[model];
-        v->n_pages[g] = hn_pages_of(c, g, v->rows); /* those after it have no committed rows */
+        v->n_pages[g] = hn_pages_of(c, g, rows);
+        assert(s->live && c->group[g].kind == HN_CACHE_KV && v->n_pages[g] <= s->n_pages[g]);
         memcpy(v->pages[g], s->pages[g], (size_t)v->n_pages[g] * sizeof *v->pages[g]);
         for (int p = s->first[g]; p < v->n_pages[g]; p++) hn_page_take(c, v->pages[g][p]);
     }

@@ -216,6 +216,11 @@ static void add_norms(hn_causes *c, const struct hn_head_report *r, int layers) 
     const hn_input_stage *in = &r->desc.input;
     const bool joint = hn_head_reads_tokens(&r->desc), normed = r->reads == HN_INPUT_PAIR_NORMED;
     const bool output = r->desc.output.norm == HN_NORM_READ;
+    if (hn_head_borrows(&r->desc)) {
+        add(c, "position: that of the last row", "position", "last");
+        add(c, "position: one more at each level", "position", "step");
+        return;
+    }
     if (joint && r->taps.boundary[0] == HN_FEATURE_POST_NORM) add(c, "norm: the last state before the final norm", "last", "raw");
     if (joint && r->taps.boundary[0] == layers) add(c, "norm: the last state behind the final norm", "last", "normed");
     if (joint || r->desc.rows.kind == HN_ROWS_BLOCK) return;

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "convert/convert_private.h"
+#include "draft/drafter.h"
 #include "model/head/head_steps.h"
 
 typedef struct head_conversion {
@@ -107,7 +108,8 @@ static hunch_status put_rows(head_conversion *k) {
     case HN_ROWS_BLOCK: return put_block(k);
     case HN_ROWS_STEPS: return put_steps(k);
     case HN_ROWS_CHAIN:
-    case HN_ROWS_TURNS: break;
+    case HN_ROWS_TURNS:
+    case HN_ROWS_BORROWED: break;
     }
     return HUNCH_OK;
 }
@@ -115,6 +117,7 @@ static hunch_status put_rows(head_conversion *k) {
 /* Sizes of its layers; of a head without layers those that remain. */
 static hunch_status put_sizes(head_conversion *k) {
     hn_conversion *c = &k->c;
+    if (hn_head_borrows(&c->arch.draft_head)) return hn_conversion_put_assistant(c);
     if (c->arch.layers > 0) return hn_conversion_put_sizes(c);
     const hn_step_tensor most = {k->from.steps.resblocks > 0 ? HN_STEP_RESBLOCK : HN_STEP_OUTPUT, 0, 0};
     hunch_status st = hn_conversion_put_type(c, hn_step_find_tensor(c->src, &k->from, most));
@@ -133,7 +136,7 @@ static hunch_status put_keys(head_conversion *k) {
     if (!st) st = put_rows(k);
     if (!st) st = put_clusters(k);
     if (!st && k->to.form == &hn_head_gguf_mtp) st = put_number(k, HN_HEAD_KEY_MTP_LAYERS, 1);
-    return st || c->arch.layers == 0 ? st : put_rotation(k);
+    return st || c->arch.layers == 0 || hn_head_borrows(&c->arch.draft_head) ? st : put_rotation(k);
 }
 
 /* ---- tensors ---------------------------------------------------------------------------------------------------------------- */
@@ -200,6 +203,7 @@ static hunch_status visit(head_conversion *k, bool write) {
 hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const char *out_path, hunch_progress progress, void *user,
                              hunch_error *err) {
     const hn_head_form *form = h->arch->files.head_form;
+    const hn_head_form *of_kind = hn_drafter_named(h->kind)->head->gguf_form[0];
     const bool steps = hn_head_steps(&h->arch->draft_head);
     head_conversion k = {.c = {.src = src,
                                .arch = *h->arch,
@@ -210,7 +214,8 @@ hunch_status hn_convert_head(hn_source *src, const hn_head_written *h, const cha
                                .as = h->type},
                          .h = h,
                          .from = hn_head_names_of(h->arch),
-                         .to = {.form = steps                              ? &hn_head_gguf_steps
+                         .to = {.form = of_kind                            ? of_kind
+                                        : steps                            ? &hn_head_gguf_steps
                                         : form == &hn_head_mtp             ? &hn_head_gguf_mtp
                                         : hn_head_form_folder_blocks(form) ? &hn_head_gguf_blocks
                                                                            : &hn_head_gguf,

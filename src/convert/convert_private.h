@@ -42,6 +42,9 @@ hn_dtype hn_conversion_type(const hn_conversion *c, const hn_tensor *t);
 /* Reads a matrix in that type, to be freed with hn_free. */
 hunch_status hn_conversion_read_as(hn_conversion *c, const hn_tensor *t, hn_dtype type, void **out, size_t *bytes);
 
+/* convert_assistant.c. Sizes and rotations of an assistant of Gemma 4. */
+hunch_status hn_conversion_put_assistant(hn_conversion *c);
+
 /* convert_delta.c. Whether the tensor has value heads of a gated delta net, which a GGUF has in another order; and
  * writing such a tensor. */
 bool hn_conversion_has_heads(const hn_conversion *c, hn_role role, int layer);

@@ -45,7 +45,7 @@ static hunch_status find_width(hn_source *src, const hn_head_names *names, size_
     uint64_t given = 0;
     hunch_status st = hn_head_u64(src, HN_HEAD_KEY_TARGET_WIDTH, &given, &name, err);
     if (st) return st;
-    if (!states) return hn_key_int(src, &hidden, width, err);
+    if (!states && !name) return hn_key_int(src, &hidden, width, err);
     if (!name && fc) given = fc->dims[0] / states;
     *width = given >= 1 && given <= 1 << 17 ? (int)given : 0;
     return HUNCH_OK;

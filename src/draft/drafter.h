@@ -164,10 +164,11 @@ typedef hunch_status (*hn_head_describe)(hn_arch *a, hn_source *src, const struc
 typedef struct hn_head_facts {
     hn_head_describe describe;
     const struct hn_head_form *form[2]; /* forms of folders that only this kind has (model/head/head.h); NULL: none */
+    const struct hn_head_form *gguf_form[2]; /* the same of GGUF files of each `architecture`; the first is written */
     const char *only[8];   /* beginnings of names that only this kind's tensors in a folder have, "model." before them or not */
     const char *shared[3]; /* the same, if tensors of kinds with names of their own have such names too */
     bool (*is)(hn_source *folder);     /* whether a folder without any of these is of this kind; NULL: no */
-    const char *architecture, *tensor; /* of a GGUF that does not name its kind: its architecture, and a tensor of it; NULL: any */
+    const char *architecture[2], *tensor; /* of a GGUF that does not name its kind: its architectures, and a tensor of it; NULL: any */
     const char *steps_tensor;          /* with weights for each position: the tensor by which it is recognised; else NULL */
     size_t (*states)(const hn_source *folder); /* how many layers of a model it reads, 0: not specified; NULL: the last state */
     bool in_model;       /* a model's own file may have such a head */
@@ -250,7 +251,7 @@ void hn_drafter_close(hn_drafter *d); /* zeroed drafter is fine */
 #define HN_DRAFTER_KINDS(KIND)                                                                                                        \
     KIND(ngram) KIND(cache) KIND(suffix) KIND(prediction) KIND(model)                                                                  \
     KIND(eagle) KIND(hass) KIND(eagle3) KIND(peagle) KIND(mtp) KIND(medusa) KIND(hydra) KIND(mlp) KIND(meta_mtp) KIND(dart)            \
-    KIND(dflash) KIND(dspark) KIND(falcon) KIND(forced)
+    KIND(dflash) KIND(dspark) KIND(falcon) KIND(assistant) KIND(forced)
 #define HN_DRAFTER_DECLARED(NAME) extern const hn_drafter_kind hn_drafter_##NAME;
 HN_DRAFTER_KINDS(HN_DRAFTER_DECLARED)
 #endif

@@ -4,6 +4,7 @@
  *   EAGLE-1, -2 (2401.15077)   x = fc(embedding | feature)
  *   MTP (2412.19437)           x = fc(norm(embedding) | norm(feature))
  *   EAGLE-3 (2503.01840)       x = fc(feature); the first layer reads norm(embedding) | norm(x) beside it
+ *   Gemma 4's assistants       x = fc(embedding | feature), both as wide as the target
  *   Falcon (2412.12639)        x = lstm(lstm(embedding | feature)), the state of each row zero
  *   DART (2601.19278)          the same; for a mask the first layer reads a vector of its own, whose first half is x
  *   DFlash (2602.06036)        x = embedding in a block's rows; norm(fc(feature)) in rows of the text, which layer_context.c reads
@@ -79,16 +80,16 @@ static void make_pair(const hn_exec *ex, const hn_model *m, const hn_pass_buffer
 static void make_joint(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
     const hn_input_stage *d = &m->arch.draft_head.input;
-    const int n = s->rows->n, hidden = m->arch.hidden, width = d->features * d->feature_width;
+    const int n = s->rows->n, token = hn_arch_token_width(&m->arch), width = d->features * d->feature_width;
     const float eps = m->arch.norm_eps;
-    const hn_matrix left = hn_columns(s->joint, 0, hidden), right = hn_columns(s->joint, hidden, width);
+    const hn_matrix left = hn_columns(s->joint, 0, token), right = hn_columns(s->joint, token, width);
     const bool norms = d->stream == HN_STREAM_JOINT && d->joint.norms;
     const hn_matrix feature = norms ? hn_columns(s->states, 0, width) : right;
     const hn_head_module *b = in->module > 0 ? &m->head.further[in->module - 1] : NULL;
     o->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, norms ? s->token : left);
     o->gather(ex, n, in->from, hn_columns(in->rows, 0, width), (hn_buf){NULL, 0}, feature);
     if (!norms) return;
-    o->rmsnorm(ex, n, s->token, b ? b->token_norm : m->head.token_norm, eps, hn_act_of(s->joint_in, hidden, 0), left);
+    o->rmsnorm(ex, n, s->token, b ? b->token_norm : m->head.token_norm, eps, hn_act_of(s->joint_in, token, 0), left);
     o->rmsnorm(ex, n, feature, b ? b->stream_norm : m->head.stream_norm, eps, hn_act_of(s->joint_in, width, 0), right);
 }
 

@@ -80,6 +80,7 @@ typedef struct hn_head {
      * recurrence, [1, hidden or hidden + rank] */
     hn_weight markov_in, markov_out, markov_mix, confidence;
     hn_buf markov_bias, confidence_bias; /* f32 [rank or 3 rank], [1] */
+    hn_weight carry;     /* [feature_width, hidden], if the description has it */
     hn_weight centroids; /* [clusters, hidden], if the description has them */
     hn_buf ids;    /* int32 [vocab]: the target's token of each output; mem NULL: the same ids */
     hn_mem *table; /* owned: ids, and the rows of a trimmed output */

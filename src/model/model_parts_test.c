@@ -202,7 +202,10 @@ static void test_stages(void **state) {
                  {HN_STREAM_CONTEXT, HN_ROWS_BLOCK, HN_OUTPUT_MARKOV, true},   {HN_STREAM_STATE, HN_ROWS_STEPS, HN_OUTPUT_ALL, true},
                  {HN_STREAM_TOKEN, HN_ROWS_CHAIN, HN_OUTPUT_ALL, false},       {HN_STREAM_LSTM, HN_ROWS_TURNS, HN_OUTPUT_ALL, false},
                  {HN_STREAM_JOINT, HN_ROWS_BLOCK, HN_OUTPUT_ALL, false},       {HN_STREAM_STATE, HN_ROWS_CHAIN, HN_OUTPUT_ALL, false},
-                 {HN_STREAM_FEATURE, HN_ROWS_CHAIN, HN_OUTPUT_MARKOV, false},  {HN_STREAM_STATE, HN_ROWS_STEPS, HN_OUTPUT_CLUSTERS, false}};
+                 {HN_STREAM_FEATURE, HN_ROWS_CHAIN, HN_OUTPUT_MARKOV, false},  {HN_STREAM_STATE, HN_ROWS_STEPS, HN_OUTPUT_CLUSTERS, false},
+                 {HN_STREAM_JOINT, HN_ROWS_BORROWED, HN_OUTPUT_ALL, true},
+                 {HN_STREAM_JOINT, HN_ROWS_BORROWED, HN_OUTPUT_CLUSTERS, true},
+                 {HN_STREAM_FEATURE, HN_ROWS_BORROWED, HN_OUTPUT_ALL, false}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hn_head_desc d = {.input.stream = cases[i].stream, .rows.kind = cases[i].rows, .output.kind = cases[i].output};

@@ -109,6 +109,13 @@ static void norm_rows(const hn_exec *ex, const hn_runner *r) {
         o->rmsnorm(ex, r->out.n, from, norm, eps, act, kept);
 }
 
+/* What the rows of the next level read, as a product of the normed rows. */
+static void carry_rows(const hn_exec *ex, const hn_runner *r) {
+    const hn_linear_out out = {&r->m->head.carry, r->out.carried};
+    const hn_act in = hn_act_of(r->out.act, r->m->arch.hidden, r->m->output_forms);
+    if (r->head.n_output_rows > 0) ex->ops->linear(ex, r->out.n, in, &out, 1, false);
+}
+
 /* From the stream to logits: the wanted rows are normed and multiplied by the output matrix. */
 static void tail(const hn_exec *ex, const hn_runner *r) {
     const hn_model *m = r->m;
@@ -117,6 +124,7 @@ static void tail(const hn_exec *ex, const hn_runner *r) {
     if (r->out.n > 0) {
         o->gather(ex, r->out.n, hn_image_at(r, offsetof(hn_row_image, out)), r->buf.x, none, r->out.x);
         norm_rows(ex, r);
+        if (m->arch.draft_head.output.norm == HN_NORM_CARRIED) carry_rows(ex, r);
     }
     if (r->features.set.post_norm && r->features.n > 0)
         export_rows(ex, r, offsetof(hn_row_image, normed), r->out.norm, r->features.n_boundaries);

@@ -55,6 +55,7 @@ hn_head_input hn_head_input_of(const hn_runner *r) {
 void hn_head_keep_outputs(const hn_exec *ex, const hn_runner *r) {
     const hn_buf from = hn_image_at(r, offsetof(hn_row_image, output_row)),
                  to = hn_image_at(r, offsetof(hn_row_image, output_slot));
-    const hn_matrix output = r->m->arch.draft_head.output.norm == HN_NORM_READ ? r->out.norm : r->buf.x;
+    const hn_output_norm norm = r->m->arch.draft_head.output.norm;
+    const hn_matrix output = norm == HN_NORM_CARRIED ? r->out.carried : norm == HN_NORM_READ ? r->out.norm : r->buf.x;
     if (r->head.n_output_rows > 0) ex->ops->gather(ex, r->head.n_output_rows, from, output, to, r->head.outputs);
 }

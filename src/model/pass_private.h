@@ -88,6 +88,7 @@ typedef struct hn_pass_output {
     int rows, max_logits; /* the most that are gathered after the layers; of them with logits */
     hn_matrix x, norm;
     hn_matrix logits; /* [max_logits]: those of rows with all logits come first, so the memory of other rows is never touched */
+    hn_matrix carried; /* of heads with HN_NORM_CARRIED: what the next rows read */
     hn_act act;
     hn_top best;                /* of each row */
     hn_top nearest;             /* with clusters: of the centroids, those whose outputs are computed */

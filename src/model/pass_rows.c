@@ -102,7 +102,7 @@ static void describe_outputs(hn_runner *r, const hn_row *rows, int n, const hn_p
         r->rows.image->normed[r->features.n - 1] = r->out.of_row[i];
     }
     for (int i = 0; more->output && i < n; i++) { /* stored normed outputs of rows without logits */
-        if (more->output[i] < 0 || r->m->arch.draft_head.output.norm != HN_NORM_READ || r->out.of_row[i] >= 0) continue;
+        if (more->output[i] < 0 || !hn_head_reads_normed(&r->m->arch.draft_head) || r->out.of_row[i] >= 0) continue;
         r->out.of_row[i] = (int16_t)r->out.n;
         r->rows.image->out[r->out.n++] = i;
     }
@@ -149,7 +149,7 @@ static void describe_blocks(hn_runner *r, const hn_row *rows, int n, const hn_pa
 static void describe_head(hn_runner *r, const hn_row *rows, int n, const hn_pass_options *more) {
     hn_row_image *im = r->rows.image;
     const hn_head_desc *d = &r->m->arch.draft_head;
-    const bool normed = d->output.norm == HN_NORM_READ, steps = d->rows.kind == HN_ROWS_STEPS;
+    const bool normed = hn_head_reads_normed(d), steps = d->rows.kind == HN_ROWS_STEPS;
     const bool pairs = d->rows.kind == HN_ROWS_MASKS && d->rows.masks.pair;
     r->head.drafts = more->drafts;
     r->head.module = more->module;

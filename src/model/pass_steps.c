@@ -24,6 +24,7 @@ hn_step_widths hn_pass_step_widths(const hn_arch *a) {
 
 int hn_pass_output_width(const hn_arch *a) {
     const hn_steps_desc *d = hn_head_steps(&a->draft_head);
+    if (a->draft_head.output.norm == HN_NORM_CARRIED) return a->draft_head.input.feature_width;
     return d ? hn_step_width(a, d->n - 1) : a->hidden;
 }
 

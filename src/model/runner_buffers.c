@@ -141,7 +141,7 @@ static void list_head(hn_buf_room *room, hn_runner *r) {
     hn_pass_buffers *l = &r->buf;
     const bool lstm = d->stream == HN_STREAM_LSTM, joint = d->stream == HN_STREAM_JOINT;
     const bool normed = joint ? d->joint.norms : d->stream == HN_STREAM_FEATURE && d->feature.norm_each;
-    const int feature = d->features * d->feature_width, read = joint || lstm ? a->hidden + feature : feature;
+    const int feature = d->features * d->feature_width, read = joint || lstm ? hn_arch_token_width(a) + feature : feature;
     if (d->features == 0) return;
     l->joint = room_rows(room, r, read);
     l->joint_in = hn_buf_room_act(room, r->rows.max, read);
@@ -179,6 +179,7 @@ static void list_outputs(hn_buf_room *room, hn_runner *r) {
     const int logits = hn_arch_logits(a);
     r->out.x = hn_buf_room_matrix(room, r->out.rows, a->hidden);
     r->out.norm = hn_buf_room_matrix(room, r->out.rows, a->hidden);
+    r->out.carried = hn_buf_room_matrix(room, r->out.rows, d->norm == HN_NORM_CARRIED ? a->draft_head.input.feature_width : 0);
     r->out.act = hn_buf_room_act(room, r->out.rows, a->hidden);
     r->out.logits = hn_buf_room_matrix(room, r->out.max_logits, logits);
     r->out.best = room_top(room, r, r->out.best.k);

@@ -57,7 +57,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
 static const hn_head_facts facts = {
     .describe = describe,
     .only = {"midlayer.mask_rep"},
-    .architecture = "eagle3", .tensor = "blk.0.mask_rep",
+    .architecture = {"eagle3"}, .tensor = "blk.0.mask_rep",
     .states = hn_eagle3_states,
 };
 static const hn_drafter_help help = {

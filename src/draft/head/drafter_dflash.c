@@ -38,7 +38,7 @@ static bool is_dflash(hn_source *folder) {
 static const hn_head_facts facts = {
     .describe = describe,
     .is = is_dflash,
-    .architecture = "dflash",
+    .architecture = {"dflash"},
     .states = hn_block_states,
 };
 static const hn_drafter_help help = {

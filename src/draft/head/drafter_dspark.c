@@ -50,7 +50,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
 static const hn_head_facts facts = {
     .describe = describe,
     .only = {"markov_head."},
-    .architecture = "dflash", .tensor = "markov_w1.weight",
+    .architecture = {"dflash"}, .tensor = "markov_w1.weight",
     .states = hn_block_states,
     .has_confidence = true,
 };

@@ -35,7 +35,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
 static const hn_head_facts facts = {
     .describe = describe,
     .shared = {"midlayer.hidden_norm.", "layers.0.hidden_norm.weight"},
-    .architecture = "eagle3",
+    .architecture = {"eagle3"},
     .states = hn_eagle3_states,
 };
 static const hn_drafter_help help = {

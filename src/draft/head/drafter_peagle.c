@@ -33,7 +33,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
 static const hn_head_facts facts = {
     .describe = describe,
     .only = {"mask_hidden"},
-    .architecture = "eagle3", .tensor = "mask_hidden",
+    .architecture = {"eagle3"}, .tensor = "mask_hidden",
     .states = hn_eagle3_states,
 };
 static const hn_drafter_help help = {

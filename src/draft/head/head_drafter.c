@@ -38,7 +38,8 @@ static int levels_of_root(const hn_head_desc *d) {
     case HN_ROWS_STEPS: return hn_steps_at_once(&d->rows.steps) ? d->rows.steps.n : 1;
     case HN_ROWS_CHAIN:
     case HN_ROWS_TURNS:
-    case HN_ROWS_SPAN: break;
+    case HN_ROWS_SPAN:
+    case HN_ROWS_BORROWED: break;
     }
     return 1;
 }
@@ -60,6 +61,7 @@ static hunch_status open_passes(hn_drafter *d, head_state *st, hn_spec *spec, hn
     const int levels = s ? 0 : trained_levels(&desc->rows);
     if (levels > 0 && !o->depth_given) o->depth = levels;
     if (!s) s = hn_head_trees_read(&st->trees, spec, o, err);
+    st->passes.target = &target->model->arch;
     if (!s)
         s = hn_head_passes_open(&st->passes, taps->boundary, taps->n, ids, target->vocab, d->max_seqs, st->trees.width, o->kv, needs, err);
     hn_free(ids);

@@ -24,8 +24,9 @@ static const char *first_layer(hn_source *src, const char *front) {
 
 static bool has_form(hn_source *src, const hn_head_form *form, hn_head_names *names) {
     for (size_t i = 0; i < sizeof form->mark / sizeof *form->mark && form->mark[i].begin; i++) {
+        const bool plain = *form->mark[i].begin == '!';
         char begin[64];
-        snprintf(begin, sizeof begin, "%s%s", form->mark[i].front, form->mark[i].begin);
+        snprintf(begin, sizeof begin, "%s%s", plain ? "" : form->mark[i].front, form->mark[i].begin + plain);
         if (!has_tensor(src, begin)) continue;
         *names = (hn_head_names){.form = form, .front = form->mark[i].front};
         if (form->steps)
@@ -72,15 +73,28 @@ static bool find_modules(hn_source *src, const char *front, hn_head_names *names
     return has_tensor(src, begin);
 }
 
+/* The form that only a kind's files of this architecture have; NULL: they share one. */
+static const hn_head_form *gguf_form_of_kind(const hn_dense *family) {
+    const hn_drafter_kind *k;
+    for (int i = 0; (k = hn_drafter_kind_at(i)); i++)
+        for (size_t f = 0; k->head && f < sizeof k->head->gguf_form / sizeof *k->head->gguf_form; f++)
+            if (k->head->gguf_form[f] && !strcmp(k->head->architecture[f], family->prefix)) return k->head->gguf_form[f];
+    return NULL;
+}
+
 static hn_head_names gguf_names(hn_source *src) {
     hn_head_names names = {.form = &hn_head_gguf, .front = "", .first = ""};
     const hn_dense *family;
     const char *name;
     uint64_t n;
+    const bool known = !hn_head_find_family(src, &family, NULL);
+    const hn_head_form *of_kind = known ? gguf_form_of_kind(family) : NULL;
     if (!hn_head_u64(src, HN_HEAD_KEY_STEPS, &n, &name, NULL) && name) {
         names = (hn_head_names){.form = &hn_head_gguf_steps, .front = ""};
         names.steps = hn_steps_find_layout(src, &names);
-    } else if (!hn_head_find_family(src, &family, NULL) && hn_head_family_blocks(family)) {
+    } else if (of_kind) {
+        names.form = of_kind;
+    } else if (known && hn_head_family_blocks(family)) {
         names.form = &hn_head_gguf_blocks;
     } else if (has_tensor(src, "blk.0.nextn.")) {
         names.form = &hn_head_gguf_mtp;

@@ -91,7 +91,10 @@ static const char *by_tensors(hn_source *src) {
 }
 
 static bool has_architecture(const hn_head_facts *f, hn_source *src) {
-    return f->architecture && !strcmp(text_of(src, "general.architecture"), f->architecture);
+    const char *said = text_of(src, "general.architecture");
+    for (int i = 0; i < 2 && f->architecture[i]; i++)
+        if (!strcmp(said, f->architecture[i])) return true;
+    return false;
 }
 
 static bool has_tensor(const hn_head_facts *f, hn_source *src) {

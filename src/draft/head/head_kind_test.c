@@ -70,6 +70,8 @@ static void test_tensors(void **state) {
         {"dspark", {"fc.weight", "hidden_norm.weight", "layers.0.self_attn.q_proj.weight", "markov_head.markov_w1.weight"}, "{}"},
         {"dart", {"fc.weight", "midlayer.hidden_norm.weight", "midlayer.mask_rep", "d2t"}, "{}"},
         {"falcon", {"lstm.weight_ih_l0", "layers.0.self_attn.q_proj.weight", "fc.weight"}, "{}"},
+        {"assistant", {"pre_projection.weight", "post_projection.weight", "layers.0.self_attn.q_proj.weight", "embed_tokens.weight"},
+         "{\"model_type\": \"gemma4_assistant\"}"},
         {"meta-mtp", {"tok_embeddings.weight", "layers.0.attention.wq.weight", "extra_heads.0.attention.wq.weight"}, "{}"},
         {"model",
          {"embed_tokens.weight", "layers.0.input_layernorm.weight", "layers.0.self_attn.q_proj.weight", "layers.0.mlp.c_fc.weight"},

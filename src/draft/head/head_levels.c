@@ -3,7 +3,8 @@
  * reads the output of the row before it, and is kept until the round is over.
  *
  * A head that drafts blocks of several tokens (`span`, Falcon) has that many rows of a node, the last tokens of its path, which see
- * each other and start from the outputs of the block before. Drafts of a head with steps are no rows of the cache, and are not kept. */
+ * each other and start from the outputs of the block before. Drafts of a head with steps, or over the target's rows, are no
+ * rows of the cache, and are not kept. */
 #include <assert.h>
 
 #include "draft/head/head_passes_private.h"
@@ -32,7 +33,7 @@ static void add_node(hn_head_passes *h, hn_head_pass *p, const hn_head_node *nod
 static void keep_node(hn_head_passes *h, const hn_head_pass *p, hn_head_node *node, int first) {
     hn_head_seq *s = &h->seq[node->seq];
     node->output = p->output[first];
-    if (hn_head_has_steps(h)) return;
+    if (!hn_head_keeps_drafts(h)) return;
     for (int j = 0; j < h->span; j++, s->n_draft_rows++) s->draft_parent[s->n_draft_rows] = (int16_t)(j ? s->n_draft_rows - 1 : node->kept);
     node->kept = s->n_draft_rows - 1;
 }
@@ -43,7 +44,7 @@ static void level_pass(hn_head_passes *h, hn_head_node *node, int first, int las
     hn_head_pass_start(&p);
     assert(first < last && (last - first) * h->span <= HN_MAX_ROWS);
     for (int i = first; i < last; i++) add_node(h, &p, &node[i], i == first || node[i].seq != node[i - 1].seq);
-    const hn_pass_options more = {.draft_rows = hn_head_has_steps(h) ? NULL : p.drafts, .feature = p.feature, .output = p.output,
+    const hn_pass_options more = {.draft_rows = hn_head_keeps_drafts(h) ? p.drafts : NULL, .feature = p.feature, .output = p.output,
                                   .drafts = true, .step = h->level};
     if (!hn_head_run_drafts(h, &p, &more)) return; /* no more levels */
     for (int i = first; i < last; i++) keep_node(h, &p, &node[i], (i - first) * h->span);

@@ -29,6 +29,11 @@ hunch_status hn_head_check_taps(const hn_arch *a, const hn_source *src, const hn
 hunch_status hn_head_check_form(const hn_source *src, const hn_head_names *names, const char *kind, hunch_error *err) {
     const hn_drafter_kind *of = hn_drafter_named(kind);
     const char *tensor = of && of->head ? of->head->steps_tensor : NULL;
+    const bool assistant = of == &hn_drafter_assistant;
+    if (of && assistant != hn_head_form_assistant(names->form))
+        return assistant ? hn_fail(err, HUNCH_REFUSED, "%s: no assistant of Gemma 4: expected a tensor pre_projection.weight",
+                                   hn_source_path(src))
+                         : hn_fail(err, HUNCH_REFUSED, "%s: no head of kind %s: it is an assistant of Gemma 4", hn_source_path(src), kind);
     const bool has = names->form->steps;
     if (!of || has == (tensor != NULL)) return HUNCH_OK;
     return has ? hn_fail(err, HUNCH_REFUSED, "%s: no head of kind %s: it has weights for each position", hn_source_path(src), kind)

@@ -33,6 +33,7 @@ static hunch_status create_logits(hn_head_passes *h, hunch_error *err) {
 static void request(const hn_head_passes *h, hn_dtype kv, hn_needs *needs) {
     needs->features = h->set;
     needs->n_groups = hn_kv_groups(&h->model.arch, kv, needs->group, NULL);
+    if (hn_head_is_borrowed(h)) needs->n_groups = 0;
     assert(hn_head_is_block(h) || needs->n_groups == (hn_head_has_rows(h) ? 1 : 0));
     for (int g = 0; g < needs->n_groups; g++) {
         needs->group[g].name = "draft head";
@@ -64,7 +65,8 @@ hunch_status hn_head_passes_attach(hn_head_passes *h, hn_cache *cache, int first
     const hn_head_stores stores = {h->room, hn_mtp_outputs(h), best};
     h->cache = cache;
     h->model_id = model_id;
-    hunch_status st = hn_runner_open_head(&h->runner, &h->model, cache, first_group, context, &stores, err);
+    hunch_status st = hn_head_is_borrowed(h) ? hn_head_borrowed_attach(h, &stores, context, err)
+                                             : hn_runner_open_head(&h->runner, &h->model, cache, first_group, context, &stores, err);
     const hn_rows_stage *rows = &h->model.arch.draft_head.rows;
     if (!st && rows->kind == HN_ROWS_MASKS && !rows->masks.pair) hn_head_store_mask(h);
     return st;
@@ -77,6 +79,7 @@ size_t hn_head_text_bytes(const hn_head_passes *h) {
 
 void hn_head_passes_close(hn_head_passes *h) {
     hn_runner_close(&h->runner);
+    hn_head_borrowed_close(h);
     hn_model_close(&h->model);
     hn_head_store_close(h);
     hn_free(h->ids);
@@ -141,6 +144,7 @@ void hn_head_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take ta
     case HN_ROWS_CHAIN:
     case HN_ROWS_SPAN:
     case HN_ROWS_MASKS:
+    case HN_ROWS_BORROWED:
     case HN_ROWS_STEPS: hn_head_drafts_level(h, node, n, take, ctx);
     }
 }
@@ -154,7 +158,9 @@ static void pass_failed(hn_head_passes *h, const int *cache_seq, int n_seqs, con
 
 bool hn_head_run(hn_head_passes *h, const hn_head_pass *p, const hn_pass_options *more) {
     hunch_error why = {0};
-    if (!hn_pass_run_with(h->runner, p->row, p->n_rows, p->cache_seq, p->n_seqs, more, &why)) return true;
+    if (hn_head_is_borrowed(h) ? !hn_head_borrowed_run(h, p, more, &why)
+                               : !hn_pass_run_with(h->runner, p->row, p->n_rows, p->cache_seq, p->n_seqs, more, &why))
+        return true;
     pass_failed(h, p->cache_seq, p->n_seqs, &why);
     return false;
 }

@@ -7,6 +7,7 @@
  *   head_levels.c       rows of drafts, a level a pass
  *   head_blocks.c       both, of a head that drafts blocks at once (DFlash, DSpark)
  *   head_mtp_modules.c   both, of the further ones of several blocks of multi-token prediction that draft in turn
+ *   head_borrowed.c     the passes of a head whose layers read the target's keys and values (Gemma 4's assistants)
  *   head_passes.c       what all have in common; which of these files computes the rows of a head
  *
  * A row of the head is a token and the target's feature of the token before it (for a head of blocks: a token's own feature), and is in the
@@ -33,7 +34,7 @@ typedef struct hn_head_seq {
     int n_pending;
     int32_t *token, *slot; /* [room of the store] of pending rows: the token, its feature's slot in the store */
     int32_t root, root_slot; /* of the newest row after it was evaluated: it may be evaluated again; 0: not possible */
-    int text_n;             /* of a head without layers: tokens of the text whose newest row is pending */
+    int text_n;             /* of a head without rows: tokens of the text whose newest row is pending */
     bool lost;              /* a row is missing: nothing is drafted before the next begin */
     int n_draft_rows;             /* rows of drafts in the cache; with blocks of `span` rows, the text's last ones are among them */
     int16_t draft_parent[HN_MOST_DRAFT_ROWS]; /* of each the one that it continues, -1: the text */
@@ -74,11 +75,14 @@ typedef struct hn_head_passes {
     int n_free;
     int n_outputs, generation; /* outputs of this level; which half of them */
     int level;          /* of this round */
+    const hn_arch *target; /* set before open */
+    hn_cache_view **view;  /* [n_seqs] of a head that borrows: what a sequence's rows see during a pass; else NULL */
     hn_head_seq *seq;
     int32_t *lists;     /* memory of the sequences' lists */
 } hn_head_passes;
 
-/* head.model is open, head.drafter set. boundaries[n_states]: layers whose entering state is read, or one HN_FEATURE_POST_NORM. Fills
+/* head.model is open, head.drafter and head.target set.
+ * boundaries[n_states]: layers whose entering state is read, or one HN_FEATURE_POST_NORM. Fills
  * needs' features and group. */
 hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n_states, const int32_t *ids, int vocab,
                                  int n_seqs, int width, hn_dtype kv, hn_needs *needs, hunch_error *err);

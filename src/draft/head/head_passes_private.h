@@ -8,10 +8,14 @@
 /* ---- what kind of head it is ---- */
 
 static inline hn_rows_kind hn_head_rows_kind(const hn_head_passes *h) { return h->model.arch.draft_head.rows.kind; }
-/* A head without layers has no rows in the cache: it reads the newest feature only. */
-static inline bool hn_head_has_rows(const hn_head_passes *h) { return h->model.arch.layers > 0; }
+/* Its rows see those of the target, and are not kept (head_borrowed.c). */
+static inline bool hn_head_is_borrowed(const hn_head_passes *h) { return hn_head_rows_kind(h) == HN_ROWS_BORROWED; }
+/* A head without layers, or with layers that borrow, has no rows in the cache: it reads the newest feature only. */
+static inline bool hn_head_has_rows(const hn_head_passes *h) { return h->model.arch.layers > 0 && !hn_head_is_borrowed(h); }
 /* With weights for each position: its drafts are no rows of the cache. */
 static inline bool hn_head_has_steps(const hn_head_passes *h) { return hn_head_rows_kind(h) == HN_ROWS_STEPS; }
+/* Whether rows of drafts are kept until the round is over, because later ones see them. */
+static inline bool hn_head_keeps_drafts(const hn_head_passes *h) { return !hn_head_has_steps(h) && !hn_head_is_borrowed(h); }
 /* It drafts a block at once, and its rows of the text have keys and values only (head_blocks.c). */
 static inline bool hn_head_is_block(const hn_head_passes *h) { return hn_head_rows_kind(h) == HN_ROWS_BLOCK; }
 /* How many of a restored text's last rows lack something, and are computed again. */
@@ -87,6 +91,14 @@ void hn_head_drafts_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_
 /* With a bias from the previous token (DSpark): the slots after drafted tokens, from the roots' pass. */
 void hn_head_blocks_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx);
 void hn_mtp_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx);
+
+/* ---- of the target's keys and values (head_borrowed.c) ---- */
+
+hunch_status hn_head_borrowed_attach(hn_head_passes *h, const hn_head_stores *stores, int context, hunch_error *err);
+void hn_head_borrowed_close(hn_head_passes *h);
+/* Whether the target's rows of a text of text_n tokens have places, all but that of the newest. */
+bool hn_head_borrowed_ready(const hn_head_passes *h, int seq, int text_n);
+hunch_status hn_head_borrowed_run(hn_head_passes *h, const hn_head_pass *p, const hn_pass_options *more, hunch_error *err);
 
 /* ---- several blocks that draft in turn (head_mtp_modules.c) ---- */
 

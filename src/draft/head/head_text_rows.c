@@ -191,6 +191,7 @@ static bool has_root(const hn_head_passes *h, int seq, int text_n) {
     const hn_head_seq *s = &h->seq[seq];
     const int there = hn_head_has_rows(h) ? hn_head_rows_held(h, seq) + s->n_pending : s->text_n;
     if (s->lost || s->n_pending < h->span || there != text_n) return false;
+    if (hn_head_is_borrowed(h)) return hn_head_borrowed_ready(h, seq, text_n);
     return h->span == 1 || text_n > h->span; /* slot 0 is not a row of a block */
 }
 

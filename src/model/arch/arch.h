@@ -216,6 +216,11 @@ static inline int hn_arch_logits(const hn_arch *a) {
     const hn_output_stage *o = &a->draft_head.output;
     return o->kind == HN_OUTPUT_CLUSTERS ? o->clusters.used * (a->vocab / o->clusters.n) : a->vocab;
 }
+/* The width of a token's embedding: the target's, if a head reads it as wide as that is. */
+static inline int hn_arch_token_width(const hn_arch *a) {
+    const hn_input_stage *in = &a->draft_head.input;
+    return in->stream == HN_STREAM_JOINT && in->joint.scaled ? in->feature_width : a->hidden;
+}
 /* The number of a head's modules that draft in turn, each a layer; 1: there is one. */
 static inline int hn_arch_modules(const hn_arch *a) { return a->draft_head.rows.kind == HN_ROWS_TURNS ? a->layers : 1; }
 

@@ -13,6 +13,7 @@
  *   DSpark                               CONTEXT   BLOCK          MARKOV
  *   Medusa, Hydra, MLP speculators,      STATE     STEPS          ALL
  *   Meta's heads
+ *   Gemma 4's assistants                 JOINT     BORROWED       ALL, CLUSTERS
  *
  * A new kind of head combines these, or adds a kind of a stage: a value here, its data, and a case in each switch on that stage
  * (docs/writing-heads.md). hn_head_stages_fit says which go together. A zeroed description is a target's. */
@@ -43,6 +44,7 @@ typedef struct hn_input_stage {
         struct {
             bool fc_bias;
             bool norms; /* fc(norm(embedding) | norm(feature)) */
+            bool scaled; /* embeddings are scaled as the target scales them, and as wide as the target */
         } joint;
         struct {
             bool fc_bias;
@@ -108,8 +110,20 @@ typedef enum hn_rows_kind {
     HN_ROWS_SPAN,  /* the last rows of text and drafts see each other; each drafts the token that many after its own */
     HN_ROWS_MASKS, /* rows of masks after the root's draft the further levels in the same pass */
     HN_ROWS_BLOCK, /* the root and masks, which see each other; rows of the text have only keys and values */
-    HN_ROWS_STEPS  /* none: further outputs of the root's row, from weights of their own */
+    HN_ROWS_STEPS, /* none: further outputs of the root's row, from weights of their own */
+    HN_ROWS_BORROWED /* a row a drafted token, of queries alone, over keys and values that the target's layers stored */
 } hn_rows_kind;
+
+/* The position of a draft's row, n being that of the root. */
+typedef enum hn_borrowed_position {
+    HN_POSITION_ROOT, /* n, at every level */
+    HN_POSITION_LAST, /* n - 1, that of the last row it sees */
+    HN_POSITION_STEP  /* n + level */
+} hn_borrowed_position;
+typedef struct hn_borrowed_desc {
+    hn_borrowed_position position;
+    int window_layer, full_layer; /* of the target: whose keys and values the head's layers with a window, and those without, read */
+} hn_borrowed_desc;
 
 typedef struct hn_masks_desc {
     bool pair;  /* a mask's row begins behind the first layer's norms, with a vector of the head's own (DART); else as a row of the text,
@@ -135,15 +149,17 @@ typedef struct hn_rows_stage {
         hn_masks_desc masks;
         hn_block_desc block;
         hn_steps_desc steps;
+        hn_borrowed_desc borrowed;
     };
 } hn_rows_stage;
 
 /* ---- output: from the stream to logits (pass.c) ------------------------------------------------------------------------- */
 
-/* The norm before the output matrix. Rows of drafts read the stream before it, except after READ. */
+/* The norm before the output matrix. Rows of drafts read the stream before it, except after READ and CARRIED. */
 typedef enum hn_output_norm {
     HN_NORM_ONCE,
     HN_NORM_READ, /* rows of drafts read the normed stream */
+    HN_NORM_CARRIED, /* rows of drafts read a product of the normed stream, as wide as the feature */
     HN_NORM_TWICE,
     HN_NORM_NONE
 } hn_output_norm;
@@ -203,6 +219,12 @@ static inline bool hn_head_reads_tokens(const hn_head_desc *d) {
 }
 /* The steps of a head with weights for each position; NULL: it is another. */
 static inline const hn_steps_desc *hn_head_steps(const hn_head_desc *d) { return d->rows.kind == HN_ROWS_STEPS ? &d->rows.steps : NULL; }
+/* Its layers read the target's keys and values, and store none. */
+static inline bool hn_head_borrows(const hn_head_desc *d) { return d->rows.kind == HN_ROWS_BORROWED; }
+/* Whether what rows of drafts read is made of the normed stream. */
+static inline bool hn_head_reads_normed(const hn_head_desc *d) {
+    return d->output.norm == HN_NORM_READ || d->output.norm == HN_NORM_CARRIED;
+}
 static inline bool hn_head_has_markov(const hn_head_desc *d) { return d->output.kind == HN_OUTPUT_MARKOV; }
 static inline bool hn_head_has_confidence(const hn_head_desc *d) {
     return hn_head_has_markov(d) && d->output.markov.confidence != HN_CONFIDENCE_NONE;

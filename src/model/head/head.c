@@ -20,9 +20,11 @@ bool hn_head_stages_fit(const hn_head_desc *d) {
            STATE = 1 << HN_STREAM_STATE };
     static const int streams[] = {
         [HN_ROWS_CHAIN] = JOINT | LSTM | FEATURE, [HN_ROWS_TURNS] = JOINT,   [HN_ROWS_SPAN] = JOINT | LSTM,
-        [HN_ROWS_MASKS] = FEATURE,                [HN_ROWS_BLOCK] = CONTEXT, [HN_ROWS_STEPS] = STATE};
+        [HN_ROWS_MASKS] = FEATURE,                [HN_ROWS_BLOCK] = CONTEXT, [HN_ROWS_STEPS] = STATE,
+        [HN_ROWS_BORROWED] = JOINT};
     const hn_rows_kind rows = d->rows.kind;
     if (!(streams[rows] >> d->input.stream & 1)) return false;
+    if (d->output.norm == HN_NORM_CARRIED && d->input.stream != HN_STREAM_JOINT) return false; /* a feature beside a token */
     if (d->output.kind == HN_OUTPUT_MARKOV) return rows == HN_ROWS_BLOCK;
     return d->output.kind == HN_OUTPUT_ALL || (rows != HN_ROWS_BLOCK && rows != HN_ROWS_STEPS);
 }
@@ -118,6 +120,14 @@ static hunch_status read_vocabularies(hn_arch *a, const hn_source *src, const hn
     return check_target_keys(a, src, target, err);
 }
 
+static void set_names(hn_arch *a, const hn_head_names *names) {
+    a->files.body = names->front;
+    a->files.head = "";
+    a->files.first_layer = names->first;
+    a->files.head_form = names->form;
+    snprintf(a->architecture, sizeof a->architecture, "head");
+}
+
 static hunch_status read_steps(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
     const hn_step_form *form = names->form->steps;
     hn_steps_begin(a, src, names, target);
@@ -130,6 +140,10 @@ static hunch_status read_steps(hn_arch *a, hn_source *src, const hn_head_names *
 hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
     const hn_dense *family;
     if (names->form->steps) return read_steps(a, src, names, target, err);
+    if (names->form->read) {
+        set_names(a, names);
+        return names->form->read(a, src, names, target, err);
+    }
     hunch_status st = hn_head_find_family(src, &family, err);
     if (!st) st = refuse_other_layers(src, err);
     if (!st) st = hn_dense_read_layers(a, src, family, err);
@@ -147,14 +161,10 @@ hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names
                        MOST_LAYERS);
     st = hn_head_form_blocks(names->form) ? HUNCH_OK : refuse_windows(a, src, err);
     if (st) return st;
-    a->files.body = names->front;
-    a->files.head = "";
-    a->files.first_layer = names->first;
-    a->files.head_form = names->form;
+    set_names(a, names);
     a->files.rows_in_pairs = a->rope_interleaved; /* packed in a folder's order: a head drafts the same bits from either file */
     a->rope_interleaved = false;
     for (int i = 0; i < a->layers; i++) read_parts(&a->layer[i], a, src);
-    snprintf(a->architecture, sizeof a->architecture, "head");
     st = read_vocabularies(a, src, names, target, err);
     return st ? st : hn_head_read_clusters(a, src, names, err);
 }
@@ -294,6 +304,7 @@ static bool tensor_counts(const hn_source *src, const hn_arch *a, const char *na
     if (hn_source_get_kind(src) == HN_SOURCE_GGUF) return strcmp(name, "t2d") != 0 && strncmp(name, "rope_", 5) != 0;
     if (hn_head_steps(&a->draft_head)) return hn_steps_counts(a, name);
     if (strstr(name, "rotary_emb.")) return false;
+    if (hn_head_form_assistant(a->files.head_form)) return true;
     if (hn_head_form_folder_blocks(a->files.head_form)) { /* a tensor of other kinds of heads means that this head is another one */
         const size_t at = strncmp(name, "model.", 6) ? 0 : 6;
         for (size_t k = 0; k < sizeof copies / sizeof *copies; k++)
@@ -320,6 +331,17 @@ hunch_status hn_head_check_rest(hn_source *src, const hn_arch *a, hunch_error *e
     return HUNCH_OK;
 }
 
+/* An assistant's is called an embedding, which it is tied to. */
+static hunch_status plan_output(hn_plan *p, hunch_error *err) {
+    const hn_arch *a = &p->m->arch;
+    if (!hn_head_has(a, HN_HEAD_OUTPUT)) return HUNCH_OK;
+    if (!hn_head_form_assistant(a->files.head_form))
+        return hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, (hn_part){0, 0}, false, &p->m->output, err);
+    const hunch_status st = plan_part_matrix(p, HN_HEAD_OUTPUT, &p->m->output, err);
+    p->m->output.phase = HN_PHASE_OUTPUT;
+    return st;
+}
+
 static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_head_load *load, hunch_error *err) {
     const hn_arch *a = &m->arch;
     const size_t room = (size_t)a->layers * (HN_MOST_LAYER_TENSORS + 4) + OWN_TENSORS + hn_steps_tensors(a) + hn_plan_expert_tensors(a);
@@ -339,7 +361,8 @@ static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_
     if (!st) st = plan_part(p, HN_HEAD_OUTPUT_NORM, 0, &m->output_norm, err);
     if (!st) st = plan_further_modules(p, err);
     if (!st && hn_head_steps(&a->draft_head)) st = hn_steps_plan(p, err);
-    if (!st && hn_head_has(a, HN_HEAD_OUTPUT)) st = hn_plan_matrix(p, HN_ROLE_OUTPUT, 0, (hn_part){0, 0}, false, &m->output, err);
+    if (!st) st = plan_output(p, err);
+    if (!st) st = plan_part_matrix(p, HN_HEAD_CARRY, &m->head.carry, err);
     if (!st) st = plan_part_matrix(p, HN_HEAD_CENTROIDS, &m->head.centroids, err);
     hn_plan_rotations(p);
     if (!st && p->missing && p->missing->n)
@@ -356,7 +379,8 @@ static void borrow(hn_model *m, const hn_model *target) {
     const hn_input_stage *in = &m->arch.draft_head.input;
     const bool embedding = !in->own_embedding, output = !m->arch.draft_head.output.own;
     if (embedding) m->embedding = target->embedding;
-    if (in->stream == HN_STREAM_CONTEXT && in->context.scaled) m->arch.embed_scale = target->arch.embed_scale;
+    if ((in->stream == HN_STREAM_CONTEXT && in->context.scaled) || (in->stream == HN_STREAM_JOINT && in->joint.scaled))
+        m->arch.embed_scale = target->arch.embed_scale;
     if (embedding || output) m->files = target->files; /* which may hold their rows */
     if (!output) return;
     m->output = target->output;
@@ -437,6 +461,7 @@ static void choose_forms(hn_model *m) {
     share_modules(m);
     h->fc_forms = o->act_forms(o, h->fc.dtype);
     if (m->arch.draft_head.output.kind == HN_OUTPUT_CLUSTERS) m->output_forms |= o->act_forms(o, h->centroids.dtype);
+    if (m->arch.draft_head.output.norm == HN_NORM_CARRIED) m->output_forms |= o->act_forms(o, h->carry.dtype);
     for (int k = 1; k < hn_arch_modules(&m->arch); k++) h->fc_forms |= o->act_forms(o, h->further[k - 1].fc.dtype);
     for (int k = 0; m->arch.draft_head.input.stream == HN_STREAM_LSTM && k < 2; k++) h->lstm_forms[k] = o->act_forms(o, h->lstm[k].dtype);
 }

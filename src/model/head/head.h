@@ -16,6 +16,7 @@ typedef enum hn_head_part {
     HN_HEAD_TOKEN_NORM,   /* of the embedding */
     HN_HEAD_STREAM_NORM,  /* of the other half of the input, beside the embedding */
     HN_HEAD_OUTPUT_NORM,
+    HN_HEAD_CARRY,        /* from the normed stream to what the next row reads */
     HN_HEAD_MASK,         /* the feature of rows without one */
     HN_HEAD_MASK_PAIR,    /* input of the first layer in rows without token and feature */
     HN_HEAD_CONTEXT_NORM, /* after fc, in a head of blocks */
@@ -42,6 +43,7 @@ typedef enum hn_head_part {
     HN_HEAD_PARTS
 } hn_head_part;
 
+struct hn_head_names;
 /* A form of files: how they name the tensors of a head outside its layers. A form of one kind of heads is in that kind's
  * drafter_KIND.c; these are shared, or of no kind's own files. */
 typedef struct hn_head_form {
@@ -49,9 +51,11 @@ typedef struct hn_head_form {
     /* '@': a tensor of layer 0; '!': without a prefix; %d: the number of a state, or of a module. NULL: see base */
     const char *part[HN_HEAD_PARTS];
     const struct hn_step_form *steps; /* of heads with weights for each position (head_steps.h); NULL: of others */
+    /* What hn_head_read does, of heads whose layers are not those of a dense family, and sets the stages; NULL: of others. */
+    hunch_status (*read)(hn_arch *a, hn_source *src, const struct hn_head_names *names, const hn_arch *target, hunch_error *err);
     bool lists_tokens;                /* a list of drafted tokens in a folder has ids, else offsets */
     bool numbered;                    /* %d is the number of a module */
-    /* A folder has this form if the name of a tensor begins with a prefix of all names and then so. */
+    /* A folder has this form if the name of a tensor begins with a prefix of all names and then so; '!': without the prefix. */
     struct {
         const char *front, *begin;
     } mark[8];
@@ -146,6 +150,10 @@ hunch_status hn_head_read_rotation(hn_arch *a, const hn_source *src, hunch_error
  * it with hn_arch_fini. */
 hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err);
 
+/* `read` of the forms of assistants of Gemma 4 (head_assistant.c). target: without layers if it is not known. */
+hunch_status hn_head_read_assistant(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err);
+static inline bool hn_head_form_assistant(const hn_head_form *f) { return f->read == hn_head_read_assistant; }
+
 /* Whether the model's own file has draft blocks. names: theirs. */
 bool hn_head_find_own(const hn_source *src, const hn_arch *target, hn_head_names *names);
 /* Whether a GGUF beside the model's, of its architecture, has such blocks under the same names (*found; llama.cpp's
@@ -188,8 +196,9 @@ hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n,
  * has centroids. a->vocab is known. HUNCH_REFUSED: only one of the two tensors, clusters of different sizes, no number of clusters of a
  * row or one that cannot be. */
 hunch_status hn_head_read_clusters(hn_arch *a, const hn_source *src, const hn_head_names *names, hunch_error *err);
-/* *order: the output of each place, cluster after cluster, the caller's (hn_free); NULL: the head has no clusters. HUNCH_REFUSED: not each
- * output once. */
+/* *order: the output of each place, cluster after cluster, the caller's (hn_free); NULL: the head has no clusters. Files have that, or the
+ * cluster of each output: then all numbers are below that of clusters. HUNCH_REFUSED: not each output once; clusters of different
+ * sizes. */
 hunch_status hn_head_read_order(hn_source *src, const hn_head_names *names, const hn_arch *a, int32_t **order, hunch_error *err);
 /* The target's token of each place: *ids, those of the file's outputs (NULL: the same as outputs), is replaced. */
 hunch_status hn_head_order_ids(int32_t **ids, const int32_t *order, int n, hunch_error *err);

@@ -2,6 +2,8 @@
 /* head_clusters.c - a draft head whose output's rows are in clusters of equal size, each with a centroid, as in the assistants of Gemma 4
  * ("ordered embeddings"): a row's logits are those of the few clusters whose centroids have the largest products with its state, so that
  * only their rows of the output are read. In memory the output's rows are in the order of the clusters. */
+#include <string.h>
+
 #include "base/mem.h"
 #include "model/head/head.h"
 
@@ -58,6 +60,26 @@ static hunch_status check_order(const hn_source *src, const char *name, const in
     return st;
 }
 
+/* From the cluster of each output to the output of each place. */
+static hunch_status place_outputs(const hn_source *src, const char *name, int32_t *list, int n, int clusters, hunch_error *err) {
+    const int size = n / clusters;
+    int *count = hn_zalloc((size_t)clusters, sizeof *count);
+    int32_t *place = hn_alloc((size_t)n * sizeof *place);
+    hunch_status st = count && place ? HUNCH_OK : hn_fail_memory(err, name, (size_t)n * sizeof *place);
+    for (int i = 0; !st && i < n; i++) {
+        const int c = list[i];
+        if (count[c] == size)
+            st = hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: output %d is in cluster %d, as %d before it are: expected clusters of %d",
+                         hn_source_path(src), name, i, c, size, size);
+        else
+            place[c * size + count[c]++] = i;
+    }
+    if (!st) memcpy(list, place, (size_t)n * sizeof *list);
+    hn_free(count);
+    hn_free(place);
+    return st;
+}
+
 hunch_status hn_head_read_order(hn_source *src, const hn_head_names *names, const hn_arch *a, int32_t **order, hunch_error *err) {
     const size_t n = (size_t)a->vocab;
     char name[128];
@@ -68,7 +90,13 @@ hunch_status hn_head_read_order(hn_source *src, const hn_head_names *names, cons
     int32_t *list = hn_alloc(n * sizeof *list);
     hunch_status st = stored && list ? hn_source_read_integers(src, t, n, 0, a->vocab - 1, stored, err)
                                      : hn_fail_memory(err, name, n * sizeof *stored);
-    for (size_t i = 0; !st && i < n; i++) list[i] = (int32_t)stored[i];
+    const int clusters = a->draft_head.output.clusters.n;
+    bool of_outputs = clusters < a->vocab;
+    for (size_t i = 0; !st && i < n; i++) {
+        list[i] = (int32_t)stored[i];
+        of_outputs &= list[i] < clusters;
+    }
+    if (!st && of_outputs) st = place_outputs(src, t->name, list, a->vocab, clusters, err);
     if (!st) st = check_order(src, t->name, list, a->vocab, err);
     hn_free(stored);
     if (st) hn_free(list);

@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* head_keys.c - the names of a draft head's keys in each form of file, beside those of a dense family's layers. GGUF
- * files have one of three architectures: llama.cpp's eagle3 and dflash, and one of our own for other kinds. Keys that
+ * files have one of these architectures: llama.cpp's eagle3, dflash and gemma4-assistant, ik_llama.cpp's gemma4_mtp, and one of our own
+ * for other kinds. Keys that
  * llama.cpp does not have begin with hunch.head. docs/formats.md has the same table in words. */
 #include <string.h>
 
 #include "model/head/head.h"
 
-typedef enum key_form { FOLDER, EAGLE3, OWN, BLOCKS, KEY_FORMS } key_form;
+typedef enum key_form { FOLDER, EAGLE3, OWN, BLOCKS, ASSISTANT, MTP_ASSISTANT, KEY_FORMS } key_form;
 enum { MOST_NAMES = 4 };
 
 /* The first name that a file has is used. */
 static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
-    [HN_HEAD_KEY_KIND] = {{"speculators_model_type"}, {"hunch.head.kind"}, {"hunch.head.kind"}, {"hunch.head.kind"}},
+    [HN_HEAD_KEY_KIND] = {{"speculators_model_type"}, {"hunch.head.kind"}, {"hunch.head.kind"}, {"hunch.head.kind"},
+                            {"hunch.head.kind"}, {"hunch.head.kind"}},
     [HN_HEAD_KEY_STATES] = {{"eagle_aux_hidden_state_layer_ids", "eagle_config.eagle_aux_hidden_state_layer_ids"},
                              {"eagle3.target_layers"},
                              {NULL},
                              {"dflash.target_layers"}},
-    [HN_HEAD_KEY_TARGET_WIDTH] = {{"target_hidden_size"},
+    [HN_HEAD_KEY_TARGET_WIDTH] = {{"target_hidden_size", "backbone_hidden_size"},
                                    {"eagle3.target_hidden_size"},
                                    {"hunch-head.target_hidden_size"},
-                                   {"dflash.target_hidden_size"}},
-    [HN_HEAD_KEY_TOKENS] = {{"vocab_size"}, {"eagle3.vocab_size"}, {"hunch-head.vocab_size"}, {"dflash.vocab_size"}},
+                                   {"dflash.target_hidden_size"},
+                                   {"gemma4-assistant.embedding_length_out"},
+                                   {"gemma4_mtp.backbone_embedding_length"}},
+    [HN_HEAD_KEY_TOKENS] = {{"vocab_size"}, {"eagle3.vocab_size"}, {"hunch-head.vocab_size"}, {"dflash.vocab_size"},
+                             {"gemma4-assistant.vocab_size"}, {"gemma4_mtp.vocab_size"}},
     [HN_HEAD_KEY_OUTPUTS] = {{"draft_vocab_size"}, {NULL}, {NULL}}, /* in a GGUF the tensors show it */
     [HN_HEAD_KEY_NORM_BEFORE_RESIDUAL] = {{"norm_before_residual"}, {"eagle3.norm_before_residual"}, {NULL}},
     [HN_HEAD_KEY_NORM_BEFORE_FC] = {{"norm_before_fc"}, {"eagle3.norm_before_fc"}, {NULL}},
@@ -49,8 +54,10 @@ static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
     [HN_HEAD_KEY_WINDOWS_OF_ROOT] = {{NULL}, {NULL}, {NULL}, {"hunch.head.sliding_window_of_root"}},
     [HN_HEAD_KEY_CAUSAL] = {{"is_causal", "dflash_config.causal"}, {NULL}, {NULL}, {"hunch.head.causal"}},
     [HN_HEAD_KEY_SCALED_EMBEDDING] = {{NULL}, {NULL}, {NULL}, {"hunch.head.scaled_embedding"}},
-    [HN_HEAD_KEY_CLUSTERS] = {{"num_centroids"}, {NULL}, {NULL}, {NULL}}, /* in a GGUF the tensors show it */
-    [HN_HEAD_KEY_CLUSTERS_USED] = {{"centroid_intermediate_top_k"}, {"hunch.head.centroid_top_k"}, {"hunch.head.centroid_top_k"}, {NULL}},
+    [HN_HEAD_KEY_CLUSTERS] = {{"num_centroids"}, /* in a GGUF the tensors show it */
+                               [ASSISTANT] = {"gemma4-assistant.n_centroids"}, {"gemma4_mtp.centroid_count"}},
+    [HN_HEAD_KEY_CLUSTERS_USED] = {{"centroid_intermediate_top_k"}, {"hunch.head.centroid_top_k"}, {"hunch.head.centroid_top_k"}, {NULL},
+                                    {"gemma4-assistant.centroid_top_k"}, {"gemma4_mtp.centroid_top_k"}},
     [HN_HEAD_KEY_HALVES] = {{"rope_is_neox_style", "is_neox_style"}, {NULL}, {NULL}, {NULL}},
     [HN_HEAD_KEY_STEPS] = {{"n_predict"}, {NULL}, {"hunch-head.steps"}},
     [HN_HEAD_KEY_SCALE_INPUT] = {{"scale_input"}, {NULL}, {"hunch-head.scale_input"}},
@@ -83,10 +90,12 @@ static const hn_dense families[KEY_FORMS] = {
     [EAGLE3] = {.prefix = "eagle3", .interleaved = true},
     [OWN] = {.prefix = "hunch-head"},
     [BLOCKS] = {.prefix = "dflash"},
+    [ASSISTANT] = {.prefix = "gemma4-assistant", .window_key = true},
+    [MTP_ASSISTANT] = {.prefix = "gemma4_mtp"},
 };
 
 const hn_dense *hn_head_family(const hn_head_desc *d, bool states) {
-    return &families[d->rows.kind == HN_ROWS_BLOCK ? BLOCKS : states ? EAGLE3 : OWN];
+    return &families[d->rows.kind == HN_ROWS_BLOCK ? BLOCKS : d->rows.kind == HN_ROWS_BORROWED ? ASSISTANT : states ? EAGLE3 : OWN];
 }
 
 bool hn_head_family_blocks(const hn_dense *family) {
@@ -112,7 +121,8 @@ hunch_status hn_head_find_family(const hn_source *src, const hn_dense **out, hun
             *out = &families[form];
             return HUNCH_OK;
         }
-    return hn_fail(err, HUNCH_REFUSED, "%s: general.architecture is \"%.40s\", expected a draft head's: eagle3, dflash or hunch-head",
+    return hn_fail(err, HUNCH_REFUSED, "%s: general.architecture is \"%.40s\", expected a draft head's: eagle3, dflash, gemma4-assistant "
+                                      "or hunch-head",
                    hn_source_path(src), architecture_of(src));
 }
 

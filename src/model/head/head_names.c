@@ -49,6 +49,7 @@ bool hn_head_has(const hn_arch *a, hn_head_part part) {
     case HN_HEAD_TOKEN_NORM:
     case HN_HEAD_STREAM_NORM: return (a->layers > 0 && hn_layer_reads_pair(&a->layer[0])) || has_joint_norms(in);
     case HN_HEAD_OUTPUT_NORM: return out->norm != HN_NORM_NONE;
+    case HN_HEAD_CARRY: return out->norm == HN_NORM_CARRIED;
     case HN_HEAD_MASK: return rows->kind == HN_ROWS_MASKS && !rows->masks.pair;
     case HN_HEAD_MASK_PAIR: return rows->kind == HN_ROWS_MASKS && rows->masks.pair;
     case HN_HEAD_CONTEXT_NORM: return in->stream == HN_STREAM_CONTEXT;
@@ -63,7 +64,7 @@ bool hn_head_has(const hn_arch *a, hn_head_part part) {
     case HN_HEAD_CONFIDENCE_BIAS: return hn_head_has_confidence(d);
     case HN_HEAD_EMBEDDING: return in->own_embedding;
     case HN_HEAD_OUTPUT: return out->own && rows->kind != HN_ROWS_STEPS;
-    case HN_HEAD_IDS: return out->own;
+    case HN_HEAD_IDS: return out->own && rows->kind != HN_ROWS_BORROWED;
     case HN_HEAD_CENTROIDS:
     case HN_HEAD_ORDER: return out->kind == HN_OUTPUT_CLUSTERS;
     case HN_HEAD_PARTS: break;
@@ -83,6 +84,7 @@ bool hn_head_part_is_vector(hn_head_part part) {
     case HN_HEAD_LSTM_1:
     case HN_HEAD_LSTM_2:
     case HN_HEAD_CENTROIDS:
+    case HN_HEAD_CARRY:
     case HN_HEAD_CONFIDENCE: return false;
     default: return true;
     }
@@ -94,8 +96,10 @@ void hn_head_part_shape(const hn_arch *a, hn_head_part part, uint64_t dims[2]) {
     const uint64_t hidden = (uint64_t)a->hidden, width = (uint64_t)in->feature_width, feature = (uint64_t)in->features * width;
     dims[0] = hidden;
     dims[1] = 1;
-    if (part == HN_HEAD_FC) dims[0] = in->stream == HN_STREAM_JOINT ? hidden + feature : feature, dims[1] = hidden;
+    const uint64_t token = in->stream == HN_STREAM_JOINT ? (uint64_t)hn_arch_token_width(a) : 0;
+    if (part == HN_HEAD_FC) dims[0] = token + feature, dims[1] = hidden;
     if (part == HN_HEAD_FEATURE_NORM || part == HN_HEAD_MASK) dims[0] = feature;
+    if (part == HN_HEAD_CARRY) dims[1] = feature;
     if (part == HN_HEAD_MASK_PAIR) dims[0] = 2 * hidden;
     if (part == HN_HEAD_LSTM_1) dims[0] = hidden + feature, dims[1] = 4 * hidden;
     if (part == HN_HEAD_LSTM_2) dims[1] = 4 * hidden;

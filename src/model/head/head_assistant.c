@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_assistant.c - the description of an assistant of Gemma 4: a few layers like Gemma's, with queries alone, which read the keys and
+ * values of two of the target's layers: the last one with a window and the last one without, of those that have their own. Folders
+ * describe them in text_config; GGUF files are llama.cpp's (gemma4-assistant) or ik_llama.cpp's (gemma4_mtp). */
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/head/head.h"
+
+enum { MOST_LAYERS = 16, OF_FULL = 0, OF_WINDOW = 1 };
+static const double LEFT = 1e29; /* from this divisor of a frequency on, a pair is not rotated */
+
+/* By kind of layer, as the arrays below. */
+typedef struct shape {
+    int kv_heads[2], head_dim[2], window, heads, ffn;
+    double theta[2], part; /* part: of the full layers' heads that is rotated; 0: not known */
+} shape;
+
+/* ---- what is refused ---------------------------------------------------------------------------------------------------- */
+
+static hunch_status refuse_flags(const hn_source *src, hunch_error *err) {
+    static const char *const flags[] = {"attention_bias", "use_double_wide_mlp", "enable_moe_block"};
+    static const char *const numbers[] = {"hidden_size_per_layer_input", "final_logit_softcapping", "num_experts"};
+    hunch_status st = HUNCH_OK;
+    for (int i = 0; !st && i < 3; i++) {
+        bool on = false, found;
+        double value = 0;
+        st = hn_source_bool(src, flags[i], &on, &found, err);
+        if (!st && on) st = hn_fail(err, HUNCH_REFUSED, "%s: %s is true: assistants are read without", hn_source_path(src), flags[i]);
+        if (!st) st = hn_source_f64(src, numbers[i], &value, &found, err);
+        if (!st && value != 0)
+            st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %g: assistants are read without", hn_source_path(src), numbers[i], value);
+    }
+    return st;
+}
+
+/* A folder's words that must have one of these values; they may be absent. */
+static hunch_status check_words(const hn_source *src, hunch_error *err) {
+    static const char *const words[][3] = {{"hidden_activation", "gelu_pytorch_tanh", "gelu_pytorch_tanh"},
+                                           {"rope_parameters.sliding_attention.rope_type", "default", "default"},
+                                           {"rope_parameters.full_attention.rope_type", "proportional", "default"}};
+    hunch_status st = HUNCH_OK;
+    for (int i = 0; !st && i < 3; i++) {
+        const char *said = words[i][1];
+        bool found;
+        st = hn_source_str(src, words[i][0], &said, NULL, &found, err);
+        if (!st && strcmp(said, words[i][1]) != 0 && strcmp(said, words[i][2]) != 0)
+            st = hn_fail(err, HUNCH_REFUSED, "%s: %s is \"%.40s\", expected %s", hn_source_path(src), words[i][0], said, words[i][1]);
+    }
+    const json_t *ahead = hn_source_config(src, "use_bidirectional_attention");
+    const char *word = json_string_value(ahead);
+    if (!st && ahead && !json_is_false(ahead) && !(word && !strcmp(word, "vision"))) /* of images, which it does not read */
+        st = hn_fail(err, HUNCH_REFUSED, "%s: use_bidirectional_attention is %.40s: assistants are read without", hn_source_path(src),
+                     word ? word : "true");
+    return st;
+}
+
+/* ---- keys ---------------------------------------------------------------------------------------------------------------- */
+
+/* In a GGUF a number, or one of each layer; those of a kind of layer are equal. */
+static hunch_status read_kv_heads(const hn_arch *a, const hn_source *src, shape *s, hunch_error *err) {
+    hn_dense_key_buf key;
+    const hn_key *one = hn_dense_key_of(&key, a->dense, "attention.head_count_kv", "num_key_value_heads", 1, 1024, NAN);
+    const hn_array *list = NULL;
+    int both = 0;
+    hunch_status st = HUNCH_OK;
+    if (hn_source_get_kind(src) == HN_SOURCE_GGUF && !hn_source_array(src, one->gguf, &list, NULL) && list) {
+        if (hn_array_is_strings(list) || hn_array_count(list) != (size_t)a->layers)
+            return hn_fail(err, HUNCH_REFUSED, "%s: %s: expected %d numbers", hn_source_path(src), one->gguf, a->layers);
+        for (int i = 0; !st && i < a->layers; i++) {
+            int *of = &s->kv_heads[a->layer[i].window > 0 ? OF_WINDOW : OF_FULL];
+            const double n = hn_array_number(list, (size_t)i);
+            if (!(n >= 1 && n <= 1024) || (*of > 0 && *of != (int)n))
+                st = hn_fail(err, HUNCH_REFUSED, "%s: %s: %g in layer %d, expected the same number of 1 to 1024 in all layers of a kind",
+                             hn_source_path(src), one->gguf, n, i);
+            *of = (int)n;
+        }
+        return st;
+    }
+    bool k_is_v = false, found;
+    st = hn_key_int(src, one, &both, err);
+    s->kv_heads[OF_FULL] = s->kv_heads[OF_WINDOW] = both;
+    if (st || hn_source_get_kind(src) == HN_SOURCE_GGUF) return st;
+    const hn_key global = {NULL, "num_global_key_value_heads", 1, 1024, both};
+    st = hn_source_bool(src, "attention_k_eq_v", &k_is_v, &found, err);
+    return st || !k_is_v ? st : hn_key_int(src, &global, &s->kv_heads[OF_FULL], err);
+}
+
+static hunch_status read_numbers(hn_arch *a, const hn_source *src, shape *s, hunch_error *err) {
+    const bool gguf = hn_source_get_kind(src) == HN_SOURCE_GGUF;
+    const struct {
+        const char *suffix, *hf;
+        double max;
+        int *out;
+    } sizes[] = {{"block_count", "num_hidden_layers", MOST_LAYERS, &a->layers},
+                 {"embedding_length", "hidden_size", 1 << 17, &a->hidden},
+                 {"feed_forward_length", "intermediate_size", 1 << 20, &s->ffn},
+                 {"attention.head_count", "num_attention_heads", 1024, &s->heads},
+                 {"attention.key_length_swa", "head_dim", HN_MAX_HEAD_DIM, &s->head_dim[OF_WINDOW]},
+                 {"attention.sliding_window", "sliding_window", 1 << 24, &s->window},
+                 {"context_length", "max_position_embeddings", 1 << 24, &a->context}};
+    hn_dense_key_buf key;
+    double eps = 0;
+    hunch_status st = HUNCH_OK;
+    for (size_t i = 0; !st && i < sizeof sizes / sizeof *sizes; i++)
+        st = hn_key_int(src, hn_dense_key_of(&key, a->dense, sizes[i].suffix, sizes[i].hf, 1, sizes[i].max, NAN), sizes[i].out, err);
+    const double usual = gguf ? (double)NAN : (double)s->head_dim[OF_WINDOW];
+    if (!st)
+        st = hn_key_int(src, hn_dense_key_of(&key, a->dense, "attention.key_length", "global_head_dim", 1, HN_MAX_HEAD_DIM, usual),
+                        &s->head_dim[OF_FULL], err);
+    if (!st)
+        st = hn_key_real(src, hn_dense_key_of(&key, a->dense, "attention.layer_norm_rms_epsilon", "rms_norm_eps", 1e-12, 1, NAN), &eps,
+                         err);
+    a->norm_eps = (float)eps;
+    return st;
+}
+
+/* All layers share keys and values, if it is said how many. */
+static hunch_status check_shared(const hn_arch *a, const hn_source *src, hunch_error *err) {
+    hn_dense_key_buf key;
+    const hn_key *k = hn_dense_key_of(&key, a->dense, "attention.shared_kv_layers", "num_kv_shared_layers", 0, 1 << 20, a->layers);
+    int shared = 0;
+    const hunch_status st = hn_key_int(src, k, &shared, err);
+    if (st || shared == a->layers) return st;
+    return hn_fail(err, HUNCH_REFUSED, "%s: %s is %d, expected all %d layers of an assistant", hn_source_path(src),
+                   hn_source_get_kind(src) == HN_SOURCE_GGUF ? k->gguf : k->hf, shared, a->layers);
+}
+
+static hunch_status read_bases(const hn_arch *a, const hn_source *src, shape *s, hunch_error *err) {
+    hn_dense_key_buf key;
+    const hn_key part = {NULL, "rope_parameters.full_attention.partial_rotary_factor", 0.01, 1, 1};
+    hunch_status st =
+        hn_key_real(src, hn_dense_key_of(&key, a->dense, "rope.freq_base", "rope_parameters.full_attention.rope_theta", 1, 1e12, 1e6),
+                    &s->theta[OF_FULL], err);
+    if (!st)
+        st = hn_key_real(src, hn_dense_key_of(&key, a->dense, "rope.freq_base_swa", "rope_parameters.sliding_attention.rope_theta", 1, 1e12,
+                                              1e4),
+                         &s->theta[OF_WINDOW], err);
+    return st || hn_source_get_kind(src) == HN_SOURCE_GGUF ? st : hn_key_real(src, &part, &s->part, err);
+}
+
+/* ---- layers --------------------------------------------------------------------------------------------------------------- */
+
+static hunch_status create_layers(hn_arch *a, const hn_source *src, const shape *s, hunch_error *err) {
+    hn_dense_key_buf key;
+    const hn_key *flags = hn_dense_key_of(&key, a->dense, "attention.sliding_window_pattern", NULL, 0, 0, NAN);
+    a->layer = hn_zalloc((size_t)a->layers, sizeof *a->layer);
+    if (!a->layer) return hn_fail_memory(err, "layer descriptions", (size_t)a->layers * sizeof *a->layer);
+    return hn_dense_windows(a, src, flags, s->window, err);
+}
+
+static hunch_status describe_layers(hn_arch *a, const hn_source *src, const shape *s, hunch_error *err) {
+    for (int i = 0; i < a->layers; i++) {
+        const int kind = a->layer[i].window > 0 ? OF_WINDOW : OF_FULL;
+        a->layer[i] = (hn_layer_desc){.mixer = HN_MIXER_ATTENTION, .heads = s->heads, .kv_heads = s->kv_heads[kind],
+                                      .head_dim = s->head_dim[kind], .window = a->layer[i].window, .attention_scale = 1, .qk_norm = true,
+                                      .kv_back = 1, .rotation = kind, .post_norms = true, .ffn = HN_FFN_GEGLU, .ffn_width = s->ffn,
+                                      .scaled = true};
+        if (s->heads % s->kv_heads[kind] || s->head_dim[kind] % 2)
+            return hn_fail(err, HUNCH_REFUSED,
+                           "%s: %d heads of %d numbers do not share %d key heads: expected an even size, and a multiple",
+                           hn_source_path(src), s->heads, s->head_dim[kind], s->kv_heads[kind]);
+    }
+    return HUNCH_OK;
+}
+
+/* In a GGUF divisors: 1 of the pairs that are rotated, the first ones. */
+static hunch_status read_part(hn_source *src, shape *s, hunch_error *err) {
+    const hn_tensor *t = hn_source_take(src, "rope_freqs.weight");
+    const int half = s->head_dim[OF_FULL] / 2;
+    int pairs = 0;
+    hunch_status st = HUNCH_OK;
+    if (!t) return HUNCH_OK;
+    if (!t->known || t->dtype != HN_F32 || t->n_dims != 1 || t->dims[0] != (uint64_t)half)
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: expected F32 [%d]", hn_source_path(src), t->name, half);
+    for (int i = 0; !st && i < half; i++) {
+        float d = 0;
+        st = hn_source_read(src, t, (size_t)i * sizeof d, sizeof d, &d, err);
+        const bool rotated = d == 1;
+        if (!st && (!(rotated || (double)d >= LEFT) || (rotated && pairs < i)))
+            st = hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: value %g of pair %d, expected 1 of the first pairs, %g or more of the others",
+                         hn_source_path(src), t->name, (double)d, i, LEFT);
+        pairs += rotated;
+    }
+    s->part = (double)pairs / half;
+    return st;
+}
+
+/* The index is the kind of layer. Without a list of the pairs that are rotated they are the target's, or the usual quarter. */
+static hunch_status add_rotations(hn_arch *a, const shape *s, const hn_rotation *of_target, hunch_error *err) {
+    const int dims = s->head_dim[OF_FULL];
+    const bool target_part = of_target && of_target->scaling.kind == HN_SCALING_PART;
+    double part = s->part;
+    if (!(part > 0)) part = !of_target ? 0.25 : target_part ? 2.0 * of_target->scaling.pairs / of_target->dims : 1;
+    const hn_scaling full = {.kind = part < 1 ? HN_SCALING_PART : HN_SCALING_NONE,
+                             .theta = s->theta[OF_FULL],
+                             .factor = 1,
+                             .pairs = (int)(dims * part / 2)},
+                     window = {.theta = s->theta[OF_WINDOW], .factor = 1};
+    const hunch_status st = hn_rope_add(a, dims, &full, err);
+    return st ? st : hn_rope_add(a, s->head_dim[OF_WINDOW], &window, err);
+}
+
+/* ---- the target's layers --------------------------------------------------------------------------------------------------- */
+
+/* The last layer of a kind that has keys and values of its own; -1: none. */
+static int last_owner(const hn_arch *target, bool window) {
+    int last = -1;
+    for (int i = 0; i < target->layers; i++) {
+        const hn_layer_desc *l = &target->layer[i];
+        if (l->mixer == HN_MIXER_ATTENTION && l->kv_back == 0 && (l->window > 0) == window) last = i;
+    }
+    return last;
+}
+
+static hunch_status check_number(const hn_source *src, const char *what, int said, int wanted, int layer, hunch_error *err) {
+    return said == wanted ? HUNCH_OK
+                          : hn_fail(err, HUNCH_REFUSED, "%s: %s of %d, expected the %d of layer %d of this target", hn_source_path(src),
+                                    what, said, wanted, layer);
+}
+
+/* The same frequencies as the target's keys have. */
+static hunch_status check_rotation(const hn_arch *a, const hn_source *src, const hn_rotation *own, const hn_rotation *of,
+                                   hunch_error *err) {
+    for (int i = 0; i < own->dims / 2; i++)
+        if (own->dims != of->dims || !(fabs(own->freq[i] - of->freq[i]) <= 1e-6 * own->freq[0]))
+            return hn_fail(err, HUNCH_REFUSED,
+                           "%s: the rotation of %s layers turns pair %d by %g a position, expected the %g of this target's keys",
+                           hn_source_path(src), own == &a->rotation[OF_FULL] ? "full" : "sliding", i, own->freq[i],
+                           own->dims == of->dims ? of->freq[i] : 0);
+    return HUNCH_OK;
+}
+
+static hunch_status find_layer(const hn_arch *a, const hn_source *src, const shape *s, const hn_arch *target, int kind, int *layer,
+                               hunch_error *err) {
+    *layer = last_owner(target, kind == OF_WINDOW);
+    if (*layer < 0)
+        return hn_fail(err, HUNCH_REFUSED, "%s: layers with%s a window, expected a target that has such layers", hn_source_path(src),
+                       kind == OF_WINDOW ? "" : "out");
+    const hn_layer_desc *l = &target->layer[*layer];
+    hunch_status st = check_number(src, "key heads", s->kv_heads[kind], l->kv_heads, *layer, err);
+    if (!st) st = check_number(src, "heads", s->head_dim[kind], l->head_dim, *layer, err);
+    if (!st && kind == OF_WINDOW) st = check_number(src, "a window", s->window, l->window, *layer, err);
+    if (!st && l->rotation == HN_NO_ROTATION)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: rotated queries, and layer %d of this target has none", hn_source_path(src), *layer);
+    return st ? st : check_rotation(a, src, &a->rotation[kind], &target->rotation[l->rotation], err);
+}
+
+static hunch_status find_layers(hn_arch *a, const hn_source *src, const shape *s, const hn_arch *target, hunch_error *err) {
+    hn_borrowed_desc *d = &a->draft_head.rows.borrowed;
+    hunch_status st = HUNCH_OK;
+    for (int i = 0; !st && i < a->layers && target->layer; i++) { /* without a target it is not known, as when a folder is converted */
+        const bool window = a->layer[i].window > 0;
+        st = find_layer(a, src, s, target, window ? OF_WINDOW : OF_FULL, window ? &d->window_layer : &d->full_layer, err);
+    }
+    return st;
+}
+
+/* ---- its other sizes -------------------------------------------------------------------------------------------------------- */
+
+/* The width of the target's states, and its tokens. */
+static hunch_status check_target(hn_arch *a, const hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
+    hn_input_stage *in = &a->draft_head.input;
+    const hn_tensor *output = hn_head_find_tensor(src, names, HN_HEAD_OUTPUT);
+    char name[128];
+    const char *key;
+    uint64_t width = (uint64_t)target->hidden, tokens;
+    hunch_status st = hn_head_u64(src, HN_HEAD_KEY_TARGET_WIDTH, &width, &key, err);
+    if (st) return st;
+    if (width != (uint64_t)target->hidden)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected the %d of this target", hn_source_path(src), key,
+                       (unsigned long long)width, target->hidden);
+    if (!output || output->n_dims != 2)
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: expected one of %d inputs, an output for each token", hn_source_path(src),
+                       hn_head_name(names, HN_HEAD_OUTPUT, 0, name), a->hidden);
+    if (output->dims[1] != (uint64_t)target->vocab)
+        return hn_fail(err, HUNCH_REFUSED, "%s: an output of %llu tokens, expected the %d of this target", hn_source_path(src),
+                       (unsigned long long)output->dims[1], target->vocab);
+    tokens = (uint64_t)target->vocab;
+    st = hn_head_u64(src, HN_HEAD_KEY_TOKENS, &tokens, &key, err);
+    if (!st && tokens != (uint64_t)target->vocab)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected the %d of this target", hn_source_path(src), key,
+                     (unsigned long long)tokens, target->vocab);
+    a->vocab = target->vocab;
+    in->feature_width = target->hidden;
+    in->embeddings = target->vocab;
+    return st;
+}
+
+static void set_stages(hn_arch *a) {
+    hn_head_desc *d = &a->draft_head;
+    d->input.stream = HN_STREAM_JOINT;
+    d->input.features = 1;
+    d->input.joint.scaled = true;
+    d->rows.kind = HN_ROWS_BORROWED;
+    d->output.norm = HN_NORM_CARRIED;
+    d->output.own = true;
+}
+
+hunch_status hn_head_read_assistant(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
+    const bool folder = hn_source_get_kind(src) == HN_SOURCE_HF;
+    shape s = {0};
+    hunch_status st = hn_head_find_family(src, &a->dense, err);
+    a->files.form = hn_source_get_kind(src);
+    if (!st && folder) st = refuse_flags(src, err);
+    if (!st && folder) st = check_words(src, err);
+    if (!st) st = read_numbers(a, src, &s, err);
+    if (!st) st = create_layers(a, src, &s, err);
+    if (!st) st = read_kv_heads(a, src, &s, err);
+    if (!st) st = check_shared(a, src, err);
+    if (!st) st = read_bases(a, src, &s, err);
+    if (!st && !folder) st = read_part(src, &s, err);
+    if (!st) st = describe_layers(a, src, &s, err);
+    const int full = st || !target->layer ? -1 : last_owner(target, false);
+    if (!st) st = add_rotations(a, &s, full >= 0 ? &target->rotation[target->layer[full].rotation] : NULL, err);
+    if (st) return st;
+    a->embed_scale = a->residual_scale = a->logit_scale = 1;
+    set_stages(a);
+    st = check_target(a, src, names, target, err);
+    if (!st) st = find_layers(a, src, &s, target, err);
+    return st ? st : hn_head_read_clusters(a, src, names, err);
+}
