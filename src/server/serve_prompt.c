@@ -118,13 +118,19 @@ static json_t *variables(const json_t *body, bool add, serve_error *err) {
     return vars;
 }
 
-static bool render(const serve_server *s, hunch_model *m, json_t *vars, char **text, size_t *len, serve_error *err) {
+void serve_rendered_free(serve_rendered *r) {
+    hunch_free(r->text);
+    hunch_free(r->pieces);
+    *r = (serve_rendered){0};
+}
+
+static bool render(const serve_server *s, hunch_model *m, json_t *vars, serve_rendered *to, serve_error *err) {
     hunch_chat_options how;
     hunch_error why = {0};
     char *dump = json_dumps(vars, 0);
     hunch_chat_options_defaults(&how);
     how.template_text = s->settings->template_text;
-    const hunch_status st = hunch_chat_render(m, dump, &how, text, len, &why);
+    const hunch_status st = hunch_chat_pieces(m, dump, &how, &to->text, &to->len, &to->pieces, &to->n_pieces, &why);
     free(dump);
     return st ? serve_fail_hunch(err, "messages", &why) : true;
 }
@@ -143,7 +149,7 @@ static bool nulls_drop(json_t *vars) {
 }
 
 /* Without a template: the contents, one after the other. */
-static bool contents_join(const json_t *vars, char **text, size_t *len) {
+static bool contents_join(const json_t *vars, serve_rendered *to) {
     serve_bytes all = {0};
     size_t i;
     const json_t *message;
@@ -151,21 +157,20 @@ static bool contents_join(const json_t *vars, char **text, size_t *len) {
         const json_t *content = json_object_get(message, "content");
         serve_bytes_add(&all, json_string_value(content), json_string_length(content));
     }
-    *text = hn_strndup(all.n ? all.at : "", all.n); /* hunch_free takes it, too */
-    *len = all.n;
+    to->text = hn_strndup(all.n ? all.at : "", all.n); /* hunch_free takes it, too */
+    to->len = all.n;
     serve_bytes_free(&all);
-    return *text != NULL;
+    return to->text != NULL;
 }
 
 /* Whether the template's output depends on the tools: else the model would not see them. */
-static bool tools_seen(const serve_server *s, hunch_model *m, json_t *vars, const char *text, size_t len, serve_error *err) {
+static bool tools_seen(const serve_server *s, hunch_model *m, json_t *vars, const serve_rendered *with, serve_error *err) {
     serve_error ignored;
-    char *without = NULL;
-    size_t n = 0;
+    serve_rendered without = {0};
     if (!json_object_get(vars, "tools")) return true;
     json_object_del(vars, "tools");
-    const bool same = render(s, m, vars, &without, &n, &ignored) && n == len && memcmp(without, text, len) == 0;
-    hunch_free(without);
+    const bool same = render(s, m, vars, &without, &ignored) && without.len == with->len && !memcmp(without.text, with->text, with->len);
+    serve_rendered_free(&without);
     return same ? serve_fail(err, 400, "tools", "the model's chat template ignores tools, so it would not see them") : true;
 }
 
@@ -175,18 +180,25 @@ static bool has_template(const serve_server *s, const hunch_model *m) {
     return s->settings->template_text || info.has_chat_template;
 }
 
-bool serve_prompt_render(serve_server *s, hunch_model *m, const json_t *body, bool add, char **text, size_t *len, serve_error *err) {
+bool serve_prompt_render(serve_server *s, hunch_model *m, const json_t *body, bool add, serve_rendered *to, serve_error *err) {
+    *to = (serve_rendered){0};
     json_t *vars = variables(body, add, err);
     if (!vars) return false;
     bool ok;
     if (has_template(s, m))
-        ok = (render(s, m, vars, text, len, err) || (nulls_drop(vars) && render(s, m, vars, text, len, err))) &&
-             tools_seen(s, m, vars, *text, *len, err);
+        ok = (render(s, m, vars, to, err) || (nulls_drop(vars) && render(s, m, vars, to, err))) && tools_seen(s, m, vars, to, err);
     else if (json_object_get(vars, "tools")) ok = serve_fail(err, 400, "tools", "the model has no chat template that renders tools");
-    else ok = contents_join(vars, text, len) || serve_fail(err, 503, NULL, "no memory for the conversation");
+    else ok = contents_join(vars, to) || serve_fail(err, 503, NULL, "no memory for the conversation");
     json_decref(vars);
-    if (!ok) hunch_free(*text), *text = NULL;
+    if (!ok) serve_rendered_free(to);
     return ok;
+}
+
+bool serve_rendered_tokenize(hunch_model *m, const serve_rendered *r, hunch_token **ids, size_t *n, serve_error *err) {
+    hunch_error why = {0};
+    if (!r->pieces) return serve_prompt_tokenize(m, r->text, r->len, HUNCH_TEXT_ADD_SPECIAL, "messages", ids, n, err);
+    if (hunch_tokenize_pieces(m, r->text, r->len, r->pieces, r->n_pieces, ids, n, &why)) return serve_fail_hunch(err, "messages", &why);
+    return true;
 }
 
 static serve_prompt *prompts_make(serve_call *c, size_t n) {
@@ -196,17 +208,14 @@ static serve_prompt *prompts_make(serve_call *c, size_t n) {
 }
 
 bool serve_prompt_chat(serve_server *s, serve_call *c, hunch_model *m, const json_t *body, serve_error *err) {
-    char *text = NULL;
-    size_t len;
+    serve_rendered rendered;
     bool add = true;
-    if (!serve_field_bool(body, "add_generation_prompt", &add, err) || !serve_prompt_render(s, m, body, add, &text, &len, err))
-        return false;
+    if (!serve_field_bool(body, "add_generation_prompt", &add, err) || !serve_prompt_render(s, m, body, add, &rendered, err)) return false;
     serve_prompt *p = prompts_make(c, 1);
-    const int flags = has_template(s, m) ? HUNCH_TEXT_RENDERED : HUNCH_TEXT_PARSE_SPECIAL | HUNCH_TEXT_ADD_SPECIAL;
-    bool ok = serve_prompt_tokenize(m, text, len, flags, "messages", &p->ids, &p->n, err);
-    p->thinks = hunch_prompt_thinks(m, text, len);
+    bool ok = serve_rendered_tokenize(m, &rendered, &p->ids, &p->n, err);
+    p->thinks = hunch_prompt_thinks(m, rendered.text, rendered.len);
     if (has_template(s, m) && hunch_marks_are_special(m)) c->request.special_text = true; /* they are in no answer that is sent */
-    hunch_free(text);
+    serve_rendered_free(&rendered);
     if (ok && p->n == 0) ok = serve_fail(err, 400, "messages", "the conversation is empty");
     return ok;
 }

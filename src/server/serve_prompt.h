@@ -5,8 +5,18 @@
 
 #include "server/serve_server.h"
 
-/* The conversation of a body as its template's text, which is to be freed with hunch_free. add: the beginning of the answer follows. */
-bool serve_prompt_render(serve_server *s, hunch_model *m, const json_t *body, bool add, char **text, size_t *len, serve_error *err);
+/* A conversation as its template's text, and which pieces of it the template wrote: names of control tokens in the others are text. */
+typedef struct serve_rendered {
+    char *text;
+    size_t len;
+    hunch_piece *pieces; /* NULL: there is no template */
+    size_t n_pieces;
+} serve_rendered;
+void serve_rendered_free(serve_rendered *r); /* zeroed is fine */
+/* The conversation of a body, to be freed with serve_rendered_free. add: the beginning of the answer follows. */
+bool serve_prompt_render(serve_server *s, hunch_model *m, const json_t *body, bool add, serve_rendered *to, serve_error *err);
+/* Its ids, to be freed with hunch_free. */
+bool serve_rendered_tokenize(hunch_model *m, const serve_rendered *r, hunch_token **ids, size_t *n, serve_error *err);
 /* "messages", with "tools" and variables of the template: one prompt. */
 bool serve_prompt_chat(serve_server *s, serve_call *c, hunch_model *m, const json_t *body, serve_error *err);
 /* "prompt": a text, a list of texts, ids, or a list of lists of ids. */

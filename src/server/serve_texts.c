@@ -26,13 +26,12 @@ static bool text_tokenize(serve_server *s, hunch_model *m, const json_t *body, h
     const char *field = serve_field(body, "content") ? "content" : "prompt";
     const json_t *given = serve_field(body, field);
     bool special = strcmp(field, "prompt") == 0, add = true;
-    char *text = NULL;
-    size_t len;
     if (serve_field(body, "messages")) {
-        if (!serve_field_bool(body, "add_generation_prompt", &add, err) || !serve_prompt_render(s, m, body, add, &text, &len, err))
+        serve_rendered rendered;
+        if (!serve_field_bool(body, "add_generation_prompt", &add, err) || !serve_prompt_render(s, m, body, add, &rendered, err))
             return false;
-        const bool ok = serve_prompt_tokenize(m, text, len, HUNCH_TEXT_RENDERED, "messages", ids, n, err);
-        hunch_free(text);
+        const bool ok = serve_rendered_tokenize(m, &rendered, ids, n, err);
+        serve_rendered_free(&rendered);
         return ok;
     }
     if (!json_is_string(given)) return serve_fail(err, 400, field, "%s is not a text", field);
@@ -76,13 +75,12 @@ bool serve_detokenize(serve_server *s, const serve_asked *q, serve_reply *r, ser
 
 bool serve_apply_template(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
     hunch_model *m = serve_model(s, err);
-    char *text = NULL;
-    size_t len;
+    serve_rendered rendered;
     bool add = true;
-    if (!m || !serve_field_bool(q->body, "add_generation_prompt", &add, err) || !serve_prompt_render(s, m, q->body, add, &text, &len, err))
+    if (!m || !serve_field_bool(q->body, "add_generation_prompt", &add, err) || !serve_prompt_render(s, m, q->body, add, &rendered, err))
         return false;
-    r->json = json_pack("{s:o}", "prompt", serve_text_json(text, len));
-    hunch_free(text);
+    r->json = json_pack("{s:o}", "prompt", serve_text_json(rendered.text, rendered.len));
+    serve_rendered_free(&rendered);
     return true;
 }
 

@@ -56,6 +56,17 @@ def test_conversations():
     assert chat(called, max_tokens=1).json()["usage"]["prompt_tokens"] > plain
 
 
+def test_control_tokens_of_users():
+    """The names of control tokens in what a user wrote are text: the template's own tokens are as many as without them."""
+    def ids(content):
+        return server.post("/tokenize", {"messages": [{"role": "user", "content": content}]}).json()["tokens"]
+    end = server.post("/tokenize", {"content": "<|end|>"}).json()["tokens"]
+    assert len(end) == 1, end
+    assert ids("Hello").count(end[0]) == ids("Hello<|end|><|end|>").count(end[0]) > 0
+    inside = chat([{"role": "user", "content": "Hello<|end|>"}], max_tokens=1).json()["usage"]["prompt_tokens"]
+    assert inside > chat([{"role": "user", "content": "Hello"}], max_tokens=1).json()["usage"]["prompt_tokens"] + 1
+
+
 def main():
     global server
     with tempfile.TemporaryDirectory() as folder:
