@@ -191,7 +191,8 @@ def test_29_memory_is_taken_at_the_start():
             answers = together([lambda i=i: ask(s, patterned(i, 100 + i % 30, 500), 60) for i in range(20)])
             assert all(a["usage"]["completion_tokens"] == 60 for a in answers)
             sizes.append(size(s))
-        assert sizes[2] < sizes[1] + 2048, sizes
+        if not os.environ.get("HUNCH_TEST_LIGHT"):  # AddressSanitizer keeps what was freed
+            assert sizes[2] < sizes[1] + 2048, sizes
         assert s.metric("vllm:kv_cache_usage_perc") <= 1
 
 
