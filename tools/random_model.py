@@ -12,6 +12,8 @@ import argparse
 import gguf
 import numpy as np
 
+import random_targets
+
 SHAPES = {  # layers, hidden, ffn, heads, kv heads, head size, vocabulary
     "qwen3-0.6b": (28, 1024, 3072, 16, 8, 128, 151936),
     "qwen3-1.7b": (28, 2048, 6144, 16, 8, 128, 151936),
@@ -127,6 +129,8 @@ def kind_of(mix, name, i, layers, cols):
 
 
 def kind_of_name(mix, name, i, layers):
+    if name == "per_layer_model_proj":
+        return "BF16"
     if mix == "MXFP4_MOE":
         return "MXFP4" if name.endswith("_exps") else "Q8_0"
     if mix != "Q4_K_M":
@@ -228,17 +232,55 @@ def expert_parts(shape, family):
     return numbers, matrices, vectors
 
 
+def write(w, mix, layers, todo, vectors):
+    """The file: keys are set."""
+    made = Blocks()
+    for name, values in vectors:
+        w.add_tensor(name, values.astype(np.float32))
+    for full, name, rows, cols, i in todo:
+        kind = kind_of(mix, name, i, layers, cols)
+        raw = T[kind]
+        per, size = gguf.GGML_QUANT_SIZES[raw]
+        shape, count = list(rows) if isinstance(rows, tuple) else [rows], int(np.prod(rows))
+        w.add_tensor_info(full, shape + [cols // per * size if kind not in ("F32", "F16") else cols],
+                          np.dtype(np.uint8 if kind not in ("F32", "F16") else kind.lower().replace("f", "float")),
+                          count * cols // per * size, raw_dtype=raw)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_ti_data_to_file()
+    for name, values in vectors:
+        w.write_tensor_data(values.astype(np.float32))
+    for full, name, rows, cols, i in todo:
+        w.write_tensor_data(made.matrix(kind_of(mix, name, i, layers, cols), int(np.prod(rows)), cols))
+    w.close()
+
+
+def write_target(a):
+    """A shape of random_targets.py."""
+    found = random_targets.find(a.shape, not a.no_block)
+    if not found:
+        return False
+    family, keys, todo, vectors = found
+    w = gguf.GGUFWriter(a.out, family, use_temp_file=False)
+    w.add_name(f"random {a.shape} {a.type}")
+    random_targets.put_keys(w, family, keys)
+    write(w, a.type, keys["block_count"], todo, vectors)
+    return True
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("shape", choices=sorted(SHAPES) + sorted(HYBRIDS) + sorted(MIXED) + sorted(EXPERTS))
+    p.add_argument("shape", choices=sorted(SHAPES) + sorted(HYBRIDS) + sorted(MIXED) + sorted(EXPERTS) +
+                   [s for shapes, _ in random_targets.FAMILIES.values() for s in sorted(shapes)])
     p.add_argument("type", choices=sorted(BLOCKS) + ["F32", "F16", "BF16", "Q4_K_M", "MXFP4_MOE"])
     p.add_argument("out")
     p.add_argument("--no-block", action="store_true", 
-                   help="of a hybrid: without its block of multi-token prediction, for programs that cannot read it")
+                   help="without its block of multi-token prediction, for programs that cannot read it")
     a = p.parse_args()
+    if write_target(a):
+        return
     hybrid, experts = HYBRIDS.get(a.shape) or MIXED.get(a.shape), EXPERTS.get(a.shape)
     layers, hidden, ffn, heads, kv, dim, vocab = SHAPES.get(a.shape) or (hybrid or experts)[:7]
-    made = Blocks()
     hybrids = "qwen3next" if "next" in a.shape else "qwen35moe" if a.shape in MIXED else "qwen35"
     family = hybrids if hybrid else "qwen3" if a.shape.startswith("qwen3") else "glm4moe" if a.shape.startswith("glm") else "gpt-oss" if a.shape.startswith("gpt-oss") else "llama"
     if experts and family == "qwen3":
@@ -283,24 +325,7 @@ def main():
         if family in ("qwen35", "qwen35moe"):  # by which of three positions parts of a head turn: of a text they are one
             half = dim // 8
             w.add_array(f"{family}.rope.dimension_sections", [(half + 2) // 3, (half + 1) // 3, half // 3, 0])
-    for name, values in vectors:
-        w.add_tensor(name, values.astype(np.float32))
-    for full, name, rows, cols, i in todo:
-        kind = kind_of(a.type, name, i, layers, cols)
-        raw = T[kind]
-        per, size = gguf.GGML_QUANT_SIZES[raw]
-        shape, count = list(rows) if isinstance(rows, tuple) else [rows], int(np.prod(rows))
-        w.add_tensor_info(full, shape + [cols // per * size if kind not in ("F32", "F16") else cols],
-                          np.dtype(np.uint8 if kind not in ("F32", "F16") else kind.lower().replace("f", "float")),
-                          count * cols // per * size, raw_dtype=raw)
-    w.write_header_to_file()
-    w.write_kv_data_to_file()
-    w.write_ti_data_to_file()
-    for name, values in vectors:
-        w.write_tensor_data(values.astype(np.float32))
-    for full, name, rows, cols, i in todo:
-        w.write_tensor_data(made.matrix(kind_of(a.type, name, i, layers, cols), int(np.prod(rows)), cols))
-    w.close()
+    write(w, a.type, layers, todo, vectors)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@
 
 #include "engine/engine.h"
 #include "golden/golden.h"
-#include "format/bytes_for_tests.h"
+#include "model/folder_for_tests.h"
 
 enum { MOST_TEXT = 256, VOCAB = 512, DEPTH = 6, ROUND = 4 };
 
@@ -152,7 +152,17 @@ static void test_ggufs(void **state) {
     }
 }
 
+/* transformers 5 saves the heads of full layers under another key. */
+static void test_saved_again(void **state) {
+    (void)state;
+    char spec[600];
+    folder_write_changed("gemma4-keqv-assistant", "\"global_head_dim\": 32",
+                         "\"per_layer_config\": {\"3\": {\"head_dim\": 32, \"num_key_value_heads\": 1}}");
+    snprintf(spec, sizeof spec, "%s,depth=6", test_path("changed"));
+    check_pair(1, data_path(pairs[1][0]), spec);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_folders), cmocka_unit_test(test_ggufs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_folders), cmocka_unit_test(test_saved_again), cmocka_unit_test(test_ggufs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -341,4 +341,13 @@ hunch_status hn_rope_add(hn_arch *a, int dims, const hn_scaling *s, hunch_error 
 /* Adds a copy of another description's rotation. */
 hunch_status hn_rope_add_copy(hn_arch *a, const hn_rotation *from, hunch_error *err);
 double hn_rope_usual_amplitude(const hn_scaling *s);
+
+/* Of Gemma 4's layers with full attention, and of those with a window. */
+typedef struct hn_kinds_of_heads {
+    int dim[2], kv_heads[2];
+} hn_kinds_of_heads;
+/* Reads per_layer_config, in which transformers 5 writes what layers have of their own, if a folder has it; it replaces
+ * global_head_dim and num_global_key_value_heads. The layers' windows are set. */
+hunch_status hn_gemma4_own_sizes(const hn_arch *a, const hn_source *src, int usual_dim, int usual_heads, hn_kinds_of_heads *h,
+                                 hunch_error *err);
 #endif

@@ -22,12 +22,51 @@ static bool is_gguf(const hn_source *src) {
 
 /* ---- heads -------------------------------------------------------------------------------------------------------------- */
 
-/* The sizes of the heads of layers with full attention, and with a window. */
-typedef struct head_sizes {
-    int dim[2], kv_heads[2];
-} head_sizes;
+static hunch_status check_own_keys(const hn_source *src, int layer, const json_t *own, hunch_error *err) {
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)own, key, value) {
+        if (strcmp(key, "head_dim") && strcmp(key, "num_key_value_heads"))
+            return hn_fail(err, HUNCH_REFUSED, "%s: per_layer_config.%d.%.40s: expected head_dim and num_key_value_heads alone",
+                           hn_source_path(src), layer, key);
+    }
+    return HUNCH_OK;
+}
 
-static hunch_status read_head_sizes(const hn_arch *a, const hn_source *src, bool v_is_k, head_sizes *h, hunch_error *err) {
+/* A layer's own sizes, or the usual ones. */
+static hunch_status own_sizes_of(const hn_source *src, int layer, int usual_dim, int usual_heads, int *dim, int *heads,
+                                 hunch_error *err) {
+    char at[40], dim_at[80], heads_at[80];
+    snprintf(at, sizeof at, "per_layer_config.%d", layer);
+    snprintf(dim_at, sizeof dim_at, "%s.head_dim", at);
+    snprintf(heads_at, sizeof heads_at, "%s.num_key_value_heads", at);
+    const hn_key dims = {NULL, dim_at, 2, MOST_HEAD, usual_dim}, few = {NULL, heads_at, 1, 1024, usual_heads};
+    hunch_status st = check_own_keys(src, layer, hn_source_config(src, at), err);
+    if (!st) st = hn_key_int(src, &dims, dim, err);
+    return st ? st : hn_key_int(src, &few, heads, err);
+}
+
+hunch_status hn_gemma4_own_sizes(const hn_arch *a, const hn_source *src, int usual_dim, int usual_heads, hn_kinds_of_heads *h,
+                                 hunch_error *err) {
+    const bool described = json_is_object(hn_source_config(src, "per_layer_config"));
+    bool seen[2] = {false, false};
+    for (int i = 0; described && i < a->layers; i++) {
+        const int kind = a->layer[i].window > 0 ? OF_LOCAL : OF_FULL;
+        int dim = 0, heads = 0;
+        const hunch_status st = own_sizes_of(src, i, usual_dim, usual_heads, &dim, &heads, err);
+        if (st) return st;
+        if (seen[kind] && (dim != h->dim[kind] || heads != h->kv_heads[kind]))
+            return hn_fail(err, HUNCH_REFUSED,
+                           "%s: per_layer_config: layer %d has %d key heads of %d, expected the %d of %d of other layers of its kind",
+                           hn_source_path(src), i, heads, dim, h->kv_heads[kind], h->dim[kind]);
+        seen[kind] = true;
+        h->dim[kind] = dim;
+        h->kv_heads[kind] = heads;
+    }
+    return HUNCH_OK;
+}
+
+static hunch_status read_head_sizes(const hn_arch *a, const hn_source *src, bool v_is_k, hn_kinds_of_heads *h, hunch_error *err) {
     const bool gguf = is_gguf(src);
     const hn_layer_desc *l = &a->layer[0];
     const hn_key other = {KEY("attention.key_length_swa"), "global_head_dim", 2, MOST_HEAD, gguf ? (double)NAN : USUAL_FULL_HEAD},
@@ -39,6 +78,7 @@ static hunch_status read_head_sizes(const hn_arch *a, const hn_source *src, bool
     hunch_status st = hn_key_int(src, &other, &h->dim[gguf ? OF_LOCAL : OF_FULL], err);
     if (!st && gguf) st = hn_key_int(src, &value, &values, err);
     if (!st && v_is_k) st = hn_key_int(src, &few, &h->kv_heads[OF_FULL], err);
+    if (!st) st = hn_gemma4_own_sizes(a, src, l->head_dim, l->kv_heads, h, err);
     if (!st && (h->dim[OF_FULL] % 2 || h->dim[OF_LOCAL] % 2 || (gguf && values != h->dim[OF_LOCAL])))
         st = hn_fail(err, HUNCH_REFUSED, "%s: heads of %d and %d (values %d): expected even and equal sizes", hn_source_path(src),
                      h->dim[OF_FULL], h->dim[OF_LOCAL], gguf ? values : h->dim[OF_LOCAL]);
@@ -51,7 +91,7 @@ static hunch_status read_heads(hn_arch *a, const hn_source *src, bool v_is_k, hu
     const hn_key window = {KEY("attention.sliding_window"), "sliding_window", 1, 1 << 24, gguf ? (double)NAN : USUAL_WINDOW},
                  period = {PATTERN, NULL, 1, 1024, USUAL_PERIOD};
     hn_layer_desc *last = &a->layer[a->layers - 1];
-    head_sizes h;
+    hn_kinds_of_heads h;
     int rows = 0;
     hunch_status st = hn_key_int(src, &window, &rows, err);
     if (!st) st = hn_dense_windows(a, src, &period, rows, err);

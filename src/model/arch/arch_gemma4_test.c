@@ -44,6 +44,12 @@ static void test_refused(void **state) {
         {K_IS_V, "\"num_global_key_value_heads\": 1", "\"num_global_key_value_heads\": 3", "layer 5: 4 heads do not share 3 key heads"},
         {K_IS_V, "\"full_attention\"\n", "\"sliding_attention\"\n", "the last layer has a window, expected full attention"},
         {K_IS_V, "\"full_attention\"\n", "\"linear_attention\"\n", "layer_types"},
+        {K_IS_V, "\"num_global_key_value_heads\": 1", "\"per_layer_config\": {\"5\": {\"sliding_window\": 3}}",
+         "per_layer_config.5.sliding_window: expected head_dim and num_key_value_heads alone"},
+        {K_IS_V, "\"num_global_key_value_heads\": 1", "\"per_layer_config\": {\"1\": {\"head_dim\": 8}}",
+         "layer 1 has 2 key heads of 8, expected the 2 of 16 of other layers of its kind"},
+        {K_IS_V, "\"num_global_key_value_heads\": 1", "\"per_layer_config\": {\"5\": {\"num_key_value_heads\": 3}}",
+         "layer 5: 4 heads do not share 3 key heads"},
         {MIXTURE, "\"num_experts\": 8", "\"num_experts\": null", "num_experts is missing"},
         {MIXTURE, "\"top_k_experts\": 2", "\"top_k_experts\": 9", "rows use 9 of 8 experts"},
         {MIXTURE, "\"top_k_experts\": 2", "\"other\": 2", "top_k_experts is missing"},
@@ -86,6 +92,13 @@ static void test_read(void **state) {
     hn_arch_fini(&a);
     a = read_as(K_IS_V, "\"num_global_key_value_heads\": 1", "\"num_global_key_value_heads\": null");
     assert_true(a.layer[5].v_is_k && !a.layer[4].v_is_k && a.layer[5].kv_heads == 2 && a.layer[0].token_input == 0);
+    hn_arch_fini(&a);
+    a = read_as(K_IS_V, "\"num_global_key_value_heads\": 1", "\"per_layer_config\": {\"5\": {\"head_dim\": 24, \"num_key_value_heads\": 4}}");
+    assert_true(a.layer[5].head_dim == 24 && a.layer[5].kv_heads == 4 && a.layer[4].head_dim == 16 && a.layer[4].kv_heads == 2);
+    assert_true(a.rotation[0].dims == 24 && a.rotation[1].dims == 16);
+    hn_arch_fini(&a);
+    a = read_as(K_IS_V, "\"num_global_key_value_heads\": 1", "\"per_layer_config\": {}"); /* the usual ones, whatever other keys say */
+    assert_true(a.layer[5].head_dim == 16 && a.layer[5].kv_heads == 2);
     hn_arch_fini(&a);
     a = read_as(K_IS_V, "\"layer_types\"", "\"other\""); /* every sixth, and the last */
     assert_true(a.layer[5].window == 0 && a.layer[4].window == 16 && a.layer[0].window == 16);

@@ -8,12 +8,14 @@
 #include "base/mem.h"
 #include "model/head/head.h"
 
-enum { MOST_LAYERS = 16, OF_FULL = 0, OF_WINDOW = 1 };
+enum { MOST_LAYERS = 16, OF_FULL = 0, OF_WINDOW = 1, USUAL_FULL_HEAD = 512 };
 static const double LEFT = 1e29; /* from this divisor of a frequency on, a pair is not rotated */
+static const double USUAL_PART = 0.25;
 
 /* By kind of layer, as the arrays below. */
 typedef struct shape {
-    int kv_heads[2], head_dim[2], window, heads, ffn;
+    hn_kinds_of_heads kinds;
+    int window, heads, ffn;
     double theta[2], part; /* part: of the full layers' heads that is rotated; 0: not known */
 } shape;
 
@@ -69,7 +71,7 @@ static hunch_status read_kv_heads(const hn_arch *a, const hn_source *src, shape 
         if (hn_array_is_strings(list) || hn_array_count(list) != (size_t)a->layers)
             return hn_fail(err, HUNCH_REFUSED, "%s: %s: expected %d numbers", hn_source_path(src), one->gguf, a->layers);
         for (int i = 0; !st && i < a->layers; i++) {
-            int *of = &s->kv_heads[a->layer[i].window > 0 ? OF_WINDOW : OF_FULL];
+            int *of = &s->kinds.kv_heads[a->layer[i].window > 0 ? OF_WINDOW : OF_FULL];
             const double n = hn_array_number(list, (size_t)i);
             if (!(n >= 1 && n <= 1024) || (*of > 0 && *of != (int)n))
                 st = hn_fail(err, HUNCH_REFUSED, "%s: %s: %g in layer %d, expected the same number of 1 to 1024 in all layers of a kind",
@@ -80,11 +82,12 @@ static hunch_status read_kv_heads(const hn_arch *a, const hn_source *src, shape 
     }
     bool k_is_v = false, found;
     st = hn_key_int(src, one, &both, err);
-    s->kv_heads[OF_FULL] = s->kv_heads[OF_WINDOW] = both;
+    s->kinds.kv_heads[OF_FULL] = s->kinds.kv_heads[OF_WINDOW] = both;
     if (st || hn_source_get_kind(src) == HN_SOURCE_GGUF) return st;
     const hn_key global = {NULL, "num_global_key_value_heads", 1, 1024, both};
     st = hn_source_bool(src, "attention_k_eq_v", &k_is_v, &found, err);
-    return st || !k_is_v ? st : hn_key_int(src, &global, &s->kv_heads[OF_FULL], err);
+    if (!st && k_is_v) st = hn_key_int(src, &global, &s->kinds.kv_heads[OF_FULL], err);
+    return st ? st : hn_gemma4_own_sizes(a, src, s->kinds.dim[OF_WINDOW], both, &s->kinds, err);
 }
 
 static hunch_status read_numbers(hn_arch *a, const hn_source *src, shape *s, hunch_error *err) {
@@ -97,7 +100,7 @@ static hunch_status read_numbers(hn_arch *a, const hn_source *src, shape *s, hun
                  {"embedding_length", "hidden_size", 1 << 17, &a->hidden},
                  {"feed_forward_length", "intermediate_size", 1 << 20, &s->ffn},
                  {"attention.head_count", "num_attention_heads", 1024, &s->heads},
-                 {"attention.key_length_swa", "head_dim", HN_MAX_HEAD_DIM, &s->head_dim[OF_WINDOW]},
+                 {"attention.key_length_swa", "head_dim", HN_MAX_HEAD_DIM, &s->kinds.dim[OF_WINDOW]},
                  {"attention.sliding_window", "sliding_window", 1 << 24, &s->window},
                  {"context_length", "max_position_embeddings", 1 << 24, &a->context}};
     hn_dense_key_buf key;
@@ -105,10 +108,10 @@ static hunch_status read_numbers(hn_arch *a, const hn_source *src, shape *s, hun
     hunch_status st = HUNCH_OK;
     for (size_t i = 0; !st && i < sizeof sizes / sizeof *sizes; i++)
         st = hn_key_int(src, hn_dense_key_of(&key, a->dense, sizes[i].suffix, sizes[i].hf, 1, sizes[i].max, NAN), sizes[i].out, err);
-    const double usual = gguf ? (double)NAN : (double)s->head_dim[OF_WINDOW];
+    const double usual = gguf ? (double)NAN : USUAL_FULL_HEAD;
     if (!st)
         st = hn_key_int(src, hn_dense_key_of(&key, a->dense, "attention.key_length", "global_head_dim", 1, HN_MAX_HEAD_DIM, usual),
-                        &s->head_dim[OF_FULL], err);
+                        &s->kinds.dim[OF_FULL], err);
     if (!st)
         st = hn_key_real(src, hn_dense_key_of(&key, a->dense, "attention.layer_norm_rms_epsilon", "rms_norm_eps", 1e-12, 1, NAN), &eps,
                          err);
@@ -129,7 +132,9 @@ static hunch_status check_shared(const hn_arch *a, const hn_source *src, hunch_e
 
 static hunch_status read_bases(const hn_arch *a, const hn_source *src, shape *s, hunch_error *err) {
     hn_dense_key_buf key;
-    const hn_key part = {NULL, "rope_parameters.full_attention.partial_rotary_factor", 0.01, 1, 1};
+    const bool described = hn_source_config(src, "rope_parameters") != NULL;
+    const char *type = json_string_value(hn_source_config(src, "rope_parameters.full_attention.rope_type"));
+    const hn_key part = {NULL, "rope_parameters.full_attention.partial_rotary_factor", 0.01, 1, described ? 1 : USUAL_PART};
     hunch_status st =
         hn_key_real(src, hn_dense_key_of(&key, a->dense, "rope.freq_base", "rope_parameters.full_attention.rope_theta", 1, 1e12, 1e6),
                     &s->theta[OF_FULL], err);
@@ -137,7 +142,9 @@ static hunch_status read_bases(const hn_arch *a, const hn_source *src, shape *s,
         st = hn_key_real(src, hn_dense_key_of(&key, a->dense, "rope.freq_base_swa", "rope_parameters.sliding_attention.rope_theta", 1, 1e12,
                                               1e4),
                          &s->theta[OF_WINDOW], err);
-    return st || hn_source_get_kind(src) == HN_SOURCE_GGUF ? st : hn_key_real(src, &part, &s->part, err);
+    if (!st && hn_source_get_kind(src) != HN_SOURCE_GGUF) st = hn_key_real(src, &part, &s->part, err);
+    if (type && !strcmp(type, "default")) s->part = 1; /* which has no part */
+    return st;
 }
 
 /* ---- layers --------------------------------------------------------------------------------------------------------------- */
@@ -153,14 +160,14 @@ static hunch_status create_layers(hn_arch *a, const hn_source *src, const shape 
 static hunch_status describe_layers(hn_arch *a, const hn_source *src, const shape *s, hunch_error *err) {
     for (int i = 0; i < a->layers; i++) {
         const int kind = a->layer[i].window > 0 ? OF_WINDOW : OF_FULL;
-        a->layer[i] = (hn_layer_desc){.mixer = HN_MIXER_ATTENTION, .heads = s->heads, .kv_heads = s->kv_heads[kind],
-                                      .head_dim = s->head_dim[kind], .window = a->layer[i].window, .attention_scale = 1, .qk_norm = true,
+        a->layer[i] = (hn_layer_desc){.mixer = HN_MIXER_ATTENTION, .heads = s->heads, .kv_heads = s->kinds.kv_heads[kind],
+                                      .head_dim = s->kinds.dim[kind], .window = a->layer[i].window, .attention_scale = 1, .qk_norm = true,
                                       .kv_back = 1, .rotation = kind, .post_norms = true, .ffn = HN_FFN_GEGLU, .ffn_width = s->ffn,
                                       .scaled = true};
-        if (s->heads % s->kv_heads[kind] || s->head_dim[kind] % 2)
+        if (s->heads % s->kinds.kv_heads[kind] || s->kinds.dim[kind] % 2)
             return hn_fail(err, HUNCH_REFUSED,
                            "%s: %d heads of %d numbers do not share %d key heads: expected an even size, and a multiple",
-                           hn_source_path(src), s->heads, s->head_dim[kind], s->kv_heads[kind]);
+                           hn_source_path(src), s->heads, s->kinds.dim[kind], s->kinds.kv_heads[kind]);
     }
     return HUNCH_OK;
 }
@@ -168,7 +175,7 @@ static hunch_status describe_layers(hn_arch *a, const hn_source *src, const shap
 /* In a GGUF divisors: 1 of the pairs that are rotated, the first ones. */
 static hunch_status read_part(hn_source *src, shape *s, hunch_error *err) {
     const hn_tensor *t = hn_source_take(src, "rope_freqs.weight");
-    const int half = s->head_dim[OF_FULL] / 2;
+    const int half = s->kinds.dim[OF_FULL] / 2;
     int pairs = 0;
     hunch_status st = HUNCH_OK;
     if (!t) return HUNCH_OK;
@@ -189,17 +196,17 @@ static hunch_status read_part(hn_source *src, shape *s, hunch_error *err) {
 
 /* The index is the kind of layer. Without a list of the pairs that are rotated they are the target's, or the usual quarter. */
 static hunch_status add_rotations(hn_arch *a, const shape *s, const hn_rotation *of_target, hunch_error *err) {
-    const int dims = s->head_dim[OF_FULL];
+    const int dims = s->kinds.dim[OF_FULL];
     const bool target_part = of_target && of_target->scaling.kind == HN_SCALING_PART;
     double part = s->part;
-    if (!(part > 0)) part = !of_target ? 0.25 : target_part ? 2.0 * of_target->scaling.pairs / of_target->dims : 1;
+    if (!(part > 0)) part = !of_target ? USUAL_PART : target_part ? 2.0 * of_target->scaling.pairs / of_target->dims : 1;
     const hn_scaling full = {.kind = part < 1 ? HN_SCALING_PART : HN_SCALING_NONE,
                              .theta = s->theta[OF_FULL],
                              .factor = 1,
                              .pairs = (int)(dims * part / 2)},
                      window = {.theta = s->theta[OF_WINDOW], .factor = 1};
     const hunch_status st = hn_rope_add(a, dims, &full, err);
-    return st ? st : hn_rope_add(a, s->head_dim[OF_WINDOW], &window, err);
+    return st ? st : hn_rope_add(a, s->kinds.dim[OF_WINDOW], &window, err);
 }
 
 /* ---- the target's layers --------------------------------------------------------------------------------------------------- */
@@ -239,8 +246,8 @@ static hunch_status find_layer(const hn_arch *a, const hn_source *src, const sha
         return hn_fail(err, HUNCH_REFUSED, "%s: layers with%s a window, expected a target that has such layers", hn_source_path(src),
                        kind == OF_WINDOW ? "" : "out");
     const hn_layer_desc *l = &target->layer[*layer];
-    hunch_status st = check_number(src, "key heads", s->kv_heads[kind], l->kv_heads, *layer, err);
-    if (!st) st = check_number(src, "heads", s->head_dim[kind], l->head_dim, *layer, err);
+    hunch_status st = check_number(src, "key heads", s->kinds.kv_heads[kind], l->kv_heads, *layer, err);
+    if (!st) st = check_number(src, "heads", s->kinds.dim[kind], l->head_dim, *layer, err);
     if (!st && kind == OF_WINDOW) st = check_number(src, "a window", s->window, l->window, *layer, err);
     if (!st && l->rotation == HN_NO_ROTATION)
         st = hn_fail(err, HUNCH_REFUSED, "%s: rotated queries, and layer %d of this target has none", hn_source_path(src), *layer);

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shapes of models whose layers differ from each other, for random_model.py: latent attention (DeepSeek, GLM-4.7-Flash) and Gemma 4.
+
+Each function gives keys (name without the family's prefix, value), matrices (tensor, name that decides its type, rows, columns, layer)
+and vectors (tensor, values)."""
+import numpy as np
+
+LATENT = {  # layers, hidden, ffn, heads, query rank, vocabulary, experts, of a row, width, shared, dense layers, nope, value, modules
+    "deepseek-v2-lite": (27, 2048, 10944, 16, 0, 102400, 64, 6, 1408, 2, 1, 128, 128, 0),
+    "deepseek-v3-4layers": (4, 7168, 18432, 128, 1536, 129280, 256, 8, 2048, 1, 3, 128, 128, 1),
+    "glm-4.7-flash-8layers": (8, 2048, 10240, 20, 768, 154880, 64, 4, 1536, 1, 1, 192, 256, 1),
+    "deepseek-tiny": (3, 256, 512, 4, 64, 4096, 16, 4, 64, 1, 1, 32, 32, 1),
+}
+RANK, ROPE = 512, 64  # of rows, and the rotated part
+GEMMA4 = {  # layers, hidden, ffn, heads, kv heads, kv heads of full layers, period, window, per-layer inputs, shared K/V, wide, experts
+    "gemma4-e2b": (35, 1536, 6144, 8, 1, 1, 5, 512, 256, 20, True, None),
+    "gemma4-e4b": (42, 2560, 10240, 8, 2, 2, 6, 512, 256, 18, False, None),
+    "gemma4-26b-a4b-8layers": (8, 2816, 2112, 16, 8, 2, 6, 1024, 0, 0, False, (128, 8, 704)),
+    "gemma4-31b-8layers": (8, 5376, 21504, 32, 16, 4, 6, 1024, 0, 0, False, None),
+    "gemma4-tiny": (6, 256, 512, 4, 1, 1, 3, 64, 32, 3, True, None),
+}
+GEMMA4_VOCAB, WINDOW_HEAD, FULL_HEAD = 262144, 256, 512
+
+
+def latent_keys(shape):
+    layers, hidden, ffn, heads, query, vocab, count, used, width, shared, dense, nope, value, modules = shape
+    keys = {"block_count": layers + modules, "context_length": 40960, "embedding_length": hidden, "feed_forward_length": ffn,
+            "attention.head_count": heads, "attention.head_count_kv": 1, "attention.key_length": RANK + ROPE,
+            "attention.value_length": RANK, "attention.key_length_mla": nope + ROPE, "attention.value_length_mla": value,
+            "attention.kv_lora_rank": RANK, "rope.dimension_count": ROPE, "vocab_size": vocab, "expert_count": count,
+            "expert_used_count": used, "expert_feed_forward_length": width, "expert_shared_count": shared,
+            "leading_dense_block_count": dense, "expert_gating_func": 2 if query else 1,
+            "expert_weights_scale": 2.5 if query else 1.0, "expert_weights_norm": bool(query),
+            "attention.layer_norm_rms_epsilon": 1e-6, "rope.freq_base": 1e4}
+    if query:
+        keys["attention.q_lora_rank"] = query
+    if modules:
+        keys["nextn_predict_layers"] = modules
+    if count == 256:
+        keys.update({"expert_group_count": 8, "expert_group_used_count": 4})
+    return keys
+
+
+def latent_layer(i, shape):
+    layers, hidden, ffn, heads, query, vocab, count, used, width, shared, dense, nope, value, _ = shape
+    vectors = [("attn_norm.weight", np.ones(hidden)), ("ffn_norm.weight", np.ones(hidden)), ("attn_kv_a_norm.weight", np.ones(RANK))]
+    parts = [("attn_kv_a_mqa", RANK + ROPE, hidden), ("attn_k_b", (heads, RANK), nope), ("attn_v_b", (heads, value), RANK),
+             ("attn_output", hidden, heads * value)]
+    if query:
+        vectors.append(("attn_q_a_norm.weight", np.ones(query)))
+        parts += [("attn_q_a", query, hidden), ("attn_q_b", heads * (nope + ROPE), query)]
+    else:
+        parts.append(("attn_q", heads * (nope + ROPE), hidden))
+    if i < dense:
+        return parts + [("ffn_gate", ffn, hidden), ("ffn_up", ffn, hidden), ("ffn_down", hidden, ffn)], vectors
+    parts += [("ffn_gate_exps", (count, width), hidden), ("ffn_up_exps", (count, width), hidden), ("ffn_down_exps", (count, hidden), width),
+              ("ffn_gate_shexp", shared * width, hidden), ("ffn_up_shexp", shared * width, hidden), ("ffn_down_shexp", hidden, shared * width)]
+    vectors.append(("ffn_gate_inp.weight", np.random.default_rng(i).standard_normal((count, hidden)) / hidden ** 0.5))
+    if query:
+        vectors.append(("exp_probs_b.bias", np.zeros(count)))
+    if i >= layers:
+        parts.append(("nextn.eh_proj", hidden, 2 * hidden))
+        vectors += [(f"nextn.{n}.weight", np.ones(hidden)) for n in ("enorm", "hnorm", "shared_head_norm")]
+    return parts, vectors
+
+
+def latent(shape, blocks):
+    shape = shape if blocks else shape[:-1] + (0,)
+    layers, hidden, vocab, modules = shape[0], shape[1], shape[5], shape[-1]
+    matrices = [("token_embd.weight", "token_embd", vocab, hidden, -1), ("output.weight", "output", vocab, hidden, -1)]
+    vectors = [("output_norm.weight", np.ones(hidden))]
+    for i in range(layers + modules):
+        parts, more = latent_layer(i, shape)
+        matrices += [(f"blk.{i}.{name}.weight", name, rows, cols, i) for name, rows, cols in parts]
+        vectors += [(f"blk.{i}.{name}", values) for name, values in more]
+    return latent_keys(shape), matrices, vectors
+
+
+def gemma4_keys(shape, full):
+    layers, hidden, ffn, heads, kv, few, _, window, inputs, shared, wide, experts = shape
+    keys = {"block_count": layers, "context_length": 40960, "embedding_length": hidden, "vocab_size": GEMMA4_VOCAB,
+            "feed_forward_length": [ffn * 2 if wide and i >= layers - shared else ffn for i in range(layers)],
+            "attention.head_count": heads, "attention.head_count_kv": [few if f else kv for f in full],
+            "attention.key_length": FULL_HEAD, "attention.value_length": FULL_HEAD, "attention.key_length_swa": WINDOW_HEAD,
+            "attention.value_length_swa": WINDOW_HEAD, "attention.sliding_window": window, "attention.shared_kv_layers": shared,
+            "attention.sliding_window_pattern": [not f for f in full], "attention.layer_norm_rms_epsilon": 1e-6,
+            "rope.freq_base": 1e6, "rope.freq_base_swa": 1e4, "rope.dimension_count": FULL_HEAD,
+            "rope.dimension_count_swa": WINDOW_HEAD, "final_logit_softcapping": 30.0, "embedding_length_per_layer_input": inputs}
+    if experts:
+        keys.update({"expert_count": experts[0], "expert_used_count": experts[1], "expert_feed_forward_length": experts[2]})
+    return keys
+
+
+def gemma4_attention(i, shape, full):
+    layers, hidden, _, heads, kv, few, _, _, _, shared, _, _ = shape
+    dim, keys = (FULL_HEAD, few) if full else (WINDOW_HEAD, kv)
+    parts = [("attn_q", heads * dim, hidden), ("attn_output", hidden, heads * dim)]
+    vectors = [("attn_q_norm.weight", np.full(dim, 0.2))]
+    if i < layers - shared:
+        parts.append(("attn_k", keys * dim, hidden))
+        if not (full and few < kv):  # else v is k
+            parts.append(("attn_v", keys * dim, hidden))
+        vectors.append(("attn_k_norm.weight", np.ones(dim)))
+    return parts, vectors
+
+
+def gemma4_layer(i, shape, full, width):
+    hidden, inputs, experts = shape[1], shape[8], shape[11]
+    parts, vectors = gemma4_attention(i, shape, full)
+    norms = ["attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"]
+    parts += [("ffn_gate", width, hidden), ("ffn_up", width, hidden), ("ffn_down", hidden, width)]
+    vectors.append(("layer_output_scale.weight", np.full(1, 0.5)))
+    if inputs:
+        parts += [("inp_gate", inputs, hidden), ("proj", hidden, inputs)]
+        norms.append("post_norm")
+    if experts:
+        count, _, size = experts
+        parts += [("ffn_gate_up_exps", (count, 2 * size), hidden), ("ffn_down_exps", (count, hidden), size)]
+        norms += ["post_ffw_norm_1", "pre_ffw_norm_2", "post_ffw_norm_2"]
+        rng = np.random.default_rng(i)
+        vectors += [("ffn_gate_inp.weight", 2 * rng.standard_normal((count, hidden)) / hidden ** 0.5),
+                    ("ffn_gate_inp.scale", np.ones(hidden)), ("ffn_down_exps.scale", np.ones(count))]
+    return parts, vectors + [(f"{n}.weight", np.ones(hidden)) for n in norms]
+
+
+def gemma4(shape, _):
+    layers, hidden, period, inputs = shape[0], shape[1], shape[6], shape[8]
+    full = [(i + 1) % period == 0 or i == layers - 1 for i in range(layers)]
+    keys = gemma4_keys(shape, full)
+    matrices = [("token_embd.weight", "token_embd", GEMMA4_VOCAB, hidden, -1)]
+    vectors = [("output_norm.weight", np.ones(hidden)),
+               ("rope_freqs.weight", np.concatenate([np.ones(FULL_HEAD // 8), np.full(FULL_HEAD // 8 * 3, 1e30)]))]
+    if inputs:
+        matrices += [("per_layer_token_embd.weight", "token_embd", GEMMA4_VOCAB, inputs * layers, -1),
+                     ("per_layer_model_proj.weight", "per_layer_model_proj", inputs * layers, hidden, -1)]
+        vectors.append(("per_layer_proj_norm.weight", np.ones(inputs)))
+    for i in range(layers):
+        parts, more = gemma4_layer(i, shape, full[i], keys["feed_forward_length"][i])
+        matrices += [(f"blk.{i}.{name}.weight", name, rows, cols, i) for name, rows, cols in parts]
+        vectors += [(f"blk.{i}.{name}", values) for name, values in more]
+    return keys, matrices, vectors
+
+
+FAMILIES = {"deepseek2": (LATENT, latent), "gemma4": (GEMMA4, gemma4)}
+
+
+def find(name, blocks):
+    """The family, keys, matrices and vectors of a shape; None: it is none of these. blocks: with those that predict tokens."""
+    for family, (shapes, make) in FAMILIES.items():
+        if name in shapes:
+            return (family, *make(shapes[name], blocks))
+    return None
+
+
+def put_keys(w, family, keys):
+    """Writes keys by the types of their values."""
+    for name, value in keys.items():
+        full = f"{family}.{name}"
+        if isinstance(value, bool):
+            w.add_bool(full, value)
+        elif isinstance(value, float):
+            w.add_float32(full, value)
+        elif isinstance(value, list):
+            w.add_array(full, value)
+        else:
+            w.add_uint32(full, value)
