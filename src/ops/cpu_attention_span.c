@@ -54,13 +54,37 @@ static hn_kv chunk_page(const hn_kv *kv) {
     return own;
 }
 
+/* V of HN_KEY_CHUNK rows of the one head whose V is in K, as in a page of as many rows. key: the place of the first one's K in the page,
+ * which has the other rows' behind it. */
+static void values_of_keys(const hn_attention_call *c, const unsigned char *page, hn_kv_row key, unsigned char *to) {
+    const hn_kv own = chunk_page(c->kv);
+    if (c->kv->type == HN_BF16) {
+        c->kernels->keys_to_values_bf16(page + key.at, key.step, c->kv->v_dim, to);
+        return;
+    }
+    key.count = c->kv->v_dim;
+    key.scales = 0;
+    if (c->kv->type == HN_Q8_0) {
+        c->kernels->keys_to_values_q8(page + key.at, key.step, c->kv->v_dim, to);
+        key.count = 0;
+        key.scales = c->kv->v_dim / HN_KV_SCALED;
+    }
+    for (int p = 0; p < HN_KEY_CHUNK; p++) {
+        const hn_kv_row value = hn_kv_value_row(&own, 0, p);
+        hn_kv_copy(to, &value, page, &key);
+        key.at += key.size;
+        key.scale_at += sizeof(float);
+    }
+}
+
 /* Sets the values of chunk i to those of its keys, which are row `row` and up of a page. have: they were brought to their layout before. */
-static void enter_values_of_keys(const hn_kv *kv, const hn_values_of_keys *values, const unsigned char *page, int head, int row, bool have,
-                                 hn_keys *keys, int i) {
-    const hn_kv own = chunk_page(kv);
-    unsigned char *to = values->at + hn_kv_bytes(kv->type, kv->v_dim, HN_KEY_CHUNK) * (size_t)i;
+static void enter_values_of_keys(const hn_attention_call *c, const hn_attention_tile *t, const hn_kv *paged, const unsigned char *page,
+                                 int row, bool have, hn_keys *keys, int i) {
+    const hn_kv own = chunk_page(c->kv);
+    unsigned char *to = t->values.at + hn_kv_bytes(c->kv->type, c->kv->v_dim, HN_KEY_CHUNK) * (size_t)i;
     const hn_kv_row v = hn_kv_value_row(&own, 0, 0);
-    if (!have) hn_kv_values_of_keys(kv, page, hn_kv_key_row(kv, head, row), to);
+    assert(c->kv->kv_heads == 1); /* values are kept by text and span */
+    if (!have) values_of_keys(c, page, hn_kv_key_row(paged, 0, row), to);
     enter_values(to, &v, keys, i);
 }
 
@@ -72,7 +96,7 @@ static void keys_in_place(const hn_attention_call *c, hn_attention_tile *t, int 
         const unsigned char *page = slot_page(c, t->seq, slot);
         const bool have = same && i >= before.from && i < before.to;
         enter_chunk(c->kv, page, t->kv_head, row, keys, i);
-        if (c->kv->v_in_k) enter_values_of_keys(c->kv, &t->values, page, t->kv_head, row, have, keys, i);
+        if (c->kv->v_in_k) enter_values_of_keys(c, t, c->kv, page, row, have, keys, i);
     }
     if (same && c0 >= before.from && c1 <= before.to) return;
     t->values.seq = t->seq;
@@ -116,8 +140,8 @@ static int path_slot(const hn_attention_call *c, const hn_attention_tile *t, int
  * left as they are, and are not read. */
 static void gather_chunk(const hn_attention_call *c, hn_attention_tile *t, int first, int i, bool of_keys, hn_keys *keys) {
     const hn_kv own = chunk_page(c->kv);
-    const bool values_of_keys = !of_keys && c->kv->v_in_k;
-    of_keys |= values_of_keys;
+    const bool from_keys = !of_keys && c->kv->v_in_k;
+    of_keys |= from_keys;
     for (int p = 0; p < HN_KEY_CHUNK; p++) {
         int at = i * HN_KEY_CHUNK + p;
         if (at < t->lo[first] || at >= t->hi[first]) continue;
@@ -130,7 +154,7 @@ static void gather_chunk(const hn_attention_call *c, hn_attention_tile *t, int f
     }
     keys->ahead = NULL;
     enter_chunk(&own, t->own.at, 0, 0, keys, i);
-    if (values_of_keys) enter_values_of_keys(&own, &t->values, t->own.at, 0, 0, false, keys, i);
+    if (from_keys) enter_values_of_keys(c, t, &own, t->own.at, 0, false, keys, i);
 }
 
 /* Scores of queries [i, end) with chunks [c0, c1). */

@@ -27,35 +27,6 @@ void hn_kv_copy(unsigned char *to, const hn_kv_row *t, const unsigned char *from
     }
 }
 
-/* Two rows of K in pairs of dims become one of V in pairs of rows. */
-static void values_of_pairs(const unsigned char *k, size_t step, int dim, unsigned char *v) {
-    for (int j = 0; j < dim / 2; j++, k += step, v += 8) {
-        uint32_t rows[2];
-        memcpy(rows, k, sizeof rows);
-        const uint32_t pair[2] = {(rows[0] & 0xffff) | rows[1] << 16, rows[0] >> 16 | (rows[1] & 0xffff0000)};
-        memcpy(v, pair, sizeof pair);
-    }
-}
-
-void hn_kv_values_of_keys(const hn_kv *kv, const unsigned char *page, hn_kv_row key, unsigned char *to) {
-    hn_kv own = *kv;
-    own.page_rows = HN_KEY_CHUNK;
-    own.v_off = 0;
-    if (kv->type == HN_BF16) {
-        for (int p = 0; p < HN_KEY_CHUNK; p += 2)
-            values_of_pairs(page + key.at + (size_t)p * key.size, key.step, kv->v_dim, to + 2 * (size_t)p * (size_t)kv->v_dim);
-        return;
-    }
-    key.count = kv->v_dim;
-    key.scales = kv->type == HN_Q8_0 ? kv->v_dim / HN_KV_SCALED : 0;
-    for (int p = 0; p < HN_KEY_CHUNK; p++) {
-        const hn_kv_row value = hn_kv_value_row(&own, 0, p);
-        hn_kv_copy(to, &value, page, &key);
-        key.at += key.size;
-        key.scale_at += sizeof(float);
-    }
-}
-
 /* The place of a slot: its page, and its row in it. */
 static unsigned char *page_of(const hn_kv *kv, const int32_t *pages, int slot, int *row) {
     *row = slot % kv->page_rows;

@@ -23,6 +23,7 @@ static void fill(struct hn_kernels *k, hn_isa isa) {
         hn_kernels_avx2_attention(k);
         hn_kernels_avx2_delta(k);
         hn_kernels_avx2_attention_bf16(k);
+        hn_kernels_avx2_keys(k);
     }
     if (takes(isa, HN_ISA_AVXVNNI)) hn_kernels_avxvnni_linear(k);
     if (takes(isa, HN_ISA_AVX512)) {
@@ -31,6 +32,7 @@ static void fill(struct hn_kernels *k, hn_isa isa) {
         hn_kernels_avx512_attention(k);
         hn_kernels_avx512_delta(k);
         hn_kernels_avx512_attention_bf16(k);
+        hn_kernels_avx512_keys(k);
     }
     if (takes(isa, HN_ISA_AVX512BF16)) {
         hn_kernels_avx512bf16_linear(k);

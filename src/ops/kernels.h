@@ -104,6 +104,10 @@ struct hn_kernels {
     void (*softmax_bf16)(const float *s, int lo, int hi, float *m, float *l, uint16_t *e);
     /* Values of v outside of [lo, hi) do not affect results; the halves of pairs of e there are zero. */
     void (*values_bf16)(const hn_keys *keys, int lo, int hi, const uint16_t *e, int nq, int dim, float *o, int ldo);
+    /* -- of a head whose values are the first dims of its keys: 16 rows of K, `step` bytes from one piece to the next, as V without scales
+     * (kv.h); a BF16 cache, and one of Q8_0, whose dim is a multiple of HN_KV_SCALED -- */
+    void (*keys_to_values_bf16)(const unsigned char *k, size_t step, int dim, unsigned char *v);
+    void (*keys_to_values_q8)(const unsigned char *k, size_t step, int dim, unsigned char *v);
     int value_rows; /* the fastest number of rows for `values` and `values_bf16` */
     /* O[d] = fma(o[d], b, O[d] * a) */
     void (*merge)(float *O, const float *o, int dim, float a, float b);
@@ -143,6 +147,12 @@ void hn_kernels_i8mm_linear(struct hn_kernels *k);
 void hn_kernels_avx2_attention_bf16(struct hn_kernels *k);
 void hn_kernels_avx512_attention_bf16(struct hn_kernels *k);
 void hn_kernels_avx512bf16_attention(struct hn_kernels *k);
+
+void hn_kernels_avx2_keys(struct hn_kernels *k);
+void hn_kernels_avx512_keys(struct hn_kernels *k);
+
+/* keys_to_values_bf16 in plain C, from pair of dims `first` on. */
+void hn_keys_to_values_bf16(const unsigned char *k, size_t step, int dim, int first, unsigned char *v);
 
 /* exp as every kernel computes it: within 2 ulp of e^x on [-87, 88], clamped outside, NaN for NaN. */
 float hn_exp(float x);

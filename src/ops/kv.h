@@ -10,7 +10,7 @@
  *              K [dim / 32][rows]       V [rows][v_dim / 32]        one for each 32 dims of a position
  *
  * So a lane (a position of K, a dim of V) loads its elements without a shuffle. With v_in_k there is no V: attention brings the
- * chunks that it reads to V's layout (hn_kv_values_of_keys).
+ * chunks that it reads to V's layout (cpu_attention_span.c).
  */
 #ifndef HN_KV_H
 #define HN_KV_H
@@ -98,10 +98,6 @@ static inline size_t hn_kv_element(const hn_kv *kv, const hn_kv_row *r, int d) {
 
 /* Copies such a row from one place to another, or between a page and adjacent elements (hn_kv_packed). */
 void hn_kv_copy(unsigned char *to, const hn_kv_row *t, const unsigned char *from, const hn_kv_row *f);
-
-/* V of HN_KEY_CHUNK rows of one head whose V is in K, as in a page of as many rows. key: the place of the first
- * one's K in the page, which has the other rows' behind it. */
-void hn_kv_values_of_keys(const hn_kv *kv, const unsigned char *page, hn_kv_row key, unsigned char *to);
 
 /* The same elements without gaps, followed by the scales. */
 static inline hn_kv_row hn_kv_packed(hn_kv_row r) {

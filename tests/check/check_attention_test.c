@@ -141,13 +141,16 @@ static scene waves_create(void) {
     return s;
 }
 
-/* Latent attention: one kv head for all, values that are the first dims of keys. */
+/* Latent attention: one kv head for all, values that are the first dims of keys: DeepSeek's sizes, or others. */
 static scene latent_create(hn_dtype type) {
-    scene s = {.type = type, .kv_heads = 1, .group = check_int(5, 30), .dim = 576, .v_dim = 512, .seqs = 1, .v_in_k = true};
+    const int any = type == HN_Q8_0 ? 32 * check_int(1, 9) : 2 * check_int(1, 99), values = check_int(0, 1) ? 512 : any;
+    const int more = type == HN_Q8_0 ? 32 : 2 * check_int(1, 32);
+    scene s = {.type = type, .kv_heads = 1, .group = check_int(5, 30), .dim = values + more, .v_dim = values, .seqs = 1, .v_in_k = true};
     draw_rows(&s, 300);
     for (int slot = 0; slot < slots(&s, 0); slot++) {
-        memcpy(s.v[0] + slot * 512, s.k[0] + slot * 576, 512 * sizeof(float));
-        if (type == HN_Q8_0) memcpy(s.v_scale[0] + slot * 16, s.k_scale[0] + slot * 18, 16 * sizeof(float));
+        memcpy(s.v[0] + slot * values, s.k[0] + slot * s.dim, (size_t)values * sizeof(float));
+        if (type == HN_Q8_0)
+            memcpy(s.v_scale[0] + slot * values / 32, s.k_scale[0] + slot * s.dim / 32, (size_t)(values / 32) * sizeof(float));
     }
     return s;
 }

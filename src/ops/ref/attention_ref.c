@@ -137,6 +137,27 @@ static void values_bf16(const hn_keys *keys, int lo, int hi, const uint16_t *e, 
     }
 }
 
+/* ---- keys as values ------------------------------------------------------------------------------------------- */
+
+void hn_keys_to_values_bf16(const unsigned char *k, size_t step, int dim, int first, unsigned char *v) {
+    for (int p = 0; p < HN_KEY_CHUNK; p += 2)
+        for (int j = first; j < dim / 2; j++) {
+            uint16_t rows[4]; /* [row][dim] */
+            memcpy(rows, k + step * (size_t)j + 4 * p, sizeof rows);
+            const uint16_t pairs[4] = {rows[0], rows[2], rows[1], rows[3]};
+            memcpy(v + 2 * (size_t)p * (size_t)dim + 8 * (size_t)j, pairs, sizeof pairs);
+        }
+}
+
+static void keys_to_values_bf16(const unsigned char *k, size_t step, int dim, unsigned char *v) {
+    hn_keys_to_values_bf16(k, step, dim, 0, v);
+}
+
+static void keys_to_values_q8(const unsigned char *k, size_t step, int dim, unsigned char *v) {
+    for (int p = 0; p < HN_KEY_CHUNK; p++)
+        for (int d = 0; d < dim; d++) v[p * dim + d] = k[step * (size_t)d + (size_t)p];
+}
+
 /* ---- spans together ------------------------------------------------------------------------------------------- */
 
 static void merge(float *O, const float *o, int dim, float a, float b) {
@@ -154,6 +175,8 @@ void hn_kernels_ref_attention(struct hn_kernels *k) {
     k->scores_bf16 = scores_bf16;
     k->softmax_bf16 = softmax_bf16;
     k->values_bf16 = values_bf16;
+    k->keys_to_values_bf16 = keys_to_values_bf16;
+    k->keys_to_values_q8 = keys_to_values_q8;
     k->value_rows = 4;
     k->merge = merge;
     k->scale = scale_row;
