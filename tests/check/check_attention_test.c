@@ -529,6 +529,35 @@ static void latent_test(void **state HN_UNUSED) {
     }
 }
 
+/* Every element at its place (ops/kv.h), and nothing behind the last. */
+static void check_keys_as_values(const struct hn_kernels *k, hn_dtype type, int dim, int page_rows) {
+    const hn_kv keys = {.type = type, .kv_heads = 1, .head_dim = dim, .v_dim = dim, .page_rows = page_rows};
+    const hn_kv values = {.type = type, .kv_heads = 1, .head_dim = dim, .v_dim = dim, .page_rows = HN_KEY_CHUNK};
+    const size_t size = hn_kv_element_bytes(type), page = size * (size_t)(dim * page_rows), chunk = size * (size_t)(dim * HN_KEY_CHUNK);
+    unsigned char *from = hn_alloc(page), *to = hn_alloc(chunk + 64);
+    const hn_kv_row first = hn_kv_key_row(&keys, 0, 0);
+    for (size_t i = 0; i < page; i++) from[i] = (unsigned char)check_int(0, 255);
+    memset(to, 7, chunk + 64);
+    (type == HN_BF16 ? k->keys_to_values_bf16 : k->keys_to_values_q8)(from, first.step, dim, to);
+    for (int p = 0; p < HN_KEY_CHUNK; p++) {
+        const hn_kv_row row = hn_kv_key_row(&keys, 0, p), value = hn_kv_value_row(&values, 0, p);
+        for (int d = 0; d < dim; d++)
+            if (memcmp(from + hn_kv_element(&keys, &row, d), to + value.at + value.step * (size_t)d, size))
+                fail_msg("%s: %d dims, pages of %d: dim %d of row %d", hn_dtype_name(type), dim, page_rows, d, p);
+    }
+    for (int i = 0; i < 64; i++) assert_int_equal(to[chunk + (size_t)i], 7);
+    hn_free(from);
+    hn_free(to);
+}
+
+static void keys_as_values_test(void **state HN_UNUSED) {
+    for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa))
+        for (int i = 0; i < 12; i++) {
+            check_keys_as_values(hn_kernels_get(isa), HN_BF16, i ? 2 * check_int(1, 256) : 512, 16 << check_int(0, 4));
+            check_keys_as_values(hn_kernels_get(isa), HN_Q8_0, i ? 32 * check_int(1, 16) : 512, 16 << check_int(0, 4));
+        }
+}
+
 /* ---- products of bf16: numbers of every kind --------------------------------------------------------------------- */
 
 enum { DIM = 44, QUERIES = 7 };
@@ -625,6 +654,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_test),  cmocka_unit_test(long_context_test), cmocka_unit_test(shared_test),
         cmocka_unit_test(waves_test),  cmocka_unit_test(latent_test),       cmocka_unit_test(edge_test),
+        cmocka_unit_test(keys_as_values_test),
         cmocka_unit_test(softmax_test), cmocka_unit_test(bf16_test),        cmocka_unit_test(round_test),
     };
     check_seed();

@@ -93,7 +93,8 @@ static void test_read(void **state) {
     a = read_as(K_IS_V, "\"num_global_key_value_heads\": 1", "\"num_global_key_value_heads\": null");
     assert_true(a.layer[5].v_is_k && !a.layer[4].v_is_k && a.layer[5].kv_heads == 2 && a.layer[0].token_input == 0);
     hn_arch_fini(&a);
-    a = read_as(K_IS_V, "\"num_global_key_value_heads\": 1", "\"per_layer_config\": {\"5\": {\"head_dim\": 24, \"num_key_value_heads\": 4}}");
+    a = read_as(K_IS_V, "\"num_global_key_value_heads\": 1",
+                "\"per_layer_config\": {\"5\": {\"head_dim\": 24, \"num_key_value_heads\": 4}}");
     assert_true(a.layer[5].head_dim == 24 && a.layer[5].kv_heads == 4 && a.layer[4].head_dim == 16 && a.layer[4].kv_heads == 2);
     assert_true(a.rotation[0].dims == 24 && a.rotation[1].dims == 16);
     hn_arch_fini(&a);
