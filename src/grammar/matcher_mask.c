@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* matcher_mask.c - the tokens that a state allows: a walk of the vocabulary's trie, kept by state, as many as HN_MASK_BYTES are.
+ *
+ * Inside a string nearly all tokens are allowed, and a walk would visit nearly all nodes. So it is asked first whether all characters of some
+ * kinds lead to one state, and from there again, for a few characters; the tokens that this explains come from a table, the others are walked.
+ */
+#include <string.h>
+
+#include "base/mem.h"
+#include "grammar/matcher_private.h"
+
+enum { MAX_CHAIN = 16, ENDLESS = UINT16_MAX };
+
+/* ---- steps by whole kinds of characters ---- */
+
+/* Whether every continuation of a character, `left` more bytes of which the first is in [low, high], leads from state to `to`. */
+static bool all_lead(hn_automaton *a, int32_t state, unsigned low, unsigned high, int left, int32_t to) {
+    int last = -1;
+    for (unsigned b = low; b <= high; b++) {
+        if (a->class_of[b] == last) continue;
+        last = a->class_of[b];
+        const int32_t next = hn_automaton_byte(a, state, (unsigned char)b);
+        if (left == 1 ? next != to : next < 0 || !all_lead(a, next, 0x80, 0xBF, left - 1, to)) return false;
+    }
+    return true;
+}
+
+/* Whether all characters above ASCII lead from state to `to`. */
+static bool wide_lead(hn_automaton *a, int32_t state, int32_t to) {
+    static const struct { uint8_t first, last, low, high, left; } leads[] = {
+        {0xC2, 0xDF, 0x80, 0xBF, 1}, {0xE0, 0xE0, 0xA0, 0xBF, 2}, {0xE1, 0xEC, 0x80, 0xBF, 2}, {0xED, 0xED, 0x80, 0x9F, 2},
+        {0xEE, 0xEF, 0x80, 0xBF, 2}, {0xF0, 0xF0, 0x90, 0xBF, 3}, {0xF1, 0xF3, 0x80, 0xBF, 3}, {0xF4, 0xF4, 0x80, 0x8F, 3}};
+    for (size_t i = 0; i < sizeof leads / sizeof *leads; i++) {
+        int last = -1;
+        for (unsigned b = leads[i].first; b <= leads[i].last; b++) {
+            if (a->class_of[b] == last) continue;
+            last = a->class_of[b];
+            const int32_t next = hn_automaton_byte(a, state, (unsigned char)b);
+            if (next < 0 || !all_lead(a, next, leads[i].low, leads[i].high, leads[i].left, to)) return false;
+        }
+    }
+    return true;
+}
+
+/* The kinds whose characters all lead to *to, which is where small letters lead; 0: not even these do. */
+static uint64_t kinds_to(hn_automaton *a, int32_t state, int32_t *to) {
+    uint64_t not = 0;
+    *to = hn_automaton_byte(a, state, 'a');
+    if (*to < 0) return 0;
+    for (unsigned c = 0; c < 128; c++)
+        if (hn_automaton_byte(a, state, (unsigned char)c) != *to) not |= HN_KIND(hn_kind_of((unsigned char)c));
+    if (not & HN_KIND(HN_KIND_LOWER)) return 0;
+    if (!wide_lead(a, state, *to)) not |= HN_KIND(HN_KIND_WIDE);
+    return ~not & (HN_KIND(HN_KINDS) - 1);
+}
+
+/* The kinds of which *chars characters may follow each other. */
+static uint64_t chain_find(hn_automaton *a, int32_t state, int *chars) {
+    uint64_t kinds = 0;
+    int32_t to;
+    *chars = 0;
+    for (int n = 1; n <= MAX_CHAIN; n++, state = to) {
+        const uint64_t step = kinds_to(a, state, &to);
+        if (!step || (n > 1 && !(kinds & step & HN_KIND(HN_KIND_SPACE)) && (kinds & HN_KIND(HN_KIND_SPACE)))) break;
+        kinds = n == 1 ? step : kinds & step;
+        *chars = n;
+        if (to == state) {
+            *chars = ENDLESS;
+            break;
+        }
+    }
+    return kinds;
+}
+
+static const hn_vocab_rest *rest_of(hn_matcher *m, uint64_t kinds, int chars) {
+    for (size_t i = 0; i < m->n_rests; i++)
+        if (m->rests[i].kinds == kinds && m->rests[i].chars == chars) return &m->rests[i];
+    if (m->n_rests == HN_RESTS) hn_vocab_rest_fini(&m->rests[--m->n_rests]);
+    hn_vocab_rest *r = &m->rests[m->n_rests];
+    if (hn_vocab_rest_find(r, m->vocab, kinds, chars, NULL) != HUNCH_OK) return NULL;
+    m->n_rests++;
+    return r;
+}
+
+/* ---- the walk ---- */
+
+static inline void set_bit(uint64_t *bits, int32_t id) {
+    bits[id / 64] |= (uint64_t)1 << id % 64;
+}
+
+/* False: the automaton is full. */
+static bool walk(hn_matcher *m, int32_t state, const hn_trie_node *nodes, size_t n, uint64_t *bits) {
+    hn_automaton *a = m->states;
+    int32_t *at = m->walk;
+    at[0] = state;
+    for (size_t i = 0; i < n;) {
+        const hn_trie_node *x = &nodes[i];
+        const int32_t to = hn_automaton_byte(a, at[x->depth], x->byte);
+        if (to < 0) {
+            if (to == HN_STATE_FULL) return false;
+            i = x->skip;
+            continue;
+        }
+        at[x->depth + 1] = to;
+        for (uint32_t k = 0; k < x->n_tokens; k++) set_bit(bits, m->vocab->tokens[x->token + k]);
+        i++;
+    }
+    return true;
+}
+
+static bool text_tokens(hn_matcher *m, int32_t state, uint64_t *bits) {
+    const size_t words = ((size_t)m->vocab->vocab + 63) / 64;
+    int chars;
+    const uint64_t kinds = chain_find(m->states, state, &chars);
+    const hn_vocab_rest *rest = chars ? rest_of(m, kinds, chars) : NULL;
+    if (m->states->full) return false;
+    if (!rest) return walk(m, state, m->vocab->nodes, m->vocab->n_nodes, bits);
+    for (size_t i = 0; i < words; i++) bits[i] |= rest->mask[i];
+    return walk(m, state, rest->nodes, rest->n_nodes, bits);
+}
+
+static void control_tokens(hn_matcher *m, int32_t state, uint64_t *bits) {
+    const hn_automaton *a = m->states;
+    const hn_state s = a->states[state];
+    for (uint32_t i = 0; i < s.n; i++) {
+        const hn_instr *c = &a->g->code[a->threads[s.first + i].pc];
+        if (c->op == HN_OP_TOKEN) set_bit(bits, m->control_of[c->x]);
+        for (size_t k = 0; c->op == HN_OP_CONTROLS && k < m->vocab->n_controls; k++)
+            if (m->vocab->controls[k] != m->control_of[c->x]) set_bit(bits, m->vocab->controls[k]);
+    }
+    for (size_t k = 0; s.final && k < m->vocab->n_ends; k++) set_bit(bits, m->vocab->ends[k]);
+}
+
+/* ---- masks that are kept ---- */
+
+/* The place of the mask that was not used for longest, roughly (a clock). */
+static hn_kept_mask *place_take(hn_matcher *m, size_t words) {
+    for (;; m->hand = (m->hand + 1) % m->n_masks) {
+        hn_kept_mask *k = &m->masks[m->hand];
+        if (k->state >= 0 && k->used) {
+            k->used = false;
+            continue;
+        }
+        if (!k->bits && !(k->bits = hn_alloc(words * sizeof *k->bits))) return NULL;
+        if (k->state >= 0) m->mask_of[k->state] = 0;
+        k->state = -1;
+        memset(k->bits, 0, words * sizeof *k->bits);
+        return k;
+    }
+}
+
+static bool numbers_grow(hn_matcher *m) {
+    const size_t before = m->cap_mask_of;
+    if (!hn_grow((void **)&m->mask_of, &m->cap_mask_of, m->states->n_states, sizeof *m->mask_of)) return false;
+    if (m->cap_mask_of > before) memset(m->mask_of + before, 0, (m->cap_mask_of - before) * sizeof *m->mask_of);
+    return true;
+}
+
+const uint64_t *hn_matcher_bits(hn_matcher *m, int32_t state, int *count) {
+    const size_t words = ((size_t)m->vocab->vocab + 63) / 64;
+    state = hn_automaton_near(m->states, state);
+    if (state < 0 || !numbers_grow(m)) return NULL;
+    if (m->mask_of[state]) {
+        hn_kept_mask *k = &m->masks[m->mask_of[state] - 1];
+        k->used = true;
+        *count = k->count;
+        return k->bits;
+    }
+    hn_kept_mask *k = place_take(m, words);
+    if (!k || !text_tokens(m, state, k->bits)) return NULL;
+    control_tokens(m, state, k->bits);
+    k->count = 0;
+    for (size_t i = 0; i < words; i++) k->count += __builtin_popcountll(k->bits[i]);
+    k->state = state;
+    k->used = true;
+    m->mask_of[state] = (int32_t)(k - m->masks) + 1;
+    *count = k->count;
+    return k->bits;
+}
