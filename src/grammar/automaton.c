@@ -58,8 +58,10 @@ static size_t threads_sort(hn_thread *t, size_t n) {
     return kept;
 }
 
+typedef uint64_t hash_of_number(const hn_automaton *a, int32_t i);
+
 /* Twice as large; the table is filled again by hash_of. */
-static bool index_grow(int32_t **index, size_t *cap, size_t n, uint64_t (*hash_of)(const hn_automaton *a, int32_t i), const hn_automaton *a) {
+static bool index_grow(int32_t **index, size_t *cap, size_t n, hash_of_number *hash_of, const hn_automaton *a) {
     const size_t wide = *cap ? 2 * *cap : FIRST_INDEX;
     int32_t *table = hn_zalloc(wide, sizeof *table);
     if (!table) return false;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* automaton.h - runs a grammar's program over bytes and control tokens: every way in which the text so far can be read at once.
  *
- * A way is a thread: an instruction that waits for a byte, and the stack of calls that it is in. Stacks are shared: a node is one call, with
- * all places that it may return to, and equal nodes are one node; so ambiguity adds places to nodes, and does not multiply stacks (this is
- * Earley's algorithm with positions forgotten). A state is a set of threads, and a small number; its transitions are found when they are first
- * asked for and kept. A call that ends a rule takes its caller's place, so that recursion at an end needs no stack.
+ * A way is a thread: an instruction that waits for a byte, and the stack of calls that it is in. Stacks are shared: a node is one call,
+ * with all places that it may return to, and equal nodes are one node; so ambiguity adds places to nodes, and does not multiply stacks
+ * (this is Earley's algorithm with positions forgotten). A state is a set of threads, and a small number; its transitions are found when
+ * they are first asked for and kept. A call that ends a rule takes its caller's place, so that recursion at an end needs no stack.
  *
  * A loop counts in its node. Of what is far from its bounds, farther than the longest token, the count does not matter: hn_automaton_near
  * forgets it, so that the states of a long string have one mask.
@@ -64,8 +64,8 @@ typedef struct hn_automaton {
     int32_t start;
 } hn_automaton;
 
-/* is_control [names of g], any_control: whether the vocabulary has the name as a control token, and any that ends nothing; must live as long
- * as g. max_bytes: of memory. */
+/* is_control [names of g], any_control: whether the vocabulary has the name as a control token, and any that ends nothing; must live as
+ * long as g. max_bytes: of memory. */
 hunch_status hn_automaton_open(hn_automaton **out, const hn_grammar *g, const uint8_t *is_control, bool any_control, int horizon,
                                hunch_error *err);
 void hn_automaton_close(hn_automaton **a);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* closure.c - follows threads to the instructions that wait for a byte.
  *
- * Calls that begin here are "fresh": all callers of one procedure are one fresh node, whose places to return to are known only when everything
- * was followed. A fresh call that ends at once is not followed, as its caller goes on without it where it may be empty (hn_proc_is_nullable).
- * Calls cannot be in a circle (grammar_facts.c refuses left recursion), so that the nodes can be put into the tables from the innermost on.
+ * Calls that begin here are "fresh": all callers of one procedure are one fresh node, whose places to return to are known only when
+ * everything was followed. A fresh call that ends at once is not followed, as its caller goes on without it where it may be empty
+ * (hn_proc_is_nullable). Calls cannot be in a circle (grammar_facts.c refuses left recursion), so that the nodes can be put into the
+ * tables from the innermost on.
  */
 #include "grammar/closure.h"
 

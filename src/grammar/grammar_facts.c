@@ -106,7 +106,8 @@ void hn_grammar_facts_fini(hn_grammar_facts *f) {
     *f = (hn_grammar_facts){0};
 }
 
-hunch_status hn_grammar_facts_find(hn_grammar_facts *f, const hn_grammar *g, const uint8_t *is_control, bool any_control, hunch_error *err) {
+hunch_status hn_grammar_facts_find(hn_grammar_facts *f, const hn_grammar *g, const uint8_t *is_control, bool any_control,
+                                   hunch_error *err) {
     f->live = hn_alloc(g->n_code);
     f->nullable = hn_alloc(g->n_code);
     bool ok = f->live && f->nullable;
@@ -190,7 +191,10 @@ hunch_status hn_grammar_check_left(const hn_grammar *g, const hn_grammar_facts *
     const size_t n = g->n_code;
     int32_t *all = hn_zalloc(6 * n, sizeof *all);
     if (!all) return hn_fail_memory(err, "a grammar", 6 * n * sizeof *all);
-    search s = {.g = g, .f = f, .order = all, .low = all + n, .next = all + 2 * n, .stack = all + 3 * n, .path = all + 4 * n, .part = all + 5 * n};
+    search s = {.g = g, .f = f, .order = all, .low = all + n, .next = all + 2 * n};
+    s.stack = all + 3 * n;
+    s.path = all + 4 * n;
+    s.part = all + 5 * n;
     for (size_t i = 0; i < n; i++) search_from(&s, (int32_t)i);
     const hunch_status st = report(&s, rules, err);
     hn_free(all);

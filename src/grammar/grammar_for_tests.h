@@ -83,6 +83,7 @@ HELPER void grammar_refusal_check(grammar_source *source, const grammar_refusal 
     const hunch_status s = source(&g, c->grammar, strlen(c->grammar), &err);
     if (s != HUNCH_USAGE) fail_msg("%s: status %d (%s)", c->grammar, s, err.message);
     assert_null(g);
-    if (!strstr(err.message, c->why) || strchr(err.message, '\n')) fail_msg("%s: says \"%s\", expected \"%s\"", c->grammar, err.message, c->why);
+    if (!strstr(err.message, c->why) || strchr(err.message, '\n'))
+        fail_msg("%s: says \"%s\", expected \"%s\"", c->grammar, err.message, c->why);
 }
 #endif

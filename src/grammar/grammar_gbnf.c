@@ -248,7 +248,8 @@ static hn_expr item(reader *r, int groups) {
     if (take(r, "[")) return class_of(r);
     if (take(r, ".")) return hn_expr_class(r->b, NULL, 0, true);
     if (peek(r) == '<') return token(r);
-    if (!take(r, "(")) return wrong(r, peek(r) == '!' ? "negated tokens, !<...>, are not supported" : "expected a literal, a class, a name or a group");
+    if (peek(r) == '!') return wrong(r, "negated tokens, !<...>, are not supported");
+    if (!take(r, "(")) return wrong(r, "expected a literal, a class, a name or a group");
     if (groups == MAX_GROUPS) return wrong(r, "groups are nested deeper than 60");
     const hn_expr e = alternatives(r, groups + 1);
     if (e >= 0 && !take(r, ")")) return wrong(r, "a group has no )");
@@ -318,7 +319,8 @@ static void rule(reader *r) {
 
 hunch_status hn_grammar_gbnf(hn_grammar **out, const char *text, size_t len, hunch_error *err) {
     *out = NULL;
-    if (len > HN_GRAMMAR_MAX_SOURCE) return hn_fail(err, HUNCH_USAGE, "a grammar of %zu bytes, expected at most %d", len, HN_GRAMMAR_MAX_SOURCE);
+    if (len > HN_GRAMMAR_MAX_SOURCE)
+        return hn_fail(err, HUNCH_USAGE, "a grammar of %zu bytes, expected at most %d", len, HN_GRAMMAR_MAX_SOURCE);
     hn_builder *b = hn_builder_open(err);
     if (!b) return HUNCH_NO_MEMORY;
     reader r = {.b = b, .text = text, .len = len};

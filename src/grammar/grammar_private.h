@@ -3,8 +3,8 @@
  * (grammar_compile.c), which automaton.h runs.
  *
  * A program is a list of instructions for many threads at once, as of a regular expression's machine. A rule's body ends in HN_OP_END,
- * which returns to where the rule was called; a loop is a body that is called again and again, with a counter that lives on the stack and not
- * in copies of the body.
+ * which returns to where the rule was called; a loop is a body that is called again and again, with a counter that lives on the stack and
+ * not in copies of the body.
  */
 #ifndef HN_GRAMMAR_PRIVATE_H
 #define HN_GRAMMAR_PRIVATE_H
@@ -166,6 +166,6 @@ static inline bool hn_proc_is_nullable(const hn_grammar *g, const hn_grammar_fac
     return f->nullable[p->start] || (p->loop && p->min == 0);
 }
 
-/* HUNCH_USAGE if a rule calls itself before any text. (grammar_left.c) */
+/* HUNCH_USAGE if a rule calls itself before any text. (grammar_facts.c) */
 hunch_status hn_grammar_check_left(const hn_grammar *g, const hn_grammar_facts *f, const hn_rule_def *rules, hunch_error *err);
 #endif

@@ -27,8 +27,8 @@ int32_t hn_matcher_start(hn_matcher *m);
 int32_t hn_matcher_next(hn_matcher *m, int32_t state, int32_t token);
 int32_t hn_matcher_bytes(hn_matcher *m, int32_t state, const char *bytes, size_t len);
 bool hn_matcher_is_final(hn_matcher *m, int32_t state); /* the text may end here */
-/* Bit id % 64 of mask[id / 64] for every id that is allowed, [(vocab + 63) / 64], ids without bytes are not. Returns how many are; vocab: all
- * are, and the mask is not written. Negative: HN_MATCH_FULL. */
+/* Bit id % 64 of mask[id / 64] for every id that is allowed, [(vocab + 63) / 64], ids without bytes are not. Returns how many are; vocab:
+ * all are, and the mask is not written. Negative: HN_MATCH_FULL. */
 int hn_matcher_mask(hn_matcher *m, int32_t state, uint64_t *mask);
 /* The bytes that every continuation begins with, at most cap of them. Returns their number; 0 where the text may end. */
 size_t hn_matcher_forced(hn_matcher *m, int32_t state, char *bytes, size_t cap);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matcher_mask.c - the tokens that a state allows: a walk of the vocabulary's trie, kept by state, as many as HN_MASK_BYTES are.
  *
- * Inside a string nearly all tokens are allowed, and a walk would visit nearly all nodes. So it is asked first whether all characters of some
- * kinds lead to one state, and from there again, for a few characters; the tokens that this explains come from a table, the others are walked.
+ * Inside a string nearly all tokens are allowed, and a walk would visit nearly all nodes. So it is asked first whether all characters of
+ * some kinds lead to one state, and from there again, for a few characters; the tokens that this explains come from a table, the others
+ * are walked.
  */
 #include <string.h>
 

@@ -38,7 +38,8 @@ static hn_matcher *matcher_open(grammar_source *source, const char *text) {
     hunch_error err = {0};
     hn_grammar *g = NULL;
     hn_matcher *m = NULL;
-    if (source(&g, text, strlen(text), &err) != HUNCH_OK || hn_matcher_open(&m, &g, trie, &err) != HUNCH_OK) fail_msg("%s: %s", text, err.message);
+    if (source(&g, text, strlen(text), &err) != HUNCH_OK || hn_matcher_open(&m, &g, trie, &err) != HUNCH_OK)
+        fail_msg("%s: %s", text, err.message);
     assert_null(g);
     return m;
 }

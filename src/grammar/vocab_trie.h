@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vocab_trie.h - the vocabulary as a trie of the bytes that tokens have in a text, its nodes in depth-first order, so that a walk is a loop
- * over an array; control and end tokens are lists beside it. Opened and closed by matcher.h.
+/* vocab_trie.h - the vocabulary as a trie of the bytes that tokens have in a text, its nodes in depth-first order, so that a walk is a
+ * loop over an array; control and end tokens are lists beside it. Opened and closed by matcher.h.
  *
- * Tokens know which kinds of characters they have. A state in which all characters of some kinds lead to one and the same state, as inside a
- * string, allows all tokens of these kinds together, and only the others are walked: hn_vocab_rest.
+ * Tokens know which kinds of characters they have. A state in which all characters of some kinds lead to one and the same state, as
+ * inside a string, allows all tokens of these kinds together, and only the others are walked: hn_vocab_rest.
  */
 #ifndef HN_VOCAB_TRIE_H
 #define HN_VOCAB_TRIE_H
