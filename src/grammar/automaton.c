@@ -10,8 +10,8 @@
 #include "base/mem.h"
 #include "grammar/closure.h"
 
-enum { MAX_BYTES = 192 << 20, /* of all tables of one automaton */
-       MAX_THREADS = 1 << 14, /* of a state, and edges of a node */
+enum { MAX_BYTES = 96 << 20, /* of all tables of one automaton */
+       MAX_THREADS = 1 << 12, /* of a state, and edges of a node: so many, and one for each instruction */
        FIRST_INDEX = 1024 };
 
 /* ---- classes of bytes that no set tells apart ---- */
@@ -76,14 +76,13 @@ static bool index_grow(int32_t **index, size_t *cap, size_t n, hash_of_number *h
     return true;
 }
 
-static uint32_t family_of(int32_t proc, bool accept, const hn_thread *edges, size_t n) {
-    const uint64_t h = hn_hash_word(accept, (uint32_t)proc);
+static uint32_t hash_node(int32_t proc, int32_t count, bool accept, const hn_thread *edges, size_t n) {
+    const uint64_t h = hn_hash_word(hn_hash_word(accept, (uint32_t)proc), (uint32_t)count);
     return (uint32_t)(n ? hn_bytes_hash(edges, n * sizeof *edges, h) : h);
 }
 
 static uint64_t hash_of_node(const hn_automaton *a, int32_t i) {
-    const hn_stack_node *x = &a->nodes[i];
-    return hn_hash_word(x->family, (uint32_t)x->count);
+    return a->nodes[i].hash;
 }
 
 /* A node whose counter, and those below it, are only as exact as one token can tell. */
@@ -111,25 +110,39 @@ static int32_t node_near(hn_automaton *a, int32_t i) {
     return near;
 }
 
+static void shape_find(const hn_automaton *a, hn_stack_node *x) {
+    uint64_t sum = hn_hash_word(x->accept, (uint32_t)x->proc);
+    x->counted = a->g->procs[x->proc].loop;
+    for (uint32_t k = 0; k < x->n; k++) { /* in any order: edges are sorted by their nodes' numbers */
+        const hn_thread e = a->edges[x->first + k];
+        sum += hn_hash_word(a->nodes[e.node].shape, (uint32_t)e.pc);
+        x->counted |= a->nodes[e.node].counted;
+    }
+    x->shape = (uint32_t)hn_hash_word(sum, x->n);
+}
+
 int32_t hn_automaton_put_node(hn_automaton *a, int32_t proc, int32_t count, bool accept, hn_thread *edges, size_t n) {
     n = threads_sort(edges, n);
     if (2 * (a->n_nodes + 1) > a->cap_node_index && !index_grow(&a->node_index, &a->cap_node_index, a->n_nodes, hash_of_node, a))
         return fill(a);
-    const uint32_t family = family_of(proc, accept, edges, n);
-    size_t at = hn_hash_word(family, (uint32_t)count) & (a->cap_node_index - 1);
+    const uint32_t hash = hash_node(proc, count, accept, edges, n);
+    size_t at = hash & (a->cap_node_index - 1);
     for (; a->node_index[at]; at = (at + 1) & (a->cap_node_index - 1)) {
         const hn_stack_node *x = &a->nodes[a->node_index[at] - 1];
         if (x->proc == proc && x->count == count && x->accept == accept && x->n == n &&
             (n == 0 || memcmp(a->edges + x->first, edges, n * sizeof *edges) == 0))
             return a->node_index[at] - 1;
     }
-    if (n > MAX_THREADS || hn_automaton_bytes(a) > MAX_BYTES ||
+    if (n > MAX_THREADS + a->g->n_code || hn_automaton_bytes(a) > MAX_BYTES ||
         !hn_grow((void **)&a->nodes, &a->cap_nodes, a->n_nodes + 1, sizeof *a->nodes) ||
         !hn_grow((void **)&a->edges, &a->cap_edges, a->n_edges + n, sizeof *a->edges))
         return fill(a);
     if (n) memcpy(a->edges + a->n_edges, edges, n * sizeof *edges);
     const int32_t i = (int32_t)a->n_nodes++;
-    a->nodes[i] = (hn_stack_node){proc, count, (uint32_t)a->n_edges, (uint32_t)n, i, family, accept};
+    hn_stack_node x = {.proc = proc, .count = count, .n = (uint32_t)n, .near = i, .hash = hash, .accept = accept};
+    x.first = (uint32_t)a->n_edges;
+    shape_find(a, &x);
+    a->nodes[i] = x;
     a->n_edges += n;
     a->node_index[at] = i + 1;
     if (a->has_loops) {
@@ -167,7 +180,7 @@ int32_t hn_automaton_put_state(hn_automaton *a, bool final, hn_thread *threads, 
         if (x->final == final && x->n == n && (n == 0 || memcmp(a->threads + x->first, threads, n * sizeof *threads) == 0))
             return a->state_index[at] - 1;
     }
-    if (n > MAX_THREADS || hn_automaton_bytes(a) > MAX_BYTES || !rows_grow(a) ||
+    if (n > MAX_THREADS + a->g->n_code || hn_automaton_bytes(a) > MAX_BYTES || !rows_grow(a) ||
         !hn_grow((void **)&a->states, &a->cap_states, a->n_states + 1, sizeof *a->states) ||
         !hn_grow((void **)&a->threads, &a->cap_threads, a->n_threads + n, sizeof *a->threads))
         return fill(a);

@@ -27,7 +27,8 @@ typedef struct hn_stack_node {
     int32_t proc, count;
     uint32_t first, n; /* edges: the instruction that it returns to, and the node that this is in */
     int32_t near;
-    uint32_t family; /* a hash of all but the count */
+    uint32_t hash, shape; /* shape: a hash of all but the counts, here and below */
+    bool counted; /* it has a count, or one is below it */
     bool accept; /* it is in the root's place: when it ends, the text may end */
 } hn_stack_node;
 

@@ -8,13 +8,12 @@
  */
 #include "grammar/closure.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
 
-enum { MAX_STEPS = 1 << 20 /* threads that one closure follows */, INHERITS = -1 /* an edge to all that the node returns to */ };
+enum { MAX_STEPS = 1 << 18 /* threads that one closure follows */, INHERITS = -1 /* an edge to all that the node returns to */ };
 
 typedef struct fresh {
     int32_t proc, count;
@@ -231,6 +230,7 @@ static int32_t put_fresh(hn_automaton *a, hn_closure *c, int32_t f) {
         for (uint32_t k = 0; k < a->nodes[to.node].n; k++)
             if (!put_edge(c, a->edges[a->nodes[to.node].first + k])) return HN_STATE_FULL;
     }
+    c->n_edges_of = hn_threads_prune(a, c->edges_of, c->n_edges_of);
     return hn_automaton_put_node(a, c->fresh[f].proc, c->fresh[f].count, accept, c->edges_of, c->n_edges_of);
 }
 
@@ -260,39 +260,6 @@ static int32_t settle(hn_automaton *a, hn_closure *c, int32_t f) {
     return c->fresh[f].node;
 }
 
-/* ---- threads that another one makes needless ---- */
-
-static int compare_counts(const void *x, const void *y, void *automaton) {
-    const hn_automaton *a = automaton;
-    const hn_thread *s = x, *t = y;
-    const hn_stack_node *m = &a->nodes[s->node], *n = &a->nodes[t->node];
-    if (s->pc != t->pc) return s->pc < t->pc ? -1 : 1;
-    if (m->family != n->family) return m->family < n->family ? -1 : 1;
-    return m->count < n->count ? -1 : m->count > n->count;
-}
-
-static bool same_family(const hn_automaton *a, const hn_stack_node *x, const hn_stack_node *y) {
-    return x->proc == y->proc && x->accept == y->accept && x->n == y->n &&
-           (x->n == 0 || memcmp(a->edges + x->first, a->edges + y->first, x->n * sizeof *a->edges) == 0);
-}
-
-/* Of a loop that may end after this turn the lowest count can do all that higher ones can; of one without a limit that may not end yet the
- * highest. Else a body that can be read in several ways would be counted in all of them. */
-static size_t counts_prune(hn_automaton *a, hn_thread *t, size_t n) {
-    size_t kept = 0;
-    qsort_r(t, n, sizeof *t, compare_counts, a);
-    for (size_t i = 0; i < n; i++) {
-        const hn_stack_node *x = &a->nodes[t[i].node], *before = kept ? &a->nodes[t[kept - 1].node] : NULL;
-        const hn_proc *p = &a->g->procs[x->proc];
-        const bool same = before && p->loop && t[kept - 1].pc == t[i].pc && same_family(a, x, before);
-        const int32_t least = hn_automaton_least(a, x->proc);
-        if (same && (before->count == HN_COUNT_ANY || before->count + 1 >= least) && before->count != HN_COUNT_MORE) continue;
-        if (same && p->max < 0 && before->count >= 0) kept--;
-        t[kept++] = t[i];
-    }
-    return kept;
-}
-
 int32_t hn_closure_finish(hn_automaton *a, hn_closure *c) {
     bool ok = true;
     while (ok && c->n_todo) ok = follow(a, c, c->todo[--c->n_todo]);
@@ -304,6 +271,6 @@ int32_t hn_closure_finish(hn_automaton *a, hn_closure *c) {
         a->full = true;
         return HN_STATE_FULL;
     }
-    if (a->has_loops && c->n_out > 1) c->n_out = counts_prune(a, c->out, c->n_out);
+    c->n_out = hn_threads_prune(a, c->out, c->n_out);
     return hn_automaton_put_state(a, c->final, c->out, c->n_out);
 }

@@ -13,6 +13,9 @@ bool hn_closure_push(hn_closure *c, int32_t pc, int32_t node);
 /* *state: of all that was pushed. HN_STATE_NONE if no thread is left and the text may not end. */
 int32_t hn_closure_finish(hn_automaton *a, hn_closure *c);
 
+/* Leaves out threads that can do nothing but what another one can, as their loops have run more often. Returns how many stay. (prune.c) */
+size_t hn_threads_prune(const hn_automaton *a, hn_thread *t, size_t n);
+
 /* ---- what automaton.c keeps (node and state tables) ---- */
 int32_t hn_automaton_put_node(hn_automaton *a, int32_t proc, int32_t count, bool accept, hn_thread *edges, size_t n);
 int32_t hn_automaton_put_state(hn_automaton *a, bool final, hn_thread *threads, size_t n);
