@@ -29,6 +29,7 @@ void hn_expr_rule_set(hn_builder *b, hn_expr rule, hn_expr body);
 /* Sources as parts; pointer: where the schema stands, for messages. */
 hn_expr hn_expr_json_schema(hn_builder *b, const char *schema, size_t len, const char *pointer);
 hn_expr hn_expr_json_value(hn_builder *b); /* any JSON value */
+hn_expr hn_expr_gbnf(hn_builder *b, const char *text, size_t len);
 hn_expr hn_expr_regex(hn_builder *b, const char *regex, size_t len, bool search);
 /* Takes the builder in any case. */
 hunch_status hn_grammar_finish(hn_grammar **out, hn_builder **b, hn_expr root, hunch_error *err);

@@ -317,13 +317,12 @@ static void rule(reader *r) {
     hn_expr_rule_set(r->b, e, body);
 }
 
-hunch_status hn_grammar_gbnf(hn_grammar **out, const char *text, size_t len, hunch_error *err) {
-    *out = NULL;
-    if (len > HN_GRAMMAR_MAX_SOURCE)
-        return hn_fail(err, HUNCH_USAGE, "a grammar of %zu bytes, expected at most %d", len, HN_GRAMMAR_MAX_SOURCE);
-    hn_builder *b = hn_builder_open(err);
-    if (!b) return HUNCH_NO_MEMORY;
+hn_expr hn_expr_gbnf(hn_builder *b, const char *text, size_t len) {
     reader r = {.b = b, .text = text, .len = len};
+    if (len > HN_GRAMMAR_MAX_SOURCE) {
+        hn_builder_fail(b, HUNCH_USAGE, "a grammar of %zu bytes, expected at most %d", len, HN_GRAMMAR_MAX_SOURCE);
+        return -1;
+    }
     for (skip(&r, true); !b->failed && r.at < len; skip(&r, true)) rule(&r);
     hn_expr root = -1;
     for (size_t i = 0; i < r.cap_names; i++)
@@ -331,5 +330,11 @@ hunch_status hn_grammar_gbnf(hn_grammar **out, const char *text, size_t len, hun
     if (!b->failed && root < 0) hn_builder_fail(b, HUNCH_USAGE, "the grammar has no rule root");
     hn_free(r.names);
     hn_free(r.parts);
-    return hn_grammar_finish(out, &b, root, err);
+    return root;
+}
+
+hunch_status hn_grammar_gbnf(hn_grammar **out, const char *text, size_t len, hunch_error *err) {
+    *out = NULL;
+    hn_builder *b = hn_builder_open(err);
+    return b ? hn_grammar_finish(out, &b, hn_expr_gbnf(b, text, len), err) : HUNCH_NO_MEMORY;
 }
