@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* processors.c - logit bias, penalties, DRY and forbidden tokens: one copy of a row's logits, of which only single tokens are
+/* processors.c - logit bias, penalties, DRY and forbidden tokens, and the grammar of the text before them: one copy of a row's logits, of which only single tokens are
  * changed. If only the best token is needed and the row's own is known and not changed, only the changed logits are copied.
  *
  * The occurrences of the committed text are counted once: a call whose text begins with the text counted last adds the new
@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "sample/constraint.h"
 
 typedef struct occurrences {
     int32_t all, answer; /* in prompt and answer, and in the answer alone */
@@ -90,6 +91,7 @@ void hn_processors_fini(hn_sampler *s) {
     hn_free(s->bias);
     hn_free(s->forbidden);
     hn_free(s->processed);
+    hn_constraint_fini(s);
 }
 
 hunch_status hn_sampler_breakers(hn_sampler *s, const uint8_t *breakers, hunch_error *err) {
@@ -252,12 +254,21 @@ typedef struct changes {
 } changes;
 
 bool hn_processors_act(const hn_sampler *s, uint64_t position) {
-    return s->bias || s->penalties || position < s->forbidden_before;
+    return s->bias || s->penalties || s->constraint || position < s->forbidden_before;
+}
+
+/* How many tokens are forbidden after this history: none where the grammar allows no other. */
+static int count_forbidden(hn_sampler *s, const hn_history *h) {
+    const int allowed = s->constraint ? hn_constraint_find(s, h) : s->vocab;
+    int both = 0;
+    if (hn_history_position(h) >= s->forbidden_before) return 0;
+    for (int i = 0; i < s->n_forbidden; i++) both += hn_constraint_allows(s, s->forbidden[i]);
+    return both < allowed ? s->n_forbidden : 0;
 }
 
 static changes changes_begin(hn_sampler *s, const hn_history *h) {
     penalties *c = s->penalties;
-    changes t = {.n_bias = s->params.n_bias, .n_forbidden = hn_history_position(h) < s->forbidden_before ? s->n_forbidden : 0};
+    changes t = {.n_bias = s->params.n_bias, .n_forbidden = count_forbidden(s, h)};
     if (c && c->count) {
         count_text(s, h);
         for (int i = 0; i < h->n_path; i++) count_add(s, h->path[i], true);
@@ -295,9 +306,13 @@ static void changes_end(hn_sampler *s, const hn_history *h, const changes *t) {
 const float *hn_processors_apply(hn_sampler *s, const float *logits, const hn_history *h) {
     if (!hn_processors_act(s, hn_history_position(h))) return logits;
     const changes t = changes_begin(s, h);
-    memcpy(s->processed, logits, (size_t)s->vocab * sizeof *logits);
+    hn_constraint_copy(s, logits, s->processed);
     changes_end(s, h, &t);
     return s->processed;
+}
+
+static void copy_one(const hn_sampler *s, const float *logits, int32_t token, float *to) {
+    to[token] = hn_constraint_allows(s, token) ? logits[token] : -INFINITY;
 }
 
 /* Of two tokens of processed logits: the larger, of equal ones the lower id. */
@@ -312,12 +327,13 @@ int32_t hn_processors_best(hn_sampler *s, const float *logits, const hn_history 
         float *to = s->processed;
         const changes t = changes_begin(s, h);
         const int n = change_count(&t);
+        if (best >= 0 && !hn_constraint_allows(s, best)) best = -1;
         for (int i = 0; i < n; i++)
             if (change_at(s, &t, i) == hint) best = -1; /* the best of the other tokens is unknown */
         if (best < 0) {
-            memcpy(to, logits, (size_t)s->vocab * sizeof *logits);
+            hn_constraint_copy(s, logits, to);
         } else {
-            for (int i = 0; i < n; i++) to[change_at(s, &t, i)] = logits[change_at(s, &t, i)];
+            for (int i = 0; i < n; i++) copy_one(s, logits, change_at(s, &t, i), to);
             to[best] = logits[best];
         }
         changes_end(s, h, &t);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sampler.h - the target's distribution D(logits, history, parameters) → P, and one draw from it.
  *
- * Order of processors: logit bias, penalties (repetition, frequency, presence), DRY, forbidden tokens, temperature, top-n-sigma, top-k,
- * typical, top-p, min-p, XTC. Temperature 0 takes the largest processed logit. The draw is an exponential race: the token
+ * Order of processors: the grammar of the text (constraint.h), logit bias, penalties (repetition, frequency, presence), DRY, forbidden
+ * tokens, temperature, top-n-sigma, top-k, typical, top-p, min-p, XTC. Temperature 0 takes the largest processed logit. The draw is an exponential race: the token
  * x of the support with the smallest e_x / P(x), e_x ~ Exp(1) keyed by (seed, position, HN_PURPOSE_TARGET, token id), so
  * a drafter that draws with the same noise couples with it and changes no text (verification.md 4, 10; 2408.07978).
  * Ties (top-k cut, greedy) go to the lowest id. NaN logits never win; a row of NaN or -inf alone is an error.
@@ -43,7 +43,8 @@ typedef struct hn_dist {
     float max, scale;
 } hn_dist;
 
-struct hn_penalties; /* counts of the committed text (processors.c) */
+struct hn_penalties;  /* counts of the committed text (processors.c) */
+struct hn_constraint; /* constraint.c */
 
 typedef struct hn_sampler {
     hunch_sampling params; /* bias is copied, dry_breakers are not kept: both may be freed after init */
@@ -61,6 +62,7 @@ typedef struct hn_sampler {
     uint64_t forbidden_before;      /* position */
     float *processed;               /* [vocab], only if a processor changes logits */
     struct hn_penalties *penalties; /* only if one looks at the history */
+    struct hn_constraint *constraint; /* only if its texts obey a grammar (constraint.h) */
 } hn_sampler;
 
 /* Parameters out of range, or contradictory, are HUNCH_USAGE, naming the parameter and its range. vocab: bias on an id
@@ -74,7 +76,7 @@ void hn_sampler_fini(hn_sampler *s);
 hunch_status hn_sampler_breakers(hn_sampler *s, const uint8_t *breakers, hunch_error *err);
 bool hn_sampler_wants_breakers(const hn_sampler *s); /* DRY is on */
 
-/* These tokens have probability 0 at all positions before this one; copied. Once a sampler. */
+/* These tokens have probability 0 at all positions before this one, but where a grammar allows no other; copied. Once a sampler. */
 hunch_status hn_sampler_forbid(hn_sampler *s, const int32_t *token, int n, uint64_t before, hunch_error *err);
 
 /* True if the drawn token is always the argmax of the raw logits from this position on: temperature 0 and no processor. */

@@ -33,6 +33,8 @@ typedef struct hn_vocab_ops {
     float (*maxima)(const float *l, int n, float *bucket);
     /* Lowest index of the largest; -1: all are NaN or -inf. */
     int32_t (*argmax)(const float *l, int n);
+    /* out[i] = l[i] where bit i % 64 of bits[i / 64] is set, else -inf. In place is fine. */
+    void (*mask)(const float *l, const uint64_t *bits, int n, float *out);
     /* w[i] = e^((l[i] - max) * scale), float32 within 2 units in the last place; 1 where l is max; 0 for NaN and below
      * e^-87. In place is fine. scale > 0, no l above max. */
     void (*weights)(const float *l, int n, float max, float scale, float *w);

@@ -142,6 +142,29 @@ static int32_t lanes_argmax(const float *l, int n) {
     return at;
 }
 
+/* ---- a mask of tokens --------------------------------------------------------------------------------------------- */
+
+/* All ones in the lanes whose bit is set. */
+static inline vi lanes_of(uint32_t bits) {
+    vi place;
+    for (int i = 0; i < LANES; i++) place[i] = i;
+    return ((((vi){0} + (int32_t)bits) >> place) & 1) != 0;
+}
+
+static void lanes_mask(const float *l, const uint64_t *bits, int n, float *out) {
+    const vf none = vf_all(-INFINITY);
+    for (int i = 0; i < n; i += HN_VOCAB_BUCKET) {
+        const uint64_t in = bits[i / HN_VOCAB_BUCKET];
+        for (int j = i; j < i + HN_VOCAB_BUCKET && j < n; j += LANES) {
+            const size_t bytes = (size_t)(n - j < LANES ? n - j : LANES) * sizeof *l;
+            vf v = {0};
+            memcpy(&v, l + j, bytes == sizeof v ? sizeof v : bytes);
+            v = vf_if(lanes_of((uint32_t)(in >> (j - i)) & ((1u << (LANES - 1)) * 2 - 1)), v, none);
+            memcpy(out + j, &v, bytes == sizeof v ? sizeof v : bytes);
+        }
+    }
+}
+
 /* ---- weights ---------------------------------------------------------------------------------------------------- */
 
 /* x where z is at least `low`, else 0. */
@@ -525,6 +548,6 @@ static uint64_t lanes_race_ids(const int32_t id[HN_VOCAB_BUCKET], const float w[
 }
 
 const hn_vocab_ops VOCAB_OPS_TABLE = {
-    .maxima = lanes_maxima, .argmax = lanes_argmax, .weights = lanes_weights, .weigh = lanes_weigh, .mass = lanes_mass,
-    .tally = lanes_tally,   .sum = lanes_sum,       .excess = lanes_excess,   .gather = lanes_gather,
-    .keep = lanes_keep,     .spread = lanes_spread, .race = lanes_race,       .race_ids = lanes_race_ids};
+    .maxima = lanes_maxima, .argmax = lanes_argmax, .mask = lanes_mask,     .weights = lanes_weights, .weigh = lanes_weigh,
+    .mass = lanes_mass,     .tally = lanes_tally,   .sum = lanes_sum,       .excess = lanes_excess,   .gather = lanes_gather,
+    .keep = lanes_keep,     .spread = lanes_spread, .race = lanes_race,     .race_ids = lanes_race_ids};

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sample/constraint.h"
 #include "verify/lossy.h"
 #include "verify/verify_private.h"
 
@@ -127,6 +128,15 @@ void hn_verdict_draw(const hn_walk *k, hn_residual *r) {
 
 /* ---- greedy and match -------------------------------------------------------------------------------------------- */
 
+hunch_status hn_fail_no_token(const hn_walk *k, int position) {
+    const hn_sampler *s = k->v->sampler;
+    if (hn_sampler_is_stuck(s))
+        return hn_fail(k->err, HUNCH_NO_MEMORY, "the grammar has too many states at position %d: expected a simpler one", position);
+    if (hn_sampler_matcher(s))
+        return hn_fail(k->err, HUNCH_FAILED, "no token that the grammar allows can be drawn at position %d", position);
+    return hn_fail(k->err, HUNCH_FAILED, "no token can be drawn at position %d: every logit is NaN or -inf", position);
+}
+
 hunch_status hn_row_draw(const hn_walk *k, int row, int32_t *token) {
     const hn_logits_source *src = &k->v->rows;
     int32_t path[HN_TREE_ROWS];
@@ -135,8 +145,7 @@ hunch_status hn_row_draw(const hn_walk *k, int row, int32_t *token) {
     const float *logits = src->logits(src->ctx, row);
     *token = logits ? hn_sampler_draw(k->v->sampler, logits, &h, hint) : hint;
     if (*token >= 0) return HUNCH_OK;
-    return hn_fail(k->err, HUNCH_FAILED, "no token can be drawn at position %d: every logit is NaN or -inf",
-                   h.n + h.n_path);
+    return hn_fail_no_token(k, h.n + h.n_path);
 }
 
 static hunch_status walk_match(const hn_walk *k) {

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* constraint.c - see constraint.h. */
+#include "sample/constraint.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+typedef struct hn_constraint {
+    hn_matcher *matcher;
+    int32_t *answer; /* the tokens after which `state` is, to compare the next text with */
+    size_t cap;
+    int n;
+    int32_t state;
+    int32_t masked;  /* the state that `mask` is of; negative: of none */
+    int allowed;     /* tokens in `mask`; vocab: all, and the mask is not filled */
+    bool stuck;
+    uint64_t *mask;  /* [(vocab + 63) / 64] */
+} constraint;
+
+hunch_status hn_sampler_constrain(hn_sampler *s, hn_matcher *m, hunch_error *err) {
+    const size_t words = ((size_t)s->vocab + 63) / 64, bytes = (size_t)s->vocab * sizeof *s->processed;
+    constraint *c = s->constraint = hn_zalloc(1, sizeof *c);
+    if (c) c->mask = hn_zalloc(words, sizeof *c->mask);
+    if (!s->processed) s->processed = hn_alloc(bytes);
+    if (!c || !c->mask || !s->processed) return hn_fail_memory(err, "a text's constraint", bytes);
+    c->matcher = m;
+    c->state = hn_matcher_start(m);
+    c->masked = HN_MATCH_NO;
+    return HUNCH_OK;
+}
+
+void hn_constraint_fini(hn_sampler *s) {
+    constraint *c = s->constraint;
+    if (!c) return;
+    hn_free(c->answer);
+    hn_free(c->mask);
+    hn_free(c);
+}
+
+hn_matcher *hn_sampler_matcher(const hn_sampler *s) {
+    return s->constraint ? s->constraint->matcher : NULL;
+}
+
+bool hn_sampler_is_stuck(const hn_sampler *s) {
+    return s->constraint && s->constraint->stuck;
+}
+
+static bool continues(const constraint *c, const int32_t *answer, int n) {
+    return c->n <= n && (c->n == 0 || memcmp(c->answer, answer, (size_t)c->n * sizeof *answer) == 0);
+}
+
+/* The state after the committed text. Without memory for the copy it is computed from the beginning each time. */
+static int32_t committed_state(constraint *c, const hn_history *h) {
+    const int32_t *answer = h->text + h->n_prompt;
+    const int n = h->n - h->n_prompt;
+    if (!continues(c, answer, n)) {
+        c->n = 0;
+        c->state = hn_matcher_start(c->matcher);
+    }
+    const bool kept = hn_grow((void **)&c->answer, &c->cap, (size_t)n, sizeof *c->answer);
+    int32_t state = c->state;
+    for (int i = c->n; i < n && state >= 0; i++) state = hn_matcher_next(c->matcher, state, answer[i]);
+    if (!kept) return state;
+    if (n > c->n) memcpy(c->answer + c->n, answer + c->n, (size_t)(n - c->n) * sizeof *answer);
+    c->n = n;
+    return c->state = state;
+}
+
+int32_t hn_sampler_state(hn_sampler *s, const hn_history *h) {
+    constraint *c = s->constraint;
+    int32_t state = committed_state(c, h);
+    for (int i = 0; i < h->n_path && state >= 0; i++) state = hn_matcher_next(c->matcher, state, h->path[i]);
+    return state;
+}
+
+int hn_constraint_find(hn_sampler *s, const hn_history *h) {
+    constraint *c = s->constraint;
+    const int32_t state = hn_sampler_state(s, h);
+    if (state >= 0 && state == c->masked) return c->allowed;
+    const int n = state >= 0 ? hn_matcher_mask(c->matcher, state, c->mask) : state;
+    c->stuck = n == HN_MATCH_FULL;
+    c->allowed = n > 0 ? n : 0;
+    c->masked = n >= 0 ? state : HN_MATCH_NO;
+    if (c->allowed == 0) memset(c->mask, 0, ((size_t)s->vocab + 63) / 64 * sizeof *c->mask);
+    return c->allowed;
+}
+
+bool hn_constraint_allows(const hn_sampler *s, int32_t token) {
+    const constraint *c = s->constraint;
+    return !c || c->allowed == s->vocab || (c->mask[token / 64] >> (token % 64) & 1);
+}
+
+void hn_constraint_copy(const hn_sampler *s, const float *logits, float *to) {
+    const constraint *c = s->constraint;
+    if (!c || c->allowed == s->vocab)
+        memcpy(to, logits, (size_t)s->vocab * sizeof *to);
+    else
+        s->vocab_ops->mask(logits, c->mask, s->vocab, to);
+}

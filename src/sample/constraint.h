@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* constraint.h - a sampler whose texts are those of a grammar. The answer's state in the grammar is kept for the committed text, and a
+ * drafted path is replayed from there, as penalties do, so a rejected draft has no effect. Internal to the sampler, but for its state. */
+#ifndef HN_CONSTRAINT_H
+#define HN_CONSTRAINT_H
+#include "grammar/matcher.h"
+#include "sample/sampler.h"
+
+/* The answer (what follows the prompt) obeys the matcher's grammar; borrowed. Once a sampler. HUNCH_NO_MEMORY. */
+hunch_status hn_sampler_constrain(hn_sampler *s, hn_matcher *m, hunch_error *err);
+/* NULL: texts are free. */
+hn_matcher *hn_sampler_matcher(const hn_sampler *s);
+/* The state after this history; negative: HN_MATCH_NO, HN_MATCH_FULL. Of a constrained sampler. */
+int32_t hn_sampler_state(hn_sampler *s, const hn_history *h);
+/* Its last distribution was empty because the matcher could not go on (HN_MATCH_FULL). */
+bool hn_sampler_is_stuck(const hn_sampler *s);
+
+void hn_constraint_fini(hn_sampler *s);
+/* Finds the tokens that are allowed after this history; returns how many are, at most s->vocab: then all are. */
+int hn_constraint_find(hn_sampler *s, const hn_history *h);
+/* Whether hn_constraint_find's last history allows the token. A sampler without a constraint allows all. */
+bool hn_constraint_allows(const hn_sampler *s, int32_t token);
+/* Copies a row of logits, -inf for tokens that are not allowed. */
+void hn_constraint_copy(const hn_sampler *s, const float *logits, float *to);
+#endif
