@@ -13,6 +13,18 @@ void hn_tree_reset(hn_tree *t, int32_t root, int max_rows) {
     t->parent[0] = -1;
     t->depth[0] = 0;
     t->first[0] = t->last[0] = -1;
+    t->grammar = NULL;
+}
+
+void hn_tree_constrain(hn_tree *t, hn_matcher *grammar, int32_t state) {
+    t->grammar = grammar;
+    t->state[0] = state;
+}
+
+/* The state after one more token; negative: the grammar forbids it. */
+static int32_t state_after(const hn_tree *t, int row, int32_t token) {
+    if (!t->grammar) return 0;
+    return t->state[row] < 0 ? t->state[row] : hn_matcher_next(t->grammar, t->state[row], token);
 }
 
 int hn_tree_child(const hn_tree *t, int row, int32_t token) {
@@ -39,6 +51,7 @@ int hn_tree_add_drawn(hn_tree *t, int row, int32_t token, int drafter, float est
         t->parent[child] = (int16_t)row;
         t->depth[child] = (int16_t)(t->depth[row] + 1);
         t->first[child] = t->last[child] = -1;
+        t->state[child] = state_after(t, row, token);
     }
     int32_t number = hn_tree_next_number(t, drafter);
     int16_t c = (int16_t)t->n_candidates++;
@@ -54,6 +67,7 @@ int hn_tree_add_drawn(hn_tree *t, int row, int32_t token, int drafter, float est
 }
 
 int hn_tree_add(hn_tree *t, int row, int32_t token, int drafter, float estimate) {
+    if (state_after(t, row, token) < 0) return -1;
     return hn_tree_add_drawn(t, row, token, drafter, estimate, NULL, false);
 }
 
@@ -90,6 +104,7 @@ void hn_tree_keep(hn_tree *t, const bool *keep, int16_t map[HN_TREE_ROWS]) {
         t->depth[n] = t->depth[r];
         t->parent[n] = parent;
         t->first[n] = t->last[n] = -1;
+        t->state[n] = t->state[r];
         n++;
     }
     t->n_rows = n;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "draft/proposal_dist.h"
+#include "grammar/matcher.h"
 
 enum { HN_TREE_ROWS = 64, HN_TREE_CANDIDATES = 256 };
 
@@ -40,15 +41,19 @@ typedef struct hn_tree {
     int16_t first[HN_TREE_ROWS];      /* first candidate of the row, -1: none */
     int16_t last[HN_TREE_ROWS];
     hn_candidate candidate[HN_TREE_CANDIDATES];
+    hn_matcher *grammar;              /* that the text obeys; NULL: it is free */
+    int32_t state[HN_TREE_ROWS];      /* in the grammar, after the row's token */
 } hn_tree;
 
-/* max_rows is clamped to 1..HN_TREE_ROWS. */
+/* max_rows is clamped to 1..HN_TREE_ROWS. The tree is free. */
 void hn_tree_reset(hn_tree *t, int32_t root, int max_rows);
+/* The text obeys a grammar, whose state after the root is this. Of a tree of the root alone. */
+void hn_tree_constrain(hn_tree *t, hn_matcher *grammar, int32_t state);
 /* Adds a candidate for the token after `row`; makes its row or shares the existing one of this path.
- * Returns the child row, or -1 if a new row or candidate would not fit (nothing changes). */
+ * Returns the child row, or -1 if the grammar forbids the token, or a new row or candidate would not fit (nothing changes). */
 int hn_tree_add(hn_tree *t, int row, int32_t token, int drafter, float estimate);
 /* The same for a token drawn from q. Room must be checked before drawing: a drawn candidate must not be left out because of
- * its token (verification.md 11). */
+ * its token (verification.md 11). A q that the sampler made has no token that the grammar forbids. */
 int hn_tree_add_drawn(hn_tree *t, int row, int32_t token, int drafter, float estimate, const hn_proposal_dist *q,
                       bool without);
 /* The number of the drafter's next candidate, by which its proposal noise is keyed (contract C3). */

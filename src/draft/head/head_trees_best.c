@@ -33,10 +33,11 @@ static void add_tree(hn_head_round *c, hn_propose *p) {
     for (int i = 0; i < best.n; i++) {
         const hn_shape_node n = best.node[i];
         const hn_level_tokens *l = &s->level[n.depth - 1];
-        const int row = hn_tree_add(p->tree, n.parent < 0 ? 0 : at[n.parent], l->token[n.rank], c->d->index, l->p[n.rank]);
-        if (row < 0) return;
-        at[i] = (int16_t)row;
-        c->added++;
+        const int behind = n.parent < 0 ? 0 : at[n.parent];
+        at[i] = HN_NONE;
+        if (behind < 0) continue;
+        at[i] = (int16_t)hn_tree_add(p->tree, behind, l->token[n.rank], c->d->index, l->p[n.rank]);
+        c->added += at[i] >= 0; /* the grammar may forbid it, and what follows it */
     }
 }
 

@@ -68,11 +68,12 @@ static void add_best(hn_head_round *c, hn_propose *p) {
     for (int i = 0; i < n; i++) {
         const hn_beam_node *k = &b->node[list[i]];
         if (exp((double)k->score) < c->t->min_p) continue; /* its children are not probable enough either */
-        const int at = hn_tree_add(p->tree, row_of(b, row, list[i]), k->token, c->d->index, k->p);
-        if (at < 0) break;
+        const int behind = row_of(b, row, list[i]);
+        const int at = behind < 0 ? HN_NONE : hn_tree_add(p->tree, behind, k->token, c->d->index, k->p);
+        row[list[i]] = (int16_t)at;
+        if (at < 0) continue; /* the grammar forbids it, and what follows it; or there is no room for any */
         c->confidence = k->confidence > 0 ? (double)k->confidence : NAN;
         hn_head_set_estimate(c, p->tree);
-        row[list[i]] = (int16_t)at;
         c->added += list[i] >= s->newest; /* if none of the newest level is among the best, none after it can be */
     }
     p->budget = room - (p->tree->n_rows - s->rows);
