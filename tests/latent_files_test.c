@@ -10,6 +10,7 @@
 
 #include <math.h>
 
+#include "model/folder_for_tests.h"
 #include "expert_parts.h"
 
 enum { N = 9, VOCAB = 512, HEADS = 4, DEPTH = 4 };
@@ -66,6 +67,18 @@ static void unsplit(parts *p, int layer, bool beside) {
     part_add(p, both, HN_BF16, 2, dims)->data = all;
 }
 
+/* ik_llama.cpp's files have the matrices of all heads as rows of one. */
+static void join_heads(parts *p, int layer) {
+    static const char *const names[] = {"blk.%d.attn_k_b.weight", "blk.%d.attn_v_b.weight"};
+    for (int i = 0; i < 2; i++) {
+        char name[96];
+        name_layer(name, names[i], layer);
+        part *t = part_find(p, name);
+        t->dims[1] *= t->dims[2];
+        t->n_dims = 2;
+    }
+}
+
 /* Older GGUF files: the sizes of heads are under the plain keys, and one tensor has all rows. Some have both forms. */
 static void test_forms(void **state) {
     (void)state;
@@ -86,6 +99,8 @@ static void test_forms(void **state) {
             if (!beside) patch_key(&p, "attention.key_length", 32);
             if (!beside) patch_key(&p, "attention.value_length", 16);
             check_same(want, gguf_of(&p), (hunch_precision)precision, beside ? "both forms" : "one tensor");
+            for (int layer = 0; layer < DEPTH && beside; layer++) join_heads(&p, layer);
+            if (beside) check_same(want, gguf_of(&p), (hunch_precision)precision, "rows of all heads");
             parts_free(&p);
         }
     }
@@ -180,18 +195,41 @@ static void test_f8(void **state) {
         logits_of(write_f8(128, 128, false), HUNCH_PRECISION_F32, mapped, got);
         check_close(want, got, mapped ? "8-bit floats in the file" : "8-bit floats");
     }
-    logits_of(write_f8(64, 64, true), HUNCH_PRECISION_F32, false, want);
-    logits_of(write_f8(64, 64, false), HUNCH_PRECISION_F32, false, got);
-    check_close(want, got, "heads of one block of factors");
+    static const int heads[][2] = {{64, 64}, {64, 48}, {96, 80}, {24, 40}}; /* the last: rows of a strip have two factors */
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+        for (int mapped = 0; mapped < 2; mapped++) {
+            if (mapped && heads[i][0] % 16) continue;
+            logits_of(write_f8(heads[i][0], heads[i][1], true), HUNCH_PRECISION_F32, false, want);
+            logits_of(write_f8(heads[i][0], heads[i][1], false), HUNCH_PRECISION_F32, mapped, got);
+            check_close(want, got, mapped ? "blocks that end in a head, in the file" : "blocks that end in a head");
+        }
     hunch_model *m = NULL;
     hunch_error why;
     hunch_model_options o;
     hunch_model_options_defaults(&o);
-    assert_int_equal(hunch_model_open(&m, write_f8(64, 48, false), &o, &why), HUNCH_REFUSED);
-    assert_non_null(strstr(why.message, "112 rows of a head, expected a multiple of 128"));
+    o.mapped = true;
+    assert_int_equal(hunch_model_open(&m, write_f8(24, 40, false), &o, &why), HUNCH_REFUSED);
+    assert_non_null(strstr(why.message, "row 24 of 64 of a head, expected multiples of 16 for F8_E4M3 that stay in the file"));
+}
+
+/* A folder's rotated dims may be in halves; a GGUF has pairs always. */
+static void test_halves(void **state) {
+    (void)state;
+    static const char *const folders[] = {"deepseek_v3-noqlora", "deepseek_v3-yarn"};
+    static float pairs[N * VOCAB], want[N * VOCAB], got[N * VOCAB];
+    for (int i = 0; i < 2; i++) {
+        folder_write_changed(folders[i], "\"hidden_act\"", "\"rope_interleave\": true, \"hidden_act\"");
+        logits_of(test_path("changed"), HUNCH_PRECISION_F32, false, pairs);
+        folder_write_changed(folders[i], "\"hidden_act\"", "\"rope_interleave\": false, \"hidden_act\"");
+        logits_of(test_path("changed"), HUNCH_PRECISION_F32, false, want);
+        must(hunch_convert(test_path("changed"), test_path("halves.gguf"), NULL, err));
+        logits_of(test_path("halves.gguf"), HUNCH_PRECISION_F32, false, got);
+        assert_memory_not_equal(pairs, want, sizeof want);
+        check_close(want, got, folders[i]);
+    }
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms), cmocka_unit_test(test_f8)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms), cmocka_unit_test(test_halves), cmocka_unit_test(test_f8)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,31 +56,50 @@ hunch_status hn_conversion_declare_role(hn_conversion *c, hn_role role, int laye
 
 /* ---- writing ---- */
 
-/* Rows of each head, the rotated ones in neighbouring pairs. */
-static void rows_pair(char *to, const char *from, int heads, int head_dim, int dims, size_t row) {
-    for (int h = 0; h < heads; h++)
-        for (int i = 0; i < head_dim; i++)
-            memcpy(to + ((size_t)h * (size_t)head_dim + (size_t)hn_paired_row(i, dims)) * row,
-                   from + ((size_t)h * (size_t)head_dim + (size_t)i) * row, row);
+/* Rows that have another order in this family's GGUF: those of `heads` heads of `size` rows, of which `dims` from `first` on are rotated,
+ * in halves in the folder, in neighbouring pairs in the GGUF. heads 0: the order stays. */
+typedef struct turn {
+    int heads, size, first, dims;
+} turn;
+
+static void rows_pair(char *to, const char *from, turn t, size_t row) {
+    for (int h = 0; h < t.heads; h++)
+        for (int i = 0; i < t.size; i++) {
+            const int at = i < t.first ? i : t.first + hn_paired_row(i - t.first, t.dims);
+            memcpy(to + (size_t)(h * t.size + at) * row, from + (size_t)(h * t.size + i) * row, row);
+        }
 }
 
-/* Number of heads whose rows have another order in this family's GGUF; 0: the order stays. */
-static int heads_to_turn(const hn_conversion *c, hn_role role, int layer) {
+/* Of latent attention, whose folders have pairs too, unless they say otherwise. */
+static turn latent_turn(const hn_conversion *c, hn_role role, int layer) {
+    const hn_latent_desc *d = &c->arch.layer[layer].latent;
+    if (c->arch.rope_interleaved)
+        return (turn){0};
+    if (role == HN_ROLE_KV_A || role == HN_ROLE_KV_A_BIAS)
+        return (turn){1, d->rank + d->rope, d->rank, d->rope};
+    if (role == HN_ROLE_Q_B || role == HN_ROLE_Q)
+        return (turn){c->arch.layer[layer].heads, d->nope + d->rope, d->nope, d->rope};
+    return (turn){0};
+}
+
+static turn turn_of(const hn_conversion *c, hn_role role, int layer) {
+    const hn_layer_desc *l = &c->arch.layer[layer];
     uint64_t dims[2];
+    if (l->mixer == HN_MIXER_LATENT)
+        return latent_turn(c, role, layer);
     if (!c->arch.dense->interleaved || !hn_role_is_rotated(role))
-        return 0;
+        return (turn){0};
     hn_arch_tensor_shape(&c->arch, role, layer, dims);
-    return (int)dims[hn_role_is_vector(role) ? 0 : 1] / c->arch.layer[layer].head_dim;
+    return (turn){(int)dims[hn_role_is_vector(role) ? 0 : 1] / l->head_dim, l->head_dim, 0, hn_conversion_rotation(c)->dims};
 }
 
-static hunch_status rows_write(hn_conversion *c, const void *data, size_t bytes, const char *name, int heads,
-                               int head_dim) {
-    if (heads == 0)
+static hunch_status rows_write(hn_conversion *c, const void *data, size_t bytes, const char *name, turn t) {
+    if (t.heads == 0)
         return hn_gguf_data(c->w, data, bytes, c->err);
     char *copy = hn_alloc(bytes);
     if (copy == NULL)
         return hn_fail_memory(c->err, name, bytes);
-    rows_pair(copy, data, heads, head_dim, hn_conversion_rotation(c)->dims, bytes / ((size_t)heads * (size_t)head_dim));
+    rows_pair(copy, data, t, bytes / ((size_t)t.heads * (size_t)t.size));
     hunch_status status = hn_gguf_data(c->w, copy, bytes, c->err);
     hn_free(copy);
     return status;
@@ -98,7 +117,7 @@ static hunch_status tensor_read(hn_conversion *c, const hn_tensor *t, void **out
     return status;
 }
 
-static hunch_status vector_write(hn_conversion *c, const hn_tensor *t, float more, int heads, int head_dim) {
+static hunch_status vector_write(hn_conversion *c, const hn_tensor *t, float more, turn rows) {
     size_t n = (size_t)t->dims[0];
     void *stored;
     hunch_status status = tensor_read(c, t, &stored);
@@ -109,7 +128,7 @@ static hunch_status vector_write(hn_conversion *c, const hn_tensor *t, float mor
         hn_dequantise(t->dtype, stored, n, values);
         for (size_t i = 0; i < n && more != 0; i++)
             values[i] += more;
-        status = rows_write(c, values, n * sizeof *values, t->name, heads, head_dim);
+        status = rows_write(c, values, n * sizeof *values, t->name, rows);
     } else {
         status = hn_fail_memory(c->err, t->name, n * sizeof *values);
     }
@@ -130,7 +149,7 @@ hunch_status hn_conversion_copy(hn_conversion *c, const hn_tensor *t, size_t fir
 }
 
 /* Copies a matrix through a small buffer; one whose rows are reordered or converted is read as a whole. */
-static hunch_status matrix_write(hn_conversion *c, const hn_tensor *t, int heads, int head_dim) {
+static hunch_status matrix_write(hn_conversion *c, const hn_tensor *t, turn rows) {
     const hn_dtype type = hn_conversion_type(c, t);
     void *stored = NULL;
     hunch_status status;
@@ -138,11 +157,11 @@ static hunch_status matrix_write(hn_conversion *c, const hn_tensor *t, int heads
         size_t bytes = 0;
         status = hn_conversion_read_as(c, t, type, &stored, &bytes);
         if (!status)
-            status = rows_write(c, stored, bytes, t->name, heads, head_dim);
-    } else if (heads > 0) {
+            status = rows_write(c, stored, bytes, t->name, rows);
+    } else if (rows.heads > 0) {
         status = tensor_read(c, t, &stored);
         if (!status)
-            status = rows_write(c, stored, t->bytes, t->name, heads, head_dim);
+            status = rows_write(c, stored, t->bytes, t->name, rows);
     } else if ((stored = hn_alloc(HN_CONVERSION_PIECE)) == NULL) {
         status = hn_fail_memory(c->err, t->name, HN_CONVERSION_PIECE);
     } else {
@@ -161,18 +180,18 @@ hunch_status hn_conversion_done(hn_conversion *c, size_t bytes, hunch_status sta
     return status;
 }
 
-/* Writes a matrix or vector; the rows of `heads` heads are reordered. */
-static hunch_status tensor_write(hn_conversion *c, const hn_tensor *t, bool vector, float more, int heads, int head_dim) {
-    hunch_status status = vector ? vector_write(c, t, more, heads, head_dim) : matrix_write(c, t, heads, head_dim);
+/* Writes a matrix or vector. */
+static hunch_status tensor_write(hn_conversion *c, const hn_tensor *t, bool vector, float more, turn rows) {
+    hunch_status status = vector ? vector_write(c, t, more, rows) : matrix_write(c, t, rows);
     return hn_conversion_done(c, t->bytes, status);
 }
 
 hunch_status hn_conversion_write(hn_conversion *c, const hn_tensor *t, bool vector) {
-    return tensor_write(c, t, vector, 0, 0, 0);
+    return tensor_write(c, t, vector, 0, (turn){0});
 }
 
 hunch_status hn_conversion_write_vector(hn_conversion *c, const hn_tensor *t, float more) {
-    return tensor_write(c, t, true, more, 0, 0);
+    return tensor_write(c, t, true, more, (turn){0});
 }
 
 hunch_status hn_conversion_write_role(hn_conversion *c, hn_role role, int layer) {
@@ -188,7 +207,7 @@ hunch_status hn_conversion_write_role(hn_conversion *c, hn_role role, int layer)
         return hn_conversion_done(c, t->bytes, hn_conversion_write_heads(c, t, role, layer));
     return status ? status
                   : tensor_write(c, t, hn_role_is_vector(role), hn_arch_vector_more(&c->arch, role),
-                                 heads_to_turn(c, role, layer), c->arch.layer[layer].head_dim);
+                                 turn_of(c, role, layer));
 }
 
 /* ---- all of a layer ---- */

@@ -313,16 +313,27 @@ size_t hn_plan_expert_tensors(const hn_arch *a) {
 
 /* ---- matrices of heads ------------------------------------------------------------------------------------------------ */
 
+static hn_dtype wide_type(const hn_plan *p) {
+    return p->m->ops.f32 ? HN_F32 : HN_BF16;
+}
+
+/* The factors of 8-bit floats are multiplied in while loading, if a strip of a head may have rows of two blocks. */
+static hunch_status widen_heads(const hn_plan *p, const hn_tensor *t, int first, int each, hn_weight *w, hunch_error *err) {
+    if (hn_plan_stays_in_file(p, w))
+        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: row %d of %d of a head, expected multiples of %d for %s that stay in the file",
+                       hn_source_path(p->src), t->name, first, each, HN_STRIP, t->type_name);
+    w->dtype = wide_type(p);
+    w->strip_stride = p->m->ops.strip_bytes(w->dtype, w->in);
+    return HUNCH_OK;
+}
+
 /* The matrices of all heads, in a tensor of their own or as rows of one with others, whose matrices are `each` rows apart. */
 static hunch_status plan_head_rows(hn_plan *p, hn_tensor *t, hn_part part, int each, int heads, hn_weight *w, hunch_error *err) {
     hn_placement it = {.tensor = t, .weight = w, .first = part.first, .out = part.count, .matrices = heads, .each = each};
     *w = weight_of(p, t, part.count, heads);
     w->of_heads = true;
     hunch_status st = find_factors(p, t, t->n_dims == 3 ? heads : 1, &it.factors, err);
-    if (!st) st = check_factors(p, t, it.factors, part, err);
-    if (!st && it.factors && each % HN_F8_TILE)
-        st = hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: %d rows of a head, expected a multiple of %d for %s", hn_source_path(p->src),
-                     t->name, each, HN_F8_TILE, t->type_name);
+    if (!st && it.factors && (part.first % HN_STRIP || each % HN_STRIP)) st = widen_heads(p, t, part.first, each, w, err);
     if (!st) st = check_stays(p, t, w, err);
     if (!st) st = place_matrix(p, t, false, w, &it.off, err);
     if (st) return st;
@@ -336,7 +347,7 @@ static hunch_status plan_head_rows(hn_plan *p, hn_tensor *t, hn_part part, int e
 static hn_dtype transposed_type(const hn_plan *p, const hn_tensor *t, int in, int each) {
     if (t->dtype <= HN_BF16) return packed_type(p, t, in);
     if (t->dtype == HN_F8_E4M3 && in % HN_F8_TILE == 0 && each % HN_F8_TILE == 0) return HN_F8_E4M3;
-    return p->m->ops.f32 ? HN_F32 : HN_BF16;
+    return wide_type(p);
 }
 
 /* The same, with rows and columns of each matrix exchanged: they are in memory also if others stay in the file. */
@@ -364,7 +375,9 @@ static hunch_status plan_split(hn_plan *p, hn_role role, int layer, hn_weight *w
     hn_arch_tensor_name(&p->m->arch, role, layer, name);
     hn_arch_tensor_shape(&p->m->arch, role, layer, dims);
     dims[2] = (uint64_t)heads;
-    hunch_status st = need_matrices(p, name, dims, &t, err);
+    const hn_tensor *rows = hn_source_find(p->src, name);
+    hunch_status st = rows && rows->n_dims == 2 /* ik_llama.cpp's */ ? need_tensor(p, name, 2, dims[0], dims[1] * dims[2], &t, err)
+                                                                     : need_matrices(p, name, dims, &t, err);
     if (!st && t) st = plan_head_rows(p, t, (hn_part){0, (int)dims[1]}, (int)dims[1], heads, w, err);
     w->phase = hn_role_phase(role);
     return st;

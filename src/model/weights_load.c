@@ -48,8 +48,9 @@ static size_t rows_apart(const hn_placement *it) {
     return it->each > 0 ? (size_t)it->each : (size_t)it->tensor->dims[1];
 }
 
-/* The number of factors of each matrix; 0: there are none. */
+/* The number of factors of each matrix; 0: there are none, or matrices are rows of one tensor and find theirs by the row. */
 static size_t factors_of_matrix(const hn_placement *it) {
+    if (it->each > 0 && it->tensor->n_dims == 2) return 0;
     return it->factors ? hn_plan_factors(it->factors) / (size_t)(it->matrices > 0 ? it->matrices : 1) : 0;
 }
 
@@ -76,10 +77,18 @@ bool hn_plan_all_finite(const float *f, size_t n) {
     return true;
 }
 
+/* The factors of a row of a matrix. */
+static const float *factors_of(const pack_job *j, int matrix, int row) {
+    hn_stored from = j->from;
+    if (j->matrix_factors == 0) from.first = (int)matrix_row(j, matrix);
+    const float *first = hn_stored_factors(&from, j->w->in, row);
+    return first ? first + j->matrix_factors * (size_t)matrix : NULL;
+}
+
 /* Converts the rows of strip s, at `rows` as in the file, to the type that the matrix is packed in: *from, *row_bytes
  * apart. The buffer has room after them for as many rows of floats and one more. */
-static hunch_status convert_strip(const pack_job *j, int s, unsigned char *rows, const unsigned char **from, size_t *row_bytes,
-                                  hunch_error *err) {
+static hunch_status convert_strip(const pack_job *j, int matrix, int s, unsigned char *rows, const unsigned char **from,
+                                  size_t *row_bytes, hunch_error *err) {
     const int left = j->w->out - s * HN_STRIP, n = left < HN_STRIP ? left : HN_STRIP, in = j->w->in;
     unsigned char *to = rows + (size_t)HN_STRIP * j->from.row_bytes;
     float *f = (float *)(void *)(to + (size_t)HN_STRIP * (size_t)in * sizeof(float));
@@ -91,16 +100,13 @@ static hunch_status convert_strip(const pack_job *j, int s, unsigned char *rows,
         hn_dequantise(j->tensor->dtype, rows + (size_t)i * j->from.row_bytes, (size_t)in, f);
         if (j->finite && !hn_plan_all_finite(f, (size_t)in)) return hn_plan_not_finite(j->src, j->tensor, err);
         if (same) continue;
+        const float *by = factors_of(j, matrix, s * HN_STRIP + i);
+        for (int c = 0; by && c < in; c++) f[c] *= by[c / HN_F8_TILE];
         hn_dtype_row_bytes(j->w->dtype, (uint64_t)in, row_bytes);
         hn_quantise(j->w->dtype, f, (size_t)in, to + (size_t)i * *row_bytes);
         *from = to;
     }
     return HUNCH_OK;
-}
-
-static const float *factors_of(const pack_job *j, int matrix, int s) {
-    const float *first = hn_stored_factors(&j->from, j->w->in, s * HN_STRIP);
-    return first ? first + j->matrix_factors * (size_t)matrix : NULL;
 }
 
 static void pack_matrix(void *arg, int rank, int ranks) {
@@ -116,14 +122,14 @@ static void pack_matrix(void *arg, int rank, int ranks) {
         if (atomic_load_explicit(&j->failed, memory_order_relaxed)) continue;
         const unsigned char *from;
         size_t row_bytes;
-        if (read_strip(j, matrix, s, rows, &why) || convert_strip(j, s, rows, &from, &row_bytes, &why)) {
+        if (read_strip(j, matrix, s, rows, &why) || convert_strip(j, matrix, s, rows, &from, &row_bytes, &why)) {
             if (!atomic_compare_exchange_strong(&j->failed, &nobody, rank + 1)) continue;
             j->status = why.status;
             if (j->err) *j->err = why;
             continue;
         }
         j->ops->pack_strip(j->ops, j->w->dtype, j->w->out - s * HN_STRIP, j->w->in, from, row_bytes,
-                           factors_of(j, matrix, s), 0,
+                           j->w->dtype == HN_F8_E4M3 ? factors_of(j, matrix, s * HN_STRIP) : NULL, 0,
                            hn_at(j->w->data, (size_t)((j->expert + matrix) * strips + s) * j->w->strip_stride));
     }
     hn_barrier(j->ops->pool, rank);
@@ -236,6 +242,7 @@ static void leave_in_file(hn_plan *p, const hn_placement *it, hn_stored *from) {
         to->row_bytes = at.row_bytes;
         to->scales = at.scales;
         to->scale_bytes = at.scale_bytes;
+        if (to->factors && factors_of_matrix(it) == 0) to->first += i * it->each;
         if (to->factors) to->factors += factors_of_matrix(it) * (size_t)i;
     }
     if (it->expert + it->matrices < it->weight->experts || it->matrices == 0) return;

@@ -192,9 +192,7 @@ static hunch_status put(const hn_arch *a, hn_gguf_writer *w, hunch_error *err) {
                 {"attention.key_length_mla", t->nope + t->rope},
                 {"attention.value_length_mla", t->value}};
     char key[96];
-    hunch_status st = a->rope_interleaved ? HUNCH_OK
-                                          : hn_fail(err, HUNCH_REFUSED, "%s: rope_interleave is false: a GGUF of %s has no place for it",
-                                                    a->name, a->dense->prefix);
+    hunch_status st = HUNCH_OK;
     for (size_t i = 0; !st && i < sizeof keys / sizeof *keys; i++) {
         hn_dense_key(a->dense, keys[i].suffix, key);
         if (keys[i].value > 0) st = hn_gguf_put_u32(w, key, (uint32_t)keys[i].value, err);
