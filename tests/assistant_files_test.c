@@ -73,8 +73,21 @@ static void put_keys(hn_gguf_writer *w, const hn_arch *target, const assistant_f
     must(hn_gguf_put_f32(w, "gemma4_mtp.rope.freq_base_swa", (float)target->rotation[window->rotation].scaling.theta, err));
 }
 
-/* The tensors of our GGUF under their names, the order as the cluster of each token. `spoil`: one token in another cluster. */
-static void write_other(const char *from, const char *to, const hn_arch *target, const assistant_form *f, bool spoil) {
+/* What is wrong with the cluster of one token: nothing, another one, no whole number. The last two have floats. */
+typedef enum flaw { NONE, OTHER, NONE_OF_FLOATS, NO_NUMBER } flaw;
+
+/* The cluster of each token, as integers or, as their converter writes all vectors, as floats. */
+static void put_clusters(hn_gguf_writer *w, const int64_t *slot, int n, int clusters, flaw what) {
+    int32_t cluster[512];
+    float floats[512];
+    for (int k = 0; k < n; k++) cluster[slot[k]] = k / (n / clusters);
+    if (what == OTHER) cluster[7] = (cluster[7] + 1) % clusters;
+    for (int k = 0; k < n; k++) floats[k] = (float)cluster[k] + (what == NO_NUMBER && k == 7 ? 0.5f : 0);
+    must(hn_gguf_data(w, what >= NONE_OF_FLOATS ? (const void *)floats : cluster, (size_t)n * sizeof *cluster, err));
+}
+
+/* The tensors of our GGUF under their names, the order as the cluster of each token. */
+static void write_other(const char *from, const char *to, const hn_arch *target, const assistant_form *f, flaw what) {
     hn_source *src;
     hn_gguf_writer *w;
     must(hn_source_open(&src, from, err));
@@ -87,58 +100,18 @@ static void write_other(const char *from, const char *to, const hn_arch *target,
             char name[128];
             other_name(t->name, name);
             if (!write) {
-                must(hn_gguf_declare(w, name, order ? HN_I32 : t->dtype, t->n_dims, t->dims, err));
+                must(hn_gguf_declare(w, name, order ? (what >= NONE_OF_FLOATS ? HN_F32 : HN_I32) : t->dtype, t->n_dims, t->dims, err));
                 continue;
             }
             if (!order) {
                 must(hn_gguf_data(w, t->data, t->bytes, err));
                 continue;
             }
-            const int n = target->vocab;
-            int32_t cluster[512];
-            const int64_t *slot = t->data;
-            for (int k = 0; k < n; k++) cluster[slot[k]] = k / (n / f->clusters);
-            if (spoil) cluster[7] = (cluster[7] + 1) % f->clusters;
-            must(hn_gguf_data(w, cluster, (size_t)n * sizeof *cluster, err));
+            put_clusters(w, t->data, target->vocab, f->clusters, what);
         }
     must(hn_gguf_writer_finish(&w, err));
     hn_source_close(&src);
 }
-
-static void test_other_gguf(void **state) {
-    (void)state;
-    hunch_model *m = open_target();
-    const hn_arch *target = &m->target.arch;
-    hunch_token want[DEPTH], got[DEPTH];
-    double want_q[DEPTH], got_q[DEPTH];
-    const char *head = assistant_write(&CLUSTERED_ASSISTANT, target, test_path("assistant"));
-    must(hunch_convert(head, test_path("ours.gguf"), NULL, err));
-    write_other(test_path("ours.gguf"), test_path("other.gguf"), target, &CLUSTERED_ASSISTANT, false);
-    static const char *const options[] = {"", ",output=full", ",position=last"};
-    for (int i = 0; i < 3; i++) {
-        draft(m, head, options[i], want, want_q);
-        draft(m, test_path("other.gguf"), options[i], got, got_q);
-        assert_memory_equal(want, got, sizeof want);
-        assert_memory_equal(want_q, got_q, sizeof want_q);
-        draft(m, test_path("ours.gguf"), options[i], got, got_q);
-        assert_memory_equal(want, got, sizeof want);
-        assert_memory_equal(want_q, got_q, sizeof want_q);
-    }
-    write_other(test_path("ours.gguf"), test_path("other.gguf"), target, &CLUSTERED_ASSISTANT, true);
-    hunch_engine *e = NULL;
-    hunch_engine_options o;
-    hunch_engine_options_defaults(&o);
-    const char *specs[] = {test_path("other.gguf")};
-    o.drafts = specs;
-    o.n_drafts = 1;
-    hunch_error why = {0};
-    assert_int_equal(hunch_engine_open(&e, m, &o, &why), HUNCH_REFUSED);
-    assert_non_null(strstr(why.message, "tensor mtp_token_ordering.weight: output "));
-    assert_non_null(strstr(why.message, "expected clusters of 16"));
-    hunch_model_close(&m);
-}
-
-/* ---- what is refused ------------------------------------------------------------------------------------------------------- */
 
 static void head_refused(hunch_model *m, const char *spec, hunch_status status, const char *says) {
     hunch_engine *e = NULL;
@@ -152,6 +125,39 @@ static void head_refused(hunch_model *m, const char *spec, hunch_status status, 
         fail_msg("expected %d with \"%s\", got %d: %s", (int)status, says, (int)got, why.message);
     hunch_engine_close(&e);
 }
+
+static void test_other_gguf(void **state) {
+    (void)state;
+    hunch_model *m = open_target();
+    const hn_arch *target = &m->target.arch;
+    hunch_token want[DEPTH], got[DEPTH];
+    double want_q[DEPTH], got_q[DEPTH];
+    const char *head = assistant_write(&CLUSTERED_ASSISTANT, target, test_path("assistant"));
+    must(hunch_convert(head, test_path("ours.gguf"), NULL, err));
+    write_other(test_path("ours.gguf"), test_path("other.gguf"), target, &CLUSTERED_ASSISTANT, NONE);
+    write_other(test_path("ours.gguf"), test_path("floats.gguf"), target, &CLUSTERED_ASSISTANT, NONE_OF_FLOATS);
+    static const char *const options[] = {"", ",output=full", ",position=last"};
+    for (int i = 0; i < 3; i++) {
+        draft(m, head, options[i], want, want_q);
+        draft(m, test_path("other.gguf"), options[i], got, got_q);
+        assert_memory_equal(want, got, sizeof want);
+        assert_memory_equal(want_q, got_q, sizeof want_q);
+        draft(m, test_path("floats.gguf"), options[i], got, got_q);
+        assert_memory_equal(want, got, sizeof want);
+        assert_memory_equal(want_q, got_q, sizeof want_q);
+        draft(m, test_path("ours.gguf"), options[i], got, got_q);
+        assert_memory_equal(want, got, sizeof want);
+        assert_memory_equal(want_q, got_q, sizeof want_q);
+    }
+    write_other(test_path("ours.gguf"), test_path("other.gguf"), target, &CLUSTERED_ASSISTANT, OTHER);
+    head_refused(m, test_path("other.gguf"), HUNCH_REFUSED, "tensor mtp_token_ordering.weight: output ");
+    head_refused(m, test_path("other.gguf"), HUNCH_REFUSED, "expected clusters of 16");
+    write_other(test_path("ours.gguf"), test_path("other.gguf"), target, &CLUSTERED_ASSISTANT, NO_NUMBER);
+    head_refused(m, test_path("other.gguf"), HUNCH_REFUSED, ".5; expected a whole number of 0 to 255");
+    hunch_model_close(&m);
+}
+
+/* ---- what is refused ------------------------------------------------------------------------------------------------------- */
 
 static void check_changed(hunch_model *m, const char *change, bool outer, const char *says) {
     random_head h;

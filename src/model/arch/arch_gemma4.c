@@ -11,13 +11,19 @@
 
 #define KEY(suffix) "gemma4." suffix
 #define PATTERN KEY("attention.sliding_window_pattern")
-enum { USUAL_PERIOD = 6, USUAL_WINDOW = 512, USUAL_FULL_HEAD = 512, USUAL_INPUT = 256, MOST_HEAD = 512 };
+enum { USUAL_PERIOD = 6, USUAL_WINDOW = 512, UNIFIED_WINDOW = 1024, USUAL_FULL_HEAD = 512, USUAL_INPUT = 256, MOST_HEAD = 512 };
 enum { OF_FULL, OF_LOCAL }; /* the rotations */
 static const double full_theta = 1e6, local_theta = 1e4, full_part = 0.25, usual_cap = 30;
 static const float least_divisor = 1e29f; /* of pairs that a GGUF does not rotate */
 
 static bool is_gguf(const hn_source *src) {
     return hn_source_get_kind(src) == HN_SOURCE_GGUF;
+}
+
+/* 12B's configuration, which has no keys for experts and for tokens' inputs of layers. */
+static bool is_unified(const hn_source *src) {
+    const char *type = json_string_value(hn_source_config(src, "model_type"));
+    return type && !strncmp(type, "gemma4_unified", strlen("gemma4_unified"));
 }
 
 /* ---- heads -------------------------------------------------------------------------------------------------------------- */
@@ -88,7 +94,8 @@ static hunch_status read_head_sizes(const hn_arch *a, const hn_source *src, bool
 /* Which layers have full attention, and the heads of each. */
 static hunch_status read_heads(hn_arch *a, const hn_source *src, bool v_is_k, hunch_error *err) {
     const bool gguf = is_gguf(src);
-    const hn_key window = {KEY("attention.sliding_window"), "sliding_window", 1, 1 << 24, gguf ? (double)NAN : USUAL_WINDOW},
+    const double usual = gguf ? (double)NAN : is_unified(src) ? UNIFIED_WINDOW : USUAL_WINDOW;
+    const hn_key window = {KEY("attention.sliding_window"), "sliding_window", 1, 1 << 24, usual},
                  period = {PATTERN, NULL, 1, 1024, USUAL_PERIOD};
     hn_layer_desc *last = &a->layer[a->layers - 1];
     hn_kinds_of_heads h;
@@ -230,7 +237,7 @@ static hunch_status read_rotations(hn_arch *a, hn_source *src, hunch_error *err)
 
 /* The width of each token's input of a layer. */
 static hunch_status read_inputs(hn_arch *a, const hn_source *src, hunch_error *err) {
-    const bool none = is_gguf(src) || hn_source_is_null(src, "hidden_size_per_layer_input");
+    const bool none = is_gguf(src) || is_unified(src) || hn_source_is_null(src, "hidden_size_per_layer_input");
     const hn_key width = {KEY("embedding_length_per_layer_input"), "hidden_size_per_layer_input", 0, 1 << 16, none ? 0 : USUAL_INPUT},
                  tokens = {NULL, "vocab_size_per_layer_input", 0, 1 << 24, a->vocab};
     int n = 0, rows = 0;

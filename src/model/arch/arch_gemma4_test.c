@@ -113,7 +113,27 @@ static void test_read(void **state) {
     hn_arch_fini(&a);
 }
 
+/* 12B's configuration has no keys of what the other sizes have. */
+static void test_unified(void **state) {
+    (void)state;
+    static const char *const absent[] = {"hidden_size_per_layer_input", "vocab_size_per_layer_input", "enable_moe_block", "sliding_window"};
+    json_t *config = json_load_file(HUNCH_TEST_DATA "/goldens/" K_IS_V "/config.json", 0, NULL), *text = json_object_get(config, "text_config");
+    hn_arch a;
+    hunch_error err = {0};
+    assert_non_null(text);
+    json_object_set_new(text, "model_type", json_string("gemma4_unified_text"));
+    for (int i = 0; i < 4; i++) assert_int_equal(json_object_del(text, absent[i]), 0);
+    folder_write_config(config);
+    folder_link_weights(K_IS_V);
+    json_decref(config);
+    hn_source *s = folder_open();
+    if (hn_arch_read(&a, s, &err) != HUNCH_OK) fail_msg("%s", err.message);
+    assert_true(a.layer[0].token_input == 0 && a.layer[0].window == 1024 && a.layer[5].v_is_k && a.layer[5].window == 0);
+    hn_arch_fini(&a);
+    hn_source_close(&s);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_refused), cmocka_unit_test(test_read)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_refused), cmocka_unit_test(test_read), cmocka_unit_test(test_unified)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 /* head_clusters.c - a draft head whose output's rows are in clusters of equal size, each with a centroid, as in the assistants of Gemma 4
  * ("ordered embeddings"): a row's logits are those of the few clusters whose centroids have the largest products with its state, so that
  * only their rows of the output are read. In memory the output's rows are in the order of the clusters. */
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -80,6 +81,21 @@ static hunch_status place_outputs(const hn_source *src, const char *name, int32_
     return st;
 }
 
+/* The order's numbers; ik_llama.cpp's converter writes them as floats, as all vectors. */
+static hunch_status read_numbers(const hn_source *src, const hn_tensor *t, size_t n, int most, int64_t *to, hunch_error *err) {
+    if (t->dtype != HN_F32 || t->n_dims != 1 || t->dims[0] != n) return hn_source_read_integers(src, t, n, 0, most, to, err);
+    for (size_t i = 0; i < n; i++) {
+        float x;
+        const hunch_status st = hn_source_read(src, t, i * sizeof x, sizeof x, &x, err);
+        if (st) return st;
+        if (!(x >= 0 && x <= (float)most && x == floorf(x)))
+            return hn_fail(err, HUNCH_REFUSED, "%s: element %zu of tensor %s is %g; expected a whole number of 0 to %d",
+                           hn_source_path(src), i, t->name, (double)x, most);
+        to[i] = (int64_t)x;
+    }
+    return HUNCH_OK;
+}
+
 hunch_status hn_head_read_order(hn_source *src, const hn_head_names *names, const hn_arch *a, int32_t **order, hunch_error *err) {
     const size_t n = (size_t)a->vocab;
     char name[128];
@@ -88,7 +104,7 @@ hunch_status hn_head_read_order(hn_source *src, const hn_head_names *names, cons
     hn_tensor *t = hn_source_take(src, hn_head_name(names, HN_HEAD_ORDER, 0, name));
     int64_t *stored = hn_alloc(n * sizeof *stored);
     int32_t *list = hn_alloc(n * sizeof *list);
-    hunch_status st = stored && list ? hn_source_read_integers(src, t, n, 0, a->vocab - 1, stored, err)
+    hunch_status st = stored && list ? read_numbers(src, t, n, a->vocab - 1, stored, err)
                                      : hn_fail_memory(err, name, n * sizeof *stored);
     const int clusters = a->draft_head.output.clusters.n;
     bool of_outputs = clusters < a->vocab;
