@@ -220,7 +220,8 @@ static void test_transformers(void **state) {
         "goldens/glm4_moe-groups",   "goldens/gpt_oss-bf16",   "goldens/gpt_oss-mxfp4",
         "goldens/gemma4-e",          "goldens/gemma4-keqv",   "goldens/gemma4_text-moe",
         "goldens/deepseek_v2-lite",  "goldens/deepseek_v2-groups", "goldens/deepseek_v3-yarn", "goldens/deepseek_v3-noqlora",
-        "goldens/deepseek_v3-mtp2",  "goldens/glm4_moe_lite-base", "goldens/kimi_k2-like"};
+        "goldens/deepseek_v3-mtp2",  "goldens/glm4_moe_lite-base", "goldens/kimi_k2-like",     "goldens/deepseek_v2-bias",
+        "goldens/gemma4-mixture",    "goldens/gemma4_unified-text"};
     for (int n = levels(isa), i = 0; i < n; i++)
         for (size_t f = 0; f < sizeof folders / sizeof *folders; f++) {
             if (light() && (int)f % n != i) continue; /* each at one level */
