@@ -117,7 +117,8 @@ static void test_read(void **state) {
 static void test_unified(void **state) {
     (void)state;
     static const char *const absent[] = {"hidden_size_per_layer_input", "vocab_size_per_layer_input", "enable_moe_block", "sliding_window"};
-    json_t *config = json_load_file(HUNCH_TEST_DATA "/goldens/" K_IS_V "/config.json", 0, NULL), *text = json_object_get(config, "text_config");
+    json_t *config = json_load_file(HUNCH_TEST_DATA "/goldens/" K_IS_V "/config.json", 0, NULL);
+    json_t *text = json_object_get(config, "text_config");
     hn_arch a;
     hunch_error err = {0};
     assert_non_null(text);
