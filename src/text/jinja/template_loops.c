@@ -25,7 +25,9 @@ static bool loop_filter(trun *r, tloop *l, size_t n) {
 
 static tloop *loop_begin(trun *r, const tnode *n, tvalue items, tframe *f) {
     tloop *l = ta_alloc(&r->arena, sizeof *l);
-    if (l) *l = (tloop){.items = items.list, .kept = items.list->items, .n = items.list->n, .depth = ++r->loop_depth};
+    if (l)
+        *l = (tloop){.snapshot = *items.list, .items = &l->snapshot, .kept = items.list->items, .n = items.list->n,
+                     .depth = ++r->loop_depth};
     if (l && n->c) {
         l->node = n;
         l->frame = f;

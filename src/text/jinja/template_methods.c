@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* template_methods.c - the methods of Python's str, dict, list and tuple that templates call, and the global functions
- * that Hugging Face provides. Methods that would change a value are refused, as in its immutable sandbox. */
+ * that Hugging Face provides. Methods that would change a value are refused, as in its immutable sandbox; but a list's append and pop work,
+ * which templates of Kimi K2 need for calls of tools. */
 #include <string.h>
 #include <time.h>
 
@@ -216,9 +217,10 @@ static const struct {
 
 static const char *const dict_methods[] = {"get", "items", "keys", "values", "copy"};
 static const char *const list_methods[] = {"index", "count"}; /* of tuples, too */
+static const char *const list_works[] = {"append", "pop"};
 /* They exist, and are refused when called. */
 static const char *const dict_changes[] = {"pop", "popitem", "update", "clear", "setdefault"};
-static const char *const list_changes[] = {"append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort"};
+static const char *const list_changes[] = {"extend", "insert", "remove", "clear", "reverse", "sort"};
 
 static bool is_one_of(tstr name, const char *const *names, size_t n) {
     for (size_t i = 0; i < n; i++) {
@@ -232,7 +234,7 @@ bool tmethod_known(tvalue self, tstr name) {
     if (self.kind == TV_DICT) return IS_ONE_OF(name, dict_methods) || IS_ONE_OF(name, dict_changes);
     if (self.kind == TV_TUPLE) return IS_ONE_OF(name, list_methods);
     if (self.kind == TV_LIST)
-        return IS_ONE_OF(name, list_methods) || IS_ONE_OF(name, list_changes) || ts_equal(name, "copy");
+        return IS_ONE_OF(name, list_methods) || IS_ONE_OF(name, list_works) || IS_ONE_OF(name, list_changes) || ts_equal(name, "copy");
     for (size_t i = 0; self.kind == TV_STRING && i < sizeof string_methods / sizeof *string_methods; i++) {
         if (ts_equal(name, string_methods[i].name)) return true;
     }
@@ -260,8 +262,42 @@ static tvalue dict_call(trun *r, const tdict *d, tstr name, const targs *a) {
     return trun_step(r, d->n) ? v : tv_error();
 }
 
+static tvalue list_copy(trun *r, const tlist *list) {
+    tvalue *items, v = tv_list(r, TV_LIST, list->n, &items);
+    if (v.kind != TV_ERROR && list->n) memcpy(items, list->items, list->n * sizeof *items);
+    return trun_step(r, list->n) ? v : tv_error();
+}
+
+/* Items move to a place of twice the room; the old ones stay, for who iterates over them. */
+static tvalue list_append(trun *r, tlist *list, const targs *a) {
+    if (!targs_check(r, a, "append", 1, 1) || !a->n) return trun_fail(r, "append takes a value");
+    if (list->n >= list->cap) {
+        const size_t cap = list->n < 4 ? 8 : list->n * 2;
+        tvalue *items = ta_alloc(&r->arena, cap * sizeof *items);
+        if (!items) return trun_fail_memory(r);
+        if (list->n) memcpy(items, list->items, list->n * sizeof *items);
+        list->items = items;
+        list->cap = cap;
+    }
+    list->items[list->n++] = a->values[0];
+    return tv_none();
+}
+
+static tvalue list_pop(trun *r, tlist *list, const targs *a) {
+    int64_t at;
+    if (!targs_check(r, a, "pop", 0, 1) || !integer_argument(r, a, 0, NULL, -1, &at)) return tv_error();
+    if (at < 0) at += (int64_t)list->n;
+    if (at < 0 || at >= (int64_t)list->n) return trun_fail(r, "pop from a list that has no such item");
+    const tvalue v = list->items[at];
+    list->n--;
+    memmove(list->items + at, list->items + at + 1, (list->n - (size_t)at) * sizeof v);
+    return trun_step(r, list->n - (size_t)at) ? v : tv_error();
+}
+
 static tvalue list_call(trun *r, const tlist *list, tstr name, const targs *a) {
-    if (ts_equal(name, "copy")) return (tvalue){.kind = TV_LIST, .list = list}; /* nothing changes either */
+    if (ts_equal(name, "copy")) return list_copy(r, list);
+    if (ts_equal(name, "append")) return list_append(r, (tlist *)(uintptr_t)list, a);
+    if (ts_equal(name, "pop")) return list_pop(r, (tlist *)(uintptr_t)list, a);
     if (!a->n) return trun_fail(r, "index and count take a value");
     int64_t n = 0;
     bool index = ts_equal(name, "index");

@@ -105,7 +105,7 @@ struct tvalue {
 
 struct tlist {
     tvalue *items;
-    size_t n;
+    size_t n, cap; /* cap: room that append made; 0: none */
 };
 
 typedef struct tentry {

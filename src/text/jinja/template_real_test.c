@@ -132,6 +132,10 @@ static void check_case(const json_t *row, void *user) {
         seen->made++;
         seen->named += check_names(t, json_object_get(row, "vars"), want, want_len, name);
         seen->injected += check_injected(t, json_object_get(row, "vars"), name);
+    } else if (strstr(row_text(row, "error", NULL), "'append' of 'list'")) { /* Kimi K2's, which only the sandbox refuses */
+        if (s != HUNCH_OK) fail_msg("%s, %s: %s", name, scenario, e.message);
+        assert_non_null(strstr(got, "functions.get_weather:0"));
+        seen->refused++;
     } else {
         if (s != HUNCH_USAGE) fail_msg("%s, %s: %d, expected %s", name, scenario, s, row_text(row, "error", NULL));
         assert_non_null(strstr(e.message, "chat template, line "));

@@ -41,6 +41,7 @@ tvalue tcapture(trun *r, const tnode *body, tframe *f); /* its output as a strin
 
 /* A loop evaluates its condition element by element, as the body runs: it may depend on what the body did before. */
 typedef struct tloop {
+    tlist snapshot;      /* of the list, which the body may change */
     const tlist *items;  /* what the loop iterates over */
     size_t n_tested;     /* number of items whose condition was evaluated */
     tvalue *kept;        /* [n] items that passed the condition */

@@ -102,6 +102,20 @@ static void test_own(void **state) {
         "{}", "3425"); /* or the loop */
 }
 
+/* A list's append and pop, also while a loop iterates over the list, and a list that is put into itself. */
+static void test_lists_change(void **state) {
+    (void)state;
+    check_text("{% set l = [] %}{% for i in range(20) %}{% set _ = l.append(i) %}{% endfor %}{{ l.pop(0) }}{{ l.pop() }}{{ l|length }}",
+               "{}", "01918");
+    check_text("{% set l = [1, 2, 3] %}{% for i in l %}{% set _ = l.append(i) %}{% endfor %}{{ l|join }}", "{}", "123123");
+    check_text("{% set l = [1, 2, 3] %}{% for i in l if i != 2 %}{% set _ = l.append(i) %}{% endfor %}{{ l|join }}", "{}", "12313");
+    check_text("{% set l = [1, 2, 3, 4] %}{% for i in l %}{% if l %}{% set _ = l.pop() %}{% endif %}{% endfor %}{{ l|length }}", "{}", "0");
+    check_text("{% set l = [1] %}{% set m = l.copy() %}{% set _ = l.append(2) %}{{ m|length }}{{ l[1] }}", "{}", "12");
+    check_error("{% set l = [] %}{{ l.pop() }}", "{}", HUNCH_USAGE, "no such item");
+    check_error("{% set l = [] %}{% set _ = l.append(l) %}{{ l|tojson }}", "{}", HUNCH_USAGE, "nested deeper");
+    check_error("{{ l.extend([1]) }}", "{\"l\": []}", HUNCH_USAGE, "unsafe");
+}
+
 static void test_errors_name_the_line(void **state) {
     (void)state;
     check_error("a\n{{ b }}\n{{ 'x' + 1 }}", "{}", HUNCH_USAGE, "line 3: str + int");
@@ -314,6 +328,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_snippets),
         cmocka_unit_test(test_own),
+        cmocka_unit_test(test_lists_change),
         cmocka_unit_test(test_errors_name_the_line),
         cmocka_unit_test(test_now),
         cmocka_unit_test(test_limits),

@@ -43,7 +43,7 @@ tvalue tv_list(trun *r, tkind kind, size_t n, tvalue **items) {
     if (!list || __builtin_mul_overflow(n, sizeof **items, &bytes)) return trun_fail_memory(r);
     *items = ta_alloc(&r->arena, bytes);
     if (!*items) return trun_fail_memory(r);
-    *list = (tlist){*items, n};
+    *list = (tlist){.items = *items, .n = n};
     return (tvalue){.kind = kind, .list = list};
 }
 
