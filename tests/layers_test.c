@@ -22,8 +22,8 @@
 /* A file may include from its own folder and from those before it. Folders of one layer are rooms: a file belongs to the longest
  * name that its path begins with. Those of train/, which trains heads, are not part of the library. */
 static const char *const layers[] = {
-    "base",       "format",      "text",       "text/jinja", "grammar", "ops",  "cache", "model/arch", "model", "model/head", "sample",
-    "draft",
+    "base",       "format",     "text",  "text/jinja", "grammar", "calls", "ops", "cache", "model/arch", "model", "model/head",
+    "sample",     "draft",
     "draft/text", "draft/shape", "draft/head", "convert",    "verify", "plan",  "engine",     "check", "train/math", "train/data",
     "train/nets", "train/learn", "train"};
 enum { LAYERS = sizeof layers / sizeof *layers, TOOLS = LAYERS, SERVER, NOWHERE = -1 };
@@ -44,9 +44,10 @@ static const char for_programs[] = "engine/program_files.h";
 
 /* Libraries beyond the C library: the module that CMake finds, its header, and the folders or files that may include it; tests may include
  * jansson too, and they alone cmocka. */
-static const struct { const char *module, *header, *place[8]; } libraries[] = {
-    {"jansson", "jansson.h",
-     {"src/format/", "src/text/", "src/grammar/", "src/draft/shape/", "src/plan/", "src/tools/", "src/train/", "src/server/"}},
+static const struct { const char *module, *header, *place[9]; } libraries[] = {
+    {"jansson",
+     "jansson.h",
+     {"src/format/", "src/text/", "src/grammar/", "src/calls/", "src/draft/shape/", "src/plan/", "src/tools/", "src/train/", "src/server/"}},
     {"libpcre2-8", "pcre2.h", {"src/text/"}},
     {"libutf8proc", "utf8proc.h", {"src/text/"}},
     {"libedit", "histedit.h", {"src/tools/tool_editor.c"}},

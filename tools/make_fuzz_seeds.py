@@ -737,6 +737,21 @@ def bodies():
         yield name, (str(which) + json.dumps(body), "3" if name == "text" else "")
 
 
+def calls():
+    """A letter for the family (in the order of call_families.c) and one for options, then an answer of tests/data/tool-calls."""
+    order = ["dsml", "kimi-k2", "deepseek-r1", "deepseek-v3.1", "gpt-oss", "gemma4", "seed-oss", "minimax-m2", "minicpm5", "qwen3-coder", "glm4",
+             "command-r7b", "functionary-3.2", "mistral-args", "mistral-json", "granite3", "lfm2", "hermes", "llama-pythonic", "llama3",
+             "phi4-mini"]
+    seen = {}
+    with open(os.path.join(DATA, "tool-calls", "cases.jsonl"), encoding="utf-8") as f:
+        for row in map(json.loads, f):
+            family = row["family"]
+            seen[family] = seen.get(family, 0) + 1
+            said = row["text"].replace("get_weather", "note").replace("city", "text").replace("store", "note").replace("code", "text")
+            if seen[family] <= 4:
+                yield f"{family}-{seen[family]}", [bytes([order.index(family), 1 + 8 * seen[family]]) + said.encode()]
+
+
 def main(out):
     def put(target, name, *parts):
         os.makedirs(os.path.join(out, target), exist_ok=True)
@@ -842,6 +857,8 @@ def main(out):
     put("request", "biases", "", "", bytes([1, 2]), "", "", bytes([0, 1, 8, 16, 0, 0, 0, 0, 0, 0, 0, 9] + [0] * 2 + [0] * 13 + [3, 202, 4, 199]))
     for name, parts in bodies():
         put("body", name, *parts)
+    for name, parts in calls():
+        put("calls", name, *parts)
     put("lines", "chat", "abc a\n\n/system b\nab\\\nc\n/stats\n/help\n/reset\n /a\n/no\nc\n/exit\n")
     put("lines", "bench", "info\npass 2 8\npass 1 0\nprefill 16\ndecode 3 8\npass 64 1\npass x\nquit\n")
     rows = '{"text": "ab a"}\n{"messages": [{"role": "user", "content": ["b", {"text": "aab"}]}]}\n'

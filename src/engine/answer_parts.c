@@ -4,28 +4,17 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "calls/calls.h"
 #include "engine/engine.h"
 
 /* ---- a model's marks ------------------------------------------------------------------------------------------------- */
 
-static bool has_text(const char *text, size_t len, const char *part) {
-    return text && memmem(text, len, part, strlen(part));
-}
-
 hunch_status hn_think_marks(hunch_model *m, const char *template_text, size_t len, hunch_error *err) {
-    static const char *const marks[][2] = {{"<think>", "</think>"},
-                                           {"[THINK]", "[/THINK]"},
-                                           {"<seed:think>", "</seed:think>"},
-                                           {"<|START_THINKING|>", "<|END_THINKING|>"},
-                                           {"<|channel>thought", "<channel|>"},
-                                           {"<|channel|>analysis<|message|>", "<|end|>"}};
-    enum { KINDS = sizeof marks / sizeof *marks, CHANNELS = KINDS - 1 };
-    size_t i = has_text(template_text, len, "<|channel|>analysis") ? CHANNELS : 0, n = 0;
-    while (i < CHANNELS && !has_text(template_text, len, marks[i][1])) i++;
-    m->think_channels = i == CHANNELS && has_text(template_text, len, "<|channel|>analysis");
-    if (i == CHANNELS && !m->think_channels) i = 0;
-    m->think_begin = marks[i][0];
-    m->think_end = marks[i][1];
+    const hn_think_pair pair = hn_think_pair_of(template_text, len);
+    size_t n = 0;
+    m->think_channels = pair.channels;
+    m->think_begin = pair.begin;
+    m->think_end = pair.end;
     m->think_special = false;
     if (!m->tokenizer) return HUNCH_OK;
     int32_t *ids = NULL;

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* calls.h - calls of tools in a model's answer: which functions are offered, in which format a model writes its calls, and what of a
+ * growing answer is thinking, text or a call. Formats are families: a file each, family_NAME.c.
+ *
+ * A reader is given an answer in pieces of any size, and what it knows only grows: the same texts and calls, however the answer was cut.
+ * A call shows its name as soon as that is complete, then its arguments as they come, always as JSON. Any bytes are safe (C6): what is no
+ * call is text, one that breaks off or breaks its format is `broken` and, unless another call is complete, text in the end.
+ */
+#ifndef HN_CALLS_H
+#define HN_CALLS_H
+#include <jansson.h>
+#include "base/status.h"
+
+/* ---- what is offered --------------------------------------------------------------------------------------------------- */
+
+typedef struct hn_tool_function {
+    const char *name;
+    const json_t *parameters; /* a JSON schema; NULL: none */
+} hn_tool_function;
+/* The functions of one request. Read-only after open. */
+typedef struct hn_tools {
+    hn_tool_function *function;
+    size_t n;
+    json_t *json; /* the list as it was given */
+} hn_tools;
+enum { HN_MOST_TOOLS = 1024 };
+/* A list as in OpenAI's protocol: objects with "function", or functions themselves. HUNCH_USAGE: it is none, a function lacks its name, or
+ * two have the same; `field` names it in messages. */
+hunch_status hn_tools_open(hn_tools *out, const json_t *list, const char *field, hunch_error *err);
+void hn_tools_close(hn_tools *t);
+const hn_tool_function *hn_tools_find(const hn_tools *t, const char *name, size_t len); /* NULL: it is not offered */
+
+/* ---- thinking ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct hn_think_pair {
+    const char *begin, *end;
+    bool channels; /* answers are messages whose headers name channels */
+} hn_think_pair;
+/* The marks around thinking that a chat template has; one that has none, or NULL: <think> and </think>. */
+hn_think_pair hn_think_pair_of(const char *template_text, size_t len);
+
+/* ---- families ---------------------------------------------------------------------------------------------------------- */
+
+typedef struct hn_call_family hn_call_family;
+/* The family whose marks a chat template has; NULL: none that is known. */
+const hn_call_family *hn_call_family_of(const char *template_text, size_t len);
+const hn_call_family *hn_call_family_named(const char *name); /* NULL: there is none */
+const char *hn_call_family_name(const hn_call_family *f);
+const char *hn_call_family_list(size_t i);              /* names by number; NULL: no more */
+
+/* ---- answers ----------------------------------------------------------------------------------------------------------- */
+
+typedef enum hn_call_state { HN_CALL_OPEN, HN_CALL_DONE, HN_CALL_BROKEN } hn_call_state;
+typedef struct hn_call {
+    hn_call_state state;
+    char *name;
+    char *id;      /* the model's own, if it wrote one (one that stands behind the arguments replaces ours when the call is done) */
+    char *args;    /* JSON, as far as it is there, NUL-terminated */
+    size_t n_args;
+} hn_call;
+
+typedef struct hn_call_options {
+    const char *think_begin, *think_end; /* the template's marks; NULL: it has none */
+    bool thinks;                         /* the prompt ends in thinking */
+    bool one;                            /* no second call: it counts as broken */
+    size_t earlier;                      /* calls of the conversation so far, for ids that count them */
+    uint64_t seed;                       /* of ids */
+} hn_call_options;
+
+/* What is known of an answer so far. Texts are without white space at their ends. */
+typedef struct hn_call_answer {
+    const char *text, *thinking, *broken; /* broken: calls that broke beside complete ones, as they were written */
+    size_t n_text, n_thinking, n_broken;
+    const hn_call *call;
+    size_t n_calls, n_done; /* n_done: those that are complete */
+} hn_call_answer;
+
+typedef struct hn_call_reader hn_call_reader;
+/* f and t must live longer. NULL: no memory. */
+hn_call_reader *hn_call_reader_open(const hn_call_family *f, const hn_tools *t, const hn_call_options *o);
+void hn_call_reader_close(hn_call_reader **r);
+/* More of the answer; ended: it is whole (n may be 0). False: no memory. */
+bool hn_call_reader_feed(hn_call_reader *r, const char *bytes, size_t n, bool ended);
+void hn_call_reader_get(const hn_call_reader *r, hn_call_answer *out); /* valid until the next feed */
+#endif
