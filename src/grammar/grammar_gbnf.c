@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/keyed_hash.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "grammar/grammar_ranges.h"
@@ -22,6 +22,7 @@ typedef struct reader {
     size_t at, len;
     rule_name *names; /* a hash table */
     size_t n_names, cap_names;
+    uint64_t key[2]; /* of its hash */
     hn_expr *parts; /* of the sequences and alternatives that are being read: a stack */
     size_t n_parts, cap_parts;
 } reader;
@@ -70,7 +71,7 @@ static bool names_grow(reader *r) {
     for (size_t i = 0; i < r->cap_names; i++) {
         const rule_name *x = &r->names[i];
         if (!x->len) continue;
-        size_t at = hn_bytes_hash(r->text + x->from, x->len, 0) & (wide - 1);
+        size_t at = hn_keyed_hash(r->key, r->text + x->from, x->len) & (wide - 1);
         while (table[at].len) at = (at + 1) & (wide - 1);
         table[at] = *x;
     }
@@ -85,7 +86,7 @@ static hn_expr rule_of(reader *r, size_t from, size_t len) {
     char name[MAX_NAME + 1];
     if (len > MAX_NAME) return wrong(r, "a rule's name has more than 200 letters");
     if (2 * (r->n_names + 1) > r->cap_names && !names_grow(r)) return hn_builder_no_memory(r->b);
-    size_t at = hn_bytes_hash(r->text + from, len, 0) & (r->cap_names - 1);
+    size_t at = hn_keyed_hash(r->key, r->text + from, len) & (r->cap_names - 1);
     for (; r->names[at].len; at = (at + 1) & (r->cap_names - 1))
         if (r->names[at].len == len && memcmp(r->text + r->names[at].from, r->text + from, len) == 0) return r->names[at].rule;
     memcpy(name, r->text + from, len);
@@ -323,6 +324,7 @@ hn_expr hn_expr_gbnf(hn_builder *b, const char *text, size_t len) {
         hn_builder_fail(b, HUNCH_USAGE, "a grammar of %zu bytes, expected at most %d", len, HN_GRAMMAR_MAX_SOURCE);
         return -1;
     }
+    hn_hash_key(r.key);
     for (skip(&r, true); !b->failed && r.at < len; skip(&r, true)) rule(&r);
     hn_expr root = -1;
     for (size_t i = 0; i < r.cap_names; i++)

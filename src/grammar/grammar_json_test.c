@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* grammar_json_test.c - schemas with values that they allow and forbid (tests/data/structured, checked by jsonschema:
+ * tools/check_structured.py), what is refused and how, and hostile schemas. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "grammar/grammar_for_tests.h"
+
+static accepter schema_open(const json_t *schema, const char *name) {
+    hunch_error err = {0};
+    hn_grammar *g = NULL;
+    char *text = json_dumps(schema, JSON_ENCODE_ANY);
+    if (hn_grammar_json_schema(&g, text, strlen(text), &err) != HUNCH_OK) fail_msg("%s: %s", name, err.message);
+    free(text);
+    return accepter_of(g, name);
+}
+
+static void test_values(void **state) {
+    (void)state;
+    FILE *f = fopen(HUNCH_TEST_DATA "/structured/schemas.jsonl", "r");
+    static char line[65536];
+    int n = 0, wrong = 0;
+    assert_non_null(f);
+    for (; fgets(line, sizeof line, f); n++) {
+        json_t *j = json_loads(line, 0, NULL);
+        assert_non_null(j);
+        const char *name = json_string_value(json_object_get(j, "name"));
+        accepter x = schema_open(json_object_get(j, "schema"), name);
+        for (int valid = 0; valid < 2; valid++) {
+            const json_t *list = json_object_get(j, valid ? "valid" : "invalid");
+            assert_true(json_array_size(list) > 0);
+            for (size_t i = 0; i < json_array_size(list); i++) {
+                const char *text = json_string_value(json_array_get(list, i));
+                if (accepts(&x, text) == valid) continue;
+                print_error("%s: %s %s\n", name, valid ? "refuses" : "accepts", text);
+                wrong++;
+            }
+        }
+        accepter_close(&x);
+        json_decref(j);
+    }
+    fclose(f);
+    assert_true(n >= 60);
+    assert_int_equal(wrong, 0);
+}
+
+static const grammar_refusal refusals[] = {
+    {"{\"type\":\"array\",\"uniqueItems\":true}", "/uniqueItems: uniqueItems is not supported"},
+    {"{\"properties\":{\"a\":{\"not\":{}}}}", "/properties/a/not: not is not supported"},
+    {"{\"items\":{\"contains\":{\"type\":\"null\"}}}", "/items/contains: contains"},
+    {"{\"type\":\"integer\",\"multipleOf\":2}", "/multipleOf"},
+    {"{\"if\":{},\"then\":false}", "not supported"},
+    {"{\"dependentRequired\":{\"a\":[\"b\"]}}", "/dependentRequired"},
+    {"{\"patternProperties\":{\"^a\":{}}}", "/patternProperties"},
+    {"{\"propertyNames\":{}}", "/propertyNames"},
+    {"{\"unevaluatedProperties\":false}", "/unevaluatedProperties"},
+    {"{\"minLenght\":3}", "/minLenght: an unknown keyword, did you mean minLength?"},
+    {"{\"type\":\"string\",\"format\":\"colour\"}", "format \"colour\" is not supported"},
+    {"{\"type\":\"strin\"}", "/type: expected null, boolean"},
+    {"{\"pattern\":\"(?=a)\"}", "/pattern: the regular expression, at byte 3: look-ahead"},
+    {"{\"pattern\":3}", "/pattern: expected a text"},
+    {"{\"$ref\":\"#/$defs/x\"}", "leads nowhere"},
+    {"{\"$ref\":\"other.json\"}", "only \"#\""},
+    {"{\"$ref\":\"#\"}", "leads to itself"},
+    {"{\"anyOf\":[{\"$ref\":\"#\"},{\"type\":\"null\"}]}", "leads to itself"},
+    {"{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"number\"}]}", "branches 0 and 1 of oneOf may both hold"},
+    {"{\"oneOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]}],\"type\":\"object\"}", "may both hold"},
+    {"{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"null\"},\"a\":{}}}", "duplicate"},
+    {"{\"type\":", "line 1"},
+    {"[1]", "expected a schema"},
+    {"{\"items\":[{}]}", "/items: expected a schema"},
+    {"{\"minLength\":-1}", "/minLength: expected an integer"},
+    {"{\"minimum\":\"1\"}", "/minimum: expected a number"},
+    {"{\"enum\":3}", "/enum: expected a list"},
+    {"{\"required\":[1],\"type\":\"object\"}", "/required: expected a list of names"},
+    {"{\"anyOf\":[]}", "/anyOf: expected a list"},
+    {"{\"type\":\"integer\",\"minimum\":3,\"maximum\":2}", "no text matches"},
+    {"false", "no text matches"},
+    {"{\"enum\":[]}", "no text matches"},
+    {"{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#\"}},\"required\":[\"a\"]}", "no text matches"},
+    {"{\"enum\":[[1],[2]],\"items\":{\"minimum\":2}}", "beside other keywords"},
+};
+
+static void test_refusals(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) grammar_refusal_check(hn_grammar_json_schema, &refusals[i]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_refusals)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

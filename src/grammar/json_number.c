@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* json_number.c - numbers between bounds, digit by digit.
+ *
+ * A number is digits before the point and, unless it is an integer, digits behind it. Of numbers with as many digits as a bound, those
+ * above it share its first digits and then have a larger one. Bounded numbers have no exponent, and so few digits behind the point that
+ * different ones are different doubles: else a reader could round one to an exclusive bound.
+ */
+#include <float.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/c_locale.h"
+#include "base/mem.h"
+#include "grammar/json_text.h"
+
+enum { DIGITS = 15 /* decimal digits that a double keeps */, MAX_WHOLE = 330, MAX_ROOM = 340, MAX_EDGES = 16 * (MAX_WHOLE + MAX_ROOM) };
+
+/* ---- decimals ---- */
+
+/* A number >= 0: digits before and behind the point, without needless zeros ("0" before it at least). */
+typedef struct decimal {
+    char whole[MAX_WHOLE], part[MAX_WHOLE + 20];
+    int n_whole, n_part;
+} decimal;
+
+static void shortest(double v, char out[40]) {
+    const locale_t before = hn_c_locale_begin();
+    for (int digits = DIGITS; digits <= 17; digits++) {
+        snprintf(out, 40, "%.*e", digits - 1, v);
+        if (strtod(out, NULL) == v) break;
+    }
+    hn_c_locale_end(before);
+}
+
+static void decimal_of(double v, decimal *d) {
+    char text[40], digits[40];
+    int n = 0, exponent = 0;
+    shortest(v, text);
+    for (const char *s = text; *s && *s != 'e'; s++)
+        if (*s >= '0' && *s <= '9') digits[n++] = *s;
+    exponent = atoi(strchr(text, 'e') + 1);
+    *d = (decimal){0};
+    for (int i = 0; i <= exponent; i++) d->whole[d->n_whole++] = i < n ? digits[i] : '0';
+    if (d->n_whole == 0) d->whole[d->n_whole++] = '0';
+    for (int i = exponent + 1; i < 0; i++) d->part[d->n_part++] = '0';
+    for (int i = exponent < 0 ? 0 : exponent + 1; i < n; i++) d->part[d->n_part++] = digits[i];
+    while (d->n_part && d->part[d->n_part - 1] == '0') d->n_part--;
+}
+
+void hn_json_print(double v, char out[400]) {
+    decimal d;
+    decimal_of(fabs(v), &d);
+    const int n = snprintf(out, 400, "%s%.*s", v < 0 ? "-" : "", d.n_whole, d.whole);
+    if (d.n_part && n + d.n_part < 398) snprintf(out + n, (size_t)(400 - n), ".%.*s", d.n_part, d.part);
+}
+
+/* ---- digits ---- */
+
+static hn_expr digits(hn_builder *b, char low, char high, int min, int max) {
+    hn_byte_set set = {{0}};
+    hn_byte_set_add(&set, (unsigned char)low, (unsigned char)high);
+    return hn_expr_repeat(b, hn_expr_set(b, &set), min, max);
+}
+
+/* Any digits behind a point, or none, not more than `room`. */
+static hn_expr any_part(hn_builder *b, int room) {
+    if (room <= 0) return hn_expr_empty(b);
+    const hn_expr part[] = {hn_expr_text(b, "."), digits(b, '0', '9', 1, room)};
+    return hn_expr_repeat(b, hn_expr_seq(b, part, 2), 0, 1);
+}
+
+/* least to most digits (most -1: no limit) before the point. */
+static hn_expr any_whole(hn_builder *b, int least, int most, int room) {
+    hn_expr one[] = {digits(b, '1', '9', 1, 1), digits(b, '0', '9', least - 1, most < 0 ? -1 : most - 1), any_part(b, room)};
+    const hn_expr zero[] = {hn_expr_text(b, "0"), any_part(b, room)};
+    const hn_expr either[] = {hn_expr_seq(b, one, 3), hn_expr_seq(b, zero, 2)};
+    return hn_expr_alt(b, either, least == 1 ? 2 : 1);
+}
+
+/* ---- between two decimals ---- */
+
+/* Bounds of numbers >= 0. */
+typedef struct limits {
+    decimal low, high;
+    bool has_high, low_open, high_open; /* open: the bound itself is not allowed */
+    int room;                           /* digits behind the point */
+} limits;
+
+/* A graph of the numbers with `whole` digits before the point: a node is how many digits were read, and whether they are the low bound's
+ * first digits, the high bound's, both or neither. */
+typedef struct digit_graph {
+    hn_builder *b;
+    const limits *l;
+    int whole, nodes;
+    hn_graph_edge edges[MAX_EDGES];
+    size_t n;
+} digit_graph;
+
+/* Digit i of a number; behind its last one all are 0. */
+static int digit_at(const decimal *d, int i) {
+    if (i < d->n_whole) return d->whole[i] - '0';
+    i -= d->n_whole;
+    return i < d->n_part ? d->part[i] - '0' : 0;
+}
+
+static bool rest_is_zero(const decimal *d, int i) {
+    for (; i < d->n_whole + d->n_part; i++)
+        if (digit_at(d, i)) return false;
+    return true;
+}
+
+/* After i digits; point: the one behind the last whole digit was read. */
+static int node_of(const digit_graph *g, int i, bool point, bool low, bool high) {
+    return 4 * (i + (point || i > g->whole)) + 2 * low + high;
+}
+
+static void put_edge(digit_graph *g, int from, int to, hn_expr label) {
+    if (g->n == MAX_EDGES)
+        hn_builder_fail(g->b, HUNCH_USAGE, "a bound of numbers with too many digits");
+    else
+        g->edges[g->n++] = (hn_graph_edge){from, to, label};
+}
+
+/* Digit number i, read at node `from`. */
+static void digit_edges(digit_graph *g, int i, int from, bool low, bool high) {
+    const int first = i == 0 && g->whole > 1 ? 1 : 0;
+    const int least = low ? digit_at(&g->l->low, i) : 0, most = high ? digit_at(&g->l->high, i) : 9;
+    for (int d = least > first ? least : first, last; d <= most; d = last + 1) {
+        const bool tight_low = low && d == least, tight_high = high && d == most;
+        last = d;
+        while (!tight_low && !tight_high && last < most - high) last++;
+        const int to = node_of(g, i + 1, i + 1 > g->whole, tight_low, tight_high);
+        put_edge(g, from, to, digits(g->b, (char)('0' + d), (char)('0' + last), 1, 1));
+    }
+}
+
+/* Whether a number may end after i digits. */
+static bool may_end(const digit_graph *g, int i, bool low, bool high) {
+    if (low && (!rest_is_zero(&g->l->low, i) || g->l->low_open)) return false;
+    return !(high && g->l->high_open && rest_is_zero(&g->l->high, i));
+}
+
+static hn_expr graph_of(digit_graph *g, bool low, bool high) {
+    const int total = g->whole + g->l->room;
+    const hn_expr empty = hn_expr_empty(g->b), point = hn_expr_text(g->b, ".");
+    const int start = 4 * (total + 2), end = start + 1; /* they become 0 and the last */
+    put_edge(g, start, node_of(g, 0, false, low, high), empty);
+    for (int i = 0; i <= total && !g->b->failed; i++) {
+        for (int tight = 0; tight < 4; tight++) {
+            const bool l = tight & 2, h = tight & 1;
+            const int at = node_of(g, i, i > g->whole, l, h), behind = node_of(g, i, true, l, h);
+            if (i >= g->whole && may_end(g, i, l, h)) put_edge(g, at, end, empty);
+            if (i == g->whole && total > i) put_edge(g, at, behind, point);
+            if (i < g->whole || (i > g->whole && i < total)) digit_edges(g, i, at, l, h);
+            if (i == g->whole && i < total) digit_edges(g, i, behind, l, h);
+        }
+    }
+    for (size_t i = 0; i < g->n; i++) { /* node 0 and the start change places */
+        hn_graph_edge *e = &g->edges[i];
+        e->from = e->from == start ? 0 : e->from == 0 ? start : e->from;
+        e->to = e->to == start ? 0 : e->to == 0 ? start : e->to;
+    }
+    return g->b->failed ? -1 : hn_expr_graph(g->b, end + 1, g->edges, g->n);
+}
+
+static hn_expr of_length(hn_builder *b, const limits *l, int whole, bool low, bool high) {
+    digit_graph *g = hn_alloc(sizeof *g);
+    if (!g) return hn_builder_no_memory(b);
+    g->b = b;
+    g->l = l;
+    g->whole = whole;
+    g->n = 0;
+    const hn_expr e = graph_of(g, low, high);
+    hn_free(g);
+    return e;
+}
+
+/* Numbers >= 0 between the limits: of as many digits as a bound has, and of those between. */
+static hn_expr magnitudes(hn_builder *b, const limits *l) {
+    const int low = l->low.n_whole, high = l->has_high ? l->high.n_whole : -1;
+    hn_expr part[3];
+    size_t n = 0;
+    if (l->has_high && high < low) return hn_expr_nothing(b);
+    part[n++] = of_length(b, l, low, true, high == low);
+    if (high > low) part[n++] = of_length(b, l, high, false, true);
+    if (high < 0 || high > low + 1) part[n++] = any_whole(b, low + 1, high < 0 ? -1 : high - 1, l->room);
+    return hn_expr_alt(b, part, n);
+}
+
+/* ---- with signs ---- */
+
+static hn_expr unbounded(hn_builder *b, bool integer) {
+    const hn_expr minus = hn_expr_repeat(b, hn_expr_text(b, "-"), 0, 1);
+    const hn_expr zero = hn_expr_text(b, "0"), one[] = {digits(b, '1', '9', 1, 1), digits(b, '0', '9', 0, -1)};
+    const hn_expr whole[] = {zero, hn_expr_seq(b, one, 2)};
+    const hn_expr point[] = {hn_expr_text(b, "."), digits(b, '0', '9', 1, -1)};
+    hn_byte_set e = {{0}}, sign = {{0}};
+    hn_byte_set_add(&e, 'e', 'e');
+    hn_byte_set_add(&e, 'E', 'E');
+    hn_byte_set_add(&sign, '+', '+');
+    hn_byte_set_add(&sign, '-', '-');
+    const hn_expr small[] = {digits(b, '0', '9', 1, 2), digits(b, '1', '2', 1, 1)}; /* up to 299: a double is finite */
+    const hn_expr large[] = {small[1], digits(b, '0', '9', 2, 2)};
+    const hn_expr power[] = {small[0], hn_expr_seq(b, large, 2)};
+    const hn_expr exponent[] = {hn_expr_set(b, &e), hn_expr_repeat(b, hn_expr_set(b, &sign), 0, 1), hn_expr_alt(b, power, 2)};
+    const hn_expr all[] = {minus, hn_expr_alt(b, whole, 2), hn_expr_repeat(b, hn_expr_seq(b, point, 2), 0, 1),
+                           hn_expr_repeat(b, hn_expr_seq(b, exponent, 3), 0, 1)};
+    return hn_expr_seq(b, all, integer ? 2 : 4);
+}
+
+/* Zeros behind the point before the first other digit; of 0 itself -1. */
+static int leading_zeros(const decimal *d) {
+    for (int i = 0; i < d->n_part; i++)
+        if (d->part[i] != '0') return i;
+    return -1;
+}
+
+/* So many digits behind the point that numbers near the larger bound have 15 that count. */
+static int room_of(const decimal *x, const decimal *y) {
+    const int whole = x->n_whole > y->n_whole ? x->n_whole : y->n_whole;
+    const int a = leading_zeros(x), b = leading_zeros(y), zeros = a < 0 ? b : b < 0 || a < b ? a : b;
+    if (x->whole[0] != '0' || y->whole[0] != '0') return whole < DIGITS ? DIGITS - whole : 0;
+    return zeros > 0 && DIGITS + zeros < MAX_ROOM ? DIGITS + zeros : DIGITS;
+}
+
+hn_expr hn_json_number(hn_builder *b, bool integer, hn_json_bound low, hn_json_bound high) {
+    decimal l, h;
+    if (!low.given && !high.given) return unbounded(b, integer);
+    decimal_of(low.given ? fabs(low.value) : 0, &l);
+    decimal_of(high.given ? fabs(high.value) : 0, &h);
+    const int room = integer ? 0 : room_of(&l, &h);
+    const bool low_minus = !low.given || low.value < 0, high_minus = high.given && high.value < 0;
+    hn_expr part[2];
+    size_t n = 0;
+    limits *x = hn_zalloc(1, sizeof *x);
+    if (!x) return hn_builder_no_memory(b);
+    x->room = room;
+    if (!high_minus) {
+        if (low_minus) decimal_of(0, &x->low);
+        if (!low_minus) x->low = l;
+        x->low_open = !low_minus && low.exclusive;
+        x->has_high = high.given;
+        x->high = h;
+        x->high_open = high.exclusive;
+        part[n++] = magnitudes(b, x);
+    }
+    if (low_minus) { /* of the numbers below zero the high bound is the lower one of their digits; -0 is none */
+        if (!high_minus) decimal_of(0, &x->low);
+        if (high_minus) x->low = h;
+        x->low_open = !high_minus || high.exclusive;
+        x->has_high = low.given;
+        x->high = l;
+        x->high_open = low.exclusive;
+        const hn_expr minus[] = {hn_expr_text(b, "-"), magnitudes(b, x)};
+        part[n++] = hn_expr_seq(b, minus, 2);
+    }
+    hn_free(x);
+    return hn_expr_alt(b, part, n);
+}

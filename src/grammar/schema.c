@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* schema.c - lists of schemas and their rules: what $ref and allOf add, and the choices of anyOf and oneOf. */
+#include "grammar/schema.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "format/json_load.h"
+
+enum { MAX_LIST = 256, MAX_RULES = 200000, MAX_SOURCE = 16 << 20, POINTER = 120 };
+
+/* ---- where a schema stands ---- */
+
+/* The end of a pointer, as much as fits. */
+static void pointer_write(const hn_schema *s, int32_t path, char out[POINTER + 1]) {
+    size_t at = POINTER;
+    out[at] = '\0';
+    for (; path >= 0; path = s->paths[path].before) {
+        const hn_schema_path *p = &s->paths[path];
+        char number[16];
+        snprintf(number, sizeof number, "%d", p->number);
+        const char *name = p->name ? p->name : number;
+        const size_t n = strlen(name);
+        if (n + 1 > at) break;
+        at -= n;
+        memcpy(out + at, name, n);
+        out[--at] = '/';
+    }
+    if (path >= 0 && at >= 3) {
+        at -= 3;
+        memcpy(out + at, "...", 3);
+    }
+    memmove(out, out + at, POINTER - at + 1);
+    for (char *c = out; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7F) *c = '?';
+}
+
+hn_expr hn_schema_fail(hn_schema *s, int32_t path, const char *fmt, ...) {
+    char line[400], at[POINTER + 1];
+    va_list list;
+    va_start(list, fmt);
+    vsnprintf(line, sizeof line, fmt, list);
+    va_end(list);
+    pointer_write(s, path, at);
+    for (char *c = line; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7F) *c = '?';
+    return hn_builder_fail(s->b, HUNCH_USAGE, "the JSON schema, %s%s: %s", s->pointer[0] || at[0] ? s->pointer : "its root", at, line);
+}
+
+static int32_t put_step(hn_schema *s, hn_schema_path p) {
+    if (!hn_grow((void **)&s->paths, &s->cap_paths, s->n_paths + 1, sizeof *s->paths)) return hn_builder_no_memory(s->b);
+    s->paths[s->n_paths] = p;
+    return (int32_t)s->n_paths++;
+}
+
+int32_t hn_schema_step(hn_schema *s, int32_t path, const char *name) {
+    return put_step(s, (hn_schema_path){path, name, 0});
+}
+
+int32_t hn_schema_number(hn_schema *s, int32_t path, size_t number) {
+    return put_step(s, (hn_schema_path){path, NULL, (int32_t)number});
+}
+
+/* ---- lists ---- */
+
+void hn_schema_list_fini(hn_schema_list *list) {
+    hn_free(list->at);
+    hn_free(list->from);
+    *list = (hn_schema_list){0};
+}
+
+static bool put_item(hn_schema *s, hn_schema_list *to, hn_schema_item item, int32_t from, int32_t path) {
+    if (to->n == MAX_LIST) return hn_schema_fail(s, path, "more than %d schemas must hold together", MAX_LIST) >= 0;
+    if (!hn_grow((void **)&to->at, &to->cap, to->n + 1, sizeof *to->at) ||
+        !hn_grow((void **)&to->from, &to->cap_from, to->n + 1, sizeof *to->from))
+        return hn_builder_no_memory(s->b) >= 0;
+    to->at[to->n] = item;
+    to->from[to->n++] = from;
+    return true;
+}
+
+bool hn_schema_add(hn_schema *s, hn_schema_list *to, const json_t *node, int32_t path, int32_t from) {
+    if (s->b->failed) return false;
+    if (json_is_true(node)) return true;
+    if (json_is_false(node)) return to->never = true;
+    if (!json_is_object(node)) return hn_schema_fail(s, path, "expected a schema: an object, true or false") >= 0;
+    for (int32_t i = from; i >= 0; i = to->from[i])
+        if (to->at[i].node == node) return hn_schema_fail(s, path, "the schema leads to itself with no part of the value between") >= 0;
+    for (size_t i = 0; i < to->n; i++)
+        if (to->at[i].node == node) return true;
+    if (json_object_size(node) == 0) return true;
+    return hn_schema_check(s, node, path) && put_item(s, to, (hn_schema_item){node, path, 0}, from, path);
+}
+
+bool hn_schema_copy(hn_schema *s, hn_schema_list *to, const hn_schema_list *list) {
+    to->never = list->never;
+    for (size_t i = 0; i < list->n; i++)
+        if (!put_item(s, to, list->at[i], list->from[i], list->at[i].path)) return false;
+    return true;
+}
+
+/* ---- $ref ---- */
+
+/* One step of a pointer, [*at, end of it), decoded: ~1 is /, ~0 is ~, %xx a byte. False: too long, or no such escape. */
+static bool token_read(const char **at, char *out, size_t size) {
+    size_t n = 0;
+    for (; **at && **at != '/'; ++*at) {
+        char c = **at;
+        if (n + 1 == size) return false;
+        if (c == '~') {
+            c = (*at)[1] == '0' ? '~' : '/';
+            if ((*at)[1] != '0' && (*at)[1] != '1') return false;
+            ++*at;
+        } else if (c == '%') {
+            char hex[3] = {(*at)[1], (*at)[1] ? (*at)[2] : '\0', '\0'}, *end;
+            c = (char)strtol(hex, &end, 16);
+            if (end != hex + 2) return false;
+            *at += 2;
+        }
+        out[n++] = c;
+    }
+    out[n] = '\0';
+    return true;
+}
+
+static const json_t *resolve_text(hn_schema *s, const char *ref) {
+    const json_t *node = s->root;
+    char name[1024];
+    if (*ref++ != '#') return NULL;
+    while (node && *ref) {
+        if (*ref++ != '/' || !token_read(&ref, name, sizeof name)) return NULL;
+        if (json_is_array(node)) {
+            char *end;
+            const unsigned long i = strtoul(name, &end, 10);
+            node = *name >= '0' && *name <= '9' && !*end ? json_array_get(node, i) : NULL;
+        } else {
+            node = json_object_get(node, name);
+        }
+    }
+    return node;
+}
+
+const json_t *hn_schema_resolve(hn_schema *s, const json_t *ref, int32_t path) {
+    const char *text = json_string_value(ref);
+    if (!text) return hn_schema_fail(s, path, "$ref: expected a text"), NULL;
+    if (text[0] != '#' || (text[1] && text[1] != '/'))
+        return hn_schema_fail(s, path, "$ref \"%.80s\": only \"#\" and \"#/...\", places in this schema, are supported", text), NULL;
+    const json_t *node = resolve_text(s, text);
+    if (!node) hn_schema_fail(s, path, "$ref \"%.80s\" leads nowhere", text);
+    return node;
+}
+
+/* Adds what $ref and allOf of its items say. */
+static bool expand(hn_schema *s, hn_schema_list *list) {
+    for (size_t i = 0; i < list->n; i++) {
+        const hn_schema_item x = list->at[i];
+        const json_t *ref = json_object_get(x.node, "$ref"), *all = json_object_get(x.node, "allOf");
+        if (ref && !(x.done & HN_DONE_REF)) {
+            const int32_t at = hn_schema_step(s, x.path, "$ref");
+            const json_t *to = hn_schema_resolve(s, ref, at);
+            if (!to || !hn_schema_add(s, list, to, at, (int32_t)i)) return false;
+        }
+        if (all && !(x.done & HN_DONE_ALL)) {
+            const int32_t at = hn_schema_step(s, x.path, "allOf");
+            if (!json_is_array(all) || !json_array_size(all)) return hn_schema_fail(s, at, "expected a list of schemas") >= 0;
+            for (size_t k = 0; k < json_array_size(all); k++)
+                if (!hn_schema_add(s, list, json_array_get(all, k), hn_schema_number(s, at, k), (int32_t)i)) return false;
+        }
+        list->at[i].done |= HN_DONE_REF | HN_DONE_ALL;
+    }
+    return true;
+}
+
+/* ---- rules ---- */
+
+static uint64_t hash_list(const hn_schema_list *list) {
+    uint64_t h = list->never;
+    for (size_t i = 0; i < list->n; i++) h = hn_hash_word(hn_hash_word(h, (uintptr_t)list->at[i].node), list->at[i].done);
+    return h;
+}
+
+static bool same_list(const hn_schema_list *x, const hn_schema_list *y) {
+    if (x->n != y->n || x->never != y->never) return false;
+    for (size_t i = 0; i < x->n; i++)
+        if (x->at[i].node != y->at[i].node || x->at[i].done != y->at[i].done) return false;
+    return true;
+}
+
+static bool index_grow(hn_schema *s) {
+    const size_t wide = s->cap_index ? 2 * s->cap_index : 256;
+    int32_t *index = hn_zalloc(wide, sizeof *index);
+    if (!index) return false;
+    for (size_t i = 0; i < s->n_rules; i++) {
+        size_t at = s->rules[i].hash & (wide - 1);
+        while (index[at]) at = (at + 1) & (wide - 1);
+        index[at] = (int32_t)i + 1;
+    }
+    hn_free(s->index);
+    s->index = index;
+    s->cap_index = wide;
+    return true;
+}
+
+static hn_expr rule_find(hn_schema *s, hn_schema_list *list) {
+    const uint64_t hash = hash_list(list);
+    if (2 * (s->n_rules + 1) > s->cap_index && !index_grow(s)) return hn_builder_no_memory(s->b);
+    size_t at = hash & (s->cap_index - 1);
+    for (; s->index[at]; at = (at + 1) & (s->cap_index - 1)) {
+        const hn_schema_rule *r = &s->rules[s->index[at] - 1];
+        if (r->hash == hash && same_list(&r->list, list)) return r->rule;
+    }
+    if (s->n_rules == MAX_RULES) return hn_schema_fail(s, -1, "it has more than %d different combinations of schemas", MAX_RULES);
+    if (!hn_grow((void **)&s->rules, &s->cap_rules, s->n_rules + 1, sizeof *s->rules)) return hn_builder_no_memory(s->b);
+    const hn_expr rule = hn_expr_rule(s->b, "of the JSON schema");
+    s->rules[s->n_rules] = (hn_schema_rule){*list, rule, hash};
+    *list = (hn_schema_list){0};
+    s->index[at] = (int32_t)++s->n_rules;
+    return rule;
+}
+
+hn_expr hn_schema_rule_of(hn_schema *s, hn_schema_list *list) {
+    hn_expr e = -1;
+    if (!s->b->failed) e = list->never ? hn_expr_nothing(s->b) : list->n == 0 ? hn_expr_json_value(s->b) : rule_find(s, list);
+    hn_schema_list_fini(list);
+    return e;
+}
+
+/* ---- choices ---- */
+
+/* The list with one branch of a choice of its item i. */
+static hn_expr branch_of(hn_schema *s, const hn_schema_list *list, size_t i, uint32_t done, const json_t *branch, int32_t path) {
+    hn_schema_list longer = {0};
+    bool ok = hn_schema_copy(s, &longer, list);
+    if (ok) longer.at[i].done |= done;
+    ok = ok && hn_schema_add(s, &longer, branch, path, (int32_t)i);
+    if (ok) return hn_schema_rule_of(s, &longer);
+    hn_schema_list_fini(&longer);
+    return -1;
+}
+
+static hn_expr choice(hn_schema *s, const hn_schema_list *list, size_t i, const char *keyword, uint32_t done) {
+    const json_t *branches = json_object_get(list->at[i].node, keyword);
+    const int32_t at = hn_schema_step(s, list->at[i].path, keyword);
+    const size_t n = json_array_size(branches);
+    if (n == 0) return hn_schema_fail(s, at, "expected a list of schemas");
+    if (done == HN_DONE_ONE && !hn_schema_exclusive(s, list, branches, at)) return -1;
+    hn_expr *part = hn_alloc(n * sizeof *part);
+    if (!part) return hn_builder_no_memory(s->b);
+    for (size_t k = 0; k < n && !s->b->failed; k++)
+        part[k] = branch_of(s, list, i, done, json_array_get(branches, k), hn_schema_number(s, at, k));
+    const hn_expr e = hn_expr_alt(s->b, part, n);
+    hn_free(part);
+    return e;
+}
+
+static hn_expr body_of(hn_schema *s, hn_schema_list *list) {
+    if (!expand(s, list)) return -1;
+    if (list->never) return hn_expr_nothing(s->b);
+    for (size_t i = 0; i < list->n; i++) {
+        const hn_schema_item *x = &list->at[i];
+        if (!(x->done & HN_DONE_ANY) && json_object_get(x->node, "anyOf")) return choice(s, list, i, "anyOf", HN_DONE_ANY);
+        if (!(x->done & HN_DONE_ONE) && json_object_get(x->node, "oneOf")) return choice(s, list, i, "oneOf", HN_DONE_ONE);
+    }
+    return hn_schema_flat(s, list);
+}
+
+static hn_expr compile(hn_schema *s) {
+    hn_schema_list root = {0};
+    const hn_expr whole = hn_schema_add(s, &root, s->root, -1, -1) ? hn_schema_rule_of(s, &root) : -1;
+    hn_schema_list_fini(&root);
+    for (size_t i = 0; i < s->n_rules && !s->b->failed; i++) {
+        hn_schema_list list = {0}; /* a copy: rules are added */
+        const hn_expr body = hn_schema_copy(s, &list, &s->rules[i].list) ? body_of(s, &list) : -1;
+        hn_schema_list_fini(&list);
+        hn_expr_rule_set(s->b, s->rules[i].rule, body);
+    }
+    return whole;
+}
+
+static void schema_fini(hn_schema *s) {
+    for (size_t i = 0; i < s->n_rules; i++) hn_schema_list_fini(&s->rules[i].list);
+    hn_free(s->paths);
+    hn_free(s->rules);
+    hn_free(s->index);
+}
+
+/* A schema that is true or false is no document for the parser. */
+static bool is_word(const char *text, size_t len, const char *word) {
+    while (len && strchr(" \t\r\n", text[len - 1])) len--;
+    while (len && strchr(" \t\r\n", *text)) text++, len--;
+    return len == strlen(word) && memcmp(text, word, len) == 0;
+}
+
+static hn_expr parse_and_compile(hn_builder *b, const char *text, size_t len, const char *pointer) {
+    json_error_t where;
+    size_t held = 0;
+    json_t *root = hn_json_parse(text, len, &held, &where);
+    hn_schema s = {.b = b, .root = root, .pointer = pointer};
+    hn_expr e = -1;
+    if (root)
+        e = compile(&s);
+    else if (json_error_code(&where) == json_error_out_of_memory)
+        hn_builder_no_memory(b);
+    else
+        hn_schema_fail(&s, -1, "line %d: %s", where.line, where.text);
+    schema_fini(&s);
+    json_decref(root);
+    return e;
+}
+
+hn_expr hn_expr_json_schema(hn_builder *b, const char *schema, size_t len, const char *pointer) {
+    if (b->failed) return -1;
+    if (len > MAX_SOURCE) return hn_builder_fail(b, HUNCH_USAGE, "the JSON schema has %zu bytes, expected at most %d", len, MAX_SOURCE);
+    hn_expr e = is_word(schema, len, "true")    ? hn_expr_json_value(b)
+                : is_word(schema, len, "false") ? hn_expr_nothing(b)
+                                                : parse_and_compile(b, schema, len, pointer ? pointer : "");
+    return e < 0 ? -1 : hn_expr_json(b, e);
+}
+
+hunch_status hn_grammar_json_schema(hn_grammar **out, const char *schema, size_t len, hunch_error *err) {
+    *out = NULL;
+    hn_builder *b = hn_builder_open(err);
+    if (!b) return HUNCH_NO_MEMORY;
+    return hn_grammar_finish(out, &b, hn_expr_json_schema(b, schema, len, ""), err);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* schema_enum.c - values that enum and const list: those that the other keywords allow too. Whether a text or a number does is asked of the
+ * automaton that these keywords make. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "grammar/automaton.h"
+#include "grammar/schema.h"
+
+static bool lists_same(const json_t *x, const json_t *y) {
+    if (json_is_array(x)) {
+        if (!json_is_array(y) || json_array_size(x) != json_array_size(y)) return false;
+        for (size_t i = 0; i < json_array_size(x); i++)
+            if (!hn_json_same(json_array_get(x, i), json_array_get(y, i))) return false;
+        return true;
+    }
+    if (!json_is_object(y) || json_object_size(x) != json_object_size(y)) return false;
+    json_t *object = (json_t *)(uintptr_t)x; /* which iterating does not change */
+    for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i)) {
+        const json_t *other = json_object_get(y, json_object_iter_key(i));
+        if (!other || !hn_json_same(json_object_iter_value(i), other)) return false;
+    }
+    return true;
+}
+
+bool hn_json_same(const json_t *x, const json_t *y) {
+    if (json_is_integer(x) && json_is_integer(y)) return json_integer_value(x) == json_integer_value(y);
+    if (json_is_number(x) && json_is_number(y)) return json_number_value(x) == json_number_value(y);
+    if (json_is_array(x) || json_is_object(x)) return lists_same(x, y);
+    return json_equal(x, y);
+}
+
+/* ---- the other keywords ---- */
+
+/* Keywords that say something about values of these types. */
+static bool constrains(const hn_schema_list *list, int types) {
+    static const struct { const char *keyword; int types; } all[] = {
+        {"minimum", HN_TYPE_INTEGER | HN_TYPE_FRACTION}, {"maximum", HN_TYPE_INTEGER | HN_TYPE_FRACTION},
+        {"exclusiveMinimum", HN_TYPE_INTEGER | HN_TYPE_FRACTION}, {"exclusiveMaximum", HN_TYPE_INTEGER | HN_TYPE_FRACTION},
+        {"minLength", HN_TYPE_STRING}, {"maxLength", HN_TYPE_STRING}, {"pattern", HN_TYPE_STRING}, {"format", HN_TYPE_STRING},
+        {"items", HN_TYPE_ARRAY}, {"prefixItems", HN_TYPE_ARRAY}, {"minItems", HN_TYPE_ARRAY}, {"maxItems", HN_TYPE_ARRAY},
+        {"properties", HN_TYPE_OBJECT}, {"required", HN_TYPE_OBJECT}, {"additionalProperties", HN_TYPE_OBJECT},
+        {"minProperties", HN_TYPE_OBJECT}, {"maxProperties", HN_TYPE_OBJECT}};
+    for (size_t i = 0; i < list->n; i++)
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+            if ((all[k].types & types) && json_object_get(list->at[i].node, all[k].keyword)) return true;
+    return false;
+}
+
+/* The texts of one type that the other keywords allow; NULL: failed. */
+typedef struct accepted {
+    hn_grammar *grammar;
+    hn_automaton *states;
+    uint8_t no_names[1];
+    bool none;
+} accepted;
+
+static hn_expr alone(hn_schema *s, const hn_schema_list *list, int types);
+
+static bool accepted_open(hn_schema *s, accepted *a, const hn_schema_list *list, int types) {
+    hunch_error why = {0};
+    hn_builder *b = hn_builder_open(NULL);
+    if (!b) return hn_builder_no_memory(s->b) >= 0;
+    hn_schema other = {.b = b, .root = s->root, .pointer = s->pointer, .paths = s->paths, .n_paths = s->n_paths, .cap_paths = s->cap_paths};
+    const hn_expr e = alone(&other, list, types);
+    s->paths = other.paths;
+    s->n_paths = other.n_paths;
+    s->cap_paths = other.cap_paths;
+    a->none = !b->failed && b->exprs[e].kind == HN_EXPR_NOTHING;
+    if (a->none) return hn_builder_close(&b), true;
+    hunch_status st = hn_grammar_finish(&a->grammar, &b, e, &why);
+    if (!st) st = hn_automaton_open(&a->states, a->grammar, a->no_names, false, 1, &why);
+    if (st && strstr(why.message, "no text")) return a->none = true;
+    if (st) hn_builder_fail(s->b, st, "%s", why.message);
+    return !st;
+}
+
+static void accepted_close(accepted *a) {
+    hn_automaton_close(&a->states);
+    hn_grammar_close(&a->grammar);
+}
+
+/* A list's own keywords without enum and const; its types are of texts or numbers. */
+static hn_expr alone(hn_schema *s, const hn_schema_list *list, int types) {
+    hn_schema_list copy = {0};
+    hn_expr e = -1;
+    if (hn_schema_copy(s, &copy, list)) e = types == HN_TYPE_STRING ? hn_schema_string(s, &copy) : hn_schema_number_of(s, &copy, false);
+    hn_schema_list_fini(&copy);
+    return e;
+}
+
+static bool accepts(hn_schema *s, const accepted *a, const json_t *value) {
+    char number[400];
+    size_t n;
+    char *text = json_is_string(value) ? hn_json_word_text(json_string_value(value), json_string_length(value), &n) : number;
+    if (!text) return hn_builder_no_memory(s->b) >= 0;
+    if (json_is_number(value)) {
+        hn_json_print(json_number_value(value), number);
+        n = strlen(number);
+    }
+    int32_t state = a->none ? HN_STATE_NONE : a->states->start;
+    for (size_t i = 0; i < n && state >= 0; i++) state = hn_automaton_byte(a->states, state, (unsigned char)text[i]);
+    if (state == HN_STATE_FULL) hn_builder_no_memory(s->b);
+    if (text != number) hn_free(text);
+    return state >= 0 && a->states->states[state].final;
+}
+
+/* ---- values ---- */
+
+/* Whether the item's own enum and const have the value. */
+static bool listed(const hn_schema_item *x, const json_t *value) {
+    const json_t *only = json_object_get(x->node, "const"), *some = json_object_get(x->node, "enum");
+    if (only && !hn_json_same(only, value)) return false;
+    bool found = !some;
+    for (size_t i = 0; i < json_array_size(some) && !found; i++) found = hn_json_same(json_array_get(some, i), value);
+    return found;
+}
+
+typedef struct value_list {
+    const json_t **at;
+    size_t n, cap;
+} value_list;
+
+/* The first list, without what other lists or the types do not have. */
+static bool values_take(hn_schema *s, const hn_schema_list *list, int types, value_list *v) {
+    const json_t *first = NULL, *only = NULL;
+    size_t from = 0;
+    for (size_t i = 0; i < list->n && !first && !only; i++) {
+        from = i;
+        only = json_object_get(list->at[i].node, "const");
+        first = json_object_get(list->at[i].node, "enum");
+        if (first && !json_is_array(first))
+            return hn_schema_fail(s, hn_schema_step(s, list->at[i].path, "enum"), "expected a list of values") >= 0;
+    }
+    for (size_t k = 0; k < (only ? 1 : json_array_size(first)); k++) {
+        const json_t *value = only ? only : json_array_get(first, k);
+        bool ok = hn_schema_type_of(value) & types;
+        for (size_t i = 0; i < list->n && ok; i++) ok = (i == from && !only) || listed(&list->at[i], value);
+        if (!ok) continue;
+        if (!hn_grow((void **)&v->at, &v->cap, v->n + 1, sizeof *v->at)) return hn_builder_no_memory(s->b) >= 0;
+        v->at[v->n++] = value;
+    }
+    return true;
+}
+
+/* Leaves out the values of these types that the other keywords forbid. */
+static bool values_filter(hn_schema *s, const hn_schema_list *list, int types, value_list *v) {
+    accepted a = {0};
+    size_t kept = 0;
+    bool any = false;
+    for (size_t i = 0; i < v->n; i++) any |= (hn_schema_type_of(v->at[i]) & types) != 0;
+    if (!any || !constrains(list, types)) return true;
+    if (types & (HN_TYPE_ARRAY | HN_TYPE_OBJECT))
+        return hn_schema_fail(s, list->at[0].path, "arrays or objects of enum or const beside other keywords are not supported") >= 0;
+    bool ok = accepted_open(s, &a, list, types);
+    for (size_t i = 0; ok && i < v->n; i++)
+        if (!(hn_schema_type_of(v->at[i]) & types) || accepts(s, &a, v->at[i])) v->at[kept++] = v->at[i];
+    if (ok) v->n = kept;
+    accepted_close(&a);
+    return ok && !s->b->failed;
+}
+
+hn_expr hn_schema_values(hn_schema *s, const hn_schema_list *list, int types) {
+    value_list v = {0};
+    hn_expr e = -1;
+    bool ok = values_take(s, list, types, &v) && values_filter(s, list, HN_TYPE_STRING, &v) &&
+              values_filter(s, list, HN_TYPE_INTEGER | HN_TYPE_FRACTION, &v) && values_filter(s, list, HN_TYPE_ARRAY, &v) &&
+              values_filter(s, list, HN_TYPE_OBJECT, &v);
+    hn_expr *part = ok ? hn_alloc(v.n * sizeof *part) : NULL;
+    if (ok && !part) hn_builder_no_memory(s->b);
+    for (size_t i = 0; part && i < v.n && !s->b->failed; i++) part[i] = hn_json_constant(s->b, v.at[i]);
+    if (part && !s->b->failed) e = hn_expr_alt(s->b, part, v.n);
+    hn_free(part);
+    hn_free((void *)v.at);
+    return e;
+}

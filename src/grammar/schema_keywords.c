@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* schema_keywords.c - which keywords are honoured, which say nothing about a value, and which are refused. Nothing that constrains is
+ * ignored: a keyword that is not in the table is refused too. */
+#include <math.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "grammar/schema.h"
+
+enum { HONOURED, IGNORED, REFUSED, UNLESS_FALSE, UNLESS_EMPTY };
+
+static const struct { const char *name; int what; } keywords[] = {
+    {"$ref", HONOURED},          {"$defs", HONOURED},           {"definitions", HONOURED},      {"type", HONOURED},
+    {"enum", HONOURED},          {"const", HONOURED},           {"allOf", HONOURED},            {"anyOf", HONOURED},
+    {"oneOf", HONOURED},         {"properties", HONOURED},      {"required", HONOURED},         {"additionalProperties", HONOURED},
+    {"minProperties", HONOURED}, {"maxProperties", HONOURED},   {"items", HONOURED},            {"prefixItems", HONOURED},
+    {"minItems", HONOURED},      {"maxItems", HONOURED},        {"minLength", HONOURED},        {"maxLength", HONOURED},
+    {"pattern", HONOURED},       {"format", HONOURED},          {"minimum", HONOURED},          {"maximum", HONOURED},
+    {"exclusiveMinimum", HONOURED}, {"exclusiveMaximum", HONOURED},
+    {"title", IGNORED},          {"description", IGNORED},      {"default", IGNORED},           {"examples", IGNORED},
+    {"example", IGNORED},        {"$schema", IGNORED},          {"$id", IGNORED},               {"$comment", IGNORED},
+    {"deprecated", IGNORED},     {"readOnly", IGNORED},         {"writeOnly", IGNORED},         {"$vocabulary", IGNORED},
+    {"contentEncoding", IGNORED}, {"contentMediaType", IGNORED}, {"contentSchema", IGNORED},    {"discriminator", IGNORED},
+    {"strict", IGNORED},         {"uniqueItems", UNLESS_FALSE}, {"patternProperties", UNLESS_EMPTY}, {"dependentRequired", UNLESS_EMPTY},
+    {"dependentSchemas", UNLESS_EMPTY}, {"dependencies", UNLESS_EMPTY},
+    {"not", REFUSED},            {"if", REFUSED},               {"then", REFUSED},              {"else", REFUSED},
+    {"multipleOf", REFUSED},     {"contains", REFUSED},         {"minContains", REFUSED},       {"maxContains", REFUSED},
+    {"propertyNames", REFUSED},  {"unevaluatedProperties", REFUSED}, {"unevaluatedItems", REFUSED}, {"additionalItems", REFUSED},
+    {"$dynamicRef", REFUSED},    {"$recursiveRef", REFUSED},    {"$anchor", REFUSED},           {"$dynamicAnchor", REFUSED},
+    {"id", REFUSED},             {"nullable", REFUSED}};
+enum { KEYWORDS = sizeof keywords / sizeof *keywords };
+
+static bool check_one(hn_schema *s, const char *name, const json_t *value, int32_t path) {
+    for (int i = 0; i < KEYWORDS; i++) {
+        if (strcmp(keywords[i].name, name) != 0) continue;
+        const int what = keywords[i].what;
+        if (what == HONOURED || what == IGNORED || (what == UNLESS_FALSE && json_is_false(value)) ||
+            (what == UNLESS_EMPTY && json_is_object(value) && json_object_size(value) == 0))
+            return true;
+        return hn_schema_fail(s, hn_schema_step(s, path, name), "%s is not supported", name) >= 0;
+    }
+    if (strncmp(name, "x-", 2) == 0) return true; /* an annotation by its name */
+    const char *names[KEYWORDS];
+    char hint[80];
+    for (int i = 0; i < KEYWORDS; i++) names[i] = keywords[i].name;
+    hn_nearest_hint(hint, sizeof hint, name, names, KEYWORDS);
+    return hn_schema_fail(s, hn_schema_step(s, path, name), "an unknown keyword%s", hint) >= 0;
+}
+
+bool hn_schema_check(hn_schema *s, const json_t *node, int32_t path) {
+    json_t *object = (json_t *)(uintptr_t)node; /* which iterating does not change */
+    for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i))
+        if (!check_one(s, json_object_iter_key(i), json_object_iter_value(i), path)) return false;
+    return true;
+}
+
+bool hn_schema_count(hn_schema *s, const hn_schema_item *item, const char *keyword, bool least, int64_t *v) {
+    const json_t *given = json_object_get(item->node, keyword);
+    if (!given) return true;
+    const double n = json_is_number(given) ? json_number_value(given) : -1;
+    if (!(n >= 0) || n != floor(n))
+        return hn_schema_fail(s, hn_schema_step(s, item->path, keyword), "expected an integer of 0 or more") >= 0;
+    const int64_t count = n > (double)HN_GRAMMAR_MAX_REPEAT ? HN_GRAMMAR_MAX_REPEAT + (int64_t)1 : (int64_t)n;
+    if (least ? count > *v : *v < 0 || count < *v) *v = count;
+    return true;
+}
+
+/* ---- types ---- */
+
+static int type_named(const char *name) {
+    static const struct { const char *name; int types; } all[] = {
+        {"null", HN_TYPE_NULL}, {"boolean", HN_TYPE_BOOLEAN}, {"integer", HN_TYPE_INTEGER}, {"number", HN_TYPE_INTEGER | HN_TYPE_FRACTION},
+        {"string", HN_TYPE_STRING}, {"array", HN_TYPE_ARRAY}, {"object", HN_TYPE_OBJECT}};
+    for (size_t i = 0; name && i < sizeof all / sizeof *all; i++)
+        if (strcmp(all[i].name, name) == 0) return all[i].types;
+    return 0;
+}
+
+int hn_schema_types(hn_schema *s, const json_t *node, int32_t path) {
+    const json_t *type = json_object_get(node, "type");
+    int types = 0;
+    if (!type) return HN_TYPE_ANY;
+    const size_t n = json_is_array(type) ? json_array_size(type) : 1;
+    for (size_t i = 0; i < n; i++) {
+        const int one = type_named(json_string_value(json_is_array(type) ? json_array_get(type, i) : type));
+        if (!one)
+            return hn_schema_fail(s, hn_schema_step(s, path, "type"),
+                                  "expected null, boolean, integer, number, string, array or object, or a list of these");
+        types |= one;
+    }
+    return types;
+}
+
+int hn_schema_type_of(const json_t *value) {
+    switch (json_typeof(value)) {
+    case JSON_NULL: return HN_TYPE_NULL;
+    case JSON_TRUE:
+    case JSON_FALSE: return HN_TYPE_BOOLEAN;
+    case JSON_INTEGER: return HN_TYPE_INTEGER;
+    case JSON_REAL: return json_real_value(value) == floor(json_real_value(value)) ? HN_TYPE_INTEGER : HN_TYPE_FRACTION;
+    case JSON_STRING: return HN_TYPE_STRING;
+    case JSON_ARRAY: return HN_TYPE_ARRAY;
+    default: return HN_TYPE_OBJECT;
+    }
+}
