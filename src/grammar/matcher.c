@@ -45,6 +45,8 @@ hunch_status hn_matcher_open(hn_matcher **out, hn_grammar **g, const hn_vocab_tr
     *g = NULL;
     hunch_status s = names_find(m) && masks_init(m) ? HUNCH_OK : hn_fail_memory(err, "a grammar's matcher", sizeof *m);
     if (!s) s = hn_automaton_open(&m->states, m->grammar, m->is_control, v->n_controls > 0, v->max_bytes, err);
+    if (!s) m->start = hn_joint_number(m, (hn_joint){m->states->start, 0});
+    if (!s && m->start < 0) s = hn_fail_memory(err, "a grammar's matcher", sizeof *m);
     if (s)
         hn_matcher_close(&m);
     else
@@ -59,6 +61,9 @@ void hn_matcher_close(hn_matcher **out) {
     hn_grammar_close(&m->grammar);
     for (size_t i = 0; m->masks && i < m->n_masks; i++) hn_free(m->masks[i].bits);
     for (size_t i = 0; i < m->n_rests; i++) hn_vocab_rest_fini(&m->rests[i]);
+    hn_keys_seen_fini(&m->keys);
+    hn_free(m->joints);
+    hn_free(m->joint_index);
     hn_free(m->masks);
     hn_free(m->mask_of);
     hn_free(m->walk);
@@ -71,37 +76,38 @@ void hn_matcher_close(hn_matcher **out) {
 
 bool hn_matcher_is_full(hn_matcher *m) {
     pthread_mutex_lock(&m->lock);
-    const bool full = m->states->full;
+    const bool full = m->states->full || m->joints_full;
     pthread_mutex_unlock(&m->lock);
     return full;
 }
 
 int32_t hn_matcher_start(hn_matcher *m) {
-    return m->states->start;
+    return m->start;
 }
 
 /* ---- steps, under the lock ---- */
 
-static int32_t step_bytes(hn_matcher *m, int32_t state, const char *bytes, size_t len) {
-    for (size_t i = 0; i < len && state >= 0; i++) state = hn_automaton_byte(m->states, state, (unsigned char)bytes[i]);
-    return state;
+static int32_t step_bytes(hn_matcher *m, int32_t number, const char *bytes, size_t len) {
+    hn_joint j = hn_joint_of(m, number);
+    for (size_t i = 0; i < len && j.state >= 0; i++) j = hn_joint_byte(m, j, (unsigned char)bytes[i]);
+    return hn_joint_number(m, j);
 }
 
-static int32_t step_control(hn_matcher *m, int32_t state, int32_t token) {
+static int32_t step_control(hn_matcher *m, int32_t number, int32_t token) {
     int32_t name = -1;
     for (size_t i = 0; i < m->grammar->n_names; i++)
         if (m->control_of[i] == token) name = (int32_t)i;
-    return hn_automaton_control(m->states, state, name);
+    return hn_joint_number(m, (hn_joint){hn_automaton_control(m->states, hn_joint_of(m, number).state, name), 0});
 }
 
-static int32_t step_token(hn_matcher *m, int32_t state, int32_t token) {
+static int32_t step_token(hn_matcher *m, int32_t number, int32_t token) {
     const hn_tokenizer *t = m->vocab->tokenizer;
     size_t len = 0;
     if (token < 0 || token >= m->vocab->vocab || hn_tokenizer_is_padding(t, token)) return HN_MATCH_NO;
-    if (hn_tokenizer_is_end(t, token)) return m->states->states[state].final ? ENDED : HN_MATCH_NO;
-    if (hn_tokenizer_is_special(t, token)) return step_control(m, state, token);
+    if (hn_tokenizer_is_end(t, token)) return m->states->states[hn_joint_of(m, number).state].final ? ENDED : HN_MATCH_NO;
+    if (hn_tokenizer_is_special(t, token)) return step_control(m, number, token);
     const char *bytes = hn_tokenizer_piece(t, token, &len);
-    return len ? step_bytes(m, state, bytes, len) : HN_MATCH_NO;
+    return len ? step_bytes(m, number, bytes, len) : HN_MATCH_NO;
 }
 
 /* A state that a step may begin in. */
@@ -128,7 +134,7 @@ int32_t hn_matcher_bytes(hn_matcher *m, int32_t state, const char *bytes, size_t
 bool hn_matcher_is_final(hn_matcher *m, int32_t state) {
     if (!goes_on(state)) return state == ENDED;
     pthread_mutex_lock(&m->lock);
-    const bool final = m->states->states[state].final;
+    const bool final = m->states->states[hn_joint_of(m, state).state].final;
     pthread_mutex_unlock(&m->lock);
     return final;
 }
@@ -141,10 +147,12 @@ int hn_matcher_mask(hn_matcher *m, int32_t state, uint64_t *mask) {
         return state == HN_MATCH_FULL ? HN_MATCH_FULL : 0;
     }
     pthread_mutex_lock(&m->lock);
-    const uint64_t *bits = hn_matcher_bits(m, state, &count);
+    const hn_joint j = hn_joint_of(m, state);
+    const uint64_t *bits = hn_matcher_bits(m, j.state, &count);
     if (bits) memcpy(mask, bits, words * sizeof *mask);
+    const bool ok = bits && hn_joint_filter(m, j, mask, &count);
     pthread_mutex_unlock(&m->lock);
-    return bits ? count : HN_MATCH_FULL;
+    return ok ? count : HN_MATCH_FULL;
 }
 
 /* ---- what must come ---- */
@@ -171,6 +179,7 @@ size_t hn_matcher_forced(hn_matcher *m, int32_t state, char *bytes, size_t cap) 
     size_t n = 0;
     if (!goes_on(state)) return 0;
     pthread_mutex_lock(&m->lock);
+    state = hn_joint_of(m, state).state;
     for (int byte; n < cap && state >= 0 && (byte = only_byte(m->states, state)) >= 0;) {
         bytes[n++] = (char)byte;
         state = hn_automaton_byte(m->states, state, (unsigned char)byte);

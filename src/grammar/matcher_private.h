@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "grammar/automaton.h"
+#include "grammar/keys_seen.h"
 #include "grammar/vocab_trie.h"
 
 enum { HN_MASK_BYTES = 24 << 20 /* of masks that are kept */, HN_MASKS_LEAST = 16, HN_RESTS = 16 };
@@ -16,8 +17,19 @@ typedef struct hn_kept_mask {
     uint64_t *bits;
 } hn_kept_mask;
 
+/* A state of the matcher: the automaton's, and inside of JSON the keys of its open objects. */
+typedef struct hn_joint {
+    int32_t state, keys;
+} hn_joint;
+
 struct hn_matcher {
     pthread_mutex_t lock;
+    hn_joint *joints; /* by the matcher's states; a grammar without JSON has none, and its states are the automaton's */
+    int32_t *joint_index;
+    size_t n_joints, cap_joints, cap_joint_index;
+    hn_keys_seen keys;
+    bool joints_full;
+    int32_t start;
     hn_grammar *grammar;
     const hn_vocab_trie *vocab;
     uint8_t *is_control;  /* [names of the grammar] */
@@ -34,4 +46,12 @@ struct hn_matcher {
 
 /* The bits of an automaton's state, until the next call; *count: how many. NULL: HN_MATCH_FULL. */
 const uint64_t *hn_matcher_bits(hn_matcher *m, int32_t state, int *count);
+
+/* ---- joint states (matcher_joint.c) ---- */
+hn_joint hn_joint_of(const hn_matcher *m, int32_t number);
+int32_t hn_joint_number(hn_matcher *m, hn_joint j);
+/* After one more byte; state HN_STATE_NONE or HN_STATE_FULL: none. */
+hn_joint hn_joint_byte(hn_matcher *m, hn_joint j, unsigned char byte);
+/* Takes the tokens out of a mask that would end a key twice. False: full. */
+bool hn_joint_filter(hn_matcher *m, hn_joint j, uint64_t *mask, int *count);
 #endif

@@ -117,8 +117,28 @@ static bool sums_find(hn_vocab_trie *v) {
     return true;
 }
 
+static int quotes_in(const entry *e) {
+    int n = 0;
+    for (uint32_t i = 0; i < e->len; i++) n += e->bytes[i] == '"';
+    return n;
+}
+
+static bool quoted_find(hn_vocab_trie *v, const entry *e, size_t n) {
+    v->quoted = hn_alloc(n * sizeof *v->quoted);
+    if (!v->quoted) return false;
+    for (int twice = 1; twice >= 0; twice--) {
+        for (size_t i = 0; i < n; i++) {
+            const int quotes = quotes_in(&e[i]);
+            if (twice ? quotes > 1 : quotes == 1) v->quoted[v->n_quoted++] = e[i].id;
+        }
+        if (twice) v->n_quoted_twice = v->n_quoted;
+    }
+    return true;
+}
+
 static bool build(hn_vocab_trie *v, entry *e, growth *at) {
     const size_t n = tokens_split(v, e);
+    if (!quoted_find(v, e, n)) return false;
     qsort(e, n, sizeof *e, compare_entries);
     for (size_t i = 0; i < n; i++)
         if (!put_token(v, at, &e[i], i ? &e[i - 1] : NULL)) return false;
@@ -162,6 +182,7 @@ void hn_vocab_trie_close(hn_vocab_trie **out) {
     hn_free(v->chars);
     hn_free(v->ends);
     hn_free(v->controls);
+    hn_free(v->quoted);
     hn_free(v);
     *out = NULL;
 }

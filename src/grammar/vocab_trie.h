@@ -35,6 +35,8 @@ struct hn_vocab_trie {
     uint16_t *chars; /* and their characters */
     int32_t *ends, *controls; /* controls: that end nothing */
     size_t n_ends, n_controls;
+    int32_t *quoted; /* tokens with quotes, the first n_quoted_twice with more than one */
+    size_t n_quoted, n_quoted_twice;
 };
 
 /* The kind of an ASCII character. */
