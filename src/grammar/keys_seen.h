@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* keys_seen.h - the keys of all objects of a JSON text that are open: what no automaton of a grammar can know, and what says that a key is
- * written twice. A state is a small number, as an automaton's: where the text is, the keys of each open object, and the letters of the key that
- * is being written. Equal ones are one number, so that they can be compared and kept. Keys have one spelling (json_text.h).
+/* keys_seen.h - the keys of all objects of a JSON text that are open: what no automaton of a grammar can know, and what says that a key
+ * is written twice. A state is a small number, as an automaton's: where the text is, the keys of each open object, and the letters of the
+ * key that is being written. Equal ones are one number, so that they can be compared and kept. Keys have one spelling (json_text.h).
  */
 #ifndef HN_KEYS_SEEN_H
 #define HN_KEYS_SEEN_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matcher_joint.c - states of the automaton together with the keys that a JSON text has: a key that is written twice ends the threads that are
- * in JSON. A grammar with no JSON in it has nothing to join. */
+/* matcher_joint.c - states of the automaton together with the keys that a JSON text has: a key that is written twice ends the threads
+ * that are in JSON. A grammar with no JSON in it has nothing to join. */
 #include <string.h>
 
 #include "base/hash.h"

@@ -6,11 +6,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <jansson.h>
 #include <stdio.h>
 
 #include "base/random.h"
 #include "grammar/grammar_for_tests.h"
-#include "grammar/matcher.h"
+#include "grammar/matcher_private.h"
 
 static hn_tokenizer *tokenizer;
 static hn_vocab_trie *trie;
@@ -44,32 +45,44 @@ static hn_matcher *matcher_open(grammar_source *source, const char *text) {
     return m;
 }
 
+/* The tokens that may follow others, each tried by itself; its steps are remembered, so that the matcher is one of its own. */
+static int tokens_allowed(grammar_source *source, const char *text, const int32_t *path, int n_path, int32_t *allowed, bool *final) {
+    hn_matcher *m = matcher_open(source, text);
+    int32_t state = hn_matcher_start(m);
+    int n = 0;
+    for (int i = 0; i < n_path; i++) state = hn_matcher_next(m, state, path[i]);
+    assert_true(state >= 0);
+    *final = hn_matcher_is_final(m, state);
+    for (int32_t id = -1; id <= vocab; id++) {
+        const int32_t next = hn_matcher_next(m, state, id);
+        assert_int_not_equal(next, HN_MATCH_FULL);
+        if (next >= 0) allowed[n++] = id;
+    }
+    hn_matcher_close(&m);
+    return n;
+}
+
 /* A text of tokens from the mask, each state's mask compared with the steps of all tokens. Returns the tokens that were allowed in all. */
 static long walk(grammar_source *source, const char *text, uint64_t seed, int steps) {
-    hn_matcher *m = matcher_open(source, text), *other = matcher_open(source, text);
+    hn_matcher *m = matcher_open(source, text);
     uint64_t *mask = malloc((size_t)(vocab + 63) / 64 * sizeof *mask);
-    int32_t *allowed = malloc((size_t)vocab * sizeof *allowed), state = hn_matcher_start(m), same = hn_matcher_start(other);
+    int32_t *allowed = malloc((size_t)(vocab + steps) * sizeof *allowed), *path = allowed + vocab, state = hn_matcher_start(m);
     long all = 0;
+    bool final;
     for (int i = 0; i < steps; i++) {
-        int n = 0;
-        for (int32_t id = -1; id <= vocab; id++) {
-            const int32_t next = hn_matcher_next(other, same, id);
-            assert_int_not_equal(next, HN_MATCH_FULL);
-            if (next >= 0) allowed[n++] = id;
-        }
+        const int n = tokens_allowed(source, text, path, i, allowed, &final);
         assert_int_equal(hn_matcher_mask(m, state, mask), n);
+        assert_int_equal(hn_matcher_is_final(m, state), final);
         for (int k = 0; k < n; k++)
             if (!(mask[allowed[k] / 64] >> allowed[k] % 64 & 1)) fail_msg("%s: step %d: token %d is not in the mask", text, i, allowed[k]);
         all += n;
         if (n == 0) break;
-        const int32_t id = allowed[hn_splitmix(&seed) % (uint64_t)n];
-        state = hn_matcher_next(m, state, id);
-        same = hn_matcher_next(other, same, id);
-        assert_true(state >= 0 && same >= 0 && hn_matcher_is_final(m, state) == hn_matcher_is_final(other, same));
+        path[i] = allowed[hn_splitmix(&seed) % (uint64_t)n];
+        state = hn_matcher_next(m, state, path[i]);
+        assert_true(state >= 0);
     }
     assert_false(hn_matcher_is_full(m));
     hn_matcher_close(&m);
-    hn_matcher_close(&other);
     free(mask);
     free(allowed);
     return all;
@@ -91,6 +104,80 @@ static void test_masks_are_steps(void **state) {
     for (size_t i = 0; i < sizeof gbnf / sizeof *gbnf; i++)
         for (uint64_t seed = 1; seed <= 2; seed++) all += walk(hn_grammar_gbnf, gbnf[i], seed, 12);
     assert_true(all > 100000);
+}
+
+static const char *const schemas[] = {
+    "{}",
+    "{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"maxLength\":9},\"n\":{\"type\":\"integer\"}},"
+    "\"required\":[\"name\"]}",
+    "{\"type\":\"object\",\"additionalProperties\":{\"type\":\"boolean\"},\"minProperties\":5}",
+    "{\"type\":\"array\",\"items\":{\"type\":\"string\",\"minLength\":2,\"maxLength\":400},\"minItems\":3}",
+    "{\"type\":\"string\",\"pattern\":\"^[a-f]{2,30}-x\"}",
+};
+
+static void test_masks_of_json(void **state) {
+    (void)state;
+    long all = 0;
+    for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++)
+        for (uint64_t seed = 1; seed <= 2; seed++) all += walk(hn_grammar_json_schema, schemas[i], seed, 12);
+    assert_true(all > 100000);
+}
+
+/* Texts before each of which a key is written twice: the walk of masks cannot find them by chance. */
+static void test_keys_twice(void **state) {
+    (void)state;
+    static const char *const before[] = {"{\"a\":1,\"", "{\"a\":1,\"b\":{\"c\":2},\"",
+                                         "{\"x\":{\"a\":[],\"b\":1,\"", "[{\"a\":\"b\"",
+                                         "{\"a\":{},\"a", "[{\"a\":0},{\"", "{\"\":1,\"", "{\"a\":\"x"};
+    hn_matcher *m = matcher_open(hn_grammar_json_schema, "{}"), *other = matcher_open(hn_grammar_json_schema, "{}");
+    uint64_t *mask = malloc((size_t)(vocab + 63) / 64 * sizeof *mask);
+    int forbidden = 0;
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
+        const int32_t at = hn_matcher_bytes(m, hn_matcher_start(m), before[i], strlen(before[i]));
+        const int32_t same = hn_matcher_bytes(other, hn_matcher_start(other), before[i], strlen(before[i]));
+        assert_true(at >= 0 && same >= 0);
+        hn_matcher_mask(m, at, mask);
+        for (int32_t id = 0; id < vocab; id++) {
+            const bool allowed = mask[id / 64] >> id % 64 & 1, is = hn_matcher_next(other, same, id) >= 0;
+            if (allowed != is) fail_msg("%s: token %d is %s", before[i], id, allowed ? "allowed" : "not");
+        }
+        hn_joint j = hn_joint_of(m, at);
+        int count = 0;
+        const uint64_t *bits = hn_matcher_bits(m, j.state, &count);
+        for (int32_t id = 0; id < vocab; id++) forbidden += (int)((bits[id / 64] & ~mask[id / 64]) >> id % 64 & 1);
+    }
+    assert_true(forbidden > 5);
+    free(mask);
+    hn_matcher_close(&m);
+    hn_matcher_close(&other);
+}
+
+static void twice_check(const char *name, const json_t *schema, const json_t *texts) {
+    char *source = json_dumps(schema, JSON_ENCODE_ANY);
+    hn_matcher *m = matcher_open(hn_grammar_json_schema, source);
+    for (size_t i = 0; i < json_array_size(texts); i++) {
+        const char *text = json_string_value(json_array_get(texts, i));
+        if (hn_matcher_bytes(m, hn_matcher_start(m), text, strlen(text)) != HN_MATCH_NO) fail_msg("%s: accepts %s", name, text);
+    }
+    hn_matcher_close(&m);
+    free(source);
+}
+
+static void test_schemas_with_keys_twice(void **state) {
+    (void)state;
+    FILE *f = fopen(HUNCH_TEST_DATA "/structured/schemas.jsonl", "r");
+    static char line[65536];
+    int n = 0;
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        json_t *j = json_loads(line, 0, NULL);
+        const json_t *texts = json_object_get(j, "twice");
+        if (texts) twice_check(json_string_value(json_object_get(j, "name")), json_object_get(j, "schema"), texts);
+        n += texts != NULL;
+        json_decref(j);
+    }
+    fclose(f);
+    assert_true(n >= 3);
 }
 
 /* End tokens come at final states, and nothing after them. */
@@ -127,6 +214,8 @@ static void test_forced(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_masks_are_steps), cmocka_unit_test(test_ends), cmocka_unit_test(test_forced)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_masks_are_steps), cmocka_unit_test(test_masks_of_json),
+                                       cmocka_unit_test(test_keys_twice),      cmocka_unit_test(test_schemas_with_keys_twice),
+                                       cmocka_unit_test(test_ends),            cmocka_unit_test(test_forced)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
