@@ -47,7 +47,8 @@ static const char for_programs[] = "engine/program_files.h";
 static const struct { const char *module, *header, *place[9]; } libraries[] = {
     {"jansson",
      "jansson.h",
-     {"src/format/", "src/text/", "src/grammar/", "src/calls/", "src/draft/shape/", "src/plan/", "src/tools/", "src/train/", "src/server/"}},
+     {"src/format/", "src/text/", "src/grammar/", "src/calls/", "src/draft/shape/", "src/plan/", "src/tools/", "src/train/",
+      "src/server/"}},
     {"libpcre2-8", "pcre2.h", {"src/text/"}},
     {"libutf8proc", "utf8proc.h", {"src/text/"}},
     {"libedit", "histedit.h", {"src/tools/tool_editor.c"}},
