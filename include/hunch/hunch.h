@@ -225,6 +225,66 @@ bool hunch_prompt_thinks(const hunch_model *m, const char *text, size_t len);
 /* The next part of an answer's text so far (which grows from call to call), false: none yet. While it grows, a possible beginning of a
  * mark at its end is no part; ended: the text is whole. */
 bool hunch_split_next(const hunch_model *m, hunch_split *s, const char *text, size_t len, bool ended, hunch_part *part);
+/* ---- calls of tools ------------------------------------------------------------------------------------------ */
+
+/* Functions that a model may call, in the format that its chat template has for calls. */
+typedef struct hunch_tools hunch_tools;
+typedef enum hunch_tool_choice {
+    HUNCH_TOOLS_AUTO,     /* the model decides */
+    HUNCH_TOOLS_NONE,     /* no call is read: all is text */
+    HUNCH_TOOLS_REQUIRED, /* at least one call */
+    HUNCH_TOOLS_NAMED     /* one call, of the function `name` */
+} hunch_tool_choice;
+typedef struct hunch_tools_options {
+    const char *tools;         /* a JSON list of functions: {"type": "function", "function": {"name", "description", "parameters"}}, as the
+                                  template gets them; parameters are a JSON schema */
+    hunch_tool_choice choice;
+    const char *name;          /* of HUNCH_TOOLS_NAMED */
+    bool one;                  /* at most one call an answer */
+    const char *format;        /* a name of hunch_tools_format_name; NULL: by the marks that the template has */
+    const char *template_text; /* the template that renders the conversation; NULL: the model's own */
+    size_t earlier;            /* calls of the conversation so far, for models whose ids count them */
+} hunch_tools_options;
+void hunch_tools_options_defaults(hunch_tools_options *o);
+/* HUNCH_USAGE: the list, the choice or the format; names what is wrong. The model must live longer. */
+hunch_status hunch_tools_open(hunch_tools **out, const hunch_model *m, const hunch_tools_options *o, hunch_error *err);
+void hunch_tools_close(hunch_tools **t);
+const char *hunch_tools_format(const hunch_tools *t);  /* NULL: none that is known, so that calls stay text */
+const char *hunch_tools_format_name(int index);        /* all names, index 0, 1, ...; NULL: no more */
+
+typedef enum hunch_call_state {
+    HUNCH_CALL_OPEN,  /* more of it may follow */
+    HUNCH_CALL_DONE,
+    HUNCH_CALL_BROKEN /* cut, or not in its format: it is no call after all */
+} hunch_call_state;
+typedef struct hunch_call {
+    hunch_call_state state;
+    const char *id;        /* the model's own if it wrote one, else one of ours; of a call whose id stands behind its arguments it is replaced
+                              when the call is done */
+    const char *name;
+    const char *arguments; /* a JSON object as far as it is there; NULL: nothing yet */
+    size_t n_arguments;
+} hunch_call;
+/* What is known of an answer so far. All of it only grows, and is the same however the answer was cut into pieces. */
+typedef struct hunch_answer {
+    const char *text, *thinking; /* without calls, marks, and white space at their ends */
+    size_t n_text, n_thinking;
+    size_t thinking_end;         /* bytes of the whole answer up to the end of the newest thinking; 0: none */
+    const char *broken;          /* broken calls beside complete ones, as they were written; without a complete one they are text */
+    size_t n_broken;
+    const hunch_call *call;
+    size_t n_calls, n_done;      /* n_done: those that are HUNCH_CALL_DONE */
+} hunch_answer;
+/* The reader of one answer, which is given its text piece by piece; the request must have special_text. thinks: hunch_prompt_thinks of its
+ * prompt. The tools must live longer. */
+typedef struct hunch_calls hunch_calls;
+hunch_status hunch_calls_open(hunch_calls **out, const hunch_tools *t, bool thinks, hunch_error *err);
+void hunch_calls_close(hunch_calls **c);
+/* ended: the answer is whole (len may be 0). Errors: HUNCH_NO_MEMORY. */
+hunch_status hunch_calls_feed(hunch_calls *c, const char *text, size_t len, bool ended, hunch_error *err);
+void hunch_calls_get(const hunch_calls *c, hunch_answer *out); /* valid until the next piece */
+/* ---- templates without a model ------------------------------------------------------------------------------ */
+
 /* Renders any template without a model. now: "YYYY-MM-DD HH:MM:SS" for strftime_now, or NULL for the clock. */
 hunch_status hunch_template_render(const char *template_text, const char *vars_json, const char *now, char **text,
                                    size_t *len, hunch_error *err);

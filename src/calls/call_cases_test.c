@@ -145,13 +145,13 @@ static void test_only_grows(void **state) {
             hn_call_reader_get(r, &a);
             assert_true(a.n_calls >= calls && a.n_text >= n_said);
             const hn_call *last = a.n_calls == calls && calls ? &a.call[calls - 1] : NULL;
-            if (last) assert_true(last->n_args >= n_args && memcmp(last->args ? last->args : "", args ? args : "", n_args) == 0);
+            if (last) assert_true(last->n_arguments >= n_args && memcmp(last->arguments ? last->arguments : "", args ? args : "", n_args) == 0);
             assert_memory_equal(a.text, said ? said : "", n_said);
             hn_free(args);
             hn_free(said);
             calls = a.n_calls;
-            n_args = calls ? a.call[calls - 1].n_args : 0;
-            args = hn_strndup(calls && n_args ? a.call[calls - 1].args : "", n_args);
+            n_args = calls ? a.call[calls - 1].n_arguments : 0;
+            args = hn_strndup(calls && n_args ? a.call[calls - 1].arguments : "", n_args);
             said = hn_strndup(a.text, n_said = a.n_text);
         }
         hn_call_reader_get(r, &b);

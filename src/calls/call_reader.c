@@ -29,9 +29,9 @@ void hn_call_reader_close(hn_call_reader **out) {
     hn_bytes *const all[] = {&r->in, &r->text, &r->thinking, &r->broken, &r->whole, &r->later, &r->args};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) hn_bytes_free(all[i]);
     for (size_t i = 0; i < r->n_calls; i++) {
-        hn_free(r->call[i].name);
-        hn_free(r->call[i].id);
-        if (!(r->open && i == r->n_calls - 1)) hn_free(r->call[i].args); /* those of the open one are r->args */
+        hn_free((char *)(uintptr_t)r->call[i].name);
+        hn_free((char *)(uintptr_t)r->call[i].id);
+        if (!(r->open && i == r->n_calls - 1)) hn_free((char *)(uintptr_t)r->call[i].arguments); /* those of the open one are r->args */
     }
     hn_free(r->call);
     hn_free(r);
@@ -47,6 +47,7 @@ void hn_call_reader_get(const hn_call_reader *r, hn_call_answer *out) {
     *out = (hn_call_answer){.text = r->text.n ? r->text.at : "",
                        .thinking = r->thinking.n ? r->thinking.at : "",
                        .broken = r->broken.n ? r->broken.at : "",
+                       .thinking_end = r->thinking_end,
                        .n_text = without_space(&r->text),
                        .n_thinking = without_space(&r->thinking),
                        .n_broken = without_space(&r->broken),
@@ -62,6 +63,12 @@ static void add(hn_call_reader *r, hn_bytes *to, const char *bytes, size_t n) {
 static void add_trimmed(hn_call_reader *r, hn_bytes *to, const char *bytes, size_t n) {
     while (to->n == 0 && n && hn_is_space(*bytes)) bytes++, n--;
     add(r, to, bytes, n);
+}
+
+/* Bytes of `in`. */
+static void thinking_add(hn_call_reader *r, const char *bytes, size_t n) {
+    add_trimmed(r, &r->thinking, bytes, n);
+    if (n) r->thinking_end = r->passed + (size_t)(bytes - r->in.at) + n;
 }
 
 static void text_add(hn_call_reader *r, const char *bytes, size_t n) {
@@ -113,8 +120,8 @@ hn_call_news hn_call_begin(hn_call_reader *r, const char *name, size_t n, const 
     id_make(r, name, n, made, sizeof made);
     hn_call c = {.name = hn_strndup(name, n), .id = n_id ? hn_strndup(id, n_id) : hn_strdup(made)};
     if (!c.name || !c.id || !hn_grow((void **)&r->call, &r->cap_calls, r->n_calls + 1, sizeof c)) {
-        hn_free(c.name);
-        hn_free(c.id);
+        hn_free((char *)(uintptr_t)c.name);
+        hn_free((char *)(uintptr_t)c.id);
         r->failed = true;
         return HN_CALL_BREAKS;
     }
@@ -128,8 +135,8 @@ hn_call_news hn_call_begin(hn_call_reader *r, const char *name, size_t n, const 
 void hn_call_args(hn_call_reader *r, const char *bytes, size_t n) {
     if (!r->open) return;
     add(r, &r->args, bytes, n);
-    r->call[r->n_calls - 1].args = r->args.at;
-    r->call[r->n_calls - 1].n_args = r->args.n;
+    r->call[r->n_calls - 1].arguments = r->args.at;
+    r->call[r->n_calls - 1].n_arguments = r->args.n;
 }
 
 void hn_call_id(hn_call_reader *r, const char *id, size_t n) {
@@ -139,11 +146,11 @@ void hn_call_id(hn_call_reader *r, const char *id, size_t n) {
         r->failed = true;
         return;
     }
-    hn_free(c->id);
+    hn_free((char *)(uintptr_t)c->id);
     c->id = own;
 }
 
-static void call_over(hn_call_reader *r, hn_call_state state) {
+static void call_over(hn_call_reader *r, hunch_call_state state) {
     if (!r->open) return;
     r->call[r->n_calls - 1].state = state;
     r->args = (hn_bytes){0}; /* they are the call's */
@@ -151,14 +158,14 @@ static void call_over(hn_call_reader *r, hn_call_state state) {
 }
 
 void hn_call_done(hn_call_reader *r) {
-    call_over(r, HN_CALL_DONE);
+    call_over(r, HUNCH_CALL_DONE);
     r->n_done++;
     held_release(r, &r->later);
     r->from = r->at;
 }
 
 void hn_answer_add(hn_call_reader *r, bool thinking, const char *bytes, size_t n) {
-    if (thinking) add_trimmed(r, &r->thinking, bytes, n);
+    if (thinking) thinking_add(r, bytes, n);
     else text_add(r, bytes, n);
 }
 
@@ -282,7 +289,7 @@ static bool read_thinking(hn_call_reader *r) {
     const char *const marks[] = {r->o.think_end, NULL};
     int which;
     const size_t found = hn_find(r, marks, &which), len = found == SIZE_MAX ? r->looked : found;
-    add_trimmed(r, &r->thinking, hn_next_bytes(r), len);
+    thinking_add(r, hn_next_bytes(r), len);
     hn_pass(r, len);
     if (found == SIZE_MAX) return false;
     hn_pass(r, strlen(marks[0]));
@@ -297,7 +304,7 @@ static bool breaks(hn_call_reader *r) {
         r->mode = IN_TEXT;
         return true;
     }
-    call_over(r, HN_CALL_BROKEN);
+    call_over(r, HUNCH_CALL_BROKEN);
     if (r->at == r->from && hn_left(r)) hn_pass(r, 1); /* the mark that opened it, of a family that reads it itself */
     r->mode = IN_BROKEN;
     return true;
@@ -342,6 +349,7 @@ static void forget(hn_call_reader *r) {
     if (r->mode == IN_CALL || r->mode == IN_BROKEN || r->at < r->in.n / 2 || r->at == 0) return;
     memmove(r->in.at, r->in.at + r->at, r->in.n - r->at);
     r->in.n -= r->at;
+    r->passed += r->at;
     r->at = 0;
 }
 

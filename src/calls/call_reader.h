@@ -47,6 +47,7 @@ struct hn_call_reader {
     bool started; /* something other than white space was read outside of thinking */
     /* results */
     hn_bytes text, thinking, broken;
+    size_t passed, thinking_end; /* bytes of the answer before `in`, and up to the end of thinking */
     hn_bytes whole, later; /* from the first broken call on, until one is complete: everything, and the text alone */
     bool holds;
     hn_call *call;
@@ -75,6 +76,7 @@ struct hn_call_family {
     const char *const *drops;  /* marks that belong to no text; may be NULL */
     bool at_start;             /* an answer may begin with a call, without a mark */
     hn_call_ids ids;
+    bool text_arguments;       /* its template wants earlier arguments as text */
     bool (*fits)(const char *template_text, size_t len);
     hn_call_news (*read)(hn_call_reader *r);
     /* the engine's part of a family: of XML its marks */

@@ -56,8 +56,8 @@ static void check_how(const char *family, bool one, const char *text, const char
         hn_call_reader_get(r, &a);
         size_t n = (size_t)snprintf(is, sizeof is, "%.*s", (int)a.n_text, a.text);
         for (size_t i = 0; i < a.n_calls; i++)
-            if (a.call[i].state == HN_CALL_DONE)
-                n += (size_t)snprintf(is + n, sizeof is - n, "|%s%s", a.call[i].name, a.call[i].args);
+            if (a.call[i].state == HUNCH_CALL_DONE)
+                n += (size_t)snprintf(is + n, sizeof is - n, "|%s%s", a.call[i].name, a.call[i].arguments);
         if (a.n_broken) snprintf(is + n, sizeof is - n, "|!%.*s", (int)a.n_broken, a.broken);
         json_decref(calls_json(&a)); /* their arguments are JSON */
         if (strcmp(is, wanted) != 0) fail_msg("%s, %zu: '%s' is '%s', not '%s'", family, step, text, is, wanted);

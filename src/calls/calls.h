@@ -47,17 +47,13 @@ const hn_call_family *hn_call_family_of(const char *template_text, size_t len);
 const hn_call_family *hn_call_family_named(const char *name); /* NULL: there is none */
 const char *hn_call_family_name(const hn_call_family *f);
 const char *hn_call_family_list(size_t i);              /* names by number; NULL: no more */
+/* Messages of a conversation as a family's template expects them: arguments as objects (or as text), ids as it takes them. */
+void hn_calls_convert(const hn_call_family *f, json_t *messages);
+size_t hn_calls_count(const json_t *messages); /* calls in them */
 
 /* ---- answers ----------------------------------------------------------------------------------------------------------- */
 
-typedef enum hn_call_state { HN_CALL_OPEN, HN_CALL_DONE, HN_CALL_BROKEN } hn_call_state;
-typedef struct hn_call {
-    hn_call_state state;
-    char *name;
-    char *id;      /* the model's own, if it wrote one (one that stands behind the arguments replaces ours when the call is done) */
-    char *args;    /* JSON, as far as it is there, NUL-terminated */
-    size_t n_args;
-} hn_call;
+typedef hunch_call hn_call; /* strings are the reader's */
 
 typedef struct hn_call_options {
     const char *think_begin, *think_end; /* the template's marks; NULL: it has none */
@@ -67,14 +63,7 @@ typedef struct hn_call_options {
     uint64_t seed;                       /* of ids */
 } hn_call_options;
 
-/* What is known of an answer so far. Texts are without white space at their ends. */
-typedef struct hn_call_answer {
-    const char *text, *thinking, *broken; /* broken: calls that broke beside complete ones, as they were written */
-    size_t n_text, n_thinking, n_broken;
-    const hn_call *call;
-    size_t n_calls, n_done; /* n_done: those that are complete */
-} hn_call_answer;
-
+typedef hunch_answer hn_call_answer;
 typedef struct hn_call_reader hn_call_reader;
 /* f and t must live longer. NULL: no memory. */
 hn_call_reader *hn_call_reader_open(const hn_call_family *f, const hn_tools *t, const hn_call_options *o);

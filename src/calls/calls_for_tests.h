@@ -46,9 +46,9 @@ HELPER json_t *calls_json(const hn_call_answer *a) {
     json_t *list = json_array();
     for (size_t i = 0; i < a->n_calls; i++) {
         json_error_t e;
-        if (a->call[i].state != HN_CALL_DONE) continue;
-        json_t *args = json_loadb(a->call[i].args, a->call[i].n_args, JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
-        if (!args) fail_msg("arguments '%.*s': %s", (int)a->call[i].n_args, a->call[i].args, e.text);
+        if (a->call[i].state != HUNCH_CALL_DONE) continue;
+        json_t *args = json_loadb(a->call[i].arguments, a->call[i].n_arguments, JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
+        if (!args) fail_msg("arguments '%.*s': %s", (int)a->call[i].n_arguments, a->call[i].arguments, e.text);
         json_array_append_new(list, json_pack("{s:s, s:o}", "name", a->call[i].name, "arguments", args));
     }
     return list;

@@ -43,5 +43,6 @@ static hn_call_news read(hn_call_reader *r) {
 const hn_call_family hn_calls_functionary = {.name = "functionary-3.2",
                                               .opens = (const char *const[]){">>>", NULL},
                                               .at_start = true,
+                                              .text_arguments = true,
                                               .fits = fits,
                                               .read = read};

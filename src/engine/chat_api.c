@@ -53,6 +53,12 @@ static hunch_status own_template(const hunch_model *m, bool tools, const hn_temp
     return *out ? HUNCH_OK : hn_fail(err, HUNCH_USAGE, "this model has no chat template: give raw text");
 }
 
+/* How the template that renders a conversation writes calls. */
+static const hn_call_family *calls_of(const hunch_model *m, const hunch_chat_options *o, const json_t *vars) {
+    if (o->template_text) return hn_call_family_of(o->template_text, strlen(o->template_text));
+    return m->calls_tools && json_array_size(json_object_get(vars, "tools")) > 0 ? m->calls_tools : m->calls;
+}
+
 void hunch_chat_options_defaults(hunch_chat_options *o) {
     if (o) memset(o, 0, sizeof *o);
 }
@@ -73,6 +79,7 @@ static hunch_status render_chat(const hunch_model *m, const hunch_chat_options *
         st = own_template(m, json_array_size(json_object_get(vars, "tools")) > 0, &use, err);
     }
     if (!st) st = chat_defaults(m, vars, err);
+    if (!st) hn_calls_convert(calls_of(m, o, vars), json_object_get(vars, "messages"));
     if (!st) st = hn_template_render_pieces(use, vars, o->now, own, n_own, &out->text, &out->len, &out->piece, &out->n_pieces, err);
     hn_template_free(given);
     return st;

@@ -20,6 +20,7 @@
 #include "plan/controller.h"
 #include "text/jinja/template.h"
 #include "text/tokenizer.h"
+#include "calls/calls.h"
 #include "verify/verify.h"
 
 struct hunch_model {
@@ -33,6 +34,7 @@ struct hunch_model {
     const char *think_begin, *think_end; /* the template's marks around thinking */
     bool think_channels; /* answers are messages whose headers name channels (answer_parts.c) */
     bool think_special;  /* the marks are special tokens */
+    const hn_call_family *calls, *calls_tools; /* how the two templates write calls of tools; NULL: no known format, or no template */
     char *chat_bos, *chat_eos; /* names of those tokens for the template, "" if absent */
     int threads;
     double load_seconds;

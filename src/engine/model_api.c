@@ -44,6 +44,7 @@ static hunch_status open_chat_for(hunch_model *m, hn_template **out, char **refu
     hunch_status st = hn_source_chat_template(src, use, &text, &len, err);
     if (!st && text) st = parse_chat(out, refused, src, text, len, err);
     if (!st && use == HN_CHAT_DEFAULT) st = hn_think_marks(m, text, text ? len : 0, err);
+    if (!st && text) *(use == HN_CHAT_DEFAULT ? &m->calls : &m->calls_tools) = hn_call_family_of(text, len);
     hn_free(text);
     return st;
 }

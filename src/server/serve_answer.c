@@ -3,6 +3,7 @@
 #include "server/serve_answer.h"
 
 #include "base/utf8.h"
+#include "server/serve_tools.h"
 
 bool serve_answer_failed(const serve_call *c, serve_error *err) {
     for (int i = 0; i < c->n_choices; i++) {
@@ -36,6 +37,7 @@ json_t *serve_ids_json(const hunch_token *ids, size_t n) {
 
 json_t *serve_finish_json(const serve_choice *c) {
     if (!c->done) return json_null();
+    if (!c->call->whole_text && serve_tools_called(c)) return json_string("tool_calls");
     switch (c->state.finish) {
     case HUNCH_FINISH_STOP:
     case HUNCH_FINISH_LOOP: return json_string("stop");
@@ -162,6 +164,9 @@ static json_t *message_json(const serve_choice *one) {
     const serve_bytes *answer = serve_choice_answer(one), *thinking = &one->parts.thinking;
     json_t *message = json_pack("{s:s,s:o}", "role", "assistant", "content", serve_text_json(answer->at, answer->n));
     if (thinking->n) json_object_set_new(message, "reasoning_content", serve_text_json(thinking->at, thinking->n));
+    json_t *calls = one->call->whole_text ? NULL : serve_tools_json(one);
+    if (calls) json_object_set_new(message, "tool_calls", calls);
+    if (calls && !answer->n) json_object_set_new(message, "content", json_null());
     return message;
 }
 

@@ -50,6 +50,7 @@ typedef struct serve_choice {
     double first_s, last_s;    /* times (hn_now) of its first and newest token; 0: none yet */
     /* the thread of HTTP: what a stream has sent */
     size_t sent_text, sent_tokens, sent_thinking; /* sent_text: of a chat of the answer alone */
+    size_t sent_calls, sent_arguments; /* calls whose names were sent, and bytes of the newest one's arguments */
     bool begun, ended;
 } serve_choice;
 
@@ -69,6 +70,7 @@ typedef struct serve_call {
     bool seed_given;
     serve_prompt *prompts;  /* [n_prompts] */
     int n_prompts, n;       /* n: choices a prompt */
+    hunch_tools *tools;     /* that its answers may call; NULL: none */
     bool whole_text;        /* thinking stays in the answer's text */
     bool stream, include_usage, continuous_usage, echo, token_ids, with_metrics, with_timings;
     int predicting;         /* the drafter that uses the request's prediction; -1: none */

@@ -127,7 +127,7 @@ static int settings_make(program *p) {
     p->settings = (serve_settings){.host = o->host, .port = o->port, .model_name = p->name, .cors = o->cors, .parallel = o->parallel,
                                    .queue = o->queue, .connections = o->connections, .stall_s = o->stall,
                                    .most_body = (size_t)o->max_body << 20, .log_json = o->log_json, .log_text = o->log_text,
-                                   .quiet = o->quiet, .template_text = p->template_text};
+                                   .quiet = o->quiet, .template_text = p->template_text, .tool_format = o->tool_format};
     p->server.settings = &p->settings;
     p->server.metrics = serve_metrics_new();
     p->server.started = time(NULL);

@@ -44,18 +44,6 @@ json_t *serve_prompt_content(const json_t *content) {
     return json_is_array(content) ? parts_join(content, &wrong) : json_is_string(content) ? json_copy((json_t *)(uintptr_t)content) : NULL;
 }
 
-/* Arguments of calls come as a text of JSON; templates expect the object. */
-static void arguments_parse(json_t *message) {
-    size_t i;
-    json_t *call;
-    json_array_foreach(json_object_get(message, "tool_calls"), i, call) {
-        json_t *function = json_object_get(call, "function"), *given = json_object_get(function, "arguments");
-        json_t *parsed = json_is_string(given) ? json_loads(json_string_value(given), 0, NULL) : NULL;
-        if (json_is_object(parsed)) json_object_set(function, "arguments", parsed);
-        json_decref(parsed);
-    }
-}
-
 /* What clients call reasoning_content is `thinking` for templates with channels; they take one text beside calls. */
 static void thinking_name(json_t *message) {
     json_t *thinking = json_object_get(message, "reasoning_content");
@@ -76,7 +64,6 @@ static bool message_read(json_t *message, size_t i, serve_error *err) {
         json_object_set_new(message, "content", joined);
     } else if (content && !json_is_string(content) && !json_is_null(content))
         return serve_fail(err, 400, field, "%s is not a text or a list of parts", field);
-    arguments_parse(message);
     thinking_name(message);
     return true;
 }
@@ -214,7 +201,7 @@ bool serve_prompt_chat(serve_server *s, serve_call *c, hunch_model *m, const jso
     serve_prompt *p = prompts_make(c, 1);
     bool ok = serve_rendered_tokenize(m, &rendered, &p->ids, &p->n, err);
     p->thinks = hunch_prompt_thinks(m, rendered.text, rendered.len);
-    if (has_template(s, m) && hunch_marks_are_special(m)) c->request.special_text = true; /* they are in no answer that is sent */
+    if (c->tools || (has_template(s, m) && hunch_marks_are_special(m))) c->request.special_text = true; /* they are in no answer that is sent */
     serve_rendered_free(&rendered);
     if (ok && p->n == 0) ok = serve_fail(err, 400, "messages", "the conversation is empty");
     return ok;

@@ -13,6 +13,7 @@
 #include "server/serve_prompt.h"
 #include "server/serve_sampling.h"
 #include "server/serve_speculation.h"
+#include "server/serve_tools.h"
 
 enum { MOST_TOP = 20, COMPLETION_TOKENS = 16, MOST_SALT = 200 }; /* of OpenAI: top_logprobs of chats, max_tokens of completions */
 
@@ -46,13 +47,6 @@ static bool format_check(const json_t *body, serve_error *err) {
                       "to a schema");
 }
 
-static bool choice_check(const json_t *body, serve_error *err) {
-    const json_t *choice = serve_field(body, "tool_choice");
-    const char *word = json_string_value(choice);
-    if (!choice || (word && (strcmp(word, "auto") == 0 || strcmp(word, "none") == 0))) return true;
-    return serve_fail(err, 400, "tool_choice", "tool_choice: only \"auto\" and \"none\" are supported: a call cannot be forced");
-}
-
 /* What an answer consists of: a text. */
 static bool modalities_check(const json_t *body, serve_error *err) {
     const json_t *list = serve_field(body, "modalities"), *one = json_array_get(list, 0);
@@ -65,9 +59,7 @@ static bool refused_check(const json_t *body, serve_error *err) {
         const json_t *value = serve_field(body, refused[i]);
         if (value && !is_plain(value)) return serve_fail(err, 400, refused[i], "%s is not supported", refused[i]);
     }
-    bool any;
-    return format_check(body, err) && choice_check(body, err) && modalities_check(body, err) &&
-           serve_field_bool(body, "parallel_tool_calls", &any, err) && switch_check(body, "use_beam_search", false, err) &&
+    return format_check(body, err) && modalities_check(body, err) && switch_check(body, "use_beam_search", false, err) &&
            switch_check(body, "continue_final_message", false, err) &&
            switch_check(body, "include_stop_str_in_output", false, err);
 }
@@ -229,7 +221,7 @@ static bool read_all(serve_server *s, serve_call *c, const serve_asked *q, hunch
     return model_check(s, body, err) && refused_check(body, err) && stream_read(c, body, err) && number_read(c, body, err) &&
            limit_read(c, body, err) && logprobs_read(c, body, err) && seed_read(c, body, err) && priority_read(c, q, err) &&
            salt_make(c, q, err) && stop_tokens_read(c, body, m, err) && serve_speculation_read(s, c, m, body, err) &&
-           serve_sampling_read(&c->request, m, body, err) &&
+           serve_sampling_read(&c->request, m, body, err) && (!c->chat || serve_tools_read(s, c, m, body, err)) &&
            (c->chat ? serve_prompt_chat(s, c, m, body, err) : serve_prompt_completion(c, m, body, err)) &&
            context_check(c, serve_engine_context(s->engine), err) && report_read(c, body, err);
 }
@@ -245,5 +237,10 @@ serve_call *serve_request_read(serve_server *s, const serve_asked *q, bool chat,
     snprintf(c->id, sizeof c->id, "%s-%s", chat ? "chatcmpl" : "cmpl", q->id);
     if (!read_all(s, c, q, m, err)) return serve_call_release(c), NULL;
     serve_call_choices(c);
+    for (int i = 0; i < c->n_choices; i++)
+        if (!serve_tools_begin(&c->choices[i])) {
+            serve_fail(err, 503, NULL, "no memory for the request");
+            return serve_call_release(c), NULL;
+        }
     return c;
 }

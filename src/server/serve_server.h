@@ -13,6 +13,7 @@ typedef struct serve_settings {
     const char *model_name;          /* its id in answers */
     const char *cors;                /* the origin that browsers may call from, or "*"; NULL: none */
     const char *template_text;       /* of chats; NULL: the model's own */
+    const char *tool_format;         /* of calls in answers; NULL: by the template's marks */
     int parallel, queue, connections;
     int stall_s;                     /* a client that neither reads nor sends for so long is dropped */
     size_t most_body;                /* bytes */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "server/serve_answer.h"
+#include "server/serve_tools.h"
 
 static void event_add(serve_bytes *out, json_t *value) {
     char *text = json_dumps(value, JSON_COMPACT);
@@ -76,11 +77,23 @@ static void piece(const serve_server *s, const serve_call *c, serve_choice *one,
     choice_event(s, c, choice, out);
 }
 
+/* Calls that are new, a name or a piece of arguments an event. False: there are none. */
+static bool calls_next(const serve_server *s, const serve_call *c, serve_choice *one, serve_bytes *out) {
+    bool any = false;
+    json_t *delta;
+    while (!c->whole_text && (delta = serve_tools_delta(one))) {
+        choice_event(s, c, json_pack("{s:i,s:o,s:n,s:n}", "index", one->index, "delta", delta, "logprobs", "finish_reason"), out);
+        any = true;
+    }
+    return any;
+}
+
 static void choice_next(const serve_server *s, const serve_call *c, serve_choice *one, serve_bytes *out) {
     if (!one->begun && !begin(s, c, one, out)) return;
-    const bool more = serve_choice_answer(one)->n > one->sent_text || one->parts.thinking.n > one->sent_thinking ||
-                      one->n_tokens > one->sent_tokens;
-    if (more || (one->done && !one->ended && !c->chat)) piece(s, c, one, out);
+    const bool text = serve_choice_answer(one)->n > one->sent_text || one->parts.thinking.n > one->sent_thinking;
+    const bool tokens = one->n_tokens > one->sent_tokens, told = c->request.logprobs || c->token_ids || !one->parts.calls;
+    if (text || (tokens && told) || (one->done && !one->ended && !c->chat)) piece(s, c, one, out);
+    if (calls_next(s, c, one, out) || tokens) one->sent_tokens = one->n_tokens;
     if (one->done && !one->ended && c->chat)
         choice_event(s, c, json_pack("{s:i,s:{},s:n,s:o,s:o}", "index", one->index, "delta", "logprobs", "finish_reason",
                                      serve_finish_json(one), "stop_reason", serve_stop_json(one)), out);

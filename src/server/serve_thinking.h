@@ -9,7 +9,9 @@
 
 typedef struct serve_parts {
     hunch_split split; /* .thinking is set before the first text */
-    serve_bytes thinking, answer; /* without line breaks at their beginnings; an answer also has calls of tools */
+    hunch_calls *calls; /* that reads calls of tools; NULL: they are text */
+    size_t fed;         /* bytes that it was given */
+    serve_bytes thinking, answer; /* without line breaks at their beginnings */
     size_t thinking_end; /* bytes of the whole text up to the end of the newest thinking */
 } serve_parts;
 

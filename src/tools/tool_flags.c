@@ -77,6 +77,8 @@ const tool_flag tool_flags[] = {
      "a variable of the chat template, such as enable_thinking=false; V is JSON, else a text (repeatable)"},
     {"--tools", NULL, TOOL_TEXT, AT(chat_tools_file), GENERATES, READ, 0, 0, NULL, "FILE",
      "tools for the chat template: a JSON array, usually in OpenAI's format"},
+    {"--tool-format", NULL, TOOL_TEXT, AT(tool_format), TOOL_SERVE, READ, 0, 0, NULL, "NAME",
+     "the format of calls of tools in answers, such as hermes; else by the marks that the chat template has"},
     {"--system", NULL, TOOL_TEXT, AT(system), TOOL_RUN | TOOL_CHAT, READ | TOOL_BASIC, 0, 0, NULL, "TEXT",
      "the system message of the conversation"},
     {"--output", "-o", TOOL_TEXT, AT(output), TOOL_LOGITS | TOOL_CONVERT | TOOL_DRAFT, OUTPUT | TOOL_BASIC, 0, 0, NULL,

@@ -25,10 +25,10 @@ static hn_call_reader *read_in(const hn_tools *t, const hn_call_family *f, const
         FUZZ_MUST(hn_call_reader_feed(r, text + at, step < n - at ? step : n - at, false));
         hn_call_reader_get(r, &a);
         FUZZ_MUST(a.n_text >= said && a.n_calls >= calls);
-        FUZZ_MUST(!calls || a.call[calls - 1].n_args >= args);
+        FUZZ_MUST(!calls || a.call[calls - 1].n_arguments >= args);
         said = a.n_text;
         calls = a.n_calls;
-        args = calls ? a.call[calls - 1].n_args : 0;
+        args = calls ? a.call[calls - 1].n_arguments : 0;
     }
     FUZZ_MUST(hn_call_reader_feed(r, NULL, 0, true));
     return r;
@@ -41,17 +41,17 @@ static void check_same(const hn_call_answer *a, const hn_call_answer *b) {
     for (size_t i = 0; i < a->n_calls; i++) {
         const hn_call *x = &a->call[i], *y = &b->call[i];
         FUZZ_MUST(x->state == y->state && strcmp(x->name, y->name) == 0 && strcmp(x->id, y->id) == 0);
-        FUZZ_MUST(x->state != HN_CALL_DONE || (x->n_args == y->n_args && memcmp(x->args, y->args, x->n_args) == 0));
+        FUZZ_MUST(x->state != HUNCH_CALL_DONE || (x->n_arguments == y->n_arguments && memcmp(x->arguments, y->arguments, x->n_arguments) == 0));
     }
 }
 
 static void check_calls(const hn_call_answer *a) {
     for (size_t i = 0; i < a->n_calls; i++) {
         const hn_call *c = &a->call[i];
-        FUZZ_MUST(c->state != HN_CALL_OPEN);
-        if (c->state != HN_CALL_DONE || hn_utf8_check(c->args, c->n_args) < c->n_args) continue;
+        FUZZ_MUST(c->state != HUNCH_CALL_OPEN);
+        if (c->state != HUNCH_CALL_DONE || hn_utf8_check(c->arguments, c->n_arguments) < c->n_arguments) continue;
         json_error_t e;
-        json_t *args = json_loadb(c->args, c->n_args, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &e);
+        json_t *args = json_loadb(c->arguments, c->n_arguments, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &e);
         FUZZ_MUST(json_is_object(args) || (!args && (json_error_code(&e) == json_error_numeric_overflow ||
                                                      json_error_code(&e) == json_error_null_byte_in_key)));
         json_decref(args);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tools.h - a request's tools, as the engine's files use them. */
+#ifndef HN_ENGINE_TOOLS_H
+#define HN_ENGINE_TOOLS_H
+#include "calls/calls.h"
+
+struct hunch_tools {
+    hn_tools tools;
+    const hn_call_family *family;
+    hn_call_options reading;
+    hunch_tool_choice choice;
+    const hn_tool_function *named; /* of HUNCH_TOOLS_NAMED */
+};
+#endif

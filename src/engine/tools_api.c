@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tools_api.c - calls of tools: what a request offers, in the format of the model's template, and the reader of its answer. */
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "calls/call_families.h"
+#include "engine/engine.h"
+#include "engine/tools.h"
+#include "format/json_load.h"
+
+void hunch_tools_options_defaults(hunch_tools_options *o) {
+    if (o) memset(o, 0, sizeof *o);
+}
+
+const char *hunch_tools_format_name(int index) {
+    return index < 0 ? NULL : hn_call_family_list((size_t)index);
+}
+
+static hunch_status format_unknown(const char *format, hunch_error *err) {
+    char names[600] = "";
+    for (size_t i = 0; hn_call_family_list(i); i++) {
+        strncat(names, i ? ", " : "", sizeof names - strlen(names) - 1);
+        strncat(names, hn_call_family_list(i), sizeof names - strlen(names) - 1);
+    }
+    return hn_fail(err, HUNCH_USAGE, "there is no format of calls '%.60s': expected one of %s", format, names);
+}
+
+/* The format: by name, by the marks of a given template, or by those of the model's own. */
+static hunch_status format_choose(hunch_tools *t, const hunch_model *m, const hunch_tools_options *o, hunch_error *err) {
+    const hn_call_family *own = m->calls_tools ? m->calls_tools : m->calls;
+    hn_think_pair pair = {m->think_begin, m->think_end, m->think_channels};
+    if (o->template_text) pair = hn_think_pair_of(o->template_text, strlen(o->template_text));
+    t->family = o->template_text ? hn_call_family_of(o->template_text, strlen(o->template_text)) : own;
+    if (o->format && !(t->family = hn_call_family_named(o->format))) return format_unknown(o->format, err);
+    if (!t->family) t->family = &hn_calls_none;
+    if (!pair.channels) t->reading.think_begin = pair.begin, t->reading.think_end = pair.end;
+    return HUNCH_OK;
+}
+
+static hunch_status functions_read(hunch_tools *t, const char *text, hunch_error *err) {
+    json_error_t e;
+    json_t *list = hn_json_load(text, strlen(text), JSON_REJECT_DUPLICATES, &e);
+    if (!list) return hn_fail(err, HUNCH_USAGE, "tools: line %d: %s", e.line, e.text);
+    const hunch_status st = hn_tools_open(&t->tools, list, "tools", err);
+    json_decref(list);
+    return st;
+}
+
+static hunch_status choice_read(hunch_tools *t, const hunch_tools_options *o, hunch_error *err) {
+    t->choice = o->choice;
+    t->reading.one = o->one || o->choice == HUNCH_TOOLS_NAMED;
+    t->reading.earlier = o->earlier;
+    if (o->choice < HUNCH_TOOLS_AUTO || o->choice > HUNCH_TOOLS_NAMED) return hn_fail(err, HUNCH_USAGE, "there is no such choice of tools");
+    if (o->choice == HUNCH_TOOLS_REQUIRED && t->tools.n == 0) return hn_fail(err, HUNCH_USAGE, "a call is required, but no tool is offered");
+    if (o->choice != HUNCH_TOOLS_NAMED) return HUNCH_OK;
+    t->named = o->name ? hn_tools_find(&t->tools, o->name, strlen(o->name)) : NULL;
+    return t->named ? HUNCH_OK : hn_fail(err, HUNCH_USAGE, "the tool '%.100s' is to be called, but is not offered", o->name ? o->name : "");
+}
+
+hunch_status hunch_tools_open(hunch_tools **out, const hunch_model *m, const hunch_tools_options *o, hunch_error *err) {
+    if (out) *out = NULL;
+    const hn_argument needed[] = {{"out", out}, {"m", m}, {"o", o}, {"tools", o && o->tools}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
+    hunch_tools *t = hn_zalloc(1, sizeof *t);
+    if (!t) return hn_fail_memory(err, "tools", sizeof *t);
+    st = functions_read(t, o->tools, err);
+    if (!st) st = format_choose(t, m, o, err);
+    if (!st) st = choice_read(t, o, err);
+    if (st) hunch_tools_close(&t);
+    *out = t;
+    return st;
+}
+
+void hunch_tools_close(hunch_tools **t) {
+    if (!t || !*t) return;
+    hn_tools_close(&(*t)->tools);
+    hn_free(*t);
+    *t = NULL;
+}
+
+const char *hunch_tools_format(const hunch_tools *t) {
+    return !t || t->family == &hn_calls_none ? NULL : hn_call_family_name(t->family);
+}
+
+/* ---- answers ----------------------------------------------------------------------------------------------------------- */
+
+struct hunch_calls {
+    hn_call_reader *reader;
+};
+
+/* Ids of calls that nobody else has. */
+static uint64_t some_seed(void) {
+    uint64_t seed = 0;
+    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != (ssize_t)sizeof seed) seed = (uint64_t)(hn_now() * 1e9);
+    return seed;
+}
+
+hunch_status hunch_calls_open(hunch_calls **out, const hunch_tools *t, bool thinks, hunch_error *err) {
+    if (out) *out = NULL;
+    const hn_argument needed[] = {{"out", out}, {"t", t}, {0}};
+    const hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
+    hn_call_options o = t->reading;
+    o.thinks = thinks;
+    o.seed = some_seed();
+    hunch_calls *c = hn_zalloc(1, sizeof *c);
+    if (c) c->reader = hn_call_reader_open(t->family, &t->tools, &o);
+    if (!c || !c->reader) {
+        hunch_calls_close(&c);
+        return hn_fail_memory(err, "an answer with calls", sizeof *c);
+    }
+    *out = c;
+    return HUNCH_OK;
+}
+
+void hunch_calls_close(hunch_calls **c) {
+    if (!c || !*c) return;
+    hn_call_reader_close(&(*c)->reader);
+    hn_free(*c);
+    *c = NULL;
+}
+
+hunch_status hunch_calls_feed(hunch_calls *c, const char *text, size_t len, bool ended, hunch_error *err) {
+    const hn_argument needed[] = {{"c", c}, {"text", text || len == 0}, {0}};
+    const hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
+    return hn_call_reader_feed(c->reader, text, len, ended) ? HUNCH_OK : hn_fail_memory(err, "an answer with calls", len);
+}
+
+void hunch_calls_get(const hunch_calls *c, hunch_answer *out) {
+    if (!out) return;
+    *out = (hunch_answer){.text = "", .thinking = "", .broken = ""};
+    if (c) hn_call_reader_get(c->reader, out);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_tools.c - see serve_tools.h. */
+#include "server/serve_tools.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/serve_answer.h"
+#include "server/serve_fields.h"
+
+/* ---- requests ---------------------------------------------------------------------------------------------------------- */
+
+/* "auto", "none", "required", or {"type": "function", "function": {"name"}}. */
+static bool choice_read(const json_t *body, hunch_tools_options *o, serve_error *err) {
+    static const char *const words[] = {"auto", "none", "required"};
+    const json_t *given = serve_field(body, "tool_choice"), *function = json_object_get(given, "function");
+    const char *word = json_string_value(given);
+    o->choice = HUNCH_TOOLS_AUTO;
+    for (int i = 0; word && i < 3; i++)
+        if (strcmp(word, words[i]) == 0) return o->choice = (hunch_tool_choice)i, true;
+    o->name = json_string_value(json_object_get(function ? function : given, "name"));
+    if (given && !o->name)
+        return serve_fail(err, 400, "tool_choice", "tool_choice is none of auto, none, required, and names no function");
+    if (given) o->choice = HUNCH_TOOLS_NAMED;
+    return true;
+}
+
+static size_t calls_before(const json_t *body) {
+    size_t i, n = 0;
+    const json_t *message;
+    json_array_foreach(json_object_get(body, "messages"), i, message) n += json_array_size(json_object_get(message, "tool_calls"));
+    return n;
+}
+
+/* A call that is asked for must be held to its format. */
+static bool format_check(const hunch_tools_options *o, serve_error *err) {
+    if (o->choice == HUNCH_TOOLS_AUTO) return true;
+    return serve_fail(err, 400, "tool_choice", "tool_choice: only \"auto\" and \"none\" are supported: a call cannot be forced");
+}
+
+bool serve_tools_read(const serve_server *s, serve_call *c, const hunch_model *m, const json_t *body, serve_error *err) {
+    hunch_tools_options o;
+    hunch_error why = {0};
+    const json_t *tools = serve_field(body, "tools");
+    bool parallel = true;
+    hunch_tools_options_defaults(&o);
+    if (!choice_read(body, &o, err) || !serve_field_bool(body, "parallel_tool_calls", &parallel, err)) return false;
+    if (tools && !json_is_array(tools)) return serve_fail(err, 400, "tools", "tools is not a list");
+    if (json_array_size(tools) == 0 && o.choice >= HUNCH_TOOLS_REQUIRED)
+        return serve_fail(err, 400, "tool_choice", "tool_choice asks for a call, but no tools are offered");
+    if (json_array_size(tools) == 0 || o.choice == HUNCH_TOOLS_NONE) return true;
+    char *text = json_dumps(tools, 0);
+    o.tools = text;
+    o.one = !parallel;
+    o.format = s->settings->tool_format;
+    o.template_text = s->settings->template_text;
+    o.earlier = calls_before(body);
+    const hunch_status st = hunch_tools_open(&c->tools, m, &o, &why);
+    free(text);
+    if (!st && !hunch_tools_format(c->tools)) hunch_tools_close(&c->tools); /* calls stay text */
+    return st ? serve_fail_hunch(err, "tools", &why) : format_check(&o, err);
+}
+
+bool serve_tools_begin(serve_choice *one) {
+    return !one->call->tools || hunch_calls_open(&one->parts.calls, one->call->tools, one->prompt->thinks, NULL) == HUNCH_OK;
+}
+
+/* ---- answers ----------------------------------------------------------------------------------------------------------- */
+
+bool serve_tools_called(const serve_choice *one) {
+    hunch_answer a;
+    hunch_calls_get(one->parts.calls, &a);
+    return a.n_done > 0;
+}
+
+json_t *serve_tools_json(const serve_choice *one) {
+    hunch_answer a;
+    hunch_calls_get(one->parts.calls, &a);
+    if (a.n_done == 0) return NULL;
+    json_t *list = json_array();
+    for (size_t i = 0; i < a.n_calls; i++) {
+        const hunch_call *call = &a.call[i];
+        if (call->state != HUNCH_CALL_DONE) continue;
+        json_array_append_new(list, json_pack("{s:s,s:s,s:{s:s,s:o}}", "id", call->id, "type", "function", "function", "name", call->name,
+                                              "arguments", serve_text_json(call->arguments, call->n_arguments)));
+    }
+    return list;
+}
+
+json_t *serve_tools_delta(serve_choice *one) {
+    hunch_answer a;
+    hunch_calls_get(one->parts.calls, &a);
+    if (one->sent_calls > 0) {
+        const hunch_call *call = &a.call[one->sent_calls - 1];
+        const size_t from = one->sent_arguments;
+        if (call->n_arguments > from) {
+            one->sent_arguments = call->n_arguments;
+            return json_pack("{s:[{s:i,s:{s:o}}]}", "tool_calls", "index", (int)one->sent_calls - 1, "function", "arguments",
+                             serve_text_json(call->arguments + from, call->n_arguments - from));
+        }
+    }
+    if (one->sent_calls == a.n_calls) return NULL;
+    const hunch_call *call = &a.call[one->sent_calls++];
+    one->sent_arguments = 0;
+    return json_pack("{s:[{s:i,s:s,s:s,s:{s:s,s:s}}]}", "tool_calls", "index", (int)one->sent_calls - 1, "id", call->id, "type", "function",
+                     "function", "name", call->name, "arguments", "");
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_tools.h - calls of tools in chats: what a body offers and asks for, and calls in answers and streams. */
+#ifndef HN_SERVE_TOOLS_H
+#define HN_SERVE_TOOLS_H
+
+#include "server/serve_server.h"
+
+/* "tools", "tool_choice" and "parallel_tool_calls": c->tools, NULL if an answer is text alone. */
+bool serve_tools_read(const serve_server *s, serve_call *c, const hunch_model *m, const json_t *body, serve_error *err);
+/* The answer's reader of calls; false: no memory. */
+bool serve_tools_begin(serve_choice *one);
+/* Whether a call is complete: then that is why the answer ended. */
+bool serve_tools_called(const serve_choice *one);
+json_t *serve_tools_json(const serve_choice *one); /* the complete calls, a new list; NULL: none */
+/* What of calls a stream has not sent yet, a piece: a call's name, or arguments. NULL: nothing. */
+json_t *serve_tools_delta(serve_choice *one);
+
+#endif
