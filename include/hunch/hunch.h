@@ -259,8 +259,8 @@ typedef enum hunch_call_state {
 } hunch_call_state;
 typedef struct hunch_call {
     hunch_call_state state;
-    const char *id;        /* the model's own if it wrote one, else one of ours; of a call whose id stands behind its arguments it is replaced
-                              when the call is done */
+    const char *id;        /* the model's own if it wrote one, else one of ours; of a call whose id stands behind its arguments it is
+                              replaced when the call is done */
     const char *name;
     const char *arguments; /* a JSON object as far as it is there; NULL: nothing yet */
     size_t n_arguments;

@@ -43,7 +43,8 @@ static int teardown(void **state) {
 
 /* The reader of a row. */
 static hn_call_reader *row_open(const json_t *row) {
-    const char *family = json_string_value(json_object_get(row, "family")), *tail = json_string_value(json_object_get(row, "prompt_tail"));
+    const char *family = json_string_value(json_object_get(row, "family")),
+               *tail = json_string_value(json_object_get(row, "prompt_tail"));
     hn_call_options o = options_of(json_string_value(json_object_get(row, "template")));
     const hn_call_family *f = hn_call_family_named(family);
     assert_non_null(f);
@@ -89,8 +90,8 @@ static void row_read(const json_t *row, size_t first, size_t step) {
 }
 
 static void say(const json_t *row) {
-    print_message("%s, %s: %s\n", json_string_value(json_object_get(row, "family")), json_string_value(json_object_get(row, "template")),
-                  json_string_value(json_object_get(row, "note")));
+    print_message("%s, %s: %s\n", json_string_value(json_object_get(row, "family")),
+                  json_string_value(json_object_get(row, "template")), json_string_value(json_object_get(row, "note")));
 }
 
 static void test_whole(void **state) {
@@ -145,7 +146,9 @@ static void test_only_grows(void **state) {
             hn_call_reader_get(r, &a);
             assert_true(a.n_calls >= calls && a.n_text >= n_said);
             const hn_call *last = a.n_calls == calls && calls ? &a.call[calls - 1] : NULL;
-            if (last) assert_true(last->n_arguments >= n_args && memcmp(last->arguments ? last->arguments : "", args ? args : "", n_args) == 0);
+            if (last)
+                assert_true(last->n_arguments >= n_args &&
+                            memcmp(last->arguments ? last->arguments : "", args ? args : "", n_args) == 0);
             assert_memory_equal(a.text, said ? said : "", n_said);
             hn_free(args);
             hn_free(said);
@@ -162,7 +165,7 @@ static void test_only_grows(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_whole), cmocka_unit_test(test_cut), cmocka_unit_test(test_chosen_by_marks),
-                                       cmocka_unit_test(test_only_grows)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_whole), cmocka_unit_test(test_cut),
+                                       cmocka_unit_test(test_chosen_by_marks), cmocka_unit_test(test_only_grows)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -52,8 +52,10 @@ static hunch_status choice_read(hunch_tools *t, const hunch_tools_options *o, hu
     t->choice = o->choice;
     t->reading.one = o->one || o->choice == HUNCH_TOOLS_NAMED;
     t->reading.earlier = o->earlier;
-    if (o->choice < HUNCH_TOOLS_AUTO || o->choice > HUNCH_TOOLS_NAMED) return hn_fail(err, HUNCH_USAGE, "there is no such choice of tools");
-    if (o->choice == HUNCH_TOOLS_REQUIRED && t->tools.n == 0) return hn_fail(err, HUNCH_USAGE, "a call is required, but no tool is offered");
+    if (o->choice < HUNCH_TOOLS_AUTO || o->choice > HUNCH_TOOLS_NAMED)
+        return hn_fail(err, HUNCH_USAGE, "there is no such choice of tools");
+    if (o->choice == HUNCH_TOOLS_REQUIRED && t->tools.n == 0)
+        return hn_fail(err, HUNCH_USAGE, "a call is required, but no tool is offered");
     if (o->choice != HUNCH_TOOLS_NAMED) return HUNCH_OK;
     t->named = o->name ? hn_tools_find(&t->tools, o->name, strlen(o->name)) : NULL;
     return t->named ? HUNCH_OK : hn_fail(err, HUNCH_USAGE, "the tool '%.100s' is to be called, but is not offered", o->name ? o->name : "");

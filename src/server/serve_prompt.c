@@ -201,7 +201,8 @@ bool serve_prompt_chat(serve_server *s, serve_call *c, hunch_model *m, const jso
     serve_prompt *p = prompts_make(c, 1);
     bool ok = serve_rendered_tokenize(m, &rendered, &p->ids, &p->n, err);
     p->thinks = hunch_prompt_thinks(m, rendered.text, rendered.len);
-    if (c->tools || (has_template(s, m) && hunch_marks_are_special(m))) c->request.special_text = true; /* they are in no answer that is sent */
+    /* Marks are in no answer that is sent. */
+    if (c->tools || (has_template(s, m) && hunch_marks_are_special(m))) c->request.special_text = true;
     serve_rendered_free(&rendered);
     if (ok && p->n == 0) ok = serve_fail(err, 400, "messages", "the conversation is empty");
     return ok;

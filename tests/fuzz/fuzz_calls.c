@@ -41,7 +41,8 @@ static void check_same(const hn_call_answer *a, const hn_call_answer *b) {
     for (size_t i = 0; i < a->n_calls; i++) {
         const hn_call *x = &a->call[i], *y = &b->call[i];
         FUZZ_MUST(x->state == y->state && strcmp(x->name, y->name) == 0 && strcmp(x->id, y->id) == 0);
-        FUZZ_MUST(x->state != HUNCH_CALL_DONE || (x->n_arguments == y->n_arguments && memcmp(x->arguments, y->arguments, x->n_arguments) == 0));
+        FUZZ_MUST(x->state != HUNCH_CALL_DONE ||
+                  (x->n_arguments == y->n_arguments && memcmp(x->arguments, y->arguments, x->n_arguments) == 0));
     }
 }
 
