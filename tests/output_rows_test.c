@@ -17,7 +17,7 @@
 /* Tied and not, with and without scaled and with capped logits, of quantised, float and 16-bit weights. */
 static const char *const models[] = {"models/stories260K/stories260K.f32.gguf", "models/babyllama105/babyllama105.q8_0.gguf",
                                      "goldens/llama-tied", "goldens/granite-mults", "goldens/gemma3_text-cap"};
-enum { MODELS = sizeof models / sizeof *models, ROWS = 24, MESSAGE = 1000 };
+enum { MODELS = sizeof models / sizeof *models, ROWS = 24, BEST = 8, MESSAGE = 1000 };
 
 static uint64_t rng = 7;
 static int below(int n) { return (int)(hn_splitmix(&rng) % (uint64_t)n); }
@@ -30,22 +30,39 @@ static int32_t best_of(const float *l, int n) {
     return best;
 }
 
-/* One pass of a fresh cache; keeps the bests, and the logits of rows that have them. */
-static void run_pass(const hn_model *m, const hn_row *row, int32_t *best, float *logits) {
+/* The best outputs of a row by the whole of its logits: the likeliest first, ties to the lower id. */
+static void check_best_list(const hn_runner *r, int row, int n) {
+    const float *l = hn_pass_logits(r, row), *value;
+    const int32_t *id = hn_pass_best(r, row, &value);
+    for (int k = 0; k < BEST; k++) {
+        assert_true(value[k] == l[id[k]]);
+        if (k > 0) assert_true(value[k] < value[k - 1] || (value[k] == value[k - 1] && id[k] > id[k - 1]));
+    }
+    int better = 0;
+    for (int i = 0; i < n; i++) better += l[i] > value[BEST - 1];
+    assert_true(better < BEST);
+}
+
+/* One pass of a fresh cache; keeps the lists of the best, and the logits of rows that have them. */
+static void run_pass(const hn_model *m, const hn_row *row, int32_t (*best)[BEST], float *logits) {
+    static const hn_pass_sizes most = {HN_MAX_ROWS, HN_MAX_ROWS, HN_MAX_ROWS, BEST};
     hn_cache_group g[HN_MODEL_GROUPS];
     const int groups = hn_kv_groups(&m->arch, HN_F32, g, NULL), seq = 0;
     hn_cache *cache = NULL;
     hn_runner *r = NULL;
     g[0].page_rows = 16;
     must(hn_cache_open(&cache, &m->ops, g, groups, 1, 64, 0, err));
-    must(hn_runner_open(&r, m, cache, 0, 64, NULL, err));
+    must(hn_runner_open_for(&r, m, cache, 0, 64, &most, NULL, err));
     hn_cache_seq_begin(cache, seq);
     must(hn_pass_run(r, row, ROWS, &seq, 1, err));
     for (int i = 0; i < ROWS; i++) {
         if (row[i].logits == HN_LOGITS_NONE) continue;
         const float *l = hn_pass_logits(r, i);
         assert_true((l != NULL) == (row[i].logits == HN_LOGITS_ALL));
-        best[i] = hn_pass_argmax(r, i);
+        const float *value;
+        memcpy(best[i], hn_pass_best(r, i, &value), sizeof best[i]);
+        assert_int_equal(hn_pass_argmax(r, i), best[i][0]);
+        if (l) check_best_list(r, i, m->arch.vocab);
         if (l) memcpy(logits + i * m->arch.vocab, l, (size_t)m->arch.vocab * sizeof *l);
     }
     hn_runner_close(&r);
@@ -59,15 +76,15 @@ static void test_rows_among_others(void **state) {
         const int vocab = m->target.arch.vocab;
         float *all = malloc(sizeof *all * (size_t)(ROWS * vocab)), *some = malloc(sizeof *some * (size_t)(ROWS * vocab));
         hn_row row[ROWS];
-        int32_t want[ROWS], have[ROWS];
+        int32_t want[ROWS][BEST], have[ROWS][BEST];
         for (int i = 0; i < ROWS; i++) row[i] = (hn_row){.token = below(vocab), .parent = (int16_t)(i - 1), .logits = HN_LOGITS_ALL};
         run_pass(&m->target, row, want, all);
-        for (int i = 0; i < ROWS; i++) assert_int_equal(want[i], best_of(all + i * vocab, vocab));
+        for (int i = 0; i < ROWS; i++) assert_int_equal(want[i][0], best_of(all + i * vocab, vocab));
         for (int round = 0; round < 6; round++) {
             for (int i = 0; i < ROWS; i++) row[i].logits = round ? (hn_logits)below(3) : HN_LOGITS_BEST;
             run_pass(&m->target, row, have, some);
             for (int i = 0; i < ROWS; i++) {
-                if (row[i].logits != HN_LOGITS_NONE) assert_int_equal(have[i], want[i]);
+                if (row[i].logits != HN_LOGITS_NONE) assert_memory_equal(have[i], want[i], sizeof want[i]);
                 if (row[i].logits == HN_LOGITS_ALL)
                     assert_memory_equal(some + i * vocab, all + i * vocab, sizeof *all * (size_t)vocab);
             }

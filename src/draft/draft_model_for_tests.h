@@ -284,7 +284,7 @@ HELPER void end_round(rig *r, story *s, const int32_t *path, int n, int32_t next
         assert_true(row > 0);
         rows[i] = (int16_t)row;
     }
-    const hn_observe o = {s->seq, &s->tree, n, rows, next};
+    const hn_observe o = {.seq = s->seq, .tree = &s->tree, .n_accepted = n, .path = rows, .next_token = next};
     if (observed) r->d.ops->observe(&r->d, &o, 1);
     int same = 0;
     while (same < n && same < s->drafted - 1 && path[same] == s->chain[same]) same++; /* the last draft has no row */

@@ -107,6 +107,9 @@ typedef struct hn_observe {
     int n_accepted;            /* rows of the accepted path after the root */
     const int16_t *path;       /* [n_accepted] their rows in the tree */
     int32_t next_token;        /* the text's newest token, after them */
+    const int32_t *best;       /* [tree->n_rows][n_best] the target's likeliest tokens after each row, accepted or not, likeliest first; -1
+                                  after the last if a row has fewer. At least as many as hn_needs.best; NULL: it was 0 */
+    int n_best;
 } hn_observe;
 
 typedef struct hn_propose {
@@ -143,6 +146,8 @@ typedef struct hn_needs {      /* what open requests from the engine */
     bool oracle;               /* the plain continuation (engine/oracle.c), generated untimed before the session's first round */
     bool has_logits;           /* candidates that were not drawn are added with softmax(its logits) at temperature 1 */
     hn_feature_set features;   /* of the target's pass, fed with every committed row */
+    int best;                  /* likeliest tokens after each row of a verified tree (hn_observe), to HN_MAX_TOP; no row of logits is written
+                                  for them */
     int max_depth;             /* levels it can draft, 1 or more: deeper ones are not requested */
     bool has_dist;              /* its candidates can carry q */
     bool branches;             /* its trees may have several candidates at a row */

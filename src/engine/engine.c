@@ -134,6 +134,8 @@ static void choose_sizes(hunch_engine *e) {
     e->most.texts = hn_most(e->parallel, HN_MAX_ROWS);
     e->most.logits = trees;
     e->most.rows = hn_least(hn_most(e->chunk, HN_MAX_ROWS) + trees, HN_PASS_ROWS);
+    e->most.best = 1;
+    for (int i = 0; i < e->n_drafters; i++) e->most.best = hn_most(e->most.best, e->drafter[i].needs.best);
 }
 
 /* One pool for the target and for every drafter with rows of its own (contract C7). */

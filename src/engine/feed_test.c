@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* feed_test.c - the rows that are fed to drafters that read the target: every committed row once, in order, with its next token, the
  * rows of all texts of a pass together, and the features that each drafter requested, no others: equal to those of a plain pass over
- * the same text, bit for bit, whatever tree the row was accepted from. */
+ * the same text, bit for bit, whatever tree the row was accepted from. Also the likeliest tokens after rows that they observe. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -190,8 +190,62 @@ static void test_end_inside_a_block(void **state) {
     hunch_model_close(&m);
 }
 
+enum { LIKELIEST = 5 };
+static hunch_engine *looked_at;
+static int whole, alone, not_accepted; /* rows with all logits, with the best alone; those of both that were not accepted */
+
+/* The lists of a tree are those of its rows in the pass. */
+static void check_likeliest(hn_drafter *d, const hn_observe *o, int n) {
+    (void)d;
+    for (; n > 0; n--, o++) {
+        assert_int_equal(o->n_best, LIKELIEST);
+        not_accepted += o->tree->n_rows - 1 - o->n_accepted;
+        for (int i = 0; i < o->tree->n_rows; i++) {
+            const int row = looked_at->session[o->seq]->round.first_row + i;
+            const float *l = hn_pass_logits(looked_at->runner, row);
+            const int32_t *id = o->best + i * LIKELIEST;
+            ++*(l ? &whole : &alone);
+            assert_int_equal(id[0], hn_pass_argmax(looked_at->runner, row));
+            for (int k = 1; l && k < LIKELIEST; k++) assert_true(l[id[k]] <= l[id[k - 1]]);
+            for (int v = 0, better = 0; l && v < looked_at->model->target.arch.vocab; v++)
+                assert_true((better += l[v] > l[id[LIKELIEST - 1]]) < LIKELIEST);
+        }
+    }
+}
+
+/* Drafters that need the likeliest tokens get those after every row of every tree, of texts of one pass with and without all logits. */
+static void test_likeliest_tokens(void **state) {
+    (void)state;
+    static const hunch_token prompt[] = {1, 403, 407, 261, 378};
+    hunch_model *m =
+        open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", test_threads(), HUNCH_PRECISION_NATIVE);
+    hunch_engine *e = looked_at = open_engine(m, "forced,accept=0.7,depth=5,tree=random,seed=2", SEQS, 64, HUNCH_KV_DEFAULT, 16, CONTEXT);
+    hn_drafter_ops listening = *e->drafter[0].ops;
+    hunch_session *s[SEQS];
+    listening.observe = check_likeliest;
+    e->drafter[0].ops = &listening;
+    e->most.best = LIKELIEST;
+    hn_runner_close(&e->runner);
+    must(hn_runner_open_for(&e->runner, &m->target, e->cache, 0, CONTEXT, &e->most, NULL, err));
+    for (int i = 0; i < SEQS; i++) {
+        hunch_request r;
+        hunch_request_defaults(&r, m);
+        r.prompt = prompt;
+        r.n_prompt = sizeof prompt / sizeof *prompt - (size_t)i;
+        r.max_tokens = 30;
+        r.ignore_eos = true;
+        r.sampling.temperature = i == 1 ? 0.8 : 0;
+        must(hunch_session_open(&s[i], e, &r, err));
+    }
+    while (hunch_engine_running(e) > 0) must(hunch_engine_round(e, err));
+    assert_true(whole > 20 && alone > 40 && not_accepted > 20);
+    for (int i = 0; i < SEQS; i++) hunch_session_close(&s[i]);
+    hunch_engine_close(&e);
+    hunch_model_close(&m);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_chains), cmocka_unit_test(test_trees),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_likeliest_tokens), cmocka_unit_test(test_chains), cmocka_unit_test(test_trees),
                                        cmocka_unit_test(test_end_inside_a_block)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -223,11 +223,21 @@ static void report_round(const hunch_session *s, int context, int accepted, doub
     s->request.on_round(s->request.on_round_user, &r);
 }
 
+/* The likeliest tokens after each row of the tree: all its rows want the same of the output matrix. */
+static const int32_t *best_of_tree(const hunch_session *s) {
+    const float *values;
+    const int32_t *best = hn_pass_best(s->engine->runner, s->round.first_row, &values);
+    assert(best + (s->round.n_rows - 1) * s->engine->most.best ==
+           hn_pass_best(s->engine->runner, s->round.first_row + s->round.n_rows - 1, &values));
+    return best;
+}
+
 /* Drafters observe the emitted tokens, `kept` of them: if the text ended inside the path, its newest token is one of the path. The
  * controller observes what the rule accepted. */
 static void notify_drafters(hunch_session *s, const hn_verdict *v, int kept) {
     hunch_engine *e = s->engine;
-    const hn_observe seen = {s->id, &s->round.tree, kept - 1, v->path, s->text.token[s->text.n - 1]};
+    const hn_observe seen = {s->id,   &s->round.tree, kept - 1, v->path, s->text.token[s->text.n - 1], best_of_tree(s),
+                             e->most.best};
     for (int d = 0; d < e->n_drafters; d++)
         if (e->drafter[d].ops->observe) e->drafter[d].ops->observe(&e->drafter[d], &seen, 1);
     if (e->controller) hn_controller_observe(e->controller, s->id, &s->round.tree, v->path, v->n_accepted);

@@ -34,21 +34,22 @@ enum { HN_FEATURE_POST_NORM = -1 };
 
 typedef struct hn_runner hn_runner;
 
-/* The most of a pass: three numbers that do not depend on each other, but that each sequence has a row. */
+/* The most of a pass: numbers that do not depend on each other, but that each sequence has a row. */
 typedef struct hn_pass_sizes {
     int texts;  /* sequences, up to HN_MAX_TEXTS: a page table each */
     int logits; /* rows with logits, up to HN_PASS_ROWS. Those that have their best one alone need none of the memory for all logits: the
                    system gives it when it is written */
     int rows;   /* up to HN_PASS_ROWS */
+    int best;   /* best outputs that hn_pass_best returns for a row with logits, 1..HN_MAX_TOP */
 } hn_pass_sizes;
 
-/* For passes of HN_MAX_ROWS of each. max_context: the most rows of a sequence. first_group: the first of the model's groups (hn_kv_groups)
+/* For passes of HN_MAX_ROWS of each, and a best output of a row. max_context: the most rows of a sequence. first_group: the first of the model's groups (hn_kv_groups)
  * in the cache, in order, all of one model_id (hn_cache_group); a head without layers has none. features may be NULL. The model and the
  * cache are borrowed. */
 hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                             const hn_feature_set *features, hunch_error *err);
 void hn_runner_close(hn_runner **r);
-/* The same for passes of other sizes, all at least HN_MAX_ROWS. */
+/* The same for passes of other sizes, all at least HN_MAX_ROWS but the number of best outputs. */
 hunch_status hn_runner_open_for(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                                 const hn_pass_sizes *most, const hn_feature_set *features, hunch_error *err);
 /* Sets the table of operations for later passes, which forwards to the model's (ops/profile.h); NULL: the model's. */
@@ -158,7 +159,8 @@ const float *hn_pass_logits(const hn_runner *r, int row);                /* [hn_
 const int32_t *hn_pass_clusters(const hn_runner *r, int row);
 int32_t hn_pass_argmax(const hn_runner *r, int row);                     /* -1: every logit is NaN or -inf */
 /* The best outputs of a row, value descending, ties to the lower id: ids (the target's, also with a reduced vocabulary)
- * and values, [stores.best] in a head's runner, else one. Rows with fewer numbers end in -1. */
+ * and values, as many as the runner was opened for: [stores.best], [most.best], else one. Rows with fewer numbers end in -1. The lists of rows
+ * of a pass that follow each other and want the same of the output matrix follow each other too. */
 const int32_t *hn_pass_best(const hn_runner *r, int row, const float **values);
 /* A head's runner: the sum of e^(logit - the best one) over all logits of a row that has asked for all. */
 double hn_pass_sum(const hn_runner *r, int row);

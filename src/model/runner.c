@@ -64,7 +64,7 @@ static hunch_status open_tables(hn_runner *r, int first_group, const hn_layer_pl
     return HUNCH_OK;
 }
 
-static const hn_pass_sizes usual_sizes = {HN_MAX_ROWS, HN_MAX_ROWS, HN_MAX_ROWS};
+static const hn_pass_sizes usual_sizes = {HN_MAX_ROWS, HN_MAX_ROWS, HN_MAX_ROWS, 1};
 
 /* Entries for the paths of a tree of HN_MAX_ROWS rows, including draft rows, or of one or more chains of max_rows rows in all. */
 static int most_paths(int max_rows) {
@@ -120,9 +120,10 @@ hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache,
 
 hunch_status hn_runner_open_for(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                                 const hn_pass_sizes *most, const hn_feature_set *features, hunch_error *err) {
-    const runner_needs needs = {first_group, max_context, *most, features, {0, 0, 1}, NULL};
+    const runner_needs needs = {first_group, max_context, *most, features, {0, 0, most->best}, NULL};
     assert(!hn_arch_is_head(&m->arch) && most->texts >= HN_MAX_ROWS && most->texts <= HN_MAX_TEXTS);
     assert(most->logits >= HN_MAX_ROWS && most->logits <= most->rows && most->rows <= HN_PASS_ROWS);
+    assert(most->best >= 1 && most->best <= HN_MAX_TOP);
     return runner_open(out, m, cache, &needs, err);
 }
 
