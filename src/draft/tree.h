@@ -30,6 +30,7 @@ typedef struct hn_candidate {
      * drafter until its next propose of level 0 for this sequence. */
     const hn_proposal_dist *q;
     bool without; /* drawn without replacement: earlier drawn siblings of the drafter were excluded */
+    bool stays;   /* what the target says after it is of use whether it is accepted or not: its row is not cut from the tree */
 } hn_candidate;
 
 typedef struct hn_tree {

@@ -28,18 +28,15 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "draft/drafter.h"
+#include "draft/draft_nodes.h"
 #include "draft/text/suffix_draft.h"
 #include "draft/text/suffix_store.h"
 #include "draft/text/tenants.h"
 
 typedef struct suffix_seq {
-    hn_suffix_tree tree;          /* a text position is a position there */
-    hn_suffix_draft draft;        /* of the round that began with text_n tokens */
-    int16_t row[HN_SUFFIX_DEPTH]; /* the draft tree's rows of its tokens, -1: none */
-    int budget;                   /* number of tokens, from the first, that may take new rows */
-    int text_n;                   /* 0: no round */
-    int store;                    /* of earlier texts; 0: none */
+    hn_suffix_tree tree; /* a text position is a position there */
+    hn_draft_nodes draft;
+    int store; /* of earlier texts; 0: none */
 } suffix_seq;
 
 typedef struct suffix_state {
@@ -158,7 +155,7 @@ static hunch_status suffix_begin(hn_drafter *d, const hn_begin *seqs, int n, hun
         hn_suffix_fini(&q->tree);
         hn_tenants_leave(&st->tenants, &q->store);
         q->store = store_enter(st, seqs[i].salt);
-        q->text_n = 0;
+        q->draft.text_n = 0;
         text_store(st, &q->tree, &seqs[i].text); /* counted by the next draft, which also stores it if memory fails here */
     }
     return HUNCH_OK;
@@ -168,11 +165,11 @@ static void suffix_observe(hn_drafter *d, const hn_observe *o, int n) {
     suffix_state *st = d->state;
     for (int i = 0; i < n; i++) {
         suffix_seq *q = &st->seq[o[i].seq];
-        bool room = q->text_n > 0; /* a draft was made, so all before it is stored */
+        bool room = q->draft.text_n > 0; /* a draft was made, so all before it is stored */
         for (int k = 0; room && k < o[i].n_accepted; k++)
             room = hn_suffix_put(&q->tree, &o[i].tree->token[o[i].path[k]], 1);
         if (room) hn_suffix_put(&q->tree, &o[i].next_token, 1);
-        q->text_n = 0;
+        q->draft.text_n = 0;
     }
 }
 
@@ -182,7 +179,7 @@ static void suffix_end(hn_drafter *d, int seq) {
     if (q->store) hn_suffix_store_add(&st->earlier[q->store], &q->tree);
     hn_tenants_leave(&st->tenants, &q->store);
     hn_suffix_fini(&q->tree);
-    q->text_n = 0;
+    q->draft.text_n = 0;
 }
 
 static void suffix_forget(hn_drafter *d) {
@@ -194,46 +191,27 @@ static void suffix_forget(hn_drafter *d) {
 /* ---- drafting ---------------------------------------------------------------------------------------------------- */
 
 static void round_begin(const suffix_state *st, suffix_seq *q, const hn_propose *p) {
-    q->text_n = 0;
-    q->draft.n = 0;
+    hn_draft_nodes_start(&q->draft, p);
+    q->draft.text_n = 0;
     if (p->text.n == 0 || !text_count(st, q, &p->text)) return;
     /* of a string of D tokens one is drafted, and the whole text does not occur again in itself */
     const int most = (p->text.n < st->window ? p->text.n : st->window) - 1;
-    hn_suffix_draft other;
-    hn_suffix_best(&q->tree, &st->rules, NULL, most, &q->draft);
-    if (q->store) {
-        hn_suffix_best(&st->earlier[q->store].tree, &st->rules, p->text.token + p->text.n, most, &other);
-        if (other.score > q->draft.score) q->draft = other;
-    }
-    q->text_n = p->text.n;
-    q->budget = p->budget;
-}
-
-/* The tokens of one level. Beyond the budget, the least probable are added only if their rows exist. */
-static int propose_one(const hn_drafter *d, hn_propose *p, int level) {
-    const suffix_state *st = d->state;
-    suffix_seq *q = &st->seq[p->seq];
-    if (level == 0) round_begin(st, q, p);
-    if (q->text_n != p->text.n) return 0;
-    int added = 0, budget = p->budget;
-    for (int i = 0; i < q->draft.n; i++) {
-        int parent = q->draft.parent[i], row = parent < 0 ? 0 : q->row[parent];
-        if (level == 0) q->row[i] = -1;
-        if (row < 0 || p->tree->depth[row] != level) continue;
-        int before = p->tree->n_rows;
-        bool may_make = budget > 0 && i < q->budget;
-        if (!may_make && hn_tree_child(p->tree, row, q->draft.token[i]) < 0) continue;
-        q->row[i] = (int16_t)hn_tree_add(p->tree, row, q->draft.token[i], d->index, (float)q->draft.step[i]);
-        if (q->row[i] < 0) continue;
-        budget -= p->tree->n_rows - before;
-        added++;
-    }
-    return added;
+    hn_suffix_draft own, other = {0};
+    hn_suffix_best(&q->tree, &st->rules, NULL, most, &own);
+    if (q->store) hn_suffix_best(&st->earlier[q->store].tree, &st->rules, p->text.token + p->text.n, most, &other);
+    const hn_suffix_draft *best = other.score > own.score ? &other : &own;
+    for (int i = 0; i < best->n; i++) hn_draft_nodes_push(&q->draft, best->parent[i], best->token[i], (float)best->step[i]);
+    q->draft.text_n = p->text.n;
 }
 
 static int suffix_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     int added = 0;
-    for (int i = 0; i < n; i++) added += propose_one(d, &p[i], level);
+    const suffix_state *st = d->state;
+    for (int i = 0; i < n; i++) {
+        suffix_seq *q = &st->seq[p[i].seq];
+        if (level == 0) round_begin(st, q, &p[i]);
+        added += hn_draft_nodes_propose(&q->draft, &p[i], d->index, level);
+    }
     return added;
 }
 
