@@ -321,7 +321,7 @@ static void test_preempted_drafters(void **state) {
     (void)state;
     enum { TEXTS = 3, PROMPT = 120, ANSWER = 60, ALL = 2048 };
     const char *const drafts[] = {"mtp,depth=3,force=0.7", "mtp,depth=3,tree=dynamic,topk=2,total=6,force=0.7", "ngram", "suffix,mode=tree",
-                                  "mtp+suffix"};
+                                  "mtp+suffix", "recycle", "lookahead,window=3,ngram=3"};
     static const hunch_bias few[] = {{5, 200}, {6, 200}, {7, 200}}; /* answers of few tokens repeat themselves */
     static hunch_token ids[TEXTS][PROMPT];
     hunch_model *m = open_model(data_path(HYBRID), "best", test_threads(), HUNCH_PRECISION_NATIVE);

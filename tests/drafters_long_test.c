@@ -141,6 +141,10 @@ static void test_all_ways(void **state) {
                 {"forced,accept=0.7,depth=6,tree=random", 4, 0},
                 {self, 16, CONTEXT},
                 {mix, 16, 0},
+                {"recycle", 16, 0},
+                {"recycle,tree=paper", 5, CONTEXT},
+                {"lookahead", 1, 0},
+                {"lookahead,window=8,ngram=5,guess=7", 3, CONTEXT},
                 {"ngram+cache+suffix+prediction", 16, CONTEXT},
                 {"auto", 1, 0},
                 {"auto", 16, CONTEXT}};

@@ -205,7 +205,8 @@ static void test_plain(void **state) {
 
 static void test_lookup(void **state) {
     (void)state;
-    check(&(scene){.name = "lookup", .draft = "ngram+cache+suffix+prediction", .parallel = 2, .sampling = greedy});
+    check(&(scene){.name = "lookup", .draft = "ngram+cache+suffix+prediction+recycle+lookahead,window=2", .parallel = 2,
+                   .sampling = greedy});
     check(&(scene){.name = "lookup, few pages", .draft = "ngram,form=map-k4v+suffix,mode=tree", .parallel = 3,
                    .pool_rows = CONTEXT + 32, .sampling = warm});
 }

@@ -20,7 +20,7 @@ static hunch_status whole_life(const char *path, bool mapped, hunch_error *err) 
     hunch_engine *e = NULL;
     hunch_session *s = NULL;
     hunch_request r;
-    const char *const drafts[] = {"ngram", "cache", "suffix", "prediction", self, "forced,accept=0.8,depth=3"},
+    const char *const drafts[] = {"ngram", "cache", "suffix", "prediction", "recycle", "lookahead", self, "forced,accept=0.8,depth=3"},
                       *const stops[] = {"zzz"};
     const hunch_token prompt[] = {1, 403, 407, 261, 378, 403, 407};
     hunch_model_options_defaults(&mo);

@@ -111,8 +111,9 @@ static void test_drafters(void **state) {
     (void)state;
     char self[600];
     snprintf(self, sizeof self, "model:%s,depth=4", data_path("models/stories260K/stories260K.f16.gguf"));
-    const char *const drafts[] = {NULL, "auto", self, "forced,accept=0.7,depth=5,tree=random", "ngram,min=1+suffix"};
-    check_model("models/stories260K/stories260K.f32.gguf", drafts, 5);
+    const char *const drafts[] = {NULL, "auto", self, "forced,accept=0.7,depth=5,tree=random", "ngram,min=1+suffix",
+                                  "recycle+lookahead,window=3,ngram=3,guess=2"};
+    check_model("models/stories260K/stories260K.f32.gguf", drafts, 6);
 }
 
 static void test_models(void **state) {

@@ -320,6 +320,7 @@ static void test_lists(void **state) {
     spec_lists("ngram,depth=4", "");
     spec_lists("cache:/a,save=/b", "/a read /b written ");
     spec_lists("cache,dynamic=/a,save=/b", "/b written /a read ");
+    spec_lists("recycle,load=/a,save=/b", "/b written /a read ");
     char spec[900];
     snprintf(spec, sizeof spec, "cache,dynamic=%s,save=%s", path_of("model.gguf"), path_of("link"));
     listed[0] = 0;

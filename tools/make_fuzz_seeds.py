@@ -872,6 +872,9 @@ def main(out):
     put("counts", "three", b"".join(
         struct.pack("<iiiii", *gram, len(pairs)) + b"".join(pair.pack(*p) for p in pairs) for gram, pairs in
         [((1, -1, -1, -1), [(2, 3), (4, 1)]), ((1, 2, 3, -1), [(7, 2**31 - 1)]), ((9, 8, 7, 6), [(0, 1), (999, 5)])]))
+    rows = [(1, 2, 3, -1), (2, 49, 0, 1), (30, 31, -1, -1)]
+    put("recycle", "three", b"HNRECYC1" + struct.pack("<iii", 50, 3, len(rows)) + b"".join(struct.pack("<iiii", *r) for r in rows) + bytes(8))
+    put("recycle", "empty", b"HNRECYC1" + struct.pack("<iii", 50, 8, 0) + bytes(8))
 
 
 if __name__ == "__main__":

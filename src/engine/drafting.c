@@ -80,7 +80,7 @@ static void leave_out(drafting *g, const hn_drafter *d, int level) {
 static int budget_of(const drafting *g, int i, const hn_drafter *d, int share) {
     const hn_tree *t = &g->s[i]->round.tree;
     const int room = t->max_rows - t->n_rows;
-    if (d->needs.has_dist && hn_rule_wants_dist(g->s[i]->request.rule)) return hn_least(room, share);
+    if (d->needs.stays || (d->needs.has_dist && hn_rule_wants_dist(g->s[i]->request.rule))) return hn_least(room, share);
     return d->needs.cost == HN_COST_PER_LEVEL ? hn_least(room, hn_most(share, 1)) : room;
 }
 

@@ -168,7 +168,10 @@ static hunch_status open_controller(hunch_engine *e, hunch_error *err) {
     hn_draft_cost kinds[HN_MAX_MODELS] = {HN_COST_PER_ROUND};
     for (int i = 0; i < e->n_drafters; i++) kinds[i] = e->drafter[i].needs.cost;
     hunch_status st = hn_controller_open(&e->controller, kinds, e->n_drafters, e->parallel + 1, err);
-    for (int d = 0; !st && d < e->n_drafters; d++) hn_controller_limit(e->controller, d, e->drafter[d].needs.max_depth);
+    for (int d = 0; !st && d < e->n_drafters; d++) {
+        hn_controller_limit(e->controller, d, e->drafter[d].needs.max_depth);
+        if (e->drafter[d].needs.stays) hn_controller_stays(e->controller, d);
+    }
     return st ? st : hn_curves_open(e, err);
 }
 

@@ -43,9 +43,9 @@ typedef struct hn_pass_sizes {
     int best;   /* best outputs that hn_pass_best returns for a row with logits, 1..HN_MAX_TOP */
 } hn_pass_sizes;
 
-/* For passes of HN_MAX_ROWS of each, and a best output of a row. max_context: the most rows of a sequence. first_group: the first of the model's groups (hn_kv_groups)
- * in the cache, in order, all of one model_id (hn_cache_group); a head without layers has none. features may be NULL. The model and the
- * cache are borrowed. */
+/* For passes of HN_MAX_ROWS of each, and one best output of a row. max_context: the most rows of a sequence. first_group: the first of the
+ * model's groups (hn_kv_groups) in the cache, in order, all of one model_id (hn_cache_group); a head without layers has none. features may
+ * be NULL. The model and the cache are borrowed. */
 hunch_status hn_runner_open(hn_runner **out, const hn_model *m, hn_cache *cache, int first_group, int max_context,
                             const hn_feature_set *features, hunch_error *err);
 void hn_runner_close(hn_runner **r);
@@ -159,8 +159,8 @@ const float *hn_pass_logits(const hn_runner *r, int row);                /* [hn_
 const int32_t *hn_pass_clusters(const hn_runner *r, int row);
 int32_t hn_pass_argmax(const hn_runner *r, int row);                     /* -1: every logit is NaN or -inf */
 /* The best outputs of a row, value descending, ties to the lower id: ids (the target's, also with a reduced vocabulary)
- * and values, as many as the runner was opened for: [stores.best], [most.best], else one. Rows with fewer numbers end in -1. The lists of rows
- * of a pass that follow each other and want the same of the output matrix follow each other too. */
+ * and values, as many as the runner was opened for: [stores.best], [most.best], else one. Rows with fewer numbers end in -1. The lists of
+ * rows of a pass that follow each other and want the same of the output matrix follow each other too. */
 const int32_t *hn_pass_best(const hn_runner *r, int row, const float **values);
 /* A head's runner: the sum of e^(logit - the best one) over all logits of a row that has asked for all. */
 double hn_pass_sum(const hn_runner *r, int row);

@@ -73,6 +73,11 @@ void hn_controller_limit(hn_controller *c, int drafter, int levels) {
     if (levels < HN_PLAN_AHEAD) c->drafter[drafter].most_levels = levels;
 }
 
+void hn_controller_stays(hn_controller *c, int drafter) {
+    assert(drafter >= 0 && drafter < c->n_drafters);
+    c->drafter[drafter].stays = true;
+}
+
 void hn_controller_begin(hn_controller *c, int seq) {
     assert(seq >= 0 && seq < c->max_seqs);
     hn_plan_text *x = &c->text[seq];

@@ -32,6 +32,8 @@ hunch_status hn_controller_open(hn_controller **out, const hn_draft_cost *kinds,
 void hn_controller_close(hn_controller **c);
 /* Limits the levels of a drafter; the default is no limit. */
 void hn_controller_limit(hn_controller *c, int drafter, int levels);
+/* Its candidates stay (hn_candidate): whatever its own time is, calling it costs rows. */
+void hn_controller_stays(hn_controller *c, int drafter);
 void hn_controller_begin(hn_controller *c, int seq); /* a new text: its own estimates start from those of all texts */
 void hn_controller_forget(hn_controller *c);         /* drops acceptance estimates, keeps costs */
 hn_cost *hn_controller_cost(hn_controller *c);       /* to which the engine reports the time of passes */

@@ -74,6 +74,7 @@ typedef struct hn_plan_drafter {
     int rounds_untimed;      /* rounds in which it was tried before a call of it could be timed */
     int behind;              /* rows that it has to read in this round before it can draft */
     int most_levels;         /* that it can draft */
+    bool stays;              /* its candidates do */
     int texts;               /* of this round for which it may be called */
     int levels;              /* drafted in this round, of one that is decided on level by level, and their seconds */
     double spent;

@@ -223,6 +223,7 @@ static int next_cheap(hn_controller *c, int n, bool known) {
         const hn_plan_drafter *x = &c->drafter[d];
         if (x->kind == HN_COST_PER_LEVEL || x->why != HN_NOT_CALLED || x->texts == 0) continue;
         if (!known) return call_begin(c, d, HN_CALLED_TRIED);
+        if (x->stays) continue;
         const double cost = price(c, d), most = CHEAP * (x->before == HN_CALLED_CHEAP ? STAYS_CHEAP : 1);
         if (cost <= most * round && c->cheap + cost <= ALL_CHEAP * round) return call_begin(c, d, HN_CALLED_CHEAP);
     }

@@ -19,17 +19,17 @@ void hn_plan_sort(hn_plan_item *list, int n) {
     }
 }
 
-/* Marks the rows that drawn candidates lead to, and those before them. */
-static void must_stay(const hn_tree *t, bool *stay) {
+/* Marks the rows that lead to candidates that stay, or are drawn, and those before them. */
+static void must_stay(const hn_tree *t, bool drawn, bool *stay) {
     for (int k = 0; k < t->n_candidates; k++)
-        if (t->candidate[k].q) stay[t->candidate[k].child] = true;
+        if (t->candidate[k].stays || (drawn && t->candidate[k].q)) stay[t->candidate[k].child] = true;
     for (int r = t->n_rows - 1; r > 0; r--)
         if (stay[r]) stay[t->parent[r]] = true;
 }
 
 int hn_plan_list_rows(hn_plan_item *list, int n, int seq, const hn_tree *t, const double *reach, double weight, bool drawn_stays) {
     bool stay[HN_TREE_ROWS] = {false};
-    if (drawn_stays) must_stay(t, stay);
+    must_stay(t, drawn_stays, stay);
     for (int r = 1; r < t->n_rows; r++)
         if (reach[r] > 0 || stay[r])
             list[n++] = (hn_plan_item){stay[r] ? 2 : weight * reach[r], reach[r], (int16_t)seq, (int16_t)r, t->depth[r]};

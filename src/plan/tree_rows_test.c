@@ -51,6 +51,21 @@ static void test_rows_go_where_drafts_are(void **state) {
     assert_int_equal(others, 10);
 }
 
+/* Candidates that stay come first, with those before them, however unlikely. */
+static void test_some_stay(void **state) {
+    (void)state;
+    reset(2);
+    add_chain(0, 10, 0.9f);
+    add_chain(1, 10, 0.01f);
+    tree[1].candidate[5].stays = true;
+    hn_plan_cut_by_estimate(trees, 2, 10, list, keep);
+    assert_int_equal(n_kept(0), 4);
+    assert_int_equal(n_kept(1), 6);
+    for (int r = 1; r <= 6; r++) assert_true(keep[1][r]);
+    hn_plan_cut_by_estimate(trees, 2, 0, list, keep);
+    assert_true(n_kept(0) == 0 && n_kept(1) == 6);
+}
+
 /* Equal chains get equal rows, from the root on. */
 static void test_equal_chains_share(void **state) {
     (void)state;
@@ -122,7 +137,8 @@ static void test_random_trees(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows_go_where_drafts_are), cmocka_unit_test(test_equal_chains_share),
-                                       cmocka_unit_test(test_drawn_rows_stay), cmocka_unit_test(test_random_trees)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows_go_where_drafts_are), cmocka_unit_test(test_some_stay),
+                                       cmocka_unit_test(test_equal_chains_share), cmocka_unit_test(test_drawn_rows_stay),
+                                       cmocka_unit_test(test_random_trees)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
