@@ -47,6 +47,7 @@ in_struct OUTPUTS_PER_SEQUENCE llama_context_params n_outputs_max_per_seq
 in_struct RUN_TIME_REPACK llama_model_params repack_tensors
 in_struct EXTRA_BUFFERS llama_model_params use_extra_bufts
 in_struct LOAD_MODE llama_model_params load_mode
+in_struct LATENT llama_context_params mla_attn
 
 name=llama.cpp
 [ -d "$source/ggml/src/iqk" ] && name=ik_llama.cpp

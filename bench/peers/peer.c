@@ -40,7 +40,7 @@ enum choice { OFF, ON, UNSET };
 
 typedef struct settings {
     const char *model, *kv_name;
-    int threads, context, batch, ubatch;
+    int threads, context, batch, ubatch, latent;
     enum choice flash_attn, repack, mmap, window;
     enum ggml_type kv;
     bool verbose;
@@ -107,6 +107,9 @@ static struct llama_model_params model_params(const settings *s, const struct ll
 #else
     m.use_mmap = s->mmap == ON;
 #endif
+#if PEER_HAS_LATENT
+    m.mla = s->latent;
+#endif
 #if PEER_HAS_WINDOW_IN_MODEL
     m.swa_compress = s->window == ON;
 #endif
@@ -130,6 +133,9 @@ static struct llama_context_params context_params(const settings *s) {
     c.swa_full = s->window == OFF;
 #elif PEER_HAS_WINDOW_COMPRESSED
     c.swa_compress = s->window == ON;
+#endif
+#if PEER_HAS_LATENT
+    c.mla_attn = s->latent;
 #endif
 #if PEER_HAS_OUTPUTS_PER_SEQUENCE
     c.n_outputs_max_per_seq = 0;
@@ -325,6 +331,9 @@ static void usage(FILE *to) {
 #if PEER_HAS_WINDOW_FULL || PEER_HAS_WINDOW_COMPRESSED
             "  --window on|off     layers with a window keep only that, default as in the peer's own programs\n"
 #endif
+#if PEER_HAS_LATENT
+            "  --latent N          its way of latent attention, 3 as in its own programs\n"
+#endif
             "  --verbose           what the peer logs, to standard error\n"
             "Then requests on standard input, one a line: pass N CONTEXT, prefill N, decode N CONTEXT, info, quit.\n");
 }
@@ -366,7 +375,11 @@ static void option(settings *s, const char *name, const char *value) {
         enum choice *choice;
     } table[] = {{"--threads", &s->threads, NULL},  {"--context", &s->context, NULL},       {"--batch", &s->batch, NULL},
                  {"--ubatch", &s->ubatch, NULL},    {"--flash-attn", NULL, &s->flash_attn}, {"--mmap", NULL, &s->mmap},
-                 {"--repack", NULL, &s->repack},    {"--window", NULL, &s->window}};
+                 {"--repack", NULL, &s->repack},    {"--window", NULL, &s->window},
+#if PEER_HAS_LATENT
+                 {"--latent", &s->latent, NULL},
+#endif
+    };
     if (!value)
         stop("a value is expected after", name);
     if (strcmp(name, "--kv") == 0) {
@@ -389,7 +402,7 @@ static void option(settings *s, const char *name, const char *value) {
 }
 
 static settings settings_of(int argc, char **argv) {
-    settings s = {.threads = 2, .context = 4096, .batch = 2048, .ubatch = 512, .kv = GGML_TYPE_F16, .kv_name = "f16",
+    settings s = {.threads = 2, .context = 4096, .batch = 2048, .ubatch = 512, .latent = 3, .kv = GGML_TYPE_F16, .kv_name = "f16",
                   .flash_attn = ON, .mmap = ON, .repack = UNSET, .window = UNSET};
 #if PEER_HAS_RUN_TIME_REPACK
     s.repack = OFF;

@@ -3,7 +3,8 @@
  *
  * Two kinds of BPE are supported; a tokenizer that neither expresses exactly is refused:
  * - byte-level BPE becomes "gpt2": tokens, merges in order, the name of the pre-tokenizer, and NFC under a key of ours;
- * - BPE over text with ▁ for spaces becomes "llama": tokens with scores in place of merges (convert_merges.c).
+ * - BPE over text with ▁ for spaces becomes "llama": tokens with scores in place of merges (convert_merges.c); Gemma 4's becomes "gemma4",
+ *   which has merges (convert_lines.c).
  */
 #include "convert/convert_tokenizer.h"
 
@@ -39,13 +40,29 @@ static hunch_status space_marks_write(const hn_tokenizer_conversion *c, bool pre
     return status ? status : hn_gguf_put_bool(c->w, "tokenizer.ggml.add_space_prefix", prefix, c->err);
 }
 
+static bool is_gemma4(const hn_tokenizer_conversion *c) {
+    const char *type = json_string_value(hn_source_config(c->src, "model_type"));
+    return type != NULL && strncmp(type, "gemma4", strlen("gemma4")) == 0;
+}
+
+static hunch_status marked_merges_write(const hn_tokenizer_conversion *c, bool prefix, const hn_merge_list *m) {
+    hunch_status status = hn_lines_check(c, m);
+    if (!status && (prefix || json_is_true(json_object_get(c->model, "ignore_merges"))))
+        status = hn_tokenizer_refuse(c, "ignore_merges, or a ▁ before each text: a GGUF of Gemma 4 has no place for it");
+    if (!status)
+        status = text_write(c, "tokenizer.ggml.model", "gemma4");
+    if (!status)
+        status = hn_gguf_put_strings(c->w, "tokenizer.ggml.merges", (const char *const *)m->text, m->len, m->count, c->err);
+    return status ? status : hn_gguf_put_bool(c->w, "tokenizer.ggml.add_space_prefix", false, c->err);
+}
+
 static hunch_status kind_write(const hn_tokenizer_conversion *c, const hn_merge_list *m) {
     bool prefix = false, nfc, unlike;
     const char *pre = hn_pre_tokenizer_name(c, &nfc, &unlike);
     if (pre != NULL)
         return byte_level_write(c, pre, nfc, unlike, m);
     if (hn_space_marks_are_known(c, &prefix))
-        return space_marks_write(c, prefix, m);
+        return is_gemma4(c) ? marked_merges_write(c, prefix, m) : space_marks_write(c, prefix, m);
     return hn_tokenizer_refuse(c, "its normalizer and pre_tokenizer are none that GGUF names; expected SentencePiece's ▁ for "
                                   "spaces, or the byte-level steps of GPT-2, SmolLM, Llama 3, Qwen 2, GPT-4o, Tekken or DeepSeek 3");
 }

@@ -68,4 +68,9 @@ hunch_status hn_merges_read(const hn_tokenizer_conversion *c, hn_merge_list *m);
 void hn_merges_free(hn_merge_list *m);
 /* Writes the scores that encode like the merges; HUNCH_REFUSED: none do. */
 hunch_status hn_scores_write(const hn_tokenizer_conversion *c, const hn_merge_list *m);
+
+/* ---- convert_lines.c ---- */
+
+/* HUNCH_REFUSED: words that a GGUF of Gemma 4 makes of ends of lines are encoded otherwise than these merges encode the text. */
+hunch_status hn_lines_check(const hn_tokenizer_conversion *c, const hn_merge_list *m);
 #endif
