@@ -301,6 +301,77 @@ def hybrid(family, blocks=1, wide=8, kind="F32", more=()):
     return gguf(meta + list(more), tensors)
 
 
+def latent(unsplit=False, blocks=0, kind="F32", wide=8):
+    """DeepSeek's: a dense layer, one with experts, modules of multi-token prediction."""
+    f, vocab, heads, rank, rope, nope, own, reduced = "deepseek2.", 15, 2, 6, 2, 4, 2, 4
+    meta = [("general.architecture", STRING, "deepseek2"), ("general.name", STRING, "seed"), (f + "attention.layer_norm_rms_epsilon", F32, 1e-5),
+            (f + "expert_weights_norm", BOOL, True), (f + "rope.scaling.type", STRING, "yarn"), (f + "rope.scaling.factor", F32, 4.0),
+            (f + "rope.scaling.yarn_log_multiplier", F32, 0.1), (f + "expert_weights_scale", F32, 2.5)]
+    numbers = {"block_count": 2 + blocks, "embedding_length": wide, "feed_forward_length": wide, "attention.head_count": heads,
+               "context_length": 64, "attention.q_lora_rank": reduced, "attention.kv_lora_rank": rank, "rope.dimension_count": rope,
+               "attention.key_length": nope + rope if unsplit else rank + rope, "attention.value_length": own if unsplit else rank,
+               "rope.scaling.original_context_length": 16, "expert_count": 4, "expert_used_count": 2, "expert_feed_forward_length": wide,
+               "expert_shared_count": 1, "leading_dense_block_count": 1, "expert_gating_func": 2, "nextn_predict_layers": blocks}
+    if not unsplit:
+        numbers.update({"attention.key_length_mla": nope + rope, "attention.value_length_mla": own})
+    meta += [(f + k, U32, v) for k, v in numbers.items()]
+    tensors = [("token_embd.weight", kind, (wide, vocab)), ("output_norm.weight", "F32", (wide,)), ("output.weight", kind, (wide, vocab))]
+    for i in range(2 + blocks):
+        b = "blk.%d." % i
+        tensors += [(b + n + ".weight", "F32", (size,)) for n, size in
+                    (("attn_norm", wide), ("ffn_norm", wide), ("attn_kv_a_norm", rank), ("attn_q_a_norm", reduced))]
+        tensors += [(b + "attn_q_a.weight", kind, (wide, reduced)), (b + "attn_q_b.weight", kind, (reduced, heads * (nope + rope))),
+                    (b + "attn_kv_a_mqa.weight", kind, (wide, rank + rope)), (b + "attn_output.weight", kind, (heads * own, wide))]
+        tensors += [(b + "attn_kv_b.weight", kind, (rank, heads * (nope + own)))] if unsplit else [
+            (b + "attn_k_b.weight", kind, (nope, rank, heads)), (b + "attn_v_b.weight", kind, (rank, own, heads))]
+        if i == 0:
+            tensors += [(b + "ffn_%s.weight" % n, kind, (wide, wide)) for n in ("gate", "up", "down")]
+            continue
+        tensors += [(b + "ffn_%s_exps.weight" % n, kind, (wide, wide, 4)) for n in ("gate", "up", "down")]
+        tensors += [(b + "ffn_%s_shexp.weight" % n, kind, (wide, wide)) for n in ("gate", "up", "down")]
+        tensors += [(b + "ffn_gate_inp.weight", "F32", (wide, 4)), (b + "exp_probs_b.bias", "F32", (4,))]
+        if i > 1:
+            tensors += [(b + "nextn.%s.weight" % n, "F32", (wide,)) for n in ("enorm", "hnorm", "shared_head_norm")]
+            tensors.append((b + "nextn.eh_proj.weight", kind, (2 * wide, wide)))
+    return gguf(meta, tensors)
+
+
+def gemma4_model(mixed=False, kind="F32", wide=8):
+    """Gemma 4: windows and full attention, of which the last two layers have the keys of the first two; or experts, v being k."""
+    f, vocab, heads, inputs, layers = "gemma4.", 15, 2, 0 if mixed else 4, 2 if mixed else 4
+    meta = [("general.architecture", STRING, "gemma4"), ("general.name", STRING, "seed"), (f + "attention.layer_norm_rms_epsilon", F32, 1e-6),
+            (f + "attention.sliding_window_pattern", ARRAY, (BOOL, [i % 2 == 0 for i in range(layers)])), (f + "rope.freq_base", F32, 1e6)]
+    numbers = {"block_count": layers, "embedding_length": wide, "feed_forward_length": wide, "attention.head_count": heads,
+               "attention.head_count_kv": 1, "context_length": 64, "attention.key_length": 8, "attention.value_length": 8,
+               "attention.key_length_swa": 4, "attention.value_length_swa": 4, "attention.sliding_window": 4,
+               "attention.shared_kv_layers": 0 if mixed else 2, "embedding_length_per_layer_input": inputs}
+    if mixed:
+        numbers.update({"expert_count": 4, "expert_used_count": 2, "expert_feed_forward_length": wide})
+    meta += [(f + k, U32, v) for k, v in numbers.items()]
+    tensors = [("token_embd.weight", kind, (wide, vocab)), ("output_norm.weight", "F32", (wide,)), ("rope_freqs.weight", "F32", (4,))]
+    if inputs:
+        tensors += [("per_layer_token_embd.weight", kind, (inputs * layers, vocab)), ("per_layer_model_proj.weight", kind, (wide, inputs * layers)),
+                    ("per_layer_proj_norm.weight", "F32", (inputs,))]
+    for i in range(layers):
+        b, dim, full = "blk.%d." % i, 8 if i % 2 else 4, i % 2 == 1
+        norms = ["attn_norm", "post_attention_norm", "ffn_norm", "post_ffw_norm"] + (["post_norm"] if inputs else [])
+        norms += ["post_ffw_norm_1", "pre_ffw_norm_2", "post_ffw_norm_2"] if mixed else []
+        tensors += [(b + n + ".weight", "F32", (wide,)) for n in norms] + [(b + "layer_output_scale.weight", "F32", (1,))]
+        tensors += [(b + "attn_q.weight", kind, (wide, heads * dim)), (b + "attn_output.weight", kind, (heads * dim, wide)),
+                    (b + "attn_q_norm.weight", "F32", (dim,))]
+        if mixed or i < 2:
+            tensors += [(b + "attn_k.weight", kind, (wide, dim)), (b + "attn_k_norm.weight", "F32", (dim,))]
+            tensors += [] if mixed and full else [(b + "attn_v.weight", kind, (wide, dim))]
+        tensors += [(b + "ffn_%s.weight" % n, kind, (wide, wide)) for n in ("gate", "up", "down")]
+        if inputs:
+            tensors += [(b + "inp_gate.weight", kind, (wide, inputs)), (b + "proj.weight", kind, (inputs, wide))]
+        if mixed:
+            tensors += [(b + "ffn_gate_up_exps.weight", kind, (wide, 2 * wide, 4)), (b + "ffn_down_exps.weight", kind, (wide, wide, 4)),
+                        (b + "ffn_gate_inp.weight", "F32", (wide, 4)), (b + "ffn_gate_inp.scale", "F32", (wide,)),
+                        (b + "ffn_down_exps.scale", "F32", (4,))]
+    return gguf(meta, tensors)
+
+
 LLAMA = {"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 8, "intermediate_size": 8,
          "num_attention_heads": 2, "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
          "vocab_size": 16, "rope_theta": 10000.0, "tie_word_embeddings": False, "hidden_act": "silu"}
@@ -333,6 +404,54 @@ GPT_OSS_REST = SHARD_A + [n for n in SHARD_B if ".mlp." not in n] + [LAYER + n f
     "mlp.router.weight", "mlp.router.bias", "mlp.experts.gate_up_proj_bias", "mlp.experts.down_proj_bias")]
 GPT_OSS_EXPERTS = {"mxfp4": ("h", ["%s_proj_%s" % (a, b) for a in ("gate_up", "down") for b in ("blocks", "scales")]),
                    "columns": ("i", ["gate_up_proj", "down_proj"])}
+
+
+# One layer with latent attention: config, the shards of fuzz_folder.c and their tensors.
+LATENT = dict(LLAMA, hidden_act="silu", kv_lora_rank=8, qk_rope_head_dim=2, qk_nope_head_dim=2, v_head_dim=2, n_routed_experts=2,
+              num_experts_per_tok=1, moe_intermediate_size=8, n_shared_experts=1, first_k_dense_replace=0,
+              rope_scaling={"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "mscale": 1.0, "mscale_all_dim": 0.8})
+LATENT_LAYER = ["input_layernorm.weight", "post_attention_layernorm.weight"] + ["self_attn.%s.weight" % n for n in (
+    "kv_a_proj_with_mqa", "kv_a_layernorm", "kv_b_proj", "o_proj")]
+LATENT_QUERIES = {"p": ["self_attn.q_a_proj.weight", "self_attn.q_a_layernorm.weight", "self_attn.q_b_proj.weight",
+                        "mlp.gate.e_score_correction_bias"],
+                  "q": ["self_attn.q_proj.weight"]}
+LATENT_EXPERTS = ["mlp.gate.weight", "mlp.experts.gate_up_proj", "mlp.experts.down_proj"] + [
+    "mlp.shared_experts.%s_proj.weight" % n for n in ("gate", "up", "down")]
+MLP = ["mlp.%s_proj.weight" % n for n in ("gate", "up", "down")]
+# One layer of Gemma 4.
+FULL = {"rope_type": "proportional", "partial_rotary_factor": 0.5, "rope_theta": 1e6}
+GEMMA4 = dict(LLAMA, model_type="gemma4_text", hidden_activation="gelu_pytorch_tanh", head_dim=4, global_head_dim=4, sliding_window=8,
+              layer_types=["full_attention"], final_logit_softcapping=30.0, hidden_size_per_layer_input=4, vocab_size_per_layer_input=16,
+              rope_parameters={"full_attention": FULL, "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}})
+GEMMA4_LAYER = ["%slayernorm.weight" % n for n in ("input_", "post_attention_", "pre_feedforward_", "post_feedforward_")] + [
+    "self_attn.%s_proj.weight" % n for n in "qkvo"] + ["self_attn.%s_norm.weight" % n for n in "qk"] + ["layer_scalar"]
+GEMMA4_INPUTS = ["model.%s.weight" % n for n in ("embed_tokens_per_layer", "per_layer_model_projection", "per_layer_projection_norm")] + [
+    "per_layer_input_gate.weight", "per_layer_projection.weight", "post_per_layer_input_norm.weight"]
+GEMMA4_MIXED = ["pre_feedforward_layernorm_2.weight", "post_feedforward_layernorm_1.weight", "post_feedforward_layernorm_2.weight",
+                "router.proj.weight", "router.scale", "router.per_expert_scale", "experts.gate_up_proj", "experts.down_proj"]
+
+
+def index_of(*parts):
+    """parts: a shard and names below the layer; names of the model are given whole."""
+    return json.dumps({"weight_map": {n if n.startswith("model.") or n == "lm_head.weight" else LAYER + n: shard + ".safetensors"
+                                      for shard, names in parts for n in names}})
+
+
+def target_folders():
+    """Configurations and indexes of DeepSeek-V2 and -V3, GLM-4.7-Flash and Gemma 4."""
+    def latent_index(queries, shard, rest):
+        return index_of(("a", SHARD_A), ("j", LATENT_LAYER), (queries, LATENT_QUERIES[queries]), (shard, rest))
+    v2 = {"model_type": "deepseek_v2", "topk_method": "greedy", "scoring_func": "softmax", "norm_topk_prob": False}
+    v3 = {"model_type": "deepseek_v3", "q_lora_rank": 4, "n_group": 1, "topk_group": 1, "rope_interleave": False}
+    yield "deepseek-v2", dict(LATENT, **v2), latent_index("q", "l", LATENT_EXPERTS)
+    yield "deepseek-v3", dict(LATENT, **v3), latent_index("p", "l", LATENT_EXPERTS)
+    yield "glm-lite", dict(LATENT, model_type="glm4_moe_lite", q_lora_rank=4, mlp_layer_types=["sparse"], rope_scaling=None), latent_index(
+        "p", "l", LATENT_EXPERTS)
+    yield "glm-dense", dict(LATENT, model_type="glm4_moe_lite", rope_scaling=None), latent_index("q", "k", MLP)
+    gemma = [("a", SHARD_A), ("m", GEMMA4_LAYER), ("k", MLP)]
+    yield "gemma4", GEMMA4, index_of(*gemma, ("n", GEMMA4_INPUTS))
+    yield "gemma4-mixture", dict(GEMMA4, hidden_size_per_layer_input=0, enable_moe_block=True, num_experts=2, top_k_experts=1,
+                                 moe_intermediate_size=8, per_layer_config={"0": {"head_dim": 4}}), index_of(*gemma, ("o", GEMMA4_MIXED))
 
 
 def folder_index(shard="", experts=()):
@@ -372,6 +491,8 @@ def folders():
         index = {"weight_map": dict([(n, "g.safetensors") for n in GPT_OSS_REST] +
                                     [(LAYER + "mlp.experts." + n, shard + ".safetensors") for n in names])}
         yield "gpt-oss-" + name, [json.dumps(GPT_OSS), json.dumps(index), json.dumps(generation)]
+    for name, config, index in target_folders():
+        yield name, [json.dumps(config), index, json.dumps(generation)]
 
 
 def safetensors(head, n):
@@ -798,6 +919,11 @@ def main(out):
     put("model", "sparse-fused-q8", sparse("qwen2moe", "Q8_0", 32, layout="fused"))
     for family in ("qwen35", "qwen35moe", "qwen3next"):
         put("model", "hybrid-" + family, hybrid(family))
+    put("model", "latent", latent(blocks=1))
+    put("model", "latent-old", latent(unsplit=True, kind="F16"))
+    put("model", "latent-blocks", latent(blocks=2))
+    put("model", "gemma4", gemma4_model())
+    put("model", "gemma4-mixture", gemma4_model(mixed=True))
     put("model", "hybrid-blocks", hybrid("qwen35", 3))
     put("model", "hybrid-list", hybrid("qwen35", 0, more=[("qwen35.attention.recurrent_layers", ARRAY, (I32, [1, 0]))]))
     put("model", "q8", model("llama", "Q8_0", 32, more=spm_keys()))

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FUZZ_FILES = 16 };
+enum { FUZZ_FILES = 24 };
 
 void fuzz_fail(const char *file, int line, const char *what) {
     dprintf(STDERR_FILENO, "%s:%d: does not hold: %s\n", file, line, what);

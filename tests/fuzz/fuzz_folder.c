@@ -10,7 +10,8 @@
 
 /* A llama of one layer, 8 wide, 16 tokens, whose data is all zeros, in a and b; or with two experts instead of the dense layer: a, d
  * and one of c (a tensor of each expert), e (stacks), f (a tensor of each, by Mixtral's names). Or a GPT-OSS of one layer, 32 wide:
- * g, and its experts in MXFP4 (h) or by columns (i). */
+ * g, and its experts in MXFP4 (h) or by columns (i). Or latent attention (j), with queries of a rank and a correction (p) or without (q),
+ * before a dense half (k) or experts (l). Or a layer of Gemma 4 (m) with the dense half (k), inputs of tokens (n) or experts (o). */
 static const struct {
     char shard;
     const char *name;
@@ -79,6 +80,51 @@ static const struct {
     {'h', LAYER "mlp.experts.down_proj_scales", 3, {2, 32, 1}},
     {'i', LAYER "mlp.experts.gate_up_proj", 3, {2, 32, 64}},
     {'i', LAYER "mlp.experts.down_proj", 3, {2, 32, 32}},
+    {'j', LAYER "input_layernorm.weight", 1, {8}},
+    {'j', LAYER "post_attention_layernorm.weight", 1, {8}},
+    {'p', LAYER "self_attn.q_a_proj.weight", 2, {4, 8}},
+    {'p', LAYER "self_attn.q_a_layernorm.weight", 1, {4}},
+    {'p', LAYER "self_attn.q_b_proj.weight", 2, {8, 4}},
+    {'q', LAYER "self_attn.q_proj.weight", 2, {8, 8}},
+    {'j', LAYER "self_attn.kv_a_proj_with_mqa.weight", 2, {10, 8}},
+    {'j', LAYER "self_attn.kv_a_layernorm.weight", 1, {8}},
+    {'j', LAYER "self_attn.kv_b_proj.weight", 2, {8, 8}},
+    {'j', LAYER "self_attn.o_proj.weight", 2, {8, 4}},
+    {'k', LAYER "mlp.gate_proj.weight", 2, {8, 8}},
+    {'k', LAYER "mlp.up_proj.weight", 2, {8, 8}},
+    {'k', LAYER "mlp.down_proj.weight", 2, {8, 8}},
+    {'l', LAYER "mlp.gate.weight", 2, {2, 8}},
+    {'p', LAYER "mlp.gate.e_score_correction_bias", 1, {2}},
+    {'l', LAYER "mlp.experts.gate_up_proj", 3, {2, 16, 8}},
+    {'l', LAYER "mlp.experts.down_proj", 3, {2, 8, 8}},
+    {'l', LAYER "mlp.shared_experts.gate_proj.weight", 2, {8, 8}},
+    {'l', LAYER "mlp.shared_experts.up_proj.weight", 2, {8, 8}},
+    {'l', LAYER "mlp.shared_experts.down_proj.weight", 2, {8, 8}},
+    {'m', LAYER "input_layernorm.weight", 1, {8}},
+    {'m', LAYER "post_attention_layernorm.weight", 1, {8}},
+    {'m', LAYER "self_attn.q_proj.weight", 2, {8, 8}},
+    {'m', LAYER "self_attn.k_proj.weight", 2, {8, 8}},
+    {'m', LAYER "self_attn.v_proj.weight", 2, {8, 8}},
+    {'m', LAYER "self_attn.o_proj.weight", 2, {8, 8}},
+    {'m', LAYER "self_attn.q_norm.weight", 1, {4}},
+    {'m', LAYER "self_attn.k_norm.weight", 1, {4}},
+    {'m', LAYER "pre_feedforward_layernorm.weight", 1, {8}},
+    {'m', LAYER "post_feedforward_layernorm.weight", 1, {8}},
+    {'m', LAYER "layer_scalar", 1, {1}},
+    {'n', "model.embed_tokens_per_layer.weight", 2, {16, 4}},
+    {'n', "model.per_layer_model_projection.weight", 2, {4, 8}},
+    {'n', "model.per_layer_projection_norm.weight", 1, {4}},
+    {'n', LAYER "per_layer_input_gate.weight", 2, {4, 8}},
+    {'n', LAYER "per_layer_projection.weight", 2, {8, 4}},
+    {'n', LAYER "post_per_layer_input_norm.weight", 1, {8}},
+    {'o', LAYER "pre_feedforward_layernorm_2.weight", 1, {8}},
+    {'o', LAYER "post_feedforward_layernorm_1.weight", 1, {8}},
+    {'o', LAYER "post_feedforward_layernorm_2.weight", 1, {8}},
+    {'o', LAYER "router.proj.weight", 2, {2, 8}},
+    {'o', LAYER "router.scale", 1, {8}},
+    {'o', LAYER "router.per_expert_scale", 1, {2}},
+    {'o', LAYER "experts.gate_up_proj", 3, {2, 16, 8}},
+    {'o', LAYER "experts.down_proj", 3, {2, 8, 8}},
 };
 enum { N_TENSORS = sizeof TENSORS / sizeof *TENSORS, SHARD_BYTES = 32768, FIRST_FILE = 4 };
 
@@ -133,7 +179,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     hn_arch arch = {0};
     hunch_error err = {0};
     if (!made) {
-        for (char shard = 'a'; shard <= 'i'; shard++) shard_make(shard);
+        for (char shard = 'a'; shard <= 'q'; shard++) shard_make(shard);
         made = true;
     }
     fuzz_folder_file("config.json", 0, fuzz_part(&rest), false);
