@@ -7,7 +7,9 @@ import numpy as np
 
 LATENT = {  # layers, hidden, ffn, heads, query rank, vocabulary, experts, of a row, width, shared, dense layers, nope, value, modules
     "deepseek-v2-lite": (27, 2048, 10944, 16, 0, 102400, 64, 6, 1408, 2, 1, 128, 128, 0),
+    "deepseek-v2-lite-9layers": (9, 2048, 10944, 16, 0, 102400, 64, 6, 1408, 2, 1, 128, 128, 0),
     "deepseek-v3-4layers": (4, 7168, 18432, 128, 1536, 129280, 256, 8, 2048, 1, 3, 128, 128, 1),
+    "deepseek-v3-4layers-64experts": (4, 7168, 18432, 128, 1536, 129280, 64, 8, 2048, 1, 3, 128, 128, 1),
     "glm-4.7-flash-8layers": (8, 2048, 10240, 20, 768, 154880, 64, 4, 1536, 1, 1, 192, 256, 1),
     "deepseek-tiny": (3, 256, 512, 4, 64, 4096, 16, 4, 64, 1, 1, 32, 32, 1),
 }
@@ -36,7 +38,7 @@ def latent_keys(shape):
         keys["attention.q_lora_rank"] = query
     if modules:
         keys["nextn_predict_layers"] = modules
-    if count == 256:
+    if hidden == 7168:
         keys.update({"expert_group_count": 8, "expert_group_used_count": 4})
     return keys
 
