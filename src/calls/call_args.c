@@ -148,6 +148,10 @@ static unsigned schema_types(const json_t *root, const json_t *schema, int depth
     return types;
 }
 
+unsigned hn_value_types(const hn_tool_function *f, const json_t *schema) {
+    return schema_types(f->parameters, schema, 0);
+}
+
 unsigned hn_param_types(const hn_tool_function *f, const char *param, size_t n) {
     const json_t *properties = json_object_get(f ? f->parameters : NULL, "properties");
     const json_t *schema = json_object_getn(properties, param, n);

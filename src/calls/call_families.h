@@ -24,6 +24,22 @@ hn_call_news hn_read_marked(hn_call_reader *r); /* `how` of the family is a hn_m
 /* [name(key=value, ..), ..] in Python's spelling, from `at` on; r->step is to be 0 before. HN_CALL_CLOSED: it is whole. (call_python.c) */
 hn_call_news hn_read_python(hn_call_reader *r);
 
+/* Their grammars (call_grammars_json.c, call_grammars_other.c). */
+int32_t hn_grammar_hermes(hn_call_grammar *g, bool opened),
+    hn_grammar_llama3(hn_call_grammar *g, bool opened),
+    hn_grammar_list(hn_call_grammar *g, bool opened),
+    hn_grammar_mistral_json(hn_call_grammar *g, bool opened),
+    hn_grammar_command(hn_call_grammar *g, bool opened),
+    hn_grammar_kimi(hn_call_grammar *g, bool opened),
+    hn_grammar_deepseek_r1(hn_call_grammar *g, bool opened),
+    hn_grammar_deepseek_v31(hn_call_grammar *g, bool opened),
+    hn_grammar_mistral_args(hn_call_grammar *g, bool opened),
+    hn_grammar_functionary(hn_call_grammar *g, bool opened),
+    hn_grammar_harmony(hn_call_grammar *g, bool opened),
+    hn_grammar_markup(hn_call_grammar *g, bool opened),
+    hn_grammar_python(hn_call_grammar *g, bool opened),
+    hn_grammar_gemma(hn_call_grammar *g, bool opened);
+
 static inline bool hn_has(const char *text, size_t len, const char *part) {
     return memmem(text, len, part, strlen(part)) != NULL;
 }

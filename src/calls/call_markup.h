@@ -13,6 +13,8 @@ typedef struct hn_markup {
     const char *close;      /* of the block of calls; NULL: there is none */
     const char *close_too;  /* another version's; NULL: there is none */
     bool lines;             /* a value stands on lines of its own: one line break at each of its ends is none of its */
+    char gap;               /* between tags: 'n' a line break, 'o' one that may be there, 0 nothing */
+    bool many;              /* all calls stand in one block */
     bool typed;             /* a parameter's tag says string="true" or "false" */
     const char *cdata;      /* what ends a value that begins with <![CDATA[ ; NULL: none does */
 } hn_markup;

@@ -66,6 +66,7 @@ struct hn_call_reader {
     bool flag, skips;
 };
 
+typedef struct hn_call_grammar hn_call_grammar; /* call_grammar.h */
 /* Ids of calls for which the model wrote none. */
 typedef enum hn_call_ids { HN_IDS_HEX, HN_IDS_NINE, HN_IDS_COUNTED } hn_call_ids; /* call_.., nine letters, functions.NAME:NUMBER */
 
@@ -79,6 +80,7 @@ struct hn_call_family {
     bool text_arguments;       /* its template wants earlier arguments as text */
     bool (*fits)(const char *template_text, size_t len);
     hn_call_news (*read)(hn_call_reader *r);
+    int32_t (*grammar)(hn_call_grammar *g, bool opened); /* of calls, from the opening mark on, or from behind it; NULL: none */
     /* the engine's part of a family: of XML its marks */
     const void *how;
 };
@@ -148,5 +150,6 @@ void hn_args_value(hn_call_reader *r, unsigned types, const char *bytes, size_t 
 enum { HN_TYPE_STRING = 1, HN_TYPE_NUMBER = 2, HN_TYPE_INTEGER = 4, HN_TYPE_BOOLEAN = 8, HN_TYPE_NULL = 16, HN_TYPE_ARRAY = 32,
        HN_TYPE_OBJECT = 64, HN_TYPE_OTHERS = 126 };
 /* Of an undeclared one HN_TYPE_STRING, of one whose schema does not say HN_TYPE_OTHERS. */
+unsigned hn_value_types(const hn_tool_function *f, const json_t *schema); /* 0: it does not say */
 unsigned hn_param_types(const hn_tool_function *f, const char *param, size_t n);
 #endif

@@ -51,6 +51,16 @@ const char *hn_call_family_list(size_t i);              /* names by number; NULL
 void hn_calls_convert(const hn_call_family *f, json_t *messages);
 size_t hn_calls_count(const json_t *messages); /* calls in them */
 
+/* ---- grammars ---------------------------------------------------------------------------------------------------------- */
+
+struct hn_call_options;
+struct hn_grammar;
+/* Whether answers can be held to the family's format: those that must call, or else those that may. */
+bool hn_call_grammar_fits(const hn_call_family *f, bool required);
+/* What an answer must be: thinking and, if a call is required, calls (of `only`, if it is given); else text and calls. */
+hunch_status hn_call_grammar_make(struct hn_grammar **out, const hn_call_family *f, const hn_tools *t, const hn_tool_function *only,
+                                  bool required, const struct hn_call_options *o, hunch_error *err);
+
 /* ---- answers ----------------------------------------------------------------------------------------------------------- */
 
 typedef hunch_call hn_call; /* strings are the reader's */

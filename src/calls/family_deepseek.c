@@ -23,6 +23,6 @@ static bool fits_r1(const char *text, size_t len) {
 }
 
 const hn_call_family hn_calls_deepseek_r1 = {.name = "deepseek-r1", .opens = opens, .closes = closes, .drops = drops, .fits = fits_r1,
-                                              .read = hn_read_marked, .how = &how};
+                                              .grammar = hn_grammar_deepseek_r1, .read = hn_read_marked, .how = &how};
 const hn_call_family hn_calls_deepseek_v31 = {.name = "deepseek-v3.1", .opens = opens, .closes = closes, .drops = drops, .fits = fits_any,
-                                               .read = hn_read_marked, .how = &how};
+                                               .grammar = hn_grammar_deepseek_v31, .read = hn_read_marked, .how = &how};

@@ -45,4 +45,4 @@ const hn_call_family hn_calls_functionary = {.name = "functionary-3.2",
                                               .at_start = true,
                                               .text_arguments = true,
                                               .fits = fits,
-                                              .read = read};
+                                              .grammar = hn_grammar_functionary, .read = read};

@@ -66,4 +66,4 @@ const hn_call_family hn_calls_gemma4 = {.name = "gemma4",
                                          .closes = (const char *const[]){END, NULL},
                                          .drops = (const char *const[]){END, "<|tool_response>", NULL},
                                          .fits = fits,
-                                         .read = read};
+                                         .grammar = hn_grammar_gemma, .read = read};

@@ -144,4 +144,4 @@ const hn_call_family hn_calls_harmony = {.name = "gpt-oss",
                                           .closes = (const char *const[]){"<|call|>", "<|end|>", "<|return|>", NULL},
                                           .at_start = true,
                                           .fits = fits,
-                                          .read = read};
+                                          .grammar = hn_grammar_harmony, .read = read};

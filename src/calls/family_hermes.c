@@ -12,5 +12,5 @@ const hn_call_family hn_calls_hermes = {.name = "hermes",
                                          .opens = (const char *const[]){"<tool_call>", NULL},
                                          .closes = (const char *const[]){"</tool_call>", NULL},
                                          .fits = fits,
-                                         .read = hn_read_block,
+                                         .grammar = hn_grammar_hermes, .read = hn_read_block,
                                          .how = &how};

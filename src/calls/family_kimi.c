@@ -51,5 +51,5 @@ const hn_call_family hn_calls_kimi = {.name = "kimi-k2",
                                        .drops = (const char *const[]){"<|tool_call_end|>", "<|tool_calls_section_end|>", NULL},
                                        .ids = HN_IDS_COUNTED,
                                        .fits = fits,
-                                       .read = hn_read_marked,
+                                       .grammar = hn_grammar_kimi, .read = hn_read_marked,
                                        .how = &how};

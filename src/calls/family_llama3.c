@@ -91,5 +91,5 @@ const hn_call_family hn_calls_llama3 = {.name = "llama3",
                                          .opens = (const char *const[]){"<|python_tag|>", NULL},
                                          .at_start = true,
                                          .fits = fits,
-                                         .read = read,
+                                         .grammar = hn_grammar_llama3, .read = read,
                                          .how = &how};

@@ -40,6 +40,7 @@ static const hn_markup qwen = {.name_open = "<function=",
                                .value_close = "</parameter>",
                                .call_close = "</function>",
                                .close = "</tool_call>",
+                               .gap = 'n',
                                .lines = true};
 static const hn_markup seed = {.name_open = "<function=",
                                .name_close = ">",
@@ -47,20 +48,24 @@ static const hn_markup seed = {.name_open = "<function=",
                                .param_close = ">",
                                .value_close = "</parameter>",
                                .call_close = "</function>",
-                               .close = "</seed:tool_call>"};
+                               .close = "</seed:tool_call>",
+                               .gap = 'n'};
 static const hn_markup glm = {.name_open = "",
                               .param_open = "<arg_key>",
                               .param_close = "</arg_key>",
                               .value_open = "<arg_value>",
                               .value_close = "</arg_value>",
-                              .call_close = "</tool_call>"};
+                              .call_close = "</tool_call>",
+                              .gap = 'o'};
 static const hn_markup minimax = {.name_open = "<invoke name=\"",
                                   .name_close = "\">",
                                   .param_open = "<parameter name=\"",
                                   .param_close = "\">",
                                   .value_close = "</parameter>",
                                   .call_close = "</invoke>",
-                                  .close = "</minimax:tool_call>"};
+                                  .close = "</minimax:tool_call>",
+                                  .gap = 'n',
+                                  .many = true};
 static const hn_markup dsml = {.name_open = "<" DSML "invoke name=\"",
                                .name_close = "\">",
                                .param_open = "<" DSML "parameter name=\"",
@@ -69,6 +74,8 @@ static const hn_markup dsml = {.name_open = "<" DSML "invoke name=\"",
                                .call_close = "</" DSML "invoke>",
                                .close = "</" DSML "function_calls>",
                                .close_too = "</" DSML "tool_calls>",
+                               .gap = 'n',
+                               .many = true,
                                .typed = true};
 static const hn_markup minicpm = {.name_open = "<function name=\"",
                                   .name_close = "\">",
@@ -79,16 +86,16 @@ static const hn_markup minicpm = {.name_open = "<function name=\"",
                                   .cdata = "]]></param>"};
 
 const hn_call_family hn_calls_qwen3_coder = {.name = "qwen3-coder", .opens = LIST("<tool_call>", "<function="),
-                                              .closes = LIST("</tool_call>"), .fits = fits_qwen, .read = hn_read_markup, .how = &qwen};
+                                              .closes = LIST("</tool_call>"), .fits = fits_qwen, .read = hn_read_markup, .grammar = hn_grammar_markup, .how = &qwen};
 const hn_call_family hn_calls_seed = {.name = "seed-oss", .opens = LIST("<seed:tool_call>", "<function="),
-                                       .closes = LIST("</seed:tool_call>"), .fits = fits_seed, .read = hn_read_markup, .how = &seed};
+                                       .closes = LIST("</seed:tool_call>"), .fits = fits_seed, .read = hn_read_markup, .grammar = hn_grammar_markup, .how = &seed};
 const hn_call_family hn_calls_glm4 = {.name = "glm4", .opens = LIST("<tool_call>"), .closes = LIST("</tool_call>"), .fits = fits_glm,
-                                       .read = hn_read_markup, .how = &glm};
+                                       .read = hn_read_markup, .grammar = hn_grammar_markup, .how = &glm};
 const hn_call_family hn_calls_minimax = {.name = "minimax-m2", .opens = LIST("<minimax:tool_call>"),
-                                          .closes = LIST("</minimax:tool_call>"), .fits = fits_minimax, .read = hn_read_markup,
+                                          .closes = LIST("</minimax:tool_call>"), .fits = fits_minimax, .read = hn_read_markup, .grammar = hn_grammar_markup,
                                           .how = &minimax};
 const hn_call_family hn_calls_dsml = {.name = "dsml", .opens = LIST("<" DSML "function_calls>", "<" DSML "tool_calls>"),
                                        .closes = LIST("</" DSML "function_calls>", "</" DSML "tool_calls>"), .fits = fits_dsml,
-                                       .read = hn_read_markup, .how = &dsml};
+                                       .read = hn_read_markup, .grammar = hn_grammar_markup, .how = &dsml};
 const hn_call_family hn_calls_minicpm5 = {.name = "minicpm5", .opens = LIST("<function name=\""), .closes = LIST("</function>"),
-                                           .fits = fits_minicpm, .read = hn_read_markup, .how = &minicpm};
+                                           .fits = fits_minicpm, .read = hn_read_markup, .grammar = hn_grammar_markup, .how = &minicpm};

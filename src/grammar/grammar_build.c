@@ -255,12 +255,13 @@ static bool put_edge(hn_builder *b, mark_search *m, size_t from, size_t to, hn_e
     return true;
 }
 
-static bool put_steps(hn_builder *b, mark_search *m, const char *mark, size_t len, bool or_end) {
+/* or_end: the text may end at any place; without: and the mark is nowhere in it. */
+static bool put_steps(hn_builder *b, mark_search *m, const char *mark, size_t len, bool or_end, bool without) {
     borders_find(mark, len, m->border);
     for (size_t i = 0; i < len; i++) {
         memset(m->to, 0, sizeof m->to);
         steps_find(mark, m->border, i, m->to);
-        for (size_t j = 0; j <= len; j++) {
+        for (size_t j = 0; j <= len - without; j++) {
             const uint64_t *bits = m->to[j].bits;
             if ((bits[0] | bits[1] | bits[2] | bits[3]) && !put_edge(b, m, i, j, hn_expr_set(b, &m->to[j]))) return false;
         }
@@ -270,13 +271,13 @@ static bool put_steps(hn_builder *b, mark_search *m, const char *mark, size_t le
 }
 
 /* Any bytes up to the mark as bytes; controls: an expression that may stand between bytes and does not belong to the mark, -1: none. */
-static hn_expr until_bytes(hn_builder *b, const char *mark, hn_expr controls, bool or_end) {
+static hn_expr until_bytes(hn_builder *b, const char *mark, hn_expr controls, bool or_end, bool without) {
     const size_t len = strlen(mark);
     if (len == 0 || len > MAX_MARK)
         return hn_builder_fail(b, HUNCH_USAGE, "a mark of %zu bytes that ends a text, expected 1 to %d", len, MAX_MARK);
     mark_search *m = hn_zalloc(1, sizeof *m);
     if (!m) return hn_builder_no_memory(b);
-    bool ok = put_steps(b, m, mark, len, or_end);
+    bool ok = put_steps(b, m, mark, len, or_end, without);
     for (size_t i = 0; ok && controls >= 0 && i < len; i++) ok = put_edge(b, m, i, 0, controls);
     const hn_expr e = ok ? hn_expr_graph(b, (int)len + 1, m->edges, m->n) : -1;
     hn_free(m->edges);
@@ -298,6 +299,16 @@ hn_expr hn_expr_until(hn_builder *b, const char *mark, bool free, bool or_end) {
     if (name < 0) return -1;
     const hn_expr controls = free ? hn_expr_put(b, HN_EXPR_CONTROLS, name, 0, 1) : -1;
     const hn_expr either[] = {only_if(b, name, true, until_token(b, name, controls, or_end)),
-                              only_if(b, name, false, until_bytes(b, mark, controls, or_end))};
+                              only_if(b, name, false, until_bytes(b, mark, controls, or_end, false))};
+    return hn_expr_alt(b, either, 2);
+}
+
+hn_expr hn_expr_without(hn_builder *b, const char *mark) {
+    const int32_t name = hn_builder_name(b, mark);
+    if (name < 0) return -1;
+    const hn_byte_set all = {{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
+    const hn_expr controls = hn_expr_put(b, HN_EXPR_CONTROLS, name, 0, 1), any[] = {hn_expr_set(b, &all), controls};
+    const hn_expr either[] = {only_if(b, name, true, hn_expr_repeat(b, hn_expr_alt(b, any, 2), 0, -1)),
+                              only_if(b, name, false, until_bytes(b, mark, controls, true, true))};
     return hn_expr_alt(b, either, 2);
 }

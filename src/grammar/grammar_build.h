@@ -24,6 +24,8 @@ hn_expr hn_expr_repeat(hn_builder *b, hn_expr e, int min, int max); /* max -1: n
 /* Any text up to and including the first `mark` (the bytes, or the control token of this name); control tokens other than ends and the mark
  * may occur in it if `free`. or_end: it may also end without the mark. */
 hn_expr hn_expr_until(hn_builder *b, const char *mark, bool free, bool or_end);
+/* Any text in which the mark does not occur; other control tokens may. */
+hn_expr hn_expr_without(hn_builder *b, const char *mark);
 hn_expr hn_expr_rule(hn_builder *b, const char *name);                 /* a rule to be set later: recursion */
 void hn_expr_rule_set(hn_builder *b, hn_expr rule, hn_expr body);
 /* Sources as parts; pointer: where the schema stands, for messages. */
