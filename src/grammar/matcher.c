@@ -28,8 +28,9 @@ static bool masks_init(hn_matcher *m) {
     if (m->n_masks > 4096) m->n_masks = 4096;
     m->masks = hn_zalloc(m->n_masks, sizeof *m->masks);
     m->walk = hn_alloc((size_t)(m->vocab->max_bytes + 1) * sizeof *m->walk);
+    m->stay = hn_alloc((size_t)(m->vocab->max_bytes + 1) * sizeof *m->stay);
     for (size_t i = 0; m->masks && i < m->n_masks; i++) m->masks[i].state = -1;
-    return m->masks && m->walk;
+    return m->masks && m->walk && m->stay;
 }
 
 hunch_status hn_matcher_open(hn_matcher **out, hn_grammar **g, const hn_vocab_trie *v, hunch_error *err) {
@@ -60,13 +61,14 @@ void hn_matcher_close(hn_matcher **out) {
     hn_automaton_close(&m->states);
     hn_grammar_close(&m->grammar);
     for (size_t i = 0; m->masks && i < m->n_masks; i++) hn_free(m->masks[i].bits);
-    for (size_t i = 0; i < m->n_rests; i++) hn_vocab_rest_fini(&m->rests[i]);
     hn_keys_seen_fini(&m->keys);
     hn_free(m->joints);
     hn_free(m->joint_index);
     hn_free(m->masks);
     hn_free(m->mask_of);
     hn_free(m->walk);
+    hn_free(m->stay);
+    hn_free(m->loops);
     hn_free(m->is_control);
     hn_free(m->control_of);
     pthread_mutex_destroy(&m->lock);

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "grammar/matcher_private.h"
 
-enum { MAX_CHAIN = 16, ENDLESS = UINT16_MAX };
+enum { MAX_CHAIN = 16, ENDLESS = UINT16_MAX, OFTEN = 50 /* visits that pay for a look at all characters */ };
 
 /* ---- steps by whole kinds of characters ---- */
 
@@ -55,32 +55,40 @@ static uint64_t kinds_to(hn_automaton *a, int32_t state, int32_t *to) {
     return ~not & (HN_KIND(HN_KINDS) - 1);
 }
 
-/* The kinds of which *chars characters may follow each other. */
-static uint64_t chain_find(hn_automaton *a, int32_t state, int *chars) {
-    uint64_t kinds = 0;
+/* The kinds all of whose characters lead nowhere. */
+static uint64_t kinds_dead(hn_automaton *a, int32_t state) {
+    uint64_t not = 0;
+    for (unsigned c = 0; c < 128; c++)
+        if (hn_automaton_byte(a, state, (unsigned char)c) >= 0) not |= HN_KIND(hn_kind_of((unsigned char)c));
+    for (unsigned c = 0xC2; c <= 0xF4; c++)
+        if (hn_automaton_byte(a, state, (unsigned char)c) >= 0) not |= HN_KIND(HN_KIND_WIDE);
+    return ~not & (HN_KIND(HN_KINDS) - 1);
+}
+
+/* Kinds of which so many characters may follow each other; exact: and no more. */
+typedef struct chain {
+    uint64_t kinds;
+    int chars;
+    bool exact;
+} chain;
+
+static chain chain_find(hn_automaton *a, int32_t state) {
+    chain c = {0};
     int32_t to;
-    *chars = 0;
     for (int n = 1; n <= MAX_CHAIN; n++, state = to) {
         const uint64_t step = kinds_to(a, state, &to);
-        if (!step || (n > 1 && !(kinds & step & HN_KIND(HN_KIND_SPACE)) && (kinds & HN_KIND(HN_KIND_SPACE)))) break;
-        kinds = n == 1 ? step : kinds & step;
-        *chars = n;
+        if (!step || (n > 1 && (c.kinds & ~step))) {
+            c.exact = n > 1 && (c.kinds & ~kinds_dead(a, state)) == 0;
+            break;
+        }
+        c.kinds = step;
+        c.chars = n;
         if (to == state) {
-            *chars = ENDLESS;
+            c.chars = ENDLESS;
             break;
         }
     }
-    return kinds;
-}
-
-static const hn_vocab_rest *rest_of(hn_matcher *m, uint64_t kinds, int chars) {
-    for (size_t i = 0; i < m->n_rests; i++)
-        if (m->rests[i].kinds == kinds && m->rests[i].chars == chars) return &m->rests[i];
-    if (m->n_rests == HN_RESTS) hn_vocab_rest_fini(&m->rests[--m->n_rests]);
-    hn_vocab_rest *r = &m->rests[m->n_rests];
-    if (hn_vocab_rest_find(r, m->vocab, kinds, chars, NULL) != HUNCH_OK) return NULL;
-    m->n_rests++;
-    return r;
+    return c;
 }
 
 /* ---- the walk ---- */
@@ -89,7 +97,31 @@ static inline void set_bit(uint64_t *bits, int32_t id) {
     bits[id / 64] |= (uint64_t)1 << id % 64;
 }
 
-/* False: the automaton is full. */
+/* Tokens are in the order of the nodes: those below a node are a range. */
+static void set_below(const hn_vocab_trie *v, size_t node, int chars, uint64_t *bits) {
+    const uint32_t next = v->nodes[node].skip;
+    const size_t end = next < v->n_nodes ? v->nodes[next].token : v->n_tokens;
+    for (size_t k = v->nodes[node].token; k < end; k++)
+        if (v->chars[k] <= chars) set_bit(bits, v->tokens[k]);
+}
+
+/* The kinds of characters that stay in a state: found when walks have come to it often. */
+static uint64_t loop_kinds(hn_matcher *m, int32_t state) {
+    int32_t to;
+    if ((size_t)state >= m->cap_loops) {
+        const size_t before = m->cap_loops;
+        if (!hn_grow((void **)&m->loops, &m->cap_loops, (size_t)state + 1, sizeof *m->loops)) return 0;
+        memset(m->loops + before, 0, (m->cap_loops - before) * sizeof *m->loops);
+    }
+    hn_state_loop *l = &m->loops[state];
+    if (l->visits == OFTEN) return l->kinds;
+    if (++l->visits < OFTEN) return 0;
+    const uint64_t kinds = kinds_to(m->states, state, &to);
+    l->kinds = to == state ? kinds : 0;
+    return l->kinds;
+}
+
+/* A walk of some nodes, each step by the automaton. False: it is full. */
 static bool walk(hn_matcher *m, int32_t state, const hn_trie_node *nodes, size_t n, uint64_t *bits) {
     hn_automaton *a = m->states;
     int32_t *at = m->walk;
@@ -109,15 +141,43 @@ static bool walk(hn_matcher *m, int32_t state, const hn_trie_node *nodes, size_t
     return true;
 }
 
+/* A walk of all nodes without those whose tokens are known: by the chain from the first state, or as all their characters stay in one. */
+static bool walk_all(hn_matcher *m, int32_t state, const chain *c, uint64_t *bits) {
+    const hn_vocab_trie *v = m->vocab;
+    const int all = c->exact ? ENDLESS : c->chars;
+    int32_t *at = m->walk;
+    uint64_t *stay = m->stay;
+    at[0] = state;
+    stay[0] = 0;
+    for (size_t i = 0; i < v->n_nodes;) {
+        const hn_trie_node *x = &v->nodes[i];
+        const bool chained = hn_vocab_covered(v, i, c->kinds, all);
+        if (chained || (v->below[i] & ~stay[x->depth]) == 0) {
+            set_below(v, i, chained ? c->chars : ENDLESS, bits);
+            i = x->skip;
+            continue;
+        }
+        const int32_t to = hn_automaton_byte(m->states, at[x->depth], x->byte);
+        if (to < 0) {
+            if (to == HN_STATE_FULL) return false;
+            i = x->skip;
+            continue;
+        }
+        at[x->depth + 1] = to;
+        stay[x->depth + 1] = x->skip > i + 1 ? loop_kinds(m, to) : 0;
+        for (uint32_t k = 0; k < x->n_tokens; k++) set_bit(bits, v->tokens[x->token + k]);
+        i++;
+    }
+    return !m->states->full;
+}
+
 static bool text_tokens(hn_matcher *m, int32_t state, uint64_t *bits) {
-    const size_t words = ((size_t)m->vocab->vocab + 63) / 64;
-    int chars;
-    const uint64_t kinds = chain_find(m->states, state, &chars);
-    const hn_vocab_rest *rest = chars ? rest_of(m, kinds, chars) : NULL;
+    const hn_vocab_trie *v = m->vocab;
+    const chain c = chain_find(m->states, state);
     if (m->states->full) return false;
-    if (!rest) return walk(m, state, m->vocab->nodes, m->vocab->n_nodes, bits);
-    for (size_t i = 0; i < words; i++) bits[i] |= rest->mask[i];
-    return walk(m, state, rest->nodes, rest->n_nodes, bits);
+    if (c.chars != ENDLESS || (HN_KINDS_IN_STRING & ~c.kinds)) return walk_all(m, state, &c, bits);
+    memcpy(bits, v->in_string, ((size_t)v->vocab + 63) / 64 * sizeof *bits);
+    return walk(m, state, v->beside, v->n_beside, bits);
 }
 
 static void control_tokens(hn_matcher *m, int32_t state, uint64_t *bits) {

@@ -8,7 +8,7 @@
 #include "grammar/keys_seen.h"
 #include "grammar/vocab_trie.h"
 
-enum { HN_MASK_BYTES = 24 << 20 /* of masks that are kept */, HN_MASKS_LEAST = 16, HN_RESTS = 16 };
+enum { HN_MASK_BYTES = 24 << 20 /* of masks that are kept */, HN_MASKS_LEAST = 16 };
 
 typedef struct hn_kept_mask {
     int32_t state; /* of the automaton; -1: none */
@@ -21,6 +21,11 @@ typedef struct hn_kept_mask {
 typedef struct hn_joint {
     int32_t state, keys;
 } hn_joint;
+
+typedef struct hn_state_loop {
+    uint64_t kinds;
+    uint32_t visits;
+} hn_state_loop;
 
 struct hn_matcher {
     pthread_mutex_t lock;
@@ -35,13 +40,14 @@ struct hn_matcher {
     uint8_t *is_control;  /* [names of the grammar] */
     int32_t *control_of;  /* [names] their ids, -1: text */
     hn_automaton *states;
-    int32_t *walk; /* [longest token + 1] the states on a walk's path */
+    int32_t *walk;  /* [longest token + 1] the states on a walk's path, */
+    uint64_t *stay; /* and the kinds of characters that stay in each */
+    hn_state_loop *loops; /* by the automaton's states */
+    size_t cap_loops;
     hn_kept_mask *masks;
     size_t n_masks, hand;
     int32_t *mask_of; /* [states of the automaton] which mask, and one; 0: none */
     size_t cap_mask_of;
-    hn_vocab_rest rests[HN_RESTS];
-    size_t n_rests;
 };
 
 /* The bits of an automaton's state, until the next call; *count: how many. NULL: HN_MATCH_FULL. */

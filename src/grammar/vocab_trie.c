@@ -146,6 +146,42 @@ static bool build(hn_vocab_trie *v, entry *e, growth *at) {
     return sums_find(v);
 }
 
+/* ---- inside of JSON strings ---- */
+
+/* Copies the nodes that have other tokens at or below them. skip: of each node that is copied its place in the copy. */
+static size_t beside_copy(const hn_vocab_trie *v, hn_trie_node *to, uint32_t *path) {
+    size_t n = 0, depth = 0;
+    for (size_t i = 0; i < v->n_nodes;) {
+        const hn_trie_node *x = &v->nodes[i];
+        while (depth > x->depth) to[path[--depth]].skip = (uint32_t)n;
+        if (hn_vocab_covered(v, i, HN_KINDS_IN_STRING, UINT16_MAX)) {
+            i = x->skip;
+            continue;
+        }
+        path[depth++] = (uint32_t)n;
+        to[n++] = *x;
+        i++;
+    }
+    while (depth > 0) to[path[--depth]].skip = (uint32_t)n;
+    return n;
+}
+
+static bool strings_find(hn_vocab_trie *v) {
+    uint32_t *path = hn_alloc((size_t)(v->max_bytes + 1) * sizeof *path);
+    hn_trie_node *all = hn_alloc(v->n_nodes * sizeof *all);
+    v->in_string = hn_zalloc(((size_t)v->vocab + 63) / 64, sizeof *v->in_string);
+    if (path && all && v->in_string) {
+        v->n_beside = beside_copy(v, all, path);
+        v->beside = hn_alloc(v->n_beside * sizeof *v->beside);
+        if (v->beside && v->n_beside) memcpy(v->beside, all, v->n_beside * sizeof *v->beside);
+        for (size_t i = 0; i < v->n_tokens; i++)
+            if ((v->kinds[i] & ~HN_KINDS_IN_STRING) == 0) v->in_string[v->tokens[i] / 64] |= (uint64_t)1 << v->tokens[i] % 64;
+    }
+    hn_free(path);
+    hn_free(all);
+    return v->in_string && v->beside;
+}
+
 hunch_status hn_vocab_trie_open(hn_vocab_trie **out, const hn_tokenizer *t, int vocab, hunch_error *err) {
     *out = NULL;
     if (vocab < 1) return hn_fail(err, HUNCH_USAGE, "a vocabulary of %d tokens, expected 1 or more", vocab);
@@ -160,7 +196,7 @@ hunch_status hn_vocab_trie_open(hn_vocab_trie **out, const hn_tokenizer *t, int 
     v->chars = hn_alloc(n * sizeof *v->chars);
     entry *e = hn_alloc(n * sizeof *e);
     growth *at = hn_zalloc(1, sizeof *at);
-    const bool ok = v->tokens && v->ends && v->controls && v->kinds && v->chars && e && at && build(v, e, at);
+    const bool ok = v->tokens && v->ends && v->controls && v->kinds && v->chars && e && at && build(v, e, at) && strings_find(v);
     hn_free(e);
     hn_free(at);
     if (!ok) {
@@ -183,6 +219,8 @@ void hn_vocab_trie_close(hn_vocab_trie **out) {
     hn_free(v->ends);
     hn_free(v->controls);
     hn_free(v->quoted);
+    hn_free(v->in_string);
+    hn_free(v->beside);
     hn_free(v);
     *out = NULL;
 }
@@ -197,57 +235,3 @@ int32_t hn_vocab_control(const hn_vocab_trie *v, const char *name) {
     return -1;
 }
 
-/* ---- the rest beside tokens of some kinds ---- */
-
-static bool covered(const hn_vocab_rest *r, uint64_t kinds, int chars) {
-    return (kinds & ~r->kinds) == 0 && chars <= r->chars;
-}
-
-/* Copies the nodes that have other tokens at or below them. skip: of each node that is copied its place in the copy. */
-static size_t rest_copy(const hn_vocab_rest *r, const hn_vocab_trie *v, hn_trie_node *to, uint32_t *path) {
-    size_t n = 0, depth = 0;
-    for (size_t i = 0; i < v->n_nodes;) {
-        const hn_trie_node *x = &v->nodes[i];
-        while (depth > x->depth) to[path[--depth]].skip = (uint32_t)n;
-        if (covered(r, v->below[i], v->widest[i])) {
-            i = x->skip;
-            continue;
-        }
-        path[depth++] = (uint32_t)n;
-        to[n++] = *x;
-        i++;
-    }
-    while (depth > 0) to[path[--depth]].skip = (uint32_t)n;
-    return n;
-}
-
-static bool rest_nodes(hn_vocab_rest *r, const hn_vocab_trie *v) {
-    uint32_t *path = hn_alloc((size_t)(v->max_bytes + 1) * sizeof *path);
-    hn_trie_node *all = hn_alloc(v->n_nodes * sizeof *all);
-    if (path && all) {
-        r->n_nodes = rest_copy(r, v, all, path);
-        r->nodes = hn_alloc(r->n_nodes * sizeof *r->nodes);
-        if (r->nodes) memcpy(r->nodes, all, r->n_nodes * sizeof *r->nodes);
-    }
-    hn_free(path);
-    hn_free(all);
-    return r->nodes != NULL;
-}
-
-hunch_status hn_vocab_rest_find(hn_vocab_rest *r, const hn_vocab_trie *v, uint64_t kinds, int chars, hunch_error *err) {
-    const size_t words = ((size_t)v->vocab + 63) / 64;
-    *r = (hn_vocab_rest){.kinds = kinds, .chars = chars, .mask = hn_zalloc(words, sizeof *r->mask)};
-    if (!r->mask || !rest_nodes(r, v)) {
-        hn_vocab_rest_fini(r);
-        return hn_fail_memory(err, "a mask of tokens", words * sizeof *r->mask);
-    }
-    for (size_t i = 0; i < v->n_tokens; i++)
-        if (covered(r, v->kinds[i], v->chars[i])) r->mask[v->tokens[i] / 64] |= (uint64_t)1 << v->tokens[i] % 64;
-    return HUNCH_OK;
-}
-
-void hn_vocab_rest_fini(hn_vocab_rest *r) {
-    hn_free(r->mask);
-    hn_free(r->nodes);
-    *r = (hn_vocab_rest){0};
-}

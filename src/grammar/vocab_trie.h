@@ -3,7 +3,7 @@
  * loop over an array; control and end tokens are lists beside it. Opened and closed by matcher.h.
  *
  * Tokens know which kinds of characters they have. A state in which all characters of some kinds lead to one and the same state, as
- * inside a string, allows all tokens of these kinds together, and only the others are walked: hn_vocab_rest.
+ * inside a string, allows all tokens of these kinds together, and only the others are walked.
  */
 #ifndef HN_VOCAB_TRIE_H
 #define HN_VOCAB_TRIE_H
@@ -21,6 +21,10 @@ typedef struct hn_trie_node {
 enum { HN_KIND_LOWER, HN_KIND_UPPER, HN_KIND_DIGIT, HN_KIND_SPACE, HN_KIND_MARKS, HN_KIND_TAB = HN_KIND_MARKS + 32, HN_KIND_LINE,
        HN_KIND_RETURN, HN_KIND_CONTROL, HN_KIND_DELETE, HN_KIND_WIDE /* above ASCII */, HN_KINDS, HN_KIND_BROKEN = 63 /* not UTF-8 */ };
 #define HN_KIND(k) ((uint64_t)1 << (k))
+/* Characters that are themselves in JSON strings: all but control characters, the quote and the backslash. */
+#define HN_KINDS_IN_STRING                                                                                         \
+    ((HN_KIND(HN_KINDS) - 1) & ~(HN_KIND(HN_KIND_MARKS + 1) | HN_KIND(HN_KIND_MARKS + 23) | HN_KIND(HN_KIND_TAB) | \
+                                 HN_KIND(HN_KIND_LINE) | HN_KIND(HN_KIND_RETURN) | HN_KIND(HN_KIND_CONTROL)))
 
 struct hn_vocab_trie {
     const hn_tokenizer *tokenizer;
@@ -35,6 +39,9 @@ struct hn_vocab_trie {
     uint16_t *chars; /* and their characters */
     int32_t *ends, *controls; /* controls: that end nothing */
     size_t n_ends, n_controls;
+    uint64_t *in_string;        /* the mask of tokens of HN_KINDS_IN_STRING; */
+    hn_trie_node *beside;       /* the nodes that have others at or below them, as a trie of their own */
+    size_t n_beside;
     int32_t *quoted; /* tokens with quotes, the first n_quoted_twice with more than one */
     size_t n_quoted, n_quoted_twice;
 };
@@ -44,15 +51,8 @@ int hn_kind_of(unsigned char c);
 /* Its id, -1: no control token (that ends nothing) has the name. */
 int32_t hn_vocab_control(const hn_vocab_trie *v, const char *name);
 
-/* What is left for a walk where all tokens of these kinds with at most `chars` characters are allowed. */
-typedef struct hn_vocab_rest {
-    uint64_t kinds;
-    int chars;
-    uint64_t *mask; /* of these tokens */
-    hn_trie_node *nodes;
-    size_t n_nodes;
-} hn_vocab_rest;
-
-hunch_status hn_vocab_rest_find(hn_vocab_rest *r, const hn_vocab_trie *v, uint64_t kinds, int chars, hunch_error *err);
-void hn_vocab_rest_fini(hn_vocab_rest *r);
+/* Whether all tokens at a node and below it are of these kinds, with at most `chars` characters. */
+static inline bool hn_vocab_covered(const hn_vocab_trie *v, size_t node, uint64_t kinds, int chars) {
+    return (v->below[node] & ~kinds) == 0 && v->widest[node] <= chars;
+}
 #endif
