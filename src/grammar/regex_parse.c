@@ -212,7 +212,7 @@ static int32_t class_put(reader *x, hn_ranges *set, bool ok, bool negated) {
     if (ok && negated && !hn_ranges_invert(set)) ok = no_memory(x->r) >= 0;
     if (ok) return hn_regex_set(x->r, set);
     hn_ranges_fini(set);
-    return -1;
+    return no_memory(x->r); /* unless there is a failure already */
 }
 
 static int32_t class_of(reader *x) {
