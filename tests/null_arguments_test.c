@@ -193,6 +193,11 @@ static void files_and_texts(hunch_model *m) {
     REFUSED(hunch_chat_tokens, messages, m, NULL, 1, &ids, &n, why);
     REFUSED(hunch_chat_tokens, ids, m, &message, 1, NULL, &n, why);
     REFUSED(hunch_chat_tokens, n_ids, m, &message, 1, &ids, NULL, why);
+    hunch_grammar *grammar = NULL;
+    REFUSED(hunch_grammar_open, out, NULL, m, HUNCH_GRAMMAR_REGEX, "a", 1, HUNCH_GRAMMAR_AT_ONCE, why);
+    REFUSED(hunch_grammar_open, m, &grammar, NULL, HUNCH_GRAMMAR_REGEX, "a", 1, HUNCH_GRAMMAR_AT_ONCE, why);
+    REFUSED(hunch_grammar_open, text, &grammar, m, HUNCH_GRAMMAR_REGEX, NULL, 1, HUNCH_GRAMMAR_AT_ONCE, why);
+    hunch_grammar_close(NULL), seen("hunch_grammar_close", "g");
     REFUSED(hunch_template_render, template_text, NULL, "{}", NULL, &text, &n, why);
     REFUSED(hunch_template_render, vars_json, "a", NULL, NULL, &text, &n, why);
     REFUSED(hunch_template_render, text, "a", "{}", NULL, NULL, &n, why);

@@ -289,6 +289,31 @@ void hunch_calls_get(const hunch_calls *c, hunch_answer *out); /* valid until th
 hunch_status hunch_template_render(const char *template_text, const char *vars_json, const char *now, char **text,
                                    size_t *len, hunch_error *err);
 
+/* ---- grammars: what an answer must look like ---------------------------------------------------------------------- */
+
+/* A grammar, compiled for a model's vocabulary. Requests refer to it, and it lives as long as a session uses it. Any thread; a model keeps
+ * the newest, so that the same source is compiled once. docs/structured.md says what each kind honours: what it cannot honour is refused by
+ * name, never ignored. */
+typedef struct hunch_grammar hunch_grammar;
+typedef enum hunch_grammar_kind {
+    HUNCH_GRAMMAR_JSON_SCHEMA, /* JSON that a schema (2020-12, a subset) validates */
+    HUNCH_GRAMMAR_JSON_OBJECT, /* any JSON object; no text */
+    HUNCH_GRAMMAR_REGEX,       /* the whole answer matches: ECMA-262 without look-around and back-references */
+    HUNCH_GRAMMAR_GBNF         /* llama.cpp's, from its rule `root` on */
+} hunch_grammar_kind;
+/* Where in the answer the grammar begins. */
+typedef enum hunch_grammar_start {
+    HUNCH_GRAMMAR_AT_ONCE,        /* an answer without thinking: of raw text, or of a template that has none */
+    HUNCH_GRAMMAR_AFTER_THINKING, /* the answer may think first, between the template's marks or in channels, if it has any */
+    HUNCH_GRAMMAR_IN_THINKING     /* the prompt ends inside thinking (hunch_prompt_thinks): it begins behind its end */
+} hunch_grammar_start;
+/* Errors: HUNCH_USAGE (no tokenizer; text is not of its kind, or asks for what cannot be honoured, which is named with its place),
+ * HUNCH_NO_MEMORY. */
+hunch_status hunch_grammar_open(hunch_grammar **out, const hunch_model *m, hunch_grammar_kind kind, const char *text, size_t len,
+                                hunch_grammar_start start, hunch_error *err);
+/* Sessions that use it go on. To be closed before its model is. */
+void hunch_grammar_close(hunch_grammar **g);
+
 /* ---- engine ------------------------------------------------------------------------------------------------ */
 
 /* Which lossless rule accepts drafted tokens. All but greedy and match fix the distribution of the text for a seed, not the text.
@@ -478,6 +503,9 @@ typedef struct hunch_request {
                                   in eight goes to the text that waited longest, so that none waits for ever. 0 */
     double deadline_s;         /* seconds after hunch_session_open at which it ends (HUNCH_FINISH_DEADLINE) with what it has then,
                                   waiting or running; looked at when a round begins. 0: never */
+    hunch_grammar *grammar;    /* of this model, that the answer obeys: tokens that cannot continue it have probability 0, and it ends
+                                  where it is complete, by an end-of-sequence token (with ignore_eos, too). A limit (max_tokens, the
+                                  context, a stop string) may end it earlier. NULL: the answer is free */
     const hunch_token *prediction; /* a text that the answer is expected to resemble, for `prediction` drafters; copied */
     size_t n_prediction;
     bool logprobs;             /* keep the log-probability of every emitted token */

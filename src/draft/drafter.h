@@ -151,6 +151,8 @@ typedef struct hn_needs {      /* what open requests from the engine */
     bool has_dist;              /* its candidates can carry q */
     bool branches;             /* its trees may have several candidates at a row */
     bool stays;                /* its trees may have candidates that stay (hn_candidate), so it has a share of a round's rows */
+    bool for_grammar;          /* it drafts for texts with a grammar alone, and leaves them to the others where the rule takes no drafter
+                                  beside one with a distribution (hn_rule_check) */
     bool is_tree;              /* a tree was requested, even if it may be one path: hunch_draft shows it as one */
     hn_draft_cost cost;        /* of all levels, or of each */
     hn_cache_group group[HN_MAX_DRAFT_GROUPS]; /* rows of its own in the pool (model_id and page_rows are set by the engine) */
@@ -254,7 +256,7 @@ void hn_drafter_close(hn_drafter *d); /* zeroed drafter is fine */
 
 /* The list of kinds, in the order in which messages name them. KIND(NAME) is hn_drafter_NAME, which drafter_NAME.c defines. */
 #define HN_DRAFTER_KINDS(KIND)                                                                                                        \
-    KIND(ngram) KIND(cache) KIND(suffix) KIND(prediction) KIND(recycle) KIND(lookahead) KIND(model)                                    \
+    KIND(ngram) KIND(cache) KIND(suffix) KIND(prediction) KIND(grammar) KIND(recycle) KIND(lookahead) KIND(model)                      \
     KIND(eagle) KIND(hass) KIND(eagle3) KIND(peagle) KIND(mtp) KIND(medusa) KIND(hydra) KIND(mlp) KIND(meta_mtp) KIND(dart)            \
     KIND(dflash) KIND(dspark) KIND(falcon) KIND(assistant) KIND(forced)
 #define HN_DRAFTER_DECLARED(NAME) extern const hn_drafter_kind hn_drafter_##NAME;

@@ -69,7 +69,7 @@ static void test_refused(void **state) {
     expect_usage("", "no kind");
     expect_usage(",depth=3", "no kind");
     expect_usage("NGRAM", "no kind");
-    expect_usage("eagle9", "ngram, cache, suffix, prediction, recycle, lookahead, model, eagle");
+    expect_usage("eagle9", "ngram, cache, suffix, prediction, grammar, recycle, lookahead, model, eagle");
     expect_usage("ngram:", "no path after");
     expect_usage("ngram:x", "takes no path");
     expect_usage("forced:x", "takes no path");

@@ -12,6 +12,7 @@
 #include "base/least.h"
 #include "engine/engine.h"
 #include "plan/tree_rows.h"
+#include "sample/constraint.h"
 
 /* The sessions whose trees are made. */
 typedef struct drafting {
@@ -32,8 +33,18 @@ static int depth_limit(const drafting *g, int i) {
     return (int)(d < most ? d : most);
 }
 
+/* The drafters that may propose for a text: bits of their indices. */
+static uint32_t drafters_of(const drafting *g, int i) {
+    const hn_session_request *r = &g->s[i]->request;
+    uint32_t all = r->drafters;
+    for (int d = 0; d < g->e->n_drafters; d++)
+        if (g->e->drafter[d].needs.for_grammar && (!r->grammar || hn_gives_way(g->e, &g->e->drafter[d], r->rule)))
+            all &= ~((uint32_t)1 << d);
+    return all;
+}
+
 static bool may_propose(const drafting *g, int i, int drafter) {
-    return g->s[i]->request.drafters >> drafter & 1;
+    return drafters_of(g, i) >> drafter & 1;
 }
 
 /* The texts for which a drafter may propose. */
@@ -172,7 +183,7 @@ static void draft_controlled(drafting *g) {
     for (int i = 0; i < g->n; i++) {
         const int id = g->s[i]->id, rows = hn_cache_committed(e->cache, id, 0);
         plan[i] = (hn_plan_seq){id, rows, &g->s[i]->round.tree, depth_limit(g, i), hn_reads(e, rows),
-                                ~g->s[i]->request.drafters};
+                                ~drafters_of(g, i)};
         by_history |= hn_rule_wants_dist(g->s[i]->request.rule);
     }
     for (int k = 0; k < e->n_drafters; k++) behind[k] = rows_behind(g, k);
@@ -199,12 +210,20 @@ static int rows_of_round(int n) {
     return n <= HN_TREE_ROWS / 2 ? HN_TREE_ROWS : n + HN_TREE_ROWS;
 }
 
+/* The root alone: the newest token, whose text may have a grammar. */
+static void tree_start(hunch_session *s) {
+    hn_tree *t = &s->round.tree;
+    hn_tree_reset(t, s->text.token[s->text.n - 1], hn_least(HN_TREE_ROWS, 1 + s->request.draft_rows));
+    if (!hn_sampler_matcher(&s->sampler)) return;
+    const hn_history h = {s->text.token, (int)s->text.n, (int)s->text.n_prompt, NULL, 0};
+    hn_tree_constrain(t, hn_sampler_matcher(&s->sampler), hn_sampler_state(&s->sampler, &h));
+}
+
 void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n, const hn_cost_work *beside, const hn_draft_probe *probe) {
     drafting g = {.e = e, .s = s, .n = n, .rows = rows_of_round(n), .beside = beside ? *beside : (hn_cost_work){0}, .probe = probe,
                   .out = e->list.out};
     const double start = hn_now(), before = draft_passes(e);
-    for (int i = 0; i < n; i++)
-        hn_tree_reset(&s[i]->round.tree, s[i]->text.token[s[i]->text.n - 1], hn_least(HN_TREE_ROWS, 1 + s[i]->request.draft_rows));
+    for (int i = 0; i < n; i++) tree_start(s[i]);
     if (e->n_drafters == 0) return;
     memset(g.out, 0, (size_t)n * sizeof *g.out);
     if (e->controller)

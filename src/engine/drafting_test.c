@@ -61,7 +61,7 @@ static rounds run(const char *draft, int index, int sessions) {
 
 static void test_slow_and_wrong_is_seldom_called(void **state) {
     (void)state;
-    const rounds k = run("auto+forced,accept=0,depth=8,cost_us=4000", 2, 1);
+    const rounds k = run("auto+forced,accept=0,depth=8,cost_us=4000", 3, 1);
     assert_true(k.n > TOKENS / 4);
     if (k.slow == 0 || k.slow > k.n / 10) fail_msg("asked in %d of %d rounds", k.slow, k.n);
     if (k.shown < k.n / 2) fail_msg("shown in %d of %d rounds", k.shown, k.n);
@@ -69,7 +69,7 @@ static void test_slow_and_wrong_is_seldom_called(void **state) {
 
 static void test_slow_and_wrong_for_several(void **state) {
     (void)state;
-    const rounds k = run("auto+forced,accept=0.1,depth=8,cost_us=4000", 2, 4);
+    const rounds k = run("auto+forced,accept=0.1,depth=8,cost_us=4000", 3, 4);
     assert_true(k.n > TOKENS / 4);
     if (k.slow == 0 || k.slow > k.n / 10) fail_msg("asked in %d of %d rounds", k.slow, k.n);
 }

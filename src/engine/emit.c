@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "engine/engine.h"
 #include "engine/repeats.h"
+#include "sample/constraint.h"
 
 /* First occurrence of a stop string (*which) that ends in the text's new end, or -1. */
 static long find_stop(const hn_session_text *t, const hn_session_request *r, size_t old_len, int *which) {
@@ -63,6 +64,14 @@ static hunch_status emit_reserve(hn_session_text *t, const hn_session_request *r
     return HUNCH_OK;
 }
 
+/* Whether nothing may follow by the text's grammar, in a vocabulary without a token that ends texts. */
+static bool is_complete(hunch_session *s) {
+    const hn_session_text *t = &s->text;
+    if (!s->request.grammar || hn_grammar_has_end(s->request.grammar)) return false;
+    const hn_history h = {t->token, (int)t->n, (int)t->n_prompt, NULL, 0};
+    return hn_sampler_is_complete(&s->sampler, &h);
+}
+
 hunch_status hn_session_emit(hunch_session *s, int32_t token, int drafter, const float *logits, bool *ended,
                              hunch_error *err) {
     const hn_tokenizer *tokenizer = s->engine->model->tokenizer;
@@ -79,13 +88,13 @@ hunch_status hn_session_emit(hunch_session *s, int32_t token, int drafter, const
     if (r->n_top) hn_logprob_top(logits, vocab, t->top + n * (size_t)r->n_top, r->n_top);
     if (r->on_logits) r->on_logits(r->on_logits_user, n, logits, vocab);
     const bool may_end = n >= r->min_new;
-    bool stopped = may_end && hn_request_ends(s, token);
+    bool stopped = (may_end || r->grammar) && hn_request_ends(s, token); /* a grammar allows an end where nothing else may follow */
     if (stopped) s->stats.stop_token = token;
     if (tokenizer && !stopped) {
         st = emit_text(s, token, may_end, &stopped, err);
         if (st) return st;
     }
-    if (stopped)
+    if (stopped || is_complete(s))
         hn_session_finish(s, HUNCH_FINISH_STOP);
     else if (may_end && r->loop_tokens && hn_repeats(t->token + t->n_prompt, n + 1, r->loop_tokens, HN_LOOP_TIMES))
         hn_session_finish(s, HUNCH_FINISH_LOOP);

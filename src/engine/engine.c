@@ -46,16 +46,25 @@ static hunch_status check_options(const hunch_engine_options *o, const hunch_mod
 
 /* ---- drafters ----------------------------------------------------------------------------------------------------------- */
 
+bool hn_gives_way(const hunch_engine *e, const hn_drafter *d, hn_rule rule) {
+    bool any_dist = false;
+    for (int i = 0; i < e->n_drafters; i++) any_dist |= e->drafter[i].needs.has_dist;
+    return d->needs.for_grammar && any_dist && hn_rule_wants_dist(rule);
+}
+
 /* A rule that does not fit the drafters' trees is refused at opening, not in the middle of a text. */
 static hunch_status check_rule(const hunch_engine *e, hunch_error *err) {
     const hunch_sampling warm = {.temperature = 1, .top_p = 1};
     hn_rule_drafter d[HN_MAX_MODELS];
     hn_rule rule = HN_RULE_GREEDY;
-    for (int i = 0; i < e->n_drafters; i++)
-        d[i] = (hn_rule_drafter){e->drafter[i].name, e->drafter[i].needs.has_dist, e->drafter[i].needs.branches};
     hunch_status st = HUNCH_OK;
     if (e->verify != HUNCH_VERIFY_GREEDY) st = hn_rule_choose(e->verify, &e->lossy, &warm, &rule, err);
-    return st ? st : hn_rule_check(rule, d, e->n_drafters, err);
+    int n = 0;
+    for (int i = 0; !st && i < e->n_drafters; i++) {
+        const hn_drafter *o = &e->drafter[i];
+        if (!hn_gives_way(e, o, rule)) d[n++] = (hn_rule_drafter){o->name, o->needs.has_dist, o->needs.branches};
+    }
+    return st ? st : hn_rule_check(rule, d, n, err);
 }
 
 /* The features that the drafters and pooled states need, together. */

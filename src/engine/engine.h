@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine.h - the structs behind the three public handles. Files: model_api.c (load, text), chat_api.c (conversations), answer_parts.c
  * (what of an answer is thinking), engine.c (open and close), open_drafters.c (its drafters), oracle.c (what those of tests know),
- * request.c (what a session was asked for), session.c (its life, from open to close), scheduler.c (which sessions have a place),
- * shared_rows.c (rows that texts share), emit.c (what is emitted, and when a text ends), prompt_rows.c (values of a prompt's rows),
- * engine_stats.c (an engine's numbers), text_lists.c (memory of a round's lists), repeats.c (answers that repeat themselves), drafting.c
- * (the trees of a round), round.c (the one round of all sessions), internal_rows.c (a sequence that is no session's), stream.c
- * (on_output), draft_api.c (hunch_draft), inspect_api.c (evaluate, inspect, convert), measure_api.c (times of passes, limits of the
- * machine), check_api.c and its parts (head_check.h: whether a draft head fits and drafts well), curves.c (measured costs between
- * processes). */
+ * request.c (what a session was asked for), grammar_api.c (what its answer obeys), session.c (its life, from open to close), scheduler.c
+ * (which sessions have a place), shared_rows.c (rows that texts share), emit.c (what is emitted, and when a text ends), prompt_rows.c
+ * (values of a prompt's rows), engine_stats.c (an engine's numbers), text_lists.c (memory of a round's lists), repeats.c (answers that
+ * repeat themselves), drafting.c (the trees of a round), round.c (the one round of all sessions), internal_rows.c (a sequence that is no
+ * session's), stream.c (on_output), draft_api.c (hunch_draft), inspect_api.c (evaluate, inspect, convert), measure_api.c (times of passes,
+ * limits of the machine), check_api.c and its parts (head_check.h: whether a draft head fits and drafts well), curves.c (measured costs
+ * between processes). */
 #ifndef HN_ENGINE_H
 #define HN_ENGINE_H
 #include "base/clock.h"
 #include "base/name_list.h"
 #include "cache/cache.h"
 #include "draft/drafter.h"
+#include "grammar/matcher.h"
 #include "model/kv_groups.h"
 #include "model/model.h"
 #include "model/pass.h"
@@ -32,9 +33,11 @@ struct hunch_model {
     hn_template *chat_tools;   /* for conversations with tools; NULL: chat */
     char *chat_refused, *chat_tools_refused; /* why the file's templates are not used; NULL: they are, or there are none */
     const char *think_begin, *think_end; /* the template's marks around thinking */
+    bool may_think;      /* the template has such marks, or channels */
     bool think_channels; /* answers are messages whose headers name channels (answer_parts.c) */
     bool think_special;  /* the marks are special tokens */
     const hn_call_family *calls, *calls_tools; /* how the two templates write calls of tools; NULL: no known format, or no template */
+    struct hn_grammars *grammars; /* of its answers (grammar_api.c) */
     char *chat_bos, *chat_eos; /* names of those tokens for the template, "" if absent */
     int threads;
     double load_seconds;
@@ -129,6 +132,7 @@ typedef struct hn_session_request {
     int priority;
     double deadline;    /* by hn_now; 0: none */
     hunch_sampling sampling; /* without breakers */
+    hunch_grammar *grammar; /* used; NULL: none */
     hunch_bias *bias;   /* [sampling.n_bias], owned */
     char **breaker;     /* [n_breakers] of DRY, owned; NULL: the usual ones */
     int n_breakers;
@@ -205,6 +209,8 @@ struct hunch_session {
 
 /* ---- engine.c ---- */
 
+/* Whether a drafter leaves texts of this rule to the others (hn_needs.for_grammar). */
+bool hn_gives_way(const hunch_engine *e, const hn_drafter *d, hn_rule rule);
 /* HUNCH_USAGE inside a callback that is called during a round. */
 hunch_status hn_engine_check_idle(const hunch_engine *e, hunch_error *err);
 /* Around a call that runs passes and callbacks: between them sessions are held, and what callbacks ask for (cancel, close, forget)
@@ -224,6 +230,18 @@ hunch_status hn_fail_context(const hunch_engine *e, const char *what, size_t n, 
 
 /* Chooses the marks around thinking that a template has; NULL: the usual ones. */
 hunch_status hn_think_marks(hunch_model *m, const char *template_text, size_t len, hunch_error *err);
+
+/* ---- grammar_api.c ---- */
+
+hunch_status hn_grammars_open(hunch_model *m, hunch_error *err);
+void hn_grammars_close(hunch_model *m);
+/* A grammar's handle for a model. Takes the grammar, also on failure. */
+hunch_status hn_grammar_of(hunch_grammar **out, const hunch_model *m, hn_grammar **grammar, hunch_error *err);
+/* One more user, who closes it; NULL is fine. */
+hunch_grammar *hn_grammar_use(hunch_grammar *g);
+hn_matcher *hn_grammar_matcher(const hunch_grammar *g);
+bool hn_grammar_has_end(const hunch_grammar *g); /* the vocabulary has a token that ends texts */
+bool hn_grammar_fits(const hunch_grammar *g, const hunch_model *m); /* it was made for the model; NULL fits */
 
 /* ---- request.c ---- */
 

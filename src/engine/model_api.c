@@ -112,7 +112,8 @@ hunch_status hunch_model_open(hunch_model **out, const char *path, const hunch_m
     m->precision = o->precision;
     m->text_only = o->text_only;
     (void)hn_think_marks(m, NULL, 0, err); /* without a tokenizer it cannot fail */
-    st = hn_source_open(&src, path, err);
+    st = hn_grammars_open(m, err);
+    if (!st) st = hn_source_open(&src, path, err);
     if (!st && !m->text_only) st = hn_model_open(&m->target, src, &load, err);
     if (!st) st = open_text(m, src, err);
     if (!st && !m->text_only) note_unused(m, src);
@@ -136,6 +137,7 @@ void hunch_model_close(hunch_model **mp) {
     hunch_model *m = mp ? *mp : NULL;
     if (!m) return;
     *mp = NULL;
+    hn_grammars_close(m);
     hn_template_free(m->chat);
     hn_template_free(m->chat_tools);
     hn_tokenizer_close(&m->tokenizer);

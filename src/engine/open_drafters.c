@@ -119,7 +119,7 @@ static hunch_status open_own(hunch_engine *e, const hn_target_info *info, hunch_
 /* What `auto` opens: the model-free drafters, and the first head beside the model that fits it, else the one in its file. The controller
  * chooses among them. */
 static hunch_status open_by_itself(hunch_engine *e, const hn_target_info *info, hunch_error *err) {
-    static const char *const model_free[] = {"ngram", "suffix"};
+    static const char *const model_free[] = {"ngram", "suffix", "grammar"};
     hn_name_list heads = {0};
     bool open = false;
     hunch_status st = HUNCH_OK;

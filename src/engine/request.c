@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "engine/engine.h"
+#include "sample/constraint.h"
 
 void hunch_request_defaults(hunch_request *r, const hunch_model *m) {
     if (!r) return;
@@ -86,6 +87,8 @@ hunch_status hn_request_check(const hunch_engine *e, const hunch_request *r, hun
         return hn_fail(err, HUNCH_USAGE, "pooling is %d, expected one of enum hunch_pooling", (int)r->pooling);
     if (r->pooling != HUNCH_POOL_NONE && !e->pooling)
         return hn_fail(err, HUNCH_USAGE, "pooling: this engine was opened without hunch_engine_options.pooling");
+    if (!hn_grammar_fits(r->grammar, e->model))
+        return hn_fail(err, HUNCH_USAGE, "grammar: it was opened for another model, expected the engine's");
     if (r->n_prediction > MOST_PREDICTED)
         return hn_fail(err, HUNCH_USAGE, "prediction of %zu tokens, expected at most %d", r->n_prediction,
                        MOST_PREDICTED);
@@ -166,6 +169,7 @@ hunch_status hn_request_copy(hunch_session *s, const hunch_request *r, hunch_err
     s->request.salt = r->salt && *r->salt ? hn_keyed_hash(e->salt_key, r->salt, strlen(r->salt)) : 0;
     s->request.priority = r->priority;
     s->request.deadline = r->deadline_s > 0 ? hn_now() + r->deadline_s : 0;
+    s->request.grammar = hn_grammar_use(r->grammar);
     s->request.on_logits = r->on_logits;
     s->request.on_logits_user = r->on_logits_user;
     s->request.on_round = r->on_round;
@@ -198,6 +202,7 @@ void hn_request_fini(hn_session_request *r) {
     hn_free(r->bias);
     hn_free(r->oracle);
     hn_free(r->prediction);
+    hunch_grammar_close(&r->grammar);
 }
 
 /* ---- the sampler --------------------------------------------------------------------------------------------------------- */
@@ -225,7 +230,7 @@ bool hn_request_ends(const hunch_session *s, int32_t token) {
     const hn_tokenizer *t = s->engine->model->tokenizer;
     for (int i = 0; i < s->request.n_stop_tokens; i++)
         if (s->request.stop_token[i] == token) return true;
-    return t && !s->request.ignore_eos && hn_tokenizer_is_end(t, token);
+    return t && (s->request.grammar || !s->request.ignore_eos) && hn_tokenizer_is_end(t, token);
 }
 
 /* Until the text may end, the tokens that would end it have probability 0. */
@@ -248,6 +253,7 @@ hunch_status hn_request_sampler(hunch_session *s, hunch_error *err) {
     hunch_status st = hn_sampler_init(&s->sampler, &s->request.sampling, m->target.arch.vocab, err);
     if (!st) st = find_breakers(&s->sampler, &s->request, m->tokenizer, err);
     if (!st) st = forbid_ends(s, err);
+    if (!st && s->request.grammar) st = hn_sampler_constrain(&s->sampler, hn_grammar_matcher(s->request.grammar), err);
     if (st) hn_sampler_fini(&s->sampler);
     return st;
 }

@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "grammar/matcher_private.h"
 
-enum { ENDED = INT32_MAX /* the state after an end token */ };
 
 static bool names_find(hn_matcher *m) {
     const size_t n = m->grammar->n_names;
@@ -106,7 +105,7 @@ static int32_t step_token(hn_matcher *m, int32_t number, int32_t token) {
     const hn_tokenizer *t = m->vocab->tokenizer;
     size_t len = 0;
     if (token < 0 || token >= m->vocab->vocab || hn_tokenizer_is_padding(t, token)) return HN_MATCH_NO;
-    if (hn_tokenizer_is_end(t, token)) return m->states->states[hn_joint_of(m, number).state].final ? ENDED : HN_MATCH_NO;
+    if (hn_tokenizer_is_end(t, token)) return m->states->states[hn_joint_of(m, number).state].final ? HN_MATCH_ENDED : HN_MATCH_NO;
     if (hn_tokenizer_is_special(t, token)) return step_control(m, number, token);
     const char *bytes = hn_tokenizer_piece(t, token, &len);
     return len ? step_bytes(m, number, bytes, len) : HN_MATCH_NO;
@@ -114,7 +113,7 @@ static int32_t step_token(hn_matcher *m, int32_t number, int32_t token) {
 
 /* A state that a step may begin in. */
 static bool goes_on(int32_t state) {
-    return state >= 0 && state != ENDED;
+    return state >= 0 && state != HN_MATCH_ENDED;
 }
 
 int32_t hn_matcher_next(hn_matcher *m, int32_t state, int32_t token) {
@@ -134,7 +133,7 @@ int32_t hn_matcher_bytes(hn_matcher *m, int32_t state, const char *bytes, size_t
 }
 
 bool hn_matcher_is_final(hn_matcher *m, int32_t state) {
-    if (!goes_on(state)) return state == ENDED;
+    if (!goes_on(state)) return state == HN_MATCH_ENDED;
     pthread_mutex_lock(&m->lock);
     const bool final = m->states->states[hn_joint_of(m, state).state].final;
     pthread_mutex_unlock(&m->lock);

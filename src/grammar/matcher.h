@@ -12,7 +12,8 @@ hunch_status hn_vocab_trie_open(hn_vocab_trie **out, const hn_tokenizer *t, int 
 void hn_vocab_trie_close(hn_vocab_trie **v);
 
 typedef struct hn_matcher hn_matcher;
-enum { HN_MATCH_NO = -1,     /* not allowed */
+enum { HN_MATCH_ENDED = INT32_MAX, /* the state after an end token */
+       HN_MATCH_NO = -1,     /* not allowed */
        HN_MATCH_FULL = -2 }; /* no memory, or the matcher holds as many states as it may (hn_matcher_is_full): the text cannot go on */
 
 /* Takes the grammar, also on failure; the trie must live longer. */
@@ -22,7 +23,7 @@ void hn_matcher_close(hn_matcher **m);
 bool hn_matcher_is_full(hn_matcher *m);
 
 int32_t hn_matcher_start(hn_matcher *m);
-/* The state after one more token. End tokens (hn_tokenizer_is_end) are allowed at final states alone, and lead to HN_MATCH_END's state,
+/* The state after one more token. End tokens (hn_tokenizer_is_end) are allowed at final states alone, and lead to HN_MATCH_ENDED,
  * after which nothing is allowed. */
 int32_t hn_matcher_next(hn_matcher *m, int32_t state, int32_t token);
 int32_t hn_matcher_bytes(hn_matcher *m, int32_t state, const char *bytes, size_t len);

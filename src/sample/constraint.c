@@ -46,6 +46,21 @@ bool hn_sampler_is_stuck(const hn_sampler *s) {
     return s->constraint && s->constraint->stuck;
 }
 
+/* Whether nothing may follow: behind an end token, or in a vocabulary that has none. */
+static bool is_over(constraint *c, int32_t state) {
+    return state == HN_MATCH_ENDED ||
+           (state >= 0 && hn_matcher_is_final(c->matcher, state) && hn_matcher_mask(c->matcher, state, c->mask) == 0);
+}
+
+/* Behind the end a text stays there: rows of a tree are verified beyond it, though none of their tokens is emitted. */
+static int32_t step(constraint *c, int32_t state, int32_t token) {
+    if (state == HN_MATCH_ENDED) return state;
+    const int32_t next = hn_matcher_next(c->matcher, state, token);
+    if (next != HN_MATCH_NO || !hn_matcher_is_final(c->matcher, state)) return next;
+    c->masked = HN_MATCH_NO;
+    return is_over(c, state) ? HN_MATCH_ENDED : next;
+}
+
 static bool continues(const constraint *c, const int32_t *answer, int n) {
     return c->n <= n && (c->n == 0 || memcmp(c->answer, answer, (size_t)c->n * sizeof *answer) == 0);
 }
@@ -60,7 +75,7 @@ static int32_t committed_state(constraint *c, const hn_history *h) {
     }
     const bool kept = hn_grow((void **)&c->answer, &c->cap, (size_t)n, sizeof *c->answer);
     int32_t state = c->state;
-    for (int i = c->n; i < n && state >= 0; i++) state = hn_matcher_next(c->matcher, state, answer[i]);
+    for (int i = c->n; i < n && state >= 0; i++) state = step(c, state, answer[i]);
     if (!kept) return state;
     if (n > c->n) memcpy(c->answer + c->n, answer + c->n, (size_t)(n - c->n) * sizeof *answer);
     c->n = n;
@@ -70,15 +85,22 @@ static int32_t committed_state(constraint *c, const hn_history *h) {
 int32_t hn_sampler_state(hn_sampler *s, const hn_history *h) {
     constraint *c = s->constraint;
     int32_t state = committed_state(c, h);
-    for (int i = 0; i < h->n_path && state >= 0; i++) state = hn_matcher_next(c->matcher, state, h->path[i]);
+    for (int i = 0; i < h->n_path && state >= 0; i++) state = step(c, state, h->path[i]);
     return state;
+}
+
+bool hn_sampler_is_complete(hn_sampler *s, const hn_history *h) {
+    constraint *c = s->constraint;
+    c->masked = HN_MATCH_NO;
+    return is_over(c, hn_sampler_state(s, h));
 }
 
 int hn_constraint_find(hn_sampler *s, const hn_history *h) {
     constraint *c = s->constraint;
     const int32_t state = hn_sampler_state(s, h);
     if (state >= 0 && state == c->masked) return c->allowed;
-    const int n = state >= 0 ? hn_matcher_mask(c->matcher, state, c->mask) : state;
+    int n = state == HN_MATCH_ENDED ? s->vocab : state >= 0 ? hn_matcher_mask(c->matcher, state, c->mask) : state;
+    if (n == 0 && hn_matcher_is_final(c->matcher, state)) n = s->vocab; /* what is drawn behind the end is not emitted */
     c->stuck = n == HN_MATCH_FULL;
     c->allowed = n > 0 ? n : 0;
     c->masked = n >= 0 ? state : HN_MATCH_NO;

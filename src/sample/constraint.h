@@ -12,11 +12,14 @@ hunch_status hn_sampler_constrain(hn_sampler *s, hn_matcher *m, hunch_error *err
 hn_matcher *hn_sampler_matcher(const hn_sampler *s);
 /* The state after this history; negative: HN_MATCH_NO, HN_MATCH_FULL. Of a constrained sampler. */
 int32_t hn_sampler_state(hn_sampler *s, const hn_history *h);
+/* Whether the text is complete after this history, and nothing may follow. Of a constrained sampler. */
+bool hn_sampler_is_complete(hn_sampler *s, const hn_history *h);
 /* Its last distribution was empty because the matcher could not go on (HN_MATCH_FULL). */
 bool hn_sampler_is_stuck(const hn_sampler *s);
 
 void hn_constraint_fini(hn_sampler *s);
-/* Finds the tokens that are allowed after this history; returns how many are, at most s->vocab: then all are. */
+/* Finds the tokens that are allowed after this history; returns how many are, at most s->vocab: then all are, as they are behind a token
+ * that ends the text. */
 int hn_constraint_find(hn_sampler *s, const hn_history *h);
 /* Whether hn_constraint_find's last history allows the token. A sampler without a constraint allows all. */
 bool hn_constraint_allows(const hn_sampler *s, int32_t token);

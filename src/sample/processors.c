@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* processors.c - logit bias, penalties, DRY and forbidden tokens, and the grammar of the text before them: one copy of a row's logits, of
- * which only single tokens are changed. If only the best token is needed and the row's own is known and not changed, only the
- * changed logits are copied.
+ * which only single tokens are changed. If only the best token is needed and the row's own is known and not changed, only the changed
+ * logits are copied.
  *
  * The occurrences of the committed text are counted once: a call whose text begins with the text counted last adds the new
  * tokens, any other text is counted from scratch. A drafted path is added during one call and removed again, so rows share no

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* grammar_api.c - grammars of answers: compiled once for a model, and shared by the texts that obey them. A model keeps the newest ones, so
+ * a program that sends the same schema with every request compiles it once, and its masks stay known. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "engine/engine.h"
+#include "grammar/grammar_build.h"
+
+enum { KEPT = 32 };
+
+struct hunch_grammar {
+    hn_matcher *matcher;
+    const hunch_model *model;
+    bool has_end; /* its vocabulary has a token that ends texts */
+    atomic_int users;
+    /* what it was made of */
+    hunch_grammar_kind kind;
+    hunch_grammar_start start;
+    char *text;
+    size_t len;
+};
+
+/* A model's. */
+typedef struct hn_grammars {
+    pthread_mutex_t lock;
+    hn_vocab_trie *trie;       /* NULL until the first grammar */
+    hunch_grammar *kept[KEPT]; /* the newest first */
+} grammars;
+
+hunch_status hn_grammars_open(hunch_model *m, hunch_error *err) {
+    m->grammars = hn_zalloc(1, sizeof *m->grammars);
+    if (!m->grammars) return hn_fail_memory(err, "a model's grammars", sizeof *m->grammars);
+    pthread_mutex_init(&m->grammars->lock, NULL);
+    return HUNCH_OK;
+}
+
+void hn_grammars_close(hunch_model *m) {
+    grammars *g = m->grammars;
+    if (!g) return;
+    for (int i = 0; i < KEPT; i++) hunch_grammar_close(&g->kept[i]);
+    hn_vocab_trie_close(&g->trie);
+    pthread_mutex_destroy(&g->lock);
+    hn_free(g);
+    m->grammars = NULL;
+}
+
+/* ---- users -------------------------------------------------------------------------------------------------------------- */
+
+hunch_grammar *hn_grammar_use(hunch_grammar *g) {
+    if (g) atomic_fetch_add(&g->users, 1);
+    return g;
+}
+
+void hunch_grammar_close(hunch_grammar **gp) {
+    hunch_grammar *g = gp ? *gp : NULL;
+    if (!g) return;
+    *gp = NULL;
+    if (atomic_fetch_sub(&g->users, 1) > 1) return;
+    hn_matcher_close(&g->matcher);
+    hn_free(g->text);
+    hn_free(g);
+}
+
+hn_matcher *hn_grammar_matcher(const hunch_grammar *g) {
+    return g->matcher;
+}
+
+bool hn_grammar_has_end(const hunch_grammar *g) {
+    return g->has_end;
+}
+
+bool hn_grammar_fits(const hunch_grammar *g, const hunch_model *m) {
+    return !g || g->model == m;
+}
+
+/* ---- the thinking before an answer ---------------------------------------------------------------------------------------- */
+
+static hn_expr few_blanks(hn_builder *b) {
+    static const uint32_t blank[] = {'\t', '\n', '\r', '\r', ' ', ' '};
+    return hn_expr_repeat(b, hn_expr_class(b, blank, 3, false), 0, 4);
+}
+
+static hn_expr seq(hn_builder *b, const hn_expr *part, size_t n) {
+    return hn_expr_seq(b, part, n);
+}
+#define SEQ(b, ...) seq(b, (const hn_expr[]){__VA_ARGS__}, sizeof((const hn_expr[]){__VA_ARGS__}) / sizeof(hn_expr))
+
+static hn_expr maybe(hn_builder *b, hn_expr e) {
+    return hn_expr_repeat(b, e, 0, 1);
+}
+
+/* Messages of other channels, each with its header and end, then the header of the final one. */
+static hn_expr before_final(hn_builder *b) {
+    const hn_expr start = SEQ(b, hn_expr_special(b, "<|start|>"), hn_expr_text(b, "assistant"));
+    const hn_expr names[] = {hn_expr_text(b, "analysis"), hn_expr_text(b, "commentary")};
+    const hn_expr other = SEQ(b, hn_expr_special(b, "<|channel|>"), hn_expr_alt(b, names, 2), hn_expr_special(b, "<|message|>"),
+                              hn_expr_until(b, "<|end|>", false, false), start);
+    const hn_expr json = SEQ(b, maybe(b, hn_expr_text(b, " ")), hn_expr_special(b, "<|constrain|>"), hn_expr_text(b, "json"));
+    return SEQ(b, hn_expr_repeat(b, other, 0, -1), hn_expr_special(b, "<|channel|>"), hn_expr_text(b, "final"), maybe(b, json),
+               hn_expr_special(b, "<|message|>"));
+}
+
+static hn_expr after_thinking(hn_builder *b, const hunch_model *m, hunch_grammar_start start, hn_expr answer) {
+    if (start == HUNCH_GRAMMAR_AT_ONCE || !m->may_think) return answer;
+    if (m->think_channels) return SEQ(b, before_final(b), answer);
+    const hn_expr rest = SEQ(b, hn_expr_until(b, m->think_end, true, false), few_blanks(b));
+    if (start == HUNCH_GRAMMAR_IN_THINKING) return SEQ(b, rest, answer);
+    return SEQ(b, maybe(b, SEQ(b, few_blanks(b), hn_expr_special(b, m->think_begin), rest)), answer);
+}
+
+/* ---- opening -------------------------------------------------------------------------------------------------------------- */
+
+static hn_expr answer_of(hn_builder *b, hunch_grammar_kind kind, const char *text, size_t len) {
+    static const char object[] = "{\"type\":\"object\"}";
+    switch (kind) {
+    case HUNCH_GRAMMAR_JSON_SCHEMA: return hn_expr_json_schema(b, text, len, "");
+    case HUNCH_GRAMMAR_JSON_OBJECT: return hn_expr_json_schema(b, object, sizeof object - 1, "");
+    case HUNCH_GRAMMAR_REGEX: return hn_expr_regex(b, text, len, false);
+    default: return hn_expr_gbnf(b, text, len);
+    }
+}
+
+static hunch_status compile(hn_grammar **out, const hunch_model *m, const hunch_grammar *g, hunch_error *err) {
+    hn_builder *b = hn_builder_open(err);
+    if (!b) return HUNCH_NO_MEMORY;
+    const hn_expr answer = answer_of(b, g->kind, g->text, g->len);
+    return hn_grammar_finish(out, &b, after_thinking(b, m, g->start, answer), err);
+}
+
+/* The vocabulary's trie, made when it is first needed. */
+static hunch_status trie_of(const hunch_model *m, const hn_vocab_trie **out, hunch_error *err) {
+    grammars *g = m->grammars;
+    const int vocab = m->text_only ? hn_tokenizer_vocab(m->tokenizer) : m->target.arch.vocab;
+    hunch_status st = HUNCH_OK;
+    pthread_mutex_lock(&g->lock);
+    if (!g->trie) st = hn_vocab_trie_open(&g->trie, m->tokenizer, vocab, err);
+    *out = g->trie;
+    pthread_mutex_unlock(&g->lock);
+    return st;
+}
+
+hunch_status hn_grammar_of(hunch_grammar **out, const hunch_model *m, hn_grammar **grammar, hunch_error *err) {
+    const hn_vocab_trie *trie;
+    hunch_status st = trie_of(m, &trie, err);
+    hunch_grammar *g = st ? NULL : hn_zalloc(1, sizeof *g);
+    if (!st && !g) st = hn_fail_memory(err, "a grammar", sizeof *g);
+    if (!st) st = hn_matcher_open(&g->matcher, grammar, trie, err);
+    hn_grammar_close(grammar);
+    if (st) {
+        hn_free(g);
+        return st;
+    }
+    g->model = m;
+    for (int id = 0; id < hn_tokenizer_vocab(m->tokenizer) && !g->has_end; id++) g->has_end = hn_tokenizer_is_end(m->tokenizer, id);
+    atomic_init(&g->users, 1);
+    *out = g;
+    return HUNCH_OK;
+}
+
+static bool is_of(const hunch_grammar *g, hunch_grammar_kind kind, hunch_grammar_start start, const char *text, size_t len) {
+    return g && g->kind == kind && g->start == start && g->len == len && memcmp(g->text, text, len) == 0 &&
+           !hn_matcher_is_full(g->matcher);
+}
+
+/* One that the model keeps, which becomes the newest; NULL: none. */
+static hunch_grammar *find_kept(const hunch_model *m, hunch_grammar_kind kind, hunch_grammar_start start, const char *text, size_t len) {
+    grammars *all = m->grammars;
+    hunch_grammar *found = NULL;
+    pthread_mutex_lock(&all->lock);
+    for (int i = 0; i < KEPT && !found; i++) {
+        if (!is_of(all->kept[i], kind, start, text, len)) continue;
+        found = hn_grammar_use(all->kept[i]);
+        memmove(all->kept + 1, all->kept, (size_t)i * sizeof *all->kept);
+        all->kept[0] = found;
+    }
+    pthread_mutex_unlock(&all->lock);
+    return found;
+}
+
+static void keep(const hunch_model *m, hunch_grammar *g) {
+    grammars *all = m->grammars;
+    pthread_mutex_lock(&all->lock);
+    hunch_grammar *oldest = all->kept[KEPT - 1];
+    memmove(all->kept + 1, all->kept, (KEPT - 1) * sizeof *all->kept);
+    all->kept[0] = hn_grammar_use(g);
+    pthread_mutex_unlock(&all->lock);
+    hunch_grammar_close(&oldest);
+}
+
+static hunch_status make(hunch_grammar **out, const hunch_model *m, const hunch_grammar *source, hunch_error *err) {
+    hn_grammar *grammar = NULL;
+    hunch_grammar *g = NULL;
+    hunch_status st = compile(&grammar, m, source, err);
+    if (!st) st = hn_grammar_of(&g, m, &grammar, err);
+    if (st) return st;
+    g->kind = source->kind;
+    g->start = source->start;
+    g->len = source->len;
+    g->text = hn_strndup(source->text, source->len);
+    if (!g->text) {
+        hunch_grammar_close(&g);
+        return hn_fail_memory(err, "a grammar's source", source->len);
+    }
+    keep(m, g);
+    *out = g;
+    return HUNCH_OK;
+}
+
+hunch_status hunch_grammar_open(hunch_grammar **out, const hunch_model *m, hunch_grammar_kind kind, const char *text, size_t len,
+                                hunch_grammar_start start, hunch_error *err) {
+    if (out) *out = NULL;
+    const bool needs_text = kind != HUNCH_GRAMMAR_JSON_OBJECT;
+    const hn_argument needed[] = {{"out", out}, {"m", m}, {"text", needs_text ? text : ""}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (!st) st = hn_need_tokenizer(m, err);
+    if (st) return st;
+    if ((unsigned)kind > HUNCH_GRAMMAR_GBNF || (unsigned)start > HUNCH_GRAMMAR_IN_THINKING)
+        return hn_fail(err, HUNCH_USAGE, "grammar of kind %d, start %d: expected one of enum hunch_grammar_kind and hunch_grammar_start",
+                       (int)kind, (int)start);
+    if (!needs_text) text = "", len = 0;
+    *out = find_kept(m, kind, start, text, len);
+    if (*out) return HUNCH_OK;
+    hunch_grammar source = {.kind = kind, .start = start, .text = (char *)text, .len = len};
+    return make(out, m, &source, err);
+}
