@@ -85,6 +85,23 @@ int tool_chat_engine_open(tool_chat_state *c) {
     return 0;
 }
 
+int tool_chat_grammar(tool_chat_state *c, const tool_options *o) {
+    tool_grammar next;
+    hunch_grammar *tried = NULL;
+    hunch_error err = {0};
+    int code = tool_grammar_read(&next, o);
+    if (!code && tool_grammar_open(&tried, &next, NULL, c->model, true, false, &err))
+        code = tool_failed(&err);
+    hunch_grammar_close(&tried);
+    if (code) {
+        tool_grammar_fini(&next);
+        return code;
+    }
+    tool_grammar_fini(&c->grammar);
+    c->grammar = next;
+    return 0;
+}
+
 static int chat_open(tool_chat_state *c) {
     int code = tool_template_open(&c->template, &c->o);
     if (code)
@@ -101,7 +118,7 @@ static int chat_open(tool_chat_state *c) {
         return tool_usage("the model has no tokenizer: it cannot chat");
     if ((code = tool_template_check(&c->template, c->model)))
         return code;
-    if ((code = tool_chat_engine_open(c)))
+    if ((code = tool_chat_grammar(c, &c->o)) || (code = tool_chat_engine_open(c)))
         return code;
     return tool_interrupts_repeat(tool_is_terminal(stdin) ? EXIT_PRESSES : 0) ? 0 : HUNCH_FAILED;
 }
@@ -140,6 +157,7 @@ int tool_chat(int argc, char **argv) {
     hunch_model_close(&c.model);
     tool_method_fini(&c.method);
     tool_template_fini(&c.template);
+    tool_grammar_fini(&c.grammar);
     tool_lines_fini(&c.lines);
     tool_conversation_fini(&c.talk);
     tool_options_fini(&c.o);

@@ -189,6 +189,7 @@ static bool batch_done(const tool_comparison *c, const batch *b) {
 /* An interrupt between repetitions keeps those that are complete. */
 static int batch_run(tool_comparison *c, const hunch_request *base, size_t first, int n, tool_progress *bar) {
     batch b = {.requests = tool_alloc((size_t)n, sizeof *b.requests), .first = first, .n = n, .bar = bar};
+    hunch_error err = {0};
     int code = 0;
     for (int i = 0; i < n; i++) {
         const tool_prompt *p = &c->prompts.items[first + (size_t)i];
@@ -197,9 +198,12 @@ static int batch_run(tool_comparison *c, const hunch_request *base, size_t first
         b.requests[i].max_tokens = tokens_of(p, base->max_tokens);
         b.requests[i].prompt_only = b.requests[i].prompt_logprobs = false; /* answers are compared */
         b.requests[i].pooling = HUNCH_POOL_NONE;
+        if (!code && tool_grammar_open(&b.requests[i].grammar, &c->grammar, p->settings, c->model, p->chat, p->thinks, &err))
+            code = tool_failed(&err);
     }
     for (; !code && !batch_done(c, &b); b.repeat++)
         code = batch_once(c, &b);
+    for (int i = 0; i < n; i++) hunch_grammar_close(&b.requests[i].grammar);
     if (!code || (code == HUNCH_CANCELLED && b.repeat > 1))
         c->n_done += (size_t)n;
     hn_free(b.requests);
@@ -244,7 +248,9 @@ static int comparison_report(const tool_comparison *c) {
 static int comparison_run(tool_comparison *c) {
     if (c->o.trees && !c->o.json)
         return tool_usage("--trees needs --json");
-    int code = prompts_open(c);
+    int code = tool_grammar_read(&c->grammar, &c->o);
+    if (!code)
+        code = prompts_open(c);
     if (code)
         return code;
     if (c->o.stops.n && !c->info.has_tokenizer)
@@ -275,6 +281,7 @@ static void comparison_fini(tool_comparison *c) {
         tool_lane_fini(&c->lanes[i]);
     hn_free(c->lanes);
     hunch_model_close(&c->model);
+    tool_grammar_fini(&c->grammar);
     tool_prompts_fini(&c->prompts);
     tool_options_fini(&c->o);
 }

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "tool_answers.h"
 #include "tool_commands.h"
+#include "tool_grammar.h"
 #include "tool_open.h"
 #include "tool_render.h"
 #include "tool_result.h"
@@ -22,6 +23,7 @@ typedef struct run {
     tool_method method;
     tool_template template;
     tool_prompts prompts;
+    tool_grammar grammar;
     hunch_model *model;
     hunch_engine *engine;
     hunch_model_info info;
@@ -196,7 +198,8 @@ static int system_check(const run *r) {
 static int inputs_read(run *r) {
     int code = tool_prompts_read(&r->prompts, &r->o);
     r->json = r->o.json || r->o.json_lines;
-    if (code || (code = flags_check(r)) || (code = system_check(r)) || (code = tool_template_open(&r->template, &r->o)))
+    if (code || (code = flags_check(r)) || (code = system_check(r)) || (code = tool_template_open(&r->template, &r->o)) ||
+        (code = tool_grammar_read(&r->grammar, &r->o)))
         return code;
     r->template.system = r->o.system;
     r->o.pools = r->o.pooling > 0;
@@ -204,7 +207,7 @@ static int inputs_read(run *r) {
         r->o.pools |= json_object_get(r->prompts.items[i].settings, "pooling") != NULL;
     r->by_row = r->o.json_lines && r->o.samples <= 1 && (r->prompts.rows || r->o.output);
     r->answers =
-        (tool_answers){.o = &r->o, .prompts = &r->prompts, .template = &r->template, .default_n = DEFAULT_TOKENS};
+        (tool_answers){.o = &r->o, .prompts = &r->prompts, .template = &r->template, .grammar = &r->grammar, .default_n = DEFAULT_TOKENS};
     return r->by_row ? tool_answers_open(&r->answers) : 0;
 }
 
@@ -243,7 +246,8 @@ static int run_command(run *r) {
     tool_row_request(&r->request, p);
     r->request.special_text |= p->chat && hunch_marks_are_special(r->model);
     hunch_error err = {0};
-    if (tool_row_drafters(&r->request, r->engine, &r->o, p, &err))
+    if (tool_row_drafters(&r->request, r->engine, &r->o, p, &err) ||
+        tool_grammar_open(&r->request.grammar, &r->grammar, p->settings, r->model, p->chat, p->thinks, &err))
         return tool_failed(&err);
     r->color = !r->json && tool_colors(r->o.color, stdout);
     r->stream = (tool_stream){.model = r->model, .color = r->color, .split.thinking = p->thinks};
@@ -256,11 +260,13 @@ int tool_run(int argc, char **argv) {
     if (code >= 0)
         return code;
     code = run_command(&r);
+    hunch_grammar_close(&r.request.grammar);
     hunch_engine_close(&r.engine);
     hunch_model_close(&r.model);
     tool_ends_fini(&r.stream.ends);
     tool_method_fini(&r.method);
     tool_template_fini(&r.template);
+    tool_grammar_fini(&r.grammar);
     tool_answers_fini(&r.answers);
     tool_prompts_fini(&r.prompts);
     tool_options_fini(&r.o);

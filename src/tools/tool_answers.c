@@ -96,7 +96,10 @@ static int row_open(window *w, int at) {
         if (!code)
             code = (int)tool_row_drafters(&q, a->engine, a->o, p, &err);
         if (!code)
+            code = (int)tool_grammar_open(&q.grammar, a->grammar, p->settings, a->model, p->chat, p->thinks, &err);
+        if (!code)
             code = (int)hunch_session_open(&w->session[at], a->engine, &q, &err);
+        hunch_grammar_close(&q.grammar); /* the session has it */
     }
     tool_prompt_ids_drop(p);
     if (code)

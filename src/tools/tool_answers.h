@@ -6,12 +6,14 @@
 #define HN_TOOL_ANSWERS_H
 
 #include "tool_answers_file.h"
+#include "tool_grammar.h"
 #include "tool_render.h"
 
 typedef struct tool_answers {
     const tool_options *o;
     tool_prompts *prompts;
     const tool_template *template;
+    const tool_grammar *grammar; /* of the flags */
     hunch_model *model;
     hunch_engine *engine;
     double load_s;

@@ -6,6 +6,7 @@
 
 #include "tool_conversation.h"
 #include "tool_editor.h"
+#include "tool_grammar.h"
 #include "tool_lines.h"
 #include "tool_open.h"
 #include "tool_render.h"
@@ -15,6 +16,7 @@ typedef struct tool_chat_state {
     json_t *words; /* values of /set, to which o points */
     tool_method method;
     tool_template template;
+    tool_grammar grammar; /* of answers */
     hunch_model *model;
     hunch_engine *engine;
     hunch_request request;
@@ -38,6 +40,8 @@ enum { TOOL_GO_ON = -1 }; /* result of a message or a command; any other is the 
 /* Opens the engine and sets the request by c->o; c->model is open. 0, or an exit code after a message; c->engine may
  * then be NULL. */
 int tool_chat_engine_open(tool_chat_state *c);
+/* Sets the grammar of answers by o, if it can be used. 0, or an exit code after a message: then it is as before. */
+int tool_chat_grammar(tool_chat_state *c, const tool_options *o);
 
 /* ---- tool_chat_input.c ---- */
 

@@ -39,6 +39,10 @@ static const struct setting {
     {"seed", "--seed", REQUEST, SEED, AT(sampling.seed), 0},
     {"max_tokens", "-n", REQUEST, INT, AT(max_tokens), 0},
     {"stop", "--stop", REQUEST, AS_GIVEN, 0, 0},
+    {"json_schema", "--json-schema", REQUEST, AS_GIVEN, 0, 0},
+    {"json_object", "--json-object", SWITCH, FLAG, 0, 0},
+    {"regex", "--regex", REQUEST, AS_GIVEN, 0, 0},
+    {"grammar", "--grammar", REQUEST, AS_GIVEN, 0, 0},
     {"ignore_eos", "--ignore-eos", SWITCH, FLAG, 0, 0},
     {"loop_guard", "--no-loop-guard", SWITCH_OFF, FLAG, 0, 0},
     {"keep", "--keep", REQUEST, AS_GIVEN, 0, 0},
@@ -67,6 +71,8 @@ static void option_show(const tool_chat_state *c, const tool_flag *f) {
         texts_show(texts);
     else if (f->kind == TOOL_TEXTS)
         fputs(strcmp(f->name, "--draft") == 0 ? "auto" : "none", stderr);
+    else if (f->kind == TOOL_TEXT)
+        fputs(*(const char *const *)at ? *(const char *const *)at : "none", stderr);
     else if (f->kind == TOOL_CHOICE)
         fputs(*(const int *)at == TOOL_UNSET ? "default" : f->choices[*(const int *)at], stderr);
     else
@@ -121,7 +127,9 @@ static int request_change(tool_chat_state *c, const tool_options *o, bool seed) 
     tool_request_init(&r, c->model, o, 0);
     if (!seed)
         r.sampling.seed = c->request.sampling.seed;
-    const int code = tool_request_try(c->engine, &r);
+    int code = tool_request_try(c->engine, &r);
+    if (!code)
+        code = tool_chat_grammar(c, o);
     if (!code)
         c->request = r;
     return code;

@@ -185,7 +185,10 @@ static int turn_answer(tool_chat_state *c, bool *answered) {
     c->request.n_prompt = r.n;
     c->request.special_text = r.chat && hunch_marks_are_special(c->model);
     if (!code)
+        code = (int)tool_grammar_open(&c->request.grammar, &c->grammar, NULL, c->model, r.chat, r.thinks, &err);
+    if (!code)
         code = (int)hunch_session_open(&s, c->engine, &c->request, &err);
+    hunch_grammar_close(&c->request.grammar); /* the session has it */
     code = code ? message_failed(c, &err) : turn_generate(c, &s, &r, answered);
     hunch_session_close(&s);
     hn_free(r.ids);

@@ -4,6 +4,7 @@
 #ifndef HN_TOOL_COMPARE_H
 #define HN_TOOL_COMPARE_H
 
+#include "tool_grammar.h"
 #include "tool_lanes.h"
 #include "tool_prompts.h"
 
@@ -41,6 +42,7 @@ typedef struct tool_verdict {
 typedef struct tool_comparison {
     tool_options o;
     tool_prompts prompts;
+    tool_grammar grammar;     /* of the flags */
     hunch_model *model;
     hunch_model_info info;
     tool_lane *lanes;     /* [n_lanes]; the first is plain */

@@ -38,6 +38,7 @@ typedef struct tool_options {
     const char *model, *target, *prompt, *file, *tokens_file, *output, *tree, *template_file, *messages_file, *now,
         *isa, *positional; /* positional: neither model nor text */
     const char *chat_template_file, *chat_tools_file, *tool_format, *system;
+    const char *json_schema_file, *grammar_file, *regex; /* of answers */
     const char *json_to, *csv_to, *svg; /* "-": standard output */
     tool_texts drafts, stops, breakers, template_args, only_drafters;
     tool_texts words; /* arguments after the others, of commands that take any number of them */
@@ -45,7 +46,7 @@ typedef struct tool_options {
     tool_biases biases;
     bool raw, ignore_eos, json, json_lines, cold, show, text_only, help, mapped, mapped_experts, resume, why, trees,
         no_prefix_reuse, special_text, prompt_logprobs, prompt_only, machine, profile, requests, quick, quiet, list, force, no_smoke,
-        no_loop_guard, no_history;
+        no_loop_guard, no_history, json_object;
     int n, top_k, logprobs, threads, context, kv, precision, verify, type, chunk, max_pause, parallel, samples, color, pool_rows,
         state_memory, min_tokens, draft_depth, draft_rows, priority, pooling, repeat, depth, accept, dry_allowed_length, dry_range,
         lossy_top_m, keep;

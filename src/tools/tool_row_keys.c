@@ -7,6 +7,7 @@
 
 #include "base/least.h"
 #include "tool_flags.h"
+#include "tool_grammar.h"
 #include "tool_open.h"
 
 #define AT(field) offsetof(hunch_request, field)
@@ -151,7 +152,10 @@ int tool_row_keys_take(tool_prompts *p, tool_prompt *to, json_t *row, const char
     json_object_foreach(row, name, value) {
         const int key = key_find(name);
         const bool list = is_list(name);
-        if (key < 0 && !list) {
+        const int grammar = json_is_null(value) ? 0 : tool_grammar_key(name, value, where);
+        if (grammar < 0)
+            return HUNCH_USAGE;
+        if (key < 0 && !list && !grammar) {
             if (!is_known(name))
                 unknown_add(p, name, to->line);
             continue;
@@ -160,7 +164,9 @@ int tool_row_keys_take(tool_prompts *p, tool_prompt *to, json_t *row, const char
             continue;
         if (!to->settings)
             to->settings = json_object();
-        if ((code = list ? list_take(to, name, value, where) : setting_take(to, key, value, where)))
+        if (grammar)
+            json_object_set(to->settings, name, value);
+        else if ((code = list ? list_take(to, name, value, where) : setting_take(to, key, value, where)))
             return code;
     }
     return 0;
