@@ -33,6 +33,7 @@ void serve_call_release(serve_call *c) {
         serve_bytes_free(&c->prompts[i].text);
     }
     for (int i = 0; i < c->request.n_stop; i++) hn_free((void *)(uintptr_t)c->request.stop[i]);
+    hunch_grammar_close(&c->request.grammar);
     hn_free((void *)(uintptr_t)c->request.stop_tokens);
     hn_free((void *)(uintptr_t)c->request.salt);
     for (int i = 0; i < c->request.sampling.n_dry_breakers; i++)

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "server/serve_fields.h"
+#include "server/serve_grammar.h"
 #include "server/serve_prompt.h"
 #include "server/serve_sampling.h"
 #include "server/serve_speculation.h"
@@ -21,11 +22,9 @@ enum { MOST_TOP = 20, COMPLETION_TOKENS = 16, MOST_SALT = 200 }; /* of OpenAI: t
 
 /* Fields that would change the answer and are not honoured: ignoring them silently would be wrong. */
 static const char *const refused[] = {
-    "suffix",           "functions",         "function_call",       "grammar",      "guided_json",  "guided_regex",
-    "guided_choice",    "guided_grammar",    "structured_outputs",  "json_schema",  "logits_processors",
-    "bad_words",        "allowed_token_ids", "prompt_logprobs",     "audio",        "chat_template",
-    "documents",        "images",            "web_search_options",  "lora_request", "truncate_prompt_tokens",
-    "thinking_token_budget"};
+    "suffix",       "functions",     "function_call",      "logits_processors", "bad_words",              "allowed_token_ids",
+    "audio",        "chat_template", "documents",          "images",            "web_search_options",     "lora_request",
+    "prompt_logprobs", "truncate_prompt_tokens", "thinking_token_budget", "guided_whitespace_pattern"};
 
 static bool is_plain(const json_t *value) {
     return json_is_false(value) || (json_is_array(value) && json_array_size(value) == 0) ||
@@ -37,14 +36,6 @@ static bool switch_check(const json_t *body, const char *name, bool must, serve_
     bool value = must;
     if (!serve_field_bool(body, name, &value, err)) return false;
     return value == must ? true : serve_fail(err, 400, name, "%s: only %s is supported", name, must ? "true" : "false");
-}
-
-static bool format_check(const json_t *body, serve_error *err) {
-    const json_t *format = serve_field(body, "response_format");
-    const char *type = json_string_value(json_object_get(format, "type"));
-    if (!format || (type && strcmp(type, "text") == 0)) return true;
-    return serve_fail(err, 400, "response_format", "response_format: only {\"type\": \"text\"} is supported: answers cannot be held "
-                      "to a schema");
 }
 
 /* What an answer consists of: a text. */
@@ -59,7 +50,7 @@ static bool refused_check(const json_t *body, serve_error *err) {
         const json_t *value = serve_field(body, refused[i]);
         if (value && !is_plain(value)) return serve_fail(err, 400, refused[i], "%s is not supported", refused[i]);
     }
-    return format_check(body, err) && modalities_check(body, err) && switch_check(body, "use_beam_search", false, err) &&
+    return modalities_check(body, err) && switch_check(body, "use_beam_search", false, err) &&
            switch_check(body, "continue_final_message", false, err) &&
            switch_check(body, "include_stop_str_in_output", false, err);
 }
@@ -223,7 +214,7 @@ static bool read_all(serve_server *s, serve_call *c, const serve_asked *q, hunch
            salt_make(c, q, err) && stop_tokens_read(c, body, m, err) && serve_speculation_read(s, c, m, body, err) &&
            serve_sampling_read(&c->request, m, body, err) && (!c->chat || serve_tools_read(s, c, m, body, err)) &&
            (c->chat ? serve_prompt_chat(s, c, m, body, err) : serve_prompt_completion(c, m, body, err)) &&
-           context_check(c, serve_engine_context(s->engine), err) && report_read(c, body, err);
+           context_check(c, serve_engine_context(s->engine), err) && report_read(c, body, err) && serve_grammar_read(c, body, err);
 }
 
 serve_call *serve_request_read(serve_server *s, const serve_asked *q, bool chat, serve_error *err) {

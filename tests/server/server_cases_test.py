@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What users of other servers met when drafts were verified there, played against this one; a test has the number of its case in a list of
 thirty-two. Elsewhere: drafts chosen by the request and predictions (7, 8: server_protocol_test.py), seeds, load, order and preemption
-(13, 31: server_soak.py), answers held to a schema (22), which are refused. What is about speed is measured, not tested (1-6, 17).
+(13, 31: server_soak.py), answers held to a schema
+(22: server_structured_test.py). What is about speed is measured, not tested (1-6, 17).
 Answers are compared with plain `hunch run`. server_cases_test.py FOLDER"""
 import json
 import os

@@ -65,7 +65,7 @@ def try_openai(server):
     assert len(logprobs.choices[0].logprobs.content) == 24
     for error, fields in ((openai.NotFoundError, {"model": "gpt-4"}), (openai.BadRequestError, {"temperature": -1}),
                           (openai.BadRequestError, {"messages": [{"role": "user", "content": PROMPT * 1000}]}),
-                          (openai.BadRequestError, {"response_format": {"type": "json_object"}})):
+                          (openai.BadRequestError, {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {"not": {}}}}})):
         try:
             client.chat.completions.create(**dict({"messages": [{"role": "user", "content": "a"}], **same}, **fields))
             raise AssertionError(fields)

@@ -245,13 +245,13 @@ def test_refusals():
                         ("suffix", {"prompt": "a", "suffix": "b"}), ("seed", {"prompt": "a", "seed": 0.5}),
                         ("stream_options", {"prompt": "a", "stream_options": {}}), ("model", {"prompt": "a", "model": 5}),
                         ("deadline", {"prompt": "a", "deadline": 0}), ("min_tokens", {"prompt": "a", "max_tokens": 2, "min_tokens": 3}),
-                        ("use_beam_search", {"prompt": "a", "use_beam_search": True}), ("guided_regex", {"prompt": "a", "guided_regex": "x"})):
+                        ("use_beam_search", {"prompt": "a", "use_beam_search": True}), ("guided_regex", {"prompt": "a", "guided_regex": 5})):
         refused(400, param, complete, body)
     hello = [{"role": "user", "content": "hello"}]
     image = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}]}]
     for param, body in (("messages", {}), ("messages", {"messages": []}), ("messages", {"messages": [5]}),
                         ("messages[0].content", {"messages": image}), ("messages[0].content", {"messages": [{"role": "user", "content": 5}]}),
-                        ("response_format", {"messages": hello, "response_format": {"type": "json_object"}}),
+                        ("response_format", {"messages": hello, "response_format": {"type": "xml"}}),
                         ("tool_choice", {"messages": hello, "tool_choice": "required"}), ("tools", {"messages": hello, "tools": [{}]}),
                         ("top_logprobs", {"messages": hello, "top_logprobs": 2}), ("top_logprobs", {"messages": hello, "logprobs": True,
                                                                                                      "top_logprobs": 21}),

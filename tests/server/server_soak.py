@@ -13,6 +13,11 @@ BEGINNINGS = ["Once upon a time", "The dog and the cat", "Lily had a red ball. L
               "There was a big tree in the garden. The tree was old and"]
 
 
+GRAMMARS = [{"json_schema": {"type": "object", "properties": {"name": {"type": "string", "maxLength": 9}, "age": {"type": "integer"}},
+                             "required": ["name"], "additionalProperties": False}},
+            {"json_object": True}, {"regex": "(The|A) (dog|cat|girl)( [a-z]{2,6}){2,5}\\."}, {"grammar": "root ::= \"- \" [a-z ]+ \"\\n\" root?"}]
+
+
 def rows_make(n, seed):
     """Rows for `hunch run`, and what is added to each for the server."""
     rng = random.Random(seed)
@@ -40,6 +45,8 @@ def rows_make(n, seed):
             row["repetition_penalty"] = 1.2
         if rng.random() < 0.3:
             row["stop"] = rng.choice([["."], ["the", "was"], [" happy", "xyz"]])
+        if rng.random() < 0.2:
+            row.update(rng.choice(GRAMMARS))
         rows.append(row)
         extras.append({"stream": rng.random() < 0.5, "logprobs": rng.random() < 0.3, "hang_up": rng.random() < 0.15,
                        "speculation": rng.choice([None, {"draft": "none"}, {"draft": ["ngram"]}, {"depth": 2, "rows": 3}]),
@@ -53,6 +60,9 @@ def fields_of(row, extra):
     if "tokens" in row:
         fields["prompt"] = row["tokens"]
     chat = "messages" in row
+    for name, of_server in (("regex", "guided_regex"), ("json_object", "guided_json_object")):
+        if name in fields:
+            fields[of_server] = fields.pop(name)
     fields.update(return_token_ids=True, stream=extra["stream"])
     for name in ("speculation", "cache_salt"):
         if extra[name]:
