@@ -48,8 +48,8 @@ static void test_refused(void **state) {
 /* --regex, then another one, then none. */
 static void test_chat(void **state) {
     (void)state;
-    result r = command_input("Tom\n/set regex [b]{5}\nTom\n/set regex default\nTom\n/set regex (\nTom\n", "chat", "-m", STORIES, "--json-lines", "-n", "30",
-                             "--regex", "[a]{4}");
+    static const char input[] = "Tom\n/set regex [b]{5}\nTom\n/set regex default\nTom\n/set regex (\nTom\n";
+    result r = command_input(input, "chat", "-m", STORIES, "--json-lines", "-n", "30", "--regex", "[a]{4}");
     const char *const want[] = {"aaaa", "bbbbb"};
     char *rest = r.out, *line;
     int turns = 0;

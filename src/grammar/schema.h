@@ -66,9 +66,9 @@ const json_t *hn_schema_resolve(hn_schema *s, const json_t *ref, int32_t path);
 bool hn_schema_check(hn_schema *s, const json_t *node, int32_t path);
 
 /* ---- a list without choices ---- */
-enum { HN_TYPE_NULL = 1, HN_TYPE_BOOLEAN = 2, HN_TYPE_INTEGER = 4, HN_TYPE_FRACTION = 8 /* numbers that are no integers */,
-       HN_TYPE_STRING = 16, HN_TYPE_ARRAY = 32, HN_TYPE_OBJECT = 64, HN_TYPE_ANY = 127 };
-/* The types that `type` allows, HN_TYPE_ANY without it; -1: failed. */
+enum { HN_SCHEMA_NULL = 1, HN_SCHEMA_BOOLEAN = 2, HN_SCHEMA_INTEGER = 4, HN_SCHEMA_FRACTION = 8 /* numbers that are no integers */,
+       HN_SCHEMA_STRING = 16, HN_SCHEMA_ARRAY = 32, HN_SCHEMA_OBJECT = 64, HN_SCHEMA_ANY = 127 };
+/* The types that `type` allows, HN_SCHEMA_ANY without it; -1: failed. */
 int hn_schema_types(hn_schema *s, const json_t *node, int32_t path);
 int hn_schema_type_of(const json_t *value);
 hn_expr hn_schema_flat(hn_schema *s, const hn_schema_list *list);              /* schema_types.c */

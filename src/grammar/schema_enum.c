@@ -36,12 +36,12 @@ bool hn_json_same(const json_t *x, const json_t *y) {
 /* Keywords that say something about values of these types. */
 static bool constrains(const hn_schema_list *list, int types) {
     static const struct { const char *keyword; int types; } all[] = {
-        {"minimum", HN_TYPE_INTEGER | HN_TYPE_FRACTION}, {"maximum", HN_TYPE_INTEGER | HN_TYPE_FRACTION},
-        {"exclusiveMinimum", HN_TYPE_INTEGER | HN_TYPE_FRACTION}, {"exclusiveMaximum", HN_TYPE_INTEGER | HN_TYPE_FRACTION},
-        {"minLength", HN_TYPE_STRING}, {"maxLength", HN_TYPE_STRING}, {"pattern", HN_TYPE_STRING}, {"format", HN_TYPE_STRING},
-        {"items", HN_TYPE_ARRAY}, {"prefixItems", HN_TYPE_ARRAY}, {"minItems", HN_TYPE_ARRAY}, {"maxItems", HN_TYPE_ARRAY},
-        {"properties", HN_TYPE_OBJECT}, {"required", HN_TYPE_OBJECT}, {"additionalProperties", HN_TYPE_OBJECT},
-        {"minProperties", HN_TYPE_OBJECT}, {"maxProperties", HN_TYPE_OBJECT}};
+        {"minimum", HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION}, {"maximum", HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION},
+        {"exclusiveMinimum", HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION}, {"exclusiveMaximum", HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION},
+        {"minLength", HN_SCHEMA_STRING}, {"maxLength", HN_SCHEMA_STRING}, {"pattern", HN_SCHEMA_STRING}, {"format", HN_SCHEMA_STRING},
+        {"items", HN_SCHEMA_ARRAY}, {"prefixItems", HN_SCHEMA_ARRAY}, {"minItems", HN_SCHEMA_ARRAY}, {"maxItems", HN_SCHEMA_ARRAY},
+        {"properties", HN_SCHEMA_OBJECT}, {"required", HN_SCHEMA_OBJECT}, {"additionalProperties", HN_SCHEMA_OBJECT},
+        {"minProperties", HN_SCHEMA_OBJECT}, {"maxProperties", HN_SCHEMA_OBJECT}};
     for (size_t i = 0; i < list->n; i++)
         for (size_t k = 0; k < sizeof all / sizeof *all; k++)
             if ((all[k].types & types) && json_object_get(list->at[i].node, all[k].keyword)) return true;
@@ -85,7 +85,7 @@ static void accepted_close(accepted *a) {
 static hn_expr alone(hn_schema *s, const hn_schema_list *list, int types) {
     hn_schema_list copy = {0};
     hn_expr e = -1;
-    if (hn_schema_copy(s, &copy, list)) e = types == HN_TYPE_STRING ? hn_schema_string(s, &copy) : hn_schema_number_of(s, &copy, false);
+    if (hn_schema_copy(s, &copy, list)) e = types == HN_SCHEMA_STRING ? hn_schema_string(s, &copy) : hn_schema_number_of(s, &copy, false);
     hn_schema_list_fini(&copy);
     return e;
 }
@@ -151,7 +151,7 @@ static bool values_filter(hn_schema *s, const hn_schema_list *list, int types, v
     bool any = false;
     for (size_t i = 0; i < v->n; i++) any |= (hn_schema_type_of(v->at[i]) & types) != 0;
     if (!any || !constrains(list, types)) return true;
-    if (types & (HN_TYPE_ARRAY | HN_TYPE_OBJECT))
+    if (types & (HN_SCHEMA_ARRAY | HN_SCHEMA_OBJECT))
         return hn_schema_fail(s, list->at[0].path, "arrays or objects of enum or const beside other keywords are not supported") >= 0;
     bool ok = accepted_open(s, &a, list, types);
     for (size_t i = 0; ok && i < v->n; i++)
@@ -164,9 +164,9 @@ static bool values_filter(hn_schema *s, const hn_schema_list *list, int types, v
 hn_expr hn_schema_values(hn_schema *s, const hn_schema_list *list, int types) {
     value_list v = {0};
     hn_expr e = -1;
-    bool ok = values_take(s, list, types, &v) && values_filter(s, list, HN_TYPE_STRING, &v) &&
-              values_filter(s, list, HN_TYPE_INTEGER | HN_TYPE_FRACTION, &v) && values_filter(s, list, HN_TYPE_ARRAY, &v) &&
-              values_filter(s, list, HN_TYPE_OBJECT, &v);
+    bool ok = values_take(s, list, types, &v) && values_filter(s, list, HN_SCHEMA_STRING, &v) &&
+              values_filter(s, list, HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION, &v) && values_filter(s, list, HN_SCHEMA_ARRAY, &v) &&
+              values_filter(s, list, HN_SCHEMA_OBJECT, &v);
     hn_expr *part = ok ? hn_alloc(v.n * sizeof *part) : NULL;
     if (ok && !part) hn_builder_no_memory(s->b);
     for (size_t i = 0; part && i < v.n && !s->b->failed; i++) part[i] = hn_json_constant(s->b, v.at[i]);

@@ -69,8 +69,8 @@ bool hn_schema_count(hn_schema *s, const hn_schema_item *item, const char *keywo
 
 static int type_named(const char *name) {
     static const struct { const char *name; int types; } all[] = {
-        {"null", HN_TYPE_NULL}, {"boolean", HN_TYPE_BOOLEAN}, {"integer", HN_TYPE_INTEGER}, {"number", HN_TYPE_INTEGER | HN_TYPE_FRACTION},
-        {"string", HN_TYPE_STRING}, {"array", HN_TYPE_ARRAY}, {"object", HN_TYPE_OBJECT}};
+        {"null", HN_SCHEMA_NULL}, {"boolean", HN_SCHEMA_BOOLEAN}, {"integer", HN_SCHEMA_INTEGER}, {"number", HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION},
+        {"string", HN_SCHEMA_STRING}, {"array", HN_SCHEMA_ARRAY}, {"object", HN_SCHEMA_OBJECT}};
     for (size_t i = 0; name && i < sizeof all / sizeof *all; i++)
         if (strcmp(all[i].name, name) == 0) return all[i].types;
     return 0;
@@ -79,7 +79,7 @@ static int type_named(const char *name) {
 int hn_schema_types(hn_schema *s, const json_t *node, int32_t path) {
     const json_t *type = json_object_get(node, "type");
     int types = 0;
-    if (!type) return HN_TYPE_ANY;
+    if (!type) return HN_SCHEMA_ANY;
     const size_t n = json_is_array(type) ? json_array_size(type) : 1;
     for (size_t i = 0; i < n; i++) {
         const int one = type_named(json_string_value(json_is_array(type) ? json_array_get(type, i) : type));
@@ -93,13 +93,13 @@ int hn_schema_types(hn_schema *s, const json_t *node, int32_t path) {
 
 int hn_schema_type_of(const json_t *value) {
     switch (json_typeof(value)) {
-    case JSON_NULL: return HN_TYPE_NULL;
+    case JSON_NULL: return HN_SCHEMA_NULL;
     case JSON_TRUE:
-    case JSON_FALSE: return HN_TYPE_BOOLEAN;
-    case JSON_INTEGER: return HN_TYPE_INTEGER;
-    case JSON_REAL: return json_real_value(value) == floor(json_real_value(value)) ? HN_TYPE_INTEGER : HN_TYPE_FRACTION;
-    case JSON_STRING: return HN_TYPE_STRING;
-    case JSON_ARRAY: return HN_TYPE_ARRAY;
-    default: return HN_TYPE_OBJECT;
+    case JSON_FALSE: return HN_SCHEMA_BOOLEAN;
+    case JSON_INTEGER: return HN_SCHEMA_INTEGER;
+    case JSON_REAL: return json_real_value(value) == floor(json_real_value(value)) ? HN_SCHEMA_INTEGER : HN_SCHEMA_FRACTION;
+    case JSON_STRING: return HN_SCHEMA_STRING;
+    case JSON_ARRAY: return HN_SCHEMA_ARRAY;
+    default: return HN_SCHEMA_OBJECT;
     }
 }

@@ -28,10 +28,10 @@ static const json_t *follow(exclusion *x, const json_t *node) {
 static int types_of(exclusion *x, const json_t *node, int depth) {
     node = follow(x, node);
     if (json_is_false(node)) return 0;
-    if (!json_is_object(node) || depth == 0 || ++x->steps > MAX_STEPS) return HN_TYPE_ANY;
+    if (!json_is_object(node) || depth == 0 || ++x->steps > MAX_STEPS) return HN_SCHEMA_ANY;
     const json_t *only = json_object_get(node, "const"), *some = json_object_get(node, "enum"), *all = json_object_get(node, "allOf");
     int types = hn_schema_types(x->s, node, x->path), listed = 0;
-    if (types < 0) return HN_TYPE_ANY;
+    if (types < 0) return HN_SCHEMA_ANY;
     if (only) types &= hn_schema_type_of(only);
     for (size_t i = 0; i < json_array_size(some); i++) listed |= hn_schema_type_of(json_array_get(some, i));
     if (some) types &= listed;
@@ -69,7 +69,7 @@ static bool property_excludes(exclusion *x, const json_t *a, const json_t *b, bo
         const char *name = json_object_iter_key(i);
         const json_t *other = json_object_get(of_b, name);
         const bool given = requires(a, name) || requires(b, name) || (top && base_requires(x, name));
-        if (given && other && excludes(x, json_object_iter_value(i), other, HN_TYPE_ANY, depth - 1)) return true;
+        if (given && other && excludes(x, json_object_iter_value(i), other, HN_SCHEMA_ANY, depth - 1)) return true;
     }
     for (size_t i = 0; i < json_array_size(names); i++) {
         const char *name = json_string_value(json_array_get(names, i));
@@ -140,18 +140,18 @@ static bool excludes(exclusion *x, const json_t *a, const json_t *b, int base_ty
     b = follow(x, b);
     if (types == 0 || values_exclude(a, b)) return true;
     if (!json_is_object(a) || !json_is_object(b)) return false;
-    if ((types & ~(HN_TYPE_INTEGER | HN_TYPE_FRACTION)) == 0 && (ranges_exclude(a, b) || ranges_exclude(b, a))) return true;
-    if (types == HN_TYPE_STRING && lengths_exclude(a, b, "minLength", "maxLength")) return true;
-    if (types == HN_TYPE_ARRAY && lengths_exclude(a, b, "minItems", "maxItems")) return true;
+    if ((types & ~(HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION)) == 0 && (ranges_exclude(a, b) || ranges_exclude(b, a))) return true;
+    if (types == HN_SCHEMA_STRING && lengths_exclude(a, b, "minLength", "maxLength")) return true;
+    if (types == HN_SCHEMA_ARRAY && lengths_exclude(a, b, "minItems", "maxItems")) return true;
     const bool top = depth == MAX_DEPTH;
-    if (types == HN_TYPE_OBJECT && (property_excludes(x, a, b, top, depth) || property_excludes(x, b, a, top, depth))) return true;
+    if (types == HN_SCHEMA_OBJECT && (property_excludes(x, a, b, top, depth) || property_excludes(x, b, a, top, depth))) return true;
     return parts_exclude(x, a, b, base_types, depth) || parts_exclude(x, b, a, base_types, depth);
 }
 
 bool hn_schema_exclusive(hn_schema *s, const hn_schema_list *list, const json_t *branches, int32_t path) {
     exclusion x = {s, list, path, 0};
     const size_t n = json_array_size(branches);
-    int types = HN_TYPE_ANY;
+    int types = HN_SCHEMA_ANY;
     for (size_t i = 0; i < list->n; i++) types &= hn_schema_types(s, list->at[i].node, list->at[i].path);
     if (s->b->failed) return false;
     if (n > MAX_BRANCHES) return hn_schema_fail(s, path, "more than %d branches", MAX_BRANCHES) >= 0;

@@ -38,21 +38,21 @@ static bool has_values(const hn_schema_list *list) {
 hn_expr hn_schema_flat(hn_schema *s, const hn_schema_list *list) {
     hn_expr part[8];
     size_t n = 0;
-    int types = HN_TYPE_ANY;
+    int types = HN_SCHEMA_ANY;
     for (size_t i = 0; i < list->n; i++) {
         const int one = hn_schema_types(s, list->at[i].node, list->at[i].path);
         if (one < 0) return -1;
         types &= one;
     }
     if (has_values(list)) return hn_schema_values(s, list, types);
-    if (types & HN_TYPE_NULL) part[n++] = hn_expr_text(s->b, "null");
-    if (types & HN_TYPE_BOOLEAN) {
+    if (types & HN_SCHEMA_NULL) part[n++] = hn_expr_text(s->b, "null");
+    if (types & HN_SCHEMA_BOOLEAN) {
         part[n++] = hn_expr_text(s->b, "true");
         part[n++] = hn_expr_text(s->b, "false");
     }
-    if (types & HN_TYPE_INTEGER) part[n++] = hn_schema_number_of(s, list, !(types & HN_TYPE_FRACTION));
-    if (types & HN_TYPE_STRING) part[n++] = hn_schema_string(s, list);
-    if (types & HN_TYPE_ARRAY) part[n++] = hn_schema_array(s, list);
-    if (types & HN_TYPE_OBJECT) part[n++] = hn_schema_object(s, list);
+    if (types & HN_SCHEMA_INTEGER) part[n++] = hn_schema_number_of(s, list, !(types & HN_SCHEMA_FRACTION));
+    if (types & HN_SCHEMA_STRING) part[n++] = hn_schema_string(s, list);
+    if (types & HN_SCHEMA_ARRAY) part[n++] = hn_schema_array(s, list);
+    if (types & HN_SCHEMA_OBJECT) part[n++] = hn_schema_object(s, list);
     return s->b->failed ? -1 : hn_expr_alt(s->b, part, n);
 }
