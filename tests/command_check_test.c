@@ -269,8 +269,9 @@ static void test_whose_embedding(void **state) {
 /* The blocks in a model's own file, without a path, or with the model's: other tensors of the file are the model's. */
 static void test_own_block(void **state) {
     (void)state;
-    static const char *const models[] = {HUNCH_TEST_DATA "/goldens/qwen3_5-dense", HUNCH_TEST_DATA "/goldens/glm4_moe-3blocks"};
-    for (int i = 0; i < 2; i++) {
+    static const char *const models[] = {HUNCH_TEST_DATA "/goldens/qwen3_5-dense", HUNCH_TEST_DATA "/goldens/glm4_moe-3blocks",
+                                          HUNCH_TEST_DATA "/goldens/deepseek_v3-mtp2"};
+    for (int i = 0; i < 3; i++) {
         char spec[400];
         snprintf(spec, sizeof spec, "mtp:%s", models[i]);
         json_t *j[] = {check(0, models[i], "mtp", "--no-smoke"), check(0, models[i], spec, "--no-smoke")};
@@ -284,6 +285,24 @@ static void test_own_block(void **state) {
         assert_true(json_equal(j[0], j[1]));
         json_decref(j[0]), json_decref(j[1]);
     }
+}
+
+/* An assistant fits the model that it was made for, with its clusters; beside one of other heads it does not. */
+static void test_assistants(void **state) {
+    (void)state;
+#define OF(name) HUNCH_TEST_DATA "/goldens/gemma4-" name
+    json_t *j = check(0, OF("mixture"), "assistant:" OF("mixture-assistant"), "--no-smoke");
+    report_shape(j);
+    assert_true(json_is_true(get(j, "fits")) && int_of(get(j, "tensors"), "used") == 50);
+    assert_int_equal(json_array_size(get(get(j, "tensors"), "unused")), 0);
+    json_decref(j);
+    j = check(0, OF("keqv"), OF("keqv-assistant"), "--no-smoke"); /* its kind is found */
+    assert_string_equal(text_of(j, "kind"), "assistant");
+    json_decref(j);
+    j = check(3, OF("keqv"), OF("mixture-assistant"), "--no-smoke");
+    assert_non_null(strstr(text_of(j, "reason"), "key heads of 4, expected the 2 of layer 4 of this target"));
+    json_decref(j);
+#undef OF
 }
 
 /* A model without a tokenizer: ids are continued, as many as a verdict needs, and other readings are tried on them. */
@@ -461,7 +480,8 @@ int main(void) {
         cmocka_unit_test(test_trained_heads_pass), cmocka_unit_test(test_tree_is_left_out),
         cmocka_unit_test(test_goldens_fit),
         cmocka_unit_test(test_what_was_found), cmocka_unit_test(test_words), cmocka_unit_test(test_whose_embedding),
-        cmocka_unit_test(test_own_block), cmocka_unit_test(test_ids_instead_of_texts), cmocka_unit_test(test_wrong_taps),
+        cmocka_unit_test(test_own_block),
+        cmocka_unit_test(test_assistants), cmocka_unit_test(test_ids_instead_of_texts), cmocka_unit_test(test_wrong_taps),
         cmocka_unit_test(test_norm_left_out), cmocka_unit_test(test_shifted),
         cmocka_unit_test(test_trained_for_another_model),
         cmocka_unit_test(test_missing_tensors), cmocka_unit_test(test_other_kinds), cmocka_unit_test(test_bad_usage)};

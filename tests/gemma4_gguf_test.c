@@ -7,34 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "convert/convert.h"
-#include "format/gguf_writer.h"
-#include "model/arch/arch.h"
-#include "model/folder_for_tests.h"
-
-/* The folder as a GGUF, read again. */
-static hn_source *converted(const char *folder, hn_arch *a) {
-    hunch_error err = {0};
-    hn_source *s = NULL;
-    folder_write_changed(folder, "\"model_type\"", "\"model_type\"");
-    if (hn_convert(test_path("changed"), test_path("made.gguf"), &err)) fail_msg("%s", err.message);
-    if (hn_source_open(&s, test_path("made.gguf"), &err) || hn_arch_read(a, s, &err)) fail_msg("%s", err.message);
-    return s;
-}
-
-typedef struct written {
-    const char *name;
-    hn_dtype type;
-    uint64_t dims[3];
-} written;
-
-static void check_tensors(const hn_source *s, const written *tensors, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        const hn_tensor *t = hn_source_find(s, tensors[i].name);
-        if (!t || t->dtype != tensors[i].type) fail_msg("%s is missing or of another type", tensors[i].name);
-        for (int k = 0; k < t->n_dims; k++) assert_int_equal(t->dims[k], tensors[i].dims[k]);
-    }
-}
+#include "gguf_keys.h"
 
 static void check_list(const hn_source *s, const char *key, const int *want, size_t n) {
     const hn_array *list = NULL;
@@ -44,16 +17,9 @@ static void check_list(const hn_source *s, const char *key, const int *want, siz
     for (size_t i = 0; i < n; i++) assert_int_equal((int)hn_array_number(list, i), want[i]);
 }
 
-static void check_number(const hn_source *s, const char *key, uint64_t want) {
-    uint64_t v = 0;
-    bool found;
-    assert_int_equal(hn_source_u64(s, key, &v, &found, NULL), HUNCH_OK);
-    if (!found || v != want) fail_msg("%s is %d, expected %d", key, (int)v, (int)want);
-}
-
 static void test_written(void **state) {
     (void)state;
-    static const written e[] = {{"per_layer_token_embd.weight", HN_BF16, {96, 512}},
+    static const written_tensor e[] = {{"per_layer_token_embd.weight", HN_BF16, {96, 512}},
                                 {"per_layer_model_proj.weight", HN_BF16, {64, 96}},
                                 {"per_layer_proj_norm.weight", HN_F32, {16}},
                                 {"blk.5.inp_gate.weight", HN_BF16, {64, 16}},
@@ -72,9 +38,9 @@ static void test_written(void **state) {
                                       {"blk.1.post_ffw_norm.weight", HN_F32, {64}},
                                       {"blk.1.ffn_gate.weight", HN_BF16, {64, 128}}};
     static const int widths[] = {128, 128, 128, 256, 256, 256}, slide[] = {1, 1, 0, 1, 1, 0}, heads[] = {2, 2, 2, 1};
-    hn_arch a;
-    hn_source *s = converted("gemma4-e", &a);
-    check_tensors(s, e, sizeof e / sizeof *e);
+    hn_source *s = NULL;
+    hn_arch a = folder_as_gguf("gemma4-e", "\"model_type\"", "\"model_type\"", &s);
+    check_written(s, e, sizeof e / sizeof *e);
     assert_null(hn_source_find(s, "blk.5.attn_k.weight")); /* of another layer */
     check_list(s, "gemma4.feed_forward_length", widths, 6);
     check_list(s, "gemma4.attention.sliding_window_pattern", slide, 6);
@@ -87,8 +53,8 @@ static void test_written(void **state) {
     check_number(s, "gemma4.embedding_length_per_layer_input", 16);
     hn_arch_fini(&a);
     hn_source_close(&s);
-    s = converted("gemma4_text-moe", &a);
-    check_tensors(s, mixture, sizeof mixture / sizeof *mixture);
+    a = folder_as_gguf("gemma4_text-moe", "\"model_type\"", "\"model_type\"", &s);
+    check_written(s, mixture, sizeof mixture / sizeof *mixture);
     assert_null(hn_source_find(s, "blk.3.attn_v.weight"));
     assert_null(hn_source_find(s, "blk.1.ffn_gate_exps.weight"));
     check_list(s, "gemma4.attention.head_count_kv", heads, 4);
@@ -102,35 +68,17 @@ static void test_written(void **state) {
 
 /* ---- keys of any file ---------------------------------------------------------------------------------------------------- */
 
-/* A key that is written instead of the usual one, or not at all; TABLE: a value of rope_freqs. */
-typedef struct changed_key {
-    const char *name;
-    enum { NOTHING, LEFT_OUT, WHOLE, REAL, TEXT, LIST, TABLE } kind;
-    double value;
-} changed_key;
-
 static void put_keys(hn_gguf_writer *w, const changed_key *c) {
-    static const struct {
-        const char *name;
-        uint32_t value;
-    } usual[] = {{"context_length", 4096},          {"embedding_length", 32},        {"block_count", 4},
-                 {"feed_forward_length", 32},       {"attention.head_count", 4},     {"attention.head_count_kv", 2},
-                 {"attention.key_length", 16},      {"attention.value_length", 16},  {"attention.key_length_swa", 8},
-                 {"attention.value_length_swa", 8}, {"attention.sliding_window", 8}, {"rope.dimension_count", 16},
-                 {"rope.dimension_count_swa", 8},   {"attention.shared_kv_layers", 2}};
+    static const usual_key usual[] = {
+        {"context_length", 4096},          {"embedding_length", 32},        {"block_count", 4},
+        {"feed_forward_length", 32},       {"attention.head_count", 4},     {"attention.head_count_kv", 2},
+        {"attention.key_length", 16},      {"attention.value_length", 16},  {"attention.key_length_swa", 8},
+        {"attention.value_length_swa", 8}, {"attention.sliding_window", 8}, {"rope.dimension_count", 16},
+        {"rope.dimension_count_swa", 8},   {"attention.shared_kv_layers", 2}};
     static const int32_t flags[] = {1, 0, 1, 0, 1}, all[] = {1, 1, 1, 1};
-    char key[96];
-    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
-        snprintf(key, sizeof key, "gemma4.%s", usual[i].name);
-        if (strcmp(c->name, usual[i].name) != 0) assert_int_equal(hn_gguf_put_u32(w, key, usual[i].value, NULL), HUNCH_OK);
-    }
     if (strcmp(c->name, "attention.sliding_window_pattern") != 0)
-        assert_int_equal(hn_gguf_put_i32s(w, "gemma4.attention.sliding_window_pattern", flags, 4, NULL), HUNCH_OK);
-    snprintf(key, sizeof key, "gemma4.%s", c->name);
-    if (c->kind == WHOLE) assert_int_equal(hn_gguf_put_u32(w, key, (uint32_t)c->value, NULL), HUNCH_OK);
-    if (c->kind == REAL) assert_int_equal(hn_gguf_put_f32(w, key, (float)c->value, NULL), HUNCH_OK);
-    if (c->kind == TEXT) assert_int_equal(hn_gguf_put_str(w, key, "yarn", 4, NULL), HUNCH_OK);
-    if (c->kind == LIST) assert_int_equal(hn_gguf_put_i32s(w, key, all, (size_t)c->value, NULL), HUNCH_OK);
+        PUT(hn_gguf_put_i32s(w, "gemma4.attention.sliding_window_pattern", flags, 4, NULL));
+    put_changed_keys(w, "gemma4", usual, sizeof usual / sizeof *usual, c, all);
 }
 
 /* Reads a file with an embedding and the table of the rotation, which are enough for the description. */
@@ -138,28 +86,20 @@ static hunch_status read_with(const changed_key *c, hn_arch *a, hunch_error *err
     static const uint16_t zeros[32];
     const float table[8] = {1, 1, c->kind == TABLE ? (float)c->value : 1e30f, 1e30f, 1e30f, 1e30f, 1e30f, 1e30f};
     hn_gguf_writer *w = NULL;
-    hn_source *s = NULL;
-    assert_int_equal(hn_gguf_writer_open(&w, test_path("keys.gguf"), NULL), HUNCH_OK);
-    assert_int_equal(hn_gguf_put_str(w, "general.architecture", "gemma4", 6, NULL), HUNCH_OK);
-    assert_int_equal(hn_gguf_put_f32(w, "gemma4.attention.layer_norm_rms_epsilon", 1e-6f, NULL), HUNCH_OK);
+    PUT(hn_gguf_writer_open(&w, test_path("keys.gguf"), NULL));
+    PUT(hn_gguf_put_str(w, "general.architecture", "gemma4", 6, NULL));
+    PUT(hn_gguf_put_f32(w, "gemma4.attention.layer_norm_rms_epsilon", 1e-6f, NULL));
     put_keys(w, c);
-    assert_int_equal(hn_gguf_declare(w, "token_embd.weight", HN_F16, 2, (const uint64_t[]){32, 1}, NULL), HUNCH_OK);
-    assert_int_equal(hn_gguf_declare(w, "rope_freqs.weight", HN_F32, 1, (const uint64_t[]){8}, NULL), HUNCH_OK);
-    assert_int_equal(hn_gguf_data(w, zeros, sizeof zeros, NULL), HUNCH_OK);
-    assert_int_equal(hn_gguf_data(w, table, sizeof table, NULL), HUNCH_OK);
-    assert_int_equal(hn_gguf_writer_finish(&w, NULL), HUNCH_OK);
-    assert_int_equal(hn_source_open(&s, test_path("keys.gguf"), NULL), HUNCH_OK);
-    const hunch_status st = hn_arch_read(a, s, err);
-    hn_source_close(&s);
-    return st;
+    PUT(hn_gguf_declare(w, "token_embd.weight", HN_F16, 2, (const uint64_t[]){32, 1}, NULL));
+    PUT(hn_gguf_declare(w, "rope_freqs.weight", HN_F32, 1, (const uint64_t[]){8}, NULL));
+    PUT(hn_gguf_data(w, zeros, sizeof zeros, NULL));
+    PUT(hn_gguf_data(w, table, sizeof table, NULL));
+    return read_written(w, a, err);
 }
 
 static void test_keys(void **state) {
     (void)state;
-    static const struct {
-        changed_key key;
-        const char *word;
-    } wrong[] = {{{"attention.sliding_window", LEFT_OUT, 0}, "gemma4.attention.sliding_window is missing"},
+    static const wrong_key wrong[] = {{{"attention.sliding_window", LEFT_OUT, 0}, "gemma4.attention.sliding_window is missing"},
                  {{"attention.sliding_window_pattern", LIST, 3}, "sliding_window_pattern, expected 4 flags"},
                  {{"attention.sliding_window_pattern", LIST, 4}, "the last layer has a window"},
                  {{"attention.key_length_swa", LEFT_OUT, 0}, "gemma4.attention.key_length_swa is missing"},
@@ -190,9 +130,7 @@ static void test_keys(void **state) {
     if (read_with(&few, &a, &err)) fail_msg("%s", err.message);
     assert_true(a.logit_cap == 0);
     hn_arch_fini(&a);
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        if (read_with(&wrong[i].key, &a, &err) != HUNCH_REFUSED || !strstr(err.message, wrong[i].word))
-            fail_msg("%s: '%s'", wrong[i].key.name, err.message);
+    check_wrong_keys(wrong, sizeof wrong / sizeof *wrong, read_with);
 }
 
 int main(void) {

@@ -9,23 +9,12 @@
 
 #include <math.h>
 
-#include "convert/convert.h"
-#include "format/gguf_writer.h"
-#include "model/arch/arch.h"
-#include "model/folder_for_tests.h"
+#include "gguf_keys.h"
 
 #define MXFP4 "gpt_oss-mxfp4"
 
-/* The folder with a change in config.json as a GGUF. */
 static hn_arch converted(const char *find, const char *replace) {
-    hn_arch a;
-    hunch_error err = {0};
-    hn_source *s = NULL;
-    folder_write_changed(MXFP4, find, replace);
-    if (hn_convert(test_path("changed"), test_path("made.gguf"), &err)) fail_msg("%s", err.message);
-    if (hn_source_open(&s, test_path("made.gguf"), &err) || hn_arch_read(&a, s, &err)) fail_msg("%s", err.message);
-    hn_source_close(&s);
-    return a;
+    return folder_as_gguf(MXFP4, find, replace, NULL);
 }
 
 static void test_converted(void **state) {
@@ -64,11 +53,7 @@ static void test_not_converted(void **state) {
 /* Two matrices of experts, their biases and a router of one layer, under the names of other programs. */
 static void test_names(void **state) {
     (void)state;
-    static const struct {
-        const char *name;
-        hn_dtype type;
-        uint64_t dims[3];
-    } tensors[] = {{"blk.1.attn_sinks.weight", HN_F32, {4}},
+    static const written_tensor tensors[] = {{"blk.1.attn_sinks.weight", HN_F32, {4}},
                    {"blk.1.post_attention_norm.weight", HN_F32, {64}},
                    {"blk.1.attn_q.bias", HN_F32, {64}},
                    {"blk.1.attn_output.bias", HN_F32, {64}},
@@ -80,67 +65,36 @@ static void test_names(void **state) {
                    {"blk.1.ffn_gate_exps.bias", HN_F32, {64, 8}},
                    {"blk.1.ffn_up_exps.bias", HN_F32, {64, 8}},
                    {"blk.1.ffn_down_exps.bias", HN_F32, {64, 8}}};
-    hn_arch a = converted("\"swiglu_limit\": 7.0", "\"swiglu_limit\": 7.0");
-    hn_arch_fini(&a);
     hn_source *s = NULL;
-    assert_int_equal(hn_source_open(&s, test_path("made.gguf"), NULL), HUNCH_OK);
-    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
-        const hn_tensor *t = hn_source_find(s, tensors[i].name);
-        if (!t || t->dtype != tensors[i].type) fail_msg("%s is missing or of another type", tensors[i].name);
-        for (int k = 0; k < t->n_dims; k++) assert_int_equal(t->dims[k], tensors[i].dims[k]);
-    }
+    hn_arch a = folder_as_gguf(MXFP4, "\"swiglu_limit\": 7.0", "\"swiglu_limit\": 7.0", &s);
+    hn_arch_fini(&a);
+    check_written(s, tensors, sizeof tensors / sizeof *tensors);
     assert_int_equal(hn_source_tensor_count(s), 3 + 4 * 19);
-    uint64_t window = 0, width = 0, type = 0;
-    bool found;
-    assert_int_equal(hn_source_u64(s, "gpt-oss.attention.sliding_window", &window, &found, NULL), HUNCH_OK);
-    assert_int_equal(hn_source_u64(s, "gpt-oss.expert_feed_forward_length", &width, &found, NULL), HUNCH_OK);
-    assert_int_equal(hn_source_u64(s, "general.file_type", &type, &found, NULL), HUNCH_OK);
-    assert_true(window == 16 && width == 64 && type == 38);
+    check_number(s, "gpt-oss.attention.sliding_window", 16);
+    check_number(s, "gpt-oss.expert_feed_forward_length", 64);
+    check_number(s, "general.file_type", 38);
     hn_source_close(&s);
 }
 
 /* ---- keys of any file ---------------------------------------------------------------------------------------------------- */
 
-/* A key that is written instead of the usual one, or not at all. */
-typedef struct changed_key {
-    const char *name;
-    enum { LEFT_OUT, WHOLE, REAL, LIST } kind;
-    double value;
-} changed_key;
-
 /* Reads a file with only an embedding, which is enough for the description. */
 static hunch_status read_with(const changed_key *c, hn_arch *a, hunch_error *err) {
-    static const struct {
-        const char *name;
-        uint32_t value;
-    } usual[] = {{"context_length", 131072}, {"embedding_length", 32},        {"block_count", 4},
-                 {"feed_forward_length", 32}, {"attention.head_count", 4},    {"attention.head_count_kv", 2},
-                 {"attention.key_length", 8}, {"attention.value_length", 8},  {"attention.sliding_window", 128},
-                 {"expert_count", 8},         {"expert_used_count", 4},       {"expert_feed_forward_length", 32}};
+    static const usual_key usual[] = {
+        {"context_length", 131072},  {"embedding_length", 32},       {"block_count", 4},
+        {"feed_forward_length", 32}, {"attention.head_count", 4},    {"attention.head_count_kv", 2},
+        {"attention.key_length", 8}, {"attention.value_length", 8},  {"attention.sliding_window", 128},
+        {"expert_count", 8},         {"expert_used_count", 4},       {"expert_feed_forward_length", 32}};
     static const int32_t flags[] = {1, 1, 0, 1};
     static const uint16_t zeros[32];
     hn_gguf_writer *w = NULL;
-    hn_source *s = NULL;
-    char key[96];
-    assert_int_equal(hn_gguf_writer_open(&w, test_path("keys.gguf"), NULL), HUNCH_OK);
-    assert_int_equal(hn_gguf_put_str(w, "general.architecture", "gpt-oss", 7, NULL), HUNCH_OK);
-    assert_int_equal(hn_gguf_put_f32(w, "gpt-oss.attention.layer_norm_rms_epsilon", 1e-5f, NULL), HUNCH_OK);
-    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++) {
-        if (!strcmp(c->name, usual[i].name)) continue;
-        snprintf(key, sizeof key, "gpt-oss.%s", usual[i].name);
-        assert_int_equal(hn_gguf_put_u32(w, key, usual[i].value, NULL), HUNCH_OK);
-    }
-    snprintf(key, sizeof key, "gpt-oss.%s", c->name);
-    if (c->kind == WHOLE) assert_int_equal(hn_gguf_put_u32(w, key, (uint32_t)c->value, NULL), HUNCH_OK);
-    if (c->kind == REAL) assert_int_equal(hn_gguf_put_f32(w, key, (float)c->value, NULL), HUNCH_OK);
-    if (c->kind == LIST) assert_int_equal(hn_gguf_put_i32s(w, key, flags, (size_t)c->value, NULL), HUNCH_OK);
-    assert_int_equal(hn_gguf_declare(w, "token_embd.weight", HN_F16, 2, (const uint64_t[]){32, 1}, NULL), HUNCH_OK);
-    assert_int_equal(hn_gguf_data(w, zeros, sizeof zeros, NULL), HUNCH_OK);
-    assert_int_equal(hn_gguf_writer_finish(&w, NULL), HUNCH_OK);
-    assert_int_equal(hn_source_open(&s, test_path("keys.gguf"), NULL), HUNCH_OK);
-    const hunch_status st = hn_arch_read(a, s, err);
-    hn_source_close(&s);
-    return st;
+    PUT(hn_gguf_writer_open(&w, test_path("keys.gguf"), NULL));
+    PUT(hn_gguf_put_str(w, "general.architecture", "gpt-oss", 7, NULL));
+    PUT(hn_gguf_put_f32(w, "gpt-oss.attention.layer_norm_rms_epsilon", 1e-5f, NULL));
+    put_changed_keys(w, "gpt-oss", usual, sizeof usual / sizeof *usual, c, flags);
+    PUT(hn_gguf_declare(w, "token_embd.weight", HN_F16, 2, (const uint64_t[]){32, 1}, NULL));
+    PUT(hn_gguf_data(w, zeros, sizeof zeros, NULL));
+    return read_written(w, a, err);
 }
 
 static void test_keys(void **state) {
@@ -152,10 +106,7 @@ static void test_keys(void **state) {
                 {{"attention.sliding_window_pattern", WHOLE, 3}, 11},
                 {{"attention.sliding_window_pattern", LIST, 4}, 11},
                 {{"expert_gating_func", WHOLE, 1}, 5}};
-    static const struct {
-        changed_key key;
-        const char *word;
-    } wrong[] = {{{"attention.sliding_window", LEFT_OUT, 0}, "gpt-oss.attention.sliding_window is missing"},
+    static const wrong_key wrong[] = {{{"attention.sliding_window", LEFT_OUT, 0}, "gpt-oss.attention.sliding_window is missing"},
                  {{"attention.sliding_window", WHOLE, 0}, "gpt-oss.attention.sliding_window is 0"},
                  {{"attention.sliding_window_pattern", WHOLE, 0}, "sliding_window_pattern is 0"},
                  {{"attention.sliding_window_pattern", LIST, 3}, "sliding_window_pattern, expected 4 flags"},
@@ -174,9 +125,7 @@ static void test_keys(void **state) {
             assert_int_equal(a.layer[k].window, good[i].slide >> k & 1 ? 128 : 0);
         hn_arch_fini(&a);
     }
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        if (read_with(&wrong[i].key, &a, &err) != HUNCH_REFUSED || !strstr(err.message, wrong[i].word))
-            fail_msg("%s: '%s'", wrong[i].key.name, err.message);
+    check_wrong_keys(wrong, sizeof wrong / sizeof *wrong, read_with);
 }
 
 int main(void) {

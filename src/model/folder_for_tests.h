@@ -100,4 +100,13 @@ static inline void folder_refused(const char *folder, const char *find, const ch
     assert_null(a.layer);
     hn_source_close(&s);
 }
+
+/* A change of a golden folder's config.json, and a word of the refusal. */
+typedef struct folder_change {
+    const char *folder, *find, *replace, *word;
+} folder_change;
+
+static inline void folder_refused_all(const folder_change *c, size_t n) {
+    for (size_t i = 0; i < n; i++) folder_refused(c[i].folder, c[i].find, c[i].replace, c[i].word);
+}
 #endif

@@ -16,9 +16,7 @@
 
 static void test_refused(void **state) {
     (void)state;
-    static const struct {
-        const char *folder, *find, *replace, *word;
-    } cases[] = {
+    static const folder_change cases[] = {
         {V3, "\"kv_lora_rank\": 32", "\"kv_lora_rank\": 0", "kv_lora_rank is 0"},
         {V3, "\"kv_lora_rank\": 32", "\"kv_lora_rank\": null", "kv_lora_rank is missing"},
         {V3, "\"kv_lora_rank\": 32", "\"kv_lora_rank\": 570", "latent rows of 570 + 16 numbers, expected at most 576"},
@@ -52,8 +50,7 @@ static void test_refused(void **state) {
         {GLM, "\"hidden_act\": \"silu\"", "\"hidden_act\": \"silu\", \"mlp_layer_types\": [\"sparse\", \"sparse\", \"sparse\", \"sparse\"]",
          "layers.0.mlp.gate.weight is missing"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        folder_refused(cases[i].folder, cases[i].find, cases[i].replace, cases[i].word);
+    folder_refused_all(cases, sizeof cases / sizeof *cases);
 }
 
 /* A row is kept once: rank + rope numbers of a layer, whatever the number of heads. */

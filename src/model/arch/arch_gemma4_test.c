@@ -16,9 +16,7 @@
 
 static void test_refused(void **state) {
     (void)state;
-    static const struct {
-        const char *folder, *find, *replace, *word;
-    } cases[] = {
+    static const folder_change cases[] = {
         {E_MODEL, "\"sliding_window\": 16", "\"sliding_window\": 0", "sliding_window is 0"},
         {E_MODEL, "\"global_head_dim\": 32", "\"global_head_dim\": 33", "heads of 33 and 16"},
         {E_MODEL, "\"global_head_dim\": 32", "\"global_head_dim\": 1024", "global_head_dim is 1024"},
@@ -63,8 +61,7 @@ static void test_refused(void **state) {
         {MIXTURE, "\"num_experts\": 8", "\"num_experts\": 9", "router.proj.weight has shape [64, 8]; expected [64, 9]"},
         {MIXTURE, "\"moe_intermediate_size\": 32", "\"moe_intermediate_size\": 16", "experts.gate_up_proj has shape"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        folder_refused(cases[i].folder, cases[i].find, cases[i].replace, cases[i].word);
+    folder_refused_all(cases, sizeof cases / sizeof *cases);
 }
 
 static hn_arch read_as(const char *folder, const char *find, const char *replace) {

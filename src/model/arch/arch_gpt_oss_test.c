@@ -17,9 +17,7 @@
 
 static void test_refused(void **state) {
     (void)state;
-    static const struct {
-        const char *folder, *find, *replace, *word;
-    } cases[] = {
+    static const folder_change cases[] = {
         {FLOATS, "\"sliding_window\": 16", "\"sliding_window\": 0", "sliding_window is 0"},
         {FLOATS, "\"sliding_window\": 16", "\"sliding_window\": null", "sliding_window is null"},
         {FLOATS, "\"swiglu_limit\": 7.0", "\"swiglu_limit\": 0", "swiglu_limit is 0"},
@@ -50,8 +48,7 @@ static void test_refused(void **state) {
          "experts.gate_up_proj_bias has shape [128, 8]; expected [192, 8]"},
         {FLOATS, "\"num_attention_heads\": 4", "\"num_attention_heads\": 8", "q_proj.weight has shape"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        folder_refused(cases[i].folder, cases[i].find, cases[i].replace, cases[i].word);
+    folder_refused_all(cases, sizeof cases / sizeof *cases);
 }
 
 /* Every key that is read, with a value of another type or one that no model has: the message names the key. */
