@@ -256,6 +256,9 @@ int32_t hn_automaton_without_json(hn_automaton *a, int32_t state) {
 /* ---- open and close ---- */
 
 static bool start(hn_automaton *a) {
+    if (!hn_grow((void **)&a->edges, &a->cap_edges, 1, sizeof *a->edges) || /* there, also if there will be none */
+        !hn_grow((void **)&a->threads, &a->cap_threads, 1, sizeof *a->threads))
+        return false;
     const int32_t root = hn_automaton_put_node(a, 0, 0, true, NULL, 0);
     if (root < 0) return false;
     hn_closure_begin(a->work);

@@ -284,7 +284,7 @@ static hn_expr sequence(reader *r, int groups) {
         if (e >= 0) e = repeats(r, e);
         if (!put_part(r, e)) return -1;
     }
-    const hn_expr e = hn_expr_seq(r->b, r->parts + first, r->n_parts - first);
+    const hn_expr e = hn_expr_seq(r->b, r->n_parts > first ? r->parts + first : NULL, r->n_parts - first);
     r->n_parts = first;
     return e;
 }
@@ -295,7 +295,7 @@ static hn_expr alternatives(reader *r, int groups) {
         skip(r, true);
         if (!put_part(r, sequence(r, groups))) return -1;
     } while (take(r, "|"));
-    const hn_expr e = hn_expr_alt(r->b, r->parts + first, r->n_parts - first);
+    const hn_expr e = hn_expr_alt(r->b, r->n_parts > first ? r->parts + first : NULL, r->n_parts - first);
     r->n_parts = first;
     return e;
 }

@@ -5,7 +5,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
+
 #include "grammar/grammar_for_tests.h"
+#include "text/pattern.h"
 
 /* Of the whole text. */
 static const grammar_case cases[] = {
@@ -70,6 +73,66 @@ static void test_searches(void **state) {
     for (size_t i = 0; i < sizeof searches / sizeof *searches; i++) grammar_case_check(searched, &searches[i]);
 }
 
+/* ---- compared with PCRE2: all short texts of an expression's own letters ---- */
+
+enum { LETTERS = 6, LENGTH = 5 };
+
+static int letters_of(const char *regex, char out[LETTERS]) {
+    int n = 0;
+    for (const char *c = "1x"; *c; c++) out[n++] = *c;
+    for (const char *c = regex; *c && n < LETTERS; c++)
+        if (*c > 0 && !strchr("()[]{}|*+?\\^$<>:,", *c) && !memchr(out, *c, (size_t)n)) out[n++] = *c;
+    return n;
+}
+
+static bool pcre_accepts(const hn_pattern *p, hn_pattern_work *w, const char *text, size_t len) {
+    size_t from, to;
+    bool found;
+    hn_pattern_work_begin(w, len);
+    assert_int_equal(hn_pattern_find(p, w, text, 0, len, &found, &from, &to, NULL), HUNCH_OK);
+    return found && from == 0 && to == len;
+}
+
+static long texts_compare(const char *regex, const hn_pattern *p, hn_pattern_work *w) {
+    char letters[LETTERS], text[LENGTH + 1];
+    const int n = letters_of(regex, letters);
+    accepter x = accepter_open(hn_grammar_regex, regex);
+    long all = 0;
+    for (int len = 1, count = n; len <= LENGTH; len++, count *= n) {
+        for (int i = 0; i < count; i++, all++) {
+            for (int k = 0, rest = i; k < len; k++, rest /= n) text[k] = letters[rest % n];
+            text[len] = '\0';
+            if (accepts(&x, text) != pcre_accepts(p, w, text, (size_t)len)) fail_msg("%s: PCRE2 says otherwise of %s", regex, text);
+        }
+    }
+    accepter_close(&x);
+    return all;
+}
+
+static void test_short_texts(void **state) {
+    (void)state;
+    static const char *const more[] = {"(1|x1)*x", "(x?1?){2,3}", "[^1]{2}|1+", "(?:x{2,}1){1,2}", "((1x)*|x+)1?", "x(1|)x", "([1x]{2}){1,2}"};
+    enum { CASES = sizeof cases / sizeof *cases, MORE = sizeof more / sizeof *more };
+    hn_pattern_work *w;
+    long all = 0;
+    int compared = 0;
+    assert_int_equal(hn_pattern_work_open(&w, NULL), HUNCH_OK);
+    for (int i = 0; i < CASES + MORE; i++) {
+        const char *regex = i < CASES ? cases[i].grammar : more[i - CASES];
+        char whole[300];
+        hn_pattern *p;
+        snprintf(whole, sizeof whole, "\\A(?:%s)\\z", regex);
+        /* PCRE2 lacks some escapes, and reads [^] as the beginning of a class. */
+        if (strstr(regex, "[^]") || hn_pattern_open(&p, whole, NULL) != HUNCH_OK) continue;
+        all += texts_compare(regex, p, w);
+        compared++;
+        hn_pattern_close(&p);
+    }
+    hn_pattern_work_close(&w);
+    print_message("%d expressions, %ld texts\n", compared, all);
+    assert_true(compared >= 20 && all > 50000);
+}
+
 static void test_refusals(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) grammar_refusal_check(hn_grammar_regex, &refusals[i]);
@@ -103,7 +166,7 @@ static void test_bombs(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_whole_texts), cmocka_unit_test(test_searches), cmocka_unit_test(test_refusals),
-                                       cmocka_unit_test(test_bombs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_whole_texts), cmocka_unit_test(test_searches),
+                                       cmocka_unit_test(test_short_texts), cmocka_unit_test(test_refusals), cmocka_unit_test(test_bombs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

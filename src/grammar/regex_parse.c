@@ -338,7 +338,7 @@ static int32_t sequence(reader *x, int groups) {
             e = repeats(x, e);
         if (!put_part(x, e)) return -1;
     }
-    const int32_t e = hn_regex_list(x->r, HN_RE_SEQ, x->parts + first, x->n_parts - first);
+    const int32_t e = hn_regex_list(x->r, HN_RE_SEQ, x->n_parts > first ? x->parts + first : NULL, x->n_parts - first);
     x->n_parts = first;
     return e;
 }
@@ -348,7 +348,7 @@ static int32_t alternatives(reader *x, int groups) {
     do {
         if (!put_part(x, sequence(x, groups))) return -1;
     } while (take(x, "|"));
-    const int32_t e = hn_regex_list(x->r, HN_RE_ALT, x->parts + first, x->n_parts - first);
+    const int32_t e = hn_regex_list(x->r, HN_RE_ALT, x->n_parts > first ? x->parts + first : NULL, x->n_parts - first);
     x->n_parts = first;
     return e;
 }
