@@ -39,6 +39,7 @@ HELPER void begin(hn_drafter *d, int seq, const int32_t *token, int n) {
 HELPER void draft(hn_drafter *d, int seq, hn_committed_text text, int budget, hn_tree *t) {
     hn_propose p = {.seq = seq, .text = text, .tree = t, .budget = budget};
     hn_tree_reset(t, text.token[text.n - 1], HN_TREE_ROWS);
+    while (d->ops->work && d->ops->work(d)) continue; /* as many rounds have passed */
     for (int level = 0; p.budget > 0; level++) {
         const int before = t->n_rows;
         if (!d->ops->propose(d, &p, 1, level)) break;

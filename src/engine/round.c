@@ -434,6 +434,12 @@ hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hu
     return st;
 }
 
+/* What drafters put off until now. */
+static void work_between(hunch_engine *e) {
+    for (int d = 0; d < e->n_drafters; d++)
+        if (e->drafter[d].ops->work) (void)e->drafter[d].ops->work(&e->drafter[d]);
+}
+
 static int by_age(const void *a, const void *b) {
     const uint64_t x = (*(hunch_session *const *)a)->admission, y = (*(hunch_session *const *)b)->admission;
     return x < y ? -1 : x > y;
@@ -456,6 +462,7 @@ hunch_status hunch_engine_round(hunch_engine *e, hunch_error *err) {
     const double start = hn_now();
     hn_engine_enter(e);
     if (n > 0) st = hn_round(e, running, n, err);
+    work_between(e);
     e->stats.rounds += n > 0;
     e->stats.round_s += hn_now() - start;
     hn_engine_leave(e);

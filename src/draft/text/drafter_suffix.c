@@ -21,8 +21,9 @@
  *
  * Both limits hold at rest; a tree that grows exists twice for a moment.
  *
- * State: a tree for each sequence, extended to the committed text at a round's first level; a store of
- * earlier texts for each salt, to which a sequence's text is added when it ends. Without memory there is no draft, or a text is not stored.
+ * State: a tree for each sequence, extended to the committed text at a round's first level and between rounds, SLICE tokens at a time: a
+ * long prompt is counted while it is read, and until it is there are no drafts from its own text; a store of earlier texts for each salt,
+ * to which a sequence's text is added when it ends. Without memory there is no draft, or a text is not stored.
  */
 #include <assert.h>
 #include <string.h>
@@ -32,6 +33,8 @@
 #include "draft/text/suffix_draft.h"
 #include "draft/text/suffix_store.h"
 #include "draft/text/tenants.h"
+
+enum { SLICE = 256 }; /* tokens: less than a millisecond */
 
 typedef struct suffix_seq {
     hn_suffix_tree tree; /* a text position is a position there */
@@ -124,14 +127,14 @@ static bool text_store(const suffix_state *st, hn_suffix_tree *t, const hn_commi
     return hn_suffix_put(t, text->token + t->end, n - t->end);
 }
 
-/* Extends the tree to the committed text. Tokens that were stored but not counted may be a prompt that the text begins with,
- * or those that `observe` added for a last round; the text overrides them. */
+/* Extends the tree to the committed text, and counts some of it. Tokens that were stored but not counted may be a prompt that the text
+ * begins with, or those that `observe` added for a last round; the text overrides them. */
 static bool text_count(const suffix_state *st, suffix_seq *q, const hn_committed_text *text) {
     hn_suffix_tree *t = &q->tree;
     const uint32_t n = (uint32_t)text->n;
     if (n < t->head) hn_suffix_clear(t, 0);
     hn_suffix_cut(t, n < t->open ? n : t->open);
-    return text_store(st, t, text) && hn_suffix_count(t);
+    return text_store(st, t, text) && hn_suffix_count_some(t, SLICE);
 }
 
 /* The store of a text's salt, made or emptied for it if need be. Without memory there is none. */
@@ -196,8 +199,8 @@ static void round_begin(const suffix_state *st, suffix_seq *q, const hn_propose 
     if (p->text.n == 0 || !text_count(st, q, &p->text)) return;
     /* of a string of D tokens one is drafted, and the whole text does not occur again in itself */
     const int most = (p->text.n < st->window ? p->text.n : st->window) - 1;
-    hn_suffix_draft own, other = {0};
-    hn_suffix_best(&q->tree, &st->rules, NULL, most, &own);
+    hn_suffix_draft own = {0}, other = {0};
+    if (q->tree.open == q->tree.end) hn_suffix_best(&q->tree, &st->rules, NULL, most, &own);
     if (q->store) hn_suffix_best(&st->earlier[q->store].tree, &st->rules, p->text.token + p->text.n, most, &other);
     const hn_suffix_draft *best = other.score > own.score ? &other : &own;
     for (int i = 0; i < best->n; i++) hn_draft_nodes_push(&q->draft, best->parent[i], best->token[i], (float)best->step[i]);
@@ -215,6 +218,20 @@ static int suffix_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     return added;
 }
 
+/* The next slice of the texts of which some tokens are stored and not counted, of one after the other. */
+static bool suffix_work(hn_drafter *d) {
+    suffix_state *st = d->state;
+    uint32_t most = SLICE;
+    for (int i = 0; i < st->n_seqs; i++) {
+        hn_suffix_tree *t = &st->seq[i].tree;
+        const uint32_t left = t->end - t->open, now = left < most ? left : most;
+        if (left > 0 && !hn_suffix_count_some(t, now)) continue; /* without memory: at the next draft */
+        most -= now;
+        if (left > now) return true;
+    }
+    return false;
+}
+
 /* Its tree, of the tokens that are used: hn_suffix_capacity. */
 static size_t suffix_text_bytes(const hn_drafter *d, int tokens) {
     const suffix_state *st = d->state;
@@ -223,7 +240,7 @@ static size_t suffix_text_bytes(const hn_drafter *d, int tokens) {
 }
 
 static const hn_drafter_ops ops = {
-    .open = suffix_open, .begin = suffix_begin, .observe = suffix_observe, .propose = suffix_propose,
+    .open = suffix_open, .work = suffix_work, .begin = suffix_begin, .observe = suffix_observe, .propose = suffix_propose,
     .text_bytes = suffix_text_bytes, .end = suffix_end, .forget = suffix_forget, .close = suffix_close,
 };
 

@@ -200,8 +200,12 @@ static bool nodes_reserve(hn_suffix_tree *t) {
 }
 
 bool hn_suffix_count(hn_suffix_tree *t) {
+    return hn_suffix_count_some(t, t->end - t->open);
+}
+
+bool hn_suffix_count_some(hn_suffix_tree *t, uint32_t most) {
     if (!nodes_reserve(t)) return false;
-    for (; t->open != t->end; t->open++) {
+    for (const uint32_t end = most < t->end - t->open ? t->open + most : t->end; t->open != end; t->open++) {
         uint32_t *active = t->active;
         for (uint32_t a = (uint32_t)t->n_active; a > 0; a--) { /* the longest first: no two end at the same node */
             uint32_t *v = &active[(t->open - a) % HN_SUFFIX_WINDOW];

@@ -69,6 +69,7 @@ void hn_suffix_clear(hn_suffix_tree *t, uint32_t first); /* empties it, keeps th
 bool hn_suffix_put(hn_suffix_tree *t, const int32_t *token, uint32_t n);
 /* Counts the stored tokens: O(D) a token. False: no memory; nothing changed. */
 bool hn_suffix_count(hn_suffix_tree *t);
+bool hn_suffix_count_some(hn_suffix_tree *t, uint32_t most); /* the next ones, so many at most */
 /* Tokens stored after this begin a new text. All stored tokens must be counted. */
 void hn_suffix_break(hn_suffix_tree *t);
 /* Removes the stored tokens from `end` on, head <= end. Removing counted ones makes all uncounted (for a tree of one text). */
