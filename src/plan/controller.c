@@ -90,6 +90,7 @@ void hn_controller_begin(hn_controller *c, int seq) {
 
 void hn_controller_forget(hn_controller *c) {
     hn_acceptance_init(&c->all);
+    hn_agreement_init(&c->agreement);
     memset(&c->yield, 0, sizeof c->yield);
     memset(&c->growth, 0, sizeof c->growth);
     c->accounts_open = false; /* anew: every drafter may be tried */
@@ -104,6 +105,25 @@ hn_cost *hn_controller_cost(hn_controller *c) {
 
 static void learn(hn_controller *c, hn_plan_text *x, const hn_candidate *k, int depth, bool accepted) {
     hn_acceptance_learn(&c->all, &x->own, k->drafter, depth, (double)k->estimate, accepted);
+}
+
+/* The row was reached, and `next` is its accepted child, -1: none. Of each child that two drafters propose it is learned what their
+ * agreement tells; before the rates of the two are. */
+static void agreement_learn(hn_controller *c, const hn_plan_text *x, const hn_tree *t, int row, int next) {
+    hn_agreed by[HN_TREE_ROWS];
+    for (int k = t->first[row]; k >= 0; k = t->candidate[k].next) by[t->candidate[k].child] = HN_AGREED_NONE;
+    for (int k = t->first[row]; k >= 0; k = t->candidate[k].next) {
+        const hn_candidate *a = &t->candidate[k];
+        if (a->q) continue;
+        const double rate = hn_acceptance_rate(&c->all, &x->own, a->drafter, t->depth[row] + 1, (double)a->estimate);
+        hn_agreed_add(&by[a->child], a->drafter, rate);
+    }
+    for (int k = t->first[row]; k >= 0; k = t->candidate[k].next) {
+        const int child = t->candidate[k].child;
+        if (by[child].drafter != t->candidate[k].drafter) continue;
+        hn_agreement_learn(&c->agreement, &by[child], child == next);
+        by[child] = HN_AGREED_NONE; /* once */
+    }
 }
 
 /* The row was reached and the target's token there is known: learns whether the candidates that were cut would have been accepted. */
@@ -196,6 +216,7 @@ void hn_controller_observe(hn_controller *c, int seq, const hn_tree *t, const in
     hn_plan_text *x = &c->text[seq];
     for (int i = 0; i <= n_accepted; i++) {
         const int row = i == 0 ? 0 : path[i - 1], next = i < n_accepted ? path[i] : HN_PLAN_NONE;
+        agreement_learn(c, x, t, row, next);
         for (int k = t->first[row]; k >= 0; k = t->candidate[k].next)
             learn(c, x, &t->candidate[k], t->depth[row] + 1, t->candidate[k].child == next);
     }

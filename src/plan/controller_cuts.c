@@ -53,15 +53,23 @@ void hn_plan_rates(hn_controller *c, const hn_plan_seq *s, int n, bool by_histor
     }
 }
 
+/* Drawn candidates agree with nobody: their values must not decide. */
 void hn_plan_reach(hn_controller *c, int i, const hn_tree *t, int only) {
-    double best[HN_TREE_ROWS] = {0};
+    hn_agreed by[HN_TREE_ROWS];
+    double drawn[HN_TREE_ROWS] = {0};
+    for (int r = 1; r < t->n_rows; r++) by[r] = HN_AGREED_NONE;
     for (int k = 0; k < t->n_candidates; k++) {
         const hn_candidate *a = &t->candidate[k];
-        if (only == HN_PLAN_ANY || a->drafter == only)
-            best[a->child] = hn_plan_larger(best[a->child], (double)c->rate[i][k]);
+        const double rate = (double)c->rate[i][k];
+        if (only != HN_PLAN_ANY && a->drafter != only) continue;
+        if (a->q)
+            drawn[a->child] = hn_plan_larger(drawn[a->child], rate);
+        else
+            hn_agreed_add(&by[a->child], a->drafter, rate);
     }
     c->reach[i][0] = 1;
-    for (int r = 1; r < t->n_rows; r++) c->reach[i][r] = best[r] * c->reach[i][t->parent[r]];
+    for (int r = 1; r < t->n_rows; r++)
+        c->reach[i][r] = hn_plan_larger(drawn[r], hn_agreement_rate(&c->agreement, &by[r])) * c->reach[i][t->parent[r]];
 }
 
 int hn_plan_list_tree(hn_controller *c, int i, const hn_tree *t, bool by_history, int n) {

@@ -4,6 +4,7 @@
  * decided on level by level, controller_why.c reports what was considered. */
 #ifndef HN_CONTROLLER_PRIVATE_H
 #define HN_CONTROLLER_PRIVATE_H
+#include "plan/agreement.h"
 #include "plan/controller.h"
 #include "plan/growth.h"
 #include "plan/tree_rows.h"
@@ -96,6 +97,7 @@ typedef struct hn_plan_price {
 struct hn_controller {
     hn_cost cost;
     hn_acceptance all;
+    hn_agreement agreement;
     hn_yield yield;
     hn_growth growth;
     hn_plan_drafter drafter[HN_ACCEPT_DRAFTERS];
@@ -144,7 +146,8 @@ double hn_plan_on_curve(const hn_controller *c, const double *seconds, double ro
 bool hn_plan_curve(hn_controller *c, const hn_plan_seq *s, int n);
 /* The candidates' rates. by_history: drawn ones have the rate of their depth, because their values must not influence it. */
 void hn_plan_rates(hn_controller *c, const hn_plan_seq *s, int n, bool by_history);
-/* The rows' probabilities; of two candidates that share a row the likelier counts. only: of one drafter, or HN_PLAN_ANY. */
+/* The rows' probabilities; of two candidates that share a row the likelier counts, by what is measured of such pairs. only: of one drafter,
+ * or HN_PLAN_ANY. */
 void hn_plan_reach(hn_controller *c, int i, const hn_tree *t, int only);
 /* Appends the rows of tree i, by their reach, after the list's first n; returns the new n. */
 int hn_plan_list_tree(hn_controller *c, int i, const hn_tree *t, bool by_history, int n);

@@ -63,6 +63,24 @@ static void test_slow_and_right(void **state) {
         }
 }
 
+/* It takes no time, but its rows are verified whenever it is called: where they cost and bring nothing it is called seldom, and where they
+ * pay always. */
+static void test_rows_that_stay(void **state) {
+    (void)state;
+    for (int right = 0; right < 2; right++) {
+        simulated d = even(right ? 0.9 : 0.02, 6);
+        d.stays = true;
+        world *w = world_open(COMPUTING, 0.03, 1, &d, 1);
+        rounds_run(w, 100);
+        const double got = rounds_run(w, 400);
+        if (right)
+            assert_true(w->called[0] > 350 && got > 1.2 * plain(w));
+        else
+            assert_true(w->called[0] < 60 && got > 0.95 * plain(w));
+        world_close(w);
+    }
+}
+
 /* Four candidates a row: the expected gain of the first of them alone would not pay. */
 static void test_trees_gain_more_than_chains(void **state) {
     (void)state;
@@ -332,6 +350,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_slow_and_wrong),
         cmocka_unit_test(test_slow_and_right),
+        cmocka_unit_test(test_rows_that_stay),
         cmocka_unit_test(test_trees_gain_more_than_chains),
         cmocka_unit_test(test_turns_good),
         cmocka_unit_test(test_first_call_is_slow),

@@ -31,6 +31,7 @@ typedef struct simulated {
     bool drawn;   /* under by_history its candidates are drawn; one that is decided on by levels always draws */
     bool knows;   /* a token is one of two kinds, of rates a / 2 and (a + 1) / 2, and its estimate is that rate */
     bool silent;  /* takes its time and proposes nothing */
+    bool stays;   /* its candidates do, and the controller is told */
 } simulated;
 
 typedef struct world {
@@ -71,6 +72,8 @@ HELPER world *world_open(enum machine_kind kind, double noise, int n_seqs, const
         const int rows = i % 3 == 0 ? 1 : i % 3 == 1 ? 4 : 8;
         machine_run(&w.m, hn_controller_cost(w.c), rows, 0);
     }
+    for (int i = 0; i < n_drafters; i++)
+        if (d[i].stays) hn_controller_stays(w.c, i);
     for (int i = 0; i < n_seqs; i++) hn_controller_begin(w.c, i);
     return &w;
 }
@@ -119,6 +122,7 @@ HELPER bool propose(world *w, int i, int d, int level) {
         const int row = w->by_history && (s->drawn || s->kind == HN_COST_PER_LEVEL)
                             ? hn_tree_add_drawn(&w->tree[i], from, token, d, guess, &dist, false)
                             : hn_tree_add(&w->tree[i], from, token, d, guess);
+        if (row >= 0) w->tree[i].candidate[w->tree[i].n_candidates - 1].stays = s->stays;
         if (k == 0) w->tip[i][d] = row;
     }
     w->alive[i][d] = w->alive[i][d] && place == 0;
