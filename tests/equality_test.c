@@ -95,7 +95,7 @@ static const char *const drafts[] = {
     "forced,accept=0.9,depth=4,width=3,seed=3",
     "ngram,min=1+forced,accept=0.5,depth=5,seed=4+forced,accept=0.7,depth=3,width=2,seed=5",
     "ngram,form=mod,max=3,min=2", "cache", "suffix", "suffix,mode=tree", "prediction", "auto",
-    "prediction+suffix+cache+forced,accept=0.6,depth=6,tree=random,seed=6", "recycle,nodes=12", "recycle,tree=paper,k=6",
+    "prediction,places=4+suffix+cache+forced,accept=0.6,depth=6,tree=random,seed=6", "recycle,nodes=12", "recycle,tree=paper,k=6",
     "lookahead,window=3,ngram=3,guess=3", "lookahead+recycle+suffix", "auto+recycle+lookahead"};
 enum { N_DRAFTS = sizeof drafts / sizeof *drafts, N_SHAPES = 5 }; /* the first shape trees in every way */
 

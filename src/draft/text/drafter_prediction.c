@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* drafter_prediction.c - follows a text that the caller expects the answer to resemble (a file to edit, an earlier answer).
  *
- *   prediction[:FILE][,depth=K][,window=N]
+ *   prediction[:FILE][,depth=K][,window=N][,places=P]
  *
  *   FILE    UTF-8 text that is expected if a request has no prediction of its own
  *   depth   tokens of a draft                                                             16
  *   window  tokens on both sides of a break in which two agreeing tokens resume it        64
+ *   places  continuations: 1, or up to 4, those of other places with the same tokens before them as branches   1
  *
  * prediction_cursor.h describes how the position is kept through insertions, deletions and replacements. A draft is one
- * chain, one-hot; short after a recent break, and none if the position is lost or the prediction has ended.
+ * chain, one-hot; short after a recent break, and none if the position is lost or the prediction has ended. With more places what
+ * follows the same tokens elsewhere in the prediction are branches beside it.
  * The estimates follow the measured results: how often a position that was found was right, how often an established one
  * broke.
  */
@@ -18,6 +20,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "draft/draft_nodes.h"
 #include "draft/text/prediction_cursor.h"
 
 enum { FILE_MOST = 64 << 20, TOKENS_MOST = 1 << 24 };
@@ -28,10 +31,11 @@ typedef struct prediction_seq {
     hn_cursor cursor;
     int seen; /* emitted tokens that the cursor has processed */
     hn_draft_chain chain;
+    hn_draft_nodes nodes; /* the chain, and the branches of other places */
 } prediction_seq;
 
 typedef struct prediction_state {
-    int depth, window, n_seqs;
+    int depth, window, places, n_seqs;
     hn_prediction_text file;
     prediction_seq *seq; /* [n_seqs] */
 } prediction_state;
@@ -81,24 +85,27 @@ static hunch_status file_open(prediction_state *st, const hn_spec *spec, const h
 
 static hunch_status prediction_open(hn_drafter *d, hn_spec *spec, const hn_target_info *target, hn_needs *needs,
                                     hunch_error *err) {
-    long depth, window;
+    long depth, window, places;
     hunch_status s = hn_spec_int(spec, "depth", 1, HN_CHAIN_MAX, 16, &depth, err);
     if (!s) s = hn_spec_int(spec, "window", 1, 1024, 64, &window, err);
+    if (!s) s = hn_spec_int(spec, "places", 1, HN_CURSOR_PLACES, 1, &places, err);
     if (s) return s;
     prediction_state *st = hn_zalloc(1, sizeof *st);
     if (!st) return hn_fail_memory(err, "drafter 'prediction'", sizeof *st);
-    *st = (prediction_state){.depth = (int)depth, .window = (int)window, .n_seqs = d->max_seqs};
+    *st = (prediction_state){.depth = (int)depth, .window = (int)window, .places = (int)places, .n_seqs = d->max_seqs};
     d->state = st;
     st->seq = hn_zalloc((size_t)st->n_seqs, sizeof *st->seq);
     if (!st->seq)
         s = hn_fail_memory(err, "drafter 'prediction'", (size_t)st->n_seqs * sizeof *st->seq);
     else if (spec->path && (s = file_open(st, spec, target, err)))
         hn_error_prefix(err, "drafter '%s'", spec->text);
-    if (s)
+    if (s) {
         prediction_close(d);
-    else
-        needs->max_depth = st->depth;
-    return s;
+        return s;
+    }
+    needs->max_depth = st->depth;
+    needs->branches = places > 1;
+    return HUNCH_OK;
 }
 
 /* ---- a round ----------------------------------------------------------------------------------------------------- */
@@ -109,6 +116,36 @@ static void follow(const prediction_state *st, prediction_seq *q, const hn_commi
         hn_cursor_advance(&q->cursor, q->text, t->token + t->n_prompt, q->seen, st->window);
 }
 
+enum { OTHER_DEPTH = 8, CONTEXT = 16 }; /* tokens of a branch; of the text before the chain that other places are found by */
+
+/* What goes on after the first `done` tokens of the chain as at other places where the tokens before occur: text [n]. */
+static void branches_push(const prediction_state *st, prediction_seq *q, int done, const int32_t *text, int n) {
+    int at[HN_CURSOR_PLACES];
+    const int32_t next = done < q->chain.len ? q->chain.token[done] : -1;
+    const int others = hn_prediction_others(q->text, text, n, next, at, st->places - 1);
+    for (int k = 0; k < others; k++)
+        for (int i = 0, from = done - 1; i < OTHER_DEPTH && done + i < st->depth && at[k] + i < q->text->n; i++) {
+            const float estimate = i == 0 ? q->cursor.other_rate / (float)(k + 1) : q->cursor.found_rate;
+            from = hn_draft_nodes_push(&q->nodes, from, q->text->token[at[k] + i], estimate);
+            if (from < 0) return;
+        }
+}
+
+/* The chain, and beside each of its tokens what other places have there. */
+static void round_begin(const prediction_state *st, prediction_seq *q, const hn_propose *p) {
+    int32_t text[CONTEXT + HN_CHAIN_MAX];
+    const hn_committed_text *t = &p->text;
+    const int emitted = t->n - t->n_prompt, n = emitted < CONTEXT ? emitted : CONTEXT;
+    hn_draft_chain_start(&q->chain, t->n);
+    hn_cursor_draft(&q->cursor, q->text, st->depth, &q->chain);
+    hn_draft_nodes_start(&q->nodes, p);
+    for (int i = 0; i < q->chain.len; i++) hn_draft_nodes_push(&q->nodes, i - 1, q->chain.token[i], q->chain.estimate[i]);
+    if (st->places == 1 || p->chain) return;
+    memcpy(text, t->token + t->n - n, (size_t)n * sizeof *text);
+    memcpy(text + n, q->chain.token, (size_t)q->chain.len * sizeof *text);
+    for (int i = 0; i <= q->chain.len; i++) branches_push(st, q, i, text, n + i);
+}
+
 static int prediction_propose(hn_drafter *d, hn_propose *p, int n, int level) {
     const prediction_state *st = d->state;
     int added = 0;
@@ -117,10 +154,9 @@ static int prediction_propose(hn_drafter *d, hn_propose *p, int n, int level) {
         if (!q->text) continue;
         if (level == 0) {
             follow(st, q, &p[i].text);
-            hn_draft_chain_start(&q->chain, p[i].text.n);
-            hn_cursor_draft(&q->cursor, q->text, st->depth, &q->chain);
+            round_begin(st, q, &p[i]);
         }
-        added += hn_draft_chain_propose(&q->chain, &p[i], d->index, level);
+        added += hn_draft_nodes_propose(&q->nodes, &p[i], d->index, level);
     }
     return added;
 }
@@ -129,7 +165,7 @@ static int prediction_propose(hn_drafter *d, hn_propose *p, int n, int level) {
 
 static void seq_restart(prediction_seq *q) {
     hn_cursor_init(&q->cursor);
-    q->seen = q->chain.len = 0;
+    q->seen = q->chain.len = q->nodes.n = 0;
 }
 
 static void prediction_end(hn_drafter *d, int seq) {
@@ -185,5 +221,6 @@ static const hn_drafter_help help = {
     "[:FILE]",
     "the text of FILE, or the \"prediction\" of a prompt's row; survives insertions, deletions, renames",
     {{"depth", "1..63", "tokens drafted at most, default 16"},
-     {"window", "1..1024", "tokens within which it finds its position again, default 64"}}};
+     {"window", "1..1024", "tokens within which it finds its position again, default 64"},
+     {"places", "1..4", "continuations where several places fit, default 1"}}};
 const hn_drafter_kind hn_drafter_prediction = {.name = "prediction", .help = &help, .ops = &ops};

@@ -25,7 +25,8 @@ typedef struct outcome {
     int rounds, drafted, accepted;
 } outcome;
 
-static outcome generate(hn_drafter *d, const int32_t *prediction, int n, const int32_t *truth, int n_truth) {
+/* tree: branches are allowed. */
+static outcome generate_as(hn_drafter *d, const int32_t *prediction, int n, const int32_t *truth, int n_truth, bool tree) {
     int32_t text[PROMPT + MOST + 64] = {901, 902};
     outcome o = {0, 0, 0};
     memcpy(text + PROMPT, truth, (size_t)n_truth * sizeof *truth);
@@ -34,13 +35,22 @@ static outcome generate(hn_drafter *d, const int32_t *prediction, int n, const i
     for (int at = PROMPT; at < PROMPT + n_truth; o.rounds++) {
         hn_tree t;
         int32_t out[DEPTH];
-        o.drafted += chain_in(d, 0, (hn_committed_text){text, at, PROMPT}, DEPTH, out, &t);
+        const hn_committed_text so_far = {text, at, PROMPT};
+        if (tree)
+            draft(d, 0, so_far, DEPTH, &t);
+        else
+            (void)chain_in(d, 0, so_far, DEPTH, out, &t);
+        o.drafted += t.n_rows - 1;
         const int accepted = verify_chain(d, 0, &t, text + at);
         o.accepted += accepted;
         at += accepted + 1;
     }
     d->ops->end(d, 0);
     return o;
+}
+
+static outcome generate(hn_drafter *d, const int32_t *prediction, int n, const int32_t *truth, int n_truth) {
+    return generate_as(d, prediction, n, truth, n_truth, false);
 }
 
 /* n tokens of a language of 200 words, some of them frequent; every text is different. */
@@ -65,6 +75,28 @@ static void test_as_predicted(void **state) {
     assert_int_equal(o.drafted, o.accepted); /* never wrong, never beyond the end */
     assert_in_range(o.rounds, 36, 40);       /* 17 a round, the first ones shorter */
     hn_drafter_close(&d);
+}
+
+/* Parts that begin alike, in another order than predicted: after the common tokens any of them may follow. The likeliest places are
+ * proposed together, so fewer rounds are needed; with one place the draft stays a chain. */
+static void test_places(void **state) {
+    (void)state;
+    enum { PARTS = 4, COMMON = 5, OWN = 7, PART = COMMON + OWN, TURNS = 12 };
+    int32_t p[PARTS * PART], t[TURNS * PART];
+    outcome one, all;
+    hn_drafter d;
+    uint64_t seed = 5;
+    for (int i = 0; i < PARTS * PART; i++) p[i] = i % PART < COMMON ? i % PART : 100 + i;
+    for (int k = 0; k < TURNS; k++) memcpy(t + k * PART, p + hn_splitmix(&seed) % PARTS * PART, PART * sizeof *p);
+    open_or_fail(&d, "prediction", 1);
+    assert_false(d.needs.branches);
+    one = generate(&d, p, PARTS * PART, t, TURNS * PART);
+    hn_drafter_close(&d);
+    open_or_fail(&d, "prediction,places=4", 1);
+    assert_true(d.needs.branches);
+    all = generate_as(&d, p, PARTS * PART, t, TURNS * PART, true);
+    hn_drafter_close(&d);
+    if (all.rounds + 2 > one.rounds) fail_msg("%d rounds with branches, %d without", all.rounds, one.rounds);
 }
 
 static void expect_rounds(const char *what, const int32_t *p, int n, const int32_t *truth, int n_truth, int rounds,
@@ -349,7 +381,7 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_predicted), cmocka_unit_test(test_one_edit),
+        cmocka_unit_test(test_places), cmocka_unit_test(test_as_predicted), cmocka_unit_test(test_one_edit),
         cmocka_unit_test(test_rename),       cmocka_unit_test(test_left_out),
         cmocka_unit_test(test_lost),         cmocka_unit_test(test_by_hand),
         cmocka_unit_test(test_file),         cmocka_unit_test(test_incremental_is_rebuilt),

@@ -15,11 +15,12 @@ enum {
     PRIOR_TOKENS = 2  /* tokens that found_rate counts against those that agreed */
 };
 /* Averages: their initial values, and the weight of the newest outcome. */
+static const float OTHER_RATE = .2f, OTHER_STEP = 1 / 16.f;
 static const float FOUND_RATE = .75f, FOUND_STEP = 1 / 8.f, BREAK_RATE = .02f, BREAK_STEP = 1 / 64.f;
 static const float MIN_REACHED = .2f; /* a token less likely to be reached is not drafted */
 
 void hn_cursor_init(hn_cursor *c) {
-    *c = (hn_cursor){.agreed = START_AGREED, .edit = -1, .found_rate = FOUND_RATE, .break_rate = BREAK_RATE};
+    *c = (hn_cursor){.agreed = START_AGREED, .edit = -1, .other_rate = OTHER_RATE, .found_rate = FOUND_RATE, .break_rate = BREAK_RATE};
 }
 
 /* The prediction is followed from here. */
@@ -124,6 +125,33 @@ static void anywhere_try(search *s) {
     for (int k = 0; k < PLACES && at >= 0; k++, at = hn_prediction_text_next(s->x, at)) place_try(s, at);
 }
 
+/* Whether the token after a place is `next`, or that after one of the places so far. */
+static bool same_next(const hn_prediction_text *x, int place, int32_t next, const int *at, int n) {
+    bool same = x->token[place] == next;
+    for (int i = 0; i < n; i++) same |= x->token[at[i]] == x->token[place];
+    return same;
+}
+
+int hn_prediction_others(const hn_prediction_text *x, const int32_t *text, int n, int32_t next, int at[HN_CURSOR_PLACES], int most) {
+    const search s = {.x = x, .end = text + n, .n = n};
+    int found = 0;
+    if (n < FIRM) return 0;
+    int place = hn_prediction_text_first(x, s.end - HN_ANCHOR);
+    for (int k = 0; k < PLACES && place >= 0 && found < most; k++, place = hn_prediction_text_next(x, place))
+        if (place < x->n && tail_of(&s, place) >= FIRM && !same_next(x, place, next, at, found)) at[found++] = place;
+    return found;
+}
+
+/* Whether one of the other places, if there are any, has the token next; it is known how often that is so. */
+static void others_learn(hn_cursor *c, const hn_prediction_text *x, const int32_t *emitted, int i) {
+    int at[HN_CURSOR_PLACES];
+    const int32_t own = c->at >= 0 && c->at < x->n ? x->token[c->at] : -1;
+    const int n = hn_prediction_others(x, emitted, i, own, at, HN_CURSOR_PLACES);
+    bool right = false;
+    for (int k = 0; k < n; k++) right |= x->token[at[k]] == emitted[i];
+    if (n > 0) c->other_rate += (right - c->other_rate) * OTHER_STEP;
+}
+
 /* ---- following --------------------------------------------------------------------------------------------------- */
 
 /* The token is the expected one; tokens that differed before it, if any, were replaced one for one. */
@@ -160,6 +188,7 @@ static void differ(hn_cursor *c, const hn_prediction_text *x, const int32_t *end
 }
 
 void hn_cursor_advance(hn_cursor *c, const hn_prediction_text *x, const int32_t *emitted, int i, int window) {
+    others_learn(c, x, emitted, i);
     const bool expects = c->at >= 0 && c->at < x->n, agrees = expects && x->token[c->at] == emitted[i];
     if (expects && c->agreed >= FIRM)
         c->break_rate += (!agrees - c->break_rate) * BREAK_STEP;

@@ -18,7 +18,7 @@
 #include "draft/draft_chain.h"
 #include "draft/text/prediction_text.h"
 
-enum { HN_CURSOR_SPAN = 8, HN_CURSOR_EDITS = 8 };
+enum { HN_CURSOR_SPAN = 8, HN_CURSOR_EDITS = 8, HN_CURSOR_PLACES = 4 };
 
 /* The prediction's tokens at `at` were replaced by others, or omitted (n 0). */
 typedef struct hn_cursor_edit {
@@ -35,6 +35,7 @@ typedef struct hn_cursor {
     int off;      /* tokens emitted since, 0: none */
     int firm;     /* position of the last break after at least four tokens agreed */
     int edit;     /* an edit that the tokens since base began to repeat, -1: none */
+    float other_rate;   /* moving average: how often, when there were other places, one of them had the next token */
     float found_rate;   /* moving average: how often the token after a place that was just found agreed */
     float break_rate; /* how often one after an established place did not */
     hn_cursor_edit edits[HN_CURSOR_EDITS];
@@ -44,6 +45,9 @@ typedef struct hn_cursor {
 void hn_cursor_init(hn_cursor *c); /* at the start of the prediction, as if a few tokens had agreed */
 /* Processes token emitted[i], after those before it. window: tokens on both sides of the last break. */
 void hn_cursor_advance(hn_cursor *c, const hn_prediction_text *x, const int32_t *emitted, int i, int window);
+/* Places of the prediction where the last four or more tokens of text [n] occur and go on with another token than `next`, and than each
+ * other: the first `most`. Returns how many. */
+int hn_prediction_others(const hn_prediction_text *x, const int32_t *text, int n, int32_t next, int at[HN_CURSOR_PLACES], int most);
 /* The next tokens of the prediction, with the edits seen so far: up to `most` tokens, while they are likely to be reached. */
 void hn_cursor_draft(const hn_cursor *c, const hn_prediction_text *x, int most, hn_draft_chain *out);
 #endif
