@@ -210,7 +210,7 @@ typedef struct hn_drafter_ops {
      * rows of n sequences, together, so that they can be shared. */
     void (*flush_pending)(hn_drafter *d, const int *seq, int n);
     void (*end)(hn_drafter *d, int seq);
-    /* Called after every round, also if it read prompts alone: at most about a millisecond of what can wait until then. True: there is more. */
+    /* Called after every round, also if it read prompts alone: at most about a millisecond of what can wait. True: there is more. */
     bool (*work)(hn_drafter *d);
     /* Empties stores that outlive sequences; live sequences keep what they committed. */
     void (*forget)(hn_drafter *d);

@@ -7,7 +7,7 @@
  *   k      tokens after each token, 1..16                                                         8
  *   tree   best: the likeliest nodes, by the measured rates of ranks at each depth; paper: the    best
  *          published tree, in order of depth and rank
- *   nodes  of a tree, at most, 1..63                                                              16
+ *   nodes  of a tree, at most, 1..63                                                              6
  *   depth  levels of the tree `best`, at most, 1..63                                              8
  *   load   file that the matrix of texts without a salt begins with
  *   save   file that it is written to when the engine closes, if there was a text; whether it can be written is checked before
@@ -58,7 +58,7 @@ static hunch_status options_read(recycle_state *st, hn_spec *spec, hunch_error *
     hunch_status s = hn_spec_no_path(spec, err);
     if (!s) s = hn_spec_int(spec, "k", 1, HN_RECYCLE_K, 8, &k, err);
     if (!s) s = hn_spec_choice(spec, "tree", trees, 0, &tree, err);
-    if (!s) s = hn_spec_int(spec, "nodes", 1, HN_NODES_MAX, tree == 1 ? HN_NODES_MAX : 16, &nodes, err);
+    if (!s) s = hn_spec_int(spec, "nodes", 1, HN_NODES_MAX, tree == 1 ? HN_NODES_MAX : 6, &nodes, err);
     if (!s) s = hn_spec_int(spec, "depth", 1, HN_NODES_MAX, 8, &depth, err);
     st->k = (int)k;
     st->shape = (hn_recycle_shape){tree == 1, (int)nodes, tree == 1 ? hn_recycle_paper_depth() : (int)depth, (int)k};
@@ -189,7 +189,7 @@ static const hn_drafter_help help = {
     NULL, "the likeliest tokens after each token, as the model's own rows said, in a tree",
     {{"k", "1..16", "tokens kept after each token, default 8"},
      {"tree", "best|paper", "the likeliest nodes by measured rates, or the published tree; default best"},
-     {"nodes", "1..63", "of a tree at most, default 16, of the published one 63"},
+     {"nodes", "1..63", "of a tree at most, default 6, of the published one 63"},
      {"depth", "1..63", "levels at most, default 8"},
      {"load", "FILE", "what to begin with, as it was saved"},
      {"save", "FILE", "where it goes at the end"}}};

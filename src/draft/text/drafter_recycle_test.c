@@ -53,7 +53,7 @@ static const char *spec_of(const char *more, const char *path) {
     static char spec[2][160];
     static int next;
     char *s = spec[next++ & 1];
-    snprintf(s, sizeof spec[0], "recycle%s%s", more, path);
+    snprintf(s, sizeof spec[0], "recycle,nodes=16%s%s", more, path);
     return s;
 }
 
@@ -119,7 +119,7 @@ static void test_file(void **state) {
     assert_int_equal(drafted_after(&d, 0, 50), before);
     assert_int_equal(drafted_after(&d, 7, 50), 0); /* of texts without a salt alone */
     hn_drafter_close(&d);
-    snprintf(spec, sizeof spec, "recycle,load=%s,save=%s", path_of("a"), path_of("b"));
+    snprintf(spec, sizeof spec, "recycle,nodes=16,load=%s,save=%s", path_of("a"), path_of("b"));
     open_or_fail(&d, spec, 2);
     assert_int_equal(drafted_after(&d, 0, 50), before);
     hn_drafter_close(&d);
@@ -191,7 +191,7 @@ static void test_salts(void **state) {
     (void)state;
     hn_drafter d;
     for (uint64_t salt = 0; salt < 2; salt++) {
-        open_or_fail(&d, "recycle", 2);
+        open_or_fail(&d, "recycle,nodes=16", 2);
         run_text(&d, 0, salt, 3, 60);
         assert_true(drafted_after(&d, salt, 5) > 8);
         for (uint64_t other = 0; other < 30; other++)
