@@ -19,7 +19,7 @@ static int rank_of(const hn_tree *t, int candidate) {
     return rank;
 }
 
-int hn_draft_nodes(const hunch_engine *e, const hn_tree *t, hunch_draft_node *node) {
+int hn_tree_nodes(const hunch_engine *e, const hn_tree *t, hunch_draft_node *node) {
     for (int c = t->n_candidates - 1; c >= 0; c--) { /* of candidates that share a row the first is kept */
         const hn_candidate *k = &t->candidate[c];
         node[k->child - 1] = (hunch_draft_node){.token = k->token, .parent = k->row - 1, .drafter = k->drafter, .rank = rank_of(t, c),
@@ -34,7 +34,7 @@ static hunch_status copy_tree(const hunch_engine *e, const hn_tree *t, hunch_dra
     out->node = hn_zalloc((size_t)t->n_rows, sizeof *out->node);
     if (!out->node) return hn_fail_memory(err, "draft", (size_t)t->n_rows * sizeof *out->node);
     out->root = t->token[0];
-    out->n = hn_draft_nodes(e, t, out->node);
+    out->n = hn_tree_nodes(e, t, out->node);
     return HUNCH_OK;
 }
 

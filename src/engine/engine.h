@@ -403,7 +403,7 @@ void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n, const hn_co
 /* One round over the given placed and running sessions. */
 hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hunch_error *err);
 /* A tree's candidates, except those that share another's row, parents first: node[n_rows - 1]. Returns how many. */
-int hn_draft_nodes(const hunch_engine *e, const hn_tree *t, hunch_draft_node *node);
+int hn_tree_nodes(const hunch_engine *e, const hn_tree *t, hunch_draft_node *node);
 /* The mean number of experts of a layer that the rows of the last pass used; 0: the model has none. */
 double hn_experts_used(const hunch_engine *e);
 /* n tokens as a chain of rows. */

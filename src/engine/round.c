@@ -205,7 +205,7 @@ static void report_round(const hunch_session *s, int context, int accepted, doub
     int path[HN_TREE_ROWS];
     if (!s->request.on_round) return;
     for (int i = 0; i < accepted; i++) path[i] = s->round.verdict.path[i] - 1;
-    (void)hn_draft_nodes(s->engine, &s->round.tree, node);
+    (void)hn_tree_nodes(s->engine, &s->round.tree, node);
     hunch_round_report r = {.round = s->stats.rounds,
                             .context = context,
                             .controlled = s->engine->controller != NULL,
