@@ -69,7 +69,8 @@ bool hn_schema_count(hn_schema *s, const hn_schema_item *item, const char *keywo
 
 static int type_named(const char *name) {
     static const struct { const char *name; int types; } all[] = {
-        {"null", HN_SCHEMA_NULL}, {"boolean", HN_SCHEMA_BOOLEAN}, {"integer", HN_SCHEMA_INTEGER}, {"number", HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION},
+        {"null", HN_SCHEMA_NULL}, {"boolean", HN_SCHEMA_BOOLEAN}, {"integer", HN_SCHEMA_INTEGER},
+        {"number", HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION},
         {"string", HN_SCHEMA_STRING}, {"array", HN_SCHEMA_ARRAY}, {"object", HN_SCHEMA_OBJECT}};
     for (size_t i = 0; name && i < sizeof all / sizeof *all; i++)
         if (strcmp(all[i].name, name) == 0) return all[i].types;
