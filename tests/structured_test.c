@@ -280,6 +280,47 @@ static void test_ends(void **state) {
     hunch_model_close(&m);
 }
 
+/* Behind thinking, if the template has marks for it or channels. */
+static void test_thinking(void **state) {
+    (void)state;
+    enum { NONE, MARKS, CHANNELS };
+    static const struct {
+        int template;
+        hunch_grammar_start start;
+        const char *text;
+        bool complete;
+    } cases[] = {
+        {NONE, HUNCH_GRAMMAR_AFTER_THINKING, "[1]", true},
+        {NONE, HUNCH_GRAMMAR_IN_THINKING, "[1]", true},
+        {NONE, HUNCH_GRAMMAR_AFTER_THINKING, "<think>[</think>[1]", false},
+        {MARKS, HUNCH_GRAMMAR_AT_ONCE, "<think>[</think>[1]", false},
+        {MARKS, HUNCH_GRAMMAR_AFTER_THINKING, "[1]", true},
+        {MARKS, HUNCH_GRAMMAR_AFTER_THINKING, "<think>\n[ or { </thin\n</think>\n\n[1]", true},
+        {MARKS, HUNCH_GRAMMAR_AFTER_THINKING, "<think>[1]", false},
+        {MARKS, HUNCH_GRAMMAR_AFTER_THINKING, "well</think>[1]", false},
+        {MARKS, HUNCH_GRAMMAR_IN_THINKING, "well</think>[1]", true},
+        {MARKS, HUNCH_GRAMMAR_IN_THINKING, "[1]", false},
+        {CHANNELS, HUNCH_GRAMMAR_AFTER_THINKING, "[1]", false},
+        {CHANNELS, HUNCH_GRAMMAR_AFTER_THINKING, "<|channel|>final<|message|>[1]", true},
+        {CHANNELS, HUNCH_GRAMMAR_AFTER_THINKING, "<|channel|>final <|constrain|>json<|message|>[1]", true},
+        {CHANNELS, HUNCH_GRAMMAR_AFTER_THINKING,
+         "<|channel|>analysis<|message|>hm [<|end|><|start|>assistant<|channel|>final<|message|>[1]", true},
+        {CHANNELS, HUNCH_GRAMMAR_AFTER_THINKING, "<|channel|>analysis<|message|>[1]", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hunch_model *m = open_stories();
+        hunch_grammar *g = NULL;
+        m->may_think = cases[i].template != NONE;
+        m->think_channels = cases[i].template == CHANNELS;
+        must(hunch_grammar_open(&g, m, HUNCH_GRAMMAR_REGEX, "\\[1\\]", 5, cases[i].start, err));
+        hn_matcher *matcher = hn_grammar_matcher(g);
+        const int32_t at = hn_matcher_bytes(matcher, hn_matcher_start(matcher), cases[i].text, strlen(cases[i].text));
+        if ((at >= 0 && hn_matcher_is_final(matcher, at)) != cases[i].complete) fail_msg("case %zu: %s", i, cases[i].text);
+        hunch_grammar_close(&g);
+        hunch_model_close(&m);
+    }
+}
+
 static void test_refused(void **state) {
     (void)state;
     static const struct {
@@ -316,6 +357,6 @@ static void test_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_tokens), cmocka_unit_test(test_preempted), cmocka_unit_test(test_rules),
                                        cmocka_unit_test(test_grammar_gives_way), cmocka_unit_test(test_ends),
-                                       cmocka_unit_test(test_refused)};
+                                       cmocka_unit_test(test_thinking), cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, setup, NULL);
 }
