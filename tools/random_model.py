@@ -64,9 +64,13 @@ MINS = {"Q2_K": 1.5, "Q4_K": 7.5, "Q5_K": 15.5}
 POOL = 262147
 
 
-def scales(rng, raw, at, mean, spread):
+# Types whose codes have a mean below zero: half of their blocks have scales below zero, or all rows' streams would be nearly one.
+SIGNED = {"Q4_0", "Q5_0"}
+
+
+def scales(rng, raw, at, mean, spread, signed):
     """f16 scales of random blocks, at byte `at` of each."""
-    d = (spread / mean * rng.uniform(0.7, 1.3, len(raw))).astype(np.float16)
+    d = (spread / mean * rng.uniform(0.7, 1.3, len(raw)) * (rng.choice([-1, 1], len(raw)) if signed else 1)).astype(np.float16)
     raw[:, at:at + 2] = d.view(np.uint8).reshape(-1, 2)
 
 
@@ -80,7 +84,7 @@ def pool(rng, kind, spread):
     size, _, at, mean = BLOCKS[kind]
     raw = np.frombuffer(rng.bytes(POOL * size), dtype=np.uint8).reshape(POOL, size).copy()
     for place in at:
-        scales(rng, raw, place, mean, spread)
+        scales(rng, raw, place, mean, spread, kind in SIGNED)
     if kind in MINS:  # what is taken off, so that weights are as often below zero: else all rows' streams are nearly one
         d = raw[:, place - 2:place].copy().view(np.float16).reshape(-1).astype(np.float32)
         raw[:, place:place + 2] = (d * MINS[kind]).astype(np.float16).view(np.uint8).reshape(-1, 2)
