@@ -5,8 +5,8 @@
  *
  * Every text may propose a whole tree. If all trees together have more rows than the round's passes take, the likeliest are kept, by the
  * controller's rates or, without one, by the drafters' estimates: rows go to the texts that have something to propose. What was drawn is
- * kept whatever it is (verification.md 11), so there a text has its share of the rows that are left before each level is drawn; the same
- * share limits drafters that pay for each row that they propose. */
+ * kept whatever it is (verification.md 11), so there a text has its share of the rows that are left before each level is drawn, and more
+ * texts than rows draw by turns; the same share limits drafters that pay for each row that they propose. */
 #include <string.h>
 
 #include "base/least.h"
@@ -87,12 +87,22 @@ static void leave_out(drafting *g, const hn_drafter *d, int level) {
     for (int i = 0; i < g->n; i++) g->out[i][d->index] |= all_cut(&g->s[i]->round.tree, keep[i], d->index, level);
 }
 
+static bool draws(const drafting *g, int i, const hn_drafter *d) {
+    return d->needs.has_dist && hn_rule_wants_dist(g->s[i]->request.rule);
+}
+
 /* Rows that this drafter may add. share: of the rows that are left. */
 static int budget_of(const drafting *g, int i, const hn_drafter *d, int share) {
     const hn_tree *t = &g->s[i]->round.tree;
     const int room = t->max_rows - t->n_rows;
-    if (d->needs.stays || (d->needs.has_dist && hn_rule_wants_dist(g->s[i]->request.rule))) return hn_least(room, share);
+    if (d->needs.stays || draws(g, i, d)) return hn_least(room, share);
     return d->needs.cost == HN_COST_PER_LEVEL ? hn_least(room, hn_most(share, 1)) : room;
+}
+
+/* The k-th of m texts has so many of the rows that are left: what the others' equal parts leave over goes round, so that of more texts than
+ * rows each draws in its turn. */
+static int share_of(const hunch_engine *e, int left, int k, int m) {
+    return left / m + ((k + m - e->draw_turn % m) % m < left % m);
 }
 
 static hn_propose proposal_of(const drafting *g, int i, int budget, bool by_levels) {
@@ -122,9 +132,15 @@ static int propose_level(drafting *g, int drafter, int level, bool by_levels) {
     leave_out(g, d, level);
     for (int i = 0; i < g->n; i++)
         if (may_propose(g, i, drafter) && level < depth_limit(g, i) && !g->out[i][drafter]) of[m++] = i;
-    const int share = m > 0 ? hn_most(g->rows - rows_of_trees(g), 0) / m : 0;
-    for (int k = 0; k < m; k++) p[k] = proposal_of(g, of[k], budget_of(g, of[k], d, share), by_levels);
-    return m > 0 ? d->ops->propose(d, p, m, level) : 0;
+    const int left = hn_most(g->rows - rows_of_trees(g), 0);
+    int n = 0;
+    for (int k = 0; k < m; k++) {
+        const int budget = budget_of(g, of[k], d, draws(g, of[k], d) ? share_of(g->e, left, k, m) : left / m);
+        g->out[of[k]][drafter] |= budget == 0 && draws(g, of[k], d); /* it has no turn in this round */
+        if (!g->out[of[k]][drafter]) p[n++] = proposal_of(g, of[k], budget, by_levels);
+    }
+    if (m > 0) g->e->draw_turn = (g->e->draw_turn + left % m) % HN_MAX_TEXTS;
+    return n > 0 ? d->ops->propose(d, p, n, level) : 0;
 }
 
 static void draft_everything(drafting *g) {

@@ -81,6 +81,7 @@ struct hunch_engine {
     bool feeds;                 /* some drafter reads the target's features */
     hunch_engine *plain;        /* makes the plain text of a request for drafters that need it; NULL: none does */
     hn_controller *controller;  /* NULL: everything that is drafted is verified, as far as it fits */
+    int draw_turn;              /* the text that is the first to draw a row which equal parts leave over */
     struct hn_plan_item *cut;   /* [parallel * HN_TREE_ROWS] for the cut of trees by estimate; NULL: there are no drafters */
     char *curve_path, *curve_key; /* file and key of the controller's costs; NULL: not kept */
     int states; /* of recurrent layers: most that are kept for later texts */

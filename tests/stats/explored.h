@@ -49,7 +49,8 @@ typedef struct outcome {
 
 static explorer explored;
 
-/* beside: of other texts that run in the same passes, in all other places of the engine; NULL: none does. */
+/* beside: of other texts that run in the same passes, in all other places of the engine; NULL: none does. They and the turns of drawing are the
+ * same in every run: an outcome is told from another by the text's own draws alone. */
 HELPER outcome explore(hunch_engine *e, const dist *l, const hn_rng *rng, const dist *beside) {
     double joint[DIST_CELLS] = {0};
     outcome o = {0};
@@ -58,7 +59,8 @@ HELPER outcome explore(hunch_engine *e, const dist *l, const hn_rng *rng, const 
     memset(&explored, 0, sizeof explored);
     do {
         hunch_session_state st;
-        for (int i = 0; i < others; i++) other[i] = open_text(e, beside, (uint64_t)o.runs * 64 + (uint64_t)i, ANSWER - i % 3);
+        e->draw_turn = 0;
+        for (int i = 0; i < others; i++) other[i] = open_text(e, beside, (uint64_t)i, ANSWER - i % 3);
         hunch_session *s = open_text(e, l, 5, ANSWER);
         explorer_begin(&explored);
         s->sampler.rng = *rng;
