@@ -56,11 +56,11 @@ static hunch_request ask(const hunch_token *prompt, size_t n, int max_tokens, do
     return r;
 }
 
-static hunch_engine *open_small(const char *draft, int parallel, int pool_rows, bool reuse, hunch_verify verify) {
+static hunch_engine *open_sized(const char *draft, int parallel, int context, int pool_rows, bool reuse, hunch_verify verify) {
     hunch_engine_options o;
     hunch_engine_options_defaults(&o);
     o.parallel = parallel;
-    o.context = CONTEXT;
+    o.context = context;
     o.max_pause = 1000; /* prompts take the same rounds on every machine */
     o.chunk = 64; /* of windows the pool has so many rows for every text */
     o.page_rows = PAGE;
@@ -68,6 +68,14 @@ static hunch_engine *open_small(const char *draft, int parallel, int pool_rows, 
     o.no_prefix_reuse = !reuse;
     o.verify = verify;
     return open_engine_with(model, draft, o);
+}
+
+static hunch_engine *open_small(const char *draft, int parallel, int pool_rows, bool reuse, hunch_verify verify) {
+    return open_sized(draft, parallel, CONTEXT, pool_rows, reuse, verify);
+}
+
+static hunch_engine *open_pool(const char *draft, int parallel, int context, int pool_rows) {
+    return open_sized(draft, parallel, context, pool_rows, true, HUNCH_VERIFY_DEFAULT);
 }
 
 static void alone(const hunch_request *r, const char *draft, hunch_verify verify, answer *out) {
@@ -407,36 +415,124 @@ static void test_windows(void **state) {
 
 /* ---- a pool at its limit ---------------------------------------------------------------------------------------------------- */
 
-/* Many texts and pages for some of them: few rows are computed again, and a text that was just placed does not cost one its place. */
+/* Many texts at once, and pages for some of them. */
+typedef struct crowd {
+    const char *draft;
+    int context, pool, parallel;
+    int prompt;      /* tokens of the longest */
+    int least, most; /* tokens of an answer */
+    bool cut;        /* the request allows as many as the context holds, and the text is cancelled there */
+} crowd;
+
+typedef struct watched {
+    hunch_session *s;
+    uint64_t admission;   /* its newest place, as seen after a round */
+    size_t tokens, most;  /* that it had then; that it is to have */
+} watched;
+
+static void open_crowd(hunch_engine *e, const crowd *c, watched *w, int n) {
+    for (int i = 0; i < n; i++) {
+        const size_t length = (size_t)(20 + i * 37 % (c->prompt - 20));
+        hunch_token *prompt = make_prompt(length, 1, (uint64_t)i);
+        const int most = c->least + i * 53 % (c->most - c->least);
+        const hunch_request r = ask(prompt, length, c->cut ? c->context - (int)length : most, 0.8);
+        w[i] = (watched){.most = (size_t)most};
+        must(hunch_session_open(&w[i].s, e, &r, err));
+        free(prompt);
+    }
+}
+
+/* Runs a round. Returns how many texts with less than 32 tokens since they got their place had it when a text lost its own. */
+static int round_watched(hunch_engine *e, watched *w, int n, int *most_running) {
+    enum { FIRST = 32 };
+    hunch_engine_stats before, after;
+    int beginning = 0;
+    hunch_engine_get_stats(e, &before);
+    must(hunch_engine_round(e, err));
+    hunch_engine_get_stats(e, &after);
+    for (int i = 0; i < n; i++) {
+        const hunch_session *s = w[i].s;
+        const size_t tokens = s->text.n - s->text.n_prompt;
+        if (s->admission != w[i].admission) w[i] = (watched){w[i].s, s->admission, tokens, w[i].most};
+        beginning += s->admission > 0 && hn_session_running(s) && tokens - w[i].tokens < FIRST;
+        if (tokens >= w[i].most) hunch_session_cancel(w[i].s);
+    }
+    *most_running = after.running > *most_running ? after.running : *most_running;
+    return after.preemptions > before.preemptions ? beginning : 0;
+}
+
+/* Few rows are computed again, also of answers that become longer than was to be expected; and no text loses its place while one is there
+ * that has just got its own. */
+static void check_crowd_of(const crowd *c, double most_again) {
+    enum { N = 64 };
+    static watched w[N];
+    hunch_engine *e = open_pool(c->draft, c->parallel, c->context, c->pool);
+    hunch_engine_stats n;
+    int most = 0;
+    open_crowd(e, c, w, N);
+    while (hunch_engine_running(e) > 0) {
+        const int beginning = round_watched(e, w, N, &most);
+        if (beginning) fail_msg("%s, pool of %d: a text lost its place beside %d that had just got theirs", c->draft ? c->draft : "none",
+                                c->pool, beginning);
+    }
+    hunch_engine_get_stats(e, &n);
+    if ((double)n.recomputed > most_again * (double)n.rows)
+        fail_msg("%s, pool of %d: %llu of %llu rows computed again", c->draft ? c->draft : "none", c->pool,
+                 (unsigned long long)n.recomputed, (unsigned long long)n.rows);
+    assert_true(most > c->pool / c->context); /* and places are used */
+    assert_int_equal(n.finished[HUNCH_FINISH_LENGTH] + n.finished[HUNCH_FINISH_CANCELLED], N);
+    for (int i = 0; i < N; i++) hunch_session_close(&w[i].s);
+    hunch_engine_close(&e);
+}
+
 static void test_pool_at_its_limit(void **state) {
     (void)state;
-    enum { N = 64 };
+    static const char *const drafts[] = {NULL, "forced,accept=0.7,depth=4"};
     static const int pools[] = {1500, 3000, 6000};
-    for (size_t p = 0; p < sizeof pools / sizeof *pools; p++)
-        for (int drafted = 0; drafted < 2; drafted++) {
-            hunch_engine *e = open_small(drafted ? "forced,accept=0.7,depth=4" : NULL, N, pools[p], true, HUNCH_VERIFY_DEFAULT);
-            hunch_session *s[N];
-            hunch_engine_stats n;
-            int most = 0;
-            for (int i = 0; i < N; i++) {
-                hunch_token *prompt = make_prompt((size_t)(20 + i * 7 % 60), 1, (uint64_t)i);
-                const hunch_request r = ask(prompt, (size_t)(20 + i * 7 % 60), 100 + i % 60, 0.8);
-                must(hunch_session_open(&s[i], e, &r, err));
-                free(prompt);
-            }
-            while (hunch_engine_running(e) > 0) {
-                must(hunch_engine_round(e, err));
-                hunch_engine_get_stats(e, &n);
-                most = n.running > most ? n.running : most;
-            }
-            if ((double)n.recomputed > 0.02 * (double)n.rows)
-                fail_msg("pool of %d: %llu of %llu rows computed again", pools[p], (unsigned long long)n.recomputed,
-                         (unsigned long long)n.rows);
-            assert_true(most > pools[p] / CONTEXT); /* and places are used */
-            assert_int_equal(n.finished[HUNCH_FINISH_LENGTH], N);
-            for (int i = 0; i < N; i++) hunch_session_close(&s[i]);
-            hunch_engine_close(&e);
-        }
+    for (int d = 0; d < 2; d++)
+        for (int p = 0; p < 3; p++) check_crowd_of(&(crowd){drafts[d], 256, pools[p], 64, 80, 100, 160, false}, 0.02);
+    for (int p = 0; p < 2; p++) {
+        check_crowd_of(&(crowd){NULL, 512, pools[p], 16, 60, 390, 410, false}, 0.02);
+        check_crowd_of(&(crowd){NULL, 512, pools[p], 16, 60, 300, 410, true}, 0.02);
+    }
+}
+
+/* Takes pages for a sequence that is no session's, until so many are free. */
+static void hoard(hunch_engine *e, int seq, int left) {
+    hn_cache_seq_begin(e->cache, seq);
+    while (hn_cache_free_pages(e->cache) > left && hn_cache_committed(e->cache, seq, 0) < e->context - 1) {
+        must(hn_cache_reserve(e->cache, seq, 0, 1, err));
+        hn_cache_commit(e->cache, seq, 0, NULL, 1);
+    }
+}
+
+/* Texts that get many tokens a round, and one that gets one: while it has less than 32 nobody loses a place, however few pages are left. */
+static void check_first_tokens(int left) {
+    enum { FAST = 8, ROOM = 4, FIRST = 32 };
+    watched w[FAST + 1];
+    hunch_engine *e = open_pool("forced,accept=0.95,depth=8", FAST + 1 + ROOM, 2 * CONTEXT, 9 * 2 * CONTEXT);
+    const crowd fast = {.prompt = 30, .least = 470, .most = 471}, slow = {.prompt = 30, .least = 40, .most = 41};
+    hunch_engine_stats n;
+    int most = 0;
+    open_crowd(e, &fast, w, FAST);
+    while (w[FAST - 1].s->text.n < 290) (void)round_watched(e, w, FAST, &most);
+    for (int i = 0; i < ROOM; i++) hoard(e, FAST + 1 + i, left);
+    assert_int_equal(hn_cache_free_pages(e->cache), left);
+    open_crowd(e, &slow, w + FAST, 1);
+    w[FAST].s->request.drafters = 0;
+    while (w[FAST].s->text.n < w[FAST].s->text.n_prompt + FIRST)
+        if (round_watched(e, w, FAST + 1, &most)) fail_msg("%d pages left: a text lost its place to one that had just got its own", left);
+    for (int i = 0; i < ROOM; i++) hn_cache_seq_end(e->cache, FAST + 1 + i);
+    must(hunch_engine_run(e, err));
+    hunch_engine_get_stats(e, &n);
+    assert_int_equal(n.finished[HUNCH_FINISH_LENGTH], FAST + 1);
+    for (int i = 0; i <= FAST; i++) hunch_session_close(&w[i].s);
+    hunch_engine_close(&e);
+}
+
+static void test_first_tokens(void **state) {
+    (void)state;
+    for (int left = 80; left <= 140; left += 20) check_first_tokens(left);
 }
 
 int main(void) {
@@ -444,6 +540,6 @@ int main(void) {
                                        cmocka_unit_test(test_plain_text_beside), cmocka_unit_test(test_waiting),
                                        cmocka_unit_test(test_one_prompt), cmocka_unit_test(test_crowds),
                                        cmocka_unit_test(test_resumed_anywhere), cmocka_unit_test(test_windows),
-                                       cmocka_unit_test(test_pool_at_its_limit)};
+                                       cmocka_unit_test(test_pool_at_its_limit), cmocka_unit_test(test_first_tokens)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -90,6 +90,7 @@ size_t hn_cache_bytes(const hn_cache *c);
 int hn_cache_all_pages(const hn_cache *c);
 int hn_cache_idle_pages(const hn_cache *c); /* those that only the prefix index holds */
 int hn_cache_free_pages(const hn_cache *c); /* those that only the prefix index holds count as free */
+int hn_cache_own_pages(const hn_cache *c, int seq); /* those of its tables that are in no other: free when it ends */
 /* The most pages that a sequence of `rows` rows and a pass after them needs, over all groups. */
 int hn_cache_pages_for(const hn_cache *c, int rows);
 

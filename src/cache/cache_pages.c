@@ -35,6 +35,14 @@ int hn_cache_free_pages(const hn_cache *c) {
     return c->n_free + c->n_idle;
 }
 
+int hn_cache_own_pages(const hn_cache *c, int seq) {
+    const hn_seq *s = &c->seq[seq];
+    int pages = 0;
+    for (int g = 0; g < c->n_groups; g++)
+        for (int i = s->first[g]; i < s->n_pages[g]; i++) pages += c->use[s->pages[g][i]].tables == 1;
+    return pages;
+}
+
 int hn_cache_pages_for(const hn_cache *c, int rows) {
     int64_t pages = 0;
     for (int g = 0; g < c->n_groups; g++) pages += hn_cache_pages_at_most(c, g, rows);

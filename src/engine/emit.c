@@ -113,6 +113,7 @@ void hn_session_finish(hunch_session *s, hunch_finish how) {
     t->shown = t->out_len;
     s->stats.finish = how;
     s->engine->stats.finished[how]++;
+    hn_room_learn(&s->engine->lengths, hn_session_emitted(s), how);
 }
 
 void hn_session_fail(hunch_session *s, const hunch_error *err) {

@@ -2,12 +2,12 @@
 /* engine.h - the structs behind the three public handles. Files: model_api.c (load, text), chat_api.c (conversations), answer_parts.c
  * (what of an answer is thinking), engine.c (open and close), open_drafters.c (its drafters), oracle.c (what those of tests know),
  * request.c (what a session was asked for), grammar_api.c (what its answer obeys), session.c (its life, from open to close), scheduler.c
- * (which sessions have a place), shared_rows.c (rows that texts share), emit.c (what is emitted, and when a text ends), prompt_rows.c
- * (values of a prompt's rows), engine_stats.c (an engine's numbers), text_lists.c (memory of a round's lists), repeats.c (answers that
- * repeat themselves), drafting.c (the trees of a round), round.c (the one round of all sessions), internal_rows.c (a sequence that is no
- * session's), stream.c (on_output), draft_api.c (hunch_draft), inspect_api.c (evaluate, inspect, convert), measure_api.c (times of passes,
- * limits of the machine), check_api.c and its parts (head_check.h: whether a draft head fits and drafts well), curves.c (measured costs
- * between processes). */
+ * (which sessions have a place), text_room.c (whether there are pages for one more), shared_rows.c (rows that texts share), emit.c (what is
+ * emitted, and when a text ends), prompt_rows.c (values of a prompt's rows), engine_stats.c (an engine's numbers), text_lists.c (memory of
+ * a round's lists), repeats.c (answers that repeat themselves), drafting.c (the trees of a round), round.c (the one round of all sessions),
+ * internal_rows.c (a sequence that is no session's), stream.c (on_output), draft_api.c (hunch_draft), inspect_api.c (evaluate, inspect,
+ * convert), measure_api.c (times of passes, limits of the machine), check_api.c and its parts (head_check.h: whether a draft head fits and
+ * drafts well), curves.c (measured costs between processes). */
 #ifndef HN_ENGINE_H
 #define HN_ENGINE_H
 #include "base/clock.h"
@@ -47,7 +47,21 @@ struct hunch_model {
     bool text_only; /* target is zeroed */
 };
 
-/* Lists of a round, each [parallel] but the last two (text_lists.c). A name says what it has, and who of round.c, drafting.c and
+/* What room.c knows of a text: rows that it has, or is about to read; tokens that it may still get, and is expected to; pages that it
+ * holds, and of these those that are nobody else's; tokens a round. */
+typedef struct hn_text_room {
+    int rows, left, more, held, own;
+    double rate;
+} hn_text_room;
+
+/* Of the newest answers that ended; SIZE_MAX: at a limit. */
+enum { HN_ANSWERS_KEPT = 32 };
+typedef struct hn_answer_lengths {
+    size_t at[HN_ANSWERS_KEPT];
+    uint64_t n; /* that ended so far */
+} hn_answer_lengths;
+
+/* Lists of a round, each [parallel] but the last three (text_lists.c). A name says what it has, and who of round.c, drafting.c and
  * shared_rows.c uses it, until which call returns: none is used twice at a time. */
 typedef struct hn_text_lists {
     hunch_session **running, **decoding; /* of hunch_engine_round, of hn_round */
@@ -65,6 +79,7 @@ typedef struct hn_text_lists {
     const hn_tree **tree;
     bool (*keep)[HN_TREE_ROWS];
     bool (*out)[HN_MAX_MODELS];
+    hn_text_room *room;                  /* [parallel + 1] of hn_has_room */
     hn_row *row;                         /* [most.rows] of the pass that is being put together */
     hn_feed_row *feed;                   /* [most.rows] that were committed */
 } hn_text_lists;
@@ -89,6 +104,7 @@ struct hunch_engine {
     int chunk;            /* rows of a prompt in a pass */
     hn_pass_sizes most;   /* of a pass: rows of a prompt, and beside them those of all trees */
     double max_pause;     /* seconds between two rounds in which prompts are read beside decoding texts */
+    hn_answer_lengths lengths;
     double row_s;         /* seconds a row of the newest rounds with rows of prompts; 0: there was none */
     hn_text_lists list;
     hn_dtype kv;
@@ -298,6 +314,12 @@ hunch_status hn_reserve(hunch_engine *e, int seq, int rows, hunch_error *err);
 /* Reserves pages for the session's round.n_rows. If there are too few, the youngest sessions are preempted and wait; they are computed
  * again later, with the same result. false: this session itself was preempted, or failed. */
 bool hn_make_room(hunch_session *s);
+/* ---- room.c ---- */
+
+/* Whether there are pages for the text beside those that have a place. */
+bool hn_has_room(const hunch_engine *e, const hunch_session *s);
+void hn_room_learn(hn_answer_lengths *l, size_t tokens, hunch_finish how); /* of an answer that ended */
+
 /* Rows that the cache must hold before the session can draft: all of the prompt, because its last row decides the first token; of
  * a resumed text all but the newest token. */
 static inline size_t hn_prefill_rows(const hunch_session *s) {
@@ -401,6 +423,8 @@ typedef struct hn_draft_probe {
 /* The trees of sessions that decode, under the controller if there is one. beside: what else the controller is to expect in their pass,
  * NULL: nothing. probe: NULL in a round. */
 void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n, const hn_cost_work *beside, const hn_draft_probe *probe);
+/* Rows of prompts that a round reads beside decoding texts with so many rows; 0: as many as a pass takes. */
+int hn_prompt_budget(const hunch_engine *e, int beside);
 /* One round over the given placed and running sessions. */
 hunch_status hn_round(hunch_engine *e, hunch_session *const *sessions, int n, hunch_error *err);
 /* A tree's candidates, except those that share another's row, parents first: node[n_rows - 1]. Returns how many. */

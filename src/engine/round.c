@@ -20,8 +20,8 @@ static bool prefilling(const hunch_session *s) {
 
 /* ---- passes --------------------------------------------------------------------------------------------------------- */
 
-/* Rows of prompts in a round. Beside decoding texts with `beside` rows as many as max_pause allows at the speed of the newest rounds. */
-static int prompt_budget(const hunch_engine *e, int beside) {
+/* As many as max_pause allows at the speed of the newest rounds. */
+int hn_prompt_budget(const hunch_engine *e, int beside) {
     enum { LEAST = 16 };
     const int most = hn_most(e->chunk, HN_MAX_ROWS);
     if (beside == 0) return most;
@@ -370,7 +370,7 @@ double hn_experts_used(const hunch_engine *e) {
 /* The rows of prompts that are expected in the pass of n_decoding texts whose trees are not made yet: a row each. */
 static hn_cost_work prompts_beside(const hunch_engine *e, hunch_session *const *sessions, int n, int n_decoding) {
     hn_cost_work beside = {0};
-    int budget = prompt_budget(e, n_decoding);
+    int budget = hn_prompt_budget(e, n_decoding);
     for (int i = 0; i < n; i++) {
         if (!prefilling(sessions[i])) continue;
         const int rows = chunk_rows(sessions[i], budget), done = hn_cache_committed(e->cache, sessions[i]->id, 0);
@@ -386,7 +386,7 @@ static hn_cost_work prompts_beside(const hunch_engine *e, hunch_session *const *
 /* Reserves each session's rows of the round, the oldest first; prompts have none when their budget is spent. Returns the rows of
  * prompts. */
 static int reserve_rows(hunch_engine *e, hunch_session *const *sessions, int n, int beside) {
-    const int budget = prompt_budget(e, beside);
+    const int budget = hn_prompt_budget(e, beside);
     int of_prompts = 0;
     for (int i = 0; i < n; i++) {
         hunch_session *s = sessions[i];

@@ -44,29 +44,9 @@ static hunch_session *paused_placed(const hunch_engine *e) {
     return NULL;
 }
 
-/* Rows that a text will have soon: its answer's first tokens, or some more of a longer one. */
-static int rows_soon(const hunch_session *s) {
-    enum { ANSWER = 256, MORE = 64 };
-    const size_t answer = s->text.n_prompt + hn_least_size(s->request.max_new, ANSWER);
-    const size_t more = s->text.n + hn_least_size(s->request.max_new - hn_session_emitted(s), MORE);
-    return (int)(answer > more ? answer : more);
-}
-
-/* Whether there are pages for the text, and for what those that have a place will take soon: else its admission would only buy a
- * preemption. */
-static bool has_room(const hunch_engine *e, const hunch_session *s) {
-    int64_t pages = hn_cache_pages_for(e->cache, rows_soon(s));
-    for (int i = 0; i < e->parallel; i++) {
-        if (!e->session[i]) continue;
-        const int held = hn_cache_committed(e->cache, i, 0);
-        pages += hn_cache_pages_for(e->cache, rows_soon(e->session[i])) - (held > 0 ? hn_cache_pages_for(e->cache, held) : 0);
-    }
-    return hn_cache_free_pages(e->cache) >= pages;
-}
-
 /* Makes a place and pages for the text, if paused sessions have them. */
 static bool make_place(hunch_engine *e, const hunch_session *s) {
-    while (free_place(e) == e->parallel || (anyone_placed(e) && !has_room(e, s))) {
+    while (free_place(e) == e->parallel || (anyone_placed(e) && !hn_has_room(e, s))) {
         hunch_session *paused = paused_placed(e);
         if (!paused) return false;
         hn_session_preempt(paused);

@@ -22,10 +22,11 @@ static bool lists_create(hn_text_lists *l, size_t texts, size_t rows) {
     l->tree = hn_zalloc(texts, sizeof *l->tree);
     l->keep = hn_zalloc(texts, sizeof *l->keep);
     l->out = hn_zalloc(texts, sizeof *l->out);
+    l->room = hn_zalloc(texts + 1, sizeof *l->room);
     l->row = hn_zalloc(rows, sizeof *l->row);
     l->feed = hn_zalloc(rows, sizeof *l->feed);
     return l->running && l->decoding && l->ended && l->alike && l->held && l->pass && l->pass_seq && l->n_certain && l->first_token &&
-           l->job && l->flush && l->propose && l->proposing && l->plan && l->tree && l->keep && l->out && l->row && l->feed;
+           l->job && l->flush && l->propose && l->proposing && l->plan && l->tree && l->keep && l->out && l->room && l->row && l->feed;
 }
 
 hunch_status hn_text_lists_open(hn_text_lists *l, int texts, int rows, hunch_error *err) {
@@ -35,7 +36,7 @@ hunch_status hn_text_lists_open(hn_text_lists *l, int texts, int rows, hunch_err
 
 void hn_text_lists_close(hn_text_lists *l) {
     void *const all[] = {l->running, l->decoding, l->ended, l->alike, l->held, l->pass, l->pass_seq, l->n_certain, l->first_token, l->job,
-                         l->flush,   l->propose,  l->proposing, l->plan,  (void *)l->tree, l->keep, l->out, l->row, l->feed};
+                         l->flush,   l->propose,  l->proposing, l->plan,  (void *)l->tree, l->keep, l->out, l->room, l->row, l->feed};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) hn_free(all[i]);
     *l = (hn_text_lists){0};
 }
