@@ -11,6 +11,7 @@
 
 #include "heads.h"
 #include "ops/profile.h"
+#include "preempt_for_tests.h"
 
 enum { PAGE = 16, MOST = 8 };
 static hunch_model *llama, *qwen, *blocks, *meta;
@@ -382,6 +383,7 @@ static void check_crowd(const kind *k, int pool_rows) {
     }
     for (int round = 0; hunch_engine_running(e) > 0; round++) {
         must(hunch_engine_round(e, err));
+        if (round % 12 == 11) preempt_youngest(e);
         if (round == 9) hunch_session_cancel(s[1]);
         if (round == 14) hunch_session_cancel(s[5]);
     }

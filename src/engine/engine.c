@@ -25,6 +25,7 @@ static const double USUAL_PAUSE = 0.1;
 static hunch_status check_options(const hunch_engine_options *o, const hunch_model *m, hunch_error *err) {
     if (o->context < 0 || o->context > m->target.arch.context)
         return hn_fail(err, HUNCH_USAGE, "context %d: this model takes 1 to %d", o->context, m->target.arch.context);
+    _Static_assert((int)HUNCH_MOST_PARALLEL == (int)HN_MAX_TEXTS, "hunch.h says how many");
     if (o->parallel < 1 || o->parallel > HN_MAX_TEXTS)
         return hn_fail(err, HUNCH_USAGE, "parallel %d: expected 1 to %d", o->parallel, HN_MAX_TEXTS);
     if (o->draft_depth < 0 || o->draft_depth > HUNCH_MAX_DEPTH)

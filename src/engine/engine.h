@@ -47,10 +47,11 @@ struct hunch_model {
     bool text_only; /* target is zeroed */
 };
 
-/* What room.c knows of a text: rows that it has, or is about to read; tokens that it may still get, and is expected to; pages that it
+/* What text_room.c knows of a text: rows that it has, or is about to read; tokens that it may still get, and is expected to; pages that it
  * holds, and of these those that are nobody else's; tokens a round. */
 typedef struct hn_text_room {
     int rows, left, more, held, own;
+    bool paused;
     double rate;
 } hn_text_room;
 
@@ -106,6 +107,7 @@ struct hunch_engine {
     double max_pause;     /* seconds between two rounds in which prompts are read beside decoding texts */
     hn_answer_lengths lengths;
     double row_s;         /* seconds a row of the newest rounds with rows of prompts; 0: there was none */
+    double row_dev;       /* mean distance of newest rounds from that */
     hn_text_lists list;
     hn_dtype kv;
     bool reuse; /* of prefixes */
@@ -314,7 +316,7 @@ hunch_status hn_reserve(hunch_engine *e, int seq, int rows, hunch_error *err);
 /* Reserves pages for the session's round.n_rows. If there are too few, the youngest sessions are preempted and wait; they are computed
  * again later, with the same result. false: this session itself was preempted, or failed. */
 bool hn_make_room(hunch_session *s);
-/* ---- room.c ---- */
+/* ---- text_room.c ---- */
 
 /* Whether there are pages for the text beside those that have a place. */
 bool hn_has_room(const hunch_engine *e, const hunch_session *s);

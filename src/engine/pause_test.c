@@ -139,6 +139,10 @@ static void test_pages_given(void **state) {
     o.pool_rows = 160;
     hunch_engine *e = open_engine_with(model, NULL, o);
     hunch_session *s[TEXTS];
+    const int seq = hn_internal_seq(e); /* has some pages, too */
+    hn_cache_seq_begin(e->cache, seq);
+    must(hn_cache_reserve(e->cache, seq, 0, 64, err));
+    hn_cache_commit(e->cache, seq, 0, NULL, 64);
     s[0] = open_text(e, 0);
     for (int i = 0; i < 50; i++) must(hunch_engine_round(e, err));
     hunch_session_pause(s[0], true);
@@ -147,6 +151,7 @@ static void test_pages_given(void **state) {
     assert_int_equal(state_of(s[0]).preempted, 1);
     hunch_session_pause(s[0], false);
     must(hunch_engine_run(e, err));
+    hn_cache_seq_end(e->cache, seq);
     for (int i = 0; i < TEXTS; i++) expect_plain(s[i], i);
     for (int i = 0; i < TEXTS; i++) hunch_session_close(&s[i]);
     hunch_engine_close(&e);

@@ -8,6 +8,7 @@
  * the oldest first, as many rows of these as the pause between two tokens of the others allows (chunked prefill, Sarathi 2308.16369). By
  * contract C2 the packing changes no bit. */
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,11 +26,13 @@ int hn_prompt_budget(const hunch_engine *e, int beside) {
     enum { LEAST = 16 };
     const int most = hn_most(e->chunk, HN_MAX_ROWS);
     if (beside == 0) return most;
-    const double rows = e->row_s > 0 ? e->max_pause / e->row_s - beside : LEAST;
+    const double rows = e->row_s > 0 ? e->max_pause / (e->row_s + 2 * e->row_dev) - beside : LEAST;
     return rows > most ? most : rows > LEAST ? (int)rows : LEAST;
 }
 
+/* The mean, and how far rounds are from it: seldom one shall take longer than it may. */
 static void learn_row(hunch_engine *e, double seconds) {
+    e->row_dev = e->row_s > 0 ? (3 * e->row_dev + fabs(seconds - e->row_s)) / 4 : 0;
     e->row_s = e->row_s > 0 ? (e->row_s + seconds) / 2 : seconds;
 }
 

@@ -49,8 +49,8 @@ typedef struct outcome {
 
 static explorer explored;
 
-/* beside: of other texts that run in the same passes, in all other places of the engine; NULL: none does. They and the turns of drawing are the
- * same in every run: an outcome is told from another by the text's own draws alone. */
+/* beside: of other texts that run in the same passes, in all other places of the engine; NULL: none does. They and the turns of drawing
+ * are the same in every run: an outcome is told from another by the text's own draws alone. */
 HELPER outcome explore(hunch_engine *e, const dist *l, const hn_rng *rng, const dist *beside) {
     double joint[DIST_CELLS] = {0};
     outcome o = {0};

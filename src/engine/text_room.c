@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* room.c - whether there are pages for one more text, so that its place costs nobody another (scheduler.c asks before it gives one).
+/* text_room.c - whether there are pages for one more text, so that its place costs nobody another (scheduler.c asks before it gives one).
  *
  *   by and by   at every end of a text that is to be expected the texts that are there then have room. How long an answer becomes is
  *               guessed from the newest ones that ended, among those that were longer than it is now
@@ -44,18 +44,19 @@ static hn_text_room room_of(const hunch_session *s) {
                           .more = (int)hn_least_size(expected_left(s), (size_t)s->engine->context),
                           .held = held > 0 ? hn_cache_pages_for(c, held) : 0,
                           .own = s->id < 0 ? 0 : hn_cache_own_pages(c, s->id),
+                          .paused = s->stats.paused,
                           .rate = rounds > 0 ? hn_most_double(done / rounds, 1) : 1};
 }
 
-/* Pages that a text takes until it has so many more rows. */
+/* Pages that a text takes until it has so many more rows; a paused one stays as it is. */
 static int64_t growth(const hunch_engine *e, const hn_text_room *r, int more) {
-    return hn_cache_pages_for(e->cache, hn_least(r->rows + more, e->context)) - r->held;
+    return r->paused ? 0 : hn_cache_pages_for(e->cache, hn_least(r->rows + more, e->context)) - r->held;
 }
 
 /* Those that all take until so many tokens from now, when some have ended. */
 static int64_t taken_after(const hunch_engine *e, const hn_text_room *list, int n, int tokens) {
     int64_t pages = 0;
-    for (int i = 0; i < n; i++) pages += list[i].more < tokens ? -list[i].own : growth(e, &list[i], tokens);
+    for (int i = 0; i < n; i++) pages += list[i].more < tokens && !list[i].paused ? -list[i].own : growth(e, &list[i], tokens);
     return pages;
 }
 
