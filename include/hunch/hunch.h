@@ -466,6 +466,7 @@ typedef struct hunch_logprob {
 } hunch_logprob;
 enum { HUNCH_MOST_TOP_LOGPROBS = 100, HUNCH_LOOP_TOKENS = 64 };
 enum { HUNCH_MOST_STOPS = 64, HUNCH_MOST_STOP_BYTES = 1024, HUNCH_MOST_BREAKERS = 16, HUNCH_MOST_SALT_BYTES = 256 };
+enum { HUNCH_MOST_PARALLEL = 256 }; /* sessions that an engine runs at once */
 enum { HUNCH_MAX_DEPTH = 63, HUNCH_MAX_ROWS = 63 }; /* most levels of a draft tree, and drafted rows of it in a pass */
 #define HUNCH_ALL_DRAFTERS UINT32_MAX
 

@@ -2,6 +2,8 @@
 /* serve_answer.c - see serve_answer.h: whole answers, usage, figures of speculation. */
 #include "server/serve_answer.h"
 
+#include <stdio.h>
+
 #include "base/utf8.h"
 #include "server/serve_tools.h"
 
@@ -123,13 +125,34 @@ static json_t *histogram(const hunch_session_state *st) {
     return list;
 }
 
-static json_t *metrics_json(const hunch_session_state *st) {
+/* Of each depth of drafts that there was: rounds by how many of these they accepted. */
+static json_t *histogram_by_length(const serve_choice *c) {
+    json_t *lengths = json_object();
+    for (int k = 0; c->by_length && k <= HUNCH_MAX_DEPTH; k++) {
+        char name[16];
+        uint64_t sum = 0;
+        json_t *list = json_array();
+        for (int j = 0; j <= k; j++) {
+            sum += c->by_length[k][j];
+            json_array_append_new(list, json_integer((json_int_t)c->by_length[k][j]));
+        }
+        snprintf(name, sizeof name, "%d", k);
+        if (sum) json_object_set(lengths, name, list);
+        json_decref(list);
+    }
+    return lengths;
+}
+
+/* As vLLM's per-request figures. */
+static json_t *metrics_json(const serve_choice *c) {
+    const hunch_session_state *st = &c->state;
     const double rounds = (double)st->rounds, drafted = (double)st->drafted, accepted = (double)st->accepted;
     json_t *histogram_of = histogram(st);
     const json_int_t deepest = (json_int_t)json_array_size(histogram_of) - 1;
-    return json_pack("{s:{s:f,s:f,s:o,s:I,s:I,s:I,s:I}}", "speculative_decoding", "mean_acceptance_length",
+    return json_pack("{s:{s:f,s:f,s:o,s:o,s:I,s:I,s:I,s:I}}", "speculative_decoding", "mean_acceptance_length",
                      rounds > 0 ? 1 + accepted / rounds : 1, "draft_acceptance_rate", drafted > 0 ? accepted / drafted : 0,
-                     "acceptance_histogram", histogram_of, "num_spec_steps", (json_int_t)st->rounds, "num_accepted_draft_tokens",
+                     "acceptance_histogram", histogram_of, "acceptance_histogram_by_draft_length",
+                     histogram_by_length(c), "num_spec_steps", (json_int_t)st->rounds, "num_accepted_draft_tokens",
                      (json_int_t)st->accepted, "num_draft_tokens", (json_int_t)st->drafted, "num_spec_tokens", deepest);
 }
 
@@ -144,7 +167,7 @@ static json_t *timings_json(const serve_choice *c) {
 }
 
 void serve_figures_add(json_t *to, const serve_call *c) {
-    if (c->with_metrics) json_object_set_new(to, "metrics", metrics_json(&c->choices[0].state));
+    if (c->with_metrics) json_object_set_new(to, "metrics", metrics_json(&c->choices[0]));
     if (c->with_timings) json_object_set_new(to, "timings", timings_json(&c->choices[0]));
 }
 

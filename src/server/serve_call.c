@@ -22,6 +22,7 @@ static void choice_free(serve_choice *c) {
     hn_free(c->top);
     hn_free(c->prompt_logprobs);
     hn_free(c->prompt_top);
+    hn_free(c->by_length);
 }
 
 void serve_call_release(serve_call *c) {

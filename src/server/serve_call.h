@@ -46,6 +46,7 @@ typedef struct serve_choice {
     hunch_logprob *prompt_top;   /* [prompt->n][n_top] */
     bool done;
     hunch_session_state state; /* once it is done; without its arrays */
+    uint64_t (*by_length)[HUNCH_MAX_DEPTH + 1]; /* [depth of the drafts][accepted] rounds; NULL: not wanted, or none yet */
     uint64_t predicted, predicted_right; /* tokens of the prediction that were verified, and accepted */
     double first_s, last_s;    /* times (hn_now) of its first and newest token; 0: none yet */
     /* the thread of HTTP: what a stream has sent */

@@ -13,6 +13,7 @@ typedef struct serve_error {
     const char *code;  /* static: "context_length_exceeded"; NULL: none */
     char param[80];    /* the field that is wrong, "messages[2].role"; "": none */
     char message[1000];
+    const char *allow; /* the method that the path takes, static; NULL: no such header */
     int retry_after;   /* seconds; 0: no such header */
 } serve_error;
 

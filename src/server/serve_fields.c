@@ -2,6 +2,7 @@
 /* serve_fields.c - see serve_fields.h. */
 #include "server/serve_fields.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -23,12 +24,60 @@ static bool fits(const char *at, size_t n, serve_error *err) {
     return true;
 }
 
+/* The name of the field whose value ends at that byte of a text, as far as a look back tells; "": none. */
+static void name_before(const char *bytes, size_t at, char *name, size_t size) {
+    while (at > 0 && bytes[at - 1] != ':') at--;
+    while (at > 0 && bytes[at - 1] != '"') at--;
+    const size_t end = at > 0 ? at - 1 : 0;
+    size_t begin = end;
+    while (begin > 0 && bytes[begin - 1] != '"') begin--;
+    snprintf(name, size, "%.*s", (int)(begin > 0 && end - begin < size ? end - begin : 0), bytes + begin);
+}
+
+static void not_parsed(const char *bytes, size_t n, const json_error_t *why, serve_error *err) {
+    char name[80];
+    if (json_error_code(why) != json_error_numeric_overflow) {
+        serve_fail(err, 400, NULL, "the body is not JSON: %s (line %d)", why->text, why->line);
+        return;
+    }
+    name_before(bytes, (size_t)why->position < n ? (size_t)why->position : n, name, sizeof name);
+    serve_fail(err, 400, name, "%s is out of range: whole numbers are expected to be from -9223372036854775808 to 9223372036854775807",
+               name[0] ? name : "a number");
+}
+
+/* U+0000 may stand in a prompt, which is a list of tokens in any case; no other text may have it. */
+static bool texts_check(const json_t *value, const char *name, bool may, serve_error *err) {
+    size_t i;
+    const char *key;
+    json_t *one;
+    if (json_is_string(value) && !may && strlen(json_string_value(value)) != json_string_length(value))
+        return serve_fail(err, 400, name, "%s has the character U+0000, which only a prompt may have", name);
+    json_array_foreach((json_t *)(uintptr_t)value, i, one) if (!texts_check(one, name, may, err)) return false;
+    json_object_foreach((json_t *)(uintptr_t)value, key, one) if (!texts_check(one, name, may, err)) return false;
+    return true;
+}
+
+static bool body_check(json_t *body, serve_error *err) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(body, key, value) {
+        const bool may = strcmp(key, "prompt") == 0 || (strcmp(key, "content") == 0 && json_is_string(value));
+        if (!texts_check(value, key, may, err)) return false;
+    }
+    return true;
+}
+
 json_t *serve_body_parse(const char *bytes, size_t n, serve_error *err) {
     json_error_t why;
+    if (n == 0) return serve_fail(err, 400, NULL, "the body is empty: expected a JSON object"), NULL;
     if (!fits(bytes, n, err)) return NULL;
-    json_t *body = json_loadb(n ? bytes : "", n, 0, &why);
-    if (!body) return serve_fail(err, 400, NULL, "the body is not JSON: %s (line %d)", why.text, why.line), NULL;
-    if (json_is_object(body)) return body;
+    json_t *body = json_loadb(bytes, n, JSON_ALLOW_NUL, &why);
+    if (!body) return not_parsed(bytes, n, &why, err), NULL;
+    if (json_is_object(body)) {
+        if (body_check(body, err)) return body;
+        json_decref(body);
+        return NULL;
+    }
     json_decref(body);
     return serve_fail(err, 400, NULL, "the body is not a JSON object"), NULL;
 }

@@ -89,6 +89,7 @@ static enum MHD_Result respond_error(exchange *x, const serve_error *err) {
     serve_metrics_refused(x->h->server->metrics, err->http);
     snprintf(number, sizeof number, "%d", err->retry_after);
     if (r && err->retry_after) MHD_add_response_header(r, "Retry-After", number);
+    if (r && err->allow) MHD_add_response_header(r, "Allow", err->allow);
     if (r && err->http == 500) MHD_add_response_header(r, "X-Should-Retry", "false"); /* it would fail again */
     if (r && err->http == 401) MHD_add_response_header(r, "WWW-Authenticate", "Bearer");
     return respond(x, err->http, r, "application/json");
@@ -226,6 +227,9 @@ static bool admit(exchange *x, serve_error *err) {
     if (s->keys && !x->route->open && !x->tenant)
         return serve_fail_code(err, 401, "invalid_api_key", NULL,
                                "expected the header Authorization: Bearer KEY with a key that is known here");
+    const char *coding = header(x, "Content-Encoding");
+    if (coding && *coding && strcasecmp(coding, "identity") != 0)
+        return serve_fail(err, 415, NULL, "the body is encoded as %.60s: expected it as it is", coding);
     return true;
 }
 

@@ -96,7 +96,9 @@ const serve_route *serve_route_find(const char *method, const char *path, serve_
         if (strcmp(routes[i].method, method) == 0) return &routes[i];
         other = &routes[i];
     }
-    if (other) serve_fail(err, 405, NULL, "%s takes %s", other->path, other->method);
-    else serve_fail(err, 404, NULL, "there is no %.200s here", path);
+    if (other) {
+        serve_fail(err, 405, NULL, "%s takes %s", other->path, other->method);
+        err->allow = strcmp(other->method, "GET") == 0 ? "GET, HEAD" : other->method;
+    } else serve_fail(err, 404, NULL, "there is no %.200s here", path);
     return NULL;
 }

@@ -98,10 +98,23 @@ static bool biases_read(hunch_request *r, const hunch_model *m, const json_t *bo
     return true;
 }
 
+/* Programs with sliders send all of them, also those of what is switched off. */
+static void switched_off(hunch_sampling *s) {
+    if (s->xtc_probability == 0) s->xtc_threshold = 0;
+    if (s->dry_multiplier > 0) return;
+    for (int i = 0; i < s->n_dry_breakers; i++) hn_free((void *)(uintptr_t)s->dry_breakers[i]);
+    hn_free((void *)(uintptr_t)s->dry_breakers);
+    s->dry_breakers = NULL;
+    s->n_dry_breakers = s->dry_allowed_length = s->dry_range = 0;
+    s->dry_base = 0;
+}
+
 bool serve_sampling_read(hunch_request *r, const hunch_model *m, const json_t *body, serve_error *err) {
     for (int i = 0; i < NUMBERS; i++)
         if (!number_read(r, i, body, err)) return false;
     if (r->sampling.xtc_probability > 0 && r->sampling.xtc_threshold == 0) r->sampling.xtc_threshold = 0.1;
-    return biases_read(r, m, body, err) && texts_read(body, "stop", HUNCH_MOST_STOPS, &r->stop, &r->n_stop, err) &&
-           texts_read(body, "dry_sequence_breakers", HUNCH_MOST_BREAKERS, &r->sampling.dry_breakers, &r->sampling.n_dry_breakers, err);
+    if (!texts_read(body, "dry_sequence_breakers", HUNCH_MOST_BREAKERS, &r->sampling.dry_breakers, &r->sampling.n_dry_breakers, err))
+        return false;
+    switched_off(&r->sampling);
+    return biases_read(r, m, body, err) && texts_read(body, "stop", HUNCH_MOST_STOPS, &r->stop, &r->n_stop, err);
 }

@@ -94,15 +94,28 @@ static bool on_output(void *user, const hunch_output *out) {
     return go_on;
 }
 
-/* Counts what of a prediction was verified and accepted. */
+static int drafted_depth(const hunch_round_report *report) {
+    int deepest = 0;
+    for (int i = 0; i < report->rows - 1; i++) {
+        int depth = 0;
+        for (int at = i; at >= 0; at = report->node[at].parent) depth++;
+        deepest = depth > deepest ? depth : deepest;
+    }
+    return deepest;
+}
+
+/* Counts what of a prediction was verified and accepted, and rounds by how deep their drafts were and how many were accepted. */
 static void on_round(void *user, const hunch_round_report *report) {
     serve_choice *c = user;
     uint64_t predicted = 0, right = 0;
+    const int depth = c->call->with_metrics ? drafted_depth(report) : 0;
     for (int i = 0; i < report->rows - 1; i++) predicted += report->node[i].drafter == c->call->predicting;
     for (int i = 0; i < report->accepted; i++) right += report->node[report->path[i]].drafter == c->call->predicting;
     pthread_mutex_lock(&c->call->lock);
     c->predicted += predicted;
     c->predicted_right += right;
+    if (c->call->with_metrics && !c->by_length) c->by_length = serve_alloc(HUNCH_MAX_DEPTH + 1, sizeof *c->by_length);
+    if (c->by_length) c->by_length[depth][report->accepted]++;
     pthread_mutex_unlock(&c->call->lock);
 }
 
@@ -141,7 +154,7 @@ static void choice_open(serve_sessions *s, serve_choice *c) {
     r.sampling.seed = c->seed;
     r.on_output = on_output;
     r.on_output_user = c;
-    r.on_round = call->predicting >= 0 ? on_round : NULL;
+    r.on_round = call->predicting >= 0 || call->with_metrics ? on_round : NULL;
     r.on_round_user = c;
     if (r.deadline_s > 0) { /* it counts from the arrival */
         const double left = call->received_s + r.deadline_s - hn_now();

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What users of other servers met when drafts were verified there, played against this one; a test has the number of its case in a list of
 thirty-two. Elsewhere: drafts chosen by the request and predictions (7, 8: server_protocol_test.py), seeds, load, order and preemption
-(13, 31: server_soak.py), answers held to a schema
-(22: server_structured_test.py). What is about speed is measured, not tested (1-6, 17).
+(13, 31: server_soak.py), answers held to a schema (22: server_structured_test.py). What is about speed is measured, not tested (1-6, 17);
+of what is not served, pictures (20) and adapters (25), it is tested that it is refused.
 Answers are compared with plain `hunch run`. server_cases_test.py FOLDER"""
 import json
 import os
@@ -95,6 +95,17 @@ def test_11_14_turns():
             assert all(a > 0 for a in accepted[1:]), (draft, accepted)
 
 
+def test_12_acceptance_is_no_proof():
+    """Predictions that are right up to a place and wrong from there: nearly all of them is accepted, and the tokens are those of a plain run."""
+    with Server(SERVE, "--quiet", "--draft", "ngram") as s:
+        plain = ask(s, "Once upon a time", 150, speculation={"draft": "none"})
+        text = plain["choices"][0]["text"]
+        for at in (40, 200, len(text) - 20):
+            a = ask(s, "Once upon a time", 150, prediction={"type": "content", "content": text[:at] + " zebra" + text[at + 6:]})
+            details = a["usage"]["completion_tokens_details"]
+            assert tokens(a) == tokens(plain) and details["accepted_prediction_tokens"] > 10 and details["rejected_prediction_tokens"] > 0, at
+
+
 def test_15_nothing_after_the_end():
     """However much of the text after a stop or a limit is drafted and right, none of it is in the answer or counted."""
     with Server(SERVE, "--quiet", "--draft", "ngram") as s:
@@ -142,6 +153,17 @@ def test_18_19_23_acceptance_stays():
     assert cached[EAGLE][0] <= 1 and all(a >= b - 1 > 250 for a, b in zip(cached[EAGLE][1:], cached["none"][1:])), cached
 
 
+def test_20_25_what_is_not_served():
+    """A picture, and an adapter by either of the names that other servers give it, are refused: never ignored."""
+    picture = [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}]}]
+    with Server(SERVE, "--quiet", "--draft", "ngram") as s:
+        for path, body, status, param in (("/v1/chat/completions", {"messages": picture}, 400, "messages[0].content"),
+                                          ("/v1/completions", {"prompt": "a", "lora_request": {"lora_name": "x"}}, 400, "lora_request"),
+                                          ("/v1/completions", {"prompt": "a", "model": "stories260K.f32:adapter"}, 404, "model")):
+            a = s.post(path, body)
+            assert a.status == status and a.json()["error"]["param"] == param, a.body
+
+
 def test_21_sampling_with_drafts():
     """Every parameter of sampling changes the same tokens with drafts and without."""
     with Server(SERVE, "--quiet", "--draft", "ngram", "--draft", EAGLE) as s:
@@ -179,6 +201,68 @@ def test_26_a_head_with_wrong_names():
             f.write(data.replace(name.encode(), name.replace("down", "dawn").encode(), 1))
         r = subprocess.run([SERVE, STORIES, "--port", "0", "--draft", "eagle:" + folder + "/head"], stderr=subprocess.PIPE, text=True, timeout=60)
         assert r.returncode != 0 and re.search("d[ao]wn_proj", r.stderr), (r.returncode, r.stderr)
+
+
+def header(path, change):
+    """Changes the header of a file of safetensors: its tensors are where they were, behind it."""
+    data = open(path, "rb").read()
+    n = int.from_bytes(data[:8], "little")
+    head, rest = change(json.loads(data[8:8 + n]), data[8 + n:])
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(len(text).to_bytes(8, "little") + text + rest)
+
+
+def test_27_a_module_that_lost_a_matrix():
+    """A model whose module of multi-token prediction lacks one of its matrices, as converters have left them: refused by its name."""
+    def lose(head, rest):
+        return {k: v for k, v in head.items() if k != "mtp.layers.0.mlp.down_proj.weight"}, rest
+
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(HYBRID, folder + "/model")
+        header(folder + "/model/model.safetensors", lose)
+        r = subprocess.run([SERVE, folder + "/model", "--port", "0", "--draft", "mtp"], stderr=subprocess.PIPE, text=True, timeout=60)
+        assert r.returncode != 0 and "down_proj" in r.stderr, (r.returncode, r.stderr)
+
+
+def test_28_a_draft_model_with_a_padded_vocabulary():
+    """A draft model whose tables have 64 rows more than the target's, which stand for no token: it drafts, and no token changes."""
+    model = os.path.join(DATA, "goldens/llama-gqa")
+
+    def pad(head, rest):
+        for name in ("model.embed_tokens.weight", "lm_head.weight"):
+            rows, width = head[name]["shape"]
+            begin, end = head[name]["data_offsets"]
+            more = bytes(64 * width * 2)
+            head[name] = dict(head[name], shape=[rows + 64, width], data_offsets=[len(rest), len(rest) + end - begin + len(more)])
+            rest = rest + rest[begin:end] + more
+        at = 0  # tensors lie one after the other
+        packed = b""
+        for name, t in sorted(((k, v) for k, v in head.items() if k != "__metadata__"), key=lambda kv: kv[1]["data_offsets"]):
+            begin, end = t["data_offsets"]
+            packed += rest[begin:end]
+            t["data_offsets"] = [at, at + end - begin]
+            at += end - begin
+        return head, packed
+
+    letters = [c for c in range(33, 127)] + [c for c in range(161, 173)] + [c for c in range(174, 256)]  # byte-level BPE without merges
+    letters += [256 + i for i in range(256 - len(letters))]
+    tokenizer = {"version": "1.0", "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}, "decoder": {"type": "ByteLevel"},
+                 "model": {"type": "BPE", "vocab": {chr(c): i for i, c in enumerate(letters)}, "merges": []},
+                 "added_tokens": [{"id": i, "content": "<t%d>" % i, "special": False} for i in range(256, 512)]}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("target", "draft"):
+            shutil.copytree(model, folder + "/" + name)
+            json.dump(tokenizer, open(folder + "/" + name + "/tokenizer.json", "w"))
+        header(folder + "/draft/model.safetensors", pad)
+        config = json.load(open(folder + "/draft/config.json"))
+        json.dump(dict(config, vocab_size=config["vocab_size"] + 64), open(folder + "/draft/config.json", "w"))
+        row = {"id": 1, "tokens": patterned(4, 40, 500), "max_tokens": 60, "temperature": 0.8, "seed": 3}
+        want = run_rows(HUNCH, [row], "--draft", "none", "--ignore-eos", model=folder + "/target")[1]["tokens"]
+        with Server(SERVE, "--quiet", "--draft", "model:" + folder + "/draft,depth=4", model=folder + "/target") as s:
+            a = ask(s, row["tokens"], 60, temperature=0.8, seed=3)
+            assert tokens(a) == want and figures(a)["num_accepted_draft_tokens"] > 30, figures(a)
 
 
 def test_29_memory_is_taken_at_the_start():

@@ -75,6 +75,9 @@ def test_answers_of_run():
     figures = whole["metrics"]["speculative_decoding"]
     assert sum(figures["acceptance_histogram"]) == figures["num_spec_steps"]
     assert sum(k * n for k, n in enumerate(figures["acceptance_histogram"])) == figures["num_accepted_draft_tokens"]
+    lengths = figures["acceptance_histogram_by_draft_length"]  # of each depth of drafts k rounds that accepted 0, 1, .. k of them
+    assert all(len(n) == int(k) + 1 and sum(n) > 0 for k, n in lengths.items()), lengths
+    assert [sum(n[j] for n in lengths.values() if j < len(n)) for j in range(len(figures["acceptance_histogram"]))] == figures["acceptance_histogram"]
     assert whole["timings"]["predicted_n"] == len(want["tokens"]) and whole["timings"]["seed"] == 11
     a = server.post("/v1/completions", dict(fields, stream=True, stream_options={"include_usage": True}, return_token_ids=True))
     assert a.headers["content-type"].startswith("text/event-stream")
