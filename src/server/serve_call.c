@@ -23,6 +23,7 @@ static void choice_free(serve_choice *c) {
     hn_free(c->prompt_logprobs);
     hn_free(c->prompt_top);
     hn_free(c->by_length);
+    hn_free(c->pooled);
 }
 
 void serve_call_release(serve_call *c) {

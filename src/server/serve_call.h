@@ -7,6 +7,7 @@
 #ifndef HN_SERVE_CALL_H
 #define HN_SERVE_CALL_H
 
+#include <jansson.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -16,6 +17,7 @@
 #include "server/serve_thinking.h"
 
 struct serve_call;
+struct serve_server;
 
 typedef struct serve_prompt {
     hunch_token *ids; /* freed with hunch_free */
@@ -44,6 +46,8 @@ typedef struct serve_choice {
     int n_top;
     float *prompt_logprobs;      /* [prompt->n], if wanted and once it is read; NAN for the first token */
     hunch_logprob *prompt_top;   /* [prompt->n][n_top] */
+    float *pooled;               /* [n_pooled] of the prompt, if wanted; NULL: not read */
+    int n_pooled;
     bool done;
     hunch_session_state state; /* once it is done; without its arrays */
     uint64_t (*by_length)[HUNCH_MAX_DEPTH + 1]; /* [depth of the drafts][accepted] rounds; NULL: not wanted, or none yet */
@@ -75,6 +79,8 @@ typedef struct serve_call {
     bool whole_text;        /* thinking stays in the answer's text */
     bool stream, include_usage, continuous_usage, echo, token_ids, with_metrics, with_timings;
     int predicting;         /* the drafter that uses the request's prediction; -1: none */
+    bool packed;            /* vectors are sent as base64 */
+    json_t *(*whole)(const struct serve_server *s, const struct serve_call *c); /* its answer, under the lock; NULL: OpenAI's */
     double received_s;
     int fd;                 /* of the connection, to see a client that hung up */
     serve_choice *choices;  /* [n_choices], of the first prompt first */

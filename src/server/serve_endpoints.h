@@ -9,6 +9,7 @@ bool serve_tokenize(serve_server *s, const serve_asked *q, serve_reply *r, serve
 bool serve_detokenize(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
 bool serve_apply_template(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
 bool serve_tokenizer_info(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
+bool serve_embeddings(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
 bool serve_props(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
 
 #endif

@@ -155,7 +155,7 @@ static enum MHD_Result respond_whole(exchange *x) {
     pthread_mutex_lock(&c->lock);
     const bool gone = c->gone, over = c->left == 0;
     if (!gone && over) failed = serve_answer_failed(c, &err);
-    if (!gone && over && !failed) answer = serve_answer_json(x->h->server, c);
+    if (!gone && over && !failed) answer = c->whole ? c->whole(x->h->server, c) : serve_answer_json(x->h->server, c);
     if (!gone && !over) fall_asleep(x);
     pthread_mutex_unlock(&c->lock);
     if (gone) return MHD_NO;

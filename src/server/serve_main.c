@@ -49,6 +49,7 @@ static int engine_open(hunch_engine **e, hunch_model *m, program *p, int context
     tool_method method;
     method_make(&method, &p->o);
     p->o.pool_rows = rows;
+    p->o.pools = true;
     const int code = tool_engine_open(e, m, &p->o, &method, context, p->o.parallel);
     tool_method_fini(&method);
     return code;

@@ -122,14 +122,17 @@ static bool render(const serve_server *s, hunch_model *m, json_t *vars, serve_re
     return st ? serve_fail_hunch(err, "messages", &why) : true;
 }
 
-/* Messages that only call have null as their content; templates that fail for it may take none. False: there is no such message. */
-static bool nulls_drop(json_t *vars) {
+/* Messages that only call have null as their content; templates that fail for it may take none, or an empty text. False: there is no such
+ * message. */
+static bool nulls_change(json_t *vars, bool drop) {
     bool any = false;
     size_t i;
     json_t *message;
     json_array_foreach(json_object_get(vars, "messages"), i, message) {
-        if (!json_is_null(json_object_get(message, "content"))) continue;
-        json_object_del(message, "content");
+        const json_t *content = json_object_get(message, "content");
+        if (content && !json_is_null(content)) continue;
+        if (drop) json_object_del(message, "content");
+        else json_object_set_new(message, "content", json_string(""));
         any = true;
     }
     return any;
@@ -173,7 +176,9 @@ bool serve_prompt_render(serve_server *s, hunch_model *m, const json_t *body, bo
     if (!vars) return false;
     bool ok;
     if (has_template(s, m))
-        ok = (render(s, m, vars, to, err) || (nulls_drop(vars) && render(s, m, vars, to, err))) && tools_seen(s, m, vars, to, err);
+        ok = (render(s, m, vars, to, err) || (nulls_change(vars, true) && render(s, m, vars, to, err)) ||
+              (nulls_change(vars, false) && render(s, m, vars, to, err))) &&
+             tools_seen(s, m, vars, to, err);
     else if (json_object_get(vars, "tools")) ok = serve_fail(err, 400, "tools", "the model has no chat template that renders tools");
     else ok = contents_join(vars, to) || serve_fail(err, 503, NULL, "no memory for the conversation");
     json_decref(vars);

@@ -82,7 +82,8 @@ static const serve_route routes[] = {{"GET", "/health", true, health},
                                      {"POST", "/detokenize", false, serve_detokenize},
                                      {"POST", "/apply-template", false, serve_apply_template},
                                      {"POST", "/v1/chat/completions", false, chat},
-                                     {"POST", "/v1/completions", false, completion}};
+                                     {"POST", "/v1/completions", false, completion},
+                                     {"POST", "/v1/embeddings", false, serve_embeddings}};
 
 static bool path_fits(const char *route, const char *path) {
     const size_t n = strlen(route);

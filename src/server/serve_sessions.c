@@ -60,6 +60,15 @@ static bool prompt_take(serve_choice *c, const hunch_session_state *st) {
     return true;
 }
 
+static bool pooled_take(serve_choice *c, const hunch_session_state *st) {
+    if (!st->pooled || c->pooled) return true;
+    c->pooled = hn_alloc((size_t)st->n_pooled * sizeof *c->pooled);
+    if (!c->pooled) return false;
+    c->n_pooled = st->n_pooled;
+    memcpy(c->pooled, st->pooled, (size_t)st->n_pooled * sizeof *c->pooled);
+    return true;
+}
+
 static bool tokens_take(serve_choice *c, const hunch_output *out) {
     const double now = hn_now();
     hunch_session_state st;
@@ -292,7 +301,7 @@ static bool choice_report(serve_sessions *s, serve_choice *c) {
     if (st.finish == HUNCH_FINISH_CANCELLED && c->state.error.status) { /* on_output had no memory */
         st.finish = HUNCH_FINISH_FAILED;
         st.error = c->state.error;
-    } else if (!prompt_take(c, &st)) {
+    } else if (!prompt_take(c, &st) || !pooled_take(c, &st)) {
         st.finish = HUNCH_FINISH_FAILED;
         hn_fail(&st.error, HUNCH_NO_MEMORY, "no memory for the answer");
     }

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The protocol of hunch-serve, field by field (docs/server.md): answers, streams, errors, keys. server_protocol_test.py FOLDER: that of
 hunch and hunch-serve."""
+import base64
 import json
 import math
 import os
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -234,6 +236,29 @@ def test_texts():
     assert server.get("/tokenizer_info").json()["vocab_size"] == 512
     refused(400, "prompt", "/tokenize", {})
     refused(400, "tokens", "/detokenize", {"tokens": [512]})
+
+
+def test_embeddings():
+    """Of length one, those of `hunch run --pooling`, whole or packed; a text as its ids."""
+    texts = ["Once upon a time", "The dog"]
+    rows = [{"id": i, "prompt": t, "max_tokens": 1} for i, t in enumerate(texts)]
+    for pooling in ("last", "mean"):
+        want = run_rows(HUNCH, rows, "--draft", "none", "--raw", "--pooling", pooling)
+        a = server.post("/v1/embeddings", {"input": texts, "pooling": pooling, "model": "stories260K.f32"}).json()
+        assert a["object"] == "list" and [d["index"] for d in a["data"]] == [0, 1] and a["usage"]["total_tokens"] == a["usage"]["prompt_tokens"]
+        for d in a["data"]:
+            raw, v = want[d["index"]]["pooled"], d["embedding"]
+            length = math.sqrt(sum(x * x for x in raw))
+            assert len(v) == len(raw) and math.isclose(sum(x * x for x in v), 1, rel_tol=1e-5)
+            assert all(abs(x - y / length) < 1e-6 for x, y in zip(v, raw))
+    ids = server.post("/tokenize", {"prompt": texts[0]}).json()["tokens"]
+    one = server.post("/v1/embeddings", {"input": ids, "encoding_format": "base64", "dimensions": len(v)}).json()["data"][0]["embedding"]
+    last = server.post("/v1/embeddings", {"input": texts[0]}).json()["data"][0]["embedding"]
+    packed = struct.unpack("<%df" % len(v), base64.b64decode(one))
+    assert all(abs(x - y) < 1e-9 for x, y in zip(packed, last))
+    for param, body in (("input", {}), ("input", {"input": []}), ("input", {"input": [["a"]]}), ("input", {"input": {"a": 1}}), ("dimensions", {"input": "a", "dimensions": 3}),
+                        ("pooling", {"input": "a", "pooling": "max"}), ("encoding_format", {"input": "a", "encoding_format": "hex"}), ("input", {"input": "word " * 3000})):
+        refused(400, param, "/v1/embeddings", body)
 
 
 def test_refusals():

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_embeddings.c - /v1/embeddings: a vector for each input, the mean or the last of the states of its rows after the model's last norm,
+ * of length one. It is a completion of no tokens to the engine, with another answer. */
+#include <math.h>
+#include <string.h>
+
+#include "server/serve_answer.h"
+#include "server/serve_endpoints.h"
+#include "server/serve_fields.h"
+#include "server/serve_request.h"
+
+static const char *const passed_on[] = {"model", "user", "cache_salt", "service_tier", "deadline", "add_special_tokens"};
+
+/* The body of the completion. */
+static json_t *body_of(const json_t *given) {
+    json_t *body = json_pack("{s:i,s:b}", "max_tokens", 0, "echo", 1);
+    json_t *input = serve_field(given, "input");
+    if (input) json_object_set(body, "prompt", input);
+    for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
+        if (serve_field(given, passed_on[i])) json_object_set(body, passed_on[i], serve_field(given, passed_on[i]));
+    return body;
+}
+
+static bool pooling_read(const json_t *body, hunch_pooling *out, serve_error *err) {
+    const char *word = "last";
+    if (!serve_field_text(body, "pooling", &word, err)) return false;
+    *out = strcmp(word, "mean") == 0 ? HUNCH_POOL_MEAN : strcmp(word, "last") == 0 ? HUNCH_POOL_LAST : HUNCH_POOL_NONE;
+    return *out != HUNCH_POOL_NONE ? true : serve_fail(err, 400, "pooling", "pooling is neither \"last\" nor \"mean\"");
+}
+
+static bool dimensions_check(const json_t *body, const hunch_model *m, serve_error *err) {
+    hunch_model_info info;
+    int64_t given;
+    hunch_model_get_info(m, &info);
+    given = info.hidden;
+    if (!serve_field_int(body, "dimensions", 1, INT32_MAX, &given, err)) return false;
+    return given == info.hidden
+               ? true
+               : serve_fail(err, 400, "dimensions", "dimensions is %lld: this model's vectors have %d, and are not cut", (long long)given,
+                            info.hidden);
+}
+
+static bool format_read(const json_t *body, bool *packed, serve_error *err) {
+    const char *word = "float";
+    if (!serve_field_text(body, "encoding_format", &word, err)) return false;
+    *packed = strcmp(word, "base64") == 0;
+    return *packed || strcmp(word, "float") == 0 ? true
+                                                 : serve_fail(err, 400, "encoding_format", "encoding_format is neither \"float\" nor \"base64\"");
+}
+
+/* ---- the answer ------------------------------------------------------------------------------------------------- */
+
+/* Little-endian floats, as numpy reads them. */
+static json_t *packed_json(const float *v, int n) {
+    static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    serve_bytes raw = {0}, text = {0};
+    for (int i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, &v[i], sizeof bits);
+        const char bytes[] = {(char)bits, (char)(bits >> 8), (char)(bits >> 16), (char)(bits >> 24)};
+        serve_bytes_add(&raw, bytes, sizeof bytes);
+    }
+    for (size_t i = 0; i < raw.n; i += 3) {
+        const size_t left = raw.n - i;
+        uint32_t three = 0;
+        for (size_t k = 0; k < 3; k++) three = three << 8 | (k < left ? (unsigned char)raw.at[i + k] : 0);
+        const char four[] = {digit[three >> 18], digit[three >> 12 & 63], left > 1 ? digit[three >> 6 & 63] : '=',
+                             left > 2 ? digit[three & 63] : '='};
+        serve_bytes_add(&text, four, sizeof four);
+    }
+    json_t *json = json_stringn(text.at, text.n);
+    serve_bytes_free(&raw);
+    serve_bytes_free(&text);
+    return json;
+}
+
+static json_t *vector_json(const serve_choice *c, bool packed) {
+    double sum = 0;
+    float *v = serve_alloc((size_t)c->n_pooled, sizeof *v);
+    for (int i = 0; i < c->n_pooled; i++) sum += (double)c->pooled[i] * (double)c->pooled[i];
+    for (int i = 0; i < c->n_pooled; i++) v[i] = (float)((double)c->pooled[i] / (sum > 0 ? sqrt(sum) : 1));
+    json_t *json = packed ? packed_json(v, c->n_pooled) : json_array();
+    for (int i = 0; !packed && i < c->n_pooled; i++) json_array_append_new(json, json_real((double)v[i]));
+    free(v);
+    return json;
+}
+
+static json_t *answer(const serve_server *s, const serve_call *c) {
+    json_t *data = json_array();
+    for (int i = 0; i < c->n_choices; i++)
+        json_array_append_new(data, json_pack("{s:s,s:i,s:o}", "object", "embedding", "index", i, "embedding",
+                                              vector_json(&c->choices[i], c->packed)));
+    const json_int_t n = (json_int_t)serve_call_prompt_tokens(c);
+    return json_pack("{s:s,s:o,s:s,s:{s:I,s:I}}", "object", "list", "data", data, "model", s->settings->model_name, "usage",
+                     "prompt_tokens", n, "total_tokens", n);
+}
+
+bool serve_embeddings(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    hunch_model *m = serve_model(s, err);
+    serve_asked asked = *q;
+    hunch_pooling pooling;
+    bool packed;
+    if (!m || !pooling_read(q->body, &pooling, err) || !dimensions_check(q->body, m, err) || !format_read(q->body, &packed, err))
+        return false;
+    if (!serve_field(q->body, "input")) return serve_fail(err, 400, "input", "input is missing");
+    asked.body = body_of(q->body);
+    r->call = serve_request_read(s, &asked, false, err);
+    json_decref(asked.body);
+    if (!r->call) {
+        if (strcmp(err->param, "prompt") == 0) memcpy(err->param, "input", sizeof "input");
+        return false;
+    }
+    r->call->request.pooling = pooling;
+    r->call->packed = packed;
+    r->call->whole = answer;
+    return true;
+}
