@@ -44,8 +44,8 @@ static bool format_read(const json_t *body, bool *packed, serve_error *err) {
     const char *word = "float";
     if (!serve_field_text(body, "encoding_format", &word, err)) return false;
     *packed = strcmp(word, "base64") == 0;
-    return *packed || strcmp(word, "float") == 0 ? true
-                                                 : serve_fail(err, 400, "encoding_format", "encoding_format is neither \"float\" nor \"base64\"");
+    if (*packed || strcmp(word, "float") == 0) return true;
+    return serve_fail(err, 400, "encoding_format", "encoding_format is neither \"float\" nor \"base64\"");
 }
 
 /* ---- the answer ------------------------------------------------------------------------------------------------- */
