@@ -14,6 +14,7 @@ HELPER hunch_engine *open_rule(const char *drafts, hunch_verify rule, int parall
     hunch_engine_options_defaults(&o);
     o.parallel = parallel;
     o.context = CONTEXT;
+    o.max_pause = 1000; /* prompts take the same rounds in every run */
     o.verify = rule;
     return open_engine_with(model, drafts, o);
 }
