@@ -126,6 +126,9 @@ static void test_salts(void **state) {
                 if (other != salt) assert_false(guessed(&d, other, 5));
             d.ops->end(&d, 0);
             assert_true(guessed(&d, salt, 5)); /* the next turn of the conversation */
+            for (uint64_t other = 100; other < 130; other++) assert_false(guessed(&d, other, 5)); /* one gets the place of the first */
+            run_text(&d, 0, salt, DEPTH);
+            d.ops->end(&d, 0);
             d.ops->forget(&d);
             assert_false(guessed(&d, salt, 5));
             hn_drafter_close(&d);

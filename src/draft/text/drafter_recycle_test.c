@@ -197,6 +197,11 @@ static void test_salts(void **state) {
         for (uint64_t other = 0; other < 30; other++)
             if (other != salt) assert_int_equal(drafted_after(&d, other, 5), 0);
         d.ops->end(&d, 0);
+        assert_true(drafted_after(&d, salt, 5) > 8);
+        for (uint64_t other = 100; other < 130; other++) /* one of which gets the place of the first */
+            assert_int_equal(drafted_after(&d, other, 5), 0);
+        run_text(&d, 0, salt, 3, 60);
+        d.ops->end(&d, 0);
         d.ops->forget(&d);
         assert_int_equal(drafted_after(&d, salt, 5), 0);
         hn_drafter_close(&d);

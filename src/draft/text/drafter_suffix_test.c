@@ -258,6 +258,33 @@ static void test_shared_rows(void **state) {
     hn_drafter_close(&d);
 }
 
+/* A long prompt is counted between rounds, some of it at a time; until all of it is there is no draft from it. */
+static void test_slices(void **state) {
+    (void)state;
+    enum { LONG = 20000, PERIOD = 500, MOST = 2048 };
+    static int32_t h[LONG];
+    hn_drafter d;
+    hn_tree t;
+    int rounds = 0, drafted = 0;
+    for (int i = 0; i < LONG; i++) h[i] = i % PERIOD;
+    open_or_fail(&d, "suffix", 1);
+    begin(&d, 0, h, LONG);
+    for (; !drafted; rounds++) {
+        hn_propose p = {.seq = 0, .text = text_of(h, LONG), .tree = &t, .budget = DEPTH};
+        hn_tree_reset(&t, h[LONG - 1], HN_TREE_ROWS);
+        drafted = d.ops->propose(&d, &p, 1, 0);
+        (void)d.ops->work(&d);
+        if (drafted) assert_int_equal(t.token[1], 0);
+    }
+    assert_in_range(rounds, LONG / MOST, LONG / 256);
+    begin(&d, 0, h, LONG);
+    for (rounds = 0; d.ops->work(&d); rounds++) continue; /* alone, while the prompt is read */
+    assert_in_range(rounds, LONG / MOST, LONG / 256);
+    draft(&d, 0, text_of(h, LONG), DEPTH, &t);
+    assert_true(t.n_rows > 8);
+    hn_drafter_close(&d);
+}
+
 static void test_options(void **state) {
     (void)state;
     static const char *const bad[] = {
@@ -324,7 +351,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden),    cmocka_unit_test(test_golden_earlier), cmocka_unit_test(test_lives),
         cmocka_unit_test(test_long_text), cmocka_unit_test(test_preempted),      cmocka_unit_test(test_shared_rows),
-        cmocka_unit_test(test_options),   cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_options),   cmocka_unit_test(test_no_memory),      cmocka_unit_test(test_slices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
