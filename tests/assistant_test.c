@@ -276,11 +276,29 @@ static void test_levels(void **state) {
     }
 }
 
+/* A model with a table of tokens' inputs, which stays in its file, drafts for another one, or for itself. */
+static void test_draft_model(void **state) {
+    (void)state;
+    char spec[600];
+    hunch_model *m = open_family(2, "best");
+    answer want[SEQS] = {{0}}, got[SEQS] = {{0}};
+    snprintf(spec, sizeof spec, "model:%s,depth=3", data_path(families[2]));
+    run(m, NULL, options_of(1), 0, want);
+    const uint64_t accepted = run(m, spec, options_of(SEQS), 0, got);
+    for (int i = 0; i < SEQS; i++) {
+        assert_same(&want[i], &got[i], spec);
+        answer_free(&want[i]);
+        answer_free(&got[i]);
+    }
+    assert_true(accepted >= SEQS * (TOKENS - TOKENS / 4 - 3)); /* of itself every draft is right */
+    hunch_model_close(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_lossless),  cmocka_unit_test(test_company),
                                        cmocka_unit_test(test_same_drafts),
                                        cmocka_unit_test(test_positions), cmocka_unit_test(test_prefix),
                                        cmocka_unit_test(test_preemption),
-                                       cmocka_unit_test(test_levels)};
+                                       cmocka_unit_test(test_levels), cmocka_unit_test(test_draft_model)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -45,6 +45,7 @@ typedef struct model_seq {
 
 typedef struct model_state {
     hn_model model;
+    hn_source *files; /* of a model of which something stays there (Gemma 4's table of tokens' inputs); else NULL */
     hn_runner *runner;
     hn_cache *cache;
     int model_id;
@@ -65,6 +66,7 @@ static void state_free(model_state *st) {
     if (!st) return;
     hn_runner_close(&st->runner);
     hn_model_close(&st->model);
+    hn_source_close(&st->files);
     hn_draft_dists_close(&st->dists);
     hn_free(st->chains);
     hn_free(st->seq);
@@ -133,7 +135,12 @@ static hunch_status state_open(model_state *st, const char *path, const model_op
     hunch_status s = hn_source_open(&src, path, err);
     if (!s) s = check_fit(src, target, err);
     if (!s) s = hn_model_open(&st->model, src, &load, err);
-    hn_source_close(&src);
+    if (!s && st->model.files) {
+        hn_source_trim(src);
+        st->files = src;
+    } else {
+        hn_source_close(&src);
+    }
     if (s) return s;
     st->context = st->model.arch.context < target->context ? st->model.arch.context : target->context;
     st->recurrent = hn_model_is_recurrent(&st->model.arch);
