@@ -858,6 +858,23 @@ def bodies():
         yield name, (str(which) + json.dumps(body), "3" if name == "text" else "")
 
 
+def grammars():
+    """Schemas, regular expressions and GBNF, each with a text that matches."""
+    with open(os.path.join(DATA, "structured", "schemas.jsonl"), encoding="utf-8") as f:
+        for i, line in enumerate(f):
+            case = json.loads(line)
+            yield "schema", "%02d" % i, (json.dumps(case["schema"], ensure_ascii=False), case["valid"][-1])
+    for i, pair in enumerate([(r"^[a-z]+@[a-z]+\.(com|org)$", "a@b.com"), (r"(a*)*b", "aab"), (r"[^\"\\]*", "x y"), (r"[\w-]+\s\S", "a_b 9"),
+                              (r"\x41\u0042\u{43}\cJ\/", "ABC\n/"), (r"\p{L}+\P{L}|.", "ab1"), (r"x{2}y{1,}z{0,2}?", "xxyz"),
+                              (r"(?:[ab]{2,40}c){3,5}", "abcbacabc"), (r"(?<n>a|aa){0,900}c", "aaac"), (r"a(?=b)", "")]):
+        yield "regex", str(i), pair
+    for i, pair in enumerate([('root ::= "yes" | "no"', "yes"), ('root ::= "(" root ")" | ""', "(())"), ('root ::= [a-c]+ [^a-c\\n] # c\n', "ax"),
+                              ('root ::= s\ns ::= "a" s s | "b"', "abb"), ('root ::= ("a"{0,3} "b"?){2,70} "."', "aab."),
+                              ('root ::=\n  "a"\n  | ( "c"\n "\\x64\\u00e9" )\n', "cd\u00e9"), ('root ::= <s> .{2,} x{3}\nx ::= [0-9-]', "ab123"),
+                              ('root ::= root "a"', "")]):
+        yield "gbnf", str(i), pair
+
+
 def calls():
     """A letter for the family (in the order of call_families.c) and one for options, then an answer of tests/data/tool-calls."""
     order = ["dsml", "kimi-k2", "deepseek-r1", "deepseek-v3.1", "gpt-oss", "gemma4", "seed-oss", "minimax-m2", "minicpm5", "qwen3-coder", "glm4",
@@ -985,6 +1002,8 @@ def main(out):
         put("body", name, *parts)
     for name, parts in calls():
         put("calls", name, *parts)
+    for target, name, parts in grammars():
+        put(target, name, *parts)
     put("lines", "chat", "abc a\n\n/system b\nab\\\nc\n/stats\n/help\n/reset\n /a\n/no\nc\n/exit\n")
     put("lines", "bench", "info\npass 2 8\npass 1 0\nprefill 16\ndecode 3 8\npass 64 1\npass x\nquit\n")
     rows = '{"text": "ab a"}\n{"messages": [{"role": "user", "content": ["b", {"text": "aab"}]}]}\n'

@@ -111,7 +111,8 @@ static long texts_compare(const char *regex, const hn_pattern *p, hn_pattern_wor
 
 static void test_short_texts(void **state) {
     (void)state;
-    static const char *const more[] = {"(1|x1)*x", "(x?1?){2,3}", "[^1]{2}|1+", "(?:x{2,}1){1,2}", "((1x)*|x+)1?", "x(1|)x", "([1x]{2}){1,2}"};
+    static const char *const more[] = {"(1|x1)*x", "(x?1?){2,3}", "[^1]{2}|1+",
+                                       "(?:x{2,}1){1,2}", "((1x)*|x+)1?", "x(1|)x", "([1x]{2}){1,2}"};
     enum { CASES = sizeof cases / sizeof *cases, MORE = sizeof more / sizeof *more };
     hn_pattern_work *w;
     long all = 0;

@@ -81,7 +81,7 @@ static chain chain_find(hn_automaton *a, int32_t state) {
             c.exact = n > 1 && (c.kinds & ~kinds_dead(a, state)) == 0;
             break;
         }
-        c.kinds = step;
+        if (n == 1) c.kinds = step;
         c.chars = n;
         if (to == state) {
             c.chars = ENDLESS;

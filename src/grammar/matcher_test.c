@@ -93,6 +93,7 @@ static const char *const gbnf[] = {
     "root ::= [a-z ]{0,7} \".\"",
     "root ::= ([^<]{3,300} \"<b>\")*",
     "root ::= .{5,6} [0-9]*",
+    "root ::= [a-z] . (\"com\" | .)",
     "root ::= (\"def \" | \"class \") [a-zA-Z_]+ \":\\n\" (\"    \" [^\\n]+ \"\\n\"){1,3}",
     "root ::= \"(\" root \")\" root | \"x\"",
     "root ::= <|im_start|> [a-z]+ (<|im_end|> | <file_sep>)?",
