@@ -877,7 +877,7 @@ def grammars():
 
 def calls():
     """A letter for the family (in the order of call_families.c) and one for options, then an answer of tests/data/tool-calls."""
-    order = ["dsml", "kimi-k2", "deepseek-r1", "deepseek-v3.1", "gpt-oss", "gemma4", "seed-oss", "minimax-m2", "minicpm5", "qwen3-coder", "glm4",
+    order = ["dsml-v4", "dsml", "kimi-k2", "deepseek-r1", "deepseek-v3.1", "gpt-oss", "gemma4", "seed-oss", "minimax-m2", "minicpm5", "qwen3-coder", "glm4",
              "command-r7b", "functionary-3.2", "mistral-args", "mistral-json", "granite3", "lfm2", "hermes", "llama-pythonic", "llama3",
              "phi4-mini"]
     seen = {}

@@ -252,6 +252,14 @@ void hunch_tools_close(hunch_tools **t);
 const char *hunch_tools_format(const hunch_tools *t);  /* NULL: none that is known, so that calls stay text */
 const char *hunch_tools_format_name(int index);        /* all names, index 0, 1, ...; NULL: no more */
 
+/* What an answer must be: with HUNCH_TOOLS_AUTO text in which every call is in its format, with arguments that its schema allows; of
+ * those that must call thinking and then calls. For hunch_request.grammar; to be closed with hunch_grammar_close. thinks: as for
+ * hunch_calls_open. *out is NULL if nothing is to be held to: with HUNCH_TOOLS_NONE, and with HUNCH_TOOLS_AUTO also in a format whose calls
+ * have no mark of their own, or if a schema cannot be honoured. Errors: HUNCH_USAGE (a required call that cannot be held to its
+ * schema, which is named), HUNCH_NO_MEMORY. */
+struct hunch_grammar;
+hunch_status hunch_tools_grammar(struct hunch_grammar **out, const hunch_tools *t, bool thinks, hunch_error *err);
+
 typedef enum hunch_call_state {
     HUNCH_CALL_OPEN,  /* more of it may follow */
     HUNCH_CALL_DONE,

@@ -46,6 +46,6 @@ static inline bool hn_has(const char *text, size_t len, const char *part) {
 
 extern const hn_call_family hn_calls_hermes, hn_calls_llama3, hn_calls_llama_pythonic, hn_calls_lfm2, hn_calls_mistral_json,
     hn_calls_mistral_args, hn_calls_deepseek_r1, hn_calls_deepseek_v31, hn_calls_kimi, hn_calls_command_r7b, hn_calls_functionary,
-    hn_calls_granite3, hn_calls_phi4, hn_calls_qwen3_coder, hn_calls_seed, hn_calls_glm4, hn_calls_minimax, hn_calls_dsml,
+    hn_calls_granite3, hn_calls_phi4, hn_calls_qwen3_coder, hn_calls_seed, hn_calls_glm4, hn_calls_minimax, hn_calls_dsml, hn_calls_dsml_v4,
     hn_calls_minicpm5, hn_calls_gemma4, hn_calls_harmony, hn_calls_none;
 #endif

@@ -28,11 +28,23 @@ static hn_expr gap(hn_call_grammar *g) {
     return markup(g)->gap == 'n' ? line : markup(g)->gap == 'o' ? hn_expr_repeat(g->b, line, 0, 1) : hn_expr_empty(g->b);
 }
 
+/* A string whose length is bounded: no letter of it begins a mark. -1: it is not bounded. */
+static hn_expr bounded(hn_call_grammar *g, const json_t *schema) {
+    static const uint32_t begins[] = {'<', '<'};
+    enum { MOST = 1000 };
+    const json_t *least = json_object_get(schema, "minLength"), *most = json_object_get(schema, "maxLength");
+    const json_int_t min = json_integer_value(least), max = most ? json_integer_value(most) : -1;
+    if ((!least && !most) || min < 0 || min > MOST || max > MOST || (most && max < min)) return -1;
+    return hn_expr_repeat(g->b, hn_expr_class(g->b, begins, 1, true), (int)min, (int)max);
+}
+
 /* The value of a string, with the mark behind it: one of its enumerated ones, or anything. */
 static hn_expr raw(hn_call_grammar *g, const json_t *schema) {
     const hn_markup *m = markup(g);
     const json_t *values = json_object_get(schema, "enum"), *one;
     size_t i;
+    const hn_expr some = json_array_size(values) == 0 ? bounded(g, schema) : -1;
+    if (some >= 0 && !m->cdata) return HN_SEQ(g, some, m->lines ? hn_g_text(g, "\n") : hn_expr_empty(g->b), tag(g, m->value_close));
     if (json_array_size(values) == 0 && m->cdata) { /* only what needs it stands in CDATA */
         static const uint32_t marked[] = {'\n', '\n', '&', '&', '<', '<'};
         const hn_expr plain = hn_expr_repeat(g->b, hn_expr_class(g->b, marked, 3, true), 0, -1);
@@ -116,7 +128,7 @@ static hn_expr gemma_value(hn_call_grammar *g, const hn_tool_function *f, const 
 static hn_expr gemma_string(hn_call_grammar *g, const json_t *schema) {
     const json_t *values = json_object_get(schema, "enum"), *one;
     size_t i;
-    hn_expr all = -1;
+    hn_expr all = json_array_size(values) == 0 ? bounded(g, schema) : -1;
     json_array_foreach(values, i, one) {
         const hn_expr e = hn_expr_bytes(g->b, json_string_value(one) ? json_string_value(one) : "", json_string_length(one));
         all = i ? HN_ALT(g, all, e) : e;
@@ -137,7 +149,8 @@ static hn_expr gemma_typed(hn_call_grammar *g, const hn_tool_function *f, const 
     case HN_TYPE_BOOLEAN: return HN_ALT(g, hn_g_text(g, "true"), hn_g_text(g, "false"));
     case HN_TYPE_NULL: return HN_ALT(g, hn_g_text(g, "None"), hn_g_text(g, "null"));
     case HN_TYPE_OBJECT:
-        return HN_SEQ(g, hn_g_text(g, "{"), hn_g_members(g, f, g->depth < DEEPEST ? schema : NULL, ",", true, gemma_member), hn_g_text(g, "}"));
+        schema = g->depth < DEEPEST ? schema : NULL;
+        return HN_SEQ(g, hn_g_text(g, "{"), hn_g_members(g, f, schema, ",", true, gemma_member), hn_g_text(g, "}"));
     case HN_TYPE_ARRAY: {
         const json_t *items = json_object_get(schema, "items");
         const hn_expr one = g->depth < DEEPEST ? gemma_value(g, f, items) : gemma_string(g, NULL);

@@ -197,14 +197,26 @@ bool hn_skip_space(hn_call_reader *r) {
     return hn_left(r) > 0;
 }
 
+/* The first byte from i on that begins a mark; n: none does. */
+static size_t beginning(const char *p, size_t i, size_t n, const char *const *marks) {
+    enum { SHORT = 64 }; /* bytes for which no table is worth its time */
+    bool first[256];
+    const bool table = n - i > SHORT;
+    if (table) memset(first, 0, sizeof first);
+    for (int k = 0; table && marks[k]; k++) first[(unsigned char)*marks[k]] = true;
+    for (; i < n; i++) {
+        if (table && !first[(unsigned char)p[i]]) continue;
+        for (int k = 0; marks[k]; k++)
+            if (*marks[k] == p[i]) return i;
+    }
+    return n;
+}
+
 size_t hn_find(hn_call_reader *r, const char *const *marks, int *which) {
     const char *p = hn_next_bytes(r);
     const size_t n = hn_left(r);
-    size_t i = r->looked;
-    bool first[256] = {false};
-    for (int k = 0; marks[k]; k++) first[(unsigned char)*marks[k]] = true;
-    for (; i < n; i++) {
-        if (!first[(unsigned char)p[i]]) continue;
+    size_t i = beginning(p, r->looked, n, marks);
+    for (; i < n; i = beginning(p, i + 1, n, marks)) {
         bool unknown = false;
         for (int k = 0; marks[k]; k++) {
             const hn_look found = look(p + i, n - i, marks[k]);

@@ -41,8 +41,9 @@ static hn_call_news read(hn_call_reader *r) {
 }
 
 const hn_call_family hn_calls_functionary = {.name = "functionary-3.2",
-                                              .opens = (const char *const[]){">>>", NULL},
-                                              .at_start = true,
-                                              .text_arguments = true,
-                                              .fits = fits,
-                                              .grammar = hn_grammar_functionary, .read = read};
+                                             .opens = (const char *const[]){">>>", NULL},
+                                             .at_start = true,
+                                             .text_arguments = true,
+                                             .fits = fits,
+                                             .grammar = hn_grammar_functionary,
+                                             .read = read};

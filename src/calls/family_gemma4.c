@@ -62,8 +62,9 @@ static hn_call_news read(hn_call_reader *r) {
 }
 
 const hn_call_family hn_calls_gemma4 = {.name = "gemma4",
-                                         .opens = (const char *const[]){"<|tool_call>", NULL},
-                                         .closes = (const char *const[]){END, NULL},
-                                         .drops = (const char *const[]){END, "<|tool_response>", NULL},
-                                         .fits = fits,
-                                         .grammar = hn_grammar_gemma, .read = read};
+                                        .opens = (const char *const[]){"<|tool_call>", NULL},
+                                        .closes = (const char *const[]){END, NULL},
+                                        .drops = (const char *const[]){END, "<|tool_response>", NULL},
+                                        .fits = fits,
+                                        .grammar = hn_grammar_gemma,
+                                        .read = read};

@@ -29,7 +29,8 @@ static hn_look header_begins(const hn_call_reader *r) {
 /* The recipient, without "functions."; n 0: none. */
 static hn_span recipient(const hn_call_reader *r, hn_span h) {
     static const char prefix[] = "functions.";
-    const char *text = r->in.at + h.from, *at = h.n > 3 && memcmp(text, "to=", 3) == 0 ? text - 1 : memmem(text, h.n, " to=", 4);
+    const char *text = r->in.at + h.from,
+               *at = h.n > 3 && memcmp(text, "to=", 3) == 0 ? text - 1 : memmem(text, h.n, " to=", 4);
     if (!at) return (hn_span){0};
     hn_span s = {h.from + (size_t)(at - text) + 4, 0};
     while (s.from + s.n < h.from + h.n && !hn_is_space(r->in.at[s.from + s.n]) && r->in.at[s.from + s.n] != '<') s.n++;
@@ -140,8 +141,9 @@ static hn_call_news read(hn_call_reader *r) {
 }
 
 const hn_call_family hn_calls_harmony = {.name = "gpt-oss",
-                                          .opens = (const char *const[]){START, CHANNEL, NULL},
-                                          .closes = (const char *const[]){"<|call|>", "<|end|>", "<|return|>", NULL},
-                                          .at_start = true,
-                                          .fits = fits,
-                                          .grammar = hn_grammar_harmony, .read = read};
+                                         .opens = (const char *const[]){START, CHANNEL, NULL},
+                                         .closes = (const char *const[]){"<|call|>", "<|end|>", "<|return|>", NULL},
+                                         .at_start = true,
+                                         .fits = fits,
+                                         .grammar = hn_grammar_harmony,
+                                         .read = read};

@@ -9,8 +9,9 @@ static bool fits(const char *text, size_t len) {
 
 static const hn_block how = {.object = true, .list = true, .close = "</tool_call>"};
 const hn_call_family hn_calls_hermes = {.name = "hermes",
-                                         .opens = (const char *const[]){"<tool_call>", NULL},
-                                         .closes = (const char *const[]){"</tool_call>", NULL},
-                                         .fits = fits,
-                                         .grammar = hn_grammar_hermes, .read = hn_read_block,
-                                         .how = &how};
+                                        .opens = (const char *const[]){"<tool_call>", NULL},
+                                        .closes = (const char *const[]){"</tool_call>", NULL},
+                                        .fits = fits,
+                                        .grammar = hn_grammar_hermes,
+                                        .read = hn_read_block,
+                                        .how = &how};

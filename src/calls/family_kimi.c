@@ -45,11 +45,13 @@ static const hn_marked how = {.inner = "<|tool_call_begin|>",
                               .inner_end = "<|tool_call_end|>",
                               .outer_end = "<|tool_calls_section_end|>",
                               .resolve = resolve};
-const hn_call_family hn_calls_kimi = {.name = "kimi-k2",
-                                       .opens = (const char *const[]){"<|tool_calls_section_begin|>", "<|tool_call_begin|>", NULL},
-                                       .closes = (const char *const[]){"<|tool_call_end|>", "<|tool_calls_section_end|>", NULL},
-                                       .drops = (const char *const[]){"<|tool_call_end|>", "<|tool_calls_section_end|>", NULL},
-                                       .ids = HN_IDS_COUNTED,
-                                       .fits = fits,
-                                       .grammar = hn_grammar_kimi, .read = hn_read_marked,
-                                       .how = &how};
+const hn_call_family hn_calls_kimi = {
+    .name = "kimi-k2",
+    .opens = (const char *const[]){"<|tool_calls_section_begin|>", "<|tool_call_begin|>", NULL},
+    .closes = (const char *const[]){"<|tool_call_end|>", "<|tool_calls_section_end|>", NULL},
+    .drops = (const char *const[]){"<|tool_call_end|>", "<|tool_calls_section_end|>", NULL},
+    .ids = HN_IDS_COUNTED,
+    .fits = fits,
+    .grammar = hn_grammar_kimi,
+    .read = hn_read_marked,
+    .how = &how};

@@ -6,7 +6,8 @@
 enum { BEGIN = 0, BUILT_IN = 100, BUILT_IN_KEY, BUILT_IN_VALUE, BUILT_IN_OVER };
 
 static bool fits(const char *text, size_t len) {
-    return hn_has(text, len, "<|python_tag|>") || (hn_has(text, len, "\"parameters\": ") && hn_has(text, len, "<|eot_id|>"));
+    return hn_has(text, len, "<|python_tag|>") ||
+           (hn_has(text, len, "\"parameters\": ") && hn_has(text, len, "<|eot_id|>"));
 }
 
 static const hn_block how = {.object = true, .needs_args = true, .between = ";,"};
@@ -88,8 +89,9 @@ static hn_call_news read(hn_call_reader *r) {
 }
 
 const hn_call_family hn_calls_llama3 = {.name = "llama3",
-                                         .opens = (const char *const[]){"<|python_tag|>", NULL},
-                                         .at_start = true,
-                                         .fits = fits,
-                                         .grammar = hn_grammar_llama3, .read = read,
-                                         .how = &how};
+                                        .opens = (const char *const[]){"<|python_tag|>", NULL},
+                                        .at_start = true,
+                                        .fits = fits,
+                                        .grammar = hn_grammar_llama3,
+                                        .read = read,
+                                        .how = &how};

@@ -75,7 +75,17 @@ static hn_call_news read(hn_call_reader *r) {
 
 static const char *const opens[] = {"[TOOL_CALLS]", NULL};
 static const hn_block how = {.object = true, .list = true, .between = ","};
-const hn_call_family hn_calls_mistral_json = {.name = "mistral-json", .opens = opens, .ids = HN_IDS_NINE, .fits = fits_json, .grammar = hn_grammar_mistral_json, .read = read,
-                                               .how = &how};
-const hn_call_family hn_calls_mistral_args = {.name = "mistral-args", .opens = opens, .ids = HN_IDS_NINE, .fits = fits_args, .grammar = hn_grammar_mistral_args, .read = read,
-                                               .how = &how};
+const hn_call_family hn_calls_mistral_json = {.name = "mistral-json",
+                                              .opens = opens,
+                                              .ids = HN_IDS_NINE,
+                                              .fits = fits_json,
+                                              .grammar = hn_grammar_mistral_json,
+                                              .read = read,
+                                              .how = &how};
+const hn_call_family hn_calls_mistral_args = {.name = "mistral-args",
+                                              .opens = opens,
+                                              .ids = HN_IDS_NINE,
+                                              .fits = fits_args,
+                                              .grammar = hn_grammar_mistral_args,
+                                              .read = read,
+                                              .how = &how};

@@ -49,10 +49,15 @@ static hn_call_news read_lfm2(hn_call_reader *r) {
     return HN_CALL_AGAIN;
 }
 
-const hn_call_family hn_calls_llama_pythonic = {.name = "llama-pythonic", .at_start = true, .fits = fits_llama, .grammar = hn_grammar_python, .read = hn_read_python};
+const hn_call_family hn_calls_llama_pythonic = {.name = "llama-pythonic",
+                                                .at_start = true,
+                                                .fits = fits_llama,
+                                                .grammar = hn_grammar_python,
+                                                .read = hn_read_python};
 const hn_call_family hn_calls_lfm2 = {.name = "lfm2",
-                                       .opens = (const char *const[]){"<|tool_call_start|>", NULL},
-                                       .closes = (const char *const[]){END, NULL},
-                                       .drops = (const char *const[]){END, NULL},
-                                       .fits = fits_lfm2,
-                                       .grammar = hn_grammar_python, .read = read_lfm2};
+                                      .opens = (const char *const[]){"<|tool_call_start|>", NULL},
+                                      .closes = (const char *const[]){END, NULL},
+                                      .drops = (const char *const[]){END, NULL},
+                                      .fits = fits_lfm2,
+                                      .grammar = hn_grammar_python,
+                                      .read = read_lfm2};

@@ -31,7 +31,9 @@ static hunch_status format_unknown(const char *format, hunch_error *err) {
 static hunch_status format_choose(hunch_tools *t, const hunch_model *m, const hunch_tools_options *o, hunch_error *err) {
     const hn_call_family *own = m->calls_tools ? m->calls_tools : m->calls;
     hn_think_pair pair = {m->think_begin, m->think_end, m->think_channels};
+    t->may_think = m->may_think;
     if (o->template_text) pair = hn_think_pair_of(o->template_text, strlen(o->template_text));
+    if (o->template_text) t->may_think = pair.channels || strstr(o->template_text, pair.end);
     t->family = o->template_text ? hn_call_family_of(o->template_text, strlen(o->template_text)) : own;
     if (o->format && !(t->family = hn_call_family_named(o->format))) return format_unknown(o->format, err);
     if (!t->family) t->family = &hn_calls_none;
@@ -68,6 +70,7 @@ hunch_status hunch_tools_open(hunch_tools **out, const hunch_model *m, const hun
     if (st) return st;
     hunch_tools *t = hn_zalloc(1, sizeof *t);
     if (!t) return hn_fail_memory(err, "tools", sizeof *t);
+    t->model = m;
     st = functions_read(t, o->tools, err);
     if (!st) st = format_choose(t, m, o, err);
     if (!st) st = choice_read(t, o, err);
@@ -85,6 +88,25 @@ void hunch_tools_close(hunch_tools **t) {
 
 const char *hunch_tools_format(const hunch_tools *t) {
     return !t || t->family == &hn_calls_none ? NULL : hn_call_family_name(t->family);
+}
+
+/* A call that may be is not worth a refusal: what a schema asks for that no grammar can, the model is trusted with. */
+hunch_status hunch_tools_grammar(hunch_grammar **out, const hunch_tools *t, bool thinks, hunch_error *err) {
+    if (out) *out = NULL;
+    const hn_argument needed[] = {{"out", out}, {"t", t}, {0}};
+    hunch_status st = hn_check_arguments(__func__, needed, err);
+    if (st) return st;
+    const bool required = t->choice >= HUNCH_TOOLS_REQUIRED;
+    hn_call_options o = t->reading;
+    hn_grammar *g = NULL;
+    o.thinks = thinks;
+    if (!thinks && !t->may_think) o.think_begin = o.think_end = NULL;
+    if (t->choice == HUNCH_TOOLS_NONE || (!required && !hn_call_grammar_fits(t->family, false))) return HUNCH_OK;
+    if (!hn_call_grammar_fits(t->family, required))
+        return hn_fail(err, HUNCH_USAGE, "the chat template has calls of tools in no format that is known, so none can be required");
+    st = hn_call_grammar_make(&g, t->family, &t->tools, t->named, required, &o, err);
+    if (!st) return hn_grammar_of(out, t->model, &g, err);
+    return st == HUNCH_USAGE && !required ? HUNCH_OK : st;
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------------- */

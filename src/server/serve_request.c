@@ -214,7 +214,8 @@ static bool read_all(serve_server *s, serve_call *c, const serve_asked *q, hunch
            salt_make(c, q, err) && stop_tokens_read(c, body, m, err) && serve_speculation_read(s, c, m, body, err) &&
            serve_sampling_read(&c->request, m, body, err) && (!c->chat || serve_tools_read(s, c, m, body, err)) &&
            (c->chat ? serve_prompt_chat(s, c, m, body, err) : serve_prompt_completion(c, m, body, err)) &&
-           context_check(c, serve_engine_context(s->engine), err) && report_read(c, body, err) && serve_grammar_read(c, body, err);
+           context_check(c, serve_engine_context(s->engine), err) && report_read(c, body, err) && serve_grammar_read(c, body, err) &&
+           serve_tools_hold(c, body, err);
 }
 
 serve_call *serve_request_read(serve_server *s, const serve_asked *q, bool chat, serve_error *err) {

@@ -32,12 +32,6 @@ static size_t calls_before(const json_t *body) {
     return n;
 }
 
-/* A call that is asked for must be held to its format. */
-static bool format_check(const hunch_tools_options *o, serve_error *err) {
-    if (o->choice == HUNCH_TOOLS_AUTO) return true;
-    return serve_fail(err, 400, "tool_choice", "tool_choice: only \"auto\" and \"none\" are supported: a call cannot be forced");
-}
-
 bool serve_tools_read(const serve_server *s, serve_call *c, const hunch_model *m, const json_t *body, serve_error *err) {
     hunch_tools_options o;
     hunch_error why = {0};
@@ -57,8 +51,19 @@ bool serve_tools_read(const serve_server *s, serve_call *c, const hunch_model *m
     o.earlier = calls_before(body);
     const hunch_status st = hunch_tools_open(&c->tools, m, &o, &why);
     free(text);
-    if (!st && !hunch_tools_format(c->tools)) hunch_tools_close(&c->tools); /* calls stay text */
-    return st ? serve_fail_hunch(err, "tools", &why) : format_check(&o, err);
+    if (!st && o.choice == HUNCH_TOOLS_AUTO && !hunch_tools_format(c->tools)) hunch_tools_close(&c->tools); /* calls stay text */
+    return st ? serve_fail_hunch(err, "tools", &why) : true;
+}
+
+bool serve_tools_hold(serve_call *c, const json_t *body, serve_error *err) {
+    const json_t *choice = serve_field(body, "tool_choice");
+    const char *word = json_string_value(choice);
+    const bool required = choice && (!word || strcmp(word, "required") == 0);
+    hunch_error why = {0};
+    if (!c->tools || (c->request.grammar && !required)) return true;
+    if (c->request.grammar)
+        return serve_fail(err, 400, "tool_choice", "tool_choice asks for a call, but another field holds the answer to a form");
+    return hunch_tools_grammar(&c->request.grammar, c->tools, c->prompts[0].thinks, &why) ? serve_fail_hunch(err, "tools", &why) : true;
 }
 
 bool serve_tools_begin(serve_choice *one) {

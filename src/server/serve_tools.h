@@ -7,6 +7,8 @@
 
 /* "tools", "tool_choice" and "parallel_tool_calls": c->tools, NULL if an answer is text alone. */
 bool serve_tools_read(const serve_server *s, serve_call *c, const hunch_model *m, const json_t *body, serve_error *err);
+/* Holds the answer to its calls' format and schemas, once its prompt is made; a form that another field asks for comes first. */
+bool serve_tools_hold(serve_call *c, const json_t *body, serve_error *err);
 /* The answer's reader of calls; false: no memory. */
 bool serve_tools_begin(serve_choice *one);
 /* Whether a call is complete: then that is why the answer ended. */

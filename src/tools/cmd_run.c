@@ -9,6 +9,7 @@
 
 #include "base/utf8.h"
 #include "tool_answers.h"
+#include "tool_calls.h"
 #include "tool_commands.h"
 #include "tool_grammar.h"
 #include "tool_open.h"
@@ -28,6 +29,7 @@ typedef struct run {
     hunch_engine *engine;
     hunch_model_info info;
     hunch_request request;
+    hunch_tools *tools; /* of the prompt; NULL: none */
     double load_s;
     bool json, color;
     bool by_row; /* one object per row of a file */
@@ -69,6 +71,7 @@ static int sample_report(run *r, const hunch_session_state *st, const tool_why *
                           .logprobs = r->o.logprobs,
                           .chat = r->prompts.items[0].chat,
                           .thinks = r->prompts.items[0].thinks,
+                          .tools = r->tools,
                           .stops = r->request.stop,
                           .why = r->o.why ? why : NULL,
                           .trees = r->o.trees ? why : NULL};
@@ -247,7 +250,8 @@ static int run_command(run *r) {
     r->request.special_text |= p->chat && hunch_marks_are_special(r->model);
     hunch_error err = {0};
     if (tool_row_drafters(&r->request, r->engine, &r->o, p, &err) ||
-        tool_grammar_open(&r->request.grammar, &r->grammar, p->settings, r->model, p->chat, p->thinks, &err))
+        tool_grammar_open(&r->request.grammar, &r->grammar, p->settings, r->model, p->chat, p->thinks, &err) ||
+        tool_calls_open(&r->tools, &r->template, p, r->model, &r->o, &err) || tool_calls_ask(&r->request, r->tools, p, &err))
         return tool_failed(&err);
     r->color = !r->json && tool_colors(r->o.color, stdout);
     r->stream = (tool_stream){.model = r->model, .color = r->color, .split.thinking = p->thinks};
@@ -262,6 +266,7 @@ int tool_run(int argc, char **argv) {
     code = run_command(&r);
     hunch_grammar_close(&r.request.grammar);
     hunch_engine_close(&r.engine);
+    hunch_tools_close(&r.tools);
     hunch_model_close(&r.model);
     tool_ends_fini(&r.stream.ends);
     tool_method_fini(&r.method);

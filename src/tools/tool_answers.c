@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_answers.c - see tool_answers.h. Twice as many sessions are open as may run at once: the rest wait in the engine,
  * so that a free place is taken at once. A row is tokenized when its turn comes. */
+#include "tool_calls.h"
 #include "tool_answers.h"
 
 #include <stdlib.h>
@@ -15,6 +16,7 @@ typedef struct place {
     size_t row;
     uint64_t seed;
     tool_why why;
+    hunch_tools *tools; /* that its answer may call; NULL: none */
 } place;
 
 typedef struct window {
@@ -98,12 +100,18 @@ static int row_open(window *w, int at) {
         if (!code)
             code = (int)tool_grammar_open(&q.grammar, a->grammar, p->settings, a->model, p->chat, p->thinks, &err);
         if (!code)
+            code = (int)tool_calls_open(&w->places[at].tools, a->template, p, a->model, a->o, &err);
+        if (!code)
+            code = (int)tool_calls_ask(&q, w->places[at].tools, p, &err);
+        if (!code)
             code = (int)hunch_session_open(&w->session[at], a->engine, &q, &err);
         hunch_grammar_close(&q.grammar); /* the session has it */
     }
     tool_prompt_ids_drop(p);
-    if (code)
+    if (code) {
+        hunch_tools_close(&w->places[at].tools);
         return row_failed(a, w->next, &err);
+    }
     w->open++;
     return 0;
 }
@@ -123,6 +131,7 @@ static int row_report(window *w, int at, const hunch_session_state *st) {
                                 .logprobs = a->o->logprobs,
                                 .chat = a->prompts->items[p->row].chat,
                                 .thinks = a->prompts->items[p->row].thinks,
+                                .tools = p->tools,
                                 .stops = a->prompts->items[p->row].n_stops ? a->prompts->items[p->row].stops : a->o->stops.items,
                                 .why = a->o->why ? &p->why : NULL,
                                 .trees = a->o->trees ? &p->why : NULL};
@@ -134,6 +143,7 @@ static int row_report(window *w, int at, const hunch_session_state *st) {
 
 static void place_close(window *w, int at) {
     hunch_session_close(&w->session[at]);
+    hunch_tools_close(&w->places[at].tools);
     tool_why_fini(&w->places[at].why);
     w->open--;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_result.c - see tool_result.h. */
+#include "tool_calls.h"
 #include "tool_result.h"
 
 #include <math.h>
@@ -226,6 +227,10 @@ static void apart_json(json_t *out, const tool_result *r, const hunch_session_st
     json_object_set_new(out, "thinking", json_null());
     if (!r->chat || !st->text)
         return;
+    if (r->tools) {
+        tool_calls_json(out, r->tools, r->thinks, st->text, st->text_len);
+        return;
+    }
     tool_apart a = tool_answer_apart(r->model, r->thinks, st->text, st->text_len);
     json_object_set_new(out, "answer", tool_json_text(a.said, a.n_said));
     if (a.n_thought)

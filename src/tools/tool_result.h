@@ -31,6 +31,7 @@ typedef struct tool_result {
     const tool_why *why, *trees; /* NULL: not wanted */
     int logprobs;        /* as in tool_options */
     bool chat, thinks;   /* as in tool_prompt */
+    const hunch_tools *tools; /* that the answer may call; NULL: none */
     const char *const *stops; /* of the request; NULL: not known */
 } tool_result;
 json_t *tool_result_json(const tool_result *r, const hunch_session_state *st); /* NULL: out of memory */

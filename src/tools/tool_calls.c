@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_calls.c - see tool_calls.h. */
+#include "tool_calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/status.h"
+#include "tool_output.h"
+
+static void choice_read(hunch_tools_options *o, const char *choice) {
+    static const char *const words[] = {"auto", "none", "required"};
+    o->choice = choice ? HUNCH_TOOLS_NAMED : HUNCH_TOOLS_AUTO;
+    o->name = choice;
+    for (int i = 0; choice && i < 3; i++)
+        if (strcmp(choice, words[i]) == 0)
+            o->choice = (hunch_tool_choice)i;
+}
+
+hunch_status tool_calls_open(hunch_tools **out, const tool_template *t, const tool_prompt *p, const hunch_model *m, const tool_options *o,
+                             hunch_error *err) {
+    const json_t *tools = p->tools ? p->tools : json_object_get(t->args, "tools");
+    hunch_tools_options how;
+    *out = NULL;
+    hunch_tools_options_defaults(&how);
+    choice_read(&how, o->tool_choice);
+    if (!p->chat || json_array_size(tools) == 0)
+        return how.choice < HUNCH_TOOLS_REQUIRED ? HUNCH_OK
+                                                 : hn_fail(err, HUNCH_USAGE, "--tool-choice %s: no tools are offered", o->tool_choice);
+    if (how.choice == HUNCH_TOOLS_NONE)
+        return HUNCH_OK;
+    char *text = json_dumps(tools, 0);
+    how.tools = text;
+    how.format = o->tool_format;
+    how.template_text = t->text;
+    const hunch_status st = hunch_tools_open(out, m, &how, err);
+    free(text);
+    if (!st && how.choice == HUNCH_TOOLS_AUTO && !hunch_tools_format(*out))
+        hunch_tools_close(out);
+    return st;
+}
+
+hunch_status tool_calls_ask(hunch_request *r, const hunch_tools *tools, const tool_prompt *p, hunch_error *err) {
+    if (!tools)
+        return HUNCH_OK;
+    r->special_text = true;
+    return r->grammar ? HUNCH_OK : hunch_tools_grammar(&r->grammar, tools, p->thinks, err);
+}
+
+/* Arguments are an object here, or, if that cannot be read again, their text. */
+static json_t *call_json(const hunch_call *c) {
+    json_t *args = json_loadb(c->arguments, c->n_arguments, JSON_ALLOW_NUL, NULL);
+    return json_pack("{s:s,s:s,s:o}", "id", c->id, "name", c->name, "arguments",
+                     args ? args : tool_json_text(c->arguments, c->n_arguments));
+}
+
+void tool_calls_json(json_t *out, const hunch_tools *tools, bool thinks, const char *text, size_t len) {
+    hunch_calls *c = NULL;
+    hunch_answer a;
+    if (!hunch_calls_open(&c, tools, thinks, NULL))
+        hunch_calls_feed(c, text, len, true, NULL);
+    hunch_calls_get(c, &a);
+    json_t *calls = json_array();
+    for (size_t i = 0; i < a.n_calls; i++)
+        if (a.call[i].state == HUNCH_CALL_DONE)
+            json_array_append_new(calls, call_json(&a.call[i]));
+    json_object_set_new(out, "answer", tool_json_text(a.text, a.n_text));
+    json_object_set_new(out, "thinking", a.n_thinking ? tool_json_text(a.thinking, a.n_thinking) : json_null());
+    json_object_set_new(out, "tool_calls", calls);
+    if (a.n_broken)
+        json_object_set_new(out, "broken_calls", tool_json_text(a.broken, a.n_broken));
+    hunch_calls_close(&c);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_calls.h - calls of tools in answers: --tools and the key "tools" of rows, --tool-choice, --tool-format. */
+#ifndef HN_TOOL_CALLS_H
+#define HN_TOOL_CALLS_H
+
+#include "tool_render.h"
+
+/* What a prompt's answer may call: its own tools, else those of --tools; NULL: nothing, or no format is known. */
+hunch_status tool_calls_open(hunch_tools **out, const tool_template *t, const tool_prompt *p, const hunch_model *m, const tool_options *o,
+                             hunch_error *err);
+/* Lets the request's answer have calls, and holds it to them unless it obeys a form already. tools: NULL does nothing. */
+hunch_status tool_calls_ask(hunch_request *r, const hunch_tools *tools, const tool_prompt *p, hunch_error *err);
+/* Adds "answer", "thinking", "tool_calls", and "broken_calls" if there are any. */
+void tool_calls_json(json_t *out, const hunch_tools *tools, bool thinks, const char *text, size_t len);
+
+#endif
