@@ -136,6 +136,23 @@ static void test_automatic(void **state) {
     hunch_engine_close(&plain);
 }
 
+/* The mark of calls does not occur. */
+static void test_none(void **state) {
+    (void)state;
+    hunch_engine *plain = engine_open(NULL);
+    hunch_tools *t = tools_open("phi4-mini", HUNCH_TOOLS_NONE);
+    hunch_grammar *g = NULL;
+    hunch_finish finish;
+    must(hunch_tools_grammar(&g, t, false, err));
+    assert_non_null(g);
+    hunch_grammar_close(&g);
+    char *a = answer_of(plain, t, 1, &finish);
+    assert_true(strlen(a) > 20 && !strstr(a, "functools"));
+    hn_free(a);
+    hunch_tools_close(&t);
+    hunch_engine_close(&plain);
+}
+
 /* A schema that cannot be honoured: a call that must be is refused, one that may be is not constrained. */
 static void test_refused(void **state) {
     (void)state;
@@ -170,7 +187,7 @@ static int teardown(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_required), cmocka_unit_test(test_automatic),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_required), cmocka_unit_test(test_automatic), cmocka_unit_test(test_none),
                                        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -231,7 +231,7 @@ bool hunch_split_next(const hunch_model *m, hunch_split *s, const char *text, si
 typedef struct hunch_tools hunch_tools;
 typedef enum hunch_tool_choice {
     HUNCH_TOOLS_AUTO,     /* the model decides */
-    HUNCH_TOOLS_NONE,     /* no call is read: all is text */
+    HUNCH_TOOLS_NONE,     /* no call: its mark is forbidden */
     HUNCH_TOOLS_REQUIRED, /* at least one call */
     HUNCH_TOOLS_NAMED     /* one call, of the function `name` */
 } hunch_tool_choice;
@@ -254,8 +254,8 @@ const char *hunch_tools_format_name(int index);        /* all names, index 0, 1,
 
 /* What an answer must be: with HUNCH_TOOLS_AUTO text in which every call is in its format, with arguments that its schema allows; of
  * those that must call thinking and then calls. For hunch_request.grammar; to be closed with hunch_grammar_close. thinks: as for
- * hunch_calls_open. *out is NULL if nothing is to be held to: with HUNCH_TOOLS_NONE, and with HUNCH_TOOLS_AUTO also in a format whose calls
- * have no mark of their own, or if a schema cannot be honoured. Errors: HUNCH_USAGE (a required call that cannot be held to its
+ * hunch_calls_open. With HUNCH_TOOLS_NONE text without the mark that opens a call. *out is NULL if nothing is to be held to: unless a call is required
+ * in a format whose calls have no mark of their own, and with HUNCH_TOOLS_AUTO if a schema cannot be honoured. Errors: HUNCH_USAGE (a required call that cannot be held to its
  * schema, which is named), HUNCH_NO_MEMORY. */
 struct hunch_grammar;
 hunch_status hunch_tools_grammar(struct hunch_grammar **out, const hunch_tools *t, bool thinks, hunch_error *err);

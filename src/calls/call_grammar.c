@@ -107,6 +107,12 @@ bool hn_call_grammar_fits(const hn_call_family *f, bool required) {
     return f->grammar && (required || (f->opens && !f->at_start));
 }
 
+hunch_status hn_call_grammar_none(hn_grammar **out, const hn_call_family *f, hunch_error *err) {
+    hn_builder *b = hn_builder_open(err);
+    *out = NULL;
+    return b ? hn_grammar_finish(out, &b, hn_expr_without(b, f->opens[0]), err) : HUNCH_NO_MEMORY;
+}
+
 hunch_status hn_call_grammar_make(hn_grammar **out, const hn_call_family *f, const hn_tools *t, const hn_tool_function *only, bool required,
                                   const hn_call_options *o, hunch_error *err) {
     hn_call_grammar g = {.tools = t, .only = only, .family = f, .one = o->one, .earlier = o->earlier};

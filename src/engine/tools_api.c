@@ -101,10 +101,11 @@ hunch_status hunch_tools_grammar(hunch_grammar **out, const hunch_tools *t, bool
     hn_grammar *g = NULL;
     o.thinks = thinks;
     if (!thinks && !t->may_think) o.think_begin = o.think_end = NULL;
-    if (t->choice == HUNCH_TOOLS_NONE || (!required && !hn_call_grammar_fits(t->family, false))) return HUNCH_OK;
+    if (!required && !hn_call_grammar_fits(t->family, false)) return HUNCH_OK;
     if (!hn_call_grammar_fits(t->family, required))
         return hn_fail(err, HUNCH_USAGE, "the chat template has calls of tools in no format that is known, so none can be required");
-    st = hn_call_grammar_make(&g, t->family, &t->tools, t->named, required, &o, err);
+    st = t->choice == HUNCH_TOOLS_NONE ? hn_call_grammar_none(&g, t->family, err)
+                                       : hn_call_grammar_make(&g, t->family, &t->tools, t->named, required, &o, err);
     if (!st) return hn_grammar_of(out, t->model, &g, err);
     return st == HUNCH_USAGE && !required ? HUNCH_OK : st;
 }

@@ -30,6 +30,7 @@ void serve_call_release(serve_call *c) {
     if (!c || atomic_fetch_sub(&c->references, 1) != 1) return;
     for (int i = 0; i < c->n_choices; i++) choice_free(&c->choices[i]);
     hunch_tools_close(&c->tools);
+    hunch_tools_close(&c->forbidden);
     for (int i = 0; i < c->n_prompts; i++) {
         hunch_free(c->prompts[i].ids);
         serve_bytes_free(&c->prompts[i].text);

@@ -76,6 +76,7 @@ typedef struct serve_call {
     serve_prompt *prompts;  /* [n_prompts] */
     int n_prompts, n;       /* n: choices a prompt */
     hunch_tools *tools;     /* that its answers may call; NULL: none */
+    hunch_tools *forbidden; /* those of "tool_choice": "none" */
     bool whole_text;        /* thinking stays in the answer's text */
     bool stream, include_usage, continuous_usage, echo, token_ids, with_metrics, with_timings;
     int predicting;         /* the drafter that uses the request's prediction; -1: none */

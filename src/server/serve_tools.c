@@ -42,14 +42,14 @@ bool serve_tools_read(const serve_server *s, serve_call *c, const hunch_model *m
     if (tools && !json_is_array(tools)) return serve_fail(err, 400, "tools", "tools is not a list");
     if (json_array_size(tools) == 0 && o.choice >= HUNCH_TOOLS_REQUIRED)
         return serve_fail(err, 400, "tool_choice", "tool_choice asks for a call, but no tools are offered");
-    if (json_array_size(tools) == 0 || o.choice == HUNCH_TOOLS_NONE) return true;
+    if (json_array_size(tools) == 0) return true;
     char *text = json_dumps(tools, 0);
     o.tools = text;
     o.one = !parallel;
     o.format = s->settings->tool_format;
     o.template_text = s->settings->template_text;
     o.earlier = calls_before(body);
-    const hunch_status st = hunch_tools_open(&c->tools, m, &o, &why);
+    const hunch_status st = hunch_tools_open(o.choice == HUNCH_TOOLS_NONE ? &c->forbidden : &c->tools, m, &o, &why);
     free(text);
     if (!st && o.choice == HUNCH_TOOLS_AUTO && !hunch_tools_format(c->tools)) hunch_tools_close(&c->tools); /* calls stay text */
     return st ? serve_fail_hunch(err, "tools", &why) : true;
@@ -60,10 +60,11 @@ bool serve_tools_hold(serve_call *c, const json_t *body, serve_error *err) {
     const char *word = json_string_value(choice);
     const bool required = choice && (!word || strcmp(word, "required") == 0);
     hunch_error why = {0};
-    if (!c->tools || (c->request.grammar && !required)) return true;
+    const hunch_tools *tools = c->tools ? c->tools : c->forbidden;
+    if (!tools || (c->request.grammar && !required)) return true;
     if (c->request.grammar)
         return serve_fail(err, 400, "tool_choice", "tool_choice asks for a call, but another field holds the answer to a form");
-    return hunch_tools_grammar(&c->request.grammar, c->tools, c->prompts[0].thinks, &why) ? serve_fail_hunch(err, "tools", &why) : true;
+    return hunch_tools_grammar(&c->request.grammar, tools, c->prompts[0].thinks, &why) ? serve_fail_hunch(err, "tools", &why) : true;
 }
 
 bool serve_tools_begin(serve_choice *one) {

@@ -225,6 +225,7 @@ void tool_apart_fini(tool_apart *a) {
 static void apart_json(json_t *out, const tool_result *r, const hunch_session_state *st) {
     json_object_set_new(out, "answer", json_null());
     json_object_set_new(out, "thinking", json_null());
+    json_object_set_new(out, "tool_calls", json_null());
     if (!r->chat || !st->text)
         return;
     if (r->tools) {
