@@ -252,11 +252,13 @@ void hunch_tools_close(hunch_tools **t);
 const char *hunch_tools_format(const hunch_tools *t);  /* NULL: none that is known, so that calls stay text */
 const char *hunch_tools_format_name(int index);        /* all names, index 0, 1, ...; NULL: no more */
 
+/* A token that the model writes behind its calls, for whoever answers them: for stop_tokens of hunch_request. -1: none. */
+hunch_token hunch_tools_stop(const hunch_tools *t);
 /* What an answer must be: with HUNCH_TOOLS_AUTO text in which every call is in its format, with arguments that its schema allows; of
- * those that must call thinking and then calls. For hunch_request.grammar; to be closed with hunch_grammar_close. thinks: as for
- * hunch_calls_open. With HUNCH_TOOLS_NONE text without the mark that opens a call. *out is NULL if nothing is to be held to: unless a call is required
- * in a format whose calls have no mark of their own, and with HUNCH_TOOLS_AUTO if a schema cannot be honoured. Errors: HUNCH_USAGE (a required call that cannot be held to its
- * schema, which is named), HUNCH_NO_MEMORY. */
+ * those that must call thinking and then calls; with HUNCH_TOOLS_NONE text without the mark that opens a call. For
+ * hunch_request.grammar; to be closed with hunch_grammar_close. thinks: as for hunch_calls_open. *out is NULL if nothing is to be held to:
+ * unless a call is required in a format whose calls have no mark of their own, and with HUNCH_TOOLS_AUTO if a schema cannot be honoured.
+ * Errors: HUNCH_USAGE (a required call that cannot be held to its schema, which is named), HUNCH_NO_MEMORY. */
 struct hunch_grammar;
 hunch_status hunch_tools_grammar(struct hunch_grammar **out, const hunch_tools *t, bool thinks, hunch_error *err);
 

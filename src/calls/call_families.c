@@ -26,6 +26,10 @@ const char *hn_call_family_name(const hn_call_family *f) {
     return f->name;
 }
 
+const char *hn_call_family_stop(const hn_call_family *f) {
+    return f->stop;
+}
+
 const char *hn_call_family_list(size_t i) {
     return i < FAMILIES ? families[i]->name : NULL;
 }

@@ -37,9 +37,42 @@ static void id_convert(const hn_call_family *f, json_t *holder, const char *key)
     json_object_set_new(holder, key, json_string(made));
 }
 
+static bool is_result(const json_t *message) {
+    const char *role = json_string_value(json_object_get(message, "role"));
+    return role && strcmp(role, "tool") == 0;
+}
+
+/* Which of the calls a result answers; of none of them: behind all. */
+static size_t place_of(const json_t *calls, const json_t *result) {
+    size_t i;
+    const json_t *one, *id = json_object_get(result, "tool_call_id");
+    json_array_foreach(calls, i, one)
+        if (id && json_equal(id, json_object_get(one, "id"))) return i;
+    return SIZE_MAX;
+}
+
+/* Most templates tell results by their order: they come in that of the calls. */
+static void results_sort(json_t *messages, size_t from, const json_t *calls) {
+    enum { MOST = 128 };
+    size_t end = from;
+    while (end < json_array_size(messages) && end - from < MOST && is_result(json_array_get(messages, end))) end++;
+    for (size_t a = from + 1; a < end; a++)
+        for (size_t b = a; b > from; b--) {
+            json_t *x = json_array_get(messages, b - 1), *y = json_array_get(messages, b);
+            if (place_of(calls, x) <= place_of(calls, y)) break;
+            json_incref(x);
+            json_array_set(messages, b - 1, y);
+            json_array_set_new(messages, b, x);
+        }
+}
+
 void hn_calls_convert(const hn_call_family *f, json_t *messages) {
     size_t i, k;
     json_t *message, *call;
+    json_array_foreach(messages, i, message) {
+        const json_t *calls = json_object_get(message, "tool_calls");
+        if (json_array_size(calls)) results_sort(messages, i + 1, calls);
+    }
     json_array_foreach(messages, i, message) {
         id_convert(f, message, "tool_call_id");
         json_t *calls = json_object_get(message, "tool_calls");

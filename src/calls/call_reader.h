@@ -77,6 +77,7 @@ struct hn_call_family {
     const char *const *drops;  /* marks that belong to no text; may be NULL */
     bool at_start;             /* an answer may begin with a call, without a mark */
     hn_call_ids ids;
+    const char *stop;          /* a control token that the model writes after its calls, for whoever answers them; NULL: none */
     bool text_arguments;       /* its template wants earlier arguments as text */
     bool (*fits)(const char *template_text, size_t len);
     hn_call_news (*read)(hn_call_reader *r);

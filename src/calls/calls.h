@@ -46,6 +46,7 @@ typedef struct hn_call_family hn_call_family;
 const hn_call_family *hn_call_family_of(const char *template_text, size_t len);
 const hn_call_family *hn_call_family_named(const char *name); /* NULL: there is none */
 const char *hn_call_family_name(const hn_call_family *f);
+const char *hn_call_family_stop(const hn_call_family *f); /* a control token that ends an answer after its calls; NULL: none */
 const char *hn_call_family_list(size_t i);              /* names by number; NULL: no more */
 /* Messages of a conversation as a family's template expects them: arguments as objects (or as text), ids as it takes them. */
 void hn_calls_convert(const hn_call_family *f, json_t *messages);

@@ -65,6 +65,7 @@ const hn_call_family hn_calls_gemma4 = {.name = "gemma4",
                                         .opens = (const char *const[]){"<|tool_call>", NULL},
                                         .closes = (const char *const[]){END, NULL},
                                         .drops = (const char *const[]){END, "<|tool_response>", NULL},
+                                        .stop = "<|tool_response>",
                                         .fits = fits,
                                         .grammar = hn_grammar_gemma,
                                         .read = read};

@@ -90,6 +90,17 @@ const char *hunch_tools_format(const hunch_tools *t) {
     return !t || t->family == &hn_calls_none ? NULL : hn_call_family_name(t->family);
 }
 
+hunch_token hunch_tools_stop(const hunch_tools *t) {
+    const char *mark = t ? hn_call_family_stop(t->family) : NULL;
+    int32_t *ids = NULL;
+    size_t n = 0;
+    if (!mark || !t->model->tokenizer) return -1;
+    const hunch_status st = hn_tokenizer_encode(t->model->tokenizer, mark, strlen(mark), HUNCH_TEXT_PARSE_SPECIAL, &ids, &n, NULL);
+    const hunch_token id = !st && n == 1 && hn_tokenizer_is_special(t->model->tokenizer, ids[0]) ? ids[0] : -1;
+    hn_free(ids);
+    return id;
+}
+
 /* A call that may be is not worth a refusal: what a schema asks for that no grammar can, the model is trusted with. */
 hunch_status hunch_tools_grammar(hunch_grammar **out, const hunch_tools *t, bool thinks, hunch_error *err) {
     if (out) *out = NULL;

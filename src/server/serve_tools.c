@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "server/serve_answer.h"
 #include "server/serve_fields.h"
 
@@ -55,12 +56,28 @@ bool serve_tools_read(const serve_server *s, serve_call *c, const hunch_model *m
     return st ? serve_fail_hunch(err, "tools", &why) : true;
 }
 
+/* Adds the token that ends an answer behind its calls. */
+static bool stop_add(serve_call *c, serve_error *err) {
+    const hunch_token id = c->tools ? hunch_tools_stop(c->tools) : -1;
+    const size_t n = (size_t)c->request.n_stop_tokens;
+    if (id < 0 || n == HUNCH_MOST_STOPS) return true;
+    hunch_token *ids = hn_alloc((n + 1) * sizeof *ids);
+    if (!ids) return serve_fail(err, 503, NULL, "no memory for the request");
+    if (n) memcpy(ids, c->request.stop_tokens, n * sizeof *ids);
+    ids[n] = id;
+    hn_free((void *)(uintptr_t)c->request.stop_tokens);
+    c->request.stop_tokens = ids;
+    c->request.n_stop_tokens++;
+    return true;
+}
+
 bool serve_tools_hold(serve_call *c, const json_t *body, serve_error *err) {
     const json_t *choice = serve_field(body, "tool_choice");
     const char *word = json_string_value(choice);
     const bool required = choice && (!word || strcmp(word, "required") == 0);
     hunch_error why = {0};
     const hunch_tools *tools = c->tools ? c->tools : c->forbidden;
+    if (!stop_add(c, err)) return false;
     if (!tools || (c->request.grammar && !required)) return true;
     if (c->request.grammar)
         return serve_fail(err, 400, "tool_choice", "tool_choice asks for a call, but another field holds the answer to a form");

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* call_history_test.c - earlier calls and results as templates expect them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "calls/calls_for_tests.h"
+
+static json_t *converted(const char *family) {
+    json_t *messages = json_loads("[{\"role\": \"assistant\", \"tool_calls\": [{\"id\": \"call_1\", \"function\": "
+                                  "{\"name\": \"a\", \"arguments\": \"{\\\"x\\\": 1}\"}},"
+                                  "{\"id\": \"call_2\", \"function\": {\"name\": \"b\", \"arguments\": {\"y\": 2}}}]},"
+                                  "{\"role\": \"tool\", \"tool_call_id\": \"call_2\", \"content\": \"second\"},"
+                                  "{\"role\": \"tool\", \"tool_call_id\": \"call_1\", \"content\": \"first\"}, "
+                                  "{\"role\": \"user\", \"content\": \"u\"}]",
+                                  0, NULL);
+    assert_non_null(messages);
+    assert_int_equal(hn_calls_count(messages), 2);
+    hn_calls_convert(family ? hn_call_family_named(family) : NULL, messages);
+    return messages;
+}
+
+static const json_t *function_of(const json_t *messages, size_t call) {
+    return json_object_get(json_array_get(json_object_get(json_array_get(messages, 0), "tool_calls"), call),
+                           "function");
+}
+
+static const char *text_of(const json_t *messages, size_t i, const char *key) {
+    return json_string_value(json_object_get(json_array_get(messages, i), key));
+}
+
+static void test_arguments(void **state) {
+    (void)state;
+    json_t *m = converted("hermes");
+    assert_true(json_is_object(json_object_get(function_of(m, 0), "arguments")));
+    assert_true(json_is_object(json_object_get(function_of(m, 1), "arguments")));
+    json_decref(m);
+    m = converted("functionary-3.2");
+    assert_string_equal(json_string_value(json_object_get(function_of(m, 0), "arguments")), "{\"x\": 1}");
+    assert_string_equal(json_string_value(json_object_get(function_of(m, 1), "arguments")), "{\"y\": 2}");
+    json_decref(m);
+}
+
+static void test_results_come_in_order(void **state) {
+    (void)state;
+    json_t *m = converted(NULL);
+    assert_string_equal(text_of(m, 1, "content"), "first");
+    assert_string_equal(text_of(m, 2, "content"), "second");
+    assert_string_equal(text_of(m, 3, "content"), "u");
+    json_decref(m);
+}
+
+/* Mistral's templates refuse other ids than nine letters. */
+static void test_ids(void **state) {
+    (void)state;
+    json_t *m = converted("mistral-args");
+    const json_t *calls = json_object_get(json_array_get(m, 0), "tool_calls");
+    const char *id = json_string_value(json_object_get(json_array_get(calls, 0), "id"));
+    assert_int_equal(strlen(id), 9);
+    assert_string_equal(text_of(m, 1, "tool_call_id"), id);
+    assert_string_not_equal(text_of(m, 2, "tool_call_id"), id);
+    json_decref(m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_arguments), cmocka_unit_test(test_results_come_in_order),
+                                       cmocka_unit_test(test_ids)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
