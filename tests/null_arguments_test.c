@@ -204,6 +204,39 @@ static void files_and_texts(hunch_model *m) {
     REFUSED(hunch_template_render, len, "a", "{}", NULL, &text, NULL, why);
 }
 
+static void calls_of_tools(hunch_model *m) {
+    hunch_tools *tools = NULL;
+    hunch_calls *calls = NULL;
+    hunch_grammar *grammar = NULL;
+    hunch_answer a = {.n_calls = 1};
+    hunch_tools_options o;
+    hunch_tools_options_defaults(NULL), seen("hunch_tools_options_defaults", "o");
+    hunch_tools_options_defaults(&o);
+    assert_int_equal(hunch_tools_open(&tools, m, &o, why), HUNCH_USAGE); /* its list is NULL */
+    o.tools = "[{\"name\": \"f\"}]";
+    o.format = "hermes";
+    REFUSED(hunch_tools_open, out, NULL, m, &o, why);
+    REFUSED(hunch_tools_open, m, &tools, NULL, &o, why);
+    REFUSED(hunch_tools_open, o, &tools, m, NULL, why);
+    must(hunch_tools_open(&tools, m, &o, err));
+    REFUSED(hunch_tools_grammar, out, NULL, tools, false, why);
+    REFUSED(hunch_tools_grammar, t, &grammar, NULL, false, why);
+    REFUSED(hunch_calls_open, out, NULL, tools, false, why);
+    REFUSED(hunch_calls_open, t, &calls, NULL, false, why);
+    must(hunch_calls_open(&calls, tools, false, err));
+    REFUSED(hunch_calls_feed, c, NULL, "a", 1, true, why);
+    REFUSED(hunch_calls_feed, text, calls, NULL, 1, true, why);
+    hunch_calls_get(NULL, &a), seen("hunch_calls_get", "c");
+    assert_int_equal(a.n_calls, 0);
+    hunch_calls_get(calls, NULL), seen("hunch_calls_get", "out");
+    assert_null(hunch_tools_format(NULL)), seen("hunch_tools_format", "t");
+    assert_int_equal(hunch_tools_stop(NULL), -1), seen("hunch_tools_stop", "t");
+    hunch_calls_close(&calls);
+    hunch_tools_close(&tools);
+    hunch_calls_close(NULL), seen("hunch_calls_close", "c");
+    hunch_tools_close(NULL), seen("hunch_tools_close", "t");
+}
+
 static void handles(const char *path, hunch_model *m, hunch_engine *e) {
     hunch_model *no_model = m;
     hunch_engine *no_engine = e;
@@ -352,6 +385,7 @@ static void test_no_call_crashes(void **state) {
     hunch_engine_options o;
     hunch_engine_options_defaults(&o);
     hunch_engine *e = open_engine_with(m, NULL, o);
+    calls_of_tools(m);
     files_and_texts(m);
     handles(path, m, e);
     passes(e);
