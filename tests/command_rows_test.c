@@ -520,7 +520,7 @@ static void test_other_programs(void **state) {
         {"--ctx-size=4096", "did you mean --context?"},
         {"--n-predict", "did you mean -n?"},
         {"--format", "there is no --format: "},
-        {"--json-schema={}", "there is no --json-schema: "},
+        {"--grammar-file=a", "did you mean --grammar?"},
     };
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         refused(2, flags[i].says, "run", "-m", STORIES, "-p", "a", flags[i].flag, "1");

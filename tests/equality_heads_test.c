@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "heads.h"
+#include "preempt_for_tests.h"
 #include "random_head.h"
 
 enum { N_PROMPTS = 8, CONTEXT = 128, FLAT = 20 }; /* a temperature at which any token may come */
@@ -402,6 +403,7 @@ static uint64_t check_crowd(hunch_model *m, const char *draft, double temperatur
     }
     for (int round = 0; hunch_engine_running(e) > 0; round++) {
         must(hunch_engine_round(e, err));
+        if (pool_rows > 0 && round % 9 == 8) preempt_youngest(e); /* admission makes a real shortage rare */
         if (round == 4) hunch_session_cancel(s[1]);
         if (round == 9) hunch_session_cancel(s[6]);
     }

@@ -116,9 +116,9 @@ static hunch_status open_own(hunch_engine *e, const hn_target_info *info, hunch_
     return HUNCH_OK;
 }
 
-/* What `auto` opens: the model-free drafters, and the first head beside the model that fits it, else the one in its file. If it was
- * asked for alone and there is none, recycle, which needs none. The controller chooses among them. */
-static hunch_status open_by_itself(hunch_engine *e, const hn_target_info *info, bool alone, hunch_error *err) {
+/* What `auto` opens: the model-free drafters, and the first head beside the model that fits it, else the one in its file. The controller
+ * chooses among them. */
+static hunch_status open_by_itself(hunch_engine *e, const hn_target_info *info, hunch_error *err) {
     static const char *const model_free[] = {"ngram", "suffix", "grammar"};
     hn_name_list heads = {0};
     bool open = false;
@@ -129,7 +129,6 @@ static hunch_status open_by_itself(hunch_engine *e, const hn_target_info *info, 
     for (size_t i = 0; !st && !open && i < heads.n; i++) st = open_beside(e, heads.name[i], info, &open, err);
     hn_name_list_fini(&heads);
     if (!st && !open && info->path && info->model->has_own_head) st = open_own(e, info, err);
-    if (!st && !open && alone && !info->model->has_own_head) st = open_one(e, "recycle", info, err);
     return st;
 }
 
@@ -160,7 +159,7 @@ hunch_status hn_engine_open_drafters(hunch_engine *e, const hunch_engine_options
         const bool is_auto = !strcmp(o->drafts[i], "auto");
         if (!strcmp(o->drafts[i], "none") || (is_auto && *controlled)) continue;
         *controlled |= is_auto;
-        st = is_auto ? open_by_itself(e, &info, o->n_drafts == 1, err) : open_one(e, o->drafts[i], &info, err);
+        st = is_auto ? open_by_itself(e, &info, err) : open_one(e, o->drafts[i], &info, err);
     }
     return st;
 }

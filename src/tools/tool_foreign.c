@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#define NO_FORM "an answer cannot be held to a format, a grammar or a schema; --json reports an answer as JSON"
+#define NO_FORM "--json-object, --json-schema, --regex and --grammar hold an answer to a form; --json reports an answer as JSON"
 
 static const tool_foreign flags[] = {
     {"--temp", "--temperature", NULL}, {"--max-tokens", "-n", NULL},
@@ -14,8 +14,8 @@ static const tool_foreign flags[] = {
     {"-c", "--context", NULL},         {"--ctx-size", "--context", NULL},
     {"--num-ctx", "--context", NULL},  {"--max-model-len", "--context", NULL},
     {"-t", "--threads", NULL},         {"--repeat-penalty", "--repetition-penalty", NULL},
-    {"--format", NULL, NO_FORM},       {"--json-schema", NULL, NO_FORM},
-    {"--grammar", NULL, NO_FORM},      {NULL, NULL, NULL},
+    {"--format", NULL, NO_FORM},       {"--grammar-file", "--grammar", NULL},
+    {NULL, NULL, NULL},
 };
 
 static const tool_foreign commands[] = {
