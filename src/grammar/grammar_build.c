@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "grammar/grammar_private.h"
+#include "grammar/regex.h"
 
 hn_builder *hn_builder_open(hunch_error *err) {
     hn_builder *b = hn_zalloc(1, sizeof *b);
@@ -28,6 +29,7 @@ void hn_builder_close(hn_builder **out) {
     hn_free(b->rules);
     hn_free(b->names);
     hn_free(b->edges);
+    hn_regex_properties_free(b);
     hn_free(b);
     *out = NULL;
 }

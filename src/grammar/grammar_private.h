@@ -69,6 +69,8 @@ typedef struct hn_graph_edge {
     hn_expr label;
 } hn_graph_edge;
 
+enum { HN_PROPERTIES = 6 };
+
 struct hn_builder {
     hn_expr_node *exprs;
     size_t n_exprs, cap_exprs;
@@ -87,6 +89,7 @@ struct hn_builder {
     hn_graph_edge *edges;
     size_t n_edges, cap_edges;
     hn_expr json_value, json_string; /* -1: not made yet */
+    struct hn_ranges *property[HN_PROPERTIES]; /* of characters, found once (regex_sets.c); NULL: not yet */
     hunch_status failed;
     hunch_error why;
 };

@@ -158,6 +158,13 @@ static void test_bombs(void **state) {
     text[50000] = 'a';
     assert_int_equal(accepter_prefix(&x, text, 60000, &whole), 50000);
     accepter_close(&x);
+    for (int i = 0; i < 10000; i++) memcpy(deep + 2 * i, i % 2 ? "\\D" : "\\S", 2);
+    deep[20000] = '\0';
+    x = accepter_open(hn_grammar_regex, deep); /* a look at all code points for each would take minutes */
+    memset(text, 'x', 10000);
+    text[10000] = '\0';
+    assert_true(accepts(&x, text));
+    accepter_close(&x);
     memset(deep, '(', 10000);
     memset(deep + 10000, ')', 10000);
     deep[20000] = '\0';

@@ -53,5 +53,6 @@ int32_t hn_regex_set(hn_regex *r, hn_ranges *set); /* takes the set, sorted */
 int32_t hn_regex_anchor(hn_regex *r, bool search); /* the tree without ^ and $ (regex_anchors.c) */
 /* Adds \d \w \s and their opposites, or \p{..} and \P{..}, whose letter is cls and whose property is name [len]. Where readers of the
  * expression disagree about a character it is in the set only if `wide`. False: no memory, or (*known false) there is no such set. */
-bool hn_regex_shorthand(hn_ranges *to, char cls, const char *name, size_t len, bool wide, bool *known);
+bool hn_regex_shorthand(hn_builder *b, hn_ranges *to, char cls, const char *name, size_t len, bool wide, bool *known);
+void hn_regex_properties_free(hn_builder *b); /* what the builder keeps for that */
 #endif

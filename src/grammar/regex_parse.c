@@ -154,7 +154,7 @@ static bool shorthand(reader *x, hn_ranges *to, bool wide, bool *known) {
         len = x->at - from;
         if (!take(x, "}")) return wrong(x, "expected } behind \\p{"), false;
     }
-    if (!hn_regex_shorthand(to, c, x->text + from, len, wide, known)) return no_memory(x->r), false;
+    if (!hn_regex_shorthand(x->r->b, to, c, x->text + from, len, wide, known)) return no_memory(x->r), false;
     return true;
 }
 
