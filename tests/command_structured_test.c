@@ -66,7 +66,36 @@ static void test_chat(void **state) {
     result_free(&r);
 }
 
+/* --tool-choice: a call that is asked for is made, and contradicts another form; none: the template is given no tools. */
+static void test_tool_choice(void **state) {
+    (void)state;
+    const char *tools = text_write("tools.json", "[{\"type\": \"function\", \"function\": {\"name\": \"look\", \"parameters\": {\"type\": "
+                                                 "\"object\", \"properties\": {\"city\": {\"enum\": [\"Rome\", \"Oslo\"]}}, \"required\": "
+                                                 "[\"city\"]}}}]");
+    const char *template = text_write("tools.jinja", "{% if tools %}{{ tools | tojson }} <tool_call>\n{\"name\": n, \"arguments\": {}}\n"
+                                                     "</tool_call>{% endif %}{% for m in messages %}{{ m.content }}{% endfor %}");
+#define WITH_TOOLS "run", "-m", STORIES, "-p", PROMPT, "-n", "60", "--chat-template-file", template, "--tools", tools, "--tool-choice"
+    static const char *const asks[] = {"required", "look"};
+    for (int i = 0; i < 2; i++) {
+        json_t *a = json_of(WITH_TOOLS, asks[i]);
+        const json_t *call = json_array_get(get(a, "tool_calls"), 0);
+        const char *city = text_of(get(call, "arguments"), "city");
+        assert_string_equal(text_of(call, "name"), "look");
+        assert_true(!strcmp(city, "Rome") || !strcmp(city, "Oslo"));
+        json_decref(a);
+    }
+    json_t *none = json_of(WITH_TOOLS, "none");
+    json_t *plain = json_of("run", "-m", STORIES, "-p", PROMPT, "-n", "60", "--chat-template-file", template);
+    assert_true(json_equal(get(none, "tokens"), get(plain, "tokens")));
+    json_decref(none);
+    json_decref(plain);
+    refused(2, "the answer is held to another form", WITH_TOOLS, "required", "--json-object");
+    refused(2, "'nope' is to be called, but is not offered", WITH_TOOLS, "nope");
+    refused(2, "no tools are offered", "run", "-m", STORIES, "-p", PROMPT, "--tool-choice", "required");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_keys), cmocka_unit_test(test_refused), cmocka_unit_test(test_chat)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_keys), cmocka_unit_test(test_refused), cmocka_unit_test(test_chat),
+                                       cmocka_unit_test(test_tool_choice)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

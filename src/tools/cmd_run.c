@@ -251,7 +251,7 @@ static int run_command(run *r) {
     hunch_error err = {0};
     if (tool_row_drafters(&r->request, r->engine, &r->o, p, &err) ||
         tool_grammar_open(&r->request.grammar, &r->grammar, p->settings, r->model, p->chat, p->thinks, &err) ||
-        tool_calls_open(&r->tools, &r->template, p, r->model, &r->o, &err) || tool_calls_ask(&r->request, r->tools, p, &err))
+        tool_calls_open(&r->tools, &r->request, &r->template, p, r->model, &r->o, &err))
         return tool_failed(&err);
     r->color = !r->json && tool_colors(r->o.color, stdout);
     r->stream = (tool_stream){.model = r->model, .color = r->color, .split.thinking = p->thinks};

@@ -100,9 +100,7 @@ static int row_open(window *w, int at) {
         if (!code)
             code = (int)tool_grammar_open(&q.grammar, a->grammar, p->settings, a->model, p->chat, p->thinks, &err);
         if (!code)
-            code = (int)tool_calls_open(&w->places[at].tools, a->template, p, a->model, a->o, &err);
-        if (!code)
-            code = (int)tool_calls_ask(&q, w->places[at].tools, p, &err);
+            code = (int)tool_calls_open(&w->places[at].tools, &q, a->template, p, a->model, a->o, &err);
         if (!code)
             code = (int)hunch_session_open(&w->session[at], a->engine, &q, &err);
         hunch_grammar_close(&q.grammar); /* the session has it */

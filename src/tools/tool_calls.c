@@ -17,8 +17,26 @@ static void choice_read(hunch_tools_options *o, const char *choice) {
             o->choice = (hunch_tool_choice)i;
 }
 
-hunch_status tool_calls_open(hunch_tools **out, const tool_template *t, const tool_prompt *p, const hunch_model *m, const tool_options *o,
-                             hunch_error *err) {
+/* The functions in the format of the answer. */
+static hunch_status tools_open(hunch_tools **out, const json_t *tools, hunch_tools_options *how, const hunch_model *m, hunch_error *err) {
+    char *text = json_dumps(tools, 0);
+    how->tools = text;
+    const hunch_status st = hunch_tools_open(out, m, how, err);
+    free(text);
+    return st;
+}
+
+/* Holds the answer to calls, or keeps it from them, unless it obeys a form already. */
+static hunch_status calls_hold(hunch_request *r, const hunch_tools *tools, const hunch_tools_options *how, bool thinks, hunch_error *err) {
+    if (!r->grammar)
+        return hunch_tools_grammar(&r->grammar, tools, thinks, err);
+    return how->choice < HUNCH_TOOLS_REQUIRED
+               ? HUNCH_OK
+               : hn_fail(err, HUNCH_USAGE, "--tool-choice asks for a call, but the answer is held to another form: give one of them");
+}
+
+hunch_status tool_calls_open(hunch_tools **out, hunch_request *r, const tool_template *t, const tool_prompt *p, const hunch_model *m,
+                             const tool_options *o, hunch_error *err) {
     const json_t *tools = p->tools ? p->tools : json_object_get(t->args, "tools");
     hunch_tools_options how;
     *out = NULL;
@@ -27,24 +45,15 @@ hunch_status tool_calls_open(hunch_tools **out, const tool_template *t, const to
     if (!p->chat || json_array_size(tools) == 0)
         return how.choice < HUNCH_TOOLS_REQUIRED ? HUNCH_OK
                                                  : hn_fail(err, HUNCH_USAGE, "--tool-choice %s: no tools are offered", o->tool_choice);
-    if (how.choice == HUNCH_TOOLS_NONE)
-        return HUNCH_OK;
-    char *text = json_dumps(tools, 0);
-    how.tools = text;
     how.format = o->tool_format;
     how.template_text = t->text;
-    const hunch_status st = hunch_tools_open(out, m, &how, err);
-    free(text);
-    if (!st && how.choice == HUNCH_TOOLS_AUTO && !hunch_tools_format(*out))
-        hunch_tools_close(out);
+    hunch_status st = tools_open(out, tools, &how, m, err);
+    if (!st)
+        st = calls_hold(r, *out, &how, p->thinks, err);
+    if (st || how.choice == HUNCH_TOOLS_NONE || (how.choice == HUNCH_TOOLS_AUTO && !hunch_tools_format(*out)))
+        hunch_tools_close(out); /* calls stay text */
+    r->special_text |= *out != NULL;
     return st;
-}
-
-hunch_status tool_calls_ask(hunch_request *r, const hunch_tools *tools, const tool_prompt *p, hunch_error *err) {
-    if (!tools)
-        return HUNCH_OK;
-    r->special_text = true;
-    return r->grammar ? HUNCH_OK : hunch_tools_grammar(&r->grammar, tools, p->thinks, err);
 }
 
 /* Arguments are an object here, or, if that cannot be read again, their text. */

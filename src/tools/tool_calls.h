@@ -5,11 +5,10 @@
 
 #include "tool_render.h"
 
-/* What a prompt's answer may call: its own tools, else those of --tools; NULL: nothing, or no format is known. */
-hunch_status tool_calls_open(hunch_tools **out, const tool_template *t, const tool_prompt *p, const hunch_model *m, const tool_options *o,
-                             hunch_error *err);
-/* Lets the request's answer have calls, and holds it to them unless it obeys a form already. tools: NULL does nothing. */
-hunch_status tool_calls_ask(hunch_request *r, const hunch_tools *tools, const tool_prompt *p, hunch_error *err);
+/* What a prompt's answer may call: its own tools, else those of --tools; *out NULL: nothing, or no format is known. Lets the request's
+ * answer have calls, and holds it to them, or keeps it from them; an answer that obeys a form already may call, but cannot be made to. */
+hunch_status tool_calls_open(hunch_tools **out, hunch_request *r, const tool_template *t, const tool_prompt *p, const hunch_model *m,
+                             const tool_options *o, hunch_error *err);
 /* Adds "answer", "thinking", "tool_calls", and "broken_calls" if there are any. */
 void tool_calls_json(json_t *out, const hunch_tools *tools, bool thinks, const char *text, size_t len);
 

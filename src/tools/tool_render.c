@@ -59,6 +59,7 @@ int tool_template_open(tool_template *t, const tool_options *o) {
     for (int i = 0; i < o->template_args.n && !code; i++)
         code = arg_set(t->args, o->template_args.items[i]);
     t->tools = o->chat_tools_file;
+    t->no_calls = o->tool_choice && strcmp(o->tool_choice, "none") == 0;
     return code || !t->tools ? code : tools_read(t->args, t->tools);
 }
 
@@ -162,8 +163,9 @@ static bool uses_tools(const chat_text *with, const tool_template *t, const hunc
 static int template_render(tool_rendered *out, const tool_template *t, const hunch_model *m, json_t *messages,
                            json_t *tools, hunch_error *err) {
     chat_text c = {0};
-    int code = text_of(&c, t, m, messages, tools ? tools : json_object_get(t->args, "tools"), err);
-    if (!code && tools && !uses_tools(&c, t, m, messages))
+    json_t *given = t->no_calls ? NULL : tools ? tools : json_object_get(t->args, "tools");
+    int code = text_of(&c, t, m, messages, given, err);
+    if (!code && given && given == tools && !uses_tools(&c, t, m, messages))
         code = (int)hn_fail(err, HUNCH_USAGE, "\"tools\": " NO_TOOLS);
     if (!code) {
         out->chat = true;

@@ -15,6 +15,7 @@ typedef struct tool_template {
     char *text;       /* of that file */
     json_t *args;     /* object of --template-arg and --tools */
     const char *tools;  /* the file of --tools; NULL: none */
+    bool no_calls;      /* --tool-choice none: it is given no tools */
     const char *system; /* system message of every prompt not given as ids; NULL: none */
 } tool_template;
 
