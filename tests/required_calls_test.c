@@ -136,6 +136,49 @@ static void test_automatic(void **state) {
     hunch_engine_close(&plain);
 }
 
+static hunch_grammar *grammar_of(hunch_tools_options o, bool thinks) {
+    hunch_tools *t = NULL;
+    hunch_grammar *g = NULL;
+    must(hunch_tools_open(&t, model, &o, err));
+    must(hunch_tools_grammar(&g, t, thinks, err));
+    hunch_tools_close(&t);
+    return g;
+}
+
+/* The same functions, choice and template have one grammar, and others have others. */
+static void test_one_grammar(void **state) {
+    (void)state;
+    enum { ALIKE = 2, OTHERS = 10, ALL = OTHERS + 3 };
+    static const char other[] = "[{\"name\": \"look\", \"parameters\": {\"type\": \"object\"}}, {\"name\": \"ping\"}]";
+    static const char template[] = "[THINK][/THINK]<tool_call>\n{\"name\": n, \"arguments\": a}\n</tool_call>";
+    hunch_tools_options base, o[OTHERS];
+    hunch_tools_options_defaults(&base);
+    base.tools = offered;
+    base.format = "hermes";
+    base.choice = HUNCH_TOOLS_REQUIRED;
+    for (int i = 0; i < OTHERS; i++) o[i] = base;
+    o[ALIKE - 1].earlier = 7; /* hermes numbers no calls */
+    o[2].tools = other;
+    o[3].format = "glm4";
+    o[4].choice = HUNCH_TOOLS_AUTO;
+    o[5].choice = HUNCH_TOOLS_NAMED, o[5].name = "look";
+    o[6].choice = HUNCH_TOOLS_NAMED, o[6].name = "ping";
+    o[7].one = true;
+    o[8].template_text = template;
+    o[9].format = "kimi-k2";
+    hunch_grammar *g[ALL];
+    for (int i = 0; i < OTHERS; i++) g[i] = grammar_of(o[i], false);
+    g[OTHERS] = grammar_of(base, true);
+    g[OTHERS + 2] = grammar_of(o[8], true);
+    o[9].earlier = 7;
+    g[OTHERS + 1] = grammar_of(o[9], false);
+    for (int i = 0; i < ALL; i++) {
+        assert_non_null(g[i]);
+        for (int k = 0; k < i; k++) assert_int_equal(g[i] == g[k], i < ALIKE);
+    }
+    for (int i = 0; i < ALL; i++) hunch_grammar_close(&g[i]);
+}
+
 /* The mark of calls does not occur. */
 static void test_none(void **state) {
     (void)state;
@@ -187,7 +230,8 @@ static int teardown(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_required), cmocka_unit_test(test_automatic), cmocka_unit_test(test_none),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_required), cmocka_unit_test(test_automatic),
+                                       cmocka_unit_test(test_one_grammar), cmocka_unit_test(test_none),
                                        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -254,8 +254,10 @@ hunch_status hn_think_marks(hunch_model *m, const char *template_text, size_t le
 
 hunch_status hn_grammars_open(hunch_model *m, hunch_error *err);
 void hn_grammars_close(hunch_model *m);
-/* A grammar's handle for a model. Takes the grammar, also on failure. */
-hunch_status hn_grammar_of(hunch_grammar **out, const hunch_model *m, hn_grammar **grammar, hunch_error *err);
+/* The grammar that the model keeps under a key, which has all that it depends on; else the one that `make` makes of its source. */
+typedef hunch_status hn_grammar_maker(hn_grammar **out, const hunch_model *m, const void *source, hunch_error *err);
+hunch_status hn_grammar_shared(hunch_grammar **out, const hunch_model *m, const char *key, size_t n, hn_grammar_maker *make,
+                               const void *source, hunch_error *err);
 /* One more user, who closes it; NULL is fine. */
 hunch_grammar *hn_grammar_use(hunch_grammar *g);
 hn_matcher *hn_grammar_matcher(const hunch_grammar *g);

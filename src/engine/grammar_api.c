@@ -16,11 +16,8 @@ struct hunch_grammar {
     const hunch_model *model;
     bool has_end; /* its vocabulary has a token that ends texts */
     atomic_int users;
-    /* what it was made of */
-    hunch_grammar_kind kind;
-    hunch_grammar_start start;
-    char *text;
-    size_t len;
+    char *key; /* [n_key] under which its model keeps it */
+    size_t n_key;
 };
 
 /* A model's. */
@@ -60,7 +57,7 @@ void hunch_grammar_close(hunch_grammar **gp) {
     *gp = NULL;
     if (atomic_fetch_sub(&g->users, 1) > 1) return;
     hn_matcher_close(&g->matcher);
-    hn_free(g->text);
+    hn_free(g->key);
     hn_free(g);
 }
 
@@ -111,24 +108,7 @@ static hn_expr after_thinking(hn_builder *b, const hunch_model *m, hunch_grammar
     return SEQ(b, maybe(b, SEQ(b, few_blanks(b), hn_expr_special(b, m->think_begin), rest)), answer);
 }
 
-/* ---- opening -------------------------------------------------------------------------------------------------------------- */
-
-static hn_expr answer_of(hn_builder *b, hunch_grammar_kind kind, const char *text, size_t len) {
-    static const char object[] = "{\"type\":\"object\"}";
-    switch (kind) {
-    case HUNCH_GRAMMAR_JSON_SCHEMA: return hn_expr_json_schema(b, text, len, "");
-    case HUNCH_GRAMMAR_JSON_OBJECT: return hn_expr_json_schema(b, object, sizeof object - 1, "");
-    case HUNCH_GRAMMAR_REGEX: return hn_expr_regex(b, text, len, false);
-    default: return hn_expr_gbnf(b, text, len);
-    }
-}
-
-static hunch_status compile(hn_grammar **out, const hunch_model *m, const hunch_grammar *g, hunch_error *err) {
-    hn_builder *b = hn_builder_open(err);
-    if (!b) return HUNCH_NO_MEMORY;
-    const hn_expr answer = answer_of(b, g->kind, g->text, g->len);
-    return hn_grammar_finish(out, &b, after_thinking(b, m, g->start, answer), err);
-}
+/* ---- those that a model keeps -------------------------------------------------------------------------------------------- */
 
 /* The vocabulary's trie, made when it is first needed. */
 static hunch_status trie_of(const hunch_model *m, const hn_vocab_trie **out, hunch_error *err) {
@@ -142,7 +122,8 @@ static hunch_status trie_of(const hunch_model *m, const hn_vocab_trie **out, hun
     return st;
 }
 
-hunch_status hn_grammar_of(hunch_grammar **out, const hunch_model *m, hn_grammar **grammar, hunch_error *err) {
+/* A grammar's handle for a model. Takes the grammar, also on failure. */
+static hunch_status handle_of(hunch_grammar **out, const hunch_model *m, hn_grammar **grammar, hunch_error *err) {
     const hn_vocab_trie *trie;
     hunch_status st = trie_of(m, &trie, err);
     hunch_grammar *g = st ? NULL : hn_zalloc(1, sizeof *g);
@@ -160,18 +141,17 @@ hunch_status hn_grammar_of(hunch_grammar **out, const hunch_model *m, hn_grammar
     return HUNCH_OK;
 }
 
-static bool is_of(const hunch_grammar *g, hunch_grammar_kind kind, hunch_grammar_start start, const char *text, size_t len) {
-    return g && g->kind == kind && g->start == start && g->len == len && memcmp(g->text, text, len) == 0 &&
-           !hn_matcher_is_full(g->matcher);
+static bool is_of(const hunch_grammar *g, const char *key, size_t n) {
+    return g && g->n_key == n && memcmp(g->key, key, n) == 0 && !hn_matcher_is_full(g->matcher);
 }
 
-/* One that the model keeps, which becomes the newest; NULL: none. */
-static hunch_grammar *find_kept(const hunch_model *m, hunch_grammar_kind kind, hunch_grammar_start start, const char *text, size_t len) {
+/* The one of this key, which becomes the newest; NULL: none. */
+static hunch_grammar *find_kept(const hunch_model *m, const char *key, size_t n) {
     grammars *all = m->grammars;
     hunch_grammar *found = NULL;
     pthread_mutex_lock(&all->lock);
     for (int i = 0; i < KEPT && !found; i++) {
-        if (!is_of(all->kept[i], kind, start, text, len)) continue;
+        if (!is_of(all->kept[i], key, n)) continue;
         found = hn_grammar_use(all->kept[i]);
         memmove(all->kept + 1, all->kept, (size_t)i * sizeof *all->kept);
         all->kept[0] = found;
@@ -190,23 +170,49 @@ static void keep(const hunch_model *m, hunch_grammar *g) {
     hunch_grammar_close(&oldest);
 }
 
-static hunch_status make(hunch_grammar **out, const hunch_model *m, const hunch_grammar *source, hunch_error *err) {
+hunch_status hn_grammar_shared(hunch_grammar **out, const hunch_model *m, const char *key, size_t n, hn_grammar_maker *make,
+                               const void *source, hunch_error *err) {
     hn_grammar *grammar = NULL;
-    hunch_grammar *g = NULL;
-    hunch_status st = compile(&grammar, m, source, err);
-    if (!st) st = hn_grammar_of(&g, m, &grammar, err);
+    hunch_grammar *g = *out = find_kept(m, key, n);
+    if (g) return HUNCH_OK;
+    hunch_status st = make(&grammar, m, source, err);
+    if (!st) st = handle_of(&g, m, &grammar, err);
     if (st) return st;
-    g->kind = source->kind;
-    g->start = source->start;
-    g->len = source->len;
-    g->text = hn_strndup(source->text, source->len);
-    if (!g->text) {
+    g->n_key = n;
+    g->key = hn_strndup(key, n);
+    if (!g->key) {
         hunch_grammar_close(&g);
-        return hn_fail_memory(err, "a grammar's source", source->len);
+        return hn_fail_memory(err, "a grammar's source", n);
     }
     keep(m, g);
     *out = g;
     return HUNCH_OK;
+}
+
+/* ---- opening -------------------------------------------------------------------------------------------------------------- */
+
+typedef struct source {
+    hunch_grammar_kind kind;
+    hunch_grammar_start start;
+    const char *text;
+    size_t len;
+} source;
+
+static hn_expr answer_of(hn_builder *b, const source *s) {
+    static const char object[] = "{\"type\":\"object\"}";
+    switch (s->kind) {
+    case HUNCH_GRAMMAR_JSON_SCHEMA: return hn_expr_json_schema(b, s->text, s->len, "");
+    case HUNCH_GRAMMAR_JSON_OBJECT: return hn_expr_json_schema(b, object, sizeof object - 1, "");
+    case HUNCH_GRAMMAR_REGEX: return hn_expr_regex(b, s->text, s->len, false);
+    default: return hn_expr_gbnf(b, s->text, s->len);
+    }
+}
+
+static hunch_status compile(hn_grammar **out, const hunch_model *m, const void *from, hunch_error *err) {
+    const source *s = from;
+    hn_builder *b = hn_builder_open(err);
+    if (!b) return HUNCH_NO_MEMORY;
+    return hn_grammar_finish(out, &b, after_thinking(b, m, s->start, answer_of(b, s)), err);
 }
 
 hunch_status hunch_grammar_open(hunch_grammar **out, const hunch_model *m, hunch_grammar_kind kind, const char *text, size_t len,
@@ -221,8 +227,13 @@ hunch_status hunch_grammar_open(hunch_grammar **out, const hunch_model *m, hunch
         return hn_fail(err, HUNCH_USAGE, "grammar of kind %d, start %d: expected one of enum hunch_grammar_kind and hunch_grammar_start",
                        (int)kind, (int)start);
     if (!needs_text) text = "", len = 0;
-    *out = find_kept(m, kind, start, text, len);
-    if (*out) return HUNCH_OK;
-    hunch_grammar source = {.kind = kind, .start = start, .text = (char *)text, .len = len};
-    return make(out, m, &source, err);
+    const source s = {kind, start, text, len};
+    char *key = len < SIZE_MAX - 2 ? hn_alloc(len + 2) : NULL;
+    if (!key) return hn_fail_memory(err, "a grammar's source", len);
+    key[0] = (char)kind;
+    key[1] = (char)start;
+    memcpy(key + 2, text, len);
+    st = hn_grammar_shared(out, m, key, len + 2, compile, &s, err);
+    hn_free(key);
+    return st;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tools_api.c - calls of tools: what a request offers, in the format of the model's template, and the reader of its answer. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -101,24 +103,57 @@ hunch_token hunch_tools_stop(const hunch_tools *t) {
     return id;
 }
 
-/* A call that may be is not worth a refusal: what a schema asks for that no grammar can, the model is trusted with. */
+/* What a grammar of calls is made of. */
+typedef struct held {
+    const hunch_tools *t;
+    hn_call_options reading;
+    bool required;
+} held;
+
+static hunch_status compile(hn_grammar **out, const hunch_model *m HN_UNUSED, const void *from, hunch_error *err) {
+    const held *h = from;
+    const hunch_tools *t = h->t;
+    return t->choice == HUNCH_TOOLS_NONE ? hn_call_grammar_none(out, t->family, err)
+                                         : hn_call_grammar_make(out, t->family, &t->tools, t->named, h->required, &h->reading, err);
+}
+
+/* All that it depends on. Returns its length, which may be more than the room. */
+static int key_print(char *key, size_t room, const held *h, const char *functions) {
+    const hunch_tools *t = h->t;
+    const hn_call_options *o = &h->reading;
+    return snprintf(key, room, "calls\n%s\n%d %d %d %zu\n%s\n%s\n%s\n%s", hn_call_family_name(t->family), (int)t->choice, o->one, o->thinks,
+                    t->family->ids == HN_IDS_COUNTED ? o->earlier : 0, t->named ? t->named->name : "",
+                    o->think_begin ? o->think_begin : "", o->think_end ? o->think_end : "", functions);
+}
+
+/* NULL: no memory. */
+static char *key_of(const held *h) {
+    char *functions = json_dumps(h->t->tools.json, JSON_COMPACT);
+    const size_t room = functions ? (size_t)key_print(NULL, 0, h, functions) + 1 : 0;
+    char *key = functions ? hn_alloc(room) : NULL;
+    if (key) (void)key_print(key, room, h, functions);
+    free(functions);
+    return key;
+}
+
+/* An agent offers the same functions with every request: the model keeps their grammar, and its masks. A call that may be is not worth a
+ * refusal: what a schema asks for that no grammar can, the model is trusted with. */
 hunch_status hunch_tools_grammar(hunch_grammar **out, const hunch_tools *t, bool thinks, hunch_error *err) {
     if (out) *out = NULL;
     const hn_argument needed[] = {{"out", out}, {"t", t}, {0}};
     hunch_status st = hn_check_arguments(__func__, needed, err);
     if (st) return st;
-    const bool required = t->choice >= HUNCH_TOOLS_REQUIRED;
-    hn_call_options o = t->reading;
-    hn_grammar *g = NULL;
-    o.thinks = thinks;
-    if (!thinks && !t->may_think) o.think_begin = o.think_end = NULL;
-    if (!required && !hn_call_grammar_fits(t->family, false)) return HUNCH_OK;
-    if (!hn_call_grammar_fits(t->family, required))
+    held h = {t, t->reading, t->choice >= HUNCH_TOOLS_REQUIRED};
+    h.reading.thinks = thinks;
+    if (!thinks && !t->may_think) h.reading.think_begin = h.reading.think_end = NULL;
+    if (!h.required && !hn_call_grammar_fits(t->family, false)) return HUNCH_OK;
+    if (!hn_call_grammar_fits(t->family, h.required))
         return hn_fail(err, HUNCH_USAGE, "the chat template has calls of tools in no format that is known, so none can be required");
-    st = t->choice == HUNCH_TOOLS_NONE ? hn_call_grammar_none(&g, t->family, err)
-                                       : hn_call_grammar_make(&g, t->family, &t->tools, t->named, required, &o, err);
-    if (!st) return hn_grammar_of(out, t->model, &g, err);
-    return st == HUNCH_USAGE && !required ? HUNCH_OK : st;
+    char *key = key_of(&h);
+    if (!key) return hn_fail_memory(err, "a grammar of calls", 0);
+    st = hn_grammar_shared(out, t->model, key, strlen(key), compile, &h, err);
+    hn_free(key);
+    return st == HUNCH_USAGE && !h.required ? HUNCH_OK : st;
 }
 
 /* ---- answers ----------------------------------------------------------------------------------------------------------- */
