@@ -40,24 +40,32 @@ int32_t hn_tree_next_number(const hn_tree *t, int drafter) {
     return 0;
 }
 
-int hn_tree_add_drawn(hn_tree *t, int row, int32_t token, int drafter, float estimate, const hn_proposal_dist *q,
-                      bool without) {
-    if (t->n_candidates == HN_TREE_CANDIDATES) return -1;
+/* The row of this path, made if there is none. -1: there is no room, or (one-hot drafts) the grammar forbids it. */
+static int row_after(hn_tree *t, int row, int32_t token, bool drawn) {
     int child = hn_tree_child(t, row, token);
-    if (child < 0) {
-        if (t->n_rows >= t->max_rows) return -1;
-        child = t->n_rows++;
-        t->token[child] = token;
-        t->parent[child] = (int16_t)row;
-        t->depth[child] = (int16_t)(t->depth[row] + 1);
-        t->first[child] = t->last[child] = -1;
-        t->state[child] = state_after(t, row, token);
-    }
-    int32_t number = hn_tree_next_number(t, drafter);
-    int16_t c = (int16_t)t->n_candidates++;
-    t->candidate[c] = (hn_candidate){.token = token, .drafter = (int16_t)drafter, .row = (int16_t)row,
-                                     .child = (int16_t)child, .next = -1, .number = number,
-                                     .estimate = estimate, .p = estimate, .q = q, .without = without};
+    if (child >= 0) return drawn || t->state[child] >= 0 ? child : -1;
+    if (t->n_rows >= t->max_rows) return -1;
+    const int32_t state = state_after(t, row, token);
+    if (state < 0 && !drawn) return -1;
+    child = t->n_rows++;
+    t->token[child] = token;
+    t->parent[child] = (int16_t)row;
+    t->depth[child] = (int16_t)(t->depth[row] + 1);
+    t->first[child] = t->last[child] = -1;
+    t->state[child] = state;
+    return child;
+}
+
+static int add(hn_tree *t, int row, hn_candidate k, bool drawn) {
+    if (t->n_candidates == HN_TREE_CANDIDATES) return -1;
+    const int child = row_after(t, row, k.token, drawn);
+    if (child < 0) return -1;
+    k.row = (int16_t)row;
+    k.child = (int16_t)child;
+    k.next = -1;
+    k.number = hn_tree_next_number(t, k.drafter);
+    const int16_t c = (int16_t)t->n_candidates++;
+    t->candidate[c] = k;
     if (t->last[row] < 0)
         t->first[row] = c;
     else
@@ -66,9 +74,14 @@ int hn_tree_add_drawn(hn_tree *t, int row, int32_t token, int drafter, float est
     return child;
 }
 
+int hn_tree_add_drawn(hn_tree *t, int row, int32_t token, int drafter, float estimate, const hn_proposal_dist *q,
+                      bool without) {
+    return add(t, row, (hn_candidate){.token = token, .drafter = (int16_t)drafter, .estimate = estimate, .p = estimate, .q = q,
+                                      .without = without}, true);
+}
+
 int hn_tree_add(hn_tree *t, int row, int32_t token, int drafter, float estimate) {
-    if (state_after(t, row, token) < 0) return -1;
-    return hn_tree_add_drawn(t, row, token, drafter, estimate, NULL, false);
+    return add(t, row, (hn_candidate){.token = token, .drafter = (int16_t)drafter, .estimate = estimate, .p = estimate}, false);
 }
 
 /* Compacts the candidates of kept rows; the lists are rebuilt in the same order. */
