@@ -33,18 +33,17 @@ static int depth_limit(const drafting *g, int i) {
     return (int)(d < most ? d : most);
 }
 
-/* The drafters that may propose for a text: bits of their indices. */
-static uint32_t drafters_of(const drafting *g, int i) {
+static bool may_propose(const drafting *g, int i, int drafter) {
     const hn_session_request *r = &g->s[i]->request;
-    uint32_t all = r->drafters;
-    for (int d = 0; d < g->e->n_drafters; d++)
-        if (g->e->drafter[d].needs.for_grammar && (!r->grammar || hn_gives_way(g->e, &g->e->drafter[d], r->rule)))
-            all &= ~((uint32_t)1 << d);
-    return all;
+    const hn_drafter *d = &g->e->drafter[drafter];
+    return (r->drafters >> drafter & 1) && !(d->needs.for_grammar && (!r->grammar || hn_gives_way(g->e, d, r->rule)));
 }
 
-static bool may_propose(const drafting *g, int i, int drafter) {
-    return drafters_of(g, i) >> drafter & 1;
+/* The drafters that may not propose for a text: bits of their indices. */
+static uint32_t others_of(const drafting *g, int i) {
+    uint32_t bits = 0;
+    for (int d = 0; d < g->e->n_drafters; d++) bits |= (uint32_t)!may_propose(g, i, d) << d;
+    return bits;
 }
 
 /* The texts for which a drafter may propose. */
@@ -199,7 +198,7 @@ static void draft_controlled(drafting *g) {
     for (int i = 0; i < g->n; i++) {
         const int id = g->s[i]->id, rows = hn_cache_committed(e->cache, id, 0);
         plan[i] = (hn_plan_seq){id, rows, &g->s[i]->round.tree, depth_limit(g, i), hn_reads(e, rows),
-                                ~drafters_of(g, i)};
+                                others_of(g, i)};
         by_history |= hn_rule_wants_dist(g->s[i]->request.rule);
     }
     for (int k = 0; k < e->n_drafters; k++) behind[k] = rows_behind(g, k);
