@@ -225,6 +225,32 @@ bool hunch_prompt_thinks(const hunch_model *m, const char *text, size_t len);
 /* The next part of an answer's text so far (which grows from call to call), false: none yet. While it grows, a possible beginning of a
  * mark at its end is no part; ended: the text is whole. */
 bool hunch_split_next(const hunch_model *m, hunch_split *s, const char *text, size_t len, bool ended, hunch_part *part);
+
+/* ---- grammars: what an answer must look like ---------------------------------------------------------------------- */
+
+/* A grammar, compiled for a model's vocabulary. Requests refer to it, and it lives as long as a session uses it. Any thread; a model keeps
+ * the newest, so that the same source is compiled once. docs/structured.md says what each kind honours: what it cannot honour is refused by
+ * name, never ignored. */
+typedef struct hunch_grammar hunch_grammar;
+typedef enum hunch_grammar_kind {
+    HUNCH_GRAMMAR_JSON_SCHEMA, /* JSON that a schema (2020-12, a subset) validates */
+    HUNCH_GRAMMAR_JSON_OBJECT, /* any JSON object; no text */
+    HUNCH_GRAMMAR_REGEX,       /* the whole answer matches: ECMA-262 without look-around and back-references */
+    HUNCH_GRAMMAR_GBNF         /* llama.cpp's, from its rule `root` on */
+} hunch_grammar_kind;
+/* Where in the answer the grammar begins. */
+typedef enum hunch_grammar_start {
+    HUNCH_GRAMMAR_AT_ONCE,        /* an answer without thinking: of raw text, or of a template that has none */
+    HUNCH_GRAMMAR_AFTER_THINKING, /* the answer may think first, between the template's marks or in channels, if it has any */
+    HUNCH_GRAMMAR_IN_THINKING     /* the prompt ends inside thinking (hunch_prompt_thinks): it begins behind its end */
+} hunch_grammar_start;
+/* Errors: HUNCH_USAGE (no tokenizer; text is not of its kind, or asks for what cannot be honoured, which is named with its place),
+ * HUNCH_NO_MEMORY. */
+hunch_status hunch_grammar_open(hunch_grammar **out, const hunch_model *m, hunch_grammar_kind kind, const char *text, size_t len,
+                                hunch_grammar_start start, hunch_error *err);
+/* Sessions that use it go on. To be closed before its model is. */
+void hunch_grammar_close(hunch_grammar **g);
+
 /* ---- calls of tools ------------------------------------------------------------------------------------------ */
 
 /* Functions that a model may call, in the format that its chat template has for calls. */
@@ -259,8 +285,7 @@ hunch_token hunch_tools_stop(const hunch_tools *t);
  * hunch_request.grammar; to be closed with hunch_grammar_close. thinks: as for hunch_calls_open. *out is NULL if nothing is to be held to:
  * unless a call is required in a format whose calls have no mark of their own, and with HUNCH_TOOLS_AUTO if a schema cannot be honoured.
  * Errors: HUNCH_USAGE (a required call that cannot be held to its schema, which is named), HUNCH_NO_MEMORY. */
-struct hunch_grammar;
-hunch_status hunch_tools_grammar(struct hunch_grammar **out, const hunch_tools *t, bool thinks, hunch_error *err);
+hunch_status hunch_tools_grammar(hunch_grammar **out, const hunch_tools *t, bool thinks, hunch_error *err);
 
 typedef enum hunch_call_state {
     HUNCH_CALL_OPEN,  /* more of it may follow */
@@ -293,36 +318,12 @@ void hunch_calls_close(hunch_calls **c);
 /* ended: the answer is whole (len may be 0). Errors: HUNCH_NO_MEMORY. */
 hunch_status hunch_calls_feed(hunch_calls *c, const char *text, size_t len, bool ended, hunch_error *err);
 void hunch_calls_get(const hunch_calls *c, hunch_answer *out); /* valid until the next piece */
+
 /* ---- templates without a model ------------------------------------------------------------------------------ */
 
 /* Renders any template without a model. now: "YYYY-MM-DD HH:MM:SS" for strftime_now, or NULL for the clock. */
 hunch_status hunch_template_render(const char *template_text, const char *vars_json, const char *now, char **text,
                                    size_t *len, hunch_error *err);
-
-/* ---- grammars: what an answer must look like ---------------------------------------------------------------------- */
-
-/* A grammar, compiled for a model's vocabulary. Requests refer to it, and it lives as long as a session uses it. Any thread; a model keeps
- * the newest, so that the same source is compiled once. docs/structured.md says what each kind honours: what it cannot honour is refused by
- * name, never ignored. */
-typedef struct hunch_grammar hunch_grammar;
-typedef enum hunch_grammar_kind {
-    HUNCH_GRAMMAR_JSON_SCHEMA, /* JSON that a schema (2020-12, a subset) validates */
-    HUNCH_GRAMMAR_JSON_OBJECT, /* any JSON object; no text */
-    HUNCH_GRAMMAR_REGEX,       /* the whole answer matches: ECMA-262 without look-around and back-references */
-    HUNCH_GRAMMAR_GBNF         /* llama.cpp's, from its rule `root` on */
-} hunch_grammar_kind;
-/* Where in the answer the grammar begins. */
-typedef enum hunch_grammar_start {
-    HUNCH_GRAMMAR_AT_ONCE,        /* an answer without thinking: of raw text, or of a template that has none */
-    HUNCH_GRAMMAR_AFTER_THINKING, /* the answer may think first, between the template's marks or in channels, if it has any */
-    HUNCH_GRAMMAR_IN_THINKING     /* the prompt ends inside thinking (hunch_prompt_thinks): it begins behind its end */
-} hunch_grammar_start;
-/* Errors: HUNCH_USAGE (no tokenizer; text is not of its kind, or asks for what cannot be honoured, which is named with its place),
- * HUNCH_NO_MEMORY. */
-hunch_status hunch_grammar_open(hunch_grammar **out, const hunch_model *m, hunch_grammar_kind kind, const char *text, size_t len,
-                                hunch_grammar_start start, hunch_error *err);
-/* Sessions that use it go on. To be closed before its model is. */
-void hunch_grammar_close(hunch_grammar **g);
 
 /* ---- engine ------------------------------------------------------------------------------------------------ */
 

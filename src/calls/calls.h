@@ -35,6 +35,7 @@ const hn_tool_function *hn_tools_find(const hn_tools *t, const char *name, size_
 typedef struct hn_think_pair {
     const char *begin, *end;
     bool channels; /* answers are messages whose headers name channels */
+    bool found;    /* the template has them */
 } hn_think_pair;
 /* The marks around thinking that a chat template has; one that has none, or NULL: <think> and </think>. */
 hn_think_pair hn_think_pair_of(const char *template_text, size_t len);

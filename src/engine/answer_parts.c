@@ -15,7 +15,7 @@ hunch_status hn_think_marks(hunch_model *m, const char *template_text, size_t le
     m->think_channels = pair.channels;
     m->think_begin = pair.begin;
     m->think_end = pair.end;
-    m->may_think = pair.channels || (template_text && memmem(template_text, len, pair.end, strlen(pair.end)));
+    m->may_think = pair.found;
     m->think_special = false;
     if (!m->tokenizer) return HUNCH_OK;
     int32_t *ids = NULL;

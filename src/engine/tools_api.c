@@ -32,10 +32,9 @@ static hunch_status format_unknown(const char *format, hunch_error *err) {
 /* The format: by name, by the marks of a given template, or by those of the model's own. */
 static hunch_status format_choose(hunch_tools *t, const hunch_model *m, const hunch_tools_options *o, hunch_error *err) {
     const hn_call_family *own = m->calls_tools ? m->calls_tools : m->calls;
-    hn_think_pair pair = {m->think_begin, m->think_end, m->think_channels};
-    t->may_think = m->may_think;
+    hn_think_pair pair = {m->think_begin, m->think_end, m->think_channels, m->may_think};
     if (o->template_text) pair = hn_think_pair_of(o->template_text, strlen(o->template_text));
-    if (o->template_text) t->may_think = pair.channels || strstr(o->template_text, pair.end);
+    t->may_think = pair.found;
     t->family = o->template_text ? hn_call_family_of(o->template_text, strlen(o->template_text)) : own;
     if (o->format && !(t->family = hn_call_family_named(o->format))) return format_unknown(o->format, err);
     if (!t->family) t->family = &hn_calls_none;
