@@ -72,7 +72,7 @@ static void test_config(void **state) {
         {DFLASH, "{\"use_aux_hidden_state\": false}",
          "use_aux_hidden_state is off: expected a head that reads states of the target's layers"},
         {DFLASH, "{\"dflash_config\": {\"projector_type\": \"domino\"}}",
-         "a draft head of kind domino, for which there is no drafter here"},
+         "dflash_config.projector_type is \"domino\", expected dflash"},
         {DFLASH, "{\"model_type\": \"qwen3_5\"}", "model_type is \"qwen3_5\", expected a draft head with layers of Llama or Qwen3"},
         {DFLASH, "{\"rope_is_neox_style\": \"x\"}", "rope_is_neox_style is a string"},
         {DSPARK, "{\"block_size\": 0}", "block_size is 0, expected blocks of 1 to 64 rows"},

@@ -100,7 +100,7 @@ static void norm_rows(const hn_exec *ex, const hn_runner *r) {
     if (d->norm == HN_NORM_TWICE) {
         o->rmsnorm(ex, r->out.n, r->out.x, norm, eps, hn_act_of(act, act.in, 0), r->out.norm);
         from = r->out.norm;
-    } else if (r->features.set.post_norm || d->norm == HN_NORM_READ || d->kind == HN_OUTPUT_MARKOV) {
+    } else if (r->features.set.post_norm || d->norm == HN_NORM_READ || hn_head_in_order(&m->arch.draft_head)) {
         kept = r->out.norm;
     }
     if (d->norm == HN_NORM_NONE)

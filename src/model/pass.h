@@ -109,24 +109,31 @@ hunch_status hn_pass_run_with(hn_runner *r, const hn_row *rows, int n, const int
 
 /* The number of a layer's experts that the rows of the last pass used; *which (may be NULL): their ids, ascending. 0: it has none. */
 int hn_pass_experts(const hn_runner *r, int layer, const int32_t **which);
-/* ---- after a block (pass_markov.c) ---- */
+/* ---- after a block, of a head whose outputs are drafted in order (hn_head_in_order; pass_places.c) ---- */
 
 /* A draft whose logits are needed: the row of the last pass that drafts its position, the token before it, and for a
- * recurrence the place of the state after that token, -1 at the begin of the block, and the place of its own
+ * recurrence the place of the state after that token's, -1 at the begin of the block, and the place of its own
  * (hn_head_stores.outputs). */
-typedef struct hn_markov_row {
-    int place;
+typedef struct hn_place {
+    int row;
     int32_t token;
     int from, to;
-} hn_markov_row;
-typedef struct hn_markov hn_markov;
-/* n <= HN_MAX_ROWS. The rows of the last pass do not change. The functions below return values of row i of these, until the next call. */
-void hn_pass_markov(hn_runner *r, const hn_markov_row *rows, int n);
-const float *hn_markov_logits(const hn_runner *r, int i);
-const int32_t *hn_markov_best(const hn_runner *r, int i, const float **value);
-double hn_markov_sum(const hn_runner *r, int i);
-/* 0..1, the probability that the draft is accepted; NAN: the head has no confidence. */
-double hn_markov_confidence(const hn_runner *r, int i);
+} hn_place;
+/* As of a row of a pass: see hn_pass_logits, _best, _sum. */
+typedef struct hn_place_result {
+    const float *logits;   /* of all outputs, or of tokens[n_tokens] */
+    const int32_t *tokens; /* the target's; NULL: of all outputs. All others have no logit, and probability 0 */
+    int n_tokens;
+    const int32_t *best;
+    const float *value;
+    double sum;
+    double confidence; /* 0..1, the probability that the draft is accepted; NAN: the head has no confidence */
+} hn_place_result;
+void hn_pass_block(hn_runner *r, int blocks); /* once after each pass, which had the rows of so many blocks */
+/* n <= HN_MAX_ROWS, those of a block side by side, all the same distance behind the roots of their blocks. The rows of the last pass do
+ * not change. Results: of places[i], until the next call. */
+void hn_pass_places(hn_runner *r, const hn_place *places, int n);
+hn_place_result hn_pass_place(const hn_runner *r, int i);
 
 /* Seconds that this runner's passes have taken so far. */
 double hn_runner_seconds(const hn_runner *r);

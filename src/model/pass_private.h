@@ -109,6 +109,7 @@ typedef struct hn_pass_export {
     const float *host;
 } hn_pass_export;
 
+typedef struct hn_places hn_places;
 struct hn_runner {
     const hn_model *m;
     const hn_ops *ops;   /* called by a pass: the model's, or a table that forwards to it */
@@ -122,7 +123,7 @@ struct hn_runner {
     hn_step_rows steps;
     hn_pass_output out;
     hn_pass_export features;
-    hn_markov *markov; /* owned: the stage after a block, NULL: none */
+    hn_places *places; /* owned: the stage after a block, NULL: none */
     double seconds;    /* of all passes */
 };
 
@@ -153,9 +154,9 @@ hn_step_widths hn_pass_step_widths(const hn_arch *a);
 int hn_pass_output_width(const hn_arch *a);
 void hn_pass_steps(const hn_exec *ex, const hn_runner *r);
 
-/* pass_markov.c: for up to `states` states of drafts at a time. */
-hunch_status hn_markov_open(hn_runner *r, int states, hunch_error *err);
-void hn_markov_close(hn_runner *r);
+/* pass_places.c, of a head that drafts the places of a block in order: for up to `states` states of drafts at a time. */
+hunch_status hn_places_open(hn_runner *r, int states, hunch_error *err);
+void hn_places_close(hn_runner *r);
 
 /* pass_rows.c. Describes the rows of a pass, whose slots are reserved, in the runner's buffers. more: not NULL. */
 void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_options *more);

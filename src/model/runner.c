@@ -132,7 +132,7 @@ hunch_status hn_runner_open_head(hn_runner **out, const hn_model *m, hn_cache *c
     assert(hn_arch_is_head(&m->arch) && stores->features > 0 && stores->outputs > 0 && stores->best > 0);
     const runner_needs needs = {first_group, max_context, usual_sizes, NULL, *stores, NULL};
     hunch_status st = runner_open(out, m, cache, &needs, err);
-    if (!st && hn_head_has_markov(&m->arch.draft_head)) st = hn_markov_open(*out, stores->outputs, err);
+    if (!st) st = hn_places_open(*out, stores->outputs, err);
     if (st && *out) hn_runner_close(out);
     return st;
 }
@@ -152,7 +152,7 @@ void hn_runner_close(hn_runner **rp) {
     hn_runner *r = *rp;
     *rp = NULL;
     if (!r) return;
-    hn_markov_close(r);
+    hn_places_close(r);
     hn_buf_room_close(&r->buffers);
     for (int g = 0; g < HN_MODEL_GROUPS; g++) hn_free(r->rows.table[g]);
     hn_free(r->walk.step);

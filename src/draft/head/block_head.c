@@ -119,6 +119,7 @@ static hunch_status read_block(hn_rows_stage *d, const hn_source *src, hunch_err
         return hn_fail(err, HUNCH_REFUSED, "%s: %s is %llu, expected blocks of %d to %d rows", hn_source_path(src), name,
                        (unsigned long long)block, d->block.root_drafts ? 1 : 2, HN_MAX_ROWS);
     d->block.n = (int)block;
+    d->block.levels = d->block.n - !d->block.root_drafts;
     return HUNCH_OK;
 }
 
@@ -168,10 +169,10 @@ static hunch_status read_windows(hn_arch *a, const hn_source *src, bool *all, hu
 
 /* Reads what rows attend to: windows before the root, rows of the block after a row's own. A layer with a window attends within the block
  * only to earlier rows, if its window comes from layer_types; a setting of the file for all layers applies to all. */
-static hunch_status read_sight(hn_arch *a, const hn_source *src, hunch_error *err) {
+static hunch_status read_sight(hn_arch *a, const hn_source *src, bool ahead, hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
     const bool folder = hn_source_get_kind(src) == HN_SOURCE_HF;
-    bool ahead = false, causal = false, given = false, all = false, halves = true;
+    bool causal = false, given = false, all = false, halves = true;
     bool *windows_of_root = &d->rows.block.windows_of_root, *scaled = &d->input.context.scaled;
     *windows_of_root = of_speculators(src);
     *scaled = folder && !of_speculators(src) && !d->input.own_embedding;
@@ -192,7 +193,7 @@ static hunch_status read_sight(hn_arch *a, const hn_source *src, hunch_error *er
 }
 
 /* Refuses parts of newer heads that would change the drafts, and parts that the configuration enables but no tensor exists for. */
-static hunch_status refuse_more(const hn_arch *a, const hn_source *src, hunch_error *err) {
+static hunch_status refuse_more(const hn_arch *a, const hn_source *src, const char *kind, hunch_error *err) {
     const char *projector = json_string_value(hn_source_config(src, "dflash_config.projector_type"));
     static const char *const sinks[] = {"dflash_config.attention_sink_bias", "add_swa_attention_sink_bias"};
     for (size_t i = 0; !a->layer[0].sinks && i < sizeof sinks / sizeof *sinks; i++)
@@ -203,26 +204,27 @@ static hunch_status refuse_more(const hn_arch *a, const hn_source *src, hunch_er
         json_is_false(hn_source_config(src, "dflash_config.use_aux_hidden_state")))
         return hn_fail(err, HUNCH_REFUSED, "%s: use_aux_hidden_state is off: expected a head that reads states of the target's layers",
                        hn_source_path(src));
-    return !projector || !strcmp(projector, "none") || !strcmp(projector, "dflash") || !strcmp(projector, "dspark")
+    return !projector || !strcmp(projector, "none") || !strcmp(projector, "dflash") || !strcmp(projector, kind)
                ? HUNCH_OK
-               : hn_fail(err, HUNCH_REFUSED, "%s: a draft head of kind %.40s, for which there is no drafter here", hn_source_path(src),
-                         projector);
+               : hn_fail(err, HUNCH_REFUSED, "%s: dflash_config.projector_type is \"%.40s\", expected %s", hn_source_path(src), projector,
+                         kind);
 }
 
 /* ---- the description ------------------------------------------------------------------------------------------------------- */
 
 hunch_status hn_block_describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec, const hn_target_info *target,
-                               bool root_drafts, hn_head_taps *taps, hunch_error *err) {
+                               const hn_block_form *kind, hn_head_taps *taps, hunch_error *err) {
     hn_head_desc *d = &a->draft_head;
     if (!hn_head_form_blocks(names->form))
         return hn_fail(err, HUNCH_REFUSED, "%s: no tensor hidden_norm.weight: not a head that drafts blocks", hn_source_path(src));
     d->rows.kind = HN_ROWS_BLOCK;
-    d->rows.block.root_drafts = root_drafts;
-    hunch_status st = refuse_more(a, src, err);
+    d->rows.block.root_drafts = kind->root_drafts;
+    hunch_status st = hn_head_check_kind(src, kind->name, err);
+    if (!st) st = refuse_more(a, src, kind->name, err);
     if (!st) st = read_taps(a, src, spec, target->layers, taps, err);
     if (!st) st = hn_head_check_fc(src, names, taps, target, err);
     if (!st) st = read_block(&d->rows, src, err);
-    if (!st) st = read_sight(a, src, err);
+    if (!st) st = read_sight(a, src, kind->windows_ahead, err);
     if (st) return st;
     d->input.stream = HN_STREAM_CONTEXT;
     d->input.features = taps->n;

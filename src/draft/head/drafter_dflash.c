@@ -23,8 +23,7 @@
 
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec, const hn_target_info *target,
                              hn_head_taps *taps, hunch_error *err) {
-    const hunch_status st = hn_head_check_kind(src, "dflash", err);
-    return st ? st : hn_block_describe(a, src, names, spec, target, false, taps, err);
+    return hn_block_describe(a, src, names, spec, target, &(hn_block_form){.name = "dflash"}, taps, err);
 }
 
 /* A layer, and a norm after fc, or the keys of one. */

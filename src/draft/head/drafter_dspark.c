@@ -42,8 +42,8 @@ static hunch_status read_markov(hn_arch *a, const hn_source *src, const hn_head_
 
 static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *names, hn_spec *spec, const hn_target_info *target,
                              hn_head_taps *taps, hunch_error *err) {
-    hunch_status st = hn_head_check_kind(src, "dspark", err);
-    if (!st) st = hn_block_describe(a, src, names, spec, target, true, taps, err);
+    const hn_block_form kind = {.name = "dspark", .root_drafts = true};
+    const hunch_status st = hn_block_describe(a, src, names, spec, target, &kind, taps, err);
     return st ? st : read_markov(a, src, names, err);
 }
 

@@ -72,41 +72,43 @@ typedef struct block_batch {
     int node[HN_MAX_ROWS]; /* of each sequence: its root */
 } block_batch;
 
-static bool is_recurrent(const hn_head_passes *h) {
+/* DSpark's recurrence begins with the root's row, whether it drafts or not. */
+static bool begins_at_root(const hn_head_passes *h) {
     const hn_head_desc *d = &h->model.arch.draft_head;
     return hn_head_has_markov(d) && d->output.markov.kind == HN_MARKOV_RNN;
 }
 
-/* The first drafts of the pass's blocks. A recurrence begins with the root's row, whether it drafts or not. */
-static void markov_roots(hn_head_passes *h, const block_batch *b, hn_head_node *node, hn_head_row_list *list) {
+/* The first drafts of the pass's blocks, of a head that drafts in order. */
+static void first_places(hn_head_passes *h, const block_batch *b, hn_head_node *node, hn_head_row_list *list) {
     const hn_block_desc *d = &h->model.arch.draft_head.rows.block;
-    hn_markov_row row[HN_MAX_ROWS];
-    const int n = b->pass.n_seqs, first = !d->root_drafts, begin = is_recurrent(h) ? 0 : first;
+    hn_place place[HN_MAX_ROWS];
+    const int n = b->pass.n_seqs, first = !d->root_drafts, begin = begins_at_root(h) ? 0 : first;
+    hn_pass_block(h->runner, n);
     for (int k = begin; k <= first; k++) {
         hn_head_next_level(h);
         for (int i = 0; i < n; i++)
-            row[i] = (hn_markov_row){i * d->n + k, node[b->node[i]].token, k == begin ? -1 : row[i].to, hn_head_next_output(h)};
-        hn_pass_markov(h->runner, row, n);
+            place[i] = (hn_place){i * d->n + k, node[b->node[i]].token, k == begin ? -1 : place[i].to, hn_head_next_output(h)};
+        hn_pass_places(h->runner, place, n);
     }
     for (int i = 0; i < n; i++) {
-        node[b->node[i]].kept = row[i].place;
-        node[b->node[i]].output = row[i].to;
+        node[b->node[i]].kept = place[i].row;
+        node[b->node[i]].output = place[i].to;
     }
     for (int i = 0; i < n; i++) hn_head_row_list_add(list, b->node[i], 0, i);
 }
 
 void hn_head_blocks_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_take take, void *ctx) {
-    hn_markov_row row[HN_MAX_ROWS];
+    hn_place place[HN_MAX_ROWS];
     hn_head_row_list list = {.take = take, .ctx = ctx};
     for (int first = 0, m; first < n; first += m) {
         m = n - first < HN_MAX_ROWS ? n - first : HN_MAX_ROWS;
         for (int i = 0; i < m; i++) {
             hn_head_node *at = &node[first + i];
-            row[i] = (hn_markov_row){at->kept + 1, at->token, at->output, hn_head_next_output(h)};
+            place[i] = (hn_place){at->kept + 1, at->token, at->output, hn_head_next_output(h)};
             at->kept++;
-            at->output = row[i].to;
+            at->output = place[i].to;
         }
-        hn_pass_markov(h->runner, row, m);
+        hn_pass_places(h->runner, place, m);
         for (int i = 0; i < m; i++) hn_head_row_list_add(&list, first + i, 0, i);
         hn_head_row_list_end(&list);
     }
@@ -115,12 +117,12 @@ void hn_head_blocks_level(hn_head_passes *h, hn_head_node *node, int n, hn_head_
 static void block_run(hn_head_passes *h, block_batch *b, hn_head_node *node, hn_head_take take, void *ctx) {
     const hn_block_desc *d = &h->model.arch.draft_head.rows.block;
     const hn_pass_options more = {0};
-    const bool markov = hn_head_has_markov(&h->model.arch.draft_head);
+    const bool in_order = hn_head_in_order(&h->model.arch.draft_head);
     if (b->pass.n_rows == 0) return;
     const bool ran = hn_head_run(h, &b->pass, &more);
     hn_head_row_list list = {.take = take, .ctx = ctx};
-    if (ran && markov) markov_roots(h, b, node, &list);
-    for (int i = 0; ran && !markov && i < b->pass.n_seqs; i++)
+    if (ran && in_order) first_places(h, b, node, &list);
+    for (int i = 0; ran && !in_order && i < b->pass.n_seqs; i++)
         for (int level = 0; level <= node[b->node[i]].masks; level++)
             hn_head_row_list_add(&list, b->node[i], level, i * d->n + level + !d->root_drafts);
     hn_head_row_list_end(&list);
@@ -130,7 +132,7 @@ static void block_run(hn_head_passes *h, block_batch *b, hn_head_node *node, hn_
 /* Adds the root and the masks after it; with logits of the rows that draft the requested levels. */
 static void block_add(const hn_head_passes *h, block_batch *b, int i, const hn_head_node *node) {
     const hn_block_desc *d = &h->model.arch.draft_head.rows.block;
-    const int first = is_recurrent(h) ? -1 : 0; /* a recurrence begins with the root's row */
+    const int first = begins_at_root(h) ? -1 : 0;
     hn_head_pass *p = &b->pass;
     for (int k = 0; k < d->n; k++) {
         const int at = p->n_rows++, level = k - !d->root_drafts;

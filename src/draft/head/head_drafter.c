@@ -31,10 +31,10 @@ static void state_free(head_state *st) {
 
 /* Levels that the root's pass gives. */
 static int levels_of_root(const hn_head_desc *d) {
-    if (hn_head_has_markov(d)) return 1;
+    if (hn_head_in_order(d)) return 1;
     switch (d->rows.kind) {
     case HN_ROWS_MASKS: return d->rows.masks.levels > 0 ? d->rows.masks.levels : HN_MOST_MASKS + 1;
-    case HN_ROWS_BLOCK: return hn_block_levels(&d->rows.block);
+    case HN_ROWS_BLOCK: return d->rows.block.levels;
     case HN_ROWS_STEPS: return hn_steps_at_once(&d->rows.steps) ? d->rows.steps.n : 1;
     case HN_ROWS_CHAIN:
     case HN_ROWS_TURNS:
@@ -46,7 +46,7 @@ static int levels_of_root(const hn_head_desc *d) {
 
 /* Levels that it was trained to draft in a pass; 0: not given. */
 static int trained_levels(const hn_rows_stage *rows) {
-    return rows->kind == HN_ROWS_BLOCK ? hn_block_levels(&rows->block) : rows->kind == HN_ROWS_MASKS ? rows->masks.levels : 0;
+    return rows->kind == HN_ROWS_BLOCK ? rows->block.levels : rows->kind == HN_ROWS_MASKS ? rows->masks.levels : 0;
 }
 
 /* The head's model, and what its passes need; reads the options of its trees, which decide how many outputs a level has. */
@@ -74,7 +74,7 @@ static hunch_status open_trees(head_state *st, const hn_spec *spec, const hn_hea
     const hn_head_desc *desc = &st->passes.model.arch.draft_head;
     const hn_steps_desc *steps = hn_head_steps(desc);
     st->trees.block = st->passes.span;
-    st->trees.laid_out = hn_head_has_markov(desc);
+    st->trees.laid_out = hn_head_in_order(desc);
     if (o->min_confidence > 0 && !hn_head_has_confidence(desc))
         return hn_fail(err, HUNCH_USAGE,
                        "drafter '%s': min_confidence: this head has no confidence_head, expected one that says how sure it is", spec->text);

@@ -190,8 +190,8 @@ int32_t hn_head_next_output(hn_head_passes *h) {
 
 /* ---- results of a row --------------------------------------------------------------------------------------------------- */
 
-static bool has_markov(const hn_head_passes *h) {
-    return hn_head_has_markov(&h->model.arch.draft_head);
+static bool in_order(const hn_head_passes *h) {
+    return hn_head_in_order(&h->model.arch.draft_head);
 }
 
 /* With clusters: the logits of those of the row, all others -infinity. */
@@ -204,24 +204,36 @@ static const float *spread_clusters(const hn_head_passes *h, const float *own, c
     return to;
 }
 
+/* The logits of some tokens of a place, all others -infinity. */
+static const float *spread_tokens(const hn_head_passes *h, const hn_place_result *p, float *to) {
+    for (int i = 0; i < h->vocab; i++) to[i] = -INFINITY;
+    for (int i = 0; i < p->n_tokens; i++) to[p->tokens[i]] = p->logits[i];
+    return to;
+}
+
 const float *hn_head_logits(const hn_head_passes *h, int row, int worker) {
-    const float *own = has_markov(h) ? hn_markov_logits(h->runner, row) : hn_pass_logits(h->runner, row);
+    const hn_place_result place = in_order(h) ? hn_pass_place(h->runner, row) : (hn_place_result){.logits = hn_pass_logits(h->runner, row)};
     const int n = h->model.arch.vocab;
-    if (!h->logits) return own;
-    float *to = h->logits + (size_t)worker * (size_t)h->vocab;
-    if (h->model.arch.draft_head.output.kind == HN_OUTPUT_CLUSTERS) return spread_clusters(h, own, hn_pass_clusters(h->runner, row), to);
-    for (int i = 0; i < n; i++) to[h->ids[i]] = own[i];
+    float *to = h->logits ? h->logits + (size_t)worker * (size_t)h->vocab : NULL;
+    if (place.tokens) return spread_tokens(h, &place, to);
+    if (!h->ids) return place.logits;
+    if (h->model.arch.draft_head.output.kind == HN_OUTPUT_CLUSTERS)
+        return spread_clusters(h, place.logits, hn_pass_clusters(h->runner, row), to);
+    for (int i = 0; i < n; i++) to[h->ids[i]] = place.logits[i];
     return to;
 }
 
 const int32_t *hn_head_best(const hn_head_passes *h, int row, const float **value) {
-    return has_markov(h) ? hn_markov_best(h->runner, row, value) : hn_pass_best(h->runner, row, value);
+    if (!in_order(h)) return hn_pass_best(h->runner, row, value);
+    const hn_place_result place = hn_pass_place(h->runner, row);
+    *value = place.value;
+    return place.best;
 }
 
 double hn_head_sum(const hn_head_passes *h, int row) {
-    return has_markov(h) ? hn_markov_sum(h->runner, row) : hn_pass_sum(h->runner, row);
+    return in_order(h) ? hn_pass_place(h->runner, row).sum : hn_pass_sum(h->runner, row);
 }
 
 double hn_head_confidence(const hn_head_passes *h, int row) {
-    return has_markov(h) ? hn_markov_confidence(h->runner, row) : NAN;
+    return in_order(h) ? hn_pass_place(h->runner, row).confidence : NAN;
 }

@@ -134,13 +134,12 @@ typedef struct hn_masks_desc {
 
 typedef struct hn_block_desc {
     int n;                /* rows, including the root's */
+    int levels;           /* that it drafts */
     bool root_drafts;     /* the root's row drafts too; else the first mask drafts what the root's row would */
     bool windows_of_root; /* windows are counted back from the root, else from each row */
     bool mask_row;        /* a mask's stream begins as a vector of the head's own, else as the embedding of mask_token */
     int mask_token;
 } hn_block_desc;
-/* Levels that it drafts. */
-static inline int hn_block_levels(const hn_block_desc *b) { return b->n - !b->root_drafts; }
 
 typedef struct hn_rows_stage {
     hn_rows_kind kind;
@@ -226,6 +225,15 @@ static inline bool hn_head_reads_normed(const hn_head_desc *d) {
     return d->output.norm == HN_NORM_READ || d->output.norm == HN_NORM_CARRIED;
 }
 static inline bool hn_head_has_markov(const hn_head_desc *d) { return d->output.kind == HN_OUTPUT_MARKOV; }
+/* The places of its block are drafted one after another: the logits of each depend on the token before it. */
+static inline bool hn_head_in_order(const hn_head_desc *d) {
+    switch (d->output.kind) {
+    case HN_OUTPUT_MARKOV: return true;
+    case HN_OUTPUT_ALL:
+    case HN_OUTPUT_CLUSTERS: break;
+    }
+    return false;
+}
 static inline bool hn_head_has_confidence(const hn_head_desc *d) {
     return hn_head_has_markov(d) && d->output.markov.confidence != HN_CONFIDENCE_NONE;
 }

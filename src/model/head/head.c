@@ -265,31 +265,15 @@ static hunch_status plan_further_modules(hn_plan *p, hunch_error *err) {
     return st;
 }
 
-static hunch_status plan_input(hn_plan *p, hn_model *m, hunch_error *err) {
+static hunch_status plan_parts(hn_plan *p, hn_model *m, hunch_error *err) {
     hn_head *h = &m->head;
-    hunch_status st = plan_part_matrix(p, HN_HEAD_FC, &h->fc, err);
-    if (!st) st = plan_part(p, HN_HEAD_FC_BIAS, 0, &h->fc_bias, err);
-    for (int k = 0; !st && k < 2; k++) {
-        st = plan_part_matrix(p, (hn_head_part)(HN_HEAD_LSTM_1 + k), &h->lstm[k], err);
-        if (!st) st = plan_part(p, (hn_head_part)(HN_HEAD_LSTM_BIAS_1 + k), 0, &h->lstm_bias[k], err);
-        if (!st) st = plan_part(p, (hn_head_part)(HN_HEAD_LSTM_STATE_BIAS_1 + k), 0, &h->lstm_state_bias[k], err);
+    hunch_status st = HUNCH_OK;
+    for (const hn_head_place *k = hn_head_places; !st && k->part != HN_HEAD_PARTS; k++) {
+        void *to = (char *)h + k->at;
+        st = hn_head_part_is_vector(k->part) ? plan_part(p, k->part, 0, to, err) : plan_part_matrix(p, k->part, to, err);
     }
-    if (!st) st = plan_part(p, HN_HEAD_FEATURE_NORM, 0, &h->feature_norm, err);
     for (int k = 0; !st && k < m->arch.draft_head.input.features; k++) st = plan_part(p, HN_HEAD_STATE_NORM, k, &h->fc_norm[k], err);
-    if (!st) st = plan_part(p, HN_HEAD_MASK, 0, &h->mask, err);
-    if (!st) st = plan_part(p, HN_HEAD_MASK_PAIR, 0, &h->mask, err);
-    if (!st) st = plan_part(p, HN_HEAD_CONTEXT_NORM, 0, &h->context_norm, err);
-    if (!st) st = plan_part(p, HN_HEAD_MASK_ROW, 0, &h->mask_row, err);
-    if (!st) st = plan_part_matrix(p, HN_HEAD_MARKOV_IN, &h->markov_in, err);
-    if (!st) st = plan_part_matrix(p, HN_HEAD_MARKOV_OUT, &h->markov_out, err);
-    if (!st) st = plan_part_matrix(p, HN_HEAD_MARKOV_GATE, &h->markov_mix, err);
-    if (!st) st = plan_part(p, HN_HEAD_MARKOV_GATE_BIAS, 0, &h->markov_bias, err);
-    if (!st) st = plan_part_matrix(p, HN_HEAD_MARKOV_STEP, &h->markov_mix, err);
-    if (!st) st = plan_part(p, HN_HEAD_MARKOV_STEP_BIAS, 0, &h->markov_bias, err);
-    if (!st) st = plan_part_matrix(p, HN_HEAD_CONFIDENCE, &h->confidence, err);
-    if (!st) st = plan_part(p, HN_HEAD_CONFIDENCE_BIAS, 0, &h->confidence_bias, err);
-    if (!st) st = plan_part(p, HN_HEAD_TOKEN_NORM, 0, &h->token_norm, err);
-    return st ? st : plan_part(p, HN_HEAD_STREAM_NORM, 0, &h->stream_norm, err);
+    return st;
 }
 
 /* Tensors that must be used: in a folder those of its layers, for heads of blocks all but copies of the target's; in a
@@ -356,7 +340,7 @@ static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_
     st = plan_part_matrix(p, HN_HEAD_EMBEDDING, &m->embedding, err);
     m->weight_bytes = 0; /* a pass reads a row of it */
     m->macs_per_row = 0;
-    if (!st) st = plan_input(p, m, err);
+    if (!st) st = plan_parts(p, m, err);
     for (int i = 0; !st && i < a->layers; i++) st = hn_plan_layer(p, i, err);
     if (!st) st = plan_part(p, HN_HEAD_OUTPUT_NORM, 0, &m->output_norm, err);
     if (!st) st = plan_further_modules(p, err);

@@ -67,7 +67,7 @@ extern const hn_head_form hn_head_mtp, hn_head_gguf_mtp; /* modules of multi-tok
 extern const hn_head_form hn_head_blocks, hn_head_encoder, hn_head_gguf_blocks;
 extern const hn_head_form hn_head_gguf_steps;
 extern const hn_head_form hn_head_own, hn_head_own_next, hn_head_own_gguf; /* blocks in a model's own files: head_own.c */
-static inline bool hn_head_form_folder_blocks(const hn_head_form *f) { return f == &hn_head_blocks || f == &hn_head_encoder; }
+static inline bool hn_head_form_folder_blocks(const hn_head_form *f) { return f == &hn_head_blocks || f->base == &hn_head_blocks; }
 static inline bool hn_head_form_blocks(const hn_head_form *f) { return hn_head_form_folder_blocks(f) || f == &hn_head_gguf_blocks; }
 static inline bool hn_head_form_own(const hn_head_form *f) { return f == &hn_head_own || f == &hn_head_own_next || f == &hn_head_own_gguf; }
 
@@ -90,6 +90,12 @@ const hn_tensor *hn_head_find_tensor(const hn_source *src, const hn_head_names *
 bool hn_head_has(const hn_arch *a, hn_head_part part);
 bool hn_head_part_is_vector(hn_head_part part);
 void hn_head_part_shape(const hn_arch *a, hn_head_part part, uint64_t dims[2]);
+/* Where in hn_head a part that is one tensor belongs, at an hn_weight or a vector's hn_buf; the list ends with HN_HEAD_PARTS. */
+typedef struct hn_head_place {
+    hn_head_part part;
+    size_t at;
+} hn_head_place;
+extern const hn_head_place hn_head_places[];
 
 /* Keys of files beside those of a dense family's layers (head_keys.c). */
 typedef enum hn_head_key {

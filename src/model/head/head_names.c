@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* head_names.c - a draft head's tensors outside its layers: their names, by the form of its files (hn_head_form), which of them a head of
  * a description has, and of what shape. */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -120,3 +121,29 @@ void hn_head_part_shape(const hn_arch *a, hn_head_part part, uint64_t dims[2]) {
     if (part == HN_HEAD_CONFIDENCE) dims[0] = hidden + (d->output.markov.confidence == HN_CONFIDENCE_OF_TOKEN ? rank : 0);
     if (part == HN_HEAD_CONFIDENCE_BIAS) dims[0] = 1;
 }
+
+const hn_head_place hn_head_places[] = {
+    {HN_HEAD_FC, offsetof(hn_head, fc)},
+    {HN_HEAD_FC_BIAS, offsetof(hn_head, fc_bias)},
+    {HN_HEAD_LSTM_1, offsetof(hn_head, lstm[0])},
+    {HN_HEAD_LSTM_BIAS_1, offsetof(hn_head, lstm_bias[0])},
+    {HN_HEAD_LSTM_STATE_BIAS_1, offsetof(hn_head, lstm_state_bias[0])},
+    {HN_HEAD_LSTM_2, offsetof(hn_head, lstm[1])},
+    {HN_HEAD_LSTM_BIAS_2, offsetof(hn_head, lstm_bias[1])},
+    {HN_HEAD_LSTM_STATE_BIAS_2, offsetof(hn_head, lstm_state_bias[1])},
+    {HN_HEAD_FEATURE_NORM, offsetof(hn_head, feature_norm)},
+    {HN_HEAD_MASK, offsetof(hn_head, mask)},
+    {HN_HEAD_MASK_PAIR, offsetof(hn_head, mask)},
+    {HN_HEAD_CONTEXT_NORM, offsetof(hn_head, context_norm)},
+    {HN_HEAD_MASK_ROW, offsetof(hn_head, mask_row)},
+    {HN_HEAD_MARKOV_IN, offsetof(hn_head, markov_in)},
+    {HN_HEAD_MARKOV_OUT, offsetof(hn_head, markov_out)},
+    {HN_HEAD_MARKOV_GATE, offsetof(hn_head, markov_mix)},
+    {HN_HEAD_MARKOV_GATE_BIAS, offsetof(hn_head, markov_bias)},
+    {HN_HEAD_MARKOV_STEP, offsetof(hn_head, markov_mix)},
+    {HN_HEAD_MARKOV_STEP_BIAS, offsetof(hn_head, markov_bias)},
+    {HN_HEAD_CONFIDENCE, offsetof(hn_head, confidence)},
+    {HN_HEAD_CONFIDENCE_BIAS, offsetof(hn_head, confidence_bias)},
+    {HN_HEAD_TOKEN_NORM, offsetof(hn_head, token_norm)},
+    {HN_HEAD_STREAM_NORM, offsetof(hn_head, stream_norm)},
+    {HN_HEAD_PARTS, 0}};

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pass_places.c - see pass_places.h. */
+#include "model/pass_places.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "base/mem.h"
+
+static const hn_places_kind *kind_of(const hn_output_stage *d) {
+    switch (d->kind) {
+    case HN_OUTPUT_MARKOV: return &hn_places_markov;
+    case HN_OUTPUT_ALL:
+    case HN_OUTPUT_CLUSTERS: break;
+    }
+    return NULL;
+}
+
+static void list_buffers(void *runner, hn_buf_room *room) {
+    hn_runner *r = runner;
+    r->places->image_buf = hn_buf_room_take(room, sizeof r->places->image);
+    r->places->kind->list(r, room);
+}
+
+hunch_status hn_places_open(hn_runner *r, int states, hunch_error *err) {
+    const hn_places_kind *kind = kind_of(&r->m->arch.draft_head.output);
+    if (!kind) return HUNCH_OK;
+    r->places = hn_zalloc(1, kind->bytes);
+    if (!r->places) return hn_fail_memory(err, "the places of a block", kind->bytes);
+    r->places->kind = kind;
+    r->places->states = states + 1;
+    const hunch_status st = kind->open ? kind->open(r, err) : HUNCH_OK;
+    return st ? st : hn_buf_room_open(&r->places->buffers, &r->m->ops, list_buffers, r, err);
+}
+
+void hn_places_close(hn_runner *r) {
+    if (!r->places) return;
+    hn_buf_room_close(&r->places->buffers);
+    if (r->places->kind->close) r->places->kind->close(r);
+    hn_free(r->places);
+    r->places = NULL;
+}
+
+hn_top hn_place_top(const hn_runner *r, hn_buf_room *room, int outputs) {
+    const size_t best = HN_MAX_ROWS * (size_t)r->out.best.k;
+    return (hn_top){.k = r->out.best.k,
+                    .id = hn_buf_room_take(room, sizeof(int32_t) * best),
+                    .value = hn_buf_room_take(room, sizeof(float) * best),
+                    .scratch = hn_buf_room_take(room, room->ops->top_scratch(room->ops, HN_MAX_ROWS, r->out.best.k)),
+                    .sums = hn_buf_room_take(room, sizeof(float) * HN_MAX_ROWS * (size_t)hn_sum_parts(outputs))};
+}
+
+static void forward(void *arg, int rank, int ranks) {
+    const hn_runner *r = arg;
+    const hn_exec ex = {r->ops, rank, ranks};
+    r->places->kind->run(&ex, r);
+}
+
+void hn_pass_block(hn_runner *r, int blocks) {
+    if (r->places->kind->begin) r->places->kind->begin(r, blocks);
+}
+
+void hn_pass_places(hn_runner *r, const hn_place *places, int n) {
+    hn_places *k = r->places;
+    const hn_ops *o = &r->m->ops;
+    assert(n >= 1 && n <= HN_MAX_ROWS);
+    for (int i = 0; i < n; i++) {
+        assert(r->out.of_row[places[i].row] >= 0 && places[i].from < k->states - 1 && places[i].to >= 0 &&
+               places[i].to < k->states - 1);
+        k->image.token[i] = places[i].token;
+        k->image.place[i] = r->out.of_row[places[i].row];
+        k->image.from[i] = places[i].from + 1;
+        k->image.to[i] = places[i].to + 1;
+    }
+    k->n = n;
+    o->write(o, k->image_buf, &k->image, sizeof k->image);
+    if (k->kind->describe) k->kind->describe(r);
+    hn_pool_run(o->pool, forward, r);
+}
+
+hn_place_result hn_place_of(const hn_runner *r, int i, hn_matrix logits, const hn_top *best) {
+    const hn_ops *o = &r->m->ops;
+    const int parts = hn_sum_parts(logits.cols);
+    const float *sums = (const float *)o->view(o, best->sums) + i * parts;
+    hn_place_result p = {.logits = (const float *)o->view(o, logits.at) + (size_t)i * (size_t)logits.ld,
+                         .best = (const int32_t *)o->view(o, best->id) + i * best->k,
+                         .value = (const float *)o->view(o, best->value) + i * best->k,
+                         .confidence = NAN};
+    for (int k = 0; k < parts; k++) p.sum += (double)sums[k];
+    if (!(p.sum > 1)) p.sum = 1;
+    return p;
+}
+
+hn_place_result hn_pass_place(const hn_runner *r, int i) {
+    return r->places->kind->result(r, i);
+}
