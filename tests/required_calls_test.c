@@ -124,15 +124,19 @@ static void test_required(void **state) {
 
 static void test_automatic(void **state) {
     (void)state;
+    static const char *const formats[] = {"hermes", "gpt-oss"}, *const begins[] = {"", "<|channel|>"};
     hunch_engine *plain = engine_open(NULL);
-    hunch_tools *t = tools_open("hermes", HUNCH_TOOLS_AUTO);
-    for (uint64_t seed = 0; seed < 3; seed++) {
-        hunch_finish finish;
-        char *a = answer_of(plain, t, seed, &finish);
-        check_answer(t, a, finish, false);
-        hn_free(a);
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        hunch_tools *t = tools_open(formats[i], HUNCH_TOOLS_AUTO);
+        for (uint64_t seed = 0; seed < 3; seed++) {
+            hunch_finish finish;
+            char *a = answer_of(plain, t, seed, &finish);
+            check_answer(t, a, finish, false);
+            assert_true(strncmp(a, begins[i], strlen(begins[i])) == 0 || strncmp(a, " to=", 4) == 0);
+            hn_free(a);
+        }
+        hunch_tools_close(&t);
     }
-    hunch_tools_close(&t);
     hunch_engine_close(&plain);
 }
 

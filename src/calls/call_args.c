@@ -113,8 +113,7 @@ static unsigned type_of_value(const json_t *v) {
     }
 }
 
-/* What "#/a/b" names in a schema; NULL: nothing. */
-static const json_t *pointed(const json_t *root, const char *ref) {
+const json_t *hn_schema_at(const json_t *root, const char *ref) {
     if (*ref++ != '#') return NULL;
     while (*ref == '/') {
         char key[HN_LONGEST_NAME];
@@ -136,7 +135,7 @@ static unsigned schema_types(const json_t *root, const json_t *schema, int depth
     size_t i;
     json_array_foreach(type, i, one) types |= type_named(json_string_value(one));
     if (types || depth == DEEPEST_SCHEMA) return types;
-    if (ref) return schema_types(root, pointed(root, ref), depth + 1);
+    if (ref) return schema_types(root, hn_schema_at(root, ref), depth + 1);
     for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
         const json_t *list = json_object_get(schema, lists[k]);
         json_array_foreach(list, i, one) types |= schema_types(root, one, depth + 1);

@@ -39,6 +39,12 @@ int32_t hn_grammar_hermes(hn_call_grammar *g, bool opened),
     hn_grammar_markup(hn_call_grammar *g, bool opened),
     hn_grammar_python(hn_call_grammar *g, bool opened),
     hn_grammar_gemma(hn_call_grammar *g, bool opened);
+/* Of answers that may call (call_grammars_may.c, call_grammars_json.c). */
+int32_t hn_grammar_may_llama3(hn_call_grammar *g),
+    hn_grammar_may_pythonic(hn_call_grammar *g),
+    hn_grammar_may_functionary(hn_call_grammar *g),
+    hn_grammar_may_bare(hn_call_grammar *g),
+    hn_grammar_may_harmony(hn_call_grammar *g);
 
 static inline bool hn_has(const char *text, size_t len, const char *part) {
     return memmem(text, len, part, strlen(part)) != NULL;

@@ -10,11 +10,14 @@ enum { MOST_MEMBERS = 256 };
 
 /* ---- parts ------------------------------------------------------------------------------------------------------------- */
 
-static hn_expr schema_expr(hn_call_grammar *g, json_t *schema, const char *name) {
+/* Takes the schema. never: of plain strings the characters that they do not have; NULL: a JSON value. */
+static hn_expr schema_expr(hn_call_grammar *g, json_t *schema, const char *name, const char *never) {
     char pointer[HN_LONGEST_NAME + 40];
     char *text = json_dumps(schema, JSON_ENCODE_ANY);
     snprintf(pointer, sizeof pointer, "the parameters of %.256s", name);
-    const hn_expr e = text ? hn_expr_json_schema(g->b, text, strlen(text), pointer) : -1;
+    const hn_expr e = !text ? hn_builder_no_memory(g->b)
+                      : never ? hn_expr_plain_string(g->b, text, strlen(text), pointer, never)
+                              : hn_expr_json_schema(g->b, text, strlen(text), pointer);
     free(text);
     json_decref(schema);
     return e;
@@ -26,23 +29,50 @@ hn_expr hn_g_object(hn_call_grammar *g, const hn_tool_function *f) {
     if (!json_object_get(schema, "type")) json_object_set_new(schema, "type", json_string("object"));
     if (!json_object_get(schema, "additionalProperties") && (json_object_get(schema, "properties") || json_object_size(schema) == 1))
         json_object_set_new(schema, "additionalProperties", json_false());
-    return schema_expr(g, schema, f->name);
+    return schema_expr(g, schema, f->name, NULL);
 }
 
-hn_expr hn_g_json(hn_call_grammar *g, const hn_tool_function *f, const json_t *part) {
+/* A copy of a part, with the definitions that it may refer to. */
+static json_t *with_definitions(const hn_tool_function *f, const json_t *part) {
     static const char *const roots[] = {"$defs", "definitions"};
     json_t *schema = json_is_object(part) ? json_deep_copy(part) : json_object();
     for (size_t i = 0; i < 2; i++) {
         json_t *defs = json_object_get(f->parameters, roots[i]);
         if (defs && !json_object_get(schema, roots[i])) json_object_set(schema, roots[i], defs);
     }
-    return schema_expr(g, schema, f->name);
+    return schema;
+}
+
+hn_expr hn_g_json(hn_call_grammar *g, const hn_tool_function *f, const json_t *part) {
+    return schema_expr(g, with_definitions(f, part), f->name, NULL);
+}
+
+static bool bounds_strings(const json_t *root, const json_t *schema, int depth) {
+    static const char *const own[] = {"enum", "const", "pattern", "format", "minLength", "maxLength"};
+    static const char *const lists[] = {"anyOf", "oneOf", "allOf"};
+    enum { DEEPEST = 8 };
+    const char *ref = json_string_value(json_object_get(schema, "$ref"));
+    const json_t *one;
+    size_t k;
+    bool found = false;
+    for (size_t i = 0; i < sizeof own / sizeof *own && !found; i++) found = json_object_get(schema, own[i]) != NULL;
+    if (found || depth == DEEPEST) return found;
+    if (ref) found = bounds_strings(root, hn_schema_at(root, ref), depth + 1);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        const json_t *list = json_object_get(schema, lists[i]);
+        json_array_foreach(list, k, one) found = found || bounds_strings(root, one, depth + 1);
+    }
+    return found;
+}
+
+hn_expr hn_g_string(hn_call_grammar *g, const hn_tool_function *f, const json_t *schema, const char *never) {
+    return bounds_strings(f->parameters, schema, 0) ? schema_expr(g, with_definitions(f, schema), f->name, never) : -1;
 }
 
 hn_expr hn_g_any(hn_call_grammar *g, hn_expr (*call)(hn_call_grammar *g, const hn_tool_function *f)) {
     hn_expr *all = hn_alloc((g->tools->n + 1) * sizeof *all);
     size_t n = 0;
-    if (!all) return -1;
+    if (!all) return hn_builder_no_memory(g->b);
     for (size_t i = 0; i < g->tools->n; i++)
         if (!g->only || g->only == &g->tools->function[i]) all[n++] = call(g, &g->tools->function[i]);
     const hn_expr e = hn_expr_alt(g->b, all, n);
@@ -62,20 +92,19 @@ static bool is_required(const json_t *schema, const char *name) {
     return false;
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* From the last member to the first: what may follow if a member came before, and if none did. */
-hn_expr hn_g_members(hn_call_grammar *g, const hn_tool_function *f, const json_t *schema, const char *between, bool sorted,
+hn_expr hn_g_members(hn_call_grammar *g, const hn_tool_function *f, const json_t *schema, const char *between, hn_expr others,
                      hn_g_member *member) {
     json_t *properties = json_object_get(schema, "properties");
     const char *names[MOST_MEMBERS], *name;
     json_t *value;
     size_t n = 0;
     json_object_foreach(properties, name, value) if (n < MOST_MEMBERS) names[n++] = name;
-    if (sorted) qsort(names, n, sizeof *names, by_name);
     hn_expr after = hn_expr_empty(g->b), first = after;
+    if (others >= 0) {
+        after = hn_expr_repeat(g->b, HN_SEQ(g, hn_g_text(g, between), others), 0, -1);
+        first = hn_expr_repeat(g->b, HN_SEQ(g, others, after), 0, 1);
+    }
     while (n-- > 0) {
         const hn_expr one = member(g, f, names[n], json_object_get(properties, names[n]));
         const hn_expr with = HN_SEQ(g, hn_g_text(g, between), one, after), begins = HN_SEQ(g, one, after);
@@ -90,6 +119,7 @@ hn_expr hn_g_members(hn_call_grammar *g, const hn_tool_function *f, const json_t
 
 /* Text without calls, and calls: free up to the mark, then the family's. */
 static hn_expr automatic(hn_call_grammar *g) {
+    if (g->family->may) return g->family->may(g);
     const char *mark = g->family->opens[0];
     const hn_expr all = hn_expr_rule(g->b, "text and calls");
     const hn_expr rest = g->family->grammar(g, true), text = hn_expr_without(g->b, mark);
@@ -103,8 +133,8 @@ static hn_expr spaces(hn_call_grammar *g) {
     return hn_expr_repeat(g->b, hn_expr_class(g->b, blanks, 2, false), 0, 3);
 }
 
-bool hn_call_grammar_fits(const hn_call_family *f, bool required) {
-    return f->grammar && (required || (f->opens && !f->at_start));
+bool hn_call_grammar_fits(const hn_call_family *f, bool none) {
+    return f->grammar && (!none || (f->opens && !f->at_start));
 }
 
 hunch_status hn_call_grammar_none(hn_grammar **out, const hn_call_family *f, hunch_error *err) {

@@ -5,6 +5,7 @@
 #include "calls/call_families.h"
 #include "grammar/grammar_build.h"
 
+enum { HN_MOST_RULES = 256 };
 struct hn_call_grammar {
     hn_builder *b;
     const hn_tools *tools;
@@ -13,6 +14,11 @@ struct hn_call_grammar {
     bool one;                     /* no second call */
     size_t earlier;               /* calls of the conversation so far */
     int depth;                    /* of nested values */
+    struct {
+        const json_t *schema;
+        hn_expr rule;
+    } rules[HN_MOST_RULES]; /* of schemas that others refer to */
+    size_t n_rules;
 };
 
 #define HN_SEQ(g, ...) hn_expr_seq((g)->b, (const hn_expr[]){__VA_ARGS__}, sizeof((const hn_expr[]){__VA_ARGS__}) / sizeof(hn_expr))
@@ -29,13 +35,20 @@ static inline hn_expr hn_g_open(hn_call_grammar *g, bool opened) {
 }
 hn_expr hn_g_object(hn_call_grammar *g, const hn_tool_function *f); /* its arguments as JSON */
 hn_expr hn_g_json(hn_call_grammar *g, const hn_tool_function *f, const json_t *schema); /* a value of a schema that is part of f's */
+/* A string of such a schema as it is, without quotes, and without the characters of `never`; -1: any string is one. */
+hn_expr hn_g_string(hn_call_grammar *g, const hn_tool_function *f, const json_t *schema, const char *never);
 /* One of the functions. */
 hn_expr hn_g_any(hn_call_grammar *g, hn_expr (*call)(hn_call_grammar *g, const hn_tool_function *f));
+/* Parts of families that call_grammars_may.c needs, too: a call in Python's spelling, and it from behind NAME( on; in tags a call without
+ * its block, from behind the function's mark on. */
+hn_expr hn_g_python_call(hn_call_grammar *g, const hn_tool_function *f);
+hn_expr hn_g_python_members(hn_call_grammar *g, const hn_tool_function *f);
+hn_expr hn_g_bare_call(hn_call_grammar *g);
 /* `first`, and unless only one call is allowed `more` any number of times, `between` before each. */
 hn_expr hn_g_list(hn_call_grammar *g, hn_expr first, hn_expr between, hn_expr more);
-/* Members of f's parameters in the order of its schema, those that are required once, the others at most once; `between` stands between
- * two. sorted: by name. */
+/* Members of a schema in its order, those that are required once, the others at most once, then any number of `others` (-1: none);
+ * `between` stands between two. */
 typedef hn_expr hn_g_member(hn_call_grammar *g, const hn_tool_function *f, const char *name, const json_t *schema);
-hn_expr hn_g_members(hn_call_grammar *g, const hn_tool_function *f, const json_t *schema, const char *between, bool sorted,
+hn_expr hn_g_members(hn_call_grammar *g, const hn_tool_function *f, const json_t *schema, const char *between, hn_expr others,
                      hn_g_member *member);
 #endif

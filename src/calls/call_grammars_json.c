@@ -129,12 +129,24 @@ hn_expr hn_grammar_functionary(hn_call_grammar *g, bool opened) {
 
 /* ---- messages ---------------------------------------------------------------------------------------------------------- */
 
+static hn_expr harmony_type(hn_call_grammar *g, hn_expr word) {
+    const hn_expr type = HN_SEQ(g, hn_g_text(g, " "), hn_expr_repeat(g->b, hn_g_mark(g, "<|constrain|>"), 0, 1), word);
+    return HN_SEQ(g, hn_expr_repeat(g->b, type, 0, 1), hn_g_mark(g, "<|message|>"));
+}
+
+static hn_expr harmony_to(hn_call_grammar *g, const hn_tool_function *f, hn_expr name, hn_expr type) {
+    const hn_expr channel = HN_SEQ(g, hn_g_mark(g, "<|channel|>"), name), to = text3(g, " to=functions.", f->name, "");
+    return HN_SEQ(g, HN_ALT(g, HN_SEQ(g, to, channel), HN_SEQ(g, channel, to)), harmony_type(g, type), hn_g_object(g, f));
+}
+
 static hn_expr harmony_call(hn_call_grammar *g, const hn_tool_function *f) {
-    const hn_expr channel = hn_g_mark(g, "<|channel|>");
-    const hn_expr before = HN_SEQ(g, text3(g, " to=functions.", f->name, ""), channel, hn_g_text(g, "commentary"));
-    const hn_expr behind = HN_SEQ(g, channel, text3(g, "commentary to=functions.", f->name, ""));
-    const hn_expr type = HN_SEQ(g, hn_g_text(g, " "), hn_expr_repeat(g->b, hn_g_mark(g, "<|constrain|>"), 0, 1), hn_g_text(g, "json"));
-    return HN_SEQ(g, HN_ALT(g, before, behind), hn_expr_repeat(g->b, type, 0, 1), hn_g_mark(g, "<|message|>"), hn_g_object(g, f));
+    return harmony_to(g, f, hn_g_text(g, "commentary"), hn_g_text(g, "json"));
+}
+
+/* The recipient makes it a call: many come as thinking. */
+static hn_expr harmony_any_call(hn_call_grammar *g, const hn_tool_function *f) {
+    return harmony_to(g, f, HN_ALT(g, hn_g_text(g, "commentary"), hn_g_text(g, "analysis")),
+                      HN_ALT(g, hn_g_text(g, "json"), hn_g_text(g, "code")));
 }
 
 /* Thinking, then a call; <|call|> ends the turn. */
@@ -143,4 +155,33 @@ hn_expr hn_grammar_harmony(hn_call_grammar *g, bool opened) {
     const hn_expr thinking = HN_SEQ(g, hn_g_mark(g, "<|channel|>"), hn_g_text(g, "analysis"), hn_g_mark(g, "<|message|>"),
                                     hn_expr_until(g->b, "<|end|>", false, false), hn_g_mark(g, "<|start|>"), hn_g_text(g, "assistant"));
     return HN_SEQ(g, hn_expr_repeat(g->b, thinking, 0, -1), hn_g_any(g, harmony_call));
+}
+
+/* A recipient that is none of the functions, such as a tool of the template's own. */
+static hn_expr harmony_other(hn_call_grammar *g) {
+    static const char functions[] = "functions.";
+    enum { N = sizeof functions - 1 };
+    hn_expr all[2 * N];
+    size_t n = 0;
+    for (uint32_t i = 0; i < N; i++) { /* its first i letters, and then another or none */
+        const uint32_t c = (unsigned char)functions[i], not_c[] = {0, ' ', '<', '<', c, c}, end[] = {0, ' ', '<', '<'};
+        const hn_expr begin = hn_expr_bytes(g->b, functions, i), rest = hn_expr_repeat(g->b, hn_expr_class(g->b, end, 2, true), 0, 200);
+        all[n++] = HN_SEQ(g, begin, hn_expr_class(g->b, not_c, 3, true), rest);
+        if (i) all[n++] = begin;
+    }
+    return HN_SEQ(g, hn_g_text(g, " to="), hn_expr_alt(g->b, all, n));
+}
+
+/* Messages, whose headers are whole and name nobody who is not there; a call is the last one. */
+hn_expr hn_grammar_may_harmony(hn_call_grammar *g) {
+    static const uint32_t small[] = {'a', 'z'};
+    const hn_expr channels = HN_ALT(g, hn_g_text(g, "analysis"), hn_g_text(g, "commentary"), hn_g_text(g, "final"));
+    const hn_expr other = harmony_other(g), maybe = hn_expr_repeat(g->b, other, 0, 1);
+    const hn_expr channel = HN_SEQ(g, hn_g_mark(g, "<|channel|>"), channels);
+    const hn_expr word = hn_expr_repeat(g->b, hn_expr_class(g->b, small, 1, false), 1, 20);
+    const hn_expr header = HN_SEQ(g, HN_ALT(g, HN_SEQ(g, other, channel), HN_SEQ(g, channel, maybe)), harmony_type(g, word));
+    const hn_expr start = HN_SEQ(g, hn_g_mark(g, "<|start|>"), hn_g_text(g, "assistant"));
+    const hn_expr whole = HN_SEQ(g, header, hn_expr_until(g->b, "<|end|>", false, false), start);
+    const hn_expr last = HN_SEQ(g, header, hn_expr_until(g->b, "<|end|>", false, true));
+    return HN_SEQ(g, hn_expr_repeat(g->b, whole, 0, -1), HN_ALT(g, hn_g_any(g, harmony_any_call), last));
 }

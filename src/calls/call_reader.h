@@ -82,6 +82,7 @@ struct hn_call_family {
     bool (*fits)(const char *template_text, size_t len);
     hn_call_news (*read)(hn_call_reader *r);
     int32_t (*grammar)(hn_call_grammar *g, bool opened); /* of calls, from the opening mark on, or from behind it; NULL: none */
+    int32_t (*may)(hn_call_grammar *g); /* an answer that may call; NULL: text, and calls from the first of its marks on */
     /* the engine's part of a family: of XML its marks */
     const void *how;
 };
@@ -152,5 +153,6 @@ enum { HN_TYPE_STRING = 1, HN_TYPE_NUMBER = 2, HN_TYPE_INTEGER = 4, HN_TYPE_BOOL
        HN_TYPE_OBJECT = 64, HN_TYPE_OTHERS = 126 };
 /* Of an undeclared one HN_TYPE_STRING, of one whose schema does not say HN_TYPE_OTHERS. */
 unsigned hn_value_types(const hn_tool_function *f, const json_t *schema); /* 0: it does not say */
+const json_t *hn_schema_at(const json_t *root, const char *ref); /* what "#/a/b" names; NULL: nothing */
 unsigned hn_param_types(const hn_tool_function *f, const char *param, size_t n);
 #endif

@@ -46,4 +46,5 @@ const hn_call_family hn_calls_functionary = {.name = "functionary-3.2",
                                              .text_arguments = true,
                                              .fits = fits,
                                              .grammar = hn_grammar_functionary,
+                                             .may = hn_grammar_may_functionary,
                                              .read = read};

@@ -146,4 +146,5 @@ const hn_call_family hn_calls_harmony = {.name = "gpt-oss",
                                          .at_start = true,
                                          .fits = fits,
                                          .grammar = hn_grammar_harmony,
+                                         .may = hn_grammar_may_harmony,
                                          .read = read};

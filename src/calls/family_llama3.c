@@ -93,5 +93,6 @@ const hn_call_family hn_calls_llama3 = {.name = "llama3",
                                         .at_start = true,
                                         .fits = fits,
                                         .grammar = hn_grammar_llama3,
+                                        .may = hn_grammar_may_llama3,
                                         .read = read,
                                         .how = &how};

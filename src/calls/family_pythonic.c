@@ -53,6 +53,7 @@ const hn_call_family hn_calls_llama_pythonic = {.name = "llama-pythonic",
                                                 .at_start = true,
                                                 .fits = fits_llama,
                                                 .grammar = hn_grammar_python,
+                                                .may = hn_grammar_may_pythonic,
                                                 .read = hn_read_python};
 const hn_call_family hn_calls_lfm2 = {.name = "lfm2",
                                       .opens = (const char *const[]){"<|tool_call_start|>", NULL},

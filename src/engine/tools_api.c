@@ -145,8 +145,9 @@ hunch_status hunch_tools_grammar(hunch_grammar **out, const hunch_tools *t, bool
     held h = {t, t->reading, t->choice >= HUNCH_TOOLS_REQUIRED};
     h.reading.thinks = thinks;
     if (!thinks && !t->may_think) h.reading.think_begin = h.reading.think_end = NULL;
-    if (!h.required && !hn_call_grammar_fits(t->family, false)) return HUNCH_OK;
-    if (!hn_call_grammar_fits(t->family, h.required))
+    const bool fits = hn_call_grammar_fits(t->family, t->choice == HUNCH_TOOLS_NONE);
+    if (!fits && !h.required) return HUNCH_OK;
+    if (!fits)
         return hn_fail(err, HUNCH_USAGE, "the chat template has calls of tools in no format that is known, so none can be required");
     char *key = key_of(&h);
     if (!key) return hn_fail_memory(err, "a grammar of calls", 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* grammar_build.c - expressions: makes them from their parts and keeps the first failure. Classes of characters: grammar_class.c; what
- * they become: grammar_compile.c. */
+ * they become: grammar_compile.c; text up to a mark: grammar_marks.c. */
 #include <stdio.h>
 #include <string.h>
 
@@ -187,7 +187,7 @@ int32_t hn_builder_name(hn_builder *b, const char *name) {
     return (int32_t)b->n_names - 1;
 }
 
-static hn_expr only_if(hn_builder *b, int32_t name, bool control, hn_expr e) {
+hn_expr hn_expr_if(hn_builder *b, int32_t name, bool control, hn_expr e) {
     const hn_expr both[] = {hn_expr_put(b, HN_EXPR_IF, name, control, 1), e};
     return hn_expr_seq(b, both, 2);
 }
@@ -195,7 +195,7 @@ static hn_expr only_if(hn_builder *b, int32_t name, bool control, hn_expr e) {
 hn_expr hn_expr_special(hn_builder *b, const char *name) {
     const int32_t n = hn_builder_name(b, name);
     if (n < 0) return -1;
-    const hn_expr either[] = {hn_expr_put(b, HN_EXPR_TOKEN, n, 0, 1), only_if(b, n, false, hn_expr_text(b, name))};
+    const hn_expr either[] = {hn_expr_put(b, HN_EXPR_TOKEN, n, 0, 1), hn_expr_if(b, n, false, hn_expr_text(b, name))};
     return hn_expr_alt(b, either, 2);
 }
 
@@ -217,100 +217,4 @@ hn_expr hn_expr_graph(hn_builder *b, int n_nodes, const hn_graph_edge *edges, si
 hn_expr hn_expr_json(hn_builder *b, hn_expr body) {
     hn_expr_node node = {.kind = HN_EXPR_JSON, .a = body};
     return take_part(b, &node, body) ? put_node(b, node) : -1;
-}
-
-/* ---- text up to a mark ---- */
-
-enum { MAX_MARK = 1024 };
-
-/* border[i]: the longest beginning of the mark that its first i bytes end in, themselves not counted (Knuth, Morris, Pratt). */
-static void borders_find(const char *mark, size_t n, uint16_t *border) {
-    border[0] = border[1] = 0;
-    for (size_t i = 2; i <= n; i++) {
-        size_t k = border[i - 1];
-        while (k > 0 && mark[k] != mark[i - 1]) k = border[k];
-        border[i] = (uint16_t)(mark[k] == mark[i - 1] ? k + 1 : 0);
-    }
-}
-
-/* The bytes that lead from having seen the mark's first i bytes to having seen its first j, of each j. */
-static void steps_find(const char *mark, const uint16_t *border, size_t i, hn_byte_set *to) {
-    for (unsigned c = 0; c < 256; c++) {
-        size_t k = i;
-        while (k > 0 && (unsigned char)mark[k] != c) k = border[k];
-        if ((unsigned char)mark[k] == c) k++;
-        hn_byte_set_add(&to[k], c, c);
-    }
-}
-
-typedef struct mark_search {
-    uint16_t border[MAX_MARK + 1];
-    hn_byte_set to[MAX_MARK + 1];
-    hn_graph_edge *edges;
-    size_t n, cap;
-} mark_search;
-
-static bool put_edge(hn_builder *b, mark_search *m, size_t from, size_t to, hn_expr label) {
-    if (b->failed) return false;
-    if (!hn_grow((void **)&m->edges, &m->cap, m->n + 1, sizeof *m->edges)) return hn_builder_no_memory(b), false;
-    m->edges[m->n++] = (hn_graph_edge){(int32_t)from, (int32_t)to, label};
-    return true;
-}
-
-/* or_end: the text may end at any place; without: and the mark is nowhere in it. */
-static bool put_steps(hn_builder *b, mark_search *m, const char *mark, size_t len, bool or_end, bool without) {
-    borders_find(mark, len, m->border);
-    for (size_t i = 0; i < len; i++) {
-        memset(m->to, 0, sizeof m->to);
-        steps_find(mark, m->border, i, m->to);
-        for (size_t j = 0; j <= len - without; j++) {
-            const uint64_t *bits = m->to[j].bits;
-            if ((bits[0] | bits[1] | bits[2] | bits[3]) && !put_edge(b, m, i, j, hn_expr_set(b, &m->to[j]))) return false;
-        }
-        if (or_end && !put_edge(b, m, i, len, hn_expr_empty(b))) return false;
-    }
-    return true;
-}
-
-/* Any bytes up to the mark as bytes; controls: an expression that may stand between bytes and does not belong to the mark, -1: none. */
-static hn_expr until_bytes(hn_builder *b, const char *mark, hn_expr controls, bool or_end, bool without) {
-    const size_t len = strlen(mark);
-    if (len == 0 || len > MAX_MARK)
-        return hn_builder_fail(b, HUNCH_USAGE, "a mark of %zu bytes that ends a text, expected 1 to %d", len, MAX_MARK);
-    mark_search *m = hn_zalloc(1, sizeof *m);
-    if (!m) return hn_builder_no_memory(b);
-    bool ok = put_steps(b, m, mark, len, or_end, without);
-    for (size_t i = 0; ok && controls >= 0 && i < len; i++) ok = put_edge(b, m, i, 0, controls);
-    const hn_expr e = ok ? hn_expr_graph(b, (int)len + 1, m->edges, m->n) : -1;
-    hn_free(m->edges);
-    hn_free(m);
-    return e;
-}
-
-/* Any bytes, and control tokens of `controls`, up to the control token. */
-static hn_expr until_token(hn_builder *b, int32_t name, hn_expr controls, bool or_end) {
-    hn_byte_set all = {{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
-    hn_expr any[2] = {hn_expr_set(b, &all), controls};
-    hn_expr ends[2] = {hn_expr_put(b, HN_EXPR_TOKEN, name, 0, 1), hn_expr_empty(b)};
-    hn_expr whole[] = {hn_expr_repeat(b, hn_expr_alt(b, any, controls >= 0 ? 2 : 1), 0, -1), hn_expr_alt(b, ends, or_end ? 2 : 1)};
-    return hn_expr_seq(b, whole, 2);
-}
-
-hn_expr hn_expr_until(hn_builder *b, const char *mark, bool free, bool or_end) {
-    const int32_t name = hn_builder_name(b, mark);
-    if (name < 0) return -1;
-    const hn_expr controls = free ? hn_expr_put(b, HN_EXPR_CONTROLS, name, 0, 1) : -1;
-    const hn_expr either[] = {only_if(b, name, true, until_token(b, name, controls, or_end)),
-                              only_if(b, name, false, until_bytes(b, mark, controls, or_end, false))};
-    return hn_expr_alt(b, either, 2);
-}
-
-hn_expr hn_expr_without(hn_builder *b, const char *mark) {
-    const int32_t name = hn_builder_name(b, mark);
-    if (name < 0) return -1;
-    const hn_byte_set all = {{UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX}};
-    const hn_expr controls = hn_expr_put(b, HN_EXPR_CONTROLS, name, 0, 1), any[] = {hn_expr_set(b, &all), controls};
-    const hn_expr either[] = {only_if(b, name, true, hn_expr_repeat(b, hn_expr_alt(b, any, 2), 0, -1)),
-                              only_if(b, name, false, until_bytes(b, mark, controls, true, true))};
-    return hn_expr_alt(b, either, 2);
 }

@@ -89,14 +89,12 @@ struct hn_builder {
     hn_graph_edge *edges;
     size_t n_edges, cap_edges;
     hn_expr json_value, json_string; /* -1: not made yet */
+    const char *never;               /* characters that plain strings do not have */
     struct hn_ranges *property[HN_PROPERTIES]; /* of characters, found once (regex_sets.c); NULL: not yet */
     hunch_status failed;
     hunch_error why;
 };
 
-/* Keeps the first failure; returns -1. */
-hn_expr hn_builder_fail(hn_builder *b, hunch_status status, const char *fmt, ...) HN_PRINTF(3, 4);
-hn_expr hn_builder_no_memory(hn_builder *b);
 /* A leaf. */
 hn_expr hn_expr_put(hn_builder *b, hn_expr_kind kind, int32_t x, int32_t y, int32_t weight);
 hn_expr hn_expr_nothing(hn_builder *b);
@@ -105,6 +103,7 @@ int32_t hn_builder_name(hn_builder *b, const char *name); /* of a control token;
 /* Texts along the edges from node 0 to node n_nodes - 1. */
 hn_expr hn_expr_graph(hn_builder *b, int n_nodes, const hn_graph_edge *edges, size_t n);
 hn_expr hn_expr_json(hn_builder *b, hn_expr body);
+hn_expr hn_expr_if(hn_builder *b, int32_t name, bool control, hn_expr e); /* if the name is a control token, or if it is none */
 
 /* Instructions of a repeat that is written as copies of its body; -1: it becomes a loop. */
 static inline int32_t hn_repeat_weight(int32_t min, int32_t max, int32_t body) {

@@ -223,7 +223,7 @@ static hn_expr rule_find(hn_schema *s, hn_schema_list *list) {
 
 hn_expr hn_schema_rule_of(hn_schema *s, hn_schema_list *list) {
     hn_expr e = -1;
-    if (!s->b->failed) e = list->never ? hn_expr_nothing(s->b) : list->n == 0 ? hn_expr_json_value(s->b) : rule_find(s, list);
+    if (!s->b->failed) e = list->never ? hn_expr_nothing(s->b) : list->n == 0 ? hn_schema_any(s) : rule_find(s, list);
     hn_schema_list_fini(list);
     return e;
 }
@@ -294,11 +294,11 @@ static bool is_word(const char *text, size_t len, const char *word) {
     return len == strlen(word) && memcmp(text, word, len) == 0;
 }
 
-static hn_expr parse_and_compile(hn_builder *b, const char *text, size_t len, const char *pointer) {
+static hn_expr parse_and_compile(hn_builder *b, const char *text, size_t len, const char *pointer, bool plain) {
     json_error_t where;
     size_t held = 0;
     json_t *root = hn_json_parse(text, len, &held, &where);
-    hn_schema s = {.b = b, .root = root, .pointer = pointer};
+    hn_schema s = {.b = b, .root = root, .pointer = pointer, .plain = plain};
     hn_expr e = -1;
     if (root)
         e = compile(&s);
@@ -311,12 +311,23 @@ static hn_expr parse_and_compile(hn_builder *b, const char *text, size_t len, co
     return e;
 }
 
+static hn_expr too_long(hn_builder *b, size_t len) {
+    return hn_builder_fail(b, HUNCH_USAGE, "the JSON schema has %zu bytes, expected at most %d", len, MAX_SOURCE);
+}
+
+hn_expr hn_expr_plain_string(hn_builder *b, const char *schema, size_t len, const char *pointer, const char *never) {
+    if (b->failed) return -1;
+    if (len > MAX_SOURCE) return too_long(b, len);
+    b->never = never;
+    return parse_and_compile(b, schema, len, pointer, true);
+}
+
 hn_expr hn_expr_json_schema(hn_builder *b, const char *schema, size_t len, const char *pointer) {
     if (b->failed) return -1;
-    if (len > MAX_SOURCE) return hn_builder_fail(b, HUNCH_USAGE, "the JSON schema has %zu bytes, expected at most %d", len, MAX_SOURCE);
+    if (len > MAX_SOURCE) return too_long(b, len);
     hn_expr e = is_word(schema, len, "true")    ? hn_expr_json_value(b)
                 : is_word(schema, len, "false") ? hn_expr_nothing(b)
-                                                : parse_and_compile(b, schema, len, pointer ? pointer : "");
+                                                : parse_and_compile(b, schema, len, pointer ? pointer : "", false);
     return e < 0 ? -1 : hn_expr_json(b, e);
 }
 

@@ -41,6 +41,7 @@ typedef struct hn_schema {
     hn_builder *b;
     const json_t *root;
     const char *pointer; /* of the root, for messages */
+    bool plain;          /* strings alone, without quotes and escapes */
     hn_schema_path *paths;
     size_t n_paths, cap_paths;
     hn_schema_rule *rules; /* in the order in which they are compiled */
@@ -75,6 +76,7 @@ hn_expr hn_schema_flat(hn_schema *s, const hn_schema_list *list);              /
 hn_expr hn_schema_values(hn_schema *s, const hn_schema_list *list, int types); /* of enum and const (schema_enum.c) */
 hn_expr hn_schema_number_of(hn_schema *s, const hn_schema_list *list, bool integer);
 hn_expr hn_schema_string(hn_schema *s, const hn_schema_list *list);            /* schema_string.c */
+hn_expr hn_schema_any(hn_schema *s);                                           /* what no schema speaks of */
 hn_expr hn_schema_array(hn_schema *s, const hn_schema_list *list);             /* schema_array.c */
 hn_expr hn_schema_object(hn_schema *s, const hn_schema_list *list);            /* schema_object.c */
 /* A count that a keyword gives: *v becomes it if it is more (or less). False: failed. */

@@ -108,6 +108,10 @@ static bool accepts(hn_schema *s, const accepted *a, const json_t *value) {
 
 /* ---- values ---- */
 
+static hn_expr constant_of(hn_schema *s, const json_t *value) {
+    return s->plain ? hn_expr_bytes(s->b, json_string_value(value), json_string_length(value)) : hn_json_constant(s->b, value);
+}
+
 /* Whether the item's own enum and const have the value. */
 static bool listed(const hn_schema_item *x, const json_t *value) {
     const json_t *only = json_object_get(x->node, "const"), *some = json_object_get(x->node, "enum");
@@ -169,7 +173,7 @@ hn_expr hn_schema_values(hn_schema *s, const hn_schema_list *list, int types) {
               values_filter(s, list, HN_SCHEMA_OBJECT, &v);
     hn_expr *part = ok ? hn_alloc(v.n * sizeof *part) : NULL;
     if (ok && !part) hn_builder_no_memory(s->b);
-    for (size_t i = 0; part && i < v.n && !s->b->failed; i++) part[i] = hn_json_constant(s->b, v.at[i]);
+    for (size_t i = 0; part && i < v.n && !s->b->failed; i++) part[i] = constant_of(s, v.at[i]);
     if (part && !s->b->failed) e = hn_expr_alt(s->b, part, v.n);
     hn_free(part);
     hn_free((void *)v.at);

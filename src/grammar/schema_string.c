@@ -68,6 +68,37 @@ static bool patterns_take(hn_schema *s, patterns *p, const hn_schema_item *item)
     return regex && put_pattern(s, p, regex, strlen(regex), path);
 }
 
+/* ---- spellings ---- */
+
+/* One character of a set that plain strings may have; a hn_regex_class. */
+static hn_expr plain_class(hn_builder *b, const hn_ranges *set) {
+    hn_ranges never = {0}, all = {0};
+    bool ok = true;
+    for (const char *c = b->never; *c && ok; c++) ok = hn_ranges_add(&never, (unsigned char)*c, (unsigned char)*c);
+    ok = ok && hn_ranges_invert(&never);
+    for (size_t i = 0; i < set->n && ok; i++)
+        for (size_t k = 0; k < never.n && ok; k++) {
+            const hn_range x = set->at[i], y = never.at[k];
+            ok = hn_ranges_add(&all, x.first > y.first ? x.first : y.first, x.last < y.last ? x.last : y.last);
+        }
+    hn_ranges_sort(&all);
+    const hn_expr e = !ok ? hn_builder_no_memory(b) : all.n ? hn_expr_ranges(b, &all) : hn_expr_nothing(b);
+    hn_ranges_fini(&never);
+    hn_ranges_fini(&all);
+    return e;
+}
+
+static hn_expr character(const hn_schema *s) {
+    hn_range every = {0, HN_LAST_CODE_POINT};
+    return s->plain ? plain_class(s->b, &(hn_ranges){.at = &every, .n = 1}) : hn_json_char(s->b);
+}
+
+hn_expr hn_schema_any(hn_schema *s) {
+    return s->plain ? hn_expr_repeat(s->b, character(s), 0, -1) : hn_expr_json_value(s->b);
+}
+
+/* ---- all of a list ---- */
+
 static hn_expr string_of(hn_schema *s, const hn_schema_list *list, patterns *p) {
     int64_t min = 0, max = -1;
     for (size_t i = 0; i < list->n; i++) {
@@ -78,9 +109,10 @@ static hn_expr string_of(hn_schema *s, const hn_schema_list *list, patterns *p) 
     if (max >= 0 && min > max) return hn_expr_nothing(s->b);
     if (max > HN_GRAMMAR_MAX_REPEAT) max = -1;
     if (min > HN_GRAMMAR_MAX_REPEAT) return hn_schema_fail(s, list->at[0].path, "minLength above 2^30");
-    if (p->n) return hn_json_quoted(s->b, hn_regex_all(s->b, p->at, p->n, min, max, hn_json_class));
-    if (min == 0 && max < 0) return hn_json_string(s->b);
-    return hn_json_quoted(s->b, hn_expr_repeat(s->b, hn_json_char(s->b), (int)min, (int)max));
+    if (!p->n && min == 0 && max < 0) return s->plain ? hn_schema_any(s) : hn_json_string(s->b);
+    const hn_expr body = p->n ? hn_regex_all(s->b, p->at, p->n, min, max, s->plain ? plain_class : hn_json_class)
+                              : hn_expr_repeat(s->b, character(s), (int)min, (int)max);
+    return s->plain ? body : hn_json_quoted(s->b, body);
 }
 
 hn_expr hn_schema_string(hn_schema *s, const hn_schema_list *list) {

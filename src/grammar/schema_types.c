@@ -38,7 +38,7 @@ static bool has_values(const hn_schema_list *list) {
 hn_expr hn_schema_flat(hn_schema *s, const hn_schema_list *list) {
     hn_expr part[8];
     size_t n = 0;
-    int types = HN_SCHEMA_ANY;
+    int types = s->plain ? HN_SCHEMA_STRING : HN_SCHEMA_ANY;
     for (size_t i = 0; i < list->n; i++) {
         const int one = hn_schema_types(s, list->at[i].node, list->at[i].path);
         if (one < 0) return -1;
