@@ -151,7 +151,8 @@ static void test_worthless(void **state) {
     static const struct {
         const char *kind;
         const head_form *form;
-    } of_passes[] = {{"dflash", &STORIES_DFLASH}, {"dspark", &STORIES_DSPARK}, {"dart", &STORIES_DART}, {"falcon", &STORIES_FALCON}};
+    } of_passes[] = {{"dflash", &STORIES_DFLASH}, {"dspark", &STORIES_DSPARK}, {"jetspec", &STORIES_JETSPEC},
+                     {"dart", &STORIES_DART}, {"falcon", &STORIES_FALCON}};
     (void)state;
     char spec[700];
     hunch_model *m =

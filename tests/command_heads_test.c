@@ -161,7 +161,7 @@ static void test_paths(void **state) {
         {"peagle-norms/head", "peagle"},        {"peagle-vllm-4layers/head", "peagle"},
         {"mtp-untied-bias/head", "mtp"},        {"dart-d2t/head", "dart"},
         {"dflashmask-zlab/head", "dflash"},     {"dflashspec-d2t/head", "dflash"},
-        {"dspark-gated/head", "dspark"},
+        {"dspark-gated/head", "dspark"},        {"jetspec-automodel/head", "jetspec"},
         {"falcon-k2/head", "falcon"},
         {"targets/llama-a", "model"}};
     char path[500];

@@ -154,9 +154,11 @@ static const struct {
     {"dspark-windows", "dspark", LLAMA, NULL},
     {"dflash-deepspec", "dflash", LLAMA, NULL},
     {"dflash-swa-sinks", "dflash", LLAMA, NULL},
-    {"dflash-causal", "dflash", LLAMA, NULL},
+    {"dflash-causal", "jetspec", LLAMA, NULL},
     {"dflash-noncausal", "dflash", LLAMA, NULL},
     {"dspark-deepspec", "dspark", LLAMA, NULL},
+    {"jetspec-official", "jetspec", QWEN3, NULL},
+    {"jetspec-automodel", "jetspec", LLAMA, NULL},
     {"falcon-k2", "falcon", LLAMA, NULL},
     {"falcon-k3", "falcon", LLAMA, NULL},
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hostile_blocks_test.c - the command with heads that draft several tokens a pass (DFlash, DSpark, DART, Falcon) and are damaged,
+/* hostile_blocks_test.c - the command with heads that draft several tokens a pass (DFlash, DSpark, JetSpec, DART, Falcon) and are damaged,
  * contradict themselves, or have settings that their kind does not support, in folders and GGUF files: the documented exit code and one
  * line that names the file and the error (hostile_limits.h). Other heads: hostile_head_test.c, hostile_head_gguf_test.c. */
 #include "hostile_head.h"
@@ -75,6 +75,17 @@ static void test_config(void **state) {
          "dflash_config.projector_type is \"domino\", expected dflash"},
         {DFLASH, "{\"model_type\": \"qwen3_5\"}", "model_type is \"qwen3_5\", expected a draft head with layers of Llama or Qwen3"},
         {DFLASH, "{\"rope_is_neox_style\": \"x\"}", "rope_is_neox_style is a string"},
+        {JETSPEC, "{\"dflash_config\": {\"causal_head\": false}}",
+         "see later ones in layer 0: expected a head of JetSpec, with dflash_config.causal_head"},
+        {JETSPEC, "{\"dflash_config\": {\"causal\": false, \"causal_head\": true}}", "see later ones in layer 0"}, /* the first counts */
+        {JETSPEC, "{\"dflash_config\": {}}", "see later ones in layer 0"},
+        {JETSPEC, "{\"dflash_config\": {\"causal_head\": \"yes\"}}", "dflash_config.causal_head is a string"},
+        {JETSPEC, "{\"dflash_config\": {\"causal_head\": true, \"target_hidden_size\": 32}}",
+         "dflash_config.target_hidden_size is 32, expected the 64 of its own hidden_size"},
+        {JETSPEC, "{\"block_size\": 1}", "block_size is 1, expected blocks of 2 to 64 rows"},
+        {JETSPEC, "{\"mask_token_id\": null}", "the mask token is not specified:"},
+        {JETSPEC, "{\"num_hidden_layers\": 3}", "tensor layers.2.self_attn.q_proj.weight is missing"},
+        {JETSPEC, "{\"speculators_model_type\": \"dflash\"}", "speculators_model_type is \"dflash\", expected jetspec"},
         {DSPARK, "{\"block_size\": 0}", "block_size is 0, expected blocks of 1 to 64 rows"},
         {DSPARK, "{\"markov_head_type\": \"gated\"}", "markov_head_type is \"gated\", expected vanilla by its tensors"},
         {DSPARK, "{\"markov_head_type\": \"gru\"}", "markov_head_type is \"gru\", expected vanilla by its tensors"},

@@ -20,6 +20,7 @@ typedef struct head_form {
     bool mtp;            /* instead: speculators' module of multi-token prediction */
     int block;           /* instead: speculators' DFlash, rows of a block, with outputs, taps and mask_token; 0: none */
     int rank;            /* with block: rank of DSpark's bias; 0: none */
+    bool causal;         /* with block: JetSpec's mark */
     int falcon;          /* an LSTM instead of EAGLE's fc: number of rows that attend to each other; 0: another kind */
     int dart;            /* with eagle3: number of DART's masks; 0: another kind */
     int clusters, clusters_used; /* with eagle3: of its outputs; 0: none */
@@ -43,6 +44,8 @@ static const head_form STORIES_EAGLE = {false, "layers.0.", 64, 8, 4, 96, 512, 0
                        LLAMA_MTP = {false, "mtp_layers.0.", 64, 4, 2, 96, 480, 0, {0}, 0, 0, .mtp = true},
                        STORIES_DFLASH = {false, "layers.0.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 500, .block = 8},
                        STORIES_DSPARK = {false, "layers.0.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 500, .block = 6, .rank = 16},
+                       STORIES_JETSPEC = {false, "layers.0.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 500, .block = 8, .causal = true},
+                       LLAMA_JETSPEC = {false, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 477, .block = 8, .causal = true},
                        LLAMA_DFLASH = {false, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 477, .block = 8},
                        LLAMA_DSPARK = {false, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 477, .block = 6, .rank = 16};
 
@@ -162,7 +165,10 @@ static inline void head_make_block(random_head *h, const head_form *f) {
     head_make_outputs(h, f, "aux_hidden_state_layer_ids");
     json_object_set_new(h->config, "block_size", json_integer(f->block));
     json_object_set_new(h->config, "mask_token_id", json_integer(f->mask_token));
-    json_object_set_new(h->config, "speculators_model_type", json_string(f->rank ? "dspark" : "dflash"));
+    if (f->causal)
+        json_object_set_new(h->config, "dflash_config", json_pack("{s:b}", "causal_head", 1));
+    else
+        json_object_set_new(h->config, "speculators_model_type", json_string(f->rank ? "dspark" : "dflash"));
     if (!f->rank) return;
     head_floats(h, "", "markov_head.markov_w1.weight", f->vocab, f->rank);
     head_floats(h, "", "markov_head.markov_w2.weight", f->outputs, f->rank);

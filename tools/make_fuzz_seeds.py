@@ -731,6 +731,9 @@ def block_heads():
     tree = "[[0],[1],[0,0],[0,1],[0,0,0]]"
     yield "dflash", ["dflash,force=0.5", json.dumps(zlab), "", head_safetensors(plain(block))]
     yield "dflash-swa", ["dflash,tree=best,topk=3,total=9", json.dumps(swa), "", head_safetensors(plain(fused))]
+    jet = dict(zlab, dflash_config=dict(zlab["dflash_config"], causal_head=True))
+    yield "jetspec", ["jetspec,depth=2", json.dumps(jet), "", head_safetensors(plain(block))]
+    yield "jetspec-tree", ["jetspec,tree=expanded,topk=3,total=9,force=0.5", json.dumps(jet), "", head_archive(plain(block))]
     yield "dflash-spec", ["dflash,depth=4,weights=f32", json.dumps(spec), tree, head_safetensors(reduced)]
     yield "dflash-mask", ["dflash,tree=dynamic,topk=3,total=7", json.dumps(dict(zlab, dflash_config={"target_layer_ids": [-1, 0]})), "",
                           head_archive(plain(dict(block, mask_embedding=(8,))))]

@@ -265,7 +265,7 @@ static hunch_status kind_find(const hn_spec *s, const hn_drafter_kind **out, hun
     for (int i = 0; i < N_BY_ENGINE; i++)
         if (!strcmp(BY_ENGINE[i], s->kind))
             return hn_fail(err, HUNCH_USAGE, "drafter '%s': '%s' takes no keys and no path", s->text, s->kind);
-    char list[200], hint[100];
+    char list[400], hint[100];
     const int n = names_join(list, sizeof list, names);
     return hn_fail(err, HUNCH_USAGE, "drafter '%s': unknown kind '%s'%s expected one of %s", s->text, s->kind,
                    *hn_nearest_hint(hint, sizeof hint, s->kind, names, (size_t)n) ? hint : ",", list);

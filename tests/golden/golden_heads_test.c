@@ -37,6 +37,7 @@ static const char *const folders[] = {
     "dflashspec-d2t",       "dflashspec-windows", "dflashspec-ahead-anchor",
     "dspark-vanilla",       "dspark-gated",       "dspark-rnn",         "dspark-windows",
     "dflash-deepspec",      "dflash-swa-sinks",   "dflash-causal",      "dflash-noncausal",   "dspark-deepspec",
+    "jetspec-official",     "jetspec-automodel",
     "falcon-k2",            "falcon-k3",          "falcon-k3-none"};
 enum { N_FOLDERS = sizeof folders / sizeof *folders };
 
@@ -237,8 +238,10 @@ static hunch_engine *open_engine_for(hunch_model *m, const golden *g, int chunk,
     const json_t *shape = json_object_get(g->json, "tree");
     char spec[800];
     snprintf(spec, sizeof spec, "%s,depth=%d", g->spec, tree ? int_of(shape, "levels") : g->depth);
+    const char *form = tree ? json_string_value(json_object_get(shape, "form")) : NULL; /* else EAGLE-2's */
     if (tree)
-        snprintf(spec + strlen(spec), 60, ",tree=dynamic,topk=%d,total=%d", int_of(shape, "top_k"), int_of(shape, "total"));
+        snprintf(spec + strlen(spec), 60, ",tree=%s,topk=%d,total=%d", form ? form : "dynamic", int_of(shape, "top_k"),
+                 int_of(shape, "total"));
     hunch_engine *e = open_engine(m, spec, 1, chunk, HUNCH_KV_DEFAULT, 16, 256);
     listened = e->drafter[0].ops;
     *listening = *listened;
@@ -326,6 +329,31 @@ static void test_goldens(void **state) {
             check_golden(folders[f], isa[i]);
 }
 
+/* A shorter block of JetSpec has the bits of the longest one. */
+static void test_shorter_blocks(void **state) {
+    golden g;
+    hn_drafter_ops listening;
+    (void)state;
+    golden_open(&g, "jetspec-automodel");
+    hunch_model *m = open_model(g.target, "best", 1, HUNCH_PRECISION_F32);
+    hunch_engine *e = open_engine_for(m, &g, 64, false, &listening);
+    taken whole, part;
+    hunch_draft_result r = draft(e, &g, 0, g.depth, &whole);
+    hunch_free(r.node);
+    for (int depth = 1; depth < g.depth; depth += 4) {
+        fed.begun = false;
+        r = draft(e, &g, 0, depth, &part);
+        assert_int_equal(part.levels, depth);
+        assert_memory_equal(part.logits, whole.logits, (size_t)depth * (size_t)whole.vocab * sizeof *whole.logits);
+        free(part.logits);
+        hunch_free(r.node);
+    }
+    free(whole.logits);
+    engine_close(e);
+    hunch_model_close(&m);
+    golden_close(&g);
+}
+
 /* Layers that attend to a window are not silently read as layers with full attention. */
 static void test_windows_are_refused(void **state) {
     static const char whole[] = "\"layer_types\": [\"full_attention\"], \"hidden_act\"",
@@ -354,6 +382,7 @@ static void test_windows_are_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_goldens), cmocka_unit_test(test_windows_are_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_goldens), cmocka_unit_test(test_shorter_blocks),
+                                       cmocka_unit_test(test_windows_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

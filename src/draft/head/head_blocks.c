@@ -5,9 +5,10 @@
  *            keys and values of   | their features are in  | the block: tentative rows of one pass, all of which
  *            the text's features  | the store              | attend to each other; dropped after it
  *
- * A row of the text is in its own token's slot, computed from that token's feature alone. A block is always computed as a whole, even if
- * only some of its tokens are requested: fewer masks would be another function. Levels that are not requested cost no row of the output
- * matrix. */
+ * A row of the text is in its own token's slot, computed from that token's feature alone. A block whose rows see later ones is always
+ * computed as a whole, even if only some of its tokens are requested: fewer masks would be another function. Of one whose rows see none
+ * (JetSpec) only the rows up to the last requested level are computed, which are the same in a block of any length. Levels that are not
+ * requested cost no row of the output matrix. */
 #include <assert.h>
 
 #include "draft/head/head_passes_private.h"
@@ -69,8 +70,22 @@ void hn_head_blocks_evaluate(hn_head_passes *h, const int *seq, int n) {
 
 typedef struct block_batch {
     hn_head_pass pass;
-    int node[HN_MAX_ROWS]; /* of each sequence: its root */
+    int node[HN_MAX_ROWS], first[HN_MAX_ROWS]; /* of each sequence: its root's node, its first row in the pass */
 } block_batch;
+
+static bool sees_ahead(const hn_arch *a) {
+    for (int i = 0; i < a->layers; i++)
+        if (a->layer[i].ahead) return true;
+    return false;
+}
+
+/* Rows of the block of a root. */
+static int block_rows(const hn_head_passes *h, const hn_head_node *node) {
+    const hn_arch *a = &h->model.arch;
+    const hn_block_desc *d = &a->draft_head.rows.block;
+    const bool whole = hn_head_in_order(&a->draft_head) || sees_ahead(a); /* drafts in order read their places' rows later */
+    return whole ? d->n : node->masks + 1 + !d->root_drafts;
+}
 
 /* DSpark's recurrence begins with the root's row, whether it drafts or not. */
 static bool begins_at_root(const hn_head_passes *h) {
@@ -124,23 +139,24 @@ static void block_run(hn_head_passes *h, block_batch *b, hn_head_node *node, hn_
     if (ran && in_order) first_places(h, b, node, &list);
     for (int i = 0; ran && !in_order && i < b->pass.n_seqs; i++)
         for (int level = 0; level <= node[b->node[i]].masks; level++)
-            hn_head_row_list_add(&list, b->node[i], level, i * d->n + level + !d->root_drafts);
+            hn_head_row_list_add(&list, b->node[i], level, b->first[i] + level + !d->root_drafts);
     hn_head_row_list_end(&list);
     hn_head_pass_start(&b->pass);
 }
 
-/* Adds the root and the masks after it; with logits of the rows that draft the requested levels. */
-static void block_add(const hn_head_passes *h, block_batch *b, int i, const hn_head_node *node) {
+/* Adds the root and the masks after it, n rows; with logits of the rows that draft the requested levels. */
+static void block_add(const hn_head_passes *h, block_batch *b, int i, const hn_head_node *node, int n) {
     const hn_block_desc *d = &h->model.arch.draft_head.rows.block;
     const int first = begins_at_root(h) ? -1 : 0;
     hn_head_pass *p = &b->pass;
-    for (int k = 0; k < d->n; k++) {
+    b->first[p->n_seqs] = p->n_rows;
+    for (int k = 0; k < n; k++) {
         const int at = p->n_rows++, level = k - !d->root_drafts;
         p->row[at] = (hn_row){.token = k ? d->mask_token : node->token,
                               .seq = (int16_t)p->n_seqs,
                               .parent = (int16_t)(k ? at - 1 : -1),
                               .logits = level >= first && level <= node->masks ? HN_LOGITS_ALL : HN_LOGITS_NONE,
-                              .n_lookahead = (int16_t)(d->n - 1 - k),
+                              .n_lookahead = (int16_t)(n - 1 - k),
                               .before = (int16_t)(d->windows_of_root ? k : 0)};
     }
     b->node[p->n_seqs] = i;
@@ -148,7 +164,6 @@ static void block_add(const hn_head_passes *h, block_batch *b, int i, const hn_h
 }
 
 void hn_head_blocks_roots(hn_head_passes *h, hn_head_node *node, const int *text_n, int n, hn_head_take take, void *ctx) {
-    const int block = h->model.arch.draft_head.rows.block.n;
     context_batch c;
     block_batch b;
     hn_head_pass_start(&c.pass);
@@ -158,8 +173,9 @@ void hn_head_blocks_roots(hn_head_passes *h, hn_head_node *node, const int *text
     context_run(h, &c);
     for (int i = 0; i < n; i++) {
         if (h->seq[node[i].seq].lost || hn_head_rows_held(h, node[i].seq) != text_n[i] - 1) continue;
-        if (b.pass.n_rows + block > HN_MAX_ROWS) block_run(h, &b, node, take, ctx);
-        if (hn_head_reserve(h, node[i].seq, block)) block_add(h, &b, i, &node[i]); /* else nothing is drafted */
+        const int rows = block_rows(h, &node[i]);
+        if (b.pass.n_rows + rows > HN_MAX_ROWS) block_run(h, &b, node, take, ctx);
+        if (hn_head_reserve(h, node[i].seq, rows)) block_add(h, &b, i, &node[i], rows); /* else nothing is drafted */
     }
     block_run(h, &b, node, take, ctx);
 }

@@ -3,16 +3,19 @@
  * continues from its own output, a token a level (EAGLE-1, -2, -3, HASS, MTP), or drafts all levels in one pass (P-EAGLE, DART). Each kind
  * has a file of its own that describes its head.
  *
- *   KIND:PATH[,depth=K][,tree=chain|dynamic|opt|best|pruned|fitted|sequoia|NAME|FILE][,trie=FILE][,topk=W][,total=N][,gain=G][,ranks=FILE]
- *             [,min_p=P][,pick=drawn|best][,weights=q8_0|q4_0|bf16|f32][,kv=bf16|f16|f32][,vocab=N[,ids=FILE|,texts=FILE]][,force=A[/B...]]
+ *   KIND:PATH[,depth=K][,tree=chain|dynamic|opt|best|expanded|pruned|fitted|sequoia|NAME|FILE][,trie=FILE][,topk=W][,total=N][,gain=G]
+ *             [,ranks=FILE][,min_p=P][,pick=drawn|best][,weights=q8_0|q4_0|bf16|f32][,kv=bf16|f16|f32]
+ *             [,vocab=N[,ids=FILE|,texts=FILE]][,force=A[/B...]]
  *
  *   PATH      the head's folder or file
  *   depth     levels a round                                                                        5
  *   tree      chain; dynamic: EAGLE-2's, the likeliest paths; opt: OPT-Tree's, as long as a level is worth it, of heads that continue
- *             from each token; best: the likeliest paths of heads that draft all levels at once; pruned: DART's, of such heads
- *             (tree_pruned.h); fitted, sequoia: fixed, by measured ranks; or a fixed shape (head_tree.h)  chain; with trie pruned
+ *             from each token; best: the likeliest paths of heads that draft all levels at once; of such heads, too, expanded: JetSpec's,
+ *             whose likeliest nodes get all topk successors, and pruned: DART's (tree_pruned.h); fitted, sequoia: fixed, by measured
+ *             ranks; or a fixed shape (head_tree.h)                                                   chain; with trie pruned
  *   trie      of a pruned tree: n-grams of a corpus (ngram_trie.h)                                  none
- *   topk      of dynamic and opt: nodes of a level that are expanded, and successors of each; of best: tokens of a level  10
+ *   topk      of dynamic and opt: nodes of a level that are expanded, and successors of each; of best, expanded: tokens of a
+ *             level                                                                                   10; of expanded 7
  *   total     of all those but a chain and NAME or FILE: nodes that are verified                    59; pruned 60
  *   gain      of opt: a level is the last one if it adds no more tokens than that                   0.2
  *   ranks     of fitted, sequoia: file measured by hunch compare --json

@@ -5,15 +5,16 @@
 #define HN_HEAD_HELP_H
 
 #define HN_HELP_HEAD HN_HELP_TREES("chain|dynamic|opt|fitted|sequoia|NAME|FILE")
-#define HN_HELP_AT_ONCE HN_HELP_TREES("chain|dynamic|best|pruned|fitted|sequoia|NAME|FILE")
+#define HN_HELP_AT_ONCE HN_HELP_TREES("chain|dynamic|best|expanded|pruned|fitted|sequoia|NAME|FILE")
 #define HN_HELP_TREES(trees)                                                                                                          \
     {"depth", "1..63", "levels drafted, default 5"},                                                                                  \
     {"tree", trees,                                                                                                                   \
-     "chain; the likeliest paths by levels, by their worth, best first, or DART's pruned ones; fitted to ranks; a "                   \
-     "published tree; or one of JSON; default chain"},                                                                                \
+     "chain; the likeliest paths by levels, by their worth, best first, JetSpec's expanded or DART's pruned ones; "                   \
+     "fitted to ranks; a published tree; or one of JSON; default chain"},                                                             \
     {"trie", "FILE", "of tree pruned, of heads that draft all at once: n-grams that hunch train trie counted"},                       \
     {"topk", "1..16",                                                                                                                 \
-     "of dynamic, opt: nodes that go on at a level, and their successors; of best: tokens of a level; default 10"},                   \
+     "of dynamic, opt: nodes that go on at a level, and their successors; of best, expanded: tokens of a level; "                     \
+     "default 10, expanded 7"},                                                                                                       \
     {"total", "1..63", "of all those but a chain, NAME and FILE: nodes that are verified, default 59, pruned 60"},                    \
     {"gain", "0..64", "of opt: a level is the last that brings no more tokens than that, default 0.2"},                               \
     {"ranks", "FILE", "of fitted, sequoia: how often each rank was right, from compare --json"},                                      \

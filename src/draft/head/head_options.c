@@ -10,10 +10,11 @@
 #include "draft/shape/head_tree.h"
 #include "draft/shape/tree_pruned.h"
 
-enum { DEFAULT_DEPTH = 5, DEFAULT_TOPK = 10, DEFAULT_TOTAL = 59, PRUNED_TOTAL = 60 };
+enum { DEFAULT_DEPTH = 5, DEFAULT_TOPK = 10, EXPANDED_TOPK = 7, DEFAULT_TOTAL = 59, PRUNED_TOTAL = 60 };
 static const double DEFAULT_GAIN = 0.2; /* tokens that a level adds; between its cost, in passes of the target, and 1 */
 
-static const char *const forms[] = {"chain", "dynamic", "opt", "best", "pruned", "fitted", "sequoia"}; /* in the order of hn_tree_form */
+/* In the order of hn_tree_form. */
+static const char *const forms[] = {"chain", "dynamic", "opt", "best", "expanded", "pruned", "fitted", "sequoia"};
 
 static hn_tree_form form_of(const char *tree) {
     for (int i = 0; tree && i < HN_TREE_FIXED; i++)
@@ -28,11 +29,14 @@ bool hn_head_reads_word(const char *key, const char *value) {
 /* HUNCH_USAGE for a key that the tree does not have. */
 static hunch_status check_keys(const hn_head_options *o, const hn_spec *spec, hunch_error *err) {
     const hn_tree_form f = o->form;
-    const bool pruned = f == HN_TREE_PRUNED, likely = f == HN_TREE_DYNAMIC || f == HN_TREE_OPT || f == HN_TREE_BEST,
+    const bool pruned = f == HN_TREE_PRUNED,
+               likely = f == HN_TREE_DYNAMIC || f == HN_TREE_OPT || f == HN_TREE_BEST || f == HN_TREE_EXPANDED,
                fits = f == HN_TREE_FITTED || f == HN_TREE_SEQUOIA;
-    if (o->topk && !likely) return hn_fail(err, HUNCH_USAGE, "drafter '%s': topk is of tree=dynamic, opt and best alone", spec->text);
+    if (o->topk && !likely)
+        return hn_fail(err, HUNCH_USAGE, "drafter '%s': topk is of tree=dynamic, opt, best and expanded alone", spec->text);
     if (o->total && !likely && !fits && !pruned)
-        return hn_fail(err, HUNCH_USAGE, "drafter '%s': total is of tree=dynamic, opt, best, pruned, fitted and sequoia alone", spec->text);
+        return hn_fail(err, HUNCH_USAGE, "drafter '%s': total is of tree=dynamic, opt, best, expanded, pruned, fitted and sequoia alone",
+                       spec->text);
     if (o->trie && !pruned) return hn_fail(err, HUNCH_USAGE, "drafter '%s': trie is of tree=pruned alone", spec->text);
     if (o->ranks && !fits) return hn_fail(err, HUNCH_USAGE, "drafter '%s': ranks is of tree=fitted and sequoia alone", spec->text);
     if (!o->ranks && fits)
@@ -55,6 +59,7 @@ static hunch_status read_tree(hn_head_options *o, hn_spec *spec, const hn_target
     if (!s) s = hn_spec_double(spec, "gain", 0, HN_TREE_ROWS, NAN, &o->gain, err);
     if (!s) s = check_keys(o, spec, err);
     if (o->topk == 0 && (steps || o->form == HN_TREE_BEST)) o->topk = DEFAULT_TOPK;
+    if (o->topk == 0 && o->form == HN_TREE_EXPANDED) o->topk = EXPANDED_TOPK;
     if (o->total == 0) o->total = o->form == HN_TREE_PRUNED ? PRUNED_TOTAL : DEFAULT_TOTAL;
     if (isnan(o->gain)) o->gain = DEFAULT_GAIN;
     if (!s && steps && (o->depth - 1) * o->topk > HN_MOST_DRAFT_ROWS)

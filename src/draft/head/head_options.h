@@ -14,6 +14,7 @@ typedef enum hn_tree_form {
     HN_TREE_DYNAMIC,
     HN_TREE_OPT,
     HN_TREE_BEST,
+    HN_TREE_EXPANDED,
     HN_TREE_PRUNED,
     HN_TREE_FITTED,
     HN_TREE_SEQUOIA,

@@ -40,7 +40,7 @@ hunch_status hn_head_trees_read(hn_head_trees *t, const hn_spec *spec, const hn_
     t->picks_best = o->picks_best;
     t->gain = o->gain;
     t->is_tree = t->form != HN_TREE_CHAIN;
-    t->likely = t->form == HN_TREE_DYNAMIC || t->form == HN_TREE_OPT || t->form == HN_TREE_BEST || t->form == HN_TREE_PRUNED;
+    t->likely = t->form >= HN_TREE_DYNAMIC && t->form <= HN_TREE_PRUNED;
     const bool fixed = t->is_tree && !t->likely, grown = t->form == HN_TREE_DYNAMIC || t->form == HN_TREE_OPT;
     hunch_status s = fixed ? read_shape(&t->shape, o, err) : HUNCH_OK;
     if (s == HUNCH_USAGE) hn_error_prefix(err, "drafter '%s'", spec->text);
@@ -67,18 +67,23 @@ void hn_head_trees_limit(hn_head_trees *t, int levels) {
     if (t->chain.depth > levels) make_chain(&t->chain, levels);
 }
 
+/* Made of the levels' tokens after all of these are known. */
+static bool by_levels(const hn_head_trees *t) {
+    return t->form == HN_TREE_BEST || t->form == HN_TREE_EXPANDED;
+}
+
 /* Tables of the likeliest paths, one for each sequence. */
 static hunch_status likely_create(hn_head_trees *t, hunch_error *err) {
     hunch_status s = HUNCH_OK;
     if (t->form == HN_TREE_PRUNED) return s; /* it has its own */
     size_t bytes = (size_t)t->depth * sizeof(hn_level_tokens);
     for (int i = 0; !s && i < t->n_seqs; i++) {
-        if (t->form != HN_TREE_BEST)
+        if (!by_levels(t))
             s = hn_beam_open(&t->seq[i].beam, t->topk, t->depth, err);
         else if (!(t->seq[i].level = hn_zalloc((size_t)t->depth, sizeof(hn_level_tokens))))
             s = hn_fail_memory(err, "the tables of a draft head", bytes);
     }
-    if (s || t->form == HN_TREE_BEST) return s;
+    if (s || by_levels(t)) return s;
     bytes = (size_t)t->seq[0].beam.cap * sizeof *t->row;
     t->row = hn_zalloc((size_t)t->seq[0].beam.cap, sizeof *t->row);
     return t->row ? HUNCH_OK : hn_fail_memory(err, "the tables of a draft head", bytes);
@@ -106,10 +111,10 @@ static hunch_status tables_create(hn_head_trees *t, hunch_error *err) {
 static hunch_status check_form(const hn_head_trees *t, const hn_spec *spec, hunch_error *err) {
     if (t->form == HN_TREE_PRUNED && !t->at_once)
         return hn_fail(err, HUNCH_USAGE, "drafter '%s': tree=pruned is of heads that draft all levels in one pass", spec->text);
-    if (t->form == HN_TREE_BEST && !t->at_once)
+    if (by_levels(t) && !t->at_once)
         return hn_fail(err, HUNCH_USAGE,
-                       "drafter '%s': tree=best is of heads that draft all levels at once; this one goes on from each token: "
-                       "expected dynamic or opt", spec->text);
+                       "drafter '%s': tree=%s is of heads that draft all levels at once; this one goes on from each token: "
+                       "expected dynamic or opt", spec->text, t->form == HN_TREE_BEST ? "best" : "expanded");
     if (t->form == HN_TREE_OPT && t->at_once)
         return hn_fail(err, HUNCH_USAGE,
                        "drafter '%s': tree=opt is of heads that draft a level at a time; this one drafts all at once: "
@@ -202,5 +207,5 @@ int hn_head_trees_propose(hn_head_trees *t, hn_drafter *d, hn_propose *p, int n,
     if (!t->likely || (n > 0 && p[0].chain)) return hn_head_propose_fixed(&c, n);
     if (level > 0 && (t->at_once || n == 0 || !p[0].by_levels)) return 0;
     if (t->form == HN_TREE_PRUNED) return hn_head_propose_pruned(&c, n);
-    return t->form == HN_TREE_BEST ? hn_head_propose_best(&c, n) : hn_head_propose_likely(&c, n);
+    return by_levels(t) ? hn_head_propose_best(&c, n) : hn_head_propose_likely(&c, n);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* head_trees_best.c - the tree of the likeliest paths, best first, of a head whose root gives all levels (tree_best.c): the levels'
- * tokens are read once, and the tree is made from them. */
+/* head_trees_best.c - the tree of the likeliest paths, best first, of a head whose root gives all levels, and JetSpec's (tree_best.c): the
+ * levels' tokens are read once, and the tree is made from them. */
 #include <assert.h>
 #include <math.h>
 
@@ -29,7 +29,11 @@ static void add_tree(hn_head_round *c, hn_propose *p) {
     int16_t at[HN_TREE_ROWS - 1];
     assert(s->n_levels <= p->depth); /* no more were wanted */
     for (int l = 0; l < s->n_levels; l++) level[l] = (hn_tree_level){s->level[l].n, s->level[l].log_p};
-    hn_best_tree_make(&best, level, s->n_levels, t->total < p->budget ? t->total : p->budget, (float)log(t->min_p));
+    const int total = t->total < p->budget ? t->total : p->budget;
+    if (t->form == HN_TREE_EXPANDED)
+        hn_expanded_tree_make(&best, level, s->n_levels, total, (float)log(t->min_p));
+    else
+        hn_best_tree_make(&best, level, s->n_levels, total, (float)log(t->min_p));
     for (int i = 0; i < best.n; i++) {
         const hn_shape_node n = best.node[i];
         const hn_level_tokens *l = &s->level[n.depth - 1];

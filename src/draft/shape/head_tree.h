@@ -99,6 +99,9 @@ typedef struct hn_best_tree {
 /* The `total` (at most HN_TREE_ROWS - 1) likeliest paths of ranks through the levels, none of them less likely than `least` (a log),
  * nor of probability 0. */
 void hn_best_tree_make(hn_best_tree *t, const hn_tree_level *level, int levels, int total, float least);
+/* JetSpec's tree (2606.18394): the likeliest node that has no successors yet gets those of all ranks, in this order, until there are
+ * `total`. node: in the order in which they were added. */
+void hn_expanded_tree_make(hn_best_tree *t, const hn_tree_level *level, int levels, int total, float least);
 
 /* ---- shapes that fit measured rates ---- */
 

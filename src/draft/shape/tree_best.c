@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree_best.c - the likeliest paths through levels that do not depend on each other, best first (head_tree.h).
+/* tree_best.c - the likeliest paths through levels that do not depend on each other, best first (head_tree.h), and JetSpec's tree of such
+ * levels.
  *
  * The next node is the root's best, or the best sibling or the first child of a node that was taken: nothing else can be as
  * likely. So a heap holds at most two candidates a node, and a tree of N nodes costs N log N. */
@@ -80,5 +81,29 @@ void hn_best_tree_make(hn_best_tree *t, const hn_tree_level *level, int levels, 
         t->score[i] = c.score;
         push_rank(&h, level, levels, c.parent, c.rank + 1);
         push_rank(&h, level, levels, i, 0);
+    }
+}
+
+/* Its successors of all ranks; each may be the next one that gets some: then `parent` of its candidate is the node itself. */
+static void expand(heap *h, hn_best_tree *t, const hn_tree_level *l, int at, int depth, int total, float least) {
+    const float before = at < 0 ? 0 : t->score[at];
+    for (int rank = 0; rank < l->n && t->n < total; rank++) {
+        const float score = before + l->log_p[rank];
+        if (!(score > -INFINITY) || score < least) return; /* nor are later ones */
+        const int i = t->n++;
+        t->node[i] = (hn_shape_node){(int16_t)at, (int16_t)rank, (int16_t)depth};
+        t->score[i] = score;
+        push(h, (candidate){score, (int16_t)i, (int16_t)rank, (int16_t)depth});
+    }
+}
+
+void hn_expanded_tree_make(hn_best_tree *t, const hn_tree_level *level, int levels, int total, float least) {
+    heap h = {.tree = t};
+    assert(levels <= HN_TREE_ROWS - 1 && total <= HN_TREE_ROWS - 1);
+    t->n = 0;
+    if (levels > 0) expand(&h, t, &level[0], -1, 1, total, least);
+    while (t->n < total && h.n > 0) {
+        const candidate c = pop(&h);
+        if (c.depth < levels) expand(&h, t, &level[c.depth], c.parent, c.depth + 1, total, least);
     }
 }

@@ -121,6 +121,41 @@ static void test_best_limits(void **state) {
     assert_int_equal(t.n, 0);
 }
 
+/* The likeliest node without successors, of equal ones the shorter, then of lower ranks, gets all of them: by search through all nodes. */
+static void test_expanded(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 2000; seed++) {
+        uint64_t rng = seed;
+        all_levels l;
+        hn_best_tree t;
+        bool expanded[HN_TREE_ROWS] = {false};
+        random_levels(&rng, &l);
+        const int total = below(&rng, 64);
+        const float least = below(&rng, 2) ? -INFINITY : -(float)below(&rng, 6);
+        hn_expanded_tree_make(&t, l.level, l.n, total, least);
+        assert_true(t.n <= total);
+        for (int i = 0, parent = -1;; expanded[parent] = true) {
+            const int depth = parent < 0 ? 0 : t.node[parent].depth;
+            for (int r = 0; depth < l.n && r < l.level[depth].n; r++) {
+                const float score = (parent < 0 ? 0 : t.score[parent]) + l.log_p[depth][r];
+                if (!(score > -INFINITY) || score < least) continue;
+                if (i == total) break;
+                assert_true(t.node[i].parent == parent && t.node[i].rank == r && t.node[i].depth == depth + 1 && t.score[i] == score);
+                i++;
+            }
+            parent = -1;
+            for (int k = 0; k < i; k++) {
+                if (expanded[k]) continue;
+                const path a = path_of(&t, k), b = parent < 0 ? a : path_of(&t, parent);
+                if (parent < 0 || by_likelihood(&a, &b) < 0) parent = k;
+            }
+            if (parent >= 0) continue;
+            assert_int_equal(i, t.n);
+            break;
+        }
+    }
+}
+
 /* ---- shapes that fit rates ---------------------------------------------------------------------------------------------- */
 
 static void random_rates(uint64_t *rng, hn_rank_rates *r) {
@@ -283,6 +318,7 @@ static void test_rates_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_best),           cmocka_unit_test(test_best_limits),
+                                       cmocka_unit_test(test_expanded),
                                        cmocka_unit_test(test_fitted),         cmocka_unit_test(test_sequoia_values),
                                        cmocka_unit_test(test_fitted_limits),  cmocka_unit_test(test_rates),
                                        cmocka_unit_test(test_rates_refused)};

@@ -150,7 +150,8 @@ static hunch_status fail_name(const char *name, hunch_error *err) {
         strcat(known, published[i].name);
     }
     return hn_fail(err, HUNCH_USAGE,
-                   "tree '%s': no such file, and no tree of that name: chain, dynamic, opt, best, pruned, fitted, sequoia, %s", name,
+                   "tree '%s': no such file, and no tree of that name: chain, dynamic, opt, best, expanded, pruned, fitted, sequoia, %s",
+                   name,
                    known);
 }
 

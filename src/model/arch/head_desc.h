@@ -9,7 +9,7 @@
  *   EAGLE-3                              FEATURE   CHAIN          ALL, CLUSTERS
  *   P-EAGLE, DART                        FEATURE   MASKS          ALL, CLUSTERS
  *   Falcon                               LSTM      SPAN           ALL
- *   DFlash                               CONTEXT   BLOCK          ALL
+ *   DFlash, JetSpec                      CONTEXT   BLOCK          ALL
  *   DSpark                               CONTEXT   BLOCK          MARKOV
  *   Medusa, Hydra, MLP speculators,      STATE     STEPS          ALL
  *   Meta's heads

@@ -52,7 +52,10 @@ static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
                                     {NULL},
                                     {"hunch.head.sliding_window_non_causal"}},
     [HN_HEAD_KEY_WINDOWS_OF_ROOT] = {{NULL}, {NULL}, {NULL}, {"hunch.head.sliding_window_of_root"}},
-    [HN_HEAD_KEY_CAUSAL] = {{"is_causal", "dflash_config.causal"}, {NULL}, {NULL}, {"hunch.head.causal"}},
+    [HN_HEAD_KEY_CAUSAL] = {{"is_causal", "dflash_config.causal", "dflash_config.causal_head"},
+                             {NULL},
+                             {NULL},
+                             {"hunch.head.causal", "dflash.attention.causal"}},
     [HN_HEAD_KEY_SCALED_EMBEDDING] = {{NULL}, {NULL}, {NULL}, {"hunch.head.scaled_embedding"}},
     [HN_HEAD_KEY_CLUSTERS] = {{"num_centroids"}, /* in a GGUF the tensors show it */
                                [ASSISTANT] = {"gemma4-assistant.n_centroids"}, {"gemma4_mtp.centroid_count"}},
