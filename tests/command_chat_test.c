@@ -390,6 +390,59 @@ static void test_chat_interrupted(void **state) {
 
 /* ---- main ------------------------------------------------------------------------------------------------------ */
 
+/* ---- calls of tools --------------------------------------------------------------------------------------------- */
+
+static const char calls_template[] =
+    "{% for m in messages %}[{{ m.role }}] {{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>\n{\"name\": "
+    "\"{{ c.function.name }}\", \"arguments\": {{ c.function.arguments | tojson }}}\n</tool_call>{% endfor %}\n{% endfor %}"
+    "{% for t in tools or [] %}{{ t.function.name }}{% endfor %}";
+static const char calls_tools[] = "[{\"function\": {\"name\": \"look\"}}, {\"function\": {\"name\": \"ping\"}}]";
+static const char calls_grammar[] = "root ::= \"So.\" look ping\n"
+                                    "look ::= open \"look\" args \"{\\\"city\\\": \\\"Bern\\\"}\" close\n"
+                                    "ping ::= open \"ping\" args \"{}\" close\n"
+                                    "open ::= \"\\n<tool_call>\\n{\\\"name\\\": \\\"\"\n"
+                                    "args ::= \"\\\", \\\"arguments\\\": \"\n"
+                                    "close ::= \"}\\n</tool_call>\"\n";
+static const char calls_input[] = "hello\n/tool\nNo\n/tool 21\n/set grammar default\n/tool pong\n/tool more\n";
+
+/* Calls are a line each, wait for their results in their order, and stand in the conversation as calls. */
+static void test_chat_calls(void **state) {
+    (void)state;
+    char template[300], tools[300], grammar[300], talk[300], input[600];
+    snprintf(template, sizeof template, "%s", text_write("calls.jinja", calls_template));
+    snprintf(tools, sizeof tools, "%s", text_write("calls.json", calls_tools));
+    snprintf(grammar, sizeof grammar, "%s", text_write("calls.gbnf", calls_grammar));
+    snprintf(talk, sizeof talk, "%s", text_write("called.json", ""));
+    snprintf(input, sizeof input, "%s/save %s\n", calls_input, talk);
+    result r = command_input(input, "chat", "-m", STORIES, "-n", "150", "--context", "512", "--chat-template-file", template, "--tools",
+                             tools, "--grammar", grammar);
+    assert_int_equal(r.code, 1); /* for No, and for the last result */
+    const char wanted[] = "So.\n[look {\"city\": \"Bern\"}]\n[ping {}]\n";
+    if (strncmp(r.out, wanted, strlen(wanted)) != 0) fail_msg("%s", r.out);
+    assert_int_equal(count(r.err, "/tool RESULT answers the call of look\n"), 1);
+    assert_non_null(strstr(r.err, "look {\"city\": \"Bern\"}\nping {}\n"));
+    assert_int_equal(count(r.err, "not sent: a call waits"), 1);
+    assert_int_equal(count(r.err, "/tool RESULT answers the call of ping\n"), 1);
+    assert_int_equal(count(r.err, "no call waits for a result"), 1);
+    result_free(&r);
+    /* the last answer is that of `hunch run` to the same messages */
+    json_t *all = json_load_file(talk, 0, NULL), *messages = json_object_get(all, "messages");
+    const json_t *call = json_array_get(json_object_get(json_array_get(messages, 1), "tool_calls"), 1);
+    const json_t *answer = json_array_get(messages, 4);
+    assert_int_equal(json_array_size(messages), 5);
+    assert_string_equal(text_of(json_object_get(call, "function"), "name"), "ping");
+    assert_string_equal(text_of(json_array_get(messages, 3), "tool_call_id"), text_of(call, "id"));
+    char *said = strdup(text_of(answer, "content"));
+    json_array_remove(messages, 4);
+    json_dump_file(all, talk, 0);
+    json_t *same =
+        json_of("run", "-m", STORIES, "-f", talk, "-n", "150", "--context", "512", "--chat-template-file", template, "--tools", tools);
+    assert_string_equal(text_of(same, "text"), said);
+    free(said);
+    json_decref(same);
+    json_decref(all);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chat),         cmocka_unit_test(test_chat_template),    cmocka_unit_test(test_chat_text),
@@ -398,6 +451,7 @@ int main(void) {
         cmocka_unit_test(test_chat_oldest_turns_go), cmocka_unit_test(test_chat_settings),
         cmocka_unit_test(test_chat_files),
         cmocka_unit_test(test_chat_errors_are_objects), cmocka_unit_test(test_chat_blocks),
+        cmocka_unit_test(test_chat_calls),
     };
     unsetenv("NO_COLOR");
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -154,6 +154,7 @@ int tool_chat(int argc, char **argv) {
     tool_conversation_init(&c.talk);
     code = chat_command(&c);
     hunch_engine_close(&c.engine);
+    hunch_tools_close(&c.tools);
     hunch_model_close(&c.model);
     tool_method_fini(&c.method);
     tool_template_fini(&c.template);

@@ -30,6 +30,7 @@ typedef struct run {
     hunch_model_info info;
     hunch_request request;
     hunch_tools *tools; /* of the prompt; NULL: none */
+    hunch_token stops[HUNCH_MOST_STOPS]; /* of the request, with that of the tools */
     double load_s;
     bool json, color;
     bool by_row; /* one object per row of a file */
@@ -251,7 +252,7 @@ static int run_command(run *r) {
     hunch_error err = {0};
     if (tool_row_drafters(&r->request, r->engine, &r->o, p, &err) ||
         tool_grammar_open(&r->request.grammar, &r->grammar, p->settings, r->model, p->chat, p->thinks, &err) ||
-        tool_calls_open(&r->tools, &r->request, &r->template, p, r->model, &r->o, &err))
+        tool_calls_open(&r->tools, &r->request, r->stops, &r->template, p, r->model, &r->o, &err))
         return tool_failed(&err);
     r->color = !r->json && tool_colors(r->o.color, stdout);
     r->stream = (tool_stream){.model = r->model, .color = r->color, .split.thinking = p->thinks};

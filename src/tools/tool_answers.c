@@ -85,6 +85,7 @@ static int row_open(window *w, int at) {
     tool_prompt *p = &a->prompts->items[w->next];
     hunch_error err = {0};
     hunch_request q;
+    hunch_token stops[HUNCH_MOST_STOPS];
     int code = tool_prompt_render(p, a->model, a->template, &err);
     if (!code) {
         w->places[at] = (place){.row = w->next};
@@ -100,7 +101,7 @@ static int row_open(window *w, int at) {
         if (!code)
             code = (int)tool_grammar_open(&q.grammar, a->grammar, p->settings, a->model, p->chat, p->thinks, &err);
         if (!code)
-            code = (int)tool_calls_open(&w->places[at].tools, &q, a->template, p, a->model, a->o, &err);
+            code = (int)tool_calls_open(&w->places[at].tools, &q, stops, a->template, p, a->model, a->o, &err);
         if (!code)
             code = (int)hunch_session_open(&w->session[at], a->engine, &q, &err);
         hunch_grammar_close(&q.grammar); /* the session has it */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_chat.h - the parts of `hunch chat`: cmd_chat.c (opening and the loop over messages), tool_chat_input.c (reading a message),
- * tool_chat_turn.c (an answer), tool_chat_commands.c (lines that begin with /), tool_chat_set.c (/set). */
+ * tool_chat_turn.c (an answer), tool_chat_calls.c (results of its calls), tool_chat_commands.c (lines that begin with /),
+ * tool_chat_set.c (/set). */
 #ifndef HN_TOOL_CHAT_H
 #define HN_TOOL_CHAT_H
 
@@ -20,6 +21,8 @@ typedef struct tool_chat_state {
     hunch_model *model;
     hunch_engine *engine;
     hunch_request request;
+    hunch_tools *tools; /* that the newest answer may call; NULL: none */
+    hunch_token stops[HUNCH_MOST_STOPS];
     double load_s;
     int context;                  /* rows that the conversation may hold */
     bool color, styled, terminal; /* of standard output; of standard error; input comes from a terminal */
@@ -58,8 +61,18 @@ tool_line tool_chat_read(tool_chat_state *c, tool_chat_message *m);
 /* ---- tool_chat_turn.c ---- */
 
 int tool_chat_send(tool_chat_state *c, const char *text, size_t len);
+/* Answers the conversation, whose newest message has no answer. *answered: there is one now. */
+int tool_chat_answer(tool_chat_state *c, bool *answered);
+/* What happens with a message that could not be answered. */
+int tool_chat_failed(tool_chat_state *c, const hunch_error *err);
 /* Answers the newest message of the user again with the next seed; if it has no answer yet, with the same seed. */
 int tool_chat_again(tool_chat_state *c);
+
+/* ---- tool_chat_calls.c ---- */
+
+/* The result of the call that waits; behind the last one the model answers. "": shows what waits. */
+int tool_chat_result(tool_chat_state *c, const char *text);
+void tool_chat_waits(const tool_chat_state *c); /* says that a call waits for its result, if one does */
 
 /* ---- tool_chat_commands.c ---- */
 

@@ -16,6 +16,7 @@ static int do_help(tool_chat_state *c, const char *rest) {
           "/set NAME VALUE   temperature, top_p, seed, max_tokens, draft, context, ...; /set alone lists them\n"
           "/stats            figures of all answers so far\n"
           "/system TEXT      the system message from here on; without TEXT: none\n"
+          "/tool RESULT      the result of a call; without RESULT: the calls that wait for one\n"
           "/bye, /exit       ends, as does the end of input (Ctrl-D)\n"
           "A line that ends in a backslash goes on in the next one, and so does what begins with \"\"\", up to \"\"\"; "
           "what is pasted\n"
@@ -98,6 +99,10 @@ static int do_stats(tool_chat_state *c, const char *rest) {
     return TOOL_GO_ON;
 }
 
+static int do_tool(tool_chat_state *c, const char *rest) {
+    return tool_chat_result(c, rest);
+}
+
 static int do_exit(tool_chat_state *c, const char *rest) {
     (void)c, (void)rest;
     return HUNCH_OK;
@@ -105,10 +110,10 @@ static int do_exit(tool_chat_state *c, const char *rest) {
 
 /* In the order of tool_chat_names. */
 static int (*const acts[])(tool_chat_state *c, const char *rest) = {do_again, do_exit, do_exit, do_help,  do_load,
-                                                                    do_reset, do_save, do_set,  do_stats, do_system};
+                                                                    do_reset, do_save, do_set,  do_stats, do_system, do_tool};
 enum { COMMANDS = sizeof acts / sizeof *acts };
 const char *const tool_chat_names[] = {"/again", "/bye",  "/exit", "/help",  "/load",   "/reset",
-                                       "/save",  "/set",  "/stats", "/system", NULL};
+                                       "/save",  "/set",  "/stats", "/system", "/tool", NULL};
 _Static_assert(sizeof tool_chat_names / sizeof *tool_chat_names == COMMANDS + 1, "a name for each");
 
 int tool_chat_command(tool_chat_state *c, const char *line) {

@@ -7,13 +7,14 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "tool_calls.h"
 #include "tool_chat.h"
 #include "tool_result.h"
 
 /* ---- errors -------------------------------------------------------------------------------------------------- */
 
 /* With --json-lines every message gets an object, also one that failed. */
-static int message_failed(tool_chat_state *c, const hunch_error *err) {
+int tool_chat_failed(tool_chat_state *c, const hunch_error *err) {
     c->failed = true;
     tool_failed(err);
     return c->o.json_lines &&
@@ -109,7 +110,13 @@ static void end_note(const tool_chat_state *c, const hunch_session_state *st) {
 /* Marks that are special tokens have no place in a message, where their names are text: thinking is a field of its own, as templates with
  * such marks expect it. Other templates find what is between their marks themselves. */
 static void answer_keep(tool_chat_state *c, const hunch_session_state *st, const tool_rendered *prompt) {
-    if (!prompt->chat || !hunch_marks_are_special(c->model)) {
+    const bool special = hunch_marks_are_special(c->model);
+    json_t *calls = c->tools ? tool_calls_message(c->tools, prompt->thinks, st->text, st->text_len, special ? "thinking" : NULL) : NULL;
+    if (calls) {
+        tool_conversation_push(&c->talk, calls);
+        return;
+    }
+    if (!prompt->chat || !special) {
         tool_conversation_add(&c->talk, "assistant", st->text, st->text_len);
         return;
     }
@@ -131,7 +138,8 @@ static int turn_report(tool_chat_state *c, const hunch_session_state *st, const 
                               .model = c->model,
                               .logprobs = c->o.logprobs,
                               .chat = prompt->chat,
-                              .thinks = prompt->thinks};
+                              .thinks = prompt->thinks,
+                              .tools = c->tools};
         code = tool_print_json(tool_result_json(&result, st));
     } else {
         printf("%s\n", tool_style(c->color, '0'));
@@ -140,6 +148,8 @@ static int turn_report(tool_chat_state *c, const hunch_session_state *st, const 
             turn_line(c, st);
     }
     end_note(c, st);
+    if (!c->o.json_lines)
+        tool_chat_waits(c);
     return code ? code : TOOL_GO_ON;
 }
 
@@ -153,6 +163,8 @@ static int turn_generate(tool_chat_state *c, hunch_session **s, const tool_rende
     tool_rounds rounds = {.engine = c->engine, .session = s, .n = 1, .stream = c->o.json_lines ? NULL : &stream};
     hunch_session_state st = {.finish = HUNCH_RUNNING};
     int code = 0;
+    if (c->tools && rounds.stream)
+        (void)hunch_calls_open(&stream.calls, c->tools, prompt->thinks, NULL); /* without memory for it all is text */
     tool_rounds_begin(&rounds, "reading the conversation");
     while (!code && st.finish == HUNCH_RUNNING) {
         code = tool_rounds_step(&rounds);
@@ -161,21 +173,29 @@ static int turn_generate(tool_chat_state *c, hunch_session **s, const tool_rende
     tool_wrap_end(&wrap);
     tool_rounds_end(&rounds);
     tool_ends_fini(&stream.ends);
+    hunch_calls_close(&stream.calls);
     if (tool_interrupted == SIGINT)
         tool_interrupts_clear();
     if (code)
         return code;
     tool_drafters_note(c->engine);
     if (st.finish == HUNCH_FINISH_FAILED)
-        return message_failed(c, &st.error);
+        return tool_chat_failed(c, &st.error);
     *answered = true;
     code = turn_report(c, &st, prompt);
     return tool_interrupted && tool_interrupted != SIGINT ? HUNCH_CANCELLED : code;
 }
 
-/* Answers the conversation, whose newest message has none. */
-static int turn_answer(tool_chat_state *c, bool *answered) {
+/* What the answer may call. */
+static hunch_status calls_open(tool_chat_state *c, const tool_rendered *r, hunch_error *err) {
+    const tool_prompt p = {.chat = r->chat, .thinks = r->thinks, .messages = c->talk.messages};
+    hunch_tools_close(&c->tools);
+    return tool_calls_open(&c->tools, &c->request, c->stops, &c->template, &p, c->model, &c->o, err);
+}
+
+int tool_chat_answer(tool_chat_state *c, bool *answered) {
     hunch_error err = {0};
+    const hunch_request before = c->request; /* without what belongs to this answer */
     tool_rendered r = {0};
     hunch_session *s = NULL;
     int code = conversation_render(c, &r, &err);
@@ -187,11 +207,15 @@ static int turn_answer(tool_chat_state *c, bool *answered) {
     if (!code)
         code = (int)tool_grammar_open(&c->request.grammar, &c->grammar, NULL, c->model, r.chat, r.thinks, &err);
     if (!code)
+        code = (int)calls_open(c, &r, &err);
+    if (!code)
         code = (int)hunch_session_open(&s, c->engine, &c->request, &err);
     hunch_grammar_close(&c->request.grammar); /* the session has it */
-    code = code ? message_failed(c, &err) : turn_generate(c, &s, &r, answered);
+    code = code ? tool_chat_failed(c, &err) : turn_generate(c, &s, &r, answered);
     hunch_session_close(&s);
     hn_free(r.ids);
+    c->request.stop_tokens = before.stop_tokens;
+    c->request.n_stop_tokens = before.n_stop_tokens;
     return code;
 }
 
@@ -203,10 +227,14 @@ int tool_chat_send(tool_chat_state *c, const char *text, size_t len) {
     bool answered = false;
     if (valid < len) {
         hn_fail(&err, HUNCH_USAGE, "the message is not valid UTF-8 at byte %zu: not sent", valid);
-        return message_failed(c, &err);
+        return tool_chat_failed(c, &err);
+    }
+    if (tool_conversation_waits(&c->talk)) {
+        hn_fail(&err, HUNCH_USAGE, "not sent: a call waits for its result: /tool RESULT gives it, /again answers anew");
+        return tool_chat_failed(c, &err);
     }
     tool_conversation_add(&c->talk, "user", text, len);
-    const int code = turn_answer(c, &answered);
+    const int code = tool_chat_answer(c, &answered);
     if (!answered)
         tool_conversation_drop(&c->talk);
     return code;
@@ -223,8 +251,9 @@ int tool_chat_again(tool_chat_state *c) {
             tool_message("at temperature 0 the answer is the same: try /set temperature .8");
     }
     int code = TOOL_GO_ON;
-    if (tool_conversation_last_is(&c->talk, "user")) {
-        code = turn_answer(c, &answered);
+    const bool whole = tool_conversation_last_is(&c->talk, "tool") && !tool_conversation_waits(&c->talk);
+    if (whole || tool_conversation_last_is(&c->talk, "user")) {
+        code = tool_chat_answer(c, &answered);
     } else {
         tool_message("/again: there is no message to answer again");
         c->failed = true;

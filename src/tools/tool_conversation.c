@@ -38,7 +38,10 @@ static json_t *message_of(const char *role, const char *text, size_t len) {
 }
 
 void tool_conversation_add(tool_conversation *c, const char *role, const char *text, size_t len) {
-    json_t *message = message_of(role, text, len);
+    tool_conversation_push(c, message_of(role, text, len));
+}
+
+void tool_conversation_push(tool_conversation *c, json_t *message) {
     if (!message || json_array_append_new(c->messages, message) != 0) {
         tool_message("out of memory for the conversation");
         tool_end(HUNCH_NO_MEMORY);
@@ -58,6 +61,20 @@ const json_t *tool_conversation_last(const tool_conversation *c) {
 static bool is_of(const json_t *message, const char *role) {
     const json_t *given = json_object_get(message, "role");
     return json_is_string(given) && strcmp(json_string_value(given), role) == 0;
+}
+
+const json_t *tool_conversation_calls(const tool_conversation *c, size_t *results) {
+    const size_t n = json_array_size(c->messages);
+    *results = 0;
+    while (*results < n && is_of(json_array_get(c->messages, n - 1 - *results), "tool"))
+        ++*results;
+    return *results < n ? json_object_get(json_array_get(c->messages, n - 1 - *results), "tool_calls") : NULL;
+}
+
+const json_t *tool_conversation_waits(const tool_conversation *c) {
+    size_t results;
+    const json_t *calls = tool_conversation_calls(c, &results);
+    return json_array_get(calls, results);
 }
 
 bool tool_conversation_last_is(const tool_conversation *c, const char *role) {

@@ -19,6 +19,11 @@ void tool_conversation_fini(tool_conversation *c);
 void tool_conversation_clear(tool_conversation *c); /* removes all messages but the system message */
 void tool_conversation_system(tool_conversation *c, const char *text); /* "": none */
 void tool_conversation_add(tool_conversation *c, const char *role, const char *text, size_t len);
+void tool_conversation_push(tool_conversation *c, json_t *message); /* takes it */
+/* The calls of the newest answer, if nothing but results is behind it, and how many of these there are. Borrowed; NULL: none. */
+const json_t *tool_conversation_calls(const tool_conversation *c, size_t *results);
+/* The first of them that waits for its result; NULL: none does. */
+const json_t *tool_conversation_waits(const tool_conversation *c);
 /* Sets a field of the newest message. */
 void tool_conversation_set(tool_conversation *c, const char *field, const char *text, size_t len);
 /* The newest message, or NULL. Borrowed. */

@@ -79,7 +79,7 @@ const tool_flag tool_flags[] = {
      "tools for the chat template: a JSON array, usually in OpenAI's format"},
     {"--tool-choice", NULL, TOOL_TEXT, AT(tool_choice), TOOL_RUN, READ, 0, 0, NULL, "NAME",
      "whether the answer calls a tool: auto, none, required, or the name of the one to call; calls are in --json"},
-    {"--tool-format", NULL, TOOL_TEXT, AT(tool_format), TOOL_RUN | TOOL_SERVE, READ, 0, 0, NULL, "NAME",
+    {"--tool-format", NULL, TOOL_TEXT, AT(tool_format), TOOL_RUN | TOOL_CHAT | TOOL_SERVE, READ, 0, 0, NULL, "NAME",
      "the format of calls of tools in answers, such as hermes; else by the marks that the chat template has"},
     {"--system", NULL, TOOL_TEXT, AT(system), TOOL_RUN | TOOL_CHAT, READ | TOOL_BASIC, 0, 0, NULL, "TEXT",
      "the system message of the conversation"},

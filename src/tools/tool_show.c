@@ -98,9 +98,56 @@ static bool stream_part(tool_stream *s, const hunch_session_state *st) {
     return true;
 }
 
+/* ---- calls ---- */
+
+static void piece_write(tool_stream *s, const char *text, size_t n, char style) {
+    if (n == 0)
+        return;
+    if (s->place == TOOL_BEHIND_CALL)
+        stream_write(s, "\n", 1);
+    stream_style(s, tool_style(s->color && style, style));
+    stream_write(s, text, n);
+    stream_style(s, tool_style(s->color && style, '0'));
+    s->place = text[n - 1] == '\n' ? TOOL_LINE_BEGINS : TOOL_BEHIND_TEXT;
+}
+
+/* One line of a call, which leaves out the end of long arguments. */
+static void call_write(tool_stream *s, const hunch_call *c) {
+    enum { WIDEST = 100 };
+    char line[400];
+    const size_t n = c->n_arguments <= WIDEST ? c->n_arguments : hn_utf8_check(c->arguments, WIDEST);
+    if (s->place == TOOL_BEHIND_TEXT)
+        piece_write(s, "\n", 1, 0);
+    snprintf(line, sizeof line, "[%.256s %.*s%s]", c->name, (int)n, c->arguments, n < c->n_arguments ? "…" : "");
+    for (char *at = line; *at; at++)
+        if ((unsigned char)*at < ' ')
+            *at = ' ';
+    piece_write(s, line, strlen(line), 'b');
+    s->place = TOOL_BEHIND_CALL;
+}
+
+/* Thinking, text, and whole calls, as far as they are known. */
+static void stream_calls(tool_stream *s, const hunch_session_state *st) {
+    hunch_answer a;
+    hunch_calls_feed(s->calls, st->text + s->bytes, st->text_len - s->bytes, st->finish != HUNCH_RUNNING, NULL);
+    s->bytes = st->text_len;
+    hunch_calls_get(s->calls, &a);
+    piece_write(s, a.thinking + s->thought, a.n_thinking - s->thought, 'd');
+    s->thought = a.n_thinking;
+    if (a.n_text && s->said == 0 && s->place == TOOL_BEHIND_TEXT)
+        piece_write(s, "\n\n", 2, 0); /* behind thinking */
+    piece_write(s, a.text + s->said, a.n_text - s->said, 0);
+    s->said = a.n_text;
+    for (; s->called < a.n_calls && a.call[s->called].state != HUNCH_CALL_OPEN; s->called++)
+        if (a.call[s->called].state == HUNCH_CALL_DONE)
+            call_write(s, &a.call[s->called]);
+}
+
 void tool_stream_update(tool_stream *s, const hunch_session_state *st) {
     if (!st->text) {
         stream_ids(s, st);
+    } else if (s->calls) {
+        stream_calls(s, st);
     } else if (!s->color) {
         stream_write(s, st->text + s->bytes, st->text_len - s->bytes);
         s->bytes = st->text_len;

@@ -26,6 +26,9 @@ typedef struct tool_stream {
     tool_wrap *wrap; /* breaks the lines of a text; NULL: the terminal does */
     size_t bytes, tokens;
     tool_ends ends; /* only when colours are on */
+    hunch_calls *calls;       /* reads calls of tools, which are lines of their own, and hides marks; NULL: all is text as it comes */
+    size_t thought, said, called; /* with calls: bytes and calls that are written */
+    enum { TOOL_LINE_BEGINS, TOOL_BEHIND_TEXT, TOOL_BEHIND_CALL } place;
 } tool_stream;
 /* Prints what was generated since the last call: text, or ids without a tokenizer. */
 void tool_stream_update(tool_stream *s, const hunch_session_state *st);
