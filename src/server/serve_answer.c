@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* serve_answer.c - see serve_answer.h: whole answers, usage, figures of speculation. */
+/* serve_answer.c - see serve_answer.h. */
 #include "server/serve_answer.h"
 
 #include <stdio.h>
@@ -208,7 +208,7 @@ static json_t *choice_json(const serve_call *c, const serve_choice *one) {
     return choice;
 }
 
-json_t *serve_answer_json(const serve_server *s, const serve_call *c) {
+json_t *serve_answer_json(const serve_server *s, serve_call *c) {
     json_t *choices = json_array();
     for (int i = 0; i < c->n_choices; i++) json_array_append_new(choices, choice_json(c, &c->choices[i]));
     json_t *answer = json_pack("{s:s,s:s,s:I,s:s,s:o,s:o}", "id", c->id, "object", c->chat ? "chat.completion" : "text_completion",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* serve_answer.h - what a call gave, as OpenAI's objects: a whole answer, or the events of a stream. Under the lock of the call. */
+/* serve_answer.h - what a call gave, as OpenAI's objects: a whole answer, and the parts that
+ * other protocols share. Under the lock of the call. */
 #ifndef HN_SERVE_ANSWER_H
 #define HN_SERVE_ANSWER_H
 
@@ -8,13 +9,9 @@
 /* The error of a call that failed: the first choice's that did. False: none failed. */
 bool serve_answer_failed(const serve_call *c, serve_error *err);
 /* chat.completion or text_completion; every choice is done. */
-json_t *serve_answer_json(const serve_server *s, const serve_call *c);
+json_t *serve_answer_json(const serve_server *s, serve_call *c);
 
-typedef enum serve_more { SERVE_BYTES, SERVE_NOTHING_YET, SERVE_LAST } serve_more;
-/* Adds the events of everything that is new: one a choice. SERVE_LAST: with `data: [DONE]`, or an error, the stream ends. */
-serve_more serve_stream_next(const serve_server *s, serve_call *c, serve_bytes *out);
-
-/* ---- parts of both ---- */
+/* ---- parts ---- */
 
 /* What of a choice is the answer: of a chat without its thinking, unless the call wants it whole. */
 const serve_bytes *serve_choice_answer(const serve_choice *c);

@@ -81,7 +81,6 @@ typedef struct serve_call {
     bool stream, include_usage, continuous_usage, echo, token_ids, with_metrics, with_timings;
     int predicting;         /* the drafter that uses the request's prediction; -1: none */
     bool packed;            /* vectors are sent as base64 */
-    json_t *(*whole)(const struct serve_server *s, const struct serve_call *c); /* its answer, under the lock; NULL: OpenAI's */
     double received_s;
     int fd;                 /* of the connection, to see a client that hung up */
     serve_choice *choices;  /* [n_choices], of the first prompt first */

@@ -7,6 +7,7 @@
 #include "server/serve_answer.h"
 #include "server/serve_endpoints.h"
 #include "server/serve_fields.h"
+#include "server/serve_protocol.h"
 #include "server/serve_request.h"
 
 static const char *const passed_on[] = {"model", "user", "cache_salt", "service_tier", "deadline", "add_special_tokens"};
@@ -85,7 +86,7 @@ static json_t *vector_json(const serve_choice *c, bool packed) {
     return json;
 }
 
-static json_t *answer(const serve_server *s, const serve_call *c) {
+static json_t *answer(const serve_server *s, serve_call *c) {
     json_t *data = json_array();
     for (int i = 0; i < c->n_choices; i++)
         json_array_append_new(data, json_pack("{s:s,s:i,s:o}", "object", "embedding", "index", i, "embedding",
@@ -94,6 +95,8 @@ static json_t *answer(const serve_server *s, const serve_call *c) {
     return json_pack("{s:s,s:o,s:s,s:{s:I,s:I}}", "object", "list", "data", data, "model", s->settings->model_name, "usage",
                      "prompt_tokens", n, "total_tokens", n);
 }
+
+const serve_protocol serve_vectors = {.error = serve_error_json, .whole = answer};
 
 bool serve_embeddings(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
     hunch_model *m = serve_model(s, err);
@@ -112,6 +115,5 @@ bool serve_embeddings(serve_server *s, const serve_asked *q, serve_reply *r, ser
     }
     r->call->request.pooling = pooling;
     r->call->packed = packed;
-    r->call->whole = answer;
     return true;
 }

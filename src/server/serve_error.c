@@ -43,7 +43,7 @@ static const char *type_of(int http) {
 }
 
 /* A text that clients sent, and messages quote, may be cut within a character. */
-static json_t *text_of(const char *message) {
+json_t *serve_error_text(const char *message) {
     json_t *text = json_string(message);
     char plain[sizeof((serve_error *)0)->message];
     if (text) return text;
@@ -53,7 +53,8 @@ static json_t *text_of(const char *message) {
     return json_string(plain);
 }
 
-json_t *serve_error_json(const serve_error *e) {
-    return json_pack("{s:{s:o,s:s,s:o,s:s?}}", "error", "message", text_of(e->message), "type", type_of(e->http), "param",
-                     e->param[0] ? text_of(e->param) : json_null(), "code", e->code);
+json_t *serve_error_json(const serve_error *e, const char *id) {
+    (void)id;
+    return json_pack("{s:{s:o,s:s,s:o,s:s?}}", "error", "message", serve_error_text(e->message), "type", type_of(e->http), "param",
+                     e->param[0] ? serve_error_text(e->param) : json_null(), "code", e->code);
 }

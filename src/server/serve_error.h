@@ -22,6 +22,8 @@ bool serve_fail(serve_error *e, int http, const char *param, const char *fmt, ..
 bool serve_fail_code(serve_error *e, int http, const char *code, const char *param, const char *fmt, ...) HN_PRINTF(5, 6);
 /* An error of the library: a request that cannot be served is 400, memory 503, everything else 500. */
 bool serve_fail_hunch(serve_error *e, const char *param, const hunch_error *err);
-json_t *serve_error_json(const serve_error *e);
+/* The object; id, of the request, is not in it (serve_protocol.h). */
+json_t *serve_error_json(const serve_error *e, const char *id);
+json_t *serve_error_text(const char *message); /* a message as JSON: what of it was cut within a character is replaced */
 
 #endif

@@ -35,6 +35,7 @@ typedef struct exchange {
     serve_http *h;
     struct MHD_Connection *connection;
     const serve_route *route;
+    const serve_protocol *protocol;
     char method[12], path[200], id[72];
     uint64_t tenant; /* of its API key */
     double begun_s;
@@ -71,6 +72,7 @@ static enum MHD_Result respond(exchange *x, int http, struct MHD_Response *r, co
     if (!r) return MHD_NO;
     if (type) MHD_add_response_header(r, "Content-Type", type);
     MHD_add_response_header(r, "X-Request-Id", x->id);
+    if (x->protocol->id_header) MHD_add_response_header(r, x->protocol->id_header, x->id);
     cors_add(x, r);
     const enum MHD_Result ok = MHD_queue_response(x->connection, (unsigned)http, r);
     MHD_destroy_response(r);
@@ -85,7 +87,7 @@ static struct MHD_Response *json_response(json_t *value) {
 
 static enum MHD_Result respond_error(exchange *x, const serve_error *err) {
     char number[16];
-    struct MHD_Response *r = json_response(serve_error_json(err));
+    struct MHD_Response *r = json_response(x->protocol->error(err, x->id));
     serve_metrics_refused(x->h->server->metrics, err->http);
     snprintf(number, sizeof number, "%d", err->retry_after);
     if (r && err->retry_after) MHD_add_response_header(r, "Retry-After", number);
@@ -123,7 +125,7 @@ static ssize_t stream_read(void *user, uint64_t at, char *buf, size_t max) {
         if (x->last) return MHD_CONTENT_READER_END_OF_STREAM;
         pthread_mutex_lock(&x->call->lock);
         const bool gone = x->call->gone;
-        const serve_more more = gone ? SERVE_LAST : serve_stream_next(x->h->server, x->call, &x->events);
+        const serve_more more = gone ? SERVE_LAST : serve_stream_next(x->protocol, x->h->server, x->call, &x->events);
         x->last = more == SERVE_LAST;
         if (more == SERVE_NOTHING_YET) fall_asleep(x);
         const bool paused = x->call->paused;
@@ -143,7 +145,7 @@ static enum MHD_Result respond_stream(exchange *x) {
     x->streaming = true;
     if (r) MHD_add_response_header(r, "Cache-Control", "no-cache");
     if (r) MHD_add_response_header(r, "X-Accel-Buffering", "no");
-    return respond(x, 200, r, "text/event-stream; charset=utf-8");
+    return respond(x, 200, r, x->protocol->stream_type);
 }
 
 /* The whole answer if it is there, else the connection sleeps until it is. */
@@ -155,7 +157,7 @@ static enum MHD_Result respond_whole(exchange *x) {
     pthread_mutex_lock(&c->lock);
     const bool gone = c->gone, over = c->left == 0;
     if (!gone && over) failed = serve_answer_failed(c, &err);
-    if (!gone && over && !failed) answer = c->whole ? c->whole(x->h->server, c) : serve_answer_json(x->h->server, c);
+    if (!gone && over && !failed) answer = x->protocol->whole(x->h->server, c);
     if (!gone && !over) fall_asleep(x);
     pthread_mutex_unlock(&c->lock);
     if (gone) return MHD_NO;
@@ -240,6 +242,7 @@ static exchange *begin(serve_http *h, struct MHD_Connection *connection, const c
     x->begun_s = hn_now();
     snprintf(x->method, sizeof x->method, "%s", method);
     snprintf(x->path, sizeof x->path, "%s", url);
+    x->protocol = serve_protocol_of(x->path);
     id_choose(x);
     atomic_fetch_add(&h->busy, 1);
     return x;

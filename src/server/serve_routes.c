@@ -71,28 +71,38 @@ static bool chat(serve_server *s, const serve_asked *q, serve_reply *r, serve_er
 
 static bool completion(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) { return generate(s, q, false, r, err); }
 
-static const serve_route routes[] = {{"GET", "/health", true, health},
-                                     {"GET", "/version", false, version},
-                                     {"GET", "/metrics", true, metrics},
-                                     {"GET", "/v1/models", false, models},
-                                     {"GET", "/v1/models/", false, model},
-                                     {"GET", "/props", false, serve_props},
-                                     {"GET", "/tokenizer_info", false, serve_tokenizer_info},
-                                     {"POST", "/tokenize", false, serve_tokenize},
-                                     {"POST", "/detokenize", false, serve_detokenize},
-                                     {"POST", "/apply-template", false, serve_apply_template},
-                                     {"POST", "/v1/chat/completions", false, chat},
-                                     {"POST", "/v1/completions", false, completion},
-                                     {"POST", "/v1/embeddings", false, serve_embeddings}};
+/* Of one path that takes two methods both lines have the same protocol. */
+static const serve_route routes[] = {
+    {"GET", "/health", true, health, &serve_openai},
+    {"GET", "/version", false, version, &serve_openai},
+    {"GET", "/metrics", true, metrics, &serve_openai},
+    {"GET", "/v1/models", false, models, &serve_openai},
+    {"GET", "/v1/models/", false, model, &serve_openai},
+    {"GET", "/props", false, serve_props, &serve_openai},
+    {"GET", "/tokenizer_info", false, serve_tokenizer_info, &serve_openai},
+    {"POST", "/tokenize", false, serve_tokenize, &serve_openai},
+    {"POST", "/detokenize", false, serve_detokenize, &serve_openai},
+    {"POST", "/apply-template", false, serve_apply_template, &serve_openai},
+    {"POST", "/v1/chat/completions", false, chat, &serve_openai},
+    {"POST", "/v1/completions", false, completion, &serve_openai},
+    {"POST", "/v1/embeddings", false, serve_embeddings, &serve_vectors},
+};
+enum { ROUTES = sizeof routes / sizeof *routes };
 
 static bool path_fits(const char *route, const char *path) {
     const size_t n = strlen(route);
     return route[n - 1] == '/' ? strncmp(route, path, n) == 0 && path[n] : strcmp(route, path) == 0;
 }
 
+const serve_protocol *serve_protocol_of(const char *path) {
+    for (size_t i = 0; i < ROUTES; i++)
+        if (path_fits(routes[i].path, path)) return routes[i].protocol;
+    return &serve_openai;
+}
+
 const serve_route *serve_route_find(const char *method, const char *path, serve_error *err) {
     const serve_route *other = NULL;
-    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
+    for (size_t i = 0; i < ROUTES; i++) {
         if (!path_fits(routes[i].path, path)) continue;
         if (strcmp(routes[i].method, method) == 0) return &routes[i];
         other = &routes[i];

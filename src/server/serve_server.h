@@ -6,6 +6,7 @@
 #include "server/serve_engine.h"
 #include "server/serve_keys.h"
 #include "server/serve_metrics.h"
+#include "server/serve_protocol.h"
 
 typedef struct serve_settings {
     const char *host;
@@ -51,6 +52,7 @@ typedef struct serve_route {
     const char *method, *path; /* a path that ends in / may go on */
     bool open;                 /* needs no key */
     bool (*answer)(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
+    const serve_protocol *protocol;
 } serve_route;
 
 /* The endpoint; NULL, with *err, if there is none. */

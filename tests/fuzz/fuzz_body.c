@@ -70,7 +70,7 @@ static void error_check(const serve_error *err) {
     bool known = false;
     for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++) known = known || err->http == allowed[i];
     FUZZ_MUST(known && err->message[0]);
-    json_t *value = serve_error_json(err);
+    json_t *value = serve_error_json(err, "");
     FUZZ_MUST(json_string_length(json_object_get(json_object_get(value, "error"), "message")));
     json_decref(value);
 }
@@ -124,7 +124,7 @@ static void call_answer(serve_call *c) {
     c->wake_user = &news;
     FUZZ_MUST(serve_engine_submit(server.engine, c, &err));
     pthread_mutex_lock(&c->lock);
-    while (c->stream ? serve_stream_next(&server, c, &events) != SERVE_LAST : c->left > 0) {
+    while (c->stream ? serve_stream_next(&serve_openai, &server, c, &events) != SERVE_LAST : c->left > 0) {
         c->asleep = true;
         while (c->asleep) pthread_cond_wait(&news, &c->lock);
     }
