@@ -62,8 +62,7 @@ json_t *serve_stop_json(const serve_choice *c) {
 
 const serve_bytes *serve_choice_answer(const serve_choice *c) { return c->call->whole_text ? &c->text : &c->parts.answer; }
 
-/* Tokens before the end of thinking. */
-static size_t thinking_tokens(const serve_choice *c) {
+size_t serve_thinking_tokens(const serve_choice *c) {
     size_t at = 0, n = 0;
     while (n < c->n_tokens && at < c->parts.thinking_end) {
         const char *bytes;
@@ -83,7 +82,7 @@ static json_t *details_json(const serve_call *c) {
     for (int i = 0; i < c->n_choices; i++) {
         predicted += c->choices[i].predicted;
         right += c->choices[i].predicted_right;
-        thinking += thinking_tokens(&c->choices[i]);
+        thinking += serve_thinking_tokens(&c->choices[i]);
     }
     if (thinking) json_object_set_new(details, "reasoning_tokens", json_integer((json_int_t)thinking));
     if (c->request.n_prediction) {

@@ -45,6 +45,8 @@ void serve_call_release(serve_call *c) {
     hn_free((void *)(uintptr_t)c->request.sampling.dry_breakers);
     hn_free((void *)(uintptr_t)c->request.sampling.bias);
     hunch_free((void *)(uintptr_t)c->request.prediction);
+    json_decref(c->asked);
+    json_decref(c->said);
     hn_free(c->prompts);
     hn_free(c->choices);
     pthread_mutex_destroy(&c->lock);

@@ -26,6 +26,15 @@ typedef struct serve_prompt {
     serve_bytes text; /* of completions: as the client gave it, for `echo`; empty if it gave ids */
 } serve_prompt;
 
+/* A block of an answer (serve_blocks.h): the newest that a stream has begun. */
+typedef enum serve_block_kind { SERVE_BLOCK_NONE, SERVE_BLOCK_THINKING, SERVE_BLOCK_TEXT, SERVE_BLOCK_CALL } serve_block_kind;
+typedef struct serve_block {
+    serve_block_kind kind; /* SERVE_BLOCK_NONE: none is open */
+    int index;             /* of the block that is open, or comes next */
+    size_t from;           /* where it begins in the thinking, or in the answer */
+    bool last;             /* the answer has ended with it */
+} serve_block;
+
 typedef struct serve_choice {
     struct serve_call *call;
     int index; /* of the answer */
@@ -57,6 +66,7 @@ typedef struct serve_choice {
     size_t sent_text, sent_tokens, sent_thinking; /* sent_text: of a chat of the answer alone */
     size_t sent_calls, sent_arguments; /* calls whose names were sent, and bytes of the newest one's arguments */
     bool begun, ended;
+    serve_block block;
 } serve_choice;
 
 enum {
@@ -81,6 +91,9 @@ typedef struct serve_call {
     bool stream, include_usage, continuous_usage, echo, token_ids, with_metrics, with_timings;
     int predicting;         /* the drafter that uses the request's prediction; -1: none */
     bool packed;            /* vectors are sent as base64 */
+    json_t *asked;          /* what its protocol says again of the request in answers; NULL: nothing */
+    json_t *said;           /* the thread of HTTP: what of its answer is complete; NULL: nothing */
+    int n_events;           /* likewise: events that a stream has sent */
     double received_s;
     int fd;                 /* of the connection, to see a client that hung up */
     serve_choice *choices;  /* [n_choices], of the first prompt first */

@@ -45,12 +45,19 @@ static const char *type_of(int http) {
 /* A text that clients sent, and messages quote, may be cut within a character. */
 json_t *serve_error_text(const char *message) {
     json_t *text = json_string(message);
-    char plain[sizeof((serve_error *)0)->message];
+    char plain[sizeof((serve_error *)0)->message + sizeof((serve_error *)0)->param + 2];
     if (text) return text;
     snprintf(plain, sizeof plain, "%s", message);
     for (char *c = plain; *c; c++)
         if ((unsigned char)*c >= 128) *c = '?';
     return json_string(plain);
+}
+
+json_t *serve_error_named(const serve_error *e) {
+    char named[sizeof e->message + sizeof e->param + 2];
+    if (!e->param[0] || strstr(e->message, e->param)) return serve_error_text(e->message);
+    snprintf(named, sizeof named, "%s: %s", e->param, e->message);
+    return serve_error_text(named);
 }
 
 json_t *serve_error_json(const serve_error *e, const char *id) {

@@ -63,7 +63,7 @@ static void cors_add(exchange *x, struct MHD_Response *r) {
     MHD_add_response_header(r, "Vary", "Origin");
     if (strcmp(x->method, "OPTIONS") != 0) return;
     MHD_add_response_header(r, "Access-Control-Allow-Methods", "GET, POST, OPTIONS");
-    MHD_add_response_header(r, "Access-Control-Allow-Headers", "Authorization, Content-Type, X-Request-Id, X-Priority");
+    MHD_add_response_header(r, "Access-Control-Allow-Headers", "Authorization, Content-Type, X-Api-Key, Anthropic-Version, Anthropic-Beta, X-Request-Id, X-Priority");
     MHD_add_response_header(r, "Access-Control-Max-Age", "86400");
 }
 
@@ -225,10 +225,10 @@ static bool admit(exchange *x, serve_error *err) {
     const serve_server *s = x->h->server;
     const char *method = strcmp(x->method, "HEAD") == 0 ? "GET" : x->method;
     if (!(x->route = serve_route_find(method, x->path, err))) return false;
-    x->tenant = s->keys ? serve_keys_fit(s->keys, header(x, "Authorization")) : 0;
+    x->tenant = s->keys ? serve_keys_fit(s->keys, header(x, "Authorization"), header(x, "X-Api-Key")) : 0;
     if (s->keys && !x->route->open && !x->tenant)
         return serve_fail_code(err, 401, "invalid_api_key", NULL,
-                               "expected the header Authorization: Bearer KEY with a key that is known here");
+                               "expected the header Authorization: Bearer KEY, or X-Api-Key: KEY, with a key that is known here");
     const char *coding = header(x, "Content-Encoding");
     if (coding && *coding && strcasecmp(coding, "identity") != 0)
         return serve_fail(err, 415, NULL, "the body is encoded as %.60s: expected it as it is", coding);

@@ -60,10 +60,11 @@ static bool is_same(const char *key, const char *given, size_t n) {
     return differ == 0;
 }
 
-uint64_t serve_keys_fit(const serve_keys *k, const char *authorization) {
+uint64_t serve_keys_fit(const serve_keys *k, const char *authorization, const char *x_api_key) {
     uint64_t found = 0;
-    if (!authorization || strncasecmp(authorization, "Bearer ", 7) != 0) return 0;
-    const char *given = authorization + 7 + strspn(authorization + 7, " ");
+    if (authorization && strncasecmp(authorization, "Bearer ", 7) != 0) return 0;
+    const char *given = authorization ? authorization + 7 + strspn(authorization + 7, " ") : x_api_key;
+    if (!given) return 0;
     const size_t n = strlen(given);
     for (size_t i = 0; i < k->n; i++)
         if (strlen(k->key[i]) == n && is_same(k->key[i], given, n)) found = i + 1;

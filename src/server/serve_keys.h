@@ -10,8 +10,8 @@ typedef struct serve_keys serve_keys;
 /* A file without a key is an error. */
 hunch_status serve_keys_read(serve_keys **out, const char *path, hunch_error *err);
 void serve_keys_free(serve_keys *k);
-/* A number that stands for the key, if the header's value is "Bearer KEY" with one of them, else 0. Takes the same time for every wrong
- * key of one length. */
-uint64_t serve_keys_fit(const serve_keys *k, const char *authorization);
+/* A number that stands for the key, if `authorization` is "Bearer KEY" with one of them, or x_api_key is one; else 0. Both are values of
+ * headers, NULL if there is none; the first one comes first. Takes the same time for every wrong key of one length. */
+uint64_t serve_keys_fit(const serve_keys *k, const char *authorization, const char *x_api_key);
 
 #endif

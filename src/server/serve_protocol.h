@@ -23,6 +23,8 @@ typedef struct serve_protocol {
 
 extern const serve_protocol serve_openai; /* chat and text completions (serve_answer.h) */
 extern const serve_protocol serve_vectors; /* embeddings */
+extern const serve_protocol serve_anthropic;
+extern const serve_protocol serve_responses_protocol;
 
 /* Of a path that a request names, whether there is such a route or not. */
 const serve_protocol *serve_protocol_of(const char *path);

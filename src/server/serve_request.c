@@ -57,7 +57,7 @@ static bool refused_check(const json_t *body, serve_error *err) {
 
 /* ---- fields -------------------------------------------------------------------------------------------------- */
 
-static bool model_check(const serve_server *s, const json_t *body, serve_error *err) {
+bool serve_request_model(const serve_server *s, const json_t *body, serve_error *err) {
     const char *name = NULL;
     if (!serve_field_text(body, "model", &name, err)) return false;
     if (!name || strcmp(name, s->settings->model_name) == 0) return true;
@@ -209,7 +209,7 @@ static bool context_check(const serve_call *c, int context, serve_error *err) {
 static bool read_all(serve_server *s, serve_call *c, const serve_asked *q, hunch_model *m, serve_error *err) {
     const json_t *body = q->body;
     hunch_request_defaults(&c->request, m);
-    return model_check(s, body, err) && refused_check(body, err) && stream_read(c, body, err) && number_read(c, body, err) &&
+    return serve_request_model(s, body, err) && refused_check(body, err) && stream_read(c, body, err) && number_read(c, body, err) &&
            limit_read(c, body, err) && logprobs_read(c, body, err) && seed_read(c, body, err) && priority_read(c, q, err) &&
            salt_make(c, q, err) && stop_tokens_read(c, body, m, err) && serve_speculation_read(s, c, m, body, err) &&
            serve_sampling_read(&c->request, m, body, err) && (!c->chat || serve_tools_read(s, c, m, body, err)) &&

@@ -86,6 +86,11 @@ static const serve_route routes[] = {
     {"POST", "/v1/chat/completions", false, chat, &serve_openai},
     {"POST", "/v1/completions", false, completion, &serve_openai},
     {"POST", "/v1/embeddings", false, serve_embeddings, &serve_vectors},
+    {"POST", "/v1/responses", false, serve_responses, &serve_responses_protocol},
+    {"POST", "/v1/responses/input_tokens", false, serve_responses_count, &serve_responses_protocol},
+    {"GET", "/v1/responses/", false, serve_responses_kept, &serve_responses_protocol},
+    {"POST", "/v1/messages", false, serve_messages, &serve_anthropic},
+    {"POST", "/v1/messages/count_tokens", false, serve_count_tokens, &serve_anthropic},
 };
 enum { ROUTES = sizeof routes / sizeof *routes };
 

@@ -110,21 +110,33 @@ json_t *serve_tools_json(const serve_choice *one) {
     return list;
 }
 
-json_t *serve_tools_delta(serve_choice *one) {
+bool serve_tools_next(serve_choice *one, serve_tools_news *news) {
     hunch_answer a;
     hunch_calls_get(one->parts.calls, &a);
+    *news = (serve_tools_news){0};
     if (one->sent_calls > 0) {
-        const hunch_call *call = &a.call[one->sent_calls - 1];
         const size_t from = one->sent_arguments;
-        if (call->n_arguments > from) {
-            one->sent_arguments = call->n_arguments;
-            return json_pack("{s:[{s:i,s:{s:o}}]}", "tool_calls", "index", (int)one->sent_calls - 1, "function", "arguments",
-                             serve_text_json(call->arguments + from, call->n_arguments - from));
+        news->call = &a.call[one->sent_calls - 1];
+        if (news->call->n_arguments > from) {
+            news->arguments = news->call->arguments + from;
+            news->n = news->call->n_arguments - from;
+            one->sent_arguments = news->call->n_arguments;
+            return true;
         }
     }
-    if (one->sent_calls == a.n_calls) return NULL;
-    const hunch_call *call = &a.call[one->sent_calls++];
+    if (one->sent_calls == a.n_calls) return false;
+    news->call = &a.call[one->sent_calls++];
     one->sent_arguments = 0;
-    return json_pack("{s:[{s:i,s:s,s:s,s:{s:s,s:s}}]}", "tool_calls", "index", (int)one->sent_calls - 1, "id", call->id, "type", "function",
-                     "function", "name", call->name, "arguments", "");
+    return news->begins = true;
+}
+
+json_t *serve_tools_delta(serve_choice *one) {
+    serve_tools_news news;
+    if (!serve_tools_next(one, &news)) return NULL;
+    const int index = (int)one->sent_calls - 1;
+    if (!news.begins)
+        return json_pack("{s:[{s:i,s:{s:o}}]}", "tool_calls", "index", index, "function", "arguments",
+                         serve_text_json(news.arguments, news.n));
+    return json_pack("{s:[{s:i,s:s,s:s,s:{s:s,s:s}}]}", "tool_calls", "index", index, "id", news.call->id, "type", "function", "function",
+                     "name", news.call->name, "arguments", "");
 }

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_anthropic.c - Anthropic's /v1/messages and /v1/messages/count_tokens: bodies as those of chat completions, answers as content
+ * blocks. docs/protocols.md lists the fields. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "server/serve_answer.h"
+#include "server/serve_blocks.h"
+#include "server/serve_endpoints.h"
+#include "server/serve_fields.h"
+#include "server/serve_prompt.h"
+#include "server/serve_request.h"
+#include "server/serve_tools.h"
+#include "server/serve_translate.h"
+
+static const serve_name names[] = {{"max_tokens", "max_tokens", false},
+                                   {"stop_sequences", "stop", true},
+                                   {"stream", "stream", false},
+                                   {"messages", "messages", true},
+                                   {"tools", "tools", true},
+                                   {"tool_choice", "tool_choice", true},
+                                   {"service_tier", "service_tier", true},
+                                   {"output_config.format", "response_format", true},
+                                   {"output_config.format.schema", "response_format.json_schema.schema", true},
+                                   {"output_config.effort", "reasoning_effort", true},
+                                   {NULL, NULL, false}};
+
+/* ---- messages ------------------------------------------------------------------------------------------------ */
+
+/* A message under way: one of Anthropic's may become several, since results of tools are messages of their own. */
+typedef struct writer {
+    json_t *to;      /* the list of messages */
+    json_t *current; /* the one that blocks go to; NULL: none yet */
+    const char *role, *between;
+    char field[80]; /* "messages[2].content[1]" */
+    serve_error *err;
+} writer;
+
+static json_t *current(writer *w) {
+    json_t *last = json_array_get(w->to, json_array_size(w->to) - 1);
+    const char *role = json_string_value(json_object_get(last, "role"));
+    if (w->current) return w->current;
+    if (role && strcmp(role, w->role) == 0 && !json_object_get(last, "tool_calls")) { /* turns of one speaker are one */
+        w->between = "\n";
+        return w->current = last;
+    }
+    json_array_append_new(w->to, w->current = serve_message_json(w->role, json_string("")));
+    return w->current;
+}
+
+static bool text_take(writer *w, const json_t *block) {
+    const json_t *text = json_object_get(block, "text");
+    if (!json_is_string(text)) return serve_fail(w->err, 400, w->field, "%s.text is not a text", w->field);
+    json_t *message = current(w);
+    serve_text_add(message, "content", w->between, text);
+    w->between = "";
+    return true;
+}
+
+static bool thinking_take(writer *w, const json_t *block) {
+    const json_t *text = json_object_get(block, "thinking");
+    if (!json_is_string(text)) return serve_fail(w->err, 400, w->field, "%s.thinking is not a text", w->field);
+    serve_text_add(current(w), "reasoning_content", "\n", text);
+    return true;
+}
+
+static bool hidden_take(writer *w, const json_t *block) { return (void)w, (void)block, true; } /* nobody here can read it */
+
+static bool use_take(writer *w, const json_t *block) {
+    json_t *id = json_object_get(block, "id"), *name = json_object_get(block, "name"), *input = json_object_get(block, "input");
+    if (!json_string_length(id) || !json_string_length(name) || !json_is_object(input))
+        return serve_fail(w->err, 400, w->field, "%s: a tool_use block has the texts id and name, and the object input", w->field);
+    json_t *message = current(w), *calls = json_object_get(message, "tool_calls");
+    if (!calls) json_object_set_new(message, "tool_calls", calls = json_array());
+    char *arguments = json_dumps(input, JSON_COMPACT);
+    json_array_append_new(calls, json_pack("{s:O,s:s,s:{s:O,s:s}}", "id", id, "type", "function", "function", "name", name, "arguments",
+                                           arguments));
+    free(arguments);
+    return true;
+}
+
+static bool result_take(writer *w, const json_t *block) {
+    static const serve_expected kinds[] = {{"is_error", SERVE_IS_BOOL}, {NULL, 0}};
+    json_t *id = json_object_get(block, "tool_use_id"), *content = serve_field(block, "content");
+    if (!json_string_length(id)) return serve_fail(w->err, 400, w->field, "%s.tool_use_id is not a text", w->field);
+    if (!serve_kinds_check(block, "is_error", kinds, w->err)) return false;
+    json_t *text = content ? serve_prompt_content(content) : json_string("");
+    if (!text) return serve_fail(w->err, 400, w->field, "%s.content is not a text or a list of text blocks", w->field);
+    json_array_append_new(w->to, json_pack("{s:s,s:O,s:o}", "role", "tool", "tool_call_id", id, "content", text));
+    w->current = NULL;
+    return true;
+}
+
+static const struct {
+    const char *type, *role; /* role NULL: of any */
+    bool (*take)(writer *w, const json_t *block);
+} blocks[] = {{"text", NULL, text_take},
+              {"thinking", "assistant", thinking_take},
+              {"redacted_thinking", "assistant", hidden_take},
+              {"tool_use", "assistant", use_take},
+              {"tool_result", "user", result_take}};
+
+static bool block_take(writer *w, const json_t *block) {
+    const char *type = json_string_value(json_object_get(block, "type"));
+    if (!type) return serve_fail(w->err, 400, w->field, "%s is not an object with a type", w->field);
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        if (strcmp(type, blocks[i].type) == 0 && (!blocks[i].role || strcmp(blocks[i].role, w->role) == 0)) return blocks[i].take(w, block);
+    return serve_fail(w->err, 400, w->field, "%s: a block of type %.40s of the role %s is not supported", w->field, type, w->role);
+}
+
+static bool message_take(json_t *to, const json_t *message, size_t i, serve_error *err) {
+    static const char *const roles[] = {"user", "assistant", "system", NULL};
+    writer w = {.to = to, .between = "", .err = err};
+    const json_t *content = json_object_get(message, "content"), *block;
+    size_t k;
+    if (!json_is_object(message)) return serve_fail(err, 400, "messages", "messages[%zu] is not an object", i);
+    if (!serve_word_read(message, "role", roles, &w.role, err) || !w.role)
+        return serve_fail(err, 400, "messages", "messages[%zu].role is none of user, assistant, system", i);
+    snprintf(w.field, sizeof w.field, "messages[%zu].content", i);
+    if (json_is_string(content)) {
+        serve_text_add(current(&w), "content", w.between, content);
+        return true;
+    }
+    if (!json_is_array(content)) return serve_fail(err, 400, w.field, "%s is not a text or a list of blocks", w.field);
+    json_array_foreach(content, k, block) {
+        snprintf(w.field, sizeof w.field, "messages[%zu].content[%zu]", i, k);
+        if (!block_take(&w, block)) return false;
+    }
+    if (json_array_size(content) == 0) current(&w);
+    return true;
+}
+
+/* The system's text, and what was said. NULL after an error. */
+static json_t *messages_make(const json_t *body, serve_error *err) {
+    const json_t *given = serve_field(body, "messages"), *system = serve_field(body, "system"), *message;
+    size_t i;
+    json_t *to = json_array(), *text = system ? serve_prompt_content(system) : NULL;
+    if (text) json_array_append_new(to, serve_message_json("system", text));
+    bool ok = !system || text || serve_fail(err, 400, "system", "system is not a text or a list of text blocks");
+    if (ok && !json_array_size(given)) ok = serve_fail(err, 400, "messages", "messages is not a list of messages, or is empty");
+    json_array_foreach(given, i, message) ok = ok && message_take(to, message, i, err);
+    const char *last = json_string_value(json_object_get(json_array_get(to, json_array_size(to) - 1), "role"));
+    if (ok && last && strcmp(last, "assistant") == 0)
+        ok = serve_fail(err, 400, "messages", "messages ends with the assistant's turn: an answer that is begun by the client is not supported");
+    if (ok) return to;
+    json_decref(to);
+    return NULL;
+}
+
+/* ---- other fields -------------------------------------------------------------------------------------------- */
+
+static bool tools_make(json_t *to, const json_t *body, serve_error *err) {
+    const json_t *given = serve_field(body, "tools"), *one;
+    size_t i;
+    if (!given) return true;
+    if (!json_is_array(given)) return serve_fail(err, 400, "tools", "tools is not a list");
+    json_t *tools = json_array();
+    json_object_set_new(to, "tools", tools);
+    json_array_foreach(given, i, one) {
+        const json_t *type = serve_field(one, "type"), *name = json_object_get(one, "name"), *schema = json_object_get(one, "input_schema");
+        if (type && (!json_is_string(type) || strcmp(json_string_value(type), "custom") != 0))
+            return serve_fail(err, 400, "tools", "tools[%zu].type is not \"custom\": the server runs no tools of its own", i);
+        if (!json_string_length(name) || !json_is_object(schema))
+            return serve_fail(err, 400, "tools", "tools[%zu] is not an object with the text name and the object input_schema", i);
+        json_array_append_new(tools, serve_function_json(name, serve_field(one, "description"), schema));
+    }
+    return true;
+}
+
+static bool tool_choice_make(json_t *to, const json_t *body, serve_error *err) {
+    static const char *const words[] = {"auto", "any", "tool", "none", NULL};
+    const json_t *given = serve_field(body, "tool_choice"), *name = json_object_get(given, "name");
+    const char *type = NULL;
+    bool one = false;
+    if (!given) return true;
+    if (!json_is_object(given)) return serve_fail(err, 400, "tool_choice", "tool_choice is not an object");
+    if (!serve_word_read(given, "tool_choice.type", words, &type, err)) return false;
+    if (!type) return serve_fail(err, 400, "tool_choice.type", "tool_choice.type is missing: one of auto, any, tool, none");
+    if (!serve_field_bool(given, "tool_choice.disable_parallel_tool_use", &one, err)) return false;
+    if (strcmp(type, "tool") == 0 && !json_string_length(name))
+        return serve_fail(err, 400, "tool_choice.name", "tool_choice.name is not the name of a tool");
+    if (strcmp(type, "tool") == 0)
+        json_object_set_new(to, "tool_choice", json_pack("{s:s,s:{s:O}}", "type", "function", "function", "name", name));
+    else json_object_set_new(to, "tool_choice", json_string(strcmp(type, "any") == 0 ? "required" : type));
+    json_object_set_new(to, "parallel_tool_calls", json_boolean(!one));
+    return true;
+}
+
+/* "thinking": whether the template lets the model think. The budget is looked at, not enforced: max_tokens holds for both parts. */
+static bool thinking_make(json_t *to, const json_t *body, serve_error *err) {
+    static const char *const words[] = {"enabled", "disabled", "adaptive", NULL};
+    const json_t *given = serve_field(body, "thinking");
+    const char *type = NULL;
+    int64_t budget = 0;
+    if (!given) return true;
+    if (!json_is_object(given)) return serve_fail(err, 400, "thinking", "thinking is not an object");
+    if (!serve_word_read(given, "thinking.type", words, &type, err)) return false;
+    if (!type) return serve_fail(err, 400, "thinking.type", "thinking.type is missing: one of enabled, disabled, adaptive");
+    if (!serve_field_int(given, "thinking.budget_tokens", 1024, INT32_MAX, &budget, err)) return false;
+    if (strcmp(type, "enabled") == 0 && !budget)
+        return serve_fail(err, 400, "thinking.budget_tokens", "thinking.budget_tokens is missing: at least 1024, and less than max_tokens");
+    const json_t *most = json_object_get(body, "max_tokens");
+    if (most && budget >= json_integer_value(most))
+        return serve_fail(err, 400, "thinking.budget_tokens", "thinking.budget_tokens is not less than max_tokens");
+    if (strcmp(type, "adaptive") == 0) return true;
+    json_t *own = json_object_get(to, "chat_template_kwargs");
+    json_t *variables = json_is_object(own) ? json_copy(own) : json_object(), *on = json_boolean(strcmp(type, "enabled") == 0);
+    if (!json_object_get(variables, "enable_thinking")) json_object_set(variables, "enable_thinking", on);
+    if (!json_object_get(variables, "thinking")) json_object_set(variables, "thinking", on);
+    if (!own || json_is_object(own)) json_object_set(to, "chat_template_kwargs", variables);
+    json_decref(variables);
+    return true;
+}
+
+static bool output_make(json_t *to, const json_t *body, serve_error *err) {
+    const json_t *config = serve_field(body, "output_config"), *format = serve_field(body, "output_format");
+    if (config && !json_is_object(config)) return serve_fail(err, 400, "output_config", "output_config is not an object");
+    if (!format) format = serve_field(config, "format");
+    json_t *effort = serve_field(config, "effort"), *schema = serve_field(format, "schema");
+    if (effort) json_object_set(to, "reasoning_effort", effort);
+    if (!format) return true;
+    const char *type = json_string_value(json_object_get(format, "type"));
+    if (!type || strcmp(type, "json_schema") != 0 || !schema)
+        return serve_fail(err, 400, "output_config.format", "output_config.format is not {\"type\": \"json_schema\", \"schema\": SCHEMA}");
+    json_object_set_new(to, "response_format", json_pack("{s:s,s:{s:O}}", "type", "json_schema", "json_schema", "schema", schema));
+    return true;
+}
+
+static bool stops_make(json_t *to, const json_t *body, serve_error *err) {
+    json_t *stops = serve_field(body, "stop_sequences");
+    if (stops && !json_is_array(stops)) return serve_fail(err, 400, "stop_sequences", "stop_sequences is not a list of texts");
+    if (stops) json_object_set(to, "stop", stops);
+    return true;
+}
+
+static bool tier_make(json_t *to, const json_t *body) {
+    json_t *tier = serve_field(body, "service_tier");
+    const char *word = json_string_value(tier);
+    if (word && strcmp(word, "standard_only") == 0) json_object_set_new(to, "service_tier", json_string("default"));
+    else if (tier) json_object_set(to, "service_tier", tier);
+    return true;
+}
+
+/* Would change the answer, and is not here. */
+static bool refused_check(const json_t *body, serve_error *err) {
+    static const char *const refused[] = {"container", "mcp_servers", "context_management"};
+    static const serve_expected kinds[] = {{"metadata", SERVE_IS_OBJECT}, {"cache_control", SERVE_IS_OBJECT}, {NULL, 0}};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        const json_t *value = serve_field(body, refused[i]);
+        if (value && !(json_is_array(value) && json_array_size(value) == 0))
+            return serve_fail(err, 400, refused[i], "%s is not supported", refused[i]);
+    }
+    return serve_kinds_check(body, "", kinds, err);
+}
+
+/* The body of a chat completion; NULL after an error. */
+static json_t *chat_body(const json_t *body, serve_error *err) {
+    json_t *to = json_object(), *messages = messages_make(body, err);
+    serve_translate(to, body, serve_own_names);
+    serve_translate(to, body, serve_sampling_names);
+    serve_translate(to, body, names);
+    if (messages) json_object_set_new(to, "messages", messages);
+    if (messages && refused_check(body, err) && tools_make(to, body, err) && tool_choice_make(to, body, err) &&
+        thinking_make(to, body, err) && output_make(to, body, err) && stops_make(to, body, err) && tier_make(to, body))
+        return to;
+    json_decref(to);
+    return NULL;
+}
+
+bool serve_messages(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    if (!serve_field(q->body, "max_tokens")) return serve_fail(err, 400, "max_tokens", "max_tokens is missing");
+    json_t *body = chat_body(q->body, err);
+    if (!body || !(r->call = serve_translated_call(s, q, body, true, names, err))) return false;
+    snprintf(r->call->id, sizeof r->call->id, "msg_%s", q->id);
+    return true;
+}
+
+bool serve_count_tokens(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    size_t n;
+    json_t *body = chat_body(q->body, err);
+    if (!body || !serve_translated_count(s, body, names, &n, err)) return false;
+    r->json = json_pack("{s:I}", "input_tokens", (json_int_t)n);
+    return true;
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------------- */
+
+static json_t *error_json(const serve_error *e, const char *id) {
+    const char *type = e->http == 401   ? "authentication_error"
+                       : e->http == 403 ? "permission_error"
+                       : e->http == 404 ? "not_found_error"
+                       : e->http == 413 ? "request_too_large"
+                       : e->http == 429 ? "rate_limit_error"
+                       : e->http == 503 ? "overloaded_error"
+                       : e->http >= 500 ? "api_error"
+                                        : "invalid_request_error";
+    return json_pack("{s:s,s:{s:s,s:o},s:s}", "type", "error", "error", "type", type, "message", serve_error_named(e), "request_id", id);
+}
+
+static json_t *usage_json(const serve_call *c) {
+    const json_int_t prompt = (json_int_t)serve_call_prompt_tokens(c), cached = (json_int_t)c->choices[0].state.n_restored;
+    return json_pack("{s:I,s:I,s:I,s:I,s:s}", "input_tokens", prompt - cached, "cache_creation_input_tokens", (json_int_t)0,
+                     "cache_read_input_tokens", cached, "output_tokens", (json_int_t)c->choices[0].n_tokens, "service_tier", "standard");
+}
+
+/* "stop_reason" and "stop_sequence". */
+static void stop_add(json_t *to, const serve_choice *one) {
+    json_t *stop = serve_stop_json(one), *reason = serve_finish_json(one);
+    const char *word = json_string_value(reason);
+    const bool length = strcmp(word, "length") == 0, by_text = !length && json_is_string(stop) && strcmp(word, "stop") == 0;
+    if (strcmp(word, "tool_calls") == 0) word = "tool_use";
+    else if (length && one->state.finish == HUNCH_FINISH_LENGTH && one->n_tokens < (size_t)one->call->request.max_tokens)
+        word = "model_context_window_exceeded";
+    else word = length ? "max_tokens" : by_text ? "stop_sequence" : "end_turn";
+    json_object_set_new(to, "stop_reason", json_string(word));
+    if (by_text) json_object_set(to, "stop_sequence", stop);
+    else json_object_set_new(to, "stop_sequence", json_null());
+    json_decref(stop);
+    json_decref(reason);
+}
+
+/* A block as it begins, or whole. NULL: a call that is not complete. */
+static json_t *block_json(const serve_choice *one, bool begins) {
+    size_t n;
+    const char *text = serve_block_text(one, &n);
+    if (begins) n = 0;
+    if (one->block.kind == SERVE_BLOCK_TEXT) return json_pack("{s:s,s:o}", "type", "text", "text", serve_text_json(text, n));
+    if (one->block.kind == SERVE_BLOCK_THINKING)
+        return json_pack("{s:s,s:o,s:s}", "type", "thinking", "thinking", serve_text_json(text, n), "signature", "");
+    const hunch_call *call = serve_block_call(one);
+    json_t *input = begins ? json_object() : call->state == HUNCH_CALL_DONE ? json_loadb(text, n, JSON_ALLOW_NUL, NULL) : NULL;
+    return input ? json_pack("{s:s,s:s,s:s,s:o}", "type", "tool_use", "id", call->id, "name", call->name, "input", input) : NULL;
+}
+
+static void whole_close(void *to, serve_choice *one) {
+    json_t *block = block_json(one, false);
+    if (block) json_array_append_new(to, block);
+}
+
+static json_t *message_json(const serve_server *s, const serve_call *c, json_t *content) {
+    return json_pack("{s:s,s:s,s:s,s:s,s:o,s:n,s:n,s:o}", "id", c->id, "type", "message", "role", "assistant", "model",
+                     s->settings->model_name, "content", content, "stop_reason", "stop_sequence", "usage", usage_json(c));
+}
+
+static json_t *whole(const serve_server *s, serve_call *c) {
+    static const serve_block_events events = {.close = whole_close};
+    json_t *content = json_array();
+    serve_blocks_next(&c->choices[0], &events, content);
+    json_t *message = message_json(s, c, content);
+    stop_add(message, &c->choices[0]);
+    serve_figures_add(message, c);
+    return message;
+}
+
+static void event(void *to, const char *name, json_t *value) {
+    json_object_set_new(value, "type", json_string(name));
+    serve_event_add(to, name, value);
+}
+
+static void delta(void *to, const serve_choice *one, const char *type, const char *field, json_t *text) {
+    event(to, "content_block_delta", json_pack("{s:i,s:{s:s,s:o}}", "index", one->block.index, "delta", "type", type, field, text));
+}
+
+static void stream_open(void *to, serve_choice *one) {
+    event(to, "content_block_start", json_pack("{s:i,s:o}", "index", one->block.index, "content_block", block_json(one, true)));
+}
+
+static void stream_add(void *to, serve_choice *one, const char *text, size_t n) {
+    static const char *const type[] = {"", "thinking_delta", "text_delta", "input_json_delta"};
+    static const char *const field[] = {"", "thinking", "text", "partial_json"};
+    delta(to, one, type[one->block.kind], field[one->block.kind], serve_text_json(text, n));
+}
+
+static void stream_close(void *to, serve_choice *one) {
+    if (one->block.kind == SERVE_BLOCK_THINKING) delta(to, one, "signature_delta", "signature", json_string(""));
+    event(to, "content_block_stop", json_pack("{s:i}", "index", one->block.index));
+}
+
+static void next(const serve_server *s, serve_call *c, serve_choice *one, serve_bytes *out) {
+    static const serve_block_events events = {stream_open, stream_add, stream_close};
+    if (!one->begun) event(out, "message_start", json_pack("{s:o}", "message", message_json(s, c, json_array())));
+    one->begun = true;
+    serve_blocks_next(one, &events, out);
+    one->ended = one->done;
+}
+
+static void end(const serve_server *s, serve_call *c, serve_bytes *out) {
+    (void)s;
+    json_t *change = json_object();
+    stop_add(change, &c->choices[0]);
+    json_t *last = json_pack("{s:o,s:o}", "delta", change, "usage", usage_json(c));
+    serve_figures_add(last, c);
+    event(out, "message_delta", last);
+    event(out, "message_stop", json_object());
+}
+
+static void failed(const serve_server *s, serve_call *c, const serve_error *e, serve_bytes *out) {
+    (void)s;
+    serve_event_add(out, "error", error_json(e, c->id));
+}
+
+const serve_protocol serve_anthropic = {.stream_type = "text/event-stream; charset=utf-8",
+                                        .id_header = "request-id",
+                                        .comment = "event: ping\ndata: {\"type\":\"ping\"}\n\n",
+                                        .error = error_json,
+                                        .whole = whole,
+                                        .next = next,
+                                        .end = end,
+                                        .failed = failed};

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_responses.c - the bodies of OpenAI's /v1/responses, without state: items become the messages of a chat completion. What it answers
+ * is in serve_responses_answer.c. docs/protocols.md lists the fields. */
+#include <stdio.h>
+#include <string.h>
+
+#include "server/serve_endpoints.h"
+#include "server/serve_fields.h"
+#include "server/serve_prompt.h"
+#include "server/serve_translate.h"
+
+static const serve_name names[] = {{"max_output_tokens", "max_completion_tokens", false},
+                                   {"stream", "stream", false},
+                                   {"parallel_tool_calls", "parallel_tool_calls", false},
+                                   {"service_tier", "service_tier", false},
+                                   {"top_logprobs", "top_logprobs", false},
+                                   {"stop", "stop", false},
+                                   {"input", "messages", true},
+                                   {"tools", "tools", true},
+                                   {"tool_choice", "tool_choice", true},
+                                   {"text.format", "response_format", true},
+                                   {"text.format.schema", "response_format.json_schema.schema", true},
+                                   {"reasoning.effort", "reasoning_effort", true},
+                                   {NULL, NULL, false}};
+
+/* ---- items --------------------------------------------------------------------------------------------------- */
+
+/* What an item adds to the messages. */
+typedef struct reader {
+    json_t *to;
+    char field[80]; /* "input[2]" */
+    serve_error *err;
+} reader;
+
+/* The message of the assistant that an item of it belongs to: thinking, text and calls of one turn are one message. */
+static json_t *turn(reader *r, bool begins) {
+    json_t *last = json_array_get(r->to, json_array_size(r->to) - 1);
+    const char *role = json_string_value(json_object_get(last, "role"));
+    if (role && strcmp(role, "assistant") == 0 && !begins) return last;
+    json_array_append_new(r->to, last = serve_message_json("assistant", json_string("")));
+    return last;
+}
+
+static bool has_more(const json_t *message) {
+    return json_string_length(json_object_get(message, "content")) || json_object_get(message, "tool_calls");
+}
+
+/* A text, or a list of parts of these types, as one text. NULL after an error. */
+static json_t *parts_text(reader *r, const json_t *given, const char *const *types) {
+    json_t *all = json_pack("{s:s}", "text", "");
+    const json_t *part;
+    size_t i;
+    bool ok = json_is_string(given) || json_is_array(given) ||
+              serve_fail(r->err, 400, r->field, "%s is not a text or a list of parts", r->field);
+    if (json_is_string(given)) serve_text_add(all, "text", "", given);
+    json_array_foreach(given, i, part) {
+        const char *type = json_string_value(json_object_get(part, "type"));
+        const json_t *text = json_object_get(part, "text");
+        bool known = false;
+        for (int k = 0; types[k]; k++) known = known || (type && strcmp(type, types[k]) == 0);
+        if (ok && (!known || !json_is_string(text)))
+            ok = serve_fail(r->err, 400, r->field, "%s[%zu]: a part of type %.40s without a text is not supported", r->field, i,
+                            type ? type : "none");
+        if (ok) serve_text_add(all, "text", "", text);
+    }
+    json_t *text = ok ? json_incref(json_object_get(all, "text")) : NULL;
+    json_decref(all);
+    return text;
+}
+
+static bool message_take(reader *r, const json_t *item) {
+    static const char *const types[] = {"input_text", "output_text", "text", NULL};
+    static const char *const roles[] = {"user", "assistant", "system", "developer", NULL};
+    const char *role = NULL;
+    serve_error ignored;
+    if (!serve_word_read(item, "role", roles, &role, &ignored) || !role)
+        return serve_fail(r->err, 400, r->field, "%s.role is none of user, assistant, system, developer", r->field);
+    snprintf(r->field + strlen(r->field), sizeof r->field - strlen(r->field), ".content");
+    json_t *text = parts_text(r, json_object_get(item, "content"), types);
+    if (!text) return false;
+    json_t *last = json_array_get(r->to, json_array_size(r->to) - 1);
+    const char *before = json_string_value(json_object_get(last, "role"));
+    if (strcmp(role, "developer") == 0) role = "system";
+    if (strcmp(role, "assistant") == 0) serve_text_add(turn(r, !before || has_more(last)), "content", "", text);
+    else if (before && strcmp(role, "system") == 0 && strcmp(before, role) == 0) serve_text_add(last, "content", "\n\n", text);
+    else json_array_append_new(r->to, serve_message_json(role, json_incref(text)));
+    json_decref(text);
+    return true;
+}
+
+static bool call_take(reader *r, const json_t *item) {
+    json_t *id = json_object_get(item, "call_id"), *name = json_object_get(item, "name"), *given = json_object_get(item, "arguments");
+    if (!json_string_length(id) || !json_string_length(name) || !json_is_string(given))
+        return serve_fail(r->err, 400, r->field, "%s: a function_call has the texts call_id, name and arguments", r->field);
+    json_t *message = turn(r, false), *calls = json_object_get(message, "tool_calls");
+    if (!calls) json_object_set_new(message, "tool_calls", calls = json_array());
+    json_array_append_new(calls, json_pack("{s:O,s:s,s:{s:O,s:O}}", "id", id, "type", "function", "function", "name", name, "arguments",
+                                           given));
+    return true;
+}
+
+static bool output_take(reader *r, const json_t *item) {
+    static const char *const types[] = {"input_text", "output_text", "text", NULL};
+    json_t *id = json_object_get(item, "call_id");
+    if (!json_string_length(id)) return serve_fail(r->err, 400, r->field, "%s.call_id is not a text", r->field);
+    snprintf(r->field + strlen(r->field), sizeof r->field - strlen(r->field), ".output");
+    json_t *text = parts_text(r, json_object_get(item, "output"), types);
+    if (!text) return false;
+    json_array_append_new(r->to, json_pack("{s:s,s:O,s:o}", "role", "tool", "tool_call_id", id, "content", text));
+    return true;
+}
+
+/* Earlier thinking: its text; of what is encrypted nobody here can read anything. */
+static bool reasoning_take(reader *r, const json_t *item) {
+    static const char *const types[] = {"reasoning_text", "text", NULL}, *const of_summaries[] = {"summary_text", NULL};
+    json_t *content = serve_field(item, "content"), *summary = serve_field(item, "summary");
+    const bool whole = json_array_size(content) > 0;
+    if (!content && !summary) return true;
+    json_t *text = parts_text(r, whole || !summary ? content : summary, whole ? types : of_summaries);
+    if (!text) return false;
+    json_t *last = json_array_get(r->to, json_array_size(r->to) - 1);
+    if (json_string_length(text)) serve_text_add(turn(r, has_more(last)), "reasoning_content", "\n", text);
+    json_decref(text);
+    return true;
+}
+
+static bool item_take(reader *r, const json_t *item) {
+    static const struct {
+        const char *type;
+        bool (*take)(reader *r, const json_t *item);
+    } kinds[] = {{"message", message_take}, {"function_call", call_take}, {"function_call_output", output_take}, {"reasoning", reasoning_take}};
+    const json_t *given = serve_field(item, "type");
+    const char *type = json_string_value(given);
+    if (!json_is_object(item)) return serve_fail(r->err, 400, r->field, "%s is not an object", r->field);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(type ? type : given ? "" : "message", kinds[i].type) == 0) return kinds[i].take(r, item);
+    return serve_fail(r->err, 400, r->field, "%s: an item of type %.40s is not supported", r->field, type ? type : "no text");
+}
+
+/* Instructions and input as messages; NULL after an error. */
+static json_t *messages_make(const json_t *body, serve_error *err) {
+    json_t *to = json_array(), *instructions = serve_field(body, "instructions"), *given = serve_field(body, "input");
+    const json_t *item;
+    size_t i;
+    bool ok = !instructions || json_is_string(instructions) || serve_fail(err, 400, "instructions", "instructions is not a text");
+    if (ok && json_string_length(instructions)) json_array_append_new(to, serve_message_json("system", json_incref(instructions)));
+    if (ok && json_is_string(given)) json_array_append_new(to, serve_message_json("user", json_incref(given)));
+    else if (ok && !json_array_size(given)) ok = serve_fail(err, 400, "input", "input is not a text or a list of items, or is empty");
+    json_array_foreach(given, i, item) {
+        reader r = {.to = to, .err = err};
+        snprintf(r.field, sizeof r.field, "input[%zu]", i);
+        ok = ok && item_take(&r, item);
+    }
+    if (ok) return to;
+    json_decref(to);
+    return NULL;
+}
+
+/* ---- other fields -------------------------------------------------------------------------------------------- */
+
+static bool unsupported(serve_error *err, const char *field, const char *value, const char *why) {
+    return serve_fail_code(err, 400, "unsupported_parameter", field, "%s%s is not supported: %s", field, value, why);
+}
+
+/* What needs a memory of the server, and what is not here. */
+static bool refused_check(const json_t *body, serve_error *err) {
+    static const struct {
+        const char *name, *why;
+    } refused[] = {{"previous_response_id", "responses are not kept; send the whole conversation as input"},
+                   {"conversation", "conversations are not kept; send the whole conversation as input"},
+                   {"prompt", "the server has no stored prompts"},
+                   {"context_management", "the context is what input has"},
+                   {"moderation", "the server has no other model"}};
+    bool store = false, background = false;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        if (serve_field(body, refused[i].name)) return unsupported(err, refused[i].name, "", refused[i].why);
+    if (!serve_field_bool(body, "store", &store, err) || !serve_field_bool(body, "background", &background, err)) return false;
+    if (store) return unsupported(err, "store", ": true", "responses are not kept; leave it out, or send false");
+    return background ? unsupported(err, "background", ": true", "responses are not kept; use a stream") : true;
+}
+
+static bool kinds_check(const json_t *body, serve_error *err) {
+    static const serve_expected kinds[] = {
+        {"metadata", SERVE_IS_OBJECT}, {"user", SERVE_IS_TEXT}, {"safety_identifier", SERVE_IS_TEXT}, {"prompt_cache_key", SERVE_IS_TEXT},
+        {"max_tool_calls", SERVE_IS_WHOLE}, {"stream_options", SERVE_IS_OBJECT}, {"text", SERVE_IS_OBJECT},
+        {"reasoning", SERVE_IS_OBJECT}, {"include", SERVE_IS_LIST}, {NULL, 0}};
+    static const char *const truncations[] = {"auto", "disabled", NULL}, *const verbosities[] = {"low", "medium", "high", NULL},
+                      *const summaries[] = {"auto", "concise", "detailed", NULL};
+    const char *word = NULL, *verbosity = NULL, *summary = NULL;
+    const json_t *one;
+    size_t i;
+    if (!serve_kinds_check(body, "", kinds, err) || !serve_word_read(body, "truncation", truncations, &word, err) ||
+        !serve_word_read(serve_field(body, "text"), "text.verbosity", verbosities, &verbosity, err) ||
+        !serve_word_read(serve_field(body, "reasoning"), "reasoning.summary", summaries, &summary, err))
+        return false;
+    if (word && strcmp(word, "auto") == 0)
+        return unsupported(err, "truncation", ": auto", "no item of input is left out; leave it out, or send disabled");
+    if (verbosity && strcmp(verbosity, "medium") != 0) return unsupported(err, "text.verbosity", "", "only medium is");
+    json_array_foreach(serve_field(body, "include"), i, one)
+        if (!json_is_string(one)) return serve_fail(err, 400, "include", "include is not a list of texts");
+    return true;
+}
+
+/* Log-probabilities: by their number, or by the word of "include". */
+static void logprobs_make(json_t *to, const json_t *body) {
+    const json_t *one;
+    size_t i;
+    bool wanted = json_integer_value(serve_field(body, "top_logprobs")) > 0;
+    json_array_foreach(serve_field(body, "include"), i, one)
+        wanted = wanted || strcmp(json_string_value(one), "message.output_text.logprobs") == 0;
+    if (wanted) json_object_set_new(to, "logprobs", json_true());
+}
+
+static bool tools_make(json_t *to, const json_t *body, serve_error *err) {
+    const json_t *given = serve_field(body, "tools"), *one;
+    size_t i;
+    if (!given) return true;
+    if (!json_is_array(given)) return serve_fail(err, 400, "tools", "tools is not a list");
+    json_t *tools = json_array();
+    json_object_set_new(to, "tools", tools);
+    json_array_foreach(given, i, one) {
+        const char *type = json_string_value(json_object_get(one, "type"));
+        const json_t *name = json_object_get(one, "name"), *parameters = serve_field(one, "parameters");
+        if (!type || strcmp(type, "function") != 0)
+            return serve_fail(err, 400, "tools", "tools[%zu].type is not \"function\": the server runs no tools of its own", i);
+        if (!json_string_length(name) || (parameters && !json_is_object(parameters)))
+            return serve_fail(err, 400, "tools", "tools[%zu] is not an object with the text name and the object parameters", i);
+        json_array_append_new(tools, serve_function_json(name, serve_field(one, "description"), parameters));
+    }
+    return true;
+}
+
+static bool tool_choice_make(json_t *to, const json_t *body, serve_error *err) {
+    json_t *given = serve_field(body, "tool_choice"), *name = json_object_get(given, "name");
+    const char *type = json_string_value(json_object_get(given, "type"));
+    if (json_is_object(given) && type && strcmp(type, "function") == 0 && json_string_length(name))
+        json_object_set_new(to, "tool_choice", json_pack("{s:s,s:{s:O}}", "type", "function", "function", "name", name));
+    else if (given && !json_is_string(given))
+        return serve_fail(err, 400, "tool_choice", "tool_choice is none of auto, none, required, {\"type\": \"function\", \"name\": NAME}");
+    else if (given) json_object_set(to, "tool_choice", given);
+    return true;
+}
+
+static bool format_make(json_t *to, const json_t *body, serve_error *err) {
+    json_t *format = serve_field(serve_field(body, "text"), "format"), *schema = serve_field(format, "schema"),
+           *effort = serve_field(serve_field(body, "reasoning"), "effort");
+    const char *type = json_string_value(json_object_get(format, "type"));
+    if (effort) json_object_set(to, "reasoning_effort", effort);
+    if (!format) return true;
+    if (!type || (strcmp(type, "text") != 0 && strcmp(type, "json_object") != 0 && strcmp(type, "json_schema") != 0))
+        return serve_fail(err, 400, "text.format", "text.format.type is none of text, json_object, json_schema");
+    if (strcmp(type, "json_schema") != 0) json_object_set_new(to, "response_format", json_pack("{s:s}", "type", type));
+    else if (!schema) return serve_fail(err, 400, "text.format.schema", "text.format.schema is missing");
+    else json_object_set_new(to, "response_format", json_pack("{s:s,s:{s:O}}", "type", type, "json_schema", "schema", schema));
+    return true;
+}
+
+/* The body of a chat completion; NULL after an error. */
+static json_t *chat_body(const json_t *body, serve_error *err) {
+    json_t *to = json_object(), *messages = refused_check(body, err) && kinds_check(body, err) ? messages_make(body, err) : NULL;
+    serve_translate(to, body, serve_own_names);
+    serve_translate(to, body, serve_sampling_names);
+    serve_translate(to, body, names);
+    if (messages) json_object_set_new(to, "messages", messages);
+    if (messages && tools_make(to, body, err) && tool_choice_make(to, body, err) && format_make(to, body, err)) {
+        logprobs_make(to, body);
+        return to;
+    }
+    json_decref(to);
+    return NULL;
+}
+
+bool serve_responses(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    json_t *body = chat_body(q->body, err);
+    if (!body || !(r->call = serve_translated_call(s, q, body, true, names, err))) return false;
+    snprintf(r->call->id, sizeof r->call->id, "resp_%s", q->id);
+    r->call->asked = serve_responses_asked(s, r->call, q->body);
+    r->call->said = json_array();
+    return true;
+}
+
+bool serve_responses_count(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    size_t n;
+    json_t *body = chat_body(q->body, err);
+    if (!body || !serve_translated_count(s, body, names, &n, err)) return false;
+    r->json = json_pack("{s:s,s:I}", "object", "response.input_tokens", "input_tokens", (json_int_t)n);
+    return true;
+}
+
+/* A response that was given earlier. */
+bool serve_responses_kept(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    (void)s, (void)r;
+    return serve_fail_code(err, 404, "response_not_found", "response_id", "there is no response %.100s: responses are not kept", q->rest);
+}

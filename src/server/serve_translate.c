@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_translate.c - see serve_translate.h. */
+#include "server/serve_translate.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "server/serve_answer.h"
+#include "server/serve_fields.h"
+#include "server/serve_prompt.h"
+#include "server/serve_request.h"
+
+#define SAME(name) {name, name, false}
+const serve_name serve_own_names[] = {SAME("model"), SAME("speculation"), SAME("prediction"), SAME("speculation_metrics"), SAME("timings"),
+                                      SAME("deadline"), SAME("cache_salt"), SAME("chat_template_kwargs"), SAME("structured_outputs"),
+                                      {NULL, NULL, false}};
+const serve_name serve_sampling_names[] = {
+    SAME("temperature"), SAME("top_p"), SAME("top_k"), SAME("min_p"), SAME("typical_p"), SAME("top_n_sigma"), SAME("xtc_probability"),
+    SAME("xtc_threshold"), SAME("repetition_penalty"), SAME("frequency_penalty"), SAME("presence_penalty"), SAME("dry_multiplier"),
+    SAME("dry_base"), SAME("dry_allowed_length"), SAME("dry_penalty_last_n"), SAME("dry_sequence_breakers"), SAME("logit_bias"),
+    SAME("seed"), SAME("min_tokens"), SAME("ignore_eos"), SAME("stop_token_ids"), {NULL, NULL, false}};
+#undef SAME
+
+void serve_translate(json_t *to, const json_t *from, const serve_name *names) {
+    for (const serve_name *n = names; n->theirs; n++) {
+        json_t *value = n->made ? NULL : serve_field(from, n->theirs);
+        if (value) json_object_set(to, n->ours, value);
+    }
+}
+
+/* The list's entry of one of our names, of its first `n` bytes; NULL: there is none. */
+static const serve_name *name_find(const serve_name *names, const char *ours, size_t n) {
+    for (const serve_name *at = names; at->theirs; at++)
+        if (strlen(at->ours) == n && strncmp(at->ours, ours, n) == 0) return at;
+    return NULL;
+}
+
+/* A message begins with the field that it is about. */
+bool serve_translate_error(serve_error *err, const serve_name *names) {
+    serve_error was = *err;
+    size_t n = 0;
+    while (was.param[n] && was.param[n] != '.' && was.param[n] != '[') n++;
+    const serve_name *whole = name_find(names, was.param, strlen(was.param)), *name = whole ? whole : name_find(names, was.param, n);
+    if (!was.param[0] || !name) return false;
+    if (whole) n = strlen(was.param);
+    snprintf(err->param, sizeof err->param, "%s%.40s", name->theirs, was.param + n);
+    if (strncmp(was.message, name->ours, n) == 0 && !isalnum((unsigned char)was.message[n]) && was.message[n] != '_')
+        snprintf(err->message, sizeof err->message, "%s%.900s", name->theirs, was.message + n);
+    return false;
+}
+
+serve_call *serve_translated_call(serve_server *s, const serve_asked *q, json_t *body, bool chat, const serve_name *names,
+                                  serve_error *err) {
+    serve_asked asked = *q;
+    asked.body = body;
+    serve_call *c = serve_request_read(s, &asked, chat, err);
+    json_decref(body);
+    if (!c) serve_translate_error(err, names);
+    return c;
+}
+
+static bool count(serve_server *s, const json_t *body, size_t *n, serve_error *err) {
+    hunch_model *m = serve_model(s, err);
+    serve_rendered rendered;
+    hunch_token *ids = NULL;
+    if (!m || !serve_request_model(s, body, err) || !serve_prompt_render(s, m, body, true, &rendered, err)) return false;
+    const bool ok = serve_rendered_tokenize(m, &rendered, &ids, n, err);
+    serve_rendered_free(&rendered);
+    hunch_free(ids);
+    return ok;
+}
+
+bool serve_translated_count(serve_server *s, json_t *body, const serve_name *names, size_t *n, serve_error *err) {
+    const bool ok = count(s, body, n, err) || serve_translate_error(err, names);
+    json_decref(body);
+    return ok;
+}
+
+/* ---- fields that are only looked at --------------------------------------------------------------------------- */
+
+bool serve_kinds_check(const json_t *body, const char *within, const serve_expected *list, serve_error *err) {
+    static const char *const words[] = {"a text", "true or false", "a whole number", "a number", "an object", "a list"};
+    for (const serve_expected *e = list; e->name; e++) {
+        const json_t *v = serve_field(body, e->name);
+        char field[80];
+        const bool fits[] = {json_is_string(v), json_is_boolean(v), json_is_integer(v), json_is_number(v), json_is_object(v), json_is_array(v)};
+        if (!v || fits[e->kind]) continue;
+        snprintf(field, sizeof field, "%s%s", within, e->name);
+        return serve_fail(err, 400, field, "%s is not %s", field, words[e->kind]);
+    }
+    return true;
+}
+
+bool serve_word_read(const json_t *body, const char *name, const char *const *words, const char **out, serve_error *err) {
+    const char *dot = strrchr(name, '.');
+    const json_t *value = serve_field(body, dot ? dot + 1 : name);
+    const char *given = json_string_value(value);
+    char all[200] = "";
+    if (!value) return true;
+    for (size_t i = 0, at = 0; words[i]; i++) {
+        if (given && strcmp(given, words[i]) == 0) return *out = given, true;
+        at += (size_t)snprintf(all + at, sizeof all - at, "%s%s", i ? ", " : "", words[i]);
+        if (at >= sizeof all) break;
+    }
+    return serve_fail(err, 400, name, "%s is none of %s", name, all);
+}
+
+json_t *serve_message_json(const char *role, json_t *content) { return json_pack("{s:s,s:o}", "role", role, "content", content); }
+
+void serve_text_add(json_t *object, const char *field, const char *between, const json_t *more) {
+    const json_t *had = json_object_get(object, field);
+    serve_bytes all = {0};
+    if (json_string_length(had)) {
+        serve_bytes_add(&all, json_string_value(had), json_string_length(had));
+        serve_bytes_put(&all, between);
+    }
+    serve_bytes_add(&all, json_string_value(more), json_string_length(more));
+    json_object_set_new(object, field, serve_text_json(all.at, all.n));
+    serve_bytes_free(&all);
+}
+
+json_t *serve_function_json(const json_t *name, const json_t *description, const json_t *parameters) {
+    json_t *function = json_object();
+    json_object_set(function, "name", (json_t *)(uintptr_t)name);
+    if (description) json_object_set(function, "description", (json_t *)(uintptr_t)description);
+    if (parameters) json_object_set(function, "parameters", (json_t *)(uintptr_t)parameters);
+    return json_pack("{s:s,s:o}", "type", "function", "function", function);
+}
