@@ -155,11 +155,10 @@ static json_t *metrics_json(const serve_choice *c) {
                      (json_int_t)st->accepted, "num_draft_tokens", (json_int_t)st->drafted, "num_spec_tokens", deepest);
 }
 
-/* As llama.cpp's server: milliseconds. */
-static json_t *timings_json(const serve_choice *c) {
+json_t *serve_timings_json(const serve_choice *c) {
     const hunch_session_state *st = &c->state;
     const double read = (double)(st->n_prefilled - st->n_restored), made = (double)c->n_tokens;
-    return json_pack("{s:f,s:f,s:f,s:f,s:f,s:f,s:I,s:I,s:I}", "prompt_n", read, "prompt_ms", st->prefill_s * 1e3, "prompt_per_second",
+    return json_pack("{s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:I,s:I,s:I}", "cache_n", (json_int_t)st->n_restored, "prompt_n", read, "prompt_ms", st->prefill_s * 1e3, "prompt_per_second",
                      st->prefill_s > 0 ? read / st->prefill_s : 0, "predicted_n", made, "predicted_ms", st->decode_s * 1e3,
                      "predicted_per_second", st->decode_s > 0 ? made / st->decode_s : 0, "draft_n", (json_int_t)st->drafted,
                      "draft_n_accepted", (json_int_t)st->accepted, "seed", (json_int_t)c->seed);
@@ -167,7 +166,7 @@ static json_t *timings_json(const serve_choice *c) {
 
 void serve_figures_add(json_t *to, const serve_call *c) {
     if (c->with_metrics) json_object_set_new(to, "metrics", metrics_json(&c->choices[0]));
-    if (c->with_timings) json_object_set_new(to, "timings", timings_json(&c->choices[0]));
+    if (c->with_timings) json_object_set_new(to, "timings", serve_timings_json(&c->choices[0]));
 }
 
 /* ---- whole answers ------------------------------------------------------------------------------------------- */

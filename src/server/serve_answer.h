@@ -23,10 +23,12 @@ json_t *serve_usage_json(const serve_call *c);
 /* Tokens [from, to) of a choice, as a chat's or a completion's "logprobs". With echo the tokens of the prompt come first. before: bytes of
  * text before the first of them. */
 json_t *serve_logprobs_json(const serve_choice *c, size_t from, size_t to, size_t before);
+json_t *serve_tokens_json(const serve_choice *c, size_t from, size_t to); /* the same as a chat's list, whatever the call is */
 size_t serve_echoed(const serve_choice *c); /* tokens of the prompt that an answer begins with */
 size_t serve_thinking_tokens(const serve_choice *c); /* tokens before the end of its thinking */
 json_t *serve_ids_json(const hunch_token *ids, size_t n);
 json_t *serve_text_json(const char *bytes, size_t n); /* what is not UTF-8 becomes U+FFFD */
+json_t *serve_timings_json(const serve_choice *c); /* as llama.cpp's server: milliseconds */
 /* Adds "metrics" and "timings" to an answer or its last event, if the call wants them. */
 void serve_figures_add(json_t *to, const serve_call *c);
 

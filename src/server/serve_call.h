@@ -91,6 +91,7 @@ typedef struct serve_call {
     bool stream, include_usage, continuous_usage, echo, token_ids, with_metrics, with_timings;
     int predicting;         /* the drafter that uses the request's prediction; -1: none */
     bool packed;            /* vectors are sent as base64 */
+    bool generate;          /* of Ollama's endpoint that has one text, not a message */
     json_t *asked;          /* what its protocol says again of the request in answers; NULL: nothing */
     json_t *said;           /* the thread of HTTP: what of its answer is complete; NULL: nothing */
     int n_events;           /* likewise: events that a stream has sent */

@@ -28,7 +28,7 @@ static json_t *entry(const hunch_model *m, hunch_token id, float logprob) {
     json_t *list = json_array();
     piece_of(m, id, &bytes, &n);
     for (size_t i = 0; i < n; i++) json_array_append_new(list, json_integer((unsigned char)bytes[i]));
-    return json_pack("{s:o,s:o,s:o}", "token", piece_json(m, id), "logprob", number(logprob), "bytes", list);
+    return json_pack("{s:i,s:o,s:o,s:o}", "id", id, "token", piece_json(m, id), "logprob", number(logprob), "bytes", list);
 }
 
 /* A token at a place of an answer, and the likeliest there. */
@@ -51,16 +51,17 @@ static place place_of(const serve_choice *c, size_t t) {
     return (place){c->prompt->ids[t], logprob, top && !isnan(logprob) ? c->prompt_top + t * top : NULL, c->n_top};
 }
 
-static json_t *of_chat(const hunch_model *m, const serve_choice *c, size_t from, size_t to) {
-    json_t *content = json_array();
+json_t *serve_tokens_json(const serve_choice *c, size_t from, size_t to) {
+    const hunch_model *m = c->call->model;
+    json_t *list = json_array();
     for (size_t t = from; t < to; t++) {
         const place p = place_of(c, t);
         json_t *one = entry(m, p.token, p.logprob), *top = json_array();
         for (int i = 0; i < p.n_top; i++) json_array_append_new(top, entry(m, p.top[i].token, p.top[i].logprob));
         json_object_set_new(one, "top_logprobs", top);
-        json_array_append_new(content, one);
+        json_array_append_new(list, one);
     }
-    return json_pack("{s:o}", "content", content);
+    return list;
 }
 
 /* The likeliest of a place by their texts, and the token that is there. Of two ids with one text the likelier stays. */
@@ -107,6 +108,6 @@ static json_t *of_completion(const hunch_model *m, const serve_choice *c, size_t
 
 json_t *serve_logprobs_json(const serve_choice *c, size_t from, size_t to, size_t before) {
     const hunch_model *m = c->call->model;
-    if (c->call->chat) return of_chat(m, c, from, to);
+    if (c->call->chat) return json_pack("{s:o}", "content", serve_tokens_json(c, from, to));
     return of_completion(m, c, from, to, from < serve_echoed(c) ? prompt_begin(m, c) : (json_int_t)before);
 }

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "server/serve_about.h"
 #include "server/serve_http.h"
 #include "tools/tool_open.h"
 #include "tools/tool_serve.h"
@@ -89,6 +90,7 @@ static void ready(void *user, hunch_model *m, hunch_engine *e) {
     const uint64_t row = hunch_model_row_bytes(m, p->o.kv == TOOL_UNSET ? HUNCH_KV_DEFAULT : (hunch_kv)p->o.kv, &window);
     for (int i = 0; i < hunch_engine_drafters(e); i++) json_array_append_new(drafters, json_string(hunch_engine_drafter_name(e, i)));
     p->server.drafters = drafters;
+    p->server.about = serve_about_read(p->o.model);
     tool_drafters_note(e);
     if (p->o.quiet) return;
     tool_size_text((double)(row + window) * p->o.pool_rows, size);
@@ -200,6 +202,7 @@ int main(int argc, char **argv) {
     if (p.server.metrics) serve_metrics_free(p.server.metrics);
     serve_keys_free(p.server.keys);
     json_decref(p.server.drafters);
+    json_decref(p.server.about);
     hn_free(p.template_text);
     tool_options_fini(&p.o);
     return code;

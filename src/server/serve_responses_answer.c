@@ -82,10 +82,7 @@ static json_t *response_json(const serve_call *c, const char *status) {
 
 static json_t *logprobs_json(const serve_choice *one, size_t from) {
     const size_t thinking = serve_thinking_tokens(one), begin = from > thinking ? from : thinking;
-    json_t *all = one->call->request.logprobs && begin < one->n_tokens ? serve_logprobs_json(one, begin, one->n_tokens, 0) : NULL;
-    json_t *content = all ? json_incref(json_object_get(all, "content")) : json_array();
-    json_decref(all);
-    return content;
+    return one->call->request.logprobs && begin < one->n_tokens ? serve_tokens_json(one, begin, one->n_tokens) : json_array();
 }
 
 static const char *item_id(const serve_choice *one, char *to, size_t size) {

@@ -78,7 +78,10 @@ static const serve_route routes[] = {
     {"GET", "/metrics", true, metrics, &serve_openai},
     {"GET", "/v1/models", false, models, &serve_openai},
     {"GET", "/v1/models/", false, model, &serve_openai},
-    {"GET", "/props", false, serve_props, &serve_openai},
+    {"GET", "/props", false, serve_props, &serve_llama},
+    {"GET", "/slots", false, serve_slots, &serve_llama},
+    {"POST", "/completion", false, serve_llama_completion, &serve_llama},
+    {"POST", "/completions", false, serve_llama_completion, &serve_llama},
     {"GET", "/tokenizer_info", false, serve_tokenizer_info, &serve_openai},
     {"POST", "/tokenize", false, serve_tokenize, &serve_openai},
     {"POST", "/detokenize", false, serve_detokenize, &serve_openai},
@@ -90,6 +93,12 @@ static const serve_route routes[] = {
     {"POST", "/v1/responses/input_tokens", false, serve_responses_count, &serve_responses_protocol},
     {"GET", "/v1/responses/", false, serve_responses_kept, &serve_responses_protocol},
     {"POST", "/v1/messages", false, serve_messages, &serve_anthropic},
+    {"POST", "/api/generate", false, serve_ollama_generate, &serve_ollama},
+    {"POST", "/api/chat", false, serve_ollama_chat, &serve_ollama},
+    {"GET", "/api/tags", false, serve_ollama_tags, &serve_ollama},
+    {"GET", "/api/ps", false, serve_ollama_running, &serve_ollama},
+    {"POST", "/api/show", false, serve_ollama_show, &serve_ollama},
+    {"GET", "/api/version", false, serve_ollama_version, &serve_ollama},
     {"POST", "/v1/messages/count_tokens", false, serve_count_tokens, &serve_anthropic},
 };
 enum { ROUTES = sizeof routes / sizeof *routes };
@@ -102,7 +111,7 @@ static bool path_fits(const char *route, const char *path) {
 const serve_protocol *serve_protocol_of(const char *path) {
     for (size_t i = 0; i < ROUTES; i++)
         if (path_fits(routes[i].path, path)) return routes[i].protocol;
-    return &serve_openai;
+    return strncmp(path, "/api/", 5) == 0 ? &serve_ollama : &serve_openai;
 }
 
 const serve_route *serve_route_find(const char *method, const char *path, serve_error *err) {

@@ -28,6 +28,7 @@ typedef struct serve_server {
     serve_keys *keys;                /* NULL: none are needed */
     time_t started;
     json_t *drafters;                /* names of those that are open; NULL until the engine is */
+    json_t *about;                   /* the model's file (serve_about.h); NULL until the engine is, or unknown */
 } serve_server;
 
 /* What an endpoint is asked. */

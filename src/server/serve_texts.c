@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* serve_texts.c - endpoints of texts and tokens, in vLLM's and llama.cpp's shapes; and what is known of model and engine. */
+/* serve_texts.c - endpoints of texts and tokens, in vLLM's and llama.cpp's shapes, and what is known of the tokenizer. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -94,20 +94,5 @@ bool serve_tokenizer_info(serve_server *s, const serve_asked *q, serve_reply *r,
     hunch_model_get_info(m, &info);
     r->json = json_pack("{s:s,s:i,s:i,s:b,s:b}", "tokenizer_class", "hunch", "vocab_size", info.vocab, "model_max_length", info.context,
                         "has_tokenizer", info.has_tokenizer, "has_chat_template", info.has_chat_template);
-    return true;
-}
-
-bool serve_props(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
-    (void)q;
-    hunch_model *m = serve_model(s, err);
-    hunch_model_info info;
-    if (!m) return false;
-    hunch_model_get_info(m, &info);
-    const serve_load load = serve_engine_load(s->engine);
-    r->json = json_pack("{s:s,s:s,s:s?,s:I,s:i,s:i,s:i,s:i,s:i,s:s,s:i,s:o}", "version", hunch_version(), "model",
-                        s->settings->model_name, "architecture", info.architecture, "parameters", (json_int_t)info.parameters, "context",
-                        serve_engine_context(s->engine), "parallel", s->settings->parallel, "queue", s->settings->queue, "running",
-                        load.running, "waiting", load.queued, "isa", info.isa, "threads", info.threads, "drafters",
-                        json_deep_copy(s->drafters));
     return true;
 }

@@ -24,7 +24,8 @@ const serve_name serve_sampling_names[] = {
 
 void serve_translate(json_t *to, const json_t *from, const serve_name *names) {
     for (const serve_name *n = names; n->theirs; n++) {
-        json_t *value = n->made ? NULL : serve_field(from, n->theirs);
+        const char *dot = strrchr(n->theirs, '.');
+        json_t *value = n->made ? NULL : serve_field(from, dot ? dot + 1 : n->theirs);
         if (value) json_object_set(to, n->ours, value);
     }
 }
@@ -104,6 +105,35 @@ bool serve_word_read(const json_t *body, const char *name, const char *const *wo
         if (at >= sizeof all) break;
     }
     return serve_fail(err, 400, name, "%s is none of %s", name, all);
+}
+
+bool serve_only_check(const json_t *body, const char *within, const serve_only *list, serve_error *err) {
+    for (const serve_only *o = list; o->name; o++) {
+        const json_t *value = serve_field(body, o->name);
+        char field[80];
+        snprintf(field, sizeof field, "%s%s", within, o->name);
+        if (value && (!json_is_number(value) || json_number_value(value) != o->value))
+            return serve_fail(err, 400, field, "%s: only %g is supported", field, o->value);
+    }
+    return true;
+}
+
+bool serve_window_read(json_t *to, const json_t *from, const char *within, serve_error *err) {
+    static const char *const penalties[] = {"repetition_penalty", "frequency_penalty", "presence_penalty"};
+    const json_t *given = serve_field(from, "repeat_last_n");
+    char field[80];
+    bool on = false;
+    snprintf(field, sizeof field, "%srepeat_last_n", within);
+    if (!given) return true;
+    if (!json_is_integer(given) || json_integer_value(given) < -1)
+        return serve_fail(err, 400, field, "%s is not a whole number of at least -1", field);
+    for (int i = 0; i < 3; i++) {
+        const json_t *value = json_object_get(to, penalties[i]);
+        on = on || (value && !(json_is_number(value) && json_number_value(value) == (i ? 0 : 1)));
+        if (json_integer_value(given) == 0) json_object_del(to, penalties[i]);
+    }
+    if (!on || json_integer_value(given) <= 0) return true;
+    return serve_fail(err, 400, field, "%s: penalties look at the whole text here; expected -1, or 0 for none", field);
 }
 
 json_t *serve_message_json(const char *role, json_t *content) { return json_pack("{s:s,s:o}", "role", role, "content", content); }

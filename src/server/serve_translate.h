@@ -39,6 +39,14 @@ typedef struct serve_expected {
 bool serve_kinds_check(const json_t *body, const char *within, const serve_expected *list, serve_error *err);
 /* A field that is one of these words, or missing. The words end with NULL. *out: the one that was given. */
 bool serve_word_read(const json_t *body, const char *name, const char *const *words, const char **out, serve_error *err);
+/* Penalties look at the whole text: a window, "repeat_last_n", that would cut it is refused where they are on. 0 switches them off. */
+bool serve_window_read(json_t *to, const json_t *from, const char *within, serve_error *err);
+/* Fields that are supported with one value alone: the others are refused. */
+typedef struct serve_only {
+    const char *name; /* NULL: the list ends */
+    double value;
+} serve_only;
+bool serve_only_check(const json_t *body, const char *within, const serve_only *list, serve_error *err);
 /* A new message with a role. */
 json_t *serve_message_json(const char *role, json_t *content);
 /* Adds to the text of a field that is a text. */

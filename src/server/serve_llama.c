@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_llama.c - llama.cpp's /completion: bodies as those of text completions, and answers in its shape. /props and /slots are in
+ * serve_about.c. docs/protocols.md lists the fields. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/serve_about.h"
+#include "server/serve_answer.h"
+#include "server/serve_endpoints.h"
+#include "server/serve_fields.h"
+#include "server/serve_prompt.h"
+#include "server/serve_translate.h"
+
+static const serve_name names[] = {{"prompt", "prompt", false},
+                                   {"stream", "stream", false},
+                                   {"stop", "stop", false},
+                                   {"repeat_penalty", "repetition_penalty", false},
+                                   {"grammar", "grammar", false},
+                                   {"json_schema", "json_schema", false},
+                                   {"n_cmpl", "n", false},
+                                   {"n_predict", "max_tokens", true},
+                                   {"n_probs", "logprobs", true},
+                                   {NULL, NULL, false}};
+
+/* ---- fields -------------------------------------------------------------------------------------------------- */
+
+/* -1: as many tokens as the context holds; 0: the prompt alone. */
+static bool length_make(json_t *to, const json_t *body, int context, serve_error *err) {
+    int64_t most = -1;
+    if (!serve_field_int(body, "n_predict", -1, INT32_MAX, &most, err)) return false;
+    json_object_set_new(to, "max_tokens", json_integer(most < 0 ? context : most));
+    if (most == 0) json_object_set_new(to, "echo", json_true());
+    return true;
+}
+
+static bool probabilities_make(json_t *to, const json_t *body, serve_error *err) {
+    int64_t n = 0;
+    bool after = false;
+    if (!serve_field_int(body, "n_probs", 0, HUNCH_MOST_TOP_LOGPROBS, &n, err) ||
+        !serve_field_bool(body, "post_sampling_probs", &after, err)) return false;
+    if (after) return serve_fail(err, 400, "post_sampling_probs", "post_sampling_probs: only false is supported");
+    if (n) json_object_set_new(to, "logprobs", json_integer(n));
+    return true;
+}
+
+/* One pair of a list: a token or a text, and a number or false. */
+static bool bias_take(json_t *to, hunch_model *m, const json_t *pair, serve_error *err) {
+    const json_t *what = json_array_get(pair, 0), *bias = json_array_get(pair, 1);
+    const bool ban = json_is_false(bias);
+    hunch_token *ids = NULL;
+    size_t n = 0;
+    if (json_array_size(pair) != 2 || !(json_is_integer(what) || json_string_length(what)) || !(ban || json_is_number(bias)))
+        return serve_fail(err, 400, "logit_bias", "logit_bias is not a list of [token or text, number or false], or an object");
+    if (json_is_string(what) && !serve_prompt_tokenize(m, json_string_value(what), json_string_length(what), 0, "logit_bias", &ids, &n, err))
+        return false;
+    for (size_t i = 0; i < (ids ? n : 1); i++) {
+        char id[24];
+        snprintf(id, sizeof id, "%lld", ids ? (long long)ids[i] : (long long)json_integer_value(what));
+        json_object_set_new(to, id, ban ? json_integer(-100) : json_real(json_number_value(bias)));
+    }
+    hunch_free(ids);
+    return true;
+}
+
+static bool bias_make(json_t *to, hunch_model *m, const json_t *body, serve_error *err) {
+    const json_t *list = serve_field(body, "logit_bias"), *pair;
+    size_t i;
+    if (!json_is_array(list)) return true;
+    json_t *all = json_object();
+    json_object_set_new(to, "logit_bias", all);
+    json_array_foreach(list, i, pair)
+        if (!bias_take(all, m, pair, err)) return false;
+    return true;
+}
+
+static bool others_check(const json_t *body, serve_error *err) {
+    static const serve_only only[] = {{"mirostat", 0}, {"dynatemp_range", 0}, {"n_indent", 0}, {NULL, 0}};
+    static const serve_expected kinds[] = {
+        {"mirostat_tau", SERVE_IS_NUMBER}, {"mirostat_eta", SERVE_IS_NUMBER}, {"dynatemp_exponent", SERVE_IS_NUMBER},
+        {"n_keep", SERVE_IS_WHOLE}, {"n_discard", SERVE_IS_WHOLE}, {"id_slot", SERVE_IS_WHOLE}, {"cache_prompt", SERVE_IS_BOOL},
+        {"return_tokens", SERVE_IS_BOOL}, {"timings_per_token", SERVE_IS_BOOL}, {"return_progress", SERVE_IS_BOOL},
+        {"response_fields", SERVE_IS_LIST}, {NULL, 0}};
+    static const char *const empty[] = {"samplers", "lora", "image_data", "multimodal_data", "response_fields"};
+    int64_t keep = 0, time = 0;
+    if (!serve_only_check(body, "", only, err) || !serve_kinds_check(body, "", kinds, err) ||
+        !serve_field_int(body, "min_keep", 0, 1, &keep, err) || !serve_field_int(body, "t_max_predict_ms", -1, 0, &time, err)) return false;
+    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) {
+        const json_t *value = serve_field(body, empty[i]);
+        if (value && !(json_is_array(value) && json_array_size(value) == 0))
+            return serve_fail(err, 400, empty[i], "%s is not supported: expected none, or an empty list", empty[i]);
+    }
+    return true;
+}
+
+/* The body of a completion; NULL after an error. */
+static json_t *completion_body(serve_server *s, hunch_model *m, const json_t *body, serve_error *err) {
+    json_t *to = json_object();
+    serve_translate(to, body, serve_own_names);
+    serve_translate(to, body, serve_sampling_names);
+    serve_translate(to, body, names);
+    const json_t *seed = serve_field(body, "seed");
+    if (json_is_integer(seed) && json_integer_value(seed) == -1) json_object_del(to, "seed"); /* any */
+    if (length_make(to, body, serve_engine_context(s->engine), err) && probabilities_make(to, body, err) && bias_make(to, m, body, err) &&
+        serve_window_read(to, body, "", err) && others_check(body, err))
+        return to;
+    json_decref(to);
+    return NULL;
+}
+
+bool serve_llama_completion(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    hunch_model *m = serve_model(s, err);
+    json_t *body = m ? completion_body(s, m, q->body, err) : NULL;
+    bool tokens = false;
+    if (!body || !serve_field_bool(q->body, "return_tokens", &tokens, err)) return json_decref(body), false;
+    r->call = serve_translated_call(s, q, body, false, names, err);
+    if (r->call) r->call->token_ids = tokens;
+    return r->call != NULL;
+}
+
+/* ---- answers ------------------------------------------------------------------------------------------------- */
+
+static json_t *error_json(const serve_error *e, const char *id) {
+    (void)id;
+    const char *type = e->code && strcmp(e->code, "context_length_exceeded") == 0 ? "exceed_context_size_error"
+                       : e->http == 401                                            ? "authentication_error"
+                       : e->http == 404                                            ? "not_found_error"
+                       : e->http == 503 || e->http == 429                          ? "unavailable_error"
+                       : e->http >= 500                                            ? "server_error"
+                                                                                   : "invalid_request_error";
+    return json_pack("{s:{s:i,s:o,s:s}}", "error", "code", e->http, "message", serve_error_named(e), "type", type);
+}
+
+static json_t *stops_json(const hunch_request *r) {
+    json_t *stops = json_array();
+    for (int i = 0; i < r->n_stop; i++) json_array_append_new(stops, json_string(r->stop[i]));
+    return stops;
+}
+
+json_t *serve_llama_settings(const hunch_request *r) {
+    const hunch_sampling *p = &r->sampling;
+    return json_pack("{s:i,s:i,s:f,s:i,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:i,s:f,s:f,s:f,s:f,s:i,s:i,s:b,s:i,s:i,s:o}", "n_predict",
+                     r->max_tokens, "max_tokens", r->max_tokens, "temperature", p->temperature, "top_k", p->top_k, "top_p", p->top_p, "min_p",
+                     p->min_p, "top_n_sigma", p->top_n_sigma > 0 ? p->top_n_sigma : -1.0, "xtc_probability", p->xtc_probability,
+                     "xtc_threshold", p->xtc_threshold, "typical_p", p->typical_p > 0 ? p->typical_p : 1.0, "repeat_penalty",
+                     p->repetition_penalty > 0 ? p->repetition_penalty : 1.0, "repeat_last_n", -1, "presence_penalty", p->presence_penalty,
+                     "frequency_penalty", p->frequency_penalty, "dry_multiplier", p->dry_multiplier, "dry_base",
+                     p->dry_base > 0 ? p->dry_base : 1.75, "dry_allowed_length", p->dry_allowed_length > 0 ? p->dry_allowed_length : 2,
+                     "dry_penalty_last_n", p->dry_range > 0 ? p->dry_range : -1, "ignore_eos", r->ignore_eos, "n_probs", r->top_logprobs,
+                     "min_keep", 0, "stop", stops_json(r));
+}
+
+static const char *stop_type(const serve_choice *one, const char **word) {
+    json_t *stop = serve_stop_json(one);
+    const bool length = one->state.finish == HUNCH_FINISH_LENGTH || one->state.finish == HUNCH_FINISH_DEADLINE;
+    *word = one->state.finish == HUNCH_FINISH_STOP && one->state.stop_string >= 0 ? one->call->request.stop[one->state.stop_string] : "";
+    json_decref(stop);
+    return length ? "limit" : **word ? "word" : "eos";
+}
+
+/* What is new, of a stream, or all. Takes the content. */
+static json_t *piece_json(const serve_choice *one, json_t *content, size_t from, bool stop) {
+    const serve_call *c = one->call;
+    json_t *p = json_pack("{s:i,s:o,s:o,s:i,s:b,s:I,s:I}", "index", one->index, "content", content, "tokens",
+                          c->token_ids ? serve_ids_json(one->tokens + from, one->n_tokens - from) : json_array(), "id_slot", -1, "stop", stop,
+                          "tokens_predicted", (json_int_t)one->n_tokens, "tokens_evaluated", (json_int_t)one->prompt->n);
+    if (c->request.logprobs && one->n_tokens > from)
+        json_object_set_new(p, "completion_probabilities", serve_tokens_json(one, serve_echoed(one) + from, serve_echoed(one) + one->n_tokens));
+    return p;
+}
+
+/* What the last object of an answer has beside its text. */
+static void end_add(const serve_server *s, const serve_choice *one, json_t *to) {
+    const char *word, *type = stop_type(one, &word);
+    json_t *settings = serve_llama_settings(&one->call->request);
+    json_object_set_new(settings, "seed", json_integer((json_int_t)one->seed));
+    json_t *rest = json_pack("{s:s,s:o,s:o,s:b,s:b,s:s,s:s,s:I,s:o}", "model", s->settings->model_name, "generation_settings", settings,
+                             "prompt", serve_text_json(one->prompt->text.at, one->prompt->text.n), "has_new_line",
+                             one->text.n && memchr(one->text.at, '\n', one->text.n) != NULL, "truncated", 0, "stop_type", type,
+                             "stopping_word", word, "tokens_cached", (json_int_t)(one->prompt->n + one->n_tokens), "timings",
+                             serve_timings_json(one));
+    json_object_update(to, rest);
+    json_decref(rest);
+    serve_figures_add(to, one->call);
+}
+
+static json_t *whole(const serve_server *s, serve_call *c) {
+    json_t *list = json_array();
+    for (int i = 0; i < c->n_choices; i++) {
+        serve_choice *one = &c->choices[i];
+        json_t *answer = piece_json(one, serve_text_json(one->text.at, one->text.n), 0, true);
+        end_add(s, one, answer);
+        json_array_append_new(list, answer);
+    }
+    if (c->n_choices > 1) return list;
+    json_t *one = json_incref(json_array_get(list, 0));
+    json_decref(list);
+    return one;
+}
+
+static void next(const serve_server *s, serve_call *c, serve_choice *one, serve_bytes *out) {
+    const bool text = one->text.n > one->sent_text, told = c->request.logprobs || c->token_ids;
+    if (text || (told && one->n_tokens > one->sent_tokens)) {
+        const size_t from = one->sent_text;
+        json_t *content = text ? serve_text_json(one->text.at + from, one->text.n - from) : json_string("");
+        serve_event_add(out, NULL, piece_json(one, content, one->sent_tokens, false));
+        one->sent_text = one->text.n;
+    }
+    one->sent_tokens = one->n_tokens;
+    if (!one->done) return;
+    json_t *last = piece_json(one, json_string(""), one->n_tokens, true);
+    end_add(s, one, last);
+    serve_event_add(out, NULL, last);
+    one->ended = true;
+}
+
+static void end(const serve_server *s, serve_call *c, serve_bytes *out) { (void)s, (void)c, (void)out; }
+
+static void failed(const serve_server *s, serve_call *c, const serve_error *e, serve_bytes *out) {
+    (void)s;
+    serve_event_add(out, NULL, error_json(e, c->id));
+}
+
+const serve_protocol serve_llama = {.stream_type = "text/event-stream; charset=utf-8",
+                                    .comment = ": still at work\n\n",
+                                    .error = error_json,
+                                    .whole = whole,
+                                    .next = next,
+                                    .end = end,
+                                    .failed = failed};

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_ollama_about.c - what Ollama's endpoints say of the one model: /api/tags, /api/ps, /api/show, /api/version. */
+#include <stdio.h>
+#include <string.h>
+
+#include "server/serve_about.h"
+#include "server/serve_answer.h"
+#include "server/serve_endpoints.h"
+#include "server/serve_fields.h"
+#include "server/serve_request.h"
+#include "server/serve_translate.h"
+
+static void time_text(time_t at, char *to, size_t size) {
+    struct tm utc;
+    gmtime_r(&at, &utc);
+    strftime(to, size, "%Y-%m-%dT%H:%M:%SZ", &utc);
+}
+
+static json_t *details_json(const serve_server *s, const hunch_model *m) {
+    hunch_model_info info;
+    char size[32];
+    hunch_model_get_info(m, &info);
+    const double n = (double)info.parameters;
+    snprintf(size, sizeof size, n < 1e6 ? "%.2fK" : n < 1e9 ? "%.2fM" : "%.1fB", n < 1e6 ? n / 1e3 : n < 1e9 ? n / 1e6 : n / 1e9);
+    return json_pack("{s:s,s:s,s:s,s:[s],s:s,s:s}", "parent_model", "", "format", serve_about_format(s), "family", info.architecture,
+                     "families", info.architecture, "parameter_size", size, "quantization_level", serve_about_types(s));
+}
+
+static json_t *model_json(const serve_server *s, const hunch_model *m) {
+    char started[40];
+    const char *name = s->settings->model_name;
+    time_text(s->started, started, sizeof started);
+    return json_pack("{s:s,s:s,s:s,s:I,s:s,s:o}", "name", name, "model", name, "modified_at", started, "size", serve_about_bytes(s), "digest",
+                     "", "details", details_json(s, m));
+}
+
+bool serve_ollama_tags(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    (void)q;
+    const hunch_model *m = serve_model(s, err);
+    if (m) r->json = json_pack("{s:[o]}", "models", model_json(s, m));
+    return m != NULL;
+}
+
+/* The model stays loaded as long as the server runs. */
+bool serve_ollama_running(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    (void)q;
+    const hunch_model *m = serve_model(s, err);
+    if (!m) return false;
+    json_t *one = model_json(s, m);
+    json_object_set_new(one, "expires_at", json_string("9999-12-31T23:59:59Z"));
+    json_object_set_new(one, "size_vram", json_integer(0));
+    json_object_set_new(one, "context_length", json_integer(serve_engine_context(s->engine)));
+    r->json = json_pack("{s:[o]}", "models", one);
+    return true;
+}
+
+bool serve_ollama_show(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    const hunch_model *m = serve_model(s, err);
+    static const serve_expected kinds[] = {{"verbose", SERVE_IS_BOOL}, {"system", SERVE_IS_TEXT}, {NULL, 0}};
+    const char *field = serve_field(q->body, "model") || !serve_field(q->body, "name") ? "model" : "name";
+    if (!m || !serve_kinds_check(q->body, "", kinds, err)) return false;
+    json_t *named = json_object(), *name = serve_ollama_model(q->body, field);
+    if (name) json_object_set_new(named, "model", name);
+    const bool here = name ? serve_request_model(s, named, err) : serve_fail(err, 400, "model", "model is missing");
+    json_decref(named);
+    if (!here) {
+        snprintf(err->param, sizeof err->param, "%s", field);
+        return false;
+    }
+    char started[40], file[300];
+    const char *text = serve_about_template(s);
+    json_t *can = json_pack("[s]", "completion"), *metadata = serve_about_metadata(s);
+    if (serve_about_calls(s, m)) json_array_append_new(can, json_string("tools"));
+    if (serve_about_thinks(s)) json_array_append_new(can, json_string("thinking"));
+    time_text(s->started, started, sizeof started);
+    snprintf(file, sizeof file, "FROM %.250s\n", s->settings->model_name);
+    r->json = json_pack("{s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:s}", "license", serve_about_text(s, "general.license"), "modelfile", file,
+                        "parameters", "", "template", serve_text_json(text, strlen(text)), "details", details_json(s, m), "model_info",
+                        metadata, "capabilities", can, "modified_at", started);
+    return true;
+}
+
+bool serve_ollama_version(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
+    (void)s, (void)q, (void)err;
+    r->json = json_pack("{s:s}", "version", hunch_version());
+    return true;
+}
