@@ -30,6 +30,20 @@ class Answer:
         assert lines[-1] == "data: [DONE]", lines[-1]
         return [json.loads(line[6:]) for line in lines[:-1]]
 
+    def typed(self):
+        """The JSON of a stream of typed events: each has its type in its name, too."""
+        events = [e.split("\n") for e in self.body.decode().split("\n\n") if e and not e.startswith(":")]
+        if events[-1] == ["data: [DONE]"]:
+            events.pop()
+        values = [json.loads(data[6:]) for _, data in events]
+        assert [name for name, _ in events] == ["event: " + v["type"] for v in values], events
+        return values
+
+    def lines(self):
+        """The values of a stream of lines."""
+        assert self.body.endswith(b"\n"), self.body
+        return [json.loads(line) for line in self.body.decode().splitlines()]
+
 
 class Connection:
     def __init__(self, port, timeout=120):
