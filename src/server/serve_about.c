@@ -108,10 +108,11 @@ bool serve_props(serve_server *s, const serve_asked *q, serve_reply *r, serve_er
     hunch_model_get_info(m, &info);
     const serve_load load = serve_engine_load(s->engine);
     const char *name = s->settings->model_name, *text = serve_about_template(s);
-    r->json = json_pack("{s:s,s:s,s:s?,s:I,s:i,s:i,s:i,s:i,s:i,s:s,s:i,s:o}", "version", hunch_version(), "model", name, "architecture",
-                        info.architecture, "parameters", (json_int_t)info.parameters, "context", serve_engine_context(s->engine), "parallel",
-                        s->settings->parallel, "queue", s->settings->queue, "running", load.running, "waiting", load.queued, "isa",
-                        info.isa, "threads", info.threads, "drafters", json_deep_copy(s->drafters));
+    r->json = json_pack("{s:s,s:s,s:s?,s:I,s:i,s:i,s:i,s:i,s:i,s:s,s:i,s:o}", "version", hunch_version(), "model", name,
+                        "architecture", info.architecture, "parameters", (json_int_t)info.parameters, "context",
+                        serve_engine_context(s->engine), "parallel", s->settings->parallel, "queue", s->settings->queue,
+                        "running", load.running, "waiting", load.queued, "isa", info.isa, "threads", info.threads,
+                        "drafters", json_deep_copy(s->drafters));
     json_t *more = json_pack("{s:o,s:i,s:s,s:s,s:{s:b,s:b},s:o,s:o,s:o,s:s,s:b}", "default_generation_settings", defaults_json(s, m),
                              "total_slots", s->settings->parallel, "model_alias", name, "model_path", name, "modalities", "vision", 0,
                              "audio", 0, "chat_template", serve_text_json(text, strlen(text)), "bos_token",

@@ -143,7 +143,9 @@ static json_t *messages_make(const json_t *body, serve_error *err) {
     json_array_foreach(given, i, message) ok = ok && message_take(to, message, i, err);
     const char *last = json_string_value(json_object_get(json_array_get(to, json_array_size(to) - 1), "role"));
     if (ok && last && strcmp(last, "assistant") == 0)
-        ok = serve_fail(err, 400, "messages", "messages ends with the assistant's turn: an answer that is begun by the client is not supported");
+        ok = serve_fail(
+            err, 400, "messages",
+            "messages ends with the assistant's turn: an answer that is begun by the client is not supported");
     if (ok) return to;
     json_decref(to);
     return NULL;

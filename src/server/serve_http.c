@@ -63,7 +63,9 @@ static void cors_add(exchange *x, struct MHD_Response *r) {
     MHD_add_response_header(r, "Vary", "Origin");
     if (strcmp(x->method, "OPTIONS") != 0) return;
     MHD_add_response_header(r, "Access-Control-Allow-Methods", "GET, POST, OPTIONS");
-    MHD_add_response_header(r, "Access-Control-Allow-Headers", "Authorization, Content-Type, X-Api-Key, Anthropic-Version, Anthropic-Beta, X-Request-Id, X-Priority");
+    MHD_add_response_header(
+        r, "Access-Control-Allow-Headers",
+        "Authorization, Content-Type, X-Api-Key, Anthropic-Version, Anthropic-Beta, X-Request-Id, X-Priority");
     MHD_add_response_header(r, "Access-Control-Max-Age", "86400");
 }
 

@@ -52,7 +52,8 @@ static bool bias_take(json_t *to, hunch_model *m, const json_t *pair, serve_erro
     size_t n = 0;
     if (json_array_size(pair) != 2 || !(json_is_integer(what) || json_string_length(what)) || !(ban || json_is_number(bias)))
         return serve_fail(err, 400, "logit_bias", "logit_bias is not a list of [token or text, number or false], or an object");
-    if (json_is_string(what) && !serve_prompt_tokenize(m, json_string_value(what), json_string_length(what), 0, "logit_bias", &ids, &n, err))
+    if (json_is_string(what) &&
+        !serve_prompt_tokenize(m, json_string_value(what), json_string_length(what), 0, "logit_bias", &ids, &n, err))
         return false;
     for (size_t i = 0; i < (ids ? n : 1); i++) {
         char id[24];
@@ -139,14 +140,16 @@ static json_t *stops_json(const hunch_request *r) {
 
 json_t *serve_llama_settings(const hunch_request *r) {
     const hunch_sampling *p = &r->sampling;
-    return json_pack("{s:i,s:i,s:f,s:i,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:i,s:f,s:f,s:f,s:f,s:i,s:i,s:b,s:i,s:i,s:o}", "n_predict",
-                     r->max_tokens, "max_tokens", r->max_tokens, "temperature", p->temperature, "top_k", p->top_k, "top_p", p->top_p, "min_p",
-                     p->min_p, "top_n_sigma", p->top_n_sigma > 0 ? p->top_n_sigma : -1.0, "xtc_probability", p->xtc_probability,
-                     "xtc_threshold", p->xtc_threshold, "typical_p", p->typical_p > 0 ? p->typical_p : 1.0, "repeat_penalty",
-                     p->repetition_penalty > 0 ? p->repetition_penalty : 1.0, "repeat_last_n", -1, "presence_penalty", p->presence_penalty,
-                     "frequency_penalty", p->frequency_penalty, "dry_multiplier", p->dry_multiplier, "dry_base",
-                     p->dry_base > 0 ? p->dry_base : 1.75, "dry_allowed_length", p->dry_allowed_length > 0 ? p->dry_allowed_length : 2,
-                     "dry_penalty_last_n", p->dry_range > 0 ? p->dry_range : -1, "ignore_eos", r->ignore_eos, "n_probs", r->top_logprobs,
+    return json_pack("{s:i,s:i,s:f,s:i,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:i,s:f,s:f,s:f,s:f,s:i,s:i,s:b,s:i,s:i,s:o}",
+                     "n_predict", r->max_tokens, "max_tokens", r->max_tokens, "temperature", p->temperature, "top_k",
+                     p->top_k, "top_p", p->top_p, "min_p", p->min_p, "top_n_sigma",
+                     p->top_n_sigma > 0 ? p->top_n_sigma : -1.0, "xtc_probability", p->xtc_probability, "xtc_threshold",
+                     p->xtc_threshold, "typical_p", p->typical_p > 0 ? p->typical_p : 1.0, "repeat_penalty",
+                     p->repetition_penalty > 0 ? p->repetition_penalty : 1.0, "repeat_last_n", -1, "presence_penalty",
+                     p->presence_penalty, "frequency_penalty", p->frequency_penalty, "dry_multiplier",
+                     p->dry_multiplier, "dry_base", p->dry_base > 0 ? p->dry_base : 1.75, "dry_allowed_length",
+                     p->dry_allowed_length > 0 ? p->dry_allowed_length : 2, "dry_penalty_last_n",
+                     p->dry_range > 0 ? p->dry_range : -1, "ignore_eos", r->ignore_eos, "n_probs", r->top_logprobs,
                      "min_keep", 0, "stop", stops_json(r));
 }
 
@@ -162,10 +165,12 @@ static const char *stop_type(const serve_choice *one, const char **word) {
 static json_t *piece_json(const serve_choice *one, json_t *content, size_t from, bool stop) {
     const serve_call *c = one->call;
     json_t *p = json_pack("{s:i,s:o,s:o,s:i,s:b,s:I,s:I}", "index", one->index, "content", content, "tokens",
-                          c->token_ids ? serve_ids_json(one->tokens + from, one->n_tokens - from) : json_array(), "id_slot", -1, "stop", stop,
-                          "tokens_predicted", (json_int_t)one->n_tokens, "tokens_evaluated", (json_int_t)one->prompt->n);
+                          c->token_ids ? serve_ids_json(one->tokens + from, one->n_tokens - from) : json_array(),
+                          "id_slot", -1, "stop", stop, "tokens_predicted", (json_int_t)one->n_tokens,
+                          "tokens_evaluated", (json_int_t)one->prompt->n);
     if (c->request.logprobs && one->n_tokens > from)
-        json_object_set_new(p, "completion_probabilities", serve_tokens_json(one, serve_echoed(one) + from, serve_echoed(one) + one->n_tokens));
+        json_object_set_new(p, "completion_probabilities",
+                            serve_tokens_json(one, serve_echoed(one) + from, serve_echoed(one) + one->n_tokens));
     return p;
 }
 

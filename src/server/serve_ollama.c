@@ -14,12 +14,21 @@
 #include "server/serve_tools.h"
 #include "server/serve_translate.h"
 
-static const serve_name options[] = {
-    {"options.temperature", "temperature", false}, {"options.top_k", "top_k", false}, {"options.top_p", "top_p", false},
-    {"options.min_p", "min_p", false}, {"options.typical_p", "typical_p", false}, {"options.repeat_penalty", "repetition_penalty", false},
-    {"options.presence_penalty", "presence_penalty", false}, {"options.frequency_penalty", "frequency_penalty", false},
-    {"options.seed", "seed", false}, {"options.stop", "stop", false}, {"options.num_predict", "max_tokens", true},
-    {"think", "reasoning_effort", true}, {"format", "response_format", true}, {"format", "response_format.json_schema.schema", true}, {NULL, NULL, false}};
+static const serve_name options[] = {{"options.temperature", "temperature", false},
+                                     {"options.top_k", "top_k", false},
+                                     {"options.top_p", "top_p", false},
+                                     {"options.min_p", "min_p", false},
+                                     {"options.typical_p", "typical_p", false},
+                                     {"options.repeat_penalty", "repetition_penalty", false},
+                                     {"options.presence_penalty", "presence_penalty", false},
+                                     {"options.frequency_penalty", "frequency_penalty", false},
+                                     {"options.seed", "seed", false},
+                                     {"options.stop", "stop", false},
+                                     {"options.num_predict", "max_tokens", true},
+                                     {"think", "reasoning_effort", true},
+                                     {"format", "response_format", true},
+                                     {"format", "response_format.json_schema.schema", true},
+                                     {NULL, NULL, false}};
 static const serve_name both[] = {{"tools", "tools", false}, {"top_logprobs", "top_logprobs", false}, {NULL, NULL, false}};
 
 /* ---- fields -------------------------------------------------------------------------------------------------- */
@@ -95,7 +104,9 @@ static bool logprobs_make(json_t *to, const json_t *body, bool chat, serve_error
 
 static bool keep_check(const json_t *body, serve_error *err) {
     const json_t *keep = serve_field(body, "keep_alive");
-    return !keep || json_is_number(keep) || json_is_string(keep) ? true : serve_fail(err, 400, "keep_alive", "keep_alive is not a number or a text");
+    return !keep || json_is_number(keep) || json_is_string(keep)
+               ? true
+               : serve_fail(err, 400, "keep_alive", "keep_alive is not a number or a text");
 }
 
 /* Ollama's names of models have a tag. */
@@ -170,7 +181,8 @@ bool serve_ollama_generate(serve_server *s, const serve_asked *q, serve_reply *r
     if (raw) json_object_set(to, "prompt", prompt);
     else {
         json_t *messages = json_array();
-        if (json_string_length(system)) json_array_append_new(messages, serve_message_json("system", json_copy((json_t *)(uintptr_t)system)));
+        if (json_string_length(system))
+            json_array_append_new(messages, serve_message_json("system", json_copy((json_t *)(uintptr_t)system)));
         json_array_append_new(messages, serve_message_json("user", json_copy(prompt)));
         json_object_set_new(to, "messages", messages);
     }
@@ -191,7 +203,9 @@ static bool calls_make(json_t *to, const json_t *calls, size_t i, serve_error *e
         json_t *arguments = json_object_get(function, "arguments");
         char id[48];
         if (!json_string_length(name) || (arguments && !json_is_object(arguments)))
-            return serve_fail(err, 400, "messages", "messages[%zu].tool_calls[%zu] has no function with a name and an object of arguments", i, k);
+            return serve_fail(err, 400, "messages",
+                              "messages[%zu].tool_calls[%zu] has no function with a name and an object of arguments", i,
+                              k);
         snprintf(id, sizeof id, "call_%zu_%zu", i, k);
         char *text = arguments ? json_dumps(arguments, JSON_COMPACT) : NULL;
         json_array_append_new(list, json_pack("{s:s,s:s,s:{s:O,s:s}}", "id", id, "type", "function", "function", "name", name, "arguments",
@@ -279,8 +293,9 @@ static json_t *calls_json(const serve_choice *one, size_t from, size_t to) {
     for (size_t i = from; i < to; i++) {
         const hunch_call *call = &a.call[i];
         json_t *arguments = call->state == HUNCH_CALL_DONE ? json_loadb(call->arguments, call->n_arguments, JSON_ALLOW_NUL, NULL) : NULL;
-        if (arguments) json_array_append_new(list, json_pack("{s:s,s:{s:s,s:o}}", "id", call->id, "function", "name", call->name, "arguments",
-                                                             arguments));
+        if (arguments)
+            json_array_append_new(list, json_pack("{s:s,s:{s:s,s:o}}", "id", call->id, "function", "name", call->name,
+                                                  "arguments", arguments));
     }
     return list;
 }

@@ -30,8 +30,8 @@ static json_t *model_json(const serve_server *s, const hunch_model *m) {
     char started[40];
     const char *name = s->settings->model_name;
     time_text(s->started, started, sizeof started);
-    return json_pack("{s:s,s:s,s:s,s:I,s:s,s:o}", "name", name, "model", name, "modified_at", started, "size", serve_about_bytes(s), "digest",
-                     "", "details", details_json(s, m));
+    return json_pack("{s:s,s:s,s:s,s:I,s:s,s:o}", "name", name, "model", name, "modified_at", started, "size",
+                     serve_about_bytes(s), "digest", "", "details", details_json(s, m));
 }
 
 bool serve_ollama_tags(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {

@@ -16,7 +16,7 @@ typedef struct serve_protocol {
     json_t *(*error)(const serve_error *e, const char *id);                       /* the body of a refusal */
     /* Under the lock of the call: */
     json_t *(*whole)(const struct serve_server *s, serve_call *c);                /* every choice is done */
-    void (*next)(const struct serve_server *s, serve_call *c, serve_choice *one, serve_bytes *out); /* what is new of a choice, if anything */
+    void (*next)(const struct serve_server *s, serve_call *c, serve_choice *one, serve_bytes *out); /* what is new of it */
     void (*end)(const struct serve_server *s, serve_call *c, serve_bytes *out);   /* of a stream whose choices have ended */
     void (*failed)(const struct serve_server *s, serve_call *c, const serve_error *e, serve_bytes *out); /* an error within a stream */
 } serve_protocol;

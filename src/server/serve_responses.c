@@ -128,7 +128,10 @@ static bool item_take(reader *r, const json_t *item) {
     static const struct {
         const char *type;
         bool (*take)(reader *r, const json_t *item);
-    } kinds[] = {{"message", message_take}, {"function_call", call_take}, {"function_call_output", output_take}, {"reasoning", reasoning_take}};
+    } kinds[] = {{"message", message_take},
+                 {"function_call", call_take},
+                 {"function_call_output", output_take},
+                 {"reasoning", reasoning_take}};
     const json_t *given = serve_field(item, "type");
     const char *type = json_string_value(given);
     if (!json_is_object(item)) return serve_fail(r->err, 400, r->field, "%s is not an object", r->field);

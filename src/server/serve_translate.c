@@ -85,7 +85,8 @@ bool serve_kinds_check(const json_t *body, const char *within, const serve_expec
     for (const serve_expected *e = list; e->name; e++) {
         const json_t *v = serve_field(body, e->name);
         char field[80];
-        const bool fits[] = {json_is_string(v), json_is_boolean(v), json_is_integer(v), json_is_number(v), json_is_object(v), json_is_array(v)};
+        const bool fits[] = {json_is_string(v), json_is_boolean(v), json_is_integer(v),
+                             json_is_number(v), json_is_object(v),  json_is_array(v)};
         if (!v || fits[e->kind]) continue;
         snprintf(field, sizeof field, "%s%s", within, e->name);
         return serve_fail(err, 400, field, "%s is not %s", field, words[e->kind]);
