@@ -857,8 +857,32 @@ def bodies():
                            "chat_template_kwargs": {"a": {"b": [None, 1.5]}}, "tools": [], "tool_choice": "auto"}),
             ("tokenize", 2, {"prompt": "ab", "add_special_tokens": False, "return_token_strs": True}),
             ("tokenize-chat", 2, {"messages": say, "add_generation_prompt": False}),
-            ("detokenize", 3, {"tokens": [3, 4, 5]}), ("template", 4, {"messages": say, "chat_template_kwargs": {}})):
-        yield name, (str(which) + json.dumps(body), "3" if name == "text" else "")
+            ("detokenize", 3, {"tokens": [3, 4, 5]}), ("template", 4, {"messages": say, "chat_template_kwargs": {}}),
+            ("responses", 5, {"input": [{"role": "developer", "content": [{"type": "input_text", "text": "a"}]}, {"type": "reasoning", "summary": [
+                {"type": "summary_text", "text": "b"}]}, {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+                {"type": "function_call_output", "call_id": "c", "output": "c"}], "instructions": "ab", "max_output_tokens": 4, "top_logprobs": 1,
+                "text": {"format": {"type": "text"}, "verbosity": "medium"}, "metadata": {"a": "b"}, "store": False, "include": ["a"]}),
+            ("responses-stream", 5, {"input": "ab", "stream": True, "max_output_tokens": 5, "reasoning": {"effort": "low", "summary": "auto"}, "timings": True}),
+            ("messages", 6, {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "b", "signature": ""}, {"type": "text", "text": "c"}, {"type": "tool_use", "id": "i", "name": "f", "input": {}}]},
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "i", "content": "c"}, {"type": "text", "text": "a"}]}], "max_tokens": 5,
+                "system": [{"type": "text", "text": "ab"}], "stop_sequences": ["c"], "top_k": 2, "metadata": {"user_id": "a"}, "service_tier": "standard_only"}),
+            ("messages-stream", 6, {"messages": [{"role": "user", "content": "ab"}], "max_tokens": 2000, "stream": True,
+                                    "thinking": {"type": "enabled", "budget_tokens": 1024}, "output_config": {"effort": "low"}}),
+            ("llama", 7, {"prompt": ["ab", [3, 4]], "n_predict": 4, "n_cmpl": 2, "n_probs": 2, "logit_bias": [[4, False], ["a", 1.5]], "seed": -1,
+                          "repeat_penalty": 1.2, "repeat_last_n": -1, "return_tokens": True, "mirostat": 0, "min_keep": 1}),
+            ("llama-stream", 7, {"prompt": "ab", "n_predict": -1, "stream": True, "stop": ["c"], "grammar": "root ::= [a-c]+", "samplers": []}),
+            ("generate", 8, {"model": "tiny:latest", "prompt": "ab", "system": "c", "options": {"num_predict": 4, "temperature": 0.5, "seed": 3, "stop": ["c"],
+                             "num_ctx": 20, "repeat_last_n": 0, "num_thread": 2}, "format": "", "think": "low", "keep_alive": "5m"}),
+            ("generate-raw", 8, {"prompt": "ab", "raw": True, "stream": False, "logprobs": True, "top_logprobs": 2, "options": {"num_predict": -1}}),
+            ("generate-load", 8, {"keep_alive": 0}),
+            ("ollama-chat", 9, {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "", "thinking": "b", "tool_calls": [
+                {"function": {"name": "f", "arguments": {"a": 1}}}]}, {"role": "tool", "tool_name": "f", "content": "c"}], "think": False, "stream": False}),
+            ("ollama-stream", 9, {"messages": say[:1], "options": {"num_predict": 5}, "logprobs": True}),
+            ("embeddings", 10, {"input": ["ab", "c"], "pooling": "mean", "encoding_format": "base64"}),
+            ("count", 11, {"messages": [{"role": "user", "content": "ab"}], "tools": [], "tool_choice": {"type": "auto"}}),
+            ("count-items", 12, {"input": "ab", "tools": []}), ("show", 13, {"model": "tiny", "verbose": True})):
+        yield name, (chr(48 + which) + json.dumps(body), "3" if name == "text" else "")
 
 
 def grammars():

@@ -3,7 +3,7 @@
  * is a status of docs/server.md with an error object; an answer has all its choices, whose counts are those of `usage`, and a stream's
  * events are JSON and end.
  *
- * Input: a digit, the endpoint in the order of `paths`, then the body; the priority of the header after a byte 0xFF. */
+ * Input: a character from 0 on, the endpoint in the order of `paths`, then the body; the priority of the header after a byte 0xFF. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,9 @@
 
 enum { CONTEXT = 48, PARALLEL = 4 };
 
-static const char *const paths[] = {"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize", "/apply-template"};
+static const char *const paths[] = {"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize", "/apply-template",
+                                    "/v1/responses", "/v1/messages", "/completion", "/api/generate", "/api/chat", "/v1/embeddings",
+                                    "/v1/messages/count_tokens", "/v1/responses/input_tokens", "/api/show"};
 enum { PATHS = sizeof paths / sizeof *paths };
 
 /* ---- the server ---------------------------------------------------------------------------------------------------- */
@@ -36,6 +38,7 @@ static int model_open(void *user, hunch_model **m, hunch_engine **e) {
     eo.parallel = PARALLEL;
     eo.drafts = drafts;
     eo.n_drafts = 3;
+    eo.pooling = true;
     FUZZ_MUST(hunch_engine_open(e, *m, &eo, &err) == HUNCH_OK);
     return 0;
 }
@@ -65,13 +68,14 @@ static void server_start(void) {
 
 /* ---- answers ------------------------------------------------------------------------------------------------------- */
 
-static void error_check(const serve_error *err) {
+/* In the shape of its protocol, which has the message. */
+static void error_check(const serve_protocol *p, const serve_error *err) {
     static const int allowed[] = {400, 404};
     bool known = false;
     for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++) known = known || err->http == allowed[i];
     FUZZ_MUST(known && err->message[0]);
-    json_t *value = serve_error_json(err, "");
-    FUZZ_MUST(json_string_length(json_object_get(json_object_get(value, "error"), "message")));
+    json_t *value = p->error(err, "fuzz"), *error = json_object_get(value, "error");
+    FUZZ_MUST(json_string_length(json_is_string(error) ? error : json_object_get(error, "message")));
     json_decref(value);
 }
 
@@ -96,7 +100,39 @@ static void whole_check(serve_call *c) {
     json_decref(answer);
 }
 
-/* Each event of the text is one object of JSON; the last one is [DONE]. Returns how many choices ended. */
+/* Of other protocols: an object, or of vectors and several answers a list; each has what its protocol says it has. */
+static void other_check(const serve_protocol *p, serve_call *c) {
+    json_t *answer = p->whole(&server, c);
+    FUZZ_MUST(json_object_size(answer) || json_array_size(answer) == (size_t)c->n_choices);
+    if (p == &serve_vectors) FUZZ_MUST(json_array_size(json_object_get(answer, "data")) == (size_t)c->n_choices);
+    if (p == &serve_responses_protocol) FUZZ_MUST(json_array_size(json_object_get(answer, "output")) > 0 || c->tools);
+    if (p == &serve_anthropic) FUZZ_MUST(json_is_string(json_object_get(answer, "stop_reason")));
+    if (p == &serve_ollama) FUZZ_MUST(json_is_true(json_object_get(answer, "done")));
+    json_decref(answer);
+}
+
+/* Each event of the text, or line, is one object of JSON, typed ones by its type; what comes last says that. */
+static void typed_check(const serve_protocol *p, const char *at) {
+    const bool lines = p == &serve_ollama;
+    json_t *event = NULL;
+    while (*at && strcmp(at, "data: [DONE]\n\n") != 0) {
+        const char *end = strstr(at, lines ? "\n" : "\n\n"), *data = lines ? at : strstr(at, "data: ");
+        FUZZ_MUST(end != NULL && data != NULL && data < end);
+        json_decref(event);
+        event = json_loadb(data + (lines ? 0 : 6), (size_t)(end - data) - (lines ? 0 : 6), 0, NULL);
+        FUZZ_MUST(json_is_object(event));
+        const char *type = json_string_value(json_object_get(event, "type"));
+        if (strncmp(at, "event: ", 7) == 0) FUZZ_MUST(type && strncmp(at + 7, type, strlen(type)) == 0);
+        at = end + (lines ? 1 : 2);
+    }
+    const char *type = json_string_value(json_object_get(event, "type"));
+    FUZZ_MUST(lines               ? json_is_true(json_object_get(event, "done"))
+              : p == &serve_llama ? json_is_true(json_object_get(event, "stop"))
+                                  : type && (strcmp(type, "message_stop") == 0 || json_object_get(event, "response")));
+    json_decref(event);
+}
+
+/* The same of chunks; the last one is [DONE]. Returns how many choices ended. */
 static int events_check(const char *at) {
     static const char begin[] = "data: ", done[] = "data: [DONE]\n\n";
     int n = 0;
@@ -116,7 +152,7 @@ static int events_check(const char *at) {
 static void wake(void *user) { pthread_cond_signal(user); }
 
 /* Waits for the call as a connection does: asleep until there is news. */
-static void call_answer(serve_call *c) {
+static void call_answer(const serve_protocol *p, serve_call *c) {
     pthread_cond_t news = PTHREAD_COND_INITIALIZER;
     serve_bytes events = {0};
     serve_error err = {0};
@@ -124,12 +160,14 @@ static void call_answer(serve_call *c) {
     c->wake_user = &news;
     FUZZ_MUST(serve_engine_submit(server.engine, c, &err));
     pthread_mutex_lock(&c->lock);
-    while (c->stream ? serve_stream_next(&serve_openai, &server, c, &events) != SERVE_LAST : c->left > 0) {
+    while (c->stream ? serve_stream_next(p, &server, c, &events) != SERVE_LAST : c->left > 0) {
         c->asleep = true;
         while (c->asleep) pthread_cond_wait(&news, &c->lock);
     }
     const bool failed = serve_answer_failed(c, &err); /* every logit is NaN or -inf: the tiny model with a bias */
-    if (!failed && c->stream) FUZZ_MUST(serve_bytes_add(&events, "", 1) && events_check(events.at) == c->n_choices);
+    FUZZ_MUST(serve_bytes_add(&events, "", 1));
+    if (!failed && p != &serve_openai) c->stream ? typed_check(p, events.at) : other_check(p, c);
+    else if (!failed && c->stream) FUZZ_MUST(events_check(events.at) == c->n_choices);
     else if (!failed) whole_check(c);
     c->wake = NULL;
     pthread_mutex_unlock(&c->lock);
@@ -148,9 +186,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const serve_route *route = serve_route_find("POST", paths[which], &err);
     q.body = body.size ? serve_body_parse((const char *)body.at + 1, body.size - 1, &err) : NULL;
     if (q.body && route->answer(&server, &q, &reply, &err)) {
-        if (reply.call) call_answer(reply.call);
+        if (reply.call) call_answer(route->protocol, reply.call);
         else FUZZ_MUST(reply.json != NULL);
-    } else if (body.size) error_check(&err);
+    } else if (body.size) error_check(route->protocol, &err);
     serve_call_release(reply.call);
     json_decref(reply.json);
     json_decref(q.body);
