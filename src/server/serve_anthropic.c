@@ -217,7 +217,7 @@ static bool thinking_make(json_t *to, const json_t *body, serve_error *err) {
 }
 
 static bool output_make(json_t *to, const json_t *body, serve_error *err) {
-    const json_t *config = serve_field(body, "output_config"), *format = serve_field(body, "output_format");
+    const json_t *config = serve_field(body, "output_config"), *format = serve_field(body, "output_format"); /* its older name */
     if (config && !json_is_object(config)) return serve_fail(err, 400, "output_config", "output_config is not an object");
     if (!format) format = serve_field(config, "format");
     json_t *effort = serve_field(config, "effort"), *schema = serve_field(format, "schema");
@@ -225,7 +225,8 @@ static bool output_make(json_t *to, const json_t *body, serve_error *err) {
     if (!format) return true;
     const char *type = json_string_value(json_object_get(format, "type"));
     if (!type || strcmp(type, "json_schema") != 0 || !schema)
-        return serve_fail(err, 400, "output_config.format", "output_config.format is not {\"type\": \"json_schema\", \"schema\": SCHEMA}");
+        return serve_fail(err, 400, "output_config.format",
+                          "output_config.format, or output_format, is not {\"type\": \"json_schema\", \"schema\": SCHEMA}");
     json_object_set_new(to, "response_format", json_pack("{s:s,s:{s:O}}", "type", "json_schema", "json_schema", "schema", schema));
     return true;
 }

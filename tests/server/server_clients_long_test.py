@@ -1,35 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Clients that others wrote, from PyPI: openai, llm, and lm-eval's local-completions on a local task. server_clients_long_test.py FOLDER:
-that of hunch and hunch-serve; the packages go into FOLDER/clients, a virtual environment (HUNCH_CLIENTS names another). Skipped (77)
-where they cannot be had."""
+that of hunch and hunch-serve; the packages go into FOLDER/clients (server_environment.py). Skipped (77) where they cannot be had."""
 import json
 import os
 import subprocess
 import sys
 import tempfile
 
-FOLDER = os.path.abspath(sys.argv[1])
-HERE = os.path.dirname(os.path.abspath(__file__))
-PLACE = os.environ.get("HUNCH_CLIENTS", os.path.join(FOLDER, "clients"))
-PACKAGES = ["openai", "llm", "lm-eval[api]"]
+from server_environment import environment
 
-
-def environment():
-    """Runs this again in the environment with the packages."""
-    python = os.path.join(PLACE, "bin", "python3")
-    if not os.path.exists(os.path.join(PLACE, "complete")):
-        made = subprocess.run([sys.executable, "-m", "venv", PLACE]).returncode == 0 and subprocess.run(
-            [python, "-m", "pip", "install", "--quiet", *PACKAGES]).returncode == 0
-        if not made:
-            print("skipped: no %s from PyPI here" % ", ".join(PACKAGES))
-            sys.exit(77)
-        open(os.path.join(PLACE, "complete"), "w").close()
-    sys.exit(subprocess.run([python, __file__, FOLDER, "inside"], env=dict(os.environ, PYTHONPATH=HERE)).returncode)
-
-
-if len(sys.argv) < 3:
-    environment()
+FOLDER = environment(__file__, "clients", ["openai", "llm", "lm-eval[api]"])
 
 import threading  # noqa: E402
 

@@ -59,6 +59,55 @@ def test_every_field_with_every_type():
             check_field(c, "/detokenize", {}, "tokens", value)
 
 
+OTHERS = (
+    ("/v1/responses", {"input": "a", "max_output_tokens": 1},
+     ("input", "instructions", "max_output_tokens", "stream", "stream_options", "text", "reasoning", "tools", "tool_choice", "parallel_tool_calls", "top_logprobs",
+      "include", "metadata", "user", "store", "background", "previous_response_id", "conversation", "truncation", "prompt", "max_tool_calls", "model",
+      "temperature", "stop", "speculation", "deadline", "service_tier", "safety_identifier", "no_such_field")),
+    ("/v1/messages", {"messages": HELLO, "max_tokens": 1},
+     ("messages", "system", "max_tokens", "stop_sequences", "stream", "thinking", "tools", "tool_choice", "output_config", "output_format", "metadata", "container",
+      "mcp_servers", "cache_control", "service_tier", "model", "temperature", "top_k", "speculation", "cache_salt", "no_such_field")),
+    ("/v1/messages/count_tokens", {"messages": HELLO}, ("messages", "system", "tools", "model", "thinking")),
+    ("/completion", {"prompt": "a", "n_predict": 1},
+     ("prompt", "n_predict", "stream", "stop", "repeat_penalty", "repeat_last_n", "grammar", "json_schema", "n_cmpl", "n_probs", "logit_bias", "mirostat",
+      "mirostat_tau", "dynatemp_range", "samplers", "lora", "min_keep", "t_max_predict_ms", "cache_prompt", "id_slot", "return_tokens", "response_fields", "seed",
+      "post_sampling_probs", "speculation", "no_such_field")),
+    ("/api/generate", {"prompt": "a", "stream": False, "options": {"num_predict": 1}},
+     ("prompt", "system", "template", "suffix", "images", "context", "raw", "format", "think", "keep_alive", "logprobs", "top_logprobs", "stream", "model",
+      "options", "speculation", "no_such_field")),
+    ("/api/chat", {"messages": HELLO, "stream": False, "options": {"num_predict": 1}}, ("messages", "tools", "format", "think", "logprobs", "options", "no_such_field")),
+    ("/api/show", {"model": "stories260K.f32"}, ("model", "name", "verbose")))
+OPTIONS = ("num_ctx", "num_predict", "num_keep", "num_batch", "num_thread", "num_gpu", "use_mmap", "numa", "temperature", "top_k", "top_p", "min_p", "typical_p",
+           "repeat_penalty", "repeat_last_n", "presence_penalty", "frequency_penalty", "seed", "stop", "mirostat", "mirostat_eta", "tfs_z", "penalize_newline")
+
+
+def message(path, a):
+    """Of a refusal, in the shape of the path's protocol."""
+    e = a.json()
+    if path.startswith("/api/"):
+        assert set(e) == {"error"}, e
+        return e["error"]
+    if path.startswith("/v1/messages"):
+        assert e["type"] == "error" and e["request_id"], e
+    return e["error"]["message"] + " " + (e["error"].get("param") or "")
+
+
+def test_every_field_of_other_protocols():
+    with server.connect() as c:
+        for path, base, fields in OTHERS:
+            for field in fields + (OPTIONS if path == "/api/generate" else ()):
+                for value in WRONG:
+                    within = field in OPTIONS and path == "/api/generate"
+                    c.ask("POST", path, json.dumps(dict(base, **({"options": dict(base["options"], **{field: value})} if within else {field: value}))).encode())
+                    a = c.answer()
+                    assert a.status in (200, 400, 404), (path, field, value, a.status, a.body)
+                    if a.status != 200:
+                        named = "options" if within and "\0" in str(value) else field
+                        assert named in message(path, a), (path, field, value, a.body)
+                    elif b"text/event-stream" not in a.headers["content-type"].encode() and "ndjson" not in a.headers["content-type"]:
+                        assert a.json()
+
+
 def test_numbers_beyond_64_bits():
     for body, field in ((b'{"prompt": "a", "seed": 9223372036854775808}', "seed"), (b'{"seed": 18446744073709551615, "prompt": "a"}', "seed"),
                         (b'{"prompt": [123456789012345678901]}', "prompt"), (b'{"prompt": "a", "temperature": 1e999}', "temperature")):
