@@ -141,11 +141,6 @@ static json_t *messages_make(const json_t *body, serve_error *err) {
     bool ok = !system || text || serve_fail(err, 400, "system", "system is not a text or a list of text blocks");
     if (ok && !json_array_size(given)) ok = serve_fail(err, 400, "messages", "messages is not a list of messages, or is empty");
     json_array_foreach(given, i, message) ok = ok && message_take(to, message, i, err);
-    const char *last = json_string_value(json_object_get(json_array_get(to, json_array_size(to) - 1), "role"));
-    if (ok && last && strcmp(last, "assistant") == 0)
-        ok = serve_fail(
-            err, 400, "messages",
-            "messages ends with the assistant's turn: an answer that is begun by the client is not supported");
     if (ok) return to;
     json_decref(to);
     return NULL;
@@ -265,6 +260,7 @@ static json_t *chat_body(const json_t *body, serve_error *err) {
     serve_translate(to, body, serve_sampling_names);
     serve_translate(to, body, names);
     if (messages) json_object_set_new(to, "messages", messages);
+    if (serve_ends_with_answer(messages)) json_object_set_new(to, "continue_final_message", json_true());
     if (messages && refused_check(body, err) && tools_make(to, body, err) && tool_choice_make(to, body, err) &&
         thinking_make(to, body, err) && output_make(to, body, err) && stops_make(to, body, err) && tier_make(to, body))
         return to;

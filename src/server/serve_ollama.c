@@ -261,6 +261,7 @@ bool serve_ollama_chat(serve_server *s, const serve_asked *q, serve_reply *r, se
     bool ok = serve_model(s, err) && shared_make(to, s, q->body, true, err);
     if (ok && given && !json_is_array(given)) ok = serve_fail(err, 400, "messages", "messages is not a list of messages");
     json_array_foreach(given, i, message) ok = ok && message_make(messages, message, i, err);
+    if (ok && serve_ends_with_answer(messages)) json_object_set_new(to, "continue_final_message", json_true());
     if (ok && json_array_size(given)) return call_make(s, q, to, true, r, err);
     ok = ok && serve_request_model(s, to, err) && nothing_asked(s, q->body, true, r);
     json_decref(to);

@@ -2,6 +2,7 @@
 /* serve_prompt.c - see serve_prompt.h. */
 #include "server/serve_prompt.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,8 +171,41 @@ static bool has_template(const serve_server *s, const hunch_model *m) {
     return s->settings->template_text || info.has_chat_template;
 }
 
+/* A text without the white space at its ends, which templates may drop. */
+static const char *trimmed(const char *text, size_t *n) {
+    while (*n && isspace((unsigned char)*text)) text++, --*n;
+    while (*n && isspace((unsigned char)text[*n - 1])) --*n;
+    return text;
+}
+
+/* Cuts a rendered conversation behind the last message's text, so that the answer continues it. */
+static bool end_cut(const json_t *vars, serve_rendered *r, serve_error *err) {
+    const json_t *messages = json_object_get(vars, "messages"), *last = json_array_get(messages, json_array_size(messages) - 1);
+    const json_t *content = json_object_get(last, "content");
+    size_t n = json_string_length(content), end = r->len;
+    if (strcmp(json_string_value(json_object_get(last, "role")), "assistant") != 0 || json_object_get(last, "tool_calls") || n == 0)
+        return serve_fail(err, 400, "continue_final_message",
+                          "continue_final_message: the last of messages is not a text of the assistant, which could be continued");
+    const char *wanted = trimmed(json_string_value(content), &n);
+    if (!r->pieces) return true; /* without a template the text ends with it */
+    for (size_t i = r->n_pieces; i-- > 0; end -= r->pieces[i].len) {
+        size_t len = r->pieces[i].len;
+        const char *piece = trimmed(r->text + end - len, &len);
+        if (r->pieces[i].special || len != n || memcmp(piece, wanted, n) != 0) continue;
+        r->pieces[i].len = (size_t)(piece + n - (r->text + end - r->pieces[i].len));
+        r->n_pieces = i + 1;
+        r->len = (size_t)(piece + n - r->text);
+        r->text[r->len] = 0;
+        return true;
+    }
+    return serve_fail(err, 400, "messages", "messages: the chat template changes the last one, so that it cannot be continued");
+}
+
 bool serve_prompt_render(serve_server *s, hunch_model *m, const json_t *body, bool add, serve_rendered *to, serve_error *err) {
     *to = (serve_rendered){0};
+    bool go_on = false;
+    if (!serve_field_bool(body, "continue_final_message", &go_on, err)) return false;
+    add = add && !go_on;
     json_t *vars = variables(body, add, err);
     if (!vars) return false;
     bool ok;
@@ -181,6 +215,7 @@ bool serve_prompt_render(serve_server *s, hunch_model *m, const json_t *body, bo
              tools_seen(s, m, vars, to, err);
     else if (json_object_get(vars, "tools")) ok = serve_fail(err, 400, "tools", "the model has no chat template that renders tools");
     else ok = contents_join(vars, to) || serve_fail(err, 503, NULL, "no memory for the conversation");
+    ok = ok && (!go_on || end_cut(vars, to, err));
     json_decref(vars);
     if (!ok) serve_rendered_free(to);
     return ok;

@@ -51,7 +51,6 @@ static bool refused_check(const json_t *body, serve_error *err) {
         if (value && !is_plain(value)) return serve_fail(err, 400, refused[i], "%s is not supported", refused[i]);
     }
     return modalities_check(body, err) && switch_check(body, "use_beam_search", false, err) &&
-           switch_check(body, "continue_final_message", false, err) &&
            switch_check(body, "include_stop_str_in_output", false, err);
 }
 

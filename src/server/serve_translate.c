@@ -139,6 +139,12 @@ bool serve_window_read(json_t *to, const json_t *from, const char *within, serve
 
 json_t *serve_message_json(const char *role, json_t *content) { return json_pack("{s:s,s:o}", "role", role, "content", content); }
 
+bool serve_ends_with_answer(const json_t *messages) {
+    const json_t *last = json_array_get(messages, json_array_size(messages) - 1);
+    const char *role = json_string_value(json_object_get(last, "role"));
+    return role && strcmp(role, "assistant") == 0 && !json_object_get(last, "tool_calls") && json_string_length(json_object_get(last, "content"));
+}
+
 void serve_text_add(json_t *object, const char *field, const char *between, const json_t *more) {
     const json_t *had = json_object_get(object, field);
     serve_bytes all = {0};

@@ -49,6 +49,8 @@ typedef struct serve_only {
 bool serve_only_check(const json_t *body, const char *within, const serve_only *list, serve_error *err);
 /* A new message with a role. */
 json_t *serve_message_json(const char *role, json_t *content);
+/* Whether the client has begun the answer itself: the last message is the assistant's, and calls nothing. */
+bool serve_ends_with_answer(const json_t *messages);
 /* Adds to the text of a field that is a text. */
 void serve_text_add(json_t *object, const char *field, const char *between, const json_t *more);
 /* One function in the form that templates get. Takes none of the values; parameters may be NULL. */

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-from server_client import STORIES, Server, all_tests, run_rows
+from server_client import DATA, STORIES, Server, all_tests, run_rows
 
 HUNCH, SERVE = (os.path.join(sys.argv[1], name) for name in ("hunch", "hunch-serve"))
 server = None
@@ -259,6 +259,27 @@ def test_embeddings():
     for param, body in (("input", {}), ("input", {"input": []}), ("input", {"input": [["a"]]}), ("input", {"input": {"a": 1}}), ("dimensions", {"input": "a", "dimensions": 3}),
                         ("pooling", {"input": "a", "pooling": "max"}), ("encoding_format", {"input": "a", "encoding_format": "hex"}), ("input", {"input": "word " * 3000})):
         refused(400, param, "/v1/embeddings", body)
+
+
+def test_embeddings_of_transformers():
+    """In f32 the states that transformers has after the last norm, of two families: the last one, and their mean."""
+    for name in ("llama-gqa", "qwen3-dense"):
+        folder = os.path.join(DATA, "goldens", name)
+        with open(os.path.join(folder, "golden.json")) as f:
+            ids = json.load(f)["prompts"][3]["ids"]
+        with open(os.path.join(folder, "golden.safetensors"), "rb") as f:
+            at = struct.unpack("<Q", f.read(8))[0]
+            states = json.loads(f.read(at))["taps.3.post_norm"]
+            f.seek(8 + at + states["data_offsets"][0])
+            rows, wide = states["shape"]
+            numbers = struct.unpack("<%df" % (rows * wide), f.read(4 * rows * wide))
+        assert rows == len(ids) and states["dtype"] == "F32"
+        with Server(SERVE, "--quiet", "--precision", "f32", "--draft", "none", model=folder) as s:
+            for pooling, want in (("last", numbers[-wide:]), ("mean", [sum(numbers[i::wide]) for i in range(wide)])):
+                a = s.post("/v1/embeddings", {"input": ids, "pooling": pooling}).json()
+                v = a["data"][0]["embedding"]
+                cosine = sum(x * y for x, y in zip(v, want)) / math.sqrt(sum(x * x for x in v) * sum(x * x for x in want))
+                assert len(v) == wide and cosine > 1 - 1e-5, (name, pooling, cosine)
 
 
 def test_refusals():

@@ -309,6 +309,25 @@ def test_calls():
             assert "tools" in s.post("/api/show", {"model": s.get("/api/tags").json()["models"][0]["name"]}).json()["capabilities"]
 
 
+def test_begun_answers():
+    """The client's own beginning of the answer, which is continued: as a prompt that ends with it."""
+    with tempfile.NamedTemporaryFile("w", suffix=".jinja") as f:
+        f.write("{% for m in messages %}[{{ m.role }}]{{ m.content | trim }}[end]{% endfor %}{% if add_generation_prompt %}[assistant]{% endif %}")
+        f.flush()
+        with Server(SERVE, "--quiet", "--chat-template-file", f.name, "--draft", "ngram") as s:
+            turns = [{"role": "user", "content": "The dog"}, {"role": "assistant", "content": "The dog ran"}, {"role": "user", "content": "A cat"},
+                     {"role": "assistant", "content": " Once upon"}]
+            prompt = "[user]The dog[end][assistant]The dog ran[end][user]A cat[end][assistant]Once upon"
+            want = server.complete(prompt=prompt, max_tokens=12, temperature=0)["choices"][0]["text"]
+            assert s.post("/v1/messages", {"messages": turns, "max_tokens": 12}).json()["content"][0]["text"] == want
+            assert s.post("/api/chat", {"messages": turns, "stream": False, "options": {"num_predict": 12}}).json()["message"]["content"] == want
+            chat = {"messages": turns, "max_tokens": 12, "continue_final_message": True}
+            assert s.post("/v1/chat/completions", chat).json()["choices"][0]["message"]["content"] == want
+            for messages in (turns[:3], [{"role": "assistant", "content": ""}]):
+                a = s.post("/v1/chat/completions", dict(chat, messages=messages))
+                assert a.status == 400 and a.json()["error"]["param"] == "continue_final_message", a.body
+
+
 def test_forms():
     """Answers that are held to a schema."""
     for p, fields in ((Responses, {"text": {"format": {"type": "json_schema", "name": "a", "schema": SCHEMA, "strict": True}}}),
@@ -414,7 +433,7 @@ def test_refusals():
                     ("messages[0].role", {"messages": [{"role": "tool", "content": "a"}]}), ("messages[0].content", {"messages": [{"role": "user", "content": 5}]}),
                     ("messages[0].content[0]", {"messages": [{"role": "user", "content": [{"type": "image", "source": {}}]}]}),
                     ("messages[0].content[0]", {"messages": [{"role": "user", "content": [{"type": "tool_use", "id": "a", "name": "b", "input": {}}]}]}),
-                    ("messages", {"messages": [said, {"role": "assistant", "content": "{"}]}), ("system", {"system": 5}), ("stop_sequences", {"stop_sequences": "a"}),
+                    ("system", {"system": 5}), ("stop_sequences", {"stop_sequences": "a"}),
                     ("stop_sequences", {"stop_sequences": [""]}), ("thinking.budget_tokens", {"thinking": {"type": "enabled", "budget_tokens": 5}}),
                     ("thinking.type", {"thinking": {}}), ("tools[0]", {"tools": [{"name": "a"}]}), ("tools[0].type", {"tools": [{"type": "bash_20250124", "name": "bash"}]}),
                     ("tool_choice.type", {"tool_choice": {"type": "x"}}), ("tool_choice.name", {"tool_choice": {"type": "tool"}}), ("metadata", {"metadata": "x"}),
