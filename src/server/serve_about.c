@@ -22,6 +22,13 @@ json_t *serve_about_read(const char *path) {
     return kept;
 }
 
+const char *serve_time(time_t at, char to[SERVE_TIME]) {
+    struct tm utc;
+    gmtime_r(&at, &utc);
+    strftime(to, SERVE_TIME, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return to;
+}
+
 static const json_t *metadata(const serve_server *s) { return json_object_get(s->about, "metadata"); }
 
 const char *serve_about_text(const serve_server *s, const char *key) {

@@ -9,6 +9,9 @@
 /* Of a file or a folder, as for hunch_model_open: an object; NULL: it cannot be read any more. */
 json_t *serve_about_read(const char *path);
 
+enum { SERVE_TIME = 40 };
+const char *serve_time(time_t at, char to[SERVE_TIME]); /* of UTC, "2026-11-26T03:20:00Z" */
+
 /* A text of the file's metadata; "": it has none. */
 const char *serve_about_text(const serve_server *s, const char *key);
 /* The chat template: the one that was given to the server, else the model's own; "": none. */

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "server/serve_about.h"
 #include "server/serve_answer.h"
 #include "server/serve_endpoints.h"
 #include "server/serve_fields.h"
@@ -277,12 +278,10 @@ static json_t *error_json(const serve_error *e, const char *id) {
 
 static json_t *head_json(const serve_server *s) {
     struct timespec now;
-    struct tm utc;
-    char day[40], text[64];
+    char day[SERVE_TIME], text[64];
     clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &utc);
-    strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &utc);
-    snprintf(text, sizeof text, "%s.%09ldZ", day, now.tv_nsec);
+    serve_time(now.tv_sec, day);
+    snprintf(text, sizeof text, "%.19s.%09ldZ", day, now.tv_nsec);
     return json_pack("{s:s,s:s}", "model", s->settings->model_name, "created_at", text);
 }
 

@@ -10,12 +10,6 @@
 #include "server/serve_request.h"
 #include "server/serve_translate.h"
 
-static void time_text(time_t at, char *to, size_t size) {
-    struct tm utc;
-    gmtime_r(&at, &utc);
-    strftime(to, size, "%Y-%m-%dT%H:%M:%SZ", &utc);
-}
-
 static json_t *details_json(const serve_server *s, const hunch_model *m) {
     hunch_model_info info;
     char size[32];
@@ -27,9 +21,9 @@ static json_t *details_json(const serve_server *s, const hunch_model *m) {
 }
 
 static json_t *model_json(const serve_server *s, const hunch_model *m) {
-    char started[40];
+    char started[SERVE_TIME];
     const char *name = s->settings->model_name;
-    time_text(s->started, started, sizeof started);
+    serve_time(s->started, started);
     return json_pack("{s:s,s:s,s:s,s:I,s:s,s:o}", "name", name, "model", name, "modified_at", started, "size",
                      serve_about_bytes(s), "digest", "", "details", details_json(s, m));
 }
@@ -67,12 +61,12 @@ bool serve_ollama_show(serve_server *s, const serve_asked *q, serve_reply *r, se
         snprintf(err->param, sizeof err->param, "%s", field);
         return false;
     }
-    char started[40], file[300];
+    char started[SERVE_TIME], file[300];
     const char *text = serve_about_template(s);
     json_t *can = json_pack("[s]", "completion"), *metadata = serve_about_metadata(s);
     if (serve_about_calls(s, m)) json_array_append_new(can, json_string("tools"));
     if (serve_about_thinks(s)) json_array_append_new(can, json_string("thinking"));
-    time_text(s->started, started, sizeof started);
+    serve_time(s->started, started);
     snprintf(file, sizeof file, "FROM %.250s\n", s->settings->model_name);
     r->json = json_pack("{s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:s}", "license", serve_about_text(s, "general.license"), "modelfile", file,
                         "parameters", "", "template", serve_text_json(text, strlen(text)), "details", details_json(s, m), "model_info",

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/serve_about.h"
 #include "server/serve_endpoints.h"
 #include "server/serve_fields.h"
 #include "server/serve_request.h"
@@ -32,16 +33,20 @@ static bool version(serve_server *s, const serve_asked *q, serve_reply *r, serve
     return true;
 }
 
+/* As OpenAI, vLLM and Anthropic have it. */
 static json_t *model_json(const serve_server *s) {
     const char *name = s->settings->model_name;
-    return json_pack("{s:s,s:s,s:I,s:s,s:s,s:n,s:i}", "id", name, "object", "model", "created", (json_int_t)s->started, "owned_by",
-                     "hunch", "root", name, "parent", "max_model_len", serve_engine_context(s->engine));
+    char started[SERVE_TIME];
+    return json_pack("{s:s,s:s,s:I,s:s,s:s,s:n,s:i,s:s,s:s,s:s}", "id", name, "object", "model", "created", (json_int_t)s->started,
+                     "owned_by", "hunch", "root", name, "parent", "max_model_len", serve_engine_context(s->engine), "type", "model",
+                     "display_name", name, "created_at", serve_time(s->started, started));
 }
 
 static bool models(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
     (void)q;
     if (!serve_model(s, err)) return false;
-    r->json = json_pack("{s:s,s:[o]}", "object", "list", "data", model_json(s));
+    const char *name = s->settings->model_name;
+    r->json = json_pack("{s:s,s:[o],s:b,s:s,s:s}", "object", "list", "data", model_json(s), "has_more", 0, "first_id", name, "last_id", name);
     return true;
 }
 

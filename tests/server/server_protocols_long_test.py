@@ -110,6 +110,7 @@ def try_anthropic(server):
     assert (m.stop_reason, m.stop_sequence, m.content[0].text) == ("stop_sequence", want[6:9], want[:want.index(want[6:9])])
     with c.messages.stream(**stop) as s:
         assert s.get_final_message().stop_sequence == want[6:9]
+    assert [m.display_name for m in c.models.list()] == [NAME] and c.models.retrieve(NAME).type == "model"
     wide = {"model": NAME, "max_tokens": 100, "messages": same["messages"], "extra_body": {"structured_outputs": {"choice": [WIDE]}}}
     assert c.messages.create(**wide).content[0].text == WIDE
     with c.messages.stream(**wide) as s:

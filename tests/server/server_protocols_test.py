@@ -374,6 +374,8 @@ def test_counts():
         u = server.post("/v1/messages", Messages.ask(text, 1, cache_salt="counts")).json()["usage"]
         assert u["input_tokens"] + u["cache_read_input_tokens"] + u["cache_creation_input_tokens"] == n, u
     assert u["cache_read_input_tokens"] > n // 2
+    full = server.post("/v1/messages", Messages.ask("a", 10 ** 6, ignore_eos=True)).json()
+    assert full["stop_reason"] == "model_context_window_exceeded" and full["usage"]["output_tokens"] > 500
     body = dict(Messages.ask("a"), system=[{"type": "text", "text": "Be"}, {"type": "text", "text": " brief"}])
     assert server.post("/v1/messages/count_tokens", body).json()["input_tokens"] == server.post(
         "/tokenize", {"messages": [{"role": "system", "content": "Be brief"}, {"role": "user", "content": "a"}]}).json()["count"]
