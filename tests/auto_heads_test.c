@@ -29,7 +29,10 @@ static int setup(void **state) {
 static void check(const char *model, const char *head, const char *note) {
     hunch_model *m = open_model(test_path(model), "best", 1, HUNCH_PRECISION_NATIVE);
     hunch_engine *e = open_engine(m, "auto", 1, 64, HUNCH_KV_DEFAULT, 16, 128);
-    assert_int_equal(hunch_engine_drafters(e), head ? 4 : 3);
+    assert_int_equal(hunch_engine_drafters(e), 4);
+    assert_non_null(strstr(hunch_engine_left_out(e, 0), head ? "recycle and lookahead" : "lookahead"));
+    assert_null(hunch_engine_left_out(e, 1));
+    if (!head) assert_string_equal(hunch_engine_drafter_name(e, 3), "recycle");
     if (head) { /* its name is short, and its path is in the line about it */
         assert_null(strchr(hunch_engine_drafter_name(e, 3), '/'));
         assert_non_null(strstr(hunch_engine_drafter_about(e, 3), test_path(head)));
@@ -81,7 +84,7 @@ static void test_folder(void **state) {
     link_to("models/stories260K/stories260K.f32.gguf", "folder/head.gguf"); /* of another vocabulary */
     hunch_model *m = open_model(test_path("folder"), "best", 1, HUNCH_PRECISION_NATIVE);
     hunch_engine *e = open_engine(m, "auto", 1, 64, HUNCH_KV_DEFAULT, 16, 128);
-    assert_int_equal(hunch_engine_drafters(e), 3);
+    assert_int_equal(hunch_engine_drafters(e), 4); /* recycle is the last */
     assert_non_null(strstr(hunch_engine_note(e, 0), "folder/head.gguf"));
     assert_non_null(strstr(hunch_engine_note(e, 1), "folder/heads/b.gguf"));
     hunch_engine_close(&e);

@@ -405,6 +405,8 @@ uint64_t hunch_engine_drafter_bytes(const hunch_engine *e, int index, int tokens
 /* Notes for the user, a line each, index 0, 1, ...; NULL: no more. There may be more after a round: a draft head whose drafts are
  * never right, a head beside the model that `auto` does not use, why texts lost a drafter. Owned by the engine. */
 const char *hunch_engine_note(const hunch_engine *e, int index);
+/* Drafters that `auto` did not open, and why: a line each, index 0, 1, ...; NULL: no more. Owned by the engine. */
+const char *hunch_engine_left_out(const hunch_engine *e, int index);
 /* Forgets what was learned from earlier sessions: drafters' stores, shared prefixes, acceptance estimates. Measured costs
  * stay. Inside a callback of a round or of hunch_evaluate: when that returns. */
 void hunch_engine_forget(hunch_engine *e);

@@ -86,18 +86,22 @@ static hunch_status measure(hunch_engine *e, double seconds, hunch_error *err) {
     return st;
 }
 
-hunch_status hn_curves_open(hunch_engine *e, hunch_error *err) {
+bool hn_curves_kept(hunch_engine *e, hn_cost *c) {
     bool found = false;
-    name_curves(e);
+    if (!e->curve_path && !e->curve_key) name_curves(e);
     hunch_error ignored;
-    hn_cost_set_output(hn_controller_cost(e->controller), output_part(&e->model->target));
+    hn_cost_set_output(c, output_part(&e->model->target));
     hunch_model_info info;
     hunch_model_get_info(e->model, &info);
     if (info.experts > 0)
-        hn_cost_set_experts(hn_controller_cost(e->controller), info.experts, info.experts_used,
+        hn_cost_set_experts(c, info.experts, info.experts_used,
                              (double)info.experts_used * (double)info.expert_bytes / (double)info.weight_bytes);
-    if (e->curve_path && e->curve_key)
-        (void)hn_cost_load(hn_controller_cost(e->controller), e->curve_path, e->curve_key, &found, &ignored);
+    if (e->curve_path && e->curve_key) (void)hn_cost_load(c, e->curve_path, e->curve_key, &found, &ignored);
+    return found;
+}
+
+hunch_status hn_curves_open(hunch_engine *e, hunch_error *err) {
+    const bool found = hn_curves_kept(e, hn_controller_cost(e->controller));
     return found ? HUNCH_OK : measure(e, 0.05 * e->model->load_seconds, err);
 }
 

@@ -270,6 +270,7 @@ void hunch_engine_close(hunch_engine **ep) {
     hn_runner_close(&e->runner);
     hn_cache_close(&e->cache);
     hn_name_list_fini(&e->notes);
+    hn_name_list_fini(&e->left_out);
     hn_free(e->drafter);
     hn_free(e->session);
     hn_free(e->drafter_stats);

@@ -94,6 +94,7 @@ struct hunch_engine {
     int n_drafters;
     int tried[HN_MAX_MODELS];   /* of each head: drafts so far, none of them right; -1: one was right, or the note was added */
     hn_name_list notes;         /* for the user */
+    hn_name_list left_out;      /* drafters that `auto` did not open, and why */
     bool feeds;                 /* some drafter reads the target's features */
     hunch_engine *plain;        /* makes the plain text of a request for drafters that need it; NULL: none does */
     hn_controller *controller;  /* NULL: everything that is drafted is verified, as far as it fits */
@@ -397,6 +398,11 @@ hn_target_info hn_engine_target(const hunch_model *model, int context, hn_dtype 
 
 /* *controlled: whether `auto` was among the specs. Drafters that were opened before an error belong to the engine. */
 hunch_status hn_engine_open_drafters(hunch_engine *e, const hunch_engine_options *o, bool *controlled, hunch_error *err);
+enum { HN_MOST_DRAFTERS = HN_MAX_MODELS - 1 };
+/* Opens one more drafter. */
+hunch_status hn_open_drafter(hunch_engine *e, const char *spec, const hn_target_info *info, hunch_error *err);
+/* Opens those of `auto` (auto_drafters.c), except kinds that are requested beside it. */
+hunch_status hn_open_auto(hunch_engine *e, const hunch_engine_options *o, const hn_target_info *info, hunch_error *err);
 void hn_note(hunch_engine *e, const char *fmt, ...) HN_PRINTF(2, 3); /* each text once */
 /* Adds a note on every failure that drafters recorded since the last call. After each call that runs passes of theirs. */
 void hn_note_failures(hunch_engine *e);
@@ -439,6 +445,8 @@ double hn_experts_used(const hunch_engine *e);
 void hn_chain_rows(hn_row *rows, const hunch_token *tokens, int n, hn_logits logits);
 /* Keys and values that a row after this many reads, in the unit of hn_cost_work. */
 double hn_reads(const hunch_engine *e, int committed);
+/* Prepares costs, initialised, for the model, and reads what earlier processes measured of it; false: they measured nothing. */
+bool hn_curves_kept(hunch_engine *e, hn_cost *c);
 /* Opens the controller's costs: loads them from the file, else measures a few passes. */
 hunch_status hn_curves_open(hunch_engine *e, hunch_error *err);
 void hn_curves_close(hunch_engine *e);

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* open_drafters.c - opens the drafters of an engine: those that are requested, and those that `auto` opens by itself, among them a draft
- * head beside the model. Also the notes on them for the user. */
+/* open_drafters.c - opens the drafters of an engine that are requested (`auto`: auto_drafters.c). Also the notes on them for the user. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "engine/engine.h"
-#include "format/find_heads.h"
 
 /* ---- notes ------------------------------------------------------------------------------------------------------------- */
 
@@ -57,8 +55,6 @@ void hn_watch_heads(hunch_engine *e, const hn_tree *t, const hn_verdict *v) {
 
 /* ---- opening ----------------------------------------------------------------------------------------------------------- */
 
-enum { MOST = HN_MAX_MODELS - 1 };
-
 /* Whether a label is this one, or this one with a number. */
 static bool is_label(const char *label, const char *of) {
     const size_t n = strlen(of);
@@ -79,57 +75,14 @@ static hunch_status label_count(const hunch_engine *e, hn_drafter *d, hunch_erro
     return HUNCH_OK;
 }
 
-static hunch_status open_one(hunch_engine *e, const char *spec, const hn_target_info *info, hunch_error *err) {
-    if (e->n_drafters == MOST) return hn_fail(err, HUNCH_USAGE, "more than %d drafters together", MOST);
+hunch_status hn_open_drafter(hunch_engine *e, const char *spec, const hn_target_info *info, hunch_error *err) {
+    if (e->n_drafters == HN_MOST_DRAFTERS) return hn_fail(err, HUNCH_USAGE, "more than %d drafters together", HN_MOST_DRAFTERS);
     hn_drafter *d = &e->drafter[e->n_drafters];
     hunch_status st = hn_drafter_open(d, spec, e->n_drafters, e->parallel + 1, info, err);
     if (st) return st;
     e->n_drafters++;
     e->feeds |= d->ops->feed != NULL;
     return label_count(e, d, err);
-}
-
-/* A head that does not fit is noted, and the caller tries the next one. */
-static hunch_status open_beside(hunch_engine *e, const char *path, const hn_target_info *info, bool *open,
-                                hunch_error *err) {
-    char spec[8200];
-    hunch_error why;
-    *open = false;
-    if (e->n_drafters == MOST) return HUNCH_OK;
-    if (!hn_spec_of_path(spec, sizeof spec, path)) {
-        hn_note(e, "the draft head %.900s is not used: its path is too long", path);
-        return HUNCH_OK;
-    }
-    const hunch_status st = open_one(e, spec, info, &why);
-    *open = !st;
-    if (st == HUNCH_NO_MEMORY) return hn_fail(err, st, "%s", why.message);
-    if (st) hn_note(e, "the draft head beside the model is not used: %s", why.message);
-    return HUNCH_OK;
-}
-
-/* The draft head in the model's own file; if it does not fit, that is noted. */
-static hunch_status open_own(hunch_engine *e, const hn_target_info *info, hunch_error *err) {
-    hunch_error why;
-    const hunch_status st = e->n_drafters < MOST ? open_one(e, "mtp", info, &why) : HUNCH_OK;
-    if (st == HUNCH_NO_MEMORY) return hn_fail(err, st, "%s", why.message);
-    if (st) hn_note(e, "the block that drafts in the model's file is not used: %s", why.message);
-    return HUNCH_OK;
-}
-
-/* What `auto` opens: the model-free drafters, and the first head beside the model that fits it, else the one in its file. The controller
- * chooses among them. */
-static hunch_status open_by_itself(hunch_engine *e, const hn_target_info *info, hunch_error *err) {
-    static const char *const model_free[] = {"ngram", "suffix", "grammar"};
-    hn_name_list heads = {0};
-    bool open = false;
-    hunch_status st = HUNCH_OK;
-    for (size_t i = 0; !st && i < sizeof model_free / sizeof *model_free; i++)
-        st = open_one(e, model_free[i], info, err);
-    if (!st && e->model->path) st = hn_find_heads(e->model->path, &heads, err);
-    for (size_t i = 0; !st && !open && i < heads.n; i++) st = open_beside(e, heads.name[i], info, &open, err);
-    hn_name_list_fini(&heads);
-    if (!st && !open && info->path && info->model->has_own_head) st = open_own(e, info, err);
-    return st;
 }
 
 hn_target_info hn_engine_target(const hunch_model *model, int context, hn_dtype kv, int depth) {
@@ -152,14 +105,14 @@ hn_target_info hn_engine_target(const hunch_model *model, int context, hn_dtype 
 hunch_status hn_engine_open_drafters(hunch_engine *e, const hunch_engine_options *o, bool *controlled,
                                      hunch_error *err) {
     const hn_target_info info = hn_engine_target(e->model, e->context, e->kv, o->draft_depth);
-    e->drafter = hn_zalloc(MOST, sizeof *e->drafter);
-    if (!e->drafter) return hn_fail_memory(err, "drafters", MOST * sizeof *e->drafter);
+    e->drafter = hn_zalloc(HN_MOST_DRAFTERS, sizeof *e->drafter);
+    if (!e->drafter) return hn_fail_memory(err, "drafters", HN_MOST_DRAFTERS * sizeof *e->drafter);
     hunch_status st = HUNCH_OK;
     for (int i = 0; !st && i < o->n_drafts; i++) {
         const bool is_auto = !strcmp(o->drafts[i], "auto");
         if (!strcmp(o->drafts[i], "none") || (is_auto && *controlled)) continue;
         *controlled |= is_auto;
-        st = is_auto ? open_by_itself(e, &info, err) : open_one(e, o->drafts[i], &info, err);
+        st = is_auto ? hn_open_auto(e, o, &info, err) : hn_open_drafter(e, o->drafts[i], &info, err);
     }
     return st;
 }

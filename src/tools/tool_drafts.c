@@ -14,7 +14,7 @@ const char tool_drafts_text[] =
 static const hn_drafter_key no_keys[] = {{NULL, NULL, NULL}};
 static const tool_draft_kind by_engine[] = {
     {"auto", NULL, "ngram and suffix, and a draft head that lies beside the model (NAME.head.gguf, or head.gguf in its "
-     "folder); each round a controller decides which of their rows are worth verifying, or none (run --why prints it). "
+     "folder), else recycle; each round a controller decides which of their rows are worth verifying, or none (run --why prints it). "
      "The default", no_keys},
     {"none", NULL, "plain decoding", no_keys},
 };

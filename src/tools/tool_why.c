@@ -123,6 +123,8 @@ static void tree_print(const hunch_round_report *r, const hunch_model *m, const 
 }
 
 void tool_why_print(const tool_why *w, const hunch_model *m, const hunch_engine *e, bool color) {
+    for (int i = 0; hunch_engine_left_out(e, i); i++)
+        fprintf(stderr, "%s\n", hunch_engine_left_out(e, i));
     for (size_t i = 0; i < w->n; i++) {
         round_print(&w->rounds[i], e, color);
         if (tool_tree_branches(w->rounds[i].node, w->rounds[i].rows - 1))
