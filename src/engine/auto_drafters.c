@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* auto_drafters.c - what `auto` opens by itself, and what it leaves out and why. Among what is open the controller chooses in every round. */
+/* auto_drafters.c - what `auto` opens by itself, and what it leaves out and why. Among what is open the controller chooses in every
+ * round. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lookahead_size.h - which window lookahead decoding (arXiv 2402.02057) should have on a machine, by what rows cost there: tokens a pass grow
- * with the logarithm of the rows, so the best size depends on how nearly free a further row is. */
+/* lookahead_size.h - which window lookahead decoding (arXiv 2402.02057) should have on a machine, by what rows cost there: tokens a pass
+ * grow with the logarithm of the rows, so the best size depends on how nearly free a further row is. */
 #ifndef HN_LOOKAHEAD_SIZE_H
 #define HN_LOOKAHEAD_SIZE_H
 #include <stdbool.h>
