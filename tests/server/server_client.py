@@ -187,6 +187,14 @@ class Server:
             print(self.log[-3000:])
 
 
+def harmony_model(folder, build):
+    """Makes the folder that of a tiny model which thinks and answers in GPT-OSS' channels."""
+    for name in os.listdir(os.path.join(DATA, "models/harmony")):
+        os.symlink(os.path.abspath(os.path.join(DATA, "models/harmony", name)), os.path.join(folder, name))
+    os.symlink(os.path.abspath(os.path.join(build, "templates/openai-gpt-oss-120b.jinja")), os.path.join(folder, "chat_template.jinja"))
+    return folder
+
+
 def run_rows(hunch, rows, *flags, model=STORIES):
     """The answers of `hunch run` to rows, plain unless flags say otherwise: objects by id."""
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as f:

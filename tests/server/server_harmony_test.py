@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 
-from server_client import DATA, Server, all_tests
+from server_client import Server, all_tests, harmony_model
 
 QUESTION = {"role": "user", "content": "How is it outside?"}
 THINKING, SAYS = "Need weather, so look: 12 degrees.", "It is warm, <|Ünï|> 12 degrees."
@@ -70,11 +70,7 @@ def test_control_tokens_of_users():
 def main():
     global server
     with tempfile.TemporaryDirectory() as folder:
-        for name in os.listdir(os.path.join(DATA, "models/harmony")):
-            os.symlink(os.path.abspath(os.path.join(DATA, "models/harmony", name)), os.path.join(folder, name))
-        template = os.path.join(sys.argv[1], "templates/openai-gpt-oss-120b.jinja")
-        os.symlink(os.path.abspath(template), os.path.join(folder, "chat_template.jinja"))
-        with Server(os.path.join(sys.argv[1], "hunch-serve"), "--quiet", model=folder) as server:
+        with Server(os.path.join(sys.argv[1], "hunch-serve"), "--quiet", model=harmony_model(folder, sys.argv[1])) as server:
             all_tests(globals())
 
 
