@@ -9,35 +9,20 @@ import subprocess
 import sys
 import tempfile
 
-FOLDER = os.path.abspath(sys.argv[1])
-DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
-PLACE = os.path.join(FOLDER, "schemas")
-PACKAGES = ["jsonschema[format]"]
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "server"))
+from server_environment import environment  # noqa: E402
 
-
-def environment():
-    """Runs this again in the environment with the package."""
-    python = os.path.join(PLACE, "bin", "python3")
-    if not os.path.exists(os.path.join(PLACE, "complete")):
-        made = subprocess.run([sys.executable, "-m", "venv", PLACE]).returncode == 0 and subprocess.run(
-            [python, "-m", "pip", "install", "--quiet", *PACKAGES]).returncode == 0
-        if not made:
-            print("skipped: no %s from PyPI here" % ", ".join(PACKAGES))
-            sys.exit(77)
-        open(os.path.join(PLACE, "complete"), "w").close()
-    sys.exit(subprocess.run([python, __file__, FOLDER, *sys.argv[2:3], "inside"]).returncode)
-
-
-if sys.argv[-1] != "inside":
-    environment()
+FOLDER = environment(__file__, "schemas", ["jsonschema[format]"])
 
 import jsonschema  # noqa: E402
 
+DATA = os.path.join(HERE, "data")
 HUNCH = os.path.join(FOLDER, "hunch")
 STORIES = os.path.join(DATA, "models/stories260K")
 TINY = os.path.join(STORIES, "stories260K.f32.gguf")
 SMOL = os.path.expanduser("~/.cache/hunch/SmolLM2-135M-Instruct.Q4_1.gguf")
-SEEDS = int(sys.argv[2]) if len(sys.argv) > 3 else 200
+SEEDS = int(sys.argv[2]) if len(sys.argv) > 2 else 200
 DRAFTS = ["ngram", "suffix", "grammar", "model:%s,depth=4" % os.path.join(STORIES, "stories260K.f16.gguf"),
           "eagle:%s,tree=dynamic" % os.path.join(DATA, "heads/stories-eagle"), "forced,accept=.6,width=3,depth=5", "auto"]
 

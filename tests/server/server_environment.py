@@ -6,10 +6,11 @@ import sys
 
 
 def environment(test, name, packages):
-    """The folder that the test was given; the test goes on in a virtual environment that has the packages, FOLDER/NAME (HUNCH_CLIENTS names
+    """The folder that the test was given as its first argument; the test goes on in a virtual environment that has the packages, FOLDER/NAME (HUNCH_CLIENTS names
     another folder). Ends it with 77 where they cannot be had."""
     folder = os.path.abspath(sys.argv[1])
-    if len(sys.argv) > 2:
+    if sys.argv[-1] == "inside":
+        sys.argv.pop()
         return folder
     place = os.path.join(os.environ.get("HUNCH_CLIENTS", folder), name)
     python, complete = os.path.join(place, "bin", "python3"), os.path.join(place, "complete")
@@ -23,4 +24,4 @@ def environment(test, name, packages):
         with open(complete, "w") as f:
             f.write("\n".join(packages))
     here = os.path.dirname(os.path.abspath(__file__))
-    sys.exit(subprocess.run([python, test, folder, "inside"], env=dict(os.environ, PYTHONPATH=here)).returncode)
+    sys.exit(subprocess.run([python, test, *sys.argv[1:], "inside"], env=dict(os.environ, PYTHONPATH=here)).returncode)
