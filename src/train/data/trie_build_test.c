@@ -160,7 +160,7 @@ static void test_faults(void **state) {
         hn_fault_arm(kind, -1, false);
         assert_true(n > 3);
         unlink(path);
-        const int64_t step = test_light() && n > 12 ? n / 12 : 1;
+        const int64_t most = test_light() ? 5 : n, step = n > most ? n / most : 1;
         for (int64_t i = 0; i < n; i += step) {
             seed = same;
             hn_fault_arm(kind, i, kind == HN_FAULT_SHORT);
