@@ -20,7 +20,8 @@ Each turn runs every head in every way once, and measures how fast memory is rea
   8 texts   ms of a level of eight texts' chains together, in one pass
 
 hydra and mlp have steps of their own, as many as positions (--depth 4): a step is the mean of them.
-Heads that draft all levels in one pass, or several (dflash, dspark, dart, falcon in blocks of two, peagle, medusa, meta-mtp), have a line in a table of their own:
+Heads that draft all levels in one pass, or several (dflash, dspark, jetspec, dart, falcon in blocks of two, peagle, pard,
+medusa, meta-mtp), have a line in a table of their own:
 
   pass      ms of the head's own passes of a round, those for the text's new rows and the block, behind any round
   limit     ms to read what they read (the matrices of all layers and the output once, those of the text's rows twice, fc once), or to
@@ -70,7 +71,8 @@ def shapes(folder):
     return out
 
 
-AT_ONCE = ("dflash", "dspark", "dart", "falcon", "peagle", "medusa", "meta-mtp")
+BLOCKS = ("dflash", "dspark", "jetspec")
+AT_ONCE = (*BLOCKS, "dart", "falcon", "peagle", "pard", "medusa", "meta-mtp")
 
 
 def bytes_of_blocks(spec, target, depth):
@@ -79,8 +81,10 @@ def bytes_of_blocks(spec, target, depth):
     head = {k: s[0] * s[1] * PACKED for k, s in shapes(folder.split(",")[0]).items()
             if len(s) == 2 and "embed_tokens" not in k and "markov_w" not in k}
     out = sum(head.values())
-    if kind in ("dflash", "dspark"):
+    if kind in BLOCKS:
         out += sum(v for k, v in head.items() if k.endswith(("k_proj.weight", "v_proj.weight")))
+    if kind == "pard":  # tied
+        return out + sum(s[0] * s[1] * PACKED for k, s in shapes(folder.split(",")[0]).items() if "embed_tokens" in k)
     if not any(k.endswith("lm_head.weight") or "lm_heads." in k for k in head):
         sizes = {t["name"]: t["bytes"] for t in target["tensors"]}
         out += sizes.get("output.weight", sizes["token_embd.weight"]) # once, for all positions
@@ -98,8 +102,8 @@ def work_of_blocks(spec, depth, text_rows, context):
     fc = sum(v for k, v in sizes.items() if k.startswith(("fc.", "lstm.weight_ih")))
     width = 2 * config["num_attention_heads"] * config.get("head_dim", config["hidden_size"] // config["num_attention_heads"])
     n = config["num_hidden_layers"]
-    if kind in ("dflash", "dspark"):
-        rows, text = config["block_size"], sum(v for k, v in sizes.items() if k.endswith(("k_proj.weight", "v_proj.weight")))
+    if kind in BLOCKS:
+        rows, text = depth + 1 if kind == "jetspec" else config["block_size"], sum(v for k, v in sizes.items() if k.endswith(("k_proj.weight", "v_proj.weight")))
         return rows * layers + text_rows * (fc + text), rows * context * width * n
     rows = text_rows + (depth - 1 if kind == "dart" else 2 * -(-depth // 2))
     return rows * (layers + (fc if kind == "falcon" else 0)) + (0 if kind == "falcon" else text_rows * fc), rows * context * width * n
@@ -219,7 +223,7 @@ def measure_blocks(o, spec, memory, reads, target):
     eight = run_eight(o, "%s,depth=%d,force=1" % (spec, o.depth), 8 * (o.depth + 1))
     passes = statistics.median(r["draft_pass_ms"] for r in chain.mid)
     reading, products = memory.ms(reads, model), 0
-    if spec.split(":")[0] in ("dflash", "dspark", "dart", "falcon"):
+    if spec.split(":")[0] in (*BLOCKS, "dart", "falcon"):
         int8, bf16 = work_of_blocks(spec, o.depth, chain.tau, 64 + o.n / 2)
         products = (int8 + o.depth * outputs) / memory.int8 / 1e6 + bf16 / memory.bf16 / 1e6
     limit = max(reading, products)

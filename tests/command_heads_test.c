@@ -162,6 +162,7 @@ static void test_paths(void **state) {
         {"mtp-untied-bias/head", "mtp"},        {"dart-d2t/head", "dart"},
         {"dflashmask-zlab/head", "dflash"},     {"dflashspec-d2t/head", "dflash"},
         {"dspark-gated/head", "dspark"},        {"jetspec-automodel/head", "jetspec"},
+        {"pard-llama-tied/head", "pard"},
         {"falcon-k2/head", "falcon"},
         {"targets/llama-a", "model"}};
     char path[500];
@@ -227,6 +228,28 @@ static void test_one_path(void **state) {
     golden_close(&g);
 }
 
+/* A whole model with fewer rows in its embedding than the model has tokens: in a text with other tokens nothing is drafted. */
+static void test_fewer_tokens(void **state) {
+    (void)state;
+    random_head h;
+    head_make(&h, &LLAMA_PARD);
+    head_shape(head_find(&h, "model.embed_tokens.weight"), 478, 64);
+    head_write(&h, path_of("pard"));
+    head_free(&h);
+    static const struct {
+        const char *ids, *begin;
+    } cases[] = {{"[3, 4, 477, 5, 6]", "\"tokens\": ["}, {"[3, 4, 478, 5, 6]", "\"tokens\": []"}, {"[479, 4, 3, 5, 6]", "\"tokens\": []"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        text_write("ids.json", cases[i].ids);
+        result r = command("draft", "-m", HEADS "targets/llama-a", "--draft", path_of("pard"), "--tokens", path_of("ids.json"), "--json");
+        assert_int_equal(r.code, 0);
+        if (!strstr(r.out, cases[i].begin) || (i == 0) == (strstr(r.out, "\"tokens\": []") != NULL))
+            fail_msg("%s: %s", cases[i].ids, r.out);
+        assert_non_null(strstr(r.err, "drafts 478 of 480 tokens"));
+        result_free(&r);
+    }
+}
+
 /* convert --type reports the types written. */
 static void test_types(void **state) {
     (void)state;
@@ -265,7 +288,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_path), cmocka_unit_test(test_types),
                                        cmocka_unit_test(test_paths), cmocka_unit_test(test_other_paths),
                                        cmocka_unit_test(test_reduced_vocabulary),
-                                       cmocka_unit_test(test_whole_vocabulary),
+                                       cmocka_unit_test(test_whole_vocabulary), cmocka_unit_test(test_fewer_tokens),
                                        cmocka_unit_test(test_none_accepted)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

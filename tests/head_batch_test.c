@@ -219,6 +219,7 @@ static void test_blocks(void **state) {
     check("dspark", "goldens-heads/dspark-rnn/head", 3);
     check("dspark", "goldens-heads/dspark-deepspec/head", 3);
     check("dart", "goldens-heads/dart-d2t/head", 3);
+    check("pard", "goldens-heads/pard-llama-tied/head", 3);
     check("falcon", "goldens-heads/falcon-k3/head", DEPTH);
 }
 

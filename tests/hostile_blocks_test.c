@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hostile_blocks_test.c - the command with heads that draft several tokens a pass (DFlash, DSpark, JetSpec, DART, Falcon) and are damaged,
- * contradict themselves, or have settings that their kind does not support, in folders and GGUF files: the documented exit code and one
- * line that names the file and the error (hostile_limits.h). Other heads: hostile_head_test.c, hostile_head_gguf_test.c. */
+/* hostile_blocks_test.c - the command with heads that draft several tokens a pass (DFlash, DSpark, JetSpec, PARD, DART, Falcon) and are
+ * damaged, contradict themselves, or have settings that their kind does not support, in folders and GGUF files: the documented exit code
+ * and one line that names the file and the error (hostile_limits.h). Other heads: hostile_head_test.c, hostile_head_gguf_test.c. */
 #include "hostile_head.h"
 
 #include "tiny_gguf.h"
@@ -86,6 +86,21 @@ static void test_config(void **state) {
         {JETSPEC, "{\"mask_token_id\": null}", "the mask token is not specified:"},
         {JETSPEC, "{\"num_hidden_layers\": 3}", "tensor layers.2.self_attn.q_proj.weight is missing"},
         {JETSPEC, "{\"speculators_model_type\": \"dflash\"}", "speculators_model_type is \"dflash\", expected jetspec"},
+        {PARD, "{\"pard_token\": null}", "no draft model of PARD: expected a whole model with pard_token in config.json"},
+        {PARD, "{\"pard_token\": 480}", "pard_token is 480, expected a token of 0 to 479"},
+        {PARD, "{\"pard_token\": -1}", "pard_token is -1"},
+        {PARD, "{\"pard2_target_layers\": null}", "pard2_target_layers: expected a list of 1 to 16 states, of -9 to 8 of this target"},
+        {PARD, "{\"pard2_target_layers\": [-1, -10, 2]}", "pard2_target_layers: expected a list of 1 to 16 states, of -9 to 8"},
+        {PARD, "{\"pard2_target_layers\": [-1, 2.5, 2]}", "pard2_target_layers: expected a list of 1 to 16 states, of -9 to 8"},
+        {PARD, "{\"pard2_target_layers\": [-1, 2]}", "target_proj.weight has other inputs, expected 2 states of the target, of 64 numbers"},
+        {PARD, "{\"pard2_target_layers\": [2, 3, -7]}", "reads the state at layer 2 twice"},
+        {PARD, "{\"pard2_scale\": null}", "pard2_scale is 0, expected a factor of 1e-6 to 1e6"},
+        {PARD, "{\"pard2_scale\": \"x\"}", "pard2_scale is a string"},
+        {PARD, "{\"model_type\": \"gemma3_text\"}", "model_type is \"gemma3_text\", expected a draft model of PARD"},
+        {PARD, "{\"use_sliding_window\": true}", "use_sliding_window is true, expected a draft head without windows"},
+        {PARD, "{\"num_hidden_layers\": 65}", "65 layers, expected a draft head of at most 64"},
+        {PARD, "{\"num_hidden_layers\": 3}", "tensor model.layers.2.self_attn.q_proj.weight is missing"},
+        {PARD, "{\"num_hidden_layers\": 1}", "tensor model.layers.1."},
         {DSPARK, "{\"block_size\": 0}", "block_size is 0, expected blocks of 1 to 64 rows"},
         {DSPARK, "{\"markov_head_type\": \"gated\"}", "markov_head_type is \"gated\", expected vanilla by its tensors"},
         {DSPARK, "{\"markov_head_type\": \"gru\"}", "markov_head_type is \"gru\", expected vanilla by its tensors"},
@@ -123,6 +138,13 @@ static void test_tensors(void **state) {
         {DFLASH, "norm.weight", -1, 0, "tensor norm.weight is missing"},
         {DFLASH, "layers.1.input_layernorm.weight", -1, 0, "tensor layers.1.input_layernorm.weight is missing"},
         {DFLASH, "layers.1.self_attn.v_proj.weight", -1, 0, "tensor layers.1.self_attn.v_proj.weight is missing"},
+        {PARD, "model.embed_tokens.weight", -1, 0, "tensor model.embed_tokens.weight is missing, expected the embedding"},
+        {PARD, "model.norm.weight", -1, 0, "tensor model.norm.weight is missing"},
+        {PARD, "model.layers.1.mlp.up_proj.weight", -1, 0, "tensor model.layers.1.mlp.up_proj.weight is missing"},
+        {PARD, "target_proj.weight", 64, 128, "target_proj.weight has other inputs, expected 3 states"},
+        {PARD, "target_proj.weight", 32, 192, "target_proj.weight"},
+        {PARD, "lm_head.weight", 470, 64, "lm_head.weight"},
+        {PARD, "model.embed_tokens.weight", 1600, 64, "an embedding of 1600 tokens, expected the 480 of the target"},
         {DFLASH, "d2t", -1, 0, "160 draft tokens of 480, but no tensor d2t"},
         {DFLASH, "fc.weight", 64, 128, "fc.weight has other inputs, expected 3 states"},
         {DFLASH, "fc.weight", 63, 192, "tensor fc.weight has shape [192, 63]; expected [192, 64]"},
@@ -192,6 +214,8 @@ static void test_levels(void **state) {
         {DSPARK, ",depth=7", HUNCH_USAGE, "a tree of 7 levels, expected at most 6"},
         {DSPARK, ",tree=best", HUNCH_USAGE, "tree=best is of heads that draft all levels at once"},
         {DSPARK, ",tree=pruned", HUNCH_USAGE, "tree=pruned is of heads that draft all levels in one pass"},
+        {PARD, ",tree=opt", HUNCH_USAGE, "tree=opt is of heads that draft a level at a time"},
+        {PARD, ",taps=1:2:3", HUNCH_USAGE, "unknown key 'taps' for this drafter"},
         {DART, ",depth=8", HUNCH_USAGE, "a tree of 8 levels, expected at most 7"},
         {DART, ",norm=thrice", HUNCH_USAGE, "expected one of twice, once"},
         {DART, ",trie=/nowhere", HUNCH_USAGE, "/nowhere"},

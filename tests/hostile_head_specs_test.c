@@ -35,7 +35,8 @@ static void test_specs(void **state) {
         {",tree=opt,topk=16,depth=14", "depth 14 of 16 nodes a level: expected at most 192 in all"},
         {",tree=best", "tree=best is of heads that draft all levels at once"},
         {",tree=/nowhere",
-         "tree '/nowhere': no such file, and no tree of that name: chain, dynamic, opt, best, expanded, pruned, fitted, sequoia, mc_sim_7b_63, "},
+         "tree '/nowhere': no such file, and no tree of that name: chain, dynamic, opt, best, expanded, pruned, fitted, sequoia, "
+         "mc_sim_7b_63, "},
         {",tree=/tmp", "tree '/tmp': no such file"},
         {",weights=q3", "weights=q3, expected one of q8_0, q4_0, bf16, f32"},
         {",kv=q8_0", "kv=q8_0, expected one of bf16, f16, f32"},

@@ -21,6 +21,7 @@ typedef struct head_form {
     int block;           /* instead: speculators' DFlash, rows of a block, with outputs, taps and mask_token; 0: none */
     int rank;            /* with block: rank of DSpark's bias; 0: none */
     bool causal;         /* with block: JetSpec's mark */
+    bool pard;           /* instead: a whole model of PARD-2, with mask_token and taps: hidden states, negative ones from the last */
     int falcon;          /* an LSTM instead of EAGLE's fc: number of rows that attend to each other; 0: another kind */
     int dart;            /* with eagle3: number of DART's masks; 0: another kind */
     int clusters, clusters_used; /* with eagle3: of its outputs; 0: none */
@@ -46,6 +47,8 @@ static const head_form STORIES_EAGLE = {false, "layers.0.", 64, 8, 4, 96, 512, 0
                        STORIES_DSPARK = {false, "layers.0.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 500, .block = 6, .rank = 16},
                        STORIES_JETSPEC = {false, "layers.0.", 64, 8, 4, 96, 512, 200, {1, 2, 3}, 3, 500, .block = 8, .causal = true},
                        LLAMA_JETSPEC = {false, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 477, .block = 8, .causal = true},
+                       STORIES_PARD = {false, "", 64, 8, 4, 96, 512, 512, {-1, 1, -4}, 3, 500, .pard = true},
+                       LLAMA_PARD = {false, "", 64, 4, 2, 96, 480, 480, {-1, 2, -4}, 3, 477, .pard = true},
                        LLAMA_DFLASH = {false, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 477, .block = 8},
                        LLAMA_DSPARK = {false, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 477, .block = 6, .rank = 16};
 
@@ -174,6 +177,23 @@ static inline void head_make_block(random_head *h, const head_form *f) {
     head_floats(h, "", "markov_head.markov_w2.weight", f->outputs, f->rank);
 }
 
+static inline void head_make_pard(random_head *h, const head_form *f) {
+    head_floats(h, "model.", "embed_tokens.weight", f->vocab, f->hidden);
+    for (int i = 0; i < 2; i++) {
+        const char *front = i ? "model.layers.1." : "model.layers.0.";
+        head_floats(h, front, "input_layernorm.weight", f->hidden, 0);
+        head_layer(h, f, front, f->hidden);
+    }
+    head_floats(h, "model.", "norm.weight", f->hidden, 0);
+    head_floats(h, "", "target_proj.weight", f->hidden, f->n_taps * f->hidden);
+    head_make_config(h, f, 2);
+    json_t *ids = json_array();
+    for (int i = 0; i < f->n_taps; i++) json_array_append_new(ids, json_integer(f->taps[i]));
+    json_object_set_new(h->config, "pard_token", json_integer(f->mask_token));
+    json_object_set_new(h->config, "pard2_target_layers", ids);
+    json_object_set_new(h->config, "pard2_scale", json_real(0.125));
+}
+
 static inline void head_make_lstm(random_head *h, const head_form *f) {
     static const char *const names[2][4] = {{"lstm.weight_ih_l0", "lstm.weight_hh_l0", "lstm.bias_ih_l0", "lstm.bias_hh_l0"},
                                             {"lstm.weight_ih_l1", "lstm.weight_hh_l1", "lstm.bias_ih_l1", "lstm.bias_hh_l1"}};
@@ -189,6 +209,10 @@ static inline void head_make(random_head *h, const head_form *f) {
     *h = (random_head){.n = 0};
     if (f->block) {
         head_make_block(h, f);
+        return;
+    }
+    if (f->pard) {
+        head_make_pard(h, f);
         return;
     }
     if (f->mtp) {

@@ -108,7 +108,7 @@ static void test_modules(void **state) {
 /* Untrained heads begin with the model's own output, and would draft the right token from the state that it was chosen from. */
 static void test_check_names_heads_without_training(void **state) {
     (void)state;
-    static const char *const kinds[] = {"eagle", "eagle3", "mtp", "peagle", "dart", "dflash", "dspark", "medusa", "hydra", "mlp",
+    static const char *const kinds[] = {"eagle", "eagle3", "mtp", "peagle", "dart", "dflash", "dspark", "jetspec", "medusa", "hydra", "mlp",
                                         "meta-mtp", "falcon"};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         char said[60000];

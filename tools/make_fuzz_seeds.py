@@ -742,6 +742,14 @@ def block_heads():
                            head_safetensors(plain(dict(block, **markov, **gate)))]
     yield "dspark-rnn", ["dspark,depth=3,force=0.5", json.dumps(dict(zlab, dspark_bonus_anchor=True)), tree,
                          head_archive(plain(dict(block, **markov, **joint)))]
+    whole = {"model." + k: s for k, s in layer.items()}
+    whole.update({"model.embed_tokens.weight": (15, 8), "model.norm.weight": (8,)})
+    pard = dict(HEAD, pard_token=3, tie_word_embeddings=True)
+    states = dict(pard, pard2_target_layers=[-1, 0], pard2_scale=0.5)
+    yield "pard", ["pard,depth=4", json.dumps(pard), "", head_safetensors(plain(whole))]
+    yield "pard-2", ["pard,tree=best,topk=3,total=9,weights=f32", json.dumps(states), "", head_safetensors(plain(dict(
+        whole, **{"target_proj.weight": (8, 16), "target_proj.bias": (8,), "lm_head.weight": (15, 8)})))]
+    yield "pard-padded", ["pard,force=0.5", json.dumps(pard), tree, head_archive(plain(dict(whole, **{"model.embed_tokens.weight": (13, 8)})))]
     yield "dart", ["dart,depth=4", json.dumps(dart), "", head_safetensors(masks)]
     yield "dart-pruned", ["dart,tree=pruned,total=9,norm=once", json.dumps(dart), "", head_safetensors(masks)]
     yield "falcon", ["falcon,depth=5", json.dumps(dict(HEAD, k_mask=2)), "", head_safetensors(plain(dict(
@@ -753,6 +761,9 @@ def block_heads():
     keys = [("dflash.block_size", U32, 4), ("dflash.target_layers", ARRAY, (I32, [0, 1])), ("tokenizer.ggml.mask_token_id", U32, 3)]
     yield "dflash-gguf", ["dflash", "", "", head_gguf("dflash", keys, norms[:4])]
     yield "dspark-gguf", ["dspark,depth=2", "", "", head_gguf("dflash", keys + [("dflash.sample_from_anchor", BOOL, True)], norms)]
+    yield "pard-gguf", ["pard,depth=3", "", "", head_gguf("hunch-head", [
+        ("hunch.head.kind", STRING, "pard"), ("hunch.head.mask_token_id", U32, 3), ("hunch-head.target_layers", ARRAY, (I32, [-1, 0])),
+        ("hunch-head.feature_scale", F32, 0.5)], [norms[0], norms[1], norms[3], ("token_embd.weight", "F32", (8, 15))])]
     names = {"weight_ih_l%d": "weight", "bias_ih_l%d": "bias", "bias_hh_l%d": "state_bias"}
     gates = [("lstm.%d.%s" % (k, to), "F32", lstm["lstm." + of % k][::-1]) for of, to in names.items() for k in (0, 1)]
     yield "falcon-gguf", ["falcon", "", "", head_gguf("hunch-head", [("hunch.head.kind", STRING, "falcon"), ("hunch-head.k_mask", U32, 2)], gates)]

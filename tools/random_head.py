@@ -155,6 +155,17 @@ def add_blocks(w, t, rank):
     w.norm("confidence_head.proj.bias", 1)
 
 
+def add_pard(w, t):
+    """A whole model, tied, of as many layers as a head of blocks."""
+    w.matrix("model.embed_tokens.weight", t.vocab, t.hidden)
+    for i in range(LAYERS):
+        add_layer(w, t, f"model.layers.{i}.", t.hidden)
+        w.norm(f"model.layers.{i}.input_layernorm.weight", t.hidden)
+        for name in ("q_norm", "k_norm"):
+            w.norm(f"model.layers.{i}.self_attn.{name}.weight", t.head_dim)
+    w.norm("model.norm.weight", t.hidden)
+
+
 def add_medusa(w, t, vocabulary):
     for k in range(POSITIONS):
         if vocabulary == t.vocab:
@@ -200,8 +211,10 @@ def add_meta(w, t):
 
 def block_config(t, kind):
     """Which states are read: z-lab's rule."""
-    c = {"block_size": 16 if kind == "dflash" else 7, "num_hidden_layers": LAYERS, "model_type": "qwen3",
+    c = {"block_size": 7 if kind == "dspark" else 16, "num_hidden_layers": LAYERS, "model_type": "qwen3",
          "dflash_config": {"mask_token_id": t.vocab - 1, "target_layer_ids": [round(1 + i * (t.layers - 4) / (LAYERS - 1)) for i in range(LAYERS)]}}
+    if kind == "jetspec":
+        c["dflash_config"]["causal_head"] = True
     if kind == "dspark":
         c.update(markov_rank=256, markov_head_type="vanilla", enable_confidence_head=True, confidence_head_with_markov=True)
     return c
@@ -241,18 +254,21 @@ def config(t, kind, vocabulary):
     if kind == "mtp":
         return {"architectures": ["MTPDraftModel"], "speculators_model_type": "mtp", "num_nextn_predict_layers": 1,
                 "transformer_layer_config": dict(c, model_type="qwen3")}
-    if kind in ("dflash", "dspark"):
+    if kind in BLOCKS:
         c.update(block_config(t, kind))
+    if kind == "pard":
+        c.update(model_type="qwen3", num_hidden_layers=LAYERS, pard_token=t.vocab - 1, tie_word_embeddings=True)
     return c
 
 
+BLOCKS = ("dflash", "dspark", "jetspec")
 STEPS = {"medusa": add_medusa, "hydra": lambda w, t, _: add_hydra(w, t), "mlp": lambda w, t, _: add_mlp(w, t),
          "meta-mtp": lambda w, t, _: add_meta(w, t)}
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("kind", choices=["eagle", "eagle3", "dart", "peagle", "mtp", "falcon", "dflash", "dspark", *STEPS])
+    p.add_argument("kind", choices=["eagle", "eagle3", "dart", "peagle", "pard", "mtp", "falcon", *BLOCKS, *STEPS])
     p.add_argument("target")
     p.add_argument("out")
     p.add_argument("--vocabulary", type=int, help="outputs of eagle3, dart and peagle (32000), and of medusa (all)")
@@ -268,7 +284,9 @@ def main():
         add_peagle(w, t, vocabulary)
     elif a.kind == "mtp":
         add_mtp(w, t)
-    elif a.kind in ("dflash", "dspark"):
+    elif a.kind == "pard":
+        add_pard(w, t)
+    elif a.kind in BLOCKS:
         add_blocks(w, t, 256 if a.kind == "dspark" else 0)
     elif a.kind in STEPS:
         STEPS[a.kind](w, t, vocabulary)

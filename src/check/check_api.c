@@ -228,11 +228,13 @@ static json_t *cause_of(const check *c, json_t **repair) {
     char text[400], option[120] = "";
     *repair = json_null();
     if (c->causes.best < 0 && (!c->tried || hn_smoke_judge(&c->smoke) != HN_SMOKE_BAD)) return json_null();
+    if (c->causes.best < 0 && c->causes.n == 1) return json_string("trained for another model, or not trained");
     if (c->causes.best < 0) {
         snprintf(text, sizeof text,
                  "trained for another model or on other pairs of state and token, or not trained: of %d other ways to read it "
-                 "(alignment, norms%s) none is clearly better%s",
-                 c->causes.n - 1, hn_head_reads_tokens(&c->report.desc) ? "" : ", taps",
+                 "(alignment%s) none is clearly better%s",
+                 c->causes.n - 1,
+                 hn_head_is_whole(&c->report.desc) ? "" : hn_head_reads_tokens(&c->report.desc) ? ", norms" : ", norms, taps",
                  c->causes.cut ? "; there was no time for all" : "");
         return json_string(text);
     }

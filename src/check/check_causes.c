@@ -301,9 +301,11 @@ hunch_status hn_causes_find(hn_causes *c, hunch_model *m, const hn_spec *spec, c
     add(c, "as the file says", "", "");
     hunch_status st = try_reading(smoke, m, spec, &c->reading[0], start + seconds, own, err);
     if (st) return st;
-    add_alignment(c, report->desc.rows.kind != HN_ROWS_BLOCK); /* rows of blocks consist of states alone */
-    add_norms(c, report, layers);
-    if (!hn_head_reads_tokens(&report->desc)) add_taps(c, &report->taps, layers);
+    const bool whole = hn_head_is_whole(&report->desc); /* without states its files leave nothing open */
+    if (report->taps.n > 0 || !whole)
+        add_alignment(c, report->desc.rows.kind != HN_ROWS_BLOCK); /* rows of blocks consist of states alone */
+    if (!whole) add_norms(c, report, layers);
+    if (!whole && !hn_head_reads_tokens(&report->desc)) add_taps(c, &report->taps, layers);
     for (int i = 1; !st && i < c->n; i++) {
         hn_reading *way = &c->reading[i];
         if (p.call) p.call(p.user, (uint64_t)(HN_CHECK_WANTED + HN_CHECK_WANTED * i / c->n), 2 * HN_CHECK_WANTED);

@@ -24,7 +24,7 @@ typedef struct hn_head_written {
     const int32_t *states;      /* layers whose entering states it reads [draft_head.features], NULL: none */
     const int32_t *ids;         /* [vocab], NULL: the target's */
     const int32_t *order;       /* [vocab] of a head with clusters (hn_head_read_order), else NULL */
-    int tokens;                 /* of the target */
+    int tokens;                 /* of the target; of a whole model its own */
     hn_dtype type;              /* type of its matrices, one that hn_quantise writes; HN_WEIGHT_TYPES: as stored */
 } hn_head_written;
 /* The type of this name, if a head's matrices can be converted to it; NULL: HN_WEIGHT_TYPES. HUNCH_USAGE. */

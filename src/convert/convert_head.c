@@ -67,7 +67,7 @@ static hunch_status put_clusters(head_conversion *k) {
 static hunch_status put_masks(head_conversion *k) {
     const hn_masks_desc *d = &k->c.arch.draft_head.rows.masks;
     const hunch_status st = d->levels > 0 ? put_number(k, HN_HEAD_KEY_MASKS, d->levels - 1) : HUNCH_OK;
-    return st || d->pair ? st : put_number(k, HN_HEAD_KEY_MASK_TOKEN, d->token);
+    return st || d->input == HN_MASK_PAIR ? st : put_number(k, HN_HEAD_KEY_MASK_TOKEN, d->token);
 }
 
 /* Keys of a head of blocks. The windows of its layers are keys of a dense family (convert_keys.c). */
@@ -131,7 +131,10 @@ static hunch_status put_keys(head_conversion *k) {
     if (!st) st = hn_conversion_put_name(c);
     if (!st) st = put_sizes(k);
     if (!st) st = hn_gguf_put_str(c->w, key_of(k, HN_HEAD_KEY_KIND), kind, strlen(kind), c->err);
-    if (!st) st = put_number(k, HN_HEAD_KEY_TARGET_WIDTH, c->arch.draft_head.input.feature_width);
+    const hn_input_stage *in = &c->arch.draft_head.input;
+    if (!st && in->features > 0) st = put_number(k, HN_HEAD_KEY_TARGET_WIDTH, in->feature_width);
+    if (!st && in->stream == HN_STREAM_SUM && in->features > 0)
+        st = hn_gguf_put_f32(c->w, key_of(k, HN_HEAD_KEY_FEATURE_SCALE), in->sum.scale, c->err);
     if (!st && k->h->states && c->arch.draft_head.rows.kind != HN_ROWS_STEPS) st = put_states(k);
     if (!st) st = put_rows(k);
     if (!st) st = put_clusters(k);

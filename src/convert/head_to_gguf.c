@@ -11,8 +11,6 @@
 #include "draft/head/head_form.h"
 #include "model/head/head_steps.h"
 
-enum { ANY_LAYERS = 256 }; /* of a target that was not given: checked when the head is opened */
-
 bool hn_head_is(const char *kind) {
     return kind && strcmp(kind, "model") != 0;
 }
@@ -69,7 +67,7 @@ static hunch_status guess_target(hn_arch *a, hn_source *src, const hn_head_names
     if (!st && !steps) st = find_width(src, names, states, &a->hidden, err);
     if (!st && !a->vocab) st = need_target(src, "how many tokens its model has", err);
     if (!st && !a->hidden) st = need_target(src, "how wide its model is", err);
-    a->layers = ANY_LAYERS;
+    a->layers = HN_ANY_LAYERS;
     return st;
 }
 
@@ -95,10 +93,12 @@ static hunch_status write_head(hn_source *src, const char *kind, const hn_arch *
     if (!st) st = hn_head_read(&a, src, &names, target, err);
     if (!st) st = hn_drafter_named(kind)->head->describe(&a, src, &names, &spec, &info, &taps, err);
     if (!st) st = hn_head_check_taps(&a, src, &taps, &info, err);
-    if (!st) st = hn_head_read_ids(src, &names, a.vocab, target->vocab, &ids, err);
+    const bool whole = hn_head_is_whole(&a.draft_head);
+    if (!st && !whole) st = hn_head_read_ids(src, &names, a.vocab, target->vocab, &ids, err);
     if (!st) st = hn_head_read_order(src, &names, &a, &order, err);
-    const bool states = taps.n > 0 && taps.boundary[0] != HN_FEATURE_POST_NORM;
-    const hn_head_written h = {kind, &a, states ? taps.boundary : NULL, ids, order, target->vocab, type};
+    const bool states = taps.n > 0 && (whole || taps.boundary[0] != HN_FEATURE_POST_NORM);
+    const int tokens = whole ? a.vocab : target->vocab;
+    const hn_head_written h = {kind, &a, states ? taps.boundary : NULL, ids, order, tokens, type};
     if (!st) st = hn_convert_head(src, &h, out_path, progress, user, err);
     hn_free(ids);
     hn_free(order);

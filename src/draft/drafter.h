@@ -171,7 +171,8 @@ typedef hunch_status (*hn_head_describe)(hn_arch *a, hn_source *src, const struc
 typedef struct hn_head_facts {
     hn_head_describe describe;
     const struct hn_head_form *form[2]; /* forms of folders that only this kind has (model/head/head.h); NULL: none */
-    const struct hn_head_form *gguf_form[2]; /* the same of GGUF files of each `architecture`; the first is written */
+    const struct hn_head_form *gguf_form[2]; /* the same of GGUF files of each `architecture`, NULL: any, which name the kind; the first is
+                                                written */
     const char *only[8];   /* beginnings of names that only this kind's tensors in a folder have, "model." before them or not */
     const char *shared[3]; /* the same, if tensors of kinds with names of their own have such names too */
     bool (*is)(hn_source *folder);     /* whether a folder without any of these is of this kind; NULL: no */
@@ -260,7 +261,7 @@ void hn_drafter_close(hn_drafter *d); /* zeroed drafter is fine */
 #define HN_DRAFTER_KINDS(KIND)                                                                                                        \
     KIND(ngram) KIND(cache) KIND(suffix) KIND(prediction) KIND(grammar) KIND(recycle) KIND(lookahead) KIND(model)                      \
     KIND(eagle) KIND(hass) KIND(eagle3) KIND(peagle) KIND(mtp) KIND(medusa) KIND(hydra) KIND(mlp) KIND(meta_mtp) KIND(dart)            \
-    KIND(dflash) KIND(dspark) KIND(jetspec) KIND(falcon) KIND(assistant) KIND(forced)
+    KIND(dflash) KIND(dspark) KIND(jetspec) KIND(pard) KIND(falcon) KIND(assistant) KIND(forced)
 #define HN_DRAFTER_DECLARED(NAME) extern const hn_drafter_kind hn_drafter_##NAME;
 HN_DRAFTER_KINDS(HN_DRAFTER_DECLARED)
 #endif

@@ -215,11 +215,24 @@ static hunch_status mask_read(hn_source *s, const char *folder, hunch_error *err
     return status;
 }
 
+/* What a draft head's folder may have beside the file of weights. */
+static hunch_status rest_read(hn_source *s, const char *folder, hunch_error *err) {
+    char *path = hn_path_join(folder, HN_WARP_FILE);
+    bool is_file;
+    if (path == NULL)
+        return hn_fail_memory(err, "a path", strlen(folder) + sizeof HN_WARP_FILE);
+    hunch_status status = hn_file_probe(path, &is_file, err);
+    if (is_file)
+        status = hn_torch_read(s, path, err);
+    hn_free(path);
+    return status ? status : mask_read(s, folder, err);
+}
+
 hunch_status hn_hf_read_head(hn_source *s, const char *folder, hunch_error *err) {
     hunch_status status = head_documents_read(s, folder, err);
     if (!status)
         status = weights_read(s, folder, err);
-    return status ? status : mask_read(s, folder, err);
+    return status ? status : rest_read(s, folder, err);
 }
 
 static char *folder_of(const char *path) {
@@ -235,18 +248,18 @@ hunch_status hn_hf_read_file(hn_source *s, const char *path, hunch_error *err) {
     if (!status)
         status = file_read(s, path, err);
     if (!status)
-        status = mask_read(s, folder, err);
+        status = rest_read(s, folder, err);
     hn_free(folder);
     return status;
 }
 
 static hunch_status documents_each(const char *folder, void (*each)(void *user, const char *file), void *user,
                                    hunch_error *err) {
-    const char *names[HN_HF_DOCUMENTS + 5] = {"model.safetensors.index.json", "pytorch_model.bin.index.json",
-                                              HN_CHAT_FILE, "params.json", HN_MASK_FILE};
+    const char *names[HN_HF_DOCUMENTS + 6] = {"model.safetensors.index.json", "pytorch_model.bin.index.json",
+                                              HN_CHAT_FILE, "params.json", HN_MASK_FILE, HN_WARP_FILE};
     hunch_status status = HUNCH_OK;
     for (int i = 0; i < HN_HF_DOCUMENTS; i++)
-        names[i + 5] = HF_DOCUMENTS[i].name;
+        names[i + 6] = HF_DOCUMENTS[i].name;
     for (size_t i = 0; i < sizeof names / sizeof *names && !status; i++) {
         char *path = hn_path_join(folder, names[i]);
         if (path == NULL)

@@ -27,7 +27,7 @@ typedef struct single_weights {
 
 static hunch_status single_add(void *user, const char *folder, const char *name) {
     single_weights *l = user;
-    if (!hn_is_weights_file(name) || !strcmp(name, HN_MASK_FILE) ||
+    if (!hn_is_weights_file(name) || !strcmp(name, HN_MASK_FILE) || !strcmp(name, HN_WARP_FILE) ||
         strstr(name, "-of-") != NULL) /* a shard without its index is incomplete */
         return HUNCH_OK;
     char *path = hn_path_join(folder, name);

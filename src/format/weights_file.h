@@ -5,6 +5,7 @@
 #include "base/status.h"
 
 #define HN_MASK_FILE "mask_embedding.pt" /* beside the weights of a DFlash head, and no weights file of a folder */
+#define HN_WARP_FILE "warp_model.bin"    /* the same beside a draft model of PARD-2: its projection of the target's states */
 bool hn_is_checkpoint(const char *name);   /* of PyTorch: .bin, .pt, .pth */
 bool hn_is_weights_file(const char *name); /* a checkpoint, or .safetensors */
 

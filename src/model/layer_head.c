@@ -7,6 +7,7 @@
  *   Gemma 4's assistants       x = fc(embedding | feature), both as wide as the target
  *   Falcon (2412.12639)        x = lstm(lstm(embedding | feature)), the state of each row zero
  *   DART (2601.19278)          the same; for a mask the first layer reads a vector of its own, whose first half is x
+ *   PARD (2504.18583), PARD-2  x = embedding, of the second + scale fc(feature)
  *   DFlash (2602.06036)        x = embedding in a block's rows; norm(fc(feature)) in rows of the text, which layer_context.c reads
  */
 #include "model/layers.h"
@@ -124,10 +125,28 @@ static void begin_feature(const hn_exec *ex, const hn_model *m, const hn_head_in
     if (!in->drafts) input_product(ex, m, 0, s);
 }
 
+/* x = (embedding / scale + fc(feature)) * scale; without features x = embedding. */
+static void begin_sum(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
+    const hn_ops *o = ex->ops;
+    const hn_input_stage *d = &m->arch.draft_head.input;
+    const int n = s->rows->n;
+    const hn_linear_out out = {&m->head.fc, s->x};
+    const hn_act joint = hn_act_of(s->joint_in, s->joint.cols, m->head.fc_forms);
+    const float scale = d->features > 0 ? d->sum.scale : 1;
+    o->embed(ex, s->rows, &m->embedding, m->arch.embed_scale / scale, s->x);
+    if (d->features == 0) return;
+    o->gather(ex, n, in->from, in->rows, (hn_buf){NULL, 0}, s->joint);
+    o->quantise(ex, n, s->joint, joint);
+    o->linear(ex, n, joint, &out, 1, true);
+    if (d->sum.fc_bias) o->add_bias(ex, n, s->x, m->head.fc_bias);
+    o->scale(ex, n, s->x, scale);
+}
+
 void hn_layer_head(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
     switch (m->arch.draft_head.input.stream) {
     case HN_STREAM_TOKEN: ex->ops->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, s->x); return;
     case HN_STREAM_CONTEXT: in->context ? begin_context(ex, m, in, s) : begin_block(ex, m, in, s); return;
+    case HN_STREAM_SUM: begin_sum(ex, m, in, s); return;
     case HN_STREAM_STATE: return; /* pass_steps.c */
     case HN_STREAM_FEATURE: begin_feature(ex, m, in, s); break;
     case HN_STREAM_JOINT:

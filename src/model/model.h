@@ -74,7 +74,7 @@ typedef struct hn_head {
     hn_buf token_norm, stream_norm; /* f32 [hidden]: with a pair; with joint.norms the second is [feature_width] */
     hn_weight lstm[2];                     /* [4 * hidden, .] of input, forget, candidate and output gate */
     hn_buf lstm_bias[2], lstm_state_bias[2]; /* f32 [4 * hidden] */
-    hn_buf mask;                    /* f32 [features * feature_width], or with masks.pair [2 * hidden], if the description has it */
+    hn_buf mask;                    /* f32 [features * feature_width], or with HN_MASK_PAIR [2 * hidden], if the description has it */
     hn_buf context_norm, mask_row;  /* f32 [hidden], in a head of blocks */
     /* [target's tokens, rank], [vocab, rank], [rank, hidden + rank] for a gate or [3 rank, 2 rank + hidden] for a
      * recurrence, [1, hidden or hidden + rank] */

@@ -18,7 +18,7 @@ typedef struct hn_row_image {
     int32_t normed[HN_PASS_ROWS];                     /* index of the feature rows among the gathered ones */
     int32_t each[HN_PASS_ROWS];                       /* 0, 1, 2, ... */
     /* of a draft head: places of the rows' features; rows whose output is kept, and its place */
-    int32_t zero[HN_MAX_ROWS], mask_row[HN_MAX_ROWS]; /* 0, 0, ...; rows of masks with their own vectors (masks.pair, block.mask_row) */
+    int32_t zero[HN_MAX_ROWS], mask_row[HN_MAX_ROWS]; /* 0, 0, ...; rows of masks with their own vectors (HN_MASK_PAIR, block.mask_row) */
     int32_t from[HN_MAX_ROWS], output_row[HN_MAX_ROWS], output_slot[HN_MAX_ROWS];
     int32_t store_from[HN_MAX_ROWS], store_to[HN_MAX_ROWS];
     int32_t path_slots[]; /* [path_room of the runner]; a pass writes as many as it has */

@@ -150,7 +150,7 @@ static void describe_head(hn_runner *r, const hn_row *rows, int n, const hn_pass
     hn_row_image *im = r->rows.image;
     const hn_head_desc *d = &r->m->arch.draft_head;
     const bool normed = hn_head_reads_normed(d), steps = d->rows.kind == HN_ROWS_STEPS;
-    const bool pairs = d->rows.kind == HN_ROWS_MASKS && d->rows.masks.pair;
+    const bool pairs = d->rows.kind == HN_ROWS_MASKS && d->rows.masks.input == HN_MASK_PAIR;
     r->head.drafts = more->drafts;
     r->head.module = more->module;
     assert(r->head.module < hn_arch_modules(&r->m->arch));

@@ -142,7 +142,7 @@ static void list_head(hn_buf_room *room, hn_runner *r) {
     const bool lstm = d->stream == HN_STREAM_LSTM, joint = d->stream == HN_STREAM_JOINT;
     const bool normed = joint ? d->joint.norms : d->stream == HN_STREAM_FEATURE && d->feature.norm_each;
     const int feature = d->features * d->feature_width, read = joint || lstm ? hn_arch_token_width(a) + feature : feature;
-    if (d->features == 0) return;
+    if (!hn_arch_is_head(a)) return;
     l->joint = room_rows(room, r, read);
     l->joint_in = hn_buf_room_act(room, r->rows.max, read);
     l->states = room_rows(room, r, normed ? feature : 0);

@@ -36,7 +36,7 @@ static void layers_print(const json_t *list) {
         if (json_is_integer(k))
             printf("%lld", (long long)json_integer_value(k));
         else
-            fputs("the embedding", stdout);
+            fputs(json_is_string(k) ? "the final norm" : "the embedding", stdout);
     }
 }
 
@@ -45,7 +45,7 @@ static void taps_print(const json_t *d, bool color) {
     if (json_array_size(taps) == 0)
         return;
     line("reads", color);
-    if (json_is_string(json_array_get(taps, 0))) {
+    if (json_array_size(taps) == 1 && json_is_string(json_array_get(taps, 0))) {
         puts("the last state, behind the final norm");
         return;
     }

@@ -13,6 +13,7 @@
     KIND(dart, "dart", "a head of DART: a layer that drafts all its tokens in one pass, for trees")              \
     KIND(dflash, "dflash", "a head of DFlash: a block of tokens in one pass")                                    \
     KIND(dspark, "dspark", "a head of DSpark: DFlash's, where each token also depends on the one before it")     \
+    KIND(jetspec, "jetspec", "a head of JetSpec: DFlash's, where each place sees only those before it")           \
     KIND(medusa, "medusa", "Medusa's heads, a block and an output matrix for each position")                     \
     KIND(hydra, "hydra", "Hydra's heads, which also read the tokens drafted before them")                        \
     KIND(mlp, "mlp", "IBM's speculator, a state of its own that reads the tokens")                               \

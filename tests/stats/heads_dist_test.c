@@ -67,6 +67,7 @@ static void test_chains_exact(void **state) {
         check_exact("dflash:@dflashmask-zlab,depth=2", rules[i], &exact_dist, NULL);
         check_exact("dspark:@dspark-windows,depth=2", rules[i], &exact_dist, NULL);
         check_exact("jetspec:@jetspec-automodel,depth=2", rules[i], &exact_dist, NULL);
+        check_exact("pard:@pard-llama-tied,depth=2", rules[i], &exact_dist, NULL);
         check_exact("falcon:@falcon-k2,depth=3", rules[i], &exact_dist, NULL);
         check_exact("eagle:@eagle1-bias-bin,depth=2,vocab=120,ids=%even.json", rules[i], &half_dist, NULL);
         check_exact("medusa:@medusa-4heads,depth=2", rules[i], &exact_dist, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* block_head.h - common to heads with DFlash's rows (DFlash, DSpark, JetSpec): the states of the target that they read, the length of a block, what
- * its rows attend to. */
+/* block_head.h - common to heads with DFlash's rows (DFlash, DSpark, JetSpec): the states of the target that they read, the length of a
+ * block, what its rows attend to. */
 #ifndef HN_BLOCK_HEAD_H
 #define HN_BLOCK_HEAD_H
 #include "draft/head/head_drafter.h"

@@ -49,7 +49,7 @@ static hunch_status describe(hn_arch *a, hn_source *src, const hn_head_names *na
     if (!st) st = hn_spec_choice(spec, "norm", times, 0, &norm, err);
     if (!st) st = read_masks(src, &a->draft_head.rows.masks.levels, err);
     a->draft_head.rows.kind = HN_ROWS_MASKS;
-    a->draft_head.rows.masks.pair = true;
+    a->draft_head.rows.masks.input = HN_MASK_PAIR;
     if (norm == 0) a->draft_head.output.norm = HN_NORM_TWICE;
     return st;
 }

@@ -23,20 +23,26 @@ static void append_layers(char *to, size_t size, const hn_head_taps *t, int less
 }
 
 /* Layers are counted from 0. State k enters layer k and is the output of layer k - 1; files have both numberings. */
-static void append_taps(char *to, size_t size, const hn_head_taps *t) {
+static void append_entering(char *to, size_t size, const hn_head_taps *t) {
     const char *many = t->n == 1 ? "" : "s";
     bool outputs = true;
     for (int i = 0; i < t->n; i++) outputs &= t->boundary[i] > 0;
-    if (t->boundary[0] == HN_FEATURE_POST_NORM) {
-        append(to, size, "reads the state behind the final norm");
-        return;
-    }
-    append(to, size, "reads the state%s entering layer%s ", many, many);
+    append(to, size, "the state%s entering layer%s ", many, many);
     append_layers(to, size, t, 0);
     if (!outputs) return;
     append(to, size, " (output%s of layer%s ", many, many);
     append_layers(to, size, t, 1);
     append(to, size, ")");
+}
+
+static void append_taps(char *to, size_t size, const hn_head_taps *t) {
+    hn_head_taps entering = {0};
+    for (int i = 0; i < t->n; i++)
+        if (t->boundary[i] != HN_FEATURE_POST_NORM) entering.boundary[entering.n++] = t->boundary[i];
+    const bool last = entering.n < t->n;
+    append(to, size, "reads %s%s", last ? "the state behind the final norm" : "", last && entering.n > 0 ? " and " : "");
+    if (entering.n > 0) append_entering(to, size, &entering);
+    if (t->n == 0) append(to, size, "the tokens alone");
 }
 
 hn_head_embedding hn_head_embedding_of(const hn_head_desc *h) {

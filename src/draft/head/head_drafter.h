@@ -41,6 +41,9 @@ typedef struct hn_head_taps {
     int boundary[HN_MOST_HEAD_FEATURES]; /* layers whose entering state is read, or HN_FEATURE_POST_NORM */
 } hn_head_taps;
 
+/* Layers of a target that is not known, while a head is converted without it: they are checked when the head is opened. */
+enum { HN_ANY_LAYERS = 256 };
+
 /* HUNCH_REFUSED if a head reads states that the target does not have, or of another width. */
 hunch_status hn_head_check_taps(const hn_arch *a, const hn_source *src, const hn_head_taps *t, const hn_target_info *target,
                                 hunch_error *err);

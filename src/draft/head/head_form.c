@@ -38,11 +38,21 @@ static bool has_form(hn_source *src, const hn_head_form *form, hn_head_names *na
     return false;
 }
 
+/* A form without marks is that of the folders that the kind recognises. */
+static bool is_of_kind(hn_source *src, const hn_head_facts *kind, const hn_head_form *form, hn_head_names *names) {
+    if (form->mark[0].begin || !kind->is || !kind->is(src)) return false;
+    const char *front = has_tensor(src, "model.layers.") ? "model." : "";
+    *names = (hn_head_names){.form = form, .front = front, .first = first_layer(src, front)};
+    return true;
+}
+
 static bool find_form_of_kind(hn_source *src, hn_head_names *names) {
     const hn_drafter_kind *k;
     for (int i = 0; (k = hn_drafter_kind_at(i)); i++)
-        for (size_t f = 0; k->head && f < sizeof k->head->form / sizeof *k->head->form; f++)
-            if (k->head->form[f] && has_form(src, k->head->form[f], names)) return true;
+        for (size_t f = 0; k->head && f < sizeof k->head->form / sizeof *k->head->form; f++) {
+            const hn_head_form *form = k->head->form[f];
+            if (form && (has_form(src, form, names) || is_of_kind(src, k->head, form, names))) return true;
+        }
     return false;
 }
 
@@ -73,12 +83,17 @@ static bool find_modules(hn_source *src, const char *front, hn_head_names *names
     return has_tensor(src, begin);
 }
 
-/* The form that only a kind's files of this architecture have; NULL: they share one. */
-static const hn_head_form *gguf_form_of_kind(const hn_dense *family) {
+/* The form that only a kind's files of this architecture have, or of any if they name the kind; NULL: they share one. */
+static const hn_head_form *gguf_form_of_kind(const hn_source *src, const hn_dense *family) {
     const hn_drafter_kind *k;
+    const char *said = "";
+    bool found;
+    if (hn_source_str(src, hn_head_key_name(src, HN_HEAD_KEY_KIND, 0), &said, NULL, &found, NULL)) said = "";
     for (int i = 0; (k = hn_drafter_kind_at(i)); i++)
-        for (size_t f = 0; k->head && f < sizeof k->head->gguf_form / sizeof *k->head->gguf_form; f++)
-            if (k->head->gguf_form[f] && !strcmp(k->head->architecture[f], family->prefix)) return k->head->gguf_form[f];
+        for (size_t f = 0; k->head && f < sizeof k->head->gguf_form / sizeof *k->head->gguf_form; f++) {
+            const char *of = k->head->architecture[f];
+            if (k->head->gguf_form[f] && (of ? !strcmp(of, family->prefix) : !strcmp(k->name, said))) return k->head->gguf_form[f];
+        }
     return NULL;
 }
 
@@ -88,7 +103,7 @@ static hn_head_names gguf_names(hn_source *src) {
     const char *name;
     uint64_t n;
     const bool known = !hn_head_find_family(src, &family, NULL);
-    const hn_head_form *of_kind = known ? gguf_form_of_kind(family) : NULL;
+    const hn_head_form *of_kind = known ? gguf_form_of_kind(src, family) : NULL;
     if (!hn_head_u64(src, HN_HEAD_KEY_STEPS, &n, &name, NULL) && name) {
         names = (hn_head_names){.form = &hn_head_gguf_steps, .front = ""};
         names.steps = hn_steps_find_layout(src, &names);

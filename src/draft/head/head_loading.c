@@ -30,6 +30,10 @@ hunch_status hn_head_check_form(const hn_source *src, const hn_head_names *names
     const hn_drafter_kind *of = hn_drafter_named(kind);
     const char *tensor = of && of->head ? of->head->steps_tensor : NULL;
     const bool assistant = of == &hn_drafter_assistant;
+    if (of == &hn_drafter_pard && names->form != of->head->form[0] && names->form != of->head->gguf_form[0])
+        return hn_fail(err, HUNCH_REFUSED,
+                       "%s: no draft model of PARD: expected a whole model with pard_token in config.json, or a GGUF of one",
+                       hn_source_path(src));
     if (of && assistant != hn_head_form_assistant(names->form))
         return assistant ? hn_fail(err, HUNCH_REFUSED, "%s: no assistant of Gemma 4: expected a tensor pre_projection.weight",
                                    hn_source_path(src))
@@ -53,6 +57,24 @@ static hunch_status choose_tokens(const hn_spec *spec, const hn_head_options *o,
     hunch_status s = hn_tokens_choose(&o->tokens, target->tokenizer, target->vocab, ids, n, err);
     if (s == HUNCH_USAGE) hn_error_prefix(err, "drafter '%s'", spec->text);
     return s;
+}
+
+/* A whole model drafts the tokens that it has in common with the target: *ids, *trim as choose_tokens. */
+static hunch_status share_tokens(const hn_arch *a, int vocab, int32_t **ids, int *trim, hunch_error *err) {
+    const int common = a->vocab < vocab ? a->vocab : vocab;
+    if (*ids) { /* those that were chosen */
+        int n = 0;
+        for (int i = 0; i < *trim; i++)
+            if ((*ids)[i] < common) (*ids)[n++] = (*ids)[i];
+        *trim = n;
+        return HUNCH_OK;
+    }
+    if (a->vocab == vocab) return HUNCH_OK;
+    *ids = hn_alloc((size_t)common * sizeof **ids);
+    if (!*ids) return hn_fail_memory(err, "draft tokens", (size_t)common * sizeof **ids);
+    for (int i = 0; i < common; i++) (*ids)[i] = i;
+    if (common < a->vocab) *trim = common;
+    return HUNCH_OK;
 }
 
 /* Opens the head; reports the tensors that it used. own: of the model's own file, whose other tensors are the model's; else NULL. */
@@ -89,8 +111,10 @@ hunch_status hn_head_loading_run(hn_model *m, hn_source *src, hn_spec *spec, con
     if (!s && target->report) hn_head_report_arch(target->report, &a, taps);
     if (!s) s = hn_spec_all_used(spec, err); /* before weights are read */
     if (!s) s = hn_head_check_taps(&a, src, taps, target, err);
-    if (!s) s = hn_head_read_ids(src, &names, a.vocab, target->vocab, ids, err);
+    const bool whole = hn_head_is_whole(&a.draft_head);
+    if (!s && !whole) s = hn_head_read_ids(src, &names, a.vocab, target->vocab, ids, err);
     if (!s) s = choose_tokens(spec, o, &a, target, ids, &load.trim, err);
+    if (!s && whole) s = share_tokens(&a, target->vocab, ids, &load.trim, err);
     int32_t *order = NULL;
     if (!s) s = hn_head_read_order(src, &names, &a, &order, err);
     if (!s && order) s = hn_head_order_ids(ids, order, a.vocab, err);

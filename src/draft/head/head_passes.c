@@ -68,7 +68,7 @@ hunch_status hn_head_passes_attach(hn_head_passes *h, hn_cache *cache, int first
     hunch_status st = hn_head_is_borrowed(h) ? hn_head_borrowed_attach(h, &stores, context, err)
                                              : hn_runner_open_head(&h->runner, &h->model, cache, first_group, context, &stores, err);
     const hn_rows_stage *rows = &h->model.arch.draft_head.rows;
-    if (!st && rows->kind == HN_ROWS_MASKS && !rows->masks.pair) hn_head_store_mask(h);
+    if (!st && rows->kind == HN_ROWS_MASKS && rows->masks.input == HN_MASK_OWN) hn_head_store_mask(h);
     return st;
 }
 
@@ -93,9 +93,9 @@ void hn_head_passes_close(hn_head_passes *h) {
 void hn_head_begin(hn_head_passes *h, const hn_begin *b) {
     hn_head_seq *s = &h->seq[b->seq];
     const bool restored = b->rows_restored > 0;
-    s->lost = false;
+    s->lost = hn_head_has_rows(h) && !hn_head_knows(h, b->text.token[0]);
     s->n_draft_rows = 0;
-    if (!hn_head_has_rows(h)) return;
+    if (!hn_head_has_rows(h) || s->lost) return;
     assert(s->n_pending == 0 && b->rows_restored == hn_head_rows_held(h, b->seq));
     if (!restored && !hn_head_is_block(h)) hn_head_pending_add(s, b->text.token[0], HN_NO_FEATURE);
     if (restored && hn_head_recompute(h) > 1) /* these are fed again, because all of their features are needed */

@@ -18,6 +18,10 @@ static inline bool hn_head_has_steps(const hn_head_passes *h) { return hn_head_r
 static inline bool hn_head_keeps_drafts(const hn_head_passes *h) { return !hn_head_has_steps(h) && !hn_head_is_borrowed(h); }
 /* It drafts a block at once, and its rows of the text have keys and values only (head_blocks.c). */
 static inline bool hn_head_is_block(const hn_head_passes *h) { return hn_head_rows_kind(h) == HN_ROWS_BLOCK; }
+/* Whether its embedding has a row for the token: that of a whole model may have fewer than the target. */
+static inline bool hn_head_knows(const hn_head_passes *h, int32_t token) {
+    return hn_head_is_block(h) || token < h->model.arch.draft_head.input.embeddings;
+}
 /* How many of a restored text's last rows lack something, and are computed again. */
 static inline int hn_head_recompute(const hn_head_passes *h) { return h->modules > 1 ? h->modules : h->span; }
 static inline int hn_head_rows_held(const hn_head_passes *h, int seq) { return hn_cache_committed(h->cache, seq, h->model_id); }

@@ -9,7 +9,7 @@
 
 /* ---- open and close ----------------------------------------------------------------------------------------------------- */
 
-/* Which of the fed buffers is which state: they come in ascending order of boundaries. */
+/* Which of the fed buffers is which state: they come in ascending order of boundaries, and that behind the final norm last. */
 static void read_order(hn_head_passes *h, const int *boundaries, int n) {
     h->n_states = n;
     for (int k = 0; k < n; k++) {
@@ -18,7 +18,8 @@ static void read_order(hn_head_passes *h, const int *boundaries, int n) {
             h->set.post_norm = true;
         else
             h->set.layers[boundaries[k] / 64] |= 1ull << (boundaries[k] % 64);
-        for (int i = 0; i < n; i++) h->order[k] += boundaries[i] >= 0 && boundaries[i] < boundaries[k];
+        for (int i = 0; i < n; i++)
+            h->order[k] += boundaries[i] >= 0 && (boundaries[k] == HN_FEATURE_POST_NORM || boundaries[i] < boundaries[k]);
     }
 }
 
@@ -116,7 +117,7 @@ static int feed_pending(hn_head_passes *h, const hn_feed_row *rows, int n, int32
         hn_head_seq *s = &h->seq[rows[i].seq];
         const int next = hn_head_rows_held(h, rows[i].seq) + s->n_pending, slot = rows[i].position + !hn_head_is_block(h);
         if (s->lost || slot < next) continue; /* restored with a prefix */
-        if (slot > next || h->n_free + (s->root_slot != HN_NO_FEATURE) == 0) {
+        if (slot > next || h->n_free + (s->root_slot != HN_NO_FEATURE) == 0 || !hn_head_knows(h, rows[i].next_token)) {
             hn_head_lose(h, s);
             continue;
         }
@@ -131,8 +132,8 @@ static int feed_pending(hn_head_passes *h, const hn_feed_row *rows, int n, int32
 void hn_head_feed(hn_head_passes *h, const hn_feed_row *rows, int n, const hn_features *f) {
     int32_t from[HN_FEED_ROWS], to[HN_FEED_ROWS];
     hn_buf state[HN_MOST_HEAD_FEATURES];
-    assert(n <= HN_FEED_ROWS && f->n >= 1);
+    assert(n <= HN_FEED_ROWS && f->n >= (h->n_states > 0));
     const int m = hn_head_has_rows(h) ? feed_pending(h, rows, n, from, to) : feed_newest(h, rows, n, from, to);
     for (int k = 0; k < h->n_states; k++) state[k] = f->buffer[h->order[k]];
-    if (m > 0) hn_pass_store(h->runner, state, f->ld, from, to, m);
+    if (m > 0 && h->n_states > 0) hn_pass_store(h->runner, state, f->ld, from, to, m);
 }

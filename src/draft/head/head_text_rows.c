@@ -4,7 +4,7 @@
  *
  * A root drafts the first level, and more of them in the same pass if the head has
  *
- *   masks          rows of the mask token after it, one a level, which are dropped (P-EAGLE, DART)
+ *   masks          rows of the mask token after it, one a level, which are dropped (P-EAGLE, DART, PARD)
  *   steps          further outputs of its own row, one a level (Medusa, Hydra, Meta)
  *   span > 1       a last block: the text's last rows, which see each other and draft one level each (Falcon)
  */
@@ -68,6 +68,16 @@ static void join_rows(hn_head_passes *h, hn_head_pass *p) {
     }
 }
 
+/* The slot of a mask's feature, -1: it has none. */
+static int mask_feature(const hn_masks_desc *d, int root) {
+    switch (d->input) {
+    case HN_MASK_OWN: return HN_MASK_FEATURE;
+    case HN_MASK_PAIR: break;
+    case HN_MASK_ROOT: return root;
+    }
+    return -1;
+}
+
 /* Adds pending rows of a sequence to the pass, and what its root drafts with. node: the root's; -1: all rows but the last, whose logits
  * may still be needed. False: some did not fit. */
 static bool batch_add(hn_head_passes *h, batch *b, int seq, int node, int levels) {
@@ -90,7 +100,8 @@ static bool batch_add(hn_head_passes *h, batch *b, int seq, int node, int levels
     b->further[b->last[i]] = of.further;
     b->n_further += of.further;
     if (of.root && h->span > 1) join_rows(h, p);
-    for (int k = 0; k < of.masks; k++) add_row(b, false, d->masks.token, d->masks.pair ? -1 : HN_MASK_FEATURE, -1, true);
+    const int feature = of.masks > 0 ? mask_feature(&d->masks, s->slot[of.rows - 1]) : 0;
+    for (int k = 0; k < of.masks; k++) add_row(b, false, d->masks.token, feature, -1, true);
     b->rows[i] = of.rows;
     b->node[i] = of.root ? node : -1;
     b->levels[i] = of.root && h->span > 1 ? h->span - 1 : of.masks + of.further;

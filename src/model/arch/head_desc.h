@@ -7,6 +7,7 @@
  *   EAGLE-1, -2, HASS                    JOINT     CHAIN          ALL
  *   MTP; of several modules              JOINT     CHAIN; TURNS   ALL
  *   EAGLE-3                              FEATURE   CHAIN          ALL, CLUSTERS
+ *   PARD                                 SUM       MASKS          ALL
  *   P-EAGLE, DART                        FEATURE   MASKS          ALL, CLUSTERS
  *   Falcon                               LSTM      SPAN           ALL
  *   DFlash, JetSpec                      CONTEXT   BLOCK          ALL
@@ -32,6 +33,7 @@ typedef enum hn_stream {
     HN_STREAM_LSTM,    /* two layers of an LSTM, of embedding | feature; the state of each row is zero */
     HN_STREAM_FEATURE, /* fc(feature); in rows of drafts the output before it */
     HN_STREAM_CONTEXT, /* in rows of the text norm(fc(feature)), for keys and values alone; in those of a block embeddings */
+    HN_STREAM_SUM,     /* the embedding, and the scaled fc(feature) if there are features: a whole model that drafts (PARD) */
     HN_STREAM_STATE    /* the feature itself, one state */
 } hn_stream;
 
@@ -54,6 +56,10 @@ typedef struct hn_input_stage {
             bool fc_bias;
             bool scaled; /* a block's embeddings are scaled as the target scales them */
         } context;
+        struct {
+            bool fc_bias;
+            float scale;
+        } sum;
         struct {
             int offset; /* layers before the target's last state; 0: after the final norm */
         } state;
@@ -125,9 +131,15 @@ typedef struct hn_borrowed_desc {
     int window_layer, full_layer; /* of the target: whose keys and values the head's layers with a window, and those without, read */
 } hn_borrowed_desc;
 
+/* What a mask's row begins with. */
+typedef enum hn_mask_input {
+    HN_MASK_OWN,  /* as a row of the text, with `token` and a feature of the head's own (P-EAGLE) */
+    HN_MASK_PAIR, /* behind the first layer's norms, with a vector of the head's own (DART) */
+    HN_MASK_ROOT  /* with `token` and the root's feature, if there are any (PARD) */
+} hn_mask_input;
+
 typedef struct hn_masks_desc {
-    bool pair;  /* a mask's row begins behind the first layer's norms, with a vector of the head's own (DART); else as a row of the text,
-                   with `token` and a feature of the head's own (P-EAGLE) */
+    hn_mask_input input;
     int token;
     int levels; /* that the head was trained to draft in a pass, the root's included; 0: not given */
 } hn_masks_desc;
@@ -199,13 +211,15 @@ typedef struct hn_head_desc {
 
 /* Whether its input has a product fc, and whether that has a bias. */
 static inline bool hn_head_has_fc(const hn_head_desc *d) {
-    return d->input.stream == HN_STREAM_JOINT || d->input.stream == HN_STREAM_FEATURE || d->input.stream == HN_STREAM_CONTEXT;
+    return d->input.stream == HN_STREAM_JOINT || d->input.stream == HN_STREAM_FEATURE || d->input.stream == HN_STREAM_CONTEXT ||
+           (d->input.stream == HN_STREAM_SUM && d->input.features > 0);
 }
 static inline bool hn_head_has_fc_bias(const hn_head_desc *d) {
     switch (d->input.stream) {
     case HN_STREAM_JOINT: return d->input.joint.fc_bias;
     case HN_STREAM_FEATURE: return d->input.feature.fc_bias;
     case HN_STREAM_CONTEXT: return d->input.context.fc_bias;
+    case HN_STREAM_SUM: return d->input.sum.fc_bias;
     case HN_STREAM_TOKEN:
     case HN_STREAM_LSTM:
     case HN_STREAM_STATE: break;
@@ -216,6 +230,8 @@ static inline bool hn_head_has_fc_bias(const hn_head_desc *d) {
 static inline bool hn_head_reads_tokens(const hn_head_desc *d) {
     return d->input.stream == HN_STREAM_JOINT || d->input.stream == HN_STREAM_LSTM;
 }
+/* A whole model: its embedding and its output are of a vocabulary of its own, which may differ from the target's by padding. */
+static inline bool hn_head_is_whole(const hn_head_desc *d) { return d->input.stream == HN_STREAM_SUM; }
 /* The steps of a head with weights for each position; NULL: it is another. */
 static inline const hn_steps_desc *hn_head_steps(const hn_head_desc *d) { return d->rows.kind == HN_ROWS_STEPS ? &d->rows.steps : NULL; }
 /* Its layers read the target's keys and values, and store none. */

@@ -17,10 +17,10 @@ enum { OWN_TENSORS = 20 + HN_MOST_HEAD_FEATURES, MOST_LAYERS = 16 };
 
 bool hn_head_stages_fit(const hn_head_desc *d) {
     enum { JOINT = 1 << HN_STREAM_JOINT, LSTM = 1 << HN_STREAM_LSTM, FEATURE = 1 << HN_STREAM_FEATURE, CONTEXT = 1 << HN_STREAM_CONTEXT,
-           STATE = 1 << HN_STREAM_STATE };
+           SUM = 1 << HN_STREAM_SUM, STATE = 1 << HN_STREAM_STATE };
     static const int streams[] = {
         [HN_ROWS_CHAIN] = JOINT | LSTM | FEATURE, [HN_ROWS_TURNS] = JOINT,   [HN_ROWS_SPAN] = JOINT | LSTM,
-        [HN_ROWS_MASKS] = FEATURE,                [HN_ROWS_BLOCK] = CONTEXT, [HN_ROWS_STEPS] = STATE,
+        [HN_ROWS_MASKS] = FEATURE | SUM,          [HN_ROWS_BLOCK] = CONTEXT, [HN_ROWS_STEPS] = STATE,
         [HN_ROWS_BORROWED] = JOINT};
     const hn_rows_kind rows = d->rows.kind;
     if (!(streams[rows] >> d->input.stream & 1)) return false;
@@ -137,35 +137,45 @@ static hunch_status read_steps(hn_arch *a, hn_source *src, const hn_head_names *
     return st;
 }
 
-hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
+/* config.json of modules of multi-token prediction may have the target's number of layers. */
+static hunch_status count_modules(hn_arch *a, const hn_source *src, const hn_head_names *names, hunch_error *err) {
+    if (names->form != &hn_head_mtp) return HUNCH_OK;
+    if (names->modules > HN_MOST_HEAD_MODULES)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %d modules of multi-token prediction or more, expected at most %d", hn_source_path(src),
+                       names->modules, HN_MOST_HEAD_MODULES);
+    if (names->modules > a->layers)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %d modules of multi-token prediction, expected num_hidden_layers to be as many, not %d",
+                       hn_source_path(src), names->modules, a->layers);
+    a->layers = names->modules ? names->modules : 1;
+    return HUNCH_OK;
+}
+
+hunch_status hn_head_read_layers(hn_arch *a, hn_source *src, const hn_head_names *names, int most, hunch_error *err) {
     const hn_dense *family;
-    if (names->form->steps) return read_steps(a, src, names, target, err);
-    if (names->form->read) {
-        set_names(a, names);
-        return names->form->read(a, src, names, target, err);
-    }
     hunch_status st = hn_head_find_family(src, &family, err);
     if (!st) st = refuse_other_layers(src, err);
     if (!st) st = hn_dense_read_layers(a, src, family, err);
     if (!st) st = hn_head_read_rotation(a, src, err);
-    if (st) return st;
-    if (names->form == &hn_head_mtp && names->modules > HN_MOST_HEAD_MODULES)
-        return hn_fail(err, HUNCH_REFUSED, "%s: %d modules of multi-token prediction or more, expected at most %d", hn_source_path(src),
-                       names->modules, HN_MOST_HEAD_MODULES);
-    if (names->form == &hn_head_mtp && names->modules > a->layers)
-        return hn_fail(err, HUNCH_REFUSED, "%s: %d modules of multi-token prediction, expected num_hidden_layers to be as many, not %d",
-                       hn_source_path(src), names->modules, a->layers);
-    if (names->form == &hn_head_mtp) a->layers = names->modules ? names->modules : 1; /* config.json may have the target's number */
-    if (a->layers > MOST_LAYERS)
-        return hn_fail(err, HUNCH_REFUSED, "%s: %d layers, expected a draft head of at most %d", hn_source_path(src), a->layers,
-                       MOST_LAYERS);
-    st = hn_head_form_blocks(names->form) ? HUNCH_OK : refuse_windows(a, src, err);
+    if (!st) st = count_modules(a, src, names, err);
+    if (!st && a->layers > most)
+        st = hn_fail(err, HUNCH_REFUSED, "%s: %d layers, expected a draft head of at most %d", hn_source_path(src), a->layers, most);
+    if (!st && !hn_head_form_blocks(names->form)) st = refuse_windows(a, src, err);
     if (st) return st;
     set_names(a, names);
     a->files.rows_in_pairs = a->rope_interleaved; /* packed in a folder's order: a head drafts the same bits from either file */
     a->rope_interleaved = false;
     for (int i = 0; i < a->layers; i++) read_parts(&a->layer[i], a, src);
-    st = read_vocabularies(a, src, names, target, err);
+    return HUNCH_OK;
+}
+
+hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
+    if (names->form->steps) return read_steps(a, src, names, target, err);
+    if (names->form->read) {
+        set_names(a, names);
+        return names->form->read(a, src, names, target, err);
+    }
+    hunch_status st = hn_head_read_layers(a, src, names, MOST_LAYERS, err);
+    if (!st) st = read_vocabularies(a, src, names, target, err);
     return st ? st : hn_head_read_clusters(a, src, names, err);
 }
 
@@ -366,10 +376,13 @@ static void borrow(hn_model *m, const hn_model *target) {
     if ((in->stream == HN_STREAM_CONTEXT && in->context.scaled) || (in->stream == HN_STREAM_JOINT && in->joint.scaled))
         m->arch.embed_scale = target->arch.embed_scale;
     if (embedding || output) m->files = target->files; /* which may hold their rows */
-    if (!output) return;
-    m->output = target->output;
-    m->arch.logit_scale = target->arch.logit_scale;
-    m->arch.logit_cap = target->arch.logit_cap;
+    if (m->arch.tied) m->output = m->embedding;
+    if (output) {
+        m->output = target->output;
+        m->arch.logit_scale = target->arch.logit_scale;
+        m->arch.logit_cap = target->arch.logit_cap;
+    }
+    if (!output && !m->arch.tied) return;
     m->weight_bytes += packed_bytes(m, &m->output);
     m->macs_per_row += (double)m->output.in * m->output.out;
 }

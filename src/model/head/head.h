@@ -55,7 +55,8 @@ typedef struct hn_head_form {
     hunch_status (*read)(hn_arch *a, hn_source *src, const struct hn_head_names *names, const hn_arch *target, hunch_error *err);
     bool lists_tokens;                /* a list of drafted tokens in a folder has ids, else offsets */
     bool numbered;                    /* %d is the number of a module */
-    /* A folder has this form if the name of a tensor begins with a prefix of all names and then so; '!': without the prefix. */
+    /* A folder has this form if the name of a tensor begins with a prefix of all names and then so; '!': without the prefix. None: if the
+     * kind itself recognises it (hn_head_facts.is). */
     struct {
         const char *front, *begin;
     } mark[8];
@@ -126,6 +127,7 @@ typedef enum hn_head_key {
     HN_HEAD_KEY_SCALED_EMBEDDING,
     HN_HEAD_KEY_CLUSTERS,
     HN_HEAD_KEY_CLUSTERS_USED, /* of a row */
+    HN_HEAD_KEY_FEATURE_SCALE, /* of fc(feature), which is added to the embedding */
     HN_HEAD_KEY_HALVES,       /* rotation: false if neighbouring numbers are a pair */
     HN_HEAD_KEY_FREQUENCIES,  /* of the rotation, in radians per position */
     HN_HEAD_KEY_LONG_FREQUENCIES,
@@ -155,6 +157,9 @@ hunch_status hn_head_read_rotation(hn_arch *a, const hn_source *src, hunch_error
  * target: the model whose vocabulary it drafts. The caller sets the stages. HUNCH_REFUSED. The caller ends
  * it with hn_arch_fini. */
 hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err);
+
+/* The part of it that reads the layers, of at most `most`, and nothing about vocabularies: for a form's `read`. */
+hunch_status hn_head_read_layers(hn_arch *a, hn_source *src, const hn_head_names *names, int most, hunch_error *err);
 
 /* `read` of the forms of assistants of Gemma 4 (head_assistant.c). target: without layers if it is not known. */
 hunch_status hn_head_read_assistant(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err);

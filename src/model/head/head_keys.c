@@ -16,7 +16,7 @@ static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
                             {"hunch.head.kind"}, {"hunch.head.kind"}},
     [HN_HEAD_KEY_STATES] = {{"eagle_aux_hidden_state_layer_ids", "eagle_config.eagle_aux_hidden_state_layer_ids"},
                              {"eagle3.target_layers"},
-                             {NULL},
+                             {"hunch-head.target_layers"},
                              {"dflash.target_layers"}},
     [HN_HEAD_KEY_TARGET_WIDTH] = {{"target_hidden_size", "backbone_hidden_size"},
                                    {"eagle3.target_hidden_size"},
@@ -33,7 +33,7 @@ static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
     [HN_HEAD_KEY_NORM_OUTPUT] = {{"norm_output"}, {"hunch.head.norm_output"}, {NULL}},
     [HN_HEAD_KEY_MASK_TOKEN] = {{"ptd_token_id", "mask_token_id", "pard_token", "dflash_config.mask_token_id"},
                                  {"hunch.head.mask_token_id"},
-                                 {NULL},
+                                 {"hunch.head.mask_token_id"},
                                  {"tokenizer.ggml.mask_token_id", "dflash.mask_token_id"}},
     [HN_HEAD_KEY_SPAN] = {{"k_mask"}, {NULL}, {"hunch-head.k_mask"}},
     [HN_HEAD_KEY_MASKS] = {{"draft_length"}, {"hunch.head.draft_length"}, {NULL}},
@@ -62,6 +62,7 @@ static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
     [HN_HEAD_KEY_CLUSTERS_USED] = {{"centroid_intermediate_top_k"}, {"hunch.head.centroid_top_k"}, {"hunch.head.centroid_top_k"}, {NULL},
                                     {"gemma4-assistant.centroid_top_k"}, {"gemma4_mtp.centroid_top_k"}},
     [HN_HEAD_KEY_HALVES] = {{"rope_is_neox_style", "is_neox_style"}, {NULL}, {NULL}, {NULL}},
+    [HN_HEAD_KEY_FEATURE_SCALE] = {{"pard2_scale", "pard_scale", "feat_scale"}, {NULL}, {"hunch-head.feature_scale"}},
     [HN_HEAD_KEY_STEPS] = {{"n_predict"}, {NULL}, {"hunch-head.steps"}},
     [HN_HEAD_KEY_SCALE_INPUT] = {{"scale_input"}, {NULL}, {"hunch-head.scale_input"}},
     [HN_HEAD_KEY_STATE_OFFSET] = {{"hidden_state_offset"}, {NULL}, {"hunch-head.state_offset"}},
@@ -98,6 +99,7 @@ static const hn_dense families[KEY_FORMS] = {
 };
 
 const hn_dense *hn_head_family(const hn_head_desc *d, bool states) {
+    if (hn_head_is_whole(d)) return &families[OWN];
     return &families[d->rows.kind == HN_ROWS_BLOCK ? BLOCKS : d->rows.kind == HN_ROWS_BORROWED ? ASSISTANT : states ? EAGLE3 : OWN];
 }
 

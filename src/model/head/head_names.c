@@ -51,8 +51,8 @@ bool hn_head_has(const hn_arch *a, hn_head_part part) {
     case HN_HEAD_STREAM_NORM: return (a->layers > 0 && hn_layer_reads_pair(&a->layer[0])) || has_joint_norms(in);
     case HN_HEAD_OUTPUT_NORM: return out->norm != HN_NORM_NONE;
     case HN_HEAD_CARRY: return out->norm == HN_NORM_CARRIED;
-    case HN_HEAD_MASK: return rows->kind == HN_ROWS_MASKS && !rows->masks.pair;
-    case HN_HEAD_MASK_PAIR: return rows->kind == HN_ROWS_MASKS && rows->masks.pair;
+    case HN_HEAD_MASK: return rows->kind == HN_ROWS_MASKS && rows->masks.input == HN_MASK_OWN;
+    case HN_HEAD_MASK_PAIR: return rows->kind == HN_ROWS_MASKS && rows->masks.input == HN_MASK_PAIR;
     case HN_HEAD_CONTEXT_NORM: return in->stream == HN_STREAM_CONTEXT;
     case HN_HEAD_MASK_ROW: return rows->kind == HN_ROWS_BLOCK && rows->block.mask_row;
     case HN_HEAD_MARKOV_IN:
@@ -64,7 +64,7 @@ bool hn_head_has(const hn_arch *a, hn_head_part part) {
     case HN_HEAD_CONFIDENCE:
     case HN_HEAD_CONFIDENCE_BIAS: return hn_head_has_confidence(d);
     case HN_HEAD_EMBEDDING: return in->own_embedding;
-    case HN_HEAD_OUTPUT: return out->own && rows->kind != HN_ROWS_STEPS;
+    case HN_HEAD_OUTPUT: return out->own && !a->tied && rows->kind != HN_ROWS_STEPS;
     case HN_HEAD_IDS: return out->own && rows->kind != HN_ROWS_BORROWED;
     case HN_HEAD_CENTROIDS:
     case HN_HEAD_ORDER: return out->kind == HN_OUTPUT_CLUSTERS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* learn_block.c - training of heads that draft all their tokens in one pass (learn_kind.h): P-EAGLE, DFlash and DSpark,
- * saved in speculators' layouts, and DART, in its release's. All draft only the chosen tokens, with an output matrix of
+ * saved in speculators' layouts, DART and JetSpec, in their releases'. All draft only the chosen tokens, with an output matrix of
  * their own that is trained too (DFlash with the whole vocabulary has the target's, as its loaders do); masks have the
  * embedding of the vocabulary's last token. */
 #include <math.h>
@@ -25,7 +25,14 @@ static void blocks_close(void *head) {
 
 enum { MARKOV_RANK = 64 };
 
-static hunch_status blocks_open(void **out, const hn_learn_setting *s, hn_block_kind kind, int markov_rank, hunch_error *err) {
+/* What a kind's net has beside its size. */
+typedef struct blocks_form {
+    hn_block_kind kind;
+    int markov_rank;
+    bool causal;
+} blocks_form;
+
+static hunch_status blocks_open(void **out, const hn_learn_setting *s, blocks_form f, hunch_error *err) {
     const hn_arch *a = s->target;
     *out = NULL;
     if (s->o->unroll < 2 || s->o->unroll >= HN_MOST_BLOCK)
@@ -34,7 +41,7 @@ static hunch_status blocks_open(void **out, const hn_learn_setting *s, hn_block_
     blocks *e = hn_alloc(sizeof *e);
     if (!e) return hn_fail_memory(err, "a head in training", sizeof *e);
     *e = (blocks){.s = *s};
-    e->shape = (hn_block_shape){.kind = kind,
+    e->shape = (hn_block_shape){.kind = f.kind,
                                 .hidden = a->hidden,
                                 .taps = s->n_taps * a->hidden,
                                 .heads = a->layer[0].heads,
@@ -43,10 +50,11 @@ static hunch_status blocks_open(void **out, const hn_learn_setting *s, hn_block_
                                 .ffn = s->o->ffn,
                                 .layers = s->o->layers,
                                 .vocab = s->o->vocab,
-                                .borrowed = kind == HN_BLOCK_DFLASH && s->o->vocab == a->vocab,
+                                .borrowed = f.kind == HN_BLOCK_DFLASH && s->o->vocab == a->vocab,
                                 .drafts = s->o->unroll,
                                 .mask_token = a->vocab - 1,
-                                .markov_rank = markov_rank,
+                                .causal = f.causal,
+                                .markov_rank = f.markov_rank,
                                 .tokens = a->vocab,
                                 .eps = (double)a->norm_eps,
                                 .theta = 10000,
@@ -64,19 +72,23 @@ static hunch_status blocks_open(void **out, const hn_learn_setting *s, hn_block_
 }
 
 static hunch_status peagle_open(void **out, const hn_learn_setting *s, hunch_error *err) {
-    return blocks_open(out, s, HN_BLOCK_PEAGLE, 0, err);
+    return blocks_open(out, s, (blocks_form){HN_BLOCK_PEAGLE, 0, false}, err);
 }
 
 static hunch_status dart_open(void **out, const hn_learn_setting *s, hunch_error *err) {
-    return blocks_open(out, s, HN_BLOCK_DART, 0, err);
+    return blocks_open(out, s, (blocks_form){HN_BLOCK_DART, 0, false}, err);
 }
 
 static hunch_status dflash_open(void **out, const hn_learn_setting *s, hunch_error *err) {
-    return blocks_open(out, s, HN_BLOCK_DFLASH, 0, err);
+    return blocks_open(out, s, (blocks_form){HN_BLOCK_DFLASH, 0, false}, err);
 }
 
 static hunch_status dspark_open(void **out, const hn_learn_setting *s, hunch_error *err) {
-    return blocks_open(out, s, HN_BLOCK_DFLASH, MARKOV_RANK, err);
+    return blocks_open(out, s, (blocks_form){HN_BLOCK_DFLASH, MARKOV_RANK, false}, err);
+}
+
+static hunch_status jetspec_open(void **out, const hn_learn_setting *s, hunch_error *err) {
+    return blocks_open(out, s, (blocks_form){HN_BLOCK_DFLASH, 0, true}, err);
 }
 
 static size_t blocks_count(const void *head) {
@@ -123,6 +135,12 @@ static void dflash_usual(hn_learn_options *o) {
     o->unroll = 7;
     o->decay = exp(-1.0 / 4);
     o->layers = 2;
+}
+
+/* All places count alike, as in its recipe. */
+static void jetspec_usual(hn_learn_options *o) {
+    dflash_usual(o);
+    o->decay = 1;
 }
 
 /* ---- initial weights ----------------------------------------------------------------------------------------------------------- */
@@ -248,6 +266,23 @@ static json_t *dspark_config(const void *head) {
     return c;
 }
 
+/* The release's layout, which lists outputs of layers: those of states are one less. */
+static json_t *jetspec_config(const void *head) {
+    const blocks *e = head;
+    json_t *c = layer_config(e, "qwen3"), *outputs = json_array(), *own;
+    for (int i = 0; i < e->s.n_taps; i++) json_array_append_new(outputs, json_integer(e->s.taps[i] - 1));
+    own = json_pack("{s:i, s:o, s:b}", "mask_token_id", e->shape.mask_token, "target_layer_ids", outputs, "causal_head", 1);
+    hn_config_put(&c, "architectures", json_pack("[s]", "DFlashDraftModel"));
+    hn_config_put(&c, "dflash_config", own);
+    hn_config_put(&c, "block_size", json_integer(e->shape.drafts + 1));
+    hn_config_put(&c, "draft_vocab_size", json_integer(e->shape.vocab));
+    hn_config_put(&c, "num_target_layers", json_integer(e->s.target->layers));
+    hn_config_put(&c, "layer_types", hn_config_layer_types(e->shape.layers));
+    hn_config_put(&c, "use_sliding_window", json_false());
+    hn_config_put(&c, "torch_dtype", json_string("bfloat16"));
+    return c;
+}
+
 /* The release always reads the states 2, L/2 and L - 3; a list that begins with 1 would be one of outputs, except with vLLM's key. */
 static json_t *dart_config(const void *head) {
     const blocks *e = head;
@@ -295,3 +330,10 @@ const hn_learn_kind hn_learn_dspark = {.name = "dspark",
                                        .open = dspark_open,
                                        .config = dspark_config,
                                        SHARED};
+const hn_learn_kind hn_learn_jetspec = {.name = "jetspec",
+                                        .others = "JetSpec's release",
+                                        .layered = true,
+                                        .usual = jetspec_usual,
+                                        .open = jetspec_open,
+                                        .config = jetspec_config,
+                                        SHARED};

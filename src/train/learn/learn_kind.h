@@ -79,6 +79,7 @@ struct hn_learn_kind {
 };
 
 extern const hn_learn_kind hn_learn_eagle3, hn_learn_eagle, hn_learn_mtp, hn_learn_peagle, hn_learn_dart, hn_learn_dflash, hn_learn_dspark,
+    hn_learn_jetspec,
     hn_learn_medusa, hn_learn_hydra, hn_learn_mlp, hn_learn_meta_mtp, hn_learn_falcon, hn_learn_student;
 const hn_learn_kind *hn_learn_kind_named(const char *name); /* NULL: there is none */
 const hn_learn_kind *hn_learn_kind_at(int i);               /* in the order of the help; NULL: there are no more */

@@ -96,7 +96,7 @@ static hn_stack stack_of(const hn_block_shape *s, hn_team *t, int rows, const hn
                       .head_norms = dflash,
                       .pass = !dflash,
                       .given = !dflash,
-                      .ahead = dflash,
+                      .ahead = dflash && !s->causal,
                       .most_texts_rows = rows,
                       .most_blocks_rows = hn_block_plan_most(plan)};
 }

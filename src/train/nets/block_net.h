@@ -31,6 +31,7 @@ typedef struct hn_block_shape {
     bool borrowed; /* the output matrix is the target's and is not trained: DFLASH with a whole vocabulary */
     int drafts;    /* in a row; in DFLASH a block has one row more */
     int mask_token;
+    bool causal;   /* of DFLASH: rows of a block see none after them (JetSpec) */
     int markov_rank, tokens; /* for DFLASH with a Markov head; tokens: of the target */
     double eps, theta;
     double decay;
