@@ -18,6 +18,10 @@ GRAMMARS = [{"json_schema": {"type": "object", "properties": {"name": {"type": "
             {"json_object": True}, {"regex": "(The|A) (dog|cat|girl)( [a-z]{2,6}){2,5}\\."}, {"grammar": "root ::= \"- \" [a-z ]+ \"\\n\" root?"}]
 
 
+# Paths of other protocols by what they take; None: OpenAI's completions.
+OTHERS = {"messages": [None, "/v1/messages", "/v1/responses", "/api/chat"], "prompt": [None, "/completion", "/api/generate"], "tokens": [None, "/completion"]}
+
+
 def rows_make(n, seed):
     """Rows for `hunch run`, and what is added to each for the server."""
     rng = random.Random(seed)
@@ -50,7 +54,8 @@ def rows_make(n, seed):
         rows.append(row)
         extras.append({"stream": rng.random() < 0.5, "logprobs": rng.random() < 0.3, "hang_up": rng.random() < 0.15,
                        "speculation": rng.choice([None, {"draft": "none"}, {"draft": ["ngram"]}, {"depth": 2, "rows": 3}]),
-                       "priority": rng.choice([None, "1", "-1"]), "cache_salt": rng.choice([None, None, "a"])})
+                       "priority": rng.choice([None, "1", "-1"]), "cache_salt": rng.choice([None, None, "a"]),
+                       "other": rng.choice(OTHERS["messages" if kind == 0 else "prompt" if kind > 1 else "tokens"])})
     return rows, extras
 
 
@@ -82,6 +87,52 @@ def answer_of(a, stream):
     return text, [t for c in choices for t in c.get("token_ids", [])], choices[-1]["finish_reason"]
 
 
+def other_fields(row, extra):
+    """The same for a path of another protocol."""
+    path, f = extra["other"], {name: extra[name] for name in ("speculation", "cache_salt") if extra[name]}
+    sampling = {k: row[k] for k in ("temperature", "top_p", "top_k", "frequency_penalty", "seed", "stop") if k in row}
+    repetition, most = row.get("repetition_penalty"), row["max_tokens"]
+    for name, of_server in (("json_schema", "json"), ("json_object", "json_object"), ("regex", "regex"), ("grammar", "grammar")):
+        if name in row:
+            f["structured_outputs"] = {of_server: row[name]}
+    if path.startswith("/api/"):
+        f["options"] = dict(sampling, num_predict=most, **({"repeat_penalty": repetition} if repetition else {}))
+    elif path == "/v1/messages":
+        f.update(sampling, max_tokens=most, stop_sequences=sampling.get("stop", []), **({"repetition_penalty": repetition} if repetition else {}))
+    elif path == "/v1/responses":
+        f.update(sampling, max_output_tokens=most, **({"repetition_penalty": repetition} if repetition else {}))
+    else:
+        f.update(sampling, n_predict=most, **({"repeat_penalty": repetition} if repetition else {}))
+    if path == "/api/generate":
+        f["raw"] = True
+    if "messages" in row:
+        f["input" if path == "/v1/responses" else "messages"] = row["messages"]
+    else:
+        f["prompt"] = row.get("prompt", row.get("tokens"))
+    return path, dict(f, stream=extra["stream"]), {"X-Priority": extra["priority"]} if extra["priority"] else {}
+
+
+def other_answer(path, a, stream):
+    """Text, number of tokens and reason."""
+    if path.startswith("/api/"):
+        lines = a.lines() if stream else [a.json()]
+        return "".join(l["message"]["content"] if path == "/api/chat" else l["response"] for l in lines), lines[-1]["eval_count"], lines[-1]["done_reason"]
+    if path == "/completion":
+        events = [json.loads(e[6:]) for e in a.body.decode().split("\n\n") if e.startswith("data")] if stream else [a.json()]
+        return "".join(e["content"] for e in events), events[-1]["tokens_predicted"], "length" if events[-1]["stop_type"] == "limit" else "stop"
+    if path == "/v1/responses":
+        events = a.typed() if stream else []
+        last = events[-1]["response"] if stream else a.json()
+        whole = "".join(c["text"] for i in last["output"] for c in i["content"])
+        text = "".join(e["delta"] for e in events if e["type"] == "response.output_text.delta") if stream else whole
+        return text if text == whole else None, last["usage"]["output_tokens"], "length" if last["status"] == "incomplete" else "stop"
+    events = a.typed() if stream else []
+    last = events[-2] if stream else a.json()
+    text = "".join(e["delta"]["text"] for e in events if e["type"] == "content_block_delta") if stream else "".join(b["text"] for b in last["content"])
+    reason = (last["delta"] if stream else last)["stop_reason"]
+    return text, last["usage"]["output_tokens"], "stop" if reason in ("end_turn", "stop_sequence") else "length"
+
+
 def client(server, jobs, lock, wrong, want):
     connection = None
     while True:
@@ -89,7 +140,7 @@ def client(server, jobs, lock, wrong, want):
             if not jobs:
                 return
             row, extra = jobs.pop()
-        path, fields, headers = fields_of(row, extra)
+        path, fields, headers = (other_fields if extra["other"] else fields_of)(row, extra)
         if connection is None or extra["priority"]:
             connection = server.connect()
         connection.ask("POST", path, fields, headers)
@@ -100,9 +151,14 @@ def client(server, jobs, lock, wrong, want):
             connection = server.connect()
             connection.ask("POST", path, fields, headers)
         a = connection.answer()
-        got = answer_of(a, extra["stream"]) if a.status == 200 else (a.status, a.body, None)
         w = want[row["id"]]
-        if got != (w["text"], w["tokens"], w["finish"]):
+        if a.status != 200:
+            got = (a.status, a.body, None)
+        elif extra["other"]:
+            got = other_answer(path, a, extra["stream"])
+        else:
+            got = answer_of(a, extra["stream"])
+        if got != (w["text"], len(w["tokens"]) if extra["other"] else w["tokens"], w["finish"]):
             with lock:
                 wrong.append((row, extra, got, w))
 
