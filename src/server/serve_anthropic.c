@@ -72,11 +72,8 @@ static bool use_take(writer *w, const json_t *block) {
     json_t *id = json_object_get(block, "id"), *name = json_object_get(block, "name"), *input = json_object_get(block, "input");
     if (!json_string_length(id) || !json_string_length(name) || !json_is_object(input))
         return serve_fail(w->err, 400, w->field, "%s: a tool_use block has the texts id and name, and the object input", w->field);
-    json_t *message = current(w), *calls = json_object_get(message, "tool_calls");
-    if (!calls) json_object_set_new(message, "tool_calls", calls = json_array());
     char *arguments = json_dumps(input, JSON_COMPACT);
-    json_array_append_new(calls, json_pack("{s:O,s:s,s:{s:O,s:s}}", "id", id, "type", "function", "function", "name", name, "arguments",
-                                           arguments));
+    serve_call_add(current(w), id, name, arguments);
     free(arguments);
     return true;
 }
@@ -202,12 +199,7 @@ static bool thinking_make(json_t *to, const json_t *body, serve_error *err) {
     if (most && budget >= json_integer_value(most))
         return serve_fail(err, 400, "thinking.budget_tokens", "thinking.budget_tokens is not less than max_tokens");
     if (strcmp(type, "adaptive") == 0) return true;
-    json_t *own = json_object_get(to, "chat_template_kwargs");
-    json_t *variables = json_is_object(own) ? json_copy(own) : json_object(), *on = json_boolean(strcmp(type, "enabled") == 0);
-    if (!json_object_get(variables, "enable_thinking")) json_object_set(variables, "enable_thinking", on);
-    if (!json_object_get(variables, "thinking")) json_object_set(variables, "thinking", on);
-    if (!own || json_is_object(own)) json_object_set(to, "chat_template_kwargs", variables);
-    json_decref(variables);
+    serve_think(to, strcmp(type, "enabled") == 0);
     return true;
 }
 
@@ -255,10 +247,7 @@ static bool refused_check(const json_t *body, serve_error *err) {
 
 /* The body of a chat completion; NULL after an error. */
 static json_t *chat_body(const json_t *body, serve_error *err) {
-    json_t *to = json_object(), *messages = messages_make(body, err);
-    serve_translate(to, body, serve_own_names);
-    serve_translate(to, body, serve_sampling_names);
-    serve_translate(to, body, names);
+    json_t *to = serve_translated(body, names), *messages = messages_make(body, err);
     if (messages) json_object_set_new(to, "messages", messages);
     if (serve_ends_with_answer(messages)) json_object_set_new(to, "continue_final_message", json_true());
     if (messages && refused_check(body, err) && tools_make(to, body, err) && tool_choice_make(to, body, err) &&

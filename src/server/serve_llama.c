@@ -96,10 +96,7 @@ static bool others_check(const json_t *body, serve_error *err) {
 
 /* The body of a completion; NULL after an error. */
 static json_t *completion_body(serve_server *s, hunch_model *m, const json_t *body, serve_error *err) {
-    json_t *to = json_object();
-    serve_translate(to, body, serve_own_names);
-    serve_translate(to, body, serve_sampling_names);
-    serve_translate(to, body, names);
+    json_t *to = serve_translated(body, names);
     const json_t *seed = serve_field(body, "seed");
     if (json_is_integer(seed) && json_integer_value(seed) == -1) json_object_del(to, "seed"); /* any */
     if (length_make(to, body, serve_engine_context(s->engine), err) && probabilities_make(to, body, err) && bias_make(to, m, body, err) &&

@@ -68,15 +68,11 @@ static bool options_make(json_t *to, const json_t *body, int context, serve_erro
 
 /* "think": whether the template lets the model think, or how long. */
 static bool think_make(json_t *to, const json_t *body, serve_error *err) {
-    json_t *given = serve_field(body, "think"), *own = json_object_get(to, "chat_template_kwargs");
+    json_t *given = serve_field(body, "think");
     if (!given) return true;
     if (!json_is_boolean(given) && !json_string_length(given)) return serve_fail(err, 400, "think", "think is not true, false or a level");
     if (json_is_string(given)) json_object_set(to, "reasoning_effort", given);
-    if (own && !json_is_object(own)) return true;
-    json_t *variables = own ? json_copy(own) : json_object(), *on = json_boolean(!json_is_false(given));
-    if (!json_object_get(variables, "enable_thinking")) json_object_set(variables, "enable_thinking", on);
-    if (!json_object_get(variables, "thinking")) json_object_set(variables, "thinking", on);
-    json_object_set_new(to, "chat_template_kwargs", variables);
+    serve_think(to, !json_is_false(given));
     return true;
 }
 
@@ -196,9 +192,8 @@ bool serve_ollama_generate(serve_server *s, const serve_asked *q, serve_reply *r
 
 /* Calls have objects as arguments and no ids: results follow in the order of the calls. */
 static bool calls_make(json_t *to, const json_t *calls, size_t i, serve_error *err) {
-    json_t *list = json_array(), *call;
+    json_t *call;
     size_t k;
-    json_object_set_new(to, "tool_calls", list);
     json_array_foreach(calls, k, call) {
         json_t *function = json_object_get(call, "function"), *name = json_object_get(function, "name");
         json_t *arguments = json_object_get(function, "arguments");
@@ -209,26 +204,31 @@ static bool calls_make(json_t *to, const json_t *calls, size_t i, serve_error *e
                               k);
         snprintf(id, sizeof id, "call_%zu_%zu", i, k);
         char *text = arguments ? json_dumps(arguments, JSON_COMPACT) : NULL;
-        json_array_append_new(list, json_pack("{s:s,s:s,s:{s:O,s:s}}", "id", id, "type", "function", "function", "name", name, "arguments",
-                                              text ? text : "{}"));
+        json_t *made = json_string(id);
+        serve_call_add(to, made, name, text ? text : "{}");
+        json_decref(made);
         free(text);
     }
     return true;
 }
 
-/* The id of the call that a result answers: by its name, else the first that has none yet. */
+static bool is_of(const json_t *call, const json_t *name) {
+    return !name || json_equal(name, json_object_get(json_object_get(call, "function"), "name"));
+}
+
+/* The id of the call that a result answers: results come in the order of the calls, or else by their names. New. */
 static json_t *result_id(const json_t *messages, const json_t *name) {
-    size_t at = json_array_size(messages), results = 0;
-    while (at > 0) {
-        const json_t *message = json_array_get(messages, --at), *calls = json_object_get(message, "tool_calls"), *call;
-        size_t k;
-        if (json_object_get(message, "tool_call_id")) results++;
-        else if (!calls) break;
-        json_array_foreach(calls, k, call)
-            if (k == results || (name && json_equal(name, json_object_get(json_object_get(call, "function"), "name"))))
-                return json_incref(json_object_get(call, "id"));
+    size_t at = json_array_size(messages), results = 0, k;
+    while (at > 0 && json_object_get(json_array_get(messages, at - 1), "tool_call_id")) at--, results++;
+    const json_t *calls = at ? json_object_get(json_array_get(messages, at - 1), "tool_calls") : NULL, *call;
+    json_t *id = json_object_get(json_array_get(calls, results), "id");
+    bool found = id && is_of(json_array_get(calls, results), name);
+    json_array_foreach(calls, k, call) {
+        if (found || !is_of(call, name)) continue;
+        id = json_object_get(call, "id");
+        found = true;
     }
-    return json_string("call");
+    return id ? json_incref(id) : json_string("call");
 }
 
 static bool message_make(json_t *messages, const json_t *given, size_t i, serve_error *err) {

@@ -92,10 +92,7 @@ static bool call_take(reader *r, const json_t *item) {
     json_t *id = json_object_get(item, "call_id"), *name = json_object_get(item, "name"), *given = json_object_get(item, "arguments");
     if (!json_string_length(id) || !json_string_length(name) || !json_is_string(given))
         return serve_fail(r->err, 400, r->field, "%s: a function_call has the texts call_id, name and arguments", r->field);
-    json_t *message = turn(r, false), *calls = json_object_get(message, "tool_calls");
-    if (!calls) json_object_set_new(message, "tool_calls", calls = json_array());
-    json_array_append_new(calls, json_pack("{s:O,s:s,s:{s:O,s:O}}", "id", id, "type", "function", "function", "name", name, "arguments",
-                                           given));
+    serve_call_add(turn(r, false), id, name, json_string_value(given));
     return true;
 }
 
@@ -260,10 +257,8 @@ static bool format_make(json_t *to, const json_t *body, serve_error *err) {
 
 /* The body of a chat completion; NULL after an error. */
 static json_t *chat_body(const json_t *body, serve_error *err) {
-    json_t *to = json_object(), *messages = refused_check(body, err) && kinds_check(body, err) ? messages_make(body, err) : NULL;
-    serve_translate(to, body, serve_own_names);
-    serve_translate(to, body, serve_sampling_names);
-    serve_translate(to, body, names);
+    json_t *to = serve_translated(body, names);
+    json_t *messages = refused_check(body, err) && kinds_check(body, err) ? messages_make(body, err) : NULL;
     if (messages) json_object_set_new(to, "messages", messages);
     if (messages && tools_make(to, body, err) && tool_choice_make(to, body, err) && format_make(to, body, err)) {
         logprobs_make(to, body);

@@ -46,7 +46,8 @@ static bool models(serve_server *s, const serve_asked *q, serve_reply *r, serve_
     (void)q;
     if (!serve_model(s, err)) return false;
     const char *name = s->settings->model_name;
-    r->json = json_pack("{s:s,s:[o],s:b,s:s,s:s}", "object", "list", "data", model_json(s), "has_more", 0, "first_id", name, "last_id", name);
+    r->json = json_pack("{s:s,s:[o],s:b,s:s,s:s}", "object", "list", "data", model_json(s), "has_more", 0, "first_id",
+                        name, "last_id", name);
     return true;
 }
 

@@ -30,6 +30,14 @@ void serve_translate(json_t *to, const json_t *from, const serve_name *names) {
     }
 }
 
+json_t *serve_translated(const json_t *from, const serve_name *names) {
+    json_t *to = json_object();
+    serve_translate(to, from, serve_own_names);
+    serve_translate(to, from, serve_sampling_names);
+    serve_translate(to, from, names);
+    return to;
+}
+
 /* The list's entry of one of our names, of its first `n` bytes; NULL: there is none. */
 static const serve_name *name_find(const serve_name *names, const char *ours, size_t n) {
     for (const serve_name *at = names; at->theirs; at++)
@@ -142,7 +150,25 @@ json_t *serve_message_json(const char *role, json_t *content) { return json_pack
 bool serve_ends_with_answer(const json_t *messages) {
     const json_t *last = json_array_get(messages, json_array_size(messages) - 1);
     const char *role = json_string_value(json_object_get(last, "role"));
-    return role && strcmp(role, "assistant") == 0 && !json_object_get(last, "tool_calls") && json_string_length(json_object_get(last, "content"));
+    return role && strcmp(role, "assistant") == 0 && !json_object_get(last, "tool_calls") &&
+           json_string_length(json_object_get(last, "content"));
+}
+
+void serve_think(json_t *body, bool on) {
+    static const char *const names[] = {"enable_thinking", "thinking"};
+    json_t *own = json_object_get(body, "chat_template_kwargs");
+    if (own && !json_is_object(own)) return; /* which is refused later */
+    json_t *variables = own ? json_copy(own) : json_object();
+    for (int i = 0; i < 2; i++)
+        if (!json_object_get(variables, names[i])) json_object_set_new(variables, names[i], json_boolean(on));
+    json_object_set_new(body, "chat_template_kwargs", variables);
+}
+
+void serve_call_add(json_t *message, const json_t *id, const json_t *name, const char *arguments) {
+    json_t *calls = json_object_get(message, "tool_calls");
+    if (!calls) json_object_set_new(message, "tool_calls", calls = json_array());
+    json_array_append_new(calls, json_pack("{s:O,s:s,s:{s:O,s:s}}", "id", id, "type", "function", "function", "name", name, "arguments",
+                                           arguments));
 }
 
 void serve_text_add(json_t *object, const char *field, const char *between, const json_t *more) {

@@ -19,6 +19,8 @@ extern const serve_name serve_own_names[];
 extern const serve_name serve_sampling_names[];
 /* Copies the fields of a list. */
 void serve_translate(json_t *to, const json_t *from, const serve_name *names);
+/* A new body with the fields of all three lists. */
+json_t *serve_translated(const json_t *from, const serve_name *names);
 
 /* The call of a body in our words, which is released. names: for errors, before those of the lists above. NULL after an error. */
 serve_call *serve_translated_call(serve_server *s, const serve_asked *q, json_t *body, bool chat, const serve_name *names,
@@ -51,6 +53,10 @@ bool serve_only_check(const json_t *body, const char *within, const serve_only *
 json_t *serve_message_json(const char *role, json_t *content);
 /* Whether the client has begun the answer itself: the last message is the assistant's, and calls nothing. */
 bool serve_ends_with_answer(const json_t *messages);
+/* Switches thinking on or off by the variables that templates have for it, unless the client has set these itself. */
+void serve_think(json_t *body, bool on);
+/* Adds a call to a message of the assistant. arguments: the text of an object. */
+void serve_call_add(json_t *message, const json_t *id, const json_t *name, const char *arguments);
 /* Adds to the text of a field that is a text. */
 void serve_text_add(json_t *object, const char *field, const char *between, const json_t *more);
 /* One function in the form that templates get. Takes none of the values; parameters may be NULL. */

@@ -322,6 +322,16 @@ def test_calls():
                 {"function": {"name": "look", "arguments": args}}]}, {"role": "tool", "tool_name": "look", "content": "rain"}],
                 "tools": chat["tools"], "stream": False, "options": {"num_predict": 1}}
             assert s.post("/api/chat", ollama).json()["prompt_eval_count"] == n
+            pair = [{"function": {"name": "look", "arguments": {"city": c}}} for c in "ab"]
+            for names in (["look", "look"], ["ping", "look"], [None, None]):  # by their order, or by their names
+                pair[0]["function"]["name"] = "ping" if "ping" in names else "look"
+                results = [{"role": "tool", "content": c, **({"tool_name": n} if n else {})} for n, c in zip(names, "xy")]
+                said = [{"role": "user", "content": "Once"}, {"role": "assistant", "content": "", "tool_calls": pair}]
+                ids = [dict(c, id=str(i), type="function") for i, c in enumerate(pair)]
+                same = [said[0], dict(said[1], tool_calls=ids)] + [{"role": "tool", "content": c, "tool_call_id": str(i)} for i, c in enumerate("xy")]
+                want = s.post("/v1/chat/completions", {"messages": same, "tools": chat["tools"], "max_tokens": 12}).json()["choices"][0]["message"]
+                got = s.post("/api/chat", dict(ollama, messages=said + results, options={"num_predict": 12})).json()["message"]
+                assert got["content"] == (want["content"] or ""), (names, got, want)
             assert "tools" in s.post("/api/show", {"model": s.get("/api/tags").json()["models"][0]["name"]}).json()["capabilities"]
 
 
