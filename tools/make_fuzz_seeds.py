@@ -924,8 +924,11 @@ def calls():
             family = row["family"]
             seen[family] = seen.get(family, 0) + 1
             said = row["text"].replace("get_weather", "note").replace("city", "text").replace("store", "note").replace("code", "text")
-            if seen[family] <= 4:
-                yield f"{family}-{seen[family]}", [bytes([order.index(family), 1 + 8 * seen[family]]) + said.encode()]
+            if seen[family] > 4:
+                continue
+            yield f"{family}-{seen[family]}", [bytes([order.index(family), 1 + 8 * seen[family]]) + said.encode()]
+            if family == "dsml":
+                yield f"dsml-v4-{seen[family]}", [bytes([0, 1 + 8 * seen[family]]) + said.replace("function_calls", "tool_calls").encode()]
 
 
 def main(out):
