@@ -48,7 +48,7 @@ static const struct { const char *module, *header, *place[10]; } libraries[] = {
     {"jansson",
      "jansson.h",
      {"src/format/", "src/text/", "src/grammar/", "src/calls/", "src/draft/shape/", "src/plan/", "src/tools/", "src/train/",
-      "src/server/", "bench/grammar_masks.c"}},
+      "src/server/", "bench/grammar_masks.c", "bench/load/", "bench/simulate/"}},
     {"libpcre2-8", "pcre2.h", {"src/text/"}},
     {"libutf8proc", "utf8proc.h", {"src/text/"}},
     {"libedit", "histedit.h", {"src/tools/tool_editor.c"}},

@@ -109,7 +109,6 @@ hn_plan_cut hn_plan_best_cut(const hn_controller *c, const hn_plan_item *list, i
 }
 
 hn_plan_cut hn_plan_trees_cut(hn_controller *c, const hn_plan_seq *s, int n, int only, bool by_history, double spent) {
-    const int m = list_trees(c, s, n, only, by_history);
-    hn_plan_sort(c->list, m);
+    const int m = hn_plan_sort_first(c->list, list_trees(c, s, n, only, by_history), c->most_rows - n);
     return hn_plan_best_cut(c, c->list, m, n, spent);
 }

@@ -16,19 +16,25 @@
 
 /* ---- levels to come ---- */
 
-static void ahead_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter) {
+static void ahead_read_depth(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int depth) {
     const int levels = c->drafter[drafter].most_levels;
     for (int i = 0; i < n; i++) {
         const hn_plan_text *x = &c->text[s[i].seq];
         const int most = !hn_plan_has(&s[i], drafter) ? 0 : levels < s[i].depth_limit ? levels : s[i].depth_limit;
-        for (int d = 1; d <= hn_plan_deepest(s, n); d++) {
-            hn_plan_rates_of *a = &c->ahead[i][d];
-            a->n = d > most ? 0 : hn_growth_at(&c->growth, &x->growth, drafter, d, a->rate);
-            if (a->n > 1 || d > most) continue;
-            a->n = 1;
-            a->rate[0] = hn_acceptance_at(&c->all, &x->own, drafter, d);
-        }
+        hn_plan_rates_of *a = &c->ahead[i][depth];
+        a->n = depth > most ? 0 : hn_growth_at(&c->growth, &x->growth, drafter, depth, a->rate);
+        if (a->n > 1 || depth > most) continue;
+        a->n = 1;
+        a->rate[0] = hn_acceptance_at(&c->all, &x->own, drafter, depth);
     }
+}
+
+/* The rates up to this depth; they stay the same for a round. */
+static void ahead_read(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int depth) {
+    if (c->ahead_of != drafter || c->ahead_round != c->round) c->ahead_depths = 0;
+    c->ahead_of = drafter;
+    c->ahead_round = c->round;
+    while (c->ahead_depths < depth) ahead_read_depth(c, s, n, drafter, ++c->ahead_depths);
 }
 
 /* Keeps only the `most` likeliest. */
@@ -57,9 +63,10 @@ static void front_grow(hn_plan_front *to, const hn_plan_front *from, const hn_pl
 }
 
 /* The next level of all sequences; returns its expected gain. */
-static double fronts_grow(hn_controller *c, int n, int depth) {
+static double fronts_grow(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int depth) {
     const int most = hn_least((c->most_rows - n) / n, HN_PLAN_FRONT); /* as the engine shares them out: drafting.c */
     double mass = 0;
+    ahead_read(c, s, n, drafter, depth);
     for (int i = 0; i < n; i++) {
         c->front[i][depth].n = 0;
         c->front[i][depth].mass = 0;
@@ -102,7 +109,7 @@ static hn_plan_cut levels_cut(hn_controller *c, const hn_plan_seq *s, int n, int
         c->base[i].takes = gain > tree_gain(c, i, s[i].tree);
         if (!c->base[i].takes) m = hn_plan_list_tree(c, i, s[i].tree, false, m);
     }
-    hn_plan_sort(c->list, m);
+    m = hn_plan_sort_first(c->list, m, c->most_rows - n);
     for (int i = 0; i < n; i++)
         for (int d = 1; d <= levels && c->base[i].takes; d++) m = list_front(c, i, d, by_history, m);
     return hn_plan_best_cut(c, c->list, m, n, c->spent + hn_plan_levels_price(c, drafter, levels));
@@ -111,11 +118,11 @@ static hn_plan_cut levels_cut(hn_controller *c, const hn_plan_seq *s, int n, int
 double hn_plan_levels_value(hn_controller *c, const hn_plan_seq *s, int n, int drafter, bool by_history) {
     const double call = hn_cost_of_draft_level(&c->cost, drafter, c->drafter[drafter].texts);
     hn_plan_cut best = {0};
+    const int deepest = hn_plan_deepest(s, n);
     int levels = 0;
-    ahead_read(c, s, n, drafter);
     for (int i = 0; i < n; i++) c->front[i][0] = (hn_plan_front){1, {1}, 1};
-    for (int k = 1; k <= hn_plan_deepest(s, n); k++) {
-        const double mass = fronts_grow(c, n, k);
+    for (int k = 1; k <= deepest; k++) {
+        const double mass = fronts_grow(c, s, n, drafter, k);
         const hn_plan_cut one = levels_cut(c, s, n, drafter, k, by_history);
         if (one.value > best.value) {
             best = one;
@@ -155,16 +162,15 @@ static bool level_pays(hn_controller *c, const hn_plan_seq *s, int n, int drafte
                  call = hn_cost_of_draft_level(&c->cost, drafter, c->drafter[drafter].texts);
     int m = 0;
     hn_plan_rates(c, s, n, by_history);
-    ahead_read(c, s, n, drafter);
     for (int i = 0; i < n; i++) {
         hn_plan_reach(c, i, s[i].tree, HN_PLAN_ANY);
         m = hn_plan_list_tree(c, i, s[i].tree, by_history, m);
     }
-    hn_plan_sort(c->list, m);
+    m = hn_plan_sort_first(c->list, m, c->most_rows - n);
     const double stop = hn_plan_best_cut(c, c->list, m, n, before).value;
     tips_read(c, s, n, drafter, level);
-    for (int d = level + 1; d <= hn_plan_deepest(s, n); d++) {
-        const double mass = fronts_grow(c, n, d);
+    for (int d = level + 1, deepest = hn_plan_deepest(s, n); d <= deepest; d++) {
+        const double mass = fronts_grow(c, s, n, drafter, d);
         for (int i = 0; i < n; i++) m = list_front(c, i, d, by_history, m);
         if (hn_plan_best_cut(c, c->list, m, n, before + (d - level) * call).value > stop) return true;
         if (mass <= stop * call) return false;

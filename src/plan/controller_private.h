@@ -117,6 +117,8 @@ struct hn_controller {
     float (*rate)[HN_TREE_CANDIDATES];                         /* [max_seqs]: calibrated, of the trees of this round */
     double (*reach)[HN_TREE_ROWS];      /* [max_seqs]: probability that a row is on the accepted path */
     hn_plan_rates_of (*ahead)[HN_PLAN_AHEAD + 1]; /* [max_seqs]: by history, one drafter's rates at each depth */
+    int ahead_of, ahead_depths;         /* whose rates these are, up to this depth, in this round */
+    uint64_t ahead_round;
     hn_plan_front (*front)[HN_PLAN_AHEAD + 1];    /* [max_seqs]: the levels that it would draft, by depth */
     hn_plan_item *list;                 /* [max_seqs * HN_PLAN_LIST] */
     hn_plan_base *base;                 /* [max_seqs] */

@@ -19,6 +19,34 @@ void hn_plan_sort(hn_plan_item *list, int n) {
     }
 }
 
+/* Brings the first m in order to the front, in no order. */
+static void select_first(hn_plan_item *list, int n, int m) {
+    for (int low = 0, high = n - 1; low < high;) {
+        const hn_plan_item middle = list[low + (high - low) / 2];
+        int i = low, j = high;
+        while (i <= j) {
+            while (hn_plan_before(&list[i], &middle)) i++;
+            while (hn_plan_before(&middle, &list[j])) j--;
+            if (i > j) break;
+            const hn_plan_item x = list[i];
+            list[i++] = list[j];
+            list[j--] = x;
+        }
+        if (m <= j) high = j;
+        else if (m >= i) low = i;
+        else return;
+    }
+}
+
+int hn_plan_sort_first(hn_plan_item *list, int n, int most) {
+    int first = most;
+    for (int i = 0; i < n; i++) first += list[i].key > 1;
+    if (first < n) select_first(list, n, first);
+    const int m = first < n ? first : n;
+    hn_plan_sort(list, m);
+    return m;
+}
+
 /* Marks the rows that lead to candidates that stay, or are drawn, and those before them. */
 static void must_stay(const hn_tree *t, bool drawn, bool *stay) {
     for (int k = 0; k < t->n_candidates; k++)
@@ -57,6 +85,6 @@ void hn_plan_cut_by_estimate(const hn_tree *const *trees, int n, int most, hn_pl
         reach_by_estimate(trees[i], reach);
         m = hn_plan_list_rows(list, m, i, trees[i], reach, 1, true);
     }
-    hn_plan_sort(list, m);
+    m = hn_plan_sort_first(list, m, most);
     for (int k = 0; k < m && (k < most || list[k].key > 1); k++) keep[list[k].seq][list[k].row] = true;
 }

@@ -21,6 +21,9 @@ static inline bool hn_plan_before(const hn_plan_item *a, const hn_plan_item *b) 
 }
 
 void hn_plan_sort(hn_plan_item *list, int n);
+/* The same of those that must stay and the first `most` of the others: of many trees few rows fit in a pass. Returns how many these are;
+ * the rest follows in no order. */
+int hn_plan_sort_first(hn_plan_item *list, int n, int most);
 /* Appends the rows of tree number `seq` with reach[row], the probability that it is on the accepted path, after the list's first n;
  * returns the new n. Rows of probability 0 are left out. weight: of the tree's probabilities in the order, above 0, at most 1.
  * Rows of candidates that stay, and those before them, come first; drawn_stays: drawn ones do. */

@@ -136,9 +136,30 @@ static void test_random_trees(void **state) {
     }
 }
 
+/* Sorting the first rows alone gives what sorting all gives, whatever ties there are. */
+static void test_first_rows_alone(void **state) {
+    (void)state;
+    enum { MOST = 300 };
+    static hn_plan_item whole[MOST], part[MOST];
+    uint64_t seed = 6;
+    for (int round = 0; round < 300; round++) {
+        const int n = (int)(hn_splitmix(&seed) % MOST), most = (int)(hn_splitmix(&seed) % 100);
+        int stay = 0;
+        for (int i = 0; i < n; i++) {
+            const double p = (double)(hn_splitmix(&seed) % 12) / 12, key = hn_splitmix(&seed) % 20 ? p : 2;
+            whole[i] = part[i] = (hn_plan_item){key, p, (int16_t)(i % 7), (int16_t)(i / 7), (int16_t)(hn_splitmix(&seed) % 3)};
+            stay += key > 1;
+        }
+        hn_plan_sort(whole, n);
+        const int m = hn_plan_sort_first(part, n, most);
+        assert_int_equal(m, stay + most < n ? stay + most : n);
+        for (int i = 0; i < m; i++) assert_true(part[i].seq == whole[i].seq && part[i].row == whole[i].row);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows_go_where_drafts_are), cmocka_unit_test(test_some_stay),
                                        cmocka_unit_test(test_equal_chains_share), cmocka_unit_test(test_drawn_rows_stay),
-                                       cmocka_unit_test(test_random_trees)};
+                                       cmocka_unit_test(test_random_trees), cmocka_unit_test(test_first_rows_alone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
