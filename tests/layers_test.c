@@ -44,7 +44,7 @@ static const char for_programs[] = "engine/program_files.h";
 
 /* Libraries beyond the C library: the module that CMake finds, its header, and the folders or files that may include it; tests may include
  * jansson too, and they alone cmocka. */
-static const struct { const char *module, *header, *place[10]; } libraries[] = {
+static const struct { const char *module, *header, *place[12]; } libraries[] = {
     {"jansson",
      "jansson.h",
      {"src/format/", "src/text/", "src/grammar/", "src/calls/", "src/draft/shape/", "src/plan/", "src/tools/", "src/train/",
