@@ -581,6 +581,42 @@ static void test_compare_parallel(void **state) {
     json_decref(j);
 }
 
+/* A line for each token that a round decides; what is right in it are the tokens after its own. */
+static void test_compare_record(void **state) {
+    (void)state;
+    char line[20000];
+    int token[60] = {0}, lines = 0, right = 0, wrong = 0;
+    const char *file = text_write("record.jsonl", "");
+    json_t *plain = json_of("run", "-m", STORIES, "-p", "Once", "-n", "60", "--ignore-eos", "--temperature", "0.9", "--draft", "none");
+    for (int i = 0; i < 60; i++) token[i] = (int)json_integer_value(json_array_get(get(plain, "tokens"), (size_t)i));
+    result r = command("compare", "-m", STORIES, "-p", "Once", "-n", "60", "--ignore-eos", "--temperature", "0.9", "--draft",
+                       "forced,accept=0.7,depth=3", "--draft", "ngram", "--record", file);
+    assert_int_equal(r.code, 0);
+    result_free(&r);
+    FILE *f = fopen(file, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        json_t *j = json_loads(line, 0, NULL);
+        const json_t *drafts = get(j, "drafts");
+        const int position = int_of(j, "position");
+        assert_int_equal(position, lines++ % 59);
+        for (size_t k = 0; k < json_array_size(drafts); k++) {
+            const json_t *d = json_array_get(drafts, k);
+            const int at = position + (int)json_integer_value(json_array_get(d, 0)), t = (int)json_integer_value(json_array_get(d, 2));
+            const bool is_right = json_is_true(json_array_get(d, 4));
+            if (is_right) assert_true(at < 60 && token[at] == t);
+            *(is_right ? &right : &wrong) += 1;
+        }
+        json_decref(j);
+    }
+    fclose(f);
+    json_decref(plain);
+    assert_int_equal(lines, 2 * 59);
+    assert_true(right > 40 && wrong > 10);
+    refused(2, "auto", "compare", "-m", STORIES, "-p", "Once", "--record", file);
+    refused(2, "one_token", "compare", "-m", STORIES, "-p", "Once", "--draft", "auto", "--record", file);
+}
+
 /* Whether x is between key's figures of both prompts. */
 static bool between(const json_t *a, const json_t *b, const char *key, double x) {
     const double from = real_of(a, key), to = real_of(b, key);
@@ -907,6 +943,7 @@ int main(void) {
         cmocka_unit_test(test_compare),
         cmocka_unit_test(test_compare_parallel),
         cmocka_unit_test(test_compare_groups),
+        cmocka_unit_test(test_compare_record),
         cmocka_unit_test(test_compare_table),
         cmocka_unit_test(test_draft_picture),
         cmocka_unit_test(test_tokenize),

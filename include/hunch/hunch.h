@@ -510,6 +510,8 @@ typedef struct hunch_request {
                                   draft for texts that continue it. HUNCH_ALL_DRAFTERS by default; 0: plain decoding */
     int draft_depth;           /* most levels that are drafted for it in a round, to HUNCH_MAX_DEPTH; 0: as the engine chooses */
     int draft_rows;            /* most rows that are drafted for it in a round, to HUNCH_MAX_ROWS; 0: as the engine chooses */
+    bool one_token;            /* each round emits one token, however many drafts are right: on_round sees what drafters propose at every
+                                  position of the text. Not for an engine whose drafters a controller chooses (HUNCH_USAGE) */
     const char *salt;          /* texts share rows of prefixes, and stores of drafters, only with those of the same salt, so that times
                                   tell nothing of what others sent; copied; at most HUNCH_MOST_SALT_BYTES. NULL or "": none, shared
                                   by all that have none */

@@ -136,6 +136,7 @@ struct hunch_engine {
 typedef struct hn_session_request {
     hn_rule rule;
     bool ignore_eos, logprobs;
+    bool one_token; /* of a round */
     bool prompt_logprobs, prompt_only;
     hunch_pooling pooling;
     int n_top;          /* log-probabilities of the likeliest tokens */

@@ -56,6 +56,8 @@ static hunch_status check_drafting(const hunch_engine *e, const hunch_request *r
     if (r->drafters != HUNCH_ALL_DRAFTERS && (r->drafters & ~known))
         return hn_fail(err, HUNCH_USAGE, "drafters is 0x%x, expected bits of the engine's %d drafters, or HUNCH_ALL_DRAFTERS",
                        (unsigned)r->drafters, e->n_drafters);
+    if (r->one_token && e->controller)
+        return hn_fail(err, HUNCH_USAGE, "one_token: a controller chooses this engine's drafters, expected drafters without auto");
     if (r->draft_depth < 0 || r->draft_depth > HUNCH_MAX_DEPTH)
         return hn_fail(err, HUNCH_USAGE, "draft_depth is %d, expected 0 (as the engine chooses) to %d", r->draft_depth, HUNCH_MAX_DEPTH);
     if (r->draft_rows < 0 || r->draft_rows > HUNCH_MAX_ROWS)
@@ -164,6 +166,7 @@ hunch_status hn_request_copy(hunch_session *s, const hunch_request *r, hunch_err
     s->request.n_top = r->top_logprobs < e->model->target.arch.vocab ? r->top_logprobs : e->model->target.arch.vocab;
     s->request.min_new = (size_t)r->min_tokens;
     s->request.drafters = r->drafters;
+    s->request.one_token = r->one_token;
     s->request.draft_depth = r->draft_depth ? r->draft_depth : HUNCH_MAX_DEPTH;
     s->request.draft_rows = r->draft_rows ? r->draft_rows : HUNCH_MAX_ROWS;
     s->request.salt = r->salt && *r->salt ? hn_keyed_hash(e->salt_key, r->salt, strlen(r->salt)) : 0;

@@ -268,9 +268,20 @@ int32_t hn_tree_best(const hunch_session *s, int row) {
     return hn_pass_argmax(s->engine->runner, s->round.root_row + row);
 }
 
+/* The first token that was decided, as if nothing had been drafted. */
+static void first_alone(hunch_session *s) {
+    hn_verdict *v = &s->round.verdict;
+    if (v->n_accepted == 0) return;
+    v->next = s->round.tree.token[v->path[0]];
+    v->next_row = 0;
+    v->n_accepted = 0;
+}
+
 static hunch_status read_tree(hunch_session *s, hunch_error *err) {
     const hunch_status st = verdict_status(s, err);
-    return st ? st : hn_tree_take(s, err);
+    if (st) return st;
+    if (s->request.one_token) first_alone(s);
+    return hn_tree_take(s, err);
 }
 
 static hunch_status read_prompt(hunch_session *s, hunch_error *err) {

@@ -15,6 +15,7 @@
 #include "base/least.h"
 #include "tool_commands.h"
 #include "tool_compare.h"
+#include "tool_record.h"
 #include "tool_render.h"
 #include "tool_row_keys.h"
 
@@ -81,7 +82,7 @@ static int lanes_open(tool_comparison *c, int parallel, int max_tokens) {
     c->lanes = tool_alloc((size_t)c->n_lanes, sizeof *c->lanes);
     for (int i = 0; i < c->n_lanes && !code; i++) {
         tool_lane *l = &c->lanes[i];
-        l->trees = i > 0 && c->o.trees;
+        l->trees = i > 0 && (c->o.trees || c->o.record);
         if (i > 0)
             tool_method_init(&l->method, c->o.drafts.n ? &c->o.drafts.items[i - 1] : NULL, c->o.drafts.n ? 1 : 0);
         code = tool_engine_open(&l->engine, c->model, &c->o, i > 0 ? &l->method : NULL, context, parallel);
@@ -248,7 +249,9 @@ static int comparison_report(const tool_comparison *c) {
 static int comparison_run(tool_comparison *c) {
     if (c->o.trees && !c->o.json)
         return tool_usage("--trees needs --json");
-    int code = tool_grammar_read(&c->grammar, &c->o);
+    int code = c->o.record ? tool_record_begin(&c->o) : 0;
+    if (!code)
+        code = tool_grammar_read(&c->grammar, &c->o);
     if (!code)
         code = prompts_open(c);
     if (code)
@@ -257,6 +260,7 @@ static int comparison_run(tool_comparison *c) {
         return tool_usage("the model has no tokenizer: --stop cannot be used");
     hunch_request base;
     tool_request_init(&base, c->model, &c->o, DEFAULT_TOKENS);
+    base.one_token = c->o.record != NULL;
     c->seed = base.sampling.seed;
     c->repeats = c->o.repeat != TOOL_UNSET ? c->o.repeat : isnan(c->o.until_width) ? 1 : DEFAULT_REPEATS;
     c->cold = c->o.cold || c->repeats > 1;
@@ -266,7 +270,7 @@ static int comparison_run(tool_comparison *c) {
     code = prompts_run(c, parallel, &base);
     if (code && code != HUNCH_CANCELLED)
         return code;
-    int reported = comparison_report(c);
+    int reported = c->o.record ? tool_record_write(c) : comparison_report(c);
     return code ? code : reported;
 }
 

@@ -204,6 +204,8 @@ const tool_flag tool_flags[] = {
      "answer each prompt N times, with emptied stores each time"},
     {"--until-width", NULL, TOOL_ABOVE, AT(until_width), TOOL_COMPARE, MEASURING, 0, INT_MAX, NULL, "W",
      "repeat each prompt until its interval is within +-W, at most --repeat (32) times"},
+    {"--record", NULL, TOOL_TEXT, AT(record), TOOL_COMPARE, OUTPUT, 0, 0, NULL, "FILE",
+     "instead of the table: what every drafter proposes at every position of the plain text, to depth 8, as JSON lines"},
     {"--show", NULL, TOOL_SWITCH, AT(show), TOOL_COMPARE, OUTPUT | TOOL_BASIC, 0, 0, NULL, NULL,
      "show the answers side by side, coloured by the drafter that proposed each token"},
     {"--rows", NULL, TOOL_INTS, AT(rows), TOOL_BENCH, MEASURING | TOOL_BASIC, 1, 64, NULL, "LIST",

@@ -39,6 +39,7 @@ typedef struct tool_options {
         *isa, *positional; /* positional: neither model nor text */
     const char *chat_template_file, *chat_tools_file, *tool_format, *tool_choice, *system;
     const char *json_schema_file, *grammar_file, *regex; /* of answers */
+    const char *record;
     const char *json_to, *csv_to, *svg; /* "-": standard output */
     tool_texts drafts, stops, breakers, template_args, only_drafters;
     tool_texts words; /* arguments after the others, of commands that take any number of them */
