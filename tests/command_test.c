@@ -587,9 +587,10 @@ static void test_compare_record(void **state) {
     char line[20000];
     int token[60] = {0}, lines = 0, right = 0, wrong = 0;
     const char *file = text_write("record.jsonl", "");
-    json_t *plain = json_of("run", "-m", STORIES, "-p", "Once", "-n", "60", "--ignore-eos", "--temperature", "0.9", "--draft", "none");
+    json_t *plain = json_of("run", "-m", STORIES, "-p", "Once", "-n", "60", "--ignore-eos", "--temperature", "0.9", "--seed", "5", "--draft",
+                            "none");
     for (int i = 0; i < 60; i++) token[i] = (int)json_integer_value(json_array_get(get(plain, "tokens"), (size_t)i));
-    result r = command("compare", "-m", STORIES, "-p", "Once", "-n", "60", "--ignore-eos", "--temperature", "0.9", "--draft",
+    result r = command("compare", "-m", STORIES, "-p", "Once", "-n", "60", "--ignore-eos", "--temperature", "0.9", "--seed", "5", "--draft",
                        "forced,accept=0.7,depth=3", "--draft", "ngram", "--record", file);
     assert_int_equal(r.code, 0);
     result_free(&r);
@@ -598,7 +599,7 @@ static void test_compare_record(void **state) {
     while (fgets(line, sizeof line, f)) {
         json_t *j = json_loads(line, 0, NULL);
         const json_t *drafts = get(j, "drafts");
-        const int position = int_of(j, "position");
+        const int position = (int)int_of(j, "position");
         assert_int_equal(position, lines++ % 59);
         for (size_t k = 0; k < json_array_size(drafts); k++) {
             const json_t *d = json_array_get(drafts, k);

@@ -65,7 +65,8 @@ static void with_state(const hn_exec *ex, const hn_runner *r) {
     const hn_matrix gate = hn_columns(k->mix, 0, rank);
     const bool gated = d->markov.kind == HN_MARKOV_GATED, confident = d->markov.confidence != HN_CONFIDENCE_NONE;
     if (!confident && !gated) return;
-    o->gather(ex, k->places.n, hn_place_at(&k->places, offsetof(hn_place_image, place)), r->out.norm, none, hn_columns(k->joint, 0, hidden));
+    o->gather(ex, k->places.n, hn_place_at(&k->places, offsetof(hn_place_image, place)), r->out.norm, none,
+              hn_columns(k->joint, 0, hidden));
     o->gather(ex, k->places.n, each, k->e, none, hn_columns(k->joint, hidden, rank));
     if (confident) {
         joint_product(ex, k, &h->confidence, k->n_certain);
