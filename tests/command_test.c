@@ -587,8 +587,8 @@ static void test_compare_record(void **state) {
     char line[20000];
     int token[60] = {0}, lines = 0, right = 0, wrong = 0;
     const char *file = text_write("record.jsonl", "");
-    json_t *plain = json_of("run", "-m", STORIES, "-p", "Once", "-n", "60", "--ignore-eos", "--temperature", "0.9", "--seed", "5", "--draft",
-                            "none");
+    json_t *plain = json_of("run", "-m", STORIES, "-p", "Once", "-n", "60", "--ignore-eos", "--temperature", "0.9", "--seed", "5",
+                            "--draft", "none");
     for (int i = 0; i < 60; i++) token[i] = (int)json_integer_value(json_array_get(get(plain, "tokens"), (size_t)i));
     result r = command("compare", "-m", STORIES, "-p", "Once", "-n", "60", "--ignore-eos", "--temperature", "0.9", "--seed", "5", "--draft",
                        "forced,accept=0.7,depth=3", "--draft", "ngram", "--record", file);
