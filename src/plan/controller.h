@@ -6,7 +6,7 @@
  * value of a choice = Σ over sequences (1 + Σ probability that each drafted row is on the accepted path) / seconds of the
  * round. Rows of all texts are taken in order of that probability up to the number of best value (TETRIS 2502.15197, goodput 2406.14066);
  * along a path probabilities fall, so the rows that are taken are connected. A row of a text with a long context costs more, and
- * comes later by as much.
+ * comes later by as much. Rows of prompts in the pass change the price of drafted rows, and are no part of the round's own time.
  *
  *   round:  start → (choose → one drafter's round, or its levels while go_on → took)* → prune → the pass → hn_cost_pass,
  *           observe

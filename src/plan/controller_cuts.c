@@ -30,11 +30,26 @@ static void prices_read(hn_controller *c, const hn_plan_seq *s, int n, double me
     for (int i = 0; i < n; i++) c->price[i].weight = cheapest / c->price[i].weight;
 }
 
+/* Prompts are read whatever is drafted. If their part of the pass counted, drafts would seem cheap beside it, though they delay the texts
+ * as much as ever: so a round takes what its texts take without prompts, and further rows what they add to the pass that has them. */
+static void prompts_leave(hn_controller *c, const hn_cost_round *with, int n) {
+    double alone[HN_PLAN_MOST_ROWS + 1], hoped[HN_PLAN_MOST_ROWS + 1];
+    hn_cost_round r = *with;
+    r.beside = (hn_cost_work){0};
+    if (c->beside.prompt == 0 || !hn_cost_curve(&c->cost, &r, alone, hoped, OPTIMISM)) return;
+    const double seconds = c->seconds[n] - alone[n], optimistic = c->optimistic[n] - hoped[n];
+    for (int rows = 1; rows <= c->n_seconds; rows++) {
+        c->seconds[rows] = hn_plan_larger(c->seconds[rows] - seconds, alone[1]);
+        c->optimistic[rows] = hn_plan_larger(c->optimistic[rows] - optimistic, hoped[1]);
+    }
+}
+
 bool hn_plan_curve(hn_controller *c, const hn_plan_seq *s, int n) {
     hn_cost_round r = {.texts = n, .beside = c->beside, .most = c->most_rows};
     for (int i = 0; i < n; i++) r.reads += s[i].reads / n;
     if (n == 0 || !hn_cost_curve(&c->cost, &r, c->seconds, c->optimistic, OPTIMISM)) return false;
     c->n_seconds = hn_most(c->most_rows, HN_COST_ROWS);
+    prompts_leave(c, &r, n);
     prices_read(c, s, n, r.reads);
     return true;
 }

@@ -110,7 +110,7 @@ struct hn_controller {
     bool stepped;        /* there was one in this round */
     double spent, cheap; /* seconds of this round's drafters that cost, less the stepper's; of the cheap ones */
     double trials;       /* of spent: of those that were tried */
-    /* of a pass in this round, by rows: up to those of this round, at least HN_COST_ROWS */
+    /* of a pass in this round, by rows: up to those of this round, at least HN_COST_ROWS; without what prompts add to its plain pass */
     double seconds[HN_PLAN_MOST_ROWS + 1], optimistic[HN_PLAN_MOST_ROWS + 1];
     int n_seconds;
     hn_plan_text *text;                                        /* [max_seqs] */

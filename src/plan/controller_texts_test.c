@@ -67,6 +67,26 @@ static void test_heads_on_recorded_times(void **state) {
         }
 }
 
+/* A row of a prompt comes for each token, 128 of them in one pass: drafts that do not pay in other passes do not pay in these. */
+static void test_prompts_make_no_draft_cheap(void **state) {
+    (void)state;
+    for (int kind = SMOLLM2_135M; kind <= GEMMA3_270M; kind++)
+        for (int i = 0; i < 3; i++) {
+            double speed[2];
+            for (int drafts = 0; drafts < 2; drafts++) {
+                simulated d = even(rates[i], 4);
+                d.silent = !drafts;
+                world *w = world_open((enum machine_kind)kind, 0.04, SEQS, &d, 1);
+                w->arrive = 1;
+                rounds_run(w, 150);
+                speed[drafts] = rounds_run(w, 600);
+                world_close(w);
+            }
+            if (speed[1] < LEAST * speed[0])
+                fail_msg("machine %d, a %g: %.3f of plain decoding", kind, rates[i], speed[1] / speed[0]);
+        }
+}
+
 /* One text with certain drafts beside fifteen with none that is right: it gets a tree that a sixteenth of the rows does not hold. */
 static void test_one_text_has_all_the_rows(void **state) {
     (void)state;
@@ -123,6 +143,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lookups_on_recorded_times),
         cmocka_unit_test(test_heads_on_recorded_times),
+        cmocka_unit_test(test_prompts_make_no_draft_cheap),
         cmocka_unit_test(test_one_text_has_all_the_rows),
         cmocka_unit_test(test_rows_of_a_long_text_cost_more),
     };

@@ -14,7 +14,7 @@
 #ifndef SIMULATED_TEXTS
 #define SIMULATED_TEXTS 4
 #endif
-enum { SEQS = SIMULATED_TEXTS, DEPTH = 12, DRAFTERS = 3 };
+enum { SEQS = SIMULATED_TEXTS, DEPTH = 12, DRAFTERS = 3, CHUNK = 128 };
 
 /* A drafter that proposes chains of `depth`; the token of each depth is right with probability a if those before were. */
 typedef struct simulated {
@@ -48,6 +48,8 @@ typedef struct world {
     int called[DRAFTERS], calls[DRAFTERS]; /* rounds in which it was called, since rounds_run began; calls in total */
     double tokens, seconds; /* seconds without noise, at one speed; with a single drafter tokens are the expectation */
     double drafted, levels;
+    double arrive, waiting; /* rows of prompts that come for each token, and that are not read yet */
+    int prompt;             /* in this round's pass */
 } world;
 
 HELPER simulated even(double a, int depth) {
@@ -140,8 +142,10 @@ HELPER void trees_reset(world *w) {
         }
     }
     int behind[DRAFTERS];
+    w->prompt = w->waiting >= CHUNK ? CHUNK : 0;
     for (int d = 0; d < w->n_drafters; d++) behind[d] = w->unread[d] > DEPTH * w->n_seqs ? w->unread[d] : 0;
-    hn_controller_start(w->c, w->plan, w->n_seqs, &(hn_plan_round){.rows = HN_TREE_ROWS, .behind = behind});
+    hn_controller_start(w->c, w->plan, w->n_seqs, &(hn_plan_round){.rows = HN_TREE_ROWS, .behind = behind,
+                                                                   .beside = {.prompt = w->prompt}});
 }
 
 HELPER double one_row(const world *w) {
@@ -201,7 +205,19 @@ HELPER double expected(const simulated *d, int seq, int depth) {
     return e;
 }
 
+/* The pass of a round, with its rows of prompts. */
+HELPER void run_beside(world *w, int rows) {
+    hn_cost *c = hn_controller_cost(w->c);
+    hn_cost_work work = machine_work(rows, machine_reads(&w->m, w->context));
+    work.prompt = w->prompt;
+    if (w->prompt > 0)
+        hn_cost_pass(c, &work, machine_pass(&w->m, rows + w->prompt, w->context));
+    else
+        machine_run(&w->m, c, rows, w->context);
+}
+
 HELPER void verify(world *w) {
+    const double before = w->tokens;
     int rows = 0;
     for (int i = 0; i < w->n_seqs; i++) {
         int16_t path[HN_TREE_ROWS];
@@ -215,8 +231,9 @@ HELPER void verify(world *w) {
         w->position[i] += n + 1;
         for (int d = 0; d < w->n_drafters; d++) w->unread[d] += w->d[d].read > 0 ? n + 1 : 0;
     }
-    w->seconds += machine_relative(&w->m, rows, w->context);
-    machine_run(&w->m, hn_controller_cost(w->c), rows, w->context);
+    w->waiting += w->arrive * (w->tokens - before) - w->prompt;
+    w->seconds += machine_relative(&w->m, rows + w->prompt, w->context);
+    run_beside(w, rows);
 }
 
 HELPER void round_run(world *w) {
