@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* policy_auto.c - hunch's own controller, the code that the engine calls. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "simulate.h"
@@ -9,7 +8,6 @@ typedef struct own {
     hn_controller *c;
     double reads; /* of a committed row, in the unit of hn_cost_work */
     hn_plan_seq plan[SIM_TEXTS];
-    double beside;
 } own;
 
 static void *open(const sim_data *d, const sim_settings *s) {
@@ -26,7 +24,8 @@ static void *open(const sim_data *d, const sim_settings *s) {
         const int rows = (const int[]){1, 8, 4}[i % 3];
         hn_cost_pass(hn_controller_cost(o->c), &(hn_cost_work){.rows = rows}, sim_pass(c, rows, 0, 0));
     }
-    if (c->n[1] > 0) o->reads = (c->seconds[1][0] / c->seconds[0][0] - 1) / (c->context[1] - c->context[0]);
+    if (c->n[1] > 0 && c->seconds[1][0] > c->seconds[0][0])
+        o->reads = (c->seconds[1][0] / c->seconds[0][0] - 1) / (c->context[1] - c->context[0]);
     return o;
 }
 

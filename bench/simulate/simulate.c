@@ -47,7 +47,7 @@ typedef struct run {
     sim_text text[SIM_TEXTS];
     int clients, asked, done;
     double rate, now, due; /* of the next request of an open loop */
-    uint64_t random;
+    uint64_t random, arrivals;
     numbers first, gap, token;
     double tokens, drafted, accepted, drafting;
 } run;
@@ -76,8 +76,8 @@ static void number_add(numbers *x, double v) {
     x->of[x->n++] = v;
 }
 
-static double uniform(run *r) {
-    return ((double)(hn_splitmix(&r->random) >> 11) + 0.5) * 0x1p-53;
+static double uniform(uint64_t *random) {
+    return ((double)(hn_splitmix(random) >> 11) + 0.5) * 0x1p-53;
 }
 
 /* ---- texts ---- */
@@ -98,7 +98,7 @@ static void texts_begin(run *r) {
         if (r->rate > 0) {
             if (r->due > r->now) return;
             text_begin(r, i, r->due);
-            r->due -= log(uniform(r)) / r->rate;
+            r->due -= log(uniform(&r->arrivals)) / r->rate;
         } else if (i < r->clients) {
             text_begin(r, i, r->now);
         }
@@ -187,7 +187,7 @@ static void round_run(run *r) {
     if (s.n > 0) r->p->draft(r->state, &s);
     trees_cut(&s);
     for (int i = 0; i < s.n; i++) rows += s.text[i]->tree.n_rows;
-    const double gauss = sqrt(-2 * log(uniform(r))) * cos(6.283185307179586 * uniform(r));
+    const double a = uniform(&r->random), gauss = sqrt(-2 * log(a)) * cos(6.283185307179586 * uniform(&r->random));
     const double pass = sim_pass(&w->data.curve, rows, s.prompt_rows, context) * (1 + w->rest) * exp(w->noise * gauss);
     r->now += pass + s.drafting;
     r->drafting += s.drafting;
@@ -223,7 +223,8 @@ static double ms(numbers *x, double q) {
 
 static void policy_run(const world *w, const sim_policy *p, int clients, double rate, double *base) {
     run *r = sim_alloc(sizeof *r);
-    *r = (run){.w = w, .p = p, .clients = clients, .rate = rate, .random = w->random, .state = p->open(&w->data, &w->s)};
+    *r = (run){.w = w, .p = p, .clients = clients, .rate = rate, .random = w->random, .arrivals = w->random};
+    r->state = p->open(&w->data, &w->s);
     while (r->done < w->answers) {
         int busy = 0;
         texts_begin(r);
@@ -268,51 +269,75 @@ static const sim_policy *policy_find(const char *name, const char *rule) {
     sim_fail("--policies: there is no '%s'", name);
 }
 
-int main(int argc, char **argv) {
-    static const struct option known[] = {{"record", 1, 0, 'r'},   {"passes", 1, 0, 'p'},   {"clients", 1, 0, 'c'}, {"rates", 1, 0, 'R'},
-                                          {"policies", 1, 0, 'o'}, {"depth", 1, 0, 'd'},    {"drafter", 1, 0, 'D'}, {"capacity", 1, 0, 'C'},
-                                          {"answers", 1, 0, 'n'},  {"parallel", 1, 0, 'P'}, {"max-pause", 1, 0, 'm'},
-                                          {"noise", 1, 0, 'N'},    {"rest", 1, 0, 'e'},     {"verify", 1, 0, 'v'},  {0}};
-    world *w = sim_alloc(sizeof *w);
-    const char *record = NULL, *passes = NULL, *drafter = NULL, *rule = "match";
-    char *clients = strdup(""), *rates = strdup(""), *names = strdup("plain,fixed,decode-only,goodput,tetris,auto");
+typedef struct options {
+    const char *record, *passes, *drafter, *rule;
+    char *clients, *rates, *policies;
+} options;
+
+/* A flag and where its value goes: a text, or a number that is multiplied by `unit`. */
+static void options_read(options *o, world *w, int argc, char **argv) {
+    double depth = w->s.depth, parallel = w->s.parallel, answers = w->answers;
+    const struct {
+        const char *name;
+        const char **text;
+        double *number, unit;
+    } flag[] = {{"record", &o->record, NULL, 0},
+                {"passes", &o->passes, NULL, 0},
+                {"drafter", &o->drafter, NULL, 0},
+                {"verify", &o->rule, NULL, 0},
+                {"clients", (const char **)&o->clients, NULL, 0},
+                {"rates", (const char **)&o->rates, NULL, 0},
+                {"policies", (const char **)&o->policies, NULL, 0},
+                {"depth", NULL, &depth, 1},
+                {"capacity", NULL, &w->s.capacity, 1},
+                {"answers", NULL, &answers, 1},
+                {"parallel", NULL, &parallel, 1},
+                {"max-pause", NULL, &w->max_pause, 1e-3},
+                {"noise", NULL, &w->noise, 1},
+                {"rest", NULL, &w->rest, 1}};
+    enum { FLAGS = sizeof flag / sizeof *flag };
+    struct option known[FLAGS + 1] = {{0}};
     int k, i = 0;
+    for (k = 0; k < FLAGS; k++) known[k] = (struct option){flag[k].name, required_argument, NULL, 'f'};
+    while ((k = getopt_long(argc, argv, "", known, &i)) >= 0) {
+        if (k != 'f') exit(2);
+        if (flag[i].text) *flag[i].text = optarg;
+        else *flag[i].number = number(flag[i].name, optarg) * flag[i].unit;
+    }
+    w->s.depth = (int)depth;
+    w->s.parallel = (int)parallel;
+    w->answers = (int)answers;
+    if (!o->record || !o->passes) sim_fail("expected --record FILE and --passes CSV");
+    if (parallel < 1 || parallel > SIM_TEXTS) sim_fail("--parallel: expected 1 to %d", SIM_TEXTS);
+}
+
+/* All policies under each load of a list. */
+static void loads_run(const world *w, const options *o, char *list, bool open) {
+    char *save, *rest;
+    for (char *load = strtok_r(list, ",", &save); load; load = strtok_r(NULL, ",", &save)) {
+        char *names = strdup(o->policies);
+        double base = 0;
+        const double value = number(open ? "rates" : "clients", load);
+        if (value <= 0 || (!open && value > w->s.parallel)) sim_fail("%s: expected a rate, or at most %d clients", load, w->s.parallel);
+        for (char *p = strtok_r(names, ",", &rest); p; p = strtok_r(NULL, ",", &rest))
+            policy_run(w, policy_find(p, o->rule), open ? 0 : (int)value, open ? value : 0, &base);
+        free(names);
+    }
+}
+
+int main(int argc, char **argv) {
+    static char no_clients[1], no_rates[1], all[] = "plain,fixed,decode-only,goodput,tetris,auto";
+    options o = {.rule = "match", .clients = no_clients, .rates = no_rates, .policies = all};
+    world *w = sim_alloc(sizeof *w);
     *w = (world){.s = {.depth = 4, .parallel = SIM_TEXTS, .capacity = 64}, .max_pause = .1, .noise = .04, .rest = .03, .answers = 1000,
                  .random = 48};
-    while ((k = getopt_long(argc, argv, "", known, &i)) >= 0) {
-        const char *name = k == '?' ? "" : known[i].name;
-        if (k == 'r') record = optarg;
-        else if (k == 'p') passes = optarg;
-        else if (k == 'D') drafter = optarg;
-        else if (k == 'v') rule = optarg;
-        else if (k == 'c') clients = optarg;
-        else if (k == 'R') rates = optarg;
-        else if (k == 'o') names = optarg;
-        else if (k == 'd') w->s.depth = (int)number(name, optarg);
-        else if (k == 'C') w->s.capacity = number(name, optarg);
-        else if (k == 'n') w->answers = (int)number(name, optarg);
-        else if (k == 'P') w->s.parallel = (int)number(name, optarg);
-        else if (k == 'm') w->max_pause = number(name, optarg) * 1e-3;
-        else if (k == 'N') w->noise = number(name, optarg);
-        else if (k == 'e') w->rest = number(name, optarg);
-        else return 2;
-    }
-    if (!record || !passes) sim_fail("expected --record FILE and --passes CSV");
-    if (w->s.parallel < 1 || w->s.parallel > SIM_TEXTS) sim_fail("--parallel: expected 1 to %d", SIM_TEXTS);
-    sim_record_read(&w->data, record);
-    sim_curve_read(&w->data.curve, passes);
-    w->s.drafter = drafter_find(&w->data, drafter);
-    w->by_history = strcmp(rule, "greedy") != 0 && strcmp(rule, "match") != 0;
+    options_read(&o, w, argc, argv);
+    sim_record_read(&w->data, o.record);
+    sim_curve_read(&w->data.curve, o.passes);
+    w->s.drafter = drafter_find(&w->data, o.drafter);
+    w->by_history = strcmp(o.rule, "greedy") != 0 && strcmp(o.rule, "match") != 0;
     printf("load     policy        tokens/s  ratio    first p50/99 ms  between p50/99  a token p50/99  accept  draft\n");
-    for (int open = 0; open < 2; open++) {
-        char *save, *list = open ? rates : clients;
-        for (char *load = strtok_r(list, ",", &save); load; load = strtok_r(NULL, ",", &save)) {
-            char *copy = strdup(names), *rest;
-            double base = 0;
-            for (char *p = strtok_r(copy, ",", &rest); p; p = strtok_r(NULL, ",", &rest))
-                policy_run(w, policy_find(p, rule), open ? 0 : (int)number("clients", load), open ? number("rates", load) : 0, &base);
-            free(copy);
-        }
-    }
+    loads_run(w, &o, o.clients, false);
+    loads_run(w, &o, o.rates, true);
     return 0;
 }
