@@ -51,7 +51,7 @@ static json_t *current(writer *w) {
 }
 
 static bool text_take(writer *w, const json_t *block) {
-    const json_t *text = json_object_get(block, "text");
+    json_t *text = json_object_get(block, "text");
     if (!json_is_string(text)) return serve_fail(w->err, 400, w->field, "%s.text is not a text", w->field);
     json_t *message = current(w);
     serve_text_add(message, "content", w->between, text);
@@ -60,7 +60,7 @@ static bool text_take(writer *w, const json_t *block) {
 }
 
 static bool thinking_take(writer *w, const json_t *block) {
-    const json_t *text = json_object_get(block, "thinking");
+    json_t *text = json_object_get(block, "thinking");
     if (!json_is_string(text)) return serve_fail(w->err, 400, w->field, "%s.thinking is not a text", w->field);
     serve_text_add(current(w), "reasoning_content", "\n", text);
     return true;
@@ -80,9 +80,11 @@ static bool use_take(writer *w, const json_t *block) {
 
 static bool result_take(writer *w, const json_t *block) {
     static const serve_expected kinds[] = {{"is_error", SERVE_IS_BOOL}, {NULL, 0}};
+    char within[sizeof w->field + 1];
     json_t *id = json_object_get(block, "tool_use_id"), *content = serve_field(block, "content");
     if (!json_string_length(id)) return serve_fail(w->err, 400, w->field, "%s.tool_use_id is not a text", w->field);
-    if (!serve_kinds_check(block, "is_error", kinds, w->err)) return false;
+    snprintf(within, sizeof within, "%s.", w->field);
+    if (!serve_kinds_check(block, within, kinds, w->err)) return false;
     json_t *text = content ? serve_prompt_content(content) : json_string("");
     if (!text) return serve_fail(w->err, 400, w->field, "%s.content is not a text or a list of text blocks", w->field);
     json_array_append_new(w->to, json_pack("{s:s,s:O,s:o}", "role", "tool", "tool_call_id", id, "content", text));
@@ -110,7 +112,7 @@ static bool block_take(writer *w, const json_t *block) {
 static bool message_take(json_t *to, const json_t *message, size_t i, serve_error *err) {
     static const char *const roles[] = {"user", "assistant", "system", NULL};
     writer w = {.to = to, .between = "", .err = err};
-    const json_t *content = json_object_get(message, "content"), *block;
+    json_t *content = json_object_get(message, "content"), *block;
     size_t k;
     if (!json_is_object(message)) return serve_fail(err, 400, "messages", "messages[%zu] is not an object", i);
     if (!serve_word_read(message, "role", roles, &w.role, err) || !w.role)
@@ -138,6 +140,7 @@ static json_t *messages_make(const json_t *body, serve_error *err) {
     bool ok = !system || text || serve_fail(err, 400, "system", "system is not a text or a list of text blocks");
     if (ok && !json_array_size(given)) ok = serve_fail(err, 400, "messages", "messages is not a list of messages, or is empty");
     json_array_foreach(given, i, message) ok = ok && message_take(to, message, i, err);
+    serve_texts_join(to);
     if (ok) return to;
     json_decref(to);
     return NULL;

@@ -212,56 +212,68 @@ static bool calls_make(json_t *to, const json_t *calls, size_t i, serve_error *e
     return true;
 }
 
+/* The conversation so far, and the calls that the next results answer. */
+typedef struct turns {
+    json_t *messages;
+    const json_t *calls; /* of the newest message that has any; NULL: none, or another message came since */
+    size_t results;      /* to these */
+} turns;
+
 static bool is_of(const json_t *call, const json_t *name) {
-    return !name || json_equal(name, json_object_get(json_object_get(call, "function"), "name"));
+    return call && (!name || json_equal(name, json_object_get(json_object_get(call, "function"), "name")));
 }
 
 /* The id of the call that a result answers: results come in the order of the calls, or else by their names. New. */
-static json_t *result_id(const json_t *messages, const json_t *name) {
-    size_t at = json_array_size(messages), results = 0, k;
-    while (at > 0 && json_object_get(json_array_get(messages, at - 1), "tool_call_id")) at--, results++;
-    const json_t *calls = at ? json_object_get(json_array_get(messages, at - 1), "tool_calls") : NULL, *call;
-    json_t *id = json_object_get(json_array_get(calls, results), "id");
-    bool found = id && is_of(json_array_get(calls, results), name);
-    json_array_foreach(calls, k, call) {
-        if (found || !is_of(call, name)) continue;
-        id = json_object_get(call, "id");
-        found = true;
-    }
-    return id ? json_incref(id) : json_string("call");
+static json_t *result_id(turns *t, const json_t *name) {
+    enum { MOST = 128 }; /* calls that are looked at */
+    const json_t *call = json_array_get(t->calls, t->results++);
+    for (size_t k = 0; k < MOST && !is_of(call, name) && k < json_array_size(t->calls); k++)
+        if (is_of(json_array_get(t->calls, k), name)) call = json_array_get(t->calls, k);
+    return call ? json_incref(json_object_get(call, "id")) : json_string("call");
 }
 
-static bool message_make(json_t *messages, const json_t *given, size_t i, serve_error *err) {
+static bool message_check(const json_t *given, size_t i, serve_error *err) {
     static const serve_expected kinds[] = {{"content", SERVE_IS_TEXT}, {"thinking", SERVE_IS_TEXT}, {"images", SERVE_IS_LIST},
                                            {"tool_calls", SERVE_IS_LIST}, {"tool_name", SERVE_IS_TEXT}, {NULL, 0}};
     char within[40];
+    snprintf(within, sizeof within, "messages[%zu].", i);
+    if (!json_string_length(json_object_get(given, "role")))
+        return serve_fail(err, 400, "messages", "messages[%zu] is not an object with a role", i);
+    if (!serve_kinds_check(given, within, kinds, err)) return false;
+    return json_array_size(serve_field(given, "images")) == 0 ||
+           serve_fail(err, 400, "messages", "messages[%zu].images: only text is supported", i);
+}
+
+static bool message_make(turns *t, const json_t *given, size_t i, serve_error *err) {
+    if (!message_check(given, i, err)) return false;
     json_t *content = serve_field(given, "content"), *thinking = serve_field(given, "thinking"), *calls = serve_field(given, "tool_calls");
     const char *role = json_string_value(json_object_get(given, "role"));
-    snprintf(within, sizeof within, "messages[%zu].", i);
-    if (!role || !*role) return serve_fail(err, 400, "messages", "messages[%zu] is not an object with a role", i);
-    if (!serve_kinds_check(given, within, kinds, err)) return false;
-    if (json_array_size(serve_field(given, "images")))
-        return serve_fail(err, 400, "messages", "messages[%zu].images: only text is supported", i);
-    json_t *name = serve_field(given, "tool_name");
-    if (!name) name = serve_field(given, "name");
-    json_t *id = strcmp(role, "tool") == 0 ? result_id(messages, name) : NULL;
     json_t *to = serve_message_json(role, content ? json_incref(content) : json_string(""));
-    json_array_append_new(messages, to);
-    if (id) json_object_set_new(to, "tool_call_id", id);
-    if (id && json_is_string(name)) json_object_set(to, "name", name);
+    json_array_append_new(t->messages, to);
     if (json_string_length(thinking)) json_object_set(to, "reasoning_content", thinking);
-    return json_array_size(calls) == 0 || calls_make(to, calls, i, err);
+    if (strcmp(role, "tool") == 0) {
+        json_t *name = serve_field(given, "tool_name");
+        if (!name) name = serve_field(given, "name");
+        json_object_set_new(to, "tool_call_id", result_id(t, name));
+        if (json_is_string(name)) json_object_set(to, "name", name);
+        return true;
+    }
+    if (json_array_size(calls) && !calls_make(to, calls, i, err)) return false;
+    t->calls = json_object_get(to, "tool_calls");
+    t->results = 0;
+    return true;
 }
 
 bool serve_ollama_chat(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
     const json_t *given = serve_field(q->body, "messages"), *message;
     json_t *to = json_object(), *messages = json_array();
+    turns t = {.messages = messages};
     size_t i;
     json_object_set_new(to, "messages", messages);
     serve_translate(to, q->body, both);
     bool ok = serve_model(s, err) && shared_make(to, s, q->body, true, err);
     if (ok && given && !json_is_array(given)) ok = serve_fail(err, 400, "messages", "messages is not a list of messages");
-    json_array_foreach(given, i, message) ok = ok && message_make(messages, message, i, err);
+    json_array_foreach(given, i, message) ok = ok && message_make(&t, message, i, err);
     if (ok && serve_ends_with_answer(messages)) json_object_set_new(to, "continue_final_message", json_true());
     if (ok && json_array_size(given)) return call_make(s, q, to, true, r, err);
     ok = ok && serve_request_model(s, to, err) && nothing_asked(s, q->body, true, r);

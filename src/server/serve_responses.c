@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "server/serve_answer.h"
 #include "server/serve_endpoints.h"
 #include "server/serve_fields.h"
 #include "server/serve_prompt.h"
@@ -42,17 +43,16 @@ static json_t *turn(reader *r, bool begins) {
 }
 
 static bool has_more(const json_t *message) {
-    return json_string_length(json_object_get(message, "content")) || json_object_get(message, "tool_calls");
+    return serve_text_is(message, "content") || json_object_get(message, "tool_calls");
 }
 
-/* A text, or a list of parts of these types, as one text. NULL after an error. */
-static json_t *parts_text(reader *r, const json_t *given, const char *const *types) {
-    json_t *all = json_pack("{s:s}", "text", "");
+/* A text, or a list of parts of these types, as one text: new. NULL after an error. */
+static json_t *parts_text(reader *r, json_t *given, const char *const *types) {
+    serve_bytes all = {0};
     const json_t *part;
     size_t i;
-    bool ok = json_is_string(given) || json_is_array(given) ||
-              serve_fail(r->err, 400, r->field, "%s is not a text or a list of parts", r->field);
-    if (json_is_string(given)) serve_text_add(all, "text", "", given);
+    if (json_is_string(given)) return json_incref(given);
+    bool ok = json_is_array(given) || serve_fail(r->err, 400, r->field, "%s is not a text or a list of parts", r->field);
     json_array_foreach(given, i, part) {
         const char *type = json_string_value(json_object_get(part, "type"));
         const json_t *text = json_object_get(part, "text");
@@ -61,10 +61,10 @@ static json_t *parts_text(reader *r, const json_t *given, const char *const *typ
         if (ok && (!known || !json_is_string(text)))
             ok = serve_fail(r->err, 400, r->field, "%s[%zu]: a part of type %.40s without a text is not supported", r->field, i,
                             type ? type : "none");
-        if (ok) serve_text_add(all, "text", "", text);
+        if (ok) serve_bytes_add(&all, json_string_value(text), json_string_length(text));
     }
-    json_t *text = ok ? json_incref(json_object_get(all, "text")) : NULL;
-    json_decref(all);
+    json_t *text = ok ? serve_text_json(all.at, all.n) : NULL;
+    serve_bytes_free(&all);
     return text;
 }
 
@@ -151,6 +151,7 @@ static json_t *messages_make(const json_t *body, serve_error *err) {
         snprintf(r.field, sizeof r.field, "input[%zu]", i);
         ok = ok && item_take(&r, item);
     }
+    serve_texts_join(to);
     if (ok) return to;
     json_decref(to);
     return NULL;

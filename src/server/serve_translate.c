@@ -171,16 +171,39 @@ void serve_call_add(json_t *message, const json_t *id, const json_t *name, const
                                            arguments));
 }
 
-void serve_text_add(json_t *object, const char *field, const char *between, const json_t *more) {
-    const json_t *had = json_object_get(object, field);
-    serve_bytes all = {0};
-    if (json_string_length(had)) {
-        serve_bytes_add(&all, json_string_value(had), json_string_length(had));
-        serve_bytes_put(&all, between);
+void serve_text_add(json_t *message, const char *field, const char *between, json_t *more) {
+    json_t *had = json_object_get(message, field);
+    if (!json_is_array(had)) {
+        json_t *list = json_array();
+        if (json_string_length(had)) json_array_append(list, had);
+        json_object_set_new(message, field, had = list);
     }
-    serve_bytes_add(&all, json_string_value(more), json_string_length(more));
-    json_object_set_new(object, field, serve_text_json(all.at, all.n));
+    if (json_array_size(had) && *between) json_array_append_new(had, json_string(between));
+    if (json_string_length(more)) json_array_append(had, more);
+}
+
+bool serve_text_is(const json_t *message, const char *field) {
+    const json_t *value = json_object_get(message, field);
+    return json_string_length(value) || json_array_size(value);
+}
+
+static void text_join(json_t *message, const char *field) {
+    const json_t *list = json_object_get(message, field), *one;
+    serve_bytes all = {0};
+    size_t i;
+    if (!json_is_array(list)) return;
+    json_array_foreach(list, i, one) serve_bytes_add(&all, json_string_value(one), json_string_length(one));
+    json_object_set_new(message, field, serve_text_json(all.at, all.n));
     serve_bytes_free(&all);
+}
+
+void serve_texts_join(json_t *messages) {
+    size_t i;
+    json_t *message;
+    json_array_foreach(messages, i, message) {
+        text_join(message, "content");
+        text_join(message, "reasoning_content");
+    }
 }
 
 json_t *serve_function_json(const json_t *name, const json_t *description, const json_t *parameters) {

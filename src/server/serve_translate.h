@@ -57,8 +57,11 @@ bool serve_ends_with_answer(const json_t *messages);
 void serve_think(json_t *body, bool on);
 /* Adds a call to a message of the assistant. arguments: the text of an object. */
 void serve_call_add(json_t *message, const json_t *id, const json_t *name, const char *arguments);
-/* Adds to the text of a field that is a text. */
-void serve_text_add(json_t *object, const char *field, const char *between, const json_t *more);
+/* Adds to the text of a message's field, "content" or "reasoning_content", which is a list of texts until serve_texts_join has made one of
+ * them: adding takes as long as what is added, however many there are. Keeps `more`. */
+void serve_text_add(json_t *message, const char *field, const char *between, json_t *more);
+void serve_texts_join(json_t *messages);
+bool serve_text_is(const json_t *message, const char *field); /* whether there is any */
 /* One function in the form that templates get. Takes none of the values; parameters may be NULL. */
 json_t *serve_function_json(const json_t *name, const json_t *description, const json_t *parameters);
 
