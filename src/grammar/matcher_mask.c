@@ -2,8 +2,8 @@
 /* matcher_mask.c - the tokens that a state allows: a walk of the vocabulary's trie, kept by state, as many as HN_MASK_BYTES are.
  *
  * Inside a string nearly all tokens are allowed, and a walk would visit nearly all nodes. So it is asked first whether all characters of
- * some kinds lead to one state, and from there again, for a few characters; the tokens that this explains come from a table, the others
- * are walked.
+ * some kinds lead to one state, and from there again, for a few characters, or else to some of a few states (matcher_kinds.c); the tokens
+ * that this explains come from a table, the others are walked.
  */
 #include <string.h>
 
@@ -12,58 +12,7 @@
 
 enum { MAX_CHAIN = 16, ENDLESS = UINT16_MAX, OFTEN = 50 /* visits that pay for a look at all characters */ };
 
-/* ---- steps by whole kinds of characters ---- */
-
-/* Whether every continuation of a character, `left` more bytes of which the first is in [low, high], leads from state to `to`. */
-static bool all_lead(hn_automaton *a, int32_t state, unsigned low, unsigned high, int left, int32_t to) {
-    int last = -1;
-    for (unsigned b = low; b <= high; b++) {
-        if (a->class_of[b] == last) continue;
-        last = a->class_of[b];
-        const int32_t next = hn_automaton_byte(a, state, (unsigned char)b);
-        if (left == 1 ? next != to : next < 0 || !all_lead(a, next, 0x80, 0xBF, left - 1, to)) return false;
-    }
-    return true;
-}
-
-/* Whether all characters above ASCII lead from state to `to`. */
-static bool wide_lead(hn_automaton *a, int32_t state, int32_t to) {
-    static const struct { uint8_t first, last, low, high, left; } leads[] = {
-        {0xC2, 0xDF, 0x80, 0xBF, 1}, {0xE0, 0xE0, 0xA0, 0xBF, 2}, {0xE1, 0xEC, 0x80, 0xBF, 2}, {0xED, 0xED, 0x80, 0x9F, 2},
-        {0xEE, 0xEF, 0x80, 0xBF, 2}, {0xF0, 0xF0, 0x90, 0xBF, 3}, {0xF1, 0xF3, 0x80, 0xBF, 3}, {0xF4, 0xF4, 0x80, 0x8F, 3}};
-    for (size_t i = 0; i < sizeof leads / sizeof *leads; i++) {
-        int last = -1;
-        for (unsigned b = leads[i].first; b <= leads[i].last; b++) {
-            if (a->class_of[b] == last) continue;
-            last = a->class_of[b];
-            const int32_t next = hn_automaton_byte(a, state, (unsigned char)b);
-            if (next < 0 || !all_lead(a, next, leads[i].low, leads[i].high, leads[i].left, to)) return false;
-        }
-    }
-    return true;
-}
-
-/* The kinds whose characters all lead to *to, which is where small letters lead; 0: not even these do. */
-static uint64_t kinds_to(hn_automaton *a, int32_t state, int32_t *to) {
-    uint64_t not = 0;
-    *to = hn_automaton_byte(a, state, 'a');
-    if (*to < 0) return 0;
-    for (unsigned c = 0; c < 128; c++)
-        if (hn_automaton_byte(a, state, (unsigned char)c) != *to) not |= HN_KIND(hn_kind_of((unsigned char)c));
-    if (not & HN_KIND(HN_KIND_LOWER)) return 0;
-    if (!wide_lead(a, state, *to)) not |= HN_KIND(HN_KIND_WIDE);
-    return ~not & (HN_KIND(HN_KINDS) - 1);
-}
-
-/* The kinds all of whose characters lead nowhere. */
-static uint64_t kinds_dead(hn_automaton *a, int32_t state) {
-    uint64_t not = 0;
-    for (unsigned c = 0; c < 128; c++)
-        if (hn_automaton_byte(a, state, (unsigned char)c) >= 0) not |= HN_KIND(hn_kind_of((unsigned char)c));
-    for (unsigned c = 0xC2; c <= 0xF4; c++)
-        if (hn_automaton_byte(a, state, (unsigned char)c) >= 0) not |= HN_KIND(HN_KIND_WIDE);
-    return ~not & (HN_KIND(HN_KINDS) - 1);
-}
+/* ---- chains ---- */
 
 /* Kinds of which so many characters may follow each other; exact: and no more. */
 typedef struct chain {
@@ -76,9 +25,9 @@ static chain chain_find(hn_automaton *a, int32_t state) {
     chain c = {0};
     int32_t to;
     for (int n = 1; n <= MAX_CHAIN; n++, state = to) {
-        const uint64_t step = kinds_to(a, state, &to);
+        const uint64_t step = hn_kinds_to(a, state, &to);
         if (!step || (n > 1 && (c.kinds & ~step))) {
-            c.exact = n > 1 && (c.kinds & ~kinds_dead(a, state)) == 0;
+            c.exact = n > 1 && (c.kinds & ~hn_kinds_dead(a, state)) == 0;
             break;
         }
         if (n == 1) c.kinds = step;
@@ -108,15 +57,10 @@ static void set_below(const hn_vocab_trie *v, size_t node, int chars, uint64_t *
 /* The kinds of characters that stay in a state: found when walks have come to it often. */
 static uint64_t loop_kinds(hn_matcher *m, int32_t state) {
     int32_t to;
-    if ((size_t)state >= m->cap_loops) {
-        const size_t before = m->cap_loops;
-        if (!hn_grow((void **)&m->loops, &m->cap_loops, (size_t)state + 1, sizeof *m->loops)) return 0;
-        memset(m->loops + before, 0, (m->cap_loops - before) * sizeof *m->loops);
-    }
-    hn_state_loop *l = &m->loops[state];
-    if (l->visits == OFTEN) return l->kinds;
+    hn_state_loop *l = hn_state_loop_of(m, state);
+    if (!l || l->visits == OFTEN) return l ? l->kinds : 0;
     if (++l->visits < OFTEN) return 0;
-    const uint64_t kinds = kinds_to(m->states, state, &to);
+    const uint64_t kinds = hn_kinds_to(m->states, state, &to);
     l->kinds = to == state ? kinds : 0;
     return l->kinds;
 }
@@ -173,7 +117,11 @@ static bool walk_all(hn_matcher *m, int32_t state, const chain *c, uint64_t *bit
 
 static bool text_tokens(hn_matcher *m, int32_t state, uint64_t *bits) {
     const hn_vocab_trie *v = m->vocab;
-    const chain c = chain_find(m->states, state);
+    chain c = chain_find(m->states, state);
+    if (!c.exact && (c.chars != ENDLESS || (HN_KINDS_IN_STRING & ~c.kinds))) {
+        const uint64_t closed = hn_kinds_closed(m, state);
+        if (closed) c = (chain){closed, ENDLESS, false};
+    }
     if (m->states->full) return false;
     if (c.chars != ENDLESS || (HN_KINDS_IN_STRING & ~c.kinds)) return walk_all(m, state, &c, bits);
     memcpy(bits, v->in_string, ((size_t)v->vocab + 63) / 64 * sizeof *bits);

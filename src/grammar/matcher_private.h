@@ -23,8 +23,10 @@ typedef struct hn_joint {
 } hn_joint;
 
 typedef struct hn_state_loop {
-    uint64_t kinds;
-    uint32_t visits;
+    uint64_t kinds;  /* that stay in the state, */
+    uint64_t closed; /* and hn_kinds_closed, if it was looked for */
+    uint32_t visits, closure; /* closure: the newest one that has the state */
+    bool looked;
 } hn_state_loop;
 
 struct hn_matcher {
@@ -44,6 +46,7 @@ struct hn_matcher {
     uint64_t *stay; /* and the kinds of characters that stay in each */
     hn_state_loop *loops; /* by the automaton's states */
     size_t cap_loops;
+    uint32_t closures; /* that were looked for */
     hn_kept_mask *masks;
     size_t n_masks, hand;
     int32_t *mask_of; /* [states of the automaton] which mask, and one; 0: none */
@@ -52,6 +55,14 @@ struct hn_matcher {
 
 /* The bits of an automaton's state, until the next call; *count: how many. NULL: HN_MATCH_FULL. */
 const uint64_t *hn_matcher_bits(hn_matcher *m, int32_t state, int *count);
+
+/* ---- steps by kinds of characters (matcher_kinds.c) ---- */
+/* The kinds whose characters all lead to *to, which is where small letters lead; 0: not even these do. */
+uint64_t hn_kinds_to(hn_automaton *a, int32_t state, int32_t *to);
+uint64_t hn_kinds_dead(hn_automaton *a, int32_t state); /* all of whose characters lead nowhere */
+/* Kinds, small letters among them, of which every text may follow a state; 0: none are found. */
+uint64_t hn_kinds_closed(hn_matcher *m, int32_t state);
+hn_state_loop *hn_state_loop_of(hn_matcher *m, int32_t state); /* NULL: no memory */
 
 /* ---- joint states (matcher_joint.c) ---- */
 hn_joint hn_joint_of(const hn_matcher *m, int32_t number);

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* matcher_kinds.c - steps by whole kinds of characters: which lead all to one state, which all nowhere, and which from a state to some of a
+ * few states, from each of which they lead to these again, so that every text of them is allowed wherever it leads. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "grammar/matcher_private.h"
+
+/* Bytes of characters above ASCII: the first, and the range of the second; `left` bytes follow the first. */
+static const struct wide { uint8_t first, last, low, high, left; } leads[] = {
+    {0xC2, 0xDF, 0x80, 0xBF, 1}, {0xE0, 0xE0, 0xA0, 0xBF, 2}, {0xE1, 0xEC, 0x80, 0xBF, 2}, {0xED, 0xED, 0x80, 0x9F, 2},
+    {0xEE, 0xEF, 0x80, 0xBF, 2}, {0xF0, 0xF0, 0x90, 0xBF, 3}, {0xF1, 0xF3, 0x80, 0xBF, 3}, {0xF4, 0xF4, 0x80, 0x8F, 3}};
+enum { LEADS = sizeof leads / sizeof *leads };
+
+/* ---- to one state, and nowhere ---- */
+
+/* Whether every continuation of a character, `left` more bytes of which the first is in [low, high], leads from state to `to`. */
+static bool all_lead(hn_automaton *a, int32_t state, unsigned low, unsigned high, int left, int32_t to) {
+    int last = -1;
+    for (unsigned b = low; b <= high; b++) {
+        if (a->class_of[b] == last) continue;
+        last = a->class_of[b];
+        const int32_t next = hn_automaton_byte(a, state, (unsigned char)b);
+        if (left == 1 ? next != to : next < 0 || !all_lead(a, next, 0x80, 0xBF, left - 1, to)) return false;
+    }
+    return true;
+}
+
+/* Whether all characters above ASCII lead from state to `to`. */
+static bool wide_lead(hn_automaton *a, int32_t state, int32_t to) {
+    for (size_t i = 0; i < LEADS; i++) {
+        int last = -1;
+        for (unsigned b = leads[i].first; b <= leads[i].last; b++) {
+            if (a->class_of[b] == last) continue;
+            last = a->class_of[b];
+            const int32_t next = hn_automaton_byte(a, state, (unsigned char)b);
+            if (next < 0 || !all_lead(a, next, leads[i].low, leads[i].high, leads[i].left, to)) return false;
+        }
+    }
+    return true;
+}
+
+uint64_t hn_kinds_to(hn_automaton *a, int32_t state, int32_t *to) {
+    uint64_t not = 0;
+    *to = hn_automaton_byte(a, state, 'a');
+    if (*to < 0) return 0;
+    for (unsigned c = 0; c < 128; c++)
+        if (hn_automaton_byte(a, state, (unsigned char)c) != *to) not |= HN_KIND(hn_kind_of((unsigned char)c));
+    if (not & HN_KIND(HN_KIND_LOWER)) return 0;
+    if (!wide_lead(a, state, *to)) not |= HN_KIND(HN_KIND_WIDE);
+    return ~not & (HN_KIND(HN_KINDS) - 1);
+}
+
+uint64_t hn_kinds_dead(hn_automaton *a, int32_t state) {
+    uint64_t not = 0;
+    for (unsigned c = 0; c < 128; c++)
+        if (hn_automaton_byte(a, state, (unsigned char)c) >= 0) not |= HN_KIND(hn_kind_of((unsigned char)c));
+    for (unsigned c = 0xC2; c <= 0xF4; c++)
+        if (hn_automaton_byte(a, state, (unsigned char)c) >= 0) not |= HN_KIND(HN_KIND_WIDE);
+    return ~not & (HN_KIND(HN_KINDS) - 1);
+}
+
+/* ---- to some of a few states ---- */
+
+enum { MOST_STATES = 64, MOST_NEW = 400 /* of them that nobody has made yet */ };
+
+typedef struct closure {
+    hn_matcher *m;
+    hn_automaton *a;
+    uint64_t kinds; /* that all states so far allow */
+    int32_t state[MOST_STATES];
+    int n;
+    bool many; /* there are more */
+} closure;
+
+hn_state_loop *hn_state_loop_of(hn_matcher *m, int32_t state) {
+    if ((size_t)state >= m->cap_loops) {
+        const size_t before = m->cap_loops;
+        if (!hn_grow((void **)&m->loops, &m->cap_loops, (size_t)state + 1, sizeof *m->loops)) return NULL;
+        memset(m->loops + before, 0, (m->cap_loops - before) * sizeof *m->loops);
+    }
+    return &m->loops[state];
+}
+
+static void put_state(closure *c, int32_t state) {
+    hn_state_loop *l = hn_state_loop_of(c->m, state);
+    if (l && l->closure == c->m->closures) return; /* it is there */
+    if (l) l->closure = c->m->closures;
+    c->many = c->many || !l || c->n == MOST_STATES;
+    if (!c->many) c->state[c->n++] = state;
+}
+
+/* Adds the states behind a character's remaining bytes. False: some of them lead nowhere. */
+static bool put_wide(closure *c, int32_t state, unsigned low, unsigned high, int left) {
+    int last = -1;
+    for (unsigned b = low; b <= high; b++) {
+        if (c->a->class_of[b] == last) continue;
+        last = c->a->class_of[b];
+        const int32_t next = hn_automaton_byte(c->a, state, (unsigned char)b);
+        if (next < 0 || (left > 1 && !put_wide(c, next, 0x80, 0xBF, left - 1))) return false;
+        if (left == 1) put_state(c, next);
+    }
+    return true;
+}
+
+static bool put_all_wide(closure *c, int32_t state) {
+    for (size_t i = 0; i < LEADS; i++) {
+        int last = -1;
+        for (unsigned b = leads[i].first; b <= leads[i].last; b++) {
+            if (c->a->class_of[b] == last) continue;
+            last = c->a->class_of[b];
+            const int32_t next = hn_automaton_byte(c->a, state, (unsigned char)b);
+            if (next < 0 || !put_wide(c, next, leads[i].low, leads[i].high, leads[i].left)) return false;
+        }
+    }
+    return true;
+}
+
+/* Forgets the kinds that the state does not allow, and adds the states to which the others lead. */
+static void state_look(closure *c, int32_t state) {
+    hn_automaton *a = c->a;
+    for (unsigned b = 0; b < 128; b++)
+        if (hn_automaton_byte(a, state, (unsigned char)b) < 0) c->kinds &= ~HN_KIND(hn_kind_of((unsigned char)b));
+    if ((c->kinds & HN_KIND(HN_KIND_WIDE)) && !put_all_wide(c, state)) c->kinds &= ~HN_KIND(HN_KIND_WIDE);
+    for (unsigned b = 0; b < 128; b++)
+        if (c->kinds & HN_KIND(hn_kind_of((unsigned char)b))) put_state(c, hn_automaton_byte(a, state, (unsigned char)b));
+}
+
+/* What is found holds for all its states; that nothing is, too, so that nobody looks again. */
+uint64_t hn_kinds_closed(hn_matcher *m, int32_t state) {
+    closure c = {.m = m, .a = m->states, .kinds = HN_KINDS_IN_STRING};
+    hn_state_loop *l = hn_state_loop_of(m, state);
+    const size_t before = m->states->n_states;
+    if (!l || l->looked) return l ? l->closed : 0;
+    m->closures++;
+    put_state(&c, state);
+    for (int i = 0; i < c.n && (c.kinds & HN_KIND(HN_KIND_LOWER)) && !c.many; i++) {
+        state_look(&c, c.state[i]);
+        c.many = c.many || m->states->n_states > before + MOST_NEW;
+    }
+    if (c.many || !(c.kinds & HN_KIND(HN_KIND_LOWER)) || m->states->full) c.kinds = 0;
+    for (int i = 0; i < (c.many || c.kinds ? c.n : 1); i++) {
+        l = hn_state_loop_of(m, c.state[i]);
+        if (l && !l->looked) l->looked = true, l->closed = c.kinds;
+    }
+    return c.kinds;
+}
