@@ -180,7 +180,7 @@ static void test_columns(void **state) {
 
 static const char *const commands[] = {"run",      "chat",   "compare", "draft", "bench", "inspect",
                                        "convert",  "tokenize", "logits", "score", "check", "train", "serve", "help",
-                                       "manual",   "completion", "version"};
+                                       "manual",   "completion", "version", "plan"};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 static char *help[COMMANDS];
 
@@ -353,7 +353,9 @@ static void test_commands(void **state) {
             end = line + strcspn(line, "\n");
             inside ^= text_starts(line, "```");
             const char *at = line + (text_starts(line, "$ ") ? 2 : 0);
-            if (!inside || !text_starts(at, "hunch ") || text_starts(at, "hunch bench") || text_starts(at, "hunch serve")) continue;
+            if (!inside || !text_starts(at, "hunch ") || text_starts(at, "hunch bench") || text_starts(at, "hunch serve") ||
+                text_starts(at, "hunch plan"))
+                continue; /* take time, or do not end */
             if (!shown_command(at, shown, &end)) continue;
             wrong += !shown_runs(text_file[i], shown) || !shown_drafts(text_file[i], shown);
             ran++;
@@ -456,6 +458,7 @@ static void test_json(void **state) {
         {"### `hunch run`", "run", "-m", STORIES, "-p", "Once", "-n", "8", "--logprobs=2", "--why", "--trees",
          "--prompt-logprobs", "--pooling=mean"},
         {"### `hunch compare`", "compare", "-m", STORIES, "-p", "Once", "-n", "8", "--draft", "ngram"},
+        {"### `hunch plan`", "plan", "--machine", "bandwidth=1e9,peak=1e10", "--parameters", "1B"},
         {"### `hunch draft`", "draft", "-m", STORIES, "-p", "Once", "--draft", "ngram"},
         {"### `hunch tokenize`", "tokenize", "-m", STORIES, "-p", "Once"},
         {"### `hunch score`", "score", "-m", STORIES, "-p", "Once upon"},

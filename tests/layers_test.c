@@ -24,8 +24,8 @@
 static const char *const layers[] = {
     "base",       "format",     "text",  "text/jinja", "grammar", "calls", "ops", "cache", "model/arch", "model", "model/head",
     "sample",     "draft",
-    "draft/text", "draft/shape", "draft/head", "convert",    "verify", "plan",  "engine",     "check", "train/math", "train/data",
-    "train/nets", "train/learn", "train"};
+    "draft/text", "draft/shape", "draft/head", "convert",    "verify", "plan",  "engine",     "check", "forecast", "train/math",
+    "train/data", "train/nets", "train/learn", "train"};
 enum { LAYERS = sizeof layers / sizeof *layers, TOOLS = LAYERS, SERVER, NOWHERE = -1 };
 
 /* Arrows that point up: the table of all kinds of drafters; the tensors of every model; what training

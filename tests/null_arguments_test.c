@@ -25,6 +25,7 @@ static const char *const optional[] = {"hunch_free p",
                                        "hunch_draft sampling",
                                        "hunch_draft on_logits",
                                        "hunch_check_head o",
+                                       "hunch_plan o",
                                        "hunch_convert o",
                                        "hunch_meter_open m",
                                        "hunch_meter_open o",
@@ -260,6 +261,8 @@ static void handles(const char *path, hunch_model *m, hunch_engine *e) {
     REFUSED(hunch_check_head, m, NULL, "eagle:a", NULL, &json, why);
     REFUSED(hunch_check_head, spec, m, NULL, NULL, &json, why);
     REFUSED(hunch_check_head, json, m, "eagle:a", NULL, NULL, why);
+    REFUSED(hunch_plan, m, NULL, NULL, &json, why);
+    REFUSED(hunch_plan, json, m, NULL, NULL, why);
     REFUSED(hunch_convert, path, NULL, "a", NULL, why);
     REFUSED(hunch_convert, out_path, "a", NULL, NULL, why);
 }
@@ -314,6 +317,7 @@ static void nothing_happens(void) {
     hunch_model_options_defaults(NULL), seen("hunch_model_options_defaults", "o");
     hunch_engine_options_defaults(NULL), seen("hunch_engine_options_defaults", "o");
     hunch_check_options_defaults(NULL), seen("hunch_check_options_defaults", "o");
+    hunch_plan_options_defaults(NULL), seen("hunch_plan_options_defaults", "o");
     hunch_convert_options_defaults(NULL), seen("hunch_convert_options_defaults", "o");
     hunch_chat_options_defaults(NULL), seen("hunch_chat_options_defaults", "o");
 }

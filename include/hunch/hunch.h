@@ -823,6 +823,45 @@ typedef struct hunch_work {
 } hunch_work;
 void hunch_engine_work(const hunch_engine *e, int rows, int logits, int context, hunch_work *out);
 
+/* ---- planning ---------------------------------------------------------------------------------------------------- */
+
+/* A machine and a model that are not here. */
+typedef struct hunch_figures {
+    double bandwidth;   /* bytes a second that all cores read */
+    double int8_mac_s;  /* int8 multiply-accumulates a second of all cores */
+    const char *config; /* a config.json, or a folder that has one; NULL: parameters */
+    double parameters;  /* of matrices, all of which a row uses */
+    const char *type;   /* "Q4_K", "Q8_0", "BF16", ...; NULL: as the config says, else BF16 */
+} hunch_figures;
+
+/* Drafters that draft together, and what the result calls them. */
+typedef struct hunch_method {
+    const char *name;
+    const char *const *drafts;
+    int n_drafts;
+} hunch_method;
+
+typedef struct hunch_plan_options {
+    const hunch_method *methods;   /* NULL: `auto`, and each drafter that needs no file */
+    int n_methods;
+    const hunch_request *requests; /* answers by which acceptance and times of drafters are measured; NULL: typical ones that were
+                                      published for drafters of the kind are used, and marked */
+    int n_requests;
+    const int *batch;              /* texts at once; NULL: 1, 4, 16. The recommendation is for the first */
+    int n_batch;
+    int context;                   /* rows of a text after which passes are timed; 0: the middle of the requests, else 512 */
+    double seconds;                /* that each method may take for the requests, which are answered as far as that allows; 0: 60 */
+    const hunch_engine_options *engine; /* context, cache and rule; NULL: defaults */
+    const hunch_figures *figures;  /* NULL: the model and this machine are measured */
+    hunch_progress progress;       /* in methods; may be NULL */
+    void *progress_user;
+} hunch_plan_options;
+void hunch_plan_options_defaults(hunch_plan_options *o);
+/* What speculation would give: limits of the machine, times of passes, acceptance of each method, tokens a second by method, depth and
+ * batch, and what to use, as JSON (docs/formats.md). m: NULL with figures. It opens engines of its own, one at a time; not while passes
+ * of the model run. *json: to be freed with hunch_free. Errors: HUNCH_USAGE, those of opening drafters and configs, and of passes. */
+hunch_status hunch_plan(hunch_model *m, const hunch_plan_options *o, char **json, hunch_error *err);
+
 #ifdef __GNUC__
 #pragma GCC visibility pop
 #endif

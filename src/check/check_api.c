@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "draft/head/head_kind.h"
 #include "check/head_check.h"
+#include "format/json_build.h"
 #include "format/json_load.h"
 
 typedef struct check {
@@ -146,21 +147,6 @@ static double share_of(const hn_reading *r) {
 
 /* ---- JSON --------------------------------------------------------------------------------------------------------------------- */
 
-/* Takes the value; if the object cannot take one, it is freed and NULL from then on. */
-static void put(json_t **to, const char *key, json_t *value) {
-    if (*to && value && json_object_set_new(*to, key, value) == 0) return;
-    if (!*to) json_decref(value);
-    json_decref(*to);
-    *to = NULL;
-}
-
-static void add(json_t **to, json_t *value) {
-    if (*to && value && json_array_append_new(*to, value) == 0) return;
-    if (!*to) json_decref(value);
-    json_decref(*to);
-    *to = NULL;
-}
-
 static json_t *text_of(const char *text) {
     return text ? hn_json_from_bytes(text, strlen(text)) : json_null();
 }
@@ -169,7 +155,7 @@ static json_t *text_of(const char *text) {
 static json_t *taps_of(const hn_head_taps *t, int less) {
     json_t *list = json_array();
     for (int i = 0; i < t->n; i++)
-        add(&list, t->boundary[i] == HN_FEATURE_POST_NORM ? json_string("post_norm")
+        hn_json_add(&list, t->boundary[i] == HN_FEATURE_POST_NORM ? json_string("post_norm")
                    : t->boundary[i] < less                ? json_null()
                                                           : json_integer(t->boundary[i] - less));
     return list;
@@ -177,7 +163,7 @@ static json_t *taps_of(const hn_head_taps *t, int less) {
 
 static json_t *names_of(const hn_name_list *names) {
     json_t *list = json_array();
-    for (size_t i = 0; i < names->n; i++) add(&list, text_of(names->name[i]));
+    for (size_t i = 0; i < names->n; i++) hn_json_add(&list, text_of(names->name[i]));
     return list;
 }
 
@@ -185,26 +171,26 @@ static json_t *vocabulary_of(const check *c) {
     const struct hn_head_report *r = &c->report;
     const int target = c->model->target.arch.vocab, tokens = c->model->tokenizer ? hn_tokenizer_vocab(c->model->tokenizer) : 0;
     json_t *v = json_object();
-    put(&v, "target", json_integer(target));
-    put(&v, "tokenizer", tokens ? json_integer(tokens) : json_null());
-    put(&v, "padding", tokens ? json_integer(target - tokens) : json_null());
-    put(&v, "drafts", r->described ? json_integer(r->drafts) : json_null());
-    put(&v, "embeddings", r->described ? json_integer(r->embeddings) : json_null());
+    hn_json_put(&v, "target", json_integer(target));
+    hn_json_put(&v, "tokenizer", tokens ? json_integer(tokens) : json_null());
+    hn_json_put(&v, "padding", tokens ? json_integer(target - tokens) : json_null());
+    hn_json_put(&v, "drafts", r->described ? json_integer(r->drafts) : json_null());
+    hn_json_put(&v, "embeddings", r->described ? json_integer(r->embeddings) : json_null());
     const hn_head_embedding embedding = hn_head_embedding_of(&r->desc);
     const bool clusters = r->desc.output.kind == HN_OUTPUT_CLUSTERS;
-    put(&v, "own_embedding",
+    hn_json_put(&v, "own_embedding",
         r->described && embedding != HN_EMBEDDING_NONE ? json_boolean(embedding == HN_EMBEDDING_OWN) : json_null());
-    put(&v, "own_output", r->described ? json_boolean(r->desc.output.own) : json_null());
-    put(&v, "clusters", r->described ? json_integer(clusters ? r->desc.output.clusters.n : 0) : json_null());
-    put(&v, "clusters_used", r->described ? json_integer(clusters ? r->desc.output.clusters.used : 0) : json_null());
+    hn_json_put(&v, "own_output", r->described ? json_boolean(r->desc.output.own) : json_null());
+    hn_json_put(&v, "clusters", r->described ? json_integer(clusters ? r->desc.output.clusters.n : 0) : json_null());
+    hn_json_put(&v, "clusters_used", r->described ? json_integer(clusters ? r->desc.output.clusters.used : 0) : json_null());
     return v;
 }
 
 static json_t *tensors_of(const struct hn_head_report *r) {
     json_t *t = json_object();
-    put(&t, "used", json_integer(r->n_used));
-    put(&t, "unused", names_of(&r->unused));
-    put(&t, "missing", names_of(&r->missing));
+    hn_json_put(&t, "used", json_integer(r->n_used));
+    hn_json_put(&t, "unused", names_of(&r->unused));
+    hn_json_put(&t, "missing", names_of(&r->missing));
     return t;
 }
 
@@ -215,11 +201,11 @@ static json_t *tried_of(const hn_causes *causes) {
         char option[120];
         snprintf(option, sizeof option, "%s=%s", r->key, r->value);
         json_t *one = json_object();
-        put(&one, "reading", json_string(r->what));
-        put(&one, "option", *r->key ? json_string(option) : json_null());
-        put(&one, "positions", json_integer(r->n));
-        put(&one, "acceptance", r->n ? json_real(share_of(r)) : json_null());
-        add(&list, one);
+        hn_json_put(&one, "reading", json_string(r->what));
+        hn_json_put(&one, "option", *r->key ? json_string(option) : json_null());
+        hn_json_put(&one, "positions", json_integer(r->n));
+        hn_json_put(&one, "acceptance", r->n ? json_real(share_of(r)) : json_null());
+        hn_json_add(&list, one);
     }
     return list;
 }
@@ -263,44 +249,45 @@ static json_t *smoke_of(const check *c) {
         return json_null();
     }
     for (int i = 0; i < HUNCH_MAX_DEPTH && s->drafted[i]; i++) {
-        add(&acceptance, json_real((double)s->accepted[i] / s->drafted[i]));
-        add(&drafted, json_integer(s->drafted[i]));
+        hn_json_add(&acceptance, json_real((double)s->accepted[i] / s->drafted[i]));
+        hn_json_add(&drafted, json_integer(s->drafted[i]));
     }
-    put(&o, "positions", json_integer(s->drafted[0]));
-    put(&o, "acceptance", acceptance);
-    put(&o, "drafted", drafted);
-    put(&o, "error", s->drafted[0] ? json_real(hn_smoke_error((double)s->accepted[0] / s->drafted[0], s->drafted[0])) : json_null());
-    put(&o, "constant", json_real(s->constant));
-    put(&o, "verdict", json_string(words[hn_smoke_judge(s)]));
+    hn_json_put(&o, "positions", json_integer(s->drafted[0]));
+    hn_json_put(&o, "acceptance", acceptance);
+    hn_json_put(&o, "drafted", drafted);
+    hn_json_put(&o, "error",
+                s->drafted[0] ? json_real(hn_smoke_error((double)s->accepted[0] / s->drafted[0], s->drafted[0])) : json_null());
+    hn_json_put(&o, "constant", json_real(s->constant));
+    hn_json_put(&o, "verdict", json_string(words[hn_smoke_judge(s)]));
     json_t *cause = cause_of(c, &repair);
-    put(&o, "cause", cause);
-    put(&o, "repair", repair);
-    put(&o, "tried", c->tried ? tried_of(&c->causes) : json_array());
-    put(&o, "complete", json_boolean(!s->cut && !c->causes.cut));
-    put(&o, "seconds", json_real(s->seconds + c->causes.seconds));
+    hn_json_put(&o, "cause", cause);
+    hn_json_put(&o, "repair", repair);
+    hn_json_put(&o, "tried", c->tried ? tried_of(&c->causes) : json_array());
+    hn_json_put(&o, "complete", json_boolean(!s->cut && !c->causes.cut));
+    hn_json_put(&o, "seconds", json_real(s->seconds + c->causes.seconds));
     return o;
 }
 
 static json_t *report_of(const check *c) {
     const struct hn_head_report *r = &c->report;
     json_t *o = json_object();
-    put(&o, "model", text_of(c->model->path));
-    put(&o, "draft", text_of(c->given));
-    put(&o, "passes", json_boolean(passes(c)));
-    put(&o, "fits", json_boolean(c->fits));
-    put(&o, "reason", c->fits ? json_null() : text_of(c->reason.message));
-    put(&o, "kind", *c->kind ? text_of(c->kind) : json_null());
-    put(&o, "about", text_of(c->about));
-    put(&o, "taps", taps_of(&r->taps, 0));
-    put(&o, "outputs", taps_of(&r->taps, 1));
-    put(&o, "target_layers", json_integer(c->model->target.arch.layers));
-    put(&o, "layers", r->described ? json_integer(r->layers) : json_null());
-    put(&o, "hidden", r->described ? json_integer(r->hidden) : json_null());
-    put(&o, "target_hidden", json_integer(c->model->target.arch.hidden));
-    put(&o, "vocabulary", vocabulary_of(c));
-    put(&o, "tensors", tensors_of(r));
-    put(&o, "smoke", smoke_of(c));
-    put(&o, "skipped", text_of(c->skipped));
+    hn_json_put(&o, "model", text_of(c->model->path));
+    hn_json_put(&o, "draft", text_of(c->given));
+    hn_json_put(&o, "passes", json_boolean(passes(c)));
+    hn_json_put(&o, "fits", json_boolean(c->fits));
+    hn_json_put(&o, "reason", c->fits ? json_null() : text_of(c->reason.message));
+    hn_json_put(&o, "kind", *c->kind ? text_of(c->kind) : json_null());
+    hn_json_put(&o, "about", text_of(c->about));
+    hn_json_put(&o, "taps", taps_of(&r->taps, 0));
+    hn_json_put(&o, "outputs", taps_of(&r->taps, 1));
+    hn_json_put(&o, "target_layers", json_integer(c->model->target.arch.layers));
+    hn_json_put(&o, "layers", r->described ? json_integer(r->layers) : json_null());
+    hn_json_put(&o, "hidden", r->described ? json_integer(r->hidden) : json_null());
+    hn_json_put(&o, "target_hidden", json_integer(c->model->target.arch.hidden));
+    hn_json_put(&o, "vocabulary", vocabulary_of(c));
+    hn_json_put(&o, "tensors", tensors_of(r));
+    hn_json_put(&o, "smoke", smoke_of(c));
+    hn_json_put(&o, "skipped", text_of(c->skipped));
     return o;
 }
 

@@ -240,6 +240,40 @@ static char *folder_of(const char *path) {
     return slash != NULL ? hn_strndup(path, (size_t)(slash - path) + 1) : hn_strdup(".");
 }
 
+/* The shapes of embedding and output, which descriptions take from tensors: these have no data. */
+static hunch_status ends_add(hn_source *s, const char *path, hunch_error *err) {
+    static const char *const names[] = {"model.embed_tokens.weight", "model.language_model.embed_tokens.weight", "lm_head.weight"};
+    uint64_t hidden = 0, vocab = 0;
+    bool found, has_vocab;
+    hunch_status status = hn_source_u64(s, "hidden_size", &hidden, &found, err);
+    if (!status)
+        status = hn_source_u64(s, "vocab_size", &vocab, &has_vocab, err);
+    if (!status && (!found || !has_vocab))
+        return hn_fail(err, HUNCH_REFUSED, "%s: no %s; expected the config.json of a language model", path,
+                       found ? "vocab_size" : "hidden_size");
+    for (size_t i = 0; i < sizeof names / sizeof *names && !status; i++) {
+        hn_tensor *t;
+        status = hn_source_add_tensor(s, path, names[i], strlen(names[i]), &t, err);
+        if (!status)
+            *t = (hn_tensor){.name = t->name, .dtype = HN_BF16, .known = true, .n_dims = 2, .dims = {hidden, vocab}};
+    }
+    return status;
+}
+
+hunch_status hn_hf_read_config(hn_source *s, const char *path, hunch_error *err) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const bool is_folder = hn_is_folder(path);
+    char *folder = is_folder ? hn_strdup(path) : folder_of(path);
+    if (folder == NULL)
+        return hn_fail_memory(err, "a path", strlen(path));
+    hunch_status status = document_read(s, folder, is_folder ? HF_DOCUMENTS[HN_HF_CONFIG].name : name,
+                                        HF_DOCUMENTS[HN_HF_CONFIG].max_bytes, &s->documents[HN_HF_CONFIG], err);
+    if (!status && s->documents[HN_HF_CONFIG] == NULL)
+        status = hn_fail(err, HUNCH_REFUSED, "%s: no config.json; expected one, or a folder that has it", path);
+    hn_free(folder);
+    return status ? status : ends_add(s, path, err);
+}
+
 hunch_status hn_hf_read_file(hn_source *s, const char *path, hunch_error *err) {
     char *folder = folder_of(path);
     if (folder == NULL)

@@ -68,6 +68,10 @@ hunch_status hn_source_open_safetensors(hn_source **out, const char *path, hunch
     return source_open(out, path, HN_SOURCE_HF, hn_safetensors_read, err);
 }
 
+hunch_status hn_source_open_config(hn_source **out, const char *path, hunch_error *err) {
+    return source_open(out, path, HN_SOURCE_HF, hn_hf_read_config, err);
+}
+
 void hn_source_trim(hn_source *s) {
     hn_turned_trim(s);
     for (size_t i = 0; i < s->n_metas; i++) {

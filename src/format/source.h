@@ -42,6 +42,8 @@ hunch_status hn_source_open(hn_source **out, const char *path, hunch_error *err)
 hunch_status hn_source_open_head(hn_source **out, const char *path, hunch_error *err);
 /* One .safetensors file alone, without config.json: every metadata key is absent. */
 hunch_status hn_source_open_safetensors(hn_source **out, const char *path, hunch_error *err);
+/* A config.json, or the folder that has one, without weights. */
+hunch_status hn_source_open_config(hn_source **out, const char *path, hunch_error *err);
 void hn_source_close(hn_source **s);
 
 /* Calls each for every file of the model: the mapped ones, and the other files of its folder that are read (JSON, index, chat

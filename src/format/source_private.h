@@ -99,6 +99,7 @@ struct hn_source {
 hunch_status hn_gguf_read(hn_source *s, const char *path, hunch_error *err); /* with the other parts, if it is split */
 hunch_status hn_gguf_read_file(hn_source *s, const char *path, hunch_error *err); /* this file alone */
 hunch_status hn_hf_read(hn_source *s, const char *folder, hunch_error *err);      /* a model */
+hunch_status hn_hf_read_config(hn_source *s, const char *path, hunch_error *err); /* config.json alone: its path, or its folder's */
 hunch_status hn_hf_read_head(hn_source *s, const char *folder, hunch_error *err); /* config.json may be absent */
 hunch_status hn_hf_read_file(hn_source *s, const char *path, hunch_error *err);   /* one file of a head's weights */
 /* Calls each for the files of a folder that are read besides its weights. path: the folder, or a file of weights in it. */

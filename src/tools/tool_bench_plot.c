@@ -2,10 +2,10 @@
 /* tool_bench_plot.c - see tool_bench.h: times of passes by rows as an SVG, one line per context, with its limit dashed. Both axes are
  * logarithmic: constant time is a level line, time proportional to rows a line of one slope. */
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "tool_bench.h"
+#include "tool_svg.h"
 
 enum { WIDTH = 900, HEIGHT = 600, LEFT = 78, RIGHT = 24, TOP = 112, BOTTOM = 64, COLORS = 6 };
 
@@ -15,27 +15,6 @@ typedef struct plot {
     tool_file *file;
     double x_most, y_least, y_most; /* of the axes: rows; t(n)/t(1) */
 } plot;
-
-static void put(plot *p, const char *fmt, ...) HN_PRINTF(2, 3);
-static void put(plot *p, const char *fmt, ...) {
-    char text[1024];
-    va_list args;
-    va_start(args, fmt);
-    const int n = vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    tool_file_write(p->file, text, n < 0 ? 0 : (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
-}
-
-/* Text between tags; bytes that XML does not allow become question marks. */
-static void put_text(plot *p, const char *s) {
-    for (; *s; s++) {
-        const char *escaped = *s == '&' ? "&amp;" : *s == '<' ? "&lt;" : *s == '>' ? "&gt;" : NULL;
-        if (escaped)
-            put(p, "%s", escaped);
-        else
-            put(p, "%c", (unsigned char)*s < 32 ? '?' : *s);
-    }
-}
 
 static double x_of(const plot *p, double rows) {
     return LEFT + log(rows) / log(p->x_most) * (WIDTH - LEFT - RIGHT);
@@ -67,9 +46,9 @@ static void put_axes(plot *p, const bench *b) {
         if (ratios[i] < p->y_least || ratios[i] > p->y_most)
             continue;
         const double y = y_of(p, ratios[i]);
-        put(p, "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"%s\"/>\n", LEFT, y, WIDTH - RIGHT, y,
+        tool_svg_put(p->file, "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"%s\"/>\n", LEFT, y, WIDTH - RIGHT, y,
             ratios[i] == 1 ? "#888888" : "#dddddd");
-        put(p, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", LEFT - 8, y + 5, ratios[i]);
+        tool_svg_put(p->file, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", LEFT - 8, y + 5, ratios[i]);
     }
     double last = -100;
     for (int rows = 1; rows <= BENCH_MOST_ROWS; rows++) {
@@ -80,23 +59,23 @@ static void put_axes(plot *p, const bench *b) {
         if (!there || x - last < 22)
             continue;
         last = x;
-        put(p, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"#dddddd\"/>\n", x, TOP, x, HEIGHT - BOTTOM);
-        put(p, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d</text>\n", x, HEIGHT - BOTTOM + 20, rows);
+        tool_svg_put(p->file, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"#dddddd\"/>\n", x, TOP, x, HEIGHT - BOTTOM);
+        tool_svg_put(p->file, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d</text>\n", x, HEIGHT - BOTTOM + 20, rows);
     }
-    put(p, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">rows of a pass, n</text>\n", (LEFT + WIDTH - RIGHT) / 2,
+    tool_svg_put(p->file, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">rows of a pass, n</text>\n", (LEFT + WIDTH - RIGHT) / 2,
         HEIGHT - 16);
-    put(p, "<text transform=\"translate(22 %d) rotate(-90)\" text-anchor=\"middle\">t(n) / t(1)</text>\n",
+    tool_svg_put(p->file, "<text transform=\"translate(22 %d) rotate(-90)\" text-anchor=\"middle\">t(n) / t(1)</text>\n",
         (TOP + HEIGHT - BOTTOM) / 2);
 }
 
 /* ---- lines ------------------------------------------------------------------------------------------------------ */
 
 static void put_line(plot *p, const bench_pass *first, const bench_pass *end, const char *color, bool limit) {
-    put(p, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"%s\"%s points=\"", color, limit ? "1.6" : "2.4",
+    tool_svg_put(p->file, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"%s\"%s points=\"", color, limit ? "1.6" : "2.4",
         limit ? " stroke-dasharray=\"7 5\"" : "");
     for (const bench_pass *q = first; q < end; q++)
-        put(p, "%.1f,%.1f ", x_of(p, q->rows), y_of(p, (limit ? q->limit_s : q->s.median) / q->one_row_s));
-    put(p, "\"/>\n");
+        tool_svg_put(p->file, "%.1f,%.1f ", x_of(p, q->rows), y_of(p, (limit ? q->limit_s : q->s.median) / q->one_row_s));
+    tool_svg_put(p->file, "\"/>\n");
 }
 
 static void put_context(plot *p, const bench_pass *first, const bench_pass *end, int number) {
@@ -105,15 +84,15 @@ static void put_context(plot *p, const bench_pass *first, const bench_pass *end,
     put_line(p, first, end, color, false);
     for (const bench_pass *q = first; q < end; q++) {
         const double x = x_of(p, q->rows);
-        put(p, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"1.2\"/>\n", x,
+        tool_svg_put(p->file, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-width=\"1.2\"/>\n", x,
             y_of(p, q->s.low / q->one_row_s), x, y_of(p, q->s.high / q->one_row_s), color);
-        put(p, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"%s\"/>\n", x, y_of(p, q->s.median / q->one_row_s),
+        tool_svg_put(p->file, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"4\" fill=\"%s\"/>\n", x, y_of(p, q->s.median / q->one_row_s),
             color);
     }
     const int y = TOP + 26 + 24 * number;
-    put(p, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"%s\" stroke-width=\"2.4\"/>\n", LEFT + 14, y - 5,
+    tool_svg_put(p->file, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"%s\" stroke-width=\"2.4\"/>\n", LEFT + 14, y - 5,
         LEFT + 46, y - 5, color);
-    put(p, "<text x=\"%d\" y=\"%d\">context %d: t(1) = %.2f ms</text>\n", LEFT + 56, y, first->context,
+    tool_svg_put(p->file, "<text x=\"%d\" y=\"%d\">context %d: t(1) = %.2f ms</text>\n", LEFT + 56, y, first->context,
         first->one_row_s * 1e3);
 }
 
@@ -121,7 +100,7 @@ static void put_contexts(plot *p, const bench *b) {
     int number = 0, contexts = 1;
     for (int i = 1; i < b->n_passes; i++)
         contexts += b->passes[i].context != b->passes[i - 1].context;
-    put(p, "<rect x=\"%d\" y=\"%d\" width=\"500\" height=\"%d\" fill=\"#ffffff\" fill-opacity=\"0.85\"/>\n", LEFT + 4,
+    tool_svg_put(p->file, "<rect x=\"%d\" y=\"%d\" width=\"500\" height=\"%d\" fill=\"#ffffff\" fill-opacity=\"0.85\"/>\n", LEFT + 4,
         TOP + 4, 24 * (contexts + 1) + 12);
     for (int first = 0, end; first < b->n_passes; first = end, number++) {
         for (end = first; end < b->n_passes && b->passes[end].context == b->passes[first].context; end++)
@@ -129,23 +108,23 @@ static void put_contexts(plot *p, const bench *b) {
         put_context(p, b->passes + first, b->passes + end, number);
     }
     const int y = TOP + 26 + 24 * number;
-    put(p, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"#444444\" "
+    tool_svg_put(p->file, "<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"#444444\" "
            "stroke-width=\"1.6\" stroke-dasharray=\"7 5\"/>\n",
         LEFT + 14, y - 5, LEFT + 46, y - 5);
-    put(p, "<text x=\"%d\" y=\"%d\">limit of the machine; bars: fastest to slowest turn</text>\n", LEFT + 56, y);
+    tool_svg_put(p->file, "<text x=\"%d\" y=\"%d\">limit of the machine; bars: fastest to slowest turn</text>\n", LEFT + 56, y);
 }
 
 static void put_title(plot *p, const bench *b) {
     const hunch_machine *m = &b->machine;
     const char *slash = strrchr(b->name, '/');
-    put(p, "<text x=\"%d\" y=\"36\" font-size=\"21\" font-weight=\"bold\">", LEFT);
-    put_text(p, slash && slash[1] ? slash + 1 : b->name);
-    put(p, ": time of a pass of n rows</text>\n<text x=\"%d\" y=\"64\">", LEFT);
-    put_text(p, m->cpu);
-    put(p, ", %d threads, level %s, hunch %s</text>\n", m->threads, m->isa, hunch_version());
-    put(p, "<text x=\"%d\" y=\"88\">read bandwidth %.1f GB/s, products int8 %.0f, bf16 %.0f GMAC/s; ", LEFT,
+    tool_svg_put(p->file, "<text x=\"%d\" y=\"36\" font-size=\"21\" font-weight=\"bold\">", LEFT);
+    tool_svg_text(p->file, slash && slash[1] ? slash + 1 : b->name);
+    tool_svg_put(p->file, ": time of a pass of n rows</text>\n<text x=\"%d\" y=\"64\">", LEFT);
+    tool_svg_text(p->file, m->cpu);
+    tool_svg_put(p->file, ", %d threads, level %s, hunch %s</text>\n", m->threads, m->isa, hunch_version());
+    tool_svg_put(p->file, "<text x=\"%d\" y=\"88\">read bandwidth %.1f GB/s, products int8 %.0f, bf16 %.0f GMAC/s; ", LEFT,
         tool_median(b->read_gb_s, b->n_read), m->int8_gmac_s, m->bf16_gmac_s);
-    put(p, "all logits, medians of %d turns</text>\n", b->turns);
+    tool_svg_put(p->file, "all logits, medians of %d turns</text>\n", b->turns);
 }
 
 int bench_plot(const bench *b, const char *path) {
@@ -155,13 +134,13 @@ int bench_plot(const bench *b, const char *path) {
     if (code)
         return tool_file_end(&file, code);
     find_ranges(&p, b);
-    put(&p, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
+    tool_svg_put(p.file, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
             "font-family=\"sans-serif\" font-size=\"15\" fill=\"#111111\">\n",
         WIDTH, HEIGHT, WIDTH, HEIGHT);
-    put(&p, "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", WIDTH, HEIGHT);
+    tool_svg_put(p.file, "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", WIDTH, HEIGHT);
     put_axes(&p, b);
     put_contexts(&p, b);
     put_title(&p, b);
-    put(&p, "</svg>\n");
+    tool_svg_put(p.file, "</svg>\n");
     return tool_file_end(&file, 0);
 }

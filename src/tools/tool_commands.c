@@ -67,6 +67,20 @@ const tool_command tool_commands[] = {
        "hunch compare model.gguf -f prompts.jsonl --draft ngram --draft suffix -n 64"},
       {"A drafting model beside the free ones.",
        "hunch compare model.gguf -f prompts.jsonl --draft model:small.gguf+ngram -n 64 --json"}}},
+    {TOOL_PLAN, "plan", "what speculation would give here: which drafter, how deep, or why none",
+     "MODEL [TEXT | -f PROMPTS] [--draft SPEC]... [--batch LIST] | [CONFIG] --machine bandwidth=B,peak=P [--parameters N] [--type TYPE]",
+     "Measures the machine's limits, passes by their rows, and what each method accepts on the prompts, which are those of compare; then "
+     "computes tokens a second by method, depth and texts at once, and recommends flags. Without prompts acceptance is what was "
+     "published for drafters of the kind, and marked so. Each --draft is one method; default: auto, ngram and suffix.\n\n"
+     "a is the rate of a draft that follows right ones, c what it costs in passes of one row, v what the pass that verifies costs; factor "
+     "is (1 + a + ... + a^K) / (K c + v), Leviathan's with v = 1. operations is the arithmetic a token relative to plain decoding.\n\n"
+     "With --machine nothing is measured and no weights are needed: all is predicted from figures.",
+     {"MODEL", "TEXT"},
+     {{"Would a drafter help here?", "hunch plan model.gguf"},
+      {"On your own prompts, for one reader and for eight.", "hunch plan model.gguf -f prompts.jsonl --batch 1,8"},
+      {"With a plot, and a draft model among the methods.",
+       "hunch plan model.gguf -f prompts.jsonl --draft auto --draft model:small.gguf --svg plan.svg"},
+      {"A model and a machine that are not here.", "hunch plan --machine bandwidth=300e9,peak=4e12 --parameters 8B --type Q4_K"}}},
     {TOOL_BENCH, "bench", "the machine's limits, and how close passes and generation come to them",
      "MODEL [--rows LIST] [--contexts LIST] [FLAG...] | --machine",
      "limit is the bound by the read bandwidth of the same turn and by the machine's arithmetic; reached is limit / "

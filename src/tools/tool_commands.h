@@ -27,7 +27,8 @@ enum {
     TOOL_VERSION = 8192,
     TOOL_CHECK = 16384,
     TOOL_TRAIN = 32768,
-    TOOL_SERVE = 65536
+    TOOL_SERVE = 65536,
+    TOOL_PLAN = 131072
 };
 
 typedef struct tool_example {
@@ -65,6 +66,7 @@ extern const tool_example tool_first_examples[]; /* of the command as a whole; e
 int tool_run(int argc, char **argv);
 int tool_chat(int argc, char **argv);
 int tool_compare(int argc, char **argv);
+int tool_plan(int argc, char **argv);
 int tool_bench(int argc, char **argv);
 int tool_inspect(int argc, char **argv);
 int tool_tokenize(int argc, char **argv);

@@ -183,34 +183,42 @@ void tool_drafters_note(const hunch_engine *e) {
         print_once(hunch_engine_note(e, i));
 }
 
+void tool_engine_options(hunch_engine_options *eo, const tool_options *o) {
+    hunch_engine_options_defaults(eo);
+    eo->verify = o->verify != TOOL_UNSET ? (hunch_verify)o->verify : HUNCH_VERIFY_DEFAULT;
+    eo->lossy = tool_lossy(o);
+    if (o->context != TOOL_UNSET)
+        eo->context = o->context;
+    if (o->kv != TOOL_UNSET)
+        eo->kv = (hunch_kv)o->kv;
+    if (o->depth != TOOL_UNSET)
+        eo->draft_depth = o->depth;
+    if (o->chunk != TOOL_UNSET)
+        eo->chunk = o->chunk;
+    if (o->max_pause != TOOL_UNSET)
+        eo->max_pause = o->max_pause * 1e-3;
+    if (o->pool_rows != TOOL_UNSET)
+        eo->pool_rows = o->pool_rows;
+    if (o->state_memory != TOOL_UNSET)
+        eo->state_bytes = (uint64_t)o->state_memory * 1000000;
+    eo->no_prefix_reuse = o->no_prefix_reuse;
+    eo->pooling = o->pools;
+}
+
 int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, const tool_method *method, int context,
                      int parallel) {
     hunch_engine_options eo;
-    hunch_engine_options_defaults(&eo);
+    tool_engine_options(&eo, o);
     if (method) {
         eo.drafts = method->drafts;
         eo.n_drafts = method->n_drafts;
-        eo.verify = o->verify != TOOL_UNSET ? (hunch_verify)o->verify : HUNCH_VERIFY_DEFAULT;
-        eo.lossy = tool_lossy(o);
+    } else {
+        eo.verify = HUNCH_VERIFY_DEFAULT;
+        eo.lossy = (hunch_lossy){0};
     }
-    eo.context = context;
-    if (context == 0 && o->context != TOOL_UNSET)
-        eo.context = o->context;
+    if (context > 0)
+        eo.context = context;
     eo.parallel = parallel;
-    if (o->kv != TOOL_UNSET)
-        eo.kv = (hunch_kv)o->kv;
-    if (o->depth != TOOL_UNSET)
-        eo.draft_depth = o->depth;
-    if (o->chunk != TOOL_UNSET)
-        eo.chunk = o->chunk;
-    if (o->max_pause != TOOL_UNSET)
-        eo.max_pause = o->max_pause * 1e-3;
-    if (o->pool_rows != TOOL_UNSET)
-        eo.pool_rows = o->pool_rows;
-    if (o->state_memory != TOOL_UNSET)
-        eo.state_bytes = (uint64_t)o->state_memory * 1000000;
-    eo.no_prefix_reuse = o->no_prefix_reuse;
-    eo.pooling = o->pools;
     hunch_error err = {0};
     if (hunch_engine_open(out, m, &eo, &err) != HUNCH_OK)
         return tool_failed(&err);

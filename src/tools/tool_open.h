@@ -25,6 +25,8 @@ void tool_method_init(tool_method *m, const char *const *specs, int n);
 void tool_method_fini(tool_method *m);
 
 hunch_lossy tool_lossy(const tool_options *o);
+/* By the flags: all but the drafters, and how many sequences run at once. */
+void tool_engine_options(hunch_engine_options *eo, const tool_options *o);
 /* method NULL: plain decoding with its own rule. context 0: --context, or the engine's own. parallel: sequences at once. */
 int tool_engine_open(hunch_engine **out, hunch_model *m, const tool_options *o, const tool_method *method, int context,
                      int parallel);

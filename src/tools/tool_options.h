@@ -41,9 +41,10 @@ typedef struct tool_options {
     const char *json_schema_file, *grammar_file, *regex; /* of answers */
     const char *record;
     const char *json_to, *csv_to, *svg; /* "-": standard output */
+    const char *figures, *parameters, *figures_type; /* of plan */
     tool_texts drafts, stops, breakers, template_args, only_drafters;
     tool_texts words; /* arguments after the others, of commands that take any number of them */
-    tool_ints rows, contexts, stop_tokens;
+    tool_ints rows, contexts, stop_tokens, batches;
     tool_biases biases;
     bool raw, ignore_eos, json, json_lines, cold, show, text_only, help, mapped, mapped_experts, resume, why, trees,
         no_prefix_reuse, special_text, prompt_logprobs, prompt_only, machine, profile, requests, quick, quiet, list, force, no_smoke,

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* forecast_curve.c - seconds of a pass by its rows. Turns are taken between the methods, so that a machine that changes its speed does
+ * so for all. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "forecast/forecast.h"
+
+static int by_value(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Several passes of a short one, the first of which is cold. */
+static hunch_status time_width(hunch_engine *e, int rows, int context, double *out, hunch_error *err) {
+    enum { MOST = 8 };
+    const double enough = 0.02;
+    double s[MOST], sum = 0;
+    int n = 0;
+    hunch_status st = hunch_measure_pass(e, rows, context, 1, s, err);
+    while (!st && n < MOST && (n == 0 || sum < enough)) {
+        st = hunch_measure_pass(e, rows, context, 1, &s[n], err);
+        if (!st) sum += s[n++];
+    }
+    qsort(s, (size_t)n, sizeof *s, by_value);
+    *out = n > 0 ? s[n / 2] : 0;
+    return st;
+}
+
+hunch_status hn_forecast_turn(hn_forecast *f, hunch_engine *plain, hunch_error *err) {
+    hn_forecast_curve *c = &f->curve;
+    hunch_status st = HUNCH_OK;
+    if (c->turns == HN_FORECAST_TURNS) return HUNCH_OK;
+    c->n = 0;
+    for (int i = 0; !st && i < HN_FORECAST_WIDTHS && c->context + HN_FORECAST_WIDTH[i] <= plain->context; i++) {
+        st = time_width(plain, HN_FORECAST_WIDTH[i], c->context, &c->turn[i][c->turns], err);
+        c->rows[c->n++] = HN_FORECAST_WIDTH[i];
+    }
+    c->turns++;
+    hn_internal_end(plain);
+    return st;
+}
+
+void hn_forecast_settle(hn_forecast *f, const hunch_engine *plain) {
+    hn_forecast_curve *c = &f->curve;
+    hunch_work w;
+    for (int i = 0; i < c->n; i++) {
+        qsort(c->turn[i], (size_t)c->turns, sizeof(double), by_value);
+        c->seconds[i] = c->turn[i][c->turns / 2];
+        hunch_engine_work(plain, c->rows[i], c->rows[i], c->context, &w);
+        const double computes = 1e-9 * (w.macs_int8 / f->here.int8_gmac_s + w.macs_bf16 / f->here.bf16_gmac_s +
+                                        w.macs_f32 / f->here.f32_gmac_s);
+        c->limit[i] = fmax((w.weight_bytes + w.kv_bytes) / f->machine.bandwidth, computes);
+        if (i == 0) c->text_s = w.kv_bytes / f->machine.bandwidth;
+        if (i > 0) c->seconds[i] = fmax(c->seconds[i], c->seconds[i - 1]); /* more rows never take less */
+    }
+}
+
+double hn_forecast_pass(const hn_forecast *f, double rows, int texts) {
+    const hn_forecast_curve *c = &f->curve;
+    int i = 0;
+    while (i + 2 < c->n && c->rows[i + 1] < rows) i++;
+    double s = c->seconds[0];
+    if (c->n > 1) {
+        const double slope = (c->seconds[i + 1] - c->seconds[i]) / (c->rows[i + 1] - c->rows[i]);
+        s = c->seconds[i] + fmax(rows - c->rows[i], 0) * slope;
+    }
+    return s + (texts - 1) * c->text_s;
+}
