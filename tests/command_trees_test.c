@@ -208,8 +208,35 @@ static void test_why(void **state) {
     result_free(&r);
 }
 
+/* A page of its own: nothing from elsewhere, a part for every round, text of tokens escaped. Beside it the answer is compared with plain
+ * decoding. */
+static void test_page(void **state) {
+    (void)state;
+    const char *page = path_of("why.html");
+    result r = command("run", ASK, "-n", "30", "--draft", EAGLE "+ngram", "--why-html", page, "--verify-exact");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.err, "all 30 tokens and their logits are those of plain decoding"));
+    result_free(&r);
+    char *html = file_read(page, NULL);
+    json_t *j = json_of("run", ASK, "-n", "30", "--draft", EAGLE "+ngram");
+    assert_int_equal(count_of(html, "<div class=\"round\""), int_of(j, "rounds"));
+    assert_int_equal(count_of(html, "<li>") - count_of(html, "class=\"n root\""), int_of(j, "drafted"));
+    assert_int_equal(count_of(html, "class=\"n ok\""), int_of(j, "accepted"));
+    assert_true(!strstr(html, "<script") && !strstr(html, "http") && !strstr(html, "src="));
+    assert_non_null(strstr(html, "How this answer was guessed"));
+    json_decref(j);
+    free(html);
+    static const char *const refused[][2] = {{"--verify", "ratio"}, {"--lossy-top-m", "2"}};
+    for (int i = 0; i < 2; i++) {
+        r = command("run", ASK, "-n", "5", "--verify-exact", refused[i][0], refused[i][1]);
+        assert_int_equal(r.code, 2);
+        assert_non_null(strstr(r.err, "--verify-exact contradicts"));
+        result_free(&r);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_run),     cmocka_unit_test(test_ranks),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_page), cmocka_unit_test(test_run),     cmocka_unit_test(test_ranks),
                                        cmocka_unit_test(test_picture), cmocka_unit_test(test_picture_exactly),
                                        cmocka_unit_test(test_why)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

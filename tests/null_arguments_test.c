@@ -345,6 +345,7 @@ static void nothing_is_returned(hunch_model *m, hunch_engine *e) {
     assert_null(hunch_engine_drafter_about(NULL, 0)), seen("hunch_engine_drafter_about", "e");
     assert_int_equal(hunch_engine_drafter_bytes(NULL, 0, 1), 0), seen("hunch_engine_drafter_bytes", "e");
     assert_null(hunch_engine_note(NULL, 0)), seen("hunch_engine_note", "e");
+    assert_null(hunch_engine_left_out(NULL, 0)), seen("hunch_engine_left_out", "e");
     hunch_request_defaults(NULL, m), seen("hunch_request_defaults", "r");
     hunch_request_defaults(&r, NULL), seen("hunch_request_defaults", "m");
     assert_true(r.max_tokens == 0 && r.sampling.top_p == 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fault.h - tests make the n-th allocation, read or write of this process fail. Off unless armed; thread-safe. */
+/* fault.h - tests make the n-th allocation, read or write of this process fail, or a pass wrong. Off unless armed; thread-safe. */
 #ifndef HN_FAULT_H
 #define HN_FAULT_H
 #include <stdbool.h>
@@ -9,6 +9,7 @@ enum hn_fault_kind {
     HN_FAULT_READ,  /* opening, stat or reading a file: EIO */
     HN_FAULT_WRITE, /* creating, writing, flushing, closing or renaming a file: ENOSPC */
     HN_FAULT_SHORT, /* no failure: a read or write is interrupted (EINTR) or partial */
+    HN_FAULT_LOGIT, /* no failure: a logit of a pass with drafts is another (engine/round.c) */
     HN_FAULT_KINDS
 };
 /* The call number `after` (0 = the next one) and, if sticky, all later ones fail. after < 0 disarms.

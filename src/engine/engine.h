@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine.h - the structs behind the three public handles. Files: model_api.c (load, text), chat_api.c (conversations), answer_parts.c
- * (what of an answer is thinking), engine.c (open and close), open_drafters.c (its drafters), oracle.c (what those of tests know),
- * request.c (what a session was asked for), grammar_api.c (what its answer obeys), session.c (its life, from open to close), scheduler.c
- * (which sessions have a place), text_room.c (whether there are pages for one more), shared_rows.c (rows that texts share), emit.c (what is
- * emitted, and when a text ends), prompt_rows.c (values of a prompt's rows), engine_stats.c (an engine's numbers), text_lists.c (memory of
- * a round's lists), repeats.c (answers that repeat themselves), drafting.c (the trees of a round), round.c (the one round of all sessions),
- * internal_rows.c (a sequence that is no session's), stream.c (on_output), draft_api.c (hunch_draft), inspect_api.c (evaluate, inspect,
- * convert), measure_api.c (times of passes, limits of the machine), check_api.c and its parts (head_check.h: whether a draft head fits and
- * drafts well), curves.c (measured costs between processes). */
+ * (what of an answer is thinking), engine.c (open and close), open_drafters.c (its drafters), head_health.c (heads that are wrong),
+ * oracle.c (what those of tests know), request.c (what a session was asked for), grammar_api.c (what its answer obeys), session.c (its
+ * life, from open to close), scheduler.c (which sessions have a place), text_room.c (whether there are pages for one more), shared_rows.c
+ * (rows that texts share), emit.c (what is emitted, and when a text ends), prompt_rows.c (values of a prompt's rows), engine_stats.c (an
+ * engine's numbers), text_lists.c (memory of a round's lists), repeats.c (answers that repeat themselves), drafting.c (the trees of a
+ * round), round.c (the one round of all sessions), internal_rows.c (a sequence that is no session's), stream.c (on_output), draft_api.c
+ * (hunch_draft), inspect_api.c (evaluate, inspect, convert), measure_api.c (times of passes, limits of the machine), check_api.c and its
+ * parts (head_check.h: whether a draft head fits and drafts well), curves.c (measured costs between processes). */
 #ifndef HN_ENGINE_H
 #define HN_ENGINE_H
 #include "base/clock.h"
@@ -92,8 +92,8 @@ struct hunch_engine {
     hn_verifiers *verifiers;
     hn_drafter *drafter; /* [n_drafters] */
     int n_drafters;
-    int tried[HN_MAX_MODELS];   /* of each head: drafts so far, none of them right; -1: one was right, or the note was added */
     hn_name_list notes;         /* for the user */
+    uint32_t told_wrong, told_good; /* bits of heads about which a note was added (head_health.c) */
     hn_name_list left_out;      /* drafters that `auto` did not open, and why */
     bool feeds;                 /* some drafter reads the target's features */
     hunch_engine *plain;        /* makes the plain text of a request for drafters that need it; NULL: none does */
@@ -207,6 +207,11 @@ typedef struct hn_session_stream {
     size_t tokens, text;
 } hn_session_stream;
 
+/* First drafts of a head in this text: rounds that had one, and in which it was right. */
+typedef struct hn_head_health {
+    int drafted, right;
+} hn_head_health;
+
 /* What was asked for while the session was held. */
 typedef enum hn_session_wish { HN_WISH_NONE, HN_WISH_CANCEL, HN_WISH_CLOSE } hn_session_wish;
 
@@ -225,6 +230,7 @@ struct hunch_session {
     hn_session_text text;
     hn_session_round round;
     hn_session_stream stream;
+    hn_head_health health[HN_MAX_MODELS]; /* by drafter */
     hunch_session_state stats; /* its counters and times; pointers are filled by hunch_session_get */
 };
 
@@ -407,8 +413,11 @@ hunch_status hn_open_auto(hunch_engine *e, const hunch_engine_options *o, const 
 void hn_note(hunch_engine *e, const char *fmt, ...) HN_PRINTF(2, 3); /* each text once */
 /* Adds a note on every failure that drafters recorded since the last call. After each call that runs passes of theirs. */
 void hn_note_failures(hunch_engine *e);
-/* Adds a note on a head whose first drafts are all wrong, once. */
-void hn_watch_heads(hunch_engine *e, const hn_tree *t, const hn_verdict *v);
+
+/* ---- head_health.c ---- */
+
+/* Counts a round's first drafts of heads; one that is nearly never right drafts no more for the text. */
+void hn_watch_heads(hunch_session *s, const hn_verdict *v);
 
 /* ---- internal_rows.c ---- */
 

@@ -33,26 +33,6 @@ const char *hunch_engine_note(const hunch_engine *e, int index) {
     return e && index >= 0 && (size_t)index < e->notes.n ? e->notes.name[index] : NULL;
 }
 
-/* Whether the drafter has a candidate at the root for this row; row -1: any candidate. */
-static bool drafted_first(const hn_tree *t, int drafter, int row) {
-    for (int c = t->first[0]; c >= 0; c = t->candidate[c].next)
-        if (t->candidate[c].drafter == drafter && (row < 0 || t->candidate[c].child == row)) return true;
-    return false;
-}
-
-void hn_watch_heads(hunch_engine *e, const hn_tree *t, const hn_verdict *v) {
-    enum { ENOUGH = 64, DONE = -1 };
-    for (int d = 0; d < e->n_drafters; d++) {
-        hn_drafter *of = &e->drafter[d];
-        if (!of->ops->feed || of->needs.oracle || e->tried[d] == DONE || !drafted_first(t, d, -1)) continue;
-        e->tried[d] = v->n_accepted > 0 && drafted_first(t, d, v->path[0]) ? DONE : e->tried[d] + 1;
-        if (e->tried[d] < ENOUGH) continue;
-        e->tried[d] = DONE;
-        hn_note(e, "none of the first %d drafts of %s was right: hunch check %s --draft %s looks for the cause", ENOUGH,
-                of->name, e->model->path ? e->model->path : "MODEL", of->name);
-    }
-}
-
 /* ---- opening ----------------------------------------------------------------------------------------------------------- */
 
 /* Whether a label is this one, or this one with a number. */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fault.h"
 #include "base/least.h"
 #include "engine/round.h"
 
@@ -244,7 +245,7 @@ static void notify_drafters(hunch_session *s, const hn_verdict *v, int kept) {
     for (int d = 0; d < e->n_drafters; d++)
         if (e->drafter[d].ops->observe) e->drafter[d].ops->observe(&e->drafter[d], &seen, 1);
     if (e->controller) hn_controller_observe(e->controller, s->id, &s->round.tree, v->path, v->n_accepted);
-    if (!s->request.one_token) hn_watch_heads(e, &s->round.tree, v);
+    if (!s->request.one_token) hn_watch_heads(s, v);
 }
 
 hunch_status hn_tree_take(hunch_session *s, hunch_error *err) {
@@ -329,11 +330,25 @@ static void release_ended(hunch_engine *e, const hn_batch *b) {
     for (int i = 0; i < n; i++) hn_session_release(ended[i]);
 }
 
+/* For tests: what a kernel would do that computes a row in another way beside drafts. Of the first tree with drafts the root's logits
+ * change by one in the last place, of one token. */
+static void plant_fault(const hunch_engine *e, const hn_batch *b) {
+    for (int i = 0; i < b->n_sessions; i++) {
+        const hn_session_round *r = &b->session[i]->round;
+        if (prefilling(b->session[i]) || r->n_rows < 2 || b->row[r->first_row].logits != HN_LOGITS_ALL) continue;
+        if (!hn_fault_hit(HN_FAULT_LOGIT)) return;
+        float *logits = (float *)(uintptr_t)hn_pass_logits(e->runner, r->first_row);
+        logits[0] = nextafterf(logits[0], INFINITY);
+        return;
+    }
+}
+
 hunch_status hn_batch_run(hunch_engine *e, hn_batch *b, hunch_error *err) {
     const hn_pass_options more = {.n_certain = b->n_certain};
     b->start = hn_now();
     hunch_status st = hn_pass_run_with(e->runner, b->row, b->n_rows, b->cache_seq, b->n_sessions, &more, err);
     b->pass_s = hn_now() - b->start;
+    if (!st) plant_fault(e, b);
     e->stats.passes++;
     e->stats.rows += (uint64_t)b->n_rows;
     e->stats.prompt_rows += (uint64_t)b->n_prompt_rows;

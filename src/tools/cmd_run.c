@@ -16,6 +16,7 @@
 #include "tool_render.h"
 #include "tool_result.h"
 #include "tool_row_keys.h"
+#include "tool_twin.h"
 
 enum { DEFAULT_TOKENS = 512 };
 
@@ -42,20 +43,31 @@ typedef struct run {
 typedef struct window {
     hunch_session **session;    /* [size]; NULL: free */
     tool_why *why;              /* [size] */
+    tool_twin *twin;            /* [size]; zeroed without --verify-exact */
     int size, first, next, end; /* samples first .. next - 1 are open */
 } window;
 
 /* ---- samples ------------------------------------------------------------------------------------------------- */
+
+static int twin_open(const run *r, tool_twin *t, hunch_request *q) {
+    hunch_engine_options o;
+    tool_engine_options(&o, &r->o);
+    o.context = hunch_engine_context(r->engine);
+    return tool_twin_open(t, r->model, &o, q);
+}
 
 static int sample_open(run *r, window *w) {
     int slot = w->next % w->size;
     hunch_error err = {0};
     hunch_request q = r->request;
     q.sampling.seed += (uint64_t)w->next;
-    if (r->o.why || r->o.trees) {
+    if (r->o.why || r->o.trees || r->o.why_html) {
         q.on_round = tool_why_add;
         q.on_round_user = &w->why[slot];
     }
+    const int code = r->o.verify_exact ? twin_open(r, &w->twin[slot], &q) : 0;
+    if (code)
+        return code;
     if (tool_context_check(r->engine, r->model, q.n_prompt, &err) != HUNCH_OK ||
         hunch_session_open(&w->session[slot], r->engine, &q, &err) != HUNCH_OK)
         return tool_failed(&err);
@@ -76,6 +88,9 @@ static int sample_report(run *r, const hunch_session_state *st, const tool_why *
                           .stops = r->request.stop,
                           .why = r->o.why ? why : NULL,
                           .trees = r->o.trees ? why : NULL};
+    const int code = r->o.why_html ? tool_why_html(r->o.why_html, why, r->model, r->engine, st) : 0;
+    if (code)
+        return code;
     if (r->json)
         return tool_print_json(tool_result_json(&result, st));
     printf("%s\n", tool_style(r->color, '0'));
@@ -96,6 +111,16 @@ static int sample_report(run *r, const hunch_session_state *st, const tool_why *
     return tool_done(HUNCH_OK);
 }
 
+/* Lets the twins follow. */
+static int twins_follow(const run *r, const window *w) {
+    int code = 0;
+    for (int i = w->first; i < w->next && !code && r->o.verify_exact; i++) {
+        const int slot = i % w->size;
+        code = tool_twin_follow(&w->twin[slot], r->engine, w->session[slot]);
+    }
+    return code;
+}
+
 /* Reports and closes what has finished, in order. */
 static int samples_report(run *r, window *w) {
     for (; w->first < w->next; w->first++) {
@@ -107,10 +132,13 @@ static int samples_report(run *r, window *w) {
         int code = st.finish == HUNCH_FINISH_FAILED
                        ? tool_failed(&st.error)
                        : sample_report(r, &st, &w->why[slot], r->request.sampling.seed + (uint64_t)w->first);
+        if (!code && r->o.verify_exact)
+            code = tool_twin_finish(&w->twin[slot], r->engine, w->session[slot]);
         if (code)
             return code;
         tool_drafters_note(r->engine);
         hunch_session_close(&w->session[slot]);
+        tool_twin_close(&w->twin[slot]);
         tool_why_fini(&w->why[slot]);
     }
     return 0;
@@ -131,6 +159,8 @@ static int samples_generate(run *r, window *w) {
         if (!code && w->first < w->next)
             code = tool_rounds_step(&rounds);
         if (!code)
+            code = twins_follow(r, w);
+        if (!code)
             code = samples_report(r, w);
         rounds.reported = w->first;
     }
@@ -143,14 +173,17 @@ static int samples_run(run *r, int parallel) {
     w.size = w.end < 2 * parallel ? w.end : 2 * parallel;
     w.session = tool_alloc((size_t)w.size, sizeof(hunch_session *));
     w.why = tool_alloc((size_t)w.size, sizeof *w.why);
+    w.twin = tool_alloc((size_t)w.size, sizeof *w.twin);
     tool_interrupts_catch();
     int code = samples_generate(r, &w);
     for (int i = 0; i < w.size; i++) {
         hunch_session_close(&w.session[i]);
+        tool_twin_close(&w.twin[i]);
         tool_why_fini(&w.why[i]);
     }
     hn_free(w.session);
     hn_free(w.why);
+    hn_free(w.twin);
     return code;
 }
 
@@ -177,6 +210,10 @@ static int flags_check(const run *r) {
         return tool_usage("%s needs --json or --json-lines", o->prompt_logprobs ? "--prompt-logprobs" : "--pooling");
     if (o->trees && !r->json)
         return tool_usage("--trees needs --json or --json-lines: without them --why shows the trees");
+    if (o->why_html && (o->json_lines || o->samples > 1))
+        return tool_usage("--why-html takes one answer, not --json-lines");
+    if (o->verify_exact && o->json_lines && o->samples <= 1)
+        return tool_usage("--verify-exact takes one prompt, or --samples, not rows of a file");
     if (o->output && (!o->json_lines || o->samples > 1))
         return tool_usage("-o takes the objects of --json-lines%s", o->samples > 1 ? ", but not --samples" : "");
     if (o->resume && (!o->output || strcmp(o->output, "-") == 0))

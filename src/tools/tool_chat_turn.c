@@ -10,6 +10,7 @@
 #include "tool_calls.h"
 #include "tool_chat.h"
 #include "tool_result.h"
+#include "tool_twin.h"
 
 /* ---- errors -------------------------------------------------------------------------------------------------- */
 
@@ -156,7 +157,7 @@ static int turn_report(tool_chat_state *c, const hunch_session_state *st, const 
 /* ---- generating -------------------------------------------------------------------------------------------------- */
 
 /* *answered: there is an answer, perhaps incomplete. */
-static int turn_generate(tool_chat_state *c, hunch_session **s, const tool_rendered *prompt, bool *answered) {
+static int turn_generate(tool_chat_state *c, hunch_session **s, tool_twin *twin, const tool_rendered *prompt, bool *answered) {
     tool_wrap wrap = {.to = stdout};
     tool_stream stream = {
         .model = c->model, .color = c->color, .split.thinking = prompt->thinks, .wrap = tool_is_terminal(stdout) ? &wrap : NULL};
@@ -168,6 +169,8 @@ static int turn_generate(tool_chat_state *c, hunch_session **s, const tool_rende
     tool_rounds_begin(&rounds, "reading the conversation");
     while (!code && st.finish == HUNCH_RUNNING) {
         code = tool_rounds_step(&rounds);
+        if (!code && c->o.verify_exact)
+            code = tool_twin_follow(twin, c->engine, *s);
         hunch_session_get(*s, &st);
     }
     tool_wrap_end(&wrap);
@@ -182,8 +185,17 @@ static int turn_generate(tool_chat_state *c, hunch_session **s, const tool_rende
     if (st.finish == HUNCH_FINISH_FAILED)
         return tool_chat_failed(c, &st.error);
     *answered = true;
+    if (c->o.verify_exact && (code = tool_twin_finish(twin, c->engine, *s)))
+        return code;
     code = turn_report(c, &st, prompt);
     return tool_interrupted && tool_interrupted != SIGINT ? HUNCH_CANCELLED : code;
+}
+
+static int twin_open(const tool_chat_state *c, tool_twin *t, hunch_request *q) {
+    hunch_engine_options o;
+    tool_engine_options(&o, &c->o);
+    o.context = c->context;
+    return tool_twin_open(t, c->model, &o, q);
 }
 
 /* What the answer may call. */
@@ -198,6 +210,7 @@ int tool_chat_answer(tool_chat_state *c, bool *answered) {
     const hunch_request before = c->request; /* without what belongs to this answer */
     tool_rendered r = {0};
     hunch_session *s = NULL;
+    tool_twin twin = {0};
     int code = conversation_render(c, &r, &err);
     if (!code)
         code = oldest_leave_out(c, &r, &err);
@@ -208,11 +221,14 @@ int tool_chat_answer(tool_chat_state *c, bool *answered) {
         code = (int)tool_grammar_open(&c->request.grammar, &c->grammar, NULL, c->model, r.chat, r.thinks, &err);
     if (!code)
         code = (int)calls_open(c, &r, &err);
-    if (!code)
-        code = (int)hunch_session_open(&s, c->engine, &c->request, &err);
+    hunch_request q = c->request;
+    const int twin_code = !code && c->o.verify_exact ? twin_open(c, &twin, &q) : 0;
+    if (!code && !twin_code)
+        code = (int)hunch_session_open(&s, c->engine, &q, &err);
     hunch_grammar_close(&c->request.grammar); /* the session has it */
-    code = code ? tool_chat_failed(c, &err) : turn_generate(c, &s, &r, answered);
+    code = twin_code ? twin_code : code ? tool_chat_failed(c, &err) : turn_generate(c, &s, &twin, &r, answered);
     hunch_session_close(&s);
+    tool_twin_close(&twin);
     hn_free(r.ids);
     c->request.stop_tokens = before.stop_tokens;
     c->request.n_stop_tokens = before.n_stop_tokens;

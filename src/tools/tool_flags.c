@@ -140,6 +140,8 @@ const tool_flag tool_flags[] = {
     {"--verify", NULL, TOOL_CHOICE, AT(verify), GENERATES | TOOL_SERVE, DRAFTING, 0, 0, tool_verify_names, "RULE",
      "the lossless rule that accepts drafts: greedy, match, ratio, block or traversal; default: greedy at temperature "
      "0, else match"},
+    {"--verify-exact", NULL, TOOL_SWITCH, AT(verify_exact), TOOL_RUN | TOOL_CHAT, DRAFTING, 0, 0, NULL, NULL,
+     "decode the answer plainly beside, and compare tokens and logits bit for bit: exit code 1 at the first difference (greedy and match)"},
     {"--lossy-lenience", NULL, TOOL_ABOVE, AT(lossy_lenience), GENERATES, LOSSY, 0, 1, NULL, "L",
      "accept drafts with min(1, p/(L q))"},
     {"--lossy-typical", NULL, TOOL_PAIR, AT(lossy_typical), GENERATES, LOSSY, 0, 1, NULL, "EPS,ALPHA",
@@ -194,6 +196,8 @@ const tool_flag tool_flags[] = {
      "the text has special tokens too, by their names, but not the one that ends it"},
     {"--why", NULL, TOOL_SWITCH, AT(why), TOOL_RUN, OUTPUT, 0, 0, NULL, NULL,
      "what the controller considered and chose, a line a round"},
+    {"--why-html", NULL, TOOL_TEXT, AT(why_html), TOOL_RUN, OUTPUT, 0, 0, NULL, "FILE",
+     "the tree of every round, who guessed, what was considered and the time it took, as one HTML file"},
     {"--trees", NULL, TOOL_SWITCH, AT(trees), TOOL_RUN | TOOL_COMPARE, OUTPUT, 0, 0, NULL, NULL,
      "the tree of every round and its accepted path (with --json or --json-lines; compare: --json)"},
     {"--samples", NULL, TOOL_INT, AT(samples), TOOL_RUN, ANSWER, 1, INT_MAX, NULL, "N",

@@ -294,6 +294,10 @@ static int rules_check(const tool_options *o, const tool_command *c) {
             return tool_usage("%s: %s and %s contradict each other: give one rule", c->name, rule, lossy[i]);
         rule = given[i] ? lossy[i] : rule;
     }
+    const bool not_exact = o->verify == HUNCH_VERIFY_RATIO || o->verify == HUNCH_VERIFY_BLOCK || o->verify == HUNCH_VERIFY_TRAVERSAL;
+    if (o->verify_exact && (rule || not_exact))
+        return tool_usage("%s: --verify-exact contradicts %s%s: a text is that of plain decoding under greedy and match alone", c->name,
+                          rule ? rule : "--verify ", rule ? "" : tool_verify_names[o->verify]);
     if (rule && o->verify != TOOL_UNSET)
         return tool_usage("%s: %s contradicts --verify, which names a lossless rule: give one of them", c->name, rule);
     return -1;

@@ -42,13 +42,14 @@ typedef struct tool_options {
     const char *record;
     const char *json_to, *csv_to, *svg; /* "-": standard output */
     const char *figures, *parameters, *figures_type; /* of plan */
+    const char *why_html;
     tool_texts drafts, stops, breakers, template_args, only_drafters;
     tool_texts words; /* arguments after the others, of commands that take any number of them */
     tool_ints rows, contexts, stop_tokens, batches;
     tool_biases biases;
     bool raw, ignore_eos, json, json_lines, cold, show, text_only, help, mapped, mapped_experts, resume, why, trees,
         no_prefix_reuse, special_text, prompt_logprobs, prompt_only, machine, profile, requests, quick, quiet, list, force, no_smoke,
-        no_loop_guard, no_history, json_object;
+        no_loop_guard, no_history, json_object, verify_exact;
     int n, top_k, logprobs, threads, context, kv, precision, verify, type, chunk, max_pause, parallel, samples, color, pool_rows,
         state_memory, min_tokens, draft_depth, draft_rows, priority, pooling, repeat, depth, accept, dry_allowed_length, dry_range,
         lossy_top_m, keep;

@@ -16,7 +16,7 @@ void tool_svg_put(tool_file *f, const char *fmt, ...) {
 
 void tool_svg_text(tool_file *f, const char *s) {
     for (; *s; s++) {
-        const char *escaped = *s == '&' ? "&amp;" : *s == '<' ? "&lt;" : *s == '>' ? "&gt;" : NULL;
+        const char *escaped = *s == '&' ? "&amp;" : *s == '<' ? "&lt;" : *s == '>' ? "&gt;" : *s == '"' ? "&quot;" : NULL;
         if (escaped)
             tool_svg_put(f, "%s", escaped);
         else

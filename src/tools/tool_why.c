@@ -34,8 +34,7 @@ void tool_why_fini(tool_why *w) {
     *w = (tool_why){0};
 }
 
-/* NULL: the chosen alternative has the best numbers. */
-static const char *reason_text(hunch_reason reason) {
+const char *tool_why_reason(hunch_reason reason) {
     static const char *const text[] = {[HUNCH_REASON_TRIED] = "a drafter was tried",
                                        [HUNCH_REASON_DRAFTED] = "decided after drafting",
                                        [HUNCH_REASON_DRAWN] = "drawn drafts stay",
@@ -64,7 +63,7 @@ static json_t *round_json(const hunch_round_report *r) {
         json_array_append_new(list, choice_json(&r->considered[i]));
     return json_pack("{s:I,s:i,s:b,s:o,s:o,s:s?,s:i,s:i,s:o,s:o,s:o}", "round", (json_int_t)r->round, "context", r->context,
                      "controlled", (int)r->controlled, "considered", list, "chosen",
-                     r->chosen < 0 ? json_null() : json_integer(r->chosen), "reason", reason_text(r->reason),
+                     r->chosen < 0 ? json_null() : json_integer(r->chosen), "reason", tool_why_reason(r->reason),
                      "rows", r->rows, "accepted", r->accepted, "draft_ms", tool_json_real(r->draft_s * 1e3),
                      "draft_pass_ms", tool_json_real(r->draft_pass_s * 1e3), "pass_ms",
                      tool_json_real(r->pass_s * 1e3));
@@ -107,7 +106,7 @@ static void round_print(const hunch_round_report *r, const hunch_engine *e, bool
         choice_print(&r->considered[i], e);
         fputs(chosen ? tool_style(color, '0') : "", stderr);
     }
-    const char *reason = reason_text(r->reason);
+    const char *reason = tool_why_reason(r->reason);
     if (reason)
         fprintf(stderr, " (%s)", reason);
     fprintf(stderr, " | %d row%s, %d accepted, %.2f ms (drafting %.2f)\n", r->rows, r->rows == 1 ? "" : "s",

@@ -16,6 +16,10 @@ void tool_why_fini(tool_why *w);
 /* "drafter" of each choice is an index into the run's "drafters", -1 for plain decoding, -2 for several together. */
 json_t *tool_why_json(const tool_why *w);
 json_t *tool_why_trees_json(const tool_why *w); /* tool_tree.h, one per round */
+/* Why the chosen alternative does not have the best numbers; NULL: it has. */
+const char *tool_why_reason(hunch_reason reason);
+/* All rounds and the answer, as one HTML file (tool_why_html.c). 0, or an exit code after a message. */
+int tool_why_html(const char *path, const tool_why *w, const hunch_model *m, const hunch_engine *e, const hunch_session_state *st);
 /* One line per round on standard error, and its tree if that branches. */
 void tool_why_print(const tool_why *w, const hunch_model *m, const hunch_engine *e, bool color);
 

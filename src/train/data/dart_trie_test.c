@@ -194,7 +194,7 @@ static void test_faults(void **state) {
     const char *from = test_path("dart.bin"), *to = test_path("faults.trie");
     make_texts(30, 60, 9);
     write_dart(from, ORDER);
-    for (enum hn_fault_kind kind = HN_FAULT_ALLOC; kind < HN_FAULT_KINDS; kind++) {
+    for (enum hn_fault_kind kind = HN_FAULT_ALLOC; kind < HN_FAULT_LOGIT; kind++) {
         hn_fault_arm(kind, INT64_MAX, false);
         assert_int_equal(build(from, NULL, 0, to, 100, &err), HUNCH_OK);
         const int64_t n = (int64_t)hn_fault_count(kind);

@@ -152,7 +152,7 @@ static void test_faults(void **state) {
     mkdir(folder, 0700);
     snprintf(path, sizeof path, "%s/a.trie", folder);
     write_texts(30, 60, 9);
-    for (enum hn_fault_kind kind = HN_FAULT_ALLOC; kind < HN_FAULT_KINDS; kind++) {
+    for (enum hn_fault_kind kind = HN_FAULT_ALLOC; kind < HN_FAULT_LOGIT; kind++) {
         const uint64_t same = seed;
         hn_fault_arm(kind, INT64_MAX, false);
         assert_int_equal(build(path, 100, &err), HUNCH_OK);

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* head_health.c - whether the draft heads of a text are what they seem: one that is nearly never right drafts no more for it, and the user
+ * is told, as of one that is right more often than heads are. Decided by past rounds, of first positions alone, so it changes no text. */
+#include "engine/engine.h"
+#include "engine/repeats.h"
+
+enum { ENOUGH = 64, MANY = 256, PIECE = 16 };
+static const double LEAST = 0.02, MOST = 0.995;
+
+/* Whether the drafter has a candidate at the root for this row; row -1: any candidate. */
+static bool drafted_first(const hn_tree *t, int drafter, int row) {
+    for (int c = t->first[0]; c >= 0; c = t->candidate[c].next)
+        if (t->candidate[c].drafter == drafter && (row < 0 || t->candidate[c].child == row)) return true;
+    return false;
+}
+
+static void put_aside(hunch_session *s, int drafter, const hn_head_health *h) {
+    hunch_engine *e = s->engine;
+    const char *name = e->drafter[drafter].name;
+    s->request.drafters &= ~(1u << drafter);
+    if (e->told_wrong & 1u << drafter) return;
+    e->told_wrong |= 1u << drafter;
+    hn_note(e,
+            "%s drafts no more for a text: %d of its first %d drafts were right; it may be for another model or tokenizer, or for "
+            "texts of another template: hunch check %s --draft %s looks for the cause",
+            name, h->right, h->drafted, e->model->path ? e->model->path : "MODEL", name);
+}
+
+/* Texts that repeat are easy: of others no head is so sure. */
+static void note_too_good(hunch_session *s, int drafter, const hn_head_health *h) {
+    const hn_session_text *t = &s->text;
+    if ((s->engine->told_good & 1u << drafter) || hn_repeats(t->token + t->n_prompt, t->n - t->n_prompt, PIECE, 2))
+        return;
+    s->engine->told_good |= 1u << drafter;
+    hn_note(s->engine,
+            "%s was right in %d of %d rounds of a text that does not repeat: more than heads are; it may have been trained on it",
+            s->engine->drafter[drafter].name, h->right, h->drafted);
+}
+
+void hn_watch_heads(hunch_session *s, const hn_verdict *v) {
+    const hunch_engine *e = s->engine;
+    const hn_tree *t = &s->round.tree;
+    for (int d = 0; d < e->n_drafters; d++) {
+        hn_head_health *h = &s->health[d];
+        if (!e->drafter[d].ops->feed || e->drafter[d].needs.oracle || !drafted_first(t, d, -1)) continue;
+        h->drafted++;
+        h->right += v->n_accepted > 0 && drafted_first(t, d, v->path[0]);
+        if (h->drafted >= ENOUGH && h->right < LEAST * h->drafted) put_aside(s, d, h);
+        if (h->drafted == MANY && h->right > MOST * h->drafted) note_too_good(s, d, h);
+    }
+}
