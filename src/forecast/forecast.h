@@ -36,6 +36,8 @@ typedef struct hn_forecast_method {
     double rows[HN_FORECAST_DEPTHS][HN_TREE_ROWS + 1]; /* part of the rounds with so many rows if trees are cut there */
     int deepest;
     double level_s, round_s; /* drafting: passes of each level; what a round takes beside them */
+    double other_s;          /* of a round: what is neither its pass nor drafting; a method that was not measured: plain decoding's */
+    double ran_s;            /* a round took while it was counted; 0: not measured */
 } hn_forecast_method;
 
 typedef struct hn_forecast {
@@ -49,7 +51,6 @@ typedef struct hn_forecast {
     double params;
     int experts, experts_used;
     hn_forecast_curve curve;
-    double other_s;             /* of a round of one text: what is neither pass nor drafting */
     hn_forecast_method *method; /* [n] the first is plain decoding */
     int n;
     int batch[HN_FORECAST_BATCHES], n_batch;

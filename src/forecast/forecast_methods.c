@@ -50,7 +50,7 @@ static void count_round(void *user, const hunch_round_report *r) {
 }
 
 /* From sums to means of a round. wall: seconds of the rounds that decoded. */
-static void take_means(hn_forecast *f, counts *c, double wall) {
+static void take_means(counts *c, double wall) {
     hn_forecast_method *m = c->m;
     const double n = m->rounds;
     m->measured = n > 0;
@@ -66,7 +66,8 @@ static void take_means(hn_forecast *f, counts *c, double wall) {
         for (int rows = 0; rows <= HN_TREE_ROWS; rows++) m->rows[k][rows] /= n;
     m->level_s = c->levels > 0 ? c->draft_pass_s / c->levels : 0;
     m->round_s = (c->draft_s - (c->levels > 0 ? c->draft_pass_s : 0)) / n;
-    if (m == f->method) f->other_s = fmax(wall - c->pass_s - c->draft_s, 0) / n;
+    m->other_s = fmax(wall - c->pass_s - c->draft_s, 0) / n;
+    m->ran_s = wall / n;
 }
 
 /* Runs one text. *wall grows by the seconds of the rounds that decoded. */
@@ -100,7 +101,7 @@ hunch_status hn_forecast_measure(hn_forecast *f, hn_forecast_method *m, hunch_en
         r.drafters = HUNCH_ALL_DRAFTERS;
         st = run_text(e, &r, &c, until, &wall, err);
     }
-    if (!st) take_means(f, &c, wall);
+    if (!st) take_means(&c, wall);
     return st;
 }
 
@@ -124,6 +125,7 @@ void hn_forecast_assume(const hn_forecast *f, hn_forecast_method *m, const char 
     double reach = 1;
     m->from = p->from;
     m->deepest = 16;
+    m->other_s = f->method[0].other_s;
     m->level_s = p->cost * hn_forecast_pass(f, 1, 1);
     for (int i = 0; i < m->deepest; i++) {
         m->drafted[i] = 1;

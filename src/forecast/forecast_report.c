@@ -62,6 +62,7 @@ static json_t *plain_of(const hn_forecast *f) {
         hn_json_add(&list, one);
     }
     hn_json_put(&o, "predicted_tok_s", real(hn_forecast_plain(f, f->batch[0])));
+    hn_json_put(&o, "ran_tok_s", f->method[0].ran_s > 0 ? real(1 / f->method[0].ran_s) : json_null());
     hn_json_put(&o, "batches", list);
     return o;
 }
@@ -122,6 +123,7 @@ static json_t *method_of(const hn_forecast *f, const hn_forecast_method *m) {
     hn_json_put(&o, "measured", json_boolean(m->measured));
     hn_json_put(&o, "typical", text_of(m->from));
     hn_json_put(&o, "tokens_a_round", real(tokens));
+    hn_json_put(&o, "ran_tok_s", m->ran_s > 0 ? real(m->tokens / m->rounds / m->ran_s) : json_null());
     hn_json_put(&o, "acceptance", acceptance_of(m));
     hn_json_put(&o, "leviathan", m->deepest > 0 ? theory_of(f, m, cut) : json_null());
     hn_json_put(&o, "table", table_of(f, m));

@@ -44,7 +44,7 @@ static double drafting_of(const hn_forecast *f, const hn_forecast_method *m, int
 }
 
 double hn_forecast_speed(const hn_forecast *f, const hn_forecast_method *m, int cut, int texts) {
-    const double seconds = pass_of(f, m, cut, texts) + drafting_of(f, m, cut, texts) + f->other_s * texts;
+    const double seconds = pass_of(f, m, cut, texts) + drafting_of(f, m, cut, texts) + m->other_s * texts;
     return texts * tokens_of(m, hn_forecast_depth(m, cut)) / seconds;
 }
 
