@@ -278,7 +278,9 @@ hunch_status hn_automaton_open(hn_automaton **out, const hn_grammar *g, const ui
     for (size_t i = 0; i < g->n_procs; i++) a->has_loops |= g->procs[i].loop;
     classes_find(a);
     hunch_status s = hn_grammar_facts_find(&a->facts, g, is_control, any_control, err);
-    if (!s && (!hn_closure_open(&a->work) || !start(a))) s = hn_fail_memory(err, "a grammar's states", hn_automaton_bytes(a));
+    if (!s && (!hn_closure_open(&a->work) || !start(a)))
+        s = a->work && hn_closure_is_over(a->work) ? hn_fail(err, HUNCH_USAGE, "the grammar begins in more than %d ways", HN_CLOSURE_MOST)
+                                                   : hn_fail_memory(err, "a grammar's states", hn_automaton_bytes(a));
     if (!s && a->start < 0) s = hn_fail(err, HUNCH_USAGE, "no text of this vocabulary matches the grammar");
     if (s)
         hn_automaton_close(&a);

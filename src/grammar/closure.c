@@ -13,7 +13,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-enum { MAX_STEPS = 1 << 18 /* threads that one closure follows */, INHERITS = -1 /* an edge to all that the node returns to */ };
+enum { INHERITS = -1 /* an edge to all that the node returns to */ };
 
 typedef struct fresh {
     int32_t proc, count;
@@ -95,7 +95,7 @@ static bool table_grow(hn_closure *c) {
 
 /* The entry of a key, added with value -1 if it is new. NULL: no memory, or too many. */
 static seen *find(hn_closure *c, uint64_t key) {
-    if (c->n_seen >= MAX_STEPS) return NULL;
+    if (c->n_seen >= HN_CLOSURE_MOST) return NULL;
     if (2 * (c->n_seen + 1) > c->cap_table && !table_grow(c)) return NULL;
     size_t at = hn_hash_word(0, key) & (c->cap_table - 1);
     while (c->table[at].stamp == c->stamp && c->table[at].key != key) at = (at + 1) & (c->cap_table - 1);
@@ -273,4 +273,8 @@ int32_t hn_closure_finish(hn_automaton *a, hn_closure *c) {
     }
     c->n_out = hn_threads_prune(a, c->out, c->n_out);
     return hn_automaton_put_state(a, c->final, c->out, c->n_out);
+}
+
+bool hn_closure_is_over(const hn_closure *c) {
+    return c->n_seen >= HN_CLOSURE_MOST;
 }

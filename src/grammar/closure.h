@@ -10,6 +10,8 @@ bool hn_closure_open(hn_closure **out);
 void hn_closure_close(hn_closure **c);
 void hn_closure_begin(hn_closure *c);
 bool hn_closure_push(hn_closure *c, int32_t pc, int32_t node);
+enum { HN_CLOSURE_MOST = 1 << 18 /* threads that one closure follows */ };
+bool hn_closure_is_over(const hn_closure *c); /* it failed for there were more */
 /* *state: of all that was pushed. HN_STATE_NONE if no thread is left and the text may not end. */
 int32_t hn_closure_finish(hn_automaton *a, hn_closure *c);
 

@@ -31,7 +31,7 @@ static int32_t no_memory(hn_regex *r) {
 int32_t hn_regex_put(hn_regex *r, hn_regex_node node) {
     if (r->b->failed) return -1;
     if (r->n_nodes >= HN_GRAMMAR_MAX_EXPRS)
-        return hn_builder_fail(r->b, HUNCH_USAGE, "%s: a regular expression that is too long", r->where);
+        return hn_builder_fail(r->b, HUNCH_USAGE, "%s%sa regular expression that is too long", r->where, r->where[0] ? ": " : "");
     if (!hn_grow((void **)&r->nodes, &r->cap_nodes, r->n_nodes + 1, sizeof *r->nodes)) return no_memory(r);
     r->nodes[r->n_nodes] = node;
     return (int32_t)r->n_nodes++;
