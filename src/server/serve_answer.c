@@ -157,11 +157,11 @@ static json_t *metrics_json(const serve_choice *c) {
 
 json_t *serve_timings_json(const serve_choice *c) {
     const hunch_session_state *st = &c->state;
-    const double read = (double)(st->n_prefilled - st->n_restored), made = (double)c->n_tokens;
-    return json_pack("{s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:I,s:I,s:I}", "cache_n", (json_int_t)st->n_restored, "prompt_n",
+    const json_int_t read = (json_int_t)(st->n_prefilled - st->n_restored), made = (json_int_t)c->n_tokens;
+    return json_pack("{s:I,s:I,s:f,s:f,s:I,s:f,s:f,s:I,s:I,s:I}", "cache_n", (json_int_t)st->n_restored, "prompt_n",
                      read, "prompt_ms", st->prefill_s * 1e3, "prompt_per_second",
-                     st->prefill_s > 0 ? read / st->prefill_s : 0, "predicted_n", made, "predicted_ms",
-                     st->decode_s * 1e3, "predicted_per_second", st->decode_s > 0 ? made / st->decode_s : 0, "draft_n",
+                     st->prefill_s > 0 ? (double)read / st->prefill_s : 0, "predicted_n", made, "predicted_ms",
+                     st->decode_s * 1e3, "predicted_per_second", st->decode_s > 0 ? (double)made / st->decode_s : 0, "draft_n",
                      (json_int_t)st->drafted, "draft_n_accepted", (json_int_t)st->accepted, "seed",
                      (json_int_t)c->seed);
 }
