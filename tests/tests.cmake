@@ -58,7 +58,7 @@ controller|controller_levels|controller_select|controller_tree)_test$")
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 1200 SKIP_RETURN_CODE 77
     ENVIRONMENT HUNCH_CACHE=${CMAKE_BINARY_DIR}/cache) # costs measured beside other tests are nobody's
-  if(name MATCHES "^fault_(load|round|grammar)_test$")
+  if(name MATCHES "^fault_(load|load_long|round|grammar)_test$")
     target_link_options(${name} PRIVATE -Wl,--wrap=json_loadb) # tests/faults.h
   endif()
   if(name STREQUAL "drafter_failures_test")

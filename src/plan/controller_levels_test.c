@@ -182,7 +182,7 @@ static void test_near_the_best_tree(void **state) {
     (void)state;
     static const double rates[] = {0.3, 0.6, 0.8, 0.95}, first[] = {0.03, 0.1, 0.3, 0.1}, further[] = {0.03, 0.1, 0.1, 0.4};
     int different = 0, last = -1;
-    const int every = test_every(2, 4);
+    const int every = test_every(4, 4);
     for (int kind = 0; kind < MACHINES; kind++)
         for (int i = kind % every; i < 16; i += every) {
             const head h = {rates[i % 4], first[i / 4], further[i / 4], false};
