@@ -13,7 +13,6 @@
 static const serve_name names[] = {{"max_output_tokens", "max_completion_tokens", false},
                                    {"stream", "stream", false},
                                    {"parallel_tool_calls", "parallel_tool_calls", false},
-                                   {"service_tier", "service_tier", false},
                                    {"top_logprobs", "top_logprobs", false},
                                    {"stop", "stop", false},
                                    {"input", "messages", true},

@@ -12,9 +12,9 @@
 #include "server/serve_request.h"
 
 #define SAME(name) {name, name, false}
-const serve_name serve_own_names[] = {SAME("model"), SAME("speculation"), SAME("prediction"), SAME("speculation_metrics"), SAME("timings"),
-                                      SAME("deadline"), SAME("cache_salt"), SAME("chat_template_kwargs"), SAME("structured_outputs"),
-                                      {NULL, NULL, false}};
+const serve_name serve_own_names[] = {
+    SAME("model"), SAME("speculation"), SAME("prediction"), SAME("speculation_metrics"), SAME("timings"), SAME("deadline"),
+    SAME("cache_salt"), SAME("service_tier"), SAME("chat_template_kwargs"), SAME("structured_outputs"), {NULL, NULL, false}};
 const serve_name serve_sampling_names[] = {
     SAME("temperature"), SAME("top_p"), SAME("top_k"), SAME("min_p"), SAME("typical_p"), SAME("top_n_sigma"), SAME("xtc_probability"),
     SAME("xtc_threshold"), SAME("repetition_penalty"), SAME("frequency_penalty"), SAME("presence_penalty"), SAME("dry_multiplier"),

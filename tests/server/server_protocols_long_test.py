@@ -100,6 +100,7 @@ def try_anthropic(server):
     want = text_of_run(max_tokens=24, temperature=0.8, seed=4)
     m = c.messages.create(**same)
     assert m.content[0].text == want and m.stop_reason == "max_tokens" and m.usage.output_tokens == 24 and m._request_id
+    assert c.beta.messages.create(**same).content[0].text == want
     with c.messages.stream(**same) as s:
         assert "".join(s.text_stream) == want
         final = s.get_final_message()

@@ -228,7 +228,7 @@ def test_same_fields():
         answers = []
         for draft in ("none", ["ngram"]):
             body = p.ask("The cat ran. The cat ran. The cat", 30, stream=False, speculation={"draft": draft, "depth": 2}, speculation_metrics=True,
-                         timings=True, cache_salt="a", deadline=60)
+                         timings=True, cache_salt="a", deadline=60, service_tier="flex")
             r = server.post(p.path, body).json()
             answers.append(p.whole(r))
             made += answers[-1][4]
@@ -242,6 +242,7 @@ def test_same_fields():
         with server.connect() as c:  # the header, too
             c.ask("POST", p.path, p.ask(PROMPT, 1, stream=False), {"X-Priority": "many"})
             assert "x-priority" in p.error(c.answer())
+        assert "service_tier" in p.error(server.post(p.path, p.ask(PROMPT, 1, stream=False, service_tier="fast")))
     assert server.metric("vllm:generation_tokens_total") == before + made
 
 
