@@ -155,6 +155,7 @@ typedef struct hn_needs {      /* what open requests from the engine */
                                   beside one with a distribution (hn_rule_check) */
     bool is_tree;              /* a tree was requested, even if it may be one path: hunch_draft shows it as one */
     hn_draft_cost cost;        /* of all levels, or of each */
+    bool shorter;              /* of HN_COST_PER_ROUND: a round of fewer levels takes less time, so `auto` asks for no more than it uses */
     hn_cache_group group[HN_MAX_DRAFT_GROUPS]; /* rows of its own in the pool (model_id and page_rows are set by the engine) */
     int n_groups;
 } hn_needs;

@@ -104,13 +104,19 @@ static int share_of(const hunch_engine *e, int left, int k, int m) {
     return left / m + ((k + m - e->draw_turn % m) % m < left % m);
 }
 
-static hn_propose proposal_of(const drafting *g, int i, int budget, bool by_levels) {
+/* Levels that the drafter is asked for. */
+static int levels_of(const drafting *g, int i, int drafter) {
+    const int most = hn_least(depth_limit(g, i), g->e->drafter[drafter].needs.max_depth);
+    return g->e->controller && !g->probe ? hn_controller_levels(g->e->controller, g->s[i]->id, drafter, most) : most;
+}
+
+static hn_propose proposal_of(const drafting *g, int i, int drafter, int budget, bool by_levels) {
     hunch_session *s = g->s[i];
     hn_propose p = {.seq = s->id,
                     .text = {s->text.token, (int)s->text.n, (int)s->text.n_prompt},
                     .tree = &s->round.tree,
                     .budget = budget,
-                    .depth = depth_limit(g, i),
+                    .depth = levels_of(g, i, drafter),
                     .by_levels = by_levels,
                     .sampler = &s->sampler,
                     .drawn = hn_rule_wants_dist(s->request.rule)};
@@ -136,7 +142,7 @@ static int propose_level(drafting *g, int drafter, int level, bool by_levels) {
     for (int k = 0; k < m; k++) {
         const int budget = budget_of(g, of[k], d, draws(g, of[k], d) ? share_of(g->e, left, k, m) : left / m);
         g->out[of[k]][drafter] |= budget == 0 && draws(g, of[k], d); /* it has no turn in this round */
-        if (!g->out[of[k]][drafter]) p[n++] = proposal_of(g, of[k], budget, by_levels);
+        if (!g->out[of[k]][drafter]) p[n++] = proposal_of(g, of[k], drafter, budget, by_levels);
     }
     if (m > 0) g->e->draw_turn = (g->e->draw_turn + left % m) % HN_MAX_TEXTS;
     return n > 0 ? d->ops->propose(d, p, n, level) : 0;

@@ -181,6 +181,7 @@ static hunch_status open_controller(hunch_engine *e, hunch_error *err) {
     for (int d = 0; !st && d < e->n_drafters; d++) {
         hn_controller_limit(e->controller, d, e->drafter[d].needs.max_depth);
         if (e->drafter[d].needs.stays) hn_controller_stays(e->controller, d);
+        if (e->drafter[d].needs.shorter) hn_controller_saves(e->controller, d);
     }
     return st ? st : hn_curves_open(e, err);
 }

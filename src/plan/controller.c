@@ -171,7 +171,9 @@ void hn_controller_start(hn_controller *c, const hn_plan_seq *s, int n, const hn
         for (int i = 0; i < n; i++) x->texts += hn_plan_has(&s[i], d);
         x->levels = 0;
         x->spent = 0;
+        x->fewer.asked = 0;
     }
+    if (c->value > 0) c->last_value = c->value;
     c->stepper = HN_PLAN_NONE;
     c->stepped = false;
     c->levels = 0;
@@ -281,7 +283,7 @@ static void drafters_read(hn_controller *c, const hn_plan_seq *s, int n, bool by
     for (int d = 0; d < c->n_drafters; d++) {
         const hn_plan_drafter *x = &c->drafter[d];
         if (x->why == HN_NOT_CALLED) continue;
-        const double call = hn_cost_of_draft(&c->cost, d, x->texts);
+        const double call = hn_plan_fewer_call(c, d, hn_cost_of_draft(&c->cost, d, x->texts));
         const bool by_levels = x->kind == HN_COST_PER_LEVEL;
         double drafting = x->why == HN_CALLED_CHEAP || isnan(call) ? 0 : call;
         if (by_levels) drafting = x->spent;

@@ -34,6 +34,8 @@ void hn_controller_close(hn_controller **c);
 void hn_controller_limit(hn_controller *c, int drafter, int levels);
 /* Its candidates stay (hn_candidate): whatever its own time is, calling it costs rows. */
 void hn_controller_stays(hn_controller *c, int drafter);
+/* Of HN_COST_PER_ROUND, and fewer levels take less time. */
+void hn_controller_saves(hn_controller *c, int drafter);
 void hn_controller_begin(hn_controller *c, int seq); /* a new text: its own estimates start from those of all texts */
 void hn_controller_forget(hn_controller *c);         /* drops acceptance estimates, keeps costs */
 hn_cost *hn_controller_cost(hn_controller *c);       /* to which the engine reports the time of passes */
@@ -56,6 +58,8 @@ typedef struct hn_plan_round {
 void hn_controller_start(hn_controller *c, const hn_plan_seq *s, int n, const hn_plan_round *r);
 /* The drafter to call next, for all sequences together but those without it; -1: no more. */
 int hn_controller_choose(hn_controller *c, const hn_plan_seq *s, int n, bool by_history);
+/* How many levels, at most `most`, such a drafter is to draft for a text; asked for once in a call. Others: `most`. */
+int hn_controller_levels(hn_controller *c, int seq, int drafter, int most);
 /* Before each level of a drafter of HN_COST_PER_LEVEL: whether that level is worth its time. */
 bool hn_controller_go_on(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int level, bool by_history);
 /* The time that such a drafter took for n sequences, after each level, or another after all its levels (as level 0), and how many

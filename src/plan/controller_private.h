@@ -67,6 +67,15 @@ typedef enum hn_plan_why {
     HN_CALLED_TRIED  /* to measure its time and gain, paid from its account */
 } hn_plan_why;
 
+/* Of a drafter whose calls take less time with fewer levels (controller_fewer.c). */
+typedef struct hn_plan_fewer {
+    bool on, known, whole;  /* it is one; `each` is known; this call drafts all levels */
+    int calls, asked;       /* levels of this call, of all texts */
+    double usual;           /* levels of the last call that did not draft all */
+    double n, x, y, xx, xy; /* decaying sums over calls: levels x, times y in passes of one row */
+    double each;            /* of a level */
+} hn_plan_fewer;
+
 typedef struct hn_plan_drafter {
     hn_draft_cost kind;
     hn_plan_why why, before; /* in this round, and in the last */
@@ -79,6 +88,7 @@ typedef struct hn_plan_drafter {
     int texts;               /* of this round for which it may be called */
     int levels;              /* drafted in this round, of one that is decided on level by level, and their seconds */
     double spent;
+    hn_plan_fewer fewer;
     hunch_choice best;       /* its expected gain, for the whole round; rows 0: not considered */
 } hn_plan_drafter;
 
@@ -128,6 +138,7 @@ struct hn_controller {
     int since_plain; /* rounds */
     double gain;     /* of the last round's choice, to plain decoding: 0 is none */
     double value;    /* tokens a second, of the last round without the drafters that were tried; 0: none was considered */
+    double last_value; /* the same, of the last round that had one */
     double each_row; /* seconds that each drafted row added to the last round's pass */
 };
 
@@ -195,4 +206,9 @@ void hn_plan_note_alone(hn_controller *c, int n, int drafter, hn_plan_cut k, dou
 void hn_plan_note_uncalled(hn_controller *c, int n);
 /* The choice that was made, from the list that it was made from. measured: of no drafts, to measure the time of such a round. */
 void hn_plan_note_chosen(hn_controller *c, int n, hn_plan_cut k, int sole, bool by_history, bool measured);
+/* ---- controller_fewer.c ---- */
+
+void hn_plan_fewer_took(hn_controller *c, int drafter, double seconds);
+/* Seconds of a call of as many levels as are usual; measured: of all calls. */
+double hn_plan_fewer_call(const hn_controller *c, int drafter, double measured);
 #endif

@@ -56,7 +56,7 @@ static double reading(const hn_controller *c, int drafter) {
 /* Of one call for the texts that it may be called for. NAN: never timed. */
 static double call_of(const hn_controller *c, int drafter) {
     const int texts = c->drafter[drafter].texts;
-    return hn_cost_of_draft(&c->cost, drafter, texts > 0 ? texts : 1);
+    return hn_plan_fewer_call(c, drafter, hn_cost_of_draft(&c->cost, drafter, texts > 0 ? texts : 1));
 }
 
 /* The same with its part of the reading. */
@@ -126,6 +126,7 @@ void hn_controller_took(hn_controller *c, int drafter, int n, int level, int add
     if (d->why == HN_CALLED_TRIED && hn_cost_draft_calls(&c->cost, drafter) > 0)
         account_add(c, drafter, n, -seconds);
     const bool by_levels = d->kind == HN_COST_PER_LEVEL;
+    hn_plan_fewer_took(c, drafter, seconds);
     if (by_levels && added == 0) c->levels = level; /* it proposed nothing more */
     if (!by_levels || (added > 0 && level == 0))
         hn_cost_draft(&c->cost, drafter, n, d->behind, seconds);

@@ -247,6 +247,27 @@ static void test_beside_one_that_steps(void **state) {
     world_close(w);
 }
 
+/* All levels come out of one call, and fewer cost less: as many are drafted as are of use, and more again if the text becomes easier. */
+static void test_fewer_levels(void **state) {
+    (void)state;
+    static const double rates[] = {0.3, 0.6, 0.95, 0.5};
+    simulated d = even(rates[0], DEPTH);
+    d.round = 0.05;
+    d.step = 0.05;
+    d.shorter = true;
+    world *w = world_open(BANDWIDTH, 0.04, 1, &d, 1);
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+        int depth = 0;
+        set_rate(w, 0, rates[i]);
+        rounds_run(w, 400);
+        const double got = rounds_run(w, 1000), each = w->levels / w->called[0];
+        must_reach(got, 0.88 * best_fixed(w, &w->d[0], &depth), "levels that pay", BANDWIDTH, rates[i]);
+        if (rates[i] < 0.7 && !(each < 0.6 * DEPTH)) fail_msg("a %g: %g levels a call, %d pay", rates[i], each, depth);
+        if (rates[i] > 0.9 && !(each > 0.8 * depth)) fail_msg("a %g: %g levels a call, %d pay", rates[i], each, depth);
+    }
+    world_close(w);
+}
+
 /* ---- several sequences ---- */
 
 static double best_even(const world *w, const simulated *d) {
@@ -360,6 +381,7 @@ int main(void) {
         cmocka_unit_test(test_two_slow_ones),
         cmocka_unit_test(test_beside_a_cheap_one),
         cmocka_unit_test(test_beside_one_that_steps),
+        cmocka_unit_test(test_fewer_levels),
         cmocka_unit_test(test_slow_for_several),
         cmocka_unit_test(test_reading_is_paid_for),
         cmocka_unit_test(test_by_history_is_blind),

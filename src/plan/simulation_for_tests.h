@@ -23,6 +23,7 @@ typedef struct simulated {
     float estimate;
     int width; /* candidates a row, one of which is right with rate a; 0 is 1 */
     hn_draft_cost kind;
+    bool shorter; /* HN_COST_PER_ROUND: it drafts as many levels as the controller asks for, each of which costs `step` too */
     double step;  /* per level: passes of one row that a level costs a sequence */
     double round; /* per round: passes of one row that its round costs, for all sequences */
     int every;    /* the cost `round` in every N-th round only, else none; 0 is 1 */
@@ -76,6 +77,8 @@ HELPER world *world_open(enum machine_kind kind, double noise, int n_seqs, const
     }
     for (int i = 0; i < n_drafters; i++)
         if (d[i].stays) hn_controller_stays(w.c, i);
+    for (int i = 0; i < n_drafters; i++)
+        if (d[i].shorter) hn_controller_saves(w.c, i);
     for (int i = 0; i < n_seqs; i++) hn_controller_begin(w.c, i);
     return &w;
 }
@@ -161,10 +164,13 @@ HELPER void took(world *w, int d, int level, int added, double passes) {
 HELPER void call_at_once(world *w, int d) {
     const simulated *s = &w->d[d];
     int added = 0;
-    for (int i = 0; i < w->n_seqs; i++)
-        for (int level = 0; propose(w, i, d, level); level++) added++;
+    for (int i = 0; i < w->n_seqs; i++) {
+        const int most = hn_controller_levels(w->c, i, d, s->depth);
+        for (int level = 0; level < most && propose(w, i, d, level); level++) added++;
+    }
+    w->levels += s->shorter ? added : 0;
     const bool now = w->calls[d] % (s->every > 1 ? s->every : 1) == 0;
-    took(w, d, 0, added, (now ? s->round : 0) + (w->calls[d] == 0 ? s->first : 0));
+    took(w, d, 0, added, (now ? s->round : 0) + (s->shorter ? added * s->step : 0) + (w->calls[d] == 0 ? s->first : 0));
 }
 
 HELPER void call_by_levels(world *w, int d) {

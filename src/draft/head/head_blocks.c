@@ -73,18 +73,17 @@ typedef struct block_batch {
     int node[HN_MAX_ROWS], first[HN_MAX_ROWS]; /* of each sequence: its root's node, its first row in the pass */
 } block_batch;
 
-static bool sees_ahead(const hn_arch *a) {
+bool hn_head_block_is_whole(const hn_arch *a) {
     for (int i = 0; i < a->layers; i++)
         if (a->layer[i].ahead) return true;
-    return false;
+    return hn_head_in_order(&a->draft_head);
 }
 
 /* Rows of the block of a root. */
 static int block_rows(const hn_head_passes *h, const hn_head_node *node) {
     const hn_arch *a = &h->model.arch;
     const hn_block_desc *d = &a->draft_head.rows.block;
-    const bool whole = hn_head_in_order(&a->draft_head) || sees_ahead(a); /* drafts in order read their places' rows later */
-    return whole ? d->n : node->masks + 1 + !d->root_drafts;
+    return hn_head_block_is_whole(a) ? d->n : node->masks + 1 + !d->root_drafts;
 }
 
 /* DSpark's recurrence begins with the root's row, whether it drafts or not. */

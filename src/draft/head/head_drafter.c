@@ -112,6 +112,7 @@ static hunch_status drafter_open(hn_drafter *d, hn_spec *spec, const hn_target_i
     }
     d->state = st;
     hn_head_trees_needs(&st->trees, needs);
+    needs->shorter = hn_head_saves_levels(&st->passes);
     if (st->trees.laid_out) needs->cost = HN_COST_PER_ROUND; /* the block; later levels cost almost nothing */
     return HUNCH_OK;
 }

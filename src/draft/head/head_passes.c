@@ -72,6 +72,19 @@ hunch_status hn_head_passes_attach(hn_head_passes *h, hn_cache *cache, int first
     return st;
 }
 
+bool hn_head_saves_levels(const hn_head_passes *h) {
+    switch (hn_head_rows_kind(h)) {
+    case HN_ROWS_MASKS: return true;
+    case HN_ROWS_BLOCK: return !hn_head_block_is_whole(&h->model.arch);
+    case HN_ROWS_STEPS: return hn_steps_at_once(&h->model.arch.draft_head.rows.steps);
+    case HN_ROWS_CHAIN:
+    case HN_ROWS_TURNS:
+    case HN_ROWS_SPAN:
+    case HN_ROWS_BORROWED: break;
+    }
+    return false;
+}
+
 size_t hn_head_text_bytes(const hn_head_passes *h) {
     const size_t lists = 2 * (size_t)h->room * sizeof *h->lists, in_turn = h->in_turn ? sizeof *h->in_turn : 0;
     return sizeof *h->seq + lists + in_turn + hn_pass_store_bytes(h->runner) / (size_t)h->n_seqs;

@@ -88,6 +88,8 @@ hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n
                                  int n_seqs, int width, hn_dtype kv, hn_needs *needs, hunch_error *err);
 hunch_status hn_head_passes_attach(hn_head_passes *h, hn_cache *cache, int first_group, int model_id, int context, int best,
                                    hunch_error *err);
+/* Whether levels that a root's pass is not asked for save rows, or products. */
+bool hn_head_saves_levels(const hn_head_passes *h);
 size_t hn_head_text_bytes(const hn_head_passes *h); /* of a sequence in its stores and lists */
 void hn_head_passes_close(hn_head_passes *h); /* zeroed is fine; the model too */
 

@@ -18,6 +18,8 @@ static inline bool hn_head_has_steps(const hn_head_passes *h) { return hn_head_r
 static inline bool hn_head_keeps_drafts(const hn_head_passes *h) { return !hn_head_has_steps(h) && !hn_head_is_borrowed(h); }
 /* It drafts a block at once, and its rows of the text have keys and values only (head_blocks.c). */
 static inline bool hn_head_is_block(const hn_head_passes *h) { return hn_head_rows_kind(h) == HN_ROWS_BLOCK; }
+/* A block is run as a whole: a row sees later ones, or drafts are chosen in order, and read their places' rows later. */
+bool hn_head_block_is_whole(const hn_arch *a); /* head_blocks.c */
 /* Whether its embedding has a row for the token: that of a whole model may have fewer than the target. */
 static inline bool hn_head_knows(const hn_head_passes *h, int32_t token) {
     return hn_head_is_block(h) || token < h->model.arch.draft_head.input.embeddings;
