@@ -22,10 +22,9 @@ static void *open(const sim_data *d, const sim_settings *s) {
     if (c->prompt_row > 0 && c->prompt_row < row) hn_cost_set_output(hn_controller_cost(o->c), 1 - c->prompt_row / row);
     for (int i = 0; i < 6; i++) { /* passes that the engine measures at the start */
         const int rows = (const int[]){1, 8, 4}[i % 3];
-        hn_cost_pass(hn_controller_cost(o->c), &(hn_cost_work){.rows = rows}, sim_pass(c, rows, 0, 0));
+        hn_cost_pass(hn_controller_cost(o->c), &(hn_cost_work){.rows = rows}, sim_pass(c, rows, 1, 0, 0));
     }
-    if (c->n[1] > 0 && c->seconds[1][0] > c->seconds[0][0])
-        o->reads = (c->seconds[1][0] / c->seconds[0][0] - 1) / (c->context[1] - c->context[0]);
+    o->reads = c->first / c->seconds[0][0];
     return o;
 }
 

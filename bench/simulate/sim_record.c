@@ -89,6 +89,22 @@ static const char *field(char *line, int k, char *out, size_t size) {
     return out;
 }
 
+/* Between the rows that were recorded, and beyond them with the slope of the last. */
+static double by_rows(const sim_curve *c, int k, double rows) {
+    int i = 0;
+    while (i + 2 < c->n[k] && c->rows[k][i + 1] < rows) i++;
+    const double slope = (c->seconds[k][i + 1] - c->seconds[k][i]) / (c->rows[k][i + 1] - c->rows[k][i]);
+    return c->seconds[k][i] + (rows - c->rows[k][i]) * slope;
+}
+
+static void reads_fit(sim_curve *c) {
+    if (c->n[1] < 2) return;
+    const int most = c->rows[1][c->n[1] - 1], positions = c->context[1] - c->context[0];
+    const double one = (by_rows(c, 1, 1) - by_rows(c, 0, 1)) / positions, all = (by_rows(c, 1, most) - by_rows(c, 0, most)) / positions;
+    c->first = one > 0 ? one : 0;
+    c->further = all > c->first ? (all - c->first) / (most - 1) : 0;
+}
+
 void sim_curve_read(sim_curve *c, const char *path) {
     enum { WHAT = 6, ROWS, CONTEXT, MEDIAN };
     char line[4096], what[64], text[64];
@@ -108,24 +124,16 @@ void sim_curve_read(sim_curve *c, const char *path) {
     }
     fclose(f);
     if (c->n[0] < 2) sim_fail("%s: expected times of passes (pass_ms)", path);
+    reads_fit(c);
 }
 
-/* Between the rows that were recorded, and beyond them with the slope of the last. */
-static double by_rows(const sim_curve *c, int k, double rows) {
-    int i = 0;
-    while (i + 2 < c->n[k] && c->rows[k][i + 1] < rows) i++;
-    const double slope = (c->seconds[k][i + 1] - c->seconds[k][i]) / (c->rows[k][i + 1] - c->rows[k][i]);
-    return c->seconds[k][i] + (rows - c->rows[k][i]) * slope;
-}
-
-/* A row of a prompt counts for less than a row, since it needs no logits. */
-double sim_pass(const sim_curve *c, double rows, double prompt, double context) {
+/* The recorded passes are of one text. A row of a prompt counts for less than a row, since it needs no logits. */
+double sim_pass(const sim_curve *c, double rows, double texts, double prompt, double context) {
     const int last = c->n[0] - 1;
     const double slope = (c->seconds[0][last] - c->seconds[0][last - 1]) / (c->rows[0][last] - c->rows[0][last - 1]);
     double all = rows + prompt * (c->prompt_row > 0 && c->prompt_row < slope ? c->prompt_row / slope : 1);
     if (all < 1) all = 1;
-    const double near = by_rows(c, 0, all);
-    if (c->n[1] < 2) return near;
-    const double more = by_rows(c, 1, all) - near, part = (context - c->context[0]) / (c->context[1] - c->context[0]);
-    return near + more * part > 0 ? near + more * part : near;
+    const double recorded = c->context[0] * (c->first + c->further * (all - 1));
+    const double reads = context * (c->first * texts + c->further * (rows - texts)) + c->context[0] * c->further * (all - rows);
+    return by_rows(c, 0, all) - recorded + reads;
 }

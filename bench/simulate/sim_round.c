@@ -42,7 +42,7 @@ static double level_seconds(const sim_round *r, int drafter, int level, int text
         else if (level == 0) sum += p->seconds;
     }
     if (r->data->kind[drafter] != HN_COST_PER_LEVEL) return sum;
-    return sum / r->n * sim_pass(c, texts, 0, c->context[0]) / sim_pass(c, 1, 0, c->context[0]);
+    return sum / r->n * sim_pass(c, texts, 1, 0, c->context[0]) / sim_pass(c, 1, 1, 0, c->context[0]);
 }
 
 int sim_propose(sim_round *r, int drafter, int level) {

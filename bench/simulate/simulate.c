@@ -126,7 +126,7 @@ static void emitted(run *r, sim_text *t, int n) {
 static int prompt_budget(const run *r, int decoding, double context) {
     const sim_curve *c = &r->w->data.curve;
     if (decoding == 0) return MOST_PROMPT;
-    const double left = r->w->max_pause - sim_pass(c, decoding, 0, context), each = c->prompt_row > 0 ? c->prompt_row : 1e-3;
+    const double left = r->w->max_pause - sim_pass(c, decoding, decoding, 0, context), each = c->prompt_row > 0 ? c->prompt_row : 1e-3;
     return hn_least(hn_most((int)(left / each), LEAST_PROMPT), MOST_PROMPT);
 }
 
@@ -188,7 +188,7 @@ static void round_run(run *r) {
     trees_cut(&s);
     for (int i = 0; i < s.n; i++) rows += s.text[i]->tree.n_rows;
     const double a = uniform(&r->random), gauss = sqrt(-2 * log(a)) * cos(6.283185307179586 * uniform(&r->random));
-    const double pass = sim_pass(&w->data.curve, rows, s.prompt_rows, context) * (1 + w->rest) * exp(w->noise * gauss);
+    const double pass = sim_pass(&w->data.curve, rows, s.n, s.prompt_rows, context) * (1 + w->rest) * exp(w->noise * gauss);
     r->now += pass + s.drafting;
     r->drafting += s.drafting;
     for (int i = 0; i < s.n; i++) {

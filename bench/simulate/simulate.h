@@ -39,6 +39,7 @@ typedef struct sim_answer {
 typedef struct sim_curve {
     int n[2], rows[2][SIM_POINTS], context[2];
     double seconds[2][SIM_POINTS], prompt_row; /* of a row of a prompt */
+    double first, further; /* of a position that the first row of a text reads, and one of its further rows; by the two contexts */
 } sim_curve;
 
 typedef struct sim_data {
@@ -52,8 +53,8 @@ typedef struct sim_data {
 
 void sim_record_read(sim_data *d, const char *path); /* drafters that need passes of their own are decided on by levels */
 void sim_curve_read(sim_curve *c, const char *path);
-/* Of so many decoding rows after a mean context, with rows of prompts. */
-double sim_pass(const sim_curve *c, double rows, double prompt, double context);
+/* Of so many decoding rows of so many texts, with a mean context, and rows of prompts. */
+double sim_pass(const sim_curve *c, double rows, double texts, double prompt, double context);
 
 /* ---- texts and rounds ---- */
 
