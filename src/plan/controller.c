@@ -43,6 +43,7 @@ hunch_status hn_controller_open(hn_controller **out, const hn_draft_cost *kinds,
     c->max_seqs = max_seqs;
     c->n_seconds = HN_COST_ROWS;
     c->stepper = HN_PLAN_NONE;
+    c->added_part = c->own = 1;
     for (int d = 0; d < n_drafters; d++) {
         c->drafter[d].kind = kinds[d];
         c->drafter[d].most_levels = HN_PLAN_AHEAD;

@@ -9,6 +9,8 @@
 static const double MIN_RATIO = 1.02;  /* value of drafting to that of plain decoding: less is not drafted */
 static const double NEAR_BEST = 0.995; /* of choices of at least this part of the best value the one of fewest rows is taken */
 static const double LEAST_PRICE = 0.01; /* of a row, in parts of a pass of one row */
+static const double BESIDE_ROUNDS = 32, ADDED_ROUNDS = 8; /* of the means about prompts in passes */
+static const double LEAST_ADDED = 0.25; /* of a round's time alone, what it adds to a pass with prompts */
 enum { SLOPE_ROWS = 16 };               /* over which what a row adds to a pass is measured */
 static const double OPTIMISM = 0.7;    /* standard deviations by which an uncertain cost is lowered, see hn_cost_curve */
 
@@ -30,17 +32,32 @@ static void prices_read(hn_controller *c, const hn_plan_seq *s, int n, double me
     for (int i = 0; i < n; i++) c->price[i].weight = cheapest / c->price[i].weight;
 }
 
-/* Prompts are read whatever is drafted. If their part of the pass counted, drafts would seem cheap beside it, though they delay the texts
- * as much as ever: so a round takes what its texts take without prompts, and further rows what they add to the pass that has them. */
+/* Prompts are read whatever is drafted. If their part of the pass counted, drafts would seem cheap beside it. What a token is worth is the
+ * time of the row that it saves in a later round: of one without prompts its part of the whole pass, of one with prompts what a row adds
+ * to that. So a round's own time is between what its texts take alone and what they add to a pass with prompts, by how many of the newest
+ * rounds had some; and further rows take what they add to the pass that there is. */
+static double own_part(hn_controller *c, int n, double alone) {
+    if (c->own_round == c->round) return c->own;
+    c->own_round = c->round;
+    c->beside_part += ((c->beside.prompt > 0) - c->beside_part) / BESIDE_ROUNDS;
+    if (c->beside.prompt > 0) {
+        const double added = n > 1 ? (c->seconds[n] - c->seconds[1]) * n / (n - 1) : c->seconds[2] - c->seconds[1];
+        c->added_part += (hn_least_double(hn_plan_larger(added / alone, LEAST_ADDED), 1) - c->added_part) / ADDED_ROUNDS;
+    }
+    return c->own = 1 - c->beside_part * (1 - c->added_part);
+}
+
 static void prompts_leave(hn_controller *c, const hn_cost_round *with, int n) {
     double alone[HN_PLAN_MOST_ROWS + 1], hoped[HN_PLAN_MOST_ROWS + 1];
+    double seconds = c->seconds[n], optimistic = c->optimistic[n];
     hn_cost_round r = *with;
     r.beside = (hn_cost_work){0};
-    if (c->beside.prompt == 0 || !hn_cost_curve(&c->cost, &r, alone, hoped, OPTIMISM)) return;
-    const double seconds = c->seconds[n] - alone[n], optimistic = c->optimistic[n] - hoped[n];
-    for (int rows = 1; rows <= c->n_seconds; rows++) {
-        c->seconds[rows] = hn_plan_larger(c->seconds[rows] - seconds, alone[1]);
-        c->optimistic[rows] = hn_plan_larger(c->optimistic[rows] - optimistic, hoped[1]);
+    if (c->beside.prompt > 0 && hn_cost_curve(&c->cost, &r, alone, hoped, OPTIMISM)) seconds = alone[n], optimistic = hoped[n];
+    const double own = own_part(c, n, seconds);
+    const double less = c->seconds[n] - own * seconds, hoped_less = c->optimistic[n] - own * optimistic;
+    for (int rows = 1; rows <= c->n_seconds && less != 0; rows++) {
+        c->seconds[rows] = hn_plan_larger(c->seconds[rows] - less, own * seconds / n);
+        c->optimistic[rows] = hn_plan_larger(c->optimistic[rows] - hoped_less, own * optimistic / n);
     }
 }
 

@@ -114,6 +114,9 @@ struct hn_controller {
     int n_drafters, max_seqs;
     int most_rows;       /* of all trees of this round, roots included */
     hn_cost_work beside; /* in this round's pass */
+    double beside_part, added_part, own; /* of the newest rounds, those with prompts; of a round's time alone, what it adds to a pass with
+                                            prompts; and of that time, what counts in this round */
+    uint64_t own_round;
     uint64_t round;
     bool accounts_open;
     int stepper, levels; /* of this round: the drafter that is being decided on level by level, and its levels so far */
