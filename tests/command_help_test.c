@@ -430,7 +430,7 @@ static void test_bash(void **state) {
         "t run --draft model : sma; t run mod; t run model.gguf hi --tempe; t convert fol; t help env\n"
         "t run -f art; t run model.gguf ''; t train fal; t train falcon model.gguf --divergence tv; complete -p hunch\n");
     completes(out, "ru", "run");
-    completes(out, "run --verif", "--verify");
+    completes(out, "run --verif", "--verify --verify-exact");
     completes(out, "run --verify ", "greedy match ratio block traversal");
     completes(out, "run --verify =", "greedy match ratio block traversal");
     completes(out, "run --verify = tra", "traversal");

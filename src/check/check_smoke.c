@@ -89,7 +89,9 @@ static hunch_status open_engine(hunch_engine **e, const hn_smoke *s, hunch_model
     o.parallel = s->n < HN_CHECK_AT_ONCE ? s->n : HN_CHECK_AT_ONCE;
     o.drafts = &spec;
     o.n_drafts = 1;
-    return hunch_engine_open(e, m, &o, err);
+    const hunch_status st = hunch_engine_open(e, m, &o, err);
+    if (!st) (*e)->judges = true;
+    return st;
 }
 
 /* ---- rounds ------------------------------------------------------------------------------------------------------------ */

@@ -94,6 +94,7 @@ struct hunch_engine {
     int n_drafters;
     hn_name_list notes;         /* for the user */
     uint32_t told_wrong, told_good; /* bits of heads about which a note was added (head_health.c) */
+    bool judges;                /* how good a head is shall be found out: a wrong one goes on */
     hn_name_list left_out;      /* drafters that `auto` did not open, and why */
     bool feeds;                 /* some drafter reads the target's features */
     hunch_engine *plain;        /* makes the plain text of a request for drafters that need it; NULL: none does */

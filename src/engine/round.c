@@ -245,7 +245,7 @@ static void notify_drafters(hunch_session *s, const hn_verdict *v, int kept) {
     for (int d = 0; d < e->n_drafters; d++)
         if (e->drafter[d].ops->observe) e->drafter[d].ops->observe(&e->drafter[d], &seen, 1);
     if (e->controller) hn_controller_observe(e->controller, s->id, &s->round.tree, v->path, v->n_accepted);
-    if (!s->request.one_token) hn_watch_heads(s, v);
+    if (!s->request.one_token && !e->judges) hn_watch_heads(s, v);
 }
 
 hunch_status hn_tree_take(hunch_session *s, hunch_error *err) {
