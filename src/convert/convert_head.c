@@ -85,6 +85,8 @@ static hunch_status put_block(head_conversion *k) {
     if (!st) st = put_true(k, HN_HEAD_KEY_WINDOWS_AHEAD, ahead);
     if (!st) st = put_true(k, HN_HEAD_KEY_CAUSAL, causal);
     if (!st) st = put_true(k, HN_HEAD_KEY_WINDOWS_OF_ROOT, d->windows_of_root);
+    if (!st && a->draft_head.output.kind == HN_OUTPUT_PREFIX)
+        st = put_number(k, HN_HEAD_KEY_PREFIX_PLAIN, a->draft_head.output.prefix.plain);
     return st ? st : put_true(k, HN_HEAD_KEY_SCALED_EMBEDDING, a->draft_head.input.context.scaled);
 }
 

@@ -346,7 +346,7 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
 void hn_model_close(hn_model *m) {
     if (m->weights) m->ops.mem_free(&m->ops, m->weights);
     if (m->head.table) m->ops.mem_free(&m->ops, m->head.table);
-    if (m->head.markov_rows) m->ops.mem_free(&m->ops, m->head.markov_rows);
+    if (m->head.bias_rows) m->ops.mem_free(&m->ops, m->head.bias_rows);
     hn_steps_close(m);
     hn_arch_fini(&m->arch);
     hn_free(m->layer);

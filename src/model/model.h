@@ -80,11 +80,13 @@ typedef struct hn_head {
      * recurrence, [1, hidden or hidden + rank] */
     hn_weight markov_in, markov_out, markov_mix, confidence;
     hn_buf markov_bias, confidence_bias; /* f32 [rank or 3 rank], [1] */
+    /* of the tokens before a draft: [3 state, hidden], [3 state, state], [width, hidden + state], [vocab, width] */
+    hn_weight gru_input, gru_state, bias_in, bias_out;
     hn_weight carry;     /* [feature_width, hidden], if the description has it */
     hn_weight centroids; /* [clusters, hidden], if the description has them */
     hn_buf ids;    /* int32 [vocab]: the target's token of each output; mem NULL: the same ids */
     hn_mem *table; /* owned: ids, and the rows of a trimmed output */
-    hn_mem *markov_rows; /* owned: the same rows of markov_out */
+    hn_mem *bias_rows; /* owned: the same rows of markov_out or bias_out */
     int fc_forms, lstm_forms[2];
     hn_step *step;   /* owned: [steps.n], NULL: there are none */
     hn_mem **picked; /* owned: [steps.n] rows of trimmed outputs, NULL: none */

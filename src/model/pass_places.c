@@ -10,6 +10,7 @@
 static const hn_places_kind *kind_of(const hn_output_stage *d) {
     switch (d->kind) {
     case HN_OUTPUT_MARKOV: return &hn_places_markov;
+    case HN_OUTPUT_PREFIX: return &hn_places_prefix;
     case HN_OUTPUT_ALL:
     case HN_OUTPUT_CLUSTERS: break;
     }
@@ -74,7 +75,7 @@ void hn_pass_places(hn_runner *r, const hn_place *places, int n) {
     }
     k->n = n;
     o->write(o, k->image_buf, &k->image, sizeof k->image);
-    if (k->kind->describe) k->kind->describe(r);
+    if (k->kind->describe) k->kind->describe(r, places);
     hn_pool_run(o->pool, forward, r);
 }
 

@@ -16,11 +16,11 @@ typedef struct hn_places_kind {
     hunch_status (*open)(hn_runner *r, hunch_error *err); /* what is no buffer; NULL: nothing is */
     void (*close)(hn_runner *r);                         /* the same */
     void (*begin)(hn_runner *r, int blocks);             /* after the pass of so many blocks; NULL: nothing is to be done */
-    void (*describe)(hn_runner *r);                      /* before run, when the image is known; NULL: the same */
+    void (*describe)(hn_runner *r, const hn_place *places); /* before run, when the image is known; NULL: the same */
     void (*run)(const hn_exec *ex, const hn_runner *r);  /* computes the rows of the image: called by every rank */
     hn_place_result (*result)(const hn_runner *r, int i);
 } hn_places_kind;
-extern const hn_places_kind hn_places_markov;
+extern const hn_places_kind hn_places_markov, hn_places_prefix;
 
 struct hn_places {
     const hn_places_kind *kind;

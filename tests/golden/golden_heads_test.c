@@ -36,6 +36,7 @@ static const char *const folders[] = {
     "dflash-gptoss-zlab",   "dflashspec-gptoss",
     "dflashspec-d2t",       "dflashspec-windows", "dflashspec-ahead-anchor",
     "dspark-vanilla",       "dspark-gated",       "dspark-rnn",         "dspark-windows",
+    "domino-shifted",       "domino-early",
     "dflash-deepspec",      "dflash-swa-sinks",   "dflash-causal",      "dflash-noncausal",   "dspark-deepspec",
     "jetspec-official",     "jetspec-automodel",
     "pard-llama-tied",      "pard-qwen2-padded",  "pard-2-qwen3",

@@ -10,7 +10,7 @@
 /* Kinds that have no drafter here, by what only their tensors are called. */
 static const struct {
     const char *kind, *begin;
-} others[] = {{"dflash2", "candidate_selector."}, {"xpress", "refiner_head."}, {"domino", "prefix_gru."}};
+} others[] = {{"dflash2", "candidate_selector."}, {"xpress", "refiner_head."}};
 
 bool hn_head_has_begin(hn_source *src, const char *begin) {
     for (size_t i = 0; i < hn_source_tensor_count(src); i++) {
@@ -85,8 +85,6 @@ static const char *by_tensors(hn_source *src) {
         if (hn_head_has_begin(src, others[i].begin)) return others[i].kind;
     const char *kind = last_kind(src, has_own);
     if (!kind) kind = last_kind(src, has_shared);
-    const char *projector = json_string_value(hn_source_config(src, "dflash_config.projector_type"));
-    if (!kind && projector && !strcmp(projector, "domino")) return "domino";
     return kind ? kind : last_kind(src, is_it);
 }
 

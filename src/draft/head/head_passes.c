@@ -54,7 +54,7 @@ hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n
     h->width = width * h->span;
     hunch_status st = ids ? copy_ids(h, ids, err) : HUNCH_OK;
     if (!st) st = hn_head_store_open(h, boundaries, n_states, err);
-    if (!st && ids) st = create_logits(h, err);
+    if (!st && (ids || hn_head_chooses(&h->model.arch.draft_head))) st = create_logits(h, err);
     if (!st) st = hn_mtp_open(h, err);
     if (!st) request(h, kv, needs);
     return st;

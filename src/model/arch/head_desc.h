@@ -12,6 +12,7 @@
  *   Falcon                               LSTM      SPAN           ALL
  *   DFlash, JetSpec                      CONTEXT   BLOCK          ALL
  *   DSpark                               CONTEXT   BLOCK          MARKOV
+ *   Domino                               CONTEXT   BLOCK          PREFIX
  *   Medusa, Hydra, MLP speculators,      STATE     STEPS          ALL
  *   Meta's heads
  *   Gemma 4's assistants                 JOINT     BORROWED       ALL, CLUSTERS
@@ -178,7 +179,8 @@ typedef enum hn_output_norm {
 typedef enum hn_output_kind {
     HN_OUTPUT_ALL,
     HN_OUTPUT_CLUSTERS, /* logits of those clusters of outputs whose centroids have the largest products with the row's state */
-    HN_OUTPUT_MARKOV    /* a bias on all from the token before a draft (pass_markov.c) */
+    HN_OUTPUT_MARKOV,   /* a bias on all from the token before a draft (pass_markov.c) */
+    HN_OUTPUT_PREFIX    /* a bias on a pool of likely ones from a state of the tokens before a draft (pass_prefix.c) */
 } hn_output_kind;
 
 typedef enum hn_markov_kind { HN_MARKOV_VANILLA, HN_MARKOV_GATED, HN_MARKOV_RNN } hn_markov_kind;
@@ -191,6 +193,12 @@ typedef struct hn_markov_desc {
     hn_confidence confidence;
 } hn_markov_desc;
 
+typedef struct hn_prefix_desc {
+    int state, width; /* numbers of the state, of the product that becomes the bias */
+    int plain;        /* drafts without a bias, the first of a block */
+    int pool;         /* outputs that the others are chosen from, at most all */
+} hn_prefix_desc;
+
 typedef struct hn_output_stage {
     hn_output_kind kind;
     hn_output_norm norm;
@@ -200,6 +208,7 @@ typedef struct hn_output_stage {
             int n, used; /* clusters of equal size; those of a row */
         } clusters;
         hn_markov_desc markov;
+        hn_prefix_desc prefix;
     };
 } hn_output_stage;
 
@@ -244,11 +253,16 @@ static inline bool hn_head_has_markov(const hn_head_desc *d) { return d->output.
 /* The places of its block are drafted one after another: the logits of each depend on the token before it. */
 static inline bool hn_head_in_order(const hn_head_desc *d) {
     switch (d->output.kind) {
-    case HN_OUTPUT_MARKOV: return true;
+    case HN_OUTPUT_MARKOV:
+    case HN_OUTPUT_PREFIX: return true;
     case HN_OUTPUT_ALL:
     case HN_OUTPUT_CLUSTERS: break;
     }
     return false;
+}
+/* Only some outputs of a row have logits, and of each row others. */
+static inline bool hn_head_chooses(const hn_head_desc *d) {
+    return d->output.kind == HN_OUTPUT_CLUSTERS || d->output.kind == HN_OUTPUT_PREFIX;
 }
 static inline bool hn_head_has_confidence(const hn_head_desc *d) {
     return hn_head_has_markov(d) && d->output.markov.confidence != HN_CONFIDENCE_NONE;

@@ -25,7 +25,7 @@ bool hn_head_stages_fit(const hn_head_desc *d) {
     const hn_rows_kind rows = d->rows.kind;
     if (!(streams[rows] >> d->input.stream & 1)) return false;
     if (d->output.norm == HN_NORM_CARRIED && d->input.stream != HN_STREAM_JOINT) return false; /* a feature beside a token */
-    if (d->output.kind == HN_OUTPUT_MARKOV) return rows == HN_ROWS_BLOCK;
+    if (hn_head_in_order(d)) return rows == HN_ROWS_BLOCK;
     return d->output.kind == HN_OUTPUT_ALL || (rows != HN_ROWS_BLOCK && rows != HN_ROWS_STEPS);
 }
 
@@ -411,10 +411,22 @@ static hunch_status trim_matrix(hn_model *m, hn_weight *w, const int32_t *ids, i
     return HUNCH_OK;
 }
 
+/* The other matrix whose rows are those of the outputs; NULL: there is none. */
+static hn_weight *bias_of_outputs(hn_model *m) {
+    switch (m->arch.draft_head.output.kind) {
+    case HN_OUTPUT_MARKOV: return &m->head.markov_out;
+    case HN_OUTPUT_PREFIX: return &m->head.bias_out;
+    case HN_OUTPUT_ALL:
+    case HN_OUTPUT_CLUSTERS: break;
+    }
+    return NULL;
+}
+
 static hunch_status trim(hn_model *m, const hn_source *files, const int32_t *ids, int n, hunch_error *err) {
     hunch_status st = files ? hn_source_check(files, err) : HUNCH_OK; /* a truncated file cannot be read */
     if (!st) st = trim_matrix(m, &m->output, ids, n, &m->head.table, err);
-    if (!st && hn_head_has_markov(&m->arch.draft_head)) st = trim_matrix(m, &m->head.markov_out, ids, n, &m->head.markov_rows, err);
+    hn_weight *bias = bias_of_outputs(m);
+    if (!st && bias) st = trim_matrix(m, bias, ids, n, &m->head.bias_rows, err);
     if (st) return st;
     m->arch.vocab = n;
     if (m->arch.draft_head.input.own_embedding) m->files = NULL;

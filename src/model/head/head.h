@@ -29,6 +29,10 @@ typedef enum hn_head_part {
     HN_HEAD_MARKOV_STEP_BIAS,
     HN_HEAD_CONFIDENCE,
     HN_HEAD_CONFIDENCE_BIAS,
+    HN_HEAD_GRU_INPUT,    /* gates of a recurrence over tokens: reset, update, new (pass_prefix.c) */
+    HN_HEAD_GRU_STATE,
+    HN_HEAD_BIAS_IN,      /* from a row and that state to the bias of its outputs */
+    HN_HEAD_BIAS_OUT,
     HN_HEAD_LSTM_1,       /* gates of the two layers: input, forget, candidate, output */
     HN_HEAD_LSTM_2,
     HN_HEAD_LSTM_BIAS_1,
@@ -125,6 +129,10 @@ typedef enum hn_head_key {
     HN_HEAD_KEY_WINDOWS_OF_ROOT,
     HN_HEAD_KEY_CAUSAL,       /* rows of a block do not see later ones; in a GGUF: in layers without a window */
     HN_HEAD_KEY_SCALED_EMBEDDING,
+    HN_HEAD_KEY_PREFIX_STATE, /* numbers of the state of the tokens before a draft */
+    HN_HEAD_KEY_PREFIX_WIDTH,
+    HN_HEAD_KEY_PREFIX_PLAIN, /* drafts that do not read it, the first of a block */
+    HN_HEAD_KEY_SHIFTED,      /* a row drafts the token after its own position */
     HN_HEAD_KEY_CLUSTERS,
     HN_HEAD_KEY_CLUSTERS_USED, /* of a row */
     HN_HEAD_KEY_FEATURE_SCALE, /* of fc(feature), which is added to the embedding */

@@ -79,6 +79,8 @@ const hn_head_form hn_head_gguf_blocks = {
              [HN_HEAD_MARKOV_IN] = "markov_w1.weight", [HN_HEAD_MARKOV_OUT] = "markov_w2.weight",
              [HN_HEAD_MARKOV_GATE] = "markov_gate.weight", [HN_HEAD_MARKOV_GATE_BIAS] = "markov_gate.bias",
              [HN_HEAD_MARKOV_STEP] = "markov_joint.weight", [HN_HEAD_MARKOV_STEP_BIAS] = "markov_joint.bias",
+             [HN_HEAD_GRU_INPUT] = "prefix_gru_ih.weight", [HN_HEAD_GRU_STATE] = "prefix_gru_hh.weight",
+             [HN_HEAD_BIAS_IN] = "embed_proj_in.weight", [HN_HEAD_BIAS_OUT] = "embed_proj_out.weight",
              [HN_HEAD_CONFIDENCE] = "conf_proj.weight", [HN_HEAD_CONFIDENCE_BIAS] = "conf_proj.bias",
              [HN_HEAD_EMBEDDING] = "token_embd.weight", [HN_HEAD_OUTPUT] = "output.weight", [HN_HEAD_IDS] = "d2t"},
 };

@@ -56,6 +56,10 @@ static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
                              {NULL},
                              {NULL},
                              {"hunch.head.causal", "dflash.attention.causal"}},
+    [HN_HEAD_KEY_PREFIX_STATE] = {{"dflash_config.gru_hidden_dim"}, {NULL}}, /* in a GGUF the tensors show it */
+    [HN_HEAD_KEY_PREFIX_WIDTH] = {{"dflash_config.emb_dim", "emb_dim"}, {NULL}},
+    [HN_HEAD_KEY_PREFIX_PLAIN] = {{"dflash_config.pure_draft_prefix_len"}, [BLOCKS] = {"hunch.head.pure_draft_prefix_len"}},
+    [HN_HEAD_KEY_SHIFTED] = {{"dflash_config.shift_label"}, [BLOCKS] = {"dflash.sample_from_anchor"}},
     [HN_HEAD_KEY_SCALED_EMBEDDING] = {{NULL}, {NULL}, {NULL}, {"hunch.head.scaled_embedding"}},
     [HN_HEAD_KEY_CLUSTERS] = {{"num_centroids"}, /* in a GGUF the tensors show it */
                                [ASSISTANT] = {"gemma4-assistant.n_centroids"}, {"gemma4_mtp.centroid_count"}},

@@ -61,6 +61,10 @@ bool hn_head_has(const hn_arch *a, hn_head_part part) {
     case HN_HEAD_MARKOV_GATE_BIAS: return hn_head_has_markov(d) && out->markov.kind == HN_MARKOV_GATED;
     case HN_HEAD_MARKOV_STEP:
     case HN_HEAD_MARKOV_STEP_BIAS: return hn_head_has_markov(d) && out->markov.kind == HN_MARKOV_RNN;
+    case HN_HEAD_GRU_INPUT:
+    case HN_HEAD_GRU_STATE:
+    case HN_HEAD_BIAS_IN:
+    case HN_HEAD_BIAS_OUT: return out->kind == HN_OUTPUT_PREFIX;
     case HN_HEAD_CONFIDENCE:
     case HN_HEAD_CONFIDENCE_BIAS: return hn_head_has_confidence(d);
     case HN_HEAD_EMBEDDING: return in->own_embedding;
@@ -82,6 +86,10 @@ bool hn_head_part_is_vector(hn_head_part part) {
     case HN_HEAD_MARKOV_OUT:
     case HN_HEAD_MARKOV_GATE:
     case HN_HEAD_MARKOV_STEP:
+    case HN_HEAD_GRU_INPUT:
+    case HN_HEAD_GRU_STATE:
+    case HN_HEAD_BIAS_IN:
+    case HN_HEAD_BIAS_OUT:
     case HN_HEAD_LSTM_1:
     case HN_HEAD_LSTM_2:
     case HN_HEAD_CENTROIDS:
@@ -120,6 +128,12 @@ void hn_head_part_shape(const hn_arch *a, hn_head_part part, uint64_t dims[2]) {
     if (part == HN_HEAD_MARKOV_STEP_BIAS) dims[0] = 3 * rank;
     if (part == HN_HEAD_CONFIDENCE) dims[0] = hidden + (d->output.markov.confidence == HN_CONFIDENCE_OF_TOKEN ? rank : 0);
     if (part == HN_HEAD_CONFIDENCE_BIAS) dims[0] = 1;
+    if (d->output.kind != HN_OUTPUT_PREFIX) return;
+    const uint64_t state = (uint64_t)d->output.prefix.state, mid = (uint64_t)d->output.prefix.width;
+    if (part == HN_HEAD_GRU_INPUT) dims[1] = 3 * state;
+    if (part == HN_HEAD_GRU_STATE) dims[0] = state, dims[1] = 3 * state;
+    if (part == HN_HEAD_BIAS_IN) dims[0] = hidden + state, dims[1] = mid;
+    if (part == HN_HEAD_BIAS_OUT) dims[0] = mid, dims[1] = (uint64_t)a->vocab;
 }
 
 const hn_head_place hn_head_places[] = {
@@ -142,6 +156,10 @@ const hn_head_place hn_head_places[] = {
     {HN_HEAD_MARKOV_GATE_BIAS, offsetof(hn_head, markov_bias)},
     {HN_HEAD_MARKOV_STEP, offsetof(hn_head, markov_mix)},
     {HN_HEAD_MARKOV_STEP_BIAS, offsetof(hn_head, markov_bias)},
+    {HN_HEAD_GRU_INPUT, offsetof(hn_head, gru_input)},
+    {HN_HEAD_GRU_STATE, offsetof(hn_head, gru_state)},
+    {HN_HEAD_BIAS_IN, offsetof(hn_head, bias_in)},
+    {HN_HEAD_BIAS_OUT, offsetof(hn_head, bias_out)},
     {HN_HEAD_CONFIDENCE, offsetof(hn_head, confidence)},
     {HN_HEAD_CONFIDENCE_BIAS, offsetof(hn_head, confidence_bias)},
     {HN_HEAD_TOKEN_NORM, offsetof(hn_head, token_norm)},

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* largest.h - the largest of many numbers, by counting: two passes, whatever their values. */
+#ifndef HN_LARGEST_H
+#define HN_LARGEST_H
+#include <stdint.h>
+
+enum { HN_LARGEST_COUNTS = 1 << 16 };
+
+/* Numbers in the order of floats: a < b if and only if hn_order(a) < hn_order(b), -0 below 0; x is not NaN. */
+static inline uint32_t hn_order(float x) {
+    const union {
+        float f;
+        uint32_t u;
+    } v = {x};
+    return v.u & 0x80000000u ? ~v.u : v.u | 0x80000000u;
+}
+
+/* which[k] = the indices of the k largest of x[n], ascending; of equal ones the first. 1 <= k <= n. */
+void hn_largest(const uint32_t *x, int n, int k, int32_t *which, int32_t counts[HN_LARGEST_COUNTS]);
+#endif

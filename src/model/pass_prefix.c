@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pass_prefix.c - the stage after Domino's block: a draft's logits are those of its place in the block plus a bias that depends on a
+ * state of the tokens from the root to the one before it.
+ *
+ *   r, u, c = Wi E[token before], and a, b, d = Wh s in the same parts
+ *   s = (1 - sigmoid(u + b)) * tanh(c + sigmoid(r + a) * d) + sigmoid(u + b) * s        a GRU without biases, from 0 at each root
+ *   logits += W2 swish(W1 (h | s))                      h: the place's state after the last norm; not of the first drafts (`plain`)
+ *
+ * W2 is as large as half an output matrix, and would be read for every draft, so it is applied to a pool of each block: the outputs
+ * whose best logit of all places with a bias is largest. The others have no logit there. The pool's rows of W2 are copied once a block. */
+#include <math.h>
+#include <stddef.h>
+
+#include "base/mem.h"
+#include "model/largest.h"
+#include "model/pass_places.h"
+#include "ops/pack.h"
+
+/* Rows of one block, side by side. */
+typedef struct run_of {
+    int first, n, block;
+} run_of;
+
+typedef struct prefix {
+    hn_places places;
+    bool plain;             /* these rows have no bias */
+    int row[HN_MAX_ROWS];   /* of the pass, of each place */
+    int block[HN_MAX_ROWS]; /* the same */
+    int n_runs, blocks; /* blocks: of the pass */
+    run_of run[HN_MAX_ROWS];
+    hn_matrix token, input, gates, own, state, joint, mid, logits, base; /* base: of the run's rows before the bias */
+    hn_act token_in, own_in, joint_in, mid_in;
+    hn_top best;
+    /* pools, of each block; without them (all outputs are in it) the whole matrix is used */
+    bool pools;
+    hn_matrix pooled;       /* [gathered rows] logits of the pool before the bias */
+    hn_buf rows, ids;       /* W2's rows; int32 the target's tokens */
+    size_t rows_bytes;      /* of a block */
+    uint32_t *order;        /* owned: [blocks][vocab] the best logit of each output */
+    int32_t *output, *token_of; /* owned: [blocks][pool] the pool's outputs, ascending; their tokens */
+    float *values;          /* owned: [HN_MAX_ROWS][pool] to be written to `pooled` */
+    int32_t *counts;        /* owned: of hn_largest */
+} prefix;
+
+static prefix *prefix_of(const hn_runner *r) {
+    return (prefix *)r->places;
+}
+
+static const hn_prefix_desc *desc_of(const hn_runner *r) {
+    return &r->m->arch.draft_head.output.prefix;
+}
+
+static int most_blocks(const hn_runner *r) {
+    return HN_MAX_ROWS / r->m->arch.draft_head.rows.block.n;
+}
+
+/* ---- buffers --------------------------------------------------------------------------------------------------------------- */
+
+static void list(const hn_runner *r, hn_buf_room *room) {
+    const hn_arch *a = &r->m->arch;
+    const hn_prefix_desc *d = desc_of(r);
+    const hn_weight *w = &r->m->head.bias_out;
+    prefix *k = prefix_of(r);
+    k->token = hn_buf_room_matrix(room, HN_MAX_ROWS, a->hidden);
+    k->input = hn_buf_room_matrix(room, HN_MAX_ROWS, 3 * d->state);
+    k->gates = hn_buf_room_matrix(room, HN_MAX_ROWS, 3 * d->state);
+    k->own = hn_buf_room_matrix(room, HN_MAX_ROWS, d->state);
+    k->state = hn_buf_room_matrix(room, k->places.states, d->state);
+    k->joint = hn_buf_room_matrix(room, HN_MAX_ROWS, a->hidden + d->state);
+    k->mid = hn_buf_room_matrix(room, HN_MAX_ROWS, d->width);
+    k->base = hn_buf_room_matrix(room, HN_MAX_ROWS, d->pool);
+    k->logits = hn_buf_room_matrix(room, HN_MAX_ROWS, d->pool);
+    k->token_in = hn_buf_room_act(room, HN_MAX_ROWS, a->hidden);
+    k->own_in = hn_buf_room_act(room, HN_MAX_ROWS, d->state);
+    k->joint_in = hn_buf_room_act(room, HN_MAX_ROWS, a->hidden + d->state);
+    k->mid_in = hn_buf_room_act(room, HN_MAX_ROWS, d->width);
+    k->best = hn_place_top(r, room, d->pool);
+    k->best.map = r->m->head.ids;
+    if (!k->pools) return;
+    k->rows_bytes = room->ops->strip_bytes(w->dtype, w->in) * (size_t)hn_strips(d->pool);
+    k->pooled = hn_buf_room_matrix(room, HN_MAX_ROWS, d->pool);
+    k->rows = hn_buf_room_take(room, k->rows_bytes * (size_t)most_blocks(r));
+    k->ids = hn_buf_room_take(room, sizeof(int32_t) * (size_t)(most_blocks(r) * d->pool));
+}
+
+static hunch_status places_open(hn_runner *r, hunch_error *err) {
+    const size_t pool = (size_t)desc_of(r)->pool, vocab = (size_t)r->m->arch.vocab;
+    prefix *k = prefix_of(r);
+    k->pools = pool < vocab;
+    if (!k->pools) return HUNCH_OK;
+    const size_t blocks = (size_t)most_blocks(r);
+    k->order = hn_zalloc(blocks * vocab, sizeof *k->order);
+    k->output = hn_zalloc(blocks * pool, sizeof *k->output);
+    k->token_of = hn_zalloc(blocks * pool, sizeof *k->token_of);
+    k->values = hn_zalloc(HN_MAX_ROWS * pool, sizeof *k->values);
+    k->counts = hn_zalloc(HN_LARGEST_COUNTS, sizeof *k->counts);
+    return k->order && k->output && k->token_of && k->values && k->counts
+               ? HUNCH_OK
+               : hn_fail_memory(err, "the pools of a block", blocks * vocab * sizeof *k->order);
+}
+
+static void places_close(hn_runner *r) {
+    prefix *k = prefix_of(r);
+    hn_free(k->order);
+    hn_free(k->output);
+    hn_free(k->token_of);
+    hn_free(k->values);
+    hn_free(k->counts);
+}
+
+/* ---- pools ------------------------------------------------------------------------------------------------------------------- */
+
+enum { CHUNK = 4096 }; /* outputs of a claim */
+
+/* Rows of a block with logits to which a bias is added, as gathered; returns how many. */
+static int rows_with_bias(const hn_runner *r, int block, int16_t gathered[HN_MAX_ROWS]) {
+    const hn_block_desc *b = &r->m->arch.draft_head.rows.block;
+    int m = 0;
+    for (int j = desc_of(r)->plain + !b->root_drafts; j < b->n; j++)
+        if (r->out.of_row[block * b->n + j] >= 0) gathered[m++] = r->out.of_row[block * b->n + j];
+    return m;
+}
+
+/* The best logit of outputs [first, last) over the rows. */
+static void best_of_rows(const hn_runner *r, const int16_t *row, int n, int first, int last, uint32_t *order) {
+    float best[CHUNK];
+    for (int i = first; i < last; i++) best[i - first] = -INFINITY;
+    for (int k = 0; k < n; k++) {
+        const float *logits = r->out.host_logits + (size_t)row[k] * (size_t)r->out.logits.ld;
+        for (int i = first; i < last; i++) best[i - first] = logits[i] > best[i - first] ? logits[i] : best[i - first];
+    }
+    for (int i = first; i < last; i++) order[i] = hn_order(best[i - first]);
+}
+
+static void order_outputs(void *arg, int rank, int ranks HN_UNUSED) {
+    const hn_runner *r = arg;
+    const prefix *k = prefix_of(r);
+    const int vocab = r->m->arch.vocab, chunks = (vocab + CHUNK - 1) / CHUNK;
+    hn_claim claim = hn_claim_begin(r->m->pool, rank, chunks * k->blocks);
+    for (int c; (c = hn_claim_next(&claim)) >= 0;) {
+        int16_t row[HN_MAX_ROWS];
+        const int first = c % chunks * CHUNK, last = first + CHUNK < vocab ? first + CHUNK : vocab, n = rows_with_bias(r, c / chunks, row);
+        if (n > 0) best_of_rows(r, row, n, first, last, k->order + (size_t)(c / chunks) * (size_t)vocab);
+    }
+    hn_barrier(r->m->pool, rank);
+}
+
+/* Copies the pools' rows of W2 and their logits. */
+static void copy_rows(void *arg, int rank, int ranks HN_UNUSED) {
+    const hn_runner *r = arg;
+    const prefix *k = prefix_of(r);
+    const hn_weight *w = &r->m->head.bias_out;
+    const hn_ops *o = &r->m->ops;
+    const int pool = desc_of(r)->pool, strips = hn_strips(pool);
+    const size_t strip = o->strip_bytes(w->dtype, w->in);
+    hn_claim claim = hn_claim_begin(r->m->pool, rank, strips * k->blocks);
+    for (int c; (c = hn_claim_next(&claim)) >= 0;) {
+        int16_t row[HN_MAX_ROWS];
+        const int block = c / strips, s = c % strips, last = (s + 1) * HN_STRIP < pool ? (s + 1) * HN_STRIP : pool;
+        const int32_t *output = k->output + block * pool;
+        const int n = rows_with_bias(r, block, row);
+        if (n == 0) continue;
+        o->pick_strip(o, w, output, pool, s * HN_STRIP, hn_at(k->rows, k->rows_bytes * (size_t)block + strip * (size_t)s));
+        for (int j = 0; j < n; j++) {
+            const float *logits = r->out.host_logits + (size_t)row[j] * (size_t)r->out.logits.ld;
+            for (int i = s * HN_STRIP; i < last; i++) k->values[row[j] * pool + i] = logits[output[i]];
+        }
+    }
+    hn_barrier(r->m->pool, rank);
+}
+
+static void choose_pool(hn_runner *r, int block) {
+    prefix *k = prefix_of(r);
+    const int pool = desc_of(r)->pool, vocab = r->m->arch.vocab;
+    const int32_t *map = r->m->head.ids.mem ? r->m->ops.view(&r->m->ops, r->m->head.ids) : NULL;
+    int32_t *output = k->output + block * pool, *token = k->token_of + block * pool;
+    hn_largest(k->order + (size_t)block * (size_t)vocab, vocab, pool, output, k->counts);
+    for (int i = 0; i < pool; i++) token[i] = map ? map[output[i]] : output[i];
+}
+
+static void begin(hn_runner *r, int blocks) {
+    prefix *k = prefix_of(r);
+    const hn_ops *o = &r->m->ops;
+    const int pool = desc_of(r)->pool;
+    if (!k->pools) return;
+    k->blocks = blocks;
+    hn_pool_run(o->pool, order_outputs, r);
+    for (int i = 0; i < blocks; i++) choose_pool(r, i);
+    o->write(o, k->ids, k->token_of, sizeof(int32_t) * (size_t)(blocks * pool));
+    hn_pool_run(o->pool, copy_rows, r);
+    for (int i = 0; i < r->out.n_full; i++)
+        o->write(o, hn_rows_from(k->pooled, i).at, k->values + i * pool, sizeof(float) * (size_t)pool);
+}
+
+/* ---- rows -------------------------------------------------------------------------------------------------------------------- */
+
+static void describe(hn_runner *r, const hn_place *places) {
+    prefix *k = prefix_of(r);
+    const hn_block_desc *b = &r->m->arch.draft_head.rows.block;
+    k->plain = places[0].row % b->n + b->root_drafts <= desc_of(r)->plain; /* all are the same distance behind their roots */
+    k->n_runs = 0;
+    for (int i = 0; i < k->places.n; i++) {
+        k->row[i] = places[i].row;
+        k->block[i] = places[i].row / b->n;
+        if (i == 0 || (k->pools && k->block[i] != k->block[i - 1])) k->run[k->n_runs++] = (run_of){i, 0, k->block[i]};
+        k->run[k->n_runs - 1].n++;
+    }
+}
+
+static hn_act input_of(const hn_exec *ex, hn_act in, const hn_weight *w) {
+    return hn_act_of(in, w->in, ex->ops->act_forms(ex->ops, w->dtype));
+}
+
+/* y = W x */
+static void product(const hn_exec *ex, int n, hn_matrix x, hn_act room, const hn_weight *w, hn_matrix y) {
+    const hn_act in = input_of(ex, room, w);
+    const hn_linear_out out = {w, y};
+    ex->ops->quantise(ex, n, x, in);
+    ex->ops->linear(ex, n, in, &out, 1, false);
+}
+
+/* The state after each row's token, in `own` and in its place. */
+static void recurrence(const hn_exec *ex, const hn_runner *r) {
+    const prefix *k = prefix_of(r);
+    const hn_head *h = &r->m->head;
+    const hn_ops *o = ex->ops;
+    const int n = k->places.n, size = desc_of(r)->state;
+    const hn_buf none = {NULL, 0};
+    const hn_rows rows = {.n = n, .token = hn_place_at(&k->places, offsetof(hn_place_image, token))};
+    const hn_matrix both = hn_columns(k->gates, 0, 2 * size), reset = hn_columns(k->gates, 0, size),
+                    update = hn_columns(k->gates, size, size), fresh = hn_columns(k->gates, 2 * size, size);
+    o->embed(ex, &rows, &r->m->embedding, r->m->arch.embed_scale, k->token);
+    product(ex, n, k->token, k->token_in, &h->gru_input, k->input);
+    o->gather(ex, n, hn_place_at(&k->places, offsetof(hn_place_image, from)), k->state, none, k->own);
+    product(ex, n, k->own, k->own_in, &h->gru_state, k->gates);
+    o->apply(ex, n, HN_SAME, HN_INTO_ADD, hn_columns(k->input, 0, 2 * size), none, both);
+    o->apply(ex, n, HN_SIGMOID, HN_INTO_TIMES, reset, none, fresh);
+    o->apply(ex, n, HN_SAME, HN_INTO_ADD, hn_columns(k->input, 2 * size, size), none, fresh);
+    o->apply(ex, n, HN_TANH, HN_INTO_SET, fresh, none, fresh);
+    o->scale(ex, n, fresh, -1);
+    o->apply(ex, n, HN_SAME, HN_INTO_ADD, fresh, none, k->own);    /* s - m */
+    o->apply(ex, n, HN_SIGMOID, HN_INTO_TIMES, update, none, k->own);
+    o->scale(ex, n, fresh, -1);
+    o->apply(ex, n, HN_SAME, HN_INTO_ADD, fresh, none, k->own);    /* m + u (s - m) */
+    o->gather(ex, n, r->buf.each, k->own, hn_place_at(&k->places, offsetof(hn_place_image, to)), k->state);
+}
+
+/* The rows of W2 that a block's rows are multiplied with. */
+static hn_weight rows_of(const hn_runner *r, int block) {
+    const prefix *k = prefix_of(r);
+    hn_weight w = r->m->head.bias_out;
+    if (!k->pools) return w;
+    w.out = desc_of(r)->pool;
+    w.data = hn_at(k->rows, k->rows_bytes * (size_t)block);
+    w.strip_stride = r->m->ops.strip_bytes(w.dtype, w.in);
+    return w;
+}
+
+static void run_block(const hn_exec *ex, const hn_runner *r, const run_of *at) {
+    const prefix *k = prefix_of(r);
+    const hn_weight w = rows_of(r, at->block);
+    const hn_act in = input_of(ex, k->mid_in, &w);
+    const hn_matrix base = hn_rows_from(k->base, at->first);
+    const hn_output_rows out = {.scale = 1, .n_written = at->n, .y = hn_rows_from(k->logits, at->first)};
+    const size_t first = (size_t)at->first, best = first * (size_t)k->best.k;
+    hn_top top = k->best;
+    top.id = hn_at(top.id, sizeof(int32_t) * best);
+    top.value = hn_at(top.value, sizeof(float) * best);
+    top.sums = hn_at(top.sums, sizeof(float) * first * (size_t)hn_sum_parts(w.out));
+    top.bias = base.at;
+    top.ld_bias = base.ld;
+    if (k->pools) top.map = hn_at(k->ids, sizeof(int32_t) * (size_t)(at->block * w.out));
+    ex->ops->quantise(ex, at->n, hn_rows_from(k->mid, at->first), in);
+    ex->ops->gather(ex, at->n, hn_place_at(&k->places, offsetof(hn_place_image, place) + sizeof(int32_t) * first),
+                    k->pools ? k->pooled : r->out.logits, (hn_buf){NULL, 0}, base);
+    ex->ops->linear_top(ex, at->n, in, &w, &out, &top);
+}
+
+static void run(const hn_exec *ex, const hn_runner *r) {
+    const prefix *k = prefix_of(r);
+    const hn_ops *o = ex->ops;
+    const int n = k->places.n, hidden = r->m->arch.hidden, size = desc_of(r)->state;
+    const hn_buf none = {NULL, 0};
+    recurrence(ex, r);
+    if (k->plain) return;
+    o->gather(ex, n, hn_place_at(&k->places, offsetof(hn_place_image, place)), r->out.norm, none, hn_columns(k->joint, 0, hidden));
+    o->gather(ex, n, r->buf.each, k->own, none, hn_columns(k->joint, hidden, size));
+    product(ex, n, k->joint, k->joint_in, &r->m->head.bias_in, k->mid);
+    o->apply(ex, n, HN_SWISH, HN_INTO_SET, k->mid, none, k->mid);
+    for (int i = 0; i < k->n_runs; i++) run_block(ex, r, &k->run[i]);
+}
+
+static hn_place_result result(const hn_runner *r, int i) {
+    const prefix *k = prefix_of(r);
+    if (k->plain) {
+        hn_place_result p = {.logits = hn_pass_logits(r, k->row[i]), .sum = hn_pass_sum(r, k->row[i]), .confidence = NAN};
+        p.best = hn_pass_best(r, k->row[i], &p.value);
+        return p;
+    }
+    hn_place_result p = hn_place_of(r, i, k->logits, &k->best);
+    if (!k->pools) return p;
+    p.n_tokens = desc_of(r)->pool;
+    p.tokens = k->token_of + k->block[i] * p.n_tokens;
+    return p;
+}
+
+const hn_places_kind hn_places_prefix = {.bytes = sizeof(prefix), .list = list, .open = places_open, .close = places_close,
+                                         .begin = begin, .describe = describe, .run = run, .result = result};
