@@ -70,6 +70,20 @@ static hunch_status put_masks(head_conversion *k) {
     return st || d->input == HN_MASK_PAIR ? st : put_number(k, HN_HEAD_KEY_MASK_TOKEN, d->token);
 }
 
+/* Numbers of a selector, and of the convolutions of its layers. */
+static hunch_status put_selector(head_conversion *k) {
+    const hn_arch *a = &k->c.arch;
+    const hn_selector_desc *d = &a->draft_head.output.selector;
+    const hn_conv_desc *conv = &a->draft_head.rows.block.conv;
+    hunch_status st = put_number(k, HN_HEAD_KEY_CONV_TAPS, conv->taps);
+    if (!st) st = put_number(k, HN_HEAD_KEY_CONV_GROUP, conv->group);
+    if (!st) st = put_number(k, HN_HEAD_KEY_SELECTOR_RANK, d->rank);
+    if (!st) st = put_number(k, HN_HEAD_KEY_CANDIDATES, d->candidates);
+    if (!st) st = hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_KEY_EMBEDDING_SCALE), a->embed_scale, k->c.err);
+    if (!st) st = hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_KEY_LOGIT_SCALE), a->logit_scale, k->c.err);
+    return st || a->logit_cap == 0 ? st : hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_KEY_LOGIT_CAP), a->logit_cap, k->c.err);
+}
+
 /* Keys of a head of blocks. The windows of its layers are keys of a dense family (convert_keys.c). */
 static hunch_status put_block(head_conversion *k) {
     const hn_arch *a = &k->c.arch;
@@ -85,6 +99,7 @@ static hunch_status put_block(head_conversion *k) {
     if (!st) st = put_true(k, HN_HEAD_KEY_WINDOWS_AHEAD, ahead);
     if (!st) st = put_true(k, HN_HEAD_KEY_CAUSAL, causal);
     if (!st) st = put_true(k, HN_HEAD_KEY_WINDOWS_OF_ROOT, d->windows_of_root);
+    if (!st && a->draft_head.output.kind == HN_OUTPUT_SELECTOR) st = put_selector(k);
     if (!st && a->draft_head.output.kind == HN_OUTPUT_PREFIX)
         st = put_number(k, HN_HEAD_KEY_PREFIX_PLAIN, a->draft_head.output.prefix.plain);
     return st ? st : put_true(k, HN_HEAD_KEY_SCALED_EMBEDDING, a->draft_head.input.context.scaled);
@@ -157,6 +172,18 @@ static hunch_status write_ids(head_conversion *k, const int32_t *list) {
     return st;
 }
 
+/* The constant coefficients of convolutions, the only tensor of three dimensions. */
+static hunch_status visit_base(head_conversion *k, const char *from, const char *to, bool write) {
+    const hn_arch *a = k->h->arch;
+    const uint64_t dims[3] = {(uint64_t)a->hidden, (uint64_t)a->draft_head.rows.block.conv.taps, 2};
+    hn_tensor *t;
+    hunch_status st = hn_source_need_shape(k->c.src, from, 3, dims, &t, k->c.err);
+    if (st) return st;
+    if (write) return hn_conversion_write(&k->c, t, true);
+    k->c.total += t->bytes;
+    return hn_gguf_declare(k->c.w, to, HN_F32, 3, dims, k->c.err);
+}
+
 static hunch_status visit_part(head_conversion *k, hn_head_part part, int number, bool write) {
     char from[128], to[128];
     uint64_t dims[2];
@@ -168,6 +195,7 @@ static hunch_status visit_part(head_conversion *k, hn_head_part part, int number
     const bool list = part == HN_HEAD_IDS || part == HN_HEAD_ORDER;
     if (list && write) return write_ids(k, part == HN_HEAD_IDS ? k->h->ids : k->h->order);
     if (list) return hn_gguf_declare(k->c.w, to, HN_I64, 1, dims, k->c.err);
+    if (part == HN_HEAD_CONV_BASE || part == HN_HEAD_FFN_CONV_BASE) return visit_base(k, from, to, write);
     const bool vector = hn_head_part_is_vector(part);
     hunch_status st = hn_source_need(k->c.src, from, vector ? 1 : 2, dims[0], dims[1], &t, k->c.err);
     if (st) return st;
@@ -196,7 +224,7 @@ static hunch_status visit(head_conversion *k, bool write) {
     const hn_arch *a = k->h->arch;
     hunch_status st = HUNCH_OK;
     for (int part = 0; part < HN_HEAD_PARTS; part++) {
-        const int n = part == HN_HEAD_STATE_NORM ? a->draft_head.input.features : 1;
+        const int n = hn_head_part_count(a, (hn_head_part)part);
         if (!hn_head_has(a, (hn_head_part)part) || (part == HN_HEAD_IDS && !k->h->ids)) continue;
         for (int i = 0; !st && i < n; i++) st = visit_part(k, (hn_head_part)part, i, write);
     }

@@ -118,8 +118,9 @@ static hunch_status tensor_read(hn_conversion *c, const hn_tensor *t, void **out
 }
 
 static hunch_status vector_write(hn_conversion *c, const hn_tensor *t, float more, turn rows) {
-    size_t n = (size_t)t->dims[0];
+    size_t n = 1;
     void *stored;
+    for (int i = 0; i < t->n_dims; i++) n *= (size_t)t->dims[i];
     hunch_status status = tensor_read(c, t, &stored);
     if (status)
         return status;

@@ -262,7 +262,7 @@ void hn_drafter_close(hn_drafter *d); /* zeroed drafter is fine */
 #define HN_DRAFTER_KINDS(KIND)                                                                                                        \
     KIND(ngram) KIND(cache) KIND(suffix) KIND(prediction) KIND(grammar) KIND(recycle) KIND(lookahead) KIND(model)                      \
     KIND(eagle) KIND(hass) KIND(eagle3) KIND(peagle) KIND(mtp) KIND(medusa) KIND(hydra) KIND(mlp) KIND(meta_mtp) KIND(dart)            \
-    KIND(dflash) KIND(dspark) KIND(jetspec) KIND(pard) KIND(domino) KIND(falcon) KIND(assistant) KIND(forced)
+    KIND(dflash) KIND(dspark) KIND(jetspec) KIND(pard) KIND(domino) KIND(dflash2) KIND(falcon) KIND(assistant) KIND(forced)
 #define HN_DRAFTER_DECLARED(NAME) extern const hn_drafter_kind hn_drafter_##NAME;
 HN_DRAFTER_KINDS(HN_DRAFTER_DECLARED)
 #endif

@@ -38,10 +38,14 @@ void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const h
     const hn_matrix fused = hn_columns(s->fused, 0, 2 * q_width), attended = hn_columns(s->attended, 0, q_width);
     const hn_linear_out qkv[] = {{&l->q, d->gated ? fused : x.q}, {&l->k, x.k}, {&l->v, x.v}};
     const hn_pick copy = {x.k, x.v, 0, x.v.cols, 0};
-    const hn_linear_out out = {&l->o, d->post_norms ? s->branch : s->x};
+    const hn_head_conv *conv = m->head.conv ? &m->head.conv[2 * layer] : NULL;
+    const bool branch = d->post_norms || conv;
+    const hn_linear_out out = {&l->o, branch ? s->branch : s->x};
     const hn_act in = hn_act_of(s->in, l->q.in, l->attn_forms), mixed = hn_act_of(s->mixed, q_width, l->o_forms);
 
-    if (d->input == HN_INPUT_NORMED)
+    if (conv)
+        hn_layer_conv_in(ex, m, conv, l->attn_norm, in, s);
+    else if (d->input == HN_INPUT_NORMED)
         o->rmsnorm(ex, n, s->x, l->attn_norm, m->arch.norm_eps, in, hn_no_matrix);
     else
         o->quantise(ex, n, d->input == HN_INPUT_PLAIN ? s->x : s->pair, in);
@@ -57,7 +61,8 @@ void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const h
     const bool later = d->gated || m->arch.residual_scale != 1;
     o->attention(ex, rows, kv, &how, x.q, attended, hn_act_of(mixed, q_width, later ? 0 : l->o_forms), s->scratch);
     if (later) mix(ex, m, layer, n, attended, mixed, s);
-    o->linear(ex, n, mixed, &out, 1, !d->post_norms);
+    o->linear(ex, n, mixed, &out, 1, !branch);
     if (d->o_bias) o->add_bias(ex, n, out.y, l->o_bias);
+    if (conv) hn_layer_conv_out(ex, m, conv, s);
     if (d->post_norms) o->norm_add(ex, n, s->branch, l->post_attn_norm, m->arch.norm_eps, 1, s->x);
 }

@@ -34,9 +34,14 @@ void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_pass
         return;
     }
     const hn_act gated = hn_act_of(s->gated, d->ffn_width, l->down_forms), in = hn_act_of(s->in, m->arch.hidden, l->ffn_forms);
-    const hn_linear_out out = {&l->down, d->post_norms ? s->branch : s->x};
+    const hn_head_conv *conv = m->head.conv ? &m->head.conv[2 * layer + 1] : NULL;
+    const bool branch = d->post_norms || conv;
+    const hn_linear_out out = {&l->down, branch ? s->branch : s->x};
 
-    o->rmsnorm(ex, n, s->x, l->ffn_norm, m->arch.norm_eps, in, hn_no_matrix);
+    if (conv)
+        hn_layer_conv_in(ex, m, conv, l->ffn_norm, in, s);
+    else
+        o->rmsnorm(ex, n, s->x, l->ffn_norm, m->arch.norm_eps, in, hn_no_matrix);
     if (hn_ffn_in_steps(&m->arch, layer)) {
         const hn_glu_in both = {hn_columns(s->gate, 0, d->ffn_width), hn_columns(s->up, 0, d->ffn_width), l->gate_bias, l->up_bias};
         const hn_linear_out products[] = {{&l->gate, both.gate}, {&l->up, both.up}};
@@ -44,9 +49,11 @@ void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_pass
         o->glu(ex, n, is_geglu(d) ? HN_GELU : HN_SILU, &both, m->arch.residual_scale, gated);
     } else
         o->linear_glu(ex, n, in, &l->gate, &l->up, gated);
-    o->linear(ex, n, gated, &out, 1, !d->post_norms);
+    o->linear(ex, n, gated, &out, 1, !branch);
     if (d->down_bias) o->add_bias(ex, n, out.y, l->down_bias);
-    if (d->ffn == HN_FFN_BESIDE)
+    if (conv)
+        hn_layer_conv_out(ex, m, conv, s);
+    else if (d->ffn == HN_FFN_BESIDE)
         add_beside(ex, m, layer, s);
     else if (d->post_norms)
         o->norm_add(ex, n, s->branch, l->post_ffn_norm, m->arch.norm_eps, hn_ffn_scale(l, d), s->x);

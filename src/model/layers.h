@@ -43,6 +43,7 @@ typedef struct hn_pass_buffers {
     hn_matrix states; /* the feature, if each of its states is normed before fc */
     hn_matrix lstm;   /* [4 * hidden] gates of an LSTM */
     hn_matrix token;  /* [hidden] embedding of the rows' tokens */
+    hn_matrix normed, coefficients; /* of convolutions: [hidden]; [2][taps][groups] of both sides */
     hn_buf each;      /* int32 [rows] 0, 1, 2, ... */
     /* of gated delta nets, of attention with gates, of latent attention */
     hn_matrix fused; /* products whose parts are interleaved; latent: reduced queries | latent row | queries */
@@ -82,6 +83,9 @@ hn_matrix hn_step_result(const hn_arch *a, const hn_step_buffers *s, int row); /
 
 /* x = the input of a draft head's layers, computed from the rows' tokens and features. */
 void hn_layer_head(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s);
+/* Of a layer whose halves are convolved: in = conv(norm(x)); x += conv(branch). */
+void hn_layer_conv_in(const hn_exec *ex, const hn_model *m, const hn_head_conv *c, hn_buf norm, hn_act in, const hn_pass_buffers *s);
+void hn_layer_conv_out(const hn_exec *ex, const hn_model *m, const hn_head_conv *c, const hn_pass_buffers *s);
 /* Writes the rows' K and V, computed from `in`, to the cache. */
 void hn_layer_context(const hn_exec *ex, const hn_model *m, int layer, const hn_rows *rows, const hn_kv *kv,
                       const hn_pass_buffers *s);

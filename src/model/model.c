@@ -347,6 +347,7 @@ void hn_model_close(hn_model *m) {
     if (m->weights) m->ops.mem_free(&m->ops, m->weights);
     if (m->head.table) m->ops.mem_free(&m->ops, m->head.table);
     if (m->head.bias_rows) m->ops.mem_free(&m->ops, m->head.bias_rows);
+    hn_free(m->head.conv);
     hn_steps_close(m);
     hn_arch_fini(&m->arch);
     hn_free(m->layer);

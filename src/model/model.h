@@ -66,6 +66,12 @@ typedef struct hn_head_module {
     hn_buf token_norm, stream_norm, output_norm; /* f32 [hidden] */
 } hn_head_module;
 
+/* The convolutions around a half of a layer of a draft head. */
+typedef struct hn_head_conv {
+    hn_buf base;       /* f32 [2 sides][taps][hidden] */
+    hn_weight product; /* [2 * taps * groups, hidden] */
+} hn_head_conv;
+
 /* The weights of a draft head outside its layers. */
 typedef struct hn_head {
     hn_weight fc; /* [hidden, features * feature_width]; joint: [hidden, hidden + feature_width] */
@@ -82,6 +88,8 @@ typedef struct hn_head {
     hn_buf markov_bias, confidence_bias; /* f32 [rank or 3 rank], [1] */
     /* of the tokens before a draft: [3 state, hidden], [3 state, state], [width, hidden + state], [vocab, width] */
     hn_weight gru_input, gru_state, bias_in, bias_out;
+    hn_weight selector, codes_before, codes_after; /* [rank, hidden], [target's tokens, rank] twice */
+    hn_head_conv *conv;  /* owned: [layers][2] around attention and the feed-forward half; NULL: none */
     hn_weight carry;     /* [feature_width, hidden], if the description has it */
     hn_weight centroids; /* [clusters, hidden], if the description has them */
     hn_buf ids;    /* int32 [vocab]: the target's token of each output; mem NULL: the same ids */

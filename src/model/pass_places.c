@@ -11,6 +11,7 @@ static const hn_places_kind *kind_of(const hn_output_stage *d) {
     switch (d->kind) {
     case HN_OUTPUT_MARKOV: return &hn_places_markov;
     case HN_OUTPUT_PREFIX: return &hn_places_prefix;
+    case HN_OUTPUT_SELECTOR: return &hn_places_selector;
     case HN_OUTPUT_ALL:
     case HN_OUTPUT_CLUSTERS: break;
     }
@@ -77,6 +78,7 @@ void hn_pass_places(hn_runner *r, const hn_place *places, int n) {
     o->write(o, k->image_buf, &k->image, sizeof k->image);
     if (k->kind->describe) k->kind->describe(r, places);
     hn_pool_run(o->pool, forward, r);
+    if (k->kind->finish) k->kind->finish(r);
 }
 
 hn_place_result hn_place_of(const hn_runner *r, int i, hn_matrix logits, const hn_top *best) {

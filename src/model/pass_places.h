@@ -18,9 +18,10 @@ typedef struct hn_places_kind {
     void (*begin)(hn_runner *r, int blocks);             /* after the pass of so many blocks; NULL: nothing is to be done */
     void (*describe)(hn_runner *r, const hn_place *places); /* before run, when the image is known; NULL: the same */
     void (*run)(const hn_exec *ex, const hn_runner *r);  /* computes the rows of the image: called by every rank */
+    void (*finish)(hn_runner *r);                        /* behind run; NULL: nothing is left */
     hn_place_result (*result)(const hn_runner *r, int i);
 } hn_places_kind;
-extern const hn_places_kind hn_places_markov, hn_places_prefix;
+extern const hn_places_kind hn_places_markov, hn_places_prefix, hn_places_selector;
 
 struct hn_places {
     const hn_places_kind *kind;

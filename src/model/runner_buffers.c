@@ -90,7 +90,7 @@ static void list_layers(hn_buf_room *room, hn_runner *r, const widths *w) {
     l->up = room_rows(room, r, w->in_steps ? w->ffn : 0);
     l->token_inputs = room_rows(room, r, w->inputs);
     l->token_products = room_rows(room, r, w->inputs);
-    l->branch = room_rows(room, r, w->branch ? a->hidden : 0);
+    l->branch = room_rows(room, r, w->branch || hn_head_conv_desc(&a->draft_head) ? a->hidden : 0);
     l->halves = room_rows(room, r, w->halves ? a->hidden : 0);
     for (int i = 0; i < a->rotations; i++)
         l->rotation[i] = (hn_rope_table){hn_model_rope(m, i, r->max_context), room_rows(room, r, a->rotation[i].dims).at};
@@ -142,7 +142,10 @@ static void list_head(hn_buf_room *room, hn_runner *r) {
     const bool lstm = d->stream == HN_STREAM_LSTM, joint = d->stream == HN_STREAM_JOINT;
     const bool normed = joint ? d->joint.norms : d->stream == HN_STREAM_FEATURE && d->feature.norm_each;
     const int feature = d->features * d->feature_width, read = joint || lstm ? hn_arch_token_width(a) + feature : feature;
+    const hn_conv_desc *conv = hn_head_conv_desc(&a->draft_head);
     if (!hn_arch_is_head(a)) return;
+    l->normed = room_rows(room, r, conv ? a->hidden : 0);
+    l->coefficients = room_rows(room, r, conv ? hn_conv_coefficients(conv, a->hidden) : 0);
     l->joint = room_rows(room, r, read);
     l->joint_in = hn_buf_room_act(room, r->rows.max, read);
     l->states = room_rows(room, r, normed ? feature : 0);

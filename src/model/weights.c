@@ -162,6 +162,14 @@ hunch_status hn_plan_named_vector(hn_plan *p, const char *name, int count, hn_bu
     return st;
 }
 
+hunch_status hn_plan_named_floats(hn_plan *p, const char *name, const uint64_t dims[3], hn_buf *dst, hunch_error *err) {
+    hn_tensor *t;
+    if (p->missing && !hn_source_find(p->src, name)) return hn_name_list_add(p->missing, name, err);
+    const hunch_status st = hn_source_need_shape(p->src, name, 3, dims, &t, err);
+    if (!st) plan_vector(p, t, (hn_part){0, (int)(dims[0] * dims[1] * dims[2])}, 1, 0, dst);
+    return st;
+}
+
 bool hn_plan_stays_in_file(const hn_plan *p, const hn_weight *w) {
     return p->mapped || w->by_row || (p->mapped_experts && w->experts > 0 && !w->of_heads);
 }

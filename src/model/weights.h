@@ -85,6 +85,8 @@ bool hn_plan_stays_in_file(const hn_plan *p, const hn_weight *w);
 /* The same by name and shape, for tensors without a role. A vector may have further dimensions of 1. */
 hunch_status hn_plan_named_vector(hn_plan *p, const char *name, int count, hn_buf *dst, hunch_error *err);
 hunch_status hn_plan_named_matrix(hn_plan *p, const char *name, int in, int out, hn_weight *w, hunch_error *err);
+/* All numbers of a tensor of floats of this shape, one row after another. */
+hunch_status hn_plan_named_floats(hn_plan *p, const char *name, const uint64_t dims[3], hn_buf *dst, hunch_error *err);
 /* Some rows of a matrix. */
 hunch_status hn_plan_named_rows(hn_plan *p, const char *name, int in, int out, hn_part part, hn_weight *w, hunch_error *err);
 /* model.c: all tensors of a layer; room for the frequencies of all rotations (p->tables). */

@@ -211,6 +211,29 @@ void hn_cpu_apply(const hn_exec *ex, int n, hn_function f, hn_into into, hn_matr
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
+/* sum[count] += (base + a coefficient for each group) * x, from the first column of a group on. */
+static void add_tap(float *sum, const float *base, const float *coefficient, const float *x, int count, int group) {
+    for (int k = 0; k < count; k += group)
+        for (int i = k; i < k + group; i++) sum[i] += (base[i] + coefficient[k / group]) * x[i];
+}
+
+void hn_cpu_convolve(const hn_exec *ex, int n, const hn_convolution *c, hn_matrix x, bool add, hn_matrix y) {
+    const float *base = hn_host_f32(c->base);
+    const int groups = x.cols / c->group;
+    int first, last;
+    assert(x.cols == y.cols && x.cols % c->group == 0 && c->coefficients.cols == c->taps * groups);
+    hn_share(ex, groups, &first, &last);
+    const int from = first * c->group, count = (last - first) * c->group;
+    for (int i = 0; i < n && count > 0; i++) {
+        float *sum = hn_host_row(y, i) + from;
+        if (!add) memset(sum, 0, (size_t)count * sizeof *sum);
+        for (int t = 0; t < c->taps && t <= i % c->block; t++)
+            add_tap(sum, base + t * x.cols + from, hn_host_row(c->coefficients, i) + t * groups + first, hn_host_row(x, i - t) + from,
+                    count, c->group);
+    }
+    hn_barrier(ex->ops->pool, ex->rank);
+}
+
 void hn_cpu_scale(const hn_exec *ex, int n, hn_matrix x, float a) {
     int from, to;
     share_columns(ex, x.cols, &from, &to);

@@ -220,6 +220,14 @@ typedef struct hn_clusters {
 enum { HN_SUM_PART = 4096 };
 static inline int hn_sum_parts(int out) { return (out + HN_SUM_PART - 1) / HN_SUM_PART; }
 
+/* A convolution over rows of blocks, with coefficients of each row. */
+typedef struct hn_convolution {
+    int block;       /* rows of a block; before its first row all are zero */
+    int taps, group; /* columns that share a coefficient */
+    hn_buf base;     /* f32 [taps][cols], added to the coefficients */
+    hn_matrix coefficients; /* of each row [taps][cols / group] */
+} hn_convolution;
+
 /* The function of hn_ops.apply, and where its result goes. The last two are computed in double, so that every C library
  * gives the same float. */
 typedef enum hn_function {
@@ -414,6 +422,9 @@ struct hn_ops {
     void (*add_bias)(const hn_exec *ex, int n, hn_matrix x, hn_buf bias);
     /* y[i] =, += or *= f(x[i] + bias); bias f32 [cols], mem NULL: none. x and y may be the same. */
     void (*apply)(const hn_exec *ex, int n, hn_function f, hn_into into, hn_matrix x, hn_buf bias, hn_matrix y);
+    /* y[i] = (add: +=) the sum over taps t, ascending from 0 on, of (base[t] + coefficients[i][t]) * x[i - t], each product rounded. x and y
+     * are as wide, and do not overlap. */
+    void (*convolve)(const hn_exec *ex, int n, const hn_convolution *c, hn_matrix x, bool add, hn_matrix y);
     /* x[i] *= a, in place. */
     void (*scale)(const hn_exec *ex, int n, hn_matrix x, float a);
     /* For every part of row i: dst[i][c] = src[i][first + c / run * stride + c % run], for all columns c of dst. */

@@ -36,6 +36,7 @@ static const char *const folders[] = {
     "dflash-gptoss-zlab",   "dflashspec-gptoss",
     "dflashspec-d2t",       "dflashspec-windows", "dflashspec-ahead-anchor",
     "dspark-vanilla",       "dspark-gated",       "dspark-rnn",         "dspark-windows",
+    "dflash2-zlab",         "dflash2-dotted",     "dflash2spec-windows",
     "domino-shifted",       "domino-early",
     "dflash-deepspec",      "dflash-swa-sinks",   "dflash-causal",      "dflash-noncausal",   "dspark-deepspec",
     "jetspec-official",     "jetspec-automodel",

@@ -221,6 +221,7 @@ hunch_status hn_block_describe(hn_arch *a, hn_source *src, const hn_head_names *
     d->rows.block.root_drafts = kind->root_drafts;
     hunch_status st = hn_head_check_kind(src, kind->name, err);
     if (!st) st = refuse_more(a, src, kind->name, err);
+    if (!st && !kind->own_cap) st = hn_head_refuse_cap(src, err);
     if (!st) st = read_taps(a, src, spec, target->layers, taps, err);
     if (!st) st = hn_head_check_fc(src, names, taps, target, err);
     if (!st) st = read_block(&d->rows, src, err);

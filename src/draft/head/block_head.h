@@ -9,6 +9,7 @@
 typedef struct hn_block_form {
     const char *name;
     bool root_drafts;
+    bool own_cap; /* it has a cap of its own on its logits */
     bool windows_ahead; /* rows of layers with a window see later rows of the block */
 } hn_block_form;
 

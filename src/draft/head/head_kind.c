@@ -10,7 +10,7 @@
 /* Kinds that have no drafter here, by what only their tensors are called. */
 static const struct {
     const char *kind, *begin;
-} others[] = {{"dflash2", "candidate_selector."}, {"xpress", "refiner_head."}};
+} others[] = {{"xpress", "refiner_head."}};
 
 bool hn_head_has_begin(hn_source *src, const char *begin) {
     for (size_t i = 0; i < hn_source_tensor_count(src); i++) {
@@ -107,7 +107,6 @@ static const char *of_gguf(hn_source *src) {
     const char *named = text_of(src, "hunch.head.kind"), *architecture = text_of(src, "general.architecture");
     if (named) return named;
     if (!architecture) return NULL;
-    if (!strcmp(architecture, "dflash") && hn_head_has_begin(src, "selector_")) return "dflash2";
     const char *kind = last_kind(src, has_tensor);
     if (!kind) kind = last_kind(src, is_plain);
     if (kind) return kind;

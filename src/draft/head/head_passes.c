@@ -62,7 +62,8 @@ hunch_status hn_head_passes_open(hn_head_passes *h, const int *boundaries, int n
 
 hunch_status hn_head_passes_attach(hn_head_passes *h, hn_cache *cache, int first_group, int model_id, int context, int best,
                                    hunch_error *err) {
-    const hn_head_stores stores = {h->room, hn_mtp_outputs(h), best};
+    const int least = hn_head_least_best(&h->model.arch.draft_head);
+    const hn_head_stores stores = {h->room, hn_mtp_outputs(h), best > least ? best : least};
     h->cache = cache;
     h->model_id = model_id;
     hunch_status st = hn_head_is_borrowed(h) ? hn_head_borrowed_attach(h, &stores, context, err)

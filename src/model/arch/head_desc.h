@@ -13,6 +13,7 @@
  *   DFlash, JetSpec                      CONTEXT   BLOCK          ALL
  *   DSpark                               CONTEXT   BLOCK          MARKOV
  *   Domino                               CONTEXT   BLOCK          PREFIX
+ *   DFlash 2                             CONTEXT   BLOCK          SELECTOR
  *   Medusa, Hydra, MLP speculators,      STATE     STEPS          ALL
  *   Meta's heads
  *   Gemma 4's assistants                 JOINT     BORROWED       ALL, CLUSTERS
@@ -145,6 +146,14 @@ typedef struct hn_masks_desc {
     int levels; /* that the head was trained to draft in a pass, the root's included; 0: not given */
 } hn_masks_desc;
 
+/* Convolutions around both halves of each layer (layer_conv.c). */
+typedef struct hn_conv_desc {
+    int taps;  /* 0: there are none */
+    int group; /* columns with the same coefficients */
+} hn_conv_desc;
+/* Coefficients of a row, of both sides of a half. */
+static inline int hn_conv_coefficients(const hn_conv_desc *d, int hidden) { return 2 * d->taps * (hidden / d->group); }
+
 typedef struct hn_block_desc {
     int n;                /* rows, including the root's */
     int levels;           /* that it drafts */
@@ -152,6 +161,7 @@ typedef struct hn_block_desc {
     bool windows_of_root; /* windows are counted back from the root, else from each row */
     bool mask_row;        /* a mask's stream begins as a vector of the head's own, else as the embedding of mask_token */
     int mask_token;
+    hn_conv_desc conv;
 } hn_block_desc;
 
 typedef struct hn_rows_stage {
@@ -180,6 +190,7 @@ typedef enum hn_output_kind {
     HN_OUTPUT_ALL,
     HN_OUTPUT_CLUSTERS, /* logits of those clusters of outputs whose centroids have the largest products with the row's state */
     HN_OUTPUT_MARKOV,   /* a bias on all from the token before a draft (pass_markov.c) */
+    HN_OUTPUT_SELECTOR, /* scores of the likeliest tokens by the token before (pass_selector.c) */
     HN_OUTPUT_PREFIX    /* a bias on a pool of likely ones from a state of the tokens before a draft (pass_prefix.c) */
 } hn_output_kind;
 
@@ -199,6 +210,10 @@ typedef struct hn_prefix_desc {
     int pool;         /* outputs that the others are chosen from, at most all */
 } hn_prefix_desc;
 
+typedef struct hn_selector_desc {
+    int rank, candidates; /* candidates: of a place */
+} hn_selector_desc;
+
 typedef struct hn_output_stage {
     hn_output_kind kind;
     hn_output_norm norm;
@@ -209,6 +224,7 @@ typedef struct hn_output_stage {
         } clusters;
         hn_markov_desc markov;
         hn_prefix_desc prefix;
+        hn_selector_desc selector;
     };
 } hn_output_stage;
 
@@ -254,7 +270,8 @@ static inline bool hn_head_has_markov(const hn_head_desc *d) { return d->output.
 static inline bool hn_head_in_order(const hn_head_desc *d) {
     switch (d->output.kind) {
     case HN_OUTPUT_MARKOV:
-    case HN_OUTPUT_PREFIX: return true;
+    case HN_OUTPUT_PREFIX:
+    case HN_OUTPUT_SELECTOR: return true;
     case HN_OUTPUT_ALL:
     case HN_OUTPUT_CLUSTERS: break;
     }
@@ -262,7 +279,15 @@ static inline bool hn_head_in_order(const hn_head_desc *d) {
 }
 /* Only some outputs of a row have logits, and of each row others. */
 static inline bool hn_head_chooses(const hn_head_desc *d) {
-    return d->output.kind == HN_OUTPUT_CLUSTERS || d->output.kind == HN_OUTPUT_PREFIX;
+    return d->output.kind == HN_OUTPUT_CLUSTERS || d->output.kind == HN_OUTPUT_PREFIX || d->output.kind == HN_OUTPUT_SELECTOR;
+}
+/* The best outputs of a row that its passes must list. */
+static inline int hn_head_least_best(const hn_head_desc *d) {
+    return d->output.kind == HN_OUTPUT_SELECTOR ? d->output.selector.candidates : 1;
+}
+/* NULL: its layers have no convolutions. */
+static inline const hn_conv_desc *hn_head_conv_desc(const hn_head_desc *d) {
+    return d->rows.kind == HN_ROWS_BLOCK && d->rows.block.conv.taps > 0 ? &d->rows.block.conv : NULL;
 }
 static inline bool hn_head_has_confidence(const hn_head_desc *d) {
     return hn_head_has_markov(d) && d->output.markov.confidence != HN_CONFIDENCE_NONE;

@@ -160,6 +160,7 @@ hunch_status hn_head_read_layers(hn_arch *a, hn_source *src, const hn_head_names
     if (!st && a->layers > most)
         st = hn_fail(err, HUNCH_REFUSED, "%s: %d layers, expected a draft head of at most %d", hn_source_path(src), a->layers, most);
     if (!st && !hn_head_form_blocks(names->form)) st = refuse_windows(a, src, err);
+    if (!st && !hn_head_form_blocks(names->form)) st = hn_head_refuse_cap(src, err);
     if (st) return st;
     set_names(a, names);
     a->files.rows_in_pairs = a->rope_interleaved; /* packed in a folder's order: a head drafts the same bits from either file */
@@ -275,6 +276,24 @@ static hunch_status plan_further_modules(hn_plan *p, hunch_error *err) {
     return st;
 }
 
+/* The convolutions around the halves of a layer. */
+static hunch_status plan_convs(hn_plan *p, int layer, hunch_error *err) {
+    static const hn_head_part of[2][2] = {{HN_HEAD_CONV_BASE, HN_HEAD_CONV_PRODUCT}, {HN_HEAD_FFN_CONV_BASE, HN_HEAD_FFN_CONV_PRODUCT}};
+    const hn_head_names names = hn_head_names_of(&p->m->arch);
+    hunch_status st = HUNCH_OK;
+    for (int i = 0; !st && i < 2; i++) {
+        hn_head_conv *c = &p->m->head.conv[2 * layer + i];
+        char name[128];
+        uint64_t dims[2];
+        const hn_conv_desc *d = hn_head_conv_desc(&p->m->arch.draft_head);
+        const uint64_t sides[3] = {(uint64_t)p->m->arch.hidden, (uint64_t)d->taps, 2};
+        st = hn_plan_named_floats(p, hn_head_name(&names, of[i][0], layer, name), sides, &c->base, err);
+        hn_head_part_shape(&p->m->arch, of[i][1], dims);
+        if (!st) st = hn_plan_named_matrix(p, hn_head_name(&names, of[i][1], layer, name), (int)dims[0], (int)dims[1], &c->product, err);
+    }
+    return st;
+}
+
 static hunch_status plan_parts(hn_plan *p, hn_model *m, hunch_error *err) {
     hn_head *h = &m->head;
     hunch_status st = HUNCH_OK;
@@ -351,7 +370,14 @@ static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_
     m->weight_bytes = 0; /* a pass reads a row of it */
     m->macs_per_row = 0;
     if (!st) st = plan_parts(p, m, err);
-    for (int i = 0; !st && i < a->layers; i++) st = hn_plan_layer(p, i, err);
+    if (!st && hn_head_conv_desc(&a->draft_head)) {
+        m->head.conv = hn_zalloc(2 * (size_t)a->layers, sizeof *m->head.conv);
+        if (!m->head.conv) st = hn_fail_memory(err, "convolutions", 2 * (size_t)a->layers * sizeof *m->head.conv);
+    }
+    for (int i = 0; !st && i < a->layers; i++) {
+        st = hn_plan_layer(p, i, err);
+        if (!st && m->head.conv) st = plan_convs(p, i, err);
+    }
     if (!st) st = plan_part(p, HN_HEAD_OUTPUT_NORM, 0, &m->output_norm, err);
     if (!st) st = plan_further_modules(p, err);
     if (!st && hn_head_steps(&a->draft_head)) st = hn_steps_plan(p, err);
@@ -377,8 +403,8 @@ static void borrow(hn_model *m, const hn_model *target) {
         m->arch.embed_scale = target->arch.embed_scale;
     if (embedding || output) m->files = target->files; /* which may hold their rows */
     if (m->arch.tied) m->output = m->embedding;
-    if (output) {
-        m->output = target->output;
+    if (output) m->output = target->output;
+    if (output && m->arch.draft_head.output.kind != HN_OUTPUT_SELECTOR) { /* which has numbers of its own */
         m->arch.logit_scale = target->arch.logit_scale;
         m->arch.logit_cap = target->arch.logit_cap;
     }
@@ -416,6 +442,7 @@ static hn_weight *bias_of_outputs(hn_model *m) {
     switch (m->arch.draft_head.output.kind) {
     case HN_OUTPUT_MARKOV: return &m->head.markov_out;
     case HN_OUTPUT_PREFIX: return &m->head.bias_out;
+    case HN_OUTPUT_SELECTOR:
     case HN_OUTPUT_ALL:
     case HN_OUTPUT_CLUSTERS: break;
     }

@@ -29,6 +29,13 @@ typedef enum hn_head_part {
     HN_HEAD_MARKOV_STEP_BIAS,
     HN_HEAD_CONFIDENCE,
     HN_HEAD_CONFIDENCE_BIAS,
+    HN_HEAD_CONV_BASE,    /* of the layer whose number is given: around attention, and the feed-forward half (layer_conv.c) */
+    HN_HEAD_CONV_PRODUCT,
+    HN_HEAD_FFN_CONV_BASE,
+    HN_HEAD_FFN_CONV_PRODUCT,
+    HN_HEAD_SELECTOR,     /* from a row, and of the tokens before and after, to what are multiplied (pass_selector.c) */
+    HN_HEAD_CODES_BEFORE,
+    HN_HEAD_CODES_AFTER,
     HN_HEAD_GRU_INPUT,    /* gates of a recurrence over tokens: reset, update, new (pass_prefix.c) */
     HN_HEAD_GRU_STATE,
     HN_HEAD_BIAS_IN,      /* from a row and that state to the bias of its outputs */
@@ -86,7 +93,7 @@ typedef struct hn_head_names {
 } hn_head_names;
 
 hn_head_names hn_head_names_of(const hn_arch *a); /* of the file that the description was read from */
-/* The name of a part; k: number of the state. NULL: this form has none. */
+/* The name of a part; k: number of the state, or of the layer. NULL: this form has none. */
 const char *hn_head_name(const hn_head_names *names, hn_head_part part, int k, char out[128]);
 /* The tensor of a part (of the first state), not marked as used; NULL: there is none. */
 const hn_tensor *hn_head_find_tensor(const hn_source *src, const hn_head_names *names, hn_head_part part);
@@ -94,6 +101,7 @@ const hn_tensor *hn_head_find_tensor(const hn_source *src, const hn_head_names *
  * (inputs, outputs; a vector has outputs 1). */
 bool hn_head_has(const hn_arch *a, hn_head_part part);
 bool hn_head_part_is_vector(hn_head_part part);
+int hn_head_part_count(const hn_arch *a, hn_head_part part); /* tensors of it: of states, of layers, else 1 */
 void hn_head_part_shape(const hn_arch *a, hn_head_part part, uint64_t dims[2]);
 /* Where in hn_head a part that is one tensor belongs, at an hn_weight or a vector's hn_buf; the list ends with HN_HEAD_PARTS. */
 typedef struct hn_head_place {
@@ -129,6 +137,12 @@ typedef enum hn_head_key {
     HN_HEAD_KEY_WINDOWS_OF_ROOT,
     HN_HEAD_KEY_CAUSAL,       /* rows of a block do not see later ones; in a GGUF: in layers without a window */
     HN_HEAD_KEY_SCALED_EMBEDDING,
+    HN_HEAD_KEY_CONV_TAPS,
+    HN_HEAD_KEY_CONV_GROUP,
+    HN_HEAD_KEY_SELECTOR_RANK,
+    HN_HEAD_KEY_CANDIDATES,   /* of a place of a block */
+    HN_HEAD_KEY_EMBEDDING_SCALE,
+    HN_HEAD_KEY_LOGIT_CAP,
     HN_HEAD_KEY_PREFIX_STATE, /* numbers of the state of the tokens before a draft */
     HN_HEAD_KEY_PREFIX_WIDTH,
     HN_HEAD_KEY_PREFIX_PLAIN, /* drafts that do not read it, the first of a block */
@@ -147,6 +161,10 @@ typedef enum hn_head_key {
 const char *hn_head_key_name(const hn_source *src, hn_head_key key, int i);
 /* *name: the key that was found; NULL: none, and *out is unchanged. Errors as hn_source_u64. */
 hunch_status hn_head_u64(const hn_source *src, hn_head_key key, uint64_t *out, const char **name, hunch_error *err);
+/* A number from least to most; *out is unchanged if there is none. */
+hunch_status hn_head_real(const hn_source *src, hn_head_key key, double least, double most, double *out, hunch_error *err);
+/* HUNCH_REFUSED: the file caps its outputs, and its kind reads them without. */
+hunch_status hn_head_refuse_cap(const hn_source *src, hunch_error *err);
 hunch_status hn_head_bool(const hn_source *src, hn_head_key key, bool *out, hunch_error *err);
 hunch_status hn_head_bool_given(const hn_source *src, hn_head_key key, bool *out, bool *said, hunch_error *err);
 /* HUNCH_REFUSED if the file names another kind. */

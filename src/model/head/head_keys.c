@@ -56,6 +56,15 @@ static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
                              {NULL},
                              {NULL},
                              {"hunch.head.causal", "dflash.attention.causal"}},
+    [HN_HEAD_KEY_CONV_TAPS] = {{"dflash_config.conv_kernel_size", "conv_kernel_size"}, [BLOCKS] = {"dflash.conv_kernel_size"}},
+    [HN_HEAD_KEY_CONV_GROUP] = {{"dflash_config.conv_group_size", "conv_group_size"}, [BLOCKS] = {"dflash.conv_group_size"}},
+    [HN_HEAD_KEY_SELECTOR_RANK] = {{"dflash_config.selector_rank", "selector_rank"}, [BLOCKS] = {"dflash.selector_rank"}},
+    [HN_HEAD_KEY_CANDIDATES] = {{"dflash_config.selector_top_k", "selector_top_k"}, [BLOCKS] = {"dflash.selector_top_k"}},
+    [HN_HEAD_KEY_EMBEDDING_SCALE] = {{"dflash_config.input_embedding_scale", "input_embedding_scale"}, [BLOCKS] = {"dflash.embedding_scale"}},
+    [HN_HEAD_KEY_LOGIT_CAP] = {{"dflash_config.final_logit_softcapping", "final_logit_softcapping"},
+                                {"eagle3.final_logit_softcapping"},
+                                {"hunch-head.final_logit_softcapping"},
+                                {"dflash.final_logit_softcapping"}},
     [HN_HEAD_KEY_PREFIX_STATE] = {{"dflash_config.gru_hidden_dim"}, {NULL}}, /* in a GGUF the tensors show it */
     [HN_HEAD_KEY_PREFIX_WIDTH] = {{"dflash_config.emb_dim", "emb_dim"}, {NULL}},
     [HN_HEAD_KEY_PREFIX_PLAIN] = {{"dflash_config.pure_draft_prefix_len"}, [BLOCKS] = {"hunch.head.pure_draft_prefix_len"}},
@@ -70,7 +79,8 @@ static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
     [HN_HEAD_KEY_STEPS] = {{"n_predict"}, {NULL}, {"hunch-head.steps"}},
     [HN_HEAD_KEY_SCALE_INPUT] = {{"scale_input"}, {NULL}, {"hunch-head.scale_input"}},
     [HN_HEAD_KEY_STATE_OFFSET] = {{"hidden_state_offset"}, {NULL}, {"hunch-head.state_offset"}},
-    [HN_HEAD_KEY_LOGIT_SCALE] = {{"logit_scale"}, {NULL}, {"hunch-head.logit_scale"}},
+    [HN_HEAD_KEY_LOGIT_SCALE] = {{"logit_scale", "dflash_config.output_multiplier", "output_multiplier"}, {NULL}, {"hunch-head.logit_scale"},
+                                  {"dflash.logit_scale"}},
     [HN_HEAD_KEY_ROWS_IN_PAIRS] = {{NULL}, {NULL}, {"hunch-head.rows_in_pairs"}},
     [HN_HEAD_KEY_FREQUENCIES] = {{NULL},
                                   {"hunch.head.rope_frequencies"},
@@ -91,13 +101,14 @@ static const hn_dense families[KEY_FORMS] = {
     [FOLDER] = {.prefix = "head",
                 .attention_bias = true, /* if the file has any */
                 .mlp_bias = true,
+                .logit_cap = true, /* a kind reads it, others refuse it (hn_head_refuse_cap) */
                 .may_slide = true, /* for heads of blocks; others refuse it (head.c) */
                 .whole_heads = true, /* as in the classes of Qwen3 and Llama; the key is a copy of the target's */
                 .theta = 10000,
                 .usual = {.context = 1 << 24, .eps = 1e-6}},
     [EAGLE3] = {.prefix = "eagle3", .interleaved = true},
     [OWN] = {.prefix = "hunch-head"},
-    [BLOCKS] = {.prefix = "dflash"},
+    [BLOCKS] = {.prefix = "dflash", .logit_cap = true},
     [ASSISTANT] = {.prefix = "gemma4-assistant", .window_key = true},
     [MTP_ASSISTANT] = {.prefix = "gemma4_mtp"},
 };
@@ -168,6 +179,28 @@ hunch_status hn_head_bool_given(const hn_source *src, hn_head_key key, bool *out
 hunch_status hn_head_bool(const hn_source *src, hn_head_key key, bool *out, hunch_error *err) {
     bool said;
     return hn_head_bool_given(src, key, out, &said, err);
+}
+
+hunch_status hn_head_real(const hn_source *src, hn_head_key key, double least, double most, double *out, hunch_error *err) {
+    bool found = false;
+    hunch_status st = HUNCH_OK;
+    const char *name;
+    double value = *out;
+    for (int i = 0; !st && !found && (name = hn_head_key_name(src, key, i)); i++) {
+        if (hn_source_is_null(src, name)) continue;
+        st = hn_source_f64(src, name, &value, &found, err);
+        if (!st && found && !(value >= least && value <= most))
+            st = hn_fail(err, HUNCH_REFUSED, "%s: %s is %g, expected %g to %g", hn_source_path(src), name, value, least, most);
+    }
+    if (!st) *out = value;
+    return st;
+}
+
+hunch_status hn_head_refuse_cap(const hn_source *src, hunch_error *err) {
+    double cap = 0;
+    const hunch_status st = hn_head_real(src, HN_HEAD_KEY_LOGIT_CAP, -1e9, 1e9, &cap, err);
+    if (st || !(cap > 0)) return st;
+    return hn_fail(err, HUNCH_REFUSED, "%s: final_logit_softcapping is %g: head models are read without", hn_source_path(src), cap);
 }
 
 hunch_status hn_head_check_kind(const hn_source *src, const char *kind, hunch_error *err) {

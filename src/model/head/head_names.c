@@ -61,6 +61,13 @@ bool hn_head_has(const hn_arch *a, hn_head_part part) {
     case HN_HEAD_MARKOV_GATE_BIAS: return hn_head_has_markov(d) && out->markov.kind == HN_MARKOV_GATED;
     case HN_HEAD_MARKOV_STEP:
     case HN_HEAD_MARKOV_STEP_BIAS: return hn_head_has_markov(d) && out->markov.kind == HN_MARKOV_RNN;
+    case HN_HEAD_CONV_BASE:
+    case HN_HEAD_CONV_PRODUCT:
+    case HN_HEAD_FFN_CONV_BASE:
+    case HN_HEAD_FFN_CONV_PRODUCT: return hn_head_conv_desc(d);
+    case HN_HEAD_SELECTOR:
+    case HN_HEAD_CODES_BEFORE:
+    case HN_HEAD_CODES_AFTER: return out->kind == HN_OUTPUT_SELECTOR;
     case HN_HEAD_GRU_INPUT:
     case HN_HEAD_GRU_STATE:
     case HN_HEAD_BIAS_IN:
@@ -86,6 +93,11 @@ bool hn_head_part_is_vector(hn_head_part part) {
     case HN_HEAD_MARKOV_OUT:
     case HN_HEAD_MARKOV_GATE:
     case HN_HEAD_MARKOV_STEP:
+    case HN_HEAD_CONV_PRODUCT:
+    case HN_HEAD_FFN_CONV_PRODUCT:
+    case HN_HEAD_SELECTOR:
+    case HN_HEAD_CODES_BEFORE:
+    case HN_HEAD_CODES_AFTER:
     case HN_HEAD_GRU_INPUT:
     case HN_HEAD_GRU_STATE:
     case HN_HEAD_BIAS_IN:
@@ -97,6 +109,32 @@ bool hn_head_part_is_vector(hn_head_part part) {
     case HN_HEAD_CONFIDENCE: return false;
     default: return true;
     }
+}
+
+int hn_head_part_count(const hn_arch *a, hn_head_part part) {
+    if (part == HN_HEAD_STATE_NORM) return a->draft_head.input.features;
+    return part >= HN_HEAD_CONV_BASE && part <= HN_HEAD_FFN_CONV_PRODUCT ? a->layers : 1;
+}
+
+/* The parts of single kinds of blocks and outputs. */
+static void shape_of_kind(const hn_arch *a, hn_head_part part, uint64_t dims[2]) {
+    const hn_head_desc *d = &a->draft_head;
+    const hn_conv_desc *conv = hn_head_conv_desc(d);
+    const uint64_t hidden = (uint64_t)a->hidden, tokens = (uint64_t)d->input.embeddings;
+    if (conv && (part == HN_HEAD_CONV_BASE || part == HN_HEAD_FFN_CONV_BASE)) dims[0] = 2 * (uint64_t)conv->taps * hidden;
+    if (conv && (part == HN_HEAD_CONV_PRODUCT || part == HN_HEAD_FFN_CONV_PRODUCT))
+        dims[1] = (uint64_t)hn_conv_coefficients(conv, a->hidden);
+    if (d->output.kind == HN_OUTPUT_SELECTOR) {
+        const uint64_t rank = (uint64_t)d->output.selector.rank;
+        if (part == HN_HEAD_SELECTOR) dims[1] = rank;
+        if (part == HN_HEAD_CODES_BEFORE || part == HN_HEAD_CODES_AFTER) dims[0] = rank, dims[1] = tokens;
+    }
+    if (d->output.kind != HN_OUTPUT_PREFIX) return;
+    const uint64_t state = (uint64_t)d->output.prefix.state, width = (uint64_t)d->output.prefix.width;
+    if (part == HN_HEAD_GRU_INPUT) dims[1] = 3 * state;
+    if (part == HN_HEAD_GRU_STATE) dims[0] = state, dims[1] = 3 * state;
+    if (part == HN_HEAD_BIAS_IN) dims[0] = hidden + state, dims[1] = width;
+    if (part == HN_HEAD_BIAS_OUT) dims[0] = width, dims[1] = (uint64_t)a->vocab;
 }
 
 void hn_head_part_shape(const hn_arch *a, hn_head_part part, uint64_t dims[2]) {
@@ -128,12 +166,7 @@ void hn_head_part_shape(const hn_arch *a, hn_head_part part, uint64_t dims[2]) {
     if (part == HN_HEAD_MARKOV_STEP_BIAS) dims[0] = 3 * rank;
     if (part == HN_HEAD_CONFIDENCE) dims[0] = hidden + (d->output.markov.confidence == HN_CONFIDENCE_OF_TOKEN ? rank : 0);
     if (part == HN_HEAD_CONFIDENCE_BIAS) dims[0] = 1;
-    if (d->output.kind != HN_OUTPUT_PREFIX) return;
-    const uint64_t state = (uint64_t)d->output.prefix.state, mid = (uint64_t)d->output.prefix.width;
-    if (part == HN_HEAD_GRU_INPUT) dims[1] = 3 * state;
-    if (part == HN_HEAD_GRU_STATE) dims[0] = state, dims[1] = 3 * state;
-    if (part == HN_HEAD_BIAS_IN) dims[0] = hidden + state, dims[1] = mid;
-    if (part == HN_HEAD_BIAS_OUT) dims[0] = mid, dims[1] = (uint64_t)a->vocab;
+    shape_of_kind(a, part, dims);
 }
 
 const hn_head_place hn_head_places[] = {
@@ -156,6 +189,9 @@ const hn_head_place hn_head_places[] = {
     {HN_HEAD_MARKOV_GATE_BIAS, offsetof(hn_head, markov_bias)},
     {HN_HEAD_MARKOV_STEP, offsetof(hn_head, markov_mix)},
     {HN_HEAD_MARKOV_STEP_BIAS, offsetof(hn_head, markov_bias)},
+    {HN_HEAD_SELECTOR, offsetof(hn_head, selector)},
+    {HN_HEAD_CODES_BEFORE, offsetof(hn_head, codes_before)},
+    {HN_HEAD_CODES_AFTER, offsetof(hn_head, codes_after)},
     {HN_HEAD_GRU_INPUT, offsetof(hn_head, gru_input)},
     {HN_HEAD_GRU_STATE, offsetof(hn_head, gru_state)},
     {HN_HEAD_BIAS_IN, offsetof(hn_head, bias_in)},
