@@ -20,7 +20,7 @@ Each turn runs every head in every way once, and measures how fast memory is rea
   8 texts   ms of a level of eight texts' chains together, in one pass
 
 hydra and mlp have steps of their own, as many as positions (--depth 4): a step is the mean of them.
-Heads that draft all levels in one pass, or several (dflash, dspark, jetspec, dart, falcon in blocks of two, peagle, pard,
+Heads that draft all levels in one pass, or several (dflash, dspark, jetspec, domino, dflash2, dart, falcon in blocks of two, peagle, pard,
 medusa, meta-mtp), have a line in a table of their own:
 
   pass      ms of the head's own passes of a round, those for the text's new rows and the block, behind any round
@@ -29,7 +29,7 @@ medusa, meta-mtp), have a line in a table of their own:
             Read at the bandwidth of as much memory as the head and the model have together, since the model's pass stands between
             r: reading is, p: products are
   ratio     pass / limit
-  draft     ms of drafting, choosing tokens included
+  draft     ms of drafting, choosing tokens included, and what of a block's places is computed after the pass, one after another
   pays      the acceptance a of each token from which such a chain is faster than plain decoding: 1 + a + a^2 + ... of its depth, against
             a round's time over that of plain decoding. Of the other heads too
 
@@ -71,7 +71,8 @@ def shapes(folder):
     return out
 
 
-BLOCKS = ("dflash", "dspark", "jetspec")
+BLOCKS = ("dflash", "dspark", "jetspec", "domino", "dflash2")
+AFTER = ("markov_w", "prefix_gru.", "embed_proj.", "codebook")  # what is read after the pass, of some tokens alone
 AT_ONCE = (*BLOCKS, "dart", "falcon", "peagle", "pard", "medusa", "meta-mtp")
 
 
@@ -79,7 +80,7 @@ def bytes_of_blocks(spec, target, depth):
     """Of a round of a head that drafts all levels in one pass, or two a pass."""
     kind, folder = spec.split(":", 1)
     head = {k: s[0] * s[1] * PACKED for k, s in shapes(folder.split(",")[0]).items()
-            if len(s) == 2 and "embed_tokens" not in k and "markov_w" not in k}
+            if len(s) == 2 and "embed_tokens" not in k and not any(part in k for part in AFTER)}
     out = sum(head.values())
     if kind in BLOCKS:
         out += sum(v for k, v in head.items() if k.endswith(("k_proj.weight", "v_proj.weight")))

@@ -171,8 +171,8 @@ static void test_goldens_fit(void **state) {
         "mtp-spec-qwen3", "mtp-untied-bias", "peagle-spec-2layers", "peagle-vllm-4layers", "peagle-norms",
         "peagle-biases", "dart-d2t", "dart-7masks", "dflash-zlab", "dflash-default-ids", "dflashmask-zlab",
         "dflashwin-zlab", "dflashspec-d2t", "dflashspec-windows", "dflashspec-ahead-anchor", "dspark-vanilla",
-        "dspark-gated", "dspark-rnn", "dspark-windows", "jetspec-official",
-        "pard-qwen2-padded", "pard-2-qwen3", "falcon-k2", "falcon-k3-none"
+        "dspark-gated", "dspark-rnn", "dspark-windows", "jetspec-official", "domino-shifted", "domino-early",
+        "dflash2-zlab", "dflash2spec-windows", "pard-qwen2-padded", "pard-2-qwen3", "falcon-k2", "falcon-k3-none"
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char head[400], target[400];

@@ -163,6 +163,7 @@ static void test_paths(void **state) {
         {"dflashmask-zlab/head", "dflash"},     {"dflashspec-d2t/head", "dflash"},
         {"dspark-gated/head", "dspark"},        {"jetspec-automodel/head", "jetspec"},
         {"pard-llama-tied/head", "pard"},
+        {"domino-early/head", "domino"},        {"dflash2-zlab/head", "dflash2"},
         {"falcon-k2/head", "falcon"},
         {"targets/llama-a", "model"}};
     char path[500];
@@ -183,10 +184,8 @@ static void test_other_paths(void **state) {
     static const struct {
         const char *name, *config, *says;
     } kinds[] = {
-        {"layers.0.x", "{\"speculators_model_type\": \"dflash2\"}", "a head of kind dflash2, for which"},
         {"layers.0.x", "{\"speculators_model_type\": \"xpress\"}", "a head of kind xpress, for which"},
-        {"prefix_gru.weight_ih_l0", "{}", "a head of kind domino, for which"},
-        {"layers.0.x", "{\"dflash_config\": {\"projector_type\": \"domino\"}}", "a head of kind domino, for which"},
+        {"refiner_head.readout.weight", "{}", "a head of kind xpress, for which"},
         {"layers.0.x", "{\"speculators_model_type\": \"a\\nb\"}", "for which there is no drafter here"},
         {"layers.0.x", "{\"speculators_model_type\": \"ngram\"}", "for which there is no drafter here"},
         {"bert.x", "{\"model_type\": \"bert\"}", "neither a draft head that is known nor a language model"},

@@ -250,6 +250,7 @@ static const char *spec_of(const char *kind, const char *rest) {
     } heads[] = {{"eagle", &STORIES_EAGLE},   {"hass", &STORIES_EAGLE},   {"eagle3", &STORIES_EAGLE3},
                  {"peagle", &STORIES_PEAGLE}, {"mtp", &STORIES_MTP},     {"dart", &STORIES_DART},
                  {"dflash", &STORIES_DFLASH}, {"dspark", &STORIES_DSPARK}, {"jetspec", &STORIES_JETSPEC}, {"pard", &STORIES_PARD},
+                 {"domino", &STORIES_DOMINO}, {"dflash2", &STORIES_DFLASH2},
                  {"falcon", &STORIES_FALCON}};
     const char *path = strcmp(kind, "model") == 0 ? STORIES : NULL;
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)

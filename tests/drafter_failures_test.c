@@ -161,6 +161,8 @@ static void test_drafters(void **state) {
     check_drafter(m, spec("falcon:%s,depth=4", head_write_form(&STORIES_FALCON, test_path("falcon"))));
     check_drafter(m, spec("dflash:%s,depth=3", head_write_form(&STORIES_DFLASH, test_path("dflash"))));
     check_drafter(m, spec("dspark:%s,depth=3", head_write_form(&STORIES_DSPARK, test_path("dspark"))));
+    check_drafter(m, spec("domino:%s,pool=90,depth=3", head_write_form(&STORIES_DOMINO, test_path("domino"))));
+    check_drafter(m, spec("dflash2:%s,depth=3", head_write_form(&STORIES_DFLASH2, test_path("dflash2"))));
     check_drafter(m, spec("hydra:%s,depth=2", steps_write("hydra", test_path("hydra"))));
     hunch_model_close(&m);
     m = open_model(data_path("goldens/glm4_moe-3blocks"), "best", 1, HUNCH_PRECISION_NATIVE);

@@ -281,6 +281,8 @@ static void test_convert(void **state) {
                                      {"goldens-heads/mlp-arctic-rnn/head", NULL},
                                      {"goldens-heads/meta-3tokens/head", NULL},
                                      {"goldens-heads/dspark-rnn/head", NULL},
+                                     {"goldens-heads/domino-early/head", NULL},
+                                     {"goldens-heads/dflash2-zlab/head", "q8_0"},
                                      {"goldens-heads/dflash-swa-sinks/head", "q8_0"},
                                      {"goldens-heads/falcon-k2/head", NULL}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {

@@ -58,7 +58,7 @@ static void check_passes(const hn_head_passes *h, int texts, int rows, int depth
     const int k = h->span > 1 ? h->span : depth;
     if (is->rows.kind == HN_ROWS_BLOCK) {
         const int each = HN_MAX_ROWS / block_rows(&h->model.arch, depth);
-        const int tokens_read = hn_head_has_markov(is) ? depth + 1 : 0; /* by its Markov head, of each place */
+        const int tokens_read = hn_head_in_order(is) ? 2 * depth + 1 : 0; /* what was drafted before each place, and once the candidates */
         assert_true(passes >= (added > 0) && passes <= (texts + each - 1) / each + tokens_read);
         return;
     }
@@ -218,6 +218,8 @@ static void test_blocks(void **state) {
     check("jetspec", "goldens-heads/jetspec-automodel/head", 3);
     check("dspark", "goldens-heads/dspark-rnn/head", 3);
     check("dspark", "goldens-heads/dspark-deepspec/head", 3);
+    check("domino", "goldens-heads/domino-early/head", 3);
+    check("dflash2", "goldens-heads/dflash2spec-windows/head", 3);
     check("dart", "goldens-heads/dart-d2t/head", 3);
     check("pard", "goldens-heads/pard-llama-tied/head", 3);
     check("falcon", "goldens-heads/falcon-k3/head", DEPTH);

@@ -39,6 +39,17 @@ static const struct {
     {"final_layernorm.weight", "nextn.shared_head_norm.weight", false},
     {"markov_head.markov_w1.weight", "markov_w1.weight", false},
     {"markov_head.markov_w2.weight", "markov_w2.weight", false},
+    {"prefix_gru.weight_ih_l0", "prefix_gru_ih.weight", false},
+    {"prefix_gru.weight_hh_l0", "prefix_gru_hh.weight", false},
+    {"embed_proj.0.weight", "embed_proj_in.weight", false},
+    {"embed_proj.2.weight", "embed_proj_out.weight", false},
+    {"candidate_selector.hidden_projection.weight", "selector_hidden.weight", false},
+    {"candidate_selector.predecessor_codebook", "selector_predecessor.weight", false},
+    {"candidate_selector.successor_codebook", "selector_successor.weight", false},
+    {"attention_conv.base_kernel", "attn_conv_base", false},
+    {"attention_conv.kernel_projection.weight", "attn_conv_proj.weight", false},
+    {"mlp_conv.base_kernel", "ffn_conv_base", false},
+    {"mlp_conv.kernel_projection.weight", "ffn_conv_proj.weight", false},
     {"masked_embedding.centroids.weight", "masked_embd_centroids.weight", false},
     {"masked_embedding.token_ordering", "masked_embd_ordering", false},
     {"lstm.weight_ih_l0", "lstm.0.weight", false},
@@ -96,6 +107,11 @@ static inline void head_gguf_tensor(tiny *t, const head_tensor *from, const head
     const bool mask = !strcmp(name, "mask_hidden");
     tiny_add(t, name, mask ? cols : cols ? cols : rows, mask || !cols ? 0 : rows);
     tiny_tensor *to = &t->tensor[t->n_tensors - 1];
+    if (from->sides) {
+        to->n_dims = 3;
+        to->dims[1] = rows / (uint64_t)from->sides;
+        to->dims[2] = (uint64_t)from->sides;
+    }
     head_gguf_data(to, !strcmp(from->type, "I64") ? 27 : 0, from->data.at, from->data.size);
     if (head_gguf_names[i].pairs && f->eagle3)
         head_gguf_pairs(to->data, (const float *)(const void *)from->data.at, from->rows, from->cols ? from->cols : 1,
@@ -116,9 +132,14 @@ static inline void head_gguf_u32(tiny *t, const char *architecture, const char *
 
 /* Metadata of blocks in speculators' format, whose windows are counted from the root. */
 static inline void head_gguf_block(tiny *t, const head_form *f) {
-    tiny_text(t, "hunch.head.kind", f->rank ? "dspark" : "dflash");
+    static const char *const numbers[] = {"conv_kernel_size", "conv_group_size", "selector_top_k", "selector_rank"};
+    const int value[] = {2, 16, 12, f->selector};
+    tiny_text(t, "hunch.head.kind", f->rank ? "dspark" : f->state ? "domino" : f->selector ? "dflash2" : "dflash");
+    for (int i = 0; i < 4 && f->selector; i++) head_gguf_u32(t, "dflash", numbers[i], value[i]);
+    if (f->selector) tiny_set(t, "hunch.head.sliding_window_non_causal", BOOL, 1, 1, NULL);
+    if (f->state) tiny_u32(t, "hunch.head.pure_draft_prefix_len", 1);
     tiny_u32(t, "dflash.block_size", (uint32_t)f->block);
-    tiny_set(t, "dflash.sample_from_anchor", BOOL, f->rank > 0, f->rank > 0, NULL);
+    tiny_set(t, "dflash.sample_from_anchor", BOOL, f->rank || f->state, f->rank || f->state, NULL);
     tiny_u32(t, "tokenizer.ggml.mask_token_id", (uint32_t)f->mask_token);
 }
 
@@ -153,7 +174,7 @@ static inline void head_gguf_open(tiny *t, const random_head *h, const head_form
     if (f->clusters) tiny_u32(t, "hunch.head.centroid_top_k", (uint32_t)f->clusters_used);
     if (f->dart) tiny_u32(t, "hunch.head.draft_length", (uint32_t)f->dart);
     for (int i = 0; i < h->n; i++) /* an LSTM's matrices for its state are not read: the state is zero */
-        if (!strstr(h->tensor[i].name, "weight_hh")) head_gguf_tensor(t, &h->tensor[i], f);
+        if (strncmp(h->tensor[i].name, "lstm.weight_hh", 14)) head_gguf_tensor(t, &h->tensor[i], f);
     head_gguf_place(t);
 }
 

@@ -78,6 +78,8 @@ static void test_left_out(void **state) {
     check(m, "dspark:@dspark-vanilla,depth=5");
     check(m, "dspark:@dspark-rnn,tree=mc_sim_7b_63");
     check(m, "dspark:@dspark-gated,depth=4,tree=dynamic,topk=3,total=20");
+    check(m, "domino:@domino-early,depth=4,tree=dynamic,topk=3,total=20,pool=80");
+    check(m, "dflash2:@dflash2-zlab,tree=mc_sim_7b_63");
     check(m, "dart:@dart-d2t,depth=5");
     check(m, "dart:@dart-d2t,tree=pruned,total=30");
     check(m, "falcon:@falcon-k2,depth=6");

@@ -86,6 +86,8 @@ static const kind kinds[] = {
     {&llama, "dspark:@dspark-deepspec,min_confidence=0.3,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
     {&llama, "dspark:@dspark-windows,depth=4,tree=dynamic,topk=2,total=6,force=0.6", HUNCH_VERIFY_DEFAULT, &greedy},
     {&llama, "dflash:@dflash-swa-sinks,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
+    {&llama, "domino:@domino-early,pool=100,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
+    {&llama, "dflash2:@dflash2-zlab,depth=4,tree=dynamic,topk=2,total=6,force=0.6", HUNCH_VERIFY_DEFAULT, &greedy},
     {&llama, "hydra:@hydra-prefix,depth=3,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
     {&llama, "medusa:@medusa-4heads,depth=4,force=0.6", HUNCH_VERIFY_DEFAULT, &warm},
     {&qwen, "mlp:@mlp-tied-scaled,depth=3", HUNCH_VERIFY_RATIO, &warm},
@@ -559,7 +561,7 @@ static int differing(const kind *k, heads_mistake mistake) {
 
 /* Rows of the text read only states: keys and values of blocks are computed from nothing else. */
 static bool reads_no_token(const char *form) {
-    static const char *const none[] = {"medusa:", "meta-mtp:", "dflash:", "dspark:"};
+    static const char *const none[] = {"medusa:", "meta-mtp:", "dflash:", "dspark:", "domino:", "dflash2:"};
     for (size_t k = 0; k < sizeof none / sizeof *none; k++)
         if (strstr(form, none[k])) return true;
     return false;

@@ -28,12 +28,13 @@ static inline const char *spec_at(const char *kind, const char *path, const char
     return spec;
 }
 
-typedef enum form { EAGLE, EAGLE3, SPECULATORS, PEAGLE, MTP, DART, FALCON, DFLASH, DSPARK, JETSPEC, PARD, CLUSTERS } form;
+typedef enum form { EAGLE, EAGLE3, SPECULATORS, PEAGLE, MTP, DART, FALCON, DFLASH, DSPARK, JETSPEC, PARD, CLUSTERS, DOMINO, DFLASH2 } form;
 static const char *const kinds[] = {"eagle", "eagle3", "eagle3", "peagle", "mtp", "dart", "falcon", "dflash", "dspark", "jetspec",
-                                    "pard", "eagle3"};
+                                    "pard", "eagle3", "domino", "dflash2"};
 static const head_form *const forms[] = {&LLAMA_EAGLE, &LLAMA_EAGLE3, &LLAMA_SPECULATORS, &LLAMA_PEAGLE, &LLAMA_MTP,
                                          &LLAMA_DART,  &LLAMA_FALCON, &LLAMA_DFLASH,      &LLAMA_DSPARK,
-                                         &LLAMA_JETSPEC, &LLAMA_PARD, &LLAMA_CLUSTERS};
+                                         &LLAMA_JETSPEC, &LLAMA_PARD, &LLAMA_CLUSTERS,
+                                         &LLAMA_DOMINO, &LLAMA_DFLASH2};
 
 static inline void make(random_head *h, form f) { head_make(h, forms[f]); }
 

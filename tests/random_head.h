@@ -22,6 +22,8 @@ typedef struct head_form {
     int rank;            /* with block: rank of DSpark's bias; 0: none */
     bool causal;         /* with block: JetSpec's mark */
     bool pard;           /* instead: a whole model of PARD-2, with mask_token and taps: hidden states, negative ones from the last */
+    int state;           /* with block: numbers of Domino's state, in SpecForge's files; 0: none */
+    int selector;        /* with block: rank of DFlash 2's selector; 0: none */
     int falcon;          /* an LSTM instead of EAGLE's fc: number of rows that attend to each other; 0: another kind */
     int dart;            /* with eagle3: number of DART's masks; 0: another kind */
     int clusters, clusters_used; /* with eagle3: of its outputs; 0: none */
@@ -49,6 +51,10 @@ static const head_form STORIES_EAGLE = {false, "layers.0.", 64, 8, 4, 96, 512, 0
                        LLAMA_JETSPEC = {false, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 477, .block = 8, .causal = true},
                        STORIES_PARD = {false, "", 64, 8, 4, 96, 512, 512, {-1, 1, -4}, 3, 500, .pard = true},
                        LLAMA_PARD = {false, "", 64, 4, 2, 96, 480, 480, {-1, 2, -4}, 3, 477, .pard = true},
+                       STORIES_DOMINO = {false, "layers.0.", 64, 8, 4, 96, 512, 512, {1, 2, 3}, 3, 500, .block = 6, .state = 20},
+                       STORIES_DFLASH2 = {false, "layers.0.", 64, 8, 4, 96, 512, 512, {1, 2, 3}, 3, 500, .block = 6, .selector = 12},
+                       LLAMA_DOMINO = {false, "layers.0.", 64, 4, 2, 96, 480, 480, {2, 4, 5}, 3, 477, .block = 6, .state = 20},
+                       LLAMA_DFLASH2 = {false, "layers.0.", 64, 4, 2, 96, 480, 480, {2, 4, 5}, 3, 477, .block = 6, .selector = 12},
                        LLAMA_DFLASH = {false, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 477, .block = 8},
                        LLAMA_DSPARK = {false, "layers.0.", 64, 4, 2, 96, 480, 160, {2, 4, 5}, 3, 477, .block = 6, .rank = 16};
 
@@ -56,11 +62,12 @@ typedef struct head_tensor {
     char name[80];
     const char *type; /* "F32", "I64" */
     int rows, cols;   /* cols 0: a vector */
+    int sides;        /* of rows in a tensor of three dimensions; 0: it has fewer */
     bytes data;
 } head_tensor;
 
 typedef struct random_head {
-    head_tensor tensor[56];
+    head_tensor tensor[60];
     int n;
     json_t *config;
 } random_head;
@@ -136,7 +143,7 @@ static inline void head_make_masks(random_head *h, const head_form *f) {
 /* Output, drafted tokens and layers read. list: the key of the layers. */
 static inline void head_make_outputs(random_head *h, const head_form *f, const char *list) {
     head_floats(h, "", "norm.weight", f->hidden, 0);
-    head_floats(h, "", "lm_head.weight", f->outputs, f->hidden);
+    if (!f->block || f->outputs < f->vocab) head_floats(h, "", "lm_head.weight", f->outputs, f->hidden);
     if (f->outputs < f->vocab) head_offsets(h, f);
     json_t *ids = json_array();
     for (int i = 0; i < f->n_taps; i++) json_array_append_new(ids, json_integer(f->taps[i]));
@@ -156,6 +163,41 @@ static inline void head_make_clusters(random_head *h, const head_form *f) {
     json_object_set_new(h->config, "centroid_intermediate_top_k", json_integer(f->clusters_used));
 }
 
+/* DFlash 2's convolutions of two taps around the halves of a layer. */
+static inline void head_convolutions(random_head *h, const head_form *f, const char *front) {
+    static const char *const halves[] = {"attention_conv.", "mlp_conv."};
+    for (int i = 0; i < 2; i++) {
+        char begin[60];
+        snprintf(begin, sizeof begin, "%s%s", front, halves[i]);
+        head_floats(h, begin, "base_kernel", 4, f->hidden);
+        h->tensor[h->n - 1].sides = 2;
+        head_floats(h, begin, "kernel_projection.weight", 4 * f->hidden / 16, f->hidden);
+    }
+}
+
+static inline void head_make_selector(random_head *h, const head_form *f) {
+    static const struct {
+        const char *key;
+        int value;
+    } numbers[] = {{"conv_kernel_size", 2}, {"conv_group_size", 16}, {"selector_top_k", 12}};
+    for (int i = 0; i < 3; i++) json_object_set_new(h->config, numbers[i].key, json_integer(numbers[i].value));
+    json_object_set_new(h->config, "selector_rank", json_integer(f->selector));
+    head_floats(h, "candidate_selector.", "hidden_projection.weight", f->selector, f->hidden);
+    head_floats(h, "candidate_selector.", "predecessor_codebook", f->vocab, f->selector);
+    head_floats(h, "candidate_selector.", "successor_codebook", f->vocab, f->selector);
+}
+
+static inline void head_make_domino(random_head *h, const head_form *f) {
+    enum { WIDTH = 16 };
+    head_floats(h, "prefix_gru.", "weight_ih_l0", 3 * f->state, f->hidden);
+    head_floats(h, "prefix_gru.", "weight_hh_l0", 3 * f->state, f->state);
+    head_floats(h, "embed_proj.", "0.weight", WIDTH, f->hidden + f->state);
+    head_floats(h, "embed_proj.", "2.weight", f->outputs, WIDTH);
+    json_object_set_new(h->config, "dflash_config",
+                        json_pack("{s:s, s:i, s:i, s:b, s:i}", "projector_type", "domino", "gru_hidden_dim", f->state, "emb_dim", WIDTH,
+                                  "shift_label", 1, "pure_draft_prefix_len", 1));
+}
+
 static inline void head_make_block(random_head *h, const head_form *f) {
     head_floats(h, "", "fc.weight", f->hidden, f->n_taps * f->hidden);
     head_floats(h, "", "hidden_norm.weight", f->hidden, 0);
@@ -163,15 +205,21 @@ static inline void head_make_block(random_head *h, const head_form *f) {
         const char *front = i ? "layers.1." : "layers.0.";
         head_floats(h, front, "input_layernorm.weight", f->hidden, 0);
         head_layer(h, f, front, f->hidden);
+        if (f->selector) head_convolutions(h, f, front);
     }
     head_make_config(h, f, 2);
     head_make_outputs(h, f, "aux_hidden_state_layer_ids");
     json_object_set_new(h->config, "block_size", json_integer(f->block));
     json_object_set_new(h->config, "mask_token_id", json_integer(f->mask_token));
+    if (f->state) {
+        head_make_domino(h, f);
+        return;
+    }
     if (f->causal)
         json_object_set_new(h->config, "dflash_config", json_pack("{s:b}", "causal_head", 1));
     else
-        json_object_set_new(h->config, "speculators_model_type", json_string(f->rank ? "dspark" : "dflash"));
+        json_object_set_new(h->config, "speculators_model_type", json_string(f->rank ? "dspark" : f->selector ? "dflash2" : "dflash"));
+    if (f->selector) head_make_selector(h, f);
     if (!f->rank) return;
     head_floats(h, "", "markov_head.markov_w1.weight", f->vocab, f->rank);
     head_floats(h, "", "markov_head.markov_w2.weight", f->outputs, f->rank);
@@ -272,10 +320,11 @@ static inline bytes head_safetensors(const random_head *h) {
     bytes head = {0}, data = {0}, all = {0};
     for (int i = 0; i < h->n; i++) {
         const head_tensor *t = &h->tensor[i];
-        char line[300], cols[20] = "";
+        char line[300], cols[20] = "", sides[20] = "";
         if (t->cols) snprintf(cols, sizeof cols, ",%d", t->cols);
-        snprintf(line, sizeof line, "%c\"%s\":{\"dtype\":\"%s\",\"shape\":[%d%s],\"data_offsets\":[%zu,%zu]}", i ? ',' : '{',
-                 t->name, t->type, t->rows, cols, data.size, data.size + t->data.size);
+        if (t->sides) snprintf(sides, sizeof sides, "%d,", t->sides);
+        snprintf(line, sizeof line, "%c\"%s\":{\"dtype\":\"%s\",\"shape\":[%s%d%s],\"data_offsets\":[%zu,%zu]}", i ? ',' : '{',
+                 t->name, t->type, sides, t->sides ? t->rows / t->sides : t->rows, cols, data.size, data.size + t->data.size);
         bytes_put(&head, line, strlen(line));
         bytes_put(&data, t->data.at, t->data.size);
     }

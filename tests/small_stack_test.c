@@ -129,6 +129,8 @@ static void test_heads(void **state) {
                                         "dflash:%s/goldens-heads/dflashspec-windows/head,force=0.7",
                                         "dspark:%s/goldens-heads/dspark-rnn/head,force=0.7",
                                         "dspark:%s/goldens-heads/dspark-deepspec/head,tree=dynamic,depth=5",
+                                        "domino:%s/goldens-heads/domino-early/head,pool=100,force=0.7",
+                                        "dflash2:%s/goldens-heads/dflash2-zlab/head,tree=dynamic,depth=5",
                                         "dart:%s/goldens-heads/dart-d2t/head,tree=pruned",
                                         "falcon:%s/goldens-heads/falcon-k3/head,depth=20,force=0.7",
                                         "falcon:%s/goldens-heads/falcon-k2/head,tree=mc_sim_7b_63"};

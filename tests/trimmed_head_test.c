@@ -179,7 +179,8 @@ static void check_levels(hunch_model *m, const char *spec, const char *what, int
     for (int i = 0; i < levels; i++) {
         check_level(what, few, full, in, i);
         assert_int_equal(few->r.node[i].token, token[i]);
-        assert_true(few->r.node[i].q > full->r.node[i].q); /* the same share of fewer tokens */
+        if (!(few->r.node[i].q > full->r.node[i].q) && full->r.node[i].q < 1) /* the same share of fewer tokens */
+            fail_msg("%s: level %d: q is %.9g of fewer tokens, %.9g of all", what, i, few->r.node[i].q, full->r.node[i].q);
     }
     drafted_free(few);
     write_list(full->vocab, token, 1, false, in);
@@ -204,7 +205,7 @@ static void test_same_bits(void **state) {
          "eagle3:@eagle3spec-v31,weights=bf16", "medusa:@medusa-4heads", "mlp:@mlp-tied-5", "mlp:@mlp-arctic-lstm,weights=q4_0",
          "dflash:@dflashmask-zlab", "dspark:@dspark-windows", "dspark:@dspark-deepspec,weights=q4_0"},
         {"hass:@hass-bias", "eagle3:@eagle3-official-fullvocab", "mtp:@mtp-spec-qwen3,weights=f32",
-         "medusa:@medusa-vllm-one-output", "hydra:@hydra-ungrounded", "mlp:@mlp-tied-scaled,weights=bf16"}};
+         "medusa:@medusa-vllm-one-output", "hydra:@hydra-ungrounded", "mlp:@mlp-tied-scaled,weights=bf16", "domino:@domino-shifted"}};
     char peagle[600], what[700];
     head_form full = LLAMA_PEAGLE;
     full.outputs = full.vocab;

@@ -9,6 +9,7 @@ import base64
 import io
 import itertools
 import json
+import math
 import os
 import struct
 import sys
@@ -707,7 +708,7 @@ def heads():
 def block_heads():
     """Heads that draft several tokens a pass, for the same model."""
     def plain(shapes):
-        return {k: (s, [((i * 37 + j * 11) % 17 - 8) / 16 if len(s) > 1 else 1.0 for j in range(s[0] * (s[1] if len(s) > 1 else 1))])
+        return {k: (s, [((i * 37 + j * 11) % 17 - 8) / 16 if len(s) > 1 else 1.0 for j in range(math.prod(s))])
                 for i, (k, s) in enumerate(shapes.items())}
     layer = {k: s for k, (s, _) in head_tensors(False, "layers.0.").items() if k.startswith("layers.0.")}
     layer.update({"layers.0.input_layernorm.weight": (8,)})
@@ -750,6 +751,18 @@ def block_heads():
     yield "pard-2", ["pard,tree=best,topk=3,total=9,weights=f32", json.dumps(states), "", head_safetensors(plain(dict(
         whole, **{"target_proj.weight": (8, 16), "target_proj.bias": (8,), "lm_head.weight": (15, 8)})))]
     yield "pard-padded", ["pard,force=0.5", json.dumps(pard), tree, head_archive(plain(dict(whole, **{"model.embed_tokens.weight": (13, 8)})))]
+    gru = {"prefix_gru.weight_ih_l0": (12, 8), "prefix_gru.weight_hh_l0": (12, 4), "embed_proj.0.weight": (3, 12), "embed_proj.2.weight": (15, 3)}
+    domino = dict(zlab, dflash_config=dict(zlab["dflash_config"], projector_type="domino", gru_hidden_dim=4, emb_dim=3, shift_label=True))
+    conv = {"layers.0.%s_conv.%s" % (half, name): shape for half in ("attention", "mlp")
+            for name, shape in (("base_kernel", (2, 2, 8)), ("kernel_projection.weight", (16, 8)))}
+    selector = {"candidate_selector.hidden_projection.weight": (4, 8), "candidate_selector.predecessor_codebook": (15, 4),
+                "candidate_selector.successor_codebook": (15, 4)}
+    dflash2 = dict(zlab, is_causal=False, dflash_config=dict(zlab["dflash_config"], conv_kernel_size=2, conv_group_size=2, selector_rank=4,
+                   selector_top_k=5, output_multiplier=0.5, final_logit_softcapping=3.0))
+    yield "domino", ["domino,pool=6", json.dumps(domino), "", head_safetensors(plain(dict(block, **gru)))]
+    yield "domino-early", ["domino,tree=dynamic,topk=3,total=7,force=0.5", json.dumps(dict(domino, block_size=3)), "",
+                           head_archive(plain(dict(block, **{"logit_head." + k: v for k, v in gru.items()})))]
+    yield "dflash2", ["dflash2,depth=2", json.dumps(dflash2), tree, head_safetensors(plain(dict(block, **conv, **selector)))]
     yield "dart", ["dart,depth=4", json.dumps(dart), "", head_safetensors(masks)]
     yield "dart-pruned", ["dart,tree=pruned,total=9,norm=once", json.dumps(dart), "", head_safetensors(masks)]
     yield "falcon", ["falcon,depth=5", json.dumps(dict(HEAD, k_mask=2)), "", head_safetensors(plain(dict(
@@ -778,7 +791,7 @@ def assistants():
     shapes = {"pre_projection.weight": (4, 16), "post_projection.weight": (8, 4), "model.norm.weight": (4,), "model.embed_tokens.weight": (15, 4)}
     shapes.update({"model.layers.0." + k: s for k, s in layer.items()})
     def filled(of):
-        return {k: (s, [((i * 37 + j * 11) % 17 - 8) / 16 if len(s) > 1 else 1.0 for j in range(s[0] * (s[1] if len(s) > 1 else 1))])
+        return {k: (s, [((i * 37 + j * 11) % 17 - 8) / 16 if len(s) > 1 else 1.0 for j in range(math.prod(s))])
                 for i, (k, s) in enumerate(of.items())}
     rope = {"full_attention": {"rope_type": "proportional", "partial_rotary_factor": 1.0, "rope_theta": 10000.0}}
     text = {"hidden_size": 4, "intermediate_size": 6, "num_hidden_layers": 1, "num_kv_shared_layers": 1, "num_attention_heads": 2,

@@ -10,7 +10,8 @@ Heads have layers of the target's widths, as many as published ones have. eagle:
 output; eagle3: SafeAILab's form, three states, an output of its own over --vocabulary tokens (of fewer, all); dart: the
 same with 7 masks; peagle: vLLM's form, four layers; mtp: speculators', a layer of Qwen3's kind, the target's output;
 falcon: an LSTM in the place of fc, blocks of two; dflash: z-lab's, 5 layers, five states, blocks of 16, the target's
-output; dspark: the same in blocks of 7, a Markov head of rank 256 and a confidence; medusa: four heads of a block each,
+output; dspark: the same in blocks of 7, a Markov head of rank 256 and a confidence; domino: dflash with a GRU of 1024 and a bias by 256;
+dflash2: dflash with convolutions of two taps and a selector of rank 256 over 16 candidates; medusa: four heads of a block each,
 the target's output, with --vocabulary less than all vLLM's form, with outputs of their own over that many; hydra: four
 grounded heads of a block, outputs of their own;
 mlp: IBM's speculator of four tokens, inner the target's width, tied; meta-mtp: three heads of a layer, the target's output."""
@@ -22,7 +23,7 @@ import gguf
 import numpy as np
 
 
-LAYERS = 5  # of dflash and dspark, and states that they read
+LAYERS = 5  # of heads of blocks, and states that they read
 PARALLEL_LAYERS = 4  # of peagle
 POSITIONS = 4  # of heads with weights for each; Meta's have one less, the model's own being the first
 
@@ -155,6 +156,24 @@ def add_blocks(w, t, rank):
     w.norm("confidence_head.proj.bias", 1)
 
 
+def add_domino(w, t):
+    state, width = 1024, 256
+    w.matrix("prefix_gru.weight_ih_l0", 3 * state, t.hidden)
+    w.matrix("prefix_gru.weight_hh_l0", 3 * state, state)
+    w.matrix("embed_proj.0.weight", width, t.hidden + state)
+    w.matrix("embed_proj.2.weight", t.vocab, width)
+
+
+def add_dflash2(w, t):
+    for i in range(LAYERS):
+        for half in ("attention_conv", "mlp_conv"):
+            w.add_floats(f"layers.{i}.{half}.base_kernel", np.broadcast_to(np.array([1, 0], np.float32)[None, :, None], (2, 2, t.hidden)))
+            w.matrix(f"layers.{i}.{half}.kernel_projection.weight", 2 * 2 * t.hidden // 16, t.hidden)
+    w.matrix("candidate_selector.hidden_projection.weight", 256, t.hidden)
+    w.matrix("candidate_selector.predecessor_codebook", t.vocab, 256)
+    w.matrix("candidate_selector.successor_codebook", t.vocab, 256)
+
+
 def add_pard(w, t):
     """A whole model, tied, of as many layers as a head of blocks."""
     w.matrix("model.embed_tokens.weight", t.vocab, t.hidden)
@@ -215,6 +234,10 @@ def block_config(t, kind):
          "dflash_config": {"mask_token_id": t.vocab - 1, "target_layer_ids": [round(1 + i * (t.layers - 4) / (LAYERS - 1)) for i in range(LAYERS)]}}
     if kind == "jetspec":
         c["dflash_config"]["causal_head"] = True
+    if kind == "domino":
+        c["dflash_config"].update(projector_type="domino", emb_dim=256, gru_hidden_dim=1024, shift_label=True, pure_draft_prefix_len=1)
+    if kind == "dflash2":
+        c["dflash_config"].update(conv_kernel_size=2, conv_group_size=16, selector_rank=256, selector_top_k=16)
     if kind == "dspark":
         c.update(markov_rank=256, markov_head_type="vanilla", enable_confidence_head=True, confidence_head_with_markov=True)
     return c
@@ -261,7 +284,7 @@ def config(t, kind, vocabulary):
     return c
 
 
-BLOCKS = ("dflash", "dspark", "jetspec")
+BLOCKS = ("dflash", "dspark", "jetspec", "domino", "dflash2")
 STEPS = {"medusa": add_medusa, "hydra": lambda w, t, _: add_hydra(w, t), "mlp": lambda w, t, _: add_mlp(w, t),
          "meta-mtp": lambda w, t, _: add_meta(w, t)}
 
@@ -288,6 +311,8 @@ def main():
         add_pard(w, t)
     elif a.kind in BLOCKS:
         add_blocks(w, t, 256 if a.kind == "dspark" else 0)
+        if a.kind in ("domino", "dflash2"):
+            (add_domino if a.kind == "domino" else add_dflash2)(w, t)
     elif a.kind in STEPS:
         STEPS[a.kind](w, t, vocabulary)
     else:

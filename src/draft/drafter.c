@@ -220,7 +220,7 @@ hunch_status hn_spec_choice(hn_spec *s, const char *key, const char *const *name
             *out = i;
             return HUNCH_OK;
         }
-    char list[200], hint[100];
+    char list[400], hint[100];
     const int n = names_join(list, sizeof list, names);
     return hn_fail(err, HUNCH_USAGE, "drafter '%s': %s=%s%s expected one of %s", s->text, key, v,
                    *hn_nearest_hint(hint, sizeof hint, v, names, (size_t)n) ? hint : ",", list);

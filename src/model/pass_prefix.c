@@ -50,6 +50,12 @@ static const hn_prefix_desc *desc_of(const hn_runner *r) {
     return &r->m->arch.draft_head.output.prefix;
 }
 
+/* Fewer than described if the head drafts fewer tokens than it has. */
+static int pool_of(const hn_runner *r) {
+    const int pool = desc_of(r)->pool, vocab = r->m->arch.vocab;
+    return pool < vocab ? pool : vocab;
+}
+
 static int most_blocks(const hn_runner *r) {
     return HN_MAX_ROWS / r->m->arch.draft_head.rows.block.n;
 }
@@ -60,6 +66,7 @@ static void list(const hn_runner *r, hn_buf_room *room) {
     const hn_arch *a = &r->m->arch;
     const hn_prefix_desc *d = desc_of(r);
     const hn_weight *w = &r->m->head.bias_out;
+    const int pool = pool_of(r);
     prefix *k = prefix_of(r);
     k->token = hn_buf_room_matrix(room, HN_MAX_ROWS, a->hidden);
     k->input = hn_buf_room_matrix(room, HN_MAX_ROWS, 3 * d->state);
@@ -68,23 +75,23 @@ static void list(const hn_runner *r, hn_buf_room *room) {
     k->state = hn_buf_room_matrix(room, k->places.states, d->state);
     k->joint = hn_buf_room_matrix(room, HN_MAX_ROWS, a->hidden + d->state);
     k->mid = hn_buf_room_matrix(room, HN_MAX_ROWS, d->width);
-    k->base = hn_buf_room_matrix(room, HN_MAX_ROWS, d->pool);
-    k->logits = hn_buf_room_matrix(room, HN_MAX_ROWS, d->pool);
+    k->base = hn_buf_room_matrix(room, HN_MAX_ROWS, pool);
+    k->logits = hn_buf_room_matrix(room, HN_MAX_ROWS, pool);
     k->token_in = hn_buf_room_act(room, HN_MAX_ROWS, a->hidden);
     k->own_in = hn_buf_room_act(room, HN_MAX_ROWS, d->state);
     k->joint_in = hn_buf_room_act(room, HN_MAX_ROWS, a->hidden + d->state);
     k->mid_in = hn_buf_room_act(room, HN_MAX_ROWS, d->width);
-    k->best = hn_place_top(r, room, d->pool);
+    k->best = hn_place_top(r, room, pool);
     k->best.map = r->m->head.ids;
     if (!k->pools) return;
-    k->rows_bytes = room->ops->strip_bytes(w->dtype, w->in) * (size_t)hn_strips(d->pool);
-    k->pooled = hn_buf_room_matrix(room, HN_MAX_ROWS, d->pool);
+    k->rows_bytes = room->ops->strip_bytes(w->dtype, w->in) * (size_t)hn_strips(pool);
+    k->pooled = hn_buf_room_matrix(room, HN_MAX_ROWS, pool);
     k->rows = hn_buf_room_take(room, k->rows_bytes * (size_t)most_blocks(r));
-    k->ids = hn_buf_room_take(room, sizeof(int32_t) * (size_t)(most_blocks(r) * d->pool));
+    k->ids = hn_buf_room_take(room, sizeof(int32_t) * (size_t)(most_blocks(r) * pool));
 }
 
 static hunch_status places_open(hn_runner *r, hunch_error *err) {
-    const size_t pool = (size_t)desc_of(r)->pool, vocab = (size_t)r->m->arch.vocab;
+    const size_t pool = (size_t)pool_of(r), vocab = (size_t)r->m->arch.vocab;
     prefix *k = prefix_of(r);
     k->pools = pool < vocab;
     if (!k->pools) return HUNCH_OK;
@@ -151,7 +158,7 @@ static void copy_rows(void *arg, int rank, int ranks HN_UNUSED) {
     const prefix *k = prefix_of(r);
     const hn_weight *w = &r->m->head.bias_out;
     const hn_ops *o = &r->m->ops;
-    const int pool = desc_of(r)->pool, strips = hn_strips(pool);
+    const int pool = pool_of(r), strips = hn_strips(pool);
     const size_t strip = o->strip_bytes(w->dtype, w->in);
     hn_claim claim = hn_claim_begin(r->m->pool, rank, strips * k->blocks);
     for (int c; (c = hn_claim_next(&claim)) >= 0;) {
@@ -171,7 +178,7 @@ static void copy_rows(void *arg, int rank, int ranks HN_UNUSED) {
 
 static void choose_pool(hn_runner *r, int block) {
     prefix *k = prefix_of(r);
-    const int pool = desc_of(r)->pool, vocab = r->m->arch.vocab;
+    const int pool = pool_of(r), vocab = r->m->arch.vocab;
     const int32_t *map = r->m->head.ids.mem ? r->m->ops.view(&r->m->ops, r->m->head.ids) : NULL;
     int32_t *output = k->output + block * pool, *token = k->token_of + block * pool;
     hn_largest(k->order + (size_t)block * (size_t)vocab, vocab, pool, output, k->counts);
@@ -181,7 +188,7 @@ static void choose_pool(hn_runner *r, int block) {
 static void begin(hn_runner *r, int blocks) {
     prefix *k = prefix_of(r);
     const hn_ops *o = &r->m->ops;
-    const int pool = desc_of(r)->pool;
+    const int pool = pool_of(r);
     if (!k->pools) return;
     k->blocks = blocks;
     hn_pool_run(o->pool, order_outputs, r);
@@ -250,7 +257,7 @@ static hn_weight rows_of(const hn_runner *r, int block) {
     const prefix *k = prefix_of(r);
     hn_weight w = r->m->head.bias_out;
     if (!k->pools) return w;
-    w.out = desc_of(r)->pool;
+    w.out = pool_of(r);
     w.data = hn_at(k->rows, k->rows_bytes * (size_t)block);
     w.strip_stride = r->m->ops.strip_bytes(w.dtype, w.in);
     return w;
@@ -299,7 +306,7 @@ static hn_place_result result(const hn_runner *r, int i) {
     }
     hn_place_result p = hn_place_of(r, i, k->logits, &k->best);
     if (!k->pools) return p;
-    p.n_tokens = desc_of(r)->pool;
+    p.n_tokens = pool_of(r);
     p.tokens = k->token_of + k->block[i] * p.n_tokens;
     return p;
 }

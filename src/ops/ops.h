@@ -422,7 +422,7 @@ struct hn_ops {
     void (*add_bias)(const hn_exec *ex, int n, hn_matrix x, hn_buf bias);
     /* y[i] =, += or *= f(x[i] + bias); bias f32 [cols], mem NULL: none. x and y may be the same. */
     void (*apply)(const hn_exec *ex, int n, hn_function f, hn_into into, hn_matrix x, hn_buf bias, hn_matrix y);
-    /* y[i] = (add: +=) the sum over taps t, ascending from 0 on, of (base[t] + coefficients[i][t]) * x[i - t], each product rounded. x and y
+    /* y[i] = (add: +=) the sum over taps t, ascending from 0 on, of (base[t] + coefficients[i][t]) * x[i - t], products rounded. x and y
      * are as wide, and do not overlap. */
     void (*convolve)(const hn_exec *ex, int n, const hn_convolution *c, hn_matrix x, bool add, hn_matrix y);
     /* x[i] *= a, in place. */

@@ -543,12 +543,58 @@ static void apply_test(void **state HN_UNUSED) {
     }
 }
 
+/* ---- convolutions of blocks --------------------------------------------------------------------------------------------- */
+
+enum { CONV_ROWS = 11, CONV_BLOCK = 4, CONV_COLS = 48, CONV_LD = 64 };
+
+typedef struct conv_work {
+    hn_ops *o;
+    hn_convolution c;
+    bool add;
+    hn_buf x, y;
+} conv_work;
+
+static void conv_rank(void *arg, int rank, int ranks) {
+    const conv_work *w = arg;
+    const hn_exec ex = {w->o, rank, ranks};
+    w->o->convolve(&ex, CONV_ROWS, &w->c, (hn_matrix){w->x, CONV_COLS, CONV_LD}, w->add, (hn_matrix){w->y, CONV_COLS, CONV_LD});
+}
+
+/* Rows of whole blocks and of a part of one, sums in the order of the taps. */
+static void convolve_test(void **state HN_UNUSED) {
+    for (int round = 0; round < 40; round++) {
+        check_ops c = check_open(check_int(1, 4), hn_isa_best(), false);
+        const int taps = 1 + round % 3, group = round & 4 ? 16 : 3, groups = CONV_COLS / group;
+        conv_work w = {&c.o,
+                       {CONV_BLOCK, taps, group, check_put_random(&c.o, taps * CONV_COLS),
+                        {check_put_random(&c.o, CONV_ROWS * taps * groups), taps * groups, taps * groups}},
+                       round & 1,
+                       check_put_random(&c.o, CONV_ROWS * CONV_LD),
+                       check_put_random(&c.o, CONV_ROWS * CONV_LD)};
+        const float *x = hn_host_f32(w.x), *base = hn_host_f32(w.c.base), *p = hn_host_f32(w.c.coefficients.at);
+        float y[CONV_ROWS * CONV_LD];
+        memcpy(y, hn_host(w.y), sizeof y);
+        hn_pool_run(c.pool, conv_rank, &w);
+        for (int i = 0; i < CONV_ROWS; i++)
+            for (int k = 0; k < CONV_COLS; k++) {
+                float sum = w.add ? y[i * CONV_LD + k] : 0;
+                for (int t = 0; t < taps && t <= i % CONV_BLOCK; t++)
+                    sum += (base[t * CONV_COLS + k] + p[(i * taps + t) * groups + k / group]) * x[(i - t) * CONV_LD + k];
+                assert_true(hn_host_f32(w.y)[i * CONV_LD + k] == sum);
+            }
+        const hn_buf all[] = {w.x, w.y, w.c.base, w.c.coefficients.at};
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++) c.o.mem_free(&c.o, all[i].mem);
+        check_close(&c);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exp_test),    cmocka_unit_test(rmsnorm_test),  cmocka_unit_test(quantise_test),
         cmocka_unit_test(round_bf16_test),
         cmocka_unit_test(rope_test),   cmocka_unit_test(to_cache_test), cmocka_unit_test(at_least_test),
         cmocka_unit_test(operations_test), cmocka_unit_test(glu_test), cmocka_unit_test(apply_test),
+        cmocka_unit_test(convolve_test),
     };
     check_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);

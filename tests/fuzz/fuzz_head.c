@@ -75,7 +75,8 @@ static void drafted_is_plain(hunch_engine *e) {
  * head's kind, or a SPEC that names files. */
 static bool spec_make(char out[400], fuzz_bytes part, const char *path, const char *tree) {
     static const char *const kinds[] = {"", "eagle", "hass", "eagle3", "peagle", "mtp", "dart",
-                                        "medusa", "hydra", "mlp", "meta-mtp", "falcon", "dflash", "dspark", "jetspec", "pard"};
+                                        "medusa", "hydra", "mlp", "meta-mtp", "falcon", "dflash", "dspark", "jetspec", "pard",
+                                        "domino", "dflash2"};
     char spec[160];
     bool known = false;
     snprintf(spec, sizeof spec, "%.*s", (int)part.size, part.size ? (const char *)part.at : "");

@@ -68,6 +68,8 @@ static void test_chains_exact(void **state) {
         check_exact("dspark:@dspark-windows,depth=2", rules[i], &exact_dist, NULL);
         check_exact("jetspec:@jetspec-automodel,depth=2", rules[i], &exact_dist, NULL);
         check_exact("pard:@pard-llama-tied,depth=2", rules[i], &exact_dist, NULL);
+        check_exact("domino:@domino-early,depth=2,pool=60", rules[i], &exact_dist, NULL);
+        check_exact("dflash2:@dflash2-zlab,depth=2,vocab=14,ids=%even.json", rules[i], &half_dist, NULL);
         check_exact("falcon:@falcon-k2,depth=3", rules[i], &exact_dist, NULL);
         check_exact("eagle:@eagle1-bias-bin,depth=2,vocab=120,ids=%even.json", rules[i], &half_dist, NULL);
         check_exact("medusa:@medusa-4heads,depth=2", rules[i], &exact_dist, NULL);
@@ -90,6 +92,8 @@ static void test_trees_exact(void **state) {
         check_exact("peagle:@peagle-spec-2layers,tree=#pair.json", rules[i], &exact_dist, NULL);
         check_exact("dart:@dart-d2t,tree=#pair.json", rules[i], &dart_dist, NULL);
         check_exact("dflash:@dflashspec-ahead-anchor,tree=#pair.json", rules[i], &exact_dist, NULL);
+        check_exact("domino:@domino-early,tree=#pair.json,pool=60", rules[i], &exact_dist, NULL);
+        check_exact("dflash2:@dflash2-zlab,tree=#pair.json,vocab=14,ids=%even.json", rules[i], &exact_dist, NULL);
         check_exact("falcon:@falcon-k2,tree=#pair.json", rules[i], &exact_dist, NULL);
         check_exact("eagle3:@eagle3spec-2layers,tree=#pair.json,vocab=120,ids=%even.json", rules[i], &half_dist, NULL);
         check_exact("medusa:@medusa-4heads,tree=#pair.json", rules[i], &exact_dist, NULL);

@@ -180,49 +180,6 @@ hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names
     return st ? st : hn_head_read_clusters(a, src, names, err);
 }
 
-/* ---- the reduced vocabulary ------------------------------------------------------------------------------------------ */
-
-static hunch_status check_ids(const hn_source *src, const int32_t *ids, int n, int vocab, hunch_error *err) {
-    unsigned char *seen = hn_zalloc((size_t)vocab, 1);
-    hunch_status st = seen ? HUNCH_OK : hn_fail_memory(err, "draft tokens", (size_t)vocab);
-    for (int i = 0; !st && i < n; i++) {
-        if (ids[i] < 0 || ids[i] >= vocab)
-            st = hn_fail(err, HUNCH_REFUSED, "%s: d2t: draft token %d is token %d, expected 0 to %d", hn_source_path(src), i,
-                         ids[i], vocab - 1);
-        else if (seen[ids[i]]++)
-            st = hn_fail(err, HUNCH_REFUSED, "%s: d2t: draft token %d is token %d, as one before it is", hn_source_path(src), i,
-                         ids[i]);
-    }
-    hn_free(seen);
-    return st;
-}
-
-hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n, int vocab, int32_t **ids, hunch_error *err) {
-    char name[128];
-    *ids = NULL;
-    const bool has_name = hn_head_name(names, HN_HEAD_IDS, 0, name);
-    hn_tensor *t = has_name ? hn_source_take(src, name) : NULL;
-    const bool offsets = hn_source_get_kind(src) == HN_SOURCE_HF && !(t && names->form->lists_tokens);
-    if (!t) t = hn_source_take(src, "d2t");
-    if (!t && n < vocab)
-        return hn_fail(err, HUNCH_REFUSED, "%s: %d draft tokens of %d, but no tensor %s with their ids", hn_source_path(src), n,
-                       vocab, has_name ? name : "d2t");
-    if (!t) return HUNCH_OK;
-    if (!names->form->steps && !hn_head_find_tensor(src, names, HN_HEAD_OUTPUT))
-        return hn_fail(err, HUNCH_REFUSED, "%s: a tensor %s, and no %s: expected the output whose tokens it names",
-                       hn_source_path(src), t->name, hn_head_name(names, HN_HEAD_OUTPUT, 0, name));
-    int64_t *stored = hn_alloc((size_t)n * sizeof *stored);
-    int32_t *list = hn_alloc((size_t)n * sizeof *list);
-    hunch_status st = stored && list ? hn_source_read_integers(src, t, (size_t)n, -(int64_t)vocab, vocab, stored, err)
-                                     : hn_fail_memory(err, "draft tokens", (size_t)n * sizeof *stored);
-    for (int i = 0; !st && i < n; i++) list[i] = (int32_t)(stored[i] + (offsets ? i : 0));
-    if (!st) st = check_ids(src, list, n, vocab, err);
-    hn_free(stored);
-    if (st) hn_free(list);
-    *ids = st ? NULL : list;
-    return st;
-}
-
 /* ---- weights --------------------------------------------------------------------------------------------------------- */
 
 hn_head_names hn_head_names_of(const hn_arch *a) {
