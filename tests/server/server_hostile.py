@@ -40,6 +40,21 @@ def still(server, before, seconds=20):
     assert answer["choices"][0]["text"] == ", there was a", answer
 
 
+# Of every endpoint that makes text.
+BODIES = [("/v1/completions", GOOD), ("/v1/chat/completions", CHAT)] + [(path, json.dumps(body).encode()) for path, body in (
+    ("/v1/responses", {"input": [{"role": "developer", "content": [{"type": "input_text", "text": "a"}]}, {"type": "reasoning", "summary": [
+        {"type": "summary_text", "text": "b"}]}, {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c", "output": "d"}], "instructions": "e", "max_output_tokens": 3, "stream": True, "top_logprobs": 1,
+        "text": {"format": {"type": "text"}}, "reasoning": {"effort": "low"}, "metadata": {"a": "b"}}),
+    ("/v1/messages", {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": [{"type": "thinking", "thinking": "b", "signature": ""}, {
+        "type": "tool_use", "id": "i", "name": "f", "input": {}}]}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "i", "content": "c"}]}],
+        "max_tokens": 3, "system": [{"type": "text", "text": "d"}], "stop_sequences": ["z"], "stream": True, "thinking": {"type": "disabled"}}),
+    ("/completion", {"prompt": ["a", "b"], "n_predict": 3, "n_probs": 2, "logit_bias": [[5, False], ["a", 1.5]], "stream": True, "repeat_penalty": 1.2}),
+    ("/api/chat", {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]},
+                                {"role": "tool", "tool_name": "f", "content": "b"}], "options": {"num_predict": 3, "seed": 3, "stop": ["z"]}, "think": False}),
+    ("/api/generate", {"prompt": "a", "system": "b", "options": {"num_predict": 3}, "format": "", "keep_alive": "5m", "logprobs": True}))]
+
+
 def mutated(rng, body):
     body = bytearray(body)
     for _ in range(rng.choice([1, 1, 2, 5])):
@@ -67,14 +82,15 @@ def mutations(server, n, seed):
     before = state(server)
     with server.connect() as c:
         for _ in range(n):
-            chat = rng.random() < 0.4
-            body = mutated(rng, CHAT if chat else GOOD)
-            c.ask("POST", "/v1/chat/completions" if chat else "/v1/completions", body)
+            path, body = rng.choice(BODIES)
+            body = mutated(rng, body)
+            c.ask("POST", path, body)
             a = c.answer()
             seen[a.status] = seen.get(a.status, 0) + 1
             assert a.status in (200, 400, 404), (body, a.status, a.body)
             if a.status != 200:
-                assert a.json()["error"]["message"], body
+                error = a.json()["error"]
+                assert error if path.startswith("/api/") else error["message"], body
     assert seen.get(200, 0) > n // 50 and seen.get(400, 0) > n // 50, seen
     still(server, before)
 
@@ -84,8 +100,12 @@ def hang_ups(server, n, seed):
     rng = random.Random(seed)
     before = state(server)
     for i in range(n):
-        body = json.dumps({"prompt": "Once", "max_tokens": 400, "ignore_eos": True, "stream": bool(i % 2), "n": 1 + i % 3}).encode()
-        request = b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        path = rng.choice(BODIES)[0]
+        said = [{"role": "user", "content": "Once"}]
+        body = {"prompt": "Once", "messages": said, "input": said, "max_tokens": 400, "max_output_tokens": 400, "n_predict": 400, "ignore_eos": True,
+                "options": {"num_predict": 400}, "stream": bool(i % 2), "n": 1 + i % 3}
+        body = json.dumps(body).encode()
+        request = b"POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % (path.encode(), len(body)) + body
         c = server.connect()
         if rng.random() < 0.4:
             request = request[: rng.randrange(len(request))]
