@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "fixture.h"
 #include "server/serve_answer.h"
+#include "server/serve_protocol.h"
 #include "server/serve_tools.h"
 
 static hunch_model *model;
@@ -87,7 +88,7 @@ static void hear(heard *h, const json_t *event) {
 
 static void hear_all(heard *h, const serve_server *s, serve_call *c) {
     serve_bytes out = {0};
-    serve_stream_next(s, c, &out);
+    serve_stream_next(&serve_openai, s, c, &out);
     assert_true(serve_bytes_add(&out, "", 1)); /* a text */
     for (char *at = out.n ? strstr(out.at, "data: {") : NULL; at; at = strstr(at + 1, "data: {")) {
         json_t *event = json_loads(at + 6, JSON_DISABLE_EOF_CHECK, NULL);
