@@ -178,7 +178,7 @@ static void test_files(void **state) {
     assert_int_equal(xml_check(text, "circle"), 6);
     assert_null(strstr(text, "nan"));
     assert_null(strstr(text, "inf\""));
-    assert_non_null(strstr(text, "a&lt;b&gt;\"&amp;\".gguf"));
+    assert_non_null(strstr(text, "a&lt;b&gt;&quot;&amp;&quot;.gguf"));
     free(text);
     json_decref(j);
     result_free(&r);
