@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
+#include "base/run_mode_for_tests.h"
 #include "calls/calls_for_tests.h"
 #include "grammar/grammar_for_tests.h"
 
@@ -199,6 +200,7 @@ static int walk_and_read(const hn_call_family *f, const accepter *x, const hn_ca
 }
 
 static void walk_all(uint64_t rng) {
+    const int walks = test_light() ? 5 : 12;
     for (size_t i = 0; hn_call_family_list(i); i++) {
         const hn_call_family *f = hn_call_family_named(hn_call_family_list(i));
         assert_true(hn_call_grammar_fits(f, false));
@@ -207,10 +209,10 @@ static void walk_all(uint64_t rng) {
             const hn_call_options o = {.one = k > 0, .seed = 1};
             const hn_tool_function *only = k == 2 ? &offered->function[offered == &tools] : NULL;
             accepter x = grammar_of(f, only, true, &o);
-            for (int n = 0; n < 12; n++) read += walk_and_read(f, &x, &o, &rng, only);
+            for (int n = 0; n < walks; n++) read += walk_and_read(f, &x, &o, &rng, only);
             accepter_close(&x);
         }
-        if (read < 12) fail_msg("%s: only %d walks ended", hn_call_family_name(f), read);
+        if (!test_light() && read < walks) fail_msg("%s: only %d walks ended", hn_call_family_name(f), read);
     }
 }
 
