@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "tool_svg.h"
 
 enum { WIDTH = 1000, HEIGHT = 480, LEFT = 70, MIDDLE = 500, TOP = 90, BOTTOM = 60, BARS = 640, BAR = 24 };
@@ -81,6 +82,7 @@ static void bar_put(tool_file *f, const json_t *plan, const char *name, double s
     tool_svg_put(f, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">", BARS - 8, y + BAR - 7);
     char shown[24];
     snprintf(shown, sizeof shown, "%s", name);
+    shown[hn_utf8_complete(shown, strlen(shown))] = '\0'; /* a character that was cut would be no XML */
     tool_svg_text(f, shown);
     tool_svg_put(f, "</text>\n<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>\n", BARS, y, width,
                  BAR, is_chosen(plan, name) ? BLUE : GREY);
