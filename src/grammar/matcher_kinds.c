@@ -12,32 +12,39 @@ static const struct wide { uint8_t first, last, low, high, left; } leads[] = {
     {0xEE, 0xEF, 0x80, 0xBF, 2}, {0xF0, 0xF0, 0x90, 0xBF, 3}, {0xF1, 0xF3, 0x80, 0xBF, 3}, {0xF4, 0xF4, 0x80, 0x8F, 3}};
 enum { LEADS = sizeof leads / sizeof *leads };
 
-/* ---- to one state, and nowhere ---- */
+/* Takes a state that a character leads to. False: that is enough. */
+typedef bool taker(void *ctx, int32_t state);
 
-/* Whether every continuation of a character, `left` more bytes of which the first is in [low, high], leads from state to `to`. */
-static bool all_lead(hn_automaton *a, int32_t state, unsigned low, unsigned high, int left, int32_t to) {
+/* Takes the states behind `left` more bytes of a character, the first of them in [low, high]. False: some lead nowhere, or it was enough. */
+static bool bytes_take(hn_automaton *a, int32_t state, unsigned low, unsigned high, int left, taker *take, void *ctx) {
     int last = -1;
     for (unsigned b = low; b <= high; b++) {
         if (a->class_of[b] == last) continue;
         last = a->class_of[b];
         const int32_t next = hn_automaton_byte(a, state, (unsigned char)b);
-        if (left == 1 ? next != to : next < 0 || !all_lead(a, next, 0x80, 0xBF, left - 1, to)) return false;
+        if (next < 0 || !(left == 1 ? take(ctx, next) : bytes_take(a, next, 0x80, 0xBF, left - 1, take, ctx))) return false;
     }
     return true;
 }
 
-/* Whether all characters above ASCII lead from state to `to`. */
-static bool wide_lead(hn_automaton *a, int32_t state, int32_t to) {
+/* The same of all characters above ASCII. */
+static bool wide_take(hn_automaton *a, int32_t state, taker *take, void *ctx) {
     for (size_t i = 0; i < LEADS; i++) {
         int last = -1;
         for (unsigned b = leads[i].first; b <= leads[i].last; b++) {
             if (a->class_of[b] == last) continue;
             last = a->class_of[b];
             const int32_t next = hn_automaton_byte(a, state, (unsigned char)b);
-            if (next < 0 || !all_lead(a, next, leads[i].low, leads[i].high, leads[i].left, to)) return false;
+            if (next < 0 || !bytes_take(a, next, leads[i].low, leads[i].high, leads[i].left, take, ctx)) return false;
         }
     }
     return true;
+}
+
+/* ---- to one state, and nowhere ---- */
+
+static bool is_same(void *ctx, int32_t state) {
+    return state == *(const int32_t *)ctx;
 }
 
 uint64_t hn_kinds_to(hn_automaton *a, int32_t state, int32_t *to) {
@@ -47,7 +54,7 @@ uint64_t hn_kinds_to(hn_automaton *a, int32_t state, int32_t *to) {
     for (unsigned c = 0; c < 128; c++)
         if (hn_automaton_byte(a, state, (unsigned char)c) != *to) not |= HN_KIND(hn_kind_of((unsigned char)c));
     if (not & HN_KIND(HN_KIND_LOWER)) return 0;
-    if (!wide_lead(a, state, *to)) not |= HN_KIND(HN_KIND_WIDE);
+    if (!wide_take(a, state, is_same, to)) not |= HN_KIND(HN_KIND_WIDE);
     return ~not & (HN_KIND(HN_KINDS) - 1);
 }
 
@@ -82,37 +89,13 @@ hn_state_loop *hn_state_loop_of(hn_matcher *m, int32_t state) {
     return &m->loops[state];
 }
 
-static void put_state(closure *c, int32_t state) {
+static bool put_state(void *ctx, int32_t state) {
+    closure *c = ctx;
     hn_state_loop *l = hn_state_loop_of(c->m, state);
-    if (l && l->closure == c->m->closures) return; /* it is there */
+    if (l && l->closure == c->m->closures) return true; /* it is there */
     if (l) l->closure = c->m->closures;
     c->many = c->many || !l || c->n == MOST_STATES;
     if (!c->many) c->state[c->n++] = state;
-}
-
-/* Adds the states behind a character's remaining bytes. False: some of them lead nowhere. */
-static bool put_wide(closure *c, int32_t state, unsigned low, unsigned high, int left) {
-    int last = -1;
-    for (unsigned b = low; b <= high; b++) {
-        if (c->a->class_of[b] == last) continue;
-        last = c->a->class_of[b];
-        const int32_t next = hn_automaton_byte(c->a, state, (unsigned char)b);
-        if (next < 0 || (left > 1 && !put_wide(c, next, 0x80, 0xBF, left - 1))) return false;
-        if (left == 1) put_state(c, next);
-    }
-    return true;
-}
-
-static bool put_all_wide(closure *c, int32_t state) {
-    for (size_t i = 0; i < LEADS; i++) {
-        int last = -1;
-        for (unsigned b = leads[i].first; b <= leads[i].last; b++) {
-            if (c->a->class_of[b] == last) continue;
-            last = c->a->class_of[b];
-            const int32_t next = hn_automaton_byte(c->a, state, (unsigned char)b);
-            if (next < 0 || !put_wide(c, next, leads[i].low, leads[i].high, leads[i].left)) return false;
-        }
-    }
     return true;
 }
 
@@ -121,7 +104,7 @@ static void state_look(closure *c, int32_t state) {
     hn_automaton *a = c->a;
     for (unsigned b = 0; b < 128; b++)
         if (hn_automaton_byte(a, state, (unsigned char)b) < 0) c->kinds &= ~HN_KIND(hn_kind_of((unsigned char)b));
-    if ((c->kinds & HN_KIND(HN_KIND_WIDE)) && !put_all_wide(c, state)) c->kinds &= ~HN_KIND(HN_KIND_WIDE);
+    if ((c->kinds & HN_KIND(HN_KIND_WIDE)) && !wide_take(a, state, put_state, c)) c->kinds &= ~HN_KIND(HN_KIND_WIDE);
     for (unsigned b = 0; b < 128; b++)
         if (c->kinds & HN_KIND(hn_kind_of((unsigned char)b))) put_state(c, hn_automaton_byte(a, state, (unsigned char)b));
 }
