@@ -26,30 +26,22 @@ const char *hunch_engine_left_out(const hunch_engine *e, int index) {
 
 /* ---- heads ------------------------------------------------------------------------------------------------------------- */
 
-/* A head that does not fit is noted, and the caller tries the next one. */
-static hunch_status open_beside(hunch_engine *e, const char *path, const hn_target_info *info, bool *open,
-                                hunch_error *err) {
-    char spec[8200];
+/* Opens a head if there is room for it. One that does not fit is noted, as `what`, and the caller tries the next one. */
+static hunch_status try_head(hunch_engine *e, const char *spec, const char *what, const hn_target_info *info, bool *open,
+                             hunch_error *err) {
     hunch_error why;
-    *open = false;
     if (e->n_drafters == HN_MOST_DRAFTERS) return HUNCH_OK;
-    if (!hn_spec_of_path(spec, sizeof spec, path)) {
-        hn_note(e, "the draft head %.900s is not used: its path is too long", path);
-        return HUNCH_OK;
-    }
     const hunch_status st = hn_open_drafter(e, spec, info, &why);
     *open = !st;
     if (st == HUNCH_NO_MEMORY) return hn_fail(err, st, "%s", why.message);
-    if (st) hn_note(e, "the draft head beside the model is not used: %s", why.message);
+    if (st) hn_note(e, "%s is not used: %s", what, why.message);
     return HUNCH_OK;
 }
 
-/* The draft head in the model's own file; if it does not fit, that is noted. */
-static hunch_status open_own(hunch_engine *e, const hn_target_info *info, hunch_error *err) {
-    hunch_error why;
-    const hunch_status st = e->n_drafters < HN_MOST_DRAFTERS ? hn_open_drafter(e, "mtp", info, &why) : HUNCH_OK;
-    if (st == HUNCH_NO_MEMORY) return hn_fail(err, st, "%s", why.message);
-    if (st) hn_note(e, "the block that drafts in the model's file is not used: %s", why.message);
+static hunch_status try_beside(hunch_engine *e, const char *path, const hn_target_info *info, bool *open, hunch_error *err) {
+    char spec[8200];
+    if (hn_spec_of_path(spec, sizeof spec, path)) return try_head(e, spec, "the draft head beside the model", info, open, err);
+    hn_note(e, "the draft head %.900s is not used: its path is too long", path);
     return HUNCH_OK;
 }
 
@@ -57,13 +49,10 @@ static hunch_status open_own(hunch_engine *e, const hn_target_info *info, hunch_
 static hunch_status open_head(hunch_engine *e, const hn_target_info *info, bool *open, hunch_error *err) {
     hn_name_list heads = {0};
     hunch_status st = e->model->path ? hn_find_heads(e->model->path, &heads, err) : HUNCH_OK;
-    for (size_t i = 0; !st && !*open && i < heads.n; i++) st = open_beside(e, heads.name[i], info, open, err);
+    for (size_t i = 0; !st && !*open && i < heads.n; i++) st = try_beside(e, heads.name[i], info, open, err);
     hn_name_list_fini(&heads);
     if (st || *open || !info->path || !info->model->has_own_head) return st;
-    const int before = e->n_drafters;
-    st = open_own(e, info, err);
-    *open = e->n_drafters > before;
-    return st;
+    return try_head(e, "mtp", "the block that drafts in the model's file", info, open, err);
 }
 
 /* ---- drafters without a head ------------------------------------------------------------------------------------------- */

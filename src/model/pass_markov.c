@@ -48,10 +48,7 @@ static void list(const hn_runner *r, hn_buf_room *room) {
 
 /* y = W (left | right): the product with the first `in` numbers of the joint rows. */
 static void joint_product(const hn_exec *ex, const markov *k, const hn_weight *w, hn_matrix y) {
-    const hn_act in = hn_act_of(k->joint_in, w->in, ex->ops->act_forms(ex->ops, w->dtype));
-    const hn_linear_out out = {w, y};
-    ex->ops->quantise(ex, k->places.n, hn_columns(k->joint, 0, w->in), in);
-    ex->ops->linear(ex, k->places.n, in, &out, 1, false);
+    hn_place_product(ex, k->places.n, hn_columns(k->joint, 0, w->in), k->joint_in, w, y);
 }
 
 /* h | e, and the confidence and the gate computed from it. */

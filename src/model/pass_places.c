@@ -52,6 +52,13 @@ hn_top hn_place_top(const hn_runner *r, hn_buf_room *room, int outputs) {
                     .sums = hn_buf_room_take(room, sizeof(float) * HN_MAX_ROWS * (size_t)hn_sum_parts(outputs))};
 }
 
+void hn_place_product(const hn_exec *ex, int n, hn_matrix x, hn_act room, const hn_weight *w, hn_matrix y) {
+    const hn_act in = hn_act_of(room, w->in, ex->ops->act_forms(ex->ops, w->dtype));
+    const hn_linear_out out = {w, y};
+    ex->ops->quantise(ex, n, x, in);
+    ex->ops->linear(ex, n, in, &out, 1, false);
+}
+
 static void forward(void *arg, int rank, int ranks) {
     const hn_runner *r = arg;
     const hn_exec ex = {r->ops, rank, ranks};

@@ -36,6 +36,8 @@ static inline hn_buf hn_place_at(const hn_places *k, size_t offset) {
 }
 /* Room for the best of HN_MAX_ROWS rows of so many outputs. */
 hn_top hn_place_top(const hn_runner *r, hn_buf_room *room, int outputs);
+/* y = W x of n rows; x is quantised into `room`. */
+void hn_place_product(const hn_exec *ex, int n, hn_matrix x, hn_act room, const hn_weight *w, hn_matrix y);
 /* The result of row i, from its logits of so many outputs and its best ones. */
 hn_place_result hn_place_of(const hn_runner *r, int i, hn_matrix logits, const hn_top *best);
 #endif

@@ -214,18 +214,6 @@ static void describe(hn_runner *r, const hn_place *places) {
     }
 }
 
-static hn_act input_of(const hn_exec *ex, hn_act in, const hn_weight *w) {
-    return hn_act_of(in, w->in, ex->ops->act_forms(ex->ops, w->dtype));
-}
-
-/* y = W x */
-static void product(const hn_exec *ex, int n, hn_matrix x, hn_act room, const hn_weight *w, hn_matrix y) {
-    const hn_act in = input_of(ex, room, w);
-    const hn_linear_out out = {w, y};
-    ex->ops->quantise(ex, n, x, in);
-    ex->ops->linear(ex, n, in, &out, 1, false);
-}
-
 /* The state after each row's token, in `own` and in its place. */
 static void recurrence(const hn_exec *ex, const hn_runner *r) {
     const prefix *k = prefix_of(r);
@@ -237,9 +225,9 @@ static void recurrence(const hn_exec *ex, const hn_runner *r) {
     const hn_matrix both = hn_columns(k->gates, 0, 2 * size), reset = hn_columns(k->gates, 0, size),
                     update = hn_columns(k->gates, size, size), fresh = hn_columns(k->gates, 2 * size, size);
     o->embed(ex, &rows, &r->m->embedding, r->m->arch.embed_scale, k->token);
-    product(ex, n, k->token, k->token_in, &h->gru_input, k->input);
+    hn_place_product(ex, n, k->token, k->token_in, &h->gru_input, k->input);
     o->gather(ex, n, hn_place_at(&k->places, offsetof(hn_place_image, from)), k->state, none, k->own);
-    product(ex, n, k->own, k->own_in, &h->gru_state, k->gates);
+    hn_place_product(ex, n, k->own, k->own_in, &h->gru_state, k->gates);
     o->apply(ex, n, HN_SAME, HN_INTO_ADD, hn_columns(k->input, 0, 2 * size), none, both);
     o->apply(ex, n, HN_SIGMOID, HN_INTO_TIMES, reset, none, fresh);
     o->apply(ex, n, HN_SAME, HN_INTO_ADD, hn_columns(k->input, 2 * size, size), none, fresh);
@@ -266,7 +254,7 @@ static hn_weight rows_of(const hn_runner *r, int block) {
 static void run_block(const hn_exec *ex, const hn_runner *r, const run_of *at) {
     const prefix *k = prefix_of(r);
     const hn_weight w = rows_of(r, at->block);
-    const hn_act in = input_of(ex, k->mid_in, &w);
+    const hn_act in = hn_act_of(k->mid_in, w.in, ex->ops->act_forms(ex->ops, w.dtype));
     const hn_matrix base = hn_rows_from(k->base, at->first);
     const hn_output_rows out = {.scale = 1, .n_written = at->n, .y = hn_rows_from(k->logits, at->first)};
     const size_t first = (size_t)at->first, best = first * (size_t)k->best.k;
@@ -292,7 +280,7 @@ static void run(const hn_exec *ex, const hn_runner *r) {
     if (k->plain) return;
     o->gather(ex, n, hn_place_at(&k->places, offsetof(hn_place_image, place)), r->out.norm, none, hn_columns(k->joint, 0, hidden));
     o->gather(ex, n, r->buf.each, k->own, none, hn_columns(k->joint, hidden, size));
-    product(ex, n, k->joint, k->joint_in, &r->m->head.bias_in, k->mid);
+    hn_place_product(ex, n, k->joint, k->joint_in, &r->m->head.bias_in, k->mid);
     o->apply(ex, n, HN_SWISH, HN_INTO_SET, k->mid, none, k->mid);
     for (int i = 0; i < k->n_runs; i++) run_block(ex, r, &k->run[i]);
 }

@@ -57,10 +57,7 @@ static void prepare(void *arg, int rank, int ranks) {
     const hn_ops *o = r->ops;
     const int n = r->out.n_full;
     const hn_rows rows = {.n = n * desc_of(r)->candidates, .token = k->candidate};
-    const hn_act in = hn_act_of(k->in, r->m->arch.hidden, o->act_forms(o, h->selector.dtype));
-    const hn_linear_out out = {&h->selector, k->hidden};
-    o->quantise(&ex, n, r->out.norm, in);
-    o->linear(&ex, n, in, &out, 1, false);
+    hn_place_product(&ex, n, r->out.norm, k->in, &h->selector, k->hidden);
     o->embed(&ex, &rows, &h->codes_after, 1, k->after);
 }
 
