@@ -18,10 +18,11 @@ void hn_controller_saves(hn_controller *c, int drafter) {
 
 /* The tokens that level d adds to a path that reached it. */
 static double gain_at(const hn_controller *c, const hn_plan_text *x, int drafter, int d) {
-    double rate[HN_GROWTH_RANKS], sum = 0;
-    const int n = d <= HN_GROWTH_DEPTHS ? hn_growth_at(&c->growth, &x->growth, drafter, d, rate) : 0;
-    if (n <= 1) return hn_acceptance_at(&c->all, &x->own, drafter, d);
-    for (int k = 0; k < n; k++) sum += rate[k];
+    double sum = 0;
+    hn_plan_rates_of r;
+    if (d > HN_GROWTH_DEPTHS) return hn_acceptance_at(&c->all, &x->own, drafter, d);
+    hn_plan_rates_ahead(c, x, drafter, d, &r);
+    for (int k = 0; k < r.n; k++) sum += r.rate[k];
     return fmin(sum, 1);
 }
 
@@ -51,10 +52,10 @@ void hn_plan_fewer_took(hn_controller *c, int drafter, double seconds) {
     if (!f->on || f->asked == 0 || c->drafter[drafter].behind > 0 || f->calls++ == 0) return; /* the first may have waited for memory */
     if (!f->whole) f->usual = x;
     f->n = KEEP * f->n + 1;
-    f->x += (1 - KEEP) * -f->x + x;
-    f->y += (1 - KEEP) * -f->y + y;
-    f->xx += (1 - KEEP) * -f->xx + x * x;
-    f->xy += (1 - KEEP) * -f->xy + x * y;
+    f->x = KEEP * f->x + x;
+    f->y = KEEP * f->y + y;
+    f->xx = KEEP * f->xx + x * x;
+    f->xy = KEEP * f->xy + x * y;
     const double mean = f->x / f->n, variance = f->xx / f->n - mean * mean;
     if (f->n < 1.9 || variance < SPREAD) return;
     f->each = fmax((f->xy / f->n - mean * f->y / f->n) / variance, 0);

@@ -16,16 +16,22 @@
 
 /* ---- levels to come ---- */
 
+void hn_plan_rates_ahead(const hn_controller *c, const hn_plan_text *x, int drafter, int depth, hn_plan_rates_of *out) {
+    out->n = hn_growth_at(&c->growth, &x->growth, drafter, depth, out->rate);
+    if (out->n > 1) return;
+    out->n = 1;
+    out->rate[0] = hn_acceptance_at(&c->all, &x->own, drafter, depth);
+}
+
 static void ahead_read_depth(hn_controller *c, const hn_plan_seq *s, int n, int drafter, int depth) {
     const int levels = c->drafter[drafter].most_levels;
     for (int i = 0; i < n; i++) {
         const hn_plan_text *x = &c->text[s[i].seq];
         const int most = !hn_plan_has(&s[i], drafter) ? 0 : levels < s[i].depth_limit ? levels : s[i].depth_limit;
-        hn_plan_rates_of *a = &c->ahead[i][depth];
-        a->n = depth > most ? 0 : hn_growth_at(&c->growth, &x->growth, drafter, depth, a->rate);
-        if (a->n > 1 || depth > most) continue;
-        a->n = 1;
-        a->rate[0] = hn_acceptance_at(&c->all, &x->own, drafter, depth);
+        if (depth > most)
+            c->ahead[i][depth].n = 0;
+        else
+            hn_plan_rates_ahead(c, x, drafter, depth, &c->ahead[i][depth]);
     }
 }
 

@@ -192,6 +192,8 @@ void hn_plan_trial_saved(hn_controller *c, int drafter, int rows, int accepted);
 
 /* ---- controller_levels.c ---- */
 
+/* What is known of the candidates that a level (from 1) of a drafter adds for a text: at least one. */
+void hn_plan_rates_ahead(const hn_controller *c, const hn_plan_text *x, int drafter, int depth, hn_plan_rates_of *out);
 /* Value of calling a drafter that is decided on level by level: that of the best number of levels, as expected before the first. To be
  * called after base_read: the trees' rows are in `reach`. Records its expected gain. */
 double hn_plan_levels_value(hn_controller *c, const hn_plan_seq *s, int n, int drafter, bool by_history);
