@@ -15,7 +15,8 @@ enum { LEADS = sizeof leads / sizeof *leads };
 /* Takes a state that a character leads to. False: that is enough. */
 typedef bool taker(void *ctx, int32_t state);
 
-/* Takes the states behind `left` more bytes of a character, the first of them in [low, high]. False: some lead nowhere, or it was enough. */
+/* Takes the states behind `left` more bytes of a character, the first of them in [low, high]. False: one leads nowhere, or it was
+ * enough. */
 static bool bytes_take(hn_automaton *a, int32_t state, unsigned low, unsigned high, int left, taker *take, void *ctx) {
     int last = -1;
     for (unsigned b = low; b <= high; b++) {
