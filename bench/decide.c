@@ -13,6 +13,7 @@
 
 #include "base/random.h"
 #include "plan/controller.h"
+#include "quantile.h"
 
 enum { MOST = 256, LOOKUP = 0, HEAD = 1, CHAIN = 2, DRAFTERS = 3, HEAD_DEPTH = 4, WIDTH = 4 };
 
@@ -108,11 +109,6 @@ static double round_run(hn_controller *c, int texts) {
     return now() - begun - proposing;
 }
 
-static int by_size(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 int main(int argc, char **argv) {
     static const int texts[] = {1, 2, 4, 8, 16, 32, 64, 128, 256};
     static const hn_draft_cost kinds[DRAFTERS] = {HN_COST_PER_ROUND, HN_COST_PER_LEVEL, HN_COST_PER_ROUND};
@@ -127,9 +123,8 @@ int main(int argc, char **argv) {
         for (int i = 0; i < texts[k]; i++) hn_controller_begin(c, i);
         for (int i = 0; i < 100; i++) (void)round_run(c, texts[k]); /* learns costs and rates */
         for (int i = 0; i < rounds; i++) us[i] = 1e6 * round_run(c, texts[k]);
-        qsort(us, (size_t)rounds, sizeof *us, by_size);
-        printf("%5d  %10.1f  %12.1f  %13.2f %%\n", texts[k], us[rounds / 2], us[rounds * 99 / 100],
-               1e-4 * us[rounds / 2] / pass_s(texts[k]));
+        const double middle = median(us, (size_t)rounds);
+        printf("%5d  %10.1f  %12.1f  %13.2f %%\n", texts[k], middle, quantile(us, (size_t)rounds, .99), 1e-4 * middle / pass_s(texts[k]));
         hn_controller_close(&c);
     }
     free(us);

@@ -14,6 +14,7 @@
 #include "model/kv_groups.h"
 #include "ops/delta.h"
 #include "ops/machine.h"
+#include "quantile.h"
 
 enum { CONTEXT = 1024, TIMES = 21 };
 
@@ -40,16 +41,6 @@ static void check(hunch_status st, const hunch_error *err) {
     if (!st) return;
     fprintf(stderr, "%s\n", err->message);
     exit(1);
-}
-
-static int by_size(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *v, int n) {
-    qsort(v, (size_t)n, sizeof *v, by_size);
-    return v[n / 2];
 }
 
 /* Seconds of the operation in a pass of n rows, all layers together: the median. */

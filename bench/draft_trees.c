@@ -16,6 +16,7 @@
 
 #include "base/random.h"
 #include "draft/shape/head_tree.h"
+#include "quantile.h"
 
 enum { LEVELS = 5, RANKS = 16, WIDTH = 10, NODES = HN_TREE_ROWS - 1, TURNS = 31, TIMES = 200 };
 
@@ -103,11 +104,6 @@ static void run_sequoia(data *d) {
     d->tree.n_rows = s.n + 1;
 }
 
-static int by_size(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 int main(void) {
     static const struct {
         const char *name;
@@ -124,8 +120,7 @@ int main(void) {
             for (int k = 0; k < TIMES; k++) each[i].run(d);
             us[t] = (now() - start) * 1e6 / TIMES;
         }
-        qsort(us, TURNS, sizeof *us, by_size);
-        printf("%-8s %6d %8.1f %8.1f\n", each[i].name, d->tree.n_rows - 1, us[0], us[TURNS / 2]);
+        printf("%-8s %6d %8.1f %8.1f\n", each[i].name, d->tree.n_rows - 1, quantile(us, TURNS, 0), median(us, TURNS));
     }
     hn_beam_close(&d->beam);
     free(d);

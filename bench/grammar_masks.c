@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "grammar/matcher_private.h"
+#include "quantile.h"
 
 typedef struct times {
     double *at; /* microseconds */
@@ -41,16 +42,8 @@ static void times_put(times *t, double from) {
     t->at[t->n++] = (now - from) * 1e6;
 }
 
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static double part(times *t, double p) {
-    if (!t->n) return 0;
-    qsort(t->at, t->n, sizeof *t->at, compare);
-    const size_t i = (size_t)(p * (double)t->n);
-    return t->at[i < t->n ? i : t->n - 1];
+    return quantile(t->at, t->n, p);
 }
 
 static bool is_new(hn_matcher *m, int32_t state) {

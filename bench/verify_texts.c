@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "quantile.h"
 #include "verify/verify.h"
 
 enum { VOCAB = 151936, TEXTS = 64, ROWS = 2, MOST_TURNS = 999 };
@@ -77,11 +78,6 @@ static void text_draft(text *t, hn_rule rule, const hn_proposal_dist *q) {
         hn_tree_add_drawn(&t->tree, 0, token, 0, .5f, q, false);
 }
 
-static int by_size(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static void measure(const char *name, hn_verifiers *const *v, const int *threads, int turns) {
     static double ms[2][MOST_TURNS];
     for (int turn = -1; turn < turns; turn++) /* the first one warms up */
@@ -92,11 +88,12 @@ static void measure(const char *name, hn_verifiers *const *v, const int *threads
         }
     int accepted = 0;
     for (int i = 0; i < TEXTS; i++) accepted += texts[i].verdict.n_accepted;
-    for (int k = 0; k < 2; k++) qsort(ms[k], (size_t)turns, sizeof **ms, by_size);
+    const size_t n = (size_t)turns;
+    const double middle[2] = {median(ms[0], n), median(ms[1], n)};
     for (int k = 0; k < 2; k++)
         printf("%-6s %d worker%s %7.2f ms a round (%.2f to %.2f), %6.1f us a row, %.2f of the time of one worker\n", name, threads[k],
-               threads[k] > 1 ? "s:" : ": ", ms[k][turns / 2], ms[k][turns / 4], ms[k][turns * 3 / 4],
-               1e3 * ms[k][turns / 2] / (TEXTS + accepted), ms[k][turns / 2] / ms[0][turns / 2]);
+               threads[k] > 1 ? "s:" : ": ", middle[k], quantile(ms[k], n, .25), quantile(ms[k], n, .75),
+               1e3 * middle[k] / (TEXTS + accepted), middle[k] / middle[0]);
 }
 
 int main(int argc, char **argv) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../quantile.h"
 #include "base/clock.h"
 #include "load.h"
 
@@ -100,35 +101,26 @@ void load_answered(load_run *r, load_answer *a) {
     *a = (load_answer){0};
 }
 
-static int by_size(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* Milliseconds; -1: there are none. */
-static double quantile(const load_numbers *x, double q) {
-    if (x->n == 0) return -1;
-    size_t at = (size_t)(q * (double)x->n);
-    return 1e3 * x->of[at < x->n ? at : x->n - 1];
+static double ms(load_numbers *x, double part) {
+    return x->n ? 1e3 * quantile(x->of, x->n, part) : -1;
 }
 
 void load_report(load_run *r, double cpu_s, const double drafted[2], const double accepted[2], bool has_drafts) {
     load_numbers *all[] = {&r->first, &r->gap, &r->token, &r->long_gap};
     const double wall = r->end - r->start, made = drafted[1] - drafted[0], taken = accepted[1] - accepted[0];
-    for (int i = 0; i < 4; i++)
-        if (all[i]->n) qsort(all[i]->of, all[i]->n, sizeof *all[i]->of, by_size);
     json_t *j = json_pack("{s:i,s:f,s:i,s:i,s:I,s:f,s:f,s:f}", "clients", r->o.clients, "rate", r->o.rate, "answered", r->answered,
                           "failed", r->failed, "tokens", (json_int_t)r->tokens, "seconds", wall, "tokens_s", (double)r->tokens / wall,
                           "requests_s", r->answered / wall);
-    json_object_update_new(j, json_pack("{s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "first_p50_ms", quantile(all[0], .5), "first_p99_ms",
-                                        quantile(all[0], .99), "between_p50_ms", quantile(all[1], .5), "between_p99_ms",
-                                        quantile(all[1], .99), "token_p50_ms", quantile(all[2], .5), "token_p99_ms",
-                                        quantile(all[2], .99), "client_cpu", cpu_s / wall));
+    json_object_update_new(j, json_pack("{s:f,s:f,s:f,s:f,s:f,s:f,s:f}", "first_p50_ms", ms(all[0], .5), "first_p99_ms",
+                                        ms(all[0], .99), "between_p50_ms", ms(all[1], .5), "between_p99_ms",
+                                        ms(all[1], .99), "token_p50_ms", ms(all[2], .5), "token_p99_ms",
+                                        ms(all[2], .99), "client_cpu", cpu_s / wall));
     if (has_drafts) json_object_update_new(j, json_pack("{s:f,s:f}", "drafted", made, "accepted", taken));
     if (r->expected) json_object_update_new(j, json_pack("{s:i,s:i}", "same", r->same, "compared", r->compared));
     if (r->long_to > 0)
         json_object_update_new(j, json_pack("{s:f,s:f,s:f}", "long_s", r->long_to - r->long_from, "between_long_p50_ms",
-                                            quantile(all[3], .5), "between_long_p99_ms", quantile(all[3], .99)));
+                                            ms(all[3], .5), "between_long_p99_ms", ms(all[3], .99)));
     if (r->failed) fprintf(stderr, "load_server: %d requests failed: %s\n", r->failed, r->failure);
     if (r->o.json) {
         json_dumpf(j, stdout, JSON_COMPACT | JSON_REAL_PRECISION(6));

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../quantile.h"
 #include "base/least.h"
 #include "base/random.h"
 #include "plan/tree_rows.h"
@@ -209,16 +210,8 @@ static void round_run(run *r) {
 
 /* ---- runs ---- */
 
-static int by_size(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static double ms(numbers *x, double q) {
-    if (x->n == 0) return 0;
-    qsort(x->of, x->n, sizeof *x->of, by_size);
-    const size_t at = (size_t)(q * (double)x->n);
-    return 1e3 * x->of[at < x->n ? at : x->n - 1];
+    return 1e3 * quantile(x->of, x->n, q);
 }
 
 static void policy_run(const world *w, const sim_policy *p, int clients, double rate, double *base) {
