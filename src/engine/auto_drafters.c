@@ -46,13 +46,21 @@ static hunch_status try_beside(hunch_engine *e, const char *path, const hn_targe
 }
 
 /* The first head beside the model that fits it, else the one in its file. */
-static hunch_status open_head(hunch_engine *e, const hn_target_info *info, bool *open, hunch_error *err) {
+static hunch_status open_head(hunch_engine *e, const hn_target_info *info, hunch_error *err) {
     hn_name_list heads = {0};
+    bool open = false;
     hunch_status st = e->model->path ? hn_find_heads(e->model->path, &heads, err) : HUNCH_OK;
-    for (size_t i = 0; !st && !*open && i < heads.n; i++) st = try_beside(e, heads.name[i], info, open, err);
+    for (size_t i = 0; !st && !open && i < heads.n; i++) st = try_beside(e, heads.name[i], info, &open, err);
     hn_name_list_fini(&heads);
-    if (st || *open || !info->path || !info->model->has_own_head) return st;
-    return try_head(e, "mtp", "the block that drafts in the model's file", info, open, err);
+    if (st || open || !info->path || !info->model->has_own_head) return st;
+    return try_head(e, "mtp", "the block that drafts in the model's file", info, &open, err);
+}
+
+/* Whether any is open, or a draft model, found here or requested. */
+static bool has_head(const hunch_engine *e) {
+    bool found = false;
+    for (int i = 0; i < e->n_drafters; i++) found |= e->drafter[i].ops->pass_s != NULL;
+    return found;
 }
 
 /* ---- drafters without a head ------------------------------------------------------------------------------------------- */
@@ -60,12 +68,11 @@ static hunch_status open_head(hunch_engine *e, const hn_target_info *info, bool 
 /* Lookahead with the window that suits the price of rows, if that is far enough ahead of a plain pass. */
 static hunch_status open_lookahead(hunch_engine *e, const hn_target_info *info, hunch_error *err) {
     static const double least = 1.25; /* other drafters gain as much without rows in every pass */
-    hn_cost cost;
+    const hn_cost *cost = hn_curves_kept(e);
     hn_lookahead_size size;
     double seconds[HN_COST_ROWS + 1], optimistic[HN_COST_ROWS + 1];
-    hn_cost_init(&cost);
     const hn_cost_round round = {.texts = 1, .reads = hn_reads(e, 0), .most = HN_COST_ROWS};
-    if (!hn_curves_kept(e, &cost) || !hn_cost_curve(&cost, &round, seconds, optimistic, 0) ||
+    if (!cost || !hn_cost_curve(cost, &round, seconds, optimistic, 0) ||
         !hn_lookahead_best_size(seconds, HN_COST_ROWS, &size)) {
         left_out(e, "auto leaves out lookahead: what rows cost here is measured in this run, and kept for the next one");
         return HUNCH_OK;
@@ -95,15 +102,16 @@ static hunch_status open_kind(hunch_engine *e, const hunch_engine_options *o, co
 
 hunch_status hn_open_auto(hunch_engine *e, const hunch_engine_options *o, const hn_target_info *info, hunch_error *err) {
     static const char *const always[] = {"ngram", "suffix", "grammar"};
-    bool head = false;
     hunch_status st = HUNCH_OK;
     for (size_t i = 0; !st && i < sizeof always / sizeof *always; i++) st = open_kind(e, o, always[i], info, err);
-    if (!st) st = open_head(e, info, &head, err);
-    if (st) return st;
-    if (head) {
+    return st ? st : open_head(e, info, err);
+}
+
+hunch_status hn_open_auto_without_head(hunch_engine *e, const hunch_engine_options *o, const hn_target_info *info, hunch_error *err) {
+    if (has_head(e)) {
         left_out(e, "auto leaves out recycle and lookahead: beside a head they were measured to gain nothing");
         return HUNCH_OK;
     }
-    st = open_kind(e, o, "recycle", info, err);
+    const hunch_status st = open_kind(e, o, "recycle", info, err);
     return st || is_requested(o, "lookahead") ? st : open_lookahead(e, info, err);
 }

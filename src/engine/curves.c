@@ -86,22 +86,30 @@ static hunch_status measure(hunch_engine *e, double seconds, hunch_error *err) {
     return st;
 }
 
-bool hn_curves_kept(hunch_engine *e, hn_cost *c) {
-    bool found = false;
-    if (!e->curve_path && !e->curve_key) name_curves(e);
+/* The kept costs, as far as there are any, prepared for the model. */
+static void read_kept(hunch_engine *e) {
+    hn_cost *c = &e->kept.cost;
     hunch_error ignored;
+    name_curves(e);
+    hn_cost_init(c);
     hn_cost_set_output(c, output_part(&e->model->target));
     hunch_model_info info;
     hunch_model_get_info(e->model, &info);
     if (info.experts > 0)
         hn_cost_set_experts(c, info.experts, info.experts_used,
                              (double)info.experts_used * (double)info.expert_bytes / (double)info.weight_bytes);
-    if (e->curve_path && e->curve_key) (void)hn_cost_load(c, e->curve_path, e->curve_key, &found, &ignored);
-    return found;
+    if (e->curve_path && e->curve_key) (void)hn_cost_load(c, e->curve_path, e->curve_key, &e->kept.found, &ignored);
+    e->kept.read = true;
+}
+
+const hn_cost *hn_curves_kept(hunch_engine *e) {
+    if (!e->kept.read) read_kept(e);
+    return e->kept.found ? &e->kept.cost : NULL;
 }
 
 hunch_status hn_curves_open(hunch_engine *e, hunch_error *err) {
-    const bool found = hn_curves_kept(e, hn_controller_cost(e->controller));
+    const bool found = hn_curves_kept(e) != NULL;
+    *hn_controller_cost(e->controller) = e->kept.cost;
     return found ? HUNCH_OK : measure(e, 0.05 * e->model->load_seconds, err);
 }
 

@@ -102,6 +102,10 @@ struct hunch_engine {
     int draw_turn;              /* the text that is the first to draw a row which equal parts leave over */
     struct hn_plan_item *cut;   /* [parallel * HN_TREE_ROWS] for the cut of trees by estimate; NULL: there are no drafters */
     char *curve_path, *curve_key; /* file and key of the controller's costs; NULL: not kept */
+    struct {
+        hn_cost cost; /* as the controller begins with */
+        bool read, found;
+    } kept; /* what earlier processes measured of the model */
     int states; /* of recurrent layers: most that are kept for later texts */
     int context, parallel;
     int chunk;            /* rows of a prompt in a pass */
@@ -411,6 +415,8 @@ enum { HN_MOST_DRAFTERS = HN_MAX_MODELS - 1 };
 hunch_status hn_open_drafter(hunch_engine *e, const char *spec, const hn_target_info *info, hunch_error *err);
 /* Opens those of `auto` (auto_drafters.c), except kinds that are requested beside it. */
 hunch_status hn_open_auto(hunch_engine *e, const hunch_engine_options *o, const hn_target_info *info, hunch_error *err);
+/* Once all others are open: what `auto` opens if none of them is a head. */
+hunch_status hn_open_auto_without_head(hunch_engine *e, const hunch_engine_options *o, const hn_target_info *info, hunch_error *err);
 void hn_note(hunch_engine *e, const char *fmt, ...) HN_PRINTF(2, 3); /* each text once */
 /* Adds a note on every failure that drafters recorded since the last call. After each call that runs passes of theirs. */
 void hn_note_failures(hunch_engine *e);
@@ -456,9 +462,9 @@ double hn_experts_used(const hunch_engine *e);
 void hn_chain_rows(hn_row *rows, const hunch_token *tokens, int n, hn_logits logits);
 /* Keys and values that a row after this many reads, in the unit of hn_cost_work. */
 double hn_reads(const hunch_engine *e, int committed);
-/* Prepares costs, initialised, for the model, and reads what earlier processes measured of it; false: they measured nothing. */
-bool hn_curves_kept(hunch_engine *e, hn_cost *c);
-/* Opens the controller's costs: loads them from the file, else measures a few passes. */
+/* What earlier processes measured of the model, read once; NULL: nothing. */
+const hn_cost *hn_curves_kept(hunch_engine *e);
+/* Opens the controller's costs: those that are kept, else measures a few passes. */
 hunch_status hn_curves_open(hunch_engine *e, hunch_error *err);
 void hn_curves_close(hunch_engine *e);
 #endif

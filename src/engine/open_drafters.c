@@ -94,5 +94,5 @@ hunch_status hn_engine_open_drafters(hunch_engine *e, const hunch_engine_options
         *controlled |= is_auto;
         st = is_auto ? hn_open_auto(e, o, &info, err) : hn_open_drafter(e, o->drafts[i], &info, err);
     }
-    return st;
+    return st || !*controlled ? st : hn_open_auto_without_head(e, o, &info, err);
 }
