@@ -81,11 +81,14 @@ static inline const char *json_write(const char *name, const json_t *value) {
     return path;
 }
 
+/* The program. */
+static const char *command_program = HUNCH_COMMAND;
+
 /* Standard input of the next commands. */
 static int input_fd = -1;
 
 static inline pid_t command_start(const char *const *args, const char *out, const char *err) {
-    const char *argv[64] = {HUNCH_COMMAND};
+    const char *argv[64] = {command_program};
     int n = 1;
     while (args[n - 1] && n < 63) {
         argv[n] = args[n - 1];
@@ -120,7 +123,7 @@ static inline result command_args(const char *const *args) {
     r.out = file_read(out, &r.out_len);
     r.err = file_read(err, NULL);
     if (r.code == 98)
-        fail_msg("cannot run %s", HUNCH_COMMAND);
+        fail_msg("cannot run %s", command_program);
     return r;
 }
 #define command(...) command_args((const char *const[]){__VA_ARGS__, NULL})

@@ -83,6 +83,11 @@ controller|controller_levels|controller_select|controller_tree)_test$")
     set_tests_properties(${name} PROPERTIES LABELS long TIMEOUT 7200)
   endif()
 endforeach()
+# The command with a fault, which `--verify-exact` has to find: its objects, and one that plants it.
+add_executable(hunch-planted tests/planted_fault.c $<TARGET_OBJECTS:hunch>)
+target_include_directories(hunch-planted PRIVATE src)
+target_link_libraries(hunch-planted PRIVATE hunch_flags ${HUNCH_CMD_NEEDS})
+add_dependencies(command_exact_test hunch-planted)
 # Needs Python packages of gigabytes: HUNCH_PYTHON names a Python that has them.
 if(NOT HUNCH_SANITIZE)
   add_test(NAME speculators_long_test COMMAND ${CMAKE_SOURCE_DIR}/tests/speculators_long_test.sh $<TARGET_FILE:hunch>)
