@@ -76,9 +76,12 @@ static void test_counts(void **state) {
     for (size_t i = 0; i < 4; i++) assert_true(json_number_value(json_array_get(rates, i)) == 1);
     assert_true(real(bad, "tokens_a_round") == 1);
     assert_true(json_is_true(json_object_get(good, "measured")) && json_is_null(json_object_get(good, "typical")));
-    assert_true(real(json_object_get(good, "leviathan"), "a") == 1 &&
-                real(json_object_get(bad, "leviathan"), "a") == 0);
-    assert_true(real(json_object_get(good, "leviathan"), "depth") == 4);
+    const json_t *ours = json_object_get(good, "leviathan"), *theirs = json_object_get(bad, "leviathan");
+    assert_true(real(ours, "a") == 1 && real(theirs, "a") == 0 && real(ours, "depth") == 4);
+    assert_true(fabs(real(ours, "r") - 1) < 1e-9 && real(theirs, "r") == 0);
+    assert_true(real(ours, "best_depth") > 4 && real(theirs, "best_depth") == 0);
+    const double gain = real(good, "predicted_tok_s") / real(json_object_get(plan, "plain"), "predicted_tok_s");
+    assert_true(fabs(5 / (1 + 4 * real(ours, "whole_c")) - gain) < 1e-4 * gain);
     assert_int_equal(json_array_size(json_object_get(good, "table")), 2 * 4); /* 1, 2, 3 and as it runs */
     assert_true(real(bad, "predicted_tok_s") < real(json_object_get(plan, "plain"), "predicted_tok_s"));
     assert_true(real(good, "predicted_tok_s") > real(bad, "predicted_tok_s"));

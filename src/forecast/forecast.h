@@ -89,6 +89,10 @@ double hn_forecast_best(const hn_forecast *f, const hn_forecast_method *m, int t
 double hn_forecast_cost(const hn_forecast *f, const hn_forecast_method *m, int cut);
 /* How often a draft is right that was verified after right ones. */
 double hn_forecast_rate(const hn_forecast_method *m, int cut);
+/* How many of all drafts are accepted, which is less. */
+double hn_forecast_accepted(const hn_forecast_method *m, int cut);
+/* The c that a gain over plain decoding implies: drafting, and what a pass of its rows takes beyond one row. */
+double hn_forecast_whole_cost(const hn_forecast *f, const hn_forecast_method *m, int cut);
 /* Drafts of a round that has any; passes of one row that a round's pass takes. */
 double hn_forecast_levels(const hn_forecast_method *m, int cut);
 double hn_forecast_verify(const hn_forecast *f, const hn_forecast_method *m, int cut);

@@ -6,6 +6,7 @@
 
 #include "base/least.h"
 #include "forecast/forecast.h"
+#include "plan/speedup.h"
 
 /* ---- measured ---------------------------------------------------------------------------------------------------------- */
 
@@ -107,29 +108,33 @@ hunch_status hn_forecast_measure(hn_forecast *f, hn_forecast_method *m, hunch_en
 
 /* ---- published --------------------------------------------------------------------------------------------------------- */
 
-/* The rate of a draft, and its time in passes of one row. */
+/* The rate of a draft, and its time in passes of one row; 0: they follow from how many times as fast k drafts were, of which r were
+ * accepted. */
 static const struct published {
     const char *kind;
-    double rate, cost;
+    double rate, cost, speed, r;
+    int k;
     const char *from;
 } published[] = {
-    {"mtp", .845, .10, "multi-token prediction, .72 of 3 drafts (llama.cpp, pull request 22673)"},
-    {"model", .75, .235, "T5-small for T5-XXL (2211.17192); a 0.8B for a 27B model (llama.cpp, pull request 22673)"},
-    {"head", .75, .10, "chains of EAGLE (2401.15077)"},
-    {"text", .37, 0, "prompt lookup on Spec-Bench (2401.07851)"}};
+    {"mtp", 0, 0, 2.40, .72, 3, "multi-token prediction, .72 of 3 drafts (llama.cpp, pull request 22673)"},
+    {"model", .75, 0, 2.50, .68, 16, "T5-small for T5-XXL (2211.17192); a 0.8B for a 27B model (llama.cpp, pull request 22673)"},
+    {"head", .75, .10, 0, 0, 0, "chains of EAGLE (2401.15077)"},
+    {"text", .37, 0, 0, 0, 0, "prompt lookup on Spec-Bench (2401.07851)"}};
 
 void hn_forecast_assume(const hn_forecast *f, hn_forecast_method *m, const char *spec) {
     const struct published *p = published;
     while (strcmp(p->kind, "text") && strncmp(spec, p->kind, strlen(p->kind)) && !(m->head && !strcmp(p->kind, "head")))
         p++;
+    const double rate = p->rate > 0 ? p->rate : hn_speedup_rate(p->r, p->k);
+    const double cost = p->speed > 0 ? hn_speedup_cost(p->speed, p->r, p->k) : p->cost;
     double reach = 1;
     m->from = p->from;
     m->deepest = 16;
     m->other_s = f->method[0].other_s;
-    m->level_s = p->cost * hn_forecast_pass(f, 1, 1);
+    m->level_s = cost * hn_forecast_pass(f, 1, 1);
     for (int i = 0; i < m->deepest; i++) {
         m->drafted[i] = 1;
-        m->accepted[i] = reach *= p->rate;
+        m->accepted[i] = reach *= rate;
     }
     for (int k = 0; k < HN_FORECAST_DEPTHS; k++) m->rows[k][1 + hn_least(HN_FORECAST_DEPTH[k], m->deepest)] = 1;
 }

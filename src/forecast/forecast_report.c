@@ -108,6 +108,9 @@ static json_t *theory_of(const hn_forecast *f, const hn_forecast_method *m, int 
     hn_json_put(&o, "factor", real(hn_speedup_factor(a, k, c, 1)));
     hn_json_put(&o, "factor_with_v", real(hn_speedup_factor(a, k, c, v)));
     hn_json_put(&o, "operations", real(hn_speedup_operations(a, k, c)));
+    hn_json_put(&o, "best_depth", json_integer(hn_speedup_depth(a, c, HUNCH_MAX_DEPTH)));
+    hn_json_put(&o, "r", real(hn_forecast_accepted(m, cut)));
+    hn_json_put(&o, "whole_c", real(hn_forecast_whole_cost(f, m, cut)));
     return o;
 }
 

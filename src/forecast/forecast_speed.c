@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "forecast/forecast.h"
+#include "plan/speedup.h"
 
 static double tokens_of(const hn_forecast_method *m, int depth) {
     double sum = 1;
@@ -75,6 +76,16 @@ double hn_forecast_rate(const hn_forecast_method *m, int cut) {
         right += m->accepted[i];
     }
     return tried > 0 ? fmin(right / tried, 1) : 0;
+}
+
+double hn_forecast_accepted(const hn_forecast_method *m, int cut) {
+    const double levels = mean_levels(m, cut);
+    return levels > 0 ? (tokens_of(m, hn_forecast_depth(m, cut)) - 1) / levels : 0;
+}
+
+double hn_forecast_whole_cost(const hn_forecast *f, const hn_forecast_method *m, int cut) {
+    const double gain = hn_forecast_speed(f, m, cut, 1) / hn_forecast_plain(f, 1);
+    return hn_speedup_cost(gain, hn_forecast_accepted(m, cut), mean_levels(m, cut));
 }
 
 double hn_forecast_levels(const hn_forecast_method *m, int cut) {

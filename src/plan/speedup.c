@@ -28,7 +28,7 @@ double hn_speedup_rate(double r, int k) {
     return (low + high) / 2;
 }
 
-double hn_speedup_cost(double factor, double r, int k) {
+double hn_speedup_cost(double factor, double r, double k) {
     return ((1 + r * k) / factor - 1) / k;
 }
 

@@ -17,8 +17,9 @@ double hn_speedup_factor(double a, int k, double c, double v);
 double hn_speedup_operations(double a, int k, double c_op);
 /* The rate of each draft of chains of K of which r were accepted. */
 double hn_speedup_rate(double r, int k);
-/* The c that a measured factor implies: with K drafts of which r were accepted. What a pass of K + 1 rows takes beyond one row is in it. */
-double hn_speedup_cost(double factor, double r, int k);
+/* The c that a measured factor implies: with K drafts of which r were accepted, a mean of rounds or a whole number. What a pass of K + 1
+ * rows takes beyond one row is in it. */
+double hn_speedup_cost(double factor, double r, double k);
 /* The K of the largest factor up to `most`; 0: none is above 1. */
 int hn_speedup_depth(double a, double c, int most);
 /* Experts of `count` that n rows use if each chooses `used` of them by itself. */

@@ -187,6 +187,9 @@ static void method_show(const json_t *m, bool color) {
                100 * real_of(t, "share"), (long long)json_integer_value(json_object_get(t, "depth")), real_of(t, "a"),
                real_of(t, "c"), real_of(t, "v"), real_of(t, "factor"), real_of(t, "factor_with_v"),
                real_of(t, "operations"));
+    if (json_is_object(t))
+        printf("\n    r %.2f of all drafts, c with verification %.3f; by a and c alone K %lld would be best", real_of(t, "r"),
+               real_of(t, "whole_c"), (long long)json_integer_value(json_object_get(t, "best_depth")));
     if (!typical && json_array_size(rates) > 0) {
         printf("\n    right by depth:");
         json_array_foreach(rates, i, x) if (i < 8) printf(" %.2f", json_number_value(x));
