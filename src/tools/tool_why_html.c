@@ -18,6 +18,7 @@ typedef struct page {
     const tool_why *why;
     const hunch_model *model;
     const hunch_engine *engine;
+    const hunch_session_state *answer;
 } page;
 
 static const char style[] =
@@ -35,6 +36,8 @@ static const char style[] =
     "0;opacity:.55;"
     "text-decoration:line-through}\n"
     ".n.ok{opacity:1;font-weight:bold;text-decoration:none}.n.root{background:#eee;opacity:1;text-decoration:none}\n"
+    ".n.own{border:1px solid #777;opacity:1;font-weight:bold;text-decoration:none}.round:target{border-color:#1457a8;"
+    "box-shadow:0 0 0 2px #1457a8}\n"
     ".p{color:#555;font-size:.85em}table{border-collapse:collapse;margin-top:.6em;font-size:.9em}td,th{padding:.1em "
     ".8em .1em 0;text-align:left}\n"
     "tr.chosen{font-weight:bold}.bar{display:inline-block;height:.7em;background:#1457a8;vertical-align:middle}.bar.d{"
@@ -75,7 +78,8 @@ static const char *color_of(int drafter) {
 /* ---- the answer ----------------------------------------------------------------------------------------------------------------- */
 
 /* Each token leads to its round: the first came with the prompt. */
-static void put_answer(const page *p, const hunch_session_state *st) {
+static void put_answer(const page *p) {
+    const hunch_session_state *st = p->answer;
     size_t at = 1, round = 0;
     tool_svg_put(p->file, "<div class=\"answer\">");
     for (size_t i = 0; i < st->n_tokens; i++) {
@@ -93,7 +97,8 @@ static void put_answer(const page *p, const hunch_session_state *st) {
     tool_svg_put(p->file, "</div>\n");
 }
 
-static void put_legend(const page *p, const hunch_session_state *st) {
+static void put_legend(const page *p) {
+    const hunch_session_state *st = p->answer;
     const double tau = st->rounds ? ((double)st->n_tokens - 1) / (double)st->rounds : 0;
     tool_svg_put(p->file, "<h1>How this answer was guessed</h1>\n<p>A language model writes a token (a piece of a "
                           "word) at a time, and each takes "
@@ -116,10 +121,26 @@ static void put_legend(const page *p, const hunch_session_state *st) {
     tool_svg_put(p->file, "</p>\n");
 }
 
+/* What the rounds below show. */
+static void put_key(const page *p) {
+    tool_svg_put(p->file,
+                 "<p>The rounds, in order. A line is a guess, below the token that it follows, with the probability that its "
+                 "drafter's record gives it and the drafter: <span class=\"n ok\">right</span> <span class=\"n\">wrong</span> "
+                 "<span class=\"n own\">what the model wrote itself</span>. Bars: <span class=\"bar d\" style=\"width:1em\"></span> "
+                 "time of guessing, <span class=\"bar\" style=\"width:1em\"></span> of the model's pass.</p>\n");
+}
+
 /* ---- a round -------------------------------------------------------------------------------------------------------------------- */
 
-static void put_nodes(const page *p, const hunch_round_report *r, const bool *right, int parent) {
+/* own: the token that the model wrote itself after the guesses that were right, -1: none, for the answer ended before it. */
+static void put_nodes(const page *p, const hunch_round_report *r, const bool *right, int parent, hunch_token own) {
     bool begun = false;
+    if (own >= 0 && parent == (r->accepted > 0 ? r->path[r->accepted - 1] : -1)) {
+        tool_svg_put(p->file, "<ul><li><span class=\"n own\">");
+        put_piece(p, own, false);
+        tool_svg_put(p->file, "</span> <span class=\"p\">the model itself</span></li>\n");
+        begun = true;
+    }
     for (int i = parent + 1; i < r->rows - 1; i++) {
         const hunch_draft_node *n = &r->node[i];
         if (n->parent != parent) continue;
@@ -129,21 +150,21 @@ static void put_nodes(const page *p, const hunch_round_report *r, const bool *ri
         tool_svg_put(p->file, "</span> <span class=\"p\">%.0f %% ", 100 * n->estimate);
         tool_svg_text(p->file, name_of(p, n->drafter));
         tool_svg_put(p->file, "</span>");
-        put_nodes(p, r, right, i);
+        put_nodes(p, r, right, i, own);
         tool_svg_put(p->file, "</li>\n");
         begun = true;
     }
     if (begun) tool_svg_put(p->file, "</ul>");
 }
 
-static void put_tree(const page *p, const hunch_round_report *r) {
+static void put_tree(const page *p, const hunch_round_report *r, hunch_token own) {
     bool right[HUNCH_MAX_DEPTH + 1] = {false};
     for (int i = 0; i < r->accepted; i++) right[r->path[i]] = true;
     tool_svg_put(p->file, "<ul class=\"tree\"><li><span class=\"n root\">");
     put_piece(p, r->root, false);
     tool_svg_put(p->file, "</span> <span class=\"p\">the newest token before the round%s</span>",
                  r->rows > 1 ? "" : ": nothing was guessed");
-    put_nodes(p, r, right, -1);
+    put_nodes(p, r, right, -1, own);
     tool_svg_put(p->file, "</li></ul>\n");
 }
 
@@ -172,13 +193,13 @@ static void put_considered(const page *p, const hunch_round_report *r) {
     tool_svg_put(p->file, "</table></details>\n");
 }
 
-/* slowest: seconds, of all rounds, that the longest bar stands for. */
-static void put_round(const page *p, size_t i, double slowest) {
+/* slowest: seconds, of all rounds, that the longest bar stands for. last: number of the token that the model wrote itself. */
+static void put_round(const page *p, size_t i, size_t last, double slowest) {
     const hunch_round_report *r = &p->why->rounds[i];
     const double wide = slowest > 0 ? 20 / slowest : 0; /* em */
     tool_svg_put(p->file, "<div class=\"round\" id=\"r%zu\"><h2>Round %zu: %d of %d guesses right, %d token%s</h2>\n",
                  i + 1, i + 1, r->accepted, r->rows - 1, r->accepted + 1, r->accepted ? "s" : "");
-    put_tree(p, r);
+    put_tree(p, r, last < p->answer->n_tokens ? p->answer->tokens[last] : -1);
     tool_svg_put(p->file,
                  "<p class=\"p\"><span class=\"bar d\" style=\"width:%.2fem\"></span><span class=\"bar\" "
                  "style=\"width:%.2fem\"></span> "
@@ -192,20 +213,20 @@ static void put_round(const page *p, size_t i, double slowest) {
 int tool_why_html(const char *path, const tool_why *w, const hunch_model *m, const hunch_engine *e,
                   const hunch_session_state *st) {
     tool_file file;
-    const page p = {&file, w, m, e};
+    const page p = {&file, w, m, e, st};
     double slowest = 0;
+    size_t last = 0; /* the first token came with the prompt */
     int code = tool_file_begin(&file, path);
     if (code) return tool_file_end(&file, code);
     tool_file_write(&file, style, sizeof style - 1);
-    put_legend(&p, st);
-    put_answer(&p, st);
+    put_legend(&p);
+    put_answer(&p);
+    put_key(&p);
     for (size_t i = 0; i < w->n; i++) slowest = fmax(slowest, w->rounds[i].draft_s + w->rounds[i].pass_s);
-    for (size_t i = 0; i < w->n; i++) put_round(&p, i, slowest);
-    tool_svg_put(&file,
-                 "<p class=\"p\">hunch %s. In a tree each line is a guess with the probability that its drafter's "
-                 "record gives it, below the "
-                 "token that it follows; bold: right, struck out: wrong. Orange is the time of guessing, blue of the "
-                 "pass.</p>\n</body></html>\n",
-                 hunch_version());
+    for (size_t i = 0; i < w->n; i++) {
+        last += (size_t)w->rounds[i].accepted + 1;
+        put_round(&p, i, last, slowest);
+    }
+    tool_svg_put(&file, "<p class=\"p\">hunch %s</p>\n</body></html>\n", hunch_version());
     return tool_file_end(&file, 0);
 }
