@@ -108,8 +108,8 @@ static void test_modules(void **state) {
 /* Untrained heads begin with the model's own output, and would draft the right token from the state that it was chosen from. */
 static void test_check_names_heads_without_training(void **state) {
     (void)state;
-    static const char *const kinds[] = {"eagle", "eagle3", "mtp", "peagle", "dart", "dflash", "dspark", "jetspec", "medusa", "hydra", "mlp",
-                                        "meta-mtp", "falcon"};
+    static const char *const kinds[] = {"eagle", "eagle3", "mtp", "peagle", "dart", "dflash", "dspark", "jetspec", "domino", "medusa",
+                                        "hydra", "mlp", "meta-mtp", "falcon"};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         char said[60000];
         must_train(kinds[i], test_path(kinds[i]), "--steps 0");
@@ -180,6 +180,8 @@ static void test_refusals(void **state) {
     refused("falcon", "--steps 0 --format hf", "--format hf: no other program reads a folder of such a head of falcon");
     refused("meta-mtp", "--steps 0 --format hf", "--format hf: no other program reads a folder of such a head of "
                                                  "meta-mtp");
+    refused("dflash", "--steps 0 --shift-label", "--shift-label: a head of kind dflash has none: expected it only with domino");
+    refused("domino", "--steps 0 --unroll 4 --pure-prefix 4", "--pure-prefix 4 of --unroll 4 drafts: expected 0 to 3");
     refused("hydra", "--steps 0 --cell", "--cell: a head of kind hydra has none");
     refused("falcon", "--steps 0 --unroll 3", "--unroll 3: a head of kind falcon learns two passes: expected an even number");
     refused("meta-mtp", "--steps 0 --taps 4", "--taps 4: a head of kind meta-mtp reads what enters the last layer alone");

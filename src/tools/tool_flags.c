@@ -359,6 +359,8 @@ const tool_flag tool_flags[] = {
     {"--ffn", NULL, TOOL_INT, AT(width), TOOL_TRAIN, HEAD, 16, 1e6, NULL, "N",
      "width of its feed-forward layer; default the model's"},
     {"--cell", NULL, TOOL_SWITCH, AT(cell), TOOL_TRAIN, HEAD, 0, 0, NULL, NULL, "mlp: Arctic's form, with a cell"},
+    {"--shift-label", NULL, TOOL_SWITCH, AT(shift_label), TOOL_TRAIN, HEAD, 0, 0, NULL, NULL, "domino: rows draft the token after theirs"},
+    {"--pure-prefix", NULL, TOOL_INT, AT(pure_prefix), TOOL_TRAIN, HEAD, 0, 15, NULL, "N", "domino: first drafts without bias; default 1"},
     {"--centroids", NULL, TOOL_TEXT, AT(centroids), TOOL_TRAIN, HEAD, 0, 0, NULL, "C[:K]",
      "eagle3: its tokens are in C clusters of equal size, and a draft has logits of the K with the best centroids; default "
      "K an eighth of C, at most 32"},

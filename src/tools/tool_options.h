@@ -69,7 +69,8 @@ typedef struct tool_options {
     const char *format, *head_type, *taps, *features, *init, *divergence, *speaker, *centroids, *centroid_start, *verifier;
     int self, steps, vocab, width, layers, unroll, batch, length, held_out, refresh;
     double seconds, rate, token_share, state_share, on_policy, policy_temperature;
-    bool cell;
+    bool cell, shift_label;
+    int pure_prefix;
     unsigned command; /* the command they belong to */
 } tool_options;
 

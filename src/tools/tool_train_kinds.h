@@ -14,6 +14,7 @@
     KIND(dflash, "dflash", "a head of DFlash: a block of tokens in one pass")                                    \
     KIND(dspark, "dspark", "a head of DSpark: DFlash's, where each token also depends on the one before it")     \
     KIND(jetspec, "jetspec", "a head of JetSpec: DFlash's, where each place sees only those before it")           \
+    KIND(domino, "domino", "a head of Domino: DFlash's, where each token also depends on all drafted before it")  \
     KIND(medusa, "medusa", "Medusa's heads, a block and an output matrix for each position")                     \
     KIND(hydra, "hydra", "Hydra's heads, which also read the tokens drafted before them")                        \
     KIND(mlp, "mlp", "IBM's speculator, a state of its own that reads the tokens")                               \

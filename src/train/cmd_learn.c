@@ -205,6 +205,8 @@ static void choose_options(training *t) {
     if (o->rate >= 0) t->how.rate = o->rate;
     if (o->token_share >= 0) t->how.token_share = o->token_share;
     t->how.cell = o->cell;
+    t->how.shift_label = o->shift_label;
+    set(&t->how.plain, o->pure_prefix);
     t->how.verifier = o->verifier;
     if (o->on_policy >= 0) t->how.on_policy = o->on_policy;
     if (o->policy_temperature >= 0) t->how.policy_temperature = o->policy_temperature;
@@ -408,6 +410,9 @@ static hunch_status check_kind(const training *t, hunch_error *err) {
                                          "--format, and a folder for hunch");
     if (o->cell && kind != &hn_learn_mlp)
         return hn_fail(err, HUNCH_USAGE, "--cell: a head of kind %s has none: expected it only with mlp", kind->name);
+    if ((o->shift_label || o->pure_prefix >= 0) && !kind->shifts)
+        return hn_fail(err, HUNCH_USAGE, "--%s: a head of kind %s has none: expected it only with domino",
+                       o->shift_label ? "shift-label" : "pure-prefix", kind->name);
     if (o->init && strlen(o->init) >= sizeof t->how.init)
         return hn_fail(err, HUNCH_USAGE, "--init: a path of %zu bytes, expected at most %zu", strlen(o->init), sizeof t->how.init - 1);
     if (o->on_policy >= 0 && !kind->whole_model)

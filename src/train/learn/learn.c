@@ -212,6 +212,7 @@ hunch_status hn_learner_step(hn_learner *l, double *losses, int *tokens, hunch_e
     l->all_words = false;
     if (st) return st;
     next.seed = l->o.seed * 0x9e3779b97f4a7c15u + (uint64_t)l->step + 1;
+    next.done = (double)l->step / l->o.steps;
     memset(l->g, 0, l->count * sizeof *l->g);
     const double loss = l->o.kind->loss(l->head, l->w, &next, l->g, losses), norm = hn_norm(&l->team, l->g, l->count);
     *tokens = b.rows;
@@ -234,6 +235,7 @@ hunch_status hn_learner_held_out_losses(hn_learner *l, double *losses, hunch_err
         hunch_status st = hn_learn_make_batch(l, l->judged + i, NULL, l->n_judged - i, &b, &next, &taken, err);
         if (st) return st;
         next.seed = i; /* the same in every check */
+        next.done = 1;
         l->o.kind->loss(l->head, l->w, &next, NULL, one);
         for (int k = 0; k < l->o.unroll; k++) sum[k] += one[k] * b.own;
         all += b.own;

@@ -29,6 +29,9 @@ typedef struct hn_learn_options {
     int ffn;           /* width of its feed-forward layer; 0: the target's */
     bool norm_before_residual;
     bool cell; /* for mlp: Arctic's form, with a cell */
+    /* for domino: rows draft the token after their own position; the first drafts of a block, which have no bias */
+    bool shift_label;
+    int plain;
     /* for eagle3: clusters of the tokens that it drafts, 0: none; those that a row has logits of, 0: an eighth of them, at most 32 */
     int clusters, clusters_used;
     hn_cluster_start cluster_start;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* learn_block.c - training of heads that draft all their tokens in one pass (learn_kind.h): P-EAGLE, DFlash and DSpark,
- * saved in speculators' layouts, DART and JetSpec, in their releases'. All draft only the chosen tokens, with an output matrix of
- * their own that is trained too (DFlash with the whole vocabulary has the target's, as its loaders do); masks have the
+ * saved in speculators' layouts, DART and JetSpec, in their releases', Domino, in SpecForge's. All draft only the chosen tokens, with an
+ * output matrix of their own that is trained too (DFlash with the whole vocabulary has the target's, as its loaders do); masks have the
  * embedding of the vocabulary's last token. */
 #include <math.h>
 #include <stdio.h>
@@ -30,6 +30,7 @@ typedef struct blocks_form {
     hn_block_kind kind;
     int markov_rank;
     bool causal;
+    hn_prefix_shape prefix;
 } blocks_form;
 
 static hunch_status blocks_open(void **out, const hn_learn_setting *s, blocks_form f, hunch_error *err) {
@@ -56,6 +57,7 @@ static hunch_status blocks_open(void **out, const hn_learn_setting *s, blocks_fo
                                 .causal = f.causal,
                                 .markov_rank = f.markov_rank,
                                 .tokens = a->vocab,
+                                .prefix = f.prefix,
                                 .eps = (double)a->norm_eps,
                                 .theta = 10000,
                                 .decay = s->o->decay,
@@ -72,23 +74,42 @@ static hunch_status blocks_open(void **out, const hn_learn_setting *s, blocks_fo
 }
 
 static hunch_status peagle_open(void **out, const hn_learn_setting *s, hunch_error *err) {
-    return blocks_open(out, s, (blocks_form){HN_BLOCK_PEAGLE, 0, false}, err);
+    return blocks_open(out, s, (blocks_form){.kind = HN_BLOCK_PEAGLE}, err);
 }
 
 static hunch_status dart_open(void **out, const hn_learn_setting *s, hunch_error *err) {
-    return blocks_open(out, s, (blocks_form){HN_BLOCK_DART, 0, false}, err);
+    return blocks_open(out, s, (blocks_form){.kind = HN_BLOCK_DART}, err);
 }
 
 static hunch_status dflash_open(void **out, const hn_learn_setting *s, hunch_error *err) {
-    return blocks_open(out, s, (blocks_form){HN_BLOCK_DFLASH, 0, false}, err);
+    return blocks_open(out, s, (blocks_form){.kind = HN_BLOCK_DFLASH}, err);
 }
 
 static hunch_status dspark_open(void **out, const hn_learn_setting *s, hunch_error *err) {
-    return blocks_open(out, s, (blocks_form){HN_BLOCK_DFLASH, MARKOV_RANK, false}, err);
+    return blocks_open(out, s, (blocks_form){.kind = HN_BLOCK_DFLASH, .markov_rank = MARKOV_RANK}, err);
 }
 
 static hunch_status jetspec_open(void **out, const hn_learn_setting *s, hunch_error *err) {
-    return blocks_open(out, s, (blocks_form){HN_BLOCK_DFLASH, 0, true}, err);
+    return blocks_open(out, s, (blocks_form){.kind = HN_BLOCK_DFLASH, .causal = true}, err);
+}
+
+/* The recipes' sizes for models of 2,560 numbers or more; others have parts of their own width, in whole blocks of quantised types. */
+static hn_prefix_shape prefix_of(const hn_learn_setting *s) {
+    enum { BLOCK = 32, MOST_STATE = 1024, MOST_WIDTH = 256 };
+    const int state = (s->target->hidden / 2 + BLOCK - 1) / BLOCK * BLOCK, width = (s->target->hidden / 8 + BLOCK - 1) / BLOCK * BLOCK;
+    return (hn_prefix_shape){.state = state < MOST_STATE ? state : MOST_STATE,
+                             .width = width < MOST_WIDTH ? width : MOST_WIDTH,
+                             .plain = s->o->plain,
+                             .shifted = s->o->shift_label};
+}
+
+static hunch_status domino_open(void **out, const hn_learn_setting *s, hunch_error *err) {
+    if (s->o->plain < 0 || s->o->plain >= s->o->unroll) {
+        *out = NULL;
+        return hn_fail(err, HUNCH_USAGE, "--pure-prefix %d of --unroll %d drafts: expected 0 to %d", s->o->plain, s->o->unroll,
+                       s->o->unroll - 1);
+    }
+    return blocks_open(out, s, (blocks_form){.kind = HN_BLOCK_DFLASH, .prefix = prefix_of(s)}, err);
 }
 
 static size_t blocks_count(const void *head) {
@@ -143,6 +164,13 @@ static void jetspec_usual(hn_learn_options *o) {
     o->decay = 1;
 }
 
+/* Its recipes' e^-1/7 a place; the first place is the block's alone. */
+static void domino_usual(hn_learn_options *o) {
+    dflash_usual(o);
+    o->decay = exp(-1.0 / 7);
+    o->plain = 1;
+}
+
 /* ---- initial weights ----------------------------------------------------------------------------------------------------------- */
 
 /* Passes the last tap unchanged to the target's own norm and output, as in EAGLE-3. */
@@ -184,7 +212,7 @@ static void blocks_begin(const void *head, hn_real *w) {
     uint64_t x = e->s.o->seed + 1;
     for (int part = 0; part < blocks_parts(e); part++) {
         const hn_mat m = blocks_part(e, part, w);
-        if (part == HN_BLOCK_MARKOV_OUT) { /* initially it adds nothing */
+        if (part == HN_BLOCK_MARKOV_OUT || part == HN_BLOCK_BIAS_OUT) { /* initially it adds nothing */
             for (size_t i = 0; i < (size_t)m.rows * (size_t)m.cols; i++) m.p[i] = 0;
             continue;
         }
@@ -200,6 +228,11 @@ static void blocks_begin(const void *head, hn_real *w) {
         output.p[i] = (hn_real)(of_output * (double)e->s.rows->output[i]);
 }
 
+/* The share of the block's own logits in the loss falls to none in the first half of the steps, as SpecForge's usual. */
+static double base_share(double done) {
+    return done < 0.5 ? 1 - 2 * done : 0;
+}
+
 static double blocks_loss(void *head, hn_real *weights, const hn_learn_batch *b, hn_real *gradient, double *losses) {
     const hn_block_batch batch = {.texts = b->texts,
                                   .start = b->start,
@@ -208,7 +241,8 @@ static double blocks_loss(void *head, hn_real *weights, const hn_learn_batch *b,
                                   .dist = b->dist,
                                   .weight = b->weight,
                                   .dist_row = b->dist_row,
-                                  .seed = b->seed};
+                                  .seed = b->seed,
+                                  .base_share = base_share(b->done)};
     return hn_block_net_loss(((blocks *)head)->net, weights, &batch, gradient, losses);
 }
 
@@ -266,13 +300,13 @@ static json_t *dspark_config(const void *head) {
     return c;
 }
 
-/* The release's layout, which lists outputs of layers: those of states are one less. */
-static json_t *jetspec_config(const void *head) {
-    const blocks *e = head;
-    json_t *c = layer_config(e, "qwen3"), *outputs = json_array(), *own;
-    for (int i = 0; i < e->s.n_taps; i++) json_array_append_new(outputs, json_integer(e->s.taps[i] - 1));
-    own = json_pack("{s:i, s:o, s:b}", "mask_token_id", e->shape.mask_token, "target_layer_ids", outputs, "causal_head", 1);
-    hn_config_put(&c, "architectures", json_pack("[s]", "DFlashDraftModel"));
+/* The layout of the kinds that release it, which lists outputs of layers: those of states are one less. own: keys of the kind, taken. */
+static json_t *release_config(const blocks *e, const char *architecture, json_t *own) {
+    json_t *c = layer_config(e, "qwen3"), *outputs = json_array();
+    for (int i = 0; i < e->s.n_taps; i++) hn_config_append(&outputs, json_integer(e->s.taps[i] - 1));
+    hn_config_put(&own, "mask_token_id", json_integer(e->shape.mask_token));
+    hn_config_put(&own, "target_layer_ids", outputs);
+    hn_config_put(&c, "architectures", json_pack("[s]", architecture));
     hn_config_put(&c, "dflash_config", own);
     hn_config_put(&c, "block_size", json_integer(e->shape.drafts + 1));
     hn_config_put(&c, "draft_vocab_size", json_integer(e->shape.vocab));
@@ -281,6 +315,17 @@ static json_t *jetspec_config(const void *head) {
     hn_config_put(&c, "use_sliding_window", json_false());
     hn_config_put(&c, "torch_dtype", json_string("bfloat16"));
     return c;
+}
+
+static json_t *jetspec_config(const void *head) {
+    return release_config(head, "DFlashDraftModel", json_pack("{s:b}", "causal_head", 1));
+}
+
+static json_t *domino_config(const void *head) {
+    const hn_prefix_shape *p = &((const blocks *)head)->shape.prefix;
+    json_t *own = json_pack("{s:s, s:i, s:i, s:i, s:b}", "projector_type", "domino", "emb_dim", p->width, "gru_hidden_dim", p->state,
+                            "pure_draft_prefix_len", p->plain, "shift_label", p->shifted);
+    return release_config(head, "DominoDraftModel", own);
 }
 
 /* The release always reads the states 2, L/2 and L - 3; a list that begins with 1 would be one of outputs, except with vLLM's key. */
@@ -337,3 +382,11 @@ const hn_learn_kind hn_learn_jetspec = {.name = "jetspec",
                                         .open = jetspec_open,
                                         .config = jetspec_config,
                                         SHARED};
+const hn_learn_kind hn_learn_domino = {.name = "domino",
+                                       .others = "SpecForge",
+                                       .layered = true,
+                                       .shifts = true,
+                                       .usual = domino_usual,
+                                       .open = domino_open,
+                                       .config = domino_config,
+                                       SHARED};

@@ -91,6 +91,7 @@ static void put_taps(lines *to, const hn_learner *l) {
 
 static void put_options_of_kinds(lines *to, const hn_learn_options *o) {
     put(to, "%s\n", o->cell ? "--cell" : "no --cell");
+    if (o->kind->shifts) put(to, "%s\n--pure-prefix %d\n", o->shift_label ? "--shift-label" : "no --shift-label", o->plain);
     put(to, o->clusters ? "--centroids %d:%d\n" : "no --centroids\n", o->clusters, o->clusters_used);
     put(to, "--centroid-start %s\n", hn_cluster_start_name(o->cluster_start));
     put(to, "--divergence %s\n", hn_divergence_name(o->divergence));

@@ -35,6 +35,7 @@ typedef struct hn_learn_batch {
     const hn_real *weight; /* [rows], 0: no loss there */
     const int *dist_row;   /* [rows]: its row of `dist` */
     uint64_t seed;         /* for random choices of a kind */
+    double done;           /* share of the planned steps, 0 to 1; 1 in checks */
     const int *label;      /* [rows]: number of the chosen token after the row's token, -1: another token, or the end of the text */
 } hn_learn_batch;
 
@@ -50,6 +51,7 @@ struct hn_learn_kind {
     bool reads_trunk; /* with reads_layers: it reads only the state entering the last layer */
     bool whole_model; /* a model, not a head: saved only as a folder, with its own width */
     bool layered;    /* has --layers layers, else one */
+    bool shifts;     /* has --shift-label and --pure-prefix */
     bool one_layer_of_others; /* with several layers no other program reads its folder */
     /* it has an output matrix of the chosen tokens, and drafts only these; else it drafts with the target's whole
      * output matrix, and rows have a loss for any next token */
@@ -79,7 +81,7 @@ struct hn_learn_kind {
 };
 
 extern const hn_learn_kind hn_learn_eagle3, hn_learn_eagle, hn_learn_mtp, hn_learn_peagle, hn_learn_dart, hn_learn_dflash, hn_learn_dspark,
-    hn_learn_jetspec,
+    hn_learn_jetspec, hn_learn_domino,
     hn_learn_medusa, hn_learn_hydra, hn_learn_mlp, hn_learn_meta_mtp, hn_learn_falcon, hn_learn_student;
 const hn_learn_kind *hn_learn_kind_named(const char *name); /* NULL: there is none */
 const hn_learn_kind *hn_learn_kind_at(int i);               /* in the order of the help; NULL: there are no more */

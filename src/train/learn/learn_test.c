@@ -282,6 +282,7 @@ static void test_memorised(void **state) {
     memorised(&hn_learn_dart, 512, 4e-3, masks);
     memorised(&hn_learn_dflash, 512, 4e-3, masks);
     memorised(&hn_learn_dspark, 400, 4e-3, masks); /* with a reduced vocabulary */
+    memorised(&hn_learn_domino, 400, 4e-3, masks); /* the same */
     memorised(&hn_learn_medusa, 400, 8e-3, medusa); /* with a reduced vocabulary, as is the next */
     memorised(&hn_learn_hydra, 400, 8e-3, hydra);
     memorised(&hn_learn_mlp, 400, 8e-3, mlp);

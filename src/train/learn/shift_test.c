@@ -92,7 +92,8 @@ static const struct variant {
 } variants[] = {{&hn_learn_eagle3, "", 0, false}, {&hn_learn_eagle, "", 0, false}, {&hn_learn_falcon, "", 0, false},
                 {&hn_learn_mtp, "", 0, false}, {&hn_learn_mtp, " of three modules", 3, false}, {&hn_learn_peagle, "", 0, false},
                 {&hn_learn_dart, "", 0, false}, {&hn_learn_dflash, "", 0, false}, {&hn_learn_dspark, "", 0, false},
-                {&hn_learn_medusa, "", 0, false}, {&hn_learn_hydra, "", 0, false}, {&hn_learn_mlp, "", 0, false},
+                {&hn_learn_domino, "", 0, false}, {&hn_learn_medusa, "", 0, false}, {&hn_learn_hydra, "", 0, false},
+                {&hn_learn_mlp, "", 0, false},
                 {&hn_learn_mlp, " with a cell", 0, true}, {&hn_learn_meta_mtp, "", 0, false}, {&hn_learn_student, "", 0, false}};
 enum { VARIANTS = sizeof variants / sizeof *variants };
 

@@ -6,7 +6,7 @@
 
 /* y = x + silu(z), silu(z) = z / (1 + e^-z). y may be x. */
 void hn_silu_add(hn_team *t, hn_mat z, hn_mat x, hn_mat y);
-/* dz = dy silu'(z). dz may be z. */
+/* dz = dy silu'(z). dz may be z or dy. */
 void hn_silu_back(hn_team *t, hn_mat dy, hn_mat z, hn_mat dz);
 
 /* y = gelu(z + bias), gelu(z) = z (1 + erf(z / sqrt 2)) / 2. */

@@ -13,6 +13,7 @@
 /* A draft that is learned. */
 typedef struct draft {
     int row, dist, k, before; /* row of the stack; row of the distributions; number of the draft in its row; the text's token before it */
+    int place;                /* with a prefix: of that token, -1: it has no bias */
     double weight;
 } draft;
 
@@ -21,6 +22,7 @@ struct hn_block_net {
     hn_stack s;
     hn_block_shape shape;
     hn_block_plan plan;
+    hn_prefix_net prefix;
     hn_mat table, head;
     int *token, *position;  /* of all rows */
     hn_mat fused, embedded; /* DFLASH: fc of the taps; others: embeddings */
@@ -29,9 +31,9 @@ struct hn_block_net {
     draft *draft;
     int drafts;
     /* of some drafts at a time */
-    hn_mat some, once, normed, dnormed, logits, markov, dmarkov;
-    hn_real *inverse, *inverse_twice, *weight, *losses;
-    int *dist_row, *before;
+    hn_mat some, once, normed, dnormed, logits, markov, dmarkov, biased; /* biased: logits with the bias of a prefix */
+    hn_real *inverse, *inverse_twice, *weight, *losses, *base_weight, *base_losses;
+    int *dist_row, *before, *place;
     /* of one call */
     hn_real *w, *g;
     const hn_block_batch *b;
@@ -79,6 +81,11 @@ static void lay_out(void *net, hn_room *r) {
     n->weight = hn_room_mat(r, texts, 1).p;
     n->losses = hn_room_mat(r, texts, 1).p;
     n->dist_row = hn_room_take(r, (size_t)texts, sizeof *n->dist_row);
+    n->place = hn_room_take(r, (size_t)texts, sizeof *n->place);
+    n->biased = hn_room_mat(r, n->shape.prefix.state ? texts : 0, n->shape.vocab);
+    n->base_weight = hn_room_mat(r, texts, 1).p;
+    n->base_losses = hn_room_mat(r, texts, 1).p;
+    hn_prefix_lay_out(&n->prefix, r);
 }
 
 static hn_stack stack_of(const hn_block_shape *s, hn_team *t, int rows, const hn_block_plan *plan) {
@@ -114,6 +121,8 @@ hunch_status hn_block_net_open(hn_block_net **out, hn_team *t, const hn_block_sh
     n.plan = (hn_block_plan){
         .most_rows = rows, .drafts = s->drafts, .block = block_of(s), .keep = s->keep, .least = s->least};
     n.s = stack_of(s, t, rows, &n.plan);
+    n.prefix = (hn_prefix_net){.team = t, .shape = s->prefix, .hidden = s->hidden, .places = s->drafts, .most_drafts = rows};
+    n.prefix.most_blocks = hn_block_plan_most(&n.plan) / (s->drafts + 1);
     *out = hn_net_new(&n, sizeof n, lay_out, "a head in training", err);
     return *out ? HUNCH_OK : HUNCH_NO_MEMORY;
 }
@@ -153,6 +162,13 @@ static hn_stack_layer layer_of(const hn_block_shape *s, int layer, hn_real *vect
                             .down = m[HN_BLOCK_DOWN]};
 }
 
+static hn_prefix_weights prefix_of(const hn_block_shape *s, hn_real *vector) {
+    return (hn_prefix_weights){.gru_input = hn_block_part_of(s, HN_BLOCK_GRU_INPUT, vector),
+                               .gru_state = hn_block_part_of(s, HN_BLOCK_GRU_STATE, vector),
+                               .bias_in = hn_block_part_of(s, HN_BLOCK_BIAS_IN, vector),
+                               .bias_out = hn_block_part_of(s, HN_BLOCK_BIAS_OUT, vector)};
+}
+
 static int text_rows(const hn_block_net *n) {
     return hn_stack_text_rows(&n->s);
 }
@@ -174,33 +190,47 @@ static hn_mat right_of(const hn_block_net *n, hn_mat x) {
     return hn_mat_cols(x, n->shape.hidden, n->shape.hidden);
 }
 
-static void add_draft(hn_block_net *n, int row, int at, int k) {
+static void add_draft(hn_block_net *n, int row, int at, int k, int place) {
     if (!(n->b->weight[at] > 0)) return;
-    n->draft[n->drafts++] = (draft){row, n->b->dist_row ? n->b->dist_row[at] : at, k, n->b->token[at], (double)n->b->weight[at]};
+    n->draft[n->drafts++] = (draft){row, n->b->dist_row ? n->b->dist_row[at] : at, k, n->b->token[at], place, (double)n->b->weight[at]};
+}
+
+/* The tokens that a block's drafts follow; behind the end of the text any, since there is no loss. */
+static void place_prefix(hn_block_net *n, int block, int root, int end) {
+    for (int k = 0; n->shape.prefix.state && k < n->shape.drafts; k++)
+        n->prefix.token[hn_prefix_place(&n->prefix, block, k)] = n->b->token[root + k < end ? root + k : end - 1];
+}
+
+/* How many drafts a block's row is behind its number. */
+static int rows_ahead(const hn_block_net *n) {
+    return is_dflash(n) ? n->shape.prefix.shifted - 1 : 1;
 }
 
 /* Positions and tokens of the rows of the blocks after a text's rows, and their drafts. */
 static void place_blocks(hn_block_net *n, int text) {
-    const int start = n->b->start[text], end = n->b->start[text + 1], ahead = is_dflash(n) ? -1 : 1;
+    const int start = n->b->start[text], end = n->b->start[text + 1], ahead = rows_ahead(n);
     for (int i = n->plan.first[text]; i < n->plan.first[text + 1]; i++) {
         const hn_text_block *block = &n->plan.of[i];
         const int root = n->plan.root[i];
+        place_prefix(n, i, root, end);
         for (int j = 0; j < block->rows; j++) {
             const int row = text_rows(n) + block->first + j, k = j + ahead;
             n->position[row] = root - start + 1 + j;
             n->token[row] = is_dflash(n) && j == 0 ? n->b->token[root] : n->shape.mask_token;
-            if (k >= 0 && root + k < end) add_draft(n, row, root + k, k);
+            if (k >= 0 && k < n->shape.drafts && root + k < end)
+                add_draft(n, row, root + k, k, k < n->shape.prefix.plain ? -1 : hn_prefix_place(&n->prefix, i, k));
         }
     }
 }
 
 static void place_rows(hn_block_net *n) {
     n->drafts = 0;
+    n->prefix.blocks = n->plan.blocks;
     for (int text = 0; text < n->b->texts; text++) {
         for (int i = n->b->start[text]; i < n->b->start[text + 1]; i++) {
             n->position[i] = i - n->b->start[text];
             n->token[i] = n->b->token[i];
-            if (!is_dflash(n)) add_draft(n, i, i, 0);
+            if (!is_dflash(n)) add_draft(n, i, i, 0, -1);
         }
         place_blocks(n, text);
     }
@@ -325,6 +355,7 @@ static void back_some(hn_block_net *n, int count) {
                    n->shape.borrowed ? (hn_mat){0} : gradient_of(n, HN_BLOCK_HEAD), NULL);
     if (n->shape.kind == HN_BLOCK_DART)
         hn_rms_norm_back(t, d, hn_mat_part(n->once, 0, count), gain, n->inverse_twice, d, false, dgain);
+    if (n->shape.prefix.state) hn_prefix_bias_back(&n->prefix, n->place, hn_mat_part(n->biased, 0, count), d);
     hn_rms_norm_back(t, d, hn_mat_part(n->some, 0, count), gain, n->inverse, d, false, dgain);
 }
 
@@ -346,6 +377,31 @@ static void back_markov(hn_block_net *n, int count) {
     hn_embed_back(t, de, n->before, gradient_of(n, HN_BLOCK_MARKOV_IN));
 }
 
+/* From the logits of `count` drafts to the loss and its gradient, in their place; losses of the drafts in n->losses. */
+static double loss_of_some(hn_block_net *n, int count) {
+    add_markov(n, count);
+    const hn_mat logits = hn_mat_part(n->logits, 0, count);
+    return hn_loss_soft(n->s.team, logits, n->b->dist, n->dist_row, false, n->weight, logits, n->losses);
+}
+
+/* The same with a prefix: in `biased` is the gradient of the logits with the bias. */
+static double loss_with_prefix(hn_block_net *n, int count) {
+    hn_team *t = n->s.team;
+    const double share = n->b->base_share;
+    const hn_mat logits = hn_mat_part(n->logits, 0, count), biased = hn_mat_part(n->biased, 0, count);
+    for (int i = 0; i < count; i++) {
+        memcpy(hn_mat_row(biased, i), hn_mat_row(logits, i), (size_t)logits.cols * sizeof *logits.p);
+        n->base_weight[i] = (hn_real)share * n->weight[i];
+        n->weight[i] -= n->base_weight[i];
+    }
+    hn_prefix_bias(&n->prefix, n->place, hn_mat_part(n->normed, 0, count), biased);
+    const double loss = hn_loss_soft(t, biased, n->b->dist, n->dist_row, false, n->weight, biased, n->losses) +
+                        hn_loss_soft(t, logits, n->b->dist, n->dist_row, false, n->base_weight, logits, n->base_losses);
+    hn_sum(t, logits, biased, logits);
+    for (int i = 0; i < count; i++) n->losses[i] = (hn_real)((1 - share) * (double)n->losses[i] + share * (double)n->base_losses[i]);
+    return loss;
+}
+
 /* The loss of `count` drafts; adds to losses and, with gradients, to dz. */
 static double some_drafts(hn_block_net *n, const draft *d, int count, double *losses) {
     hn_team *t = n->s.team;
@@ -355,12 +411,12 @@ static double some_drafts(hn_block_net *n, const draft *d, int count, double *lo
         memcpy(hn_mat_row(n->some, i), hn_mat_row(n->s.top, d[i].row), bytes);
         n->dist_row[i] = d[i].dist;
         n->before[i] = d[i].before;
+        n->place[i] = d[i].place;
         n->weight[i] = (hn_real)d[i].weight;
     }
     norm_some(n, count);
     hn_linear(t, hn_mat_part(n->normed, 0, count), head_of(n), NULL, logits);
-    add_markov(n, count);
-    const double loss = hn_loss_soft(t, logits, n->b->dist, n->dist_row, false, n->weight, logits, n->losses);
+    const double loss = n->shape.prefix.state ? loss_with_prefix(n, count) : loss_of_some(n, count);
     for (int i = 0; i < count; i++) losses[d[i].k] += d[i].weight * (double)n->losses[i];
     if (!n->g) return loss;
     back_markov(n, count);
@@ -400,6 +456,8 @@ static void begin(hn_block_net *n, hn_real *weights, const hn_block_batch *b, hn
         if (gradient) n->s.g[i] = layer_of(&n->shape, i, gradient);
     }
     place_rows(n);
+    n->prefix.w = prefix_of(&n->shape, weights);
+    if (gradient) n->prefix.g = prefix_of(&n->shape, gradient);
 }
 
 double hn_block_net_loss(hn_block_net *n, hn_real *weights, const hn_block_batch *b, hn_real *gradient,
@@ -413,8 +471,10 @@ double hn_block_net_loss(hn_block_net *n, hn_real *weights, const hn_block_batch
     else
         begin_pairs(n);
     hn_stack_forward(&n->s);
+    if (n->shape.prefix.state) hn_prefix_states(&n->prefix, n->table, gradient != NULL);
     const double loss = all_drafts(n, sums, losses);
     if (!gradient) return loss;
+    if (n->shape.prefix.state) hn_prefix_states_back(&n->prefix);
     hn_stack_back(&n->s);
     if (is_dflash(n))
         end_dflash(n);

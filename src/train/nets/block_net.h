@@ -11,7 +11,8 @@
  *
  *     DFLASH: a text's row gives only c = norm_state(fc · taps), for keys and values of every layer. It is followed by a block: the
  *     embedding of the row's token, and masks with that of mask_token; all rows of a block see each other. The masks draft; layers
- *     as in Qwen3. With a Markov head (DSpark) logits += markov_out · markov_in[token before the draft], from the text.
+ *     as in Qwen3. With a Markov head (DSpark) logits += markov_out · markov_in[token before the draft], from the text. With a prefix
+ *     (Domino) those of prefix_net.h are added; the loss has also that of the logits without them, with the share base_share.
  *
  * Row i of a text has the target's states at place i and the token after it, token[i]. The label of its k-th draft, k from 0, is dist[i
  * + k]: cross entropy with the target's distribution. In PEAGLE and DART draft 0 is the row's own, draft k that of mask k; in DFLASH
@@ -19,6 +20,7 @@
 #ifndef HN_BLOCK_NET_H
 #define HN_BLOCK_NET_H
 #include "train/nets/block_plan.h"
+#include "train/nets/prefix_net.h"
 #include "train/nets/stack.h"
 
 typedef enum hn_block_kind { HN_BLOCK_PEAGLE, HN_BLOCK_DART, HN_BLOCK_DFLASH } hn_block_kind;
@@ -33,6 +35,7 @@ typedef struct hn_block_shape {
     int mask_token;
     bool causal;   /* of DFLASH: rows of a block see none after them (JetSpec) */
     int markov_rank, tokens; /* for DFLASH with a Markov head; tokens: of the target */
+    hn_prefix_shape prefix;  /* for DFLASH */
     double eps, theta;
     double decay;
     double keep, least; /* for PEAGLE: block_plan.h */
@@ -47,6 +50,10 @@ typedef enum hn_block_part {
     HN_BLOCK_HEAD,
     HN_BLOCK_MARKOV_IN,
     HN_BLOCK_MARKOV_OUT,
+    HN_BLOCK_GRU_INPUT,
+    HN_BLOCK_GRU_STATE,
+    HN_BLOCK_BIAS_IN,
+    HN_BLOCK_BIAS_OUT,
     HN_BLOCK_LAYERS,
     HN_BLOCK_INPUT = 0, /* in the first layer of PEAGLE and DART: norm of the embedding */
     HN_BLOCK_Q,
@@ -81,6 +88,7 @@ typedef struct hn_block_batch {
     const hn_real *weight; /* [rows], 0: no loss there */
     const int *dist_row;   /* [rows]: its row of `dist`, if it has a loss; NULL: the same row */
     uint64_t seed;         /* of the random choices */
+    double base_share;     /* with a prefix: of the loss without it, 0 to 1 */
 } hn_block_batch;
 
 typedef struct hn_block_net hn_block_net;

@@ -17,6 +17,10 @@ static hn_mat front_shape(const hn_block_shape *s, int part) {
         return hn_mat_of(NULL, s->kind != HN_BLOCK_DFLASH, s->kind == HN_BLOCK_PEAGLE ? s->taps : 2 * s->hidden);
     case HN_BLOCK_MARKOV_IN: return hn_mat_of(NULL, s->markov_rank ? s->tokens : 0, s->markov_rank);
     case HN_BLOCK_MARKOV_OUT: return hn_mat_of(NULL, s->markov_rank ? s->vocab : 0, s->markov_rank);
+    case HN_BLOCK_GRU_INPUT: return hn_mat_of(NULL, 3 * s->prefix.state, s->hidden);
+    case HN_BLOCK_GRU_STATE: return hn_mat_of(NULL, 3 * s->prefix.state, s->prefix.state);
+    case HN_BLOCK_BIAS_IN: return hn_mat_of(NULL, s->prefix.width, s->hidden + s->prefix.state);
+    case HN_BLOCK_BIAS_OUT: return hn_mat_of(NULL, s->prefix.width ? s->vocab : 0, s->prefix.width);
     case HN_BLOCK_HEAD: return hn_mat_of(NULL, s->borrowed ? 0 : s->vocab, s->hidden);
     default: return hn_mat_of(NULL, 1, s->hidden);
     }
@@ -62,7 +66,11 @@ void hn_block_part_name(const hn_block_shape *s, int part, char *out) {
         {"norm.weight", "norm.weight", "norm.weight"},
         {"lm_head.weight", "lm_head.weight", "lm_head.weight"},
         {"", "", "markov_head.markov_w1.weight"},
-        {"", "", "markov_head.markov_w2.weight"}};
+        {"", "", "markov_head.markov_w2.weight"},
+        {"", "", "prefix_gru.weight_ih_l0"},
+        {"", "", "prefix_gru.weight_hh_l0"},
+        {"", "", "embed_proj.0.weight"},
+        {"", "", "embed_proj.2.weight"}};
     static const char *const of_layer[HN_BLOCK_LAYER_PARTS] = {
         "input_layernorm",  "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
         "self_attn.o_proj", "self_attn.q_norm", "self_attn.k_norm", "post_attention_layernorm",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gradients_block_double_test.c - heads that draft blocks against finite differences, in double: the attention of blocks, and whole heads
- * of P-EAGLE, DART and DFlash; and the choice of blocks. */
+ * of P-EAGLE, DART, DFlash, Domino's stage after it; and the choice of blocks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +81,7 @@ static double head_value(void *of) {
     return hn_block_net_loss(o->net, o->w, &o->batch, NULL, losses);
 }
 
-static void check_head(hn_block_kind kind, int layers, bool borrowed, int markov_rank) {
+static void check_head(hn_block_kind kind, int layers, bool borrowed, int markov_rank, hn_prefix_shape prefix) {
     static const int start[] = {0, 5, 6, 15}, token[15] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9};
     static const hn_real weight[15] = {0, 1, 1, 1, .5, 1, 0, 1, 1, 0, 1, 1, 1, 1, 1};
     const hn_block_shape s = {.kind = kind,
@@ -97,6 +97,7 @@ static void check_head(hn_block_kind kind, int layers, bool borrowed, int markov
                               .drafts = 4,
                               .mask_token = 9,
                               .markov_rank = markov_rank,
+                              .prefix = prefix,
                               .tokens = 10,
                               .eps = 1e-3,
                               .theta = 50,
@@ -109,7 +110,7 @@ static void check_head(hn_block_kind kind, int layers, bool borrowed, int markov
     const hn_mat table = wide_matrix(10, 8, 0, &seed), head = wide_matrix(9, 8, 0, &seed),
                  taps = wide_matrix(15, 12, 1, &seed);
     const hn_mat dist = wide_matrix(15, 9, 1, &seed), logits = copy_of(dist);
-    head_case o = {.batch = {3, start, token, taps, dist, weight, NULL, 3}, .w = numbers(n, &seed)};
+    head_case o = {.batch = {3, start, token, taps, dist, weight, NULL, 3, 0.3}, .w = numbers(n, &seed)};
     hn_target_dist(&team, logits, NULL, dist, NULL, NULL);
     assert_int_equal(hn_block_net_open(&o.net, &team, &s, table, head, 15, &err), HUNCH_OK);
     hn_real *g = hn_zalloc(n, sizeof *g);
@@ -119,9 +120,15 @@ static void check_head(hn_block_kind kind, int layers, bool borrowed, int markov
         char name[80];
         const hn_mat x = hn_block_part_of(&s, part, o.w);
         hn_block_part_name(&s, part, name);
-        if (x.rows > 0)
+        if (x.rows > 0 && !(prefix.state && part >= HN_BLOCK_LAYERS)) /* layers are the same without a stage after them */
             check_gradient(name, head_value, &o, x.p, hn_block_part_of(&s, part, g).p, (size_t)x.rows * (size_t)x.cols);
     }
+    o.batch.base_share = 1; /* of the block's own logits alone: none of the stage after it */
+    memset(g, 0, n * sizeof *g);
+    assert_true(hn_block_net_loss(o.net, o.w, &o.batch, g, losses) > 0);
+    const hn_mat bias = hn_block_part_of(&s, HN_BLOCK_BIAS_OUT, g), fc = hn_block_part_of(&s, HN_BLOCK_FC, g);
+    for (int i = 0; i < bias.rows * bias.cols; i++) assert_true(bias.p[i] == 0);
+    assert_true(fc.p[0] != 0);
     hn_block_net_close(o.net);
     const hn_mat all[] = {table, head, taps, dist, logits};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) hn_free(all[i].p);
@@ -131,20 +138,27 @@ static void check_head(hn_block_kind kind, int layers, bool borrowed, int markov
 
 static void test_peagle(void **state) {
     (void)state;
-    check_head(HN_BLOCK_PEAGLE, 1, false, 0);
-    check_head(HN_BLOCK_PEAGLE, 2, false, 0);
+    check_head(HN_BLOCK_PEAGLE, 1, false, 0, (hn_prefix_shape){0});
+    check_head(HN_BLOCK_PEAGLE, 2, false, 0, (hn_prefix_shape){0});
 }
 
 static void test_dart(void **state) {
     (void)state;
-    check_head(HN_BLOCK_DART, 1, false, 0);
+    check_head(HN_BLOCK_DART, 1, false, 0, (hn_prefix_shape){0});
 }
 
 static void test_dflash(void **state) {
     (void)state;
-    check_head(HN_BLOCK_DFLASH, 1, false, 0);
-    check_head(HN_BLOCK_DFLASH, 2, true, 0);
-    check_head(HN_BLOCK_DFLASH, 1, false, 3); /* DSpark */
+    check_head(HN_BLOCK_DFLASH, 1, false, 0, (hn_prefix_shape){0});
+    check_head(HN_BLOCK_DFLASH, 2, true, 0, (hn_prefix_shape){0});
+    check_head(HN_BLOCK_DFLASH, 1, false, 3, (hn_prefix_shape){0}); /* DSpark */
+}
+
+/* Through the GRU: drafts with a bias from the first place and from the second, rows of their own position and of the one before. */
+static void test_domino(void **state) {
+    (void)state;
+    check_head(HN_BLOCK_DFLASH, 1, false, 0, (hn_prefix_shape){3, 2, 0, false});
+    check_head(HN_BLOCK_DFLASH, 1, true, 0, (hn_prefix_shape){2, 3, 1, true});
 }
 
 /* ---- choice of blocks ------------------------------------------------------------------------------------------------ */
@@ -208,7 +222,7 @@ static void test_anchors(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_attention), cmocka_unit_test(test_peagle), cmocka_unit_test(test_dart),
-        cmocka_unit_test(test_dflash),    cmocka_unit_test(test_chains), cmocka_unit_test(test_anchors),
+        cmocka_unit_test(test_dflash),    cmocka_unit_test(test_domino), cmocka_unit_test(test_chains), cmocka_unit_test(test_anchors),
     };
     return cmocka_run_group_tests(tests, open_team, close_team);
 }
