@@ -254,9 +254,10 @@ static hunch_status plan_convs(hn_plan *p, int layer, hunch_error *err) {
 static hunch_status plan_parts(hn_plan *p, hn_model *m, hunch_error *err) {
     hn_head *h = &m->head;
     hunch_status st = HUNCH_OK;
-    for (const hn_head_place *k = hn_head_places; !st && k->part != HN_HEAD_PARTS; k++) {
-        void *to = (char *)h + k->at;
-        st = hn_head_part_is_vector(k->part) ? plan_part(p, k->part, 0, to, err) : plan_part_matrix(p, k->part, to, err);
+    for (int k = 0; !st && k < HN_HEAD_PARTS; k++) {
+        const hn_head_part part = (hn_head_part)k;
+        void *to = hn_head_part_place(h, part);
+        if (to) st = hn_head_part_is_vector(part) ? plan_part(p, part, 0, to, err) : plan_part_matrix(p, part, to, err);
     }
     for (int k = 0; !st && k < m->arch.draft_head.input.features; k++) st = plan_part(p, HN_HEAD_STATE_NORM, k, &h->fc_norm[k], err);
     return st;

@@ -7,7 +7,7 @@
 #include "base/name_list.h"
 #include "model/model.h"
 
-/* Tensors of a head outside its layers (head_names.c). */
+/* Tensors of a head outside its layers (head_names.c, head_parts.c). */
 typedef enum hn_head_part {
     HN_HEAD_FC,
     HN_HEAD_FC_BIAS,
@@ -103,12 +103,8 @@ bool hn_head_has(const hn_arch *a, hn_head_part part);
 bool hn_head_part_is_vector(hn_head_part part);
 int hn_head_part_count(const hn_arch *a, hn_head_part part); /* tensors of it: of states, of layers, else 1 */
 void hn_head_part_shape(const hn_arch *a, hn_head_part part, uint64_t dims[2]);
-/* Where in hn_head a part that is one tensor belongs, at an hn_weight or a vector's hn_buf; the list ends with HN_HEAD_PARTS. */
-typedef struct hn_head_place {
-    hn_head_part part;
-    size_t at;
-} hn_head_place;
-extern const hn_head_place hn_head_places[];
+/* Where a part that is one tensor belongs, an hn_weight or a vector's hn_buf; NULL: it is loaded otherwise. */
+void *hn_head_part_place(hn_head *h, hn_head_part part);
 
 /* Keys of files beside those of a dense family's layers (head_keys.c). */
 typedef enum hn_head_key {
