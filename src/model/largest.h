@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* largest.h - the largest of many numbers, by counting: two passes, whatever their values. */
+/* largest.h - the largest of many numbers, by counting: four passes, whatever their values. */
 #ifndef HN_LARGEST_H
 #define HN_LARGEST_H
 #include <stdint.h>
-
-enum { HN_LARGEST_COUNTS = 1 << 16 };
 
 /* Numbers in the order of floats: a < b if and only if hn_order(a) < hn_order(b), -0 below 0; x is not NaN. */
 static inline uint32_t hn_order(float x) {
@@ -16,5 +14,10 @@ static inline uint32_t hn_order(float x) {
 }
 
 /* which[k] = the indices of the k largest of x[n], ascending; of equal ones the first. 1 <= k <= n. */
-void hn_largest(const uint32_t *x, int n, int k, int32_t *which, int32_t counts[HN_LARGEST_COUNTS]);
+void hn_largest(const uint32_t *x, int n, int k, int32_t *which);
+
+/* The same of numbers in groups of HN_LARGEST_GROUP, most[groups] the largest of each, in time for the groups alone. Overwrites x;
+ * room [n]. */
+enum { HN_LARGEST_GROUP = 16 };
+void hn_largest_of_groups(uint32_t *x, int n, const uint32_t *most, int k, int32_t *which, int32_t *room);
 #endif

@@ -27,7 +27,8 @@ static int ascending(const void *a, const void *b) {
 
 /* kinds: how many different values there are, 0: any. */
 static void check(int n, int k, int kinds, uint64_t seed) {
-    static int32_t counts[HN_LARGEST_COUNTS], want[MOST], have[MOST];
+    static int32_t room[MOST], want[MOST], have[MOST];
+    static uint32_t most[MOST];
     for (int i = 0; i < n; i++) {
         const uint64_t r = hn_splitmix(&seed);
         const float x = kinds ? (float)(r % (uint64_t)kinds) - 1 : (float)((double)(int64_t)r * 1e-15);
@@ -36,7 +37,13 @@ static void check(int n, int k, int kinds, uint64_t seed) {
     }
     qsort(want, (size_t)n, sizeof *want, compare);
     qsort(want, (size_t)k, sizeof *want, ascending);
-    hn_largest(order, n, k, have, counts);
+    hn_largest(order, n, k, have);
+    assert_memory_equal(have, want, (size_t)k * sizeof *want);
+    for (int i = 0; i < n; i++) {
+        uint32_t *of = &most[i / HN_LARGEST_GROUP];
+        if (i % HN_LARGEST_GROUP == 0 || order[i] > *of) *of = order[i];
+    }
+    hn_largest_of_groups(order, n, most, k, have, room);
     assert_memory_equal(have, want, (size_t)k * sizeof *want);
 }
 
@@ -47,6 +54,8 @@ static void test_as_sorted(void **state) {
         check(MOST, 1 + (int)seed * 50, 5, seed);
         check(333, 333, (int)seed % 3, seed);
         check(1 + (int)seed, 1, 1, seed);
+        check(MOST - (int)seed, (int)seed, 0, seed);
+        check(MOST - (int)seed, 3 * (int)seed, 5, seed);
     }
 }
 

@@ -3,17 +3,21 @@
  * state of the tokens from the root to the one before it.
  *
  *   r, u, c = Wi E[token before], and a, b, d = Wh s in the same parts
- *   s = (1 - sigmoid(u + b)) * tanh(c + sigmoid(r + a) * d) + sigmoid(u + b) * s        a GRU without biases, from 0 at each root
+ *   m = tanh(c + sigmoid(r + a) * d),  s = m + sigmoid(u + b) * (s - m)                 a GRU without biases, from 0 at each root
  *   logits += W2 swish(W1 (h | s))                      h: the place's state after the last norm; not of the first drafts (`plain`)
  *
  * W2 is as large as half an output matrix, and would be read for every draft, so it is applied to a pool of each block: the outputs
- * whose best logit of all places with a bias is largest. The others have no logit there. The pool's rows of W2 are copied once a block. */
+ * whose best logit of all places with a bias is largest. The others have no logit there. The pool's rows of W2 are copied once a block.
+ *
+ * Wi E depends on a token alone, so it is kept for many tokens. Those that the drafts of a block will most likely read, its root and the
+ * best of each place without the bias, are computed together after its pass, so that Wi is read once for all of them. */
 #include <math.h>
 #include <stddef.h>
 
 #include "base/mem.h"
 #include "model/largest.h"
 #include "model/pass_places.h"
+#include "model/token_rows.h"
 #include "ops/pack.h"
 
 /* Rows of one block, side by side. */
@@ -21,8 +25,20 @@ typedef struct run_of {
     int first, n, block;
 } run_of;
 
+enum { KEPT_TOKENS = 1024 };
+
+/* Tokens whose Wi E is to be computed, and its rows in `kept`; the row of each place's token. */
+typedef struct input_image {
+    int32_t token[HN_MAX_ROWS], to[HN_MAX_ROWS], row[HN_MAX_ROWS];
+} input_image;
+
 typedef struct prefix {
     hn_places places;
+    hn_token_rows tokens;
+    input_image wanted;
+    hn_buf wanted_buf;
+    int n_wanted;
+    hn_matrix kept, made; /* [KEPT_TOKENS] Wi E; of the wanted tokens */
     bool plain;             /* these rows have no bias */
     int row[HN_MAX_ROWS];   /* of the pass, of each place */
     int block[HN_MAX_ROWS]; /* the same */
@@ -36,10 +52,10 @@ typedef struct prefix {
     hn_matrix pooled;       /* [gathered rows] logits of the pool before the bias */
     hn_buf rows, ids;       /* W2's rows; int32 the target's tokens */
     size_t rows_bytes;      /* of a block */
-    uint32_t *order;        /* owned: [blocks][vocab] the best logit of each output */
+    uint32_t *order, *most; /* owned: [blocks][vocab] the best logit of each output; [blocks][groups] the best of neighbours */
+    int32_t *room;          /* owned: [blocks][vocab] of their choice */
     int32_t *output, *token_of; /* owned: [blocks][pool] the pool's outputs, ascending; their tokens */
     float *values;          /* owned: [HN_MAX_ROWS][pool] to be written to `pooled` */
-    int32_t *counts;        /* owned: of hn_largest */
 } prefix;
 
 static prefix *prefix_of(const hn_runner *r) {
@@ -56,6 +72,10 @@ static int pool_of(const hn_runner *r) {
     return pool < vocab ? pool : vocab;
 }
 
+static int groups_of(const hn_runner *r) {
+    return (r->m->arch.vocab + HN_LARGEST_GROUP - 1) / HN_LARGEST_GROUP;
+}
+
 static int most_blocks(const hn_runner *r) {
     return HN_MAX_ROWS / r->m->arch.draft_head.rows.block.n;
 }
@@ -68,6 +88,9 @@ static void list(const hn_runner *r, hn_buf_room *room) {
     const hn_weight *w = &r->m->head.bias_out;
     const int pool = pool_of(r);
     prefix *k = prefix_of(r);
+    k->wanted_buf = hn_buf_room_take(room, sizeof k->wanted);
+    k->kept = hn_buf_room_matrix(room, KEPT_TOKENS, 3 * d->state);
+    k->made = hn_buf_room_matrix(room, HN_MAX_ROWS, 3 * d->state);
     k->token = hn_buf_room_matrix(room, HN_MAX_ROWS, a->hidden);
     k->input = hn_buf_room_matrix(room, HN_MAX_ROWS, 3 * d->state);
     k->gates = hn_buf_room_matrix(room, HN_MAX_ROWS, 3 * d->state);
@@ -94,25 +117,29 @@ static hunch_status places_open(hn_runner *r, hunch_error *err) {
     const size_t pool = (size_t)pool_of(r), vocab = (size_t)r->m->arch.vocab;
     prefix *k = prefix_of(r);
     k->pools = pool < vocab;
-    if (!k->pools) return HUNCH_OK;
+    const hunch_status st = hn_token_rows_open(&k->tokens, r->m->embedding.out, KEPT_TOKENS, err);
+    if (st || !k->pools) return st;
     const size_t blocks = (size_t)most_blocks(r);
     k->order = hn_zalloc(blocks * vocab, sizeof *k->order);
+    k->most = hn_zalloc(blocks * (size_t)groups_of(r), sizeof *k->most);
+    k->room = hn_zalloc(blocks * vocab, sizeof *k->room);
     k->output = hn_zalloc(blocks * pool, sizeof *k->output);
     k->token_of = hn_zalloc(blocks * pool, sizeof *k->token_of);
     k->values = hn_zalloc(HN_MAX_ROWS * pool, sizeof *k->values);
-    k->counts = hn_zalloc(HN_LARGEST_COUNTS, sizeof *k->counts);
-    return k->order && k->output && k->token_of && k->values && k->counts
+    return k->order && k->most && k->room && k->output && k->token_of && k->values
                ? HUNCH_OK
                : hn_fail_memory(err, "the pools of a block", blocks * vocab * sizeof *k->order);
 }
 
 static void places_close(hn_runner *r) {
     prefix *k = prefix_of(r);
+    hn_token_rows_close(&k->tokens);
     hn_free(k->order);
+    hn_free(k->most);
+    hn_free(k->room);
     hn_free(k->output);
     hn_free(k->token_of);
     hn_free(k->values);
-    hn_free(k->counts);
 }
 
 /* ---- pools ------------------------------------------------------------------------------------------------------------------- */
@@ -128,8 +155,8 @@ static int rows_with_bias(const hn_runner *r, int block, int16_t gathered[HN_MAX
     return m;
 }
 
-/* The best logit of outputs [first, last) over the rows. */
-static void best_of_rows(const hn_runner *r, const int16_t *row, int n, int first, int last, uint32_t *order) {
+/* The best logit of outputs [first, last) over the rows, and of each group of them. */
+static void best_of_rows(const hn_runner *r, const int16_t *row, int n, int first, int last, uint32_t *order, uint32_t *most) {
     float best[CHUNK];
     for (int i = first; i < last; i++) best[i - first] = -INFINITY;
     for (int k = 0; k < n; k++) {
@@ -137,18 +164,38 @@ static void best_of_rows(const hn_runner *r, const int16_t *row, int n, int firs
         for (int i = first; i < last; i++) best[i - first] = logits[i] > best[i - first] ? logits[i] : best[i - first];
     }
     for (int i = first; i < last; i++) order[i] = hn_order(best[i - first]);
+    for (int i = first; i < last; i++) {
+        uint32_t *of = &most[i / HN_LARGEST_GROUP];
+        if (i % HN_LARGEST_GROUP == 0 || order[i] > *of) *of = order[i];
+    }
 }
 
-static void order_outputs(void *arg, int rank, int ranks HN_UNUSED) {
+/* The outputs of the block's pool, and their tokens. */
+static void choose_pool(const hn_runner *r, int block) {
+    const prefix *k = prefix_of(r);
+    const int pool = pool_of(r), vocab = r->m->arch.vocab;
+    const int32_t *map = r->m->head.ids.mem ? r->m->ops.view(&r->m->ops, r->m->head.ids) : NULL;
+    int32_t *output = k->output + block * pool, *token = k->token_of + block * pool;
+    const size_t at = (size_t)block * (size_t)vocab;
+    hn_largest_of_groups(k->order + at, vocab, k->most + block * groups_of(r), pool, output, k->room + at);
+    for (int i = 0; i < pool; i++) token[i] = map ? map[output[i]] : output[i];
+}
+
+static void choose_pools(void *arg, int rank, int ranks HN_UNUSED) {
     const hn_runner *r = arg;
     const prefix *k = prefix_of(r);
     const int vocab = r->m->arch.vocab, chunks = (vocab + CHUNK - 1) / CHUNK;
     hn_claim claim = hn_claim_begin(r->m->pool, rank, chunks * k->blocks);
     for (int c; (c = hn_claim_next(&claim)) >= 0;) {
         int16_t row[HN_MAX_ROWS];
-        const int first = c % chunks * CHUNK, last = first + CHUNK < vocab ? first + CHUNK : vocab, n = rows_with_bias(r, c / chunks, row);
-        if (n > 0) best_of_rows(r, row, n, first, last, k->order + (size_t)(c / chunks) * (size_t)vocab);
+        const int block = c / chunks, n = rows_with_bias(r, block, row);
+        const int first = c % chunks * CHUNK, last = first + CHUNK < vocab ? first + CHUNK : vocab;
+        if (n > 0)
+            best_of_rows(r, row, n, first, last, k->order + (size_t)block * (size_t)vocab, k->most + block * groups_of(r));
     }
+    hn_barrier(r->m->pool, rank);
+    claim = hn_claim_begin(r->m->pool, rank, k->blocks);
+    for (int block; (block = hn_claim_next(&claim)) >= 0;) choose_pool(r, block);
     hn_barrier(r->m->pool, rank);
 }
 
@@ -176,23 +223,62 @@ static void copy_rows(void *arg, int rank, int ranks HN_UNUSED) {
     hn_barrier(r->m->pool, rank);
 }
 
-static void choose_pool(hn_runner *r, int block) {
+/* ---- inputs of the state ----------------------------------------------------------------------------------------------------- */
+
+/* The row that holds the token's product; it is wanted if none does. */
+static int want(prefix *k, int32_t token) {
+    bool fresh;
+    const int row = hn_token_rows_find(&k->tokens, token, &fresh);
+    if (fresh) {
+        k->wanted.token[k->n_wanted] = token;
+        k->wanted.to[k->n_wanted++] = row;
+    }
+    return row;
+}
+
+static hn_buf wanted_at(const prefix *k, size_t offset) {
+    return hn_at(k->wanted_buf, offset);
+}
+
+static void make_inputs(const hn_exec *ex, const hn_runner *r) {
+    const prefix *k = prefix_of(r);
+    const int n = k->n_wanted;
+    const hn_rows rows = {.n = n, .token = wanted_at(k, offsetof(input_image, token))};
+    if (n == 0) return;
+    ex->ops->embed(ex, &rows, &r->m->embedding, r->m->arch.embed_scale, k->token);
+    hn_place_product(ex, n, k->token, k->token_in, &r->m->head.gru_input, k->made);
+    ex->ops->gather(ex, n, r->buf.each, k->made, wanted_at(k, offsetof(input_image, to)), k->kept);
+}
+
+static void make_likely(void *arg, int rank, int ranks) {
+    const hn_runner *r = arg;
+    make_inputs(&(hn_exec){r->ops, rank, ranks}, r);
+}
+
+/* The roots, and the best token of each place but the last. */
+static void keep_likely(hn_runner *r, int blocks) {
     prefix *k = prefix_of(r);
-    const int pool = pool_of(r), vocab = r->m->arch.vocab;
-    const int32_t *map = r->m->head.ids.mem ? r->m->ops.view(&r->m->ops, r->m->head.ids) : NULL;
-    int32_t *output = k->output + block * pool, *token = k->token_of + block * pool;
-    hn_largest(k->order + (size_t)block * (size_t)vocab, vocab, pool, output, k->counts);
-    for (int i = 0; i < pool; i++) token[i] = map ? map[output[i]] : output[i];
+    const int n = r->m->arch.draft_head.rows.block.n;
+    k->n_wanted = 0;
+    hn_token_rows_begin(&k->tokens);
+    for (int i = 0; i < blocks * n; i++) {
+        if (i % n == 0) (void)want(k, r->rows.image->token[i]);
+        if (i % n == n - 1 || r->out.of_row[i] < 0) continue;
+        const int32_t best = r->out.host_best[r->out.of_row[i] * r->out.best.k];
+        if (best >= 0) (void)want(k, best);
+    }
+    r->m->ops.write(&r->m->ops, k->wanted_buf, &k->wanted, sizeof k->wanted);
+    if (k->n_wanted > 0) hn_pool_run(r->m->pool, make_likely, r);
 }
 
 static void begin(hn_runner *r, int blocks) {
     prefix *k = prefix_of(r);
     const hn_ops *o = &r->m->ops;
     const int pool = pool_of(r);
+    keep_likely(r, blocks);
     if (!k->pools) return;
     k->blocks = blocks;
-    hn_pool_run(o->pool, order_outputs, r);
-    for (int i = 0; i < blocks; i++) choose_pool(r, i);
+    hn_pool_run(o->pool, choose_pools, r);
     o->write(o, k->ids, k->token_of, sizeof(int32_t) * (size_t)(blocks * pool));
     hn_pool_run(o->pool, copy_rows, r);
     for (int i = 0; i < r->out.n_full; i++)
@@ -205,13 +291,16 @@ static void describe(hn_runner *r, const hn_place *places) {
     prefix *k = prefix_of(r);
     const hn_block_desc *b = &r->m->arch.draft_head.rows.block;
     k->plain = places[0].row % b->n + b->root_drafts <= desc_of(r)->plain; /* all are the same distance behind their roots */
-    k->n_runs = 0;
+    k->n_runs = k->n_wanted = 0;
+    hn_token_rows_begin(&k->tokens);
     for (int i = 0; i < k->places.n; i++) {
         k->row[i] = places[i].row;
+        k->wanted.row[i] = want(k, places[i].token);
         k->block[i] = places[i].row / b->n;
         if (i == 0 || (k->pools && k->block[i] != k->block[i - 1])) k->run[k->n_runs++] = (run_of){i, 0, k->block[i]};
         k->run[k->n_runs - 1].n++;
     }
+    r->m->ops.write(&r->m->ops, k->wanted_buf, &k->wanted, sizeof k->wanted);
 }
 
 /* The state after each row's token, in `own` and in its place. */
@@ -219,24 +308,13 @@ static void recurrence(const hn_exec *ex, const hn_runner *r) {
     const prefix *k = prefix_of(r);
     const hn_head *h = &r->m->head;
     const hn_ops *o = ex->ops;
-    const int n = k->places.n, size = desc_of(r)->state;
+    const int n = k->places.n;
     const hn_buf none = {NULL, 0};
-    const hn_rows rows = {.n = n, .token = hn_place_at(&k->places, offsetof(hn_place_image, token))};
-    const hn_matrix both = hn_columns(k->gates, 0, 2 * size), reset = hn_columns(k->gates, 0, size),
-                    update = hn_columns(k->gates, size, size), fresh = hn_columns(k->gates, 2 * size, size);
-    o->embed(ex, &rows, &r->m->embedding, r->m->arch.embed_scale, k->token);
-    hn_place_product(ex, n, k->token, k->token_in, &h->gru_input, k->input);
+    make_inputs(ex, r);
+    o->gather(ex, n, wanted_at(k, offsetof(input_image, row)), k->kept, none, k->input);
     o->gather(ex, n, hn_place_at(&k->places, offsetof(hn_place_image, from)), k->state, none, k->own);
     hn_place_product(ex, n, k->own, k->own_in, &h->gru_state, k->gates);
-    o->apply(ex, n, HN_SAME, HN_INTO_ADD, hn_columns(k->input, 0, 2 * size), none, both);
-    o->apply(ex, n, HN_SIGMOID, HN_INTO_TIMES, reset, none, fresh);
-    o->apply(ex, n, HN_SAME, HN_INTO_ADD, hn_columns(k->input, 2 * size, size), none, fresh);
-    o->apply(ex, n, HN_TANH, HN_INTO_SET, fresh, none, fresh);
-    o->scale(ex, n, fresh, -1);
-    o->apply(ex, n, HN_SAME, HN_INTO_ADD, fresh, none, k->own);    /* s - m */
-    o->apply(ex, n, HN_SIGMOID, HN_INTO_TIMES, update, none, k->own);
-    o->scale(ex, n, fresh, -1);
-    o->apply(ex, n, HN_SAME, HN_INTO_ADD, fresh, none, k->own);    /* m + u (s - m) */
+    o->gru(ex, n, k->input, k->gates, k->own);
     o->gather(ex, n, r->buf.each, k->own, hn_place_at(&k->places, offsetof(hn_place_image, to)), k->state);
 }
 

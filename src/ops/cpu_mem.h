@@ -49,6 +49,7 @@ void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, c
                       hn_matrix out, hn_act a, hn_buf scratch);
 size_t hn_cpu_attention_scratch(const hn_ops *o, int max_rows, int heads, int v_dim, bool v_in_k, int max_positions);
 void hn_cpu_gather(const hn_exec *ex, int n, hn_buf from, hn_matrix src, hn_buf to, hn_matrix dst);
+void hn_cpu_gru(const hn_exec *ex, int n, hn_matrix input, hn_matrix own, hn_matrix s);
 void hn_cpu_convolve(const hn_exec *ex, int n, const hn_convolution *c, hn_matrix x, bool add, hn_matrix y);
 void hn_cpu_pick(const hn_exec *ex, int n, const hn_pick *parts, int n_parts);
 void hn_cpu_rows_move(const hn_exec *ex, const hn_plain_rows *at, hn_buf pages, int n, hn_buf from, hn_buf to);

@@ -103,6 +103,7 @@ void hn_ops_cpu(hn_ops *o, hn_pool *pool, hn_isa isa, bool f32) {
         .kv_move = hn_cpu_kv_move,
         .rows_move = hn_cpu_rows_move,
         .pick = hn_cpu_pick,
+        .gru = hn_cpu_gru,
         .convolve = hn_cpu_convolve,
         .delta = hn_cpu_delta,
         .isa = isa,

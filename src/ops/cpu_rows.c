@@ -184,15 +184,24 @@ void hn_cpu_add_bias(const hn_exec *ex, int n, hn_matrix x, hn_buf bias) {
     hn_barrier(ex->ops->pool, ex->rank);
 }
 
-static float apply_one(hn_function f, float x) {
+enum { SOME = 64 }; /* numbers at a time */
+static const float ones[SOME] = {
+    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+
+/* x = f(x) of at most SOME numbers. */
+static void apply_some(const struct hn_kernels *k, hn_function f, float *x, int count) {
     switch (f) {
     case HN_SAME: break;
-    case HN_SWISH: return x / (1 + hn_exp(-x));
-    case HN_SIGMOID: return 1 / (1 + hn_exp(-x));
-    case HN_GELU_ERF: return (float)(0.5 * (double)x * (1 + erf((double)x * 0.70710678118654752440)));
-    case HN_TANH: return (float)tanh((double)x);
+    case HN_SWISH: k->swiglu(x, ones, count); break;
+    case HN_SIGMOID: k->sigmoid_glu(x, ones, count); break;
+    case HN_GELU_ERF:
+        for (int i = 0; i < count; i++) x[i] = (float)(0.5 * (double)x[i] * (1 + erf((double)x[i] * 0.70710678118654752440)));
+        break;
+    case HN_TANH:
+        for (int i = 0; i < count; i++) x[i] = (float)tanh((double)x[i]);
+        break;
     }
-    return x;
 }
 
 void hn_cpu_apply(const hn_exec *ex, int n, hn_function f, hn_into into, hn_matrix x, hn_buf bias, hn_matrix y) {
@@ -200,14 +209,41 @@ void hn_cpu_apply(const hn_exec *ex, int n, hn_function f, hn_into into, hn_matr
     int from, to;
     assert(x.cols == y.cols);
     share_columns(ex, y.cols, &from, &to);
-    for (int i = 0; i < n; i++) {
-        const float *src = hn_host_row(x, i);
-        float *dst = hn_host_row(y, i);
-        for (int k = from; k < to; k++) {
-            const float value = apply_one(f, b ? src[k] + b[k] : src[k]);
-            dst[k] = into == HN_INTO_SET ? value : into == HN_INTO_ADD ? dst[k] + value : dst[k] * value;
+    for (int i = 0; i < n; i++)
+        for (int k = from, count; k < to; k += count) {
+            float value[SOME], *dst = hn_host_row(y, i) + k;
+            count = to - k < SOME ? to - k : SOME;
+            memcpy(value, hn_host_row(x, i) + k, (size_t)count * sizeof *value);
+            if (b) ex->ops->kernels->add(value, b + k, count);
+            apply_some(ex->ops->kernels, f, value, count);
+            if (into == HN_INTO_SET) memcpy(dst, value, (size_t)count * sizeof *value);
+            if (into == HN_INTO_ADD) ex->ops->kernels->add(dst, value, count);
+            for (int c = 0; into == HN_INTO_TIMES && c < count; c++) dst[c] *= value[c];
         }
-    }
+    hn_barrier(ex->ops->pool, ex->rank);
+}
+
+/* Numbers [k, k + count) of a row's state. */
+static void gru_some(const struct hn_kernels *k, const float *input, float *own, int size, float *s, int count) {
+    float *reset = own, *update = own + size, *fresh = own + 2 * size;
+    k->add(reset, input, count);
+    k->add(update, input + size, count);
+    k->sigmoid_glu(reset, fresh, count);
+    memcpy(fresh, input + 2 * size, (size_t)count * sizeof *fresh);
+    k->add(fresh, reset, count);
+    k->softcap(fresh, count, 1);
+    for (int i = 0; i < count; i++) s[i] -= fresh[i];
+    k->sigmoid_glu(update, s, count);
+    memcpy(s, fresh, (size_t)count * sizeof *s);
+    k->add(s, update, count);
+}
+
+void hn_cpu_gru(const hn_exec *ex, int n, hn_matrix input, hn_matrix own, hn_matrix s) {
+    int from, to;
+    assert(input.cols == 3 * s.cols && own.cols == 3 * s.cols);
+    share_columns(ex, s.cols, &from, &to);
+    for (int i = 0; i < n && from < to; i++)
+        gru_some(ex->ops->kernels, hn_host_row(input, i) + from, hn_host_row(own, i) + from, s.cols, hn_host_row(s, i) + from, to - from);
     hn_barrier(ex->ops->pool, ex->rank);
 }
 

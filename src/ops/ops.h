@@ -422,6 +422,10 @@ struct hn_ops {
     void (*add_bias)(const hn_exec *ex, int n, hn_matrix x, hn_buf bias);
     /* y[i] =, += or *= f(x[i] + bias); bias f32 [cols], mem NULL: none. x and y may be the same. */
     void (*apply)(const hn_exec *ex, int n, hn_function f, hn_into into, hn_matrix x, hn_buf bias, hn_matrix y);
+    /* A step of a GRU without biases: input and own, the products of its input and its state s, have three parts as wide as s, of reset,
+     * update and new numbers. m = tanh(input_new + own_new / (1 + e^-reset)), s = m + (s - m) / (1 + e^-update), where reset and update
+     * are the sums of both parts; tanh is that of a cap of 1. own is overwritten. */
+    void (*gru)(const hn_exec *ex, int n, hn_matrix input, hn_matrix own, hn_matrix s);
     /* y[i] = (add: +=) the sum over taps t, ascending from 0 on, of (base[t] + coefficients[i][t]) * x[i - t], products rounded. x and y
      * are as wide, and do not overlap. */
     void (*convolve)(const hn_exec *ex, int n, const hn_convolution *c, hn_matrix x, bool add, hn_matrix y);

@@ -237,6 +237,12 @@ static void pick(const hn_exec *ex, int n, const hn_pick *parts, int n_parts) {
     span_end(&s);
 }
 
+static void gru(const hn_exec *ex, int n, hn_matrix input, hn_matrix own, hn_matrix x) {
+    const span s = span_begin(ex, HN_PHASE_OTHER);
+    s.ex.ops->gru(&s.ex, n, input, own, x);
+    span_end(&s);
+}
+
 static void convolve(const hn_exec *ex, int n, const hn_convolution *c, hn_matrix x, bool add, hn_matrix y) {
     const span s = span_begin(ex, HN_PHASE_OTHER);
     s.ex.ops->convolve(&s.ex, n, c, x, add, y);
@@ -291,6 +297,7 @@ static void wrap(hn_ops *o) {
     o->scale = scale_rows;
     o->kv_move = kv_move;
     o->pick = pick;
+    o->gru = gru;
     o->convolve = convolve;
     o->delta = delta;
     o->rows_move = rows_move;

@@ -543,6 +543,66 @@ static void apply_test(void **state HN_UNUSED) {
     }
 }
 
+/* ---- a step of a GRU ---------------------------------------------------------------------------------------------------- */
+
+enum { GRU_ROWS = 3, GRU_SIZE = 77, GRU_LD = 240 };
+
+typedef struct gru_work {
+    hn_ops *o;
+    hn_buf input, own, s;
+} gru_work;
+
+static void gru_rank(void *arg, int rank, int ranks) {
+    const gru_work *w = arg;
+    const hn_exec ex = {w->o, rank, ranks};
+    w->o->gru(&ex, GRU_ROWS, (hn_matrix){w->input, 3 * GRU_SIZE, GRU_LD}, (hn_matrix){w->own, 3 * GRU_SIZE, GRU_LD},
+              (hn_matrix){w->s, GRU_SIZE, GRU_LD});
+}
+
+/* torch's formula, in double; numbers that are no state's stay. */
+static void check_gru(const float *input, const float *own, const float *s, const float *have) {
+    for (int i = 0; i < GRU_ROWS * GRU_LD; i++) {
+        const int k = i % GRU_LD, at = i - k;
+        if (k >= GRU_SIZE) {
+            assert_true(have[i] == s[i]);
+            continue;
+        }
+        double in[3], hidden[3];
+        for (int part = 0; part < 3; part++) {
+            in[part] = (double)input[at + part * GRU_SIZE + k];
+            hidden[part] = (double)own[at + part * GRU_SIZE + k];
+        }
+        const double r = 1 / (1 + exp(-(in[0] + hidden[0]))), u = 1 / (1 + exp(-(in[1] + hidden[1])));
+        const double want = (1 - u) * tanh(in[2] + r * hidden[2]) + u * (double)s[i];
+        assert_true(fabs((double)have[i] - want) <= 2e-6 * (1 + fabs((double)s[i])));
+    }
+}
+
+/* The same bits at each level, by any number of ranks. */
+static void gru_test(void **state HN_UNUSED) {
+    static float input[GRU_ROWS * GRU_LD], own[GRU_ROWS * GRU_LD], s[GRU_ROWS * GRU_LD], first[GRU_ROWS * GRU_LD];
+    for (int round = 0; round < 8; round++) {
+        check_ops c = check_open(1 + round % 4, round & 1 ? hn_isa_best() : HN_ISA_REF, false);
+        gru_work w = {&c.o, check_put_random(&c.o, GRU_ROWS * GRU_LD), check_put_random(&c.o, GRU_ROWS * GRU_LD),
+                      check_put_random(&c.o, GRU_ROWS * GRU_LD)};
+        if (round == 0) {
+            memcpy(input, hn_host(w.input), sizeof input);
+            memcpy(own, hn_host(w.own), sizeof own);
+            memcpy(s, hn_host(w.s), sizeof s);
+        }
+        c.o.write(&c.o, w.input, input, sizeof input);
+        c.o.write(&c.o, w.own, own, sizeof own);
+        c.o.write(&c.o, w.s, s, sizeof s);
+        hn_pool_run(c.pool, gru_rank, &w);
+        if (round == 0) memcpy(first, hn_host(w.s), sizeof first);
+        check_gru(input, own, s, hn_host_f32(w.s));
+        assert_memory_equal(first, hn_host(w.s), sizeof first);
+        const hn_buf all[] = {w.input, w.own, w.s};
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++) c.o.mem_free(&c.o, all[i].mem);
+        check_close(&c);
+    }
+}
+
 /* ---- convolutions of blocks --------------------------------------------------------------------------------------------- */
 
 enum { CONV_ROWS = 11, CONV_BLOCK = 4, CONV_COLS = 48, CONV_LD = 64 };
@@ -594,7 +654,7 @@ int main(void) {
         cmocka_unit_test(round_bf16_test),
         cmocka_unit_test(rope_test),   cmocka_unit_test(to_cache_test), cmocka_unit_test(at_least_test),
         cmocka_unit_test(operations_test), cmocka_unit_test(glu_test), cmocka_unit_test(apply_test),
-        cmocka_unit_test(convolve_test),
+        cmocka_unit_test(gru_test),    cmocka_unit_test(convolve_test),
     };
     check_seed();
     return cmocka_run_group_tests(tests, NULL, NULL);
