@@ -207,27 +207,63 @@ static const hn_role_other names[] = {{HN_ROLE_SHARED_GATE, NULL, "model.layers.
                                       {HN_ROLE_SHARED_DOWN, NULL, "model.layers.%d.mlp.shared_experts.down_proj.weight"},
                                       {HN_ROLES, NULL, NULL}};
 
-#define EXPERT_KEYS                                                                                                                 \
-    .count = "n_routed_experts", .width = "moe_intermediate_size", .groups = "n_group", .groups_used = "topk_group",                \
-    .scale = "routed_scaling_factor", .shared_count = "n_shared_experts"
-static const hn_moe by_softmax = {EXPERT_KEYS}, by_sigmoid = {EXPERT_KEYS, .sigmoid = true, .bias = true, .normalised = {false, true}};
-#define LATENT_FAMILY                                                                                                               \
-    .prefix = "deepseek2", .attention_bias = true, .next_layers = true, .names = names, .yarn_scores = true, .read_heads = read_heads, \
-    .put = put
+static const hn_moe by_softmax = {.count = "n_routed_experts",
+                                  .width = "moe_intermediate_size",
+                                  .groups = "n_group",
+                                  .groups_used = "topk_group",
+                                  .scale = "routed_scaling_factor",
+                                  .shared_count = "n_shared_experts"};
+static const hn_moe by_sigmoid = {.count = "n_routed_experts",
+                                  .width = "moe_intermediate_size",
+                                  .groups = "n_group",
+                                  .groups_used = "topk_group",
+                                  .scale = "routed_scaling_factor",
+                                  .shared_count = "n_shared_experts",
+                                  .sigmoid = true,
+                                  .bias = true,
+                                  .normalised = {false, true}};
+
+static const hn_dense softmax_family = {.prefix = "deepseek2",
+                                        .usual.eps = 1e-6,
+                                        .attention_bias = true,
+                                        .next_layers = true,
+                                        .yarn_scores = true,
+                                        .names = names,
+                                        .moe = &by_softmax,
+                                        .read_heads = read_heads,
+                                        .finish = finish,
+                                        .put = put};
+static const hn_dense sigmoid_family = {.prefix = "deepseek2",
+                                        .usual.eps = 1e-6,
+                                        .attention_bias = true,
+                                        .next_layers = true,
+                                        .yarn_scores = true,
+                                        .names = names,
+                                        .moe = &by_sigmoid,
+                                        .read_heads = read_heads,
+                                        .finish = finish,
+                                        .put = put};
+static const hn_dense glm_family = {.prefix = "deepseek2",
+                                    .usual.eps = 1e-5,
+                                    .attention_bias = true,
+                                    .next_layers = true,
+                                    .yarn_scores = true,
+                                    .names = names,
+                                    .moe = &by_sigmoid,
+                                    .read_heads = read_heads,
+                                    .finish = finish_glm,
+                                    .put = put};
 
 static hunch_status read_softmax(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const hn_dense v2 = {LATENT_FAMILY, .usual.eps = 1e-6, .moe = &by_softmax, .finish = finish};
-    return hn_dense_read(a, src, &v2, err);
+    return hn_dense_read(a, src, &softmax_family, err);
 }
 
 static hunch_status read_sigmoid(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const hn_dense v3 = {LATENT_FAMILY, .usual.eps = 1e-6, .moe = &by_sigmoid, .finish = finish};
-    return hn_dense_read(a, src, &v3, err);
+    return hn_dense_read(a, src, &sigmoid_family, err);
 }
 
 static hunch_status read_glm(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const hn_dense glm = {LATENT_FAMILY, .usual.eps = 1e-5, .moe = &by_sigmoid, .finish = finish_glm};
-    return hn_dense_read(a, src, &glm, err);
+    return hn_dense_read(a, src, &glm_family, err);
 }
 
 /* The first reads a GGUF of any: without a key for the function of scores it is softmax. */

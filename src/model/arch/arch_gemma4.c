@@ -358,26 +358,50 @@ static hunch_status find_experts(const hn_source *src, bool *experts, hunch_erro
     return st;
 }
 
-#define FAMILY                                                                                                                             \
-    .prefix = "gemma4", .qk_norm = true, .window_key = true, .logit_cap = true, .by_layer = true, .sees_images = true, .theta = 1e6,       \
-    .tied = true, .usual = {8, 4, 256, 131072, 1e-6}, .activation_key = "hidden_activation", .activation = "gelu_pytorch_tanh",            \
-    .finish = read_rest, .put = put_own
+static const hn_moe moe = {.count = "num_experts",
+                           .used = "top_k_experts",
+                           .width = "moe_intermediate_size",
+                           .always_normalised = true,
+                           .beside = true,
+                           .fused = true};
+static const hn_role_other names_with_experts[] = {{HN_ROLE_ROUTER, NULL, "model.layers.%d.router.proj.weight"},
+                                                   {HN_ROLE_EXPERT_GATE_UP, NULL, "model.layers.%d.experts.gate_up_proj"},
+                                                   {HN_ROLE_EXPERT_DOWN, NULL, "model.layers.%d.experts.down_proj"},
+                                                   {HN_ROLES, NULL, NULL}};
+
+static const hn_dense without_experts = {.prefix = "gemma4",
+                                         .usual = {8, 4, 256, 131072, 1e-6},
+                                         .theta = 1e6,
+                                         .tied = true,
+                                         .qk_norm = true,
+                                         .window_key = true,
+                                         .logit_cap = true,
+                                         .by_layer = true,
+                                         .sees_images = true,
+                                         .activation_key = "hidden_activation",
+                                         .activation = "gelu_pytorch_tanh",
+                                         .finish = read_rest,
+                                         .put = put_own};
+static const hn_dense with_experts = {.prefix = "gemma4",
+                                      .usual = {8, 4, 256, 131072, 1e-6},
+                                      .theta = 1e6,
+                                      .tied = true,
+                                      .qk_norm = true,
+                                      .window_key = true,
+                                      .logit_cap = true,
+                                      .by_layer = true,
+                                      .sees_images = true,
+                                      .activation_key = "hidden_activation",
+                                      .activation = "gelu_pytorch_tanh",
+                                      .moe = &moe,
+                                      .stacked_names = names_with_experts,
+                                      .finish = read_rest,
+                                      .put = put_own};
 
 static hunch_status gemma4_read(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const hn_moe moe = {.count = "num_experts",
-                               .used = "top_k_experts",
-                               .width = "moe_intermediate_size",
-                               .always_normalised = true,
-                               .beside = true,
-                               .fused = true};
-    static const hn_role_other names[] = {{HN_ROLE_ROUTER, NULL, "model.layers.%d.router.proj.weight"},
-                                          {HN_ROLE_EXPERT_GATE_UP, NULL, "model.layers.%d.experts.gate_up_proj"},
-                                          {HN_ROLE_EXPERT_DOWN, NULL, "model.layers.%d.experts.down_proj"},
-                                          {HN_ROLES, NULL, NULL}};
-    static const hn_dense dense = {FAMILY}, with_experts = {FAMILY, .moe = &moe, .stacked_names = names};
     bool experts;
     hunch_status st = find_experts(src, &experts, err);
-    if (!st) st = hn_dense_read(a, src, experts ? &with_experts : &dense, err);
+    if (!st) st = hn_dense_read(a, src, experts ? &with_experts : &without_experts, err);
     return st ? st : read_rotations(a, src, err);
 }
 
