@@ -14,7 +14,8 @@ output; dspark: the same in blocks of 7, a Markov head of rank 256 and a confide
 dflash2: dflash with convolutions of two taps and a selector of rank 256 over 16 candidates; medusa: four heads of a block each,
 the target's output, with --vocabulary less than all vLLM's form, with outputs of their own over that many; hydra: four
 grounded heads of a block, outputs of their own;
-mlp: IBM's speculator of four tokens, inner the target's width, tied; meta-mtp: three heads of a layer, the target's output."""
+mlp: IBM's speculator of four tokens, inner the target's width, tied; meta-mtp: three heads of a layer, the target's output;
+assistant: Google's for a Gemma 4, of two projections, four layers of queries alone and an output, for the small ones in 2,048 clusters."""
 import argparse
 import json
 import os
@@ -25,6 +26,7 @@ import numpy as np
 
 LAYERS = 5  # of heads of blocks, and states that they read
 PARALLEL_LAYERS = 4  # of peagle
+ASSISTANT_LAYERS, CLUSTERS = 4, 2048  # of assistant
 POSITIONS = 4  # of heads with weights for each; Meta's have one less, the model's own being the first
 
 
@@ -40,6 +42,7 @@ class Target:
 
         arch = key("general.architecture")
         self.layers, self.hidden = key(f"{arch}.block_count"), key(f"{arch}.embedding_length")
+        self.window = key(f"{arch}.attention.sliding_window")
         self.ffn, self.heads = key(f"{arch}.feed_forward_length"), key(f"{arch}.attention.head_count")
         self.kv_heads = key(f"{arch}.attention.head_count_kv", self.heads)
         self.head_dim = key(f"{arch}.attention.key_length", self.hidden // self.heads)
@@ -228,6 +231,47 @@ def add_meta(w, t):
     w.norm("norm.weight", t.hidden)
 
 
+def assistant_shape(t):
+    """Width, feed-forward width, heads: of Google's for the targets of this width; else of the smallest."""
+    return {2816: (1024, 8192, 16), 5376: (1024, 8192, 32)}.get(t.hidden, (256, 2048, 4))
+
+
+def add_assistant(w, t):
+    hidden, ffn, heads = assistant_shape(t)
+    w.matrix("pre_projection.weight", hidden, 2 * t.hidden)
+    w.matrix("post_projection.weight", t.hidden, hidden)
+    w.matrix("model.embed_tokens.weight", t.vocab, hidden)
+    w.norm("model.norm.weight", hidden)
+    for i in range(ASSISTANT_LAYERS):
+        dim = 512 if i == ASSISTANT_LAYERS - 1 else 256
+        front = f"model.layers.{i}."
+        for name, rows, cols in (("self_attn.q_proj", heads * dim, hidden), ("self_attn.o_proj", hidden, heads * dim),
+                                 ("mlp.gate_proj", ffn, hidden), ("mlp.up_proj", ffn, hidden), ("mlp.down_proj", hidden, ffn)):
+            w.matrix(f"{front}{name}.weight", rows, cols)
+        for name in ("input", "post_attention", "pre_feedforward", "post_feedforward"):
+            w.norm(f"{front}{name}_layernorm.weight", hidden)
+        w.add_floats(f"{front}self_attn.q_norm.weight", np.full(dim, 0.2))
+        w.norm(f"{front}layer_scalar", 1)
+    if hidden == 256:
+        w.matrix("masked_embedding.centroids.weight", CLUSTERS, hidden)
+        w.add("masked_embedding.token_ordering", "I64", [t.vocab], w.rng.permutation(t.vocab).astype(np.int64).tobytes())
+
+
+def assistant_config(t):
+    hidden, ffn, heads = assistant_shape(t)
+    few, many = (min(t.kv_heads), max(t.kv_heads)) if isinstance(t.kv_heads, list) else (t.kv_heads, t.kv_heads)
+    kinds = ["sliding_attention"] * (ASSISTANT_LAYERS - 1) + ["full_attention"]
+    text = {"model_type": "gemma4_text", "hidden_size": hidden, "intermediate_size": ffn, "num_hidden_layers": ASSISTANT_LAYERS,
+            "num_kv_shared_layers": ASSISTANT_LAYERS, "num_attention_heads": heads, "num_key_value_heads": many,
+            "num_global_key_value_heads": few, "attention_k_eq_v": few < many, "head_dim": 256, "global_head_dim": 512,
+            "sliding_window": t.window, "vocab_size": t.vocab, "max_position_embeddings": 40960, "rms_norm_eps": 1e-6,
+            "hidden_activation": "gelu_pytorch_tanh", "layer_types": kinds, "rope_parameters": {
+                "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1e6},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}}
+    return {"model_type": "gemma4_assistant", "backbone_hidden_size": t.hidden, "num_centroids": CLUSTERS,
+            "centroid_intermediate_top_k": 32, "text_config": text}
+
+
 def block_config(t, kind):
     """Which states are read: z-lab's rule."""
     c = {"block_size": 7 if kind == "dspark" else 16, "num_hidden_layers": LAYERS, "model_type": "qwen3",
@@ -259,6 +303,8 @@ def steps_config(t, kind, vocabulary):
 
 
 def config(t, kind, vocabulary):
+    if kind == "assistant":
+        return assistant_config(t)
     if kind in STEPS:
         return steps_config(t, kind, vocabulary)
     own = kind in ("eagle3", "dart", "peagle")
@@ -291,7 +337,7 @@ STEPS = {"medusa": add_medusa, "hydra": lambda w, t, _: add_hydra(w, t), "mlp": 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("kind", choices=["eagle", "eagle3", "dart", "peagle", "pard", "mtp", "falcon", *BLOCKS, *STEPS])
+    p.add_argument("kind", choices=["eagle", "eagle3", "dart", "peagle", "pard", "mtp", "falcon", "assistant", *BLOCKS, *STEPS])
     p.add_argument("target")
     p.add_argument("out")
     p.add_argument("--vocabulary", type=int, help="outputs of eagle3, dart and peagle (32000), and of medusa (all)")
@@ -303,6 +349,8 @@ def main():
         add_eagle(w, t)
     elif a.kind == "falcon":
         add_falcon(w, t)
+    elif a.kind == "assistant":
+        add_assistant(w, t)
     elif a.kind == "peagle":
         add_peagle(w, t, vocabulary)
     elif a.kind == "mtp":
