@@ -199,6 +199,14 @@ static void add_matrix(const hn_ops *o, const hn_weight *w, double rows, hunch_w
     *to += rows * w->out * w->in;
 }
 
+/* Latent attention: the products around those that all kinds have, and each head's. */
+static void add_latent(const hn_ops *o, const hn_layer *l, double rows, hunch_work *work) {
+    add_matrix(o, &l->q_a, rows, work);
+    add_matrix(o, &l->kv_a, rows, work);
+    add_matrix(o, &l->k_b, rows * l->k_b.experts, work);
+    add_matrix(o, &l->v_b, rows * l->v_b.experts, work);
+}
+
 static void add_experts(const hn_ops *o, const hn_layer_experts *e, double rows, hunch_work *work) {
     const hn_weight *const each[] = {&e->gate, &e->up, &e->down},
                     *const all[] = {&e->router, &e->shared_router, &e->shared_gate, &e->shared_up, &e->shared_down};
@@ -222,6 +230,7 @@ void hunch_engine_work(const hunch_engine *e, int rows, int logits, int context,
         const hn_weight *const all[] = {&l->q, &l->k, &l->v, &l->o, &l->z, &l->beta, &l->alpha, &l->gate, &l->up, &l->down,
                                         &l->input_gate, &l->input_product};
         for (size_t k = 0; k < sizeof all / sizeof *all; k++) add_matrix(&m->ops, all[k], rows, out);
+        if (m->arch.layer[i].mixer == HN_MIXER_LATENT) add_latent(&m->ops, l, rows, out);
         if (hn_layer_has_experts(&m->arch.layer[i])) add_experts(&m->ops, &l->experts, rows, out);
     }
 }

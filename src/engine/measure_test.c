@@ -122,6 +122,30 @@ static void test_profile_adds_up(void **state) {
     hunch_engine_close(&e);
 }
 
+/* What an engine says that a pass multiplies is what the pass' operations say: latent attention, layers of several sizes, experts. */
+static void test_work_of_other_layers(void **state) {
+    (void)state;
+    static const char *const folders[] = {"deepseek_v3-yarn", "deepseek_v2-lite", "gemma4-e", "gemma4_text-moe"};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "goldens/%s", folders[i]);
+        hunch_model *m = open_model(data_path(path), "best", 1, HUNCH_PRECISION_NATIVE);
+        hunch_engine *e = open_engine(m, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, 64);
+        hunch_model_info info;
+        hunch_phase p[HUNCH_PHASES];
+        hunch_work w;
+        double s;
+        hunch_model_get_info(m, &info);
+        must(hunch_measure_profile(e, 3, 20, p, &s, err));
+        hunch_engine_work(e, 3, 3, 20, &w);
+        const double said = w.macs_int8 + w.macs_bf16 + w.macs_f32, done = SUM(p, macs);
+        if (!(done == said)) fail_msg("%s: %g multiply-accumulates of operations, %g of the pass", folders[i], done, said);
+        assert_true(done - phase_of(p, "attention")->macs == 3 * info.macs_per_row);
+        hunch_engine_close(&e);
+        hunch_model_close(&m);
+    }
+}
+
 static void test_work(void **state) {
     (void)state;
     hunch_engine *e = engine();
@@ -239,6 +263,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_sequence_stays), cmocka_unit_test(test_bad_requests),
         cmocka_unit_test(test_profile_adds_up),    cmocka_unit_test(test_work),
+        cmocka_unit_test(test_work_of_other_layers),
         cmocka_unit_test(test_profile_leaves_nothing), cmocka_unit_test(test_pages_are_given_back),
         cmocka_unit_test(test_meter),
     };
