@@ -19,7 +19,7 @@ static hn_shared run_shared(const hn_exec *ex, const hn_layer_desc *d, const hn_
     const hn_act gated = hn_act_of(s->gated, d->experts.shared_width, l->shared_forms);
     const hn_linear_out out = {&l->shared_down, s->branch};
     if (d->experts.shared_width == 0) return (hn_shared){0};
-    ex->ops->linear_glu(ex, s->rows->n, in, &l->shared_gate, &l->shared_up, gated);
+    ex->ops->linear_glu(ex, s->rows->n, in, &l->shared_gate, &l->shared_up, HN_SILU, gated);
     ex->ops->linear(ex, s->rows->n, gated, &out, 1, false);
     return (hn_shared){s->branch, d->experts.shared_gate ? s->shared_gate : hn_no_matrix};
 }

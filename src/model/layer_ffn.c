@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layer_ffn.c - the feed-forward half, with experts (layer_experts.c) or dense: SwiGLU (one operation, unless there are
- * biases) or GeGLU; or dense with experts beside it. */
+/* layer_ffn.c - the feed-forward half, with experts (layer_experts.c) or dense: SwiGLU or GeGLU, one operation unless there are
+ * biases; or dense with experts beside it. */
 #include "model/layers.h"
 
-static bool is_geglu(const hn_layer_desc *d) {
-    return d->ffn == HN_FFN_GEGLU || d->ffn == HN_FFN_BESIDE;
+static hn_glu unit_of(const hn_layer_desc *d) {
+    return d->ffn == HN_FFN_GEGLU || d->ffn == HN_FFN_BESIDE ? HN_GELU : HN_SILU;
 }
 
 bool hn_ffn_in_steps(const hn_arch *a, int layer) {
     const hn_layer_desc *d = &a->layer[layer];
-    return d->ffn != HN_FFN_EXPERTS && (is_geglu(d) || d->gate_up_bias || a->residual_scale != 1);
+    return d->ffn != HN_FFN_EXPERTS && (d->gate_up_bias || a->residual_scale != 1);
 }
 
 /* Adds the normed sum of the dense half, which is in the branch, and of the experts beside it, each normed. */
@@ -46,9 +46,9 @@ void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_pass
         const hn_glu_in both = {hn_columns(s->gate, 0, d->ffn_width), hn_columns(s->up, 0, d->ffn_width), l->gate_bias, l->up_bias};
         const hn_linear_out products[] = {{&l->gate, both.gate}, {&l->up, both.up}};
         o->linear(ex, n, in, products, 2, false);
-        o->glu(ex, n, is_geglu(d) ? HN_GELU : HN_SILU, &both, m->arch.residual_scale, gated);
+        o->glu(ex, n, unit_of(d), &both, m->arch.residual_scale, gated);
     } else
-        o->linear_glu(ex, n, in, &l->gate, &l->up, gated);
+        o->linear_glu(ex, n, in, &l->gate, &l->up, unit_of(d), gated);
     o->linear(ex, n, gated, &out, 1, !branch);
     if (d->down_bias) o->add_bias(ex, n, out.y, l->down_bias);
     if (conv)

@@ -10,7 +10,8 @@ typedef struct widths {
     int q, kv, ffn, qkv, mixed, fused, z, gates;
     int experts, used, expert, pairs; /* pairs of rows and experts */
     int heads, head;                  /* of latent attention: heads, and the widest input of a head's own matrix */
-    bool in_steps, branch;
+    int steps, token;                 /* of gate and up where they are products of their own, and of a token's own input */
+    bool branch;
     bool halves;
     int inputs; /* of tokens, for all layers */
     size_t scratch, delta;
@@ -49,7 +50,8 @@ static widths widest(const hn_runner *r) {
         w.experts = hn_most(w.experts, d->experts.count);
         w.used = hn_most(w.used, d->experts.used);
         w.expert = hn_most(w.expert, d->experts.width);
-        w.in_steps |= hn_ffn_in_steps(a, i);
+        if (hn_ffn_in_steps(a, i)) w.steps = hn_most(w.steps, d->ffn_width);
+        w.token = hn_most(w.token, d->token_input);
         w.halves |= d->ffn == HN_FFN_BESIDE;
         w.branch |= d->post_norms || d->experts.shared_width > 0;
         if (d->mixer == HN_MIXER_DELTA) {
@@ -86,8 +88,8 @@ static void list_layers(hn_buf_room *room, hn_runner *r, const widths *w) {
     l->gated = hn_buf_room_act(room, r->rows.max, w->ffn);
     l->qkv = room_rows(room, r, w->qkv);
     l->attended = room_rows(room, r, w->q);
-    l->gate = room_rows(room, r, w->in_steps ? w->ffn : 0);
-    l->up = room_rows(room, r, w->in_steps ? w->ffn : 0);
+    l->gate = room_rows(room, r, hn_most(w->steps, w->token));
+    l->up = room_rows(room, r, w->steps);
     l->token_inputs = room_rows(room, r, w->inputs);
     l->token_products = room_rows(room, r, w->inputs);
     l->branch = room_rows(room, r, w->branch || hn_head_conv_desc(&a->draft_head) ? a->hidden : 0);

@@ -194,10 +194,10 @@ int hn_cpu_unit_groups(const hn_exec *ex, const hn_weight *gate, int n, int grou
 }
 
 /* Computes whole groups of the next product's input, so that they can be quantised at once. */
-void hn_cpu_linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y) {
-    assert(n >= 1 && n <= y.max_rows && gate->out == y.in && up->out == y.in && gate->in == up->in);
+void hn_cpu_linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_glu act, hn_act y) {
+    assert(n >= 1 && n <= y.max_rows && gate->out == y.in && up->out == y.in && gate->in == up->in && act != HN_GATE);
     const hn_cpu_span span = {.a = &a, .n = n};
-    const hn_expert_unit plain = {.limit = 0};
+    const hn_expert_unit plain = {.gelu = act == HN_GELU};
     const int groups = hn_act_groups(y.in), unit = hn_cpu_unit_groups(ex, gate, n, groups);
     hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, (groups + unit - 1) / unit);
     for (int i; (i = hn_claim_next(&claim)) >= 0;)

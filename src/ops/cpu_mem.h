@@ -31,7 +31,7 @@ void hn_cpu_scale(const hn_exec *ex, int n, hn_matrix x, float a);
 void hn_cpu_rmsnorm(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, hn_act a, hn_matrix y);
 void hn_cpu_quantise(const hn_exec *ex, int n, hn_matrix x, hn_act a);
 void hn_cpu_linear(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs, int n_outs, bool add);
-void hn_cpu_linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y);
+void hn_cpu_linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_glu act, hn_act y);
 void hn_cpu_linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_output_rows *out, const hn_top *top);
 void hn_cpu_clusters_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_clusters *of, const hn_output_rows *out,
                          const hn_top *top);

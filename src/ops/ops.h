@@ -372,8 +372,8 @@ struct hn_ops {
     void (*quantise)(const hn_exec *ex, int n, hn_matrix x, hn_act a);
     /* y_k = W_k a for up to HN_MAX_LINEAR matrices; add: y_k += W_k a (the residual). */
     void (*linear)(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs, int n_outs, bool add);
-    /* y = silu(gate a) * (up a). gate and up have equal shapes. */
-    void (*linear_glu)(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y);
+    /* y = act(gate a) * (up a), act HN_SILU or HN_GELU: the bits of linear and glu. gate and up have equal shapes. */
+    void (*linear_glu)(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_glu act, hn_act y);
     /* The best of each row of W a, and all outputs of the first rows. */
     void (*linear_top)(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_output_rows *out, const hn_top *top);
     size_t (*top_scratch)(const hn_ops *o, int max_rows, int k);

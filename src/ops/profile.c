@@ -67,11 +67,12 @@ static void linear(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs
     span_end(&s);
 }
 
-static void linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_act y) {
+static void linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_glu act,
+                       hn_act y) {
     const span s = span_begin(ex, HN_PHASE_GATE_UP);
     note_product(&s, n, gate);
     note_product(&s, n, up);
-    s.ex.ops->linear_glu(&s.ex, n, a, gate, up, y);
+    s.ex.ops->linear_glu(&s.ex, n, a, gate, up, act, y);
     span_end(&s);
 }
 

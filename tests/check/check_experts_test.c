@@ -279,7 +279,7 @@ static void alone_rank(void *arg, int rank, int ranks) {
     if (l->unit.gelu || l->unit.limit > 0)
         alone_unit(l, &ex);
     else
-        l->o->linear_glu(&ex, 1, l->one, &l->single[GATE], &l->single[UP], l->one_gated);
+        l->o->linear_glu(&ex, 1, l->one, &l->single[GATE], &l->single[UP], HN_SILU, l->one_gated);
     l->o->linear(&ex, 1, l->one_gated, &out, 1, false);
 }
 
@@ -430,7 +430,7 @@ static void many_rank(void *arg, int rank, int ranks) {
     const hn_linear_out outs[] = {{&m->gate, hn_columns(m->y, 0, m->gate.out)}, {&m->up, hn_columns(m->y, m->gate.out, m->up.out)}};
     m->o->quantise(&ex, m->n, m->x, m->in);
     m->o->linear(&ex, m->n, m->in, outs, 2, true);
-    m->o->linear_glu(&ex, m->n, m->in, &m->gate, &m->up, m->gated);
+    m->o->linear_glu(&ex, m->n, m->in, &m->gate, &m->up, HN_SILU, m->gated);
 }
 
 /* n rows at once, or each alone: y and the gated rows into `to`. */

@@ -429,12 +429,16 @@ static layer layer_create(const hn_ops *o, int in) {
     return l;
 }
 
+/* What is computed of matrices: their products; the unit of the first two in one operation, or in two. */
+typedef enum what_kind { PRODUCTS, SILU, GELU, SILU_STEPS, GELU_STEPS } what_kind;
+
 /* One call with its own buffers. */
 typedef struct call {
     const hn_ops *o;
     const layer *l;
     int n;
-    bool add, glu;
+    bool add;
+    what_kind what;
     hn_act act, gated;
     hn_buf x, y[MATRICES];
     int ldy[MATRICES];
@@ -443,23 +447,26 @@ typedef struct call {
 static void call_rank(void *arg, int rank, int ranks) {
     const call *c = arg;
     hn_exec ex = {c->o, rank, ranks};
-    hn_linear_out outs[MATRICES];
+    hn_linear_out outs[MATRICES] = {0};
     for (int i = 0; i < c->l->n_mats; i++) outs[i] = (hn_linear_out){&c->l->w[i], {c->y[i], c->l->w[i].out, c->ldy[i]}};
     c->o->quantise(&ex, c->n, (hn_matrix){c->x, c->l->in, c->l->in}, c->act);
-    if (c->glu) {
-        c->o->linear_glu(&ex, c->n, c->act, &c->l->w[0], &c->l->w[1], c->gated);
-    } else {
-        c->o->linear(&ex, c->n, c->act, outs, c->l->n_mats, c->add);
+    if (c->what == SILU || c->what == GELU) {
+        c->o->linear_glu(&ex, c->n, c->act, &c->l->w[0], &c->l->w[1], c->what == GELU ? HN_GELU : HN_SILU, c->gated);
+        return;
     }
+    c->o->linear(&ex, c->n, c->act, outs, c->l->n_mats, c->add);
+    const hn_glu_in both = {.gate = outs[0].y, .up = outs[1].y};
+    if (c->what != PRODUCTS) c->o->glu(&ex, c->n, c->what == GELU_STEPS ? HN_GELU : HN_SILU, &both, 1, c->gated);
 }
 
 /* Runs rows x [n][in]; results [n][out of all matrices]; checks the guards. */
-static void call_run(const hn_ops *o, hn_pool *pool, const layer *l, const float *x, int n, bool add, bool glu,
+static void call_run(const hn_ops *o, hn_pool *pool, const layer *l, const float *x, int n, bool add, what_kind what,
                      float *results) {
-    call c = {.o = o, .l = l, .n = n, .add = add, .glu = glu};
+    const bool glu = what != PRODUCTS;
+    call c = {.o = o, .l = l, .n = n, .add = add, .what = what};
     c.act = (hn_act){check_mem(o, o->act_bytes(l->in, n)), l->in, n, HN_ACT_F32 | HN_ACT_BF16 | (l->in % HN_BLOCK ? 0 : HN_ACT_Q8)};
     c.x = check_put(o, x, (size_t)(n * l->in) * sizeof *x);
-    int mats = glu ? 0 : l->n_mats;
+    const int mats = what == SILU || what == GELU ? 0 : l->n_mats;
     if (glu) c.gated = (hn_act){check_mem(o, o->act_bytes(l->w[0].out, n)), l->w[0].out, n, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16};
     for (int i = 0; i < mats; i++) {
         c.ldy[i] = l->w[i].out + 5;
@@ -472,6 +479,7 @@ static void call_run(const hn_ops *o, hn_pool *pool, const layer *l, const float
         const float *y = o->view(o, c.y[i]);
         for (int r = 0; r < n; r++, y += c.ldy[i]) {
             for (int k = l->w[i].out; k < c.ldy[i]; k++) assert_true(y[k] == (float)((r * c.ldy[i] + k) % 7));
+            if (glu) continue;
             memcpy(results, y, (size_t)l->w[i].out * sizeof *y);
             results += l->w[i].out;
         }
@@ -489,23 +497,28 @@ static void call_run(const hn_ops *o, hn_pool *pool, const layer *l, const float
 enum { RESULTS = HN_MAX_ROWS * MATRICES * 130 };
 
 /* The same bits with more threads, at every level, and for each row alone. */
-static void check_layer(const layer *l, bool f32, bool glu) {
+static void check_layer(const layer *l, bool f32, what_kind what) {
     float *want = hn_alloc(RESULTS * sizeof *want), *got = hn_alloc(RESULTS * sizeof *got);
+    const bool glu = what != PRODUCTS;
     int n = check_int(1, HN_MAX_ROWS), mats = glu ? 1 : l->n_mats, all = 0;
     bool add = !glu && check_int(0, 1);
     float *x = hn_alloc((size_t)(n * l->in) * sizeof *x);
     check_fill(x, n * l->in, USUAL);
     for (int i = 0; i < mats; i++) all += l->w[i].out;
     check_ops ref = check_open(1, HN_ISA_REF, f32);
-    call_run(&ref.o, ref.pool, l, x, n, add, glu, want);
+    call_run(&ref.o, ref.pool, l, x, n, add, what, want);
     check_close(&ref);
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
         check_ops c = check_open(check_int(1, 4), isa, f32);
-        call_run(&c.o, c.pool, l, x, n, add, glu, got);
-        check_same_row(got, want, n * all, hn_isa_name(isa), glu);
+        call_run(&c.o, c.pool, l, x, n, add, what, got);
+        check_same_row(got, want, n * all, hn_isa_name(isa), (int)what);
+        if (glu) { /* as two products and the unit */
+            call_run(&c.o, c.pool, l, x, n, false, what == GELU ? GELU_STEPS : SILU_STEPS, got);
+            check_same_row(got, want, n * all, "in steps", (int)what);
+        }
         int row = check_int(0, n - 1), at = 0;
         if (!add) { /* the addends are at other places for another n */
-            call_run(&c.o, c.pool, l, x + row * l->in, 1, add, glu, got);
+            call_run(&c.o, c.pool, l, x + row * l->in, 1, add, what, got);
             for (int i = 0, k = 0; i < mats; k += l->w[i].out, at += n * l->w[i].out, i++) {
                 check_same_row(got + k, want + at + row * l->w[i].out, l->w[i].out, "a row alone", row);
             }
@@ -521,7 +534,7 @@ static void linear_test(void **state HN_UNUSED) {
     check_ops c = check_open(1, HN_ISA_REF, false);
     for (int round = 0; round < 24; round++) {
         layer l = layer_create(&c.o, round % 2 ? HN_BLOCK * check_int(1, 8) : 256 * check_int(1, 2));
-        check_layer(&l, round % 3 == 0, false);
+        check_layer(&l, round % 3 == 0, PRODUCTS);
         for (int i = 0; i < l.n_mats; i++) c.o.mem_free(&c.o, l.w[i].data.mem);
     }
     check_close(&c);
@@ -539,7 +552,7 @@ static void glu_test(void **state HN_UNUSED) {
         layer l = {.in = in, .n_mats = 2};
         l.w[0] = weight_create(&c.o, t[0], out, in, data, stride);
         l.w[1] = weight_create(&c.o, t[1], out, in, hn_at(data, size[0]), stride);
-        check_layer(&l, round % 3 == 0, true);
+        check_layer(&l, round % 3 == 0, round % 2 ? SILU : GELU);
         c.o.mem_free(&c.o, data.mem);
     }
     check_close(&c);

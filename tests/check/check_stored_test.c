@@ -54,7 +54,7 @@ static void call_rank(void *arg, int rank, int ranks) {
     const hn_linear_out outs[MATRICES] = {{c->w[0], {c->y[0], c->w[0]->out, LD}}, {c->w[1], {c->y[1], c->w[1]->out, LD}}};
     c->o->quantise(&ex, c->n, (hn_matrix){c->x, c->w[0]->in, c->w[0]->in}, c->act);
     c->o->linear(&ex, c->n, c->act, outs, MATRICES, true);
-    c->o->linear_glu(&ex, c->n, c->act, c->w[0], c->w[1], c->glu);
+    c->o->linear_glu(&ex, c->n, c->act, c->w[0], c->w[1], HN_SILU, c->glu);
     c->o->embed(&ex, &c->rows, c->w[0], 1.5f, (hn_matrix){c->embedded, c->w[0]->in, LD});
 }
 

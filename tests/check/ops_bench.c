@@ -162,7 +162,7 @@ static void run_layer(bench *b, const hn_exec *ex, layer *l, double *t) {
     mark(b, ex->rank, 0, t);
     if (!b->products_only) o->rmsnorm(ex, n, x, b->norm, 1e-5f, b->act, hn_no_matrix);
     mark(b, ex->rank, 5, t);
-    o->linear_glu(ex, n, b->act, &l->gate, &l->up, b->wide);
+    o->linear_glu(ex, n, b->act, &l->gate, &l->up, HN_SILU, b->wide);
     mark(b, ex->rank, 1, t);
     o->linear(ex, n, b->wide, &down, 1, true);
     mark(b, ex->rank, 2, t);
