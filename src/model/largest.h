@@ -13,6 +13,17 @@ static inline uint32_t hn_order(float x) {
     return v.u & 0x80000000u ? ~v.u : v.u | 0x80000000u;
 }
 
+/* The largest of x[n], n of at least 1; by signed comparisons, which every machine has for several numbers at once. */
+static inline uint32_t hn_largest_one(const uint32_t *x, int n) {
+    const uint32_t sign = 0x80000000u;
+    int32_t most = INT32_MIN;
+    for (int i = 0; i < n; i++) {
+        const int32_t one = (int32_t)(x[i] ^ sign);
+        most = one > most ? one : most;
+    }
+    return (uint32_t)most ^ sign;
+}
+
 /* which[k] = the indices of the k largest of x[n], ascending; of equal ones the first. 1 <= k <= n. */
 void hn_largest(const uint32_t *x, int n, int k, int32_t *which);
 

@@ -42,6 +42,8 @@ static void check(int n, int k, int kinds, uint64_t seed) {
     for (int i = 0; i < n; i++) {
         uint32_t *of = &most[i / HN_LARGEST_GROUP];
         if (i % HN_LARGEST_GROUP == 0 || order[i] > *of) *of = order[i];
+        const int first = i / HN_LARGEST_GROUP * HN_LARGEST_GROUP;
+        assert_int_equal(hn_largest_one(order + first, i - first + 1), *of);
     }
     hn_largest_of_groups(order, n, most, k, have, room);
     assert_memory_equal(have, want, (size_t)k * sizeof *want);

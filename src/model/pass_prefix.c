@@ -164,10 +164,8 @@ static void best_of_rows(const hn_runner *r, const int16_t *row, int n, int firs
         for (int i = first; i < last; i++) best[i - first] = logits[i] > best[i - first] ? logits[i] : best[i - first];
     }
     for (int i = first; i < last; i++) order[i] = hn_order(best[i - first]);
-    for (int i = first; i < last; i++) {
-        uint32_t *of = &most[i / HN_LARGEST_GROUP];
-        if (i % HN_LARGEST_GROUP == 0 || order[i] > *of) *of = order[i];
-    }
+    for (int i = first; i < last; i += HN_LARGEST_GROUP)
+        most[i / HN_LARGEST_GROUP] = hn_largest_one(order + i, last - i < HN_LARGEST_GROUP ? last - i : HN_LARGEST_GROUP);
 }
 
 /* The outputs of the block's pool, and their tokens. */

@@ -300,10 +300,21 @@ void hn_pack_parts(int out, int in, const hn_stored *from, int first, void *dst)
 
 /* ---- lanes ----------------------------------------------------------------------------------------------------------------- */
 
-/* Copies a lane of `rows` rows of 16 values of `size` bytes. */
+/* Copies a lane of `rows` rows of 16 values of `size` bytes: 1, 2 or 4, each a copy of a known size. */
 static void copy_lane(size_t rows, size_t size, const unsigned char *src, int from, unsigned char *dst, int to) {
-    for (size_t i = 0; i < rows; i++)
-        memcpy(dst + size * (HN_STRIP * i + (size_t)to), src + size * (HN_STRIP * i + (size_t)from), size);
+    const size_t step = size * HN_STRIP;
+    dst += size * (size_t)to;
+    src += size * (size_t)from;
+    switch (size) {
+    case 1:
+        for (size_t i = 0; i < rows; i++) dst[step * i] = src[step * i];
+        break;
+    case 2:
+        for (size_t i = 0; i < rows; i++) memcpy(dst + step * i, src + step * i, 2);
+        break;
+    default:
+        for (size_t i = 0; i < rows; i++) memcpy(dst + step * i, src + step * i, 4);
+    }
 }
 
 void hn_strip_copy_lane(hn_dtype t, int in, const void *strip, int from, void *other, int to) {
