@@ -360,7 +360,7 @@ const tool_flag tool_flags[] = {
      "width of its feed-forward layer; default the model's"},
     {"--cell", NULL, TOOL_SWITCH, AT(cell), TOOL_TRAIN, HEAD, 0, 0, NULL, NULL, "mlp: Arctic's form, with a cell"},
     {"--shift-label", NULL, TOOL_SWITCH, AT(shift_label), TOOL_TRAIN, HEAD, 0, 0, NULL, NULL, "domino: rows draft the token after theirs"},
-    {"--pure-prefix", NULL, TOOL_INT, AT(pure_prefix), TOOL_TRAIN, HEAD, 0, 15, NULL, "N", "domino: first drafts without bias; default 1"},
+    {"--pure-prefix", NULL, TOOL_INT, AT(pure_prefix), TOOL_TRAIN, HEAD, 0, 15, NULL, "N", "domino: first drafts without bias; default 0"},
     {"--centroids", NULL, TOOL_TEXT, AT(centroids), TOOL_TRAIN, HEAD, 0, 0, NULL, "C[:K]",
      "eagle3: its tokens are in C clusters of equal size, and a draft has logits of the K with the best centroids; default "
      "K an eighth of C, at most 32"},

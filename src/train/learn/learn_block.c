@@ -164,11 +164,10 @@ static void jetspec_usual(hn_learn_options *o) {
     o->decay = 1;
 }
 
-/* Its recipes' e^-1/7 a place; the first place is the block's alone. */
+/* Its recipes' e^-1/7 a place. */
 static void domino_usual(hn_learn_options *o) {
     dflash_usual(o);
     o->decay = exp(-1.0 / 7);
-    o->plain = 1;
 }
 
 /* ---- initial weights ----------------------------------------------------------------------------------------------------------- */
