@@ -164,12 +164,6 @@ static void jetspec_usual(hn_learn_options *o) {
     o->decay = 1;
 }
 
-/* Its recipes' e^-1/7 a place. */
-static void domino_usual(hn_learn_options *o) {
-    dflash_usual(o);
-    o->decay = exp(-1.0 / 7);
-}
-
 /* ---- initial weights ----------------------------------------------------------------------------------------------------------- */
 
 /* Passes the last tap unchanged to the target's own norm and output, as in EAGLE-3. */
@@ -385,7 +379,7 @@ const hn_learn_kind hn_learn_domino = {.name = "domino",
                                        .others = "SpecForge",
                                        .layered = true,
                                        .shifts = true,
-                                       .usual = domino_usual,
+                                       .usual = dflash_usual,
                                        .open = domino_open,
                                        .config = domino_config,
                                        SHARED};
