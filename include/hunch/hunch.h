@@ -853,13 +853,14 @@ typedef struct hunch_plan_options {
     double seconds;                /* that each method may take for the requests, which are answered as far as that allows; 0: 60 */
     const hunch_engine_options *engine; /* context, cache and rule; NULL: defaults */
     const hunch_figures *figures;  /* NULL: the model and this machine are measured */
-    hunch_progress progress;       /* in methods; may be NULL */
+    hunch_progress progress;       /* in requests; may be NULL */
     void *progress_user;
 } hunch_plan_options;
 void hunch_plan_options_defaults(hunch_plan_options *o);
 /* What speculation would give: limits of the machine, times of passes, acceptance of each method, tokens a second by method, depth and
- * batch, and what to use, as JSON (docs/formats.md). m: NULL with figures. It opens engines of its own, one at a time; not while passes
- * of the model run. *json: to be freed with hunch_free. Errors: HUNCH_USAGE, those of opening drafters and configs, and of passes. */
+ * batch, and what to use, as JSON (docs/formats.md). m: NULL with figures. It opens an engine of its own for each method; not while
+ * passes of the model run. *json: to be freed with hunch_free. Errors: HUNCH_USAGE, those of opening drafters and configs, and of
+ * passes. */
 hunch_status hunch_plan(hunch_model *m, const hunch_plan_options *o, char **json, hunch_error *err);
 
 #ifdef __GNUC__

@@ -19,9 +19,17 @@ typedef struct hn_forecast_curve {
     int rows[HN_FORECAST_WIDTHS], n, context;
     double turn[HN_FORECAST_WIDTHS][HN_FORECAST_TURNS]; /* seconds */
     int turns;
-    double seconds[HN_FORECAST_WIDTHS], limit[HN_FORECAST_WIDTHS]; /* of a pass: medians of the turns */
+    double seconds[HN_FORECAST_WIDTHS], limit[HN_FORECAST_WIDTHS]; /* of a pass */
     double text_s;                                                 /* of reading the keys and values of one text */
 } hn_forecast_curve;
+
+/* Sums over the rounds of a method, in seconds but for levels. */
+typedef struct hn_forecast_sums {
+    double levels, draft_pass_s, draft_s, pass_s;
+    double wall_s;  /* of the rounds that decoded */
+    double spent_s; /* of all */
+    bool decoded;  /* a round since this was cleared did */
+} hn_forecast_sums;
 
 /* What one method does in a round of one text, as far as it was seen. Position i of an array is depth i + 1. */
 typedef struct hn_forecast_method {
@@ -38,6 +46,7 @@ typedef struct hn_forecast_method {
     double level_s, round_s; /* drafting: passes of each level; what a round takes beside them */
     double other_s;          /* of a round: what is neither its pass nor drafting; a method that was not measured: plain decoding's */
     double ran_s;            /* a round took while it was counted; 0: not measured */
+    hn_forecast_sums sums;
 } hn_forecast_method;
 
 typedef struct hn_forecast {
@@ -52,6 +61,7 @@ typedef struct hn_forecast {
     int experts, experts_used;
     hn_forecast_curve curve;
     hn_forecast_method *method; /* [n] the first is plain decoding */
+    hunch_engine **engine;      /* [n] theirs; NULL: figures */
     int n;
     int batch[HN_FORECAST_BATCHES], n_batch;
 } hn_forecast;
@@ -60,7 +70,7 @@ typedef struct hn_forecast {
 
 /* One more turn of all widths, in an engine without drafters. */
 hunch_status hn_forecast_turn(hn_forecast *f, hunch_engine *plain, hunch_error *err);
-/* Medians of the turns, and limits. */
+/* Medians of the turns at the speed of the passes in rounds, and limits; after hn_forecast_means. */
 void hn_forecast_settle(hn_forecast *f, const hunch_engine *plain);
 /* Seconds of a pass with so many rows of so many texts. */
 double hn_forecast_pass(const hn_forecast *f, double rows, int texts);
@@ -72,8 +82,11 @@ hunch_status hn_forecast_from_figures(hn_forecast *f, hunch_error *err);
 
 /* ---- forecast_methods.c ---- */
 
-/* Answers the requests with the engine, at most for o->seconds. */
-hunch_status hn_forecast_measure(hn_forecast *f, hn_forecast_method *m, hunch_engine *e, hunch_error *err);
+/* Answers one more request with the engine, as far as o->seconds allow the method; *enough: they are over. */
+hunch_status hn_forecast_answer(const hn_forecast *f, hn_forecast_method *m, hunch_engine *e, int request, bool *enough,
+                                hunch_error *err);
+/* From sums to means of a round, after the last request. */
+void hn_forecast_means(hn_forecast_method *m);
 /* Acceptance that was published for this kind of drafter. */
 void hn_forecast_assume(const hn_forecast *f, hn_forecast_method *m, const char *spec);
 

@@ -39,7 +39,7 @@ static hunch_status take_methods(hn_forecast *f, const hunch_method **from, hunc
     f->method = hn_zalloc((size_t)f->n, sizeof *f->method);
     if (!f->method) return hn_fail_memory(err, "methods", (size_t)f->n * sizeof *f->method);
     f->method[0].name = "none";
-    for (int k = 0; k < HN_FORECAST_DEPTHS; k++) f->method[0].rows[k][1] = 1;
+    for (int k = 0; k < HN_FORECAST_DEPTHS && o->n_requests == 0; k++) f->method[0].rows[k][1] = 1;
     for (int i = 1; i < f->n; i++) {
         f->method[i].name = (*from)[i - 1].name;
         f->method[i].absent = (*from)[i - 1].n_drafts == 0;
@@ -114,37 +114,49 @@ static hunch_status open_engine(hn_forecast *f, hunch_engine **e, const hunch_me
     return hunch_engine_open(e, f->model, &o, err);
 }
 
-/* Plain decoding is the first, in the engine whose passes are timed. */
-static hunch_status measure_method(hn_forecast *f, int i, const hunch_method *from, hunch_engine *plain,
-                                   hunch_error *err) {
-    hn_forecast_method *m = &f->method[i];
-    hunch_engine *e = plain;
-    hunch_status st = i > 0 ? open_engine(f, &e, from, err) : HUNCH_OK;
-    if (st) return st;
-    m->controlled = e->controller != NULL;
-    for (int d = 0; d < e->n_drafters; d++) m->head |= e->drafter[d].ops->feed != NULL;
-    if (f->o->n_requests > 0) st = hn_forecast_measure(f, m, e, err);
-    if (i > 0) hunch_engine_close(&e);
+static hunch_status open_engines(hn_forecast *f, const hunch_method *from, hunch_error *err) {
+    hunch_status st = HUNCH_OK;
+    for (int i = 0; !st && i < f->n; i++) {
+        hn_forecast_method *m = &f->method[i];
+        st = open_engine(f, &f->engine[i], i > 0 ? &from[i - 1] : NULL, err);
+        if (st) return st;
+        m->controlled = f->engine[i]->controller != NULL;
+        for (int d = 0; d < f->engine[i]->n_drafters; d++) m->head |= f->engine[i]->drafter[d].ops->feed != NULL;
+    }
+    return st;
+}
+
+/* All methods answer a request before the next one, in turns and with passes timed in between, so that a machine whose speed changes
+ * changes it for all of them. */
+static hunch_status measure_methods(hn_forecast *f, hunch_error *err) {
+    const int n = f->o->n_requests, most = HN_FORECAST_TURNS / 2, every = n > most ? (n + most - 1) / most : 1;
+    hunch_status st = HUNCH_OK;
+    bool enough = false; /* for a method: all have answered the same requests */
+    for (int r = 0; !st && r < n && !enough; r++) {
+        for (int k = 0; !st && k < f->n; k++) {
+            const int i = (k + r) % f->n;
+            st = hn_forecast_answer(f, &f->method[i], f->engine[i], r, &enough, err);
+        }
+        if (!st && r % every == 0) st = hn_forecast_turn(f, f->engine[0], err);
+        if (f->o->progress) f->o->progress(f->o->progress_user, (uint64_t)r + 1, (uint64_t)n);
+    }
+    for (int i = 0; n > 0 && i < f->n; i++) hn_forecast_means(&f->method[i]);
     return st;
 }
 
 static hunch_status measure(hn_forecast *f, const hunch_method *from, hunch_error *err) {
-    enum { FIRST = 3, LAST = 2 }; /* turns before and after the methods */
-    hunch_engine *plain = NULL;
+    enum { FIRST = 3, LAST = 3 }; /* turns before and after the methods */
+    f->engine = hn_zalloc((size_t)f->n, sizeof *f->engine);
+    if (!f->engine) return hn_fail_memory(err, "engines", (size_t)f->n * sizeof *f->engine);
     hunch_status st = measure_machine(f, err);
-    if (!st) st = open_engine(f, &plain, NULL, err);
+    if (!st) st = open_engines(f, from, err);
     if (st) return st;
-    describe_model(f, plain);
-    f->curve.context = middle_of(f, plain->context);
-    for (int i = 0; !st && i < FIRST; i++) st = hn_forecast_turn(f, plain, err);
-    for (int i = 0; !st && i < f->n; i++) {
-        st = measure_method(f, i, i > 0 ? &from[i - 1] : NULL, plain, err);
-        if (!st && f->o->n_requests > 0) st = hn_forecast_turn(f, plain, err);
-        if (f->o->progress) f->o->progress(f->o->progress_user, (uint64_t)i + 1, (uint64_t)f->n);
-    }
-    for (int i = 0; !st && i < LAST; i++) st = hn_forecast_turn(f, plain, err);
-    if (!st) hn_forecast_settle(f, plain);
-    hunch_engine_close(&plain);
+    describe_model(f, f->engine[0]);
+    f->curve.context = middle_of(f, f->engine[0]->context);
+    for (int i = 0; !st && i < FIRST; i++) st = hn_forecast_turn(f, f->engine[0], err);
+    if (!st) st = measure_methods(f, err);
+    for (int i = 0; !st && i < LAST; i++) st = hn_forecast_turn(f, f->engine[0], err);
+    if (!st) hn_forecast_settle(f, f->engine[0]);
     return st;
 }
 
@@ -179,6 +191,8 @@ hunch_status hunch_plan(hunch_model *m, const hunch_plan_options *o, char **json
     *json = st ? NULL : hn_json_dump(report, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
     if (!st && !*json) st = hn_fail_memory(err, "the report of a plan", 0);
     json_decref(report);
+    for (int i = 0; f->engine && i < f->n; i++) hunch_engine_close(&f->engine[i]);
+    hn_free(f->engine);
     hn_free(f->method);
     hn_free(f);
     return st;

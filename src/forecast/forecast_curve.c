@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forecast_curve.c - seconds of a pass by its rows. Turns are taken between the methods, so that a machine that changes its speed does
- * so for all. */
+/* forecast_curve.c - seconds of a pass by its rows: the shape from passes that are timed in turns between the requests, the speed from
+ * those of the rounds. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -41,6 +41,18 @@ hunch_status hn_forecast_turn(hn_forecast *f, hunch_engine *plain, hunch_error *
     return st;
 }
 
+/* How many times the timed passes those of the methods' rounds took, all together: a run has slow passes too, which medians leave out. */
+static double of_rounds(const hn_forecast *f) {
+    double ran = 0, timed = 0;
+    for (int i = 0; i < f->n; i++) {
+        const hn_forecast_method *m = &f->method[i];
+        if (!m->measured) continue;
+        ran += m->sums.pass_s;
+        for (int n = 1; n <= HN_TREE_ROWS; n++) timed += m->rounds * m->rows[HN_FORECAST_UNCUT][n] * hn_forecast_pass(f, n, 1);
+    }
+    return ran > 0 && timed > 0 ? ran / timed : 1;
+}
+
 void hn_forecast_settle(hn_forecast *f, const hunch_engine *plain) {
     hn_forecast_curve *c = &f->curve;
     hunch_work w;
@@ -54,6 +66,8 @@ void hn_forecast_settle(hn_forecast *f, const hunch_engine *plain) {
         if (i == 0) c->text_s = w.kv_bytes / f->machine.bandwidth;
         if (i > 0) c->seconds[i] = fmax(c->seconds[i], c->seconds[i - 1]); /* more rows never take less */
     }
+    const double factor = of_rounds(f);
+    for (int i = 0; i < c->n; i++) c->seconds[i] *= factor;
 }
 
 double hn_forecast_pass(const hn_forecast *f, double rows, int texts) {

@@ -10,12 +10,6 @@
 
 /* ---- measured ---------------------------------------------------------------------------------------------------------- */
 
-typedef struct counts {
-    hn_forecast_method *m;
-    double levels, draft_pass_s, draft_s, pass_s;
-    bool decoded; /* a round since this was cleared did */
-} counts;
-
 /* Levels of a chain, or of the deepest path; and how many rows a cut at each depth leaves. */
 static int count_rows(const hunch_round_report *r, int rows_of_depth[HUNCH_MAX_DEPTH + 1]) {
     int depth[HN_TREE_ROWS], deepest = 0;
@@ -29,8 +23,8 @@ static int count_rows(const hunch_round_report *r, int rows_of_depth[HUNCH_MAX_D
 }
 
 static void count_round(void *user, const hunch_round_report *r) {
-    counts *c = user;
-    hn_forecast_method *m = c->m;
+    hn_forecast_method *m = user;
+    hn_forecast_sums *c = &m->sums;
     int rows_of_depth[HUNCH_MAX_DEPTH + 1];
     const int deepest = count_rows(r, rows_of_depth);
     m->deepest = hn_most(m->deepest, deepest);
@@ -50,13 +44,12 @@ static void count_round(void *user, const hunch_round_report *r) {
     c->decoded = true;
 }
 
-/* From sums to means of a round. wall: seconds of the rounds that decoded. */
-static void take_means(counts *c, double wall) {
-    hn_forecast_method *m = c->m;
+void hn_forecast_means(hn_forecast_method *m) {
+    const hn_forecast_sums *c = &m->sums;
     const double n = m->rounds;
     m->measured = n > 0;
     if (n == 0) {
-        m->rows[HN_FORECAST_UNCUT][1] = 1;
+        for (int k = 0; k < HN_FORECAST_DEPTHS; k++) m->rows[k][1] = 1;
         return;
     }
     for (int i = 0; i < HUNCH_MAX_DEPTH; i++) {
@@ -67,20 +60,18 @@ static void take_means(counts *c, double wall) {
         for (int rows = 0; rows <= HN_TREE_ROWS; rows++) m->rows[k][rows] /= n;
     m->level_s = c->levels > 0 ? c->draft_pass_s / c->levels : 0;
     m->round_s = (c->draft_s - (c->levels > 0 ? c->draft_pass_s : 0)) / n;
-    m->other_s = fmax(wall - c->pass_s - c->draft_s, 0) / n;
-    m->ran_s = wall / n;
+    m->other_s = fmax(c->wall_s - c->pass_s - c->draft_s, 0) / n;
+    m->ran_s = c->wall_s / n;
 }
 
-/* Runs one text. *wall grows by the seconds of the rounds that decoded. */
-static hunch_status run_text(hunch_engine *e, const hunch_request *r, counts *c, double until, double *wall,
-                             hunch_error *err) {
+static hunch_status run_text(hunch_engine *e, const hunch_request *r, hn_forecast_sums *c, double until, hunch_error *err) {
     hunch_session *s = NULL;
     hunch_status st = hunch_session_open(&s, e, r, err);
     while (!st && hunch_engine_running(e) > 0 && hn_now() < until) {
         c->decoded = false;
         const double start = hn_now();
         st = hunch_engine_round(e, err);
-        if (c->decoded) *wall += hn_now() - start;
+        if (c->decoded) c->wall_s += hn_now() - start;
     }
     if (!st && s->stats.finish == HUNCH_FINISH_FAILED)
         st = hn_fail(err, s->stats.error.status, "%s", s->stats.error.message);
@@ -88,21 +79,18 @@ static hunch_status run_text(hunch_engine *e, const hunch_request *r, counts *c,
     return st;
 }
 
-hunch_status hn_forecast_measure(hn_forecast *f, hn_forecast_method *m, hunch_engine *e, hunch_error *err) {
-    counts c = {.m = m};
-    double wall = 0;
-    const double until = hn_now() + (f->o->seconds > 0 ? f->o->seconds : 60);
-    hunch_status st = HUNCH_OK;
-    for (int i = 0; !st && i < f->o->n_requests && hn_now() < until; i++) {
-        hunch_request r = f->o->requests[i];
-        r.on_round = count_round;
-        r.on_round_user = &c;
-        r.on_output = NULL;
-        r.on_logits = NULL;
-        r.drafters = HUNCH_ALL_DRAFTERS;
-        st = run_text(e, &r, &c, until, &wall, err);
-    }
-    if (!st) take_means(&c, wall);
+hunch_status hn_forecast_answer(const hn_forecast *f, hn_forecast_method *m, hunch_engine *e, int request, bool *enough,
+                                hunch_error *err) {
+    const double most = f->o->seconds > 0 ? f->o->seconds : 60, start = hn_now();
+    hunch_request r = f->o->requests[request];
+    r.on_round = count_round;
+    r.on_round_user = m;
+    r.on_output = NULL;
+    r.on_logits = NULL;
+    r.drafters = HUNCH_ALL_DRAFTERS;
+    const hunch_status st = run_text(e, &r, &m->sums, start + most - m->sums.spent_s, err);
+    m->sums.spent_s += hn_now() - start;
+    *enough |= m->sums.spent_s >= most;
     return st;
 }
 
