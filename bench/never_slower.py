@@ -8,9 +8,9 @@ or lies above 1 after 6.
 
 Texts: bench16 and specbench48 (bench/prompts); random (texts of random tokens, which no drafter knows); adversary (bench16, with a
 drafter among auto's that is always wrong). A case is these texts alone, "+head" (with --head; every 3rd prompt of specbench48, every
-4th of adversary), "+busy" (every 16th prompt, while another process counts) or "+pinned" (the same, held to core 0). Each prompt is a line in LINES,
-written at once; a prompt that is there is not measured again, so runs of --seconds T each make up a whole. --table prints a line a
-case and fails where an interval lies wholly below 0.98. Standard library and a C compiler."""
+4th of adversary), "+busy" (every 16th prompt, while another process counts) or "+pinned" (the same, held to core 0). Each prompt is a
+line in LINES, written at once; a prompt that is there is not measured again, so runs of --seconds T each make up a whole. --table prints
+a line a case and fails where an interval lies wholly below 0.98. Standard library and a C compiler."""
 import argparse
 import json
 import os
@@ -45,7 +45,7 @@ def cases_of(o):
     for other, before in beside.items():
         for head in ["", "+head"] if o.head else [""]:
             for name, (prompts, more) in texts.items():
-                draft = "auto" + more + ("+" + o.head if head else "")
+                draft = "auto" + ("+" + o.head if head else "") + more
                 every = 16 if other else {"specbench48": 3, "adversary": 4}.get(name, 1) if head else 1
                 yield name + head + other, prompts[::every], draft, before
 
