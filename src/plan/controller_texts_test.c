@@ -67,24 +67,40 @@ static void test_heads_on_recorded_times(void **state) {
         }
 }
 
-/* A row of a prompt comes for each token, 128 of them in one pass: drafts that do not pay in other passes do not pay in these. */
+/* Tokens a second with drafts by those without, where so many rows of prompts come for each token, and `chunk` of them are read at once. */
+static double beside_prompts(enum machine_kind kind, int texts, double a, double arrive, int chunk) {
+    double speed[2];
+    for (int drafts = 0; drafts < 2; drafts++) {
+        simulated d = even(a, 4);
+        d.silent = !drafts;
+        world *w = world_open(kind, 0.04, texts, &d, 1);
+        w->arrive = arrive;
+        w->chunk = chunk;
+        rounds_run(w, 150);
+        speed[drafts] = rounds_run(w, 600);
+        world_close(w);
+    }
+    return speed[1] / speed[0];
+}
+
+/* A row for each token, 128 in one pass: drafts that do not pay in other passes do not pay in these. */
 static void test_prompts_make_no_draft_cheap(void **state) {
     (void)state;
     for (int kind = SMOLLM2_135M; kind <= GEMMA3_270M; kind++)
         for (int i = 0; i < 3; i++) {
-            double speed[2];
-            for (int drafts = 0; drafts < 2; drafts++) {
-                simulated d = even(rates[i], 4);
-                d.silent = !drafts;
-                world *w = world_open((enum machine_kind)kind, 0.04, SEQS, &d, 1);
-                w->arrive = 1;
-                rounds_run(w, 150);
-                speed[drafts] = rounds_run(w, 600);
-                world_close(w);
-            }
-            if (speed[1] < LEAST * speed[0])
-                fail_msg("machine %d, a %g: %.3f of plain decoding", kind, rates[i], speed[1] / speed[0]);
+            const double ratio = beside_prompts((enum machine_kind)kind, SEQS, rates[i], 1, CHUNK);
+            if (ratio < LEAST) fail_msg("machine %d, a %g: %.3f of plain decoding", kind, rates[i], ratio);
         }
+}
+
+/* Every pass has rows of prompts: an accepted draft saves what a row adds to such a pass, not a part of a whole one. By themselves the
+ * texts' passes would take as long as one of a single row, and drafts would pay. */
+static void test_drafts_save_a_row_beside_prompts(void **state) {
+    (void)state;
+    for (int i = 0; i < RATES; i++) {
+        const double ratio = beside_prompts(BANDWIDTH, 4, rates[i], 2, 0);
+        if (ratio < LEAST) fail_msg("a %g: %.3f of plain decoding", rates[i], ratio);
+    }
 }
 
 /* One text with certain drafts beside fifteen with none that is right: it gets a tree that a sixteenth of the rows does not hold. */
@@ -144,6 +160,7 @@ int main(void) {
         cmocka_unit_test(test_lookups_on_recorded_times),
         cmocka_unit_test(test_heads_on_recorded_times),
         cmocka_unit_test(test_prompts_make_no_draft_cheap),
+        cmocka_unit_test(test_drafts_save_a_row_beside_prompts),
         cmocka_unit_test(test_one_text_has_all_the_rows),
         cmocka_unit_test(test_rows_of_a_long_text_cost_more),
     };

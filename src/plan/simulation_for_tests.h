@@ -50,6 +50,7 @@ typedef struct world {
     double tokens, seconds; /* seconds without noise, at one speed; with a single drafter tokens are the expectation */
     double drafted, levels;
     double arrive, waiting; /* rows of prompts that come for each token, and that are not read yet */
+    int chunk;              /* so many of them are read at once, or as many as there are from one on: 0 */
     int prompt;             /* in this round's pass */
 } world;
 
@@ -63,7 +64,7 @@ HELPER simulated even(double a, int depth) {
 HELPER world *world_open(enum machine_kind kind, double noise, int n_seqs, const simulated *d, int n_drafters) {
     static world w;
     hn_draft_cost kinds[DRAFTERS] = {HN_COST_PER_ROUND};
-    w = (world){.m = machine_make(kind, noise, 42), .n_drafters = n_drafters, .n_seqs = n_seqs, .context = 100};
+    w = (world){.m = machine_make(kind, noise, 42), .n_drafters = n_drafters, .n_seqs = n_seqs, .context = 100, .chunk = CHUNK};
     for (int i = 0; i < n_drafters; i++) {
         w.d[i] = d[i];
         kinds[i] = d[i].kind;
@@ -145,7 +146,8 @@ HELPER void trees_reset(world *w) {
         }
     }
     int behind[DRAFTERS];
-    w->prompt = w->waiting >= CHUNK ? CHUNK : 0;
+    const int chunk = w->chunk > 0 ? w->chunk : (int)w->waiting;
+    w->prompt = w->waiting >= chunk ? chunk : 0;
     for (int d = 0; d < w->n_drafters; d++) behind[d] = w->unread[d] > DEPTH * w->n_seqs ? w->unread[d] : 0;
     hn_controller_start(w->c, w->plan, w->n_seqs, &(hn_plan_round){.rows = HN_TREE_ROWS, .behind = behind,
                                                                    .beside = {.prompt = w->prompt}});
