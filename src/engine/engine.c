@@ -263,7 +263,7 @@ void hunch_engine_close(hunch_engine **ep) {
         if (e->session[i]) hunch_session_cancel(e->session[i]);
     while (e->queue) hunch_session_cancel(e->queue);
     while (e->streams) hn_stream_end(e->streams); /* ended, but their callbacks were not called: no round followed */
-    hunch_engine_close(&e->plain);
+    hn_oracle_close(e);
     hn_curves_close(e);
     hn_controller_close(&e->controller);
     for (int i = 0; i < e->n_drafters; i++) hn_drafter_close(&e->drafter[i]);

@@ -98,6 +98,7 @@ struct hunch_engine {
     hn_name_list left_out;      /* drafters that `auto` did not open, and why */
     bool feeds;                 /* some drafter reads the target's features */
     hunch_engine *plain;        /* makes the plain text of a request for drafters that need it; NULL: none does */
+    struct hn_oracle_kept *oracle_kept;
     hn_controller *controller;  /* NULL: everything that is drafted is verified, as far as it fits */
     int draw_turn;              /* the text that is the first to draw a row which equal parts leave over */
     struct hn_plan_item *cut;   /* [parallel * HN_TREE_ROWS] for the cut of trees by estimate; NULL: there are no drafters */
@@ -393,6 +394,7 @@ void hn_session_fail(hunch_session *s, const hunch_error *err);
 
 /* Opens e->plain if a drafter needs it. */
 hunch_status hn_oracle_open(hunch_engine *e, const hunch_engine_options *o, hunch_error *err);
+void hn_oracle_close(hunch_engine *e);
 /* The plain continuation of a request, to be freed; NULL and 0 if no drafter needs it. */
 hunch_status hn_oracle_text(hunch_engine *e, const hunch_request *r, int32_t **out, int *n, hunch_error *err);
 
