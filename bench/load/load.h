@@ -13,7 +13,7 @@ typedef struct load_options {
     const char *host, *port, *prompts, *arrivals, *more, *texts, *same;
     int clients, requests, tokens, warm, long_prompt, cut; /* long_prompt, cut: 0: none */
     double rate, temperature;
-    bool json, lengths;
+    bool json, lengths, twice;
 } load_options;
 
 /* What is asked, and when. */
@@ -22,7 +22,7 @@ typedef struct load_request {
     size_t length;
     int prompt; /* its number in the file; -1: of the trace's length, or the long one */
     double at;  /* seconds after the start; in a closed loop 0 */
-    bool measured;
+    bool measured, apart; /* apart: no row of it is kept for others */
 } load_request;
 
 typedef struct load_numbers {
@@ -57,7 +57,7 @@ typedef struct load_connection {
 typedef struct load_run {
     load_options o;
     load_request *request;
-    int n_requests;
+    int n_requests, n_before; /* of them answered before the clock starts */
     load_connection *connection;
     int n_connections, epoll;
     double start, end;
@@ -66,7 +66,8 @@ typedef struct load_run {
     long tokens;
     json_t *expected; /* answers by number; NULL */
     FILE *texts;
-    load_numbers first, gap, long_gap, token; /* seconds: to the first event; between two; these while a long prompt is read; of a token */
+    load_numbers first, gap, long_gap, token, whole; /* seconds: to the first event; between two; these while a long prompt is read; of a
+                                                        token; of an answer, from when it was due */
     char failure[160];
 } load_run;
 
@@ -76,8 +77,9 @@ bool load_connect(load_run *r, load_connection *c);
 bool load_send(load_run *r, load_connection *c);
 bool load_receive(load_run *r, load_connection *c);
 void load_close(load_run *r, load_connection *c);
-/* The server's counters by vllm's names, drafted and accepted tokens: false if it has none. */
-bool load_drafts(const load_options *o, double *drafted, double *accepted);
+/* Counters that a server has by vllm's names; below 0: it has not. */
+enum { LOAD_DRAFTED, LOAD_ACCEPTED, LOAD_PREEMPTED, LOAD_RESTORED, LOAD_COUNTERS };
+void load_counters_read(const load_options *o, double counter[LOAD_COUNTERS]);
 
 /* ---- load_prompts.c ---- */
 void load_requests_make(load_run *r);
@@ -86,7 +88,7 @@ void load_requests_make(load_run *r);
 void load_number_add(load_numbers *x, double v);
 void load_event(load_run *r, load_answer *a, const char *json); /* one event of a stream */
 void load_answered(load_run *r, load_answer *a);
-void load_report(load_run *r, double cpu_s, const double drafted[2], const double accepted[2], bool has_drafts);
+void load_report(load_run *r, double cpu_s, const double before[LOAD_COUNTERS], const double after[LOAD_COUNTERS]);
 
 /* Ends the program. */
 _Noreturn void load_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

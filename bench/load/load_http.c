@@ -123,7 +123,7 @@ bool load_receive(load_run *r, load_connection *c) {
     }
 }
 
-static double counter(const char *page, const char *name) {
+static double counter_of(const char *page, const char *name) {
     const char *p = page;
     const size_t n = strlen(name);
     while ((p = strstr(p, name)) && !((p == page || p[-1] == '\n') && (p[n] == ' ' || p[n] == '{'))) p += n;
@@ -131,8 +131,11 @@ static double counter(const char *page, const char *name) {
     return p ? atof(p) : -1;
 }
 
-bool load_drafts(const load_options *o, double *drafted, double *accepted) {
+void load_counters_read(const load_options *o, double counter[LOAD_COUNTERS]) {
     static const char get[] = "GET /metrics HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n";
+    static const char *const names[LOAD_COUNTERS] = {
+        [LOAD_DRAFTED] = "vllm:spec_decode_num_draft_tokens_total", [LOAD_ACCEPTED] = "vllm:spec_decode_num_accepted_tokens_total",
+        [LOAD_PREEMPTED] = "vllm:num_preemptions_total", [LOAD_RESTORED] = "vllm:prefix_cache_hits_total"};
     const int fd = socket_open(o, true);
     char *page = NULL;
     size_t n = 0, room = 0;
@@ -144,8 +147,6 @@ bool load_drafts(const load_options *o, double *drafted, double *accepted) {
     } while (got > 0);
     page[n] = 0;
     if (fd >= 0) close(fd);
-    *drafted = counter(page, "vllm:spec_decode_num_draft_tokens_total");
-    *accepted = counter(page, "vllm:spec_decode_num_accepted_tokens_total");
+    for (int k = 0; k < LOAD_COUNTERS; k++) counter[k] = counter_of(page, names[k]);
     free(page);
-    return *drafted >= 0 && *accepted >= 0;
 }

@@ -66,6 +66,7 @@ static void request_write(const load_options *o, load_request *q, json_t *prompt
     json_t *more = o->more ? json_loads(o->more, 0, NULL) : NULL;
     if (o->more && !json_is_object(more)) load_fail("--more: expected a JSON object");
     if (whole) json_object_set_new(body, "ignore_eos", json_true());
+    if (q->apart) json_object_set_new(body, "cache_salt", json_string("before"));
     if (more) json_object_update(body, more);
     json_decref(more);
     char *text = json_dumps(body, JSON_COMPACT);
@@ -85,29 +86,36 @@ static json_t *repeated(const char *prompt, int times) {
     return json_sprintf("%.*s(%d) %s", before, prompt, times, prompt + before);
 }
 
+/* The k-th request; below 0: one that is answered before and is none of those that are measured. */
+static void request_make(const load_options *o, const json_t *prompts, const trace *t, int k, bool measured, load_request *q) {
+    const int n_prompts = (int)json_array_size(prompts), again = k < 0 ? 1000 - k : o->lengths ? 0 : k / n_prompts;
+    *q = (load_request){.prompt = k, .measured = measured, .apart = !measured && k >= 0};
+    if (o->rate > 0 && measured) q->at = (t->n ? arrival(t, k) : k) / o->rate;
+    if (o->long_prompt > 0 && k == o->requests / 3) {
+        q->prompt = -1;
+        request_write(o, q, ids(o->long_prompt, 77), 2, true);
+    } else if (o->lengths) {
+        const int j = (k + o->warm) % t->n, most = o->cut > 0 ? o->cut : 1 << 30;
+        q->prompt = -1;
+        request_write(o, q, ids(t->prompt[j] < most ? t->prompt[j] : most, (uint64_t)(k + o->warm)), t->answer[j] < most ? t->answer[j] : most,
+                      true);
+    } else {
+        const int of = (k % n_prompts + n_prompts) % n_prompts;
+        request_write(o, q, repeated(json_string_value(json_array_get(prompts, (size_t)of)), again), o->tokens, false);
+    }
+}
+
+/* First those that are answered before the clock starts: some others, then perhaps all. */
 void load_requests_make(load_run *r) {
     const load_options *o = &r->o;
     json_t *prompts = o->lengths ? NULL : prompts_read(o->prompts);
     const trace t = o->arrivals ? trace_read(o->arrivals) : (trace){0};
-    const int n_prompts = (int)json_array_size(prompts);
-    r->n_requests = o->warm + o->requests;
+    r->n_before = o->warm + (o->twice ? o->requests : 0);
+    r->n_requests = r->n_before + o->requests;
     r->request = load_alloc((size_t)r->n_requests * sizeof *r->request);
     for (int i = 0; i < r->n_requests; i++) {
-        const int k = i - o->warm, again = k < 0 ? 1000 - k : o->lengths ? 0 : k / n_prompts;
-        load_request *q = &r->request[i];
-        *q = (load_request){.prompt = k, .measured = k >= 0};
-        if (o->rate > 0 && k >= 0) q->at = (t.n ? arrival(&t, k) : k) / o->rate;
-        if (o->long_prompt > 0 && k == o->requests / 3) {
-            q->prompt = -1;
-            request_write(o, q, ids(o->long_prompt, 77), 2, true);
-        } else if (o->lengths) {
-            const int j = (k + r->n_requests) % t.n, most = o->cut > 0 ? o->cut : 1 << 30;
-            q->prompt = -1;
-            request_write(o, q, ids(t.prompt[j] < most ? t.prompt[j] : most, (uint64_t)i), t.answer[j] < most ? t.answer[j] : most, true);
-        } else {
-            const int of = (k % n_prompts + n_prompts) % n_prompts;
-            request_write(o, q, repeated(json_string_value(json_array_get(prompts, (size_t)of)), again), o->tokens, false);
-        }
+        const bool measured = i >= r->n_before;
+        request_make(o, prompts, &t, i - (measured ? r->n_before : o->warm), measured, &r->request[i]);
     }
     json_decref(prompts);
 }

@@ -88,6 +88,7 @@ void load_answered(load_run *r, load_answer *a) {
         r->answered++;
         r->tokens += a->tokens;
         load_number_add(&r->first, a->first - a->due);
+        load_number_add(&r->whole, a->newest - a->due);
         if (a->tokens > 1) load_number_add(&r->token, (a->newest - a->first) / (a->tokens - 1));
         if (r->expected && a->asked->prompt >= 0) text_compare(r, a);
         if (r->texts && a->asked->prompt >= 0) {
@@ -106,9 +107,16 @@ static double ms(load_numbers *x, double part) {
     return x->n ? 1e3 * quantile(x->of, x->n, part) : -1;
 }
 
-void load_report(load_run *r, double cpu_s, const double drafted[2], const double accepted[2], bool has_drafts) {
-    load_numbers *all[] = {&r->first, &r->gap, &r->token, &r->long_gap};
-    const double wall = r->end - r->start, made = drafted[1] - drafted[0], taken = accepted[1] - accepted[0];
+static double mean(const load_numbers *x) {
+    double sum = 0;
+    for (size_t i = 0; i < x->n; i++) sum += x->of[i];
+    return x->n ? 1e3 * sum / (double)x->n : -1;
+}
+
+void load_report(load_run *r, double cpu_s, const double before[LOAD_COUNTERS], const double after[LOAD_COUNTERS]) {
+    static const char *const counters[LOAD_COUNTERS] = {"drafted", "accepted", "preempted", "restored"};
+    load_numbers *all[] = {&r->first, &r->gap, &r->token, &r->long_gap, &r->whole};
+    const double wall = r->end - r->start;
     json_t *j = json_pack("{s:i,s:f,s:i,s:i,s:I,s:f,s:f,s:f}", "clients", r->o.clients, "rate", r->o.rate, "answered", r->answered,
                           "failed", r->failed, "tokens", (json_int_t)r->tokens, "seconds", wall, "tokens_s", (double)r->tokens / wall,
                           "requests_s", r->answered / wall);
@@ -116,7 +124,10 @@ void load_report(load_run *r, double cpu_s, const double drafted[2], const doubl
                                         ms(all[0], .99), "between_p50_ms", ms(all[1], .5), "between_p99_ms",
                                         ms(all[1], .99), "token_p50_ms", ms(all[2], .5), "token_p99_ms",
                                         ms(all[2], .99), "client_cpu", cpu_s / wall));
-    if (has_drafts) json_object_update_new(j, json_pack("{s:f,s:f}", "drafted", made, "accepted", taken));
+    json_object_update_new(j, json_pack("{s:f,s:f,s:f}", "answer_mean_ms", mean(all[4]), "answer_p50_ms", ms(all[4], .5),
+                                        "answer_p99_ms", ms(all[4], .99)));
+    for (int k = 0; k < LOAD_COUNTERS; k++)
+        if (after[k] >= 0) json_object_set_new(j, counters[k], json_real(after[k] - before[k]));
     if (r->expected) json_object_update_new(j, json_pack("{s:i,s:i}", "same", r->same, "compared", r->compared));
     if (r->long_to > 0)
         json_object_update_new(j, json_pack("{s:f,s:f,s:f}", "long_s", r->long_to - r->long_from, "between_long_p50_ms",

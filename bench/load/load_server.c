@@ -7,6 +7,8 @@
  *
  *     --requests N      measured: default 3 x the clients, at least 16
  *     --warm N          answered before (default: 4)
+ *     --twice           all are answered before, too, with another cache_salt, so that no row of them is kept: for servers that look the
+ *                       answers up, to draft what is right with a given probability (forced)
  *     --tokens N        of an answer at most (default 128)
  *     --temperature T   default 0
  *     --more JSON       fields of every request
@@ -17,6 +19,7 @@
  *     --same FILE       counts answers that are equal to those of FILE
  *     --json
  *
+ * Of a server with vllm's metrics also tokens drafted and accepted, texts that were preempted, rows of prompts that were restored.
  * The answers' tokens are those that the server counts in its events (continuous_usage_stats), else its events. Of the client: its time on
  * a processor, in parts of one (client_cpu).
  */
@@ -107,20 +110,21 @@ static double cpu_seconds(void) {
 }
 
 static void run(load_run *r) {
-    double drafted[2] = {0}, accepted[2] = {0};
+    double before[LOAD_COUNTERS], after[LOAD_COUNTERS];
     const bool open = r->o.rate > 0;
     if ((r->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0) load_fail("no epoll");
     r->n_connections = open ? r->n_requests : r->o.clients;
     r->connection = load_alloc((size_t)r->n_connections * sizeof *r->connection);
     for (int i = 0; i < r->n_connections; i++) r->connection[i].fd = -1;
-    requests_run(r, 0, r->o.warm, false);
-    const bool has = load_drafts(&r->o, &drafted[0], &accepted[0]);
+    requests_run(r, 0, r->n_before, false);
+    load_counters_read(&r->o, before);
     const double cpu = cpu_seconds();
     r->start = hn_now();
-    requests_run(r, r->o.warm, r->n_requests, open);
+    requests_run(r, r->n_before, r->n_requests, open);
     r->end = hn_now();
     const double used = cpu_seconds() - cpu;
-    load_report(r, used, drafted, accepted, has && load_drafts(&r->o, &drafted[1], &accepted[1]));
+    load_counters_read(&r->o, after);
+    load_report(r, used, before, after);
 }
 
 /* ---- options ---- */
@@ -159,7 +163,8 @@ static void options_read(load_options *o, int argc, char **argv) {
     static const struct option known[] = {
         {"clients", 1, 0, 'c'},  {"rate", 1, 0, 'r'}, {"requests", 1, 0, 'n'},    {"warm", 1, 0, 'w'},     {"tokens", 1, 0, 't'},
         {"more", 1, 0, 'm'},     {"long", 1, 0, 'l'}, {"temperature", 1, 0, 'T'}, {"arrivals", 1, 0, 'a'}, {"lengths", 0, 0, 'L'},
-        {"cut", 1, 0, 'C'},      {"same", 1, 0, 's'}, {"texts", 1, 0, 'x'},       {"json", 0, 0, 'j'},     {0}};
+        {"cut", 1, 0, 'C'},      {"same", 1, 0, 's'}, {"texts", 1, 0, 'x'},       {"json", 0, 0, 'j'},     {"twice", 0, 0, '2'},
+        {0}};
     int k, i = 0;
     while ((k = getopt_long(argc, argv, "", known, &i)) >= 0) {
         const char *name = k == '?' ? "" : known[i].name;
@@ -176,6 +181,7 @@ static void options_read(load_options *o, int argc, char **argv) {
         else if (k == 'x') o->texts = optarg;
         else if (k == 's') o->same = optarg;
         else if (k == 'L') o->lengths = true;
+        else if (k == '2') o->twice = true;
         else if (k == 'j') o->json = true;
         else exit(2);
     }
