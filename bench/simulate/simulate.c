@@ -3,12 +3,13 @@
  * docs/benchmarks.md describes it.
  *
  *   simulate --record FILE --passes CSV [--clients 1,4,16,64] [--rates R,R] [--policies auto,plain,fixed,decode-only,goodput,tetris]
- *            [--depth 4] [--drafter NAME] [--capacity 64] [--answers 1000] [--max-pause MS] [--parallel 256] [--noise .04] [--rest .03]
- *            [--verify match] [--json]
+ *            [--depth 4] [--drafter NAME] [--capacity 64] [--answers 1000] [--tokens N] [--warm 4] [--shared N] [--max-pause MS]
+ *            [--parallel 256] [--noise .04] [--rest .03] [--verify match]
  *
  * FILE is of hunch compare --record, CSV of hunch bench --csv. Closed loop: --clients, each of which asks again when it has its answer;
- * open loop: --rates, of requests a second. noise: standard deviation of a pass's time; rest: what a round takes besides, in parts of its
- * pass.
+ * open loop: --rates, of requests a second. tokens: of an answer at most; warm: answers before the clock starts; shared: rows at the start
+ * of every prompt that a server has from earlier ones. noise: standard deviation of a pass's time; rest: what a round takes besides, in
+ * parts of its pass.
  */
 #include <getopt.h>
 #include <math.h>
@@ -30,7 +31,7 @@ typedef struct world {
     sim_data data;
     sim_settings s;
     double max_pause, noise, rest;
-    int answers;
+    int answers, tokens, warm, shared; /* tokens: 0: as recorded */
     uint64_t random;
     bool by_history;
 } world;
@@ -46,7 +47,7 @@ typedef struct run {
     const sim_policy *p;
     void *state;
     sim_text text[SIM_TEXTS];
-    int clients, asked, done;
+    int clients, asked, most, done; /* most: to be asked */
     double rate, now, due; /* of the next request of an open loop */
     uint64_t random, arrivals;
     numbers first, gap, token;
@@ -86,7 +87,8 @@ static double uniform(uint64_t *random) {
 static void text_begin(run *r, int place, double due) {
     sim_text *t = &r->text[place];
     t->answer = &r->w->data.answer[r->asked++ % r->w->data.n_answers];
-    t->read = t->at = 0;
+    t->read = hn_least(r->w->shared, t->answer->prompt - 1);
+    t->at = 0;
     t->due = due;
     t->first = t->newest = -1;
     if (r->p->begin) r->p->begin(r->state, place);
@@ -94,7 +96,7 @@ static void text_begin(run *r, int place, double due) {
 
 /* Fills free places with requests that have come. */
 static void texts_begin(run *r) {
-    for (int i = 0; i < r->w->s.parallel && r->asked < r->w->answers; i++) {
+    for (int i = 0; i < r->w->s.parallel && r->asked < r->most; i++) {
         if (r->text[i].answer) continue;
         if (r->rate > 0) {
             if (r->due > r->now) return;
@@ -214,17 +216,35 @@ static double ms(numbers *x, double q) {
     return 1e3 * quantile(x->of, x->n, q);
 }
 
-static void policy_run(const world *w, const sim_policy *p, int clients, double rate, double *base) {
-    run *r = sim_alloc(sizeof *r);
-    *r = (run){.w = w, .p = p, .clients = clients, .rate = rate, .random = w->random, .arrivals = w->random};
-    r->state = p->open(&w->data, &w->s);
-    while (r->done < w->answers) {
+/* Until all that are to be asked are answered. */
+static void answers_run(run *r) {
+    while (r->done < r->most) {
         int busy = 0;
         texts_begin(r);
-        for (int i = 0; i < w->s.parallel; i++) busy += r->text[i].answer != NULL;
+        for (int i = 0; i < r->w->s.parallel; i++) busy += r->text[i].answer != NULL;
         if (busy == 0) r->now = r->due;
         else round_run(r);
     }
+}
+
+/* Before the clock starts: in a closed loop. */
+static void warm_run(run *r, double rate) {
+    r->most = r->w->warm;
+    if (rate > 0) r->clients = r->w->warm;
+    answers_run(r);
+    r->rate = rate;
+    r->most = r->w->answers;
+    r->asked = r->done = 0;
+    r->now = r->tokens = r->drafted = r->accepted = r->drafting = 0;
+    r->first.n = r->gap.n = r->token.n = 0;
+}
+
+static void policy_run(const world *w, const sim_policy *p, int clients, double rate, double *base) {
+    run *r = sim_alloc(sizeof *r);
+    *r = (run){.w = w, .p = p, .clients = clients, .random = w->random, .arrivals = w->random};
+    r->state = p->open(&w->data, &w->s);
+    warm_run(r, rate);
+    answers_run(r);
     const double speed = r->tokens / r->now;
     if (*base == 0) *base = speed;
     char load[32];
@@ -269,7 +289,7 @@ typedef struct options {
 
 /* A flag and where its value goes: a text, or a number that is multiplied by `unit`. */
 static void options_read(options *o, world *w, int argc, char **argv) {
-    double depth = w->s.depth, parallel = w->s.parallel, answers = w->answers;
+    double depth = w->s.depth, parallel = w->s.parallel, answers = w->answers, warm = w->warm, tokens = 0, shared = 0;
     const struct {
         const char *name;
         const char **text;
@@ -284,6 +304,9 @@ static void options_read(options *o, world *w, int argc, char **argv) {
                 {"depth", NULL, &depth, 1},
                 {"capacity", NULL, &w->s.capacity, 1},
                 {"answers", NULL, &answers, 1},
+                {"tokens", NULL, &tokens, 1},
+                {"warm", NULL, &warm, 1},
+                {"shared", NULL, &shared, 1},
                 {"parallel", NULL, &parallel, 1},
                 {"max-pause", NULL, &w->max_pause, 1e-3},
                 {"noise", NULL, &w->noise, 1},
@@ -300,6 +323,9 @@ static void options_read(options *o, world *w, int argc, char **argv) {
     w->s.depth = (int)depth;
     w->s.parallel = (int)parallel;
     w->answers = (int)answers;
+    w->tokens = (int)tokens;
+    w->warm = (int)warm;
+    w->shared = (int)shared;
     if (!o->record || !o->passes) sim_fail("expected --record FILE and --passes CSV");
     if (parallel < 1 || parallel > SIM_TEXTS) sim_fail("--parallel: expected 1 to %d", SIM_TEXTS);
 }
@@ -323,9 +349,10 @@ int main(int argc, char **argv) {
     options o = {.rule = "match", .clients = no_clients, .rates = no_rates, .policies = all};
     world *w = sim_alloc(sizeof *w);
     *w = (world){.s = {.depth = 4, .parallel = SIM_TEXTS, .capacity = 64}, .max_pause = .1, .noise = .04, .rest = .03, .answers = 1000,
-                 .random = 48};
+                 .warm = 4, .random = 48};
     options_read(&o, w, argc, argv);
     sim_record_read(&w->data, o.record);
+    for (int i = 0; i < w->data.n_answers && w->tokens > 1; i++) w->data.answer[i].n = hn_least(w->data.answer[i].n, w->tokens);
     sim_curve_read(&w->data.curve, o.passes);
     w->s.drafter = drafter_find(&w->data, o.drafter);
     w->by_history = strcmp(o.rule, "greedy") != 0 && strcmp(o.rule, "match") != 0;
