@@ -48,10 +48,11 @@ static trace trace_read(const char *path) {
     return t;
 }
 
-/* The k-th arrival, of a mean rate of one a second over the trace; beyond its end it begins again. */
-static double arrival(const trace *t, int k) {
-    const double all = t->at[t->n - 1] - t->at[0], mean = all / (t->n - 1);
-    return mean > 0 ? (t->at[k % t->n] - t->at[0] + (all + mean) * (k / t->n)) / mean : k;
+/* The k-th of n arrivals, of a mean rate of one a second over these; beyond the trace's end it begins again. */
+static double arrival(const trace *t, int k, int n) {
+    const int used = n < t->n ? n : t->n;
+    const double all = t->at[used - 1] - t->at[0], mean = used > 1 ? all / (used - 1) : 0;
+    return mean > 0 ? (t->at[k % used] - t->at[0] + (all + mean) * (k / used)) / mean : k;
 }
 
 static json_t *ids(int n, uint64_t seed) {
@@ -90,15 +91,15 @@ static json_t *repeated(const char *prompt, int times) {
 static void request_make(const load_options *o, const json_t *prompts, const trace *t, int k, bool measured, load_request *q) {
     const int n_prompts = (int)json_array_size(prompts), again = k < 0 ? 1000 - k : o->lengths ? 0 : k / n_prompts;
     *q = (load_request){.prompt = k, .measured = measured, .apart = !measured && k >= 0};
-    if (o->rate > 0 && measured) q->at = (t->n ? arrival(t, k) : k) / o->rate;
+    if (o->rate > 0 && measured) q->at = (t->n ? arrival(t, k, o->requests) : k) / o->rate;
     if (o->long_prompt > 0 && k == o->requests / 3) {
         q->prompt = -1;
         request_write(o, q, ids(o->long_prompt, 77), 2, true);
     } else if (o->lengths) {
         const int j = (k + o->warm) % t->n, most = o->cut > 0 ? o->cut : 1 << 30;
+        const int prompt = t->prompt[j] < most ? t->prompt[j] : most, answer = t->answer[j] < most ? t->answer[j] : most;
         q->prompt = -1;
-        request_write(o, q, ids(t->prompt[j] < most ? t->prompt[j] : most, (uint64_t)(k + o->warm)), t->answer[j] < most ? t->answer[j] : most,
-                      true);
+        request_write(o, q, ids(prompt, (uint64_t)(k + o->warm)), answer, true);
     } else {
         const int of = (k % n_prompts + n_prompts) % n_prompts;
         request_write(o, q, repeated(json_string_value(json_array_get(prompts, (size_t)of)), again), o->tokens, false);
