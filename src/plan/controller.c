@@ -112,6 +112,7 @@ static void learn(hn_controller *c, hn_plan_text *x, const hn_candidate *k, int 
  * agreement tells; before the rates of the two are. */
 static void agreement_learn(hn_controller *c, const hn_plan_text *x, const hn_tree *t, int row, int next) {
     hn_agreed by[HN_TREE_ROWS];
+    const bool others = hn_plan_several_called(c);
     for (int k = t->first[row]; k >= 0; k = t->candidate[k].next) by[t->candidate[k].child] = HN_AGREED_NONE;
     for (int k = t->first[row]; k >= 0; k = t->candidate[k].next) {
         const hn_candidate *a = &t->candidate[k];
@@ -121,7 +122,7 @@ static void agreement_learn(hn_controller *c, const hn_plan_text *x, const hn_tr
     }
     for (int k = t->first[row]; k >= 0; k = t->candidate[k].next) {
         const int child = t->candidate[k].child;
-        if (by[child].drafter != t->candidate[k].drafter) continue;
+        if (by[child].drafter != t->candidate[k].drafter || (by[child].other < 0 && !others)) continue;
         hn_agreement_learn(&c->agreement, &by[child], child == next);
         by[child] = HN_AGREED_NONE; /* once */
     }

@@ -85,10 +85,17 @@ void hn_plan_rates(hn_controller *c, const hn_plan_seq *s, int n, bool by_histor
     }
 }
 
+bool hn_plan_several_called(const hn_controller *c) {
+    int called = 0;
+    for (int d = 0; d < c->n_drafters; d++) called += c->drafter[d].why != HN_NOT_CALLED;
+    return called > 1;
+}
+
 /* Drawn candidates agree with nobody: their values must not decide. */
 void hn_plan_reach(hn_controller *c, int i, const hn_tree *t, int only) {
     hn_agreed by[HN_TREE_ROWS];
     double drawn[HN_TREE_ROWS] = {0};
+    const bool others = hn_plan_several_called(c);
     for (int r = 1; r < t->n_rows; r++) by[r] = HN_AGREED_NONE;
     for (int k = 0; k < t->n_candidates; k++) {
         const hn_candidate *a = &t->candidate[k];
@@ -100,8 +107,11 @@ void hn_plan_reach(hn_controller *c, int i, const hn_tree *t, int only) {
             hn_agreed_add(&by[a->child], a->drafter, rate);
     }
     c->reach[i][0] = 1;
-    for (int r = 1; r < t->n_rows; r++)
-        c->reach[i][r] = hn_plan_larger(drawn[r], hn_agreement_rate(&c->agreement, &by[r])) * c->reach[i][t->parent[r]];
+    for (int r = 1; r < t->n_rows; r++) {
+        const bool counts = only == HN_PLAN_ANY && (by[r].other >= 0 || others); /* else it does not matter who else proposes it */
+        const double rate = counts ? hn_agreement_rate(&c->agreement, &by[r]) : by[r].rate;
+        c->reach[i][r] = hn_plan_larger(drawn[r], rate) * c->reach[i][t->parent[r]];
+    }
 }
 
 int hn_plan_list_tree(hn_controller *c, int i, const hn_tree *t, bool by_history, int n) {

@@ -162,6 +162,8 @@ double hn_plan_on_curve(const hn_controller *c, const double *seconds, double ro
 bool hn_plan_curve(hn_controller *c, const hn_plan_seq *s, int n);
 /* The candidates' rates. by_history: drawn ones have the rate of their depth, because their values must not influence it. */
 void hn_plan_rates(hn_controller *c, const hn_plan_seq *s, int n, bool by_history);
+/* Whether more than one drafter was called in this round, so that one which proposes a row alone is not confirmed. */
+bool hn_plan_several_called(const hn_controller *c);
 /* The rows' probabilities; of two candidates that share a row the likelier counts, by what is measured of such pairs. only: of one drafter,
  * or HN_PLAN_ANY. */
 void hn_plan_reach(hn_controller *c, int i, const hn_tree *t, int only);
