@@ -196,7 +196,7 @@ enum { MOST_DRAFTS = 64 };
 static void check_target(const target *t, double temperature, hunch_kv kv) {
     answer want[N_PROMPTS] = {{0}};
     uint64_t accepted[MOST_DRAFTS] = {0};
-    const int step = light() ? 2 : 1, first = light() && temperature > 0; /* a light run: each at one of two temperatures */
+    const int step = light() ? 3 : 1, first = light() && temperature > 0; /* a light run: two thirds, each at one of two temperatures */
     assert_true(t->n_drafts <= MOST_DRAFTS);
     hunch_model *m = open_model(data_path(t->path), "best", 1, HUNCH_PRECISION_NATIVE);
     run_way(m, NULL, HUNCH_VERIFY_DEFAULT, kv, temperature, &alone, want);
@@ -465,7 +465,8 @@ static void test_preemption(void **state) {
     (void)state;
     hunch_model *m = open_model(data_path(HEADS_LLAMA), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     for (int d = 1; d < COUNT(of_llama); d += 3 * test_every(6, 16))
-        if (check_crowd(m, of_llama[d], d % 4 ? 0.9 : 0, 8, 1, 400) == 0) fail_msg("%s: nobody had to give way", of_llama[d]);
+        if (check_crowd(m, of_llama[d], d % 4 ? 0.9 : 0, 8, 1, light() ? 120 : 400) == 0)
+            fail_msg("%s: nobody had to give way", of_llama[d]);
     hunch_model_close(&m);
 }
 
@@ -625,7 +626,8 @@ static void test_experts(void **state) {
         check_ways_of_weights(models[t], drafts, n);
         hunch_model *m = open_model(data_path(models[t]), "best", test_threads(), HUNCH_PRECISION_NATIVE);
         check_prefixes(m, drafts[t], 0);
-        if (check_crowd(m, drafts[t == 0], t == 1 ? 0 : 0.9, 8, 1, 400) == 0) fail_msg("%s: nobody had to give way", models[t]);
+        if (check_crowd(m, drafts[t == 0], t == 1 ? 0 : 0.9, 8, 1, light() ? 120 : 400) == 0)
+            fail_msg("%s: nobody had to give way", models[t]);
         hunch_model_close(&m);
     }
     folder_remove_head(eagle);

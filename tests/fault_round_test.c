@@ -14,7 +14,7 @@
 #include "random_head.h"
 #include "random_steps.h"
 
-enum { SESSIONS = 4, TOKENS = 24, CONTEXT = 96, MOST_ROUNDS = 2000, BROKEN_ROUNDS = 300, MANY = 24 };
+enum { SESSIONS = 4, TOKENS = 24, CONTEXT = 96, MOST_ROUNDS = 2000, BROKEN_ROUNDS = 300, MANY = 16 };
 #define STORIES "models/stories260K/stories260K.f32.gguf"
 
 static hunch_model *model;

@@ -113,10 +113,10 @@ static bool begin_kind(int i) {
 /* The tests that run some of the kinds each: every 4th in make test, every 18th in its sanitized run, all in the long test. They start
  * 5 kinds apart, so that together they have every kind in make test, and different ones in the sanitized run. */
 enum { FED_ONCE, PREFIXES, SECOND_TURN, ONE_PROMPT, INTERRUPTED, CALLED_LATE, MISTAKES, N_TESTS };
-#define EACH_KIND(i, test) for (int i = first_kind(test); begin_kind(i); i += test_every(4, 18))
+#define EACH_KIND(i, test) for (int i = first_kind(test); begin_kind(i); i += test_every(4, 30))
 
 static int first_kind(int test) {
-    return 5 * test % test_every(4, 18);
+    return 5 * test % test_every(4, 30);
 }
 
 static void test_every_kind(void **state) {

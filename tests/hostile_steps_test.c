@@ -398,7 +398,7 @@ static void test_other_kinds(void **state) {
 /* Changed bytes, in folders and in files of convert: refused with one line, or used for drafting. */
 static void test_damaged(void **state) {
     (void)state;
-    const int n = getenv("HUNCH_TEST_LIGHT") ? 6 : 40;
+    const int n = getenv("HUNCH_TEST_LIGHT") ? 3 : 40;
     uint64_t seed = 5;
     for (int i = 0; i < N_STEPS_KINDS; i++) {
         random_head h;

@@ -89,7 +89,7 @@ static void test_begins(void **state) {
     (void)state;
     static const char *const kinds[][2] = {{"medusa", "3"}, {"hydra", "3"}, {"mlp", "3"}, {"mlp", "3 --cell"}, {"meta-mtp", "3"},
                                             {"falcon", "4"}, {"falcon", "6"}};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) check_kind(kinds[i][0], kinds[i][1]);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i += (size_t)test_every(1, 3)) check_kind(kinds[i][0], kinds[i][1]);
 }
 
 /* Modules in a row: a folder that drafts, each level by the next one, and no GGUF. */
@@ -110,7 +110,7 @@ static void test_check_names_heads_without_training(void **state) {
     (void)state;
     static const char *const kinds[] = {"eagle", "eagle3", "mtp", "peagle", "dart", "dflash", "dspark", "jetspec", "domino", "medusa",
                                         "hydra", "mlp", "meta-mtp", "falcon"};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i += (size_t)test_every(1, 4)) {
         char said[60000];
         must_train(kinds[i], test_path(kinds[i]), "--steps 0");
         const int code = shell(said, sizeof said, HUNCH_COMMAND " check %s -q --draft %s:%s", model, kinds[i], test_path(kinds[i]));
