@@ -55,7 +55,13 @@ static void open_batch(training *t, int i, const int *kept) {
     t->mask[i] = mat(name, "mask");
     t->dist[i] = hn_mat_of(hn_zalloc((size_t)rows * (size_t)t->shape.vocab, sizeof(hn_real)), rows, t->shape.vocab);
     hn_target_dist(&team, target, kept, t->dist[i], NULL, NULL);
-    t->batch[i] = (hn_block_batch){texts, t->start[i], t->token[i], t->taps[i], t->dist[i], t->mask[i].p, NULL, 7};
+    t->batch[i] = (hn_block_batch){.texts = texts,
+                                   .start = t->start[i],
+                                   .token = t->token[i],
+                                   .taps = t->taps[i],
+                                   .dist = t->dist[i],
+                                   .weight = t->mask[i].p,
+                                   .seed = 7};
     FREE(target);
 }
 
