@@ -135,10 +135,10 @@ static void check_level(const char *name, const char *isa, const answer *want, d
     hunch_model_close(&m);
 }
 
-/* brief: the best level alone, and fewer ways, which outside of the long test are one of the two temperatures, in turn. */
+/* brief: the best level alone, and fewer ways. Outside of the long test each model is run at one of the two temperatures, in turn. */
 static void check_model(const char *name, int vocab, hunch_kv kv, bool brief) {
     static int turn;
-    const int only = EVERY_CASE || !(brief || light()) ? -1 : turn++ % 2;
+    const int only = EVERY_CASE ? -1 : turn++ % 2;
     const char *best = hn_isa_name(hn_isa_best());
     make_prompts(vocab);
     for (int t = 0; t < 2; t++) {

@@ -13,7 +13,7 @@
 #include "format/split_for_tests.h"
 
 /* Number of failures tried by tests that do not break all of them in the quick run. */
-#define MANY (EVERY_CASE ? 150 : 40)
+#define MANY (EVERY_CASE ? 150 : 24)
 
 static hunch_status open_for(hunch_model **m, const char *path, bool mapped, int threads, bool text_only, hunch_error *err) {
     hunch_model_options o;

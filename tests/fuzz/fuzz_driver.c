@@ -21,7 +21,7 @@
 #include "base/run_mode_for_tests.h"
 #include "fuzz.h"
 
-enum { ROUNDS = 10000, LIGHT_ROUNDS = 1500, MOST_BYTES = 1 << 16, HANG_SECONDS = 60 };
+enum { ROUNDS = 6000, LIGHT_ROUNDS = 700, MOST_BYTES = 1 << 16, HANG_SECONDS = 60 };
 
 /* ---- the corpus ------------------------------------------------------------------------------------------------- */
 
