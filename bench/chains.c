@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "hunch/hunch.h"
+#include "quantile.h"
 
 enum { MOST_SPECS = 16, MOST_TURNS = 64, REPEATS = 3, MORE_TOKENS = 64 };
 
@@ -43,16 +44,6 @@ static void check(hunch_status st, const hunch_error *err) {
     if (!st) return;
     fprintf(stderr, "chains: %s\n", err->message);
     exit((int)st);
-}
-
-static int by_size(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *x, int n) {
-    qsort(x, (size_t)n, sizeof *x, by_size);
-    return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
 
 static void on_round(void *user, const hunch_round_report *r) {
@@ -138,7 +129,7 @@ static double pass_of(hunch_engine *plain, int rows, int context) {
 static double median_of(const chain *c, int turns, double (*of)(const turn *)) {
     double x[MOST_TURNS];
     for (int t = 0; t < turns; t++) x[t] = of(&c->turn[t]);
-    return median(x, turns);
+    return median(x, (size_t)turns);
 }
 
 static double round_of(const turn *t) { return t->round_s; }
@@ -184,7 +175,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "turn %d\n", turns + 1);
     }
     if (turns < 1) return HUNCH_USAGE;
-    const double one = median(one_s, turns), whole = median(whole_s, turns);
+    const double one = median(one_s, (size_t)turns), whole = median(whole_s, (size_t)turns);
     printf("pass of 1 row %.3f ms (%.3f to %.3f), of %d %.3f (%.3f to %.3f), behind %d; %d turns\n", 1e3 * one, 1e3 * one_s[0],
            1e3 * one_s[turns - 1], depth + 1, 1e3 * whole, 1e3 * whole_s[0], 1e3 * whole_s[turns - 1], context, turns);
     const double parts_s = whole + depth * median_of(&chains[0], turns, step_of);
