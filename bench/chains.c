@@ -10,8 +10,9 @@
  *
  *   step       ms of a level, choosing its token included, and as a share of a pass of one row
  *   round      ms of a round; tau: tokens of it; tok/s
- *   of parts   tau / (a pass of DEPTH + 1 rows + DEPTH steps of the first SPEC), and what the speed is of it; with force=A also of the
- *              expected tokens, the sum of A^i for i of 0 to DEPTH
+ *   of parts   tau / (a pass of DEPTH + 1 rows + DEPTH steps of the first SPEC), and what those parts are of a round; with force=A also
+ *              the expected tokens, the sum of A^i for i of 0 to DEPTH, and what the speed is of these by the parts: the luck of the rounds
+ *              is in it
  *   priced     what the controller said a round would take, by what it took, where one controls
  */
 #include <math.h>
@@ -139,10 +140,11 @@ static double speed_of(const turn *t) { return t->tau / t->round_s; }
 static double priced_of(const turn *t) { return t->priced; }
 
 static void print_chain(const chain *c, int turns, int depth, double one, double parts_s) {
-    const double tau = median_of(c, turns, tau_of), speed = median_of(c, turns, speed_of), step = median_of(c, turns, step_of);
+    const double tau = median_of(c, turns, tau_of), speed = median_of(c, turns, speed_of), step = median_of(c, turns, step_of),
+                 round = median_of(c, turns, round_of);
     const double expected = expected_tokens(c->spec, depth);
     printf("%-52s step %7.3f ms %6.2f %% | round %8.3f ms tau %5.3f %7.3f tok/s | of parts %7.3f %5.3f", c->spec, 1e3 * step,
-           100 * step / one, 1e3 * median_of(c, turns, round_of), tau, speed, tau / parts_s, speed * parts_s / tau);
+           100 * step / one, 1e3 * round, tau, speed, tau / parts_s, parts_s / round);
     if (strstr(c->spec, "force=")) printf(" expected %5.3f tokens %5.3f", expected, speed * parts_s / expected);
     if (median_of(c, turns, priced_of) > 0) printf(" | priced %5.3f", median_of(c, turns, priced_of));
     putchar('\n');
