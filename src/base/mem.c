@@ -99,6 +99,11 @@ void hn_pages_release(void *p, size_t size) {
     if (to > from) madvise((void *)from, to - from, MADV_DONTNEED);
 }
 
+void hn_pages_expect(const void *p, size_t size) {
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)p & ~(page - 1);
+    madvise((void *)from, (uintptr_t)p + size - from, MADV_WILLNEED); /* advisory: without it the access waits */
+}
+
 bool hn_grow(void **items, size_t *cap, size_t need, size_t item_size) {
     if (need <= *cap) return true;
     size_t want = *cap < 8 ? 8 : *cap, old_bytes, bytes;

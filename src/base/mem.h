@@ -23,6 +23,9 @@ void hn_pages_free(void *p, size_t size);
 void hn_pages_no_huge(void *p, size_t size);
 /* Tells the system that [p, p+size) is not needed any more (MADV_DONTNEED on whole pages inside). */
 void hn_pages_release(void *p, size_t size);
+/* Tells the system that [p, p+size) of a mapped file will be read soon: it reads what is not in memory while the caller goes on, the
+ * pages of several such calls at once (MADV_WILLNEED). */
+void hn_pages_expect(const void *p, size_t size);
 
 /* Bytes that this process may still allocate: the memory that the system has free or can free, swap included, limited by its
  * control groups and by ulimit. An estimate, to report an error before the process is killed; SIZE_MAX if nothing is known. */

@@ -6,8 +6,13 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/fault.h"
 #include "base/mem.h"
@@ -142,6 +147,36 @@ static void test_small_pages(void **state) {
     hn_pages_free(p, size);
 }
 
+enum { FILE_PAGES = 64, A_PAGE = 4096 };
+
+/* Which pages of a mapped file are in memory. */
+static size_t pages_in(const unsigned char *map, unsigned char in[FILE_PAGES]) {
+    size_t n = 0;
+    assert_int_equal(mincore((void *)(uintptr_t)map, FILE_PAGES * A_PAGE, in), 0);
+    for (int i = 0; i < FILE_PAGES; i++) n += in[i] & 1;
+    return n;
+}
+
+/* The system fetches the pages of the range, at any alignment, while nobody reads them. Of a system that keeps files in memory alone
+ * nothing is seen. */
+static void test_expected_pages_are_fetched(void **state) {
+    (void)state;
+    static unsigned char bytes[FILE_PAGES * A_PAGE];
+    unsigned char in[FILE_PAGES];
+    char path[] = "mem_test.XXXXXX";
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0 && unlink(path) == 0 && write(fd, bytes, sizeof bytes) == (ssize_t)sizeof bytes && fsync(fd) == 0);
+    const unsigned char *map = mmap(NULL, sizeof bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    assert_true(map != MAP_FAILED);
+    if (posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED) == 0 && pages_in(map, in) == 0) {
+        hn_pages_expect(map + 10 * A_PAGE + 100, 2 * A_PAGE);
+        for (int i = 0; i < 1000 && pages_in(map, in) < 3; i++) nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        for (int i = 10; i < 13; i++) assert_true(in[i] & 1);
+    }
+    munmap((void *)(uintptr_t)map, sizeof bytes);
+    close(fd);
+}
+
 static void test_faults(void **state) {
     (void)state;
     hn_fault_arm(HN_FAULT_ALLOC, 2, false);
@@ -170,7 +205,8 @@ int main(void) {
         cmocka_unit_test(test_small_blocks), cmocka_unit_test(test_realloc_and_strings),
         cmocka_unit_test(test_overflow),     cmocka_unit_test(test_grow),
         cmocka_unit_test(test_pages),        cmocka_unit_test(test_release_spares_the_edges),
-        cmocka_unit_test(test_small_pages),  cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_small_pages),  cmocka_unit_test(test_expected_pages_are_fetched),
+        cmocka_unit_test(test_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

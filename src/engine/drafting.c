@@ -128,6 +128,12 @@ static hn_propose proposal_of(const drafting *g, int i, int drafter, int budget,
     return p;
 }
 
+/* What the model reads of its file for the newest rows is fetched while drafters go on. */
+static void expect_rows(hunch_session *s) {
+    hn_session_round *r = &s->round;
+    for (; r->expected < r->tree.n_rows; r->expected++) hn_pass_expect(s->engine->runner, r->tree.token[r->expected]);
+}
+
 /* One level of every tree by one drafter. Sessions at their depth limit are left out, and those that it may not propose for. */
 static int propose_level(drafting *g, int drafter, int level, bool by_levels) {
     hn_drafter *d = &g->e->drafter[drafter];
@@ -145,7 +151,9 @@ static int propose_level(drafting *g, int drafter, int level, bool by_levels) {
         if (!g->out[of[k]][drafter]) p[n++] = proposal_of(g, of[k], drafter, budget, by_levels);
     }
     if (m > 0) g->e->draw_turn = (g->e->draw_turn + left % m) % HN_MAX_TEXTS;
-    return n > 0 ? d->ops->propose(d, p, n, level) : 0;
+    const int added = n > 0 ? d->ops->propose(d, p, n, level) : 0;
+    for (int i = 0; added > 0 && i < g->n; i++) expect_rows(g->s[i]);
+    return added;
 }
 
 static void draft_everything(drafting *g) {
@@ -244,7 +252,11 @@ void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n, const hn_co
     drafting g = {.e = e, .s = s, .n = n, .rows = rows_of_round(n), .beside = beside ? *beside : (hn_cost_work){0}, .probe = probe,
                   .out = e->list.out};
     const double start = hn_now(), before = draft_passes(e);
-    for (int i = 0; i < n; i++) tree_start(s[i]);
+    for (int i = 0; i < n; i++) {
+        tree_start(s[i]);
+        s[i]->round.expected = 0;
+        expect_rows(s[i]);
+    }
     if (e->n_drafters == 0) return;
     memset(g.out, 0, (size_t)n * sizeof *g.out);
     if (e->controller)

@@ -194,6 +194,7 @@ typedef struct hn_session_text {
 /* What a round knows of a session. */
 typedef struct hn_session_round {
     hn_tree tree;
+    int expected;          /* its first rows, whose tokens the target's runner expects */
     int place;             /* among the sessions that draft in this round */
     int first_row, n_rows; /* in the pass */
     int root_row;          /* in the pass: the tree's root; of a prompt the last row, whose tree is the root alone */

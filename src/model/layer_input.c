@@ -1,25 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* layer_input.c - inputs that each token has for every layer (per-layer embeddings, Gemma 4): rows of a table that stays in the file,
- * and what the token's embedding adds to them; made once a pass. Each layer adds its part, gated by the stream, after its
- * feed-forward half. */
+ * and what the token's embedding adds to them; made once a pass, the rows of the table as late as possible: the system reads them
+ * meanwhile if they are not in memory. Each layer adds its part, gated by the stream, after its feed-forward half. */
 #include <math.h>
 
+#include "base/mem.h"
 #include "model/layers.h"
 
-void hn_token_inputs_make(const hn_exec *ex, const hn_model *m, const hn_pass_buffers *s) {
+static int input_width(const hn_model *m) {
+    return m->arch.layers > 0 ? m->arch.layer[0].token_input : 0;
+}
+
+void hn_token_input_expect(const hn_model *m, int32_t token) {
+    const hn_stored *s = &m->token_table.stored;
+    if (s->rows) hn_pages_expect((const unsigned char *)s->rows + s->row_bytes * (size_t)token, s->row_bytes);
+}
+
+void hn_token_products_make(const hn_exec *ex, const hn_model *m, const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
-    const int n = s->rows->n, width = m->arch.layers > 0 ? m->arch.layer[0].token_input : 0;
+    const int n = s->rows->n, width = input_width(m);
     const hn_linear_out product = {&m->token_product, s->token_products};
     const hn_act in = hn_act_of(s->in, m->arch.hidden, m->token_forms);
     /* the reference divides the product by sqrt(hidden) before the norm: only its eps sees that */
     const hn_head_fix norm = {.q_norm = m->token_norm, .eps = m->arch.norm_eps * (float)m->arch.hidden};
     const hn_qkv parts = {s->token_products, hn_no_matrix, hn_no_matrix, width};
     if (width == 0) return;
-    o->embed(ex, s->rows, &m->token_table, HN_TOKEN_INPUT_SHARE * sqrtf((float)width), s->token_inputs);
     o->quantise(ex, n, s->x, in);
     o->linear(ex, n, in, &product, 1, false);
     o->fix_heads(ex, n, &norm, &parts);
-    o->apply(ex, n, HN_SAME, HN_INTO_ADD, s->token_products, (hn_buf){NULL, 0}, s->token_inputs);
+}
+
+void hn_token_inputs_make(const hn_exec *ex, const hn_model *m, const hn_pass_buffers *s) {
+    const int width = input_width(m);
+    if (width == 0) return;
+    ex->ops->embed(ex, s->rows, &m->token_table, HN_TOKEN_INPUT_SHARE * sqrtf((float)width), s->token_inputs);
+    ex->ops->apply(ex, s->rows->n, HN_SAME, HN_INTO_ADD, s->token_products, (hn_buf){NULL, 0}, s->token_inputs);
 }
 
 void hn_layer_token_input(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s) {

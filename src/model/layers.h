@@ -98,7 +98,11 @@ void hn_layer_latent(const hn_exec *ex, const hn_model *m, int layer, const hn_r
 void hn_layer_delta(const hn_exec *ex, const hn_model *m, int layer, const hn_delta_at *at, const hn_pass_buffers *s);
 /* x += down(act(gate norm x) * up norm x) */
 void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s);
-/* The inputs that the rows' tokens have for every layer, from the table and from x, their embeddings; nothing if there are none. */
+/* The token's inputs will be needed: they are read from the file meanwhile. */
+void hn_token_input_expect(const hn_model *m, int32_t token);
+/* The inputs that the rows' tokens have for every layer, in two parts; nothing if there are none. That of x, their embeddings: */
+void hn_token_products_make(const hn_exec *ex, const hn_model *m, const hn_pass_buffers *s);
+/* That of the table, whose rows may still be on their way from the disk: as late as possible. */
 void hn_token_inputs_make(const hn_exec *ex, const hn_model *m, const hn_pass_buffers *s);
 /* x = (x + norm(product(gelu(gate x) * the token's input of the layer))) * the layer's scale */
 void hn_layer_token_input(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s);

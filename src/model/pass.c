@@ -25,7 +25,7 @@ void hn_pass_rotations(const hn_exec *ex, const hn_runner *r) {
 static void prologue(const hn_exec *ex, const hn_runner *r) {
     const hn_head_input in = hn_head_input_of(r);
     hn_layer_head(ex, r->m, &in, &r->buf);
-    hn_token_inputs_make(ex, r->m, &r->buf);
+    hn_token_products_make(ex, r->m, &r->buf);
     hn_pass_rotations(ex, r);
 }
 
@@ -67,6 +67,7 @@ static void layers(const hn_exec *ex, const hn_runner *r) {
         mixer(ex, r, i);
         if (r->head.context) continue; /* keys and values only */
         hn_layer_ffn(ex, r->m, i, &r->buf);
+        if (i == 0) hn_token_inputs_make(ex, r->m, &r->buf);
         if (r->m->arch.layer[i].token_input > 0) hn_layer_token_input(ex, r->m, i, &r->buf);
     }
     export_boundary(ex, r, r->m->arch.layers);
@@ -150,6 +151,10 @@ hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cac
     return st ? st : hn_pass_run_with(r, rows, n, cache_seq, n_seqs, &nothing, err);
 }
 
+void hn_pass_expect(const hn_runner *r, int32_t token) {
+    hn_token_input_expect(r->m, token);
+}
+
 static hunch_status run_rows(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
                              const hn_pass_options *more, hunch_error *err) {
     /* matrices in a file are checked before, since a truncated file cannot be read, and after, since a file that was
@@ -157,6 +162,7 @@ static hunch_status run_rows(hn_runner *r, const hn_row *rows, int n, const int 
     const hn_source *files = r->m->files;
     hunch_status st = files ? hn_source_check(files, err) : HUNCH_OK;
     if (st) return st;
+    for (int i = 0; i < n; i++) hn_pass_expect(r, rows[i].token);
     hn_pass_describe(r, rows, n, cache_seq, n_seqs, more);
     const hn_ops *o = &r->m->ops;
     hn_pool_run(o->pool, forward, r);

@@ -60,6 +60,9 @@ void hn_runner_set_ops(hn_runner *r, const hn_ops *o);
  * and runs the pass without options. Errors: HUNCH_NO_MEMORY (pages). Nothing is committed. */
 hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, hunch_error *err);
 
+/* A row of a later pass will have this token: what the model reads of its file for it is fetched meanwhile. */
+void hn_pass_expect(const hn_runner *r, int32_t token);
+
 /* ---- rows over several passes, and draft heads ---- */
 
 /* Tentative rows of a sequence that earlier passes wrote to the cache: its first n tentative slots. They can be parents
