@@ -5,6 +5,8 @@
  *   build-test/chains MODEL THREADS CONTEXT DEPTH ROUNDS TURNS SPEC...
  *   build-test/chains gemma.gguf 2 1024 4 40 9 assistant:H,depth=4,force=0 assistant:H,depth=4,force=0.6
  *
+ * A SPEC may be several drafters (auto+mtp,force=0.8). The first SPEC is a chain of DEPTH.
+ *
  * Everything is opened and all prompts are read first; then each line of standard input, TURNS at most, is a turn: three passes of one row
  * and of DEPTH + 1 behind CONTEXT rows, and ROUNDS rounds of each SPEC's text. At the end of the input a line a SPEC, medians of the turns:
  *
@@ -24,7 +26,7 @@
 #include "hunch/hunch.h"
 #include "quantile.h"
 
-enum { MOST_SPECS = 16, MOST_TURNS = 64, REPEATS = 3, MORE_TOKENS = 64 };
+enum { MOST_SPECS = 16, MOST_TURNS = 64, REPEATS = 3, MORE_TOKENS = 64, MOST_DRAFTERS = 8 };
 
 typedef struct turn {
     double round_s, step_s, tau, priced; /* means of a round, or of a step */
@@ -54,15 +56,20 @@ static void on_round(void *user, const hunch_round_report *r) {
     c->controlled_s += r->draft_s + r->pass_s;
 }
 
+/* spec: drafters with + between them; NULL: none. */
 static hunch_engine *engine_open(hunch_model *m, int context, const char *spec) {
     hunch_engine_options o;
     hunch_engine *e;
     hunch_error err;
+    const char *each[MOST_DRAFTERS];
+    char *names = strdup(spec ? spec : "");
+    if (!names) exit(1);
     hunch_engine_options_defaults(&o);
     o.context = context;
-    o.drafts = &spec;
-    o.n_drafts = spec != NULL;
+    o.drafts = each;
+    for (char *name = strtok(names, "+"); name && o.n_drafts < MOST_DRAFTERS; name = strtok(NULL, "+")) each[o.n_drafts++] = name;
     check(hunch_engine_open(&e, m, &o, &err), &err);
+    free(names);
     return e;
 }
 
