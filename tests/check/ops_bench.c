@@ -4,7 +4,8 @@
  *
  *   ops_bench [LEVEL [THREADS [CONTEXT [ROWS...]]]]      defaults: best, all cores, 256, 1 to 64 rows
  *   ops_bench attention [LEVEL [THREADS [HEADS [KV_HEADS [DIM [CONTEXT [PAGE_ROWS [TYPE [V_DIM]]]]]]]]]
- *                                                     attention alone; 16 heads, 8 kv heads of 128; one context, 0: three
+ *                                                     attention alone; 16 heads, 8 kv heads of 128; one context, 0: three;
+ *                                                     one kv head and V_DIM below DIM: V is the front of K (latent attention)
  *   ops_bench types [LEVEL [THREADS [TYPE...]]]          one product for each weight type; how fast one thread packs it
  *
  * BENCH_TYPE=q4_0 or q8_0 in the environment: the type of the layers' weights, else Q4_1. BENCH_GREEDY: no row of logits is
@@ -222,6 +223,8 @@ typedef struct shape {
     int heads, kv_heads, dim, v_dim, page_rows;
 } shape;
 
+static bool values_in_keys(const shape *s) { return s->kv_heads == 1 && s->v_dim < s->dim; }
+
 typedef struct attention {
     bench *b;
     hn_attention_params how;
@@ -259,7 +262,7 @@ static double attention_time(attention *a, int n, int context) {
 /* Pages of all layers side by side, as in a cache, of more bytes than the caches hold; elements of every type stay small. */
 static void attention_cache(attention *a, hn_dtype type, const shape *s, int context) {
     const size_t keys = hn_kv_bytes(type, s->dim, s->page_rows) * (size_t)s->kv_heads,
-                 both = keys + hn_kv_bytes(type, s->v_dim, s->page_rows) * (size_t)s->kv_heads;
+                 both = keys + (values_in_keys(s) ? 0 : hn_kv_bytes(type, s->v_dim, s->page_rows) * (size_t)s->kv_heads);
     const int pages = (context + 2 * HN_PASS_ROWS) / s->page_rows + 1;
     const size_t layers = ATTENTION_BYTES / (both * (size_t)(context / s->page_rows + 1)) + 1;
     a->layers = layers < MOST_LAYERS ? (int)layers : MOST_LAYERS;
@@ -267,7 +270,7 @@ static void attention_cache(attention *a, hn_dtype type, const shape *s, int con
     for (int i = 0; i < a->layers; i++) {
         a->kv[i] = (hn_kv){.type = type, .pool = pool, .page_bytes = both * (size_t)a->layers, .k_off = both * (size_t)i,
                            .v_off = both * (size_t)i + keys, .page_rows = s->page_rows, .kv_heads = s->kv_heads,
-                           .head_dim = s->dim, .v_dim = s->v_dim};
+                           .head_dim = s->dim, .v_dim = s->v_dim, .v_in_k = values_in_keys(s)};
     }
     uint64_t *p = hn_host(pool);
     for (size_t i = 0; i < pool.mem->size / 8; i++) p[i] = (hn_splitmix(&seed) & 0x83ff83ff83ff83ffu) | 0x3000300030003000u;
@@ -309,7 +312,7 @@ static void time_attention(bench *b, const shape *s, int only_context, const cha
             const int context = only_context ? only_context : contexts[c];
             const limits l = limits_now(b);
             attention_cache(&a, types[t], s, context);
-            b->scratch = mem(b, b->o.attention_scratch(&b->o, HN_PASS_ROWS, s->heads, s->v_dim, false, context + HN_PASS_ROWS));
+            b->scratch = mem(b, b->o.attention_scratch(&b->o, HN_PASS_ROWS, s->heads, s->v_dim, values_in_keys(s), context + HN_PASS_ROWS));
             rows_create(b, context, s->page_rows);
             printf("%d/%d heads of %d, %-4s context %4d: us a layer", s->heads, s->kv_heads, s->dim, hn_dtype_name(types[t]), context);
             for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
