@@ -4,12 +4,12 @@
  *
  *   simulate --record FILE --passes CSV [--clients 1,4,16,64] [--rates R,R] [--policies auto,plain,fixed,decode-only,goodput,tetris]
  *            [--depth 4] [--drafter NAME] [--capacity 64] [--answers 1000] [--tokens N] [--warm 4] [--shared N] [--max-pause MS]
- *            [--parallel 256] [--noise .04] [--rest .03] [--verify match]
+ *            [--parallel 256] [--noise .04] [--rest .03] [--rest-text US] [--verify match]
  *
  * FILE is of hunch compare --record, CSV of hunch bench --csv. Closed loop: --clients, each of which asks again when it has its answer;
  * open loop: --rates, of requests a second. tokens: of an answer at most; warm: answers before the clock starts; shared: rows at the start
  * of every prompt that a server has from earlier ones. noise: standard deviation of a pass's time; rest: what a round takes besides, in
- * parts of its pass.
+ * parts of its pass; rest-text: besides for each text whose tokens are sent, in microseconds: a server's threads share the cores.
  */
 #include <getopt.h>
 #include <math.h>
@@ -30,7 +30,7 @@ enum { POLICIES = sizeof policies / sizeof *policies, MOST_PROMPT = 512, LEAST_P
 typedef struct world {
     sim_data data;
     sim_settings s;
-    double max_pause, noise, rest;
+    double max_pause, noise, rest, rest_text;
     int answers, tokens, warm, shared; /* tokens: 0: as recorded */
     uint64_t random;
     bool by_history;
@@ -192,7 +192,7 @@ static void round_run(run *r) {
     for (int i = 0; i < s.n; i++) rows += s.text[i]->tree.n_rows;
     const double a = uniform(&r->random), gauss = sqrt(-2 * log(a)) * cos(6.283185307179586 * uniform(&r->random));
     const double pass = sim_pass(&w->data.curve, rows, s.n, s.prompt_rows, context) * (1 + w->rest) * exp(w->noise * gauss);
-    r->now += pass + s.drafting;
+    r->now += pass + s.drafting + s.n * w->rest_text;
     r->drafting += s.drafting;
     for (int i = 0; i < s.n; i++) {
         s.text[i]->accepted = accepted(s.text[i]);
@@ -310,7 +310,8 @@ static void options_read(options *o, world *w, int argc, char **argv) {
                 {"parallel", NULL, &parallel, 1},
                 {"max-pause", NULL, &w->max_pause, 1e-3},
                 {"noise", NULL, &w->noise, 1},
-                {"rest", NULL, &w->rest, 1}};
+                {"rest", NULL, &w->rest, 1},
+                {"rest-text", NULL, &w->rest_text, 1e-6}};
     enum { FLAGS = sizeof flag / sizeof *flag };
     struct option known[FLAGS + 1] = {{0}};
     int k, i = 0;

@@ -8,6 +8,8 @@
  * covariance returns it to the shape. In the long run only comparisons of widths move a shape. The price of a part is one more such
  * number, as far as it is part of the pass: passes of one width that read more than others, or use more experts, separate it from the
  * shape.
+ * Where widths contradict each other (more rows that take less time) the curve has their mean, and a pass moves that: if it moved its
+ * width's own last value, what the mean takes away would be added again in every pass, without an end.
  */
 #include "plan/cost.h"
 
@@ -18,7 +20,8 @@
 #include "base/least.h"
 
 /* Of logarithms. */
-static const double NOISE = 0.0025;      /* variance of a pass: 5 % */
+static const double NOISE = 0.0025, MOST_NOISE = 0.02; /* variance of a pass, as it turns out: 5 to 14 % */
+static const double NOISE_PASSES = 64, OF_SPREAD = 1.5708; /* of its mean; variance to the squared mean of absolute values */
 static const double DRIFT = 4e-4;        /* variance of the speed that a pass adds: 2 % */
 static const double FIRST_VARIANCE = 0.01;  /* of the speed after the first pass */
 static const double MOST_VARIANCE = 0.25;   /* of the speed */
@@ -36,8 +39,9 @@ static const double SLOW = 4, SLOW_PASS = 0.02, MORE_SLOW = 4, LESS_SLOW = 0.95;
 static const double UNSEEN_SLOPE = 0.05; /* a row, as long as only passes of one row were seen: low, so that more are tried */
 /* What parts cost before passes have shown it. A text's first row reads its keys and values from memory, as it reads the weights; further
  * rows find them in the caches. Variances of the logarithms: of that, and what a pass adds. */
-static const double FIRST_EACH[HN_COST_KINDS] = {1, 0.2, 1}, FIRST_PART[HN_COST_KINDS] = {0.25, 1, 0.25}, PART_DRIFT = 1e-5;
-static const double LEAST_EACH = 1e-6, MOST_EACH = 1000, MOST_READS = 1e6; /* limits, against clocks that jump */
+static const double FIRST_EACH[HN_COST_KINDS] = {1, 0.2, 1}, FIRST_PART[HN_COST_KINDS] = {0.25, 1, 0.25}, PART_DRIFT = 1e-6;
+static const double LEAST_EACH[HN_COST_KINDS] = {0.25, 1e-6, 0.25}, MOST_EACH[HN_COST_KINDS] = {4, 2, 4}; /* properties of kernels */
+static const double LEAST_EXPERT = 1e-6, MOST_EXPERT = 1000, MOST_READS = 1e6; /* limits, against clocks that jump */
 /* Of experts: variance between their share of the time and their share of the bytes (50 %), what a pass adds to that variance, the least
  * remainder of a shape, number of passes in the mean of distinct experts; above this part of all experts a pass does not count in it. */
 static const double EACH_VARIANCE = 0.25, EACH_DRIFT = 1e-5, LEAST_REST = 0.05, DISTINCT_PASSES = 16, NEARLY_ALL = 0.97;
@@ -123,6 +127,7 @@ typedef struct points {
     int n, rows[HN_COST_ROWS];
     double ratio[HN_COST_ROWS], variance[HN_COST_ROWS];
     double rest[HN_COST_ROWS + 1], unsure[HN_COST_ROWS + 1]; /* by rows: without experts; variance of the logarithm */
+    double risen[HN_COST_ROWS + 1]; /* by rows, without experts: before neighbours are asked; 0: not seen */
 } points;
 
 /* A point without the experts that it is expected to use: these values lie on a line. */
@@ -204,6 +209,8 @@ static void points_read(const hn_cost *c, points *p) {
         p->ratio[p->n++] = c->shape[r].ratio + of_distinct(c, r);
     }
     points_rise(p);
+    memset(p->risen, 0, sizeof p->risen);
+    for (int i = 1; i < p->n; i++) p->risen[p->rows[i]] = hn_most_double(rest_of(p, i), LEAST_REST);
     for (int i = 1; i < p->n; i++) { /* in place: neighbours to the left have been compared with theirs already */
         const bool inner = i + 1 < p->n;
         const double guess = inner ? between(p, i - 1, i + 1, p->rows[i]) : beyond(p, i, p->rows[i]);
@@ -230,7 +237,8 @@ static void filter_check(hn_cost *c) {
 
 /* What a pass is expected to take, in passes of one row, and whose it is. */
 typedef struct expectation {
-    int width; /* whose shape it has */
+    int width;    /* whose shape it has */
+    double shape; /* of this width; 0: not seen yet */
     double rest, part[HN_COST_KINDS], experts, all;
 } expectation;
 
@@ -253,6 +261,7 @@ static expectation expect(const points *p, const hn_cost_work *w) {
     if (rows > inside)
         amount[HN_COST_WIDE] = (rows - inside) * hn_most_double(p->rest[HN_COST_ROWS] - p->rest[HN_COST_ROWS / 2], 0) * 2 / HN_COST_ROWS;
     e.rest = hn_most_double(rest_at(p, inside), LEAST_REST);
+    e.shape = p->risen[e.width];
     e.experts = distinct_known(c, w) ? c->experts.each * (w->distinct - c->experts.used) : of_distinct(c, w->rows + w->prompt);
     e.all = e.rest + e.experts;
     for (int k = 0; k < HN_COST_KINDS; k++) e.all += e.part[k] = c->part[k].each * amount[k];
@@ -262,8 +271,20 @@ static expectation expect(const points *p, const hn_cost_work *w) {
 /* Moves the price of a part by its share of the pass; all: variance of the innovation. */
 static void part_learn(double *each, double *variance, double share, double clipped, double all, double drift, double most) {
     const double of_each = share * *variance;
-    *each = hn_least_double(hn_most_double(*each * exp(clipped * of_each / all), LEAST_EACH), MOST_EACH);
+    *each *= exp(clipped * of_each / all);
     *variance = hn_least_double(*variance - of_each * of_each / all + drift, most);
+}
+
+static double within(double x, double least, double most) {
+    return hn_least_double(hn_most_double(x, least), most);
+}
+
+bool hn_cost_price_can_be(hn_cost_kind kind, double each) {
+    return each >= LEAST_EACH[kind] && each <= MOST_EACH[kind];
+}
+
+static double noise_of(const hn_cost *c) {
+    return within(OF_SPREAD * c->spread * c->spread, NOISE, MOST_NOISE);
 }
 
 /* Kalman update: the speed, the shape of this width, the shapes with a covariance to the speed, and the prices of the parts divide the
@@ -274,22 +295,27 @@ static void filter(hn_cost *c, const expectation *e, double more) {
     const double of_rest = e->rest / e->all, of_experts = e->experts / e->all;
     const double variance = rows > 1 ? c->shape[rows].variance : 0, covariance = rows > 1 ? c->shape[rows].covariance : 0;
     const double of_speed = c->variance + of_rest * covariance, of_shape = of_rest * variance + covariance;
-    double all = of_speed + of_rest * of_shape + of_experts * of_experts * x->variance + NOISE;
+    double all = of_speed + of_rest * of_shape + of_experts * of_experts * x->variance + noise_of(c);
     for (int k = 0; k < HN_COST_KINDS; k++) all += e->part[k] / e->all * (e->part[k] / e->all) * c->part[k].variance;
     const double most = 3 * sqrt(all), clipped = fabs(more) > most ? copysign(most, more) : more;
     const double before = c->variance;
+    c->spread += (fabs(clipped) - c->spread) / NOISE_PASSES;
     c->speed *= exp(clipped * of_speed / all);
     c->variance -= of_speed * of_speed / all;
     for (int r = 2; r <= HN_COST_ROWS; r++) {
         if (c->shape[r].variance <= 0) continue;
         const double part = r == rows ? of_shape : c->shape[r].covariance;
+        if (r == rows && e->shape > 0) c->shape[r].ratio = e->shape;
         c->shape[r].ratio *= exp(clipped * part / all);
         c->shape[r].variance = hn_least_double(c->shape[r].variance - part * part / all + SHAPE_DRIFT, MOST_SHAPE_VARIANCE);
         c->shape[r].covariance -= of_speed * part / all;
     }
     part_learn(&x->each, &x->variance, of_experts, clipped, all, EACH_DRIFT, EACH_VARIANCE);
-    for (int k = 0; k < HN_COST_KINDS; k++)
+    x->each = within(x->each, LEAST_EXPERT, MOST_EXPERT);
+    for (int k = 0; k < HN_COST_KINDS; k++) {
         part_learn(&c->part[k].each, &c->part[k].variance, e->part[k] / e->all, clipped, all, PART_DRIFT, FIRST_PART[k]);
+        c->part[k].each = within(c->part[k].each, LEAST_EACH[k], MOST_EACH[k]);
+    }
     if (clipped != more)
         c->variance = hn_least_double(2 * before, MOST_VARIANCE); /* a spike, or a new speed: adapt faster to the next one */
     filter_check(c);

@@ -55,6 +55,7 @@ typedef struct hn_cost_part {
 typedef struct hn_cost {
     double speed; /* seconds of one row without context now; 0: nothing is known */
     double variance; /* of its logarithm */
+    double spread;   /* of passes about what was expected, of the newest ones: mean of absolute values, by the logarithm */
     struct {
         double ratio;  /* to one row, without context; with experts: of the time without them */
         double variance; /* of its logarithm, growing while others are seen; 0: never seen */
@@ -124,6 +125,9 @@ int hn_cost_draft_calls(const hn_cost *c, int drafter); /* how many were timed *
 bool hn_cost_knows_level(const hn_cost *c, int drafter, int seqs); /* a level after the first was timed */
 /* Seconds of reading this many rows before it can draft; 0: not known. */
 double hn_cost_of_reading(const hn_cost *c, int drafter, int behind);
+
+/* Whether it is a price that passes can teach: they stay within limits. */
+bool hn_cost_price_can_be(hn_cost_kind kind, double each);
 
 /* The curves of one (CPU, build, threads, model), kept in a file of the user's cache folder between processes; times of
  * drafters are not. key: any text that identifies all of these. load (with experts after hn_cost_set_experts): HUNCH_OK and

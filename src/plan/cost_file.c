@@ -62,6 +62,7 @@ static bool parts_read(hn_cost *c, const json_t *list) {
         const json_t *part = json_array_get(list, k);
         if (!json_is_array(part) || json_array_size(part) != 2) return false;
         if (!number_read(json_array_get(part, 0), MOST_RATIO, &c->part[k].each)) return false;
+        if (!hn_cost_price_can_be((hn_cost_kind)k, c->part[k].each)) return false;
         if (!number_read(json_array_get(part, 1), 1, &c->part[k].variance)) return false;
     }
     return true;

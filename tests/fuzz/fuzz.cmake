@@ -35,7 +35,7 @@ foreach(f ${HUNCH_FUZZ_TARGETS})
     target_sources(${name} PRIVATE tests/fuzz/fuzz_driver.c)
     target_compile_options(${name} PRIVATE -Og) # as the tests are
     add_test(NAME ${name} COMMAND ${name} ${HUNCH_ROUNDS_OF_${name}} ${CMAKE_BINARY_DIR}/fuzz-corpus/${short})
-    set_tests_properties(${name} PROPERTIES TIMEOUT 600)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS hostile)
   endif()
   add_dependencies(fuzz_all ${name})
 endforeach()
