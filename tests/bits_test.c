@@ -44,7 +44,7 @@ static void test_families(void **state) {
                                            "qwen3_next-moe",    "qwen3_5_moe-fused", "gpt_oss-bf16",  "gpt_oss-mxfp4",
                                            "gemma4-e",          "gemma4-keqv",      "gemma4_text-moe"};
     (void)state;
-    for (size_t f = 0; f < sizeof families / sizeof *families; f += (size_t)test_every(2, 9)) {
+    for (size_t f = 0; f < sizeof families / sizeof *families; f += (size_t)test_every(3, 9)) {
         char name[100];
         snprintf(name, sizeof name, "goldens/%s", families[f]);
         check_levels(name, HUNCH_PRECISION_NATIVE, HUNCH_KV_BF16, HN_BF16, true);

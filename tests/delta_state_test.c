@@ -144,7 +144,7 @@ static void test_patterns(void **state) {
     for (int l = 0, n = levels(isa); l < n; l++) {
         hunch_model *m = open_model_as(data_path(HYBRID), isa[l], 1 + l % 2, HUNCH_PRECISION_NATIVE, l % 3 == 1);
         bits *b = bits_open(m, HUNCH_KV_BF16, ROWS);
-        const int texts = light() ? 2 : EVERY_CASE ? 18 : l == 0 ? 4 : 6;
+        const int texts = light() ? 2 : EVERY_CASE ? 18 : 4;
         int passes = 0, wrong;
         for (int i = 0; i < texts; i++) {
             passes += read_text(b, m, NULL, 1 + (light() ? 4 * i + 3 : i) % 9, &wrong);

@@ -21,8 +21,8 @@ list(FILTER HUNCH_FUZZ_TARGETS EXCLUDE REGEX "/fuzz_driver\\.c$")
 if(NOT TARGET hunch_serve)
   list(FILTER HUNCH_FUZZ_TARGETS EXCLUDE REGEX "/fuzz_body\\.c$")
 endif()
-set(HUNCH_ROUNDS_OF_fuzz_regex -rounds=500) # each compares many masks
-set(HUNCH_ROUNDS_OF_fuzz_lines -rounds=4000)
+set(HUNCH_ROUNDS_OF_fuzz_regex -rounds=300) # each compares many masks
+set(HUNCH_ROUNDS_OF_fuzz_lines -rounds=2000)
 foreach(f ${HUNCH_FUZZ_TARGETS})
   get_filename_component(name ${f} NAME_WE)
   string(REPLACE "fuzz_" "" short ${name})
