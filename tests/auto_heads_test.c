@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* auto_heads_test.c - `auto` opens a file beside the model as a head, the first by name that fits; files that do not fit are noted; and a
- * head whose drafts are all wrong is noted, once. */
+ * head whose drafts are all wrong is noted, once. The block in a model's file is opened once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -88,6 +88,23 @@ static void test_folder(void **state) {
     assert_non_null(strstr(hunch_engine_note(e, 0), "folder/head.gguf"));
     assert_non_null(strstr(hunch_engine_note(e, 1), "folder/heads/b.gguf"));
     hunch_engine_close(&e);
+    hunch_model_close(&m);
+}
+
+/* The block in the model's file is opened once, with the user's options if there are some. */
+static void test_own_block(void **state) {
+    (void)state;
+    static const struct {
+        const char *drafts, *name;
+        int place;
+    } of[] = {{"auto", "mtp", 3}, {"auto+mtp,depth=2", "mtp,depth=2", 3}, {"mtp,depth=2+auto", "mtp,depth=2", 0}};
+    hunch_model *m = open_model(data_path("goldens/deepseek_v3-yarn"), "best", 1, HUNCH_PRECISION_NATIVE);
+    for (int i = 0; i < 3; i++) {
+        hunch_engine *e = open_engine(m, of[i].drafts, 1, 64, HUNCH_KV_DEFAULT, 16, 128);
+        assert_int_equal(hunch_engine_drafters(e), 4);
+        assert_string_equal(hunch_engine_drafter_name(e, of[i].place), of[i].name);
+        hunch_engine_close(&e);
+    }
     hunch_model_close(&m);
 }
 
@@ -194,7 +211,7 @@ static void test_worthless(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_beside), cmocka_unit_test(test_folder),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_beside), cmocka_unit_test(test_folder), cmocka_unit_test(test_own_block),
                                        cmocka_unit_test(test_useless), cmocka_unit_test(test_worthless)};
     return cmocka_run_group_tests(tests, setup, NULL);
 }

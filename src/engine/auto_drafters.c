@@ -24,6 +24,16 @@ const char *hunch_engine_left_out(const hunch_engine *e, int index) {
     return e && index >= 0 && (size_t)index < e->left_out.n ? e->left_out.name[index] : NULL;
 }
 
+static const char OWN_HEAD[] = "mtp"; /* the block in the model's file */
+
+/* Whether a drafter of this kind is requested by itself: then the user's options hold. */
+static bool is_requested(const hunch_engine_options *o, const char *kind) {
+    const size_t n = strlen(kind);
+    for (int i = 0; i < o->n_drafts; i++)
+        if (!strncmp(o->drafts[i], kind, n) && (!o->drafts[i][n] || o->drafts[i][n] == ',')) return true;
+    return false;
+}
+
 /* ---- heads ------------------------------------------------------------------------------------------------------------- */
 
 /* Opens a head if there is room for it. One that does not fit is noted, as `what`, and the caller tries the next one. */
@@ -45,15 +55,15 @@ static hunch_status try_beside(hunch_engine *e, const char *path, const hn_targe
     return HUNCH_OK;
 }
 
-/* The first head beside the model that fits it, else the one in its file. */
-static hunch_status open_head(hunch_engine *e, const hn_target_info *info, hunch_error *err) {
+/* The first head beside the model that fits it, else the one in its file, which is large and is not opened twice. */
+static hunch_status open_head(hunch_engine *e, const hunch_engine_options *o, const hn_target_info *info, hunch_error *err) {
     hn_name_list heads = {0};
     bool open = false;
     hunch_status st = e->model->path ? hn_find_heads(e->model->path, &heads, err) : HUNCH_OK;
     for (size_t i = 0; !st && !open && i < heads.n; i++) st = try_beside(e, heads.name[i], info, &open, err);
     hn_name_list_fini(&heads);
-    if (st || open || !info->path || !info->model->has_own_head) return st;
-    return try_head(e, "mtp", "the block that drafts in the model's file", info, &open, err);
+    if (st || open || !info->path || !info->model->has_own_head || is_requested(o, OWN_HEAD)) return st;
+    return try_head(e, OWN_HEAD, "the block that drafts in the model's file", info, &open, err);
 }
 
 /* Whether any is open, or a draft model, found here or requested. */
@@ -87,14 +97,6 @@ static hunch_status open_lookahead(hunch_engine *e, const hn_target_info *info, 
     return hn_open_drafter(e, spec, info, err);
 }
 
-/* Whether a drafter of this kind is requested by itself: then the user's options hold. */
-static bool is_requested(const hunch_engine_options *o, const char *kind) {
-    const size_t n = strlen(kind);
-    for (int i = 0; i < o->n_drafts; i++)
-        if (!strncmp(o->drafts[i], kind, n) && (!o->drafts[i][n] || o->drafts[i][n] == ',')) return true;
-    return false;
-}
-
 static hunch_status open_kind(hunch_engine *e, const hunch_engine_options *o, const char *kind, const hn_target_info *info,
                               hunch_error *err) {
     return is_requested(o, kind) ? HUNCH_OK : hn_open_drafter(e, kind, info, err);
@@ -104,7 +106,7 @@ hunch_status hn_open_auto(hunch_engine *e, const hunch_engine_options *o, const 
     static const char *const always[] = {"ngram", "suffix", "grammar"};
     hunch_status st = HUNCH_OK;
     for (size_t i = 0; !st && i < sizeof always / sizeof *always; i++) st = open_kind(e, o, always[i], info, err);
-    return st ? st : open_head(e, info, err);
+    return st ? st : open_head(e, o, info, err);
 }
 
 hunch_status hn_open_auto_without_head(hunch_engine *e, const hunch_engine_options *o, const hn_target_info *info, hunch_error *err) {
