@@ -5,7 +5,8 @@
  *   build-test/chains MODEL THREADS CONTEXT DEPTH ROUNDS TURNS SPEC...
  *   build-test/chains gemma.gguf 2 1024 4 40 9 assistant:H,depth=4,force=0 assistant:H,depth=4,force=0.6
  *
- * A SPEC may be several drafters (auto+mtp,force=0.8). The first SPEC is a chain of DEPTH.
+ * A SPEC may be several drafters (auto+mtp,force=0.8); unlike in the command a + within a path ends one, too. The first SPEC is a chain of
+ * DEPTH.
  *
  * Everything is opened and all prompts are read first; then each line of standard input, TURNS at most, is a turn: three passes of one row
  * and of DEPTH + 1 behind CONTEXT rows, and ROUNDS rounds of each SPEC's text. At the end of the input a line a SPEC, medians of the turns:
@@ -67,7 +68,13 @@ static hunch_engine *engine_open(hunch_model *m, int context, const char *spec) 
     hunch_engine_options_defaults(&o);
     o.context = context;
     o.drafts = each;
-    for (char *name = strtok(names, "+"); name && o.n_drafts < MOST_DRAFTERS; name = strtok(NULL, "+")) each[o.n_drafts++] = name;
+    for (char *name = strtok(names, "+"); name; name = strtok(NULL, "+")) {
+        if (o.n_drafts == MOST_DRAFTERS) {
+            fprintf(stderr, "chains: %s: expected at most %d drafters\n", spec, MOST_DRAFTERS);
+            exit(HUNCH_USAGE);
+        }
+        each[o.n_drafts++] = name;
+    }
     check(hunch_engine_open(&e, m, &o, &err), &err);
     free(names);
     return e;

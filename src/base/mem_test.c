@@ -162,7 +162,7 @@ static size_t pages_in(const unsigned char *map, unsigned char in[FILE_PAGES]) {
 static void test_expected_pages_are_fetched(void **state) {
     (void)state;
     static unsigned char bytes[FILE_PAGES * A_PAGE];
-    unsigned char in[FILE_PAGES];
+    unsigned char in[FILE_PAGES] = {0};
     char path[] = "mem_test.XXXXXX";
     const int fd = mkstemp(path);
     assert_true(fd >= 0 && unlink(path) == 0 && write(fd, bytes, sizeof bytes) == (ssize_t)sizeof bytes && fsync(fd) == 0);

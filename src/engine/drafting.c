@@ -252,12 +252,12 @@ void hn_draft_trees(hunch_engine *e, hunch_session *const *s, int n, const hn_co
     drafting g = {.e = e, .s = s, .n = n, .rows = rows_of_round(n), .beside = beside ? *beside : (hn_cost_work){0}, .probe = probe,
                   .out = e->list.out};
     const double start = hn_now(), before = draft_passes(e);
+    for (int i = 0; i < n; i++) tree_start(s[i]);
+    if (e->n_drafters == 0) return; /* the pass follows at once */
     for (int i = 0; i < n; i++) {
-        tree_start(s[i]);
         s[i]->round.expected = 0;
         expect_rows(s[i]);
     }
-    if (e->n_drafters == 0) return;
     memset(g.out, 0, (size_t)n * sizeof *g.out);
     if (e->controller)
         draft_controlled(&g);

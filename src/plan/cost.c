@@ -20,7 +20,7 @@
 #include "base/least.h"
 
 /* Of logarithms. */
-static const double NOISE = 0.0025, MOST_NOISE = 0.02; /* variance of a pass, as it turns out: 5 to 14 % */
+static const double LEAST_NOISE = 0.0025, MOST_NOISE = 0.02; /* variance of a pass, as it turns out: 5 to 14 % */
 static const double NOISE_PASSES = 64, OF_SPREAD = 1.5708; /* of its mean; variance to the squared mean of absolute values */
 static const double DRIFT = 4e-4;        /* variance of the speed that a pass adds: 2 % */
 static const double FIRST_VARIANCE = 0.01;  /* of the speed after the first pass */
@@ -284,7 +284,7 @@ bool hn_cost_price_can_be(hn_cost_kind kind, double each) {
 }
 
 static double noise_of(const hn_cost *c) {
-    return within(OF_SPREAD * c->spread * c->spread, NOISE, MOST_NOISE);
+    return within(OF_SPREAD * c->spread * c->spread, LEAST_NOISE, MOST_NOISE);
 }
 
 /* Kalman update: the speed, the shape of this width, the shapes with a covariance to the speed, and the prices of the parts divide the

@@ -11,7 +11,6 @@
 
 #include "base/file.h"
 #include "base/file_out.h"
-#include "base/least.h"
 #include "base/mem.h"
 #include "format/json_load.h"
 #include "plan/cost.h"
@@ -116,7 +115,7 @@ static json_t *cost_write(const hn_cost *c, json_t *key) {
     json_t *parts = json_array(), *shape = json_array();
     bool whole = parts && shape;
     for (int k = 0; whole && k < HN_COST_KINDS; k++)
-        whole = json_array_append_new(parts, json_pack("[f,f]", hn_least_double(c->part[k].each, MOST_RATIO), c->part[k].variance)) == 0;
+        whole = json_array_append_new(parts, json_pack("[f,f]", c->part[k].each, c->part[k].variance)) == 0;
     for (int r = 2; whole && r <= HN_COST_ROWS; r++) {
         const double ratio = c->shape[r].ratio, variance = c->shape[r].variance;
         if (variance > 0 && ratio > 0 && ratio <= MOST_RATIO)
