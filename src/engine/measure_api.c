@@ -222,7 +222,7 @@ void hunch_engine_work(const hunch_engine *e, int rows, int logits, int context,
     const double output_bytes = (double)m->ops.strip_bytes(m->output.dtype, m->output.in) * hn_strips(m->output.out);
     const hn_kv_work kv = hn_model_kv_work(&m->arch, e->kv, context, rows);
     *out = (hunch_work){.weight_bytes = (double)m->weight_bytes - (logits ? 0 : output_bytes), .kv_bytes = kv.bytes};
-    *(e->kv == HN_BF16 && !m->ops.f32 ? &out->macs_bf16 : &out->macs_f32) += kv.macs;
+    *(m->ops.attention_in_bf16(&m->ops, e->kv) ? &out->macs_bf16 : &out->macs_f32) += kv.macs;
     add_matrix(&m->ops, &m->output, logits, out);
     add_matrix(&m->ops, &m->token_product, rows, out);
     for (int i = 0; i < m->arch.layers; i++) {

@@ -58,8 +58,9 @@ static widths widest(const hn_runner *r) {
             widen_delta(&w, d);
             continue;
         }
-        const size_t s = m->ops.attention_scratch(&m->ops, r->rows.max, d->heads, hn_layer_value_dim(d), hn_layer_value_in_key(d) > 0,
-                                                  r->max_context + HN_MAX_ROWS);
+        const hn_layer_place place = r->groups.place[i];
+        const hn_kv kv = hn_cache_kv(r->groups.cache, r->groups.first + place.group, place.index);
+        const size_t s = m->ops.attention_scratch(&m->ops, r->rows.max, d->heads, &kv, r->max_context + HN_MAX_ROWS);
         w.q = hn_most(w.q, d->heads * d->head_dim);
         w.kv = hn_most(w.kv, d->kv_heads * d->head_dim);
         if (s > w.scratch) w.scratch = s;

@@ -52,15 +52,23 @@ static size_t part_bytes(int rows, int heads, int dim) {
     return (size_t)rows * (size_t)heads * part_stride(dim) * sizeof(float);
 }
 
-/* Bytes of a rank for the values of a span that are in keys, in the largest type. */
-static size_t values_bytes(int v_dim, bool v_in_k) { return v_in_k ? hn_kv_bytes(HN_F32, v_dim, HN_KEY_SPAN) : 0; }
+/* Bytes of a rank for copies of a span's keys, and of its values: hn_span_copy. */
+static size_t copied_keys_bytes(const hn_kv *kv) { return kv->type == HN_Q8_0 ? hn_kv_bytes(HN_BF16, kv->head_dim, HN_KEY_SPAN) : 0; }
+static size_t copied_values_bytes(const hn_kv *kv) {
+    const size_t in_keys = kv->v_in_k ? hn_kv_bytes(kv->type, kv->v_dim, HN_KEY_SPAN) : 0;
+    return kv->type == HN_Q8_0 ? hn_kv_bytes(HN_BF16, kv->v_dim, HN_KEY_SPAN) : in_keys;
+}
+static size_t copied_bytes(const hn_kv *kv) {
+    const size_t bytes = copied_keys_bytes(kv) + copied_values_bytes(kv);
+    return (bytes + 63) / 64 * 64;
+}
 
-/* A rank_scratch for every rank, then its values of keys, then the partial results: of as many spans as there are, or as the cap
+/* A rank_scratch for every rank, then its copies of a span, then the partial results: of as many spans as there are, or as the cap
  * allows. */
-size_t hn_cpu_attention_scratch(const hn_ops *o, int max_rows, int heads, int v_dim, bool v_in_k, int max_positions) {
+size_t hn_cpu_attention_scratch(const hn_ops *o, int max_rows, int heads, const hn_kv *kv, int max_positions) {
     const size_t spans = ((size_t)max_positions + HN_KEY_SPAN - 1) / HN_KEY_SPAN + 1, ranks = (size_t)hn_pool_threads(o->pool);
-    const size_t parts = hn_least_size(part_bytes(max_rows, heads, v_dim) * spans, ranks * part_cap);
-    return ranks * (sizeof(rank_scratch) + values_bytes(v_dim, v_in_k)) + parts;
+    const size_t parts = hn_least_size(part_bytes(max_rows, heads, kv->v_dim) * spans, ranks * part_cap);
+    return ranks * (sizeof(rank_scratch) + copied_bytes(kv)) + parts;
 }
 
 /* ---- queries of an item ---------------------------------------------------------------------------------------- */
@@ -326,22 +334,26 @@ static void plan(call *c) {
     if (full < wanted) cut_lots(c, hn_most(1, c->lot / ((wanted + full - 1) / full)));
 }
 
+bool hn_cpu_attention_in_bf16(const hn_ops *o, hn_dtype cache) {
+    return !o->f32 && (cache == HN_BF16 || (cache == HN_Q8_0 && o->kernels->q8_as_bf16));
+}
+
 void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_matrix q,
                       hn_matrix out, hn_act a, hn_buf scratch) {
     assert(q.cols == how->heads * kv->head_dim && out.cols == how->heads * kv->v_dim);
     assert(kv->head_dim <= HN_MAX_HEAD_DIM && kv->v_dim <= HN_MAX_HEAD_DIM && how->heads % kv->kv_heads == 0);
     assert(kv->head_dim % hn_kv_multiple(kv->type) == 0 && kv->v_dim % hn_kv_multiple(kv->type) == 0);
     rank_scratch *const scratches = (rank_scratch *)(void *)hn_host(scratch);
-    unsigned char *const values = (unsigned char *)(scratches + ex->ranks);
-    const size_t values_each = values_bytes(kv->v_dim, kv->v_in_k);
+    unsigned char *const copies = (unsigned char *)(scratches + ex->ranks), *const own = copies + copied_bytes(kv) * (size_t)ex->rank;
     const bool whole = kv->v_dim % HN_GROUP == 0; /* heads are whole groups: the rank that finishes one can quantise it */
+    const bool bf16 = hn_cpu_attention_in_bf16(ex->ops, kv->type);
     call c = {.ex = ex, .rows = rows, .kv = kv, .kernels = ex->ops->kernels, .how = how,
               .sinks = how->sinks.mem ? hn_host_f32(how->sinks) : NULL, .from = hn_host_i32(rows->from),
-              .last = hn_host_i32(how->ahead ? rows->last : rows->position), .bf16 = kv->type == HN_BF16 && !ex->ops->f32,
+              .last = hn_host_i32(how->ahead ? rows->last : rows->position), .bf16 = bf16, .widened = bf16 && kv->type == HN_Q8_0,
               .group = how->heads / kv->kv_heads, .act = &a, .forms = whole ? a.forms : 0, .q = hn_host_f32(q.at), .ldq = q.ld,
-              .out = hn_host_f32(out.at), .ldo = out.ld, .part = (float *)(void *)(values + values_each * (size_t)ex->ranks)};
+              .out = hn_host_f32(out.at), .ldo = out.ld, .part = (float *)(void *)(copies + copied_bytes(kv) * (size_t)ex->ranks)};
     assert(rows->n > 0);
-    scratches[ex->rank].t.values = (hn_values_of_keys){.at = values + values_each * (size_t)ex->rank};
+    scratches[ex->rank].t.copy = (hn_span_copy){.keys = own, .values = own + copied_keys_bytes(kv)};
     find_spans(&c);
     find_alike(&c);
     plan(&c);

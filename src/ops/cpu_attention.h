@@ -14,7 +14,8 @@ typedef struct hn_attention_call {
     const hn_attention_params *how;
     const float *sinks;
     const int32_t *from, *last; /* for each row: the position that its window is counted back from, the last position that it sees */
-    bool bf16; /* products of pairs */
+    bool bf16;    /* products of pairs */
+    bool widened; /* of a Q8_0 cache, as BF16 */
     int group; /* query heads that share a kv head */
     const hn_act *act; /* gets the rows too, in these forms */
     int forms;
@@ -34,13 +35,15 @@ typedef struct hn_attention_call {
 typedef struct hn_gathered {
     int32_t slot[HN_KEY_CHUNK]; /* -1: none */
     _Alignas(64) unsigned char at[HN_KEY_CHUNK * HN_MAX_HEAD_DIM * sizeof(float)];
+    _Alignas(64) unsigned char widened[HN_KEY_CHUNK * HN_MAX_HEAD_DIM * sizeof(uint16_t)];
 } hn_gathered;
 
-/* Values of a span that are in its keys, in their own layout: chunks [from, to) of one sequence's span. */
-typedef struct hn_values_of_keys {
-    unsigned char *at; /* [HN_KEY_CHUNKS] chunks; NULL: values are stored beside keys */
-    int seq, span, from, to;
-} hn_values_of_keys;
+/* What the kernels read in another form than the cache has it, for all tiles of a span: a Q8_0 cache as BF16, and values that are in
+ * keys in their own layout. Chunks [from, to) of a kv head in one sequence's span are there. */
+typedef struct hn_span_copy {
+    unsigned char *keys, *values; /* [HN_KEY_CHUNKS] chunks each */
+    int seq, kv_head, span, from, to;
+} hn_span_copy;
 
 /* Queries that read the same pages of a span and see something of it, and their results. */
 typedef struct hn_attention_tile {
@@ -59,7 +62,7 @@ typedef struct hn_attention_tile {
     _Alignas(64) uint16_t e[HN_QUERIES * HN_KEY_SPAN];
     _Alignas(64) float o[HN_QUERIES * HN_MAX_HEAD_DIM]; /* [n][v_dim] */
     hn_gathered own;
-    hn_values_of_keys values;
+    hn_span_copy copy;
 } hn_attention_tile;
 
 /* Partial results of all queries of the tile on its span. fetch: the span's values, and the keys of the span that follows, are

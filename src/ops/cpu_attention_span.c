@@ -7,13 +7,16 @@
  * Values that are a part of keys are brought to their own layout once for all tiles that read a span one after another.
  *
  * Over a BF16 cache the queries and the weights of values are rounded to bf16 and multiplied in pairs (kernels.h). Ranges
- * of positions are cut between pairs only, so that a pair is halved only by the range that its row sees.
+ * of positions are cut between pairs only, so that a pair is halved only by the range that its row sees. A Q8_0 cache is read
+ * the same way at levels that widen it: a span once for all tiles.
  */
 #include <assert.h>
 #include <string.h>
 
 #include "base/least.h"
 #include "ops/cpu_attention.h"
+
+enum { WIDENED_AT_ONCE = 4 }; /* chunks */
 
 static const unsigned char *slot_page(const hn_attention_call *c, int seq, int slot) {
     const int32_t *pages = hn_host_i32(c->rows->page_table) + (size_t)c->rows->page_stride * (size_t)seq;
@@ -77,32 +80,76 @@ static void values_of_keys(const hn_attention_call *c, const unsigned char *page
     }
 }
 
-/* Sets the values of chunk i to those of its keys, which are row `row` and up of a page. have: they were brought to their layout before. */
-static void enter_values_of_keys(const hn_attention_call *c, const hn_attention_tile *t, const hn_kv *paged, const unsigned char *page,
-                                 int row, bool have, hn_keys *keys, int i) {
-    const hn_kv own = chunk_page(c->kv);
-    unsigned char *to = t->values.at + hn_kv_bytes(c->kv->type, c->kv->v_dim, HN_KEY_CHUNK) * (size_t)i;
-    const hn_kv_row v = hn_kv_value_row(&own, 0, 0);
-    assert(c->kv->kv_heads == 1); /* values are kept by text and span */
-    if (!have) values_of_keys(c, page, hn_kv_key_row(paged, 0, row), to);
-    enter_values(to, &v, keys, i);
+/* The place of chunk i's keys, or values, in a copy. */
+static unsigned char *copied_keys(const hn_attention_call *c, const hn_attention_tile *t, int i) {
+    return t->copy.keys + hn_kv_bytes(HN_BF16, c->kv->head_dim, HN_KEY_CHUNK) * (size_t)i;
 }
 
-static void keys_in_place(const hn_attention_call *c, hn_attention_tile *t, int c0, int c1, hn_keys *keys) {
-    const hn_values_of_keys before = t->values;
-    const bool same = before.seq == t->seq && before.span == t->span;
+static unsigned char *copied_values(const hn_attention_call *c, const hn_attention_tile *t, int i) {
+    return t->copy.values + hn_kv_bytes(c->widened ? HN_BF16 : c->kv->type, c->kv->v_dim, HN_KEY_CHUNK) * (size_t)i;
+}
+
+/* Sets the values of chunk i to a copy. */
+static void enter_copied_values(const hn_attention_call *c, const hn_attention_tile *t, hn_keys *keys, int i) {
+    const hn_kv own = chunk_page(c->kv);
+    const hn_kv_row v = hn_kv_value_row(&own, 0, 0);
+    enter_values(copied_values(c, t, i), &v, keys, i);
+}
+
+/* Sets keys and values of chunk i, or one of them, to BF16 in pages of one chunk. */
+static void enter_widened(const unsigned char *k, const unsigned char *v, hn_keys *keys, int i) {
+    keys->k[i] = k;
+    keys->v[i] = v;
+    keys->k_stride[i] = HN_KEY_CHUNK;
+}
+
+/* Chunks as kernels read them, if that is not where they are in the pages. */
+static void enter_copies(const hn_attention_call *c, const hn_attention_tile *t, int c0, int c1, hn_keys *keys) {
     for (int i = c0; i < c1; i++) {
-        const int slot = t->span * HN_KEY_SPAN + i * HN_KEY_CHUNK, row = slot % c->kv->page_rows;
-        const unsigned char *page = slot_page(c, t->seq, slot);
-        const bool have = same && i >= before.from && i < before.to;
-        enter_chunk(c->kv, page, t->kv_head, row, keys, i);
-        if (c->kv->v_in_k) enter_values_of_keys(c, t, c->kv, page, row, have, keys, i);
+        if (c->widened) {
+            enter_widened(copied_keys(c, t, i), copied_values(c, t, i), keys, i);
+        } else if (c->kv->v_in_k) {
+            enter_copied_values(c, t, keys, i);
+        }
     }
-    if (same && c0 >= before.from && c1 <= before.to) return;
-    t->values.seq = t->seq;
-    t->values.span = t->span;
-    t->values.from = c0;
-    t->values.to = c1;
+}
+
+/* Whether n queries read a Q8_0 cache as it is stored. */
+static bool reads_codes(const hn_attention_call *c, int n) { return c->widened && !c->kv->v_in_k && n <= HN_CODE_QUERIES; }
+
+/* Chunks where they are in the pages. */
+static void enter_pages(const hn_attention_call *c, const hn_attention_tile *t, int c0, int c1, hn_keys *keys) {
+    keys->codes = reads_codes(c, t->n);
+    for (int i = c0; i < c1; i++) {
+        const int slot = t->span * HN_KEY_SPAN + i * HN_KEY_CHUNK;
+        enter_chunk(c->kv, slot_page(c, t->seq, slot), t->kv_head, slot % c->kv->page_rows, keys, i);
+    }
+}
+
+/* Copies the values of chunks, which are in their keys. */
+static void copy_values_of_keys(const hn_attention_call *c, const hn_attention_tile *t, int c0, int c1) {
+    for (int i = c0; i < c1; i++) {
+        const int slot = t->span * HN_KEY_SPAN + i * HN_KEY_CHUNK;
+        const hn_kv_row key = hn_kv_key_row(c->kv, t->kv_head, slot % c->kv->page_rows);
+        values_of_keys(c, slot_page(c, t->seq, slot), key, copied_values(c, t, i));
+    }
+}
+
+/* Widens keys of chunks, and values that are in them. */
+static void widen_keys(const hn_attention_call *c, const hn_attention_tile *t, const hn_keys *stored, int c0, int c1) {
+    const size_t step = hn_kv_lane_bytes(HN_BF16) * HN_KEY_CHUNK;
+    c->kernels->keys_q8_to_bf16(stored, c0, c1, c->kv->head_dim, copied_keys(c, t, c0));
+    for (int i = c0; c->kv->v_in_k && i < c1; i++) {
+        c->kernels->keys_to_values_bf16(copied_keys(c, t, i), step, c->kv->v_dim, copied_values(c, t, i));
+    }
+}
+
+/* The tile has a copy of chunks [c0, c1); else it will have. */
+static bool copied(hn_attention_tile *t, int c0, int c1) {
+    hn_span_copy *y = &t->copy;
+    if (y->seq == t->seq && y->kv_head == t->kv_head && y->span == t->span && c0 >= y->from && c1 <= y->to) return true;
+    *y = (hn_span_copy){y->keys, y->values, t->seq, t->kv_head, t->span, c0, c1};
+    return false;
 }
 
 /* Adds the keys, or the values, of the first `hi` positions of a span of a sequence, page by page; not of a page that is nearly
@@ -136,9 +183,24 @@ static int path_slot(const hn_attention_call *c, const hn_attention_tile *t, int
     return hn_host_i32(c->rows->path_slots)[hn_host_i32(c->rows->path_start)[row] + beyond];
 }
 
-/* Gathers the keys or the values of a row's positions in chunk i, as in a page of 16 rows. Positions that it does not see are
- * left as they are, and are not read. */
-static void gather_chunk(const hn_attention_call *c, hn_attention_tile *t, int first, int i, bool of_keys, hn_keys *keys) {
+/* Widens chunk i, gathered keys or values. from_keys: values that are in the keys. */
+static void widen_gathered(const hn_attention_call *c, hn_attention_tile *t, int i, bool of_keys, bool from_keys, hn_keys *keys) {
+    unsigned char *to = t->own.widened;
+    if (of_keys) {
+        c->kernels->keys_q8_to_bf16(keys, i, i + 1, c->kv->head_dim, to);
+    } else {
+        c->kernels->values_q8_to_bf16(keys, i, i + 1, c->kv->v_dim, to);
+    }
+    if (from_keys) {
+        c->kernels->keys_to_values_bf16(to, hn_kv_lane_bytes(HN_BF16) * HN_KEY_CHUNK, c->kv->v_dim, copied_values(c, t, i));
+        to = copied_values(c, t, i);
+    }
+    enter_widened(to, to, keys, i);
+}
+
+/* Gathers the keys or the values of positions in chunk i that queries [first, end), which are one row's, see, as in a page of 16 rows.
+ * Positions that they do not see are left as they are, and are not read. */
+static void gather_chunk(const hn_attention_call *c, hn_attention_tile *t, int first, int end, int i, bool of_keys, hn_keys *keys) {
     const hn_kv own = chunk_page(c->kv);
     const bool from_keys = !of_keys && c->kv->v_in_k;
     of_keys |= from_keys;
@@ -153,15 +215,24 @@ static void gather_chunk(const hn_attention_call *c, hn_attention_tile *t, int f
         t->own.slot[p] = slot;
     }
     keys->ahead = NULL;
+    keys->codes = reads_codes(c, end - first);
     enter_chunk(&own, t->own.at, 0, 0, keys, i);
-    if (from_keys) enter_values_of_keys(c, t, &own, t->own.at, 0, false, keys, i);
+    if (keys->codes) return;
+    if (c->widened) {
+        widen_gathered(c, t, i, of_keys, from_keys, keys);
+    } else if (from_keys) {
+        values_of_keys(c, t->own.at, hn_kv_key_row(&own, 0, 0), copied_values(c, t, i));
+        enter_copied_values(c, t, keys, i);
+    }
 }
 
 /* Scores of queries [i, end) with chunks [c0, c1). */
 static void scores(const hn_attention_call *c, hn_attention_tile *t, const hn_keys *keys, int c0, int c1, int i, int end) {
     float *s = t->s + i * HN_KEY_SPAN;
     const int dim = c->kv->head_dim;
-    if (c->bf16) {
+    if (keys->codes) {
+        c->kernels->scores_q8_bf16(keys, c0, c1, t->q16 + i, end - i, dim, c->how->scale, s);
+    } else if (c->bf16) {
         c->kernels->scores_bf16(keys, c0, c1, t->q16 + i, end - i, dim, c->how->scale, s);
     } else {
         c->kernels->scores(c->kv->type, keys, c0, c1, t->q + i, end - i, dim, c->how->scale, s);
@@ -172,7 +243,9 @@ static void scores(const hn_attention_call *c, hn_attention_tile *t, const hn_ke
 static void values(const hn_attention_call *c, hn_attention_tile *t, const hn_keys *keys, int lo, int hi, int i, int end) {
     const int dim = c->kv->v_dim, at = i * HN_KEY_SPAN;
     if (lo >= hi) return;
-    if (c->bf16) {
+    if (keys->codes) {
+        c->kernels->values_q8_bf16(keys, lo, hi, t->e + at, end - i, dim, t->o + i * dim, dim);
+    } else if (c->bf16) {
         c->kernels->values_bf16(keys, lo, hi, t->e + at, end - i, dim, t->o + i * dim, dim);
     } else {
         c->kernels->values(c->kv->type, keys, lo, hi, t->s + at, end - i, dim, t->o + i * dim, dim);
@@ -206,7 +279,7 @@ static void own_scores(const hn_attention_call *c, hn_attention_tile *t, int sha
             hn_keys own;
             end = row_end(t, i);
             if (j < t->lo[i] / HN_KEY_CHUNK || j >= chunks_to(t->hi[i])) continue;
-            gather_chunk(c, t, i, j, true, &own);
+            gather_chunk(c, t, i, end, j, true, &own);
             scores(c, t, &own, j, j + 1, i, end);
         }
     }
@@ -242,7 +315,7 @@ static void own_values(const hn_attention_call *c, hn_attention_tile *t, int sha
             hn_keys own;
             end = row_end(t, i);
             if (j < t->lo[i] / HN_KEY_CHUNK || j >= chunks_to(t->hi[i])) continue;
-            gather_chunk(c, t, i, j, false, &own);
+            gather_chunk(c, t, i, end, j, false, &own);
             values(c, t, &own, hn_most(lo, t->lo[i]), hn_least(lo + HN_KEY_CHUNK, t->hi[i]), i, end);
         }
     }
@@ -270,6 +343,36 @@ static void tile_values(const hn_attention_call *c, hn_attention_tile *t, const 
     }
 }
 
+/* Scores of all queries with chunks [c0, c1) of a Q8_0 cache, which are widened a few at a time, so that they are in the nearest cache
+ * when they are read again; then the values are widened. ahead, next: what is prefetched meanwhile, or NULL. */
+static void widened_scores(const hn_attention_call *c, hn_attention_tile *t, hn_keys *stored, const hn_keys *keys, int c0, int c1,
+                           hn_read_ahead *ahead, hn_read_ahead *next) {
+    stored->ahead = ahead;
+    for (int i = c0, end; i < c1; i = end) {
+        end = hn_least(i + WIDENED_AT_ONCE, c1);
+        widen_keys(c, t, stored, i, end);
+        scores(c, t, keys, i, end, 0, t->n);
+    }
+    stored->ahead = next;
+    if (!c->kv->v_in_k && c0 < c1) c->kernels->values_q8_to_bf16(stored, c0, c1, c->kv->v_dim, copied_values(c, t, c0));
+}
+
+/* Scores of all queries with chunks [c0, c1), and copies of what is read in another form. */
+static void scores_in_place(const hn_attention_call *c, hn_attention_tile *t, int c0, int c1, hn_keys *keys, hn_read_ahead *ahead,
+                            hn_read_ahead *next) {
+    const bool copies = (c->widened || c->kv->v_in_k) && !keys->codes, have = copies && copied(t, c0, c1);
+    hn_keys stored = *keys;
+    keys->ahead = NULL;
+    if (copies) enter_copies(c, t, c0, c1, keys);
+    if (copies && c->widened && !have) {
+        widened_scores(c, t, &stored, keys, c0, c1, ahead, next);
+        return;
+    }
+    if (copies && !c->widened && !have) copy_values_of_keys(c, t, c0, c1);
+    keys->ahead = ahead;
+    if (c0 < c1) scores(c, t, keys, c0, c1, 0, t->n);
+}
+
 void hn_attention_span(const hn_attention_call *c, hn_attention_tile *t, bool fetch) {
     const int shared = shared_chunks(c, t);
     hn_keys keys;
@@ -280,13 +383,12 @@ void hn_attention_span(const hn_attention_call *c, hn_attention_tile *t, bool fe
         lo = hn_least(lo, t->lo[i]);
     }
     const int in_place = hn_least(chunks_to(hi), shared);
-    keys_in_place(c, t, lo / HN_KEY_CHUNK, in_place, &keys);
+    enter_pages(c, t, lo / HN_KEY_CHUNK, in_place, &keys);
     if (fetch) {
         look_ahead(c, t->seq, t->kv_head, t->span, hi, false, &ahead);
         look_at_next(c, t, &next);
     }
-    keys.ahead = fetch ? &ahead : NULL;
-    if (lo / HN_KEY_CHUNK < in_place) scores(c, t, &keys, lo / HN_KEY_CHUNK, in_place, 0, t->n);
+    scores_in_place(c, t, lo / HN_KEY_CHUNK, in_place, &keys, fetch ? &ahead : NULL, fetch ? &next : NULL);
     own_scores(c, t, shared);
     for (int i = 0; i < t->n; i++) tile_softmax(c, t, i);
     memset(t->o, 0, (size_t)(t->n * c->kv->v_dim) * sizeof(float));

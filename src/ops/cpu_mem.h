@@ -47,7 +47,8 @@ void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope_tab
 void hn_cpu_rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *by, const hn_kv *kv, const hn_qkv *x);
 void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_matrix q,
                       hn_matrix out, hn_act a, hn_buf scratch);
-size_t hn_cpu_attention_scratch(const hn_ops *o, int max_rows, int heads, int v_dim, bool v_in_k, int max_positions);
+bool hn_cpu_attention_in_bf16(const hn_ops *o, hn_dtype cache);
+size_t hn_cpu_attention_scratch(const hn_ops *o, int max_rows, int heads, const hn_kv *kv, int max_positions);
 void hn_cpu_gather(const hn_exec *ex, int n, hn_buf from, hn_matrix src, hn_buf to, hn_matrix dst);
 void hn_cpu_gru(const hn_exec *ex, int n, hn_matrix input, hn_matrix own, hn_matrix s);
 void hn_cpu_convolve(const hn_exec *ex, int n, const hn_convolution *c, hn_matrix x, bool add, hn_matrix y);

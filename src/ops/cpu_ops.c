@@ -98,6 +98,7 @@ void hn_ops_cpu(hn_ops *o, hn_pool *pool, hn_isa isa, bool f32) {
         .rope_table = hn_cpu_rope_table,
         .rope_store = hn_cpu_rope_store,
         .attention = hn_cpu_attention,
+        .attention_in_bf16 = hn_cpu_attention_in_bf16,
         .attention_scratch = hn_cpu_attention_scratch,
         .gather = hn_cpu_gather,
         .kv_move = hn_cpu_kv_move,

@@ -37,6 +37,7 @@ static void fill(struct hn_kernels *k, hn_isa isa) {
     if (takes(isa, HN_ISA_AVX512BF16)) {
         hn_kernels_avx512bf16_linear(k);
         hn_kernels_avx512bf16_attention(k);
+        hn_kernels_avx512bf16_q8_cache(k);
     }
     if (takes(isa, HN_ISA_AMX)) hn_kernels_amx_linear(k);
 #elif defined(__aarch64__)

@@ -3,7 +3,8 @@
  *
  * A table starts complete with ref/ (plain C, which defines every result); each level then overrides the functions that
  * it has faster, in ascending order. Every function gives the same bits at every level, NaN payloads aside; tests/check
- * tests it. Splitting work over threads is in cpu_*.c.
+ * tests it. Which functions an operation calls is the same at every level but for q8_as_bf16. Splitting work over threads is in
+ * cpu_*.c.
  */
 #ifndef HN_KERNELS_H
 #define HN_KERNELS_H
@@ -17,7 +18,8 @@ enum {
     HN_CALL_ROWS = 64,                         /* most rows a call */
     HN_KEY_CHUNK = 16,                         /* positions a chunk of keys */
     HN_KEY_CHUNKS = HN_KEY_SPAN / HN_KEY_CHUNK,
-    HN_QUERIES = 24                            /* most query rows (row x head of a group) a call */
+    HN_QUERIES = 24,                           /* most query rows (row x head of a group) a call */
+    HN_CODE_QUERIES = 4                        /* of scores_q8_bf16 and values_q8_bf16 */
 };
 
 /* Memory that is read soon, in runs, in the order of reading: a kernel may prefetch from it as many lines as it reads. */
@@ -49,6 +51,7 @@ typedef struct hn_keys {
     const float *k_scale[HN_KEY_CHUNKS];
     const float *v_scale[HN_KEY_CHUNKS];
     int k_stride[HN_KEY_CHUNKS];
+    bool codes;           /* a Q8_0 cache as it is stored, for products of bf16 */
     hn_read_ahead *ahead; /* NULL: nothing */
 } hn_keys;
 
@@ -108,6 +111,14 @@ struct hn_kernels {
      * (kv.h); a BF16 cache, and one of Q8_0, whose dim is a multiple of HN_KV_SCALED -- */
     void (*keys_to_values_bf16)(const unsigned char *k, size_t step, int dim, unsigned char *v);
     void (*keys_to_values_q8)(const unsigned char *k, size_t step, int dim, unsigned char *v);
+    /* -- a Q8_0 cache at levels whose products of pairs are faster than those of f32 (q8_as_bf16): code * scale, rounded to bf16, denormals
+     * to zero. Chunks [c0, c1) to BF16's layout in pages of one chunk (kv.h), without gaps: chunk c0 at `to`, 64-byte aligned -- */
+    bool q8_as_bf16;
+    void (*keys_q8_to_bf16)(const hn_keys *from, int c0, int c1, int dim, unsigned char *to);
+    void (*values_q8_to_bf16)(const hn_keys *from, int c0, int c1, int dim, unsigned char *to);
+    /* scores_bf16 and values_bf16 of the same numbers, for nq <= HN_CODE_QUERIES: too few to be worth a copy */
+    void (*scores_q8_bf16)(const hn_keys *keys, int c0, int c1, const uint16_t *const *q, int nq, int dim, float scale, float *s);
+    void (*values_q8_bf16)(const hn_keys *keys, int lo, int hi, const uint16_t *e, int nq, int dim, float *o, int ldo);
     int value_rows; /* the fastest number of rows for `values` and `values_bf16` */
     /* O[d] = fma(o[d], b, O[d] * a) */
     void (*merge)(float *O, const float *o, int dim, float a, float b);
@@ -147,6 +158,7 @@ void hn_kernels_i8mm_linear(struct hn_kernels *k);
 void hn_kernels_avx2_attention_bf16(struct hn_kernels *k);
 void hn_kernels_avx512_attention_bf16(struct hn_kernels *k);
 void hn_kernels_avx512bf16_attention(struct hn_kernels *k);
+void hn_kernels_avx512bf16_q8_cache(struct hn_kernels *k);
 
 void hn_kernels_avx2_keys(struct hn_kernels *k);
 void hn_kernels_avx512_keys(struct hn_kernels *k);

@@ -16,8 +16,9 @@
  *     output, inputs ascending: acc = fmaf(w, x, acc).
  *   rmsnorm: see ops/ref/norm.c for the fixed order of its sum.
  *   attention: spans of HN_KEY_SPAN logical positions from position 0, each from a fresh state, merged left to right.
- *     Over a BF16 cache (native) q and the weights of values are rounded to bf16 and multiplied in pairs; else all is f32.
- * ref/ defines these results; every level gives the same bits, of every operation (NaN payloads aside). docs/kernels.md
+ *     Over a BF16 cache (native) q and the weights of values are rounded to bf16 and multiplied in pairs; so is, at levels
+ *     for which attention_in_bf16 says it, a Q8_0 cache; else all is f32.
+ * ref/ defines these results; every level gives the bits of the reference of its operation (NaN payloads aside). docs/kernels.md
  */
 #ifndef HN_OPS_H
 #define HN_OPS_H
@@ -410,7 +411,10 @@ struct hn_ops {
      * scratch: attention_scratch bytes, 64-byte aligned. */
     void (*attention)(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_matrix q,
                       hn_matrix out, hn_act a, hn_buf scratch);
-    size_t (*attention_scratch)(const hn_ops *o, int max_rows, int heads, int v_dim, bool v_in_k, int max_positions);
+    /* Whether attention over a cache of this type multiplies numbers of bf16: those of a Q8_0 cache are rounded to it. Else f32. */
+    bool (*attention_in_bf16)(const hn_ops *o, hn_dtype cache);
+    /* kv: its type and widths */
+    size_t (*attention_scratch)(const hn_ops *o, int max_rows, int heads, const hn_kv *kv, int max_positions);
     /* dst[to[i]] = src[from[i]], both of the same width; from, to: int32 [n] buffers, mem of `to` NULL: row i. Rows of dst are not
      * repeated, and src and dst do not overlap. */
     void (*gather)(const hn_exec *ex, int n, hn_buf from, hn_matrix src, hn_buf to, hn_matrix dst);

@@ -201,11 +201,13 @@ typedef struct way {
     int only;       /* a row to run alone, or -1 */
     bool no_direct; /* chains through path_slots like trees */
     bool v_apart;   /* values that are in keys are stored beside them too */
+    bool q8_as_bf16; /* ref as the reference of levels that multiply a Q8_0 cache in pairs */
 } way;
 
 typedef struct pass {
     const scene *s;
     const way *w;
+    struct hn_kernels kernels;
     check_ops c;
     hn_rows rows;
     hn_kv kv;
@@ -325,7 +327,7 @@ static void pass_buffers(pass *p, const arrays *a) {
     p->q = check_mem(o, (size_t)(a->n * p->ldq) * sizeof(float));
     p->out = check_mem(o, (size_t)(a->n * p->ldo) * sizeof(float));
     int heads = s->kv_heads * s->group;
-    p->scratch = check_mem(o, o->attention_scratch(o, a->n, heads, s->v_dim, p->kv.v_in_k, a->max_position + 1));
+    p->scratch = check_mem(o, o->attention_scratch(o, a->n, heads, &p->kv, a->max_position + 1));
     p->act = (hn_act){check_mem(o, o->act_bytes(width(s), a->n)), width(s), a->n, HN_ACT_F32 | HN_ACT_Q8};
     if (s->sinks) p->sinks = check_put(o, s->sinks, (size_t)heads * sizeof(float));
     for (int i = 0; i < a->n; i++) {
@@ -360,7 +362,9 @@ static void check_act(const pass *p, int row) {
 
 /* out: [rows run][width] */
 static void scene_run(const scene *s, const way *w, float *out) {
-    pass p = {.s = s, .w = w, .c = check_open(w->threads, w->isa, s->f32)};
+    pass p = {.s = s, .w = w, .c = check_open(w->threads, w->isa, s->f32), .kernels = *hn_kernels_get(w->isa)};
+    p.kernels.q8_as_bf16 |= w->q8_as_bf16;
+    p.c.o.kernels = &p.kernels;
     arrays *a = hn_zalloc(1, sizeof *a);
     for (int seq = 0; seq < s->seqs; seq++) {
         int pages = (slots(s, seq) + w->page_rows - 1) / w->page_rows;
@@ -395,13 +399,13 @@ static void scene_run(const scene *s, const way *w, float *out) {
 
 /* ---- the checks ----------------------------------------------------------------------------------------------------------- */
 
-/* One output row and head by the definition, in double. Products of bf16 round the weights of values. */
-static void check_exact(const scene *s, const float *out, int row, int head) {
+/* One output row and head by the definition, in double. Products of bf16 round the weights of values, and a Q8_0 cache. */
+static void check_exact(const scene *s, const float *out, int row, int head, bool q8_as_bf16) {
     int seq = seq_of(s, row), last = last_of(s, row), from = from_of(s, row), kv_head = head / s->group;
     int lo = s->window > 0 && from - s->window + 1 > 0 ? from - s->window + 1 : 0;
     if (from >= s->from && lo < s->from) lo = s->from;
     double *e = hn_zalloc((size_t)last + 1, sizeof *e), max = -INFINITY, sum = 0;
-    double most = s->type == HN_BF16 && !s->f32 ? 2e-2 : 1e-5;
+    double most = !s->f32 && (s->type == HN_BF16 || q8_as_bf16) ? 2e-2 : 1e-5;
     for (int p = lo; p <= last; p++) {
         const float *k = s->k[seq] + (slot_at(s, row, p) * s->kv_heads + kv_head) * s->dim;
         for (int d = 0; d < s->dim; d++) e[p] += (double)s->q[row * q_width(s) + head * s->dim + d] * k[d];
@@ -421,13 +425,21 @@ static void check_exact(const scene *s, const float *out, int row, int head) {
     hn_free(e);
 }
 
+/* ref's results: of f32, or of bf16, products over a Q8_0 cache. */
+static float *reference(const scene *s, bool q8_as_bf16) {
+    float *out = hn_alloc((size_t)(s->n * width(s)) * sizeof *out);
+    const way w = {.isa = HN_ISA_REF, .threads = 1, .page_rows = 64, .only = -1, .v_apart = true, .q8_as_bf16 = q8_as_bf16};
+    scene_run(s, &w, out);
+    for (int i = 0; i < s->n; i++) check_exact(s, out, i, check_int(0, s->kv_heads * s->group - 1), q8_as_bf16);
+    return out;
+}
+
 static void check_scene(const scene *s) {
-    size_t size = (size_t)(s->n * width(s));
-    float *want = hn_alloc(size * sizeof *want), *got = hn_alloc(size * sizeof *got);
-    way w = {.isa = HN_ISA_REF, .threads = 1, .page_rows = 64, .only = -1, .v_apart = true};
-    scene_run(s, &w, want);
-    for (int i = 0; i < s->n; i++) check_exact(s, want, i, check_int(0, s->kv_heads * s->group - 1));
+    float *both[2] = {reference(s, false), s->type == HN_Q8_0 ? reference(s, true) : NULL};
+    float *got = hn_alloc((size_t)(s->n * width(s)) * sizeof *got);
+    way w;
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
+        const float *want = both[s->type == HN_Q8_0 && hn_kernels_get(isa)->q8_as_bf16];
         char what[140];
         snprintf(what, sizeof what, "%s %s%s dim %d, %d group %d window %d from %d%s%s", hn_isa_name(isa),
                  hn_dtype_name(s->type), s->f32 ? " f32" : "", s->dim, s->v_dim, s->group, s->window, s->from,
@@ -444,7 +456,8 @@ static void check_scene(const scene *s) {
         scene_run(s, &w, got);
         check_same_row(got, want + w.only * width(s), width(s), what, w.only);
     }
-    hn_free(want);
+    hn_free(both[0]);
+    hn_free(both[1]);
     hn_free(got);
 }
 
@@ -510,7 +523,7 @@ static void waves_test(void **state HN_UNUSED) {
     float *want = hn_alloc((size_t)size * sizeof *want), *got = hn_alloc((size_t)size * sizeof *got);
     way w = {.isa = hn_isa_best(), .threads = 1, .page_rows = 64, .only = -1};
     scene_run(&s, &w, want);
-    check_exact(&s, want, s.n - 1, 3);
+    check_exact(&s, want, s.n - 1, 3, false);
     for (w.threads = 2; w.threads < 5; w.threads++) {
         scene_run(&s, &w, got);
         check_same_row(got, want, size, "threads", w.threads);
@@ -609,7 +622,7 @@ static void check_same_halves(const uint16_t *a, const uint16_t *b, int n) {
     for (int i = 0; i < n; i++) assert_true(check_same(hn_bf16_to_f32(a[i]), hn_bf16_to_f32(b[i])));
 }
 
-/* README: "Every kernel of every instruction level computes the bits of the plain C reference." */
+/* README: "Every kernel of every instruction level computes the bits of the plain C reference of its operation and level." */
 static void bf16_test(void **state HN_UNUSED) {
     block *want = hn_alloc(sizeof *want), *got = hn_alloc(sizeof *got), *drawn = hn_alloc(sizeof *drawn);
     for (int round = 0; round < 40 / test_every(1, 4); round++) {

@@ -222,7 +222,7 @@ static void check_job(hn_dtype t, int strips, int in, int n) {
     job_free(&j);
 }
 
-/* README: "Every kernel of every instruction level computes the bits of the plain C reference." */
+/* README: "Every kernel of every instruction level computes the bits of the plain C reference of its operation and level." */
 static void kernels_test(void **state HN_UNUSED) {
     for (int i = 0; i < TYPES; i++) {
         hn_dtype t = all_types[i];

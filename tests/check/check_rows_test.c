@@ -407,7 +407,7 @@ static void check_world_rows(const world *w) {
     }
 }
 
-/* README: "Every kernel of every instruction level computes the bits of the plain C reference." */
+/* README: "Every kernel of every instruction level computes the bits of the plain C reference of its operation and level." */
 static void operations_test(void **state HN_UNUSED) {
     static const hn_dtype caches[] = {HN_BF16, HN_F16, HN_F32, HN_Q8_0};
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {

@@ -211,7 +211,7 @@ static void buffers_create(bench *b) {
     b->turned = (hn_rope_table){&b->rope, mem(b, 4 * HN_MAX_ROWS * DIM)};
     b->best = (hn_top){.k = 1, .id = mem(b, 4 * HN_MAX_ROWS), .value = mem(b, 4 * HN_MAX_ROWS),
                        .scratch = mem(b, b->o.top_scratch(&b->o, HN_MAX_ROWS, 1))};
-    b->scratch = mem(b, b->o.attention_scratch(&b->o, HN_MAX_ROWS, HEADS, DIM, false, MAX_CONTEXT));
+    b->scratch = mem(b, b->o.attention_scratch(&b->o, HN_MAX_ROWS, HEADS, &b->layers[0].kv, MAX_CONTEXT));
 }
 
 /* ---- attention alone: shapes of models, types of cache ------------------------------------------------------------------ */
@@ -312,14 +312,15 @@ static void time_attention(bench *b, const shape *s, int only_context, const cha
             const int context = only_context ? only_context : contexts[c];
             const limits l = limits_now(b);
             attention_cache(&a, types[t], s, context);
-            b->scratch = mem(b, b->o.attention_scratch(&b->o, HN_PASS_ROWS, s->heads, s->v_dim, values_in_keys(s), context + HN_PASS_ROWS));
+            b->scratch = mem(b, b->o.attention_scratch(&b->o, HN_PASS_ROWS, s->heads, &a.kv[0], context + HN_PASS_ROWS));
             rows_create(b, context, s->page_rows);
             printf("%d/%d heads of %d, %-4s context %4d: us a layer", s->heads, s->kv_heads, s->dim, hn_dtype_name(types[t]), context);
             for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
                 const double t_s = attention_time(&a, rows[i], context), seen = context + rows[i] / 2.0;
                 const double macs = (double)rows[i] * s->heads * (s->dim + s->v_dim) * seen,
                              bytes = hn_kv_read_bytes(&a.kv[0], context + rows[i]);
-                const double by_bytes = bytes / l.read_gb_s, by_macs = macs / (types[t] == HN_BF16 ? l.bf16_gmac_s : l.f32_gmac_s);
+                const double rate = b->o.attention_in_bf16(&b->o, types[t]) ? l.bf16_gmac_s : l.f32_gmac_s;
+                const double by_bytes = bytes / l.read_gb_s, by_macs = macs / rate;
                 printf(" | %d %.1f %.2f%s", rows[i], t_s * 1e6, (by_bytes > by_macs ? by_bytes : by_macs) * 1e-9 / t_s,
                        by_bytes > by_macs ? "" : "m");
             }

@@ -137,6 +137,61 @@ static void values_bf16(const hn_keys *keys, int lo, int hi, const uint16_t *e, 
     }
 }
 
+/* ---- a Q8_0 cache as bf16 --------------------------------------------------------------------------------------- */
+
+static uint16_t of_code(int8_t code, float scale) { return hn_f32_to_bf16(bf16_flushed((float)code * bf16_flushed(scale))); }
+
+static void keys_q8_to_bf16(const hn_keys *from, int c0, int c1, int dim, unsigned char *to) {
+    uint16_t *y = (uint16_t *)(void *)to; /* [chunk][dim / 2][HN_KEY_CHUNK][2] */
+    for (int c = c0; c < c1; c++) {
+        for (int d = 0; d < dim; d += 2) {
+            const size_t stride = (size_t)from->k_stride[c];
+            const int8_t *codes = (const int8_t *)from->k[c] + stride * (size_t)d;
+            const float *scales = from->k_scale[c] + stride * (size_t)(d / HN_KV_SCALED);
+            for (int p = 0; p < HN_KEY_CHUNK; p++) {
+                *y++ = of_code(codes[p], scales[p]);
+                *y++ = of_code(codes[stride + (size_t)p], scales[p]);
+            }
+        }
+    }
+}
+
+static void values_q8_to_bf16(const hn_keys *from, int c0, int c1, int dim, unsigned char *to) {
+    uint16_t *y = (uint16_t *)(void *)to; /* [chunk][HN_KEY_CHUNK / 2][dim][2] */
+    const int blocks = dim / HN_KV_SCALED;
+    for (int p = c0 * HN_KEY_CHUNK; p < c1 * HN_KEY_CHUNK; p += 2) {
+        const int8_t *codes = (const int8_t *)from->v[p / HN_KEY_CHUNK] + p % HN_KEY_CHUNK * dim;
+        const float *scales = from->v_scale[p / HN_KEY_CHUNK] + p % HN_KEY_CHUNK * blocks;
+        for (int d = 0; d < dim; d++) {
+            *y++ = of_code(codes[d], scales[d / HN_KV_SCALED]);
+            *y++ = of_code(codes[dim + d], scales[blocks + d / HN_KV_SCALED]);
+        }
+    }
+}
+
+static void scores_q8_bf16(const hn_keys *keys, int c0, int c1, const uint16_t *const *q, int nq, int dim, float scale, float *s) {
+    _Alignas(64) unsigned char chunk[HN_KEY_CHUNK * HN_MAX_HEAD_DIM * sizeof(uint16_t)];
+    for (int c = c0; c < c1; c++) {
+        hn_keys one = {.ahead = NULL};
+        keys_q8_to_bf16(keys, c, c + 1, dim, chunk);
+        one.k[c] = chunk;
+        one.k_stride[c] = HN_KEY_CHUNK;
+        scores_bf16(&one, c, c + 1, q, nq, dim, scale, s);
+    }
+}
+
+static void values_q8_bf16(const hn_keys *keys, int lo, int hi, const uint16_t *e, int nq, int dim, float *o, int ldo) {
+    _Alignas(64) unsigned char chunk[HN_KEY_CHUNK * HN_MAX_HEAD_DIM * sizeof(uint16_t)];
+    for (int end; lo < hi; lo = end) {
+        const int c = lo / HN_KEY_CHUNK;
+        hn_keys one = {.ahead = NULL};
+        end = hi < (c + 1) * HN_KEY_CHUNK ? hi : (c + 1) * HN_KEY_CHUNK;
+        values_q8_to_bf16(keys, c, c + 1, dim, chunk);
+        one.v[c] = chunk;
+        values_bf16(&one, lo, end, e, nq, dim, o, ldo);
+    }
+}
+
 /* ---- keys as values ------------------------------------------------------------------------------------------- */
 
 void hn_keys_to_values_bf16(const unsigned char *k, size_t step, int dim, int first, unsigned char *v) {
@@ -177,6 +232,10 @@ void hn_kernels_ref_attention(struct hn_kernels *k) {
     k->values_bf16 = values_bf16;
     k->keys_to_values_bf16 = keys_to_values_bf16;
     k->keys_to_values_q8 = keys_to_values_q8;
+    k->keys_q8_to_bf16 = keys_q8_to_bf16;
+    k->values_q8_to_bf16 = values_q8_to_bf16;
+    k->scores_q8_bf16 = scores_q8_bf16;
+    k->values_q8_bf16 = values_q8_bf16;
     k->value_rows = 4;
     k->merge = merge;
     k->scale = scale_row;
