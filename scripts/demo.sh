@@ -7,7 +7,7 @@ hunch=$1
 model=$2
 here=$(dirname "$0")
 prompts=$here/demo-prompts.jsonl
-# The demo model has a draft head made by hunch train (heads/README.md).
+# The demo model has a draft head (heads/README.md).
 head=$here/../heads/$(basename "$model" .gguf).head.gguf
 draft=ngram
 if [ -f "$head" ]; then draft=auto+$head; fi

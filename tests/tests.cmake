@@ -92,8 +92,10 @@ target_link_libraries(hunch-planted PRIVATE hunch_flags ${HUNCH_CMD_NEEDS})
 add_dependencies(command_exact_test hunch-planted)
 # Needs Python packages of gigabytes: HUNCH_PYTHON names a Python that has them.
 if(NOT HUNCH_SANITIZE)
-  add_test(NAME speculators_long_test COMMAND ${CMAKE_SOURCE_DIR}/tests/speculators_long_test.sh $<TARGET_FILE:hunch>)
-  set_tests_properties(speculators_long_test PROPERTIES LABELS long TIMEOUT 1200 SKIP_RETURN_CODE 77)
+  foreach(name speculators_long_test train_head_torch_long_test)
+    add_test(NAME ${name} COMMAND ${CMAKE_SOURCE_DIR}/tests/${name}.sh $<TARGET_FILE:hunch>)
+    set_tests_properties(${name} PROPERTIES LABELS long TIMEOUT 1200 SKIP_RETURN_CODE 77)
+  endforeach()
 endif()
 # The server, by a client of its own in Python's standard library (tests/server/); what is called long runs under `make test-long` only.
 if(TARGET hunch-serve)
