@@ -51,6 +51,7 @@ in_struct LATENT llama_context_params mla_attn
 
 name=llama.cpp
 [ -d "$source/ggml/src/iqk" ] && name=ik_llama.cpp
+[ "$name" = ik_llama.cpp ] && defines="$defines -DPEER_SAVES_ROWS=1"
 commit=$(git -C "$source" rev-parse --short HEAD 2> /dev/null || echo unknown)
 
 set --

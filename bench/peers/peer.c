@@ -9,6 +9,8 @@
  *   pass N CONTEXT     N tokens at once behind CONTEXT positions, logits of all of them
  *   prefill N          N tokens into an empty sequence, logits of the last
  *   decode N CONTEXT   N tokens one after the other behind CONTEXT positions, each the most likely one: time of one
+ *   copies N CONTEXT   evaluates N positions and fills the cache to CONTEXT with copies of their keys and values: long contexts in
+ *                      seconds, for passes behind them; the time of it. CONTEXT is a multiple of N, and the cache is not transposed
  *   info               what this is, as words and name=value
  *   quit
  * What cannot be answered is answered by `error REASON`. */
@@ -254,6 +256,89 @@ static bool request_decode(peer *p, int n, int context, double *ms) {
     return fill(p, context);
 }
 
+/* ---- a long context from copies of a short one ----------------------------------------------------------------- */
+
+#if defined(PEER_SAVES_ROWS)
+/* Reads `bytes` of a saved sequence, writes them `times` times. */
+typedef struct copier {
+    const uint8_t *from, *end;
+    uint8_t *to;
+} copier;
+
+static bool copy(copier *c, size_t bytes, int times, void *seen) {
+    if ((size_t)(c->end - c->from) < bytes)
+        return false;
+    if (seen)
+        memcpy(seen, c->from, bytes);
+    for (int i = 0; i < times; i++, c->to += bytes)
+        memcpy(c->to, c->from, bytes);
+    c->from += bytes;
+    return true;
+}
+
+/* The layers' keys, or values: a type, the bytes of a row, rows of `cells` positions. */
+static bool copy_rows(copier *c, uint32_t layers, uint32_t cells, int times) {
+    for (uint32_t i = 0; i < layers; i++) {
+        int32_t type;
+        uint64_t row;
+        if (!copy(c, sizeof type, 1, &type) || !copy(c, sizeof row, 1, &row) || !copy(c, row * cells, times, NULL))
+            return false;
+    }
+    return true;
+}
+
+/* The form in which ik_llama.cpp saves a sequence: positions, then keys, then values. */
+static bool copy_sequence(copier *c, uint32_t cells, int times) {
+    uint32_t count = 0, state = 0, layers = 0;
+    const uint32_t all = cells * (uint32_t)times, none = 0;
+    if (!copy(c, sizeof count, 1, &count) || count != cells)
+        return false;
+    memcpy(c->to - sizeof all, &all, sizeof all);
+    for (uint32_t i = 0; i < all; i++) {
+        const int32_t position = (int32_t)i;
+        memcpy(c->to, &position, sizeof position);
+        memcpy(c->to + sizeof position, &none, sizeof none); /* sequences beside this one */
+        c->to += 8;
+    }
+    c->from += 8 * (size_t)cells;
+    if (!copy(c, sizeof state, 1, &state) || state != 0 || !copy(c, sizeof layers, 1, &layers))
+        return false;
+    if (!copy_rows(c, layers, cells, times) || !copy_rows(c, layers, cells, times))
+        return false;
+    const size_t rest = (size_t)(c->end - c->from); /* words that say that there is nothing else */
+    return rest <= 16 && copy(c, rest, 1, NULL);
+}
+
+static bool request_copies(peer *p, int n, int context, double *ms) {
+    if (context % n)
+        return failed(p, "the context is no multiple of what is copied");
+    const double start = now_ms();
+    double unused;
+    if (!request_prefill(p, n, 0, &unused))
+        return false;
+    const int times = context / n;
+    const size_t size = llama_state_seq_get_size(p->ctx, 0, 0);
+    uint8_t *saved = malloc(size), *longer = malloc(size * (size_t)times);
+    copier c = {saved, saved + size, longer};
+    bool done = saved && longer && llama_state_seq_get_data(p->ctx, saved, size, 0, 0) == size && copy_sequence(&c, (uint32_t)n, times);
+    sequence_clear(p);
+    done = done && llama_state_seq_set_data(p->ctx, longer, (size_t)(c.to - longer), 0, 0) > 0;
+    free(saved);
+    free(longer);
+    if (!done)
+        return failed(p, "the peer saves or takes no sequence in the form that is known here");
+    p->filled = p->deepest = context;
+    *ms = now_ms() - start;
+    return true;
+}
+
+#else
+static bool request_copies(peer *p, int n, int context, double *ms) {
+    (void)n, (void)context, (void)ms;
+    return failed(p, "how this peer saves a sequence is not known here");
+}
+#endif
+
 /* ---- requests ------------------------------------------------------------------------------------------------ */
 
 static const char *shown(enum choice c) {
@@ -272,7 +357,7 @@ static void answer(peer *p, const char *line) {
         const char *name;
         bool (*measure)(peer *, int, int, double *);
         int numbers, most_rows_is_batch;
-    } kinds[] = {{"pass", request_pass, 2, 1}, {"prefill", request_prefill, 1, 0}, {"decode", request_decode, 2, 0}};
+    } kinds[] = {{"pass", request_pass, 2, 1}, {"prefill", request_prefill, 1, 0}, {"decode", request_decode, 2, 0}, {"copies", request_copies, 2, 0}};
     char name[16] = "", rest[2];
     int n = 0, context = 0;
     int got = sscanf(line, "%15s %d %d %1s", name, &n, &context, rest);
@@ -280,7 +365,8 @@ static void answer(peer *p, const char *line) {
         double ms;
         if (strcmp(name, kinds[k].name) != 0 || got != kinds[k].numbers + 1)
             continue;
-        if (n < 1 || context < 0 || n > p->set.context - context)
+        const int end = kinds[k].measure == request_copies ? context : n + context;
+        if (n < 1 || context < 0 || context > p->set.context || end > p->set.context || end < n)
             fprintf(p->answers, "error it does not fit into a context of %d\n", p->set.context);
         else if (kinds[k].most_rows_is_batch && n > p->set.batch)
             fprintf(p->answers, "error more than %d rows, the size of a batch\n", p->set.batch);
@@ -293,7 +379,7 @@ static void answer(peer *p, const char *line) {
     if (strcmp(name, "info") == 0 && got == 1)
         answer_info(p);
     else
-        fprintf(p->answers, "error not a request: pass N CONTEXT, prefill N, decode N CONTEXT, info, quit\n");
+        fprintf(p->answers, "error not a request: pass N CONTEXT, prefill N, decode N CONTEXT, copies N CONTEXT, info, quit\n");
 }
 
 static void serve(peer *p) {

@@ -140,8 +140,11 @@ static float *part_at(const call *c, int row, int head, int number) {
     return c->part + i * part_stride(c->kv->v_dim);
 }
 
-/* Adds one span's result to query i of a lot. */
-static void merge_span(const call *c, lot *g, int i, float m, float l, const float *o) {
+/* The maximum of what query i of a lot has so far; of nothing: m. */
+static float maximum_of(const lot *g, int i, float m) { return g->any[i] ? g->m[i] : m; }
+
+/* One span's result becomes that of query i of a lot, or is added to it: old and new count exp(their maxima - top), top the greater. */
+static void merge_span(const call *c, lot *g, int i, float m, float l, const float *o, float old_times, float new_times) {
     int dim = c->kv->v_dim;
     float *to = g->o + i * dim;
     if (!g->any[i]) {
@@ -151,21 +154,31 @@ static void merge_span(const call *c, lot *g, int i, float m, float l, const flo
         memcpy(to, o, (size_t)dim * sizeof *o);
         return;
     }
-    float top = m > g->m[i] ? m : g->m[i];
-    float a = top == g->m[i] ? 1 : hn_exp(g->m[i] - top), b = top == m ? 1 : hn_exp(m - top); /* e^0 is 1 */
+    const float top = m > g->m[i] ? m : g->m[i];
+    const float a = top == g->m[i] ? 1 : old_times, b = top == m ? 1 : new_times; /* e^0 is 1 */
     g->m[i] = top;
     g->l[i] = fmaf(l, b, g->l[i] * a);
     c->kernels->merge(to, o, dim, a, b);
 }
 
-/* The tile's results: to scratch, or merged at once. wave: its first span. */
-static void keep(const call *c, const tile *t, lot *g, int wave) {
+/* The tile's results to those of its queries. */
+static void merge_tile(const call *c, const tile *t, lot *g) {
+    float times[2][HN_QUERIES];
+    for (int i = 0; i < t->n; i++) {
+        const float before = maximum_of(g, t->at[i], t->m[i]), top = t->m[i] > before ? t->m[i] : before;
+        times[0][i] = before - top;
+        times[1][i] = t->m[i] - top;
+    }
+    for (int k = 0; k < 2; k++) c->kernels->exps(times[k], t->n);
+    for (int i = 0; i < t->n; i++) {
+        merge_span(c, g, t->at[i], t->m[i], t->l[i], t->o + i * c->kv->v_dim, times[0][i], times[1][i]);
+    }
+}
+
+/* The tile's results to scratch. wave: its first span. */
+static void keep_parts(const call *c, const tile *t, int wave) {
     const int dim = c->kv->v_dim;
     for (int i = 0; i < t->n; i++) {
-        if (!c->split) {
-            merge_span(c, g, t->at[i], t->m[i], t->l[i], t->o + i * dim);
-            continue;
-        }
         float *p = part_at(c, t->row[i], t->head[i], 1 + t->span - wave);
         p[0] = t->m[i];
         p[1] = t->l[i];
@@ -187,7 +200,10 @@ static void run_span(const call *c, tile *t, lot *g, int span, int wave) {
             if (t->n == 0) continue;
             hn_attention_span(c, t, fetch);
             fetch = false;
-            keep(c, t, g, wave);
+            if (c->split)
+                keep_parts(c, t, wave);
+            else
+                merge_tile(c, t, g);
         }
     }
 }
@@ -234,7 +250,8 @@ static void merge_query(const call *c, lot *g, int row, int head, int from, int 
     for (int span = from; span < end; span++) {
         if (!hn_attention_sees(c, row, span, &lo, &hi)) continue;
         const float *p = part_at(c, row, head, 1 + span - from);
-        merge_span(c, g, 0, p[0], p[1], p + STATS);
+        const float before = maximum_of(g, 0, p[0]), top = p[0] > before ? p[0] : before;
+        merge_span(c, g, 0, p[0], p[1], p + STATS, hn_exp(before - top), hn_exp(p[0] - top));
     }
     if (end > c->last_span) {
         write_out(c, g, 0, row, head);

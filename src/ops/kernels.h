@@ -73,6 +73,7 @@ struct hn_kernels {
     void (*add)(float *y, const float *x, int count);        /* y += x */
     void (*geglu)(float *gate, const float *up, int count);  /* gate = gelu(gate) * up, gelu in its tanh form */
     void (*softcap)(float *x, int count, float cap);         /* x = cap * tanh(x / cap); cap > 0 */
+    void (*exps)(float *x, int count);                       /* x = exp(x) */
     float (*exp_sum)(const float *x, int count, float most); /* sum of exp(x - most) of the x that are `most` or below */
     /* Inputs [0, count) of a row, from the start of a group: ceil(count / 64) groups and as many parts. */
     void (*quantise)(const float *x, int count, hn_q8_group *out, hn_q8_parts *parts);

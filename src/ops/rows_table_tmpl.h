@@ -7,6 +7,7 @@ void ROWS_TABLE(struct hn_kernels *k) {
     k->add = add;
     k->geglu = geglu;
     k->softcap = softcap;
+    k->exps = exps;
     k->exp_sum = exp_sum;
     k->quantise = quantise;
     k->round_bf16 = round_bf16;

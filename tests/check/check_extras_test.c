@@ -51,6 +51,18 @@ static void one_cap(const struct hn_kernels *k, const char *name) {
     for (int i = 0; i < 3; i++) check_free(&b[i]);
 }
 
+static void one_exps(const struct hn_kernels *k, const char *name) {
+    const int n = check_int(1, 60);
+    check_buf b[2];
+    float *x = check_guarded(&b[0], n), *y = check_guarded(&b[1], n);
+    check_fill(x, n, check_any_kind());
+    memcpy(y, x, (size_t)n * sizeof(float));
+    for (int i = 0; i < n; i++) x[i] = hn_exp(x[i]);
+    k->exps(y, n);
+    check_same_row(y, x, n, name, 4);
+    for (int i = 0; i < 2; i++) check_free(&b[i]);
+}
+
 /* Sums of exp of the numbers below a row's largest one, or below any; NaN is excluded. */
 static void one_sum(const struct hn_kernels *k, const char *name) {
     const int n = check_int(1, 300);
@@ -73,6 +85,7 @@ static void kernels_test(void **state HN_UNUSED) {
         for (int round = 0; round < 100; round++) one_level(hn_kernels_get(isa), hn_isa_name(isa));
         for (int round = 0; round < 100; round++) one_cap(hn_kernels_get(isa), hn_isa_name(isa));
         for (int round = 0; round < 100; round++) one_sum(hn_kernels_get(isa), hn_isa_name(isa));
+        for (int round = 0; round < 100; round++) one_exps(hn_kernels_get(isa), hn_isa_name(isa));
     }
 }
 

@@ -45,6 +45,10 @@ static void geglu(float *gate, const float *up, int count) {
     }
 }
 
+static void exps(float *x, int count) {
+    for (int i = 0; i < count; i += 4) hn_store_neon(x + i, count - i, hn_exp_neon(hn_load_neon(x + i, count - i)));
+}
+
 static float exp_sum(const float *x, int count, float most) {
     static const int32_t first[4] = {0, 1, 2, 3};
     const float32x4_t m = vdupq_n_f32(most), zero = vdupq_n_f32(0);

@@ -45,6 +45,10 @@ static float sum_squares(const float *x, int in) {
     return sum_lanes(lane);
 }
 
+static void exps(float *x, int count) {
+    for (int i = 0; i < count; i++) x[i] = hn_exp(x[i]);
+}
+
 static float exp_sum(const float *x, int count, float most) {
     float lane[16] = {0};
     for (int i = 0; i < count; i++)

@@ -49,6 +49,10 @@ static void geglu(float *gate, const float *up, int count) {
     }
 }
 
+static void exps(float *x, int count) {
+    for (int i = 0; i < count; i += 8) hn_store_avx2(x + i, count - i, hn_exp_avx2(hn_load_avx2(x + i, count - i)));
+}
+
 static float exp_sum(const float *x, int count, float most) {
     const __m256 m = _mm256_set1_ps(most);
     __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};

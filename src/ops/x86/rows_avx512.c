@@ -154,6 +154,13 @@ static void geglu(float *gate, const float *up, int count) {
     }
 }
 
+static void exps(float *x, int count) {
+    for (int i = 0; i < count; i += 16) {
+        const __mmask16 lanes = lanes_of(count - i);
+        _mm512_mask_storeu_ps(x + i, lanes, hn_exp_avx512(_mm512_maskz_loadu_ps(lanes, x + i)));
+    }
+}
+
 static float exp_sum(const float *x, int count, float most) {
     const __m512 m = _mm512_set1_ps(most);
     __m512 sum = _mm512_setzero_ps();
