@@ -61,7 +61,8 @@ test: deps
 	cmake --build build-test -j $(JOBS)
 	$(CONFIGURE) -B build-asan -DCMAKE_BUILD_TYPE=Debug -DHUNCH_SANITIZE=address,undefined
 	cmake --build build-asan -j $(JOBS)
-	$(CTEST) --test-dir build-test -LE 'long|hostile'
+	$(CTEST) --test-dir build-test -LE 'long|hostile|sampled'
+	HUNCH_TEST_LIGHT=1 $(CTEST) --test-dir build-test -L sampled
 	HUNCH_TEST_LIGHT=1 $(CTEST) --test-dir build-asan -LE long
 
 deps-long:
@@ -69,7 +70,7 @@ deps-long:
 
 test-long: deps-long test
 	@./scripts/fetch-model.sh gemma3 > /dev/null || echo "Tests that need Gemma 3 will be skipped." >&2
-	$(CTEST) --test-dir build-test -L 'long|hostile'
+	$(CTEST) --test-dir build-test -L 'long|hostile|sampled'
 	$(CONFIGURE) -B build-tsan -DCMAKE_BUILD_TYPE=Debug -DHUNCH_SANITIZE=thread -DHUNCH_WERROR=OFF # gcc has false warnings here
 	cmake --build build-tsan -j $(JOBS)
 	HUNCH_TEST_LIGHT=1 $(CTEST) --test-dir build-tsan -R '^($(TSAN_TESTS))$$'

@@ -83,6 +83,9 @@ controller|controller_levels|controller_select|controller_tree)_test$")
     set_tests_properties(${name} PROPERTIES LABELS long TIMEOUT 7200)
   elseif(name MATCHES "^(fault|hostile)_|_(hostile|bombs)_test$") # for the sanitizers: in Release `make test-long` runs them
     set_tests_properties(${name} PROPERTIES LABELS hostile)
+  elseif(name MATCHES "^(bits|controller|controller_levels|controller_select|delta_state|equality_heads|head_rows|heads_dist|learn|\
+long_chunks|shift)_test$") # over ten seconds each: `make test` runs a sample of their cases (HUNCH_TEST_LIGHT)
+    set_tests_properties(${name} PROPERTIES LABELS sampled)
   endif()
 endforeach()
 # The command with a fault, which `--verify-exact` has to find: its objects, and one that plants it.
