@@ -357,7 +357,8 @@ static void answer(peer *p, const char *line) {
         const char *name;
         bool (*measure)(peer *, int, int, double *);
         int numbers, most_rows_is_batch;
-    } kinds[] = {{"pass", request_pass, 2, 1}, {"prefill", request_prefill, 1, 0}, {"decode", request_decode, 2, 0}, {"copies", request_copies, 2, 0}};
+    } kinds[] = {{"pass", request_pass, 2, 1}, {"prefill", request_prefill, 1, 0}, {"decode", request_decode, 2, 0},
+                 {"copies", request_copies, 2, 0}};
     char name[16] = "", rest[2];
     int n = 0, context = 0;
     int got = sscanf(line, "%15s %d %d %1s", name, &n, &context, rest);
