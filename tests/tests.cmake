@@ -83,8 +83,8 @@ controller|controller_levels|controller_select|controller_tree)_test$")
     set_tests_properties(${name} PROPERTIES LABELS long TIMEOUT 7200)
   elseif(name MATCHES "^(fault|hostile)_|_(hostile|bombs)_test$") # for the sanitizers: in Release `make test-long` runs them
     set_tests_properties(${name} PROPERTIES LABELS hostile)
-  elseif(name MATCHES "^(bits|controller|controller_levels|controller_select|delta_state|equality_heads|head_rows|heads_dist|learn|\
-long_chunks|shift)_test$") # over ten seconds each: `make test` runs a sample of their cases (HUNCH_TEST_LIGHT)
+  elseif(name MATCHES "^(bits|delta_state|equality_heads|head_rows|learn|long_chunks|shift)_test$")
+    # over ten seconds each, and run sanitized or as *_long_test too: `make test` runs a sample of their cases (HUNCH_TEST_LIGHT)
     set_tests_properties(${name} PROPERTIES LABELS sampled)
   endif()
 endforeach()
