@@ -27,11 +27,11 @@ endif()
 file(GLOB_RECURSE HUNCH_CROSS_TESTS CONFIGURE_DEPENDS tests/*_test.c)
 foreach(f ${HUNCH_TESTS} ${HUNCH_CROSS_TESTS})
   get_filename_component(name ${f} NAME_WE)
-  # These read the source and the pages, run the help of each command, or count drawn tokens, simulate rounds, compare trainings
-  # and end them, in code that other tests run sanitized: the trainer's in double precision as golden_train_* and learn_test do in
+  # These read the source and the pages, run the help of each command, measure, or count drawn tokens, simulate rounds, compare
+  # trainings and end them, in code that other tests run sanitized: the trainer's in double precision as golden_train_* and learn_test do in
   # single. Nobody runs the long ones so.
   if(HUNCH_SANITIZE MATCHES "address" AND name MATCHES "_(double|long)_test$|\
-^(documents|layers|promises|command_help|exact_dist|heads_dist|match_dist|rules_dist|shift|train_kill|auto_trees|\
+^(documents|layers|promises|command_bench|command_help|exact_dist|heads_dist|match_dist|on_policy|rules_dist|shift|train_kill|auto_trees|\
 controller|controller_levels|controller_select|controller_tree)_test$")
     continue()
   endif()
