@@ -344,31 +344,35 @@ static void tile_values(const hn_attention_call *c, hn_attention_tile *t, const 
 }
 
 /* Scores of all queries with chunks [c0, c1) of a Q8_0 cache, which are widened a few at a time, so that they are in the nearest cache
- * when they are read again; then the values are widened. ahead, next: what is prefetched meanwhile, or NULL. */
-static void widened_scores(const hn_attention_call *c, hn_attention_tile *t, hn_keys *stored, const hn_keys *keys, int c0, int c1,
-                           hn_read_ahead *ahead, hn_read_ahead *next) {
-    stored->ahead = ahead;
+ * when they are read again; then the values are widened. keys: as they are stored, and after it the copies. ahead, next: what is
+ * prefetched meanwhile, or NULL. */
+static void widened_scores(const hn_attention_call *c, hn_attention_tile *t, int c0, int c1, hn_keys *keys, hn_read_ahead *ahead,
+                           hn_read_ahead *next) {
+    hn_keys stored = *keys;
+    stored.ahead = ahead;
+    keys->ahead = NULL;
+    enter_copies(c, t, c0, c1, keys);
     for (int i = c0, end; i < c1; i = end) {
         end = hn_least(i + WIDENED_AT_ONCE, c1);
-        widen_keys(c, t, stored, i, end);
+        widen_keys(c, t, &stored, i, end);
         scores(c, t, keys, i, end, 0, t->n);
     }
-    stored->ahead = next;
-    if (!c->kv->v_in_k && c0 < c1) c->kernels->values_q8_to_bf16(stored, c0, c1, c->kv->v_dim, copied_values(c, t, c0));
+    stored.ahead = next;
+    if (!c->kv->v_in_k && c0 < c1) c->kernels->values_q8_to_bf16(&stored, c0, c1, c->kv->v_dim, copied_values(c, t, c0));
 }
 
 /* Scores of all queries with chunks [c0, c1), and copies of what is read in another form. */
 static void scores_in_place(const hn_attention_call *c, hn_attention_tile *t, int c0, int c1, hn_keys *keys, hn_read_ahead *ahead,
                             hn_read_ahead *next) {
-    const bool copies = (c->widened || c->kv->v_in_k) && !keys->codes, have = copies && copied(t, c0, c1);
-    hn_keys stored = *keys;
-    keys->ahead = NULL;
-    if (copies) enter_copies(c, t, c0, c1, keys);
-    if (copies && c->widened && !have) {
-        widened_scores(c, t, &stored, keys, c0, c1, ahead, next);
-        return;
+    if ((c->widened || c->kv->v_in_k) && !keys->codes) {
+        const bool have = copied(t, c0, c1);
+        if (c->widened && !have) {
+            widened_scores(c, t, c0, c1, keys, ahead, next);
+            return;
+        }
+        if (!have) copy_values_of_keys(c, t, c0, c1);
+        enter_copies(c, t, c0, c1, keys);
     }
-    if (copies && !c->widened && !have) copy_values_of_keys(c, t, c0, c1);
     keys->ahead = ahead;
     if (c0 < c1) scores(c, t, keys, c0, c1, 0, t->n);
 }

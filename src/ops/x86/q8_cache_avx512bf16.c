@@ -29,25 +29,42 @@ HN_INLINE void fetch_lines(const hn_keys *from, hn_fetch *fetch, const int lines
     if (from->ahead) hn_fetch_lines(from->ahead, fetch, lines);
 }
 
+/* Keys of P chunks from c on, in one block of dims that share a scale; k: the next pair of dims. */
+typedef struct key_block {
+    const unsigned char *k[CHUNKS];
+    size_t stride[CHUNKS];
+    __m512 scale[CHUNKS];
+} key_block;
+
+HN_INLINE key_block block_begin(const int P, const hn_keys *keys, hn_fetch *fetch, int c, int number) {
+    key_block b;
+    HN_UNROLL for (int p = 0; p < P; p++) {
+        b.stride[p] = (size_t)keys->k_stride[c + p];
+        b.scale[p] = _mm512_loadu_ps(keys->k_scale[c + p] + b.stride[p] * (size_t)number);
+        b.k[p] = (const unsigned char *)keys->k[c + p] + b.stride[p] * HN_KV_SCALED * (size_t)number;
+    }
+    fetch_lines(keys, fetch, P); /* as many as scales */
+    return b;
+}
+
+/* Pair j of the block's dims, of each chunk. */
+HN_INLINE void block_pair(const int P, key_block *b, const hn_keys *keys, hn_fetch *fetch, int j, __m512i *pair) {
+    if (P == CHUNKS || j % 2) fetch_lines(keys, fetch, P == CHUNKS ? 2 : 1);
+    HN_UNROLL for (int p = 0; p < P; p++) {
+        pair[p] = pairs_of(times(b->k[p], b->scale[p]), times(b->k[p] + b->stride[p], b->scale[p]));
+        b->k[p] += 2 * b->stride[p];
+    }
+}
+
 /* P chunks from c on. */
 HN_INLINE void copy_keys(const int P, const hn_keys *from, int c, int dim, hn_fetch *fetch, unsigned char *to) {
     const size_t chunk = hn_kv_bytes(HN_BF16, dim, HN_KEY_CHUNK);
-    const unsigned char *k[CHUNKS];
-    for (int block = 0; block < dim / HN_KV_SCALED; block++) {
-        __m512 scale[CHUNKS];
-        HN_UNROLL for (int p = 0; p < P; p++) {
-            const size_t stride = (size_t)from->k_stride[c + p];
-            scale[p] = _mm512_loadu_ps(from->k_scale[c + p] + stride * (size_t)block);
-            k[p] = (const unsigned char *)from->k[c + p] + stride * HN_KV_SCALED * (size_t)block;
-        }
-        fetch_lines(from, fetch, P); /* as many as scales */
+    for (int number = 0; number < dim / HN_KV_SCALED; number++) {
+        key_block b = block_begin(P, from, fetch, c, number);
         for (int j = 0; j < HN_KV_SCALED / 2; j++, to += 64) {
-            if (P == CHUNKS || j % 2) fetch_lines(from, fetch, P == CHUNKS ? 2 : 1);
-            HN_UNROLL for (int p = 0; p < P; p++) {
-                const size_t stride = (size_t)from->k_stride[c + p];
-                _mm512_store_si512(to + chunk * (size_t)p, pairs_of(times(k[p], scale[p]), times(k[p] + stride, scale[p])));
-                k[p] += 2 * stride;
-            }
+            __m512i pair[CHUNKS];
+            block_pair(P, &b, from, fetch, j, pair);
+            HN_UNROLL for (int p = 0; p < P; p++) _mm512_store_si512(to + chunk * (size_t)p, pair[p]);
         }
     }
 }
@@ -107,26 +124,14 @@ HN_INLINE void score_tile(const int T, const int P, const hn_keys *keys, hn_fetc
                           float scale, float *s) {
     __m512 acc[HN_CODE_QUERIES * CHUNKS];
     HN_UNROLL for (int i = 0; i < T * P; i++) acc[i] = _mm512_setzero_ps();
-    for (int block = 0; block < dim / HN_KV_SCALED; block++) {
-        const unsigned char *k[CHUNKS];
-        __m512 by[CHUNKS];
-        HN_UNROLL for (int p = 0; p < P; p++) {
-            const size_t stride = (size_t)keys->k_stride[c + p];
-            by[p] = _mm512_loadu_ps(keys->k_scale[c + p] + stride * (size_t)block);
-            k[p] = (const unsigned char *)keys->k[c + p] + stride * HN_KV_SCALED * (size_t)block;
-        }
-        fetch_lines(keys, fetch, P); /* as many as scales */
+    for (int number = 0; number < dim / HN_KV_SCALED; number++) {
+        key_block b = block_begin(P, keys, fetch, c, number);
         for (int j = 0; j < HN_KV_SCALED / 2; j++) {
-            __m512bh v[CHUNKS];
-            if (P == CHUNKS || j % 2) fetch_lines(keys, fetch, P == CHUNKS ? 2 : 1);
-            HN_UNROLL for (int p = 0; p < P; p++) {
-                const size_t stride = (size_t)keys->k_stride[c + p];
-                v[p] = (__m512bh)pairs_of(times(k[p], by[p]), times(k[p] + stride, by[p]));
-                k[p] += 2 * stride;
-            }
+            __m512i pair[CHUNKS];
+            block_pair(P, &b, keys, fetch, j, pair);
             HN_UNROLL for (int i = 0; i < T; i++) {
-                const __m512bh x = one_pair(q[i] + HN_KV_SCALED * block + 2 * j);
-                HN_UNROLL for (int p = 0; p < P; p++) acc[i * P + p] = _mm512_dpbf16_ps(acc[i * P + p], v[p], x);
+                const __m512bh x = one_pair(q[i] + HN_KV_SCALED * number + 2 * j);
+                HN_UNROLL for (int p = 0; p < P; p++) acc[i * P + p] = _mm512_dpbf16_ps(acc[i * P + p], (__m512bh)pair[p], x);
             }
         }
     }
