@@ -74,6 +74,8 @@ def tokens(o):
 
 
 def answers(o):
+    if os.path.exists(os.path.join(o.output, "texts.jsonl")):
+        raise SystemExit("%s has texts already: expected a new folder" % o.output)
     import torch
 
     from torch_target import Target, attend_masked

@@ -353,6 +353,8 @@ def main():
     p.add_argument("--held-out", type=int, default=48)
     p.add_argument("--seed", type=int, default=1)
     o = p.parse_args()
+    if not o.check and os.path.exists(os.path.join(o.output, "config.json")):
+        raise SystemExit("%s has a head or a model already: expected a new folder" % o.output)
     torch.set_float32_matmul_precision("high")
     torch.manual_seed(o.seed)
     target = Target(o.model, "cuda" if torch.cuda.is_available() else "cpu")
