@@ -135,11 +135,13 @@ endif()
 # Levels that the machine may lack, in forms that it can run (tests/check/check_forms.h).
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64|AMD64")
   target_sources(check_linear_test PRIVATE tests/check/linear_evex_vnni.c tests/check/linear_emulated_tiles.c)
+  target_sources(check_attention_test PRIVATE tests/check/attention_emulated_tiles.c)
   set(forms ${AVX512})
   if(HUNCH_SANITIZE MATCHES "undefined") # as other kernels
     list(APPEND forms -fno-sanitize=null,alignment,pointer-overflow,object-size)
   endif()
-  set_source_files_properties(tests/check/linear_evex_vnni.c tests/check/linear_emulated_tiles.c PROPERTIES COMPILE_OPTIONS "${forms}")
+  set_source_files_properties(tests/check/linear_evex_vnni.c tests/check/linear_emulated_tiles.c
+    tests/check/attention_emulated_tiles.c PROPERTIES COMPILE_OPTIONS "${forms}")
 endif()
 # That the bench of a busy core runs, not what it measures.
 add_test(NAME bench_busy COMMAND ${CMAKE_SOURCE_DIR}/bench/busy.py -m ${CMAKE_SOURCE_DIR}/tests/data/models/stories260K/stories260K.f32.gguf

@@ -7,8 +7,8 @@
  * Values that are a part of keys are brought to their own layout once for all tiles that read a span one after another.
  *
  * Over a BF16 cache the queries and the weights of values are rounded to bf16 and multiplied in pairs (kernels.h). Ranges
- * of positions are cut between pairs only, so that a pair is halved only by the range that its row sees. A Q8_0 cache is read
- * the same way at levels that widen it: a span once for all tiles.
+ * of positions are cut between pairs only, at levels with sums of tiles between chunks only, so that what is summed together is
+ * parted only by the range that its row sees. A Q8_0 cache is read the same way at levels that widen it: a span once for all tiles.
  */
 #include <assert.h>
 #include <string.h>
@@ -115,7 +115,9 @@ static void enter_copies(const hn_attention_call *c, const hn_attention_tile *t,
 }
 
 /* Whether n queries read a Q8_0 cache as it is stored. */
-static bool reads_codes(const hn_attention_call *c, int n) { return c->widened && !c->kv->v_in_k && n <= HN_CODE_QUERIES; }
+static bool reads_codes(const hn_attention_call *c, int n) {
+    return c->widened && !c->kernels->sums_of_tiles && !c->kv->v_in_k && n <= HN_CODE_QUERIES;
+}
 
 /* Chunks where they are in the pages. */
 static void enter_pages(const hn_attention_call *c, const hn_attention_tile *t, int c0, int c1, hn_keys *keys) {
@@ -287,13 +289,14 @@ static void own_scores(const hn_attention_call *c, hn_attention_tile *t, int sha
 
 /* Values of chunks in place for queries [i, end), whose ranges may differ: the common part for all queries at once. */
 static void shared_values(const hn_attention_call *c, hn_attention_tile *t, const hn_keys *keys, int i, int end, int limit) {
+    const int whole = c->bf16 && c->kernels->sums_of_tiles ? HN_KEY_CHUNK : 2; /* positions that are summed before others are added */
     int lo = 0, hi = limit;
     for (int x = i; x < end; x++) {
         lo = hn_most(lo, t->lo[x]);
         hi = hn_least(hi, t->hi[x]);
     }
-    lo += lo % 2;
-    hi = hn_most(hi - hi % 2, lo);
+    lo = (lo + whole - 1) / whole * whole;
+    hi = hn_most(hi / whole * whole, lo);
     for (int x = i, next; x < end; x = next) { /* positions before the common part */
         next = hn_least(row_end(t, x), end);
         values(c, t, keys, t->lo[x], hn_least(hn_least(lo, t->hi[x]), limit), x, next);
@@ -332,7 +335,8 @@ static void tile_softmax(const hn_attention_call *c, hn_attention_tile *t, int i
 
 /* As many queries at once as a level's kernels handle best. */
 static int parts_of(const hn_attention_call *c, const hn_attention_tile *t) {
-    return (t->n + c->kernels->value_rows - 1) / c->kernels->value_rows;
+    const int rows = c->bf16 && c->kernels->sums_of_tiles ? HN_QUERIES : c->kernels->value_rows;
+    return (t->n + rows - 1) / rows;
 }
 
 /* Values of chunks in place. */

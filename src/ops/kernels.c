@@ -39,7 +39,10 @@ static void fill(struct hn_kernels *k, hn_isa isa) {
         hn_kernels_avx512bf16_attention(k);
         hn_kernels_avx512bf16_q8_cache(k);
     }
-    if (takes(isa, HN_ISA_AMX)) hn_kernels_amx_linear(k);
+    if (takes(isa, HN_ISA_AMX)) {
+        hn_kernels_amx_linear(k);
+        hn_kernels_amx_attention(k);
+    }
 #elif defined(__aarch64__)
     if (takes(isa, HN_ISA_DOTPROD)) {
         hn_kernels_dotprod_linear(k);

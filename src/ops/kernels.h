@@ -3,8 +3,8 @@
  *
  * A table starts complete with ref/ (plain C, which defines every result); each level then overrides the functions that
  * it has faster, in ascending order. Every function gives the same bits at every level, NaN payloads aside; tests/check
- * tests it. Which functions an operation calls is the same at every level but for q8_as_bf16. Splitting work over threads is in
- * cpu_*.c.
+ * tests it. What an operation computes is the same at every level but for q8_as_bf16 and sums_of_tiles. Splitting work over threads is
+ * in cpu_*.c.
  */
 #ifndef HN_KERNELS_H
 #define HN_KERNELS_H
@@ -108,6 +108,9 @@ struct hn_kernels {
     void (*softmax_bf16)(const float *s, int lo, int hi, float *m, float *l, uint16_t *e);
     /* Values of v outside of [lo, hi) do not affect results; the halves of pairs of e there are zero. */
     void (*values_bf16)(const hn_keys *keys, int lo, int hi, const uint16_t *e, int nq, int dim, float *o, int ldo);
+    /* Levels whose two functions above have the sums of tiles, of 32 dims of keys and of the 16 positions of a chunk; others have those of
+     * pairs. Then lo and hi are multiples of HN_KEY_CHUNK, or what a row sees begins or ends there: e is zero in the rest of the chunk. */
+    bool sums_of_tiles;
     /* -- of a head whose values are the first dims of its keys: 16 rows of K, `step` bytes from one piece to the next, as V without scales
      * (kv.h); a BF16 cache, and one of Q8_0, whose dim is a multiple of HN_KV_SCALED -- */
     void (*keys_to_values_bf16)(const unsigned char *k, size_t step, int dim, unsigned char *v);
@@ -140,6 +143,7 @@ void hn_kernels_ref_linear(struct hn_kernels *k);
 void hn_kernels_ref_norm(struct hn_kernels *k);
 void hn_kernels_ref_attention(struct hn_kernels *k);
 void hn_kernels_ref_delta(struct hn_kernels *k);
+void hn_kernels_ref_sums_of_tiles(struct hn_kernels *k); /* the reference of levels that have them */
 void hn_kernels_avx2_delta(struct hn_kernels *k);
 void hn_kernels_avx512_delta(struct hn_kernels *k);
 void hn_kernels_dotprod_delta(struct hn_kernels *k);
@@ -152,6 +156,7 @@ void hn_kernels_avx512_rows(struct hn_kernels *k);
 void hn_kernels_avx512_attention(struct hn_kernels *k);
 void hn_kernels_avx512bf16_linear(struct hn_kernels *k);
 void hn_kernels_amx_linear(struct hn_kernels *k);
+void hn_kernels_amx_attention(struct hn_kernels *k);
 void hn_kernels_dotprod_linear(struct hn_kernels *k);
 void hn_kernels_dotprod_rows(struct hn_kernels *k);
 void hn_kernels_dotprod_attention(struct hn_kernels *k);

@@ -5,6 +5,7 @@
  * that no row may see are NaN. */
 #include "base/run_mode_for_tests.h"
 #include "check.h"
+#include "check_forms.h"
 
 enum { SEQS = 3, SEQ_ROWS = 40, ROWS = 64, PATHS = ROWS * SEQ_ROWS };
 
@@ -202,6 +203,7 @@ typedef struct way {
     bool no_direct; /* chains through path_slots like trees */
     bool v_apart;   /* values that are in keys are stored beside them too */
     bool q8_as_bf16; /* ref as the reference of levels that multiply a Q8_0 cache in pairs */
+    bool tiles;      /* sums of tiles, at ref and at levels without them */
 } way;
 
 typedef struct pass {
@@ -360,10 +362,19 @@ static void check_act(const pass *p, int row) {
     hn_free(parts);
 }
 
+/* Sums of tiles: ref's, or a level's over tiles in plain C. */
+static void use_tiles(struct hn_kernels *k, hn_isa isa) {
+    if (isa == HN_ISA_REF) hn_kernels_ref_sums_of_tiles(k);
+#if defined(__x86_64__)
+    if (isa != HN_ISA_REF && !k->sums_of_tiles) check_form_attention_tiles(k);
+#endif
+}
+
 /* out: [rows run][width] */
 static void scene_run(const scene *s, const way *w, float *out) {
     pass p = {.s = s, .w = w, .c = check_open(w->threads, w->isa, s->f32), .kernels = *hn_kernels_get(w->isa)};
     p.kernels.q8_as_bf16 |= w->q8_as_bf16;
+    if (w->tiles) use_tiles(&p.kernels, w->isa);
     p.c.o.kernels = &p.kernels;
     arrays *a = hn_zalloc(1, sizeof *a);
     for (int seq = 0; seq < s->seqs; seq++) {
@@ -425,40 +436,49 @@ static void check_exact(const scene *s, const float *out, int row, int head, boo
     hn_free(e);
 }
 
-/* ref's results: of f32, or of bf16, products over a Q8_0 cache. */
-static float *reference(const scene *s, bool q8_as_bf16) {
+/* ref's results: of f32, or of bf16, products over a Q8_0 cache; sums of pairs or of tiles. */
+static float *reference(const scene *s, bool q8_as_bf16, bool tiles) {
     float *out = hn_alloc((size_t)(s->n * width(s)) * sizeof *out);
-    const way w = {.isa = HN_ISA_REF, .threads = 1, .page_rows = 64, .only = -1, .v_apart = true, .q8_as_bf16 = q8_as_bf16};
+    const way w = {
+        .isa = HN_ISA_REF, .threads = 1, .page_rows = 64, .only = -1, .v_apart = true, .q8_as_bf16 = q8_as_bf16, .tiles = tiles};
     scene_run(s, &w, out);
     for (int i = 0; i < s->n; i++) check_exact(s, out, i, check_int(0, s->kv_heads * s->group - 1), q8_as_bf16);
     return out;
 }
 
-static void check_scene(const scene *s) {
-    float *both[2] = {reference(s, false), s->type == HN_Q8_0 ? reference(s, true) : NULL};
+/* A level in every way that its work may be split, against ref. tiles: over emulated ones, if it has none. */
+static void check_level(const scene *s, hn_isa isa, bool tiles, const float *want) {
     float *got = hn_alloc((size_t)(s->n * width(s)) * sizeof *got);
-    way w;
-    for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
-        const float *want = both[s->type == HN_Q8_0 && hn_kernels_get(isa)->q8_as_bf16];
-        char what[140];
-        snprintf(what, sizeof what, "%s %s%s dim %d, %d group %d window %d from %d%s%s", hn_isa_name(isa),
-                 hn_dtype_name(s->type), s->f32 ? " f32" : "", s->dim, s->v_dim, s->group, s->window, s->from,
-                 s->ahead ? " ahead" : "", s->of_block ? " of blocks" : "");
-        w = (way){.isa = isa, .threads = check_int(1, 4), .page_rows = 16 << check_int(0, 4), .only = -1};
-        for (int no_direct = 0; no_direct < 2; no_direct++) {
-            w.no_direct = no_direct;
-            scene_run(s, &w, got);
-            for (int i = 0; i < s->n; i++) check_same_row(got + i * width(s), want + i * width(s), width(s), what, i);
-        }
-        w.only = check_int(0, s->n - 1);
-        w.threads = check_int(1, 4);
-        w.no_direct = check_int(0, 1);
+    char what[150];
+    snprintf(what, sizeof what, "%s%s %s%s dim %d, %d group %d window %d from %d%s%s", hn_isa_name(isa), tiles ? " tiles" : "",
+             hn_dtype_name(s->type), s->f32 ? " f32" : "", s->dim, s->v_dim, s->group, s->window, s->from,
+             s->ahead ? " ahead" : "", s->of_block ? " of blocks" : "");
+    way w = {.isa = isa, .threads = check_int(1, 4), .page_rows = 16 << check_int(0, 4), .only = -1, .tiles = tiles};
+    for (int no_direct = 0; no_direct < 2; no_direct++) {
+        w.no_direct = no_direct;
         scene_run(s, &w, got);
-        check_same_row(got, want + w.only * width(s), width(s), what, w.only);
+        for (int i = 0; i < s->n; i++) check_same_row(got + i * width(s), want + i * width(s), width(s), what, i);
     }
-    hn_free(both[0]);
-    hn_free(both[1]);
+    w.only = check_int(0, s->n - 1);
+    w.threads = check_int(1, 4);
+    w.no_direct = check_int(0, 1);
+    scene_run(s, &w, got);
+    check_same_row(got, want + w.only * width(s), width(s), what, w.only);
     hn_free(got);
+}
+
+static void check_scene(const scene *s) {
+    const bool coded = s->type == HN_Q8_0, bf16 = !s->f32 && (coded || s->type == HN_BF16);
+    float *plain = reference(s, false, false), *in_pairs = coded ? reference(s, true, false) : plain;
+    float *in_tiles = bf16 ? reference(s, coded, true) : plain;
+    for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
+        const struct hn_kernels *k = hn_kernels_get(isa);
+        check_level(s, isa, false, k->sums_of_tiles ? in_tiles : k->q8_as_bf16 ? in_pairs : plain);
+    }
+    if (hn_isa_has(HN_ISA_AVX512BF16) && bf16) check_level(s, HN_ISA_AVX512BF16, true, in_tiles);
+    if (in_pairs != plain) hn_free(in_pairs);
+    if (in_tiles != plain) hn_free(in_tiles);
+    hn_free(plain);
 }
 
 static void short_test(void **state HN_UNUSED) {
@@ -573,7 +593,7 @@ static void keys_as_values_test(void **state HN_UNUSED) {
 
 /* ---- products of bf16: numbers of every kind --------------------------------------------------------------------- */
 
-enum { DIM = 44, QUERIES = 7 };
+enum { DIM = 44, QUERIES = HN_QUERIES };
 
 typedef struct block {
     uint16_t k[HN_KEY_CHUNKS][DIM / 2][HN_KEY_CHUNK][2], v[HN_KEY_CHUNKS][HN_KEY_CHUNK / 2][DIM][2];
@@ -609,8 +629,7 @@ static void block_point(block *b) {
 }
 
 /* Scores of some chunks, softmax of some positions, values of others. */
-static void block_run(block *b, hn_isa isa, int lo, int hi, int nq, float m[QUERIES], float l[QUERIES]) {
-    const struct hn_kernels *k = hn_kernels_get(isa);
+static void block_run(block *b, const struct hn_kernels *k, int lo, int hi, int nq, float m[QUERIES], float l[QUERIES]) {
     const int c1 = (hi + HN_KEY_CHUNK - 1) / HN_KEY_CHUNK;
     block_point(b);
     k->values_bf16(&b->keys, lo, hi, b->e[0], nq, DIM, b->o[0], DIM); /* e as drawn, in pairs that [lo, hi) may halve */
@@ -622,25 +641,49 @@ static void check_same_halves(const uint16_t *a, const uint16_t *b, int n) {
     for (int i = 0; i < n; i++) assert_true(check_same(hn_bf16_to_f32(a[i]), hn_bf16_to_f32(b[i])));
 }
 
+/* The levels' kernels, ref's first, then those with sums of tiles: ref's, the level's that has them, and over emulated tiles. */
+typedef struct kernels {
+    const char *name;
+    struct hn_kernels k;
+} kernels;
+
+static int all_kernels(kernels out[HN_ISA_COUNT + 2], int *tiles) {
+    int n = 0;
+    for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa))
+        if (!hn_kernels_get(isa)->sums_of_tiles) out[n++] = (kernels){hn_isa_name(isa), *hn_kernels_get(isa)};
+    *tiles = n;
+    out[n] = (kernels){"ref of tiles", *check_ref()};
+    use_tiles(&out[n++].k, HN_ISA_REF);
+    if (hn_isa_has(HN_ISA_AMX)) out[n++] = (kernels){hn_isa_name(HN_ISA_AMX), *hn_kernels_get(HN_ISA_AMX)};
+    if (!hn_isa_has(HN_ISA_AVX512BF16)) return n;
+    out[n] = (kernels){"emulated tiles", *hn_kernels_get(HN_ISA_AVX512BF16)};
+    use_tiles(&out[n++].k, HN_ISA_AVX512BF16);
+    return n;
+}
+
 /* README: "Every kernel of every instruction level computes the bits of the plain C reference of its operation and level." */
 static void bf16_test(void **state HN_UNUSED) {
     block *want = hn_alloc(sizeof *want), *got = hn_alloc(sizeof *got), *drawn = hn_alloc(sizeof *drawn);
+    kernels *all = hn_alloc((HN_ISA_COUNT + 2) * sizeof *all);
+    int tiles;
+    const int n = all_kernels(all, &tiles);
     for (int round = 0; round < 40 / test_every(1, 4); round++) {
         const int lo = check_int(0, HN_KEY_SPAN - 1), hi = check_int(lo + 1, HN_KEY_SPAN), nq = check_int(1, QUERIES);
         float m[2][QUERIES] = {{0}}, l[2][QUERIES] = {{0}};
         block_draw(drawn, check_any_kind());
-        *want = *drawn;
-        block_run(want, HN_ISA_REF, lo, hi, nq, m[0], l[0]);
-        for (hn_isa isa = hn_isa_next(HN_ISA_REF); isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
-            *got = *drawn;
-            block_run(got, isa, lo, hi, nq, m[1], l[1]);
-            check_same_row(got->o[0], want->o[0], QUERIES * DIM, hn_isa_name(isa), round);
-            check_same_row(got->s[0], want->s[0], QUERIES * HN_KEY_SPAN, hn_isa_name(isa), round);
-            for (int i = 0; i < nq; i++) assert_true(m[1][i] == m[0][i]); /* zeros of either sign */
+        for (int i = 0; i < n; i++) {
+            block *now = i == 0 || i == tiles ? want : got;
+            *now = *drawn;
+            block_run(now, &all[i].k, lo, hi, nq, m[now == got], l[now == got]);
+            if (now == want) continue;
+            check_same_row(got->o[0], want->o[0], QUERIES * DIM, all[i].name, round);
+            check_same_row(got->s[0], want->s[0], QUERIES * HN_KEY_SPAN, all[i].name, round);
+            for (int k = 0; k < nq; k++) assert_true(m[1][k] == m[0][k]); /* zeros of either sign */
             check_same_row(l[1], l[0], nq, "sum", round);
-            for (int i = 0; i < QUERIES; i++) check_same_halves(got->e[i], want->e[i], HN_KEY_SPAN);
+            for (int k = 0; k < QUERIES; k++) check_same_halves(got->e[k], want->e[k], HN_KEY_SPAN);
         }
     }
+    hn_free(all);
     hn_free(want);
     hn_free(got);
     hn_free(drawn);

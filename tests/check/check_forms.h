@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check_forms.h - the forms in which matrix products are checked: every level that the machine has; and levels that it
+/* check_forms.h - the forms in which products are checked: every level that the machine has; and levels that it
  * may lack in a form that it can run, built only for the check: avxvnni with the instruction of AVX-512
- * (linear_evex_vnni.c), amx over tiles in plain C (linear_emulated_tiles.c). */
+ * (linear_evex_vnni.c), amx over tiles in plain C (linear_emulated_tiles.c, attention_emulated_tiles.c). */
 #ifndef HN_CHECK_FORMS_H
 #define HN_CHECK_FORMS_H
 #include "ops/kernels.h"
@@ -9,6 +9,7 @@
 /* Each overrides its level's own entries. */
 void check_form_evex(struct hn_kernels *k);
 void check_form_tiles(struct hn_kernels *k);
+void check_form_attention_tiles(struct hn_kernels *k); /* of check_attention_test */
 
 typedef struct check_form {
     const char *name;

@@ -116,6 +116,7 @@ static void kernels_test(void **state HN_UNUSED) {
             const struct hn_kernels *k = hn_kernels_get(isa);
             run(k, x, lo, hi, nq, got);
             check_results(got, want, hn_isa_name(isa), round);
+            if (k->sums_of_tiles) continue; /* has copies alone, with other sums */
             *copies = *got;
             run_copies(k, x, lo, hi, nq, copies);
             check_results(copies, want, "copies", round);

@@ -5,7 +5,7 @@
  * are never read, so that an unwritten cache slot cannot affect a result. Called by ops/cpu_attention.c.
  *
  * Products of bf16 are those of the instruction vdpbf16ps: the second product of a pair first, each added by one fma,
- * denormal inputs and results zero.
+ * denormal inputs and results zero; or those of tdpbf16ps.
  */
 #include <math.h>
 #include <string.h>
@@ -137,6 +137,53 @@ static void values_bf16(const hn_keys *keys, int lo, int hi, const uint16_t *e, 
     }
 }
 
+/* ---- sums of tiles: those of the instruction tdpbf16ps ----------------------------------------------------------- */
+
+/* The sum of the first and that of the second products of `pairs` pairs, and both to `sum`. */
+static float add_tile(const float (*x)[2], const float (*y)[2], int pairs, float sum) {
+    float first = 0, second = 0;
+    for (int i = 0; i < pairs; i++) {
+        first = bf16_step(x[i][0], y[i][0], first);
+        second = bf16_step(x[i][1], y[i][1], second);
+    }
+    return bf16_flushed(bf16_flushed(sum) + bf16_flushed(first + second));
+}
+
+static float score_of_tiles(const hn_keys *keys, int c, int p, const uint16_t *q, int dim) {
+    float sum = 0;
+    for (int d = 0, pairs; d < dim; d += 2 * pairs) {
+        float x[16][2], y[16][2]; /* 32 dims */
+        pairs = dim - d < 32 ? (dim - d) / 2 : 16;
+        for (int i = 0; i < 2 * pairs; i++) {
+            x[i / 2][i % 2] = half(q[d + i]);
+            y[i / 2][i % 2] = bf16_flushed(key(HN_BF16, keys, c, p, d + i));
+        }
+        sum = add_tile((const float(*)[2])x, (const float(*)[2])y, pairs, sum);
+    }
+    return sum;
+}
+
+static void scores_of_tiles(const hn_keys *keys, int c0, int c1, const uint16_t *const *q, int nq, int dim, float scale, float *s) {
+    for (int i = 0; i < nq; i++, s += HN_KEY_SPAN)
+        for (int p = c0 * HN_KEY_CHUNK; p < c1 * HN_KEY_CHUNK; p++)
+            s[p] = bf16_step(score_of_tiles(keys, p / HN_KEY_CHUNK, p % HN_KEY_CHUNK, q[i], dim), bf16_flushed(scale), -0.0f);
+}
+
+static void values_of_tiles(const hn_keys *keys, int lo, int hi, const uint16_t *e, int nq, int dim, float *o, int ldo) {
+    for (int i = 0; i < nq; i++, e += HN_KEY_SPAN, o += ldo)
+        for (int at = lo / HN_KEY_CHUNK * HN_KEY_CHUNK; at < hi; at += HN_KEY_CHUNK) {
+            float x[HN_KEY_CHUNK / 2][2], y[HN_KEY_CHUNK / 2][2];
+            for (int p = 0; p < HN_KEY_CHUNK; p++) x[p / 2][p % 2] = half(e[at + p]);
+            for (int d = 0; d < dim; d++) {
+                for (int p = 0; p < HN_KEY_CHUNK; p++) {
+                    const bool seen = at + p >= lo && at + p < hi;
+                    y[p / 2][p % 2] = seen ? bf16_flushed(value(HN_BF16, keys, at + p, d, dim)) : 0;
+                }
+                o[d] = add_tile((const float(*)[2])x, (const float(*)[2])y, HN_KEY_CHUNK / 2, o[d]);
+            }
+        }
+}
+
 /* ---- a Q8_0 cache as bf16 --------------------------------------------------------------------------------------- */
 
 static uint16_t of_code(int8_t code, float scale) { return hn_f32_to_bf16(bf16_flushed((float)code * bf16_flushed(scale))); }
@@ -239,4 +286,10 @@ void hn_kernels_ref_attention(struct hn_kernels *k) {
     k->value_rows = 4;
     k->merge = merge;
     k->scale = scale_row;
+}
+
+void hn_kernels_ref_sums_of_tiles(struct hn_kernels *k) {
+    k->sums_of_tiles = true;
+    k->scores_bf16 = scores_of_tiles;
+    k->values_bf16 = values_of_tiles;
 }

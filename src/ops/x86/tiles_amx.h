@@ -24,7 +24,13 @@ static inline void hn_tiles_shape(const hn_tile_config *want) {
 #define hn_tile_store(tile, p, stride) \
     __asm__ volatile("tilestored %%tmm" #tile ", (%0,%1,1)" : : "r"(p), "r"((size_t)(stride)) : "memory")
 
+#define hn_tile_zero(tile) __asm__ volatile("tilezero %%tmm" #tile : :)
+
 /* sum[i][o] += sum over quads r and c < 4 of a[i][4r + c] * b[r][4o + c], in 32 bits. a is signed; b too, or unsigned. */
 #define hn_tile_dot_signed(sum, a, b) __asm__ volatile("tdpbssd %%tmm" #b ", %%tmm" #a ", %%tmm" #sum : :)
 #define hn_tile_dot_unsigned(sum, a, b) __asm__ volatile("tdpbsud %%tmm" #b ", %%tmm" #a ", %%tmm" #sum : :)
+
+/* sum[i][o] += the sum of first + the sum of second products of the pairs r of bf16: a[i][2r] * b[r][2o], a[i][2r + 1] * b[r][2o + 1],
+ * both added one after another by fma. Denormals are zero everywhere, sums are rounded to nearest even whatever MXCSR says. */
+#define hn_tile_dot_bf16(sum, a, b) __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #sum : :)
 #endif

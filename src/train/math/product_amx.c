@@ -6,18 +6,16 @@
 
 enum { SIDE = 32, TERMS = 32 };
 
-#define TILE_DOT_BF16(sum, a, b) __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #sum : :)
-
 static void sum_tiles(int n, const char *x, const char *y) {
     for (int k = 0; k < n; k += TERMS, x += SIDE * TERMS * 2, y += SIDE * TERMS * 2) {
         hn_tile_load(4, x, 64);  /* [32 rows][32 terms] */
         hn_tile_load(6, y, 128); /* [16 pairs][32 columns][2] */
         hn_tile_load(7, y + 64, 128);
-        TILE_DOT_BF16(0, 4, 6);
-        TILE_DOT_BF16(1, 4, 7);
+        hn_tile_dot_bf16(0, 4, 6);
+        hn_tile_dot_bf16(1, 4, 7);
         hn_tile_load(5, x + 16 * 64, 64);
-        TILE_DOT_BF16(2, 5, 6);
-        TILE_DOT_BF16(3, 5, 7);
+        hn_tile_dot_bf16(2, 5, 6);
+        hn_tile_dot_bf16(3, 5, 7);
     }
 }
 
@@ -38,7 +36,10 @@ static void tile(int n, const void *a, const void *b, hn_tile_out out) {
         hn_tile_load(2, c + 16 * ld, stride);
         hn_tile_load(3, c + 16 * ld + 16, stride);
     } else {
-        __asm__ volatile("tilezero %%tmm0\n tilezero %%tmm1\n tilezero %%tmm2\n tilezero %%tmm3" : :);
+        hn_tile_zero(0);
+        hn_tile_zero(1);
+        hn_tile_zero(2);
+        hn_tile_zero(3);
     }
     sum_tiles(n, a, b);
     hn_tile_store(0, c, stride);

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attention_tiles_tmpl.h - scores and values of a BF16 cache in products of tiles, over the operations of tiles_amx.h or, in tests, of
+ * tiles_emulated.h. A chunk of K is in the cache as a tile is, pairs of dims in its rows and positions in its columns; a chunk of V is
+ * eight rows of pairs of positions. The order of sums: ref/attention_ref.c.
+ *
+ * Included by a file that has a form of the operations on tiles (tiles.h) and defines ATTENTION_TABLE.
+ *
+ * Shapes of tiles depend on the number of queries and the width of a head; a thread that has them already does not load them.
+ */
+#include <immintrin.h>
+#include <string.h>
+
+#include "ops/kernels.h"
+#include "ops/unroll.h"
+#include "ops/x86/attention_ahead.h"
+#include "ops/x86/flush.h"
+#include "ops/x86/tiles.h"
+
+enum {
+    QUERIES = HN_TILE_ROWS,                            /* of a tile; the others of a call are in a second one */
+    BLOCK_DIMS = HN_TILE_BYTES / 2,                    /* of K, in a product */
+    BLOCKS = (HN_MAX_HEAD_DIM + BLOCK_DIMS - 1) / BLOCK_DIMS,
+    VECTOR_DIMS = HN_TILE_BYTES / 4,                   /* of V, in a product */
+    CHUNK_PAIRS = HN_KEY_CHUNK / 2
+};
+
+/* A tile without rows or bytes is not used. */
+static void shape_tiles(const int rows[HN_TILES], const int bytes[HN_TILES]) {
+    hn_tile_config c = {.palette = 1};
+    for (int i = 0; i < HN_TILES; i++) {
+        c.rows[i] = (uint8_t)(bytes[i] ? rows[i] : 0);
+        c.row_bytes[i] = (uint16_t)(rows[i] ? bytes[i] : 0);
+    }
+    hn_tiles_shape(&c);
+}
+
+static int in_first(int nq) { return nq < QUERIES ? nq : QUERIES; }
+
+/* ---- scores: sums of both tiles of queries 0, 1; queries 2, 3 and keys 4 of a block of dims; 5, 6 and 7 of the last, shorter block - */
+
+typedef struct query_blocks {
+    _Alignas(64) uint16_t at[BLOCKS][HN_QUERIES][BLOCK_DIMS];
+} query_blocks;
+
+static void cut_queries(const uint16_t *const *q, int nq, int dim, query_blocks *out) {
+    for (int b = 0; b * BLOCK_DIMS < dim; b++) {
+        const int left = dim - b * BLOCK_DIMS, n = left < BLOCK_DIMS ? left : BLOCK_DIMS;
+        for (int i = 0; i < nq; i++) memcpy(out->at[b][i], q[i] + b * BLOCK_DIMS, (size_t)n * sizeof **q);
+    }
+}
+
+static void shape_for_scores(int nq, int dim) {
+    const int first = in_first(nq), second = nq - first, last = dim % BLOCK_DIMS, whole = HN_TILE_BYTES;
+    const int rows[] = {first, second, first, second, HN_TILE_ROWS, first, second, last / 2};
+    const int bytes[] = {whole, whole, whole, whole, whole, 2 * last, 2 * last, whole};
+    shape_tiles(rows, bytes);
+}
+
+/* s: of the first query and position of the chunk. */
+HN_INLINE void score_chunk(const bool two, const unsigned char *k, size_t step, const query_blocks *q, int dim, hn_read_ahead *ahead,
+                           hn_fetch *fetch, float *s) {
+    const int blocks = dim / BLOCK_DIMS;
+    hn_tile_zero(0);
+    if (two) hn_tile_zero(1);
+    for (int b = 0; b < blocks; b++, k += HN_TILE_ROWS * step) {
+        if (ahead) hn_fetch_lines(ahead, fetch, HN_TILE_ROWS);
+        hn_tile_load(4, k, step);
+        hn_tile_load(2, q->at[b][0], HN_TILE_BYTES);
+        hn_tile_dot_bf16(0, 2, 4);
+        if (two) {
+            hn_tile_load(3, q->at[b][QUERIES], HN_TILE_BYTES);
+            hn_tile_dot_bf16(1, 3, 4);
+        }
+    }
+    if (dim % BLOCK_DIMS) {
+        hn_tile_load(7, k, step);
+        hn_tile_load(5, q->at[blocks][0], HN_TILE_BYTES);
+        hn_tile_dot_bf16(0, 5, 7);
+        if (two) {
+            hn_tile_load(6, q->at[blocks][QUERIES], HN_TILE_BYTES);
+            hn_tile_dot_bf16(1, 6, 7);
+        }
+    }
+    hn_tile_store(0, s, HN_KEY_SPAN * sizeof *s);
+    if (two) hn_tile_store(1, s + QUERIES * HN_KEY_SPAN, HN_KEY_SPAN * sizeof *s);
+}
+
+static __attribute__((noinline)) void scale_scores(float *s, int c0, int c1, int nq, float scale) {
+    for (int i = 0; i < nq; i++, s += HN_KEY_SPAN)
+        for (int p = c0 * HN_KEY_CHUNK; p < c1 * HN_KEY_CHUNK; p += 16)
+            _mm512_storeu_ps(s + p, _mm512_mul_ps(_mm512_loadu_ps(s + p), _mm512_set1_ps(scale)));
+}
+
+static void scores(const hn_keys *keys, int c0, int c1, const uint16_t *const *q, int nq, int dim, float scale, float *s) {
+    query_blocks blocks;
+    hn_fetch fetch = hn_fetch_begin(keys->ahead, 0);
+    cut_queries(q, nq, dim, &blocks);
+    shape_for_scores(nq, dim);
+    for (int c = c0; c < c1; c++) {
+        const size_t step = (size_t)keys->k_stride[c] * hn_kv_lane_bytes(HN_BF16);
+        if (nq > QUERIES) {
+            score_chunk(true, keys->k[c], step, &blocks, dim, keys->ahead, &fetch, s + c * HN_KEY_CHUNK);
+        } else {
+            score_chunk(false, keys->k[c], step, &blocks, dim, keys->ahead, &fetch, s + c * HN_KEY_CHUNK);
+        }
+    }
+    hn_fetch_end(keys->ahead, &fetch);
+    const unsigned modes = hn_flush_begin();
+    scale_scores(s, c0, c1, nq, scale);
+    hn_flush_end(modes);
+}
+
+/* ---- values: sums of both tiles of queries 0, 1, of 16 dims more 2, 3; weights 4, 5; values 6, 7 ------------------------- */
+
+/* The dims at hand: 2 * VECTOR_DIMS, or fewer than VECTOR_DIMS. */
+static void shape_for_values(int nq, int dims) {
+    const int first = in_first(nq), second = nq - first, width = 4 * (dims < VECTOR_DIMS ? dims : VECTOR_DIMS);
+    const int rows[] = {first, second, first, second, first, second, CHUNK_PAIRS, CHUNK_PAIRS};
+    const int bytes[] = {width, width, width, width, 4 * CHUNK_PAIRS, 4 * CHUNK_PAIRS, width, width};
+    shape_tiles(rows, bytes);
+}
+
+/* Values of a chunk, of the dims at hand. */
+typedef struct chunk_values {
+    _Alignas(64) uint16_t at[CHUNK_PAIRS][2 * VECTOR_DIMS][2];
+} chunk_values;
+
+/* A copy in which positions outside of [lo, hi), counted from the chunk's first, are zero. */
+static void mask_values(const unsigned char *v, size_t step, int dims, int lo, int hi, chunk_values *out) {
+    memset(out, 0, sizeof *out);
+    for (int p = lo; p < hi; p++)
+        for (int d = 0; d < dims; d++)
+            memcpy(&out->at[p / 2][d][p % 2], v + step * (size_t)(p / 2) + 4 * (size_t)d + 2 * (size_t)(p % 2), sizeof(uint16_t));
+}
+
+HN_INLINE void value_chunk(const bool two, const bool wide, const unsigned char *v, size_t step, const uint16_t *e) {
+    const size_t row = HN_KEY_SPAN * sizeof *e;
+    hn_tile_load(6, v, step);
+    hn_tile_load(4, e, row);
+    hn_tile_dot_bf16(0, 4, 6);
+    if (two) {
+        hn_tile_load(5, e + QUERIES * HN_KEY_SPAN, row);
+        hn_tile_dot_bf16(1, 5, 6);
+    }
+    if (!wide) return;
+    hn_tile_load(7, v + HN_TILE_BYTES, step);
+    hn_tile_dot_bf16(2, 4, 7);
+    if (two) hn_tile_dot_bf16(3, 5, 7);
+}
+
+HN_INLINE void value_sums(const bool two, const bool wide, const bool store, float *o, int ldo) {
+    const size_t row = (size_t)ldo * sizeof *o;
+    float *second = o + (size_t)QUERIES * (size_t)ldo;
+    if (store) {
+        hn_tile_store(0, o, row);
+        if (two) hn_tile_store(1, second, row);
+        if (wide) hn_tile_store(2, o + VECTOR_DIMS, row);
+        if (two && wide) hn_tile_store(3, second + VECTOR_DIMS, row);
+    } else {
+        hn_tile_load(0, o, row);
+        if (two) hn_tile_load(1, second, row);
+        if (wide) hn_tile_load(2, o + VECTOR_DIMS, row);
+        if (two && wide) hn_tile_load(3, second + VECTOR_DIMS, row);
+    }
+}
+
+/* Dims [d, d + dims), as many as there are sums for. */
+HN_INLINE void value_dims(const bool two, const bool wide, const hn_keys *keys, int lo, int hi, const uint16_t *e, int dim, int d, int dims,
+                          hn_fetch *fetch, float *o, int ldo) {
+    const size_t step = (size_t)dim * hn_kv_lane_bytes(HN_BF16);
+    value_sums(two, wide, false, o + d, ldo);
+    for (int c = lo / HN_KEY_CHUNK; c * HN_KEY_CHUNK < hi; c++) {
+        const unsigned char *v = (const unsigned char *)keys->v[c] + hn_kv_lane_bytes(HN_BF16) * (size_t)d;
+        const int at = c * HN_KEY_CHUNK, from = lo > at ? lo - at : 0, to = hi - at < HN_KEY_CHUNK ? hi - at : HN_KEY_CHUNK;
+        if (keys->ahead) hn_fetch_lines(keys->ahead, fetch, wide ? 2 * CHUNK_PAIRS : CHUNK_PAIRS);
+        if (from > 0 || to < HN_KEY_CHUNK) {
+            chunk_values seen;
+            mask_values(v, step, dims, from, to, &seen);
+            value_chunk(two, wide, (const unsigned char *)seen.at, sizeof seen.at[0], e + at);
+        } else {
+            value_chunk(two, wide, v, step, e + at);
+        }
+    }
+    value_sums(two, wide, true, o + d, ldo);
+}
+
+static __attribute__((noinline)) void value_dims_1(const hn_keys *keys, int lo, int hi, const uint16_t *e, int nq, int dim, int d, int dims,
+                                                   hn_fetch *fetch, float *o, int ldo) {
+    if (nq > QUERIES) {
+        value_dims(true, false, keys, lo, hi, e, dim, d, dims, fetch, o, ldo);
+    } else {
+        value_dims(false, false, keys, lo, hi, e, dim, d, dims, fetch, o, ldo);
+    }
+}
+
+static __attribute__((noinline)) void value_dims_2(const hn_keys *keys, int lo, int hi, const uint16_t *e, int nq, int dim, int d,
+                                                   hn_fetch *fetch, float *o, int ldo) {
+    if (nq > QUERIES) {
+        value_dims(true, true, keys, lo, hi, e, dim, d, 2 * VECTOR_DIMS, fetch, o, ldo);
+    } else {
+        value_dims(false, true, keys, lo, hi, e, dim, d, 2 * VECTOR_DIMS, fetch, o, ldo);
+    }
+}
+
+static void values(const hn_keys *keys, int lo, int hi, const uint16_t *e, int nq, int dim, float *o, int ldo) {
+    hn_fetch fetch = hn_fetch_begin(keys->ahead, 0);
+    for (int d = 0, dims; d < dim; d += dims) {
+        const int left = dim - d;
+        dims = left >= 2 * VECTOR_DIMS ? 2 * VECTOR_DIMS : left < VECTOR_DIMS ? left : VECTOR_DIMS;
+        shape_for_values(nq, dims);
+        if (dims > VECTOR_DIMS) {
+            value_dims_2(keys, lo, hi, e, nq, dim, d, &fetch, o, ldo);
+        } else {
+            value_dims_1(keys, lo, hi, e, nq, dim, d, dims, &fetch, o, ldo);
+        }
+    }
+    hn_fetch_end(keys->ahead, &fetch);
+}
+
+void ATTENTION_TABLE(struct hn_kernels *k) {
+    k->sums_of_tiles = true;
+    k->scores_bf16 = scores;
+    k->values_bf16 = values;
+}
