@@ -40,6 +40,7 @@ static int logits_write(hunch_engine *e, const tool_prompt *p, int vocab, const 
     if (!code) {
         header_write(&w.file, p->n_ids, vocab);
         tool_progress_begin(&w.bar, "computing logits", "tokens");
+        w.bar.of_prompt = true;
         if (hunch_evaluate(e, p->ids, p->n_ids, row_write, &w, &err) != HUNCH_OK)
             code = tool_failed(&err);
         tool_progress_end(&w.bar);

@@ -84,7 +84,7 @@ static void line_make(const tool_progress *p, double done, double total, double 
     if (p->unit && rate > 0)
         rate_text(p, rate, parts[RATE]);
     if (total > 0 && rate > 0)
-        seconds_text((total - done) / rate, parts[LEFT]);
+        seconds_text(p->of_prompt ? hn_time_left_of(&p->slower, done, total, elapsed) : (total - done) / rate, parts[LEFT]);
     int used = 0, dropped = 0;
     for (;;) {
         used = (int)strlen(p->label);
@@ -119,6 +119,8 @@ static bool in_foreground(void) {
 
 void tool_progress_at(tool_progress *p, double done, double total) {
     const double now = hn_now();
+    if (p->of_prompt)
+        hn_time_left_note(&p->slower, done, now - p->begun);
     if (!p->on || now - p->begun < FIRST_MS / 1e3 || now - p->shown < EACH_MS / 1e3 || !in_foreground())
         return;
     char line[4 * WIDEST + 300];

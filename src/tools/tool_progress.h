@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/time_left.h"
+
 extern bool tool_quiet; /* --quiet: only the answer and errors */
 
 typedef struct tool_progress {
@@ -16,6 +18,8 @@ typedef struct tool_progress {
     const char *unit;    /* of what is counted: "tokens"; "B": bytes; NULL: only the share is shown */
     double begun, shown; /* seconds; shown: time of the last update, 0: never */
     bool on;
+    bool of_prompt;      /* set after tool_progress_begin: each token takes longer than the one before */
+    hn_time_left slower; /* of a prompt */
 } tool_progress;
 
 void tool_progress_begin(tool_progress *p, const char *label, const char *unit);

@@ -13,6 +13,7 @@
 
 void tool_rounds_begin(tool_rounds *r, const char *label) {
     tool_progress_begin(&r->reading, label, "tokens");
+    r->reading.of_prompt = true;
     tool_progress_begin(&r->answering, "answering", r->answers > 1 ? "answers" : "tokens");
 }
 
