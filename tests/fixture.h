@@ -175,4 +175,12 @@ HELPER int levels(const char *names[HN_ISA_COUNT]) {
 HELPER bool sums_as_best(hn_isa isa) {
     return hn_kernels_get(isa)->sums_of_tiles == hn_kernels_get(hn_isa_best())->sums_of_tiles;
 }
+
+/* The levels of which that holds. */
+HELPER int levels_as_best(const char *names[HN_ISA_COUNT]) {
+    int n = 0;
+    for (hn_isa i = HN_ISA_REF; i < HN_ISA_COUNT; i = hn_isa_next(i))
+        if (sums_as_best(i)) names[n++] = hn_isa_name(i);
+    return n;
+}
 #endif
