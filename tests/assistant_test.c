@@ -11,6 +11,7 @@
 
 #include "engine/engine.h"
 #include "fixture.h"
+#include "levels_as_best.h"
 #include "command.h"
 #include "preempt_for_tests.h"
 #include "random_assistant.h"

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "heads.h"
+#include "levels_as_best.h"
 #include "preempt_for_tests.h"
 #include "random_head.h"
 

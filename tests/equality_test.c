@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "levels_as_best.h"
 
 enum { N_PROMPTS = 8, CONTEXT = 128 };
 

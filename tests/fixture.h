@@ -12,7 +12,7 @@
 #include "base/helper_for_tests.h"
 #include "base/run_mode_for_tests.h"
 #include "hunch/hunch.h"
-#include "ops/kernels.h"
+
 
 /* Fails the test with the library's message. */
 #define must(call)                                                                                                     \
@@ -168,19 +168,6 @@ HELPER void likelihood_row(void *user, size_t position, const float *logits, int
 HELPER int levels(const char *names[HN_ISA_COUNT]) {
     int n = 0;
     for (hn_isa i = HN_ISA_REF; i < HN_ISA_COUNT; i = hn_isa_next(i)) names[n++] = hn_isa_name(i);
-    return n;
-}
-
-/* Whether a level adds the products over a BF16 cache as the best one does, so that texts are the same. */
-HELPER bool sums_as_best(hn_isa isa) {
-    return hn_kernels_get(isa)->sums_of_tiles == hn_kernels_get(hn_isa_best())->sums_of_tiles;
-}
-
-/* The levels of which that holds. */
-HELPER int levels_as_best(const char *names[HN_ISA_COUNT]) {
-    int n = 0;
-    for (hn_isa i = HN_ISA_REF; i < HN_ISA_COUNT; i = hn_isa_next(i))
-        if (sums_as_best(i)) names[n++] = hn_isa_name(i);
     return n;
 }
 #endif
