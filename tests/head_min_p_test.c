@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* head_min_p_test.c - a head's min_p leaves out exactly the paths that are less probable: of chains, of fixed trees, of the likeliest
- * paths. Distributions of the text with it: heads_dist_test. */
+ * paths; and a head may have one of its own. Distributions of the text with it: heads_dist_test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,23 +8,31 @@
 
 #include <cmocka.h>
 
+#include <jansson.h>
 #include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
 
+#include "draft/head/head_options.h"
 #include "heads.h"
 
 enum { N_TEXT = 24, TEXTS = 5 };
 
-static hunch_draft_result draft_with(hunch_model *m, const char *spec, double min_p, int salt) {
-    char text[900];
+static hunch_draft_result draft(hunch_model *m, const char *spec, int salt) {
     hunch_token token[N_TEXT];
     hunch_draft_result r;
-    snprintf(text, sizeof text, "%s,min_p=%.9g", heads_spec(spec), min_p);
-    hunch_engine *e = open_engine(m, text, 1, 64, HUNCH_KV_DEFAULT, 16, 128);
+    hunch_engine *e = open_engine(m, spec, 1, 64, HUNCH_KV_DEFAULT, 16, 128);
     heads_prompt(token, N_TEXT, 0, (uint64_t)salt);
     for (int i = 0; i < N_TEXT; i++) token[i] %= m->target.arch.vocab;
     must(hunch_draft(e, token, N_TEXT, 0, -1, NULL, NULL, NULL, &r, err));
     hunch_engine_close(&e);
     return r;
+}
+
+static hunch_draft_result draft_with(hunch_model *m, const char *spec, double min_p, int salt) {
+    char text[900];
+    snprintf(text, sizeof text, "%s,min_p=%.9g", heads_spec(spec), min_p);
+    return draft(m, text, salt);
 }
 
 /* A probability between those of two of its paths, somewhere in the middle. */
@@ -122,7 +130,103 @@ static void test_ends(void **state) {
     hunch_model_close(&m);
 }
 
+/* A path in the temporary folder of test_of_head. */
+static char folder[] = "/tmp/hunch-min-p-XXXXXX";
+static const char *in_folder(const char *name) {
+    static char path[4][200];
+    static unsigned turn;
+    snprintf(path[++turn % 4], sizeof path[0], "%s/%s", folder, name);
+    return path[turn % 4];
+}
+
+/* The folder becomes the head's, but for draft_min_p in its config.json. */
+static void set_min_p(const char *min_p) {
+    char from[1100];
+    snprintf(from, sizeof from, "%s/model.safetensors", heads_spec("@eagle3-official-d2t"));
+    (void)unlink(in_folder("model.safetensors"));
+    assert_int_equal(symlink(from, in_folder("model.safetensors")), 0);
+    snprintf(from, sizeof from, "%s/config.json", heads_spec("@eagle3-official-d2t"));
+    json_t *config = json_load_file(from, 0, NULL);
+    assert_int_equal(json_object_set_new(config, "draft_min_p", json_loads(min_p, JSON_DECODE_ANY, NULL)), 0);
+    assert_int_equal(json_dump_file(config, in_folder("config.json"), 0), 0);
+    json_decref(config);
+}
+
+/* Not between 0 and 1. */
+static void refused_with(hunch_model *m, const char *min_p) {
+    char text[100];
+    const char *spec = text;
+    hunch_engine_options o;
+    hunch_engine *e = NULL;
+    hunch_error why;
+    set_min_p(min_p);
+    snprintf(text, sizeof text, "eagle3:%s", folder);
+    hunch_engine_options_defaults(&o);
+    o.drafts = &spec;
+    o.n_drafts = 1;
+    assert_int_equal(hunch_engine_open(&e, m, &o, &why), HUNCH_REFUSED);
+    assert_non_null(strstr(why.message, "draft_min_p"));
+}
+
+/* A head's own min_p, in a folder and in a GGUF: where neither the spec has one nor auto decides. */
+static void test_of_head(void **state) {
+    (void)state;
+    hunch_model *m = open_model(data_path(HEADS_LLAMA), "best", 1, HUNCH_PRECISION_NATIVE);
+    hunch_draft_result all = draft_with(m, "eagle3:@eagle3-official-d2t,depth=6", 0, 0);
+    const double min_p = between(&all);
+    hunch_draft_result some = draft_with(m, "eagle3:@eagle3-official-d2t,depth=6", min_p, 0);
+    assert_true(some.n < all.n);
+    char number[40];
+    snprintf(number, sizeof number, "%.17g", min_p);
+    assert_non_null(mkdtemp(folder));
+    set_min_p(number);
+    const char *file = in_folder("head.gguf");
+    hunch_convert_options how;
+    hunch_convert_options_defaults(&how);
+    how.target = data_path(HEADS_LLAMA);
+    must(hunch_convert(folder, file, &how, err));
+    const struct {
+        const char *form, *path;
+        const hunch_draft_result *want;
+    } cases[] = {{"eagle3:%s,depth=6", folder, &some},      {"eagle3:%s,depth=6", file, &some}, {"eagle3:%s,depth=6,min_p=0", folder, &all},
+                 {"eagle3:%s,depth=6,min_p=0", file, &all}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char spec[200];
+        const size_t at = strcspn(cases[i].form, "%"); /* its one %s */
+        snprintf(spec, sizeof spec, "%.*s%s%s", (int)at, cases[i].form, cases[i].path, cases[i].form + at + 2);
+        hunch_draft_result got = draft(m, spec, 0);
+        assert_int_equal(got.n, cases[i].want->n);
+        for (int k = 0; k < got.n; k++) assert_int_equal(got.node[k].token, cases[i].want->node[k].token);
+        hunch_free(got.node);
+    }
+    hunch_free(all.node);
+    hunch_free(some.node);
+    refused_with(m, "1.5");
+    refused_with(m, "-0.1");
+    refused_with(m, "\"much\"");
+    hunch_model_close(&m);
+    assert_int_equal(unlink(in_folder("head.gguf")) + unlink(in_folder("config.json")) + unlink(in_folder("model.safetensors")), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
+/* `auto` decides by itself how much pays: a head's own min_p is not for it, a spec's is. */
+static void test_controlled(void **state) {
+    (void)state;
+    static const char *const specs[] = {"eagle3:head", "eagle3:head,min_p=0.25"};
+    for (int i = 0; i < 4; i++) {
+        const hn_target_info info = {.kv = HN_BF16, .controlled = i / 2};
+        hn_head_options o = {0};
+        hn_spec spec;
+        must(hn_spec_parse(&spec, specs[i % 2], err));
+        must(hn_head_options_read(&o, &spec, &info, err));
+        assert_int_equal(o.min_p_given, i > 0);
+        assert_true(o.min_p == (i % 2 ? 0.25 : 0));
+        hn_spec_fini(&spec);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_left_out), cmocka_unit_test(test_ends)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_left_out), cmocka_unit_test(test_ends), cmocka_unit_test(test_of_head),
+                                       cmocka_unit_test(test_controlled)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,6 +64,12 @@ static hunch_status put_clusters(head_conversion *k) {
     return out->kind == HN_OUTPUT_CLUSTERS ? put_number(k, HN_HEAD_KEY_CLUSTERS_USED, out->clusters.used) : HUNCH_OK;
 }
 
+static hunch_status put_min_p(head_conversion *k) {
+    double min_p = 0;
+    hunch_status st = hn_head_real(k->c.src, HN_HEAD_KEY_MIN_P, 0, 1, &min_p, k->c.err);
+    return st || min_p == 0 ? st : hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_KEY_MIN_P), (float)min_p, k->c.err);
+}
+
 static hunch_status put_masks(head_conversion *k) {
     const hn_masks_desc *d = &k->c.arch.draft_head.rows.masks;
     const hunch_status st = d->levels > 0 ? put_number(k, HN_HEAD_KEY_MASKS, d->levels - 1) : HUNCH_OK;
@@ -155,6 +161,7 @@ static hunch_status put_keys(head_conversion *k) {
     if (!st && k->h->states && c->arch.draft_head.rows.kind != HN_ROWS_STEPS) st = put_states(k);
     if (!st) st = put_rows(k);
     if (!st) st = put_clusters(k);
+    if (!st) st = put_min_p(k);
     if (!st && k->to.form == &hn_head_gguf_mtp) st = put_number(k, HN_HEAD_KEY_MTP_LAYERS, 1);
     return st || c->arch.layers == 0 || hn_head_borrows(&c->arch.draft_head) ? st : put_rotation(k);
 }

@@ -63,6 +63,7 @@ typedef struct hn_target_info {
     bool f32;
     hn_dtype kv;
     int depth; /* levels to draft if the spec does not specify them, 0: the drafter's own choice */
+    bool controlled; /* `auto` decides how much of what it can draft pays */
     struct hn_head_report *report; /* head_reading.h: filled by a draft head's open; NULL: no report */
 } hn_target_info;
 

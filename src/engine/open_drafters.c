@@ -84,10 +84,11 @@ hn_target_info hn_engine_target(const hunch_model *model, int context, hn_dtype 
 
 hunch_status hn_engine_open_drafters(hunch_engine *e, const hunch_engine_options *o, bool *controlled,
                                      hunch_error *err) {
-    const hn_target_info info = hn_engine_target(e->model, e->context, e->kv, o->draft_depth);
+    hn_target_info info = hn_engine_target(e->model, e->context, e->kv, o->draft_depth);
     e->drafter = hn_zalloc(HN_MOST_DRAFTERS, sizeof *e->drafter);
     if (!e->drafter) return hn_fail_memory(err, "drafters", HN_MOST_DRAFTERS * sizeof *e->drafter);
     hunch_status st = HUNCH_OK;
+    for (int i = 0; i < o->n_drafts; i++) info.controlled |= !strcmp(o->drafts[i], "auto");
     for (int i = 0; !st && i < o->n_drafts; i++) {
         const bool is_auto = !strcmp(o->drafts[i], "auto");
         if (!strcmp(o->drafts[i], "none") || (is_auto && *controlled)) continue;

@@ -92,6 +92,7 @@ hunch_status hn_head_about(char **out, const hn_spec *spec, const hn_model *head
     if (output->kind == HN_OUTPUT_CLUSTERS)
         append(text, sizeof text, ", of each row those of %d of %d clusters,", output->clusters.used, output->clusters.n);
     append_borrowed(text, sizeof text, &a->draft_head);
+    if (a->draft_head.min_p > 0) append(text, sizeof text, "; min_p %.2g without auto", a->draft_head.min_p);
     append(text, sizeof text, "; %.1f MB", (double)head->bytes.memory / 1e6);
     if (types) append(text, sizeof text, " as %s", hn_dtype_name(type_of(head)));
     *out = hn_strdup(text);

@@ -91,6 +91,7 @@ hunch_status hn_head_options_read(hn_head_options *o, hn_spec *spec, const hn_ta
     o->depth_given = target->depth || hn_spec_string(spec, "depth");
     if (!s) s = hn_spec_choice(spec, "weights", types, type, &type, err);
     if (!s) s = hn_spec_kv(spec, target->kv, &o->kv, err);
+    o->min_p_given = target->controlled || hn_spec_string(spec, "min_p");
     if (!s) s = hn_spec_double(spec, "min_p", 0, 1, 0, &o->min_p, err);
     if (!s && facts->has_confidence) s = hn_spec_double(spec, "min_confidence", 0, 1, 0, &o->min_confidence, err);
     if (!s) s = hn_spec_choice(spec, "pick", picks, 0, &pick, err);

@@ -97,6 +97,8 @@ static const char *const table[HN_HEAD_KEYS][KEY_FORMS][MOST_NAMES + 1] = {
                                 {"hunch.head.rope_amplitude"},
                                 {"hunch.head.rope_amplitude"},
                                 {"hunch.head.rope_amplitude"}},
+    [HN_HEAD_KEY_MIN_P] = {{"draft_min_p"}, {"hunch.head.min_p"}, {"hunch.head.min_p"}, {"hunch.head.min_p"}, {"hunch.head.min_p"},
+                            {"hunch.head.min_p"}},
 };
 
 /* Families of folders and of our own files, which have a folder's rows, and of llama.cpp's files, whose Q and K rows are in pairs. */
