@@ -5,7 +5,9 @@
  *
  * Included by a file that has a form of the operations on tiles (tiles.h) and defines ATTENTION_TABLE.
  *
- * Shapes of tiles depend on the number of queries and the width of a head; a thread that has them already does not load them.
+ * Scores and values of a call have the same shapes of tiles if the head's dims are whole blocks, so that a thread does not load others
+ * between the two. Tiles: sums of the first 16 queries 0, of the others 1; queries 2, 3 and keys 4 of a block of dims; weights 5, 6 and
+ * values 7 of a chunk, or queries 5, 6 and keys 7 of a last, shorter block.
  */
 #include <immintrin.h>
 #include <string.h>
@@ -21,7 +23,8 @@ enum {
     BLOCK_DIMS = HN_TILE_BYTES / 2,                    /* of K, in a product */
     BLOCKS = (HN_MAX_HEAD_DIM + BLOCK_DIMS - 1) / BLOCK_DIMS,
     VECTOR_DIMS = HN_TILE_BYTES / 4,                   /* of V, in a product */
-    CHUNK_PAIRS = HN_KEY_CHUNK / 2
+    CHUNK_PAIRS = HN_KEY_CHUNK / 2,
+    CHUNK_BYTES = 4 * CHUNK_PAIRS                      /* of its weights of one query */
 };
 
 /* A tile without rows or bytes is not used. */
@@ -36,7 +39,7 @@ static void shape_tiles(const int rows[HN_TILES], const int bytes[HN_TILES]) {
 
 static int in_first(int nq) { return nq < QUERIES ? nq : QUERIES; }
 
-/* ---- scores: sums of both tiles of queries 0, 1; queries 2, 3 and keys 4 of a block of dims; 5, 6 and 7 of the last, shorter block - */
+/* ---- scores -------------------------------------------------------------------------------------------------------- */
 
 typedef struct query_blocks {
     _Alignas(64) uint16_t at[BLOCKS][HN_QUERIES][BLOCK_DIMS];
@@ -51,8 +54,9 @@ static void cut_queries(const uint16_t *const *q, int nq, int dim, query_blocks 
 
 static void shape_for_scores(int nq, int dim) {
     const int first = in_first(nq), second = nq - first, last = dim % BLOCK_DIMS, whole = HN_TILE_BYTES;
-    const int rows[] = {first, second, first, second, HN_TILE_ROWS, first, second, last / 2};
-    const int bytes[] = {whole, whole, whole, whole, whole, 2 * last, 2 * last, whole};
+    const int width = last ? 2 * last : CHUNK_BYTES;
+    const int rows[] = {first, second, first, second, HN_TILE_ROWS, first, second, width / 4};
+    const int bytes[] = {whole, whole, whole, whole, whole, width, width, whole};
     shape_tiles(rows, bytes);
 }
 
@@ -110,19 +114,18 @@ static void scores(const hn_keys *keys, int c0, int c1, const uint16_t *const *q
     hn_flush_end(modes);
 }
 
-/* ---- values: sums of both tiles of queries 0, 1, of 16 dims more 2, 3; weights 4, 5; values 6, 7 ------------------------- */
+/* ---- values -------------------------------------------------------------------------------------------------------- */
 
-/* The dims at hand: 2 * VECTOR_DIMS, or fewer than VECTOR_DIMS. */
 static void shape_for_values(int nq, int dims) {
-    const int first = in_first(nq), second = nq - first, width = 4 * (dims < VECTOR_DIMS ? dims : VECTOR_DIMS);
-    const int rows[] = {first, second, first, second, first, second, CHUNK_PAIRS, CHUNK_PAIRS};
-    const int bytes[] = {width, width, width, width, 4 * CHUNK_PAIRS, 4 * CHUNK_PAIRS, width, width};
+    const int first = in_first(nq), second = nq - first, whole = HN_TILE_BYTES;
+    const int rows[] = {first, second, first, second, HN_TILE_ROWS, first, second, CHUNK_PAIRS};
+    const int bytes[] = {4 * dims, 4 * dims, whole, whole, whole, CHUNK_BYTES, CHUNK_BYTES, 4 * dims};
     shape_tiles(rows, bytes);
 }
 
 /* Values of a chunk, of the dims at hand. */
 typedef struct chunk_values {
-    _Alignas(64) uint16_t at[CHUNK_PAIRS][2 * VECTOR_DIMS][2];
+    _Alignas(64) uint16_t at[CHUNK_PAIRS][VECTOR_DIMS][2];
 } chunk_values;
 
 /* A copy in which positions outside of [lo, hi), counted from the chunk's first, are zero. */
@@ -133,85 +136,49 @@ static void mask_values(const unsigned char *v, size_t step, int dims, int lo, i
             memcpy(&out->at[p / 2][d][p % 2], v + step * (size_t)(p / 2) + 4 * (size_t)d + 2 * (size_t)(p % 2), sizeof(uint16_t));
 }
 
-HN_INLINE void value_chunk(const bool two, const bool wide, const unsigned char *v, size_t step, const uint16_t *e) {
+HN_INLINE void value_chunk(const bool two, const unsigned char *v, size_t step, const uint16_t *e) {
     const size_t row = HN_KEY_SPAN * sizeof *e;
-    hn_tile_load(6, v, step);
-    hn_tile_load(4, e, row);
-    hn_tile_dot_bf16(0, 4, 6);
+    hn_tile_load(7, v, step);
+    hn_tile_load(5, e, row);
+    hn_tile_dot_bf16(0, 5, 7);
     if (two) {
-        hn_tile_load(5, e + QUERIES * HN_KEY_SPAN, row);
-        hn_tile_dot_bf16(1, 5, 6);
+        hn_tile_load(6, e + QUERIES * HN_KEY_SPAN, row);
+        hn_tile_dot_bf16(1, 6, 7);
     }
-    if (!wide) return;
-    hn_tile_load(7, v + HN_TILE_BYTES, step);
-    hn_tile_dot_bf16(2, 4, 7);
-    if (two) hn_tile_dot_bf16(3, 5, 7);
 }
 
-HN_INLINE void value_sums(const bool two, const bool wide, const bool store, float *o, int ldo) {
-    const size_t row = (size_t)ldo * sizeof *o;
+/* Dims [d, d + dims), up to VECTOR_DIMS. */
+HN_INLINE void value_dims(const bool two, const hn_keys *keys, int lo, int hi, const uint16_t *e, int dim, int d, int dims, hn_fetch *fetch,
+                          float *o, int ldo) {
+    const size_t step = (size_t)dim * hn_kv_lane_bytes(HN_BF16), row = (size_t)ldo * sizeof *o;
     float *second = o + (size_t)QUERIES * (size_t)ldo;
-    if (store) {
-        hn_tile_store(0, o, row);
-        if (two) hn_tile_store(1, second, row);
-        if (wide) hn_tile_store(2, o + VECTOR_DIMS, row);
-        if (two && wide) hn_tile_store(3, second + VECTOR_DIMS, row);
-    } else {
-        hn_tile_load(0, o, row);
-        if (two) hn_tile_load(1, second, row);
-        if (wide) hn_tile_load(2, o + VECTOR_DIMS, row);
-        if (two && wide) hn_tile_load(3, second + VECTOR_DIMS, row);
-    }
-}
-
-/* Dims [d, d + dims), as many as there are sums for. */
-HN_INLINE void value_dims(const bool two, const bool wide, const hn_keys *keys, int lo, int hi, const uint16_t *e, int dim, int d, int dims,
-                          hn_fetch *fetch, float *o, int ldo) {
-    const size_t step = (size_t)dim * hn_kv_lane_bytes(HN_BF16);
-    value_sums(two, wide, false, o + d, ldo);
+    hn_tile_load(0, o + d, row);
+    if (two) hn_tile_load(1, second + d, row);
     for (int c = lo / HN_KEY_CHUNK; c * HN_KEY_CHUNK < hi; c++) {
         const unsigned char *v = (const unsigned char *)keys->v[c] + hn_kv_lane_bytes(HN_BF16) * (size_t)d;
         const int at = c * HN_KEY_CHUNK, from = lo > at ? lo - at : 0, to = hi - at < HN_KEY_CHUNK ? hi - at : HN_KEY_CHUNK;
-        if (keys->ahead) hn_fetch_lines(keys->ahead, fetch, wide ? 2 * CHUNK_PAIRS : CHUNK_PAIRS);
+        if (keys->ahead) hn_fetch_lines(keys->ahead, fetch, CHUNK_PAIRS);
         if (from > 0 || to < HN_KEY_CHUNK) {
             chunk_values seen;
             mask_values(v, step, dims, from, to, &seen);
-            value_chunk(two, wide, (const unsigned char *)seen.at, sizeof seen.at[0], e + at);
+            value_chunk(two, (const unsigned char *)seen.at, sizeof seen.at[0], e + at);
         } else {
-            value_chunk(two, wide, v, step, e + at);
+            value_chunk(two, v, step, e + at);
         }
     }
-    value_sums(two, wide, true, o + d, ldo);
-}
-
-static __attribute__((noinline)) void value_dims_1(const hn_keys *keys, int lo, int hi, const uint16_t *e, int nq, int dim, int d, int dims,
-                                                   hn_fetch *fetch, float *o, int ldo) {
-    if (nq > QUERIES) {
-        value_dims(true, false, keys, lo, hi, e, dim, d, dims, fetch, o, ldo);
-    } else {
-        value_dims(false, false, keys, lo, hi, e, dim, d, dims, fetch, o, ldo);
-    }
-}
-
-static __attribute__((noinline)) void value_dims_2(const hn_keys *keys, int lo, int hi, const uint16_t *e, int nq, int dim, int d,
-                                                   hn_fetch *fetch, float *o, int ldo) {
-    if (nq > QUERIES) {
-        value_dims(true, true, keys, lo, hi, e, dim, d, 2 * VECTOR_DIMS, fetch, o, ldo);
-    } else {
-        value_dims(false, true, keys, lo, hi, e, dim, d, 2 * VECTOR_DIMS, fetch, o, ldo);
-    }
+    hn_tile_store(0, o + d, row);
+    if (two) hn_tile_store(1, second + d, row);
 }
 
 static void values(const hn_keys *keys, int lo, int hi, const uint16_t *e, int nq, int dim, float *o, int ldo) {
     hn_fetch fetch = hn_fetch_begin(keys->ahead, 0);
     for (int d = 0, dims; d < dim; d += dims) {
-        const int left = dim - d;
-        dims = left >= 2 * VECTOR_DIMS ? 2 * VECTOR_DIMS : left < VECTOR_DIMS ? left : VECTOR_DIMS;
+        dims = dim - d < VECTOR_DIMS ? dim - d : VECTOR_DIMS;
         shape_for_values(nq, dims);
-        if (dims > VECTOR_DIMS) {
-            value_dims_2(keys, lo, hi, e, nq, dim, d, &fetch, o, ldo);
+        if (nq > QUERIES) {
+            value_dims(true, keys, lo, hi, e, dim, d, dims, &fetch, o, ldo);
         } else {
-            value_dims_1(keys, lo, hi, e, nq, dim, d, dims, &fetch, o, ldo);
+            value_dims(false, keys, lo, hi, e, dim, d, dims, &fetch, o, ldo);
         }
     }
     hn_fetch_end(keys->ahead, &fetch);
