@@ -137,6 +137,9 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64|AMD64")
   target_sources(check_linear_test PRIVATE tests/check/linear_evex_vnni.c tests/check/linear_emulated_tiles.c)
   target_sources(check_attention_test PRIVATE tests/check/attention_emulated_tiles.c)
   set(forms ${AVX512})
+  if(HUNCH_SANITIZE)
+    list(APPEND forms -O2) # as kernels
+  endif()
   if(HUNCH_SANITIZE MATCHES "undefined") # as other kernels
     list(APPEND forms -fno-sanitize=null,alignment,pointer-overflow,object-size)
   endif()
