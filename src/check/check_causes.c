@@ -17,11 +17,12 @@ enum { POSITIONS = HN_CHECK_WANTED, UNKNOWN = -1 };
 hunch_status hn_check_spec(char **out, const hn_spec *spec, const char *key, const char *value, hunch_error *err) {
     static const char *const left_out[] = {"tree", "topk", "total", "min_p", "vocab", "ids", "texts"};
     const char *path = spec->path ? spec->path : "";
-    size_t size = strlen(spec->kind) + strlen(path) + 4 + (key ? strlen(key) + strlen(value) : 0), at;
+    static const char all[] = ",min_p=0"; /* whatever the head's file says: unlikely tokens are judged too */
+    size_t size = strlen(spec->kind) + strlen(path) + 4 + sizeof all + (key ? strlen(key) + strlen(value) : 0), at;
     for (int i = 0; i < spec->n; i++) size += strlen(spec->key[i]) + strlen(spec->value[i]) + 2;
     char *text = *out = hn_alloc(size);
     if (!text) return hn_fail_memory(err, "a drafter's spec", size);
-    at = (size_t)snprintf(text, size, "%s%s%s", spec->kind, *path ? ":" : "", path);
+    at = (size_t)snprintf(text, size, "%s%s%s%s", spec->kind, *path ? ":" : "", path, all);
     for (int i = 0; i < spec->n; i++) {
         bool keep = !key || strcmp(spec->key[i], key) != 0;
         for (size_t k = 0; k < sizeof left_out / sizeof *left_out; k++) keep &= strcmp(spec->key[i], left_out[k]) != 0;
