@@ -65,9 +65,8 @@ static hunch_status put_clusters(head_conversion *k) {
 }
 
 static hunch_status put_min_p(head_conversion *k) {
-    double min_p = 0;
-    hunch_status st = hn_head_real(k->c.src, HN_HEAD_KEY_MIN_P, 0, 1, &min_p, k->c.err);
-    return st || min_p == 0 ? st : hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_KEY_MIN_P), (float)min_p, k->c.err);
+    const double min_p = k->c.arch.draft_head.min_p;
+    return min_p > 0 ? hn_gguf_put_f32(k->c.w, key_of(k, HN_HEAD_KEY_MIN_P), (float)min_p, k->c.err) : HUNCH_OK;
 }
 
 static hunch_status put_masks(head_conversion *k) {

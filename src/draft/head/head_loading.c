@@ -108,7 +108,6 @@ hunch_status hn_head_loading_run(hn_model *m, hn_source *src, hn_spec *spec, con
         s = hn_fail(err, HUNCH_USAGE, "drafter '%s': %s holds no block of multi-token prediction (expected %s:PATH)", spec->text,
                     hn_source_path(src), spec->kind);
     if (!s) s = facts->describe(&a, src, &names, spec, target, taps, err);
-    if (!s && spec->path) s = hn_head_real(src, HN_HEAD_KEY_MIN_P, 0, 1, &a.draft_head.min_p, err);
     if (!s && target->report) hn_head_report_arch(target->report, &a, taps);
     if (!s) s = hn_spec_all_used(spec, err); /* before weights are read */
     if (!s) s = hn_head_check_taps(&a, src, taps, target, err);

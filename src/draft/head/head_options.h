@@ -33,7 +33,7 @@ typedef struct hn_head_options {
     bool convert;            /* matrices of floats are packed as `weights` */
     hn_dtype weights, kv;
     double min_p;            /* of a drafted token's path */
-    bool min_p_given;
+    bool min_p_given;         /* by the spec, or auto decides: else that of the head's file */
     double min_confidence;   /* of a head that estimates its confidence in a place */
     bool picks_best;         /* under sampling, if the rule needs no distribution */
     hn_forced_rates force;

@@ -169,7 +169,7 @@ hunch_status hn_head_read_layers(hn_arch *a, hn_source *src, const hn_head_names
     return HUNCH_OK;
 }
 
-hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
+static hunch_status read_form(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
     if (names->form->steps) return read_steps(a, src, names, target, err);
     if (names->form->read) {
         set_names(a, names);
@@ -178,6 +178,11 @@ hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names
     hunch_status st = hn_head_read_layers(a, src, names, MOST_LAYERS, err);
     if (!st) st = read_vocabularies(a, src, names, target, err);
     return st ? st : hn_head_read_clusters(a, src, names, err);
+}
+
+hunch_status hn_head_read(hn_arch *a, hn_source *src, const hn_head_names *names, const hn_arch *target, hunch_error *err) {
+    const hunch_status st = read_form(a, src, names, target, err);
+    return st ? st : hn_head_real(src, HN_HEAD_KEY_MIN_P, 0, 1, &a->draft_head.min_p, err);
 }
 
 /* ---- weights --------------------------------------------------------------------------------------------------------- */
