@@ -367,6 +367,7 @@ void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, c
     call c = {.ex = ex, .rows = rows, .kv = kv, .kernels = ex->ops->kernels, .how = how,
               .sinks = how->sinks.mem ? hn_host_f32(how->sinks) : NULL, .from = hn_host_i32(rows->from),
               .last = hn_host_i32(how->ahead ? rows->last : rows->position), .bf16 = bf16, .widened = bf16 && kv->type == HN_Q8_0,
+              .tiles = bf16 && ex->ops->kernels->sums_of_tiles,
               .group = how->heads / kv->kv_heads, .act = &a, .forms = whole ? a.forms : 0, .q = hn_host_f32(q.at), .ldq = q.ld,
               .out = hn_host_f32(out.at), .ldo = out.ld, .part = (float *)(void *)(copies + copied_bytes(kv) * (size_t)ex->ranks)};
     assert(rows->n > 0);

@@ -16,6 +16,7 @@ typedef struct hn_attention_call {
     const int32_t *from, *last; /* for each row: the position that its window is counted back from, the last position that it sees */
     bool bf16;    /* products of pairs */
     bool widened; /* of a Q8_0 cache, as BF16 */
+    bool tiles;   /* products of bf16, with sums of tiles */
     int group; /* query heads that share a kv head */
     const hn_act *act; /* gets the rows too, in these forms */
     int forms;

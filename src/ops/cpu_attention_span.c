@@ -116,7 +116,7 @@ static void enter_copies(const hn_attention_call *c, const hn_attention_tile *t,
 
 /* Whether n queries read a Q8_0 cache as it is stored. */
 static bool reads_codes(const hn_attention_call *c, int n) {
-    return c->widened && !c->kernels->sums_of_tiles && !c->kv->v_in_k && n <= HN_CODE_QUERIES;
+    return c->widened && !c->tiles && !c->kv->v_in_k && n <= HN_CODE_QUERIES;
 }
 
 /* Chunks where they are in the pages. */
@@ -289,7 +289,7 @@ static void own_scores(const hn_attention_call *c, hn_attention_tile *t, int sha
 
 /* Values of chunks in place for queries [i, end), whose ranges may differ: the common part for all queries at once. */
 static void shared_values(const hn_attention_call *c, hn_attention_tile *t, const hn_keys *keys, int i, int end, int limit) {
-    const int whole = c->bf16 && c->kernels->sums_of_tiles ? HN_KEY_CHUNK : 2; /* positions that are summed before others are added */
+    const int whole = c->tiles ? HN_KEY_CHUNK : 2; /* positions that are summed before others are added */
     int lo = 0, hi = limit;
     for (int x = i; x < end; x++) {
         lo = hn_most(lo, t->lo[x]);
@@ -335,7 +335,7 @@ static void tile_softmax(const hn_attention_call *c, hn_attention_tile *t, int i
 
 /* As many queries at once as a level's kernels handle best. */
 static int parts_of(const hn_attention_call *c, const hn_attention_tile *t) {
-    const int rows = c->bf16 && c->kernels->sums_of_tiles ? HN_QUERIES : c->kernels->value_rows;
+    const int rows = c->tiles ? HN_QUERIES : c->kernels->value_rows;
     return (t->n + rows - 1) / rows;
 }
 

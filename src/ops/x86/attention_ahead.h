@@ -40,6 +40,11 @@ HN_INLINE void hn_fetch_lines(hn_read_ahead *a, hn_fetch *f, const int lines) {
     f->at = (const unsigned char *)((uintptr_t)f->at + 64u * (unsigned)lines);
 }
 
+/* The same for keys that may have nothing ahead. */
+HN_INLINE void hn_keys_fetch(const hn_keys *keys, hn_fetch *f, const int lines) {
+    if (keys->ahead) hn_fetch_lines(keys->ahead, f, lines);
+}
+
 /* As many lines as a step reads that loads `vectors` of 16 lanes. */
 HN_INLINE void hn_fetch_step(const hn_dtype t, const int vectors, int step, hn_read_ahead *a, hn_fetch *f) {
     const int bytes = 16 * (int)hn_kv_lane_bytes(t) * vectors;

@@ -60,31 +60,30 @@ static void shape_for_scores(int nq, int dim) {
     shape_tiles(rows, bytes);
 }
 
-/* s: of the first query and position of the chunk. */
-HN_INLINE void score_chunk(const bool two, const unsigned char *k, size_t step, const query_blocks *q, int dim, hn_read_ahead *ahead,
-                           hn_fetch *fetch, float *s) {
+/* Adds a block of dims; KEYS, FIRST, SECOND: tiles that have its shape. */
+#define SCORE_BLOCK(KEYS, FIRST, SECOND, two, k, step, block)                    \
+    do {                                                                         \
+        hn_tile_load(KEYS, k, step);                                             \
+        hn_tile_load(FIRST, (block)[0], HN_TILE_BYTES);                          \
+        hn_tile_dot_bf16(0, FIRST, KEYS);                                        \
+        if (!(two)) break;                                                       \
+        hn_tile_load(SECOND, (block)[QUERIES], HN_TILE_BYTES);                   \
+        hn_tile_dot_bf16(1, SECOND, KEYS);                                       \
+    } while (0)
+
+/* Scores of chunk c; s: of the first query and position. */
+HN_INLINE void score_chunk(const bool two, const hn_keys *keys, int c, const query_blocks *q, int dim, hn_fetch *fetch, float *s) {
     const int blocks = dim / BLOCK_DIMS;
+    const size_t step = (size_t)keys->k_stride[c] * hn_kv_lane_bytes(HN_BF16);
+    const unsigned char *k = keys->k[c];
+    s += c * HN_KEY_CHUNK;
     hn_tile_zero(0);
     if (two) hn_tile_zero(1);
     for (int b = 0; b < blocks; b++, k += HN_TILE_ROWS * step) {
-        if (ahead) hn_fetch_lines(ahead, fetch, HN_TILE_ROWS);
-        hn_tile_load(4, k, step);
-        hn_tile_load(2, q->at[b][0], HN_TILE_BYTES);
-        hn_tile_dot_bf16(0, 2, 4);
-        if (two) {
-            hn_tile_load(3, q->at[b][QUERIES], HN_TILE_BYTES);
-            hn_tile_dot_bf16(1, 3, 4);
-        }
+        hn_keys_fetch(keys, fetch, HN_TILE_ROWS);
+        SCORE_BLOCK(4, 2, 3, two, k, step, q->at[b]);
     }
-    if (dim % BLOCK_DIMS) {
-        hn_tile_load(7, k, step);
-        hn_tile_load(5, q->at[blocks][0], HN_TILE_BYTES);
-        hn_tile_dot_bf16(0, 5, 7);
-        if (two) {
-            hn_tile_load(6, q->at[blocks][QUERIES], HN_TILE_BYTES);
-            hn_tile_dot_bf16(1, 6, 7);
-        }
-    }
+    if (dim % BLOCK_DIMS) SCORE_BLOCK(7, 5, 6, two, k, step, q->at[blocks]);
     hn_tile_store(0, s, HN_KEY_SPAN * sizeof *s);
     if (two) hn_tile_store(1, s + QUERIES * HN_KEY_SPAN, HN_KEY_SPAN * sizeof *s);
 }
@@ -101,11 +100,10 @@ static void scores(const hn_keys *keys, int c0, int c1, const uint16_t *const *q
     cut_queries(q, nq, dim, &blocks);
     shape_for_scores(nq, dim);
     for (int c = c0; c < c1; c++) {
-        const size_t step = (size_t)keys->k_stride[c] * hn_kv_lane_bytes(HN_BF16);
         if (nq > QUERIES) {
-            score_chunk(true, keys->k[c], step, &blocks, dim, keys->ahead, &fetch, s + c * HN_KEY_CHUNK);
+            score_chunk(true, keys, c, &blocks, dim, &fetch, s);
         } else {
-            score_chunk(false, keys->k[c], step, &blocks, dim, keys->ahead, &fetch, s + c * HN_KEY_CHUNK);
+            score_chunk(false, keys, c, &blocks, dim, &fetch, s);
         }
     }
     hn_fetch_end(keys->ahead, &fetch);
@@ -157,7 +155,7 @@ HN_INLINE void value_dims(const bool two, const hn_keys *keys, int lo, int hi, c
     for (int c = lo / HN_KEY_CHUNK; c * HN_KEY_CHUNK < hi; c++) {
         const unsigned char *v = (const unsigned char *)keys->v[c] + hn_kv_lane_bytes(HN_BF16) * (size_t)d;
         const int at = c * HN_KEY_CHUNK, from = lo > at ? lo - at : 0, to = hi - at < HN_KEY_CHUNK ? hi - at : HN_KEY_CHUNK;
-        if (keys->ahead) hn_fetch_lines(keys->ahead, fetch, CHUNK_PAIRS);
+        hn_keys_fetch(keys, fetch, CHUNK_PAIRS);
         if (from > 0 || to < HN_KEY_CHUNK) {
             chunk_values seen;
             mask_values(v, step, dims, from, to, &seen);
@@ -174,7 +172,7 @@ static void values(const hn_keys *keys, int lo, int hi, const uint16_t *e, int n
     hn_fetch fetch = hn_fetch_begin(keys->ahead, 0);
     for (int d = 0, dims; d < dim; d += dims) {
         dims = dim - d < VECTOR_DIMS ? dim - d : VECTOR_DIMS;
-        shape_for_values(nq, dims);
+        if (d == 0 || dims < VECTOR_DIMS) shape_for_values(nq, dims);
         if (nq > QUERIES) {
             value_dims(true, keys, lo, hi, e, dim, d, dims, &fetch, o, ldo);
         } else {

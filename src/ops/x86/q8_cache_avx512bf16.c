@@ -25,10 +25,6 @@ HN_INLINE __m512i pairs_of(__m512 first, __m512 second) {
     return _mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(second, first));
 }
 
-HN_INLINE void fetch_lines(const hn_keys *from, hn_fetch *fetch, const int lines) {
-    if (from->ahead) hn_fetch_lines(from->ahead, fetch, lines);
-}
-
 /* Keys of P chunks from c on, in one block of dims that share a scale; k: the next pair of dims. */
 typedef struct key_block {
     const unsigned char *k[CHUNKS];
@@ -43,13 +39,13 @@ HN_INLINE key_block block_begin(const int P, const hn_keys *keys, hn_fetch *fetc
         b.scale[p] = _mm512_loadu_ps(keys->k_scale[c + p] + b.stride[p] * (size_t)number);
         b.k[p] = (const unsigned char *)keys->k[c + p] + b.stride[p] * HN_KV_SCALED * (size_t)number;
     }
-    fetch_lines(keys, fetch, P); /* as many as scales */
+    hn_keys_fetch(keys, fetch, P); /* as many as scales */
     return b;
 }
 
 /* Pair j of the block's dims, of each chunk. */
 HN_INLINE void block_pair(const int P, key_block *b, const hn_keys *keys, hn_fetch *fetch, int j, __m512i *pair) {
-    if (P == CHUNKS || j % 2) fetch_lines(keys, fetch, P == CHUNKS ? 2 : 1);
+    if (P == CHUNKS || j % 2) hn_keys_fetch(keys, fetch, P == CHUNKS ? 2 : 1);
     HN_UNROLL for (int p = 0; p < P; p++) {
         pair[p] = pairs_of(times(b->k[p], b->scale[p]), times(b->k[p] + b->stride[p], b->scale[p]));
         b->k[p] += 2 * b->stride[p];
@@ -95,7 +91,7 @@ static __attribute__((noinline)) void copy_values(const hn_keys *from, int c, in
         for (int b = 0; b < blocks; b++, to += 128) {
             const __m512 first = _mm512_set1_ps(scale[b]), second = _mm512_set1_ps(scale[blocks + b]);
             const unsigned char *at = v + HN_KV_SCALED * b;
-            fetch_lines(from, fetch, p ? 1 : 2); /* scales too */
+            hn_keys_fetch(from, fetch, p ? 1 : 2); /* scales too */
             _mm512_store_si512(to, pairs_of(times(at, first), times(at + dim, second)));
             _mm512_store_si512(to + 64, pairs_of(times(at + 16, first), times(at + dim + 16, second)));
         }
@@ -170,7 +166,7 @@ HN_INLINE void value_tile(const int T, const int B, const hn_keys *keys, hn_fetc
         const unsigned char *v = (const unsigned char *)keys->v[p / HN_KEY_CHUNK] + in_chunk * dim + d0;
         const float *scale = keys->v_scale[p / HN_KEY_CHUNK] + in_chunk * blocks + d0 / HN_KV_SCALED;
         const uint32_t seen = (p < lo ? 0xffff0000 : UINT32_MAX) & (p + 1 == hi ? 0x0000ffff : UINT32_MAX);
-        fetch_lines(keys, fetch, in_chunk ? B : 2 * B); /* scales too */
+        hn_keys_fetch(keys, fetch, in_chunk ? B : 2 * B); /* scales too */
         if (seen == UINT32_MAX) {
             value_pair(T, B, v, scale, dim, UINT32_MAX, e + p, acc);
         } else {
