@@ -168,13 +168,21 @@ static void refused_with(hunch_model *m, const char *min_p) {
     assert_non_null(strstr(why.message, "draft_min_p"));
 }
 
-/* A head's own min_p, in a folder and in a GGUF: where neither the spec has one nor auto decides. */
+static void same_draft(hunch_model *m, const char *spec, const hunch_draft_result *want) {
+    hunch_draft_result got = draft(m, spec, 0);
+    assert_int_equal(got.n, want->n);
+    for (int k = 0; k < got.n; k++) assert_int_equal(got.node[k].token, want->node[k].token);
+    hunch_free(got.node);
+}
+
+/* A head's own min_p, in a folder and in a GGUF: of chains, where neither the spec has one nor auto decides. */
 static void test_of_head(void **state) {
     (void)state;
     hunch_model *m = open_model(data_path(HEADS_LLAMA), "best", 1, HUNCH_PRECISION_NATIVE);
     hunch_draft_result all = draft_with(m, "eagle3:@eagle3-official-d2t,depth=6", 0, 0);
     const double min_p = between(&all);
     hunch_draft_result some = draft_with(m, "eagle3:@eagle3-official-d2t,depth=6", min_p, 0);
+    hunch_draft_result tree = draft_with(m, "eagle3:@eagle3-official-d2t,depth=4,tree=dynamic,topk=4,total=30", 0, 0);
     assert_true(some.n < all.n);
     char number[40];
     snprintf(number, sizeof number, "%.17g", min_p);
@@ -192,13 +200,15 @@ static void test_of_head(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char spec[200];
         snprintf(spec, sizeof spec, "eagle3:%s,depth=6%s", cases[i].path, cases[i].more);
-        hunch_draft_result got = draft(m, spec, 0);
-        assert_int_equal(got.n, cases[i].want->n);
-        for (int k = 0; k < got.n; k++) assert_int_equal(got.node[k].token, cases[i].want->node[k].token);
-        hunch_free(got.node);
+        same_draft(m, spec, cases[i].want);
     }
+    set_min_p("1"); /* a chain would have nothing */
+    char spec[200];
+    snprintf(spec, sizeof spec, "eagle3:%s,depth=4,tree=dynamic,topk=4,total=30", folder);
+    same_draft(m, spec, &tree);
     hunch_free(all.node);
     hunch_free(some.node);
+    hunch_free(tree.node);
     refused_with(m, "1.5");
     refused_with(m, "-0.1");
     refused_with(m, "\"much\"");

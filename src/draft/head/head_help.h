@@ -18,7 +18,7 @@
     {"total", "1..63", "of all those but a chain, NAME and FILE: nodes that are verified, default 59, pruned 60"},                    \
     {"gain", "0..64", "of opt: a level is the last that brings no more tokens than that, default 0.2"},                               \
     {"ranks", "FILE", "of fitted, sequoia: how often each rank was right, from compare --json"},                                      \
-    {"min_p", "0..1", "no token whose path is less probable by the head; default what its file says, else 0"},                        \
+    {"min_p", "0..1", "no token whose path is less probable by the head; default 0, of chains what its file says"},                   \
     {"pick", "drawn|best", "under sampling: drawn with the request's own noise, or the likeliest; default drawn"},                    \
     {"weights", "q8_0|q4_0|bf16|f32", "how the head's matrices are kept; default q8_0, of f32 models as they are"},                   \
     {"kv", "bf16|f16|f32", "of the head's cache, that of the target by default"},                                                     \

@@ -232,7 +232,7 @@ typedef struct hn_head_desc {
     hn_input_stage input;
     hn_rows_stage rows;
     hn_output_stage output;
-    double min_p; /* least probability of a drafted token's path that its maker found worth a row; 0: not given */
+    double min_p; /* of chains: least probability of a drafted token's path that its maker found worth a row; 0: not given */
 } hn_head_desc;
 
 /* Whether its input has a product fc, and whether that has a bias. */

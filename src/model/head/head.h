@@ -150,7 +150,7 @@ typedef enum hn_head_key {
     HN_HEAD_KEY_FREQUENCIES,  /* of the rotation, in radians per position */
     HN_HEAD_KEY_LONG_FREQUENCIES,
     HN_HEAD_KEY_AMPLITUDE,
-    HN_HEAD_KEY_MIN_P,        /* of its drafts, where nobody decides how many pay */
+    HN_HEAD_KEY_MIN_P,        /* of its chains, where nobody decides how much pays */
     HN_HEAD_KEYS
 } hn_head_key;
 
