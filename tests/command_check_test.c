@@ -152,12 +152,15 @@ static void test_trained_heads_pass(void **state) {
     }
 }
 
-/* Not a dynamic tree, or one of few tokens, but the head's chain is compared with a constant guess. */
+/* Not a dynamic tree, or one of few tokens, nor what its file finds likely, but the head's chain is compared with a constant guess. */
 static void test_tree_is_left_out(void **state) {
     (void)state;
     json_t *chain = check_stories(0, HEADS "stories-eagle"),
-           *tree = check_stories(0, HEADS "stories-eagle,tree=dynamic,vocab=100");
+           *tree = check_stories(0, HEADS "stories-eagle,tree=dynamic,vocab=100"),
+           *likely = check_stories(0, plant("likely", "stories-eagle", "draft_min_p", json_real(0.5), NULL));
     assert_true(json_equal(get(get(chain, "smoke"), "acceptance"), get(get(tree, "smoke"), "acceptance")));
+    assert_true(json_equal(get(get(chain, "smoke"), "acceptance"), get(get(likely, "smoke"), "acceptance")));
+    json_decref(likely);
     json_decref(chain);
     json_decref(tree);
 }

@@ -20,7 +20,7 @@
  *   gain      of opt: a level is the last one if it adds no more tokens than that                   0.2
  *   ranks     of fitted, sequoia: file measured by hunch compare --json
  *   min_p     least probability of a token's path by the head's own distribution; if tokens are drawn from it,
- *             a path ends after a place whose likeliest token is below it, whichever was drawn      of chains without `auto` the head's own, else 0
+ *             a path ends after a place whose likeliest token is below it, whichever was drawn  0; of chains without auto the head's own
  *   pick      under sampling, of chains and fixed shapes if the rule needs no distribution (match): tokens
  *             drawn with the request's own noise, or the likeliest                                  drawn
  *   weights   how matrices of floats are packed                                                     q8_0; under f32 as they are
