@@ -10,6 +10,7 @@
 #   make demo       fetches a small chat model once and shows it answering faster; MODEL=/path/file.gguf for your own
 #   make install    command, libraries, header into PREFIX (/usr/local), under DESTDIR; make uninstall removes them
 #   make deb        Debian packages into build-deb/ (hunch, hunch-server, libhunch0.N, libhunch-dev)
+#   make fresh      a Debian 12 and a Debian 13 made for it run make demo and make test (root; an hour; FRESH: which of them)
 #   make reproducible   two builds in two folders, and two sets of packages, are the same bytes
 #   make clean
 SHELL := /bin/bash
@@ -21,6 +22,7 @@ CTEST := ctest --output-on-failure --no-tests=error -j$(JOBS)
 FUZZ_SECONDS ?= 360
 FUZZ_TARGETS ?=
 FUZZ_EXECUTIONS ?= 10000000
+FRESH ?= bookworm trixie container
 # Tests of code with several threads. The rest has one thread, or uses only the code tested here.
 TSAN_TESTS ?= threads_test|equality_test|equality_heads_test|head_rows_test|session_test|scheduler_test|$\
 	shared_model_test|soak_test|model_test|window_test|mapped_test|$\
@@ -33,11 +35,12 @@ VALGRIND_TESTS ?= gguf_test hf_test split_test convert_test tokenizer_test templ
 # Warnings of users' toolchains must not stop the build: only tests make them errors.
 USER_BUILD := cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DHUNCH_WERROR=OFF
 
-.PHONY: all deps deps-arm deps-cpus deps-long deps-musl test test-long test-arm test-cpus musl fuzz demo install uninstall deb \
-	reproducible clean
+.PHONY: all deps deps-arm deps-cpus deps-long deps-musl test test-long test-arm test-cpus musl fuzz demo fresh install uninstall \
+	deb reproducible clean
+# CMake's own words about a missing library do not say how to get it; they are shown where nothing is missing.
 all:
-	@command -v cmake ninja > /dev/null || { echo "cmake or ninja is missing: make deps installs what is" >&2; exit 1; }
-	@$(USER_BUILD) > /dev/null
+	@said=$$($(USER_BUILD) 2>&1 > /dev/null) || { ./scripts/deps.sh check && echo "$$said" >&2; exit 1; }; \
+		[ -z "$$said" ] || echo "$$said" >&2
 	@cmake --build build -j $(JOBS) --target hunch hunch-train hunch_programs
 
 deps:
@@ -100,6 +103,9 @@ demo: deps
 	[ -n "$$model" ] || model=$$(./scripts/fetch-demo-model.sh) || exit 1; \
 	./scripts/demo.sh build/hunch "$$model"
 
+fresh:
+	@./scripts/fresh.sh $(FRESH)
+
 # CMake chooses the library folder by the prefix, so it is set before the build.
 install uninstall: export PREFIX := $(PREFIX)
 install uninstall: export DESTDIR := $(DESTDIR)
@@ -125,4 +131,4 @@ reproducible:
 	@./scripts/test-reproducible.sh deb
 
 clean:
-	rm -rf build build-test build-asan build-tsan build-clang build-fuzz build-arm build-musl build-deb
+	rm -rf build build-test build-asan build-tsan build-clang build-fuzz build-arm build-musl build-deb build-fresh

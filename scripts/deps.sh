@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building, testing and the demo need. First checks what is missing: if nothing is, it does nothing and
 # needs no root. "arm", "cpus", "musl", "long" or "deb" as argument: also what make test-arm, test-cpus, musl, test-long or deb needs.
+# "check" as argument: installs nothing, and fails if something is missing that make cannot do without.
 set -euo pipefail
 
 missing=()
@@ -29,7 +30,6 @@ fuzzer_links() {
 
 need make make --version
 need gcc "${cc[@]}" --version
-need g++ c++ --version
 need libc6-dev header_links
 need cmake cmake --version
 need ninja-build ninja --version
@@ -37,6 +37,13 @@ need pkg-config pkg-config --version
 library libpcre2-dev libpcre2-8
 library libutf8proc-dev libutf8proc
 library libjansson-dev jansson
+if [ "${1-}" = check ]; then
+    [ ${#missing[@]} -gt 0 ] || exit 0
+    echo "Missing Debian packages: ${missing[*]}" >&2
+    echo "make deps installs them, and what tests and the demo need beside them." >&2
+    exit 1
+fi
+need g++ c++ --version
 library libedit-dev libedit
 library libmicrohttpd-dev libmicrohttpd
 library libcmocka-dev cmocka

@@ -16,7 +16,7 @@ import re
 import statistics
 import sys
 
-# Files in the order of the table; the picture has those with True. "shapes": random weights, so speed alone.
+# Files in the order of the table, of which a folder may lack some; the picture has those with True. "shapes": random weights, so speed alone.
 MODELS = [
     ("smollm2-135m-q4_1", "SmolLM2-135M", "Q4_1", True),
     ("gemma3-270m-q4_k_m", "Gemma 3 270M", "Q4_K_M", True),
@@ -76,7 +76,7 @@ class Measured:
 
 
 def read(folder):
-    return [Measured(folder, *model) for model in MODELS]
+    return [Measured(folder, *model) for model in MODELS if os.path.exists(os.path.join(folder, f"peers/{model[0]}.txt"))]
 
 
 def table(folder):
@@ -168,9 +168,10 @@ def measured(folder):
     plain, prefill = one["decode_tok_s"], one["prefill_tok_s"]
     read = f"{float(one['read_gb_s']['median']):.0f} GB/s"
     times = " / ".join(f"{float(passes[n]['flatness']):.2f}" for n in (2, 4, 8, 16))
-    demo = comparisons(text_of(folder, stem + ".demo.txt"))["ngram"]
+    demo, = comparisons(text_of(folder, stem + ".demo.txt")).values()
     bench = comparisons(text_of(folder, stem + ".bench16.txt"))
-    methods = ("auto", "suffix", "ngram")
+    methods = list(bench)
+    words = {method: f"`{method.split('+')[0]}`" + " with the head" * ("+" in method) for method in methods}
     speeds = [speed for method in methods for speed in bench[method][0]]
     if any(found[5] != found[6] for found in [demo, *bench.values()]):
         raise SystemExit("a result says that texts differed: README cannot say that all are identical")
@@ -181,9 +182,9 @@ def measured(folder):
         f"{float(prefill['fraction']) * 100:.0f} % of the machine's limit |",
         f"| pass of 2 / 4 / 8 / 16 rows, context 256, all logits | {times} × one row ({float(passes[1]['median']):.2f} ms) | "
         f"reading {read}; 8 rows {float(passes[8]['median']):.1f} ms |",
-        f"| `ngram`, the 12 prompts above | {demo[2]} × plain (median), {demo[3]} × in total | acceptance length {demo[4]}, all texts identical |",
+        f"| `auto` with the head, the 12 prompts above | {demo[2]} × plain (median), {demo[3]} × in total | acceptance length {demo[4]}, all texts identical |",
         "| the 16 prompts of `bench/prompts`, each three times, in total | "
-        + ", ".join(f"`{method}` {bench[method][3]}" for method in methods)
+        + ", ".join(f"{words[method]} {bench[method][3]}" for method in methods)
         + f" × plain ({min(speeds):.0f} to {max(speeds):.0f} tokens/s); edits and summaries "
         + ", ".join(bench[method][1]["edit"] for method in methods) + " (median) | acceptance length "
         + ", ".join(bench[method][4] for method in methods) + "; all texts identical |",
@@ -195,6 +196,8 @@ def of_memory(folder):
     seconds. More than 100 %: the speed of memory changed in between."""
     shares = []
     for stem, _, _, _ in MODELS:
+        if not os.path.exists(os.path.join(folder, f"peers/{stem}.txt")):
+            continue
         with open(os.path.join(folder, stem + ".pass.csv"), encoding="utf-8", newline="") as f:
             decode = [row for row in csv.DictReader(f) if row["what"] == "decode_tok_s"][0]
         shares.append(float(decode["fraction"]))
@@ -207,7 +210,8 @@ def headlines(folder):
     models."""
     models = read(folder)
     speed = {start: models[0].of(models[0].speed, start)["hunch"] for start in ("decode", "pass, 8 rows behind 256$")}
-    auto = comparisons(text_of(folder, "smollm2-135m-q4_1.bench16.txt"))["auto"]
+    bench = comparisons(text_of(folder, "smollm2-135m-q4_1.bench16.txt"))
+    auto, = [found for method, found in bench.items() if method.startswith("auto+")]
     ratios = [measured.of(measured.ratio, "pass, 8 rows behind 256$") for measured in models]
     least_most = {peer: [f"{pick(float(r[peer]) for r in ratios):.1f}" for pick in (min, max)] for peer in PEERS}
     return [
