@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "format/other_names.h"
 #include "text/answer_ends.h"
 #include "text/space_mark.h"
 #include "text/tokenizer_private.h"
@@ -42,14 +43,23 @@ static hunch_status need_array(const hn_source *src, const char *key, bool strin
 /* What the texts of all tokens say together. */
 typedef struct vocabulary_texts {
     hn_answer_ends ends;
+    size_t listed;     /* tokens in the file, of which the model may not have the last ones */
     size_t bytes;      /* of all of them */
     int named_bytes;   /* distinct ones spelled <0x0A>, of tokens that a text may have */
     bool space_letter; /* the letter of a space in byte-level vocabularies is a token */
     bool space_marks;  /* a token begins with U+2581 */
 } vocabulary_texts;
 
-static bool begins(const char *text, size_t len, const char *with) {
+static bool begins_with(const char *text, size_t len, const char *with) {
     return len >= strlen(with) && memcmp(text, with, strlen(with)) == 0;
+}
+
+/* "": the file does not say it. */
+static const char *architecture_of(const hn_source *src) {
+    const char *name = "";
+    bool found;
+    (void)hn_source_str(src, "general.architecture", &name, NULL, &found, NULL);
+    return name;
 }
 
 static int token_type(const hn_array *types, size_t i) {
@@ -61,17 +71,16 @@ static bool may_be_byte(int type) {
     return type != HN_TOKEN_CONTROL && type != HN_TOKEN_UNKNOWN;
 }
 
-static void note_texts(vocabulary_texts *v, const hn_array *tokens, const hn_array *types) {
+static void note_texts(vocabulary_texts *v, const hn_array *tokens, const hn_array *types, size_t n) {
     bool named[256] = {false};
-    const size_t n = hn_array_count(tokens);
     for (size_t i = 0; i < n; i++) {
         size_t len;
         const char *text = hn_array_string(tokens, i, &len);
         const int byte = may_be_byte(token_type(types, i)) ? hn_vocab_byte_value(text, len) : -1;
         v->bytes += len; /* of bytes that are mapped */
         if (byte >= 0) named[byte] = true;
-        v->space_letter = v->space_letter || (len == 2 && begins(text, len, "\xC4\xA0"));
-        v->space_marks = v->space_marks || begins(text, len, HN_SPACE_MARK);
+        v->space_letter = v->space_letter || (len == 2 && begins_with(text, len, "\xC4\xA0"));
+        v->space_marks = v->space_marks || begins_with(text, len, HN_SPACE_MARK);
         hn_answer_ends_note(&v->ends, (int32_t)i, text, len);
     }
     for (int i = 0; i < 256; i++) v->named_bytes += named[i];
@@ -108,6 +117,13 @@ static hunch_status put_token(hn_tokenizer *t, const vocabulary_texts *v, const 
     return s;
 }
 
+/* How many of n listed tokens the model has: files of Ollama's have one for images in the list of Gemma 3's that has no row. */
+static size_t tokens_used(const hn_source *src, size_t n) {
+    const hn_tensor *rows =
+        strcmp(architecture_of(src), "gemma3") == 0 ? hn_source_find(src, "token_embd.weight") : NULL;
+    return rows && rows->n_dims == 2 && rows->dims[1] > 0 && rows->dims[1] < n ? (size_t)rows->dims[1] : n;
+}
+
 /* Token types; without them every token is plain, and read_ids makes the special ids control tokens. */
 static hunch_status read_tokens(hn_tokenizer *t, const hn_source *src, vocabulary_texts *v, bool *typed,
                                 hunch_error *err) {
@@ -119,7 +135,9 @@ static hunch_status read_tokens(hn_tokenizer *t, const hn_source *src, vocabular
     if (!s) s = note_fills(&v->ends, src, err);
     if (s) return s;
     *typed = types != NULL;
-    note_texts(v, tokens, types);
+    v->listed = n;
+    n = tokens_used(src, n);
+    note_texts(v, tokens, types, n);
     if (t->spelling == HN_SPELL_BYTES && v->space_marks && !v->space_letter)
         return hn_fail(err, HUNCH_REFUSED,
                        KEY "model is gpt2, but spaces in " KEY
@@ -254,35 +272,33 @@ static const char *scores_fault(const hn_tokenizer *t, const double *scores) {
     return equal ? "that are all equal" : rising ? "that rise with the ids" : NULL;
 }
 
-static hunch_status use_scores(hn_tokenizer *t, double *scores, hunch_error *err) {
+/* fault: of scores_fault. */
+static hunch_status use_scores(hn_tokenizer *t, double *scores, const char *fault, hunch_error *err) {
     for (int32_t i = 0; i < t->vocab; i++) {
         if (isnan(scores[i])) return hn_fail(err, HUNCH_REFUSED, KEY "scores[%d] is not a number", i);
         if (t->is_unigram) scores[i] = unigram_score(t->kinds[i], scores[i]);
     }
+    if (fault)
+        return hn_fail(err, HUNCH_REFUSED, KEY "scores has scores %s, as no SentencePiece model has them%s", fault,
+                       t->is_unigram ? "" : ", and there is no " KEY "merges");
     return t->is_unigram ? hn_vocab_unigram(t, scores, err) : hn_vocab_merges_from_scores(t, scores, err);
 }
 
 /* SentencePiece's vocabularies by scores, or by merges if the file has these and no scores that could be some. */
-static hunch_status read_scores(hn_tokenizer *t, const hn_source *src, hunch_error *err) {
+static hunch_status read_scores(hn_tokenizer *t, const hn_source *src, size_t listed, hunch_error *err) {
     const hn_array *array, *merges;
-    size_t n = (size_t)t->vocab;
+    const size_t n = (size_t)t->vocab;
     hunch_status s = array_of(src, KEY "merges", true, 0, &merges, err);
     const bool merged = !s && !t->is_unigram && merges && hn_array_count(merges) > 0;
     if (!s)
-        s = merged ? array_of(src, KEY "scores", false, n, &array, err)
-                   : need_array(src, KEY "scores", false, n, &array, err);
+        s = merged ? array_of(src, KEY "scores", false, listed, &array, err)
+                   : need_array(src, KEY "scores", false, listed, &array, err);
     if (s || !array) return s ? s : read_merges(t, src, err);
     double *scores = hn_alloc(n * sizeof *scores);
     if (!scores) return hn_fail_memory(err, "the scores", n * sizeof *scores);
     for (size_t i = 0; i < n; i++) scores[i] = hn_array_number(array, i);
     const char *fault = scores_fault(t, scores);
-    if (fault && merged)
-        s = read_merges(t, src, err);
-    else if (fault)
-        s = hn_fail(err, HUNCH_REFUSED, KEY "scores has scores %s, as no SentencePiece model has them%s", fault,
-                    t->is_unigram ? "" : ", and there is no " KEY "merges");
-    else
-        s = use_scores(t, scores, err);
+    s = fault && merged ? read_merges(t, src, err) : use_scores(t, scores, fault, err);
     hn_free(scores);
     return s;
 }
@@ -345,9 +361,10 @@ static hunch_status open_normalizer(hn_tokenizer *t, const hn_source *src, bool 
 }
 
 /* SentencePiece's two models, byte-pair merges and Unigram, by scores. */
-static hunch_status open_scored(hn_tokenizer *t, const hn_source *src, hunch_error *err) {
-    bool prefix = true, merge_spaces = false;
-    hunch_status s = read_scores(t, src, err);
+static hunch_status open_scored(hn_tokenizer *t, const hn_source *src, size_t listed, hunch_error *err) {
+    bool prefix = strncmp(architecture_of(src), "gemma", strlen("gemma")) != 0,
+         merge_spaces = false; /* Gemma's vocabularies never have one in front */
+    hunch_status s = read_scores(t, src, listed, err);
     if (!s) s = read_flag(src, KEY "add_space_prefix", &prefix, err);
     if (!s && t->is_unigram) s = read_flag(src, KEY "remove_extra_whitespaces", &merge_spaces, err);
     if (!s && t->is_unigram) s = open_normalizer(t, src, merge_spaces, err);
@@ -414,15 +431,14 @@ static hunch_status open_merged(hn_tokenizer *t, const hn_source *src, const hn_
 static bool merged_by_name(const hn_source *src, const hn_pretok_kind **kind) {
     static const char gemma4[] = "gemma4";
     const hn_array *merges = NULL;
-    const char *name = "", *arch = "";
+    const char *name = "";
     size_t len = 0;
     bool found;
     if (hn_source_array(src, KEY "merges", &merges, NULL) || !merges || !hn_array_count(merges)) return false;
     if (!hn_source_str(src, KEY "pre", &name, &len, &found, NULL) && found && !hn_pretok_find(kind, name, len, NULL) &&
         (*kind)->marks)
         return true;
-    return !hn_source_str(src, "general.architecture", &arch, NULL, &found, NULL) && found &&
-           strcmp(arch, gemma4) == 0 && !hn_pretok_find(kind, gemma4, strlen(gemma4), NULL);
+    return strcmp(architecture_of(src), gemma4) == 0 && !hn_pretok_find(kind, gemma4, strlen(gemma4), NULL);
 }
 
 /* kind: of the pre-tokenizer; NULL: the model needs none. */
@@ -446,6 +462,11 @@ static hunch_status read_kind(hn_tokenizer *t, const hn_source *src, const char 
             KEY "model: tokenizers of the kind \"%.60s\" are not supported, expected gpt2, llama, t5 or gemma4", model);
     }
     hunch_status s = hn_source_str(src, KEY "pre", &name, &len, &found, err);
+    const char *other = strcmp(name, "default") == 0 ? hn_other_pretokenizer(architecture_of(src)) : NULL;
+    if (other) {
+        name = other;
+        len = strlen(other);
+    }
     if (!s) s = hn_pretok_find(kind, name, len, err);
     if (!s && !(*kind)->marks) t->spelling = HN_SPELL_BYTES;
     return s;
@@ -482,7 +503,7 @@ hunch_status hn_tokenizer_from_gguf(hn_tokenizer *t, const hn_source *src, bool 
     if (!s) s = hn_vocab_name_by_kind(t, err);
     if (!s) s = read_marks(t, src, err);
     if (!s && !kind) s = mark_phi3(t, src, err);
-    if (!s) s = kind ? open_merged(t, src, kind, err) : open_scored(t, src, err);
+    if (!s) s = kind ? open_merged(t, src, kind, err) : open_scored(t, src, texts.listed, err);
     if (!s) s = read_added(t, src, kind, err);
     return s;
 }

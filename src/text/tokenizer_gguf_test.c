@@ -286,7 +286,7 @@ static void test_scores_that_are_none(void **state) {
     (void)state;
     enum { IDS, ZEROS, EQUAL, RISING, NO_NUMBER, ENDLESS, SOME_ABOVE, KINDS };
     static const char *const says[KINDS] = {"above 0",     "all equal", "all equal", "rise with the ids",
-                                            "not numbers", "above 0",   "above 0"};
+                                            "scores[6] is not a number", "above 0",   "above 0"};
     for (int k = 0; k < KINDS; k++) {
         vocabulary v = by_merges();
         for (size_t i = 0; i < v.n; i++) {
