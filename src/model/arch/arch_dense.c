@@ -121,14 +121,17 @@ static bool scaled_rotation(const hn_source *src) {
     return false;
 }
 
-/* Ollama's converter of Llama writes attention.head_dim, and in rope.dimension_count the width by heads, whatever that is: it rotates whole
- * heads. */
+/* Ollama's converter writes the width by heads in rope.dimension_count, whatever is rotated. Beside Llama's attention.head_dim it is whole
+ * heads, beside Phi's tables of divisors as many dims as these are for. */
 static hunch_status rotated_by_ollama(dense_keys *k, const hn_source *src, const hn_dense *f, hunch_error *err) {
+    const hn_tensor *table = hn_source_find(src, "rope_factors_long.weight");
     hn_dense_key_buf key;
     int dim = 0;
-    const hunch_status st =
-        hn_key_int(src, hn_dense_key_of(&key, f, "attention.head_dim", NULL, 0, 1024, 0), &dim, err);
+    if (hn_source_get_kind(src) != HN_SOURCE_GGUF) return HUNCH_OK;
+    const hunch_status st = hn_key_int(src, hn_dense_key_of(&key, f, "attention.head_dim", NULL, 0, 1024, 0), &dim, err);
     if (!st && dim == k->head.head_dim) k->head.rope_dims = dim;
+    if (table && table->n_dims == 1 && table->dims[0] > 0 && table->dims[0] < (uint64_t)k->head.rope_dims / 2)
+        k->head.rope_dims = 2 * (int)table->dims[0];
     return st;
 }
 
