@@ -11,7 +11,8 @@
 #include "base/mem.h"
 #include "fixture.h"
 #include "format/gguf_writer.h"
-#include "gguf_edit.h"
+#include "model/arch/arch.h"
+#include "gguf_edit.h" /* last: it calls a type "bytes" */
 
 /* ---- what the converter writes otherwise ------------------------------------------------------------------------------------ */
 
@@ -450,7 +451,82 @@ static void test_other_forms(void **state) {
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) check_opens(&forms[i]);
 }
 
+/* ---- lists -------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct listed {
+    const char *golden, *key;
+    uint32_t list[8];
+    size_t n;
+    const char *says; /* NULL: it opens */
+} listed;
+
+#define KV_HEADS "qwen35.attention.head_count_kv"
+static const listed lists[] = {
+    {"llama-gqa", "llama.feed_forward_length", {128, 128, 128}, 3, NULL}, /* as many as there are layers, or not: one number */
+    {"llama-gqa", "llama.attention.head_count", {4, 4}, 2, NULL},
+    {"llama-gqa", "llama.feed_forward_length", {128, 128, 64}, 3, "llama.feed_forward_length is a list, 128 of layer 0 and 64 of layer 2"},
+    {"llama-gqa", "llama.attention.head_count_kv", {2, 0}, 2, "llama.attention.head_count_kv is a list, 2 of layer 0 and 0 of layer 1"},
+    {"llama-gqa", "llama.block_count", {0}, 0, "llama.block_count is an array"},
+    {"qwen3_5-dense", KV_HEADS, {2, 2, 2, 2}, 4, NULL},
+    {"qwen3_5-dense", KV_HEADS, {0, 0, 0, 2}, 4, NULL},
+    {"qwen3_5-dense", KV_HEADS, {0, 0, 2, 2}, 4, "says that layer 2 has attention, qwen35.full_attention_interval 4 that it does not"},
+    {"qwen3_5-dense", KV_HEADS, {0, 0, 0}, 3, KV_HEADS " is a list of 3 without any number above 0"},
+    {"qwen3_5-dense", KV_HEADS, {0, 1, 0, 2}, 4, KV_HEADS " is 2 for layer 3, expected 0 or one number"},
+    {"qwen3_5-dense", KV_HEADS, {0, 0, 2}, 3, KV_HEADS ", expected 5 flags"}};
+
+static void test_lists(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        const listed *l = &lists[i];
+        char golden[300], made[600];
+        hunch_model *m = NULL;
+        hunch_model_options o;
+        hunch_error e = {0};
+        snprintf(golden, sizeof golden, "goldens/%s", l->golden);
+        snprintf(made, sizeof made, "%s", test_path("listed.gguf"));
+        must(hunch_convert(data_path(golden), made, NULL, err));
+        edit *file = edit_open(made);
+        edit_list(file, l->key, EDIT_U32, l->list, l->n);
+        edit_write(file, made);
+        edit_close(file);
+        hunch_model_options_defaults(&o);
+        const hunch_status st = hunch_model_open(&m, made, &o, &e);
+        if (l->says ? st != HUNCH_REFUSED || !strstr(e.message, l->says) : st != HUNCH_OK)
+            fail_msg("%s, list %zu: '%s', expected '%s'", l->key, i, e.message, l->says ? l->says : "that it opens");
+        hunch_model_close(&m);
+    }
+}
+
+/* DeepSeek-V3's experts are in groups, also where a file does not say it. */
+static void test_groups(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t count, said; /* 0: not written */
+        int groups, used;
+    } cases[] = {{256, 0, 8, 4}, {256, 1, 1, 1}, {128, 0, 1, 1}};
+    char made[600];
+    snprintf(made, sizeof made, "%s", test_path("groups.gguf"));
+    must(hunch_convert(data_path("goldens/kimi_k2-like"), made, NULL, err));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hn_source *s = NULL;
+        hn_arch a;
+        edit *file = edit_open(made);
+        edit_u32(file, "deepseek2.expert_count", cases[i].count);
+        if (cases[i].said) edit_u32(file, "deepseek2.expert_group_count", cases[i].said);
+        edit_write(file, made);
+        edit_close(file);
+        must(hn_source_open(&s, made, err));
+        must(hn_arch_read(&a, s, err));
+        const hn_expert_desc *e = &a.layer[1].experts;
+        assert_true(e->groups == cases[i].groups && e->groups_used == cases[i].used);
+        hn_arch_fini(&a);
+        hn_source_close(&s);
+        must(hunch_convert(data_path("goldens/kimi_k2-like"), made, NULL, err));
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_families), cmocka_unit_test(test_other_forms)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_families), cmocka_unit_test(test_other_forms), cmocka_unit_test(test_lists),
+                                       cmocka_unit_test(test_groups)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ typedef struct vocabulary {
     float score[MOST];
     size_t n;
     bool untyped, unscored;
-    int eos, fill[3]; /* 0: no such key */
+    int eos, fill[3], rows; /* 0: no such key, or no embedding */
     float more_ends[4];
     size_t n_more_ends;
 } vocabulary;
@@ -77,6 +77,12 @@ static void write_vocabulary(const vocabulary *v, const char *path) {
     put_id(w, KEY "fim_sep_token_id", v->fill[2]);
     if (v->n_more_ends)
         assert_int_equal(hn_gguf_put_f32s(w, KEY "eos_token_ids", v->more_ends, v->n_more_ends, NULL), HUNCH_OK);
+    const float zeros[MOST] = {0};
+    const uint64_t dims[] = {1, (uint64_t)v->rows};
+    if (v->rows) {
+        assert_int_equal(hn_gguf_declare(w, "token_embd.weight", HN_F32, 2, dims, NULL), HUNCH_OK);
+        assert_int_equal(hn_gguf_data(w, zeros, (size_t)v->rows * sizeof *zeros, NULL), HUNCH_OK);
+    }
     assert_int_equal(hn_gguf_writer_finish(&w, NULL), HUNCH_OK);
 }
 
@@ -343,6 +349,46 @@ static void test_gemma4_called_llama(void **state) {
     check_ids(&v, "ab", 0, "8 ");
 }
 
+/* No vocabulary of Gemma's puts a space in front, which Ollama's files do not say; and a token without a row is dropped. */
+static void test_gemma3(void **state) {
+    (void)state;
+    vocabulary v = by_merges();
+    v.merges[0] = NULL;
+    check_ids(&v, "ab ab", 0, "8 8 ");
+    v.arch = "gemma3";
+    check_ids(&v, "ab ab", 0, "5 8 ");
+    add(&v, "<image>", 4, 0);
+    v.rows = (int)v.n - 1;
+    hn_tokenizer *t = opened(&v);
+    assert_int_equal(hn_tokenizer_vocab(t), v.rows);
+    hn_tokenizer_close(&t);
+    v.eos = v.rows;
+    refused(&v, "eos_token_id is 9, but the vocabulary has 9 tokens");
+    v.arch = "llama";
+    t = opened(&v);
+    assert_int_equal(hn_tokenizer_vocab(t), v.n); /* refused by the model, with both numbers */
+    hn_tokenizer_close(&t);
+}
+
+/* Ollama's GPT-OSS calls its pre-tokenizer "default": its own splits numbers after three digits. */
+static void test_gptoss(void **state) {
+    (void)state;
+    vocabulary v = started("gpt2");
+    static const char *const merges[] = {"1 2", "12 3", "123 4"};
+    static const char *const more[] = {"1", "2", "3", "4", "12", "123", "1234"};
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) add(&v, more[i], 1, 0);
+    memcpy(v.merges, merges, sizeof merges);
+    v.pre = "gpt-2";
+    check_ids(&v, "1234", 0, "10 ");
+    v.pre = "gpt-4o";
+    check_ids(&v, "1234", 0, "9 7 ");
+    v.pre = "default";
+    v.arch = "gptoss";
+    check_ids(&v, "1234", 0, "9 7 ");
+    v.pre = NULL;
+    check_ids(&v, "1234", 0, "9 7 ");
+}
+
 /* All 256 names of bytes are bytes, also if a converter took them for plain tokens. */
 static void test_bytes_of_another_type(void **state) {
     (void)state;
@@ -387,7 +433,7 @@ int main(void) {
                                        cmocka_unit_test(test_folder),
                                        cmocka_unit_test(test_scores_that_are_none),
                                        cmocka_unit_test(test_scores_that_are_some),
-                                       cmocka_unit_test(test_gemma4_called_llama),
+                                       cmocka_unit_test(test_gemma4_called_llama),  cmocka_unit_test(test_gemma3), cmocka_unit_test(test_gptoss),
                                        cmocka_unit_test(test_bytes_of_another_type)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

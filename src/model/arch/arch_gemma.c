@@ -55,12 +55,13 @@ static bool is_ollamas(const hn_source *src) {
 /* The models with a long context stretch the rotation of full layers, which Ollama's converter does not write. */
 static hunch_status add_stretch(hn_arch *a, const hn_source *src, hunch_error *err) {
     hn_rotation *r = &a->rotation[OF_FULL];
+    const hn_key said = {"gemma3.rope.scaling.factor", NULL, 0, 1e9, -1}; /* -1: absent */
     const char *type;
     double factor;
-    bool typed, said;
+    bool typed;
     hunch_status st = hn_source_str(src, "gemma3.rope.scaling.type", &type, NULL, &typed, err);
-    if (!st) st = hn_source_f64(src, "gemma3.rope.scaling.factor", &factor, &said, err);
-    if (st || typed || said || r->scaling.kind != HN_SCALING_NONE || a->context < LONG_CONTEXT || !is_ollamas(src))
+    if (!st) st = hn_key_real(src, &said, &factor, err);
+    if (st || typed || factor >= 0 || r->scaling.kind != HN_SCALING_NONE || a->context < LONG_CONTEXT || !is_ollamas(src))
         return st;
     r->scaling.kind = HN_SCALING_LINEAR;
     r->scaling.factor = LONG_FACTOR;
