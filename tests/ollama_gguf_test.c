@@ -277,8 +277,35 @@ static void of_older_next(edit *e) {
     of_older_hybrid(e, "qwen3next");
 }
 
-/* Qwen3-Next is written as the other with experts, its layout as it was. */
+/* Rows of q, k, v and z by key heads become q, k and v of all heads, and z. Rows of two bytes a number. */
+static void split_rows(edit *e, uint32_t layer) {
+    const size_t heads = edit_value(e, "qwen3next.ssm.group_count"), key = edit_value(e, "qwen3next.ssm.state_size"),
+                 values = edit_value(e, "qwen3next.ssm.inner_size") / heads, all = 2 * key + 2 * values;
+    const size_t from[] = {0, key, 2 * key, 2 * key + values}, rows[] = {key, key, values, values};
+    char name[96];
+    snprintf(name, sizeof name, "blk.%u.ssm_in.weight", layer);
+    edit_tensor *both = edit_tensor_of(e, name);
+    if (!both) return; /* a layer with attention */
+    const size_t width = 2 * (size_t)both->dims[0];
+    edit_tensor qkv = *both, z = *both;
+    qkv.data = z.data = (bytes){0};
+    for (size_t part = 0; part < 4; part++)
+        for (size_t h = 0; h < heads; h++)
+            bytes_put(part < 3 ? &qkv.data : &z.data, both->data.at + (h * all + from[part]) * width, rows[part] * width);
+    qkv.dims[1] = heads * (2 * key + values);
+    z.dims[1] = heads * values;
+    snprintf(qkv.name, sizeof qkv.name, "blk.%u.attn_qkv.weight", layer);
+    snprintf(z.name, sizeof z.name, "blk.%u.attn_gate.weight", layer);
+    bytes_free(&both->data);
+    *both = qkv;
+    assert_true(e->n_tensors < EDIT_MOST_TENSORS);
+    e->tensor[e->n_tensors++] = z;
+}
+
+/* Qwen3-Next is written as the other with experts, the order of its heads as it was. */
 static void of_next(edit *e) {
+    assert_non_null(edit_tensor_of(e, "blk.0.ssm_in.weight"));
+    for (uint32_t i = 0; i < edit_value(e, "qwen3next.block_count"); i++) split_rows(e, i);
     edit_text(e, "general.architecture", "qwen35moe");
     edit_rename(e, true, "qwen3next.", "qwen35moe.");
     edit_bool(e, "qwen35moe.norm_top_k_prob", true);
