@@ -472,9 +472,10 @@ static hunch_status read_kind(hn_tokenizer *t, const hn_source *src, const char 
     return s;
 }
 
-/* Whether BOS and EOS are added to a text. */
-static hunch_status read_added(hn_tokenizer *t, const hn_source *src, const hn_pretok_kind *kind, hunch_error *err) {
-    bool bos = kind ? kind->adds_bos : !t->is_unigram, eos = t->is_unigram;
+/* Whether BOS and EOS are added to a text. llama: the file calls it so, whatever it is read as. */
+static hunch_status read_added(hn_tokenizer *t, const hn_source *src, const hn_pretok_kind *kind, bool llama,
+                               hunch_error *err) {
+    bool bos = llama || (kind && kind->adds_bos), eos = t->is_unigram;
     hunch_status s = read_flag(src, KEY "add_bos_token", &bos, err);
     if (!s) s = read_flag(src, KEY "add_eos_token", &eos, err);
     if (bos && t->bos >= 0) t->front = (hn_added){{t->bos}, 1};
@@ -504,6 +505,6 @@ hunch_status hn_tokenizer_from_gguf(hn_tokenizer *t, const hn_source *src, bool 
     if (!s) s = read_marks(t, src, err);
     if (!s && !kind) s = mark_phi3(t, src, err);
     if (!s) s = kind ? open_merged(t, src, kind, err) : open_scored(t, src, texts.listed, err);
-    if (!s) s = read_added(t, src, kind, err);
+    if (!s) s = read_added(t, src, kind, strcmp(model, "llama") == 0, err);
     return s;
 }

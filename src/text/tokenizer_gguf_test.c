@@ -23,7 +23,7 @@ typedef struct vocabulary {
     float score[MOST];
     size_t n;
     bool untyped, unscored;
-    int eos, fill[3], rows; /* 0: no such key, or no embedding */
+    int bos, eos, fill[3], rows; /* 0: no such key, or no embedding */
     float more_ends[4];
     size_t n_more_ends;
 } vocabulary;
@@ -71,6 +71,7 @@ static void write_vocabulary(const vocabulary *v, const char *path) {
     if (merges || strcmp(v->model, "gpt2") == 0) put_texts(w, KEY "merges", v->merges, merges);
     if (!v->untyped) assert_int_equal(hn_gguf_put_i32s(w, KEY "token_type", v->type, v->n, NULL), HUNCH_OK);
     if (!v->unscored) assert_int_equal(hn_gguf_put_f32s(w, KEY "scores", v->score, v->n, NULL), HUNCH_OK);
+    put_id(w, KEY "bos_token_id", v->bos);
     put_id(w, KEY "eos_token_id", v->eos);
     put_id(w, KEY "fim_pad_token_id", v->fill[0]);
     put_id(w, KEY "fim_rep_token_id", v->fill[1]);
@@ -345,6 +346,9 @@ static void test_gemma4_called_llama(void **state) {
     v.arch = NULL;
     check_ids(&v, "ab ab", 0, "8 8 ");
     v.pre = "gemma4";
+    v.bos = 1; /* which a llama has in front unless it says otherwise */
+    check_ids(&v, "ab", HUNCH_TEXT_ADD_SPECIAL, "1 5 ");
+    v.bos = 0;
     v.merges[0] = NULL; /* then it is what its model says */
     check_ids(&v, "ab", 0, "8 ");
 }
@@ -431,7 +435,9 @@ int main(void) {
                                        cmocka_unit_test(test_folder),
                                        cmocka_unit_test(test_scores_that_are_none),
                                        cmocka_unit_test(test_scores_that_are_some),
-                                       cmocka_unit_test(test_gemma4_called_llama),  cmocka_unit_test(test_gemma3), cmocka_unit_test(test_gptoss),
+                                       cmocka_unit_test(test_gemma4_called_llama),
+                                       cmocka_unit_test(test_gemma3),
+                                       cmocka_unit_test(test_gptoss),
                                        cmocka_unit_test(test_bytes_of_another_type)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,8 +24,8 @@ static hunch_status fail_missing(const hn_source *src, const hn_key *k, hunch_er
     return hn_fail(err, HUNCH_REFUSED, "%s: key %s is missing", hn_source_path(src), key ? key : k->gguf);
 }
 
-/* A GGUF's key may have a list, a number for each layer, where one for all is asked for: it is that number if all are equal. *found: the key
- * is such a list. */
+/* A GGUF's key may have a list, a number for each layer, where one for all is asked for: it is that number if all are equal. *found: the
+ * key is such a list. */
 static hunch_status equal_list(const hn_source *src, const char *key, double *out, bool *found, hunch_error *err) {
     const hn_array *list = NULL;
     *found = !hn_source_array(src, key, &list, NULL) && list && !hn_array_is_strings(list) && hn_array_count(list) > 0;

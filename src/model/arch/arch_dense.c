@@ -124,7 +124,7 @@ static bool scaled_rotation(const hn_source *src) {
 /* Ollama's converter writes the width by heads in rope.dimension_count, whatever is rotated. Beside Llama's attention.head_dim it is whole
  * heads, beside Phi's tables of divisors as many dims as these are for. */
 static hunch_status rotated_by_ollama(dense_keys *k, const hn_source *src, const hn_dense *f, hunch_error *err) {
-    const hn_tensor *table = hn_source_find(src, "rope_factors_long.weight");
+    const hn_tensor *table = f->rotated_by_table ? hn_source_find(src, "rope_factors_long.weight") : NULL;
     hn_dense_key_buf key;
     int dim = 0;
     if (hn_source_get_kind(src) != HN_SOURCE_GGUF) return HUNCH_OK;
