@@ -509,7 +509,7 @@ static const listed lists[] = {
     {"llama-gqa", "llama.block_count", {0}, 0, "llama.block_count is an array"},
     {"qwen3_5-dense", KV_HEADS, {2, 2, 2, 2}, 4, NULL},
     {"qwen3_5-dense", KV_HEADS, {0, 0, 0, 2}, 4, NULL},
-    {"qwen3_5-dense", KV_HEADS, {0, 0, 2, 2}, 4, "says that layer 2 has attention, qwen35.full_attention_interval 4 that it does not"},
+    {"qwen3_5-dense", KV_HEADS, {0, 0, 2, 2}, 4, "gives layer 2 heads of keys, expected as qwen35.full_attention_interval, 4, says"},
     {"qwen3_5-dense", KV_HEADS, {0, 0, 0}, 3, KV_HEADS " is a list of 3 without any number above 0"},
     {"qwen3_5-dense", KV_HEADS, {0, 1, 0, 2}, 4, KV_HEADS " is 2 for layer 3, expected 0 or one number"},
     {"qwen3_5-dense", KV_HEADS, {0, 0, 2}, 3, KV_HEADS ", expected 5 flags"}};

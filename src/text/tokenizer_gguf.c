@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/utf8.h"
 #include "format/other_names.h"
 #include "text/answer_ends.h"
 #include "text/space_mark.h"
+#include "text/token_scores.h"
 #include "text/tokenizer_private.h"
 
 #define KEY "tokenizer.ggml."
@@ -244,35 +244,7 @@ static double unigram_score(hn_token_kind kind, double score) {
     return kind == HN_TOKEN_NORMAL || kind == HN_TOKEN_UNUSED ? score : kind == HN_TOKEN_USER ? 0 : NAN;
 }
 
-/* Whether merges can make the token: a plain one of several characters. */
-static bool is_made(const hn_tokenizer *t, int32_t id) {
-    const hn_piece p = t->pieces[id];
-    uint32_t cp;
-    return t->kinds[id] == HN_TOKEN_NORMAL && p.len > 1 && (uint32_t)hn_utf8_decode(p.bytes, p.len, &cp) < p.len;
-}
-
-/* Why these are no scores of a SentencePiece model, which are 0 at most, and fall while ids rise; NULL: they may be. Converters that take
- * a vocabulary from elsewhere write ids or one number for all in their place. */
-static const char *scores_fault(const hn_tokenizer *t, const double *scores) {
-    enum { FEW = 4 }; /* so many may be in any order */
-    int n = 0;
-    bool equal = true, rising = true;
-    double before = 0;
-    for (int32_t id = 0; id < t->vocab; id++) {
-        const double score = scores[id];
-        if (!is_made(t, id)) continue;
-        if (!(score <= 0)) return isnan(score) ? "that are not numbers" : "above 0";
-        if (n++) {
-            equal = equal && score == before;
-            rising = rising && score > before;
-        }
-        before = score;
-    }
-    if (n < FEW || t->is_unigram) return NULL;
-    return equal ? "that are all equal" : rising ? "that rise with the ids" : NULL;
-}
-
-/* fault: of scores_fault. */
+/* fault: of hn_scores_fault. */
 static hunch_status use_scores(hn_tokenizer *t, double *scores, const char *fault, hunch_error *err) {
     for (int32_t i = 0; i < t->vocab; i++) {
         if (isnan(scores[i])) return hn_fail(err, HUNCH_REFUSED, KEY "scores[%d] is not a number", i);
@@ -297,7 +269,7 @@ static hunch_status read_scores(hn_tokenizer *t, const hn_source *src, size_t li
     double *scores = hn_alloc(n * sizeof *scores);
     if (!scores) return hn_fail_memory(err, "the scores", n * sizeof *scores);
     for (size_t i = 0; i < n; i++) scores[i] = hn_array_number(array, i);
-    const char *fault = scores_fault(t, scores);
+    const char *fault = hn_scores_fault(t, scores);
     s = fault && merged ? read_merges(t, src, err) : use_scores(t, scores, fault, err);
     hn_free(scores);
     return s;

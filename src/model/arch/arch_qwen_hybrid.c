@@ -61,9 +61,9 @@ static hunch_status check_period(const hn_arch *a, const hn_source *src, int per
     for (int i = 0; period > 0 && i < a->layers; i++)
         if (((i + 1) % period == 0) != (a->layer[i].mixer == HN_MIXER_ATTENTION))
             return hn_fail(err, HUNCH_REFUSED,
-                           "%s: %s.attention.head_count_kv says that layer %d has %s, %s.full_attention_interval %d that it does not",
-                           hn_source_path(src), a->dense->prefix, i,
-                           a->layer[i].mixer == HN_MIXER_ATTENTION ? "attention" : "none", a->dense->prefix, period);
+                           "%s: %s.attention.head_count_kv gives layer %d %s keys, expected as %s.full_attention_interval, %d, says",
+                           hn_source_path(src), a->dense->prefix, i, a->layer[i].mixer == HN_MIXER_ATTENTION ? "heads of" : "no",
+                           a->dense->prefix, period);
     return HUNCH_OK;
 }
 
