@@ -91,6 +91,18 @@ def spm_keys(more=()):
             ("tokenizer.ggml.unknown_token_id", U32, 0), ("tokenizer.ggml.add_bos_token", BOOL, True)] + list(more)
 
 
+def ollama_keys(pre, more=()):
+    """As Ollama's converter takes a vocabulary from a tokenizer.json: scores are ids, bytes and ends plain tokens."""
+    pieces, _, _ = spm_tokens()
+    pieces = pieces + ["ab", "<|im_end|>", "<|fim_pad|>"] + ["<0x%02X>" % b for b in range(256) if b not in (10, 13, 32, 65)]
+    return [("general.architecture", STRING, "gemma4"), ("tokenizer.ggml.model", STRING, "llama"), ("tokenizer.ggml.pre", STRING, pre),
+            ("tokenizer.ggml.tokens", ARRAY, (STRING, pieces)),
+            ("tokenizer.ggml.scores", ARRAY, (F32, [float(i) for i in range(len(pieces))])),
+            ("tokenizer.ggml.token_type", ARRAY, (I32, [1] * len(pieces))),
+            ("tokenizer.ggml.merges", ARRAY, (STRING, ["b c", "a b", "\u2581 a"])),
+            ("tokenizer.ggml.eos_token_ids", ARRAY, (I32, [2, 16, -1]))] + list(more)
+
+
 def bpe_keys(pre):
     pieces = ["a", "b", "c", "\u0120", "\u010a", "1", "2", "'", "s", "ab", "\u0120a", "abc", "<|end|>", "<x>"]
     merges = ["a b", "\u0120 a", "ab c"]
@@ -233,19 +245,20 @@ def sparse(family, kind="F32", wide=8, count=4, used=2, more=(), layout="stacked
             (f + "embedding_length", U32, wide), (f + "feed_forward_length", U32, wide), (f + "attention.head_count", U32, heads),
             (f + "context_length", U32, 64), (f + "attention.layer_norm_rms_epsilon", F32, 1e-5),
             (f + "expert_count", U32, count), (f + "expert_used_count", U32, used), (f + "expert_feed_forward_length", U32, wide)]
+    oss, out = family in ("gpt-oss", "gptoss"), "attn_out" if family == "gptoss" else "attn_output"
     norm = "post_attention_norm" if family in ("glm4moe", "gpt-oss") else "ffn_norm"
     tensors = [("token_embd.weight", kind, (wide, vocab)), ("output_norm.weight", "F32", (wide,)), ("output.weight", kind, (wide, vocab)),
                (b + "attn_norm.weight", "F32", (wide,)), (b + norm + ".weight", "F32", (wide,))]
-    tensors += [(b + n + ".weight", kind, (wide, wide)) for n in ("attn_q", "attn_k", "attn_v", "attn_output")]
+    tensors += [(b + n + ".weight", kind, (wide, wide)) for n in ("attn_q", "attn_k", "attn_v", out)]
     tensors += expert_tensors(kind, wide, count, layout)
     tensors.append((b + "ffn_gate_inp.weight", "F32", (wide, count)))
-    if family == "gpt-oss":
+    if oss:
         keys += [(f + "attention.sliding_window", U32, 16), (f + "rope.scaling.type", STRING, "yarn"),
                  (f + "rope.scaling.factor", F32, 32.0), (f + "rope.scaling.original_context_length", U32, 16)]
-        tensors += [(b + "attn_output.bias", "F32", (wide,)), (b + "attn_sinks.weight", "F32", (heads,)),
+        tensors += [(b + out + ".bias", "F32", (wide,)), (b + "attn_sinks" + ".weight" * (family == "gpt-oss"), "F32", (heads,)),
                     (b + "ffn_gate_inp.bias", "F32", (count,))]
         tensors += [(b + "ffn_%s_exps.bias" % n, "F32", (wide, count)) for n in ("gate", "up", "down")]
-    if family in ("glm4moe", "qwen2moe", "gpt-oss"):
+    if family in ("glm4moe", "qwen2moe") or oss:
         tensors += [(b + "attn_%s.bias" % c, "F32", (wide,)) for c in "qkv"]
     if shared:
         tensors += [(b + "ffn_%s_shexp.weight" % n, kind, (wide, wide)) for n in ("gate", "up", "down")]
@@ -261,7 +274,7 @@ def sparse(family, kind="F32", wide=8, count=4, used=2, more=(), layout="stacked
     return gguf(keys + list(more), tensors)
 
 
-def hybrid(family, blocks=1, wide=8, kind="F32", more=()):
+def hybrid(family, blocks=1, wide=8, kind="F32", more=(), ollamas=False):
     """A gated delta net, a layer that attends, and blocks of multi-token prediction behind them."""
     f, vocab, heads, keys, values, dim = family + ".", 15, 2, 1, 2, 4
     channels, inner, moe = 2 * keys * dim + values * dim, values * dim, family != "qwen35"
@@ -283,8 +296,8 @@ def hybrid(family, blocks=1, wide=8, kind="F32", more=()):
         if i == 0:
             tensors += [(b + "attn_qkv.weight", kind, (wide, channels)), (b + "attn_gate.weight", kind, (wide, inner)),
                         (b + "ssm_out.weight", kind, (inner, wide)), (b + "ssm_conv1d.weight", "F32", (4, channels)),
-                        (b + "ssm_a", "F32", (values,)), (b + "ssm_dt.bias", "F32", (values,)), (b + "ssm_norm.weight", "F32", (dim,))]
-            gates = [("ssm_ba", 2 * values)] if family == "qwen3next" else [("ssm_beta", values), ("ssm_alpha", values)]
+                        (b + "ssm_a", "F32", (values,)), (b + ("ssm_dt" if ollamas else "ssm_dt.bias"), "F32", (values,)), (b + "ssm_norm.weight", "F32", (dim,))]
+            gates = [("ssm_ba", 2 * values)] if family == "qwen3next" or (ollamas and moe) else [("ssm_beta", values), ("ssm_alpha", values)]
             tensors += [(b + n + ".weight", kind, (wide, rows)) for n, rows in gates]
         else:
             tensors += [(b + "attn_q.weight", kind, (wide, 2 * heads * 4)), (b + "attn_k.weight", kind, (wide, heads * 4)),
@@ -997,6 +1010,11 @@ def main(out):
     put("model", "gemma4-mixture", gemma4_model(mixed=True))
     put("model", "hybrid-blocks", hybrid("qwen35", 3))
     put("model", "hybrid-list", hybrid("qwen35", 0, more=[("qwen35.attention.recurrent_layers", ARRAY, (I32, [1, 0]))]))
+    put("model", "hybrid-heads", hybrid("qwen35", 0, more=[("qwen35.attention.head_count_kv", ARRAY, (U32, [0, 2]))], ollamas=True))
+    put("model", "hybrid-as-other", hybrid("qwen35moe", 0, more=[("qwen35moe.norm_top_k_prob", BOOL, True)], ollamas=True))
+    put("model", "sparse-gptoss", sparse("gptoss"))
+    put("model", "lists", model("gemma3", more=[("gemma3.rope.local.freq_base", F32, 10000.0),
+                                                ("gemma3.rope.scaling.factor", ARRAY, (F32, [1.0, 1.0]))]))
     put("model", "q8", model("llama", "Q8_0", 32, more=spm_keys()))
     put("model", "q4", model("qwen3", "Q4_0", 32, tied=False))
     for kind in ("Q5_0", "Q5_1", "IQ4_NL", "MXFP4"):
@@ -1010,6 +1028,9 @@ def main(out):
     unigram += [("tokenizer.ggml.precompiled_charsmap", ARRAY, (U8, charsmap())),
                 ("tokenizer.ggml.remove_extra_whitespaces", BOOL, True)]
     put("tokenizer_gguf", "unigram", gguf(unigram, []) + b" abc a bc")
+    for pre in ("gemma4", "default"):
+        put("tokenizer_gguf", "ollama-" + pre, gguf(ollama_keys(pre), []) + "abc a\n\nb\u00e9<|im_end|>".encode())
+    put("tokenizer_gguf", "ollama-bytes", gguf(ollama_keys("default", [("tokenizer.ggml.fim_pad_token_id", U32, 3)])[1:], []) + b" abc a bc")
     for pre in ("default", "llama-bpe", "qwen2", "smollm", "gpt-4o", "tekken", "deepseek-v3"):
         put("tokenizer_gguf", pre, gguf(bpe_keys(pre), []) + b" abc's 12 a")
     config = {"bos_token": "<s>", "eos_token": {"content": "</s>"}, "add_bos_token": True, "chat_template": "x"}

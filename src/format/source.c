@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "format/find.h"
+#include "format/other_names.h"
 #include "format/source_private.h"
 #include "format/weights_file.h"
 
@@ -222,15 +223,22 @@ hn_tensor *hn_source_tensor(hn_source *s, size_t i) {
     return i < s->n_tensors ? &s->tensors[i] : NULL;
 }
 
+/* The number of a tensor in the list, by its name or another one; HN_NO_NAME: there is none. */
+static ptrdiff_t tensor_index(const hn_source *s, const char *name) {
+    char other[HN_MAX_NAME + 1];
+    const ptrdiff_t i = hn_name_index_find(&s->by_name, name);
+    if (i >= 0 || s->architecture[0] == '\0' || !hn_other_tensor(s->architecture, name, other, sizeof other)) return i;
+    return hn_name_index_find(&s->by_name, other);
+}
+
 const hn_tensor *hn_source_find(const hn_source *s, const char *name) {
-    ptrdiff_t i = hn_name_index_find(&s->by_name, name);
+    ptrdiff_t i = tensor_index(s, name);
     return i < 0 ? NULL : &s->tensors[i];
 }
 
 hn_tensor *hn_source_take(hn_source *s, const char *name) {
-    ptrdiff_t i = hn_name_index_find(&s->by_name, name);
-    if (i < 0)
-        return NULL;
+    ptrdiff_t i = tensor_index(s, name);
+    if (i < 0) return NULL;
     s->tensors[i].used = true;
     return &s->tensors[i];
 }
@@ -353,9 +361,10 @@ hunch_status hn_source_check(const hn_source *s, hunch_error *err) {
 
 static hunch_status value_find(const hn_source *s, const char *key, hn_value *v, bool *found, hunch_error *err) {
     *found = false;
-    if (s->kind == HN_SOURCE_HF)
-        return hn_hf_value(s, key, v, found, err);
+    if (s->kind == HN_SOURCE_HF) return hn_hf_value(s, key, v, found, err);
+    char other[HN_MAX_NAME + 1];
     ptrdiff_t i = hn_name_index_find(&s->by_key, key);
+    if (i < 0 && hn_other_key(s->architecture, key, other, sizeof other)) i = hn_name_index_find(&s->by_key, other);
     if (i >= 0) {
         *v = s->metas[i].value;
         if (v->kind == HN_VALUE_ARRAY)

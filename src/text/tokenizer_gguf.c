@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tokenizer_gguf.c - a tokenizer from a GGUF file's metadata, the keys tokenizer.ggml.*.
  *
- * Reads the kinds "gpt2" (byte-level BPE), "llama" (SentencePiece BPE by scores), "t5" (Unigram) and "gemma4" (merges
- * over text with U+2581 for spaces). The tables are built by vocabulary.c.
+ * Reads the kinds "gpt2" (byte-level BPE), "llama" (SentencePiece BPE by scores, or by merges where scores are none), "t5" (Unigram) and
+ * "gemma4" (merges over text with U+2581 for spaces). The tables are built by vocabulary.c.
  */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "format/other_names.h"
+#include "text/answer_ends.h"
+#include "text/space_mark.h"
+#include "text/token_scores.h"
 #include "text/tokenizer_private.h"
 
 #define KEY "tokenizer.ggml."
@@ -36,29 +40,113 @@ static hunch_status need_array(const hn_source *src, const char *key, bool strin
     return s;
 }
 
+/* What the texts of all tokens say together. */
+typedef struct vocabulary_texts {
+    hn_answer_ends ends;
+    size_t listed;     /* tokens in the file, of which the model may not have the last ones */
+    size_t bytes;      /* of all of them */
+    int named_bytes;   /* distinct ones spelled <0x0A>, of tokens that a text may have */
+    bool space_letter; /* the letter of a space in byte-level vocabularies is a token */
+    bool space_marks;  /* a token begins with U+2581 */
+} vocabulary_texts;
+
+static bool begins_with(const char *text, size_t len, const char *with) {
+    return len >= strlen(with) && memcmp(text, with, strlen(with)) == 0;
+}
+
+/* "": the file does not say it. */
+static const char *architecture_of(const hn_source *src) {
+    const char *name = "";
+    bool found;
+    (void)hn_source_str(src, "general.architecture", &name, NULL, &found, NULL);
+    return name;
+}
+
+static int token_type(const hn_array *types, size_t i) {
+    const double type = types ? hn_array_number(types, i) : HN_TOKEN_NORMAL;
+    return type >= HN_TOKEN_NORMAL && type <= HN_TOKEN_BYTE ? (int)type : HN_TOKEN_NORMAL;
+}
+
+static bool may_be_byte(int type) {
+    return type != HN_TOKEN_CONTROL && type != HN_TOKEN_UNKNOWN;
+}
+
+static void note_texts(vocabulary_texts *v, const hn_array *tokens, const hn_array *types, size_t n) {
+    bool named[256] = {false};
+    for (size_t i = 0; i < n; i++) {
+        size_t len;
+        const char *text = hn_array_string(tokens, i, &len);
+        const int byte = may_be_byte(token_type(types, i)) ? hn_vocab_byte_value(text, len) : -1;
+        v->bytes += len; /* of bytes that are mapped */
+        if (byte >= 0) named[byte] = true;
+        v->space_letter = v->space_letter || (len == 2 && begins_with(text, len, "\xC4\xA0"));
+        v->space_marks = v->space_marks || begins_with(text, len, HN_SPACE_MARK);
+        hn_answer_ends_note(&v->ends, (int32_t)i, text, len);
+    }
+    for (int i = 0; i < 256; i++) v->named_bytes += named[i];
+}
+
+/* Ids of the end tokens of fill-in-the-middle. */
+static const char *const fill_keys[HN_FILL_ENDS] = {KEY "fim_pad_token_id", KEY "fim_rep_token_id",
+                                                    KEY "fim_sep_token_id"};
+
+static hunch_status note_fills(hn_answer_ends *e, const hn_source *src, hunch_error *err) {
+    hunch_status s = HUNCH_OK;
+    uint64_t id;
+    for (int k = 0; k < HN_FILL_ENDS && !s; k++) s = hn_source_u64(src, fill_keys[k], &id, &e->fill_named[k], err);
+    return s;
+}
+
+/* A text that ends an answer makes a control token, and all 256 bytes' names make bytes, whatever their types: converters that take a
+ * vocabulary from a tokenizer.json do not know of either. */
+static hunch_status put_token(hn_tokenizer *t, const vocabulary_texts *v, const hn_array *types, int32_t id,
+                              const char *text, size_t len, hunch_error *err) {
+    double said = types ? hn_array_number(types, (size_t)id) : HN_TOKEN_NORMAL;
+    if (said == 0) said = HN_TOKEN_NORMAL; /* "undefined" */
+    if (!(said >= HN_TOKEN_NORMAL && said <= HN_TOKEN_BYTE))
+        return hn_fail(err, HUNCH_REFUSED, KEY "token_type[%d] is %g, expected 1 to 6", id, said);
+    int type = (int)said;
+    const bool ends = hn_answer_ends_has(&v->ends, id, text, len);
+    if (v->named_bytes == 256 && t->spelling == HN_SPELL_MARKS && may_be_byte(type) &&
+        hn_vocab_byte_value(text, len) >= 0)
+        type = HN_TOKEN_BYTE;
+    if (ends) type = HN_TOKEN_CONTROL;
+    const hunch_status s = hn_vocab_put(t, id, (hn_token_kind)type, text, len, err);
+    if (s) hn_error_prefix(err, KEY "tokens");
+    if (!s && ends) t->marks[id] |= HN_MARK_END;
+    return s;
+}
+
+/* How many of n listed tokens the model has: files of Ollama's have one for images in the list of Gemma 3's that has no row. */
+static size_t tokens_used(const hn_source *src, size_t n) {
+    const hn_tensor *rows =
+        strcmp(architecture_of(src), "gemma3") == 0 ? hn_source_find(src, "token_embd.weight") : NULL;
+    return rows && rows->n_dims == 2 && rows->dims[1] > 0 && rows->dims[1] < n ? (size_t)rows->dims[1] : n;
+}
+
 /* Token types; without them every token is plain, and read_ids makes the special ids control tokens. */
-static hunch_status read_tokens(hn_tokenizer *t, const hn_source *src, bool *typed, hunch_error *err) {
+static hunch_status read_tokens(hn_tokenizer *t, const hn_source *src, vocabulary_texts *v, bool *typed,
+                                hunch_error *err) {
     const hn_array *tokens, *types;
     hunch_status s = need_array(src, KEY "tokens", true, 0, &tokens, err);
     if (s) return s;
-    size_t n = hn_array_count(tokens), total = 0, len;
+    size_t n = hn_array_count(tokens), len;
     s = array_of(src, KEY "token_type", false, n, &types, err);
+    if (!s) s = note_fills(&v->ends, src, err);
     if (s) return s;
     *typed = types != NULL;
-    for (size_t i = 0; i < n; i++) {
-        hn_array_string(tokens, i, &len);
-        total += len; /* of bytes that are mapped */
-    }
-    s = hn_vocab_init(t, n, total, err);
+    v->listed = n;
+    n = tokens_used(src, n);
+    note_texts(v, tokens, types, n);
+    if (t->spelling == HN_SPELL_BYTES && v->space_marks && !v->space_letter)
+        return hn_fail(err, HUNCH_REFUSED,
+                       KEY "model is gpt2, but spaces in " KEY
+                           "tokens are U+2581 as in SentencePiece's vocabularies, and how these begin a "
+                           "text is not said: convert the model again, with its tokenizer.model");
+    s = hn_vocab_init(t, n, v->bytes, err);
     for (size_t i = 0; i < n && !s; i++) {
-        double type = types ? hn_array_number(types, i) : HN_TOKEN_NORMAL;
-        if (type == 0) type = HN_TOKEN_NORMAL; /* "undefined" */
-        if (!(type >= HN_TOKEN_NORMAL && type <= HN_TOKEN_BYTE)) {
-            return hn_fail(err, HUNCH_REFUSED, KEY "token_type[%zu] is %g, expected 1 to 6", i, type);
-        }
         const char *text = hn_array_string(tokens, i, &len);
-        s = hn_vocab_put(t, (int32_t)i, (hn_token_kind)type, text, len, err);
-        if (s) hn_error_prefix(err, KEY "tokens");
+        s = put_token(t, v, types, (int32_t)i, text, len, err);
     }
     return s;
 }
@@ -90,31 +178,50 @@ static void default_ids(hn_tokenizer *t) {
     }
 }
 
+/* Ollama's converter writes all ends of generation_config.json as a list. Negative ids are of no token. */
+static hunch_status read_more_ends(hn_tokenizer *t, const hn_source *src, bool typed, hunch_error *err) {
+    static const char key[] = KEY "eos_token_ids";
+    const hn_array *ids;
+    hunch_status s = array_of(src, key, false, 0, &ids, err);
+    for (size_t i = 0; !s && ids && i < hn_array_count(ids); i++) {
+        const double id = hn_array_number(ids, i);
+        if (id < 0) continue;
+        if (!(id < t->vocab) || id != (double)(int32_t)id)
+            return hn_fail(err, HUNCH_REFUSED, "%s[%zu] is %g, expected the id of one of %d tokens", key, i, id,
+                           t->vocab);
+        t->marks[(int32_t)id] |= HN_MARK_END;
+        if (!typed) t->kinds[(int32_t)id] = HN_TOKEN_CONTROL;
+        if (t->eos < 0) t->eos = (int32_t)id;
+    }
+    return s;
+}
+
 /* eot and eom: the ends of a turn and of a message that is not the last of its turn. Only SentencePiece has an unknown token:
  * byte-level files name one too, but the models' own tokenizers never use it. */
-static hunch_status read_ids(hn_tokenizer *t, const hn_source *src, bool typed, hunch_error *err) {
-    int32_t eot = -1, eom = -1;
+static hunch_status read_ids(hn_tokenizer *t, const hn_source *src, const hn_answer_ends *e, bool typed,
+                             hunch_error *err) {
+    int32_t eot = -1, eom = -1, fill[HN_FILL_ENDS] = {-1, -1, -1};
     const struct {
         const char *key;
         int32_t *out;
         bool ends, control;
     } ids[] = {
-        {KEY "bos_token_id", &t->bos, false, true},
-        {KEY "eos_token_id", &t->eos, true, true},
-        {KEY "eot_token_id", &eot, true, true},
-        {KEY "eom_token_id", &eom, true, true},
-        {KEY "unknown_token_id", &t->unknown, false, false},
+        {KEY "bos_token_id", &t->bos, false, true}, {KEY "eos_token_id", &t->eos, true, true},
+        {KEY "eot_token_id", &eot, true, true},     {KEY "eom_token_id", &eom, true, true},
+        {fill_keys[0], &fill[0], true, true},       {fill_keys[1], &fill[1], true, true},
+        {fill_keys[2], &fill[2], true, true},       {KEY "unknown_token_id", &t->unknown, false, false},
     };
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         hunch_status s = read_id(t, src, ids[i].key, ids[i].out, err);
         if (s) return s;
         int32_t id = *ids[i].out;
         if (id < 0) continue;
-        if (ids[i].ends) t->marks[id] |= HN_MARK_END;
+        if (ids[i].ends && !hn_answer_ends_spares(e, t->pieces[id].bytes, t->pieces[id].len))
+            t->marks[id] |= HN_MARK_END;
         if (!typed && ids[i].control) t->kinds[id] = HN_TOKEN_CONTROL;
     }
     if (t->spelling != HN_SPELL_MARKS) t->unknown = -1;
-    return HUNCH_OK;
+    return read_more_ends(t, src, typed, err);
 }
 
 static hunch_status read_merges(hn_tokenizer *t, const hn_source *src, hunch_error *err) {
@@ -137,20 +244,33 @@ static double unigram_score(hn_token_kind kind, double score) {
     return kind == HN_TOKEN_NORMAL || kind == HN_TOKEN_UNUSED ? score : kind == HN_TOKEN_USER ? 0 : NAN;
 }
 
-static hunch_status read_scores(hn_tokenizer *t, const hn_source *src, hunch_error *err) {
-    const hn_array *array;
-    size_t n = (size_t)t->vocab;
-    hunch_status s = need_array(src, KEY "scores", false, n, &array, err);
-    if (s) return s;
-    double *scores = hn_alloc(n * sizeof *scores);
-    if (!scores) return hn_fail_memory(err, "the scores", n * sizeof *scores);
-    for (size_t i = 0; i < n && !s; i++) {
-        scores[i] = hn_array_number(array, i);
-        if (isnan(scores[i])) s = hn_fail(err, HUNCH_REFUSED, KEY "scores[%zu] is not a number", i);
+/* fault: of hn_scores_fault. */
+static hunch_status use_scores(hn_tokenizer *t, double *scores, const char *fault, hunch_error *err) {
+    for (int32_t i = 0; i < t->vocab; i++) {
+        if (isnan(scores[i])) return hn_fail(err, HUNCH_REFUSED, KEY "scores[%d] is not a number", i);
         if (t->is_unigram) scores[i] = unigram_score(t->kinds[i], scores[i]);
     }
+    if (fault)
+        return hn_fail(err, HUNCH_REFUSED, KEY "scores has scores %s, as no SentencePiece model has them%s", fault,
+                       t->is_unigram ? "" : ", and there is no " KEY "merges");
+    return t->is_unigram ? hn_vocab_unigram(t, scores, err) : hn_vocab_merges_from_scores(t, scores, err);
+}
+
+/* SentencePiece's vocabularies by scores, or by merges if the file has these and no scores that could be some. */
+static hunch_status read_scores(hn_tokenizer *t, const hn_source *src, size_t listed, hunch_error *err) {
+    const hn_array *array, *merges;
+    const size_t n = (size_t)t->vocab;
+    hunch_status s = array_of(src, KEY "merges", true, 0, &merges, err);
+    const bool merged = !s && !t->is_unigram && merges && hn_array_count(merges) > 0;
     if (!s)
-        s = t->is_unigram ? hn_vocab_unigram(t, scores, err) : hn_vocab_merges_from_scores(t, scores, err);
+        s = merged ? array_of(src, KEY "scores", false, listed, &array, err)
+                   : need_array(src, KEY "scores", false, listed, &array, err);
+    if (s || !array) return s ? s : read_merges(t, src, err);
+    double *scores = hn_alloc(n * sizeof *scores);
+    if (!scores) return hn_fail_memory(err, "the scores", n * sizeof *scores);
+    for (size_t i = 0; i < n; i++) scores[i] = hn_array_number(array, i);
+    const char *fault = hn_scores_fault(t, scores);
+    s = fault && merged ? read_merges(t, src, err) : use_scores(t, scores, fault, err);
     hn_free(scores);
     return s;
 }
@@ -213,15 +333,17 @@ static hunch_status open_normalizer(hn_tokenizer *t, const hn_source *src, bool 
 }
 
 /* SentencePiece's two models, byte-pair merges and Unigram, by scores. */
-static hunch_status open_scored(hn_tokenizer *t, const hn_source *src, hunch_error *err) {
-    bool prefix = true, merge_spaces = false;
-    hunch_status s = read_scores(t, src, err);
+static hunch_status open_scored(hn_tokenizer *t, const hn_source *src, size_t listed, hunch_error *err) {
+    bool prefix = strncmp(architecture_of(src), "gemma", strlen("gemma")) != 0,
+         merge_spaces = false; /* Gemma's vocabularies never have one in front */
+    hunch_status s = read_scores(t, src, listed, err);
     if (!s) s = read_flag(src, KEY "add_space_prefix", &prefix, err);
     if (!s && t->is_unigram) s = read_flag(src, KEY "remove_extra_whitespaces", &merge_spaces, err);
     if (!s && t->is_unigram) s = open_normalizer(t, src, merge_spaces, err);
     t->fuse_unknown = true;
     t->byte_fallback = has_all_bytes(t);
-    t->prefix = prefix && !merge_spaces ? HN_SPACE_PREFIX_EACH : HN_SPACE_PREFIX_NONE; /* HN_NORMAL_SPACES puts one in front */
+    t->prefix =
+        prefix && !merge_spaces ? HN_SPACE_PREFIX_EACH : HN_SPACE_PREFIX_NONE; /* HN_NORMAL_SPACES puts one in front */
     t->drops = prefix || merge_spaces;
     return s;
 }
@@ -276,6 +398,21 @@ static hunch_status open_merged(hn_tokenizer *t, const hn_source *src, const hn_
     return s ? s : read_merges(t, src, err);
 }
 
+/* Ollama's converter calls Gemma 4's vocabulary llama: it is one of merges if the file has them, and the name of the pre-tokenizer or
+ * the architecture says so. */
+static bool merged_by_name(const hn_source *src, const hn_pretok_kind **kind) {
+    static const char gemma4[] = "gemma4";
+    const hn_array *merges = NULL;
+    const char *name = "";
+    size_t len = 0;
+    bool found;
+    if (hn_source_array(src, KEY "merges", &merges, NULL) || !merges || !hn_array_count(merges)) return false;
+    if (!hn_source_str(src, KEY "pre", &name, &len, &found, NULL) && found && !hn_pretok_find(kind, name, len, NULL) &&
+        (*kind)->marks)
+        return true;
+    return strcmp(architecture_of(src), gemma4) == 0 && !hn_pretok_find(kind, gemma4, strlen(gemma4), NULL);
+}
+
 /* kind: of the pre-tokenizer; NULL: the model needs none. */
 static hunch_status read_kind(hn_tokenizer *t, const hn_source *src, const char *model, const hn_pretok_kind **kind,
                               hunch_error *err) {
@@ -285,7 +422,11 @@ static hunch_status read_kind(hn_tokenizer *t, const hn_source *src, const char 
     *kind = NULL;
     t->is_unigram = strcmp(model, "t5") == 0;
     t->spelling = HN_SPELL_MARKS;
-    if (t->is_unigram || strcmp(model, "llama") == 0) return HUNCH_OK;
+    if (t->is_unigram) return HUNCH_OK;
+    if (strcmp(model, "llama") == 0) {
+        if (!merged_by_name(src, kind)) *kind = NULL;
+        return HUNCH_OK;
+    }
     if (strcmp(model, "gemma4") == 0) return hn_pretok_find(kind, model, strlen(model), err);
     if (strcmp(model, "gpt2") != 0) {
         return hn_fail(
@@ -293,14 +434,20 @@ static hunch_status read_kind(hn_tokenizer *t, const hn_source *src, const char 
             KEY "model: tokenizers of the kind \"%.60s\" are not supported, expected gpt2, llama, t5 or gemma4", model);
     }
     hunch_status s = hn_source_str(src, KEY "pre", &name, &len, &found, err);
+    const char *other = strcmp(name, "default") == 0 ? hn_other_pretokenizer(architecture_of(src)) : NULL;
+    if (other) {
+        name = other;
+        len = strlen(other);
+    }
     if (!s) s = hn_pretok_find(kind, name, len, err);
     if (!s && !(*kind)->marks) t->spelling = HN_SPELL_BYTES;
     return s;
 }
 
-/* Whether BOS and EOS are added to a text. */
-static hunch_status read_added(hn_tokenizer *t, const hn_source *src, const hn_pretok_kind *kind, hunch_error *err) {
-    bool bos = kind ? kind->adds_bos : !t->is_unigram, eos = t->is_unigram;
+/* Whether BOS and EOS are added to a text. llama: the file calls it so, whatever it is read as. */
+static hunch_status read_added(hn_tokenizer *t, const hn_source *src, const hn_pretok_kind *kind, bool llama,
+                               hunch_error *err) {
+    bool bos = llama || (kind && kind->adds_bos), eos = t->is_unigram;
     hunch_status s = read_flag(src, KEY "add_bos_token", &bos, err);
     if (!s) s = read_flag(src, KEY "add_eos_token", &eos, err);
     if (bos && t->bos >= 0) t->front = (hn_added){{t->bos}, 1};
@@ -312,6 +459,7 @@ hunch_status hn_tokenizer_from_gguf(hn_tokenizer *t, const hn_source *src, bool 
     const char *model;
     size_t len;
     bool typed = true;
+    vocabulary_texts texts = {0};
     const hn_pretok_kind *kind;
     hunch_status s = hn_source_str(src, KEY "model", &model, &len, found, err);
     if (s || !*found) return s;
@@ -320,16 +468,15 @@ hunch_status hn_tokenizer_from_gguf(hn_tokenizer *t, const hn_source *src, bool 
         return HUNCH_OK;
     }
     s = read_kind(t, src, model, &kind, err);
-    if (!s) s = read_tokens(t, src, &typed, err);
+    if (!s) s = read_tokens(t, src, &texts, &typed, err);
     if (s) return s;
     if (!kind) default_ids(t);
-    s = read_ids(t, src, typed, err);
+    s = read_ids(t, src, &texts.ends, typed, err);
     if (!s) s = hn_vocab_finish(t, err);
     if (!s) s = hn_vocab_name_by_kind(t, err);
     if (!s) s = read_marks(t, src, err);
     if (!s && !kind) s = mark_phi3(t, src, err);
-    if (!s) s = kind ? open_merged(t, src, kind, err) : open_scored(t, src, err);
-    if (!s) s = read_added(t, src, kind, err);
-    if (!s) hn_vocab_mark_known_ends(t);
+    if (!s) s = kind ? open_merged(t, src, kind, err) : open_scored(t, src, texts.listed, err);
+    if (!s) s = read_added(t, src, kind, strcmp(model, "llama") == 0, err);
     return s;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "text/answer_ends.h"
 #include "text/tokenizer_hf.h"
 
 /* ---- types of values ---- */
@@ -199,7 +200,7 @@ static hunch_status read_ends(hn_tokenizer *t, const hn_source *src, hunch_error
         if (!s) s = read_ids(t, doc, files[i], "eos_token_id", true, &t->eos, err);
         if (s) return s;
     }
-    hn_vocab_mark_known_ends(t);
+    hn_answer_ends_mark(t);
     return HUNCH_OK;
 }
 

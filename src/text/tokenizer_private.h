@@ -91,8 +91,6 @@ hunch_status hn_vocab_finish(hn_tokenizer *t, hunch_error *err);
 hunch_status hn_vocab_name_by_kind(hn_tokenizer *t, hunch_error *err);
 /* A token that is matched by this name, else any other with this spelling; -1: none. */
 int32_t hn_vocab_find_named(const hn_tokenizer *t, const char *name, size_t len);
-/* Marks the tokens that end a turn, by their usual names. */
-void hn_vocab_mark_known_ends(hn_tokenizer *t);
 
 /* To be called after hn_bpe_init(&t->merges, …) and the names. A merge that makes a control token is ignored: text does not
  * become control tokens. where: for errors, "merges[12]". */

@@ -117,31 +117,6 @@ int32_t hn_vocab_find_named(const hn_tokenizer *t, const char *name, size_t len)
     return id < 0 ? hn_token_map_get(&t->map, name, len) : id;
 }
 
-void hn_vocab_mark_known_ends(hn_tokenizer *t) {
-    static const char *const ends[] = {
-        "<|im_end|>",
-        "<|eot_id|>",
-        "<|eom_id|>",
-        "<end_of_turn>",
-        "<turn|>",
-        "<|endoftext|>",
-        "<|end_of_text|>",
-        "<|end|>",
-        "<|return|>",
-        "<|call|>",
-        "<EOT>",
-        "<end_of_utterance>",
-        "<｜end▁of▁sentence｜>",
-    };
-    /* gpt-oss ends each message with <|end|> and the turn with <|return|> or <|call|>. */
-    bool harmony = hn_vocab_find_named(t, "<|return|>", 10) >= 0 && hn_vocab_find_named(t, "<|call|>", 8) >= 0;
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        int32_t id = hn_vocab_find_named(t, ends[i], strlen(ends[i]));
-        if (id < 0 || t->kinds[id] != HN_TOKEN_CONTROL || (harmony && strcmp(ends[i], "<|end|>") == 0)) continue;
-        t->marks[id] |= HN_MARK_END;
-    }
-}
-
 /* ---- tokens by their bytes ---- */
 
 /* Records the bytes before a space inside the token. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "format/other_names.h"
 #include "model/arch/sampling_keys.h"
 
 #define LISTED(NAME) &hn_family_##NAME,
@@ -23,11 +24,42 @@ static hunch_status fail_missing(const hn_source *src, const hn_key *k, hunch_er
     return hn_fail(err, HUNCH_REFUSED, "%s: key %s is missing", hn_source_path(src), key ? key : k->gguf);
 }
 
+/* A GGUF's key may have a list, a number for each layer, where one for all is asked for: it is that number if all are equal. *found: the
+ * key is such a list. */
+static hunch_status equal_list(const hn_source *src, const char *key, double *out, bool *found, hunch_error *err) {
+    const hn_array *list = NULL;
+    *found = !hn_source_array(src, key, &list, NULL) && list && !hn_array_is_strings(list) && hn_array_count(list) > 0;
+    if (!*found) return HUNCH_OK;
+    *out = hn_array_number(list, 0);
+    for (size_t i = 1; i < hn_array_count(list); i++)
+        if (hn_array_number(list, i) != *out)
+            return hn_fail(err, HUNCH_REFUSED,
+                           "%s: %s is a list, %g of layer 0 and %g of layer %zu, expected one number for all",
+                           hn_source_path(src), key, *out, hn_array_number(list, i), i);
+    return HUNCH_OK;
+}
+
+static hunch_status number_read(const hn_source *src, const char *key, double *out, bool *found, hunch_error *err) {
+    const hunch_status st = equal_list(src, key, out, found, err);
+    return st || *found ? st : hn_source_f64(src, key, out, found, err);
+}
+
+static hunch_status whole_read(const hn_source *src, const char *key, uint64_t *out, bool *found, hunch_error *err) {
+    double v = 0;
+    hunch_status st = equal_list(src, key, &v, found, err);
+    if (st || !*found) return st ? st : hn_source_u64(src, key, out, found, err);
+    if (!(v >= 0 && v <= 9007199254740992.0 && v == floor(v)))
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s is a list of %g; expected whole numbers, 0 or more",
+                       hn_source_path(src), key, v);
+    *out = (uint64_t)v;
+    return HUNCH_OK;
+}
+
 hunch_status hn_key_real(const hn_source *src, const hn_key *k, double *out, hunch_error *err) {
     const char *key = key_name(src, k);
     bool found = false;
     double v = k->dflt;
-    hunch_status st = key ? hn_source_f64(src, key, &v, &found, err) : HUNCH_OK;
+    hunch_status st = key ? number_read(src, key, &v, &found, err) : HUNCH_OK;
     if (st) return st;
     if (!found && isnan(k->dflt)) return fail_missing(src, k, err);
     if (found && !(v >= k->min && v <= k->max))
@@ -41,7 +73,7 @@ hunch_status hn_key_int(const hn_source *src, const hn_key *k, int *out, hunch_e
     const char *key = key_name(src, k);
     bool found = false;
     uint64_t v = 0;
-    hunch_status st = key ? hn_source_u64(src, key, &v, &found, err) : HUNCH_OK;
+    hunch_status st = key ? whole_read(src, key, &v, &found, err) : HUNCH_OK;
     if (st) return st;
     if (!found && isnan(k->dflt)) return fail_missing(src, k, err);
     if (found && !((double)v >= k->min && (double)v <= k->max))
@@ -76,11 +108,13 @@ hunch_status hn_arch_read(hn_arch *a, hn_source *src, hunch_error *err) {
     if (st) return st;
     if (!found)
         return hn_fail(err, HUNCH_REFUSED, "%s: key %s is missing: not a language model", hn_source_path(src), key);
+    const char *usual = gguf ? hn_usual_architecture(name) : name;
     for (int i = 0; i < N_FAMILIES; i++) {
         const hn_family *f = families[i];
         const char *n = gguf ? f->gguf_name : f->hf_type;
-        if (gguf && i > 0 && !strcmp(n, families[i - 1]->gguf_name)) continue; /* both families share one GGUF architecture */
-        if (!strcmp(n, name)) {
+        if (gguf && i > 0 && !strcmp(n, families[i - 1]->gguf_name))
+            continue; /* both families share one GGUF architecture */
+        if (!strcmp(n, usual)) {
             snprintf(a->architecture, sizeof a->architecture, "%s", f->gguf_name);
             st = f->read(a, src, err);
             if (!st) st = hn_sampling_read(&a->sampling, src, err);

@@ -150,6 +150,10 @@ typedef struct hn_dense {
     /* sizes of heads and feed-forward halves differ by layer: finish reads those of layers, of which a GGUF may have lists, and all
      * rotations, and put writes them */
     bool by_layer;
+    bool rotated_by_table; /* GGUF: of a head as many dims as a table of divisors is for, if rope.dimension_count says more */
+    bool zero_kv;        /* head_count_kv of a GGUF may be a list with 0 for layers without key heads: finish reads which */
+    bool usual_eps_too;  /* a GGUF may omit the key of usual.eps too */
+    const char *usual_scaling; /* of rope.scaling.factor in a GGUF without a type; NULL: linear */
     bool sees_images;    /* use_bidirectional_attention is a word, which finish reads */
     bool whole_heads;    /* whole heads of a folder are rotated; partial_rotary_factor applies to scaled rotations only */
     double rotated;      /* the usual fraction of a head that is rotated; 0: all */

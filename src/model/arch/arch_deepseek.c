@@ -49,7 +49,7 @@ static hunch_status gguf_int(const hn_arch *a, const hn_source *src, const char 
 /* Keys ending in _mla are the heads', the plain ones then those of a row; older files have no _mla, and the heads' sizes there. */
 static hunch_status read_gguf_heads(hn_latent_desc *t, const hn_arch *a, const hn_source *src, hunch_error *err) {
     int key = 0, value = 0, own_key = 0, own_value = 0;
-    hunch_status st = gguf_int(a, src, "attention.q_lora_rank", 1, 1 << 16, 0, &t->query_rank, err);
+    hunch_status st = gguf_int(a, src, "attention.q_lora_rank", 0, 1 << 16, 0, &t->query_rank, err);
     if (!st) st = gguf_int(a, src, "attention.kv_lora_rank", 1, 1 << 16, NAN, &t->rank, err);
     if (!st) st = gguf_int(a, src, "rope.dimension_count", 2, 512, NAN, &t->rope, err);
     if (!st) st = gguf_int(a, src, "attention.key_length", 2, 1 << 17, NAN, &key, err);
@@ -106,6 +106,23 @@ static hunch_status check_choice(const hn_arch *a, const hn_source *src, bool *g
     return st;
 }
 
+/* DeepSeek-V3's 256 experts are in groups, which Ollama's converter and early ones of llama.cpp do not write. */
+static hunch_status add_groups(hn_arch *a, const hn_source *src, hunch_error *err) {
+    enum { EXPERTS_OF_V3 = 256, GROUPS_OF_V3 = 8, GROUPS_USED = 4 };
+    hn_dense_key_buf key;
+    uint64_t said;
+    bool found;
+    const hunch_status st = hn_source_u64(
+        src, hn_dense_key_of(&key, a->dense, "expert_group_count", NULL, 0, 0, 0)->gguf, &said, &found, err);
+    for (int i = 0; !st && !found && i < a->layers; i++) {
+        hn_expert_desc *e = &a->layer[i].experts;
+        if (a->layer[i].ffn != HN_FFN_EXPERTS || !e->sigmoid || e->count != EXPERTS_OF_V3) continue;
+        e->groups = GROUPS_OF_V3;
+        e->groups_used = GROUPS_USED;
+    }
+    return st;
+}
+
 static hunch_status finish_experts(hn_arch *a, const hn_source *src, hunch_error *err) {
     bool grouped = true, bias = a->dense->moe->bias;
     hunch_status st = is_gguf(src) ? HUNCH_OK : check_choice(a, src, &grouped, err);
@@ -120,7 +137,7 @@ static hunch_status finish_experts(hn_arch *a, const hn_source *src, hunch_error
         e->largest = !e->sigmoid;
         if (!grouped) e->groups = e->groups_used = 1;
     }
-    return st;
+    return st || !is_gguf(src) ? st : add_groups(a, src, err);
 }
 
 /* GLM's list of dense and sparse layers; without one the first is dense, as its reference has it. */

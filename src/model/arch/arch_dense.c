@@ -121,6 +121,20 @@ static bool scaled_rotation(const hn_source *src) {
     return false;
 }
 
+/* Ollama's converter writes the width by heads in rope.dimension_count, whatever is rotated. Beside Llama's attention.head_dim it is whole
+ * heads, beside Phi's tables of divisors as many dims as these are for. */
+static hunch_status rotated_by_ollama(dense_keys *k, const hn_source *src, const hn_dense *f, hunch_error *err) {
+    const hn_tensor *table = f->rotated_by_table ? hn_source_find(src, "rope_factors_long.weight") : NULL;
+    hn_dense_key_buf key;
+    int dim = 0;
+    if (hn_source_get_kind(src) != HN_SOURCE_GGUF) return HUNCH_OK;
+    const hunch_status st = hn_key_int(src, hn_dense_key_of(&key, f, "attention.head_dim", NULL, 0, 1024, 0), &dim, err);
+    if (!st && dim == k->head.head_dim) k->head.rope_dims = dim;
+    if (table && table->n_dims == 1 && table->dims[0] > 0 && table->dims[0] < (uint64_t)k->head.rope_dims / 2)
+        k->head.rope_dims = 2 * (int)table->dims[0];
+    return st;
+}
+
 /* Number of rotated dims of a head: all, unless a folder specifies a part. */
 static hunch_status read_rotated(dense_keys *k, const hn_source *src, const hn_dense *f, hunch_error *err) {
     const double usual = f->rotated > 0 && hn_source_get_kind(src) == HN_SOURCE_HF ? f->rotated : 1;
@@ -132,14 +146,39 @@ static hunch_status read_rotated(dense_keys *k, const hn_source *src, const hn_d
     if (!st && !whole) st = hn_key_real(src, &part_new, &newer, err);
     const double said = old > 0 && (newer <= 0 || old < newer) ? old : newer;
     const int dims = (int)(k->head.head_dim * (said > 0 ? said : usual));
-    return st ? st
-              : hn_key_int(src, hn_dense_key_of(&key, f, "rope.dimension_count", NULL, 2, 512, dims), &k->head.rope_dims,
-                           err);
+    if (!st)
+        st = hn_key_int(src, hn_dense_key_of(&key, f, "rope.dimension_count", NULL, 2, 512, dims), &k->head.rope_dims,
+                        err);
+    return st ? st : rotated_by_ollama(k, src, f, err);
 }
 
 /* A size of all layers, or of the first one. */
 static hunch_status size_read(const hn_source *src, const hn_dense *f, const hn_key *k, int *out, hunch_error *err) {
     return f->by_layer ? hn_key_of_layer(src, k, 0, out, err) : hn_key_int(src, k, out, err);
+}
+
+/* The number of key heads; in a list that has 0 for the layers without any, that of the others. */
+static hunch_status kv_heads_read(const hn_source *src, const hn_dense *f, const hn_key *k, int *out,
+                                  hunch_error *err) {
+    const hn_array *list = NULL;
+    double most = 0;
+    if (!f->zero_kv || hn_source_get_kind(src) != HN_SOURCE_GGUF || hn_source_array(src, k->gguf, &list, NULL) ||
+        !list || hn_array_is_strings(list))
+        return size_read(src, f, k, out, err);
+    for (size_t i = 0; i < hn_array_count(list); i++) {
+        const double v = hn_array_number(list, i);
+        if (v != 0 && (!(v >= k->min && v <= k->max) || v != floor(v) || (most > 0 && v != most)))
+            return hn_fail(err, HUNCH_REFUSED,
+                           "%s: %s is %g for layer %zu, expected 0 or one number of all other layers",
+                           hn_source_path(src), k->gguf, v, i);
+        if (v > most) most = v;
+    }
+    *out = (int)most;
+    return most > 0
+               ? HUNCH_OK
+               : hn_fail(err, HUNCH_REFUSED,
+                         "%s: %s is a list of %zu without any number above 0, expected one of layers with attention",
+                         hn_source_path(src), k->gguf, hn_array_count(list));
 }
 
 /* Numbers that have the same name in every family. */
@@ -154,15 +193,18 @@ static hunch_status read_sizes(dense_keys *k, const hn_source *src, const hn_den
                  {"feed_forward_length", "intermediate_size", 1 << 20, f->no_ffn, &k->ffn},
                  {"attention.head_count", "num_attention_heads", 1024, f->usual.heads, &k->head.heads},
                  {"context_length", "max_position_embeddings", 1 << 24, f->usual.context, &k->context}};
-    const double eps = folder && f->usual.eps > 0 ? f->usual.eps : NAN;
+    const double eps = f->usual.eps > 0 && (folder || f->usual_eps_too) ? f->usual.eps : NAN;
     hn_dense_key_buf key;
     hunch_status st = HUNCH_OK;
     for (size_t i = 0; !st && i < sizeof sizes / sizeof *sizes; i++)
-        st = size_read(src, f,
-                       hn_dense_key_of(&key, f, sizes[i].suffix, sizes[i].hf, 1, sizes[i].max,
-                                       (folder || sizes[i].out == &k->ffn) && sizes[i].usual ? (double)sizes[i].usual : NAN),
-                       sizes[i].out, err);
+        st = size_read(
+            src, f,
+            hn_dense_key_of(&key, f, sizes[i].suffix, sizes[i].hf,
+                            !folder && sizes[i].out == &k->ffn && f->no_ffn ? 0 : 1, sizes[i].max,
+                            (folder || sizes[i].out == &k->ffn) && sizes[i].usual ? (double)sizes[i].usual : NAN),
+            sizes[i].out, err);
     if (st) return st;
+    if (k->ffn == 0) k->ffn = f->no_ffn; /* as if the key was absent */
     return hn_key_real(src, hn_dense_key_of(&key, f, "attention.layer_norm_rms_epsilon", "rms_norm_eps", 0, 1, eps),
                        &k->eps, err);
 }
@@ -173,8 +215,9 @@ static hunch_status read_heads(dense_keys *k, const hn_source *src, const hn_den
     hn_dense_key_buf key;
     int value_dim = 0, usual = folder && f->usual.head_dim ? f->usual.head_dim : k->hidden / k->head.heads,
         kv_heads = folder && f->usual.kv_heads ? f->usual.kv_heads : k->head.heads;
-    hunch_status st = size_read(
-        src, f, hn_dense_key_of(&key, f, "attention.head_count_kv", "num_key_value_heads", 1, 1024, kv_heads), &k->head.kv_heads, err);
+    hunch_status st = kv_heads_read(
+        src, f, hn_dense_key_of(&key, f, "attention.head_count_kv", "num_key_value_heads", 1, 1024, kv_heads),
+        &k->head.kv_heads, err);
     if (!st)
         st = hn_key_int(src, hn_dense_key_of(&key, f, "attention.key_length", "head_dim", 2, 512, usual), &k->head.head_dim,
                         err);

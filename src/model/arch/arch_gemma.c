@@ -9,7 +9,7 @@
 #include "model/arch/arch.h"
 
 #define CAP "gemma3.final_logit_softcapping"
-enum { USUAL_PATTERN = 6, LAYERS_OF_27B = 62, USUAL_LOCAL_BASE = 10000 };
+enum { USUAL_PATTERN = 6, LAYERS_OF_27B = 62, USUAL_LOCAL_BASE = 10000, LONG_CONTEXT = 131072, LONG_FACTOR = 8 };
 
 enum { OF_FULL, OF_LOCAL }; /* the rotations */
 
@@ -40,6 +40,35 @@ static hunch_status add_local_rotation(hn_arch *a, const hn_source *src, hunch_e
     return st ? st : hn_rope_add(a, a->rotation[OF_FULL].dims, &plain, err);
 }
 
+/* Whether Ollama's converter wrote the file: by a key that only it writes, or one that it alone omits. */
+static bool is_ollamas(const hn_source *src) {
+    static const char *const own[] = {"gemma3.mm.tokens_per_image", "gemma3.vision.block_count",
+                                      "gemma3.rope.global.freq_base", "gemma3.rope.local.freq_base"};
+    double v;
+    bool found = false;
+    for (size_t i = 0; i < sizeof own / sizeof *own && !found; i++) (void)hn_source_f64(src, own[i], &v, &found, NULL);
+    if (found) return true;
+    (void)hn_source_f64(src, "gemma3.attention.layer_norm_rms_epsilon", &v, &found, NULL);
+    return !found;
+}
+
+/* The models with a long context stretch the rotation of full layers, which Ollama's converter does not write. */
+static hunch_status add_stretch(hn_arch *a, const hn_source *src, hunch_error *err) {
+    hn_rotation *r = &a->rotation[OF_FULL];
+    const hn_key said = {"gemma3.rope.scaling.factor", NULL, 0, 1e9, -1}; /* -1: absent */
+    const char *type;
+    double factor;
+    bool typed;
+    hunch_status st = hn_source_str(src, "gemma3.rope.scaling.type", &type, NULL, &typed, err);
+    if (!st) st = hn_key_real(src, &said, &factor, err);
+    if (st || typed || factor >= 0 || r->scaling.kind != HN_SCALING_NONE || a->context < LONG_CONTEXT || !is_ollamas(src))
+        return st;
+    r->scaling.kind = HN_SCALING_LINEAR;
+    r->scaling.factor = LONG_FACTOR;
+    for (int i = 0; i < r->dims / 2; i++) r->freq[i] /= LONG_FACTOR;
+    return HUNCH_OK;
+}
+
 /* The default divisor in the square of the attention scale: 256 in a folder; in a GGUF the size of a head, but hidden /
  * heads in the largest model. */
 static double usual_width(const hn_arch *a, bool gguf) {
@@ -63,6 +92,7 @@ static hunch_status read_rest(hn_arch *a, const hn_source *src, hunch_error *err
     if (!st) st = hn_key_real(src, &most, &cap, err);
     if (!st) st = mark_local(a, src, rows, err);
     if (!st) st = add_local_rotation(a, src, err);
+    if (!st && gguf) st = add_stretch(a, src, err);
     if (st) return st;
     a->embed_scale = sqrtf((float)a->hidden);
     a->logit_cap = (float)cap;
@@ -100,6 +130,7 @@ static hunch_status gemma3_read(hn_arch *a, hn_source *src, hunch_error *err) {
                                     .theta = 1e6,
                                     .tied = true,
                                     .usual = {8, 4, 256, 131072, 1e-6},
+                                    .usual_eps_too = true,
                                     .activation_key = "hidden_activation",
                                     .activation = "gelu_pytorch_tanh",
                                     .finish = read_rest,

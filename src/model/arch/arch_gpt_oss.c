@@ -121,6 +121,7 @@ static hunch_status gpt_oss_read(hn_arch *a, hn_source *src, hunch_error *err) {
                                      .attention_bias = true,
                                      .window_key = true,
                                      .yarn_exact = true,
+                                     .usual_scaling = "yarn",
                                      .theta = 150000,
                                      .usual.eps = 1e-5,
                                      .names = names,

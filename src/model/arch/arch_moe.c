@@ -63,6 +63,20 @@ static hunch_status read_scores(const hn_arch *a, const hn_source *src, hn_exper
     return st;
 }
 
+/* Ollama's name of expert_weights_norm. */
+static hunch_status read_norm_by_other_name(const hn_arch *a, const hn_source *src, hn_expert_desc *e,
+                                            hunch_error *err) {
+    bool norm = e->normalised, found;
+    char key[96];
+    hn_dense_key(a->dense, "norm_top_k_prob", key);
+    const hunch_status st = hn_source_bool(src, key, &norm, &found, err);
+    if (!st && !norm && a->dense->moe->always_normalised)
+        return hn_fail(err, HUNCH_REFUSED, "%s: %s is false, expected true of %s", hn_source_path(src), key,
+                       a->dense->prefix);
+    e->normalised = norm;
+    return st;
+}
+
 static hunch_status read_shares(const hn_arch *a, const hn_source *src, hn_expert_desc *e, hunch_error *err) {
     const hn_moe *moe = a->dense->moe;
     hn_dense_key_buf key;
@@ -73,6 +87,7 @@ static hunch_status read_shares(const hn_arch *a, const hn_source *src, hn_exper
     hn_dense_key(a->dense, "expert_weights_norm", key.name);
     if (!moe->always_normalised)
         st = hn_source_bool(src, is_gguf(a) ? key.name : "norm_topk_prob", &e->normalised, &found, err);
+    if (!st && is_gguf(a)) st = read_norm_by_other_name(a, src, e, err);
     if (!st && (is_gguf(a) || moe->scale))
         st = hn_key_real(src, hn_dense_key_of(&key, a->dense, "expert_weights_scale", moe->scale, 0, 1e6, 1), &scale, err);
     e->scale = scale > 0 ? (float)scale : 1; /* 0 in a GGUF: none */

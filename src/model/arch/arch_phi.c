@@ -4,7 +4,8 @@
 #include "model/arch/arch.h"
 
 static hunch_status phi3_read(hn_arch *a, hn_source *src, hunch_error *err) {
-    static const hn_dense phi3 = {.prefix = "phi3", .windowed = true, .window_key = true, .fused = true};
+    static const hn_dense phi3 = {
+        .prefix = "phi3", .windowed = true, .window_key = true, .fused = true, .rotated_by_table = true};
     return hn_dense_read(a, src, &phi3, err);
 }
 

@@ -37,22 +37,59 @@ static hunch_status listed_layers(hn_arch *a, const hn_source *src, const char *
     return HUNCH_OK;
 }
 
+static bool has_zero(const hn_array *list) {
+    for (size_t i = 0; i < hn_array_count(list); i++)
+        if (hn_array_number(list, i) == 0) return true;
+    return false;
+}
+
+/* The number of key heads by layer, of which a delta net has none; *listed: there is such a list. */
+static hunch_status layers_by_heads(hn_arch *a, const hn_source *src, bool *listed, hunch_error *err) {
+    const hn_array *list = NULL;
+    char key[96];
+    hn_dense_key(a->dense, "attention.head_count_kv", key);
+    *listed = hn_source_get_kind(src) == HN_SOURCE_GGUF && !hn_source_array(src, key, &list, NULL) && list && has_zero(list);
+    if (!*listed) return HUNCH_OK;
+    hunch_status st = listed_layers(a, src, key, list, err);
+    for (int i = 0; !st && i < a->layers; i++)
+        a->layer[i].mixer = a->layer[i].mixer == HN_MIXER_DELTA ? HN_MIXER_ATTENTION : HN_MIXER_DELTA;
+    return st;
+}
+
+/* Ollama's files say twice which layers have attention. */
+static hunch_status check_period(const hn_arch *a, const hn_source *src, int period, hunch_error *err) {
+    for (int i = 0; period > 0 && i < a->layers; i++)
+        if (((i + 1) % period == 0) != (a->layer[i].mixer == HN_MIXER_ATTENTION))
+            return hn_fail(err, HUNCH_REFUSED,
+                           "%s: %s.attention.head_count_kv gives layer %d %s keys, expected as %s.full_attention_interval, %d, says",
+                           hn_source_path(src), a->dense->prefix, i, a->layer[i].mixer == HN_MIXER_ATTENTION ? "heads of" : "no",
+                           a->dense->prefix, period);
+    return HUNCH_OK;
+}
+
+static hunch_status layers_by_period(hn_arch *a, const hn_source *src, bool listed, hunch_error *err) {
+    hn_dense_key_buf key;
+    int period = 0;
+    const hunch_status st = hn_key_int(src, hn_dense_key_of(&key, a->dense, "full_attention_interval", "full_attention_interval", 1, 1024,
+                                                            listed ? 0 : USUAL_INTERVAL), &period, err);
+    if (st || listed) return st ? st : check_period(a, src, period, err);
+    mark_period(a, period);
+    return HUNCH_OK;
+}
+
 /* The layers with attention: as the file specifies, else every fourth. */
 static hunch_status read_mixers(hn_arch *a, const hn_source *src, hunch_error *err) {
     const json_t *types = hn_source_config(src, "layer_types");
     const hn_array *list = NULL;
-    hn_dense_key_buf key;
     char recurrent[96];
-    int period, attending = 0;
+    int attending = 0;
+    bool listed = false;
     hn_dense_key(a->dense, "attention.recurrent_layers", recurrent);
     hunch_status st = hn_source_array(src, recurrent, &list, err);
     if (!st && types) st = layer_types(a, src, types, err);
     if (!st && list) st = listed_layers(a, src, recurrent, list, err);
-    if (!st && !types && !list) {
-        st = hn_key_int(src, hn_dense_key_of(&key, a->dense, "full_attention_interval", "full_attention_interval", 1, 1024,
-                                             USUAL_INTERVAL), &period, err);
-        if (!st) mark_period(a, period);
-    }
+    if (!st && !types && !list) st = layers_by_heads(a, src, &listed, err);
+    if (!st && !types && !list) st = layers_by_period(a, src, listed, err);
     for (int i = 0; i < a->layers; i++) attending += a->layer[i].mixer == HN_MIXER_ATTENTION;
     if (!st && attending == 0)
         st = hn_fail(err, HUNCH_REFUSED, "%s: none of %d layers has attention, expected at least one", hn_source_path(src), a->layers);
@@ -188,6 +225,16 @@ static void mark_next(hn_arch *a, const hn_source *src) {
     }
 }
 
+/* Ollama's converter writes Qwen3-Next as qwen35moe: its layout shows by b and a in one matrix, which Qwen3.5 does not have. */
+static hunch_status read_moe(hn_arch *a, const hn_source *src, hunch_error *err) {
+    hunch_status st = read_rest(a, src, err);
+    bool next = false;
+    for (int i = 0; !st && a->files.form == HN_SOURCE_GGUF && i < a->layers; i++)
+        next = next || (is_delta(&a->layer[i]) && hn_arch_find_tensor(a, src, HN_ROLE_DELTA_BA, i));
+    if (next) mark_next(a, src);
+    return st;
+}
+
 static hunch_status read_next(hn_arch *a, const hn_source *src, hunch_error *err) {
     hunch_status st = read_rest(a, src, err);
     if (!st) mark_next(a, src);
@@ -206,10 +253,11 @@ static hunch_status qwen35_moe_read(hn_arch *a, hn_source *src, hunch_error *err
                                        .attention_bias = true,
                                        .moe = &moe,
                                        .no_ffn = true,
+                                       .zero_kv = true,
                                        .next_layers = true,
                                        .theta = 1e7,
                                        .rotated = 0.25,
-                                       .finish = read_rest,
+                                       .finish = read_moe,
                                        .put = put_own};
     return hn_dense_read(a, src, &qwen35moe, err);
 }
@@ -226,6 +274,7 @@ static hunch_status next_read(hn_arch *a, hn_source *src, hunch_error *err) {
                                   .attention_bias = true,
                                   .moe = &moe,
                                   .no_ffn = true,
+                                  .zero_kv = true,
                                   .next_layers = true,
                                   .theta = 1e7,
                                   .rotated = 0.25,
@@ -238,6 +287,7 @@ static hunch_status qwen35_read(hn_arch *a, hn_source *src, hunch_error *err) {
     static const hn_dense qwen35 = {.prefix = "qwen35",
                                     .qk_norm = true,
                                     .attention_bias = true,
+                                    .zero_kv = true,
                                     .next_layers = true,
                                     .theta = 1e7,
                                     .rotated = 0.25,

@@ -255,13 +255,14 @@ static hunch_status gguf_real(const hn_arch *a, const hn_source *src, const char
 static hunch_status gguf_kind(const hn_arch *a, hn_scaling *s, hn_source *src, hunch_error *err) {
     static const char *const names[] = {"none", "linear", "yarn", "longrope"};
     static const hn_scaling_kind kinds[] = {HN_SCALING_NONE, HN_SCALING_LINEAR, HN_SCALING_YARN, HN_SCALING_LONGROPE};
-    const char *type = "linear";
+    const char *type = a->dense->usual_scaling ? a->dense->usual_scaling : "linear";
     hn_dense_key_buf key;
     bool found;
     double older = 1;
     const char *name = hn_dense_key_of(&key, a->dense, "rope.scaling.type", NULL, 0, 0, 0)->gguf;
     hunch_status st = hn_source_str(src, name, &type, NULL, &found, err);
     if (st) return st;
+    if (type[0] == '\0') type = names[0]; /* Ollama's, of a folder without scaling */
     int i = 0;
     while (i < 4 && strcmp(type, names[i])) i++;
     if (i == 4)
@@ -309,15 +310,21 @@ static hunch_status gguf_longrope(hn_rotation *r, hn_source *src, const hn_tenso
     return st ? st : gguf_table(r, src, many, r->freq_long, err);
 }
 
+/* A table without values, which Ollama's converter writes for a folder without scaling, is none. */
+static const hn_tensor *take_table(hn_source *src, const char *name) {
+    const hn_tensor *t = hn_source_take(src, name);
+    return t && t->n_dims > 0 && t->dims[0] > 0 ? t : NULL;
+}
+
 static hunch_status read_gguf(const hn_arch *a, hn_rotation *r, hn_source *src, hunch_error *err) {
-    const hn_tensor *each = hn_source_take(src, "rope_freqs.weight"),
-                    *few = hn_source_take(src, "rope_factors_short.weight"),
-                    *many = hn_source_take(src, "rope_factors_long.weight");
+    const hn_tensor *each = take_table(src, "rope_freqs.weight"), *few = take_table(src, "rope_factors_short.weight"),
+                    *many = take_table(src, "rope_factors_long.weight");
     hn_scaling *s = &r->scaling;
     double times = 1;
     hunch_status st = gguf_kind(a, s, src, err);
     if (!st) st = gguf_real(a, src, "rope.scaling.attn_factor", 1e-3, 1e3, 1, &times, err);
-    if (!st) st = gguf_real(a, src, "rope.scaling.original_context_length", 2, 1 << 24, a->context, &s->original, err);
+    if (!st) st = gguf_real(a, src, "rope.scaling.original_context_length", 0, 1 << 24, a->context, &s->original, err);
+    if (s->original < 2) s->original = a->context;
     if (!st && s->kind == HN_SCALING_YARN) st = gguf_yarn(a, s, src, times, err);
     if (!st && (s->kind == HN_SCALING_LONGROPE || few || many)) {
         st = gguf_longrope(r, src, few, many, err);
