@@ -117,7 +117,7 @@ double hn_array_number(const hn_array *a, size_t i);
 
 /* HF folders: the parsed file, or NULL if it is absent. Owned by the source. */
 const json_t *hn_source_json(const hn_source *s, const char *file_name); /* "config.json", "tokenizer.json",
-                                            "tokenizer_config.json", "generation_config.json" */
+                                            "tokenizer_config.json", "special_tokens_map.json", "generation_config.json", … */
 
 /* HF: the value at a dotted path of config.json, found like metadata (for lists); NULL: absent, null, or another format. */
 const json_t *hn_source_config(const hn_source *s, const char *path);
