@@ -293,6 +293,25 @@ hunch_status hn_source_read(const hn_source *s, const hn_tensor *t, size_t off, 
     return hn_map_read(&f->map, f->path, (size_t)((const unsigned char *)t->data - f->map.data) + off, bytes, to, err);
 }
 
+hunch_status hn_source_same(const hn_source *s, const hn_tensor *a, const hn_tensor *b, bool *same, hunch_error *err) {
+    enum { PIECE = 64 << 10 };
+    *same = strcmp(a->type_name, b->type_name) == 0 && shape_equal(a, b->dims, b->n_dims) && a->bytes == b->bytes &&
+            a->dtype != HN_F8_E4M3; /* whose factors are other tensors */
+    if (!*same || (a->data == b->data && !a->view && !b->view)) /* a checkpoint of PyTorch stores them once */
+        return HUNCH_OK;
+    unsigned char *room = hn_alloc(2 * PIECE);
+    hunch_status status = room != NULL ? HUNCH_OK : hn_fail_memory(err, b->name, 2 * PIECE);
+    for (size_t at = 0, n; !status && *same && at < a->bytes; at += n) {
+        n = a->bytes - at < PIECE ? a->bytes - at : PIECE;
+        status = hn_source_read(s, a, at, n, room, err);
+        if (!status)
+            status = hn_source_read(s, b, at, n, room + PIECE, err);
+        *same = !status && memcmp(room, room + PIECE, n) == 0;
+    }
+    hn_free(room);
+    return status;
+}
+
 static bool integer_type(const hn_tensor *t) {
     return t->known &&
            (t->dtype == HN_I64 || t->dtype == HN_I32 || t->dtype == HN_I16 || t->dtype == HN_I8 || t->dtype == HN_U8);

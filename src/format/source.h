@@ -77,6 +77,9 @@ hunch_status hn_source_turn(hn_source *s, hn_tensor *t, hunch_error *err);
 /* Of a tensor of matrices (3 dimensions) or vectors (2) that alternate between two things: rows, or values, 0, 2, 4, ... of
  * each are read first, then 1, 3, 5, ... Their number is even. */
 hunch_status hn_source_alternate(hn_tensor *t, hunch_error *err);
+/* *same: both have the same type, shape and bytes. The bytes are read as far as they are equal; tensors of a config.json without
+ * weights are the same if their shapes are. Errors as hn_source_read. */
+hunch_status hn_source_same(const hn_source *s, const hn_tensor *a, const hn_tensor *b, bool *same, hunch_error *err);
 /* Rows of a matrix in its mapped file, at equal distances. */
 typedef struct hn_file_rows {
     const unsigned char *rows;

@@ -251,15 +251,15 @@ static hunch_status read_vocab(hn_arch *a, hn_source *src, const hn_dense *f, hu
     return st;
 }
 
+/* Whether the output is the embedding. Where a folder has both, the tensors decide, as in transformers 5: tie_word_embeddings only
+ * says that they may be one stored twice. */
 static hunch_status read_tied(hn_arch *a, hn_source *src, const hn_dense *f, hunch_error *err) {
-    bool tied = false, found = false;
-    if (hn_source_get_kind(src) == HN_SOURCE_HF) {
-        tied = f->tied;
-        hunch_status st = hn_source_bool(src, "tie_word_embeddings", &tied, &found, err);
-        if (st) return st;
-    }
-    a->tied = tied || !take_role(a, src, HN_ROLE_OUTPUT);
-    return HUNCH_OK;
+    const hn_tensor *output = take_role(a, src, HN_ROLE_OUTPUT);
+    bool tied = f->tied, found;
+    hunch_status st = a->files.form == HN_SOURCE_HF ? hn_source_bool(src, "tie_word_embeddings", &tied, &found, err) : HUNCH_OK;
+    a->tied = !output;
+    if (st || !output || !tied || a->files.form != HN_SOURCE_HF) return st;
+    return hn_source_same(src, take_role(a, src, HN_ROLE_EMBEDDING), output, &a->tied, err);
 }
 
 /* ---- layers ----------------------------------------------------------------------------------------------------------- */
