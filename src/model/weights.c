@@ -76,16 +76,33 @@ static hunch_status find_tensor(hn_plan *p, hn_role role, int layer, uint64_t di
     return need_tensor(p, name, hn_role_is_vector(role) && !hn_role_of_expert_vectors(role) ? 1 : 2, dims[0], dims[1], t, err);
 }
 
+/* Numbers that a GPU rounds the inputs of a matrix by, beside its factors: inputs stay as they are here. */
+static void take_input_factors(hn_plan *p, const hn_tensor *t) {
+    static const char *const names[] = {"activation_scale", "input_scale"};
+    const char *dot = strrchr(t->name, '.');
+    char name[160];
+    for (size_t i = 0; dot && i < sizeof names / sizeof *names; i++) {
+        snprintf(name, sizeof name, "%.*s.%s", (int)(dot - t->name), t->name, names[i]);
+        hn_source_take(p->src, name);
+    }
+}
+
 /* The factors of a matrix of 8-bit floats: X.weight_scale_inv, [inputs / 128, outputs / 128] (DeepSeek-V3's format),
- * and as many of these as the tensor has matrices. */
+ * and as many of these as the tensor has matrices; or one for all of a matrix (Mistral's). */
 static hunch_status find_factors(hn_plan *p, const hn_tensor *t, int matrices, hn_tensor **factors, hunch_error *err) {
-    const uint64_t dims[3] = {(t->dims[0] + HN_F8_TILE - 1) / HN_F8_TILE,
-                              (t->dims[1] + HN_F8_TILE - 1) / HN_F8_TILE, (uint64_t)matrices};
+    const uint64_t one[3] = {1, 1, 1}, dims[3] = {(t->dims[0] + HN_F8_TILE - 1) / HN_F8_TILE,
+                                                  (t->dims[1] + HN_F8_TILE - 1) / HN_F8_TILE, (uint64_t)matrices};
     char name[160];
     *factors = NULL;
     if (t->dtype != HN_F8_E4M3) return HUNCH_OK;
+    hunch_status st = hn_quantised_fp8(p->src, &p->fp8, err);
+    if (st) return st;
     snprintf(name, sizeof name, "%.120s_scale_inv", t->name);
-    return hn_source_need_shape(p->src, name, matrices > 1 ? 3 : 2, dims, factors, err);
+    const hn_tensor *there = hn_source_find(p->src, name);
+    const bool single = there && p->fp8.whole && matrices == 1 && there->dims[0] <= 1 && there->n_dims <= 1;
+    st = hn_source_need_shape(p->src, name, matrices > 1 ? 3 : 2, single ? one : dims, factors, err);
+    if (!st) take_input_factors(p, t);
+    return st;
 }
 
 static void plan_vector(hn_plan *p, hn_tensor *t, hn_part part, float times, float more, hn_buf *dst) {
@@ -194,15 +211,14 @@ static hunch_status place_matrix(hn_plan *p, const hn_tensor *t, bool pair, hn_w
     return HUNCH_OK;
 }
 
-size_t hn_plan_factors(const hn_tensor *factors) {
-    size_t n = 1;
-    for (int i = 0; i < factors->n_dims; i++) n *= (size_t)factors->dims[i];
-    return n;
+size_t hn_plan_factors(const hn_tensor *t) {
+    const size_t across = ((size_t)t->dims[0] + HN_F8_TILE - 1) / HN_F8_TILE, down = ((size_t)t->dims[1] + HN_F8_TILE - 1) / HN_F8_TILE;
+    return across * down * (t->n_dims > 2 ? (size_t)t->dims[2] : 1);
 }
 
 /* Room for the factors of a matrix that stays in its file. */
-static size_t place_factors(hn_plan *p, const hn_tensor *factors) {
-    return hn_plan_room(p, factors ? hn_plan_factors(factors) * sizeof(float) : 0);
+static size_t place_factors(hn_plan *p, const hn_placement *it) {
+    return hn_plan_room(p, it->factors ? hn_plan_factors(it->tensor) * sizeof(float) : 0);
 }
 
 /* The type that a matrix is packed in: its own, or the plan's if its rows are whole blocks of that. */
@@ -262,7 +278,7 @@ static hunch_status plan_matrix(hn_plan *p, hn_tensor *t, hn_part part, bool pai
     st = check_stays(p, t, w, err);
     if (!st) st = place_matrix(p, t, pair, w, &it.off, err);
     if (st) return st;
-    if (hn_plan_stays_in_file(p, w)) it.off = place_factors(p, it.factors);
+    if (hn_plan_stays_in_file(p, w)) it.off = place_factors(p, &it);
     p->item[p->n++] = it;
     count_matrix(p, t, w, 1, hn_plan_stays_in_file(p, w));
     return HUNCH_OK;
@@ -283,7 +299,7 @@ static hunch_status plan_expert(hn_plan *p, hn_role role, int layer, int e, int 
     if (!st) st = check_stays(p, it.tensor, w, err);
     if (!st) st = check_factors(p, it.tensor, it.factors, part, err);
     if (st) return st;
-    if (hn_plan_stays_in_file(p, w)) it.off = place_factors(p, it.factors);
+    if (hn_plan_stays_in_file(p, w)) it.off = place_factors(p, &it);
     p->item[p->n++] = it;
     return HUNCH_OK;
 }
@@ -345,7 +361,7 @@ static hunch_status plan_head_rows(hn_plan *p, hn_tensor *t, hn_part part, int e
     if (!st) st = check_stays(p, t, w, err);
     if (!st) st = place_matrix(p, t, false, w, &it.off, err);
     if (st) return st;
-    if (hn_plan_stays_in_file(p, w)) it.off = place_factors(p, it.factors);
+    if (hn_plan_stays_in_file(p, w)) it.off = place_factors(p, &it);
     p->item[p->n++] = it;
     count_matrix(p, t, w, heads, hn_plan_stays_in_file(p, w));
     return HUNCH_OK;
@@ -444,7 +460,7 @@ hunch_status hn_plan_table(hn_plan *p, hn_role role, hn_weight *w, hunch_error *
     if (!st) st = check_stays(p, it.tensor, w, err);
     if (st) return st;
     it.out = w->out;
-    it.off = place_factors(p, it.factors);
+    it.off = place_factors(p, &it);
     p->item[p->n++] = it;
     hn_dtype_row_bytes(w->dtype, dims[0], &row);
     p->table += row * dims[1];

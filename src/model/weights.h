@@ -4,6 +4,7 @@
 #ifndef HN_WEIGHTS_H
 #define HN_WEIGHTS_H
 #include "base/name_list.h"
+#include "format/quantised.h"
 #include "model/model.h"
 
 /* Rows (values of a vector) that a file has in pairs (hn_paired_row), `dims` of the `size` of each head. size 0: not reordered. */
@@ -49,6 +50,7 @@ typedef struct hn_plan {
     hn_name_list *missing;
     size_t strips; /* the most bytes of strips that a rank packs while it computes; 0: none */
     hn_stored *each; /* the free ones of the model's */
+    hn_fp8_factors fp8; /* set once the plan has some */
 } hn_plan;
 
 /* The rows of the tensor (values of a vector) that are used: a part of a fused one, or with count 0 all. */
@@ -95,7 +97,9 @@ void hn_plan_rotations(hn_plan *p);
 enum { HN_MOST_LAYER_TENSORS = 32 }; /* beside those of experts */
 size_t hn_plan_expert_tensors(const hn_arch *a); /* of all layers, at most */
 size_t hn_plan_head_matrices(const hn_arch *a);  /* matrices of heads, of all layers */
-size_t hn_plan_factors(const hn_tensor *factors); /* their number, for all matrices of a tensor */
+/* The factors of 8-bit floats: their number, for all matrices of a tensor; their values, a product's, to be freed with hn_free. */
+size_t hn_plan_factors(const hn_tensor *t);
+hunch_status hn_plan_read_factors(const hn_plan *p, const hn_placement *it, float **out, hunch_error *err);
 /* Reserves bytes of the model's block for data that is not in the file. Returns the offset. */
 size_t hn_plan_room(hn_plan *p, size_t bytes);
 /* Allocates the memory (m->weights) and loads everything planned. On failure the caller frees m->weights. */

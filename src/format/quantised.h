@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* quantised.h - how the files of a Hugging Face folder say that its weights are quantised: the refusal of formats that are not read, and
+ * the meaning of the factors of 8-bit floats, which are. Formats are told by the tensors that are there; the files explain them. */
+#ifndef HN_QUANTISED_H
+#define HN_QUANTISED_H
+#include "format/source.h"
+
+/* A tensor of a folder is missing, or is not one that is read. HUNCH_REFUSED: because its module is quantised, with the method's name
+ * and what to do; HUNCH_OK: the folder names no method, or has nothing else of the module. wrong: "is missing", "has type U8". */
+hunch_status hn_quantised_refuse(const hn_source *s, const char *tensor, const char *wrong, hunch_error *err);
+
+/* The factors of 8-bit floats (X.weight_scale_inv). */
+typedef struct hn_fp8_factors {
+    bool inverse; /* weights are divided by them, not multiplied (GPTQModel) */
+    bool whole;   /* no block size is named: a tensor may have one factor */
+} hn_fp8_factors;
+/* HUNCH_REFUSED, naming the key: blocks other than 128 x 128, a factor for each row, or an unknown meaning. */
+hunch_status hn_quantised_fp8(const hn_source *s, hn_fp8_factors *out, hunch_error *err);
+#endif
