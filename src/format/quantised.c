@@ -22,8 +22,12 @@ typedef struct saying {
 static const char *method_of(const json_t *keys) {
     static const struct {
         const char *key, *method;
-    } signs[] = {{"load_in_4bit", "bitsandbytes"}, {"load_in_8bit", "bitsandbytes"}, {"quant_algo", "modelopt"}, {"w_bit", "awq"},
-                 {"config_groups", "compressed-tensors"}, {"bits", "gptq"}};
+    } signs[] = {{"load_in_4bit", "bitsandbytes"},
+                 {"load_in_8bit", "bitsandbytes"},
+                 {"quant_algo", "modelopt"},
+                 {"w_bit", "awq"},
+                 {"config_groups", "compressed-tensors"},
+                 {"bits", "gptq"}};
     const char *name = json_string_value(json_object_get(keys, "quant_method"));
     for (size_t i = 0; name == NULL && i < sizeof signs / sizeof *signs; i++) {
         const json_t *sign = json_object_get(keys, signs[i].key);
@@ -42,7 +46,9 @@ static bool find_saying(const hn_source *s, saying *out) {
     static const char *const names[] = {"quantization_config", "compression_config"};
     const json_t *const *d = (const json_t *const *)s->documents;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (says(NULL, hn_source_config(s, names[i]), out) || says(NULL, json_object_get(d[HN_HF_CONFIG], names[i]), out)) return true;
+        if (says(NULL, hn_source_config(s, names[i]), out) ||
+            says(NULL, json_object_get(d[HN_HF_CONFIG], names[i]), out))
+            return true;
     return says("hf_quant_config.json", json_object_get(d[HN_HF_MODELOPT], "quantization"), out) ||
            says("quantize_config.json", d[HN_HF_GPTQ], out) || says("quant_config.json", d[HN_HF_AWQ], out);
 }
@@ -64,8 +70,17 @@ static void put_detail(details *d, const char *key, const char *value) {
 
 /* The keys that tell apart the formats of a method. */
 static void put_keys(details *d, const json_t *keys) {
-    static const char *const names[] = {"version", "format", "checkpoint_format", "packing_format", "quant_algo", "quant_type",
-                                        "bnb_4bit_quant_type", "strategy", "type", "weight_scale_semantics", "weight_scale_method",
+    static const char *const names[] = {"version",
+                                        "format",
+                                        "checkpoint_format",
+                                        "packing_format",
+                                        "quant_algo",
+                                        "quant_type",
+                                        "bnb_4bit_quant_type",
+                                        "strategy",
+                                        "type",
+                                        "weight_scale_semantics",
+                                        "weight_scale_method",
                                         "activation_scheme"},
                              *const bits[] = {"bits", "w_bit", "nbits", "num_bits"},
                              *const flags[] = {"load_in_4bit", "load_in_8bit", "is_marlin_format"};
@@ -110,10 +125,11 @@ hunch_status hn_quantised_refuse(const hn_source *s, const char *tensor, const c
     if (s->kind != HN_SOURCE_HF || !find_saying(s, &said) || !has_module(s, tensor)) return HUNCH_OK;
     const details d = details_of(said.keys);
     return hn_fail(err, HUNCH_REFUSED,
-                   "%s: quantization_config%s%s: quant_method is %.40s%s%s%s, a format that is not read (tensor %s %s); expected the "
+                   "%s: quantization_config%s%s: quant_method is %.40s%s%s%s, a format that is not read (tensor %s "
+                   "%s); expected the "
                    "model's folder as it was before it was quantised, or a GGUF of it",
-                   s->path, said.where != NULL ? " of " : "", said.where != NULL ? said.where : "", said.method, d.len > 0 ? " (" : "",
-                   d.text, d.len > 0 ? ")" : "", tensor, wrong);
+                   s->path, said.where != NULL ? " of " : "", said.where != NULL ? said.where : "", said.method,
+                   d.len > 0 ? " (" : "", d.text, d.len > 0 ? ")" : "", tensor, wrong);
 }
 
 /* ---- the factors of 8-bit floats ------------------------------------------------------------------------------------------- */
@@ -122,8 +138,8 @@ hunch_status hn_quantised_refuse(const hn_source *s, const char *tensor, const c
 static const json_t *fp8_key(const hn_source *s, const char *key) {
     const json_t *config = s->documents[HN_HF_CONFIG], *own = hn_source_config(s, "quantization_config"),
                  *outer = json_object_get(config, "quantization_config"), *file = s->documents[HN_HF_GPTQ];
-    const json_t *const places[] = {own,   json_object_get(own, "meta"), outer, json_object_get(outer, "meta"), file, json_object_get(file, "meta"),
-                                    config};
+    const json_t *const places[] = {own,  json_object_get(own, "meta"),  outer, json_object_get(outer, "meta"),
+                                    file, json_object_get(file, "meta"), config};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         const json_t *value = json_object_get(places[i], key);
         if (value != NULL && !json_is_null(value)) return value;
@@ -142,7 +158,8 @@ static bool is_word(const json_t *value, const char *word) {
 
 static hunch_status check_block(const hn_source *s, const json_t *size, bool inverse, hunch_error *err) {
     bool good = size == NULL || (json_is_array(size) && json_array_size(size) == 2);
-    for (size_t i = 0; good && size != NULL && i < 2; i++) good = json_integer_value(json_array_get(size, i)) == HN_F8_TILE;
+    for (size_t i = 0; good && size != NULL && i < 2; i++)
+        good = json_integer_value(json_array_get(size, i)) == HN_F8_TILE;
     return good ? HUNCH_OK
                 : hn_fail(err, HUNCH_REFUSED, "%s: quantization_config.weight_block_size%s: expected [%d, %d]", s->path,
                           inverse ? " (weight_scale_semantics inverse)" : "", HN_F8_TILE, HN_F8_TILE);
@@ -154,10 +171,12 @@ hunch_status hn_quantised_fp8(const hn_source *s, hn_fp8_factors *out, hunch_err
     const json_t *meaning = fp8_key(s, "weight_scale_semantics"), *method = fp8_key(s, "weight_scale_method"),
                  *block = fp8_key(s, "weight_block_size");
     if (meaning != NULL && !is_word(meaning, "inverse"))
-        return hn_fail(err, HUNCH_REFUSED, "%s: quantization_config.weight_scale_semantics: expected \"inverse\", or no such key", s->path);
+        return hn_fail(err, HUNCH_REFUSED,
+                       "%s: quantization_config.weight_scale_semantics: expected \"inverse\", or no such key", s->path);
     if (method != NULL && !is_word(method, "block") && !is_word(method, "tensor"))
         return hn_fail(err, HUNCH_REFUSED,
-                       "%s: quantization_config.weight_scale_method (weight_scale_semantics inverse): expected \"block\" or \"tensor\"; a "
+                       "%s: quantization_config.weight_scale_method (weight_scale_semantics inverse): expected "
+                       "\"block\" or \"tensor\"; a "
                        "factor for each row is not read",
                        s->path);
     out->inverse = meaning != NULL || method != NULL; /* GPTQModel's own keys, for which there is one meaning */

@@ -173,7 +173,8 @@ static hunch_status read_added(hn_tokenizer *t, const json_t *config, const json
 }
 
 /* *first: the token that the files name, else the first whose id they have; ends marks all of them. */
-static hunch_status read_side(hn_tokenizer *t, const hn_source *src, hn_hf_end which, const char *key, int32_t *first, hunch_error *err) {
+static hunch_status read_side(hn_tokenizer *t, const hn_source *src, hn_hf_end which, const char *key, int32_t *first,
+                              hunch_error *err) {
     int32_t *ids;
     size_t n;
     hunch_status s = hn_hf_token_ids(src, which, t->vocab, &ids, &n, err);

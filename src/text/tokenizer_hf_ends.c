@@ -9,7 +9,8 @@
 /* ---- names ---- */
 
 const char *hn_hf_token_name(const hn_source *src, const char *key, size_t i) {
-    const json_t *config = hn_source_json(src, "tokenizer_config.json"), *map = hn_source_json(src, "special_tokens_map.json");
+    const json_t *config = hn_source_json(src, "tokenizer_config.json"),
+                 *map = hn_source_json(src, "special_tokens_map.json");
     /* transformers puts the older file over a configuration that does not list its tokens by id; any other is only completed by it */
     const bool map_first = json_object_get(config, "added_tokens_decoder") == NULL;
     const json_t *files[] = {map_first ? map : config, map_first ? config : map};
@@ -40,7 +41,8 @@ static hunch_status add_ids(id_list *l, const json_t *value, const char *file, c
         if (!json_is_integer(id) || v < 0 || v > INT32_MAX)
             return hn_fail(err, HUNCH_REFUSED, "%s: %s: expected a token id or an array of them", file, key);
         if (v >= l->vocab || l->seen[v]) continue; /* the model may have more rows than the tokenizer has tokens */
-        if (!hn_grow((void **)&l->ids, &l->cap, l->n + 1, sizeof *l->ids)) return hn_fail_memory(err, "the ids of tokens", l->n);
+        if (!hn_grow((void **)&l->ids, &l->cap, l->n + 1, sizeof *l->ids))
+            return hn_fail_memory(err, "the ids of tokens", l->n);
         l->seen[v] = 1;
         l->ids[l->n++] = (int32_t)v;
     }
@@ -63,10 +65,13 @@ static hunch_status add_all(id_list *l, const hn_source *src, const char *const 
     return s;
 }
 
-hunch_status hn_hf_token_ids(const hn_source *src, hn_hf_end which, int32_t vocab, int32_t **ids, size_t *n, hunch_error *err) {
-    static const char *const keys[][2] = {[HN_HF_BEGIN] = {"bos_token_id", "bos_token_ids"}, [HN_HF_END] = {"eos_token_id", "eos_token_ids"}};
+hunch_status hn_hf_token_ids(const hn_source *src, hn_hf_end which, int32_t vocab, int32_t **ids, size_t *n,
+                             hunch_error *err) {
+    static const char *const keys[][2] = {
+        [HN_HF_BEGIN] = {"bos_token_id", "bos_token_ids"}, [HN_HF_END] = {"eos_token_id", "eos_token_ids"}};
     id_list l = {.vocab = vocab, .seen = hn_zalloc((size_t)vocab, 1)};
-    hunch_status s = l.seen ? add_all(&l, src, keys[which], err) : hn_fail_memory(err, "the ids of tokens", (size_t)vocab);
+    hunch_status s =
+        l.seen ? add_all(&l, src, keys[which], err) : hn_fail_memory(err, "the ids of tokens", (size_t)vocab);
     hn_free(l.seen);
     if (s) hn_free(l.ids);
     *ids = s ? NULL : l.ids;

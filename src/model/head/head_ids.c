@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* head_ids.c - the tokens that a head of a reduced vocabulary drafts: d2t, and t2d, which says of each of the target's tokens whether it
  * is one of them. A file that has both was written with both; where they differ one is damaged, or of another head. */
-#include <inttypes.h>
-
 #include "base/mem.h"
 #include "model/head/head.h"
 
@@ -23,7 +21,7 @@ static hunch_status check_ids(const hn_source *src, const int32_t *ids, int n, i
 
 static hunch_status refuse_flag(const hn_source *src, int token, bool marked, int draft, hunch_error *err) {
     if (marked)
-        return hn_fail(err, HUNCH_REFUSED, "%s: t2d marks token %d, which is none of the %d that d2t names: expected the same tokens in both",
+        return hn_fail(err, HUNCH_REFUSED, "%s: t2d marks token %d, which is none of the %d of d2t: expected the same tokens in both",
                        hn_source_path(src), token, draft);
     return hn_fail(err, HUNCH_REFUSED, "%s: d2t: draft token %d is token %d, which t2d does not mark: expected the same tokens in both",
                    hn_source_path(src), draft, token);
@@ -50,9 +48,6 @@ static hunch_status compare(const hn_source *src, const int32_t *ids, int n, con
 static hunch_status check_mask(hn_source *src, const int32_t *ids, int n, int vocab, hunch_error *err) {
     const hn_tensor *t = hn_source_take(src, "t2d");
     if (!t) return HUNCH_OK;
-    if (t->n_dims != 1 || t->dims[0] != (uint64_t)vocab)
-        return hn_fail(err, HUNCH_REFUSED, "%s: t2d: %" PRIu64 " tokens beside d2t, expected the %d of the model", hn_source_path(src),
-                       t->n_dims == 1 ? t->dims[0] : 0, vocab);
     int64_t *marks = hn_alloc((size_t)vocab * sizeof *marks);
     hunch_status st = marks ? hn_source_read_integers(src, t, (size_t)vocab, 0, 1, marks, err)
                             : hn_fail_memory(err, "the mask of draft tokens", (size_t)vocab * sizeof *marks);
