@@ -63,16 +63,6 @@ static double distance_to(const logits *want, const char *path) {
     return most;
 }
 
-static void refused(const char *path, const char *words) {
-    hunch_model *m = NULL;
-    hunch_error err = {0};
-    hunch_model_options o;
-    hunch_model_options_defaults(&o);
-    o.threads = 1;
-    assert_int_equal(hunch_model_open(&m, path, &o, &err), HUNCH_REFUSED);
-    if (!strstr(err.message, words)) fail_msg("said \"%s\", expected \"%s\"", err.message, words);
-}
-
 /* ---- the output --------------------------------------------------------------------------------------------------------- */
 
 /* The embedding again as lm_head.weight; turned: with the rows of other tokens. */
@@ -141,7 +131,8 @@ static void change_factors(parts *p, bool invert, bool one, bool alone) {
 static void test_inverse_factors(void **state) {
     (void)state;
     static logits want;
-    static const char *const says[] = {METHOD ", \"weight_scale_semantics\": \"inverse\"", METHOD ", \"weight_scale_semantics\": \" Inverse\"",
+    static const char *const says[] = {METHOD ", \"weight_scale_semantics\": \"inverse\"",
+                                       METHOD ", \"weight_scale_semantics\": \" Inverse\"",
                                        METHOD ", \"meta\": {\"weight_scale_semantics\": \"inverse\"}",
                                        METHOD ", \"weight_scale_method\": \"block\""};
     parts p;
@@ -260,7 +251,8 @@ static void test_quantised(void **state) {
         {CONFIG("\"quant_method\": \"quanto\", \"weights\": \"int4\""), NULL, NULL, "weight._data", false, "quant_method is quanto" END},
         {"\"compression_config\": {\"quant_method\": \"compressed-tensors\"}", NULL, NULL, "weight_packed", false,
          "quantization_config: quant_method is compressed-tensors" END},
-        {"\"text_config\": {" CONFIG("\"quant_method\": \"torchao\"") "}", NULL, NULL, "weight_qdata", false, "quant_method is torchao" END},
+        {"\"text_config\": {" CONFIG("\"quant_method\": \"torchao\"") "}", NULL, NULL, "weight_qdata", false,
+         "quant_method is torchao" END},
         {NULL, "hf_quant_config.json", "{\"quantization\": {\"quant_algo\": \"NVFP4\"}}", NULL, true,
          "quantization_config of hf_quant_config.json: quant_method is modelopt (quant_algo NVFP4)" END},
         {NULL, "quantize_config.json", "{\"bits\": 4, \"group_size\": 128}", "qweight", false,

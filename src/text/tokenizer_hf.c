@@ -199,7 +199,8 @@ hunch_status hn_tokenizer_from_hf(hn_tokenizer *t, const hn_source *src, bool *f
     hn_hf_pipeline p;
     *found = doc != NULL;
     if (!doc) return HUNCH_OK;
-    hunch_status s = check_all_kinds(doc, hn_source_json(src, "tokenizer_config.json"), hn_source_json(src, "special_tokens_map.json"), err);
+    hunch_status s = check_all_kinds(doc, hn_source_json(src, "tokenizer_config.json"),
+                                     hn_source_json(src, "special_tokens_map.json"), err);
     if (s) return s;
     s = hn_hf_pipeline_read(&p, t, doc, err);
     if (!s) s = hn_hf_read_model(t, &p, doc, err);
