@@ -63,6 +63,16 @@ static double distance_to(const logits *want, const char *path) {
     return most;
 }
 
+/* With these words by whatever opens it, and by convert. */
+static void refused_both(const char *path, const char *words) {
+    hunch_error err = {0};
+    char out[800];
+    snprintf(out, sizeof out, "%s", test_path("never.gguf"));
+    refused(path, words);
+    assert_int_equal(hn_convert(path, out, &err), HUNCH_REFUSED);
+    if (!strstr(err.message, words)) fail_msg("convert: \"%s\", expected \"%s\"", err.message, words);
+}
+
 /* ---- the output --------------------------------------------------------------------------------------------------------- */
 
 /* The embedding again as lm_head.weight; turned: with the rows of other tokens. */
@@ -185,15 +195,15 @@ static void test_refused_factors(void **state) {
     };
     parts p;
     parts_read(&p, FP8);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) refused(folder_of(&p, FP8, cases[i].find, cases[i].replace), cases[i].words);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) refused_both(folder_of(&p, FP8, cases[i].find, cases[i].replace), cases[i].words);
     part *t = part_find(&p, "model.layers.0.self_attn.q_proj.weight_scale_inv"); /* a factor for each row, without a word of it */
     bytes_free(&t->data);
     bytes_zeros(&t->data, 192 * sizeof(float));
     t->type = HN_F32;
     t->n_dims = 1;
     t->dims[0] = 192;
-    refused(folder_of(&p, FP8, NULL, NULL), "quant_method is fp8 (activation_scheme dynamic), a format that is not read (tensor "
-                                            "model.layers.0.self_attn.q_proj.weight_scale_inv has shape [192])");
+    refused_both(folder_of(&p, FP8, NULL, NULL), "quant_method is fp8 (activation_scheme dynamic), a format that is not read (tensor "
+                                                 "model.layers.0.self_attn.q_proj.weight_scale_inv has shape [192])");
     parts_free(&p);
 }
 
@@ -263,15 +273,7 @@ static void test_quantised(void **state) {
         {CONFIG(""), NULL, NULL, "qweight", false, "tensor model.layers.0.self_attn.q_proj.weight is missing; expected it with shape"},
         {NULL, NULL, NULL, "qweight", false, "tensor model.layers.0.self_attn.q_proj.weight is missing; expected it with shape"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const char *folder = quantised_folder(&cases[i]);
-        hunch_error err = {0};
-        char out[800];
-        snprintf(out, sizeof out, "%s", test_path("never.gguf"));
-        refused(folder, cases[i].words);
-        assert_int_equal(hn_convert(folder, out, &err), HUNCH_REFUSED);
-        if (!strstr(err.message, cases[i].words)) fail_msg("convert: \"%s\", expected \"%s\"", err.message, cases[i].words);
-    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) refused_both(quantised_folder(&cases[i]), cases[i].words);
 }
 
 /* A method that is only named changes nothing: every tensor is one that is read. */

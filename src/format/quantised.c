@@ -165,21 +165,49 @@ static hunch_status check_block(const hn_source *s, const json_t *size, bool inv
                           inverse ? " (weight_scale_semantics inverse)" : "", HN_F8_TILE, HN_F8_TILE);
 }
 
-hunch_status hn_quantised_fp8(const hn_source *s, hn_fp8_factors *out, hunch_error *err) {
-    *out = (hn_fp8_factors){.whole = true};
-    if (s->kind != HN_SOURCE_HF) return HUNCH_OK;
+/* What the keys say. *whole: no block size is named. */
+static hunch_status read_keys(const hn_source *s, bool *inverse, bool *whole, hunch_error *err) {
     const json_t *meaning = fp8_key(s, "weight_scale_semantics"), *method = fp8_key(s, "weight_scale_method"),
                  *block = fp8_key(s, "weight_block_size");
     if (meaning != NULL && !is_word(meaning, "inverse"))
         return hn_fail(err, HUNCH_REFUSED,
                        "%s: quantization_config.weight_scale_semantics: expected \"inverse\", or no such key", s->path);
     if (method != NULL && !is_word(method, "block") && !is_word(method, "tensor"))
-        return hn_fail(err, HUNCH_REFUSED,
-                       "%s: quantization_config.weight_scale_method (weight_scale_semantics inverse): expected "
-                       "\"block\" or \"tensor\"; a "
-                       "factor for each row is not read",
-                       s->path);
-    out->inverse = meaning != NULL || method != NULL; /* GPTQModel's own keys, for which there is one meaning */
-    out->whole = block == NULL;
-    return check_block(s, block, out->inverse, err);
+        return hn_fail(
+            err, HUNCH_REFUSED,
+            "%s: quantization_config.weight_scale_method (weight_scale_semantics inverse): expected \"block\" "
+            "or \"tensor\"; a factor for each row is not read",
+            s->path);
+    *inverse = meaning != NULL || method != NULL; /* GPTQModel's own keys, for which there is one meaning */
+    *whole = block == NULL;
+    return check_block(s, block, *inverse, err);
+}
+
+/* Numbers that a GPU rounds the inputs of a matrix by, beside its factors: inputs stay as they are here. */
+static void take_input_factors(hn_source *s, const hn_tensor *t) {
+    static const char *const names[] = {"activation_scale", "input_scale"};
+    const char *dot = strrchr(t->name, '.');
+    char name[HN_MAX_NAME + 20];
+    for (size_t i = 0; dot != NULL && i < sizeof names / sizeof *names; i++) {
+        snprintf(name, sizeof name, "%.*s.%s", (int)(dot - t->name), t->name, names[i]);
+        hn_source_take(s, name);
+    }
+}
+
+hunch_status hn_quantised_fp8(hn_source *s, const hn_tensor *t, int matrices, hn_fp8_factors *out, hunch_error *err) {
+    const uint64_t one = 1, dims[3] = {(t->dims[0] + HN_F8_TILE - 1) / HN_F8_TILE,
+                                       (t->dims[1] + HN_F8_TILE - 1) / HN_F8_TILE, (uint64_t)matrices};
+    char name[HN_MAX_NAME + 20];
+    bool whole = true;
+    *out = (hn_fp8_factors){.values = NULL};
+    if (t->dtype != HN_F8_E4M3) return HUNCH_OK;
+    hunch_status status = read_keys(s, &out->inverse, &whole, err);
+    if (status) return status;
+    snprintf(name, sizeof name, "%s_scale_inv", t->name);
+    const hn_tensor *there = hn_source_find(s, name);
+    const bool single = there != NULL && whole && matrices == 1 && there->n_dims <= 1 && there->dims[0] <= 1;
+    status = single ? hn_source_need_shape(s, name, 1, &one, &out->values, err)
+                    : hn_source_need_shape(s, name, matrices > 1 ? 3 : 2, dims, &out->values, err);
+    if (!status) take_input_factors(s, t);
+    return status;
 }

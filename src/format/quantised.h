@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* quantised.h - how the files of a Hugging Face folder say that its weights are quantised: the refusal of formats that are not read, and
- * the meaning of the factors of 8-bit floats, which are. Formats are told by the tensors that are there; the files explain them. */
+ * the factors of 8-bit floats, which are. Formats are told by the tensors that are there; the files explain them. */
 #ifndef HN_QUANTISED_H
 #define HN_QUANTISED_H
 #include "format/source.h"
@@ -11,9 +11,10 @@ hunch_status hn_quantised_refuse(const hn_source *s, const char *tensor, const c
 
 /* The factors of 8-bit floats (X.weight_scale_inv). */
 typedef struct hn_fp8_factors {
-    bool inverse; /* weights are divided by them, not multiplied (GPTQModel) */
-    bool whole;   /* no block size is named: a tensor may have one factor */
+    hn_tensor *values; /* NULL: the tensor is of another type */
+    bool inverse;      /* weights are divided by them, not multiplied (GPTQModel) */
 } hn_fp8_factors;
-/* HUNCH_REFUSED, naming the key: blocks other than 128 x 128, a factor for each row, or an unknown meaning. */
-hunch_status hn_quantised_fp8(const hn_source *s, hn_fp8_factors *out, hunch_error *err);
+/* Finds those of a tensor of matrices [inputs, outputs] (third dimension: `matrices` of them): a factor for each block of 128 x 128, or
+ * one for all of a matrix where no block size is named. HUNCH_REFUSED: of another shape, missing, or by a key of the folder. */
+hunch_status hn_quantised_fp8(hn_source *s, const hn_tensor *t, int matrices, hn_fp8_factors *out, hunch_error *err);
 #endif

@@ -21,7 +21,7 @@ typedef struct hn_placement {
     float more, times; /* a vector's values: times * value + more */
     int first, out;    /* the part of the tensor's rows (values of a vector), with experts of each matrix */
     int expert, matrices; /* experts: the matrices of the weight that it holds; matrices 0: a plain matrix */
-    hn_tensor *factors; /* of F8_E4M3 */
+    hn_fp8_factors factors;
     hn_row_order order;
     int each;        /* matrices > 0: rows from one matrix to the next in the tensor; 0: all its rows are a matrix's */
     bool transposed; /* the matrices' rows are the columns of the tensor's rows (weights_heads.c) */
@@ -50,7 +50,6 @@ typedef struct hn_plan {
     hn_name_list *missing;
     size_t strips; /* the most bytes of strips that a rank packs while it computes; 0: none */
     hn_stored *each; /* the free ones of the model's */
-    hn_fp8_factors fp8; /* set once the plan has some */
 } hn_plan;
 
 /* The rows of the tensor (values of a vector) that are used: a part of a fused one, or with count 0 all. */
