@@ -513,6 +513,7 @@ static void test_ends(void **state) {
     for (size_t i = 0; i < 5; i++) assert_int_equal((int)hn_array_number(ends, i), want[i]);
     assert_u64(made, "tokenizer.ggml.eot_token_id", 2);
     assert_u64(made, "tokenizer.ggml.eom_token_id", 3);
+    assert_true(hn_array_number(assert_array(made, "tokenizer.ggml.token_type", SMALL_VOCAB), 8) == 3); /* named, so special */
     hn_source_close(&made);
     remove(path);
 }

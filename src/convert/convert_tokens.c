@@ -41,6 +41,19 @@ static bool token_is_byte(const char *text) {
     return strcmp(text, again) == 0;
 }
 
+/* The tokens that the folder's other files name are special, as the tokenizer reads them. */
+static void mark_named(hn_tokenizer_conversion *c) {
+    static const char *const keys[] = {"bos_token", "eos_token"};
+    const char *name;
+    for (int k = 0; k < 2; k++) {
+        const json_t *id = NULL;
+        for (size_t i = 0; id == NULL && (name = hn_hf_token_name(c->src, keys[k], i)) != NULL; i++)
+            id = json_object_get(c->vocab, name);
+        if (id != NULL && c->type[json_integer_value(id)] == HN_TOKEN_NORMAL) /* ids were checked */
+            c->type[json_integer_value(id)] = HN_TOKEN_CONTROL;
+    }
+}
+
 static hunch_status read_all(hn_tokenizer_conversion *c) {
     const json_t *unknown = json_object_get(c->model, "unk_token"), *added = json_object_get(c->root, "added_tokens");
     bool fallback = json_is_true(json_object_get(c->model, "byte_fallback"));
@@ -62,6 +75,7 @@ static hunch_status read_all(hn_tokenizer_conversion *c) {
                            special ? HN_TOKEN_CONTROL : HN_TOKEN_USER);
         if (status) return status;
     }
+    mark_named(c);
     for (i = 0; i < (size_t)c->size; i++)
         if (c->text[i] != NULL && hn_json_is_text(unknown, c->text[i]))
             c->type[i] = HN_TOKEN_UNKNOWN;

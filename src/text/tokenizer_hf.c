@@ -203,7 +203,7 @@ hunch_status hn_tokenizer_from_hf(hn_tokenizer *t, const hn_source *src, bool *f
                                      hn_source_json(src, "special_tokens_map.json"), err);
     if (s) return s;
     s = hn_hf_pipeline_read(&p, t, doc, err);
-    if (!s) s = hn_hf_read_model(t, &p, doc, err);
+    if (!s) s = hn_hf_read_model(t, &p, src, err);
     hn_hf_pipeline_fini(&p);
     if (!s) s = hn_hf_read_decoder(t, doc, err);
     if (!s) s = read_ends(t, src, err);

@@ -27,7 +27,7 @@ hunch_status hn_hf_pipeline_open(hn_hf_pipeline *p, hn_tokenizer *t, bool names_
 hunch_status hn_hf_read_decoder(hn_tokenizer *t, const json_t *doc, hunch_error *err);
 
 /* Reads tokens, added tokens, merges or scores, and opens the pipeline. */
-hunch_status hn_hf_read_model(hn_tokenizer *t, hn_hf_pipeline *p, const json_t *doc, hunch_error *err);
+hunch_status hn_hf_read_model(hn_tokenizer *t, hn_hf_pipeline *p, const hn_source *src, hunch_error *err);
 
 /* ---- tokenizer_hf_ends.c ---- */
 

@@ -543,6 +543,15 @@ static void test_hf_ends(void **state) {
     }
     hn_tokenizer *t;
     hunch_error e = {0};
+    int32_t *ids;
+    size_t n;
+    write_others(NULL, NULL);
+    assert_int_equal(open_folder(MARKED, "{\"eos_token\": \"<of▁text>\"}", "{}", &t, &e), HUNCH_OK);
+    assert_int_equal(hn_tokenizer_encode(t, "a<of▁text>a", strlen("a<of▁text>a"), HUNCH_TEXT_PARSE_SPECIAL, &ids, &n, &e), HUNCH_OK);
+    assert_true(n == 3 && ids[1] == 1 && hn_tokenizer_is_special(t, 1)); /* as templates write it */
+    assert_string_equal(hn_tokenizer_piece(t, 1, &n), "<of▁text>");
+    hn_free(ids);
+    hn_tokenizer_close(&t);
     write_others("{\"eos_token\": 7}", NULL);
     assert_int_equal(open_folder(LETTERED, "{}", "{}", &t, &e), HUNCH_REFUSED);
     assert_non_null(strstr(e.message, "special_tokens_map.json: eos_token: expected a token's text"));
