@@ -296,7 +296,8 @@ static hunch_status read_settings(hn_tokenizer *t, const json_t *model, hunch_er
 }
 
 hunch_status hn_hf_read_model(hn_tokenizer *t, hn_hf_pipeline *p, const hn_source *src, hunch_error *err) {
-    const json_t *doc = hn_source_json(src, "tokenizer.json"), *model = json_object_get(doc, "model"), *added = json_object_get(doc, "added_tokens");
+    const json_t *doc = hn_source_json(src, "tokenizer.json");
+    const json_t *model = json_object_get(doc, "model"), *added = json_object_get(doc, "added_tokens");
     filler f = {.t = t, .src = src, .named_id = {-1, -1}};
     hunch_status s = read_settings(t, model, err);
     if (!s) s = hn_hf_pipeline_open(p, t, any_normalized(added), err);
