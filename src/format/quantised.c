@@ -111,23 +111,26 @@ static details details_of(const json_t *keys) {
     return d;
 }
 
-/* Whether the folder has anything else of the tensor's module: of "a.b.weight", "a.b.qweight". */
+/* Whether the folder has a missing tensor's module in another form: of "a.b.weight", "a.b.qweight". */
 static bool has_module(const hn_source *s, const char *tensor) {
     const char *dot = strrchr(tensor, '.');
     const size_t front = dot != NULL ? (size_t)(dot - tensor) + 1 : strlen(tensor);
-    for (size_t i = 0; i < s->n_tensors; i++)
-        if (strncmp(s->tensors[i].name, tensor, front) == 0) return true;
+    for (size_t i = 0; i < s->n_tensors; i++) {
+        const char *name = s->tensors[i].name;
+        if (strncmp(name, tensor, front) == 0 && strcmp(name + front, "weight") != 0 && strcmp(name + front, "bias") != 0)
+            return true;
+    }
     return false;
 }
 
 hunch_status hn_quantised_refuse(const hn_source *s, const char *tensor, const char *wrong, hunch_error *err) {
     saying said;
-    if (s->kind != HN_SOURCE_HF || !find_saying(s, &said) || !has_module(s, tensor)) return HUNCH_OK;
+    if (s->kind != HN_SOURCE_HF || !find_saying(s, &said)) return HUNCH_OK;
+    if (hn_source_find(s, tensor) == NULL && !has_module(s, tensor)) return HUNCH_OK;
     const details d = details_of(said.keys);
     return hn_fail(err, HUNCH_REFUSED,
-                   "%s: quantization_config%s%s: quant_method is %.40s%s%s%s, a format that is not read (tensor %s "
-                   "%s); expected the "
-                   "model's folder as it was before it was quantised, or a GGUF of it",
+                   "%s: quantization_config%s%s: quant_method is %.40s%s%s%s, a format that is not read "
+                   "(tensor %s %s); expected the model's folder as it was before it was quantised, or a GGUF of it",
                    s->path, said.where != NULL ? " of " : "", said.where != NULL ? said.where : "", said.method,
                    d.len > 0 ? " (" : "", d.text, d.len > 0 ? ")" : "", tensor, wrong);
 }

@@ -6,7 +6,7 @@
 #include "format/source.h"
 
 /* A tensor of a folder is missing, or is not one that is read. HUNCH_REFUSED: because its module is quantised, with the method's name
- * and what to do; HUNCH_OK: the folder names no method, or has nothing else of the module. wrong: "is missing", "has type U8". */
+ * and what to do; HUNCH_OK: the folder names no method, or has no other form of a missing one. wrong: "is missing", "has type U8". */
 hunch_status hn_quantised_refuse(const hn_source *s, const char *tensor, const char *wrong, hunch_error *err);
 
 /* The factors of 8-bit floats (X.weight_scale_inv). */

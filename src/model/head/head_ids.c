@@ -51,6 +51,7 @@ static hunch_status check_mask(hn_source *src, const int32_t *ids, int n, int vo
     int64_t *marks = hn_alloc((size_t)vocab * sizeof *marks);
     hunch_status st = marks ? hn_source_read_integers(src, t, (size_t)vocab, 0, 1, marks, err)
                             : hn_fail_memory(err, "the mask of draft tokens", (size_t)vocab * sizeof *marks);
+    if (st == HUNCH_REFUSED) hn_error_prefix(err, "d2t and t2d");
     if (!st) st = compare(src, ids, n, marks, vocab, err);
     hn_free(marks);
     return st;
