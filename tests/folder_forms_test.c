@@ -195,7 +195,8 @@ static void test_refused_factors(void **state) {
     };
     parts p;
     parts_read(&p, FP8);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) refused_both(folder_of(&p, FP8, cases[i].find, cases[i].replace), cases[i].words);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refused_both(folder_of(&p, FP8, cases[i].find, cases[i].replace), cases[i].words);
     part_drop(&p, "model.layers.1.self_attn.o_proj.weight_scale_inv"); /* a damaged folder of a format that is read */
     refused(folder_of(&p, FP8, NULL, NULL), "tensor model.layers.1.self_attn.o_proj.weight_scale_inv is missing; expected it");
     part *t = part_find(&p, "model.layers.0.self_attn.q_proj.weight_scale_inv"); /* a factor for each row, without a word of it */
