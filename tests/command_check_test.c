@@ -403,6 +403,75 @@ static json_t *misfit(const char *model, const char *head, const char *reason) {
     return j;
 }
 
+#define OFFICIAL "../goldens-heads/eagle3-official-d2t/head"
+
+static unsigned char *mask_of(unsigned char *data, const json_t *header) {
+    return data + json_integer_value(json_array_get(get(get(header, "t2d"), "data_offsets"), 0));
+}
+
+/* Token number k of those that t2d marks, or does not mark. */
+static size_t token_of(const unsigned char *mask, size_t k, bool marked) {
+    size_t i = 0;
+    for (;; i++)
+        if ((mask[i] != 0) == marked && k-- == 0) return i;
+}
+
+static void unmark_one(unsigned char *data, const json_t *header) {
+    unsigned char *mask = mask_of(data, header);
+    mask[token_of(mask, 5, true)] = 0;
+}
+
+static void mark_another(unsigned char *data, const json_t *header) {
+    unsigned char *mask = mask_of(data, header);
+    mask[token_of(mask, 3, false)] = 1;
+}
+
+static void mark_by_two(unsigned char *data, const json_t *header) {
+    unsigned char *mask = mask_of(data, header);
+    mask[token_of(mask, 0, true)] = 2;
+}
+
+/* Other tokens, as many as before: neither number of the file is wrong. */
+static void move_mark(unsigned char *data, const json_t *header) {
+    unmark_one(data, header);
+    mark_another(data, header);
+}
+
+/* The first two draft tokens change places, so that d2t does not ascend. */
+static void swap_ids(unsigned char *data, const json_t *header) {
+    int64_t *d2t = (int64_t *)(void *)values_of(data, get(header, "d2t")), first = d2t[0];
+    d2t[0] = d2t[1] + 1;
+    d2t[1] = first - 1;
+}
+
+/* d2t, the tokens that a head drafts, and t2d, which marks them, are the same: check, run and convert refuse a head that has others. */
+static void test_masks(void **state) {
+    (void)state;
+    static const char target[] = GOLDENS "targets/llama-a";
+    static const struct {
+        const char *name, *words;
+        void (*change)(unsigned char *data, const json_t *header);
+    } bad[] = {{"unmarked", "d2t: draft token 5 is token ", unmark_one},
+               {"marked", "which is none of the 160 of d2t", mark_another},
+               {"moved", "which t2d does not mark", move_mark},
+               {"two", "of tensor t2d is 2; expected 0 to 1", mark_by_two}};
+    char ids[400], made[400], spec[400];
+    snprintf(ids, sizeof ids, "%s", path_of("ids.json"));
+    snprintf(made, sizeof made, "%s", path_of("never.gguf"));
+    test_file_write(ids, "[1]", 3);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(spec, sizeof spec, "eagle3:%s", plant(bad[i].name, OFFICIAL, NULL, NULL, bad[i].change));
+        json_decref(misfit(target, spec, bad[i].words));
+        refused(3, bad[i].words, "run", target, "--prompt-tokens", ids, "-n", "1", "--draft", spec);
+        refused(3, bad[i].words, "convert", strchr(spec, ':') + 1, "-o", made, "--target", target);
+    }
+    result r = command("check", target, "--draft", spec, "--no-smoke");
+    assert_true(r.code == 3 && strstr(r.out, "t2d") && strstr(r.err, "t2d"));
+    result_free(&r);
+    json_decref(check(0, target, plant("swapped", OFFICIAL, NULL, NULL, swap_ids), "--no-smoke"));
+    json_decref(check(0, target, plant("right", OFFICIAL, NULL, NULL, NULL), "--no-smoke"));
+}
+
 /* All missing tensors of every part are named, and all that are left over. */
 static void test_missing_tensors(void **state) {
     (void)state;
@@ -488,6 +557,7 @@ int main(void) {
         cmocka_unit_test(test_assistants), cmocka_unit_test(test_ids_instead_of_texts), cmocka_unit_test(test_wrong_taps),
         cmocka_unit_test(test_norm_left_out), cmocka_unit_test(test_shifted),
         cmocka_unit_test(test_trained_for_another_model),
+        cmocka_unit_test(test_masks),
         cmocka_unit_test(test_missing_tensors), cmocka_unit_test(test_other_kinds), cmocka_unit_test(test_bad_usage)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

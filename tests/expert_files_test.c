@@ -68,16 +68,6 @@ static void close_to(const answer *want, const char *path, way how, const char *
     answer_free(&got);
 }
 
-static void refused(const char *path, const char *words) {
-    hunch_model *m = NULL;
-    hunch_error err = {0};
-    hunch_model_options o;
-    hunch_model_options_defaults(&o);
-    o.threads = 1;
-    assert_int_equal(hunch_model_open(&m, path, &o, &err), HUNCH_REFUSED);
-    if (!strstr(err.message, words)) fail_msg("said \"%s\", expected \"%s\"", err.message, words);
-}
-
 #define EACH "model.layers.%d.block_sparse_moe.experts.%d."
 #define MIXTRAL data_path("goldens/mixtral-top2")
 

@@ -167,6 +167,17 @@ static inline const char *converted(const char *golden) {
     return to;
 }
 
+/* The model is refused with these words. */
+static inline void refused(const char *path, const char *words) {
+    hunch_model *m = NULL;
+    hunch_error err = {0};
+    hunch_model_options o;
+    hunch_model_options_defaults(&o);
+    o.threads = 1;
+    assert_int_equal(hunch_model_open(&m, path, &o, &err), HUNCH_REFUSED);
+    if (!strstr(err.message, words)) fail_msg("said \"%s\", expected \"%s\"", err.message, words);
+}
+
 /* ---- other layouts ---------------------------------------------------------------------------------------------- */
 
 static inline void name_layer(char out[96], const char *pattern, int layer) {

@@ -496,6 +496,11 @@ def folders():
                                        "full_attention": {"rope_type": "linear", "factor": 8, "rope_theta": 1e6}}},
         "qwen3": {"model_type": "qwen3", "head_dim": 4, "attention_bias": False, "use_sliding_window": False},
         "fp8": {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128], "fmt": "e4m3"}},
+        "inverse": {"tie_word_embeddings": True, "quantization_config": {
+            "quant_method": "fp8", "weight_scale_semantics": "inverse", "weight_scale_method": "tensor", "meta": {}}},
+        "packed": {"num_key_value_heads": 1, "quantization_config": {
+            "quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {
+                "group_0": {"weights": {"num_bits": 4, "type": "int", "strategy": "group"}}}}},
         "deep": {"a": {"b": {"c": [[[[1, None, "h\u00e9", 1e-5]]]]}}, "big": 10**30}}
     for name, more in configs.items():
         yield name, [json.dumps(dict(LLAMA, **more)), folder_index(), json.dumps(generation)]
@@ -568,7 +573,7 @@ def head_tensors(eagle3, layer, outputs=0, more=()):
     return out
 
 
-IDS = ("d2t", "token_map", "masked_embedding.token_ordering")
+IDS = ("d2t", "t2d", "token_map", "masked_embedding.token_ordering")
 
 
 def head_safetensors(tensors):
@@ -687,6 +692,10 @@ def heads():
     yield "eagle-circle", ["eagle,depth=3", json.dumps(HEAD), circle, head_safetensors(one)]
     yield "hass-bin", ["hass,tree=dynamic,topk=2,total=6,depth=3", json.dumps(HEAD), "", head_archive(biased)]
     yield "eagle3", ["eagle3,tree=dynamic,topk=3,total=7", json.dumps(taps), "", head_safetensors(three)]
+    drafted = [i + i // 2 for i in range(10)]
+    for name, marked in (("mask", drafted), ("other-mask", drafted[1:] + [14])):
+        masked = dict(three, t2d=((15,), [int(i in marked) for i in range(15)]))
+        yield "eagle3-" + name, ["eagle3", json.dumps(taps), "", head_safetensors(masked)]
     yield "eagle3-opt", ["eagle3,tree=opt,topk=3,total=7,gain=0.1,depth=4", json.dumps(taps), "", head_safetensors(three)]
     yield "eagle3-taps", ["eagle3,weights=f32,kv=f32,force=0.5", json.dumps(taps), "", head_safetensors(three)]
     yield "eagle3-bin", ["eagle3,depth=2", json.dumps(taps), '{"paths":[[0],[0,0],[1]]}', head_archive(three)]
@@ -1037,6 +1046,9 @@ def main(out):
     for name, doc in tokenizer_jsons().items():
         put("tokenizer_json", name, json.dumps(doc, ensure_ascii=False), " abc a 12's <|end|> <x> \u00e9",
             json.dumps(config), json.dumps({"eos_token_id": [2, 12]}))
+    put("tokenizer_json", "ends", json.dumps(next(iter(tokenizer_jsons().values())), ensure_ascii=False), "abc",
+        json.dumps({"eos_token": {"content": "\u0120a"}, "eos_token_id": [1]}, ensure_ascii=False),
+        json.dumps({"eos_token_ids": [2, 2, 99], "bos_token_ids": 1}))
     for name, source in TEMPLATES.items():
         put("template", name, source)
     with open(os.path.join(DATA, "templates", "snippets.jsonl"), encoding="utf-8") as f:

@@ -33,10 +33,12 @@ static hunch_status matrix_find(hn_conversion *c, hn_role role, int layer, int e
     return HUNCH_OK;
 }
 
-static hunch_status check_type(const hn_conversion *c, const hn_tensor *first, const hn_tensor *t) {
-    if (t->dtype == first->dtype && t->dtype != HN_F8_E4M3)
+static hunch_status check_type(hn_conversion *c, const hn_tensor *first, const hn_tensor *t) {
+    if (t->dtype == HN_F8_E4M3)
+        return hn_conversion_refuse_fp8(c, t);
+    if (t->dtype == first->dtype)
         return HUNCH_OK;
-    return hn_fail(c->err, HUNCH_REFUSED, "%s: tensor %s has type %s: expected one type of all experts of a layer that a GGUF has",
+    return hn_fail(c->err, HUNCH_REFUSED, "%s: tensor %s has type %s: expected one type of all experts of a layer",
                    hn_source_path(c->src), t->name, t->type_name);
 }
 

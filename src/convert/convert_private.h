@@ -55,6 +55,8 @@ hunch_status hn_conversion_find_own(hn_conversion *c);
 hunch_status hn_conversion_visit_own(hn_conversion *c, bool write);
 
 /* convert_tensors.c. First all tensors are declared, then written in the same order. */
+/* HUNCH_REFUSED: a GGUF has no type of 8-bit floats; or the folder is not read, for that reason. */
+hunch_status hn_conversion_refuse_fp8(hn_conversion *c, const hn_tensor *t);
 hunch_status hn_conversion_declare(hn_conversion *c, const hn_tensor *t, const char *name, bool vector, const uint64_t dims[2]);
 hunch_status hn_conversion_write(hn_conversion *c, const hn_tensor *t, bool vector);
 hunch_status hn_conversion_write_vector(hn_conversion *c, const hn_tensor *t, float more); /* more: added to its values */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "format/quantised.h"
 
 /* ---- declaring ---- */
 
@@ -18,16 +19,22 @@ static hunch_status role_need(hn_conversion *c, hn_role role, int layer, hn_tens
     return hn_source_need(c->src, name, hn_role_is_vector(role) ? 1 : 2, dims[0], dims[1], t, c->err);
 }
 
+hunch_status hn_conversion_refuse_fp8(hn_conversion *c, const hn_tensor *t) {
+    hn_fp8_factors factors;
+    const hunch_status status = hn_quantised_fp8(c->src, t, t->n_dims > 2 ? (int)t->dims[2] : 1, &factors, c->err);
+    return status ? status
+                  : hn_fail(c->err, HUNCH_REFUSED,
+                            "%s: tensor %s: a GGUF has no 8-bit floats; expected another type, or run the folder as it is",
+                            hn_source_path(c->src), t->name);
+}
+
 hunch_status hn_conversion_declare(hn_conversion *c, const hn_tensor *t, const char *name, bool vector,
                                    const uint64_t dims[2]) {
     c->total += t->bytes;
     if (vector)
         return hn_gguf_declare(c->w, name, HN_F32, 1, dims, c->err);
     if (t->dtype == HN_F8_E4M3)
-        return hn_fail(
-            c->err, HUNCH_REFUSED,
-            "%s: tensor %s: a GGUF has no 8-bit floats; expected another type, or run the folder as it is",
-            hn_source_path(c->src), t->name);
+        return hn_conversion_refuse_fp8(c, t);
     return hn_gguf_declare(c->w, name, hn_conversion_type(c, t), 2, dims, c->err);
 }
 

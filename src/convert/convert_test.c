@@ -496,6 +496,28 @@ static void test_rows_that_turn_in_part(void **state) {
 #define MODEL(vocab, merges)                                                                                           \
     "\"model\": {\"type\": \"BPE\", \"unk_token\": \"<unk>\", \"vocab\": {" vocab "}, \"merges\": [" merges "]}}"
 
+/* A GGUF has all ends of its folder: three by keys of their own, more in a list besides. */
+static void test_ends(void **state) {
+    (void)state;
+    static const char tokenizer[] = HEAD "\"normalizer\": null, \"pre_tokenizer\": {" BYTE_LEVEL ", \"use_regex\": true}, " MODEL(
+        "\"<s>\": 1, \"a\": 4, \"b\": 5, \"Ġ\": 6, \"ab\": 7, \"Ġab\": 8", "\"a b\", [\"Ġ\", \"ab\"]");
+    static const char map[] = "{\"eos_token\": \"Ġab\"}";
+    char path[600];
+    small_folder(tokenizer, "{\"eos_token_id\": [3, 7, 8], \"eos_token_ids\": [5]}");
+    snprintf(path, sizeof path, "%s/special_tokens_map.json", test_path("small"));
+    test_file_write(path, map, sizeof map - 1);
+    hn_source *made = assert_converts(test_path("small"));
+    assert_u64(made, "tokenizer.ggml.eos_token_id", 8);
+    const hn_array *ends = assert_array(made, "tokenizer.ggml.eos_token_ids", 5);
+    static const int want[] = {8, 2, 3, 7, 5}; /* by name; of generation_config.json, config.json, tokenizer_config.json */
+    for (size_t i = 0; i < 5; i++) assert_int_equal((int)hn_array_number(ends, i), want[i]);
+    assert_u64(made, "tokenizer.ggml.eot_token_id", 2);
+    assert_u64(made, "tokenizer.ggml.eom_token_id", 3);
+    assert_true(hn_array_number(assert_array(made, "tokenizer.ggml.token_type", SMALL_VOCAB), 8) == 3); /* named, so special */
+    hn_source_close(&made);
+    remove(path);
+}
+
 static void test_byte_level(void **state) {
     (void)state;
     small_folder(
@@ -805,6 +827,7 @@ int main(void) {
         cmocka_unit_test(test_rows_keys_and_types),
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_rows_that_turn_in_part),
+        cmocka_unit_test(test_ends),
         cmocka_unit_test(test_byte_level),
         cmocka_unit_test(test_scores),
         cmocka_unit_test(test_refused_tokenizers),

@@ -41,6 +41,19 @@ static bool token_is_byte(const char *text) {
     return strcmp(text, again) == 0;
 }
 
+/* The tokens that the folder's other files name are special, as the tokenizer reads them. */
+static void mark_named(hn_tokenizer_conversion *c) {
+    static const char *const keys[] = {"bos_token", "eos_token"};
+    const char *name;
+    for (int k = 0; k < 2; k++) {
+        const json_t *id = NULL;
+        for (size_t i = 0; id == NULL && (name = hn_hf_token_name(c->src, keys[k], i)) != NULL; i++)
+            id = json_object_get(c->vocab, name);
+        if (id != NULL && c->type[json_integer_value(id)] == HN_TOKEN_NORMAL) /* ids were checked */
+            c->type[json_integer_value(id)] = HN_TOKEN_CONTROL;
+    }
+}
+
 static hunch_status read_all(hn_tokenizer_conversion *c) {
     const json_t *unknown = json_object_get(c->model, "unk_token"), *added = json_object_get(c->root, "added_tokens");
     bool fallback = json_is_true(json_object_get(c->model, "byte_fallback"));
@@ -62,6 +75,7 @@ static hunch_status read_all(hn_tokenizer_conversion *c) {
                            special ? HN_TOKEN_CONTROL : HN_TOKEN_USER);
         if (status) return status;
     }
+    mark_named(c);
     for (i = 0; i < (size_t)c->size; i++)
         if (c->text[i] != NULL && hn_json_is_text(unknown, c->text[i]))
             c->type[i] = HN_TOKEN_UNKNOWN;
@@ -95,49 +109,70 @@ hunch_status hn_tokens_read(hn_tokenizer_conversion *c) {
 
 /* ---- special tokens ---- */
 
-/* Id of a token that tokenizer_config.json names by its text ("</s>", or an object with "content"); -1: not named. */
-static int token_named(const hn_tokenizer_conversion *c, const char *key) {
-    const json_t *value = json_object_get(c->config, key);
-    const json_t *content = json_is_object(value) ? json_object_get(value, "content") : value;
-    for (int i = 0; i < c->size && json_is_string(content); i++)
-        if (strcmp(c->text[i], json_string_value(content)) == 0)
+/* Id of the token of this text; -1: none. */
+static int id_of(const hn_tokenizer_conversion *c, const char *text) {
+    for (int i = 0; i < c->size; i++)
+        if (strcmp(c->text[i], text) == 0)
             return i;
     return -1;
 }
 
-/* Id i of config.json's or generation_config.json's "eos_token_id", a number or a list; -1: none. */
-static int token_numbered(const hn_tokenizer_conversion *c, const char *file, const char *key, size_t i) {
-    const json_t *value = json_object_get(hn_source_json(c->src, file), key);
-    const json_t *id = json_is_array(value) ? json_array_get(value, i) : i == 0 ? value : NULL;
-    json_int_t number = json_integer_value(id);
-    return json_is_integer(id) && number >= 0 && number < c->size ? (int)number : -1;
+/* Id of the token that the folder's files name; -1: none. */
+static int token_named(const hn_tokenizer_conversion *c, const char *key) {
+    const char *name;
+    int id = -1;
+    for (size_t i = 0; id < 0 && (name = hn_hf_token_name(c->src, key, i)) != NULL; i++)
+        id = id_of(c, name);
+    return id;
 }
 
 static hunch_status id_write(const hn_tokenizer_conversion *c, const char *key, int id) {
     return id < 0 ? HUNCH_OK : hn_gguf_put_u32(c->w, key, (uint32_t)id, c->err);
 }
 
-/* A folder may end texts with several tokens; GGUF has a key for each of three. */
+/* All tokens that end texts, the one that the folder's files name first. *ids: to be freed with hn_free. */
+static hunch_status ends_list(const hn_tokenizer_conversion *c, int32_t **ids, size_t *n) {
+    const int named = token_named(c, "eos_token");
+    int32_t *said;
+    size_t count;
+    hunch_status status = hn_hf_token_ids(c->src, HN_HF_END, c->size, &said, &count, c->err);
+    *n = 0;
+    *ids = status ? NULL : hn_alloc((count + 1) * sizeof **ids);
+    if (!status && *ids == NULL)
+        status = hn_fail_memory(c->err, "the tokens that end texts", count * sizeof **ids);
+    if (!status && named >= 0)
+        (*ids)[(*n)++] = named;
+    for (size_t i = 0; !status && i < count; i++)
+        if (said[i] != named)
+            (*ids)[(*n)++] = said[i];
+    hn_free(said);
+    return status;
+}
+
+/* GGUF has a key for each of three, and a list for those that have more. */
 static hunch_status ends_write(const hn_tokenizer_conversion *c) {
     static const char *const keys[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
                                        "tokenizer.ggml.eom_token_id"};
-    static const char *const files[] = {"generation_config.json", "config.json"};
-    int ids[3], n = 0, named = token_named(c, "eos_token");
-    if (named >= 0)
-        ids[n++] = named;
-    for (int file = 0; file < 2; file++) {
-        for (size_t i = 0; i < 3 && n < 3; i++) {
-            int id = token_numbered(c, files[file], "eos_token_id", i);
-            bool seen = id < 0;
-            for (int j = 0; j < n; j++)
-                seen = seen || ids[j] == id;
-            if (!seen)
-                ids[n++] = id;
-        }
-    }
-    hunch_status status = HUNCH_OK;
-    for (int i = 0; i < n && !status; i++)
+    int32_t *ids;
+    size_t n;
+    hunch_status status = ends_list(c, &ids, &n);
+    for (size_t i = 0; i < n && i < 3 && !status; i++)
         status = id_write(c, keys[i], ids[i]);
+    if (!status && n > 3)
+        status = hn_gguf_put_i32s(c->w, "tokenizer.ggml.eos_token_ids", ids, n, c->err);
+    hn_free(ids);
+    return status;
+}
+
+/* The token that begins texts; -1: none. */
+static hunch_status begin_find(const hn_tokenizer_conversion *c, int *bos) {
+    int32_t *ids;
+    size_t n;
+    hunch_status status = hn_hf_token_ids(c->src, HN_HF_BEGIN, c->size, &ids, &n, c->err);
+    *bos = token_named(c, "bos_token");
+    if (*bos < 0 && n > 0)
+        *bos = ids[0];
+    hn_free(ids);
     return status;
 }
 
@@ -154,13 +189,13 @@ static bool bos_is_added(const hn_tokenizer_conversion *c) {
 }
 
 hunch_status hn_special_ids_write(const hn_tokenizer_conversion *c) {
-    int bos = token_named(c, "bos_token"), unknown = -1;
-    if (bos < 0)
-        bos = token_numbered(c, "config.json", "bos_token_id", 0);
+    int bos, unknown = -1;
+    hunch_status status = begin_find(c, &bos);
     for (int i = 0; i < c->size && unknown < 0; i++)
         if (c->type[i] == HN_TOKEN_UNKNOWN)
             unknown = i;
-    hunch_status status = id_write(c, "tokenizer.ggml.bos_token_id", bos);
+    if (!status)
+        status = id_write(c, "tokenizer.ggml.bos_token_id", bos);
     if (!status)
         status = ends_write(c);
     if (!status)

@@ -20,7 +20,11 @@ static const struct {
     [HN_HF_CONFIG] = {"config.json", 16 << 20},
     [HN_HF_TOKENIZER] = {"tokenizer.json", 128 << 20},
     [HN_HF_TOKENIZER_CONFIG] = {"tokenizer_config.json", 64 << 20},
+    [HN_HF_SPECIAL_TOKENS] = {"special_tokens_map.json", 1 << 20},
     [HN_HF_GENERATION_CONFIG] = {"generation_config.json", 1 << 20},
+    [HN_HF_MODELOPT] = {"hf_quant_config.json", 16 << 20},
+    [HN_HF_GPTQ] = {"quantize_config.json", 16 << 20},
+    [HN_HF_AWQ] = {"quant_config.json", 16 << 20},
 };
 enum { HF_MAX_INDEX = 64 << 20, HF_MAX_SHARDS = 10000, HF_MAX_KEY = 128 };
 

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "format/find.h"
 #include "format/other_names.h"
+#include "format/quantised.h"
 #include "format/source_private.h"
 #include "format/weights_file.h"
 
@@ -260,28 +261,46 @@ static bool shape_equal(const hn_tensor *t, const uint64_t *dims, int n_dims) {
     return true;
 }
 
+static hunch_status missing_refuse(const hn_source *s, const char *name, const char *shape, hunch_error *err) {
+    hunch_status status = hn_quantised_refuse(s, name, "is missing", err);
+    return status ? status
+                  : hn_fail(err, HUNCH_REFUSED, "%s: tensor %s is missing; expected it with shape %s", s->path, name, shape);
+}
+
+static hunch_status type_refuse(const hn_source *s, const hn_tensor *t, hunch_error *err) {
+    char wrong[64], types[256] = "";
+    snprintf(wrong, sizeof wrong, "has type %s", t->type_name);
+    hunch_status status = hn_quantised_refuse(s, t->name, wrong, err);
+    if (status)
+        return status;
+    for (int i = 0; i < HN_WEIGHT_TYPES; i++)
+        snprintf(types + strlen(types), sizeof types - strlen(types), "%s%s", i ? ", " : "", hn_dtype_name((hn_dtype)i));
+    return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has type %s; models run with weights of these types: %s",
+                   tensor_path(s, t), t->name, t->type_name, types);
+}
+
+static hunch_status shape_refuse(const hn_source *s, const hn_tensor *t, const char *want, hunch_error *err) {
+    char have[96], wrong[128];
+    shape_text(have, sizeof have, t->dims, t->n_dims);
+    snprintf(wrong, sizeof wrong, "has shape %s", have);
+    hunch_status status = strstr(t->name, "_scale_inv") != NULL ? hn_quantised_refuse(s, t->name, wrong, err) : HUNCH_OK;
+    return status ? status
+                  : hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has shape %s; expected %s", tensor_path(s, t), t->name, have, want);
+}
+
 hunch_status hn_source_need_shape(hn_source *s, const char *name, int n_dims, const uint64_t *dims, hn_tensor **out,
                                   hunch_error *err) {
-    char want[96], have[96];
+    char want[96];
     assert(n_dims >= 1 && n_dims <= HN_MAX_DIMS);
     shape_text(want, sizeof want, dims, n_dims);
     *out = NULL;
     hn_tensor *t = hn_source_take(s, name);
     if (t == NULL)
-        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s is missing; expected it with shape %s", s->path, name, want);
-    if (!t->known || t->dtype >= HN_WEIGHT_TYPES) {
-        char types[256] = "";
-        for (int i = 0; i < HN_WEIGHT_TYPES; i++)
-            snprintf(types + strlen(types), sizeof types - strlen(types), "%s%s", i ? ", " : "",
-                     hn_dtype_name((hn_dtype)i));
-        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has type %s; models run with weights of these types: %s",
-                       tensor_path(s, t), name, t->type_name, types);
-    }
-    if (!shape_equal(t, dims, n_dims)) {
-        shape_text(have, sizeof have, t->dims, t->n_dims);
-        return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has shape %s; expected %s", tensor_path(s, t), name, have,
-                       want);
-    }
+        return missing_refuse(s, name, want, err);
+    if (!t->known || t->dtype >= HN_WEIGHT_TYPES)
+        return type_refuse(s, t, err);
+    if (!shape_equal(t, dims, n_dims))
+        return shape_refuse(s, t, want, err);
     *out = t;
     return HUNCH_OK;
 }
@@ -299,6 +318,25 @@ hunch_status hn_source_read(const hn_source *s, const hn_tensor *t, size_t off, 
     if (t->view)
         return hn_view_read(s, t, off, bytes, to, err);
     return hn_map_read(&f->map, f->path, (size_t)((const unsigned char *)t->data - f->map.data) + off, bytes, to, err);
+}
+
+hunch_status hn_source_same(const hn_source *s, const hn_tensor *a, const hn_tensor *b, bool *same, hunch_error *err) {
+    enum { PIECE = 64 << 10 };
+    *same = strcmp(a->type_name, b->type_name) == 0 && shape_equal(a, b->dims, b->n_dims) && a->bytes == b->bytes &&
+            a->dtype != HN_F8_E4M3; /* whose factors are other tensors */
+    if (!*same || (a->data == b->data && !a->view && !b->view)) /* a checkpoint of PyTorch stores them once */
+        return HUNCH_OK;
+    unsigned char *room = hn_alloc(2 * PIECE);
+    hunch_status status = room != NULL ? HUNCH_OK : hn_fail_memory(err, b->name, 2 * PIECE);
+    for (size_t at = 0, n; !status && *same && at < a->bytes; at += n) {
+        n = a->bytes - at < PIECE ? a->bytes - at : PIECE;
+        status = hn_source_read(s, a, at, n, room, err);
+        if (!status)
+            status = hn_source_read(s, b, at, n, room + PIECE, err);
+        *same = !status && memcmp(room, room + PIECE, n) == 0;
+    }
+    hn_free(room);
+    return status;
 }
 
 static bool integer_type(const hn_tensor *t) {

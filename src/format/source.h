@@ -77,6 +77,9 @@ hunch_status hn_source_turn(hn_source *s, hn_tensor *t, hunch_error *err);
 /* Of a tensor of matrices (3 dimensions) or vectors (2) that alternate between two things: rows, or values, 0, 2, 4, ... of
  * each are read first, then 1, 3, 5, ... Their number is even. */
 hunch_status hn_source_alternate(hn_tensor *t, hunch_error *err);
+/* *same: both have the same type, shape and bytes. The bytes are read as far as they are equal; tensors of a config.json without
+ * weights are the same if their shapes are. Errors as hn_source_read. */
+hunch_status hn_source_same(const hn_source *s, const hn_tensor *a, const hn_tensor *b, bool *same, hunch_error *err);
 /* Rows of a matrix in its mapped file, at equal distances. */
 typedef struct hn_file_rows {
     const unsigned char *rows;
@@ -117,7 +120,7 @@ double hn_array_number(const hn_array *a, size_t i);
 
 /* HF folders: the parsed file, or NULL if it is absent. Owned by the source. */
 const json_t *hn_source_json(const hn_source *s, const char *file_name); /* "config.json", "tokenizer.json",
-                                            "tokenizer_config.json", "generation_config.json" */
+                                            "tokenizer_config.json", "special_tokens_map.json", "generation_config.json", … */
 
 /* HF: the value at a dotted path of config.json, found like metadata (for lists); NULL: absent, null, or another format. */
 const json_t *hn_source_config(const hn_source *s, const char *path);

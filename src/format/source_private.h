@@ -76,7 +76,12 @@ typedef struct hn_source_file {
     hn_map map; /* the part of the header that was read is a private copy: see file.h */
 } hn_source_file;
 
-enum { HN_HF_CONFIG, HN_HF_TOKENIZER, HN_HF_TOKENIZER_CONFIG, HN_HF_GENERATION_CONFIG, HN_HF_DOCUMENTS };
+enum {
+    HN_HF_CONFIG, HN_HF_TOKENIZER, HN_HF_TOKENIZER_CONFIG, HN_HF_SPECIAL_TOKENS, HN_HF_GENERATION_CONFIG,
+    /* how the weights are quantised, where config.json does not say it: ModelOpt's, GPTQ's and AWQ's of old */
+    HN_HF_MODELOPT, HN_HF_GPTQ, HN_HF_AWQ,
+    HN_HF_DOCUMENTS
+};
 
 struct hn_source {
     hn_source_kind kind;

@@ -37,6 +37,25 @@ static inline void folder_write_embedding(const char *name, int rows, int cols) 
     bytes_free(&b);
 }
 
+/* model.safetensors: an embedding of [rows, cols] in F16, and if asked for an output that is the same, or has another last number. */
+typedef enum folder_end { FOLDER_NONE, FOLDER_SAME, FOLDER_OTHER } folder_end;
+static inline void folder_write_ends(int rows, int cols, folder_end output) {
+    char head[400], more[200] = "";
+    bytes b = {0};
+    const size_t size = (size_t)rows * (size_t)cols * 2;
+    if (output != FOLDER_NONE)
+        snprintf(more, sizeof more, ", \"lm_head.weight\": {\"dtype\": \"F16\", \"shape\": [%d, %d], \"data_offsets\": [%zu, %zu]}",
+                 rows, cols, size, 2 * size);
+    snprintf(head, sizeof head,
+             "{\"model.embed_tokens.weight\": {\"dtype\": \"F16\", \"shape\": [%d, %d], \"data_offsets\": [0, %zu]}%s}", rows, cols,
+             size, more);
+    bytes_text(&b, head);
+    bytes_zeros(&b, output == FOLDER_NONE ? size : 2 * size - 2);
+    if (output != FOLDER_NONE) bytes_number(&b, output == FOLDER_OTHER, 2);
+    folder_write("model.safetensors", b.at, b.size);
+    bytes_free(&b);
+}
+
 static inline void folder_write_config(const json_t *config) {
     char *text = json_dumps(config, 0);
     assert_non_null(text);

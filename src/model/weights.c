@@ -50,7 +50,10 @@ static hunch_status need_tensor(hn_plan *p, const char *name, int n_dims, uint64
                                 hunch_error *err) {
     size_t row;
     *t = NULL;
-    if (p->missing && !hn_source_find(p->src, name)) return hn_name_list_add(p->missing, name, err);
+    if (p->missing && !hn_source_find(p->src, name)) {
+        const hunch_status st = hn_quantised_refuse(p->src, name, "is missing", err);
+        return st ? st : hn_name_list_add(p->missing, name, err);
+    }
     hunch_status st = hn_source_need(p->src, name, n_dims, in, out, t, err);
     if (st) return st;
     if ((*t)->dtype >= HN_WEIGHT_TYPES || !hn_dtype_row_bytes((*t)->dtype, in, &row)) return refuse_rows(p, *t, err);
@@ -74,18 +77,6 @@ static hunch_status find_tensor(hn_plan *p, hn_role role, int layer, uint64_t di
     hn_arch_tensor_name(&p->m->arch, role, layer, name);
     hn_arch_tensor_shape(&p->m->arch, role, layer, dims);
     return need_tensor(p, name, hn_role_is_vector(role) && !hn_role_of_expert_vectors(role) ? 1 : 2, dims[0], dims[1], t, err);
-}
-
-/* The factors of a matrix of 8-bit floats: X.weight_scale_inv, [inputs / 128, outputs / 128] (DeepSeek-V3's format),
- * and as many of these as the tensor has matrices. */
-static hunch_status find_factors(hn_plan *p, const hn_tensor *t, int matrices, hn_tensor **factors, hunch_error *err) {
-    const uint64_t dims[3] = {(t->dims[0] + HN_F8_TILE - 1) / HN_F8_TILE,
-                              (t->dims[1] + HN_F8_TILE - 1) / HN_F8_TILE, (uint64_t)matrices};
-    char name[160];
-    *factors = NULL;
-    if (t->dtype != HN_F8_E4M3) return HUNCH_OK;
-    snprintf(name, sizeof name, "%.120s_scale_inv", t->name);
-    return hn_source_need_shape(p->src, name, matrices > 1 ? 3 : 2, dims, factors, err);
 }
 
 static void plan_vector(hn_plan *p, hn_tensor *t, hn_part part, float times, float more, hn_buf *dst) {
@@ -194,15 +185,14 @@ static hunch_status place_matrix(hn_plan *p, const hn_tensor *t, bool pair, hn_w
     return HUNCH_OK;
 }
 
-size_t hn_plan_factors(const hn_tensor *factors) {
-    size_t n = 1;
-    for (int i = 0; i < factors->n_dims; i++) n *= (size_t)factors->dims[i];
-    return n;
+size_t hn_plan_factors(const hn_tensor *t) {
+    const size_t across = ((size_t)t->dims[0] + HN_F8_TILE - 1) / HN_F8_TILE, down = ((size_t)t->dims[1] + HN_F8_TILE - 1) / HN_F8_TILE;
+    return across * down * (t->n_dims > 2 ? (size_t)t->dims[2] : 1);
 }
 
 /* Room for the factors of a matrix that stays in its file. */
-static size_t place_factors(hn_plan *p, const hn_tensor *factors) {
-    return hn_plan_room(p, factors ? hn_plan_factors(factors) * sizeof(float) : 0);
+static size_t place_factors(hn_plan *p, const hn_placement *it) {
+    return hn_plan_room(p, it->factors.values ? hn_plan_factors(it->tensor) * sizeof(float) : 0);
 }
 
 /* The type that a matrix is packed in: its own, or the plan's if its rows are whole blocks of that. */
@@ -255,14 +245,14 @@ static hn_weight weight_of(const hn_plan *p, const hn_tensor *t, int out, int ex
 
 static hunch_status plan_matrix(hn_plan *p, hn_tensor *t, hn_part part, bool pair, hn_weight *w, hunch_error *err) {
     hn_placement it = {.tensor = t, .weight = w, .first = part.first, .out = part.count};
-    hunch_status st = find_factors(p, t, 1, &it.factors, err);
-    if (!st) st = check_factors(p, t, it.factors, part, err);
+    hunch_status st = hn_quantised_fp8(p->src, t, 1, &it.factors, err);
+    if (!st) st = check_factors(p, t, it.factors.values, part, err);
     if (st) return st;
     *w = weight_of(p, t, part.count, 0);
     st = check_stays(p, t, w, err);
     if (!st) st = place_matrix(p, t, pair, w, &it.off, err);
     if (st) return st;
-    if (hn_plan_stays_in_file(p, w)) it.off = place_factors(p, it.factors);
+    if (hn_plan_stays_in_file(p, w)) it.off = place_factors(p, &it);
     p->item[p->n++] = it;
     count_matrix(p, t, w, 1, hn_plan_stays_in_file(p, w));
     return HUNCH_OK;
@@ -279,11 +269,11 @@ static hunch_status plan_expert(hn_plan *p, hn_role role, int layer, int e, int 
     dims[2] = (uint64_t)matrices;
     hunch_status st = need_matrices(p, name, dims, &it.tensor, err);
     if (st || !it.tensor) return st;
-    st = find_factors(p, it.tensor, matrices, &it.factors, err);
+    st = hn_quantised_fp8(p->src, it.tensor, matrices, &it.factors, err);
     if (!st) st = check_stays(p, it.tensor, w, err);
-    if (!st) st = check_factors(p, it.tensor, it.factors, part, err);
+    if (!st) st = check_factors(p, it.tensor, it.factors.values, part, err);
     if (st) return st;
-    if (hn_plan_stays_in_file(p, w)) it.off = place_factors(p, it.factors);
+    if (hn_plan_stays_in_file(p, w)) it.off = place_factors(p, &it);
     p->item[p->n++] = it;
     return HUNCH_OK;
 }
@@ -340,12 +330,12 @@ static hunch_status plan_head_rows(hn_plan *p, hn_tensor *t, hn_part part, int e
     hn_placement it = {.tensor = t, .weight = w, .first = part.first, .out = part.count, .matrices = heads, .each = each};
     *w = weight_of(p, t, part.count, heads);
     w->of_heads = true;
-    hunch_status st = find_factors(p, t, t->n_dims == 3 ? heads : 1, &it.factors, err);
-    if (!st && it.factors && (part.first % HN_STRIP || each % HN_STRIP)) st = widen_heads(p, t, part.first, each, w, err);
+    hunch_status st = hn_quantised_fp8(p->src, t, t->n_dims == 3 ? heads : 1, &it.factors, err);
+    if (!st && it.factors.values && (part.first % HN_STRIP || each % HN_STRIP)) st = widen_heads(p, t, part.first, each, w, err);
     if (!st) st = check_stays(p, t, w, err);
     if (!st) st = place_matrix(p, t, false, w, &it.off, err);
     if (st) return st;
-    if (hn_plan_stays_in_file(p, w)) it.off = place_factors(p, it.factors);
+    if (hn_plan_stays_in_file(p, w)) it.off = place_factors(p, &it);
     p->item[p->n++] = it;
     count_matrix(p, t, w, heads, hn_plan_stays_in_file(p, w));
     return HUNCH_OK;
@@ -366,7 +356,7 @@ static hunch_status plan_transposed(hn_plan *p, hn_tensor *t, int in, int each, 
     size_t bytes;
     *w = (hn_weight){.dtype = type, .out = out, .in = in, .experts = heads, .of_heads = true};
     w->strip_stride = p->m->ops.strip_bytes(type, in);
-    hunch_status st = find_factors(p, t, 1, &it.factors, err);
+    hunch_status st = hn_quantised_fp8(p->src, t, 1, &it.factors, err);
     if (st) return st;
     if (!hn_mul_size(w->strip_stride, (size_t)hn_strips(out) * (size_t)heads, &bytes)) return hn_fail_memory(err, t->name, SIZE_MAX);
     it.off = hn_plan_room(p, bytes);
@@ -440,11 +430,11 @@ hunch_status hn_plan_table(hn_plan *p, hn_role role, hn_weight *w, hunch_error *
     hunch_status st = find_tensor(p, role, 0, dims, &it.tensor, err);
     if (st || !it.tensor) return st;
     *w = (hn_weight){.dtype = it.tensor->dtype, .out = (int)dims[1], .in = (int)dims[0], .by_row = true, .phase = hn_role_phase(role)};
-    st = find_factors(p, it.tensor, 1, &it.factors, err);
+    st = hn_quantised_fp8(p->src, it.tensor, 1, &it.factors, err);
     if (!st) st = check_stays(p, it.tensor, w, err);
     if (st) return st;
     it.out = w->out;
-    it.off = place_factors(p, it.factors);
+    it.off = place_factors(p, &it);
     p->item[p->n++] = it;
     hn_dtype_row_bytes(w->dtype, dims[0], &row);
     p->table += row * dims[1];

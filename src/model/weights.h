@@ -4,6 +4,7 @@
 #ifndef HN_WEIGHTS_H
 #define HN_WEIGHTS_H
 #include "base/name_list.h"
+#include "format/quantised.h"
 #include "model/model.h"
 
 /* Rows (values of a vector) that a file has in pairs (hn_paired_row), `dims` of the `size` of each head. size 0: not reordered. */
@@ -20,7 +21,7 @@ typedef struct hn_placement {
     float more, times; /* a vector's values: times * value + more */
     int first, out;    /* the part of the tensor's rows (values of a vector), with experts of each matrix */
     int expert, matrices; /* experts: the matrices of the weight that it holds; matrices 0: a plain matrix */
-    hn_tensor *factors; /* of F8_E4M3 */
+    hn_fp8_factors factors;
     hn_row_order order;
     int each;        /* matrices > 0: rows from one matrix to the next in the tensor; 0: all its rows are a matrix's */
     bool transposed; /* the matrices' rows are the columns of the tensor's rows (weights_heads.c) */
@@ -95,7 +96,9 @@ void hn_plan_rotations(hn_plan *p);
 enum { HN_MOST_LAYER_TENSORS = 32 }; /* beside those of experts */
 size_t hn_plan_expert_tensors(const hn_arch *a); /* of all layers, at most */
 size_t hn_plan_head_matrices(const hn_arch *a);  /* matrices of heads, of all layers */
-size_t hn_plan_factors(const hn_tensor *factors); /* their number, for all matrices of a tensor */
+/* The factors of 8-bit floats: their number, for all matrices of a tensor; their values, a product's, to be freed with hn_free. */
+size_t hn_plan_factors(const hn_tensor *t);
+hunch_status hn_plan_read_factors(const hn_plan *p, const hn_placement *it, float **out, hunch_error *err);
 /* Reserves bytes of the model's block for data that is not in the file. Returns the offset. */
 size_t hn_plan_room(hn_plan *p, size_t bytes);
 /* Allocates the memory (m->weights) and loads everything planned. On failure the caller frees m->weights. */

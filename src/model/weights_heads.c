@@ -85,7 +85,7 @@ hunch_status hn_load_heads(hn_plan *p, const hn_placement *it, hunch_error *err)
     const size_t in = (size_t)w->in, out = (size_t)w->out;
     float *factors = NULL;
     exchange x = {.p = p, .it = it};
-    hunch_status st = it->factors ? hn_plan_read_values(p->src, it->factors, hn_plan_factors(it->factors), &factors, err) : HUNCH_OK;
+    hunch_status st = it->factors.values ? hn_plan_read_factors(p, it, &factors, err) : HUNCH_OK;
     if (st) return st;
     hn_dtype_row_bytes(it->tensor->dtype, it->tensor->dims[0], &x.stored_row);
     hn_dtype_row_bytes(w->dtype, in, &x.row);

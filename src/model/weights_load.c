@@ -51,7 +51,7 @@ static size_t rows_apart(const hn_placement *it) {
 /* The number of factors of each matrix; 0: there are none, or matrices are rows of one tensor and find theirs by the row. */
 static size_t factors_of_matrix(const hn_placement *it) {
     if (it->each > 0 && it->tensor->n_dims == 2) return 0;
-    return it->factors ? hn_plan_factors(it->factors) / (size_t)(it->matrices > 0 ? it->matrices : 1) : 0;
+    return it->factors.values ? hn_plan_factors(it->tensor) / (size_t)(it->matrices > 0 ? it->matrices : 1) : 0;
 }
 
 /* Reads the rows of strip s of a matrix to the rank's buffer. */
@@ -173,6 +173,28 @@ hunch_status hn_plan_read_values(const hn_source *src, const hn_tensor *t, size_
     return st;
 }
 
+hunch_status hn_plan_read_factors(const hn_plan *p, const hn_placement *it, float **out, hunch_error *err) {
+    const hn_tensor *t = it->factors.values;
+    const size_t n = hn_plan_factors(it->tensor);
+    size_t stored = 1;
+    float *f;
+    *out = NULL;
+    for (int i = 0; i < t->n_dims; i++) stored *= (size_t)t->dims[i];
+    hunch_status st = hn_plan_read_values(p->src, t, stored, &f, err);
+    for (size_t i = 0; !st && it->factors.inverse && i < stored; i++) f[i] = 1 / f[i];
+    if (!st && it->factors.inverse && !hn_plan_all_finite(f, stored)) st = hn_plan_not_finite(p->src, t, err);
+    if (!st && stored < n) { /* one, for all blocks */
+        float *all = hn_alloc(n * sizeof *all);
+        if (!all) st = hn_fail_memory(err, t->name, n * sizeof *all);
+        for (size_t i = 0; all && i < n; i++) all[i] = f[0];
+        hn_free(f);
+        f = all;
+    }
+    if (st) hn_free(f);
+    *out = st ? NULL : f;
+    return st;
+}
+
 /* Reorders a vector of values for rows that the file has in pairs. */
 static hunch_status reorder_values(hn_row_order order, float *f, int n, hunch_error *err) {
     float *copy = hn_alloc((size_t)n * sizeof *copy);
@@ -255,10 +277,10 @@ static hunch_status load_matrix(hn_plan *p, const hn_placement *it, hunch_error 
     if (it->transposed) return hn_load_heads(p, it, err);
     const hn_ops *o = &p->m->ops;
     const hn_buf place = {p->m->weights, it->off};
-    const size_t n_factors = it->factors ? hn_plan_factors(it->factors) : 0;
+    const size_t n_factors = it->factors.values ? hn_plan_factors(it->tensor) : 0;
     hn_stored from = {.first = it->first};
     float *factors = NULL;
-    hunch_status st = it->factors ? hn_plan_read_values(p->src, it->factors, n_factors, &factors, err) : HUNCH_OK;
+    hunch_status st = it->factors.values ? hn_plan_read_factors(p, it, &factors, err) : HUNCH_OK;
     if (st) return st;
     hn_dtype_row_bytes(it->tensor->dtype, (uint64_t)it->weight->in, &from.row_bytes);
     if (hn_plan_stays_in_file(p, it->weight)) {

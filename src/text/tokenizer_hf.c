@@ -2,12 +2,13 @@
 /* tokenizer_hf.c - a tokenizer from a Hugging Face folder: tokenizer.json, tokenizer_config.json, generation_config.json.
  *
  * tokenizer.json describes a pipeline: normalizer, pre-tokenizer and decoder (tokenizer_hf_pipeline.c), a model and added
- * tokens (tokenizer_hf_vocab.c), and a post-processor, of which only the tokens around a text are read, here. The tokens
- * that begin and end texts, which the other files specify, are read here too.
+ * tokens (tokenizer_hf_vocab.c), and a post-processor, of which only the tokens around a text are read, here. Which tokens begin and
+ * end texts the other files specify (tokenizer_hf_ends.c).
  */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "text/answer_ends.h"
 #include "text/tokenizer_hf.h"
 
@@ -52,7 +53,7 @@ static hunch_status check_added_kinds(const json_t *added, hunch_error *err) {
     return HUNCH_OK;
 }
 
-static hunch_status check_all_kinds(const json_t *doc, const json_t *config, hunch_error *err) {
+static hunch_status check_all_kinds(const json_t *doc, const json_t *config, const json_t *map, hunch_error *err) {
     static const kind_of_key top[] = {{"added_tokens", AN_ARRAY},   {"model", AN_OBJECT},
                                       {"normalizer", AN_OBJECT},    {"decoder", AN_OBJECT},
                                       {"pre_tokenizer", AN_OBJECT}, {"post_processor", AN_OBJECT},
@@ -69,41 +70,25 @@ static hunch_status check_all_kinds(const json_t *doc, const json_t *config, hun
     static const kind_of_key settings[] = {
         {"bos_token", A_TOKEN},    {"eos_token", A_TOKEN},          {"add_bos_token", A_BOOL},
         {"add_eos_token", A_BOOL}, {"chat_template", A_TEMPLATE}, {0}};
+    static const kind_of_key names[] = {{"bos_token", A_TOKEN}, {"eos_token", A_TOKEN}, {0}};
     static const kind_of_key decoder[] = {{"decoders", AN_ARRAY}, {0}}, post[] = {{"processors", AN_ARRAY}, {0}};
     hunch_status s = check_kinds(doc, HN_HF_FILE, top, err);
     if (!s) s = check_kinds(json_object_get(doc, "model"), HN_HF_FILE "model.", model, err);
     if (!s) s = check_kinds(json_object_get(doc, "decoder"), HN_HF_FILE "decoder.", decoder, err);
     if (!s) s = check_kinds(json_object_get(doc, "post_processor"), HN_HF_FILE "post_processor.", post, err);
     if (!s) s = check_added_kinds(json_object_get(doc, "added_tokens"), err);
-    return s ? s : check_kinds(config, "tokenizer_config.json: ", settings, err);
+    if (!s) s = check_kinds(config, "tokenizer_config.json: ", settings, err);
+    return s ? s : check_kinds(map, "special_tokens_map.json: ", names, err);
 }
 
 /* ---- tokens that begin and end a text ---- */
 
-/* A token of tokenizer_config.json: its text, or an object with it. */
-static int32_t token_named(const hn_tokenizer *t, const json_t *config, const char *key) {
-    const json_t *value = json_object_get(config, key);
-    const char *name = json_is_object(value) ? hn_hf_string(value, "content") : hn_hf_string(config, key);
-    return hn_vocab_find_named(t, name, strlen(name));
-}
-
-/* "bos_token_id": 1, or [1, 2]; *first is the first, ends marks them all. A null is absent. */
-static hunch_status read_ids(hn_tokenizer *t, const json_t *config, const char *file, const char *key, bool ends,
-                             int32_t *first, hunch_error *err) {
-    const json_t *value = json_object_get(config, key);
-    if (!value || json_is_null(value)) return HUNCH_OK;
-    size_t n = json_is_array(value) ? json_array_size(value) : 1;
-    for (size_t i = 0; i < n; i++) {
-        const json_t *id = json_is_array(value) ? json_array_get(value, i) : value;
-        json_int_t v = json_integer_value(id);
-        if (!json_is_integer(id) || v < 0 || v > INT32_MAX) {
-            return hn_fail(err, HUNCH_REFUSED, "%s: %s: expected a token id or an array of them", file, key);
-        }
-        if (v >= t->vocab) continue; /* the model may have more rows than the tokenizer has tokens */
-        if (ends) t->marks[v] |= HN_MARK_END;
-        if (*first < 0) *first = (int32_t)v;
-    }
-    return HUNCH_OK;
+/* The token of the first name that the vocabulary has. */
+static int32_t token_named(const hn_tokenizer *t, const hn_source *src, const char *key) {
+    const char *name;
+    int32_t id = -1;
+    for (size_t i = 0; id < 0 && (name = hn_hf_token_name(src, key, i)) != NULL; i++) id = hn_vocab_find_named(t, name, strlen(name));
+    return id;
 }
 
 /* The ids of a special token of the post-processor: its own list, else the token of that name. */
@@ -188,20 +173,26 @@ static hunch_status read_added(hn_tokenizer *t, const json_t *config, const json
     return s;
 }
 
-static hunch_status read_ends(hn_tokenizer *t, const hn_source *src, hunch_error *err) {
-    const json_t *config = hn_source_json(src, "tokenizer_config.json");
-    t->bos = token_named(t, config, "bos_token");
-    t->eos = token_named(t, config, "eos_token");
-    if (t->eos >= 0) t->marks[t->eos] |= HN_MARK_END;
-    static const char *const files[] = {"generation_config.json", "config.json"};
-    for (int i = 0; i < 2; i++) {
-        const json_t *doc = hn_source_json(src, files[i]);
-        hunch_status s = read_ids(t, doc, files[i], "bos_token_id", false, &t->bos, err);
-        if (!s) s = read_ids(t, doc, files[i], "eos_token_id", true, &t->eos, err);
-        if (s) return s;
-    }
-    hn_answer_ends_mark(t);
+/* *first: the token that the files name, else the first whose id they have; ends marks all of them. */
+static hunch_status read_side(hn_tokenizer *t, const hn_source *src, hn_hf_end which, const char *key, int32_t *first,
+                              hunch_error *err) {
+    int32_t *ids;
+    size_t n;
+    hunch_status s = hn_hf_token_ids(src, which, t->vocab, &ids, &n, err);
+    if (s) return s;
+    *first = token_named(t, src, key);
+    if (*first < 0 && n > 0) *first = ids[0];
+    if (which == HN_HF_END && *first >= 0) t->marks[*first] |= HN_MARK_END;
+    for (size_t i = 0; which == HN_HF_END && i < n; i++) t->marks[ids[i]] |= HN_MARK_END;
+    hn_free(ids);
     return HUNCH_OK;
+}
+
+static hunch_status read_ends(hn_tokenizer *t, const hn_source *src, hunch_error *err) {
+    hunch_status s = read_side(t, src, HN_HF_BEGIN, "bos_token", &t->bos, err);
+    if (!s) s = read_side(t, src, HN_HF_END, "eos_token", &t->eos, err);
+    if (!s) hn_answer_ends_mark(t);
+    return s;
 }
 
 hunch_status hn_tokenizer_from_hf(hn_tokenizer *t, const hn_source *src, bool *found, hunch_error *err) {
@@ -209,10 +200,11 @@ hunch_status hn_tokenizer_from_hf(hn_tokenizer *t, const hn_source *src, bool *f
     hn_hf_pipeline p;
     *found = doc != NULL;
     if (!doc) return HUNCH_OK;
-    hunch_status s = check_all_kinds(doc, hn_source_json(src, "tokenizer_config.json"), err);
+    hunch_status s = check_all_kinds(doc, hn_source_json(src, "tokenizer_config.json"),
+                                     hn_source_json(src, "special_tokens_map.json"), err);
     if (s) return s;
     s = hn_hf_pipeline_read(&p, t, doc, err);
-    if (!s) s = hn_hf_read_model(t, &p, doc, err);
+    if (!s) s = hn_hf_read_model(t, &p, src, err);
     hn_hf_pipeline_fini(&p);
     if (!s) s = hn_hf_read_decoder(t, doc, err);
     if (!s) s = read_ends(t, src, err);

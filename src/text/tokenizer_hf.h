@@ -27,7 +27,15 @@ hunch_status hn_hf_pipeline_open(hn_hf_pipeline *p, hn_tokenizer *t, bool names_
 hunch_status hn_hf_read_decoder(hn_tokenizer *t, const json_t *doc, hunch_error *err);
 
 /* Reads tokens, added tokens, merges or scores, and opens the pipeline. */
-hunch_status hn_hf_read_model(hn_tokenizer *t, hn_hf_pipeline *p, const json_t *doc, hunch_error *err);
+hunch_status hn_hf_read_model(hn_tokenizer *t, hn_hf_pipeline *p, const hn_source *src, hunch_error *err);
+
+/* ---- tokenizer_hf_ends.c ---- */
+
+/* Name number i of "bos_token", "eos_token", … in the folder's files, the one that counts first; NULL: there are no more. */
+const char *hn_hf_token_name(const hn_source *src, const char *key, size_t i);
+typedef enum hn_hf_end { HN_HF_BEGIN, HN_HF_END } hn_hf_end;
+/* The ids below vocab that the folder's files say begin, or end, a text: each once, in order. *ids: to be freed with hn_free. */
+hunch_status hn_hf_token_ids(const hn_source *src, hn_hf_end which, int32_t vocab, int32_t **ids, size_t *n, hunch_error *err);
 
 /* "" if absent or not a string. */
 const char *hn_hf_string(const json_t *object, const char *key);

@@ -90,7 +90,11 @@ static hunch_status measure_added(const json_t *added, size *m, hunch_error *err
 
 typedef struct filler {
     hn_tokenizer *t;
+    const hn_source *src;
     double *scores; /* Unigram */
+    /* tokens of the vocabulary that the folder's other files make special, though added_tokens does not list them */
+    const char *named[2];
+    int32_t named_id[2]; /* -1: none */
 } filler;
 
 static hunch_status put_once(hn_tokenizer *t, int32_t id, hn_token_kind kind, const char *text, hunch_error *err) {
@@ -133,6 +137,25 @@ static hunch_status put_added(hn_tokenizer *t, const json_t *added, hunch_error 
     return HUNCH_OK;
 }
 
+/* Those that begin and end texts are special, as transformers adds them: never made of text, matched by name where names are. */
+static hunch_status put_named(filler *f, const json_t *model, hunch_error *err) {
+    static const char *const keys[] = {"bos_token", "eos_token"};
+    const json_t *vocab = json_object_get(model, "vocab");
+    hunch_status s = HUNCH_OK;
+    for (int k = 0; !s && k < 2; k++) {
+        const json_t *id = NULL;
+        const char *name = NULL;
+        for (size_t i = 0; !id && (name = hn_hf_token_name(f->src, keys[k], i)) != NULL; i++) id = json_object_get(vocab, name);
+        const json_int_t v = json_integer_value(id);
+        const bool byte = id && f->t->byte_fallback && hn_vocab_byte_value(name, strlen(name)) >= 0;
+        if (!id || byte || f->t->kinds[v] != HN_TOKEN_UNUSED) continue; /* ids were checked */
+        f->named[k] = name;
+        f->named_id[k] = (int32_t)v;
+        s = put_once(f->t, (int32_t)v, HN_TOKEN_CONTROL, name, err);
+    }
+    return s;
+}
+
 /* The unknown token: by its text, or by its number. */
 static hunch_status read_unknown(hn_tokenizer *t, const json_t *model, hunch_error *err) {
     const char *name = hn_hf_string(model, "unk_token");
@@ -164,6 +187,7 @@ static hunch_status read_tokens(filler *f, const json_t *doc, const json_t *mode
         for (size_t i = 0; i < m.n; i++) f->scores[i] = NAN;
     }
     if (!s) s = put_added(f->t, added, err);
+    if (!s) s = put_named(f, model, err);
     if (!s) s = each_token(model, put_token, f, err);
     if (!s) s = read_unknown(f->t, model, err);
     return s ? s : hn_vocab_finish(f->t, err);
@@ -194,7 +218,8 @@ static hunch_status add_normal_name(hn_tokenizer *t, hn_normal_work *w, const ch
     return hn_names_add(&t->normal_names, n.bytes, n.len, id, marks) ? HUNCH_OK : hn_fail_memory(err, "a name", n.len);
 }
 
-static hunch_status add_names(hn_tokenizer *t, const json_t *added, hn_normal_work *w, hunch_error *err) {
+static hunch_status add_names(const filler *f, const json_t *added, hn_normal_work *w, hunch_error *err) {
+    hn_tokenizer *t = f->t;
     size_t i;
     json_t *value;
     json_array_foreach(added, i, value) {
@@ -211,14 +236,18 @@ static hunch_status add_names(hn_tokenizer *t, const json_t *added, hn_normal_wo
             s = hn_fail_memory(err, "a name", strlen(name));
         if (s) return s;
     }
+    for (int k = 0; k < 2; k++)
+        if (f->named_id[k] >= 0 && !hn_names_add(&t->names, f->named[k], strlen(f->named[k]), f->named_id[k], HN_NAME_SPECIAL))
+            return hn_fail_memory(err, "a name", strlen(f->named[k]));
     if (hn_names_finish(&t->names) && hn_names_finish(&t->normal_names)) return HUNCH_OK;
     return hn_fail_memory(err, "the names of tokens", 0);
 }
 
-static hunch_status read_names(hn_tokenizer *t, const json_t *added, hunch_error *err) {
+static hunch_status read_names(const filler *f, const json_t *added, hunch_error *err) {
+    const hn_tokenizer *t = f->t;
     hn_normal_work *w = NULL;
     hunch_status s = t->normalizer ? hn_normal_work_open(&w, err) : HUNCH_OK;
-    if (!s) s = add_names(t, added, w, err);
+    if (!s) s = add_names(f, added, w, err);
     hn_normal_work_close(&w);
     return s;
 }
@@ -266,13 +295,14 @@ static hunch_status read_settings(hn_tokenizer *t, const json_t *model, hunch_er
     return HUNCH_OK;
 }
 
-hunch_status hn_hf_read_model(hn_tokenizer *t, hn_hf_pipeline *p, const json_t *doc, hunch_error *err) {
+hunch_status hn_hf_read_model(hn_tokenizer *t, hn_hf_pipeline *p, const hn_source *src, hunch_error *err) {
+    const json_t *doc = hn_source_json(src, "tokenizer.json");
     const json_t *model = json_object_get(doc, "model"), *added = json_object_get(doc, "added_tokens");
-    filler f = {.t = t};
+    filler f = {.t = t, .src = src, .named_id = {-1, -1}};
     hunch_status s = read_settings(t, model, err);
     if (!s) s = hn_hf_pipeline_open(p, t, any_normalized(added), err);
     if (!s) s = read_tokens(&f, doc, model, err);
-    if (!s) s = read_names(t, added, err);
+    if (!s) s = read_names(&f, added, err);
     if (!s)
         s = t->is_unigram ? hn_vocab_unigram(t, f.scores, err) : read_merges(t, json_object_get(model, "merges"), err);
     hn_free(f.scores);

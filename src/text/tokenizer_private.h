@@ -89,7 +89,7 @@ bool hn_vocab_is_spelled(const hn_tokenizer *t, int32_t id, const char *text, si
 hunch_status hn_vocab_finish(hn_tokenizer *t, hunch_error *err);
 /* Makes the control, user and unknown tokens names: matched in a text as they are spelled. */
 hunch_status hn_vocab_name_by_kind(hn_tokenizer *t, hunch_error *err);
-/* A token that is matched by this name, else any other with this spelling; -1: none. */
+/* A token that is matched by this name, else any other that the file spells like this, or that is this text; -1: none. */
 int32_t hn_vocab_find_named(const hn_tokenizer *t, const char *name, size_t len);
 
 /* To be called after hn_bpe_init(&t->merges, …) and the names. A merge that makes a control token is ignored: text does not

@@ -485,6 +485,81 @@ static hunch_status open_folder(const char *tokenizer, const char *config, const
 #define BYTE_LEVEL "\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": true}"
 #define BPE(vocab, merges) "\"model\": {\"type\": \"BPE\", \"vocab\": " vocab ", \"merges\": " merges "}"
 
+/* The folder's special_tokens_map.json and config.json; NULL: none, and the usual one. */
+static void write_others(const char *map, const char *config) {
+    char path[600];
+    mkdir(test_path("hf"), 0700);
+    snprintf(path, sizeof path, "%s/special_tokens_map.json", test_path("hf"));
+    if (map)
+        test_file_write(path, map, strlen(map));
+    else
+        remove(path);
+    if (!config) return;
+    snprintf(path, sizeof path, "%s/config.json", test_path("hf"));
+    test_file_write(path, config, strlen(config));
+}
+
+#define MARKED                                                                                                         \
+    "{\"normalizer\": {\"type\": \"Replace\", \"pattern\": {\"String\": \" \"}, \"content\": \"▁\"}, "               \
+    BPE("{\"a\": 0, \"<of▁text>\": 1, \"▁\": 2, \"<e>\": 3, \"▁a\": 4}", "[\"▁ a\"]") "}"
+#define LETTERED "{" BYTE_LEVEL "," BPE("{\"a\": 0, \"Ġof\": 1, \"Ġ\": 2, \"<e>\": 3, \"Ġa\": 4}", "[\"Ġ a\"]") "}"
+
+/* Ends of a folder: names as the vocabulary spells them, in either file; ids in every file, one or a list, under both names. */
+static void test_hf_ends(void **state) {
+    (void)state;
+    static const struct {
+        const char *tokenizer, *settings, *map, *generation, *config;
+        int eos;
+        unsigned ends; /* bits 1 << id */
+    } cases[] = {
+        {MARKED, "{\"eos_token\": \"<of▁text>\"}", NULL, "{}", NULL, 1, 1 << 1},
+        {MARKED, "{\"eos_token\": {\"content\": \"<of▁text>\"}}", NULL, "{}", NULL, 1, 1 << 1},
+        {MARKED, "{\"eos_token\": \"▁a\"}", NULL, "{}", NULL, 4, 1 << 4},
+        {LETTERED, "{\"eos_token\": \"Ġof\"}", NULL, "{}", NULL, 1, 1 << 1},
+        {LETTERED, "{\"eos_token\": \" of\"}", NULL, "{}", NULL, 1, 1 << 1}, /* as its text */
+        {LETTERED, "{}", "{\"eos_token\": \"Ġof\"}", "{}", NULL, 1, 1 << 1},
+        {LETTERED, "{}", "{\"eos_token\": {\"content\": \"<e>\", \"lstrip\": false}}", "{}", NULL, 3, 1 << 3},
+        {LETTERED, "{\"eos_token\": null}", "{\"eos_token\": \"<e>\"}", "{}", NULL, 3, 1 << 3},
+        {LETTERED, "{\"eos_token\": \"Ġof\"}", "{\"eos_token\": \"<e>\"}", "{}", NULL, 3, 1 << 3},
+        {LETTERED, "{\"eos_token\": \"Ġof\", \"added_tokens_decoder\": {}}", "{\"eos_token\": \"<e>\"}", "{}", NULL, 1, 1 << 1},
+        {LETTERED, "{}", NULL, "{\"eos_token_ids\": [3, 1, 3]}", NULL, 3, 1 << 3 | 1 << 1},
+        {LETTERED, "{\"eos_token_id\": [4]}", NULL, "{\"eos_token_id\": 3}", "{\"eos_token_ids\": [1]}", 3, 1 << 3 | 1 << 1 | 1 << 4},
+        {LETTERED, "{}", NULL, "{}", "{\"text_config\": {\"eos_token_id\": 4}, \"eos_token_id\": [1, 99]}", 4, 1 << 4 | 1 << 1},
+        {LETTERED, "{\"eos_token\": \"none\"}", NULL, "{\"eos_token_id\": null}", NULL, -1, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        hn_tokenizer *t;
+        hn_source *src = NULL;
+        hunch_error e = {0};
+        tokenizer_folder(cases[i].tokenizer, strlen(cases[i].tokenizer), cases[i].settings, cases[i].generation);
+        write_others(cases[i].map, cases[i].config);
+        if (hn_source_open(&src, test_path("hf"), &e) || hn_tokenizer_open(&t, src, &e)) fail_msg("case %zu: %s", i, e.message);
+        unsigned ends = 0;
+        for (int id = 0; id < hn_tokenizer_vocab(t); id++) ends |= (unsigned)hn_tokenizer_is_end(t, id) << id;
+        if (hn_tokenizer_eos(t) != cases[i].eos || ends != cases[i].ends)
+            fail_msg("case %zu: %d and ends %#x, expected %d and %#x", i, hn_tokenizer_eos(t), ends, cases[i].eos, cases[i].ends);
+        hn_tokenizer_close(&t);
+        hn_source_close(&src);
+    }
+    hn_tokenizer *t;
+    hunch_error e = {0};
+    int32_t *ids;
+    size_t n;
+    write_others(NULL, NULL);
+    assert_int_equal(open_folder(MARKED, "{\"eos_token\": \"<of▁text>\"}", "{}", &t, &e), HUNCH_OK);
+    assert_int_equal(hn_tokenizer_encode(t, "a<of▁text>a", strlen("a<of▁text>a"), HUNCH_TEXT_PARSE_SPECIAL, &ids, &n, &e), HUNCH_OK);
+    assert_true(n == 3 && ids[1] == 1 && hn_tokenizer_is_special(t, 1)); /* as templates write it */
+    assert_string_equal(hn_tokenizer_piece(t, 1, &n), "<of▁text>");
+    hn_free(ids);
+    hn_tokenizer_close(&t);
+    write_others("{\"eos_token\": 7}", NULL);
+    assert_int_equal(open_folder(LETTERED, "{}", "{}", &t, &e), HUNCH_REFUSED);
+    assert_non_null(strstr(e.message, "special_tokens_map.json: eos_token: expected a token's text"));
+    write_others(NULL, NULL);
+    assert_int_equal(open_folder(LETTERED, "{}", "{\"eos_token_ids\": [\"x\"]}", &t, &e), HUNCH_REFUSED);
+    assert_non_null(strstr(e.message, "generation_config.json: eos_token_ids: expected a token id"));
+}
+
 static void test_hf_byte_level(void **state) {
     (void)state;
     hn_tokenizer *t;
@@ -697,6 +772,7 @@ int main(void) {
         cmocka_unit_test(test_scores),
         cmocka_unit_test(test_gemma4),
         cmocka_unit_test(test_unspeakable),
+        cmocka_unit_test(test_hf_ends),
         cmocka_unit_test(test_hf_byte_level),
         cmocka_unit_test(test_added_tokens),
         cmocka_unit_test(test_hostile_json),

@@ -111,9 +111,21 @@ hunch_status hn_vocab_name_by_kind(hn_tokenizer *t, hunch_error *err) {
     return ok && hn_names_finish(&t->names) ? HUNCH_OK : hn_fail_memory(err, "the names of tokens", 0);
 }
 
+/* A plain or user token as a file spells it: "Ġa" of byte letters, "▁a" of marks. bytes: room for HN_MAX_TOKEN_BYTES. */
+static int32_t spelled(const hn_tokenizer *t, const char *text, size_t len, char *bytes, size_t *n) {
+    *n = 0;
+    if (len > HN_MAX_TOKEN_BYTES) return -1;
+    *n = decode_spelling(t, text, len, bytes);
+    return hn_token_map_get(&t->map, bytes, *n);
+}
+
 int32_t hn_vocab_find_named(const hn_tokenizer *t, const char *name, size_t len) {
+    char bytes[HN_MAX_TOKEN_BYTES];
+    size_t n;
     int32_t id = hn_names_get(&t->names, name, len);
     if (id < 0) id = hn_names_get(&t->normal_names, name, len);
+    if (id >= 0) return id;
+    id = spelled(t, name, len, bytes, &n);
     return id < 0 ? hn_token_map_get(&t->map, name, len) : id;
 }
 
@@ -171,13 +183,6 @@ int32_t hn_vocab_symbol(const hn_tokenizer *t, const char *s, int len, uint32_t 
 }
 
 /* ---- merges ---- */
-
-static int32_t spelled(const hn_tokenizer *t, const char *text, size_t len, char *bytes, size_t *n) {
-    *n = 0;
-    if (len > HN_MAX_TOKEN_BYTES) return -1;
-    *n = decode_spelling(t, text, len, bytes);
-    return hn_token_map_get(&t->map, bytes, *n);
-}
 
 /* True if both parts together spell a control token. */
 static bool is_control(const hn_tokenizer *t, const char *left, size_t n_left, const char *right, size_t n_right) {

@@ -158,6 +158,13 @@ static void smoke_print(const json_t *d, bool color) {
     }
 }
 
+/* Why a head does not fit is the command's error too, where a script that keeps the report elsewhere looks for it. */
+static void reason_tell(const json_t *d) {
+    const char *reason = json_string_value(part(d, "reason"));
+    if (reason)
+        tool_message("%s", reason);
+}
+
 static int check_show(const tool_options *o, const char *text) {
     const bool color = tool_colors(o->color, stdout);
     json_t *d = json_loads(text, JSON_ALLOW_NUL, NULL);
@@ -166,6 +173,7 @@ static int check_show(const tool_options *o, const char *text) {
         return HUNCH_FAILED;
     }
     const int code = json_is_true(part(d, "passes")) ? HUNCH_OK : HUNCH_REFUSED;
+    reason_tell(d);
     if (o->json) {
         const int printed = tool_print_json(d);
         return printed ? printed : code;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "format/quantised.h"
 #include "model/arch/arch.h"
 
 typedef struct dense_keys {
@@ -280,13 +281,15 @@ static hunch_status read_vocab(hn_arch *a, hn_source *src, const hn_dense *f, hu
     char name[128];
     hn_arch_tensor_name(a, HN_ROLE_EMBEDDING, 0, name);
     const hn_tensor *t = hn_source_take(src, name);
+    hunch_status st = t ? HUNCH_OK : hn_quantised_refuse(src, name, "is missing", err);
+    if (st) return st;
     if (!t || t->n_dims != 2 || t->dims[0] != (uint64_t)a->hidden || t->dims[1] < 1 || t->dims[1] > 1 << 23)
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: %s [%d, vocabulary]", hn_source_path(src), name,
                        t ? "expected the shape" : "is missing, expected", a->hidden);
     a->vocab = (int)t->dims[1];
     hn_dense_key_buf key;
     int said = 0;
-    hunch_status st =
+    st =
         hn_key_int(src, hn_dense_key_of(&key, f, "vocab_size", "vocab_size", 1, 1 << 24, a->vocab), &said, err);
     if (!st && said != a->vocab)
         st = hn_fail(err, HUNCH_REFUSED, "%s: vocabulary of %d by its key, %d rows in tensor %s", hn_source_path(src),
@@ -294,15 +297,20 @@ static hunch_status read_vocab(hn_arch *a, hn_source *src, const hn_dense *f, hu
     return st;
 }
 
+/* Whether the output is the embedding. Where a folder has both, the tensors decide, as in transformers 5: tie_word_embeddings only
+ * says that they may be one stored twice. */
 static hunch_status read_tied(hn_arch *a, hn_source *src, const hn_dense *f, hunch_error *err) {
-    bool tied = false, found = false;
-    if (hn_source_get_kind(src) == HN_SOURCE_HF) {
-        tied = f->tied;
-        hunch_status st = hn_source_bool(src, "tie_word_embeddings", &tied, &found, err);
-        if (st) return st;
+    const hn_tensor *output = take_role(a, src, HN_ROLE_OUTPUT);
+    bool tied = f->tied, found;
+    hunch_status st = a->files.form == HN_SOURCE_HF ? hn_source_bool(src, "tie_word_embeddings", &tied, &found, err) : HUNCH_OK;
+    a->tied = !output;
+    if (!st && !output) {
+        char name[128];
+        hn_arch_tensor_name(a, HN_ROLE_OUTPUT, 0, name);
+        st = hn_quantised_refuse(src, name, "is missing", err); /* a packed one is not the embedding */
     }
-    a->tied = tied || !take_role(a, src, HN_ROLE_OUTPUT);
-    return HUNCH_OK;
+    if (st || !output || !tied || a->files.form != HN_SOURCE_HF) return st;
+    return hn_source_same(src, take_role(a, src, HN_ROLE_EMBEDDING), output, &a->tied, err);
 }
 
 /* ---- layers ----------------------------------------------------------------------------------------------------------- */

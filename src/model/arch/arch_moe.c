@@ -25,6 +25,15 @@ static hunch_status key_int(const hn_arch *a, const hn_source *src, const char *
 
 /* ---- how many, how wide ---------------------------------------------------------------------------------------------- */
 
+/* The number of experts has a name for each family in a folder, and transformers writes that of another version's: whichever is there. */
+static hunch_status read_count(const hn_arch *a, const hn_source *src, int *count, hunch_error *err) {
+    static const char *const names[] = {"num_experts", "num_local_experts", "n_routed_experts"};
+    const char *name = a->dense->moe->count;
+    for (size_t i = 0; !is_gguf(a) && !hn_source_config(src, name) && i < sizeof names / sizeof *names; i++)
+        if (hn_source_config(src, names[i])) name = names[i];
+    return key_int(a, src, "expert_count", name, 1, HN_MAX_EXPERTS, NAN, count, err);
+}
+
 static hunch_status read_width(const hn_arch *a, const hn_source *src, hn_expert_desc *e, hunch_error *err) {
     const hn_moe *moe = a->dense->moe;
     const double usual = moe->width_is_ffn ? (double)a->layer[0].ffn_width : (double)NAN;
@@ -114,7 +123,7 @@ static hunch_status read_groups(const hn_arch *a, const hn_source *src, hn_exper
 
 static hunch_status read_experts(const hn_arch *a, const hn_source *src, hn_expert_desc *e, hunch_error *err) {
     const hn_moe *moe = a->dense->moe;
-    hunch_status st = key_int(a, src, "expert_count", moe->count, 1, HN_MAX_EXPERTS, NAN, &e->count, err);
+    hunch_status st = read_count(a, src, &e->count, err);
     if (!st) st = key_int(a, src, "expert_used_count", moe->used ? moe->used : "num_experts_per_tok", 1, HN_MAX_USED, NAN, &e->used, err);
     if (!st) st = read_width(a, src, e, err);
     if (!st) st = read_shared(a, src, e, err);

@@ -240,24 +240,58 @@ static void test_biases(void **state) {
     hn_arch_fini(&a);
 }
 
-/* A folder that does not specify whether the output is the embedding: some families have a default. */
+/* What tie_word_embeddings, or the family's default, says counts only where the two tensors may be one: where they are the same, bit for
+ * bit, or there is one. */
 static void test_tied(void **state) {
     (void)state;
-    static const char *const types[] = {"llama", "smollm3"};
-    for (int i = 0; i < 2; i++) {
+    static const struct {
+        const char *type;
+        int says; /* -1: nothing */
+        folder_end output;
+        bool tied;
+    } cases[] = {{"llama", -1, FOLDER_NONE, true},  {"llama", -1, FOLDER_SAME, false},  {"llama", 1, FOLDER_SAME, true},
+                 {"llama", 1, FOLDER_OTHER, false}, {"llama", 0, FOLDER_SAME, false},   {"llama", 0, FOLDER_NONE, true},
+                 {"smollm3", -1, FOLDER_SAME, true}, {"smollm3", -1, FOLDER_OTHER, false}, {"smollm3", 0, FOLDER_SAME, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         hn_arch a;
-        folder_write_changed("mistral-sliding", "\"mistral\"", "\"mistral\"");
+        hunch_error err = {0};
         json_t *config = json_load_file(HUNCH_TEST_DATA "/goldens/mistral-sliding/config.json", 0, NULL);
         assert_int_equal(json_object_del(config, "tie_word_embeddings"), 0);
-        assert_int_equal(json_object_set_new(config, "model_type", json_string(types[i])), 0);
+        if (cases[i].says >= 0) json_object_set_new(config, "tie_word_embeddings", json_boolean(cases[i].says));
+        assert_int_equal(json_object_set_new(config, "model_type", json_string(cases[i].type)), 0);
         folder_write_config(config);
+        folder_write_ends((int)json_integer_value(json_object_get(config, "vocab_size")),
+                          (int)json_integer_value(json_object_get(config, "hidden_size")), cases[i].output);
         json_decref(config);
         hn_source *s = folder_open();
-        assert_int_equal(hn_arch_read(&a, s, NULL), HUNCH_OK);
-        assert_int_equal(a.tied, i);
+        if (hn_arch_read(&a, s, &err) != HUNCH_OK) fail_msg("%s", err.message);
+        if (a.tied != cases[i].tied) fail_msg("case %zu: tied %d", i, a.tied);
+        if (cases[i].output != FOLDER_NONE) assert_true(hn_source_find(s, "lm_head.weight")->used);
         hn_arch_fini(&a);
         hn_source_close(&s);
     }
+}
+
+/* transformers writes the number of experts under the name of one version or another. */
+static void test_names_of_experts(void **state) {
+    (void)state;
+    static const char *const names[] = {"num_experts", "num_local_experts", "n_routed_experts"};
+    static const struct {
+        const char *folder, *says;
+        int count;
+    } cases[] = {{"qwen3_moe-top2", "\"num_experts\": 8", 8},
+                 {"mixtral-top2", "\"num_local_experts\": 8", 8},
+                 {"glm4_moe-groups", "\"n_routed_experts\": 16", 16}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int k = 0; k < 3; k++) {
+            hn_arch a;
+            hunch_error err = {0};
+            char says[60];
+            snprintf(says, sizeof says, "\"%s\": %d", names[k], cases[i].count);
+            if (read_changed(cases[i].folder, cases[i].says, says, &a, &err) != HUNCH_OK) fail_msg("%s", err.message);
+            assert_int_equal(a.layer[a.layers - 1].experts.count, cases[i].count);
+            hn_arch_fini(&a);
+        }
 }
 
 /* ---- Gemma 3 as it is published ---------------------------------------------------------------------------------------- */
@@ -405,7 +439,7 @@ int main(void) {
                                        cmocka_unit_test(test_spellings),
                                        cmocka_unit_test(test_windows),
                                        cmocka_unit_test(test_biases),
-                                       cmocka_unit_test(test_tied),
+                                       cmocka_unit_test(test_tied), cmocka_unit_test(test_names_of_experts),
                                        cmocka_unit_test(test_gemma_vision_folders),
                                        cmocka_unit_test(test_gemma_ggufs)};
     return cmocka_run_group_tests(tests, NULL, NULL);

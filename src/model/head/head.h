@@ -223,7 +223,7 @@ hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head
 hunch_status hn_head_check_rest(hn_source *src, const hn_arch *a, hunch_error *err);
 
 /* The target's token of each of n draft tokens, from d2t (offsets in a folder, tokens in a GGUF): *ids is the caller's
- * (hn_free); NULL if the file has none. HUNCH_REFUSED: a token is not in the vocabulary, or listed twice. */
+ * (hn_free); NULL if the file has none. HUNCH_REFUSED: a token is not in the vocabulary, or listed twice, or t2d says otherwise. */
 hunch_status hn_head_read_ids(hn_source *src, const hn_head_names *names, int n, int vocab, int32_t **ids, hunch_error *err);
 
 /* An output whose rows are in clusters, each with a centroid (Gemma 4's "ordered embeddings"). The output's kind is set if the file
