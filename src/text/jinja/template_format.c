@@ -84,7 +84,7 @@ static bool read_spec(trun *r, tstr *f, supply *values, spec *out) {
     }
     if (!fits) return trun_fail(r, "a format that would grow a text beyond %d bytes", HN_TPL_MAX_OUTPUT), false;
     out->precision = (int)precision;
-    if (f->n && strchr("hlL", *f->s)) f->s++, f->n--;
+    if (f->n && *f->s && strchr("hlL", *f->s)) f->s++, f->n--;
     if (f->n == 0) return trun_fail(r, "incomplete format"), false;
     out->kind = *f->s;
     f->s++, f->n--;
