@@ -111,7 +111,7 @@ l.index(3,1)  l.index(2,-1)  l.index(1,0,1)  l.sort()  l.reverse()  l.insert(0,1
 d.get('zz',default=1)  d.popitem()  d.setdefault('a',1)  d.update({'a':1})  d.clear()  d.pop('x')  l.nope is defined  s.nope is defined  s.format is defined
 s.zfill is defined  d.nope is defined  l.sort is defined or true  dict([('a',1),('b',2)])  dict({'a':1},b=2)  dict(**{'a':1})  dict([['a',1]],a=3)  dict([1])  dict('ab')
 dict(['ab','cd'])  dict(1)  dict(a=1,**{'b':2})  dict({'a':1},**{'b':2})  namespace([('a',1)]).a  list  range(stop=5)  range(1.5)
-d.keys()  d.values()  ed.items()  {'a': 1}.items()  d.keys()|length  'x' in d.keys()  'y' if ed.keys() else 'n'  d.keys()[0]  d.keys()[0] is defined  d.keys()|first  d.values()|last  d.keys() + [1]  d.keys()|tojson  d.keys() is sequence  d.keys()[1:]  [d.keys()]  dict(d.items()).x  'a'.join({'x': 1}.keys())  5|round(0, 'foo')  d|dictsort(by='foo')
+d.keys()  d.values()  ed.items()  {'a': 1}.items()  d.keys()|length  'x' in d.keys()  'y' if ed.keys() else 'n'  d.keys()[0]  d.keys()[0] is defined  d.keys()|first  d.values()|last  d.keys() + [1]  d.keys()|tojson  d.keys() is sequence  d.keys()[1:]  [d.keys()]  dict(d.items()).x  'a'.join({'x': 1}.keys())  5|round(0, 'foo')  d|dictsort(by='foo')  nothing|truncate(5)  s|replace('o', '0', none)  l|sort('a')  d|dictsort(reverse='a')
 """
 
 # Each method of str with several arguments is called on some of these.

@@ -35,13 +35,15 @@ static tvalue trim(trun *r, tvalue v, const targs *a, int how) {
 }
 
 static tvalue replace(trun *r, tvalue v, const targs *a, int how) {
+    const tvalue *count = targs_get(a, 2, "count");
     tstr from, to;
+    int64_t most = -1;
     (void)how;
     v = tv_to_string(r, v);
-    if (v.kind == TV_ERROR) return v;
-    if (!targs_text(r, a, 0, "old", &from) || !targs_text(r, a, 1, "new", &to)) return tv_error();
-    const tvalue *count = targs_get(a, 2, "count");
-    return ts_replace(r, v.str, from, to, count && count->kind == TV_INT ? count->i : -1);
+    if (v.kind == TV_ERROR || !targs_text(r, a, 0, "old", &from) || !targs_text(r, a, 1, "new", &to) ||
+        (count && count->kind != TV_NONE && !targs_integer(r, a, 2, "count", -1, &most)))
+        return tv_error();
+    return ts_replace(r, v.str, from, to, most);
 }
 
 enum { INDENT_MAX = 1 << 20, JSON_INDENT_MAX = 100 };
@@ -138,6 +140,7 @@ static tvalue truncate(trun *r, tvalue v, const targs *a, int how) {
     tstr end = {"...", 3};
     tbuf b = {.arena = &r->arena};
     (void)how;
+    if (v.kind == TV_UNDEFINED) return v;
     if (v.kind != TV_STRING) return trun_fail(r, "truncate takes a string, not %s", tv_type_name(v));
     if (!targs_integer(r, a, 0, "length", 255, &length) ||
         (targs_get(a, 2, "end") && !targs_string(r, a, 2, "end", &end, NULL)) ||

@@ -158,23 +158,24 @@ tvalue tf_sort_by(trun *r, tvalue list, const tvalue *keys, bool backwards) {
 }
 
 tvalue tf_sort(trun *r, tvalue v, const targs *a, int how) {
-    const tvalue *backwards = targs_get(a, 0, "reverse"), *keep = targs_get(a, 1, "case_sensitive"),
-                 *attribute = targs_get(a, 2, "attribute");
+    const tvalue *keep = targs_get(a, 1, "case_sensitive"), *attribute = targs_get(a, 2, "attribute");
+    int64_t backwards;
     tvalue *keys, list;
     (void)how;
     v = tv_iterate(r, v);
-    if (v.kind == TV_ERROR) return v;
+    if (v.kind == TV_ERROR || !targs_integer(r, a, 0, "reverse", 0, &backwards)) return tv_error();
     list = tv_list(r, TV_LIST, v.list->n, &keys);
     for (size_t i = 0; list.kind != TV_ERROR && i < v.list->n; i++) {
         keys[i] = keys_of(r, v.list->items[i], attribute, keep);
         if (keys[i].kind == TV_ERROR) return keys[i];
     }
-    return list.kind == TV_ERROR ? list : tf_sort_by(r, v, keys, backwards && tv_truth(*backwards));
+    return list.kind == TV_ERROR ? list : tf_sort_by(r, v, keys, backwards != 0);
 }
 
 tvalue tf_dictsort(trun *r, tvalue v, const targs *a, int how) {
-    const tvalue *keep = targs_get(a, 0, "case_sensitive"), *by = targs_get(a, 1, "by"),
-                 *backwards = targs_get(a, 2, "reverse");
+    const tvalue *keep = targs_get(a, 0, "case_sensitive"), *by = targs_get(a, 1, "by");
+    int64_t backwards;
+    if (!targs_integer(r, a, 2, "reverse", 0, &backwards)) return tv_error();
     bool by_value = by && by->kind == TV_STRING && ts_equal(by->str, "value");
     if (by && !by_value && (by->kind != TV_STRING || !ts_equal(by->str, "key")))
         return trun_fail(r, "dictsort: by key or value");
@@ -186,7 +187,7 @@ tvalue tf_dictsort(trun *r, tvalue v, const targs *a, int how) {
         keys[i] = tf_key(r, pairs.list->items[i].list->items[by_value], NULL, keep, NULL);
         if (keys[i].kind == TV_ERROR) return keys[i];
     }
-    return list.kind == TV_ERROR ? list : tf_sort_by(r, pairs, keys, backwards && tv_truth(*backwards));
+    return list.kind == TV_ERROR ? list : tf_sort_by(r, pairs, keys, backwards != 0);
 }
 
 tvalue tf_extreme(trun *r, tvalue v, const targs *a, int how) { /* min, max: of equal ones the first */
