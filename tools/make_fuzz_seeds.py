@@ -878,6 +878,20 @@ TEMPLATES = {
                "{{ 'a\\u00e9' }}{{ strftime_now('%Y-%m-%d') }}{{ 'Ab'.lower() }}{{ messages[0].get('role', 'x') }}"
                "{# comment #}{% generation %}{{ '{{' }}{% endgeneration %}{% raw %}{{ x }}{% endraw %}",
     "block": "{% set x %}a{{ 1 }}{% endset %}{{ x }}{% filter upper %}b{% endfilter %}{% call(y) f(1) %}{% endcall %}",
+    "call": "{% macro f(a, b=1) %}{{ caller(a, *varargs, **kwargs) }}{{ f.name }}{% endmacro %}{% call(x, y=2, z=3) f(1, 2, 3, z=4) %}"
+            "{{ x }}{{ y ~ z }}{% endcall %}{% with a = 1, (b, c) = (2, 3) %}{{ a + b + c }}{% endwith %}{% print 1, 'a' %}"
+            "{% filter replace('a', 'b')|center(9) %}a{% endfilter %}{% for m in messages %}{{ loop.cycle(1, 2) }}"
+            "{{ loop.changed(m.role) }}{% endfor %}",
+    "groups": "{% for g in messages|groupby('role', default='x') %}{{ g.grouper }}{{ g.list|length }}{% endfor %}"
+              "{{ [1, 2, 3]|batch(2, 0)|list }}{{ range(5)|slice(2, 'x')|list }}{{ messages|sort(attribute='role,content')|first }}"
+              "{{ 'a b c'|truncate(3, true, '', 0) }}{{ 'a b'|wordcount }}{{ ({}|attr('items'))()|list }}{{ {'a': 1}.keys() }}",
+    "methods": "{{ 'a=b'.partition('=') }}{{ 'x'.center(5, '*') }}{{ '-1'.zfill(4) }}{{ 'a\\tb'.expandtabs(3) }}{{ 'a'.rfind('a', -1, 9) }}"
+               "{{ 'ab'.translate('a'.maketrans({'a': 'x', 98: none})) }}{{ '\u03b1\u03a3'.lower() }}{{ '\u00df'.casefold() }}"
+               "{{ 'aB'.swapcase().isidentifier() }}{{ {}.fromkeys('ab', 1) }}{{ [1, 2].index(2, 0, 2) }}{{ (5).bit_length() }}",
+    "fields": "{{ '{} {!r:>{}}'.format(1, 'x', 9) }}{{ '{a[b].c:^+#012,.3f}|{x!s:*<5}'.format(a={'b': {'c': 1.5}}, x=2) }}"
+              "{{ '{:_b}{:%}{:c}{:g}{:n}{:E}'.format(5, 0.5, 65, 1e20, 7, 2.0) }}{{ '{m}'.format_map({'m': 1}) }}"
+              "{{ '%*d %r %a %c %-5.2s' % (5, 1, 'a', '\u00e9', 'x', 'yz') }}",
+    "names": "{{ '\\N{BULLET}\\N{em dash}\\x41\\101\\u00e9\\U0001F600\\q\\\u00e9' }}{{ strftime_now('%f %z %-d %%f') }}",
 }
 
 
@@ -1054,7 +1068,8 @@ def main(out):
     with open(os.path.join(DATA, "templates", "snippets.jsonl"), encoding="utf-8") as f:
         variables = json.dumps(json.loads(f.readline())["vars"], ensure_ascii=False)
         for i, line in enumerate(f):
-            put("template", "snippet-%03d" % i, json.loads(line)["template"], variables if i % 8 == 0 else "")
+            if i < 660 or i % 8 == 0:  # those behind are tables of methods and formats
+                put("template", "snippet-%03d" % i, json.loads(line)["template"], variables if i % 8 == 0 else "")
     put("template", "vars", "{{ a }}{{ b.c }}{{ d|tojson }}{% for k in d %}{{ k }}{% endfor %}",
         json.dumps({"a": 1.5, "b": {"c": "h\u00e9"}, "d": [[], {}, None, -1, 2**53]}, ensure_ascii=False))
     commit, digest = "0123456789abcdef0123456789abcdef01234567", "aaaaaaaabbbbbbbbccccccccddddddddeeeeeeeeffffffff0000000011111111"

@@ -35,12 +35,6 @@ bool hn_char_is_digit(uint32_t cp) {
     return cp < 0x80 ? cp - '0' < 10 : utf8proc_category((utf8proc_int32_t)cp) == UTF8PROC_CATEGORY_ND;
 }
 
-bool hn_char_is_cased(uint32_t cp) {
-    if (cp < 0x80) return hn_char_is_letter(cp);
-    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)cp);
-    return (c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_LM) || cp == 0xAA || cp == 0xBA;
-}
-
 bool hn_char_is_printable(uint32_t cp) {
     if (cp < 0x80) return cp >= ' ' && cp != 0x7F;
     switch (utf8proc_category((utf8proc_int32_t)cp)) {

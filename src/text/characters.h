@@ -11,7 +11,6 @@ bool hn_char_is_mark(uint32_t cp);  /* the categories M */
 bool hn_char_is_letter(uint32_t cp);    /* L */
 bool hn_char_is_number(uint32_t cp);    /* N */
 bool hn_char_is_digit(uint32_t cp);     /* Nd */
-bool hn_char_is_cased(uint32_t cp);     /* a letter that has another case, or is like one that has */
 bool hn_char_is_printable(uint32_t cp); /* as in Python's repr(): not of category C, and no separator but the space */
 
 /* Bytes of white space at the end, or at the start, of valid UTF-8. */

@@ -127,3 +127,16 @@ void tbuf_put(tbuf *b, const char *s, size_t n) {
 void tbuf_puts(tbuf *b, const char *s) {
     tbuf_put(b, s, strlen(s));
 }
+
+void tbuf_fill(tbuf *b, tstr unit, int64_t times) {
+    if (times <= 0 || unit.n == 0) return;
+    const size_t from = b->n;
+    b->too_long |= (uint64_t)times > HN_TPL_MAX_OUTPUT / unit.n;
+    b->failed |= b->too_long;
+    tbuf_put(b, unit.s, unit.n);
+    for (size_t left = b->failed ? 0 : unit.n * ((size_t)times - 1), have; left && !b->failed;
+         left -= have) { /* what is there, again */
+        have = b->n - from < left ? b->n - from : left;
+        tbuf_put(b, b->s + from, have);
+    }
+}

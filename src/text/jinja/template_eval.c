@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* template_eval.c - evaluates expressions; what operators do with values: template_operators.c. */
+#include <string.h>
+
 #include "text/jinja/template_run.h"
 
 /* ---- operators ---- */
@@ -65,63 +67,68 @@ static tvalue eval_dict(trun *r, const tnode *n, tframe *f) {
 
 /* ---- calls, filters and tests ---- */
 
+/* What *values and **values add to the arguments: values to a list of `more`, names to it. */
+static bool spread(trun *r, int op, tvalue v, targs *args) {
+    if (op == '*') {
+        v = v.kind == TV_UNDEFINED ? tv_fail_undefined(r, v) : tv_iterate(r, v);
+        if (v.kind == TV_ERROR || !trun_step(r, v.list->n)) return false;
+        tvalue *all = ta_alloc(&r->arena, (args->n + v.list->n + 1) * sizeof *all);
+        if (!all) return trun_fail_memory(r), false;
+        if (args->n) memcpy(all, args->values, args->n * sizeof *all);
+        if (v.list->n) memcpy(all + args->n, v.list->items, v.list->n * sizeof *all);
+        args->values = all;
+        args->n += v.list->n;
+        return true;
+    }
+    if (v.kind != TV_DICT) return trun_fail(r, "** takes a dict, not %s", tv_type_name(v)), false;
+    struct tnamed *all = ta_alloc(&r->arena, (args->n_named + v.dict->n + 1) * sizeof *all); /* one more for caller */
+    if (!all) return trun_fail_memory(r), false;
+    if (args->n_named) memcpy(all, args->named, args->n_named * sizeof *all);
+    args->named = all;
+    for (size_t i = 0; i < v.dict->n; i++) {
+        const tentry *e = &v.dict->entries[i];
+        if (e->key.kind != TV_STRING)
+            return trun_fail(r, "names of arguments are strings, not %s", tv_type_name(e->key)), false;
+        for (size_t k = 0; k < args->n_named; k++)
+            if (ts_same(all[k].name, e->key.str)) return trun_fail(r, "an argument is given twice"), false;
+        all[args->n_named++] = (struct tnamed){e->key.str, e->value};
+    }
+    return trun_step(r, v.dict->n * (args->n_named + 1));
+}
+
+/* The parser has seen to it that values come before *values, and names before **values. */
 static bool eval_arguments(trun *r, const tnode *n, tframe *f, targs *args) {
-    *args = (targs){.values = ta_alloc(&r->arena, (n->n + 1) * sizeof *args->values),
-                    .named = ta_alloc(&r->arena, n->n * sizeof *args->named)};
+    *args =
+        (targs){.values = ta_alloc(&r->arena, (n->n + 1) * sizeof *args->values),
+                .named = ta_alloc(&r->arena, (n->n + (n->b != NULL)) * sizeof *args->named)}; /* one more for caller */
     if (!args->values || !args->named) return trun_fail_memory(r), false;
     for (size_t i = 0; i < n->n; i++) {
         const tnode *item = n->items[i];
-        bool keyword = item->kind == TN_KEYWORD;
-        tvalue v = teval(r, keyword ? item->a : item, f);
+        tvalue v = teval(r, item->kind == TN_KEYWORD || item->kind == TN_SPREAD ? item->a : item, f);
         if (v.kind == TV_ERROR) return false;
-        if (!keyword) {
-            if (args->n_named) return trun_fail(r, "a positional argument after a keyword argument"), false;
+        if (item->kind == TN_KEYWORD)
+            args->named[args->n_named++] = (struct tnamed){item->name, v};
+        else if (item->kind != TN_SPREAD)
             args->values[args->n++] = v;
-            continue;
-        }
-        args->named[args->n_named++] = (struct tnamed){item->name, v};
+        else if (!spread(r, item->op, v, args))
+            return false;
     }
     return true;
-}
-
-static tvalue call_macro(trun *r, const tmacro *m, const targs *args) {
-    const tnode *n = m->node;
-    tframe own, *frame = tscope_begin(r, &own, m->frame, n->a->op);
-    int line = r->line;
-    size_t used = 0;
-    if (!frame) return tv_error();
-    if (args->n > n->n)
-        return trun_fail(r, "the macro %.*s takes at most %zu arguments", (int)n->name.n, n->name.s, n->n);
-    for (size_t i = 0; i < n->n; i++) {
-        const tnode *parameter = n->items[i];
-        tvalue v = i < args->n ? args->values[i] : tv_undefined(parameter->name.s, parameter->name.n);
-        bool given = i < args->n;
-        for (size_t k = 0; k < args->n_named && !given; k++) {
-            if (!ts_same(args->named[k].name, parameter->name)) continue;
-            v = args->named[k].value;
-            given = true;
-            used++;
-        }
-        if (!given && parameter->a) v = teval(r, parameter->a, frame);
-        if (v.kind == TV_ERROR || !tassign_name(r, frame, parameter->name, v)) return tv_error();
-    }
-    if (used < args->n_named)
-        return trun_fail(r, "the macro %.*s has no such named argument, or it is given twice", (int)n->name.n,
-                         n->name.s);
-    tvalue out = tcapture(r, n->a, frame);
-    tscope_end(r, &own);
-    r->line = line;
-    return out;
 }
 
 static tvalue eval_call(trun *r, const tnode *n, tframe *f) {
     targs args;
     tvalue callee = teval(r, n->a, f);
     if (callee.kind == TV_ERROR || !eval_arguments(r, n, f, &args)) return tv_error();
+    if (n->b) {
+        tvalue caller = tmacro_make(r, n->b, f);
+        if (caller.kind == TV_ERROR) return caller;
+        args.named[args.n_named++] = (struct tnamed){{"caller", 6}, caller};
+    }
     r->line = n->line;
     switch (callee.kind) {
     case TV_UNDEFINED: return tv_fail_undefined(r, callee);
-    case TV_MACRO: return call_macro(r, callee.macro, &args);
+    case TV_MACRO: return tmacro_call(r, callee.macro, &args);
     case TV_FUNCTION: return tfunction_call(r, callee.function, &args);
     case TV_METHOD: return tmethod_call(r, callee.method, &args);
     default: return trun_fail(r, "a value of type %s cannot be called", tv_type_name(callee));
@@ -138,6 +145,13 @@ static tvalue eval_filter(trun *r, const tnode *n, tframe *f) {
     return v.kind == TV_BOOL ? tv_bool(v.b != (n->op != 0)) : v;
 }
 
+static tvalue eval_captured(trun *r, const tnode *n, tframe *f) {
+    tframe own, *frame = tscope_begin(r, &own, f, n->a->op);
+    tvalue v = frame ? tcapture(r, n->a, frame) : tv_error();
+    tscope_end(r, &own);
+    return v;
+}
+
 /* ---- an expression ---- */
 
 static tvalue eval_node(trun *r, const tnode *n, tframe *f) {
@@ -145,7 +159,7 @@ static tvalue eval_node(trun *r, const tnode *n, tframe *f) {
     switch (n->kind) {
     case TN_CONST: return n->value;
     case TN_NAME: return tlook_up(r, f, n->name);
-    case TN_CAPTURED: return r->captured;
+    case TN_CAPTURED: return eval_captured(r, n, f);
     case TN_LIST:
     case TN_TUPLE: return eval_items(r, n, f);
     case TN_DICT: return eval_dict(r, n, f);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "text/jinja/template_private.h"
 
 /* ---- text ---- */
@@ -23,14 +24,6 @@ static tvalue change_case(trun *r, tvalue v, const targs *a, int how) {
     return v.kind == TV_ERROR ? v : ts_change_case(r, v.str, (char)how);
 }
 
-bool targs_text(trun *r, const targs *a, size_t place, const char *name, tstr *out) {
-    const tvalue *v = targs_get(a, place, name);
-    tvalue text = tv_to_string(r, v ? *v : tv_text(""));
-    if (text.kind == TV_ERROR) return false;
-    *out = text.str;
-    return true;
-}
-
 static tvalue trim(trun *r, tvalue v, const targs *a, int how) {
     const tvalue *chars = targs_get(a, 0, "chars");
     (void)how;
@@ -42,13 +35,15 @@ static tvalue trim(trun *r, tvalue v, const targs *a, int how) {
 }
 
 static tvalue replace(trun *r, tvalue v, const targs *a, int how) {
+    const tvalue *count = targs_get(a, 2, "count");
     tstr from, to;
+    int64_t most = -1;
     (void)how;
     v = tv_to_string(r, v);
-    if (v.kind == TV_ERROR || !targs_check(r, a, "replace", 2, 3)) return tv_error();
-    if (!targs_text(r, a, 0, "old", &from) || !targs_text(r, a, 1, "new", &to)) return tv_error();
-    const tvalue *count = targs_get(a, 2, "count");
-    return ts_replace(r, v.str, from, to, count && count->kind == TV_INT ? count->i : -1);
+    if (v.kind == TV_ERROR || !targs_text(r, a, 0, "old", &from) || !targs_text(r, a, 1, "new", &to) ||
+        (count && count->kind != TV_NONE && !targs_integer(r, a, 2, "count", -1, &most)))
+        return tv_error();
+    return ts_replace(r, v.str, from, to, most);
 }
 
 enum { INDENT_MAX = 1 << 20, JSON_INDENT_MAX = 100 };
@@ -123,13 +118,60 @@ static tvalue format(trun *r, tvalue v, const targs *a, int how) {
     v = tv_to_string(r, v);
     if (v.kind == TV_ERROR) return v;
     if (a->n && a->n_named) return trun_fail(r, "format takes values or names, not both");
-    values = a->n_named ? tv_dict(r, a->n_named) : tv_list(r, TV_TUPLE, a->n, &items);
+    values = a->n_named ? targs_dict(r, a) : tv_list(r, TV_TUPLE, a->n, &items);
     if (values.kind == TV_ERROR) return values;
     for (size_t i = 0; i < a->n; i++) items[i] = a->values[i];
-    for (size_t i = 0; i < a->n_named; i++)
-        if (!tv_dict_put(r, values.dict, tv_str(a->named[i].name.s, a->named[i].name.n), a->named[i].value))
-            return tv_error();
     return tformat(r, v.str, values);
+}
+
+static tvalue center(trun *r, tvalue v, const targs *a, int how) {
+    int64_t width;
+    (void)how;
+    v = tv_to_string(r, v);
+    if (v.kind == TV_ERROR || !targs_integer(r, a, 0, "width", 80, &width)) return tv_error();
+    tvalue given = tv_int(width);
+    return tmethod_call(r, &(tmethod){v, tmethod_find(v, (tstr){"center", 6})}, &(targs){.values = &given, .n = 1});
+}
+
+/* Cuts a text to `length` characters, at a blank unless words may be cut; up to `leeway` more are left alone. */
+static tvalue truncate(trun *r, tvalue v, const targs *a, int how) {
+    const tvalue *kill = targs_get(a, 1, "killwords"), *extra = targs_get(a, 3, "leeway");
+    int64_t length, leeway = 5;
+    tstr end = {"...", 3};
+    tbuf b = {.arena = &r->arena};
+    (void)how;
+    if (v.kind == TV_UNDEFINED) return v;
+    if (v.kind != TV_STRING) return trun_fail(r, "truncate takes a string, not %s", tv_type_name(v));
+    if (!targs_integer(r, a, 0, "length", 255, &length) ||
+        (targs_get(a, 2, "end") && !targs_string(r, a, 2, "end", &end, NULL)) ||
+        (extra && extra->kind != TV_NONE && !targs_integer(r, a, 3, "leeway", 0, &leeway)))
+        return tv_error();
+    const int64_t kept = length - (int64_t)ts_length(end);
+    if (kept < 0 || leeway < 0)
+        return trun_fail(r, "truncate: a length of at least that of its end, and no leeway below 0");
+    if ((int64_t)ts_length(v.str) - length <= leeway) return v;
+    tstr text = {v.str.s, ts_offset(v.str, (size_t)kept)};
+    const char *blank = kill && tv_truth(*kill) ? NULL : memrchr(text.s, ' ', text.n);
+    tbuf_put(&b, text.s, blank ? (size_t)(blank - text.s) : text.n);
+    tbuf_put(&b, end.s, end.n);
+    return tv_buffer(r, &b);
+}
+
+static tvalue count_words(trun *r, tvalue v, const targs *a, int how) {
+    int64_t n = 0;
+    bool inside = false;
+    uint32_t cp;
+    (void)a;
+    (void)how;
+    v = tv_to_string(r, v);
+    if (v.kind == TV_ERROR || !trun_text(r, 4 * v.str.n)) return tv_error();
+    for (size_t i = 0; i < v.str.n;) {
+        i += (size_t)hn_utf8_decode(v.str.s + i, v.str.n - i, &cp);
+        const bool word = cp == '_' || tchar_is(cp, TCHAR_LETTER_OR_NUMBER);
+        n += word && !inside;
+        inside = word;
+    }
+    return tv_int(n);
 }
 
 /* ---- numbers ---- */
@@ -147,7 +189,8 @@ static bool read_number(trun *r, tstr s, int how, int base, tvalue *out) {
         *out = errno ? trun_fail(r, "an integer beyond 64 bits") : tv_int(whole);
         return true;
     }
-    if (strspn(text, "+-.0123456789eE") != s.n) return false;
+    if (strspn(text, "+-.0123456789eEinfatyINFATY") != s.n)
+        return false; /* nothing else that strtod reads: hexadecimal */
     *out = tv_float(strtod(text, &end));
     return !*end;
 }
@@ -183,6 +226,8 @@ static tvalue round_number(trun *r, tvalue v, const targs *a, int how) {
     double scale = pow(10, (double)digits), x = tv_number(v) * scale;
     bool up = method && method->kind == TV_STRING && ts_equal(method->str, "ceil"),
          down = method && method->kind == TV_STRING && ts_equal(method->str, "floor");
+    if (method && !up && !down && (method->kind != TV_STRING || !ts_equal(method->str, "common")))
+        return trun_fail(r, "round: the method is common, ceil or floor");
     if (up || down) return tv_float((up ? ceil(x) : floor(x)) / scale);
     if (v.kind != TV_FLOAT && digits >= 0) return tv_int(tv_integer(v));
     if (digits < 0) {
@@ -195,66 +240,89 @@ static tvalue round_number(trun *r, tvalue v, const targs *a, int how) {
     return tv_float(strtod(text, NULL));
 }
 
+/* call NULL: Jinja's, and refused. */
 static const struct {
     const char *name;
     tfilter_call *call;
     int how;
+    const char *signature;
 } filters[] = {
-    {"string", to_string, 0},
-    {"upper", change_case, 'u'},
-    {"lower", change_case, 'l'},
-    {"title", change_case, 'T'},
-    {"capitalize", change_case, 'c'},
-    {"trim", trim, 0},
-    {"replace", replace, 0},
-    {"indent", indent, 0},
-    {"format", format, 0},
-    {"tojson", to_json, 0},
-    {"safe", same, 0},
-    {"int", to_number, 'i'},
-    {"float", to_number, 'f'},
-    {"abs", absolute, 0},
-    {"round", round_number, 0},
-    {"default", tf_default, 0},
-    {"d", tf_default, 0},
-    {"length", tf_length, 0},
-    {"count", tf_length, 0},
-    {"first", tf_end_of, 'f'},
-    {"last", tf_end_of, 'l'},
-    {"list", tf_list, 0},
-    {"reverse", tf_reverse, 0},
-    {"join", tf_join, 0},
-    {"items", tf_items, 0},
-    {"sort", tf_sort, 0},
-    {"dictsort", tf_dictsort, 0},
-    {"min", tf_extreme, HN_TPL_LEAST},
-    {"max", tf_extreme, HN_TPL_MOST},
-    {"sum", tf_sum, 0},
-    {"unique", tf_unique, 0},
-    {"select", tf_select, 0},
-    {"reject", tf_select, HN_TPL_REJECT},
-    {"selectattr", tf_select, HN_TPL_BY_ATTRIBUTE},
-    {"rejectattr", tf_select, HN_TPL_REJECT | HN_TPL_BY_ATTRIBUTE},
-    {"map", tf_map, 0},
+    {"string", to_string, 0, ""},
+    {"upper", change_case, 'u', ""},
+    {"lower", change_case, 'l', ""},
+    {"title", change_case, 'T', ""},
+    {"capitalize", change_case, 'c', ""},
+    {"trim", trim, 0, "chars?"},
+    {"replace", replace, 0, "old new count?"},
+    {"indent", indent, 0, "width? first? blank?"},
+    {"center", center, 0, "width?"},
+    {"truncate", truncate, 0, "length? killwords? end? leeway?"},
+    {"wordcount", count_words, 0, ""},
+    {"format", format, 0, "* **"},
+    {"tojson", to_json, 0, "ensure_ascii? indent? separators? sort_keys?"},
+    {"safe", same, 0, ""},
+    {"int", to_number, 'i', "default? base?"},
+    {"float", to_number, 'f', "default?"},
+    {"abs", absolute, 0, ""},
+    {"round", round_number, 0, "precision? method?"},
+    {"default", tf_default, 0, "default_value? boolean?"},
+    {"d", tf_default, 0, "default_value? boolean?"},
+    {"attr", tf_attr, 0, "name"},
+    {"length", tf_length, 0, ""},
+    {"count", tf_length, 0, ""},
+    {"first", tf_end_of, 'f', ""},
+    {"last", tf_end_of, 'l', ""},
+    {"list", tf_list, 0, ""},
+    {"reverse", tf_reverse, 0, ""},
+    {"join", tf_join, 0, "d? attribute?"},
+    {"items", tf_items, 0, ""},
+    {"sort", tf_sort, 0, "reverse? case_sensitive? attribute?"},
+    {"dictsort", tf_dictsort, 0, "case_sensitive? by? reverse?"},
+    {"groupby", tf_groupby, 0, "attribute default? case_sensitive?"},
+    {"batch", tf_batch, 0, "linecount fill_with?"},
+    {"slice", tf_slice, 0, "slices fill_with?"},
+    {"min", tf_extreme, HN_TPL_LEAST, "case_sensitive? attribute?"},
+    {"max", tf_extreme, HN_TPL_MOST, "case_sensitive? attribute?"},
+    {"sum", tf_sum, 0, "attribute? start?"},
+    {"unique", tf_unique, 0, "case_sensitive? attribute?"},
+    {"select", tf_select, 0, "* **"},
+    {"reject", tf_select, HN_TPL_REJECT, "* **"},
+    {"selectattr", tf_select, HN_TPL_BY_ATTRIBUTE, "* **"},
+    {"rejectattr", tf_select, HN_TPL_REJECT | HN_TPL_BY_ATTRIBUTE, "* **"},
+    {"map", tf_map, 0, "* **"},
+    {"e", NULL, 0, NULL},
+    {"escape", NULL, 0, NULL},
+    {"filesizeformat", NULL, 0, NULL},
+    {"forceescape", NULL, 0, NULL},
+    {"pprint", NULL, 0, NULL},
+    {"random", NULL, 0, NULL},
+    {"striptags", NULL, 0, NULL},
+    {"urlencode", NULL, 0, NULL},
+    {"urlize", NULL, 0, NULL},
+    {"wordwrap", NULL, 0, NULL},
+    {"xmlattr", NULL, 0, NULL},
 };
+enum { FILTERS = sizeof filters / sizeof *filters };
 
 static size_t find_filter(tstr name) {
-    size_t i = 0, n = sizeof filters / sizeof *filters;
-    while (i < n && !ts_equal(name, filters[i].name)) i++;
+    size_t i = 0;
+    while (i < FILTERS && !ts_equal(name, filters[i].name)) i++;
     return i;
 }
 
-bool tfilter_known(tstr name) {
-    return find_filter(name) < sizeof filters / sizeof *filters;
+tfound tfilter_find(tstr name) {
+    const size_t i = find_filter(name);
+    return i == FILTERS ? TFOUND_NOT : filters[i].call ? TFOUND_HERE : TFOUND_MISSING;
 }
 
 tvalue tfilter_apply(trun *r, tstr name, tvalue v, const targs *args) {
-    if (!tfilter_known(name))
+    const size_t i = find_filter(name);
+    if (i == FILTERS || !filters[i].call)
         return trun_fail(r, "the filter \"%.*s\" is not supported", name.n < 60 ? (int)name.n : 60, name.s);
-    size_t i = find_filter(name);
     /* map and similar filters call filters: nested ones must not exhaust the stack */
     if (r->depth++ >= HN_TPL_MAX_CALLS) trun_fail(r, "nested deeper than %d", HN_TPL_MAX_CALLS);
-    v = trun_step(r, 1) && trun_value(r, v) ? filters[i].call(r, v, args, filters[i].how) : tv_error();
+    const bool good = trun_step(r, 1) && trun_value(r, v) && targs_fit(r, filters[i].name, filters[i].signature, args);
+    v = good ? filters[i].call(r, v, args, filters[i].how) : tv_error();
     r->depth--;
     return !r->status ? v : tv_error();
 }

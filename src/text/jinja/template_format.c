@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template_format.c - Python's "text %d" % values, as an operator and as the filter format. Conversions that templates do not
- * use (%r, %c, %a, widths of *) are refused; widths are limited like all strings. */
+/* template_format.c - Python's "text %d" % values, as an operator and as the filter format. Widths are limited like all strings. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "text/jinja/template_private.h"
-
-enum { PRECISION_MAX = 100 };
 
 typedef struct spec {
     bool left, zero, plus, space, alternative;
@@ -38,8 +36,17 @@ static bool named_value(trun *r, const supply *s, tstr name, tvalue *out) {
     return true;
 }
 
-/* Reads digits at f; false: beyond any limit. */
-static bool read_number(tstr *f, int64_t *out) {
+/* Reads digits at f, or takes a value for a *; false: beyond any limit, or another error. */
+static bool read_number(trun *r, tstr *f, supply *values, int64_t *out) {
+    if (f->n && *f->s == '*') {
+        tvalue v;
+        f->s++, f->n--;
+        if (!next_value(r, values, &v)) return false;
+        if (v.kind != TV_INT && v.kind != TV_BOOL)
+            return trun_fail(r, "* wants an integer, not %s", tv_type_name(v)), false;
+        *out = tv_integer(v);
+        return *out <= HN_TPL_MAX_OUTPUT && *out >= -HN_TPL_MAX_OUTPUT;
+    }
     for (*out = 0; f->n && *f->s >= '0' && *f->s <= '9'; f->s++, f->n--) {
         *out = *out * 10 + (*f->s - '0');
         if (*out > HN_TPL_MAX_OUTPUT) return false;
@@ -48,7 +55,7 @@ static bool read_number(tstr *f, int64_t *out) {
 }
 
 /* Reads a conversion's flags, width and kind, after % and a name. */
-static bool read_spec(trun *r, tstr *f, spec *out) {
+static bool read_spec(trun *r, tstr *f, supply *values, spec *out) {
     int64_t precision = -1;
     *out = (spec){.precision = -1};
     for (; f->n; f->s++, f->n--) {
@@ -65,71 +72,104 @@ static bool read_spec(trun *r, tstr *f, spec *out) {
         else
             break;
     }
-    bool fits = read_number(f, &out->width);
+    bool fits = read_number(r, f, values, &out->width);
+    if (fits && out->width < 0) { /* of a * */
+        out->left = true;
+        out->width = -out->width;
+    }
     if (fits && f->n && *f->s == '.') {
         f->s++, f->n--;
-        fits = read_number(f, &precision) && precision <= PRECISION_MAX;
+        fits = read_number(r, f, values, &precision) && precision <= TFORMAT_PRECISION;
+        if (precision < 0) precision = 0;
     }
     if (!fits) return trun_fail(r, "a format that would grow a text beyond %d bytes", HN_TPL_MAX_OUTPUT), false;
     out->precision = (int)precision;
-    if (f->n && strchr("hlL", *f->s)) f->s++, f->n--;
+    if (f->n && *f->s && strchr("hlL", *f->s)) f->s++, f->n--;
     if (f->n == 0) return trun_fail(r, "incomplete format"), false;
     out->kind = *f->s;
     f->s++, f->n--;
     return true;
 }
 
+void tformat_float(char out[TFORMAT_ROOM], char kind, bool alternative, int precision, double x) {
+    char format[] = {'%', '#', '.', '*', kind, 0}, plain[] = {'%', '.', '*', kind, 0};
+    snprintf(out, TFORMAT_ROOM, alternative ? format : plain, precision, x);
+}
+
+void tformat_whole(char out[TFORMAT_ROOM], uint64_t x, unsigned base, bool capital) {
+    char digits[64];
+    size_t n = 0;
+    do digits[n++] = (capital ? "0123456789ABCDEF" : "0123456789abcdef")[x % base];
+    while ((x /= base) != 0);
+    while (n) *out++ = digits[--n];
+    *out = '\0';
+}
+
 /* Formats a number without its sign. */
-static bool number_text(trun *r, const spec *s, tvalue v, char out[512], bool *negative) {
+static bool number_text(trun *r, const spec *s, tvalue v, char out[TFORMAT_ROOM], bool *negative) {
     bool whole = strchr("diuxXo", s->kind) != NULL;
     if (!tv_is_number(v) || (v.kind == TV_FLOAT && strchr("xXo", s->kind)))
         return trun_fail(r, "%%%c takes a number, not %s", s->kind, tv_type_name(v)), false;
     if (!whole) {
-        char format[] = "%#.*f", plain[] = "%.*f";
-        format[4] = plain[3] = s->kind;
         double x = tv_number(v);
         *negative = signbit(x) && !isnan(x);
-        snprintf(out, 512, s->alternative ? format : plain, s->precision < 0 ? 6 : s->precision, fabs(x));
+        tformat_float(out, s->kind, s->alternative, s->precision < 0 ? 6 : s->precision, fabs(x));
         return true;
     }
     if (v.kind == TV_FLOAT && !(fabs(v.f) < 9e18)) return trun_fail(r, "an integer beyond 64 bits"), false;
     int64_t i = v.kind == TV_FLOAT ? (int64_t)v.f : tv_integer(v);
+    char digits[TFORMAT_ROOM];
     *negative = i < 0;
-    const char *format = s->kind == 'x' ? "%.*llx" : s->kind == 'X' ? "%.*llX" : s->kind == 'o' ? "%.*llo" : "%.*llu";
-    unsigned long long size = i < 0 ? 0 - (unsigned long long)i : (unsigned long long)i;
-    snprintf(out, 512, format, s->precision < 1 ? 1 : s->precision, size);
+    tformat_whole(digits, i < 0 ? 0 - (uint64_t)i : (uint64_t)i,
+                  s->kind == 'o'                     ? 8
+                  : s->kind == 'x' || s->kind == 'X' ? 16
+                                                     : 10,
+                  s->kind == 'X');
+    const int zeros = s->precision - (int)strlen(digits);
+    memset(out, '0', zeros > 0 ? (size_t)zeros : 0);
+    strcpy(out + (zeros > 0 ? zeros : 0), digits);
     return true;
 }
 
-static void pad(tbuf *b, char with, int64_t n) {
-    for (; n > 0 && !b->failed; n--) tbuf_put(b, &with, 1);
-}
-
 static bool put_number(trun *r, tbuf *b, const spec *s, tvalue v) {
-    char digits[512], head[4] = "";
+    char digits[TFORMAT_ROOM], head[4] = "";
     bool negative;
     if (!number_text(r, s, v, digits, &negative)) return false;
     strcat(head, negative ? "-" : s->plus ? "+" : s->space ? " " : "");
     if (s->alternative && (s->kind == 'x' || s->kind == 'X' || s->kind == 'o'))
         strcat(head, s->kind == 'x' ? "0x" : s->kind == 'X' ? "0X" : "0o");
     int64_t missing = s->width - (int64_t)(strlen(digits) + strlen(head));
-    if (!s->left && !s->zero) pad(b, ' ', missing);
+    if (!s->left && !s->zero) tbuf_fill(b, (tstr){" ", 1}, missing);
     tbuf_puts(b, head);
-    if (!s->left && s->zero) pad(b, '0', missing);
+    if (!s->left && s->zero) tbuf_fill(b, (tstr){"0", 1}, missing);
     tbuf_puts(b, digits);
-    if (s->left) pad(b, ' ', missing);
+    if (s->left) tbuf_fill(b, (tstr){" ", 1}, missing);
     return true;
 }
 
+/* The text of %s, %r and %a; of %c, a character or its number. */
+static tvalue text_of(trun *r, char kind, tvalue v) {
+    tbuf b = {.arena = &r->arena};
+    if (kind == 's') return tv_to_string(r, v);
+    if (kind != 'c') return tv_repr(r, &b, v, kind == 'a', 0), tv_buffer(r, &b);
+    if (v.kind == TV_STRING && ts_length(v.str) == 1) return v;
+    char utf8[4];
+    const int64_t code = v.kind == TV_INT || v.kind == TV_BOOL ? tv_integer(v) : -1;
+    const int n = code >= 0 && code < 0x110000 ? hn_utf8_encode((uint32_t)code, utf8) : 0;
+    if (n == 0) return trun_fail(r, "%%c takes a character or its number");
+    tbuf_put(&b, utf8, (size_t)n);
+    return tv_buffer(r, &b);
+}
+
 static bool put_text(trun *r, tbuf *b, const spec *s, tvalue v) {
-    v = tv_to_string(r, v);
+    v = text_of(r, s->kind, v);
     if (v.kind == TV_ERROR || !trun_text(r, v.str.n)) return false;
     tstr t = v.str;
-    if (s->precision >= 0) t.n = ts_offset(t, (size_t)s->precision);
+    if (s->precision >= 0 && s->kind != 'c') t.n = ts_offset(t, (size_t)s->precision);
     int64_t missing = s->width - (int64_t)ts_length(t);
-    if (!s->left) pad(b, ' ', missing);
+    if (!s->left) tbuf_fill(b, (tstr){" ", 1}, missing);
     tbuf_put(b, t.s, t.n);
-    if (s->left) pad(b, ' ', missing);
+    if (s->left) tbuf_fill(b, (tstr){" ", 1}, missing);
     return true;
 }
 
@@ -144,14 +184,16 @@ static bool convert(trun *r, tbuf *b, tstr *f, supply *values) {
         name = (tstr){f->s + 1, (size_t)(end - f->s - 1)};
         *f = (tstr){end + 1, f->n - name.n - 2};
     }
-    if (!read_spec(r, f, &s)) return false;
-    if (s.kind == '%') {
+    if (f->n && *f->s == '%' && !name.s) {
         tbuf_put(b, "%", 1);
+        f->s++, f->n--;
         return true;
     }
-    if (!strchr("sdiuxXofFeEgG", s.kind)) return trun_fail(r, "the format %%%c is not supported", s.kind), false;
+    if (!read_spec(r, f, values, &s)) return false;
+    if (!s.kind || !strchr("sracdiuxXofFeEgG", s.kind))
+        return trun_fail(r, "the format %%%c is not known", s.kind), false;
     if (name.s ? !named_value(r, values, name, &v) : !next_value(r, values, &v)) return false;
-    return s.kind == 's' ? put_text(r, b, &s, v) : put_number(r, b, &s, v);
+    return strchr("srac", s.kind) ? put_text(r, b, &s, v) : put_number(r, b, &s, v);
 }
 
 tvalue tformat(trun *r, tstr f, tvalue values) {

@@ -55,47 +55,59 @@ static bool has_case(trun *r, tvalue v, const tvalue *arg, int how) {
     (void)arg;
     v = tv_to_string(r, v);
     if (v.kind == TV_ERROR) return false;
-    tvalue done =
-        tmethod_call(r, &(tmethod){v, how == 'u' ? (tstr){"isupper", 7} : (tstr){"islower", 7}}, &(targs){.n = 0});
-    return done.kind == TV_BOOL && done.b;
+    return trun_text(r, 4 * v.str.n) && ts_is_case(v.str, (char)how);
 }
 
+/* Whether there is a filter or a test of this name. */
+static bool is_known(trun *r, tvalue v, const tvalue *arg, int how) {
+    bool takes;
+    (void)arg;
+    return tv_need_hash(r, v) && v.kind == TV_STRING &&
+           (how == 'f' ? tfilter_find(v.str) : ttest_find(v.str, &takes)) != TFOUND_NOT;
+}
+
+/* call NULL: Jinja's, and refused. */
 static const struct {
     const char *name;
     test_call *call;
-    int how, arity;
+    int how;
+    const char *signature;
 } tests[] = {
-    {"defined", is_kind, 'd', 0},      {"undefined", is_kind, 'u', 0}, {"none", is_kind, 'n', 0},
-    {"string", is_kind, 's', 0},       {"mapping", is_kind, 'm', 0},   {"sequence", is_kind, 'q', 0},
-    {"iterable", is_kind, 'i', 0},     {"number", is_kind, '0', 0},    {"integer", is_kind, '1', 0},
-    {"float", is_kind, '.', 0},        {"boolean", is_kind, 'b', 0},   {"true", is_kind, 't', 0},
-    {"false", is_kind, 'f', 0},        {"callable", is_kind, 'c', 0},  {"eq", compares, TOP_EQ, 1},
-    {"equalto", compares, TOP_EQ, 1},  {"==", compares, TOP_EQ, 1},    {"sameas", is_same, 0, 1},
-    {"ne", compares, TOP_NE, 1},       {"!=", compares, TOP_NE, 1},    {"lt", compares, TOP_LT, 1},
-    {"lessthan", compares, TOP_LT, 1}, {"<", compares, TOP_LT, 1},     {"le", compares, TOP_LE, 1},
-    {"<=", compares, TOP_LE, 1},       {"gt", compares, TOP_GT, 1},    {"greaterthan", compares, TOP_GT, 1},
-    {">", compares, TOP_GT, 1},        {"ge", compares, TOP_GE, 1},    {">=", compares, TOP_GE, 1},
-    {"in", compares, TOP_IN, 1},       {"odd", divides, 'o', 0},       {"even", divides, 'e', 0},
-    {"divisibleby", divides, 0, 1},    {"upper", has_case, 'u', 0},    {"lower", has_case, 'l', 0},
+    {"defined", is_kind, 'd', ""},        {"undefined", is_kind, 'u', ""},     {"none", is_kind, 'n', ""},
+    {"string", is_kind, 's', ""},         {"mapping", is_kind, 'm', ""},       {"sequence", is_kind, 'q', ""},
+    {"iterable", is_kind, 'i', ""},       {"number", is_kind, '0', ""},        {"integer", is_kind, '1', ""},
+    {"float", is_kind, '.', ""},          {"boolean", is_kind, 'b', ""},       {"true", is_kind, 't', ""},
+    {"false", is_kind, 'f', ""},          {"callable", is_kind, 'c', ""},      {"odd", divides, 'o', ""},
+    {"even", divides, 'e', ""},           {"divisibleby", divides, 0, "num"},  {"upper", has_case, 'u', ""},
+    {"lower", has_case, 'l', ""},         {"filter", is_known, 'f', ""},       {"test", is_known, 't', ""},
+    {"eq", compares, TOP_EQ, "/b"},       {"equalto", compares, TOP_EQ, "/b"}, {"==", compares, TOP_EQ, "/b"},
+    {"ne", compares, TOP_NE, "/b"},       {"!=", compares, TOP_NE, "/b"},      {"lt", compares, TOP_LT, "/b"},
+    {"lessthan", compares, TOP_LT, "/b"}, {"<", compares, TOP_LT, "/b"},       {"le", compares, TOP_LE, "/b"},
+    {"<=", compares, TOP_LE, "/b"},       {"gt", compares, TOP_GT, "/b"},      {"greaterthan", compares, TOP_GT, "/b"},
+    {">", compares, TOP_GT, "/b"},        {"ge", compares, TOP_GE, "/b"},      {">=", compares, TOP_GE, "/b"},
+    {"in", compares, TOP_IN, "seq"},      {"sameas", is_same, 0, "other"},     {"escaped", NULL, 0, ""},
 };
+enum { TESTS = sizeof tests / sizeof *tests };
 
 static size_t find_test(tstr name) {
-    size_t i = 0, n = sizeof tests / sizeof *tests;
-    while (i < n && !ts_equal(name, tests[i].name)) i++;
+    size_t i = 0;
+    while (i < TESTS && !ts_equal(name, tests[i].name)) i++;
     return i;
 }
 
-int ttest_arity(tstr name) {
-    size_t i = find_test(name);
-    return i < sizeof tests / sizeof *tests ? tests[i].arity : -1;
+tfound ttest_find(tstr name, bool *takes) {
+    const size_t i = find_test(name);
+    if (i == TESTS) return TFOUND_NOT;
+    *takes = *tests[i].signature;
+    return tests[i].call ? TFOUND_HERE : TFOUND_MISSING;
 }
 
 tvalue ttest_apply(trun *r, tstr name, tvalue v, const targs *args) {
-    size_t i = find_test(name);
-    if (i == sizeof tests / sizeof *tests)
+    const size_t i = find_test(name);
+    if (i == TESTS || !tests[i].call)
         return trun_fail(r, "the test \"%.*s\" is not supported", name.n < 60 ? (int)name.n : 60, name.s);
-    if (args->n != (size_t)tests[i].arity || args->n_named)
-        return trun_fail(r, "the test %s takes %d arguments", tests[i].name, tests[i].arity);
-    bool holds = trun_value(r, v) && tests[i].call(r, v, args->n ? &args->values[0] : NULL, tests[i].how);
+    const char *name_of_argument = tests[i].signature + (*tests[i].signature == '/');
+    const bool holds = targs_fit(r, tests[i].name, tests[i].signature, args) && trun_value(r, v) &&
+                       tests[i].call(r, v, targs_get(args, 0, name_of_argument), tests[i].how);
     return !r->status ? tv_bool(holds) : tv_error();
 }

@@ -5,6 +5,7 @@
  * so are blanks before one that begins its line (lstrip_blocks); "-" strips all white space on its side, "+" keeps it.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -170,42 +171,64 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* The code point of \x.., \u...., \U........ or octal digits at s; the length of the escape in *used, 0: not one. */
-static uint32_t read_code(const char *s, size_t n, size_t *used) {
-    size_t digits = s[0] == 'x' ? 2 : s[0] == 'u' ? 4 : s[0] == 'U' ? 8 : 0;
-    uint32_t cp = 0;
-    *used = 0;
-    if (!digits) {
-        size_t i = 0;
-        for (; i < 3 && i < n && s[i] >= '0' && s[i] <= '7'; i++) cp = cp * 8 + (uint32_t)(s[i] - '0');
-        *used = i;
-        return cp;
+/* The number that up to `most` digits of a base at s say; how many there are in *used. */
+static uint32_t read_code(const char *s, size_t n, int base, size_t most, size_t *used) {
+    uint32_t code = 0;
+    for (*used = 0; *used < most && *used < n; ++*used) {
+        const int c = s[*used] | 0x20, digit = is_digit(s[*used])     ? s[*used] - '0'
+                                               : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                                                      : 16;
+        if (digit >= base) break;
+        code = code * (uint32_t)base + (uint32_t)digit;
     }
-    if (n < digits + 1) return 0;
-    for (size_t i = 1; i <= digits; i++) {
-        int c = s[i] | 0x20;
-        if (!is_digit(s[i]) && (c < 'a' || c > 'f')) return 0;
-        cp = cp << 4 | (uint32_t)(is_digit(s[i]) ? s[i] - '0' : c - 'a' + 10);
-    }
-    *used = digits + 1;
-    return cp;
+    return code;
 }
 
-/* Writes the character of an escape, read after its backslash, to out (at most 4 bytes, never more than the escape); the length
- * of the escape in *used. An unknown one is left unchanged, as in Python. */
-static size_t unescape_one(const char *s, size_t n, char *out, size_t *used) {
+/* The character of an escape of a code or a name, read after its backslash. The length of the escape in *used; 0: it is none. False: it is
+ * one that Python refuses, or a name that is not known here. */
+static bool escaped_character(tlexer *x, const char *s, size_t n, uint32_t *cp, size_t *used) {
+    const size_t digits = n == 0 ? 0 : s[0] == 'x' ? 2 : s[0] == 'u' ? 4 : s[0] == 'U' ? 8 : 0;
+    char what[160];
+    if (digits) {
+        *cp = read_code(s + 1, n - 1, 16, digits, used);
+        if (*used < digits) return fail(x, "an escape of too few hexadecimal digits in a string");
+        ++*used;
+    } else if (n && s[0] == 'N') {
+        const char *end = n > 1 && s[1] == '{' ? memchr(s, '}', n) : NULL;
+        if (++x->names > HN_TPL_MAX_NAMES) return fail(x, "too many characters by their names");
+        if (!end) return fail(x, "an escape \\N without its {NAME} in a string");
+        const tstr name = {s + 2, (size_t)(end - s - 2)};
+        *used = (size_t)(end - s + 1);
+        snprintf(what, sizeof what, "the character named \\N{%.*s} is not known", name.n < 100 ? (int)name.n : 100,
+                 name.s);
+        return tchar_named(name, cp) || fail(x, what);
+    } else {
+        *cp = read_code(s, n, 8, 3, used);
+    }
+    if (*used && (*cp > 0x10FFFF || (*cp >= 0xD800 && *cp < 0xE000)))
+        return fail(x, "an escape of what is no character in a string");
+    return true;
+}
+
+/* Writes what an escape means, read after its backslash, to out (at most twice its bytes and two); the length of the escape in *used. An
+ * unknown one is left unchanged, as in Python; but Jinja has escaped characters beyond ASCII before, so that the backslash stands before
+ * one for their escapes. */
+static size_t unescape_one(tlexer *x, const char *s, size_t n, char *out, size_t *used) {
     static const char from[] = "abfnrtv\\'\"", to[] = "\a\b\f\n\r\t\v\\'\"";
-    const char *simple = s[0] ? strchr(from, s[0]) : NULL;
+    const char *simple = n && s[0] ? strchr(from, s[0]) : NULL;
+    uint32_t cp;
     *used = 1;
     if (simple) {
         out[0] = to[simple - from];
         return 1;
     }
-    if (s[0] == '\n') return 0;
-    uint32_t cp = read_code(s, n, used);
-    int len = *used ? hn_utf8_encode(cp, out) : 0;
-    if (len) return (size_t)len;
-    *used = 0;
+    if (n && s[0] == '\n') return 0;
+    if (n && (unsigned char)s[0] >= 0x80) {
+        *used = (size_t)hn_utf8_decode(s, n, &cp);
+        return (size_t)sprintf(out, cp < 0x100 ? "\\x%02x" : cp < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)cp);
+    }
+    if (!escaped_character(x, s, n, &cp, used)) return 0;
+    if (*used) return (size_t)hn_utf8_encode(cp, out);
     out[0] = '\\';
     return 1;
 }
@@ -225,7 +248,7 @@ static bool lex_string(tlexer *x, ttoken *token) {
     token->str = (tstr){s + 1, n - 1};
     skip(x, n + 1);
     if (!escaped) return true;
-    char *out = ta_alloc(&x->t->arena, n + 4);
+    char *out = ta_alloc(&x->t->arena, 2 * n + 8);
     if (!out) {
         x->status = hn_fail_memory(x->err, "the chat template", n);
         return false;
@@ -237,7 +260,8 @@ static bool lex_string(tlexer *x, ttoken *token) {
             continue;
         }
         size_t used;
-        len += unescape_one(s + i + 1, n - i - 1, out + len, &used);
+        len += unescape_one(x, s + i + 1, n - i - 1, out + len, &used);
+        if (x->status) return false;
         i += 1 + used;
     }
     token->str = (tstr){out, len};

@@ -25,9 +25,7 @@ static bool loop_filter(trun *r, tloop *l, size_t n) {
 
 static tloop *loop_begin(trun *r, const tnode *n, tvalue items, tframe *f) {
     tloop *l = ta_alloc(&r->arena, sizeof *l);
-    if (l)
-        *l = (tloop){.snapshot = *items.list, .items = &l->snapshot, .kept = items.list->items, .n = items.list->n,
-                     .depth = ++r->loop_depth};
+    if (l) *l = (tloop){.snapshot = *items.list, .items = &l->snapshot, .kept = items.list->items, .n = items.list->n};
     if (l && n->c) {
         l->node = n;
         l->frame = f;
@@ -49,8 +47,7 @@ tvalue tloop_attribute(trun *r, tloop *l, tstr name) {
                  {"previtem", 'p', 0}, {"nextitem", 'x', 1}};
     size_t k = 0;
     while (k < sizeof known / sizeof *known && !ts_equal(name, known[k].name)) k++;
-    if (k == sizeof known / sizeof *known)
-        return trun_fail(r, "loop.%.*s is not supported", name.n < 60 ? (int)name.n : 60, name.s);
+    if (k == sizeof known / sizeof *known) return tv_undefined(name.s, name.n);
     if (known[k].ahead) loop_filter(r, l, known[k].ahead == SIZE_MAX ? SIZE_MAX : l->index + 1 + known[k].ahead);
     if (r->status) return tv_error();
     int64_t i = (int64_t)l->index, n = (int64_t)l->n;
@@ -62,8 +59,8 @@ tvalue tloop_attribute(trun *r, tloop *l, tstr name) {
     case 'n': return tv_int(n);
     case 'r': return tv_int(n - i);
     case 'R': return tv_int(n - i - 1);
-    case 'd': return tv_int(l->depth);
-    case 'D': return tv_int(l->depth - 1);
+    case 'd': return tv_int(1); /* of loops that call themselves alone */
+    case 'D': return tv_int(0);
     case 'p': return i > 0 && i <= n ? l->kept[i - 1] : tv_undefined("previtem", 8);
     default: return i + 1 < n ? l->kept[i + 1] : tv_undefined("nextitem", 8);
     }
@@ -94,7 +91,6 @@ toutcome trun_for(trun *r, const tnode *n, tframe *f) {
         o = run_inner(r, n, n->items[0], f, loop);
     }
     loop->frame = NULL;
-    r->loop_depth--;
     if (r->status) return TRUN_STOP;
     if (loop->n == 0 && n->items[1]) return run_inner(r, n, n->items[1], f, NULL);
     return o == TRUN_STOP ? TRUN_STOP : TRUN_ON;

@@ -136,22 +136,47 @@ bool tcompare(trun *r, int op, tvalue a, tvalue b) {
 
 /* ---- attributes and subscripts ---- */
 
-static tvalue bind_method(trun *r, tvalue v, tstr name) {
+static tvalue bind_method(trun *r, tvalue v, const tmethod_row *row) {
     tmethod *m = ta_alloc(&r->arena, sizeof *m);
     if (!m) return trun_fail_memory(r);
-    *m = (tmethod){v, name};
+    *m = (tmethod){v, row};
     return (tvalue){.kind = TV_METHOD, .method = m};
 }
 
-tvalue tattribute(trun *r, tvalue v, tstr name) {
-    const tvalue *found = NULL;
+/* Attributes that are no methods: of numbers, and of groups of groupby. NULL: no such one. */
+static const tvalue *field_of(tvalue v, tstr name, tvalue *room) {
+    const bool whole = v.kind == TV_INT || v.kind == TV_BOOL;
+    for (size_t i = 0; v.kind == TV_TUPLE && v.list->names && i < v.list->n; i++)
+        if (ts_equal(name, v.list->names[i])) return &v.list->items[i];
+    if (!whole && v.kind != TV_FLOAT) return NULL;
+    *room = whole ? tv_int(tv_integer(v)) : v;
+    if (ts_equal(name, "real") || (whole && ts_equal(name, "numerator"))) return room;
+    *room = ts_equal(name, "denominator") ? tv_int(1) : whole ? tv_int(0) : tv_float(0);
+    return ts_equal(name, "imag") || (whole && ts_equal(name, "denominator")) ? room : NULL;
+}
+
+/* What Python's getattr finds: not the items of a dict. */
+static tvalue own_attribute(trun *r, tvalue v, tstr name) {
+    tvalue room;
     if (v.kind == TV_UNDEFINED) return tv_fail_undefined(r, v);
+    const tmethod_row *method = tmethod_find(v, name);
+    if (method) return bind_method(r, v, method);
     if (v.kind == TV_LOOP) return tloop_attribute(r, v.loop, name);
-    if (v.kind == TV_MACRO)
-        return trun_fail(r, "attributes of macros are not supported (%.*s)", name.n < 60 ? (int)name.n : 60, name.s);
-    if (tmethod_known(v, name)) return bind_method(r, v, name);
-    if (v.kind == TV_DICT || v.kind == TV_NAMESPACE) found = tv_dict_find(r, v.dict, name);
+    if (v.kind == TV_MACRO) return tmacro_attribute(r, v.macro, name);
+    const tvalue *found = v.kind == TV_NAMESPACE ? tv_dict_find(r, v.dict, name) : field_of(v, name, &room);
     return found ? *found : tv_undefined(name.s, name.n);
+}
+
+tvalue tattribute(trun *r, tvalue v, tstr name) {
+    tvalue own = own_attribute(r, v, name);
+    const tvalue *found = v.kind == TV_DICT && own.kind == TV_UNDEFINED ? tv_dict_find(r, v.dict, name) : NULL;
+    return found ? *found : own;
+}
+
+tvalue tf_attr(trun *r, tvalue v, const targs *a, int how) {
+    tstr name;
+    (void)how;
+    return targs_string(r, a, 0, "name", &name, NULL) ? own_attribute(r, v, name) : tv_error();
 }
 
 tvalue tsubscript(trun *r, tvalue v, tvalue key) {
@@ -160,9 +185,9 @@ tvalue tsubscript(trun *r, tvalue v, tvalue key) {
         const tvalue *found = tv_dict_get(r, v.dict, key);
         if (found) return *found;
     }
-    if (key.kind == TV_STRING && v.kind != TV_LOOP)
-        return v.kind == TV_DICT && !tmethod_known(v, key.str) ? tv_undefined(key.str.s, key.str.n)
-                                                               : tattribute(r, v, key.str);
+    if (key.kind == TV_STRING)
+        return v.kind == TV_DICT && !tmethod_find(v, key.str) ? tv_undefined(key.str.s, key.str.n)
+                                                              : tattribute(r, v, key.str);
     bool text = v.kind == TV_STRING;
     if (text && !trun_text(r, v.str.n)) return tv_error();
     if ((key.kind != TV_INT && key.kind != TV_BOOL) || (!text && v.kind != TV_LIST && v.kind != TV_TUPLE))

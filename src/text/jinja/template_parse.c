@@ -120,5 +120,7 @@ hunch_status tparse(hn_template *t, hunch_error *err) {
     tparser p = {.t = t, .err = err};
     tlex_init(&p.lex, t, err);
     if (tp_advance(&p)) t->body = tp_body(&p, NULL);
+    for (int i = 0; i < TP_UNBUILT; i++)
+        if (p.called[i] && !p.set[i]) tp_refuse(&p, p.called[i], "the function", tfunction_name(i));
     return p.status;
 }

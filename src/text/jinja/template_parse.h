@@ -7,6 +7,8 @@
 #define HN_TEMPLATE_PARSE_H
 #include "text/jinja/template_private.h"
 
+enum { TP_UNBUILT = 16 }; /* functions */
+
 typedef struct tparser {
     hn_template *t;
     tlexer lex;
@@ -14,6 +16,9 @@ typedef struct tparser {
     int depth;                 /* nesting of what is being parsed */
     int conditions;            /* ifs around it: an unknown filter or test there is an error only when it is evaluated */
     int loops, macros;         /* loops around it in the same macro; macros so far */
+    int asked, own;            /* TMACRO_... that the macro around it names; those that it sets itself before */
+    int called[TP_UNBUILT];    /* the line of the first call of a function that is only Jinja's, 0: none */
+    bool set[TP_UNBUILT];      /* the template sets something of this name */
     hunch_error *err;
     hunch_status status;
 } tparser;
@@ -43,6 +48,8 @@ tnode *tp_items_until(tparser *p, tnode *n, const char *close, bool (*item)(tpar
 tnode *tp_expression(tparser *p);
 tnode *tp_disjunction(tparser *p);         /* an expression that is no inline if */
 tnode *tp_filters(tparser *p, tnode *of);  /* the filters, tests and calls that follow a value */
+tnode *tp_filter_chain(tparser *p, tnode *of, bool begun); /* filters alone; begun: without a | before the first */
+void tp_name_set(tparser *p, tstr name);   /* the template sets a variable of this name */
 /* One, or a tuple without parentheses: several, separated by commas, with an optional trailing comma. */
 tnode *tp_tuple_of(tparser *p, tnode *(*one)(tparser *));
 tnode *tp_tuple_or_expression(tparser *p);

@@ -38,11 +38,28 @@ static bool dict_item(tparser *p, tnode *n) {
     return tp_append(p, n, tp_expression(p)) && tp_need_op(p, ":") && tp_append(p, n, tp_expression(p));
 }
 
+/* *values or **values */
+static bool spread_argument(tparser *p, tnode *n) {
+    const int op = tp_at_op(p, "**") ? TOP_POWER : '*';
+    for (size_t i = 0; i < n->n; i++) {
+        if (n->items[i]->kind == TN_SPREAD && (n->items[i]->op == op || op == '*'))
+            return tp_fail(p, "expected an argument"), false;
+    }
+    tnode *spread = tp_advance(p) ? tp_node(p, TN_SPREAD, tp_expression(p), NULL) : NULL;
+    if (spread) spread->op = op;
+    return spread && tp_append(p, n, spread);
+}
+
 static bool argument(tparser *p, tnode *n) {
-    if (tp_at_op(p, "*") || tp_at_op(p, "**")) return tp_fail(p, "expected an argument"), false;
+    const tnode *last = n->n ? n->items[n->n - 1] : NULL;
+    if (tp_at_op(p, "*") || tp_at_op(p, "**")) return spread_argument(p, n);
+    const bool names_only = last && (last->kind == TN_KEYWORD || last->kind == TN_SPREAD);
     tnode *value = tp_expression(p);
-    if (!value || !tp_at_op(p, "=")) return tp_append(p, n, value);
-    if (value->kind != TN_NAME) return tp_fail(p, "expected an argument"), false;
+    if (!value) return false;
+    if (!tp_at_op(p, "="))
+        return names_only ? tp_fail(p, "expected a named argument after those before"), false : tp_append(p, n, value);
+    if (value->kind != TN_NAME || (last && last->kind == TN_SPREAD && last->op == TOP_POWER))
+        return tp_fail(p, "expected an argument"), false;
     tnode *keyword = tp_node(p, TN_KEYWORD, NULL, NULL);
     if (!keyword || !tp_advance(p)) return false;
     keyword->name = value->name;
@@ -59,6 +76,20 @@ static tnode *parenthesis(tparser *p) {
     return tuple && tp_append(p, tuple, first) ? tp_items_until(p, tuple, ")", list_item) : NULL;
 }
 
+/* What a macro has that names this: TMACRO_.... */
+static int asks_for(tstr name) {
+    return ts_equal(name, "caller")    ? TMACRO_CALLER
+           : ts_equal(name, "kwargs")  ? TMACRO_NAMED
+           : ts_equal(name, "varargs") ? TMACRO_MORE
+                                       : 0;
+}
+
+void tp_name_set(tparser *p, tstr name) {
+    int function;
+    p->own |= asks_for(name) & ~p->asked;
+    if (tfunction_find(name, &function) == TFOUND_MISSING && function < TP_UNBUILT) p->set[function] = true;
+}
+
 static tnode *name_or_word(tparser *p) {
     static const struct {
         const char *word;
@@ -71,7 +102,10 @@ static tnode *name_or_word(tparser *p) {
     for (size_t i = 0; i < sizeof words / sizeof *words && !n; i++) {
         if (tp_at_name(p, words[i].word)) n = constant(p, words[i].v);
     }
-    if (!n && (n = tp_node(p, TN_NAME, NULL, NULL))) n->name = p->token.str;
+    if (!n && (n = tp_node(p, TN_NAME, NULL, NULL))) {
+        n->name = p->token.str;
+        p->asked |= asks_for(n->name) & ~p->own;
+    }
     return tp_advance(p) ? n : NULL;
 }
 
@@ -121,6 +155,10 @@ static tnode *subscript(tparser *p, tnode *of) {
 
 static tnode *call(tparser *p, tnode *of) {
     tnode *n = tp_node(p, TN_CALL, of, NULL);
+    int function;
+    if (of->kind == TN_NAME && tfunction_find(of->name, &function) == TFOUND_MISSING && function < TP_UNBUILT &&
+        !p->called[function])
+        p->called[function] = p->token.line;
     return tp_advance(p) ? tp_items_until(p, n, ")", argument) : NULL;
 }
 
@@ -147,22 +185,51 @@ static tnode *postfix(tparser *p, tnode *n) {
     return !p->status ? n : NULL;
 }
 
+/* Refuses what only Jinja has, wherever it stands; what nobody has is refused here unless an if may keep it from being reached. */
+static bool may_be_used(tparser *p, int line, const char *what, tfound found, tstr name) {
+    if (found == TFOUND_MISSING || (found == TFOUND_NOT && !p->conditions))
+        return tp_refuse(p, line, what, name), false;
+    return true;
+}
+
+/* The filter or test that map, select and similar filters name by a string. */
+static bool inner_may_be_used(tparser *p, const tnode *n) {
+    const bool map = ts_equal(n->name, "map"),
+               by_attribute = ts_equal(n->name, "selectattr") || ts_equal(n->name, "rejectattr");
+    const tnode *named = n->n > by_attribute ? n->items[by_attribute] : NULL;
+    bool takes;
+    if (!map && !by_attribute && !ts_equal(n->name, "select") && !ts_equal(n->name, "reject")) return true;
+    if (!named || named->kind != TN_CONST || named->value.kind != TV_STRING) return true;
+    const tstr name = named->value.str;
+    const tfound found = map ? tfilter_find(name) : ttest_find(name, &takes);
+    return found != TFOUND_MISSING || may_be_used(p, n->line, map ? "the filter" : "the test", found, name);
+}
+
 static tnode *filter(tparser *p, tnode *of) {
     tnode *n = tp_node(p, TN_FILTER, of, NULL);
-    if (!n || !tp_need_name(p, &n->name)) return NULL;
-    if (!p->conditions && !tfilter_known(n->name)) return tp_refuse(p, n->line, "the filter", n->name);
-    return tp_take_op(p, "(") ? tp_items_until(p, n, ")", argument) : n;
+    if (!n || !tp_need_name(p, &n->name) || !may_be_used(p, n->line, "the filter", tfilter_find(n->name), n->name))
+        return NULL;
+    if (tp_take_op(p, "(")) n = tp_items_until(p, n, ")", argument);
+    return n && inner_may_be_used(p, n) ? n : NULL;
+}
+
+tnode *tp_filter_chain(tparser *p, tnode *of, bool begun) {
+    while (of && (begun || tp_take_op(p, "|"))) {
+        of = filter(p, of);
+        begun = false;
+    }
+    return of;
 }
 
 static tnode *test(tparser *p, tnode *of) {
     tnode *n = tp_node(p, TN_TEST, of, NULL);
+    bool takes = false;
     if (!n) return NULL;
     n->op = tp_take_name(p, "not");
-    if (!tp_need_name(p, &n->name)) return NULL;
-    int arity = ttest_arity(n->name);
-    if (!p->conditions && arity < 0) return tp_refuse(p, n->line, "the test", n->name);
+    if (!tp_need_name(p, &n->name) || !may_be_used(p, n->line, "the test", ttest_find(n->name, &takes), n->name))
+        return NULL;
     if (tp_take_op(p, "(")) return tp_items_until(p, n, ")", argument);
-    if (arity == 1 && !tp_append(p, n, postfix(p, primary(p)))) return NULL; /* "is divisibleby 3" */
+    if (takes && !tp_append(p, n, postfix(p, primary(p)))) return NULL; /* "is divisibleby 3" */
     return n;
 }
 

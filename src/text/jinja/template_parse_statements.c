@@ -16,6 +16,7 @@ static tnode *one_target(tparser *p) {
     }
     n = tp_node(p, TN_NAME, NULL, NULL);
     if (!n || !tp_need_name(p, &n->name)) return NULL;
+    if (!tp_at_op(p, ".")) tp_name_set(p, n->name);
     while (tp_take_op(p, ".")) {
         n = tp_node(p, TN_ATTRIBUTE, n, NULL);
         if (!n || !tp_need_name(p, &n->name)) return NULL;
@@ -69,45 +70,112 @@ static tnode *for_statement(tparser *p) {
     return end_of(p, "endfor") && tp_append(p, n, inner) && tp_append(p, n, otherwise) ? n : NULL;
 }
 
+/* A body whose output is a value: a loop's break and continue cannot leave it. */
+static tnode *captured_body(tparser *p, const char *const *ends) {
+    const int loops = p->loops;
+    p->loops = 0;
+    tnode *body = tp_body(p, ends);
+    p->loops = loops;
+    return body;
+}
+
 static tnode *set_statement(tparser *p) {
     static const char *const ends[] = {"endset", NULL};
-    tnode *n = tp_node(p, TN_SET, target(p), NULL);
+    tnode *n = tp_node(p, TN_SET, target(p), NULL), *captured;
     if (!n) return NULL;
     if (tp_take_op(p, "=")) {
         n->b = tp_tuple_or_expression(p);
         return tp_need_end(p, TT_BLOCK_END) ? n : NULL;
     }
-    n->kind = TN_SET_BLOCK;
-    if (tp_at_op(p, "|")) n->c = tp_filters(p, tp_node(p, TN_CAPTURED, NULL, NULL));
-    if (!tp_need_end(p, TT_BLOCK_END)) return NULL;
-    n->b = tp_body(p, ends);
+    captured = tp_node(p, TN_CAPTURED, NULL, NULL);
+    n->b = tp_filter_chain(p, captured, false);
+    if (!n->b || !tp_need_end(p, TT_BLOCK_END)) return NULL;
+    captured->a = captured_body(p, ends);
     return end_of(p, "endset") ? n : NULL;
 }
+
+static tnode *filter_statement(tparser *p) {
+    static const char *const ends[] = {"endfilter", NULL};
+    tnode *captured = tp_node(p, TN_CAPTURED, NULL, NULL),
+          *n = tp_node(p, TN_PRINT, tp_filter_chain(p, captured, true), NULL);
+    if (!n || !tp_need_end(p, TT_BLOCK_END)) return NULL;
+    captured->a = captured_body(p, ends);
+    return end_of(p, "endfilter") ? n : NULL;
+}
+
+static tnode *with_statement(tparser *p) {
+    static const char *const ends[] = {"endwith", NULL};
+    tnode *n = tp_node(p, TN_WITH, NULL, NULL);
+    while (n && !p->status && p->token.kind != TT_BLOCK_END) {
+        if (n->n && !tp_need_op(p, ",")) return NULL;
+        if (!tp_append(p, n, target(p)) || !tp_need_op(p, "=") || !tp_append(p, n, tp_expression(p))) return NULL;
+    }
+    if (!n || !tp_need_end(p, TT_BLOCK_END)) return NULL;
+    n->a = tp_body(p, ends);
+    return end_of(p, "endwith") ? n : NULL;
+}
+
+static tnode *print_statement(tparser *p) {
+    tnode *n = tp_node(p, TN_BODY, NULL, NULL);
+    while (n && !p->status && p->token.kind != TT_BLOCK_END) {
+        if (n->n && !tp_need_op(p, ",")) return NULL;
+        if (!tp_append(p, n, tp_node(p, TN_PRINT, tp_expression(p), NULL))) return NULL;
+    }
+    return tp_need_end(p, TT_BLOCK_END) ? n : NULL;
+}
+
+/* ---- macros ---- */
 
 static bool parameter(tparser *p, tnode *macro) {
     tnode *n = tp_node(p, TN_NAME, NULL, NULL);
     if (!n || !tp_need_name(p, &n->name)) return false;
-    if (tp_take_op(p, "=")) n->a = tp_expression(p);
+    if (tp_take_op(p, "="))
+        n->a = tp_expression(p);
+    else if (macro->n && macro->items[macro->n - 1]->a)
+        return tp_fail(p, "expected a default for a parameter after one with a default"), false;
     return tp_append(p, macro, n);
+}
+
+/* The body of a macro. What it asks for, the macro around it asks for too, as in Jinja. */
+static bool macro_body(tparser *p, tnode *n, const char *const *ends) {
+    const int asked = p->asked, own = p->own;
+    p->macros++;
+    p->asked = p->own = 0;
+    for (size_t i = 0; i < n->n; i++) tp_name_set(p, n->items[i]->name);
+    if (tp_need_end(p, TT_BLOCK_END)) n->a = captured_body(p, ends);
+    n->op = p->asked;
+    p->asked = asked | (p->asked & ~own);
+    p->own |= own;
+    return end_of(p, ends[0]);
 }
 
 static tnode *macro_statement(tparser *p) {
     static const char *const ends[] = {"endmacro", NULL};
     tnode *n = tp_node(p, TN_MACRO, NULL, NULL);
-    int loops = p->loops;
-    p->macros++;
-    if (!n || !tp_need_name(p, &n->name) || !tp_need_op(p, "(") || !tp_items_until(p, n, ")", parameter) ||
-        !tp_need_end(p, TT_BLOCK_END))
-        return NULL;
-    p->loops = 0;
-    n->a = tp_body(p, ends);
-    p->loops = loops;
-    return end_of(p, "endmacro") ? n : NULL;
+    if (!n || !tp_need_name(p, &n->name)) return NULL;
+    tp_name_set(p, n->name);
+    if (!tp_need_op(p, "(") || !tp_items_until(p, n, ")", parameter)) return NULL;
+    return macro_body(p, n, ends) ? n : NULL;
+}
+
+/* {% call(parameters) macro(arguments) %}: the body is a macro, the argument caller of the call. */
+static tnode *call_statement(tparser *p) {
+    static const char *const ends[] = {"endcall", NULL};
+    tnode *n = tp_node(p, TN_PRINT, NULL, NULL), *macro = tp_node(p, TN_MACRO, NULL, NULL);
+    if (!n || !macro) return NULL;
+    macro->name = (tstr){"caller", 6};
+    if (tp_take_op(p, "(") && !tp_items_until(p, macro, ")", parameter)) return NULL;
+    n->a = tp_expression(p);
+    if (!n->a || n->a->kind != TN_CALL) return tp_fail(p, "expected a call of a macro before the end of the tag");
+    n->a->b = macro;
+    return macro_body(p, macro, ends) ? n : NULL;
 }
 
 static tnode *jump_statement(tparser *p, tnode_kind kind) {
     tnode *n = tp_node(p, kind, NULL, NULL);
-    if (!p->loops) return tp_fail(p, "break and continue are only allowed inside a loop");
+    if (!p->loops)
+        return tp_fail(
+            p, "break and continue are only allowed inside a loop, and not in a block inside it that is captured");
     return n && tp_need_end(p, TT_BLOCK_END) ? n : NULL;
 }
 
@@ -119,14 +187,33 @@ static tnode *generation_statement(tparser *p) {
     return end_of(p, "endgeneration") ? n : NULL;
 }
 
+static tnode *break_statement(tparser *p) {
+    return jump_statement(p, TN_BREAK);
+}
+
+static tnode *continue_statement(tparser *p) {
+    return jump_statement(p, TN_CONTINUE);
+}
+
 static tnode *statement(tparser *p) {
-    if (tp_take_name(p, "if")) return if_statement(p);
-    if (tp_take_name(p, "for")) return for_statement(p);
-    if (tp_take_name(p, "set")) return set_statement(p);
-    if (tp_take_name(p, "macro")) return macro_statement(p);
-    if (tp_take_name(p, "break")) return jump_statement(p, TN_BREAK);
-    if (tp_take_name(p, "continue")) return jump_statement(p, TN_CONTINUE);
-    if (tp_take_name(p, "generation")) return generation_statement(p);
+    static const struct {
+        const char *name;
+        tnode *(*parse)(tparser *);
+    } statements[] = {
+        {"if", if_statement},
+        {"for", for_statement},
+        {"set", set_statement},
+        {"macro", macro_statement},
+        {"call", call_statement},
+        {"filter", filter_statement},
+        {"with", with_statement},
+        {"print", print_statement},
+        {"break", break_statement},
+        {"continue", continue_statement},
+        {"generation", generation_statement},
+    };
+    for (size_t i = 0; i < sizeof statements / sizeof *statements; i++)
+        if (tp_take_name(p, statements[i].name)) return statements[i].parse(p);
     if (p->token.kind == TT_NAME) return tp_refuse(p, p->token.line, "the statement", p->token.str);
     return tp_fail(p, "expected a statement");
 }

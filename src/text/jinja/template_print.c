@@ -52,7 +52,7 @@ static void print_float(tbuf *b, double f) {
     tbuf_puts(b, out);
 }
 
-static void print_escaped(tbuf *b, tstr s, char quote) {
+static void print_escaped(tbuf *b, tstr s, char quote, bool ascii) {
     uint32_t cp;
     for (size_t i = 0, step; i < s.n; i += step) {
         char code[12] = "";
@@ -65,7 +65,7 @@ static void print_escaped(tbuf *b, tstr s, char quote) {
             strcpy(code, "\\r");
         else if (cp == '\t')
             strcpy(code, "\\t");
-        else if (!hn_char_is_printable(cp))
+        else if (!hn_char_is_printable(cp) || (ascii && cp >= 0x80))
             snprintf(code, sizeof code, cp < 0x100 ? "\\x%02x" : cp < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)cp);
         if (*code)
             tbuf_puts(b, code);
@@ -74,40 +74,45 @@ static void print_escaped(tbuf *b, tstr s, char quote) {
     }
 }
 
-static void print_repr(trun *r, tbuf *b, tvalue v, int depth) {
-    if (v.kind != TV_STRING) {
-        if (v.kind == TV_UNDEFINED) tbuf_puts(b, "Undefined");
-        tv_print(r, b, v, depth);
-        return;
+static void print(trun *r, tbuf *b, tvalue v, bool ascii, int depth);
+
+void tv_repr(trun *r, tbuf *b, tvalue v, bool ascii, int depth) {
+    if (v.kind == TV_STRING) {
+        char quote = v.str.n && memchr(v.str.s, '\'', v.str.n) && !memchr(v.str.s, '"', v.str.n) ? '"' : '\'';
+        tbuf_put(b, &quote, 1);
+        print_escaped(b, v.str, quote, ascii);
+        tbuf_put(b, &quote, 1);
+    } else if (v.kind == TV_UNDEFINED) {
+        tbuf_puts(b, "Undefined");
+    } else {
+        print(r, b, v, ascii, depth);
     }
-    char quote = v.str.n && memchr(v.str.s, '\'', v.str.n) && !memchr(v.str.s, '"', v.str.n) ? '"' : '\'';
-    tbuf_put(b, &quote, 1);
-    print_escaped(b, v.str, quote);
-    tbuf_put(b, &quote, 1);
 }
 
-static void print_list(trun *r, tbuf *b, tvalue v, int depth) {
-    bool tuple = v.kind == TV_TUPLE;
-    tbuf_puts(b, tuple ? "(" : "[");
+static void print_list(trun *r, tbuf *b, tvalue v, bool ascii, int depth) {
+    bool tuple = v.kind == TV_TUPLE, view = v.kind == TV_VIEW;
+    if (view) tbuf_puts(b, v.list->names[0]);
+    tbuf_puts(b, tuple ? "(" : view ? "([" : "[");
     for (size_t i = 0; i < v.list->n; i++) {
         if (i) tbuf_puts(b, ", ");
-        print_repr(r, b, v.list->items[i], depth + 1);
+        tv_repr(r, b, v.list->items[i], ascii, depth + 1);
     }
-    tbuf_puts(b, tuple ? (v.list->n == 1 ? ",)" : ")") : "]");
+    tbuf_puts(b, tuple ? (v.list->n == 1 ? ",)" : ")") : view ? "])" : "]");
 }
 
-static void print_dict(trun *r, tbuf *b, const tdict *d, int depth) {
+static void print_dict(trun *r, tbuf *b, const tdict *d, bool ascii, int depth) {
     tbuf_puts(b, "{");
     for (size_t i = 0; i < d->n; i++) {
         if (i) tbuf_puts(b, ", ");
-        print_repr(r, b, d->entries[i].key, depth + 1);
+        tv_repr(r, b, d->entries[i].key, ascii, depth + 1);
         tbuf_puts(b, ": ");
-        print_repr(r, b, d->entries[i].value, depth + 1);
+        tv_repr(r, b, d->entries[i].value, ascii, depth + 1);
     }
     tbuf_puts(b, "}");
 }
 
-void tv_print(trun *r, tbuf *b, tvalue v, int depth) {
+/* ascii: of texts inside. */
+static void print(trun *r, tbuf *b, tvalue v, bool ascii, int depth) {
     char number[32];
     if (b->failed || !trun_step(r, 1)) return;
     if (depth > HN_TPL_MAX_DEPTH) {
@@ -128,10 +133,15 @@ void tv_print(trun *r, tbuf *b, tvalue v, int depth) {
         break;
     case TV_STRING: tbuf_put(b, v.str.s, v.str.n); break;
     case TV_LIST:
-    case TV_TUPLE: print_list(r, b, v, depth); break;
-    case TV_DICT: print_dict(r, b, v.dict, depth); break;
+    case TV_TUPLE:
+    case TV_VIEW: print_list(r, b, v, ascii, depth); break;
+    case TV_DICT: print_dict(r, b, v.dict, ascii, depth); break;
     default: trun_fail(r, "a value of type %s has no text", tv_type_name(v));
     }
+}
+
+void tv_print(trun *r, tbuf *b, tvalue v, int depth) {
+    print(r, b, v, false, depth);
 }
 
 tvalue tv_to_string(trun *r, tvalue v) {

@@ -4,14 +4,16 @@
  *   template.c              the public calls
  *   template_arena.c        memory that is freed as a whole, and growing strings in it
  *   template_value.c        values as Python's: truth, equality, order
- *   template_strings.c      Python's str on UTF-8; template_split.c: its split; template_format.c: "%d" % values
+ *   template_strings.c      Python's str on UTF-8; template_split.c: its split; template_characters.c: cases, classes, names of characters
+ *   template_format.c       "%d" % values; template_fields.c: "{}".format(values)
  *   template_print.c, template_json.c                     str() of values; JSON
  *   template_lex.c          text → tokens, white space control
  *   template_parse.h        tokens → tree: expressions and statements, three files
  *   template_run.h          running the tree: scopes, statements, loops, expressions, four files
  *   template_operators.c    + - * / %, attributes, subscripts, slices
- *   template_filters.c, template_lists.c, template_is.c   filters of texts and numbers, of lists; tests
- *   template_methods.c      methods, global functions
+ *   template_arguments.c    arguments of what is called
+ *   template_filters.c, template_lists.c, template_groups.c, template_is.c   filters of texts and numbers, of lists; tests
+ *   template_text_methods.c, template_methods.c, template_functions.c   methods of str, of others; global functions
  *
  * An error is a value too (TV_ERROR), which callers return upwards; the message is in the run's hunch_error.
  */
@@ -25,6 +27,7 @@ enum {
     HN_TPL_MAX_DEPTH = 100,        /* nesting of a template, depth of values */
     HN_TPL_MAX_CALLS = 400,        /* nodes under evaluation at once: nesting, long sums, macros that call macros */
     HN_TPL_MAX_RANGE = 100000,     /* elements of range() */
+    HN_TPL_MAX_NAMES = 4096,       /* of characters in a template: each is searched for */
     HN_TPL_MAX_STEPS = 20 << 20,   /* nodes evaluated, elements read */
     HN_TPL_STEP_BYTES = 16,        /* of a string that are read in a step */
     HN_TPL_STEP_ITEMS = 16,        /* of a list that a filter or a method reads in a step */
@@ -69,6 +72,7 @@ typedef struct tbuf { /* a growing string; failed stays set */
 } tbuf;
 void tbuf_put(tbuf *b, const char *s, size_t n);
 void tbuf_puts(tbuf *b, const char *s);
+void tbuf_fill(tbuf *b, tstr unit, int64_t times); /* less than 1: nothing */
 
 /* ---- values ---- */
 
@@ -78,6 +82,7 @@ typedef enum tkind {
     TV_NONE, TV_BOOL, TV_INT, TV_FLOAT, TV_STRING,
     TV_LIST, TV_TUPLE,
     TV_GENERATOR, /* a list that can only be iterated: the result of map, select and similar filters */
+    TV_VIEW,      /* one that has a length, too: keys, values or items of a dict; list->names: how it prints */
     TV_DICT,
     TV_NAMESPACE, /* a dict that `set ns.name` changes */
     TV_LOOP, TV_MACRO, TV_FUNCTION, TV_METHOD
@@ -98,7 +103,7 @@ struct tvalue {
         tdict *dict;
         struct tloop *loop;
         const struct tmacro *macro;
-        int function;             /* enum tfunction */
+        int function;             /* for tfunction_call */
         const struct tmethod *method;
     };
 };
@@ -106,6 +111,7 @@ struct tvalue {
 struct tlist {
     tvalue *items;
     size_t n, cap; /* cap: room that append made; 0: none */
+    const char *const *names; /* [n] of the items of a group that groupby made, [1] of a view; NULL: there are none */
 };
 
 typedef struct tentry {
@@ -119,7 +125,7 @@ struct tdict {
 
 typedef struct tmethod {
     tvalue self;
-    tstr name;
+    const struct tmethod_row *row;
 } tmethod;
 
 typedef struct trun trun;
@@ -133,7 +139,7 @@ tvalue tv_text(const char *s); /* of a literal */
 tvalue tv_undefined(const char *name, size_t n);
 tvalue tv_error(void);
 tvalue tv_fail_undefined(trun *r, tvalue v); /* the error of a name that nothing set */
-/* A list of n items to be filled (*items), or TV_ERROR. kind: TV_LIST, TV_TUPLE or TV_GENERATOR. */
+/* A list of n items to be filled (*items), or TV_ERROR. kind: TV_LIST, TV_TUPLE, TV_GENERATOR or TV_VIEW. */
 tvalue tv_list(trun *r, tkind kind, size_t n, tvalue **items);
 tvalue tv_dict(trun *r, size_t n);
 tvalue tv_namespace(trun *r);
@@ -145,7 +151,7 @@ tvalue tv_from_json(trun *r, const json_t *j, int depth);
 /* What a buffer holds, or TV_ERROR if it failed. */
 tvalue tv_buffer(trun *r, const tbuf *b);
 
-static inline bool tv_is_list(tvalue v) { return v.kind == TV_LIST || v.kind == TV_TUPLE || v.kind == TV_GENERATOR; }
+static inline bool tv_is_list(tvalue v) { return v.kind == TV_LIST || v.kind == TV_TUPLE || v.kind == TV_GENERATOR || v.kind == TV_VIEW; }
 static inline bool tv_is_number(tvalue v) { return v.kind == TV_INT || v.kind == TV_FLOAT || v.kind == TV_BOOL; }
 static inline double tv_number(tvalue v) { return v.kind == TV_FLOAT ? v.f : v.kind == TV_INT ? (double)v.i : v.b; }
 static inline int64_t tv_integer(tvalue v) { return v.kind == TV_INT ? v.i : v.b; } /* of an int or a bool */
@@ -157,6 +163,7 @@ bool tv_equal(trun *r, tvalue a, tvalue b, int depth);
 bool tv_compare(trun *r, tvalue a, tvalue b, int *order, int depth);
 bool tv_contains(trun *r, tvalue container, tvalue item, bool *found);
 void tv_print(trun *r, tbuf *b, tvalue v, int depth); /* str(v) */
+void tv_repr(trun *r, tbuf *b, tvalue v, bool ascii, int depth); /* repr(v), or ascii(v) */
 tvalue tv_to_string(trun *r, tvalue v);               /* str(v) as a value */
 typedef struct tjson_style {
     bool pretty, sort, ascii; /* pretty: a line for each element */
@@ -180,13 +187,22 @@ tstr ts_strip(trun *r, tstr s, const tstr *chars, bool left, bool right); /* cha
 /* The pieces of s between separators, or, without one (NULL), between runs of white space: at most `most` cuts from the
  * left or from the right (< 0: all), as Python's split and rsplit. A list. */
 tvalue ts_split(trun *r, tstr s, const tstr *separator, int64_t most, bool from_right);
+const char *ts_find_last(trun *r, tstr hay, tstr needle); /* NULL, too, where an error is set */
 /* Removes the first line from *s, into *line without its end; returns the bytes of that end. s->n > 0. */
 size_t ts_take_line(tstr *s, tstr *line);
-tvalue ts_change_case(trun *r, tstr s, char how); /* 'u'pper, 'l'ower, 'c'apitalize, 't'itle: method, 'T': filter */
+/* 'u'pper, 'l'ower, 'c'apitalize, 's'wapped, 'f'olded, 't'itle: method, 'T': filter */
+tvalue ts_change_case(trun *r, tstr s, char how);
+bool ts_is_case(tstr s, char how); /* isupper, islower, istitle: 'u', 'l', 't' */
 tvalue ts_replace(trun *r, tstr s, tstr from, tstr to, int64_t count); /* count < 0: all */
 
-/* Python's f % values. */
-tvalue tformat(trun *r, tstr f, tvalue values);
+/* ---- characters ---- */
+
+typedef enum tchar_class {
+    TCHAR_LETTER, TCHAR_DECIMAL, TCHAR_DIGIT, TCHAR_NUMBER, TCHAR_LETTER_OR_NUMBER, TCHAR_SPACE, TCHAR_ASCII, TCHAR_PRINTABLE,
+    TCHAR_NAME_START, TCHAR_NAME_PART
+} tchar_class;
+bool tchar_is(uint32_t cp, tchar_class class);
+bool tchar_named(tstr name, uint32_t *cp); /* false: not one of the names in template_tables.c */
 
 /* ---- tree ---- */
 
@@ -198,19 +214,20 @@ typedef enum tnode_kind {
     TN_IF,       /* a, b: then, c: else or NULL */
     TN_FOR,      /* a: target, b: iterable, c: condition or NULL; items: body, else body or NULL */
     TN_SET,      /* a: target, b: value */
-    TN_SET_BLOCK,/* a: target, b: body, c: filter chain on TN_CAPTURED, or NULL */
-    TN_MACRO,    /* name; a: body; items: parameters (TN_NAME, default in a) */
+    TN_WITH,     /* a: body; items: target, value, target, value */
+    TN_MACRO,    /* name; a: body; items: parameters (TN_NAME, default in a); op: TMACRO_... */
     TN_BREAK, TN_CONTINUE,
     /* expressions */
     TN_CONST,    /* value */
     TN_NAME,     /* name */
-    TN_CAPTURED, /* output of the block of a set */
+    TN_CAPTURED, /* the output of a: a body */
     TN_LIST, TN_TUPLE, TN_DICT /* items; a dict's are key, value, key, value */,
     TN_ATTRIBUTE,/* a, name */
     TN_SUBSCRIPT,/* a, b */
     TN_SLICE,    /* a; items: start, stop, step, each may be NULL */
-    TN_CALL,     /* a; items: arguments, those with a name are keywords (TN_KEYWORD: name, a) */
+    TN_CALL,     /* a; items: arguments, those with a name are keywords (TN_KEYWORD: name, a); b: the TN_MACRO of a call block */
     TN_KEYWORD,
+    TN_SPREAD,   /* a; op '*' or TOP_POWER: an argument that is a list or a dict of them */
     TN_FILTER,   /* name, a, items */
     TN_TEST,     /* name, a, items, op: negated */
     TN_UNARY,    /* op '-', '+' or '!'; a */
@@ -220,6 +237,8 @@ typedef enum tnode_kind {
     TN_OPERAND,
     TN_CHOICE    /* a: condition, b: then, c: else or NULL */
 } tnode_kind;
+
+enum { TMACRO_CALLER = 1, TMACRO_NAMED = 2, TMACRO_MORE = 4 }; /* what a macro asks for: caller, kwargs, varargs */
 
 enum { TOP_EQ = 'e', TOP_NE = 'n', TOP_LT = '<', TOP_LE = 'l', TOP_GT = '>', TOP_GE = 'g', TOP_IN = 'i',
        TOP_NOT_IN = 'o', TOP_FLOOR = 'f', TOP_POWER = 'p' };
@@ -258,6 +277,7 @@ typedef struct tlexer {
     hn_template *t;
     size_t at;
     int line;
+    int names;           /* of characters, \\N{...}, so far */
     int brackets;        /* open ones in the current tag */
     char inside;         /* 0, '{' (print) or '%' (block) */
     bool line_starting;  /* the last tag consumed the newline after it */
@@ -278,11 +298,10 @@ struct trun {
     hunch_error *err;
     hunch_status status; /* of the first error */
     int line;            /* of the current node */
-    int depth, loop_depth;
+    int depth;
     size_t steps;
     tbuf *out;
     const tdict *vars;   /* the caller's variables */
-    tvalue captured;     /* TN_CAPTURED */
     struct tvar *spare;  /* free list: variables of scopes that ended */
     const char *now;
 };
@@ -307,27 +326,61 @@ typedef struct targs {
 } targs;
 /* The argument at a place or of a name; NULL if absent. */
 const tvalue *targs_get(const targs *a, size_t place, const char *name);
-bool targs_check(trun *r, const targs *a, const char *what, size_t min, size_t max); /* counts both kinds */
-
+/* Whether a call of `what` has the arguments of a signature: names with blanks between them, "?" after one that may be absent, "/" before
+ * one that is given by its place alone; "*" for any number more, "**" for any names. */
+bool targs_fit(trun *r, const char *what, const char *signature, const targs *a);
 bool targs_text(trun *r, const targs *a, size_t place, const char *name, tstr *out); /* str() of it; absent: "" */
+/* The argument, or false with an error. *given: it is there and not none, where NULL is passed it must be. */
+bool targs_string(trun *r, const targs *a, size_t place, const char *name, tstr *out, bool *given);
+bool targs_integer(trun *r, const targs *a, size_t place, const char *name, int64_t otherwise, int64_t *out);
+tvalue targs_dict(trun *r, const targs *a); /* the named ones */
+
+/* Formatting. values: a tuple, a dict or one other value. */
+tvalue tformat(trun *r, tstr f, tvalue values);                      /* Python's f % values */
+tvalue tformat_fields(trun *r, tstr f, const targs *a);              /* f.format(...) */
+enum { TFORMAT_PRECISION = 1100, TFORMAT_ROOM = 1500 }; /* all digits of any double, and its exponent */
+/* A number's digits without its sign, of kind e, f or g; in a base of 2 to 16. */
+void tformat_float(char out[TFORMAT_ROOM], char kind, bool alternative, int precision, double x);
+void tformat_whole(char out[TFORMAT_ROOM], uint64_t x, unsigned base, bool capital);
+
+/* What of Jinja's and Python's is here: missing is what only they have. */
+typedef enum tfound { TFOUND_NOT, TFOUND_MISSING, TFOUND_HERE } tfound;
 
 /* A filter. how: selects one of several similar filters, by the table in template_filters.c. */
 typedef tvalue tfilter_call(trun *r, tvalue v, const targs *a, int how);
 enum { HN_TPL_REJECT = 1, HN_TPL_BY_ATTRIBUTE = 2 }; /* of tf_select */
 enum { HN_TPL_LEAST, HN_TPL_MOST };                  /* of tf_extreme */
 tfilter_call tf_default, tf_length, tf_end_of, tf_list, tf_reverse, tf_join, tf_items, tf_sort, tf_dictsort, tf_extreme,
-    tf_sum, tf_unique, tf_select, tf_map;
-bool tfilter_known(tstr name);
+    tf_sum, tf_unique, tf_select, tf_map, tf_attr, tf_batch, tf_slice, tf_groupby;
+tfound tfilter_find(tstr name);
 tvalue tfilter_apply(trun *r, tstr name, tvalue v, const targs *args);
-/* How many arguments a test takes; -1: unknown. */
-int ttest_arity(tstr name);
+tfound ttest_find(tstr name, bool *takes); /* *takes: an argument */
 tvalue ttest_apply(trun *r, tstr name, tvalue v, const targs *args); /* a bool */
+/* The attribute "a.b.0" of an element; otherwise: in place of what is undefined, or NULL. */
+tvalue tf_path(trun *r, tvalue v, tvalue path, const tvalue *otherwise);
+/* What elements are compared by: the element or an attribute of it, case folded unless that is kept. */
+tvalue tf_key(trun *r, tvalue v, const tvalue *attribute, const tvalue *keep_case, const tvalue *otherwise);
+tvalue tf_sort_by(trun *r, tvalue list, const tvalue *keys, bool backwards); /* by keys, one for each element */
 
-bool tmethod_known(tvalue self, tstr name);
+/* A method. how: selects one of several similar methods; call NULL: it is Python's, and refused, for what `how` says. */
+typedef struct tmethod_row {
+    const char *name;
+    tvalue (*call)(trun *r, tvalue self, const targs *a, int how);
+    int how;
+    const char *signature;
+} tmethod_row;
+typedef struct tmethods {
+    const tmethod_row *rows;
+    size_t n;
+} tmethods;
+extern const tmethods ttext_methods;
+const tmethod_row *tmethod_find(tvalue self, tstr name); /* NULL: it has no such method */
 tvalue tmethod_call(trun *r, const tmethod *m, const targs *args);
+tvalue tv_dict_part(trun *r, tvalue dict, const targs *none, int how); /* a view of its 'k'eys, 'v'alues, 'i'tems */
 
-enum tfunction { TF_RAISE, TF_STRFTIME, TF_RANGE, TF_NAMESPACE, TF_DICT, TF_COUNT };
-int tfunction_find(tstr name); /* -1: none */
+/* function: for tfunction_call. */
+tfound tfunction_find(tstr name, int *function);
+tstr tfunction_name(int function);
 tvalue tfunction_call(trun *r, int function, const targs *args);
 
 /* Operators: by their characters or the codes above. */

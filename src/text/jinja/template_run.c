@@ -71,8 +71,9 @@ tvalue tlook_up(trun *r, tframe *f, tstr name) {
     }
     const tvalue *given = tv_dict_find(r, r->vars, name);
     if (given) return *given;
-    int function = tfunction_find(name);
-    return function < 0 ? tv_undefined(name.s, name.n) : (tvalue){.kind = TV_FUNCTION, .function = function};
+    int function;
+    if (tfunction_find(name, &function) == TFOUND_NOT) return tv_undefined(name.s, name.n);
+    return (tvalue){.kind = TV_FUNCTION, .function = function};
 }
 
 tframe *tscope_begin(trun *r, tframe *own, tframe *parent, bool outlives) {

@@ -48,7 +48,7 @@ typedef struct tloop {
     size_t n, index;     /* index: of the current one */
     const tnode *node;   /* the for statement */
     tframe *frame;       /* scope of the condition; NULL: the loop is over or has no condition */
-    int depth;
+    tvalue changed;      /* what loop.changed was given, a tuple; TV_ERROR: it was not called */
 } tloop;
 
 toutcome trun_for(trun *r, const tnode *n, tframe *f);
@@ -61,4 +61,10 @@ typedef struct tmacro {
     tframe *frame; /* where it was defined */
 } tmacro;
 tvalue teval(trun *r, const tnode *n, tframe *f);
+
+/* ---- template_macros.c ---- */
+
+tvalue tmacro_call(trun *r, const tmacro *m, const targs *args);
+tvalue tmacro_attribute(trun *r, const tmacro *m, tstr name); /* MACRO.NAME */
+tvalue tmacro_make(trun *r, const tnode *n, tframe *f);       /* of a TN_MACRO */
 #endif

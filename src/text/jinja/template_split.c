@@ -12,9 +12,9 @@ typedef struct cut {
     size_t at, width;
 } cut;
 
-/* The last place of the needle, which is not empty. */
-static const char *find_last(trun *r, tstr hay, tstr needle) {
+const char *ts_find_last(trun *r, tstr hay, tstr needle) {
     if (hay.n < needle.n) return NULL;
+    if (needle.n == 0) return hay.s + hay.n;
     for (size_t left = hay.n - needle.n + 1; left && trun_step(r, 1 + needle.n / HN_TPL_STEP_BYTES);) {
         const char *found = memrchr(hay.s, needle.s[0], left);
         if (!found || memcmp(found, needle.s, needle.n) == 0) return found;
@@ -45,7 +45,7 @@ static bool find_last_space(tstr s, cut *out) {
 
 static bool find_cut(trun *r, tstr s, const tstr *separator, bool from_right, cut *out) {
     if (!separator) return from_right ? find_last_space(s, out) : find_space(s, out);
-    const char *found = from_right ? find_last(r, s, *separator) : ts_find(s, *separator);
+    const char *found = from_right ? ts_find_last(r, s, *separator) : ts_find(s, *separator);
     if (found) *out = (cut){(size_t)(found - s.s), separator->n};
     return found != NULL;
 }

@@ -22,23 +22,26 @@ static toutcome run_if(trun *r, const tnode *n, tframe *f) {
 }
 
 static toutcome run_set(trun *r, const tnode *n, tframe *f) {
-    tvalue v;
-    if (n->kind == TN_SET) {
-        v = teval(r, n->b, f);
-    } else {
-        tframe own, *frame = tscope_begin(r, &own, f, n->b->op);
-        v = r->captured = frame ? tcapture(r, n->b, frame) : tv_error();
-        tscope_end(r, &own);
-        if (v.kind != TV_ERROR && n->c) v = teval(r, n->c, f);
-    }
+    tvalue v = teval(r, n->b, f);
     return v.kind != TV_ERROR && tassign(r, n->a, v, f) ? TRUN_ON : TRUN_STOP;
 }
 
+/* Its values are those of the scope around it. */
+static toutcome run_with(trun *r, const tnode *n, tframe *f) {
+    tframe own, *frame = tscope_begin(r, &own, f, n->a->op);
+    bool ok = frame != NULL;
+    for (size_t i = 0; ok && i < n->n; i += 2) {
+        tvalue v = teval(r, n->items[i + 1], f);
+        ok = v.kind != TV_ERROR && tassign(r, n->items[i], v, frame);
+    }
+    toutcome o = ok ? trun_statements(r, n->a, frame) : TRUN_STOP;
+    tscope_end(r, &own);
+    return o;
+}
+
 static toutcome run_macro(trun *r, const tnode *n, tframe *f) {
-    tmacro *m = ta_alloc(&r->arena, sizeof *m);
-    if (!m) return trun_fail_memory(r), TRUN_STOP;
-    *m = (tmacro){n, f};
-    return tassign_name(r, f, n->name, (tvalue){.kind = TV_MACRO, .macro = m}) ? TRUN_ON : TRUN_STOP;
+    tvalue v = tmacro_make(r, n, f);
+    return v.kind != TV_ERROR && tassign_name(r, f, n->name, v) ? TRUN_ON : TRUN_STOP;
 }
 
 static toutcome run_print(trun *r, const tnode *n, tframe *f) {
@@ -53,8 +56,8 @@ static toutcome run_statement(trun *r, const tnode *n, tframe *f) {
     case TN_PRINT: return run_print(r, n, f);
     case TN_IF: return run_if(r, n, f);
     case TN_FOR: return trun_for(r, n, f);
-    case TN_SET:
-    case TN_SET_BLOCK: return run_set(r, n, f);
+    case TN_SET: return run_set(r, n, f);
+    case TN_WITH: return run_with(r, n, f);
     case TN_MACRO: return run_macro(r, n, f);
     case TN_BREAK: return TRUN_BREAK;
     case TN_CONTINUE: return TRUN_CONTINUE;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template_strings.c - operations of Python's str on UTF-8: lengths and indices in code points, white space, case. */
+/* template_strings.c - operations of Python's str on UTF-8: lengths and indices in code points, white space. */
 #include <string.h>
-#include <utf8proc.h>
 
 #include "base/utf8.h"
-#include "text/characters.h"
 #include "text/jinja/template_private.h"
 
 bool ts_same(tstr a, tstr b) {
@@ -67,42 +65,6 @@ tstr ts_strip(trun *r, tstr s, const tstr *chars, bool left, bool right) {
         s.n -= step;
     }
     return s;
-}
-
-/* Appends a character in another case: by Unicode's simple mappings, and the two mappings to several characters that
- * occur in living languages. how: 'u'pper, 'l'ower or 't'itle. */
-static void put_case(tbuf *b, uint32_t cp, char how) {
-    char utf8[4];
-    utf8proc_int32_t c = (utf8proc_int32_t)cp;
-    if (cp < 0x80) {
-        char ascii = (char)(hn_char_is_letter(cp) ? how == 'l' ? cp | 0x20 : cp & ~0x20u : cp);
-        tbuf_put(b, &ascii, 1);
-    } else if (cp == 0xDF && how != 'l') {
-        tbuf_puts(b, how == 'u' ? "SS" : "Ss");
-    } else if (cp == 0x130 && how == 'l') {
-        tbuf_puts(b, "i\xCC\x87");
-    } else {
-        c = how == 'u' ? utf8proc_toupper(c) : how == 't' ? utf8proc_totitle(c) : utf8proc_tolower(c);
-        tbuf_put(b, utf8, (size_t)hn_utf8_encode((uint32_t)c, utf8));
-    }
-}
-
-/* In Jinja's filter title these characters begin a word, in Python's method all but letters. */
-static bool begins_word(uint32_t cp) {
-    return ts_is_space(cp) || cp == '-' || cp == '(' || cp == '{' || cp == '[' || cp == '<';
-}
-
-tvalue ts_change_case(trun *r, tstr s, char how) {
-    tbuf b = {.arena = &r->arena};
-    bool begins = true; /* a word; for 'c' the text */
-    uint32_t cp;
-    for (size_t i = 0, step; i < s.n && !b.failed; i += step) {
-        step = (size_t)hn_utf8_decode(s.s + i, s.n - i, &cp);
-        char to = how == 'u' ? 'u' : how == 'l' || !begins ? 'l' : how == 'T' ? 'u' : 't';
-        begins = how == 't' ? !hn_char_is_cased(cp) : how == 'T' && begins_word(cp);
-        put_case(&b, cp, to);
-    }
-    return tv_buffer(r, &b);
 }
 
 tvalue ts_replace(trun *r, tstr s, tstr from, tstr to, int64_t count) {

@@ -132,10 +132,10 @@ bool tv_dict_put(trun *r, tdict *d, tvalue key, tvalue value) {
 /* ---- kind and truth ---- */
 
 const char *tv_type_name(tvalue v) {
-    static const char *const names[] = {"error",       "Undefined", "NoneType", "bool",      "int",  "float",
-                                        "str",         "list",      "tuple",    "generator", "dict", "Namespace",
-                                        "LoopContext", "Macro",     "function", "method"};
-    return names[v.kind];
+    static const char *const names[] = {"error",     "Undefined",   "NoneType", "bool",      "int",   "float",
+                                        "str",       "list",        "tuple",    "generator", "view",  "dict",
+                                        "Namespace", "LoopContext", "Macro",    "function",  "method"};
+    return v.kind == TV_VIEW ? v.list->names[0] : names[v.kind];
 }
 
 bool tv_truth(tvalue v) {
@@ -148,7 +148,8 @@ bool tv_truth(tvalue v) {
     case TV_FLOAT: return v.f != 0;
     case TV_STRING: return v.str.n > 0;
     case TV_LIST:
-    case TV_TUPLE: return v.list->n > 0;
+    case TV_TUPLE:
+    case TV_VIEW: return v.list->n > 0;
     case TV_DICT: return v.dict->n > 0;
     default: return true;
     }
