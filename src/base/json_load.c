@@ -25,8 +25,7 @@ static size_t bytes_estimate(const char *text, size_t size) {
     bool inside = false; /* of a string */
     for (size_t i = 0; i < size; i++) {
         const unsigned char c = (unsigned char)text[i];
-        if (!inside)
-            bytes += COST[c];
+        if (!inside) bytes += COST[c];
         if (c == '"')
             inside = !inside;
         else if (c == '\\' && inside)
@@ -52,8 +51,7 @@ static json_t *no_memory(json_error_t *where) {
 static json_t *load(const char *text, size_t size, size_t flags, json_error_t *where) {
     errno = 0;
     json_t *out = json_loadb(text, size, flags, where);
-    if (errno != ENOMEM || has_room(text, size))
-        return out;
+    if (errno != ENOMEM || has_room(text, size)) return out;
     json_decref(out); /* bytes of a key, a string or a number may be missing */
     return no_memory(where);
 }
@@ -131,7 +129,10 @@ typedef struct places {
     size_t n, cap;
 } places;
 
-enum { PLACE_DIGITS = 19, PLACE_COST = 640 /* bytes at most of a place and of the number that it becomes, beside its digits */ };
+enum {
+    PLACE_DIGITS = 19,
+    PLACE_COST = 640 /* bytes at most of a place and of the number that it becomes, beside its digits */
+};
 static const json_int_t FIRST_PLACE = INT64_MAX - UINT32_MAX;
 
 static size_t digits_at(const char *text, size_t size) {
@@ -144,14 +145,12 @@ static size_t digits_at(const char *text, size_t size) {
 static size_t number_at(const char *text, size_t size, bool *whole) {
     size_t n = size > 0 && text[0] == '-', more = digits_at(text + n, size - n);
     *whole = true;
-    if (more == 0 || (text[n] == '0' && more > 1))
-        return 0;
+    if (more == 0 || (text[n] == '0' && more > 1)) return 0;
     n += more;
     if (n < size && text[n] == '.') {
         *whole = false;
         more = digits_at(text + n + 1, size - n - 1);
-        if (more == 0)
-            return 0;
+        if (more == 0) return 0;
         n += 1 + more;
     }
     if (n < size && (text[n] == 'e' || text[n] == 'E')) {
@@ -159,8 +158,7 @@ static size_t number_at(const char *text, size_t size, bool *whole) {
         n++;
         n += n < size && (text[n] == '+' || text[n] == '-');
         more = digits_at(text + n, size - n);
-        if (more == 0)
-            return 0;
+        if (more == 0) return 0;
         n += more;
     }
     return n;
@@ -172,7 +170,8 @@ static bool int_of(const char *text, size_t n, json_int_t *out) {
     *out = 0;
     for (size_t i = minus; i < n; i++) {
         const json_int_t digit = text[i] - '0';
-        if (__builtin_mul_overflow(*out, (json_int_t)10, out) || __builtin_add_overflow(*out, minus ? -digit : digit, out))
+        if (__builtin_mul_overflow(*out, (json_int_t)10, out) ||
+            __builtin_add_overflow(*out, minus ? -digit : digit, out))
             return false;
     }
     return true;
@@ -183,21 +182,16 @@ static bool place_add(places *p, const char *text, size_t at, size_t n, bool who
     place one = {.at = at, .n = n};
     if (whole) {
         one.big = !int_of(text + at, n, &one.value);
-        if (!one.big && one.value < FIRST_PLACE)
-            return true;
+        if (!one.big && one.value < FIRST_PLACE) return true;
     } else {
         char room[64], *copy = n < sizeof room ? memcpy(room, text + at, n) : hn_alloc(n + 1);
-        if (!copy)
-            return false;
+        if (!copy) return false;
         copy[n] = '\0';
         one.big = isinf(strtod(copy, NULL));
-        if (copy != room)
-            hn_free(copy);
-        if (!one.big)
-            return true;
+        if (copy != room) hn_free(copy);
+        if (!one.big) return true;
     }
-    if (!hn_grow((void **)&p->item, &p->cap, p->n + 1, sizeof *p->item))
-        return false;
+    if (!hn_grow((void **)&p->item, &p->cap, p->n + 1, sizeof *p->item)) return false;
     p->item[p->n++] = one;
     return true;
 }
@@ -214,8 +208,7 @@ static bool places_find(places *p, const char *text, size_t size) {
             const size_t n = number_at(text + i, size - i, &whole);
             if (n == 0) /* the parser says what is wrong with it */
                 return true;
-            if (p->n == UINT32_MAX || !place_add(p, text, i, n, whole))
-                return false;
+            if (p->n == UINT32_MAX || !place_add(p, text, i, n, whole)) return false;
             i += n - 1;
         }
     }
@@ -233,8 +226,7 @@ static char *places_written(const places *p, const char *text, size_t size, size
         to += snprintf(to, PLACE_DIGITS + 1, "%lld", (long long)(FIRST_PLACE + (json_int_t)i));
         from = p->item[i].at + p->item[i].n;
     }
-    if (!out)
-        return NULL;
+    if (!out) return NULL;
     memcpy(to, text + from, size - from);
     *n = (size_t)(to - out) + size - from;
     return out;
@@ -253,18 +245,19 @@ static json_t *restored(json_t *value, const places *p, const char *text) {
         json_t *made = restored(json_incref(json_array_get(value, i)), p, text);
         ok = made && json_array_set_new(value, i, made) == 0;
     }
-    for (void *i = json_is_object(value) ? json_object_iter(value) : NULL; ok && i; i = json_object_iter_next(value, i)) {
+    for (void *i = json_is_object(value) ? json_object_iter(value) : NULL; ok && i;
+         i = json_object_iter_next(value, i)) {
         json_t *made = restored(json_incref(json_object_iter_value(i)), p, text);
         ok = made && json_object_iter_set_new(value, i, made) == 0;
     }
-    if (ok)
-        return value;
+    if (ok) return value;
     json_decref(value);
     return NULL;
 }
 
 static json_t *too_much(size_t bytes, size_t most, json_error_t *where) {
-    snprintf(where->text, sizeof where->text, "it would take %zu MiB of memory; expected at most %zu", bytes >> 20, most >> 20);
+    snprintf(where->text, sizeof where->text, "it would take %zu MiB of memory; expected at most %zu", bytes >> 20,
+             most >> 20);
     return NULL;
 }
 
@@ -284,14 +277,14 @@ static json_t *load_big(const char *text, size_t size, size_t flags, size_t *byt
         too_much(*bytes, most, where);
     else
         no_memory(where);
-    if (out && !(out = restored(out, &p, text)))
-        no_memory(where);
+    if (out && !(out = restored(out, &p, text))) no_memory(where);
     hn_free(written);
     hn_free(p.item);
     return out;
 }
 
-static json_t *load_within(const char *text, size_t size, size_t flags, size_t *bytes, size_t most, json_error_t *where) {
+static json_t *load_within(const char *text, size_t size, size_t flags, size_t *bytes, size_t most,
+                           json_error_t *where) {
     json_t *out = load(text, size, flags, where);
     const bool big = !out && json_error_code(where) == json_error_numeric_overflow;
     return big ? load_big(text, size, flags, bytes, most, where) : out;
@@ -307,9 +300,9 @@ json_t *hn_json_parse(const char *text, size_t size, size_t *held, json_error_t 
     *where = (json_error_t){.line = 1};
     const size_t most = MAX_BYTES - *held;
     size_t bytes = bytes_estimate(text, size);
-    json_t *out = bytes > most ? too_much(bytes, most, where) : load_within(text, size, JSON_REJECT_DUPLICATES, &bytes, most, where);
-    if (out != NULL)
-        *held += bytes;
+    json_t *out = bytes > most ? too_much(bytes, most, where)
+                               : load_within(text, size, JSON_REJECT_DUPLICATES, &bytes, most, where);
+    if (out != NULL) *held += bytes;
     return out;
 }
 
@@ -323,8 +316,7 @@ typedef struct writer {
 
 static void put(writer *w, const char *text, size_t n) {
     w->failed = w->failed || !hn_grow((void **)&w->at, &w->cap, w->n + n + 1, 1);
-    if (w->failed)
-        return;
+    if (w->failed) return;
     memcpy(w->at + w->n, text, n);
     w->n += n;
     w->at[w->n] = '\0';
@@ -333,8 +325,7 @@ static void put(writer *w, const char *text, size_t n) {
 /* What jansson writes as n bytes. */
 static void put_sized(writer *w, const json_t *value, size_t n) {
     w->failed = w->failed || n == 0 || !hn_grow((void **)&w->at, &w->cap, w->n + n + 1, 1);
-    if (w->failed)
-        return;
+    if (w->failed) return;
     w->failed = json_dumpb(value, w->at + w->n, n, w->flags) != n;
     w->n += n;
     w->at[w->n] = '\0';
@@ -348,8 +339,7 @@ static void put_real(writer *w, const json_t *value) {
     for (size_t digits = 15; digits <= 17; digits++) {
         const size_t n = json_dumpb(value, text, sizeof text - 1, w->flags | JSON_REAL_PRECISION(digits));
         text[n] = '\0'; /* fewer than 64: a sign, digits and an exponent */
-        if (real_of(text) == json_real_value(value))
-            break;
+        if (real_of(text) == json_real_value(value)) break;
     }
     put(w, text, strlen(text));
 }
@@ -363,16 +353,14 @@ static void put_plain(writer *w, const json_t *value) {
 
 static void put_line(writer *w, int depth) {
     const int indent = (int)(w->flags & 0x1F);
-    if (indent)
-        put(w, "\n", 1);
+    if (indent) put(w, "\n", 1);
     for (int i = 0; i < depth * indent; i++) put(w, " ", 1);
 }
 
 /* Before element i of a list or an object. */
 static void put_between(writer *w, size_t i, int depth) {
     const bool close = w->flags & (JSON_COMPACT | 0x1F);
-    if (i)
-        put(w, ", ", close ? 1 : 2);
+    if (i) put(w, ", ", close ? 1 : 2);
     put_line(w, depth);
 }
 
@@ -410,8 +398,7 @@ static void put_array(writer *w, json_t *value, int depth) {
 static void put_value(writer *w, const json_t *value, int depth) {
     const char *digits = hn_json_digits(value);
     json_t *list = (json_t *)(uintptr_t)value; /* jansson iterates over a json_t * only, and changes nothing */
-    if (w->failed)
-        return;
+    if (w->failed) return;
     if (digits)
         put(w, digits, strlen(digits));
     else if (json_object_size(value) > 0)
@@ -427,8 +414,7 @@ static bool is_own(const json_t *value, size_t flags) {
     json_t *list = (json_t *)(uintptr_t)value, *one; /* as in put_value */
     const char *key;
     size_t i;
-    if (hn_json_digits(value) || (json_is_real(value) && !(flags >> PRECISION_BITS & 0x1F)))
-        return true;
+    if (hn_json_digits(value) || (json_is_real(value) && !(flags >> PRECISION_BITS & 0x1F))) return true;
     json_array_foreach(list, i, one) if (is_own(one, flags)) return true;
     json_object_foreach(list, key, one) if (is_own(one, flags)) return true;
     return false;
@@ -441,8 +427,7 @@ char *hn_json_dump(const json_t *json, size_t flags) {
         put_value(&w, json, 0);
     else
         put_sized(&w, json, json_dumpb(json, NULL, 0, flags));
-    if (!w.failed)
-        return w.at;
+    if (!w.failed) return w.at;
     hn_free(w.at);
     return NULL;
 }

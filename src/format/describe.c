@@ -21,19 +21,10 @@ enum { DESCRIBE_ARRAY_MAX = 16, DESCRIBE_ARRAY_FIRST = 8, DESCRIBE_MAX_DEPTH = 3
 
 /* NULL: no memory; so for all functions here that return JSON. */
 json_t *hn_json_from_bytes(const char *bytes, size_t len) {
-    static const char replacement[] = "\xEF\xBF\xBD";
     char *clean = hn_alloc(len * 3 + 1); /* len is of mapped bytes: no overflow */
     if (clean == NULL)
         return NULL;
-    size_t n = 0;
-    for (size_t i = 0; i < len;) {
-        uint32_t cp;
-        int step = hn_utf8_decode(bytes + i, len - i, &cp);
-        memcpy(clean + n, step > 0 ? bytes + i : replacement, step > 0 ? (size_t)step : 3);
-        n += step > 0 ? (size_t)step : 3;
-        i += step > 0 ? (size_t)step : 1;
-    }
-    json_t *out = json_stringn_nocheck(clean, n);
+    json_t *out = json_stringn_nocheck(clean, hn_utf8_mend(bytes, len, clean, 3 * len));
     hn_free(clean);
     return out;
 }

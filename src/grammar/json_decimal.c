@@ -53,21 +53,27 @@ static bool read_text(const char *text, hn_decimal *d) {
     long place = s.place;
     for (const char *c = s.from; c < s.to; c++) {
         if (*c == '.') continue;
-        if (place >= 0) d->whole[d->n_whole - 1 - place] = *c;
-        else d->part[-place - 1] = *c;
+        if (place >= 0)
+            d->whole[d->n_whole - 1 - place] = *c;
+        else
+            d->part[-place - 1] = *c;
         place--;
     }
     return true;
 }
 
-static bool is_zero(const hn_decimal *d) { return d->n_part == 0 && d->n_whole == 1 && d->whole[0] == '0'; }
+static bool is_zero(const hn_decimal *d) {
+    return d->n_part == 0 && d->n_whole == 1 && d->whole[0] == '0';
+}
 
 bool hn_decimal_read(const json_t *value, hn_decimal *d) {
     char number[40];
     const char *text = hn_json_digits(value);
     if (!text) {
-        if (json_is_real(value)) shortest(json_real_value(value), number);
-        else snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
+        if (json_is_real(value))
+            shortest(json_real_value(value), number);
+        else
+            snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
         text = number;
     }
     const bool minus = *text == '-', ok = read_text(text + minus, d);

@@ -273,7 +273,7 @@ static bool ids_read(serve_prompt *p, hunch_model *m, const json_t *list, serve_
 bool serve_prompt_completion(serve_call *c, hunch_model *m, const json_t *body, serve_error *err) {
     const json_t *given = serve_field(body, "prompt");
     const json_t *first = json_array_get(given, 0);
-    const bool many = json_is_array(given) && !json_is_integer(first);
+    const bool many = json_is_array(given) && !hn_json_is_number(first);
     const size_t n = many ? json_array_size(given) : 1;
     bool special = true;
     if (!serve_field_bool(body, "add_special_tokens", &special, err)) return false;

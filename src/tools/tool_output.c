@@ -165,6 +165,10 @@ json_t *tool_json_text(const char *bytes, size_t len) {
     return json_repaired(bytes, len, false);
 }
 
+json_t *tool_json_name(const char *name) {
+    return json_repaired(name, strlen(name), false);
+}
+
 json_t *tool_json_piece(const char *bytes, size_t len) {
     return json_repaired(bytes, len, true);
 }

@@ -45,6 +45,7 @@ int tool_done(int code);
 int tool_print_json(json_t *value);
 json_t *tool_json_real(double x);                          /* null for what is not finite */
 json_t *tool_json_text(const char *bytes, size_t len);     /* invalid UTF-8 becomes U+FFFD */
+json_t *tool_json_name(const char *name);                  /* of a file, or of a drafter, which may have names of files: the same */
 json_t *tool_json_piece(const char *bytes, size_t len);    /* invalid UTF-8 becomes <0xNN> */
 json_t *tool_json_ids(const hunch_token *ids, size_t n);
 
