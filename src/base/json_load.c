@@ -161,7 +161,7 @@ static size_t number_at(const char *text, size_t size, bool *whole) {
         if (more == 0) return 0;
         n += more;
     }
-    return n;
+    return n < size && memchr(".eE+-", text[n], 5) ? 0 : n;
 }
 
 /* Whether 64 bits hold the whole number. */
@@ -184,8 +184,9 @@ static bool place_add(places *p, const char *text, size_t at, size_t n, bool who
         one.big = !int_of(text + at, n, &one.value);
         if (!one.big && one.value < FIRST_PLACE) return true;
     } else {
-        char room[64], *copy = n < sizeof room ? memcpy(room, text + at, n) : hn_alloc(n + 1);
+        char room[64], *copy = n < sizeof room ? room : hn_alloc(n + 1);
         if (!copy) return false;
+        memcpy(copy, text + at, n);
         copy[n] = '\0';
         one.big = isinf(strtod(copy, NULL));
         if (copy != room) hn_free(copy);

@@ -139,6 +139,11 @@ static void test_digits_kept(void **state) {
         json_decref(json);
         json_decref(copy);
     }
+    char long_real[400];
+    snprintf(long_real, sizeof long_real, "-1%0*d.5", 320, 0);
+    json_t *real = loaded(long_real);
+    assert_string_equal(hn_json_digits(real), long_real);
+    json_decref(real);
     json_t *json = loaded("[1e999, {\"a\": 18446744073709551615}, []]");
     char *compact = hn_json_dump(json, JSON_COMPACT), *lines = hn_json_dump(json, JSON_INDENT(2));
     assert_string_equal(compact, "[1e999,{\"a\":18446744073709551615},[]]");
@@ -172,7 +177,8 @@ static void test_large_and_wrong(void **state) {
     (void)state;
     static const char *const wrong[] = {"[1e999, 01]",    "[1e999, -]",        "[1e999, 1.]",     "[1e999, 1e]",    "[1e999,]", "[1e999",
                                         "[1e999] 1e999", "{\"a\": 1e999, 2}", "[1e999, \"\xff\"]", "[1e999, +1]", "1e999 1",
-                                        "[1e999, \"\\ud800\"]", "{1e999: 1}"};
+                                        "[1e999, \"\\ud800\"]", "{1e999: 1}", "[1e999.5]", "[18446744073709551616e5e5]", "[1e999e9]", "[9223372036854775807, 1e999-1]",
+                                        "[1e999\t.5]", "[1e9995.]"};
     json_error_t where;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         if (hn_json_load(wrong[i], strlen(wrong[i]), JSON_DECODE_ANY, &where)) fail_msg("%s is taken for JSON", wrong[i]);

@@ -52,6 +52,38 @@ static void test_values(void **state) {
     assert_int_equal(wrong, 0);
 }
 
+/* Numbers that Python's validators take for infinite: bounds and constants are exact all the same. */
+static void test_beyond_doubles(void **state) {
+    (void)state;
+    static const struct { const char *schema, *text; bool accepted; } cases[] = { /* # in the text: 400 zeros */
+        {"{\"type\":\"integer\",\"minimum\":0,\"maximum\":1e400}", "1#", true},
+        {"{\"type\":\"integer\",\"minimum\":0,\"maximum\":1e400}", "1#0", false},
+        {"{\"type\":\"integer\",\"minimum\":0,\"maximum\":1e400}", "2#", false},
+        {"{\"type\":\"integer\",\"minimum\":0,\"maximum\":1e400}", "0", true},
+        {"{\"type\":\"integer\",\"exclusiveMaximum\":1E+400}", "1#", false},
+        {"{\"type\":\"integer\",\"exclusiveMaximum\":1E+400}", "-5#0", true},
+        {"{\"type\":\"integer\",\"minimum\":-1.5e401}", "-15#", true},
+        {"{\"type\":\"integer\",\"minimum\":-1.5e401}", "-16#", false},
+        {"{\"type\":\"number\",\"exclusiveMinimum\":1.5e401}", "16#", true},
+        {"{\"type\":\"number\",\"exclusiveMinimum\":1.5e401}", "15#", false},
+        {"{\"const\":1e400}", "1#", true},
+        {"{\"const\":1e400}", "1#0", false},
+        {"{\"enum\":[1e400, 5, -1.25e402],\"minimum\":-1}", "1#", true},
+        {"{\"enum\":[1e400, 5, -1.25e402],\"minimum\":-1}", "-125#", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[500];
+        const char *mark = strchr(cases[i].text, '#');
+        const int before = (int)(mark ? mark - cases[i].text : (long)strlen(cases[i].text));
+        snprintf(text, sizeof text, "%.*s%0*d%s", before, cases[i].text, mark ? 400 : 1, 0, mark ? mark + 1 : "");
+        if (!mark) text[before] = 0;
+        json_t *schema = hn_json_load(cases[i].schema, strlen(cases[i].schema), 0, NULL);
+        accepter x = schema_open(schema, cases[i].schema);
+        if (accepts(&x, text) != cases[i].accepted) fail_msg("%s: %s", cases[i].schema, cases[i].text);
+        accepter_close(&x);
+        json_decref(schema);
+    }
+}
+
 static const grammar_refusal refusals[] = {
     {"{\"type\":\"array\",\"uniqueItems\":true}", "/uniqueItems: uniqueItems is not supported"},
     {"{\"properties\":{\"a\":{\"not\":{}}}}", "/properties/a/not: not is not supported"},
@@ -103,6 +135,6 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_beyond_doubles), cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
