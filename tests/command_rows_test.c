@@ -94,7 +94,8 @@ static void test_conversations_refused(void **state) {
 static void test_large_numbers(void **state) {
     (void)state;
     static const char row[] = "{\"prompt\": \"Once\", \"id\": 18446744073709551615, \"note\": [1e999, {\"a\": -9223372036854775809}], "
-                              "\"json_schema\": {\"type\": \"integer\", \"minimum\": 18446744073709551615, \"maximum\": 18446744073709551615}}\n";
+                              "\"json_schema\": {\"type\": \"integer\", \"minimum\": 18446744073709551615, "
+                              "\"maximum\": 18446744073709551615}}\n";
     result r = command("run", "-m", STORIES, "-n", "40", "--json-lines", "-f", text_write("large.jsonl", row));
     if (r.code != 0) fail_msg("%s", r.err);
     assert_int_equal(strncmp(r.out, "{\"id\": 18446744073709551615,", 28), 0);

@@ -30,7 +30,8 @@ static void test_usage_errors(void **state) {
     long_value[0] = '5';
     snprintf(said, sizeof said, "--temperature %.80s... is not a number from 0 to 1000", long_value);
     refused(2, said, "run", "--temperature", long_value);
-    refused(2, "--logit-bias 5=1e999 is not ID=BIAS: a token id, 0 to 2147483647, and a number, -1.79769e+308 to", "run", "--logit-bias", "5=1e999");
+    refused(2, "--logit-bias 5=1e999 is not ID=BIAS: a token id, 0 to 2147483647, and a number, -1.79769e+308 to", "run", "--logit-bias",
+            "5=1e999");
     refused(2, "from -1 to 9223372036854775807", "run", "--seed", "9223372036854775808");
     refused(2, "from 0 to 2147483647", "bench", "--contexts", "1,99999999999");
     refused(2, "from 1 to 256", "run", "--parallel", "257");

@@ -332,24 +332,29 @@ static void put_sized(writer *w, const json_t *value, size_t n) {
     w->at[w->n] = '\0';
 }
 
-enum { PRECISION_BITS = 11 }; /* as JSON_REAL_PRECISION has them */
+static bool has_precision(size_t flags) {
+    return flags & JSON_REAL_PRECISION(31);
+}
 
-/* By the fewest digits that are read as the same number: 0.1, where jansson writes 0.10000000000000001. */
-static void put_real(writer *w, const json_t *value) {
-    char text[64];
-    for (size_t digits = 15; digits <= 17; digits++) {
-        const size_t n = json_dumpb(value, text, sizeof text - 1, w->flags | JSON_REAL_PRECISION(digits));
-        text[n] = '\0'; /* fewer than 64: a sign, digits and an exponent */
-        if (real_of(text) == json_real_value(value)) break;
+/* The fewest digits, from 15 on, that are read as the same number: of 0.1 jansson alone writes 0.10000000000000001. */
+static size_t digits_of(double v) {
+    char text[40];
+    size_t n = 15;
+    const locale_t before = hn_c_locale_begin();
+    for (; n < 17; n++) {
+        snprintf(text, sizeof text, "%.*e", (int)n - 1, v);
+        if (strtod(text, NULL) == v) break;
     }
-    put(w, text, strlen(text));
+    hn_c_locale_end(before);
+    return n;
 }
 
 static void put_plain(writer *w, const json_t *value) {
-    if (json_is_real(value) && !(w->flags >> PRECISION_BITS & 0x1F))
-        put_real(w, value);
-    else
-        put_sized(w, value, json_dumpb(value, NULL, 0, w->flags));
+    const size_t flags = w->flags;
+    if (json_is_real(value) && !has_precision(flags))
+        w->flags |= JSON_REAL_PRECISION(digits_of(json_real_value(value)));
+    put_sized(w, value, json_dumpb(value, NULL, 0, w->flags));
+    w->flags = flags;
 }
 
 static void put_line(writer *w, int depth) {
@@ -410,12 +415,13 @@ static void put_value(writer *w, const json_t *value, int depth) {
         put_plain(w, value);
 }
 
-/* Whether jansson would write a part of it differently: large numbers not at all. */
+/* Whether jansson would write a part of it otherwise: large numbers not at all, and reals that need more digits than others. */
 static bool is_own(const json_t *value, size_t flags) {
     json_t *list = (json_t *)(uintptr_t)value, *one; /* as in put_value */
     const char *key;
     size_t i;
-    if (hn_json_digits(value) || (json_is_real(value) && !(flags >> PRECISION_BITS & 0x1F))) return true;
+    if (json_is_real(value)) return !has_precision(flags) && digits_of(json_real_value(value)) > 15;
+    if (hn_json_digits(value)) return true;
     json_array_foreach(list, i, one) if (is_own(one, flags)) return true;
     json_object_foreach(list, key, one) if (is_own(one, flags)) return true;
     return false;
@@ -423,11 +429,14 @@ static bool is_own(const json_t *value, size_t flags) {
 
 /* Writes to a buffer of known size: json_dumps, too, drops bytes if its buffer cannot grow. */
 char *hn_json_dump(const json_t *json, size_t flags) {
-    writer w = {.flags = flags | JSON_ENCODE_ANY}; /* of parts */
-    if (is_own(json, flags))
+    writer w = {.flags = flags};
+    if (is_own(json, flags)) {
+        w.flags |= JSON_ENCODE_ANY; /* of parts */
         put_value(&w, json, 0);
-    else
-        put_sized(&w, json, json_dumpb(json, NULL, 0, flags));
+    } else {
+        if (!has_precision(flags)) w.flags |= JSON_REAL_PRECISION(15);
+        put_sized(&w, json, json_dumpb(json, NULL, 0, w.flags));
+    }
     if (!w.failed) return w.at;
     hn_free(w.at);
     return NULL;

@@ -126,10 +126,17 @@ static json_t *loaded(const char *text) {
 static void test_digits_kept(void **state) {
     (void)state;
     static const char *const same[] = {
-        "18446744073709551615", "9223372036854775808", "-9223372036854775809", "1234567890123456789012345678901234567890", "1e400", "-1.5E+999",
-        "1e99999999999999999999", "[9223372036854775807, -9223372036854775808, 9223372036854775806, 18446744073709551616]",
+        "18446744073709551615",
+        "9223372036854775808",
+        "-9223372036854775809",
+        "1234567890123456789012345678901234567890",
+        "1e400",
+        "-1.5E+999",
+        "1e99999999999999999999",
+        "[9223372036854775807, -9223372036854775808, 9223372036854775806, 18446744073709551616]",
         "[9223372036854775807, 9223372032559808513, 9223372032559808512, 9223372032559808511, 99999999999999999999]",
-        "{\"a\": {\"b\": [1, 0.1, 1e999, \"1e999\", \"18446744073709551615\", -2.5e-8, \"a\\\"9\", null, true, [], {}]}, \"9\": \"\\u0000\"}"};
+        "{\"a\": {\"b\": [1, 0.1, 1e999, \"1e999\", \"18446744073709551615\", -2.5e-8, \"a\\\"9\", null, true, [], "
+        "{}]}, \"9\": \"\\u0000\"}"};
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         json_t *json = loaded(same[i]), *copy = json_deep_copy(json);
         char *text = hn_json_dump(copy, JSON_ENCODE_ANY);
@@ -141,6 +148,14 @@ static void test_digits_kept(void **state) {
     }
     char long_real[400];
     snprintf(long_real, sizeof long_real, "-1%0*d.5", 320, 0);
+    static const char *const reals[] = {"[0.1, 1e-6, 2.5e-8, -0.0]", "[0.30000000000000004, 0.1, 1.7976931348623157e308]"};
+    for (size_t i = 0; i < 2; i++) {
+        json_t *list = loaded(reals[i]);
+        char *text = hn_json_dump(list, 0);
+        assert_string_equal(text, reals[i]);
+        hn_free(text);
+        json_decref(list);
+    }
     json_t *real = loaded(long_real);
     assert_string_equal(hn_json_digits(real), long_real);
     json_decref(real);
@@ -148,7 +163,8 @@ static void test_digits_kept(void **state) {
     char *compact = hn_json_dump(json, JSON_COMPACT), *lines = hn_json_dump(json, JSON_INDENT(2));
     assert_string_equal(compact, "[1e999,{\"a\":18446744073709551615},[]]");
     assert_string_equal(lines, "[\n  1e999,\n  {\n    \"a\": 18446744073709551615\n  },\n  []\n]");
-    assert_null(json_dumps(json, 0)); /* whoever forgets hn_json_dump writes nothing, and never a text in place of a number */
+    assert_null(
+        json_dumps(json, 0)); /* whoever forgets hn_json_dump writes nothing, and never a text in place of a number */
     hn_free(compact);
     hn_free(lines);
     json_decref(json);
@@ -156,7 +172,8 @@ static void test_digits_kept(void **state) {
 
 static void test_large_are_numbers(void **state) {
     (void)state;
-    json_t *list = loaded("[18446744073709551615, -1e400, 5, 1.5, \"18446744073709551615\", {\"a\": 1}, {\"\\u00ff\": \"1\"}, {}]");
+    json_t *list = loaded(
+        "[18446744073709551615, -1e400, 5, 1.5, \"18446744073709551615\", {\"a\": 1}, {\"\\u00ff\": \"1\"}, {}]");
     const json_t *whole = json_array_get(list, 0), *real = json_array_get(list, 1);
     char shown[16];
     assert_true(hn_json_is_number(whole) && hn_json_is_number(real) && hn_json_is_number(json_array_get(list, 2)));
@@ -175,13 +192,29 @@ static void test_large_are_numbers(void **state) {
 /* What is no JSON stays none, also where a large number makes a second reading; and keys that are there twice. */
 static void test_large_and_wrong(void **state) {
     (void)state;
-    static const char *const wrong[] = {"[1e999, 01]",    "[1e999, -]",        "[1e999, 1.]",     "[1e999, 1e]",    "[1e999,]", "[1e999",
-                                        "[1e999] 1e999", "{\"a\": 1e999, 2}", "[1e999, \"\xff\"]", "[1e999, +1]", "1e999 1",
-                                        "[1e999, \"\\ud800\"]", "{1e999: 1}", "[1e999.5]", "[18446744073709551616e5e5]", "[1e999e9]", "[9223372036854775807, 1e999-1]",
-                                        "[1e999\t.5]", "[1e9995.]"};
+    static const char *const wrong[] = {"[1e999, 01]",
+                                        "[1e999, -]",
+                                        "[1e999, 1.]",
+                                        "[1e999, 1e]",
+                                        "[1e999,]",
+                                        "[1e999",
+                                        "[1e999] 1e999",
+                                        "{\"a\": 1e999, 2}",
+                                        "[1e999, \"\xff\"]",
+                                        "[1e999, +1]",
+                                        "1e999 1",
+                                        "[1e999, \"\\ud800\"]",
+                                        "{1e999: 1}",
+                                        "[1e999.5]",
+                                        "[18446744073709551616e5e5]",
+                                        "[1e999e9]",
+                                        "[9223372036854775807, 1e999-1]",
+                                        "[1e999\t.5]",
+                                        "[1e9995.]"};
     json_error_t where;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        if (hn_json_load(wrong[i], strlen(wrong[i]), JSON_DECODE_ANY, &where)) fail_msg("%s is taken for JSON", wrong[i]);
+        if (hn_json_load(wrong[i], strlen(wrong[i]), JSON_DECODE_ANY, &where))
+            fail_msg("%s is taken for JSON", wrong[i]);
         assert_int_not_equal(where.line, 0);
     }
     static const char twice[] = "{\"a\": 1e999, \"a\": 18446744073709551615}";
@@ -200,8 +233,9 @@ static void test_large_and_wrong(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_less), cmocka_unit_test(test_too_much),
-                                       cmocka_unit_test(test_strings),    cmocka_unit_test(test_digits_kept),
-                                       cmocka_unit_test(test_large_are_numbers), cmocka_unit_test(test_large_and_wrong)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_less),           cmocka_unit_test(test_too_much),
+        cmocka_unit_test(test_strings),           cmocka_unit_test(test_digits_kept),
+        cmocka_unit_test(test_large_are_numbers), cmocka_unit_test(test_large_and_wrong)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

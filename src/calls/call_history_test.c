@@ -49,8 +49,10 @@ static void test_arguments(void **state) {
 static void test_large_numbers(void **state) {
     (void)state;
     static const char given[] = "[{\"role\": \"assistant\", \"tool_calls\": ["
-                                "{\"function\": {\"name\": \"a\", \"arguments\": \"{\\\"x\\\": [18446744073709551615, 0.1, 1e999]}\"}},"
-                                "{\"function\": {\"name\": \"b\", \"arguments\": {\"x\": [18446744073709551615, 0.1, 1e999]}}},"
+                                "{\"function\": {\"name\": \"a\", \"arguments\": "
+                                "\"{\\\"x\\\": [18446744073709551615, 0.1, 1e999]}\"}},"
+                                "{\"function\": {\"name\": \"b\", \"arguments\": "
+                                "{\"x\": [18446744073709551615, 0.1, 1e999]}}},"
                                 "{\"function\": {\"name\": \"c\", \"arguments\": 18446744073709551615}}]}]";
     for (int text = 0; text < 2; text++) {
         json_t *m = hn_json_load(given, strlen(given), 0, NULL);

@@ -43,8 +43,10 @@ const char *serve_about_template(const serve_server *s) {
 json_t *serve_about_metadata(const serve_server *s) {
     const char *key;
     json_t *value, *to = json_object();
-    json_object_foreach((json_t *)(uintptr_t)metadata(s), key, value)
-        if (!hn_json_is_object(value) && strncmp(key, "tokenizer.chat_template", 23) != 0) json_object_set_new(to, key, json_deep_copy(value));
+    json_object_foreach((json_t *)(uintptr_t)metadata(s), key, value) {
+        if (hn_json_is_object(value) || strncmp(key, "tokenizer.chat_template", 23) == 0) continue;
+        json_object_set_new(to, key, json_deep_copy(value));
+    }
     return to;
 }
 

@@ -162,7 +162,8 @@ static void summary_print(const json_t *d, bool color) {
 static void drafters_list(const hunch_engine *e, json_t *list) {
     const int context = hunch_engine_context(e);
     for (int i = 0; i < hunch_engine_drafters(e); i++)
-        json_array_append_new(list, json_pack("{s:o, s:I, s:I, s:i}", "drafter", tool_json_name(hunch_engine_drafter_name(e, i)), "text_bytes",
+        json_array_append_new(list, json_pack("{s:o, s:I, s:I, s:i}", "drafter",
+                                              tool_json_name(hunch_engine_drafter_name(e, i)), "text_bytes",
                                               (json_int_t)hunch_engine_drafter_bytes(e, i, 0), "full_text_bytes",
                                               (json_int_t)hunch_engine_drafter_bytes(e, i, context), "context", context));
 }

@@ -52,7 +52,8 @@ static void answer_write(tool_file *f, const tool_comparison *c, int lane, size_
     const tool_prompt *p = &c->prompts.items[prompt];
     for (size_t k = 0; k < drafted->recorded.n; k++) {
         const hunch_round_report *r = &drafted->recorded.rounds[k];
-        line_write(f, json_pack("{s:O,s:o,s:i,s:i,s:i,s:f,s:f,s:o}", "prompt", p->id, "draft", tool_json_name(c->lanes[lane].method.text), "position",
+        line_write(f, json_pack("{s:O,s:o,s:i,s:i,s:i,s:f,s:f,s:o}", "prompt", p->id, "draft",
+                                tool_json_name(c->lanes[lane].method.text), "position",
                                 (int)k, "root", (int)r->root, "context", r->context, "draft_s", r->draft_s, "draft_pass_s",
                                 r->draft_pass_s, "drafts", drafts_json(r, plain, k)));
     }

@@ -14,7 +14,8 @@ static void numbers_check(json_t *value) {
     json_t *one;
     size_t i;
     if (digits) {
-        FUZZ_MUST(hn_json_is_number(value) && !hn_json_is_object(value) && strspn(digits, "-+.eE0123456789") == strlen(digits));
+        FUZZ_MUST(hn_json_is_number(value) && !hn_json_is_object(value) &&
+                  strspn(digits, "-+.eE0123456789") == strlen(digits));
         FUZZ_MUST(!json_loads(digits, JSON_DECODE_ANY, NULL));
         return;
     }

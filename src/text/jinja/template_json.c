@@ -34,7 +34,8 @@ static tvalue object_from_json(trun *r, const json_t *j, int depth) {
 tvalue tv_from_json(trun *r, const json_t *j, int depth) {
     const char *digits = hn_json_digits(j);
     if (depth > HN_TPL_MAX_DEPTH) return trun_fail(r, "variables are nested deeper than %d", HN_TPL_MAX_DEPTH);
-    if (digits) return hn_json_is_whole(digits) ? tv_whole(digits, strlen(digits)) : tv_float(hn_json_number_value(j)); /* as Python's json */
+    if (digits) /* as Python's json */
+        return hn_json_is_whole(digits) ? tv_whole(digits, strlen(digits)) : tv_float(hn_json_number_value(j));
     switch (json_typeof(j)) {
     case JSON_OBJECT: return object_from_json(r, j, depth);
     case JSON_ARRAY: return array_from_json(r, j, depth);
