@@ -235,9 +235,9 @@ static char *places_written(const places *p, const char *text, size_t size, size
 
 /* What a value of the parser becomes, which belongs to the call: itself, or the number of its place. NULL: no memory. */
 static json_t *restored(json_t *value, const places *p, const char *text) {
-    const json_int_t index = json_is_integer(value) ? json_integer_value(value) - FIRST_PLACE : -1;
-    if (index >= 0 && (size_t)index < p->n) {
-        const place *one = &p->item[index];
+    const json_int_t number = json_integer_value(value); /* 0 of other values */
+    if (number >= FIRST_PLACE && (size_t)(number - FIRST_PLACE) < p->n) {
+        const place *one = &p->item[number - FIRST_PLACE];
         json_decref(value);
         return one->big ? hn_json_big(text + one->at, one->n) : json_integer(one->value);
     }

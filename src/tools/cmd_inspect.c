@@ -25,7 +25,7 @@ static void metadata_print(const json_t *metadata, bool color) {
     json_t *value;
     heading("metadata", color);
     json_object_foreach ((json_t *)(uintptr_t)metadata, key, value) {
-        char *dump = hn_json_dump(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
+        char *dump = tool_json_dump(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
         size_t len = dump ? strlen(dump) : 0, shown = len < WIDEST ? len : hn_utf8_complete(dump, WIDEST);
         char *name = hn_utf8_mask(tool_strdup(key), ' ');
         printf("  %-44s %.*s%s\n", name, (int)shown, dump ? dump : "", shown < len ? "..." : "");

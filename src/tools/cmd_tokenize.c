@@ -87,7 +87,7 @@ static char *vars_read(const char *path, int *code) {
         return NULL;
     if (json_is_array(vars))
         vars = json_pack("{s:o}", "messages", vars);
-    char *dump = hn_json_dump(vars, 0);
+    char *dump = tool_json_dump(vars, 0);
     json_decref(vars);
     if (!dump) {
         tool_message("out of memory for the variables of %s", path);

@@ -10,7 +10,7 @@
 #include "tool_rows.h"
 
 char *tool_answers_key(const json_t *id) {
-    return hn_json_dump(id, JSON_ENCODE_ANY);
+    return tool_json_dump(id, JSON_ENCODE_ANY);
 }
 
 /* ---- the existing file --------------------------------------------------------------------------------------- */
@@ -112,7 +112,7 @@ int tool_answers_file_write(tool_answers_file *f, json_t *value) {
     if (!f->path || !value)
         return tool_print_json(value);
     int code = f->begun ? 0 : file_begin(f);
-    char *line = code ? NULL : hn_json_dump(value, JSON_REAL_PRECISION(10));
+    char *line = code ? NULL : tool_json_dump(value, JSON_REAL_PRECISION(10));
     json_decref(value);
     if (!line)
         return code ? code : HUNCH_NO_MEMORY;

@@ -18,7 +18,7 @@ static void choice_read(hunch_tools_options *o, const char *choice) {
 
 /* The functions in the format of the answer. */
 static hunch_status tools_open(hunch_tools **out, const json_t *tools, hunch_tools_options *how, const hunch_model *m, hunch_error *err) {
-    char *text = hn_json_dump(tools, 0);
+    char *text = tool_json_dump(tools, 0);
     how->tools = text;
     const hunch_status st = hunch_tools_open(out, m, how, err);
     hn_free(text);

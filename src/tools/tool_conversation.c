@@ -171,12 +171,9 @@ int tool_conversation_save(const tool_conversation *c, const char *path) {
     int code = tool_file_begin(&f, path);
     if (!code) {
         json_t *all = json_pack("{s:o}", "messages", messages_list(c, 0, 0));
-        char *text = hn_json_dump(all, JSON_INDENT(2));
+        char *text = tool_json_dump(all, JSON_INDENT(2));
         json_decref(all);
-        if (!text)
-            f.error = (hunch_error){.status = HUNCH_NO_MEMORY, .message = "out of memory for the conversation"};
-        else
-            tool_file_write(&f, text, strlen(text));
+        tool_file_write(&f, text, strlen(text));
         tool_file_write(&f, "\n", 1);
         hn_free(text);
     }

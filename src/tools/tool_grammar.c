@@ -79,7 +79,7 @@ static hunch_status source_of_row(tool_grammar *g, const json_t *settings, hunch
         if (g->given)
             return hn_fail(err, HUNCH_USAGE, "\"%s\" and \"%s\" contradict each other: give one of them", g->where, names[k].key);
         *g = (tool_grammar){.given = true, .kind = (hunch_grammar_kind)k, .where = names[k].key};
-        char *dump = k == HUNCH_GRAMMAR_JSON_SCHEMA ? hn_json_dump(value, JSON_ENCODE_ANY) : NULL;
+        char *dump = k == HUNCH_GRAMMAR_JSON_SCHEMA ? tool_json_dump(value, JSON_ENCODE_ANY) : NULL;
         g->len = dump ? strlen(dump) : json_string_length(value);
         g->text = tool_strndup(dump ? dump : json_string_value(value) ? json_string_value(value) : "", g->len);
         hn_free(dump);

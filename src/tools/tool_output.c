@@ -58,6 +58,13 @@ void *tool_json_alloc(size_t size) {
     return p;
 }
 
+char *tool_json_dump(const json_t *value, size_t flags) {
+    char *text = value ? hn_json_dump(value, flags) : NULL;
+    if (value && !text)
+        out_of_memory(0);
+    return text;
+}
+
 void *tool_alloc(size_t count, size_t size) {
     void *p = hn_zalloc(count, size);
     if (!p)
@@ -113,7 +120,7 @@ int tool_done(int code) {
 }
 
 int tool_print_json(json_t *value) {
-    char *text = hn_json_dump(value, JSON_REAL_PRECISION(10));
+    char *text = tool_json_dump(value, JSON_REAL_PRECISION(10));
     json_decref(value);
     if (!text) {
         tool_message("out of memory while writing JSON");

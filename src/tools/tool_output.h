@@ -34,6 +34,7 @@ char *tool_joined(const char *a, const char *b); /* one after the other */
 /* Allocator for jansson, which may silently lose data if an allocator returns NULL: this one ends the process. Its blocks are small and
  * many, and freed with free. */
 void *tool_json_alloc(size_t size);
+char *tool_json_dump(const json_t *value, size_t flags); /* hn_json_dump; of NULL it is NULL */
 
 /* ---- standard output ---- */
 

@@ -34,7 +34,7 @@ static json_t *drafts_json(const hunch_round_report *r, const tool_answer *plain
 }
 
 static void line_write(tool_file *f, json_t *line) {
-    char *text = line ? hn_json_dump(line, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
+    char *text = line ? tool_json_dump(line, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
     json_decref(line);
     if (!text) {
         f->error.status = HUNCH_NO_MEMORY;

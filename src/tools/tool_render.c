@@ -132,7 +132,7 @@ static int text_of(chat_text *c, const tool_template *t, const hunch_model *m, j
     json_object_del(vars, "tools");
     if (vars && json_object_set(vars, "messages", messages) == 0 &&
         (!tools || json_object_set(vars, "tools", tools) == 0))
-        dump = hn_json_dump(vars, 0);
+        dump = tool_json_dump(vars, 0);
     json_decref(vars);
     if (!dump)
         return (int)hn_fail(err, HUNCH_NO_MEMORY, "out of memory for the chat template");
