@@ -72,6 +72,15 @@ static void test_conversations_refused(void **state) {
         {"{\"prompt\": \"a\", \"top_p\": 0}", "\"top_p\" is not a number above 0 and at most 1"},
         {"{\"prompt\": \"a\", \"top_k\": 1.5}", "\"top_k\" is not a whole number from 0"},
         {"{\"prompt\": \"a\", \"max_tokens\": 0}", "\"max_tokens\" is not a whole number from 1 to 2147483647, or -1"},
+        {"{\"prompt\": \"a\", \"temperature\": 1e999}", "\"temperature\" is not a number from 0 to 1000, it is 1e999"},
+        {"{\"prompt\": \"a\", \"temperature\": -5.25}", "\"temperature\" is not a number from 0 to 1000, it is -5.25"},
+        {"{\"prompt\": \"a\", \"top_k\": 18446744073709551615}", " to 2147483647, it is 18446744073709551615"},
+        {"{\"prompt\": \"a\", \"max_tokens\": -1e400}", " to 2147483647, or -1 for no limit, it is -1e400"},
+        {"{\"prompt\": \"a\", \"seed\": 9223372036854775808}", "from -1 to 9223372036854775807, it is 9223372036854775808"},
+        {"{\"tokens\": [1, 1e999]}", "entry 1 is not a token id (a whole number from 0 to 2147483647), it is 1e999"},
+        {"{\"messages\": [18446744073709551615]}", "message 0 is not an object"},
+        {"{\"prompt\": \"a\", \"json_schema\": 1e999}", "\"json_schema\" is not a schema"},
+        {"{\"prompt\": \"a\", \"id\": 1e999}", "\"id\" is neither a text nor a whole number"},
         {"{\"prompt\": \"a\", \"seed\": -2}", "\"seed\""},
         {"{\"prompt\": \"a\", \"stop\": \"\"}", "\"stop\""},
         {"{\"prompt\": \"a\", \"stop\": [\"b\", 1]}", "\"stop\""},
@@ -79,6 +88,19 @@ static void test_conversations_refused(void **state) {
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         refused(2, wrong[i].says, "run", "-m", STORIES, "-f", text_write("no.json", wrong[i].text));
+}
+
+/* What is not used may be any number, and an id beyond 64 bits is that of the answer. */
+static void test_large_numbers(void **state) {
+    (void)state;
+    static const char row[] = "{\"prompt\": \"Once\", \"id\": 18446744073709551615, \"note\": [1e999, {\"a\": -9223372036854775809}], "
+                              "\"json_schema\": {\"type\": \"integer\", \"minimum\": 18446744073709551615, "
+                              "\"maximum\": 18446744073709551615}}\n";
+    result r = command("run", "-m", STORIES, "-n", "40", "--json-lines", "-f", text_write("large.jsonl", row));
+    if (r.code != 0) fail_msg("%s", r.err);
+    assert_int_equal(strncmp(r.out, "{\"id\": 18446744073709551615,", 28), 0);
+    assert_non_null(strstr(r.out, "\"18446744073709551615\"")); /* the answer's text */
+    result_free(&r);
 }
 
 /* ---- settings of a row ------------------------------------------------------------------------------------------- */
@@ -531,7 +553,7 @@ static void test_other_programs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conversations),  cmocka_unit_test(test_conversations_refused),
+        cmocka_unit_test(test_conversations),  cmocka_unit_test(test_conversations_refused), cmocka_unit_test(test_large_numbers),
         cmocka_unit_test(test_row_keys),       cmocka_unit_test(test_unknown_keys),
         cmocka_unit_test(test_tools),          cmocka_unit_test(test_system),
         cmocka_unit_test(test_rows),           cmocka_unit_test(test_output),

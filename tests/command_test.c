@@ -20,6 +20,18 @@ static void test_usage_errors(void **state) {
     refused(3, "here", "run", "here", "hello");
     refused(2, "--temperature", "run", "--temperature");
     refused(2, "-n 3000000000 is not a whole number from 1 to 2147483647", "run", "-n", "3000000000");
+    static const char *const wrong[] = {"1e999", "-1e999", "nan", "inf", "-inf", "0x1p3", "infinity"};
+    char long_value[600], said[200];
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        snprintf(said, sizeof said, "--temperature %s is not a number from 0 to 1000", wrong[i]);
+        refused(2, said, "run", "--temperature", wrong[i]);
+    }
+    snprintf(long_value, sizeof long_value, "%0599d", 0);
+    long_value[0] = '5';
+    snprintf(said, sizeof said, "--temperature %.80s... is not a number from 0 to 1000", long_value);
+    refused(2, said, "run", "--temperature", long_value);
+    refused(2, "--logit-bias 5=1e999 is not ID=BIAS: a token id, 0 to 2147483647, and a number, -1.79769e+308 to", "run", "--logit-bias",
+            "5=1e999");
     refused(2, "from -1 to 9223372036854775807", "run", "--seed", "9223372036854775808");
     refused(2, "from 0 to 2147483647", "bench", "--contexts", "1,99999999999");
     refused(2, "from 1 to 256", "run", "--parallel", "257");
@@ -914,9 +926,40 @@ static void test_convert(void **state) {
 
 /* ---- main ------------------------------------------------------------------------------------------------------ */
 
+/* Files have names of any bytes; where JSON or SVG says them again, U+FFFD is there for what is not UTF-8. */
+static void test_names_of_any_bytes(void **state) {
+    (void)state;
+    static const char shown[] = "caf\xEF\xBF\xBD";
+    char model[300], draft[330], out[300], spec[330];
+    snprintf(model, sizeof model, "%s/caf\xe9.gguf", folder);
+    snprintf(out, sizeof out, "%s/record\xe9.jsonl", folder);
+    assert_int_equal(symlink(STORIES, model), 0);
+    snprintf(draft, sizeof draft, "prediction:%s", text_write("caf\xe9.txt", "Once upon a time there was a girl."));
+    snprintf(spec, sizeof spec, "model:%s", model);
+    json_t *about = json_of("inspect", model, "--draft", draft);
+    assert_non_null(strstr(text_of(about, "path"), shown));
+    assert_non_null(strstr(text_of(json_array_get(get(about, "drafters"), 0), "drafter"), shown));
+    json_decref(about);
+    json_t *answer = json_of("run", model, "Once", "-n", "4", "--draft", draft);
+    assert_int_equal(json_array_size(get(answer, "drafters")), 1);
+    assert_non_null(strstr(json_string_value(json_array_get(get(answer, "drafters"), 0)), shown));
+    json_decref(answer);
+    result r = command("compare", model, "Once", "-n", "4", "--draft", spec, "--record", out);
+    if (r.code != 0) fail_msg("%s", r.err);
+    result_free(&r);
+    char *lines = file_read(out, NULL);
+    assert_non_null(strstr(lines, shown));
+    free(lines);
+    refused(2, "the prompt is not valid UTF-8 at byte 3", "run", model, "caf\xe9", "-n", "1");
+    snprintf(model, sizeof model, "%s/none\xe9", folder);
+    refused(3, "no such file or folder", "run", "-m", model, "-p", "a");
+    refused(3, "no such file or folder", "run", STORIES, "a", "--draft", "eagle3:\xe9");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_usage_errors),
+        cmocka_unit_test(test_names_of_any_bytes),
         cmocka_unit_test(test_sampling_flags),
         cmocka_unit_test(test_contradictions),
         cmocka_unit_test(test_too_long),

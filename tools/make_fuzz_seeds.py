@@ -895,6 +895,9 @@ TEMPLATES = {
 }
 
 
+LARGE = "a number that 1e400 replaces"
+
+
 def bodies():
     """Of requests to the server: the digit of the endpoint, and the body."""
     say = [{"role": "user", "content": [{"type": "text", "text": "ab "}, {"type": "text", "text": "c"}]}, {"role": "assistant", "content": "a",
@@ -941,8 +944,21 @@ def bodies():
             ("ollama-stream", 9, {"messages": say[:1], "options": {"num_predict": 5}, "logprobs": True}),
             ("embeddings", 10, {"input": ["ab", "c"], "pooling": "mean", "encoding_format": "base64"}),
             ("count", 11, {"messages": [{"role": "user", "content": "ab"}], "tools": [], "tool_choice": {"type": "auto"}}),
-            ("count-items", 12, {"input": "ab", "tools": []}), ("show", 13, {"model": "tiny", "verbose": True})):
-        yield name, (chr(48 + which) + json.dumps(body), "3" if name == "text" else "")
+            ("count-items", 12, {"input": "ab", "tools": []}), ("show", 13, {"model": "tiny", "verbose": True}),
+            ("numbers", 0, {"prompt": "ab", "max_tokens": 3, "seed": 2**64 - 1, "temperature": LARGE, "x": [LARGE, -2**63 - 1, 0.1, {"a": 10**40}]}),
+            ("numbers-chat", 1, {"messages": [{"role": "user", "content": "a", "x": LARGE}], "max_tokens": 3, "tools": [{"type": "function", "function": {
+                "name": "f", "parameters": {"type": "object", "properties": {"n": {"type": "integer", "minimum": 2**64, "maximum": LARGE}}}}}]})):
+        yield name, (chr(48 + which) + json.dumps(body).replace(json.dumps(LARGE), "1e400"), "3" if name == "text" else "")
+
+
+def jsons():
+    """Values with numbers that 64 bits and doubles do not hold, and with some that they just hold."""
+    whole = [2**63 - 1, 2**63, -2**63, -2**63 - 1, 2**64 - 1, 2**63 - 2**32, 2**63 - 2**32 - 1, 10**40, 0, -1]
+    yield "whole", json.dumps(whole)
+    yield "reals", "[1e400, -1E+400, 1.5e-400, 1e308, 1.7976931348623159e308, 0.1, -0.0, 1E5, 2.5e-7, 5e-324, 1" + "0" * 320 + ", 1" + "0" * 320 + ".5]"
+    yield "nested", '{"a": {"b": [1e999, {"1": 18446744073709551615, "c": "1e999"}], "d": "\\"9\\\\"}, "\\u0000": null, "e": true, "f": [], "g": {}}'
+    yield "bare", "18446744073709551616"
+    yield "wrong", "[1e999, 01, 1., -, 1e, +1]"
 
 
 def grammars():
@@ -1100,6 +1116,8 @@ def main(out):
             bytes([0, 1, 8, 16, 0, name % 6, 0, 0, 0, 0, 0, 20]) + bytes([80, 95, 5, 0, 0, 0, 0, 110, 10, 10, 80, 175] * (name % 2)))
     put("request", "lossy", "ngram", "", bytes([1, 8, 9, 8]), "", "", bytes([40, 2, 8, 16, 2, 0, 1, 0, 1, 50, 0, 9, 70, 100]))
     put("request", "biases", "", "", bytes([1, 2]), "", "", bytes([0, 1, 8, 16, 0, 0, 0, 0, 0, 0, 0, 9] + [0] * 2 + [0] * 13 + [3, 202, 4, 199]))
+    for name, value in jsons():
+        put("json", name, value)
     for name, parts in bodies():
         put("body", name, *parts)
     for name, parts in calls():

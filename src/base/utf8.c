@@ -5,6 +5,8 @@
  */
 #include "base/utf8.h"
 
+#include <string.h>
+
 /* Length of the sequence that a lead byte begins, 0 if none begins with it; [*low, *high]: range of its second byte.
  * The narrowed ranges exclude overlong forms (E0, F0), surrogates (ED) and code points above U+10FFFF (F4). */
 static int lead_length(unsigned char c, unsigned char *low, unsigned char *high) {
@@ -77,6 +79,19 @@ char *hn_utf8_mask(char *s, char by) {
         if (latin) *++at = by;
     }
     return s;
+}
+
+size_t hn_utf8_mend(const char *s, size_t len, char *out, size_t room) {
+    char *to = out;
+    for (size_t i = 0; i < len;) {
+        uint32_t cp;
+        const size_t step = (size_t)hn_utf8_decode(s + i, len - i, &cp), n = step ? step : 3;
+        if (n > room - (size_t)(to - out)) break;
+        memcpy(to, step ? s + i : "\xEF\xBF\xBD", n);
+        to += n;
+        i += step ? step : 1;
+    }
+    return (size_t)(to - out);
 }
 
 size_t hn_utf8_complete(const char *s, size_t len) {

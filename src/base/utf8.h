@@ -20,6 +20,9 @@ size_t hn_utf8_check(const char *s, size_t len);
 /* In place: control characters of ASCII, and those of Latin-1 (two bytes), which could move a terminal's cursor or end a line, become `by`.
  * Returns s. */
 char *hn_utf8_mask(char *s, char by);
+/* A copy in which each byte that is of no sequence is U+FFFD, of at most 3 * len bytes; one without so much room is cut between
+ * characters. Returns its length; no zero is added. */
+size_t hn_utf8_mend(const char *s, size_t len, char *out, size_t room);
 /* Length of the longest prefix that ends on a sequence boundary: the part of a growing text that can be shown. Bytes that can
  * never become valid count as complete (the caller replaces them by U+FFFD). */
 size_t hn_utf8_complete(const char *s, size_t len);

@@ -104,6 +104,19 @@ static void test_mask(void **state) {
     assert_string_equal(hn_utf8_mask(text, '?'), "a?[1m?? ?""?z\xC2\xA0\xC2");
 }
 
+static void test_mend(void **state) {
+    (void)state;
+    char out[64];
+    static const char text[] = "caf\xe9 \xC3\xA9\xED\xA0\x80 \xF0\x9F\x98";
+    const size_t n = hn_utf8_mend(text, sizeof text - 1, out, sizeof out);
+    static const char want[] = "caf\xEF\xBF\xBD \xC3\xA9\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD \xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD";
+    assert_int_equal(n, sizeof want - 1);
+    assert_memory_equal(out, want, n);
+    assert_int_equal(hn_utf8_mend("", 0, out, 0), 0);
+    assert_int_equal(hn_utf8_mend(text, sizeof text - 1, out, 5), 3);
+    assert_int_equal(hn_utf8_mend(text, sizeof text - 1, out, 8), 7);
+}
+
 static void test_complete(void **state) {
     (void)state;
     static const char text[] = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x90\xA6z";
@@ -129,6 +142,7 @@ int main(void) {
         cmocka_unit_test(test_check),
         cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_mend),
         cmocka_unit_test(test_complete),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,6 +45,29 @@ static void test_arguments(void **state) {
     json_decref(m);
 }
 
+/* Digits beyond 64 bits are kept, and decimals as they were. */
+static void test_large_numbers(void **state) {
+    (void)state;
+    static const char given[] = "[{\"role\": \"assistant\", \"tool_calls\": ["
+                                "{\"function\": {\"name\": \"a\", \"arguments\": "
+                                "\"{\\\"x\\\": [18446744073709551615, 0.1, 1e999]}\"}},"
+                                "{\"function\": {\"name\": \"b\", \"arguments\": "
+                                "{\"x\": [18446744073709551615, 0.1, 1e999]}}},"
+                                "{\"function\": {\"name\": \"c\", \"arguments\": 18446744073709551615}}]}]";
+    for (int text = 0; text < 2; text++) {
+        json_t *m = hn_json_load(given, strlen(given), 0, NULL);
+        hn_calls_convert(hn_call_family_named(text ? "functionary-3.2" : "hermes"), m);
+        for (size_t i = 0; i < 2; i++) {
+            json_t *args = json_object_get(function_of(m, i), "arguments");
+            char *dump = text ? hn_strdup(json_string_value(args)) : hn_json_dump(args, 0);
+            assert_string_equal(dump, "{\"x\": [18446744073709551615, 0.1, 1e999]}");
+            hn_free(dump);
+        }
+        assert_string_equal(hn_json_digits(json_object_get(function_of(m, 2), "arguments")), "18446744073709551615");
+        json_decref(m);
+    }
+}
+
 static void test_results_come_in_order(void **state) {
     (void)state;
     json_t *m = converted(NULL);
@@ -67,7 +90,7 @@ static void test_ids(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_arguments), cmocka_unit_test(test_results_come_in_order),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_arguments), cmocka_unit_test(test_large_numbers), cmocka_unit_test(test_results_come_in_order),
                                        cmocka_unit_test(test_ids)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

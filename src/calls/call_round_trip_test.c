@@ -89,6 +89,16 @@ static json_t *some_number(uint64_t *rng) {
     return k % 2 ? json_real(reals[k / 2 % 5]) : json_integer((json_int_t)(k >> 9) * (k % 3 ? 1 : -1));
 }
 
+/* A whole number beyond 64 bits. */
+static json_t *some_digits(uint64_t *rng) {
+    char digits[48];
+    size_t n = 0;
+    if (hn_splitmix(rng) % 2) digits[n++] = '-';
+    digits[n++] = '9';
+    for (uint64_t more = 19 + hn_splitmix(rng) % 20; more > 0; more--) digits[n++] = (char)('0' + hn_splitmix(rng) % 10);
+    return hn_json_big(digits, n);
+}
+
 static json_t *some_items(uint64_t *rng, bool plain) {
     json_t *list = json_array();
     for (size_t n = hn_splitmix(rng) % 3; n > 0; n--)
@@ -124,7 +134,7 @@ static json_t *some_arguments(uint64_t *rng, const char **name, bool plain) {
         json_object_set_new(args, "code", some_string(rng, plain));
         if (k & 8) json_object_set_new(args, "items", some_items(rng, plain));
         if (k & 16) json_object_set_new(args, "grid", some_grid(rng));
-        if (k & 32) json_object_set_new(args, "big", json_integer((json_int_t)(k >> 1)));
+        if (k & 32) json_object_set_new(args, "big", k & 128 ? some_digits(rng) : json_integer((json_int_t)(k >> 1)));
         if (k & 64) json_object_set_new(args, "ratio", some_number(rng));
     }
     return args;
@@ -173,11 +183,11 @@ static json_t *calls_for_template(const json_t *calls, bool as_text) {
     json_array_foreach(calls, i, one) {
         char id[16];
         snprintf(id, sizeof id, "call%05u", (unsigned)i % 100000u);
-        char *text = json_dumps(json_object_get(one, "arguments"), 0);
+        char *text = hn_json_dump(json_object_get(one, "arguments"), 0);
         json_t *args = as_text ? json_string(text) : json_incref(json_object_get(one, "arguments"));
         json_array_append_new(list, json_pack("{s:s, s:s, s:{s:O, s:o}}", "type", "function", "id", id, "function",
                                               "name", json_object_get(one, "name"), "arguments", args));
-        free(text);
+        hn_free(text);
     }
     return list;
 }
@@ -203,7 +213,7 @@ static void round_trip(int which, const hn_template *t, const hn_call_family *f,
     hn_call_reader_get(r, &a);
     json_t *read = calls_json(&a);
     if (!json_equal(read, calls)) {
-        char *is = json_dumps(read, 0), *was = json_dumps(calls, 0);
+        char *is = hn_json_dump(read, 0), *was = hn_json_dump(calls, 0);
         fail_msg("%s: %s became %s by '%s'", templates[which].file, was, is, text);
     }
     assert_int_equal(a.n_broken, 0);

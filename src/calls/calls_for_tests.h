@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/file.h"
 #include "base/helper_for_tests.h"
+#include "base/json_load.h"
 #include "base/mem.h"
 #include "calls/calls.h"
 
@@ -47,7 +48,7 @@ HELPER json_t *calls_json(const hn_call_answer *a) {
     for (size_t i = 0; i < a->n_calls; i++) {
         json_error_t e;
         if (a->call[i].state != HUNCH_CALL_DONE) continue;
-        json_t *args = json_loadb(a->call[i].arguments, a->call[i].n_arguments, JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
+        json_t *args = hn_json_load(a->call[i].arguments, a->call[i].n_arguments, JSON_DECODE_ANY | JSON_ALLOW_NUL, &e);
         if (!args) fail_msg("arguments '%.*s': %s", (int)a->call[i].n_arguments, a->call[i].arguments, e.text);
         json_array_append_new(list, json_pack("{s:s, s:o}", "name", a->call[i].name, "arguments", args));
     }

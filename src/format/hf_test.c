@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "base/fault.h"
+#include "base/json_load.h"
 #include "format/bytes_for_tests.h"
 #include "format/source.h"
 
@@ -142,8 +143,8 @@ static void test_config_values(void **state) {
     folder_weights("model.safetensors", "{}", 0);
     assert_int_equal(hn_source_open(&s, test_path("hf"), &err), HUNCH_OK);
     folder_file("tokenizer_config.json", NULL);
-    assert_true(json_real_value(json_object_get(hn_source_json(s, "tokenizer_config.json"), "model_max_length")) ==
-                1e30);
+    assert_string_equal(hn_json_digits(json_object_get(hn_source_json(s, "tokenizer_config.json"), "model_max_length")),
+                        "1000000000000000019884624838656");
     uint64_t u = 0;
     double f = 0;
     bool b = false, found = false;

@@ -10,14 +10,16 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "base/json_load.h"
+#include "base/mem.h"
 #include "grammar/grammar_for_tests.h"
 
 static accepter schema_open(const json_t *schema, const char *name) {
     hunch_error err = {0};
     hn_grammar *g = NULL;
-    char *text = json_dumps(schema, JSON_ENCODE_ANY);
+    char *text = hn_json_dump(schema, JSON_ENCODE_ANY);
     if (hn_grammar_json_schema(&g, text, strlen(text), &err) != HUNCH_OK) fail_msg("%s: %s", name, err.message);
-    free(text);
+    hn_free(text);
     return accepter_of(g, name);
 }
 
@@ -28,7 +30,7 @@ static void test_values(void **state) {
     int n = 0, wrong = 0;
     assert_non_null(f);
     for (; fgets(line, sizeof line, f); n++) {
-        json_t *j = json_loads(line, 0, NULL);
+        json_t *j = hn_json_load(line, strlen(line), 0, NULL);
         assert_non_null(j);
         const char *name = json_string_value(json_object_get(j, "name"));
         accepter x = schema_open(json_object_get(j, "schema"), name);
@@ -48,6 +50,38 @@ static void test_values(void **state) {
     fclose(f);
     assert_true(n >= 60);
     assert_int_equal(wrong, 0);
+}
+
+/* Numbers that Python's validators take for infinite: bounds and constants are exact all the same. */
+static void test_beyond_doubles(void **state) {
+    (void)state;
+    static const struct { const char *schema, *text; bool accepted; } cases[] = { /* # in the text: 400 zeros */
+        {"{\"type\":\"integer\",\"minimum\":0,\"maximum\":1e400}", "1#", true},
+        {"{\"type\":\"integer\",\"minimum\":0,\"maximum\":1e400}", "1#0", false},
+        {"{\"type\":\"integer\",\"minimum\":0,\"maximum\":1e400}", "2#", false},
+        {"{\"type\":\"integer\",\"minimum\":0,\"maximum\":1e400}", "0", true},
+        {"{\"type\":\"integer\",\"exclusiveMaximum\":1E+400}", "1#", false},
+        {"{\"type\":\"integer\",\"exclusiveMaximum\":1E+400}", "-5#0", true},
+        {"{\"type\":\"integer\",\"minimum\":-1.5e401}", "-15#", true},
+        {"{\"type\":\"integer\",\"minimum\":-1.5e401}", "-16#", false},
+        {"{\"type\":\"number\",\"exclusiveMinimum\":1.5e401}", "16#", true},
+        {"{\"type\":\"number\",\"exclusiveMinimum\":1.5e401}", "15#", false},
+        {"{\"const\":1e400}", "1#", true},
+        {"{\"const\":1e400}", "1#0", false},
+        {"{\"enum\":[1e400, 5, -1.25e402],\"minimum\":-1}", "1#", true},
+        {"{\"enum\":[1e400, 5, -1.25e402],\"minimum\":-1}", "-125#", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[500];
+        const char *mark = strchr(cases[i].text, '#');
+        const int before = (int)(mark ? mark - cases[i].text : (long)strlen(cases[i].text));
+        snprintf(text, sizeof text, "%.*s%0*d%s", before, cases[i].text, mark ? 400 : 1, 0, mark ? mark + 1 : "");
+        if (!mark) text[before] = 0;
+        json_t *schema = hn_json_load(cases[i].schema, strlen(cases[i].schema), 0, NULL);
+        accepter x = schema_open(schema, cases[i].schema);
+        if (accepts(&x, text) != cases[i].accepted) fail_msg("%s: %s", cases[i].schema, cases[i].text);
+        accepter_close(&x);
+        json_decref(schema);
+    }
 }
 
 static const grammar_refusal refusals[] = {
@@ -77,6 +111,14 @@ static const grammar_refusal refusals[] = {
     {"{\"items\":[{}]}", "/items: expected a schema"},
     {"{\"minLength\":-1}", "/minLength: expected an integer"},
     {"{\"minimum\":\"1\"}", "/minimum: expected a number"},
+    {"{\"type\":\"integer\",\"maximum\":1e1024}", "/maximum: a bound of more than 1024 digits is not supported"},
+    {"{\"type\":\"integer\",\"minimum\":-1e99999999999999999999}", "/minimum: a bound of more than 1024 digits"},
+    {"{\"const\":1e4000}", "a constant of the JSON schema has more than 1024 digits"},
+    {"{\"type\":\"integer\",\"multipleOf\":18446744073709551616}", "/multipleOf: multipleOf is not supported"},
+    {"{\"properties\":18446744073709551616}", "/properties: expected"},
+    {"{\"items\":18446744073709551616}", "/items: expected a schema"},
+    {"{\"type\":18446744073709551616}", "/type: expected null, boolean"},
+    {"{\"type\":\"integer\",\"minimum\":18446744073709551616,\"maximum\":18446744073709551615}", "no text matches"},
     {"{\"enum\":3}", "/enum: expected a list"},
     {"{\"required\":[1],\"type\":\"object\"}", "/required: expected a list of names"},
     {"{\"anyOf\":[]}", "/anyOf: expected a list"},
@@ -93,6 +135,7 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values), cmocka_unit_test(test_beyond_doubles),
+                                       cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "base/mem.h"
 #include "base/utf8.h"
 #include "server/serve_tools.h"
 
@@ -17,17 +18,10 @@ bool serve_answer_failed(const serve_call *c, serve_error *err) {
 
 json_t *serve_text_json(const char *bytes, size_t n) {
     json_t *text = json_stringn(n ? bytes : "", n);
-    serve_bytes mended = {0};
     if (text) return text;
-    for (size_t at = 0; at < n;) {
-        uint32_t point;
-        const int len = hn_utf8_decode(bytes + at, n - at, &point);
-        if (len) serve_bytes_add(&mended, bytes + at, (size_t)len);
-        else serve_bytes_add(&mended, "\xEF\xBF\xBD", 3);
-        at += len ? (size_t)len : 1;
-    }
-    text = json_stringn(mended.n ? mended.at : "", mended.n);
-    serve_bytes_free(&mended);
+    char *mended = serve_alloc(n, 3);
+    text = json_stringn(mended, hn_utf8_mend(bytes, n, mended, 3 * n));
+    hn_free(mended);
     return text;
 }
 

@@ -3,9 +3,9 @@
 #include "server/serve_log.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/utf8.h"
 #include "server/serve_answer.h"
 
@@ -70,9 +70,9 @@ void serve_log_request(const serve_settings *s, const char *method, const char *
     json_t *what = call ? call_json(s, call) : NULL;
     if (s->log_json) {
         if (what) json_object_update(line, what);
-        char *text = json_dumps(line, JSON_COMPACT);
+        char *text = serve_json_dump(line, JSON_COMPACT);
         fprintf(stderr, "%s\n", text);
-        free(text);
+        hn_free(text);
     } else {
         flockfile(stderr);
         plain_write(line, what);

@@ -12,7 +12,9 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "server/serve_about.h"
+#include "server/serve_answer.h"
 #include "server/serve_http.h"
 #include "tools/tool_open.h"
 #include "tools/tool_serve.h"
@@ -88,7 +90,10 @@ static void ready(void *user, hunch_model *m, hunch_engine *e) {
     char size[32];
     json_t *drafters = json_array();
     const uint64_t row = hunch_model_row_bytes(m, p->o.kv == TOOL_UNSET ? HUNCH_KV_DEFAULT : (hunch_kv)p->o.kv, &window);
-    for (int i = 0; i < hunch_engine_drafters(e); i++) json_array_append_new(drafters, json_string(hunch_engine_drafter_name(e, i)));
+    for (int i = 0; i < hunch_engine_drafters(e); i++) {
+        const char *name = hunch_engine_drafter_name(e, i); /* may have names of files */
+        json_array_append_new(drafters, serve_text_json(name, strlen(name)));
+    }
     p->server.drafters = drafters;
     p->server.about = serve_about_read(p->o.model);
     tool_drafters_note(e);
@@ -107,15 +112,17 @@ static void ended(void *user, int code) {
 
 /* ---- settings ------------------------------------------------------------------------------------------------ */
 
-/* The last part of the model's path, without .gguf: no answer has the rest. */
+/* The last part of the model's path, without .gguf: no answer has the rest. What of a file's name is not UTF-8 is U+FFFD: the name is part
+ * of answers. */
 static void name_choose(program *p) {
     char path[1024];
     snprintf(path, sizeof path, "%s", p->o.model);
     size_t n = strlen(path);
     while (n > 1 && path[n - 1] == '/') path[--n] = 0;
     const char *last = strrchr(path, '/');
-    snprintf(p->name, sizeof p->name, "%.255s", p->o.served_model_name ? p->o.served_model_name : last ? last + 1 : path);
-    n = strlen(p->name);
+    const char *name = p->o.served_model_name ? p->o.served_model_name : last ? last + 1 : path;
+    n = hn_utf8_mend(name, strlen(name), p->name, sizeof p->name - 1);
+    p->name[n] = 0;
     if (!p->o.served_model_name && n > 5 && strcmp(p->name + n - 5, ".gguf") == 0) p->name[n - 5] = 0;
 }
 
@@ -123,6 +130,8 @@ static int settings_make(program *p) {
     const tool_options *o = &p->o;
     hunch_error err = {0};
     size_t n;
+    if (o->served_model_name && hn_utf8_check(o->served_model_name, strlen(o->served_model_name)) < strlen(o->served_model_name))
+        return tool_usage("serve: --served-model-name %s is not valid UTF-8", o->served_model_name);
     name_choose(p);
     if (o->chat_template_file && hn_file_read(o->chat_template_file, MOST_TEMPLATE, &p->template_text, &n, &err))
         return tool_failed(&err);

@@ -4,8 +4,10 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/mem.h"
+#include "base/utf8.h"
 
 enum { MOST_BOUNDS = 20, MOST_DRAFTERS = 32, MOST_NAME = 64 };
 
@@ -103,7 +105,8 @@ void serve_metrics_engine(serve_metrics *m, const hunch_engine *e) {
     hunch_engine_get_stats(e, &m->engine);
     if (m->engine.n_drafters > MOST_DRAFTERS) m->engine.n_drafters = MOST_DRAFTERS;
     for (int i = 0; i < m->engine.n_drafters; i++) {
-        if (!m->name[i][0]) snprintf(m->name[i], MOST_NAME, "%s", hunch_engine_drafter_name(e, i));
+        const char *name = hunch_engine_drafter_name(e, i);
+        if (!m->name[i][0]) hn_utf8_mend(name, strlen(name), m->name[i], MOST_NAME - 1);
         m->drafted[i] = m->engine.drafter[i].drafted;
         m->accepted[i] = m->engine.drafter[i].accepted;
     }

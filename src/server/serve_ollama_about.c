@@ -67,7 +67,7 @@ bool serve_ollama_show(serve_server *s, const serve_asked *q, serve_reply *r, se
     if (serve_about_calls(s, m)) json_array_append_new(can, json_string("tools"));
     if (serve_about_thinks(s)) json_array_append_new(can, json_string("thinking"));
     serve_time(s->started, started);
-    snprintf(file, sizeof file, "FROM %.250s\n", s->settings->model_name);
+    snprintf(file, sizeof file, "FROM %.255s\n", s->settings->model_name); /* no longer: serve_main.c */
     r->json = json_pack("{s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:s}", "license", serve_about_text(s, "general.license"), "modelfile", file,
                         "parameters", "", "template", serve_text_json(text, strlen(text)), "details", details_json(s, m), "model_info",
                         metadata, "capabilities", can, "modified_at", started);

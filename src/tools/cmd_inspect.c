@@ -2,7 +2,6 @@
 /* cmd_inspect.c - `hunch inspect`: keys and tensors of a model file or folder, and which of them the engine uses. A file that cannot run is
  * shown all the same, with the reason; with --draft also what a text costs in drafters. The summary comes last, where a terminal shows
  * it. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -26,12 +25,12 @@ static void metadata_print(const json_t *metadata, bool color) {
     json_t *value;
     heading("metadata", color);
     json_object_foreach ((json_t *)(uintptr_t)metadata, key, value) {
-        char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
+        char *dump = tool_json_dump(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
         size_t len = dump ? strlen(dump) : 0, shown = len < WIDEST ? len : hn_utf8_complete(dump, WIDEST);
         char *name = hn_utf8_mask(tool_strdup(key), ' ');
         printf("  %-44s %.*s%s\n", name, (int)shown, dump ? dump : "", shown < len ? "..." : "");
         hn_free(name);
-        free(dump);
+        hn_free(dump);
     }
 }
 
@@ -163,7 +162,8 @@ static void summary_print(const json_t *d, bool color) {
 static void drafters_list(const hunch_engine *e, json_t *list) {
     const int context = hunch_engine_context(e);
     for (int i = 0; i < hunch_engine_drafters(e); i++)
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:i}", "drafter", hunch_engine_drafter_name(e, i), "text_bytes",
+        json_array_append_new(list, json_pack("{s:o, s:I, s:I, s:i}", "drafter",
+                                              tool_json_name(hunch_engine_drafter_name(e, i)), "text_bytes",
                                               (json_int_t)hunch_engine_drafter_bytes(e, i, 0), "full_text_bytes",
                                               (json_int_t)hunch_engine_drafter_bytes(e, i, context), "context", context));
 }
@@ -239,7 +239,7 @@ static int inspect_run(const tool_options *o) {
         return tool_model_missing();
     if (hunch_inspect(path, &text, &err) != HUNCH_OK)
         return tool_failed(&err);
-    json_t *d = json_loads(text, JSON_ALLOW_NUL, NULL);
+    json_t *d = hn_json_load(text, strlen(text), JSON_ALLOW_NUL, NULL);
     hunch_free(text);
     if (!d) {
         tool_message("%s: its description is not valid JSON", path);

@@ -9,6 +9,7 @@
 #include "tool_guard.h"
 #include "tool_help.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -27,8 +28,8 @@ static int unknown_flag(const char *flag, const tool_command *c) {
 }
 
 static int bad_number(const tool_command *c, const tool_flag *o, const char *name, const char *s) {
-    char range[160];
-    return tool_usage("%s: %s %s is not %s", c->name, name, s, tool_range_text(o, range, sizeof range));
+    char range[160], shown[TOOL_SHOWN];
+    return tool_usage("%s: %s %s is not %s", c->name, name, tool_value_shown(s, shown), tool_range_text(o, range, sizeof range));
 }
 
 static int set_ints(const tool_command *c, const tool_flag *o, const char *name, const char *s, tool_ints *list) {
@@ -43,8 +44,10 @@ static int set_ints(const tool_command *c, const tool_flag *o, const char *name,
 
 static int add_bias(const tool_command *c, const char *name, const char *s, tool_biases *list) {
     hunch_bias bias;
+    char shown[TOOL_SHOWN];
     if (!tool_parse_bias(s, &bias))
-        return tool_usage("%s: %s %s is not ID=BIAS: a token id, and a number or -inf", c->name, name, s);
+        return tool_usage("%s: %s %s is not ID=BIAS: a token id, 0 to %d, and a number, %g to %g, or -inf", c->name, name,
+                          tool_value_shown(s, shown), INT32_MAX, -DBL_MAX, DBL_MAX);
     size_t cap = (size_t)list->n;
     list->items = tool_grow(list->items, &cap, (size_t)list->n + 1, sizeof *list->items);
     list->items[list->n++] = bias;
@@ -59,7 +62,7 @@ static int add_text(tool_texts *list, const char *s) {
 }
 
 static int set_choice(const tool_command *c, const tool_flag *o, const char *name, const char *s, void *at) {
-    char words[128];
+    char words[128], shown[TOOL_SHOWN];
     for (int i = 0; o->choices[i]; i++)
         if (strcmp(s, o->choices[i]) == 0 && strcmp(s, "default") != 0) {
             if (o->kind == TOOL_WORD)
@@ -70,8 +73,9 @@ static int set_choice(const tool_command *c, const tool_flag *o, const char *nam
         }
     const char *near = tool_choice_near(o, s);
     tool_choices_text(o, words, sizeof words);
-    return near ? tool_usage("%s: %s %s is unknown, did you mean %s? (%s)", c->name, name, s, near, words)
-                : tool_usage("%s: %s %s is unknown: expected %s", c->name, name, s, words);
+    tool_value_shown(s, shown);
+    return near ? tool_usage("%s: %s %s is unknown, did you mean %s? (%s)", c->name, name, shown, near, words)
+                : tool_usage("%s: %s %s is unknown: expected %s", c->name, name, shown, words);
 }
 
 static int set_integer(const tool_command *c, const tool_flag *o, const char *name, const char *s, void *at) {

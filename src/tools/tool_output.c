@@ -58,6 +58,13 @@ void *tool_json_alloc(size_t size) {
     return p;
 }
 
+char *tool_json_dump(const json_t *value, size_t flags) {
+    char *text = value ? hn_json_dump(value, flags) : NULL;
+    if (value && !text)
+        out_of_memory(0);
+    return text;
+}
+
 void *tool_alloc(size_t count, size_t size) {
     void *p = hn_zalloc(count, size);
     if (!p)
@@ -113,16 +120,17 @@ int tool_done(int code) {
 }
 
 int tool_print_json(json_t *value) {
-    if (!value) {
+    char *text = tool_json_dump(value, JSON_REAL_PRECISION(10));
+    json_decref(value);
+    if (!text) {
         tool_message("out of memory while writing JSON");
         return HUNCH_NO_MEMORY;
     }
     if (tool_is_terminal(stdout))
         tool_progress_hide();
     tool_interrupts_hold(); /* a line is written whole or not at all */
-    json_dumpf(value, stdout, JSON_REAL_PRECISION(10));
-    json_decref(value);
-    putchar('\n');
+    puts(text);
+    hn_free(text);
     const int code = tool_done(HUNCH_OK);
     tool_interrupts_resume();
     return code;
@@ -162,6 +170,10 @@ static json_t *json_repaired(const char *bytes, size_t len, bool name_bytes) {
 
 json_t *tool_json_text(const char *bytes, size_t len) {
     return json_repaired(bytes, len, false);
+}
+
+json_t *tool_json_name(const char *name) {
+    return json_repaired(name, strlen(name), false);
 }
 
 json_t *tool_json_piece(const char *bytes, size_t len) {

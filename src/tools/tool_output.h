@@ -7,11 +7,11 @@
 #ifndef HN_TOOL_OUTPUT_H
 #define HN_TOOL_OUTPUT_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
+#include "base/json_load.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "tool_progress.h"
@@ -34,6 +34,7 @@ char *tool_joined(const char *a, const char *b); /* one after the other */
 /* Allocator for jansson, which may silently lose data if an allocator returns NULL: this one ends the process. Its blocks are small and
  * many, and freed with free. */
 void *tool_json_alloc(size_t size);
+char *tool_json_dump(const json_t *value, size_t flags); /* hn_json_dump; of NULL it is NULL */
 
 /* ---- standard output ---- */
 
@@ -45,6 +46,7 @@ int tool_done(int code);
 int tool_print_json(json_t *value);
 json_t *tool_json_real(double x);                          /* null for what is not finite */
 json_t *tool_json_text(const char *bytes, size_t len);     /* invalid UTF-8 becomes U+FFFD */
+json_t *tool_json_name(const char *name);                  /* of a file, or of a drafter, which may have names of files: the same */
 json_t *tool_json_piece(const char *bytes, size_t len);    /* invalid UTF-8 becomes <0xNN> */
 json_t *tool_json_ids(const hunch_token *ids, size_t n);
 

@@ -175,7 +175,7 @@ static json_t *top_json(const hunch_model *m, const hunch_logprob *top, size_t n
 static json_t *drafters_json(const hunch_engine *e) {
     json_t *list = json_array();
     for (int i = 0; i < hunch_engine_drafters(e); i++)
-        json_array_append_new(list, json_string(hunch_engine_drafter_name(e, i)));
+        json_array_append_new(list, tool_json_name(hunch_engine_drafter_name(e, i)));
     return list;
 }
 

@@ -7,6 +7,6 @@
 
 void tool_svg_put(tool_file *f, const char *fmt, ...) HN_PRINTF(2, 3);
 /* Text between tags or in quotes; bytes that XML does not allow become question marks. */
-void tool_svg_text(tool_file *f, const char *s);
+void tool_svg_text(tool_file *f, const char *text);
 
 #endif

@@ -4,8 +4,17 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/utf8.h"
+
+const char *tool_value_shown(const char *s, char out[TOOL_SHOWN]) {
+    const size_t most = TOOL_SHOWN - 4, len = strlen(s), n = len < TOOL_SHOWN ? len : hn_utf8_complete(s, most);
+    snprintf(out, TOOL_SHOWN, "%.*s%s", (int)n, s, n < len ? "..." : "");
+    return out;
+}
 
 /* ---- numbers ------------------------------------------------------------------------------------------------- */
 

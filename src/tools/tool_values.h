@@ -10,6 +10,10 @@
 
 #include "hunch/hunch.h"
 
+enum { TOOL_SHOWN = 84 };
+/* A value as a message shows it: cut if it is long. */
+const char *tool_value_shown(const char *s, char out[TOOL_SHOWN]);
+
 bool tool_parse_int64(const char *s, int64_t *out);
 bool tool_parse_real(const char *s, double *out);         /* finite, decimal */
 bool tool_parse_pair(const char *s, double out[2]);       /* "A,B" */

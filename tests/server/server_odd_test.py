@@ -5,18 +5,21 @@ odd HTTP. Each is answered, or refused with an error that names the field; the s
 server_odd_test.py FOLDER: that of hunch and hunch-serve."""
 import json
 import os
+import shutil
 import socket
+import subprocess
 import sys
+import tempfile
 import time
 
-from server_client import Answer, Server, all_tests
+from server_client import STORIES, Answer, Server, all_tests
 
 SERVE = os.path.join(sys.argv[1], "hunch-serve")
 CHAT, COMPLETE = "/v1/chat/completions", "/v1/completions"
 HELLO = [{"role": "user", "content": "hello"}]
 server = None
 
-WRONG = (5, -1, 1.5, 1e300, 2**63 - 1, "x", "", True, False, [], {}, [1], ["a"], [[1]], [None], {"a": 1}, {"type": "x"}, [{}], [{"type": "text"}],
+WRONG = (5, -1, 1.5, 1e300, 2**63 - 1, 2**64 - 1, "x", "", True, False, [], {}, [1], ["a"], [[1]], [None], {"a": 1}, {"type": "x"}, [{}], [{"type": "text"}],
          "\u20ac" * 50, "nul\0")
 NUMBERS = ("temperature", "top_p", "top_k", "min_p", "top_n_sigma", "typical_p", "xtc_probability", "xtc_threshold", "repetition_penalty",
            "frequency_penalty", "presence_penalty", "dry_multiplier", "dry_base", "dry_allowed_length", "dry_penalty_last_n", "deadline")
@@ -108,14 +111,80 @@ def test_every_field_of_other_protocols():
                         assert a.json()
 
 
+def numbers_of(path, base, field, value):
+    """The body with a number as it is written there; of Ollama it is an option."""
+    where = dict(base["options"], **{field: "@"}) if "options" in base else "@"
+    return json.dumps(dict(base, **({"options": where} if "options" in base else {field: where}))).replace('"@"', value).encode()
+
+
 def test_numbers_beyond_64_bits():
-    for body, field in ((b'{"prompt": "a", "seed": 9223372036854775808}', "seed"), (b'{"seed": 18446744073709551615, "prompt": "a"}', "seed"),
-                        (b'{"prompt": [123456789012345678901]}', "prompt"), (b'{"prompt": "a", "temperature": 1e999}', "temperature")):
-        a = server.post(COMPLETE, body)
-        check_error(a, body, field)
-        assert "out of range" in a.json()["error"]["message"], a.body
+    """What uses such a number refuses it by the field's name, the number as it was written, and what is expected."""
+    long = "1" + "0" * 400
+    for body, field, said in (('{"prompt": "a", "seed": 9223372036854775808}', "seed", "-9223372036854775808 to 9223372036854775807, it is 9223372036854775808"),
+                              ('{"seed": -9223372036854775809, "prompt": "a"}', "seed", "it is -9223372036854775809"),
+                              ('{"prompt": [123456789012345678901]}', "prompt", "it is 123456789012345678901"),
+                              ('{"prompt": "a", "logit_bias": {"5": 1e999}}', "logit_bias", "-100 to 100: that of 5 is wrong, it is 1e999"),
+                              ('{"prompt": "a", "n": 1e999}', "n", "1 to 8, it is 1e999"),
+                              ('{"prompt": "a", "max_tokens": %s}' % long, "max_tokens", "0 to 2147483647, it is 1000000"),
+                              ('{"prompt": "a", "speculation": {"depth": 18446744073709551616}}', "speculation.depth", "it is 18446744073709551616")):
+        a = server.post(COMPLETE, body.encode())
+        assert a.status == 400 and a.json()["error"]["param"] == field and said in a.json()["error"]["message"], (body, a.body)
+        assert len(a.body) < 500, a.body
+    for value in ("1e999", "-1E+999", "18446744073709551616", "5000.5"):
+        for field in NUMBERS[:-1]:
+            a = server.post(COMPLETE, numbers_of(COMPLETE, {"prompt": "a"}, field, value))
+            said = message(COMPLETE, a)
+            assert a.status == 400 and said.startswith(field + " is not a") and ", it is " + value in said, (field, value, a.body)
+        for path, base, most in (("/v1/messages", {"messages": HELLO, "max_tokens": 1}, "max_tokens"), ("/completion", {"prompt": "a"}, "n_predict"),
+                                 ("/v1/responses", {"input": "a"}, "max_output_tokens"), (CHAT, {"messages": HELLO}, "max_tokens"),
+                                 ("/api/chat", {"messages": HELLO, "options": {}}, "num_predict"),
+                                 ("/api/generate", {"prompt": "a", "options": {}}, "num_predict")):
+            for field, last in (("temperature", "1000"), (most, "2147483647")):
+                a = server.post(path, numbers_of(path, base, field, value))
+                said = message(path, a)
+                assert a.status == 400 and field in said and " to " + last + ", it is " + value in said, (path, field, value, a.body)
     a = server.complete(prompt="a", max_tokens=1, seed=2**63 - 1, timings=True)
     assert a["timings"]["seed"] == 2**63 - 1
+
+
+def test_numbers_that_are_not_used():
+    """No request is refused for them."""
+    more = '"metadata": {"a": "b"}, "x_number": [18446744073709551615, -1e999, {"a": 1234567890123456789012345678901234567890}]'
+    for path, base in (("/v1/messages", '"messages": [{"role": "user", "content": "a", "x": 1e999}], "max_tokens": 1'), ("/completion", '"prompt": "a", "n_predict": 1'),
+                       ("/v1/responses", '"input": "a", "max_output_tokens": 1'), (COMPLETE, '"prompt": "a", "max_tokens": 1'),
+                       (CHAT, '"messages": [{"role": "user", "content": "a", "x": 18446744073709551615}], "max_tokens": 1, "chat_template_kwargs": {"n": 1e999}'),
+                       ("/api/chat", '"messages": [{"role": "user", "content": "a"}], "stream": false, "keep_alive": 1e999, '
+                                     '"options": {"num_predict": 1, "mirostat_tau": 1e999, "num_gpu": 18446744073709551615}'),
+                       ("/api/generate", '"prompt": "a", "stream": false, "options": {"num_predict": 1}')):
+        a = server.post(path, ("{%s, %s}" % (base, more)).encode())
+        assert a.status == 200, (path, a.body)
+
+
+def test_names_that_are_not_utf8():
+    """A file of any bytes is served; what of its name, or of a drafter's file, is not UTF-8 is U+FFFD in answers."""
+    name = "caf\ufffd"
+    with tempfile.TemporaryDirectory() as folder:
+        model, texts = (os.path.join(os.fsencode(folder), x) for x in (b"caf\xe9.gguf", b"t\xe9.txt"))
+        shutil.copy(STORIES, model)
+        with open(texts, "w") as f:
+            f.write("Once upon a time there was a little girl.")
+        with Server(SERVE, b"--draft", b"prediction:" + texts, model=model) as s:
+            for path in ("/v1/models", "/v1/models/caf%EF%BF%BD", "/props", "/slots", "/api/tags", "/api/ps", "/tokenizer_info"):
+                a = s.get(path)
+                assert a.status == 200 and a.json(), (path, a.status, a.body)
+            assert s.get("/v1/models").json()["data"][0]["id"] == name and "t\ufffd.txt" in s.get("/props").json()["drafters"][0]
+            assert b"model_name=\"" + name.encode() in s.get("/metrics").body
+            for path, body in ((COMPLETE, {"prompt": "a", "max_tokens": 1, "speculation_metrics": True}), (CHAT, {"messages": HELLO, "max_tokens": 1}),
+                               ("/v1/messages", {"messages": HELLO, "max_tokens": 1}), ("/v1/responses", {"input": "a", "max_output_tokens": 1}),
+                               ("/api/chat", {"messages": HELLO, "options": {"num_predict": 1}, "stream": False}), ("/api/show", {"model": name}),
+                               ("/completion", {"prompt": "a", "n_predict": 1}), ("/v1/embeddings", {"input": "a"})):
+                a = s.post(path, {"model": name, **body})
+                assert a.status == 200 and a.json(), (path, a.status, a.body)
+                if path.startswith("/v1"):
+                    a = s.post(path, {**body, "model": "other"})
+                    assert a.status == 404 and name in message(path, a), (path, a.body)
+        refused = subprocess.run([SERVE, model, "--served-model-name", b"\xe9"], stdin=subprocess.DEVNULL, capture_output=True)
+        assert refused.returncode == 2 and b"--served-model-name \xe9 is not valid UTF-8" in refused.stderr, refused
 
 
 def test_texts():

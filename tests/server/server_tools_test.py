@@ -90,6 +90,46 @@ def test_turns():
         messages += [message, {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "ok"}]
 
 
+LARGE = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 18446744073709551600, "maximum": 18446744073709551615}}, "required": ["n"]}
+
+
+def test_large_numbers():
+    """Arguments beyond 64 bits have their digits in each protocol, and in the prompt of the next turn."""
+    user, most = {"role": "user", "content": "Once"}, 18446744073709551600
+    function = {"type": "function", "function": {"name": "f", "parameters": LARGE}}
+    call = chat(tools=[function], tool_choice="required").json()["choices"][0]["message"]["tool_calls"][0]
+    assert json.loads(call["function"]["arguments"])["n"] in range(most, most + 16), call
+    a = server.post("/v1/messages", {"messages": [user], "max_tokens": 120, "seed": 1, "tool_choice": {"type": "any", "disable_parallel_tool_use": True},
+                                     "tools": [{"name": "f", "input_schema": LARGE}]})
+    use = a.json()["content"][0]
+    assert use["type"] == "tool_use" and use["input"]["n"] in range(most, most + 16), a.body
+    a = server.post("/v1/responses", {"input": "Once", "max_output_tokens": 120, "tool_choice": "required", "parallel_tool_calls": False,
+                                      "tools": [{"type": "function", "name": "f", "parameters": LARGE}]})
+    item = next(x for x in a.json()["output"] if x["type"] == "function_call")
+    assert json.loads(item["arguments"])["n"] in range(most, most + 16), a.body
+    written = '{"n": 18446744073709551615, "x": [-1e999, 0.1, -9223372036854775809]}'
+    forced = {"structured_outputs": {"grammar": 'root ::= %s' % json.dumps('<tool_call>\n{"name": "f", "arguments": %s}\n</tool_call>' % written)}}
+    for path, body in (("/api/chat", {"tools": [function], "stream": False, "options": {"num_predict": 200}}),
+                       ("/v1/messages", {"tools": [{"name": "f", "input_schema": LARGE}], "max_tokens": 200})):
+        a = server.post(path, {"messages": [user], **body, **forced})
+        assert a.status == 200 and written.replace(" ", "").encode() in a.body, (path, a.body)
+    said = ({"role": "assistant", "content": None, "tool_calls": [call]}, {"role": "assistant", "content": "", "tool_calls": [
+        {"function": {"name": "f", "arguments": json.loads(call["function"]["arguments"])}}]})
+    for before in said:
+        prompt = server.post("/apply-template", {"messages": [user, before], "tools": [function]}).json()["prompt"]
+        assert '"arguments": ' + call["function"]["arguments"].replace('":1', '": 1') in prompt, prompt
+    schema = '{"type":"object","properties":{"n":{"type":"integer","maximum":18446744073709551615,"default":1e400,"examples":[0.1,-1e999]}}}'
+    a = server.post("/v1/responses", ('{"input": "a", "max_output_tokens": 1, "tools": [{"type": "function", "name": "f", "parameters": %s}]}' % schema).encode())
+    assert a.status == 200 and schema.encode() in a.body, a.body
+    digits = '{"n": [18446744073709551616, 1e999, 0.1]}'
+    for path, body in (("/api/chat", '{"messages": [{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": %s}}]},'
+                                     '{"role": "user", "content": "a"}], "stream": false, "options": {"num_predict": 1}}'),
+                       ("/v1/messages", '{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "f", '
+                                        '"input": %s}]}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "a"}]}], "max_tokens": 1}')):
+        a = server.post(path, (body % digits).encode())
+        assert a.status == 200, (path, a.body)
+
+
 def test_refusals():
     for fields in ({"tool_choice": "required", "tools": []}, {"tool_choice": {"type": "function", "function": {"name": "nobody"}}},
                    {"tools": [{"type": "function", "function": {"name": "a"}}] * 2},

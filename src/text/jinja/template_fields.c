@@ -204,14 +204,30 @@ static bool put_float(trun *r, tbuf *b, const spec *s, tvalue v, parts *p) {
     return put_parts(r, b, s, p);
 }
 
+/* An int beyond 64 bits, of which only the digits are known. */
+static bool put_big(trun *r, tbuf *b, const spec *s, tstr digits, parts *p) {
+    const bool negative = digits.s[0] == '-';
+    digits = (tstr){digits.s + negative, digits.n - negative};
+    if ((s->type && !is_any(s->type, "dn")) || digits.n >= sizeof p->text) return trun_fail(r, "an integer beyond 64 bits"), false;
+    if (s->precision >= 0) return trun_fail(r, "precision not allowed in the format of an integer"), false;
+    if (s->no_negative_zero) return trun_fail(r, "z not allowed in the format of an integer"), false;
+    if (s->group && s->type == 'n') return trun_fail(r, "cannot specify '%c' with 'n'", s->group), false;
+    strcpy(p->sign, negative ? "-" : plus_sign(s));
+    memcpy(p->text, digits.s, digits.n);
+    p->text[digits.n] = 0;
+    p->digits = digits.n;
+    return put_parts(r, b, s, p);
+}
+
 /* format(v, text) */
 static bool put_value(trun *r, tbuf *b, tvalue v, tstr text) {
     spec s;
     parts p = {.sign = ""};
     if (text.n == 0) return tv_print(r, b, v, 0), !r->status;
-    if (v.kind != TV_STRING && !tv_is_number(v))
+    if (v.kind != TV_STRING && v.kind != TV_BIG && !tv_is_number(v))
         return trun_fail(r, "a format of %s takes no specification", tv_type_name(v)), false;
-    if (!read_spec(r, text, tv_is_number(v), &s)) return false;
+    if (!read_spec(r, text, v.kind != TV_STRING, &s)) return false;
+    if (v.kind == TV_BIG) return put_big(r, b, &s, v.str, &p);
     if (v.kind == TV_STRING) return put_text(r, b, &s, v.str);
     const bool whole = v.kind != TV_FLOAT && (!s.type || is_any(s.type, "bcdoxXn"));
     if (!whole && s.type && !is_any(s.type, "eEfFgGn%"))

@@ -108,6 +108,12 @@ void tformat_whole(char out[TFORMAT_ROOM], uint64_t x, unsigned base, bool capit
 /* Formats a number without its sign. */
 static bool number_text(trun *r, const spec *s, tvalue v, char out[TFORMAT_ROOM], bool *negative) {
     bool whole = strchr("diuxXo", s->kind) != NULL;
+    if (v.kind == TV_BIG) {
+        *negative = v.str.s[0] == '-';
+        if (!strchr("diu", s->kind) || v.str.n >= TFORMAT_ROOM) return trun_fail(r, "an integer beyond 64 bits"), false;
+        snprintf(out, TFORMAT_ROOM, "%.*s", (int)(v.str.n - *negative), v.str.s + *negative);
+        return true;
+    }
     if (!tv_is_number(v) || (v.kind == TV_FLOAT && strchr("xXo", s->kind)))
         return trun_fail(r, "%%%c takes a number, not %s", s->kind, tv_type_name(v)), false;
     if (!whole) {

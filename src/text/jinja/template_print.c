@@ -131,6 +131,7 @@ static void print(trun *r, tbuf *b, tvalue v, bool ascii, int depth) {
     case TV_FLOAT:
         if (trun_step(r, FLOAT_STEPS)) print_float(b, v.f);
         break;
+    case TV_BIG:
     case TV_STRING: tbuf_put(b, v.str.s, v.str.n); break;
     case TV_LIST:
     case TV_TUPLE:
