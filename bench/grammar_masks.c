@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json_load.h"
 #include "base/mem.h"
 #include "base/random.h"
 #include "grammar/matcher_private.h"
