@@ -112,13 +112,13 @@ static void schemas_time(bench *b, const char *path) {
     while (fgets(line, sizeof line, f)) {
         json_t *j = hn_json_load(line, strlen(line), 0, NULL);
         const json_t *texts = json_object_get(j, "valid");
-        char *schema = json_dumps(json_object_get(j, "schema"), JSON_ENCODE_ANY);
+        char *schema = hn_json_dump(json_object_get(j, "schema"), JSON_ENCODE_ANY);
         if (!schema) die(line, NULL);
         hn_matcher *m = matcher_time(b, schema);
         for (size_t i = 0; i < json_array_size(texts); i++) text_replay(b, m, json_string_value(json_array_get(texts, i)));
         for (int i = 0; i < 3; i++) text_by_chance(b, m, 40);
         hn_matcher_close(&m);
-        free(schema);
+        hn_free(schema);
         json_decref(j);
     }
     fclose(f);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fault.h"
 #include "base/json_load.h"
 #include "base/mem.h"
 
@@ -148,7 +149,8 @@ static void test_digits_kept(void **state) {
     }
     char long_real[400];
     snprintf(long_real, sizeof long_real, "-1%0*d.5", 320, 0);
-    static const char *const reals[] = {"[0.1, 1e-6, 2.5e-8, -0.0]", "[0.30000000000000004, 0.1, 1.7976931348623157e308]"};
+    static const char *const reals[] = {"[0.1, 1e-6, 2.5e-8, -0.0]",
+                                        "[0.30000000000000004, 0.1, 1.7976931348623157e308]"};
     for (size_t i = 0; i < 2; i++) {
         json_t *list = loaded(reals[i]);
         char *text = hn_json_dump(list, 0);
@@ -232,10 +234,43 @@ static void test_large_and_wrong(void **state) {
     free(text);
 }
 
+/* jansson's memory is counted, too. */
+static void *failing_alloc(size_t size) {
+    return hn_fault_hit(HN_FAULT_ALLOC) ? NULL : malloc(size);
+}
+
+/* From the n-th allocation on all fail: no value, nothing in part, and nothing is left. */
+static void test_no_memory(void **state) {
+    (void)state;
+    static const char text[] =
+        "{\"a\": [18446744073709551615, 1e400, 0.30000000000000004], \"b\": {\"c\": 9223372036854775807}}";
+    json_error_t where = {.line = 0};
+    json_t *json = NULL;
+    char *dump = NULL;
+    int failed = 0;
+    for (int64_t at = 0; !json; at++, failed++) { /* without jansson's, which its parser does not always notice */
+        hn_fault_arm(HN_FAULT_ALLOC, at, true);
+        json = hn_json_load(text, sizeof text - 1, 0, &where);
+        hn_fault_arm(HN_FAULT_ALLOC, -1, false);
+        assert_true(json || json_error_code(&where) == json_error_out_of_memory);
+    }
+    json_set_alloc_funcs(failing_alloc, free);
+    for (int64_t at = 0; !dump; at++, failed++) {
+        hn_fault_arm(HN_FAULT_ALLOC, at, true);
+        dump = hn_json_dump(json, 0);
+        hn_fault_arm(HN_FAULT_ALLOC, -1, false);
+    }
+    assert_string_equal(dump, text);
+    assert_in_range(failed, 10, 400);
+    hn_free(dump);
+    json_decref(json);
+    json_set_alloc_funcs(malloc, free);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_no_less),           cmocka_unit_test(test_too_much),
-        cmocka_unit_test(test_strings),           cmocka_unit_test(test_digits_kept),
-        cmocka_unit_test(test_large_are_numbers), cmocka_unit_test(test_large_and_wrong)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_less),           cmocka_unit_test(test_too_much),
+                                       cmocka_unit_test(test_strings),           cmocka_unit_test(test_digits_kept),
+                                       cmocka_unit_test(test_large_are_numbers), cmocka_unit_test(test_large_and_wrong),
+                                       cmocka_unit_test(test_no_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
