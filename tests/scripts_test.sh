@@ -51,6 +51,18 @@ before=$(cd "$out" && find . | sort)
 "$source/scripts/deb.sh" "$out" > /dev/null
 same "$(cd "$out" && find . | sort)" "$(printf '%s\n./hunch_0_any.deb\n./hunch_0_any.changes' "$before" | sort)"
 
+# ---- make says how to get what is missing -----------------------------------------------------------------------------------------------
+ln -s "$source/scripts" "$place/scripts"
+play cmake 'case $1 in --version) ;; *) echo "CMake Error: no jansson" >&2; exit 1 ;; esac'
+play pkg-config 'case $* in *jansson*) exit 1 ;; esac'
+if (cd "$place" && make -s -f "$source/Makefile" all) 2> "$work/log"; then fail "make without jansson succeeded"; fi
+grep -q libjansson-dev "$work/log" && grep -q "make deps" "$work/log" || fail "make does not say how to get jansson: $(cat "$work/log")"
+if grep -q "CMake Error" "$work/log"; then fail "make shows CMake's words about a missing library"; fi
+play pkg-config 'exit 0'
+if (cd "$place" && make -s -f "$source/Makefile" all) 2> "$work/log"; then fail "make succeeded although CMake failed"; fi
+grep -q "CMake Error" "$work/log" || fail "make hides CMake's words: $(cat "$work/log")"
+rm "$place/scripts" "$work/played/pkg-config"
+
 # ---- deps.sh: CC may have flags --------------------------------------------------------------------------------------------------------
 for tool in apt-get sudo; do play $tool 'exit 1'; done
 PATH=$work/played:$real
