@@ -186,7 +186,7 @@ static inline void check_half(unsigned char *p, float v) {
 /* Offsets of the f16 scale and minimum in a stored block, -1: none; and the approximate size of the integers that multiply both. */
 static const struct {
     int d, m, integers;
-} check_scales[HN_WEIGHT_TYPES] = {
+} check_scales[HN_DTYPES] = {
     [HN_Q4_0] = {0, -1, 1},   [HN_Q4_1] = {0, 2, 1},    [HN_Q5_0] = {0, -1, 1},   [HN_Q5_1] = {0, 2, 1},
     [HN_Q8_0] = {0, -1, 1},   [HN_Q2_K] = {80, 82, 8},  [HN_Q3_K] = {108, -1, 16}, [HN_Q4_K] = {0, 2, 32},
     [HN_Q5_K] = {0, 2, 32},   [HN_Q6_K] = {208, -1, 64}, [HN_IQ4_NL] = {0, -1, 32}, [HN_IQ4_XS] = {0, -1, 512},
