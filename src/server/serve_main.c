@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "server/serve_about.h"
+#include "server/serve_head.h"
 #include "server/serve_http.h"
 #include "tools/tool_open.h"
 #include "tools/tool_serve.h"
@@ -25,6 +26,8 @@ typedef struct program {
     serve_server server;
     serve_http *http;
     char name[256];
+    const char **names; /* [n] under which it is served */
+    serve_callers *callers;
     char *template_text;
     atomic_int code;   /* of the engine's thread */
     atomic_bool ended; /* that thread has */
@@ -114,23 +117,68 @@ static void name_choose(program *p) {
     size_t n = strlen(path);
     while (n > 1 && path[n - 1] == '/') path[--n] = 0;
     const char *last = strrchr(path, '/');
-    snprintf(p->name, sizeof p->name, "%.255s", p->o.served_model_name ? p->o.served_model_name : last ? last + 1 : path);
+    snprintf(p->name, sizeof p->name, "%.255s", last ? last + 1 : path);
     n = strlen(p->name);
-    if (!p->o.served_model_name && n > 5 && strcmp(p->name + n - 5, ".gguf") == 0) p->name[n - 5] = 0;
+    if (n > 5 && strcmp(p->name + n - 5, ".gguf") == 0) p->name[n - 5] = 0;
+}
+
+/* The names for clients: those that were given, else the file's. */
+static int names_make(program *p) {
+    const tool_texts *given = &p->o.served_names;
+    p->names = serve_alloc((size_t)given->n + 1, sizeof *p->names);
+    for (int i = 0; i < given->n; i++) {
+        if (!given->items[i][0]) return tool_usage("serve: --served-model-name is empty");
+        p->names[i] = given->items[i];
+    }
+    if (given->n == 0) name_choose(p), p->names[0] = p->name;
+    return 0;
+}
+
+/* Who may call; a server that anyone can reach and use says so. */
+static int callers_make(program *p) {
+    const tool_options *o = &p->o;
+    const bool local = serve_host_is_local(o->host);
+    hunch_error err = {0};
+    if (o->proxy && !serve_is_address(o->proxy)) return tool_usage("serve: --proxy %s is not an address", o->proxy);
+    if (serve_callers_new(&p->callers, o->cors.items, o->cors.n, o->host_names.items, o->host_names.n,
+                          local && !o->api_key_file, &err))
+        return tool_failed(&err);
+    if (!local && !o->api_key_file && !o->allow_anyone)
+        tool_message("warning: other machines can reach %s, and no key is asked for: --api-key-file FILE has keys, "
+                     "--allow-anyone silences "
+                     "this",
+                     o->host);
+    return 0;
 }
 
 static int settings_make(program *p) {
     const tool_options *o = &p->o;
     hunch_error err = {0};
     size_t n;
-    name_choose(p);
+    int code = names_make(p);
+    if (!code) code = callers_make(p);
+    if (code) return code;
     if (o->chat_template_file && hn_file_read(o->chat_template_file, MOST_TEMPLATE, &p->template_text, &n, &err))
         return tool_failed(&err);
     if (o->api_key_file && serve_keys_read(&p->server.keys, o->api_key_file, &err)) return tool_failed(&err);
-    p->settings = (serve_settings){.host = o->host, .port = o->port, .model_name = p->name, .cors = o->cors, .parallel = o->parallel,
-                                   .queue = o->queue, .connections = o->connections, .stall_s = o->stall,
-                                   .most_body = (size_t)o->max_body << 20, .log_json = o->log_json, .log_text = o->log_text,
-                                   .quiet = o->quiet, .template_text = p->template_text, .tool_format = o->tool_format};
+    p->settings = (serve_settings){.host = o->host,
+                                   .port = o->port,
+                                   .model_name = p->names[0],
+                                   .names = p->names,
+                                   .n_names = o->served_names.n ? o->served_names.n : 1,
+                                   .callers = p->callers,
+                                   .proxy = o->proxy,
+                                   .connections_per_address = o->connections_per_address,
+                                   .parallel = o->parallel,
+                                   .queue = o->queue,
+                                   .connections = o->connections,
+                                   .stall_s = o->stall,
+                                   .most_body = (size_t)o->max_body << 20,
+                                   .log_json = o->log_json,
+                                   .log_text = o->log_text,
+                                   .quiet = o->quiet,
+                                   .template_text = p->template_text,
+                                   .tool_format = o->tool_format};
     p->server.settings = &p->settings;
     p->server.metrics = serve_metrics_new();
     p->server.started = time(NULL);
@@ -166,7 +214,10 @@ static int run(program *p, const sigset_t *set) {
     hunch_status st = serve_http_start(&p->http, &p->server, url, &err);
     if (st) return tool_failed(&err);
     fprintf(stderr, "listening on %s\n", url);
-    if (!serve_engine_start(p->server.engine)) return tool_message("the engine's thread cannot be started"), HUNCH_FAILED;
+    if (!serve_engine_start(p->server.engine)) {
+        tool_message("the engine's thread cannot be started");
+        _exit(HUNCH_FAILED); /* connections may wait for it already */
+    }
     signal_wait(set, true);
     if (!p->ended) drain(p, set);
     if (serve_engine_phase(p->server.engine) == SERVE_LOADING) _exit(128 + SIGTERM); /* it cannot be interrupted */
@@ -203,6 +254,8 @@ int main(int argc, char **argv) {
     serve_keys_free(p.server.keys);
     json_decref(p.server.drafters);
     json_decref(p.server.about);
+    serve_callers_free(p.callers);
+    hn_free(p.names);
     hn_free(p.template_text);
     tool_options_fini(&p.o);
     return code;
