@@ -55,11 +55,13 @@ typedef struct exchange {
     serve_guest *guest; /* its connection */
     char method[12], path[200], id[72];
     uint64_t tenant; /* of its API key */
+    char why[300];   /* of a refusal, for the log */
     double begun_s;
     serve_bytes body;
     size_t dropped;     /* bytes of the body that were not kept */
     serve_error refused; /* before the body; its status is 0: it was not */
     serve_call *call;    /* submitted; NULL: none */
+    const char *cut;     /* why the server dropped it before its body was there; NULL: it did not */
     bool streaming, last, preflight;
     serve_bytes events; /* of a stream, [sent, n) is not sent yet */
     size_t sent;
@@ -122,6 +124,7 @@ static enum MHD_Result respond_error(exchange *x, const serve_error *err) {
     char number[16];
     struct MHD_Response *r = json_response(x->protocol->error(err, x->id));
     serve_metrics_refused(x->h->server->metrics, err->http);
+    snprintf(x->why, sizeof x->why, "%.299s", err->message);
     snprintf(number, sizeof number, "%d", err->retry_after);
     if (r && err->retry_after) MHD_add_response_header(r, "Retry-After", number);
     if (r && err->allow) MHD_add_response_header(r, "Allow", err->allow);
@@ -269,8 +272,8 @@ static bool admit(exchange *x, const serve_head *head, serve_error *err) {
     if (!serve_callers_admit(s->settings->callers, head, err)) return false;
     if ((x->preflight = is_preflight(x))) return true;
     const char *method = strcmp(x->method, "HEAD") == 0 ? "GET" : x->method;
-    if (!(x->route = serve_route_find(method, x->path, err))) return false;
     x->tenant = s->keys ? serve_keys_fit(s->keys, header(x, "Authorization"), header(x, "X-Api-Key")) : 0;
+    if (!(x->route = serve_route_find(method, x->path, err))) return false;
     if (s->keys && !x->route->open && !x->tenant)
         return serve_fail_code(err, 401, "invalid_api_key", NULL,
                                "expected the header Authorization: Bearer KEY, or X-Api-Key: KEY, with a key that is known here");
@@ -300,11 +303,13 @@ static exchange *begin(serve_http *h, struct MHD_Connection *connection, const c
 static bool body_take(exchange *x, const char *data, size_t n) {
     serve_http *h = x->h;
     const size_t most = h->server->settings->most_body;
-    if (hn_now() - x->begun_s > h->server->settings->stall_s) return false;
+    if (hn_now() - x->begun_s > h->server->settings->stall_s) return x->cut = "dropped: its body came too slowly", false;
     if (!x->refused.http && x->body.n + n > most) too_large(x, &x->refused);
-    if (x->refused.http) return (x->dropped += n) <= 4 * most;
-    if (atomic_fetch_add(&h->bodies, n) + n > most_bodies) return atomic_fetch_sub(&h->bodies, n), false;
+    if (x->refused.http) return x->cut = (x->dropped += n) > 4 * most ? "dropped: its body was refused and did not end" : NULL, !x->cut;
+    if (atomic_fetch_add(&h->bodies, n) + n > most_bodies)
+        return x->cut = "dropped: the bodies of all requests are too large together", atomic_fetch_sub(&h->bodies, n), false;
     if (serve_bytes_add(&x->body, data, n)) return true;
+    x->cut = "dropped: no memory for its body";
     atomic_fetch_sub(&h->bodies, n);
     return false;
 }
@@ -354,6 +359,30 @@ static enum MHD_Result accept_policy(void *cls, const struct sockaddr *from, soc
     return serve_guests_admit(h->guests, from) ? MHD_YES : MHD_NO;
 }
 
+/* The address that asks: behind a proxy that is trusted, the last one that it names. */
+static const char *client_of(exchange *x, char to[64]) {
+    const char *named = serve_guest_is_proxy(x->h->guests, x->guest) ? header(x, "X-Forwarded-For") : NULL;
+    const char *last = named ? strrchr(named, ',') : NULL;
+    if (!named) return serve_guest_address(x->guest);
+    last = last ? last + 1 : named;
+    snprintf(to, 64, "%s", last + strspn(last, " "));
+    return serve_is_address(to) ? to : serve_guest_address(x->guest);
+}
+
+static void log_it(exchange *x, enum MHD_RequestTerminationCode code) {
+    char address[64];
+    const char *ended = code == MHD_REQUEST_TERMINATED_COMPLETED_OK       ? NULL
+                        : x->cut                                          ? x->cut
+                        : code == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED  ? "dropped for its silence"
+                        : code == MHD_REQUEST_TERMINATED_DAEMON_SHUTDOWN  ? "the server ended"
+                                                                          : "client hung up";
+    const serve_log_entry e = {.method = x->method, .path = x->path, .id = x->id, .client = client_of(x, address),
+                               .key = x->tenant ? serve_keys_name(x->h->server->keys, x->tenant) : NULL,
+                               .reason = x->http >= 400 || x->http == 0 ? x->why[0] ? x->why : NULL : NULL, .ended = ended, .http = x->http,
+                               .seconds = hn_now() - x->begun_s, .call = x->call};
+    serve_log_request(x->h->server->log, x->h->server->settings, &e);
+}
+
 static void completed(void *cls, struct MHD_Connection *connection, void **state,
                       enum MHD_RequestTerminationCode code) {
     serve_http *h = cls;
@@ -361,8 +390,7 @@ static void completed(void *cls, struct MHD_Connection *connection, void **state
     (void)connection;
     if (!x) return;
     if (x->call) serve_engine_abandon(h->server->engine, x->call);
-    serve_log_request(h->server->settings, x->method, x->path, x->id, x->http, hn_now() - x->begun_s,
-                      code == MHD_REQUEST_TERMINATED_COMPLETED_OK, x->call);
+    log_it(x, code);
     serve_guest_waits(h->guests, x->guest);
     atomic_fetch_sub(&h->bodies, x->body.n);
     serve_call_release(x->call);

@@ -15,6 +15,7 @@
 #include "server/serve_about.h"
 #include "server/serve_head.h"
 #include "server/serve_http.h"
+#include "server/serve_log.h"
 #include "tools/tool_open.h"
 #include "tools/tool_serve.h"
 
@@ -69,6 +70,18 @@ static int rows_of(const program *p, const hunch_model *m, int context) {
     return (int)(fit < (uint64_t)context ? (uint64_t)context : fit > INT32_MAX ? INT32_MAX : fit);
 }
 
+/* Whether --memory holds one whole text: with less no request could use the context that clients are told. */
+static int memory_check(const program *p, const hunch_model *m, int context) {
+    uint64_t window;
+    const uint64_t row = hunch_model_row_bytes(m, p->o.kv == TOOL_UNSET ? HUNCH_KV_DEFAULT : (hunch_kv)p->o.kv, &window) + window;
+    const uint64_t given = tool_serve_memory(&p->o), need = row * (uint64_t)context;
+    char size[32];
+    if (!given || given >= need) return 0;
+    tool_size_text((double)need, size);
+    return tool_usage("serve: --memory %s does not hold one text of %d tokens, which takes %s: a smaller --context, or more memory", p->o.memory,
+                      context, size);
+}
+
 static int context_of(const program *p, const hunch_model *m) {
     enum { BY_DEFAULT = 8192 };
     hunch_model_info info;
@@ -81,6 +94,7 @@ static int open_all(void *user, hunch_model **m, hunch_engine **e) {
     int code = tool_model_open(m, &p->o, NULL);
     if (code) return code;
     const int context = context_of(p, *m);
+    if ((code = memory_check(p, *m, context))) return code;
     code = engine_open(e, *m, p, context, rows_of(p, *m, context));
     return code;
 }
@@ -96,6 +110,10 @@ static void ready(void *user, hunch_model *m, hunch_engine *e) {
     p->server.about = serve_about_read(p->o.model);
     tool_drafters_note(e);
     if (p->o.quiet) return;
+    hunch_model_info info;
+    hunch_model_get_info(m, &info);
+    if (!info.has_chat_template && !p->settings.template_text)
+        tool_message("the model has no chat template: messages of chats are joined as they are; --chat-template-file FILE has one");
     tool_size_text((double)(row + window) * p->o.pool_rows, size);
     tool_message("ready: context %d, %d texts at once, %s for %d rows: %d texts of %d tokens fit", hunch_engine_context(e), p->o.parallel,
                  size, p->o.pool_rows, p->o.pool_rows / AVERAGE_ROWS, AVERAGE_ROWS);
@@ -151,12 +169,20 @@ static int callers_make(program *p) {
     return 0;
 }
 
+static int tool_format_check(const char *format) {
+    if (!format) return 0;
+    for (int i = 0; hunch_tools_format_name(i); i++)
+        if (strcmp(format, hunch_tools_format_name(i)) == 0) return 0;
+    return tool_usage("serve: --tool-format %s: no format of calls has this name (docs/tools.md lists them)", format);
+}
+
 static int settings_make(program *p) {
     const tool_options *o = &p->o;
     hunch_error err = {0};
     size_t n;
     int code = names_make(p);
     if (!code) code = callers_make(p);
+    if (!code) code = tool_format_check(o->tool_format);
     if (code) return code;
     if (o->chat_template_file && hn_file_read(o->chat_template_file, MOST_TEMPLATE, &p->template_text, &n, &err))
         return tool_failed(&err);
@@ -181,6 +207,7 @@ static int settings_make(program *p) {
                                    .tool_format = o->tool_format};
     p->server.settings = &p->settings;
     p->server.metrics = serve_metrics_new();
+    if (!o->quiet && !(p->server.log = serve_log_new(STDERR_FILENO))) return tool_message("the log's thread cannot be started"), HUNCH_FAILED;
     p->server.started = time(NULL);
     return 0;
 }
@@ -250,6 +277,7 @@ int main(int argc, char **argv) {
     signal(SIGXFSZ, SIG_IGN);
     code = settings_make(&p);
     if (!code) code = run(&p, &set);
+    serve_log_free(p.server.log);
     if (p.server.metrics) serve_metrics_free(p.server.metrics);
     serve_keys_free(p.server.keys);
     json_decref(p.server.drafters);

@@ -8,6 +8,8 @@
 #include "server/serve_metrics.h"
 #include "server/serve_protocol.h"
 
+typedef struct serve_log serve_log;
+
 typedef struct serve_settings {
     const char *host;
     int port; /* 0: the system picks one */
@@ -30,6 +32,7 @@ typedef struct serve_server {
     serve_engine *engine;
     serve_metrics *metrics;
     serve_keys *keys;                /* NULL: none are needed */
+    serve_log *log;                  /* serve_log.h */
     time_t started;
     json_t *drafters;                /* names of those that are open; NULL until the engine is */
     json_t *about;                   /* the model's file (serve_about.h); NULL until the engine is, or unknown */

@@ -6,12 +6,14 @@ server_callers_test.py FOLDER: that of hunch and hunch-serve."""
 import json
 import os
 import socket
+import re
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from server_client import STORIES, Server, all_tests
+from server_client import STORIES, Connection, Server, all_tests
 
 SERVE = os.path.join(sys.argv[1], "hunch-serve")
 BODY = json.dumps({"prompt": "Once", "max_tokens": 1}).encode()
@@ -151,7 +153,9 @@ def test_heads_that_trickle():
 
 def test_flags():
     for flags, words in ((["--cors", "chat.example.org"], b"--cors chat.example.org"), (["--cors", "https://a/b"], b"SCHEME://HOST"),
-                         (["--host-name", "a:80"], b"--host-name a:80"), (["--proxy", "nobody"], b"--proxy nobody"), (["--alias", ""], b"name")):
+                         (["--host-name", "a:80"], b"--host-name a:80"), (["--proxy", "nobody"], b"--proxy nobody"), (["--alias", ""], b"name"),
+                         (["--tool-format", "none such"], b"--tool-format none such"), (["--memory", "1k"], b"does not hold one text of 512 tokens"),
+                         (["--memory", "lots"], b"--memory lots")):
         ended = subprocess.run([SERVE, STORIES, "--port", "0", *flags], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                timeout=60)
         assert ended.returncode == 2 and words in ended.stderr, (flags, ended)
@@ -161,7 +165,57 @@ def test_flags():
             while b"ready:" not in said:
                 said += p.stderr.readline()
             p.terminate()
-        assert (b"no key is asked for" in said) == warned, (flags, said)
+        assert (b"no key is asked for" in said) == warned and b"no chat template" in said, (flags, said)
+
+
+def test_the_log():
+    """A line a request: when, who, by which key, what, how it ended; nothing in it ends a line or moves a terminal's cursor."""
+    with tempfile.NamedTemporaryFile("w", suffix=".keys") as keys:
+        keys.write("# Alice's laptop\nsk-one\n\nsk-two\n")
+        keys.flush()
+        with Server(SERVE, "--api-key-file", keys.name, "--proxy", "127.0.0.1") as s:
+            assert exchange(b"GET /a%0aforged%1b[31m HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-two\r\n\r\n", s.port)[0]
+            s.post("/v1/completions", {"prompt": "Once", "max_tokens": 1}, {"Authorization": "Bearer sk-one", "X-Forwarded-For": "8.8.8.8, 10.1.2.3"})
+            s.post("/v1/completions", {"prompt": "Once", "max_tokens": -1}, {"X-Api-Key": "sk-two", "X-Forwarded-For": "not an address"})
+            s.get("/v1/models")
+            with s.connect() as c:
+                c.ask("POST", "/v1/completions", {"prompt": "Once", "max_tokens": 500, "ignore_eos": True, "n": 8, "stream": True}, {"X-Api-Key": "sk-one"})
+                c.line()
+            while s.metric("vllm:num_requests_running"):
+                time.sleep(0.01)
+    lines = s.log.splitlines()
+    assert "sk-one" not in s.log and "sk-two" not in s.log and "\x1b" not in s.log
+    stamp = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ "
+    for pattern in (r"127\.0\.0\.1 key 2 GET /a\\nforged\\u\{1b\}\[31m 404 .*: there is no ", r"10\.1\.2\.3 Alice's laptop POST /v1/completions 200 .* answer 1, ",
+                    r"127\.0\.0\.1 key 2 POST /v1/completions 400 .*: max_tokens", r"127\.0\.0\.1 - GET /v1/models 401 .*: expected the header",
+                    r"127\.0\.0\.1 Alice's laptop POST /v1/completions 200 .*, client hung up "):
+        assert any(re.search(stamp + pattern, line) for line in lines), (pattern, s.log)
+    assert all(re.search(stamp, line) for line in lines if " HTTP" in line or " GET " in line)
+
+
+def test_a_log_that_nobody_reads():
+    """The server answers on, ends, and says how many lines were lost."""
+    read, write = os.pipe()
+    with subprocess.Popen([SERVE, STORIES, "--port", "0"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=write) as p:
+        os.close(write)
+        first = b""
+        while b"ready:" not in first:
+            first += os.read(read, 1000)
+        port = int(re.search(rb"http://127\.0\.0\.1:(\d+)", first).group(1))
+        with Connection(port) as c:
+            for _ in range(3000):
+                c.ask("GET", "/" + "a" * 180 + "\\" * 300)
+                assert c.answer().status == 404
+        kept = b""
+        while b" lines of the log are lost" not in kept:
+            kept += os.read(read, 1 << 16)
+        with Connection(port) as c:
+            for _ in range(600):
+                c.ask("GET", "/" + "a" * 180)
+                assert c.answer().status == 404
+        p.terminate()
+        assert p.wait(30) == 0  # although the pipe is full again
+    os.close(read)
 
 
 with Server(SERVE, "--quiet", "--cors", "https://chat.example.org, app://obsidian.md,null", "--cors", "vscode-webview://1a", "--host-name",
