@@ -18,7 +18,7 @@ typedef hunch_status (*fault_life)(const void *what, uint64_t *digest, hunch_err
 
 HELPER int64_t fault_points; /* so far */
 
-/* In jansson's parser a single failure is not always noticed (format/json_load.h), so there only lasting failures are injected. The
+/* In jansson's parser a single failure is not always noticed (base/json_load.h), so there only lasting failures are injected. The
  * parser is intercepted by the linker: --wrap=json_loadb. */
 HELPER bool faults_parsing, faults_sticky;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* call_args.c - arguments that a model writes one by one become a JSON object; their types are those of the function's schema. */
+#include "base/json_load.h"
 #include "calls/call_reader.h"
 
 bool hn_json_escape(hn_bytes *out, const char *bytes, size_t n) {
@@ -101,6 +102,8 @@ static unsigned type_named(const char *name) {
 }
 
 static unsigned type_of_value(const json_t *v) {
+    const char *digits = hn_json_digits(v);
+    if (digits) return hn_json_is_whole(digits) ? HN_TYPE_INTEGER : HN_TYPE_NUMBER;
     switch (json_typeof(v)) {
     case JSON_STRING: return HN_TYPE_STRING;
     case JSON_INTEGER: return HN_TYPE_INTEGER;

@@ -4,8 +4,9 @@
 #include "calls/call_grammar.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "base/json_load.h"
+#include "base/mem.h"
 enum { MOST_MEMBERS = 256 };
 
 /* ---- parts ------------------------------------------------------------------------------------------------------------- */
@@ -13,12 +14,12 @@ enum { MOST_MEMBERS = 256 };
 /* Takes the schema. never: of plain strings the characters that they do not have; NULL: a JSON value. */
 static hn_expr schema_expr(hn_call_grammar *g, json_t *schema, const char *name, const char *never) {
     char pointer[HN_LONGEST_NAME + 40];
-    char *text = json_dumps(schema, JSON_ENCODE_ANY);
+    char *text = hn_json_dump(schema, JSON_ENCODE_ANY);
     snprintf(pointer, sizeof pointer, "the parameters of %.256s", name);
     const hn_expr e = !text ? hn_builder_no_memory(g->b)
                       : never ? hn_expr_plain_string(g->b, text, strlen(text), pointer, never)
                               : hn_expr_json_schema(g->b, text, strlen(text), pointer);
-    free(text);
+    hn_free(text);
     json_decref(schema);
     return e;
 }
@@ -35,7 +36,7 @@ hn_expr hn_g_object(hn_call_grammar *g, const hn_tool_function *f) {
 /* A copy of a part, with the definitions that it may refer to. */
 static json_t *with_definitions(const hn_tool_function *f, const json_t *part) {
     static const char *const roots[] = {"$defs", "definitions"};
-    json_t *schema = json_is_object(part) ? json_deep_copy(part) : json_object();
+    json_t *schema = hn_json_is_object(part) ? json_deep_copy(part) : json_object();
     for (size_t i = 0; i < 2; i++) {
         json_t *defs = json_object_get(f->parameters, roots[i]);
         if (defs && !json_object_get(schema, roots[i])) json_object_set(schema, roots[i], defs);

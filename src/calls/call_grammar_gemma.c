@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "calls/call_grammar.h"
+#include "base/json_load.h"
 
 #define QUOTE "<|\"|>"
 enum { DEEPEST = 60 /* schemas inside each other */, LONGEST_KEY = 64 };
@@ -81,7 +82,7 @@ static void merge(json_t *to, const json_t *from) {
 
 /* An object's schema, with those of allOf, its properties sorted; a new reference. */
 static json_t *object_schema(const hn_tool_function *f, const json_t *schema) {
-    json_t *all = json_is_object(schema) ? json_deep_copy(schema) : json_object(), *sorted = json_object();
+    json_t *all = hn_json_is_object(schema) ? json_deep_copy(schema) : json_object(), *sorted = json_object();
     const json_t *one, *list = json_object_get(schema, "allOf");
     size_t i, n;
     json_array_foreach(list, i, one) {
@@ -130,7 +131,7 @@ static hn_expr array_of(hn_call_grammar *g, const hn_tool_function *f, const jso
 
 /* A number or a boolean, with all that its schema says. */
 static hn_expr json_of(hn_call_grammar *g, const hn_tool_function *f, const json_t *schema, const char *type) {
-    json_t *plain = json_is_object(schema) ? json_deep_copy(schema) : json_object();
+    json_t *plain = hn_json_is_object(schema) ? json_deep_copy(schema) : json_object();
     json_object_set_new(plain, "type", json_string(type));
     const hn_expr e = hn_g_json(g, f, plain);
     json_decref(plain);

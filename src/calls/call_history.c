@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* call_history.c - earlier calls as templates expect them: clients send arguments as a text of JSON, most templates want the object, one
  * the text; and ids that other models wrote become such as a family takes. */
-#include <stdlib.h>
-
 #include "base/hash.h"
+#include "base/json_load.h"
+#include "base/mem.h"
 #include "calls/call_families.h"
 
 static void arguments_convert(const hn_call_family *f, json_t *function) {
     json_t *given = json_object_get(function, "arguments");
     if (f && f->text_arguments) {
-        char *text = json_is_object(given) ? json_dumps(given, 0) : NULL;
+        char *text = hn_json_is_object(given) ? hn_json_dump(given, 0) : NULL;
         if (text) json_object_set_new(function, "arguments", json_string(text));
-        free(text);
+        hn_free(text);
         return;
     }
-    json_t *parsed = json_is_string(given) ? json_loadb(json_string_value(given), json_string_length(given), JSON_ALLOW_NUL, NULL) : NULL;
-    if (json_is_object(parsed)) json_object_set(function, "arguments", parsed);
+    json_t *parsed = json_is_string(given) ? hn_json_load(json_string_value(given), json_string_length(given), JSON_ALLOW_NUL, NULL) : NULL;
+    if (hn_json_is_object(parsed)) json_object_set(function, "arguments", parsed);
     json_decref(parsed);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* call_tools.c - the functions that a request offers. */
+#include "base/json_load.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "calls/calls.h"
@@ -10,11 +11,11 @@ static hunch_status function_read(hn_tools *t, const json_t *one, const char *fi
     const json_t *inner = json_object_get(one, "function"), *f = inner ? inner : one, *name = json_object_get(f, "name");
     const json_t *parameters = json_object_get(f, "parameters");
     if (!json_string_length(name)) return hn_fail(err, HUNCH_USAGE, "%s[%zu] is not a function with a name", field, t->n);
-    if (parameters && !json_is_object(parameters) && !json_is_null(parameters))
+    if (parameters && !hn_json_is_object(parameters) && !json_is_null(parameters))
         return hn_fail(err, HUNCH_USAGE, "%s[%zu].parameters is not a JSON schema", field, t->n);
     if (hn_tools_find(t, json_string_value(name), json_string_length(name)))
         return hn_fail(err, HUNCH_USAGE, "%s has the function %.100s twice", field, json_string_value(name));
-    t->function[t->n++] = (hn_tool_function){json_string_value(name), json_is_object(parameters) ? parameters : NULL};
+    t->function[t->n++] = (hn_tool_function){json_string_value(name), hn_json_is_object(parameters) ? parameters : NULL};
     return HUNCH_OK;
 }
 

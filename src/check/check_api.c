@@ -8,7 +8,7 @@
 #include "draft/head/head_kind.h"
 #include "check/head_check.h"
 #include "format/json_build.h"
-#include "format/json_load.h"
+#include "base/json_load.h"
 
 typedef struct check {
     hunch_model *model;

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "format/json_load.h"
+#include "base/json_load.h"
 
 enum { PIECE = 1 << 16, MOST_PIECE = 1 << 20, WINDOW = 1 << 20, MOST_LINE = 1 << 26, DEEPEST = 8 };
 
@@ -122,7 +122,7 @@ static hunch_status take_value(const reader *r, const char *key, const json_t *v
     if (json_is_array(value))
         json_array_foreach (value, i, item)
             if (!st) st = take_value(r, key, item, depth + 1, err);
-    if (json_is_object(value))
+    if (hn_json_is_object(value))
         json_object_foreach ((json_t *)(uintptr_t)value, name, item)
             if (!st) st = take_value(r, name, item, depth + 1, err);
     return st;
@@ -138,7 +138,7 @@ static hunch_status take_row(const reader *r, const char *text, size_t len, hunc
         st = hn_fail_memory(err, r->path, 0);
     else if (!row)
         st = hn_fail(err, HUNCH_REFUSED, "%s: not readable as JSON: line %d: %s", r->path, r->line, where.text);
-    else if (!json_is_object(row))
+    else if (!hn_json_is_object(row))
         st = hn_fail(err, HUNCH_REFUSED, "%s: line %d: expected an object", r->path, r->line);
     else
         st = take_value(r, "", row, 0, err);

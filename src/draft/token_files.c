@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "draft/text_tokens.h"
-#include "format/json_load.h"
+#include "base/json_load.h"
 #include "format/torch_file.h"
 
 static const size_t MOST_LIST = (size_t)64 << 20;

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "engine/engine.h"
-#include "format/json_load.h"
+#include "base/json_load.h"
 
 /* A conversation as text, and who wrote which part of it. Both parts hn_alloc'ed. */
 typedef struct rendered {
@@ -23,7 +23,7 @@ static void rendered_fini(rendered *r) {
 static hunch_status parse_vars(const char *vars_json, json_t **vars, hunch_error *err) {
     json_error_t e;
     *vars = hn_json_load(vars_json, strlen(vars_json), JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &e);
-    if (json_is_object(*vars)) return HUNCH_OK;
+    if (hn_json_is_object(*vars)) return HUNCH_OK;
     if (!*vars && json_error_code(&e) == json_error_out_of_memory)
         return hn_fail_memory(err, "template variables", strlen(vars_json));
     hunch_status st = *vars ? hn_fail(err, HUNCH_USAGE, "template variables: expected a JSON object")

@@ -7,7 +7,7 @@
 #include "draft/head/head_kind.h"
 #include "convert/head_to_gguf.h"
 #include "engine/engine.h"
-#include "format/json_load.h"
+#include "base/json_load.h"
 
 void hn_chain_rows(hn_row *rows, const hunch_token *tokens, int n, hn_logits logits) {
     for (int i = 0; i < n; i++) rows[i] = (hn_row){.token = tokens[i], .parent = (int16_t)(i - 1), .logits = logits};

@@ -10,7 +10,7 @@
 #include "calls/call_families.h"
 #include "engine/engine.h"
 #include "engine/tools.h"
-#include "format/json_load.h"
+#include "base/json_load.h"
 
 void hunch_tools_options_defaults(hunch_tools_options *o) {
     if (o) memset(o, 0, sizeof *o);
@@ -127,11 +127,11 @@ static int key_print(char *key, size_t room, const held *h, const char *function
 
 /* NULL: no memory. */
 static char *key_of(const held *h) {
-    char *functions = json_dumps(h->t->tools.json, JSON_COMPACT);
+    char *functions = hn_json_dump(h->t->tools.json, JSON_COMPACT);
     const size_t room = functions ? (size_t)key_print(NULL, 0, h, functions) + 1 : 0;
     char *key = functions ? hn_alloc(room) : NULL;
     if (key) (void)key_print(key, room, h, functions);
-    free(functions);
+    hn_free(functions);
     return key;
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "forecast/forecast.h"
-#include "format/json_load.h"
+#include "base/json_load.h"
 
 void hunch_plan_options_defaults(hunch_plan_options *o) {
     if (o) *o = (hunch_plan_options){0};

@@ -7,9 +7,12 @@
  * Arrays of more than 16 elements appear as {"type", "count", "first": [8 of them]}. Files may hold any bytes: invalid
  * UTF-8 appears as U+FFFD, numbers that JSON cannot hold as null.
  */
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/json_load.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "format/source_private.h"
@@ -35,9 +38,15 @@ json_t *hn_json_from_bytes(const char *bytes, size_t len) {
     return out;
 }
 
+static json_t *uint_describe(uint64_t u) {
+    char digits[24];
+    const int n = snprintf(digits, sizeof digits, "%" PRIu64, u);
+    return u <= INT64_MAX ? json_integer((json_int_t)u) : hn_json_big(digits, (size_t)n);
+}
+
 static json_t *value_describe(const hn_value *v) {
     switch (v->kind) {
-    case HN_VALUE_UINT: return v->u <= INT64_MAX ? json_integer((json_int_t)v->u) : json_real((double)v->u);
+    case HN_VALUE_UINT: return uint_describe(v->u);
     case HN_VALUE_INT: return json_integer(v->i);
     case HN_VALUE_FLOAT: return isfinite(v->f) ? json_real(v->f) : json_null();
     case HN_VALUE_BOOL: return json_boolean(v->b);
@@ -89,7 +98,7 @@ static json_t *json_describe(const json_t *in, int depth) {
     if (depth > DESCRIBE_MAX_DEPTH)
         return json_null();
     bool ok = true;
-    if (json_is_object(in)) {
+    if (hn_json_is_object(in)) {
         json_t *out = json_object(), *value;
         const char *key;
         json_object_foreach ((json_t *)(uintptr_t)in, key, value)
@@ -101,7 +110,7 @@ static json_t *json_describe(const json_t *in, int depth) {
         return out;
     }
     if (!json_is_array(in))
-        return json_copy((json_t *)(uintptr_t)in);
+        return json_deep_copy(in); /* of a large number (json_load.h) all */
     json_t *list = json_array();
     size_t count = json_array_size(in), n = count <= DESCRIBE_ARRAY_MAX ? count : DESCRIBE_ARRAY_FIRST;
     for (size_t i = 0; i < n && ok; i++)

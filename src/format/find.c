@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "format/find_caches.h"
 #include "format/find_near.h"
-#include "format/json_load.h"
+#include "base/json_load.h"
 #include "format/weights_file.h"
 
 enum { MANIFEST_MAX = 1 << 20, REF_MAX = 256, NAME_MAX_BYTES = 500, REVISION_MIN = 4 };

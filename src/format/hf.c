@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "format/json_load.h"
+#include "base/json_load.h"
 #include "format/source_private.h"
 #include "format/weights_file.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "format/json_load.h"
+#include "base/json_load.h"
 #include "format/source_private.h"
 
 static const uint64_t SAFETENSORS_MAX_HEAD = 100 * 1000 * 1000; /* the format's own limit */

@@ -10,14 +10,16 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "base/json_load.h"
+#include "base/mem.h"
 #include "grammar/grammar_for_tests.h"
 
 static accepter schema_open(const json_t *schema, const char *name) {
     hunch_error err = {0};
     hn_grammar *g = NULL;
-    char *text = json_dumps(schema, JSON_ENCODE_ANY);
+    char *text = hn_json_dump(schema, JSON_ENCODE_ANY);
     if (hn_grammar_json_schema(&g, text, strlen(text), &err) != HUNCH_OK) fail_msg("%s: %s", name, err.message);
-    free(text);
+    hn_free(text);
     return accepter_of(g, name);
 }
 
@@ -28,7 +30,7 @@ static void test_values(void **state) {
     int n = 0, wrong = 0;
     assert_non_null(f);
     for (; fgets(line, sizeof line, f); n++) {
-        json_t *j = json_loads(line, 0, NULL);
+        json_t *j = hn_json_load(line, strlen(line), 0, NULL);
         assert_non_null(j);
         const char *name = json_string_value(json_object_get(j, "name"));
         accepter x = schema_open(json_object_get(j, "schema"), name);
@@ -77,6 +79,14 @@ static const grammar_refusal refusals[] = {
     {"{\"items\":[{}]}", "/items: expected a schema"},
     {"{\"minLength\":-1}", "/minLength: expected an integer"},
     {"{\"minimum\":\"1\"}", "/minimum: expected a number"},
+    {"{\"type\":\"integer\",\"maximum\":1e1024}", "/maximum: a bound of more than 1024 digits is not supported"},
+    {"{\"type\":\"integer\",\"minimum\":-1e99999999999999999999}", "/minimum: a bound of more than 1024 digits"},
+    {"{\"const\":1e4000}", "a constant of the JSON schema has more than 1024 digits"},
+    {"{\"type\":\"integer\",\"multipleOf\":18446744073709551616}", "/multipleOf: multipleOf is not supported"},
+    {"{\"properties\":18446744073709551616}", "/properties: expected"},
+    {"{\"items\":18446744073709551616}", "/items: expected a schema"},
+    {"{\"type\":18446744073709551616}", "/type: expected null, boolean"},
+    {"{\"type\":\"integer\",\"minimum\":18446744073709551616,\"maximum\":18446744073709551615}", "no text matches"},
     {"{\"enum\":3}", "/enum: expected a list"},
     {"{\"required\":[1],\"type\":\"object\"}", "/required: expected a list of names"},
     {"{\"anyOf\":[]}", "/anyOf: expected a list"},

@@ -5,57 +5,16 @@
  * above it share its first digits and then have a larger one. Bounded numbers have no exponent, and so few digits behind the point that
  * different ones are different doubles: else a reader could round one to an exclusive bound.
  */
-#include <float.h>
-#include <locale.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/c_locale.h"
 #include "base/mem.h"
 #include "grammar/json_text.h"
 
-enum { DIGITS = 15 /* decimal digits that a double keeps */, MAX_WHOLE = 330, MAX_ROOM = 340, MAX_EDGES = 16 * (MAX_WHOLE + MAX_ROOM) };
-
-/* ---- decimals ---- */
-
-/* A number >= 0: digits before and behind the point, without needless zeros ("0" before it at least). */
-typedef struct decimal {
-    char whole[MAX_WHOLE], part[MAX_WHOLE + 20];
-    int n_whole, n_part;
-} decimal;
-
-static void shortest(double v, char out[40]) {
-    const locale_t before = hn_c_locale_begin();
-    for (int digits = DIGITS; digits <= 17; digits++) {
-        snprintf(out, 40, "%.*e", digits - 1, v);
-        if (strtod(out, NULL) == v) break;
-    }
-    hn_c_locale_end(before);
-}
-
-static void decimal_of(double v, decimal *d) {
-    char text[40], digits[40];
-    int n = 0, exponent = 0;
-    shortest(v, text);
-    for (const char *s = text; *s && *s != 'e'; s++)
-        if (*s >= '0' && *s <= '9') digits[n++] = *s;
-    exponent = atoi(strchr(text, 'e') + 1);
-    *d = (decimal){0};
-    for (int i = 0; i <= exponent; i++) d->whole[d->n_whole++] = i < n ? digits[i] : '0';
-    if (d->n_whole == 0) d->whole[d->n_whole++] = '0';
-    for (int i = exponent + 1; i < 0; i++) d->part[d->n_part++] = '0';
-    for (int i = exponent < 0 ? 0 : exponent + 1; i < n; i++) d->part[d->n_part++] = digits[i];
-    while (d->n_part && d->part[d->n_part - 1] == '0') d->n_part--;
-}
-
-void hn_json_print(double v, char out[400]) {
-    decimal d;
-    decimal_of(fabs(v), &d);
-    const int n = snprintf(out, 400, "%s%.*s", v < 0 ? "-" : "", d.n_whole, d.whole);
-    if (d.n_part && n + d.n_part < 398) snprintf(out + n, (size_t)(400 - n), ".%.*s", d.n_part, d.part);
-}
+enum {
+    DIGITS = 15, /* decimal digits that a double keeps */
+    MAX_ROOM = 340,
+    MAX_EDGES = 16 * (HN_DECIMAL_WHOLE + MAX_ROOM)
+};
 
 /* ---- digits ---- */
 
@@ -84,7 +43,7 @@ static hn_expr any_whole(hn_builder *b, int least, int most, int room) {
 
 /* Bounds of numbers >= 0. */
 typedef struct limits {
-    decimal low, high;
+    hn_decimal low, high;
     bool has_high, low_open, high_open; /* open: the bound itself is not allowed */
     int room;                           /* digits behind the point */
 } limits;
@@ -99,16 +58,9 @@ typedef struct digit_graph {
     size_t n;
 } digit_graph;
 
-/* Digit i of a number; behind its last one all are 0. */
-static int digit_at(const decimal *d, int i) {
-    if (i < d->n_whole) return d->whole[i] - '0';
-    i -= d->n_whole;
-    return i < d->n_part ? d->part[i] - '0' : 0;
-}
-
-static bool rest_is_zero(const decimal *d, int i) {
+static bool rest_is_zero(const hn_decimal *d, int i) {
     for (; i < d->n_whole + d->n_part; i++)
-        if (digit_at(d, i)) return false;
+        if (hn_decimal_digit(d, i)) return false;
     return true;
 }
 
@@ -127,7 +79,7 @@ static void put_edge(digit_graph *g, int from, int to, hn_expr label) {
 /* Digit number i, read at node `from`. */
 static void digit_edges(digit_graph *g, int i, int from, bool low, bool high) {
     const int first = i == 0 && g->whole > 1 ? 1 : 0;
-    const int least = low ? digit_at(&g->l->low, i) : 0, most = high ? digit_at(&g->l->high, i) : 9;
+    const int least = low ? hn_decimal_digit(&g->l->low, i) : 0, most = high ? hn_decimal_digit(&g->l->high, i) : 9;
     for (int d = least > first ? least : first, last; d <= most; d = last + 1) {
         const bool tight_low = low && d == least, tight_high = high && d == most;
         last = d;
@@ -212,51 +164,62 @@ static hn_expr unbounded(hn_builder *b, bool integer) {
 }
 
 /* Zeros behind the point before the first other digit; of 0 itself -1. */
-static int leading_zeros(const decimal *d) {
+static int leading_zeros(const hn_decimal *d) {
     for (int i = 0; i < d->n_part; i++)
         if (d->part[i] != '0') return i;
     return -1;
 }
 
 /* So many digits behind the point that numbers near the larger bound have 15 that count. */
-static int room_of(const decimal *x, const decimal *y) {
+static int room_of(const hn_decimal *x, const hn_decimal *y) {
     const int whole = x->n_whole > y->n_whole ? x->n_whole : y->n_whole;
     const int a = leading_zeros(x), b = leading_zeros(y), zeros = a < 0 ? b : b < 0 || a < b ? a : b;
     if (x->whole[0] != '0' || y->whole[0] != '0') return whole < DIGITS ? DIGITS - whole : 0;
     return zeros > 0 && DIGITS + zeros < MAX_ROOM ? DIGITS + zeros : DIGITS;
 }
 
-hn_expr hn_json_number(hn_builder *b, bool integer, hn_json_bound low, hn_json_bound high) {
-    decimal l, h;
-    if (!low.given && !high.given) return unbounded(b, integer);
-    decimal_of(low.given ? fabs(low.value) : 0, &l);
-    decimal_of(high.given ? fabs(high.value) : 0, &h);
-    const int room = integer ? 0 : room_of(&l, &h);
-    const bool low_minus = !low.given || low.value < 0, high_minus = high.given && high.value < 0;
+/* False: failed. */
+static bool bound_read(hn_builder *b, hn_json_bound bound, hn_decimal *d) {
+    if (hn_decimal_read(bound.value, d)) return true;
+    hn_builder_fail(b, HUNCH_USAGE, "a bound of numbers with more than %d digits", HN_DECIMAL_WHOLE);
+    return false;
+}
+
+/* l, h: the bounds, 0 for those that are not given. */
+static hn_expr bounded(hn_builder *b, hn_json_bound low, hn_json_bound high, const hn_decimal *l, const hn_decimal *h, limits *x) {
+    const bool low_minus = !low.value || l->minus, high_minus = high.value && h->minus;
     hn_expr part[2];
     size_t n = 0;
-    limits *x = hn_zalloc(1, sizeof *x);
-    if (!x) return hn_builder_no_memory(b);
-    x->room = room;
     if (!high_minus) {
-        if (low_minus) decimal_of(0, &x->low);
-        if (!low_minus) x->low = l;
+        if (low_minus) hn_decimal_read(NULL, &x->low);
+        if (!low_minus) x->low = *l;
         x->low_open = !low_minus && low.exclusive;
-        x->has_high = high.given;
-        x->high = h;
+        x->has_high = high.value;
+        x->high = *h;
         x->high_open = high.exclusive;
         part[n++] = magnitudes(b, x);
     }
     if (low_minus) { /* of the numbers below zero the high bound is the lower one of their digits; -0 is none */
-        if (!high_minus) decimal_of(0, &x->low);
-        if (high_minus) x->low = h;
+        if (!high_minus) hn_decimal_read(NULL, &x->low);
+        if (high_minus) x->low = *h;
         x->low_open = !high_minus || high.exclusive;
-        x->has_high = low.given;
-        x->high = l;
+        x->has_high = low.value;
+        x->high = *l;
         x->high_open = low.exclusive;
         const hn_expr minus[] = {hn_expr_text(b, "-"), magnitudes(b, x)};
         part[n++] = hn_expr_seq(b, minus, 2);
     }
-    hn_free(x);
     return hn_expr_alt(b, part, n);
+}
+
+hn_expr hn_json_number(hn_builder *b, bool integer, hn_json_bound low, hn_json_bound high) {
+    hn_decimal l, h;
+    if (!low.value && !high.value) return unbounded(b, integer);
+    if (!bound_read(b, low, &l) || !bound_read(b, high, &h)) return -1;
+    limits *x = hn_zalloc(1, sizeof *x);
+    if (!x) return hn_builder_no_memory(b);
+    x->room = integer ? 0 : room_of(&l, &h);
+    const hn_expr e = bounded(b, low, high, &l, &h, x);
+    hn_free(x);
+    return e;
 }

@@ -148,23 +148,22 @@ hunch_status hn_grammar_json_object(hn_grammar **out, hunch_error *err) {
 
 /* ---- constants ---- */
 
-static hn_expr number_text(hn_builder *b, double v) {
-    char text[400];
-    hn_json_print(v, text);
+static hn_expr number_text(hn_builder *b, const json_t *value) {
+    char text[HN_DECIMAL_TEXT];
+    hn_decimal d;
+    if (!hn_decimal_read(value, &d))
+        return hn_builder_fail(b, HUNCH_USAGE, "a constant of the JSON schema has more than %d digits", HN_DECIMAL_WHOLE);
+    hn_decimal_print(&d, text);
     return hn_expr_text(b, text);
 }
 
 static hn_expr constant_list(hn_builder *b, const json_t *value, int depth);
 
 static hn_expr constant(hn_builder *b, const json_t *value, int depth) {
-    char text[32];
     if (b->failed) return -1;
+    if (hn_json_is_number(value)) return number_text(b, value);
     switch (json_typeof(value)) {
     case JSON_STRING: return hn_json_word(b, json_string_value(value), json_string_length(value));
-    case JSON_INTEGER:
-        snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT, json_integer_value(value));
-        return hn_expr_text(b, text);
-    case JSON_REAL: return number_text(b, json_real_value(value));
     case JSON_TRUE: return hn_expr_text(b, "true");
     case JSON_FALSE: return hn_expr_text(b, "false");
     case JSON_NULL: return hn_expr_text(b, "null");
@@ -174,7 +173,7 @@ static hn_expr constant(hn_builder *b, const json_t *value, int depth) {
 
 /* An array or an object. */
 static hn_expr constant_list(hn_builder *b, const json_t *value, int depth) {
-    const bool object = json_is_object(value);
+    const bool object = hn_json_is_object(value);
     const size_t n = object ? json_object_size(value) : json_array_size(value);
     if (depth == 50) return hn_builder_fail(b, HUNCH_USAGE, "a constant of the JSON schema is nested deeper than 50");
     hn_expr *part = hn_alloc((2 * n + 2) * sizeof *part);

@@ -6,7 +6,9 @@
 #define HN_JSON_TEXT_H
 #include <jansson.h>
 
+#include "base/json_load.h"
 #include "grammar/grammar_ranges.h"
+#include "grammar/json_decimal.h"
 
 /* One character of a sorted set, in its one spelling; a hn_regex_class. */
 hn_expr hn_json_class(hn_builder *b, const hn_ranges *set);
@@ -27,11 +29,9 @@ hn_expr hn_json_constant(hn_builder *b, const json_t *value);
 
 /* An end of a range of numbers. */
 typedef struct hn_json_bound {
-    bool given, exclusive;
-    double value;
+    const json_t *value; /* NULL: none */
+    bool exclusive;
 } hn_json_bound;
 /* Numbers between bounds. (json_number.c) */
 hn_expr hn_json_number(hn_builder *b, bool integer, hn_json_bound low, hn_json_bound high);
-/* The shortest decimals that are read as this number. */
-void hn_json_print(double v, char out[400]);
 #endif

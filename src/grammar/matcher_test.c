@@ -9,6 +9,8 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "base/json_load.h"
+#include "base/mem.h"
 #include "base/random.h"
 #include "grammar/grammar_for_tests.h"
 #include "grammar/matcher_private.h"
@@ -154,14 +156,14 @@ static void test_keys_twice(void **state) {
 }
 
 static void twice_check(const char *name, const json_t *schema, const json_t *texts) {
-    char *source = json_dumps(schema, JSON_ENCODE_ANY);
+    char *source = hn_json_dump(schema, JSON_ENCODE_ANY);
     hn_matcher *m = matcher_open(hn_grammar_json_schema, source);
     for (size_t i = 0; i < json_array_size(texts); i++) {
         const char *text = json_string_value(json_array_get(texts, i));
         if (hn_matcher_bytes(m, hn_matcher_start(m), text, strlen(text)) != HN_MATCH_NO) fail_msg("%s: accepts %s", name, text);
     }
     hn_matcher_close(&m);
-    free(source);
+    hn_free(source);
 }
 
 static void test_schemas_with_keys_twice(void **state) {
@@ -171,7 +173,7 @@ static void test_schemas_with_keys_twice(void **state) {
     int n = 0;
     assert_non_null(f);
     while (fgets(line, sizeof line, f)) {
-        json_t *j = json_loads(line, 0, NULL);
+        json_t *j = hn_json_load(line, strlen(line), 0, NULL);
         const json_t *texts = json_object_get(j, "twice");
         if (texts) twice_check(json_string_value(json_object_get(j, "name")), json_object_get(j, "schema"), texts);
         n += texts != NULL;

@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "format/json_load.h"
+#include "base/json_load.h"
 
 enum { MAX_LIST = 256, MAX_RULES = 200000, MAX_SOURCE = 16 << 20, POINTER = 120 };
 
@@ -86,7 +86,7 @@ bool hn_schema_add(hn_schema *s, hn_schema_list *to, const json_t *node, int32_t
     if (s->b->failed) return false;
     if (json_is_true(node)) return true;
     if (json_is_false(node)) return to->never = true;
-    if (!json_is_object(node)) return hn_schema_fail(s, path, "expected a schema: an object, true or false") >= 0;
+    if (!hn_json_is_object(node)) return hn_schema_fail(s, path, "expected a schema: an object, true or false") >= 0;
     for (int32_t i = from; i >= 0; i = to->from[i])
         if (to->at[i].node == node) return hn_schema_fail(s, path, "the schema leads to itself with no part of the value between") >= 0;
     for (size_t i = 0; i < to->n; i++)

@@ -15,7 +15,7 @@ static bool lists_same(const json_t *x, const json_t *y) {
             if (!hn_json_same(json_array_get(x, i), json_array_get(y, i))) return false;
         return true;
     }
-    if (!json_is_object(y) || json_object_size(x) != json_object_size(y)) return false;
+    if (!hn_json_is_object(y) || json_object_size(x) != json_object_size(y)) return false;
     json_t *object = (json_t *)(uintptr_t)x; /* which iterating does not change */
     for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i)) {
         const json_t *other = json_object_get(y, json_object_iter_key(i));
@@ -26,8 +26,8 @@ static bool lists_same(const json_t *x, const json_t *y) {
 
 bool hn_json_same(const json_t *x, const json_t *y) {
     if (json_is_integer(x) && json_is_integer(y)) return json_integer_value(x) == json_integer_value(y);
-    if (json_is_number(x) && json_is_number(y)) return json_number_value(x) == json_number_value(y);
-    if (json_is_array(x) || json_is_object(x)) return lists_same(x, y);
+    if (hn_json_is_number(x) || hn_json_is_number(y)) return hn_json_is_number(x) && hn_json_is_number(y) && hn_json_order(x, y) == 0;
+    if (json_is_array(x) || hn_json_is_object(x)) return lists_same(x, y);
     return json_equal(x, y);
 }
 
@@ -91,14 +91,12 @@ static hn_expr alone(hn_schema *s, const hn_schema_list *list, int types) {
 }
 
 static bool accepts(hn_schema *s, const accepted *a, const json_t *value) {
-    char number[400];
-    size_t n;
+    char number[HN_DECIMAL_TEXT];
+    hn_decimal d;
+    size_t n = 0;
     char *text = json_is_string(value) ? hn_json_word_text(json_string_value(value), json_string_length(value), &n) : number;
     if (!text) return hn_builder_no_memory(s->b) >= 0;
-    if (json_is_number(value)) {
-        hn_json_print(json_number_value(value), number);
-        n = strlen(number);
-    }
+    if (text == number && hn_decimal_read(value, &d)) n = hn_decimal_print(&d, number);
     int32_t state = a->none ? HN_STATE_NONE : a->states->start;
     for (size_t i = 0; i < n && state >= 0; i++) state = hn_automaton_byte(a->states, state, (unsigned char)text[i]);
     if (state == HN_STATE_FULL) hn_builder_no_memory(s->b);

@@ -35,7 +35,7 @@ static bool check_one(hn_schema *s, const char *name, const json_t *value, int32
         if (strcmp(keywords[i].name, name) != 0) continue;
         const int what = keywords[i].what;
         if (what == HONOURED || what == IGNORED || (what == UNLESS_FALSE && json_is_false(value)) ||
-            (what == UNLESS_EMPTY && json_is_object(value) && json_object_size(value) == 0))
+            (what == UNLESS_EMPTY && hn_json_is_object(value) && json_object_size(value) == 0))
             return true;
         return hn_schema_fail(s, hn_schema_step(s, path, name), "%s is not supported", name) >= 0;
     }
@@ -57,7 +57,7 @@ bool hn_schema_check(hn_schema *s, const json_t *node, int32_t path) {
 bool hn_schema_count(hn_schema *s, const hn_schema_item *item, const char *keyword, bool least, int64_t *v) {
     const json_t *given = json_object_get(item->node, keyword);
     if (!given) return true;
-    const double n = json_is_number(given) ? json_number_value(given) : -1;
+    const double n = hn_json_is_number(given) ? hn_json_number_value(given) : -1;
     if (!(n >= 0) || n != floor(n))
         return hn_schema_fail(s, hn_schema_step(s, item->path, keyword), "expected an integer of 0 or more") >= 0;
     const int64_t count = n > (double)HN_GRAMMAR_MAX_REPEAT ? HN_GRAMMAR_MAX_REPEAT + (int64_t)1 : (int64_t)n;
@@ -93,12 +93,12 @@ int hn_schema_types(hn_schema *s, const json_t *node, int32_t path) {
 }
 
 int hn_schema_type_of(const json_t *value) {
+    hn_decimal d;
+    if (hn_json_is_number(value)) return hn_decimal_read(value, &d) && d.n_part ? HN_SCHEMA_FRACTION : HN_SCHEMA_INTEGER;
     switch (json_typeof(value)) {
     case JSON_NULL: return HN_SCHEMA_NULL;
     case JSON_TRUE:
     case JSON_FALSE: return HN_SCHEMA_BOOLEAN;
-    case JSON_INTEGER: return HN_SCHEMA_INTEGER;
-    case JSON_REAL: return json_real_value(value) == floor(json_real_value(value)) ? HN_SCHEMA_INTEGER : HN_SCHEMA_FRACTION;
     case JSON_STRING: return HN_SCHEMA_STRING;
     case JSON_ARRAY: return HN_SCHEMA_ARRAY;
     default: return HN_SCHEMA_OBJECT;

@@ -61,7 +61,7 @@ static property *own_property(object *o, const char *name, size_t len) {
 
 static bool names_take(object *o, const hn_schema_item *x) {
     json_t *properties = json_object_get(x->node, "properties");
-    if (properties && !json_is_object(properties))
+    if (properties && !hn_json_is_object(properties))
         return hn_schema_fail(o->s, hn_schema_step(o->s, x->path, "properties"), "expected an object of schemas") >= 0;
     for (void *i = json_object_iter(properties); i; i = json_object_iter_next(properties, i))
         if (!own_property(o, json_object_iter_key(i), json_object_iter_key_len(i))) return false;

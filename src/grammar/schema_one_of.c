@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* schema_one_of.c - whether the branches of oneOf exclude each other, so that it means what anyOf means: by their types, values, ranges of
  * numbers, or a property that both have and that excludes. What cannot be shown so is refused. */
-#include <math.h>
 #include <string.h>
 
 #include "grammar/schema.h"
@@ -28,7 +27,7 @@ static const json_t *follow(exclusion *x, const json_t *node) {
 static int types_of(exclusion *x, const json_t *node, int depth) {
     node = follow(x, node);
     if (json_is_false(node)) return 0;
-    if (!json_is_object(node) || depth == 0 || ++x->steps > MAX_STEPS) return HN_SCHEMA_ANY;
+    if (!hn_json_is_object(node) || depth == 0 || ++x->steps > MAX_STEPS) return HN_SCHEMA_ANY;
     const json_t *only = json_object_get(node, "const"), *some = json_object_get(node, "enum"), *all = json_object_get(node, "allOf");
     int types = hn_schema_types(x->s, node, x->path), listed = 0;
     if (types < 0) return HN_SCHEMA_ANY;
@@ -79,30 +78,27 @@ static bool property_excludes(exclusion *x, const json_t *a, const json_t *b, bo
     return false;
 }
 
-static void range_of(const json_t *node, double *low, bool *open_low, double *high, bool *open_high) {
-    const json_t *min = json_object_get(node, "minimum"), *above = json_object_get(node, "exclusiveMinimum");
-    const json_t *max = json_object_get(node, "maximum"), *below = json_object_get(node, "exclusiveMaximum");
-    *low = min ? json_number_value(min) : -INFINITY;
-    *open_low = above && json_number_value(above) >= *low;
-    if (*open_low) *low = json_number_value(above);
-    *high = max ? json_number_value(max) : INFINITY;
-    *open_high = below && json_number_value(below) <= *high;
-    if (*open_high) *high = json_number_value(below);
+static const json_t *number_of(const json_t *node, const char *keyword) {
+    const json_t *value = json_object_get(node, keyword);
+    return hn_json_is_number(value) ? value : NULL;
+}
+
+static hn_json_bound bound_of(const json_t *node, const char *closed, const char *open, int sign) {
+    const hn_json_bound at = {number_of(node, closed), false}, beyond = {number_of(node, open), true};
+    return beyond.value && (!at.value || sign * hn_json_order(beyond.value, at.value) >= 0) ? beyond : at;
 }
 
 static bool ranges_exclude(const json_t *a, const json_t *b) {
-    double low, high, unused;
-    bool open_low, open_high, open;
-    range_of(a, &unused, &open, &high, &open_high);
-    range_of(b, &low, &open_low, &unused, &open);
-    return high < low || (high == low && (open_low || open_high));
+    const hn_json_bound high = bound_of(a, "maximum", "exclusiveMaximum", -1), low = bound_of(b, "minimum", "exclusiveMinimum", 1);
+    const int order = high.value && low.value ? hn_json_order(high.value, low.value) : 1;
+    return order < 0 || (order == 0 && (low.exclusive || high.exclusive));
 }
 
 /* One may have less than the other must, of characters or of items. */
 static bool lengths_exclude(const json_t *a, const json_t *b, const char *least, const char *most) {
     for (int k = 0; k < 2; k++) {
         const json_t *max = json_object_get(k ? a : b, most), *min = json_object_get(k ? b : a, least);
-        if (max && min && json_number_value(max) < json_number_value(min)) return true;
+        if (max && min && hn_json_number_value(max) < hn_json_number_value(min)) return true;
     }
     return false;
 }
@@ -139,7 +135,7 @@ static bool excludes(exclusion *x, const json_t *a, const json_t *b, int base_ty
     a = follow(x, a);
     b = follow(x, b);
     if (types == 0 || values_exclude(a, b)) return true;
-    if (!json_is_object(a) || !json_is_object(b)) return false;
+    if (!hn_json_is_object(a) || !hn_json_is_object(b)) return false;
     if ((types & ~(HN_SCHEMA_INTEGER | HN_SCHEMA_FRACTION)) == 0 && (ranges_exclude(a, b) || ranges_exclude(b, a))) return true;
     if (types == HN_SCHEMA_STRING && lengths_exclude(a, b, "minLength", "maxLength")) return true;
     if (types == HN_SCHEMA_ARRAY && lengths_exclude(a, b, "minItems", "maxItems")) return true;

@@ -7,10 +7,14 @@
 static bool bound_take(hn_schema *s, const hn_schema_item *item, const char *keyword, bool low, bool exclusive, hn_json_bound *to) {
     const json_t *given = json_object_get(item->node, keyword);
     if (!given) return true;
-    if (!json_is_number(given)) return hn_schema_fail(s, hn_schema_step(s, item->path, keyword), "expected a number") >= 0;
-    const double v = json_number_value(given);
-    const bool tighter = !to->given || (low ? v > to->value : v < to->value) || (v == to->value && exclusive);
-    if (tighter) *to = (hn_json_bound){true, exclusive, v};
+    if (!hn_json_is_number(given)) return hn_schema_fail(s, hn_schema_step(s, item->path, keyword), "expected a number") >= 0;
+    hn_decimal unused;
+    if (!hn_decimal_read(given, &unused))
+        return hn_schema_fail(s, hn_schema_step(s, item->path, keyword), "a bound of more than %d digits is not supported",
+                              HN_DECIMAL_WHOLE) >= 0;
+    const int order = to->value ? hn_json_order(given, to->value) : 0;
+    const bool tighter = !to->value || (low ? order > 0 : order < 0) || (order == 0 && exclusive);
+    if (tighter) *to = (hn_json_bound){given, exclusive};
     return true;
 }
 
@@ -22,8 +26,8 @@ hn_expr hn_schema_number_of(hn_schema *s, const hn_schema_list *list, bool integ
             !bound_take(s, x, "maximum", false, false, &high) || !bound_take(s, x, "exclusiveMaximum", false, true, &high))
             return -1;
     }
-    if (low.given && high.given && (low.value > high.value || (low.value == high.value && (low.exclusive || high.exclusive))))
-        return hn_expr_nothing(s->b);
+    const int order = low.value && high.value ? hn_json_order(low.value, high.value) : -1;
+    if (order > 0 || (order == 0 && (low.exclusive || high.exclusive))) return hn_expr_nothing(s->b);
     return hn_json_number(s->b, integer, low, high);
 }
 

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/file_out.h"
 #include "base/mem.h"
-#include "format/json_load.h"
+#include "base/json_load.h"
 #include "plan/cost.h"
 
 enum { FORMAT = 2, MAX_BYTES = 1 << 20 };

@@ -11,7 +11,7 @@
 json_t *serve_about_read(const char *path) {
     char *text = NULL;
     if (hunch_inspect(path, &text, NULL)) return NULL;
-    json_t *all = json_loads(text, 0, NULL), *kept = json_object();
+    json_t *all = hn_json_load(text, strlen(text), JSON_ALLOW_NUL, NULL), *kept = json_object();
     static const char *const keys[] = {"format", "metadata", "quantisation", "types", "tensor_bytes"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         json_t *value = json_object_get(all, keys[i]);
@@ -44,7 +44,7 @@ json_t *serve_about_metadata(const serve_server *s) {
     const char *key;
     json_t *value, *to = json_object();
     json_object_foreach((json_t *)(uintptr_t)metadata(s), key, value)
-        if (!json_is_object(value) && strncmp(key, "tokenizer.chat_template", 23) != 0) json_object_set_new(to, key, json_deep_copy(value));
+        if (!hn_json_is_object(value) && strncmp(key, "tokenizer.chat_template", 23) != 0) json_object_set_new(to, key, json_deep_copy(value));
     return to;
 }
 

@@ -2,7 +2,6 @@
 /* serve_anthropic.c - Anthropic's /v1/messages and /v1/messages/count_tokens: bodies as those of chat completions, answers as content
  * blocks. docs/protocols.md lists the fields. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -70,11 +69,11 @@ static bool hidden_take(writer *w, const json_t *block) { return (void)w, (void)
 
 static bool use_take(writer *w, const json_t *block) {
     json_t *id = json_object_get(block, "id"), *name = json_object_get(block, "name"), *input = json_object_get(block, "input");
-    if (!json_string_length(id) || !json_string_length(name) || !json_is_object(input))
+    if (!json_string_length(id) || !json_string_length(name) || !hn_json_is_object(input))
         return serve_fail(w->err, 400, w->field, "%s: a tool_use block has the texts id and name, and the object input", w->field);
-    char *arguments = json_dumps(input, JSON_COMPACT);
+    char *arguments = serve_json_dump(input, JSON_COMPACT);
     serve_call_add(current(w), id, name, arguments);
-    free(arguments);
+    hn_free(arguments);
     return true;
 }
 
@@ -114,7 +113,7 @@ static bool message_take(json_t *to, const json_t *message, size_t i, serve_erro
     writer w = {.to = to, .between = "", .err = err};
     json_t *content = json_object_get(message, "content"), *block;
     size_t k;
-    if (!json_is_object(message)) return serve_fail(err, 400, "messages", "messages[%zu] is not an object", i);
+    if (!hn_json_is_object(message)) return serve_fail(err, 400, "messages", "messages[%zu] is not an object", i);
     if (!serve_word_read(message, "role", roles, &w.role, err) || !w.role)
         return serve_fail(err, 400, "messages", "messages[%zu].role is none of user, assistant, system", i);
     snprintf(w.field, sizeof w.field, "messages[%zu].content", i);
@@ -159,7 +158,7 @@ static bool tools_make(json_t *to, const json_t *body, serve_error *err) {
         const json_t *type = serve_field(one, "type"), *name = json_object_get(one, "name"), *schema = json_object_get(one, "input_schema");
         if (type && (!json_is_string(type) || strcmp(json_string_value(type), "custom") != 0))
             return serve_fail(err, 400, "tools", "tools[%zu].type is not \"custom\": the server runs no tools of its own", i);
-        if (!json_string_length(name) || !json_is_object(schema))
+        if (!json_string_length(name) || !hn_json_is_object(schema))
             return serve_fail(err, 400, "tools", "tools[%zu] is not an object with the text name and the object input_schema", i);
         json_array_append_new(tools, serve_function_json(name, serve_field(one, "description"), schema));
     }
@@ -172,7 +171,7 @@ static bool tool_choice_make(json_t *to, const json_t *body, serve_error *err) {
     const char *type = NULL;
     bool one = false;
     if (!given) return true;
-    if (!json_is_object(given)) return serve_fail(err, 400, "tool_choice", "tool_choice is not an object");
+    if (!hn_json_is_object(given)) return serve_fail(err, 400, "tool_choice", "tool_choice is not an object");
     if (!serve_word_read(given, "tool_choice.type", words, &type, err)) return false;
     if (!type) return serve_fail(err, 400, "tool_choice.type", "tool_choice.type is missing: one of auto, any, tool, none");
     if (!serve_field_bool(given, "tool_choice.disable_parallel_tool_use", &one, err)) return false;
@@ -192,14 +191,14 @@ static bool thinking_make(json_t *to, const json_t *body, serve_error *err) {
     const char *type = NULL;
     int64_t budget = 0;
     if (!given) return true;
-    if (!json_is_object(given)) return serve_fail(err, 400, "thinking", "thinking is not an object");
+    if (!hn_json_is_object(given)) return serve_fail(err, 400, "thinking", "thinking is not an object");
     if (!serve_word_read(given, "thinking.type", words, &type, err)) return false;
     if (!type) return serve_fail(err, 400, "thinking.type", "thinking.type is missing: one of enabled, disabled, adaptive");
     if (!serve_field_int(given, "thinking.budget_tokens", 1024, INT32_MAX, &budget, err)) return false;
     if (strcmp(type, "enabled") == 0 && !budget)
         return serve_fail(err, 400, "thinking.budget_tokens", "thinking.budget_tokens is missing: at least 1024, and less than max_tokens");
     const json_t *most = json_object_get(body, "max_tokens");
-    if (most && budget >= json_integer_value(most))
+    if (json_is_integer(most) && budget >= json_integer_value(most))
         return serve_fail(err, 400, "thinking.budget_tokens", "thinking.budget_tokens is not less than max_tokens");
     if (strcmp(type, "adaptive") == 0) return true;
     serve_think(to, strcmp(type, "enabled") == 0);
@@ -208,7 +207,7 @@ static bool thinking_make(json_t *to, const json_t *body, serve_error *err) {
 
 static bool output_make(json_t *to, const json_t *body, serve_error *err) {
     const json_t *config = serve_field(body, "output_config"), *format = serve_field(body, "output_format"); /* its older name */
-    if (config && !json_is_object(config)) return serve_fail(err, 400, "output_config", "output_config is not an object");
+    if (config && !hn_json_is_object(config)) return serve_fail(err, 400, "output_config", "output_config is not an object");
     if (!format) format = serve_field(config, "format");
     json_t *effort = serve_field(config, "effort"), *schema = serve_field(format, "schema");
     if (effort) json_object_set(to, "reasoning_effort", effort);
@@ -321,7 +320,7 @@ static json_t *block_json(const serve_choice *one, bool begins) {
     if (one->block.kind == SERVE_BLOCK_THINKING)
         return json_pack("{s:s,s:o,s:s}", "type", "thinking", "thinking", serve_text_json(text, n), "signature", "");
     const hunch_call *call = serve_block_call(one);
-    json_t *input = begins ? json_object() : call->state == HUNCH_CALL_DONE ? json_loadb(text, n, JSON_ALLOW_NUL, NULL) : NULL;
+    json_t *input = begins ? json_object() : call->state == HUNCH_CALL_DONE ? hn_json_load(text, n, JSON_ALLOW_NUL, NULL) : NULL;
     return input ? json_pack("{s:s,s:s,s:s,s:o}", "type", "tool_use", "id", call->id, "name", call->name, "input", input) : NULL;
 }
 

@@ -29,6 +29,12 @@ void *serve_json_alloc(size_t size) {
     return p;
 }
 
+char *serve_json_dump(const json_t *value, size_t flags) {
+    char *text = value ? hn_json_dump(value, flags) : NULL;
+    if (value && !text) out_of_memory();
+    return text;
+}
+
 bool serve_bytes_add(serve_bytes *b, const void *data, size_t n) {
     size_t need;
     if (n == 0) return true;

@@ -6,10 +6,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/json_load.h"
+
 /* For small blocks: zeroed, never NULL; out of memory ends the process with exit code 4. Freed with hn_free. */
 void *serve_alloc(size_t count, size_t size);
 /* The same for jansson, which would lose data silently: json_set_alloc_funcs(serve_json_alloc, free). */
 void *serve_json_alloc(size_t size);
+/* hn_json_dump, and as serve_alloc; of NULL it is NULL. */
+char *serve_json_dump(const json_t *value, size_t flags);
 
 typedef struct serve_bytes {
     char *at;

@@ -24,27 +24,6 @@ static bool fits(const char *at, size_t n, serve_error *err) {
     return true;
 }
 
-/* The name of the field whose value ends at that byte of a text, as far as a look back tells; "": none. */
-static void name_before(const char *bytes, size_t at, char *name, size_t size) {
-    while (at > 0 && bytes[at - 1] != ':') at--;
-    while (at > 0 && bytes[at - 1] != '"') at--;
-    const size_t end = at > 0 ? at - 1 : 0;
-    size_t begin = end;
-    while (begin > 0 && bytes[begin - 1] != '"') begin--;
-    snprintf(name, size, "%.*s", (int)(begin > 0 && end - begin < size ? end - begin : 0), bytes + begin);
-}
-
-static void not_parsed(const char *bytes, size_t n, const json_error_t *why, serve_error *err) {
-    char name[80];
-    if (json_error_code(why) != json_error_numeric_overflow) {
-        serve_fail(err, 400, NULL, "the body is not JSON: %s (line %d)", why->text, why->line);
-        return;
-    }
-    name_before(bytes, (size_t)why->position < n ? (size_t)why->position : n, name, sizeof name);
-    serve_fail(err, 400, name, "%s is out of range: whole numbers are expected to be from -9223372036854775808 to 9223372036854775807",
-               name[0] ? name : "a number");
-}
-
 /* U+0000 may stand in a prompt, which is a list of tokens in any case; no other text may have it. */
 static bool texts_check(const json_t *value, const char *name, bool may, serve_error *err) {
     size_t i;
@@ -71,9 +50,9 @@ json_t *serve_body_parse(const char *bytes, size_t n, serve_error *err) {
     json_error_t why;
     if (n == 0) return serve_fail(err, 400, NULL, "the body is empty: expected a JSON object"), NULL;
     if (!fits(bytes, n, err)) return NULL;
-    json_t *body = json_loadb(bytes, n, JSON_ALLOW_NUL, &why);
-    if (!body) return not_parsed(bytes, n, &why, err), NULL;
-    if (json_is_object(body)) {
+    json_t *body = hn_json_load(bytes, n, JSON_ALLOW_NUL, &why);
+    if (!body) return serve_fail(err, 400, NULL, "the body is not JSON: %s (line %d)", why.text, why.line), NULL;
+    if (hn_json_is_object(body)) {
         if (body_check(body, err)) return body;
         json_decref(body);
         return NULL;
@@ -105,7 +84,7 @@ bool serve_field_int(const json_t *body, const char *name, int64_t least, int64_
     const json_t *value = named(body, name);
     if (!value) return true;
     if (!json_is_integer(value) || json_integer_value(value) < least || json_integer_value(value) > most)
-        return serve_fail(err, 400, name, "%s is not a whole number from %lld to %lld", name, (long long)least, (long long)most);
+        return serve_fail_value(err, name, value, "%s is not a whole number from %lld to %lld", name, (long long)least, (long long)most);
     *out = json_integer_value(value);
     return true;
 }
@@ -125,7 +104,7 @@ bool serve_ids_read(const json_t *list, const char *name, int vocab, int32_t **i
         const json_t *one = json_array_get(list, i);
         if (!json_is_integer(one) || json_integer_value(one) < 0 || json_integer_value(one) >= vocab) {
             hn_free(to);
-            return serve_fail(err, 400, name, "%s[%zu] is not a token id of the model, 0 to %d", name, i, vocab - 1);
+            return serve_fail_value(err, name, one, "%s[%zu] is not a token id of the model, 0 to %d", name, i, vocab - 1);
         }
         to[i] = (int32_t)json_integer_value(one);
     }

@@ -4,9 +4,9 @@
 #include "server/serve_grammar.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "server/serve_bytes.h"
 #include "server/serve_fields.h"
 
@@ -41,11 +41,10 @@ static bool take_object(source *s, const char *field, const json_t *value, serve
 static bool take_schema(source *s, const char *field, const json_t *value, serve_error *err) {
     if (json_is_string(value))
         return add(s, HUNCH_GRAMMAR_JSON_SCHEMA, field, json_string_value(value), json_string_length(value), err);
-    if (!json_is_object(value) && !json_is_boolean(value)) return serve_fail(err, 400, field, "%s is not a JSON schema", field);
-    char *text = json_dumps(value, JSON_ENCODE_ANY);
-    if (!text) return serve_fail(err, 503, NULL, "no memory for the request");
+    if (!hn_json_is_object(value) && !json_is_boolean(value)) return serve_fail(err, 400, field, "%s is not a JSON schema", field);
+    char *text = serve_json_dump(value, JSON_ENCODE_ANY);
     const bool taken = add(s, HUNCH_GRAMMAR_JSON_SCHEMA, field, text, strlen(text), err);
-    free(text);
+    hn_free(text);
     return taken;
 }
 
@@ -106,7 +105,7 @@ enum { FIELDS = sizeof fields / sizeof *fields, PREFIX = sizeof "structured_outp
 static bool structured_read(source *s, const json_t *outputs, serve_error *err) {
     const char *key;
     json_t *value;
-    if (!json_is_object(outputs)) return serve_fail(err, 400, "structured_outputs", "structured_outputs is not an object");
+    if (!hn_json_is_object(outputs)) return serve_fail(err, 400, "structured_outputs", "structured_outputs is not an object");
     json_object_foreach((json_t *)(uintptr_t)outputs, key, value) {
         int at = 0;
         if (json_is_null(value)) continue;
@@ -121,7 +120,7 @@ static bool format_read(source *s, const json_t *format, serve_error *err) {
     static const char name[] = "response_format", schema_name[] = "response_format.json_schema.schema";
     const char *type = json_string_value(json_object_get(format, "type"));
     const json_t *schema = json_object_get(format, "schema"); /* llama.cpp's place for it */
-    if (!json_is_object(format)) return serve_fail(err, 400, name, "response_format is not an object");
+    if (!hn_json_is_object(format)) return serve_fail(err, 400, name, "response_format is not an object");
     if (type && strcmp(type, "text") == 0) return true;
     if (type && strcmp(type, "json_object") == 0)
         return schema ? take_schema(s, "response_format.schema", schema, err) : add(s, HUNCH_GRAMMAR_JSON_OBJECT, name, "", 0, err);

@@ -115,9 +115,9 @@ static enum MHD_Result respond(exchange *x, int http, struct MHD_Response *r, co
 }
 
 static struct MHD_Response *json_response(json_t *value) {
-    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *text = serve_json_dump(value, JSON_COMPACT | JSON_ENCODE_ANY);
     json_decref(value);
-    return MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE); /* made by serve_json_alloc, so by malloc */
+    return text ? MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE) : NULL; /* hn_free is free */
 }
 
 static enum MHD_Result respond_error(exchange *x, const serve_error *err) {

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -109,10 +108,10 @@ static void json_make(serve_bytes *line, const serve_log_entry *e, json_t *call)
                             "seconds", e->seconds, "completed", e->ended == NULL, "ended", text_or_null(e->ended), "reason",
                             text_or_null(e->reason));
     if (call) json_object_update(all, call);
-    char *text = json_dumps(all, JSON_COMPACT | JSON_ENSURE_ASCII);
+    char *text = serve_json_dump(all, JSON_COMPACT | JSON_ENSURE_ASCII);
     serve_bytes_put(line, text);
     serve_bytes_put(line, "\n");
-    free(text);
+    hn_free(text);
     json_decref(all);
 }
 

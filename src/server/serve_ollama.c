@@ -2,11 +2,11 @@
 /* serve_ollama.c - Ollama's /api/generate and /api/chat: bodies as those of our completions, answers as lines of JSON. What describes the
  * model is in serve_ollama_about.c. docs/protocols.md lists the fields. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "server/serve_about.h"
 #include "server/serve_answer.h"
 #include "server/serve_endpoints.h"
@@ -55,7 +55,7 @@ static bool options_check(const json_t *given, int context, serve_error *err) {
 static bool options_make(json_t *to, const json_t *body, int context, serve_error *err) {
     const json_t *given = serve_field(body, "options");
     int64_t most = -1;
-    if (given && !json_is_object(given)) return serve_fail(err, 400, "options", "options is not an object");
+    if (given && !hn_json_is_object(given)) return serve_fail(err, 400, "options", "options is not an object");
     if (!given) given = json_null();
     serve_translate(to, given, options);
     if (!serve_field_int(given, "options.num_predict", -2, INT32_MAX, &most, err)) return false;
@@ -81,7 +81,7 @@ static bool format_make(json_t *to, const json_t *body, serve_error *err) {
     const char *word = json_string_value(given);
     if (!given || (word && !*word)) return true;
     if (word && strcmp(word, "json") == 0) json_object_set_new(to, "response_format", json_pack("{s:s}", "type", "json_object"));
-    else if (json_is_object(given))
+    else if (hn_json_is_object(given))
         json_object_set_new(to, "response_format", json_pack("{s:s,s:{s:O}}", "type", "json_schema", "json_schema", "schema", given));
     else return serve_fail(err, 400, "format", "format is not \"json\" or a JSON schema");
     return true;
@@ -101,7 +101,7 @@ static bool logprobs_make(json_t *to, const json_t *body, bool chat, serve_error
 
 static bool keep_check(const json_t *body, serve_error *err) {
     const json_t *keep = serve_field(body, "keep_alive");
-    return !keep || json_is_number(keep) || json_is_string(keep)
+    return !keep || hn_json_is_number(keep) || json_is_string(keep)
                ? true
                : serve_fail(err, 400, "keep_alive", "keep_alive is not a number or a text");
 }
@@ -198,16 +198,16 @@ static bool calls_make(json_t *to, const json_t *calls, size_t i, serve_error *e
         json_t *function = json_object_get(call, "function"), *name = json_object_get(function, "name");
         json_t *arguments = json_object_get(function, "arguments");
         char id[48];
-        if (!json_string_length(name) || (arguments && !json_is_object(arguments)))
+        if (!json_string_length(name) || (arguments && !hn_json_is_object(arguments)))
             return serve_fail(err, 400, "messages",
                               "messages[%zu].tool_calls[%zu] has no function with a name and an object of arguments", i,
                               k);
         snprintf(id, sizeof id, "call_%zu_%zu", i, k);
-        char *text = arguments ? json_dumps(arguments, JSON_COMPACT) : NULL;
+        char *text = arguments ? serve_json_dump(arguments, JSON_COMPACT) : NULL;
         json_t *made = json_string(id);
         serve_call_add(to, made, name, text ? text : "{}");
         json_decref(made);
-        free(text);
+        hn_free(text);
     }
     return true;
 }
@@ -304,7 +304,7 @@ static json_t *calls_json(const serve_choice *one, size_t from, size_t to) {
     hunch_calls_get(one->parts.calls, &a);
     for (size_t i = from; i < to; i++) {
         const hunch_call *call = &a.call[i];
-        json_t *arguments = call->state == HUNCH_CALL_DONE ? json_loadb(call->arguments, call->n_arguments, JSON_ALLOW_NUL, NULL) : NULL;
+        json_t *arguments = call->state == HUNCH_CALL_DONE ? hn_json_load(call->arguments, call->n_arguments, JSON_ALLOW_NUL, NULL) : NULL;
         if (arguments)
             json_array_append_new(list, json_pack("{s:s,s:{s:s,s:o}}", "id", call->id, "function", "name", call->name,
                                                   "arguments", arguments));

@@ -4,7 +4,6 @@
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -94,7 +93,7 @@ static bool tools_add(json_t *vars, const json_t *body, serve_error *err) {
 static json_t *variables(const json_t *body, bool add, serve_error *err) {
     json_t *vars = json_object(), *own = serve_field(body, "chat_template_kwargs");
     json_t *messages = messages_read(body, err), *effort = serve_field(body, "reasoning_effort");
-    if (messages && own && !json_is_object(own))
+    if (messages && own && !hn_json_is_object(own))
         serve_fail(err, 400, "chat_template_kwargs", "chat_template_kwargs is not an object"), json_decref(messages), messages = NULL;
     if (messages && effort && !json_is_string(effort))
         serve_fail(err, 400, "reasoning_effort", "reasoning_effort is not a text"), json_decref(messages), messages = NULL;
@@ -115,11 +114,11 @@ void serve_rendered_free(serve_rendered *r) {
 static bool render(const serve_server *s, hunch_model *m, json_t *vars, serve_rendered *to, serve_error *err) {
     hunch_chat_options how;
     hunch_error why = {0};
-    char *dump = json_dumps(vars, 0);
+    char *dump = serve_json_dump(vars, 0);
     hunch_chat_options_defaults(&how);
     how.template_text = s->settings->template_text;
     const hunch_status st = hunch_chat_pieces(m, dump, &how, &to->text, &to->len, &to->pieces, &to->n_pieces, &why);
-    free(dump);
+    hn_free(dump);
     return st ? serve_fail_hunch(err, "messages", &why) : true;
 }
 

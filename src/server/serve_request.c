@@ -2,6 +2,7 @@
 /* serve_request.c - see serve_request.h: the fields but those of sampling (serve_sampling.h) and the prompts (serve_prompt.h). */
 #include "server/serve_request.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static const char *const refused[] = {
 
 static bool is_plain(const json_t *value) {
     return json_is_false(value) || (json_is_array(value) && json_array_size(value) == 0) ||
-           (json_is_object(value) && json_object_size(value) == 0) || (json_is_integer(value) && json_integer_value(value) == 0) ||
+           (hn_json_is_object(value) && json_object_size(value) == 0) || (json_is_integer(value) && json_integer_value(value) == 0) ||
            (json_is_string(value) && json_string_length(value) == 0);
 }
 
@@ -68,7 +69,7 @@ static bool stream_read(serve_call *c, const json_t *body, serve_error *err) {
     const json_t *options = serve_field(body, "stream_options");
     if (!serve_field_bool(body, "stream", &c->stream, err)) return false;
     if (!options) return true;
-    if (!json_is_object(options)) return serve_fail(err, 400, "stream_options", "stream_options is not an object");
+    if (!hn_json_is_object(options)) return serve_fail(err, 400, "stream_options", "stream_options is not an object");
     if (!c->stream) return serve_fail(err, 400, "stream_options", "stream_options is for streams: \"stream\": true");
     return serve_field_bool(options, "stream_options.include_usage", &c->include_usage, err) &&
            serve_field_bool(options, "stream_options.continuous_usage_stats", &c->continuous_usage, err);
@@ -169,12 +170,12 @@ static bool priority_read(serve_call *c, const serve_asked *q, serve_error *err)
     char *end = NULL;
     if (!tier_read(c, q->body, err)) return false;
     if (deadline && (!json_is_number(deadline) || !(json_number_value(deadline) > 0)))
-        return serve_fail(err, 400, "deadline", "deadline is not a number of seconds above 0");
+        return serve_fail_value(err, "deadline", deadline, "deadline is not a number of seconds above 0, %g at most", DBL_MAX);
     c->request.deadline_s = json_number_value(deadline);
     if (!q->priority) return true;
     const long given = strtol(q->priority, &end, 10);
     if (*end || end == q->priority || given < -100 || given > 100)
-        return serve_fail(err, 400, "x-priority", "the header x-priority is not a whole number from -100 to 100");
+        return serve_fail(err, 400, "x-priority", "the header x-priority is not a whole number from -100 to 100, it is %.60s", q->priority);
     c->request.priority = (int)given;
     return true;
 }

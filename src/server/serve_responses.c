@@ -130,7 +130,7 @@ static bool item_take(reader *r, const json_t *item) {
                  {"reasoning", reasoning_take}};
     const json_t *given = serve_field(item, "type");
     const char *type = json_string_value(given);
-    if (!json_is_object(item)) return serve_fail(r->err, 400, r->field, "%s is not an object", r->field);
+    if (!hn_json_is_object(item)) return serve_fail(r->err, 400, r->field, "%s is not an object", r->field);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(type ? type : given ? "" : "message", kinds[i].type) == 0) return kinds[i].take(r, item);
     return serve_fail(r->err, 400, r->field, "%s: an item of type %.40s is not supported", r->field, type ? type : "no text");
@@ -223,7 +223,7 @@ static bool tools_make(json_t *to, const json_t *body, serve_error *err) {
         const json_t *name = json_object_get(one, "name"), *parameters = serve_field(one, "parameters");
         if (!type || strcmp(type, "function") != 0)
             return serve_fail(err, 400, "tools", "tools[%zu].type is not \"function\": the server runs no tools of its own", i);
-        if (!json_string_length(name) || (parameters && !json_is_object(parameters)))
+        if (!json_string_length(name) || (parameters && !hn_json_is_object(parameters)))
             return serve_fail(err, 400, "tools", "tools[%zu] is not an object with the text name and the object parameters", i);
         json_array_append_new(tools, serve_function_json(name, serve_field(one, "description"), parameters));
     }
@@ -233,7 +233,7 @@ static bool tools_make(json_t *to, const json_t *body, serve_error *err) {
 static bool tool_choice_make(json_t *to, const json_t *body, serve_error *err) {
     json_t *given = serve_field(body, "tool_choice"), *name = json_object_get(given, "name");
     const char *type = json_string_value(json_object_get(given, "type"));
-    if (json_is_object(given) && type && strcmp(type, "function") == 0 && json_string_length(name))
+    if (hn_json_is_object(given) && type && strcmp(type, "function") == 0 && json_string_length(name))
         json_object_set_new(to, "tool_choice", json_pack("{s:s,s:{s:O}}", "type", "function", "function", "name", name));
     else if (given && !json_is_string(given))
         return serve_fail(err, 400, "tool_choice", "tool_choice is none of auto, none, required, {\"type\": \"function\", \"name\": NAME}");

@@ -42,9 +42,9 @@ static bool number_read(hunch_request *r, int i, const json_t *body, serve_error
     if (!value) return true;
     if (!(numbers[i].whole ? json_is_integer(value) : json_is_number(value)) || x < numbers[i].least || x > numbers[i].most ||
         (numbers[i].above && x == numbers[i].least))
-        return serve_fail(err, 400, name, "%s is not a %snumber %s %g%s %g", name, numbers[i].whole ? "whole " : "",
-                          numbers[i].above ? "above" : "from", numbers[i].least, numbers[i].above ? " and at most" : " to",
-                          numbers[i].most);
+        return serve_fail_value(err, name, value, "%s is not a %snumber %s %.10g%s %.10g", name, numbers[i].whole ? "whole " : "",
+                                numbers[i].above ? "above" : "from", numbers[i].least, numbers[i].above ? " and at most" : " to",
+                                numbers[i].most);
     if (numbers[i].whole) *(int *)((char *)r + numbers[i].at) = x < 0 ? 0 : (int)x; /* -1: off, or no limit */
     else *(double *)((char *)r + numbers[i].at) = x;
     return true;
@@ -75,8 +75,9 @@ static bool bias_read(const char *key, const json_t *value, int vocab, hunch_bia
     const long id = strtol(key, &end, 10);
     const double bias = json_number_value(value);
     if (end == key || *end || id < 0 || id >= vocab || !json_is_number(value) || !(bias >= -100 && bias <= 100))
-        return serve_fail(err, 400, "logit_bias", "logit_bias is not an object of token ids, 0 to %d, and numbers from -100 to 100",
-                          vocab - 1);
+        return serve_fail_value(err, "logit_bias", value,
+                                "logit_bias is not an object of token ids, 0 to %d, and numbers from -100 to 100: that of %.40s is wrong",
+                                vocab - 1, key);
     *to = (hunch_bias){(hunch_token)id, bias <= -100 ? -INFINITY : bias}; /* OpenAI's -100 is a ban */
     return true;
 }
@@ -88,7 +89,7 @@ static bool biases_read(hunch_request *r, const hunch_model *m, const json_t *bo
     json_t *value;
     const size_t n = json_object_size(object);
     if (!object) return true;
-    if (!json_is_object(object) || n > MOST_BIASES)
+    if (!hn_json_is_object(object) || n > MOST_BIASES)
         return serve_fail(err, 400, "logit_bias", "logit_bias is not an object of at most %d token ids", MOST_BIASES);
     hunch_bias *list = serve_alloc(n, sizeof *list);
     r->sampling.bias = list;

@@ -70,7 +70,7 @@ static bool prediction_read(const serve_server *s, serve_call *c, hunch_model *m
 
 bool serve_speculation_read(const serve_server *s, serve_call *c, hunch_model *m, const json_t *body, serve_error *err) {
     const json_t *given = serve_field(body, "speculation"), *draft;
-    if (given && !json_is_object(given)) return serve_fail(err, 400, "speculation", "speculation is not an object");
+    if (given && !hn_json_is_object(given)) return serve_fail(err, 400, "speculation", "speculation is not an object");
     if (given && (draft = serve_field(given, "draft")) && !mask_read(s, draft, &c->request.drafters, err)) return false;
     return (!given || limits_read(given, &c->request, err)) && prediction_read(s, c, m, body, err);
 }

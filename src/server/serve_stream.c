@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* serve_stream.c - streams of all protocols (serve_protocol.h): what is new of each choice, then the end. */
-#include <stdlib.h>
-
+#include "base/mem.h"
 #include "server/serve_answer.h"
 #include "server/serve_protocol.h"
 
 void serve_line_add(serve_bytes *out, json_t *value) {
-    char *text = json_dumps(value, JSON_COMPACT);
+    char *text = serve_json_dump(value, JSON_COMPACT);
     serve_bytes_put(out, text);
     serve_bytes_put(out, "\n");
-    free(text);
+    hn_free(text);
     json_decref(value);
 }
 

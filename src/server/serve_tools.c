@@ -2,7 +2,6 @@
 /* serve_tools.c - see serve_tools.h. */
 #include "server/serve_tools.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -44,14 +43,14 @@ bool serve_tools_read(const serve_server *s, serve_call *c, const hunch_model *m
     if (json_array_size(tools) == 0 && o.choice >= HUNCH_TOOLS_REQUIRED)
         return serve_fail(err, 400, "tool_choice", "tool_choice asks for a call, but no tools are offered");
     if (json_array_size(tools) == 0) return true;
-    char *text = json_dumps(tools, 0);
+    char *text = serve_json_dump(tools, 0);
     o.tools = text;
     o.one = !parallel;
     o.format = s->settings->tool_format;
     o.template_text = s->settings->template_text;
     o.earlier = calls_before(body);
     const hunch_status st = hunch_tools_open(o.choice == HUNCH_TOOLS_NONE ? &c->forbidden : &c->tools, m, &o, &why);
-    free(text);
+    hn_free(text);
     if (!st && o.choice == HUNCH_TOOLS_AUTO && !hunch_tools_format(c->tools)) hunch_tools_close(&c->tools); /* calls stay text */
     return st ? serve_fail_hunch(err, "tools", &why) : true;
 }

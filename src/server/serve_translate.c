@@ -93,11 +93,12 @@ bool serve_kinds_check(const json_t *body, const char *within, const serve_expec
     for (const serve_expected *e = list; e->name; e++) {
         const json_t *v = serve_field(body, e->name);
         char field[80];
-        const bool fits[] = {json_is_string(v), json_is_boolean(v), json_is_integer(v),
-                             json_is_number(v), json_is_object(v),  json_is_array(v)};
+        const char *digits = hn_json_digits(v);
+        const bool fits[] = {json_is_string(v),     json_is_boolean(v),   json_is_integer(v) || (digits && hn_json_is_whole(digits)),
+                             hn_json_is_number(v), hn_json_is_object(v), json_is_array(v)};
         if (!v || fits[e->kind]) continue;
         snprintf(field, sizeof field, "%s%s", within, e->name);
-        return serve_fail(err, 400, field, "%s is not %s", field, words[e->kind]);
+        return serve_fail_value(err, field, v, "%s is not %s", field, words[e->kind]);
     }
     return true;
 }
@@ -122,7 +123,7 @@ bool serve_only_check(const json_t *body, const char *within, const serve_only *
         char field[80];
         snprintf(field, sizeof field, "%s%s", within, o->name);
         if (value && (!json_is_number(value) || json_number_value(value) != o->value))
-            return serve_fail(err, 400, field, "%s: only %g is supported", field, o->value);
+            return serve_fail_value(err, field, value, "%s: only %g is supported", field, o->value);
     }
     return true;
 }
@@ -135,7 +136,7 @@ bool serve_window_read(json_t *to, const json_t *from, const char *within, serve
     snprintf(field, sizeof field, "%srepeat_last_n", within);
     if (!given) return true;
     if (!json_is_integer(given) || json_integer_value(given) < -1)
-        return serve_fail(err, 400, field, "%s is not a whole number of at least -1", field);
+        return serve_fail_value(err, field, given, "%s is not a whole number from -1 to %lld", field, (long long)INT64_MAX);
     for (int i = 0; i < 3; i++) {
         const json_t *value = json_object_get(to, penalties[i]);
         on = on || (value && !(json_is_number(value) && json_number_value(value) == (i ? 0 : 1)));
@@ -157,7 +158,7 @@ bool serve_ends_with_answer(const json_t *messages) {
 void serve_think(json_t *body, bool on) {
     static const char *const names[] = {"enable_thinking", "thinking"};
     json_t *own = json_object_get(body, "chat_template_kwargs");
-    if (own && !json_is_object(own)) return; /* which is refused later */
+    if (own && !hn_json_is_object(own)) return; /* which is refused later */
     json_t *variables = own ? json_copy(own) : json_object();
     for (int i = 0; i < 2; i++)
         if (!json_object_get(variables, names[i])) json_object_set_new(variables, names[i], json_boolean(on));

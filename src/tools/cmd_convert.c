@@ -36,7 +36,7 @@ static json_t *types_written(const char *path) {
     hunch_error err = {0};
     if (!path || hunch_inspect(path, &text, &err) != HUNCH_OK)
         return NULL;
-    json_t *all = json_loads(text, 0, NULL), *types = json_incref(json_object_get(all, "types"));
+    json_t *all = hn_json_load(text, strlen(text), JSON_ALLOW_NUL, NULL), *types = json_incref(json_object_get(all, "types"));
     json_decref(all);
     hunch_free(text);
     return types;

@@ -2,7 +2,6 @@
 /* cmd_inspect.c - `hunch inspect`: keys and tensors of a model file or folder, and which of them the engine uses. A file that cannot run is
  * shown all the same, with the reason; with --draft also what a text costs in drafters. The summary comes last, where a terminal shows
  * it. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -26,12 +25,12 @@ static void metadata_print(const json_t *metadata, bool color) {
     json_t *value;
     heading("metadata", color);
     json_object_foreach ((json_t *)(uintptr_t)metadata, key, value) {
-        char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
+        char *dump = hn_json_dump(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
         size_t len = dump ? strlen(dump) : 0, shown = len < WIDEST ? len : hn_utf8_complete(dump, WIDEST);
         char *name = hn_utf8_mask(tool_strdup(key), ' ');
         printf("  %-44s %.*s%s\n", name, (int)shown, dump ? dump : "", shown < len ? "..." : "");
         hn_free(name);
-        free(dump);
+        hn_free(dump);
     }
 }
 
@@ -239,7 +238,7 @@ static int inspect_run(const tool_options *o) {
         return tool_model_missing();
     if (hunch_inspect(path, &text, &err) != HUNCH_OK)
         return tool_failed(&err);
-    json_t *d = json_loads(text, JSON_ALLOW_NUL, NULL);
+    json_t *d = hn_json_load(text, strlen(text), JSON_ALLOW_NUL, NULL);
     hunch_free(text);
     if (!d) {
         tool_message("%s: its description is not valid JSON", path);

@@ -87,7 +87,7 @@ static char *vars_read(const char *path, int *code) {
         return NULL;
     if (json_is_array(vars))
         vars = json_pack("{s:o}", "messages", vars);
-    char *dump = json_dumps(vars, 0);
+    char *dump = hn_json_dump(vars, 0);
     json_decref(vars);
     if (!dump) {
         tool_message("out of memory for the variables of %s", path);
@@ -140,7 +140,7 @@ static int template_run(const tool_options *o) {
     if (!code)
         code = rendered_show(o, m, text, len);
     hunch_free(text);
-    free(vars);
+    hn_free(vars);
     hunch_model_close(&m);
     return code;
 }

@@ -4,7 +4,6 @@
 #include "tool_calls.h"
 #include "tool_answers.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "tool_open.h"
@@ -39,7 +38,7 @@ static int ids_collect(const tool_prompts *p, json_t *ids) {
                                              p->items[json_integer_value(before)].line)
                                 : 0;
         json_object_set_new(ids, key, json_integer((json_int_t)i));
-        free(key);
+        hn_free(key);
         if (code)
             return code;
     }

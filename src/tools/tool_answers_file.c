@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "tool_rows.h"
 
 char *tool_answers_key(const json_t *id) {
-    return json_dumps(id, JSON_ENCODE_ANY);
+    return hn_json_dump(id, JSON_ENCODE_ANY);
 }
 
 /* ---- the existing file --------------------------------------------------------------------------------------- */
@@ -24,7 +25,7 @@ typedef struct scan {
 
 static bool is_answer_line(const json_t *row) {
     const json_t *id = json_object_get(row, "id");
-    return (json_is_string(id) || json_is_integer(id)) &&
+    return tool_row_id_fits(id) &&
            (json_is_string(json_object_get(row, "finish")) || json_is_string(json_object_get(row, "error")));
 }
 
@@ -39,7 +40,7 @@ static void answer_take(const scan *s, const json_t *row, const char *line, size
     const json_t *at = json_object_get(s->ids, key);
     if (at)
         s->answered[json_integer_value(at)] = true;
-    free(key);
+    hn_free(key);
 }
 
 /* A last line without a line break that begins as an answer does: its process ended while it wrote it. */
@@ -52,7 +53,7 @@ static bool is_cut_off(const char *line, size_t len) {
 static int line_take(scan *s, const char *line, size_t len, int number) {
     if (strspn(line, " \t\r\n") == len)
         return 0;
-    json_t *row = json_loadb(line, len, JSON_ALLOW_NUL, NULL);
+    json_t *row = hn_json_load(line, len, JSON_ALLOW_NUL, NULL);
     const bool ours = is_answer_line(row);
     if (ours && !json_object_get(row, "error"))
         answer_take(s, row, line, len);
@@ -111,7 +112,7 @@ int tool_answers_file_write(tool_answers_file *f, json_t *value) {
     if (!f->path || !value)
         return tool_print_json(value);
     int code = f->begun ? 0 : file_begin(f);
-    char *line = code ? NULL : json_dumps(value, JSON_REAL_PRECISION(10));
+    char *line = code ? NULL : hn_json_dump(value, JSON_REAL_PRECISION(10));
     json_decref(value);
     if (!line)
         return code ? code : HUNCH_NO_MEMORY;
@@ -120,7 +121,7 @@ int tool_answers_file_write(tool_answers_file *f, json_t *value) {
     tool_file_write(&f->file, "\n", 1);
     code = tool_file_publish(&f->file);
     tool_interrupts_resume();
-    free(line);
+    hn_free(line);
     return code;
 }
 

@@ -19,7 +19,7 @@ typedef struct tool_answers_file {
     tool_file file;
 } tool_answers_file;
 
-/* The key of an id in a JSON object: 3 and "3" differ. jansson's, to be freed with free. */
+/* The key of an id in a JSON object: 3 and "3" differ. to be freed with hn_free. */
 char *tool_answers_key(const json_t *id);
 /* Called with .path, .resume and .force set. Checks that the file can be written, and holds answers or nothing; to resume,
  * sets answered[ids[id]] for each answer in it whose id is a key of ids. 0, or an exit code after a message. */

@@ -2,7 +2,6 @@
 /* tool_calls.c - see tool_calls.h. */
 #include "tool_calls.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -19,10 +18,10 @@ static void choice_read(hunch_tools_options *o, const char *choice) {
 
 /* The functions in the format of the answer. */
 static hunch_status tools_open(hunch_tools **out, const json_t *tools, hunch_tools_options *how, const hunch_model *m, hunch_error *err) {
-    char *text = json_dumps(tools, 0);
+    char *text = hn_json_dump(tools, 0);
     how->tools = text;
     const hunch_status st = hunch_tools_open(out, m, how, err);
-    free(text);
+    hn_free(text);
     return st;
 }
 
@@ -80,7 +79,7 @@ hunch_status tool_calls_open(hunch_tools **out, hunch_request *r, hunch_token st
 
 /* Arguments are an object here, or, if that cannot be read again, their text. */
 static json_t *call_json(const hunch_call *c) {
-    json_t *args = json_loadb(c->arguments, c->n_arguments, JSON_ALLOW_NUL, NULL);
+    json_t *args = hn_json_load(c->arguments, c->n_arguments, JSON_ALLOW_NUL, NULL);
     return json_pack("{s:s,s:s,s:o}", "id", c->id, "name", c->name, "arguments",
                      args ? args : tool_json_text(c->arguments, c->n_arguments));
 }

@@ -162,11 +162,6 @@ static bool may_replace(const char *path) {
     return at > begin && (strncmp(at, key, sizeof key - 1) == 0 || strncmp(at, "{\"role\"", 7) == 0);
 }
 
-static int piece_write(const char *text, size_t len, void *file) {
-    tool_file_write(file, text, len);
-    return 0;
-}
-
 int tool_conversation_save(const tool_conversation *c, const char *path) {
     tool_file f;
     if (tool_is_standard(path))
@@ -176,9 +171,14 @@ int tool_conversation_save(const tool_conversation *c, const char *path) {
     int code = tool_file_begin(&f, path);
     if (!code) {
         json_t *all = json_pack("{s:o}", "messages", messages_list(c, 0, 0));
-        json_dump_callback(all, piece_write, &f, JSON_INDENT(2));
-        tool_file_write(&f, "\n", 1);
+        char *text = hn_json_dump(all, JSON_INDENT(2));
         json_decref(all);
+        if (!text)
+            f.error = (hunch_error){.status = HUNCH_NO_MEMORY, .message = "out of memory for the conversation"};
+        else
+            tool_file_write(&f, text, strlen(text));
+        tool_file_write(&f, "\n", 1);
+        hn_free(text);
     }
     return tool_file_end(&f, code);
 }

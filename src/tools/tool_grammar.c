@@ -2,7 +2,6 @@
 /* tool_grammar.c - see tool_grammar.h. */
 #include "tool_grammar.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -50,7 +49,7 @@ void tool_grammar_fini(tool_grammar *g) {
 
 static bool value_fits(hunch_grammar_kind kind, const json_t *value) {
     switch (kind) {
-    case HUNCH_GRAMMAR_JSON_SCHEMA: return json_is_object(value) || json_is_boolean(value);
+    case HUNCH_GRAMMAR_JSON_SCHEMA: return hn_json_is_object(value) || json_is_boolean(value);
     case HUNCH_GRAMMAR_JSON_OBJECT: return json_is_boolean(value);
     default: return json_string_length(value) > 0;
     }
@@ -80,10 +79,10 @@ static hunch_status source_of_row(tool_grammar *g, const json_t *settings, hunch
         if (g->given)
             return hn_fail(err, HUNCH_USAGE, "\"%s\" and \"%s\" contradict each other: give one of them", g->where, names[k].key);
         *g = (tool_grammar){.given = true, .kind = (hunch_grammar_kind)k, .where = names[k].key};
-        char *dump = k == HUNCH_GRAMMAR_JSON_SCHEMA ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
+        char *dump = k == HUNCH_GRAMMAR_JSON_SCHEMA ? hn_json_dump(value, JSON_ENCODE_ANY) : NULL;
         g->len = dump ? strlen(dump) : json_string_length(value);
         g->text = tool_strndup(dump ? dump : json_string_value(value) ? json_string_value(value) : "", g->len);
-        free(dump);
+        hn_free(dump);
     }
     return HUNCH_OK;
 }

@@ -113,16 +113,17 @@ int tool_done(int code) {
 }
 
 int tool_print_json(json_t *value) {
-    if (!value) {
+    char *text = hn_json_dump(value, JSON_REAL_PRECISION(10));
+    json_decref(value);
+    if (!text) {
         tool_message("out of memory while writing JSON");
         return HUNCH_NO_MEMORY;
     }
     if (tool_is_terminal(stdout))
         tool_progress_hide();
     tool_interrupts_hold(); /* a line is written whole or not at all */
-    json_dumpf(value, stdout, JSON_REAL_PRECISION(10));
-    json_decref(value);
-    putchar('\n');
+    puts(text);
+    hn_free(text);
     const int code = tool_done(HUNCH_OK);
     tool_interrupts_resume();
     return code;

@@ -7,11 +7,11 @@
 #ifndef HN_TOOL_OUTPUT_H
 #define HN_TOOL_OUTPUT_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
+#include "base/json_load.h"
 #include "base/mem.h"
 #include "base/status.h"
 #include "tool_progress.h"

@@ -104,7 +104,7 @@ int tool_json_read(const char *path, size_t flags, const char *wrong, json_t **o
     if (code)
         return code;
     json_error_t je;
-    *out = json_loadb(data, len, flags, &je);
+    *out = hn_json_load(data, len, flags, &je);
     hn_free(data);
     return *out ? 0 : tool_usage("%s:%d: %s: %s", path, je.line, wrong, je.text);
 }
@@ -123,7 +123,7 @@ int tool_rows_each(const char *data, size_t len, size_t flags, const char *path,
         number++;
         if (strspn(at, " \t\r") < n) {
             json_error_t je;
-            json_t *row = json_loadb(at, n, flags, &je);
+            json_t *row = hn_json_load(at, n, flags, &je);
             code = row ? take(user, row, path, number)
                        : tool_usage("%s:%d: not a line of JSON: %s", path, number, je.text);
             json_decref(row);
@@ -136,6 +136,7 @@ int tool_rows_each(const char *data, size_t len, size_t flags, const char *path,
 int tool_tokens_from_json(const json_t *list, const char *where, hunch_token **ids, size_t *n) {
     if (!json_is_array(list))
         return tool_usage("%s: expected a JSON array of token ids", where);
+    char shown[100];
     size_t count = json_array_size(list);
     if (count == 0)
         return tool_usage("%s: the list of token ids is empty", where);
@@ -147,7 +148,8 @@ int tool_tokens_from_json(const json_t *list, const char *where, hunch_token **i
         if (id < 0 || id > INT32_MAX) {
             hn_free(*ids);
             *ids = NULL;
-            return tool_usage("%s: entry %zu is not a token id (a whole number from 0 on)", where, i);
+            return tool_usage("%s: entry %zu is not a token id (a whole number from 0 to %d), it is %s", where, i, INT32_MAX,
+                              hn_json_show(item, shown, sizeof shown));
         }
         (*ids)[i] = (hunch_token)id;
     }

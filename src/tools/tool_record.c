@@ -4,7 +4,6 @@
 #include "tool_record.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tool_file.h"
@@ -35,7 +34,7 @@ static json_t *drafts_json(const hunch_round_report *r, const tool_answer *plain
 }
 
 static void line_write(tool_file *f, json_t *line) {
-    char *text = line ? json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
+    char *text = line ? hn_json_dump(line, JSON_COMPACT | JSON_REAL_PRECISION(6)) : NULL;
     json_decref(line);
     if (!text) {
         f->error.status = HUNCH_NO_MEMORY;
@@ -44,7 +43,7 @@ static void line_write(tool_file *f, json_t *line) {
     }
     tool_file_write(f, text, strlen(text));
     tool_file_write(f, "\n", 1);
-    free(text);
+    hn_free(text);
 }
 
 /* A line a position: its root is the token there, and its drafts are about the tokens after it. */

@@ -4,7 +4,6 @@
 #include "base/utf8.h"
 #include "tool_rows.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- the template -------------------------------------------------------------------------------------------- */
@@ -16,7 +15,7 @@ static int arg_set(json_t *args, const char *given) {
         return tool_usage("--template-arg %s is not K=V", given);
     size_t len = (size_t)(equals - given);
     char *key = tool_strndup(given, len);
-    json_t *value = json_loads(equals + 1, JSON_DECODE_ANY, NULL);
+    json_t *value = hn_json_load(equals + 1, strlen(equals + 1), JSON_DECODE_ANY, NULL);
     if (!value)
         value = json_string(equals + 1);
     int code = 0;
@@ -133,7 +132,7 @@ static int text_of(chat_text *c, const tool_template *t, const hunch_model *m, j
     json_object_del(vars, "tools");
     if (vars && json_object_set(vars, "messages", messages) == 0 &&
         (!tools || json_object_set(vars, "tools", tools) == 0))
-        dump = json_dumps(vars, 0);
+        dump = hn_json_dump(vars, 0);
     json_decref(vars);
     if (!dump)
         return (int)hn_fail(err, HUNCH_NO_MEMORY, "out of memory for the chat template");
@@ -144,7 +143,7 @@ static int text_of(chat_text *c, const tool_template *t, const hunch_model *m, j
     const int code = (int)hunch_chat_pieces(m, dump, &how, &c->text, &c->len, &c->pieces, &c->n_pieces, &why);
     if (code)
         hn_fail(err, why.status, "%.300s%s%.600s", t->path ? t->path : "", t->path ? ": " : "", why.message);
-    free(dump);
+    hn_free(dump);
     return code;
 }
 

@@ -116,9 +116,8 @@ static void word(int width, const char *s) {
 }
 
 static void id_word(int width, const json_t *id) { /* width 0: not cut or padded */
-    char number[32];
-    snprintf(number, sizeof number, "%lld", (long long)json_integer_value(id));
-    word(width, json_is_string(id) ? json_string_value(id) : number);
+    char number[64];
+    word(width, json_is_string(id) ? json_string_value(id) : hn_json_show(id, number, sizeof number));
 }
 
 static const char *ratio_style(bool color, double low, double high) {

@@ -113,10 +113,11 @@ static int list_take(tool_prompt *to, const char *key, json_t *value, const char
 }
 
 static int setting_take(tool_prompt *to, int key, json_t *value, const char *where) {
-    char range[160];
+    char range[160], shown[100];
     const tool_flag *f = flag_of(key);
     if (!value_fits(f, value))
-        return tool_usage("%s: \"%s\" is not %s", where, keys[key].key, what_fits(f, range, sizeof range));
+        return tool_usage("%s: \"%s\" is not %s, it is %s", where, keys[key].key, what_fits(f, range, sizeof range),
+                          hn_json_show(value, shown, sizeof shown));
     json_object_set(to->settings, keys[key].key, value);
     return 0;
 }

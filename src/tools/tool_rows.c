@@ -52,7 +52,7 @@ int tool_messages_check(json_t *messages, const char *where) {
     if (json_array_size(messages) == 0)
         return tool_usage("%s: \"messages\" is empty: there is no message to answer", where);
     json_array_foreach(messages, i, message) {
-        if (!json_is_object(message))
+        if (!hn_json_is_object(message))
             return tool_usage("%s: message %zu is not an object", where, i);
         const int code = json_is_array(json_object_get(message, "content")) ? parts_join(message, i, where) : 0;
         if (code)
@@ -97,8 +97,13 @@ static bool is_conversation(const json_t *row) {
     return json_object_get(json_array_get(row, 0), "role") != NULL;
 }
 
+bool tool_row_id_fits(const json_t *id) {
+    const char *digits = hn_json_digits(id);
+    return json_is_string(id) || json_is_integer(id) || (digits && hn_json_is_whole(digits));
+}
+
 static int id_take(tool_prompt *to, json_t *id, int line, const char *where) {
-    if (json_is_string(id) || json_is_integer(id))
+    if (tool_row_id_fits(id))
         to->id = json_incref(id);
     else if (!id || json_is_null(id))
         to->id = json_integer(line);
@@ -165,7 +170,7 @@ static int row_add(void *prompts, json_t *row, const char *path, int line) {
     tool_prompt *to = tool_prompt_add(p);
     to->path = path;
     to->line = line;
-    if (json_is_object(row))
+    if (hn_json_is_object(row))
         return object_take(p, to, row, where);
     to->id = json_integer(line);
     return messages_take(to, row, where);
@@ -196,8 +201,8 @@ bool tool_rows_begin(const char *path, const char *text) {
     if (dot && (strcasecmp(dot, ".jsonl") == 0 || strcasecmp(dot, ".ndjson") == 0))
         return true;
     text += strspn(text, blank);
-    json_t *row = json_loadb(text, strcspn(text, "\n"), JSON_ALLOW_NUL, NULL);
-    bool is = json_is_object(row) || is_conversation(row);
+    json_t *row = hn_json_load(text, strcspn(text, "\n"), JSON_ALLOW_NUL, NULL);
+    bool is = hn_json_is_object(row) || is_conversation(row);
     json_decref(row);
     if (is)
         return true;
@@ -212,7 +217,7 @@ bool tool_rows_begin(const char *path, const char *text) {
 
 /* Reads a file that is one row as a whole. -1: it is not. */
 static int whole_read(tool_prompts *p, const char *text, size_t len, const char *path) {
-    json_t *row = json_loadb(text, len, JSON_ALLOW_NUL, NULL);
+    json_t *row = hn_json_load(text, len, JSON_ALLOW_NUL, NULL);
     int code = -1, line = 1;
     if (is_prompt(row) || is_conversation(row)) {
         for (const char *c = text; *c != '{' && *c != '['; c++)

@@ -10,6 +10,7 @@
 int tool_rows_read(tool_prompts *p, const char *text, size_t len, const char *path);
 /* Whether a file of this name and beginning holds rows. */
 bool tool_rows_begin(const char *path, const char *text);
+bool tool_row_id_fits(const json_t *id); /* a text or a whole number of any size */
 /* Checks a conversation: a list of objects, not empty. Contents that are lists of parts become texts, in place. */
 int tool_messages_check(json_t *messages, const char *where);
 /* Checks a list of tools in OpenAI's format: 0, or HUNCH_USAGE after a message that begins with `where`. */

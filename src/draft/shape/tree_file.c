@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "draft/shape/head_tree.h"
-#include "format/json_load.h"
+#include "base/json_load.h"
 
 enum { MOST_NODES = HN_TREE_ROWS - 1, MOST_DEPTH = HN_TREE_ROWS - 1, MOST_RANK = 63, MOST_BYTES = 1 << 20 };
 

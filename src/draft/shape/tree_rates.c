@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "draft/shape/head_tree.h"
-#include "format/json_load.h"
+#include "base/json_load.h"
 
 enum { MOST_DEPTHS = HN_TREE_ROWS - 1, MOST_RANKS = HN_TREE_ROWS, PRIOR_COUNT = 2, MOST_BYTES = 256 << 20 };
 

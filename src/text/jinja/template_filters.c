@@ -152,12 +152,20 @@ static bool read_number(trun *r, tstr s, int how, int base, tvalue *out) {
     return !*end;
 }
 
+static tvalue big_float(trun *r, tvalue big) {
+    char digits[320] = "";
+    if (big.str.n < sizeof digits) memcpy(digits, big.str.s, big.str.n);
+    const double f = strtod(digits, NULL);
+    return big.str.n < sizeof digits && isfinite(f) ? tv_float(f) : trun_fail(r, "an integer beyond all floats");
+}
+
 static tvalue to_number(trun *r, tvalue v, const targs *a, int how) {
     const tvalue *otherwise = targs_get(a, 0, "default"), *base = how == 'i' ? targs_get(a, 1, "base") : NULL;
     tvalue none = otherwise ? *otherwise : how == 'i' ? tv_int(0) : tv_float(0);
     if (base && (base->kind != TV_INT || base->i < 2 || base->i > 36)) return trun_fail(r, "int: a base of 2 to 36");
     if (v.kind == TV_UNDEFINED) return tv_fail_undefined(r, v);
     if (v.kind == TV_STRING && !read_number(r, v.str, how, base ? (int)base->i : 10, &v)) return none;
+    if (v.kind == TV_BIG) return how == 'f' ? big_float(r, v) : v;
     if (!tv_is_number(v)) return v.kind == TV_ERROR ? v : none;
     if (how == 'f') return tv_float(tv_number(v));
     if (v.kind != TV_FLOAT) return tv_int(tv_integer(v));
@@ -168,6 +176,7 @@ static tvalue to_number(trun *r, tvalue v, const targs *a, int how) {
 static tvalue absolute(trun *r, tvalue v, const targs *a, int how) {
     (void)a;
     (void)how;
+    if (v.kind == TV_BIG) return v.str.s[0] == '-' ? tv_negative(r, v) : v;
     if (!tv_is_number(v)) return trun_fail(r, "abs takes a number, not %s", tv_type_name(v));
     if (v.kind == TV_FLOAT) return tv_float(fabs(v.f));
     int64_t i = tv_integer(v);
@@ -177,8 +186,9 @@ static tvalue absolute(trun *r, tvalue v, const targs *a, int how) {
 static tvalue round_number(trun *r, tvalue v, const targs *a, int how) {
     const tvalue *precision = targs_get(a, 0, "precision"), *method = targs_get(a, 1, "method");
     (void)how;
-    if (!tv_is_number(v)) return trun_fail(r, "round takes a number, not %s", tv_type_name(v));
     int64_t digits = precision && precision->kind == TV_INT ? precision->i : 0;
+    if (v.kind == TV_BIG) return digits < 0 || method ? trun_fail(r, "an integer beyond 64 bits") : v;
+    if (!tv_is_number(v)) return trun_fail(r, "round takes a number, not %s", tv_type_name(v));
     if (digits < -15 || digits > 15) return trun_fail(r, "round: -15 to 15 digits");
     double scale = pow(10, (double)digits), x = tv_number(v) * scale;
     bool up = method && method->kind == TV_STRING && ts_equal(method->str, "ceil"),

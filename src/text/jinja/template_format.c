@@ -82,6 +82,12 @@ static bool read_spec(trun *r, tstr *f, spec *out) {
 /* Formats a number without its sign. */
 static bool number_text(trun *r, const spec *s, tvalue v, char out[512], bool *negative) {
     bool whole = strchr("diuxXo", s->kind) != NULL;
+    if (v.kind == TV_BIG) {
+        *negative = v.str.s[0] == '-';
+        if (!strchr("diu", s->kind) || v.str.n > 500) return trun_fail(r, "an integer beyond 64 bits"), false;
+        snprintf(out, 512, "%.*s", (int)(v.str.n - *negative), v.str.s + *negative);
+        return true;
+    }
     if (!tv_is_number(v) || (v.kind == TV_FLOAT && strchr("xXo", s->kind)))
         return trun_fail(r, "%%%c takes a number, not %s", s->kind, tv_type_name(v)), false;
     if (!whole) {

@@ -19,8 +19,8 @@ static bool is_kind(trun *r, tvalue v, const tvalue *arg, int how) {
         return v.kind == TV_STRING || v.kind == TV_LIST || v.kind == TV_TUPLE || v.kind == TV_DICT ||
                v.kind == TV_UNDEFINED;
     case 'i': return tv_is_list(v) || v.kind == TV_STRING || v.kind == TV_DICT || v.kind == TV_UNDEFINED;
-    case '0': return tv_is_number(v);
-    case '1': return v.kind == TV_INT;
+    case '0': return tv_is_number(v) || v.kind == TV_BIG;
+    case '1': return v.kind == TV_INT || v.kind == TV_BIG;
     case '.': return v.kind == TV_FLOAT;
     case 'b': return v.kind == TV_BOOL;
     case 't': return v.kind == TV_BOOL && v.b;
@@ -41,8 +41,20 @@ static bool is_same(trun *r, tvalue v, const tvalue *arg, int how) {
     return v.kind == arg->kind && (holds_items ? v.list == arg->list : tv_equal(r, v, *arg, 0));
 }
 
+/* What is left of the digits, without their sign, divided by a number. */
+static uint64_t digits_rest(tstr digits, uint64_t by) {
+    uint64_t rest = 0;
+    for (size_t i = digits.s[0] == '-'; i < digits.n; i++)
+        rest = (uint64_t)(((unsigned __int128)rest * 10u + (unsigned)(digits.s[i] - '0')) % by);
+    return rest;
+}
+
 static bool divides(trun *r, tvalue v, const tvalue *arg, int how) {
     tvalue by = how ? tv_int(2) : *arg;
+    if (v.kind == TV_BIG && by.kind == TV_INT && by.i != 0) {
+        const uint64_t size = by.i < 0 ? 0 - (uint64_t)by.i : (uint64_t)by.i;
+        return (digits_rest(v.str, size) != 0) == (how == 'o');
+    }
     if (!tv_is_number(v) || !tv_is_number(by) || tv_number(by) == 0)
         return trun_fail(r, "only numbers are odd, even or divisible"), false;
     double rest = fmod(tv_number(v), tv_number(by));

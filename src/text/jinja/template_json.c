@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_load.h"
 #include "base/utf8.h"
 #include "text/jinja/template_private.h"
 
@@ -31,7 +32,9 @@ static tvalue object_from_json(trun *r, const json_t *j, int depth) {
 }
 
 tvalue tv_from_json(trun *r, const json_t *j, int depth) {
+    const char *digits = hn_json_digits(j);
     if (depth > HN_TPL_MAX_DEPTH) return trun_fail(r, "variables are nested deeper than %d", HN_TPL_MAX_DEPTH);
+    if (digits) return hn_json_is_whole(digits) ? tv_whole(digits, strlen(digits)) : tv_float(hn_json_number_value(j)); /* as Python's json */
     switch (json_typeof(j)) {
     case JSON_OBJECT: return object_from_json(r, j, depth);
     case JSON_ARRAY: return array_from_json(r, j, depth);
@@ -146,6 +149,7 @@ bool tv_to_json(trun *r, tbuf *b, tvalue v, const tjson_style *style, int depth)
         else
             tbuf_puts(b, isnan(v.f) ? "NaN" : v.f < 0 ? "-Infinity" : "Infinity");
         return true;
+    case TV_BIG:
     case TV_INT: tv_print(r, b, v, depth); return true;
     case TV_STRING: dump_string(b, v.str, style->ascii); return true;
     case TV_LIST:

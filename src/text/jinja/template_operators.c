@@ -100,6 +100,8 @@ tvalue tbinary(trun *r, int op, tvalue a, tvalue b) {
         return !r->status ? join_strings(r, a.str, b.str) : tv_error();
     }
     if (tv_is_number(a) && tv_is_number(b)) return arithmetic(r, op, a, b);
+    if ((a.kind == TV_BIG && (b.kind == TV_BIG || tv_is_number(b))) || (b.kind == TV_BIG && tv_is_number(a)))
+        return trun_fail(r, "an integer beyond 64 bits");
     if (op == '%' && a.kind == TV_STRING) return tformat(r, a.str, b);
     if (a.kind == TV_UNDEFINED) return tv_fail_undefined(r, a);
     if (b.kind == TV_UNDEFINED) return tv_fail_undefined(r, b);
@@ -115,9 +117,19 @@ tvalue tv_add(trun *r, tvalue a, tvalue b) {
     return tbinary(r, '+', a, b);
 }
 
+tvalue tv_negative(trun *r, tvalue big) {
+    tbuf b = {.arena = &r->arena};
+    const bool minus = big.str.s[0] == '-';
+    if (!minus) tbuf_puts(&b, "-");
+    tbuf_put(&b, big.str.s + minus, big.str.n - minus);
+    const tvalue text = tv_buffer(r, &b);
+    return text.kind == TV_ERROR ? text : tv_whole(text.str.s, text.str.n);
+}
+
 tvalue tunary(trun *r, int op, tvalue v) {
     if (op == '!') return tv_bool(!tv_truth(v));
     if (v.kind == TV_UNDEFINED) return tv_fail_undefined(r, v);
+    if (v.kind == TV_BIG) return op == '-' ? tv_negative(r, v) : v;
     if (!tv_is_number(v)) return trun_fail(r, "%c%s is not possible", op, tv_type_name(v));
     return op == '-' ? arithmetic(r, '-', v.kind == TV_FLOAT ? tv_float(-0.0) : tv_int(0), v)
                      : arithmetic(r, '+', tv_int(0), v);

@@ -126,6 +126,7 @@ void tv_print(trun *r, tbuf *b, tvalue v, int depth) {
     case TV_FLOAT:
         if (trun_step(r, FLOAT_STEPS)) print_float(b, v.f);
         break;
+    case TV_BIG:
     case TV_STRING: tbuf_put(b, v.str.s, v.str.n); break;
     case TV_LIST:
     case TV_TUPLE: print_list(r, b, v, depth); break;

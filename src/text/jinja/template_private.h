@@ -75,7 +75,9 @@ void tbuf_puts(tbuf *b, const char *s);
 typedef enum tkind {
     TV_ERROR,     /* the message is in the run */
     TV_UNDEFINED, /* str: the name that was looked up */
-    TV_NONE, TV_BOOL, TV_INT, TV_FLOAT, TV_STRING,
+    TV_NONE, TV_BOOL, TV_INT, TV_FLOAT,
+    TV_BIG,       /* str: an int beyond 64 bits, in digits: it is compared and written, and no tv_is_number */
+    TV_STRING,
     TV_LIST, TV_TUPLE,
     TV_GENERATOR, /* a list that can only be iterated: the result of map, select and similar filters */
     TV_DICT,
@@ -153,6 +155,8 @@ static inline int64_t tv_integer(tvalue v) { return v.kind == TV_INT ? v.i : v.b
 const char *tv_type_name(tvalue v); /* as Python calls it */
 bool tv_truth(tvalue v);
 bool tv_equal(trun *r, tvalue a, tvalue b, int depth);
+tvalue tv_negative(trun *r, tvalue big); /* of a TV_BIG */
+tvalue tv_whole(const char *digits, size_t n); /* an int of any size, as JSON has it */
 /* -1, 0, 1 in *order; false with an error set if Python would not compare them. */
 bool tv_compare(trun *r, tvalue a, tvalue b, int *order, int depth);
 bool tv_contains(trun *r, tvalue container, tvalue item, bool *found);

@@ -5,6 +5,8 @@
  * Values are immutable (Hugging Face renders in an immutable sandbox), except namespaces; so they are shared without reference
  * counts: all are in the run's arena.
  */
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/utf8.h"
@@ -23,6 +25,16 @@ tvalue tv_int(int64_t i) {
 }
 tvalue tv_float(double f) {
     return (tvalue){.kind = TV_FLOAT, .f = f};
+}
+tvalue tv_whole(const char *digits, size_t n) {
+    const bool minus = digits[0] == '-';
+    int64_t i = 0;
+    for (size_t k = minus; k < n; k++) {
+        const int64_t digit = minus ? '0' - digits[k] : digits[k] - '0';
+        if (__builtin_mul_overflow(i, (int64_t)10, &i) || __builtin_add_overflow(i, digit, &i))
+            return (tvalue){.kind = TV_BIG, .str = {digits, n}};
+    }
+    return tv_int(i);
 }
 tvalue tv_str(const char *s, size_t n) {
     return (tvalue){.kind = TV_STRING, .str = {s, n}};
@@ -132,7 +144,7 @@ bool tv_dict_put(trun *r, tdict *d, tvalue key, tvalue value) {
 /* ---- kind and truth ---- */
 
 const char *tv_type_name(tvalue v) {
-    static const char *const names[] = {"error",       "Undefined", "NoneType", "bool",      "int",  "float",
+    static const char *const names[] = {"error",       "Undefined", "NoneType", "bool",  "int",       "float", "int",
                                         "str",         "list",      "tuple",    "generator", "dict", "Namespace",
                                         "LoopContext", "Macro",     "function", "method"};
     return names[v.kind];
@@ -175,9 +187,36 @@ static bool dicts_equal(trun *r, const tdict *a, const tdict *b, int depth) {
     return true;
 }
 
+static int order_of(double a, double b) {
+    return a < b ? -1 : a > b;
+}
+
+/* Of digits with a sign. */
+static int digits_order(tstr a, tstr b) {
+    const bool minus = a.s[0] == '-';
+    if (minus != (b.s[0] == '-')) return minus ? -1 : 1;
+    const int longer = (a.n > b.n) - (a.n < b.n), order = longer ? longer : memcmp(a.s, b.s, a.n);
+    return minus ? -order : order;
+}
+
+/* Of an int beyond 64 bits and another number. */
+static int big_order(tvalue big, tvalue x) {
+    char whole[400];
+    if (x.kind == TV_BIG) return digits_order(big.str, x.str);
+    if (x.kind != TV_FLOAT) return big.str.s[0] == '-' ? -1 : 1;
+    if (!isfinite(x.f)) return x.f > 0 ? -1 : 1;
+    const int n = snprintf(whole, sizeof whole, "%.0f", x.f); /* exact: from 2^63 on a double is a whole number */
+    return digits_order(big.str, (tstr){whole, (size_t)n});
+}
+
+static bool has_big(tvalue a, tvalue b) {
+    return (a.kind == TV_BIG && (b.kind == TV_BIG || tv_is_number(b))) || (b.kind == TV_BIG && tv_is_number(a));
+}
+
 bool tv_equal(trun *r, tvalue a, tvalue b, int depth) {
     if (depth > HN_TPL_MAX_DEPTH || !trun_step(r, 1)) return false;
     if (a.kind == TV_INT && b.kind == TV_INT) return a.i == b.i;
+    if (has_big(a, b)) return (a.kind == TV_BIG ? big_order(a, b) : big_order(b, a)) == 0;
     if (tv_is_number(a) && tv_is_number(b)) return tv_number(a) == tv_number(b);
     if (a.kind != b.kind) return false;
     switch (a.kind) {
@@ -192,13 +231,14 @@ bool tv_equal(trun *r, tvalue a, tvalue b, int depth) {
     }
 }
 
-static int order_of(double a, double b) {
-    return a < b ? -1 : a > b;
-}
-
 bool tv_compare(trun *r, tvalue a, tvalue b, int *order, int depth) {
     if (a.kind == TV_INT && b.kind == TV_INT) {
         *order = a.i < b.i ? -1 : a.i > b.i;
+        return true;
+    }
+    if (has_big(a, b)) {
+        const int by = a.kind == TV_BIG ? big_order(a, b) : -big_order(b, a);
+        *order = (by > 0) - (by < 0);
         return true;
     }
     if (tv_is_number(a) && tv_is_number(b)) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json_load.h"
 #include "base/mem.h"
 
 enum { MOST_FILE = 1 << 30, PIECE = 4000, RUN = 8, NEAR = 5, MOST_WRONG = 20 };
@@ -236,7 +237,7 @@ static hunch_status each_row(hn_train_rows *r, char *data, const char *path, row
     size_t line = 0, i;
     json_t *row;
     if (data[strspn(data, " \t\r\n")] == '[') {
-        json_t *list = json_loads(data, 0, &why);
+        json_t *list = hn_json_load(data, strlen(data), 0, &why);
         if (!list) return hn_fail(err, HUNCH_REFUSED, "%s: line %d: %s", path, why.line, why.text);
         json_array_foreach(list, i, row) if (!st) st = keep_refusal(&wrong, i + 1, take(r, row, path, i + 1, err), err);
         json_decref(list);
@@ -247,7 +248,7 @@ static hunch_status each_row(hn_train_rows *r, char *data, const char *path, row
         next = at + n + (at[n] == '\n');
         line++;
         if (strspn(at, " \t\r") >= n) continue;
-        row = json_loadb(at, n, 0, &why);
+        row = hn_json_load(at, n, 0, &why);
         st = row ? take(r, row, path, line, err)
                  : hn_fail(err, HUNCH_REFUSED, "%s: line %zu is not JSON: %s", path, line, why.text);
         st = keep_refusal(&wrong, line, st, err);
@@ -293,7 +294,8 @@ static hunch_status strings_of(hn_train_rows *r, const json_t *v, hunch_error *e
     size_t i;
     if (json_is_string(v)) return each_run(json_string_value(v), run_add, &r->unseen, err);
     json_array_foreach(v, i, one) if (!st) st = strings_of(r, one, err);
-    json_object_foreach((json_t *)(uintptr_t)v, key, one) if (!st) st = strings_of(r, one, err);
+    if (hn_json_is_object(v))
+        json_object_foreach((json_t *)(uintptr_t)v, key, one) if (!st) st = strings_of(r, one, err);
     return st;
 }
 

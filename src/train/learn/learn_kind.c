@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "format/json_load.h"
+#include "base/json_load.h"
 #include "tools/tool_train_kinds.h"
 
 #define KIND(id, name, about) &hn_learn_##id,

@@ -12,6 +12,7 @@
 #include "base/dtype.h"
 #include "base/file.h"
 #include "base/file_out.h"
+#include "base/json_load.h"
 #include "base/mem.h"
 
 /* ---- model.safetensors -------------------------------------------------------------------------------------------------- */
@@ -99,23 +100,13 @@ static hunch_status write_order(const hn_head_to_save *h, hn_out *out, hunch_err
     return st;
 }
 
-/* The text of a JSON value, the caller's (hn_free); NULL: no memory, or no value. Not json_dumps: jansson 2.14 leaves out keys for
- * which its buffer does not grow. */
-static char *text_of(const json_t *value, size_t flags, size_t *n) {
-    *n = json_dumpb(value, NULL, 0, flags);
-    char *text = *n ? hn_alloc(*n) : NULL;
-    if (!text || json_dumpb(value, text, *n, flags) == *n) return text;
-    hn_free(text);
-    return NULL;
-}
-
 /* The JSON text padded with spaces to a multiple of 8. */
 static hunch_status write_header(const hn_head_to_save *h, hn_out *out, hunch_error *err) {
     json_t *header = header_of(h);
-    size_t n;
-    char *text = text_of(header, JSON_COMPACT, &n);
+    char *text = hn_json_dump(header, JSON_COMPACT);
     json_decref(header);
     if (!text) return hn_fail_memory(err, "a header", 0);
+    const size_t n = strlen(text);
     const uint64_t padded = (n + 7) / 8 * 8;
     hunch_status st = hn_out_write(out, &padded, sizeof padded, err);
     if (!st) st = hn_out_write(out, text, n, err);
@@ -132,9 +123,8 @@ static hunch_status write_tensors(const hn_head_to_save *h, hn_out *out, hunch_e
 }
 
 static hunch_status write_config(const hn_head_to_save *h, hn_out *out, hunch_error *err) {
-    size_t n;
-    char *text = text_of(h->config, JSON_INDENT(1), &n);
-    hunch_status st = text ? hn_out_write(out, text, n, err) : hn_fail_memory(err, "the text of a configuration", 0);
+    char *text = hn_json_dump(h->config, JSON_INDENT(1));
+    hunch_status st = text ? hn_out_write(out, text, strlen(text), err) : hn_fail_memory(err, "the text of a configuration", 0);
     hn_free(text);
     return st;
 }
