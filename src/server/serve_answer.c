@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/utf8.h"
+#include "server/serve_blocks.h"
 #include "server/serve_tools.h"
 
 bool serve_answer_failed(const serve_call *c, serve_error *err) {
@@ -60,7 +61,13 @@ json_t *serve_stop_json(const serve_choice *c) {
     return json_null();
 }
 
-const serve_bytes *serve_choice_answer(const serve_choice *c) { return c->call->whole_text ? &c->text : &c->parts.answer; }
+const serve_bytes *serve_choice_answer(const serve_choice *c) {
+    return !c->call->chat || c->call->whole_text ? &c->text : &c->parts.answer;
+}
+
+bool serve_is_cut(const serve_choice *c) {
+    return c->state.finish == HUNCH_FINISH_LENGTH || c->state.finish == HUNCH_FINISH_DEADLINE;
+}
 
 size_t serve_thinking_tokens(const serve_choice *c) {
     size_t at = 0, n = 0;
@@ -183,17 +190,37 @@ static json_t *text_of(const serve_call *c, const serve_choice *one) {
     return text;
 }
 
-static json_t *message_json(const serve_choice *one) {
-    const serve_bytes *answer = serve_choice_answer(one), *thinking = &one->parts.thinking;
-    json_t *message = json_pack("{s:s,s:o}", "role", "assistant", "content", serve_text_json(answer->at, answer->n));
-    if (thinking->n) json_object_set_new(message, "reasoning_content", serve_text_json(thinking->at, thinking->n));
-    json_t *calls = one->call->whole_text ? NULL : serve_tools_json(one);
-    if (calls) json_object_set_new(message, "tool_calls", calls);
-    if (calls && !answer->n) json_object_set_new(message, "content", json_null());
+/* What OpenAI's message has of an answer's blocks. */
+typedef struct message_parts {
+    serve_bytes text, thinking;
+    json_t *calls; /* NULL: none */
+} message_parts;
+
+static void block_take(void *to, serve_choice *one, const serve_told_block *b) {
+    message_parts *p = to;
+    (void)one;
+    if (b->kind != SERVE_BLOCK_CALL) {
+        serve_bytes_add(b->kind == SERVE_BLOCK_TEXT ? &p->text : &p->thinking, b->text, b->n);
+        return;
+    }
+    if (!p->calls) p->calls = json_array();
+    json_array_append_new(p->calls, serve_tools_call_json(b->call));
+}
+
+static json_t *message_json(serve_choice *one) {
+    static const serve_block_events events = {.close = block_take};
+    message_parts p = {0};
+    serve_blocks_next(one, &events, false, &p);
+    json_t *message = json_pack("{s:s,s:o}", "role", "assistant", "content",
+                                p.calls && !p.text.n ? json_null() : serve_text_json(p.text.at, p.text.n));
+    if (p.thinking.n) json_object_set_new(message, "reasoning_content", serve_text_json(p.thinking.at, p.thinking.n));
+    if (p.calls) json_object_set_new(message, "tool_calls", p.calls);
+    serve_bytes_free(&p.text);
+    serve_bytes_free(&p.thinking);
     return message;
 }
 
-static json_t *choice_json(const serve_call *c, const serve_choice *one) {
+static json_t *choice_json(const serve_call *c, serve_choice *one) {
     json_t *choice = json_pack("{s:i}", "index", one->index);
     if (c->chat) json_object_set_new(choice, "message", message_json(one));
     else json_object_set_new(choice, "text", text_of(c, one));

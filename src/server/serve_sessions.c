@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "server/serve_answer.h"
 
 enum { SILENT_SECONDS = 10 }; /* after which a stream sends a comment */
 #define LEAST_SECONDS 1e-6   /* of a deadline that has passed: 0 would be none */
@@ -83,10 +84,11 @@ static bool tokens_take(serve_choice *c, const hunch_output *out) {
     return prompt_take(c, &st) && logprobs_take(c, &st, out->n_tokens);
 }
 
-/* Thinking apart from the answer, as far as both are known. */
-static bool parts_take(serve_choice *c, bool done) {
+/* What the text is made of, as far as that is known. cut: it ended at a limit. */
+static bool parts_take(serve_choice *c, bool done, bool cut) {
     const serve_call *call = c->call;
-    return call->whole_text || serve_parts_grow(&c->parts, call->model, c->text.at, c->text.n, done);
+    if (!call->chat || call->whole_text) return serve_parts_one(&c->parts, c->text.n);
+    return serve_parts_grow(&c->parts, call->model, c->text.at, c->text.n, done, cut);
 }
 
 static bool on_output(void *user, const hunch_output *out) {
@@ -94,7 +96,7 @@ static bool on_output(void *user, const hunch_output *out) {
     serve_call *call = c->call;
     pthread_mutex_lock(&call->lock);
     const double before = c->last_s;
-    const bool kept = serve_bytes_add(&c->text, out->text, out->text_len) && parts_take(c, false) && tokens_take(c, out);
+    const bool kept = serve_bytes_add(&c->text, out->text, out->text_len) && parts_take(c, false, false) && tokens_take(c, out);
     if (!kept) hn_fail(&c->state.error, HUNCH_NO_MEMORY, "no memory for the answer");
     const bool go_on = kept && !call->gone;
     call->news = true;
@@ -139,7 +141,7 @@ static void choice_end(serve_choice *c, const hunch_session_state *st) {
     c->state.prompt_logprobs = NULL;
     c->state.prompt_top_logprobs = NULL;
     c->state.pooled = NULL;
-    if (!parts_take(c, true)) {
+    if (!parts_take(c, true, serve_is_cut(c))) {
         hn_fail(&c->state.error, HUNCH_NO_MEMORY, "no memory for the answer");
         c->state.finish = HUNCH_FINISH_FAILED;
     }
