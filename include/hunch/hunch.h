@@ -459,9 +459,10 @@ typedef enum hunch_finish {
     HUNCH_FINISH_CANCELLED,
     HUNCH_FINISH_FAILED,    /* see hunch_session_state */
     HUNCH_FINISH_LOOP,      /* loop_tokens of hunch_request */
-    HUNCH_FINISH_DEADLINE   /* its deadline_s */
+    HUNCH_FINISH_DEADLINE,  /* its deadline_s */
+    HUNCH_FINISH_GRAMMAR    /* its grammar has more states than fit: `error` of hunch_session_state says where; the text so far stays */
 } hunch_finish;
-enum { HUNCH_FINISHES = HUNCH_FINISH_DEADLINE + 1 };
+enum { HUNCH_FINISHES = HUNCH_FINISH_GRAMMAR + 1 };
 
 /* The output of a session since the last call of its on_output. */
 typedef struct hunch_output {

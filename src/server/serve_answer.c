@@ -45,7 +45,8 @@ json_t *serve_finish_json(const serve_choice *c) {
     case HUNCH_FINISH_STOP:
     case HUNCH_FINISH_LOOP: return json_string("stop");
     case HUNCH_FINISH_LENGTH: return json_string("length");
-    case HUNCH_FINISH_DEADLINE: return json_string("length");
+    case HUNCH_FINISH_DEADLINE:
+    case HUNCH_FINISH_GRAMMAR: return json_string("length");
     default: return json_string("abort");
     }
 }
@@ -54,6 +55,7 @@ json_t *serve_finish_json(const serve_choice *c) {
 json_t *serve_stop_json(const serve_choice *c) {
     const hunch_request *r = &c->call->request;
     if (c->done && c->state.finish == HUNCH_FINISH_DEADLINE) return json_string("deadline");
+    if (c->done && c->state.finish == HUNCH_FINISH_GRAMMAR) return json_string("grammar");
     if (!c->done || c->state.finish != HUNCH_FINISH_STOP) return json_null();
     if (c->state.stop_string >= 0) return json_string(r->stop[c->state.stop_string]);
     for (int i = 0; i < r->n_stop_tokens; i++)
@@ -66,7 +68,8 @@ const serve_bytes *serve_choice_answer(const serve_choice *c) {
 }
 
 bool serve_is_cut(const serve_choice *c) {
-    return c->state.finish == HUNCH_FINISH_LENGTH || c->state.finish == HUNCH_FINISH_DEADLINE;
+    const hunch_finish f = c->state.finish;
+    return f == HUNCH_FINISH_LENGTH || f == HUNCH_FINISH_DEADLINE || f == HUNCH_FINISH_GRAMMAR;
 }
 
 size_t serve_thinking_tokens(const serve_choice *c) {

@@ -59,6 +59,7 @@ typedef struct serve_choice {
     bool done;
     hunch_session_state state; /* once it is done; without its arrays */
     uint64_t (*by_length)[HUNCH_MAX_DEPTH + 1]; /* [depth of the drafts][accepted] rounds; NULL: not wanted, or none yet */
+    size_t predicted_at; /* of the prediction: behind the last token of it that was accepted */
     uint64_t predicted, predicted_right; /* tokens of the prediction that were verified, and accepted */
     double first_s, last_s;    /* times (hn_now) of its first and newest token; 0: none yet */
     /* the thread of HTTP: what a stream has sent */

@@ -28,7 +28,7 @@ static sums sum(const serve_call *c) {
         s.accepted += st->accepted;
         s.cached += st->n_restored;
         if (st->finish == HUNCH_FINISH_FAILED) s.finish = "error";
-        else if (st->finish != HUNCH_FINISH_CANCELLED) s.finish = st->finish == HUNCH_FINISH_LENGTH ? "length" : "stop";
+        else if (st->finish != HUNCH_FINISH_CANCELLED) s.finish = serve_is_cut(&c->choices[i]) ? "length" : "stop";
     }
     return s;
 }

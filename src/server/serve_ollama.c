@@ -349,7 +349,7 @@ static json_t *news_json(const serve_server *s, serve_choice *one) {
 /* The reason and the figures of the last line. */
 static void end_add(const serve_choice *one, json_t *to) {
     const hunch_session_state *st = &one->state;
-    const bool cut = st->finish == HUNCH_FINISH_LENGTH || st->finish == HUNCH_FINISH_DEADLINE;
+    const bool cut = serve_is_cut(one);
     json_t *figures = json_pack("{s:b,s:s,s:I,s:I,s:I,s:I,s:I,s:I}", "done", 1, "done_reason", cut ? "length" : "stop", "total_duration",
                                 (json_int_t)((hn_now() - one->call->received_s) * 1e9), "load_duration", (json_int_t)0, "prompt_eval_count",
                                 (json_int_t)one->prompt->n, "prompt_eval_duration", (json_int_t)(st->prefill_s * 1e9), "eval_count",

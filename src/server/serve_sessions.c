@@ -115,13 +115,33 @@ static int drafted_depth(const hunch_round_report *report) {
     return deepest;
 }
 
+/* Whether the prediction has the token behind what it had last, or behind the same token: what it says is the client's, whoever else
+ * proposed it. */
+static bool is_predicted(serve_choice *c, hunch_token before, hunch_token token) {
+    const hunch_token *all = c->call->request.prediction;
+    const size_t n = c->call->request.n_prediction;
+    size_t at = c->predicted_at;
+    if (!(at < n && all[at] == token))
+        for (at = 1; at < n && !(all[at - 1] == before && all[at] == token); at++) {}
+    if (at >= n) return false;
+    c->predicted_at = at + 1;
+    return true;
+}
+
 /* Counts what of a prediction was verified and accepted, and rounds by how deep their drafts were and how many were accepted. */
 static void on_round(void *user, const hunch_round_report *report) {
     serve_choice *c = user;
     uint64_t predicted = 0, right = 0;
     const int depth = c->call->with_metrics ? drafted_depth(report) : 0;
     for (int i = 0; i < report->rows - 1; i++) predicted += report->node[i].drafter == c->call->predicting;
-    for (int i = 0; i < report->accepted; i++) right += report->node[report->path[i]].drafter == c->call->predicting;
+    hunch_token before = report->root;
+    for (int i = 0; c->call->predicting >= 0 && i < report->accepted; i++) {
+        const hunch_draft_node *node = &report->node[report->path[i]];
+        const bool own = node->drafter == c->call->predicting, said = is_predicted(c, before, node->token);
+        right += own || said;
+        predicted += said && !own;
+        before = node->token;
+    }
     pthread_mutex_lock(&c->call->lock);
     c->predicted += predicted;
     c->predicted_right += right;
