@@ -23,8 +23,8 @@ json_t *serve_text_json(const char *bytes, size_t n) {
     for (size_t at = 0; at < n;) {
         uint32_t point;
         const int len = hn_utf8_decode(bytes + at, n - at, &point);
-        if (len) serve_bytes_add(&mended, bytes + at, (size_t)len);
-        else serve_bytes_add(&mended, "\xEF\xBF\xBD", 3);
+        if (len) serve_bytes_join(&mended, bytes + at, (size_t)len);
+        else serve_bytes_join(&mended, "\xEF\xBF\xBD", 3);
         at += len ? (size_t)len : 1;
     }
     text = json_stringn(mended.n ? mended.at : "", mended.n);
@@ -186,8 +186,8 @@ void serve_figures_add(json_t *to, const serve_call *c) {
 static json_t *text_of(const serve_call *c, const serve_choice *one) {
     serve_bytes all = {0};
     if (!c->echo) return serve_text_json(one->text.at, one->text.n);
-    serve_bytes_add(&all, one->prompt->text.at, one->prompt->text.n);
-    serve_bytes_add(&all, one->text.at, one->text.n);
+    serve_bytes_join(&all, one->prompt->text.at, one->prompt->text.n);
+    serve_bytes_join(&all, one->text.at, one->text.n);
     json_t *text = serve_text_json(all.at, all.n);
     serve_bytes_free(&all);
     return text;
@@ -203,7 +203,7 @@ static void block_take(void *to, serve_choice *one, const serve_told_block *b) {
     message_parts *p = to;
     (void)one;
     if (b->kind != SERVE_BLOCK_CALL) {
-        serve_bytes_add(b->kind == SERVE_BLOCK_TEXT ? &p->text : &p->thinking, b->text, b->n);
+        serve_bytes_join(b->kind == SERVE_BLOCK_TEXT ? &p->text : &p->thinking, b->text, b->n);
         return;
     }
     if (!p->calls) p->calls = json_array();

@@ -16,12 +16,12 @@
 #include "server/serve_bytes.h"
 #include "server/serve_head.h"
 
-enum { TICK_MS = 250 };
+enum { TICK_MS = 250, BODY_MORE_S = 1 };
 
 struct serve_guest {
     serve_guest *next, *before;
     int fd;
-    double until_s; /* when its head has to be whole; 0: it is */
+    double until_s; /* when its head, or body, has to be whole; 0: it is */
     char address[INET6_ADDRSTRLEN + 1];
 };
 
@@ -48,6 +48,14 @@ static void address_text(const struct sockaddr *from, char to[INET6_ADDRSTRLEN +
         else
             inet_ntop(AF_INET6, b, to, INET6_ADDRSTRLEN);
     }
+}
+
+/* A text of an address as the sockets' addresses are written here. */
+static void address_same(const char *text, char to[INET6_ADDRSTRLEN + 1]) {
+    struct sockaddr_in four = {.sin_family = AF_INET};
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6};
+    if (inet_pton(AF_INET, text, &four.sin_addr) == 1) address_text((const struct sockaddr *)&four, to);
+    else if (inet_pton(AF_INET6, text, &six.sin6_addr) == 1) address_text((const struct sockaddr *)&six, to);
 }
 
 static void *watch(void *user) {
@@ -80,7 +88,7 @@ serve_guests *serve_guests_new(int head_s, int most, const char *proxy) {
     pthread_condattr_destroy(&monotonic);
     g->head_s = head_s;
     g->most = most;
-    snprintf(g->proxy, sizeof g->proxy, "%s", proxy ? proxy : "");
+    if (proxy) address_same(proxy, g->proxy);
     if (pthread_create(&g->clock, NULL, watch, g) == 0) return g;
     pthread_cond_destroy(&g->end);
     pthread_mutex_destroy(&g->lock);
@@ -145,6 +153,10 @@ static void until_set(serve_guests *g, serve_guest *one, double until_s) {
 }
 
 void serve_guest_headed(serve_guests *g, serve_guest *one) {
+    until_set(g, one, hn_now() + g->head_s + BODY_MORE_S);
+}
+
+void serve_guest_asked(serve_guests *g, serve_guest *one) {
     until_set(g, one, 0);
 }
 

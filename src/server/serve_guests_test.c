@@ -33,7 +33,7 @@ static serve_guest *come(serve_guests *g, const char *text) {
 
 static void test_connections_of_an_address(void **state) {
     (void)state;
-    serve_guests *g = serve_guests_new(60, 2, "10.0.0.9");
+    serve_guests *g = serve_guests_new(60, 2, "::FFFF:10.0.0.9");
     serve_guest *first = come(g, "10.0.0.1"), *second = come(g, "::ffff:10.0.0.1"), *six = come(g, "2001:db8::1");
     assert_string_equal(serve_guest_address(second), "10.0.0.1");
     assert_false(admit(g, "10.0.0.1") || admit(g, "::ffff:10.0.0.1"));
@@ -54,24 +54,33 @@ static void test_connections_of_an_address(void **state) {
 
 static void test_late_heads(void **state) {
     (void)state;
-    int late[2], headed[2];
+    int late[2], slow[2], asked[2];
     serve_guests *g = serve_guests_new(1, 0, NULL);
     const struct sockaddr_storage a = address("10.0.0.1");
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, late), 0);
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, headed), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, slow), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, asked), 0);
     serve_guest *one = serve_guest_come(g, late[0], (const struct sockaddr *)&a);
-    serve_guest *two = serve_guest_come(g, headed[0], (const struct sockaddr *)&a);
+    serve_guest *two = serve_guest_come(g, slow[0], (const struct sockaddr *)&a);
+    serve_guest *three = serve_guest_come(g, asked[0], (const struct sockaddr *)&a);
     serve_guest_headed(g, two);
+    serve_guest_headed(g, three);
+    serve_guest_asked(g, three);
     struct pollfd wait = {late[1], POLLIN, 0};
     char byte;
     assert_int_equal(poll(&wait, 1, 20000), 1);
     assert_int_equal(read(late[1], &byte, 1), 0);
-    wait.fd = headed[1];
+    wait.fd = slow[1]; /* whose body never comes to its end */
+    assert_int_equal(poll(&wait, 1, 0), 0);
+    assert_int_equal(poll(&wait, 1, 20000), 1);
+    assert_int_equal(read(slow[1], &byte, 1), 0);
+    wait.fd = asked[1];
     assert_int_equal(poll(&wait, 1, 0), 0);
     serve_guest_go(g, one);
     serve_guest_go(g, two);
+    serve_guest_go(g, three);
     serve_guests_free(g);
-    for (int i = 0; i < 2; i++) close(late[i]), close(headed[i]);
+    for (int i = 0; i < 2; i++) close(late[i]), close(slow[i]), close(asked[i]);
 }
 
 int main(void) {

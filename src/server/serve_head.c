@@ -29,7 +29,7 @@ static bool is_named(const char *name, size_t n, const char *word) {
 void serve_head_line(serve_head *h, const char *name, size_t n_name, const char *value, size_t n_value) {
     if (!is_token(name, n_name)) h->odd_name = true;
     for (size_t i = 0; i < n_value; i++)
-        if ((unsigned char)value[i] < ' ' && value[i] != '\t') h->odd_value = true;
+        if (((unsigned char)value[i] < ' ' && value[i] != '\t') || value[i] == 0x7f) h->odd_value = true;
     if (is_named(name, n_name, "Host")) h->hosts++, h->host = value;
     if (is_named(name, n_name, "Origin")) h->origins++, h->origin = value;
     if (is_named(name, n_name, "Content-Length")) h->lengths++, h->length = value;
@@ -138,7 +138,7 @@ static bool is_own(const address *a) {
 
 /* A host and its port, of Host or of an origin. */
 typedef struct place {
-    char host[256]; /* in small letters, without brackets, zone or a last dot */
+    char host[256]; /* in small letters, without brackets or a last dot */
     int port;       /* -1: none is named */
 } place;
 

@@ -30,11 +30,12 @@ enum {
     BACKLOG = 1024,
     SEND_BUFFER = 128 << 10
 };
-/* Folded lines, lines that end in LF alone and the like are refused by libmicrohttpd from 0.9.77 on; older ones do not show them to us. */
+/* Folded lines, lines that end in LF alone and the like are refused by libmicrohttpd from 0.9.77 on; older ones do not show them to us, and
+ * what they refuse when they are told to be strict is refused here, with one head, where theirs has two. */
 #if MHD_VERSION >= 0x00097701
-#define STRICT MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1
+#define STRICT MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1,
 #else
-#define STRICT MHD_OPTION_STRICT_FOR_CLIENT, 1
+#define STRICT
 #endif
 static const size_t most_bodies = (size_t)256 << 20; /* bytes of all requests that are being received */
 
@@ -337,6 +338,7 @@ static enum MHD_Result access_handle(void *cls, struct MHD_Connection *connectio
         *n = 0;
         return ok ? MHD_YES : MHD_NO;
     }
+    serve_guest_asked(x->h->guests, x->guest);
     return answer(x);
 }
 
@@ -472,8 +474,8 @@ hunch_status serve_http_start(serve_http **out, serve_server *server, char *url,
     h->guests = serve_guests_new(s->stall_s, s->connections_per_address, s->proxy);
     if (h->guests)
         h->daemon = MHD_start_daemon(
-            MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, accept_policy, h, access_handle, h, STRICT,
-            MHD_OPTION_NOTIFY_CONNECTION, noted, h, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE,
+            MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, accept_policy, h, access_handle, h,
+            STRICT MHD_OPTION_NOTIFY_CONNECTION, noted, h, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE,
             (unsigned)THREADS, MHD_OPTION_CONNECTION_LIMIT, connections(s->connections), MHD_OPTION_CONNECTION_TIMEOUT,
             (unsigned)s->stall_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
             MHD_OPTION_NOTIFY_COMPLETED, completed, h, MHD_OPTION_END);

@@ -203,7 +203,7 @@ void serve_log_request(serve_log *log, const serve_settings *s, const serve_log_
     else plain_make(&line, e, what);
     json_decref(what);
     pthread_mutex_lock(&log->lock);
-    if (log->waiting.n + line.n > MOST_WAITING || !serve_bytes_add(&log->waiting, line.at, line.n)) log->lost++;
+    if ((log->waiting.n && log->waiting.n + line.n > MOST_WAITING) || !serve_bytes_add(&log->waiting, line.at, line.n)) log->lost++;
     pthread_cond_signal(&log->news);
     pthread_mutex_unlock(&log->lock);
     serve_bytes_free(&line);

@@ -307,7 +307,7 @@ typedef struct news {
 static void news_add(void *to, serve_choice *one, const serve_told_block *b, const char *text, size_t n) {
     news *all = to;
     (void)one;
-    if (!b->call) serve_bytes_add(b->kind == SERVE_BLOCK_TEXT ? &all->text : &all->thinking, text, n);
+    if (!b->call) serve_bytes_join(b->kind == SERVE_BLOCK_TEXT ? &all->text : &all->thinking, text, n);
 }
 
 /* A call has an object, so it is told once it is complete; one that was cut is not told, since whoever reads it would run it. */
