@@ -27,7 +27,7 @@ FRESH ?= bookworm trixie container
 TSAN_TESTS ?= threads_test|equality_test|equality_heads_test|head_rows_test|session_test|scheduler_test|$\
 	shared_model_test|soak_test|model_test|window_test|mapped_test|$\
 	drafter_model_test|feed_test|measure_test|fault_test|round_test|verify_trees_test|$\
-	server_protocol_test|server_cases_test|server_soak_test|server_hostile_test
+	server_protocol_test|server_cases_test|server_soak_test|server_hostile_test|server_callers_test|server_crowd_long_test
 # Tests of code that could read uninitialised memory; memcheck supports the levels up to AVX2.
 VALGRIND_TESTS ?= gguf_test hf_test split_test convert_test tokenizer_test template_test cache_test prefix_test \
 	sampler_test verify_test suffix_tree_test ngram_index_test drafter_ngram_test drafter_suffix_test drafter_cache_test \
@@ -74,6 +74,7 @@ deps-long:
 test-long: deps-long test
 	@./scripts/fetch-model.sh gemma3 > /dev/null || echo "Tests that need Gemma 3 will be skipped." >&2
 	$(CTEST) --test-dir build-test -L 'long|hostile|sampled'
+	$(CTEST) --test-dir build-asan -R '^server_crowd_long_test$$'
 	$(CONFIGURE) -B build-tsan -DCMAKE_BUILD_TYPE=Debug -DHUNCH_SANITIZE=thread -DHUNCH_WERROR=OFF # gcc has false warnings here
 	cmake --build build-tsan -j $(JOBS)
 	HUNCH_TEST_LIGHT=1 $(CTEST) --test-dir build-tsan -R '^($(TSAN_TESTS))$$'

@@ -280,6 +280,46 @@ static void test_ends(void **state) {
     hunch_model_close(&m);
 }
 
+/* A grammar whose states outgrow their bound ends the answer: its text so far stays, that of the model without a grammar here, and the error
+ * says at which token; the grammar is as good as new for the next one. */
+static void test_too_many_states(void **state) {
+    (void)state;
+    static const char many[] = "((.|\n)*[a-z ](.|\n){400}){2}", prompt[] = "Once upon a time";
+    static const char *const drafts[] = {NULL, "ngram"};
+    hunch_model *m = open_stories();
+    hunch_request r;
+    hunch_token *ids;
+    answer plain = {0};
+    hunch_request_defaults(&r, m);
+    must(hunch_tokenize(m, prompt, strlen(prompt), HUNCH_TEXT_ADD_SPECIAL, &ids, &r.n_prompt, err));
+    r.prompt = ids;
+    r.max_tokens = 240;
+    for (size_t d = 0; d < sizeof drafts / sizeof *drafts; d++) {
+        hunch_engine *e = open_drafting(m, drafts[d], HUNCH_VERIFY_DEFAULT, 1);
+        hunch_session *s;
+        hunch_session_state st;
+        char at[40];
+        r.grammar = NULL;
+        if (d == 0) run_requests(e, &r, 1, false, &plain);
+        must(hunch_grammar_open(&r.grammar, m, HUNCH_GRAMMAR_REGEX, many, strlen(many), HUNCH_GRAMMAR_AT_ONCE, err));
+        must(hunch_session_open(&s, e, &r, err));
+        while (hunch_engine_running(e) > 0) must(hunch_engine_round(e, err));
+        hunch_session_get(s, &st);
+        assert_int_equal(st.finish, HUNCH_FINISH_GRAMMAR);
+        assert_in_range(st.n_tokens, 20, plain.n - 1);
+        assert_memory_equal(st.tokens, plain.token, st.n_tokens * sizeof *st.tokens);
+        assert_memory_equal(st.text, plain.text, st.text_len);
+        snprintf(at, sizeof at, "too many states at position %zu:", r.n_prompt + st.n_tokens);
+        if (st.error.status != HUNCH_NO_MEMORY || !strstr(st.error.message, at)) fail_msg("%s: %s", at, st.error.message);
+        hunch_session_close(&s);
+        hunch_grammar_close(&r.grammar);
+        hunch_engine_close(&e);
+    }
+    answer_free(&plain);
+    hunch_free(ids);
+    hunch_model_close(&m);
+}
+
 /* Behind thinking, if the template has marks for it or channels. */
 static void test_thinking(void **state) {
     (void)state;
@@ -356,7 +396,7 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_tokens), cmocka_unit_test(test_preempted), cmocka_unit_test(test_rules),
-                                       cmocka_unit_test(test_grammar_gives_way), cmocka_unit_test(test_ends),
+                                       cmocka_unit_test(test_grammar_gives_way), cmocka_unit_test(test_ends), cmocka_unit_test(test_too_many_states),
                                        cmocka_unit_test(test_thinking), cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -961,6 +961,23 @@ def jsons():
     yield "wrong", "[1e999, 01, 1., -, 1e, +1]"
 
 
+
+def heads():
+    """Of requests to the server: bits of the version and of who can call, --cors, --host-name, an address, and lines."""
+    cors = "https://chat.example.org, app://obsidian.md,null"
+    for name, *parts in (
+            ("plain", "0", cors, "llm.example.org", "127.0.0.1", "Host:localhost:8080\nContent-Length:40\nOrigin:https://chat.example.org"),
+            ("chunked", "0", "*", "", "::1", "Host:[::1]:80\nTransfer-Encoding:chunked\nOrigin:http://[::1]"),
+            ("old", "1", "", "a", "10.0.0.1", "X-A:b"),
+            ("open", "2", "vscode-webview://1a", "", "fd00::1", "Host:evil.example\nOrigin:https://evil.example:443"),
+            ("named", "0", "null", "llm.example.org.", "[fe80::1%eth0]", "host:LLM.example.org\nOrigin:null\nX-B:c\td"),
+            ("names", "0", "", "", "172.31.0.1", "Host:a.localhost."), ("docker", "0", "", "", "::ffff:8.8.8.8", "Host:host.docker.internal:1"),
+            ("two", "0", "", "", "100.64.0.1", "Host:a\nHost:a"), ("lengths", "0", "", "", "", "Host:a\nContent-Length:4\nContent-Length:5"),
+            ("both", "0", "", "", "", "Host:a\nContent-Length:4\nTransfer-Encoding:chunked"), ("token", "0", "", "", "", "Host:a\nContent-Length :4"),
+            ("address", "0", "", "", "", "Host:127.0.0.1\nOrigin:http://localhost"), ("flag", "0", "https://a/b", "", "", "Host:a")):
+        yield name, parts
+
+
 def grammars():
     """Schemas, regular expressions and GBNF, each with a text that matches."""
     with open(os.path.join(DATA, "structured", "schemas.jsonl"), encoding="utf-8") as f:
@@ -1120,6 +1137,8 @@ def main(out):
         put("json", name, value)
     for name, parts in bodies():
         put("body", name, *parts)
+    for name, parts in heads():
+        put("head_lines", name, *parts)
     for name, parts in calls():
         put("calls", name, *parts)
     for target, name, parts in grammars():

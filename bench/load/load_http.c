@@ -132,7 +132,7 @@ static double counter_of(const char *page, const char *name) {
 }
 
 void load_counters_read(const load_options *o, double counter[LOAD_COUNTERS]) {
-    static const char get[] = "GET /metrics HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n";
+    static const char get[] = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     static const char *const names[LOAD_COUNTERS] = {
         [LOAD_DRAFTED] = "vllm:spec_decode_num_draft_tokens_total", [LOAD_ACCEPTED] = "vllm:spec_decode_num_accepted_tokens_total",
         [LOAD_PREEMPTED] = "vllm:num_preemptions_total", [LOAD_RESTORED] = "vllm:prefix_cache_hits_total"};

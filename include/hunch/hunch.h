@@ -290,7 +290,8 @@ hunch_status hunch_tools_grammar(hunch_grammar **out, const hunch_tools *t, bool
 typedef enum hunch_call_state {
     HUNCH_CALL_OPEN,  /* more of it may follow */
     HUNCH_CALL_DONE,
-    HUNCH_CALL_BROKEN /* cut, or not in its format: it is no call after all */
+    HUNCH_CALL_BROKEN, /* not in its format: it is no call after all */
+    HUNCH_CALL_CUT     /* the answer ended within it */
 } hunch_call_state;
 typedef struct hunch_call {
     hunch_call_state state;
@@ -307,6 +308,7 @@ typedef struct hunch_answer {
     size_t thinking_end;         /* bytes of the whole answer up to the end of the newest thinking; 0: none */
     const char *broken;          /* broken calls beside complete ones, as they were written; without a complete one they are text */
     size_t n_broken;
+    size_t n_cut;                /* bytes at the end of `text` that are a call which the end of the answer cut */
     const hunch_call *call;
     size_t n_calls, n_done;      /* n_done: those that are HUNCH_CALL_DONE */
 } hunch_answer;
@@ -457,9 +459,10 @@ typedef enum hunch_finish {
     HUNCH_FINISH_CANCELLED,
     HUNCH_FINISH_FAILED,    /* see hunch_session_state */
     HUNCH_FINISH_LOOP,      /* loop_tokens of hunch_request */
-    HUNCH_FINISH_DEADLINE   /* its deadline_s */
+    HUNCH_FINISH_DEADLINE,  /* its deadline_s */
+    HUNCH_FINISH_GRAMMAR    /* its grammar has more states than fit: `error` of hunch_session_state says where; the text so far stays */
 } hunch_finish;
-enum { HUNCH_FINISHES = HUNCH_FINISH_DEADLINE + 1 };
+enum { HUNCH_FINISHES = HUNCH_FINISH_GRAMMAR + 1 };
 
 /* The output of a session since the last call of its on_output. */
 typedef struct hunch_output {

@@ -44,13 +44,15 @@ static size_t without_space(const hn_bytes *b) {
 }
 
 void hn_call_reader_get(const hn_call_reader *r, hn_call_answer *out) {
+    const size_t space = r->text.n - r->text_kept; /* at the end of the text */
     *out = (hn_call_answer){.text = r->text.n ? r->text.at : "",
                        .thinking = r->thinking.n ? r->thinking.at : "",
                        .broken = r->broken.n ? r->broken.at : "",
                        .thinking_end = r->thinking_end,
-                       .n_text = without_space(&r->text),
-                       .n_thinking = without_space(&r->thinking),
+                       .n_text = r->text_kept,
+                       .n_thinking = r->thinking_kept,
                        .n_broken = without_space(&r->broken),
+                       .n_cut = !r->holds && r->n_done == 0 && r->n_cut > space ? r->n_cut - space : 0,
                        .call = r->call,
                        .n_calls = r->n_calls,
                        .n_done = r->n_done};
@@ -60,21 +62,26 @@ static void add(hn_call_reader *r, hn_bytes *to, const char *bytes, size_t n) {
     if (!hn_bytes_add(to, bytes, n)) r->failed = true;
 }
 
-static void add_trimmed(hn_call_reader *r, hn_bytes *to, const char *bytes, size_t n) {
+/* kept: bytes up to the last one that is no white space. */
+static void add_trimmed(hn_call_reader *r, hn_bytes *to, size_t *kept, const char *bytes, size_t n) {
     while (to->n == 0 && n && hn_is_space(*bytes)) bytes++, n--;
+    const size_t before = to->n;
     add(r, to, bytes, n);
+    while (n && hn_is_space(bytes[n - 1])) n--;
+    if (n && !r->failed) *kept = before + n;
 }
 
 /* Bytes of `in`. */
 static void thinking_add(hn_call_reader *r, const char *bytes, size_t n) {
-    add_trimmed(r, &r->thinking, bytes, n);
+    add_trimmed(r, &r->thinking, &r->thinking_kept, bytes, n);
     if (n) r->thinking_end = r->passed + (size_t)(bytes - r->in.at) + n;
 }
 
 static void text_add(hn_call_reader *r, const char *bytes, size_t n) {
     for (size_t i = 0; i < n && !r->started; i++) r->started = !hn_is_space(bytes[i]);
+    if (n) r->n_cut = 0;
     if (!r->holds) {
-        add_trimmed(r, &r->text, bytes, n);
+        add_trimmed(r, &r->text, &r->text_kept, bytes, n);
         return;
     }
     add(r, &r->whole, bytes, n);
@@ -86,6 +93,8 @@ static void broken_add(hn_call_reader *r) {
     const char *bytes = r->in.at + r->from;
     const size_t n = r->at - r->from;
     add(r, &r->broken, bytes, n);
+    r->n_cut = r->cut ? n : 0;
+    r->cut = false;
     r->holds = r->holds || r->n_done == 0;
     if (r->holds) add(r, &r->whole, bytes, n);
     r->from = r->at;
@@ -94,7 +103,7 @@ static void broken_add(hn_call_reader *r) {
 static void held_release(hn_call_reader *r, const hn_bytes *held) {
     if (!r->holds) return;
     r->holds = false;
-    if (held->n) add_trimmed(r, &r->text, held->at, held->n);
+    if (held->n) add_trimmed(r, &r->text, &r->text_kept, held->at, held->n);
     hn_bytes_free(&r->whole);
     hn_bytes_free(&r->later);
 }
@@ -310,13 +319,14 @@ static bool read_thinking(hn_call_reader *r) {
 }
 
 /* What only looked like a call at the start of an answer is text. */
-static bool breaks(hn_call_reader *r) {
+static bool breaks(hn_call_reader *r, bool cut) {
     if (r->opened == -1 && r->n_calls == r->entered) {
         hn_call_text(r);
         r->mode = IN_TEXT;
         return true;
     }
-    call_over(r, HUNCH_CALL_BROKEN);
+    call_over(r, cut ? HUNCH_CALL_CUT : HUNCH_CALL_BROKEN);
+    r->cut = cut;
     if (r->at == r->from && hn_left(r)) hn_pass(r, 1); /* the mark that opened it, of a family that reads it itself */
     r->mode = IN_BROKEN;
     return true;
@@ -326,7 +336,7 @@ static bool read_call(hn_call_reader *r) {
     const hn_call_news news = r->family->read(r);
     if (news == HN_CALL_AGAIN || (news == HN_CALL_MORE && !r->ended)) return news == HN_CALL_AGAIN;
     r->looked = 0; /* whoever reads on looks for other marks */
-    if (news == HN_CALL_MORE || news == HN_CALL_BREAKS) return breaks(r);
+    if (news == HN_CALL_MORE || news == HN_CALL_BREAKS) return breaks(r, r->ended && hn_left(r) == 0);
     if (news == HN_CALL_NOT) hn_call_text(r);
     r->mode = IN_TEXT;
     return true;

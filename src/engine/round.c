@@ -15,6 +15,7 @@
 #include "base/fault.h"
 #include "base/least.h"
 #include "engine/round.h"
+#include "sample/constraint.h"
 
 static bool prefilling(const hunch_session *s) {
     return (size_t)hn_cache_committed(s->engine->cache, s->id, 0) < hn_prefill_rows(s);
@@ -130,6 +131,11 @@ static hunch_status emit_verdict(hunch_session *s, int *kept, hunch_error *err) 
     return HUNCH_OK;
 }
 
+/* Whether the round has decided nothing of a session. */
+static bool without_verdict(const hunch_session *s) {
+    return s->stats.finish == HUNCH_FINISH_FAILED || s->stats.finish == HUNCH_FINISH_GRAMMAR;
+}
+
 /* Feeds the committed rows of the pass to the drafters that read the target, of all its sessions together. Texts that ended are
  * included: their rows will be shared. */
 static void feed(hunch_engine *e, const hn_batch *b) {
@@ -138,7 +144,7 @@ static void feed(hunch_engine *e, const hn_batch *b) {
     int n = 0;
     for (int k = 0; k < b->n_sessions; k++) {
         const hunch_session *s = b->session[k];
-        if (s->stats.finish == HUNCH_FINISH_FAILED) continue;
+        if (without_verdict(s)) continue;
         for (int i = 0; i < s->round.n_committed; i++) {
             const int node = s->round.from_tree ? s->round.committed[i] : -1, at = s->round.first_committed + i;
             rows[n++] = (hn_feed_row){s->id, at, s->text.token[at], s->text.token[at + 1], (int16_t)node,
@@ -306,7 +312,10 @@ static void read_pass(hunch_session *s) {
     hunch_error why = {0};
     const double start = hn_now();
     const bool prompt = prefilling(s);
-    if (prompt ? read_prompt(s, &why) : read_tree(s, &why)) hn_session_fail(s, &why);
+    if (prompt ? read_prompt(s, &why) : read_tree(s, &why)) {
+        s->stats.error = why;
+        hn_session_finish(s, why.status == HUNCH_NO_MEMORY && hn_sampler_is_stuck(&s->sampler) ? HUNCH_FINISH_GRAMMAR : HUNCH_FINISH_FAILED);
+    }
     if (!prompt) s->stats.verify_s += hn_now() - start;
 }
 
@@ -314,7 +323,7 @@ static void read_pass(hunch_session *s) {
 static void report_session(hunch_session *s, double pass_s) {
     const hn_session_round *r = &s->round;
     const int n = r->verdict.n_accepted, accepted = r->n_committed < n ? r->n_committed : n;
-    if (s->stats.finish == HUNCH_FINISH_FAILED) return;
+    if (without_verdict(s)) return;
     if (r->from_tree) notify_drafters(s, &r->verdict, r->n_committed);
     hn_session_publish(s);
     if (r->from_tree) report_round(s, r->first_committed, accepted, pass_s);

@@ -14,7 +14,7 @@ enum { LONG = 1024, MORE = 64, FIRST = 32, TAKEN_AS_LONG = 2 };
 
 /* An answer that was cut off at its limit might have become any longer. */
 void hn_room_learn(hn_answer_lengths *l, size_t tokens, hunch_finish how) {
-    if (how == HUNCH_FINISH_FAILED) return;
+    if (how == HUNCH_FINISH_FAILED || how == HUNCH_FINISH_GRAMMAR) return;
     l->at[l->n++ % HN_ANSWERS_KEPT] = how == HUNCH_FINISH_LENGTH || how == HUNCH_FINISH_DEADLINE ? SIZE_MAX : tokens;
 }
 

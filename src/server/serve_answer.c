@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "server/serve_blocks.h"
 #include "server/serve_tools.h"
 
 bool serve_answer_failed(const serve_call *c, serve_error *err) {
@@ -38,7 +39,8 @@ json_t *serve_finish_json(const serve_choice *c) {
     case HUNCH_FINISH_STOP:
     case HUNCH_FINISH_LOOP: return json_string("stop");
     case HUNCH_FINISH_LENGTH: return json_string("length");
-    case HUNCH_FINISH_DEADLINE: return json_string("length");
+    case HUNCH_FINISH_DEADLINE:
+    case HUNCH_FINISH_GRAMMAR: return json_string("length");
     default: return json_string("abort");
     }
 }
@@ -47,6 +49,7 @@ json_t *serve_finish_json(const serve_choice *c) {
 json_t *serve_stop_json(const serve_choice *c) {
     const hunch_request *r = &c->call->request;
     if (c->done && c->state.finish == HUNCH_FINISH_DEADLINE) return json_string("deadline");
+    if (c->done && c->state.finish == HUNCH_FINISH_GRAMMAR) return json_string("grammar");
     if (!c->done || c->state.finish != HUNCH_FINISH_STOP) return json_null();
     if (c->state.stop_string >= 0) return json_string(r->stop[c->state.stop_string]);
     for (int i = 0; i < r->n_stop_tokens; i++)
@@ -54,7 +57,14 @@ json_t *serve_stop_json(const serve_choice *c) {
     return json_null();
 }
 
-const serve_bytes *serve_choice_answer(const serve_choice *c) { return c->call->whole_text ? &c->text : &c->parts.answer; }
+const serve_bytes *serve_choice_answer(const serve_choice *c) {
+    return !c->call->chat || c->call->whole_text ? &c->text : &c->parts.answer;
+}
+
+bool serve_is_cut(const serve_choice *c) {
+    const hunch_finish f = c->state.finish;
+    return f == HUNCH_FINISH_LENGTH || f == HUNCH_FINISH_DEADLINE || f == HUNCH_FINISH_GRAMMAR;
+}
 
 size_t serve_thinking_tokens(const serve_choice *c) {
     size_t at = 0, n = 0;
@@ -170,24 +180,44 @@ void serve_figures_add(json_t *to, const serve_call *c) {
 static json_t *text_of(const serve_call *c, const serve_choice *one) {
     serve_bytes all = {0};
     if (!c->echo) return serve_text_json(one->text.at, one->text.n);
-    serve_bytes_add(&all, one->prompt->text.at, one->prompt->text.n);
-    serve_bytes_add(&all, one->text.at, one->text.n);
+    serve_bytes_join(&all, one->prompt->text.at, one->prompt->text.n);
+    serve_bytes_join(&all, one->text.at, one->text.n);
     json_t *text = serve_text_json(all.at, all.n);
     serve_bytes_free(&all);
     return text;
 }
 
-static json_t *message_json(const serve_choice *one) {
-    const serve_bytes *answer = serve_choice_answer(one), *thinking = &one->parts.thinking;
-    json_t *message = json_pack("{s:s,s:o}", "role", "assistant", "content", serve_text_json(answer->at, answer->n));
-    if (thinking->n) json_object_set_new(message, "reasoning_content", serve_text_json(thinking->at, thinking->n));
-    json_t *calls = one->call->whole_text ? NULL : serve_tools_json(one);
-    if (calls) json_object_set_new(message, "tool_calls", calls);
-    if (calls && !answer->n) json_object_set_new(message, "content", json_null());
+/* What OpenAI's message has of an answer's blocks. */
+typedef struct message_parts {
+    serve_bytes text, thinking;
+    json_t *calls; /* NULL: none */
+} message_parts;
+
+static void block_take(void *to, serve_choice *one, const serve_told_block *b) {
+    message_parts *p = to;
+    (void)one;
+    if (b->kind != SERVE_BLOCK_CALL) {
+        serve_bytes_join(b->kind == SERVE_BLOCK_TEXT ? &p->text : &p->thinking, b->text, b->n);
+        return;
+    }
+    if (!p->calls) p->calls = json_array();
+    json_array_append_new(p->calls, serve_tools_call_json(b->call));
+}
+
+static json_t *message_json(serve_choice *one) {
+    static const serve_block_events events = {.close = block_take};
+    message_parts p = {0};
+    serve_blocks_next(one, &events, false, &p);
+    json_t *message = json_pack("{s:s,s:o}", "role", "assistant", "content",
+                                p.calls && !p.text.n ? json_null() : serve_text_json(p.text.at, p.text.n));
+    if (p.thinking.n) json_object_set_new(message, "reasoning_content", serve_text_json(p.thinking.at, p.thinking.n));
+    if (p.calls) json_object_set_new(message, "tool_calls", p.calls);
+    serve_bytes_free(&p.text);
+    serve_bytes_free(&p.thinking);
     return message;
 }
 
-static json_t *choice_json(const serve_call *c, const serve_choice *one) {
+static json_t *choice_json(const serve_call *c, serve_choice *one) {
     json_t *choice = json_pack("{s:i}", "index", one->index);
     if (c->chat) json_object_set_new(choice, "message", message_json(one));
     else json_object_set_new(choice, "text", text_of(c, one));

@@ -311,21 +311,19 @@ static void stop_add(json_t *to, const serve_choice *one) {
     json_decref(reason);
 }
 
-/* A block as it begins, or whole. NULL: a call that is not complete. */
-static json_t *block_json(const serve_choice *one, bool begins) {
-    size_t n;
-    const char *text = serve_block_text(one, &n);
-    if (begins) n = 0;
-    if (one->block.kind == SERVE_BLOCK_TEXT) return json_pack("{s:s,s:o}", "type", "text", "text", serve_text_json(text, n));
-    if (one->block.kind == SERVE_BLOCK_THINKING)
-        return json_pack("{s:s,s:o,s:s}", "type", "thinking", "thinking", serve_text_json(text, n), "signature", "");
-    const hunch_call *call = serve_block_call(one);
-    json_t *input = begins ? json_object() : call->state == HUNCH_CALL_DONE ? hn_json_load(text, n, JSON_ALLOW_NUL, NULL) : NULL;
-    return input ? json_pack("{s:s,s:s,s:s,s:o}", "type", "tool_use", "id", call->id, "name", call->name, "input", input) : NULL;
+/* A block as it begins, or whole. NULL: a call whose arguments are no object. */
+static json_t *block_json(const serve_told_block *b, bool begins) {
+    const size_t n = begins ? 0 : b->n;
+    if (b->kind == SERVE_BLOCK_TEXT) return json_pack("{s:s,s:o}", "type", "text", "text", serve_text_json(b->text, n));
+    if (b->kind == SERVE_BLOCK_THINKING)
+        return json_pack("{s:s,s:o,s:s}", "type", "thinking", "thinking", serve_text_json(b->text, n), "signature", "");
+    json_t *input = begins ? json_object() : serve_arguments_json(b);
+    return input ? json_pack("{s:s,s:s,s:s,s:o}", "type", "tool_use", "id", b->call->id, "name", b->call->name, "input", input) : NULL;
 }
 
-static void whole_close(void *to, serve_choice *one) {
-    json_t *block = block_json(one, false);
+static void whole_close(void *to, serve_choice *one, const serve_told_block *b) {
+    json_t *block = block_json(b, false);
+    (void)one;
     if (block) json_array_append_new(to, block);
 }
 
@@ -337,7 +335,7 @@ static json_t *message_json(const serve_server *s, const serve_call *c, json_t *
 static json_t *whole(const serve_server *s, serve_call *c) {
     static const serve_block_events events = {.close = whole_close};
     json_t *content = json_array();
-    serve_blocks_next(&c->choices[0], &events, content);
+    serve_blocks_next(&c->choices[0], &events, true, content);
     json_t *message = message_json(s, c, content);
     stop_add(message, &c->choices[0]);
     serve_figures_add(message, c);
@@ -349,30 +347,34 @@ static void event(void *to, const char *name, json_t *value) {
     serve_event_add(to, name, value);
 }
 
-static void delta(void *to, const serve_choice *one, const char *type, const char *field, json_t *text) {
-    event(to, "content_block_delta", json_pack("{s:i,s:{s:s,s:o}}", "index", one->block.index, "delta", "type", type, field, text));
+static void delta(void *to, const serve_told_block *b, const char *type, const char *field, json_t *text) {
+    event(to, "content_block_delta", json_pack("{s:i,s:{s:s,s:o}}", "index", b->index, "delta", "type", type, field, text));
 }
 
-static void stream_open(void *to, serve_choice *one) {
-    event(to, "content_block_start", json_pack("{s:i,s:o}", "index", one->block.index, "content_block", block_json(one, true)));
+static void stream_open(void *to, serve_choice *one, const serve_told_block *b) {
+    (void)one;
+    event(to, "content_block_start", json_pack("{s:i,s:o}", "index", b->index, "content_block", block_json(b, true)));
 }
 
-static void stream_add(void *to, serve_choice *one, const char *text, size_t n) {
+static void stream_add(void *to, serve_choice *one, const serve_told_block *b, const char *text, size_t n) {
     static const char *const type[] = {"", "thinking_delta", "text_delta", "input_json_delta"};
     static const char *const field[] = {"", "thinking", "text", "partial_json"};
-    delta(to, one, type[one->block.kind], field[one->block.kind], serve_text_json(text, n));
+    (void)one;
+    delta(to, b, type[b->kind], field[b->kind], serve_text_json(text, n));
 }
 
-static void stream_close(void *to, serve_choice *one) {
-    if (one->block.kind == SERVE_BLOCK_THINKING) delta(to, one, "signature_delta", "signature", json_string(""));
-    event(to, "content_block_stop", json_pack("{s:i}", "index", one->block.index));
+static void stream_close(void *to, serve_choice *one, const serve_told_block *b) {
+    (void)one;
+    if (b->kind == SERVE_BLOCK_THINKING) delta(to, b, "signature_delta", "signature", json_string(""));
+    event(to, "content_block_stop", json_pack("{s:i}", "index", b->index));
 }
 
 static void next(const serve_server *s, serve_call *c, serve_choice *one, serve_bytes *out) {
     static const serve_block_events events = {stream_open, stream_add, stream_close};
     if (!one->begun) event(out, "message_start", json_pack("{s:o}", "message", message_json(s, c, json_array())));
     one->begun = true;
-    serve_blocks_next(one, &events, out);
+    serve_blocks_next(one, &events, true, out);
+    one->sent_tokens = one->n_tokens;
     one->ended = one->done;
 }
 

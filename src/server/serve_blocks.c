@@ -2,68 +2,114 @@
 /* serve_blocks.c - see serve_blocks.h. */
 #include "server/serve_blocks.h"
 
+#include <string.h>
+
+#include "base/json_load.h"
+#include "base/mem.h"
 #include "server/serve_answer.h"
-#include "server/serve_tools.h"
 
-static const serve_bytes *source_of(const serve_choice *one, serve_block_kind kind) {
-    return kind == SERVE_BLOCK_THINKING ? &one->parts.thinking : serve_choice_answer(one);
-}
-
-const hunch_call *serve_block_call(const serve_choice *one) {
-    hunch_answer a;
-    hunch_calls_get(one->parts.calls, &a);
-    return &a.call[one->sent_calls - 1];
-}
-
-const char *serve_block_text(const serve_choice *one, size_t *n) {
-    const serve_block *b = &one->block;
+static serve_told_block block_of(const serve_choice *one, const hunch_answer *a) {
+    const serve_block *b = &one->parts.block[one->told.block];
+    serve_told_block t = {.kind = b->kind, .index = one->told.index, .last = one->done && one->told.block + 1 == one->parts.n_blocks};
     if (b->kind == SERVE_BLOCK_CALL) {
-        const hunch_call *call = serve_block_call(one);
-        *n = call->n_arguments;
-        return *n ? call->arguments : "";
+        t.call = &a->call[b->from];
+        t.n = t.call->n_arguments;
+        t.text = t.n ? t.call->arguments : "";
+        return t;
     }
-    const serve_bytes *all = source_of(one, b->kind);
-    *n = (b->kind == SERVE_BLOCK_THINKING ? one->sent_thinking : one->sent_text) - b->from;
-    return *n ? all->at + b->from : "";
+    const serve_bytes *all = b->kind == SERVE_BLOCK_THINKING ? &one->parts.thinking : serve_choice_answer(one);
+    t.n = b->to - b->from;
+    t.text = t.n ? all->at + b->from : "";
+    return t;
 }
 
-static void block_close(serve_choice *one, const serve_block_events *e, void *to) {
-    if (one->block.kind == SERVE_BLOCK_NONE) return;
-    e->close(to, one);
-    one->block.kind = SERVE_BLOCK_NONE;
-    one->block.index++;
+/* A call that turned out to be none: its text is in the answer's. */
+static bool is_no_call(const serve_choice *one, const serve_told_block *b) {
+    return b->call && (b->call->state == HUNCH_CALL_BROKEN || (b->call->state == HUNCH_CALL_CUT && !one->parts.cut));
 }
 
-static void block_open(serve_choice *one, serve_block_kind kind, size_t from, const serve_block_events *e, void *to) {
-    block_close(one, e, to);
-    one->block.kind = kind;
-    one->block.from = from;
-    if (e->open) e->open(to, one);
+static bool is_over(const serve_choice *one, const serve_told_block *b) {
+    return one->done || one->told.block + 1 < one->parts.n_blocks || (b->call && b->call->state != HUNCH_CALL_OPEN);
 }
 
-/* What is new of thinking, or of the answer's text. */
-static void text_next(serve_choice *one, serve_block_kind kind, size_t *sent, const serve_block_events *e, void *to) {
-    const serve_bytes *all = source_of(one, kind);
-    const size_t from = *sent;
-    if (all->n == from) return;
-    if (one->block.kind != kind) block_open(one, kind, from, e, to);
-    *sent = all->n;
-    if (e->add) e->add(to, one, all->at + from, all->n - from);
+/* False: the block may grow. */
+static bool block_tell(serve_choice *one, const hunch_answer *a, const serve_block_events *e, void *to) {
+    const serve_told_block b = block_of(one, a);
+    serve_told *told = &one->told;
+    const bool skipped = !told->open && is_no_call(one, &b);
+    if (!skipped && !told->open && e->open) e->open(to, one, &b);
+    told->open = !skipped;
+    if (!skipped && b.n > told->n && e->add) e->add(to, one, &b, b.text + told->n, b.n - told->n);
+    told->n = b.n;
+    if (!is_over(one, &b)) return false;
+    if (!skipped && e->close) e->close(to, one, &b);
+    *told = (serve_told){.block = told->block + 1, .index = told->index + !skipped};
+    return true;
 }
 
-void serve_blocks_next(serve_choice *one, const serve_block_events *e, void *to) {
-    serve_tools_news news;
-    const size_t had = one->sent_text + one->sent_thinking;
-    text_next(one, SERVE_BLOCK_THINKING, &one->sent_thinking, e, to);
-    text_next(one, SERVE_BLOCK_TEXT, &one->sent_text, e, to);
-    while (!one->call->whole_text && serve_tools_next(one, &news)) {
-        if (news.begins) block_open(one, SERVE_BLOCK_CALL, 0, e, to);
-        else if (e->add) e->add(to, one, news.arguments, news.n);
+void serve_blocks_next(serve_choice *one, const serve_block_events *e, bool empty, void *to) {
+    hunch_answer a = {0};
+    if (one->parts.calls) hunch_calls_get(one->parts.calls, &a);
+    while (one->told.block < one->parts.n_blocks && block_tell(one, &a, e, to)) {}
+    if (!empty || !one->done || one->told.index > 0) return;
+    const serve_told_block nothing = {.kind = SERVE_BLOCK_TEXT, .text = "", .last = true};
+    if (e->open) e->open(to, one, &nothing);
+    if (e->close) e->close(to, one, &nothing);
+    one->told.index++;
+}
+
+bool serve_blocks_wait(const serve_choice *one) {
+    hunch_answer a = {0};
+    if (one->told.block == one->parts.n_blocks) return false;
+    if (one->parts.calls) hunch_calls_get(one->parts.calls, &a);
+    const serve_told_block b = block_of(one, &a);
+    return !one->told.open || b.n > one->told.n || is_over(one, &b);
+}
+
+/* ---- arguments that were cut --------------------------------------------------------------------------------- */
+
+enum { DEEPEST = 64, TRIES = 256 };
+
+/* What closes the first n bytes of a value, in reverse order of what they opened. False: too deep. */
+static bool closers_find(const char *text, size_t n, char to[DEEPEST + 2]) {
+    char open[DEEPEST];
+    size_t depth = 0;
+    bool in_text = false;
+    for (size_t i = 0; i < n; i++) {
+        if (in_text) {
+            if (text[i] == '\\') i++;
+            else in_text = text[i] != '"';
+        } else if (text[i] == '"') in_text = true;
+        else if (text[i] == '{' || text[i] == '[') {
+            if (depth == DEEPEST) return false;
+            open[depth++] = text[i] == '{' ? '}' : ']';
+        } else if (depth && (text[i] == '}' || text[i] == ']')) depth--;
     }
-    /* Log-probabilities of tokens whose text is still held back come with that. */
-    if (!one->call->request.logprobs || one->sent_text + one->sent_thinking > had || one->done) one->sent_tokens = one->n_tokens;
-    if (!one->done) return;
-    if (one->block.kind == SERVE_BLOCK_NONE && one->block.index == 0) block_open(one, SERVE_BLOCK_TEXT, 0, e, to);
-    one->block.last = true;
-    block_close(one, e, to);
+    if (in_text) *to++ = '"';
+    while (depth) *to++ = open[--depth];
+    *to = 0;
+    return true;
+}
+
+/* The longest beginning that is a value once it is closed. */
+static json_t *mended(const char *text, size_t n) {
+    char closers[DEEPEST + 2];
+    for (size_t left = n, tries = 0; left > 0 && tries < TRIES; left--, tries++) {
+        serve_bytes all = {0};
+        if (!closers_find(text, left, closers)) return NULL;
+        json_t *value = serve_bytes_add(&all, text, left) && serve_bytes_add(&all, closers, strlen(closers))
+                            ? hn_json_load(all.at, all.n, JSON_ALLOW_NUL, NULL)
+                            : NULL;
+        serve_bytes_free(&all);
+        if (value) return value;
+    }
+    return NULL;
+}
+
+json_t *serve_arguments_json(const serve_told_block *b) {
+    json_t *value = hn_json_load(b->text, b->n, JSON_ALLOW_NUL, NULL);
+    if (!value && b->call->state == HUNCH_CALL_CUT) value = mended(b->text, b->n);
+    if (hn_json_is_object(value)) return value;
+    json_decref(value);
+    return b->call->state == HUNCH_CALL_CUT ? json_object() : NULL;
 }

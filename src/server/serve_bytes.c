@@ -44,8 +44,12 @@ bool serve_bytes_add(serve_bytes *b, const void *data, size_t n) {
     return true;
 }
 
+void serve_bytes_join(serve_bytes *b, const void *data, size_t n) {
+    if (!serve_bytes_add(b, data, n)) out_of_memory();
+}
+
 void serve_bytes_put(serve_bytes *b, const char *text) {
-    if (!serve_bytes_add(b, text, strlen(text))) out_of_memory();
+    serve_bytes_join(b, text, strlen(text));
 }
 
 void serve_bytes_print(serve_bytes *b, const char *fmt, ...) {

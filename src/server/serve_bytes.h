@@ -20,7 +20,8 @@ typedef struct serve_bytes {
     size_t n, cap;
 } serve_bytes;
 bool serve_bytes_add(serve_bytes *b, const void *data, size_t n); /* false: no memory, nothing changed */
-void serve_bytes_put(serve_bytes *b, const char *text); /* as serve_alloc */
+void serve_bytes_join(serve_bytes *b, const void *data, size_t n); /* as serve_alloc: for what nobody would miss else */
+void serve_bytes_put(serve_bytes *b, const char *text);            /* the same of a text */
 void serve_bytes_print(serve_bytes *b, const char *fmt, ...) __attribute__((format(printf, 2, 3))); /* the same, of at most 511 bytes */
 void serve_bytes_free(serve_bytes *b);
 

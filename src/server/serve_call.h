@@ -26,14 +26,13 @@ typedef struct serve_prompt {
     serve_bytes text; /* of completions: as the client gave it, for `echo`; empty if it gave ids */
 } serve_prompt;
 
-/* A block of an answer (serve_blocks.h): the newest that a stream has begun. */
-typedef enum serve_block_kind { SERVE_BLOCK_NONE, SERVE_BLOCK_THINKING, SERVE_BLOCK_TEXT, SERVE_BLOCK_CALL } serve_block_kind;
-typedef struct serve_block {
-    serve_block_kind kind; /* SERVE_BLOCK_NONE: none is open */
-    int index;             /* of the block that is open, or comes next */
-    size_t from;           /* where it begins in the thinking, or in the answer */
-    bool last;             /* the answer has ended with it */
-} serve_block;
+/* How far the blocks of an answer were told (serve_blocks.h). */
+typedef struct serve_told {
+    size_t block; /* the first that is not told to its end */
+    size_t n;     /* bytes of it that are */
+    bool open;    /* its beginning is */
+    int index;    /* blocks that are told to their ends */
+} serve_told;
 
 typedef struct serve_choice {
     struct serve_call *call;
@@ -45,7 +44,7 @@ typedef struct serve_choice {
     bool paused;            /* until its reader has taken what there is */
     /* under the lock */
     serve_bytes text;
-    serve_parts parts;   /* of a chat's text, unless the call wants it whole */
+    serve_parts parts;   /* what the text is made of */
     hunch_token *tokens;
     size_t n_tokens, cap_tokens;
     float *logprobs; /* [n_tokens], if wanted */
@@ -60,13 +59,14 @@ typedef struct serve_choice {
     bool done;
     hunch_session_state state; /* once it is done; without its arrays */
     uint64_t (*by_length)[HUNCH_MAX_DEPTH + 1]; /* [depth of the drafts][accepted] rounds; NULL: not wanted, or none yet */
+    size_t predicted_at; /* of the prediction: behind the last token of it that was accepted */
     uint64_t predicted, predicted_right; /* tokens of the prediction that were verified, and accepted */
     double first_s, last_s;    /* times (hn_now) of its first and newest token; 0: none yet */
     /* the thread of HTTP: what a stream has sent */
-    size_t sent_text, sent_tokens, sent_thinking; /* sent_text: of a chat of the answer alone */
-    size_t sent_calls, sent_arguments; /* calls whose names were sent, and bytes of the newest one's arguments */
+    size_t sent_text, sent_tokens; /* sent_text: of a text that is no chat's */
+    int sent_calls; /* whose beginnings were sent */
     bool begun, ended;
-    serve_block block;
+    serve_told told;
 } serve_choice;
 
 enum {

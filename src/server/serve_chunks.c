@@ -2,8 +2,8 @@
 /* serve_chunks.c - the events of streams of chat and text completions: one a choice and round, more rounds in one if the client reads
  * slowly. */
 #include "server/serve_answer.h"
+#include "server/serve_blocks.h"
 #include "server/serve_protocol.h"
-#include "server/serve_tools.h"
 
 static json_t *chunk(const serve_server *s, const serve_call *c, json_t *choices) {
     json_t *one = json_pack("{s:s,s:s,s:I,s:s,s:o}", "id", c->id, "object", c->chat ? "chat.completion.chunk" : "text_completion",
@@ -32,32 +32,15 @@ static bool begin(const serve_server *s, const serve_call *c, serve_choice *one,
     return one->begun = true;
 }
 
-/* What is new of a chat: a delta; of a completion: its text. */
-static json_t *new_text(const serve_call *c, serve_choice *one) {
-    const serve_bytes *said = serve_choice_answer(one), *thinking = &one->parts.thinking;
-    json_t *answer = said->n ? serve_text_json(said->at + one->sent_text, said->n - one->sent_text) : json_string(""), *choice;
-    if (c->chat) {
-        json_t *delta = json_object();
-        if (thinking->n > one->sent_thinking)
-            json_object_set_new(delta, "reasoning_content",
-                                serve_text_json(thinking->at + one->sent_thinking, thinking->n - one->sent_thinking));
-        if (said->n > one->sent_text || !json_object_size(delta)) json_object_set(delta, "content", answer);
-        json_decref(answer);
-        choice = json_pack("{s:i,s:o}", "index", one->index, "delta", delta);
-    } else choice = json_pack("{s:i,s:o}", "index", one->index, "text", answer);
-    one->sent_text = said->n;
-    one->sent_thinking = thinking->n;
-    return choice;
-}
-
-/* Text and tokens that are new; at the end of a completion with the reason, of a chat the reason is an event of its own. */
-static void piece(const serve_server *s, const serve_call *c, serve_choice *one, serve_bytes *out) {
+/* What is new of a text, and the tokens since the last event, which go with it; at the end of a completion the reason, too. */
+static void piece(const serve_server *s, serve_choice *one, json_t *choice, size_t before, serve_bytes *out) {
+    const serve_call *c = one->call;
     const bool last = one->done && !c->chat;
-    const size_t echoed = serve_echoed(one), before = one->sent_text + (c->echo ? one->prompt->text.n : 0);
-    json_t *choice = new_text(c, one);
+    const size_t echoed = serve_echoed(one);
     json_t *logprobs = c->request.logprobs && one->n_tokens > one->sent_tokens
                            ? serve_logprobs_json(one, echoed + one->sent_tokens, echoed + one->n_tokens, before)
                            : json_null();
+    json_object_set_new(choice, "index", json_integer(one->index));
     json_object_set_new(choice, "logprobs", logprobs);
     json_object_set_new(choice, "finish_reason", last ? serve_finish_json(one) : json_null());
     if (last) json_object_set_new(choice, "stop_reason", serve_stop_json(one));
@@ -67,26 +50,71 @@ static void piece(const serve_server *s, const serve_call *c, serve_choice *one,
     choice_event(s, c, choice, out);
 }
 
-/* Calls that are new, a name or a piece of arguments an event. False: there are none. */
-static bool calls_next(const serve_server *s, const serve_call *c, serve_choice *one, serve_bytes *out) {
-    bool any = false;
-    json_t *delta;
-    while (!c->whole_text && (delta = serve_tools_delta(one))) {
-        choice_event(s, c, json_pack("{s:i,s:o,s:n,s:n}", "index", one->index, "delta", delta, "logprobs", "finish_reason"), out);
-        any = true;
-    }
-    return any;
+/* ---- chats --------------------------------------------------------------------------------------------------- */
+
+/* Text and thinking that are told until a call comes between, which are one event. */
+typedef struct deltas {
+    const serve_server *s;
+    serve_bytes *out, text, thinking;
+} deltas;
+
+static void deltas_send(deltas *d, serve_choice *one) {
+    json_t *delta = json_object();
+    if (d->thinking.n) json_object_set_new(delta, "reasoning_content", serve_text_json(d->thinking.at, d->thinking.n));
+    if (d->text.n || !d->thinking.n) json_object_set_new(delta, "content", serve_text_json(d->text.at, d->text.n));
+    d->text.n = d->thinking.n = 0;
+    piece(d->s, one, json_pack("{s:o}", "delta", delta), 0, d->out);
+}
+
+static void call_send(deltas *d, serve_choice *one, json_t *call) {
+    if (d->text.n || d->thinking.n) deltas_send(d, one);
+    choice_event(d->s, one->call, json_pack("{s:i,s:{s:[o]},s:n,s:n}", "index", one->index, "delta", "tool_calls", call, "logprobs",
+                                            "finish_reason"), d->out);
+}
+
+static void chat_open(void *to, serve_choice *one, const serve_told_block *b) {
+    if (b->call)
+        call_send(to, one, json_pack("{s:i,s:s,s:s,s:{s:s,s:s}}", "index", one->sent_calls++, "id", b->call->id, "type", "function",
+                                     "function", "name", b->call->name, "arguments", ""));
+}
+
+static void chat_add(void *to, serve_choice *one, const serve_told_block *b, const char *text, size_t n) {
+    deltas *d = to;
+    if (b->call)
+        call_send(d, one, json_pack("{s:i,s:{s:o}}", "index", one->sent_calls - 1, "function", "arguments", serve_text_json(text, n)));
+    else serve_bytes_join(b->kind == SERVE_BLOCK_TEXT ? &d->text : &d->thinking, text, n);
+}
+
+static void chat_next(const serve_server *s, serve_choice *one, serve_bytes *out) {
+    static const serve_block_events events = {chat_open, chat_add, NULL};
+    const serve_call *c = one->call;
+    deltas d = {.s = s, .out = out};
+    serve_blocks_next(one, &events, false, &d);
+    const bool told = c->request.logprobs || c->token_ids || !one->parts.calls;
+    if (d.text.n || d.thinking.n || (one->n_tokens > one->sent_tokens && told)) deltas_send(&d, one);
+    one->sent_tokens = one->n_tokens;
+    serve_bytes_free(&d.text);
+    serve_bytes_free(&d.thinking);
+    if (one->done)
+        choice_event(s, c, json_pack("{s:i,s:{},s:n,s:o,s:o}", "index", one->index, "delta", "logprobs", "finish_reason",
+                                     serve_finish_json(one), "stop_reason", serve_stop_json(one)), out);
+}
+
+/* ---- texts --------------------------------------------------------------------------------------------------- */
+
+static void text_next(const serve_server *s, serve_choice *one, serve_bytes *out) {
+    const serve_bytes *said = &one->text;
+    const size_t before = one->sent_text + (one->call->echo ? one->prompt->text.n : 0);
+    if (said->n == one->sent_text && one->n_tokens == one->sent_tokens && !one->done) return;
+    json_t *text = said->n ? serve_text_json(said->at + one->sent_text, said->n - one->sent_text) : json_string("");
+    piece(s, one, json_pack("{s:o}", "text", text), before, out);
+    one->sent_text = said->n;
 }
 
 static void next(const serve_server *s, serve_call *c, serve_choice *one, serve_bytes *out) {
     if (!one->begun && !begin(s, c, one, out)) return;
-    const bool text = serve_choice_answer(one)->n > one->sent_text || one->parts.thinking.n > one->sent_thinking;
-    const bool tokens = one->n_tokens > one->sent_tokens, told = c->request.logprobs || c->token_ids || !one->parts.calls;
-    if (text || (tokens && told) || (one->done && !one->ended && !c->chat)) piece(s, c, one, out);
-    if (calls_next(s, c, one, out) || tokens) one->sent_tokens = one->n_tokens;
-    if (one->done && !one->ended && c->chat)
-        choice_event(s, c, json_pack("{s:i,s:{},s:n,s:o,s:o}", "index", one->index, "delta", "logprobs", "finish_reason",
-                                     serve_finish_json(one), "stop_reason", serve_stop_json(one)), out);
+    if (c->chat) chat_next(s, one, out);
+    else text_next(s, one, out);
     one->ended = one->done;
 }
 

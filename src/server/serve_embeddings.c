@@ -59,7 +59,7 @@ static json_t *packed_json(const float *v, int n) {
         uint32_t bits;
         memcpy(&bits, &v[i], sizeof bits);
         const char bytes[] = {(char)bits, (char)(bits >> 8), (char)(bits >> 16), (char)(bits >> 24)};
-        serve_bytes_add(&raw, bytes, sizeof bytes);
+        serve_bytes_join(&raw, bytes, sizeof bytes);
     }
     for (size_t i = 0; i < raw.n; i += 3) {
         const size_t left = raw.n - i;
@@ -67,7 +67,7 @@ static json_t *packed_json(const float *v, int n) {
         for (size_t k = 0; k < 3; k++) three = three << 8 | (k < left ? (unsigned char)raw.at[i + k] : 0);
         const char four[] = {digit[three >> 18], digit[three >> 12 & 63], left > 1 ? digit[three >> 6 & 63] : '=',
                              left > 2 ? digit[three & 63] : '='};
-        serve_bytes_add(&text, four, sizeof four);
+        serve_bytes_join(&text, four, sizeof four);
     }
     json_t *json = json_stringn(text.at, text.n);
     serve_bytes_free(&raw);

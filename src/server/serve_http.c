@@ -18,14 +18,31 @@
 #include "base/mem.h"
 #include "server/serve_answer.h"
 #include "server/serve_fields.h"
+#include "server/serve_guests.h"
+#include "server/serve_head.h"
 #include "server/serve_log.h"
 
-enum { THREADS = 2, CONNECTION_MEMORY = 32 << 10, PIECE = 16 << 10, OWN_FILES = 128, BACKLOG = 1024, SEND_BUFFER = 128 << 10 };
+enum {
+    THREADS = 2,
+    CONNECTION_MEMORY = 32 << 10,
+    PIECE = 16 << 10,
+    OWN_FILES = 128,
+    BACKLOG = 1024,
+    SEND_BUFFER = 128 << 10
+};
+/* Folded lines, lines that end in LF alone and the like are refused by libmicrohttpd from 0.9.77 on; older ones do not show them to us, and
+ * what they refuse when they are told to be strict is refused here, with one head, where theirs has two. */
+#if MHD_VERSION >= 0x00097701
+#define STRICT MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1,
+#else
+#define STRICT
+#endif
 static const size_t most_bodies = (size_t)256 << 20; /* bytes of all requests that are being received */
 
 struct serve_http {
     serve_server *server;
     struct MHD_Daemon *daemon;
+    serve_guests *guests;
     atomic_int busy;
     atomic_size_t bodies;
 };
@@ -36,14 +53,17 @@ typedef struct exchange {
     struct MHD_Connection *connection;
     const serve_route *route;
     const serve_protocol *protocol;
+    serve_guest *guest; /* its connection */
     char method[12], path[200], id[72];
     uint64_t tenant; /* of its API key */
+    char why[300];   /* of a refusal, for the log */
     double begun_s;
     serve_bytes body;
     size_t dropped;     /* bytes of the body that were not kept */
     serve_error refused; /* before the body; its status is 0: it was not */
-    serve_call *call;   /* submitted; NULL: none */
-    bool streaming, last;
+    serve_call *call;    /* submitted; NULL: none */
+    const char *cut;     /* why the server dropped it before its body was there; NULL: it did not */
+    bool streaming, last, preflight;
     serve_bytes events; /* of a stream, [sent, n) is not sent yet */
     size_t sent;
     int http;
@@ -55,17 +75,31 @@ static const char *header(exchange *x, const char *name) {
     return MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
 }
 
-/* CORS: only the origin that was named, or any. */
+/* Headers that a page may send. Packages of clients in browsers add names with every version (X-Stainless-...), and the page is one that
+ * may call, so what its browser asks for is allowed if it is a list of names. */
+static const char *headers_allowed(exchange *x) {
+    static const char usual[] =
+        "Authorization, Content-Type, X-Api-Key, Anthropic-Version, Anthropic-Beta, "
+        "Anthropic-Dangerous-Direct-Browser-Access, OpenAI-Beta, OpenAI-Organization, OpenAI-Project, "
+        "Idempotency-Key, X-Request-Id, X-Priority";
+    static const char listed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_, ";
+    const char *asked = header(x, "Access-Control-Request-Headers");
+    return asked && *asked && strspn(asked, listed) == strlen(asked) ? asked : usual;
+}
+
+/* CORS: pages of the origins that --cors names may read answers. */
 static void cors_add(exchange *x, struct MHD_Response *r) {
-    const char *allowed = x->h->server->settings->cors, *origin = header(x, "Origin");
-    if (!allowed || !origin || (strcmp(allowed, "*") != 0 && strcmp(allowed, origin) != 0)) return;
-    MHD_add_response_header(r, "Access-Control-Allow-Origin", allowed);
+    const char *allowed = serve_callers_allowed(x->h->server->settings->callers, header(x, "Origin"));
     MHD_add_response_header(r, "Vary", "Origin");
-    if (strcmp(x->method, "OPTIONS") != 0) return;
+    if (!allowed) return;
+    MHD_add_response_header(r, "Access-Control-Allow-Origin", allowed);
+    MHD_add_response_header(r, "Access-Control-Expose-Headers",
+                            "X-Request-Id, Request-Id, Retry-After, X-Should-Retry");
+    if (!x->preflight) return;
     MHD_add_response_header(r, "Access-Control-Allow-Methods", "GET, POST, OPTIONS");
-    MHD_add_response_header(
-        r, "Access-Control-Allow-Headers",
-        "Authorization, Content-Type, X-Api-Key, Anthropic-Version, Anthropic-Beta, X-Request-Id, X-Priority");
+    MHD_add_response_header(r, "Access-Control-Allow-Headers", headers_allowed(x));
+    if (header(x, "Access-Control-Request-Private-Network"))
+        MHD_add_response_header(r, "Access-Control-Allow-Private-Network", "true");
     MHD_add_response_header(r, "Access-Control-Max-Age", "86400");
 }
 
@@ -91,6 +125,7 @@ static enum MHD_Result respond_error(exchange *x, const serve_error *err) {
     char number[16];
     struct MHD_Response *r = json_response(x->protocol->error(err, x->id));
     serve_metrics_refused(x->h->server->metrics, err->http);
+    snprintf(x->why, sizeof x->why, "%.299s", err->message);
     snprintf(number, sizeof number, "%d", err->retry_after);
     if (r && err->retry_after) MHD_add_response_header(r, "Retry-After", number);
     if (r && err->allow) MHD_add_response_header(r, "Allow", err->allow);
@@ -183,8 +218,11 @@ static enum MHD_Result call_begin(exchange *x, serve_call *c) {
 
 /* ---- requests ------------------------------------------------------------------------------------------------ */
 
-/* A browser that asks whether a page may call. */
-static bool is_preflight(const exchange *x) { return strcmp(x->method, "OPTIONS") == 0 && x->h->server->settings->cors; }
+/* A browser that asks whether a page may call, of an origin that may. */
+static bool is_preflight(exchange *x) {
+    return strcmp(x->method, "OPTIONS") == 0 &&
+           serve_callers_allowed(x->h->server->settings->callers, header(x, "Origin"));
+}
 
 static enum MHD_Result answer(exchange *x) {
     serve_server *s = x->h->server;
@@ -192,7 +230,7 @@ static enum MHD_Result answer(exchange *x) {
     serve_reply r = {0};
     serve_error err = {0};
     if (x->call) return respond_whole(x); /* it was woken */
-    if (is_preflight(x)) return respond(x, 204, MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT), NULL);
+    if (x->preflight) return respond(x, 204, MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT), NULL);
     if (x->refused.http) return respond_error(x, &x->refused);
     const size_t n = strlen(x->route->path);
     q.rest = strlen(x->path) > n ? x->path + n : "";
@@ -222,12 +260,21 @@ static bool too_large(const exchange *x, serve_error *err) {
     return serve_fail(err, 413, NULL, "the body is larger than %zu bytes", x->h->server->settings->most_body);
 }
 
+static enum MHD_Result line_note(void *user, enum MHD_ValueKind kind, const char *name, size_t n_name,
+                                 const char *value, size_t n_value) {
+    (void)kind;
+    serve_head_line(user, name, n_name, value ? value : "", n_value);
+    return MHD_YES;
+}
+
 /* What can be refused before the body is read. */
-static bool admit(exchange *x, serve_error *err) {
+static bool admit(exchange *x, const serve_head *head, serve_error *err) {
     const serve_server *s = x->h->server;
+    if (!serve_callers_admit(s->settings->callers, head, err)) return false;
+    if ((x->preflight = is_preflight(x))) return true;
     const char *method = strcmp(x->method, "HEAD") == 0 ? "GET" : x->method;
-    if (!(x->route = serve_route_find(method, x->path, err))) return false;
     x->tenant = s->keys ? serve_keys_fit(s->keys, header(x, "Authorization"), header(x, "X-Api-Key")) : 0;
+    if (!(x->route = serve_route_find(method, x->path, err))) return false;
     if (s->keys && !x->route->open && !x->tenant)
         return serve_fail_code(err, 401, "invalid_api_key", NULL,
                                "expected the header Authorization: Bearer KEY, or X-Api-Key: KEY, with a key that is known here");
@@ -242,6 +289,8 @@ static exchange *begin(serve_http *h, struct MHD_Connection *connection, const c
     x->h = h;
     x->connection = connection;
     x->begun_s = hn_now();
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    x->guest = info ? info->socket_context : NULL;
     snprintf(x->method, sizeof x->method, "%s", method);
     snprintf(x->path, sizeof x->path, "%s", url);
     x->protocol = serve_protocol_of(x->path);
@@ -255,11 +304,13 @@ static exchange *begin(serve_http *h, struct MHD_Connection *connection, const c
 static bool body_take(exchange *x, const char *data, size_t n) {
     serve_http *h = x->h;
     const size_t most = h->server->settings->most_body;
-    if (hn_now() - x->begun_s > h->server->settings->stall_s) return false;
+    if (hn_now() - x->begun_s > h->server->settings->stall_s) return x->cut = "dropped: its body came too slowly", false;
     if (!x->refused.http && x->body.n + n > most) too_large(x, &x->refused);
-    if (x->refused.http) return (x->dropped += n) <= 4 * most;
-    if (atomic_fetch_add(&h->bodies, n) + n > most_bodies) return atomic_fetch_sub(&h->bodies, n), false;
+    if (x->refused.http) return x->cut = (x->dropped += n) > 4 * most ? "dropped: its body was refused and did not end" : NULL, !x->cut;
+    if (atomic_fetch_add(&h->bodies, n) + n > most_bodies)
+        return x->cut = "dropped: the bodies of all requests are too large together", atomic_fetch_sub(&h->bodies, n), false;
     if (serve_bytes_add(&x->body, data, n)) return true;
+    x->cut = "dropped: no memory for its body";
     atomic_fetch_sub(&h->bodies, n);
     return false;
 }
@@ -267,15 +318,19 @@ static bool body_take(exchange *x, const char *data, size_t n) {
 static enum MHD_Result access_handle(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
                                      const char *http_version, const char *data, size_t *n, void **state) {
     exchange *x = *state;
-    (void)http_version;
-    if (!x) { /* an answer that is given now closes the connection: only if the body is too large to be read */
+    if (!x) {
+        serve_head head = {0};
         *state = x = begin(cls, connection, url, method);
-        const char *length = header(x, "Content-Length");
-        if (length && strtoull(length, NULL, 10) > x->h->server->settings->most_body) {
+        serve_guest_headed(x->h->guests, x->guest);
+        MHD_get_connection_values_n(connection, MHD_HEADER_KIND, line_note, &head);
+        /* An answer that is given now closes the connection: where its next byte is what the head does not tell, or too far. */
+        if (!serve_head_clear(&head, strcmp(http_version, MHD_HTTP_VERSION_1_0) == 0, &x->refused))
+            return respond_error(x, &x->refused);
+        if (head.lengths && strtoull(head.length, NULL, 10) > x->h->server->settings->most_body) {
             too_large(x, &x->refused);
             return respond_error(x, &x->refused);
         }
-        if (!is_preflight(x)) admit(x, &x->refused);
+        admit(x, &head, &x->refused);
         return MHD_YES;
     }
     if (*n) {
@@ -283,17 +338,62 @@ static enum MHD_Result access_handle(void *cls, struct MHD_Connection *connectio
         *n = 0;
         return ok ? MHD_YES : MHD_NO;
     }
+    serve_guest_asked(x->h->guests, x->guest);
     return answer(x);
 }
 
-static void completed(void *cls, struct MHD_Connection *connection, void **state, enum MHD_RequestTerminationCode code) {
+/* A connection begins or ends. */
+static void noted(void *cls, struct MHD_Connection *connection, void **context,
+                  enum MHD_ConnectionNotificationCode code) {
+    serve_http *h = cls;
+    if (code != MHD_CONNECTION_NOTIFY_STARTED) {
+        serve_guest_go(h->guests, *context);
+        return;
+    }
+    const union MHD_ConnectionInfo *fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *from = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    *context = fd && from ? serve_guest_come(h->guests, fd->connect_fd, from->client_addr) : NULL;
+}
+
+static enum MHD_Result accept_policy(void *cls, const struct sockaddr *from, socklen_t size) {
+    serve_http *h = cls;
+    (void)size;
+    return serve_guests_admit(h->guests, from) ? MHD_YES : MHD_NO;
+}
+
+/* The address that asks: behind a proxy that is trusted, the last one that it names. */
+static const char *client_of(exchange *x, char to[64]) {
+    const char *named = serve_guest_is_proxy(x->h->guests, x->guest) ? header(x, "X-Forwarded-For") : NULL;
+    const char *last = named ? strrchr(named, ',') : NULL;
+    if (!named) return serve_guest_address(x->guest);
+    last = last ? last + 1 : named;
+    snprintf(to, 64, "%s", last + strspn(last, " "));
+    return serve_is_address(to) ? to : serve_guest_address(x->guest);
+}
+
+static void log_it(exchange *x, enum MHD_RequestTerminationCode code) {
+    char address[64];
+    const char *ended = code == MHD_REQUEST_TERMINATED_COMPLETED_OK       ? NULL
+                        : x->cut                                          ? x->cut
+                        : code == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED  ? "dropped for its silence"
+                        : code == MHD_REQUEST_TERMINATED_DAEMON_SHUTDOWN  ? "the server ended"
+                                                                          : "client hung up";
+    const serve_log_entry e = {.method = x->method, .path = x->path, .id = x->id, .client = client_of(x, address),
+                               .key = x->tenant ? serve_keys_name(x->h->server->keys, x->tenant) : NULL,
+                               .reason = x->http >= 400 || x->http == 0 ? x->why[0] ? x->why : NULL : NULL, .ended = ended, .http = x->http,
+                               .seconds = hn_now() - x->begun_s, .call = x->call};
+    serve_log_request(x->h->server->log, x->h->server->settings, &e);
+}
+
+static void completed(void *cls, struct MHD_Connection *connection, void **state,
+                      enum MHD_RequestTerminationCode code) {
     serve_http *h = cls;
     exchange *x = *state;
     (void)connection;
     if (!x) return;
     if (x->call) serve_engine_abandon(h->server->engine, x->call);
-    serve_log_request(h->server->settings, x->method, x->path, x->id, x->http, hn_now() - x->begun_s,
-                      code == MHD_REQUEST_TERMINATED_COMPLETED_OK, x->call);
+    log_it(x, code);
+    serve_guest_waits(h->guests, x->guest);
     atomic_fetch_sub(&h->bodies, x->body.n);
     serve_call_release(x->call);
     serve_bytes_free(&x->body);
@@ -309,6 +409,7 @@ int serve_http_busy(serve_http *h) { return atomic_load(&h->busy); }
 
 void serve_http_stop(serve_http *h) {
     MHD_stop_daemon(h->daemon);
+    serve_guests_free(h->guests);
     hn_free(h);
 }
 
@@ -322,7 +423,19 @@ static unsigned connections(int wanted) {
         setrlimit(RLIMIT_NOFILE, &r);
         getrlimit(RLIMIT_NOFILE, &r);
     }
-    return r.rlim_cur < need ? (unsigned)(r.rlim_cur > 2 * OWN_FILES ? r.rlim_cur - OWN_FILES : OWN_FILES) : (unsigned)wanted;
+    return r.rlim_cur < need ? (unsigned)(r.rlim_cur > 2 * OWN_FILES ? r.rlim_cur - OWN_FILES : OWN_FILES)
+                             : (unsigned)wanted;
+}
+
+bool serve_host_is_local(const char *host) {
+    const struct addrinfo hints = {.ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *list;
+    char number[NI_MAXHOST];
+    if (getaddrinfo(host, NULL, &hints, &list)) return false; /* socket_open says why */
+    const bool known =
+        getnameinfo(list->ai_addr, list->ai_addrlen, number, sizeof number, NULL, 0, NI_NUMERICHOST) == 0;
+    freeaddrinfo(list);
+    return known && serve_address_is_loopback(number);
 }
 
 static hunch_status socket_open(int *out, const serve_settings *s, char *url, hunch_error *err) {
@@ -358,13 +471,17 @@ hunch_status serve_http_start(serve_http **out, serve_server *server, char *url,
     if (st) return st;
     serve_http *h = serve_alloc(1, sizeof *h);
     h->server = server;
-    h->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, access_handle, h,
-                                 MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS, MHD_OPTION_CONNECTION_LIMIT,
-                                 connections(s->connections), MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)s->stall_s,
-                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY, MHD_OPTION_NOTIFY_COMPLETED, completed, h,
-                                 MHD_OPTION_END);
+    h->guests = serve_guests_new(s->stall_s, s->connections_per_address, s->proxy);
+    if (h->guests)
+        h->daemon = MHD_start_daemon(
+            MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, accept_policy, h, access_handle, h,
+            STRICT MHD_OPTION_NOTIFY_CONNECTION, noted, h, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE,
+            (unsigned)THREADS, MHD_OPTION_CONNECTION_LIMIT, connections(s->connections), MHD_OPTION_CONNECTION_TIMEOUT,
+            (unsigned)s->stall_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+            MHD_OPTION_NOTIFY_COMPLETED, completed, h, MHD_OPTION_END);
     if (h->daemon) return *out = h, HUNCH_OK;
     close(fd);
+    serve_guests_free(h->guests);
     hn_free(h);
     return hn_fail(err, HUNCH_FAILED, "the server's threads cannot be started");
 }

@@ -8,6 +8,8 @@
 
 typedef struct serve_http serve_http;
 
+/* Whether an address or a name to listen at is of this machine alone. */
+bool serve_host_is_local(const char *host);
 /* Listens. *url: "http://127.0.0.1:8080", of at most 300 bytes. */
 hunch_status serve_http_start(serve_http **out, serve_server *s, char *url, hunch_error *err);
 int serve_http_busy(serve_http *h); /* requests that are not answered completely */

@@ -2,6 +2,7 @@
 /* serve_keys.c - see serve_keys.h. */
 #include "server/serve_keys.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -12,20 +13,38 @@
 enum { MOST_BYTES = 1 << 20 };
 
 struct serve_keys {
-    char **key; /* [n] */
+    char **key, **name; /* [n] */
     size_t n;
 };
 
-static void key_add(serve_keys *k, const char *line, size_t n) {
+enum { MOST_NAME = 60 };
+
+static char *text_copy(const char *text, size_t n) {
+    char *to = serve_alloc(n + 1, 1);
+    memcpy(to, text, n);
+    return to;
+}
+
+static void list_grow(char ***list, size_t n, char *one) {
+    char **grown = serve_alloc(n + 1, sizeof *grown);
+    if (n) memcpy(grown, *list, n * sizeof *grown);
+    grown[n] = one;
+    hn_free(*list);
+    *list = grown;
+}
+
+/* above: the line before it if that is a comment, [n_above]. */
+static void key_add(serve_keys *k, const char *line, size_t n, const char *above, size_t n_above) {
+    char number[32];
     while (n && (line[n - 1] == '\r' || line[n - 1] == ' ' || line[n - 1] == '\t')) n--;
     while (n && (*line == ' ' || *line == '\t')) line++, n--;
     if (n == 0 || *line == '#') return;
-    char **grown = serve_alloc(k->n + 1, sizeof *grown);
-    if (k->n) memcpy(grown, k->key, k->n * sizeof *grown);
-    hn_free(k->key);
-    k->key = grown;
-    k->key[k->n] = serve_alloc(n + 1, 1);
-    memcpy(k->key[k->n++], line, n);
+    while (n_above && strchr("# \t", *above)) above++, n_above--;
+    while (n_above && strchr(" \t\r", above[n_above - 1])) n_above--;
+    snprintf(number, sizeof number, "key %zu", k->n + 1);
+    list_grow(&k->key, k->n, text_copy(line, n));
+    list_grow(&k->name, k->n, n_above ? text_copy(above, n_above < MOST_NAME ? n_above : MOST_NAME) : text_copy(number, strlen(number)));
+    k->n++;
 }
 
 hunch_status serve_keys_read(serve_keys **out, const char *path, hunch_error *err) {
@@ -34,10 +53,14 @@ hunch_status serve_keys_read(serve_keys **out, const char *path, hunch_error *er
     const hunch_status st = hn_file_read(path, MOST_BYTES, &text, &size, err);
     if (st) return st;
     serve_keys *k = serve_alloc(1, sizeof *k);
+    const char *above = NULL;
+    size_t n_above = 0;
     for (char *line = text, *end; line < text + size; line = end + 1) {
         end = memchr(line, '\n', (size_t)(text + size - line));
         if (!end) end = text + size;
-        key_add(k, line, (size_t)(end - line));
+        key_add(k, line, (size_t)(end - line), above, n_above);
+        n_above = line < end && *line == '#' ? (size_t)(end - line) : 0;
+        above = line;
     }
     memset(text, 0, size);
     hn_free(text);
@@ -48,8 +71,9 @@ hunch_status serve_keys_read(serve_keys **out, const char *path, hunch_error *er
 
 void serve_keys_free(serve_keys *k) {
     if (!k) return;
-    for (size_t i = 0; i < k->n; i++) hn_free(k->key[i]);
+    for (size_t i = 0; i < k->n; i++) hn_free(k->key[i]), hn_free(k->name[i]);
     hn_free(k->key);
+    hn_free(k->name);
     hn_free(k);
 }
 
@@ -70,3 +94,5 @@ uint64_t serve_keys_fit(const serve_keys *k, const char *authorization, const ch
         if (strlen(k->key[i]) == n && is_same(k->key[i], given, n)) found = i + 1;
     return found;
 }
+
+const char *serve_keys_name(const serve_keys *k, uint64_t number) { return k && number && number <= k->n ? k->name[number - 1] : NULL; }

@@ -152,7 +152,7 @@ json_t *serve_llama_settings(const hunch_request *r) {
 
 static const char *stop_type(const serve_choice *one, const char **word) {
     json_t *stop = serve_stop_json(one);
-    const bool length = one->state.finish == HUNCH_FINISH_LENGTH || one->state.finish == HUNCH_FINISH_DEADLINE;
+    const bool length = serve_is_cut(one);
     *word = one->state.finish == HUNCH_FINISH_STOP && one->state.stop_string >= 0 ? one->call->request.stop[one->state.stop_string] : "";
     json_decref(stop);
     return length ? "limit" : **word ? "word" : "eos";

@@ -15,7 +15,9 @@
 #include "base/utf8.h"
 #include "server/serve_about.h"
 #include "server/serve_answer.h"
+#include "server/serve_head.h"
 #include "server/serve_http.h"
+#include "server/serve_log.h"
 #include "tools/tool_open.h"
 #include "tools/tool_serve.h"
 
@@ -27,6 +29,8 @@ typedef struct program {
     serve_server server;
     serve_http *http;
     char name[256];
+    const char **names; /* [n] under which it is served */
+    serve_callers *callers;
     char *template_text;
     atomic_int code;   /* of the engine's thread */
     atomic_bool ended; /* that thread has */
@@ -68,6 +72,18 @@ static int rows_of(const program *p, const hunch_model *m, int context) {
     return (int)(fit < (uint64_t)context ? (uint64_t)context : fit > INT32_MAX ? INT32_MAX : fit);
 }
 
+/* Whether --memory holds one whole text: with less no request could use the context that clients are told. */
+static int memory_check(const program *p, const hunch_model *m, int context) {
+    uint64_t window;
+    const uint64_t row = hunch_model_row_bytes(m, p->o.kv == TOOL_UNSET ? HUNCH_KV_DEFAULT : (hunch_kv)p->o.kv, &window) + window;
+    const uint64_t given = tool_serve_memory(&p->o), need = row * (uint64_t)context;
+    char size[32];
+    if (!given || given >= need) return 0;
+    tool_size_text((double)need, size);
+    return tool_usage("serve: --memory %s does not hold one text of %d tokens, which takes %s: a smaller --context, or more memory", p->o.memory,
+                      context, size);
+}
+
 static int context_of(const program *p, const hunch_model *m) {
     enum { BY_DEFAULT = 8192 };
     hunch_model_info info;
@@ -80,6 +96,7 @@ static int open_all(void *user, hunch_model **m, hunch_engine **e) {
     int code = tool_model_open(m, &p->o, NULL);
     if (code) return code;
     const int context = context_of(p, *m);
+    if ((code = memory_check(p, *m, context))) return code;
     code = engine_open(e, *m, p, context, rows_of(p, *m, context));
     return code;
 }
@@ -98,6 +115,10 @@ static void ready(void *user, hunch_model *m, hunch_engine *e) {
     p->server.about = serve_about_read(p->o.model);
     tool_drafters_note(e);
     if (p->o.quiet) return;
+    hunch_model_info info;
+    hunch_model_get_info(m, &info);
+    if (!info.has_chat_template && !p->settings.template_text)
+        tool_message("the model has no chat template: messages of chats are joined as they are; --chat-template-file FILE has one");
     tool_size_text((double)(row + window) * p->o.pool_rows, size);
     tool_message("ready: context %d, %d texts at once, %s for %d rows: %d texts of %d tokens fit", hunch_engine_context(e), p->o.parallel,
                  size, p->o.pool_rows, p->o.pool_rows / AVERAGE_ROWS, AVERAGE_ROWS);
@@ -120,28 +141,83 @@ static void name_choose(program *p) {
     size_t n = strlen(path);
     while (n > 1 && path[n - 1] == '/') path[--n] = 0;
     const char *last = strrchr(path, '/');
-    const char *name = p->o.served_model_name ? p->o.served_model_name : last ? last + 1 : path;
+    const char *name = last ? last + 1 : path;
     n = hn_utf8_mend(name, strlen(name), p->name, sizeof p->name - 1);
     p->name[n] = 0;
-    if (!p->o.served_model_name && n > 5 && strcmp(p->name + n - 5, ".gguf") == 0) p->name[n - 5] = 0;
+    if (n > 5 && strcmp(p->name + n - 5, ".gguf") == 0) p->name[n - 5] = 0;
+}
+
+/* The names for clients: those that were given, else the file's. */
+static int names_make(program *p) {
+    const tool_texts *given = &p->o.served_names;
+    p->names = serve_alloc((size_t)given->n + 1, sizeof *p->names);
+    for (int i = 0; i < given->n; i++) {
+        const char *name = given->items[i];
+        if (!name[0]) return tool_usage("serve: --served-model-name is empty");
+        if (hn_utf8_check(name, strlen(name)) < strlen(name))
+            return tool_usage("serve: --served-model-name %s is not valid UTF-8", name);
+        p->names[i] = name;
+    }
+    if (given->n == 0) name_choose(p), p->names[0] = p->name;
+    return 0;
+}
+
+/* Who may call; a server that anyone can reach and use says so. */
+static int callers_make(program *p) {
+    const tool_options *o = &p->o;
+    const bool local = serve_host_is_local(o->host);
+    hunch_error err = {0};
+    if (o->proxy && !serve_is_address(o->proxy)) return tool_usage("serve: --proxy %s is not an address", o->proxy);
+    if (serve_callers_new(&p->callers, o->cors.items, o->cors.n, o->host_names.items, o->host_names.n,
+                          local && !o->api_key_file, &err))
+        return tool_failed(&err);
+    if (!local && !o->api_key_file && !o->allow_anyone)
+        tool_message("warning: other machines can reach %s, and no key is asked for: --api-key-file FILE has keys, "
+                     "--allow-anyone silences "
+                     "this",
+                     o->host);
+    return 0;
+}
+
+static int tool_format_check(const char *format) {
+    if (!format) return 0;
+    for (int i = 0; hunch_tools_format_name(i); i++)
+        if (strcmp(format, hunch_tools_format_name(i)) == 0) return 0;
+    return tool_usage("serve: --tool-format %s: no format of calls has this name (docs/tools.md lists them)", format);
 }
 
 static int settings_make(program *p) {
     const tool_options *o = &p->o;
     hunch_error err = {0};
     size_t n;
-    if (o->served_model_name && hn_utf8_check(o->served_model_name, strlen(o->served_model_name)) < strlen(o->served_model_name))
-        return tool_usage("serve: --served-model-name %s is not valid UTF-8", o->served_model_name);
-    name_choose(p);
+    int code = names_make(p);
+    if (!code) code = callers_make(p);
+    if (!code) code = tool_format_check(o->tool_format);
+    if (code) return code;
     if (o->chat_template_file && hn_file_read(o->chat_template_file, MOST_TEMPLATE, &p->template_text, &n, &err))
         return tool_failed(&err);
     if (o->api_key_file && serve_keys_read(&p->server.keys, o->api_key_file, &err)) return tool_failed(&err);
-    p->settings = (serve_settings){.host = o->host, .port = o->port, .model_name = p->name, .cors = o->cors, .parallel = o->parallel,
-                                   .queue = o->queue, .connections = o->connections, .stall_s = o->stall,
-                                   .most_body = (size_t)o->max_body << 20, .log_json = o->log_json, .log_text = o->log_text,
-                                   .quiet = o->quiet, .template_text = p->template_text, .tool_format = o->tool_format};
+    p->settings = (serve_settings){.host = o->host,
+                                   .port = o->port,
+                                   .model_name = p->names[0],
+                                   .names = p->names,
+                                   .n_names = o->served_names.n ? o->served_names.n : 1,
+                                   .callers = p->callers,
+                                   .proxy = o->proxy,
+                                   .connections_per_address = o->connections_per_address,
+                                   .parallel = o->parallel,
+                                   .queue = o->queue,
+                                   .connections = o->connections,
+                                   .stall_s = o->stall,
+                                   .most_body = (size_t)o->max_body << 20,
+                                   .log_json = o->log_json,
+                                   .log_text = o->log_text,
+                                   .quiet = o->quiet,
+                                   .template_text = p->template_text,
+                                   .tool_format = o->tool_format};
     p->server.settings = &p->settings;
     p->server.metrics = serve_metrics_new();
+    if (!o->quiet && !(p->server.log = serve_log_new(STDERR_FILENO))) return tool_message("the log's thread cannot be started"), HUNCH_FAILED;
     p->server.started = time(NULL);
     return 0;
 }
@@ -175,7 +251,10 @@ static int run(program *p, const sigset_t *set) {
     hunch_status st = serve_http_start(&p->http, &p->server, url, &err);
     if (st) return tool_failed(&err);
     fprintf(stderr, "listening on %s\n", url);
-    if (!serve_engine_start(p->server.engine)) return tool_message("the engine's thread cannot be started"), HUNCH_FAILED;
+    if (!serve_engine_start(p->server.engine)) {
+        tool_message("the engine's thread cannot be started");
+        _exit(HUNCH_FAILED); /* connections may wait for it already */
+    }
     signal_wait(set, true);
     if (!p->ended) drain(p, set);
     if (serve_engine_phase(p->server.engine) == SERVE_LOADING) _exit(128 + SIGTERM); /* it cannot be interrupted */
@@ -208,10 +287,13 @@ int main(int argc, char **argv) {
     signal(SIGXFSZ, SIG_IGN);
     code = settings_make(&p);
     if (!code) code = run(&p, &set);
+    serve_log_free(p.server.log);
     if (p.server.metrics) serve_metrics_free(p.server.metrics);
     serve_keys_free(p.server.keys);
     json_decref(p.server.drafters);
     json_decref(p.server.about);
+    serve_callers_free(p.callers);
+    hn_free(p.names);
     hn_free(p.template_text);
     tool_options_fini(&p.o);
     return code;

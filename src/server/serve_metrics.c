@@ -95,7 +95,7 @@ static void note(serve_metrics *m, int which, double value) {
 
 static int reason_of(const hunch_session_state *st) {
     return st->finish == HUNCH_FINISH_STOP || st->finish == HUNCH_FINISH_LOOP ? STOP
-           : st->finish == HUNCH_FINISH_LENGTH || st->finish == HUNCH_FINISH_DEADLINE ? LENGTH
+           : st->finish == HUNCH_FINISH_LENGTH || st->finish == HUNCH_FINISH_DEADLINE || st->finish == HUNCH_FINISH_GRAMMAR ? LENGTH
            : st->finish == HUNCH_FINISH_CANCELLED                                     ? ABORT
                                                                                       : ERROR;
 }

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "server/serve_about.h"
 #include "server/serve_answer.h"
+#include "server/serve_blocks.h"
 #include "server/serve_endpoints.h"
 #include "server/serve_fields.h"
 #include "server/serve_request.h"
@@ -297,54 +298,58 @@ static json_t *head_json(const serve_server *s) {
     return json_pack("{s:s,s:s}", "model", s->settings->model_name, "created_at", text);
 }
 
-/* The calls [from, to) of an answer that are complete. */
-static json_t *calls_json(const serve_choice *one, size_t from, size_t to) {
-    hunch_answer a;
-    json_t *list = json_array();
-    hunch_calls_get(one->parts.calls, &a);
-    for (size_t i = from; i < to; i++) {
-        const hunch_call *call = &a.call[i];
-        json_t *arguments = call->state == HUNCH_CALL_DONE ? hn_json_load(call->arguments, call->n_arguments, JSON_ALLOW_NUL, NULL) : NULL;
-        if (arguments)
-            json_array_append_new(list, json_pack("{s:s,s:{s:s,s:o}}", "id", call->id, "function", "name", call->name,
-                                                  "arguments", arguments));
-    }
-    return list;
+/* What of an answer comes after what was sent. */
+typedef struct news {
+    serve_bytes text, thinking;
+    json_t *calls; /* NULL: none */
+} news;
+
+static void news_add(void *to, serve_choice *one, const serve_told_block *b, const char *text, size_t n) {
+    news *all = to;
+    (void)one;
+    if (!b->call) serve_bytes_join(b->kind == SERVE_BLOCK_TEXT ? &all->text : &all->thinking, text, n);
 }
 
-/* What of an answer comes after what was sent, as a line; NULL: nothing. */
+/* A call has an object, so it is told once it is complete; one that was cut is not told, since whoever reads it would run it. */
+static void news_close(void *to, serve_choice *one, const serve_told_block *b) {
+    news *all = to;
+    json_t *arguments = b->call && b->call->state == HUNCH_CALL_DONE ? serve_arguments_json(b) : NULL;
+    (void)one;
+    if (!arguments) return;
+    if (!all->calls) all->calls = json_array();
+    json_array_append_new(all->calls, json_pack("{s:s,s:{s:s,s:o}}", "id", b->call->id, "function", "name", b->call->name, "arguments",
+                                                arguments));
+}
+
+/* The same as a line; NULL: nothing. */
 static json_t *news_json(const serve_server *s, serve_choice *one) {
-    const serve_bytes *answer = serve_choice_answer(one), *thinking = &one->parts.thinking;
+    static const serve_block_events events = {.add = news_add, .close = news_close};
     const bool generate = one->call->generate;
-    hunch_answer a = {0};
-    if (one->parts.calls) hunch_calls_get(one->parts.calls, &a);
-    json_t *calls = generate ? NULL : calls_json(one, one->sent_calls, a.n_done);
+    news all = {0};
+    serve_blocks_next(one, &events, false, &all);
     const bool tokens = one->call->request.logprobs && one->n_tokens > one->sent_tokens;
     json_t *line = NULL;
-    if (answer->n > one->sent_text || thinking->n > one->sent_thinking || json_array_size(calls) || tokens) {
-        json_t *to = generate ? head_json(s) : json_pack("{s:s}", "role", "assistant"), *text;
-        text = serve_text_json(answer->n ? answer->at + one->sent_text : "", answer->n - one->sent_text);
-        json_object_set_new(to, generate ? "response" : "content", text);
-        if (thinking->n > one->sent_thinking)
-            json_object_set_new(to, "thinking", serve_text_json(thinking->at + one->sent_thinking, thinking->n - one->sent_thinking));
-        if (json_array_size(calls)) json_object_set(to, "tool_calls", calls);
+    if (all.text.n || all.thinking.n || all.calls || tokens) {
+        json_t *to = generate ? head_json(s) : json_pack("{s:s}", "role", "assistant");
+        json_object_set_new(to, generate ? "response" : "content", serve_text_json(all.text.at, all.text.n));
+        if (all.thinking.n) json_object_set_new(to, "thinking", serve_text_json(all.thinking.at, all.thinking.n));
+        if (all.calls && !generate) json_object_set(to, "tool_calls", all.calls);
         line = to;
         if (!generate) json_object_set_new(line = head_json(s), "message", to);
         json_object_set_new(line, "done", json_false());
         if (tokens) json_object_set_new(line, "logprobs", serve_tokens_json(one, one->sent_tokens, one->n_tokens));
     }
     if (!one->call->request.logprobs || line) one->sent_tokens = one->n_tokens;
-    one->sent_text = answer->n;
-    one->sent_thinking = thinking->n;
-    one->sent_calls = a.n_done;
-    json_decref(calls);
+    serve_bytes_free(&all.text);
+    serve_bytes_free(&all.thinking);
+    json_decref(all.calls);
     return line;
 }
 
 /* The reason and the figures of the last line. */
 static void end_add(const serve_choice *one, json_t *to) {
     const hunch_session_state *st = &one->state;
-    const bool cut = st->finish == HUNCH_FINISH_LENGTH || st->finish == HUNCH_FINISH_DEADLINE;
+    const bool cut = serve_is_cut(one);
     json_t *figures = json_pack("{s:b,s:s,s:I,s:I,s:I,s:I,s:I,s:I}", "done", 1, "done_reason", cut ? "length" : "stop", "total_duration",
                                 (json_int_t)((hn_now() - one->call->received_s) * 1e9), "load_duration", (json_int_t)0, "prompt_eval_count",
                                 (json_int_t)one->prompt->n, "prompt_eval_duration", (json_int_t)(st->prefill_s * 1e9), "eval_count",

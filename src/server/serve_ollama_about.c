@@ -20,9 +20,8 @@ static json_t *details_json(const serve_server *s, const hunch_model *m) {
                      "families", info.architecture, "parameter_size", size, "quantization_level", serve_about_types(s));
 }
 
-static json_t *model_json(const serve_server *s, const hunch_model *m) {
+static json_t *model_json(const serve_server *s, const hunch_model *m, const char *name) {
     char started[SERVE_TIME];
-    const char *name = s->settings->model_name;
     serve_time(s->started, started);
     return json_pack("{s:s,s:s,s:s,s:I,s:s,s:o}", "name", name, "model", name, "modified_at", started, "size",
                      serve_about_bytes(s), "digest", "", "details", details_json(s, m));
@@ -31,8 +30,11 @@ static json_t *model_json(const serve_server *s, const hunch_model *m) {
 bool serve_ollama_tags(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
     (void)q;
     const hunch_model *m = serve_model(s, err);
-    if (m) r->json = json_pack("{s:[o]}", "models", model_json(s, m));
-    return m != NULL;
+    if (!m) return false;
+    json_t *list = json_array();
+    for (int i = 0; i < s->settings->n_names; i++) json_array_append_new(list, model_json(s, m, s->settings->names[i]));
+    r->json = json_pack("{s:o}", "models", list);
+    return true;
 }
 
 /* The model stays loaded as long as the server runs. */
@@ -40,7 +42,7 @@ bool serve_ollama_running(serve_server *s, const serve_asked *q, serve_reply *r,
     (void)q;
     const hunch_model *m = serve_model(s, err);
     if (!m) return false;
-    json_t *one = model_json(s, m);
+    json_t *one = model_json(s, m, s->settings->model_name);
     json_object_set_new(one, "expires_at", json_string("9999-12-31T23:59:59Z"));
     json_object_set_new(one, "size_vram", json_integer(0));
     json_object_set_new(one, "context_length", json_integer(serve_engine_context(s->engine)));

@@ -145,7 +145,7 @@ static bool contents_join(const json_t *vars, serve_rendered *to) {
     const json_t *message;
     json_array_foreach(json_object_get(vars, "messages"), i, message) {
         const json_t *content = json_object_get(message, "content");
-        serve_bytes_add(&all, json_string_value(content), json_string_length(content));
+        serve_bytes_join(&all, json_string_value(content), json_string_length(content));
     }
     to->text = hn_strndup(all.n ? all.at : "", all.n); /* hunch_free takes it, too */
     to->len = all.n;

@@ -60,7 +60,7 @@ static bool refused_check(const json_t *body, serve_error *err) {
 bool serve_request_model(const serve_server *s, const json_t *body, serve_error *err) {
     const char *name = NULL;
     if (!serve_field_text(body, "model", &name, err)) return false;
-    if (!name || strcmp(name, s->settings->model_name) == 0) return true;
+    if (!name || serve_is_served(s->settings, name)) return true;
     return serve_fail_code(err, 404, "model_not_found", "model", "there is no model %.200s here, but %s", name,
                            s->settings->model_name);
 }

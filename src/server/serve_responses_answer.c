@@ -60,10 +60,6 @@ static json_t *usage_json(const serve_call *c) {
                      "output_tokens_details", "reasoning_tokens", (json_int_t)serve_thinking_tokens(one), "total_tokens", prompt + answer);
 }
 
-static bool is_cut(const serve_choice *one) {
-    return one->done && (one->state.finish == HUNCH_FINISH_LENGTH || one->state.finish == HUNCH_FINISH_DEADLINE);
-}
-
 /* The response at this moment. */
 static json_t *response_json(const serve_call *c, const char *status) {
     json_t *r = json_copy(c->asked);
@@ -85,58 +81,48 @@ static json_t *logprobs_json(const serve_choice *one, size_t from) {
     return one->call->request.logprobs && begin < one->n_tokens ? serve_tokens_json(one, begin, one->n_tokens) : json_array();
 }
 
-static const char *item_id(const serve_choice *one, char *to, size_t size) {
+static const char *item_id(const serve_choice *one, const serve_told_block *b, char *to, size_t size) {
     static const char *const prefix[] = {"", "rs", "msg", "fc"};
     const char *id = strchr(one->call->id, '_');
-    snprintf(to, size, "%s%s_%d", prefix[one->block.kind], id ? id : "_", one->block.index);
+    snprintf(to, size, "%s%s_%d", prefix[b->kind], id ? id : "_", b->index);
     return to;
 }
 
 /* The one part of an item's content; whole: with its text. */
-static json_t *part_json(const serve_choice *one, bool whole) {
-    size_t n;
-    const char *text = serve_block_text(one, &n);
-    if (one->block.kind == SERVE_BLOCK_THINKING)
-        return json_pack("{s:s,s:o}", "type", "reasoning_text", "text", serve_text_json(text, whole ? n : 0));
-    return json_pack("{s:s,s:o,s:[],s:o}", "type", "output_text", "text", serve_text_json(text, whole ? n : 0), "annotations", "logprobs",
+static json_t *part_json(const serve_choice *one, const serve_told_block *b, bool whole) {
+    const size_t n = whole ? b->n : 0;
+    if (b->kind == SERVE_BLOCK_THINKING) return json_pack("{s:s,s:o}", "type", "reasoning_text", "text", serve_text_json(b->text, n));
+    return json_pack("{s:s,s:o,s:[],s:o}", "type", "output_text", "text", serve_text_json(b->text, n), "annotations", "logprobs",
                      whole ? logprobs_json(one, 0) : json_array());
 }
 
-/* The newest item, as it begins or as it ends. */
-static json_t *item_json(const serve_choice *one, bool whole) {
+/* An item as it begins or as it ends. */
+static json_t *item_json(const serve_choice *one, const serve_told_block *b, bool whole) {
     char id[100];
-    const serve_block_kind kind = one->block.kind;
-    const char *status = !whole ? "in_progress" : one->block.last && is_cut(one) ? "incomplete" : "completed";
-    item_id(one, id, sizeof id);
-    if (kind == SERVE_BLOCK_CALL) {
-        size_t n;
-        const char *text = serve_block_text(one, &n);
-        const hunch_call *call = serve_block_call(one);
-        return json_pack("{s:s,s:s,s:s,s:s,s:s,s:o}", "id", id, "type", "function_call", "status", status, "call_id", call->id, "name",
-                         call->name, "arguments", serve_text_json(text, whole ? n : 0));
+    const char *status = !whole ? "in_progress" : b->last && one->done && serve_is_cut(one) ? "incomplete" : "completed";
+    item_id(one, b, id, sizeof id);
+    if (b->call) {
+        if (whole && b->call->state != HUNCH_CALL_DONE) status = "incomplete";
+        return json_pack("{s:s,s:s,s:s,s:s,s:s,s:o}", "id", id, "type", "function_call", "status", status, "call_id", b->call->id, "name",
+                         b->call->name, "arguments", serve_text_json(b->text, whole ? b->n : 0));
     }
     json_t *content = json_array();
-    if (whole) json_array_append_new(content, part_json(one, true));
-    if (kind == SERVE_BLOCK_THINKING)
+    if (whole) json_array_append_new(content, part_json(one, b, true));
+    if (b->kind == SERVE_BLOCK_THINKING)
         return json_pack("{s:s,s:s,s:s,s:[],s:o}", "id", id, "type", "reasoning", "status", status, "summary", "content", content);
     return json_pack("{s:s,s:s,s:s,s:s,s:o}", "id", id, "type", "message", "status", status, "role", "assistant", "content", content);
 }
 
-/* A call that was cut is none: an item must not be taken for one. */
-static bool is_call_cut(const serve_choice *one) {
-    return one->block.kind == SERVE_BLOCK_CALL && serve_block_call(one)->state != HUNCH_CALL_DONE;
-}
-
-static void whole_close(void *to, serve_choice *one) {
+static void whole_close(void *to, serve_choice *one, const serve_told_block *b) {
     (void)to;
-    if (!is_call_cut(one)) json_array_append_new(one->call->said, item_json(one, true));
+    json_array_append_new(one->call->said, item_json(one, b, true));
 }
 
 static json_t *whole(const serve_server *s, serve_call *c) {
     static const serve_block_events events = {.close = whole_close};
     (void)s;
-    serve_blocks_next(&c->choices[0], &events, NULL);
-    return response_json(c, is_cut(&c->choices[0]) ? "incomplete" : "completed");
+    serve_blocks_next(&c->choices[0], &events, true, NULL);
+    return response_json(c, serve_is_cut(&c->choices[0]) ? "incomplete" : "completed");
 }
 
 /* ---- events ---------------------------------------------------------------------------------------------------- */
@@ -148,40 +134,37 @@ static void event(void *to, serve_call *c, const char *name, json_t *value) {
 }
 
 /* Of a part of an item: with a field that the event has. */
-static void part_event(void *to, serve_choice *one, const char *name, const char *field, json_t *value) {
+static void part_event(void *to, serve_choice *one, const serve_told_block *b, const char *name, const char *field, json_t *value) {
     char id[100];
-    json_t *e = json_pack("{s:s,s:i,s:o}", "item_id", item_id(one, id, sizeof id), "output_index", one->block.index, field, value);
-    if (one->block.kind != SERVE_BLOCK_CALL) json_object_set_new(e, "content_index", json_integer(0));
+    json_t *e = json_pack("{s:s,s:i,s:o}", "item_id", item_id(one, b, id, sizeof id), "output_index", b->index, field, value);
+    if (!b->call) json_object_set_new(e, "content_index", json_integer(0));
     if (strncmp(name, "response.output_text", 20) == 0)
         json_object_set_new(e, "logprobs", logprobs_json(one, strcmp(field, "delta") == 0 ? one->sent_tokens : 0));
     event(to, one->call, name, e);
 }
 
-static void item_event(void *to, serve_choice *one, const char *name, bool whole) {
-    event(to, one->call, name, json_pack("{s:i,s:o}", "output_index", one->block.index, "item", item_json(one, whole)));
+static void item_event(void *to, serve_choice *one, const serve_told_block *b, const char *name, bool whole) {
+    event(to, one->call, name, json_pack("{s:i,s:o}", "output_index", b->index, "item", item_json(one, b, whole)));
 }
 
-static void stream_open(void *to, serve_choice *one) {
-    item_event(to, one, "response.output_item.added", false);
-    if (one->block.kind != SERVE_BLOCK_CALL) part_event(to, one, "response.content_part.added", "part", part_json(one, false));
+static void stream_open(void *to, serve_choice *one, const serve_told_block *b) {
+    item_event(to, one, b, "response.output_item.added", false);
+    if (!b->call) part_event(to, one, b, "response.content_part.added", "part", part_json(one, b, false));
 }
 
-static void stream_add(void *to, serve_choice *one, const char *text, size_t n) {
+static void stream_add(void *to, serve_choice *one, const serve_told_block *b, const char *text, size_t n) {
     static const char *const name[] = {"", "response.reasoning_text.delta", "response.output_text.delta",
                                        "response.function_call_arguments.delta"};
-    part_event(to, one, name[one->block.kind], "delta", serve_text_json(text, n));
+    part_event(to, one, b, name[b->kind], "delta", serve_text_json(text, n));
 }
 
-static void stream_close(void *to, serve_choice *one) {
+static void stream_close(void *to, serve_choice *one, const serve_told_block *b) {
     static const char *const name[] = {"", "response.reasoning_text.done", "response.output_text.done",
                                        "response.function_call_arguments.done"};
-    size_t n;
-    const char *text = serve_block_text(one, &n);
-    const bool call = one->block.kind == SERVE_BLOCK_CALL;
-    part_event(to, one, name[one->block.kind], call ? "arguments" : "text", serve_text_json(text, n));
-    if (!call) part_event(to, one, "response.content_part.done", "part", part_json(one, true));
-    json_array_append_new(one->call->said, item_json(one, true));
-    item_event(to, one, "response.output_item.done", true);
+    part_event(to, one, b, name[b->kind], b->call ? "arguments" : "text", serve_text_json(b->text, b->n));
+    if (!b->call) part_event(to, one, b, "response.content_part.done", "part", part_json(one, b, true));
+    json_array_append_new(one->call->said, item_json(one, b, true));
+    item_event(to, one, b, "response.output_item.done", true);
 }
 
 static void response_event(serve_bytes *out, serve_call *c, const char *name, const char *status) {
@@ -196,13 +179,17 @@ static void next(const serve_server *s, serve_call *c, serve_choice *one, serve_
         response_event(out, c, "response.in_progress", "in_progress");
     }
     one->begun = true;
-    serve_blocks_next(one, &events, out);
+    const size_t waited = one->told.n;
+    const int told = one->told.index;
+    serve_blocks_next(one, &events, true, out);
+    /* Log-probabilities of tokens whose text is still held back come with that. */
+    if (!c->request.logprobs || one->told.n > waited || one->told.index > told || one->done) one->sent_tokens = one->n_tokens;
     one->ended = one->done;
 }
 
 static void end(const serve_server *s, serve_call *c, serve_bytes *out) {
     (void)s;
-    const bool cut = is_cut(&c->choices[0]);
+    const bool cut = serve_is_cut(&c->choices[0]);
     response_event(out, c, cut ? "response.incomplete" : "response.completed", cut ? "incomplete" : "completed");
     serve_bytes_put(out, "data: [DONE]\n\n");
 }

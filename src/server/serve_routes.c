@@ -33,30 +33,38 @@ static bool version(serve_server *s, const serve_asked *q, serve_reply *r, serve
     return true;
 }
 
+bool serve_is_served(const serve_settings *s, const char *name) {
+    for (int i = 0; i < s->n_names; i++)
+        if (strcmp(name, s->names[i]) == 0) return true;
+    return false;
+}
+
 /* As OpenAI, vLLM and Anthropic have it. */
-static json_t *model_json(const serve_server *s) {
-    const char *name = s->settings->model_name;
+static json_t *model_json(const serve_server *s, const char *name) {
     char started[SERVE_TIME];
-    return json_pack("{s:s,s:s,s:I,s:s,s:s,s:n,s:i,s:s,s:s,s:s}", "id", name, "object", "model", "created", (json_int_t)s->started,
-                     "owned_by", "hunch", "root", name, "parent", "max_model_len", serve_engine_context(s->engine), "type", "model",
-                     "display_name", name, "created_at", serve_time(s->started, started));
+    return json_pack("{s:s,s:s,s:I,s:s,s:s,s:n,s:i,s:s,s:s,s:s}", "id", name, "object", "model", "created",
+                     (json_int_t)s->started, "owned_by", "hunch", "root", s->settings->model_name, "parent",
+                     "max_model_len", serve_engine_context(s->engine), "type", "model", "display_name", name,
+                     "created_at", serve_time(s->started, started));
 }
 
 static bool models(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
     (void)q;
     if (!serve_model(s, err)) return false;
-    const char *name = s->settings->model_name;
-    r->json = json_pack("{s:s,s:[o],s:b,s:s,s:s}", "object", "list", "data", model_json(s), "has_more", 0, "first_id",
-                        name, "last_id", name);
+    const serve_settings *all = s->settings;
+    json_t *list = json_array();
+    for (int i = 0; i < all->n_names; i++) json_array_append_new(list, model_json(s, all->names[i]));
+    r->json = json_pack("{s:s,s:o,s:b,s:s,s:s}", "object", "list", "data", list, "has_more", 0, "first_id",
+                        all->names[0], "last_id", all->names[all->n_names - 1]);
     return true;
 }
 
 static bool model(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err) {
     if (!serve_model(s, err)) return false;
-    if (strcmp(q->rest, s->settings->model_name) != 0)
+    if (!serve_is_served(s->settings, q->rest))
         return serve_fail_code(err, 404, "model_not_found", "model", "there is no model %.200s here, but %s", q->rest,
                                s->settings->model_name);
-    r->json = model_json(s);
+    r->json = model_json(s, q->rest);
     return true;
 }
 

@@ -8,14 +8,20 @@
 #include "server/serve_metrics.h"
 #include "server/serve_protocol.h"
 
+typedef struct serve_log serve_log;
+
 typedef struct serve_settings {
     const char *host;
     int port; /* 0: the system picks one */
     const char *model_name;          /* its id in answers */
-    const char *cors;                /* the origin that browsers may call from, or "*"; NULL: none */
+    const char *const *names;        /* [n_names] those that requests may have, model_name first */
+    int n_names;
+    const struct serve_callers *callers; /* which pages may call, and by which names (serve_head.h) */
+    const char *proxy;               /* the address of one before it, which is trusted to name clients; NULL: none */
     const char *template_text;       /* of chats; NULL: the model's own */
     const char *tool_format;         /* of calls in answers; NULL: by the template's marks */
     int parallel, queue, connections;
+    int connections_per_address;     /* 0: any number */
     int stall_s;                     /* a client that neither reads nor sends for so long is dropped */
     size_t most_body;                /* bytes */
     bool log_json, log_text, quiet;
@@ -26,6 +32,7 @@ typedef struct serve_server {
     serve_engine *engine;
     serve_metrics *metrics;
     serve_keys *keys;                /* NULL: none are needed */
+    serve_log *log;                  /* serve_log.h */
     time_t started;
     json_t *drafters;                /* names of those that are open; NULL until the engine is */
     json_t *about;                   /* the model's file (serve_about.h); NULL until the engine is, or unknown */
@@ -55,6 +62,9 @@ typedef struct serve_route {
     bool (*answer)(serve_server *s, const serve_asked *q, serve_reply *r, serve_error *err);
     const serve_protocol *protocol;
 } serve_route;
+
+/* Whether the model is served under a name. */
+bool serve_is_served(const serve_settings *s, const char *name);
 
 /* The endpoint; NULL, with *err, if there is none. */
 const serve_route *serve_route_find(const char *method, const char *path, serve_error *err);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/status.h"
+#include "server/serve_answer.h"
 
 enum { SILENT_SECONDS = 10 }; /* after which a stream sends a comment */
 #define LEAST_SECONDS 1e-6   /* of a deadline that has passed: 0 would be none */
@@ -83,10 +84,11 @@ static bool tokens_take(serve_choice *c, const hunch_output *out) {
     return prompt_take(c, &st) && logprobs_take(c, &st, out->n_tokens);
 }
 
-/* Thinking apart from the answer, as far as both are known. */
-static bool parts_take(serve_choice *c, bool done) {
+/* What the text is made of, as far as that is known. cut: it ended at a limit. */
+static bool parts_take(serve_choice *c, bool done, bool cut) {
     const serve_call *call = c->call;
-    return call->whole_text || serve_parts_grow(&c->parts, call->model, c->text.at, c->text.n, done);
+    if (!call->chat || call->whole_text) return serve_parts_one(&c->parts, c->text.n);
+    return serve_parts_grow(&c->parts, call->model, c->text.at, c->text.n, done, cut);
 }
 
 static bool on_output(void *user, const hunch_output *out) {
@@ -94,7 +96,7 @@ static bool on_output(void *user, const hunch_output *out) {
     serve_call *call = c->call;
     pthread_mutex_lock(&call->lock);
     const double before = c->last_s;
-    const bool kept = serve_bytes_add(&c->text, out->text, out->text_len) && parts_take(c, false) && tokens_take(c, out);
+    const bool kept = serve_bytes_add(&c->text, out->text, out->text_len) && parts_take(c, false, false) && tokens_take(c, out);
     if (!kept) hn_fail(&c->state.error, HUNCH_NO_MEMORY, "no memory for the answer");
     const bool go_on = kept && !call->gone;
     call->news = true;
@@ -113,13 +115,33 @@ static int drafted_depth(const hunch_round_report *report) {
     return deepest;
 }
 
+/* Whether the prediction has the token behind what it had last, or behind the same token: what it says is the client's, whoever else
+ * proposed it. */
+static bool is_predicted(serve_choice *c, hunch_token before, hunch_token token) {
+    const hunch_token *all = c->call->request.prediction;
+    const size_t n = c->call->request.n_prediction;
+    size_t at = c->predicted_at;
+    if (!(at < n && all[at] == token))
+        for (at = 1; at < n && !(all[at - 1] == before && all[at] == token); at++) {}
+    if (at >= n) return false;
+    c->predicted_at = at + 1;
+    return true;
+}
+
 /* Counts what of a prediction was verified and accepted, and rounds by how deep their drafts were and how many were accepted. */
 static void on_round(void *user, const hunch_round_report *report) {
     serve_choice *c = user;
     uint64_t predicted = 0, right = 0;
     const int depth = c->call->with_metrics ? drafted_depth(report) : 0;
     for (int i = 0; i < report->rows - 1; i++) predicted += report->node[i].drafter == c->call->predicting;
-    for (int i = 0; i < report->accepted; i++) right += report->node[report->path[i]].drafter == c->call->predicting;
+    hunch_token before = report->root;
+    for (int i = 0; c->call->predicting >= 0 && i < report->accepted; i++) {
+        const hunch_draft_node *node = &report->node[report->path[i]];
+        const bool own = node->drafter == c->call->predicting, said = is_predicted(c, before, node->token);
+        right += own || said;
+        predicted += said && !own;
+        before = node->token;
+    }
     pthread_mutex_lock(&c->call->lock);
     c->predicted += predicted;
     c->predicted_right += right;
@@ -139,7 +161,7 @@ static void choice_end(serve_choice *c, const hunch_session_state *st) {
     c->state.prompt_logprobs = NULL;
     c->state.prompt_top_logprobs = NULL;
     c->state.pooled = NULL;
-    if (!parts_take(c, true)) {
+    if (!parts_take(c, true, serve_is_cut(c))) {
         hn_fail(&c->state.error, HUNCH_NO_MEMORY, "no memory for the answer");
         c->state.finish = HUNCH_FINISH_FAILED;
     }

@@ -44,11 +44,11 @@ static void test_parts(void **state) {
             const size_t n = strlen(cases[i].text);
             serve_parts p = {.split.thinking = cases[i].thinks};
             for (size_t k = 0; k <= n; k += step) {
-                assert_true(serve_parts_grow(&p, model, cases[i].text, k, false));
+                assert_true(serve_parts_grow(&p, model, cases[i].text, k, false, false));
                 check_part(&p.thinking, cases[i].thinking, false);
                 check_part(&p.answer, cases[i].answer, false);
             }
-            assert_true(serve_parts_grow(&p, model, cases[i].text, n, true));
+            assert_true(serve_parts_grow(&p, model, cases[i].text, n, true, false));
             check_part(&p.thinking, cases[i].thinking, true);
             check_part(&p.answer, cases[i].answer, true);
             assert_true(p.thinking_end <= n && (p.thinking_end > 0 || !p.thinking.n));

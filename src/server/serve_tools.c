@@ -92,50 +92,10 @@ bool serve_tools_begin(serve_choice *one) {
 bool serve_tools_called(const serve_choice *one) {
     hunch_answer a;
     hunch_calls_get(one->parts.calls, &a);
-    return a.n_done > 0;
+    return a.n_done > 0 && !(one->parts.cut && a.call[a.n_calls - 1].state == HUNCH_CALL_CUT);
 }
 
-json_t *serve_tools_json(const serve_choice *one) {
-    hunch_answer a;
-    hunch_calls_get(one->parts.calls, &a);
-    if (a.n_done == 0) return NULL;
-    json_t *list = json_array();
-    for (size_t i = 0; i < a.n_calls; i++) {
-        const hunch_call *call = &a.call[i];
-        if (call->state != HUNCH_CALL_DONE) continue;
-        json_array_append_new(list, json_pack("{s:s,s:s,s:{s:s,s:o}}", "id", call->id, "type", "function", "function", "name", call->name,
-                                              "arguments", serve_text_json(call->arguments, call->n_arguments)));
-    }
-    return list;
-}
-
-bool serve_tools_next(serve_choice *one, serve_tools_news *news) {
-    hunch_answer a;
-    hunch_calls_get(one->parts.calls, &a);
-    *news = (serve_tools_news){0};
-    if (one->sent_calls > 0) {
-        const size_t from = one->sent_arguments;
-        news->call = &a.call[one->sent_calls - 1];
-        if (news->call->n_arguments > from) {
-            news->arguments = news->call->arguments + from;
-            news->n = news->call->n_arguments - from;
-            one->sent_arguments = news->call->n_arguments;
-            return true;
-        }
-    }
-    if (one->sent_calls == a.n_calls) return false;
-    news->call = &a.call[one->sent_calls++];
-    one->sent_arguments = 0;
-    return news->begins = true;
-}
-
-json_t *serve_tools_delta(serve_choice *one) {
-    serve_tools_news news;
-    if (!serve_tools_next(one, &news)) return NULL;
-    const int index = (int)one->sent_calls - 1;
-    if (!news.begins)
-        return json_pack("{s:[{s:i,s:{s:o}}]}", "tool_calls", "index", index, "function", "arguments",
-                         serve_text_json(news.arguments, news.n));
-    return json_pack("{s:[{s:i,s:s,s:s,s:{s:s,s:s}}]}", "tool_calls", "index", index, "id", news.call->id, "type", "function", "function",
-                     "name", news.call->name, "arguments", "");
+json_t *serve_tools_call_json(const hunch_call *call) {
+    return json_pack("{s:s,s:s,s:{s:s,s:o}}", "id", call->id, "type", "function", "function", "name", call->name, "arguments",
+                     serve_text_json(call->arguments, call->n_arguments));
 }

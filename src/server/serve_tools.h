@@ -11,17 +11,9 @@ bool serve_tools_read(const serve_server *s, serve_call *c, const hunch_model *m
 bool serve_tools_hold(serve_call *c, const json_t *body, serve_error *err);
 /* The answer's reader of calls; false: no memory. */
 bool serve_tools_begin(serve_choice *one);
-/* Whether a call is complete: then that is why the answer ended. */
+/* Whether calls are complete, and none was cut: then that is why the answer ended. */
 bool serve_tools_called(const serve_choice *one);
-json_t *serve_tools_json(const serve_choice *one); /* the complete calls, a new list; NULL: none */
-/* What of calls a stream has not sent yet: a call that begins, or a piece of the newest one's arguments. */
-typedef struct serve_tools_news {
-    bool begins;
-    const hunch_call *call; /* until the answer grows */
-    const char *arguments;  /* [n] */
-    size_t n;
-} serve_tools_news;
-bool serve_tools_next(serve_choice *one, serve_tools_news *news); /* false: nothing */
-json_t *serve_tools_delta(serve_choice *one); /* the same as OpenAI's delta; NULL: nothing */
+/* A call as OpenAI has it, with its arguments as text. */
+json_t *serve_tools_call_json(const hunch_call *call);
 
 #endif

@@ -193,7 +193,7 @@ static void text_join(json_t *message, const char *field) {
     serve_bytes all = {0};
     size_t i;
     if (!json_is_array(list)) return;
-    json_array_foreach(list, i, one) serve_bytes_add(&all, json_string_value(one), json_string_length(one));
+    json_array_foreach(list, i, one) serve_bytes_join(&all, json_string_value(one), json_string_length(one));
     json_object_set_new(message, field, serve_text_json(all.at, all.n));
     serve_bytes_free(&all);
 }

@@ -132,6 +132,8 @@ static int samples_report(run *r, window *w) {
         int code = st.finish == HUNCH_FINISH_FAILED
                        ? tool_failed(&st.error)
                        : sample_report(r, &st, &w->why[slot], r->request.sampling.seed + (uint64_t)w->first);
+        if (st.finish == HUNCH_FINISH_GRAMMAR)
+            tool_message("the answer ends early: %s", st.error.message);
         if (!code && r->o.verify_exact)
             code = tool_twin_finish(&w->twin[slot], r->engine, w->session[slot]);
         if (code)

@@ -184,6 +184,8 @@ static int turn_generate(tool_chat_state *c, hunch_session **s, tool_twin *twin,
     tool_drafters_note(c->engine);
     if (st.finish == HUNCH_FINISH_FAILED)
         return tool_chat_failed(c, &st.error);
+    if (st.finish == HUNCH_FINISH_GRAMMAR)
+        tool_message("the answer ends early: %s", st.error.message);
     *answered = true;
     if (c->o.verify_exact && (code = tool_twin_finish(twin, c->engine, *s)))
         return code;

@@ -60,9 +60,10 @@ typedef struct tool_options {
     const char *salt;
     bool pools; /* pooling was asked for, by its flag or a row; set by the command */
     /* of serve */
-    const char *host, *memory, *api_key_file, *served_model_name, *cors;
-    int port, queue, stall, connections, max_body;
-    bool log_json, log_text;
+    const char *host, *memory, *api_key_file, *proxy;
+    tool_texts served_names, cors, host_names;
+    int port, queue, stall, connections, connections_per_address, max_body;
+    bool log_json, log_text, allow_anyone;
     /* of train: positional is data, trie or the kind of head */
     tool_texts files, leave_out;
     tool_reals temperatures;

@@ -74,7 +74,8 @@ const char *tool_finish_name(hunch_finish f) {
                                         [HUNCH_FINISH_CANCELLED] = "cancelled",
                                         [HUNCH_FINISH_FAILED] = "failed",
                                         [HUNCH_FINISH_LOOP] = "loop",
-                                        [HUNCH_FINISH_DEADLINE] = "deadline"};
+                                        [HUNCH_FINISH_DEADLINE] = "deadline",
+                                        [HUNCH_FINISH_GRAMMAR] = "grammar"};
     return names[f];
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARALLEL = 32, PORT = 8080, QUEUE = 256, STALL = 60, CONNECTIONS = 16384, MAX_BODY = 16 };
+enum { PARALLEL = 32, PORT = 8080, QUEUE = 256, STALL = 60, CONNECTIONS = 16384, PER_ADDRESS = 1024, MAX_BODY = 16 };
 
 /* "6G", "500M", "12k" or bytes; 0: none of these. */
 static uint64_t size_read(const char *text) {
@@ -55,6 +55,7 @@ int tool_serve_parse(tool_options *o, int argc, char **argv) {
     by_default(&o->queue, QUEUE);
     by_default(&o->stall, STALL);
     by_default(&o->connections, CONNECTIONS);
+    by_default(&o->connections_per_address, PER_ADDRESS);
     by_default(&o->max_body, MAX_BODY);
     if (!o->host)
         o->host = "127.0.0.1";

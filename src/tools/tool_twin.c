@@ -176,7 +176,8 @@ int tool_twin_finish(tool_twin *t, const hunch_engine *e, const hunch_session *s
     if (code) return code;
     hunch_session_get(s, &st);
     hunch_session_get(t->session, &twin);
-    const bool early = st.finish == HUNCH_FINISH_CANCELLED || st.finish == HUNCH_FINISH_DEADLINE;
+    const bool early = st.finish == HUNCH_FINISH_CANCELLED || st.finish == HUNCH_FINISH_DEADLINE ||
+                       st.finish == HUNCH_FINISH_GRAMMAR;
     if (twin.n_tokens != st.n_tokens || (!early && twin.finish != st.finish)) {
         tool_message(
             "--verify-exact: the answer ends after %zu tokens, plain decoding after %zu%s. This is a bug of hunch",

@@ -152,6 +152,11 @@ static hunch_status walk_match(const hn_walk *k) {
     for (int row = 0;;) {
         int32_t token;
         hunch_status st = hn_row_draw(k, row, &token);
+        if (st && row > 0 && hn_sampler_is_stuck(k->v->sampler)) { /* what was drawn before stays, so drafts do not shorten the text */
+            hn_verdict_path(k, k->t->parent[row]);
+            k->out->next = k->t->token[row];
+            return HUNCH_OK;
+        }
         if (st) return st;
         const int child = hn_tree_child(k->t, row, token);
         if (child < 0) {

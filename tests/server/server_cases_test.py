@@ -106,6 +106,17 @@ def test_12_acceptance_is_no_proof():
             assert tokens(a) == tokens(plain) and details["accepted_prediction_tokens"] > 10 and details["rejected_prediction_tokens"] > 0, at
 
 
+def test_predictions_of_the_client():
+    """What the client predicted is credited to it, also where another drafter says the same: one that has learnt the answer from the first time."""
+    with Server(SERVE, "--quiet", "--draft", "cache", "--draft", "ngram") as s:
+        text = ask(s, "Once upon a time", 120, speculation={"draft": "none"})["choices"][0]["text"]
+        for _ in range(3):
+            details = ask(s, "Once upon a time", 120, prediction={"type": "content", "content": text}, cache_salt="a")["usage"]["completion_tokens_details"]
+            assert details["accepted_prediction_tokens"] > 80, details
+            wrong = ask(s, "Once upon a time", 120, prediction={"type": "content", "content": "zebra crossing, 42"}, cache_salt="a")
+            assert wrong["usage"]["completion_tokens_details"]["accepted_prediction_tokens"] < 5, wrong["usage"]
+
+
 def test_15_nothing_after_the_end():
     """However much of the text after a stop or a limit is drafted and right, none of it is in the answer or counted."""
     with Server(SERVE, "--quiet", "--draft", "ngram") as s:

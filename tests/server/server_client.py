@@ -66,7 +66,7 @@ class Connection:
     def ask(self, method, path, body=None, headers=None):
         """Sends a request; body: bytes, or a value that is sent as JSON."""
         data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
-        lines = ["%s %s HTTP/1.1" % (method, path), "Host: test"]
+        lines = ["%s %s HTTP/1.1" % (method, path), "Host: localhost"]
         lines += ["%s: %s" % item for item in (headers or {}).items()]
         if body is not None:
             lines += ["Content-Type: application/json", "Content-Length: %d" % len(data)]

@@ -105,7 +105,7 @@ def hang_ups(server, n, seed):
         body = {"prompt": "Once", "messages": said, "input": said, "max_tokens": 400, "max_output_tokens": 400, "n_predict": 400, "ignore_eos": True,
                 "options": {"num_predict": 400}, "stream": bool(i % 2), "n": 1 + i % 3}
         body = json.dumps(body).encode()
-        request = b"POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % (path.encode(), len(body)) + body
+        request = b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (path.encode(), len(body)) + body
         c = server.connect()
         if rng.random() < 0.4:
             request = request[: rng.randrange(len(request))]
@@ -143,13 +143,13 @@ def bodies(server, stall):
     before = state(server)
     body = json.dumps({"prompt": "Once", "max_tokens": 1}).encode()
     with server.connect() as c:
-        c.send(b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body))
+        c.send(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body))
         for byte in body:
             c.send(bytes([byte]))
             time.sleep(0.005)
         assert c.answer().status == 200
     with server.connect() as c:
-        c.send(b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n")
+        c.send(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n")
         began = time.monotonic()
         try:
             while time.monotonic() < began + 5 * stall:
@@ -159,10 +159,10 @@ def bodies(server, stall):
         except OSError:
             assert time.monotonic() - began > 0.5 * stall
     with server.connect() as c:
-        c.send(b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 1073741824\r\n\r\n")
+        c.send(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1073741824\r\n\r\n")
         assert c.answer().status == 413
     with server.connect() as c:
-        c.send(b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        c.send(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
         sent, piece = 0, b"100000\r\n" + b" " * (1 << 20) + b"\r\n"
         try:
             while sent < 1 << 30:
@@ -172,7 +172,7 @@ def bodies(server, stall):
         except OSError:
             assert sent < 200 << 20, sent
     for text in (b"\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00" * 50, b"POST /v1/completions HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
-                 b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                 b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
                  b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 20000 + b"\r\n"):
         with server.connect(10) as c:
             try:
@@ -233,7 +233,7 @@ def stalled_reader(program):
         c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         c.connect(("127.0.0.1", s.port))
         body = json.dumps({"prompt": ["Once upon a time"] * 8, "n": 8, "max_tokens": 500, "ignore_eos": True, "logprobs": 100, "stream": True}).encode()
-        c.send(b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        c.send(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         time.sleep(1)
         assert s.complete(prompt="Once upon a time", max_tokens=4, temperature=0)["choices"][0]["text"] == ", there was a"
         end = time.monotonic() + 60

@@ -241,20 +241,20 @@ def test_bodies():
     want = server.complete(prompt="a", max_tokens=1, temperature=0)["choices"][0]["text"]
     pieces = b"".join(b"%x\r\n%s\r\n" % (len(data[i:i + 5]), data[i:i + 5]) for i in range(0, len(data), 5)) + b"0\r\n\r\n"
     with server.connect() as c:
-        c.send(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + pieces)
+        c.send(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + pieces)
         assert c.answer().json()["choices"][0]["text"] == want
-        c.send(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(data))
+        c.send(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(data))
         assert c.line() == b"HTTP/1.1 100 Continue" and c.line() == b""
         c.send(data)
         assert c.answer().json()["choices"][0]["text"] == want
-        c.send(b"POST /nothing HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(data))
+        c.send(b"POST /nothing HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n" % len(data))
         line = c.line()
         if b" 100 " in line:
             c.line()
             c.send(data)
             assert c.answer().status == 404
     for version, keep in ((b"1.0", False), (b"1.0", True), (b"1.1", False)):
-        head = b"POST /v1/completions HTTP/%s\r\nHost: x\r\nContent-Length: %d\r\nConnection: %s\r\n\r\n" % (
+        head = b"POST /v1/completions HTTP/%s\r\nHost: localhost\r\nContent-Length: %d\r\nConnection: %s\r\n\r\n" % (
             version, len(data), b"keep-alive" if keep else b"close")
         with server.connect() as c:
             c.send(head + data)
@@ -276,10 +276,10 @@ def test_bodies():
 def test_what_is_no_http():
     """Answered or cut off, and the next client is served."""
     for request in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"a" * 100, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"GET\r\n\r\n", b"\r\n\r\n\r\n",
-                    b"GET / HTTP/9.9\r\n\r\n", b"GET /health HTTP/1.1\r\nHost: a\r\nContent-Length: -5\r\n\r\n",
-                    b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-                    b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 7\r\n\r\nabcdefg",
-                    b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", b"GET /health HTTP/1.1\r\n" + b"X: y\r\n" * 20000 + b"\r\n"):
+                    b"GET / HTTP/9.9\r\n\r\n", b"GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+                    b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+                    b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 7\r\n\r\nabcdefg",
+                    b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", b"GET /health HTTP/1.1\r\n" + b"X: y\r\n" * 20000 + b"\r\n"):
         out = raw(request, shut=True)
         assert not out or out.startswith(b"HTTP/1."), (request[:60], out[:200])
         assert b" 200 " not in out.split(b"\r\n")[0], (request[:60], out[:200])

@@ -102,4 +102,25 @@ def test_refusals():
             assert a.status == 400 and error["param"] == param and says in error["message"], (fields, error)
 
 
+MANY = "((.|\\n)*[a-z ](.|\\n){400}){2}"  # whose states are too many after some tokens
+
+
+def test_too_many_states():
+    """The answer is what there is, cut as by a length, and nobody is told to try again (serve_tools_test.c: the other protocols)."""
+    said = []
+    with Server(SERVE, "--quiet", "--draft", "none") as s:
+        fields = {"prompt": "Once upon a time", "max_tokens": 400, "temperature": 0}
+        text = s.complete(**fields)["choices"][0]["text"]
+        c = s.complete(**fields, guided_regex=MANY)["choices"][0]
+        said.append((c["text"], c["finish_reason"], c["stop_reason"]))
+        chat = {"messages": [{"role": "user", "content": "Once upon a time"}], "max_tokens": 400, "temperature": 0}
+        events = [e["choices"][0] for e in s.post("/v1/chat/completions", dict(chat, guided_regex=MANY, stream=True)).events()]
+        said.append(("".join(e["delta"].get("content", "") for e in events), events[-1]["finish_reason"], events[-1]["stop_reason"]))
+        a = s.post("/v1/messages", dict(chat, structured_outputs={"regex": MANY})).json()
+        said.append((a["content"][0]["text"], {"max_tokens": "length"}[a["stop_reason"]], "grammar"))
+        assert s.post("/v1/completions", dict(fields, guided_regex="(" * 99 + "a" + ")" * 99)).status == 400  # what compiling sees
+    for one, *reasons in said:
+        assert 40 < len(one) < len(text) and text.startswith(one) and reasons == ["length", "grammar"], (one, reasons)
+
+
 all_tests(globals())
