@@ -25,9 +25,11 @@ static bool is_found(const char *expression, const char *text) {
     hunch_error err;
     bool found;
     size_t from, to;
-    if (hn_pattern_open(&p, expression, &err) || hn_pattern_work_open(&w, &err)) fail_msg("%s: %s", expression, err.message);
+    if (hn_pattern_open(&p, expression, &err) || hn_pattern_work_open(&w, &err))
+        fail_msg("%s: %s", expression, err.message);
     hn_pattern_work_begin(w, strlen(text));
-    if (hn_pattern_find(p, w, text, 0, strlen(text), &found, &from, &to, &err)) fail_msg("%s: %s", expression, err.message);
+    if (hn_pattern_find(p, w, text, 0, strlen(text), &found, &from, &to, &err))
+        fail_msg("%s: %s", expression, err.message);
     hn_pattern_work_close(&w);
     hn_pattern_close(&p);
     return found;
@@ -41,13 +43,16 @@ static const char *place(const char *text) {
     static int next;
     char *to = paths[next++ & 63];
     const char *at = strstr(text, "{out}/");
-    if (at) snprintf(to, sizeof paths[0], "%.*s%s/%s-%s", (int)(at - text), text, folder, current, at + 6);
-    else snprintf(to, sizeof paths[0], "%s", text);
+    if (at)
+        snprintf(to, sizeof paths[0], "%.*s%s/%s-%s", (int)(at - text), text, folder, current, at + 6);
+    else
+        snprintf(to, sizeof paths[0], "%s", text);
     return to;
 }
 
 static bool npy_is(const json_t *check) {
-    const char *file = place(json_string_value(json_object_get(check, "file"))), *want = json_string_value(json_object_get(check, "want"));
+    const char *file = place(json_string_value(json_object_get(check, "file"))),
+               *want = json_string_value(json_object_get(check, "want"));
     double most = 0;
     if (!test_file_exists(file)) return fault("%s is not there", file);
     matrix got = npy_read(file), right = npy_read(want);
@@ -112,7 +117,8 @@ static bool check_holds(const json_t *check, const result *runs) {
         for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) known = known || strcmp(key, keys[i]) == 0;
         if (!known) fail_msg("a check that this test does not know: %s", key);
     }
-    const char *said = json_string_value(json_object_get(check, "stderr")), *not_said = json_string_value(json_object_get(check, "stderr_not"));
+    const char *said = json_string_value(json_object_get(check, "stderr")),
+               *not_said = json_string_value(json_object_get(check, "stderr_not"));
     if (!code_is(json_object_get(check, "rc"), r->code)) return fault("exit code %d: %.300s", r->code, r->err);
     if (said && !is_found(said, r->err)) return fault("standard error is not /%s/: %.300s", said, r->err);
     if (not_said && is_found(not_said, r->err)) return fault("standard error is /%s/: %.300s", not_said, r->err);
@@ -180,10 +186,16 @@ static void test_checks(void **state) {
     static const struct {
         const char *check;
         bool holds;
-    } checks[] = {{"{\"rc\": 3}", true}, {"{}", false}, {"{\"rc\": [1, 3]}", true}, {"{\"rc\": [1, 2]}", false},
-                  {"{\"rc\": 3, \"stderr\": \"(?i)LINE .*no\"}", true}, {"{\"rc\": 3, \"stderr\": \"yes\"}", false},
-                  {"{\"rc\": 3, \"stderr_not\": \"no$\"}", false}, {"{\"rc\": 3, \"text\": \"x\"}", false},
-                  {"{\"rc\": 3, \"json\": {\"a.1.b\": 2}}", true}, {"{\"rc\": 3, \"json\": {\"a.0\": 2}}", false},
+    } checks[] = {{"{\"rc\": 3}", true},
+                  {"{}", false},
+                  {"{\"rc\": [1, 3]}", true},
+                  {"{\"rc\": [1, 2]}", false},
+                  {"{\"rc\": 3, \"stderr\": \"(?i)LINE .*no\"}", true},
+                  {"{\"rc\": 3, \"stderr\": \"yes\"}", false},
+                  {"{\"rc\": 3, \"stderr_not\": \"no$\"}", false},
+                  {"{\"rc\": 3, \"text\": \"x\"}", false},
+                  {"{\"rc\": 3, \"json\": {\"a.1.b\": 2}}", true},
+                  {"{\"rc\": 3, \"json\": {\"a.0\": 2}}", false},
                   {"{\"rc\": 3, \"json\": {\"c\": 2}}", false}};
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         json_t *check = json_loads(checks[i].check, 0, NULL);
