@@ -314,7 +314,8 @@ static void read_pass(hunch_session *s) {
     const bool prompt = prefilling(s);
     if (prompt ? read_prompt(s, &why) : read_tree(s, &why)) {
         s->stats.error = why;
-        hn_session_finish(s, why.status == HUNCH_NO_MEMORY && hn_sampler_is_stuck(&s->sampler) ? HUNCH_FINISH_GRAMMAR : HUNCH_FINISH_FAILED);
+        hn_session_finish(s, why.status == HUNCH_NO_MEMORY && hn_sampler_is_stuck(&s->sampler) ? HUNCH_FINISH_GRAMMAR
+                                                                                               : HUNCH_FINISH_FAILED);
     }
     if (!prompt) s->stats.verify_s += hn_now() - start;
 }

@@ -28,7 +28,8 @@ void hn_flush_pending(hunch_engine *e, hunch_session *const *s, int n) {
     int *seq = e->list.flush, m = 0;
     assert(n <= e->parallel);
     for (int i = 0; e->reuse && i < n; i++)
-        if (s[i]->stats.finish != HUNCH_FINISH_FAILED && s[i]->stats.finish != HUNCH_FINISH_GRAMMAR && s[i]->stats.finish != HUNCH_FINISH_CANCELLED)
+        if (s[i]->stats.finish != HUNCH_FINISH_FAILED && s[i]->stats.finish != HUNCH_FINISH_GRAMMAR &&
+            s[i]->stats.finish != HUNCH_FINISH_CANCELLED)
             seq[m++] = s[i]->id;
     for (int i = 0; m > 0 && i < e->n_drafters; i++)
         if (e->drafter[i].ops->flush_pending) e->drafter[i].ops->flush_pending(&e->drafter[i], seq, m);

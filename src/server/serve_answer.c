@@ -23,8 +23,10 @@ json_t *serve_text_json(const char *bytes, size_t n) {
     for (size_t at = 0; at < n;) {
         uint32_t point;
         const int len = hn_utf8_decode(bytes + at, n - at, &point);
-        if (len) serve_bytes_join(&mended, bytes + at, (size_t)len);
-        else serve_bytes_join(&mended, "\xEF\xBF\xBD", 3);
+        if (len)
+            serve_bytes_join(&mended, bytes + at, (size_t)len);
+        else
+            serve_bytes_join(&mended, "\xEF\xBF\xBD", 3);
         at += len ? (size_t)len : 1;
     }
     text = json_stringn(mended.n ? mended.at : "", mended.n);
