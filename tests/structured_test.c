@@ -280,8 +280,8 @@ static void test_ends(void **state) {
     hunch_model_close(&m);
 }
 
-/* A grammar whose states outgrow their bound ends the answer: its text so far stays, that of the model without a grammar here, and the error
- * says at which token; the grammar is as good as new for the next one. */
+/* A grammar whose states outgrow their bound ends the answer: its text so far stays, that of the model without a
+ * grammar here, and the error says at which token; the grammar is as good as new for the next one. */
 static void test_too_many_states(void **state) {
     (void)state;
     static const char many[] = "((.|\n)*[a-z ](.|\n){400}){2}", prompt[] = "Once upon a time";
@@ -310,7 +310,8 @@ static void test_too_many_states(void **state) {
         assert_memory_equal(st.tokens, plain.token, st.n_tokens * sizeof *st.tokens);
         assert_memory_equal(st.text, plain.text, st.text_len);
         snprintf(at, sizeof at, "too many states at position %zu:", r.n_prompt + st.n_tokens);
-        if (st.error.status != HUNCH_NO_MEMORY || !strstr(st.error.message, at)) fail_msg("%s: %s", at, st.error.message);
+        if (st.error.status != HUNCH_NO_MEMORY || !strstr(st.error.message, at))
+            fail_msg("%s: %s", at, st.error.message);
         hunch_session_close(&s);
         hunch_grammar_close(&r.grammar);
         hunch_engine_close(&e);
@@ -395,8 +396,9 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tokens), cmocka_unit_test(test_preempted), cmocka_unit_test(test_rules),
-                                       cmocka_unit_test(test_grammar_gives_way), cmocka_unit_test(test_ends), cmocka_unit_test(test_too_many_states),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tokens),   cmocka_unit_test(test_preempted),
+                                       cmocka_unit_test(test_rules),    cmocka_unit_test(test_grammar_gives_way),
+                                       cmocka_unit_test(test_ends),     cmocka_unit_test(test_too_many_states),
                                        cmocka_unit_test(test_thinking), cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -82,7 +82,8 @@ static void chat_add(void *to, serve_choice *one, const serve_told_block *b, con
     deltas *d = to;
     if (b->call)
         call_send(d, one, json_pack("{s:i,s:{s:o}}", "index", one->sent_calls - 1, "function", "arguments", serve_text_json(text, n)));
-    else serve_bytes_join(b->kind == SERVE_BLOCK_TEXT ? &d->text : &d->thinking, text, n);
+    else
+        serve_bytes_join(b->kind == SERVE_BLOCK_TEXT ? &d->text : &d->thinking, text, n);
 }
 
 static void chat_next(const serve_server *s, serve_choice *one, serve_bytes *out) {

@@ -54,8 +54,10 @@ static void address_text(const struct sockaddr *from, char to[INET6_ADDRSTRLEN +
 static void address_same(const char *text, char to[INET6_ADDRSTRLEN + 1]) {
     struct sockaddr_in four = {.sin_family = AF_INET};
     struct sockaddr_in6 six = {.sin6_family = AF_INET6};
-    if (inet_pton(AF_INET, text, &four.sin_addr) == 1) address_text((const struct sockaddr *)&four, to);
-    else if (inet_pton(AF_INET6, text, &six.sin6_addr) == 1) address_text((const struct sockaddr *)&six, to);
+    if (inet_pton(AF_INET, text, &four.sin_addr) == 1)
+        address_text((const struct sockaddr *)&four, to);
+    else if (inet_pton(AF_INET6, text, &six.sin6_addr) == 1)
+        address_text((const struct sockaddr *)&six, to);
 }
 
 static void *watch(void *user) {

@@ -33,14 +33,18 @@ static bool is_clear(const char *lines, bool old) {
 
 static void test_heads_have_one_meaning(void **state) {
     (void)state;
-    static const char *const clear[] = {"Host:a", "host:a\nContent-Length:0", "Host:[::1]:80\nTransfer-Encoding:CHUNKED", "Host:a:80\nX-Y:a\tb",
+    static const char *const clear[] = {"Host:a", "host:a\nContent-Length:0",
+                                        "Host:[::1]:80\nTransfer-Encoding:CHUNKED", "Host:a:80\nX-Y:a\tb",
                                         "Host:a\nOrigin:null", "Host:a\nContent-Length:0040"};
     static const char *const odd[] = {"", "X:y", "Host:a\nHost:a", "Host:", "Host:a b", "Host:a/b", "Host:u@a", "Host:a,b",
                                       "Host:a\nContent-Length:5\nContent-Length:5", "Host:a\nContent-Length:5\nTransfer-Encoding:chunked",
-                                      "Host:a\nContent-Length:+5", "Host:a\nContent-Length:-5", "Host:a\nContent-Length:5,5", "Host:a\nContent-Length:",
-                                      "Host:a\nContent-Length:0x5", "Host:a\nContent-Length :40", "Host:a\n:x", "Host:a\nX(Y):z", "Host:a\nX Y:z",
+                                      "Host:a\nContent-Length:+5", "Host:a\nContent-Length:-5",
+                                      "Host:a\nContent-Length:5,5", "Host:a\nContent-Length:",
+                                      "Host:a\nContent-Length:0x5", "Host:a\nContent-Length :40", "Host:a\n:x",
+                                      "Host:a\nX(Y):z", "Host:a\nX Y:z",
                                       "Host:a\nTransfer-Encoding:xchunked", "Host:a\nTransfer-Encoding:chunked, identity",
-                                      "Host:a\nTransfer-Encoding:gzip, chunked", "Host:a\nTransfer-Encoding:chunked\nTransfer-Encoding:chunked",
+                                      "Host:a\nTransfer-Encoding:gzip, chunked",
+                                      "Host:a\nTransfer-Encoding:chunked\nTransfer-Encoding:chunked",
                                       "Host:a\nX:a\rb", "Host:a\nX:a\001b", "Host:a\nX:a\177b", "Host:a\nOrigin:http://a\nOrigin:http://a"};
     for (size_t i = 0; i < sizeof clear / sizeof *clear; i++) assert_true(is_clear(clear[i], false));
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
@@ -66,8 +70,10 @@ static bool may(const serve_callers *c, const char *host, const char *origin) {
 static void test_names_of_this_machine(void **state) {
     (void)state;
     static const char *const name = "Llm.Example.org.";
-    static const char *const ours[] = {"localhost", "LOCALHOST:8080", "localhost.", "127.0.0.1:1", "127.9.9.9", "[::1]:8080", "[::ffff:127.0.0.1]",
-                                       "a.localhost:80", "box.local", "host.docker.internal:8080", "10.0.0.1", "172.31.1.1:80", "192.168.1.2",
+    static const char *const ours[] = {"localhost", "LOCALHOST:8080", "localhost.", "127.0.0.1:1", "127.9.9.9",
+                                       "[::1]:8080", "[::ffff:127.0.0.1]",
+                                       "a.localhost:80", "box.local", "host.docker.internal:8080", "10.0.0.1",
+                                       "172.31.1.1:80", "192.168.1.2",
                                        "169.254.0.1", "100.64.1.1", "[fd00::1]", "[fe80::1%25eth0]", "llm.example.org:8080"};
     static const char *const foreign[] = {"evil.example:8080", "evil.org", "localhost.evil.org", "127.0.0.1.evil.org", "local", "internal",
                                           ".local", "notlocalhost", "8.8.8.8", "172.32.0.1", "100.128.0.1", "[2001:db8::1]", "[::2]", "x",
@@ -89,17 +95,21 @@ static void test_names_of_this_machine(void **state) {
 
 static void test_origins(void **state) {
     (void)state;
-    static const char *const cors[] = {"https://chat.example.org, app://obsidian.md ,vscode-webview://1a2b", "null", "http://b.example:81/"};
+    static const char *const cors[] = {"https://chat.example.org, app://obsidian.md ,vscode-webview://1a2b", "null",
+                                       "http://b.example:81/"};
     hunch_error err = {0};
     serve_callers *c, *none, *any;
     assert_int_equal(serve_callers_new(&c, cors, 3, NULL, 0, true, &err), HUNCH_OK);
     assert_int_equal(serve_callers_new(&none, NULL, 0, NULL, 0, false, &err), HUNCH_OK);
     assert_int_equal(serve_callers_new(&any, (const char *[]){"*"}, 1, NULL, 0, true, &err), HUNCH_OK);
-    static const char *const listed[] = {"https://chat.example.org", "https://CHAT.example.org:443", "app://obsidian.md", "vscode-webview://1a2b",
+    static const char *const listed[] = {"https://chat.example.org", "https://CHAT.example.org:443",
+                                         "app://obsidian.md", "vscode-webview://1a2b",
                                          "null", "http://b.example:81"};
     static const char *const others[] = {"http://chat.example.org", "https://chat.example.org:444", "https://chat.example.org.evil.com",
-                                         "https://evil.org", "https://evilchat.example.org", "app://other", "http://b.example", "http://b.example:810",
-                                         "", "chat.example.org", "NULL", "file://", "https://chat.example.org/x", "https://a@chat.example.org"};
+                                         "https://evil.org", "https://evilchat.example.org", "app://other",
+                                         "http://b.example", "http://b.example:810",
+                                         "", "chat.example.org", "NULL", "file://", "https://chat.example.org/x",
+                                         "https://a@chat.example.org"};
     for (size_t i = 0; i < sizeof listed / sizeof *listed; i++) {
         assert_true(may(c, "localhost:8080", listed[i]));
         assert_string_equal(serve_callers_allowed(c, listed[i]), listed[i]);
@@ -125,7 +135,8 @@ static void test_origins(void **state) {
 
 static void test_flags_that_name_nobody(void **state) {
     (void)state;
-    static const char *const cors[] = {"", ",", "https://a,", "a.example.org", "https://", "https://a/b", "https://a?b", "https://*.a", "a b", "https://a:x",
+    static const char *const cors[] = {"", ",", "https://a,", "a.example.org", "https://", "https://a/b",
+                                       "https://a?b", "https://*.a", "a b", "https://a:x",
                                        "https://a:99999", "http:/a", "://a", "**"};
     static const char *const names[] = {"", "a:80", "a b", "http://a", "a/b", "a,b"};
     for (size_t i = 0; i < sizeof cors / sizeof *cors; i++) {

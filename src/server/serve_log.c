@@ -53,8 +53,8 @@ static json_t *call_json(const serve_settings *s, serve_call *c) {
 
 /* Whether a terminal, or a reader of lines, could take a character for more than a character: controls, and marks of direction. */
 static bool is_odd(uint32_t c) {
-    return c < ' ' || (c >= 0x7f && c < 0xa0) || (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) ||
-           c == 0xfeff;
+    return c < ' ' || (c >= 0x7f && c < 0xa0) || (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+           (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
 }
 
 /* Text of clients on one line: what is odd, or no UTF-8, as escapes. */
@@ -103,10 +103,10 @@ static void plain_make(serve_bytes *line, const serve_log_entry *e, const json_t
 static json_t *text_or_null(const char *text) { return text ? serve_text_json(text, strlen(text)) : json_null(); }
 
 static void json_make(serve_bytes *line, const serve_log_entry *e, json_t *call) {
-    json_t *all = json_pack("{s:I,s:s,s:s,s:o,s:o,s:o,s:i,s:f,s:b,s:o,s:o}", "time", (json_int_t)time(NULL), "id", e->id, "client", e->client,
-                            "key", text_or_null(e->key), "method", text_or_null(e->method), "path", text_or_null(e->path), "status", e->http,
-                            "seconds", e->seconds, "completed", e->ended == NULL, "ended", text_or_null(e->ended), "reason",
-                            text_or_null(e->reason));
+    json_t *all = json_pack("{s:I,s:s,s:s,s:o,s:o,s:o,s:i,s:f,s:b,s:o,s:o}", "time", (json_int_t)time(NULL), "id",
+                            e->id, "client", e->client, "key", text_or_null(e->key), "method", text_or_null(e->method),
+                            "path", text_or_null(e->path), "status", e->http, "seconds", e->seconds, "completed",
+                            e->ended == NULL, "ended", text_or_null(e->ended), "reason", text_or_null(e->reason));
     if (call) json_object_update(all, call);
     char *text = serve_json_dump(all, JSON_COMPACT | JSON_ENSURE_ASCII);
     serve_bytes_put(line, text);
@@ -203,7 +203,8 @@ void serve_log_request(serve_log *log, const serve_settings *s, const serve_log_
     else plain_make(&line, e, what);
     json_decref(what);
     pthread_mutex_lock(&log->lock);
-    if ((log->waiting.n && log->waiting.n + line.n > MOST_WAITING) || !serve_bytes_add(&log->waiting, line.at, line.n)) log->lost++;
+    if ((log->waiting.n && log->waiting.n + line.n > MOST_WAITING) || !serve_bytes_add(&log->waiting, line.at, line.n))
+        log->lost++;
     pthread_cond_signal(&log->news);
     pthread_mutex_unlock(&log->lock);
     serve_bytes_free(&line);

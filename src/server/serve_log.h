@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* serve_log.h - one line a request on standard error; texts of clients only if they were asked for. A thread of its own writes the lines, so
- * that a reader of standard error who stops reading stops nobody else: what does not fit into the queue is lost, and counted. */
+/* serve_log.h - one line a request on standard error; texts of clients only if they were asked for. A thread of
+ * its own writes the lines, so that a reader of standard error who stops reading stops nobody else: what does not
+ * fit into the queue is lost, and counted. */
 #ifndef HN_SERVE_LOG_H
 #define HN_SERVE_LOG_H
 

@@ -80,8 +80,9 @@ static int memory_check(const program *p, const hunch_model *m, int context) {
     char size[32];
     if (!given || given >= need) return 0;
     tool_size_text((double)need, size);
-    return tool_usage("serve: --memory %s does not hold one text of %d tokens, which takes %s: a smaller --context, or more memory", p->o.memory,
-                      context, size);
+    return tool_usage(
+        "serve: --memory %s does not hold one text of %d tokens, which takes %s: a smaller --context, or more memory",
+        p->o.memory, context, size);
 }
 
 static int context_of(const program *p, const hunch_model *m) {
@@ -217,7 +218,8 @@ static int settings_make(program *p) {
                                    .tool_format = o->tool_format};
     p->server.settings = &p->settings;
     p->server.metrics = serve_metrics_new();
-    if (!o->quiet && !(p->server.log = serve_log_new(STDERR_FILENO))) return tool_message("the log's thread cannot be started"), HUNCH_FAILED;
+    if (!o->quiet && !(p->server.log = serve_log_new(STDERR_FILENO)))
+        return tool_message("the log's thread cannot be started"), HUNCH_FAILED;
     p->server.started = time(NULL);
     return 0;
 }

@@ -70,7 +70,8 @@ bool serve_parts_grow(serve_parts *p, const hunch_model *m, const char *text, si
     while (n && hunch_split_next(m, &p->split, text, n, done, &part)) {
         if (part.kind == HUNCH_PART_MARK) continue;
         const bool thinking = part.kind == HUNCH_PART_THINKING;
-        if (!part_add(p, thinking ? SERVE_BLOCK_THINKING : SERVE_BLOCK_TEXT, thinking ? &p->thinking : &p->answer, text + part.from, part.len))
+        if (!part_add(p, thinking ? SERVE_BLOCK_THINKING : SERVE_BLOCK_TEXT, thinking ? &p->thinking : &p->answer,
+                      text + part.from, part.len))
             return false;
         if (thinking) p->thinking_end = p->split.done;
     }

@@ -50,7 +50,8 @@ static serve_call *call_open(const serve_server *s, const char *more) {
 static void say(serve_call *c, const char *text, size_t n, bool done, hunch_finish finish) {
     serve_choice *one = &c->choices[0];
     assert_true(serve_bytes_add(&one->text, text, n));
-    assert_true(serve_parts_grow(&one->parts, model, one->text.at, one->text.n, done, finish == HUNCH_FINISH_LENGTH || finish == HUNCH_FINISH_GRAMMAR));
+    assert_true(serve_parts_grow(&one->parts, model, one->text.at, one->text.n, done,
+                                 finish == HUNCH_FINISH_LENGTH || finish == HUNCH_FINISH_GRAMMAR));
     one->done = done;
     one->state.finish = finish;
     one->state.stop_string = one->state.stop_token = -1;
@@ -271,7 +272,9 @@ static void anthropic_block(understood *u, const json_t *block) {
     u->blocks++;
     text_to(u->thinking, sizeof u->thinking, AT(block, "thinking"));
     text_to(u->text, sizeof u->text, AT(block, "text"));
-    if (strcmp(type, "tool_use") == 0) call_to(u, AT(block, "id"), AT(block, "name"), json_object_size(AT(block, "input")) ? AT(block, "input") : NULL);
+    if (strcmp(type, "tool_use") == 0)
+        call_to(u, AT(block, "id"), AT(block, "name"),
+                json_object_size(AT(block, "input")) ? AT(block, "input") : NULL);
 }
 
 static void anthropic_event(understood *u, const json_t *e) {
@@ -436,7 +439,8 @@ static uint32_t draw(uint32_t n) { return (drawn = drawn * 1664525u + 1013904223
 
 /* Thinking, text and up to five calls, in any order, cut anywhere. */
 static void answer_make(char *to, size_t cap) {
-    static const char *const texts[] = {"Let me see. ", "\n", "Z\xC3\xBCrich, ", "a < b, ", "{\"no\": \"call\"} ", "  ", "<tool ", "</think "};
+    static const char *const texts[] = {"Let me see. ",        "\n", "Z\xC3\xBCrich, ", "a < b, ",
+                                        "{\"no\": \"call\"} ", "  ", "<tool ",          "</think "};
     static const char *const cities[] = {"Paris", "London", "Z\xC3\xBCrich", "a\\\"b\\n", "{[", "</tool_call"};
     const int parts = 1 + (int)draw(7);
     int calls = 0;
@@ -446,8 +450,10 @@ static void answer_make(char *to, size_t cap) {
     for (int i = 0; i < parts; i++) {
         if (draw(2) && calls < 5) {
             if (draw(4))
-                n += (size_t)snprintf(to + n, cap - n, "<tool_call>\n{\"name\": \"look\", \"arguments\": {\"city\": \"%s\", \"n\": %s}}\n</tool_call>\n",
-                                      cities[draw(5)], draw(3) ? "7" : "18446744073709551615");
+                n += (size_t)snprintf(
+                    to + n, cap - n,
+                    "<tool_call>\n{\"name\": \"look\", \"arguments\": {\"city\": \"%s\", \"n\": %s}}\n</tool_call>\n",
+                    cities[draw(5)], draw(3) ? "7" : "18446744073709551615");
             else n += (size_t)snprintf(to + n, cap - n, "<tool_call>\n{\"name\": \"ping\", \"arguments\": {}}\n</tool_call>");
             calls++;
         } else n += (size_t)snprintf(to + n, cap - n, "%s", texts[draw(8)]);
@@ -458,8 +464,10 @@ static void answer_make(char *to, size_t cap) {
 
 /* What a protocol says of an answer that ended at a limit, of tokens or of a grammar's states; calls may have been complete by then. */
 static void limit_check(int which, const char *finish, int calls) {
-    static const char *const words[] = {"length", "max_tokens", "incomplete", "length"}, *const called[] = {"tool_calls", "tool_use", "", ""};
-    if (strcmp(finish, words[which]) != 0 && !(calls && strcmp(finish, called[which]) == 0)) fail_msg("protocol %d: %s", which, finish);
+    static const char *const words[] = {"length", "max_tokens", "incomplete", "length"};
+    static const char *const called[] = {"tool_calls", "tool_use", "", ""};
+    if (strcmp(finish, words[which]) != 0 && !(calls && strcmp(finish, called[which]) == 0))
+        fail_msg("protocol %d: %s", which, finish);
 }
 
 static void test_whole_and_streamed(void **state) {
@@ -473,7 +481,8 @@ static void test_whole_and_streamed(void **state) {
         static understood whole_of[PROTOCOLS];
         memset(whole_of, 0, sizeof whole_of);
         answer_make(text, sizeof text);
-        static const hunch_finish ends[] = {HUNCH_FINISH_STOP, HUNCH_FINISH_LENGTH, HUNCH_FINISH_STOP, HUNCH_FINISH_GRAMMAR};
+        static const hunch_finish ends[] = {HUNCH_FINISH_STOP, HUNCH_FINISH_LENGTH, HUNCH_FINISH_STOP,
+                                            HUNCH_FINISH_GRAMMAR};
         const hunch_finish finish = ends[draw(4)];
         const bool limited = finish != HUNCH_FINISH_STOP;
         for (int which = 0; which < PROTOCOLS; which++) {
@@ -486,7 +495,8 @@ static void test_whole_and_streamed(void **state) {
             same(&whole_of[which], &streamed, which == 1);
         }
         /* all protocols have the same calls; Ollama's none that was cut */
-        const bool was_cut = limited && strcmp(whole_of[0].finish, "length") == 0 && whole_of[3].calls < whole_of[0].calls;
+        const bool was_cut =
+            limited && strcmp(whole_of[0].finish, "length") == 0 && whole_of[3].calls < whole_of[0].calls;
         for (int which = 1; which < PROTOCOLS; which++) {
             assert_string_equal(whole_of[which].text, whole_of[0].text);
             assert_string_equal(whole_of[which].thinking, whole_of[0].thinking);
@@ -496,7 +506,8 @@ static void test_whole_and_streamed(void **state) {
             }
         }
         if (limited) assert_null(strstr(whole_of[0].text, "<tool_call>"));
-        for (int which = 0; limited && which < PROTOCOLS; which++) limit_check(which, whole_of[which].finish, whole_of[which].calls);
+        for (int which = 0; limited && which < PROTOCOLS; which++)
+            limit_check(which, whole_of[which].finish, whole_of[which].calls);
         many += whole_of[0].calls > 1;
         cut += was_cut;
     }

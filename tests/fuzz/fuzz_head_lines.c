@@ -3,8 +3,8 @@
  * most one of each line that decides, whatever the order; a name in Host that is taken is this machine's by a second, plainer rule, and a
  * page that may call is listed or is the server's own.
  *
- * Input: a character from 0 on, of bits (1: HTTP/1.0, 2: other machines can call), then a list of --cors, a name of --host-name, an address,
- * and behind the last 0xFF lines of a head, "name:value". */
+ * Input: a character from 0 on, of bits (1: HTTP/1.0, 2: other machines can call), then a list of --cors, a name
+ * of --host-name, an address, and behind the last 0xFF lines of a head, "name:value". */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +33,10 @@ static void lines_read(lines *l, fuzz_bytes text) {
         const size_t len = end ? (size_t)(end - begin) : text.size - at;
         const uint8_t *colon = memchr(begin, ':', len);
         const size_t n = colon ? (size_t)(colon - begin) : len;
-        l->of[l->n++] = (line){.name = fuzz_text((fuzz_bytes){begin, n}), .value = fuzz_text((fuzz_bytes){begin + n + (n < len), len - n - (n < len)}),
-                               .n_name = n, .n_value = len - n - (n < len)};
+        l->of[l->n++] = (line){.name = fuzz_text((fuzz_bytes){begin, n}),
+                               .value = fuzz_text((fuzz_bytes){begin + n + (n < len), len - n - (n < len)}),
+                               .n_name = n,
+                               .n_value = len - n - (n < len)};
         at += len + 1;
     }
 }
@@ -69,7 +71,8 @@ static void clear_check(const lines *l, bool old) {
     for (size_t i = 0; i < l->n; i++) {
         const line *one = &l->of[i];
         FUZZ_MUST(one->n_name > 0 && strlen(one->name) == one->n_name && strlen(one->value) == one->n_value);
-        for (size_t k = 0; k < one->n_name; k++) FUZZ_MUST(isgraph((unsigned char)one->name[k]) && !strchr("()[]{}<>@,;:\\\"/?=", one->name[k]));
+        for (size_t k = 0; k < one->n_name; k++)
+            FUZZ_MUST(isgraph((unsigned char)one->name[k]) && !strchr("()[]{}<>@,;:\\\"/?=", one->name[k]));
         FUZZ_MUST(!strpbrk(one->value, "\r\n\x7f"));
         if (strcasecmp(one->name, "content-length") == 0)
             for (size_t k = 0; k == 0 || k < one->n_value; k++) FUZZ_MUST(isdigit((unsigned char)one->value[k]));
@@ -99,8 +102,9 @@ static void admitted_check(const serve_callers *c, const serve_head *h, bool pri
         char allowed[300];
         gethostname(machine, sizeof machine - 1);
         host_name(given, allowed);
-        FUZZ_MUST(serve_is_address(name) || strcasecmp(name, "localhost") == 0 || ends(name, ".localhost") || ends(name, ".local") ||
-                  ends(name, ".internal") || strcasecmp(name, machine) == 0 || strcasecmp(name, allowed) == 0);
+        FUZZ_MUST(serve_is_address(name) || strcasecmp(name, "localhost") == 0 || ends(name, ".localhost") ||
+                  ends(name, ".local") || ends(name, ".internal") || strcasecmp(name, machine) == 0 ||
+                  strcasecmp(name, allowed) == 0);
     }
     if (!h->origin || serve_callers_allowed(c, h->origin)) return;
     const char *at = strstr(h->origin, "://");
@@ -109,7 +113,8 @@ static void admitted_check(const serve_callers *c, const serve_head *h, bool pri
     FUZZ_MUST(strncasecmp(at, name, strlen(name)) == 0 && strchr("]:./", at[strlen(name)]));
 }
 
-static void callers_check(const serve_callers *c, const serve_head *h, bool private, const char *cors, const char *given) {
+static void callers_check(const serve_callers *c, const serve_head *h, bool private, const char *cors,
+                          const char *given) {
     serve_error err = {0};
     const bool may = serve_callers_admit(c, h, &err);
     const char *allowed = serve_callers_allowed(c, h->origin);
@@ -128,7 +133,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_bytes rest = {data, size}, first = fuzz_part(&rest);
     const unsigned bits = first.size ? (unsigned)(first.at[0] - '0') : 0;
     const bool old = bits & 1, private = !(bits & 2);
-    char *cors = fuzz_text(fuzz_part(&rest)), *name = fuzz_text(fuzz_part(&rest)), *address = fuzz_text(fuzz_part(&rest));
+    char *cors = fuzz_text(fuzz_part(&rest)), *name = fuzz_text(fuzz_part(&rest)),
+         *address = fuzz_text(fuzz_part(&rest));
     const char *const list = cors, *const given = name;
     lines l;
     serve_head h, back;
