@@ -21,8 +21,8 @@ enum { PATHS = sizeof paths / sizeof *paths };
 
 /* ---- the server ---------------------------------------------------------------------------------------------------- */
 
-static const char *const names[] = {"tiny"};
-static serve_settings settings = {.model_name = "tiny", .names = names, .n_names = 1, .parallel = PARALLEL, .queue = 4};
+static const char *const served[] = {"tiny"};
+static serve_settings settings = {.model_name = "tiny", .names = served, .n_names = 1, .parallel = PARALLEL, .queue = 4};
 static serve_server server = {.settings = &settings};
 
 static int model_open(void *user, hunch_model **m, hunch_engine **e) {
