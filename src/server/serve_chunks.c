@@ -4,6 +4,7 @@
 #include "server/serve_answer.h"
 #include "server/serve_blocks.h"
 #include "server/serve_protocol.h"
+#include "server/serve_tools.h"
 
 static json_t *chunk(const serve_server *s, const serve_call *c, json_t *choices) {
     json_t *one = json_pack("{s:s,s:s,s:I,s:s,s:o}", "id", c->id, "object", c->chat ? "chat.completion.chunk" : "text_completion",
@@ -74,8 +75,9 @@ static void call_send(deltas *d, serve_choice *one, json_t *call) {
 
 static void chat_open(void *to, serve_choice *one, const serve_told_block *b) {
     if (b->call)
-        call_send(to, one, json_pack("{s:i,s:s,s:s,s:{s:s,s:s}}", "index", one->sent_calls++, "id", b->call->id, "type", "function",
-                                     "function", "name", b->call->name, "arguments", ""));
+        call_send(to, one,
+                  json_pack("{s:i,s:o,s:s,s:{s:s,s:s}}", "index", one->sent_calls++, "id", serve_call_id_json(b->call),
+                            "type", "function", "function", "name", b->call->name, "arguments", ""));
 }
 
 static void chat_add(void *to, serve_choice *one, const serve_told_block *b, const char *text, size_t n) {

@@ -7,6 +7,7 @@
 #include "server/serve_blocks.h"
 #include "server/serve_endpoints.h"
 #include "server/serve_fields.h"
+#include "server/serve_tools.h"
 
 /* ---- the response ---------------------------------------------------------------------------------------------- */
 
@@ -103,8 +104,9 @@ static json_t *item_json(const serve_choice *one, const serve_told_block *b, boo
     item_id(one, b, id, sizeof id);
     if (b->call) {
         if (whole && b->call->state != HUNCH_CALL_DONE) status = "incomplete";
-        return json_pack("{s:s,s:s,s:s,s:s,s:s,s:o}", "id", id, "type", "function_call", "status", status, "call_id", b->call->id, "name",
-                         b->call->name, "arguments", serve_text_json(b->text, whole ? b->n : 0));
+        return json_pack("{s:s,s:s,s:s,s:o,s:s,s:o}", "id", id, "type", "function_call", "status", status, "call_id",
+                         serve_call_id_json(b->call), "name", b->call->name, "arguments",
+                         serve_text_json(b->text, whole ? b->n : 0));
     }
     json_t *content = json_array();
     if (whole) json_array_append_new(content, part_json(one, b, true));

@@ -6,7 +6,7 @@
 
 void serve_line_add(serve_bytes *out, json_t *value) {
     char *text = serve_json_dump(value, JSON_COMPACT);
-    serve_bytes_put(out, text);
+    serve_bytes_put(out, text ? text : "null"); /* a value that could not be packed */
     serve_bytes_put(out, "\n");
     hn_free(text);
     json_decref(value);

@@ -95,7 +95,11 @@ bool serve_tools_called(const serve_choice *one) {
     return a.n_done > 0 && !(one->parts.cut && a.call[a.n_calls - 1].state == HUNCH_CALL_CUT);
 }
 
+json_t *serve_call_id_json(const hunch_call *call) {
+    return serve_text_json(call->id, strlen(call->id));
+}
+
 json_t *serve_tools_call_json(const hunch_call *call) {
-    return json_pack("{s:s,s:s,s:{s:s,s:o}}", "id", call->id, "type", "function", "function", "name", call->name, "arguments",
-                     serve_text_json(call->arguments, call->n_arguments));
+    return json_pack("{s:o,s:s,s:{s:s,s:o}}", "id", serve_call_id_json(call), "type", "function", "function", "name",
+                     call->name, "arguments", serve_text_json(call->arguments, call->n_arguments));
 }
