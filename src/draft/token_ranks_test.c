@@ -158,7 +158,7 @@ static void test_bad_lists(void **state) {
         {"[1, 2", "not readable as JSON: line 1"},
         {"[1, \"2\"]", "entry 2 is no whole number"},
         {"[1, 1e30]", "entry 2 is no whole number"},
-        {"[1, 99999999999999999999]", "entry 1 is no whole number"}, /* all of them are reals then */
+        {"[1, 99999999999999999999]", "entry 2 is no whole number"},
         {"[1, 2.0]", "entry 2 is no whole number"},
         {"[[1]]", "entry 1 is no whole number"},
         {"[1, 2, 3, 16]", "entry 4 is token 16"},
