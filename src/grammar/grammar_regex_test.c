@@ -123,8 +123,8 @@ static void test_short_texts(void **state) {
         char whole[300];
         hn_pattern *p;
         snprintf(whole, sizeof whole, "\\A(?:%s)\\z", regex);
-        /* PCRE2 lacks some escapes, and reads [^] as the beginning of a class. */
-        if (strstr(regex, "[^]") || hn_pattern_open(&p, whole, NULL) != HUNCH_OK) continue;
+        /* PCRE2 lacks some escapes, reads [^] as the beginning of a class, and from 10.43 on {,2} as {0,2}. */
+        if (strstr(regex, "[^]") || strstr(regex, "{,") || hn_pattern_open(&p, whole, NULL) != HUNCH_OK) continue;
         all += texts_compare(regex, p, w);
         compared++;
         hn_pattern_close(&p);
