@@ -212,8 +212,7 @@ static void test_no_json(void **state) {
                                         "{\"a\": NaN}",
                                         "\xEF\xBB\xBF{}",
                                         "{\"a\": \"\xff\"}",
-                                        "{\"a\": 1, \"a\": 2}",
-                                        "{\"a\": 1e999}"};
+                                        "{\"a\": 1, \"a\": 2}"};
     char *deep = repeated("{\"a\":", "[", 1000000, "");
     for (size_t f = 0; f < sizeof NAMES / sizeof *NAMES; f++) {
         model_whole();
