@@ -156,6 +156,7 @@ static void test_tensors_beside(void **state) {
         head_floats(&h, each[i] == MTP ? "mtp_layers.0." : "layers.0.", "self_attn.rotary_emb.inv_freq", 8, 0);
         head_floats(&h, "", "verifier_norm.weight", 64, 0);
         head_floats(&h, "", "verifier_lm_head.weight", 160, 64);
+        head_floats(&h, "", "t2d", 480, 0);
         if (each[i] == MTP) head_floats(&h, "model.", "embed_tokens.weight", 480, 64);
         head_write(&h, path_of("head"));
         json_t *beside = json_of("draft", "-m", LLAMA, "--draft", spec_at(kinds[each[i]], path_of("head"), ""), "--tokens", IDS);

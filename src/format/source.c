@@ -339,7 +339,7 @@ hunch_status hn_source_same(const hn_source *s, const hn_tensor *a, const hn_ten
     return status;
 }
 
-static bool integer_type(const hn_tensor *t) {
+bool hn_tensor_has_integers(const hn_tensor *t) {
     return t->known &&
            (t->dtype == HN_I64 || t->dtype == HN_I32 || t->dtype == HN_I16 || t->dtype == HN_I8 || t->dtype == HN_U8);
 }
@@ -363,7 +363,7 @@ hunch_status hn_source_read_integers(const hn_source *s, const hn_tensor *t, siz
     enum { PIECE = 4096 };
     unsigned char piece[PIECE * sizeof *to];
     char have[96];
-    if (!integer_type(t))
+    if (!hn_tensor_has_integers(t))
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s has type %s; expected integers or booleans",
                        tensor_path(s, t), t->name, t->type_name);
     if (!shape_equal(t, (uint64_t[2]){n, 1}, 1)) {

@@ -44,10 +44,11 @@ static hunch_status compare(const hn_source *src, const int32_t *ids, int n, con
     return refuse_flag(src, first, true, n, err);
 }
 
-/* ids: of n draft tokens, checked. */
+/* ids: of n draft tokens, checked. A t2d of floats is no mask, and left over as any tensor that nothing reads. */
 static hunch_status check_mask(hn_source *src, const int32_t *ids, int n, int vocab, hunch_error *err) {
-    const hn_tensor *t = hn_source_take(src, "t2d");
-    if (!t) return HUNCH_OK;
+    const hn_tensor *t = hn_source_find(src, "t2d");
+    if (!t || !hn_tensor_has_integers(t)) return HUNCH_OK;
+    hn_source_take(src, t->name);
     int64_t *marks = hn_alloc((size_t)vocab * sizeof *marks);
     hunch_status st = marks ? hn_source_read_integers(src, t, (size_t)vocab, 0, 1, marks, err)
                             : hn_fail_memory(err, "the mask of draft tokens", (size_t)vocab * sizeof *marks);
