@@ -323,11 +323,16 @@ static void put(writer *w, const char *text, size_t n) {
     w->at[w->n] = '\0';
 }
 
-/* What jansson writes as n bytes. */
-static void put_sized(writer *w, const json_t *value, size_t n) {
-    w->failed = w->failed || n == 0 || !hn_grow((void **)&w->at, &w->cap, w->n + n + 1, 1);
+/* What jansson writes, which is written again only if there was no room. */
+static void put_theirs(writer *w, const json_t *value, size_t flags) {
+    enum { GUESS = 500 };
+    size_t n = GUESS, room = 0;
+    for (; !w->failed && n > room; n = w->failed ? 0 : json_dumpb(value, w->at + w->n, room, flags)) {
+        w->failed = !hn_grow((void **)&w->at, &w->cap, w->n + n + 1, 1);
+        room = w->cap - w->n - 1;
+    }
+    w->failed = w->failed || n == 0;
     if (w->failed) return;
-    w->failed = json_dumpb(value, w->at + w->n, n, w->flags) != n;
     w->n += n;
     w->at[w->n] = '\0';
 }
@@ -336,25 +341,21 @@ static bool has_precision(size_t flags) {
     return flags & JSON_REAL_PRECISION(31);
 }
 
-/* The fewest digits, from 15 on, that are read as the same number: of 0.1 jansson alone writes 0.10000000000000001. */
+/* The fewest digits, from 15 on, that are read as the same number: of 0.1 jansson alone writes 0.10000000000000001. In the C locale. */
 static size_t digits_of(double v) {
     char text[40];
     size_t n = 15;
-    const locale_t before = hn_c_locale_begin();
     for (; n < 17; n++) {
         snprintf(text, sizeof text, "%.*e", (int)n - 1, v);
         if (strtod(text, NULL) == v) break;
     }
-    hn_c_locale_end(before);
     return n;
 }
 
 static void put_plain(writer *w, const json_t *value) {
-    const size_t flags = w->flags;
-    if (json_is_real(value) && !has_precision(flags))
-        w->flags |= JSON_REAL_PRECISION(digits_of(json_real_value(value)));
-    put_sized(w, value, json_dumpb(value, NULL, 0, w->flags));
-    w->flags = flags;
+    size_t flags = w->flags;
+    if (json_is_real(value) && !has_precision(flags)) flags |= JSON_REAL_PRECISION(digits_of(json_real_value(value)));
+    put_theirs(w, value, flags);
 }
 
 static void put_line(writer *w, int depth) {
@@ -430,13 +431,14 @@ static bool is_own(const json_t *value, size_t flags) {
 /* Writes to a buffer of known size: json_dumps, too, drops bytes if its buffer cannot grow. */
 char *hn_json_dump(const json_t *json, size_t flags) {
     writer w = {.flags = flags};
+    const locale_t before = hn_c_locale_begin();
     if (is_own(json, flags)) {
         w.flags |= JSON_ENCODE_ANY; /* of parts */
         put_value(&w, json, 0);
     } else {
-        if (!has_precision(flags)) w.flags |= JSON_REAL_PRECISION(15);
-        put_sized(&w, json, json_dumpb(json, NULL, 0, w.flags));
+        put_theirs(&w, json, has_precision(flags) ? flags : flags | JSON_REAL_PRECISION(15));
     }
+    hn_c_locale_end(before);
     if (!w.failed) return w.at;
     hn_free(w.at);
     return NULL;
