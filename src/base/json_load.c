@@ -11,6 +11,7 @@
 
 #include "base/c_locale.h"
 #include "base/mem.h"
+#include "base/shortest.h"
 #include "base/utf8.h"
 
 /* The largest real documents (tokenizers of 260,000 tokens and 500,000 merges) need half of it. */
@@ -337,19 +338,16 @@ static void put_theirs(writer *w, const json_t *value, size_t flags) {
     w->at[w->n] = '\0';
 }
 
+enum { DIGITS = 15 /* that every double keeps */ };
+
 static bool has_precision(size_t flags) {
     return flags & JSON_REAL_PRECISION(31);
 }
 
-/* The fewest digits, from 15 on, that are read as the same number: of 0.1 jansson alone writes 0.10000000000000001. In the C locale. */
+/* As few digits as are read as the same number: of 0.1 jansson alone writes 0.10000000000000001. In the C locale. */
 static size_t digits_of(double v) {
-    char text[40];
-    size_t n = 15;
-    for (; n < 17; n++) {
-        snprintf(text, sizeof text, "%.*e", (int)n - 1, v);
-        if (strtod(text, NULL) == v) break;
-    }
-    return n;
+    char text[HN_SHORTEST_TEXT];
+    return (size_t)hn_shortest(v, DIGITS, text);
 }
 
 static void put_plain(writer *w, const json_t *value) {
@@ -421,7 +419,7 @@ static bool is_own(const json_t *value, size_t flags) {
     json_t *list = (json_t *)(uintptr_t)value, *one; /* as in put_value */
     const char *key;
     size_t i;
-    if (json_is_real(value)) return !has_precision(flags) && digits_of(json_real_value(value)) > 15;
+    if (json_is_real(value)) return !has_precision(flags) && digits_of(json_real_value(value)) > DIGITS;
     if (hn_json_digits(value)) return true;
     json_array_foreach(list, i, one) if (is_own(one, flags)) return true;
     json_object_foreach(list, key, one) if (is_own(one, flags)) return true;
@@ -436,7 +434,7 @@ char *hn_json_dump(const json_t *json, size_t flags) {
         w.flags |= JSON_ENCODE_ANY; /* of parts */
         put_value(&w, json, 0);
     } else {
-        put_theirs(&w, json, has_precision(flags) ? flags : flags | JSON_REAL_PRECISION(15));
+        put_theirs(&w, json, has_precision(flags) ? flags : flags | JSON_REAL_PRECISION(DIGITS));
     }
     hn_c_locale_end(before);
     if (!w.failed) return w.at;

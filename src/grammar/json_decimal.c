@@ -4,20 +4,16 @@
 
 #include <locale.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/c_locale.h"
 #include "base/json_load.h"
+#include "base/shortest.h"
 
-enum { DIGITS = 15 /* decimal digits that a double keeps */ };
-
-static void shortest(double v, char out[40]) {
+static void shortest(double v, char out[HN_SHORTEST_TEXT]) {
+    enum { DIGITS = 15 /* that every double keeps */ };
     const locale_t before = hn_c_locale_begin();
-    for (int digits = DIGITS; digits <= 17; digits++) {
-        snprintf(out, 40, "%.*e", digits - 1, v);
-        if (strtod(out, NULL) == v) break;
-    }
+    hn_shortest(v, DIGITS, out);
     hn_c_locale_end(before);
 }
 
@@ -67,7 +63,7 @@ static bool is_zero(const hn_decimal *d) {
 }
 
 bool hn_decimal_read(const json_t *value, hn_decimal *d) {
-    char number[40];
+    char number[HN_SHORTEST_TEXT];
     const char *text = hn_json_digits(value);
     if (!text) {
         if (json_is_real(value))

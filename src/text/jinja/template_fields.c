@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/shortest.h"
 #include "base/utf8.h"
 #include "text/jinja/template_private.h"
 
@@ -166,12 +167,7 @@ static void general_with_point(char out[TFORMAT_ROOM], bool alternative, int pre
         if (!strpbrk(out, ".e")) strcat(out, ".0");
         return;
     }
-    if (!alternative) {
-        char *mark = strchr(text, 'e'), *last = mark;
-        while (strchr(text, '.') && last[-1] == '0') last--;
-        if (last > text && last[-1] == '.') last--;
-        memmove(last, mark, strlen(mark) + 1);
-    }
+    if (!alternative) hn_shortest_trim(text);
     strcpy(out, text);
 }
 

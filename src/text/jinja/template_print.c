@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/shortest.h"
 #include "base/utf8.h"
 #include "text/characters.h"
 #include "text/jinja/template_private.h"
@@ -24,25 +25,19 @@ static bool sixteen_digits(double f, char digits[40]) {
 
 /* As Python's repr: the fewest digits that read back the same, with an exponent below 1e-4 and from 1e16 on. */
 static void print_float(tbuf *b, double f) {
-    char digits[40], out[64];
+    char digits[HN_SHORTEST_TEXT], out[64];
     if (!isfinite(f)) {
         tbuf_puts(b, isnan(f) ? "nan" : f < 0 ? "-inf" : "inf");
         return;
     }
     /* Up to 15 digits survive conversion to a double and back: 15 are tried first, less only if it is subnormal. */
-    int precision = fabs(f) < DBL_MIN ? 0 : 14;
-    do snprintf(digits, sizeof digits, "%.*e", precision, f);
-    while (strtod(digits, NULL) != f && ++precision < 17);
+    const int n = hn_shortest(f, fabs(f) < DBL_MIN ? 1 : 15, digits);
     char shorter[40];
-    if (precision == 16 && sixteen_digits(f, shorter)) {
-        strcpy(digits, shorter);
-        precision = 15;
-    }
-    char *mark = strchr(digits, 'e'), *last = mark;
-    for (; precision > 0 && last[-1] == '0'; precision--) last--;
-    if (precision == 0 && last[-1] == '.') last--;
-    memmove(last, mark, strlen(mark) + 1);
-    int exponent = atoi(strchr(digits, 'e') + 1);
+    if (n == 17 && sixteen_digits(f, shorter)) strcpy(digits, shorter);
+    hn_shortest_trim(digits);
+    const char *mark = strchr(digits, 'e'), *point = strchr(digits, '.');
+    const int precision = point ? (int)(mark - point) - 1 : 0;
+    int exponent = atoi(mark + 1);
     if (exponent < -4 || exponent >= 16) {
         tbuf_puts(b, digits);
         return;
