@@ -44,14 +44,11 @@ static bool token_is_byte(const char *text) {
 /* The tokens that the folder's other files name are special, as the tokenizer reads them. */
 static void mark_named(hn_tokenizer_conversion *c) {
     static const char *const keys[] = {"bos_token", "eos_token"};
-    const char *name;
-    for (int k = 0; k < 2; k++) {
-        const json_t *id = NULL;
-        for (size_t i = 0; id == NULL && (name = hn_hf_token_name(c->src, keys[k], i)) != NULL; i++)
-            id = json_object_get(c->vocab, name);
-        if (id != NULL && c->type[json_integer_value(id)] == HN_TOKEN_NORMAL) /* ids were checked */
+    const json_t *id;
+    for (int k = 0; k < 2; k++)
+        if (hn_hf_token_of(c->src, keys[k], c->vocab, &id) != NULL &&
+            c->type[json_integer_value(id)] == HN_TOKEN_NORMAL) /* ids were checked */
             c->type[json_integer_value(id)] = HN_TOKEN_CONTROL;
-    }
 }
 
 static hunch_status read_all(hn_tokenizer_conversion *c) {

@@ -451,20 +451,13 @@ static hunch_status alignment_read(const hn_source *s, cursor *c, uint64_t *alig
     return status;
 }
 
-static void architecture_note(hn_source *s) {
-    const char *name = "";
-    bool found;
-    if (!hn_source_str(s, "general.architecture", &name, NULL, &found, NULL) && found &&
-        strlen(name) < sizeof s->architecture)
-        snprintf(s->architecture, sizeof s->architecture, "%s", name);
-}
-
 static hunch_status gguf_read_body(hn_source *s, cursor *c, place **places) {
     uint64_t n_tensors = 0, n_metas = 0, alignment = HN_GGUF_ALIGNMENT;
     hunch_status status = head_read(c, &s->gguf_version, &n_tensors, &n_metas);
     if (!status) status = metas_read(s, c, n_metas);
     if (!status) {
-        architecture_note(s);
+        bool found;
+        (void)hn_source_str(s, "general.architecture", &s->architecture, NULL, &found, NULL); /* any other kind of value is none */
         status = alignment_read(s, c, &alignment);
     }
     if (!status) status = tensors_read(s, c, n_tensors, places);

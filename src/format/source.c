@@ -216,6 +216,10 @@ const char *hn_source_path(const hn_source *s) {
     return s->path;
 }
 
+const char *hn_source_architecture(const hn_source *s) {
+    return s->architecture != NULL ? s->architecture : "";
+}
+
 size_t hn_source_tensor_count(const hn_source *s) {
     return s->n_tensors;
 }
@@ -228,7 +232,7 @@ hn_tensor *hn_source_tensor(hn_source *s, size_t i) {
 static ptrdiff_t tensor_index(const hn_source *s, const char *name) {
     char other[HN_MAX_NAME + 1];
     const ptrdiff_t i = hn_name_index_find(&s->by_name, name);
-    if (i >= 0 || s->architecture[0] == '\0' || !hn_other_tensor(s->architecture, name, other, sizeof other)) return i;
+    if (i >= 0 || s->architecture == NULL || !hn_other_tensor(s->architecture, name, other, sizeof other)) return i;
     return hn_name_index_find(&s->by_name, other);
 }
 
@@ -402,7 +406,8 @@ static hunch_status value_find(const hn_source *s, const char *key, hn_value *v,
     if (s->kind == HN_SOURCE_HF) return hn_hf_value(s, key, v, found, err);
     char other[HN_MAX_NAME + 1];
     ptrdiff_t i = hn_name_index_find(&s->by_key, key);
-    if (i < 0 && hn_other_key(s->architecture, key, other, sizeof other)) i = hn_name_index_find(&s->by_key, other);
+    if (i < 0 && s->architecture != NULL && hn_other_key(s->architecture, key, other, sizeof other))
+        i = hn_name_index_find(&s->by_key, other);
     if (i >= 0) {
         *v = s->metas[i].value;
         if (v->kind == HN_VALUE_ARRAY)

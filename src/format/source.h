@@ -53,11 +53,13 @@ hunch_status hn_source_files(const hn_source *s, void (*each)(void *user, const 
 
 hn_source_kind hn_source_get_kind(const hn_source *s);
 const char *hn_source_path(const hn_source *s);
+/* A GGUF's general.architecture as the file says it; "": it has none. */
+const char *hn_source_architecture(const hn_source *s);
 size_t hn_source_tensor_count(const hn_source *s);
 hn_tensor *hn_source_tensor(hn_source *s, size_t i);
-/* By exact name, without marking it as used. NULL if absent. */
+/* By its name, or what Ollama's converter calls it (other_names.h), without marking it as used. NULL if absent. */
 const hn_tensor *hn_source_find(const hn_source *s, const char *name);
-/* By exact name; marks it used. NULL if absent. */
+/* The same; marks it used. NULL if absent. */
 hn_tensor *hn_source_take(hn_source *s, const char *name);
 /* As hn_source_take, but HUNCH_REFUSED, naming the tensor and what was expected, if it is absent, of another shape or of a type
  * that no kernel multiplies by (from HN_WEIGHT_TYPES on). dims in ggml order, 1 to HN_MAX_DIMS of them; trailing dims of 1 do

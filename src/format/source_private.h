@@ -95,7 +95,7 @@ struct hn_source {
     hn_meta *metas;        /* GGUF */
     size_t n_metas, cap_metas;
     hn_name_index by_key;
-    char architecture[32]; /* of a GGUF, for the other names of its keys and tensors; empty: it has none, or a longer one */
+    const char *architecture; /* of a GGUF, for the other names of its keys and tensors; NULL: it has none */
     json_t *documents[HN_HF_DOCUMENTS]; /* HF; NULL where the file is absent */
     size_t json_bytes;                  /* their estimated memory (json_load.h) */
     struct hn_turned_bands *turned;     /* of tensors that are stored by columns (turned_bands.c); NULL: there are none */

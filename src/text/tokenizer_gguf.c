@@ -54,17 +54,11 @@ static bool begins_with(const char *text, size_t len, const char *with) {
     return len >= strlen(with) && memcmp(text, with, strlen(with)) == 0;
 }
 
-/* "": the file does not say it. */
-static const char *architecture_of(const hn_source *src) {
-    const char *name = "";
-    bool found;
-    (void)hn_source_str(src, "general.architecture", &name, NULL, &found, NULL);
-    return name;
-}
-
+/* Of a file without types, and of 0, "undefined", the plain one; 0: it is no type. */
 static int token_type(const hn_array *types, size_t i) {
     const double type = types ? hn_array_number(types, i) : HN_TOKEN_NORMAL;
-    return type >= HN_TOKEN_NORMAL && type <= HN_TOKEN_BYTE ? (int)type : HN_TOKEN_NORMAL;
+    if (type == 0) return HN_TOKEN_NORMAL;
+    return type >= HN_TOKEN_NORMAL && type <= HN_TOKEN_BYTE ? (int)type : 0;
 }
 
 static bool may_be_byte(int type) {
@@ -101,11 +95,9 @@ static hunch_status note_fills(hn_answer_ends *e, const hn_source *src, hunch_er
  * vocabulary from a tokenizer.json do not know of either. */
 static hunch_status put_token(hn_tokenizer *t, const vocabulary_texts *v, const hn_array *types, int32_t id,
                               const char *text, size_t len, hunch_error *err) {
-    double said = types ? hn_array_number(types, (size_t)id) : HN_TOKEN_NORMAL;
-    if (said == 0) said = HN_TOKEN_NORMAL; /* "undefined" */
-    if (!(said >= HN_TOKEN_NORMAL && said <= HN_TOKEN_BYTE))
-        return hn_fail(err, HUNCH_REFUSED, KEY "token_type[%d] is %g, expected 1 to 6", id, said);
-    int type = (int)said;
+    int type = token_type(types, (size_t)id);
+    if (type == 0)
+        return hn_fail(err, HUNCH_REFUSED, KEY "token_type[%d] is %g, expected 1 to 6", id, hn_array_number(types, (size_t)id));
     const bool ends = hn_answer_ends_has(&v->ends, id, text, len);
     if (v->named_bytes == 256 && t->spelling == HN_SPELL_MARKS && may_be_byte(type) &&
         hn_vocab_byte_value(text, len) >= 0)
@@ -120,7 +112,7 @@ static hunch_status put_token(hn_tokenizer *t, const vocabulary_texts *v, const 
 /* How many of n listed tokens the model has: files of Ollama's have one for images in the list of Gemma 3's that has no row. */
 static size_t tokens_used(const hn_source *src, size_t n) {
     const hn_tensor *rows =
-        strcmp(architecture_of(src), "gemma3") == 0 ? hn_source_find(src, "token_embd.weight") : NULL;
+        strcmp(hn_source_architecture(src), "gemma3") == 0 ? hn_source_find(src, "token_embd.weight") : NULL;
     return rows && rows->n_dims == 2 && rows->dims[1] > 0 && rows->dims[1] < n ? (size_t)rows->dims[1] : n;
 }
 
@@ -334,7 +326,7 @@ static hunch_status open_normalizer(hn_tokenizer *t, const hn_source *src, bool 
 
 /* SentencePiece's two models, byte-pair merges and Unigram, by scores. */
 static hunch_status open_scored(hn_tokenizer *t, const hn_source *src, size_t listed, hunch_error *err) {
-    bool prefix = strncmp(architecture_of(src), "gemma", strlen("gemma")) != 0,
+    bool prefix = strncmp(hn_source_architecture(src), "gemma", strlen("gemma")) != 0,
          merge_spaces = false; /* Gemma's vocabularies never have one in front */
     hunch_status s = read_scores(t, src, listed, err);
     if (!s) s = read_flag(src, KEY "add_space_prefix", &prefix, err);
@@ -410,7 +402,7 @@ static bool merged_by_name(const hn_source *src, const hn_pretok_kind **kind) {
     if (!hn_source_str(src, KEY "pre", &name, &len, &found, NULL) && found && !hn_pretok_find(kind, name, len, NULL) &&
         (*kind)->marks)
         return true;
-    return strcmp(architecture_of(src), gemma4) == 0 && !hn_pretok_find(kind, gemma4, strlen(gemma4), NULL);
+    return strcmp(hn_source_architecture(src), gemma4) == 0 && !hn_pretok_find(kind, gemma4, strlen(gemma4), NULL);
 }
 
 /* kind: of the pre-tokenizer; NULL: the model needs none. */
@@ -434,7 +426,7 @@ static hunch_status read_kind(hn_tokenizer *t, const hn_source *src, const char 
             KEY "model: tokenizers of the kind \"%.60s\" are not supported, expected gpt2, llama, t5 or gemma4", model);
     }
     hunch_status s = hn_source_str(src, KEY "pre", &name, &len, &found, err);
-    const char *other = strcmp(name, "default") == 0 ? hn_other_pretokenizer(architecture_of(src)) : NULL;
+    const char *other = strcmp(name, "default") == 0 ? hn_other_pretokenizer(hn_source_architecture(src)) : NULL;
     if (other) {
         name = other;
         len = strlen(other);

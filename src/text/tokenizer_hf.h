@@ -33,6 +33,8 @@ hunch_status hn_hf_read_model(hn_tokenizer *t, hn_hf_pipeline *p, const hn_sourc
 
 /* Name number i of "bos_token", "eos_token", … in the folder's files, the one that counts first; NULL: there are no more. */
 const char *hn_hf_token_name(const hn_source *src, const char *key, size_t i);
+/* The first of these names that a vocabulary, an object of ids by texts, has, and its id there; NULL: it has none. */
+const char *hn_hf_token_of(const hn_source *src, const char *key, const json_t *vocab, const json_t **id);
 typedef enum hn_hf_end { HN_HF_BEGIN, HN_HF_END } hn_hf_end;
 /* The ids below vocab that the folder's files say begin, or end, a text: each once, in order. *ids: to be freed with hn_free. */
 hunch_status hn_hf_token_ids(const hn_source *src, hn_hf_end which, int32_t vocab, int32_t **ids, size_t *n, hunch_error *err);

@@ -22,6 +22,13 @@ const char *hn_hf_token_name(const hn_source *src, const char *key, size_t i) {
     return NULL;
 }
 
+const char *hn_hf_token_of(const hn_source *src, const char *key, const json_t *vocab, const json_t **id) {
+    const char *name;
+    for (size_t i = 0; (name = hn_hf_token_name(src, key, i)) != NULL; i++)
+        if ((*id = json_object_get(vocab, name)) != NULL) return name;
+    return NULL;
+}
+
 /* ---- ids ---- */
 
 typedef struct id_list {

@@ -143,12 +143,12 @@ static hunch_status put_named(filler *f, const json_t *model, hunch_error *err) 
     const json_t *vocab = json_object_get(model, "vocab");
     hunch_status s = HUNCH_OK;
     for (int k = 0; !s && k < 2; k++) {
-        const json_t *id = NULL;
-        const char *name = NULL;
-        for (size_t i = 0; !id && (name = hn_hf_token_name(f->src, keys[k], i)) != NULL; i++) id = json_object_get(vocab, name);
+        const json_t *id;
+        const char *name = hn_hf_token_of(f->src, keys[k], vocab, &id);
+        if (!name) continue;
         const json_int_t v = json_integer_value(id);
-        const bool byte = id && f->t->byte_fallback && hn_vocab_byte_value(name, strlen(name)) >= 0;
-        if (!id || byte || f->t->kinds[v] != HN_TOKEN_UNUSED) continue; /* ids were checked */
+        const bool byte = f->t->byte_fallback && hn_vocab_byte_value(name, strlen(name)) >= 0;
+        if (byte || f->t->kinds[v] != HN_TOKEN_UNUSED) continue; /* ids were checked */
         f->named[k] = name;
         f->named_id[k] = (int32_t)v;
         s = put_once(f->t, (int32_t)v, HN_TOKEN_CONTROL, name, err);

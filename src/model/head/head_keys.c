@@ -127,12 +127,6 @@ bool hn_head_family_blocks(const hn_dense *family) {
     return family == &families[BLOCKS];
 }
 
-static const char *architecture_of(const hn_source *src) {
-    const char *name = NULL;
-    bool found = false;
-    return !hn_source_str(src, "general.architecture", &name, NULL, &found, NULL) && found ? name : "";
-}
-
 hunch_status hn_head_find_family(const hn_source *src, const hn_dense **out, hunch_error *err) {
     *out = &families[FOLDER];
     if (hn_source_get_kind(src) == HN_SOURCE_HF)
@@ -142,19 +136,19 @@ hunch_status hn_head_find_family(const hn_source *src, const hn_dense **out, hun
                                                  "layers",
                              hn_source_path(src));
     for (int form = EAGLE3; form < KEY_FORMS; form++)
-        if (!strcmp(architecture_of(src), families[form].prefix)) {
+        if (!strcmp(hn_source_architecture(src), families[form].prefix)) {
             *out = &families[form];
             return HUNCH_OK;
         }
     return hn_fail(err, HUNCH_REFUSED, "%s: general.architecture is \"%.40s\", expected a draft head's: eagle3, dflash, gemma4-assistant "
                                       "or hunch-head",
-                   hn_source_path(src), architecture_of(src));
+                   hn_source_path(src), hn_source_architecture(src));
 }
 
 static key_form form_of(const hn_source *src) {
     if (hn_source_get_kind(src) == HN_SOURCE_HF) return FOLDER;
     for (int form = OWN; form < KEY_FORMS; form++)
-        if (!strcmp(architecture_of(src), families[form].prefix)) return (key_form)form;
+        if (!strcmp(hn_source_architecture(src), families[form].prefix)) return (key_form)form;
     return EAGLE3;
 }
 
