@@ -11,7 +11,9 @@ typedef struct runs {
 } runs;
 
 static bool all_lines(const char *text, size_t len) {
-    return len > 0 && strspn(text, "\n") >= len;
+    size_t n = 0;
+    while (n < len && text[n] == '\n') n++;
+    return n > 0 && n == len;
 }
 
 static hunch_status runs_read(const hn_tokenizer_conversion *c, const hn_merge_list *m, runs *r) {

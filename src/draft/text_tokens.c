@@ -128,10 +128,16 @@ static hunch_status take_value(const reader *r, const char *key, const json_t *v
     return st;
 }
 
+static bool is_blank(const char *text, size_t len) {
+    while (len > 0 && text[len - 1] && strchr(" \t\r\n", text[len - 1])) len--;
+    return len == 0;
+}
+
+/* text is a part of the window: no NUL ends it. */
 static hunch_status take_row(const reader *r, const char *text, size_t len, hunch_error *err) {
     json_error_t where;
     size_t held = 0;
-    if (strspn(text, " \t\r\n") >= len) return HUNCH_OK;
+    if (is_blank(text, len)) return HUNCH_OK;
     json_t *row = hn_json_parse(text, len, &held, &where);
     hunch_status st = HUNCH_OK;
     if (!row && json_error_code(&where) == json_error_out_of_memory)

@@ -185,6 +185,7 @@ static void test_bad_texts(void **state) {
         {"a.txt", "ab ab", "a.txt: the model's vocabulary has no token for \" \""},
         {"a.jsonl", "", "no text in it, expected some whose tokens can be counted: rows"},
         {"a.jsonl", "{\"role\": \"ab\"}", "no text in it"},
+        {"a.jsonl", "                        ", "no text in it"}, /* blanks to the last byte of the file */
         {"a.jsonl", "{\"text\": \"ab\"}\n{\"text\"", "not readable as JSON: line 2"},
         {"a.JSONL", "{\"text\": \"ab\"}\n\n[1]", "line 3: expected an object"},
     };
