@@ -10,6 +10,7 @@
 #   make demo       fetches a small chat model once and shows it answering faster; MODEL=/path/file.gguf for your own
 #   make install    command, libraries, header into PREFIX (/usr/local), under DESTDIR; make uninstall removes them
 #   make deb        Debian packages into build-deb/ (hunch, hunch-server, libhunch0.N, libhunch-dev)
+#   make fingerprint   writes what this machine's levels compute, to the bit, into tests/data/fingerprint: a change of it is reviewed
 #   make fresh      a Debian 12 and a Debian 13 made for it run make demo and make test (root; an hour; FRESH: which of them)
 #   make reproducible   two builds in two folders, and two sets of packages, are the same bytes
 #   make clean
@@ -35,8 +36,8 @@ VALGRIND_TESTS ?= gguf_test hf_test split_test convert_test tokenizer_test templ
 # Warnings of users' toolchains must not stop the build: only tests make them errors.
 USER_BUILD := cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DHUNCH_WERROR=OFF
 
-.PHONY: all deps deps-arm deps-cpus deps-long deps-musl test test-long test-arm test-cpus musl fuzz demo fresh install uninstall \
-	deb reproducible clean
+.PHONY: all deps deps-arm deps-cpus deps-long deps-musl test test-long test-arm test-cpus musl fuzz fingerprint demo fresh \
+	install uninstall deb reproducible clean
 # CMake's own words about a missing library do not say how to get it; they are shown where nothing is missing.
 all:
 	@said=$$($(USER_BUILD) 2>&1 > /dev/null) || { ./scripts/deps.sh check && echo "$$said" >&2; exit 1; }; \
@@ -103,6 +104,9 @@ demo: deps
 	@model=$$MODEL; \
 	[ -n "$$model" ] || model=$$(./scripts/fetch-demo-model.sh) || exit 1; \
 	./scripts/demo.sh build/hunch "$$model"
+
+fingerprint: all
+	@./tests/fingerprint.py build --write
 
 fresh:
 	@./scripts/fresh.sh $(FRESH)

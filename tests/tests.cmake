@@ -124,6 +124,13 @@ add_test(NAME shell_test COMMAND ${CMAKE_SOURCE_DIR}/tests/shell_test.sh)
 add_test(NAME scripts_test COMMAND ${CMAKE_SOURCE_DIR}/tests/scripts_test.sh)
 add_test(NAME head_prompts_test COMMAND ${CMAKE_SOURCE_DIR}/tests/head_prompts_test.sh)
 set_tests_properties(shell_test scripts_test head_prompts_test PROPERTIES SKIP_RETURN_CODE 77)
+# Bits of today, against the committed ones (tests/fingerprint.py). Those of the sanitized build are the same.
+if(NOT HUNCH_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
+  add_test(NAME fingerprint_test COMMAND ${CMAKE_SOURCE_DIR}/tests/fingerprint.py $<TARGET_FILE_DIR:hunch> --every 13)
+  add_test(NAME fingerprint_long_test COMMAND ${CMAKE_SOURCE_DIR}/tests/fingerprint.py $<TARGET_FILE_DIR:hunch>)
+  set_tests_properties(fingerprint_test fingerprint_long_test PROPERTIES TIMEOUT 1200 ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+  set_tests_properties(fingerprint_long_test PROPERTIES LABELS long)
+endif()
 # Which instructions the library uses where. Sanitizers bring their own code.
 if(NOT HUNCH_SANITIZE AND NOT CMAKE_CROSSCOMPILING)
   add_test(NAME instructions_test COMMAND ${CMAKE_SOURCE_DIR}/tests/instructions_test.sh $<TARGET_FILE:hunch_lib>)
