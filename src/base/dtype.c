@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dtype.c - names, sizes and decoding of the element types of stored tensors.
  *
- * Owns the table of types and the one scalar decoding of each, which the reference kernels and the repacking build on.
- * The order and numbers are those of hn_dtype in dtype.h and of the GGUF format.
+ * Owns the one scalar decoding of each type, which the reference kernels and the repacking build on; the table is in dtype.h.
  */
 #include "base/dtype.h"
 
@@ -13,24 +12,6 @@
 
 #include "base/mem.h"
 
-#define NO_GGML UINT32_MAX /* not a type of GGUF */
-
-static const struct {
-    const char *name;
-    uint32_t ggml;
-    int block, bytes;
-} types[HN_DTYPES] = {
-    [HN_F32] = {"F32", 0, 1, 4},         [HN_F16] = {"F16", 1, 1, 2},         [HN_BF16] = {"BF16", 30, 1, 2},
-    [HN_F8_E4M3] = {"F8_E4M3", NO_GGML, 1, 1},
-    [HN_Q4_0] = {"Q4_0", 2, 32, 18},     [HN_Q4_1] = {"Q4_1", 3, 32, 20},     [HN_Q5_0] = {"Q5_0", 6, 32, 22},
-    [HN_Q5_1] = {"Q5_1", 7, 32, 24},     [HN_Q8_0] = {"Q8_0", 8, 32, 34},     [HN_Q2_K] = {"Q2_K", 10, 256, 84},
-    [HN_Q3_K] = {"Q3_K", 11, 256, 110},  [HN_Q4_K] = {"Q4_K", 12, 256, 144},  [HN_Q5_K] = {"Q5_K", 13, 256, 176},
-    [HN_Q6_K] = {"Q6_K", 14, 256, 210},  [HN_IQ4_NL] = {"IQ4_NL", 20, 32, 18}, [HN_IQ4_XS] = {"IQ4_XS", 23, 256, 136},
-    [HN_MXFP4] = {"MXFP4", 39, 32, 17},
-    [HN_I32] = {"I32", 26, 1, 4},        [HN_I64] = {"I64", 27, 1, 8},        [HN_I8] = {"I8", 24, 1, 1},
-    [HN_U8] = {"U8", NO_GGML, 1, 1},     [HN_I16] = {"I16", 25, 1, 2},        [HN_F64] = {"F64", 28, 1, 8},
-};
-
 /* Names by ggml number, for messages about types that hunch does not read. Gaps were removed from the format. */
 static const char *const ggml_names[] = {
     "F32",     "F16",     "Q4_0",   "Q4_1",  "Q4_2",  "Q4_3",  "Q5_0",    "Q5_1",    "Q8_0",  "Q8_1",
@@ -39,27 +20,15 @@ static const char *const ggml_names[] = {
     "BF16",    "Q4_0_4_4", "Q4_0_4_8", "Q4_0_8_8", "TQ1_0", "TQ2_0", "IQ4_NL_4_4", "IQ4_NL_4_8", "IQ4_NL_8_8", "MXFP4",
 };
 
-const char *hn_dtype_name(hn_dtype t) {
-    return types[t].name;
-}
-
-int hn_dtype_block(hn_dtype t) {
-    return types[t].block;
-}
-
-int hn_dtype_block_bytes(hn_dtype t) {
-    return types[t].bytes;
-}
-
 bool hn_dtype_row_bytes(hn_dtype t, uint64_t cols, size_t *bytes) {
-    uint64_t block = (uint64_t)types[t].block;
+    const uint64_t block = (uint64_t)hn_types[t].block;
     if (cols % block != 0 || cols / block > SIZE_MAX) return false;
-    return hn_mul_size((size_t)(cols / block), (size_t)types[t].bytes, bytes);
+    return hn_mul_size((size_t)(cols / block), (size_t)hn_types[t].bytes, bytes);
 }
 
 bool hn_dtype_from_ggml(uint32_t ggml_type, hn_dtype *out) {
     for (int t = 0; t < HN_DTYPES; t++) {
-        if (types[t].ggml == ggml_type && ggml_type != NO_GGML) {
+        if (hn_types[t].ggml == ggml_type && ggml_type != HN_NO_NUMBER) {
             *out = (hn_dtype)t;
             return true;
         }
@@ -286,13 +255,6 @@ static void iq4_xs_block(const unsigned char *b, float *dst) {
     }
 }
 
-static void (*const blocks[HN_DTYPES])(const unsigned char *b, float *dst) = {
-    [HN_Q4_0] = q4_0_block, [HN_Q4_1] = q4_1_block, [HN_Q5_0] = q5_0_block,     [HN_Q5_1] = q5_1_block,
-    [HN_Q8_0] = q8_0_block, [HN_Q2_K] = q2_k_block, [HN_Q3_K] = q3_k_block,     [HN_Q4_K] = q4_k_block,
-    [HN_Q5_K] = q5_k_block, [HN_Q6_K] = q6_k_block, [HN_IQ4_NL] = iq4_nl_block, [HN_IQ4_XS] = iq4_xs_block,
-    [HN_MXFP4] = mxfp4_block,
-};
-
 /* ---- single numbers and whole rows ------------------------------------------------------------------------------ */
 
 /* Like a half with a shorter exponent, whose bias is 8 less, and with other NaNs. */
@@ -302,38 +264,24 @@ float hn_f8_to_f32(uint8_t b) {
     return hn_f16_to_f32((uint16_t)((b & 0x80) << 8 | (b & 0x7F) << 7)) * 256;
 }
 
-/* Small data types (I32, …) hold numbers, not weights: they are converted by value. */
-static float scalar_at(hn_dtype t, const unsigned char *p) {
-    union { int16_t i16; int32_t i32; int64_t i64; float f32; double f64; } v = {0};
-    memcpy(&v, p, (size_t)types[t].bytes);
-    switch (t) {
-    case HN_F32: return v.f32;
-    case HN_F16: return hn_f16_to_f32(u16_at(p));
-    case HN_BF16: return hn_bf16_to_f32(u16_at(p));
-    case HN_F8_E4M3: return hn_f8_to_f32(*p);
-    case HN_I32: return (float)v.i32;
-    case HN_I64: return (float)v.i64;
-    case HN_I16: return (float)v.i16;
-    case HN_F64: return (float)v.f64;
-    case HN_I8: return (float)(signed char)*p;
-    default: return (float)*p; /* HN_U8 */
-    }
-}
+static void f32_value(const unsigned char *b, float *dst) { memcpy(dst, b, sizeof *dst); }
+static void f16_value(const unsigned char *b, float *dst) { *dst = f16_at(b); }
+static void bf16_value(const unsigned char *b, float *dst) { *dst = hn_bf16_to_f32(u16_at(b)); }
+static void f8_value(const unsigned char *b, float *dst) { *dst = hn_f8_to_f32(*b); }
 
-void hn_dequantise(hn_dtype t, const void *src, size_t n, float *dst) {
-    const unsigned char *p = src;
-    size_t count = n / (size_t)types[t].block;
-    if (t == HN_F32) {
-        if (n) memcpy(dst, src, n * sizeof *dst);
-        return;
+/* Small data types hold numbers, not weights: they are converted by value. */
+#define NUMBER(name, type)                                    \
+    static void name(const unsigned char *b, float *dst) {   \
+        type v;                                               \
+        memcpy(&v, b, sizeof v);                              \
+        *dst = (float)v;                                      \
     }
-    for (size_t i = 0; i < count; i++, p += types[t].bytes, dst += types[t].block) {
-        if (blocks[t] != NULL)
-            blocks[t](p, dst);
-        else
-            *dst = scalar_at(t, p);
-    }
-}
+NUMBER(i32_value, int32_t)
+NUMBER(i64_value, int64_t)
+NUMBER(i8_value, int8_t)
+NUMBER(u8_value, uint8_t)
+NUMBER(i16_value, int16_t)
+NUMBER(f64_value, double)
 
 /* ---- quantising --------------------------------------------------------------------------------------------------- */
 
@@ -354,14 +302,14 @@ static float inverse_of(float d) {
     return fabsf(d) >= FLT_MIN ? 1 / d : 0;
 }
 
-static void quantise_q8_0(const float *x, unsigned char *to) {
+static void q8_0_put(const float *x, unsigned char *to) {
     const float d = fabsf(largest(x)) / 127, inverse = inverse_of(d);
     put_half(to, d);
     for (int i = 0; i < 32; i++) to[2 + i] = (unsigned char)(int8_t)roundf(x[i] * inverse);
 }
 
 /* The value of largest magnitude gets code 0 (-8), the one without an opposite. */
-static void quantise_q4_0(const float *x, unsigned char *to) {
+static void q4_0_put(const float *x, unsigned char *to) {
     const float d = largest(x) / -8, inverse = inverse_of(d);
     put_half(to, d);
     for (int i = 0; i < 16; i++) {
@@ -370,22 +318,35 @@ static void quantise_q4_0(const float *x, unsigned char *to) {
     }
 }
 
+static void f32_put(const float *x, unsigned char *to) { memcpy(to, x, sizeof *x); }
+static void f16_put(const float *x, unsigned char *to) { put_half(to, *x); }
+static void bf16_put(const float *x, unsigned char *to) {
+    const uint16_t b = hn_f32_to_bf16(*x);
+    memcpy(to, &b, sizeof b);
+}
+
+/* ---- all types ------------------------------------------------------------------------------------------------------ */
+
+#define CODEC(name, ggml, file, block, bytes, low, high, scales, minimum, levels, least, most, decode, encode) \
+    [HN_##name] = {decode, encode},
+static const struct {
+    void (*decode)(const unsigned char *block, float *to);
+    void (*encode)(const float *from, unsigned char *block);
+} codecs[HN_DTYPES] = {HN_FLOAT_TYPES(CODEC) HN_BLOCK_TYPES(CODEC) HN_NUMBER_TYPES(CODEC)};
+
+void hn_dequantise(hn_dtype t, const void *src, size_t n, float *dst) {
+    const unsigned char *p = src;
+    const size_t block = (size_t)hn_types[t].block, bytes = (size_t)hn_types[t].bytes;
+    if (t == HN_F32) {
+        if (n) memcpy(dst, src, n * sizeof *dst);
+        return;
+    }
+    for (size_t i = 0; i < n / block; i++, p += bytes, dst += block) codecs[t].decode(p, dst);
+}
+
 void hn_quantise(hn_dtype t, const float *src, size_t n, void *dst) {
     unsigned char *to = dst;
-    const size_t block = (size_t)hn_dtype_block(t), bytes = (size_t)hn_dtype_block_bytes(t);
-    for (size_t i = 0; i < n / block; i++, to += bytes) {
-        const float *x = src + i * block;
-        switch (t) {
-        case HN_F32: memcpy(to, x, sizeof *x); break;
-        case HN_F16: put_half(to, *x); break;
-        case HN_BF16: {
-            const uint16_t b = hn_f32_to_bf16(*x);
-            memcpy(to, &b, sizeof b);
-            break;
-        }
-        case HN_Q8_0: quantise_q8_0(x, to); break;
-        case HN_Q4_0: quantise_q4_0(x, to); break;
-        default: assert(false && "no such direction");
-        }
-    }
+    const size_t block = (size_t)hn_types[t].block, bytes = (size_t)hn_types[t].bytes;
+    assert(codecs[t].encode);
+    for (size_t i = 0; i < n / block; i++, src += block, to += bytes) codecs[t].encode(src, to);
 }

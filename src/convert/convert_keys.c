@@ -8,9 +8,6 @@
 #include "model/arch/sampling_keys.h"
 
 enum { QUANTISATION_VERSION = 2 }; /* of ggml's blocks as they are now */
-/* general.file_type: the type of most weights. */
-static const uint32_t file_type[HN_WEIGHT_TYPES] = {[HN_F32] = 0,  [HN_F16] = 1,  [HN_BF16] = 32,
-                                                    [HN_Q4_0] = 2, [HN_Q8_0] = 7, [HN_MXFP4] = 38};
 
 const char *hn_conversion_key(const hn_conversion *c, const char *suffix, char key[96]) {
     hn_dense_key(c->arch.dense, suffix, key);
@@ -39,7 +36,7 @@ hunch_status hn_conversion_put_name(hn_conversion *c) {
 
 hunch_status hn_conversion_put_type(hn_conversion *c, const hn_tensor *t) {
     const hn_dtype type = t != NULL && t->known && t->dtype < HN_WEIGHT_TYPES ? hn_conversion_type(c, t) : HN_F32;
-    const hunch_status status = hn_gguf_put_u32(c->w, "general.file_type", file_type[type], c->err);
+    const hunch_status status = hn_gguf_put_u32(c->w, "general.file_type", hn_types[type].file, c->err); /* the type of most weights */
     return !status && hn_dtype_block(type) > 1
                ? hn_gguf_put_u32(c->w, "general.quantization_version", QUANTISATION_VERSION, c->err)
                : status;

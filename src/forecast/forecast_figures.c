@@ -9,25 +9,34 @@
 #include "plan/speedup.h"
 
 /* Bits of a weight: of most matrices (of a mix their mean), of the output matrix; the multiply-accumulates of int8 that one takes. */
-static const struct type {
-    const char *name;
+typedef struct type {
     double bits, output;
     int macs;
-} types[] = {{"Q4_0", 4.5, 6.5625, 1},    {"Q4_1", 5, 6.5625, 1},
-             {"Q5_0", 5.5, 6.5625, 1},    {"Q5_1", 6, 6.5625, 1},
-             {"Q8_0", 8.5, 8.5, 1},       {"Q4_K_M", 4.785, 6.5625, 1},
-             {"Q4_K_S", 4.5, 6.5625, 1},  {"Q4_K", 4.785, 6.5625, 1},
-             {"Q5_K_M", 5.67, 6.5625, 1}, {"Q5_K", 5.67, 6.5625, 1},
-             {"Q6_K", 6.5625, 6.5625, 1}, {"Q3_K_M", 3.9, 6.5625, 1},
-             {"Q3_K", 3.9, 6.5625, 1},    {"Q2_K", 2.96, 6.5625, 1},
-             {"IQ4_NL", 4.5, 6.5625, 1},  {"IQ4_XS", 4.25, 6.5625, 1},
-             {"MXFP4", 4.25, 8.5, 1},     {"F8", 8, 8, 2},
-             {"BF16", 16, 16, 2},         {"F16", 16, 16, 4},
-             {"F32", 32, 32, 4},          {NULL, 0, 0, 0}};
+} type;
 
-static hunch_status find_type(const char *name, const struct type **out, hunch_error *err) {
-    for (*out = types; (*out)->name; ++*out)
-        if (!strcasecmp((*out)->name, name)) return HUNCH_OK;
+/* Mixes of types, by the names of their files, and those by which they are called for short. */
+static const struct {
+    const char *name;
+    double bits;
+} mixes[] = {{"Q4_K_M", 4.785}, {"Q4_K_S", 4.5}, {"Q4_K", 4.785}, {"Q5_K_M", 5.67}, {"Q5_K", 5.67},
+             {"Q3_K_M", 3.9},   {"Q3_K", 3.9},   {"Q2_K", 2.96}};
+
+static hunch_status find_type(const char *name, type *out, hunch_error *err) {
+    const double best = hn_dtype_bits(HN_Q6_K); /* in which files of fewer bits have their output matrix */
+    if (!strcasecmp(name, "F8")) name = hn_dtype_name(HN_F8_E4M3);
+    for (size_t i = 0; i < sizeof mixes / sizeof *mixes; i++)
+        if (!strcasecmp(mixes[i].name, name)) {
+            *out = (type){mixes[i].bits, best, 1};
+            return HUNCH_OK;
+        }
+    for (int t = 0; t < HN_WEIGHT_TYPES; t++)
+        if (!strcasecmp(hn_types[t].name, name)) {
+            const double bits = hn_dtype_bits((hn_dtype)t);
+            const bool block = hn_types[t].block > 1;
+            *out = (type){bits, t == HN_MXFP4 ? hn_dtype_bits(HN_Q8_0) : block ? fmax(bits, best) : bits,
+                          block ? 1 : t == HN_BF16 || t == HN_F8_E4M3 ? 2 : 4};
+            return HUNCH_OK;
+        }
     return hn_fail(err, HUNCH_USAGE, "type %.40s: expected one of GGUF files, such as Q4_K, Q8_0 or BF16", name);
 }
 
@@ -67,7 +76,7 @@ static matrices count_matrices(const hn_arch *a) {
     return m;
 }
 
-static void curve_of(hn_forecast *f, const hn_arch *a, const matrices *m, const struct type *t) {
+static void curve_of(hn_forecast *f, const hn_arch *a, const matrices *m, const type *t) {
     hn_forecast_curve *c = &f->curve;
     c->context = f->o->context > 0 ? f->o->context : 512;
     c->n = HN_FORECAST_WIDTHS;
@@ -87,7 +96,7 @@ static void curve_of(hn_forecast *f, const hn_arch *a, const matrices *m, const 
     }
 }
 
-static void fill(hn_forecast *f, const hn_arch *a, const matrices *m, const struct type *t) {
+static void fill(hn_forecast *f, const hn_arch *a, const matrices *m, const type *t) {
     f->params = m->weights;
     f->bytes = (m->used * t->bits + m->output * t->output) / 8;
     f->macs = (m->used + m->output) * t->macs;
@@ -101,7 +110,7 @@ static void fill(hn_forecast *f, const hn_arch *a, const matrices *m, const stru
 
 hunch_status hn_forecast_from_figures(hn_forecast *f, hunch_error *err) {
     const hunch_figures *g = f->o->figures;
-    const struct type *t;
+    type t;
     hn_source *src = NULL;
     hn_arch a = {0};
     if (!(g->bandwidth > 0) || !(g->int8_mac_s > 0) || !isfinite(g->bandwidth) || !isfinite(g->int8_mac_s))
@@ -117,14 +126,14 @@ hunch_status hn_forecast_from_figures(hn_forecast *f, hunch_error *err) {
         /* Of layers as wide as 128 for each of them, whose matrices have 12 times the square of that. */
         const matrices m = {
             .weights = g->parameters, .used = g->parameters, .operations = 10 * (int)cbrt(g->parameters / 196608) + 3};
-        fill(f, NULL, &m, t);
+        fill(f, NULL, &m, &t);
         return HUNCH_OK;
     }
     st = hn_source_open_config(&src, g->config, err);
     if (!st) st = hn_arch_read(&a, src, err);
     if (!st) {
         const matrices m = count_matrices(&a);
-        fill(f, &a, &m, t);
+        fill(f, &a, &m, &t);
         hn_arch_fini(&a);
     }
     hn_source_close(&src);

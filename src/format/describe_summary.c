@@ -67,20 +67,21 @@ static json_t *types_describe(const hn_source *s, uint64_t *elements) {
     return list;
 }
 
-/* The name of a GGUF file's mixture of types (general.file_type); NULL: none or unknown. */
+/* The name of a GGUF file's type or mixture of types (general.file_type); NULL: none or unknown. */
 static const char *quantisation_of(const hn_source *s) {
-    static const char *const names[] = {
-        [0] = "F32",      [1] = "F16",     [2] = "Q4_0",    [3] = "Q4_1",     [7] = "Q8_0",    [8] = "Q5_0",
-        [9] = "Q5_1",     [10] = "Q2_K",   [11] = "Q3_K_S", [12] = "Q3_K_M",  [13] = "Q3_K_L", [14] = "Q4_K_S",
-        [15] = "Q4_K_M",  [16] = "Q5_K_S", [17] = "Q5_K_M", [18] = "Q6_K",    [19] = "IQ2_XXS", [20] = "IQ2_XS",
-        [21] = "Q2_K_S",  [22] = "IQ3_XS", [23] = "IQ3_XXS", [24] = "IQ1_S",  [25] = "IQ4_NL", [26] = "IQ3_S",
-        [27] = "IQ3_M",   [28] = "IQ2_S",  [29] = "IQ2_M",  [30] = "IQ4_XS",  [31] = "IQ1_M",  [32] = "BF16",
-        [36] = "TQ1_0",   [37] = "TQ2_0",  [38] = "MXFP4"};
+    static const char *const mixtures[] = {
+        [11] = "Q3_K_S",  [12] = "Q3_K_M", [13] = "Q3_K_L", [14] = "Q4_K_S", [15] = "Q4_K_M", [16] = "Q5_K_S",
+        [17] = "Q5_K_M",  [19] = "IQ2_XXS", [20] = "IQ2_XS", [21] = "Q2_K_S", [22] = "IQ3_XS", [23] = "IQ3_XXS",
+        [24] = "IQ1_S",   [26] = "IQ3_S",  [27] = "IQ3_M",  [28] = "IQ2_S",  [29] = "IQ2_M",  [31] = "IQ1_M",
+        [36] = "TQ1_0",   [37] = "TQ2_0"};
     uint64_t type;
     bool found;
     if (s->kind != HN_SOURCE_GGUF || hn_source_u64(s, "general.file_type", &type, &found, NULL) != HUNCH_OK || !found)
         return NULL;
-    return type < sizeof names / sizeof *names ? names[type] : NULL;
+    if (type < sizeof mixtures / sizeof *mixtures && mixtures[type]) return mixtures[type];
+    for (int t = 0; t < HN_WEIGHT_TYPES; t++)
+        if (hn_types[t].file == type && type != HN_NO_NUMBER) return hn_types[t].name;
+    return NULL;
 }
 
 /* ---- text ------------------------------------------------------------------------------------------------------- */

@@ -173,34 +173,36 @@ static void one_scale(hn_lane_block *out, int s, int m) {
 /* Scales of block b of a superblock. */
 static void head_get(hn_dtype t, const unsigned char *head, int b, int lane, hn_lane_block *out) {
     const unsigned char *row = head + 64 + lane;
-    out->d = half_at(head, hn_layout_of(t).inputs == 64 ? b : 0, lane);
+    out->d = half_at(head, hn_types[t].scales == HN_SCALE_F16 ? b : 0, lane);
     out->dmin = 0;
     one_scale(out, 1, 1);
-    switch (t) {
-    case HN_Q4_1: case HN_Q5_1: out->dmin = half_at(head, 2 + b, lane); break;
-    case HN_MXFP4: out->d = hn_mxfp4_scale(head[16 * b + lane]); break;
-    case HN_Q4_K: case HN_Q5_K:
+    switch (hn_types[t].scales) {
+    case HN_NO_SCALES: break;
+    case HN_SCALE_F16:
+        if (hn_has_minimum(t)) out->dmin = half_at(head, 2 + b, lane);
+        break;
+    case HN_SCALE_E8: out->d = hn_mxfp4_scale(head[16 * b + lane]); break;
+    case HN_SCALE_U6:
         out->dmin = -half_at(head, 1, lane);
         one_scale(out, row[32 * b], row[32 * b + 16]);
         break;
-    case HN_IQ4_XS: one_scale(out, (int8_t)row[16 * b], 0); break;
-    case HN_Q2_K:
+    case HN_SCALE_S6: one_scale(out, (int8_t)row[16 * b], 0); break;
+    case HN_PARTS_U4:
         out->dmin = -half_at(head, 1, lane);
         for (int i = 0; i < 2; i++) {
             out->s[i] = row[16 * (2 * b + i)] & 15;
             out->m[i] = row[16 * (2 * b + i)] >> 4;
         }
         break;
-    case HN_Q3_K:
+    case HN_PARTS_S6:
         for (int i = 0; i < 2; i++) {
             int low = row[16 * b] >> 4 * i & 15, high = row[128 + 16 * (b / 2)] >> (4 * (b % 2) + 2 * i) & 3;
             out->s[i] = (low | high << 4) - 32;
         }
         break;
-    case HN_Q6_K:
+    case HN_PARTS_S8:
         for (int i = 0; i < 2; i++) out->s[i] = (int8_t)row[16 * (2 * b + i)];
         break;
-    default: break;
     }
 }
 
@@ -209,7 +211,7 @@ static void head_get(hn_dtype t, const unsigned char *head, int b, int lane, hn_
 /* Superblock by superblock, so that the writes of 16 rows stay in the L1 cache. */
 INLINE void pack_blocks(hn_dtype t, int lanes, int in, const unsigned char *src, size_t row_bytes, unsigned char *strip) {
     const hn_layout l = hn_layout_of(t);
-    const int stored = l.inputs == 256 ? 256 : HN_BLOCK; /* weights a stored block */
+    const int stored = hn_dtype_block(t); /* weights a stored block */
     const size_t stored_bytes = (size_t)hn_dtype_block_bytes(t);
     for (int k = 0; k < in; k += stored, src += stored_bytes) {
         unsigned char *head = strip + hn_super_bytes(l) * (size_t)(k / l.inputs);
@@ -242,7 +244,7 @@ INLINE void pack_floats(size_t size, int lanes, int in, const unsigned char *src
 }
 
 typedef void pack_fn(int lanes, int in, const unsigned char *src, size_t row_bytes, unsigned char *strip);
-#define PACK_BLOCKS(type)                                                                                                   \
+#define PACK_BLOCKS(type, ...)                                                                                                 \
     static void pack_##type(int lanes, int in, const unsigned char *src, size_t row_bytes, unsigned char *strip) {          \
         pack_blocks(HN_##type, lanes, in, src, row_bytes, strip);                                                           \
     }
@@ -264,7 +266,7 @@ static void pack_BF16(int lanes, int in, const unsigned char *src, size_t row_by
     }
 }
 
-#define ENTRY(type) [HN_##type] = pack_##type,
+#define ENTRY(type, ...) [HN_##type] = pack_##type,
 static pack_fn *const packers[HN_WEIGHT_TYPES] = {HN_BLOCK_TYPES(ENTRY) HN_FLOAT_TYPES(ENTRY)};
 
 void hn_pack_strip(hn_dtype t, int out, int in, const void *src, size_t row_bytes, const float *factors, int first, void *dst) {
@@ -328,7 +330,7 @@ void hn_strip_copy_lane(hn_dtype t, int in, const void *strip, int from, void *o
         return;
     }
     /* halves first, then bytes; a line of codes is 16 words */
-    const int halves = t == HN_MXFP4 ? 0 : t == HN_Q4_1 || t == HN_Q5_1 ? 4 : 2, codes = (int)hn_super_bytes(l) - l.head;
+    const int halves = l.halves, codes = (int)hn_super_bytes(l) - l.head;
     for (; src < end; src += hn_super_bytes(l), dst += hn_super_bytes(l)) {
         copy_lane((size_t)halves, 2, src, from, dst, to);
         copy_lane((size_t)(l.head - 32 * halves) / HN_STRIP, 1, src + 32 * halves, from, dst + 32 * halves, to);
@@ -338,18 +340,8 @@ void hn_strip_copy_lane(hn_dtype t, int in, const void *strip, int from, void *o
 
 /* ---- reading back ---------------------------------------------------------------------------------------------------------- */
 
-/* The value of a code of a type. */
 static int8_t value_of(hn_dtype t, int code) {
-    switch (t) {
-    case HN_Q4_0: return (int8_t)(code - 8);
-    case HN_Q5_0: return (int8_t)(code - 16);
-    case HN_Q8_0: return (int8_t)(code - 128);
-    case HN_Q3_K: return (int8_t)(code - 4);
-    case HN_Q6_K: return (int8_t)(code - 32);
-    case HN_IQ4_NL: case HN_IQ4_XS: return hn_iq4_levels[code];
-    case HN_MXFP4: return hn_mxfp4_levels[code];
-    default: return (int8_t)code;
-    }
+    return hn_types[t].levels ? hn_types[t].levels[code] : (int8_t)(code - hn_offset_of(t));
 }
 
 void hn_strip_block(hn_dtype t, const void *strip, int lane, int block, hn_lane_block *out) {

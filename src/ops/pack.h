@@ -37,37 +37,31 @@
 #ifndef HN_PACK_H
 #define HN_PACK_H
 #include "ops/ops.h"
-
-#define HN_BLOCK_TYPES(X) \
-    X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q2_K) X(Q3_K) X(Q4_K) X(Q5_K) X(Q6_K) X(IQ4_NL) X(IQ4_XS) X(MXFP4)
-#define HN_FLOAT_TYPES(X) X(F32) X(F16) X(BF16) X(F8_E4M3)
+#include "ops/unroll.h"
 
 static inline int hn_strips(int out) { return (out + HN_STRIP - 1) / HN_STRIP; }
-static inline bool hn_is_block_type(hn_dtype t) { return t >= HN_Q4_0 && t < HN_WEIGHT_TYPES; }
+HN_INLINE bool hn_is_block_type(hn_dtype t) { return hn_types[t].scales != HN_NO_SCALES; }
 
-/* A block type's superblock: inputs, bytes of its head, bits of the two pieces of a code. Folded at compile time if t is a constant. */
+/* A block type's superblock: inputs, bytes of its head and rows of 16 halves at its begin, bits of the two pieces of a code. Folded at
+ * compile time if t is a constant. */
 typedef struct hn_layout {
-    int inputs, head, low, high;
+    int inputs, head, halves, low, high;
 } hn_layout;
-static inline hn_layout hn_layout_of(hn_dtype t) {
-    switch (t) {
-    case HN_Q4_0: case HN_IQ4_NL: return (hn_layout){64, 64, 4, 0};
-    case HN_Q4_1: return (hn_layout){64, 128, 4, 0};
-    case HN_Q5_0: return (hn_layout){64, 64, 4, 1};
-    case HN_Q5_1: return (hn_layout){64, 128, 4, 1};
-    case HN_Q8_0: return (hn_layout){64, 64, 8, 0};
-    case HN_MXFP4: return (hn_layout){128, 64, 4, 0};
-    case HN_Q4_K: return (hn_layout){256, 320, 4, 0};
-    case HN_Q5_K: return (hn_layout){256, 320, 4, 1};
-    case HN_IQ4_XS: return (hn_layout){256, 192, 4, 0};
-    case HN_Q2_K: return (hn_layout){256, 320, 2, 0};
-    case HN_Q3_K: return (hn_layout){256, 256, 2, 1};
-    case HN_Q6_K: return (hn_layout){256, 320, 4, 2};
-    default: return (hn_layout){0, 0, 0, 0};
+HN_INLINE hn_layout hn_layout_of(hn_dtype t) {
+    const hn_type_desc *d = &hn_types[t];
+    hn_layout l = {.low = d->low, .high = d->high};
+    switch (d->scales) {
+    case HN_NO_SCALES: break;
+    case HN_SCALE_F16: l.inputs = 64, l.head = d->minimum ? 128 : 64, l.halves = d->minimum ? 4 : 2; break;
+    case HN_SCALE_E8: l.inputs = 128, l.head = 64, l.halves = 0; break;
+    case HN_SCALE_S6: l.inputs = 256, l.head = 192, l.halves = 2; break;
+    case HN_PARTS_S6: l.inputs = 256, l.head = 256, l.halves = 2; break;
+    case HN_SCALE_U6: case HN_PARTS_U4: case HN_PARTS_S8: l.inputs = 256, l.head = 320, l.halves = 2; break;
     }
+    return l;
 }
-static inline size_t hn_block_bytes(hn_layout l) { return 64 * (size_t)(l.low + l.high); } /* codes of a block */
-static inline size_t hn_super_bytes(hn_layout l) { return (size_t)l.head + (size_t)(l.inputs / 32) * hn_block_bytes(l); }
+HN_INLINE size_t hn_block_bytes(hn_layout l) { return 64 * (size_t)(l.low + l.high); } /* codes of a block */
+HN_INLINE size_t hn_super_bytes(hn_layout l) { return (size_t)l.head + (size_t)(l.inputs / 32) * hn_block_bytes(l); }
 /* F8_E4M3: bytes of the factors before a strip. */
 static inline size_t hn_f8_head(int in) {
     return ((size_t)((in + HN_F8_TILE - 1) / HN_F8_TILE) * sizeof(float) + 63) / 64 * 64;
@@ -93,10 +87,19 @@ typedef struct hn_lane_block {
     float d, dmin;
     int s[2], m[2];
 } hn_lane_block;
-static inline bool hn_has_minimum(hn_dtype t) {
-    return t == HN_Q4_1 || t == HN_Q5_1 || t == HN_Q2_K || t == HN_Q4_K || t == HN_Q5_K;
+HN_INLINE bool hn_has_minimum(hn_dtype t) { return hn_types[t].minimum != 0; }
+HN_INLINE bool hn_adds_minimum(hn_dtype t) { return hn_types[t].minimum > 0; }
+HN_INLINE bool hn_takes_minimum(hn_dtype t) { return hn_types[t].minimum < 0; }
+HN_INLINE bool hn_has_parts(hn_dtype t) { return hn_types[t].scales >= HN_PARTS_U4; }
+HN_INLINE bool hn_has_part_minimums(hn_dtype t) { return hn_types[t].scales == HN_PARTS_U4; }
+/* What is subtracted from a code to get its value, if codes are numbers; of levels, what makes all of them unsigned. */
+HN_INLINE int hn_offset_of(hn_dtype t) { return -hn_types[t].least; }
+/* Values that reach beyond 64 are not made unsigned where a product of bytes has to fit 16 bits. */
+HN_INLINE bool hn_has_large_values(hn_dtype t) { return hn_types[t].least < -64; }
+/* Whether the sum of a part, 16 values times 16 activations to 127, fits 16 bits. */
+HN_INLINE bool hn_parts_fit_words(hn_dtype t) {
+    return 16 * 127 * (hn_types[t].least < -hn_types[t].most ? -hn_types[t].least : hn_types[t].most) <= INT16_MAX;
 }
-static inline bool hn_has_parts(hn_dtype t) { return t == HN_Q2_K || t == HN_Q3_K || t == HN_Q6_K; }
 /* Block number `block` of output `lane`. */
 void hn_strip_block(hn_dtype t, const void *strip, int lane, int block, hn_lane_block *out);
 #endif

@@ -5,7 +5,7 @@
 #include "check.h"
 #include "check_forms.h"
 
-#define TYPE(type) HN_##type,
+#define TYPE(type, ...) HN_##type,
 static const hn_dtype all_types[] = {HN_FLOAT_TYPES(TYPE) HN_BLOCK_TYPES(TYPE)};
 enum { TYPES = sizeof all_types / sizeof *all_types };
 _Static_assert((int)TYPES == (int)HN_WEIGHT_TYPES, "every weight type is packed and multiplied");

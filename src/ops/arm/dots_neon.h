@@ -17,16 +17,16 @@ enum { HN_MIXED_SIGNS = true };
 enum { HN_MIXED_SIGNS = false };
 #endif
 /* Whether codes are multiplied as unsigned bytes. */
-HN_INLINE bool hn_unsigned_neon(const hn_dtype t) { return t == HN_Q8_0 && HN_MIXED_SIGNS; }
+HN_INLINE bool hn_unsigned_neon(const hn_dtype t) { return hn_types[t].low == 8 && HN_MIXED_SIGNS; }
 
 /* Minus the offset of the multiplied codes times the sum of a row's block; in types with parts, of part p. */
 HN_INLINE int32_t hn_start_neon(const hn_dtype t, const hn_q8_group *x, const hn_q8_parts *parts, const int odd, const int p) {
-    switch (t) {
-    case HN_Q4_0: return x->n8[odd];
-    case HN_Q5_0: return 2 * x->n8[odd];
-    case HN_Q8_0: return hn_unsigned_neon(t) ? x->n128[odd] : 0;
-    case HN_Q3_K: return parts->n4[2 * odd + p];
-    case HN_Q6_K: return parts->n32[2 * odd + p];
+    switch (hn_offset_neon(t)) {
+    case 4: return parts->n4[2 * odd + p];
+    case 8: return x->n8[odd];
+    case 16: return 2 * x->n8[odd];
+    case 32: return parts->n32[2 * odd + p];
+    case 128: return hn_unsigned_neon(t) ? x->n128[odd] : 0;
     default: return 0;
     }
 }
@@ -43,7 +43,7 @@ HN_INLINE int32x4_t hn_dot_neon(const hn_dtype t, int32x4_t sum, uint8x16_t line
         }
     }
 #endif
-    const int8x16_t w = vreinterpretq_s8_u8(t == HN_Q8_0 ? veorq_u8(line, vdupq_n_u8(128)) : line);
+    const int8x16_t w = vreinterpretq_s8_u8(hn_types[t].low == 8 ? veorq_u8(line, vdupq_n_u8(128)) : line);
     switch (lane) {
     case 0: return vdotq_laneq_s32(sum, w, x, 0);
     case 1: return vdotq_laneq_s32(sum, w, x, 1);

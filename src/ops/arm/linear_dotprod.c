@@ -22,8 +22,8 @@ HN_INLINE void widen_block(const hn_dtype t, const unsigned char *super, int b, 
         HN_UNROLL for (int r = 0; r < 8; r++) {
             float32x4_t d = scale, m = least;
             if (hn_has_parts(t)) d = vmulq_f32(d, vcvtq_f32_s32(hn_part_scale_neon(t, super, b, odd, r / 4, j)));
-            if (t == HN_Q2_K) m = vmulq_f32(m, vcvtq_f32_s32(hn_part_minimum_neon(super, b, r / 4, j)));
-            const uint8x16_t offset = vdupq_n_u8((unsigned char)hn_offset_of(t));
+            if (hn_has_part_minimums(t)) m = vmulq_f32(m, vcvtq_f32_s32(hn_part_minimum_neon(super, b, r / 4, j)));
+            const uint8x16_t offset = vdupq_n_u8((unsigned char)hn_offset_neon(t));
             const int32x4_t line = vreinterpretq_s32_u8(vsubq_u8(hn_line_neon(t, codes, r), offset));
             HN_UNROLL for (int i = 0; i < 4; i++) {
                 float32x4_t w = vmulq_f32(d, vcvtq_f32_s32((line << (24 - 8 * i)) >> 24));
@@ -36,14 +36,14 @@ HN_INLINE void widen_block(const hn_dtype t, const unsigned char *super, int b, 
 }
 
 /* A group, whose first block is block b of the superblock. */
-#define WIDEN(type)                                                                                                   \
+#define WIDEN(type, ...)                                                                                                  \
     static __attribute__((noinline)) void widen_##type(const unsigned char *super, int b, float *dst) {               \
         HN_UNROLL for (int k = 0; k < 2; k++) widen_block(HN_##type, super, b + k, k, dst + HN_BLOCK * HN_STRIP * k); \
     }
 HN_BLOCK_TYPES(WIDEN)
 
 static void widen_blocks(hn_dtype t, const unsigned char *strip, int k, float *dst) {
-#define WIDENS(type) [HN_##type] = widen_##type,
+#define WIDENS(type, ...) [HN_##type] = widen_##type,
     static void (*const by_type[HN_WEIGHT_TYPES])(const unsigned char *, int, float *) = {HN_BLOCK_TYPES(WIDENS)};
     const hn_layout l = hn_layout_of(t);
     by_type[t](strip + hn_super_bytes(l) * (size_t)(k / l.inputs), k % l.inputs / HN_BLOCK, dst);

@@ -22,14 +22,14 @@ enum {
 /* Values of a row or pair for a block beside its codes, each in all lanes. */
 typedef struct factors {
     float32x4_t d, ds;
-    int32x4_t start[2], n4[2]; /* for each part: initial value of integer sums; sums for Q2_K */
+    int32x4_t start[2], n4[2]; /* for each part: initial value of integer sums; sums for minimums of parts */
 } factors;
 
 HN_INLINE factors row_factors(const hn_dtype t, const hn_q8_group *x, const hn_q8_parts *parts, const int odd) {
     factors f = {.d = vdupq_n_f32(x->d[odd]), .ds = vdupq_n_f32(x->ds[odd])};
     HN_UNROLL for (int p = 0; p < 2; p++) {
         f.start[p] = vdupq_n_s32(hn_start_neon(t, x, parts, odd, p));
-        f.n4[p] = t == HN_Q2_K ? vdupq_n_s32(parts->n4[2 * odd + p]) : f.start[p];
+        f.n4[p] = hn_has_part_minimums(t) ? vdupq_n_s32(parts->n4[2 * odd + p]) : f.start[p];
     }
     return f;
 }
@@ -122,7 +122,7 @@ HN_INLINE void add_quarter(const hn_dtype t, const int U, const int H, const int
             float *at = c + HN_STRIP * (i * H + h) + 4 * j;
             const factors *f = &w->by[i];
             float32x4_t acc = vfmaq_f32(vld1q_f32(at), vmulq_f32(vcvtq_f32_s32(sum[step * i + h]), by), f->d);
-            if (t == HN_Q2_K) {
+            if (hn_has_part_minimums(t)) {
                 const int32x4_t m0 = spread_int(hn_part_minimum_neon(w->super, w->b, 0, j), H, h);
                 const int32x4_t m1 = spread_int(hn_part_minimum_neon(w->super, w->b, 1, j), H, h);
                 const float32x4_t msum = vcvtq_f32_s32(vmlaq_s32(vmulq_s32(m0, f->n4[0]), m1, f->n4[1]));
@@ -191,7 +191,7 @@ HN_INLINE void tile_q8(const hn_dtype t, const int T, const tile_job *job) {
 
 #define TILE(type, T)                                                                                                 \
     static __attribute__((noinline)) void tile_##type##_##T(const tile_job *j) { tile_q8(HN_##type, T, j); }
-#define TILES(type)                                                                                                   \
+#define TILES(type, ...)                                                                                                   \
     TILE(type, 1) TILE(type, 2) TILE(type, 3) TILE(type, 4) TILE(type, 5) TILE(type, 6) TILE(type, 7) TILE(type, 8)   \
     static void strips_q8_##type(const hn_strips_job *j) {                                                            \
         static tile_fn *const by_rows[TILE_ROWS + 1] = {                                                              \

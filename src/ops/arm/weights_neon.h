@@ -10,24 +10,8 @@
 #include "ops/arm/math_neon.h"
 #include "ops/pack.h"
 
-/* ---- differences between types ---------------------------------------------------------------------------------------- */
-
-/* weight = d * code + m, or - m. */
-HN_INLINE bool hn_adds_minimum(const hn_dtype t) { return t == HN_Q4_1 || t == HN_Q5_1; }
-HN_INLINE bool hn_takes_minimum(const hn_dtype t) { return t == HN_Q4_K || t == HN_Q5_K || t == HN_Q2_K; }
-/* Codes are numbers of levels. */
-HN_INLINE bool hn_has_levels(const hn_dtype t) { return t == HN_IQ4_NL || t == HN_IQ4_XS || t == HN_MXFP4; }
-/* The offset that is subtracted from an unsigned code to get its value. */
-HN_INLINE int hn_offset_of(const hn_dtype t) {
-    switch (t) {
-    case HN_Q4_0: return 8;
-    case HN_Q5_0: return 16;
-    case HN_Q8_0: return 128;
-    case HN_Q3_K: return 4;
-    case HN_Q6_K: return 32;
-    default: return 0;
-    }
-}
+/* What is subtracted from an unsigned code to get its value; levels are signed already. */
+HN_INLINE int hn_offset_neon(const hn_dtype t) { return hn_types[t].levels ? 0 : hn_offset_of(t); }
 
 /* ---- codes ----------------------------------------------------------------------------------------------------------- */
 
@@ -49,8 +33,8 @@ HN_INLINE uint8x16_t hn_code_neon(const hn_dtype t, uint8x16_t low, uint8x16_t h
 
 /* The multiplied values of codes: signed levels, else the unsigned codes. */
 HN_INLINE uint8x16_t hn_levels_neon(const hn_dtype t, uint8x16_t codes) {
-    if (!hn_has_levels(t)) return codes;
-    return vreinterpretq_u8_s8(vqtbl1q_s8(vld1q_s8(t == HN_MXFP4 ? hn_mxfp4_levels : hn_iq4_levels), codes));
+    if (!hn_types[t].levels) return codes;
+    return vreinterpretq_u8_s8(vqtbl1q_s8(vld1q_s8(hn_types[t].levels), codes));
 }
 
 /* The stored line of code line r in a piece of `bits` bits. */
@@ -94,12 +78,12 @@ HN_INLINE float32x4_t hn_power_neon(int32x4_t e) {
     return vreinterpretq_f32_s32(vbslq_s32(vcltq_s32(e, vdupq_n_s32(2)), small, usual));
 }
 
-/* The integer scale of a part, and its minimum for Q2_K. */
+/* The integer scale of a part, and its minimum. */
 HN_INLINE int32x4_t hn_part_scale_neon(const hn_dtype t, const unsigned char *super, int b, const int odd, const int p,
                                        const int j) {
     const unsigned char *at = super + 64 + 16 * (2 * b + p) + 4 * j;
-    if (t == HN_Q6_K) return hn_s8_neon(at);
-    if (t == HN_Q2_K) return vandq_s32(hn_u8_neon(at), vdupq_n_s32(15));
+    if (hn_types[t].scales == HN_PARTS_S8) return hn_s8_neon(at);
+    if (hn_types[t].scales == HN_PARTS_U4) return vandq_s32(hn_u8_neon(at), vdupq_n_s32(15));
     const int32x4_t low = hn_u8_neon(super + 64 + 16 * b + 4 * j), high = hn_u8_neon(super + 192 + 16 * (b / 2) + 4 * j);
     const int32x4_t four = vandq_s32(low >> (4 * p), vdupq_n_s32(15));
     const int32x4_t two = vandq_s32(high >> (4 * odd + 2 * p), vdupq_n_s32(3));
@@ -111,19 +95,20 @@ HN_INLINE int32x4_t hn_part_minimum_neon(const unsigned char *super, int b, cons
 
 /* D of a block (docs/kernels.md); in a type with parts, the final factor of their integer sums. */
 HN_INLINE float32x4_t hn_block_scale_neon(const hn_dtype t, const unsigned char *super, int b, const int odd, const int j) {
-    if (t == HN_MXFP4) return hn_power_neon(hn_u8_neon(super + 16 * b + 4 * j));
-    if (hn_layout_of(t).inputs == 64) return hn_halves_neon(super + 32 * odd + 8 * j);
+    const hn_scales_form form = hn_types[t].scales;
+    if (form == HN_SCALE_E8) return hn_power_neon(hn_u8_neon(super + 16 * b + 4 * j));
+    if (form == HN_SCALE_F16) return hn_halves_neon(super + 32 * odd + 8 * j);
     const float32x4_t d = hn_halves_neon(super + 8 * j);
     if (hn_has_parts(t)) return d;
-    const int32x4_t s = t == HN_IQ4_XS ? hn_s8_neon(super + 64 + 16 * b + 4 * j) : hn_u8_neon(super + 64 + 32 * b + 4 * j);
+    const int32x4_t s = form == HN_SCALE_S6 ? hn_s8_neon(super + 64 + 16 * b + 4 * j) : hn_u8_neon(super + 64 + 32 * b + 4 * j);
     return vmulq_f32(d, vcvtq_f32_s32(s));
 }
 
-/* The minimum that is added to or subtracted from a block's weights; for Q2_K that of the superblock, without the part's factor. */
+/* The minimum that is added to or subtracted from a block's weights; of parts that of the superblock, without the part's factor. */
 HN_INLINE float32x4_t hn_block_minimum_neon(const hn_dtype t, const unsigned char *super, int b, const int odd, const int j) {
     if (hn_adds_minimum(t)) return hn_halves_neon(super + 64 + 32 * odd + 8 * j);
     const float32x4_t dmin = hn_halves_neon(super + 32 + 8 * j);
-    if (t == HN_Q2_K) return dmin;
+    if (hn_has_part_minimums(t)) return dmin;
     return vmulq_f32(dmin, vcvtq_f32_s32(hn_u8_neon(super + 64 + 32 * b + 16 + 4 * j)));
 }
 #endif

@@ -93,7 +93,7 @@ static void strips_q8(hn_dtype t, const hn_strips_job *j) {
     }
 }
 
-#define STRIPS_Q8(type) \
+#define STRIPS_Q8(type, ...) \
     static void strips_q8_##type(const hn_strips_job *j) { strips_q8(HN_##type, j); }
 HN_BLOCK_TYPES(STRIPS_Q8)
 

@@ -50,9 +50,9 @@ HN_INLINE __m256 add_node(const hn_dtype t, __m256 acc, __m256i sum, const hn_q8
                            const int b, const hn_scales *s) {
     const __m256 d = _mm256_set1_ps(x->d[b]);
     acc = _mm256_fmadd_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sum), s->d), d, acc);
-    if (t == HN_Q4_1 || t == HN_Q5_1) return _mm256_fmadd_ps(s->m, _mm256_set1_ps(x->ds[b]), acc);
-    if (t == HN_Q4_K || t == HN_Q5_K) return _mm256_fnmadd_ps(s->m, _mm256_set1_ps(x->ds[b]), acc);
-    if (t != HN_Q2_K) return acc;
+    if (!hn_has_minimum(t)) return acc;
+    if (hn_adds_minimum(t)) return _mm256_fmadd_ps(s->m, _mm256_set1_ps(x->ds[b]), acc);
+    if (!hn_has_part_minimums(t)) return _mm256_fnmadd_ps(s->m, _mm256_set1_ps(x->ds[b]), acc);
     const __m256i msum = _mm256_madd_epi16(part_sums(parts, b), s->mins);
     const __m256 by = _mm256_mul_ps(s->m, _mm256_set1_ps(0.25f));
     return _mm256_fmadd_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(msum), by), d, acc);
@@ -118,7 +118,7 @@ HN_INLINE void tile_q8(const hn_dtype t, const int T, const tile_job *j) {
 
 #define TILE(type, T)                                                                                                 \
     static __attribute__((noinline)) void tile_##type##_##T(const tile_job *j) { tile_q8(HN_##type, T, j); }
-#define TILES(type)                                                                                                   \
+#define TILES(type, ...)                                                                                                  \
     TILE(type, 1) TILE(type, 2) TILE(type, 3) TILE(type, 4)                                                           \
     static void strips_q8_##type(const hn_strips_job *j) {                                                            \
         static tile_fn *const by_rows[TILE_ROWS + 1] = {NULL, tile_##type##_1, tile_##type##_2, tile_##type##_3,      \

@@ -18,12 +18,11 @@ enum { FLOAT_ROWS = 3 };
 /* ---- quantised rows: integers -------------------------------------------------------------------------------------- */
 
 /* Whether weights are multiplied as magnitude and sign; else as unsigned codes with their offset. */
-HN_INLINE bool is_signed(const hn_dtype t) { return t == HN_Q8_0 || t == HN_IQ4_NL || t == HN_IQ4_XS; }
+HN_INLINE bool is_signed(const hn_dtype t) { return hn_has_large_values(t); }
 
 /* Number of code lines of one scale whose products fit 16 bits together: a line adds two, and an activation is at most 127. */
 HN_INLINE int lines_at_once(const hn_dtype t) {
-    const hn_layout l = hn_layout_of(t);
-    const int top = t == HN_Q8_0 ? 128 : is_signed(t) ? 127 : t == HN_MXFP4 ? 24 : (1 << (l.low + l.high)) - 1;
+    const int top = is_signed(t) ? -hn_types[t].least : hn_types[t].most - hn_types[t].least;
     const int fit = INT16_MAX / (2 * 127 * top);
     return fit >= 8 && !hn_has_parts(t) ? 8 : fit >= 4 ? 4 : fit;
 }
@@ -37,12 +36,12 @@ HN_INLINE __m256i products(const hn_dtype t, __m256i w, __m256i quad) {
 HN_INLINE __m256i undo_offset(const hn_dtype t, __m256i sum, const hn_q8_group *x, const hn_q8_parts *parts, const int b,
                               const hn_scales *s) {
     const __m256i n8 = _mm256_set1_epi32(x->n8[b]);
-    switch (t) {
-    case HN_Q4_0: return _mm256_add_epi32(sum, n8);
-    case HN_Q5_0: return _mm256_add_epi32(sum, _mm256_slli_epi32(n8, 1));
-    case HN_MXFP4: return _mm256_add_epi32(sum, _mm256_add_epi32(n8, _mm256_srai_epi32(n8, 1)));
-    case HN_Q3_K: return _mm256_add_epi32(sum, _mm256_madd_epi16(part_sums(parts, b), s->parts));
-    case HN_Q6_K: /* 32 = 4 * 8 */
+    switch (is_signed(t) ? 0 : hn_offset_of(t)) {
+    case 4: return _mm256_add_epi32(sum, _mm256_madd_epi16(part_sums(parts, b), s->parts));
+    case 8: return _mm256_add_epi32(sum, n8);
+    case 12: return _mm256_add_epi32(sum, _mm256_add_epi32(n8, _mm256_srai_epi32(n8, 1)));
+    case 16: return _mm256_add_epi32(sum, _mm256_slli_epi32(n8, 1));
+    case 32: /* 4 * 8 */
         return _mm256_add_epi32(sum, _mm256_madd_epi16(part_sums(parts, b), _mm256_slli_epi16(s->parts, 3)));
     default: return sum;
     }
@@ -83,24 +82,23 @@ HN_INLINE void widen_half(const hn_dtype t, const unsigned char *super, int b, c
     const hn_layout l = hn_layout_of(t);
     const unsigned char *codes = super + l.head + hn_block_bytes(l) * (size_t)b + 32 * h;
     const hn_scales s = hn_scales_avx2(t, super, b, odd, h);
-    const bool plus = t == HN_Q4_1 || t == HN_Q5_1, minus = t == HN_Q2_K || t == HN_Q4_K || t == HN_Q5_K;
     HN_UNROLL for (int r = 0; r < 8; r++) {
         const __m256i line = hn_values_avx2(t, codes, r, 0);
         __m256 d = s.d, m = s.m;
         if (hn_has_parts(t)) d = _mm256_mul_ps(d, _mm256_cvtepi32_ps(hn_one_of_pair_avx2(s.parts, r / 4)));
-        if (t == HN_Q2_K) m = _mm256_mul_ps(m, _mm256_cvtepi32_ps(hn_one_of_pair_avx2(s.mins, r / 4)));
+        if (hn_has_part_minimums(t)) m = _mm256_mul_ps(m, _mm256_cvtepi32_ps(hn_one_of_pair_avx2(s.mins, r / 4)));
         HN_UNROLL for (int i = 0; i < 4; i++) {
             const __m256i value = _mm256_srai_epi32(_mm256_slli_epi32(line, 24 - 8 * i), 24);
             __m256 w = _mm256_mul_ps(d, _mm256_cvtepi32_ps(value));
-            if (plus) w = _mm256_add_ps(w, m);
-            if (minus) w = _mm256_sub_ps(w, m);
+            if (hn_adds_minimum(t)) w = _mm256_add_ps(w, m);
+            if (hn_takes_minimum(t)) w = _mm256_sub_ps(w, m);
             _mm256_store_ps(dst + (4 * r + i) * HN_STRIP + 8 * h, w);
         }
     }
 }
 
 /* A group, whose first block is block b of the superblock. */
-#define WIDEN(type)                                                                                                   \
+#define WIDEN(type, ...)                                                                                                  \
     static __attribute__((noinline)) void widen_##type(const unsigned char *super, int b, float *dst) {               \
         HN_UNROLL for (int k = 0; k < 4; k++) {                                                                       \
             widen_half(HN_##type, super, b + k / 2, k / 2, k % 2, dst + HN_BLOCK * HN_STRIP * (k / 2));               \
@@ -109,7 +107,7 @@ HN_INLINE void widen_half(const hn_dtype t, const unsigned char *super, int b, c
 HN_BLOCK_TYPES(WIDEN)
 
 static void widen_blocks(hn_dtype t, const unsigned char *strip, int k, float *dst) {
-#define WIDENS(type) [HN_##type] = widen_##type,
+#define WIDENS(type, ...) [HN_##type] = widen_##type,
     static void (*const by_type[HN_WEIGHT_TYPES])(const unsigned char *, int, float *) = {HN_BLOCK_TYPES(WIDENS)};
     const hn_layout l = hn_layout_of(t);
     by_type[t](strip + hn_super_bytes(l) * (size_t)(k / l.inputs), k % l.inputs / HN_BLOCK, dst);

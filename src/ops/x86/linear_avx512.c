@@ -56,12 +56,13 @@ HN_INLINE __m512i add_line(__m512i sum, __m512i codes, const rows_at x, const in
 /* The initial value of the sum of block b, or of its part p, which subtracts the codes' offset. */
 HN_INLINE __m512i start_sum(const hn_dtype t, const rows_at x, const int i, const int b, const int p) {
     const __m512i n8 = _mm512_set1_epi32(group_at(x, i)->n8[b]);
-    switch (t) {
-    case HN_Q4_0: return n8;
-    case HN_Q5_0: return _mm512_add_epi32(n8, n8);
-    case HN_Q3_K: return _mm512_set1_epi32(parts_at(x, i)->n4[2 * b + p]);
-    case HN_Q6_K: return _mm512_set1_epi32(parts_at(x, i)->n32[2 * b + p]);
-    default: return offset_of(t) ? _mm512_set1_epi32(group_at(x, i)->n128[b]) : _mm512_setzero_si512();
+    switch (offset_of(t)) {
+    case 0: return _mm512_setzero_si512();
+    case 4: return _mm512_set1_epi32(parts_at(x, i)->n4[2 * b + p]);
+    case 8: return n8;
+    case 16: return _mm512_add_epi32(n8, n8);
+    case 32: return _mm512_set1_epi32(parts_at(x, i)->n32[2 * b + p]);
+    default: return _mm512_set1_epi32(group_at(x, i)->n128[b]);
     }
 }
 
@@ -70,12 +71,9 @@ HN_INLINE __m512i start_sum(const hn_dtype t, const rows_at x, const int i, cons
  * for types whose codes are slow to unpack. That was on AMD's Zen 4; on Intel's cores with AMX (Sapphire Rapids and
  * later) prefetching pays from one row on: `always`. */
 HN_INLINE bool prefetches(const hn_dtype t, const int T, const bool always) {
-    if (always) return true;
-    switch (t) {
-    case HN_Q8_0: return T > 4;
-    case HN_Q4_0: case HN_Q4_1: case HN_Q4_K: case HN_IQ4_NL: case HN_IQ4_XS: case HN_MXFP4: return T > 1;
-    default: return true;
-    }
+    const hn_layout l = hn_layout_of(t);
+    if (always || l.high || l.low < 4) return true;
+    return l.low == 8 ? T > 4 : T > 1;
 }
 
 /* Prefetches the lines AHEAD of step 0..15 of group i. */
@@ -98,10 +96,10 @@ HN_INLINE void add_lines(const hn_dtype t, const int T, const bool always, const
     }
 }
 
-/* Sums of 16 inputs of Q2_K and Q3_K fit 16 bits, as their scales do: vpmaddwd and vpdpwssd multiply them if the high
- * half of the scale is zero. Those of Q6_K need 32. */
+/* Where sums of 16 inputs fit 16 bits, as scales do, vpmaddwd and vpdpwssd multiply them if the high half of the scale is zero, which
+ * it is not if it has a sign. */
 HN_INLINE __m512i word_or_int(const hn_dtype t, __m512i s) {
-    return t == HN_Q3_K ? _mm512_and_si512(s, _mm512_set1_epi32(0xffff)) : s;
+    return hn_types[t].scales == HN_PARTS_S6 ? _mm512_and_si512(s, _mm512_set1_epi32(0xffff)) : s;
 }
 
 /* isum[T] of block b of a group: the exact sum of values and activations, in types with parts times their scales. */
@@ -112,22 +110,22 @@ HN_INLINE void sum_block(const hn_dtype t, const int T, const bool always, const
     if (!hn_has_parts(t)) return;
     __m512i s = word_or_int(t, part_scale(t, super, i, b, 0)), sum[TILE_ROWS];
     HN_UNROLL for (int k = 0; k < T; k++) {
-        isum[k] = t == HN_Q6_K ? _mm512_mullo_epi32(isum[k], s) : _mm512_madd_epi16(isum[k], s);
+        isum[k] = hn_parts_fit_words(t) ? _mm512_madd_epi16(isum[k], s) : _mm512_mullo_epi32(isum[k], s);
         sum[k] = start_sum(t, x, k, b, 1);
     }
     add_lines(t, T, always, super, i, b, 4, 8, x, sum);
     s = word_or_int(t, part_scale(t, super, i, b, 1));
     HN_UNROLL for (int k = 0; k < T; k++) {
-        isum[k] = t == HN_Q6_K ? _mm512_add_epi32(isum[k], _mm512_mullo_epi32(sum[k], s))
-                               : _mm512_dpwssd_epi32(isum[k], sum[k], s);
+        isum[k] = hn_parts_fit_words(t) ? _mm512_dpwssd_epi32(isum[k], sum[k], s)
+                                        : _mm512_add_epi32(isum[k], _mm512_mullo_epi32(sum[k], s));
     }
 }
 
-/* Q2_K: acc[T] less the minima of block b; n4 fits 16 bits too. */
-HN_INLINE void take_parts_minimum(const int T, const unsigned char *super, int i, const int b, const rows_at x,
+/* acc[T] less the minima of the parts of block b; n4 fits 16 bits too. */
+HN_INLINE void take_parts_minimum(const hn_dtype t, const int T, const unsigned char *super, int i, const int b, const rows_at x,
                                   __m512 *acc) {
     const __m512i m0 = part_minimum(super, i, b, 0), m1 = part_minimum(super, i, b, 1);
-    const __m512 m = block_minimum(HN_Q2_K, super, i, b);
+    const __m512 m = block_minimum(t, super, i, b);
     HN_UNROLL for (int k = 0; k < T; k++) {
         const int32_t *n4 = parts_at(x, k)->n4 + 2 * b;
         __m512i msum = _mm512_madd_epi16(m0, _mm512_set1_epi32(n4[0]));
@@ -146,13 +144,13 @@ HN_INLINE void add_node(const hn_dtype t, const int T, const bool always, const 
         const __m512 scaled = _mm512_mul_ps(_mm512_cvtepi32_ps(isum[k]), d);
         acc[k] = _mm512_fmadd_ps(scaled, _mm512_set1_ps(group_at(x, k)->d[b]), acc[k]);
     }
-    if (t == HN_Q2_K) {
-        take_parts_minimum(T, super, i, b, x, acc);
-    } else if (adds_minimum(t) || takes_minimum(t)) {
+    if (hn_has_part_minimums(t)) {
+        take_parts_minimum(t, T, super, i, b, x, acc);
+    } else if (hn_has_minimum(t)) {
         const __m512 m = block_minimum(t, super, i, b);
         HN_UNROLL for (int k = 0; k < T; k++) {
             const __m512 ds = _mm512_set1_ps(group_at(x, k)->ds[b]);
-            acc[k] = adds_minimum(t) ? _mm512_fmadd_ps(m, ds, acc[k]) : _mm512_fnmadd_ps(m, ds, acc[k]);
+            acc[k] = hn_adds_minimum(t) ? _mm512_fmadd_ps(m, ds, acc[k]) : _mm512_fnmadd_ps(m, ds, acc[k]);
         }
     }
 }
@@ -191,7 +189,7 @@ typedef struct tile_set {
     }
 #define TILE(type, T) TILE_OF(tile_##type##_##T, type, T, false)
 #define TILE_AHEAD(type, T) TILE_OF(tile_##type##_##T##_ahead, type, T, true)
-#define TILES(type)                                                                                                   \
+#define TILES(type, ...)                                                                                                  \
     TILE(type, 1) TILE(type, 2) TILE(type, 3) TILE(type, 4) TILE(type, 5) TILE(type, 6) TILE(type, 7) TILE(type, 8)   \
     TILE_AHEAD(type, 1) TILE_AHEAD(type, 2) TILE_AHEAD(type, 3) TILE_AHEAD(type, 4)                                   \
     static const tile_set tiles_##type = {{NULL, tile_##type##_1, tile_##type##_2, tile_##type##_3, tile_##type##_4,     \
@@ -222,7 +220,7 @@ static void strips_q8(hn_dtype t, const tile_set *of, const hn_strips_job *j) {
     }
 }
 
-#define STRIPS_Q8(type) static void strips_q8_##type(const hn_strips_job *j) { strips_q8(HN_##type, &tiles_##type, j); }
+#define STRIPS_Q8(type, ...) static void strips_q8_##type(const hn_strips_job *j) { strips_q8(HN_##type, &tiles_##type, j); }
 HN_BLOCK_TYPES(STRIPS_Q8)
 
 /* ---- float rows ---------------------------------------------------------------------------------------------------- */
@@ -284,7 +282,7 @@ typedef void float_fn(const float_tile *j);
 #define FEW_TILES(type, S)                                                                                            \
     FLOAT_TILE(type, 1, S) FLOAT_TILE(type, 2, S) FLOAT_TILE(type, 3, S) FLOAT_TILE(type, 4, S)
 #define FEW_NAMES(type, S) NULL, float_##type##_1x##S, float_##type##_2x##S, float_##type##_3x##S, float_##type##_4x##S
-#define FLOAT_TILES(type)                                                                                             \
+#define FLOAT_TILES(type, ...)                                                                                             \
     FEW_TILES(type, 1) FEW_TILES(type, 2) FEW_TILES(type, 4)                                                          \
     FLOAT_TILE(type, 5, 1) FLOAT_TILE(type, 6, 1) FLOAT_TILE(type, 7, 1) FLOAT_TILE(type, 8, 1)                       \
     static float_fn *const floats_##type[3][TILE_ROWS + 1] = {                                                        \
@@ -293,7 +291,7 @@ typedef void float_fn(const float_tile *j);
 HN_FLOAT_TYPES(FLOAT_TILES)
 FLOAT_TILES(F8_PLAIN)
 FLOAT_TILES(WIDENED)
-#define FLOAT_ENTRY(type) [HN_##type] = floats_##type,
+#define FLOAT_ENTRY(type, ...) [HN_##type] = floats_##type,
 static float_fn *const (*const float_tiles[HN_WIDENED + 1])[TILE_ROWS + 1] = { /* [type][strips / 2][rows] */
     HN_FLOAT_TYPES(FLOAT_ENTRY) FLOAT_ENTRY(F8_PLAIN) FLOAT_ENTRY(WIDENED)};
 
@@ -314,10 +312,10 @@ static void add_floats(int t, const hn_strips_job *j, int s, int strips, float_t
 /* The number of strips at once: 1, 2 or 4. */
 static int strips_at_once(int most, int left) { return left >= most ? most : left >= 2 ? 2 : 1; }
 
-#define WIDEN(type)                                                                                                   \
+#define WIDEN(type, ...)                                                                                                   \
     static void widen_##type(const unsigned char *super, int i, float *dst) { widen_group(HN_##type, super, i, dst); }
 HN_BLOCK_TYPES(WIDEN)
-#define WIDEN_ENTRY(type) [HN_##type] = widen_##type,
+#define WIDEN_ENTRY(type, ...) [HN_##type] = widen_##type,
 static void (*const widen_block_type[HN_WEIGHT_TYPES])(const unsigned char *super, int i, float *dst) = {
     HN_BLOCK_TYPES(WIDEN_ENTRY)};
 

@@ -12,24 +12,8 @@
 #include "ops/pack.h"
 #include "ops/unroll.h"
 
-/* ---- differences between types -------------------------------------------------------------------------------------- */
-
-/* weight = d * code + m, or - m. */
-HN_INLINE bool adds_minimum(const hn_dtype t) { return t == HN_Q4_1 || t == HN_Q5_1; }
-HN_INLINE bool takes_minimum(const hn_dtype t) { return t == HN_Q4_K || t == HN_Q5_K || t == HN_Q2_K; }
-/* Codes are numbers of levels. */
-HN_INLINE bool has_levels(const hn_dtype t) { return t == HN_IQ4_NL || t == HN_IQ4_XS || t == HN_MXFP4; }
-/* The offset that is subtracted from an unsigned code to get its value. */
-HN_INLINE int offset_of(const hn_dtype t) {
-    switch (t) {
-    case HN_Q4_0: return 8;
-    case HN_Q5_0: return 16;
-    case HN_Q8_0: case HN_IQ4_NL: case HN_IQ4_XS: case HN_MXFP4: return 128;
-    case HN_Q3_K: return 4;
-    case HN_Q6_K: return 32;
-    default: return 0;
-    }
-}
+/* What is subtracted from an unsigned code to get its value; levels are read with 128 added. */
+HN_INLINE int offset_of(const hn_dtype t) { return hn_types[t].levels ? 128 : hn_offset_of(t); }
 HN_INLINE int groups_of(const hn_dtype t) { return hn_layout_of(t).inputs / 64; } /* of a superblock */
 
 /* ---- codes ------------------------------------------------------------------------------------------------------------ */
@@ -47,8 +31,7 @@ HN_INLINE __m512i piece_at(const unsigned char *lines, const int bits, const int
 
 /* The levels of a type plus 128, as a table in each of the four parts of a vector. */
 HN_INLINE __m512i levels_of(const hn_dtype t) {
-    const int8_t *levels = t == HN_MXFP4 ? hn_mxfp4_levels : hn_iq4_levels;
-    const __m128i v = _mm_loadu_si128((const __m128i *)levels);
+    const __m128i v = _mm_loadu_si128((const __m128i *)hn_types[t].levels);
     return _mm512_broadcast_i32x4(_mm_xor_si128(v, _mm_set1_epi8(-128)));
 }
 
@@ -64,7 +47,7 @@ HN_INLINE __m512i load_codes(const hn_dtype t, const unsigned char *block, const
         return _mm512_ternarylogic_epi32(codes, high, mask, 0xe4); /* mask ? codes : high */
     }
     codes = _mm512_and_si512(codes, mask);
-    return has_levels(t) ? _mm512_shuffle_epi8(levels_of(t), codes) : codes;
+    return hn_types[t].levels ? _mm512_shuffle_epi8(levels_of(t), codes) : codes;
 }
 
 /* ---- scales ----------------------------------------------------------------------------------------------------------- */
@@ -82,11 +65,11 @@ HN_INLINE __m512 load_power(const unsigned char *p) {
     return _mm512_castsi512_ps(_mm512_mask_sllv_epi32(normal, small, _mm512_set1_epi32(0x200000), e));
 }
 
-/* The integer scale of a part, and its minimum for Q2_K. */
+/* The integer scale of a part, and its minimum. */
 HN_INLINE __m512i part_scale(const hn_dtype t, const unsigned char *super, int i, const int b, const int p) {
     const unsigned char *at = super + 64 + 16 * (4 * i + 2 * b + p);
-    if (t == HN_Q6_K) return load_s8(at);
-    if (t == HN_Q2_K) return _mm512_and_si512(load_u8(at), _mm512_set1_epi32(15));
+    if (hn_types[t].scales == HN_PARTS_S8) return load_s8(at);
+    if (hn_types[t].scales == HN_PARTS_U4) return _mm512_and_si512(load_u8(at), _mm512_set1_epi32(15));
     const __m512i low = load_u8(super + 64 + 16 * (2 * i + b)), high = load_u8(super + 192 + 16 * i);
     const int down = 2 * (2 * b + p); /* position of bits 4 and 5 of the scale in `high` */
     const __m512i four = p ? _mm512_srli_epi32(low, 4) : _mm512_and_si512(low, _mm512_set1_epi32(15));
@@ -101,19 +84,20 @@ HN_INLINE __m512i part_minimum(const unsigned char *super, int i, const int b, c
 
 /* D of a block (docs/kernels.md); in a type with parts, the final factor of their integer sums. */
 HN_INLINE __m512 block_scale(const hn_dtype t, const unsigned char *super, int i, const int b) {
-    if (t == HN_MXFP4) return load_power(super + 16 * (2 * i + b));
-    if (groups_of(t) == 1) return load_half(super + 32 * b);
+    const hn_scales_form form = hn_types[t].scales;
+    if (form == HN_SCALE_E8) return load_power(super + 16 * (2 * i + b));
+    if (form == HN_SCALE_F16) return load_half(super + 32 * b);
     const __m512 d = load_half(super);
     if (hn_has_parts(t)) return d;
-    const __m512i s = t == HN_IQ4_XS ? load_s8(super + 64 + 16 * (2 * i + b)) : load_u8(super + 64 + 32 * (2 * i + b));
+    const __m512i s = form == HN_SCALE_S6 ? load_s8(super + 64 + 16 * (2 * i + b)) : load_u8(super + 64 + 32 * (2 * i + b));
     return _mm512_mul_ps(d, _mm512_cvtepi32_ps(s));
 }
 
-/* The minimum that is added to or subtracted from a block's weights; for Q2_K a quarter of it, for its parts' integer sums. */
+/* The minimum that is added to or subtracted from a block's weights; of parts a quarter of it, for their integer sums. */
 HN_INLINE __m512 block_minimum(const hn_dtype t, const unsigned char *super, int i, const int b) {
-    if (adds_minimum(t)) return load_half(super + 64 + 32 * b);
+    if (hn_adds_minimum(t)) return load_half(super + 64 + 32 * b);
     const __m512 dmin = load_half(super + 32);
-    if (t == HN_Q2_K) return _mm512_mul_ps(dmin, _mm512_set1_ps(0.25f));
+    if (hn_has_part_minimums(t)) return _mm512_mul_ps(dmin, _mm512_set1_ps(0.25f));
     return _mm512_mul_ps(dmin, _mm512_cvtepi32_ps(load_u8(super + 64 + 32 * (2 * i + b) + 16)));
 }
 
@@ -126,7 +110,7 @@ HN_INLINE __m512 dequantise(const hn_dtype t, __m512i line, const int c, __m512 
     const __m512i sum = _mm512_ternarylogic_epi32(_mm512_srli_epi32(line, (unsigned)(8 * c)), byte, ones, 0xea);
     const __m512 value = _mm512_sub_ps(_mm512_castsi512_ps(sum), _mm512_set1_ps(0x1p23f + (float)offset_of(t)));
     const __m512 product = _mm512_mul_ps(d, value);
-    return adds_minimum(t) ? _mm512_add_ps(product, m) : takes_minimum(t) ? _mm512_sub_ps(product, m) : product;
+    return hn_adds_minimum(t) ? _mm512_add_ps(product, m) : hn_takes_minimum(t) ? _mm512_sub_ps(product, m) : product;
 }
 
 /* Group i of a superblock as f32 [64][16]. */
@@ -135,12 +119,12 @@ HN_INLINE void widen_group(const hn_dtype t, const unsigned char *super, int i, 
     HN_UNROLL for (int b = 0; b < 2; b++) {
         const unsigned char *block = super + l.head + hn_block_bytes(l) * (size_t)(2 * i + b);
         __m512 d = block_scale(t, super, i, b), m = d;
-        if (t != HN_Q2_K && (adds_minimum(t) || takes_minimum(t))) m = block_minimum(t, super, i, b);
+        if (hn_has_minimum(t) && !hn_has_part_minimums(t)) m = block_minimum(t, super, i, b);
         HN_UNROLL for (int r = 0; r < 8; r++, dst += 4 * HN_STRIP) {
             if (hn_has_parts(t) && r % 4 == 0) {
                 d = _mm512_mul_ps(load_half(super), _mm512_cvtepi32_ps(part_scale(t, super, i, b, r / 4)));
             }
-            if (t == HN_Q2_K && r % 4 == 0) {
+            if (hn_has_part_minimums(t) && r % 4 == 0) {
                 m = _mm512_mul_ps(load_half(super + 32), _mm512_cvtepi32_ps(part_minimum(super, i, b, r / 4)));
             }
             const __m512i line = load_codes(t, block, r);

@@ -89,7 +89,7 @@ HN_INLINE void prefetch_ahead(const hn_dtype t, place p) {
 }
 
 /* Whether codes are multiplied in the strip itself. */
-HN_INLINE bool in_place(const hn_dtype t) { return t == HN_Q8_0; }
+HN_INLINE bool in_place(const hn_dtype t) { return hn_types[t].low == 8; }
 
 /* Prefetches the lines NEAR and FAR of a place that belong to step 0..15: all at once would delay the reads of that time. */
 HN_INLINE void prefetch_in_steps(const hn_dtype t, place p, const int step) {
@@ -173,10 +173,10 @@ typedef struct block_scales {
 
 HN_INLINE block_scales scales_of(const hn_dtype t, place p, const int b) {
     block_scales s = {.d = block_scale(t, p.super, p.i, b)};
-    if (adds_minimum(t) || takes_minimum(t)) s.m = block_minimum(t, p.super, p.i, b);
+    if (hn_has_minimum(t)) s.m = block_minimum(t, p.super, p.i, b);
     HN_UNROLL for (int part = 0; part < 2; part++) {
         if (hn_has_parts(t)) s.part[part] = _mm512_cvtepi32_ps(part_scale(t, p.super, p.i, b, part));
-        if (t == HN_Q2_K) s.part_m[part] = part_minimum(p.super, p.i, b, part);
+        if (hn_has_part_minimums(t)) s.part_m[part] = part_minimum(p.super, p.i, b, part);
     }
     return s;
 }
@@ -200,8 +200,8 @@ HN_INLINE __m512 add_node(const hn_dtype t, __m512 acc, __m512 sum, const int b,
                            const hn_q8_parts *parts, const block_scales *s) {
     const __m512 d = _mm512_set1_ps(x->d[b]), ds = _mm512_set1_ps(x->ds[b]);
     acc = _mm512_fmadd_ps(_mm512_mul_ps(sum, s->d), d, acc);
-    if (adds_minimum(t)) return _mm512_fmadd_ps(s->m, ds, acc);
-    if (t != HN_Q2_K) return takes_minimum(t) ? _mm512_fnmadd_ps(s->m, ds, acc) : acc;
+    if (hn_adds_minimum(t)) return _mm512_fmadd_ps(s->m, ds, acc);
+    if (!hn_has_part_minimums(t)) return hn_takes_minimum(t) ? _mm512_fnmadd_ps(s->m, ds, acc) : acc;
     __m512i msum = _mm512_madd_epi16(s->part_m[0], _mm512_set1_epi32(parts->n4[2 * b]));
     msum = _mm512_dpwssd_epi32(msum, s->part_m[1], _mm512_set1_epi32(parts->n4[2 * b + 1]));
     return _mm512_fmadd_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(msum), s->m), d, acc);
@@ -316,7 +316,7 @@ static void strips_q8(hn_dtype t, strip_fn *strip, strip_fn *tile, const hn_stri
     }
 }
 
-#define STRIPS_Q8(type)                                                                                               \
+#define STRIPS_Q8(type, ...)                                                                                               \
     static void strip_##type(const walk *k, const unsigned char *strip, walk_buffers *work) {                            \
         walk_strip(HN_##type, k, strip, work);                                                                        \
     }                                                                                                                 \

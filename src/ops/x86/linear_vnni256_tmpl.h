@@ -10,24 +10,25 @@
 #include "ops/x86/linear_256_tmpl.h"
 
 /* The offset that makes all values of codes unsigned. */
-HN_INLINE int unsigned_by(const hn_dtype t) { return t == HN_IQ4_NL || t == HN_IQ4_XS ? 128 : hn_offset_of(t); }
+HN_INLINE int unsigned_by(const hn_dtype t) { return hn_has_large_values(t) ? 128 : hn_offset_of(t); }
 
 /* The initial value of the sum of block b, or of its part p. */
 HN_INLINE __m256i start_sum(const hn_dtype t, const hn_q8_group *x, const hn_q8_parts *parts, const int b, const int p) {
     const __m256i n8 = _mm256_set1_epi32(x->n8[b]);
-    switch (t) {
-    case HN_Q4_0: return n8;
-    case HN_Q5_0: return _mm256_slli_epi32(n8, 1);
-    case HN_MXFP4: return _mm256_add_epi32(n8, _mm256_srai_epi32(n8, 1));
-    case HN_Q3_K: return _mm256_set1_epi32(parts->n4[2 * b + p]);
-    case HN_Q6_K: return _mm256_set1_epi32(parts->n32[2 * b + p]);
-    default: return unsigned_by(t) ? _mm256_set1_epi32(x->n128[b]) : _mm256_setzero_si256();
+    switch (unsigned_by(t)) {
+    case 0: return _mm256_setzero_si256();
+    case 4: return _mm256_set1_epi32(parts->n4[2 * b + p]);
+    case 8: return n8;
+    case 12: return _mm256_add_epi32(n8, _mm256_srai_epi32(n8, 1));
+    case 16: return _mm256_slli_epi32(n8, 1);
+    case 32: return _mm256_set1_epi32(parts->n32[2 * b + p]);
+    default: return _mm256_set1_epi32(x->n128[b]);
     }
 }
 
-/* The sum of part p times its scale. Sums of 16 inputs of Q2_K and Q3_K fit 16 bits, those of Q6_K do not. */
+/* The sum of part p times its scale. */
 HN_INLINE __m256i scaled_part(const hn_dtype t, __m256i sum, __m256i scales, const int p) {
-    if (t == HN_Q6_K) return _mm256_mullo_epi32(sum, hn_one_of_pair_avx2(scales, p));
+    if (!hn_parts_fit_words(t)) return _mm256_mullo_epi32(sum, hn_one_of_pair_avx2(scales, p));
     const __m256i word = p ? _mm256_srli_epi32(scales, 16) : _mm256_and_si256(scales, _mm256_set1_epi32(0xffff));
     return _mm256_madd_epi16(sum, word);
 }

@@ -11,26 +11,6 @@
 #include "ops/pack.h"
 #include "ops/unroll.h"
 
-/* ---- differences between types ---------------------------------------------------------------------------------------- */
-
-/* The levels of codes; NULL: codes are numbers. */
-HN_INLINE const int8_t *hn_levels_of(const hn_dtype t) {
-    return t == HN_IQ4_NL || t == HN_IQ4_XS ? hn_iq4_levels : t == HN_MXFP4 ? hn_mxfp4_levels : NULL;
-}
-
-/* The least value of a code, negated, which makes all of them unsigned. IQ4's levels are too large to gain by it. */
-HN_INLINE int hn_offset_of(const hn_dtype t) {
-    switch (t) {
-    case HN_Q4_0: return 8;
-    case HN_Q5_0: return 16;
-    case HN_Q8_0: return 128;
-    case HN_MXFP4: return 12;
-    case HN_Q3_K: return 4;
-    case HN_Q6_K: return 32;
-    default: return 0;
-    }
-}
-
 /* ---- codes ----------------------------------------------------------------------------------------------------------- */
 
 HN_INLINE __m256i hn_line(const void *p) { return _mm256_load_si256((const __m256i *)p); }
@@ -57,8 +37,8 @@ HN_INLINE __m256i hn_codes_avx2(const hn_dtype t, const unsigned char *codes, co
 /* The values of the line's codes, plus `plus`: 0, or the type's offset. */
 HN_INLINE __m256i hn_values_avx2(const hn_dtype t, const unsigned char *codes, const int r, const int plus) {
     const __m256i code = hn_codes_avx2(t, codes, r);
-    if (hn_levels_of(t)) {
-        const __m128i levels = _mm_loadu_si128((const __m128i *)hn_levels_of(t));
+    if (hn_types[t].levels) {
+        const __m128i levels = _mm_loadu_si128((const __m128i *)hn_types[t].levels);
         const __m128i table = plus ? _mm_add_epi8(levels, _mm_set1_epi8((char)plus)) : levels;
         return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), code);
     }
@@ -68,7 +48,7 @@ HN_INLINE __m256i hn_values_avx2(const hn_dtype t, const unsigned char *codes, c
 
 /* ---- scales ---------------------------------------------------------------------------------------------------------- */
 
-/* d: the scale D of a block (in types with parts without that of the part); m: its minimum, for Q2_K that of the
+/* d: the scale D of a block (in types with parts without that of the part); m: its minimum, of parts that of the
  * superblock. parts, mins: scales and minimums of the two parts of each output, 16 bits each. */
 typedef struct hn_scales {
     __m256 d, m;
@@ -88,7 +68,7 @@ HN_INLINE __m256 hn_power_avx2(__m128i bytes) {
     return _mm256_castsi256_ps(_mm256_blendv_epi8(usual, small, _mm256_cmpgt_epi32(_mm256_set1_epi32(2), e)));
 }
 
-/* Q3_K: s of the two parts of block b (odd: b % 2) of 8 outputs, side by side. */
+/* HN_PARTS_S6: s of the two parts of block b (odd: b % 2) of 8 outputs, side by side. */
 HN_INLINE __m256i hn_q3_parts_avx2(const unsigned char *rows, int b, const int odd) {
     const __m128i nibbles = hn_bytes_avx2(rows + 16 * b), bits = hn_bytes_avx2(rows + 128 + 16 * (b / 2));
     const __m128i low = _mm_unpacklo_epi8(nibbles, _mm_srli_epi16(nibbles, 4));
@@ -102,38 +82,37 @@ HN_INLINE __m256i hn_q3_parts_avx2(const unsigned char *rows, int b, const int o
 HN_INLINE hn_scales hn_scales_avx2(const hn_dtype t, const unsigned char *head, int b, const int odd, const int h) {
     const unsigned char *lane2 = head + 16 * h, *lane1 = head + 64 + 8 * h; /* f16 values; bytes after d and dmin */
     hn_scales s = {.d = _mm256_setzero_ps(), .m = _mm256_setzero_ps()};
-    switch (t) {
-    case HN_Q4_1: case HN_Q5_1:
-        s.m = hn_half_avx2(lane2 + 64 + 32 * b);
+    switch (hn_types[t].scales) {
+    case HN_NO_SCALES: return s;
+    case HN_SCALE_F16:
+        if (hn_has_minimum(t)) s.m = hn_half_avx2(lane2 + 64 + 32 * b);
         s.d = hn_half_avx2(lane2 + 32 * b);
         return s;
-    case HN_MXFP4:
+    case HN_SCALE_E8:
         s.d = hn_power_avx2(hn_bytes_avx2(head + 16 * b + 8 * h));
         return s;
-    case HN_Q4_K: case HN_Q5_K:
+    case HN_SCALE_U6:
         s.d = _mm256_mul_ps(hn_half_avx2(lane2), hn_u8_ps_avx2(hn_bytes_avx2(lane1 + 32 * b)));
         s.m = _mm256_mul_ps(hn_half_avx2(lane2 + 32), hn_u8_ps_avx2(hn_bytes_avx2(lane1 + 32 * b + 16)));
         return s;
-    case HN_IQ4_XS:
+    case HN_SCALE_S6:
         s.d = _mm256_mul_ps(hn_half_avx2(lane2), hn_s8_ps_avx2(hn_bytes_avx2(lane1 + 16 * b)));
         return s;
-    case HN_Q2_K: case HN_Q6_K: {
+    case HN_PARTS_U4: case HN_PARTS_S8: {
         const __m128i both = _mm_unpacklo_epi8(hn_bytes_avx2(lane1 + 32 * b), hn_bytes_avx2(lane1 + 32 * b + 16));
         s.d = hn_half_avx2(lane2);
-        s.parts = _mm256_cvtepi8_epi16(t == HN_Q6_K ? both : _mm_and_si128(both, _mm_set1_epi8(15)));
-        if (t == HN_Q6_K) return s;
+        s.parts = _mm256_cvtepi8_epi16(hn_has_part_minimums(t) ? _mm_and_si128(both, _mm_set1_epi8(15)) : both);
+        if (!hn_has_part_minimums(t)) return s;
         s.m = hn_half_avx2(lane2 + 32);
         s.mins = _mm256_cvtepi8_epi16(_mm_and_si128(_mm_srli_epi16(both, 4), _mm_set1_epi8(15)));
         return s;
     }
-    case HN_Q3_K:
+    case HN_PARTS_S6:
         s.d = hn_half_avx2(lane2);
         s.parts = hn_q3_parts_avx2(lane1, b, odd);
         return s;
-    default: /* Q4_0, Q5_0, Q8_0, IQ4_NL */
-        s.d = hn_half_avx2(lane2 + 32 * b);
-        return s;
     }
+    return s;
 }
 
 /* The first (0) or second (1) of each output's pair of 16 bits, as 32 bits; or twice as 16 bits. */
