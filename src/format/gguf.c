@@ -274,10 +274,13 @@ static hunch_status metas_read(hn_source *s, cursor *c, uint64_t count) {
         if (m->key == NULL)
             return hn_fail_memory(c->err, "a key", key.len + 1);
         status = cursor_u32(c, &m->type);
+        m->raw = c->data + c->at;
+        const size_t begin = c->at;
         if (!status)
             status = meta_read_value(c, m);
         if (status)
             return status;
+        m->raw_bytes = c->at - begin;
     }
     if (!hn_name_index_init(&s->by_key, s->metas, s->n_metas, meta_key_of))
         return hn_fail_memory(c->err, "the index of keys", s->n_metas * sizeof(hn_name));

@@ -187,7 +187,7 @@ hunch_status hn_hf_read(hn_source *s, const char *folder, hunch_error *err) {
         status = hn_fail(err, HUNCH_REFUSED, "%s: no config.json; expected a Hugging Face model folder", folder);
     if (!status)
         status = weights_read(s, folder, err);
-    return status ? status : hn_source_join_mxfp4(s, err);
+    return status ? status : hn_source_join(s, err);
 }
 
 /* The row that a DFlash head has for its mask token, where it lies in a file of its own: it must be of the token that config.json names. */

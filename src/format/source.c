@@ -432,6 +432,15 @@ static hunch_status value_refuse(const hn_source *s, const char *key, const hn_v
     return hn_fail(err, HUNCH_REFUSED, "%s: %s is %s; expected %s", s->path, key, text, expected);
 }
 
+size_t hn_source_meta_count(const hn_source *s) {
+    return s->n_metas;
+}
+
+hn_source_meta hn_source_get_meta(const hn_source *s, size_t i) {
+    const hn_meta *m = &s->metas[i];
+    return (hn_source_meta){m->key, m->type, m->raw, m->raw_bytes};
+}
+
 hunch_status hn_source_u64(const hn_source *s, const char *key, uint64_t *out, bool *found, hunch_error *err) {
     hn_value v;
     hunch_status status = value_find(s, key, &v, found, err);

@@ -113,6 +113,16 @@ hunch_status hn_source_bool(const hn_source *s, const char *key, bool *out, bool
 /* *out is owned by the source; may contain any bytes, NUL-terminated, length in *len (len may be NULL). */
 hunch_status hn_source_str(const hn_source *s, const char *key, const char **out, size_t *len, bool *found,
                            hunch_error *err);
+/* All keys of a GGUF in the order of the file, as they stand in its head: what a copy of it writes (hn_gguf_put_raw). 0 of a folder, and
+ * after hn_source_trim. */
+typedef struct hn_source_meta {
+    const char *key;  /* owned by the source */
+    uint32_t type;    /* the number of its type in the format: 8 a string, 9 an array, ... */
+    const void *value; /* bytes of the file, not aligned */
+    size_t bytes;
+} hn_source_meta;
+size_t hn_source_meta_count(const hn_source *s);
+hn_source_meta hn_source_get_meta(const hn_source *s, size_t i);
 /* Arrays (GGUF metadata only). Strings are returned one by one; numbers of any integer or float type as f64/i64. */
 typedef struct hn_array hn_array;
 hunch_status hn_source_array(const hn_source *s, const char *key, const hn_array **out, hunch_error *err); /* NULL: absent */

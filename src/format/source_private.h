@@ -56,6 +56,8 @@ typedef struct hn_meta {
     hn_value value;
     char *text;    /* owned copy that value.str points to */
     hn_array array;
+    const unsigned char *raw; /* the value as it stands in the file's head */
+    size_t raw_bytes;
 } hn_meta;
 
 /* Stored bytes, and the file that has them. */
@@ -64,11 +66,14 @@ typedef struct hn_stored_part {
     size_t file;
 } hn_stored_part;
 
-/* How the bytes of a tensor are put together (tensor_view.c). */
+/* How the bytes of a virtual tensor are put together (tensor_view.c). */
+enum { HN_VIEW_PARTS = 4 };
+typedef struct hn_view_kind hn_view_kind;
 typedef struct hn_tensor_view {
-    hn_stored_part values, scales; /* scales: data NULL, or those of MXFP4, whose codes are `values` */
-    size_t rows, row_bytes;        /* of each matrix, as they are read */
-    bool turned, alternating;      /* hn_source_turn, hn_source_alternate */
+    const hn_view_kind *kind;
+    hn_stored_part part[HN_VIEW_PARTS]; /* what it is put together from, as many as its kind has */
+    size_t rows, row_bytes;             /* of each matrix, as they are read */
+    bool alternating;                   /* hn_source_alternate */
 } hn_tensor_view;
 
 typedef struct hn_source_file {
@@ -116,8 +121,9 @@ hunch_status hn_torch_read(hn_source *s, const char *path, hunch_error *err);   
 #define HN_MASK_TENSOR "mask_embedding"
 hunch_status hn_torch_read_mask(hn_source *s, const char *path, int64_t *token, hunch_error *err);
 
-/* Joins each pair of X_blocks and X_scales to X, of type MXFP4 (tensor_view.c). */
-hunch_status hn_source_join_mxfp4(hn_source *s, hunch_error *err);
+/* Joins the tensors that a quantised matrix is stored as to one, of the matrix's name: X_blocks and X_scales to X, of type MXFP4
+ * (tensor_view.c). HUNCH_REFUSED: their types or shapes do not belong together. */
+hunch_status hn_source_join(hn_source *s, hunch_error *err);
 /* Rows first, first + step, ... as they are stored, n of them, of a tensor that is stored by columns (turned_bands.c); any thread. trim
  * gives the memory back that they are kept in. */
 typedef struct hn_turned_bands hn_turned_bands;

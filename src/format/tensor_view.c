@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tensor_view.c - tensors whose bytes are not stored as they are read: the matrices of GPT-OSS' experts in a folder. hn_source_read
- * gives their rows in order, in the type's own blocks, so that nothing else knows how a folder has them.
+/* tensor_view.c - virtual tensors: those whose bytes are not stored as they are read. hn_source_read gives their rows in order, in the
+ * type's own blocks, so that nothing else knows how a folder has them. How the rows are read from what is stored is the view's kind;
+ * tensors that are several in a folder are joined when it opens, by a table (joins), to which another format adds a line.
  *
- * MXFP4 is two tensors there, X_blocks [.., inputs / 32, 16], whose bytes hold neighbouring codes (low nibble first), and X_scales
+ * MXFP4 is two tensors in a folder, X_blocks [.., inputs / 32, 16], whose bytes hold neighbouring codes (low nibble first), and X_scales
  * [.., inputs / 32]; joined they are X, of blocks with codes i and i + 16 in a byte (dtype.h).
  */
 #include <assert.h>
@@ -14,7 +15,7 @@
 
 enum { CODES = 16, BLOCK = CODES + 1 /* with its scale */, READ_BYTES = 256 << 10 };
 
-/* ---- reading -------------------------------------------------------------------------------------------------------- */
+/* ---- kinds ---------------------------------------------------------------------------------------------------------- */
 
 typedef struct view_read {
     const hn_source *s;
@@ -24,30 +25,57 @@ typedef struct view_read {
     hunch_error *err;
 } view_read;
 
+struct hn_view_kind {
+    /* Rows `first`, first + step, ... as they are stored, n of them, `apart` rows together; each writes them to `to` one after another. */
+    hunch_status (*read)(const view_read *r, size_t first, size_t n, size_t step, unsigned char *to);
+    /* Where row `first` and, step rows apart, those after it lie in the file; NULL: nowhere as they are. */
+    void (*place)(const hn_tensor_view *v, size_t first, size_t step, hn_file_rows *out);
+};
+
 static hunch_status read_at(const view_read *r, const hn_stored_part *part, size_t off, size_t bytes, unsigned char *to) {
     const hn_source_file *f = &r->s->files[part->file];
     return hn_map_read(&f->map, f->path, (size_t)(part->data - f->map.data) + off, bytes, to, r->err);
 }
 
-/* Rows `first`, first + step, ... as they are stored, n of them, `apart` rows together; each writes them to `to` one after another. */
 static hunch_status read_plain(const view_read *r, size_t first, size_t n, size_t step, unsigned char *to) {
     const size_t row = r->v->row_bytes, apart = (n - 1) * step + 1;
-    if (step == 1) return read_at(r, &r->v->values, first * row, n * row, to);
-    hunch_status st = read_at(r, &r->v->values, first * row, apart * row, r->room);
+    if (step == 1) return read_at(r, &r->v->part[0], first * row, n * row, to);
+    hunch_status st = read_at(r, &r->v->part[0], first * row, apart * row, r->room);
     for (size_t i = 0; !st && i < n; i++) memcpy(to + i * row, r->room + i * step * row, row);
     return st;
 }
 
-static hunch_status read_joined(const view_read *r, size_t first, size_t n, size_t step, unsigned char *to) {
+static void place_plain(const hn_tensor_view *v, size_t first, size_t step, hn_file_rows *out) {
+    *out = (hn_file_rows){.rows = v->part[0].data + first * v->row_bytes, .row_bytes = step * v->row_bytes};
+}
+
+/* By columns. */
+static hunch_status read_turned(const view_read *r, size_t first, size_t n, size_t step, unsigned char *to) {
+    return hn_turned_read(r->s, r->t, first, n, step, to, r->err);
+}
+
+enum { MXFP4_CODES, MXFP4_SCALES };
+
+static hunch_status read_mxfp4(const view_read *r, size_t first, size_t n, size_t step, unsigned char *to) {
     const size_t blocks = r->v->row_bytes / BLOCK, apart = (n - 1) * step + 1;
     unsigned char *codes = r->room, *scales = r->room + apart * blocks * CODES;
-    hunch_status st = read_at(r, &r->v->values, first * blocks * CODES, apart * blocks * CODES, codes);
-    if (!st) st = read_at(r, &r->v->scales, first * blocks, apart * blocks, scales);
+    hunch_status st = read_at(r, &r->v->part[MXFP4_CODES], first * blocks * CODES, apart * blocks * CODES, codes);
+    if (!st) st = read_at(r, &r->v->part[MXFP4_SCALES], first * blocks, apart * blocks, scales);
     for (size_t i = 0; !st && i < n; i++)
         for (size_t b = i * step * blocks; b < (i * step + 1) * blocks; b++, to += BLOCK)
             hn_mxfp4_join(scales[b], codes + b * CODES, to);
     return st;
 }
+
+static void place_mxfp4(const hn_tensor_view *v, size_t first, size_t step, hn_file_rows *out) {
+    const size_t blocks = v->row_bytes / BLOCK;
+    *out = (hn_file_rows){.rows = v->part[MXFP4_CODES].data + first * blocks * CODES, .row_bytes = step * blocks * CODES,
+                          .scales = v->part[MXFP4_SCALES].data + first * blocks, .scale_bytes = step * blocks};
+}
+
+static const hn_view_kind plain = {read_plain, place_plain}, turned = {read_turned, NULL}, mxfp4 = {read_mxfp4, place_mxfp4};
+
+/* ---- reading -------------------------------------------------------------------------------------------------------- */
 
 /* The most rows that are read together: they and those between them are in r->room. */
 static size_t rows_at_once(const hn_tensor_view *v) {
@@ -65,8 +93,7 @@ static size_t stored_row(const hn_tensor_view *v, size_t row) {
 static hunch_status read_rows(const view_read *r, size_t row, size_t n, unsigned char *to) {
     const hn_tensor_view *v = r->v;
     const size_t first = stored_row(v, row), step = v->alternating ? 2 : 1;
-    return v->turned ? hn_turned_read(r->s, r->t, first, n, step, to, r->err)
-                     : v->scales.data ? read_joined(r, first, n, step, to) : read_plain(r, first, n, step, to);
+    return v->kind->read(r, first, n, step, to);
 }
 
 /* The rows until those that are stored behind it begin anew. */
@@ -106,19 +133,12 @@ hunch_status hn_view_read(const hn_source *s, const hn_tensor *t, size_t off, si
 
 bool hn_tensor_rows(const hn_tensor *t, size_t row, hn_file_rows *out) {
     const hn_tensor_view *v = t->view;
-    size_t row_bytes = 0, blocks;
+    size_t row_bytes = 0;
     hn_dtype_row_bytes(t->dtype, t->dims[0], &row_bytes);
     *out = (hn_file_rows){.rows = (const unsigned char *)t->data + row * row_bytes, .row_bytes = row_bytes};
     if (!v) return true;
-    if (v->turned) return false;
-    const size_t step = v->alternating ? 2 : 1, first = stored_row(v, row);
-    blocks = row_bytes / BLOCK;
-    row_bytes = v->scales.data ? blocks * CODES : row_bytes;
-    *out = (hn_file_rows){.rows = v->values.data + first * row_bytes, .row_bytes = step * row_bytes};
-    if (v->scales.data) {
-        out->scales = v->scales.data + first * blocks;
-        out->scale_bytes = step * blocks;
-    }
+    if (!v->kind->place) return false;
+    v->kind->place(v, stored_row(v, row), v->alternating ? 2 : 1, out);
     return true;
 }
 
@@ -129,7 +149,7 @@ static hunch_status view_create(hn_tensor *t, size_t rows, size_t row_bytes, hun
     if (t->view) return HUNCH_OK;
     hn_tensor_view *v = hn_zalloc(1, sizeof *v);
     if (!v) return hn_fail_memory(err, t->name, sizeof *v);
-    *v = (hn_tensor_view){.values = {t->data, t->file}, .rows = rows, .row_bytes = row_bytes};
+    *v = (hn_tensor_view){.kind = &plain, .part = {{t->data, t->file}}, .rows = rows, .row_bytes = row_bytes};
     t->view = v;
     t->data = NULL;
     return HUNCH_OK;
@@ -137,7 +157,7 @@ static hunch_status view_create(hn_tensor *t, size_t rows, size_t row_bytes, hun
 
 hunch_status hn_source_turn(hn_source *s, hn_tensor *t, hunch_error *err) {
     const size_t element = (size_t)hn_dtype_block_bytes(t->dtype);
-    if (t->view && t->view->turned) return HUNCH_OK;
+    if (t->view && t->view->kind == &turned) return HUNCH_OK;
     assert(t->n_dims == 3 && hn_dtype_block(t->dtype) == 1 && !t->view);
     hunch_status st = hn_turned_open(s, err);
     if (!st) st = view_create(t, (size_t)t->dims[0], (size_t)t->dims[1] * element, err);
@@ -145,7 +165,7 @@ hunch_status hn_source_turn(hn_source *s, hn_tensor *t, hunch_error *err) {
     const uint64_t rows = t->dims[0];
     t->dims[0] = t->dims[1];
     t->dims[1] = rows;
-    t->view->turned = true;
+    t->view->kind = &turned;
     return HUNCH_OK;
 }
 
@@ -163,55 +183,109 @@ hunch_status hn_source_alternate(hn_tensor *t, hunch_error *err) {
     return st;
 }
 
-/* ---- MXFP4 of a folder -------------------------------------------------------------------------------------------------- */
+/* ---- joining tensors of a folder --------------------------------------------------------------------------------------- */
 
-static const char blocks_end[] = "_blocks", scales_end[] = "_scales";
+/* Tensors X + ends[0], X + ends[1], ... that are one, X. It takes the place of the first. */
+typedef struct joining {
+    const hn_view_kind *kind;
+    hn_dtype type;
+    const char *ends[HN_VIEW_PARTS + 1]; /* the last one NULL */
+    bool (*is_first)(const hn_tensor *t); /* told from another tensor of such a name */
+    bool (*fits)(const hn_tensor *const *parts); /* their types and shapes belong together */
+    const char *expected;                 /* what these are, for the refusal */
+    void (*shape)(hn_tensor *t);          /* from that of the first part to X's */
+} joining;
 
-static bool is_blocks(const hn_tensor *t) {
-    const size_t len = strlen(t->name), tail = sizeof blocks_end - 1;
-    return len > tail && !strcmp(t->name + len - tail, blocks_end) && t->known && t->dtype == HN_U8 && t->n_dims == 4 &&
-           t->dims[0] == CODES;
+static bool mxfp4_is_first(const hn_tensor *t) {
+    return t->known && t->dtype == HN_U8 && t->n_dims == 4 && t->dims[0] == CODES;
 }
 
-static bool fits(const hn_tensor *blocks, const hn_tensor *scales) {
+static bool mxfp4_fits(const hn_tensor *const *parts) {
+    const hn_tensor *blocks = parts[MXFP4_CODES], *scales = parts[MXFP4_SCALES];
     bool good = scales->known && scales->dtype == HN_U8 && scales->n_dims == 3;
     for (int i = 0; good && i < 3; i++) good = scales->dims[i] == blocks->dims[i + 1] && scales->dims[i] > 0;
     return good && blocks->dims[1] <= UINT64_MAX / (2 * CODES);
 }
 
-/* Makes the blocks the joined tensor, of their name without its end. */
-static hunch_status join(const hn_source *s, hn_tensor *t, const hn_tensor *scales, hunch_error *err) {
-    const size_t len = strlen(t->name) - (sizeof blocks_end - 1);
-    if (!fits(t, scales))
-        return hn_fail(err, HUNCH_REFUSED, "%s: tensors %s and %s: expected U8 [.., 16], and U8 of the other dimensions",
-                       s->path, t->name, scales->name);
-    const size_t rows = (size_t)t->dims[2], row_bytes = (size_t)t->dims[1] * BLOCK;
-    char *name = hn_strndup(t->name, len);
-    if (!name) return hn_fail_memory(err, "a tensor's name", len + 1);
-    hunch_status st = view_create(t, rows, row_bytes, err);
-    if (st) {
-        hn_free(name);
-        return st;
-    }
-    t->view->scales = (hn_stored_part){scales->data, scales->file};
-    hn_free((char *)(uintptr_t)t->name);
-    t->name = name;
-    t->dtype = HN_MXFP4;
-    snprintf(t->type_name, sizeof t->type_name, "%s", hn_dtype_name(HN_MXFP4));
+static void mxfp4_shape(hn_tensor *t) {
     t->n_dims = 3;
     t->dims[0] = t->dims[1] * 2 * CODES;
     t->dims[1] = t->dims[2];
     t->dims[2] = t->dims[3];
     t->dims[3] = 0;
-    t->bytes += scales->bytes;
-    return HUNCH_OK;
 }
 
-static hn_tensor *scales_of(hn_source *s, const hn_tensor *blocks) {
-    char name[HN_MAX_NAME + sizeof scales_end];
-    snprintf(name, sizeof name, "%.*s%s", (int)(strlen(blocks->name) - (sizeof blocks_end - 1)), blocks->name, scales_end);
-    const ptrdiff_t i = hn_name_index_find(&s->by_name, name);
-    return i < 0 ? NULL : &s->tensors[i];
+static const joining joins[] = {
+    {&mxfp4, HN_MXFP4, {"_blocks", "_scales"}, mxfp4_is_first, mxfp4_fits, "U8 [.., 16], and U8 of the other dimensions", mxfp4_shape},
+};
+
+/* The parts that a tensor is the first of. */
+typedef struct found_parts {
+    const joining *as; /* NULL: of none */
+    hn_tensor *part[HN_VIEW_PARTS];
+} found_parts;
+
+/* The length of a name without its end; 0: it has another. */
+static size_t name_before(const char *name, const char *end) {
+    const size_t len = strlen(name), tail = strlen(end);
+    return len > tail && !strcmp(name + len - tail, end) ? len - tail : 0;
+}
+
+static bool find_parts(hn_source *s, hn_tensor *t, const joining *as, found_parts *out) {
+    const size_t len = name_before(t->name, as->ends[0]);
+    char name[HN_MAX_NAME + 32];
+    if (!len || !as->is_first(t)) return false;
+    *out = (found_parts){.as = as, .part = {t}};
+    for (int i = 1; as->ends[i]; i++) {
+        snprintf(name, sizeof name, "%.*s%s", (int)len, t->name, as->ends[i]);
+        const ptrdiff_t at = hn_name_index_find(&s->by_name, name);
+        if (at < 0) {
+            out->as = NULL;
+            return false;
+        }
+        out->part[i] = &s->tensors[at];
+    }
+    return true;
+}
+
+static hunch_status refuse_parts(const hn_source *s, const found_parts *f, hunch_error *err) {
+    char names[HN_VIEW_PARTS * (HN_MAX_NAME + 8)];
+    size_t n = 0;
+    for (int i = 0; f->as->ends[i]; i++)
+        n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? " and " : "", f->part[i]->name);
+    return hn_fail(err, HUNCH_REFUSED, "%s: tensors %s: expected %s", s->path, names, f->as->expected);
+}
+
+/* Makes the first part the joined tensor; the others lose their names. */
+static hunch_status join(const hn_source *s, const found_parts *f, hunch_error *err) {
+    hn_tensor *t = f->part[0];
+    const size_t len = name_before(t->name, f->as->ends[0]);
+    size_t row_bytes = 0;
+    hn_tensor whole = *t;
+    if (!f->as->fits((const hn_tensor *const *)f->part)) return refuse_parts(s, f, err);
+    f->as->shape(&whole);
+    if (!hn_dtype_row_bytes(f->as->type, whole.dims[0], &row_bytes)) return refuse_parts(s, f, err);
+    char *name = hn_strndup(t->name, len);
+    if (!name) return hn_fail_memory(err, "a tensor's name", len + 1);
+    hunch_status st = view_create(t, (size_t)whole.dims[1], row_bytes, err);
+    if (st) {
+        hn_free(name);
+        return st;
+    }
+    f->as->shape(t);
+    t->view->kind = f->as->kind;
+    hn_free((char *)(uintptr_t)t->name);
+    t->name = name;
+    t->dtype = f->as->type;
+    snprintf(t->type_name, sizeof t->type_name, "%s", hn_dtype_name(t->dtype));
+    t->bytes = row_bytes;
+    for (int i = 1; i < t->n_dims; i++) t->bytes *= (size_t)t->dims[i];
+    for (int i = 1; f->as->ends[i]; i++) {
+        t->view->part[i] = (hn_stored_part){f->part[i]->data, f->part[i]->file};
+        hn_free((char *)(uintptr_t)f->part[i]->name);
+        f->part[i]->name = NULL;
+    }
+    return HUNCH_OK;
 }
 
 /* Removes the tensors without a name. */
@@ -222,22 +296,24 @@ static void drop_unnamed(hn_source *s) {
     s->n_tensors = n;
 }
 
-hunch_status hn_source_join_mxfp4(hn_source *s, hunch_error *err) {
+static bool may_begin(const hn_tensor *t) {
+    for (size_t k = 0; k < sizeof joins / sizeof *joins; k++)
+        if (name_before(t->name, joins[k].ends[0]) && joins[k].is_first(t)) return true;
+    return false;
+}
+
+hunch_status hn_source_join(hn_source *s, hunch_error *err) {
     size_t n = 0;
-    for (size_t i = 0; i < s->n_tensors; i++) n += is_blocks(&s->tensors[i]);
+    for (size_t i = 0; i < s->n_tensors; i++) n += may_begin(&s->tensors[i]);
     if (n == 0) return HUNCH_OK;
-    hn_tensor **scales = hn_zalloc(s->n_tensors, sizeof(hn_tensor *));
-    hunch_status st = scales ? hn_source_index_tensors(s, err) : hn_fail_memory(err, "a list of tensors", s->n_tensors * sizeof *scales);
+    found_parts *found = hn_zalloc(s->n_tensors, sizeof *found);
+    hunch_status st = found ? hn_source_index_tensors(s, err) : hn_fail_memory(err, "a list of tensors", s->n_tensors * sizeof *found);
     for (size_t i = 0; !st && i < s->n_tensors; i++)
-        if (is_blocks(&s->tensors[i])) scales[i] = scales_of(s, &s->tensors[i]);
+        for (size_t k = 0; k < sizeof joins / sizeof *joins; k++)
+            if (find_parts(s, &s->tensors[i], &joins[k], &found[i])) break;
     for (size_t i = 0; !st && i < s->n_tensors; i++)
-        if (scales[i]) st = join(s, &s->tensors[i], scales[i], err);
-    for (size_t i = 0; !st && i < s->n_tensors; i++) {
-        if (!scales[i]) continue;
-        hn_free((char *)(uintptr_t)scales[i]->name);
-        scales[i]->name = NULL;
-    }
+        if (found[i].as) st = join(s, &found[i], err);
     if (!st) drop_unnamed(s);
-    hn_free(scales);
+    hn_free(found);
     return st;
 }

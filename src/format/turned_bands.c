@@ -58,8 +58,8 @@ static void turn(const unsigned char *from, size_t n, size_t rows, size_t elemen
 
 static hunch_status band_read(const hn_source *s, band *b, size_t columns, size_t element, hunch_error *err) {
     const hn_tensor_view *v = b->t->view;
-    const hn_source_file *f = &s->files[v->values.file];
-    const size_t matrix = b->first / v->rows, row = b->first % v->rows, begin = (size_t)(v->values.data - f->map.data);
+    const hn_source_file *f = &s->files[v->part[0].file];
+    const size_t matrix = b->first / v->rows, row = b->first % v->rows, begin = (size_t)(v->part[0].data - f->map.data);
     unsigned char *room = b->rows + b->n * v->row_bytes;
     hunch_status st = HUNCH_OK;
     for (size_t k = 0; !st && k < columns; k += COLUMNS) {
