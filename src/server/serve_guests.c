@@ -2,10 +2,7 @@
 /* serve_guests.c - see serve_guests.h. */
 #include "server/serve_guests.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "server/serve_address.h"
 #include "server/serve_bytes.h"
-#include "server/serve_head.h"
 
 enum { TICK_MS = 250, BODY_MORE_S = 1 };
 
@@ -22,58 +19,45 @@ struct serve_guest {
     serve_guest *next, *before;
     int fd;
     double until_s; /* when its head, or body, has to be whole; 0: it is */
-    char address[INET6_ADDRSTRLEN + 1];
+    serve_address address;
+    char text[INET6_ADDRSTRLEN + 1]; /* of the address */
 };
 
 struct serve_guests {
     pthread_mutex_t lock;
-    pthread_cond_t end;
+    pthread_cond_t changed; /* the first deadline has come to be, or the end */
     pthread_t clock;
     bool over;
-    int head_s, most;
-    char proxy[INET6_ADDRSTRLEN + 1];
+    int head_s, most, waited_for; /* guests that have a deadline */
+    serve_address proxy;
     serve_guest *first;
 };
 
-/* IPv4 in IPv6 as IPv4, so that one client has one name. */
-static void address_text(const struct sockaddr *from, char to[INET6_ADDRSTRLEN + 1]) {
-    static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
-    to[0] = 0;
-    if (from->sa_family == AF_INET) {
-        inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)from)->sin_addr, to, INET6_ADDRSTRLEN);
-    } else if (from->sa_family == AF_INET6) {
-        const unsigned char *b = ((const struct sockaddr_in6 *)(const void *)from)->sin6_addr.s6_addr;
-        if (memcmp(b, mapped, sizeof mapped) == 0)
-            inet_ntop(AF_INET, b + 12, to, INET6_ADDRSTRLEN);
-        else
-            inet_ntop(AF_INET6, b, to, INET6_ADDRSTRLEN);
-    }
+static void until_set_locked(serve_guests *g, serve_guest *one, double until_s) {
+    g->waited_for += (until_s != 0) - (one->until_s != 0);
+    one->until_s = until_s;
+    if (until_s != 0 && g->waited_for == 1) pthread_cond_signal(&g->changed);
 }
 
-/* A text of an address as the sockets' addresses are written here. */
-static void address_same(const char *text, char to[INET6_ADDRSTRLEN + 1]) {
-    struct sockaddr_in four = {.sin_family = AF_INET};
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6};
-    if (inet_pton(AF_INET, text, &four.sin_addr) == 1)
-        address_text((const struct sockaddr *)&four, to);
-    else if (inet_pton(AF_INET6, text, &six.sin6_addr) == 1)
-        address_text((const struct sockaddr *)&six, to);
-}
-
+/* Sleeps while nobody has a deadline. */
 static void *watch(void *user) {
     serve_guests *g = user;
     pthread_mutex_lock(&g->lock);
     while (!g->over) {
         struct timespec until;
+        if (!g->waited_for) {
+            pthread_cond_wait(&g->changed, &g->lock);
+            continue;
+        }
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += TICK_MS * 1000000L;
         if (until.tv_nsec >= 1000000000L) until.tv_sec++, until.tv_nsec -= 1000000000L;
-        pthread_cond_timedwait(&g->end, &g->lock, &until);
+        pthread_cond_timedwait(&g->changed, &g->lock, &until);
         const double now = hn_now();
         for (serve_guest *one = g->first; one; one = one->next) {
             if (one->until_s == 0 || now < one->until_s) continue;
             shutdown(one->fd, SHUT_RDWR); /* libmicrohttpd sees its end, and closes it */
-            one->until_s = 0;
+            until_set_locked(g, one, 0);
         }
     }
     pthread_mutex_unlock(&g->lock);
@@ -86,13 +70,13 @@ serve_guests *serve_guests_new(int head_s, int most, const char *proxy) {
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_mutex_init(&g->lock, NULL);
-    pthread_cond_init(&g->end, &monotonic);
+    pthread_cond_init(&g->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     g->head_s = head_s;
     g->most = most;
-    if (proxy) address_same(proxy, g->proxy);
+    if (proxy) g->proxy = serve_address_read(proxy);
     if (pthread_create(&g->clock, NULL, watch, g) == 0) return g;
-    pthread_cond_destroy(&g->end);
+    pthread_cond_destroy(&g->changed);
     pthread_mutex_destroy(&g->lock);
     hn_free(g);
     return NULL;
@@ -102,22 +86,20 @@ void serve_guests_free(serve_guests *g) {
     if (!g) return;
     pthread_mutex_lock(&g->lock);
     g->over = true;
-    pthread_cond_signal(&g->end);
+    pthread_cond_signal(&g->changed);
     pthread_mutex_unlock(&g->lock);
     pthread_join(g->clock, NULL);
-    pthread_cond_destroy(&g->end);
+    pthread_cond_destroy(&g->changed);
     pthread_mutex_destroy(&g->lock);
     hn_free(g);
 }
 
 bool serve_guests_admit(serve_guests *g, const struct sockaddr *from) {
-    char address[INET6_ADDRSTRLEN + 1];
+    const serve_address a = serve_address_of(from);
     int n = 0;
-    if (!g->most) return true;
-    address_text(from, address);
-    if (!address[0] || serve_address_is_loopback(address) || strcmp(address, g->proxy) == 0) return true;
+    if (!g->most || !a.family || serve_address_is_loopback(&a) || serve_address_same(&a, &g->proxy)) return true;
     pthread_mutex_lock(&g->lock);
-    for (const serve_guest *one = g->first; one; one = one->next) n += strcmp(one->address, address) == 0;
+    for (const serve_guest *one = g->first; one; one = one->next) n += serve_address_same(&one->address, &a);
     pthread_mutex_unlock(&g->lock);
     return n < g->most;
 }
@@ -125,9 +107,10 @@ bool serve_guests_admit(serve_guests *g, const struct sockaddr *from) {
 serve_guest *serve_guest_come(serve_guests *g, int fd, const struct sockaddr *from) {
     serve_guest *one = serve_alloc(1, sizeof *one);
     one->fd = fd;
-    one->until_s = hn_now() + g->head_s;
-    address_text(from, one->address);
+    one->address = serve_address_of(from);
+    serve_address_text(&one->address, one->text);
     pthread_mutex_lock(&g->lock);
+    until_set_locked(g, one, hn_now() + g->head_s);
     one->next = g->first;
     if (g->first) g->first->before = one;
     g->first = one;
@@ -138,6 +121,7 @@ serve_guest *serve_guest_come(serve_guests *g, int fd, const struct sockaddr *fr
 void serve_guest_go(serve_guests *g, serve_guest *one) {
     if (!one) return;
     pthread_mutex_lock(&g->lock);
+    until_set_locked(g, one, 0);
     if (one->before)
         one->before->next = one->next;
     else
@@ -150,7 +134,7 @@ void serve_guest_go(serve_guests *g, serve_guest *one) {
 static void until_set(serve_guests *g, serve_guest *one, double until_s) {
     if (!one) return;
     pthread_mutex_lock(&g->lock);
-    one->until_s = until_s;
+    until_set_locked(g, one, until_s);
     pthread_mutex_unlock(&g->lock);
 }
 
@@ -167,9 +151,9 @@ void serve_guest_waits(serve_guests *g, serve_guest *one) {
 }
 
 const char *serve_guest_address(const serve_guest *one) {
-    return one && one->address[0] ? one->address : "unknown";
+    return one && one->text[0] ? one->text : "unknown";
 }
 
 bool serve_guest_is_proxy(const serve_guests *g, const serve_guest *one) {
-    return one && g->proxy[0] && strcmp(one->address, g->proxy) == 0;
+    return one && serve_address_same(&one->address, &g->proxy);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* serve_head.c - see serve_head.h. Syntax of heads: RFC 9112, of origins: RFC 6454; private addresses: RFC 1918, 4193, 3927, 6598. */
+/* serve_head.c - see serve_head.h. Syntax of heads: RFC 9112, of origins: RFC 6454. */
 #include "server/serve_head.h"
 
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <ifaddrs.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "server/serve_address.h"
 #include "server/serve_bytes.h"
 
 /* ---- one meaning --------------------------------------------------------------------------------------------- */
@@ -62,73 +62,14 @@ bool serve_head_clear(const serve_head *h, bool old, serve_error *err) {
     return !(h->codings && old) || serve_fail(err, 400, NULL, "HTTP/1.0 has no Transfer-Encoding");
 }
 
-/* ---- addresses ----------------------------------------------------------------------------------------------- */
-
-typedef struct address {
-    int family; /* AF_INET, AF_INET6; 0: no address */
-    unsigned char byte[16];
-} address;
-
-/* Of a number with dots, or one with colons, with or without brackets, and perhaps a zone. IPv4 in IPv6 is IPv4. */
-static address address_read(const char *text) {
-    static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
-    address a = {0};
-    char plain[INET6_ADDRSTRLEN + 1];
-    if (*text == '[') text++;
-    const size_t n = strcspn(text, "]%");
-    if (n >= sizeof plain) return a;
-    memcpy(plain, text, n);
-    plain[n] = 0;
-    if (inet_pton(AF_INET, plain, a.byte) == 1) return a.family = AF_INET, a;
-    if (inet_pton(AF_INET6, plain, a.byte) != 1) return (address){0};
-    a.family = AF_INET6;
-    if (memcmp(a.byte, mapped, sizeof mapped) != 0) return a;
-    a.family = AF_INET;
-    memmove(a.byte, a.byte + 12, 4);
-    memset(a.byte + 4, 0, 12);
-    return a;
-}
-
-static bool is_loopback(const address *a) {
-    static const unsigned char one[16] = {[15] = 1};
-    return a->family == AF_INET ? a->byte[0] == 127 : a->family == AF_INET6 && memcmp(a->byte, one, 16) == 0;
-}
-
-static bool is_private(const address *a) {
-    const unsigned char *b = a->byte;
-    if (a->family == AF_INET)
-        return b[0] == 10 || (b[0] == 172 && b[1] >> 4 == 1) || (b[0] == 192 && b[1] == 168) ||
-               (b[0] == 169 && b[1] == 254) || (b[0] == 100 && b[1] >> 6 == 1);
-    return a->family == AF_INET6 && ((b[0] & 0xfe) == 0xfc || (b[0] == 0xfe && b[1] >> 6 == 2));
-}
-
-bool serve_is_address(const char *text) {
-    return address_read(text).family != 0;
-}
-
-bool serve_address_is_loopback(const char *text) {
-    const address a = address_read(text);
-    return is_loopback(&a);
-}
-
-bool serve_address_is_private(const char *text) {
-    const address a = address_read(text);
-    return is_private(&a);
-}
-
-static bool is_own(const address *a) {
+/* Whether it is of an interface of this machine. */
+static bool is_own(const serve_address *a) {
     struct ifaddrs *all, *i;
     bool own = false;
     if (getifaddrs(&all)) return false;
     for (i = all; i && !own; i = i->ifa_next) {
-        char text[INET6_ADDRSTRLEN];
-        if (!i->ifa_addr || (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6)) continue;
-        const void *bytes = i->ifa_addr->sa_family == AF_INET
-                                ? (const void *)&((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr
-                                : (const void *)&((struct sockaddr_in6 *)(void *)i->ifa_addr)->sin6_addr;
-        if (!inet_ntop(i->ifa_addr->sa_family, bytes, text, sizeof text)) continue;
-        const address other = address_read(text);
-        own = other.family == a->family && memcmp(other.byte, a->byte, sizeof a->byte) == 0;
+        const serve_address other = i->ifa_addr ? serve_address_of(i->ifa_addr) : (serve_address){0};
+        own = serve_address_same(&other, a);
     }
     freeifaddrs(all);
     return own;
@@ -207,7 +148,7 @@ static bool same_place(const place *a, const place *b) {
 
 struct serve_callers {
     origin *origins; /* [n] */
-    size_t n;
+    size_t n, cap;
     bool any, null; /* "*", "null" */
     char **names;   /* [n_names], in small letters */
     size_t n_names;
@@ -224,10 +165,7 @@ static hunch_status origin_add(serve_callers *c, const char *text, hunch_error *
                        "--cors %.200s: expected SCHEME://HOST[:PORT] as browsers write it, such as "
                        "https://app.example.org, null or *",
                        text);
-    origin *grown = serve_alloc(c->n + 1, sizeof *grown);
-    if (c->n) memcpy(grown, c->origins, c->n * sizeof *grown);
-    hn_free(c->origins);
-    c->origins = grown;
+    if (!hn_grow((void **)&c->origins, &c->cap, c->n + 1, sizeof o)) return hn_fail_memory(err, "--cors", (c->n + 1) * sizeof o);
     c->origins[c->n++] = o;
     return HUNCH_OK;
 }
@@ -287,8 +225,8 @@ void serve_callers_free(serve_callers *c) {
 /* Names that lead to this machine, or to its network, whoever asks. */
 static bool is_ours(const serve_callers *c, const char *host) {
     static const char *const within[] = {".localhost", ".local", ".internal"};
-    const address a = address_read(host);
-    if (a.family) return is_loopback(&a) || is_private(&a) || is_own(&a);
+    const serve_address a = serve_address_read(host);
+    if (a.family) return serve_address_is_loopback(&a) || serve_address_is_private(&a) || is_own(&a);
     for (size_t i = 0; i < sizeof within / sizeof *within; i++)
         if (ends_with(host, within[i])) return true;
     for (size_t i = 0; i < c->n_names; i++)

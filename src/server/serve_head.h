@@ -36,9 +36,5 @@ void serve_callers_free(serve_callers *c);
 bool serve_callers_admit(const serve_callers *c, const serve_head *h, serve_error *err);
 /* Whether pages of other origins may read answers: what Access-Control-Allow-Origin says, "*" or the origin; NULL: nothing. */
 const char *serve_callers_allowed(const serve_callers *c, const char *origin);
-/* Whether an address of a socket, or in Host, is of this machine's loopback; whether it is of a private network. */
-bool serve_is_address(const char *text);
-bool serve_address_is_loopback(const char *text);
-bool serve_address_is_private(const char *text);
 
 #endif

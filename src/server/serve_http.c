@@ -19,6 +19,7 @@
 #include "server/serve_answer.h"
 #include "server/serve_fields.h"
 #include "server/serve_guests.h"
+#include "server/serve_address.h"
 #include "server/serve_head.h"
 #include "server/serve_log.h"
 
@@ -368,7 +369,7 @@ static const char *client_of(exchange *x, char to[64]) {
     if (!named) return serve_guest_address(x->guest);
     last = last ? last + 1 : named;
     snprintf(to, 64, "%s", last + strspn(last, " "));
-    return serve_is_address(to) ? to : serve_guest_address(x->guest);
+    return serve_address_read(to).family ? to : serve_guest_address(x->guest);
 }
 
 static void log_it(exchange *x, enum MHD_RequestTerminationCode code) {
@@ -430,12 +431,10 @@ static unsigned connections(int wanted) {
 bool serve_host_is_local(const char *host) {
     const struct addrinfo hints = {.ai_flags = AI_PASSIVE, .ai_socktype = SOCK_STREAM};
     struct addrinfo *list;
-    char number[NI_MAXHOST];
     if (getaddrinfo(host, NULL, &hints, &list)) return false; /* socket_open says why */
-    const bool known =
-        getnameinfo(list->ai_addr, list->ai_addrlen, number, sizeof number, NULL, 0, NI_NUMERICHOST) == 0;
+    const serve_address a = serve_address_of(list->ai_addr);
     freeaddrinfo(list);
-    return known && serve_address_is_loopback(number);
+    return serve_address_is_loopback(&a);
 }
 
 static hunch_status socket_open(int *out, const serve_settings *s, char *url, hunch_error *err) {

@@ -12,8 +12,12 @@
 
 enum { MOST_BYTES = 1 << 20 };
 
+typedef struct named_key {
+    char *key, *name;
+} named_key;
+
 struct serve_keys {
-    char **key, **name; /* [n] */
+    named_key *of; /* [n], with room for as many as the file has lines */
     size_t n;
 };
 
@@ -25,14 +29,6 @@ static char *text_copy(const char *text, size_t n) {
     return to;
 }
 
-static void list_grow(char ***list, size_t n, char *one) {
-    char **grown = serve_alloc(n + 1, sizeof *grown);
-    if (n) memcpy(grown, *list, n * sizeof *grown);
-    grown[n] = one;
-    hn_free(*list);
-    *list = grown;
-}
-
 /* above: the line before it if that is a comment, [n_above]. */
 static void key_add(serve_keys *k, const char *line, size_t n, const char *above, size_t n_above) {
     char number[32];
@@ -42,9 +38,9 @@ static void key_add(serve_keys *k, const char *line, size_t n, const char *above
     while (n_above && strchr("# \t", *above)) above++, n_above--;
     while (n_above && strchr(" \t\r", above[n_above - 1])) n_above--;
     snprintf(number, sizeof number, "key %zu", k->n + 1);
-    list_grow(&k->key, k->n, text_copy(line, n));
-    list_grow(&k->name, k->n, n_above ? text_copy(above, n_above < MOST_NAME ? n_above : MOST_NAME) : text_copy(number, strlen(number)));
-    k->n++;
+    k->of[k->n++] = (named_key){
+        text_copy(line, n),
+        n_above ? text_copy(above, n_above < MOST_NAME ? n_above : MOST_NAME) : text_copy(number, strlen(number))};
 }
 
 hunch_status serve_keys_read(serve_keys **out, const char *path, hunch_error *err) {
@@ -54,7 +50,9 @@ hunch_status serve_keys_read(serve_keys **out, const char *path, hunch_error *er
     if (st) return st;
     serve_keys *k = serve_alloc(1, sizeof *k);
     const char *above = NULL;
-    size_t n_above = 0;
+    size_t n_above = 0, lines = 1;
+    for (size_t i = 0; i < size; i++) lines += text[i] == '\n';
+    k->of = serve_alloc(lines, sizeof *k->of);
     for (char *line = text, *end; line < text + size; line = end + 1) {
         end = memchr(line, '\n', (size_t)(text + size - line));
         if (!end) end = text + size;
@@ -71,9 +69,8 @@ hunch_status serve_keys_read(serve_keys **out, const char *path, hunch_error *er
 
 void serve_keys_free(serve_keys *k) {
     if (!k) return;
-    for (size_t i = 0; i < k->n; i++) hn_free(k->key[i]), hn_free(k->name[i]);
-    hn_free(k->key);
-    hn_free(k->name);
+    for (size_t i = 0; i < k->n; i++) hn_free(k->of[i].key), hn_free(k->of[i].name);
+    hn_free(k->of);
     hn_free(k);
 }
 
@@ -91,8 +88,8 @@ uint64_t serve_keys_fit(const serve_keys *k, const char *authorization, const ch
     if (!given) return 0;
     const size_t n = strlen(given);
     for (size_t i = 0; i < k->n; i++)
-        if (strlen(k->key[i]) == n && is_same(k->key[i], given, n)) found = i + 1;
+        if (strlen(k->of[i].key) == n && is_same(k->of[i].key, given, n)) found = i + 1;
     return found;
 }
 
-const char *serve_keys_name(const serve_keys *k, uint64_t number) { return k && number && number <= k->n ? k->name[number - 1] : NULL; }
+const char *serve_keys_name(const serve_keys *k, uint64_t number) { return k && number && number <= k->n ? k->of[number - 1].name : NULL; }

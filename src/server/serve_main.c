@@ -15,6 +15,7 @@
 #include "base/utf8.h"
 #include "server/serve_about.h"
 #include "server/serve_answer.h"
+#include "server/serve_address.h"
 #include "server/serve_head.h"
 #include "server/serve_http.h"
 #include "server/serve_log.h"
@@ -168,7 +169,7 @@ static int callers_make(program *p) {
     const tool_options *o = &p->o;
     const bool local = serve_host_is_local(o->host);
     hunch_error err = {0};
-    if (o->proxy && !serve_is_address(o->proxy)) return tool_usage("serve: --proxy %s is not an address", o->proxy);
+    if (o->proxy && !serve_address_read(o->proxy).family) return tool_usage("serve: --proxy %s is not an address", o->proxy);
     if (serve_callers_new(&p->callers, o->cors.items, o->cors.n, o->host_names.items, o->host_names.n,
                           local && !o->api_key_file, &err))
         return tool_failed(&err);
