@@ -87,9 +87,8 @@ static void test_counts(void **state) {
     assert_true(real(good, "predicted_tok_s") > real(bad, "predicted_tok_s"));
     assert_int_equal(json_array_size(json_object_get(json_object_get(plan, "plain"), "batches")), 2);
     assert_int_equal(json_array_size(json_object_get(plan, "batches")), 2);
-    /* Beside other work five rows can take as long as five passes of one, and then no draft is worth it. */
-    if (gain > 1.2) assert_string_equal(text(plan, "recommend"), "--draft right");
-    assert_null(strstr(text(plan, "recommend"), "wrong"));
+    /* Beside other work five rows can take as long as five passes of one; what is worth it has to be faster by more than 3 %. */
+    assert_string_equal(text(plan, "recommend"), gain > 1.03 ? "--draft right" : "--draft none");
     json_decref(plan);
 }
 
