@@ -12,12 +12,12 @@
 
 #include "base/mem.h"
 
-/* Names by ggml number, for messages about types that hunch does not read. Gaps were removed from the format. */
-static const char *const ggml_names[] = {
-    "F32",     "F16",     "Q4_0",   "Q4_1",  "Q4_2",  "Q4_3",  "Q5_0",    "Q5_1",    "Q8_0",  "Q8_1",
-    "Q2_K",    "Q3_K",    "Q4_K",   "Q5_K",  "Q6_K",  "Q8_K",  "IQ2_XXS", "IQ2_XS",  "IQ3_XXS", "IQ1_S",
-    "IQ4_NL",  "IQ3_S",   "IQ2_S",  "IQ4_XS", "I8",   "I16",   "I32",     "I64",     "F64",   "IQ1_M",
-    "BF16",    "Q4_0_4_4", "Q4_0_4_8", "Q4_0_8_8", "TQ1_0", "TQ2_0", "IQ4_NL_4_4", "IQ4_NL_4_8", "IQ4_NL_8_8", "MXFP4",
+/* Names by ggml number of the types that hunch does not read, for messages. Gaps were removed from the format. */
+static const char *const other_names[] = {
+    [4] = "Q4_2",      [5] = "Q4_3",      [9] = "Q8_1",      [15] = "Q8_K",   [16] = "IQ2_XXS", [17] = "IQ2_XS",
+    [18] = "IQ3_XXS",  [19] = "IQ1_S",    [21] = "IQ3_S",    [22] = "IQ2_S",  [29] = "IQ1_M",   [31] = "Q4_0_4_4",
+    [32] = "Q4_0_4_8", [33] = "Q4_0_8_8", [34] = "TQ1_0",    [35] = "TQ2_0",  [36] = "IQ4_NL_4_4", [37] = "IQ4_NL_4_8",
+    [38] = "IQ4_NL_8_8",
 };
 
 bool hn_dtype_row_bytes(hn_dtype t, uint64_t cols, size_t *bytes) {
@@ -37,7 +37,9 @@ bool hn_dtype_from_ggml(uint32_t ggml_type, hn_dtype *out) {
 }
 
 const char *hn_ggml_type_name(uint32_t ggml_type) {
-    return ggml_type < sizeof ggml_names / sizeof *ggml_names ? ggml_names[ggml_type] : NULL;
+    hn_dtype t;
+    if (hn_dtype_from_ggml(ggml_type, &t)) return hn_dtype_name(t);
+    return ggml_type < sizeof other_names / sizeof *other_names ? other_names[ggml_type] : NULL;
 }
 
 static uint32_t f32_bits(float f) {

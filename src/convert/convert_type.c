@@ -2,16 +2,17 @@
 /* convert_type.c - conversion of float matrices to the types that a head's matrices are packed in when it opens
  * (weights.c), by the same arithmetic, so that a quantised file drafts the same tokens as the floats that it was made
  * of. */
-#include <strings.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "convert/convert_private.h"
 
 hunch_status hn_convert_type(const char *name, hn_dtype *type, hunch_error *err) {
+    static const char *const names[] = {"q8_0", "q4_0", "bf16", "f32"};
     static const hn_dtype types[] = {HN_Q8_0, HN_Q4_0, HN_BF16, HN_F32};
     *type = HN_WEIGHT_TYPES;
-    for (size_t i = 0; name && i < sizeof types / sizeof *types; i++)
-        if (!strcasecmp(name, hn_dtype_name(types[i]))) *type = types[i];
+    for (size_t i = 0; name && i < sizeof names / sizeof *names; i++)
+        if (!strcmp(name, names[i])) *type = types[i];
     if (!name || *type != HN_WEIGHT_TYPES) return HUNCH_OK;
     return hn_fail(err, HUNCH_USAGE, "type %.40s: expected q8_0, q4_0, bf16 or f32", name);
 }
