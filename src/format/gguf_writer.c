@@ -28,14 +28,13 @@ typedef struct declared {
 /* A file that is written. */
 typedef struct part {
     char *path;
-    hn_out *out;  /* NULL: not begun, or finished */
-    size_t end;   /* the tensor after its last one */
-    bool renamed; /* it stands at its path */
+    hn_out *out; /* NULL: finished */
+    size_t end;  /* the tensor after its last one */
 } part;
 
 struct hn_gguf_writer {
     char *path;
-    part *parts; /* one that is open from the begin, or those that are begun one after the other */
+    part *parts; /* one, open from the begin; or those that are opened when all tensors are known */
     size_t n_parts, cap_parts, now;
     size_t most_bytes; /* of data in a part; 0: there is one */
     buffer keys, declarations;
@@ -221,6 +220,8 @@ static hunch_status parts_plan(hn_gguf_writer *w, hunch_error *err) {
     return status;
 }
 
+enum { SPLIT_KEYS = 3 };
+
 /* What tells a part's place among the others, in the types that other readers of the format expect. */
 static hunch_status split_keys_put(const hn_gguf_writer *w, buffer *b, hunch_error *err) {
     const struct {
@@ -228,11 +229,11 @@ static hunch_status split_keys_put(const hn_gguf_writer *w, buffer *b, hunch_err
         enum hn_gguf_type type;
         uint64_t value;
         size_t bytes;
-    } keys[] = {{"split.no", HN_GGUF_U16, w->now, 2},
-                {"split.count", HN_GGUF_U16, w->n_parts, 2},
-                {"split.tensors.count", HN_GGUF_I32, w->n_tensors, 4}};
+    } keys[SPLIT_KEYS] = {{"split.no", HN_GGUF_U16, w->now, 2},
+                          {"split.count", HN_GGUF_U16, w->n_parts, 2},
+                          {"split.tensors.count", HN_GGUF_I32, w->n_tensors, 4}};
     hunch_status status = HUNCH_OK;
-    for (size_t i = 0; i < sizeof keys / sizeof *keys && !status; i++) {
+    for (size_t i = 0; i < SPLIT_KEYS && !status; i++) {
         status = buffer_put_key(b, keys[i].key, keys[i].type, err);
         if (!status)
             status = buffer_put_number(b, keys[i].value, keys[i].bytes, err);
@@ -242,26 +243,31 @@ static hunch_status split_keys_put(const hn_gguf_writer *w, buffer *b, hunch_err
 
 /* The head of the part whose turn it is. */
 static hunch_status head_write(hn_gguf_writer *w, hunch_error *err) {
-    buffer head = {0};
-    hunch_status status = w->now == 0 && w->most_bytes > 0 ? parts_plan(w, err) : HUNCH_OK;
+    const bool split = w->most_bytes > 0;
+    hunch_status status = HUNCH_OK;
+    if (w->now == 0 && split)
+        status = parts_plan(w, err);
+    else if (!split)
+        w->parts[0].end = w->n_tensors;
     if (status)
         return status;
     const part *p = &w->parts[w->now];
-    const size_t begin = w->now > 0 ? p[-1].end : 0, end = w->most_bytes > 0 ? p->end : w->n_tensors;
-    const uint64_t n_keys = (w->now == 0 ? w->n_keys : 0) + (w->most_bytes > 0 ? 3 : 0);
+    const size_t begin = w->now > 0 ? p[-1].end : 0;
+    const uint64_t n_keys = (w->now == 0 ? w->n_keys : 0) + (split ? SPLIT_KEYS : 0);
     uint64_t offset = 0;
+    buffer head = {0};
     status = buffer_put(&head, "GGUF", 4, err);
     if (!status)
         status = buffer_put_number(&head, 3, 4, err);
     if (!status)
-        status = buffer_put_number(&head, end - begin, 8, err);
+        status = buffer_put_number(&head, p->end - begin, 8, err);
     if (!status)
         status = buffer_put_number(&head, n_keys, 8, err);
     if (!status && w->now == 0)
         status = buffer_put(&head, w->keys.bytes, w->keys.size, err);
-    if (!status && w->most_bytes > 0)
+    if (!status && split)
         status = split_keys_put(w, &head, err);
-    for (size_t i = begin; i < end && !status; i++) {
+    for (size_t i = begin; i < p->end && !status; i++) {
         const declared *t = &w->tensors[i];
         status = buffer_put(&head, w->declarations.bytes + t->begin, t->end - t->begin, err);
         if (!status)
@@ -282,7 +288,7 @@ hunch_status hn_gguf_data_begin(hn_gguf_writer *w, size_t bytes, hunch_error *er
         return hn_fail(err, HUNCH_FAILED, "%s: tensor %zu got %zu bytes; expected as many as were declared", w->path,
                        w->n_written, bytes);
     w->left = bytes;
-    if (w->head_written && w->most_bytes > 0 && w->n_written == w->parts[w->now].end) {
+    if (w->head_written && w->n_written == w->parts[w->now].end) {
         w->now++;
         w->head_written = false;
     }
@@ -344,8 +350,6 @@ void hn_gguf_writer_abort(hn_gguf_writer **writer) {
         return;
     for (size_t i = 0; i < w->n_parts; i++) {
         hn_out_abort(&w->parts[i].out);
-        if (w->parts[i].renamed)
-            unlink(w->parts[i].path);
         hn_free(w->parts[i].path);
     }
     hn_free(w->parts);
@@ -364,12 +368,13 @@ hunch_status hn_gguf_writer_finish(hn_gguf_writer **writer, hunch_error *err) {
         status = hn_fail(err, HUNCH_FAILED, "%s: %zu of %zu tensors were written", w->path, w->n_written, w->n_tensors);
     if (!status && !w->head_written)
         status = head_write(w, err);
-    for (size_t i = 0; i < w->n_parts && !status; i++) {
-        status = hn_out_finish(&w->parts[i].out, err);
-        w->parts[i].renamed = !status;
+    size_t done = 0;
+    while (!status && done < w->n_parts) {
+        status = hn_out_finish(&w->parts[done].out, err);
+        done += !status;
     }
-    for (size_t i = 0; i < w->n_parts && !status; i++)
-        w->parts[i].renamed = false; /* they stay */
+    while (status && done > 0)
+        unlink(w->parts[--done].path);
     hn_gguf_writer_abort(writer);
     return status;
 }

@@ -231,10 +231,16 @@ static size_t name_before(const char *name, const char *end) {
     return len > tail && !strcmp(name + len - tail, end) ? len - tail : 0;
 }
 
-static bool find_parts(hn_source *s, hn_tensor *t, const joining *as, found_parts *out) {
+/* The length of X's name if a tensor is the first part of X; 0: it is none. */
+static size_t begins(const hn_tensor *t, const joining *as) {
     const size_t len = name_before(t->name, as->ends[0]);
+    return len && as->is_first(t) ? len : 0;
+}
+
+static bool find_parts(hn_source *s, hn_tensor *t, const joining *as, found_parts *out) {
+    const size_t len = begins(t, as);
     char name[HN_MAX_NAME + 32];
-    if (!len || !as->is_first(t)) return false;
+    if (!len) return false;
     *out = (found_parts){.as = as, .part = {t}};
     for (int i = 1; as->ends[i]; i++) {
         snprintf(name, sizeof name, "%.*s%s", (int)len, t->name, as->ends[i]);
@@ -261,21 +267,16 @@ static hunch_status join(const hn_source *s, const found_parts *f, hunch_error *
     hn_tensor *t = f->part[0];
     const size_t len = name_before(t->name, f->as->ends[0]);
     size_t row_bytes = 0;
-    hn_tensor whole = *t;
     if (!f->as->fits((const hn_tensor *const *)f->part)) return refuse_parts(s, f, err);
-    f->as->shape(&whole);
-    if (!hn_dtype_row_bytes(f->as->type, whole.dims[0], &row_bytes)) return refuse_parts(s, f, err);
+    f->as->shape(t);
+    if (!hn_dtype_row_bytes(f->as->type, t->dims[0], &row_bytes)) return refuse_parts(s, f, err);
+    hunch_status st = view_create(t, (size_t)t->dims[1], row_bytes, err);
+    if (st) return st;
     char *name = hn_strndup(t->name, len);
     if (!name) return hn_fail_memory(err, "a tensor's name", len + 1);
-    hunch_status st = view_create(t, (size_t)whole.dims[1], row_bytes, err);
-    if (st) {
-        hn_free(name);
-        return st;
-    }
-    f->as->shape(t);
-    t->view->kind = f->as->kind;
     hn_free((char *)(uintptr_t)t->name);
     t->name = name;
+    t->view->kind = f->as->kind;
     t->dtype = f->as->type;
     snprintf(t->type_name, sizeof t->type_name, "%s", hn_dtype_name(t->dtype));
     t->bytes = row_bytes;
@@ -296,20 +297,16 @@ static void drop_unnamed(hn_source *s) {
     s->n_tensors = n;
 }
 
-static bool may_begin(const hn_tensor *t) {
-    for (size_t k = 0; k < sizeof joins / sizeof *joins; k++)
-        if (name_before(t->name, joins[k].ends[0]) && joins[k].is_first(t)) return true;
-    return false;
-}
-
 hunch_status hn_source_join(hn_source *s, hunch_error *err) {
-    size_t n = 0;
-    for (size_t i = 0; i < s->n_tensors; i++) n += may_begin(&s->tensors[i]);
-    if (n == 0) return HUNCH_OK;
+    enum { JOINS = sizeof joins / sizeof *joins };
+    bool any = false;
+    for (size_t i = 0; i < s->n_tensors; i++)
+        for (int k = 0; k < JOINS; k++) any = any || begins(&s->tensors[i], &joins[k]);
+    if (!any) return HUNCH_OK;
     found_parts *found = hn_zalloc(s->n_tensors, sizeof *found);
     hunch_status st = found ? hn_source_index_tensors(s, err) : hn_fail_memory(err, "a list of tensors", s->n_tensors * sizeof *found);
     for (size_t i = 0; !st && i < s->n_tensors; i++)
-        for (size_t k = 0; k < sizeof joins / sizeof *joins; k++)
+        for (int k = 0; k < JOINS; k++)
             if (find_parts(s, &s->tensors[i], &joins[k], &found[i])) break;
     for (size_t i = 0; !st && i < s->n_tensors; i++)
         if (found[i].as) st = join(s, &found[i], err);
