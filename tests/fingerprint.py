@@ -29,8 +29,11 @@ STORIES = "models/stories260K/stories260K.f32.gguf"
 MODELS = [STORIES, "models/stories260K/stories260K.f16.gguf", "models/babyllama105/babyllama105.q8_0.gguf"]
 KINDS = ["eagle3", "eagle", "mtp", "peagle", "dart", "dflash", "dspark", "jetspec", "domino", "medusa", "hydra", "mlp", "meta-mtp",
          "falcon", "model"]
+# Models of one weight type: (name, type, whether of experts).
+TYPED = [(kind + end, kind, experts) for kind in fingerprint_gguf.TYPES for end, experts in (("", False), ("-experts", True))]
 PROMPTS = ["Once upon a time", "Lily and Ben", "The sun", "Tim had a dog", "One day", "Mom said"]
 VOCAB = 100  # every model here has more tokens
+REFUSED = (2, 3)  # exit codes: a flag, a file
 
 
 class Fingerprint:
@@ -40,16 +43,20 @@ class Fingerprint:
         self.build, self.work = os.path.abspath(build), work
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("HUNCH_")}
         self.env["HUNCH_CACHE"] = os.path.join(work, "cache")
+        for n in (12, 18, 40):
+            with open(self.tokens(n), "w") as f:
+                json.dump([(i * i * 31 + i * 17 + 5) % VOCAB for i in range(n)], f)
 
     def path(self, name):
         return os.path.join(self.work, name.replace("/", "_"))
 
     def run(self, *args, program="hunch", reads=None):
-        """Standard output, or the bytes of the file that it writes; text of its refusal."""
+        """Standard output, or the bytes of the file that it writes; text of its refusal. What fails otherwise, as on a full disk, is no
+        line: it ends this."""
         done = subprocess.run([os.path.join(self.build, program), *args], cwd=DATA, env=self.env, stdin=subprocess.DEVNULL,
                               capture_output=True, timeout=600)
-        if done.returncode not in (0, 1, 2, 3):
-            raise RuntimeError(f"{program} {' '.join(args)}: exit code {done.returncode}: {done.stderr.decode(errors='replace')}")
+        if done.returncode not in (0, *REFUSED):
+            sys.exit(f"{program} {' '.join(args)}: exit code {done.returncode}: {done.stderr.decode(errors='replace')}")
         if done.returncode:
             said = [line for line in done.stderr.decode().replace(self.work + "/", "").splitlines() if line.startswith("hunch: ")]
             return "refused: " + said[-1][7:]
@@ -91,13 +98,8 @@ class Fingerprint:
         return found
 
     def tokens(self, n):
-        """A file of n token ids, the same for all."""
-        path = self.path(f"tokens{n}.json")
-        if not os.path.exists(path):
-            with open(path + ".new", "w") as f:
-                json.dump([(i * i * 31 + i * 17 + 5) % VOCAB for i in range(n)], f)
-            os.replace(path + ".new", path)
-        return path
+        """The file of n token ids."""
+        return self.path(f"tokens{n}.json")
 
     # ---- lines: name -> what the digest is of ------------------------------------------------------------------------
 
@@ -136,11 +138,9 @@ class Fingerprint:
             logits(f"logits-f32 {model}", model, "--precision", "f32")
             logits(f"logits-q8 {model}", model, "--kv", "q8_0")
             text(f"text {model}", model, "--draft", "lookahead+recycle", "--temperature", "0.8", "--seed", "3")
-        for kind in fingerprint_gguf.TYPES:
-            for experts in (False, True):
-                name = kind + ("-experts" if experts else "")
-                logits(f"type {name}", self.typed(kind, experts))
-                logits(f"type-f32 {name}", self.typed(kind, experts), "--precision", "f32")
+        for name, _, _ in TYPED:
+            logits(f"type {name}", self.typed(name))
+            logits(f"type-f32 {name}", self.typed(name), "--precision", "f32")
         for name, kind, head, target, depth in self.heads():
             spec = f"{kind}:{head}" if head else kind
             lines[f"draft {name}"] = lambda t=target, s=spec, d=str(depth): self.values(
@@ -154,19 +154,17 @@ class Fingerprint:
                 program="hunch-train", reads=w)
         return lines
 
-    def typed(self, kind, experts):
-        return self.path(kind + ("-experts" if experts else "") + ".gguf")
+    def typed(self, name):
+        return self.path(name + ".gguf")
 
     def texts(self, level):
         return self.path(f"texts {level}")
 
     def prepare(self, level, names):
         """What the lines of these names read and no golden has."""
-        for kind in fingerprint_gguf.TYPES:
-            for experts in (False, True):
-                name, path = kind + ("-experts" if experts else ""), self.typed(kind, experts)
-                if not os.path.exists(path) and {f"type {name}", f"type-f32 {name}"} & set(names):
-                    fingerprint_gguf.write(path, kind, experts)
+        for name, kind, experts in TYPED:
+            if not os.path.exists(self.typed(name)) and {f"type {name}", f"type-f32 {name}"} & set(names):
+                fingerprint_gguf.write(self.typed(name), kind, experts)
         if any(name.startswith("train ") for name in names):
             rows = self.path("rows.jsonl")
             with open(rows, "w") as f:
@@ -211,11 +209,16 @@ def main():
     p.add_argument("--every", type=int, default=1, metavar="N", help="compare each N-th line")
     p.add_argument("--show", metavar="NAME", help="print what the digest of this line is made of")
     o = p.parse_args()
-    wrong = []
+    if o.every < 1:
+        p.error(f"--every {o.every}: expected 1 or more")
+    if o.write and o.every > 1:
+        p.error("--write writes all lines: expected no --every")
+    for program in ("hunch", "hunch-train"):
+        if not os.access(os.path.join(o.build, program), os.X_OK):
+            p.error(f"{o.build} has no {program}: expected a build folder, such as build or build-test")
+    wrong, shown = [], False
     with tempfile.TemporaryDirectory(prefix="hunch-fingerprint-") as work:
         f = Fingerprint(o.build, work)
-        for n in (12, 18, 40):
-            f.tokens(n)
         levels = f.levels()
         tables = {"files": f.file_lines(), **{level: f.level_lines(level) for level in levels}}
         for what, lines in tables.items():
@@ -230,17 +233,24 @@ def main():
                     value = lines[name]()
                     print(f"== {what}", flush=True)
                     sys.stdout.buffer.write(value if isinstance(value, bytes) else value.encode())
+                shown = shown or names
                 continue
             is_ = evaluate(lines, names)
             if o.write:
                 os.makedirs(LINES, exist_ok=True)
-                with open(path, "w") as out:
+                with open(path + ".partial", "w") as out:
                     out.writelines(f"{name}\t{is_[name]}\n" for name in names)
+                os.replace(path + ".partial", path)
             else:
                 wrong += compare(what, is_, lines_read(path), o.every == 1)
             print(f"{what}: {len(names)} of {len(lines)} lines")
+    if o.show and not shown:
+        p.error(f'--show "{o.show}": no line has this name; expected one of tests/data/fingerprint, such as "logits goldens/llama-gqa"')
     print("\n".join(wrong))
     return 1 if wrong else 0
 
 
-sys.exit(main())
+try:
+    sys.exit(main())
+except KeyboardInterrupt:
+    sys.exit(130)
