@@ -244,7 +244,7 @@ INLINE void pack_floats(size_t size, int lanes, int in, const unsigned char *src
 }
 
 typedef void pack_fn(int lanes, int in, const unsigned char *src, size_t row_bytes, unsigned char *strip);
-#define PACK_BLOCKS(type, ...)                                                                                                 \
+#define PACK_BLOCKS(type, ...)                                                                                              \
     static void pack_##type(int lanes, int in, const unsigned char *src, size_t row_bytes, unsigned char *strip) {          \
         pack_blocks(HN_##type, lanes, in, src, row_bytes, strip);                                                           \
     }

@@ -36,7 +36,7 @@ HN_INLINE void widen_block(const hn_dtype t, const unsigned char *super, int b, 
 }
 
 /* A group, whose first block is block b of the superblock. */
-#define WIDEN(type, ...)                                                                                                  \
+#define WIDEN(type, ...)                                                                                              \
     static __attribute__((noinline)) void widen_##type(const unsigned char *super, int b, float *dst) {               \
         HN_UNROLL for (int k = 0; k < 2; k++) widen_block(HN_##type, super, b + k, k, dst + HN_BLOCK * HN_STRIP * k); \
     }

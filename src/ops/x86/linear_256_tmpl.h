@@ -118,7 +118,7 @@ HN_INLINE void tile_q8(const hn_dtype t, const int T, const tile_job *j) {
 
 #define TILE(type, T)                                                                                                 \
     static __attribute__((noinline)) void tile_##type##_##T(const tile_job *j) { tile_q8(HN_##type, T, j); }
-#define TILES(type, ...)                                                                                                  \
+#define TILES(type, ...)                                                                                              \
     TILE(type, 1) TILE(type, 2) TILE(type, 3) TILE(type, 4)                                                           \
     static void strips_q8_##type(const hn_strips_job *j) {                                                            \
         static tile_fn *const by_rows[TILE_ROWS + 1] = {NULL, tile_##type##_1, tile_##type##_2, tile_##type##_3,      \

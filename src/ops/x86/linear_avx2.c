@@ -98,7 +98,7 @@ HN_INLINE void widen_half(const hn_dtype t, const unsigned char *super, int b, c
 }
 
 /* A group, whose first block is block b of the superblock. */
-#define WIDEN(type, ...)                                                                                                  \
+#define WIDEN(type, ...)                                                                                              \
     static __attribute__((noinline)) void widen_##type(const unsigned char *super, int b, float *dst) {               \
         HN_UNROLL for (int k = 0; k < 4; k++) {                                                                       \
             widen_half(HN_##type, super, b + k / 2, k / 2, k % 2, dst + HN_BLOCK * HN_STRIP * (k / 2));               \

@@ -189,7 +189,7 @@ typedef struct tile_set {
     }
 #define TILE(type, T) TILE_OF(tile_##type##_##T, type, T, false)
 #define TILE_AHEAD(type, T) TILE_OF(tile_##type##_##T##_ahead, type, T, true)
-#define TILES(type, ...)                                                                                                  \
+#define TILES(type, ...)                                                                                              \
     TILE(type, 1) TILE(type, 2) TILE(type, 3) TILE(type, 4) TILE(type, 5) TILE(type, 6) TILE(type, 7) TILE(type, 8)   \
     TILE_AHEAD(type, 1) TILE_AHEAD(type, 2) TILE_AHEAD(type, 3) TILE_AHEAD(type, 4)                                   \
     static const tile_set tiles_##type = {{NULL, tile_##type##_1, tile_##type##_2, tile_##type##_3, tile_##type##_4,     \
@@ -282,7 +282,7 @@ typedef void float_fn(const float_tile *j);
 #define FEW_TILES(type, S)                                                                                            \
     FLOAT_TILE(type, 1, S) FLOAT_TILE(type, 2, S) FLOAT_TILE(type, 3, S) FLOAT_TILE(type, 4, S)
 #define FEW_NAMES(type, S) NULL, float_##type##_1x##S, float_##type##_2x##S, float_##type##_3x##S, float_##type##_4x##S
-#define FLOAT_TILES(type, ...)                                                                                             \
+#define FLOAT_TILES(type, ...)                                                                                        \
     FEW_TILES(type, 1) FEW_TILES(type, 2) FEW_TILES(type, 4)                                                          \
     FLOAT_TILE(type, 5, 1) FLOAT_TILE(type, 6, 1) FLOAT_TILE(type, 7, 1) FLOAT_TILE(type, 8, 1)                       \
     static float_fn *const floats_##type[3][TILE_ROWS + 1] = {                                                        \

@@ -316,7 +316,7 @@ static void strips_q8(hn_dtype t, strip_fn *strip, strip_fn *tile, const hn_stri
     }
 }
 
-#define STRIPS_Q8(type, ...)                                                                                               \
+#define STRIPS_Q8(type, ...)                                                                                             \
     static void strip_##type(const walk *k, const unsigned char *strip, walk_buffers *work) {                            \
         walk_strip(HN_##type, k, strip, work);                                                                        \
     }                                                                                                                 \
