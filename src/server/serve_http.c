@@ -351,9 +351,10 @@ static void noted(void *cls, struct MHD_Connection *connection, void **context,
         serve_guest_go(h->guests, *context);
         return;
     }
-    const union MHD_ConnectionInfo *fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    const union MHD_ConnectionInfo *from = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    *context = fd && from ? serve_guest_come(h->guests, fd->connect_fd, from->client_addr) : NULL;
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const int fd = info ? info->connect_fd : -1; /* in versions from 1.0 on the next answer is in the same place */
+    info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    *context = info && fd >= 0 ? serve_guest_come(h->guests, fd, info->client_addr) : NULL;
 }
 
 static enum MHD_Result accept_policy(void *cls, const struct sockaddr *from, socklen_t size) {
