@@ -195,6 +195,21 @@ void serve_log_free(serve_log *log) {
     hn_free(log);
 }
 
+/* A whole line, with its newline. */
+static void line_queue(serve_log *log, const char *line, size_t n) {
+    pthread_mutex_lock(&log->lock);
+    if ((log->waiting.n && log->waiting.n + n > MOST_WAITING) || !serve_bytes_add(&log->waiting, line, n)) log->lost++;
+    pthread_cond_signal(&log->news);
+    pthread_mutex_unlock(&log->lock);
+}
+
+void serve_log_say(serve_log *log, const char *line) {
+    serve_bytes whole = {0};
+    serve_bytes_print(&whole, "%s\n", line);
+    line_queue(log, whole.at, whole.n);
+    serve_bytes_free(&whole);
+}
+
 void serve_log_request(serve_log *log, const serve_settings *s, const serve_log_entry *e) {
     if (s->quiet || !log) return;
     serve_bytes line = {0};
@@ -202,10 +217,6 @@ void serve_log_request(serve_log *log, const serve_settings *s, const serve_log_
     if (s->log_json) json_make(&line, e, what);
     else plain_make(&line, e, what);
     json_decref(what);
-    pthread_mutex_lock(&log->lock);
-    if ((log->waiting.n && log->waiting.n + line.n > MOST_WAITING) || !serve_bytes_add(&log->waiting, line.at, line.n))
-        log->lost++;
-    pthread_cond_signal(&log->news);
-    pthread_mutex_unlock(&log->lock);
+    line_queue(log, line.at, line.n);
     serve_bytes_free(&line);
 }

@@ -22,6 +22,7 @@ typedef struct serve_log_entry {
 serve_log *serve_log_new(int fd);
 /* Waits for the lines that are queued, for a second at most. */
 void serve_log_free(serve_log *log);
+void serve_log_say(serve_log *log, const char *line); /* what the server itself has to say, without its newline; the same */
 void serve_log_request(serve_log *log, const serve_settings *s, const serve_log_entry *e); /* any thread; it does not wait for the reader */
 
 #endif

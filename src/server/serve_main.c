@@ -238,7 +238,7 @@ static int signal_wait(const sigset_t *set, bool for_long) {
 
 /* Until every answer is sent, or another signal comes. */
 static void drain(program *p, const sigset_t *set) {
-    if (!p->o.quiet) tool_message("new requests are refused; running ones end first");
+    if (p->server.log) serve_log_say(p->server.log, "hunch: new requests are refused; running ones end first"); /* it may not be read */
     serve_engine_drain(p->server.engine);
     while (!p->ended && !(serve_engine_idle(p->server.engine) && serve_http_busy(p->http) == 0))
         if (signal_wait(set, false)) return;

@@ -3,6 +3,7 @@
 """Who may call: pages of other origins and names that are not this machine's are refused from the head, ambiguous heads close the connection,
 heads and bodies that trickle have a deadline, an address has so many connections; what the flags about it may say.
 server_callers_test.py FOLDER: that of hunch and hunch-serve."""
+import fcntl
 import json
 import os
 import socket
@@ -10,6 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -150,7 +152,8 @@ def test_heads_that_trickle():
                  (post(b"Host: localhost", b"Transfer-Encoding: chunked", body=b"0\r\nX-T: "), b"a"))
         with ThreadPoolExecutor(len(kinds)) as pool:
             for (head, _), taken in zip(kinds, pool.map(lambda kind: trickled(s.port, *kind, 8), kinds)):
-                assert 0.5 < taken < 6, (head, taken)
+                # versions of libmicrohttpd from 1.0 on refuse empty lines where a head should begin
+                assert (0.5 if head else 0) < taken < 6, (head, taken)
         with s.connect() as c:  # a connection that is used again and again lives longer than one head may take
             for _ in range(4):
                 c.ask("GET", "/version")
@@ -203,6 +206,7 @@ def test_the_log():
 def test_a_log_that_nobody_reads():
     """The server answers on, ends, and says how many lines were lost."""
     read, write = os.pipe()
+    fcntl.fcntl(write, fcntl.F_SETPIPE_SZ, 4096)
     p = subprocess.Popen([SERVE, STORIES, "--port", "0"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=write)
     try:
         os.close(write)
@@ -218,11 +222,14 @@ def test_a_log_that_nobody_reads():
         while b" lines of the log are lost" not in kept:
             kept += os.read(read, 1 << 16)
         with Connection(port) as c:
-            for _ in range(600):
+            for _ in range(300):
                 c.ask("GET", "/" + "a" * 180)
                 assert c.answer().status == 404
+        while int.from_bytes(fcntl.ioctl(read, termios.FIONREAD, b"    "), "little") < 4096:  # no byte more fits: what the server says when
+            os.read(read, 1 << 16)                                                           # it ends does not wait for room either
+            time.sleep(0.1)
         p.terminate()
-        assert p.wait(30) == 0  # although the pipe is full again
+        assert p.wait(30) == 0
     finally:
         p.kill()  # whatever was wrong: it does not wait for a server that goes on
         p.wait()
