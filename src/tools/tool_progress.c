@@ -133,7 +133,9 @@ void tool_progress_at(tool_progress *p, double done, double total) {
         on_screen = p;
     }
     p->shown = now;
-    fprintf(stderr, "\r%s\033[K", line);
+    char whole[sizeof line + 8];
+    snprintf(whole, sizeof whole, "\r%s\033[K", line);
+    fputs(whole, stderr); /* in one piece: a signal may come between two */
 }
 
 void tool_progress_bytes(void *p, uint64_t done, uint64_t total) {
