@@ -29,7 +29,7 @@ static double now_s(void) {
 }
 
 static void timed_delta(const hn_exec *ex, const hn_delta_job *j) {
-    const hn_exec own = {model_ops, ex->rank, ex->ranks};
+    const hn_exec own = {model_ops, ex->backend, ex->rank, ex->ranks};
     const double begin = now_s();
     model_ops->delta(&own, j);
     if (ex->rank != 0) return;
@@ -61,10 +61,11 @@ static double time_rows(hunch_model *m, hn_cache *cache, hn_runner *runner, int 
     return median(times, TIMES);
 }
 
-static double read_gb_s(const hn_ops *o, int threads, hunch_error *err) {
+static double read_gb_s(const hn_model *m, hunch_error *err) {
+    const int threads = hn_pool_threads(m->pool);
     double gb_s[TIMES];
     hn_machine *machine;
-    check(hn_machine_open(&machine, o, err), err);
+    check(hn_machine_open(&machine, m->pool, m->isa, err), err);
     check(hn_machine_read(machine, (size_t)1 << 30, threads, true, TIMES, gb_s, err), err);
     hn_machine_close(&machine);
     return median(gb_s, TIMES);
@@ -86,13 +87,13 @@ int main(int argc, char **argv) {
     hunch_model_get_info(m, &info);
     const int n_groups = hn_kv_groups(&m->target.arch, HN_BF16, group, NULL);
     group[0].page_rows = 64;
-    check(hn_cache_open(&cache, &m->target.ops, group, n_groups, 1, CONTEXT, 0, &err), &err);
+    check(hn_cache_open(&cache, m->target.backend, group, n_groups, 1, CONTEXT, 0, &err), &err);
     check(hn_runner_open(&runner, &m->target, cache, 0, CONTEXT, NULL, &err), &err);
-    hn_ops timed = m->target.ops;
-    model_ops = &m->target.ops;
+    hn_ops timed = *m->target.backend->ops;
+    model_ops = m->target.backend->ops;
     timed.delta = timed_delta;
     hn_runner_set_ops(runner, &timed);
-    const double gb_s = read_gb_s(model_ops, hn_pool_threads(model_ops->pool), &err), gb = 2e-9 * (double)info.state_bytes;
+    const double gb_s = read_gb_s(&m->target, &err), gb = 2e-9 * (double)info.state_bytes;
     printf("states %.2f MB, read and written once: %.3f ms at %.1f GB/s, what reading alone reaches\n", gb / 2 * 1e3,
            gb / gb_s * 1e3, gb_s);
     printf("rows  layers      ms   of the limit   ms a row beyond the first\n");

@@ -34,12 +34,12 @@ static double append(hn_cache *c, int seq, int32_t *text, int number, int rows, 
     return hn_now() - start;
 }
 
-static void measure(const char *name, const hn_ops *ops, const hn_cache_group *groups, int n_groups, int blocks, bool states) {
+static void measure(const char *name, hn_backend *backend, const hn_cache_group *groups, int n_groups, int blocks, bool states) {
     static int32_t text[ROWS + STEP];
     hunch_error err;
     hn_cache *c;
     const int length = ROWS / 4, texts = blocks * PAGE / length;
-    check(hn_cache_open(&c, ops, groups, n_groups, RUNNING + 1, ROWS, blocks * PAGE, &err), &err);
+    check(hn_cache_open(&c, backend, groups, n_groups, RUNNING + 1, ROWS, blocks * PAGE, &err), &err);
     for (int s = 0; s < RUNNING; s++) hn_cache_seq_begin(c, s);
     for (int s = 0; s < RUNNING; s++) (void)append(c, s, text, -1 - s, STEP, states);
     int number = 0;
@@ -68,12 +68,13 @@ int main(int argc, char **argv) {
                          state = {.name = "state", .kind = HN_CACHE_STATE, .units = 4, .unit_bytes = 2048, .kept = STATES, .type = HN_F32};
     hunch_error err;
     hn_pool *pool = NULL;
-    hn_ops ops;
+    hn_backend *backend;
     check(hn_pool_create(&pool, 1, &err), &err);
-    hn_ops_cpu(&ops, pool, HN_ISA_REF, false);
-    measure("full rows", &ops, &full, 1, blocks, false);
-    measure("full rows and a window", &ops, (const hn_cache_group[]){full, window}, 2, blocks, false);
-    measure("full rows and states", &ops, (const hn_cache_group[]){full, state, rows}, 3, blocks, true);
+    check(hn_cpu_backend_open(&backend, pool, HN_ISA_REF, false, &err), &err);
+    measure("full rows", backend, &full, 1, blocks, false);
+    measure("full rows and a window", backend, (const hn_cache_group[]){full, window}, 2, blocks, false);
+    measure("full rows and states", backend, (const hn_cache_group[]){full, state, rows}, 3, blocks, true);
+    backend->close(backend);
     hn_pool_free(pool);
     return 0;
 }

@@ -56,7 +56,7 @@ int main(int argc, char **argv) {
     const hn_arch *a = &m->target.arch;
     const int32_t boundary[] = {2, a->layers / 2, a->layers - 3, -1};
     end(hn_states_open(&s, &m->target, boundary, 4, rows, &err), &err);
-    end(hn_machine_open(&machine, &m->target.ops, &err), &err);
+    end(hn_machine_open(&machine, m->target.pool, m->target.isa, &err), &err);
     const size_t numbers = (size_t)rows * 4 * (size_t)a->hidden;
     uint16_t *to = hn_alloc(numbers * sizeof *to);
     hn_states_text text[256];
@@ -75,7 +75,7 @@ int main(int argc, char **argv) {
         if (speed > fastest) fastest = speed;
     }
     const double gmac = 1e-9 * macs_of(&m->target) * fastest;
-    printf("%s, %d threads, level %s, %d texts of %d rows\n", a->name, threads, hn_isa_name(m->target.ops.isa), texts,
+    printf("%s, %d threads, level %s, %d texts of %d rows\n", a->name, threads, hn_isa_name(m->target.isa), texts,
            rows);
     printf("%.0f tokens/s, %.1f M multiply-accumulates a token: %.0f GMAC/s\n", fastest, 1e-6 * macs_of(&m->target),
            gmac);

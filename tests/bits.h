@@ -176,7 +176,7 @@ HELPER void bits_check_way(bits *b, const hunch_model *m, hn_dtype kv, const bit
     hn_cache_group group[HN_MODEL_GROUPS];
     const int n_groups = hn_kv_groups(&m->target.arch, kv, group, NULL);
     group[0].page_rows = 16 << bits_below(b, 3);
-    must(hn_cache_open(&b->cache, &m->target.ops, group, n_groups, BITS_SEQS, b->context, 0, err));
+    must(hn_cache_open(&b->cache, m->target.backend, group, n_groups, BITS_SEQS, b->context, 0, err));
     must(hn_runner_open(&b->runner, &m->target, b->cache, 0, b->context, NULL, err));
     for (int s = 0; s < BITS_SEQS; s++) hn_cache_seq_begin(b->cache, s);
     b->text_seq = bits_below(b, BITS_SEQS);

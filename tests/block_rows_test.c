@@ -28,7 +28,7 @@ static rig rig_open(const hn_model *m, hn_dtype type, int page_rows) {
     rig r;
     const int n = hn_kv_groups(&m->arch, type, group, NULL);
     for (int g = 0; g < n; g++) group[g].page_rows = page_rows;
-    must(hn_cache_open(&r.cache, &m->ops, group, n, SEQS, ROWS, 0, err));
+    must(hn_cache_open(&r.cache, m->backend, group, n, SEQS, ROWS, 0, err));
     must(hn_runner_open(&r.runner, m, r.cache, 0, ROWS, NULL, err));
     for (int s = 0; s < SEQS; s++) {
         uint64_t seed = 11;

@@ -41,7 +41,7 @@ static rig rig_open(const char *family, hn_dtype kv, int page_rows, int pool_row
     r.place = calloc((size_t)a->layers, sizeof *r.place);
     const int n = hn_kv_groups(a, kv, group, r.place);
     group[0].page_rows = page_rows;
-    must(hn_cache_open(&r.cache, &r.m->target.ops, group, n, SEQS, ROWS, pool_rows, err));
+    must(hn_cache_open(&r.cache, r.m->target.backend, group, n, SEQS, ROWS, pool_rows, err));
     must(hn_runner_open(&r.writer, &r.m->target, r.cache, 0, ROWS, NULL, err));
     must(hn_runner_open_borrowed(&r.reader, &r.m->target, r.cache, 0, r.place, NULL, ROWS, err));
     for (int s = 0; s < SEQS; s++) {

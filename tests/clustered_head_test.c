@@ -189,7 +189,7 @@ static void test_costs(void **state) {
         const hn_head_passes *h = e->drafter[0].state;
         read[as] = h->model.weight_bytes;
         macs[as] = h->model.macs_per_row;
-        strip = m->target.ops.strip_bytes(h->model.output.dtype, 64);
+        strip = m->target.backend->matrix_bytes(m->target.backend, h->model.output.dtype, HN_STRIP, 64);
         hunch_engine_close(&e);
     }
     assert_int_equal(read[DENSE] - read[CLUSTERED], strip * (uint64_t)(30 - 4 - 2)); /* a cluster is a strip; 30 centroids are two */

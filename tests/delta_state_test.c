@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "ops/cpu_mem.h"
 #include "bits.h"
 #include "ops/delta.h"
 
@@ -24,8 +25,8 @@ static const hn_ops *honest;
 
 static float *inputs_at(const hn_delta_job *j, int slot) {
     const hn_input_pages *p = &j->inputs;
-    const int32_t *table = honest->view(honest, p->table);
-    return (float *)(uintptr_t)honest->view(honest, hn_at(p->pool, p->page_bytes * (size_t)table[slot / p->page_rows] +
+    const int32_t *table = hn_host_i32(p->table);
+    return hn_host_f32(hn_at(p->pool, p->page_bytes * (size_t)table[slot / p->page_rows] +
                                                                     p->row_bytes * (size_t)(slot % p->page_rows) + p->off));
 }
 
@@ -37,9 +38,9 @@ static void take_gates(const hn_delta_job *j, int slot) {
 
 /* One sequence, one thread. */
 static void wrong_delta(const hn_exec *ex, const hn_delta_job *j) {
-    hn_walk_step *step = (hn_walk_step *)(uintptr_t)honest->view(honest, j->walk->step), kept[HN_WALK_STEPS];
-    int32_t *first = (int32_t *)(uintptr_t)honest->view(honest, j->walk->first);
-    const hn_exec right = {honest, ex->rank, ex->ranks};
+    hn_walk_step *step = hn_host(j->walk->step), kept[HN_WALK_STEPS];
+    int32_t *first = hn_host(j->walk->first);
+    const hn_exec right = {honest, ex->backend, ex->rank, ex->ranks};
     const int n = first[1];
     int absorbed = 0;
     memcpy(kept, step, sizeof *step * (size_t)n);
@@ -113,7 +114,7 @@ static int read_text(bits *b, const hunch_model *m, const hn_ops *table, int mos
     int passes = 0;
     rig r = {0};
     group[0].page_rows = 16 << bits_below(b, 3);
-    must(hn_cache_open(&r.cache, &m->target.ops, group, n_groups, 1, b->context, 0, err));
+    must(hn_cache_open(&r.cache, m->target.backend, group, n_groups, 1, b->context, 0, err));
     must(hn_runner_open(&r.runner, &m->target, r.cache, 0, b->context, NULL, err));
     if (table) hn_runner_set_ops(r.runner, table);
     hn_cache_seq_begin(r.cache, seq);
@@ -160,8 +161,8 @@ static void test_mistakes(void **state) {
     (void)state;
     hunch_model *m = open_model(data_path(HYBRID), "best", 1, HUNCH_PRECISION_NATIVE);
     bits *b = bits_open(m, HUNCH_KV_BF16, ROWS);
-    hn_ops table = m->target.ops;
-    honest = &m->target.ops;
+    hn_ops table = *m->target.backend->ops;
+    honest = m->target.backend->ops;
     table.delta = wrong_delta;
     for (planted = NONE; planted < MISTAKES; planted++) {
         int wrong;
@@ -358,10 +359,10 @@ static void test_preempted_drafters(void **state) {
 
 static int rows_run; /* of all passes, once for each layer with a state */
 static void counting_delta(const hn_exec *ex, const hn_delta_job *j) {
-    const hn_walk_step *step = honest->view(honest, j->walk->step);
-    const int32_t *first = honest->view(honest, j->walk->first);
-    const hn_exec right = {honest, ex->rank, ex->ranks};
-    for (int i = 0; ex->rank == 0 && i < first[j->n_seqs]; i++) rows_run += step[i].row >= 0;
+    const hn_walk_step *step = hn_host(j->walk->step);
+    const int32_t *first = hn_host_i32(j->walk->first);
+    const hn_exec right = {honest, ex->backend, ex->rank, ex->ranks};
+    for (int i = 0; ex->rank == 0 && i < first[hn_cpu_number(j->n_seqs)]; i++) rows_run += step[i].row >= 0;
     honest->delta(&right, j);
 }
 
@@ -369,10 +370,10 @@ static void counting_delta(const hn_exec *ex, const hn_delta_job *j) {
 static int rows_again(hunch_model *m, const hunch_request *r, const answer *want, int n, int rounds, int states, int *preempted) {
     hunch_session *s[4];
     int once = 0, layers = 0;
-    hn_ops table = m->target.ops;
+    hn_ops table = *m->target.backend->ops;
     hunch_engine *e = open_few_pages(m, NULL, n + 1, 480, states);
     for (int i = 0; i < m->target.arch.layers; i++) layers += m->target.arch.layer[i].mixer != HN_MIXER_ATTENTION;
-    honest = &m->target.ops;
+    honest = m->target.backend->ops;
     table.delta = counting_delta;
     hn_runner_set_ops(e->runner, &table);
     rows_run = *preempted = 0;

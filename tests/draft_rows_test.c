@@ -71,7 +71,7 @@ static rig rig_open(const hn_model *m, int page_rows, hn_dtype type) {
     const int n = hn_kv_groups(&m->arch, type, group, NULL);
     group[0].page_rows = page_rows;
     for (int g = 0; g < n; g++) group[g].tentative = MOST_NODES;
-    must(hn_cache_open(&r.cache, &m->ops, group, n, SEQS, ROWS, 0, err));
+    must(hn_cache_open(&r.cache, m->backend, group, n, SEQS, ROWS, 0, err));
     must(hn_runner_open(&r.runner, m, r.cache, 0, ROWS, NULL, err));
     for (int s = 0; s < SEQS; s++) hn_cache_seq_begin(r.cache, s);
     return r;
@@ -263,11 +263,11 @@ static void test_more_than_a_pass(void **state) {
 /* ---- buffers ------------------------------------------------------------------------------------------------------------ */
 
 static size_t taken;
-static hunch_status (*real_create)(const hn_ops *, size_t, hn_mem **, hunch_error *);
+static hunch_status (*real_create)(hn_backend *, hn_mem_kind, size_t, hn_mem **, hunch_error *);
 
-static hunch_status count_bytes(const hn_ops *o, size_t bytes, hn_mem **out, hunch_error *err) {
-    taken = bytes;
-    return real_create(o, bytes, out, err);
+static hunch_status count_bytes(hn_backend *b, hn_mem_kind kind, size_t bytes, hn_mem **out, hunch_error *err) {
+    if (kind == HN_MEM_WORK) taken = bytes;
+    return real_create(b, kind, bytes, out, err);
 }
 
 /* Bytes of a runner of two layers of these many heads and numbers between gate and down. */
@@ -280,11 +280,12 @@ static size_t bytes_of(const hn_model *like, int heads0, int ffn0, int heads1, i
     layer[1].ffn_width = ffn1;
     m.arch.layers = 2;
     m.arch.layer = layer;
-    real_create = m.ops.mem_create;
+    real_create = m.backend->mem_create;
     rig r = rig_open(&m, 16, HN_BF16); /* what the cache takes is not counted */
     hn_runner_close(&r.runner);
-    m.ops.mem_create = count_bytes;
+    m.backend->mem_create = count_bytes;
     must(hn_runner_open(&r.runner, &m, r.cache, 0, ROWS, NULL, err));
+    m.backend->mem_create = real_create;
     const size_t bytes = taken;
     rig_close(&r);
     return bytes;

@@ -19,11 +19,11 @@ enum { SEQS = 8, DEPTH = 4, MOST_DEPTH = 20, CONTEXT = 128, TOKENS = 40, MOST_VE
 
 static const hn_drafter_ops *real;
 static void (*real_embed)(const hn_exec *, const hn_rows *, const hn_weight *, float, hn_matrix);
-static void (*real_top)(const hn_exec *, int, hn_act, const hn_weight *, const hn_output_rows *, const hn_top *);
+static void (*real_top)(const hn_exec *, hn_count, hn_act, const hn_weight *, const hn_output_rows *, const hn_top *);
 static int passes; /* since the last check */
 static bool by_top; /* for heads that embed no token, or one for each gate; those here have one output matrix for all positions */
 
-static void count_tops(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_output_rows *out, const hn_top *top) {
+static void count_tops(const hn_exec *ex, hn_count n, hn_act a, const hn_weight *w, const hn_output_rows *out, const hn_top *top) {
     if (ex->rank == 0 && by_top) passes++;
     real_top(ex, n, a, w, out, top);
 }
@@ -141,10 +141,12 @@ static void check_with(const char *target, const char *kind, const char *folder,
     hunch_request r[SEQS];
     answer a[SEQS] = {0}, b = {0};
     hunch_model *m = open_model(data_path(target), "best", test_threads(), HUNCH_PRECISION_NATIVE);
-    real_embed = m->target.ops.embed;
-    m->target.ops.embed = count_passes; /* heads take the target's operations */
-    real_top = m->target.ops.linear_top;
-    m->target.ops.linear_top = count_tops;
+    hn_ops counting = *m->target.backend->ops;
+    real_embed = counting.embed;
+    counting.embed = count_passes;
+    real_top = counting.linear_top;
+    counting.linear_top = count_tops;
+    m->target.backend->ops = &counting; /* heads have the target's backend */
     snprintf(spec, sizeof spec, "%s:%s,depth=%d", kind, *folder == '/' ? folder : data_path(folder), depth);
     for (int i = 0; i < SEQS; i++) make_request(&r[i], m, prompt[i], i);
     memset(all, 0, sizeof all);

@@ -192,7 +192,7 @@ static void check_evaluated(const char *form, int max_tokens) {
     hunch_engine *e = open_engine_with(llama, heads_spec(form), options(1, 64));
     heads_listener *l = heads_listen(e, 0, HEADS_RIGHT);
     hn_head_passes *h = e->drafter[0].state; /* the state of every head begins with it */
-    must(hn_profile_open(&profile, &h->model.ops, err));
+    must(hn_profile_open(&profile, h->model.backend->ops, h->model.pool, err));
     hn_runner_set_ops(h->runner, hn_profile_ops(profile));
     run_requests(e, &r, 1, false, &got);
     int levels = 0;

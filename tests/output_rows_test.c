@@ -51,7 +51,7 @@ static void run_pass(const hn_model *m, const hn_row *row, int32_t (*best)[BEST]
     hn_cache *cache = NULL;
     hn_runner *r = NULL;
     g[0].page_rows = 16;
-    must(hn_cache_open(&cache, &m->ops, g, groups, 1, 64, 0, err));
+    must(hn_cache_open(&cache, m->backend, g, groups, 1, 64, 0, err));
     must(hn_runner_open_for(&r, m, cache, 0, 64, &most, NULL, err));
     hn_cache_seq_begin(cache, seq);
     must(hn_pass_run(r, row, ROWS, &seq, 1, err));
@@ -164,7 +164,7 @@ static void test_no_numbers(void **state) {
     const float nan = NAN;
     char silent[MESSAGE], shown[MESSAGE];
     hn_model *t = &m->target;
-    for (int i = 0; i < t->arch.hidden; i++) t->ops.write(&t->ops, hn_at(t->output_norm, sizeof nan * (size_t)i), &nan, sizeof nan);
+    for (int i = 0; i < t->arch.hidden; i++) t->backend->write(t->backend, hn_at(t->output_norm, sizeof nan * (size_t)i), &nan, sizeof nan);
     hunch_engine *e = open_engine(m, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, 128);
     hunch_request r = ask(m, prompt, 3);
     failure(e, &r, silent);
@@ -189,23 +189,23 @@ typedef struct chosen {
     hn_top top;
 } chosen;
 
-static void chosen_rank(void *arg, int rank, int ranks) {
+static void choose(const hn_exec *ex, const void *arg) {
     const chosen *c = arg;
-    const hn_ops *o = &c->m->ops;
-    const hn_exec ex = {o, rank, ranks};
+    const hn_ops *o = ex->ops;
+    const hn_count n = hn_number(INPUTS);
     const int vocab = c->m->arch.vocab;
     const int hidden = c->m->arch.hidden;
-    const hn_output_rows all = {1, c->m->arch.logit_cap, INPUTS, {c->logits, vocab, vocab}}, none = {.scale = 1, .cap = all.cap};
+    const hn_output_rows all = {1, c->m->arch.logit_cap, n, {c->logits, vocab, vocab}}, none = {.scale = 1, .cap = all.cap};
     hn_top whole = c->top;
     whole.map = (hn_buf){NULL, 0};
-    o->quantise(&ex, INPUTS, (hn_matrix){c->x, hidden, hidden}, c->act);
-    o->linear_top(&ex, INPUTS, c->act, &c->m->output, &all, &whole);
-    o->linear_top(&ex, INPUTS, c->act, &c->reduced.w, &none, &c->top);
+    o->quantise(ex, n, (hn_matrix){c->x, hidden, hidden}, c->act);
+    o->linear_top(ex, n, c->act, &c->m->output, &all, &whole);
+    o->linear_top(ex, n, c->act, &c->reduced.w, &none, &c->top);
 }
 
 static hn_buf room(const hn_model *m, size_t bytes) {
     hn_buf b = {NULL, 0};
-    must(m->ops.mem_create(&m->ops, bytes, &b.mem, err));
+    must(m->backend->mem_create(m->backend, HN_MEM_READBACK, bytes, &b.mem, err));
     return b;
 }
 
@@ -213,9 +213,9 @@ static void check_chosen(const hn_model *m) {
     const int hidden = m->arch.hidden, vocab = m->arch.vocab;
     chosen c = {.m = m, .x = room(m, sizeof(float) * (size_t)(INPUTS * hidden)),
                 .logits = room(m, sizeof(float) * (size_t)(INPUTS * vocab)),
-                .act = {room(m, m->ops.act_bytes(hidden, INPUTS)), hidden, INPUTS, m->output_forms},
+                .act = {room(m, m->backend->act_bytes(hidden, INPUTS)), hidden, INPUTS, m->output_forms},
                 .top = {.k = TOP, .id = room(m, 4 * INPUTS * TOP), .value = room(m, 4 * INPUTS * TOP),
-                        .scratch = room(m, m->ops.top_scratch(&m->ops, INPUTS, TOP))}};
+                        .scratch = room(m, m->backend->top_scratch(m->backend, INPUTS, TOP))}};
     int32_t ids[CHOSEN];
     uint8_t *is = calloc(1, (size_t)vocab);
     for (int i = 0; i < CHOSEN;) {
@@ -224,13 +224,16 @@ static void check_chosen(const hn_model *m) {
     }
     for (int i = 0; i < INPUTS * hidden; i++) {
         const float v = (float)below(2001) * 1e-3f - 1;
-        m->ops.write(&m->ops, hn_at(c.x, sizeof v * (size_t)i), &v, sizeof v);
+        m->backend->write(m->backend, hn_at(c.x, sizeof v * (size_t)i), &v, sizeof v);
     }
-    must(hn_reduce_output(&m->ops, &m->output, ids, CHOSEN, &c.reduced, err));
+    must(hn_reduce_output(m, &m->output, ids, CHOSEN, &c.reduced, err));
     c.top.map = c.reduced.ids;
-    hn_pool_run(m->pool, chosen_rank, &c);
-    const float *logits = m->ops.view(&m->ops, c.logits), *value = m->ops.view(&m->ops, c.top.value);
-    const int32_t *best = m->ops.view(&m->ops, c.top.id);
+    hn_backend *b = m->backend;
+    const hn_ticket t = b->submit(b, choose, &c);
+    b->wait(b, t);
+    const float *logits = b->read(b, t, c.logits, sizeof *logits * (size_t)(INPUTS * vocab));
+    const float *value = b->read(b, t, c.top.value, 4 * INPUTS * TOP);
+    const int32_t *best = b->read(b, t, c.top.id, 4 * INPUTS * TOP);
     for (int r = 0; r < INPUTS; r++, logits += vocab) {
         memset(is, 0, (size_t)vocab);
         for (int k = 0; k < TOP; k++) { /* the next best chosen token of the whole row */
@@ -245,9 +248,9 @@ static void check_chosen(const hn_model *m) {
         }
     }
     free(is);
-    hn_reduced_output_free(&m->ops, &c.reduced);
+    hn_reduced_output_free(m, &c.reduced);
     const hn_buf all[] = {c.x, c.logits, c.act.data, c.top.id, c.top.value, c.top.scratch};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) m->ops.mem_free(&m->ops, all[i].mem);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) m->backend->mem_free(m->backend, all[i].mem);
 }
 
 static void test_chosen_tokens(void **state) {
@@ -273,7 +276,7 @@ static void test_shared_factors(void **state) {
     hn_reduced_output out;
     hunch_error why = {0};
     other.output.dtype = HN_F8_E4M3;
-    assert_int_equal(hn_reduce_output(&other.ops, &other.output, ids, 2, &out, &why), HUNCH_REFUSED);
+    assert_int_equal(hn_reduce_output(&other, &other.output, ids, 2, &out, &why), HUNCH_REFUSED);
     assert_non_null(strstr(why.message, "F8_E4M3"));
     assert_null(out.mem);
     hunch_model_close(&m);

@@ -73,7 +73,8 @@ static void test_as_alone(void **state) {
 /* Bytes of the memory for logits that the system has given. */
 static size_t resident(const hn_runner *r) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = sizeof(float) * (size_t)r->out.max_logits * (size_t)r->out.logits.ld;
-    const uintptr_t at = (uintptr_t)r->ops->view(r->ops, r->out.logits.at), first = (at + page - 1) / page * page;
+    const uintptr_t at = (uintptr_t)r->m->backend->read(r->m->backend, (hn_ticket){0}, r->out.logits.at, 1);
+    const uintptr_t first = (at + page - 1) / page * page;
     unsigned char *in = malloc(bytes / page + 1);
     size_t n = 0, pages = (at + bytes - first) / page;
     assert_int_equal(mincore((void *)first, pages * page, in), 0);

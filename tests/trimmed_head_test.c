@@ -78,7 +78,7 @@ static const char *write_full(const head_form *f, bool own_embedding, bool own_o
 }
 
 static uint64_t bytes_of(const hn_model *m, int outputs) {
-    return m->ops.strip_bytes(m->output.dtype, m->output.in) * (uint64_t)hn_strips(outputs);
+    return m->backend->matrix_bytes(m->backend, m->output.dtype, outputs, m->output.in);
 }
 
 /* A step reads and multiplies only the chosen rows; they are in the head's own memory; and files are no longer needed if the embedding is

@@ -41,7 +41,7 @@ static rig rig_open(const hunch_model *m, int page_rows, bool keep_all) {
     r.n_groups = hn_kv_groups(&m->target.arch, HN_BF16, r.group, NULL);
     r.group[0].page_rows = page_rows;
     for (int g = 0; g < r.n_groups && keep_all; g++) r.group[g].window = 0;
-    must(hn_cache_open(&r.cache, &m->target.ops, r.group, r.n_groups, SEQS, ROWS, 0, err));
+    must(hn_cache_open(&r.cache, m->target.backend, r.group, r.n_groups, SEQS, ROWS, 0, err));
     must(hn_runner_open(&r.runner, &m->target, r.cache, 0, ROWS, NULL, err));
     for (int s = 0; s < SEQS; s++) hn_cache_seq_begin(r.cache, s);
     return r;

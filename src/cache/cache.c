@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cache.c - the page pool and the sequences' page tables. The ops write rows (rope_store) and move them (kv_move); this file
- * only assigns their places. Pages in more than one place: cache_index.c, cache_share.c. */
+ * only assigns their places, and collects what is to be moved. Pages in more than one place: cache_index.c, cache_share.c. */
 #include <assert.h>
 #include <limits.h>
 #include <string.h>
@@ -114,7 +114,7 @@ static hunch_status with_advice(const hn_cache *c, hunch_status st, hunch_error 
  * checked before it is reserved, as for the weights: pages are touched only as texts grow, and a system without memory then
  * kills the process without an error. */
 static hunch_status plan_pool(hn_cache *c, int pool_rows, size_t *bytes, hunch_error *err) {
-    const size_t left = hn_memory_available();
+    const size_t left = hn_backend_memory_left(c->backend);
     int64_t rows = (int64_t)(c->max_seqs - 1) * c->rows;
     hunch_status st = plan_counts(c, pool_rows, bytes, err);
     if (!st && !pool_rows && c->max_seqs > 1 && *bytes > left) st = plan_counts(c, rows, bytes, err);
@@ -136,18 +136,22 @@ static hunch_status create_table(int32_t **to, size_t n, hunch_error *err) {
     return *to || n == 0 ? HUNCH_OK : hn_fail_memory(err, "page table", n * sizeof **to);
 }
 
+/* n_moves, then the moves of each group. */
+static size_t moves_bytes(const hn_cache *c) {
+    return sizeof c->n_moves + sizeof *c->move * (size_t)c->n_groups * HN_CACHE_MOVES;
+}
+
 static hunch_status create_tables(hn_cache *c, hunch_error *err) {
-    int widest = 0;
     c->seq = hn_zalloc((size_t)c->max_seqs, sizeof *c->seq);
     c->free = hn_zalloc((size_t)c->n_pages, sizeof *c->free);
     c->use = hn_zalloc((size_t)c->n_pages, sizeof *c->use);
     c->path = hn_zalloc((size_t)c->stride[0], sizeof *c->path);
-    if (!c->seq || !c->free || !c->use || !c->path)
+    c->move = hn_zalloc((size_t)c->n_groups * HN_CACHE_MOVES, sizeof *c->move);
+    if (!c->seq || !c->free || !c->use || !c->path || !c->move)
         return hn_fail_memory(err, "cache tables", (size_t)c->n_pages * (sizeof *c->free + sizeof *c->use));
     hunch_status st = HUNCH_OK;
     for (int g = 0; g < c->n_groups && !st; g++) {
         const size_t stride = (size_t)c->stride[g], next = c->group[g].kind == HN_CACHE_STATE ? stride : 0;
-        if (c->stride[g] > widest) widest = c->stride[g];
         for (int s = 0; s < c->max_seqs && !st; s++) {
             st = create_table(&c->seq[s].pages[g], stride, err);
             if (!st) st = create_table(&c->seq[s].next[g], next, err);
@@ -160,7 +164,7 @@ static hunch_status create_tables(hn_cache *c, hunch_error *err) {
     for (int p = 0; p < c->n_pages; p++) c->free[p] = c->n_pages - 1 - p;
     c->n_free = c->n_pages;
     for (int g = 0; g < c->n_groups; g++) c->idle[g] = (hn_idle_pages){HN_NO_PAGE, HN_NO_PAGE};
-    return c->ops->mem_create(c->ops, (2 * HN_KEY_SPAN + (size_t)widest) * sizeof(int32_t), &c->moves, err);
+    return c->backend->mem_create(c->backend, HN_MEM_WORK, moves_bytes(c), &c->moves, err);
 }
 
 static hunch_status create_index(hn_cache *c, hunch_error *err) {
@@ -178,22 +182,23 @@ static hunch_status create_index(hn_cache *c, hunch_error *err) {
     return hn_prefix_init(&c->prefix, c->group[0].page_rows, slots, nodes > c->stride[0] ? nodes : c->stride[0], err);
 }
 
-hunch_status hn_cache_open(hn_cache **out, const hn_ops *ops, const hn_cache_group *groups, int n_groups, int max_seqs,
+hunch_status hn_cache_open(hn_cache **out, hn_backend *b, const hn_cache_group *groups, int n_groups, int max_seqs,
                            int rows, int pool_rows, hunch_error *err) {
     *out = NULL;
     assert(n_groups >= 1 && n_groups <= HN_MAX_GROUPS && max_seqs >= 1 && rows >= 1 && pool_rows >= 0);
     hn_cache *c = hn_zalloc(1, sizeof *c);
     if (!c) return hn_fail_memory(err, "cache", sizeof *c);
-    c->ops = ops;
+    c->backend = b;
     c->n_groups = n_groups;
     c->max_seqs = max_seqs;
     c->rows = rows;
+    c->moves_batch = 1;
     hunch_status st = plan_pages(c, groups, err);
     size_t bytes = 0;
     if (!st) st = plan_pool(c, pool_rows, &bytes, err);
     if (!st) st = create_tables(c, err);
     if (!st) st = create_index(c, err);
-    if (!st) st = with_advice(c, c->ops->mem_create(c->ops, bytes, &c->pool, err), err);
+    if (!st) st = with_advice(c, b->mem_create(b, HN_MEM_PAGES, bytes, &c->pool, err), err);
     if (st) {
         hn_cache_close(&c);
         return st;
@@ -212,10 +217,11 @@ void hn_cache_close(hn_cache **cp) {
             hn_free(c->seq[s].next[g]);
             hn_free(c->seq[s].saved[g]);
         }
-    c->ops->mem_free(c->ops, c->pool);
-    c->ops->mem_free(c->ops, c->moves);
+    c->backend->mem_free(c->backend, c->pool);
+    c->backend->mem_free(c->backend, c->moves);
     hn_prefix_fini(&c->prefix);
     hn_free(c->path);
+    hn_free(c->move);
     hn_free(c->use);
     hn_free(c->free);
     hn_free(c->seq);
@@ -227,6 +233,8 @@ void hn_cache_close(hn_cache **cp) {
 static int32_t new_page(hn_cache *c) {
     while (c->n_free == 0) hn_cache_evict(c);
     const int32_t page = c->free[--c->n_free];
+    /* groups are moved one after the other: rows of its last user are not moved behind those of the next */
+    if (c->use[page].moves == c->moves_batch) hn_cache_flush(c);
     c->use[page].tables = 1;
     return page;
 }
@@ -267,36 +275,52 @@ static void drop_unseen(hn_cache *c, hn_seq *s, int group, int tentative) {
 
 /* ---- moving rows ----------------------------------------------------------------------------------------------- */
 
-typedef struct move_job {
-    hn_cache *c;
-    int group, n;
-} move_job;
-
-static void move_rows(void *arg, int rank, int ranks) {
-    const move_job *j = arg;
-    const hn_exec ex = {j->c->ops, rank, ranks};
-    const hn_buf from = {j->c->moves, 0}, to = hn_at(from, HN_KEY_SPAN * sizeof(int32_t)),
-                 pages = hn_at(to, HN_KEY_SPAN * sizeof(int32_t));
-    if (j->c->group[j->group].kind == HN_CACHE_ROWS) {
-        const hn_plain_rows at = hn_cache_rows(j->c, j->group);
-        j->c->ops->rows_move(&ex, &at, pages, j->n, from, to);
-        return;
+bool hn_cache_moves_ready(hn_cache *c) {
+    bool any = false;
+    const hn_buf at = {c ? c->moves : NULL, 0};
+    for (int g = 0; c && g < c->n_groups; g++) any |= c->n_moves[g] > 0;
+    if (!any) return false;
+    hn_backend *b = c->backend;
+    b->write(b, at, c->n_moves, sizeof c->n_moves);
+    for (int g = 0; g < c->n_groups; g++) {
+        const size_t first = (size_t)g * HN_CACHE_MOVES;
+        if (c->n_moves[g] > 0)
+            b->write(b, hn_at(at, sizeof c->n_moves + sizeof *c->move * first), c->move + first, sizeof *c->move * (size_t)c->n_moves[g]);
+        c->ready[g] = c->n_moves[g];
+        c->n_moves[g] = 0;
     }
-    for (int l = 0; l < j->c->group[j->group].layers; l++) {
-        const hn_kv kv = hn_cache_kv(j->c, j->group, l);
-        j->c->ops->kv_move(&ex, &kv, pages, j->n, from, to);
+    c->moves_batch++;
+    return true;
+}
+
+void hn_cache_move(const hn_exec *ex, const hn_cache *c) {
+    const hn_buf at = {c->moves, 0};
+    for (int g = 0; g < c->n_groups; g++) {
+        const hn_count n = {hn_at(at, sizeof *c->n_moves * (size_t)g), c->ready[g]};
+        const hn_buf moves = hn_at(at, sizeof c->n_moves + sizeof *c->move * (size_t)g * HN_CACHE_MOVES);
+        const hn_plain_rows rows = c->group[g].kind == HN_CACHE_ROWS ? hn_cache_rows(c, g) : (hn_plain_rows){.row_bytes = 0};
+        if (n.most == 0) continue;
+        if (c->group[g].kind == HN_CACHE_ROWS) ex->ops->rows_move(ex, &rows, n, moves);
+        for (int l = 0; c->group[g].kind == HN_CACHE_KV && l < c->group[g].layers; l++) {
+            const hn_kv kv = hn_cache_kv(c, g, l);
+            ex->ops->kv_move(ex, &kv, n, moves);
+        }
     }
 }
 
-/* Moves rows from[i] to to[i] of one group; both are slots of the given table. */
-static void move_group(hn_cache *c, int group, const int32_t *pages, int n_pages, const int32_t *from,
-                       const int32_t *to, int n) {
-    const hn_buf at = {c->moves, 0};
-    c->ops->write(c->ops, at, from, (size_t)n * sizeof *from);
-    c->ops->write(c->ops, hn_at(at, HN_KEY_SPAN * sizeof *to), to, (size_t)n * sizeof *to);
-    c->ops->write(c->ops, hn_at(at, 2 * HN_KEY_SPAN * sizeof *to), pages, (size_t)n_pages * sizeof *pages);
-    move_job job = {c, group, n};
-    hn_pool_run(c->ops->pool, move_rows, &job);
+static void move_alone(const hn_exec *ex, const void *arg) {
+    hn_cache_move(ex, arg);
+}
+
+void hn_cache_flush(hn_cache *c) {
+    if (hn_cache_moves_ready(c)) c->backend->submit(c->backend, move_alone, c);
+}
+
+/* Row `from` of a page will be copied to row `to` of another one, or of the same. */
+static void add_move(hn_cache *c, int group, int32_t from_page, int from, int32_t to_page, int to) {
+    if (c->n_moves[group] == HN_CACHE_MOVES) hn_cache_flush(c);
+    c->use[from_page].moves = c->use[to_page].moves = c->moves_batch;
+    c->move[group * HN_CACHE_MOVES + c->n_moves[group]++] = (hn_row_move){from_page, from, to_page, to};
 }
 
 /* The page of row `rows`, if it has earlier rows and is shared, so that it must be copied; else -1. */
@@ -309,14 +333,9 @@ static int page_to_copy(const hn_cache *c, const hn_seq *s, int group, int rows)
 
 /* Replaces page i of the sequence by a page of its own with its first n rows. */
 static void copy_page(hn_cache *c, hn_seq *s, int group, int i, int n) {
-    const int32_t old = s->pages[group][i], both[2] = {new_page(c), old};
-    int32_t from[HN_KEY_SPAN], to[HN_KEY_SPAN];
-    for (int r = 0; r < n; r++) {
-        from[r] = c->group[group].page_rows + r;
-        to[r] = r;
-    }
-    move_group(c, group, both, 2, from, to, n);
-    s->pages[group][i] = both[0];
+    const int32_t old = s->pages[group][i], own = new_page(c);
+    for (int r = 0; r < n; r++) add_move(c, group, old, r, own, r);
+    s->pages[group][i] = own;
     hn_page_release(c, old);
 }
 
@@ -407,20 +426,23 @@ bool hn_cache_reserved(const hn_cache *c, int seq, int model_id, int tentative) 
     return true;
 }
 
+/* In all groups of a model that keep rows. */
+static void move_row(hn_cache *c, const hn_seq *s, int model_id, int from, int to) {
+    for (int g = 0; g < c->n_groups; g++) {
+        const hn_cache_group *d = &c->group[g];
+        if (d->model_id != model_id || d->kind == HN_CACHE_STATE) continue;
+        add_move(c, g, s->pages[g][from / d->page_rows], from % d->page_rows, s->pages[g][to / d->page_rows], to % d->page_rows);
+    }
+}
+
 void hn_cache_commit(hn_cache *c, int seq, int model_id, const int16_t *index, int n) {
     hn_seq *s = &c->seq[seq];
-    int32_t from[HN_MAX_ROWS], to[HN_MAX_ROWS];
-    int m = 0;
+    const int first = s->committed[model_id];
     assert(s->live && n >= 0 && (!index || n <= HN_MAX_ROWS));
     for (int i = 0; index && i < n; i++) { /* rows already in place stay */
         assert(index[i] >= i && (i == 0 || index[i] > index[i - 1]));
-        if (index[i] == i) continue;
-        from[m] = s->committed[model_id] + index[i];
-        to[m++] = s->committed[model_id] + i;
+        if (index[i] != i) move_row(c, s, model_id, first + index[i], first + i);
     }
-    for (int g = 0; g < c->n_groups && m > 0; g++)
-        if (c->group[g].model_id == model_id && c->group[g].kind != HN_CACHE_STATE)
-            move_group(c, g, s->pages[g], s->n_pages[g], from, to, m);
     s->committed[model_id] += n;
     assert(s->absorbed[model_id] <= s->committed[model_id]);
 }

@@ -43,7 +43,7 @@
  */
 #ifndef HN_CACHE_H
 #define HN_CACHE_H
-#include "ops/ops.h"
+#include "ops/backend.h"
 
 /* The data that a group keeps of a sequence. */
 typedef enum hn_cache_kind {
@@ -83,7 +83,7 @@ typedef struct hn_cache hn_cache;
  * each sequence's tentative rows; for a window group no more than a sequence's window and tentative rows need. One sequence
  * alone always fits. Memory is reserved here and touched when rows are written. groups[0].page_rows sets the page size; it is
  * larger only if a page would not have room for 16 rows of another group. */
-hunch_status hn_cache_open(hn_cache **out, const hn_ops *ops, const hn_cache_group *groups, int n_groups, int max_seqs,
+hunch_status hn_cache_open(hn_cache **out, hn_backend *b, const hn_cache_group *groups, int n_groups, int max_seqs,
                            int rows, int pool_rows, hunch_error *err);
 void hn_cache_close(hn_cache **c);
 size_t hn_cache_bytes(const hn_cache *c);
@@ -118,6 +118,12 @@ int hn_cache_table_stride(const hn_cache *c, int group); /* entries of a table *
  * no page left (nothing else changed). HUNCH_USAGE: more rows than were planned. */
 hunch_status hn_cache_reserve(hn_cache *c, int seq, int model_id, int tentative, hunch_error *err);
 bool hn_cache_reserved(const hn_cache *c, int seq, int model_id, int tentative); /* whether there is that room: for assertions */
+/* Rows that a commit or a copy of a page moves are collected, of all sequences and groups, and moved by the work of the next pass over
+ * this cache, before it: `ready` writes them to the backend's memory, and says whether there are any; then `move` is called by the function
+ * that is submitted. flush: a submission of their own. */
+bool hn_cache_moves_ready(hn_cache *c); /* NULL: none */
+void hn_cache_move(const hn_exec *ex, const hn_cache *c);
+void hn_cache_flush(hn_cache *c);
 /* Keeps n tentative rows: index[i] is the row's number among this round's tentative rows (slot - committed), ascending,
  * in path order. They become rows committed .. committed + n - 1. index NULL: rows 0..n-1 (a chain or a chunk). */
 void hn_cache_commit(hn_cache *c, int seq, int model_id, const int16_t *index, int n);

@@ -32,6 +32,7 @@ typedef struct hn_page_use {
     uint64_t idle_since; /* of idle pages: by the clock of the index */
     hn_prefix_node *node;     /* one of its nodes, and its slot there; NULL: in none */
     int slot;
+    uint32_t moves; /* hn_cache.moves_batch of the last move that reads or writes it */
     int32_t newer, older; /* of idle pages: neighbours in the list of their group */
 } hn_page_use;
 
@@ -64,8 +65,10 @@ struct hn_cache_view {
     int32_t *pages[HN_MAX_GROUPS]; /* owned: [stride of the group]; NULL: not of this view */
 };
 
+enum { HN_CACHE_MOVES = 2048 }; /* of a group, before they are flushed */
+
 struct hn_cache {
-    const hn_ops *ops;
+    hn_backend *backend;
     hn_cache_group group[HN_MAX_GROUPS];
     int stride[HN_MAX_GROUPS];         /* entries of a table of the group */
     int first_slot[HN_MAX_GROUPS + 1]; /* first slot of the group in a node of the index */
@@ -76,7 +79,11 @@ struct hn_cache {
     int state_pages[HN_MAX_GROUPS]; /* of state groups: pages in the index */
     size_t page_bytes;
     hn_mem *pool;
-    hn_mem *moves;    /* device copy of one move: from and to [HN_KEY_SPAN], page table [largest stride] */
+    hn_row_move *move;            /* [n_groups][HN_CACHE_MOVES] rows that are still to be moved, in order */
+    int32_t n_moves[HN_MAX_GROUPS];
+    hn_mem *moves;                /* of the backend: n_moves, then move, as they were written for the work that moves them */
+    int32_t ready[HN_MAX_GROUPS]; /* numbers of these */
+    uint32_t moves_batch;         /* number of the moves that are collected now, from 1 on */
     int32_t *free;    /* stack of page numbers */
     hn_page_use *use; /* [n_pages] */
     hn_idle_pages idle[HN_MAX_GROUPS];

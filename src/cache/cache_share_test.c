@@ -341,7 +341,7 @@ static void test_eviction_order(void **state) {
     hn_cache *c = NULL;
     hunch_error err;
     int32_t text[3][TEXT];
-    assert_int_equal(hn_cache_open(&c, &ops, &one, 1, 4, ROWS, ROWS, &err), HUNCH_OK);
+    assert_int_equal(hn_cache_open(&c, backend, &one, 1, 4, ROWS, ROWS, &err), HUNCH_OK);
     const int all = hn_cache_free_pages(c);
     for (int i = 0; i < 3; i++) {
         make_text(text[i], 20 + (uint64_t)i);

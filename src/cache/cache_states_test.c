@@ -21,7 +21,7 @@ static hn_cache *open_states(int kept) {
                            {.name = "state", .kind = HN_CACHE_STATE, .layers = 1, .units = 3, .unit_bytes = 4096, .kept = kept},
                            {.name = "inputs", .kind = HN_CACHE_ROWS, .layers = 1, .units = 1, .unit_bytes = 2048, .window = TAPS,
                             .back = HN_MAX_ROWS}};
-    assert_int_equal(hn_cache_open(&c, &ops, g, 3, SEQS, CONTEXT, CONTEXT, &err), HUNCH_OK);
+    assert_int_equal(hn_cache_open(&c, backend, g, 3, SEQS, CONTEXT, CONTEXT, &err), HUNCH_OK);
     assert_int_equal(hn_pages_of(c, 1, 1), 3);
     return c;
 }

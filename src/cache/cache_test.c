@@ -26,7 +26,7 @@ static hunch_status try_open(hn_cache **c, int page_rows, hn_dtype type, int seq
         {"wide", 2, KV_HEADS, dim, type, page_rows, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
         {"narrow", 1, 1, dim, type, 0, 0, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0},
         {"draft", 4, KV_HEADS, dim, type, 0, 1, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0}};
-    return hn_cache_open(c, &ops, g, GROUPS, seqs, rows, pool_rows, err);
+    return hn_cache_open(c, backend, g, GROUPS, seqs, rows, pool_rows, err);
 }
 
 static hn_cache *open_cache(int page_rows, hn_dtype type) {
@@ -140,7 +140,7 @@ static void test_geometry(void **state) {
             {"draft", cases[i].draft_layers, 2, 32, HN_F16, 0, 3, 0, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0}};
         hn_cache *c = NULL;
         hunch_error err;
-        assert_int_equal(hn_cache_open(&c, &ops, g, 3, 1, ROWS, 0, &err), HUNCH_OK);
+        assert_int_equal(hn_cache_open(&c, backend, g, 3, 1, ROWS, 0, &err), HUNCH_OK);
         for (int k = 0; k < 3; k++) {
             const hn_kv last = hn_cache_kv(c, k, g[k].layers - 1);
             assert_int_equal(last.page_rows, cases[i].rows[k]);
@@ -181,7 +181,7 @@ static void test_limits(void **state) {
     for (int i = 0; i < 2; i++) {
         const hn_cache_group g = {"uneven", 1, 1, uneven[i].dim, uneven[i].type, 16, 0, 0,
                                   0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0};
-        assert_int_equal(hn_cache_open(&c, &ops, &g, 1, 1, ROWS, 0, &err), HUNCH_REFUSED);
+        assert_int_equal(hn_cache_open(&c, backend, &g, 1, 1, ROWS, 0, &err), HUNCH_REFUSED);
         assert_non_null(strstr(err.message, hn_dtype_name(uneven[i].type)));
         assert_null(c);
     }
@@ -244,7 +244,7 @@ static int opened_within(rlim_t mib) {
         hn_cache *c = NULL;
         hunch_error err;
         if (setrlimit(RLIMIT_DATA, &r) != 0 || getrlimit(RLIMIT_DATA, &r) != 0 || r.rlim_cur != mib << 20) _exit(255);
-        const hunch_status st = hn_cache_open(&c, &ops, &g, 1, 2, 2048, 0, &err);
+        const hunch_status st = hn_cache_open(&c, backend, &g, 1, 2, 2048, 0, &err);
         _exit(st == HUNCH_OK ? (int)(hn_cache_bytes(c) >> 20) : st == HUNCH_NO_MEMORY ? 0 : 254);
     }
     int status;

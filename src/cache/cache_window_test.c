@@ -20,7 +20,7 @@ static hn_cache *open_pair(int window, int back, int seqs, int rows, int pool_ro
                                  {"window", 2, 1, 16, HN_BF16, 0, 0, window, back, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0}};
     hn_cache *c = NULL;
     hunch_error err;
-    assert_int_equal(hn_cache_open(&c, &ops, g, 2, seqs, rows, pool_rows, &err), HUNCH_OK);
+    assert_int_equal(hn_cache_open(&c, backend, g, 2, seqs, rows, pool_rows, &err), HUNCH_OK);
     assert_int_equal(hn_cache_kv(c, 1, 0).page_rows, PAGE);
     return c;
 }
@@ -30,7 +30,7 @@ static hn_cache *open_window(int window, int seqs, int rows, int pool_rows) {
     const hn_cache_group g = {"window", 2, 1, 16, HN_BF16, PAGE, 0, window, 0, 0, 0, 0, HN_CACHE_KV, 0, 0, 0, 0};
     hn_cache *c = NULL;
     hunch_error err;
-    assert_int_equal(hn_cache_open(&c, &ops, &g, 1, seqs, rows, pool_rows, &err), HUNCH_OK);
+    assert_int_equal(hn_cache_open(&c, backend, &g, 1, seqs, rows, pool_rows, &err), HUNCH_OK);
     return c;
 }
 

@@ -42,7 +42,7 @@ static const shape *of = &FULL; /* the caches that are opened */
 HELPER hn_cache *open_shared(int seqs, int pool_rows) {
     hn_cache *c = NULL;
     hunch_error err;
-    assert_int_equal(hn_cache_open(&c, &ops, of->group, of->n, seqs, ROWS, pool_rows, &err), HUNCH_OK);
+    assert_int_equal(hn_cache_open(&c, backend, of->group, of->n, seqs, ROWS, pool_rows, &err), HUNCH_OK);
     for (int g = 0; g < of->n; g++) assert_int_equal(hn_cache_kv(c, g, 0).page_rows, of->rows[g]);
     return c;
 }

@@ -21,7 +21,7 @@
 enum { SEQS = 4, CONTEXT = 256, VOCAB = 512, WIDEST = 520, DEPTH = 5, MODEL_INDEX = 1, OTHER = 0, MODEL_ID = 2 };
 
 static hn_pool *pool;
-static hn_ops ops;
+static hn_backend *backend;
 static hn_tokenizer *tokenizer; /* the target's */
 static hn_model reference;
 static hn_cache *reference_cache;
@@ -50,7 +50,7 @@ HELPER void reference_open(const char *path) {
     hn_cache_group g[HN_MODEL_GROUPS];
     const int n = hn_kv_groups(&reference.arch, HN_BF16, g, NULL);
     g[0].page_rows = 64;
-    ok(hn_cache_open(&reference_cache, &ops, g, n, 1, CONTEXT + 64, 0, &err), &err);
+    ok(hn_cache_open(&reference_cache, backend, g, n, 1, CONTEXT + 64, 0, &err), &err);
     ok(hn_runner_open(&reference_runner, &reference, reference_cache, 0, CONTEXT + 64, NULL, &err), &err);
 }
 
@@ -93,7 +93,7 @@ HELPER int setup(void **state) {
     (void)state;
     hunch_error err = {0};
     ok(hn_pool_create(&pool, 2, &err), &err);
-    hn_ops_cpu(&ops, pool, hn_isa_best(), false);
+    ok(hn_cpu_backend_open(&backend, pool, hn_isa_best(), false, &err), &err);
     tokenizer = tokenizer_of(STORIES ".f32.gguf");
     reference_open(MODEL);
     return 0;
@@ -103,6 +103,7 @@ HELPER int teardown(void **state) {
     (void)state;
     reference_close();
     hn_tokenizer_close(&tokenizer);
+    backend->close(backend);
     hn_pool_free(pool);
     return 0;
 }
@@ -136,7 +137,7 @@ HELPER hunch_status rig_attach(rig *r, int pool_rows, hunch_error *err) {
         g[2 + i] = r->d.needs.group[i];
         g[2 + i].model_id = MODEL_ID;
     }
-    hunch_status s = hn_cache_open(&r->cache, &ops, g, 2 + n, SEQS, CONTEXT, pool_rows, err);
+    hunch_status s = hn_cache_open(&r->cache, backend, g, 2 + n, SEQS, CONTEXT, pool_rows, err);
     return s ? s : r->d.ops->attach(&r->d, r->cache, 2, MODEL_ID, err);
 }
 

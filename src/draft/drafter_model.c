@@ -130,7 +130,8 @@ static hunch_status options_read(model_options *o, hn_spec *spec, const hn_targe
 
 static hunch_status state_open(model_state *st, const char *path, const model_options *o, const hn_target_info *target,
                                hunch_error *err) {
-    const hn_model_load load = {.pool = target->pool, .isa = target->isa, .f32 = o->f32};
+    const hn_model_load load = {.pool = target->pool, .like = target->model ? target->model->backend : NULL, .isa = target->isa,
+                                .f32 = o->f32};
     hn_source *src = NULL;
     hunch_status s = hn_source_open(&src, path, err);
     if (!s) s = check_fit(src, target, err);

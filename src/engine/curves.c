@@ -49,8 +49,10 @@ static void name_curves(hunch_engine *e) {
     cache_folder(folder, sizeof folder);
     if (!folder[0]) return;
     hn_cpu_name(cpu, sizeof cpu);
+    hn_backend_limits limits;
+    e->model->target.backend->limits(e->model->target.backend, &limits);
     snprintf(key, sizeof key, "%s|%s|%s %s|%d threads|%s %s, %llu parameters, %llu bytes%s|precision %d|kv %d", cpu,
-             hn_isa_name(e->model->target.ops.isa), HUNCH_VERSION, BUILD, e->model->threads, a->architecture, a->name,
+             limits.name, HUNCH_VERSION, BUILD, e->model->threads, a->architecture, a->name,
              (unsigned long long)e->model->target.parameters, (unsigned long long)e->model->target.weight_bytes,
              e->model->target.bytes.stored > 0 ? " mapped" : "", (int)e->model->precision, (int)e->kv);
     snprintf(path, sizeof path, "%s/curve-%016llx.json", folder, (unsigned long long)hash_text(key));
@@ -64,7 +66,7 @@ double hn_reads(const hunch_engine *e, int committed) {
 }
 
 static double output_part(const hn_model *m) {
-    return (double)m->ops.strip_bytes(m->output.dtype, m->output.in) * hn_strips(m->output.out) / (double)m->weight_bytes;
+    return (double)hn_packed_bytes(m, &m->output) / (double)m->weight_bytes;
 }
 
 /* Passes of 1, 8 and 4 rows, in two turns so that a change of speed is not taken for the cost of rows, the first time after a warm-up

@@ -82,12 +82,12 @@ static hn_feature_set feature_set(const hunch_engine *e) {
 enum { USUAL_STATES = 16 }; /* kept for later texts, if four times their size is available */
 
 /* How many states of recurrent layers the index may keep: a text's states of the model and of all drafters count together. */
-static hunch_status limit_states(hn_cache_group *group, int n, uint64_t bytes, hunch_error *err) {
+static hunch_status limit_states(hn_cache_group *group, int n, uint64_t bytes, size_t left, hunch_error *err) {
     uint64_t each = 0;
     for (int g = 0; g < n; g++)
         if (group[g].kind == HN_CACHE_STATE) each += (uint64_t)group[g].units * group[g].unit_bytes;
     if (each == 0) return HUNCH_OK;
-    const uint64_t fit = (bytes ? bytes : hn_memory_available() / 4) / each, limit = bytes ? INT16_MAX : USUAL_STATES;
+    const uint64_t fit = (bytes ? bytes : left / 4) / each, limit = bytes ? INT16_MAX : USUAL_STATES;
     if (bytes && fit < 1)
         return hn_fail(err, HUNCH_USAGE, "state_bytes %llu: a text's state takes %llu, those of its draft models included",
                        (unsigned long long)bytes, (unsigned long long)each);
@@ -100,11 +100,11 @@ static hunch_status limit_states(hn_cache_group *group, int n, uint64_t bytes, h
 /* ---- prefill -------------------------------------------------------------------------------------------------------------- */
 
 /* Rows of a prompt: with experts so many that on average ROWS_OF_EXPERT of them use one: reading its weights then takes a small part of
- * the time of its products. Twice as many as other passes have are as fast as more in a dense model; in a recurrent one a pass leaves
+ * the time of its products. The usual number is as fast as more in a dense model; in a recurrent one a pass leaves
  * one state for the index, so with longer passes a text that begins like another one finds fewer of them. */
-static int rows_of_prompt(const hn_arch *a) {
+static int rows_of_prompt(const hn_arch *a, int usual) {
     enum { ROWS_OF_EXPERT = 16 };
-    int rows = hn_model_is_recurrent(a) ? HN_MAX_ROWS : 2 * HN_MAX_ROWS;
+    int rows = hn_model_is_recurrent(a) ? HN_MAX_ROWS : usual;
     for (int i = 0; i < a->layers; i++) {
         const hn_expert_desc *d = &a->layer[i].experts;
         while (hn_layer_has_experts(&a->layer[i]) && rows < HN_PASS_ROWS && rows * d->used < ROWS_OF_EXPERT * d->count) rows *= 2;
@@ -130,9 +130,11 @@ static size_t bytes_of_rows(const hunch_engine *e, int rows) {
 static void choose_chunk(hunch_engine *e, int asked) {
     const hn_arch *a = &e->model->target.arch;
     const int usual = hn_model_is_recurrent(a) ? HN_PASS_ROWS / 2 : HN_PASS_ROWS;
-    int rows = asked ? asked : rows_of_prompt(a);
+    hn_backend_limits limits;
+    e->model->target.backend->limits(e->model->target.backend, &limits);
+    int rows = asked ? asked : rows_of_prompt(a, limits.prompt_rows);
     while (!asked && rows > HN_MAX_ROWS &&
-           (rows > usual || rows > e->context || bytes_of_rows(e, rows) > hn_memory_available() / 8))
+           (rows > usual || rows > e->context || bytes_of_rows(e, rows) > limits.memory_left / 8))
         rows /= 2;
     e->chunk = rows < HN_PASS_ROWS ? rows : HN_PASS_ROWS;
 }
@@ -162,9 +164,9 @@ static hunch_status open_pool(hunch_engine *e, const hunch_engine_options *o, hu
             group[n] = e->drafter[i].needs.group[g];
             group[n++].model_id = i + 1;
         }
-    hunch_status st = limit_states(group, n, o->state_bytes, err);
+    hunch_status st = limit_states(group, n, o->state_bytes, hn_backend_memory_left(e->model->target.backend), err);
     for (int g = 0; g < of_target; g++) e->states = group[g].kept > e->states ? group[g].kept : e->states;
-    if (!st) st = hn_cache_open(&e->cache, &e->model->target.ops, group, n, e->parallel + 1, e->context, o->pool_rows, err);
+    if (!st) st = hn_cache_open(&e->cache, e->model->target.backend, group, n, e->parallel + 1, e->context, o->pool_rows, err);
     int first = of_target;
     for (int i = 0; !st && i < e->n_drafters; i++) {
         hn_drafter *d = &e->drafter[i];

@@ -14,7 +14,7 @@
 
 enum { SEQS = 3, CONTEXT = 64, HIDDEN = 64, MOST_FEATURES = 3, LISTENERS = 2 };
 
-static const hn_ops *ops;
+static hn_backend *backend;
 static const struct {
     hn_feature_set set;
     int n, boundary[MOST_FEATURES];
@@ -43,9 +43,10 @@ static void keep_rows(hn_drafter *d, const hn_feed_row *rows, int n, const hn_fe
         fed_to[me].fed[seq].next[at] = rows[i].next_token;
         fed_to[me].fed[seq].from_tree += rows[i].node > 0;
         for (int k = 0; k < f->n; k++)
-            ops->read(ops, fed_to[me].fed[seq].feature[at][k],
-                      hn_at(f->buffer[k], sizeof(float) * (size_t)rows[i].feature_row * (size_t)f->ld),
-                      sizeof(float) * HIDDEN);
+            memcpy(fed_to[me].fed[seq].feature[at][k],
+                   backend->read(backend, (hn_ticket){0}, hn_at(f->buffer[k], sizeof(float) * (size_t)rows[i].feature_row * (size_t)f->ld),
+                                 sizeof(float) * HIDDEN),
+                   sizeof(float) * HIDDEN);
     }
 }
 
@@ -104,7 +105,7 @@ static void check_feed(const char *draft, int chunk, bool one_pass) {
     static const size_t len[SEQS] = {1, 5, 9};
     int from_tree = 0;
     memset(fed_to, 0, sizeof fed_to);
-    ops = &m->target.ops;
+    backend = m->target.backend;
     listen(e, listening);
     for (int i = 0; i < SEQS; i++) {
         hunch_request r;

@@ -178,7 +178,7 @@ hunch_status hunch_measure_profile(hunch_engine *e, int rows, int context, hunch
     hn_profile *p = NULL;
     double seconds;
     st = hunch_measure_pass(e, rows, context, 1, &seconds, err); /* warms up */
-    if (!st) st = hn_profile_open(&p, &e->model->target.ops, err);
+    if (!st) st = hn_profile_open(&p, e->model->target.backend->ops, e->model->target.pool, err);
     if (st) return st;
     hn_runner_set_ops(e->runner, hn_profile_ops(p));
     st = timed_pass(e, rows, &seconds, err);
@@ -193,21 +193,21 @@ hunch_status hunch_measure_profile(hunch_engine *e, int rows, int context, hunch
     return st;
 }
 
-static void add_matrix(const hn_ops *o, const hn_weight *w, double rows, hunch_work *work) {
+static void add_matrix(const hn_backend *o, const hn_weight *w, double rows, hunch_work *work) {
     const int form = w->wide ? HN_ACT_F32 : o->act_forms(o, w->dtype);
     double *to = form == HN_ACT_Q8 ? &work->macs_int8 : form == HN_ACT_F32 ? &work->macs_f32 : &work->macs_bf16;
     *to += rows * w->out * w->in;
 }
 
 /* Latent attention: the products around those that all kinds have, and each head's. */
-static void add_latent(const hn_ops *o, const hn_layer *l, double rows, hunch_work *work) {
+static void add_latent(const hn_backend *o, const hn_layer *l, double rows, hunch_work *work) {
     add_matrix(o, &l->q_a, rows, work);
     add_matrix(o, &l->kv_a, rows, work);
     add_matrix(o, &l->k_b, rows * l->k_b.experts, work);
     add_matrix(o, &l->v_b, rows * l->v_b.experts, work);
 }
 
-static void add_experts(const hn_ops *o, const hn_layer_experts *e, double rows, hunch_work *work) {
+static void add_experts(const hn_backend *o, const hn_layer_experts *e, double rows, hunch_work *work) {
     const hn_weight *const each[] = {&e->gate, &e->up, &e->down},
                     *const all[] = {&e->router, &e->shared_router, &e->shared_gate, &e->shared_up, &e->shared_down};
     for (size_t k = 0; k < sizeof each / sizeof *each; k++) add_matrix(o, each[k], rows * e->choice.used, work);
@@ -219,19 +219,19 @@ void hunch_engine_work(const hunch_engine *e, int rows, int logits, int context,
     *out = (hunch_work){0};
     if (!e) return;
     const hn_model *m = &e->model->target;
-    const double output_bytes = (double)m->ops.strip_bytes(m->output.dtype, m->output.in) * hn_strips(m->output.out);
+    const double output_bytes = (double)hn_packed_bytes(m, &m->output);
     const hn_kv_work kv = hn_model_kv_work(&m->arch, e->kv, context, rows);
     *out = (hunch_work){.weight_bytes = (double)m->weight_bytes - (logits ? 0 : output_bytes), .kv_bytes = kv.bytes};
-    *(m->ops.attention_in_bf16(&m->ops, e->kv) ? &out->macs_bf16 : &out->macs_f32) += kv.macs;
-    add_matrix(&m->ops, &m->output, logits, out);
-    add_matrix(&m->ops, &m->token_product, rows, out);
+    *(m->backend->attention_in_bf16(m->backend, e->kv) ? &out->macs_bf16 : &out->macs_f32) += kv.macs;
+    add_matrix(m->backend, &m->output, logits, out);
+    add_matrix(m->backend, &m->token_product, rows, out);
     for (int i = 0; i < m->arch.layers; i++) {
         const hn_layer *l = &m->layer[i];
         const hn_weight *const all[] = {&l->q, &l->k, &l->v, &l->o, &l->z, &l->beta, &l->alpha, &l->gate, &l->up, &l->down,
                                         &l->input_gate, &l->input_product};
-        for (size_t k = 0; k < sizeof all / sizeof *all; k++) add_matrix(&m->ops, all[k], rows, out);
-        if (m->arch.layer[i].mixer == HN_MIXER_LATENT) add_latent(&m->ops, l, rows, out);
-        if (hn_layer_has_experts(&m->arch.layer[i])) add_experts(&m->ops, &l->experts, rows, out);
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) add_matrix(m->backend, all[k], rows, out);
+        if (m->arch.layer[i].mixer == HN_MIXER_LATENT) add_latent(m->backend, l, rows, out);
+        if (hn_layer_has_experts(&m->arch.layer[i])) add_experts(m->backend, &l->experts, rows, out);
     }
 }
 
@@ -239,7 +239,8 @@ void hunch_engine_work(const hunch_engine *e, int rows, int logits, int context,
 
 struct hunch_meter {
     hn_pool *pool; /* owned; NULL: the model's */
-    hn_ops ops;
+    const hn_pool *runs; /* that, or the model's */
+    hn_isa isa;
     hn_machine *machine;
 };
 
@@ -259,8 +260,10 @@ hunch_status hunch_meter_open(hunch_meter **out, const hunch_model *m, const hun
     hunch_meter *t = hn_zalloc(1, sizeof *t);
     if (!t) return hn_fail_memory(err, "a meter", sizeof *t);
     if (!m) st = hn_pool_create(&t->pool, o->threads ? o->threads : hn_cores(), err);
-    if (!st) hn_ops_cpu(&t->ops, m ? m->target.pool : t->pool, m ? m->target.ops.isa : isa, false);
-    if (!st) st = hn_machine_open(&t->machine, &t->ops, err);
+    hn_pool *pool = m ? m->target.pool : t->pool;
+    t->runs = pool;
+    t->isa = m ? m->target.isa : isa;
+    if (!st) st = hn_machine_open(&t->machine, pool, t->isa, err);
     if (st) {
         hunch_meter_close(&t);
         return st;
@@ -282,7 +285,7 @@ hunch_status hunch_meter_read(hunch_meter *t, size_t bytes, int threads, bool hu
                               hunch_error *err) {
     const hn_argument needed[] = {{"t", t}, {"gb_s", gb_s}, {0}};
     if (hn_check_arguments(__func__, needed, err)) return HUNCH_USAGE;
-    const int most = hn_pool_threads(t->ops.pool);
+    const int most = hn_pool_threads(t->runs);
     if (threads < 1 || threads > most) return hn_fail(err, HUNCH_USAGE, "%d threads: expected 1 to %d", threads, most);
     if (bytes / 4096 < (size_t)threads)
         return hn_fail(err, HUNCH_USAGE, "%zu bytes to read: expected 4096 a thread at least", bytes);
@@ -298,8 +301,8 @@ hunch_status hunch_meter_machine(hunch_meter *t, hunch_machine *out, hunch_error
     hn_peaks p;
     memset(out, 0, sizeof *out);
     hn_cpu_name(out->cpu, sizeof out->cpu);
-    out->isa = hn_isa_name(t->ops.isa);
-    out->threads = hn_pool_threads(t->ops.pool);
+    out->isa = hn_isa_name(t->isa);
+    out->threads = hn_pool_threads(t->runs);
     st = hn_machine_read(t->machine, (size_t)1 << 30, out->threads, true, READINGS, gb_s, err);
     if (!st) st = hn_machine_peaks(t->machine, &p, err);
     if (st) return st;

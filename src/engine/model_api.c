@@ -183,7 +183,7 @@ void hunch_model_get_info(const hunch_model *m, hunch_model_info *info) {
                                .experts_used = used,
                                .expert_bytes = m->target.expert_bytes * (uint64_t)m->target.expert_layers,
                                .macs_per_row = m->target.macs_per_row,
-                               .isa = m->text_only ? "" : hn_isa_name(m->target.ops.isa),
+                               .isa = m->text_only ? "" : hn_isa_name(m->target.isa),
                                .threads = m->threads,
                                .has_tokenizer = m->tokenizer != NULL,
                                .has_chat_template = m->chat || m->chat_refused,

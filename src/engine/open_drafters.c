@@ -76,8 +76,8 @@ hn_target_info hn_engine_target(const hunch_model *model, int context, hn_dtype 
                             .context = context,
                             .tokenizer = model->tokenizer,
                             .pool = m->pool,
-                            .isa = m->ops.isa,
-                            .f32 = m->ops.f32,
+                            .isa = m->isa,
+                            .f32 = m->backend->f32,
                             .kv = kv,
                             .depth = depth};
 }

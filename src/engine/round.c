@@ -347,17 +347,17 @@ static void plant_fault(const hunch_engine *e, const hn_batch *b) {
         const hn_session_round *r = &b->session[i]->round;
         if (prefilling(b->session[i]) || r->n_rows < 2 || b->row[r->first_row].logits != HN_LOGITS_ALL) continue;
         if (!hn_fault_hit(HN_FAULT_LOGIT)) return;
-        float *logits = (float *)(uintptr_t)hn_pass_logits(e->runner, r->first_row);
-        logits[0] = nextafterf(logits[0], INFINITY);
+        hn_pass_set_logit(e->runner, r->first_row, 0, nextafterf(hn_pass_logits(e->runner, r->first_row)[0], INFINITY));
         return;
     }
 }
 
 hunch_status hn_batch_run(hunch_engine *e, hn_batch *b, hunch_error *err) {
     const hn_pass_options more = {.n_certain = b->n_certain};
-    b->start = hn_now();
-    hunch_status st = hn_pass_run_with(e->runner, b->row, b->n_rows, b->cache_seq, b->n_sessions, &more, err);
-    b->pass_s = hn_now() - b->start;
+    hunch_status st = hn_pass_begin(e->runner, b->row, b->n_rows, b->cache_seq, b->n_sessions, &more, err);
+    if (!st) st = hn_pass_end(e->runner, err);
+    b->pass_s = st ? 0 : hn_pass_seconds(e->runner);
+    b->read_at = hn_now();
     if (!st) plant_fault(e, b);
     e->stats.passes++;
     e->stats.rows += (uint64_t)b->n_rows;
@@ -372,7 +372,7 @@ void hn_batch_end(hunch_engine *e, hn_batch *b) {
     if (e->feeds) feed(e, b);
     for (int i = 0; i < b->n_sessions; i++) report_session(b->session[i], b->pass_s);
     release_ended(e, b);
-    const double whole = hn_now() - b->start, per_row = whole / b->n_rows;
+    const double whole = b->pass_s + (hn_now() - b->read_at), per_row = whole / b->n_rows;
     if (e->controller) {
         b->work.rows = b->n_logits;
         b->work.prompt = b->n_rows - b->n_logits;

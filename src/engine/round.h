@@ -17,7 +17,7 @@ typedef struct hn_batch {
     int n_rows, n_logits, n_sessions;
     int n_prompt_rows;      /* of n_rows: of prompts, and of preempted texts that are read again */
     hn_cost_work work;      /* for the controller */
-    double start, pass_s;   /* when the pass began; its seconds */
+    double pass_s, read_at; /* seconds of the pass; when it was over */
 } hn_batch;
 
 /* An empty one: there is one at a time. */

@@ -13,12 +13,12 @@
 enum { ROWS = 3, COLS = 37, IN = 70, BYTES = 65 };
 
 typedef struct rig {
-    hn_ops ops;
+    hn_backend *backend;
     hn_pool *pool;
     hn_buf_room room;
     int listed; /* how often */
     hn_buf bytes, none;
-    hn_matrix matrix, no_columns;
+    hn_matrix matrix, no_columns, results;
     hn_act act;
 } rig;
 
@@ -30,30 +30,34 @@ static void list(void *arg, hn_buf_room *room) {
     r->matrix = hn_buf_room_matrix(room, ROWS, COLS);
     r->no_columns = hn_buf_room_matrix(room, ROWS, 0);
     r->act = hn_buf_room_act(room, ROWS, IN);
+    r->results = hn_buf_room_results(room, ROWS, COLS);
 }
 
 static void rig_open(rig *r) {
     *r = (rig){.listed = 0};
     assert_int_equal(hn_pool_create(&r->pool, 1, NULL), HUNCH_OK);
-    hn_ops_cpu(&r->ops, r->pool, HN_ISA_REF, false);
+    assert_int_equal(hn_cpu_backend_open(&r->backend, r->pool, HN_ISA_REF, false, NULL), HUNCH_OK);
 }
 
 static void test_places(void **state) {
     (void)state;
     rig r;
     rig_open(&r);
-    assert_int_equal(hn_buf_room_open(&r.room, &r.ops, list, &r, NULL), HUNCH_OK);
+    assert_int_equal(hn_buf_room_open(&r.room, r.backend, list, &r, NULL), HUNCH_OK);
     assert_int_equal(r.listed, 2);
-    assert_true(r.bytes.mem == r.room.mem && r.matrix.at.mem == r.room.mem && r.act.data.mem == r.room.mem);
+    assert_true(r.bytes.mem == r.room.work && r.matrix.at.mem == r.room.work && r.act.data.mem == r.room.work);
     assert_true(!r.none.mem && !r.no_columns.at.mem);
+    assert_true(r.results.at.mem == r.room.results && r.results.at.mem != r.room.work && r.results.at.off == 0);
+    assert_int_equal(r.room.used_results, ROWS * 48 * sizeof(float));
     assert_int_equal(r.bytes.off, 0);
     assert_int_equal(r.matrix.at.off, 128); /* the next whole line */
     assert_true(r.matrix.cols == COLS && r.matrix.ld == 48);
     assert_int_equal(r.act.data.off, 128 + ROWS * 48 * sizeof(float));
     assert_true(r.act.in == IN && r.act.max_rows == ROWS && r.act.forms == 0);
-    assert_true(r.room.used >= r.act.data.off + r.ops.act_bytes(IN, ROWS));
+    assert_true(r.room.used >= r.act.data.off + r.backend->act_bytes(IN, ROWS));
     hn_buf_room_close(&r.room);
     hn_buf_room_close(&r.room);
+    r.backend->close(r.backend);
     hn_pool_free(r.pool);
 }
 
@@ -61,11 +65,14 @@ static void test_no_memory(void **state) {
     (void)state;
     rig r;
     rig_open(&r);
-    hn_fault_arm(HN_FAULT_ALLOC, 0, false);
-    assert_int_equal(hn_buf_room_open(&r.room, &r.ops, list, &r, NULL), HUNCH_NO_MEMORY);
-    hn_fault_arm(HN_FAULT_ALLOC, -1, false);
-    assert_true(!r.room.mem && !r.bytes.mem);
-    hn_buf_room_close(&r.room);
+    for (int n = 0; n < 4; n++) { /* two for each memory */
+        hn_fault_arm(HN_FAULT_ALLOC, n, false);
+        assert_int_equal(hn_buf_room_open(&r.room, r.backend, list, &r, NULL), HUNCH_NO_MEMORY);
+        hn_fault_arm(HN_FAULT_ALLOC, -1, false);
+        assert_true(!r.room.work && !r.room.results && !r.bytes.mem);
+        hn_buf_room_close(&r.room);
+    }
+    r.backend->close(r.backend);
     hn_pool_free(r.pool);
 }
 

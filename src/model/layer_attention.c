@@ -4,14 +4,14 @@
 #include "model/layers.h"
 
 /* Separates q and gates: in the product each head of q is followed by its gate. */
-static void part_gates(const hn_exec *ex, int n, const hn_layer_desc *d, hn_matrix q, hn_matrix gates, const hn_pass_buffers *s) {
+static void part_gates(const hn_exec *ex, hn_count n, const hn_layer_desc *d, hn_matrix q, hn_matrix gates, const hn_pass_buffers *s) {
     const hn_matrix both = hn_columns(s->fused, 0, 2 * q.cols);
     const hn_pick part[] = {{both, q, 0, d->head_dim, 2 * d->head_dim}, {both, gates, d->head_dim, d->head_dim, 2 * d->head_dim}};
     ex->ops->pick(ex, n, part, 2);
 }
 
 /* The attention's result, scaled or gated, in the form that o reads. */
-static void mix(const hn_exec *ex, const hn_model *m, int layer, int n, hn_matrix attended, hn_act mixed, const hn_pass_buffers *s) {
+static void mix(const hn_exec *ex, const hn_model *m, int layer, hn_count n, hn_matrix attended, hn_act mixed, const hn_pass_buffers *s) {
     if (m->arch.layer[layer].gated) {
         const hn_glu_in in = {.gate = hn_columns(s->z, 0, attended.cols), .up = attended};
         ex->ops->glu(ex, n, HN_GATE, &in, m->arch.residual_scale, mixed);
@@ -33,7 +33,8 @@ void hn_layer_attention(const hn_exec *ex, const hn_model *m, int layer, const h
     const hn_layer *l = &m->layer[layer];
     const hn_layer_desc *d = &m->arch.layer[layer];
     const bool stores = rows->slot.mem && d->kv_back == 0; /* else queries alone */
-    const int n = rows->n, q_width = d->heads * d->head_dim;
+    const hn_count n = rows->n;
+    const int q_width = d->heads * d->head_dim;
     const hn_qkv x = heads_of(d, stores, s);
     const hn_matrix fused = hn_columns(s->fused, 0, 2 * q_width), attended = hn_columns(s->attended, 0, q_width);
     const hn_linear_out qkv[] = {{&l->q, d->gated ? fused : x.q}, {&l->k, x.k}, {&l->v, x.v}};

@@ -32,7 +32,7 @@ static parts parts_of(const hn_delta *net, const hn_pass_buffers *s) {
 }
 
 /* Reorders fused products. */
-static void sort_out(const hn_exec *ex, int n, const hn_delta_desc *d, const hn_delta *net, const parts *p) {
+static void sort_out(const hn_exec *ex, hn_count n, const hn_delta_desc *d, const hn_delta *net, const parts *p) {
     const int each = d->value_heads / d->key_heads, values = each * d->value_dim, key = d->key_dim, run = 2 * key + 2 * values;
     const int keys = hn_delta_keys(net);
     hn_pick part[6];
@@ -51,7 +51,7 @@ static void sort_out(const hn_exec *ex, int n, const hn_delta_desc *d, const hn_
 }
 
 /* The products of the layer's input. */
-static void products(const hn_exec *ex, const hn_model *m, int layer, int n, const hn_delta *net, hn_act in, const parts *p) {
+static void products(const hn_exec *ex, const hn_model *m, int layer, hn_count n, const hn_delta *net, hn_act in, const parts *p) {
     const hn_layer *l = &m->layer[layer];
     const hn_delta_desc *d = &m->arch.layer[layer].delta;
     hn_linear_out out[4];
@@ -69,7 +69,7 @@ void hn_layer_delta(const hn_exec *ex, const hn_model *m, int layer, const hn_de
     const hn_layer *l = &m->layer[layer];
     const hn_delta net = net_of(m, layer);
     const parts p = parts_of(&net, s);
-    const int n = s->rows->n;
+    const hn_count n = s->rows->n;
     const hn_act in = hn_act_of(s->in, m->arch.hidden, l->attn_forms), mixed = hn_act_of(s->mixed, p.z.cols, l->o_forms);
     const hn_linear_out out = {&l->o, s->x};
     const hn_delta_job job = {.net = &net,
@@ -81,8 +81,7 @@ void hn_layer_delta(const hn_exec *ex, const hn_model *m, int layer, const hn_de
                               .z = p.z,
                               .b = p.b,
                               .a = p.a,
-                              .scratch = s->delta_scratch,
-                              .scratch_bytes = s->delta_bytes};
+                              .scratch = s->delta_scratch};
     o->rmsnorm(ex, n, s->x, l->attn_norm, m->arch.norm_eps, in, hn_no_matrix);
     products(ex, m, layer, n, &net, in, &p);
     o->delta(ex, &job);

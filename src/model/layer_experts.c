@@ -28,7 +28,7 @@ void hn_layer_experts_run(const hn_exec *ex, const hn_model *m, int layer, const
     const hn_ops *o = ex->ops;
     const hn_layer_experts *l = &m->layer[layer].experts;
     const hn_layer_desc *d = &m->arch.layer[layer];
-    const int n = s->rows->n;
+    const hn_count n = s->rows->n;
     const hn_act in = hn_act_of(s->in, m->arch.hidden, l->in_forms), gated = hn_act_of(s->expert_gated, d->experts.width, l->down_forms);
     const hn_matrix scores = hn_columns(s->scores, 0, d->experts.count);
     const hn_linear_out routers[] = {{&l->router, scores}, {&l->shared_router, s->shared_gate}};
@@ -48,7 +48,7 @@ void hn_layer_experts_beside(const hn_exec *ex, const hn_model *m, int layer, co
     const hn_ops *o = ex->ops;
     const hn_layer_experts *l = &m->layer[layer].experts;
     const hn_layer_desc *d = &m->arch.layer[layer];
-    const int n = s->rows->n;
+    const hn_count n = s->rows->n;
     const hn_act in = hn_act_of(s->in, m->arch.hidden, l->in_forms), gated = hn_act_of(s->expert_gated, d->experts.width, l->down_forms);
     const hn_matrix scores = hn_columns(s->scores, 0, d->experts.count);
     const hn_linear_out router = {&l->router, scores};

@@ -16,7 +16,7 @@ bool hn_ffn_in_steps(const hn_arch *a, int layer) {
 static void add_beside(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
     const hn_layer *l = &m->layer[layer];
-    const int n = s->rows->n;
+    const hn_count n = s->rows->n;
     const float eps = m->arch.norm_eps;
     o->rmsnorm(ex, n, s->branch, l->experts.post_dense_norm, eps, hn_act_of(s->in, m->arch.hidden, 0), s->halves);
     hn_layer_experts_beside(ex, m, layer, s, s->branch);
@@ -28,7 +28,7 @@ void hn_layer_ffn(const hn_exec *ex, const hn_model *m, int layer, const hn_pass
     const hn_ops *o = ex->ops;
     const hn_layer *l = &m->layer[layer];
     const hn_layer_desc *d = &m->arch.layer[layer];
-    const int n = s->rows->n;
+    const hn_count n = s->rows->n;
     if (d->ffn == HN_FFN_EXPERTS) {
         hn_layer_experts_run(ex, m, layer, s);
         return;

@@ -24,7 +24,7 @@ static void norm_each(const hn_exec *ex, const hn_model *m, const hn_pass_buffer
 static void input_product(const hn_exec *ex, const hn_model *m, int module, const hn_pass_buffers *s) {
     const hn_head *h = &m->head;
     const hn_input_stage *d = &m->arch.draft_head.input;
-    const int n = s->rows->n;
+    const hn_count n = s->rows->n;
     const hn_linear_out out = {module > 0 ? &h->further[module - 1].fc : &h->fc, s->x};
     const hn_act in = hn_act_of(s->joint_in, s->joint.cols, h->fc_forms);
     if (d->stream == HN_STREAM_FEATURE && d->feature.norm_each) norm_each(ex, m, s);
@@ -40,7 +40,8 @@ static void input_product(const hn_exec *ex, const hn_model *m, int module, cons
 static void lstm_layer(const hn_exec *ex, const hn_model *m, int k, hn_act in, const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
     const hn_head *h = &m->head;
-    const int n = s->rows->n, hidden = m->arch.hidden;
+    const hn_count n = s->rows->n;
+    const int hidden = m->arch.hidden;
     const hn_linear_out out = {&h->lstm[k], s->lstm};
     const size_t gate = sizeof(float) * (size_t)hidden;
     const hn_buf bias = h->lstm_state_bias[k], none = {NULL, 0};
@@ -67,7 +68,8 @@ static void lstm_input(const hn_exec *ex, const hn_model *m, const hn_pass_buffe
 /* norm(embedding) | norm(x) */
 static void make_pair(const hn_exec *ex, const hn_model *m, const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
-    const int n = s->rows->n, hidden = m->arch.hidden;
+    const hn_count n = s->rows->n;
+    const int hidden = m->arch.hidden;
     const float eps = m->arch.norm_eps;
     const hn_act one = hn_act_of(s->in, hidden, 0);
     const hn_matrix left = hn_columns(s->pair, 0, hidden), right = hn_columns(s->pair, hidden, hidden);
@@ -81,7 +83,8 @@ static void make_pair(const hn_exec *ex, const hn_model *m, const hn_pass_buffer
 static void make_joint(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
     const hn_input_stage *d = &m->arch.draft_head.input;
-    const int n = s->rows->n, token = hn_arch_token_width(&m->arch), width = d->features * d->feature_width;
+    const hn_count n = s->rows->n;
+    const int token = hn_arch_token_width(&m->arch), width = d->features * d->feature_width;
     const float eps = m->arch.norm_eps;
     const hn_matrix left = hn_columns(s->joint, 0, token), right = hn_columns(s->joint, token, width);
     const bool norms = d->stream == HN_STREAM_JOINT && d->joint.norms;
@@ -105,7 +108,7 @@ static void put_masks(const hn_exec *ex, const hn_model *m, const hn_head_input 
 static void begin_block(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
     const hn_matrix mask = {m->head.mask_row, m->arch.hidden, 0};
     ex->ops->embed(ex, s->rows, &m->embedding, m->arch.embed_scale, s->x);
-    if (in->n_masks > 0) ex->ops->gather(ex, in->n_masks, in->zero, mask, in->masks, s->x);
+    if (in->n_masks.most > 0) ex->ops->gather(ex, in->n_masks, in->zero, mask, in->masks, s->x);
 }
 
 /* norm(fc(feature)) in all forms that the layers' k and v read. */
@@ -129,7 +132,7 @@ static void begin_feature(const hn_exec *ex, const hn_model *m, const hn_head_in
 static void begin_sum(const hn_exec *ex, const hn_model *m, const hn_head_input *in, const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
     const hn_input_stage *d = &m->arch.draft_head.input;
-    const int n = s->rows->n;
+    const hn_count n = s->rows->n;
     const hn_linear_out out = {&m->head.fc, s->x};
     const hn_act joint = hn_act_of(s->joint_in, s->joint.cols, m->head.fc_forms);
     const float scale = d->features > 0 ? d->sum.scale : 1;
@@ -159,5 +162,5 @@ void hn_layer_head(const hn_exec *ex, const hn_model *m, const hn_head_input *in
         break;
     }
     if (hn_layer_reads_pair(&m->arch.layer[0])) make_pair(ex, m, s);
-    if (in->n_masks > 0) put_masks(ex, m, in, s);
+    if (in->n_masks.most > 0) put_masks(ex, m, in, s);
 }

@@ -18,7 +18,8 @@ void hn_token_input_expect(const hn_model *m, int32_t token) {
 
 void hn_token_products_make(const hn_exec *ex, const hn_model *m, const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
-    const int n = s->rows->n, width = input_width(m);
+    const hn_count n = s->rows->n;
+    const int width = input_width(m);
     const hn_linear_out product = {&m->token_product, s->token_products};
     const hn_act in = hn_act_of(s->in, m->arch.hidden, m->token_forms);
     /* the reference divides the product by sqrt(hidden) before the norm: only its eps sees that */
@@ -40,7 +41,8 @@ void hn_token_inputs_make(const hn_exec *ex, const hn_model *m, const hn_pass_bu
 void hn_layer_token_input(const hn_exec *ex, const hn_model *m, int layer, const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
     const hn_layer *l = &m->layer[layer];
-    const int n = s->rows->n, width = m->arch.layer[layer].token_input;
+    const hn_count n = s->rows->n;
+    const int width = m->arch.layer[layer].token_input;
     const hn_act in = hn_act_of(s->in, m->arch.hidden, l->input_forms), gated = hn_act_of(s->gated, width, l->input_product_forms);
     const hn_glu_in both = {.gate = hn_columns(s->gate, 0, width), .up = hn_columns(s->token_inputs, layer * width, width)};
     const hn_linear_out gate = {&l->input_gate, both.gate}, product = {&l->input_product, s->branch};

@@ -13,7 +13,8 @@
 static const float LATENT_EPS = 1e-6f;
 
 /* The products that read the stream, and the queries. */
-static void queries_and_row(const hn_exec *ex, const hn_model *m, int layer, int n, hn_matrix q, hn_matrix row, const hn_pass_buffers *s) {
+static void queries_and_row(const hn_exec *ex, const hn_model *m, int layer, hn_count n, hn_matrix q, hn_matrix row,
+                            const hn_pass_buffers *s) {
     const hn_ops *o = ex->ops;
     const hn_layer *l = &m->layer[layer];
     const hn_latent_desc *d = &m->arch.layer[layer].latent;
@@ -31,7 +32,7 @@ static void queries_and_row(const hn_exec *ex, const hn_model *m, int layer, int
 }
 
 /* The latent row as a key: its first part normed, the rotated part copied. */
-static void key_of_row(const hn_exec *ex, const hn_layer *l, const hn_latent_desc *d, int n, hn_matrix row, hn_matrix key,
+static void key_of_row(const hn_exec *ex, const hn_layer *l, const hn_latent_desc *d, hn_count n, hn_matrix row, hn_matrix key,
                        const hn_pass_buffers *s) {
     const hn_pick rotated = {hn_columns(row, d->rank, d->rope), hn_columns(key, d->rank, d->rope), 0, d->rope, d->rope};
     ex->ops->rmsnorm(ex, n, hn_columns(row, 0, d->rank), l->kv_a_norm, LATENT_EPS, hn_act_of(s->mixed, d->rank, 0),
@@ -44,7 +45,8 @@ void hn_layer_latent(const hn_exec *ex, const hn_model *m, int layer, const hn_r
     const hn_layer *l = &m->layer[layer];
     const hn_layer_desc *d = &m->arch.layer[layer];
     const hn_latent_desc *t = &d->latent;
-    const int n = rows->n, width = d->heads * d->head_dim, plain = d->heads * (t->nope + t->rope);
+    const hn_count n = rows->n;
+    const int width = d->heads * d->head_dim, plain = d->heads * (t->nope + t->rope);
     const hn_matrix row = hn_columns(s->fused, t->query_rank, t->rank + t->rope);
     const hn_matrix q = hn_columns(s->fused, hn_latent_queries_at(t), plain);
     const hn_qkv x = {hn_columns(s->qkv, 0, width), hn_columns(s->qkv, width, d->head_dim), hn_no_matrix, d->head_dim};

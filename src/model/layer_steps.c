@@ -24,11 +24,12 @@ typedef struct work {
     const hn_model *m;
     const hn_step_buffers *s;
     const hn_step *step;
-    int k, n; /* step; rows */
+    int k;      /* step */
+    hn_count n; /* rows */
 } work;
 
 static int forms_of(const hn_model *m, const hn_weight *w) {
-    return m->ops.act_forms(&m->ops, w->dtype);
+    return m->backend->act_forms(m->backend, w->dtype);
 }
 
 /* y += silu(W y + b), for each resblock from `from` on. */
@@ -141,7 +142,7 @@ hn_matrix hn_step_result(const hn_arch *a, const hn_step_buffers *s, int row) {
     return hn_rows_from(hn_columns(own ? s->result : s->state, own ? 0 : hn_step_state_at(a), result_width(a)), row);
 }
 
-void hn_layer_step(const hn_exec *ex, const hn_model *m, const hn_rows *rows, int step, int first, int n, const hn_step_buffers *s) {
+void hn_layer_step(const hn_exec *ex, const hn_model *m, const hn_rows *rows, int step, int first, hn_count n, const hn_step_buffers *s) {
     const work w = {ex, ex->ops, m, s, &m->head.step[step], step, n};
     const hn_steps_desc *d = &m->arch.draft_head.rows.steps;
     const hn_matrix state = hn_rows_from(s->state, first);

@@ -9,7 +9,7 @@ typedef struct hn_head_input {
     hn_buf from;    /* int32 [n] */
     hn_matrix rows; /* the head's own outputs, or the target's states side by side */
     bool drafts;    /* the former */
-    int n_masks; /* with hn_masks_desc.pair, or in a block with mask_row */
+    hn_count n_masks; /* with hn_masks_desc.pair, or in a block with mask_row; most 0: this pass has none */
     hn_buf zero, masks; /* int32 [n_masks]: 0, 0, ...; the rows that are masks */
     bool context;  /* rows of the text in a head of blocks: `in` gets the input of their keys and values */
     int module;    /* number of the module, if several draft in turn */
@@ -50,8 +50,7 @@ typedef struct hn_pass_buffers {
     hn_matrix z;     /* gates of results; in a delta net then its results; latent: the heads' results */
     hn_matrix gates; /* b | a */
     hn_act head_in;  /* of latent attention: the inputs of all heads of some rows */
-    hn_buf delta_scratch; /* [ranks] of delta_bytes */
-    size_t delta_bytes;
+    hn_buf delta_scratch;
 } hn_pass_buffers;
 
 /* How a layer's heads are rotated; NULL: not at all. */
@@ -76,7 +75,7 @@ typedef struct hn_step_buffers {
 } hn_step_buffers;
 
 /* Runs rows [first, first + n) of the state through a step. rows: the pass's, for their tokens, in the same order. */
-void hn_layer_step(const hn_exec *ex, const hn_model *m, const hn_rows *rows, int step, int first, int n, const hn_step_buffers *s);
+void hn_layer_step(const hn_exec *ex, const hn_model *m, const hn_rows *rows, int step, int first, hn_count n, const hn_step_buffers *s);
 int hn_step_state_at(const hn_arch *a);       /* offset of the target's state in a row of the state */
 int hn_step_width(const hn_arch *a, int step); /* how many numbers of it the next step reads; 0: none */
 hn_matrix hn_step_result(const hn_arch *a, const hn_step_buffers *s, int row); /* input of the output matrices, from that row on */

@@ -245,11 +245,11 @@ static hunch_status plan_model(hn_plan *p, hn_model *m, hn_source *src, const hn
 hunch_status hn_model_mark(hn_source *src, hn_arch *arch, hn_model_bytes *bytes, hunch_error *err) {
     hn_model m = {0};
     hn_plan p = {0};
-    hn_ops_cpu(&m.ops, NULL, HN_ISA_REF, false);
+    m.backend = hn_cpu_sizes();
     hunch_status st = hn_arch_read(&m.arch, src, err);
     if (!st) st = plan_model(&p, &m, src, &(hn_model_load){.mapped = false}, err);
     if (!st) hn_head_mark_own(src, &m.arch);
-    if (bytes) *bytes = (hn_model_bytes){p.bytes, p.stored, p.experts_memory, p.experts_stored, p.table};
+    if (bytes) *bytes = (hn_model_bytes){p.bytes + p.factors * sizeof(float), p.stored, p.experts_memory, p.experts_stored, p.table};
     hn_plan_end(&p);
     hn_free(m.layer);
     if (st)
@@ -266,7 +266,7 @@ static hunch_status load_rope(hn_model *m, const hn_rotation *r, const double *f
     if (!f) return hn_fail_memory(err, "rope frequencies", bytes);
     for (int i = 0; i < r->dims / 2; i++) f[i] = (float)freq[i];
     *rope = (hn_rope){r->first, r->dims, m->arch.rope_interleaved, r->scale, {m->weights, *off}};
-    m->ops.write(&m->ops, rope->freq, f, bytes);
+    m->backend->write(m->backend, rope->freq, f, bytes);
     *off += bytes;
     hn_free(f);
     return HUNCH_OK;
@@ -287,7 +287,7 @@ const hn_rope *hn_model_rope(const hn_model *m, int rotation, int max_context) {
     return r->freq_long && max_context > (int)r->scaling.original ? &m->rope_long[rotation] : &m->rope[rotation];
 }
 
-static void choose_expert_forms(const hn_ops *o, const hn_expert_desc *d, hn_layer_experts *e) {
+static void choose_expert_forms(const hn_backend *o, const hn_expert_desc *d, hn_layer_experts *e) {
     e->in_forms = HN_ACT_F32 | o->act_forms(o, e->gate.dtype) | o->act_forms(o, e->up.dtype); /* routers read F32 */
     e->down_forms = o->act_forms(o, e->down.dtype);
     if (d->shared_width == 0) return;
@@ -296,7 +296,7 @@ static void choose_expert_forms(const hn_ops *o, const hn_expert_desc *d, hn_lay
 }
 
 void hn_model_choose_forms(hn_model *m) {
-    const hn_ops *o = &m->ops;
+    hn_backend *o = m->backend;
     for (int i = 0; i < m->arch.layers; i++) {
         hn_layer *l = &m->layer[i];
         const bool reduced = l->q_a.out > 0; /* q reads another product */
@@ -311,7 +311,7 @@ void hn_model_choose_forms(hn_model *m) {
         l->input_forms = o->act_forms(o, l->input_gate.dtype);
         l->input_product_forms = o->act_forms(o, l->input_product.dtype);
         l->scale = 1;
-        if (l->scale_at.mem) o->read(o, &l->scale, l->scale_at, sizeof l->scale);
+        if (l->scale_at.mem) l->scale = *(const float *)o->read(o, (hn_ticket){0}, l->scale_at, sizeof l->scale);
         if (hn_layer_has_experts(&m->arch.layer[i])) choose_expert_forms(o, &m->arch.layer[i].experts, &l->experts);
     }
     m->output_forms = o->act_forms(o, m->output.dtype);
@@ -325,9 +325,12 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
     m->owns_pool = !load->pool;
     hunch_status st = m->owns_pool ? hn_pool_create(&m->pool, load->threads, err) : HUNCH_OK;
     if (st) return st;
-    hn_ops_cpu(&m->ops, m->pool, load->isa, load->f32);
+    m->isa = load->isa;
+    st = load->like ? load->like->open_like(load->like, load->f32, &m->backend, err)
+                    : hn_cpu_backend_open(&m->backend, m->pool, load->isa, load->f32, err);
+    m->owns_backend = !st;
     hn_head_names names;
-    st = hn_arch_read(&m->arch, src, err);
+    if (!st) st = hn_arch_read(&m->arch, src, err);
     if (!st) m->has_own_head = hn_head_find_own(src, &m->arch, &names);
     if (!st) st = plan_model(&p, m, src, load, err);
     if (!st) hn_head_mark_own(src, &m->arch);
@@ -344,14 +347,17 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
 }
 
 void hn_model_close(hn_model *m) {
-    if (m->weights) m->ops.mem_free(&m->ops, m->weights);
-    if (m->head.table) m->ops.mem_free(&m->ops, m->head.table);
-    if (m->head.bias_rows) m->ops.mem_free(&m->ops, m->head.bias_rows);
+    hn_backend *b = m->backend;
+    if (b) b->mem_free(b, m->weights);
+    if (b) b->mem_free(b, m->head.table);
+    if (b) b->mem_free(b, m->head.bias_rows);
     hn_free(m->head.conv);
     hn_steps_close(m);
     hn_arch_fini(&m->arch);
     hn_free(m->layer);
     hn_free(m->each);
+    hn_free(m->factors);
+    if (m->owns_backend) b->close(b);
     if (m->owns_pool) hn_pool_free(m->pool);
     memset(m, 0, sizeof *m);
 }

@@ -4,8 +4,8 @@
 #ifndef HN_MODEL_H
 #define HN_MODEL_H
 #include "model/arch/arch.h"
+#include "ops/backend.h"
 #include "ops/delta.h"
-#include "ops/ops.h"
 
 /* The experts of a layer: each weight has `experts` matrices (hn_weight), with the rows of all one after another. */
 typedef struct hn_layer_experts {
@@ -112,9 +112,10 @@ typedef struct hn_model_bytes {
 
 typedef struct hn_model {
     hn_arch arch;
-    hn_ops ops;
-    hn_pool *pool;
-    bool owns_pool;
+    hn_backend *backend; /* has the weights, and runs the passes */
+    hn_pool *pool;       /* of this CPU: loads, verifies, drafts */
+    hn_isa isa;          /* its level */
+    bool owns_backend, owns_pool;
     hn_mem *weights;     /* owned: every matrix and vector */
     hn_weight embedding; /* [vocab, hidden] */
     /* of inputs that each token has for every layer (widths W in all): [vocab, W], of which a pass reads rows where they lie in the
@@ -132,6 +133,7 @@ typedef struct hn_model {
     uint64_t expert_bytes; /* of one expert of one layer (the mean); 0: there are none */
     int expert_layers;     /* number of layers with experts */
     hn_stored *each;       /* owned: places of experts that stay in the file; NULL: there are none */
+    float *factors;        /* owned: those of matrices that stay in the file; NULL: there are none */
     hn_model_bytes bytes;
     uint64_t parameters;
     double macs_per_row;
@@ -142,6 +144,7 @@ typedef struct hn_model {
 typedef struct hn_model_load {
     int threads;   /* >= 1 */
     hn_pool *pool; /* NULL: a pool of `threads` is created; else borrowed (one pool per process), and threads is ignored */
+    hn_backend *like; /* another model's, which the weights are for too, but for its precision; NULL: the CPU at level `isa` */
     hn_isa isa;
     bool f32;
     bool mapped_experts; /* matrices of experts stay in the file, as below */
@@ -157,6 +160,10 @@ hunch_status hn_model_open(hn_model *m, hn_source *src, const hn_model_load *loa
 void hn_model_close(hn_model *m); /* zeroed is fine */
 /* Rotation number `rotation` of the description, if sequences may reach max_context rows. */
 const hn_rope *hn_model_rope(const hn_model *m, int rotation, int max_context);
+/* Bytes of one of its matrices when packed. */
+static inline uint64_t hn_packed_bytes(const hn_model *m, const hn_weight *w) {
+    return m->backend->matrix_bytes(m->backend, w->dtype, w->out, w->in);
+}
 /* Marks the tensors that hn_model_open would use (for inspect); *bytes: their sizes when packed (may be NULL). */
 hunch_status hn_model_mark(hn_source *src, hn_arch *arch, hn_model_bytes *bytes, hunch_error *err);
 #endif

@@ -93,24 +93,19 @@ static void load(const part *parts, hn_model *m) {
 }
 
 static void assert_vector(const hn_model *m, hn_buf b, int n, float first, float step) {
-    float values[Q];
-    m->ops.read(&m->ops, values, b, (size_t)n * sizeof *values);
+    const float *values = m->backend->read(m->backend, (hn_ticket){0}, b, (size_t)n * sizeof *values);
     for (int i = 0; i < n; i++) assert_true(values[i] == first + step * (float)i);
 }
 
 /* Strip by strip: strips of a pair alternate. */
 static void assert_same_matrix(const hn_model *a, const hn_weight *x, const hn_model *b, const hn_weight *y) {
-    const size_t strip = a->ops.strip_bytes(x->dtype, x->in);
-    char *p = hn_alloc(strip), *q = hn_alloc(strip);
+    const size_t strip = a->backend->matrix_bytes(a->backend, x->dtype, HN_STRIP, x->in);
+    const hn_ticket none = {0};
     assert_int_equal(x->out, y->out);
     assert_int_equal(x->in, y->in);
-    for (int s = 0; s < x->out / HN_STRIP; s++) {
-        a->ops.read(&a->ops, p, hn_at(x->data, x->strip_stride * (size_t)s), strip);
-        b->ops.read(&b->ops, q, hn_at(y->data, y->strip_stride * (size_t)s), strip);
-        assert_memory_equal(p, q, strip);
-    }
-    hn_free(p);
-    hn_free(q);
+    for (int s = 0; s < x->out / HN_STRIP; s++)
+        assert_memory_equal(a->backend->read(a->backend, none, hn_at(x->place.at, x->place.step * (size_t)s), strip),
+                            b->backend->read(b->backend, none, hn_at(y->place.at, y->place.step * (size_t)s), strip), strip);
 }
 
 static void test_fused(void **state) {
@@ -171,8 +166,8 @@ static void test_rotations(void **state) {
     hn_plan p = {.m = &m};
     hn_plan_room(&p, 12);
     hn_plan_rotations(&p);
-    hn_ops_cpu(&m.ops, NULL, HN_ISA_REF, false);
-    assert_int_equal(m.ops.mem_create(&m.ops, p.bytes, &m.weights, NULL), HUNCH_OK);
+    m.backend = hn_cpu_sizes();
+    assert_int_equal(m.backend->mem_create(m.backend, HN_MEM_WEIGHTS, p.bytes, &m.weights, NULL), HUNCH_OK);
     assert_int_equal(hn_model_load_rotations(&m, p.tables, NULL), HUNCH_OK);
     const struct {
         const double *freq;
@@ -181,12 +176,12 @@ static void test_rotations(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const hn_rotation *want = &m.arch.rotation[cases[i].rotation];
         const hn_rope *r = hn_model_rope(&m, cases[i].rotation, cases[i].rows);
-        const float *freq = m.ops.view(&m.ops, r->freq);
+        const float *freq = m.backend->read(m.backend, (hn_ticket){0}, r->freq, 1);
         assert_true(r->first == want->first && r->dims == want->dims && r->scale == want->scale);
         assert_true(r->freq.off + (size_t)r->dims / 2 * sizeof *freq <= p.bytes);
         for (int k = 0; k < r->dims / 2; k++) assert_true((double)freq[k] == cases[i].freq[k]);
     }
-    m.ops.mem_free(&m.ops, m.weights);
+    m.backend->mem_free(m.backend, m.weights);
 }
 
 /* The heads that head_desc.h lists, and what none of them is. */

@@ -2,6 +2,7 @@
 /* pass.c - from rows to logits: rows are described in buffers (pass_rows.c), then all workers run the same layer code. Its results:
  * pass_results.c. */
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -9,7 +10,8 @@
 
 /* Copies the chosen rows of the residual stream (or of its norm) to the block of a feature. */
 static void export_rows(const hn_exec *ex, const hn_runner *r, size_t index, hn_matrix from, int place) {
-    ex->ops->gather(ex, r->features.n, hn_image_at(r, index), from, (hn_buf){NULL, 0}, hn_feature_block(r, place));
+    const hn_count n = hn_image_count(r, offsetof(hn_row_image, n_features), r->features.n);
+    ex->ops->gather(ex, n, hn_image_at(r, index), from, (hn_buf){NULL, 0}, hn_feature_block(r, place));
 }
 
 static void export_boundary(const hn_exec *ex, const hn_runner *r, int k) {
@@ -79,14 +81,22 @@ static void output(const hn_exec *ex, const hn_runner *r) {
     const hn_arch *a = &m->arch;
     const hn_output_stage *d = &a->draft_head.output;
     const hn_act in = hn_act_of(r->out.act, a->hidden, m->output_forms);
-    const hn_output_rows out = {a->logit_scale, a->logit_cap, r->out.n_full, r->out.logits}, centroids = {.scale = 1};
+    const hn_count n = hn_image_count(r, offsetof(hn_row_image, n_logits), r->out.n_logits);
+    const hn_output_rows centroids = {.scale = 1};
+    const hn_count full = hn_image_count(r, offsetof(hn_row_image, n_full), r->out.n_full);
+    const hn_output_rows out = {a->logit_scale, a->logit_cap, full, r->out.logits};
     if (d->kind != HN_OUTPUT_CLUSTERS) {
-        ex->ops->linear_top(ex, r->out.n_logits, in, &m->output, &out, &r->out.best);
+        ex->ops->linear_top(ex, n, in, &m->output, &out, &r->out.best);
         return;
     }
     const hn_clusters of = {d->clusters.used, a->vocab / d->clusters.n, r->out.nearest.id};
-    ex->ops->linear_top(ex, r->out.n_logits, in, &m->head.centroids, &centroids, &r->out.nearest);
-    ex->ops->clusters_top(ex, r->out.n_logits, in, &m->output, &of, &out, &r->out.best);
+    ex->ops->linear_top(ex, n, in, &m->head.centroids, &centroids, &r->out.nearest);
+    ex->ops->clusters_top(ex, n, in, &m->output, &of, &out, &r->out.best);
+}
+
+/* The gathered rows. */
+static hn_count out_rows(const hn_runner *r) {
+    return hn_image_count(r, offsetof(hn_row_image, n_out), r->out.n);
 }
 
 /* Norms the gathered rows for the output matrix, and into out.norm if that is exported, or read by a later pass. */
@@ -95,26 +105,27 @@ static void norm_rows(const hn_exec *ex, const hn_runner *r) {
     const hn_output_stage *d = &m->arch.draft_head.output;
     const hn_ops *o = ex->ops;
     const float eps = m->arch.norm_eps;
+    const hn_count n = out_rows(r);
     const hn_buf norm = r->head.module > 0 ? m->head.further[r->head.module - 1].output_norm : m->output_norm;
     const hn_act act = hn_act_of(r->out.act, m->arch.hidden, m->output_forms);
     hn_matrix from = r->out.x, kept = hn_no_matrix;
     if (d->norm == HN_NORM_TWICE) {
-        o->rmsnorm(ex, r->out.n, r->out.x, norm, eps, hn_act_of(act, act.in, 0), r->out.norm);
+        o->rmsnorm(ex, n, r->out.x, norm, eps, hn_act_of(act, act.in, 0), r->out.norm);
         from = r->out.norm;
     } else if (r->features.set.post_norm || d->norm == HN_NORM_READ || hn_head_in_order(&m->arch.draft_head)) {
         kept = r->out.norm;
     }
     if (d->norm == HN_NORM_NONE)
-        o->quantise(ex, r->out.n, r->out.x, act);
+        o->quantise(ex, n, r->out.x, act);
     else
-        o->rmsnorm(ex, r->out.n, from, norm, eps, act, kept);
+        o->rmsnorm(ex, n, from, norm, eps, act, kept);
 }
 
 /* What the rows of the next level read, as a product of the normed rows. */
 static void carry_rows(const hn_exec *ex, const hn_runner *r) {
     const hn_linear_out out = {&r->m->head.carry, r->out.carried};
     const hn_act in = hn_act_of(r->out.act, r->m->arch.hidden, r->m->output_forms);
-    if (r->head.n_output_rows > 0) ex->ops->linear(ex, r->out.n, in, &out, 1, false);
+    if (r->head.n_output_rows > 0) ex->ops->linear(ex, out_rows(r), in, &out, 1, false);
 }
 
 /* From the stream to logits: the wanted rows are normed and multiplied by the output matrix. */
@@ -123,7 +134,7 @@ static void tail(const hn_exec *ex, const hn_runner *r) {
     const hn_ops *o = ex->ops;
     const hn_buf none = {NULL, 0};
     if (r->out.n > 0) {
-        o->gather(ex, r->out.n, hn_image_at(r, offsetof(hn_row_image, out)), r->buf.x, none, r->out.x);
+        o->gather(ex, out_rows(r), hn_image_at(r, offsetof(hn_row_image, out)), r->buf.x, none, r->out.x);
         norm_rows(ex, r);
         if (m->arch.draft_head.output.norm == HN_NORM_CARRIED) carry_rows(ex, r);
     }
@@ -133,16 +144,17 @@ static void tail(const hn_exec *ex, const hn_runner *r) {
     if (r->out.n_logits > 0) output(ex, r);
 }
 
-static void forward(void *arg, int rank, int ranks) {
+static void forward(const hn_exec *ex, const void *arg) {
     const hn_runner *r = arg;
-    const hn_exec ex = {r->ops, rank, ranks};
+    const hn_exec own = hn_runner_exec(ex, r);
+    if (r->run.moves) hn_cache_move(ex, r->groups.cache);
     if (r->m->arch.draft_head.rows.kind == HN_ROWS_STEPS) {
-        hn_pass_steps(&ex, r);
+        hn_pass_steps(&own, r);
         return;
     }
-    prologue(&ex, r);
-    layers(&ex, r);
-    tail(&ex, r);
+    prologue(&own, r);
+    layers(&own, r);
+    tail(&own, r);
 }
 
 hunch_status hn_pass_run(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, hunch_error *err) {
@@ -155,33 +167,68 @@ void hn_pass_expect(const hn_runner *r, int32_t token) {
     hn_token_input_expect(r->m, token);
 }
 
-static hunch_status run_rows(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
-                             const hn_pass_options *more, hunch_error *err) {
-    /* matrices in a file are checked before, since a truncated file cannot be read, and after, since a file that was
-     * changed meanwhile is not the model */
-    const hn_source *files = r->m->files;
-    hunch_status st = files ? hn_source_check(files, err) : HUNCH_OK;
+/* Of a model whose matrices are in a file, which is checked before a pass, since a truncated file cannot be read, and after it, since a
+ * file that was changed meanwhile is not the model. */
+static hunch_status check_files(const hn_runner *r, hunch_error *err) {
+    return r->m->files ? hn_source_check(r->m->files, err) : HUNCH_OK;
+}
+
+hunch_status hn_pass_begin(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_options *more,
+                           hunch_error *err) {
+    hn_backend *b = r->m->backend;
+    const double start = hn_now();
+    const hunch_status st = check_files(r, err);
+    assert(!r->run.open);
     if (st) return st;
     for (int i = 0; i < n; i++) hn_pass_expect(r, rows[i].token);
     hn_pass_describe(r, rows, n, cache_seq, n_seqs, more);
-    const hn_ops *o = &r->m->ops;
-    hn_pool_run(o->pool, forward, r);
-    if (r->walk.step) hn_walk_done(r, cache_seq, n_seqs);
-    st = files ? hn_source_check(files, err) : HUNCH_OK;
-    if (st) return st;
-    r->out.host_logits = o->view(o, r->out.logits.at);
-    r->features.host = o->view(o, r->features.states.at);
-    r->out.host_best = o->view(o, r->out.best.id);
-    r->out.host_value = o->view(o, r->out.best.value);
-    r->out.host_clusters = r->out.nearest.k ? o->view(o, r->out.nearest.id) : NULL;
-    r->out.host_sums = r->out.best.sums.mem ? o->view(o, r->out.best.sums) : NULL;
+    memcpy(r->run.cache_seq, cache_seq, (size_t)n_seqs * sizeof *cache_seq);
+    r->run.moves = hn_cache_moves_ready(r->groups.cache);
+    r->run.seconds = hn_now() - start;
+    r->out.host_logits = r->out.host_value = r->out.host_sums = NULL;
+    r->out.host_best = r->out.host_clusters = NULL;
+    r->run.ticket = b->submit(b, forward, r);
+    r->run.open = true;
     return HUNCH_OK;
+}
+
+/* What the host reads of every pass; the rest is read when it is asked for. */
+static void read_results(hn_runner *r) {
+    hn_backend *b = r->m->backend;
+    hn_pass_output *o = &r->out;
+    const hn_ticket t = r->run.ticket;
+    const size_t full = (size_t)o->n_full, k = (size_t)o->n_logits * (size_t)o->best.k;
+    const size_t sums = full * (size_t)hn_sum_parts(hn_arch_logits(&r->m->arch));
+    o->host_logits = full ? b->read(b, t, o->logits.at, sizeof(float) * full * (size_t)o->logits.ld) : NULL;
+    o->host_sums = full && o->best.sums.mem ? b->read(b, t, o->best.sums, sizeof(float) * sums) : NULL;
+    o->host_best = k ? b->read(b, t, o->best.id, sizeof(int32_t) * k) : NULL;
+    o->host_value = k ? b->read(b, t, o->best.value, sizeof(float) * k) : NULL;
+    o->host_clusters = k && o->nearest.k ? b->read(b, t, o->nearest.id, sizeof(int32_t) * (size_t)(o->n_logits * o->nearest.k)) : NULL;
+}
+
+hunch_status hn_pass_end(hn_runner *r, hunch_error *err) {
+    hn_backend *b = r->m->backend;
+    assert(r->run.open);
+    r->run.open = false;
+    r->run.seconds += b->wait(b, r->run.ticket);
+    r->seconds += r->run.seconds;
+    if (r->walk.step) hn_walk_done(r, r->run.cache_seq, r->rows.n_seqs);
+    const hunch_status st = check_files(r, err);
+    if (!st) read_results(r);
+    return st;
 }
 
 hunch_status hn_pass_run_with(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
                               const hn_pass_options *more, hunch_error *err) {
-    const double start = hn_now();
-    const hunch_status st = run_rows(r, rows, n, cache_seq, n_seqs, more, err);
-    r->seconds += hn_now() - start;
-    return st;
+    const hunch_status st = hn_pass_begin(r, rows, n, cache_seq, n_seqs, more, err);
+    return st ? st : hn_pass_end(r, err);
+}
+
+void hn_pass_set_logit(hn_runner *r, int row, int32_t token, float value) {
+    hn_backend *b = r->m->backend;
+    assert(!r->run.open && r->out.of_row[row] >= 0 && r->out.of_row[row] < r->out.n_full);
+    b->write(b, hn_at(hn_rows_from(r->out.logits, r->out.of_row[row]).at, sizeof value * (size_t)token), &value, sizeof value);
+    r->run.ticket = b->submit(b, NULL, NULL);
+    b->wait(b, r->run.ticket);
+    read_results(r);
 }

@@ -106,7 +106,13 @@ typedef struct hn_pass_options {
 hunch_status hn_pass_reserve(const hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_options *more,
                              hunch_error *err);
 /* A pass with options, whose slots are reserved: by hn_pass_reserve, or by the caller, sequence by sequence (hn_cache_reserve). Paths are
- * at most HN_MAX_ROWS rows long. The tentative slots of a sequence are limited by its group. Errors: files that changed. */
+ * at most HN_MAX_ROWS rows long. The tentative slots of a sequence are limited by its group. begin describes it and submits its work, and
+ * the rows of the cache that are still to be moved before it; end waits for it, and its results can be read. In between the host may do
+ * other things, but nothing with this runner, nor with these sequences of its cache. Errors: files that changed. */
+hunch_status hn_pass_begin(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_options *more,
+                           hunch_error *err);
+hunch_status hn_pass_end(hn_runner *r, hunch_error *err);
+/* Both. */
 hunch_status hn_pass_run_with(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs,
                               const hn_pass_options *more, hunch_error *err);
 
@@ -138,8 +144,11 @@ void hn_pass_block(hn_runner *r, int blocks); /* once after each pass, which had
 void hn_pass_places(hn_runner *r, const hn_place *places, int n);
 hn_place_result hn_pass_place(const hn_runner *r, int i);
 
-/* Seconds that this runner's passes have taken so far. */
+/* Seconds that this runner's passes have taken so far, and the last one: until they were described, and in the backend. */
 double hn_runner_seconds(const hn_runner *r);
+double hn_pass_seconds(const hn_runner *r);
+/* For tests of what finds wrong logits: one of a row that has all is this from now on. */
+void hn_pass_set_logit(hn_runner *r, int row, int32_t token, float value);
 
 /* Sizes of a draft head's stores. */
 typedef struct hn_head_stores {
@@ -175,7 +184,7 @@ const int32_t *hn_pass_best(const hn_runner *r, int row, const float **values);
 /* A head's runner: the sum of e^(logit - the best one) over all logits of a row that has asked for all. */
 double hn_pass_sum(const hn_runner *r, int row);
 const float *hn_pass_feature(const hn_runner *r, int boundary, int row); /* [hidden]; layer k or HN_FEATURE_POST_NORM */
-/* The device buffers of some of the features that the runner exports, one each, f32 [rows][*ld], the boundaries in
+/* The buffers of some of the features that the runner exports, one each, f32 [rows][*ld], the boundaries in
  * ascending order, then post-norm. Returns their number; row i of the pass is row hn_pass_feature_row(i) of each. */
 enum { HN_MAX_FEATURES = 258 };
 int hn_pass_features(const hn_runner *r, const hn_feature_set *wanted, hn_buf buffers[HN_MAX_FEATURES], int *ld);

@@ -32,7 +32,7 @@ hunch_status hn_places_open(hn_runner *r, int states, hunch_error *err) {
     r->places->kind = kind;
     r->places->states = states + 1;
     const hunch_status st = kind->open ? kind->open(r, err) : HUNCH_OK;
-    return st ? st : hn_buf_room_open(&r->places->buffers, &r->m->ops, list_buffers, r, err);
+    return st ? st : hn_buf_room_open(&r->places->buffers, r->m->backend, list_buffers, r, err);
 }
 
 void hn_places_close(hn_runner *r) {
@@ -46,23 +46,23 @@ void hn_places_close(hn_runner *r) {
 hn_top hn_place_top(const hn_runner *r, hn_buf_room *room, int outputs) {
     const size_t best = HN_MAX_ROWS * (size_t)r->out.best.k;
     return (hn_top){.k = r->out.best.k,
-                    .id = hn_buf_room_take(room, sizeof(int32_t) * best),
-                    .value = hn_buf_room_take(room, sizeof(float) * best),
-                    .scratch = hn_buf_room_take(room, room->ops->top_scratch(room->ops, HN_MAX_ROWS, r->out.best.k)),
-                    .sums = hn_buf_room_take(room, sizeof(float) * HN_MAX_ROWS * (size_t)hn_sum_parts(outputs))};
+                    .id = hn_buf_room_result(room, sizeof(int32_t) * best),
+                    .value = hn_buf_room_result(room, sizeof(float) * best),
+                    .scratch = hn_buf_room_take(room, room->backend->top_scratch(room->backend, HN_MAX_ROWS, r->out.best.k)),
+                    .sums = hn_buf_room_result(room, sizeof(float) * HN_MAX_ROWS * (size_t)hn_sum_parts(outputs))};
 }
 
-void hn_place_product(const hn_exec *ex, int n, hn_matrix x, hn_act room, const hn_weight *w, hn_matrix y) {
-    const hn_act in = hn_act_of(room, w->in, ex->ops->act_forms(ex->ops, w->dtype));
+void hn_place_product(const hn_exec *ex, hn_count n, hn_matrix x, hn_act room, const hn_weight *w, hn_matrix y) {
+    const hn_act in = hn_act_of(room, w->in, ex->backend->act_forms(ex->backend, w->dtype));
     const hn_linear_out out = {w, y};
     ex->ops->quantise(ex, n, x, in);
     ex->ops->linear(ex, n, in, &out, 1, false);
 }
 
-static void forward(void *arg, int rank, int ranks) {
+static void forward(const hn_exec *ex, const void *arg) {
     const hn_runner *r = arg;
-    const hn_exec ex = {r->ops, rank, ranks};
-    r->places->kind->run(&ex, r);
+    const hn_exec own = hn_runner_exec(ex, r);
+    r->places->kind->run(&own, r);
 }
 
 void hn_pass_block(hn_runner *r, int blocks) {
@@ -71,7 +71,7 @@ void hn_pass_block(hn_runner *r, int blocks) {
 
 void hn_pass_places(hn_runner *r, const hn_place *places, int n) {
     hn_places *k = r->places;
-    const hn_ops *o = &r->m->ops;
+    hn_backend *b = r->m->backend;
     assert(n >= 1 && n <= HN_MAX_ROWS);
     for (int i = 0; i < n; i++) {
         assert(r->out.of_row[places[i].row] >= 0 && places[i].from < k->states - 1 && places[i].to >= 0 &&
@@ -81,20 +81,26 @@ void hn_pass_places(hn_runner *r, const hn_place *places, int n) {
         k->image.from[i] = places[i].from + 1;
         k->image.to[i] = places[i].to + 1;
     }
-    k->n = n;
-    o->write(o, k->image_buf, &k->image, sizeof k->image);
+    k->n = k->image.n = n;
+    b->write(b, k->image_buf, &k->image, sizeof k->image);
     if (k->kind->describe) k->kind->describe(r, places);
-    hn_pool_run(o->pool, forward, r);
+    k->ticket = b->submit(b, forward, r);
+    b->wait(b, k->ticket);
     if (k->kind->finish) k->kind->finish(r);
 }
 
+const void *hn_place_read(const hn_runner *r, hn_buf at, size_t size, int width, int row) {
+    hn_backend *b = r->m->backend;
+    const size_t bytes = size * (size_t)width;
+    return b->read(b, r->places->ticket, hn_at(at, bytes * (size_t)row), bytes);
+}
+
 hn_place_result hn_place_of(const hn_runner *r, int i, hn_matrix logits, const hn_top *best) {
-    const hn_ops *o = &r->m->ops;
     const int parts = hn_sum_parts(logits.cols);
-    const float *sums = (const float *)o->view(o, best->sums) + i * parts;
-    hn_place_result p = {.logits = (const float *)o->view(o, logits.at) + (size_t)i * (size_t)logits.ld,
-                         .best = (const int32_t *)o->view(o, best->id) + i * best->k,
-                         .value = (const float *)o->view(o, best->value) + i * best->k,
+    const float *sums = hn_place_read(r, best->sums, sizeof *sums, parts, i);
+    hn_place_result p = {.logits = hn_place_read(r, logits.at, sizeof(float), logits.ld, i),
+                         .best = hn_place_read(r, best->id, sizeof(int32_t), best->k, i),
+                         .value = hn_place_read(r, best->value, sizeof(float), best->k, i),
                          .confidence = NAN};
     for (int k = 0; k < parts; k++) p.sum += (double)sums[k];
     if (!(p.sum > 1)) p.sum = 1;

@@ -3,9 +3,12 @@
  * a file for each kind of output. Their buffers are allocated separately from the runner's. */
 #ifndef HN_PASS_PLACES_H
 #define HN_PASS_PLACES_H
+#include <stddef.h>
+
 #include "model/pass_private.h"
 
 typedef struct hn_place_image {
+    int32_t n; /* rows */
     int32_t token[HN_MAX_ROWS], place[HN_MAX_ROWS], from[HN_MAX_ROWS], to[HN_MAX_ROWS];
 } hn_place_image;
 
@@ -28,16 +31,22 @@ struct hn_places {
     hn_buf_room buffers;
     hn_place_image image;
     hn_buf image_buf;
+    hn_ticket ticket; /* of the rows that were submitted last */
     int n, states; /* rows of the image; states of drafts, the first of which is zero, for the begin of a block */
 };
 
 static inline hn_buf hn_place_at(const hn_places *k, size_t offset) {
     return hn_at(k->image_buf, offset);
 }
+static inline hn_count hn_place_count(const hn_places *k) {
+    return (hn_count){hn_place_at(k, offsetof(hn_place_image, n)), k->n};
+}
 /* Room for the best of HN_MAX_ROWS rows of so many outputs. */
 hn_top hn_place_top(const hn_runner *r, hn_buf_room *room, int outputs);
 /* y = W x of n rows; x is quantised into `room`. */
-void hn_place_product(const hn_exec *ex, int n, hn_matrix x, hn_act room, const hn_weight *w, hn_matrix y);
+void hn_place_product(const hn_exec *ex, hn_count n, hn_matrix x, hn_act room, const hn_weight *w, hn_matrix y);
+/* Row `row` of results, `width` numbers of `size` bytes each. */
+const void *hn_place_read(const hn_runner *r, hn_buf at, size_t size, int width, int row);
 /* The result of row i, from its logits of so many outputs and its best ones. */
 hn_place_result hn_place_of(const hn_runner *r, int i, hn_matrix logits, const hn_top *best);
 #endif

@@ -13,6 +13,7 @@
  * best of each place without the bias, are computed together after its pass, so that Wi is read once for all of them. */
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "model/largest.h"
@@ -29,6 +30,7 @@ enum { KEPT_TOKENS = 1024 };
 
 /* Tokens whose Wi E is to be computed, and its rows in `kept`; the row of each place's token. */
 typedef struct input_image {
+    int32_t n;
     int32_t token[HN_MAX_ROWS], to[HN_MAX_ROWS], row[HN_MAX_ROWS];
 } input_image;
 
@@ -37,7 +39,6 @@ typedef struct prefix {
     hn_token_rows tokens;
     input_image wanted;
     hn_buf wanted_buf;
-    int n_wanted;
     hn_matrix kept, made; /* [KEPT_TOKENS] Wi E; of the wanted tokens */
     bool plain;             /* these rows have no bias */
     int row[HN_MAX_ROWS];   /* of the pass, of each place */
@@ -50,12 +51,13 @@ typedef struct prefix {
     /* pools, of each block; without them (all outputs are in it) the whole matrix is used */
     bool pools;
     hn_matrix pooled;       /* [gathered rows] logits of the pool before the bias */
-    hn_buf rows, ids;       /* W2's rows; int32 the target's tokens */
+    hn_buf rows, ids, outputs; /* W2's rows; int32 the target's tokens, the outputs */
     size_t rows_bytes;      /* of a block */
     uint32_t *order, *most; /* owned: [blocks][vocab] the best logit of each output; [blocks][groups] the best of neighbours */
     int32_t *room;          /* owned: [blocks][vocab] of their choice */
     int32_t *output, *token_of; /* owned: [blocks][pool] the pool's outputs, ascending; their tokens */
     float *values;          /* owned: [HN_MAX_ROWS][pool] to be written to `pooled` */
+    int32_t *map;           /* owned: [vocab] the target's token of each output; NULL: the same */
 } prefix;
 
 static prefix *prefix_of(const hn_runner *r) {
@@ -86,6 +88,7 @@ static void list(const hn_runner *r, hn_buf_room *room) {
     const hn_arch *a = &r->m->arch;
     const hn_prefix_desc *d = desc_of(r);
     const hn_weight *w = &r->m->head.bias_out;
+    const hn_backend *b = room->backend;
     const int pool = pool_of(r);
     prefix *k = prefix_of(r);
     k->wanted_buf = hn_buf_room_take(room, sizeof k->wanted);
@@ -99,7 +102,7 @@ static void list(const hn_runner *r, hn_buf_room *room) {
     k->joint = hn_buf_room_matrix(room, HN_MAX_ROWS, a->hidden + d->state);
     k->mid = hn_buf_room_matrix(room, HN_MAX_ROWS, d->width);
     k->base = hn_buf_room_matrix(room, HN_MAX_ROWS, pool);
-    k->logits = hn_buf_room_matrix(room, HN_MAX_ROWS, pool);
+    k->logits = hn_buf_room_results(room, HN_MAX_ROWS, pool);
     k->token_in = hn_buf_room_act(room, HN_MAX_ROWS, a->hidden);
     k->own_in = hn_buf_room_act(room, HN_MAX_ROWS, d->state);
     k->joint_in = hn_buf_room_act(room, HN_MAX_ROWS, a->hidden + d->state);
@@ -107,10 +110,20 @@ static void list(const hn_runner *r, hn_buf_room *room) {
     k->best = hn_place_top(r, room, pool);
     k->best.map = r->m->head.ids;
     if (!k->pools) return;
-    k->rows_bytes = room->ops->strip_bytes(w->dtype, w->in) * (size_t)hn_strips(pool);
+    k->rows_bytes = (b->matrix_bytes(b, w->dtype, pool, w->in) + 63) & ~(size_t)63;
     k->pooled = hn_buf_room_matrix(room, HN_MAX_ROWS, pool);
     k->rows = hn_buf_room_take(room, k->rows_bytes * (size_t)most_blocks(r));
     k->ids = hn_buf_room_take(room, sizeof(int32_t) * (size_t)(most_blocks(r) * pool));
+    k->outputs = hn_buf_room_take(room, sizeof(int32_t) * (size_t)(most_blocks(r) * pool));
+}
+
+static hunch_status keep_map(const hn_runner *r, prefix *k, hunch_error *err) {
+    hn_backend *b = r->m->backend;
+    const size_t bytes = (size_t)r->m->arch.vocab * sizeof *k->map;
+    k->map = hn_alloc(bytes);
+    if (!k->map) return hn_fail_memory(err, "the tokens of outputs", bytes);
+    memcpy(k->map, b->read(b, (hn_ticket){0}, r->m->head.ids, bytes), bytes);
+    return HUNCH_OK;
 }
 
 static hunch_status places_open(hn_runner *r, hunch_error *err) {
@@ -126,6 +139,7 @@ static hunch_status places_open(hn_runner *r, hunch_error *err) {
     k->output = hn_zalloc(blocks * pool, sizeof *k->output);
     k->token_of = hn_zalloc(blocks * pool, sizeof *k->token_of);
     k->values = hn_zalloc(HN_MAX_ROWS * pool, sizeof *k->values);
+    if (r->m->head.ids.mem && keep_map(r, k, err)) return HUNCH_NO_MEMORY;
     return k->order && k->most && k->room && k->output && k->token_of && k->values
                ? HUNCH_OK
                : hn_fail_memory(err, "the pools of a block", blocks * vocab * sizeof *k->order);
@@ -140,6 +154,7 @@ static void places_close(hn_runner *r) {
     hn_free(k->output);
     hn_free(k->token_of);
     hn_free(k->values);
+    hn_free(k->map);
 }
 
 /* ---- pools ------------------------------------------------------------------------------------------------------------------- */
@@ -172,13 +187,22 @@ static void best_of_rows(const hn_runner *r, const int16_t *row, int n, int firs
 static void choose_pool(const hn_runner *r, int block) {
     const prefix *k = prefix_of(r);
     const int pool = pool_of(r), vocab = r->m->arch.vocab;
-    const int32_t *map = r->m->head.ids.mem ? r->m->ops.view(&r->m->ops, r->m->head.ids) : NULL;
     int32_t *output = k->output + block * pool, *token = k->token_of + block * pool;
     const size_t at = (size_t)block * (size_t)vocab;
     hn_largest_of_groups(k->order + at, vocab, k->most + block * groups_of(r), pool, output, k->room + at);
-    for (int i = 0; i < pool; i++) token[i] = map ? map[output[i]] : output[i];
+    for (int i = 0; i < pool; i++) token[i] = k->map ? k->map[output[i]] : output[i];
 }
 
+/* The pool's logits before the bias, of a row of a block. */
+static void take_values(const hn_runner *r, int block, int row) {
+    const prefix *k = prefix_of(r);
+    const int pool = pool_of(r);
+    const int32_t *output = k->output + block * pool;
+    const float *logits = r->out.host_logits + (size_t)row * (size_t)r->out.logits.ld;
+    for (int i = 0; i < pool; i++) k->values[row * pool + i] = logits[output[i]];
+}
+
+/* On the workers of the CPU, from the logits of the pass. */
 static void choose_pools(void *arg, int rank, int ranks HN_UNUSED) {
     const hn_runner *r = arg;
     const prefix *k = prefix_of(r);
@@ -195,30 +219,37 @@ static void choose_pools(void *arg, int rank, int ranks HN_UNUSED) {
     claim = hn_claim_begin(r->m->pool, rank, k->blocks);
     for (int block; (block = hn_claim_next(&claim)) >= 0;) choose_pool(r, block);
     hn_barrier(r->m->pool, rank);
-}
-
-/* Copies the pools' rows of W2 and their logits. */
-static void copy_rows(void *arg, int rank, int ranks HN_UNUSED) {
-    const hn_runner *r = arg;
-    const prefix *k = prefix_of(r);
-    const hn_weight *w = &r->m->head.bias_out;
-    const hn_ops *o = &r->m->ops;
-    const int pool = pool_of(r), strips = hn_strips(pool);
-    const size_t strip = o->strip_bytes(w->dtype, w->in);
-    hn_claim claim = hn_claim_begin(r->m->pool, rank, strips * k->blocks);
+    claim = hn_claim_begin(r->m->pool, rank, k->blocks * HN_MAX_ROWS);
     for (int c; (c = hn_claim_next(&claim)) >= 0;) {
         int16_t row[HN_MAX_ROWS];
-        const int block = c / strips, s = c % strips, last = (s + 1) * HN_STRIP < pool ? (s + 1) * HN_STRIP : pool;
-        const int32_t *output = k->output + block * pool;
-        const int n = rows_with_bias(r, block, row);
-        if (n == 0) continue;
-        o->pick_strip(o, w, output, pool, s * HN_STRIP, hn_at(k->rows, k->rows_bytes * (size_t)block + strip * (size_t)s));
-        for (int j = 0; j < n; j++) {
-            const float *logits = r->out.host_logits + (size_t)row[j] * (size_t)r->out.logits.ld;
-            for (int i = s * HN_STRIP; i < last; i++) k->values[row[j] * pool + i] = logits[output[i]];
-        }
+        const int block = c / HN_MAX_ROWS, j = c % HN_MAX_ROWS;
+        if (j < rows_with_bias(r, block, row)) take_values(r, block, row[j]);
     }
     hn_barrier(r->m->pool, rank);
+}
+
+/* The rows of W2 that a block's rows are multiplied with. */
+static hn_weight rows_of(const hn_runner *r, int block) {
+    const prefix *k = prefix_of(r);
+    const hn_backend *b = r->m->backend;
+    hn_weight w = r->m->head.bias_out;
+    if (!k->pools) return w;
+    w.out = pool_of(r);
+    w.place = b->place(b, w.dtype, w.in, hn_at(k->rows, k->rows_bytes * (size_t)block));
+    return w;
+}
+
+/* Copies the pools' rows of W2. */
+static void copy_rows(const hn_exec *ex, const void *arg) {
+    const hn_runner *r = arg;
+    const prefix *k = prefix_of(r);
+    const hn_exec own = hn_runner_exec(ex, r);
+    for (int block = 0; block < k->blocks; block++) {
+        int16_t row[HN_MAX_ROWS];
+        const hn_weight to = rows_of(r, block);
+        if (rows_with_bias(r, block, row) == 0) continue;
+        own.ops->pick_rows(&own, &r->m->head.bias_out, hn_at(k->outputs, sizeof(int32_t) * (size_t)(block * to.out)), &to);
+    }
 }
 
 /* ---- inputs of the state ----------------------------------------------------------------------------------------------------- */
@@ -228,8 +259,8 @@ static int want(prefix *k, int32_t token) {
     bool fresh;
     const int row = hn_token_rows_find(&k->tokens, token, &fresh);
     if (fresh) {
-        k->wanted.token[k->n_wanted] = token;
-        k->wanted.to[k->n_wanted++] = row;
+        k->wanted.token[k->wanted.n] = token;
+        k->wanted.to[k->wanted.n++] = row;
     }
     return row;
 }
@@ -240,24 +271,25 @@ static hn_buf wanted_at(const prefix *k, size_t offset) {
 
 static void make_inputs(const hn_exec *ex, const hn_runner *r) {
     const prefix *k = prefix_of(r);
-    const int n = k->n_wanted;
+    const hn_count n = {wanted_at(k, offsetof(input_image, n)), k->wanted.n};
     const hn_rows rows = {.n = n, .token = wanted_at(k, offsetof(input_image, token))};
-    if (n == 0) return;
+    if (n.most == 0) return;
     ex->ops->embed(ex, &rows, &r->m->embedding, r->m->arch.embed_scale, k->token);
     hn_place_product(ex, n, k->token, k->token_in, &r->m->head.gru_input, k->made);
     ex->ops->gather(ex, n, r->buf.each, k->made, wanted_at(k, offsetof(input_image, to)), k->kept);
 }
 
-static void make_likely(void *arg, int rank, int ranks) {
+static void make_likely(const hn_exec *ex, const void *arg) {
     const hn_runner *r = arg;
-    make_inputs(&(hn_exec){r->ops, rank, ranks}, r);
+    const hn_exec own = hn_runner_exec(ex, r);
+    make_inputs(&own, r);
 }
 
 /* The roots, and the best token of each place but the last. */
 static void keep_likely(hn_runner *r, int blocks) {
     prefix *k = prefix_of(r);
     const int n = r->m->arch.draft_head.rows.block.n;
-    k->n_wanted = 0;
+    k->wanted.n = 0;
     hn_token_rows_begin(&k->tokens);
     for (int i = 0; i < blocks * n; i++) {
         if (i % n == 0) (void)want(k, r->rows.image->token[i]);
@@ -265,20 +297,22 @@ static void keep_likely(hn_runner *r, int blocks) {
         const int32_t best = r->out.host_best[r->out.of_row[i] * r->out.best.k];
         if (best >= 0) (void)want(k, best);
     }
-    r->m->ops.write(&r->m->ops, k->wanted_buf, &k->wanted, sizeof k->wanted);
-    if (k->n_wanted > 0) hn_pool_run(r->m->pool, make_likely, r);
+    hn_backend *b = r->m->backend;
+    b->write(b, k->wanted_buf, &k->wanted, sizeof k->wanted);
+    if (k->wanted.n > 0) b->submit(b, make_likely, r);
 }
 
 static void begin(hn_runner *r, int blocks) {
     prefix *k = prefix_of(r);
-    const hn_ops *o = &r->m->ops;
+    hn_backend *o = r->m->backend;
     const int pool = pool_of(r);
     keep_likely(r, blocks);
     if (!k->pools) return;
     k->blocks = blocks;
-    hn_pool_run(o->pool, choose_pools, r);
+    hn_pool_run(r->m->pool, choose_pools, r);
     o->write(o, k->ids, k->token_of, sizeof(int32_t) * (size_t)(blocks * pool));
-    hn_pool_run(o->pool, copy_rows, r);
+    o->write(o, k->outputs, k->output, sizeof(int32_t) * (size_t)(blocks * pool));
+    o->submit(o, copy_rows, r);
     for (int i = 0; i < r->out.n_full; i++)
         o->write(o, hn_rows_from(k->pooled, i).at, k->values + i * pool, sizeof(float) * (size_t)pool);
 }
@@ -289,7 +323,7 @@ static void describe(hn_runner *r, const hn_place *places) {
     prefix *k = prefix_of(r);
     const hn_block_desc *b = &r->m->arch.draft_head.rows.block;
     k->plain = places[0].row % b->n + b->root_drafts <= desc_of(r)->plain; /* all are the same distance behind their roots */
-    k->n_runs = k->n_wanted = 0;
+    k->n_runs = k->wanted.n = 0;
     hn_token_rows_begin(&k->tokens);
     for (int i = 0; i < k->places.n; i++) {
         k->row[i] = places[i].row;
@@ -298,7 +332,7 @@ static void describe(hn_runner *r, const hn_place *places) {
         if (i == 0 || (k->pools && k->block[i] != k->block[i - 1])) k->run[k->n_runs++] = (run_of){i, 0, k->block[i]};
         k->run[k->n_runs - 1].n++;
     }
-    r->m->ops.write(&r->m->ops, k->wanted_buf, &k->wanted, sizeof k->wanted);
+    r->m->backend->write(r->m->backend, k->wanted_buf, &k->wanted, sizeof k->wanted);
 }
 
 /* The state after each row's token, in `own` and in its place. */
@@ -306,7 +340,7 @@ static void recurrence(const hn_exec *ex, const hn_runner *r) {
     const prefix *k = prefix_of(r);
     const hn_head *h = &r->m->head;
     const hn_ops *o = ex->ops;
-    const int n = k->places.n;
+    const hn_count n = hn_place_count(&k->places);
     const hn_buf none = {NULL, 0};
     make_inputs(ex, r);
     o->gather(ex, n, wanted_at(k, offsetof(input_image, row)), k->kept, none, k->input);
@@ -316,23 +350,12 @@ static void recurrence(const hn_exec *ex, const hn_runner *r) {
     o->gather(ex, n, r->buf.each, k->own, hn_place_at(&k->places, offsetof(hn_place_image, to)), k->state);
 }
 
-/* The rows of W2 that a block's rows are multiplied with. */
-static hn_weight rows_of(const hn_runner *r, int block) {
-    const prefix *k = prefix_of(r);
-    hn_weight w = r->m->head.bias_out;
-    if (!k->pools) return w;
-    w.out = pool_of(r);
-    w.data = hn_at(k->rows, k->rows_bytes * (size_t)block);
-    w.strip_stride = r->m->ops.strip_bytes(w.dtype, w.in);
-    return w;
-}
-
 static void run_block(const hn_exec *ex, const hn_runner *r, const run_of *at) {
     const prefix *k = prefix_of(r);
     const hn_weight w = rows_of(r, at->block);
-    const hn_act in = hn_act_of(k->mid_in, w.in, ex->ops->act_forms(ex->ops, w.dtype));
+    const hn_act in = hn_act_of(k->mid_in, w.in, ex->backend->act_forms(ex->backend, w.dtype));
     const hn_matrix base = hn_rows_from(k->base, at->first);
-    const hn_output_rows out = {.scale = 1, .n_written = at->n, .y = hn_rows_from(k->logits, at->first)};
+    const hn_output_rows out = {.scale = 1, .n_written = hn_number(at->n), .y = hn_rows_from(k->logits, at->first)};
     const size_t first = (size_t)at->first, best = first * (size_t)k->best.k;
     hn_top top = k->best;
     top.id = hn_at(top.id, sizeof(int32_t) * best);
@@ -341,16 +364,17 @@ static void run_block(const hn_exec *ex, const hn_runner *r, const run_of *at) {
     top.bias = base.at;
     top.ld_bias = base.ld;
     if (k->pools) top.map = hn_at(k->ids, sizeof(int32_t) * (size_t)(at->block * w.out));
-    ex->ops->quantise(ex, at->n, hn_rows_from(k->mid, at->first), in);
-    ex->ops->gather(ex, at->n, hn_place_at(&k->places, offsetof(hn_place_image, place) + sizeof(int32_t) * first),
+    ex->ops->quantise(ex, hn_number(at->n), hn_rows_from(k->mid, at->first), in);
+    ex->ops->gather(ex, hn_number(at->n), hn_place_at(&k->places, offsetof(hn_place_image, place) + sizeof(int32_t) * first),
                     k->pools ? k->pooled : r->out.logits, (hn_buf){NULL, 0}, base);
-    ex->ops->linear_top(ex, at->n, in, &w, &out, &top);
+    ex->ops->linear_top(ex, hn_number(at->n), in, &w, &out, &top);
 }
 
 static void run(const hn_exec *ex, const hn_runner *r) {
     const prefix *k = prefix_of(r);
     const hn_ops *o = ex->ops;
-    const int n = k->places.n, hidden = r->m->arch.hidden, size = desc_of(r)->state;
+    const hn_count n = hn_place_count(&k->places);
+    const int hidden = r->m->arch.hidden, size = desc_of(r)->state;
     const hn_buf none = {NULL, 0};
     recurrence(ex, r);
     if (k->plain) return;

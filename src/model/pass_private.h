@@ -10,6 +10,10 @@
 
 /* Row descriptions as they are built on the host; one block, written to the device in one piece. */
 typedef struct hn_row_image {
+    int32_t n, n_seqs;                     /* rows of the pass; their sequences */
+    int32_t n_out, n_full, n_logits;       /* hn_pass_output's */
+    int32_t n_features, n_masks, n_stored; /* rows that are exported; rows of masks; stored outputs */
+    int32_t n_step[HN_MOST_HEAD_STEPS];    /* outputs of each step */
     int32_t token[HN_PASS_ROWS], position[HN_PASS_ROWS], slot[HN_PASS_ROWS], seq[HN_PASS_ROWS], path_start[HN_PASS_ROWS];
     int32_t turned[HN_PASS_ROWS]; /* the position that a row is rotated by */
     int32_t last[HN_PASS_ROWS], seen_from[HN_PASS_ROWS]; /* hn_rows.last, from */
@@ -44,6 +48,7 @@ typedef struct hn_pass_groups {
 /* The rows of a pass. Described on the host before each pass (pass_rows.c), then written to the buffers, which workers read. */
 typedef struct hn_pass_rows {
     int max, max_texts;              /* of a pass */
+    int n, n_seqs;                   /* of this pass */
     int path_room, n_path;           /* entries of path_slots; of this pass */
     hn_row_image *image;             /* owned */
     int32_t *table[HN_MODEL_GROUPS]; /* owned: host copy of the page tables [max_texts][stride] */
@@ -94,7 +99,7 @@ typedef struct hn_pass_output {
     hn_top nearest;             /* with clusters: of the centroids, those whose outputs are computed */
     int n, n_full, n_logits;    /* gathered rows; the first n_full have all their logits, the first n_logits the best of them */
     int16_t of_row[HN_PASS_ROWS + HN_MAX_ROWS]; /* the gathered row of each row, -1: none; further outputs follow the rows */
-    const float *host_logits, *host_value, *host_sums;
+    const float *host_logits, *host_value, *host_sums; /* what was read of them after the pass; NULL: nothing was to be read */
     const int32_t *host_best, *host_clusters;
 } hn_pass_output;
 
@@ -106,13 +111,21 @@ typedef struct hn_pass_export {
     hn_matrix states; /* [hn_pass_rows.max] rows of each boundary */
     int n;            /* rows that are exported */
     int16_t of_row[HN_PASS_ROWS];
-    const float *host;
 } hn_pass_export;
+
+/* The pass that was submitted last. */
+typedef struct hn_pass_submission {
+    bool open; /* it has not been waited for */
+    bool moves; /* its work begins with rows of the cache that were still to be moved */
+    hn_ticket ticket;
+    double seconds; /* that it took to describe it, then also its work */
+    int cache_seq[HN_MAX_TEXTS]; /* of its sequences */
+} hn_pass_submission;
 
 typedef struct hn_places hn_places;
 struct hn_runner {
     const hn_model *m;
-    const hn_ops *ops;   /* called by a pass: the model's, or a table that forwards to it */
+    const hn_ops *ops;   /* a table that forwards to the backend's, for passes; NULL: none */
     int max_context;     /* the most rows of a sequence */
     hn_buf_room buffers; /* owned: all buffers of the parts below (runner_buffers.c) */
     hn_pass_groups groups;
@@ -124,12 +137,23 @@ struct hn_runner {
     hn_pass_output out;
     hn_pass_export features;
     hn_places *places; /* owned: the stage after a block, NULL: none */
+    hn_pass_submission run;
     double seconds;    /* of all passes */
 };
 
 /* A part of the described rows: its offset in hn_row_image. */
 static inline hn_buf hn_image_at(const hn_runner *r, size_t offset) {
     return hn_at(r->rows.image_buf, offset);
+}
+
+/* A number in them, which is n in this pass. */
+static inline hn_count hn_image_count(const hn_runner *r, size_t offset, int n) {
+    return (hn_count){hn_image_at(r, offset), n};
+}
+
+/* What a recorded function calls operations with. */
+static inline hn_exec hn_runner_exec(const hn_exec *ex, const hn_runner *r) {
+    return (hn_exec){r->ops ? r->ops : ex->ops, ex->backend, ex->rank, ex->ranks};
 }
 
 /* runner_buffers.c. Takes every buffer of a runner (hn_buf_room_open). */
@@ -158,7 +182,9 @@ void hn_pass_steps(const hn_exec *ex, const hn_runner *r);
 hunch_status hn_places_open(hn_runner *r, int states, hunch_error *err);
 void hn_places_close(hn_runner *r);
 
-/* pass_rows.c. Describes the rows of a pass, whose slots are reserved, in the runner's buffers. more: not NULL. */
+/* pass_rows.c. Writes those of n entries of a page table to its buffer that differ from the kept copy of what the buffer has. */
+void hn_table_write(const hn_runner *r, hn_buf to, int32_t *kept, const int32_t *table, int n);
+/* Describes the rows of a pass, whose slots are reserved, in the runner's buffers. more: not NULL. */
 void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_seq, int n_seqs, const hn_pass_options *more);
 
 /* pass_walk.c. The most steps of a pass: its rows, and for each sequence rows before it, which may all be absorbed, and draft rows of

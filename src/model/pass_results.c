@@ -16,13 +16,19 @@ hn_matrix hn_feature_block(const hn_runner *r, int place) {
 
 int hn_pass_experts(const hn_runner *r, int layer, const int32_t **which) {
     if (!hn_layer_has_experts(&r->m->arch.layer[layer])) return 0;
-    const int32_t *distinct = r->m->ops.view(&r->m->ops, hn_distinct_of(&r->buf.routing, layer));
+    hn_backend *b = r->m->backend;
+    const size_t bytes = sizeof(int32_t) * (size_t)(r->buf.routing.experts + 1);
+    const int32_t *distinct = b->read(b, r->run.ticket, hn_distinct_of(&r->buf.routing, layer), bytes);
     if (which) *which = distinct + 1;
     return distinct[0];
 }
 
 double hn_runner_seconds(const hn_runner *r) {
     return r->seconds;
+}
+
+double hn_pass_seconds(const hn_runner *r) {
+    return r->run.seconds;
 }
 
 const float *hn_pass_logits(const hn_runner *r, int row) {
@@ -56,7 +62,9 @@ double hn_pass_sum(const hn_runner *r, int row) {
 const float *hn_pass_feature(const hn_runner *r, int boundary, int row) {
     const int place = boundary == HN_FEATURE_POST_NORM ? r->features.n_boundaries : r->features.slot[boundary];
     assert(r->features.of_row[row] >= 0 && place >= 0);
-    return r->features.host + ((size_t)place * (size_t)r->rows.max + (size_t)r->features.of_row[row]) * (size_t)r->features.states.ld;
+    hn_backend *b = r->m->backend;
+    const hn_matrix states = hn_rows_from(hn_feature_block(r, place), r->features.of_row[row]);
+    return b->read(b, r->run.ticket, states.at, sizeof(float) * (size_t)states.cols);
 }
 
 int hn_pass_features(const hn_runner *r, const hn_feature_set *wanted, hn_buf buffers[HN_MAX_FEATURES], int *ld) {

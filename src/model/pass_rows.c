@@ -25,49 +25,60 @@ static bool drafts_are_chain(const hn_draft_rows *drafts) {
     return true;
 }
 
-/* Appends the later rows of its block that row i sees to its path; returns their number. */
-static int see_ahead(hn_row_image *im, const hn_row *rows, int i, int last, int32_t *slots) {
+/* The last position that row i sees, that of a later row of its block, and where its window begins. */
+static void see_ahead(hn_row_image *im, const hn_row *rows, int i, int last) {
     const int n = rows[i].n_lookahead;
     assert(n >= 0 && i + n < last && rows[i].before >= 0);
-    for (int k = 1; k <= n; k++) {
-        assert(rows[i + k].parent == i + k - 1);
-        slots[k - 1] = im->slot[i] + k;
-    }
+    for (int k = 1; k <= n; k++) assert(rows[i + k].parent == i + k - 1);
     im->last[i] = im->position[i] + n;
     im->seen_from[i] = im->position[i] - rows[i].before;
     assert(im->seen_from[i] >= 0);
+}
+
+/* Whether rows [first, last) continue the draft rows, which form a chain, and each the one before it: then slot == position on every
+ * path. */
+static bool rows_are_chain(const hn_row *rows, int first, int last, const hn_draft_rows *drafts) {
+    if (!drafts_are_chain(drafts)) return false;
+    if (rows[first].parent != (drafts->n ? hn_draft_parent(drafts->n - 1) : -1)) return false;
+    for (int i = first + 1; i < last; i++)
+        if (rows[i].parent != i - 1) return false;
+    return true;
+}
+
+/* The path of row i up to its parent, at entry `path`; returns its number of rows. */
+static int path_before(hn_row_image *im, const hn_row *row, const int *depth, int committed, const hn_draft_rows *drafts, int path) {
+    if (row->parent == -1) return 0;
+    if (row->parent < 0) return draft_path(drafts, hn_draft_parent(row->parent), committed, im->path_slots + path);
+    const int n = depth[row->parent] + 1;
+    memcpy(im->path_slots + path, im->path_slots + im->path_start[row->parent], (size_t)n * sizeof(int32_t));
     return n;
 }
 
-/* Positions, slots and paths of the rows of one sequence: rows [first, last). Returns the next free path entry. */
+/* Positions and slots of the rows of one sequence, rows [first, last), and their paths unless they form one chain, whose paths nothing
+ * reads. Returns the next free path entry. */
 static int describe_sequence(hn_runner *r, const hn_row *rows, int first, int last, int seq, int committed,
                              const hn_draft_rows *drafts, int path) {
     hn_row_image *im = r->rows.image;
-    int depth[HN_PASS_ROWS], *max_position = &r->rows.group[0].max_position;
+    const bool direct = rows_are_chain(rows, first, last, drafts);
+    int depth[HN_PASS_ROWS];
     im->committed[seq] = committed;
-    im->direct[seq] = drafts_are_chain(drafts);
+    im->direct[seq] = direct;
     for (int i = first; i < last; i++) {
-        const int parent = rows[i].parent, last_draft = drafts->n ? hn_draft_parent(drafts->n - 1) : -1;
-        const int before = i > first ? i - 1 : last_draft;
-        assert(parent < i && (parent < 0 || parent >= first));
-        if (parent != before) im->direct[seq] = 0;
-        if (parent >= 0) {
-            depth[i] = depth[parent] + 1;
-            memcpy(im->path_slots + path, im->path_slots + im->path_start[parent], (size_t)depth[i] * sizeof(int32_t));
-        } else
-            depth[i] = parent == -1 ? 0 : draft_path(drafts, hn_draft_parent(parent), committed, im->path_slots + path);
+        assert(rows[i].parent < i && (rows[i].parent < 0 || rows[i].parent >= first));
+        im->path_start[i] = direct ? 0 : path;
+        depth[i] = direct ? drafts->n + i - first : path_before(im, &rows[i], depth, committed, drafts, path);
         im->token[i] = rows[i].token;
         im->seq[i] = seq;
         im->slot[i] = committed + drafts->n + (i - first);
         im->position[i] = committed + depth[i];
         const int turned = im->position[i] + rows[i].rope_offset - r->m->arch.layer[0].first;
         im->turned[i] = turned > 0 ? turned : 0;
-        im->path_start[i] = path;
+        see_ahead(im, rows, i, last);
+        if (direct) continue;
         im->path_slots[path + depth[i]] = im->slot[i];
         path += depth[i] + 1;
-        path += see_ahead(im, rows, i, last, im->path_slots + path);
+        for (int k = 1; k <= rows[i].n_lookahead; k++) im->path_slots[path++] = im->slot[i] + k;
         assert(path - im->path_start[i] <= r->rows.max && path <= r->rows.path_room);
-        if (im->position[i] > *max_position) *max_position = im->position[i];
     }
     return path;
 }
@@ -131,6 +142,7 @@ static void describe_steps(hn_runner *r, const hn_row *rows, int n, const hn_pas
         }
     }
     r->out.n_full = r->out.n_logits = r->out.n;
+    for (int k = 0; k < steps; k++) r->rows.image->n_step[k] = r->steps.begin[k + 1] - r->steps.begin[k];
 }
 
 /* A head's blocks: places of the features of the text's rows, or the masks of a block. */
@@ -167,14 +179,26 @@ static void describe_head(hn_runner *r, const hn_row *rows, int n, const hn_pass
     }
 }
 
-/* Copies the page tables of cache_seq, or of a view, for sequence `seq` of the pass. */
+/* The entries of a table that are others than those of the pass before: what the buffer has of it is replaced there. */
+void hn_table_write(const hn_runner *r, hn_buf to, int32_t *kept, const int32_t *table, int n) {
+    hn_backend *b = r->m->backend;
+    int first = 0, last = n;
+    while (first < n && kept[first] == table[first]) first++;
+    while (last > first && kept[last - 1] == table[last - 1]) last--;
+    if (first == last) return;
+    memcpy(kept + first, table + first, (size_t)(last - first) * sizeof *table);
+    b->write(b, hn_at(to, sizeof *table * (size_t)first), kept + first, (size_t)(last - first) * sizeof *table);
+}
+
+/* Writes the page tables of cache_seq, or of a view, for sequence `seq` of the pass. */
 static void describe_tables(hn_runner *r, int seq, int cache_seq, const hn_cache_view *view) {
     for (int g = 0; g < r->groups.n; g++) {
         const int group = r->groups.first + g;
+        const size_t at = (size_t)seq * (size_t)r->rows.group[g].page_stride;
         int pages = 0;
         if (view && !(r->groups.read >> g & 1)) continue;
         const int32_t *t = view ? hn_cache_view_pages(view, group, &pages) : hn_cache_pages(r->groups.cache, cache_seq, group, &pages);
-        memcpy(r->rows.table[g] + (size_t)seq * (size_t)r->rows.group[g].page_stride, t, (size_t)pages * sizeof *t);
+        hn_table_write(r, hn_at(r->rows.group[g].page_table, sizeof *t * at), r->rows.table[g] + at, t, pages);
     }
 }
 
@@ -183,7 +207,6 @@ static void describe_tables(hn_runner *r, int seq, int cache_seq, const hn_cache
 static void describe_viewers(hn_runner *r, const hn_row *rows, int first, int last, int seq, const hn_cache_view *view, int shift) {
     hn_row_image *im = r->rows.image;
     const int n = hn_cache_view_rows(view), at = n + shift, farthest = n - 1 + r->groups.window - 1;
-    int *max_position = &r->rows.group[0].max_position;
     assert(n > 0 && at >= 0);
     im->committed[seq] = n;
     im->direct[seq] = 1;
@@ -195,22 +218,27 @@ static void describe_viewers(hn_runner *r, const hn_row *rows, int first, int la
         im->last[i] = n - 1;
         im->seen_from[i] = r->groups.window && at > farthest ? farthest : at;
     }
-    if (n - 1 > *max_position) *max_position = n - 1;
     describe_tables(r, seq, 0, view);
 }
 
+/* The numbers of rows, for the host and in the image. */
 static void write_description(hn_runner *r) {
-    const hn_ops *o = &r->m->ops;
-    const hn_rows *rows = &r->rows.group[0];
-    o->write(o, r->rows.image_buf, r->rows.image, hn_image_bytes(r->rows.n_path));
-    r->rows.turned.n = rows->n;
-    for (int g = 0; g < r->groups.n; g++) {
-        r->rows.group[g].n = rows->n;
-        r->rows.group[g].n_seqs = rows->n_seqs;
-        r->rows.group[g].max_position = rows->max_position;
-        o->write(o, r->rows.group[g].page_table, r->rows.table[g],
-                 (size_t)rows->n_seqs * (size_t)r->rows.group[g].page_stride * sizeof(int32_t));
+    hn_backend *b = r->m->backend;
+    hn_row_image *im = r->rows.image;
+    im->n = r->rows.n;
+    im->n_seqs = r->rows.n_seqs;
+    im->n_out = r->out.n;
+    im->n_full = r->out.n_full;
+    im->n_logits = r->out.n_logits;
+    im->n_features = r->features.n;
+    im->n_masks = r->head.n_masks;
+    im->n_stored = r->head.n_output_rows;
+    r->rows.turned.n.most = r->rows.n;
+    for (int g = 0; g < HN_MODEL_GROUPS; g++) {
+        r->rows.group[g].n.most = r->rows.n;
+        r->rows.group[g].n_seqs.most = r->rows.n_seqs;
     }
+    b->write(b, r->rows.image_buf, im, hn_image_bytes(r->rows.n_path));
 }
 
 /* Rows that are not in the cache: only their tokens are needed. */
@@ -249,9 +277,8 @@ void hn_pass_describe(hn_runner *r, const hn_row *rows, int n, const int *cache_
     const bool cached = has_slots(r, more);
     int first = 0, path = 0;
     assert(n >= 1 && n <= r->rows.max && n_seqs >= 1 && n_seqs <= n && n_seqs <= r->rows.max_texts);
-    r->rows.group[0].n = n;
-    r->rows.group[0].n_seqs = n_seqs;
-    r->rows.group[0].max_position = 0;
+    r->rows.n = n;
+    r->rows.n_seqs = n_seqs;
     for (int s = 0; s < n_seqs; s++) {
         const int last = first + rows_of_sequence(rows, n, first, s);
         assert(last > first);

@@ -35,9 +35,9 @@ static const hn_selector_desc *desc_of(const hn_runner *r) {
 static void list(const hn_runner *r, hn_buf_room *room) {
     const hn_selector_desc *d = desc_of(r);
     selector *k = selector_of(r);
-    k->before = hn_buf_room_matrix(room, HN_MAX_ROWS, d->rank);
-    k->hidden = hn_buf_room_matrix(room, HN_MAX_ROWS, d->rank);
-    k->after = hn_buf_room_matrix(room, HN_MAX_ROWS * d->candidates, d->rank);
+    k->before = hn_buf_room_results(room, HN_MAX_ROWS, d->rank);
+    k->hidden = hn_buf_room_results(room, HN_MAX_ROWS, d->rank);
+    k->after = hn_buf_room_results(room, HN_MAX_ROWS * d->candidates, d->rank);
     k->in = hn_buf_room_act(room, HN_MAX_ROWS, r->m->arch.hidden);
     k->candidate = hn_buf_room_take(room, sizeof(int32_t) * (size_t)(HN_MAX_ROWS * d->candidates));
 }
@@ -49,35 +49,34 @@ static const int32_t *listed(const hn_runner *r, int row) {
     return r->out.host_best + row * r->out.best.k;
 }
 
-static void prepare(void *arg, int rank, int ranks) {
+static void prepare(const hn_exec *ex, const void *arg) {
     const hn_runner *r = arg;
     const selector *k = selector_of(r);
     const hn_head *h = &r->m->head;
-    const hn_exec ex = {r->ops, rank, ranks};
-    const hn_ops *o = r->ops;
+    const hn_exec own = hn_runner_exec(ex, r);
     const int n = r->out.n_full;
-    const hn_rows rows = {.n = n * desc_of(r)->candidates, .token = k->candidate};
-    hn_place_product(&ex, n, r->out.norm, k->in, &h->selector, k->hidden);
-    o->embed(&ex, &rows, &h->codes_after, 1, k->after);
+    const hn_rows rows = {.n = hn_number(n * desc_of(r)->candidates), .token = k->candidate};
+    hn_place_product(&own, hn_number(n), r->out.norm, k->in, &h->selector, k->hidden);
+    own.ops->embed(&own, &rows, &h->codes_after, 1, k->after);
 }
 
 static void begin(hn_runner *r, int blocks HN_UNUSED) {
     const int candidates = desc_of(r)->candidates, n = r->out.n_full * candidates;
-    const hn_ops *o = &r->m->ops;
+    hn_backend *o = r->m->backend;
     selector *k = selector_of(r);
     for (int i = 0; i < n; i++) {
         const int32_t token = listed(r, i / candidates)[i % candidates];
         k->token[i] = token < 0 ? 0 : token;
     }
     o->write(o, k->candidate, k->token, sizeof *k->token * (size_t)n);
-    hn_pool_run(o->pool, prepare, r);
+    o->submit(o, prepare, r);
 }
 
 /* ---- of rows ----------------------------------------------------------------------------------------------------------------- */
 
 static void run(const hn_exec *ex, const hn_runner *r) {
     const selector *k = selector_of(r);
-    const hn_rows rows = {.n = k->places.n, .token = hn_place_at(&k->places, offsetof(hn_place_image, token))};
+    const hn_rows rows = {.n = hn_place_count(&k->places), .token = hn_place_at(&k->places, offsetof(hn_place_image, token))};
     ex->ops->embed(ex, &rows, &r->m->head.codes_before, 1, k->before);
 }
 
@@ -90,8 +89,7 @@ static float product_of_three(const float *a, const float *b, const float *c, in
 }
 
 static const float *row_of(const hn_runner *r, hn_matrix x, int row) {
-    const float *all = r->m->ops.view(&r->m->ops, x.at);
-    return all + (size_t)row * (size_t)x.ld;
+    return hn_place_read(r, x.at, sizeof(float), x.ld, row);
 }
 
 /* Enters a candidate into the list of row i, best first, of equal ones the lower token. */

@@ -43,10 +43,20 @@ static void run_layer(const hn_exec *ex, const hn_runner *r, int i) {
     hn_layer_ffn(ex, r->m, i, &r->buf);
 }
 
-/* Gathers rows [first, first + n) of the wanted ones. */
-static void gather_wanted(const hn_exec *ex, const hn_runner *r, int first, int n, hn_matrix to) {
+static hn_count wanted_rows(const hn_runner *r) {
+    return hn_image_count(r, offsetof(hn_row_image, n_out), r->out.n);
+}
+
+/* Those of a step. */
+static hn_count step_rows(const hn_runner *r, int step) {
+    const size_t at = offsetof(hn_row_image, n_step) + sizeof(int32_t) * (size_t)step;
+    return hn_image_count(r, at, r->steps.begin[step + 1] - r->steps.begin[step]);
+}
+
+/* Gathers the wanted rows [first, first + n). */
+static void gather_wanted(const hn_exec *ex, const hn_runner *r, int first, hn_count n, hn_matrix to) {
     const hn_buf own = {NULL, 0}, from = hn_image_at(r, offsetof(hn_row_image, out) + sizeof(int32_t) * (size_t)first);
-    if (n > 0) ex->ops->gather(ex, n, from, r->buf.x, own, hn_rows_from(to, first));
+    if (n.most > 0) ex->ops->gather(ex, n, from, r->buf.x, own, hn_rows_from(to, first));
 }
 
 /* A layer for each step, all from the same state, and its result for the rows that need it. */
@@ -54,7 +64,7 @@ static void layer_a_step(const hn_exec *ex, const hn_runner *r) {
     for (int i = 0; i < r->m->arch.layers; i++) {
         gather_root(ex, r);
         run_layer(ex, r, i);
-        gather_wanted(ex, r, r->steps.begin[i], r->steps.begin[i + 1] - r->steps.begin[i], r->out.x);
+        gather_wanted(ex, r, r->steps.begin[i], step_rows(r, i), r->out.x);
     }
 }
 
@@ -70,17 +80,17 @@ static void root_states(const hn_exec *ex, const hn_runner *r) {
     for (int i = 0; i < m->arch.layers; i++) run_layer(ex, r, i);
     if (r->out.n == 0) return;
     if (m->arch.draft_head.output.norm == HN_NORM_NONE) {
-        gather_wanted(ex, r, 0, r->out.n, to);
+        gather_wanted(ex, r, 0, wanted_rows(r), to);
         return;
     }
-    gather_wanted(ex, r, 0, r->out.n, r->out.x);
-    ex->ops->rmsnorm(ex, r->out.n, r->out.x, m->output_norm, m->arch.norm_eps, r->out.act, to);
+    gather_wanted(ex, r, 0, wanted_rows(r), r->out.x);
+    ex->ops->rmsnorm(ex, wanted_rows(r), r->out.x, m->output_norm, m->arch.norm_eps, r->out.act, to);
 }
 
 static void draft_states(const hn_exec *ex, const hn_runner *r) {
     const hn_buf own = {NULL, 0};
     const int width = hn_step_width(&r->m->arch, r->steps.first - 1);
-    ex->ops->gather(ex, r->out.n, hn_image_at(r, offsetof(hn_row_image, from)), hn_columns(r->head.outputs, 0, width), own,
+    ex->ops->gather(ex, wanted_rows(r), hn_image_at(r, offsetof(hn_row_image, from)), hn_columns(r->head.outputs, 0, width), own,
                     hn_columns(r->steps.buffers.state, 0, width));
 }
 
@@ -90,7 +100,7 @@ static void append_tokens(const hn_exec *ex, const hn_runner *r) {
     const hn_step_buffers *s = &r->steps.buffers;
     const hn_buf own = {NULL, 0};
     ex->ops->embed(ex, &r->rows.group[0], &m->embedding, m->arch.embed_scale, s->token);
-    ex->ops->gather(ex, r->out.n, hn_image_at(r, offsetof(hn_row_image, out)), s->token, own,
+    ex->ops->gather(ex, wanted_rows(r), hn_image_at(r, offsetof(hn_row_image, out)), s->token, own,
                     hn_columns(s->state, (r->steps.first + 1) * m->arch.hidden, m->arch.hidden));
 }
 
@@ -100,13 +110,14 @@ static void keep_states(const hn_exec *ex, const hn_runner *r) {
     const hn_buf from = hn_image_at(r, offsetof(hn_row_image, output_row)),
                  to = hn_image_at(r, offsetof(hn_row_image, output_slot));
     const int width = hn_step_width(&r->m->arch, r->steps.first);
-    if (r->head.n_output_rows > 0 && width > 0)
-        ex->ops->gather(ex, r->head.n_output_rows, from, hn_columns(r->steps.buffers.state, 0, width), to,
+    const hn_count n = hn_image_count(r, offsetof(hn_row_image, n_stored), r->head.n_output_rows);
+    if (n.most > 0 && width > 0)
+        ex->ops->gather(ex, n, from, hn_columns(r->steps.buffers.state, 0, width), to,
                         hn_columns(r->head.outputs, 0, width));
 }
 
 /* Logits of rows [first, first + n) of the input `in`. */
-static void step_logits(const hn_exec *ex, const hn_runner *r, const hn_step *step, hn_act in, int first, int n) {
+static void step_logits(const hn_exec *ex, const hn_runner *r, const hn_step *step, hn_act in, int first, hn_count n) {
     const size_t parts = (size_t)hn_sum_parts(r->m->arch.vocab), at = (size_t)first;
     const hn_output_rows out = {r->m->arch.logit_scale, r->m->arch.logit_cap, n, hn_rows_from(r->out.logits, first)};
     hn_top top = r->out.best;
@@ -117,9 +128,9 @@ static void step_logits(const hn_exec *ex, const hn_runner *r, const hn_step *st
     ex->ops->linear_top(ex, n, in, &step->output, &out, &top);
 }
 
-static void rows_logits(const hn_exec *ex, const hn_runner *r, const hn_step *step, int first, int n) {
+static void rows_logits(const hn_exec *ex, const hn_runner *r, const hn_step *step, int first, hn_count n) {
     const hn_model *m = r->m;
-    const int forms = m->ops.act_forms(&m->ops, step->output.dtype);
+    const int forms = m->backend->act_forms(m->backend, step->output.dtype);
     const bool layers = m->arch.draft_head.rows.steps.kind == HN_STEP_LAYERS;
     const hn_act in = hn_act_of(layers ? r->out.act : r->steps.buffers.in, step->output.in, forms);
     if (layers)
@@ -139,10 +150,11 @@ void hn_pass_steps(const hn_exec *ex, const hn_runner *r) {
     if (r->out.n == 0) return;
     if (d->kind == HN_STEP_GROUNDED) append_tokens(ex, r);
     for (int k = 0; k < d->n; k++) {
-        const int first = r->steps.begin[k], n = r->steps.begin[k + 1] - first;
-        if (n > 0) hn_layer_step(ex, m, &r->rows.group[0], k, first, n, &r->steps.buffers);
-        if (n > 0 && !d->one_output) rows_logits(ex, r, &m->head.step[k], first, n);
+        const int first = r->steps.begin[k];
+        const hn_count n = step_rows(r, k);
+        if (n.most > 0) hn_layer_step(ex, m, &r->rows.group[0], k, first, n, &r->steps.buffers);
+        if (n.most > 0 && !d->one_output) rows_logits(ex, r, &m->head.step[k], first, n);
     }
     keep_states(ex, r);
-    if (d->one_output) rows_logits(ex, r, &m->head.step[0], 0, r->out.n);
+    if (d->one_output) rows_logits(ex, r, &m->head.step[0], 0, wanted_rows(r));
 }

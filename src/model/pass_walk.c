@@ -141,19 +141,18 @@ void hn_walk_sequence(hn_runner *r, const hn_row *rows, int first, int last, int
     n_certain = absorb_certain(&w, rows_to_absorb(&w, n_certain, hn_cache_node_rows(g->cache)), &parent);
     visit_children(&w, parent, n_certain, level);
     const int stride = r->rows.group[g->states].page_stride;
-    memcpy(r->walk.next_table + (size_t)seq * (size_t)stride, hn_cache_next_state(g->cache, cache_seq, g->first + g->states),
-           (size_t)stride * sizeof *r->walk.next_table);
+    const size_t at = (size_t)seq * (size_t)stride;
+    hn_table_write(r, hn_at(r->walk.next_state, sizeof(int32_t) * at), r->walk.next_table + at,
+                   hn_cache_next_state(g->cache, cache_seq, g->first + g->states), stride);
     r->walk.fresh[seq] = absorbed == 0;
     r->walk.first[seq + 1] = r->walk.first[seq] + w.n;
     r->walk.absorb_to[seq] = absorb ? committed + n_certain : absorbed;
 }
 
 void hn_walk_write(hn_runner *r, int n_seqs) {
-    const hn_ops *o = &r->m->ops;
+    hn_backend *o = r->m->backend;
     o->write(o, r->walk.at.step, r->walk.step, (size_t)r->walk.first[n_seqs] * sizeof *r->walk.step);
     o->write(o, r->walk.at.first, r->walk.first, ((size_t)n_seqs + 1) * sizeof *r->walk.first);
-    o->write(o, r->walk.next_state, r->walk.next_table,
-             (size_t)n_seqs * (size_t)r->rows.group[r->groups.states].page_stride * sizeof *r->walk.next_table);
     o->write(o, r->walk.at.fresh, r->walk.fresh, (size_t)n_seqs * sizeof *r->walk.fresh);
 }
 

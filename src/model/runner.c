@@ -88,7 +88,6 @@ static hunch_status runner_open(hn_runner **out, const hn_model *m, hn_cache *ca
     hn_runner *r = hn_zalloc(1, sizeof *r);
     if (!r) return hn_fail_memory(err, "runner", sizeof *r);
     r->m = m;
-    r->ops = &m->ops;
     r->groups.cache = cache;
     r->rows.max = needs->most.rows;
     r->rows.max_texts = needs->most.texts;
@@ -103,7 +102,7 @@ static hunch_status runner_open(hn_runner **out, const hn_model *m, hn_cache *ca
     for (int k = 0; k <= 256; k++)
         r->features.slot[k] = k <= m->arch.layers && hn_feature_wants(&r->features.set, k) ? r->features.n_boundaries++ : -1;
     hunch_status st = open_tables(r, needs->first_group, needs->place, err);
-    if (!st) st = hn_buf_room_open(&r->buffers, &m->ops, hn_runner_list_buffers, r, err);
+    if (!st) st = hn_buf_room_open(&r->buffers, m->backend, hn_runner_list_buffers, r, err);
     if (st) {
         hn_runner_close(&r);
         return st;
@@ -145,7 +144,7 @@ hunch_status hn_runner_open_borrowed(hn_runner **out, const hn_model *m, hn_cach
 }
 
 void hn_runner_set_ops(hn_runner *r, const hn_ops *o) {
-    r->ops = o ? o : &r->m->ops;
+    r->ops = o;
 }
 
 void hn_runner_close(hn_runner **rp) {

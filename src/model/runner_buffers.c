@@ -17,9 +17,9 @@ typedef struct widths {
     size_t scratch, delta;
 } widths;
 
-static void widen_delta(widths *w, const hn_layer_desc *l) {
+static void widen_delta(widths *w, const hn_backend *b, const hn_layer_desc *l) {
     const hn_delta d = hn_layer_delta_sizes(l);
-    const size_t scratch = hn_delta_scratch(&d);
+    const size_t scratch = b->delta_scratch(b, &d);
     w->qkv = hn_most(w->qkv, hn_delta_channels(&d));
     w->mixed = hn_most(w->mixed, hn_delta_values(&d));
     w->z = hn_most(w->z, hn_delta_values(&d));
@@ -55,12 +55,12 @@ static widths widest(const hn_runner *r) {
         w.halves |= d->ffn == HN_FFN_BESIDE;
         w.branch |= d->post_norms || d->experts.shared_width > 0;
         if (d->mixer == HN_MIXER_DELTA) {
-            widen_delta(&w, d);
+            widen_delta(&w, m->backend, d);
             continue;
         }
         const hn_layer_place place = r->groups.place[i];
         const hn_kv kv = hn_cache_kv(r->groups.cache, r->groups.first + place.group, place.index);
-        const size_t s = m->ops.attention_scratch(&m->ops, r->rows.max, d->heads, &kv, r->max_context + HN_MAX_ROWS);
+        const size_t s = m->backend->attention_scratch(m->backend, r->rows.max, d->heads, &kv, r->max_context + HN_MAX_ROWS);
         w.q = hn_most(w.q, d->heads * d->head_dim);
         w.kv = hn_most(w.kv, d->kv_heads * d->head_dim);
         if (s > w.scratch) w.scratch = s;
@@ -102,8 +102,7 @@ static void list_layers(hn_buf_room *room, hn_runner *r, const widths *w) {
     l->z = room_rows(room, r, w->z);
     l->gates = room_rows(room, r, w->gates);
     l->head_in = hn_buf_room_act(room, hn_least(r->rows.max, HN_MAX_ROWS) * w->heads, w->head);
-    l->delta_bytes = (w->delta + 63) & ~(size_t)63;
-    l->delta_scratch = hn_buf_room_take(room, l->delta_bytes * (size_t)hn_pool_threads(m->ops.pool));
+    l->delta_scratch = hn_buf_room_take(room, w->delta);
 }
 
 static void list_experts(hn_buf_room *room, hn_runner *r, const widths *w) {
@@ -123,7 +122,7 @@ static void list_experts(hn_buf_room *room, hn_runner *r, const widths *w) {
                               .pair = hn_buf_room_take(room, ids),
                               .row = hn_buf_room_take(room, ids),
                               .first = hn_buf_room_take(room, counts),
-                              .distinct = hn_buf_room_take(room, counts * (size_t)a->layers),
+                              .distinct = hn_buf_room_result(room, counts * (size_t)a->layers),
                               .gathered = hn_buf_room_act(room, w->pairs, a->hidden)};
 }
 
@@ -174,9 +173,9 @@ static void list_steps(hn_buf_room *room, hn_runner *r) {
 static hn_top room_top(hn_buf_room *room, const hn_runner *r, int k) {
     const size_t n = (size_t)r->out.max_logits * (size_t)k;
     return (hn_top){.k = k,
-                    .id = hn_buf_room_take(room, sizeof(int32_t) * n),
-                    .value = hn_buf_room_take(room, sizeof(float) * n),
-                    .scratch = hn_buf_room_take(room, room->ops->top_scratch(room->ops, r->out.max_logits, k))};
+                    .id = hn_buf_room_result(room, sizeof(int32_t) * n),
+                    .value = hn_buf_room_result(room, sizeof(float) * n),
+                    .scratch = hn_buf_room_take(room, room->backend->top_scratch(room->backend, r->out.max_logits, k))};
 }
 
 static void list_outputs(hn_buf_room *room, hn_runner *r) {
@@ -187,19 +186,21 @@ static void list_outputs(hn_buf_room *room, hn_runner *r) {
     r->out.norm = hn_buf_room_matrix(room, r->out.rows, a->hidden);
     r->out.carried = hn_buf_room_matrix(room, r->out.rows, d->norm == HN_NORM_CARRIED ? a->draft_head.input.feature_width : 0);
     r->out.act = hn_buf_room_act(room, r->out.rows, a->hidden);
-    r->out.logits = hn_buf_room_matrix(room, r->out.max_logits, logits);
+    r->out.logits = hn_buf_room_results(room, r->out.max_logits, logits);
     r->out.best = room_top(room, r, r->out.best.k);
     r->out.best.map = r->m->head.ids;
     const size_t sums = sizeof(float) * (size_t)r->out.max_logits * (size_t)hn_sum_parts(logits);
-    r->out.best.sums = hn_buf_room_take(room, hn_arch_is_head(a) ? sums : 0);
+    r->out.best.sums = hn_buf_room_result(room, hn_arch_is_head(a) ? sums : 0);
     if (d->kind == HN_OUTPUT_CLUSTERS) r->out.nearest = room_top(room, r, d->clusters.used);
-    r->features.states = hn_buf_room_matrix(room, r->rows.max * (r->features.n_boundaries + 1), a->hidden);
+    r->features.states = hn_buf_room_results(room, r->rows.max * (r->features.n_boundaries + 1), a->hidden);
 }
 
 /* The descriptions of rows: parts of one buffer, and the page tables of each group. */
 static void list_rows(hn_buf_room *room, hn_runner *r) {
     const hn_buf image = r->rows.image_buf = hn_buf_room_take(room, hn_image_bytes(r->rows.path_room));
-    const hn_rows rows = {.token = hn_at(image, offsetof(hn_row_image, token)),
+    const hn_rows rows = {.n = {hn_at(image, offsetof(hn_row_image, n)), 0},
+                          .n_seqs = {hn_at(image, offsetof(hn_row_image, n_seqs)), 0},
+                          .token = hn_at(image, offsetof(hn_row_image, token)),
                           .position = hn_at(image, offsetof(hn_row_image, position)),
                           .slot = hn_at(image, offsetof(hn_row_image, slot)),
                           .seq = hn_at(image, offsetof(hn_row_image, seq)),

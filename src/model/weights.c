@@ -165,23 +165,21 @@ bool hn_plan_stays_in_file(const hn_plan *p, const hn_weight *w) {
     return p->mapped || w->by_row || (p->mapped_experts && w->experts > 0 && !w->of_heads);
 }
 
-/* Determines the place of a matrix's strips. */
-static hunch_status place_matrix(hn_plan *p, const hn_tensor *t, bool pair, hn_weight *w, size_t *off, hunch_error *err) {
-    const size_t strip = w->strip_stride, strips = (size_t)hn_strips(w->out) * (size_t)(w->experts > 0 ? w->experts : 1);
+/* Determines the place of a matrix in the block of memory, which is allocated later. */
+static hunch_status place_matrix(hn_plan *p, const hn_tensor *t, bool pair, hn_weight *w, hunch_error *err) {
+    const hn_backend *b = p->m->backend;
+    const size_t one = b->matrix_bytes(b, w->dtype, w->out, w->in);
     size_t bytes, total;
     if (hn_plan_stays_in_file(p, w)) {
-        if (p->strips < strip) p->strips = strip;
+        const size_t room = b->stored_room(b, w->dtype, w->in);
+        if (p->stored_room < room) p->stored_room = room;
         return HUNCH_OK;
     }
-    if (!hn_mul_size(strip, strips, &bytes) || !hn_add_size(p->bytes, align_up(bytes), &total))
+    if (!hn_mul_size(one, (size_t)(w->experts > 0 ? w->experts : 1), &bytes) || !hn_add_size(p->bytes, align_up(bytes), &total))
         return hn_fail_memory(err, t->name, SIZE_MAX);
-    *off = hn_plan_room(p, bytes);
-    if (pair && !lacks(p)) {
-        *off = p->last_off + p->last->strip_stride;
-        w->strip_stride = p->last->strip_stride += strip;
-    }
+    w->place = b->place(b, w->dtype, w->in, (hn_buf){NULL, hn_plan_room(p, bytes)});
+    if (pair && !lacks(p)) b->pair(b, &p->last->place, &w->place);
     p->last = w;
-    p->last_off = *off;
     return HUNCH_OK;
 }
 
@@ -190,9 +188,11 @@ size_t hn_plan_factors(const hn_tensor *t) {
     return across * down * (t->n_dims > 2 ? (size_t)t->dims[2] : 1);
 }
 
-/* Room for the factors of a matrix that stays in its file. */
+/* Room for the factors of a matrix that stays in its file: where they begin. */
 static size_t place_factors(hn_plan *p, const hn_placement *it) {
-    return hn_plan_room(p, it->factors.values ? hn_plan_factors(it->tensor) * sizeof(float) : 0);
+    const size_t first = p->factors;
+    if (it->factors.values) p->factors += align_up(hn_plan_factors(it->tensor) * sizeof(float)) / sizeof(float);
+    return first;
 }
 
 /* The type that a matrix is packed in: its own, or the plan's if its rows are whole blocks of that. */
@@ -206,7 +206,7 @@ static hn_dtype packed_type(const hn_plan *p, const hn_tensor *t, int in) {
  * rows. */
 static void count_matrix(hn_plan *p, const hn_tensor *t, const hn_weight *w, int used, bool stored) {
     const uint64_t matrices = w->experts > 0 ? (uint64_t)w->experts : 1, out = (uint64_t)w->out, in = (uint64_t)w->in;
-    const uint64_t packed = p->m->ops.strip_bytes(w->dtype, w->in) * (uint64_t)hn_strips(w->out);
+    const uint64_t packed = hn_packed_bytes(p->m, w);
     size_t row = 0;
     hn_dtype_row_bytes(t->dtype, t->dims[0], &row);
     const uint64_t in_file = row * in * out / t->dims[0], bytes = stored ? in_file : packed;
@@ -240,7 +240,7 @@ static hunch_status check_stays(const hn_plan *p, const hn_tensor *t, const hn_w
 static hn_weight weight_of(const hn_plan *p, const hn_tensor *t, int out, int experts) {
     const int in = (int)t->dims[0];
     const hn_dtype type = packed_type(p, t, in);
-    return (hn_weight){.dtype = type, .out = out, .in = in, .strip_stride = p->m->ops.strip_bytes(type, in), .experts = experts};
+    return (hn_weight){.dtype = type, .out = out, .in = in, .experts = experts};
 }
 
 static hunch_status plan_matrix(hn_plan *p, hn_tensor *t, hn_part part, bool pair, hn_weight *w, hunch_error *err) {
@@ -250,7 +250,7 @@ static hunch_status plan_matrix(hn_plan *p, hn_tensor *t, hn_part part, bool pai
     if (st) return st;
     *w = weight_of(p, t, part.count, 0);
     st = check_stays(p, t, w, err);
-    if (!st) st = place_matrix(p, t, pair, w, &it.off, err);
+    if (!st) st = place_matrix(p, t, pair, w, err);
     if (st) return st;
     if (hn_plan_stays_in_file(p, w)) it.off = place_factors(p, &it);
     p->item[p->n++] = it;
@@ -259,11 +259,11 @@ static hunch_status plan_matrix(hn_plan *p, hn_tensor *t, hn_part part, bool pai
 }
 
 /* The tensor of expert e, or of all; the first one determines the type. */
-static hunch_status plan_expert(hn_plan *p, hn_role role, int layer, int e, int matrices, hn_part part, hn_weight *w, size_t off,
+static hunch_status plan_expert(hn_plan *p, hn_role role, int layer, int e, int matrices, hn_part part, hn_weight *w,
                                hunch_error *err) {
     char name[128];
     uint64_t dims[3];
-    hn_placement it = {.weight = w, .first = part.first, .out = part.count, .expert = e, .matrices = matrices, .off = off};
+    hn_placement it = {.weight = w, .first = part.first, .out = part.count, .expert = e, .matrices = matrices};
     hn_arch_expert_name(&p->m->arch, role, layer, e, name);
     hn_arch_tensor_shape(&p->m->arch, role, layer, dims);
     dims[2] = (uint64_t)matrices;
@@ -283,12 +283,11 @@ hunch_status hn_plan_experts(hn_plan *p, hn_role role, int layer, hn_part part, 
     const hn_expert_desc *d = &a->layer[layer].experts;
     const int matrices = hn_arch_matrices(a, role, layer), begun = p->n;
     uint64_t dims[3];
-    size_t off = 0;
     hunch_status st = HUNCH_OK;
     hn_arch_tensor_shape(a, role, layer, dims);
     if (!part.count) part.count = (int)dims[1];
     w->experts = d->count;
-    for (int e = 0; !st && e < d->count; e += matrices) st = plan_expert(p, role, layer, e, matrices, part, w, 0, err);
+    for (int e = 0; !st && e < d->count; e += matrices) st = plan_expert(p, role, layer, e, matrices, part, w, err);
     if (st || p->n == begun) return st;
     const hn_tensor *t = p->item[begun].tensor;
     for (int i = begun; i < p->n; i++)
@@ -297,8 +296,7 @@ hunch_status hn_plan_experts(hn_plan *p, hn_role role, int layer, hn_part part, 
                            hn_source_path(p->src), p->item[i].tensor->name, p->item[i].tensor->type_name, t->name, t->type_name);
     *w = weight_of(p, t, part.count, d->count);
     w->phase = hn_role_phase(role);
-    st = place_matrix(p, t, pair, w, &off, err);
-    for (int i = begun; !st && !hn_plan_stays_in_file(p, w) && i < p->n; i++) p->item[i].off = off;
+    st = place_matrix(p, t, pair, w, err);
     if (!st) count_matrix(p, t, w, d->used, hn_plan_stays_in_file(p, w));
     return st;
 }
@@ -312,7 +310,7 @@ size_t hn_plan_expert_tensors(const hn_arch *a) {
 /* ---- matrices of heads ------------------------------------------------------------------------------------------------ */
 
 static hn_dtype wide_type(const hn_plan *p) {
-    return p->m->ops.f32 ? HN_F32 : HN_BF16;
+    return p->m->backend->f32 ? HN_F32 : HN_BF16;
 }
 
 /* The factors of 8-bit floats are multiplied in while loading, if a strip of a head may have rows of two blocks. */
@@ -321,7 +319,6 @@ static hunch_status widen_heads(const hn_plan *p, const hn_tensor *t, int first,
         return hn_fail(err, HUNCH_REFUSED, "%s: tensor %s: row %d of %d of a head, expected multiples of %d for %s that stay in the file",
                        hn_source_path(p->src), t->name, first, each, HN_STRIP, t->type_name);
     w->dtype = wide_type(p);
-    w->strip_stride = p->m->ops.strip_bytes(w->dtype, w->in);
     return HUNCH_OK;
 }
 
@@ -333,7 +330,7 @@ static hunch_status plan_head_rows(hn_plan *p, hn_tensor *t, hn_part part, int e
     hunch_status st = hn_quantised_fp8(p->src, t, t->n_dims == 3 ? heads : 1, &it.factors, err);
     if (!st && it.factors.values && (part.first % HN_STRIP || each % HN_STRIP)) st = widen_heads(p, t, part.first, each, w, err);
     if (!st) st = check_stays(p, t, w, err);
-    if (!st) st = place_matrix(p, t, false, w, &it.off, err);
+    if (!st) st = place_matrix(p, t, false, w, err);
     if (st) return st;
     if (hn_plan_stays_in_file(p, w)) it.off = place_factors(p, &it);
     p->item[p->n++] = it;
@@ -355,11 +352,11 @@ static hunch_status plan_transposed(hn_plan *p, hn_tensor *t, int in, int each, 
     const int out = (int)t->dims[0];
     size_t bytes;
     *w = (hn_weight){.dtype = type, .out = out, .in = in, .experts = heads, .of_heads = true};
-    w->strip_stride = p->m->ops.strip_bytes(type, in);
     hunch_status st = hn_quantised_fp8(p->src, t, 1, &it.factors, err);
     if (st) return st;
-    if (!hn_mul_size(w->strip_stride, (size_t)hn_strips(out) * (size_t)heads, &bytes)) return hn_fail_memory(err, t->name, SIZE_MAX);
-    it.off = hn_plan_room(p, bytes);
+    const hn_backend *b = p->m->backend;
+    if (!hn_mul_size(b->matrix_bytes(b, type, out, in), (size_t)heads, &bytes)) return hn_fail_memory(err, t->name, SIZE_MAX);
+    w->place = b->place(b, type, in, (hn_buf){NULL, hn_plan_room(p, bytes)});
     p->item[p->n++] = it;
     count_matrix(p, t, w, heads, false);
     return HUNCH_OK;

@@ -17,7 +17,7 @@ typedef struct hn_placement {
     hn_tensor *tensor;
     hn_weight *weight;
     hn_buf *vector;
-    size_t off;
+    size_t off;     /* of a vector in the model's block; of the factors of a matrix that stays in the file, among all */
     float more, times; /* a vector's values: times * value + more */
     int first, out;    /* the part of the tensor's rows (values of a vector), with experts of each matrix */
     int expert, matrices; /* experts: the matrices of the weight that it holds; matrices 0: a plain matrix */
@@ -40,7 +40,6 @@ typedef struct hn_plan {
     hn_placement *item; /* owned; allocated by hn_plan_begin for all */
     int n;
     hn_weight *last;    /* the matrix that was planned last */
-    size_t last_off;    /* its place */
     size_t bytes;  /* of memory */
     uint64_t stored; /* of matrices in the file */
     uint64_t experts_memory, experts_stored; /* of experts: packed, and in the file */
@@ -48,8 +47,10 @@ typedef struct hn_plan {
     size_t tables; /* offset of the frequencies of all rotations */
     /* collects the names of missing tensors, and the plan continues, but cannot be loaded; NULL: the first is an error */
     hn_name_list *missing;
-    size_t strips; /* the most bytes of strips that a rank packs while it computes; 0: none */
+    size_t stored_room; /* for reading matrices that stay in the file; 0: none does */
+    size_t factors;     /* number of floats that matrices in the file are multiplied by */
     hn_stored *each; /* the free ones of the model's */
+    hn_matrix_place stored_place; /* of matrices that stay in the file */
 } hn_plan;
 
 /* The rows of the tensor (values of a vector) that are used: a part of a fused one, or with count 0 all. */
@@ -57,12 +58,12 @@ typedef struct hn_part {
     int first, count;
 } hn_part;
 
-/* room: the most tensors of the plan. m->ops is set. */
+/* room: the most tensors of the plan. m->backend is set. */
 hunch_status hn_plan_begin(hn_plan *p, hn_model *m, hn_source *src, bool mapped, size_t room, hunch_error *err);
 /* HUNCH_REFUSED if the tensor is missing, has another shape or a type without kernels. A vector that the description
  * does not have is skipped. */
 hunch_status hn_plan_vector(hn_plan *p, hn_role role, int layer, hn_part part, hn_buf *dst, hunch_error *err);
-/* pair: the strips of this matrix alternate with those of the one planned before it, which has the same shape. */
+/* pair: products read this matrix together with the one planned before it, which has the same shape. */
 hunch_status hn_plan_matrix(hn_plan *p, hn_role role, int layer, hn_part part, bool pair, hn_weight *w, hunch_error *err);
 /* A table whose rows are read where they lie in the file: no part of what a pass reads. A role that the description does not have is
  * skipped. */

@@ -52,15 +52,12 @@ static hunch_status exchange_values(const exchange *x, size_t first, hunch_error
 /* Packs the result as matrix number `head`. */
 static void pack_head(const exchange *x, int head) {
     const hn_weight *w = x->it->weight;
-    const hn_ops *o = &x->p->m->ops;
-    const int strips = hn_strips(w->out);
+    hn_backend *b = x->p->m->backend;
     float factors[HN_MAX_HEAD_DIM / HN_F8_TILE + 1];
-    for (int s = 0; s < strips; s++) {
-        const int column = s * HN_STRIP;
-        for (int b = 0; w->dtype == HN_F8_E4M3 && b * HN_F8_TILE < w->in; b++)
-            factors[b] = factor_at(x, (size_t)head * (size_t)x->it->each + (size_t)b * HN_F8_TILE, (size_t)column);
-        o->pack_strip(o, w->dtype, w->out - column, w->in, x->rows + (size_t)column * x->row, x->row,
-                      w->dtype == HN_F8_E4M3 ? factors : NULL, 0, hn_at(w->data, (size_t)(head * strips + s) * w->strip_stride));
+    for (int column = 0; column < w->out; column += HN_STRIP) {
+        for (int k = 0; w->dtype == HN_F8_E4M3 && k * HN_F8_TILE < w->in; k++)
+            factors[k] = factor_at(x, (size_t)head * (size_t)x->it->each + (size_t)k * HN_F8_TILE, (size_t)column);
+        b->pack(b, w, head, column, x->rows + (size_t)column * x->row, x->row, w->dtype == HN_F8_E4M3 ? factors : NULL);
     }
 }
 
@@ -93,7 +90,7 @@ hunch_status hn_load_heads(hn_plan *p, const hn_placement *it, hunch_error *err)
     x.stored = hn_alloc(in * x.stored_row);
     x.values = hn_alloc((in * out + in) * sizeof *x.values);
     x.rows = hn_alloc(out * x.row);
-    w->data = (hn_buf){p->m->weights, it->off};
+    w->place.at.mem = p->m->weights;
     st = x.stored && x.values && x.rows ? exchange_all(&x, err) : hn_fail_memory(err, it->tensor->name, in * out * sizeof *x.values);
     hn_free(x.stored);
     hn_free(x.values);

@@ -22,7 +22,8 @@ static int row_in_file(hn_row_order order, int i) {
 }
 
 typedef struct pack_job {
-    const hn_ops *ops;
+    hn_backend *b;
+    hn_pool *pool;
     hn_source *src;
     const hn_tensor *tensor;
     const hn_weight *w;
@@ -114,7 +115,7 @@ static void pack_matrix(void *arg, int rank, int ranks) {
     pack_job *j = arg;
     unsigned char *rows = j->rows + (size_t)rank * j->rank_bytes;
     const int strips = hn_strips(j->w->out);
-    hn_claim c = hn_claim_begin(j->ops->pool, rank, strips * j->matrices);
+    hn_claim c = hn_claim_begin(j->pool, rank, strips * j->matrices);
     for (int i; (i = hn_claim_next(&c)) >= 0;) {
         const int s = i % strips, matrix = i / strips;
         hunch_error why;
@@ -128,11 +129,10 @@ static void pack_matrix(void *arg, int rank, int ranks) {
             if (j->err) *j->err = why;
             continue;
         }
-        j->ops->pack_strip(j->ops, j->w->dtype, j->w->out - s * HN_STRIP, j->w->in, from, row_bytes,
-                           j->w->dtype == HN_F8_E4M3 ? factors_of(j, matrix, s * HN_STRIP) : NULL, 0,
-                           hn_at(j->w->data, (size_t)((j->expert + matrix) * strips + s) * j->w->strip_stride));
+        j->b->pack(j->b, j->w, j->expert + matrix, s * HN_STRIP, from, row_bytes,
+                   j->w->dtype == HN_F8_E4M3 ? factors_of(j, matrix, s * HN_STRIP) : NULL);
     }
-    hn_barrier(j->ops->pool, rank);
+    hn_barrier(j->pool, rank);
 }
 
 static hunch_status pack_all(hn_plan *p, const hn_placement *it, const hn_stored *from, hunch_error *err) {
@@ -142,7 +142,8 @@ static hunch_status pack_all(hn_plan *p, const hn_placement *it, const hn_stored
     const size_t rank_bytes = align_up(HN_STRIP * from->row_bytes + floats), room = (size_t)hn_pool_threads(p->m->pool) * rank_bytes;
     pack_job j = {.rank_bytes = rank_bytes,
                   .finite = finite,
-                  .ops = &p->m->ops,
+                  .b = p->m->backend,
+                  .pool = p->m->pool,
                   .src = p->src,
                   .tensor = it->tensor,
                   .w = it->weight,
@@ -224,7 +225,7 @@ static hunch_status load_vectors(hn_plan *p, const hn_placement *it, hunch_error
     for (size_t e = 0; e < (size_t)it->vectors; e++) memmove(f + e * own, f + e * each + it->first, own * sizeof *f);
     if (p->finite && !hn_plan_all_finite(f, n)) st = hn_plan_not_finite(p->src, it->tensor, err);
     *it->vector = (hn_buf){p->m->weights, it->off};
-    if (!st) p->m->ops.write(&p->m->ops, *it->vector, f, n * sizeof *f);
+    if (!st) p->m->backend->write(p->m->backend, *it->vector, f, n * sizeof *f);
     hn_free(f);
     return st;
 }
@@ -245,7 +246,7 @@ static hunch_status load_vector(hn_plan *p, const hn_placement *it, hunch_error 
     for (int i = 0; i < it->out; i++) own[i] = it->times * own[i] + it->more;
     for (int i = 0; i < it->out && it->change == HN_CHANGE_DECAY; i++) own[i] = (float)-exp((double)own[i]);
     *it->vector = (hn_buf){p->m->weights, it->off};
-    p->m->ops.write(&p->m->ops, *it->vector, own, (size_t)it->out * sizeof *own);
+    p->m->backend->write(p->m->backend, *it->vector, own, (size_t)it->out * sizeof *own);
     hn_free(f);
     return HUNCH_OK;
 }
@@ -255,6 +256,7 @@ static void leave_in_file(hn_plan *p, const hn_placement *it, hn_stored *from) {
     hn_file_rows at;
     hn_tensor_rows(it->tensor, (size_t)it->first, &at);
     from->rows = at.rows;
+    it->weight->place = p->stored_place;
     if (it->matrices == 0) it->weight->stored = *from;
     for (int i = 0; i < it->matrices; i++) {
         hn_stored *to = p->each + (size_t)(it->expert + i);
@@ -275,8 +277,6 @@ static void leave_in_file(hn_plan *p, const hn_placement *it, hn_stored *from) {
 /* Packs the matrix, or leaves it in the file. */
 static hunch_status load_matrix(hn_plan *p, const hn_placement *it, hunch_error *err) {
     if (it->transposed) return hn_load_heads(p, it, err);
-    const hn_ops *o = &p->m->ops;
-    const hn_buf place = {p->m->weights, it->off};
     const size_t n_factors = it->factors.values ? hn_plan_factors(it->tensor) : 0;
     hn_stored from = {.first = it->first};
     float *factors = NULL;
@@ -284,12 +284,11 @@ static hunch_status load_matrix(hn_plan *p, const hn_placement *it, hunch_error 
     if (st) return st;
     hn_dtype_row_bytes(it->tensor->dtype, (uint64_t)it->weight->in, &from.row_bytes);
     if (hn_plan_stays_in_file(p, it->weight)) {
-        if (factors) o->write(o, place, factors, n_factors * sizeof *factors);
-        from.factors = factors ? o->view(o, place) : NULL;
+        if (factors) from.factors = memcpy(p->m->factors + it->off, factors, n_factors * sizeof *factors);
         leave_in_file(p, it, &from);
     } else {
         from.factors = factors;
-        it->weight->data = place;
+        it->weight->place.at.mem = p->m->weights;
         st = pack_all(p, it, &from, err);
     }
     hn_free(factors);
@@ -299,21 +298,20 @@ static hunch_status load_matrix(hn_plan *p, const hn_placement *it, hunch_error 
 /* Allocates the model's block. The available memory is checked before: a system that runs out later kills the process without a message. */
 static hunch_status take_memory(hn_plan *p, hunch_error *err) {
     hn_model *m = p->m;
-    const size_t ranks = (size_t)hn_pool_threads(m->pool), left = hn_memory_available();
-    const size_t strips_off = hn_plan_room(p, p->strips * HN_RANK_STRIPS * ranks);
-    hunch_status st = p->bytes > left ? HUNCH_NO_MEMORY : m->ops.mem_create(&m->ops, p->bytes, &m->weights, err);
+    hn_backend *b = m->backend;
+    const size_t left = hn_backend_memory_left(b), room_at = hn_plan_room(p, p->stored_room), factors = p->factors * sizeof(float);
+    hunch_status st = p->bytes > left ? HUNCH_NO_MEMORY : b->mem_create(b, HN_MEM_WEIGHTS, p->bytes, &m->weights, err);
     if (st == HUNCH_NO_MEMORY)
         return hn_fail(err, st, "%s: its weights need %zu bytes of memory, %zu are available%s", hn_source_path(p->src),
                        p->bytes, left, p->mapped ? "" : m->expert_layers == 0 ? "; --mapped leaves them in the file"
                        : p->mapped_experts ? "; --mapped leaves all in the file"
                                            : "; --mapped-experts leaves experts in the file, --mapped all");
     if (st) return st;
-    if (p->strips > 0) { /* else a head's matrices borrowed from a mapped target use the target's strips */
-        m->ops.strips = (hn_buf){m->weights, strips_off};
-        m->ops.strip_room = p->strips;
-    }
+    if (p->stored_room > 0) p->stored_place = b->place_stored(b, (hn_buf){m->weights, room_at}, p->stored_room);
+    if (factors > 0) m->factors = hn_alloc(factors);
+    if (factors > 0 && !m->factors) return hn_fail_memory(err, "factors of matrices", factors);
     const uint64_t stays = p->mapped ? p->stored : p->mapped_experts ? p->experts_stored : 0;
-    m->bytes = (hn_model_bytes){p->bytes, stays, p->experts_memory, p->experts_stored, p->table};
+    m->bytes = (hn_model_bytes){p->bytes + factors, stays, p->experts_memory, p->experts_stored, p->table};
     return HUNCH_OK;
 }
 

@@ -65,8 +65,8 @@ static size_t copied_bytes(const hn_kv *kv) {
 
 /* A rank_scratch for every rank, then its copies of a span, then the partial results: of as many spans as there are, or as the cap
  * allows. */
-size_t hn_cpu_attention_scratch(const hn_ops *o, int max_rows, int heads, const hn_kv *kv, int max_positions) {
-    const size_t spans = ((size_t)max_positions + HN_KEY_SPAN - 1) / HN_KEY_SPAN + 1, ranks = (size_t)hn_pool_threads(o->pool);
+size_t hn_cpu_attention_scratch(const hn_backend *b, int max_rows, int heads, const hn_kv *kv, int max_positions) {
+    const size_t spans = ((size_t)max_positions + HN_KEY_SPAN - 1) / HN_KEY_SPAN + 1, ranks = (size_t)hn_cpu_threads(b);
     const size_t parts = hn_least_size(part_bytes(max_rows, heads, kv->v_dim) * spans, ranks * part_cap);
     return ranks * (sizeof(rank_scratch) + copied_bytes(kv)) + parts;
 }
@@ -85,7 +85,7 @@ static void lot_start(const call *c, lot *g, int kv_head, int number) {
     const int dim = c->kv->head_dim;
     g->kv_head = kv_head;
     g->first = number * c->lot;
-    g->end = hn_least(g->first + c->lot, c->rows->n * c->group);
+    g->end = hn_least(g->first + c->lot, c->n * c->group);
     memset(g->any, 0, sizeof g->any);
     for (int i = g->first; c->bf16 && i < g->end; i++) {
         c->kernels->round_bf16(query_at(c, g, i), dim, g->rounded + (i - g->first) * dim);
@@ -95,7 +95,7 @@ static void lot_start(const call *c, lot *g, int kv_head, int number) {
 /* Queries [i, result) of the lot read the same pages of a span. */
 static int alike_end(const call *c, const lot *g, int i, int span) {
     int seq = seq_of(c, i);
-    while (seq + 1 < c->rows->n_seqs && c->alike[seq + 1] > span) seq++;
+    while (seq + 1 < c->n_seqs && c->alike[seq + 1] > span) seq++;
     return hn_least(hn_host_i32(c->rows->seq_first)[seq + 1] * c->group, g->end);
 }
 
@@ -219,14 +219,14 @@ static void write_out(const call *c, const lot *g, int i, int row, int head) {
     int dim = c->kv->v_dim;
     float *out = c->out + (size_t)c->ldo * (size_t)row + head * dim;
     c->kernels->scale(out, g->o + i * dim, dim, factor(c, g, i, head));
-    if (c->forms) hn_cpu_put_inputs(c->ex->ops, out, dim, c->act, c->forms, row, head * dim / HN_GROUP);
+    if (c->forms) hn_cpu_put_inputs(hn_cpu(c->ex), out, dim, c->act, c->forms, row, head * dim / HN_GROUP);
 }
 
 /* ---- items of all spans -------------------------------------------------------------------------------------------- */
 
 static void run_whole(const call *c, rank_scratch *mine) {
     lot *g = &mine->g;
-    hn_claim claim = hn_claim_begin(c->ex->ops->pool, c->ex->rank, c->kv->kv_heads * c->lots);
+    hn_claim claim = hn_cpu_claim(c->ex, c->kv->kv_heads * c->lots);
     for (int item; (item = hn_claim_next(&claim)) >= 0;) {
         lot_start(c, g, item / c->lots, item % c->lots);
         for (int span = c->first_span; span <= c->last_span; span++) run_span(c, &mine->t, g, span, 0);
@@ -266,8 +266,8 @@ static void merge_query(const call *c, lot *g, int row, int head, int from, int 
 /* This rank's share of the queries: neighbouring heads of all rows, most of whose items it ran. */
 static void merge_wave(const call *c, lot *g, int from, int end) {
     int first, last;
-    hn_share(c->ex, c->rows->n * c->how->heads, &first, &last);
-    for (int i = first; i < last; i++) merge_query(c, g, i % c->rows->n, i / c->rows->n, from, end);
+    hn_share(c->ex, c->n * c->how->heads, &first, &last);
+    for (int i = first; i < last; i++) merge_query(c, g, i % c->n, i / c->n, from, end);
 }
 
 static void run_split(const call *c, rank_scratch *mine) {
@@ -276,7 +276,7 @@ static void run_split(const call *c, rank_scratch *mine) {
         end = hn_least(from + c->wave, c->last_span + 1);
         const int spans = end - from;
         int number = -1; /* of the lot that was started */
-        hn_claim claim = hn_claim_begin(c->ex->ops->pool, c->ex->rank, c->kv->kv_heads * c->lots * spans);
+        hn_claim claim = hn_cpu_claim(c->ex, c->kv->kv_heads * c->lots * spans);
         for (int item; (item = hn_claim_next(&claim)) >= 0;) {
             if (item / spans != number) {
                 number = item / spans;
@@ -284,9 +284,9 @@ static void run_split(const call *c, rank_scratch *mine) {
             }
             run_span(c, &mine->t, g, from + item % spans, from);
         }
-        hn_barrier(c->ex->ops->pool, c->ex->rank);
+        hn_cpu_barrier(c->ex);
         merge_wave(c, g, from, end);
-        if (end <= c->last_span) hn_barrier(c->ex->ops->pool, c->ex->rank);
+        if (end <= c->last_span) hn_cpu_barrier(c->ex);
     }
 }
 
@@ -295,7 +295,7 @@ static void run_split(const call *c, rank_scratch *mine) {
 /* Spans that any row sees. */
 static void find_spans(call *c) {
     int min = c->from[0], max = c->last[0];
-    for (int row = 1; row < c->rows->n; row++) {
+    for (int row = 1; row < c->n; row++) {
         min = hn_least(min, c->from[row]);
         max = hn_most(max, c->last[row]);
     }
@@ -314,12 +314,12 @@ static int spans_alike(const call *c, int seq) {
 }
 
 static void find_alike(call *c) {
-    for (int seq = 1; seq < c->rows->n_seqs; seq++) c->alike[seq] = spans_alike(c, seq);
+    for (int seq = 1; seq < c->n_seqs; seq++) c->alike[seq] = spans_alike(c, seq);
 }
 
 /* Lots of nearly equal size, of `most` queries at most. */
 static void cut_lots(call *c, int most) {
-    const int all = c->rows->n * c->group, lots = (all + most - 1) / most;
+    const int all = c->n * c->group, lots = (all + most - 1) / most;
     c->lot = (all + lots - 1) / lots;
     c->lots = (all + c->lot - 1) / c->lot;
 }
@@ -328,15 +328,15 @@ static void cut_lots(call *c, int most) {
 static int most_queries(const call *c) {
     const int32_t *first = hn_host_i32(c->rows->seq_first);
     int most = 0;
-    for (int seq = 0; seq < c->rows->n_seqs; seq++) most = hn_most(most, (first[seq + 1] - first[seq]) * c->group);
+    for (int seq = 0; seq < c->n_seqs; seq++) most = hn_most(most, (first[seq + 1] - first[seq]) * c->group);
     return most;
 }
 
 /* Cuts the call into items, enough of them for every rank: smaller lots, single spans, or both. */
 static void plan(call *c) {
     const int wanted = c->ex->ranks > 1 ? ITEMS_A_RANK * c->ex->ranks : 1, heads = c->kv->kv_heads;
-    const int all = c->rows->n * c->group, spans = c->last_span - c->first_span + 1, wanted_lots = (wanted + heads - 1) / heads;
-    const size_t bytes = part_bytes(c->rows->n, c->how->heads, c->kv->v_dim);
+    const int all = c->n * c->group, spans = c->last_span - c->first_span + 1, wanted_lots = (wanted + heads - 1) / heads;
+    const size_t bytes = part_bytes(c->n, c->how->heads, c->kv->v_dim);
     cut_lots(c, LOT);
     if (heads * c->lots >= wanted) return;
     const int fewer = all / wanted_lots;
@@ -351,8 +351,8 @@ static void plan(call *c) {
     if (full < wanted) cut_lots(c, hn_most(1, c->lot / ((wanted + full - 1) / full)));
 }
 
-bool hn_cpu_attention_in_bf16(const hn_ops *o, hn_dtype cache) {
-    return !o->f32 && (cache == HN_BF16 || (cache == HN_Q8_0 && o->kernels->q8_as_bf16));
+bool hn_cpu_attention_in_bf16(const hn_backend *b, hn_dtype cache) {
+    return !b->f32 && (cache == HN_BF16 || (cache == HN_Q8_0 && hn_cpu_of(b)->kernels->q8_as_bf16));
 }
 
 void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_matrix q,
@@ -363,14 +363,15 @@ void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, c
     rank_scratch *const scratches = (rank_scratch *)(void *)hn_host(scratch);
     unsigned char *const copies = (unsigned char *)(scratches + ex->ranks), *const own = copies + copied_bytes(kv) * (size_t)ex->rank;
     const bool whole = kv->v_dim % HN_GROUP == 0; /* heads are whole groups: the rank that finishes one can quantise it */
-    const bool bf16 = hn_cpu_attention_in_bf16(ex->ops, kv->type);
-    call c = {.ex = ex, .rows = rows, .kv = kv, .kernels = ex->ops->kernels, .how = how,
+    const bool bf16 = hn_cpu_attention_in_bf16(ex->backend, kv->type);
+    call c = {.ex = ex, .rows = rows, .n = hn_cpu_number(rows->n), .n_seqs = hn_cpu_number(rows->n_seqs), .kv = kv,
+              .kernels = hn_cpu(ex)->kernels, .how = how,
               .sinks = how->sinks.mem ? hn_host_f32(how->sinks) : NULL, .from = hn_host_i32(rows->from),
               .last = hn_host_i32(how->ahead ? rows->last : rows->position), .bf16 = bf16, .widened = bf16 && kv->type == HN_Q8_0,
-              .tiles = bf16 && ex->ops->kernels->sums_of_tiles,
+              .tiles = bf16 && hn_cpu(ex)->kernels->sums_of_tiles,
               .group = how->heads / kv->kv_heads, .act = &a, .forms = whole ? a.forms : 0, .q = hn_host_f32(q.at), .ldq = q.ld,
               .out = hn_host_f32(out.at), .ldo = out.ld, .part = (float *)(void *)(copies + copied_bytes(kv) * (size_t)ex->ranks)};
-    assert(rows->n > 0);
+    assert(c.n > 0);
     scratches[ex->rank].t.copy = (hn_span_copy){.keys = own, .values = own + copied_keys_bytes(kv)};
     find_spans(&c);
     find_alike(&c);
@@ -380,6 +381,6 @@ void hn_cpu_attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, c
     } else {
         run_whole(&c, scratches + ex->rank);
     }
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
     if (a.forms && !whole) hn_cpu_quantise(ex, rows->n, out, a);
 }

@@ -9,6 +9,7 @@
 typedef struct hn_attention_call {
     const hn_exec *ex;
     const hn_rows *rows;
+    int n, n_seqs; /* of them */
     const hn_kv *kv;
     const struct hn_kernels *kernels;
     const hn_attention_params *how;

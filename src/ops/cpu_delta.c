@@ -30,10 +30,13 @@ static int level_floats(const hn_delta *d) {
     return d->key_dim * (cols < HN_STATE_COLS ? cols : HN_STATE_COLS);
 }
 
-size_t hn_delta_scratch(const hn_delta *d) {
+/* Bytes of a rank, whole cache lines. */
+static size_t scratch_bytes(const hn_delta *d) {
     const size_t steps = (size_t)HN_WALK_STEPS * (size_t)step_floats(d), levels = (size_t)HN_WALK_LEVELS * (size_t)level_floats(d);
-    return sizeof(float) * (steps + levels);
+    return (sizeof(float) * (steps + levels) + 63) & ~(size_t)63;
 }
+
+size_t hn_cpu_delta_scratch(const hn_backend *b, const hn_delta *d) { return scratch_bytes(d) * hn_cpu_threads(b); }
 
 /* ---- a head ------------------------------------------------------------------------------------------------------ */
 
@@ -178,13 +181,13 @@ static void run_head(const hn_exec *ex, const hn_delta_job *j, int seq, int numb
     const int unit = p->first + number;
     const size_t at = (size_t)p->stride * (size_t)seq + (size_t)(unit / p->page_units);
     unsigned char *pool = (unsigned char *)hn_host(p->pool) + p->unit_bytes * (size_t)(unit % p->page_units);
-    head h = {.j = j, .k = ex->ops->kernels, .seq = seq, .number = number, .n = first[seq + 1] - first[seq]};
+    head h = {.j = j, .k = hn_cpu(ex)->kernels, .seq = seq, .number = number, .n = first[seq + 1] - first[seq]};
     h.key = d->tiled ? number % d->key_heads : number / (d->value_heads / d->key_heads);
     h.step = (const hn_walk_step *)hn_host(j->walk->step) + first[seq];
     h.pages = hn_host_i32(j->inputs.table) + (size_t)j->inputs.stride * (size_t)seq;
     h.state = (const float *)(const void *)(pool + p->page_bytes * (size_t)hn_host_i32(p->table)[at]);
     h.next = (float *)(void *)(pool + p->page_bytes * (size_t)hn_host_i32(p->next)[at]);
-    h.levels = (float *)(void *)((unsigned char *)hn_host(j->scratch) + j->scratch_bytes * (size_t)ex->rank);
+    h.levels = (float *)(void *)((unsigned char *)hn_host(j->scratch) + scratch_bytes(d) * (size_t)ex->rank);
     h.rows = h.levels + (size_t)HN_WALK_LEVELS * (size_t)level_floats(d);
     assert(h.n <= HN_WALK_STEPS);
     make_rows(&h);
@@ -194,7 +197,7 @@ static void run_head(const hn_exec *ex, const hn_delta_job *j, int seq, int numb
 
 void hn_cpu_delta(const hn_exec *ex, const hn_delta_job *j) {
     const int heads = j->net->value_heads;
-    hn_claim c = hn_claim_begin(ex->ops->pool, ex->rank, heads * j->n_seqs);
+    hn_claim c = hn_cpu_claim(ex, heads * hn_cpu_number(j->n_seqs));
     for (int i; (i = hn_claim_next(&c)) >= 0;) run_head(ex, j, i / heads, i % heads);
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }

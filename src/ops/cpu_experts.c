@@ -41,37 +41,39 @@ static void gather_pairs(const hn_exec *ex, int n, const hn_routing *by, const h
     int first, last;
     hn_share(ex, n * by->used, &first, &last);
     for (int p = first; p < last; p++) copy_row(a, hn_host_i32(by->row)[p], &by->gathered, p, forms);
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }
 
-void hn_cpu_experts_glu(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *gate, const hn_weight *up,
+void hn_cpu_experts_glu(const hn_exec *ex, hn_count count, const hn_routing *by, hn_act a, const hn_weight *gate, const hn_weight *up,
                         const hn_expert_unit *unit, hn_act y) {
-    const hn_ops *o = ex->ops;
+    const int n = hn_cpu_number(count);
+    const hn_cpu_backend *o = hn_cpu(ex);
     const int groups = hn_act_groups(y.in);
     assert(n >= 1 && n <= by->max_rows && n * by->used <= y.max_rows && n * by->used <= by->gathered.max_rows);
     assert(gate->out == y.in && up->out == y.in && gate->in == a.in && up->in == a.in && by->gathered.in == a.in);
     if (n > 1) gather_pairs(ex, n, by, &a, hn_cpu_weight_form(o, gate) | hn_cpu_weight_form(o, up));
     const int each = hn_cpu_unit_groups(ex, gate, usual_rows(by, n), groups * distinct_count(by)), units = (groups + each - 1) / each;
-    hn_claim claim = hn_claim_begin(o->pool, ex->rank, units * distinct_count(by));
+    hn_claim claim = hn_cpu_claim(ex, units * distinct_count(by));
     for (int i; (i = hn_claim_next(&claim)) >= 0;) {
         hn_cpu_span span = span_of(by, n > 1 ? &by->gathered : &a, i / units);
         if (n == 1) span.from = 0;
         for (int g = i % units * each; g < (i % units + 1) * each && g < groups; g++)
             hn_cpu_run_glu(ex, &span, gate, up, unit, &y, g);
     }
-    hn_barrier(o->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }
 
-void hn_cpu_experts_linear(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *w, hn_matrix y) {
+void hn_cpu_experts_linear(const hn_exec *ex, hn_count count, const hn_routing *by, hn_act a, const hn_weight *w, hn_matrix y) {
+    const int n = hn_cpu_number(count);
     const int strips = hn_strips(w->out), distinct = distinct_count(by);
     const int unit = hn_cpu_unit_strips(ex, w, usual_rows(by, n), strips * distinct), units = (strips + unit - 1) / unit;
     const hn_linear_out out = {w, y};
     assert(n >= 1 && n * by->used <= a.max_rows && w->in == a.in);
-    hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, units * distinct);
+    hn_claim claim = hn_cpu_claim(ex, units * distinct);
     for (int i; (i = hn_claim_next(&claim)) >= 0;) {
         const hn_cpu_span span = span_of(by, &a, i / units);
         const int s = i % units * unit;
         hn_cpu_run_strips(ex, &span, &out, s, s + unit < strips ? s + unit : strips, false);
     }
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }

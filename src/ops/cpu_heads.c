@@ -20,27 +20,29 @@ static void put_heads(const hn_exec *ex, int first, int n, const hn_weight *w, h
     for (int item = from; item < to; item++) {
         const int head = item / n, row = first + item % n;
         const float *in = head_at(x, row, head);
-        hn_cpu_put_inputs(ex->ops, in, w->in, room, hn_cpu_weight_form(ex->ops, w), item, 0);
+        hn_cpu_put_inputs(hn_cpu(ex), in, w->in, room, hn_cpu_weight_form(hn_cpu(ex), w), item, 0);
         if (rest) memcpy(head_at(y, row, head) + w->out, in + w->in, (size_t)rest * sizeof *in);
     }
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }
 
 static void multiply_heads(const hn_exec *ex, int first, int n, const hn_weight *w, const hn_act *room, hn_head_columns y) {
     const int strips = hn_strips(w->out);
     const int unit = hn_cpu_unit_strips(ex, w, n, strips * w->experts), units = (strips + unit - 1) / unit;
-    hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, units * w->experts);
+    hn_claim claim = hn_cpu_claim(ex, units * w->experts);
     for (int i; (i = hn_claim_next(&claim)) >= 0;) {
         const int head = i / units, s = i % units * unit;
         const hn_cpu_span span = {.a = room, .from = head * n, .to = first, .n = n, .expert = head};
         const hn_linear_out out = {w, hn_columns(y.rows, head * y.step, w->out)};
         hn_cpu_run_strips(ex, &span, &out, s, s + unit < strips ? s + unit : strips, false);
     }
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }
 
-void hn_cpu_heads_linear(const hn_exec *ex, int n, const hn_weight *w, hn_head_columns x, int rest, hn_act room, hn_head_columns y) {
-    const hn_act in = {room.data, w->in, room.max_rows, hn_cpu_weight_form(ex->ops, w)};
+void hn_cpu_heads_linear(const hn_exec *ex, hn_count count, const hn_weight *w, hn_head_columns x, int rest, hn_act room,
+                         hn_head_columns y) {
+    const int n = hn_cpu_number(count);
+    const hn_act in = {room.data, w->in, room.max_rows, hn_cpu_weight_form(hn_cpu(ex), w)};
     const int most = room.max_rows / w->experts;
     assert(n >= 1 && w->experts >= 1 && most >= 1 && w->in <= room.in && x.step >= w->in + rest && y.step >= w->out + rest);
     for (int first = 0; first < n; first += most) {

@@ -59,14 +59,14 @@ static void store(const struct hn_kernels *k, const hn_kv *kv, unsigned char *pa
 }
 
 /* One head of row i. */
-static void rotate(const hn_ops *o, const hn_rope_table *by, int i, float *x) {
+static void rotate(const hn_cpu_backend *o, const hn_rope_table *by, int i, float *x) {
     if (!by) return;
     const hn_rope *rope = by->rope;
     o->kernels->rope(x + rope->first, hn_host_f32(by->cs) + (size_t)rope->dims * (size_t)i, rope->dims, rope->interleaved);
 }
 
 /* Stores the key and the value of row i, head h. */
-static void store_row(const hn_ops *o, const hn_rows *rows, const hn_kv *kv, int i, int h, const float *key, const float *value) {
+static void store_row(const hn_cpu_backend *o, const hn_rows *rows, const hn_kv *kv, int i, int h, const float *key, const float *value) {
     int seq = hn_host_i32(rows->seq)[i], row;
     const int32_t *pages = hn_host_i32(rows->page_table) + (size_t)rows->page_stride * (size_t)seq;
     unsigned char *page = page_of(kv, pages, hn_host_i32(rows->slot)[i], &row);
@@ -83,56 +83,51 @@ void hn_cpu_rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope_tab
     const bool stores = x->k.cols > 0;
     assert(!stores || (x->k.cols == kv->kv_heads * kv->head_dim && (kv->v_in_k || x->v.cols == kv->kv_heads * kv->v_dim)));
     assert(!by || by->rope->first + by->rope->dims <= kv->head_dim);
-    int n = rows->n, group = heads / kv->kv_heads, parts = group + stores, dim = kv->head_dim, first, last;
+    int n = hn_cpu_number(rows->n), group = heads / kv->kv_heads, parts = group + stores, dim = kv->head_dim, first, last;
     hn_share(ex, kv->kv_heads * parts * n, &first, &last);
     for (int item = first; item < last; item++) {
         int i = item % n, h = item / n / parts, j = item / n % parts;
         if (j < group) {
-            rotate(ex->ops, by, i, hn_host_row(x->q, i) + (h * group + j) * dim);
+            rotate(hn_cpu(ex), by, i, hn_host_row(x->q, i) + (h * group + j) * dim);
         } else {
             float *key = hn_host_row(x->k, i) + h * dim;
-            rotate(ex->ops, by, i, key);
-            store_row(ex->ops, rows, kv, i, h, key, kv->v_in_k ? NULL : hn_host_row(x->v, i) + h * kv->v_dim);
+            rotate(hn_cpu(ex), by, i, key);
+            store_row(hn_cpu(ex), rows, kv, i, h, key, kv->v_in_k ? NULL : hn_host_row(x->v, i) + h * kv->v_dim);
         }
     }
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }
 
-/* Moves K and V of one head from one slot to another. */
-static void move_head(const hn_kv *kv, const int32_t *pages, int h, int from, int to) {
-    int row_from, row_to;
-    const unsigned char *src = page_of(kv, pages, from, &row_from);
-    unsigned char *dst = page_of(kv, pages, to, &row_to);
-    const hn_kv_row k_from = hn_kv_key_row(kv, h, row_from), k_to = hn_kv_key_row(kv, h, row_to),
-                    v_from = hn_kv_value_row(kv, h, row_from), v_to = hn_kv_value_row(kv, h, row_to);
+/* Moves K and V of one head. */
+static void move_head(const hn_kv *kv, const hn_row_move *m, int h) {
+    unsigned char *pool = hn_host(kv->pool), *dst = pool + kv->page_bytes * (size_t)m->to_page;
+    const unsigned char *src = pool + kv->page_bytes * (size_t)m->from_page;
+    const hn_kv_row k_from = hn_kv_key_row(kv, h, m->from_row), k_to = hn_kv_key_row(kv, h, m->to_row),
+                    v_from = hn_kv_value_row(kv, h, m->from_row), v_to = hn_kv_value_row(kv, h, m->to_row);
     hn_kv_copy(dst, &k_to, src, &k_from);
     if (!kv->v_in_k) hn_kv_copy(dst, &v_to, src, &v_from);
 }
 
 /* Each rank moves its share of the bytes of all rows, in order. */
-void hn_cpu_rows_move(const hn_exec *ex, const hn_plain_rows *at, hn_buf pages, int n, hn_buf from, hn_buf to) {
+void hn_cpu_rows_move(const hn_exec *ex, const hn_plain_rows *at, hn_count count, hn_buf moves) {
     unsigned char *pool = hn_host(at->pool);
-    const int32_t *page = hn_host_i32(pages);
+    const hn_row_move *m = hn_host(moves);
+    const int n = hn_cpu_number(count);
     int first, last;
     hn_share(ex, (int)(at->row_bytes / sizeof(float)), &first, &last);
     const size_t off = sizeof(float) * (size_t)first, bytes = sizeof(float) * (size_t)(last - first);
-    for (int i = 0; i < n; i++) {
-        const int f = hn_host_i32(from)[i], t = hn_host_i32(to)[i];
-        if (f == t) continue;
-        memcpy(pool + at->page_bytes * (size_t)page[t / at->page_rows] + at->row_bytes * (size_t)(t % at->page_rows) + off,
-               pool + at->page_bytes * (size_t)page[f / at->page_rows] + at->row_bytes * (size_t)(f % at->page_rows) + off, bytes);
-    }
-    hn_barrier(ex->ops->pool, ex->rank);
+    for (int i = 0; i < n; i++)
+        memcpy(pool + at->page_bytes * (size_t)m[i].to_page + at->row_bytes * (size_t)m[i].to_row + off,
+               pool + at->page_bytes * (size_t)m[i].from_page + at->row_bytes * (size_t)m[i].from_row + off, bytes);
+    hn_cpu_barrier(ex);
 }
 
-void hn_cpu_kv_move(const hn_exec *ex, const hn_kv *kv, hn_buf pages, int n, hn_buf from, hn_buf to) {
+void hn_cpu_kv_move(const hn_exec *ex, const hn_kv *kv, hn_count count, hn_buf moves) {
+    const hn_row_move *m = hn_host(moves);
+    const int n = hn_cpu_number(count);
     int first, last;
     hn_share(ex, kv->kv_heads, &first, &last);
-    for (int h = first; h < last; h++) {
-        for (int i = 0; i < n; i++) {
-            int f = hn_host_i32(from)[i], t = hn_host_i32(to)[i];
-            if (f != t) move_head(kv, hn_host_i32(pages), h, f, t);
-        }
-    }
-    hn_barrier(ex->ops->pool, ex->rank);
+    for (int h = first; h < last; h++)
+        for (int i = 0; i < n; i++) move_head(kv, &m[i], h);
+    hn_cpu_barrier(ex);
 }

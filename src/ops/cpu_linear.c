@@ -42,12 +42,12 @@ static split split_strips(const hn_exec *ex, int n, const hn_linear_out *outs, i
     return s;
 }
 
-int hn_cpu_weight_form(const hn_ops *o, const hn_weight *w) {
-    return w->wide ? HN_ACT_F32 : hn_cpu_act_forms(o, w->dtype);
+int hn_cpu_weight_form(const hn_cpu_backend *o, const hn_weight *w) {
+    return w->wide ? HN_ACT_F32 : hn_cpu_act_forms(&o->base, w->dtype);
 }
 
 /* The kernel of a matrix and the rows it reads, from row `first` of a on. */
-static hn_strips_fn *choose(const hn_ops *o, const hn_act *a, int first, const hn_weight *w, hn_strips_job *j) {
+static hn_strips_fn *choose(const hn_cpu_backend *o, const hn_act *a, int first, const hn_weight *w, hn_strips_job *j) {
     const unsigned char *base = hn_host(a->data);
     const int form = hn_cpu_weight_form(o, w);
     assert((a->forms & form) && a->in == w->in);
@@ -70,11 +70,10 @@ static hn_strips_fn *choose(const hn_ops *o, const hn_act *a, int first, const h
 /* A stored strip is packed first, into the rank's buffer number `place`, which stays in its L2 cache. */
 static const unsigned char *strip_at(const hn_exec *ex, const hn_weight *w, int expert, int strip, int place) {
     if (!hn_is_stored(w))
-        return (const unsigned char *)hn_host(w->data) + w->strip_stride * (size_t)(expert * hn_strips(w->out) + strip);
-    const hn_ops *o = ex->ops;
+        return (const unsigned char *)hn_host(w->place.at) + w->place.step * (size_t)(expert * hn_strips(w->out) + strip);
     const hn_stored *from = w->each ? &w->each[expert] : &w->stored;
-    unsigned char *to = (unsigned char *)hn_host(o->strips) + o->strip_room * (size_t)(ex->rank * HN_RANK_STRIPS + place);
-    assert(place < HN_RANK_STRIPS && hn_strip_bytes(w->dtype, w->in) <= o->strip_room);
+    unsigned char *to = (unsigned char *)hn_host(w->place.at) + w->place.step * (size_t)(ex->rank * HN_RANK_STRIPS + place);
+    assert(place < HN_RANK_STRIPS && hn_strip_bytes(w->dtype, w->in) <= w->place.step);
     if (from->scales)
         hn_pack_parts(w->out, w->in, from, strip * HN_STRIP, to);
     else
@@ -95,7 +94,7 @@ static int columns(const hn_weight *w, int strip) {
 /* Multiplies some available strips with all rows, in as many calls as these need. y: row 0, column 0 of the first strip. */
 static void run_rows(const hn_exec *ex, const hn_cpu_span *span, const hn_linear_out *out, int s, bool add, hn_strips_fn *fn,
                      hn_strips_job *j, float *c) {
-    const hn_ops *o = ex->ops;
+    const hn_cpu_backend *o = hn_cpu(ex);
     const unsigned char *x = j->x;
     for (int first = 0; first < span->n; first += j->n) {
         j->n = span->n - first < HN_CALL_ROWS ? span->n - first : HN_CALL_ROWS;
@@ -111,7 +110,7 @@ static void run_rows(const hn_exec *ex, const hn_cpu_span *span, const hn_linear
 void hn_cpu_run_strips(const hn_exec *ex, const hn_cpu_span *span, const hn_linear_out *out, int s, int end, bool add) {
     _Alignas(64) float c[HN_CALL_STRIPS * HN_CALL_ROWS * HN_STRIP];
     hn_strips_job j = {.c = c};
-    hn_strips_fn *fn = choose(ex->ops, span->a, span->from, out->w, &j);
+    hn_strips_fn *fn = choose(hn_cpu(ex), span->a, span->from, out->w, &j);
     const int most = most_strips(out->w);
     for (; s < end; s += j.strips) {
         j.strips = end - s < most ? end - s : most;
@@ -120,18 +119,19 @@ void hn_cpu_run_strips(const hn_exec *ex, const hn_cpu_span *span, const hn_line
     }
 }
 
-void hn_cpu_linear(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs, int n_outs, bool add) {
+void hn_cpu_linear(const hn_exec *ex, hn_count count, hn_act a, const hn_linear_out *outs, int n_outs, bool add) {
+    const int n = hn_cpu_number(count);
     assert(n >= 1 && n <= a.max_rows && n_outs >= 1 && n_outs <= HN_MAX_LINEAR);
     const hn_cpu_span span = {.a = &a, .n = n};
     split s = split_strips(ex, n, outs, n_outs);
-    hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, s.first_unit[n_outs]);
+    hn_claim claim = hn_cpu_claim(ex, s.first_unit[n_outs]);
     for (int unit; (unit = hn_claim_next(&claim)) >= 0;) {
         int m = 0;
         while (unit >= s.first_unit[m + 1]) m++;
         int first = (unit - s.first_unit[m]) * s.unit, strips = hn_strips(outs[m].w->out);
         hn_cpu_run_strips(ex, &span, &outs[m], first, first + s.unit < strips ? first + s.unit : strips, add);
     }
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }
 
 enum { GROUP_STRIPS = HN_GROUP / HN_STRIP };
@@ -156,7 +156,7 @@ static void store_unit(const struct hn_kernels *k, const hn_expert_unit *unit, i
 /* Strip pairs [s, end) of gate and up, at most a group of outputs; y [n][64]. */
 static void run_pairs(const hn_exec *ex, const hn_cpu_span *span, const hn_weight *gate, const hn_weight *up, const hn_expert_unit *unit,
                       int s, int end, float *y) {
-    const hn_ops *o = ex->ops;
+    const hn_cpu_backend *o = hn_cpu(ex);
     const int n = span->n;
     _Alignas(64) float c[2 * HN_CALL_ROWS * HN_STRIP];
     bool same = gate->dtype == up->dtype;
@@ -185,7 +185,7 @@ void hn_cpu_run_glu(const hn_exec *ex, const hn_cpu_span *span, const hn_weight 
         part.n = span->n - first < HN_CALL_ROWS ? span->n - first : HN_CALL_ROWS;
         run_pairs(ex, &part, gate, up, unit, group * GROUP_STRIPS, group * GROUP_STRIPS + hn_strips(count), hidden);
         for (int r = 0; r < part.n; r++)
-            hn_cpu_put_inputs(ex->ops, hidden + HN_GROUP * r, count, y, y->forms, span->to + first + r, group);
+            hn_cpu_put_inputs(hn_cpu(ex), hidden + HN_GROUP * r, count, y, y->forms, span->to + first + r, group);
     }
 }
 
@@ -194,15 +194,16 @@ int hn_cpu_unit_groups(const hn_exec *ex, const hn_weight *gate, int n, int grou
 }
 
 /* Computes whole groups of the next product's input, so that they can be quantised at once. */
-void hn_cpu_linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_glu act, hn_act y) {
+void hn_cpu_linear_glu(const hn_exec *ex, hn_count count, hn_act a, const hn_weight *gate, const hn_weight *up, hn_glu act, hn_act y) {
+    const int n = hn_cpu_number(count);
     assert(n >= 1 && n <= y.max_rows && gate->out == y.in && up->out == y.in && gate->in == up->in && act != HN_GATE);
     const hn_cpu_span span = {.a = &a, .n = n};
     const hn_expert_unit plain = {.gelu = act == HN_GELU};
     const int groups = hn_act_groups(y.in), unit = hn_cpu_unit_groups(ex, gate, n, groups);
-    hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, (groups + unit - 1) / unit);
+    hn_claim claim = hn_cpu_claim(ex, (groups + unit - 1) / unit);
     for (int i; (i = hn_claim_next(&claim)) >= 0;)
         for (int g = i * unit; g < (i + 1) * unit && g < groups; g++) hn_cpu_run_glu(ex, &span, gate, up, &plain, &y, g);
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }
 
 /* ---- the best outputs of a row -------------------------------------------------------------------------------------- */
@@ -231,8 +232,8 @@ static found found_by(const hn_top *top, int n, int rank) {
     return (found){n, top->k, count, (float *)(count + n), (best *)(void *)(count + 2 * n)};
 }
 
-size_t hn_cpu_top_scratch(const hn_ops *o, int max_rows, int k) {
-    return found_bytes(max_rows, k) * (size_t)hn_pool_threads(o->pool);
+size_t hn_cpu_top_scratch(const hn_backend *b, int max_rows, int k) {
+    return found_bytes(max_rows, k) * hn_cpu_threads(b);
 }
 
 static bool before(best a, best b) { return a.value > b.value || (a.value == b.value && a.id < b.id); }
@@ -252,7 +253,8 @@ static void insert(const found *s, int row, best b) {
 }
 
 /* The outputs of a strip for n rows from `row` on; c [n][16]. */
-static void find_in_strip(const hn_ops *o, const found *s, const float *c, int row, int n, int first, int cols, const int32_t *map) {
+static void find_in_strip(const hn_cpu_backend *o, const found *s, const float *c, int row, int n, int first, int cols,
+                          const int32_t *map) {
     uint16_t lanes[HN_CALL_ROWS];
     if (!o->kernels->at_least(c, n, cols, s->least + row, lanes)) return;
     for (int r = 0; r < n; r++) {
@@ -263,7 +265,7 @@ static void find_in_strip(const hn_ops *o, const found *s, const float *c, int r
     }
 }
 
-static void add_to_strip(const hn_ops *o, float *c, int n, const float *bias, size_t ld, int cols) {
+static void add_to_strip(const hn_cpu_backend *o, float *c, int n, const float *bias, size_t ld, int cols) {
     for (int r = 0; r < n; r++) o->kernels->add(c + r * HN_STRIP, bias + ld * (size_t)r, cols);
 }
 
@@ -275,6 +277,7 @@ typedef struct top_call {
     const hn_output_rows *out;
     const hn_top *top;
     found found;
+    int n_written;
 } top_call;
 
 /* Outputs of some strips from s on for rows [row, row + j->n): adds the bias, scales, caps, finds the best, and writes those of the rows
@@ -282,10 +285,10 @@ typedef struct top_call {
 static void read_outputs(const top_call *k, const hn_strips_job *j, int row, int s) {
     const hn_top *how = k->top;
     const hn_output_rows *out = k->out;
-    const hn_ops *o = k->ex->ops;
+    const hn_cpu_backend *o = hn_cpu(k->ex);
     const int32_t *map = how->map.mem ? hn_host_i32(how->map) : NULL;
     const float *bias = how->bias.mem ? hn_host_f32(how->bias) + (size_t)how->ld_bias * (size_t)row : NULL;
-    const int written = hn_least(hn_most(out->n_written - row, 0), j->n), values = j->strips * j->n * HN_STRIP;
+    const int written = hn_least(hn_most(k->n_written - row, 0), j->n), values = j->strips * j->n * HN_STRIP;
     for (int i = 0; bias && i < j->strips; i++)
         add_to_strip(o, j->c + i * j->n * HN_STRIP, j->n, bias + (s + i) * HN_STRIP, (size_t)how->ld_bias, columns(k->w, s + i));
     if (out->scale != 1) o->kernels->scale(j->c, j->c, values, out->scale);
@@ -303,7 +306,7 @@ static void run_top(const top_call *k, int s, int end) {
     const int n = k->found.n, most = most_strips(k->w);
     _Alignas(64) float c[HN_CALL_STRIPS * HN_CALL_ROWS * HN_STRIP];
     hn_strips_job j = {.c = c};
-    hn_strips_fn *fn = choose(k->ex->ops, k->a, 0, k->w, &j);
+    hn_strips_fn *fn = choose(hn_cpu(k->ex), k->a, 0, k->w, &j);
     const unsigned char *x = j.x;
     for (; s < end; s += j.strips) {
         j.strips = hn_least(end - s, most);
@@ -335,14 +338,14 @@ static void merge_row(const hn_exec *ex, const hn_top *top, int n, int row) {
 /* Divided like strips: most outputs are in the cache of the rank that computed them. */
 static void sum_rows(const hn_exec *ex, int n, hn_matrix y, const hn_top *top) {
     const int parts = hn_sum_parts(y.cols);
-    hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, parts * n);
+    hn_claim claim = hn_cpu_claim(ex, parts * n);
     for (int i; (i = hn_claim_next(&claim)) >= 0;) {
         const int row = i % n, part = i / n, first = part * HN_SUM_PART;
         const int left = y.cols - first, count = left < HN_SUM_PART ? left : HN_SUM_PART;
         hn_host_f32(top->sums)[row * parts + part] =
-            ex->ops->kernels->exp_sum(hn_host_row(y, row) + first, count, hn_host_f32(top->value)[row * top->k]);
+            hn_cpu(ex)->kernels->exp_sum(hn_host_row(y, row) + first, count, hn_host_f32(top->value)[row * top->k]);
     }
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }
 
 static void found_begin(const found *s) {
@@ -354,21 +357,23 @@ static void found_begin(const found *s) {
 
 /* After all outputs: the result of all ranks. */
 static void finish_top(const hn_exec *ex, int n, const hn_output_rows *out, const hn_top *top) {
+    const int n_written = hn_cpu_number(out->n_written);
     int from, to;
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
     hn_share(ex, n, &from, &to);
     for (int r = from; r < to; r++) merge_row(ex, top, n, r);
-    hn_barrier(ex->ops->pool, ex->rank);
-    if (top->sums.mem && out->n_written > 0) sum_rows(ex, out->n_written, out->y, top);
+    hn_cpu_barrier(ex);
+    if (top->sums.mem && n_written > 0) sum_rows(ex, n_written, out->y, top);
 }
 
-void hn_cpu_linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_output_rows *out, const hn_top *top) {
-    assert(n >= 1 && n <= a.max_rows && out->n_written <= n && top->k >= 1 && top->k <= HN_MAX_TOP);
-    assert(out->n_written == 0 || out->y.cols == w->out);
-    const top_call k = {ex, &a, w, out, top, found_by(top, n, ex->rank)};
+void hn_cpu_linear_top(const hn_exec *ex, hn_count count, hn_act a, const hn_weight *w, const hn_output_rows *out, const hn_top *top) {
+    const int n = hn_cpu_number(count), n_written = hn_cpu_number(out->n_written);
+    assert(n >= 1 && n <= a.max_rows && n_written <= n && top->k >= 1 && top->k <= HN_MAX_TOP);
+    assert(n_written == 0 || out->y.cols == w->out);
+    const top_call k = {ex, &a, w, out, top, found_by(top, n, ex->rank), n_written};
     const split s = split_strips(ex, n, &(hn_linear_out){.w = w}, 1);
     found_begin(&k.found);
-    hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, s.first_unit[1]);
+    hn_claim claim = hn_cpu_claim(ex, s.first_unit[1]);
     for (int unit; (unit = hn_claim_next(&claim)) >= 0;) {
         const int first = unit * s.unit, strips = hn_strips(w->out);
         run_top(&k, first, first + s.unit < strips ? first + s.unit : strips);
@@ -384,7 +389,7 @@ static void find_between(const top_call *k, int row, const float *c, int first, 
     for (int strip = at / HN_STRIP * HN_STRIP; strip < end; strip += HN_STRIP) {
         const float *outputs = c + (strip - first);
         uint16_t lanes;
-        if (!k->ex->ops->kernels->at_least(outputs, 1, HN_STRIP, k->found.least + row, &lanes)) continue;
+        if (!hn_cpu(k->ex)->kernels->at_least(outputs, 1, HN_STRIP, k->found.least + row, &lanes)) continue;
         for (unsigned left = lanes; left; left &= left - 1) {
             const int lane = __builtin_ctz(left), id = strip + lane;
             if (id >= at && id < end) insert(&k->found, row, (best){outputs[lane], map ? map[id] : id});
@@ -394,7 +399,7 @@ static void find_between(const top_call *k, int row, const float *c, int first, 
 
 /* Outputs [at, end) of a row; y NULL: they are not written. Whole strips are computed, and their other outputs dropped. */
 static void run_cluster(const top_call *k, int row, int at, int end, float *y) {
-    const hn_ops *o = k->ex->ops;
+    const hn_cpu_backend *o = hn_cpu(k->ex);
     _Alignas(64) float c[HN_CALL_STRIPS * HN_STRIP];
     hn_strips_job j = {.n = 1, .c = c};
     hn_strips_fn *fn = choose(o, k->a, row, k->w, &j);
@@ -414,17 +419,18 @@ static void run_cluster(const top_call *k, int row, int at, int end, float *y) {
 }
 
 /* Each cluster of each row is a unit: the product of one row, whose bits are those of any number of rows. */
-void hn_cpu_clusters_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_clusters *of, const hn_output_rows *out,
+void hn_cpu_clusters_top(const hn_exec *ex, hn_count count, hn_act a, const hn_weight *w, const hn_clusters *of, const hn_output_rows *out,
                          const hn_top *top) {
-    assert(n >= 1 && n <= a.max_rows && out->n_written <= n && top->k >= 1 && top->k <= HN_MAX_TOP && !top->bias.mem);
-    assert(out->n_written == 0 || out->y.cols == of->used * of->size);
-    const top_call k = {ex, &a, w, out, top, found_by(top, n, ex->rank)};
+    const int n = hn_cpu_number(count), n_written = hn_cpu_number(out->n_written);
+    assert(n >= 1 && n <= a.max_rows && n_written <= n && top->k >= 1 && top->k <= HN_MAX_TOP && !top->bias.mem);
+    assert(n_written == 0 || out->y.cols == of->used * of->size);
+    const top_call k = {ex, &a, w, out, top, found_by(top, n, ex->rank), n_written};
     const int32_t *id = hn_host_i32(of->id);
     found_begin(&k.found);
-    hn_claim claim = hn_claim_begin(ex->ops->pool, ex->rank, n * of->used);
+    hn_claim claim = hn_cpu_claim(ex, n * of->used);
     for (int unit; (unit = hn_claim_next(&claim)) >= 0;) {
         const int row = unit / of->used, place = unit % of->used, at = id[unit] * of->size;
-        float *to = row < out->n_written ? hn_host_row(out->y, row) + place * of->size : NULL;
+        float *to = row < n_written ? hn_host_row(out->y, row) + place * of->size : NULL;
         assert(at + of->size <= w->out);
         if (id[unit] >= 0) run_cluster(&k, row, at, at + of->size, to);
         for (int i = 0; id[unit] < 0 && to && i < of->size; i++) to[i] = -INFINITY;

@@ -13,7 +13,7 @@ typedef struct hn_cpu_span {
 } hn_cpu_span;
 
 /* The form of rows that a matrix reads. */
-int hn_cpu_weight_form(const hn_ops *o, const hn_weight *w);
+int hn_cpu_weight_form(const hn_cpu_backend *o, const hn_weight *w);
 /* The number of strips (groups of 64 outputs of gate and up) in a unit of work, for n rows. */
 int hn_cpu_unit_strips(const hn_exec *ex, const hn_weight *w, int n, int strips);
 int hn_cpu_unit_groups(const hn_exec *ex, const hn_weight *gate, int n, int groups);

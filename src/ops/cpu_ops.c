@@ -6,15 +6,22 @@
  * cpu_kv.c (rows of the cache), cpu_rows.c (all else). Their inner
  * functions: kernels.h.
  */
+#include <assert.h>
+#include <pthread.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "ops/cpu_mem.h"
 #include "ops/delta.h"
 #include "ops/kernels.h"
 #include "ops/pack.h"
 
-static hunch_status mem_create(const hn_ops *o HN_UNUSED, size_t bytes, hn_mem **out, hunch_error *err) {
+static hn_cpu_backend *state_of(hn_backend *b) { return (hn_cpu_backend *)(void *)b; }
+
+/* ---- memory ------------------------------------------------------------------------------------------------- */
+
+static hunch_status mem_create(hn_backend *b HN_UNUSED, hn_mem_kind kind HN_UNUSED, size_t bytes, hn_mem **out, hunch_error *err) {
     hn_mem *m = hn_zalloc(1, sizeof *m);
     *out = NULL;
     if (!m) return hn_fail_memory(err, "a memory handle", sizeof *m);
@@ -28,88 +35,181 @@ static hunch_status mem_create(const hn_ops *o HN_UNUSED, size_t bytes, hn_mem *
     return HUNCH_OK;
 }
 
-static void mem_free(const hn_ops *o HN_UNUSED, hn_mem *m) {
+static void mem_free(hn_backend *b HN_UNUSED, hn_mem *m) {
     if (!m) return;
     hn_pages_free(m->base, m->size);
     hn_free(m);
 }
 
-static void write_buf(const hn_ops *o HN_UNUSED, hn_buf dst, const void *src, size_t bytes) {
+static void write_buf(hn_backend *b HN_UNUSED, hn_buf dst, const void *src, size_t bytes) {
     if (bytes) memcpy(hn_host(dst), src, bytes);
 }
 
-static void read_buf(const hn_ops *o HN_UNUSED, void *dst, hn_buf src, size_t bytes) {
-    if (bytes) memcpy(dst, hn_host(src), bytes);
+/* ---- work --------------------------------------------------------------------------------------------------- */
+
+typedef struct recorded {
+    const hn_cpu_backend *c;
+    hn_record_fn *record;
+    const void *arg;
+} recorded;
+
+static void run_rank(void *arg, int rank, int ranks) {
+    const recorded *r = arg;
+    const hn_exec ex = hn_cpu_exec(r->c, rank, ranks);
+    r->record(&ex, r->arg);
 }
 
-static const void *view(const hn_ops *o HN_UNUSED, hn_buf b) { return hn_host(b); }
-
-static void pack_strip(const hn_ops *o HN_UNUSED, hn_dtype t, int out, int in, const void *src, size_t row_bytes,
-                       const float *factors, int first, hn_buf dst) {
-    hn_pack_strip(t, out, in, src, row_bytes, factors, first, hn_host(dst));
+static hn_ticket submit(hn_backend *b, hn_record_fn *record, const void *arg) {
+    hn_cpu_backend *c = state_of(b);
+    recorded r = {c, record, arg};
+    const double start = hn_now();
+    if (record) hn_pool_run(c->pool, run_rank, &r);
+    return (hn_ticket){++c->submitted, record ? hn_now() - start : 0};
 }
 
-static void pick_strip(const hn_ops *o HN_UNUSED, const hn_weight *w, const int32_t *ids, int n, int first, hn_buf dst) {
-    const unsigned char *strips = hn_host(w->data);
-    memset(hn_host(dst), 0, hn_strip_bytes(w->dtype, w->in));
-    for (int lane = 0; lane < HN_STRIP && first + lane < n; lane++) {
-        const int32_t id = ids[first + lane];
-        hn_strip_copy_lane(w->dtype, w->in, strips + w->strip_stride * (size_t)(id / HN_STRIP), id % HN_STRIP, hn_host(dst),
-                           lane);
+static double wait_for(hn_backend *b HN_UNUSED, hn_ticket t) { return t.seconds; }
+
+static const void *read_buf(hn_backend *b HN_UNUSED, hn_ticket t HN_UNUSED, hn_buf src, size_t bytes HN_UNUSED) { return hn_host(src); }
+
+/* ---- weights ------------------------------------------------------------------------------------------------ */
+
+static size_t matrix_bytes(const hn_backend *b HN_UNUSED, hn_dtype t, int out, int in) {
+    return hn_strip_bytes(t, in) * (size_t)hn_strips(out);
+}
+
+static hn_matrix_place place(const hn_backend *b HN_UNUSED, hn_dtype t, int in, hn_buf at) {
+    return (hn_matrix_place){at, hn_strip_bytes(t, in)};
+}
+
+/* Their strips alternate. */
+static void pair(const hn_backend *b HN_UNUSED, hn_matrix_place *first, hn_matrix_place *second) {
+    second->at = hn_at(first->at, first->step);
+    first->step += second->step;
+    second->step = first->step;
+}
+
+static size_t stored_room(const hn_backend *b, hn_dtype t, int in) {
+    return hn_strip_bytes(t, in) * HN_RANK_STRIPS * hn_cpu_threads(b);
+}
+
+static hn_matrix_place place_stored(const hn_backend *b, hn_buf room, size_t bytes) {
+    return (hn_matrix_place){room, bytes / (HN_RANK_STRIPS * hn_cpu_threads(b))};
+}
+
+static void pack(hn_backend *b HN_UNUSED, const hn_weight *w, int matrix, int first, const void *rows, size_t row_bytes,
+                 const float *factors) {
+    const size_t strip = (size_t)matrix * (size_t)hn_strips(w->out) + (size_t)(first / HN_STRIP);
+    hn_pack_strip(w->dtype, w->out - first, w->in, rows, row_bytes, factors, 0, hn_host(hn_at(w->place.at, w->place.step * strip)));
+}
+
+void hn_cpu_pick_rows(const hn_exec *ex, const hn_weight *w, hn_buf ids, const hn_weight *to) {
+    const int n = to->out;
+    const unsigned char *strips = hn_host(w->place.at);
+    const int32_t *id = hn_host_i32(ids);
+    hn_claim claim = hn_cpu_claim(ex, hn_strips(n));
+    assert(w->in == to->in && w->dtype == to->dtype);
+    for (int s; (s = hn_claim_next(&claim)) >= 0;) {
+        unsigned char *dst = hn_host(hn_at(to->place.at, to->place.step * (size_t)s));
+        memset(dst, 0, hn_strip_bytes(w->dtype, w->in));
+        for (int i = s * HN_STRIP; i < (s + 1) * HN_STRIP && i < n; i++)
+            hn_strip_copy_lane(w->dtype, w->in, strips + w->place.step * (size_t)(id[i] / HN_STRIP), id[i] % HN_STRIP, dst,
+                               i % HN_STRIP);
     }
+    hn_cpu_barrier(ex);
 }
 
-int hn_cpu_act_forms(const hn_ops *o, hn_dtype weight) {
-    if (o->f32) return HN_ACT_F32;
+/* ---- the table, and the backend ----------------------------------------------------------------------------- */
+
+int hn_cpu_act_forms(const hn_backend *b, hn_dtype weight) {
+    if (b->f32) return HN_ACT_F32;
     return hn_is_block_type(weight) ? HN_ACT_Q8 : weight == HN_BF16 ? HN_ACT_BF16 : HN_ACT_F32;
 }
 
-void hn_ops_cpu(hn_ops *o, hn_pool *pool, hn_isa isa, bool f32) {
-    *o = (hn_ops){
+static void limits(const hn_backend *b, hn_backend_limits *out) {
+    *out = (hn_backend_limits){.name = hn_isa_name(hn_cpu_of(b)->isa), .memory_left = hn_memory_available(), .prompt_rows = 2 * HN_MAX_ROWS};
+}
+
+static void close_backend(hn_backend *b) { hn_free(b); }
+
+static hunch_status open_like(hn_backend *b, bool f32, hn_backend **out, hunch_error *err) {
+    return hn_cpu_backend_open(out, hn_cpu_of(b)->pool, hn_cpu_of(b)->isa, f32, err);
+}
+
+static const hn_ops operations = {
+    .embed = hn_cpu_embed,
+    .rmsnorm = hn_cpu_rmsnorm,
+    .fix_heads = hn_cpu_fix_heads,
+    .scale = hn_cpu_scale,
+    .norm_add = hn_cpu_norm_add,
+    .glu = hn_cpu_glu,
+    .add_bias = hn_cpu_add_bias,
+    .apply = hn_cpu_apply,
+    .quantise = hn_cpu_quantise,
+    .linear = hn_cpu_linear,
+    .linear_glu = hn_cpu_linear_glu,
+    .linear_top = hn_cpu_linear_top,
+    .clusters_top = hn_cpu_clusters_top,
+    .route = hn_cpu_route,
+    .experts_glu = hn_cpu_experts_glu,
+    .experts_linear = hn_cpu_experts_linear,
+    .heads_linear = hn_cpu_heads_linear,
+    .combine = hn_cpu_combine,
+    .rope_table = hn_cpu_rope_table,
+    .rope_store = hn_cpu_rope_store,
+    .attention = hn_cpu_attention,
+    .gather = hn_cpu_gather,
+    .kv_move = hn_cpu_kv_move,
+    .rows_move = hn_cpu_rows_move,
+    .pick = hn_cpu_pick,
+    .gru = hn_cpu_gru,
+    .convolve = hn_cpu_convolve,
+    .delta = hn_cpu_delta,
+    .pick_rows = hn_cpu_pick_rows,
+};
+
+void hn_cpu_backend_init(hn_cpu_backend *c, hn_pool *pool, hn_isa isa, bool f32) {
+    const hn_backend b = {
+        .ops = &operations,
+        .f32 = f32,
+        .close = close_backend,
+        .open_like = open_like,
+        .limits = limits,
         .mem_create = mem_create,
         .mem_free = mem_free,
         .write = write_buf,
+        .submit = submit,
+        .wait = wait_for,
         .read = read_buf,
-        .view = view,
-        .strip_bytes = hn_strip_bytes,
-        .pack_strip = pack_strip,
-        .pick_strip = pick_strip,
+        .matrix_bytes = matrix_bytes,
+        .place = place,
+        .pair = pair,
+        .stored_room = stored_room,
+        .place_stored = place_stored,
+        .pack = pack,
         .act_forms = hn_cpu_act_forms,
         .act_bytes = hn_act_size,
-        .embed = hn_cpu_embed,
-        .rmsnorm = hn_cpu_rmsnorm,
-        .fix_heads = hn_cpu_fix_heads,
-        .scale = hn_cpu_scale,
-        .norm_add = hn_cpu_norm_add,
-        .glu = hn_cpu_glu,
-        .add_bias = hn_cpu_add_bias,
-        .apply = hn_cpu_apply,
-        .quantise = hn_cpu_quantise,
-        .linear = hn_cpu_linear,
-        .linear_glu = hn_cpu_linear_glu,
-        .linear_top = hn_cpu_linear_top,
         .top_scratch = hn_cpu_top_scratch,
-        .clusters_top = hn_cpu_clusters_top,
-        .route = hn_cpu_route,
-        .experts_glu = hn_cpu_experts_glu,
-        .experts_linear = hn_cpu_experts_linear,
-        .heads_linear = hn_cpu_heads_linear,
-        .combine = hn_cpu_combine,
-        .rope_table = hn_cpu_rope_table,
-        .rope_store = hn_cpu_rope_store,
-        .attention = hn_cpu_attention,
-        .attention_in_bf16 = hn_cpu_attention_in_bf16,
         .attention_scratch = hn_cpu_attention_scratch,
-        .gather = hn_cpu_gather,
-        .kv_move = hn_cpu_kv_move,
-        .rows_move = hn_cpu_rows_move,
-        .pick = hn_cpu_pick,
-        .gru = hn_cpu_gru,
-        .convolve = hn_cpu_convolve,
-        .delta = hn_cpu_delta,
-        .isa = isa,
-        .f32 = f32,
-        .pool = pool,
-        .kernels = hn_kernels_get(isa),
+        .delta_scratch = hn_cpu_delta_scratch,
+        .attention_in_bf16 = hn_cpu_attention_in_bf16,
     };
+    *c = (hn_cpu_backend){.base = b, .isa = isa, .pool = pool, .kernels = hn_kernels_get(isa)};
+}
+
+hunch_status hn_cpu_backend_open(hn_backend **out, hn_pool *pool, hn_isa isa, bool f32, hunch_error *err) {
+    hn_cpu_backend *c = hn_zalloc(1, sizeof *c);
+    *out = NULL;
+    if (!c) return hn_fail_memory(err, "a backend", sizeof *c);
+    hn_cpu_backend_init(c, pool, isa, f32);
+    *out = &c->base;
+    return HUNCH_OK;
+}
+
+static hn_cpu_backend sizes;
+static void init_sizes(void) { hn_cpu_backend_init(&sizes, NULL, HN_ISA_REF, false); }
+
+hn_backend *hn_cpu_sizes(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, init_sizes);
+    return &sizes.base;
 }

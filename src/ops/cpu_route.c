@@ -112,7 +112,8 @@ static void order_pairs(int n, const hn_routing *to) {
     }
 }
 
-void hn_cpu_route(const hn_exec *ex, int n, const hn_router *router, hn_matrix scores, const hn_routing *to) {
+void hn_cpu_route(const hn_exec *ex, hn_count count, const hn_router *router, hn_matrix scores, const hn_routing *to) {
+    const int n = hn_cpu_number(count);
     const int used = to->used;
     int first, last;
     assert(n >= 1 && n <= to->max_rows && router->experts <= HN_MAX_EXPERTS && used <= HN_MAX_USED);
@@ -120,9 +121,9 @@ void hn_cpu_route(const hn_exec *ex, int n, const hn_router *router, hn_matrix s
     hn_share(ex, n, &first, &last);
     for (int i = first; i < last; i++)
         route_row(router, hn_host_row(scores, i), (int32_t *)hn_host(to->id) + i * used, hn_host_f32(to->share) + i * used);
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
     if (ex->rank == 0) order_pairs(n, to);
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }
 
 /* ---- the sum -------------------------------------------------------------------------------------------------------- */
@@ -130,7 +131,7 @@ void hn_cpu_route(const hn_exec *ex, int n, const hn_router *router, hn_matrix s
 /* Inputs [from, from + count) of row i, at most a group. */
 static void combine_part(const hn_exec *ex, const hn_routing *by, hn_matrix results, hn_buf bias, const hn_shared *shared, int i, int from,
                          int count, bool add, float *x) {
-    const struct hn_kernels *k = ex->ops->kernels;
+    const struct hn_kernels *k = hn_cpu(ex)->kernels;
     const int32_t *pair = hn_host_i32(by->pair) + i * by->used, *id = hn_host_i32(by->id) + i * by->used;
     const float *share = hn_host_f32(by->share) + i * by->used;
     float sum[HN_GROUP] = {0}, own[HN_GROUP];
@@ -158,8 +159,9 @@ static void combine_part(const hn_exec *ex, const hn_routing *by, hn_matrix resu
         memcpy(x, sum, (size_t)count * sizeof *sum);
 }
 
-void hn_cpu_combine(const hn_exec *ex, int n, const hn_routing *by, hn_matrix results, hn_buf bias, const hn_shared *shared,
+void hn_cpu_combine(const hn_exec *ex, hn_count count, const hn_routing *by, hn_matrix results, hn_buf bias, const hn_shared *shared,
                     bool add, hn_matrix x) {
+    const int n = hn_cpu_number(count);
     const int groups = hn_act_groups(x.cols);
     int first, last;
     assert(results.cols == x.cols);
@@ -168,5 +170,5 @@ void hn_cpu_combine(const hn_exec *ex, int n, const hn_routing *by, hn_matrix re
         const int i = item / groups, from = item % groups * HN_GROUP, left = x.cols - from;
         combine_part(ex, by, results, bias, shared, i, from, left < HN_GROUP ? left : HN_GROUP, add, hn_host_row(x, i) + from);
     }
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }

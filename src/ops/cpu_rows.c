@@ -15,7 +15,7 @@ static void table_row(const hn_weight *table, int token, float *dst) {
     const hn_stored *s = &table->stored;
     if (!s->rows) {
         hn_strip_row(table->dtype, table->in,
-                     (const unsigned char *)hn_host(table->data) + table->strip_stride * (size_t)(token / HN_STRIP),
+                     (const unsigned char *)hn_host(table->place.at) + table->place.step * (size_t)(token / HN_STRIP),
                      token % HN_STRIP, 0, table->in, dst);
         return;
     }
@@ -27,21 +27,21 @@ static void table_row(const hn_weight *table, int token, float *dst) {
 void hn_cpu_embed(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_matrix x) {
     const int32_t *token = hn_host_i32(rows->token);
     int first, last;
-    hn_share(ex, rows->n, &first, &last);
+    hn_share(ex, hn_cpu_number(rows->n), &first, &last);
     for (int i = first; i < last; i++) {
         assert(token[i] >= 0 && token[i] < table->out);
         float *dst = hn_host_row(x, i);
         table_row(table, token[i], dst);
         for (int k = 0; k < table->in && scale != 1.0f; k++) dst[k] *= scale;
     }
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }
 
 static float *act_f32(const hn_act *a, int row) {
     return (float *)((unsigned char *)hn_host(a->data) + hn_act_f32_off(a->in, a->max_rows, row));
 }
 
-void hn_cpu_put_inputs(const hn_ops *o, const float *x, int count, const hn_act *a, int forms, int row, int group) {
+void hn_cpu_put_inputs(const hn_cpu_backend *o, const float *x, int count, const hn_act *a, int forms, int row, int group) {
     unsigned char *base = hn_host(a->data), *q8 = base + hn_act_q8_off(a->in, row);
     uint16_t *bf16 = (uint16_t *)(base + hn_act_bf16_off(a->in, a->max_rows, row));
     if (forms & HN_ACT_Q8)
@@ -72,18 +72,19 @@ static bool next_piece(const hn_exec *ex, int n, int in, piece *p) {
     return true;
 }
 
-void hn_cpu_rmsnorm(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, hn_act a, hn_matrix y) {
+void hn_cpu_rmsnorm(const hn_exec *ex, hn_count count, hn_matrix x, hn_buf w, float eps, hn_act a, hn_matrix y) {
+    const int n = hn_cpu_number(count);
     assert(n <= a.max_rows && x.cols == a.in && (!y.at.mem || y.cols == a.in));
-    const struct hn_kernels *k = ex->ops->kernels;
+    const struct hn_kernels *k = hn_cpu(ex)->kernels;
     piece p = {0};
     while (next_piece(ex, n, a.in, &p)) {
         const float *row = hn_host_row(x, p.row);
         float *normed = act_f32(&a, p.row) + p.from; /* the F32 row is scratch if it is not wanted */
         k->normalise(row + p.from, hn_host_f32(w) + p.from, p.count, k->inverse_rms(row, a.in, eps), normed);
-        hn_cpu_put_inputs(ex->ops, normed, p.count, &a, a.forms & ~HN_ACT_F32, p.row, p.from / HN_GROUP);
+        hn_cpu_put_inputs(hn_cpu(ex), normed, p.count, &a, a.forms & ~HN_ACT_F32, p.row, p.from / HN_GROUP);
         if (y.at.mem) memcpy(hn_host_row(y, p.row) + p.from, normed, (size_t)p.count * sizeof(float));
     }
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }
 
 /* A rank's inputs [from, to) of a row, whole groups; returns the first. */
@@ -97,11 +98,12 @@ static int share_groups(const hn_exec *ex, int in, int *from, int *to) {
 
 /* Split by columns: a single row is split too, and a rank mostly gets columns that it wrote itself (products and
  * attention give their ranks neighbouring columns). */
-void hn_cpu_quantise(const hn_exec *ex, int n, hn_matrix x, hn_act a) {
+void hn_cpu_quantise(const hn_exec *ex, hn_count count, hn_matrix x, hn_act a) {
+    const int n = hn_cpu_number(count);
     int k, end, first = share_groups(ex, a.in, &k, &end);
     assert(n <= a.max_rows && x.cols == a.in);
-    for (int i = 0; i < n && k < end; i++) hn_cpu_put_inputs(ex->ops, hn_host_row(x, i) + k, end - k, &a, a.forms, i, first);
-    hn_barrier(ex->ops->pool, ex->rank);
+    for (int i = 0; i < n && k < end; i++) hn_cpu_put_inputs(hn_cpu(ex), hn_host_row(x, i) + k, end - k, &a, a.forms, i, first);
+    hn_cpu_barrier(ex);
 }
 
 /* One head of one row: bias, then norm, with weights or plain. */
@@ -115,7 +117,8 @@ static const float *or_none(hn_buf b) {
     return b.mem ? hn_host_f32(b) : NULL;
 }
 
-void hn_cpu_fix_heads(const hn_exec *ex, int n, const hn_head_fix *fix, const hn_qkv *x) {
+void hn_cpu_fix_heads(const hn_exec *ex, hn_count count, const hn_head_fix *fix, const hn_qkv *x) {
+    const int n = hn_cpu_number(count);
     const struct {
         hn_matrix x;
         const float *bias, *norm;
@@ -129,10 +132,10 @@ void hn_cpu_fix_heads(const hn_exec *ex, int n, const hn_head_fix *fix, const hn
     for (int i = first; i < last; i++) {
         int at = i % heads * dim, p = 0;
         while (at >= part[p].x.cols) at -= part[p++].x.cols;
-        fix_head(ex->ops->kernels, hn_host_row(part[p].x, i / heads) + at, part[p].bias ? part[p].bias + at : NULL, part[p].norm,
+        fix_head(hn_cpu(ex)->kernels, hn_host_row(part[p].x, i / heads) + at, part[p].bias ? part[p].bias + at : NULL, part[p].norm,
                  p == V && fix->v_norm, dim, fix->eps);
     }
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }
 
 /* A rank's columns [from, to), whole strips, as the products before wrote them. */
@@ -143,8 +146,9 @@ static void share_columns(const hn_exec *ex, int cols, int *from, int *to) {
     *to = last * HN_STRIP < cols ? last * HN_STRIP : cols;
 }
 
-void hn_cpu_norm_add(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, float times, hn_matrix y) {
-    const struct hn_kernels *k = ex->ops->kernels;
+void hn_cpu_norm_add(const hn_exec *ex, hn_count number, hn_matrix x, hn_buf w, float eps, float times, hn_matrix y) {
+    const int n = hn_cpu_number(number);
+    const struct hn_kernels *k = hn_cpu(ex)->kernels;
     piece p = {0};
     assert(x.cols == y.cols);
     while (next_piece(ex, n, x.cols, &p)) {
@@ -158,12 +162,13 @@ void hn_cpu_norm_add(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps,
             if (times != 1) k->scale(sum + i, sum + i, count, times);
         }
     }
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }
 
-void hn_cpu_glu(const hn_exec *ex, int n, hn_glu act, const hn_glu_in *in, float scale, hn_act y) {
+void hn_cpu_glu(const hn_exec *ex, hn_count count, hn_glu act, const hn_glu_in *in, float scale, hn_act y) {
+    const int n = hn_cpu_number(count);
     const float *gb = or_none(in->gate_bias), *ub = or_none(in->up_bias);
-    const struct hn_kernels *k = ex->ops->kernels;
+    const struct hn_kernels *k = hn_cpu(ex)->kernels;
     int from, to, first = share_groups(ex, y.in, &from, &to);
     assert(n <= y.max_rows && in->gate.cols == y.in && in->up.cols == y.in);
     for (int i = 0; i < n && from < to; i++) {
@@ -172,16 +177,17 @@ void hn_cpu_glu(const hn_exec *ex, int n, hn_glu act, const hn_glu_in *in, float
         if (ub) k->add(u, ub + from, to - from);
         (act == HN_GELU ? k->geglu : act == HN_SILU ? k->swiglu : k->sigmoid_glu)(g, u, to - from);
         if (scale != 1) k->scale(g, g, to - from, scale);
-        hn_cpu_put_inputs(ex->ops, g, to - from, &y, y.forms, i, first);
+        hn_cpu_put_inputs(hn_cpu(ex), g, to - from, &y, y.forms, i, first);
     }
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }
 
-void hn_cpu_add_bias(const hn_exec *ex, int n, hn_matrix x, hn_buf bias) {
+void hn_cpu_add_bias(const hn_exec *ex, hn_count count, hn_matrix x, hn_buf bias) {
+    const int n = hn_cpu_number(count);
     int from, to;
     share_columns(ex, x.cols, &from, &to);
-    for (int i = 0; i < n; i++) ex->ops->kernels->add(hn_host_row(x, i) + from, hn_host_f32(bias) + from, to - from);
-    hn_barrier(ex->ops->pool, ex->rank);
+    for (int i = 0; i < n; i++) hn_cpu(ex)->kernels->add(hn_host_row(x, i) + from, hn_host_f32(bias) + from, to - from);
+    hn_cpu_barrier(ex);
 }
 
 enum { SOME = 64 }; /* numbers at a time */
@@ -204,7 +210,8 @@ static void apply_some(const struct hn_kernels *k, hn_function f, float *x, int 
     }
 }
 
-void hn_cpu_apply(const hn_exec *ex, int n, hn_function f, hn_into into, hn_matrix x, hn_buf bias, hn_matrix y) {
+void hn_cpu_apply(const hn_exec *ex, hn_count number, hn_function f, hn_into into, hn_matrix x, hn_buf bias, hn_matrix y) {
+    const int n = hn_cpu_number(number);
     const float *b = or_none(bias);
     int from, to;
     assert(x.cols == y.cols);
@@ -214,13 +221,13 @@ void hn_cpu_apply(const hn_exec *ex, int n, hn_function f, hn_into into, hn_matr
             float value[SOME], *dst = hn_host_row(y, i) + k;
             count = to - k < SOME ? to - k : SOME;
             memcpy(value, hn_host_row(x, i) + k, (size_t)count * sizeof *value);
-            if (b) ex->ops->kernels->add(value, b + k, count);
-            apply_some(ex->ops->kernels, f, value, count);
+            if (b) hn_cpu(ex)->kernels->add(value, b + k, count);
+            apply_some(hn_cpu(ex)->kernels, f, value, count);
             if (into == HN_INTO_SET) memcpy(dst, value, (size_t)count * sizeof *value);
-            if (into == HN_INTO_ADD) ex->ops->kernels->add(dst, value, count);
+            if (into == HN_INTO_ADD) hn_cpu(ex)->kernels->add(dst, value, count);
             for (int c = 0; into == HN_INTO_TIMES && c < count; c++) dst[c] *= value[c];
         }
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }
 
 /* Numbers [k, k + count) of a row's state. */
@@ -238,13 +245,15 @@ static void gru_some(const struct hn_kernels *k, const float *input, float *own,
     k->add(s, update, count);
 }
 
-void hn_cpu_gru(const hn_exec *ex, int n, hn_matrix input, hn_matrix own, hn_matrix s) {
+void hn_cpu_gru(const hn_exec *ex, hn_count count, hn_matrix input, hn_matrix own, hn_matrix s) {
+    const int n = hn_cpu_number(count);
     int from, to;
     assert(input.cols == 3 * s.cols && own.cols == 3 * s.cols);
     share_columns(ex, s.cols, &from, &to);
     for (int i = 0; i < n && from < to; i++)
-        gru_some(ex->ops->kernels, hn_host_row(input, i) + from, hn_host_row(own, i) + from, s.cols, hn_host_row(s, i) + from, to - from);
-    hn_barrier(ex->ops->pool, ex->rank);
+        gru_some(hn_cpu(ex)->kernels, hn_host_row(input, i) + from, hn_host_row(own, i) + from, s.cols, hn_host_row(s, i) + from,
+                 to - from);
+    hn_cpu_barrier(ex);
 }
 
 /* sum[count] += (base + a coefficient for each group) * x, from the first column of a group on. */
@@ -253,7 +262,8 @@ static void add_tap(float *sum, const float *base, const float *coefficient, con
         for (int i = k; i < k + group; i++) sum[i] += (base[i] + coefficient[k / group]) * x[i];
 }
 
-void hn_cpu_convolve(const hn_exec *ex, int n, const hn_convolution *c, hn_matrix x, bool add, hn_matrix y) {
+void hn_cpu_convolve(const hn_exec *ex, hn_count number, const hn_convolution *c, hn_matrix x, bool add, hn_matrix y) {
+    const int n = hn_cpu_number(number);
     const float *base = hn_host_f32(c->base);
     const int groups = x.cols / c->group;
     int first, last;
@@ -267,17 +277,18 @@ void hn_cpu_convolve(const hn_exec *ex, int n, const hn_convolution *c, hn_matri
             add_tap(sum, base + t * x.cols + from, hn_host_row(c->coefficients, i) + t * groups + first, hn_host_row(x, i - t) + from,
                     count, c->group);
     }
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }
 
-void hn_cpu_scale(const hn_exec *ex, int n, hn_matrix x, float a) {
+void hn_cpu_scale(const hn_exec *ex, hn_count count, hn_matrix x, float a) {
+    const int n = hn_cpu_number(count);
     int from, to;
     share_columns(ex, x.cols, &from, &to);
     for (int i = 0; i < n; i++) {
         float *row = hn_host_row(x, i) + from;
-        ex->ops->kernels->scale(row, row, to - from, a);
+        hn_cpu(ex)->kernels->scale(row, row, to - from, a);
     }
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }
 
 void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *to) {
@@ -285,7 +296,7 @@ void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope_tab
     const int32_t *position = hn_host_i32(rows->position);
     const float *freq = hn_host_f32(rope->freq);
     int half = rope->dims / 2, first, last;
-    hn_share(ex, rows->n * half, &first, &last);
+    hn_share(ex, hn_cpu_number(rows->n) * half, &first, &last);
     for (int i = first; i < last; i++) {
         float *row = hn_host_f32(to->cs) + (size_t)(i / half) * (size_t)rope->dims;
         float angle = (float)position[i / half] * freq[i % half]; /* rounded to f32, as the reference does */
@@ -293,10 +304,11 @@ void hn_cpu_rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope_tab
         row[i % half] = (float)cos((double)angle) * rope->scale;
         row[half + i % half] = (float)sin((double)angle) * rope->scale;
     }
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }
 
-void hn_cpu_pick(const hn_exec *ex, int n, const hn_pick *parts, int n_parts) {
+void hn_cpu_pick(const hn_exec *ex, hn_count count, const hn_pick *parts, int n_parts) {
+    const int n = hn_cpu_number(count);
     int first, last;
     hn_share(ex, n, &first, &last);
     for (int i = first; i < last; i++)
@@ -307,10 +319,11 @@ void hn_cpu_pick(const hn_exec *ex, int n, const hn_pick *parts, int n_parts) {
             for (int c = 0, left; (left = p->dst.cols - c) > 0; c += p->run, src += p->stride)
                 memcpy(dst + c, src, sizeof *dst * (size_t)(left < p->run ? left : p->run));
         }
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }
 
-void hn_cpu_gather(const hn_exec *ex, int n, hn_buf from, hn_matrix src, hn_buf to, hn_matrix dst) {
+void hn_cpu_gather(const hn_exec *ex, hn_count count, hn_buf from, hn_matrix src, hn_buf to, hn_matrix dst) {
+    const int n = hn_cpu_number(count);
     int first, last;
     assert(src.cols == dst.cols);
     hn_share(ex, n, &first, &last);
@@ -318,5 +331,5 @@ void hn_cpu_gather(const hn_exec *ex, int n, hn_buf from, hn_matrix src, hn_buf 
         const int at = to.mem ? hn_host_i32(to)[i] : i;
         memcpy(hn_host_row(dst, at), hn_host_row(src, hn_host_i32(from)[i]), (size_t)dst.cols * sizeof(float));
     }
-    hn_barrier(ex->ops->pool, ex->rank);
+    hn_cpu_barrier(ex);
 }

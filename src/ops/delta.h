@@ -79,15 +79,13 @@ typedef struct hn_state_pages {
 typedef struct hn_delta_job {
     const hn_delta *net;
     const hn_delta_walk *walk;
-    int n_seqs;
+    hn_count n_seqs;
     hn_input_pages inputs;
     hn_state_pages states;
     hn_matrix m, z, b, a;
-    hn_buf scratch; /* hn_delta_scratch bytes a rank */
-    size_t scratch_bytes;
+    hn_buf scratch; /* delta_scratch bytes of the backend */
 } hn_delta_job;
 
-size_t hn_delta_scratch(const hn_delta *d);
 void hn_cpu_delta(const hn_exec *ex, const hn_delta_job *j);
 
 /* A kernel's step on columns of a state, [dim][width] floats, width 16, 32, 48 or 64:

@@ -8,6 +8,7 @@
  */
 #ifndef HN_KERNELS_H
 #define HN_KERNELS_H
+#include "base/cpu.h"
 #include "ops/act.h"
 #include "ops/delta.h"
 #include "ops/kv.h"

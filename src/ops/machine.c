@@ -25,15 +25,15 @@ typedef struct mark {
 } mark;
 
 struct hn_machine {
-    const hn_ops *o;
+    hn_cpu_backend cpu;
     mark *mark; /* [ranks] */
     unsigned char *memory;
     size_t size;
     bool huge;
 };
 
-hunch_status hn_machine_open(hn_machine **out, const hn_ops *o, hunch_error *err) {
-    const size_t ranks = (size_t)hn_pool_threads(o->pool);
+hunch_status hn_machine_open(hn_machine **out, hn_pool *pool, hn_isa isa, hunch_error *err) {
+    const size_t ranks = (size_t)hn_pool_threads(pool);
     hn_machine *m = hn_zalloc(1, sizeof *m);
     *out = NULL;
     if (m) m->mark = hn_zalloc(ranks, sizeof *m->mark);
@@ -41,7 +41,7 @@ hunch_status hn_machine_open(hn_machine **out, const hn_ops *o, hunch_error *err
         hn_free(m);
         return hn_fail_memory(err, "measuring the machine", sizeof *m + ranks * sizeof *m->mark);
     }
-    m->o = o;
+    hn_cpu_backend_init(&m->cpu, pool, isa, false);
     *out = m;
     return HUNCH_OK;
 }
@@ -57,7 +57,7 @@ void hn_machine_close(hn_machine **mp) {
 
 /* All ranks begin together, run the measured function, and end. */
 static void mark_begin(hn_machine *m, int rank) {
-    hn_barrier(m->o->pool, rank);
+    hn_barrier(m->cpu.pool, rank);
     m->mark[rank].begin = hn_now();
 }
 
@@ -65,9 +65,9 @@ static void mark_begin(hn_machine *m, int rank) {
  * work started or done by others: its own time would be too short). */
 static double mark_end(hn_machine *m, int rank) {
     m->mark[rank].end = hn_now();
-    hn_barrier(m->o->pool, rank);
+    hn_barrier(m->cpu.pool, rank);
     double begin = m->mark[0].begin, end = m->mark[0].end;
-    for (int i = 1; rank == 0 && i < hn_pool_threads(m->o->pool); i++) {
+    for (int i = 1; rank == 0 && i < hn_pool_threads(m->cpu.pool); i++) {
         if (m->mark[i].begin < begin) begin = m->mark[i].begin;
         if (m->mark[i].end > end) end = m->mark[i].end;
     }
@@ -109,7 +109,7 @@ static void touch(void *arg, int rank, int ranks) {
 
 static void read_parts(void *arg, int rank, int ranks HN_UNUSED) {
     const reading *r = arg;
-    hn_read_fn *read = read_of(r->m->o->isa);
+    hn_read_fn *read = read_of(r->m->cpu.isa);
     const size_t part = r->bytes / (size_t)r->threads / 256 * 256;
     const int sums = (int)((read_least + r->bytes - 1) / r->bytes);
     const unsigned char *mine = r->m->memory + part * (size_t)rank;
@@ -134,7 +134,7 @@ static hunch_status memory_get(hn_machine *m, size_t bytes, bool huge, hunch_err
     m->size = bytes;
     m->huge = huge;
     if (!huge) hn_pages_no_huge(m->memory, bytes);
-    hn_pool_run(m->o->pool, touch, m);
+    hn_pool_run(m->cpu.pool, touch, m);
     return HUNCH_OK;
 }
 
@@ -142,7 +142,7 @@ hunch_status hn_machine_read(hn_machine *m, size_t bytes, int threads, bool huge
                              hunch_error *err) {
     hunch_status st = memory_get(m, bytes, huge_pages, err);
     reading r = {.m = m, .bytes = bytes, .threads = threads, .n = n, .gb_s = gb_s};
-    if (!st) hn_pool_run(m->o->pool, read_parts, &r);
+    if (!st) hn_pool_run(m->cpu.pool, read_parts, &r);
     return st;
 }
 
@@ -159,31 +159,32 @@ typedef struct product {
 
 static void run_product(void *arg, int rank, int ranks) {
     product *p = arg;
-    const hn_exec ex = {p->m->o, rank, ranks};
+    const hn_exec ex = hn_cpu_exec(&p->m->cpu, rank, ranks);
     const hn_linear_out out = {&p->w, {p->y, p->w.out, p->w.out}};
-    for (int i = 0; i < (ex.ops->isa == HN_ISA_REF ? SLOW_TIMES : TIMES); i++) {
+    for (int i = 0; i < (p->m->cpu.isa == HN_ISA_REF ? SLOW_TIMES : TIMES); i++) {
         mark_begin(p->m, rank);
-        ex.ops->linear(&ex, ROWS, p->a, &out, 1, false);
+        ex.ops->linear(&ex, hn_number(ROWS), p->a, &out, 1, false);
         keep_best(&p->best_s, mark_end(p->m, rank), rank);
     }
 }
 
 static hunch_status measure_product(hn_machine *m, hn_dtype type, double *gmac_s, hunch_error *err) {
-    const hn_ops *o = m->o;
-    const int ranks = hn_pool_threads(o->pool);
-    const size_t strip = o->strip_bytes(type, IN), strips = (RANK_BYTES / strip + 1) * (size_t)ranks;
-    const size_t act = (o->act_bytes(IN, ROWS) + 63) / 64 * 64;
-    product p = {.m = m, .w = {.dtype = type, .out = (int)strips * HN_STRIP, .in = IN, .strip_stride = strip},
+    hn_backend *b = &m->cpu.base;
+    const int ranks = hn_pool_threads(m->cpu.pool);
+    const size_t strip = b->matrix_bytes(b, type, HN_STRIP, IN), strips = (RANK_BYTES / strip + 1) * (size_t)ranks;
+    const size_t act = (b->act_bytes(IN, ROWS) + 63) / 64 * 64;
+    product p = {.m = m, .w = {.dtype = type, .out = (int)strips * HN_STRIP, .in = IN},
                  .a = {.in = IN, .max_rows = ROWS, .forms = HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16}};
     hn_mem *mem;
-    hunch_status st = o->mem_create(o, strip * strips + act + sizeof(float) * ROWS * (size_t)p.w.out, &mem, err);
+    hunch_status st = b->mem_create(b, HN_MEM_WORK, strip * strips + act + sizeof(float) * ROWS * (size_t)p.w.out, &mem, err);
     if (st) return st;
-    p.w.data.mem = p.a.data.mem = p.y.mem = mem;
+    p.a.data.mem = p.y.mem = mem;
+    p.w.place = b->place(b, type, IN, (hn_buf){mem, 0});
     p.a.data.off = strip * strips;
     p.y.off = p.a.data.off + act;
-    hn_pool_run(o->pool, run_product, &p);
+    hn_pool_run(m->cpu.pool, run_product, &p);
     *gmac_s = (double)ROWS * p.w.out * IN / p.best_s * 1e-9;
-    o->mem_free(o, mem);
+    b->mem_free(b, mem);
     return HUNCH_OK;
 }
 
@@ -228,8 +229,8 @@ static hn_dots_fn *bf16_dots(hn_isa isa) {
 static double measure_dots(hn_machine *m, hn_dots_fn *fn) {
     dots d = {.m = m, .fn = fn};
     if (!fn) return 0;
-    hn_pool_run(m->o->pool, run_dots, &d);
-    return d.macs * hn_pool_threads(m->o->pool) / d.best_s * 1e-9;
+    hn_pool_run(m->cpu.pool, run_dots, &d);
+    return d.macs * hn_pool_threads(m->cpu.pool) / d.best_s * 1e-9;
 }
 
 /* ---- barriers ----------------------------------------------------------------------------------------------- */
@@ -243,7 +244,7 @@ static void run_barriers(void *arg, int rank, int ranks HN_UNUSED) {
     barriers *b = arg;
     for (int t = 0; t < TIMES; t++) {
         mark_begin(b->m, rank);
-        for (int i = 0; i < BARRIERS; i++) hn_barrier(b->m->o->pool, rank);
+        for (int i = 0; i < BARRIERS; i++) hn_barrier(b->m->cpu.pool, rank);
         keep_best(&b->seconds, mark_end(b->m, rank), rank);
     }
 }
@@ -255,9 +256,9 @@ hunch_status hn_machine_peaks(hn_machine *m, hn_peaks *out, hunch_error *err) {
     if (!st) st = measure_product(m, HN_BF16, &out->bf16_gmac_s, err);
     if (!st) st = measure_product(m, HN_F32, &out->f32_gmac_s, err);
     if (st) return st;
-    out->int8_dot_gmac_s = measure_dots(m, int8_dots(m->o->isa));
-    out->bf16_dot_gmac_s = measure_dots(m, bf16_dots(m->o->isa));
-    hn_pool_run(m->o->pool, run_barriers, &b);
+    out->int8_dot_gmac_s = measure_dots(m, int8_dots(m->cpu.isa));
+    out->bf16_dot_gmac_s = measure_dots(m, bf16_dots(m->cpu.isa));
+    hn_pool_run(m->cpu.pool, run_barriers, &b);
     out->barrier_us = b.seconds / BARRIERS * 1e6;
     return HUNCH_OK;
 }

@@ -3,11 +3,11 @@
  * level; not to be called inside a pool run. */
 #ifndef HN_MACHINE_H
 #define HN_MACHINE_H
-#include "ops/ops.h"
+#include "ops/backend.h"
 
 typedef struct hn_machine hn_machine;
 
-hunch_status hn_machine_open(hn_machine **out, const hn_ops *o, hunch_error *err); /* o is borrowed */
+hunch_status hn_machine_open(hn_machine **out, hn_pool *pool, hn_isa isa, hunch_error *err); /* the pool is borrowed */
 void hn_machine_close(hn_machine **m);
 
 /* n readings, in GB/s, of a sum over `bytes` (at least a page a thread) by the first `threads` ranks, each over its own part in

@@ -2,8 +2,8 @@
 /* ops.h - the table of operations that layer code is written against, once for every backend.
  *
  * Ops take handles (hn_buf), never host pointers, and layer code never reads computed numbers: tokens, positions, slots,
- * parents are buffers. On a CPU every worker of the pool calls the same op with its rank; each op ends in a barrier of all
- * ranks. A device is rank 0 of 1 and enqueues.
+ * parents and numbers of rows are in buffers. They are called by a function that was given to a backend's submit (backend.h). On a CPU
+ * every worker of the pool calls the same op with its rank; each op ends in a barrier of all ranks. A device is rank 0 of 1 and enqueues.
  *
  * C2. The value of an output row depends only on that row's inputs, on the level and on the precision, never on n or on other rows:
  *   linear, quantised weights (native): the row is quantised per block of 32 to int8; per output, blocks ascending:
@@ -22,18 +22,25 @@
  */
 #ifndef HN_OPS_H
 #define HN_OPS_H
-#include "base/cpu.h"
 #include "base/dtype.h"
-#include "base/threads.h"
+#include "base/status.h"
 
 /* ---- memory ------------------------------------------------------------------------------------------------- */
 
 typedef struct hn_mem hn_mem; /* memory of one backend */
+typedef struct hn_backend hn_backend; /* backend.h */
 typedef struct hn_buf {
     hn_mem *mem;
     size_t off; /* bytes */
 } hn_buf;
 static inline hn_buf hn_at(hn_buf b, size_t bytes) { return (hn_buf){b.mem, b.off + bytes}; }
+
+/* A number of rows. It is in a buffer, so that what was recorded for some rows can run again for others of the same kind. */
+typedef struct hn_count {
+    hn_buf at; /* int32, 0..most; mem NULL: the number is `most` */
+    int most;
+} hn_count;
+static inline hn_count hn_number(int n) { return (hn_count){{NULL, 0}, n}; }
 
 /* ---- sizes that the contracts depend on --------------------------------------------------------------------------- */
 
@@ -85,18 +92,24 @@ static inline const float *hn_stored_factors(const hn_stored *s, int in, int row
     return s->factors ? s->factors + across * (size_t)((s->first + row) / HN_F8_TILE) : NULL;
 }
 
-/* A matrix y = W x, [out, in], repacked into strips of 16 outputs (layout: docs/kernels.md, ops/pack.h); or as it is
- * stored: then strips are packed when they are needed, into hn_ops.strips, and give the same bits. */
+/* Where a backend keeps a matrix, or of one that stays in its file what it needs to read it: made by the backend's `place`, `pair` and
+ * `place_stored`, and known to the backend alone. */
+typedef struct hn_matrix_place {
+    hn_buf at;
+    size_t step;
+} hn_matrix_place;
+
+/* A matrix y = W x, [out, in], packed by the backend (the CPU's layout: docs/kernels.md, ops/pack.h); or as it is stored: then it is
+ * packed part by part when it is needed, and gives the same bits. */
 typedef struct hn_weight {
     hn_dtype dtype;
     int out, in;
-    hn_buf data;         /* first strip */
-    size_t strip_stride; /* bytes from a strip to the next (larger than a strip if two matrices are interleaved) */
-    hn_stored stored;    /* rows NULL: packed, at data */
+    hn_matrix_place place;
+    hn_stored stored;    /* rows NULL: packed, at its place */
     hn_phase phase;      /* purpose of its products */
     bool wide;           /* its products read F32 rows in native precision too */
     bool by_row;         /* it is a table that `embed` alone reads, and is stored whatever else is packed */
-    int experts;         /* 0; or the number of matrices [out, in], of experts or heads, the strips of one after another */
+    int experts;         /* 0; or the number of matrices [out, in], of experts or heads */
     bool of_heads;       /* they are those of heads, which every row uses */
     const hn_stored *each; /* [experts] as they are stored, instead of `stored`; NULL: packed */
 } hn_weight;
@@ -138,9 +151,8 @@ enum { HN_NO_PAGE = -1 };
  * row's k-th own-path entry is committed + k: entry 0 is the root of the sequence's rows, the last one the row itself;
  * path_slots holds the cache slot of each (slot == position for chains and prefill). */
 typedef struct hn_rows {
-    int n;             /* 1..HN_PASS_ROWS */
-    int n_seqs;
-    int max_position;  /* the largest position of any row */
+    hn_count n;        /* 1..HN_PASS_ROWS */
+    hn_count n_seqs;
     hn_buf token;      /* [n] */
     hn_buf position;   /* [n] */
     hn_buf slot;       /* [n] cache slot that the row writes, in the sequence's page table; mem NULL: none, nothing is stored */
@@ -173,12 +185,18 @@ typedef struct hn_kv {
     bool v_in_k;         /* V is the first v_dim dims of K, stored once (latent attention); v_off has no meaning */
 } hn_kv;
 
+/* A row of the cache that is copied: from a row of a page to one of another page, or of the same. */
+typedef struct hn_row_move {
+    int32_t from_page, from_row, to_page, to_row;
+} hn_row_move;
+
 /* ---- the table ------------------------------------------------------------------------------------------------------ */
 
-/* Arguments of every op call. ops: the table; impl: the backend's own state. */
+/* What every op is called with. ops: the backend's table, or one that forwards to it. */
 typedef struct hn_ops hn_ops;
 typedef struct hn_exec {
     const hn_ops *ops;
+    const hn_backend *backend;
     int rank, ranks;
 } hn_exec;
 
@@ -197,7 +215,7 @@ typedef struct hn_glu_in {
  * tie although others do not: the best are those of y as it is written. */
 typedef struct hn_output_rows {
     float scale, cap;
-    int n_written; /* the first of the rows that are written to y */
+    hn_count n_written; /* the first of the rows that are written to y */
     hn_matrix y;
 } hn_output_rows;
 
@@ -342,68 +360,46 @@ typedef struct hn_plain_rows {
 
 struct hn_delta_job;
 struct hn_ops {
-    /* -- setup, rank 0 only, outside a pool run -- */
-    hunch_status (*mem_create)(const hn_ops *o, size_t bytes, hn_mem **out, hunch_error *err); /* zeroed, huge pages */
-    void (*mem_free)(const hn_ops *o, hn_mem *m); /* NULL is fine */
-    void (*write)(const hn_ops *o, hn_buf dst, const void *src, size_t bytes);
-    void (*read)(const hn_ops *o, void *dst, hn_buf src, size_t bytes);
-    /* Host view of a buffer, or NULL if the backend has none (then use read). */
-    const void *(*view)(const hn_ops *o, hn_buf b);
-
-    /* Bytes of a packed strip; total for a matrix = strips * strip_bytes, strips = ceil(out / 16). */
-    size_t (*strip_bytes)(hn_dtype t, int in);
-    /* Packs rows [first, first+16) of a stored row-major matrix (row_bytes apart at src; any alignment) into one strip at dst.
-     * Rows at or beyond `out` are packed as zeros. factors: F8_E4M3's, one for each 128 inputs of these rows; else NULL.
-     * Any thread; used by the loader with all workers. */
-    void (*pack_strip)(const hn_ops *o, hn_dtype t, int out, int in, const void *src, size_t row_bytes,
-                       const float *factors, int first, hn_buf dst);
-    /* Writes rows [first, first + 16) of the matrix of rows ids[0..n) of w as a strip to dst. w is packed; with F8_E4M3
-     * these rows have the same factors. */
-    void (*pick_strip)(const hn_ops *o, const hn_weight *w, const int32_t *ids, int n, int first, hn_buf dst);
-    int (*act_forms)(const hn_ops *o, hn_dtype weight); /* forms that a matrix of this type reads at this precision */
-    size_t (*act_bytes)(int in, int max_rows);
-
-    /* -- operations: all ranks call, each ends in a barrier -- */
+    /* Operations on the first n rows, at most as many as the operands have room for. All ranks call them, each ends in a barrier. */
 
     /* x[i] = scale * row token[i] of the table, dequantised. */
     void (*embed)(const hn_exec *ex, const hn_rows *rows, const hn_weight *table, float scale, hn_matrix x);
     /* a[i] = rmsnorm(x[i]) * w; w f32 [a.in]. y, if there is one, gets the normed row too (the post-norm feature). */
-    void (*rmsnorm)(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, hn_act a, hn_matrix y);
+    void (*rmsnorm)(const hn_exec *ex, hn_count n, hn_matrix x, hn_buf w, float eps, hn_act a, hn_matrix y);
     /* a[i] = x[i] */
-    void (*quantise)(const hn_exec *ex, int n, hn_matrix x, hn_act a);
+    void (*quantise)(const hn_exec *ex, hn_count n, hn_matrix x, hn_act a);
     /* y_k = W_k a for up to HN_MAX_LINEAR matrices; add: y_k += W_k a (the residual). */
-    void (*linear)(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs, int n_outs, bool add);
+    void (*linear)(const hn_exec *ex, hn_count n, hn_act a, const hn_linear_out *outs, int n_outs, bool add);
     /* y = act(gate a) * (up a), act HN_SILU or HN_GELU: the bits of linear and glu. gate and up have equal shapes. */
-    void (*linear_glu)(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_glu act, hn_act y);
+    void (*linear_glu)(const hn_exec *ex, hn_count n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_glu act, hn_act y);
     /* The best of each row of W a, and all outputs of the first rows. */
-    void (*linear_top)(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_output_rows *out, const hn_top *top);
-    size_t (*top_scratch)(const hn_ops *o, int max_rows, int k);
+    void (*linear_top)(const hn_exec *ex, hn_count n, hn_act a, const hn_weight *w, const hn_output_rows *out, const hn_top *top);
     /* linear_top of each row's clusters alone; no other strips of w are read. A row of y has the outputs of its clusters in
      * their order, used * size, -infinity instead of those of a cluster that is -1. top: without a bias; its map is of all
      * outputs of w, its sums have hn_sum_parts(used * size) parts. */
-    void (*clusters_top)(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_clusters *of, const hn_output_rows *out,
+    void (*clusters_top)(const hn_exec *ex, hn_count n, hn_act a, const hn_weight *w, const hn_clusters *of, const hn_output_rows *out,
                          const hn_top *top);
     /* The router's choice for each row; scores, its product, are overwritten. */
-    void (*route)(const hn_exec *ex, int n, const hn_router *router, hn_matrix scores, const hn_routing *to);
+    void (*route)(const hn_exec *ex, hn_count n, const hn_router *router, hn_matrix scores, const hn_routing *to);
     /* linear_glu for every pair, with the unit of experts: y[pair] from a[row of the pair] and the matrices of its expert. An
      * expert's weights are read once for all rows that use it. max_rows of y and by->gathered is at least n * used. */
-    void (*experts_glu)(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *gate, const hn_weight *up,
+    void (*experts_glu)(const hn_exec *ex, hn_count n, const hn_routing *by, hn_act a, const hn_weight *gate, const hn_weight *up,
                         const hn_expert_unit *unit, hn_act y);
     /* y[pair] = W of its expert times a[pair], for n * used rows */
-    void (*experts_linear)(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *w, hn_matrix y);
+    void (*experts_linear)(const hn_exec *ex, hn_count n, const hn_routing *by, hn_act a, const hn_weight *w, hn_matrix y);
     /* For each matrix W of w, one for each head: y's first w->out columns of the head = W times x's first w->in of it; the `rest`
      * columns of x behind them are copied behind those of y. room: rows of w->in inputs for w->experts heads, as many rows of the pass
      * at a time as it has. x and y do not overlap. */
-    void (*heads_linear)(const hn_exec *ex, int n, const hn_weight *w, hn_head_columns x, int rest, hn_act room, hn_head_columns y);
+    void (*heads_linear)(const hn_exec *ex, hn_count n, const hn_weight *w, hn_head_columns x, int rest, hn_act room, hn_head_columns y);
     /* x[i] = (add: +=) the sum of share times (result + bias) over the row's pairs, experts ascending, from 0 on by fmaf, plus the shared
      * expert's result. results: a row for each pair; bias: f32 [experts][x.cols], mem NULL: none. */
-    void (*combine)(const hn_exec *ex, int n, const hn_routing *by, hn_matrix results, hn_buf bias, const hn_shared *shared,
+    void (*combine)(const hn_exec *ex, hn_count n, const hn_routing *by, hn_matrix results, hn_buf bias, const hn_shared *shared,
                     bool add, hn_matrix x);
     /* cs[i] = the rotation of row i at its position. Called once per pass (for each distinct rope of the model); every layer's
      * rope_store reads it. */
     void (*rope_table)(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *to);
     /* In place on all heads. */
-    void (*fix_heads)(const hn_exec *ex, int n, const hn_head_fix *fix, const hn_qkv *x);
+    void (*fix_heads)(const hn_exec *ex, hn_count n, const hn_head_fix *fix, const hn_qkv *x);
     /* Rotates q and k in place, then stores k and v in the cache type at each row's slot. by: of the same rows; NULL: they are only
      * stored. k 0 columns wide: queries alone, and nothing is stored. */
     void (*rope_store)(const hn_exec *ex, const hn_rows *rows, const hn_rope_table *by, const hn_kv *kv, const hn_qkv *x);
@@ -411,49 +407,35 @@ struct hn_ops {
      * scratch: attention_scratch bytes, 64-byte aligned. */
     void (*attention)(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_matrix q,
                       hn_matrix out, hn_act a, hn_buf scratch);
-    /* Whether attention over a cache of this type multiplies numbers of bf16: those of a Q8_0 cache are rounded to it. Else f32. */
-    bool (*attention_in_bf16)(const hn_ops *o, hn_dtype cache);
-    /* kv: its type and widths */
-    size_t (*attention_scratch)(const hn_ops *o, int max_rows, int heads, const hn_kv *kv, int max_positions);
     /* dst[to[i]] = src[from[i]], both of the same width; from, to: int32 [n] buffers, mem of `to` NULL: row i. Rows of dst are not
      * repeated, and src and dst do not overlap. */
-    void (*gather)(const hn_exec *ex, int n, hn_buf from, hn_matrix src, hn_buf to, hn_matrix dst);
+    void (*gather)(const hn_exec *ex, hn_count n, hn_buf from, hn_matrix src, hn_buf to, hn_matrix dst);
     /* y[i] = (y[i] + rmsnorm(x[i]) * w) * times */
-    void (*norm_add)(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, float times, hn_matrix y);
+    void (*norm_add)(const hn_exec *ex, hn_count n, hn_matrix x, hn_buf w, float eps, float times, hn_matrix y);
     /* y[i] = act(gate[i] + gate_bias) * (up[i] + up_bias) * scale */
-    void (*glu)(const hn_exec *ex, int n, hn_glu act, const hn_glu_in *in, float scale, hn_act y);
+    void (*glu)(const hn_exec *ex, hn_count n, hn_glu act, const hn_glu_in *in, float scale, hn_act y);
     /* x[i] += bias, in place. */
-    void (*add_bias)(const hn_exec *ex, int n, hn_matrix x, hn_buf bias);
+    void (*add_bias)(const hn_exec *ex, hn_count n, hn_matrix x, hn_buf bias);
     /* y[i] =, += or *= f(x[i] + bias); bias f32 [cols], mem NULL: none. x and y may be the same. */
-    void (*apply)(const hn_exec *ex, int n, hn_function f, hn_into into, hn_matrix x, hn_buf bias, hn_matrix y);
+    void (*apply)(const hn_exec *ex, hn_count n, hn_function f, hn_into into, hn_matrix x, hn_buf bias, hn_matrix y);
     /* A step of a GRU without biases: input and own, the products of its input and its state s, have three parts as wide as s, of reset,
      * update and new numbers. m = tanh(input_new + own_new / (1 + e^-reset)), s = m + (s - m) / (1 + e^-update), where reset and update
      * are the sums of both parts; tanh is that of a cap of 1. own is overwritten. */
-    void (*gru)(const hn_exec *ex, int n, hn_matrix input, hn_matrix own, hn_matrix s);
+    void (*gru)(const hn_exec *ex, hn_count n, hn_matrix input, hn_matrix own, hn_matrix s);
     /* y[i] = (add: +=) the sum over taps t, ascending from 0 on, of (base[t] + coefficients[i][t]) * x[i - t], products rounded. x and y
      * are as wide, and do not overlap. */
-    void (*convolve)(const hn_exec *ex, int n, const hn_convolution *c, hn_matrix x, bool add, hn_matrix y);
+    void (*convolve)(const hn_exec *ex, hn_count n, const hn_convolution *c, hn_matrix x, bool add, hn_matrix y);
     /* x[i] *= a, in place. */
-    void (*scale)(const hn_exec *ex, int n, hn_matrix x, float a);
+    void (*scale)(const hn_exec *ex, hn_count n, hn_matrix x, float a);
     /* For every part of row i: dst[i][c] = src[i][first + c / run * stride + c % run], for all columns c of dst. */
-    void (*pick)(const hn_exec *ex, int n, const hn_pick *parts, int n_parts);
+    void (*pick)(const hn_exec *ex, hn_count n, const hn_pick *parts, int n_parts);
     /* A layer of gated delta nets without its products: delta.h. */
     void (*delta)(const hn_exec *ex, const struct hn_delta_job *job);
     /* As kv_move, for rows of row_bytes bytes, page_rows per page. */
-    void (*rows_move)(const hn_exec *ex, const hn_plain_rows *at, hn_buf pages, int n, hn_buf from, hn_buf to);
-    /* Copies cache rows inside pages: for each of the n moves, slot from[i] to slot to[i] (to[i] <= from[i], ascending,
-     * so that in-order copying is safe) of sequence table `pages` (int32 [.]), for one layer's K and V. */
-    void (*kv_move)(const hn_exec *ex, const hn_kv *kv, hn_buf pages, int n, hn_buf from, hn_buf to);
-
-    /* -- backend state -- */
-    hn_isa isa;
-    bool f32; /* precision f32 */
-    hn_pool *pool;
-    const struct hn_kernels *kernels;
-    hn_buf strips; /* buffer for packing stored weights: [ranks][HN_RANK_STRIPS] strips; mem NULL: there are none */
-    size_t strip_room; /* bytes of each, whole cache lines */
+    void (*rows_move)(const hn_exec *ex, const hn_plain_rows *at, hn_count n, hn_buf moves);
+    /* Copies cache rows of one layer's K and V: moves: hn_row_move [n], one after another, whatever the later ones overwrite. */
+    void (*kv_move)(const hn_exec *ex, const hn_kv *kv, hn_count n, hn_buf moves);
+    /* Rows ids[i] of the matrix w as the rows of `to`, both packed; ids: int32 [to->out], of F8_E4M3 rows with the same factors. */
+    void (*pick_rows)(const hn_exec *ex, const hn_weight *w, hn_buf ids, const hn_weight *to);
 };
-
-/* Sets o to the CPU backend at one level. The pool is borrowed. */
-void hn_ops_cpu(hn_ops *o, hn_pool *pool, hn_isa isa, bool f32);
 #endif

@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "ops/cpu_mem.h"
 #include "ops/delta.h"
-#include "ops/kv.h"
 #include "ops/pack.h"
 
 typedef struct note {
@@ -23,6 +23,7 @@ typedef struct rank_notes {
 struct hn_profile {
     hn_ops ops; /* first: wrappers find the profile from its address */
     const hn_ops *inner;
+    hn_pool *pool;
     int ranks;
     rank_notes *rank; /* [ranks] */
 };
@@ -31,6 +32,7 @@ struct hn_profile {
 
 typedef struct span {
     hn_exec ex; /* with the inner table */
+    const hn_profile *of;
     note *to;
     int64_t begun, waited;
 } span;
@@ -41,33 +43,37 @@ static const hn_profile *profile_of(const hn_exec *ex) {
 
 static span span_begin(const hn_exec *ex, hn_phase phase) {
     const hn_profile *p = profile_of(ex);
-    span s = {.ex = {p->inner, ex->rank, ex->ranks}, .to = &p->rank[ex->rank].phase[phase]};
+    span s = {.ex = {p->inner, ex->backend, ex->rank, ex->ranks}, .of = p, .to = &p->rank[ex->rank].phase[phase]};
     s.to->calls++;
-    s.waited = hn_pool_waited(p->inner->pool, ex->rank);
+    s.waited = hn_pool_waited(p->pool, ex->rank);
     s.begun = hn_now_ns();
     return s;
 }
 
 static void span_end(const span *s) {
     s->to->ns += hn_now_ns() - s->begun;
-    s->to->waited += hn_pool_waited(s->ex.ops->pool, s->ex.rank) - s->waited;
+    s->to->waited += hn_pool_waited(s->of->pool, s->ex.rank) - s->waited;
 }
 
 /* ---- products and attention ----------------------------------------------------------------------------------- */
 
-static void note_product(const span *s, int n, const hn_weight *w) {
-    s->to->bytes += (double)s->ex.ops->strip_bytes(w->dtype, w->in) * hn_strips(w->out);
-    s->to->macs += (double)n * w->out * w->in;
+static double matrix_bytes(const span *s, const hn_weight *w) {
+    return (double)s->ex.backend->matrix_bytes(s->ex.backend, w->dtype, w->out, w->in);
 }
 
-static void linear(const hn_exec *ex, int n, hn_act a, const hn_linear_out *outs, int n_outs, bool add) {
+static void note_product(const span *s, hn_count n, const hn_weight *w) {
+    s->to->bytes += matrix_bytes(s, w);
+    s->to->macs += (double)hn_cpu_number(n) * w->out * w->in;
+}
+
+static void linear(const hn_exec *ex, hn_count n, hn_act a, const hn_linear_out *outs, int n_outs, bool add) {
     const span s = span_begin(ex, outs[0].w->phase);
     for (int i = 0; i < n_outs; i++) note_product(&s, n, outs[i].w);
     s.ex.ops->linear(&s.ex, n, a, outs, n_outs, add);
     span_end(&s);
 }
 
-static void linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_glu act,
+static void linear_glu(const hn_exec *ex, hn_count n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_glu act,
                        hn_act y) {
     const span s = span_begin(ex, HN_PHASE_GATE_UP);
     note_product(&s, n, gate);
@@ -76,13 +82,13 @@ static void linear_glu(const hn_exec *ex, int n, hn_act a, const hn_weight *gate
     span_end(&s);
 }
 
-static void glu(const hn_exec *ex, int n, hn_glu act, const hn_glu_in *in, float scale, hn_act y) {
+static void glu(const hn_exec *ex, hn_count n, hn_glu act, const hn_glu_in *in, float scale, hn_act y) {
     const span s = span_begin(ex, HN_PHASE_GATE_UP);
     s.ex.ops->glu(&s.ex, n, act, in, scale, y);
     span_end(&s);
 }
 
-static void linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_output_rows *out, const hn_top *top) {
+static void linear_top(const hn_exec *ex, hn_count n, hn_act a, const hn_weight *w, const hn_output_rows *out, const hn_top *top) {
     const span s = span_begin(ex, HN_PHASE_OUTPUT);
     note_product(&s, n, w);
     s.ex.ops->linear_top(&s.ex, n, a, w, out, top);
@@ -90,30 +96,29 @@ static void linear_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, c
 }
 
 /* Notes what the rows' clusters read, also those that several rows have. */
-static void clusters_top(const hn_exec *ex, int n, hn_act a, const hn_weight *w, const hn_clusters *of, const hn_output_rows *out,
+static void clusters_top(const hn_exec *ex, hn_count n, hn_act a, const hn_weight *w, const hn_clusters *of, const hn_output_rows *out,
                          const hn_top *top) {
     const span s = span_begin(ex, HN_PHASE_OUTPUT);
-    const double outputs = (double)n * of->used * of->size;
-    s.to->bytes += (double)ex->ops->strip_bytes(w->dtype, w->in) * outputs / HN_STRIP;
+    const double outputs = (double)hn_cpu_number(n) * of->used * of->size;
+    s.to->bytes += matrix_bytes(&s, w) * outputs / (hn_strips(w->out) * HN_STRIP);
     s.to->macs += outputs * w->in;
     s.ex.ops->clusters_top(&s.ex, n, a, w, of, out, top);
     span_end(&s);
 }
 
 /* Notes what the distinct experts read. */
-static void note_experts(const span *s, int n, const hn_routing *by, const hn_weight *w) {
-    const int32_t *distinct = s->ex.ops->view(s->ex.ops, by->distinct);
-    if (distinct) s->to->bytes += (double)s->ex.ops->strip_bytes(w->dtype, w->in) * hn_strips(w->out) * distinct[0];
-    s->to->macs += (double)n * by->used * w->out * w->in;
+static void note_experts(const span *s, hn_count n, const hn_routing *by, const hn_weight *w) {
+    s->to->bytes += matrix_bytes(s, w) * hn_host_i32(by->distinct)[0];
+    s->to->macs += (double)hn_cpu_number(n) * by->used * w->out * w->in;
 }
 
-static void route(const hn_exec *ex, int n, const hn_router *router, hn_matrix scores, const hn_routing *to) {
+static void route(const hn_exec *ex, hn_count n, const hn_router *router, hn_matrix scores, const hn_routing *to) {
     const span s = span_begin(ex, HN_PHASE_ROUTER);
     s.ex.ops->route(&s.ex, n, router, scores, to);
     span_end(&s);
 }
 
-static void experts_glu(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *gate, const hn_weight *up,
+static void experts_glu(const hn_exec *ex, hn_count n, const hn_routing *by, hn_act a, const hn_weight *gate, const hn_weight *up,
                         const hn_expert_unit *unit, hn_act y) {
     const span s = span_begin(ex, HN_PHASE_GATE_UP);
     note_experts(&s, n, by, gate);
@@ -122,22 +127,22 @@ static void experts_glu(const hn_exec *ex, int n, const hn_routing *by, hn_act a
     span_end(&s);
 }
 
-static void experts_linear(const hn_exec *ex, int n, const hn_routing *by, hn_act a, const hn_weight *w, hn_matrix y) {
+static void experts_linear(const hn_exec *ex, hn_count n, const hn_routing *by, hn_act a, const hn_weight *w, hn_matrix y) {
     const span s = span_begin(ex, HN_PHASE_DOWN);
     note_experts(&s, n, by, w);
     s.ex.ops->experts_linear(&s.ex, n, by, a, w, y);
     span_end(&s);
 }
 
-static void heads_linear(const hn_exec *ex, int n, const hn_weight *w, hn_head_columns x, int rest, hn_act room, hn_head_columns y) {
+static void heads_linear(const hn_exec *ex, hn_count n, const hn_weight *w, hn_head_columns x, int rest, hn_act room, hn_head_columns y) {
     const span s = span_begin(ex, w->phase);
-    s.to->bytes += (double)s.ex.ops->strip_bytes(w->dtype, w->in) * hn_strips(w->out) * w->experts;
-    s.to->macs += (double)n * w->experts * w->out * w->in;
+    s.to->bytes += matrix_bytes(&s, w) * w->experts;
+    s.to->macs += (double)hn_cpu_number(n) * w->experts * w->out * w->in;
     s.ex.ops->heads_linear(&s.ex, n, w, x, rest, room, y);
     span_end(&s);
 }
 
-static void combine(const hn_exec *ex, int n, const hn_routing *by, hn_matrix results, hn_buf bias, const hn_shared *shared,
+static void combine(const hn_exec *ex, hn_count n, const hn_routing *by, hn_matrix results, hn_buf bias, const hn_shared *shared,
                     bool add, hn_matrix x) {
     const span s = span_begin(ex, HN_PHASE_ROUTER);
     s.ex.ops->combine(&s.ex, n, by, results, bias, shared, add, x);
@@ -146,14 +151,13 @@ static void combine(const hn_exec *ex, int n, const hn_routing *by, hn_matrix re
 
 /* Notes the keys and values that a pass reads of each sequence, and those that each of its rows sees. */
 static void note_attention(const span *s, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how) {
-    const hn_ops *o = s->ex.ops;
-    const int32_t *first = o->view(o, rows->seq_first), *committed = o->view(o, rows->committed);
-    const int32_t *from = o->view(o, rows->from), *last = o->view(o, how->ahead ? rows->last : rows->position);
+    const int32_t *first = hn_host_i32(rows->seq_first), *committed = hn_host_i32(rows->committed);
+    const int32_t *from = hn_host_i32(rows->from), *last = hn_host_i32(how->ahead ? rows->last : rows->position);
+    const int n = hn_cpu_number(rows->n), n_seqs = hn_cpu_number(rows->n_seqs);
     const bool stored = rows->slot.mem; /* the rows themselves are read too */
-    if (!first || !committed || !from || !last) return;
-    for (int i = 0; i < rows->n_seqs; i++)
+    for (int i = 0; i < n_seqs; i++)
         s->to->bytes += hn_kv_read_bytes(kv, hn_kv_read(how, committed[i], stored ? first[i + 1] - first[i] : 0));
-    for (int i = 0; i < rows->n; i++) s->to->macs += hn_kv_macs(kv, how, from[i], last[i]);
+    for (int i = 0; i < n; i++) s->to->macs += hn_kv_macs(kv, how, from[i], last[i]);
 }
 
 static void attention(const hn_exec *ex, const hn_rows *rows, const hn_kv *kv, const hn_attention_params *how, hn_matrix q,
@@ -172,19 +176,19 @@ static void embed(const hn_exec *ex, const hn_rows *rows, const hn_weight *table
     span_end(&s);
 }
 
-static void rmsnorm(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, hn_act a, hn_matrix y) {
+static void rmsnorm(const hn_exec *ex, hn_count n, hn_matrix x, hn_buf w, float eps, hn_act a, hn_matrix y) {
     const span s = span_begin(ex, HN_PHASE_NORM);
     s.ex.ops->rmsnorm(&s.ex, n, x, w, eps, a, y);
     span_end(&s);
 }
 
-static void norm_add(const hn_exec *ex, int n, hn_matrix x, hn_buf w, float eps, float times, hn_matrix y) {
+static void norm_add(const hn_exec *ex, hn_count n, hn_matrix x, hn_buf w, float eps, float times, hn_matrix y) {
     const span s = span_begin(ex, HN_PHASE_NORM);
     s.ex.ops->norm_add(&s.ex, n, x, w, eps, times, y);
     span_end(&s);
 }
 
-static void quantise(const hn_exec *ex, int n, hn_matrix x, hn_act a) {
+static void quantise(const hn_exec *ex, hn_count n, hn_matrix x, hn_act a) {
     const span s = span_begin(ex, HN_PHASE_NORM);
     s.ex.ops->quantise(&s.ex, n, x, a);
     span_end(&s);
@@ -196,7 +200,7 @@ static void rope_table(const hn_exec *ex, const hn_rows *rows, const hn_rope_tab
     span_end(&s);
 }
 
-static void fix_heads(const hn_exec *ex, int n, const hn_head_fix *fix, const hn_qkv *x) {
+static void fix_heads(const hn_exec *ex, hn_count n, const hn_head_fix *fix, const hn_qkv *x) {
     const span s = span_begin(ex, HN_PHASE_ROPE);
     s.ex.ops->fix_heads(&s.ex, n, fix, x);
     span_end(&s);
@@ -208,43 +212,43 @@ static void rope_store(const hn_exec *ex, const hn_rows *rows, const hn_rope_tab
     span_end(&s);
 }
 
-static void gather(const hn_exec *ex, int n, hn_buf from, hn_matrix src, hn_buf to, hn_matrix dst) {
+static void gather(const hn_exec *ex, hn_count n, hn_buf from, hn_matrix src, hn_buf to, hn_matrix dst) {
     const span s = span_begin(ex, HN_PHASE_OTHER);
     s.ex.ops->gather(&s.ex, n, from, src, to, dst);
     span_end(&s);
 }
 
-static void add_bias(const hn_exec *ex, int n, hn_matrix x, hn_buf bias) {
+static void add_bias(const hn_exec *ex, hn_count n, hn_matrix x, hn_buf bias) {
     const span s = span_begin(ex, HN_PHASE_OTHER);
     s.ex.ops->add_bias(&s.ex, n, x, bias);
     span_end(&s);
 }
 
-static void apply(const hn_exec *ex, int n, hn_function f, hn_into into, hn_matrix x, hn_buf bias, hn_matrix y) {
+static void apply(const hn_exec *ex, hn_count n, hn_function f, hn_into into, hn_matrix x, hn_buf bias, hn_matrix y) {
     const span s = span_begin(ex, HN_PHASE_OTHER);
     s.ex.ops->apply(&s.ex, n, f, into, x, bias, y);
     span_end(&s);
 }
 
-static void scale_rows(const hn_exec *ex, int n, hn_matrix x, float a) {
+static void scale_rows(const hn_exec *ex, hn_count n, hn_matrix x, float a) {
     const span s = span_begin(ex, HN_PHASE_OTHER);
     s.ex.ops->scale(&s.ex, n, x, a);
     span_end(&s);
 }
 
-static void pick(const hn_exec *ex, int n, const hn_pick *parts, int n_parts) {
+static void pick(const hn_exec *ex, hn_count n, const hn_pick *parts, int n_parts) {
     const span s = span_begin(ex, HN_PHASE_OTHER);
     s.ex.ops->pick(&s.ex, n, parts, n_parts);
     span_end(&s);
 }
 
-static void gru(const hn_exec *ex, int n, hn_matrix input, hn_matrix own, hn_matrix x) {
+static void gru(const hn_exec *ex, hn_count n, hn_matrix input, hn_matrix own, hn_matrix x) {
     const span s = span_begin(ex, HN_PHASE_OTHER);
     s.ex.ops->gru(&s.ex, n, input, own, x);
     span_end(&s);
 }
 
-static void convolve(const hn_exec *ex, int n, const hn_convolution *c, hn_matrix x, bool add, hn_matrix y) {
+static void convolve(const hn_exec *ex, hn_count n, const hn_convolution *c, hn_matrix x, bool add, hn_matrix y) {
     const span s = span_begin(ex, HN_PHASE_OTHER);
     s.ex.ops->convolve(&s.ex, n, c, x, add, y);
     span_end(&s);
@@ -253,21 +257,21 @@ static void convolve(const hn_exec *ex, int n, const hn_convolution *c, hn_matri
 /* A head's state is read and written. */
 static void delta(const hn_exec *ex, const hn_delta_job *job) {
     const span s = span_begin(ex, HN_PHASE_ATTENTION);
-    const double state = (double)hn_delta_state(job->net) * job->net->value_heads * job->n_seqs;
+    const double state = (double)hn_delta_state(job->net) * job->net->value_heads * hn_cpu_number(job->n_seqs);
     s.to->bytes += 2 * state * (double)sizeof(float);
     s.ex.ops->delta(&s.ex, job);
     span_end(&s);
 }
 
-static void rows_move(const hn_exec *ex, const hn_plain_rows *at, hn_buf pages, int n, hn_buf from, hn_buf to) {
+static void rows_move(const hn_exec *ex, const hn_plain_rows *at, hn_count n, hn_buf moves) {
     const span s = span_begin(ex, HN_PHASE_OTHER);
-    s.ex.ops->rows_move(&s.ex, at, pages, n, from, to);
+    s.ex.ops->rows_move(&s.ex, at, n, moves);
     span_end(&s);
 }
 
-static void kv_move(const hn_exec *ex, const hn_kv *kv, hn_buf pages, int n, hn_buf from, hn_buf to) {
+static void kv_move(const hn_exec *ex, const hn_kv *kv, hn_count n, hn_buf moves) {
     const span s = span_begin(ex, HN_PHASE_OTHER);
-    s.ex.ops->kv_move(&s.ex, kv, pages, n, from, to);
+    s.ex.ops->kv_move(&s.ex, kv, n, moves);
     span_end(&s);
 }
 
@@ -304,10 +308,10 @@ static void wrap(hn_ops *o) {
     o->rows_move = rows_move;
 }
 
-hunch_status hn_profile_open(hn_profile **out, const hn_ops *o, hunch_error *err) {
+hunch_status hn_profile_open(hn_profile **out, const hn_ops *o, hn_pool *pool, hunch_error *err) {
     *out = NULL;
     hn_profile *p = hn_zalloc(1, sizeof *p);
-    const int ranks = hn_pool_threads(o->pool);
+    const int ranks = hn_pool_threads(pool);
     if (p) p->rank = hn_zalloc((size_t)ranks, sizeof *p->rank);
     if (!p || !p->rank) {
         hn_free(p);
@@ -315,9 +319,10 @@ hunch_status hn_profile_open(hn_profile **out, const hn_ops *o, hunch_error *err
     }
     p->ops = *o;
     p->inner = o;
+    p->pool = pool;
     p->ranks = ranks;
     wrap(&p->ops);
-    hn_pool_count_waits(o->pool, true);
+    hn_pool_count_waits(pool, true);
     *out = p;
     return HUNCH_OK;
 }
@@ -326,7 +331,7 @@ void hn_profile_close(hn_profile **pp) {
     hn_profile *p = *pp;
     *pp = NULL;
     if (!p) return;
-    hn_pool_count_waits(p->inner->pool, false);
+    hn_pool_count_waits(p->pool, false);
     hn_free(p->rank);
     hn_free(p);
 }

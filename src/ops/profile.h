@@ -4,6 +4,7 @@
  * Without it there is no overhead. The phase of a product (hn_phase) is that of its matrix. */
 #ifndef HN_PROFILE_H
 #define HN_PROFILE_H
+#include "base/threads.h"
 #include "ops/ops.h"
 
 typedef struct hn_phase_sum {
@@ -15,8 +16,8 @@ typedef struct hn_phase_sum {
 
 typedef struct hn_profile hn_profile;
 
-/* o is borrowed. Errors: HUNCH_NO_MEMORY. */
-hunch_status hn_profile_open(hn_profile **out, const hn_ops *o, hunch_error *err);
+/* Of operations of the CPU, run by this pool. Both are borrowed. Errors: HUNCH_NO_MEMORY. */
+hunch_status hn_profile_open(hn_profile **out, const hn_ops *o, hn_pool *pool, hunch_error *err);
 void hn_profile_close(hn_profile **p); /* NULL inside is fine */
 /* The table to call. Operations without a wrapper are not recorded. One pool run at a time. */
 const hn_ops *hn_profile_ops(const hn_profile *p);

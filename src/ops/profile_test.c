@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "ops/cpu_backend.h"
 #include "ops/profile.h"
 
 enum { IN = 32, OUT = 16, ROWS = 3 };
@@ -18,7 +19,7 @@ enum { PRODUCTS = sizeof products / sizeof *products };
 
 typedef struct rig {
     hn_pool *pool;
-    hn_ops o;
+    hn_cpu_backend cpu;
     hn_mem *mem;
     hn_buf x, y, weights;
     hn_act act;
@@ -28,9 +29,10 @@ typedef struct rig {
 static void rig_open(rig *r) {
     const size_t row = sizeof(float) * IN * ROWS;
     assert_int_equal(hn_pool_create(&r->pool, 2, NULL), HUNCH_OK);
-    hn_ops_cpu(&r->o, r->pool, HN_ISA_REF, true);
-    const size_t strip = r->o.strip_bytes(HN_F32, IN), act = (r->o.act_bytes(IN, ROWS) + 63) / 64 * 64;
-    assert_int_equal(r->o.mem_create(&r->o, 2 * row + act + strip, &r->mem, NULL), HUNCH_OK);
+    hn_cpu_backend_init(&r->cpu, r->pool, HN_ISA_REF, true);
+    hn_backend *b = &r->cpu.base;
+    const size_t strip = b->matrix_bytes(b, HN_F32, HN_STRIP, IN), act = (b->act_bytes(IN, ROWS) + 63) / 64 * 64;
+    assert_int_equal(b->mem_create(b, HN_MEM_WORK, 2 * row + act + strip, &r->mem, NULL), HUNCH_OK);
     r->x = (hn_buf){r->mem, 0};
     r->y = hn_at(r->x, row);
     r->act = (hn_act){hn_at(r->y, row), IN, ROWS, HN_ACT_F32};
@@ -38,20 +40,20 @@ static void rig_open(rig *r) {
 }
 
 static void rig_close(rig *r) {
-    r->o.mem_free(&r->o, r->mem);
+    r->cpu.base.mem_free(&r->cpu.base, r->mem);
     hn_pool_free(r->pool);
 }
 
 static void call_products(void *arg, int rank, int ranks) {
     const rig *r = arg;
-    const hn_exec ex = {r->called, rank, ranks};
-    ex.ops->quantise(&ex, ROWS, (hn_matrix){r->x, IN, IN}, r->act);
+    const hn_exec ex = {r->called, &r->cpu.base, rank, ranks};
+    ex.ops->quantise(&ex, hn_number(ROWS), (hn_matrix){r->x, IN, IN}, r->act);
     for (int i = 0; i < PRODUCTS; i++) {
-        const hn_weight w = {.dtype = HN_F32, .out = OUT, .in = IN, .data = r->weights,
-                             .strip_stride = ex.ops->strip_bytes(HN_F32, IN), .phase = products[i]};
+        const hn_weight w = {.dtype = HN_F32, .out = OUT, .in = IN, .phase = products[i],
+                             .place = ex.backend->place(ex.backend, HN_F32, IN, r->weights)};
         const hn_matrix y = {r->y, OUT, OUT};
         const hn_linear_out outs[] = {{&w, y}, {&w, y}};
-        ex.ops->linear(&ex, ROWS, r->act, outs, 1 + i % 2, false);
+        ex.ops->linear(&ex, hn_number(ROWS), r->act, outs, 1 + i % 2, false);
     }
 }
 
@@ -63,7 +65,7 @@ static void test_products_have_the_phase_of_their_matrix(void **state) {
     int calls[HN_PHASES] = {[HN_PHASE_NORM] = 1}, matrices[HN_PHASES] = {0};
     for (int i = 0; i < PRODUCTS; i++) calls[products[i]]++, matrices[products[i]] += 1 + i % 2;
     rig_open(&r);
-    assert_int_equal(hn_profile_open(&p, &r.o, NULL), HUNCH_OK);
+    assert_int_equal(hn_profile_open(&p, r.cpu.base.ops, r.pool, NULL), HUNCH_OK);
     r.called = hn_profile_ops(p);
     for (int again = 0; again < 2; again++) {
         hn_pool_run(r.pool, call_products, &r);

@@ -117,35 +117,59 @@ static inline void check_same_row(const float *a, const float *b, int n, const c
 
 typedef struct check_ops {
     hn_pool *pool;
-    hn_ops o;
+    hn_backend *o; /* owned */
 } check_ops;
 
 static inline check_ops check_open(int threads, hn_isa isa, bool f32) {
     check_ops c;
     assert_int_equal(hn_pool_create(&c.pool, threads, NULL), HUNCH_OK);
-    hn_ops_cpu(&c.o, c.pool, isa, f32);
+    assert_int_equal(hn_cpu_backend_open(&c.o, c.pool, isa, f32, NULL), HUNCH_OK);
     return c;
 }
 
-static inline void check_close(check_ops *c) { hn_pool_free(c->pool); }
+static inline void check_close(check_ops *c) {
+    c->o->close(c->o);
+    hn_pool_free(c->pool);
+}
 
-static inline hn_buf check_mem(const hn_ops *o, size_t bytes) {
+static inline hn_buf check_mem(hn_backend *o, size_t bytes) {
     hn_buf b = {.off = 0};
-    assert_int_equal(o->mem_create(o, bytes, &b.mem, NULL), HUNCH_OK);
+    assert_int_equal(o->mem_create(o, HN_MEM_READBACK, bytes, &b.mem, NULL), HUNCH_OK);
     return b;
 }
 
 /* A buffer of the backend holding `bytes` from src. */
-static inline hn_buf check_put(const hn_ops *o, const void *src, size_t bytes) {
+static inline hn_buf check_put(hn_backend *o, const void *src, size_t bytes) {
     hn_buf b = check_mem(o, bytes);
     o->write(o, b, src, bytes);
     return b;
 }
 
-static inline hn_buf check_put_random(const hn_ops *o, int n) {
+static inline hn_buf check_put_random(hn_backend *o, int n) {
     hn_buf b = check_mem(o, (size_t)n * sizeof(float));
     check_fill(hn_host_f32(b), n, USUAL);
     return b;
+}
+
+/* Makes the place of a packed matrix, or of as many as it has experts. */
+static inline void check_place(hn_backend *o, hn_weight *w) {
+    const size_t matrices = w->experts > 0 ? (size_t)w->experts : 1;
+    w->place = o->place(o, w->dtype, w->in, check_mem(o, o->matrix_bytes(o, w->dtype, w->out, w->in) * matrices));
+}
+
+/* Packs a matrix; all its rows have the same factors. */
+static inline void check_pack(hn_backend *o, const hn_weight *w, int matrix, const unsigned char *rows, size_t row, const float *factors) {
+    for (int first = 0; first < w->out; first += HN_STRIP) o->pack(o, w, matrix, first, rows + row * (size_t)first, row, factors);
+}
+
+/* Room for reading stored matrices of two types, as one memory. */
+static inline hn_matrix_place check_place_stored(hn_backend *o, const hn_weight *const *w, int n) {
+    size_t room = 0;
+    for (int i = 0; i < n; i++) {
+        const size_t own = o->stored_room(o, w[i]->dtype, w[i]->in);
+        if (own > room) room = own;
+    }
+    return o->place_stored(o, check_mem(o, room), room);
 }
 
 /* The F32 row of a matrix input. */

@@ -303,16 +303,16 @@ static void forget_unseen(const pass *p, const arrays *a, int index) {
 
 static void pass_rank(void *arg, int rank, int ranks) {
     pass *p = arg;
-    hn_exec ex = {&p->c.o, rank, ranks};
+    hn_exec ex = {p->c.o->ops, p->c.o, rank, ranks};
     const hn_attention_params how = {p->s->kv_heads * p->s->group, p->s->scale, p->s->window, p->sinks, p->s->from, p->s->ahead};
     const hn_matrix q = {p->q, q_width(p->s), p->ldq}, out = {p->out, width(p->s), p->ldo};
-    p->c.o.attention(&ex, &p->rows, &p->kv, &how, q, out, p->act, p->scratch);
+    p->c.o->ops->attention(&ex, &p->rows, &p->kv, &how, q, out, p->act, p->scratch);
 }
 
 static void pass_buffers(pass *p, const arrays *a) {
     const scene *s = p->s;
-    const hn_ops *o = &p->c.o;
-    p->rows = (hn_rows){.n = a->n, .n_seqs = a->n_seqs, .max_position = a->max_position, .page_stride = a->page_stride};
+    hn_backend *o = p->c.o;
+    p->rows = (hn_rows){.n = hn_number(a->n), .n_seqs = hn_number(a->n_seqs), .page_stride = a->page_stride};
     p->rows.position = check_put(o, a->position, sizeof a->position);
     p->rows.last = check_put(o, a->last, sizeof a->last);
     p->rows.from = check_put(o, a->from, sizeof a->from);
@@ -342,7 +342,7 @@ static void pass_free(pass *p) {
     hn_buf all[] = {p->rows.position, p->rows.last, p->rows.from, p->rows.slot, p->rows.seq, p->rows.path_start, p->rows.path_slots,
                     p->rows.seq_first, p->rows.committed, p->rows.direct, p->rows.page_table, p->q, p->out, p->scratch,
                     p->kv.pool, p->sinks, p->act.data};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) p->c.o.mem_free(&p->c.o, all[i].mem);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) p->c.o->mem_free(p->c.o, all[i].mem);
     check_close(&p->c);
 }
 
@@ -375,7 +375,7 @@ static void scene_run(const scene *s, const way *w, float *out) {
     pass p = {.s = s, .w = w, .c = check_open(w->threads, w->isa, s->f32), .kernels = *hn_kernels_get(w->isa)};
     p.kernels.q8_as_bf16 |= w->q8_as_bf16;
     if (w->tiles) use_tiles(&p.kernels, w->isa);
-    p.c.o.kernels = &p.kernels;
+    ((hn_cpu_backend *)(void *)p.c.o)->kernels = &p.kernels;
     arrays *a = hn_zalloc(1, sizeof *a);
     for (int seq = 0; seq < s->seqs; seq++) {
         int pages = (slots(s, seq) + w->page_rows - 1) / w->page_rows;
@@ -388,7 +388,7 @@ static void scene_run(const scene *s, const way *w, float *out) {
                    .page_rows = w->page_rows, .kv_heads = s->kv_heads, .head_dim = s->dim, .v_dim = s->v_dim,
                    .v_in_k = s->v_in_k && !w->v_apart};
     size_t pool = p.kv.page_bytes * (size_t)(SEQS * a->page_stride);
-    p.kv.pool = check_mem(&p.c.o, pool);
+    p.kv.pool = check_mem(p.c.o, pool);
     memset(hn_host(p.kv.pool), 0xff, pool); /* NaN in every type: of bytes their scales */
     for (int seq = 0, next_page = 0; seq < s->seqs; seq++) {
         if (w->only >= 0 && seq_of(s, w->only) != seq) continue;

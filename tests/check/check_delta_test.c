@@ -156,7 +156,7 @@ static void make_texts(bench *t) {
         }
 }
 
-static bench *open_bench(const hn_ops *o) {
+static bench *open_bench(hn_backend *o) {
     bench *t = hn_zalloc(1, sizeof *t);
     const int key_heads = check_int(1, 2), each = check_int(1, 2);
     t->d = (hn_delta){.key_heads = key_heads, .value_heads = key_heads * each, .key_dim = check_int(1, 40),
@@ -174,7 +174,7 @@ static bench *open_bench(const hn_ops *o) {
     const size_t row = sizeof(float) * (size_t)(hn_delta_inputs(d) + 3), unit = sizeof(float) * (size_t)hn_delta_state(d);
     const size_t page = 2 * row > unit ? 2 * row : unit;
     t->pages = ROWS / 2 + d->value_heads;
-    t->j = (hn_delta_job){.net = d, .walk = &t->w, .n_seqs = SEQS};
+    t->j = (hn_delta_job){.net = d, .walk = &t->w, .n_seqs = hn_number(SEQS)};
     hn_buf pool = check_mem(o, page * (size_t)(SEQS * t->pages)), table = check_mem(o, SEQS * (size_t)t->pages * sizeof(int32_t));
     for (int i = 0; i < SEQS * t->pages; i++) ((int32_t *)hn_host(table))[i] = SEQS * t->pages - 1 - i;
     t->j.inputs = (hn_input_pages){pool, table, page, row, 0, 2, t->pages};
@@ -184,13 +184,12 @@ static bench *open_bench(const hn_ops *o) {
     t->j.z = (hn_matrix){check_mem(o, sizeof(float) * HN_MAX_ROWS * (size_t)t->values), t->values, t->values};
     t->j.a = (hn_matrix){check_mem(o, sizeof(float) * HN_MAX_ROWS * 4), d->value_heads, d->value_heads};
     t->j.b = (hn_matrix){check_mem(o, sizeof(float) * HN_MAX_ROWS * 4), d->value_heads, d->value_heads};
-    t->j.scratch_bytes = (hn_delta_scratch(d) + 63) & ~(size_t)63;
-    t->j.scratch = check_mem(o, t->j.scratch_bytes * (size_t)hn_pool_threads(o->pool));
+    t->j.scratch = check_mem(o, o->delta_scratch(o, d));
     make_texts(t);
     return t;
 }
 
-static void close_bench(const hn_ops *o, bench *t) {
+static void close_bench(hn_backend *o, bench *t) {
     const hn_buf all[] = {t->d.conv, t->d.dt, t->d.norm, t->d.decay, t->w.step, t->w.first, t->w.fresh, t->j.inputs.pool,
                           t->j.inputs.table, t->j.m.at, t->j.z.at, t->j.a.at, t->j.b.at, t->j.scratch};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) o->mem_free(o, all[i].mem);
@@ -206,14 +205,14 @@ static void fill_before(const bench *t, hn_walk_step *s, const int *slot_row, in
 
 static void run_delta(void *arg, int rank, int ranks) {
     const void *const *both = arg;
-    const hn_ops *o = both[0];
-    const hn_exec ex = {o, rank, ranks};
-    o->delta(&ex, both[1]);
+    const hn_backend *o = both[0];
+    const hn_exec ex = {o->ops, o, rank, ranks};
+    o->ops->delta(&ex, both[1]);
 }
 
 /* A pass: rows [absorbed, committed) of each text are absorbed, rows [committed, end) are new, the first `n_certain` of them go into the
  * state. out: [SEQS][ROWS][values], the new rows'. */
-static void run_pass(const hn_ops *o, bench *t, int absorbed, int committed, int end, int n_certain, float *out) {
+static void run_pass(hn_backend *o, bench *t, int absorbed, int committed, int end, int n_certain, float *out) {
     int n = 0, steps = 0;
     int32_t *first = hn_host(t->w.first), *fresh = hn_host(t->w.fresh);
     hn_walk_step *step = hn_host(t->w.step);
@@ -237,7 +236,7 @@ static void run_pass(const hn_ops *o, bench *t, int absorbed, int committed, int
     }
     first[SEQS] = steps;
     const void *const both[2] = {o, &t->j};
-    hn_pool_run(o->pool, run_delta, (void *)both);
+    hn_pool_run(hn_cpu_of(o)->pool, run_delta, (void *)both);
     n = 0;
     for (int s = 0; s < SEQS; s++)
         for (int r = committed; r < end; r++, n++)
@@ -304,22 +303,22 @@ static void check_definition(const bench *t, const float *out) {
 static void operation_test(void **state HN_UNUSED) {
     for (int round = 0; round < 40; round++) {
         check_ops c = check_open(check_int(1, 3), hn_isa_best(), true), ref = check_open(1, HN_ISA_REF, true);
-        bench *t = open_bench(&c.o);
+        bench *t = open_bench(c.o);
         const size_t size = (size_t)(SEQS * ROWS * t->values);
         float *whole = hn_zalloc(size, sizeof *whole), *cut = hn_zalloc(size, sizeof *cut);
-        run_pass(&ref.o, t, 0, 0, ROWS, 0, whole);
+        run_pass(ref.o, t, 0, 0, ROWS, 0, whole);
         check_definition(t, whole);
         for (int at = 0, absorbed = 0; at < ROWS;) {
             const int most = at + check_int(1, 7), end = most < ROWS ? most : ROWS, keep = check_int(1, end - at);
             const int n_certain = check_int(0, keep);
-            run_pass(&c.o, t, absorbed, at, end, n_certain, cut); /* rows after `keep` are rolled back */
+            run_pass(c.o, t, absorbed, at, end, n_certain, cut); /* rows after `keep` are rolled back */
             absorbed = at + n_certain;
             at += keep;
         }
         check_same_row(cut, whole, (int)size, "rows cut into passes", round);
         hn_free(whole);
         hn_free(cut);
-        close_bench(&c.o, t);
+        close_bench(c.o, t);
         check_close(&c);
         check_close(&ref);
     }

@@ -14,7 +14,7 @@ typedef struct choice {
     hn_routing to;
 } choice;
 
-static hn_routing routing_create(const hn_ops *o, int experts, int used, int rows) {
+static hn_routing routing_create(hn_backend *o, int experts, int used, int rows) {
     const size_t pairs = (size_t)(rows * used) * sizeof(int32_t);
     return (hn_routing){.experts = experts,
                         .used = used,
@@ -27,20 +27,20 @@ static hn_routing routing_create(const hn_ops *o, int experts, int used, int row
                         .distinct = check_mem(o, (size_t)(experts + 1) * 4)};
 }
 
-static void routing_free(const hn_ops *o, hn_routing *r) {
+static void routing_free(hn_backend *o, hn_routing *r) {
     hn_buf *const all[] = {&r->id, &r->share, &r->pair, &r->row, &r->first, &r->distinct};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) o->mem_free(o, all[i]->mem);
 }
 
 typedef struct route_call {
-    const hn_ops *o;
+    hn_backend *o;
     const choice *c;
 } route_call;
 
 static void route_rank(void *arg, int rank, int ranks) {
     const route_call *r = arg;
-    const hn_exec ex = {r->o, rank, ranks};
-    r->o->route(&ex, r->c->n, &r->c->router, (hn_matrix){r->c->scores, r->c->router.experts, r->c->ld}, &r->c->to);
+    const hn_exec ex = {r->o->ops, r->o, rank, ranks};
+    r->o->ops->route(&ex, hn_number(r->c->n), &r->c->router, (hn_matrix){r->c->scores, r->c->router.experts, r->c->ld}, &r->c->to);
 }
 
 static float value_of(float score, const float *bias, int e) {
@@ -133,7 +133,7 @@ static void fill_scores(float *x, int n) {
         x[i] = kind == 0 ? (float)check_int(-2, 2) : kind == 1 ? check_value(NOT_FINITE) : check_normal() * (kind == 2 ? 30 : 2);
 }
 
-static hn_router random_router(const hn_ops *o) {
+static hn_router random_router(hn_backend *o) {
     const int each = check_int(1, 20), groups = check_int(1, 8), count = check_int(1, groups);
     hn_router r = {.experts = each * groups,
                    .sigmoid = check_int(0, 1),
@@ -153,13 +153,13 @@ static hn_router random_router(const hn_ops *o) {
 static void route_test(void **state HN_UNUSED) {
     for (int round = 0; round < 200 / test_every(1, 4); round++) {
         check_ops ops = check_open(check_int(1, 4), HN_ISA_REF, false);
-        choice c = {.router = random_router(&ops.o), .n = check_int(1, round % 4 ? 9 : 130)};
+        choice c = {.router = random_router(ops.o), .n = check_int(1, round % 4 ? 9 : 130)};
         c.ld = c.router.experts + check_int(0, 3);
-        c.to = routing_create(&ops.o, c.router.experts, c.router.used, c.n);
+        c.to = routing_create(ops.o, c.router.experts, c.router.used, c.n);
         float *x = hn_alloc((size_t)(c.n * c.ld) * sizeof *x);
         for (int i = 0; i < c.n; i++) fill_scores(x + i * c.ld, c.ld);
-        c.scores = check_put(&ops.o, x, (size_t)(c.n * c.ld) * sizeof *x);
-        hn_pool_run(ops.pool, route_rank, &(route_call){&ops.o, &c});
+        c.scores = check_put(ops.o, x, (size_t)(c.n * c.ld) * sizeof *x);
+        hn_pool_run(ops.pool, route_rank, &(route_call){ops.o, &c});
         for (int i = 0; i < c.n; i++) {
             bool finite = true;
             for (int e = 0; e < c.router.experts; e++) finite = finite && isfinite(x[i * c.ld + e]);
@@ -167,10 +167,10 @@ static void route_test(void **state HN_UNUSED) {
         }
         check_pairs(&c); /* for any numbers, a row has `used` different experts */
         hn_free(x);
-        ops.o.mem_free(&ops.o, c.scores.mem);
-        ops.o.mem_free(&ops.o, c.router.bias.mem);
-        ops.o.mem_free(&ops.o, c.router.expert_scale.mem);
-        routing_free(&ops.o, &c.to);
+        ops.o->mem_free(ops.o, c.scores.mem);
+        ops.o->mem_free(ops.o, c.router.bias.mem);
+        ops.o->mem_free(ops.o, c.router.expert_scale.mem);
+        routing_free(ops.o, &c.to);
         check_close(&ops);
     }
 }
@@ -187,13 +187,13 @@ typedef struct part {
     hn_stored *each;
 } part;
 
-static part part_create(const hn_ops *o, hn_dtype t, int experts, int out, int in) {
-    const size_t row = check_row_bytes(t, in), matrix_bytes = row * (size_t)out + 1, strip = hn_strip_bytes(t, in);
-    const int grid = (in + HN_F8_TILE - 1) / HN_F8_TILE * (out / HN_F8_TILE + 1), strips = hn_strips(out);
+static part part_create(hn_backend *o, hn_dtype t, int experts, int out, int in) {
+    const size_t row = check_row_bytes(t, in), matrix_bytes = row * (size_t)out + 1;
+    const int grid = (in + HN_F8_TILE - 1) / HN_F8_TILE * (out / HN_F8_TILE + 1);
     part p = {.raw = hn_alloc(matrix_bytes * (size_t)experts), .each = hn_zalloc((size_t)experts, sizeof *p.each)};
-    const hn_weight shape = {.dtype = t, .out = out, .in = in, .strip_stride = strip, .experts = experts};
+    const hn_weight shape = {.dtype = t, .out = out, .in = in, .experts = experts};
     p.stored = p.packed = shape;
-    p.packed.data = check_mem(o, strip * (size_t)(strips * experts));
+    check_place(o, &p.packed);
     p.stored.each = p.each;
     if (t == HN_F8_E4M3) {
         p.factors = hn_alloc((size_t)(grid * experts) * sizeof *p.factors);
@@ -203,15 +203,14 @@ static part part_create(const hn_ops *o, hn_dtype t, int experts, int out, int i
         unsigned char *rows = p.raw + matrix_bytes * (size_t)e;
         p.each[e] = (hn_stored){.rows = rows, .row_bytes = row, .factors = p.factors ? p.factors + grid * e : NULL};
         for (int i = 0; i < out; i++) check_weights(t, in, SMALL, rows + row * (size_t)i);
-        for (int s = 0; s < strips; s++)
-            o->pack_strip(o, t, out, in, rows, row, hn_stored_factors(&p.each[e], in, s * HN_STRIP), s * HN_STRIP,
-                          hn_at(p.packed.data, strip * (size_t)(e * strips + s)));
+        for (int first = 0; first < out; first += HN_STRIP)
+            o->pack(o, &p.packed, e, first, rows + row * (size_t)first, row, hn_stored_factors(&p.each[e], in, first));
     }
     return p;
 }
 
-static void part_free(const hn_ops *o, part *p) {
-    o->mem_free(o, p->packed.data.mem);
+static void part_free(hn_backend *o, part *p) {
+    o->mem_free(o, p->packed.place.at.mem);
     hn_free(p->raw);
     hn_free(p->factors);
     hn_free(p->each);
@@ -220,13 +219,13 @@ static void part_free(const hn_ops *o, part *p) {
 /* An expert's matrix as a plain one. */
 static hn_weight alone(const part *p, int expert) {
     hn_weight w = p->packed;
-    w.data = hn_at(w.data, w.strip_stride * (size_t)(expert * hn_strips(w.out)));
+    w.place.at = hn_at(w.place.at, w.place.step * (size_t)(expert * hn_strips(w.out)));
     w.experts = 0;
     return w;
 }
 
 typedef struct layer_call {
-    const hn_ops *o;
+    hn_backend *o;
     const hn_weight *w[PARTS];
     choice *c;
     hn_act in, gated, one, one_gated; /* the last two: of a row alone */
@@ -243,12 +242,12 @@ typedef struct layer_call {
 
 static void layer_rank(void *arg, int rank, int ranks) {
     const layer_call *l = arg;
-    const hn_exec ex = {l->o, rank, ranks};
-    l->o->route(&ex, l->c->n, &l->c->router, (hn_matrix){l->c->scores, l->c->router.experts, l->c->ld}, &l->c->to);
-    l->o->quantise(&ex, l->c->n, l->x, l->in);
-    l->o->experts_glu(&ex, l->c->n, &l->c->to, l->in, l->w[GATE], l->w[UP], &l->unit, l->gated);
-    l->o->experts_linear(&ex, l->c->n, &l->c->to, l->gated, l->w[DOWN], l->results);
-    l->o->combine(&ex, l->c->n, &l->c->to, l->results, l->bias, &l->shared, l->add, l->sum);
+    const hn_exec ex = {l->o->ops, l->o, rank, ranks};
+    l->o->ops->route(&ex, hn_number(l->c->n), &l->c->router, (hn_matrix){l->c->scores, l->c->router.experts, l->c->ld}, &l->c->to);
+    l->o->ops->quantise(&ex, hn_number(l->c->n), l->x, l->in);
+    l->o->ops->experts_glu(&ex, hn_number(l->c->n), &l->c->to, l->in, l->w[GATE], l->w[UP], &l->unit, l->gated);
+    l->o->ops->experts_linear(&ex, hn_number(l->c->n), &l->c->to, l->gated, l->w[DOWN], l->results);
+    l->o->ops->combine(&ex, hn_number(l->c->n), &l->c->to, l->results, l->bias, &l->shared, l->add, l->sum);
 }
 
 /* The unit of GELU, or with biases and limits, by plain operations. */
@@ -257,9 +256,9 @@ static void alone_unit(const layer_call *l, const hn_exec *ex) {
     const hn_matrix gate = hn_columns(l->both, 0, width), up = hn_columns(l->both, width, width);
     const hn_linear_out outs[] = {{&l->single[GATE], gate}, {&l->single[UP], up}};
     const size_t at = sizeof(float) * (size_t)l->alone_expert * (size_t)l->unit.ld_bias;
-    l->o->linear(ex, 1, l->one, outs, 2, false);
-    if (!l->unit.gelu) l->o->add_bias(ex, 1, gate, hn_at(l->unit.gate_bias, at));
-    if (!l->unit.gelu) l->o->add_bias(ex, 1, up, hn_at(l->unit.up_bias, at));
+    l->o->ops->linear(ex, hn_number(1), l->one, outs, 2, false);
+    if (!l->unit.gelu) l->o->ops->add_bias(ex, hn_number(1), gate, hn_at(l->unit.gate_bias, at));
+    if (!l->unit.gelu) l->o->ops->add_bias(ex, hn_number(1), up, hn_at(l->unit.up_bias, at));
     if (ex->rank == 0) {
         if (l->unit.gelu)
             check_ref()->geglu(hn_host_row(gate, 0), hn_host_row(up, 0), width);
@@ -267,20 +266,20 @@ static void alone_unit(const layer_call *l, const hn_exec *ex) {
             check_ref()->clamped_glu(hn_host_row(gate, 0), hn_host_row(up, 0), width, l->unit.alpha, l->unit.limit);
         memcpy(hn_host_row(l->hidden, 0), hn_host_row(gate, 0), (size_t)width * sizeof(float));
     }
-    hn_barrier(l->o->pool, ex->rank);
-    l->o->quantise(ex, 1, l->hidden, l->one_gated);
+    hn_barrier(hn_cpu_of(l->o)->pool, ex->rank);
+    l->o->ops->quantise(ex, hn_number(1), l->hidden, l->one_gated);
 }
 
 static void alone_rank(void *arg, int rank, int ranks) {
     const layer_call *l = arg;
-    const hn_exec ex = {l->o, rank, ranks};
+    const hn_exec ex = {l->o->ops, l->o, rank, ranks};
     const hn_linear_out out = {&l->single[DOWN], l->row};
-    l->o->quantise(&ex, 1, hn_rows_from(l->x, l->alone_row), l->one);
+    l->o->ops->quantise(&ex, hn_number(1), hn_rows_from(l->x, l->alone_row), l->one);
     if (l->unit.gelu || l->unit.limit > 0)
         alone_unit(l, &ex);
     else
-        l->o->linear_glu(&ex, 1, l->one, &l->single[GATE], &l->single[UP], HN_SILU, l->one_gated);
-    l->o->linear(&ex, 1, l->one_gated, &out, 1, false);
+        l->o->ops->linear_glu(&ex, hn_number(1), l->one, &l->single[GATE], &l->single[UP], HN_SILU, l->one_gated);
+    l->o->ops->linear(&ex, hn_number(1), l->one_gated, &out, 1, false);
 }
 
 /* Row i of the sum, from results that were checked; x: the row before. */
@@ -312,12 +311,12 @@ static void check_results(layer_call *l, const part *p, const char *level) {
             for (int k = 0; k < PARTS; k++) l->single[k] = alone(&p[k], expert);
             l->alone_row = i;
             l->alone_expert = expert;
-            hn_pool_run(l->o->pool, alone_rank, l);
+            hn_pool_run(hn_cpu_of(l->o)->pool, alone_rank, l);
             check_same_row(hn_host_row(l->results, hn_host_i32(l->c->to.pair)[i * used + j]), hn_host_row(l->row, 0), cols, level, i);
         }
 }
 
-static void call_create(layer_call *l, const hn_ops *o, const part *p, bool stored, choice *c, const float *x, const float *sum) {
+static void call_create(layer_call *l, hn_backend *o, const part *p, bool stored, choice *c, const float *x, const float *sum) {
     const int in = p[GATE].packed.in, width = p[GATE].packed.out, pairs = c->n * c->router.used, out = p[DOWN].packed.out;
     *l = (layer_call){.o = o, .c = c, .ldy = out + 5};
     for (int k = 0; k < PARTS; k++) l->w[k] = stored ? &p[k].stored : &p[k].packed;
@@ -359,21 +358,23 @@ static void check_level(hn_isa isa, bool f32, const part *p, const hn_router *ro
         check_ops ops = check_open(check_int(1, 4), isa, f32);
         choice c = {.router = *router, .n = n, .ld = router->experts};
         layer_call l;
+        const hn_weight *const types[PARTS] = {&p[GATE].stored, &p[UP].stored, &p[DOWN].stored};
+        const hn_matrix_place room = check_place_stored(ops.o, types, PARTS);
+        part own[PARTS];
         for (int k = 0; k < PARTS; k++) {
-            const size_t strip = hn_strip_bytes(p[k].packed.dtype, p[k].packed.in);
-            if (strip > ops.o.strip_room) ops.o.strip_room = strip;
+            own[k] = p[k];
+            own[k].stored.place = room;
         }
-        ops.o.strips = check_mem(&ops.o, ops.o.strip_room * HN_RANK_STRIPS * (size_t)hn_pool_threads(ops.pool));
-        c.to = routing_create(&ops.o, router->experts, router->used, n);
-        c.scores = check_put(&ops.o, scores, (size_t)(n * c.ld) * sizeof *scores);
-        call_create(&l, &ops.o, p, stored, &c, x, sum);
+        c.to = routing_create(ops.o, router->experts, router->used, n);
+        c.scores = check_put(ops.o, scores, (size_t)(n * c.ld) * sizeof *scores);
+        call_create(&l, ops.o, own, stored, &c, x, sum);
         hn_pool_run(ops.pool, layer_rank, &l);
         check_results(&l, p, hn_isa_name(isa));
         for (int i = 0; i < n; i++) check_sum(&l, sum, i);
         call_free(&l);
-        routing_free(&ops.o, &c.to);
-        ops.o.mem_free(&ops.o, c.scores.mem);
-        ops.o.mem_free(&ops.o, ops.o.strips.mem);
+        routing_free(ops.o, &c.to);
+        ops.o->mem_free(ops.o, c.scores.mem);
+        ops.o->mem_free(ops.o, room.at.mem);
         check_close(&ops);
     }
 }
@@ -395,8 +396,8 @@ static void experts_test(void **state HN_UNUSED) {
                   out = check_int(3, 90);
         const bool float_only = in % HN_BLOCK != 0;
         const hn_dtype up = float_only ? HN_F32 : type_of(in), down = type_of(width);
-        part p[PARTS] = {part_create(&ops.o, t, experts, width, in), part_create(&ops.o, round % 3 ? t : up, experts, width, in),
-                         part_create(&ops.o, down, experts, out, width)};
+        part p[PARTS] = {part_create(ops.o, t, experts, width, in), part_create(ops.o, round % 3 ? t : up, experts, width, in),
+                         part_create(ops.o, down, experts, out, width)};
         const hn_router router = {.experts = experts, .used = check_int(1, experts), .scale = 1, .normalised = true};
         const int ldy = out + 5;
         float *x = hn_alloc((size_t)(n * in) * sizeof *x), *scores = hn_alloc((size_t)(n * experts) * sizeof *scores),
@@ -406,7 +407,7 @@ static void experts_test(void **state HN_UNUSED) {
         check_fill(sum, n * ldy, USUAL);
         for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa))
             check_level(isa, float_only || check_int(0, 2) == 0, p, &router, n, x, scores, sum);
-        for (int k = 0; k < PARTS; k++) part_free(&ops.o, &p[k]);
+        for (int k = 0; k < PARTS; k++) part_free(ops.o, &p[k]);
         hn_free(x);
         hn_free(scores);
         hn_free(sum);
@@ -417,7 +418,7 @@ static void experts_test(void **state HN_UNUSED) {
 /* ---- plain products of many rows ------------------------------------------------------------------------------------------ */
 
 typedef struct many {
-    const hn_ops *o;
+    hn_backend *o;
     hn_weight gate, up;
     hn_act in, gated;
     hn_matrix x, y;
@@ -426,11 +427,11 @@ typedef struct many {
 
 static void many_rank(void *arg, int rank, int ranks) {
     const many *m = arg;
-    const hn_exec ex = {m->o, rank, ranks};
+    const hn_exec ex = {m->o->ops, m->o, rank, ranks};
     const hn_linear_out outs[] = {{&m->gate, hn_columns(m->y, 0, m->gate.out)}, {&m->up, hn_columns(m->y, m->gate.out, m->up.out)}};
-    m->o->quantise(&ex, m->n, m->x, m->in);
-    m->o->linear(&ex, m->n, m->in, outs, 2, true);
-    m->o->linear_glu(&ex, m->n, m->in, &m->gate, &m->up, HN_SILU, m->gated);
+    m->o->ops->quantise(&ex, hn_number(m->n), m->x, m->in);
+    m->o->ops->linear(&ex, hn_number(m->n), m->in, outs, 2, true);
+    m->o->ops->linear_glu(&ex, hn_number(m->n), m->in, &m->gate, &m->up, HN_SILU, m->gated);
 }
 
 /* n rows at once, or each alone: y and the gated rows into `to`. */
@@ -439,7 +440,7 @@ static void many_run(many m, int n, int at, float *to) {
     m.n = n;
     m.x = hn_rows_from(m.x, at);
     m.y = (hn_matrix){check_mem(m.o, (size_t)(n * 2 * width) * sizeof(float)), 2 * width, 2 * width};
-    hn_pool_run(m.o->pool, many_rank, &m);
+    hn_pool_run(hn_cpu_of(m.o)->pool, many_rank, &m);
     for (int i = 0; i < n; i++) {
         memcpy(to + (size_t)(i * 3 * width), hn_host_row(m.y, i), (size_t)(2 * width) * sizeof *to);
         memcpy(to + (size_t)(i * 3 * width + 2 * width), act_f32(&m.gated, i), (size_t)width * sizeof *to);
@@ -452,24 +453,24 @@ static void many_rows_test(void **state HN_UNUSED) {
     float *all = hn_alloc(N * 3 * WIDTH * sizeof *all), *one = hn_alloc(3 * WIDTH * sizeof *one);
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
         check_ops c = check_open(2, isa, isa == HN_ISA_REF);
-        part gate = part_create(&c.o, HN_Q4_K, 1, WIDTH, IN), up = part_create(&c.o, HN_BF16, 1, WIDTH, IN);
-        many m = {.o = &c.o, .gate = alone(&gate, 0), .up = alone(&up, 0), .x = {check_put_random(&c.o, N * IN), IN, IN}};
-        m.in = (hn_act){check_mem(&c.o, c.o.act_bytes(IN, N)), IN, N, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16};
-        m.gated = (hn_act){check_mem(&c.o, c.o.act_bytes(WIDTH, N)), WIDTH, N, HN_ACT_F32};
+        part gate = part_create(c.o, HN_Q4_K, 1, WIDTH, IN), up = part_create(c.o, HN_BF16, 1, WIDTH, IN);
+        many m = {.o = c.o, .gate = alone(&gate, 0), .up = alone(&up, 0), .x = {check_put_random(c.o, N * IN), IN, IN}};
+        m.in = (hn_act){check_mem(c.o, c.o->act_bytes(IN, N)), IN, N, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16};
+        m.gated = (hn_act){check_mem(c.o, c.o->act_bytes(WIDTH, N)), WIDTH, N, HN_ACT_F32};
         m.up.wide = true; /* reads floats in native precision too */
         many_run(m, N, 0, all);
         for (int i = 0; i < N; i += 7) {
             many_run(m, 1, i, one);
             check_same_row(all + i * 3 * WIDTH, one, 3 * WIDTH, hn_isa_name(isa), i);
-            c.o.f32 = true;
+            c.o->f32 = true;
             many_run(m, 1, i, one);
-            c.o.f32 = isa == HN_ISA_REF;
+            c.o->f32 = isa == HN_ISA_REF;
             check_same_row(all + i * 3 * WIDTH + WIDTH, one + WIDTH, WIDTH, hn_isa_name(isa), i);
         }
         hn_mem *const mems[] = {m.in.data.mem, m.gated.data.mem, m.x.at.mem};
-        for (int i = 0; i < 3; i++) c.o.mem_free(&c.o, mems[i]);
-        part_free(&c.o, &gate);
-        part_free(&c.o, &up);
+        for (int i = 0; i < 3; i++) c.o->mem_free(c.o, mems[i]);
+        part_free(c.o, &gate);
+        part_free(c.o, &up);
         check_close(&c);
     }
     hn_free(all);

@@ -115,20 +115,20 @@ typedef struct layer {
 
 static void layer_rank(void *arg, int rank, int ranks) {
     const layer *l = arg;
-    const hn_ops *o = &l->c.o;
-    hn_exec ex = {o, rank, ranks};
+    hn_backend *o = l->c.o;
+    hn_exec ex = {o->ops, o, rank, ranks};
     const hn_qkv heads = {{l->q, HEADS * DIM, LD}, {l->k, KV_HEADS * DIM, LD}, {l->v, KV_HEADS * DIM, LD}, DIM};
     const hn_glu_in both = {.gate = {l->gate, COLS, LD}, .up = {l->up, COLS, LD}};
-    o->fix_heads(&ex, l->n, &l->fix, &heads);
-    o->glu(&ex, l->n, HN_GELU, &both, 1, l->gated);
-    o->norm_add(&ex, l->n, (hn_matrix){l->branch, COLS, LD}, l->norm, 1e-5f, l->times, (hn_matrix){l->residual, COLS, LD});
-    o->scale(&ex, l->n, (hn_matrix){l->scaled, COLS, LD}, 0.37f);
+    o->ops->fix_heads(&ex, hn_number(l->n), &l->fix, &heads);
+    o->ops->glu(&ex, hn_number(l->n), HN_GELU, &both, 1, l->gated);
+    o->ops->norm_add(&ex, hn_number(l->n), (hn_matrix){l->branch, COLS, LD}, l->norm, 1e-5f, l->times, (hn_matrix){l->residual, COLS, LD});
+    o->ops->scale(&ex, hn_number(l->n), (hn_matrix){l->scaled, COLS, LD}, 0.37f);
 }
 
 /* Each of q, k and v with or without a bias; q and k with or without a norm, v with or without one that has no weights. */
 static void layer_create(layer *l, hn_isa isa, int with) {
     l->c = check_open(check_int(1, 4), isa, false);
-    const hn_ops *o = &l->c.o;
+    hn_backend *o = l->c.o;
     hn_buf *const rows[] = {&l->q, &l->k, &l->v, &l->gate, &l->up, &l->branch, &l->residual, &l->scaled};
     for (int i = 0; i < 8; i++) *rows[i] = check_put_random(o, ROWS * LD);
     l->norm = check_put_random(o, COLS);
@@ -147,7 +147,7 @@ static void layer_create(layer *l, hn_isa isa, int with) {
 static void layer_free(layer *l) {
     const hn_buf all[] = {l->q, l->k, l->v, l->gate, l->up, l->branch, l->residual, l->scaled, l->norm, l->fix.q_bias,
                           l->gated.data, l->fix.k_bias, l->fix.v_bias, l->fix.q_norm, l->fix.k_norm};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) l->c.o.mem_free(&l->c.o, all[i].mem);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) l->c.o->mem_free(l->c.o, all[i].mem);
     check_close(&l->c);
 }
 

@@ -36,7 +36,7 @@ static void check_lane(hn_dtype t, int in, const unsigned char *strip, int o, co
     hn_free(got);
 }
 
-static void check_pack(hn_dtype t, int out, int in) {
+static void check_packed(hn_dtype t, int out, int in) {
     size_t row_bytes = check_row_bytes(t, in), shift = (size_t)check_int(0, 7); /* sources may have any alignment */
     check_buf src = check_alloc(row_bytes * (size_t)out, shift), strip = check_alloc(hn_strip_bytes(t, in), 0);
     for (int i = 0; i < out; i++) check_weights(t, in, (enum check_size)(i % 3), src.p + row_bytes * (size_t)i);
@@ -56,12 +56,12 @@ static void check_pack(hn_dtype t, int out, int in) {
 static void pack_test(void **state HN_UNUSED) {
     for (int i = 0; i < TYPES; i++) {
         const hn_dtype t = all_types[i];
-        check_pack(t, 105, 3 * hn_dtype_block(t)); /* an odd number of blocks */
-        check_pack(t, 3, hn_dtype_block(t));
-        if (!hn_is_block_type(t)) check_pack(t, 20, 43);
-        for (int round = 0; round < 5; round++) check_pack(t, check_int(1, 70), random_in(t, 300));
+        check_packed(t, 105, 3 * hn_dtype_block(t)); /* an odd number of blocks */
+        check_packed(t, 3, hn_dtype_block(t));
+        if (!hn_is_block_type(t)) check_packed(t, 20, 43);
+        for (int round = 0; round < 5; round++) check_packed(t, check_int(1, 70), random_in(t, 300));
     }
-    check_pack(HN_F8_E4M3, 17, 2100); /* more than one line of factors */
+    check_packed(HN_F8_E4M3, 17, 2100); /* more than one line of factors */
 }
 
 /* A strip is zero beyond `in`: kernels walk whole superblocks. */
@@ -396,18 +396,17 @@ typedef struct layer {
     hn_weight w[MATRICES];
 } layer;
 
-static hn_weight weight_create(const hn_ops *o, hn_dtype t, int out, int in, hn_buf data, size_t stride) {
-    hn_weight w = {.dtype = t, .out = out, .in = in, .data = data, .strip_stride = stride};
+/* At a place that is made. */
+static void weight_fill(hn_backend *o, const hn_weight *w) {
+    const hn_dtype t = w->dtype;
+    const int out = w->out, in = w->in;
     size_t row_bytes = check_row_bytes(t, in);
     unsigned char *rows = hn_alloc(row_bytes * (size_t)out);
     float *factors = check_factors(t, in);
     for (int i = 0; i < out; i++) check_weights(t, in, SMALL, rows + row_bytes * (size_t)i);
-    for (int s = 0; s < hn_strips(out); s++) {
-        o->pack_strip(o, t, out, in, rows, row_bytes, factors, s * HN_STRIP, hn_at(data, stride * (size_t)s));
-    }
+    check_pack(o, w, 0, rows, row_bytes, factors);
     hn_free(rows);
     hn_free(factors);
-    return w;
 }
 
 /* A type that can have this width. */
@@ -418,13 +417,12 @@ static hn_dtype random_type(int in) {
     return t;
 }
 
-static layer layer_create(const hn_ops *o, int in) {
+static layer layer_create(hn_backend *o, int in) {
     layer l = {.in = in, .n_mats = check_int(1, MATRICES)};
     for (int i = 0; i < l.n_mats; i++) {
-        hn_dtype t = random_type(in);
-        int out = check_int(1, 130);
-        size_t stride = hn_strip_bytes(t, in);
-        l.w[i] = weight_create(o, t, out, in, check_mem(o, stride * (size_t)hn_strips(out)), stride);
+        l.w[i] = (hn_weight){.dtype = random_type(in), .in = in, .out = check_int(1, 130)};
+        check_place(o, &l.w[i]);
+        weight_fill(o, &l.w[i]);
     }
     return l;
 }
@@ -434,7 +432,7 @@ typedef enum what_kind { PRODUCTS, SILU, GELU, SILU_STEPS, GELU_STEPS } what_kin
 
 /* One call with its own buffers. */
 typedef struct call {
-    const hn_ops *o;
+    hn_backend *o;
     const layer *l;
     int n;
     bool add;
@@ -446,21 +444,21 @@ typedef struct call {
 
 static void call_rank(void *arg, int rank, int ranks) {
     const call *c = arg;
-    hn_exec ex = {c->o, rank, ranks};
+    hn_exec ex = {c->o->ops, c->o, rank, ranks};
     hn_linear_out outs[MATRICES] = {0};
     for (int i = 0; i < c->l->n_mats; i++) outs[i] = (hn_linear_out){&c->l->w[i], {c->y[i], c->l->w[i].out, c->ldy[i]}};
-    c->o->quantise(&ex, c->n, (hn_matrix){c->x, c->l->in, c->l->in}, c->act);
+    c->o->ops->quantise(&ex, hn_number(c->n), (hn_matrix){c->x, c->l->in, c->l->in}, c->act);
     if (c->what == SILU || c->what == GELU) {
-        c->o->linear_glu(&ex, c->n, c->act, &c->l->w[0], &c->l->w[1], c->what == GELU ? HN_GELU : HN_SILU, c->gated);
+        c->o->ops->linear_glu(&ex, hn_number(c->n), c->act, &c->l->w[0], &c->l->w[1], c->what == GELU ? HN_GELU : HN_SILU, c->gated);
         return;
     }
-    c->o->linear(&ex, c->n, c->act, outs, c->l->n_mats, c->add);
+    c->o->ops->linear(&ex, hn_number(c->n), c->act, outs, c->l->n_mats, c->add);
     const hn_glu_in both = {.gate = outs[0].y, .up = outs[1].y};
-    if (c->what != PRODUCTS) c->o->glu(&ex, c->n, c->what == GELU_STEPS ? HN_GELU : HN_SILU, &both, 1, c->gated);
+    if (c->what != PRODUCTS) c->o->ops->glu(&ex, hn_number(c->n), c->what == GELU_STEPS ? HN_GELU : HN_SILU, &both, 1, c->gated);
 }
 
 /* Runs rows x [n][in]; results [n][out of all matrices]; checks the guards. */
-static void call_run(const hn_ops *o, hn_pool *pool, const layer *l, const float *x, int n, bool add, what_kind what,
+static void call_run(hn_backend *o, hn_pool *pool, const layer *l, const float *x, int n, bool add, what_kind what,
                      float *results) {
     const bool glu = what != PRODUCTS;
     call c = {.o = o, .l = l, .n = n, .add = add, .what = what};
@@ -476,7 +474,7 @@ static void call_run(const hn_ops *o, hn_pool *pool, const layer *l, const float
     }
     hn_pool_run(pool, call_rank, &c);
     for (int i = 0; i < mats; i++) {
-        const float *y = o->view(o, c.y[i]);
+        const float *y = hn_host(c.y[i]);
         for (int r = 0; r < n; r++, y += c.ldy[i]) {
             for (int k = l->w[i].out; k < c.ldy[i]; k++) assert_true(y[k] == (float)((r * c.ldy[i] + k) % 7));
             if (glu) continue;
@@ -506,19 +504,19 @@ static void check_layer(const layer *l, bool f32, what_kind what) {
     check_fill(x, n * l->in, USUAL);
     for (int i = 0; i < mats; i++) all += l->w[i].out;
     check_ops ref = check_open(1, HN_ISA_REF, f32);
-    call_run(&ref.o, ref.pool, l, x, n, add, what, want);
+    call_run(ref.o, ref.pool, l, x, n, add, what, want);
     check_close(&ref);
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
         check_ops c = check_open(check_int(1, 4), isa, f32);
-        call_run(&c.o, c.pool, l, x, n, add, what, got);
+        call_run(c.o, c.pool, l, x, n, add, what, got);
         check_same_row(got, want, n * all, hn_isa_name(isa), (int)what);
         if (glu) { /* as two products and the unit */
-            call_run(&c.o, c.pool, l, x, n, false, what == GELU ? GELU_STEPS : SILU_STEPS, got);
+            call_run(c.o, c.pool, l, x, n, false, what == GELU ? GELU_STEPS : SILU_STEPS, got);
             check_same_row(got, want, n * all, "in steps", (int)what);
         }
         int row = check_int(0, n - 1), at = 0;
         if (!add) { /* the addends are at other places for another n */
-            call_run(&c.o, c.pool, l, x + row * l->in, 1, add, what, got);
+            call_run(c.o, c.pool, l, x + row * l->in, 1, add, what, got);
             for (int i = 0, k = 0; i < mats; k += l->w[i].out, at += n * l->w[i].out, i++) {
                 check_same_row(got + k, want + at + row * l->w[i].out, l->w[i].out, "a row alone", row);
             }
@@ -533,27 +531,31 @@ static void check_layer(const layer *l, bool f32, what_kind what) {
 static void linear_test(void **state HN_UNUSED) {
     check_ops c = check_open(1, HN_ISA_REF, false);
     for (int round = 0; round < 24; round++) {
-        layer l = layer_create(&c.o, round % 2 ? HN_BLOCK * check_int(1, 8) : 256 * check_int(1, 2));
+        layer l = layer_create(c.o, round % 2 ? HN_BLOCK * check_int(1, 8) : 256 * check_int(1, 2));
         check_layer(&l, round % 3 == 0, PRODUCTS);
-        for (int i = 0; i < l.n_mats; i++) c.o.mem_free(&c.o, l.w[i].data.mem);
+        for (int i = 0; i < l.n_mats; i++) c.o->mem_free(c.o, l.w[i].place.at.mem);
     }
     check_close(&c);
 }
 
-/* Gate and up interleaved strip by strip, as by the loader. */
+/* Gate and up at a place for both, as by the loader. */
 static void glu_test(void **state HN_UNUSED) {
     check_ops c = check_open(1, HN_ISA_REF, false);
     for (int round = 0; round < 2 * TYPES; round++) {
         hn_dtype t[2] = {all_types[round % TYPES], all_types[round % TYPES]};
         int in = HN_BLOCK * (hn_dtype_block(t[0]) > HN_BLOCK ? 8 : check_int(1, 8)), out = check_int(1, 130);
         if (round >= TYPES) t[1] = random_type(in);
-        size_t size[2] = {hn_strip_bytes(t[0], in), hn_strip_bytes(t[1], in)}, stride = size[0] + size[1];
-        hn_buf data = check_mem(&c.o, stride * (size_t)hn_strips(out));
+        const size_t size[2] = {c.o->matrix_bytes(c.o, t[0], out, in), c.o->matrix_bytes(c.o, t[1], out, in)};
+        const hn_buf data = check_mem(c.o, size[0] + size[1]);
         layer l = {.in = in, .n_mats = 2};
-        l.w[0] = weight_create(&c.o, t[0], out, in, data, stride);
-        l.w[1] = weight_create(&c.o, t[1], out, in, hn_at(data, size[0]), stride);
+        for (int i = 0; i < 2; i++) {
+            l.w[i] = (hn_weight){.dtype = t[i], .out = out, .in = in};
+            l.w[i].place = c.o->place(c.o, t[i], in, hn_at(data, i ? size[0] : 0));
+        }
+        c.o->pair(c.o, &l.w[0].place, &l.w[1].place);
+        for (int i = 0; i < 2; i++) weight_fill(c.o, &l.w[i]);
         check_layer(&l, round % 3 == 0, round % 2 ? SILU : GELU);
-        c.o.mem_free(&c.o, data.mem);
+        c.o->mem_free(c.o, data.mem);
     }
     check_close(&c);
 }

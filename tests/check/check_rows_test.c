@@ -225,27 +225,27 @@ typedef struct world {
     hn_rope rope;
     bool store_only; /* without a rotation */
     hn_act act;
-    hn_buf x, normed, norm, cs, q, k, v, index, places, gathered, from, to;
+    hn_buf x, normed, norm, cs, q, k, v, index, places, gathered, from, to, moves;
     int in, ld, n_moves;
 } world;
 
 /* The operations in the order of a layer. */
 static void world_rank(void *arg, int rank, int ranks) {
     const world *w = arg;
-    const hn_ops *o = &w->c.o;
-    hn_exec ex = {o, rank, ranks};
+    hn_backend *o = w->c.o;
+    hn_exec ex = {o->ops, o, rank, ranks};
     const hn_matrix x = {w->x, w->in, w->ld}, normed = {w->normed, w->in, w->ld};
     const hn_rope_table turned = {&w->rope, w->cs};
     const hn_qkv heads = {{w->q, HEADS * DIM, w->ld}, {w->k, KV_HEADS * DIM, w->ld}, {w->v, KV_HEADS * DIM, w->ld}, DIM};
-    o->embed(&ex, &w->rows, &w->table, 1.5f, x);
-    o->rmsnorm(&ex, w->rows.n, x, w->norm, 1e-5f, w->act, normed);
-    o->gather(&ex, w->rows.n, w->index, normed, w->places, (hn_matrix){w->gathered, w->in, w->ld});
-    o->rope_table(&ex, &w->rows, &turned);
-    o->rope_store(&ex, &w->rows, w->store_only ? NULL : &turned, &w->kv, &heads);
-    o->kv_move(&ex, &w->kv, w->rows.page_table, w->n_moves, w->from, w->to);
+    o->ops->embed(&ex, &w->rows, &w->table, 1.5f, x);
+    o->ops->rmsnorm(&ex, w->rows.n, x, w->norm, 1e-5f, w->act, normed);
+    o->ops->gather(&ex, w->rows.n, w->index, normed, w->places, (hn_matrix){w->gathered, w->in, w->ld});
+    o->ops->rope_table(&ex, &w->rows, &turned);
+    o->ops->rope_store(&ex, &w->rows, w->store_only ? NULL : &turned, &w->kv, &heads);
+    o->ops->kv_move(&ex, &w->kv, hn_number(w->n_moves), w->moves);
 }
 
-static hn_buf put_ints(const hn_ops *o, int n, int lo, int hi) {
+static hn_buf put_ints(hn_backend *o, int n, int lo, int hi) {
     hn_buf b = check_mem(o, (size_t)n * sizeof(int32_t));
     for (int i = 0; i < n; i++) ((int32_t *)hn_host(b))[i] = check_int(lo, hi);
     return b;
@@ -254,8 +254,8 @@ static hn_buf put_ints(const hn_ops *o, int n, int lo, int hi) {
 static int32_t *ints(hn_buf b) { return (int32_t *)hn_host(b); }
 
 static void world_rows(world *w, int n) {
-    const hn_ops *o = &w->c.o;
-    w->rows = (hn_rows){.n = n, .n_seqs = 1, .page_stride = PAGES};
+    hn_backend *o = w->c.o;
+    w->rows = (hn_rows){.n = hn_number(n), .n_seqs = hn_number(1), .page_stride = PAGES};
     w->rows.token = put_ints(o, n, 0, VOCAB - 1);
     w->rows.position = put_ints(o, n, 0, 131071);
     w->rows.slot = put_ints(o, n, 0, 0);
@@ -266,7 +266,7 @@ static void world_rows(world *w, int n) {
 }
 
 static void world_cache(world *w, hn_dtype type) {
-    const hn_ops *o = &w->c.o;
+    hn_backend *o = w->c.o;
     size_t plane = hn_kv_bytes(type, DIM, PAGE_ROWS) * KV_HEADS;
     w->kv = (hn_kv){.type = type, .page_bytes = 2 * plane, .v_off = plane, .page_rows = PAGE_ROWS,
                     .kv_heads = KV_HEADS, .head_dim = DIM, .v_dim = DIM};
@@ -278,19 +278,24 @@ static void world_cache(world *w, hn_dtype type) {
         ints(w->from)[i] = 30 + 9 * i;
         ints(w->to)[i] = 30 + 6 * i;
     }
+    w->moves = check_mem(o, (size_t)w->n_moves * sizeof(hn_row_move));
+    for (int i = 0; i < w->n_moves; i++) {
+        const int from = ints(w->from)[i], to = ints(w->to)[i];
+        const int32_t *page = ints(w->rows.page_table);
+        ((hn_row_move *)hn_host(w->moves))[i] =
+            (hn_row_move){page[from / PAGE_ROWS], from % PAGE_ROWS, page[to / PAGE_ROWS], to % PAGE_ROWS};
+    }
 }
 
 static void world_table(world *w, hn_dtype type) {
-    const hn_ops *o = &w->c.o;
-    size_t stride = hn_strip_bytes(type, w->in), row_bytes = check_row_bytes(type, w->in);
+    hn_backend *o = w->c.o;
+    const size_t row_bytes = check_row_bytes(type, w->in);
     unsigned char *rows = hn_alloc(row_bytes * VOCAB);
     float *factors = check_factors(type, w->in);
     for (int i = 0; i < VOCAB; i++) check_weights(type, w->in, SMALL, rows + row_bytes * (size_t)i);
-    w->table = (hn_weight){.dtype = type, .out = VOCAB, .in = w->in, .strip_stride = stride};
-    w->table.data = check_mem(o, stride * (size_t)hn_strips(VOCAB));
-    for (int s = 0; s < hn_strips(VOCAB); s++) {
-        o->pack_strip(o, type, VOCAB, w->in, rows, row_bytes, factors, 16 * s, hn_at(w->table.data, stride * (size_t)s));
-    }
+    w->table = (hn_weight){.dtype = type, .out = VOCAB, .in = w->in};
+    check_place(o, &w->table);
+    check_pack(o, &w->table, 0, rows, row_bytes, factors);
     hn_free(rows);
     hn_free(factors);
 }
@@ -298,7 +303,7 @@ static void world_table(world *w, hn_dtype type) {
 static world world_create(hn_isa isa, int threads, hn_dtype table, hn_dtype cache, bool interleaved) {
     world w = {.c = check_open(threads, isa, false), .in = hn_dtype_block(table) > 160 ? 256 : 160};
     w.ld = w.in + 10;
-    const hn_ops *o = &w.c.o;
+    hn_backend *o = w.c.o;
     int n = check_int(1, ROWS);
     world_rows(&w, n);
     world_cache(&w, cache);
@@ -327,10 +332,10 @@ static world world_create(hn_isa isa, int threads, hn_dtype table, hn_dtype cach
 }
 
 static void world_free(world *w) {
-    hn_buf all[] = {w->rows.token, w->rows.position, w->rows.slot, w->rows.seq, w->rows.page_table, w->table.data,
+    hn_buf all[] = {w->rows.token, w->rows.position, w->rows.slot, w->rows.seq, w->rows.page_table, w->table.place.at,
                     w->kv.pool, w->rope.freq, w->act.data, w->x, w->normed, w->norm, w->cs, w->q, w->k, w->v,
-                    w->index, w->places, w->gathered, w->from, w->to};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) w->c.o.mem_free(&w->c.o, all[i].mem);
+                    w->index, w->places, w->gathered, w->from, w->to, w->moves};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) w->c.o->mem_free(w->c.o, all[i].mem);
     check_close(&w->c);
 }
 
@@ -360,7 +365,7 @@ static int source_of(const world *w, int slot) {
 /* q, k, v before the pass. */
 static void check_world_cache(const world *w, const float *q, const float *k, const float *v) {
     double tolerance = w->kv.type == HN_F32 ? 2e-5 : w->kv.type == HN_F16 ? 1e-3 : 1e-2;
-    for (int i = 0; i < w->rows.n; i++) {
+    for (int i = 0; i < w->rows.n.most; i++) {
         int slot = ints(w->rows.slot)[i], pair = check_int(0, ROPE_DIMS / 2 - 1), head = check_int(0, KV_HEADS - 1);
         const int first = w->rope.first, a = first + (w->rope.interleaved ? 2 * pair : pair);
         const int b = w->rope.interleaved ? a + 1 : a + ROPE_DIMS / 2;
@@ -383,9 +388,9 @@ static void check_world_cache(const world *w, const float *q, const float *k, co
 static void check_world_rows(const world *w) {
     float row[256];
     const int groups = hn_act_groups(w->in);
-    for (int i = 0; i < w->rows.n; i++) {
+    for (int i = 0; i < w->rows.n.most; i++) {
         int token = ints(w->rows.token)[i], from = ints(w->index)[i];
-        const unsigned char *strip = (unsigned char *)hn_host(w->table.data) + w->table.strip_stride * (size_t)(token / 16);
+        const unsigned char *strip = (unsigned char *)hn_host(w->table.place.at) + w->table.place.step * (size_t)(token / 16);
         hn_strip_row(w->table.dtype, w->in, strip, token % 16, 0, w->in, row);
         for (int k = 0; k < w->in; k++) row[k] *= 1.5f;
         check_same_row(hn_host_f32(w->x) + i * w->ld, row, w->in, "embed", i);
@@ -413,7 +418,7 @@ static void operations_test(void **state HN_UNUSED) {
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
         for (int table = 0; table < HN_WEIGHT_TYPES; table++) {
             world w = world_create(isa, check_int(1, 4), (hn_dtype)table, caches[table % 4], check_int(0, 1));
-            size_t bytes = (size_t)(w.rows.n * w.ld) * sizeof(float);
+            size_t bytes = (size_t)(w.rows.n.most * w.ld) * sizeof(float);
             float *before[3] = {hn_alloc(bytes), hn_alloc(bytes), hn_alloc(bytes)};
             memcpy(before[0], hn_host(w.q), bytes);
             memcpy(before[1], hn_host(w.k), bytes);
@@ -432,7 +437,7 @@ static void operations_test(void **state HN_UNUSED) {
 enum { GLU_ROWS = 5, GLU_COLS = 200, GLU_LD = 208 };
 
 typedef struct glu_work {
-    hn_ops *o;
+    hn_backend *o;
     hn_glu act;
     hn_buf gate, up, gate_bias, up_bias, sum, bias;
     float scale;
@@ -441,10 +446,10 @@ typedef struct glu_work {
 
 static void glu_rank(void *arg, int rank, int ranks) {
     const glu_work *w = arg;
-    const hn_exec ex = {w->o, rank, ranks};
+    const hn_exec ex = {w->o->ops, w->o, rank, ranks};
     const hn_glu_in in = {{w->gate, GLU_COLS, GLU_LD}, {w->up, GLU_COLS, GLU_LD}, w->gate_bias, w->up_bias};
-    w->o->glu(&ex, GLU_ROWS, w->act, &in, w->scale, w->y);
-    w->o->add_bias(&ex, GLU_ROWS, (hn_matrix){w->sum, GLU_COLS, GLU_LD}, w->bias);
+    w->o->ops->glu(&ex, hn_number(GLU_ROWS), w->act, &in, w->scale, w->y);
+    w->o->ops->add_bias(&ex, hn_number(GLU_ROWS), (hn_matrix){w->sum, GLU_COLS, GLU_LD}, w->bias);
 }
 
 static double glu_want(hn_glu act, double gate, double up) {
@@ -455,13 +460,13 @@ static void glu_test(void **state HN_UNUSED) {
     for (int round = 0; round < 24; round++) {
         check_ops c = check_open(check_int(1, 4), hn_isa_best(), false);
         const hn_buf none = {NULL, 0};
-        glu_work w = {&c.o, round & 1 ? HN_GELU : HN_SILU, check_put_random(&c.o, GLU_ROWS * GLU_LD),
-                      check_put_random(&c.o, GLU_ROWS * GLU_LD), none, none, check_put_random(&c.o, GLU_ROWS * GLU_LD),
-                      check_put_random(&c.o, GLU_COLS), round & 8 ? 0.25f : 1,
-                      {check_mem(&c.o, c.o.act_bytes(GLU_COLS, GLU_ROWS)), GLU_COLS, GLU_ROWS,
+        glu_work w = {c.o, round & 1 ? HN_GELU : HN_SILU, check_put_random(c.o, GLU_ROWS * GLU_LD),
+                      check_put_random(c.o, GLU_ROWS * GLU_LD), none, none, check_put_random(c.o, GLU_ROWS * GLU_LD),
+                      check_put_random(c.o, GLU_COLS), round & 8 ? 0.25f : 1,
+                      {check_mem(c.o, c.o->act_bytes(GLU_COLS, GLU_ROWS)), GLU_COLS, GLU_ROWS,
                        HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16}};
-        if (round & 2) w.gate_bias = check_put_random(&c.o, GLU_COLS);
-        if (round & 4) w.up_bias = check_put_random(&c.o, GLU_COLS);
+        if (round & 2) w.gate_bias = check_put_random(c.o, GLU_COLS);
+        if (round & 4) w.up_bias = check_put_random(c.o, GLU_COLS);
         float gate[GLU_ROWS * GLU_LD], up[GLU_ROWS * GLU_LD], sum[GLU_ROWS * GLU_LD];
         memcpy(gate, hn_host(w.gate), sizeof gate);
         memcpy(up, hn_host(w.up), sizeof up);
@@ -478,7 +483,7 @@ static void glu_test(void **state HN_UNUSED) {
         }
         for (int i = 0; i < GLU_ROWS; i++) check_act_forms(&w.y, i);
         const hn_buf all[] = {w.gate, w.up, w.sum, w.bias, w.gate_bias, w.up_bias, w.y.data};
-        for (size_t i = 0; i < sizeof all / sizeof *all; i++) c.o.mem_free(&c.o, all[i].mem);
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++) c.o->mem_free(c.o, all[i].mem);
         check_close(&c);
     }
 }
@@ -488,7 +493,7 @@ static void glu_test(void **state HN_UNUSED) {
 enum { APPLY_ROWS = 3, APPLY_COLS = 77, APPLY_LD = 80 };
 
 typedef struct apply_work {
-    hn_ops *o;
+    hn_backend *o;
     hn_function f;
     hn_into into;
     hn_buf x, y, bias;
@@ -496,9 +501,9 @@ typedef struct apply_work {
 
 static void apply_rank(void *arg, int rank, int ranks) {
     const apply_work *w = arg;
-    const hn_exec ex = {w->o, rank, ranks};
+    const hn_exec ex = {w->o->ops, w->o, rank, ranks};
     const hn_matrix x = {w->x, APPLY_COLS, APPLY_LD}, y = {w->y, APPLY_COLS, APPLY_LD};
-    w->o->apply(&ex, APPLY_ROWS, w->f, w->into, x, w->bias, y);
+    w->o->ops->apply(&ex, hn_number(APPLY_ROWS), w->f, w->into, x, w->bias, y);
 }
 
 static double apply_want(hn_function f, double x) {
@@ -515,14 +520,14 @@ static double apply_want(hn_function f, double x) {
 static void apply_test(void **state HN_UNUSED) {
     for (int round = 0; round < 60; round++) {
         check_ops c = check_open(check_int(1, 4), hn_isa_best(), false);
-        apply_work w = {&c.o,
+        apply_work w = {c.o,
                         (hn_function)(round % 5),
                         (hn_into)(round % 3),
-                        check_put_random(&c.o, APPLY_ROWS * APPLY_LD),
+                        check_put_random(c.o, APPLY_ROWS * APPLY_LD),
                         {NULL, 0},
                         {NULL, 0}};
-        w.y = round % 4 == 0 ? w.x : check_put_random(&c.o, APPLY_ROWS * APPLY_LD);
-        if (round & 1) w.bias = check_put_random(&c.o, APPLY_COLS);
+        w.y = round % 4 == 0 ? w.x : check_put_random(c.o, APPLY_ROWS * APPLY_LD);
+        if (round & 1) w.bias = check_put_random(c.o, APPLY_COLS);
         float x[APPLY_ROWS * APPLY_LD], y[APPLY_ROWS * APPLY_LD];
         memcpy(x, hn_host(w.x), sizeof x);
         memcpy(y, hn_host(w.y), sizeof y);
@@ -536,9 +541,9 @@ static void apply_test(void **state HN_UNUSED) {
             else
                 assert_true(fabs((double)hn_host_f32(w.y)[i] - want) <= 1e-6 * (1 + fabs(old)) * (1 + fabs(f)));
         }
-        if (w.y.mem != w.x.mem) c.o.mem_free(&c.o, w.y.mem);
-        c.o.mem_free(&c.o, w.x.mem);
-        c.o.mem_free(&c.o, w.bias.mem);
+        if (w.y.mem != w.x.mem) c.o->mem_free(c.o, w.y.mem);
+        c.o->mem_free(c.o, w.x.mem);
+        c.o->mem_free(c.o, w.bias.mem);
         check_close(&c);
     }
 }
@@ -548,14 +553,14 @@ static void apply_test(void **state HN_UNUSED) {
 enum { GRU_ROWS = 3, GRU_SIZE = 77, GRU_LD = 240 };
 
 typedef struct gru_work {
-    hn_ops *o;
+    hn_backend *o;
     hn_buf input, own, s;
 } gru_work;
 
 static void gru_rank(void *arg, int rank, int ranks) {
     const gru_work *w = arg;
-    const hn_exec ex = {w->o, rank, ranks};
-    w->o->gru(&ex, GRU_ROWS, (hn_matrix){w->input, 3 * GRU_SIZE, GRU_LD}, (hn_matrix){w->own, 3 * GRU_SIZE, GRU_LD},
+    const hn_exec ex = {w->o->ops, w->o, rank, ranks};
+    w->o->ops->gru(&ex, hn_number(GRU_ROWS), (hn_matrix){w->input, 3 * GRU_SIZE, GRU_LD}, (hn_matrix){w->own, 3 * GRU_SIZE, GRU_LD},
               (hn_matrix){w->s, GRU_SIZE, GRU_LD});
 }
 
@@ -583,22 +588,22 @@ static void gru_test(void **state HN_UNUSED) {
     static float input[GRU_ROWS * GRU_LD], own[GRU_ROWS * GRU_LD], s[GRU_ROWS * GRU_LD], first[GRU_ROWS * GRU_LD];
     for (int round = 0; round < 8; round++) {
         check_ops c = check_open(1 + round % 4, round & 1 ? hn_isa_best() : HN_ISA_REF, false);
-        gru_work w = {&c.o, check_put_random(&c.o, GRU_ROWS * GRU_LD), check_put_random(&c.o, GRU_ROWS * GRU_LD),
-                      check_put_random(&c.o, GRU_ROWS * GRU_LD)};
+        gru_work w = {c.o, check_put_random(c.o, GRU_ROWS * GRU_LD), check_put_random(c.o, GRU_ROWS * GRU_LD),
+                      check_put_random(c.o, GRU_ROWS * GRU_LD)};
         if (round == 0) {
             memcpy(input, hn_host(w.input), sizeof input);
             memcpy(own, hn_host(w.own), sizeof own);
             memcpy(s, hn_host(w.s), sizeof s);
         }
-        c.o.write(&c.o, w.input, input, sizeof input);
-        c.o.write(&c.o, w.own, own, sizeof own);
-        c.o.write(&c.o, w.s, s, sizeof s);
+        c.o->write(c.o, w.input, input, sizeof input);
+        c.o->write(c.o, w.own, own, sizeof own);
+        c.o->write(c.o, w.s, s, sizeof s);
         hn_pool_run(c.pool, gru_rank, &w);
         if (round == 0) memcpy(first, hn_host(w.s), sizeof first);
         check_gru(input, own, s, hn_host_f32(w.s));
         assert_memory_equal(first, hn_host(w.s), sizeof first);
         const hn_buf all[] = {w.input, w.own, w.s};
-        for (size_t i = 0; i < sizeof all / sizeof *all; i++) c.o.mem_free(&c.o, all[i].mem);
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++) c.o->mem_free(c.o, all[i].mem);
         check_close(&c);
     }
 }
@@ -608,7 +613,7 @@ static void gru_test(void **state HN_UNUSED) {
 enum { CONV_ROWS = 11, CONV_BLOCK = 4, CONV_COLS = 48, CONV_LD = 64 };
 
 typedef struct conv_work {
-    hn_ops *o;
+    hn_backend *o;
     hn_convolution c;
     bool add;
     hn_buf x, y;
@@ -616,8 +621,9 @@ typedef struct conv_work {
 
 static void conv_rank(void *arg, int rank, int ranks) {
     const conv_work *w = arg;
-    const hn_exec ex = {w->o, rank, ranks};
-    w->o->convolve(&ex, CONV_ROWS, &w->c, (hn_matrix){w->x, CONV_COLS, CONV_LD}, w->add, (hn_matrix){w->y, CONV_COLS, CONV_LD});
+    const hn_exec ex = {w->o->ops, w->o, rank, ranks};
+    w->o->ops->convolve(&ex, hn_number(CONV_ROWS), &w->c, (hn_matrix){w->x, CONV_COLS, CONV_LD}, w->add,
+                        (hn_matrix){w->y, CONV_COLS, CONV_LD});
 }
 
 /* Rows of whole blocks and of a part of one, sums in the order of the taps. */
@@ -625,12 +631,12 @@ static void convolve_test(void **state HN_UNUSED) {
     for (int round = 0; round < 40; round++) {
         check_ops c = check_open(check_int(1, 4), hn_isa_best(), false);
         const int taps = 1 + round % 3, group = round & 4 ? 16 : 3, groups = CONV_COLS / group;
-        conv_work w = {&c.o,
-                       {CONV_BLOCK, taps, group, check_put_random(&c.o, taps * CONV_COLS),
-                        {check_put_random(&c.o, CONV_ROWS * taps * groups), taps * groups, taps * groups}},
+        conv_work w = {c.o,
+                       {CONV_BLOCK, taps, group, check_put_random(c.o, taps * CONV_COLS),
+                        {check_put_random(c.o, CONV_ROWS * taps * groups), taps * groups, taps * groups}},
                        round & 1,
-                       check_put_random(&c.o, CONV_ROWS * CONV_LD),
-                       check_put_random(&c.o, CONV_ROWS * CONV_LD)};
+                       check_put_random(c.o, CONV_ROWS * CONV_LD),
+                       check_put_random(c.o, CONV_ROWS * CONV_LD)};
         const float *x = hn_host_f32(w.x), *base = hn_host_f32(w.c.base), *p = hn_host_f32(w.c.coefficients.at);
         float y[CONV_ROWS * CONV_LD];
         memcpy(y, hn_host(w.y), sizeof y);
@@ -643,7 +649,7 @@ static void convolve_test(void **state HN_UNUSED) {
                 assert_true(hn_host_f32(w.y)[i * CONV_LD + k] == sum);
             }
         const hn_buf all[] = {w.x, w.y, w.c.base, w.c.coefficients.at};
-        for (size_t i = 0; i < sizeof all / sizeof *all; i++) c.o.mem_free(&c.o, all[i].mem);
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++) c.o->mem_free(c.o, all[i].mem);
         check_close(&c);
     }
 }

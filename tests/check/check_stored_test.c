@@ -13,8 +13,8 @@ typedef struct twin {
 } twin;
 
 /* Rows have an odd address; the matrix starts at row FIRST of its tensor, so that it crosses a block of factors. */
-static twin twin_create(const hn_ops *o, hn_dtype t, int out, int in) {
-    const size_t row_bytes = check_row_bytes(t, in), strip = hn_strip_bytes(t, in);
+static twin twin_create(hn_backend *o, hn_dtype t, int out, int in) {
+    const size_t row_bytes = check_row_bytes(t, in);
     const int across = (in + HN_F8_TILE - 1) / HN_F8_TILE, grid = across * ((FIRST + out) / HN_F8_TILE + 1);
     twin w = {.raw = hn_alloc(row_bytes * (size_t)out + 1)};
     for (int i = 0; i < out; i++) check_weights(t, in, SMALL, w.raw + 1 + row_bytes * (size_t)i);
@@ -22,25 +22,24 @@ static twin twin_create(const hn_ops *o, hn_dtype t, int out, int in) {
         w.factors = hn_alloc((size_t)grid * sizeof *w.factors);
         check_fill(w.factors, grid, USUAL);
     }
-    const hn_weight shape = {.dtype = t, .out = out, .in = in, .strip_stride = strip};
+    const hn_weight shape = {.dtype = t, .out = out, .in = in};
     w.stored = w.packed = shape;
     w.stored.stored = (hn_stored){.rows = w.raw + 1, .row_bytes = row_bytes, .factors = w.factors, .first = FIRST};
-    w.packed.data = check_mem(o, strip * (size_t)hn_strips(out));
-    for (int s = 0; s < hn_strips(out); s++)
-        o->pack_strip(o, t, out, in, w.raw + 1, row_bytes, hn_stored_factors(&w.stored.stored, in, s * HN_STRIP),
-                      s * HN_STRIP, hn_at(w.packed.data, strip * (size_t)s));
+    check_place(o, &w.packed);
+    for (int first = 0; first < out; first += HN_STRIP)
+        o->pack(o, &w.packed, 0, first, w.raw + 1 + row_bytes * (size_t)first, row_bytes, hn_stored_factors(&w.stored.stored, in, first));
     return w;
 }
 
-static void twin_free(const hn_ops *o, twin *w) {
-    o->mem_free(o, w->packed.data.mem);
+static void twin_free(hn_backend *o, twin *w) {
+    o->mem_free(o, w->packed.place.at.mem);
     hn_free(w->raw);
     hn_free(w->factors);
 }
 
 /* Results of one way to hold the weights. */
 typedef struct call {
-    const hn_ops *o;
+    hn_backend *o;
     const hn_weight *w[MATRICES];
     int n;
     hn_act act, glu;
@@ -50,28 +49,28 @@ typedef struct call {
 
 static void call_rank(void *arg, int rank, int ranks) {
     const call *c = arg;
-    const hn_exec ex = {c->o, rank, ranks};
+    const hn_exec ex = {c->o->ops, c->o, rank, ranks};
     const hn_linear_out outs[MATRICES] = {{c->w[0], {c->y[0], c->w[0]->out, LD}}, {c->w[1], {c->y[1], c->w[1]->out, LD}}};
-    c->o->quantise(&ex, c->n, (hn_matrix){c->x, c->w[0]->in, c->w[0]->in}, c->act);
-    c->o->linear(&ex, c->n, c->act, outs, MATRICES, true);
-    c->o->linear_glu(&ex, c->n, c->act, c->w[0], c->w[1], HN_SILU, c->glu);
-    c->o->embed(&ex, &c->rows, c->w[0], 1.5f, (hn_matrix){c->embedded, c->w[0]->in, LD});
+    c->o->ops->quantise(&ex, hn_number(c->n), (hn_matrix){c->x, c->w[0]->in, c->w[0]->in}, c->act);
+    c->o->ops->linear(&ex, hn_number(c->n), c->act, outs, MATRICES, true);
+    c->o->ops->linear_glu(&ex, hn_number(c->n), c->act, c->w[0], c->w[1], HN_SILU, c->glu);
+    c->o->ops->embed(&ex, &c->rows, c->w[0], 1.5f, (hn_matrix){c->embedded, c->w[0]->in, LD});
 }
 
-static void call_run(const hn_ops *o, const twin *w, bool stored, const float *x, const int32_t *tokens, int n,
+static void call_run(hn_backend *o, const twin *w, bool stored, const float *x, const int32_t *tokens, int n,
                      float *results) {
     const int in = w[0].packed.in;
     const size_t each = (size_t)n * LD;
-    call c = {.o = o, .n = n, .rows = {.n = n, .token = check_put(o, tokens, (size_t)n * sizeof *tokens)}};
+    call c = {.o = o, .n = n, .rows = {.n = hn_number(n), .token = check_put(o, tokens, (size_t)n * sizeof *tokens)}};
     for (int i = 0; i < MATRICES; i++) c.w[i] = stored ? &w[i].stored : &w[i].packed;
     c.act = (hn_act){check_mem(o, o->act_bytes(in, n)), in, n, HN_ACT_F32 | HN_ACT_BF16 | (in % HN_BLOCK ? 0 : HN_ACT_Q8)};
     c.x = check_put(o, x, (size_t)(n * in) * sizeof *x);
     c.glu = (hn_act){check_mem(o, o->act_bytes(w[0].packed.out, n)), w[0].packed.out, n, HN_ACT_F32};
     hn_buf *const out[] = {&c.y[0], &c.y[1], &c.embedded};
     for (int i = 0; i < 3; i++) *out[i] = check_mem(o, each * sizeof(float));
-    hn_pool_run(o->pool, call_rank, &c);
+    hn_pool_run(hn_cpu_of(o)->pool, call_rank, &c);
     for (int i = 0; i < 3; i++) {
-        o->read(o, results + each * (size_t)i, *out[i], each * sizeof(float));
+        memcpy(results + each * (size_t)i, hn_host(*out[i]), each * sizeof(float));
         o->mem_free(o, out[i]->mem);
     }
     memset(results + each * 3, 0, each * sizeof *results);
@@ -87,17 +86,14 @@ static void call_run(const hn_ops *o, const twin *w, bool stored, const float *x
 static void check_level(hn_isa isa, const twin *w, bool f32, const float *x, const int32_t *tokens, int n, float *want,
                         float *got) {
     check_ops c = check_open(check_int(1, 4), isa, f32);
-    size_t room = 0;
-    for (int i = 0; i < MATRICES; i++) {
-        const size_t strip = hn_strip_bytes(w[i].packed.dtype, w[i].packed.in);
-        room = strip > room ? strip : room;
-    }
-    call_run(&c.o, w, false, x, tokens, n, want);
-    c.o.strip_room = room;
-    c.o.strips = check_mem(&c.o, room * HN_RANK_STRIPS * (size_t)hn_pool_threads(c.pool));
-    call_run(&c.o, w, true, x, tokens, n, got);
+    const hn_weight *const types[MATRICES] = {&w[0].stored, &w[1].stored};
+    const hn_matrix_place room = check_place_stored(c.o, types, MATRICES);
+    twin own[MATRICES] = {w[0], w[1]};
+    for (int i = 0; i < MATRICES; i++) own[i].stored.place = room;
+    call_run(c.o, w, false, x, tokens, n, want);
+    call_run(c.o, own, true, x, tokens, n, got);
     check_same_row(got, want, 4 * n * LD, hn_isa_name(isa), w[0].packed.dtype);
-    c.o.mem_free(&c.o, c.o.strips.mem);
+    c.o->mem_free(c.o, room.at.mem);
     check_close(&c);
 }
 
@@ -120,13 +116,13 @@ static void stored_test(void **state HN_UNUSED) {
         const int block = hn_dtype_block(t);
         const int in = block == 1 ? check_int(1, 300) : block * check_int(1, MOST_IN / block);
         const int out = check_int(1, MOST_OUT), n = check_int(1, round % 3 ? 5 : 20);
-        twin w[MATRICES] = {twin_create(&c.o, t, out, in), twin_create(&c.o, round % 2 ? random_type(in) : t, out, in)};
+        twin w[MATRICES] = {twin_create(c.o, t, out, in), twin_create(c.o, round % 2 ? random_type(in) : t, out, in)};
         check_fill(x, n * in, USUAL);
         for (int i = 0; i < n; i++) tokens[i] = check_int(0, out - 1);
         const bool f32 = in % HN_BLOCK || check_int(0, 2) == 0;
         for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa))
             check_level(isa, w, f32, x, tokens, n, want, got);
-        for (int i = 0; i < MATRICES; i++) twin_free(&c.o, &w[i]);
+        for (int i = 0; i < MATRICES; i++) twin_free(c.o, &w[i]);
     }
     check_close(&c);
     hn_free(want);

@@ -33,7 +33,8 @@ typedef struct layer {
 } layer;
 
 typedef struct bench {
-    hn_ops o;
+    hn_backend *o;
+    hn_pool *pool;
     hn_dtype type; /* of the layers; the head is Q8_0 */
     int n, context;
     bool products_only, greedy; /* greedy: only the best logit of each row */
@@ -66,20 +67,20 @@ static double thread_s(void) {
 static uint64_t seed = 1;
 
 /* One thread is timed by its own CPU time. */
-static double clock_s(const bench *b) { return hn_pool_threads(b->o.pool) == 1 ? thread_s() : now_s(); }
+static double clock_s(const bench *b) { return hn_pool_threads(b->pool) == 1 ? thread_s() : now_s(); }
 
 static hn_buf mem(bench *b, size_t bytes) {
     hn_buf m = {.off = 0};
-    if (b->o.mem_create(&b->o, bytes, &m.mem, NULL) != HUNCH_OK) exit(4);
+    if (b->o->mem_create(b->o, HN_MEM_WORK, bytes, &m.mem, NULL) != HUNCH_OK) exit(4);
     return m;
 }
 
 static hn_weight weight(bench *b, hn_dtype t, int out, int in) {
-    size_t stride = hn_strip_bytes(t, in), strips = (size_t)hn_strips(out);
-    hn_weight w = {.dtype = t, .out = out, .in = in, .strip_stride = stride, .data = hn_at(b->weights, b->weight_bytes)};
-    uint64_t *p = hn_host(w.data);
-    for (size_t i = 0; i < stride * strips / 8; i++) p[i] = (hn_splitmix(&seed) & 0x03ff03ff03ff03ffu) | 0x1000100010001000u;
-    b->weight_bytes += stride * strips;
+    const size_t bytes = b->o->matrix_bytes(b->o, t, out, in);
+    hn_weight w = {.dtype = t, .out = out, .in = in, .place = b->o->place(b->o, t, in, hn_at(b->weights, b->weight_bytes))};
+    uint64_t *p = hn_host(w.place.at);
+    for (size_t i = 0; i < bytes / 8; i++) p[i] = (hn_splitmix(&seed) & 0x03ff03ff03ff03ffu) | 0x1000100010001000u;
+    b->weight_bytes += bytes;
     return w;
 }
 
@@ -88,12 +89,9 @@ static void layer_create(bench *b, layer *l) {
     l->k = weight(b, b->type, KV_HEADS * DIM, HIDDEN);
     l->v = weight(b, b->type, KV_HEADS * DIM, HIDDEN);
     l->o = weight(b, b->type, HIDDEN, HIDDEN);
-    l->gate = weight(b, b->type, 2 * FFN, HIDDEN); /* interleaved */
-    l->gate.out = FFN;
-    l->up = l->gate;
-    l->up.data = hn_at(l->gate.data, l->gate.strip_stride);
-    l->gate.strip_stride *= 2;
-    l->up.strip_stride *= 2;
+    l->gate = weight(b, b->type, FFN, HIDDEN);
+    l->up = weight(b, b->type, FFN, HIDDEN);
+    b->o->pair(b->o, &l->gate.place, &l->up.place);
     l->down = weight(b, b->type, HIDDEN, FFN);
     size_t plane = hn_kv_bytes(HN_BF16, DIM, PAGE_ROWS) * KV_HEADS;
     l->kv = (hn_kv){.type = HN_BF16, .page_bytes = 2 * plane, .v_off = plane, .page_rows = PAGE_ROWS,
@@ -121,9 +119,8 @@ static void rows_create(bench *b, int context, int page_rows) {
 
 static void rows_set(bench *b) {
     hn_rows *r = &b->rows;
-    r->n = b->n;
-    r->n_seqs = 1;
-    r->max_position = b->context + b->n - 1;
+    r->n = hn_number(b->n);
+    r->n_seqs = hn_number(1);
     for (int i = 0; i < b->n; i++) {
         ((int32_t *)hn_host(r->position))[i] = b->context + i;
         ((int32_t *)hn_host(r->path_slots))[i] = b->context + i;
@@ -141,42 +138,42 @@ static void mark(bench *b, int rank, int part, double *t) {
 }
 
 static void run_layer(bench *b, const hn_exec *ex, layer *l, double *t) {
-    const hn_ops *o = &b->o;
+    hn_backend *o = b->o;
     int n = b->n;
     const hn_matrix all = {b->qkv, QKV, QKV}, x = {b->x, HIDDEN, HIDDEN};
     const hn_qkv heads = {hn_columns(all, 0, HIDDEN), hn_columns(all, HIDDEN, KV_HEADS * DIM),
                           hn_columns(all, HIDDEN + KV_HEADS * DIM, KV_HEADS * DIM), DIM};
-    if (!b->products_only) o->rmsnorm(ex, n, x, b->norm, 1e-5f, b->act, hn_no_matrix);
+    if (!b->products_only) o->ops->rmsnorm(ex, hn_number(n), x, b->norm, 1e-5f, b->act, hn_no_matrix);
     mark(b, ex->rank, 5, t);
     hn_linear_out qkv[3] = {{&l->q, heads.q}, {&l->k, heads.k}, {&l->v, heads.v}};
-    o->linear(ex, n, b->act, qkv, 3, false);
+    o->ops->linear(ex, hn_number(n), b->act, qkv, 3, false);
     mark(b, ex->rank, 0, t);
     if (!b->products_only) {
-        o->rope_store(ex, &b->rows, &b->turned, &l->kv, &heads);
+        o->ops->rope_store(ex, &b->rows, &b->turned, &l->kv, &heads);
         mark(b, ex->rank, 6, t);
         const hn_attention_params how = {.heads = HEADS, .scale = 0.125f};
-        o->attention(ex, &b->rows, &l->kv, &how, heads.q, (hn_matrix){b->att, HIDDEN, HIDDEN}, b->act, b->scratch);
+        o->ops->attention(ex, &b->rows, &l->kv, &how, heads.q, (hn_matrix){b->att, HIDDEN, HIDDEN}, b->act, b->scratch);
         mark(b, ex->rank, 4, t);
     }
     hn_linear_out out = {&l->o, x}, down = {&l->down, x};
-    o->linear(ex, n, b->act, &out, 1, true);
+    o->ops->linear(ex, hn_number(n), b->act, &out, 1, true);
     mark(b, ex->rank, 0, t);
-    if (!b->products_only) o->rmsnorm(ex, n, x, b->norm, 1e-5f, b->act, hn_no_matrix);
+    if (!b->products_only) o->ops->rmsnorm(ex, hn_number(n), x, b->norm, 1e-5f, b->act, hn_no_matrix);
     mark(b, ex->rank, 5, t);
-    o->linear_glu(ex, n, b->act, &l->gate, &l->up, HN_SILU, b->wide);
+    o->ops->linear_glu(ex, hn_number(n), b->act, &l->gate, &l->up, HN_SILU, b->wide);
     mark(b, ex->rank, 1, t);
-    o->linear(ex, n, b->wide, &down, 1, true);
+    o->ops->linear(ex, hn_number(n), b->wide, &down, 1, true);
     mark(b, ex->rank, 2, t);
 }
 
 static void pass(void *arg, int rank, int ranks) {
     bench *b = arg;
-    hn_exec ex = {&b->o, rank, ranks};
+    hn_exec ex = {b->o->ops, b->o, rank, ranks};
     double t = clock_s(b);
-    if (!b->products_only) b->o.rope_table(&ex, &b->rows, &b->turned);
+    if (!b->products_only) b->o->ops->rope_table(&ex, &b->rows, &b->turned);
     for (int i = 0; i < LAYERS; i++) run_layer(b, &ex, &b->layers[i], &t);
-    const hn_output_rows out = {1, 0, b->greedy ? 0 : b->n, {b->logits, VOCAB, VOCAB}};
-    b->o.linear_top(&ex, b->n, b->act, &b->head, &out, &b->best);
+    const hn_output_rows out = {1, 0, hn_number(b->greedy ? 0 : b->n), {b->logits, VOCAB, VOCAB}};
+    b->o->ops->linear_top(&ex, hn_number(b->n), b->act, &b->head, &out, &b->best);
     mark(b, rank, 3, &t);
 }
 
@@ -190,7 +187,7 @@ static double best_pass(bench *b, int n, bool products_only) {
         memset(hn_host(b->x), 0, 4 * HIDDEN); /* residuals must not grow without end */
         memset(b->parts, 0, sizeof b->parts);
         double start = clock_s(b);
-        hn_pool_run(b->o.pool, pass, b);
+        hn_pool_run(b->pool, pass, b);
         double s = clock_s(b) - start;
         if (s > best) continue;
         best = s;
@@ -201,8 +198,8 @@ static double best_pass(bench *b, int n, bool products_only) {
 }
 
 static void buffers_create(bench *b) {
-    b->act = (hn_act){mem(b, b->o.act_bytes(HIDDEN, HN_MAX_ROWS)), HIDDEN, HN_MAX_ROWS, HN_ACT_Q8};
-    b->wide = (hn_act){mem(b, b->o.act_bytes(FFN, HN_MAX_ROWS)), FFN, HN_MAX_ROWS, HN_ACT_Q8};
+    b->act = (hn_act){mem(b, b->o->act_bytes(HIDDEN, HN_MAX_ROWS)), HIDDEN, HN_MAX_ROWS, HN_ACT_Q8};
+    b->wide = (hn_act){mem(b, b->o->act_bytes(FFN, HN_MAX_ROWS)), FFN, HN_MAX_ROWS, HN_ACT_Q8};
     b->x = mem(b, 4 * HN_MAX_ROWS * HIDDEN);
     b->qkv = mem(b, 4 * HN_MAX_ROWS * QKV);
     b->att = mem(b, 4 * HN_MAX_ROWS * HIDDEN);
@@ -210,8 +207,8 @@ static void buffers_create(bench *b) {
     b->norm = mem(b, 4 * HIDDEN);
     b->turned = (hn_rope_table){&b->rope, mem(b, 4 * HN_MAX_ROWS * DIM)};
     b->best = (hn_top){.k = 1, .id = mem(b, 4 * HN_MAX_ROWS), .value = mem(b, 4 * HN_MAX_ROWS),
-                       .scratch = mem(b, b->o.top_scratch(&b->o, HN_MAX_ROWS, 1))};
-    b->scratch = mem(b, b->o.attention_scratch(&b->o, HN_MAX_ROWS, HEADS, &b->layers[0].kv, MAX_CONTEXT));
+                       .scratch = mem(b, b->o->top_scratch(b->o, HN_MAX_ROWS, 1))};
+    b->scratch = mem(b, b->o->attention_scratch(b->o, HN_MAX_ROWS, HEADS, &b->layers[0].kv, MAX_CONTEXT));
 }
 
 /* ---- attention alone: shapes of models, types of cache ------------------------------------------------------------------ */
@@ -237,12 +234,12 @@ typedef struct attention {
 
 static void attention_pass(void *arg, int rank, int ranks) {
     attention *a = arg;
-    const hn_exec ex = {&a->b->o, rank, ranks};
+    const hn_exec ex = {a->b->o->ops, a->b->o, rank, ranks};
     const int heads = a->how.heads, q_width = heads * a->kv[0].head_dim, width = heads * a->kv[0].v_dim;
     double start = ranks == 1 ? thread_s() : now_s();
     for (int i = 0; i < a->layers; i++) {
         const hn_matrix q = {a->q, q_width, q_width}, out = {a->out, width, width};
-        a->b->o.attention(&ex, &a->b->rows, &a->kv[i], &a->how, q, out, a->act, a->b->scratch);
+        a->b->o->ops->attention(&ex, &a->b->rows, &a->kv[i], &a->how, q, out, a->act, a->b->scratch);
     }
     if (rank == 0) a->seconds = ((ranks == 1 ? thread_s() : now_s()) - start) / a->layers;
 }
@@ -253,7 +250,7 @@ static double attention_time(attention *a, int n, int context) {
     a->b->context = context;
     rows_set(a->b);
     for (int i = 0; i < ATTENTION_REPEATS; i++) {
-        hn_pool_run(a->b->o.pool, attention_pass, a);
+        hn_pool_run(a->b->pool, attention_pass, a);
         best = a->seconds < best ? a->seconds : best;
     }
     return best;
@@ -284,8 +281,8 @@ static limits limits_now(bench *b) {
     hn_machine *machine;
     hn_peaks peaks;
     double read[5];
-    const int threads = hn_pool_threads(b->o.pool);
-    if (hn_machine_open(&machine, &b->o, NULL) != HUNCH_OK ||
+    const int threads = hn_pool_threads(b->pool);
+    if (hn_machine_open(&machine, b->pool, hn_cpu_of(b->o)->isa, NULL) != HUNCH_OK ||
         hn_machine_read(machine, ATTENTION_BYTES, threads, true, 5, read, NULL) != HUNCH_OK ||
         hn_machine_peaks(machine, &peaks, NULL) != HUNCH_OK) exit(4);
     hn_machine_close(&machine);
@@ -304,7 +301,7 @@ static void time_attention(bench *b, const shape *s, int only_context, const cha
     const int q_width = s->heads * s->dim, width = s->heads * s->v_dim;
     a.q = mem(b, (size_t)4 * HN_PASS_ROWS * (size_t)q_width);
     a.out = mem(b, (size_t)4 * HN_PASS_ROWS * (size_t)width);
-    a.act = (hn_act){mem(b, b->o.act_bytes(width, HN_PASS_ROWS)), width, HN_PASS_ROWS, HN_ACT_Q8};
+    a.act = (hn_act){mem(b, b->o->act_bytes(width, HN_PASS_ROWS)), width, HN_PASS_ROWS, HN_ACT_Q8};
     for (int i = 0; i < HN_PASS_ROWS * q_width; i++) hn_host_f32(a.q)[i] = (float)(hn_splitmix(&seed) % 2001) * 1e-3f - 1;
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
         if (only_type && strcmp(only_type, hn_dtype_name(types[t]))) continue;
@@ -312,22 +309,22 @@ static void time_attention(bench *b, const shape *s, int only_context, const cha
             const int context = only_context ? only_context : contexts[c];
             const limits l = limits_now(b);
             attention_cache(&a, types[t], s, context);
-            b->scratch = mem(b, b->o.attention_scratch(&b->o, HN_PASS_ROWS, s->heads, &a.kv[0], context + HN_PASS_ROWS));
+            b->scratch = mem(b, b->o->attention_scratch(b->o, HN_PASS_ROWS, s->heads, &a.kv[0], context + HN_PASS_ROWS));
             rows_create(b, context, s->page_rows);
             printf("%d/%d heads of %d, %-4s context %4d: us a layer", s->heads, s->kv_heads, s->dim, hn_dtype_name(types[t]), context);
             for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
                 const double t_s = attention_time(&a, rows[i], context), seen = context + rows[i] / 2.0;
                 const double macs = (double)rows[i] * s->heads * (s->dim + s->v_dim) * seen,
                              bytes = hn_kv_read_bytes(&a.kv[0], context + rows[i]);
-                const double rate = b->o.attention_in_bf16(&b->o, types[t]) ? l.bf16_gmac_s : l.f32_gmac_s;
+                const double rate = b->o->attention_in_bf16(b->o, types[t]) ? l.bf16_gmac_s : l.f32_gmac_s;
                 const double by_bytes = bytes / l.read_gb_s, by_macs = macs / rate;
                 printf(" | %d %.1f %.2f%s", rows[i], t_s * 1e6, (by_bytes > by_macs ? by_bytes : by_macs) * 1e-9 / t_s,
                        by_bytes > by_macs ? "" : "m");
             }
             printf("\n");
             fflush(stdout);
-            b->o.mem_free(&b->o, a.kv[0].pool.mem);
-            b->o.mem_free(&b->o, b->scratch.mem);
+            b->o->mem_free(b->o, a.kv[0].pool.mem);
+            b->o->mem_free(b->o, b->scratch.mem);
         }
     }
 }
@@ -337,7 +334,7 @@ static void time_attention(bench *b, const shape *s, int only_context, const cha
 enum { TYPES_IN = 4096, TYPES_BYTES = 64 << 20, TYPES_REPEATS = 5 };
 
 typedef struct product {
-    hn_ops o;
+    hn_backend *o;
     hn_weight w;
     hn_act act;
     hn_buf x, y;
@@ -347,17 +344,17 @@ typedef struct product {
 
 static void product_pass(void *arg, int rank, int ranks) {
     product *p = arg;
-    hn_exec ex = {&p->o, rank, ranks};
+    hn_exec ex = {p->o->ops, p->o, rank, ranks};
     hn_linear_out out = {&p->w, {p->y, p->w.out, p->w.out}};
     double start = ranks == 1 ? thread_s() : now_s();
-    p->o.linear(&ex, p->n, p->act, &out, 1, false);
+    p->o->ops->linear(&ex, hn_number(p->n), p->act, &out, 1, false);
     if (rank == 0) p->seconds = (ranks == 1 ? thread_s() : now_s()) - start;
 }
 
 static void product_rows(void *arg, int rank, int ranks) {
     product *p = arg;
-    hn_exec ex = {&p->o, rank, ranks};
-    p->o.quantise(&ex, HN_MAX_ROWS, (hn_matrix){p->x, TYPES_IN, TYPES_IN}, p->act);
+    hn_exec ex = {p->o->ops, p->o, rank, ranks};
+    p->o->ops->quantise(&ex, hn_number(HN_MAX_ROWS), (hn_matrix){p->x, TYPES_IN, TYPES_IN}, p->act);
 }
 
 /* Seconds to pack the matrix, on this thread, from as many bytes as a file would have of it. */
@@ -365,9 +362,8 @@ static double pack_time(product *p, const unsigned char *stored, size_t row_byte
     static const float factors[TYPES_IN / HN_F8_TILE] = {1};
     double start = thread_s();
     for (int s = 0; s < hn_strips(p->w.out); s++) {
-        p->o.pack_strip(&p->o, p->w.dtype, p->w.out, TYPES_IN, stored, row_bytes,
-                        p->w.dtype == HN_F8_E4M3 ? factors : NULL, s * HN_STRIP,
-                        hn_at(p->w.data, p->w.strip_stride * (size_t)s));
+        p->o->pack(p->o, &p->w, 0, s * HN_STRIP, stored + row_bytes * (size_t)(s * HN_STRIP), row_bytes,
+                   p->w.dtype == HN_F8_E4M3 ? factors : NULL);
     }
     return thread_s() - start;
 }
@@ -387,7 +383,7 @@ static void time_type(bench *b, product *p, hn_dtype t, const unsigned char *sto
         double best = 1e9;
         p->n = rows[i];
         for (int r = 0; r < TYPES_REPEATS; r++) {
-            hn_pool_run(p->o.pool, product_pass, p);
+            hn_pool_run(b->pool, product_pass, p);
             best = p->seconds < best ? p->seconds : best;
         }
         if (i == 0) printf(" 1 row %7.3f ms %5.1f GB/s |", best * 1e3, (double)b->weight_bytes / best * 1e-9);
@@ -406,9 +402,9 @@ static void time_types(bench *b, int count, char **names) {
     b->weights = mem(b, (size_t)TYPES_BYTES);
     p.x = mem(b, (size_t)HN_MAX_ROWS * TYPES_IN * sizeof(float));
     p.y = mem(b, (size_t)HN_MAX_ROWS * (size_t)most_out * sizeof(float));
-    p.act = (hn_act){mem(b, b->o.act_bytes(TYPES_IN, HN_MAX_ROWS)), TYPES_IN, HN_MAX_ROWS, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16};
+    p.act = (hn_act){mem(b, b->o->act_bytes(TYPES_IN, HN_MAX_ROWS)), TYPES_IN, HN_MAX_ROWS, HN_ACT_F32 | HN_ACT_Q8 | HN_ACT_BF16};
     for (int i = 0; i < HN_MAX_ROWS * TYPES_IN; i++) hn_host_f32(p.x)[i] = (float)(hn_splitmix(&seed) % 2001) * 1e-3f - 1;
-    hn_pool_run(p.o.pool, product_rows, &p);
+    hn_pool_run(b->pool, product_rows, &p);
     uint64_t *stored = hn_host(mem(b, stored_bytes));
     for (size_t i = 0; i < stored_bytes / 8; i++) stored[i] = hn_splitmix(&seed);
     for (int t = 0; t < HN_WEIGHT_TYPES; t++) {
@@ -432,7 +428,8 @@ int main(int argc, char **argv) {
         fprintf(stderr, "%s\n", err.message);
         return 2;
     }
-    hn_ops_cpu(&b.o, pool, isa, false);
+    b.pool = pool;
+    if (hn_cpu_backend_open(&b.o, pool, isa, false, &err) != HUNCH_OK) return 4;
     if (types) {
         time_types(&b, argc > 3 ? argc - 3 : 0, argv + 3);
         hn_pool_free(pool);

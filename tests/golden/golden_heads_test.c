@@ -96,7 +96,7 @@ static void golden_close(golden *g) {
 
 /* ---- features fed to drafters ----------------------------------------------------------------------------------------- */
 
-static const hn_ops *ops;
+static hn_backend *backend;
 static const hn_drafter_ops *listened; /* its feed is recorded */
 static struct {
     bool begun; /* the text of this draft; if it begins with a shared prefix only the rows after it are fed */
@@ -114,9 +114,10 @@ static void keep_fed(hn_drafter *d, const hn_feed_row *rows, int n, const hn_fea
     for (int i = 0; i < n; i++) {
         assert_int_equal(rows[i].position, fed.rows);
         for (int k = 0; k < f->n; k++)
-            ops->read(ops, fed.state + (size_t)(fed.rows * MOST_STATES + k) * (size_t)fed.hidden,
-                      hn_at(f->buffer[k], sizeof(float) * (size_t)rows[i].feature_row * (size_t)f->ld),
-                      sizeof(float) * (size_t)fed.hidden);
+            memcpy(fed.state + (size_t)(fed.rows * MOST_STATES + k) * (size_t)fed.hidden,
+                   backend->read(backend, (hn_ticket){0}, hn_at(f->buffer[k], sizeof(float) * (size_t)rows[i].feature_row * (size_t)f->ld),
+                                 sizeof(float) * (size_t)fed.hidden),
+                   sizeof(float) * (size_t)fed.hidden);
         fed.rows++;
     }
     listened->feed(d, rows, n, f);
@@ -251,7 +252,7 @@ static hunch_engine *open_engine_for(hunch_model *m, const golden *g, int chunk,
     *listening = *listened;
     listening->feed = keep_fed;
     e->drafter[0].ops = listening;
-    ops = &m->target.ops;
+    backend = m->target.backend;
     fed.rows = 0;
     fed.hidden = m->target.arch.hidden;
     fed.state = calloc(MOST_TEXT * MOST_STATES * (size_t)fed.hidden, sizeof *fed.state);

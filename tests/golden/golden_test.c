@@ -63,7 +63,7 @@ static void check_taps(hunch_model *m, hn_source *f, const hunch_token *ids, int
     hn_row rows[HN_MAX_ROWS];
     const int seq = 0;
     g[0].page_rows = 16;
-    must(hn_cache_open(&cache, &t->ops, g, groups, 1, 128, 0, err));
+    must(hn_cache_open(&cache, t->backend, g, groups, 1, 128, 0, err));
     must(hn_runner_open(&r, t, cache, 0, 128, &set, err));
     hn_cache_seq_begin(cache, seq);
     for (int i = 0; i < n; i++) rows[i] = (hn_row){.token = ids[i], .parent = (int16_t)(i - 1), .logits = i % 2 == 0, .feature = true};

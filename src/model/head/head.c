@@ -354,10 +354,6 @@ static hunch_status plan_head(hn_plan *p, hn_model *m, hn_source *src, const hn_
     return st ? st : hn_head_check_rest(src, a, err);
 }
 
-static uint64_t packed_bytes(const hn_model *m, const hn_weight *w) {
-    return (uint64_t)m->ops.strip_bytes(w->dtype, w->in) * (uint64_t)hn_strips(w->out);
-}
-
 static void borrow(hn_model *m, const hn_model *target) {
     const hn_input_stage *in = &m->arch.draft_head.input;
     const bool embedding = !in->own_embedding, output = !m->arch.draft_head.output.own;
@@ -372,28 +368,28 @@ static void borrow(hn_model *m, const hn_model *target) {
         m->arch.logit_cap = target->arch.logit_cap;
     }
     if (!output && !m->arch.tied) return;
-    m->weight_bytes += packed_bytes(m, &m->output);
+    m->weight_bytes += hn_packed_bytes(m, &m->output);
     m->macs_per_row += (double)m->output.in * m->output.out;
 }
 
 static hunch_status load_ids(hn_model *m, const int32_t *ids, hunch_error *err) {
     const size_t bytes = (size_t)m->arch.vocab * sizeof *ids;
     if (!ids) return HUNCH_OK;
-    hunch_status st = m->ops.mem_create(&m->ops, bytes, &m->head.table, err);
+    hunch_status st = m->backend->mem_create(m->backend, HN_MEM_WEIGHTS, bytes, &m->head.table, err);
     if (st) return st;
     m->head.ids = (hn_buf){m->head.table, 0};
-    m->ops.write(&m->ops, m->head.ids, ids, bytes);
+    m->backend->write(m->backend, m->head.ids, ids, bytes);
     return HUNCH_OK;
 }
 
 /* Replaces a matrix by its rows ids[n], in *mem. The head's own matrix stays in its block of memory, unread. */
 static hunch_status trim_matrix(hn_model *m, hn_weight *w, const int32_t *ids, int n, hn_mem **mem, hunch_error *err) {
     hn_reduced_output r;
-    const hunch_status st = hn_reduce_output(&m->ops, w, ids, n, &r, err);
+    const hunch_status st = hn_reduce_output(m, w, ids, n, &r, err);
     if (st) return st;
     *mem = r.mem;
     m->head.ids = r.ids;
-    m->weight_bytes += packed_bytes(m, &r.w) - packed_bytes(m, w);
+    m->weight_bytes += hn_packed_bytes(m, &r.w) - hn_packed_bytes(m, w);
     m->macs_per_row += (double)r.w.in * (r.w.out - w->out);
     m->bytes.memory += r.bytes;
     *w = r.w;
@@ -429,8 +425,8 @@ static hunch_status order_output(hn_model *m, const hn_source *files, const int3
     const int n = m->arch.vocab;
     const hunch_status st = trim(m, files, order, n, err);
     if (st) return st;
-    m->ops.write(&m->ops, m->head.ids, ids, (size_t)n * sizeof *ids);
-    m->weight_bytes -= packed_bytes(m, &m->output) / (uint64_t)d->clusters.n * (uint64_t)(d->clusters.n - d->clusters.used);
+    m->backend->write(m->backend, m->head.ids, ids, (size_t)n * sizeof *ids);
+    m->weight_bytes -= hn_packed_bytes(m, &m->output) / (uint64_t)d->clusters.n * (uint64_t)(d->clusters.n - d->clusters.used);
     m->macs_per_row -= (double)m->output.in * (n - hn_arch_logits(&m->arch));
     return HUNCH_OK;
 }
@@ -454,7 +450,7 @@ static void share_modules(hn_model *m) {
 
 /* The forms that inputs of the head's matrices must have. */
 static void choose_forms(hn_model *m) {
-    const hn_ops *o = &m->ops;
+    const hn_backend *o = m->backend;
     hn_head *h = &m->head;
     hn_model_choose_forms(m);
     share_modules(m);
@@ -473,7 +469,8 @@ hunch_status hn_head_open(hn_model *m, hn_source *src, hn_arch *a, const hn_head
     memset(m, 0, sizeof *m);
     m->arch = *a;
     m->pool = load->target->pool;
-    m->ops = load->target->ops;
+    m->isa = load->target->isa;
+    m->backend = load->target->backend;
     hunch_status st = plan_head(&p, m, src, load, err);
     if (!st) st = hn_plan_load(&p, &how, err);
     if (!st) st = hn_model_load_rotations(m, p.tables, err);

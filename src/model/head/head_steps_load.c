@@ -88,7 +88,7 @@ static void write_root_half(hn_model *m) {
     const float half = 0.70710678f;
     m->head.root_half.mem = m->weights;
     for (int i = 0; i < m->arch.draft_head.input.feature_width; i++)
-        m->ops.write(&m->ops, hn_at(m->head.root_half, (size_t)i * sizeof half), &half, sizeof half);
+        m->backend->write(m->backend, hn_at(m->head.root_half, (size_t)i * sizeof half), &half, sizeof half);
 }
 
 void hn_steps_share(hn_model *m) {
@@ -116,20 +116,15 @@ void hn_steps_share(hn_model *m) {
 
 /* ---- a smaller vocabulary ------------------------------------------------------------------------------------------------- */
 
-static size_t packed_bytes(const hn_model *m, const hn_weight *w) {
-    return m->ops.strip_bytes(w->dtype, w->in) * (size_t)hn_strips(w->out);
-}
-
 static hunch_status trim_bias(hn_model *m, hn_buf *bias, const int32_t *ids, int n, hunch_error *err) {
     if (!bias->mem) return HUNCH_OK;
-    float *all = hn_alloc((size_t)m->arch.vocab * sizeof *all), *chosen = hn_alloc((size_t)n * sizeof *chosen);
-    hunch_status st = all && chosen ? HUNCH_OK : hn_fail_memory(err, "chosen rows of the output", (size_t)m->arch.vocab * sizeof *all);
+    float *chosen = hn_alloc((size_t)n * sizeof *chosen);
+    hunch_status st = chosen ? HUNCH_OK : hn_fail_memory(err, "chosen rows of the output", (size_t)n * sizeof *chosen);
     if (!st) {
-        m->ops.read(&m->ops, all, *bias, (size_t)m->arch.vocab * sizeof *all);
+        const float *all = m->backend->read(m->backend, (hn_ticket){0}, *bias, (size_t)m->arch.vocab * sizeof *all);
         for (int i = 0; i < n; i++) chosen[i] = all[ids[i]];
-        m->ops.write(&m->ops, *bias, chosen, (size_t)n * sizeof *chosen); /* in its place: it is shorter */
+        m->backend->write(m->backend, *bias, chosen, (size_t)n * sizeof *chosen); /* in its place: it is shorter */
     }
-    hn_free(all);
     hn_free(chosen);
     return st;
 }
@@ -144,11 +139,11 @@ hunch_status hn_steps_trim(hn_model *m, const int32_t *ids, int n, hunch_error *
     for (int k = 0; !st && k < (d->one_output ? 1 : d->n); k++) {
         hn_step *s = &m->head.step[k];
         hn_reduced_output r;
-        st = hn_reduce_output(&m->ops, &s->output, ids, n, &r, err);
+        st = hn_reduce_output(m, &s->output, ids, n, &r, err);
         if (st) return st;
         m->head.picked[k] = r.mem;
         m->head.ids = r.ids;
-        m->weight_bytes += packed_bytes(m, &r.w) - packed_bytes(m, &s->output);
+        m->weight_bytes += hn_packed_bytes(m, &r.w) - hn_packed_bytes(m, &s->output);
         m->macs_per_row += (double)r.w.in * (r.w.out - s->output.out);
         m->bytes.memory += r.bytes;
         s->output = r.w;
@@ -160,7 +155,7 @@ hunch_status hn_steps_trim(hn_model *m, const int32_t *ids, int n, hunch_error *
 }
 
 void hn_steps_close(hn_model *m) {
-    for (int k = 0; m->head.picked && k < m->arch.draft_head.rows.steps.n; k++) m->ops.mem_free(&m->ops, m->head.picked[k]);
+    for (int k = 0; m->head.picked && k < m->arch.draft_head.rows.steps.n; k++) m->backend->mem_free(m->backend, m->head.picked[k]);
     hn_free(m->head.picked);
     hn_free(m->head.step);
 }

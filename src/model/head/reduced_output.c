@@ -9,31 +9,30 @@
 #include "base/mem.h"
 #include "ops/pack.h"
 
-typedef struct pick_job {
-    const hn_ops *ops;
+typedef struct reduction {
+    const hn_model *m;
     const hn_weight *whole;
     const int32_t *ids;
-    hn_reduced_output *out;
+    const hn_reduced_output *out;
     unsigned char *rows; /* the chosen rows as stored; NULL: the matrix is packed */
-} pick_job;
+} reduction;
 
-static void pick(void *arg, int rank, int ranks) {
+static void pack_rows(void *arg, int rank, int ranks) {
     (void)ranks;
-    const pick_job *j = arg;
-    const hn_ops *o = j->ops;
-    const hn_weight *w = &j->out->w;
-    hn_claim c = hn_claim_begin(o->pool, rank, hn_strips(w->out));
-    for (int s; (s = hn_claim_next(&c)) >= 0;) {
-        const hn_buf dst = hn_at(w->data, w->strip_stride * (size_t)s);
-        if (j->rows)
-            o->pack_strip(o, w->dtype, w->out, w->in, j->rows, j->whole->stored.row_bytes, NULL, s * HN_STRIP, dst);
-        else
-            o->pick_strip(o, j->whole, j->ids, w->out, s * HN_STRIP, dst);
-    }
-    hn_barrier(o->pool, rank);
+    const reduction *j = arg;
+    hn_backend *b = j->m->backend;
+    const size_t row = j->whole->stored.row_bytes;
+    hn_claim c = hn_claim_begin(j->m->pool, rank, hn_strips(j->out->w.out));
+    for (int s; (s = hn_claim_next(&c)) >= 0;) b->pack(b, &j->out->w, 0, s * HN_STRIP, j->rows + row * (size_t)(s * HN_STRIP), row, NULL);
+    hn_barrier(j->m->pool, rank);
 }
 
-static hunch_status copy_stored(pick_job *j, int n, hunch_error *err) {
+static void pick_rows(const hn_exec *ex, const void *arg) {
+    const reduction *j = arg;
+    ex->ops->pick_rows(ex, j->whole, j->out->ids, &j->out->w);
+}
+
+static hunch_status copy_stored(reduction *j, int n, hunch_error *err) {
     const hn_stored *s = &j->whole->stored;
     const size_t bytes = s->row_bytes * (size_t)n;
     if (!s->rows) return HUNCH_OK;
@@ -45,29 +44,33 @@ static hunch_status copy_stored(pick_job *j, int n, hunch_error *err) {
     return HUNCH_OK;
 }
 
-hunch_status hn_reduce_output(const hn_ops *o, const hn_weight *whole, const int32_t *ids, int n, hn_reduced_output *out,
+hunch_status hn_reduce_output(const hn_model *m, const hn_weight *whole, const int32_t *ids, int n, hn_reduced_output *out,
                               hunch_error *err) {
-    const size_t strip = o->strip_bytes(whole->dtype, whole->in), rows = strip * (size_t)hn_strips(n);
-    pick_job j = {.ops = o, .whole = whole, .ids = ids, .out = out};
+    hn_backend *b = m->backend;
+    const size_t rows = b->matrix_bytes(b, whole->dtype, n, whole->in);
+    reduction j = {.m = m, .whole = whole, .ids = ids, .out = out};
     assert(n >= 1 && n <= whole->out);
-    *out = (hn_reduced_output){.w = {.dtype = whole->dtype, .out = n, .in = whole->in, .strip_stride = strip, .phase = whole->phase}};
+    *out = (hn_reduced_output){.w = {.dtype = whole->dtype, .out = n, .in = whole->in, .phase = whole->phase}};
     if (whole->dtype == HN_F8_E4M3)
         return hn_fail(err, HUNCH_REFUSED, "output matrix of %s: its rows share factors, expected another type to choose from",
                        hn_dtype_name(whole->dtype));
     hunch_status st = copy_stored(&j, n, err);
     out->bytes = rows + (size_t)n * sizeof *ids;
-    if (!st) st = o->mem_create(o, out->bytes, &out->mem, err);
+    if (!st) st = b->mem_create(b, HN_MEM_WEIGHTS, out->bytes, &out->mem, err);
     if (!st) {
-        out->w.data.mem = out->ids.mem = out->mem;
-        out->ids.off = rows;
-        o->write(o, out->ids, ids, (size_t)n * sizeof *ids);
-        hn_pool_run(o->pool, pick, &j);
+        out->w.place = b->place(b, whole->dtype, whole->in, (hn_buf){out->mem, 0});
+        out->ids = (hn_buf){out->mem, rows};
+        b->write(b, out->ids, ids, (size_t)n * sizeof *ids);
+        if (j.rows)
+            hn_pool_run(m->pool, pack_rows, &j);
+        else
+            hn_backend_run(b, pick_rows, &j);
     }
     hn_free(j.rows);
     return st;
 }
 
-void hn_reduced_output_free(const hn_ops *o, hn_reduced_output *out) {
-    o->mem_free(o, out->mem);
+void hn_reduced_output_free(const hn_model *m, hn_reduced_output *out) {
+    m->backend->mem_free(m->backend, out->mem);
     memset(out, 0, sizeof *out);
 }

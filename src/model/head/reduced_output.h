@@ -12,9 +12,9 @@ typedef struct hn_reduced_output {
     size_t bytes; /* of it */
 } hn_reduced_output;
 
-/* Copies from an output matrix, packed or in a file. ids: n different rows of it. Errors: HUNCH_NO_MEMORY;
+/* Copies from an output matrix of m, packed or in a file, at load. ids: n different rows of it. Errors: HUNCH_NO_MEMORY;
  * HUNCH_REFUSED: the type is F8_E4M3. */
-hunch_status hn_reduce_output(const hn_ops *o, const hn_weight *whole, const int32_t *ids, int n, hn_reduced_output *out,
+hunch_status hn_reduce_output(const hn_model *m, const hn_weight *whole, const int32_t *ids, int n, hn_reduced_output *out,
                               hunch_error *err);
-void hn_reduced_output_free(const hn_ops *o, hn_reduced_output *out); /* zeroed is fine */
+void hn_reduced_output_free(const hn_model *m, hn_reduced_output *out); /* zeroed is fine */
 #endif

@@ -244,7 +244,7 @@ hn_shard_header hn_features_header(const hn_model *target, uint64_t identity, co
     h.n_states = (uint32_t)n_states;
     h.width = (uint32_t)target->arch.hidden;
     for (int i = 0; i < n_states; i++) h.boundary[i] = states[i];
-    snprintf(h.level, sizeof h.level, "%s", hn_isa_name(target->ops.isa));
+    snprintf(h.level, sizeof h.level, "%s", hn_isa_name(target->isa));
     return h;
 }
 

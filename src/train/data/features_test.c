@@ -59,7 +59,7 @@ static void check_rows(const hn_feature_text *have, const hn_train_text *want) {
     hn_cache *cache;
     hn_runner *runner;
     group[0].page_rows = 16;
-    must(hn_cache_open(&cache, &model->target.ops, group, n, 1, MOST, 0, err));
+    must(hn_cache_open(&cache, model->target.backend, group, n, 1, MOST, 0, err));
     must(hn_runner_open(&runner, &model->target, cache, 0, MOST, &set, err));
     hn_cache_seq_begin(cache, id);
     assert_int_equal(have->n, want->n);

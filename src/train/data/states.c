@@ -44,7 +44,7 @@ static hunch_status passes_open(hn_states *s, const int32_t *boundary, int longe
             set.layers[b / 64] |= 1ull << (b % 64);
     }
     group[0].page_rows = PAGE;
-    hunch_status st = hn_cache_open(&s->cache, &m->ops, group, groups, SEQS, longest, longest + SEQS * PAGE, err);
+    hunch_status st = hn_cache_open(&s->cache, m->backend, group, groups, SEQS, longest, longest + SEQS * PAGE, err);
     return st ? st : hn_runner_open(&s->runner, m, s->cache, 0, longest, &set, err);
 }
 

@@ -131,7 +131,7 @@ static void read_head(void) {
     for (int i = 0; i < KEPT; i++) head.ids[i] += i;
     hn_source_close(&file);
     must(hn_target_rows_read(&head.target, data_path(STORIES), a, every, VOCAB, err));
-    must(hn_team_open(&head.team, model->target.pool, model->target.ops.isa, HN_PRODUCTS_F32,
+    must(hn_team_open(&head.team, model->target.pool, model->target.isa, HN_PRODUCTS_F32,
                       hn_attention_scratch(CONTEXT), err));
     must(hn_eagle3_net_open(&head.net, &head.team, &head.shape, 1, 1,
                             hn_mat_of(head.target.embedding, VOCAB, a->hidden), CONTEXT, err));

@@ -89,9 +89,9 @@ static hunch_status check_features(const hn_learner *l, hunch_error *err) {
 static hunch_status team_open(hn_learner *l, hunch_error *err) {
     const hn_model *t = &l->model->target;
     const size_t scratch = hn_attention_scratch(l->o.longest + 1); /* a draft model reads the token before a piece, too */
-    const hunch_status st = hn_team_open(&l->team, t->pool, t->ops.isa, l->o.products, scratch, err);
+    const hunch_status st = hn_team_open(&l->team, t->pool, t->isa, l->o.products, scratch, err);
     return st == HUNCH_REFUSED && l->o.products == HN_PRODUCTS_BF16
-               ? hn_team_open(&l->team, t->pool, t->ops.isa, HN_PRODUCTS_F32, scratch, err)
+               ? hn_team_open(&l->team, t->pool, t->isa, HN_PRODUCTS_F32, scratch, err)
                : st;
 }
 

@@ -122,7 +122,7 @@ static checkpoint checkpoint_of(const hn_learner *l) {
     memset(&c, 0, sizeof c); /* padding too: the same training has the same file */
     memcpy(c.magic, magic, sizeof c.magic);
     snprintf(c.kind, sizeof c.kind, "%s", l->o.kind->name);
-    snprintf(c.level, sizeof c.level, "%s", hn_isa_name(l->model->target.ops.isa));
+    snprintf(c.level, sizeof c.level, "%s", hn_isa_name(l->model->target.isa));
     c.features = l->f->header;
     put_options(&(lines){c.made, sizeof c.made}, l);
     c.count = l->count;
@@ -151,7 +151,7 @@ hunch_status hn_learner_save(const hn_learner *l, const char *path, hunch_error 
 
 static hunch_status check_kind(const checkpoint *c, const hn_learn_kind *kind, const hunch_model *m, const char *path,
                                hunch_error *err) {
-    const char *level = hn_isa_name(m->target.ops.isa);
+    const char *level = hn_isa_name(m->target.isa);
     if (strncmp(c->kind, kind->name, sizeof c->kind) != 0)
         return hn_fail(err, HUNCH_REFUSED,
                        "%s: a checkpoint of a head of kind %.16s: expected one of %s, or another name for the head",

@@ -361,7 +361,7 @@ static void test_other_kind_or_level(void **state) {
     (void)state;
     char says[200];
     hunch_model *plain = open_model(data_path(STORIES), "ref", test_threads(), HUNCH_PRECISION_NATIVE);
-    const hn_isa level = model->target.ops.isa;
+    const hn_isa level = model->target.isa;
     for (int i = 0; hn_learn_kind_at(i); i++) {
         const hn_learn_kind *kind = hn_learn_kind_at(i), *other = hn_learn_kind_at(hn_learn_kind_at(i + 1) ? i + 1 : 0);
         const hn_learn_options o = options(kind);
@@ -371,8 +371,8 @@ static void test_other_kind_or_level(void **state) {
         snprintf(says, sizeof says, "a checkpoint of a head of kind %s: expected one of %s", kind->name, other->name);
         refuses(model, other, says);
         snprintf(says, sizeof says, "a checkpoint of instruction level %s: expected one of %s", hn_isa_name(level),
-                 hn_isa_name(plain->target.ops.isa));
-        if (level != plain->target.ops.isa) refuses(plain, kind, says);
+                 hn_isa_name(plain->target.isa));
+        if (level != plain->target.isa) refuses(plain, kind, says);
     }
     hunch_model_close(&plain);
 }

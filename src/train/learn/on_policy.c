@@ -101,7 +101,7 @@ static hunch_status open_student(const hn_learner *l, hunch_model **out, hunch_e
     hunch_model_options o;
     hunch_model_options_defaults(&o);
     o.threads = hn_pool_threads(t->pool);
-    o.isa = hn_isa_name(t->ops.isa);
+    o.isa = hn_isa_name(t->isa);
     *out = NULL;
     hunch_status st = hn_learner_save_head(l, l->o.spoken_in, err);
     return st ? st : hunch_model_open(out, l->o.spoken_in, &o, err);

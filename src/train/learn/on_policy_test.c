@@ -154,7 +154,7 @@ static void dists_of(const int32_t *ids, int n, const int32_t *kept, double *dis
     hn_cache *cache;
     hn_runner *runner;
     group[0].page_rows = 16;
-    must(hn_cache_open(&cache, &model->target.ops, group, groups, 1, MOST, 0, err));
+    must(hn_cache_open(&cache, model->target.backend, group, groups, 1, MOST, 0, err));
     must(hn_runner_open(&runner, &model->target, cache, 0, MOST, NULL, err));
     hn_cache_seq_begin(cache, id);
     for (int i = 0; i < n; i++, dist += KEPT) {
