@@ -56,9 +56,8 @@ static hunch_status timed_pass(hunch_engine *e, int rows, double *seconds, hunch
     hunch_token t[HN_MAX_ROWS];
     for (int i = 0; i < rows; i++) t[i] = (i * 7919 + 1) % vocab;
     hn_chain_rows(row, t, rows, HN_LOGITS_ALL);
-    const double start = hn_now();
-    hunch_status st = hn_pass_run(e->runner, row, rows, &id, 1, err);
-    *seconds = hn_now() - start;
+    const hunch_status st = hn_pass_run(e->runner, row, rows, &id, 1, err);
+    *seconds = st ? 0 : hn_pass_seconds(e->runner);
     return st;
 }
 
@@ -123,6 +122,7 @@ hunch_status hunch_measure_commit(hunch_engine *e, int rows, int commit, int con
         if (st) break;
         const double start = hn_now();
         hn_cache_commit(e->cache, id, 0, path, commit);
+        hn_cache_flush(e->cache);
         if (i >= 0) seconds[i] = hn_now() - start;
         hn_cache_rewind(e->cache, id, 0, context);
     }

@@ -127,6 +127,15 @@ static inline check_ops check_open(int threads, hn_isa isa, bool f32) {
     return c;
 }
 
+/* A number of rows as a pass has it: in a buffer, and less than the most that it may be. */
+static inline hn_count check_number(int n) {
+    static int32_t numbers[1024];
+    static hn_mem mem = {(unsigned char *)numbers, sizeof numbers};
+    assert_in_range(n, 0, 1023);
+    numbers[n] = n; /* by any thread the same */
+    return (hn_count){{&mem, sizeof *numbers * (size_t)n}, n + 5};
+}
+
 static inline void check_close(check_ops *c) {
     c->o->close(c->o);
     hn_pool_free(c->pool);

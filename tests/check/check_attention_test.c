@@ -312,7 +312,7 @@ static void pass_rank(void *arg, int rank, int ranks) {
 static void pass_buffers(pass *p, const arrays *a) {
     const scene *s = p->s;
     hn_backend *o = p->c.o;
-    p->rows = (hn_rows){.n = hn_number(a->n), .n_seqs = hn_number(a->n_seqs), .page_stride = a->page_stride};
+    p->rows = (hn_rows){.n = check_number(a->n), .n_seqs = check_number(a->n_seqs), .page_stride = a->page_stride};
     p->rows.position = check_put(o, a->position, sizeof a->position);
     p->rows.last = check_put(o, a->last, sizeof a->last);
     p->rows.from = check_put(o, a->from, sizeof a->from);

@@ -174,7 +174,7 @@ static bench *open_bench(hn_backend *o) {
     const size_t row = sizeof(float) * (size_t)(hn_delta_inputs(d) + 3), unit = sizeof(float) * (size_t)hn_delta_state(d);
     const size_t page = 2 * row > unit ? 2 * row : unit;
     t->pages = ROWS / 2 + d->value_heads;
-    t->j = (hn_delta_job){.net = d, .walk = &t->w, .n_seqs = hn_number(SEQS)};
+    t->j = (hn_delta_job){.net = d, .walk = &t->w, .n_seqs = check_number(SEQS)};
     hn_buf pool = check_mem(o, page * (size_t)(SEQS * t->pages)), table = check_mem(o, SEQS * (size_t)t->pages * sizeof(int32_t));
     for (int i = 0; i < SEQS * t->pages; i++) ((int32_t *)hn_host(table))[i] = SEQS * t->pages - 1 - i;
     t->j.inputs = (hn_input_pages){pool, table, page, row, 0, 2, t->pages};

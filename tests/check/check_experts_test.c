@@ -40,7 +40,7 @@ typedef struct route_call {
 static void route_rank(void *arg, int rank, int ranks) {
     const route_call *r = arg;
     const hn_exec ex = {r->o->ops, r->o, rank, ranks};
-    r->o->ops->route(&ex, hn_number(r->c->n), &r->c->router, (hn_matrix){r->c->scores, r->c->router.experts, r->c->ld}, &r->c->to);
+    r->o->ops->route(&ex, check_number(r->c->n), &r->c->router, (hn_matrix){r->c->scores, r->c->router.experts, r->c->ld}, &r->c->to);
 }
 
 static float value_of(float score, const float *bias, int e) {
@@ -243,11 +243,11 @@ typedef struct layer_call {
 static void layer_rank(void *arg, int rank, int ranks) {
     const layer_call *l = arg;
     const hn_exec ex = {l->o->ops, l->o, rank, ranks};
-    l->o->ops->route(&ex, hn_number(l->c->n), &l->c->router, (hn_matrix){l->c->scores, l->c->router.experts, l->c->ld}, &l->c->to);
-    l->o->ops->quantise(&ex, hn_number(l->c->n), l->x, l->in);
-    l->o->ops->experts_glu(&ex, hn_number(l->c->n), &l->c->to, l->in, l->w[GATE], l->w[UP], &l->unit, l->gated);
-    l->o->ops->experts_linear(&ex, hn_number(l->c->n), &l->c->to, l->gated, l->w[DOWN], l->results);
-    l->o->ops->combine(&ex, hn_number(l->c->n), &l->c->to, l->results, l->bias, &l->shared, l->add, l->sum);
+    l->o->ops->route(&ex, check_number(l->c->n), &l->c->router, (hn_matrix){l->c->scores, l->c->router.experts, l->c->ld}, &l->c->to);
+    l->o->ops->quantise(&ex, check_number(l->c->n), l->x, l->in);
+    l->o->ops->experts_glu(&ex, check_number(l->c->n), &l->c->to, l->in, l->w[GATE], l->w[UP], &l->unit, l->gated);
+    l->o->ops->experts_linear(&ex, check_number(l->c->n), &l->c->to, l->gated, l->w[DOWN], l->results);
+    l->o->ops->combine(&ex, check_number(l->c->n), &l->c->to, l->results, l->bias, &l->shared, l->add, l->sum);
 }
 
 /* The unit of GELU, or with biases and limits, by plain operations. */
@@ -256,9 +256,9 @@ static void alone_unit(const layer_call *l, const hn_exec *ex) {
     const hn_matrix gate = hn_columns(l->both, 0, width), up = hn_columns(l->both, width, width);
     const hn_linear_out outs[] = {{&l->single[GATE], gate}, {&l->single[UP], up}};
     const size_t at = sizeof(float) * (size_t)l->alone_expert * (size_t)l->unit.ld_bias;
-    l->o->ops->linear(ex, hn_number(1), l->one, outs, 2, false);
-    if (!l->unit.gelu) l->o->ops->add_bias(ex, hn_number(1), gate, hn_at(l->unit.gate_bias, at));
-    if (!l->unit.gelu) l->o->ops->add_bias(ex, hn_number(1), up, hn_at(l->unit.up_bias, at));
+    l->o->ops->linear(ex, check_number(1), l->one, outs, 2, false);
+    if (!l->unit.gelu) l->o->ops->add_bias(ex, check_number(1), gate, hn_at(l->unit.gate_bias, at));
+    if (!l->unit.gelu) l->o->ops->add_bias(ex, check_number(1), up, hn_at(l->unit.up_bias, at));
     if (ex->rank == 0) {
         if (l->unit.gelu)
             check_ref()->geglu(hn_host_row(gate, 0), hn_host_row(up, 0), width);
@@ -267,19 +267,19 @@ static void alone_unit(const layer_call *l, const hn_exec *ex) {
         memcpy(hn_host_row(l->hidden, 0), hn_host_row(gate, 0), (size_t)width * sizeof(float));
     }
     hn_barrier(hn_cpu_of(l->o)->pool, ex->rank);
-    l->o->ops->quantise(ex, hn_number(1), l->hidden, l->one_gated);
+    l->o->ops->quantise(ex, check_number(1), l->hidden, l->one_gated);
 }
 
 static void alone_rank(void *arg, int rank, int ranks) {
     const layer_call *l = arg;
     const hn_exec ex = {l->o->ops, l->o, rank, ranks};
     const hn_linear_out out = {&l->single[DOWN], l->row};
-    l->o->ops->quantise(&ex, hn_number(1), hn_rows_from(l->x, l->alone_row), l->one);
+    l->o->ops->quantise(&ex, check_number(1), hn_rows_from(l->x, l->alone_row), l->one);
     if (l->unit.gelu || l->unit.limit > 0)
         alone_unit(l, &ex);
     else
-        l->o->ops->linear_glu(&ex, hn_number(1), l->one, &l->single[GATE], &l->single[UP], HN_SILU, l->one_gated);
-    l->o->ops->linear(&ex, hn_number(1), l->one_gated, &out, 1, false);
+        l->o->ops->linear_glu(&ex, check_number(1), l->one, &l->single[GATE], &l->single[UP], HN_SILU, l->one_gated);
+    l->o->ops->linear(&ex, check_number(1), l->one_gated, &out, 1, false);
 }
 
 /* Row i of the sum, from results that were checked; x: the row before. */
@@ -429,9 +429,9 @@ static void many_rank(void *arg, int rank, int ranks) {
     const many *m = arg;
     const hn_exec ex = {m->o->ops, m->o, rank, ranks};
     const hn_linear_out outs[] = {{&m->gate, hn_columns(m->y, 0, m->gate.out)}, {&m->up, hn_columns(m->y, m->gate.out, m->up.out)}};
-    m->o->ops->quantise(&ex, hn_number(m->n), m->x, m->in);
-    m->o->ops->linear(&ex, hn_number(m->n), m->in, outs, 2, true);
-    m->o->ops->linear_glu(&ex, hn_number(m->n), m->in, &m->gate, &m->up, HN_SILU, m->gated);
+    m->o->ops->quantise(&ex, check_number(m->n), m->x, m->in);
+    m->o->ops->linear(&ex, check_number(m->n), m->in, outs, 2, true);
+    m->o->ops->linear_glu(&ex, check_number(m->n), m->in, &m->gate, &m->up, HN_SILU, m->gated);
 }
 
 /* n rows at once, or each alone: y and the gated rows into `to`. */

@@ -119,10 +119,10 @@ static void layer_rank(void *arg, int rank, int ranks) {
     hn_exec ex = {o->ops, o, rank, ranks};
     const hn_qkv heads = {{l->q, HEADS * DIM, LD}, {l->k, KV_HEADS * DIM, LD}, {l->v, KV_HEADS * DIM, LD}, DIM};
     const hn_glu_in both = {.gate = {l->gate, COLS, LD}, .up = {l->up, COLS, LD}};
-    o->ops->fix_heads(&ex, hn_number(l->n), &l->fix, &heads);
-    o->ops->glu(&ex, hn_number(l->n), HN_GELU, &both, 1, l->gated);
-    o->ops->norm_add(&ex, hn_number(l->n), (hn_matrix){l->branch, COLS, LD}, l->norm, 1e-5f, l->times, (hn_matrix){l->residual, COLS, LD});
-    o->ops->scale(&ex, hn_number(l->n), (hn_matrix){l->scaled, COLS, LD}, 0.37f);
+    o->ops->fix_heads(&ex, check_number(l->n), &l->fix, &heads);
+    o->ops->glu(&ex, check_number(l->n), HN_GELU, &both, 1, l->gated);
+    o->ops->norm_add(&ex, check_number(l->n), (hn_matrix){l->branch, COLS, LD}, l->norm, 1e-5f, l->times, (hn_matrix){l->residual, COLS, LD});
+    o->ops->scale(&ex, check_number(l->n), (hn_matrix){l->scaled, COLS, LD}, 0.37f);
 }
 
 /* Each of q, k and v with or without a bias; q and k with or without a norm, v with or without one that has no weights. */

@@ -16,15 +16,15 @@ typedef struct heads_call {
 static void heads_rank(void *arg, int rank, int ranks) {
     const heads_call *c = arg;
     const hn_exec ex = {c->o->ops, c->o, rank, ranks};
-    c->o->ops->heads_linear(&ex, hn_number(c->n), &c->w, c->x, c->rest, c->room, c->y);
+    c->o->ops->heads_linear(&ex, check_number(c->n), &c->w, c->x, c->rest, c->room, c->y);
 }
 
 static void alone_rank(void *arg, int rank, int ranks) {
     const heads_call *c = arg;
     const hn_exec ex = {c->o->ops, c->o, rank, ranks};
     const hn_linear_out out = {&c->alone, c->row};
-    c->o->ops->quantise(&ex, hn_number(1), hn_columns(hn_rows_from(c->x.rows, c->at), c->head * c->x.step, c->w.in), c->one);
-    c->o->ops->linear(&ex, hn_number(1), c->one, &out, 1, false);
+    c->o->ops->quantise(&ex, check_number(1), hn_columns(hn_rows_from(c->x.rows, c->at), c->head * c->x.step, c->w.in), c->one);
+    c->o->ops->linear(&ex, check_number(1), c->one, &out, 1, false);
 }
 
 static hn_weight random_heads(hn_backend *o, hn_dtype t, int heads, int out, int in) {

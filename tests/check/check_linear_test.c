@@ -447,14 +447,14 @@ static void call_rank(void *arg, int rank, int ranks) {
     hn_exec ex = {c->o->ops, c->o, rank, ranks};
     hn_linear_out outs[MATRICES] = {0};
     for (int i = 0; i < c->l->n_mats; i++) outs[i] = (hn_linear_out){&c->l->w[i], {c->y[i], c->l->w[i].out, c->ldy[i]}};
-    c->o->ops->quantise(&ex, hn_number(c->n), (hn_matrix){c->x, c->l->in, c->l->in}, c->act);
+    c->o->ops->quantise(&ex, check_number(c->n), (hn_matrix){c->x, c->l->in, c->l->in}, c->act);
     if (c->what == SILU || c->what == GELU) {
-        c->o->ops->linear_glu(&ex, hn_number(c->n), c->act, &c->l->w[0], &c->l->w[1], c->what == GELU ? HN_GELU : HN_SILU, c->gated);
+        c->o->ops->linear_glu(&ex, check_number(c->n), c->act, &c->l->w[0], &c->l->w[1], c->what == GELU ? HN_GELU : HN_SILU, c->gated);
         return;
     }
-    c->o->ops->linear(&ex, hn_number(c->n), c->act, outs, c->l->n_mats, c->add);
+    c->o->ops->linear(&ex, check_number(c->n), c->act, outs, c->l->n_mats, c->add);
     const hn_glu_in both = {.gate = outs[0].y, .up = outs[1].y};
-    if (c->what != PRODUCTS) c->o->ops->glu(&ex, hn_number(c->n), c->what == GELU_STEPS ? HN_GELU : HN_SILU, &both, 1, c->gated);
+    if (c->what != PRODUCTS) c->o->ops->glu(&ex, check_number(c->n), c->what == GELU_STEPS ? HN_GELU : HN_SILU, &both, 1, c->gated);
 }
 
 /* Runs rows x [n][in]; results [n][out of all matrices]; checks the guards. */

@@ -242,7 +242,7 @@ static void world_rank(void *arg, int rank, int ranks) {
     o->ops->gather(&ex, w->rows.n, w->index, normed, w->places, (hn_matrix){w->gathered, w->in, w->ld});
     o->ops->rope_table(&ex, &w->rows, &turned);
     o->ops->rope_store(&ex, &w->rows, w->store_only ? NULL : &turned, &w->kv, &heads);
-    o->ops->kv_move(&ex, &w->kv, hn_number(w->n_moves), w->moves);
+    o->ops->kv_move(&ex, &w->kv, check_number(w->n_moves), w->moves);
 }
 
 static hn_buf put_ints(hn_backend *o, int n, int lo, int hi) {
@@ -255,7 +255,7 @@ static int32_t *ints(hn_buf b) { return (int32_t *)hn_host(b); }
 
 static void world_rows(world *w, int n) {
     hn_backend *o = w->c.o;
-    w->rows = (hn_rows){.n = hn_number(n), .n_seqs = hn_number(1), .page_stride = PAGES};
+    w->rows = (hn_rows){.n = check_number(n), .n_seqs = check_number(1), .page_stride = PAGES};
     w->rows.token = put_ints(o, n, 0, VOCAB - 1);
     w->rows.position = put_ints(o, n, 0, 131071);
     w->rows.slot = put_ints(o, n, 0, 0);
@@ -365,7 +365,7 @@ static int source_of(const world *w, int slot) {
 /* q, k, v before the pass. */
 static void check_world_cache(const world *w, const float *q, const float *k, const float *v) {
     double tolerance = w->kv.type == HN_F32 ? 2e-5 : w->kv.type == HN_F16 ? 1e-3 : 1e-2;
-    for (int i = 0; i < w->rows.n.most; i++) {
+    for (int i = 0; i < hn_cpu_number(w->rows.n); i++) {
         int slot = ints(w->rows.slot)[i], pair = check_int(0, ROPE_DIMS / 2 - 1), head = check_int(0, KV_HEADS - 1);
         const int first = w->rope.first, a = first + (w->rope.interleaved ? 2 * pair : pair);
         const int b = w->rope.interleaved ? a + 1 : a + ROPE_DIMS / 2;
@@ -388,7 +388,7 @@ static void check_world_cache(const world *w, const float *q, const float *k, co
 static void check_world_rows(const world *w) {
     float row[256];
     const int groups = hn_act_groups(w->in);
-    for (int i = 0; i < w->rows.n.most; i++) {
+    for (int i = 0; i < hn_cpu_number(w->rows.n); i++) {
         int token = ints(w->rows.token)[i], from = ints(w->index)[i];
         const unsigned char *strip = (unsigned char *)hn_host(w->table.place.at) + w->table.place.step * (size_t)(token / 16);
         hn_strip_row(w->table.dtype, w->in, strip, token % 16, 0, w->in, row);
@@ -418,7 +418,7 @@ static void operations_test(void **state HN_UNUSED) {
     for (hn_isa isa = HN_ISA_REF; isa < HN_ISA_COUNT; isa = hn_isa_next(isa)) {
         for (int table = 0; table < HN_WEIGHT_TYPES; table++) {
             world w = world_create(isa, check_int(1, 4), (hn_dtype)table, caches[table % 4], check_int(0, 1));
-            size_t bytes = (size_t)(w.rows.n.most * w.ld) * sizeof(float);
+            size_t bytes = (size_t)(hn_cpu_number(w.rows.n) * w.ld) * sizeof(float);
             float *before[3] = {hn_alloc(bytes), hn_alloc(bytes), hn_alloc(bytes)};
             memcpy(before[0], hn_host(w.q), bytes);
             memcpy(before[1], hn_host(w.k), bytes);
@@ -448,8 +448,8 @@ static void glu_rank(void *arg, int rank, int ranks) {
     const glu_work *w = arg;
     const hn_exec ex = {w->o->ops, w->o, rank, ranks};
     const hn_glu_in in = {{w->gate, GLU_COLS, GLU_LD}, {w->up, GLU_COLS, GLU_LD}, w->gate_bias, w->up_bias};
-    w->o->ops->glu(&ex, hn_number(GLU_ROWS), w->act, &in, w->scale, w->y);
-    w->o->ops->add_bias(&ex, hn_number(GLU_ROWS), (hn_matrix){w->sum, GLU_COLS, GLU_LD}, w->bias);
+    w->o->ops->glu(&ex, check_number(GLU_ROWS), w->act, &in, w->scale, w->y);
+    w->o->ops->add_bias(&ex, check_number(GLU_ROWS), (hn_matrix){w->sum, GLU_COLS, GLU_LD}, w->bias);
 }
 
 static double glu_want(hn_glu act, double gate, double up) {
@@ -503,7 +503,7 @@ static void apply_rank(void *arg, int rank, int ranks) {
     const apply_work *w = arg;
     const hn_exec ex = {w->o->ops, w->o, rank, ranks};
     const hn_matrix x = {w->x, APPLY_COLS, APPLY_LD}, y = {w->y, APPLY_COLS, APPLY_LD};
-    w->o->ops->apply(&ex, hn_number(APPLY_ROWS), w->f, w->into, x, w->bias, y);
+    w->o->ops->apply(&ex, check_number(APPLY_ROWS), w->f, w->into, x, w->bias, y);
 }
 
 static double apply_want(hn_function f, double x) {
@@ -560,7 +560,7 @@ typedef struct gru_work {
 static void gru_rank(void *arg, int rank, int ranks) {
     const gru_work *w = arg;
     const hn_exec ex = {w->o->ops, w->o, rank, ranks};
-    w->o->ops->gru(&ex, hn_number(GRU_ROWS), (hn_matrix){w->input, 3 * GRU_SIZE, GRU_LD}, (hn_matrix){w->own, 3 * GRU_SIZE, GRU_LD},
+    w->o->ops->gru(&ex, check_number(GRU_ROWS), (hn_matrix){w->input, 3 * GRU_SIZE, GRU_LD}, (hn_matrix){w->own, 3 * GRU_SIZE, GRU_LD},
               (hn_matrix){w->s, GRU_SIZE, GRU_LD});
 }
 
@@ -622,7 +622,7 @@ typedef struct conv_work {
 static void conv_rank(void *arg, int rank, int ranks) {
     const conv_work *w = arg;
     const hn_exec ex = {w->o->ops, w->o, rank, ranks};
-    w->o->ops->convolve(&ex, hn_number(CONV_ROWS), &w->c, (hn_matrix){w->x, CONV_COLS, CONV_LD}, w->add,
+    w->o->ops->convolve(&ex, check_number(CONV_ROWS), &w->c, (hn_matrix){w->x, CONV_COLS, CONV_LD}, w->add,
                         (hn_matrix){w->y, CONV_COLS, CONV_LD});
 }
 

@@ -51,9 +51,9 @@ static void call_rank(void *arg, int rank, int ranks) {
     const call *c = arg;
     const hn_exec ex = {c->o->ops, c->o, rank, ranks};
     const hn_linear_out outs[MATRICES] = {{c->w[0], {c->y[0], c->w[0]->out, LD}}, {c->w[1], {c->y[1], c->w[1]->out, LD}}};
-    c->o->ops->quantise(&ex, hn_number(c->n), (hn_matrix){c->x, c->w[0]->in, c->w[0]->in}, c->act);
-    c->o->ops->linear(&ex, hn_number(c->n), c->act, outs, MATRICES, true);
-    c->o->ops->linear_glu(&ex, hn_number(c->n), c->act, c->w[0], c->w[1], HN_SILU, c->glu);
+    c->o->ops->quantise(&ex, check_number(c->n), (hn_matrix){c->x, c->w[0]->in, c->w[0]->in}, c->act);
+    c->o->ops->linear(&ex, check_number(c->n), c->act, outs, MATRICES, true);
+    c->o->ops->linear_glu(&ex, check_number(c->n), c->act, c->w[0], c->w[1], HN_SILU, c->glu);
     c->o->ops->embed(&ex, &c->rows, c->w[0], 1.5f, (hn_matrix){c->embedded, c->w[0]->in, LD});
 }
 
@@ -61,7 +61,7 @@ static void call_run(hn_backend *o, const twin *w, bool stored, const float *x, 
                      float *results) {
     const int in = w[0].packed.in;
     const size_t each = (size_t)n * LD;
-    call c = {.o = o, .n = n, .rows = {.n = hn_number(n), .token = check_put(o, tokens, (size_t)n * sizeof *tokens)}};
+    call c = {.o = o, .n = n, .rows = {.n = check_number(n), .token = check_put(o, tokens, (size_t)n * sizeof *tokens)}};
     for (int i = 0; i < MATRICES; i++) c.w[i] = stored ? &w[i].stored : &w[i].packed;
     c.act = (hn_act){check_mem(o, o->act_bytes(in, n)), in, n, HN_ACT_F32 | HN_ACT_BF16 | (in % HN_BLOCK ? 0 : HN_ACT_Q8)};
     c.x = check_put(o, x, (size_t)(n * in) * sizeof *x);

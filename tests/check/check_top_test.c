@@ -22,12 +22,12 @@ static void work_rank(void *arg, int rank, int ranks) {
     hn_backend *o = k->c.o;
     const hn_exec ex = {o->ops, o, rank, ranks};
     const hn_linear_out all = {&k->w, {k->all, k->w.out, k->ldy}};
-    const hn_output_rows out = {k->scale, k->cap, hn_number(k->n_written), {k->y, k->w.out, k->ldy}};
-    o->ops->quantise(&ex, hn_number(k->n), (hn_matrix){k->x, k->w.in, k->w.in}, k->act);
-    o->ops->linear(&ex, hn_number(k->n), k->act, &all, 1, false);
-    if (k->top.bias.mem) o->ops->add_bias(&ex, hn_number(k->n), all.y, k->top.bias);
-    if (k->scale != 1) o->ops->scale(&ex, hn_number(k->n), all.y, k->scale);
-    o->ops->linear_top(&ex, hn_number(k->n), k->act, &k->w, &out, &k->top);
+    const hn_output_rows out = {k->scale, k->cap, check_number(k->n_written), {k->y, k->w.out, k->ldy}};
+    o->ops->quantise(&ex, check_number(k->n), (hn_matrix){k->x, k->w.in, k->w.in}, k->act);
+    o->ops->linear(&ex, check_number(k->n), k->act, &all, 1, false);
+    if (k->top.bias.mem) o->ops->add_bias(&ex, check_number(k->n), all.y, k->top.bias);
+    if (k->scale != 1) o->ops->scale(&ex, check_number(k->n), all.y, k->scale);
+    o->ops->linear_top(&ex, check_number(k->n), k->act, &k->w, &out, &k->top);
 }
 
 static hn_weight weight_create(hn_backend *o, hn_dtype t, int out, int in) {
@@ -167,8 +167,8 @@ static void cluster_rank(void *arg, int rank, int ranks) {
     const cluster_case *c = arg;
     const work *k = &c->k;
     const hn_exec ex = {k->c.o->ops, k->c.o, rank, ranks};
-    const hn_output_rows out = {k->scale, k->cap, hn_number(k->n_written), {k->y, c->of.used * c->of.size, k->ldy}};
-    k->c.o->ops->clusters_top(&ex, hn_number(k->n), k->act, &k->w, &c->of, &out, &k->top);
+    const hn_output_rows out = {k->scale, k->cap, check_number(k->n_written), {k->y, c->of.used * c->of.size, k->ldy}};
+    k->c.o->ops->clusters_top(&ex, check_number(k->n), k->act, &k->w, &c->of, &out, &k->top);
 }
 
 /* Different clusters for each row; sometimes fewer than all. */
