@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hostile_backend.c - the CPU's operations as they would be on a device: memory that is not there but while submitted work runs, writes
- * that are done when the next work is submitted, results that are copies and can be read after the wait alone. A program that is linked with it
- * (tests.cmake) has it in place of the CPU's backend: what reads or writes a buffer otherwise ends there. Out of HUNCH_TEST_LIGHT, which
- * cannot wait for it, memory is protected as well, against pointers that were kept. */
+ * that are done when the next work is submitted, results that are copies and can be read after the wait alone. A program that is linked
+ * with it (tests.cmake) has it in place of the CPU's backend: what reads or writes a buffer otherwise ends there. Without HUNCH_TEST_LIGHT,
+ * where time does not matter, memory is protected as well, against pointers that were kept. */
 #include <assert.h>
 #include <pthread.h>
 #include <stdio.h>

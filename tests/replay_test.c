@@ -82,10 +82,12 @@ static void linear(const hn_exec *ex HN_UNUSED, hn_count n, hn_act a, const hn_l
     memcpy(c.out, outs, (size_t)n_outs * sizeof *outs);
     keep(c);
 }
-static void linear_glu(const hn_exec *ex HN_UNUSED, hn_count n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_glu unit, hn_act y) {
+static void linear_glu(const hn_exec *ex HN_UNUSED, hn_count n, hn_act a, const hn_weight *gate, const hn_weight *up, hn_glu unit,
+                       hn_act y) {
     keep((call){.play = play_linear_glu, .n = n, .a = a, .gate = gate, .up = up, .unit = unit, .to = y});
 }
-static void linear_top(const hn_exec *ex HN_UNUSED, hn_count n, hn_act a, const hn_weight *w, const hn_output_rows *out, const hn_top *top) {
+static void linear_top(const hn_exec *ex HN_UNUSED, hn_count n, hn_act a, const hn_weight *w, const hn_output_rows *out,
+                       const hn_top *top) {
     keep((call){.play = play_linear_top, .n = n, .a = a, .gate = w, .written = *out, .top = *top});
 }
 static void rope_table(const hn_exec *ex HN_UNUSED, const hn_rows *rows, const hn_rope_table *to) {

@@ -126,7 +126,9 @@ int hn_cpu_act_forms(const hn_backend *b, hn_dtype weight) {
 }
 
 static void limits(const hn_backend *b, hn_backend_limits *out) {
-    *out = (hn_backend_limits){.name = hn_isa_name(hn_cpu_of(b)->isa), .memory_left = hn_memory_available(), .prompt_rows = 2 * HN_MAX_ROWS};
+    *out = (hn_backend_limits){.name = hn_isa_name(hn_cpu_of(b)->isa),
+                               .memory_left = hn_memory_available(),
+                               .prompt_rows = 2 * HN_MAX_ROWS};
 }
 
 static void close_backend(hn_backend *b) { hn_free(b); }

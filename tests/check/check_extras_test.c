@@ -121,7 +121,8 @@ static void layer_rank(void *arg, int rank, int ranks) {
     const hn_glu_in both = {.gate = {l->gate, COLS, LD}, .up = {l->up, COLS, LD}};
     o->ops->fix_heads(&ex, check_number(l->n), &l->fix, &heads);
     o->ops->glu(&ex, check_number(l->n), HN_GELU, &both, 1, l->gated);
-    o->ops->norm_add(&ex, check_number(l->n), (hn_matrix){l->branch, COLS, LD}, l->norm, 1e-5f, l->times, (hn_matrix){l->residual, COLS, LD});
+    o->ops->norm_add(&ex, check_number(l->n), (hn_matrix){l->branch, COLS, LD}, l->norm, 1e-5f, l->times,
+                     (hn_matrix){l->residual, COLS, LD});
     o->ops->scale(&ex, check_number(l->n), (hn_matrix){l->scaled, COLS, LD}, 0.37f);
 }
 
