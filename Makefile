@@ -65,7 +65,7 @@ test: deps
 	cmake --build build-test -j $(JOBS)
 	$(CONFIGURE) -B build-asan -DCMAKE_BUILD_TYPE=Debug -DHUNCH_SANITIZE=address,undefined
 	cmake --build build-asan -j $(JOBS)
-	$(CTEST) --test-dir build-test -LE 'long|hostile|sampled'
+	$(CTEST) --test-dir build-test -LE 'long|hostile|sampled|sanitized'
 	HUNCH_TEST_LIGHT=1 $(CTEST) --test-dir build-test -L sampled
 	HUNCH_TEST_LIGHT=1 $(CTEST) --test-dir build-asan -LE long
 
@@ -74,7 +74,7 @@ deps-long:
 
 test-long: deps-long test
 	@./scripts/fetch-model.sh gemma3 > /dev/null || echo "Tests that need Gemma 3 will be skipped." >&2
-	$(CTEST) --test-dir build-test -L 'long|hostile|sampled'
+	$(CTEST) --test-dir build-test -L 'long|hostile|sampled|sanitized'
 	$(CTEST) --test-dir build-asan -R '^server_crowd_long_test$$'
 	$(CONFIGURE) -B build-tsan -DCMAKE_BUILD_TYPE=Debug -DHUNCH_SANITIZE=thread -DHUNCH_WERROR=OFF # gcc has false warnings here
 	cmake --build build-tsan -j $(JOBS)
@@ -83,7 +83,7 @@ test-long: deps-long test
 	JOBS=$(JOBS) ./scripts/fuzz.sh count $(FUZZ_EXECUTIONS)
 	$(CONFIGURE) -B build-clang -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=clang
 	cmake --build build-clang -j $(JOBS)
-	$(CTEST) --test-dir build-clang -LE long
+	HUNCH_TEST_THREADS=2 $(CTEST) --test-dir build-clang -LE long
 
 test-arm: all
 	@JOBS=$(JOBS) ./scripts/test-cpus.sh arm

@@ -19,7 +19,7 @@ static const hunch_token text[] = {5, 77, 201, 9, 44, 20, 133, 8, 19, 202, 150, 
 enum { TEXT = sizeof text / sizeof *text, DEPTH = 4 };
 
 static hunch_model *open_target(void) {
-    return open_model(data_path(TARGET), "best", 2, HUNCH_PRECISION_NATIVE);
+    return open_model(data_path(TARGET), "best", test_threads(), HUNCH_PRECISION_NATIVE);
 }
 
 static void draft(hunch_model *m, const char *path, const char *options, hunch_token out[DEPTH], double q[DEPTH]) {
@@ -258,7 +258,7 @@ static void test_tensors(void **state) {
     snprintf(spec, sizeof spec, "assistant:%s", data_path("goldens-heads/eagle2-nobias-gqa/head"));
     head_refused(m, spec, HUNCH_REFUSED, "no assistant of Gemma 4: expected a tensor pre_projection.weight");
     hunch_model_close(&m);
-    m = open_model(data_path("goldens/mistral-sliding"), "best", 2, HUNCH_PRECISION_NATIVE); /* another vocabulary */
+    m = open_model(data_path("goldens/mistral-sliding"), "best", test_threads(), HUNCH_PRECISION_NATIVE); /* another vocabulary */
     snprintf(spec, sizeof spec, "assistant:%s", test_path("plain"));
     head_refused(m, spec, HUNCH_REFUSED, "an output of 256 tokens, expected the 512 of this target");
     hunch_model_close(&m);

@@ -25,7 +25,7 @@ enum { FAMILIES = sizeof families / sizeof *families };
 static hunch_token prompt[SEQS][TEXT];
 
 static hunch_model *open_family(int f, const char *isa) {
-    return open_model(data_path(families[f]), isa, 2, HUNCH_PRECISION_NATIVE);
+    return open_model(data_path(families[f]), isa, test_threads(), HUNCH_PRECISION_NATIVE);
 }
 
 /* Prompts before, at and behind the edge of a window of 16. */

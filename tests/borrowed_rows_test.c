@@ -34,7 +34,7 @@ static unsigned all_groups(const hn_arch *a) {
 }
 
 static rig rig_open(const char *family, hn_dtype kv, int page_rows, int pool_rows) {
-    rig r = {.m = open_model(data_path(family), "best", 2, HUNCH_PRECISION_NATIVE)};
+    rig r = {.m = open_model(data_path(family), "best", test_threads(), HUNCH_PRECISION_NATIVE)};
     const hn_arch *a = &r.m->target.arch;
     hn_cache_group group[HN_MODEL_GROUPS];
     r.vocab = a->vocab;

@@ -453,7 +453,7 @@ static void test_sharing(void **state) {
     (void)state;
     for (int t = 0; t < COUNT(targets); t++) {
         hunch_model *m = open_model(data_path(targets[t].path), "best", test_threads(), HUNCH_PRECISION_NATIVE);
-        for (int d = t; d < targets[t].n_drafts; d += test_every(6, 16)) {
+        for (int d = t; d < targets[t].n_drafts; d += test_every(6, 40)) {
             const double temperature = d % 2 ? 0.9 : 0;
             check_prefixes(m, targets[t].drafts[d], temperature);
             assert_int_equal(check_crowd(m, targets[t].drafts[d], temperature, 3, 0, 20), 0);
@@ -465,7 +465,7 @@ static void test_sharing(void **state) {
 static void test_preemption(void **state) {
     (void)state;
     hunch_model *m = open_model(data_path(HEADS_LLAMA), "best", test_threads(), HUNCH_PRECISION_NATIVE);
-    for (int d = 1; d < COUNT(of_llama); d += 3 * test_every(6, 16))
+    for (int d = 1; d < COUNT(of_llama); d += 3 * test_every(6, 30))
         if (check_crowd(m, of_llama[d], d % 4 ? 0.9 : 0, 8, 1, light() ? 120 : 400) == 0)
             fail_msg("%s: nobody had to give way", of_llama[d]);
     hunch_model_close(&m);

@@ -22,7 +22,7 @@ static void say(const char *path, const char *draft, way how, hunch_precision pr
     hunch_request r;
     hunch_token prompt[40];
     hunch_model_options_defaults(&o);
-    o.threads = 2;
+    o.threads = test_threads();
     o.precision = precision;
     o.mapped = how == MAPPED;
     o.mapped_experts = how == MAPPED_EXPERTS;
@@ -129,7 +129,7 @@ static void keep_level(void *user, int level, const float *logits, int vocab) {
 static void drafts_of(const char *path, answer *out) {
     enum { LEVELS = 3 };
     static const hunch_token text[] = {5, 71, 200, 9, 33, 180, 2};
-    hunch_model *m = open_model(path, "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(path, "best", test_threads(), HUNCH_PRECISION_NATIVE);
     hunch_engine *e = open_engine(m, "mtp", 1, 16, HUNCH_KV_DEFAULT, 16, 128);
     hunch_draft_result r;
     *out = (answer){0};

@@ -31,7 +31,7 @@ static void keep_row(void *user, size_t row, const float *values, int vocab) {
 
 static void logits_of(const char *path, bool mapped, logits *out) {
     static const hunch_token text[N] = {5, 77, 301, 9, 44, 260, 5, 77, 12};
-    hunch_model *m = open_model_as(path, "best", 2, HUNCH_PRECISION_F32, mapped);
+    hunch_model *m = open_model_as(path, "best", test_threads(), HUNCH_PRECISION_F32, mapped);
     hunch_engine *e = open_engine(m, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, 64);
     must(hunch_evaluate(e, text, N, keep_row, out, err));
     hunch_engine_close(&e);

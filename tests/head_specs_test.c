@@ -82,7 +82,7 @@ static void check_weights(hunch_precision precision, const char *usual) {
     static const char *const types[] = {"f32", "bf16", "q8_0", "q4_0"};
     /* logits here spread by 3 or so; a step of the type is 2^-8, 1/127, 1/8 of the largest weight of 32 */
     static const double most[] = {0, 0.1, 0.15, 1.5};
-    hunch_model *m = open_model(data_path(TARGET), "best", 2, precision);
+    hunch_model *m = open_model(data_path(TARGET), "best", test_threads(), precision);
     drafted *d[4], *by_default = draft_with(m, "depth=5");
     for (int i = 0; i < 4; i++) {
         char options[40];

@@ -23,7 +23,7 @@ static void keep(void *user, size_t row, const float *logits, int vocab) {
 
 static void logits_of(const char *path, hunch_precision precision, bool mapped, float out[N * VOCAB]) {
     static const hunch_token text[N] = {5, 77, 301, 9, 44, 260, 5, 77, 12};
-    hunch_model *m = open_model_as(path, "best", 2, precision, mapped);
+    hunch_model *m = open_model_as(path, "best", test_threads(), precision, mapped);
     hunch_engine *e = open_engine(m, NULL, 1, 64, HUNCH_KV_DEFAULT, 64, 64);
     must(hunch_evaluate(e, text, N, keep, out, err));
     hunch_engine_close(&e);

@@ -72,7 +72,7 @@ static void run_pass(const hn_model *m, const hn_row *row, int32_t (*best)[BEST]
 static void test_rows_among_others(void **state) {
     (void)state;
     for (int f = 0; f < MODELS; f++) {
-        hunch_model *m = open_model(data_path(models[f]), "best", 2, HUNCH_PRECISION_NATIVE);
+        hunch_model *m = open_model(data_path(models[f]), "best", test_threads(), HUNCH_PRECISION_NATIVE);
         const int vocab = m->target.arch.vocab;
         float *all = malloc(sizeof *all * (size_t)(ROWS * vocab)), *some = malloc(sizeof *some * (size_t)(ROWS * vocab));
         hn_row row[ROWS];
@@ -111,7 +111,7 @@ static void test_greedy_writes_no_logits(void **state) {
     static const hunch_token prompt[] = {1, 43, 47, 61, 78};
     static const char *const drafts[] = {NULL, "forced,accept=0.6,depth=5"};
     for (int f = 0; f < MODELS; f++) {
-        hunch_model *m = open_model(data_path(models[f]), "best", 2, HUNCH_PRECISION_NATIVE);
+        hunch_model *m = open_model(data_path(models[f]), "best", test_threads(), HUNCH_PRECISION_NATIVE);
         const hunch_request r = ask(m, prompt, sizeof prompt / sizeof *prompt);
         for (int d = 0; d < 2; d++) {
             hunch_engine *e = open_engine(m, drafts[d], 2, 64, HUNCH_KV_DEFAULT, 64, 128);
@@ -160,7 +160,7 @@ static void ignore_logits(void *user, size_t index, const float *logits, int voc
 static void test_no_numbers(void **state) {
     (void)state;
     static const hunch_token prompt[] = {1, 43, 47};
-    hunch_model *m = open_model(data_path(models[0]), "best", 2, HUNCH_PRECISION_NATIVE);
+    hunch_model *m = open_model(data_path(models[0]), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     const float nan = NAN;
     char silent[MESSAGE], shown[MESSAGE];
     hn_model *t = &m->target;
@@ -259,7 +259,7 @@ static void test_chosen_tokens(void **state) {
         hunch_model_options o;
         hunch_model *m = NULL;
         hunch_model_options_defaults(&o);
-        o.threads = 2;
+        o.threads = test_threads();
         o.mapped = i % 2;
         must(hunch_model_open(&m, data_path(models[i / 2]), &o, err));
         check_chosen(&m->target);

@@ -21,7 +21,7 @@ static char self_draft[600];
 
 static int setup(void **state) {
     (void)state;
-    model = open_model(data_path(STORIES), "best", 2, HUNCH_PRECISION_NATIVE);
+    model = open_model(data_path(STORIES), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     snprintf(self_draft, sizeof self_draft, "model:%s,depth=4", data_path("models/stories260K/stories260K.f16.gguf"));
     return 0;
 }

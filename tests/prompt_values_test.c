@@ -187,7 +187,7 @@ static void test_values_of_other_families(void **state) {
     (void)state;
     static const char *const models[] = {"goldens/qwen3_5-dense", "goldens/qwen3_moe-fine", "goldens/mistral-sliding"};
     const char *const drafts[] = {NULL, "ngram"};
-    for (size_t i = 0; i < sizeof models / sizeof *models; i++) check_model(models[i], drafts, light() ? 1 : 2);
+    for (size_t i = 0; i < sizeof models / sizeof *models; i += light() ? 2 : 1) check_model(models[i], drafts, light() ? 1 : 2);
 }
 
 /* The state is what the output matrix reads: its products with the rows of that matrix are the logits. */

@@ -27,7 +27,7 @@ static int setup(void **state) {
 }
 
 static hunch_model *open_stories(void) {
-    return open_model(data_path("models/stories260K/stories260K.f32.gguf"), NULL, 2, HUNCH_PRECISION_NATIVE);
+    return open_model(data_path("models/stories260K/stories260K.f32.gguf"), NULL, test_threads(), HUNCH_PRECISION_NATIVE);
 }
 
 static hunch_engine *open_drafting(hunch_model *m, const char *draft, hunch_verify verify, int parallel) {

@@ -94,9 +94,16 @@ controller|controller_levels|controller_select|controller_tree)_test$")
     set_tests_properties(${name} PROPERTIES LABELS long TIMEOUT 7200)
   elseif(name MATCHES "^(fault|hostile)_|_(hostile|bombs)_test$") # for the sanitizers: in Release `make test-long` runs them
     set_tests_properties(${name} PROPERTIES LABELS hostile)
-  elseif(name MATCHES "^(bits|delta_state|equality_heads|head_rows|learn|long_chunks|shift)_test$")
-    # over ten seconds each, and run sanitized or as *_long_test too: `make test` runs a sample of their cases (HUNCH_TEST_LIGHT)
+  elseif(name MATCHES "^(acceptance_dist|auto_trees|bits|block_rows|cache_walk|callbacks|controller_levels|controller_select|\
+controller_tree|delta_state|draft_rows|drafter_model|equality|equality_heads|exact_dist|format_mutation|golden|golden_heads|golden_mtp|\
+head_rows|heads_dist|hybrid_grid|learn|long_chunks|many_texts|mapped|match_dist|on_policy|prompt_values|rules_dist|shift|soak|soak_chat|\
+template|window)_test$")
+    # seconds each, of cases that are alike: `make test` runs a sample of them (HUNCH_TEST_LIGHT), `make test-long` all
     set_tests_properties(${name} PROPERTIES LABELS sampled)
+  elseif(name MATCHES "^(command_check|command_rows|command_streams|command_terminal|command_train|disk_full|head_gguf|matcher|pages|plan|\
+session|signals|stream|structured|train_kinds|train_outputs)_test$")
+    # seconds each, of which nothing depends on how kernels were compiled: `make test` runs them sanitized, `make test-long` in Release too
+    set_tests_properties(${name} PROPERTIES LABELS sanitized)
   endif()
 endforeach()
 # The same, whole and with its memory protected, in `make test-long`.
@@ -177,6 +184,9 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64|AMD64")
   set(forms ${AVX512})
   if(HUNCH_SANITIZE)
     list(APPEND forms -O2) # as kernels
+    if(CMAKE_C_COMPILER_ID STREQUAL GNU)
+      list(APPEND forms -fira-region=one -fno-gcse)
+    endif()
   endif()
   if(HUNCH_SANITIZE MATCHES "undefined") # as other kernels
     list(APPEND forms -fno-sanitize=null,alignment,pointer-overflow,object-size)

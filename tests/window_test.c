@@ -130,7 +130,7 @@ static void test_trees(void **state) {
     (void)state;
     for (int f = 0; f < FAMILIES; f++) {
         hunch_model *m = open_family(f, 2);
-        for (int page_rows = 16; page_rows <= (light() ? 32 : 256); page_rows *= 2)
+        for (int page_rows = light() && f % 2 ? 32 : 16; page_rows <= (light() ? 16 << f % 2 : 256); page_rows *= 2)
             check_trees(m, page_rows, (uint64_t)(page_rows + f));
         hunch_model_close(&m);
     }
@@ -183,6 +183,7 @@ static void test_chunks(void **state) {
         masked_logits(m, text, (int)n, want);
         for (int c = 0; c < 4; c++)
             for (int p = 0; p < 2; p++) {
+                if (light() && (c + p + f) % 2) continue;
                 hunch_engine *e = open_engine(m, NULL, 1, chunks[c], HUNCH_KV_DEFAULT, pages[p], ROWS);
                 got.rows = 0;
                 must(hunch_evaluate(e, text, n, keep_row, &got, err));

@@ -21,7 +21,7 @@ static const size_t lengths[4] = {5, 6, 5, 2};
 
 static int setup(void **state) {
     (void)state;
-    model = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 2, HUNCH_PRECISION_NATIVE);
+    model = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     return 0;
 }
 

@@ -15,25 +15,40 @@ if(HUNCH_FUZZ) # kernels see no file, and take minutes to compile when watched
   set_property(SOURCE ${files} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=all)
 endif()
 
+# What all of them link is compiled once.
+set(files tests/fuzz/fuzz.c)
+if(NOT HUNCH_FUZZ)
+  list(APPEND files tests/fuzz/fuzz_driver.c)
+endif()
+add_library(fuzz_shared OBJECT EXCLUDE_FROM_ALL ${files})
+target_include_directories(fuzz_shared PRIVATE include src tests tests/fuzz)
+if(NOT HUNCH_FUZZ)
+  target_compile_options(fuzz_shared PRIVATE -Og) # as the tests are
+endif()
+
 add_custom_target(fuzz_all)
 file(GLOB HUNCH_FUZZ_TARGETS CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
 list(FILTER HUNCH_FUZZ_TARGETS EXCLUDE REGEX "/fuzz_driver\\.c$")
 if(NOT TARGET hunch_serve)
   list(FILTER HUNCH_FUZZ_TARGETS EXCLUDE REGEX "/fuzz_(body|head_lines)\\.c$")
 endif()
-set(HUNCH_ROUNDS_OF_fuzz_regex -rounds=300) # each compares many masks
-set(HUNCH_ROUNDS_OF_fuzz_lines -rounds=2000)
+if(HUNCH_SANITIZE) # a third: scripts/fuzz.sh runs millions, sanitized, in `make test-long`
+  set(HUNCH_ROUNDS_OF_fuzz_regex -rounds=100)
+  set(HUNCH_ROUNDS_OF_fuzz_lines -rounds=700)
+else()
+  set(HUNCH_ROUNDS_OF_fuzz_regex -rounds=300) # each compares many masks
+  set(HUNCH_ROUNDS_OF_fuzz_lines -rounds=2000)
+endif()
 foreach(f ${HUNCH_FUZZ_TARGETS})
   get_filename_component(name ${f} NAME_WE)
   string(REPLACE "fuzz_" "" short ${name})
-  add_executable(${name} ${f} tests/fuzz/fuzz.c)
+  add_executable(${name} ${f} $<TARGET_OBJECTS:fuzz_shared>)
   target_include_directories(${name} PRIVATE src tests tests/fuzz)
   target_link_libraries(${name} PRIVATE hunch_lib)
   if(HUNCH_FUZZ)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   else()
-    target_sources(${name} PRIVATE tests/fuzz/fuzz_driver.c)
-    target_compile_options(${name} PRIVATE -Og) # as the tests are
+    target_compile_options(${name} PRIVATE -Og)
     add_test(NAME ${name} COMMAND ${name} ${HUNCH_ROUNDS_OF_${name}} ${CMAKE_BINARY_DIR}/fuzz-corpus/${short})
     set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS hostile)
   endif()

@@ -35,7 +35,7 @@ static int setup(void **state) {
         text[i] = (hn_train_text){ids[i], length[i], i};
         texts.tokens += (uint64_t)length[i];
     }
-    model = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", 2, HUNCH_PRECISION_NATIVE);
+    model = open_model(data_path("models/stories260K/stories260K.f32.gguf"), "best", test_threads(), HUNCH_PRECISION_NATIVE);
     return 0;
 }
 
