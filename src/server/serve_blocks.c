@@ -13,6 +13,7 @@ static serve_told_block block_of(const serve_choice *one, const hunch_answer *a)
     serve_told_block t = {.kind = b->kind, .index = one->told.index, .last = one->done && one->told.block + 1 == one->parts.n_blocks};
     if (b->kind == SERVE_BLOCK_CALL) {
         t.call = &a->call[b->from];
+        t.id = one->told.id ? one->told.id : t.call->id;
         t.n = t.call->n_arguments;
         t.text = t.n ? t.call->arguments : "";
         return t;
@@ -32,17 +33,24 @@ static bool is_over(const serve_choice *one, const serve_told_block *b) {
     return one->done || one->told.block + 1 < one->parts.n_blocks || (b->call && b->call->state != HUNCH_CALL_OPEN);
 }
 
+static char *id_keep(const char *id) {
+    const size_t n = strlen(id) + 1;
+    return memcpy(serve_alloc(n, 1), id, n);
+}
+
 /* False: the block may grow. */
 static bool block_tell(serve_choice *one, const hunch_answer *a, const serve_block_events *e, void *to) {
     const serve_told_block b = block_of(one, a);
     serve_told *told = &one->told;
     const bool skipped = !told->open && is_no_call(one, &b);
     if (!skipped && !told->open && e->open) e->open(to, one, &b);
+    if (!skipped && !told->open && e->open && b.call && !is_over(one, &b)) told->id = id_keep(b.id);
     told->open = !skipped;
     if (!skipped && b.n > told->n && e->add) e->add(to, one, &b, b.text + told->n, b.n - told->n);
     told->n = b.n;
     if (!is_over(one, &b)) return false;
     if (!skipped && e->close) e->close(to, one, &b);
+    hn_free(told->id);
     *told = (serve_told){.block = told->block + 1, .index = told->index + !skipped};
     return true;
 }
